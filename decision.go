@@ -1,0 +1,51 @@
+package tidegate
+
+import "time"
+
+// Decision is the answer to a request. It is about one limit: when refused,
+// of those that refuse the one with the longest RetryAfter; when admitted, the
+// one with the least left in proportion to its capacity.
+type Decision struct {
+	// OK: it may go ahead, after Wait.
+	OK bool
+	// Never: the cost is above the limit's capacity and can never fit.
+	Never bool
+	// Limit is the one that decided; nil when nothing limits the request.
+	Limit *Limit
+	// Granted copies of the request: 1 for a single one that is OK.
+	Granted int64
+	// Remaining events that would still pass now: 0 when used up.
+	Remaining int64
+	// RetryAfter is, for a refusal, when the same request would pass if
+	// nothing else came: a moment earlier it would not. 0 when OK or Never.
+	RetryAfter time.Duration
+	// ResetAfter is when the key is as good as new, if nothing else came.
+	ResetAfter time.Duration
+	// Wait is how long an admitted request has to wait for its turn; 0 unless
+	// the check allowed a MaxWait.
+	Wait time.Duration
+	// At is the store's time of the charge in ticks of 1/1024 µs: the receipt
+	// that Adjust and Renew take.
+	At int64
+	// Err says why the store could not answer. The fail mode has then decided
+	// OK; see [Limiter.OnStoreFailure].
+	Err error
+}
+
+// Outranks reports whether d rather than other is what the caller should be
+// told about: a refusal before an admission, the longer wait of two refusals,
+// the smaller share left of two admissions.
+func (d *Decision) Outranks(other *Decision) bool {
+	switch {
+	case other.Limit == nil || d.Limit == nil:
+		return d.Limit != nil
+	case d.OK != other.OK:
+		return !d.OK
+	case !d.OK && d.Never != other.Never:
+		return d.Never
+	case !d.OK:
+		return d.RetryAfter > other.RetryAfter
+	}
+	left, others := float64(d.Remaining), float64(other.Remaining)
+	return left*float64(other.Limit.Capacity()) < others*float64(d.Limit.Capacity())
+}

@@ -1,0 +1,22 @@
+package tidegate
+
+import "errors"
+
+var (
+	// ErrFull is returned when a store at its memory bound refuses a new key,
+	// as its limit's OnFull asks.
+	ErrFull = errors.New("store is full of keys that are being held back")
+	// ErrLeaseLost is returned by Renew when a lease had run out.
+	ErrLeaseLost = errors.New("lease ran out before it was renewed")
+	// ErrSettled is returned by Settle when there is nothing to settle: done
+	// before, or its time is over.
+	ErrSettled = errors.New("reservation is settled or has expired")
+	// ErrUnsupported is returned when a store lacks an optional ability, such
+	// as holding slots.
+	ErrUnsupported = errors.New("store does not support this")
+	// ErrWait is returned by Wait when the turn would come after the deadline
+	// of the context; nothing was charged.
+	ErrWait = errors.New("the wait would pass the deadline")
+	// ErrNever is returned by Wait when the cost is above the limit's capacity.
+	ErrNever = errors.New("the cost is above what the limit can ever admit")
+)

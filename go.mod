@@ -1,0 +1,3 @@
+module tidegate.dev/tidegate
+
+go 1.26

@@ -1,0 +1,173 @@
+package tidegate
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Spec describes a limit: so many Events per Period, counted by an Algorithm.
+// Events and Period are needed, everything else has a default.
+type Spec struct {
+	// Name tells counters apart: two limits of the same name, algorithm and
+	// period in one store share their counters, whatever their numbers.
+	Name string
+	// Events that may pass in a Period. For Concurrency: the slots.
+	Events int64
+	// Period, at least a millisecond and in whole microseconds. For
+	// Concurrency: the lease, after which a slot not renewed is free again.
+	// For Quota it is unused.
+	Period time.Duration
+	// Algorithm; the zero value is Auto.
+	Algorithm Algorithm
+	// Burst, for TokenBucket: how many may pass at once; 0 means Events.
+	// For LeakyBucket: the places in line behind the one being served.
+	Burst int64
+	// Parts of SubWindows; 0 means DefaultParts.
+	Parts int
+	// Ceiling, for SubWindows: count the oldest part whole, so that no window
+	// is ever over the limit.
+	Ceiling bool
+	// CountRejected, for SlidingLog: refused events count as well.
+	CountRejected bool
+	// Calendar, for Quota: the unit of the calendar period.
+	Calendar Calendar
+	// Zone, for Quota: a time zone such as "Asia/Seoul"; "" means UTC.
+	Zone string
+	// Anchor, for Quota by Month or Year: the day of the month on which the
+	// period starts; 0 means 1; beyond the month means its last day.
+	Anchor int
+	// OnFull says what a bounded store does with a new key when it has no
+	// room left. The default evicts the key nearest to being unused.
+	OnFull OnFull
+}
+
+// OnFull is what happens at a store's memory bound.
+type OnFull uint8
+
+const (
+	// EvictLeast drops the keys with the least to remember. Keys that still
+	// hold somebody back go last, and each one dropped is counted.
+	EvictLeast OnFull = iota
+	// RefuseNew refuses new keys while all the room is held by keys that
+	// still hold somebody back.
+	RefuseNew
+)
+
+// Calendar is the unit of a Quota.
+type Calendar uint8
+
+const (
+	NoCalendar Calendar = iota
+	Day
+	Week
+	Month
+	Year
+)
+
+var calendarNames = [...]string{"none", "day", "week", "month", "year"}
+
+// String gives the name used in rule files, for example "month".
+func (c Calendar) String() string {
+	if int(c) < len(calendarNames) {
+		return calendarNames[c]
+	}
+	return fmt.Sprintf("calendar(%d)", uint8(c))
+}
+
+// Limit is a Spec that has been found valid and completed with its defaults.
+// It is immutable and meant to be shared: make it once, not per request.
+type Limit struct {
+	Spec
+	identity string
+	location *time.Location
+}
+
+// NewLimit checks spec and fills in its defaults.
+func NewLimit(spec Spec) (*Limit, error) {
+	spec.complete()
+	if err := spec.check(); err != nil {
+		return nil, fmt.Errorf("limit %q: %w", spec.Name, err)
+	}
+	l := &Limit{Spec: spec, location: time.UTC}
+	if spec.Zone != "" {
+		loc, err := time.LoadLocation(spec.Zone)
+		if err != nil {
+			return nil, fmt.Errorf("limit %q: zone: %w", spec.Name, err)
+		}
+		l.location = loc
+	}
+	l.identity = spec.identity()
+	return l, nil
+}
+
+// MustLimit is NewLimit for specs written in code; it panics on an invalid one.
+func MustLimit(spec Spec) *Limit {
+	l, err := NewLimit(spec)
+	if err != nil {
+		panic("tidegate: " + err.Error())
+	}
+	return l
+}
+
+// Per is shorthand for a limit of events per period with every default; like
+// the shorthands below it panics when the numbers cannot be a limit.
+func Per(events int64, period time.Duration) *Limit {
+	return MustLimit(Spec{Events: events, Period: period})
+}
+
+// PerSecond is shorthand for Per(events, time.Second).
+func PerSecond(events int64) *Limit { return Per(events, time.Second) }
+
+// PerMinute is shorthand for Per(events, time.Minute).
+func PerMinute(events int64) *Limit { return Per(events, time.Minute) }
+
+// PerHour is shorthand for Per(events, time.Hour).
+func PerHour(events int64) *Limit { return Per(events, time.Hour) }
+
+// PerDay is shorthand for Per(events, 24*time.Hour).
+func PerDay(events int64) *Limit { return Per(events, 24*time.Hour) }
+
+// Slots is shorthand for a Concurrency limit: n at a time, each held on a lease.
+func Slots(n int64, lease time.Duration) *Limit {
+	return MustLimit(Spec{Events: n, Period: lease, Algorithm: Concurrency})
+}
+
+// Identity names the counters this limit is counted in. Limits that differ
+// only in their numbers (events, burst) have the same one, so that raising a
+// limit, or a change of tier, keeps what was used.
+func (l *Limit) Identity() string { return l.identity }
+
+// Location is the zone of a Quota, UTC otherwise.
+func (l *Limit) Location() *time.Location { return l.location }
+
+// String reads like the limit would be said: "100/1m0s token_bucket burst 20".
+func (l *Limit) String() string {
+	var b strings.Builder
+	if l.Name != "" {
+		fmt.Fprintf(&b, "%s: ", l.Name)
+	}
+	switch l.Algorithm {
+	case Quota:
+		fmt.Fprintf(&b, "%d/%s quota", l.Events, l.Calendar)
+	case Concurrency:
+		fmt.Fprintf(&b, "%d slots, lease %s", l.Events, l.Period)
+	default:
+		fmt.Fprintf(&b, "%d/%s %s", l.Events, l.Period, l.Algorithm)
+	}
+	if l.Algorithm == TokenBucket || l.Algorithm == LeakyBucket {
+		fmt.Fprintf(&b, " burst %d", l.Burst)
+	}
+	return b.String()
+}
+
+// Capacity is the most that can pass at one instant: what Remaining starts from.
+func (l *Limit) Capacity() int64 {
+	switch l.Algorithm {
+	case TokenBucket:
+		return l.Burst
+	case LeakyBucket:
+		return l.Burst + 1
+	}
+	return l.Events
+}

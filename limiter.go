@@ -1,0 +1,132 @@
+package tidegate
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// FailMode is what a Limiter answers when its store cannot.
+type FailMode uint8
+
+const (
+	// FailOpen admits: the limiter's outage must not become the site's.
+	FailOpen FailMode = iota
+	// FailClosed refuses, with a RetryAfter of one second.
+	FailClosed
+)
+
+// Limiter holds keys to one or more limits, charged together or not at all.
+// Use Allow when the caller can be turned away, Wait when it can sleep, Reserve
+// when the cost is known only afterwards, Acquire to hold a slot. All of them
+// may be called from any number of goroutines. Limiters are made by [New].
+type Limiter struct {
+	store  Store
+	limits []*Limit
+	fail   FailMode
+	checks sync.Pool // of *[]Check: a slice passed to an interface would escape
+}
+
+// New returns a Limiter that keeps its counters in store. Limiters that share a
+// store are told apart by their limits' names, algorithms and periods: give
+// limits a Name when one store serves several purposes. New panics when a limit
+// is nil or when two of them would share a counter.
+func New(store Store, limits ...*Limit) *Limiter {
+	for i, l := range limits {
+		if l == nil {
+			panic("tidegate: New: a limit is nil")
+		}
+		for _, other := range limits[:i] {
+			if l.identity == other.identity {
+				panic("tidegate: New: limits " + other.String() + " and " + l.String() + " share a counter; name them")
+			}
+		}
+	}
+	return newLimiter(store, FailOpen, append([]*Limit(nil), limits...))
+}
+
+func newLimiter(store Store, fail FailMode, limits []*Limit) *Limiter {
+	l := &Limiter{store: store, limits: limits, fail: fail}
+	l.checks.New = func() any {
+		checks := make([]Check, len(limits))
+		for i := range checks {
+			checks[i].Limit = limits[i]
+		}
+		return &checks
+	}
+	return l
+}
+
+// OnStoreFailure returns a Limiter on the same counters that answers by mode
+// when the store cannot. A new Limiter has FailOpen.
+func (l *Limiter) OnStoreFailure(mode FailMode) *Limiter {
+	return newLimiter(l.store, mode, l.limits)
+}
+
+// Limits returns the limits that keys are held to; do not change the slice.
+func (l *Limiter) Limits() []*Limit { return l.limits }
+
+// Allow is shorthand for AllowN(ctx, key, 1).
+func (l *Limiter) Allow(ctx context.Context, key string) Decision {
+	return l.take(ctx, key, 1, 0)
+}
+
+// AllowN decides now whether key may spend n, and charges it if so. It always
+// answers: when the store cannot, the fail mode decides and Decision.Err says why.
+func (l *Limiter) AllowN(ctx context.Context, key string, n int64) Decision {
+	if n <= 0 {
+		return l.Peek(ctx, key)
+	}
+	return l.take(ctx, key, n, 0)
+}
+
+// Peek tells what Allow would, and charges nothing.
+func (l *Limiter) Peek(ctx context.Context, key string) Decision {
+	return l.take(ctx, key, 0, 0)
+}
+
+// Wait is shorthand for WaitN(ctx, key, 1).
+func (l *Limiter) Wait(ctx context.Context, key string) error {
+	return l.WaitN(ctx, key, 1)
+}
+
+// take is what every verb is shorthand for.
+func (l *Limiter) take(ctx context.Context, key string, cost int64, maxWait time.Duration) Decision {
+	held := l.checks.Get().(*[]Check)
+	checks := *held
+	for i := range checks {
+		c := &checks[i]
+		c.Key, c.Cost, c.MaxWait = key, cost, maxWait
+	}
+	d, err := l.store.Take(ctx, checks, 1)
+	for i := range checks {
+		checks[i].Key = ""
+	}
+	l.checks.Put(held)
+	if err != nil {
+		return l.failed(err)
+	}
+	return d
+}
+
+func (l *Limiter) failed(err error) Decision {
+	d := Decision{Err: err}
+	if len(l.limits) > 0 {
+		d.Limit = l.limits[0]
+	}
+	if l.fail == FailOpen {
+		d.OK, d.Granted = true, 1
+	} else {
+		d.RetryAfter = time.Second
+	}
+	return d
+}
+
+// vector is take's check vector for the verbs that may allocate.
+func (l *Limiter) vector(key string, cost int64) []Check {
+	checks := make([]Check, len(l.limits))
+	for i, lim := range l.limits {
+		checks[i] = Check{Key: key, Limit: lim, Cost: cost}
+	}
+	return checks
+}

@@ -1,0 +1,165 @@
+package tidegate
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Bounds of a Spec. They are what the arithmetic of every store can hold, so
+// that a limit means the same in memory and in Redis.
+const (
+	MinPeriod = time.Millisecond
+	MaxPeriod = 366 * 24 * time.Hour
+	// MaxPerSecond is the fastest rate of one key: an event then takes 1024
+	// ticks of 1/1024 µs, and rounding up to a tick costs at most 0.1 %.
+	MaxPerSecond = 1_000_000
+	// MaxLogEvents bounds what a SlidingLog remembers per key.
+	MaxLogEvents = 10_000
+	// MaxCount bounds the events of a counted window.
+	MaxCount = 1<<28 - 1
+	// MaxParts bounds the parts of SubWindows.
+	MaxParts = 1000
+	// MaxRefill bounds the time in which a bucket refills, burst/rate.
+	MaxRefill = 366 * 24 * time.Hour
+	// maxEmission bounds the time one event of a bucket takes.
+	maxEmission = 14 * 24 * time.Hour
+)
+
+func (s *Spec) complete() {
+	if s.Algorithm == Auto {
+		s.Algorithm = SubWindows
+		if s.Events <= AutoLogEvents {
+			s.Algorithm = SlidingLog
+		}
+	}
+	switch s.Algorithm {
+	case TokenBucket:
+		if s.Burst == 0 {
+			s.Burst = s.Events
+		}
+	case SubWindows:
+		if s.Parts == 0 {
+			s.Parts = DefaultParts
+		}
+	case Quota:
+		if s.Anchor == 0 {
+			s.Anchor = 1
+		}
+	}
+}
+
+func (s *Spec) check() error {
+	if s.Algorithm >= algorithms {
+		return fmt.Errorf("unknown %s", s.Algorithm)
+	}
+	if s.Events <= 0 {
+		return fmt.Errorf("events is %d: a limit needs at least 1 (to refuse everything, use an access rule)", s.Events)
+	}
+	if s.Events > MaxCount {
+		return fmt.Errorf("events is %d: at most %d can be counted; use a shorter period", s.Events, int64(MaxCount))
+	}
+	if s.Algorithm == Quota {
+		return s.checkQuota()
+	}
+	if err := s.checkPeriod(); err != nil {
+		return err
+	}
+	if err := s.checkFit(); err != nil {
+		return err
+	}
+	return s.checkMisplaced()
+}
+
+func (s *Spec) checkPeriod() error {
+	switch {
+	case s.Period < MinPeriod:
+		return fmt.Errorf("period is %s: the shortest is %s", s.Period, MinPeriod)
+	case s.Period > MaxPeriod:
+		return fmt.Errorf("period is %s: the longest is %s; use a quota for months and years", s.Period, MaxPeriod)
+	case s.Period%time.Microsecond != 0:
+		return fmt.Errorf("period is %s: it must be in whole microseconds", s.Period)
+	}
+	return nil
+}
+
+// checkFit holds the numbers of each algorithm to what its state can hold.
+func (s *Spec) checkFit() error {
+	if s.Burst < 0 || s.Burst > MaxCount {
+		return fmt.Errorf("burst is %d: want 0 to %d", s.Burst, int64(MaxCount))
+	}
+	perSecond := float64(s.Events) / s.Period.Seconds()
+	switch s.Algorithm {
+	case TokenBucket, LeakyBucket:
+		emission := s.Period.Seconds() / float64(s.Events)
+		if emission > maxEmission.Seconds() {
+			return fmt.Errorf("%d/%s is slower than one in %s: use a quota", s.Events, s.Period, maxEmission)
+		}
+		if emission*float64(s.Burst+1) > MaxRefill.Seconds() {
+			return fmt.Errorf("burst %d at %d/%s takes longer than %s to refill", s.Burst, s.Events, s.Period, MaxRefill)
+		}
+		if perSecond > MaxPerSecond {
+			return fmt.Errorf("%d/%s is more than %d/s for one key: limit in larger units, with a cost per request", s.Events, s.Period, MaxPerSecond)
+		}
+	case SlidingLog:
+		if s.Events > MaxLogEvents {
+			return fmt.Errorf("events is %d: a sliding log keeps at most %d; use sub_windows, with ceiling if it must never be over", s.Events, MaxLogEvents)
+		}
+	case SubWindows:
+		if s.Parts < 1 || s.Parts > MaxParts {
+			return fmt.Errorf("parts is %d: want 1 to %d", s.Parts, MaxParts)
+		}
+		if s.Period/time.Duration(s.Parts) < 10*time.Microsecond {
+			return fmt.Errorf("%s in %d parts: a part must be at least 10µs", s.Period, s.Parts)
+		}
+	case Concurrency:
+		if s.Events > MaxLogEvents {
+			return fmt.Errorf("slots is %d: at most %d leases are kept per key", s.Events, MaxLogEvents)
+		}
+	}
+	return nil
+}
+
+// checkMisplaced refuses what the algorithm would ignore in silence.
+func (s *Spec) checkMisplaced() error {
+	switch {
+	case s.Burst != 0 && s.Algorithm != TokenBucket && s.Algorithm != LeakyBucket:
+		return fmt.Errorf("burst means nothing to %s: use token_bucket", s.Algorithm)
+	case s.Parts != 0 && s.Algorithm != SubWindows:
+		return fmt.Errorf("parts means nothing to %s: use sub_windows", s.Algorithm)
+	case s.Ceiling && s.Algorithm != SubWindows:
+		return fmt.Errorf("ceiling means nothing to %s: use sub_windows", s.Algorithm)
+	case s.CountRejected && s.Algorithm != SlidingLog:
+		return fmt.Errorf("count_rejected means nothing to %s: use sliding_log", s.Algorithm)
+	case s.Calendar != NoCalendar || s.Zone != "" || s.Anchor != 0:
+		return fmt.Errorf("calendar, zone and anchor mean nothing to %s: use a quota", s.Algorithm)
+	}
+	return nil
+}
+
+func (s *Spec) checkQuota() error {
+	switch {
+	case s.Calendar == NoCalendar || s.Calendar > Year:
+		return errors.New("a quota needs a calendar period: day, week, month or year")
+	case s.Period != 0 || s.Burst != 0 || s.Parts != 0 || s.Ceiling || s.CountRejected:
+		return errors.New("a quota has no period, burst, parts, ceiling or count_rejected")
+	case s.Anchor < 1 || s.Anchor > 31:
+		return fmt.Errorf("anchor is %d: want a day of the month, 1 to 31", s.Anchor)
+	case s.Anchor != 1 && s.Calendar != Month && s.Calendar != Year:
+		return fmt.Errorf("anchor is %d: only months and years have one", s.Anchor)
+	}
+	return nil
+}
+
+// identity frames the name by its length, so that no two specs can meet.
+func (s *Spec) identity() string {
+	id := strconv.Itoa(len(s.Name)) + ":" + s.Name + "/" + s.Algorithm.String()
+	switch s.Algorithm {
+	case Quota:
+		return id + "/" + s.Calendar.String() + "/" + strconv.Itoa(s.Anchor) + "/" + s.Zone
+	case SubWindows:
+		return id + "/" + s.Period.String() + "/" + strconv.Itoa(s.Parts)
+	}
+	return id + "/" + s.Period.String()
+}

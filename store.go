@@ -1,0 +1,67 @@
+package tidegate
+
+import (
+	"context"
+	"time"
+)
+
+// Check is one key held to one limit at one cost.
+type Check struct {
+	// Key is who is counted. The caller makes it injective; see [Key].
+	Key string
+	// Limit is what the key is held to; shared and immutable.
+	Limit *Limit
+	// Cost in events. 0 peeks: nothing is charged, and the answer is the one
+	// that a cost of 1 would get.
+	Cost int64
+	// Advisory checks (shadow, candidate) are charged if the request is
+	// admitted and they would themselves pass. They never decide.
+	Advisory bool
+	// MaxWait is how far into the future a bucket may be charged; 0: now or
+	// never. Other algorithms ignore it.
+	MaxWait time.Duration
+	// Estimate marks a cost that [Reserver.Settle] replaces by the true one.
+	Estimate bool
+}
+
+// Store is where counters live. Every store passes the suite of package
+// store/storetest.
+type Store interface {
+	// Take grants k ≤ n whole copies of the vector checks, each all or none,
+	// by the store's own clock. Decision.Granted is k, and Decision.OK means
+	// k > 0. A refusal charges nothing, except to limits that count what they
+	// reject. Take keeps no reference to checks. The error is nil unless the
+	// store could not answer; a refusal is not an error.
+	Take(ctx context.Context, checks []Check, n int) (Decision, error)
+	// Adjust charges unasked (cost > 0; the debt is at most one capacity) or
+	// returns (cost < 0) what was taken at the instant at, where it still
+	// counts. It is not idempotent and never retried.
+	Adjust(ctx context.Context, at int64, checks []Check) error
+}
+
+// Renewer is a Store whose Concurrency leases can be prolonged. A slot is
+// taken by Take and given back by Adjust with a cost of -1; Decision.At is
+// unique among the leases of a store and names the lease.
+type Renewer interface {
+	// Renew prolongs by the limit's Period the leases taken at the instant at.
+	// It returns ErrLeaseLost when one of them has run out.
+	Renew(ctx context.Context, at int64, checks []Check) error
+}
+
+// Reserver is a Store that keeps a record of an estimated charge, so that
+// whoever holds its id can settle it, once.
+type Reserver interface {
+	// Reserve is Take of one copy that also records, for ttl, what was charged
+	// for the checks marked Estimate. The id is "" when it was refused.
+	Reserve(ctx context.Context, checks []Check, ttl time.Duration) (d Decision, id string, err error)
+	// Settle replaces the estimates by actual, returning or charging the
+	// difference, and forgets the record in the same step. It returns
+	// ErrSettled when there is no such record: settled before, or too late, in
+	// which case the estimate stays charged.
+	Settle(ctx context.Context, id string, actual int64) error
+}
+
+// Resetter is a Store that can forget: the keys of checks start afresh.
+type Resetter interface {
+	Reset(ctx context.Context, checks []Check) error
+}
