@@ -1,0 +1,153 @@
+package algo
+
+import (
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// maxAhead bounds how far ahead of its burst a bucket can be booked by waiters.
+const maxAhead = int64(time.Hour/time.Microsecond) * Micro
+
+// BucketLaw is token_bucket (GCRA) and leaky_bucket (departure times). Both
+// keep one instant, the time at which all that was charged has drained.
+//
+// An event takes Em = ⌈period/events⌉ ticks and n events take n·Em, so that a
+// burst can be spent one by one or at once, to the same effect, and never more.
+type BucketLaw struct {
+	Em    int64 // ticks an event takes
+	Tau   int64 // ticks that capacity events take
+	Cap   int64 // events: the burst, or the place being served and those in line
+	Leaky bool  // admitted events leave one by one, Em apart
+}
+
+// Bucket is the state of a key. The zero value is a full bucket.
+type Bucket struct {
+	Drained int64 // GCRA's TAT: the instant at which nothing is owed any more
+	Em      int64 // the law it was written under
+	Ahead   bool  // it was written beyond Tau: booked by waiters, or in debt
+}
+
+// NewBucketLaw makes the law of a token or leaky bucket.
+func NewBucketLaw(l *tidegate.Limit) BucketLaw {
+	em := mulDivCeil(int64(l.Period/time.Microsecond), Micro, l.Events)
+	capacity := l.Capacity()
+	return BucketLaw{Em: em, Tau: mul(capacity, em), Cap: capacity, Leaky: l.Algorithm == tidegate.LeakyBucket}
+}
+
+// owed is how long s needs to drain, under this law. What is preserved from
+// another law are used events.
+func (l *BucketLaw) owed(s Bucket, now int64) int64 {
+	owed := s.Drained - now
+	switch {
+	case owed <= 0:
+		return 0
+	case s.Em != l.Em:
+		if s.Em <= 0 {
+			return min(owed, l.Tau)
+		}
+		return min(mulDivCeil(owed, l.Em, s.Em), l.Tau)
+	case !s.Ahead:
+		return min(owed, l.Tau)
+	}
+	return min(owed, l.Tau+max(l.Tau, maxAhead))
+}
+
+func (l *BucketLaw) state(now, owed int64) Bucket {
+	return Bucket{Drained: add(now, owed), Em: l.Em, Ahead: owed > l.Tau}
+}
+
+// room is how many events would be admitted on top of owed.
+func (l *BucketLaw) room(owed, maxWait int64) int64 {
+	if !l.Leaky {
+		return max(0, (l.Tau-owed+maxWait)/l.Em)
+	}
+	if owed > maxWait || owed > l.Tau {
+		return 0
+	}
+	return (l.Tau - owed) / l.Em
+}
+
+func (l *BucketLaw) fit(owed int64, a Ask) int64 {
+	unit := a.unit()
+	if unit > l.Cap {
+		return 0
+	}
+	wait := min(a.MaxWait, maxAhead)
+	k := copies(l.room(owed, wait), unit, a.Copies)
+	if l.Leaky && k > 1 { // the last copy must also leave in time
+		k = min(k, (wait-owed)/(unit*l.Em)+1)
+	}
+	return k
+}
+
+// Fit is how many copies Take would grant.
+func (l *BucketLaw) Fit(s Bucket, now int64, a Ask) int64 { return l.fit(l.owed(s, now), a) }
+
+// Take grants what fits and charges it.
+func (l *BucketLaw) Take(s Bucket, now int64, a Ask) (Bucket, Verdict) {
+	owed := l.owed(s, now)
+	k := l.fit(owed, a)
+	if k == 0 {
+		return s, l.refuse(owed, a)
+	}
+	v := Verdict{Granted: k}
+	if l.Leaky {
+		v.Wait = owed
+	} else if a.MaxWait > 0 {
+		v.Wait = max(0, owed+a.unit()*l.Em-l.Tau)
+	}
+	if a.Cost > 0 {
+		owed += k * a.Cost * l.Em
+		s = l.state(now, owed)
+	}
+	v.Remaining = l.remaining(owed, a)
+	v.Reset = owed
+	return s, v
+}
+
+func (l *BucketLaw) remaining(owed int64, a Ask) int64 {
+	if l.Leaky {
+		wait := min(a.MaxWait, maxAhead)
+		if owed > wait {
+			return 0
+		}
+		return min(l.room(owed, wait), (wait-owed)/l.Em+1)
+	}
+	return l.room(owed, 0)
+}
+
+func (l *BucketLaw) refuse(owed int64, a Ask) Verdict {
+	v := Verdict{Remaining: l.remaining(owed, a), Reset: owed}
+	unit := a.unit()
+	if unit > l.Cap {
+		v.Never = true
+		return v
+	}
+	wait := min(a.MaxWait, maxAhead)
+	v.Retry = owed + unit*l.Em - l.Tau
+	if l.Leaky {
+		v.Retry = max(v.Retry, owed-wait)
+	} else {
+		v.Retry -= wait
+	}
+	return v
+}
+
+// Return gives back n events charged at the instant at. They still count for
+// as long as the bucket takes to refill; after that there is nothing to return.
+func (l *BucketLaw) Return(s Bucket, now, at, n int64) Bucket {
+	if now-at > l.Tau {
+		return s
+	}
+	return l.state(now, max(0, l.owed(s, now)-mul(n, l.Em)))
+}
+
+// Force charges n events unasked, into a debt of at most one capacity.
+func (l *BucketLaw) Force(s Bucket, now, n int64) Bucket {
+	owed := l.owed(s, now)
+	return l.state(now, max(owed, min(add(owed, mul(n, l.Em)), 2*l.Tau)))
+}
+
+// Idle reports whether s says nothing more than the zero value does.
+func (s Bucket) Idle(now int64) bool { return s.Drained <= now }

@@ -1,0 +1,78 @@
+package algo
+
+import "tidegate.dev/tidegate"
+
+// CounterLaw is fixed_window and quota: a count per period, back to zero at once.
+type CounterLaw struct {
+	Events int64
+}
+
+// Counter is the state of a key: the period counted, by its start in µs.
+type Counter struct {
+	Start, Count int64
+}
+
+// NewCounterLaw makes the law of a fixed window or a quota.
+func NewCounterLaw(l *tidegate.Limit) CounterLaw { return CounterLaw{Events: l.Events} }
+
+// settle brings s to now, which lies in span, and returns the period's end in ticks.
+func (l *CounterLaw) settle(s Counter, span Span, now int64) (Counter, int64) {
+	switch ahead := s.Start*Micro - now; {
+	case s.Start < span.Start || s.Count == 0:
+		return Counter{Start: span.Start}, span.End * Micro
+	case s.Start == span.Start:
+		return s, span.End * Micro
+	case ahead <= (span.End-span.Start)*Micro:
+		return s, (s.Start + span.End - span.Start) * Micro
+	}
+	return Counter{Start: span.Start, Count: s.Count}, span.End * Micro
+}
+
+// Fit is how many copies Take would grant.
+func (l *CounterLaw) Fit(s Counter, span Span, now int64, a Ask) int64 {
+	s, _ = l.settle(s, span, now)
+	return copies(l.Events-s.Count, a.unit(), a.Copies)
+}
+
+// Take grants what fits and charges it. now lies in span.
+func (l *CounterLaw) Take(s Counter, span Span, now int64, a Ask) (Counter, Verdict) {
+	settled, end := l.settle(s, span, now)
+	k := copies(l.Events-settled.Count, a.unit(), a.Copies)
+	v := Verdict{Granted: k}
+	if k > 0 && a.Cost > 0 {
+		settled.Count += k * a.Cost
+		s = settled
+	}
+	v.Remaining = max(0, l.Events-settled.Count)
+	if settled.Count > 0 {
+		v.Reset = end - now
+	}
+	if k == 0 {
+		v.Never = a.unit() > l.Events
+		if !v.Never {
+			v.Retry = end - now
+		}
+	}
+	return s, v
+}
+
+// Return gives back n events charged in the period charged, if it is still the
+// one that counts.
+func (l *CounterLaw) Return(s Counter, span, charged Span, now, n int64) Counter {
+	settled, _ := l.settle(s, span, now)
+	if settled.Start != charged.Start {
+		return s
+	}
+	settled.Count -= min(n, settled.Count)
+	return settled
+}
+
+// Force charges n events unasked, into a debt of at most one capacity.
+func (l *CounterLaw) Force(s Counter, span Span, now, n int64) Counter {
+	s, _ = l.settle(s, span, now)
+	s.Count = max(s.Count, min(add(s.Count, n), 2*l.Events))
+	return s
+}
+
+// Idle reports whether s says nothing more than the zero value does.
+func (s Counter) Idle(span Span) bool { return s.Count == 0 || s.Start < span.Start }

@@ -1,0 +1,47 @@
+// Package algo is the arithmetic of every limit: one file per algorithm, each
+// a law (what the limit asks) and a state (what is remembered of a key), with
+// functions of (state, now, ask) and nothing else. It has no clock, no lock, no
+// goroutine and no I/O; stores own those. Start with Ask, Verdict and the law
+// of the algorithm at hand.
+//
+// Time is in ticks of 1/1024 µs since the Unix epoch; windows and logs count in
+// whole microseconds, and interpolate in units of 2^s µs chosen such that every
+// product stays below 2^53, so that a store that computes in doubles agrees to
+// the bit. All of it saturates instead of wrapping.
+//
+// Time in a state never runs back. A state later than now is decided as at its
+// own instant; one that lies more than a period ahead, after a clock step, is
+// moved to now with all its counts. A step therefore never refills, and holds
+// nobody back for more than a period longer.
+package algo
+
+// Ask is what a request wants of one limit.
+type Ask struct {
+	Cost    int64 // events per copy; 0 peeks
+	Copies  int64 // how many copies at most, at least 1
+	MaxWait int64 // ticks a bucket may be charged ahead
+}
+
+// unit is the cost that the answer is about: a peek asks about one event.
+func (a Ask) unit() int64 { return max(a.Cost, 1) }
+
+// Verdict is the answer of one limit, in ticks.
+type Verdict struct {
+	Granted   int64 // copies; all of Copies for a peek that would pass
+	Never     bool  // the cost is above the capacity
+	Remaining int64 // events that would still pass
+	Retry     int64 // until the refused ask would pass
+	Reset     int64 // until the key is as good as new
+	Wait      int64 // until the first copy granted may go ahead
+}
+
+// copies is how many whole copies of unit fit into free.
+func copies(free, unit, most int64) int64 {
+	if free < unit {
+		return 0
+	}
+	if most == 1 {
+		return 1
+	}
+	return min(most, free/unit)
+}

@@ -1,0 +1,141 @@
+package algo
+
+import (
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// LogLaw is sliding_log: a stamp in µs per event, and the window (now-T, now].
+type LogLaw struct {
+	Events        int64
+	Period        int64 // µs
+	CountRejected bool  // refused events are stamped as well
+}
+
+// logShape leaves 49 bits for µs (17 years) and 15 for a count of up to twice
+// tidegate.MaxLogEvents.
+var logShape = runsShape{bits: 15}
+
+// NewLogLaw makes the law of a sliding log.
+func NewLogLaw(l *tidegate.Limit) LogLaw {
+	return LogLaw{Events: l.Events, Period: int64(l.Period / time.Microsecond), CountRejected: l.CountRejected}
+}
+
+// MaxEntries is the most entries a record can come to need.
+func (l *LogLaw) MaxEntries() int { return int(2 * l.Events) }
+
+// settle drops what has left the window and returns the instant to decide at.
+func (l *LogLaw) settle(r Runs, now int64) (us int64) {
+	us = now / Micro
+	if last, ok := logShape.last(r); ok && last > us {
+		if last-us > l.Period {
+			r.shift(us - last)
+		} else {
+			us = last
+		}
+	}
+	for r.len() > 0 {
+		if stamp, _ := logShape.at(r, 0); stamp > us-l.Period {
+			break
+		}
+		logShape.drop(r)
+	}
+	return us
+}
+
+// Fit is how many copies Take would grant.
+func (l *LogLaw) Fit(r Runs, now int64, a Ask) int64 {
+	l.settle(r, now)
+	return copies(l.Events-r.total(), a.unit(), a.Copies)
+}
+
+// Take grants what fits and charges it. When r is too small it does nothing and
+// reports false: the store gives it a larger record and asks again.
+func (l *LogLaw) Take(r Runs, now int64, a Ask) (Verdict, bool) {
+	us := l.settle(r, now)
+	k := copies(l.Events-r.total(), a.unit(), a.Copies)
+	v := Verdict{Granted: k, Never: a.unit() > l.Events}
+	if a.Cost > 0 && !v.Never && (k > 0 || l.CountRejected) {
+		if !logShape.fits(r, us) {
+			return Verdict{}, false
+		}
+		logShape.push(r, us, max(k, 1)*a.Cost)
+		if k == 0 {
+			l.keepNewest(r)
+		}
+	}
+	l.report(r, now, a.unit(), &v)
+	return v, true
+}
+
+// Reject stamps an ask that another limit refused, if rejected ones count. It
+// reports false as Take does.
+func (l *LogLaw) Reject(r Runs, now int64, a Ask) bool {
+	if !l.CountRejected || a.Cost <= 0 || a.Cost > l.Events {
+		return true
+	}
+	us := l.settle(r, now)
+	if !logShape.fits(r, us) {
+		return false
+	}
+	logShape.push(r, us, a.Cost)
+	l.keepNewest(r)
+	return true
+}
+
+// keepNewest forgets the oldest events beyond the limit: they decide nothing.
+func (l *LogLaw) keepNewest(r Runs) {
+	for over := r.total() - l.Events; over > 0; over = r.total() - l.Events {
+		stamp, count := logShape.at(r, 0)
+		if count > over {
+			logShape.takeBack(r, stamp, over)
+			return
+		}
+		logShape.drop(r)
+	}
+}
+
+func (l *LogLaw) report(r Runs, now, unit int64, v *Verdict) {
+	v.Remaining = max(0, l.Events-r.total())
+	if last, ok := logShape.last(r); ok && r.total() > 0 {
+		v.Reset = (last+l.Period)*Micro - now
+	}
+	if v.Granted > 0 || v.Never {
+		return
+	}
+	for i, left := 0, r.total(); i < r.len(); i++ {
+		stamp, count := logShape.at(r, i)
+		if left -= count; left <= l.Events-unit {
+			v.Retry = (stamp+l.Period)*Micro - now
+			return
+		}
+	}
+}
+
+// Return removes n stamps made at the instant at, if still in the window.
+func (l *LogLaw) Return(r Runs, now, at, n int64) {
+	l.settle(r, now)
+	logShape.takeBack(r, at/Micro, n)
+}
+
+// Force stamps n events unasked, into a debt of at most one capacity. It
+// reports false as Take does.
+func (l *LogLaw) Force(r Runs, now, n int64) bool {
+	us := l.settle(r, now)
+	n = min(n, 2*l.Events-r.total())
+	if n <= 0 {
+		return true
+	}
+	if !logShape.fits(r, us) {
+		return false
+	}
+	logShape.push(r, us, n)
+	return true
+}
+
+// Idle reports whether r says nothing more than an empty record does.
+func (l *LogLaw) Idle(r Runs, now int64) bool {
+	last, ok := logShape.last(r)
+	return !ok || r.total() == 0 || last <= now/Micro-l.Period
+}

@@ -1,0 +1,148 @@
+package algo
+
+import (
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// PartsLaw is sub_windows: counts of N whole parts of the window, and of the
+// part that is leaving it, weighed by how much of it is still in view or, with
+// Ceiling, whole.
+type PartsLaw struct {
+	Events  int64
+	Parts   int64
+	Part    int64 // µs; N parts are at least the period
+	Ceiling bool
+	scale
+}
+
+// partsShape leaves 34 bits for part numbers and 30 for a count of up to twice
+// tidegate.MaxCount.
+var partsShape = runsShape{bits: 30}
+
+// NewPartsLaw makes the law of sub-windows.
+func NewPartsLaw(l *tidegate.Limit) PartsLaw {
+	n := int64(l.Parts)
+	part := (int64(l.Period/time.Microsecond) + n - 1) / n
+	return PartsLaw{Events: l.Events, Parts: n, Part: part, Ceiling: l.Ceiling, scale: newScale(part, l.Events)}
+}
+
+// MaxEntries is the most entries a record can come to need.
+func (l *PartsLaw) MaxEntries() int { return int(l.Parts + 1) }
+
+// settle drops what has left the window and returns the part to decide in and
+// how far into it, in units.
+func (l *PartsLaw) settle(r Runs, now int64) (part, off int64) {
+	us := now / Micro
+	part = us / l.Part
+	off = l.units(us - part*l.Part)
+	if last, ok := partsShape.last(r); ok && last > part {
+		if last-part > l.Parts {
+			r.shift(part - last)
+		} else {
+			part, off = last, 0
+		}
+	}
+	for r.len() > 0 {
+		if stamp, _ := partsShape.at(r, 0); stamp >= part-l.Parts {
+			break
+		}
+		partsShape.drop(r)
+	}
+	return part, off
+}
+
+// used is the estimate of what lies in the window.
+func (l *PartsLaw) used(r Runs, part, off int64) int64 {
+	used := r.total()
+	if l.Ceiling || used == 0 {
+		return used
+	}
+	if stamp, count := partsShape.at(r, 0); stamp == part-l.Parts {
+		used += l.weigh(count, off) - count
+	}
+	return used
+}
+
+// Fit is how many copies Take would grant.
+func (l *PartsLaw) Fit(r Runs, now int64, a Ask) int64 {
+	part, off := l.settle(r, now)
+	return copies(l.Events-l.used(r, part, off), a.unit(), a.Copies)
+}
+
+// Take grants what fits and charges it. When r is too small it does nothing and
+// reports false: the store gives it a larger record and asks again.
+func (l *PartsLaw) Take(r Runs, now int64, a Ask) (Verdict, bool) {
+	part, off := l.settle(r, now)
+	used := l.used(r, part, off)
+	k := copies(l.Events-used, a.unit(), a.Copies)
+	v := Verdict{Granted: k, Never: a.unit() > l.Events}
+	if k > 0 && a.Cost > 0 {
+		if !partsShape.fits(r, part) {
+			return Verdict{}, false
+		}
+		partsShape.push(r, part, k*a.Cost)
+		used += k * a.Cost
+	}
+	v.Remaining = max(0, l.Events-used)
+	if last, ok := partsShape.last(r); ok && r.total() > 0 {
+		v.Reset = l.gone(last) - now
+	}
+	if k == 0 && !v.Never {
+		v.Retry = max(0, l.retry(r, a.unit())-now)
+	}
+	return v, true
+}
+
+// gone is when the count of a part has wholly left the window, in ticks.
+func (l *PartsLaw) gone(stamp int64) int64 { return (stamp + l.Parts + 1) * l.Part * Micro }
+
+// retry is the first instant, in ticks, at which cost would pass if nothing
+// else came. It lets the parts leave one by one, oldest first.
+func (l *PartsLaw) retry(r Runs, cost int64) int64 {
+	free := l.Events - cost
+	left := r.total()
+	var at int64
+	for i := range r.len() {
+		if left <= free {
+			return at
+		}
+		stamp, count := partsShape.at(r, i)
+		left -= count
+		if off, ok := l.admits(free-left, count); ok && !l.Ceiling {
+			leaving := (stamp + l.Parts) * l.Part
+			return (leaving + l.micros(off)) * Micro
+		}
+		at = l.gone(stamp)
+	}
+	return at
+}
+
+// Return gives back n events charged at the instant at into the part that was
+// charged, if it is still held.
+func (l *PartsLaw) Return(r Runs, now, at, n int64) {
+	l.settle(r, now)
+	partsShape.takeBack(r, at/Micro/l.Part, n)
+}
+
+// Force charges n events unasked, into a debt of at most one capacity. It
+// reports false as Take does.
+func (l *PartsLaw) Force(r Runs, now, n int64) bool {
+	part, off := l.settle(r, now)
+	n = min(n, 2*l.Events-l.used(r, part, off))
+	if n <= 0 {
+		return true
+	}
+	if !partsShape.fits(r, part) {
+		return false
+	}
+	partsShape.push(r, part, n)
+	return true
+}
+
+// Idle reports whether r says nothing more than an empty record does.
+func (l *PartsLaw) Idle(r Runs, now int64) bool {
+	last, ok := partsShape.last(r)
+	return !ok || r.total() == 0 || l.gone(last) <= now
+}

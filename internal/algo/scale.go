@@ -1,0 +1,43 @@
+package algo
+
+// scale interpolates within a window of a length in µs. Its unit is 2^shift µs,
+// the smallest for which (2·events+1)·window stays below 2^53.
+type scale struct {
+	shift  uint
+	window int64 // in units
+}
+
+func newScale(us, events int64) scale {
+	var s scale
+	for {
+		s.window = (us + 1<<s.shift - 1) >> s.shift
+		if mul(2*events+1, s.window) < 1<<53 {
+			return s
+		}
+		s.shift++
+	}
+}
+
+func (s *scale) units(us int64) int64 { return us >> s.shift }
+func (s *scale) micros(u int64) int64 { return u << s.shift }
+
+// weigh is ⌊count·overlap⌋ for a window that ends off units from now.
+func (s *scale) weigh(count, off int64) int64 {
+	if count == 0 {
+		return 0
+	}
+	return count * (s.window - off) / s.window
+}
+
+// admits is the first offset at which the weight of count is at most room, and
+// whether there is one within the window.
+func (s *scale) admits(room, count int64) (off int64, ok bool) {
+	switch {
+	case room < 0:
+		return 0, false
+	case count <= room:
+		return 0, true
+	}
+	off = s.window - ((room+1)*s.window-1)/count
+	return off, off < s.window
+}

@@ -1,0 +1,127 @@
+package algo
+
+import (
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// SlidingLaw is sliding_window: two counts, the older weighed by how much of
+// its window is still in view.
+type SlidingLaw struct {
+	Events int64
+	Period int64 // µs
+	scale
+}
+
+// Sliding is the state of a key: the current window by number, its count, and
+// the count of the one before.
+type Sliding struct {
+	Window, Prev, Cur int64
+}
+
+// NewSlidingLaw makes the law of a sliding window.
+func NewSlidingLaw(l *tidegate.Limit) SlidingLaw {
+	period := int64(l.Period / time.Microsecond)
+	return SlidingLaw{Events: l.Events, Period: period, scale: newScale(period, l.Events)}
+}
+
+// view is a state brought to an instant: the window's start in µs, and how far
+// into it the instant lies, in units.
+type view struct {
+	Sliding
+	start, off int64
+}
+
+func (l *SlidingLaw) settle(s Sliding, now int64) view {
+	us := now / Micro
+	window := us / l.Period
+	v := view{Sliding: s, start: window * l.Period}
+	v.off = l.units(us - v.start)
+	switch ahead := s.Window - window; {
+	case ahead == 0:
+	case ahead == -1:
+		v.Prev, v.Cur = s.Cur, 0
+	case ahead < 0:
+		v.Prev, v.Cur = 0, 0
+	case ahead == 1: // decide as at its instant
+		v.start, v.off = s.Window*l.Period, 0
+		return v
+	}
+	v.Window = window
+	return v
+}
+
+// used is the estimate of what lies in the sliding window.
+func (l *SlidingLaw) used(v *view) int64 { return v.Cur + l.weigh(v.Prev, v.off) }
+
+// Fit is how many copies Take would grant.
+func (l *SlidingLaw) Fit(s Sliding, now int64, a Ask) int64 {
+	v := l.settle(s, now)
+	return copies(l.Events-l.used(&v), a.unit(), a.Copies)
+}
+
+// Take grants what fits and charges it.
+func (l *SlidingLaw) Take(s Sliding, now int64, a Ask) (Sliding, Verdict) {
+	at := l.settle(s, now)
+	used := l.used(&at)
+	k := copies(l.Events-used, a.unit(), a.Copies)
+	v := Verdict{Granted: k}
+	if k > 0 && a.Cost > 0 {
+		at.Cur += k * a.Cost
+		used += k * a.Cost
+		s = at.Sliding
+	}
+	v.Remaining = max(0, l.Events-used)
+	if at.Cur > 0 {
+		v.Reset = (at.start+2*l.Period)*Micro - now
+	} else if at.Prev > 0 {
+		v.Reset = (at.start+l.Period)*Micro - now
+	}
+	if k == 0 {
+		v.Never = a.unit() > l.Events
+		if !v.Never {
+			v.Retry = l.retry(&at, a.unit())*Micro - now
+		}
+	}
+	return s, v
+}
+
+// retry is the first µs at which cost would pass, if nothing else came.
+func (l *SlidingLaw) retry(v *view, cost int64) int64 {
+	if o, ok := l.admits(l.Events-cost-v.Cur, v.Prev); ok {
+		return v.start + l.micros(max(o, v.off))
+	}
+	next := v.start + l.Period
+	if o, ok := l.admits(l.Events-cost, v.Cur); ok {
+		return next + l.micros(o)
+	}
+	return next + l.Period
+}
+
+// Return gives back n events charged at the instant at into the window that
+// was charged, if it is still held.
+func (l *SlidingLaw) Return(s Sliding, now, at, n int64) Sliding {
+	v := l.settle(s, now)
+	switch at / Micro / l.Period {
+	case v.Window:
+		v.Cur -= min(n, v.Cur)
+	case v.Window - 1:
+		v.Prev -= min(n, v.Prev)
+	default:
+		return s
+	}
+	return v.Sliding
+}
+
+// Force charges n events unasked, into a debt of at most one capacity.
+func (l *SlidingLaw) Force(s Sliding, now, n int64) Sliding {
+	v := l.settle(s, now)
+	v.Cur = max(v.Cur, min(add(v.Cur, n), 2*l.Events))
+	return v.Sliding
+}
+
+// Idle reports whether s says nothing more than the zero value does.
+func (l *SlidingLaw) Idle(s Sliding, now int64) bool {
+	return s.Cur+s.Prev == 0 || s.Window < now/Micro/l.Period-1
+}

@@ -1,0 +1,66 @@
+package algo
+
+import (
+	"math"
+	"math/bits"
+	"time"
+)
+
+// Micro is a microsecond in ticks.
+const Micro = 1024
+
+// Never is further than any instant: what saturating arithmetic ends at.
+const Never = math.MaxInt64
+
+// Ticks is the ticks in d, rounded down; time 0 is the Unix epoch.
+func Ticks(d time.Duration) int64 {
+	us, ns := int64(d/time.Microsecond), int64(d%time.Microsecond)
+	if us > math.MaxInt64/Micro-1 {
+		return Never
+	}
+	return us*Micro + ns*Micro/1000
+}
+
+// Instant is the ticks of t.
+func Instant(t time.Time) int64 { return Ticks(time.Duration(t.UnixNano())) }
+
+// Duration is the shortest duration that has passed once ticks have.
+func Duration(ticks int64) time.Duration {
+	if ticks <= 0 {
+		return 0
+	}
+	us, rest := ticks/Micro, ticks%Micro
+	if us > math.MaxInt64/1000-1 {
+		return math.MaxInt64
+	}
+	return time.Duration(us*1000 + (rest*1000+Micro-1)/Micro)
+}
+
+// add is a + b for b ≥ 0, saturating.
+func add(a, b int64) int64 {
+	if s := a + b; s >= a {
+		return s
+	}
+	return Never
+}
+
+// mul is a·b for a, b ≥ 0, saturating.
+func mul(a, b int64) int64 {
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	if hi != 0 || lo > math.MaxInt64 {
+		return Never
+	}
+	return int64(lo)
+}
+
+// mulDivCeil is ⌈a·b/c⌉ for a, b ≥ 0 and c > 0, by a 128-bit product, saturating.
+func mulDivCeil(a, b, c int64) int64 {
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	lo, carry := bits.Add64(lo, uint64(c-1), 0)
+	hi += carry
+	if hi >= uint64(c) {
+		return Never
+	}
+	q, _ := bits.Div64(hi, lo, uint64(c))
+	return int64(min(q, math.MaxInt64))
+}
