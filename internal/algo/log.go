@@ -139,3 +139,9 @@ func (l *LogLaw) Idle(r Runs, now int64) bool {
 	last, ok := logShape.last(r)
 	return !ok || r.total() == 0 || last <= now/Micro-l.Period
 }
+
+// Squeeze makes room in a record that cannot grow, by holding events a little
+// longer than it should; the limit is never over for it.
+func (l *LogLaw) Squeeze(r Runs, now int64) {
+	logShape.squeeze(r, l.settle(r, now))
+}

@@ -146,3 +146,10 @@ func (l *PartsLaw) Idle(r Runs, now int64) bool {
 	last, ok := partsShape.last(r)
 	return !ok || r.total() == 0 || l.gone(last) <= now
 }
+
+// Squeeze makes room in a record that cannot grow, by holding events a little
+// longer than it should; the limit is never over for it.
+func (l *PartsLaw) Squeeze(r Runs, now int64) {
+	part, _ := l.settle(r, now)
+	partsShape.squeeze(r, part)
+}

@@ -126,3 +126,26 @@ func (r Runs) Used() int64 { return r.total() }
 
 // Entries is how many entries are in use.
 func (r Runs) Entries() int { return r.len() }
+
+// squeeze makes room by joining neighbours at the later stamp, or a single
+// entry with the one that is to come at stamp.
+func (p runsShape) squeeze(r Runs, stamp int64) {
+	n := r.len()
+	if n == 1 {
+		count := r.total()
+		p.drop(r)
+		p.push(r, stamp, count)
+		return
+	}
+	kept := 0
+	for i := 0; i < n; i += 2 {
+		stamp, count := p.at(r, i)
+		if i+1 < n {
+			next, more := p.at(r, i+1)
+			stamp, count = next, count+more
+		}
+		r[r.slot(kept)] = uint64(stamp-int64(r[0]))<<p.bits | uint64(count)
+		kept++
+	}
+	r[1] = r[1]>>32<<32 | uint64(kept)
+}

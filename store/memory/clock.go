@@ -1,0 +1,59 @@
+package memory
+
+import (
+	"sync/atomic"
+	"time"
+
+	"tidegate.dev/tidegate/internal/algo"
+)
+
+// clock gives the store's time. It starts at the wall clock's and then follows
+// the monotonic one, which also costs half as much to read. What is aligned to
+// the wall clock adds skew, the steps the wall clock has made since.
+type clock struct {
+	start  time.Time
+	base   int64 // ticks at start
+	custom func() time.Time
+
+	skew   atomic.Int64 // ticks
+	synced atomic.Int64 // ticks at which skew was last looked at
+}
+
+// skewEvery is how often the wall clock is looked at, skewLeast the smallest
+// step that is believed: reading two clocks is never quite simultaneous.
+const (
+	skewEvery = 1_000_000 * algo.Micro
+	skewLeast = 1_000 * algo.Micro
+)
+
+func newClock(custom func() time.Time) clock {
+	if custom != nil {
+		return clock{custom: custom}
+	}
+	start := time.Now()
+	return clock{start: start, base: algo.Instant(start)}
+}
+
+// now is the store's time in ticks.
+func (c *clock) now() int64 {
+	if c.custom != nil {
+		return algo.Instant(c.custom())
+	}
+	ns := int64(time.Since(c.start))
+	return c.base + ns + ns*3/125 // 1024 ticks are 1000 ns
+}
+
+// wall is the wall clock's ticks at the store's time now.
+func (c *clock) wall(now int64) int64 {
+	if c.custom != nil {
+		return now
+	}
+	last := c.synced.Load()
+	if now-last > skewEvery && c.synced.CompareAndSwap(last, now) {
+		skew := algo.Instant(time.Now().Round(0)) - c.now()
+		if d := skew - c.skew.Load(); d > skewLeast || d < -skewLeast {
+			c.skew.Store(skew)
+		}
+	}
+	return now + c.skew.Load()
+}

@@ -1,0 +1,178 @@
+package memory
+
+import (
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/algo"
+)
+
+// take asks the law of b about the state c that is kept in a slot.
+func (s *Store) take(b *bound, c cell, now int64, a algo.Ask) (cell, algo.Verdict) {
+	switch b.kind {
+	case buckets:
+		next, v := b.bucket.Take(s.bucket(c), now, a)
+		return s.bucketCell(next), v
+	case counters:
+		wall := s.clock.wall(now)
+		next, v := b.counter.Take(counter(c), b.span(wall), wall, a)
+		return counterCell(next), v
+	default:
+		next, v := b.sliding.Take(sliding(c), now, a)
+		return slidingCell(next), v
+	}
+}
+
+// fit is how many copies take would grant.
+func (s *Store) fit(b *bound, c cell, now int64, a algo.Ask) int64 {
+	switch b.kind {
+	case buckets:
+		return b.bucket.Fit(s.bucket(c), now, a)
+	case counters:
+		wall := s.clock.wall(now)
+		return b.counter.Fit(counter(c), b.span(wall), wall, a)
+	case slidings:
+		return b.sliding.Fit(sliding(c), now, a)
+	}
+	r := b.record(c)
+	switch b.kind {
+	case logs:
+		return b.log.Fit(r, now, a)
+	case parts:
+		return b.parts.Fit(r, now, a)
+	default:
+		return b.lease.Fit(r, now, a)
+	}
+}
+
+// The records of a key that has none yet: empty, and with no room to write.
+var (
+	noRuns   = make([]uint64, algo.RunsHeader)
+	noLeases = make([]uint64, algo.LeasesHeader)
+)
+
+// record is the key's words in the arena; the slot is owned.
+func (b *bound) record(c cell) []uint64 {
+	switch {
+	case c.slow != 0:
+		return b.table.arena.record(handle(c.slow))
+	case b.kind == leases:
+		return noLeases
+	}
+	return noRuns
+}
+
+// takeRecord asks the law of b about a state kept in the arena, which is made
+// larger where it must be. It reports false when there is no memory for that.
+func (s *Store) takeRecord(b *bound, c cell, now, at int64, a algo.Ask) (cell, algo.Verdict, bool) {
+	for {
+		r := b.record(c)
+		var v algo.Verdict
+		var ok bool
+		switch b.kind {
+		case logs:
+			v, ok = b.log.Take(r, now, a)
+		case parts:
+			v, ok = b.parts.Take(r, now, a)
+		default:
+			v, ok = b.lease.Take(r, now, at, a)
+		}
+		if ok {
+			return c, v, true
+		}
+		if c, ok = b.larger(c, now, a); !ok {
+			return c, algo.Verdict{}, false
+		}
+	}
+}
+
+// larger moves a record into one that takes one more ask. Where there is no
+// memory for that, counts of neighbouring stamps are joined at the later one:
+// the limit then holds back a little longer, and is never over.
+func (b *bound) larger(c cell, now int64, a algo.Ask) (cell, bool) {
+	old := b.record(c)
+	words := 2 * len(old)
+	if c.slow == 0 {
+		words = 1 << minClass
+	}
+	if b.kind == leases {
+		words = max(words, algo.LeasesHeader+2*(algo.Leases(old).Held()+int(a.Copies*a.Cost)))
+	}
+	h := b.table.arena.alloc(words)
+	switch {
+	case h != 0:
+		b.move(old, b.table.arena.record(h))
+		b.table.arena.release(handle(c.slow))
+		c.slow = uint64(h)
+		return c, true
+	case c.slow == 0 || b.kind == leases:
+		return c, false
+	case b.kind == logs:
+		b.log.Squeeze(old, now)
+	default:
+		b.parts.Squeeze(old, now)
+	}
+	return c, true
+}
+
+func (b *bound) move(old, dst []uint64) {
+	if b.kind == leases {
+		copy(dst, old)
+	} else {
+		algo.Runs(old).CopyTo(dst)
+	}
+}
+
+// idle reports whether a key says nothing that an unknown one would not.
+func (s *Store) idle(b *bound, c cell, now int64) bool {
+	switch b.kind {
+	case buckets:
+		return s.bucket(c).Idle(now)
+	case counters:
+		return counter(c).Idle(b.span(s.clock.wall(now)))
+	case slidings:
+		return b.sliding.Idle(sliding(c), now)
+	}
+	r := b.record(c)
+	switch b.kind {
+	case logs:
+		return b.log.Idle(r, now)
+	case parts:
+		return b.parts.Idle(r, now)
+	default:
+		return b.lease.Idle(r, now)
+	}
+}
+
+// use ranks keys by how much forgetting them would give away: from 0 to
+// exhausted, which is a key that would be refused now.
+func (s *Store) use(b *bound, c cell, now int64) int {
+	peek := algo.Ask{Copies: 1}
+	var v algo.Verdict
+	switch {
+	case b.kind == leases:
+		return exhausted
+	case b.kind.inRecord():
+		_, v, _ = s.takeRecord(b, c, now, 0, peek)
+	default:
+		_, v = s.take(b, c, now, peek)
+	}
+	if v.Granted == 0 {
+		return exhausted
+	}
+	whole := b.limit.Capacity()
+	return int((whole - v.Remaining) * (exhausted - 1) / whole)
+}
+
+// decision tells v in the caller's terms.
+func decision(l *tidegate.Limit, v *algo.Verdict, at int64) tidegate.Decision {
+	return tidegate.Decision{
+		OK:         v.Granted > 0,
+		Never:      v.Never && v.Granted == 0,
+		Limit:      l,
+		Granted:    v.Granted,
+		Remaining:  v.Remaining,
+		RetryAfter: algo.Duration(v.Retry),
+		ResetAfter: algo.Duration(v.Reset),
+		Wait:       algo.Duration(v.Wait),
+		At:         at,
+	}
+}

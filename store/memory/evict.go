@@ -1,0 +1,128 @@
+package memory
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"tidegate.dev/tidegate"
+)
+
+// exhausted is the use of a key that holds somebody back.
+const exhausted = 1 << 20
+
+// evict drops the keys of g with the least to remember, an eighth of them. With
+// RefuseNew it spares those that hold somebody back, and reports false when
+// there are no others.
+func (s *Store) evict(b *bound, g *segment, now int64) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	held := scratch.Get().(*[]entry)
+	defer scratch.Put(held)
+	all := s.takeOut(b, g, (*held)[:0], now)
+	room := most(int(g.slots.Load()))
+	left := s.shed(b, all, room*7/8, now)
+	for _, e := range left {
+		g.putBack(e)
+	}
+	return len(left) < room
+}
+
+// shed drops keys until keep are left, the least used first.
+func (s *Store) shed(b *bound, all []entry, keep int, now int64) []entry {
+	if len(all) <= keep {
+		return all
+	}
+	for i := range all {
+		all[i].use = s.use(b, all[i].cell, now)
+	}
+	slices.SortFunc(all, func(x, y entry) int { return y.use - x.use })
+	n := len(all)
+	for ; n > keep; n-- {
+		e := all[n-1]
+		if e.use < exhausted {
+			b.table.evicted.Add(1)
+		} else if b.limit.OnFull == tidegate.RefuseNew || b.kind == leases {
+			break // a lease forgotten would be a slot given twice
+		} else {
+			b.table.forgotten.Add(1)
+		}
+		s.dropped(b.table, e)
+	}
+	return all[:n]
+}
+
+// reclaim makes the largest table give a chunk, when that is another and much
+// larger than t: a flood of one rule's keys must not crowd out the others.
+func (s *Store) reclaim(t *table, now int64) bool {
+	largest := t
+	for _, other := range *s.tables.Load() {
+		if other.bytes.Load() > largest.bytes.Load() {
+			largest = other
+		}
+	}
+	if largest.bytes.Load() < 2*t.bytes.Load()+chunkBytes {
+		return false
+	}
+	for range 4 {
+		if s.shrink(largest, s.sweeper.next(), now, true) {
+			return true
+		}
+	}
+	return false
+}
+
+// shrink drops what is idle in a segment of t and gives back the chunks it then
+// does not need; forced, it sheds keys to give back at least one.
+func (s *Store) shrink(t *table, nth uint64, now int64, forced bool) bool {
+	b := t.bound.Load()
+	if b == nil {
+		return false
+	}
+	d := t.dir.Load()
+	g := d.segs[nth%uint64(len(d.segs))].Load()
+	if !g.mu.TryLock() {
+		return false
+	}
+	defer g.mu.Unlock()
+	had := int(g.slots.Load()) / chunkSlots
+	if had == 1 {
+		return false
+	}
+	held := scratch.Get().(*[]entry)
+	defer scratch.Put(held)
+	all := s.takeOut(b, g, (*held)[:0], now)
+	if forced {
+		all = s.shed(b, all, most((had-1)*chunkSlots)*7/8, now)
+	}
+	chunks := 1
+	for most(chunks*chunkSlots)*7/8 < len(all) {
+		chunks++
+	}
+	if chunks < had && (forced || chunks <= had/2) {
+		s.narrow(t, g, chunks)
+	}
+	for _, e := range all {
+		g.putBack(e)
+	}
+	return chunks < had
+}
+
+// sweeper visits the segments of all tables in turn, one for every few that
+// were found full, so that tables nobody inserts into shrink as well.
+type sweeper struct {
+	turn, at atomic.Uint64
+}
+
+const sweepEvery = 4
+
+func (w *sweeper) next() uint64 { return w.at.Add(1) }
+
+func (w *sweeper) step(s *Store, now int64) {
+	if w.turn.Add(1)%sweepEvery != 0 {
+		return
+	}
+	tables := *s.tables.Load()
+	n := w.next()
+	t := tables[n%uint64(len(tables))]
+	s.shrink(t, n/uint64(len(tables)), now, false)
+}

@@ -1,0 +1,123 @@
+package memory
+
+import (
+	"sync/atomic"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/algo"
+)
+
+// kind is how the state of a table's keys is kept.
+type kind uint8
+
+const (
+	buckets  kind = iota // slow: ahead 1 | em 51, fast: drained
+	counters             // slow: start of the period, fast: count
+	slidings             // slow: window, fast: prev 29 | cur 30
+	logs                 // slow: handle of a record
+	parts                // slow: handle of a record
+	leases               // slow: handle of a record
+)
+
+// inRecord reports whether the state is in the arena: a slot of such a kind is
+// always owned to be read.
+func (k kind) inRecord() bool { return k >= logs }
+
+var kinds = map[tidegate.Algorithm]kind{
+	tidegate.TokenBucket:   buckets,
+	tidegate.LeakyBucket:   buckets,
+	tidegate.FixedWindow:   counters,
+	tidegate.Quota:         counters,
+	tidegate.SlidingWindow: slidings,
+	tidegate.SlidingLog:    logs,
+	tidegate.SubWindows:    parts,
+	tidegate.Concurrency:   leases,
+}
+
+// originMargin lets a bucket state lie before the store's start, should a test
+// clock be set back: a year in ticks.
+const originMargin = 366 * 24 * 3600 * 1_000_000 * algo.Micro
+
+const (
+	aheadBit = uint64(1) << (slowBits - 1)
+	emMask   = aheadBit - 1
+	curBits  = 30
+	curMask  = uint64(1)<<curBits - 1
+)
+
+func (s *Store) bucket(c cell) algo.Bucket {
+	if c == (cell{}) {
+		return algo.Bucket{}
+	}
+	return algo.Bucket{Drained: s.origin + int64(c.fast), Em: int64(c.slow & emMask), Ahead: c.slow&aheadBit != 0}
+}
+
+func (s *Store) bucketCell(b algo.Bucket) cell {
+	c := cell{slow: uint64(b.Em), fast: min(uint64(max(0, b.Drained-s.origin)), fastMask)}
+	if b.Ahead {
+		c.slow |= aheadBit
+	}
+	return c
+}
+
+func counter(c cell) algo.Counter {
+	return algo.Counter{Start: int64(c.slow), Count: int64(c.fast)}
+}
+
+func counterCell(n algo.Counter) cell {
+	return cell{slow: uint64(n.Start), fast: uint64(n.Count)}
+}
+
+func sliding(c cell) algo.Sliding {
+	return algo.Sliding{Window: int64(c.slow), Prev: int64(c.fast >> curBits), Cur: int64(c.fast & curMask)}
+}
+
+func slidingCell(n algo.Sliding) cell {
+	return cell{slow: uint64(n.Window), fast: uint64(n.Prev)<<curBits | uint64(n.Cur)}
+}
+
+// bound is a limit bound to its table in this store, with its law made ready.
+type bound struct {
+	limit *tidegate.Limit
+	table *table
+	kind  kind
+
+	bucket  algo.BucketLaw
+	counter algo.CounterLaw
+	sliding algo.SlidingLaw
+	log     algo.LogLaw
+	parts   algo.PartsLaw
+	lease   algo.LeaseLaw
+
+	spans atomic.Pointer[algo.Span] // the counter's current period
+}
+
+func newBound(l *tidegate.Limit, t *table) *bound {
+	b := &bound{limit: l, table: t, kind: t.kind}
+	switch t.kind {
+	case buckets:
+		b.bucket = algo.NewBucketLaw(l)
+	case counters:
+		b.counter = algo.NewCounterLaw(l)
+	case slidings:
+		b.sliding = algo.NewSlidingLaw(l)
+	case logs:
+		b.log = algo.NewLogLaw(l)
+	case parts:
+		b.parts = algo.NewPartsLaw(l)
+	case leases:
+		b.lease = algo.NewLeaseLaw(l)
+	}
+	t.bound.Store(b)
+	return b
+}
+
+// span is the period of a counter that holds the wall-clock instant.
+func (b *bound) span(wall int64) algo.Span {
+	if s := b.spans.Load(); s != nil && s.Holds(wall/algo.Micro) {
+		return *s
+	}
+	s := algo.SpanAt(b.limit, wall)
+	b.spans.Store(&s)
+	return s
+}

@@ -1,0 +1,120 @@
+// Package memory is the store that lives in the process: bounded tables of
+// packed states, decided by one compare-and-swap where one check is asked, and
+// all or none where several are. It shares nothing with other processes.
+//
+// Start with [New], or [Open] to set the bound. A Store needs no closing and
+// runs no goroutine: what has to be swept is swept by the calls that come, so
+// it works inside a testing/synctest bubble.
+//
+// Keys are remembered by a keyed hash of 76 bits. At a hundred million keys the
+// chance that any two of them share a counter is below one in ten million.
+package memory
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// DefaultMaxBytes bounds a Store whose Config does not.
+const DefaultMaxBytes = 256 << 20
+
+// Config of a Store; the zero value is what New uses.
+type Config struct {
+	// MaxBytes bounds the memory of all tables together; 0 means
+	// DefaultMaxBytes. About 32 bytes hold a key of a bucket or a window. At the
+	// bound, a limit's OnFull decides. Every table may hold its first 64 keys
+	// whatever the bound.
+	MaxBytes int64
+	// Now replaces the clock, for tests. It may be set back. By default the
+	// store keeps a steady clock that no step of the wall clock can move, and
+	// aligns fixed windows and quotas to the wall clock.
+	Now func() time.Time
+}
+
+// Store is a tidegate.Store in memory, also a Renewer, Reserver and Resetter.
+type Store struct {
+	clock   clock
+	hash    hashKey
+	budget  budget
+	origin  int64 // ticks; bucket states count from here
+	lastAt  atomic.Int64
+	recent  [256]atomic.Pointer[bound] // by limit, direct mapped
+	sweeper sweeper
+
+	mu     sync.Mutex
+	bounds map[*tidegate.Limit]*bound // under mu
+	byID   map[string]*table          // under mu
+	tables atomic.Pointer[[]*table]
+
+	reservations reservations
+}
+
+var (
+	_ tidegate.Store    = (*Store)(nil)
+	_ tidegate.Renewer  = (*Store)(nil)
+	_ tidegate.Reserver = (*Store)(nil)
+	_ tidegate.Resetter = (*Store)(nil)
+)
+
+// New is shorthand for Open(Config{}).
+func New() *Store { return Open(Config{}) }
+
+// Open returns an empty Store.
+func Open(c Config) *Store { return open(c, newHashKey()) }
+
+func open(c Config, key hashKey) *Store {
+	s := &Store{
+		clock:  newClock(c.Now),
+		hash:   key,
+		bounds: make(map[*tidegate.Limit]*bound),
+		byID:   make(map[string]*table),
+	}
+	s.budget.max = c.MaxBytes
+	if c.MaxBytes <= 0 {
+		s.budget.max = DefaultMaxBytes
+	}
+	s.origin = s.clock.now() - originMargin
+	s.tables.Store(new([]*table))
+	return s
+}
+
+// Stats counts what a Store holds and what happened at its bound.
+type Stats struct {
+	Bytes       int64 // held by the tables, at most MaxBytes
+	Keys        int64 // remembered, idle ones not yet swept included
+	Evicted     int64 // keys dropped at the bound that were not holding anybody back
+	Forgotten   int64 // keys dropped at the bound that were
+	RefusedFull int64 // requests refused because their key found no room
+}
+
+// Stats of all tables together.
+func (s *Store) Stats() Stats {
+	total := Stats{Bytes: s.budget.used.Load()}
+	for _, t := range *s.tables.Load() {
+		total.add(t)
+	}
+	return total
+}
+
+// LimitStats are the Stats of the counters that l is counted in.
+func (s *Store) LimitStats(l *tidegate.Limit) Stats {
+	var st Stats
+	s.mu.Lock()
+	t := s.byID[l.Identity()]
+	s.mu.Unlock()
+	if t != nil {
+		st.Bytes = t.bytes.Load()
+		st.add(t)
+	}
+	return st
+}
+
+func (st *Stats) add(t *table) {
+	st.Keys += t.keys.Load()
+	st.Evicted += t.evicted.Load()
+	st.Forgotten += t.forgotten.Load()
+	st.RefusedFull += t.refused.Load()
+}

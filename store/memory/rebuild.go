@@ -1,0 +1,176 @@
+package memory
+
+import "sync"
+
+// entry is a key taken out of its segment while that is rebuilt.
+type entry struct {
+	key  keyHash
+	cell cell
+	use  int // set by shed
+}
+
+var scratch = sync.Pool{New: func() any {
+	e := make([]entry, 0, maxChunks*chunkSlots)
+	return &e
+}}
+
+// insert settles k with the state c and reports false when there is no room,
+// which a limit's OnFull decides. inserted is false when k was there already.
+func (s *Store) insert(b *bound, k keyHash, c cell, now int64) (inserted, ok bool) {
+	t := b.table
+	for try := 0; ; try++ {
+		g := t.segment(k)
+		g.mu.Lock()
+		if t.segment(k) != g { // it was split meanwhile
+			g.mu.Unlock()
+			continue
+		}
+		if g.find(k) != nil {
+			g.mu.Unlock()
+			return false, true
+		}
+		if g.used < most(int(g.slots.Load())) {
+			g.vacant(k).settle(k, c)
+			g.used++
+			t.keys.Add(1)
+			g.mu.Unlock()
+			return true, true
+		}
+		made := s.makeRoom(b, g, now)
+		g.mu.Unlock()
+		s.sweeper.step(s, now)
+		if made {
+			continue
+		}
+		if try < 3 && s.reclaim(t, now) {
+			continue
+		}
+		if !s.evict(b, g, now) {
+			return false, false
+		}
+	}
+}
+
+// makeRoom drops what is idle in a full segment and, if that is not enough,
+// grows or splits it. It reports false at the memory bound.
+func (s *Store) makeRoom(b *bound, g *segment, now int64) bool {
+	held := scratch.Get().(*[]entry)
+	defer scratch.Put(held)
+	all := s.takeOut(b, g, (*held)[:0], now)
+	slots := int(g.slots.Load())
+	roomy := len(all) <= most(slots)*7/8
+	switch {
+	case roomy:
+	case slots < maxChunks*chunkSlots:
+		roomy = s.widen(b.table, g, slots/chunkSlots+1)
+	default:
+		twin := new(segment)
+		if roomy = s.halve(b.table, g, twin); roomy {
+			bit := uint64(1) << (63 - g.depth)
+			rest := all[:0]
+			for _, e := range all {
+				if e.key.tag&bit != 0 {
+					twin.putBack(e)
+				} else {
+					rest = append(rest, e)
+				}
+			}
+			all = rest
+			b.table.split(g, twin, &s.budget)
+		}
+	}
+	g.used = 0
+	for _, e := range all {
+		g.putBack(e)
+	}
+	return roomy
+}
+
+// takeOut vacates g and returns its keys, except the idle ones, which it drops.
+func (s *Store) takeOut(b *bound, g *segment, all []entry, now int64) []entry {
+	n := int(g.slots.Load())
+	for i := range n {
+		sl := &g.chunks[i/chunkSlots].Load()[i%chunkSlots]
+		tag := sl.tag.Load()
+		if tag == 0 {
+			continue
+		}
+		word := sl.seize()
+		meta := sl.meta.Load()
+		e := entry{key: keyHash{tag, meta &^ slowMask}, cell: cell{meta & slowMask, word & fastMask}}
+		if s.idle(b, e.cell, now) {
+			s.dropped(b.table, e)
+		} else {
+			all = append(all, e)
+		}
+		sl.vacate(word)
+	}
+	g.used = 0
+	return all
+}
+
+func (g *segment) putBack(e entry) {
+	g.vacant(e.key).settle(e.key, e.cell)
+	g.used++
+}
+
+// dropped frees what a key that is no longer remembered has held.
+func (s *Store) dropped(t *table, e entry) {
+	t.keys.Add(-1)
+	if t.kind.inRecord() {
+		t.arena.release(handle(e.cell.slow))
+	}
+}
+
+// widen gives g one more chunk. All its slots are vacant.
+func (s *Store) widen(t *table, g *segment, chunks int) bool {
+	c := s.budget.chunk(t, false)
+	if c == nil {
+		return false
+	}
+	g.chunks[chunks-1].Store(c)
+	g.slots.Store(uint32(chunks * chunkSlots))
+	return true
+}
+
+// narrow takes chunks from the end of g. All its slots are vacant.
+func (s *Store) narrow(t *table, g *segment, chunks int) {
+	had := int(g.slots.Load()) / chunkSlots
+	g.slots.Store(uint32(chunks * chunkSlots))
+	for i := chunks; i < had; i++ {
+		s.budget.drop(t, g.chunks[i].Swap(nil))
+	}
+}
+
+// splitChunks is how many chunks each half of a split gets: two more in all
+// than the one segment had, so that both have room to grow into.
+const splitChunks = maxChunks/2 + 1
+
+// halve moves chunks of g, which is at its largest, into twin.
+func (s *Store) halve(t *table, g, twin *segment) bool {
+	if !s.budget.spend(t, segmentBytes, false) {
+		return false
+	}
+	var more [2*splitChunks - maxChunks]*chunk
+	for i := range more {
+		if more[i] = s.budget.chunk(t, false); more[i] == nil {
+			for _, c := range more[:i] {
+				s.budget.drop(t, c)
+			}
+			s.budget.giveBack(t, segmentBytes)
+			return false
+		}
+	}
+	g.slots.Store(splitChunks * chunkSlots)
+	n := 0
+	for i := splitChunks; i < maxChunks; i++ {
+		twin.chunks[n].Store(g.chunks[i].Swap(nil))
+		n++
+	}
+	for _, c := range more {
+		twin.chunks[n].Store(c)
+		n++
+	}
+	twin.slots.Store(splitChunks * chunkSlots)
+	return true
+}

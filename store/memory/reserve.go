@@ -1,0 +1,148 @@
+package memory
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"sync"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/algo"
+)
+
+// reservations are the estimates that wait to be settled.
+type reservations struct {
+	mu    sync.Mutex
+	byID  map[string]reservation
+	queue []string // ids, about in the order they expire; swept from the front
+}
+
+type reservation struct {
+	at, expires int64
+	charged     []charged
+}
+
+type charged struct {
+	limit *tidegate.Limit
+	key   keyHash
+	cost  int64
+}
+
+// Rough size of a reservation in its map and queue, charged to the budget.
+const (
+	reservationBytes = 192
+	chargedBytes     = 40
+)
+
+// Reserve implements tidegate.Reserver. At the memory bound a reservation is
+// refused with ErrFull rather than made and forgotten.
+func (s *Store) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.Duration) (tidegate.Decision, string, error) {
+	if ttl <= 0 {
+		return tidegate.Decision{}, "", fmt.Errorf("memory: Reserve(ttl=%s): want a time to live", ttl)
+	}
+	r := reservation{}
+	for i := range checks {
+		if c := &checks[i]; c.Estimate && c.Cost > 0 {
+			b, err := s.bind(c.Limit)
+			if err != nil {
+				return tidegate.Decision{}, "", err
+			}
+			r.charged = append(r.charged, charged{c.Limit, s.hash.sum(c.Key, b.table.salt), c.Cost})
+		}
+	}
+	size := r.size()
+	if !s.makeRoomFor(size) {
+		return tidegate.Decision{Err: tidegate.ErrFull, Limit: first(checks), RetryAfter: fullRetry}, "", nil
+	}
+	d, err := s.Take(ctx, checks, 1)
+	if err != nil || !d.OK {
+		s.budget.used.Add(-size)
+		return d, "", err
+	}
+	r.at, r.expires = d.At, d.At+algo.Ticks(ttl)
+	return d, s.reservations.add(r), nil
+}
+
+func first(checks []tidegate.Check) *tidegate.Limit {
+	if len(checks) == 0 {
+		return nil
+	}
+	return checks[0].Limit
+}
+
+func (r reservation) size() int64 { return int64(reservationBytes + chargedBytes*len(r.charged)) }
+
+// makeRoomFor takes size out of the budget after sweeping what has expired.
+func (s *Store) makeRoomFor(size int64) bool {
+	s.budget.used.Add(-s.reservations.sweep(s.clock.now()))
+	if s.budget.used.Add(size) <= s.budget.max {
+		return true
+	}
+	s.budget.used.Add(-size)
+	return false
+}
+
+func (r *reservations) add(one reservation) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byID == nil {
+		r.byID = make(map[string]reservation)
+	}
+	id := rand.Text() // not to be guessed: who has it can settle
+	r.byID[id] = one
+	r.queue = append(r.queue, id)
+	return id
+}
+
+// sweep forgets what has expired or was settled and returns the bytes freed.
+func (r *reservations) sweep(now int64) (freed int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for n < len(r.queue) {
+		one, ok := r.byID[r.queue[n]]
+		if ok && one.expires > now {
+			break
+		}
+		if ok {
+			freed += one.size()
+			delete(r.byID, r.queue[n])
+		}
+		n++
+	}
+	r.queue = r.queue[n:]
+	return freed
+}
+
+func (r *reservations) take(id string) (reservation, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	one, ok := r.byID[id]
+	delete(r.byID, id)
+	return one, ok
+}
+
+// Settle implements tidegate.Reserver.
+func (s *Store) Settle(_ context.Context, id string, actual int64) error {
+	if actual < 0 {
+		return fmt.Errorf("memory: Settle(actual=%d): want 0 or more", actual)
+	}
+	one, ok := s.reservations.take(id)
+	if !ok {
+		return tidegate.ErrSettled
+	}
+	s.budget.used.Add(-one.size())
+	now := s.clock.now()
+	if one.expires <= now {
+		return tidegate.ErrSettled
+	}
+	for _, c := range one.charged {
+		b, err := s.bind(c.limit)
+		if err != nil {
+			return err
+		}
+		s.adjust(b, c.key, now, one.at, actual-c.cost)
+	}
+	return nil
+}

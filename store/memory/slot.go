@@ -1,0 +1,114 @@
+package memory
+
+import (
+	"runtime"
+	"sync/atomic"
+)
+
+// slot remembers one key. The state of a key is split by how often it changes:
+// word is what nearly every charge changes, by one compare-and-swap; meta, which
+// also holds 12 bits of the key's hash, changes with the window or the limit.
+//
+// word:  busy 1 | generation 4 | fast 59
+// meta:  extra 12 | slow 52
+//
+// Whoever sets busy by compare-and-swap owns the slot until it stores the word
+// without it. tag and meta change only while busy, and then the generation
+// changes too: a word that still compares equal vouches for the tag and meta
+// read after it. A vacant slot that was once used stays busy.
+type slot struct {
+	tag  atomic.Uint64
+	meta atomic.Uint64
+	word atomic.Uint64
+}
+
+const (
+	slotBytes = 24
+
+	busyBit  = uint64(1) << 63
+	genOne   = uint64(1) << fastBits
+	genMask  = uint64(15) << fastBits
+	fastBits = 59
+	fastMask = uint64(1)<<fastBits - 1
+	slowBits = 52
+	slowMask = uint64(1)<<slowBits - 1
+)
+
+// cell is the state of a key as two packed numbers.
+type cell struct {
+	slow, fast uint64
+}
+
+// read returns a consistent state of k and the word that vouches for it, or
+// false when the slot is busy or no longer k's.
+func (s *slot) read(k keyHash) (c cell, word uint64, ok bool) {
+	word = s.word.Load()
+	meta := s.meta.Load()
+	if word&busyBit != 0 || s.tag.Load() != k.tag || meta&^slowMask != k.extra {
+		return cell{}, 0, false
+	}
+	return cell{meta & slowMask, word & fastMask}, word, true
+}
+
+// swap replaces the state that word vouched for, or reports false.
+func (s *slot) swap(word uint64, k keyHash, old, c cell) bool {
+	if c.slow == old.slow {
+		return s.word.CompareAndSwap(word, word&genMask|c.fast)
+	}
+	if !s.word.CompareAndSwap(word, word|busyBit) {
+		return false
+	}
+	s.release(word, k, old, c)
+	return true
+}
+
+// lock owns the slot, or reports false when it is busy or no longer k's.
+func (s *slot) lock(k keyHash) (c cell, word uint64, ok bool) {
+	c, word, ok = s.read(k)
+	return c, word, ok && s.word.CompareAndSwap(word, word|busyBit)
+}
+
+// release ends ownership, leaving c.
+func (s *slot) release(word uint64, k keyHash, old, c cell) {
+	gen := word & genMask
+	if c.slow != old.slow {
+		gen = (gen + genOne) & genMask
+		s.meta.Store(k.extra | c.slow)
+	}
+	s.word.Store(gen | c.fast)
+}
+
+// seize owns the slot whoever's it is; the caller holds the segment's lock, so
+// that nobody else vacates it.
+func (s *slot) seize() (word uint64) {
+	for i := 0; ; i++ {
+		word = s.word.Load()
+		if word&busyBit == 0 && s.word.CompareAndSwap(word, word|busyBit) {
+			return word
+		}
+		pause(i)
+	}
+}
+
+// vacate empties a slot that is owned. It stays busy.
+func (s *slot) vacate(word uint64) {
+	s.tag.Store(0)
+	s.word.Store(busyBit | (word+genOne)&genMask)
+}
+
+// settle moves k into a vacant slot; the caller holds the segment's lock.
+func (s *slot) settle(k keyHash, c cell) {
+	gen := (s.word.Load() + genOne) & genMask
+	s.word.Store(busyBit | gen)
+	s.meta.Store(k.extra | c.slow)
+	s.tag.Store(k.tag)
+	s.word.Store(gen | c.fast)
+}
+
+// pause is one turn of waiting for somebody who holds a slot for nanoseconds,
+// unless it has been preempted.
+func pause(turn int) {
+	if turn > 4 {
+		runtime.Gosched()
+	}
+}

@@ -1,0 +1,153 @@
+package memory
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// table holds the keys of one counter identity. It is an extendible hash: the
+// upper bits of a tag choose a segment from the directory; a segment grows chunk
+// by chunk and, at its largest, splits in two. Nothing but one segment is ever
+// rebuilt at a time, and the load stays between two thirds and four fifths.
+type table struct {
+	id    string
+	kind  kind
+	salt  uint64
+	dir   atomic.Pointer[directory]
+	arena arena
+	bound atomic.Pointer[bound] // the limit last bound: whose law sweeps it
+
+	mu sync.Mutex // guards changes of dir; taken after a segment's
+
+	bytes, keys                 atomic.Int64
+	evicted, forgotten, refused atomic.Int64
+}
+
+type directory struct {
+	shift uint // 64 - depth
+	segs  []atomic.Pointer[segment]
+}
+
+// segment is an open-addressed array of slots in chunks. Readers take no lock:
+// one that misses a key because it is just being moved comes to insert it, takes
+// the lock, and finds it.
+type segment struct {
+	slots  atomic.Uint32 // in use, a multiple of chunkSlots
+	chunks [maxChunks]atomic.Pointer[chunk]
+
+	mu     sync.Mutex
+	depth  uint   // under mu: how many upper bits of the tag all keys share
+	prefix uint64 // under mu: those bits
+	used   int    // under mu: slots that are not vacant
+}
+
+const (
+	maxChunks    = 16
+	segmentBytes = maxChunks*8 + 48
+)
+
+// most is how many keys a segment of that many slots may hold.
+func most(slots int) int { return slots * 13 / 16 }
+
+func newTable(id string, k kind, salt uint64, b *budget) *table {
+	t := &table{id: id, kind: k, salt: salt}
+	t.arena.init(t, b)
+	d := &directory{shift: 64, segs: make([]atomic.Pointer[segment], 1)}
+	seg := new(segment)
+	b.spend(t, segmentBytes+8, true)
+	seg.chunks[0].Store(b.chunk(t, true))
+	seg.slots.Store(chunkSlots)
+	d.segs[0].Store(seg)
+	t.dir.Store(d)
+	return t
+}
+
+func (t *table) segment(k keyHash) *segment {
+	d := t.dir.Load()
+	return d.segs[k.tag>>d.shift].Load()
+}
+
+// find returns the slot of k, or nil when it is not there or being moved.
+func (t *table) find(k keyHash) *slot { return t.segment(k).find(k) }
+
+// holds reports whether k is there, waiting out a rebuild that may hide it.
+func (t *table) holds(k keyHash) bool {
+	for {
+		g := t.segment(k)
+		g.mu.Lock()
+		same, found := t.segment(k) == g, g.find(k) != nil
+		g.mu.Unlock()
+		if same {
+			return found
+		}
+	}
+}
+
+func (g *segment) find(k keyHash) *slot {
+	n := uint64(g.slots.Load())
+	i := home(k.tag, n)
+	for range n {
+		c := g.chunks[i/chunkSlots%maxChunks].Load()
+		if c == nil {
+			return nil
+		}
+		s := &c[i%chunkSlots]
+		switch s.tag.Load() {
+		case k.tag:
+			if s.meta.Load()&^slowMask == k.extra {
+				return s
+			}
+		case 0:
+			return nil
+		}
+		if i++; i == n {
+			i = 0
+		}
+	}
+	return nil
+}
+
+// home is where among n slots a tag belongs.
+func home(tag, n uint64) uint64 { return tag & (1<<32 - 1) * n >> 32 }
+
+// vacant is the slot in which k is to settle. The caller holds mu, k is not
+// there, and there is room.
+func (g *segment) vacant(k keyHash) *slot {
+	n := uint64(g.slots.Load())
+	i := home(k.tag, n)
+	for {
+		s := &g.chunks[i/chunkSlots].Load()[i%chunkSlots]
+		if s.tag.Load() == 0 {
+			return s
+		}
+		if i++; i == n {
+			i = 0
+		}
+	}
+}
+
+// split makes g and twin share g's keys by one more bit of their tags. The
+// caller holds g.mu.
+func (t *table) split(g, twin *segment, b *budget) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	d := t.dir.Load()
+	if 64-d.shift == g.depth {
+		wide := &directory{shift: d.shift - 1, segs: make([]atomic.Pointer[segment], 2*len(d.segs))}
+		for i := range d.segs {
+			seg := d.segs[i].Load()
+			wide.segs[2*i].Store(seg)
+			wide.segs[2*i+1].Store(seg)
+		}
+		b.spend(t, int64(8*len(d.segs)), true)
+		d = wide
+	}
+	g.depth++
+	g.prefix <<= 1
+	twin.depth, twin.prefix = g.depth, g.prefix|1
+	below := 64 - d.shift - g.depth
+	for i := twin.prefix << below; i < (twin.prefix+1)<<below; i++ {
+		d.segs[i].Store(twin)
+	}
+	t.dir.Store(d)
+}

@@ -1,0 +1,370 @@
+package memory
+
+import (
+	"unsafe"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/algo"
+)
+
+// plan is what is known of one check while a vector of them is decided.
+type plan struct {
+	b        *bound
+	key      keyHash
+	ask      algo.Ask
+	advisory bool
+	skip     bool // merged into an earlier check of the same counter
+
+	slot      *slot // nil: the key is not known yet
+	word      uint64
+	old, next cell
+}
+
+// takeAll decides a vector: all of it or nothing.
+func (s *Store) takeAll(checks []tidegate.Check, n int) (tidegate.Decision, error) {
+	var one [1]plan
+	var some [8]plan
+	switch len(checks) {
+	case 0:
+		return tidegate.Decision{OK: true, Granted: int64(n), At: s.clock.now()}, nil
+	case 1:
+		return s.decideAll(one[:], checks, n)
+	case 2, 3, 4, 5, 6, 7, 8:
+		return s.decideAll(some[:len(checks)], checks, n)
+	}
+	return s.decideAll(make([]plan, len(checks)), checks, n)
+}
+
+func (s *Store) decideAll(plans []plan, checks []tidegate.Check, n int) (tidegate.Decision, error) {
+	v := vector{store: s, plans: plans, copies: int64(n)}
+	if err := v.prepare(checks, n); err != nil {
+		return tidegate.Decision{}, err
+	}
+	v.now = s.clock.now()
+	v.at = v.now
+	if v.leases {
+		v.at = s.leaseName(v.now, n)
+	}
+	for turn := 0; ; turn++ {
+		v.find()
+		if !v.records {
+			if d, refused := v.refusedAtSight(); refused {
+				return d, nil
+			}
+		}
+		if full := v.insertMissing(); full != nil {
+			return s.full(full, v.now), nil
+		}
+		if !v.lock() {
+			pause(turn)
+			continue
+		}
+		d, short := v.decide()
+		v.unlock()
+		if short == nil {
+			return d, nil
+		}
+		if turn > 2 || !s.evict(short.b, short.b.table.segment(short.key), v.now) {
+			return s.full(short.b, v.now), nil
+		}
+	}
+}
+
+// vector is a vector of checks being decided.
+type vector struct {
+	store   *Store
+	plans   []plan
+	copies  int64
+	now, at int64
+	records bool // some state is in an arena
+	leases  bool
+	writes  bool // some cost is not 0
+	room    [8]int
+}
+
+func (v *vector) prepare(checks []tidegate.Check, n int) error {
+	for i := range checks {
+		c := &checks[i]
+		b, err := v.store.bind(c.Limit)
+		if err == nil {
+			err = checkCost(c)
+		}
+		if err != nil {
+			return err
+		}
+		p := &v.plans[i]
+		*p = plan{b: b, key: v.store.hash.sum(c.Key, b.table.salt), ask: ask(c, n), advisory: c.Advisory}
+		v.records = v.records || b.kind.inRecord()
+		v.leases = v.leases || b.kind == leases
+		v.writes = v.writes || c.Cost > 0
+		v.merge(i)
+	}
+	return nil
+}
+
+// merge joins the check i with an earlier one of the same counter: their costs
+// add up under the tighter limit. A check that only advises on a counter that
+// another check decides on is left out.
+func (v *vector) merge(i int) {
+	p := &v.plans[i]
+	for j := range i {
+		q := &v.plans[j]
+		if q.skip || q.key != p.key || q.b.table != p.b.table {
+			continue
+		}
+		switch {
+		case p.advisory:
+			p.skip = true
+		case q.advisory:
+			q.skip = true
+			continue
+		default:
+			if p.b.limit.Capacity() < q.b.limit.Capacity() {
+				q.b = p.b
+			}
+			q.ask.Cost += p.ask.Cost
+			q.ask.MaxWait = min(q.ask.MaxWait, p.ask.MaxWait)
+			p.skip = true
+		}
+		return
+	}
+}
+
+// refusedAtSight answers a vector that is refused by a state as it stands,
+// without writing anything.
+func (v *vector) refusedAtSight() (d tidegate.Decision, refused bool) {
+	for i := range v.plans {
+		p := &v.plans[i]
+		if p.skip || p.advisory {
+			continue
+		}
+		var c cell
+		if p.slot != nil {
+			var ok bool
+			if c, _, ok = p.slot.read(p.key); !ok {
+				continue // just being written: it is looked at again when owned
+			}
+		}
+		if v.store.fit(p.b, c, v.now, p.ask) > 0 {
+			continue
+		}
+		_, verdict := v.store.take(p.b, c, v.now, p.ask)
+		if next := decision(p.b.limit, &verdict, v.at); !refused || next.Outranks(&d) {
+			d = next
+		}
+		refused = true
+	}
+	return d, refused
+}
+
+// insertMissing gives every key that is to be charged a slot. It returns the
+// limit whose key found no room.
+func (v *vector) insertMissing() (full *bound) {
+	if !v.writes {
+		return nil
+	}
+	for i := range v.plans {
+		p := &v.plans[i]
+		if p.skip || p.slot != nil {
+			continue
+		}
+		for p.slot == nil {
+			if _, ok := v.store.insert(p.b, p.key, cell{}, v.now); !ok {
+				if !p.advisory {
+					return p.b
+				}
+				p.b.table.refused.Add(1)
+				p.skip = true
+				break
+			}
+			p.slot = p.b.table.find(p.key)
+		}
+	}
+	return nil
+}
+
+// find looks all keys up, in one go, so that what misses the cache does so at
+// the same time.
+func (v *vector) find() {
+	for i := range v.plans {
+		p := &v.plans[i]
+		if !p.skip {
+			p.slot = p.b.table.find(p.key)
+		}
+	}
+	if v.writes {
+		return // keys that are being moved are found when inserted
+	}
+	for i := range v.plans {
+		p := &v.plans[i]
+		for !p.skip && p.slot == nil && p.b.table.holds(p.key) {
+			p.slot = p.b.table.find(p.key)
+		}
+	}
+}
+
+// lock owns all slots, or none and reports false. The order by address keeps
+// two vectors from meeting head-on for ever.
+func (v *vector) lock() bool {
+	order := v.order()
+	for n, i := range order {
+		p := &v.plans[i]
+		p.old, p.next = cell{}, cell{}
+		if p.skip || p.slot == nil {
+			continue
+		}
+		var ok bool
+		if p.old, p.word, ok = p.slot.lock(p.key); !ok {
+			for _, j := range order[:n] {
+				v.plans[j].release()
+			}
+			return false
+		}
+		p.next = p.old
+	}
+	return true
+}
+
+// order is the plans' indices by the address of their slots.
+func (v *vector) order() []int {
+	order := v.room[:0]
+	for i := range v.plans {
+		j := len(order)
+		order = append(order, i)
+		for ; j > 0 && after(v.plans[order[j-1]].slot, v.plans[i].slot); j-- {
+			order[j] = order[j-1]
+		}
+		order[j] = i
+	}
+	return order
+}
+
+func after(a, b *slot) bool { return uintptr(unsafe.Pointer(a)) > uintptr(unsafe.Pointer(b)) }
+
+func (p *plan) release() {
+	if !p.skip && p.slot != nil {
+		p.slot.release(p.word, p.key, p.old, p.next)
+	}
+}
+
+func (v *vector) unlock() {
+	for i := range v.plans {
+		v.plans[i].release()
+	}
+}
+
+// decide charges as many copies as all enforcing checks have room for. All
+// slots are owned. short is a check that memory lacks a record for; nothing is
+// charged then.
+func (v *vector) decide() (d tidegate.Decision, short *plan) {
+	k := v.copies
+	for i := range v.plans {
+		if p := &v.plans[i]; !p.skip && !p.advisory {
+			k = min(k, v.store.fit(p.b, p.next, v.now, p.ask))
+		}
+	}
+	if k == 0 {
+		return v.refuse(), nil
+	}
+	for i := range v.plans {
+		if p := &v.plans[i]; !p.skip && !p.ensure(v.now, k) {
+			if !p.advisory {
+				return d, p
+			}
+			p.skip, p.old = true, p.next
+			p.slot.release(p.word, p.key, p.old, p.next)
+		}
+	}
+	d = tidegate.Decision{OK: true, Granted: k, At: v.at}
+	for i := range v.plans {
+		p := &v.plans[i]
+		if p.skip {
+			continue
+		}
+		p.ask.Copies = k
+		verdict := v.charge(p)
+		if p.advisory {
+			continue
+		}
+		if next := decision(p.b.limit, &verdict, v.at); next.Outranks(&d) {
+			wait := max(d.Wait, next.Wait)
+			d = next
+			d.Wait = wait
+		} else {
+			d.Wait = max(d.Wait, next.Wait)
+		}
+	}
+	d.Granted = k
+	return d, nil
+}
+
+func (v *vector) charge(p *plan) (verdict algo.Verdict) {
+	if p.b.kind.inRecord() {
+		p.next, verdict, _ = v.store.takeRecord(p.b, p.next, v.now, v.at, p.ask)
+	} else {
+		p.next, verdict = v.store.take(p.b, p.next, v.now, p.ask)
+	}
+	return verdict
+}
+
+// refuse tells about the refusing check with the longest wait. Limits that
+// count what is rejected, by themselves or by others, count it.
+func (v *vector) refuse() (d tidegate.Decision) {
+	first := true
+	for i := range v.plans {
+		p := &v.plans[i]
+		if p.skip || p.advisory {
+			continue
+		}
+		if v.store.fit(p.b, p.next, v.now, p.ask) > 0 {
+			p.reject(v.now)
+			continue
+		}
+		verdict := v.charge(p)
+		if next := decision(p.b.limit, &verdict, v.at); first || next.Outranks(&d) {
+			d = next
+		}
+		first = false
+	}
+	return d
+}
+
+func (p *plan) reject(now int64) {
+	if p.b.kind != logs || !p.b.log.CountRejected {
+		return
+	}
+	for !p.b.log.Reject(p.b.record(p.next), now, p.ask) {
+		var ok bool
+		if p.next, ok = p.b.larger(p.next, now, p.ask); !ok {
+			return
+		}
+	}
+}
+
+// ensure makes the record of p large enough for k copies, so that charging it
+// cannot fail.
+func (p *plan) ensure(now, k int64) (ok bool) {
+	ok = true
+	if !p.b.kind.inRecord() || p.ask.Cost == 0 {
+		return ok
+	}
+	if p.next.slow == 0 {
+		p.next, ok = p.b.larger(p.next, now, algo.Ask{Cost: p.ask.Cost, Copies: k})
+	}
+	if held := p.b.record(p.next); ok && p.b.kind == leases &&
+		len(held) < algo.LeasesHeader+2*(algo.Leases(held).Held()+int(k*p.ask.Cost)) {
+		p.next, ok = p.b.larger(p.next, now, algo.Ask{Cost: p.ask.Cost, Copies: k})
+	}
+	return ok
+}
+
+// leaseName reserves n names of leases: instants that no other lease has.
+func (s *Store) leaseName(now int64, n int) int64 {
+	for {
+		last := s.lastAt.Load()
+		at := max(now, last+1)
+		if s.lastAt.CompareAndSwap(last, at+int64(n)-1) {
+			return at
+		}
+	}
+}
