@@ -35,22 +35,46 @@ func NewBucketLaw(l *tidegate.Limit) BucketLaw {
 	return BucketLaw{Em: em, Tau: mul(capacity, em), Cap: capacity, Leaky: l.Algorithm == tidegate.LeakyBucket}
 }
 
-// owed is how long s needs to drain, under this law. What is preserved from
-// another law are used events.
-func (l *BucketLaw) owed(s Bucket, now int64) int64 {
+// settle is how long s needs to drain under this law, and the state to keep
+// even if nothing is charged: from here on it drains at this law's pace.
+func (l *BucketLaw) settle(s Bucket, now int64) (Bucket, int64) {
 	owed := s.Drained - now
-	switch {
-	case owed <= 0:
-		return 0
-	case s.Em != l.Em:
-		if s.Em <= 0 {
-			return min(owed, l.Tau)
-		}
-		return min(mulDivCeil(owed, l.Em, s.Em), l.Tau)
-	case !s.Ahead:
-		return min(owed, l.Tau)
+	if owed <= 0 {
+		return s, 0
 	}
-	return min(owed, l.Tau+max(l.Tau, maxAhead))
+	if s.Em != l.Em {
+		return l.rescale(s, now, owed)
+	}
+	most := l.Tau
+	if s.Ahead {
+		most += max(l.Tau, maxAhead)
+	}
+	if owed <= most {
+		return s, owed
+	}
+	return l.state(now, most), most // the clock was set back, or the burst lowered
+}
+
+// rescale preserves the used events of a state written under another law. More
+// than the capacity counts as the capacity, but is not forgotten: the next ask
+// may come under the wider law again.
+func (l *BucketLaw) rescale(s Bucket, now, owed int64) (Bucket, int64) {
+	if s.Em > 0 {
+		owed = mulDivCeil(owed, l.Em, s.Em)
+	}
+	if owed > l.Tau {
+		return s, l.Tau
+	}
+	return l.state(now, owed), owed
+}
+
+// wait is how far ahead a may be charged. A leaky bucket needs no bound: it has
+// only so many places.
+func (l *BucketLaw) wait(a Ask) int64 {
+	if l.Leaky {
+		return max(a.MaxWait, 0)
+	}
+	return min(max(a.MaxWait, 0), maxAhead)
 }
 
 func (l *BucketLaw) state(now, owed int64) Bucket {
@@ -73,20 +97,25 @@ func (l *BucketLaw) fit(owed int64, a Ask) int64 {
 	if unit > l.Cap {
 		return 0
 	}
-	wait := min(a.MaxWait, maxAhead)
-	k := copies(l.room(owed, wait), unit, a.Copies)
-	if l.Leaky && k > 1 { // the last copy must also leave in time
+	wait := l.wait(a)
+	k := a.copies(l.room(owed, wait))
+	if l.Leaky && k > 1 && a.Cost > 0 { // the last copy must also leave in time
 		k = min(k, (wait-owed)/(unit*l.Em)+1)
 	}
 	return k
 }
 
 // Fit is how many copies Take would grant.
-func (l *BucketLaw) Fit(s Bucket, now int64, a Ask) int64 { return l.fit(l.owed(s, now), a) }
+func (l *BucketLaw) Fit(s Bucket, now int64, a Ask) int64 {
+	_, owed := l.settle(s, now)
+	return l.fit(owed, a)
+}
 
-// Take grants what fits and charges it.
+// Take grants what fits and charges it. What it returns is to be kept even when
+// nothing was granted: a state written under another law, or before the clock
+// was set back, drains from now on under this one.
 func (l *BucketLaw) Take(s Bucket, now int64, a Ask) (Bucket, Verdict) {
-	owed := l.owed(s, now)
+	s, owed := l.settle(s, now)
 	k := l.fit(owed, a)
 	if k == 0 {
 		return s, l.refuse(owed, a)
@@ -94,7 +123,7 @@ func (l *BucketLaw) Take(s Bucket, now int64, a Ask) (Bucket, Verdict) {
 	v := Verdict{Granted: k}
 	if l.Leaky {
 		v.Wait = owed
-	} else if a.MaxWait > 0 {
+	} else {
 		v.Wait = max(0, owed+a.unit()*l.Em-l.Tau)
 	}
 	if a.Cost > 0 {
@@ -108,7 +137,7 @@ func (l *BucketLaw) Take(s Bucket, now int64, a Ask) (Bucket, Verdict) {
 
 func (l *BucketLaw) remaining(owed int64, a Ask) int64 {
 	if l.Leaky {
-		wait := min(a.MaxWait, maxAhead)
+		wait := l.wait(a)
 		if owed > wait {
 			return 0
 		}
@@ -124,7 +153,7 @@ func (l *BucketLaw) refuse(owed int64, a Ask) Verdict {
 		v.Never = true
 		return v
 	}
-	wait := min(a.MaxWait, maxAhead)
+	wait := l.wait(a)
 	v.Retry = owed + unit*l.Em - l.Tau
 	if l.Leaky {
 		v.Retry = max(v.Retry, owed-wait)
@@ -137,15 +166,16 @@ func (l *BucketLaw) refuse(owed int64, a Ask) Verdict {
 // Return gives back n events charged at the instant at. They still count for
 // as long as the bucket takes to refill; after that there is nothing to return.
 func (l *BucketLaw) Return(s Bucket, now, at, n int64) Bucket {
-	if now-at > l.Tau {
+	if add(at, l.Tau) < now {
 		return s
 	}
-	return l.state(now, max(0, l.owed(s, now)-mul(n, l.Em)))
+	_, owed := l.settle(s, now)
+	return l.state(now, max(0, owed-mul(n, l.Em)))
 }
 
 // Force charges n events unasked, into a debt of at most one capacity.
 func (l *BucketLaw) Force(s Bucket, now, n int64) Bucket {
-	owed := l.owed(s, now)
+	_, owed := l.settle(s, now)
 	return l.state(now, max(owed, min(add(owed, mul(n, l.Em)), 2*l.Tau)))
 }
 

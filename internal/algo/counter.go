@@ -5,6 +5,7 @@ import "tidegate.dev/tidegate"
 // CounterLaw is fixed_window and quota: a count per period, back to zero at once.
 type CounterLaw struct {
 	Events int64
+	limit  *tidegate.Limit
 }
 
 // Counter is the state of a key: the period counted, by its start in µs.
@@ -13,7 +14,9 @@ type Counter struct {
 }
 
 // NewCounterLaw makes the law of a fixed window or a quota.
-func NewCounterLaw(l *tidegate.Limit) CounterLaw { return CounterLaw{Events: l.Events} }
+func NewCounterLaw(l *tidegate.Limit) CounterLaw {
+	return CounterLaw{Events: l.Events, limit: l}
+}
 
 // settle brings s to now, which lies in span, and returns the period's end in ticks.
 func (l *CounterLaw) settle(s Counter, span Span, now int64) (Counter, int64) {
@@ -23,7 +26,7 @@ func (l *CounterLaw) settle(s Counter, span Span, now int64) (Counter, int64) {
 	case s.Start == span.Start:
 		return s, span.End * Micro
 	case ahead <= (span.End-span.Start)*Micro:
-		return s, (s.Start + span.End - span.Start) * Micro
+		return s, SpanAt(l.limit, s.Start*Micro).End * Micro // months differ
 	}
 	return Counter{Start: span.Start, Count: s.Count}, span.End * Micro
 }
@@ -31,16 +34,19 @@ func (l *CounterLaw) settle(s Counter, span Span, now int64) (Counter, int64) {
 // Fit is how many copies Take would grant.
 func (l *CounterLaw) Fit(s Counter, span Span, now int64, a Ask) int64 {
 	s, _ = l.settle(s, span, now)
-	return copies(l.Events-s.Count, a.unit(), a.Copies)
+	return a.copies(l.Events - s.Count)
 }
 
-// Take grants what fits and charges it. now lies in span.
+// Take grants what fits and charges it. now lies in span. What it returns is to
+// be kept even when nothing was granted: after a clock step it is relabelled.
 func (l *CounterLaw) Take(s Counter, span Span, now int64, a Ask) (Counter, Verdict) {
 	settled, end := l.settle(s, span, now)
-	k := copies(l.Events-settled.Count, a.unit(), a.Copies)
+	k := a.copies(l.Events - settled.Count)
 	v := Verdict{Granted: k}
 	if k > 0 && a.Cost > 0 {
 		settled.Count += k * a.Cost
+	}
+	if settled.Count > 0 {
 		s = settled
 	}
 	v.Remaining = max(0, l.Events-settled.Count)

@@ -4,7 +4,7 @@
 // goroutine and no I/O; stores own those. Start with Ask, Verdict and the law
 // of the algorithm at hand.
 //
-// Time is in ticks of 1/1024 µs since the Unix epoch; windows and logs count in
+// Time is in ticks of 1/1024 µs since the Unix epoch, 0 to LastInstant; windows and logs count in
 // whole microseconds, and interpolate in units of 2^s µs chosen such that every
 // product stays below 2^53, so that a store that computes in doubles agrees to
 // the bit. All of it saturates instead of wrapping.
@@ -25,6 +25,18 @@ type Ask struct {
 // unit is the cost that the answer is about: a peek asks about one event.
 func (a Ask) unit() int64 { return max(a.Cost, 1) }
 
+// copies is how many of the copies asked for fit into free. A peek takes
+// nothing, so that one that passes leaves as much for the next.
+func (a Ask) copies(free int64) int64 {
+	switch {
+	case free < a.unit():
+		return 0
+	case a.Cost <= 0 || a.Copies == 1:
+		return a.Copies
+	}
+	return min(a.Copies, free/a.Cost)
+}
+
 // Verdict is the answer of one limit, in ticks.
 type Verdict struct {
 	Granted   int64 // copies; all of Copies for a peek that would pass
@@ -33,15 +45,4 @@ type Verdict struct {
 	Retry     int64 // until the refused ask would pass
 	Reset     int64 // until the key is as good as new
 	Wait      int64 // until the first copy granted may go ahead
-}
-
-// copies is how many whole copies of unit fit into free.
-func copies(free, unit, most int64) int64 {
-	if free < unit {
-		return 0
-	}
-	if most == 1 {
-		return 1
-	}
-	return min(most, free/unit)
 }

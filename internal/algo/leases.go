@@ -55,16 +55,16 @@ func (l *LeaseLaw) settle(r Leases, now int64) {
 // Fit is how many copies Take would grant.
 func (l *LeaseLaw) Fit(r Leases, now int64, a Ask) int64 {
 	l.settle(r, now)
-	return copies(l.Slots-int64(r.Held()), a.unit(), a.Copies)
+	return a.copies(l.Slots - int64(r.Held()))
 }
 
 // Take grants what fits: copy i is held under the name at+i. When r is too
 // small it does nothing and reports false.
 func (l *LeaseLaw) Take(r Leases, now, at int64, a Ask) (Verdict, bool) {
 	l.settle(r, now)
-	k := copies(l.Slots-int64(r.Held()), a.unit(), a.Copies)
+	k := a.copies(l.Slots - int64(r.Held()))
 	v := Verdict{Granted: k, Never: a.unit() > l.Slots}
-	if n := int(k * a.Cost); n > 0 {
+	if n := int(k * max(a.Cost, 0)); n > 0 {
 		if LeasesHeader+2*(r.Held()+n) > len(r) {
 			return Verdict{}, false
 		}

@@ -22,7 +22,8 @@ func NewLogLaw(l *tidegate.Limit) LogLaw {
 	return LogLaw{Events: l.Events, Period: int64(l.Period / time.Microsecond), CountRejected: l.CountRejected}
 }
 
-// MaxEntries is the most entries a record can come to need.
+// MaxEntries is the most entries a record can come to need under this law; one
+// written under a higher limit may hold more.
 func (l *LogLaw) MaxEntries() int { return int(2 * l.Events) }
 
 // settle drops what has left the window and returns the instant to decide at.
@@ -47,53 +48,65 @@ func (l *LogLaw) settle(r Runs, now int64) (us int64) {
 // Fit is how many copies Take would grant.
 func (l *LogLaw) Fit(r Runs, now int64, a Ask) int64 {
 	l.settle(r, now)
-	return copies(l.Events-r.total(), a.unit(), a.Copies)
+	return a.copies(l.Events - r.total())
 }
 
 // Take grants what fits and charges it. When r is too small it does nothing and
 // reports false: the store gives it a larger record and asks again.
 func (l *LogLaw) Take(r Runs, now int64, a Ask) (Verdict, bool) {
 	us := l.settle(r, now)
-	k := copies(l.Events-r.total(), a.unit(), a.Copies)
+	k := a.copies(l.Events - r.total())
 	v := Verdict{Granted: k, Never: a.unit() > l.Events}
-	if a.Cost > 0 && !v.Never && (k > 0 || l.CountRejected) {
+	switch {
+	case a.Cost <= 0 || v.Never:
+	case l.CountRejected:
+		if !l.stampAll(r, us, a) {
+			return Verdict{}, false
+		}
+	case k > 0:
 		if !logShape.fits(r, us) {
 			return Verdict{}, false
 		}
-		logShape.push(r, us, max(k, 1)*a.Cost)
-		if k == 0 {
-			l.keepNewest(r)
-		}
+		logShape.push(r, us, k*a.Cost)
 	}
 	l.report(r, now, a.unit(), &v)
 	return v, true
 }
 
-// Reject stamps an ask that another limit refused, if rejected ones count. It
-// reports false as Take does.
+// Reject stamps the copies of an ask that another limit refused, if rejected
+// ones count. It reports false as Take does.
 func (l *LogLaw) Reject(r Runs, now int64, a Ask) bool {
 	if !l.CountRejected || a.Cost <= 0 || a.Cost > l.Events {
 		return true
 	}
-	us := l.settle(r, now)
-	if !logShape.fits(r, us) {
-		return false
-	}
-	logShape.push(r, us, a.Cost)
-	l.keepNewest(r)
-	return true
+	return l.stampAll(r, l.settle(r, now), a)
 }
 
-// keepNewest forgets the oldest events beyond the limit: they decide nothing.
-func (l *LogLaw) keepNewest(r Runs) {
-	for over := r.total() - l.Events; over > 0; over = r.total() - l.Events {
+// stampAll stamps every copy, granted or not. The oldest events beyond the limit
+// make room: they decide nothing. What a higher limit stamped beyond this one
+// stays as many, since the next ask may come under that one again.
+func (l *LogLaw) stampAll(r Runs, us int64, a Ask) bool {
+	keep := max(l.Events, r.total())
+	stamps := min(mul(a.Cost, a.Copies), keep)
+	room := logShape.fits(r, us)
+	for over := r.total() + stamps - keep; over > 0 || !room; {
+		if r.len() == 0 {
+			return false
+		}
 		stamp, count := logShape.at(r, 0)
+		if !room && count > over {
+			return false
+		}
 		if count > over {
 			logShape.takeBack(r, stamp, over)
-			return
+			break
 		}
 		logShape.drop(r)
+		over -= count
+		room = true
 	}
+	logShape.push(r, us, stamps)
+	return true
 }
 
 func (l *LogLaw) report(r Runs, now, unit int64, v *Verdict) {

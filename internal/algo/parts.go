@@ -39,7 +39,7 @@ func (l *PartsLaw) settle(r Runs, now int64) (part, off int64) {
 	off = l.units(us - part*l.Part)
 	if last, ok := partsShape.last(r); ok && last > part {
 		if last-part > l.Parts {
-			r.shift(part - last)
+			l.relabel(r, part)
 		} else {
 			part, off = last, 0
 		}
@@ -51,6 +51,24 @@ func (l *PartsLaw) settle(r Runs, now int64) (part, off int64) {
 		partsShape.drop(r)
 	}
 	return part, off
+}
+
+// relabel moves all counts such that the last one is in part. The oldest may
+// not weigh less by that, and leaves with the next.
+func (l *PartsLaw) relabel(r Runs, part int64) {
+	last, _ := partsShape.last(r)
+	r.shift(part - last)
+	stamp, count := partsShape.at(r, 0)
+	if stamp != part-l.Parts {
+		return
+	}
+	if next, _ := partsShape.at(r, 1); next != stamp+1 {
+		r[r.slot(0)] += 1 << partsShape.bits
+		return
+	}
+	partsShape.drop(r)
+	r[2] += uint64(count)
+	r[r.slot(0)] += uint64(count)
 }
 
 // used is the estimate of what lies in the window.
@@ -68,7 +86,7 @@ func (l *PartsLaw) used(r Runs, part, off int64) int64 {
 // Fit is how many copies Take would grant.
 func (l *PartsLaw) Fit(r Runs, now int64, a Ask) int64 {
 	part, off := l.settle(r, now)
-	return copies(l.Events-l.used(r, part, off), a.unit(), a.Copies)
+	return a.copies(l.Events - l.used(r, part, off))
 }
 
 // Take grants what fits and charges it. When r is too small it does nothing and
@@ -76,7 +94,7 @@ func (l *PartsLaw) Fit(r Runs, now int64, a Ask) int64 {
 func (l *PartsLaw) Take(r Runs, now int64, a Ask) (Verdict, bool) {
 	part, off := l.settle(r, now)
 	used := l.used(r, part, off)
-	k := copies(l.Events-used, a.unit(), a.Copies)
+	k := a.copies(l.Events - used)
 	v := Verdict{Granted: k, Never: a.unit() > l.Events}
 	if k > 0 && a.Cost > 0 {
 		if !partsShape.fits(r, part) {

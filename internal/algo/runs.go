@@ -93,7 +93,7 @@ func (p runsShape) rebase(r Runs) {
 	r[0] = uint64(oldest)
 }
 
-// take back up to n of what is counted at stamp.
+// takeBack forgets up to n of what is counted at stamp.
 func (p runsShape) takeBack(r Runs, stamp, n int64) {
 	for i := r.len() - 1; i >= 0; i-- {
 		s, count := p.at(r, i)
@@ -104,9 +104,22 @@ func (p runsShape) takeBack(r Runs, stamp, n int64) {
 			n = min(n, count)
 			r[r.slot(i)] -= uint64(n)
 			r[2] -= uint64(n)
+			if n == count {
+				r.remove(i)
+			}
 		}
 		return
 	}
+}
+
+// remove closes the gap of entry i, whose count is zero: empty entries would
+// pile up, and hold the key longer than what it used does.
+func (r Runs) remove(i int) {
+	n := r.len() - 1
+	for ; i < n; i++ {
+		r[r.slot(i)] = r[r.slot(i+1)]
+	}
+	r[1]--
 }
 
 // shift moves every stamp by d.
@@ -148,4 +161,9 @@ func (p runsShape) squeeze(r Runs, stamp int64) {
 		kept++
 	}
 	r[1] = r[1]>>32<<32 | uint64(kept)
+}
+
+// Whole reports whether the header of a record read from a file makes sense.
+func (r Runs) Whole() bool {
+	return len(r) >= RunsHeader && r.len() <= r.room() && (r[1]>>32 == 0 || int(r[1]>>32) < r.room())
 }

@@ -1,5 +1,10 @@
 package algo
 
+import (
+	"math"
+	"math/bits"
+)
+
 // scale interpolates within a window of a length in µs. Its unit is 2^shift µs,
 // the smallest for which (2·events+1)·window stays below 2^53.
 type scale struct {
@@ -26,7 +31,12 @@ func (s *scale) weigh(count, off int64) int64 {
 	if count == 0 {
 		return 0
 	}
-	return count * (s.window - off) / s.window
+	hi, lo := bits.Mul64(uint64(count), uint64(s.window-off))
+	if hi != 0 || lo > math.MaxInt64 { // counted under a far higher limit
+		lo, _ = bits.Div64(hi, lo, uint64(s.window))
+		return int64(lo)
+	}
+	return int64(lo) / s.window
 }
 
 // admits is the first offset at which the weight of count is at most room, and

@@ -47,6 +47,8 @@ func (l *SlidingLaw) settle(s Sliding, now int64) view {
 	case ahead == 1: // decide as at its instant
 		v.start, v.off = s.Window*l.Period, 0
 		return v
+	default: // relabel; it is not known how much of prev had left the view
+		v.Cur, v.Prev = max(v.Cur, min(v.Cur+v.Prev, 2*l.Events)), 0
 	}
 	v.Window = window
 	return v
@@ -58,18 +60,22 @@ func (l *SlidingLaw) used(v *view) int64 { return v.Cur + l.weigh(v.Prev, v.off)
 // Fit is how many copies Take would grant.
 func (l *SlidingLaw) Fit(s Sliding, now int64, a Ask) int64 {
 	v := l.settle(s, now)
-	return copies(l.Events-l.used(&v), a.unit(), a.Copies)
+	return a.copies(l.Events - l.used(&v))
 }
 
-// Take grants what fits and charges it.
+// Take grants what fits and charges it. What it returns is to be kept even when
+// nothing was granted: after a clock step it is relabelled.
 func (l *SlidingLaw) Take(s Sliding, now int64, a Ask) (Sliding, Verdict) {
 	at := l.settle(s, now)
 	used := l.used(&at)
-	k := copies(l.Events-used, a.unit(), a.Copies)
+	k := a.copies(l.Events - used)
 	v := Verdict{Granted: k}
-	if k > 0 && a.Cost > 0 {
+	charge := k > 0 && a.Cost > 0
+	if charge {
 		at.Cur += k * a.Cost
 		used += k * a.Cost
+	}
+	if charge || s.Window > at.Window {
 		s = at.Sliding
 	}
 	v.Remaining = max(0, l.Events-used)
@@ -117,11 +123,12 @@ func (l *SlidingLaw) Return(s Sliding, now, at, n int64) Sliding {
 // Force charges n events unasked, into a debt of at most one capacity.
 func (l *SlidingLaw) Force(s Sliding, now, n int64) Sliding {
 	v := l.settle(s, now)
-	v.Cur = max(v.Cur, min(add(v.Cur, n), 2*l.Events))
+	v.Cur += max(0, min(n, 2*l.Events-l.used(&v)))
 	return v.Sliding
 }
 
 // Idle reports whether s says nothing more than the zero value does.
 func (l *SlidingLaw) Idle(s Sliding, now int64) bool {
-	return s.Cur+s.Prev == 0 || s.Window < now/Micro/l.Period-1
+	v := l.settle(s, now)
+	return v.Cur+v.Prev == 0
 }

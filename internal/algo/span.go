@@ -52,8 +52,22 @@ func SpanAt(l *tidegate.Limit, now int64) Span {
 func calendarSpan(l *tidegate.Limit, us int64) Span {
 	loc := l.Location()
 	y, m, d := time.UnixMicro(us).In(loc).Date()
-	today := date{y, m, d}
-	var from, to date
+	from, to := calendarDates(l, date{y, m, d})
+	span := Span{firstInstant(from, loc), firstInstant(to, loc)}
+	switch { // a clock turned back over midnight shows a date twice
+	case us < span.Start:
+		from, _ = calendarDates(l, from.plus(-1))
+		return Span{firstInstant(from, loc), span.Start}
+	case us >= span.End:
+		_, to = calendarDates(l, to)
+		return Span{span.End, firstInstant(to, loc)}
+	}
+	return span
+}
+
+// calendarDates are the first day of the period that today lies in, and of the next.
+func calendarDates(l *tidegate.Limit, today date) (from, to date) {
+	y, m := today.y, today.m
 	switch l.Calendar {
 	case tidegate.Day:
 		from, to = today, today.plus(1)
@@ -75,7 +89,7 @@ func calendarSpan(l *tidegate.Limit, us int64) Span {
 		}
 		to = anchored(y+1, time.January, l.Anchor)
 	}
-	return Span{firstInstant(from, loc), firstInstant(to, loc)}
+	return from, to
 }
 
 type date struct {
@@ -101,9 +115,9 @@ func anchored(y int, m time.Month, anchor int) date {
 	return date{y, m, min(anchor, last)}
 }
 
-// firstInstant is the first µs at which the local date is at least day. Local
-// dates never run back (no zone turns its clock back over midnight), so a
-// binary search over the seconds around it finds the instant.
+// firstInstant is the µs at which the local date comes to be day or later, by
+// binary search over the seconds around it. Where it does so twice, because the
+// clock was turned back just after midnight, it is always the same of the two.
 func firstInstant(day date, loc *time.Location) int64 {
 	around := day.utc().Unix()
 	lo, hi := around-36*3600, around+36*3600

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/bits"
 	"time"
+
+	"tidegate.dev/tidegate"
 )
 
 // Micro is a microsecond in ticks.
@@ -12,8 +14,15 @@ const Micro = 1024
 // Never is further than any instant: what saturating arithmetic ends at.
 const Never = math.MaxInt64
 
-// Ticks is the ticks in d, rounded down; time 0 is the Unix epoch.
+// LastInstant, in the year 2251, is the latest that a law can be asked about:
+// no sum of an instant and a few of the longest periods passes Never.
+const LastInstant = Never - 4*int64(tidegate.MaxPeriod/time.Microsecond)*Micro
+
+// Ticks is the ticks in d, rounded down; 0 for a negative d.
 func Ticks(d time.Duration) int64 {
+	if d <= 0 {
+		return 0
+	}
 	us, ns := int64(d/time.Microsecond), int64(d%time.Microsecond)
 	if us > math.MaxInt64/Micro-1 {
 		return Never
@@ -21,8 +30,19 @@ func Ticks(d time.Duration) int64 {
 	return us*Micro + ns*Micro/1000
 }
 
-// Instant is the ticks of t.
-func Instant(t time.Time) int64 { return Ticks(time.Duration(t.UnixNano())) }
+// Instant is the ticks of t since the Unix epoch, held between 0 and
+// LastInstant: the instants that the laws can reckon with.
+func Instant(t time.Time) int64 {
+	s := t.Unix()
+	if s < 0 {
+		return 0
+	}
+	if s > LastInstant/Micro/1_000_000 {
+		return LastInstant
+	}
+	ns := int64(t.Nanosecond())
+	return min(s*1_000_000*Micro+ns/1000*Micro+ns%1000*Micro/1000, LastInstant)
+}
 
 // Duration is the shortest duration that has passed once ticks have.
 func Duration(ticks int64) time.Duration {

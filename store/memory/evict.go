@@ -94,10 +94,7 @@ func (s *Store) shrink(t *table, nth uint64, now int64, forced bool) bool {
 	if forced {
 		all = s.shed(b, all, most((had-1)*chunkSlots)*7/8, now)
 	}
-	chunks := 1
-	for most(chunks*chunkSlots)*7/8 < len(all) {
-		chunks++
-	}
+	chunks := chunksFor(len(all))
 	if chunks < had && (forced || chunks <= had/2) {
 		s.narrow(t, g, chunks)
 	}

@@ -64,20 +64,7 @@ func (s *Store) makeRoom(b *bound, g *segment, now int64) bool {
 	case slots < maxChunks*chunkSlots:
 		roomy = s.widen(b.table, g, slots/chunkSlots+1)
 	default:
-		twin := new(segment)
-		if roomy = s.halve(b.table, g, twin); roomy {
-			bit := uint64(1) << (63 - g.depth)
-			rest := all[:0]
-			for _, e := range all {
-				if e.key.tag&bit != 0 {
-					twin.putBack(e)
-				} else {
-					rest = append(rest, e)
-				}
-			}
-			all = rest
-			b.table.split(g, twin, &s.budget)
-		}
+		all, roomy = s.split(b.table, g, all)
 	}
 	g.used = 0
 	for _, e := range all {
@@ -142,35 +129,71 @@ func (s *Store) narrow(t *table, g *segment, chunks int) {
 	}
 }
 
-// splitChunks is how many chunks each half of a split gets: two more in all
-// than the one segment had, so that both have room to grow into.
-const splitChunks = maxChunks/2 + 1
+// split moves the keys of all whose next bit is set into a new segment, and
+// returns the others, which are still g's. Both get the chunks they need, so
+// that a run of keys on one side is no harm.
+func (s *Store) split(t *table, g *segment, all []entry) (rest []entry, ok bool) {
+	bit := uint64(1) << (63 - g.depth)
+	ones := 0
+	for _, e := range all {
+		if e.key.tag&bit != 0 {
+			ones++
+		}
+	}
+	twin := new(segment)
+	if !s.share(t, g, twin, chunksFor(len(all)-ones), chunksFor(ones)) {
+		return all, false
+	}
+	rest = all[:0]
+	for _, e := range all {
+		if e.key.tag&bit != 0 {
+			twin.putBack(e)
+		} else {
+			rest = append(rest, e)
+		}
+	}
+	t.split(g, twin, &s.budget)
+	return rest, true
+}
 
-// halve moves chunks of g, which is at its largest, into twin.
-func (s *Store) halve(t *table, g, twin *segment) bool {
+// chunksFor is how many chunks hold n keys with room for an eighth more, as far
+// as a segment can.
+func chunksFor(n int) int {
+	chunks := 1
+	for chunks < maxChunks && most(chunks*chunkSlots)*7/8 < n {
+		chunks++
+	}
+	return chunks
+}
+
+// share divides the chunks of g, which is at its largest, between g and twin.
+func (s *Store) share(t *table, g, twin *segment, mine, its int) bool {
 	if !s.budget.spend(t, segmentBytes, false) {
 		return false
 	}
-	var more [2*splitChunks - maxChunks]*chunk
-	for i := range more {
-		if more[i] = s.budget.chunk(t, false); more[i] == nil {
-			for _, c := range more[:i] {
+	spare := make([]*chunk, 0, maxChunks)
+	for len(spare) < mine+its-maxChunks {
+		c := s.budget.chunk(t, false)
+		if c == nil {
+			for _, c := range spare {
 				s.budget.drop(t, c)
 			}
 			s.budget.giveBack(t, segmentBytes)
 			return false
 		}
+		spare = append(spare, c)
 	}
-	g.slots.Store(splitChunks * chunkSlots)
-	n := 0
-	for i := splitChunks; i < maxChunks; i++ {
-		twin.chunks[n].Store(g.chunks[i].Swap(nil))
-		n++
+	g.slots.Store(uint32(mine * chunkSlots))
+	for i := mine; i < maxChunks; i++ {
+		spare = append(spare, g.chunks[i].Swap(nil))
 	}
-	for _, c := range more {
-		twin.chunks[n].Store(c)
-		n++
+	for i, c := range spare {
+		if i < its {
+			twin.chunks[i].Store(c)
+		} else {
+			s.budget.drop(t, c)
+		}
 	}
-	twin.slots.Store(splitChunks * chunkSlots)
+	twin.slots.Store(uint32(its * chunkSlots))
 	return true
 }

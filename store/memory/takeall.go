@@ -36,8 +36,8 @@ func (s *Store) takeAll(checks []tidegate.Check, n int) (tidegate.Decision, erro
 }
 
 func (s *Store) decideAll(plans []plan, checks []tidegate.Check, n int) (tidegate.Decision, error) {
-	v := vector{store: s, plans: plans, copies: int64(n)}
-	if err := v.prepare(checks, n); err != nil {
+	v := vector{plans: plans, copies: int64(n)}
+	if err := v.prepare(s, checks, n); err != nil {
 		return tidegate.Decision{}, err
 	}
 	v.now = s.clock.now()
@@ -48,18 +48,18 @@ func (s *Store) decideAll(plans []plan, checks []tidegate.Check, n int) (tidegat
 	for turn := 0; ; turn++ {
 		v.find()
 		if !v.records {
-			if d, refused := v.refusedAtSight(); refused {
+			if d, refused := v.refusedAtSight(s); refused {
 				return d, nil
 			}
 		}
-		if full := v.insertMissing(); full != nil {
+		if full := v.insertMissing(s); full != nil {
 			return s.full(full, v.now), nil
 		}
 		if !v.lock() {
 			pause(turn)
 			continue
 		}
-		d, short := v.decide()
+		d, short := v.decide(s)
 		v.unlock()
 		if short == nil {
 			return d, nil
@@ -72,7 +72,6 @@ func (s *Store) decideAll(plans []plan, checks []tidegate.Check, n int) (tidegat
 
 // vector is a vector of checks being decided.
 type vector struct {
-	store   *Store
 	plans   []plan
 	copies  int64
 	now, at int64
@@ -82,10 +81,10 @@ type vector struct {
 	room    [8]int
 }
 
-func (v *vector) prepare(checks []tidegate.Check, n int) error {
+func (v *vector) prepare(s *Store, checks []tidegate.Check, n int) error {
 	for i := range checks {
 		c := &checks[i]
-		b, err := v.store.bind(c.Limit)
+		b, err := s.bind(c.Limit)
 		if err == nil {
 			err = checkCost(c)
 		}
@@ -93,7 +92,7 @@ func (v *vector) prepare(checks []tidegate.Check, n int) error {
 			return err
 		}
 		p := &v.plans[i]
-		*p = plan{b: b, key: v.store.hash.sum(c.Key, b.table.salt), ask: ask(c, n), advisory: c.Advisory}
+		*p = plan{b: b, key: s.hash.sum(c.Key, b.table.salt), ask: ask(c, n), advisory: c.Advisory}
 		v.records = v.records || b.kind.inRecord()
 		v.leases = v.leases || b.kind == leases
 		v.writes = v.writes || c.Cost > 0
@@ -132,7 +131,7 @@ func (v *vector) merge(i int) {
 
 // refusedAtSight answers a vector that is refused by a state as it stands,
 // without writing anything.
-func (v *vector) refusedAtSight() (d tidegate.Decision, refused bool) {
+func (v *vector) refusedAtSight(s *Store) (d tidegate.Decision, refused bool) {
 	for i := range v.plans {
 		p := &v.plans[i]
 		if p.skip || p.advisory {
@@ -145,10 +144,10 @@ func (v *vector) refusedAtSight() (d tidegate.Decision, refused bool) {
 				continue // just being written: it is looked at again when owned
 			}
 		}
-		if v.store.fit(p.b, c, v.now, p.ask) > 0 {
+		if s.fit(p.b, c, v.now, p.ask) > 0 {
 			continue
 		}
-		_, verdict := v.store.take(p.b, c, v.now, p.ask)
+		_, verdict := s.take(p.b, c, v.now, p.ask)
 		if next := decision(p.b.limit, &verdict, v.at); !refused || next.Outranks(&d) {
 			d = next
 		}
@@ -159,7 +158,7 @@ func (v *vector) refusedAtSight() (d tidegate.Decision, refused bool) {
 
 // insertMissing gives every key that is to be charged a slot. It returns the
 // limit whose key found no room.
-func (v *vector) insertMissing() (full *bound) {
+func (v *vector) insertMissing(s *Store) (full *bound) {
 	if !v.writes {
 		return nil
 	}
@@ -169,7 +168,7 @@ func (v *vector) insertMissing() (full *bound) {
 			continue
 		}
 		for p.slot == nil {
-			if _, ok := v.store.insert(p.b, p.key, cell{}, v.now); !ok {
+			if _, ok := s.insert(p.b, p.key, cell{}, v.now); !ok {
 				if !p.advisory {
 					return p.b
 				}
@@ -256,15 +255,15 @@ func (v *vector) unlock() {
 // decide charges as many copies as all enforcing checks have room for. All
 // slots are owned. short is a check that memory lacks a record for; nothing is
 // charged then.
-func (v *vector) decide() (d tidegate.Decision, short *plan) {
+func (v *vector) decide(s *Store) (d tidegate.Decision, short *plan) {
 	k := v.copies
 	for i := range v.plans {
 		if p := &v.plans[i]; !p.skip && !p.advisory {
-			k = min(k, v.store.fit(p.b, p.next, v.now, p.ask))
+			k = min(k, s.fit(p.b, p.next, v.now, p.ask))
 		}
 	}
 	if k == 0 {
-		return v.refuse(), nil
+		return v.refuse(s), nil
 	}
 	for i := range v.plans {
 		if p := &v.plans[i]; !p.skip && !p.ensure(v.now, k) {
@@ -282,7 +281,7 @@ func (v *vector) decide() (d tidegate.Decision, short *plan) {
 			continue
 		}
 		p.ask.Copies = k
-		verdict := v.charge(p)
+		verdict := v.charge(s, p)
 		if p.advisory {
 			continue
 		}
@@ -298,29 +297,29 @@ func (v *vector) decide() (d tidegate.Decision, short *plan) {
 	return d, nil
 }
 
-func (v *vector) charge(p *plan) (verdict algo.Verdict) {
+func (v *vector) charge(s *Store, p *plan) (verdict algo.Verdict) {
 	if p.b.kind.inRecord() {
-		p.next, verdict, _ = v.store.takeRecord(p.b, p.next, v.now, v.at, p.ask)
+		p.next, verdict, _ = s.takeRecord(p.b, p.next, v.now, v.at, p.ask)
 	} else {
-		p.next, verdict = v.store.take(p.b, p.next, v.now, p.ask)
+		p.next, verdict = s.take(p.b, p.next, v.now, p.ask)
 	}
 	return verdict
 }
 
 // refuse tells about the refusing check with the longest wait. Limits that
 // count what is rejected, by themselves or by others, count it.
-func (v *vector) refuse() (d tidegate.Decision) {
+func (v *vector) refuse(s *Store) (d tidegate.Decision) {
 	first := true
 	for i := range v.plans {
 		p := &v.plans[i]
 		if p.skip || p.advisory {
 			continue
 		}
-		if v.store.fit(p.b, p.next, v.now, p.ask) > 0 {
+		if s.fit(p.b, p.next, v.now, p.ask) > 0 {
 			p.reject(v.now)
 			continue
 		}
-		verdict := v.charge(p)
+		verdict := v.charge(s, p)
 		if next := decision(p.b.limit, &verdict, v.at); first || next.Outranks(&d) {
 			d = next
 		}

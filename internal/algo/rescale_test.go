@@ -1,0 +1,113 @@
+package algo
+
+import (
+	"math/big"
+	"testing"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// FuzzRescale changes the numbers of a bucket while it is in use: used events
+// are preserved to the tick, and from then on it is a bucket of the new law.
+func FuzzRescale(f *testing.F) {
+	seed(f)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		in := &tape{b}
+		next := func() *tidegate.Limit {
+			events, period := in.numbers()
+			l, err := tidegate.NewLimit(tidegate.Spec{Algorithm: tidegate.TokenBucket,
+				Events: events, Period: period, Burst: in.pick(0, 1, 5, 2*events)})
+			if err != nil {
+				t.Skip(err)
+			}
+			return l
+		}
+		d := newDuel(t, next(), epoch)
+		for range 6 {
+			room := len(in.b) / 3
+			d.play(&tape{in.b[:room]}, Ticks(d.limit.Period), emission(d.limit))
+			in.b = in.b[room:]
+			if in.done() {
+				return
+			}
+			d.rescale(next())
+			if t.Failed() {
+				return
+			}
+		}
+	})
+}
+
+// used is how many events the state has used: (TAT-now)/em.
+func (k *bucketKey) used(now int64) *big.Rat {
+	if k.s.Drained <= now {
+		return new(big.Rat)
+	}
+	return new(big.Rat).SetFrac64(k.s.Drained-now, k.s.Em)
+}
+
+func (d *duel) rescale(l *tidegate.Limit) {
+	d.t.Helper()
+	k := d.law.(*bucketKey)
+	sameRate := emission(l) == k.s.Em
+	before := k.used(d.now)
+	d.change(l)
+	v, _ := k.take(d.now, Ask{Copies: 1})
+	d.note("peek under it: %+v", v)
+	after := k.used(d.now)
+	kept := less(before, whole(l.Burst))
+	if clamped := before.Cmp(whole(l.Burst)) > 0; clamped && !sameRate {
+		// It counts as exhausted; what was used beyond that is not forgotten.
+		if v.Remaining != 0 || after.Cmp(before) != 0 {
+			d.fail("%s used of a burst of %d became %s, %d remaining", before, l.Burst, after, v.Remaining)
+		}
+		k.s = k.law.state(d.now, k.law.Tau)
+		after = k.used(d.now)
+	} else if sameRate && k.s.Ahead {
+		kept = after // booked ahead or in debt under the same rate: stays so
+	}
+	off := new(big.Rat).Sub(after, kept)
+	if tick := big.NewRat(1, emission(l)); off.Sign() < 0 || off.Cmp(tick) >= 0 {
+		d.fail("used %s of the old burst, %s of the new burst %d: off by %s", before, after, l.Burst, off)
+	}
+	o := newTokenOracle(l)
+	o.level, o.at = o.level.Sub(o.level, after), d.now
+	d.oracle = o
+	d.receipts = nil
+	d.take(Ask{Cost: 1, Copies: 1})
+}
+
+// TestTiers asks under one law and another by turns at one instant: no more
+// passes than under the wider of the two.
+func TestTiers(t *testing.T) {
+	for seed := range uint64(2000) {
+		in := randomTape(seed, 600)
+		var laws []BucketLaw
+		var most int64
+		for len(laws) < 3 {
+			l, err := tidegate.NewLimit(tidegate.Spec{Algorithm: tidegate.TokenBucket,
+				Events: 1 + in.upTo(20), Period: time.Duration(1+in.upTo(100)) * time.Second, Burst: 1 + in.upTo(30)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			law := NewBucketLaw(l)
+			if len(laws) > 0 && law.Em == laws[0].Em || len(laws) > 1 && law.Em == laws[1].Em {
+				continue
+			}
+			laws = append(laws, law)
+			most = max(most, law.Cap)
+		}
+		var s Bucket
+		var passed int64
+		for range 100 {
+			a := Ask{Cost: 1 + in.upTo(3), Copies: 1 + in.upTo(2)}
+			var v Verdict
+			s, v = laws[in.upTo(2)].Take(s, epoch, a)
+			passed += v.Granted * a.Cost
+		}
+		if passed > most {
+			t.Fatalf("seed %d: %d passed at once, the widest burst is %d", seed, passed, most)
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package memory
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/algo"
+)
+
+// ErrSnapshot is returned by Restore for a file that is not a whole snapshot.
+var ErrSnapshot = errors.New("not a whole snapshot of a memory store")
+
+// Restore opens a store with what a snapshot remembers. Nobody is refilled: the
+// time between the two is counted as passed, and none if the clock was set back.
+// On an error there is no store; the caller decides to start empty.
+func Restore(path string, c Config) (*Store, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("restore snapshot: %w", err)
+	}
+	defer f.Close()
+	size, err := verifySnapshot(f)
+	if err != nil {
+		return nil, fmt.Errorf("restore snapshot %s: %w", path, err)
+	}
+	if _, err = f.Seek(int64(len(snapshotMagic)), io.SeekStart); err != nil {
+		return nil, fmt.Errorf("restore snapshot %s: %w", path, err)
+	}
+	r := &snapshotReader{from: bufio.NewReaderSize(io.LimitReader(f, size), 1<<16)}
+	s, err := r.store(c)
+	if err != nil {
+		return nil, fmt.Errorf("restore snapshot %s: %w", path, err)
+	}
+	return s, nil
+}
+
+// verifySnapshot checks the sum of the file and returns how many bytes lie
+// between the magic and the sum.
+func verifySnapshot(f *os.File) (int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	size := info.Size() - sha256.Size
+	if size < int64(len(snapshotMagic)) {
+		return 0, fmt.Errorf("%w: it is too short", ErrSnapshot)
+	}
+	sum := sha256.New()
+	in := bufio.NewReaderSize(f, 1<<16)
+	magic := make([]byte, len(snapshotMagic))
+	if _, err := io.ReadFull(in, magic); err != nil {
+		return 0, err
+	}
+	if string(magic) != snapshotMagic {
+		return 0, fmt.Errorf("%w: it starts with %q", ErrSnapshot, magic)
+	}
+	sum.Write(magic)
+	if _, err := io.CopyN(sum, in, size-int64(len(magic))); err != nil {
+		return 0, err
+	}
+	want := make([]byte, sha256.Size)
+	if _, err := io.ReadFull(in, want); err != nil {
+		return 0, err
+	}
+	if !bytes.Equal(sum.Sum(nil), want) {
+		return 0, fmt.Errorf("%w: its checksum is wrong", ErrSnapshot)
+	}
+	return size - int64(len(magic)), nil
+}
+
+// snapshotReader reads words, and remembers the first error.
+type snapshotReader struct {
+	from io.Reader
+	err  error
+}
+
+func (r *snapshotReader) word() uint64 {
+	var b [8]byte
+	if r.err == nil {
+		_, r.err = io.ReadFull(r.from, b[:])
+	}
+	return binary.LittleEndian.Uint64(b[:])
+}
+
+func (r *snapshotReader) store(c Config) (*Store, error) {
+	k0, k1 := r.word(), r.word()
+	taken, wall, origin := int64(r.word()), int64(r.word()), int64(r.word())
+	if r.err != nil {
+		return nil, r.err
+	}
+	s := open(c, expandHashKey(k0, k1))
+	now := s.clock.now()
+	elapsed := max(0, now-wall)
+	// A bucket that owed x when the snapshot was taken owes x - elapsed now.
+	shift := (now - elapsed - taken) + (origin - s.origin)
+	for {
+		n := r.word()
+		if r.err != nil || n == 0 {
+			return s, r.err
+		}
+		if err := r.table(s, n, shift, now); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (r *snapshotReader) table(s *Store, specBytes uint64, shift, now int64) error {
+	if specBytes > 1<<16 {
+		return fmt.Errorf("%w: a limit of %d bytes", ErrSnapshot, specBytes)
+	}
+	raw := make([]byte, specBytes)
+	if _, err := io.ReadFull(r.from, raw); err != nil {
+		return err
+	}
+	var spec tidegate.Spec
+	if err := json.Unmarshal(raw, &spec); err != nil {
+		return err
+	}
+	l, err := tidegate.NewLimit(spec)
+	if err != nil {
+		return err
+	}
+	b, err := s.bind(l)
+	if err != nil {
+		return err
+	}
+	for r.word() == 1 {
+		tag, meta, fast := r.word(), r.word(), r.word()
+		k := keyHash{tag, meta &^ slowMask}
+		c := cell{meta & slowMask, fast & fastMask}
+		switch {
+		case b.kind == buckets && c != (cell{}):
+			c.fast = uint64(max(0, int64(c.fast)+shift)) & fastMask
+		case b.kind.inRecord():
+			c = r.record(b)
+		}
+		if r.err != nil {
+			return r.err
+		}
+		if inserted, _ := s.insert(b, k, c, now); !inserted {
+			b.table.forgotten.Add(1)
+			if b.kind.inRecord() {
+				b.table.arena.release(handle(c.slow))
+			}
+		}
+	}
+	return r.err
+}
+
+// record reads a record into the arena; without memory for it the key starts
+// afresh, and is counted as forgotten.
+func (r *snapshotReader) record(b *bound) (c cell) {
+	n := r.word()
+	if r.err != nil || n > 1<<maxClass {
+		if r.err == nil {
+			r.err = fmt.Errorf("%w: a record of %d words", ErrSnapshot, n)
+		}
+		return c
+	}
+	words := make([]uint64, n)
+	for i := range words {
+		words[i] = r.word()
+	}
+	switch {
+	case r.err != nil || n == algo.RunsHeader:
+	case !algo.Runs(words).Whole():
+		r.err = fmt.Errorf("%w: a record does not add up", ErrSnapshot)
+	default:
+		h := b.table.arena.alloc(int(n))
+		if h == 0 {
+			b.table.forgotten.Add(1)
+			break
+		}
+		algo.Runs(words).CopyTo(b.table.arena.record(h))
+		c.slow = uint64(h)
+	}
+	return c
+}

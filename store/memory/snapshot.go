@@ -1,0 +1,137 @@
+package memory
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// A snapshot file is the magic, the hash key, the store's and the wall clock's
+// time, the tables, and a SHA-256 over all of that. Numbers are 64 bits, little
+// endian; a table is its spec as JSON, then its keys, each led by 1, then 0.
+// Leases are left out: whoever held them is gone.
+const snapshotMagic = "tidegate memory snapshot 1\n"
+
+// Snapshot writes what the store remembers to a file that only its owner can
+// read, replacing it at once or not at all. The store may be in use: each key
+// is written as it stands at some instant of the call.
+func (s *Store) Snapshot(path string) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // 0600
+	if err != nil {
+		return fmt.Errorf("write snapshot: %w", err)
+	}
+	defer os.Remove(f.Name()) // fails once it is renamed
+	err = s.writeSnapshot(f)
+	if err == nil {
+		err = f.Sync()
+	}
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("write snapshot %s: %w", path, err)
+	}
+	return nil
+}
+
+func (s *Store) writeSnapshot(f io.Writer) error {
+	buf := bufio.NewWriterSize(f, 1<<16)
+	w := &snapshotWriter{to: buf, sum: sha256.New()}
+	w.bytes([]byte(snapshotMagic))
+	now := s.clock.now()
+	w.words(s.hash.key[0], s.hash.key[1], uint64(now), uint64(s.clock.wall(now)), uint64(s.origin))
+	for _, t := range *s.tables.Load() {
+		b := t.bound.Load()
+		if b == nil || t.kind == leases {
+			continue
+		}
+		spec, err := json.Marshal(b.limit.Spec)
+		if err != nil {
+			return err
+		}
+		w.words(uint64(len(spec)))
+		w.bytes(spec)
+		s.writeTable(w, b)
+		w.words(0)
+	}
+	w.words(0)
+	if w.err == nil {
+		_, w.err = buf.Write(w.sum.Sum(nil))
+	}
+	if w.err == nil {
+		w.err = buf.Flush()
+	}
+	return w.err
+}
+
+// writeTable visits the segments in the order of their tags, each under its
+// lock, so that splits before or behind it make no difference.
+func (s *Store) writeTable(w *snapshotWriter, b *bound) {
+	t := b.table
+	var at uint64 // the first tag not yet written
+	for {
+		g := t.segment(keyHash{tag: at})
+		g.mu.Lock()
+		if t.segment(keyHash{tag: at}) != g {
+			g.mu.Unlock()
+			continue
+		}
+		s.writeSegment(w, b, g)
+		depth, prefix := g.depth, g.prefix
+		g.mu.Unlock()
+		if w.err != nil || prefix+1 == 1<<depth {
+			return
+		}
+		at = (prefix + 1) << (64 - depth)
+	}
+}
+
+func (s *Store) writeSegment(w *snapshotWriter, b *bound, g *segment) {
+	for i := range int(g.slots.Load()) {
+		sl := &g.chunks[i/chunkSlots].Load()[i%chunkSlots]
+		tag := sl.tag.Load()
+		if tag == 0 {
+			continue
+		}
+		word := sl.seize()
+		meta := sl.meta.Load()
+		w.words(1, tag, meta, word&fastMask)
+		if b.kind.inRecord() {
+			r := b.record(cell{slow: meta & slowMask})
+			w.words(uint64(len(r)))
+			w.words(r...)
+		}
+		sl.word.Store(word)
+	}
+}
+
+// snapshotWriter writes and sums, and remembers the first error.
+type snapshotWriter struct {
+	to  io.Writer
+	sum hash.Hash
+	err error
+}
+
+func (w *snapshotWriter) bytes(b []byte) {
+	if w.err == nil {
+		w.sum.Write(b)
+		_, w.err = w.to.Write(b)
+	}
+}
+
+func (w *snapshotWriter) words(words ...uint64) {
+	var b [8]byte
+	for _, x := range words {
+		binary.LittleEndian.PutUint64(b[:], x)
+		w.bytes(b[:])
+	}
+}
