@@ -1,0 +1,37 @@
+GO ?= go
+FUZZTIME ?= 60s
+export GO FUZZTIME COUNT ARGS FUZZ
+export PATH := $(PATH):/usr/local/go/bin
+
+.PHONY: help check-go run test lint bench bench-engine accuracy fuzz flood
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
+	@scripts/check-go.sh || true
+
+check-go:
+	@scripts/check-go.sh
+
+run: check-go ## start a small API behind the limiter and print the curl lines to try
+	$(GO) run ./cmd/demo
+
+test: check-go ## vet and test everything, with the race detector (COUNT=3, ARGS='-run Name -v')
+	@scripts/test-deps.sh
+	@scripts/test.sh
+
+lint: check-go ## run the linters pinned in tools/go.mod
+	@scripts/lint.sh
+
+bench: bench-engine ## the same as bench-engine
+
+bench-engine: check-go ## measure the engine beside its rivals (CHECK=1: fail below the bars)
+	cd bench && $(GO) run ./engine $(if $(CHECK),-check)
+
+accuracy: check-go ## compare every algorithm with the exact log: tables, and the plots of docs/algorithms.md
+	$(GO) run ./internal/accuracy -out docs/img -update docs/algorithms.md
+
+fuzz: check-go ## fuzz every target for FUZZTIME, 60s by default (FUZZ=regexp selects)
+	@scripts/fuzz.sh
+
+flood: check-go ## slow: hold the memory bound against 50 million fresh keys
+	cd bench && $(GO) run ./flood

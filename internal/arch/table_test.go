@@ -1,0 +1,101 @@
+package arch
+
+import "slices"
+
+// A rule forbids packages to import something, or to use a name of it.
+//
+// Patterns are read in order, the last that matches wins, and "!" takes back.
+// "./store/memory" is a package of this module, "./store/..." it and what is
+// below, "." the root package, "module" any package of another module, "net/..."
+// one of the standard library and what is below.
+type rule struct {
+	from  []string // who
+	not   []string // may not import this
+	use   []string // nor use these: "time.Now", or "go" for a go statement
+	tests bool     // test files are held to it as well
+	why   string
+}
+
+// wire are the front ends that speak a protocol. Some are still to come; the
+// rule is here first.
+var wire = []string{"./internal/gateway/...", "./internal/rls/...", "./internal/checkapi/...", "./internal/resp/..."}
+
+// readsClock are the names of package time that read a clock or wait for it.
+var readsClock = []string{
+	"time.Now", "time.Since", "time.Until", "time.Sleep", "time.After", "time.AfterFunc",
+	"time.Tick", "time.NewTicker", "time.NewTimer",
+}
+
+// table is docs/design.md, "Who may import whom".
+var table = append(apart(wire), []rule{
+	{
+		from: []string{"."},
+		not:  []string{"./...", "module"},
+		why:  "the root package holds the shared words; whoever imports it gets the standard library and nothing else",
+	},
+	{
+		from: []string{"./internal/algo/..."},
+		not:  []string{"./...", "!.", "!./internal/algo/...", "module"},
+		why:  "algorithms know limits and nothing of stores, rules or front ends",
+	},
+	{
+		from: []string{"./internal/algo/..."},
+		not:  []string{"context", "crypto/rand", "io/...", "log/...", "math/rand/...", "net/...", "os/...", "sync/...", "syscall"},
+		use:  append([]string{"go"}, readsClock...),
+		why:  "algorithms are pure functions of (state, now, cost): no clock, lock, goroutine, chance or I/O, so that Go and Lua agree and traces replay",
+	},
+	{
+		from: []string{"./store/..."},
+		not:  []string{"./...", "!.", "!./internal/algo/..."},
+		why:  "a store turns checks into decisions; it knows no rules and no front end, and the stores do not know each other",
+	},
+	{
+		from: []string{"./store/memory/...", "./store/storetest/..."},
+		not:  []string{"module"},
+		why:  "five lines in one process must not bring a dependency",
+	},
+	{
+		from: []string{"./store/memory/..."},
+		use:  []string{"go", "time.AfterFunc", "time.Tick", "time.NewTicker", "time.NewTimer"},
+		why:  "the memory store has no goroutine of its own, so that it works in users' synctest bubbles and needs no Close",
+	},
+	{
+		from: []string{"./httplimit/..."},
+		not:  []string{"./...", "!.", "!./httplimit/...", "module"},
+		why:  "the middleware renders decisions of any store; it makes none and brings no dependency",
+	},
+	{
+		from: wire,
+		not:  []string{"./store/...", "./internal/algo/..."},
+		why:  "front ends are handed a Store by the command, wrapped as the operator wants it",
+	},
+	{
+		from: []string{"./...", "!./cmd/..."},
+		not:  []string{"./cmd/..."},
+		why:  "commands wire the rest together; nothing is below them",
+	},
+	{
+		from: []string{"./...", "!./store/storetest/...", "!./internal/testdep"},
+		not:  []string{"testing/...", "./store/storetest/...", "./internal/testdep"},
+		why:  "test helpers must not be linked into a user's program",
+	},
+	{
+		from:  []string{"./..."},
+		not:   []string{"./bench/..."},
+		tests: true,
+		why:   "bench is a module of its own, so that the rivals never enter the main go.mod",
+	},
+}...)
+
+// apart forbids each of the packages to import the others.
+func apart(packages []string) []rule {
+	var rules []rule
+	for _, p := range packages {
+		rules = append(rules, rule{
+			from: []string{p},
+			not:  append(slices.Clone(packages), "!"+p),
+			why:  "front ends do not import each other: what two of them need belongs below both",
+		})
+	}
+	return rules
+}

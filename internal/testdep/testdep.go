@@ -1,0 +1,49 @@
+// Package testdep lets a test say which program of the machine it cannot do
+// without, such as a real redis-server. Start with [Need]. It installs nothing:
+// that is what scripts/test-deps.sh is for.
+package testdep
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// skippedFile names the variable with the file that collects what was skipped:
+// without -v, go test shows nothing of it, so scripts/test.sh does.
+const skippedFile = "TIDEGATE_SKIPPED"
+
+// Need returns the path of program. When the machine does not have it, the test
+// is skipped; with CI=true it fails, since nobody reads the skips of a robot.
+func Need(t testing.TB, program string) string {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	if err == nil {
+		return path
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatalf("%s is missing, and with CI=true that is a failure: run scripts/test-deps.sh as root", program)
+	}
+	if err := note(os.Getenv(skippedFile), t.Name(), program); err != nil {
+		t.Logf("cannot note the skip: %v", err)
+	}
+	t.Skipf("%s is missing: run scripts/test-deps.sh as root", program)
+	return ""
+}
+
+// note appends a line in one write, since packages are tested in parallel.
+func note(file, test, program string) error {
+	if file == "" {
+		return nil
+	}
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(f, "--- SKIP: %s (%s is missing)\n", test, program)
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Installs from the distribution what the tests need and this machine lacks,
+# without starting any daemon. Where it may not, it says what is missing: the
+# tests that need it are then skipped, or fail when CI=true.
+set -euo pipefail
+
+policy=/usr/sbin/policy-rc.d # asked by every package before it starts a service
+kept=$policy.before-tidegate
+
+# A program, what proves that it is there, and its Debian packages.
+compiles() { echo '#include <stdlib.h>
+int main(void) { return 0; }' | ${CC:-gcc} -x c -o /dev/null - 2>/dev/null; }
+certificates() { [ "$(uname)" != Linux ] || [ -n "${SSL_CERT_FILE:-}" ] || [ -e /etc/ssl/certs/ca-certificates.crt ] || [ -e /etc/pki/tls/certs/ca-bundle.crt ]; }
+
+find_missing() {
+	missing=() packages=()
+	command -v redis-server >/dev/null || { missing+=("redis-server"); packages+=(redis-server); }
+	compiles || { missing+=("a C compiler (the race detector needs it)"); packages+=(gcc libc6-dev); }
+	command -v curl >/dev/null || { missing+=("curl"); packages+=(curl); }
+	certificates || { missing+=("certificates of the public authorities"); packages+=(ca-certificates); }
+}
+
+restore_policy() {
+	rm -f "$policy"
+	if [ -e "$kept" ]; then mv "$kept" "$policy"; fi
+}
+
+install_packages() (
+	export DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1
+	trap restore_policy EXIT
+	if [ -e "$policy" ] && [ ! -e "$kept" ]; then mv "$policy" "$kept" || exit; fi
+	printf '#!/bin/sh\nexit 101\n' >"$policy" && chmod 755 "$policy" || exit # set -e is off under an if
+	apt-get update -qq || echo "apt-get update failed; trying with the lists at hand" >&2
+	apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=300 "$@"
+)
+
+find_missing
+if [ ${#missing[@]} -eq 0 ]; then exit 0; fi
+
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+	echo "Installing what the tests need: ${packages[*]}"
+	log=$(mktemp)
+	if ! install_packages "${packages[@]}" >"$log" 2>&1; then
+		cat "$log" >&2
+	elif [[ " ${packages[*]} " == *" redis-server "* ]]; then
+		update-rc.d redis-server disable || true # nor at the next boot
+	fi
+	rm -f "$log"
+	find_missing
+	if [ ${#missing[@]} -eq 0 ]; then exit 0; fi
+fi
+
+{
+	echo "The tests miss, and this script could not install (it needs root and apt):"
+	printf '  - %s\n' "${missing[@]}"
+	echo "On Debian and Ubuntu: sudo apt-get install --no-install-recommends ${packages[*]}"
+} >&2
+if [ "${CI:-}" = true ]; then
+	echo "CI=true: something missing is a failure." >&2
+	exit 1
+fi
+echo "Tests that need them are skipped, and listed at the end." >&2

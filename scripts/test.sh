@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Vets and tests both modules. COUNT repeats each test, ARGS are passed to go test.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+: "${GO:=go}"
+
+args=(${COUNT:+-count="$COUNT"})
+if [ -n "${ARGS:-}" ]; then
+	read -ra more <<<"$ARGS"
+	args+=("${more[@]}")
+fi
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+export TIDEGATE_SKIPPED=$scratch/skipped # see internal/testdep
+touch "$TIDEGATE_SKIPPED"
+
+race=(-race)
+if ! CGO_ENABLED=1 "$GO" test -race -run '^$' ./internal/testdep >"$scratch/race" 2>&1; then
+	cat "$scratch/race" >&2
+	if [ "${CI:-}" = true ]; then
+		echo "CI=true: the race detector does not work here, and that is a failure." >&2
+		exit 1
+	fi
+	echo "*** THE RACE DETECTOR DOES NOT WORK HERE (see above): testing without it. ***" >&2
+	race=()
+else
+	export CGO_ENABLED=1
+fi
+
+failed=
+"$GO" vet ./...
+(cd bench && "$GO" vet ./... && "$GO" test ${args[@]+"${args[@]}"} ./...) || failed="the bench module"
+"$GO" test ${race[@]+"${race[@]}"} ${args[@]+"${args[@]}"} ./... || failed="${failed:+$failed and }the main module"
+
+sort -u "$TIDEGATE_SKIPPED"
+if [ -n "$failed" ]; then
+	echo "FAIL: $failed" >&2
+	exit 1
+fi
