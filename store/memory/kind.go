@@ -81,6 +81,7 @@ type bound struct {
 	limit *tidegate.Limit
 	table *table
 	kind  kind
+	plain bool // a token bucket
 
 	bucket  algo.BucketLaw
 	counter algo.CounterLaw
@@ -93,7 +94,7 @@ type bound struct {
 }
 
 func newBound(l *tidegate.Limit, t *table) *bound {
-	b := &bound{limit: l, table: t, kind: t.kind}
+	b := &bound{limit: l, table: t, kind: t.kind, plain: l.Algorithm == tidegate.TokenBucket}
 	switch t.kind {
 	case buckets:
 		b.bucket = algo.NewBucketLaw(l)

@@ -67,7 +67,11 @@ func BenchmarkTake(b *testing.B) {
 		if al == tidegate.SlidingLog {
 			ev = 10000
 		}
-		l := tidegate.MustLimit(tidegate.Spec{Events: ev, Period: time.Second, Algorithm: al})
+		sp := tidegate.Spec{Events: ev, Period: time.Second, Algorithm: al}
+		if al == tidegate.TokenBucket {
+			sp.Burst = 200_000_000
+		}
+		l := tidegate.MustLimit(sp)
 		b.Run(al.String(), func(b *testing.B) {
 			s := New()
 			c := []tidegate.Check{{Limit: l, Cost: 1, Key: "user:12345678"}}

@@ -68,7 +68,38 @@ func (t *table) segment(k keyHash) *segment {
 }
 
 // find returns the slot of k, or nil when it is not there or being moved.
-func (t *table) find(k keyHash) *slot { return t.segment(k).find(k) }
+func (t *table) find(k keyHash) *slot {
+	d := t.dir.Load()
+	return d.segs[k.tag>>d.shift].Load().find(k)
+}
+
+// look is find and read in one pass: it returns the state of k as well, and
+// the word that vouches for it. A busy slot is as good as none here.
+func (t *table) look(k keyHash) (s *slot, c cell, word uint64) {
+	d := t.dir.Load()
+	g := d.segs[k.tag>>d.shift].Load()
+	n := uint64(g.slots.Load())
+	for i := home(k.tag, n); ; {
+		chunk := g.chunks[i/chunkSlots%maxChunks].Load()
+		if chunk == nil {
+			return nil, c, 0
+		}
+		s = &chunk[i%chunkSlots]
+		word = s.word.Load()
+		tag := s.tag.Load()
+		if tag == k.tag {
+			if meta := s.meta.Load(); meta&^slowMask == k.extra && word&busyBit == 0 {
+				return s, cell{meta & slowMask, word & fastMask}, word
+			}
+		}
+		if tag == 0 {
+			return nil, c, 0
+		}
+		if i++; i >= n {
+			i = 0
+		}
+	}
+}
 
 // holds reports whether k is there, waiting out a rebuild that may hide it.
 func (t *table) holds(k keyHash) bool {
@@ -85,26 +116,23 @@ func (t *table) holds(k keyHash) bool {
 
 func (g *segment) find(k keyHash) *slot {
 	n := uint64(g.slots.Load())
-	i := home(k.tag, n)
-	for range n {
+	for i := home(k.tag, n); ; {
 		c := g.chunks[i/chunkSlots%maxChunks].Load()
 		if c == nil {
 			return nil
 		}
 		s := &c[i%chunkSlots]
-		switch s.tag.Load() {
-		case k.tag:
-			if s.meta.Load()&^slowMask == k.extra {
-				return s
-			}
-		case 0:
+		tag := s.tag.Load()
+		if tag == k.tag && s.meta.Load()&^slowMask == k.extra {
+			return s
+		}
+		if tag == 0 {
 			return nil
 		}
-		if i++; i == n {
+		if i++; i >= n {
 			i = 0
 		}
 	}
-	return nil
 }
 
 // home is where among n slots a tag belongs.

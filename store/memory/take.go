@@ -11,20 +11,59 @@ import (
 
 // Take implements tidegate.Store. A context that has ended makes no
 // difference: the answer costs less than the look.
-func (s *Store) Take(_ context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
+func (s *Store) Take(_ context.Context, checks []tidegate.Check, n int) (d tidegate.Decision, err error) {
 	if n < 1 {
-		return tidegate.Decision{}, fmt.Errorf("memory: Take(n=%d): want at least 1", n)
+		return d, fmt.Errorf("memory: Take(n=%d): want at least 1", n)
 	}
-	if len(checks) == 1 {
-		b, err := s.bind(checks[0].Limit)
-		if err != nil {
-			return tidegate.Decision{}, err
-		}
-		if !b.kind.inRecord() && !checks[0].Advisory {
-			return s.takeOne(b, &checks[0], n)
-		}
+	if len(checks) != 1 {
+		return s.takeAll(checks, n)
 	}
-	return s.takeAll(checks, n)
+	c := &checks[0]
+	b, err := s.bind(c.Limit)
+	if err != nil {
+		return d, err
+	}
+	if c.Cost < 0 {
+		return d, checkCost(c)
+	}
+	if b.kind.inRecord() || c.Advisory {
+		return s.takeAll(checks, n)
+	}
+	k := s.hash.sum(c.Key, b.table.salt)
+	if b.plain && n == 1 && c.Cost > 0 && c.MaxWait <= 0 && s.spend(&d, b, k, c.Cost) {
+		return d, nil
+	}
+	return s.takeOne(b, k, s.clock.now(), ask(c, n)), nil
+}
+
+// spend decides into d what token buckets are mostly asked, or reports false.
+// The slot is looked up before the clock is read: reading it waits for all that
+// was begun before, and what is begun after waits for it.
+func (s *Store) spend(d *tidegate.Decision, b *bound, k keyHash, cost int64) bool {
+	sl, old, word := b.table.look(k)
+	if sl == nil || old.slow != uint64(b.bucket.Em) {
+		return false
+	}
+	now := s.clock.now()
+	owed, admitted, sure := b.bucket.Spend(s.origin+int64(old.fast), now, cost)
+	if !sure {
+		return false
+	}
+	if admitted {
+		if !sl.word.CompareAndSwap(word, word&genMask|uint64(now+owed-s.origin)) {
+			return false
+		}
+		d.OK, d.Granted = true, 1
+	} else {
+		if sl.word.Load() != word {
+			return false
+		}
+		d.RetryAfter = algo.Duration(owed + cost*b.bucket.Em - b.bucket.Tau)
+	}
+	d.Limit, d.At = b.limit, now
+	d.Remaining = b.bucket.Left(owed)
+	d.ResetAfter = algo.Duration(owed)
+	return true
 }
 
 func ask(c *tidegate.Check, n int) algo.Ask {
@@ -44,31 +83,25 @@ func checkCost(c *tidegate.Check) error {
 
 // takeOne decides a single check whose state fits a slot: a refusal writes
 // nothing, an admission is one compare-and-swap.
-func (s *Store) takeOne(b *bound, c *tidegate.Check, n int) (tidegate.Decision, error) {
-	if c.Cost < 0 {
-		return tidegate.Decision{}, checkCost(c)
-	}
-	now := s.clock.now()
-	k := s.hash.sum(c.Key, b.table.salt)
-	a := ask(c, n)
+func (s *Store) takeOne(b *bound, k keyHash, now int64, a algo.Ask) tidegate.Decision {
 	for turn := 0; ; turn++ {
 		sl := b.table.find(k)
 		if sl == nil {
 			next, v := s.take(b, cell{}, now, a)
 			if v.Never {
-				return decision(b.limit, &v, now), nil
+				return decision(b.limit, &v, now)
 			}
-			if v.Granted == 0 || c.Cost == 0 {
+			if v.Granted == 0 || a.Cost == 0 {
 				if b.table.holds(k) { // it was just being moved
 					continue
 				}
-				return decision(b.limit, &v, now), nil
+				return decision(b.limit, &v, now)
 			}
 			switch inserted, ok := s.insert(b, k, next, now); {
 			case inserted:
-				return decision(b.limit, &v, now), nil
+				return decision(b.limit, &v, now)
 			case !ok:
-				return s.full(b, now), nil
+				return s.full(b, now)
 			}
 			continue
 		}
@@ -78,14 +111,14 @@ func (s *Store) takeOne(b *bound, c *tidegate.Check, n int) (tidegate.Decision, 
 			continue
 		}
 		next, v := s.take(b, old, now, a)
-		if next == old { // refused or peeked: nothing to write
+		if next == old { // refused or peeked: mostly nothing to write
 			if sl.word.Load() == word {
-				return decision(b.limit, &v, now), nil
+				return decision(b.limit, &v, now)
 			}
 			continue
 		}
 		if sl.swap(word, k, old, next) {
-			return decision(b.limit, &v, now), nil
+			return decision(b.limit, &v, now)
 		}
 	}
 }
