@@ -20,8 +20,10 @@ type budget struct {
 	max  int64
 	used atomic.Int64
 
-	mu   sync.Mutex
-	free []*chunk // under mu
+	mu    sync.Mutex
+	free  []*chunk // under mu
+	made  int      // under mu: chunks ever cut
+	block []chunk  // under mu: the rest of the block being cut
 }
 
 // spend takes bytes out of the budget, or reports false; must ignores the bound.
@@ -52,18 +54,13 @@ func (b *budget) chunk(t *table, must bool) *chunk {
 		b.free = b.free[:n-1]
 		return c
 	}
-	return new(chunk)
+	return b.cutLocked()
 }
 
-// drop gives back a chunk whose slots are all vacant. Free chunks beyond a
-// small stock go to the garbage collector.
+// drop gives back a chunk whose slots are all vacant.
 func (b *budget) drop(t *table, c *chunk) {
 	b.giveBack(t, chunkBytes)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.free) < freeChunks {
-		b.free = append(b.free, c)
-	}
+	b.free = append(b.free, c)
 }
-
-const freeChunks = 1024

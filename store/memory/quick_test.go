@@ -92,7 +92,7 @@ func BenchmarkAllow(b *testing.B) {
 }
 
 func BenchmarkUniform(b *testing.B) {
-	l := tidegate.MustLimit(tidegate.Spec{Events: 1000000, Period: time.Second, Algorithm: tidegate.TokenBucket})
+	l := tidegate.MustLimit(tidegate.Spec{Events: 3600, Burst: 100_000, Period: time.Hour, Algorithm: tidegate.TokenBucket})
 	keys := make([]string, 1<<20)
 	for i := range keys {
 		keys[i] = fmt.Sprint("user:", i)
@@ -127,4 +127,18 @@ func BenchmarkUniform(b *testing.B) {
 		}
 		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/8, "ns/check")
 	})
+}
+
+func BenchmarkHotMulti(b *testing.B) {
+	l := tidegate.MustLimit(tidegate.Spec{Events: 1000000, Burst: 200_000_000, Period: time.Second, Algorithm: tidegate.TokenBucket})
+	s := New()
+	c := make([]tidegate.Check, 8)
+	for j := range c {
+		c[j] = tidegate.Check{Limit: l, Cost: 1, Key: fmt.Sprint("user:", 10000+j)}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		s.Take(context.Background(), c, 1)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/8, "ns/check")
 }

@@ -33,7 +33,7 @@ func (s *Store) Take(_ context.Context, checks []tidegate.Check, n int) (d tideg
 	if b.plain && n == 1 && c.Cost > 0 && c.MaxWait <= 0 && s.spend(&d, b, k, c.Cost) {
 		return d, nil
 	}
-	return s.takeOne(b, k, s.clock.now(), ask(c, n)), nil
+	return s.takeOne(b, k, ask(c, n)), nil
 }
 
 // spend decides into d what token buckets are mostly asked, or reports false.
@@ -82,26 +82,14 @@ func checkCost(c *tidegate.Check) error {
 }
 
 // takeOne decides a single check whose state fits a slot: a refusal writes
-// nothing, an admission is one compare-and-swap.
-func (s *Store) takeOne(b *bound, k keyHash, now int64, a algo.Ask) tidegate.Decision {
+// nothing, an admission is one compare-and-swap. The clock is read after the
+// state, so that nobody is refused for a charge from the future.
+func (s *Store) takeOne(b *bound, k keyHash, a algo.Ask) tidegate.Decision {
 	for turn := 0; ; turn++ {
 		sl := b.table.find(k)
 		if sl == nil {
-			next, v := s.take(b, cell{}, now, a)
-			if v.Never {
-				return decision(b.limit, &v, now)
-			}
-			if v.Granted == 0 || a.Cost == 0 {
-				if b.table.holds(k) { // it was just being moved
-					continue
-				}
-				return decision(b.limit, &v, now)
-			}
-			switch inserted, ok := s.insert(b, k, next, now); {
-			case inserted:
-				return decision(b.limit, &v, now)
-			case !ok:
-				return s.full(b, now)
+			if d, ok := s.takeFirst(b, k, a); ok {
+				return d
 			}
 			continue
 		}
@@ -110,17 +98,32 @@ func (s *Store) takeOne(b *bound, k keyHash, now int64, a algo.Ask) tidegate.Dec
 			pause(turn)
 			continue
 		}
+		now := s.clock.now()
 		next, v := s.take(b, old, now, a)
 		if next == old { // refused or peeked: mostly nothing to write
-			if sl.word.Load() == word {
-				return decision(b.limit, &v, now)
-			}
-			continue
+			ok = sl.word.Load() == word
+		} else {
+			ok = sl.swap(word, k, old, next)
 		}
-		if sl.swap(word, k, old, next) {
+		if ok {
 			return decision(b.limit, &v, now)
 		}
 	}
+}
+
+// takeFirst decides for a key that was not found. It reports false when the key
+// is there after all.
+func (s *Store) takeFirst(b *bound, k keyHash, a algo.Ask) (tidegate.Decision, bool) {
+	now := s.clock.now()
+	next, v := s.take(b, cell{}, now, a)
+	if v.Granted == 0 || a.Cost == 0 { // nothing to remember
+		return decision(b.limit, &v, now), v.Never || !b.table.holds(k)
+	}
+	inserted, ok := s.insert(b, k, next, now)
+	if !ok {
+		return s.full(b, now), true
+	}
+	return decision(b.limit, &v, now), inserted
 }
 
 // fullRetry is when a key that found no room may try again: there is no telling

@@ -1,6 +1,8 @@
 package memory
 
 import (
+	"math"
+	"time"
 	"unsafe"
 
 	"tidegate.dev/tidegate"
@@ -40,15 +42,17 @@ func (s *Store) decideAll(plans []plan, checks []tidegate.Check, n int) (tidegat
 	if err := v.prepare(s, checks, n); err != nil {
 		return tidegate.Decision{}, err
 	}
-	v.now = s.clock.now()
-	v.at = v.now
-	if v.leases {
-		v.at = s.leaseName(v.now, n)
-	}
+	again := false
 	for turn := 0; ; turn++ {
 		v.find()
+		v.now = s.clock.now()
 		if !v.records {
-			if d, refused := v.refusedAtSight(s); refused {
+			d, refused := v.refusedAtSight(s)
+			if refused && !again && d.RetryAfter < staleAt {
+				again = true
+				continue
+			}
+			if refused {
 				return d, nil
 			}
 		}
@@ -59,16 +63,27 @@ func (s *Store) decideAll(plans []plan, checks []tidegate.Check, n int) (tidegat
 			pause(turn)
 			continue
 		}
+		if v.records {
+			v.now = s.clock.now()
+		}
 		d, short := v.decide(s)
 		v.unlock()
-		if short == nil {
+		switch {
+		case short == nil && (d.OK || again || d.RetryAfter >= staleAt || v.records):
 			return d, nil
-		}
-		if turn > 2 || !s.evict(short.b, short.b.table.segment(short.key), v.now) {
+		case short == nil:
+			again = true
+		case turn > 2 || !s.evict(short.b, short.b.table.segment(short.key), v.now):
 			return s.full(short.b, v.now), nil
 		}
 	}
 }
+
+// staleAt: who is told to come back this soon may be refused only because the
+// clock was read a moment before somebody else's charge. It is read again, once.
+// Records are safe from that: the clock is read when they are owned, so that
+// what they are stamped with is what the receipt says.
+const staleAt = time.Millisecond
 
 // vector is a vector of checks being decided.
 type vector struct {
@@ -121,7 +136,9 @@ func (v *vector) merge(i int) {
 			if p.b.limit.Capacity() < q.b.limit.Capacity() {
 				q.b = p.b
 			}
-			q.ask.Cost += p.ask.Cost
+			if q.ask.Cost += p.ask.Cost; q.ask.Cost < 0 {
+				q.ask.Cost = math.MaxInt64
+			}
 			q.ask.MaxWait = min(q.ask.MaxWait, p.ask.MaxWait)
 			p.skip = true
 		}
@@ -148,7 +165,7 @@ func (v *vector) refusedAtSight(s *Store) (d tidegate.Decision, refused bool) {
 			continue
 		}
 		_, verdict := s.take(p.b, c, v.now, p.ask)
-		if next := decision(p.b.limit, &verdict, v.at); !refused || next.Outranks(&d) {
+		if next := decision(p.b.limit, &verdict, v.now); !refused || next.Outranks(&d) {
 			d = next
 		}
 		refused = true
@@ -274,6 +291,10 @@ func (v *vector) decide(s *Store) (d tidegate.Decision, short *plan) {
 			p.slot.release(p.word, p.key, p.old, p.next)
 		}
 	}
+	v.at = v.now
+	if v.leases {
+		v.at = s.leaseName(v.now, int(k))
+	}
 	d = tidegate.Decision{OK: true, Granted: k, At: v.at}
 	for i := range v.plans {
 		p := &v.plans[i]
@@ -320,7 +341,7 @@ func (v *vector) refuse(s *Store) (d tidegate.Decision) {
 			continue
 		}
 		verdict := v.charge(s, p)
-		if next := decision(p.b.limit, &verdict, v.at); first || next.Outranks(&d) {
+		if next := decision(p.b.limit, &verdict, v.now); first || next.Outranks(&d) {
 			d = next
 		}
 		first = false

@@ -1,0 +1,90 @@
+package httplimit
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// Gate is shorthand for Options{}.Gate(gate).
+func Gate(gate *tidegate.Gate) func(http.Handler) http.Handler { return Options{}.Gate(gate) }
+
+// Gate returns middleware that puts every request to gate. What the rules can
+// ask about a request, beyond its method, host and path:
+//
+//	ip                the client's address by ClientIP, as a key: IPv6 by /64
+//	ip /24 /48        the same by these prefix lengths for IPv4 and IPv6
+//	header NAME       a header, believed only from a trusted proxy: see ClientIP
+//	client header NAME  a header, from anyone: the client chooses the value
+//	cookie NAME, query NAME, path {NAME}
+//	route             the pattern of the ServeMux that matched, if it is outside
+//
+// A value that is empty counts as missing. Values are looked up when a rule
+// asks; a Matcher must not keep the Request or its Values.
+//
+// A request that a rule lets wait its turn waits here, until its client leaves.
+// A Concurrency limit of a Gate holds its slot for the whole lease: where slots
+// matter, use Limit.
+func (o Options) Gate(gate *tidegate.Gate) func(http.Handler) http.Handler {
+	if gate == nil {
+		panic("httplimit: Gate: the gate is nil")
+	}
+	o.check()
+	base := gateHandler{Options: o, gate: gate, known: newPolicies(nil)}
+	return func(next http.Handler) http.Handler {
+		h := base
+		h.next = next
+		return &h
+	}
+}
+
+type gateHandler struct {
+	Options
+	gate  *tidegate.Gate
+	known policies
+	next  http.Handler
+}
+
+// asking is a request on its way through a gate, pooled.
+type asking struct {
+	request tidegate.Request
+	values  values
+}
+
+var askings = sync.Pool{New: func() any { return new(asking) }}
+
+func (h *gateHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a := askings.Get().(*asking)
+	a.values = values{request: r, client: &h.ClientIP}
+	a.request = tidegate.Request{Method: r.Method, Host: r.Host, Path: r.URL.Path, Values: &a.values}
+	d := h.gate.Decide(r.Context(), &a.request)
+	*a = asking{}
+	askings.Put(a)
+
+	h.observe(r, &d)
+	p := h.known.of(d.Limit)
+	h.describe(w.Header(), &d, p, &h.known)
+	if !d.OK {
+		h.refuse(w, r, &d, p)
+		return
+	}
+	if d.Wait > 0 && !sleep(r.Context(), d.Wait) {
+		return
+	}
+	h.next.ServeHTTP(w, r)
+}
+
+// sleep reports false when the client left.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,98 @@
+package httplimit
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+)
+
+// watch returns w, wrapped if its connection can be hijacked, as that has to be
+// noticed. What HTTP/2 gives is returned as it is.
+func (s *slot) watch(w http.ResponseWriter) http.ResponseWriter {
+	if !canHijack(w) {
+		return w
+	}
+	watched := watchedWriter{ResponseWriter: w, slot: s}
+	if _, ok := w.(http.Flusher); ok {
+		return flushingWriter{watched}
+	}
+	return watched
+}
+
+// canHijack looks where http.ResponseController would.
+func canHijack(w http.ResponseWriter) bool {
+	for {
+		switch t := w.(type) {
+		case http.Hijacker:
+			return true
+		case interface{ Unwrap() http.ResponseWriter }:
+			w = t.Unwrap()
+		default:
+			return false
+		}
+	}
+}
+
+// watchedWriter notices when the connection is hijacked.
+type watchedWriter struct {
+	http.ResponseWriter
+	slot *slot
+}
+
+// Unwrap is for http.ResponseController: deadlines, full duplex.
+func (w watchedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w watchedWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buf, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	if err != nil {
+		return conn, buf, err
+	}
+	w.slot.hijacked.Store(true)
+	return heldConn{conn, w.slot}, buf, nil
+}
+
+// ReadFrom keeps what the server's own writer makes of io.Copy: sendfile.
+func (w watchedWriter) ReadFrom(src io.Reader) (int64, error) {
+	return io.Copy(w.ResponseWriter, src)
+}
+
+// WriteString spares io.WriteString a copy.
+func (w watchedWriter) WriteString(s string) (int, error) {
+	return io.WriteString(w.ResponseWriter, s)
+}
+
+// flushingWriter is for the handlers that ask for an http.Flusher.
+type flushingWriter struct{ watchedWriter }
+
+func (w flushingWriter) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
+
+// heldConn frees the slot when it is closed.
+type heldConn struct {
+	net.Conn
+	slot *slot
+}
+
+func (c heldConn) Close() error {
+	c.slot.free()
+	return c.Conn.Close()
+}
+
+// CloseWrite is what a reverse proxy uses to pass on that one side is done.
+func (c heldConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+// NetConn returns the connection itself, for those who set socket options.
+func (c heldConn) NetConn() net.Conn { return c.Conn }
+
+var (
+	_ http.Hijacker   = watchedWriter{}
+	_ io.ReaderFrom   = watchedWriter{}
+	_ io.StringWriter = watchedWriter{}
+	_ http.Flusher    = flushingWriter{}
+)

@@ -1,0 +1,94 @@
+package httplimit
+
+import (
+	"fmt"
+	"net/http"
+	"net/textproto"
+	"reflect"
+	"strconv"
+
+	"tidegate.dev/tidegate"
+)
+
+// KeyFunc says who is asking: requests of the same key share a counter. When it
+// finds no key it returns false, and [Options.Missing] says what happens. It is
+// called by many goroutines at once.
+//
+// The key is used as it is, except that one longer than [tidegate.MaxKey]
+// becomes tidegate.Key(key), and one that starts with a zero byte is escaped.
+type KeyFunc func(r *http.Request) (key string, ok bool)
+
+// Header takes the key from a request header; an empty one counts as missing.
+// The client chooses the value: unless something before this middleware has
+// verified it, a client that invents values gets a fresh counter for each, so
+// limit by [IP] as well. Of several lines of that name, the first is taken.
+func Header(name string) KeyFunc {
+	name = textproto.CanonicalMIMEHeaderKey(name)
+	if name == "Host" {
+		return func(r *http.Request) (string, bool) { return r.Host, r.Host != "" }
+	}
+	return func(r *http.Request) (string, bool) {
+		if v := r.Header[name]; len(v) > 0 && v[0] != "" {
+			return v[0], true
+		}
+		return "", false
+	}
+}
+
+// PathValue takes the key from a wildcard of the pattern that matched, such as
+// "tenant" of "/{tenant}/". The middleware has to be inside the ServeMux: only
+// that knows the pattern.
+func PathValue(name string) KeyFunc {
+	return func(r *http.Request) (string, bool) {
+		v := r.PathValue(name)
+		return v, v != ""
+	}
+}
+
+// ContextValue takes the key from what an outer handler, such as the one that
+// authenticates, put into the request's context under key. Strings, integers
+// and whatever has a String method make a key; anything else, and an empty
+// string, counts as missing.
+func ContextValue(key any) KeyFunc {
+	return func(r *http.Request) (string, bool) {
+		s := text(r.Context().Value(key))
+		return s, s != ""
+	}
+}
+
+func text(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case fmt.Stringer:
+		return v.String()
+	}
+	switch v := reflect.ValueOf(v); {
+	case v.Kind() == reflect.String:
+		return v.String()
+	case v.CanInt():
+		return strconv.FormatInt(v.Int(), 10)
+	case v.CanUint():
+		return strconv.FormatUint(v.Uint(), 10)
+	}
+	// A pointer printed by its address would be a fresh key per request.
+	return ""
+}
+
+// The keys of a limiter are told apart by their first byte and length: as
+// returned by a KeyFunc (at most MaxKey bytes, not starting with a zero byte),
+// escaped ("\x00k", at most MaxKey), an address ("\x00i"), or hashed (longer
+// than MaxKey). So no client can choose a value that lands on another's counter.
+func limiterKey(key string) string {
+	if len(key) > 0 && key[0] == 0 {
+		key = "\x00k" + key
+	}
+	if len(key) > tidegate.MaxKey {
+		return tidegate.Key(key)
+	}
+	return key
+}
+
+func addressKey(ip string) string { return "\x00i" + ip }

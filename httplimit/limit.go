@@ -1,0 +1,89 @@
+package httplimit
+
+import (
+	"net/http"
+
+	"tidegate.dev/tidegate"
+)
+
+// Limit is shorthand for Options{}.Limit(lim, key).
+func Limit(lim *tidegate.Limiter, key KeyFunc) func(http.Handler) http.Handler {
+	return Options{}.Limit(lim, key)
+}
+
+// Limit returns middleware that charges lim one event per request, under the
+// key of whoever is asking. The key in lim is what key returned, so that
+// lim.Peek(ctx, "alice") tells where alice stands; see [KeyFunc] for the
+// exceptions.
+//
+// When lim has a Concurrency limit, the request holds a slot until its handler
+// returns or panics, its client goes away, or, when the handler hijacked the
+// connection, that is closed.
+//
+// Limits nest: the handler of one can be another's. Each is charged when its
+// turn comes, so put the one that refuses most outside, or give one Limiter
+// several limits, which are charged together or not at all.
+func (o Options) Limit(lim *tidegate.Limiter, key KeyFunc) func(http.Handler) http.Handler {
+	if lim == nil {
+		panic("httplimit: Limit: the limiter is nil")
+	}
+	if key == nil {
+		panic("httplimit: Limit: the key function is nil; for one counter per client address use IP()")
+	}
+	o.check()
+	base := limitHandler{Options: o, lim: lim, key: key, known: newPolicies(lim.Limits())}
+	for _, l := range lim.Limits() {
+		base.holds = base.holds || l.Algorithm == tidegate.Concurrency
+	}
+	return func(next http.Handler) http.Handler {
+		h := base
+		h.next = next
+		return &h
+	}
+}
+
+type limitHandler struct {
+	Options
+	lim   *tidegate.Limiter
+	key   KeyFunc
+	known policies
+	holds bool // slots, not only events
+	next  http.Handler
+}
+
+func (h *limitHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	key, ok := h.key(r)
+	switch {
+	case ok:
+		key = limiterKey(key)
+	case h.Missing == Skip:
+		h.next.ServeHTTP(w, r)
+		return
+	case h.Missing == Refuse:
+		d := tidegate.Decision{Err: ErrMissing}
+		h.observe(r, &d)
+		h.refuse(w, r, &d, nil)
+		return
+	default:
+		key = addressKey(h.ClientIP.key(r))
+	}
+	if h.holds {
+		h.serveHolding(w, r, key)
+		return
+	}
+	d := h.lim.Allow(r.Context(), key)
+	if h.admit(w, r, &d) {
+		h.next.ServeHTTP(w, r)
+	}
+}
+
+// admit tells the client and the observer about d, and answers a refusal.
+func (h *limitHandler) admit(w http.ResponseWriter, r *http.Request, d *tidegate.Decision) bool {
+	h.observe(r, d)
+	p := h.known.of(d.Limit)
+	h.describe(w.Header(), d, p, &h.known)
+	if !d.OK {
+		h.refuse(w, r, d, p)
+	}
+	return d.OK
+}

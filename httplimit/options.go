@@ -1,0 +1,69 @@
+package httplimit
+
+import (
+	"net/http"
+
+	"tidegate.dev/tidegate"
+)
+
+// Options says how requests are told apart and how they are answered. The zero
+// value is what [Limit] and [Gate] use, and right for most servers.
+type Options struct {
+	// Headers is the dialect in which clients are told where they stand; the
+	// zero value is Draft11.
+	Headers Dialect
+	// Reset is how the X and Draft6 dialects say when a limit is as good as
+	// new: in so many seconds (the zero value) or as Unix time.
+	Reset Reset
+	// ClientIP says which address is the client's. The zero value takes the
+	// peer of the connection and believes no header. Limit uses it for requests
+	// without a key, Gate for the attributes "ip" and "header".
+	ClientIP ClientIP
+	// Missing is what Limit does with a request without a key; the zero value
+	// counts it by its client's address.
+	Missing Missing
+	// Render answers refused requests instead of the problem+json body. The
+	// headers of the dialect and Retry-After are set already; it writes the
+	// status, usually Status(d), and the body. It must leave the body out for
+	// HEAD, as any handler.
+	Render func(w http.ResponseWriter, r *http.Request, d tidegate.Decision)
+	// OnDecision is told every decision before it is acted on, including those
+	// that the fail mode made (d.Err says why) and requests refused for want of
+	// a key (d.Err is ErrMissing). It is called by many goroutines at once and
+	// the request waits for it.
+	OnDecision func(r *http.Request, d tidegate.Decision)
+}
+
+// Missing is what happens to a request whose KeyFunc finds no key. None of them
+// is an accident: a client must not escape a limit by leaving a header out.
+type Missing uint8
+
+const (
+	// CountByIP counts it by its client's address, apart from all keys that a
+	// KeyFunc returns: no chosen header value shares a counter with an address.
+	CountByIP Missing = iota
+	// Skip lets it pass uncounted. Use it when another limit holds such requests.
+	Skip
+	// Refuse answers 400: the request does not say who is asking.
+	Refuse
+)
+
+// check panics on what can only be a mistake in the program.
+func (o *Options) check() {
+	if o.Headers > NoHeaders {
+		panic("httplimit: Options.Headers is none of the dialects")
+	}
+	if o.Reset > ResetEpoch {
+		panic("httplimit: Options.Reset is neither ResetDelta nor ResetEpoch")
+	}
+	if o.Missing > Refuse {
+		panic("httplimit: Options.Missing is none of CountByIP, Skip and Refuse")
+	}
+	o.ClientIP.check()
+}
+
+func (o *Options) observe(r *http.Request, d *tidegate.Decision) {
+	if o.OnDecision != nil {
+		o.OnDecision(r, *d)
+	}
+}

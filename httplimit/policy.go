@@ -1,0 +1,154 @@
+package httplimit
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// policy is what can be said of a limit before there is a decision.
+type policy struct {
+	limit    *tidegate.Limit
+	name     string // printable ASCII
+	item     string // "burst";r=
+	draft11  string // "burst";q=100;w=60
+	draft6   string // 100;w=60, or "" when it has no window
+	capacity string
+	slots    bool
+}
+
+func newPolicy(l *tidegate.Limit, name string) *policy {
+	name = printable(name)
+	quoted := `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(name) + `"`
+	p := &policy{
+		limit:    l,
+		name:     name,
+		item:     quoted + ";r=",
+		draft11:  quoted + ";q=" + strconv.FormatInt(l.Events, 10),
+		capacity: strconv.FormatInt(l.Capacity(), 10),
+		slots:    l.Algorithm == tidegate.Concurrency,
+	}
+	if p.slots {
+		p.draft11 += `;qu="concurrent-requests"`
+	} else if w := window(l); w > 0 {
+		p.draft11 += fmt.Sprintf(";w=%d", w)
+		p.draft6 = fmt.Sprintf("%d;w=%d", l.Events, w)
+	}
+	return p
+}
+
+// window is the w of a policy in seconds, rounded up: rather a hint that is too
+// strict than one that is too generous. 0: months and years have no fixed length.
+func window(l *tidegate.Limit) int64 {
+	if l.Algorithm != tidegate.Quota {
+		return ceilSeconds(l.Period)
+	}
+	const day = int64(24 * time.Hour / time.Second)
+	switch l.Calendar {
+	case tidegate.Day:
+		return day
+	case tidegate.Week:
+		return 7 * day
+	}
+	return 0
+}
+
+// printable makes a name fit for a header: bytes beyond printable ASCII, which
+// a string of RFC 9651 cannot hold, are percent-encoded.
+func printable(name string) string {
+	var b strings.Builder
+	for _, c := range []byte(name) {
+		if c < 0x20 || c > 0x7e {
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+// maxPolicies bounds the policies remembered for a Gate, whose rules may make
+// limits as they go.
+const maxPolicies = 1024
+
+// policies finds the policy of a limit. Those of a Limiter are all known from
+// the start and always listed together, as clients may expect the field
+// RateLimit-Policy to stay the same; a Gate learns them one by one.
+type policies struct {
+	fixed      []*policy
+	all11      string
+	all6       string
+	learned    *sync.Map // of *tidegate.Limit to *policy
+	learnedLen *atomic.Int64
+}
+
+// newPolicies knows limits from the start. Limits that would have the same name
+// are numbered, so that a client can tell which one an entry is about.
+func newPolicies(limits []*tidegate.Limit) policies {
+	ps := policies{learned: new(sync.Map), learnedLen: new(atomic.Int64)}
+	var list11, list6 []string
+	used := map[string]bool{}
+	for _, l := range limits {
+		name := policyName(l)
+		for n := 2; used[name]; n++ {
+			name = policyName(l) + "-" + strconv.Itoa(n)
+		}
+		used[name] = true
+		p := newPolicy(l, name)
+		ps.fixed = append(ps.fixed, p)
+		list11 = append(list11, p.draft11)
+		if p.draft6 != "" {
+			list6 = append(list6, p.draft6)
+		}
+	}
+	ps.all11, ps.all6 = strings.Join(list11, ", "), strings.Join(list6, ", ")
+	return ps
+}
+
+func policyName(l *tidegate.Limit) string {
+	if l.Name == "" {
+		return "default"
+	}
+	return l.Name
+}
+
+// of returns the policy of l, nil for a nil l.
+func (ps *policies) of(l *tidegate.Limit) *policy {
+	if l == nil {
+		return nil
+	}
+	for _, p := range ps.fixed {
+		if p.limit == l {
+			return p
+		}
+	}
+	if p, ok := ps.learned.Load(l); ok {
+		return p.(*policy)
+	}
+	if ps.learnedLen.Add(1) > maxPolicies {
+		ps.learned.Clear()
+		ps.learnedLen.Store(1)
+	}
+	p := newPolicy(l, policyName(l))
+	ps.learned.Store(l, p)
+	return p
+}
+
+func (ps *policies) list11(p *policy) string {
+	if ps.all11 != "" {
+		return ps.all11
+	}
+	return p.draft11
+}
+
+func (ps *policies) list6(p *policy) string {
+	if ps.all11 != "" {
+		return ps.all6
+	}
+	return p.draft6
+}

@@ -1,0 +1,141 @@
+package httplimit
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+func refusing(o Options, name string, d tidegate.Decision) http.Handler {
+	lim := tidegate.New(&script{decisions: []tidegate.Decision{d}},
+		tidegate.MustLimit(tidegate.Spec{Name: name, Events: 5, Period: time.Minute}))
+	return o.Limit(lim, IP())(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		panic("a refused request reached the handler")
+	}))
+}
+
+func TestProblemNamesTheViolatedPolicy(t *testing.T) {
+	w := get(refusing(Options{}, "burst", tidegate.Decision{RetryAfter: 14500 * time.Millisecond}))
+	if w.Code != 429 || w.Header().Get("Content-Type") != "application/problem+json" {
+		t.Errorf("status %d, type %s", w.Code, w.Header().Get("Content-Type"))
+	}
+	want := `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",` +
+		`"title":"Request cannot be satisfied as assigned quota has been exceeded","status":429,` +
+		`"detail":"The quota of the policy burst is used up; try again in 15 s.","violated-policies":["burst"]}`
+	if got := w.Body.String(); got != want {
+		t.Errorf("body:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+func TestProblemIsValidJSONWhateverTheName(t *testing.T) {
+	for _, name := range []string{`a"b`, `a\b`, "</script>", "caf\u00e9", "a\nb", "\xff", `","x":"`} {
+		w := get(refusing(Options{}, name, tidegate.Decision{RetryAfter: time.Second}))
+		var p problem
+		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
+			t.Fatalf("%q: %v in %s", name, err, w.Body)
+		}
+		if p.Status != 429 || len(p.Violated) != 1 || p.Violated[0] != printable(name) {
+			t.Errorf("%q: %+v", name, p)
+		}
+	}
+}
+
+func TestNeverHasNoRetryAfter(t *testing.T) {
+	w := get(refusing(Options{}, "burst", tidegate.Decision{Never: true}))
+	if w.Code != 429 || w.Header().Get("Retry-After") != "" || !strings.Contains(w.Body.String(), "can ever admit") {
+		t.Errorf("status %d, Retry-After %q, %s", w.Code, w.Header().Get("Retry-After"), w.Body)
+	}
+}
+
+func TestHeadHasNoBody(t *testing.T) {
+	for _, accept := range []string{"", "text/html"} {
+		w := get(refusing(Options{}, "burst", tidegate.Decision{RetryAfter: time.Second}), func(r *http.Request) {
+			r.Method = http.MethodHead
+			r.Header.Set("Accept", accept)
+		})
+		if w.Code != 429 || w.Body.Len() != 0 || w.Header().Get("Retry-After") != "1" {
+			t.Errorf("status %d, body %q, Retry-After %q", w.Code, w.Body, w.Header().Get("Retry-After"))
+		}
+	}
+}
+
+func TestStoreFailureIsNotTheClientsFault(t *testing.T) {
+	down := errors.New("connection refused")
+	f := func(mode tidegate.FailMode, wantStatus int, wantRetry string) {
+		t.Helper()
+		var seen []tidegate.Decision
+		o := Options{OnDecision: func(_ *http.Request, d tidegate.Decision) { seen = append(seen, d) }}
+		lim := tidegate.New(&script{err: down}, tidegate.PerMinute(5)).OnStoreFailure(mode)
+		slots := tidegate.New(&script{err: down}, tidegate.Slots(1, time.Minute)).OnStoreFailure(mode)
+		for _, h := range []http.Handler{o.Limit(lim, IP())(hello), o.Limit(slots, IP())(hello)} {
+			w := get(h)
+			if w.Code != wantStatus || w.Header().Get("Retry-After") != wantRetry {
+				t.Errorf("mode %d: status %d, Retry-After %q", mode, w.Code, w.Header().Get("Retry-After"))
+			}
+			if got := w.Header().Get("RateLimit"); got != "" {
+				t.Errorf("mode %d: RateLimit: %s, though nobody knows", mode, got)
+			}
+			if strings.Contains(w.Body.String(), "refused") || strings.Contains(w.Body.String(), "violated") {
+				t.Errorf("mode %d: the body tells clients too much: %s", mode, w.Body)
+			}
+		}
+		if len(seen) != 2 || !errors.Is(seen[0].Err, down) || !errors.Is(seen[1].Err, down) {
+			t.Errorf("mode %d: the observer saw %+v", mode, seen)
+		}
+	}
+	f(tidegate.FailOpen, 200, "")
+	f(tidegate.FailClosed, 503, "1")
+}
+
+func TestOwnRenderer(t *testing.T) {
+	o := Options{Render: func(w http.ResponseWriter, r *http.Request, d tidegate.Decision) {
+		w.Header().Set("Content-Type", "text/html")
+		w.WriteHeader(Status(d))
+		_, _ = w.Write([]byte("<p>slow down on " + r.URL.Path + ", " + d.Limit.Name))
+	}}
+	w := get(refusing(o, "burst", tidegate.Decision{RetryAfter: 3 * time.Second}))
+	if w.Code != 429 || w.Body.String() != "<p>slow down on /, burst" || w.Header().Get("Retry-After") != "3" ||
+		w.Header().Get("RateLimit") != `"burst";r=0;t=3` || w.Header().Get("Content-Type") != "text/html" {
+		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
+	}
+}
+
+func TestRefusedForWantOfAKey(t *testing.T) {
+	var seen error
+	o := Options{Missing: Refuse, OnDecision: func(_ *http.Request, d tidegate.Decision) { seen = d.Err }}
+	w := get(o.Limit(tidegate.New(&script{}, tidegate.PerMinute(5)), Header("X-User"))(hello))
+	if w.Code != 400 || w.Header().Get("Retry-After") != "" || !errors.Is(seen, ErrMissing) || !json.Valid(w.Body.Bytes()) {
+		t.Errorf("%d %v %s, observed %v", w.Code, w.Header(), w.Body, seen)
+	}
+}
+
+func TestObserverSeesEveryDecisionOnce(t *testing.T) {
+	var seen []bool
+	o := Options{OnDecision: func(_ *http.Request, d tidegate.Decision) { seen = append(seen, d.OK) }}
+	store := &script{decisions: []tidegate.Decision{{OK: true}, {OK: true}, {RetryAfter: time.Second}}}
+	h := o.Limit(tidegate.New(store, tidegate.PerMinute(2)), IP())(hello)
+	for range 3 {
+		get(h)
+	}
+	if len(seen) != 3 || !seen[0] || !seen[1] || seen[2] {
+		t.Errorf("observed %v", seen)
+	}
+}
+
+func TestTrap22FailedRequestsStayCharged(t *testing.T) {
+	// A refund on failure would give unlimited tries of a request that fails.
+	store := &adjusted{script: &script{}}
+	lim := tidegate.New(store, tidegate.PerMinute(5))
+	h := Limit(lim, IP())(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }))
+	for range 3 {
+		get(h)
+	}
+	if store.calls != 3 || store.n != 0 {
+		t.Errorf("%d charges and %d adjustments, want 3 and none", store.calls, store.n)
+	}
+}

@@ -1,0 +1,88 @@
+package storetest
+
+import "tidegate.dev/tidegate"
+
+// testReturn: what is returned soon can be used again.
+func testReturn(s *subject) {
+	s.each(func(s *subject, k kind) {
+		l, other := k.slow("returned", 5), k.slow("beside", 5)
+		first := s.admit(check(l, "ann", 3), check(other, "ann", 3))
+		s.adjust(first.At, check(l, "ann", -2))
+		s.wantLeft(4, check(l, "ann", 1))
+		s.wantLeft(2, check(other, "ann", 1))
+		s.adjust(first.At, check(other, "ann", -3), check(l, "ann", -1))
+		s.wantLeft(5, check(l, "ann", 1))
+		s.wantLeft(5, check(other, "ann", 1))
+		s.admitTimes(5, check(l, "ann", 1))
+		s.refuse(check(l, "ann", 1))
+	})
+}
+
+// testReturnTooMuch: returning more than was taken, or to a key that took
+// nothing, makes no one richer than new.
+func testReturnTooMuch(s *subject) {
+	s.each(func(s *subject, k kind) {
+		l := k.slow("returned", 5)
+		d := s.admit(check(l, "ann", 1))
+		s.adjust(d.At, check(l, "ann", -100), check(l, "stranger", -100))
+		s.adjust(d.At, check(l, "ann", -1), check(l, "ann", 0))
+		for _, key := range []string{"ann", "stranger"} {
+			s.wantLeft(5, check(l, key, 1))
+			s.admitTimes(5, check(l, key, 1))
+			s.refuse(check(l, key, 1))
+		}
+	})
+}
+
+// testForce: a forced charge is not asked, and shows at once.
+func testForce(s *subject) {
+	s.each(func(s *subject, k kind) {
+		if k.spec.Algorithm == tidegate.Concurrency {
+			return // a slot is held by somebody, so none can be forced on a key
+		}
+		l := k.slow("forced", 5)
+		d := s.admit(check(l, "ann", 1))
+		s.adjust(d.At, check(l, "ann", 2))
+		s.wantLeft(2, check(l, "ann", 1))
+		s.adjust(d.At, check(l, "ann", 1_000_000), check(l, "new", 3))
+		s.wantLeft(0, check(l, "ann", 1))
+		s.wantLeft(2, check(l, "new", 1))
+	})
+}
+
+// testReturnLands: after a time that makes the key as good as new, there is
+// nothing left to return, and what others took since stays taken.
+func testReturnLands(s *subject) {
+	s.each(func(s *subject, k kind) {
+		if k.spec.Algorithm == tidegate.Concurrency {
+			return // a lease that has ended is gone; see testSlotLost
+		}
+		l := k.brisk("landing", 5)
+		old := s.admit(check(l, "ann", 5))
+		s.clock.add(2*old.ResetAfter + k.period())
+		s.admit(check(l, "ann", 5))
+		s.adjust(old.At, check(l, "ann", -5))
+		s.wantLeft(0, check(l, "ann", 1))
+	})
+}
+
+// testDebt: forced charges make a debt of at most one capacity, whatever they
+// come to, so that the key is whole again within twice its period.
+func testDebt(s *subject) {
+	s.each(func(s *subject, k kind) {
+		if k.spec.Algorithm == tidegate.Concurrency {
+			return
+		}
+		l := k.brisk("debt", 4)
+		d := s.admit(check(l, "ann", 4))
+		for range 3 {
+			s.adjust(d.At, check(l, "ann", 1<<50))
+		}
+		if d := s.refuse(check(l, "ann", 1)); d.Remaining != 0 || d.RetryAfter > 2*k.period() {
+			s.Errorf("in debt = %s, want a retry within two periods", show(d))
+		}
+		start := s.clock.now()
+		s.at(start, 2*k.period()+k.period()/6)
+		s.wantLeft(4, check(l, "ann", 1))
+	})
+}

@@ -1,0 +1,98 @@
+package storetest
+
+import (
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// testChangeKeepsUsed: when a limit changes, what was used stays used: no
+// refill on the way up or down, and what remains is never negative.
+func testChangeKeepsUsed(s *subject) {
+	s.each(func(s *subject, k kind) {
+		f := func(key string, events, left int64) {
+			s.Helper()
+			s.admit(check(k.slow("plan", 10), key, 5))
+			l := k.slow("plan", events)
+			s.wantLeft(left, check(l, key, 1))
+			for range left {
+				s.admit(check(l, key, 1))
+			}
+			if d := s.refuse(check(l, key, 1)); d.Limit != l || d.Remaining != 0 {
+				s.Errorf("five of ten used, now %d: Take = %s, want remaining 0", events, show(d))
+			}
+		}
+		f("raised", 20, 15)
+		f("same", 10, 5)
+		f("lowered", 6, 1)
+		f("lowered to what is used", 5, 0)
+		f("lowered below what is used", 3, 0)
+	})
+}
+
+// testChangeNarrower: asking under a narrower tier does not forget what was
+// used under the wider one.
+func testChangeNarrower(s *subject) {
+	s.each(func(s *subject, k kind) {
+		wide, narrow := k.slow("plan", 10), k.slow("plan", 4)
+		s.admit(check(wide, "ann", 8))
+		for range 3 {
+			s.refuse(check(narrow, "ann", 1))
+			s.wantLeft(0, check(narrow, "ann", 1))
+			s.wantLeft(2, check(wide, "ann", 1))
+		}
+	})
+}
+
+// testChangeRaised: a raised limit admits at once what it newly allows, though
+// the old one was used up.
+func testChangeRaised(s *subject) {
+	s.each(func(s *subject, k kind) {
+		before, after := k.slow("plan", 2), k.slow("plan", 5)
+		s.admitTimes(2, check(before, "ann", 1))
+		s.refuse(check(before, "ann", 1))
+		s.admitTimes(3, check(after, "ann", 1))
+		s.refuse(check(after, "ann", 1))
+		s.refuse(check(before, "ann", 1))
+	})
+}
+
+// testChangeRetry: the RetryAfter under a changed limit is as exact as any.
+func testChangeRetry(s *subject) {
+	bucket := func(events int64) tidegate.Check {
+		l := tidegate.MustLimit(tidegate.Spec{Name: "plan", Events: events, Burst: 10, Period: minute, Algorithm: tidegate.TokenBucket})
+		return check(l, "ann", 1)
+	}
+	perSecond, perMinute := bucket(600), bucket(10)
+	f := func(key string, before, after tidegate.Check, want time.Duration) {
+		s.Helper()
+		before.Key, after.Key = key, key
+		s.admitTimes(10, before)
+		if d := s.refuse(after); d.RetryAfter != want {
+			s.Errorf("%s: Take = %s, want retry %s", key, show(d), want)
+		}
+		s.wantRetry(want, after)
+	}
+	// A bare timestamp, lowered from 10/s to 10/min, would admit nine more;
+	// raised, it would hold back for 59 s.
+	f("lowered", perSecond, perMinute, 6*time.Second)
+	f("raised", perMinute, perSecond, 100*time.Millisecond)
+	// Two keys of one history: where a refusal makes the new pace count, asking
+	// early would itself put off the turn.
+	s.each(func(s *subject, k kind) {
+		for _, key := range []string{"early", "in time"} {
+			s.admit(check(k.brisk("plan", 9), key, 9))
+		}
+		s.clock.add(k.period() / 10)
+		c := tidegate.Check{Limit: k.brisk("plan", 4), Key: "early", Cost: 1}
+		retry := s.refuse(c).RetryAfter
+		start := s.clock.now()
+		s.at(start, retry-step)
+		s.refuse(c)
+		c.Key = "in time"
+		s.at(start, 0)
+		s.refuse(c)
+		s.at(start, retry)
+		s.admit(c)
+	})
+}

@@ -1,0 +1,18 @@
+// Package storetest is the suite that every [tidegate.Store] passes. The author
+// of a store writes one test:
+//
+//	func TestConformance(t *testing.T) {
+//		storetest.Run(t, func(t *testing.T, now func() time.Time) tidegate.Store {
+//			return mystore.Open(mystore.Config{Now: now})
+//		})
+//	}
+//
+// Start with [Run]. [RunReal] is for a store whose clock cannot be set, such as
+// one on another machine. Both hold the store to what package tidegate says of
+// Store, Renewer, Reserver and Resetter; a store that lacks one of the optional
+// abilities passes, and the log says which ones were not asked for.
+//
+// What depends on time is told as scripts in testdata, one per behaviour, that
+// read without knowing Go; trace.go explains their lines. The suite does not
+// measure speed or memory, and it asks nothing of a store at its memory bound.
+package storetest

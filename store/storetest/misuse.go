@@ -1,0 +1,110 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// testMisuse: a negative cost, or no copies at all, is an error of the caller.
+// It is told so, and nothing changes: a negative cost must not refill.
+func testMisuse(s *subject) {
+	s.each(func(s *subject, k kind) {
+		l, other := k.slow("misused", 5), k.slow("beside", 5)
+		s.admit(check(l, "ann", 2), check(other, "ann", 2))
+		f := func(n int, checks ...tidegate.Check) {
+			s.Helper()
+			if d, err := s.store.Take(context.Background(), checks, n); err == nil {
+				s.Errorf("Take(%s, %d) = %s, want an error", describe(checks), n, show(d))
+			}
+		}
+		f(0, check(l, "ann", 1))
+		f(-1, check(l, "ann", 1))
+		f(math.MinInt, check(l, "ann", 1))
+		f(1, check(l, "ann", -1))
+		f(1, check(l, "ann", math.MinInt64))
+		f(1, check(other, "ann", 1), check(l, "ann", -1))
+		f(3, advisory(l, "ann", -1), check(other, "ann", 1))
+		if r := s.reserver(); r != nil {
+			checks := []tidegate.Check{check(other, "ann", 1), estimate(check(l, "ann", -1))}
+			if d, id, err := r.Reserve(context.Background(), checks, time.Hour); err == nil || id != "" {
+				s.Errorf("Reserve(%s) = %s, id %q; want an error", describe(checks), show(d), id)
+			}
+		}
+		s.wantLeft(3, check(l, "ann", 1))
+		s.wantLeft(3, check(other, "ann", 1))
+	})
+}
+
+// testSliceReused: the caller may overwrite its slice as soon as a call returns.
+// The race detector sees a store that reads it later.
+func testSliceReused(s *subject) {
+	a, b := kinds[0].slow("a", 50), kinds[3].slow("b", 50)
+	ctx := context.Background()
+	checks := make([]tidegate.Check, 2)
+	fill := func(key string, cost int64) {
+		checks[0], checks[1] = check(a, key, cost), check(b, key, cost)
+	}
+	wreck := func() {
+		checks[0] = tidegate.Check{Key: "wrecked", Cost: math.MinInt64}
+		checks[1] = checks[0]
+	}
+	for i := range 20 {
+		key := fmt.Sprint("key ", i)
+		fill(key, 3)
+		d, err := s.store.Take(ctx, checks, 1)
+		wreck()
+		if err != nil || !d.OK {
+			s.Fatalf("Take = %s, %v; want it admitted", show(d), err)
+		}
+		fill(key, -1)
+		err = s.store.Adjust(ctx, d.At, checks)
+		wreck()
+		if err != nil {
+			s.Fatalf("Adjust failed: %v", err)
+		}
+		left := int64(48)
+		if r := s.reserver(); r != nil {
+			fill(key, 10)
+			checks[0].Estimate, checks[1].Estimate = true, true
+			_, id, err := r.Reserve(ctx, checks, time.Hour)
+			wreck()
+			if err != nil {
+				s.Fatalf("Reserve failed: %v", err)
+			}
+			s.wantSettle(nil, id, 4)
+			left -= 4
+		}
+		s.wantLeft(left, check(a, key, 1))
+		s.wantLeft(left, check(b, key, 1))
+	}
+}
+
+// testCancelled: a store may answer a caller that has gone or return an error,
+// but it must not panic, nor answer both ways.
+func testCancelled(s *subject) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	c := check(kinds[0].slow("cancelled", 5), "ann", 1)
+	d, err := s.store.Take(ctx, []tidegate.Check{c}, 1)
+	if err != nil && d.OK {
+		s.Errorf("Take = %s and error %v, want one of them", show(d), err)
+	}
+	_ = s.store.Adjust(ctx, d.At, []tidegate.Check{check(c.Limit, "ann", -1)})
+	if r := s.reserver(); r != nil {
+		_, id, err := r.Reserve(ctx, []tidegate.Check{estimate(c)}, time.Hour)
+		if err != nil && id != "" {
+			s.Errorf("Reserve = id %q and error %v, want one of them", id, err)
+		}
+		_ = r.Settle(ctx, id, 0)
+	}
+	if s.canRenew() {
+		_ = s.renew(d.At, c)
+	}
+	if d := s.takeN(1, c); d.Remaining > 4 {
+		s.Errorf("after cancelled calls Take = %s, want at most 4 left", show(d))
+	}
+}

@@ -1,0 +1,208 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// reference is the Store that the others are compared with: slow, unbounded and
+// plain. It is one map under one mutex, keeps lists of what was taken and
+// counts them by the definitions. It shares no arithmetic with other stores;
+// copies are taken one by one, and when something passes is found by searching.
+type reference struct {
+	now      func() time.Time
+	mu       sync.Mutex
+	counters map[[2]string]counter // by the limit's identity and the key
+	records  map[string]record     // by the id of the reservation
+	lastName int64                 // of a lease
+	lastID   int
+}
+
+// counter is what is remembered of one key for one limit.
+type counter interface {
+	// ask says what a request of cost would be told; it charges nothing.
+	ask(l *tidegate.Limit, now time.Time, cost int64, patience time.Duration) answer
+	charge(l *tidegate.Limit, now time.Time, r receipt, cost int64)
+	giveBack(l *tidegate.Limit, now time.Time, at, cost int64)
+	force(l *tidegate.Limit, now time.Time, cost int64)
+}
+
+// receipt names a charge: the grant it belongs to, and which copy of it.
+type receipt struct {
+	grant, copy int64
+}
+
+type answer struct {
+	ok                 bool
+	remaining          int64
+	retry, reset, wait time.Duration
+}
+
+// record is what a reservation charged on estimate.
+type record struct {
+	at      int64
+	charged []tidegate.Check
+	ends    time.Time
+}
+
+func newReference(now func() time.Time) *reference {
+	return &reference{now: now, counters: map[[2]string]counter{}, records: map[string]record{}}
+}
+
+func (r *reference) counterLocked(c *tidegate.Check) counter {
+	id := [2]string{c.Limit.Identity(), c.Key}
+	held := r.counters[id]
+	if held == nil {
+		switch c.Limit.Algorithm {
+		case tidegate.TokenBucket, tidegate.LeakyBucket:
+			held = &bucket{}
+		case tidegate.Concurrency:
+			held = &leases{}
+		default:
+			held = &tally{}
+		}
+		r.counters[id] = held
+	}
+	return held
+}
+
+func (r *reference) Take(_ context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	d, _, err := r.takeLocked(checks, n)
+	return d, err
+}
+
+// takeLocked also returns what was charged for the last copy.
+func (r *reference) takeLocked(checks []tidegate.Check, n int) (d tidegate.Decision, charged []tidegate.Check, err error) {
+	if n <= 0 {
+		return d, nil, fmt.Errorf("take %d copies: want at least 1", n)
+	}
+	for i := range checks {
+		if checks[i].Cost < 0 {
+			return d, nil, fmt.Errorf("take a cost of %d: want at least 0", checks[i].Cost)
+		}
+	}
+	now := r.now()
+	at := r.nameLocked(now, checks)
+	var granted int64
+	var wait time.Duration
+	for granted < int64(n) {
+		verdict := r.verdictLocked(checks, now)
+		if !verdict.OK {
+			d = verdict
+			break
+		}
+		if granted == 0 {
+			wait = verdict.Wait
+		}
+		charged = r.chargeLocked(checks, now, receipt{at, at + granted})
+		r.lastName = max(r.lastName, at+granted)
+		granted++
+		if len(charged) == 0 { // the others will be told the same
+			granted = int64(n)
+		}
+	}
+	if granted == 0 {
+		r.rejectLocked(checks, now, &d)
+		d.At = at
+		return d, nil, nil
+	}
+	d = r.stateLocked(checks, now)
+	d.OK, d.Granted, d.Wait, d.At = true, granted, wait, at
+	return d, charged, nil
+}
+
+// nameLocked is the receipt: the time in ticks, and where slots are taken a
+// name that no lease had before.
+func (r *reference) nameLocked(now time.Time, checks []tidegate.Check) int64 {
+	name := now.UnixNano()/1000*1024 + now.UnixNano()%1000*1024/1000
+	for i := range checks {
+		if checks[i].Limit.Algorithm == tidegate.Concurrency {
+			return max(name, r.lastName+1)
+		}
+	}
+	return name
+}
+
+func (r *reference) Adjust(_ context.Context, at int64, checks []tidegate.Check) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range checks {
+		r.adjustLocked(at, &checks[i], checks[i].Cost)
+	}
+	return nil
+}
+
+func (r *reference) adjustLocked(at int64, c *tidegate.Check, cost int64) {
+	held, now := r.counterLocked(c), r.now()
+	switch {
+	case cost > 0:
+		held.force(c.Limit, now, cost)
+	case cost < 0:
+		held.giveBack(c.Limit, now, at, -cost)
+	}
+}
+
+func (r *reference) Renew(_ context.Context, at int64, checks []tidegate.Check) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var err error
+	for i := range checks {
+		held, ok := r.counterLocked(&checks[i]).(*leases)
+		if !ok || !held.renew(checks[i].Limit, r.now(), at) {
+			err = tidegate.ErrLeaseLost
+		}
+	}
+	return err
+}
+
+func (r *reference) Reserve(_ context.Context, checks []tidegate.Check, ttl time.Duration) (tidegate.Decision, string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	d, charged, err := r.takeLocked(checks, 1)
+	if err != nil || !d.OK {
+		return d, "", err
+	}
+	rec := record{at: d.At, ends: r.now().Add(ttl)}
+	for _, c := range charged {
+		if c.Estimate {
+			rec.charged = append(rec.charged, c)
+		}
+	}
+	r.lastID++
+	id := fmt.Sprint("reservation ", r.lastID)
+	r.records[id] = rec
+	return d, id, nil
+}
+
+func (r *reference) Settle(_ context.Context, id string, actual int64) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rec, ok := r.records[id]
+	delete(r.records, id)
+	if !ok || !r.now().Before(rec.ends) {
+		return tidegate.ErrSettled
+	}
+	if actual < 0 {
+		return errors.New("settle a negative cost")
+	}
+	for i := range rec.charged {
+		r.adjustLocked(rec.at, &rec.charged[i], actual-rec.charged[i].Cost)
+	}
+	return nil
+}
+
+func (r *reference) Reset(_ context.Context, checks []tidegate.Check) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range checks {
+		delete(r.counters, [2]string{checks[i].Limit.Identity(), checks[i].Key})
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// Run holds a store to everything in this package. open returns a new, empty
+// store that takes its time from now, and closes it by t.Cleanup if it must.
+// Concurrency tests run for a second; with TIDEGATE_LONG=1 in the environment
+// for ten.
+func Run(t *testing.T, open func(t *testing.T, now func() time.Time) tidegate.Store) {
+	t.Helper()
+	reportAbilities(t, open(t, time.Now))
+	run := func(name string, f func(*subject)) {
+		t.Run(name, func(t *testing.T) {
+			c := newClock()
+			f(&subject{T: t, store: open(t, c.now), clock: c})
+		})
+	}
+	for _, b := range behaviours {
+		run(b.name, b.run)
+	}
+	for _, b := range timed {
+		run(b.name, b.run)
+	}
+	t.Run("trace", func(t *testing.T) { runTraces(t, open) })
+	t.Run("model", func(t *testing.T) { runModel(t, open) })
+	runConcurrent(t, func(t *testing.T) tidegate.Store { return open(t, time.Now) })
+}
+
+// RunReal holds a store to what can be seen without setting its clock. open
+// returns a store that is empty for the names and keys of this test.
+func RunReal(t *testing.T, open func(t *testing.T) tidegate.Store) {
+	t.Helper()
+	reportAbilities(t, open(t))
+	for _, b := range behaviours {
+		t.Run(b.name, func(t *testing.T) {
+			b.run(&subject{T: t, store: open(t)})
+		})
+	}
+	runConcurrent(t, open)
+}
+
+type behaviour struct {
+	name string
+	run  func(*subject)
+}
+
+// behaviours need no control over the clock: their limits refill so slowly that
+// nothing comes back during a test.
+var behaviours = []behaviour{
+	{"single", testSingle},
+	{"single/weighted", testWeighted},
+	{"vector/all or none", testAllOrNone},
+	{"vector/wide limit does not pay", testWideDoesNotPay},
+	{"vector/duplicates are one check", testDuplicates},
+	{"vector/empty", testEmptyVector},
+	{"advisory/charged when it passes", testAdvisoryCharged},
+	{"advisory/never decides", testAdvisoryNeverDecides},
+	{"advisory/not charged on refusal", testAdvisoryRefusal},
+	{"advisory/alone", testAdvisoryAlone},
+	{"copies/as many as fit", testCopies},
+	{"copies/whole vectors", testCopiesVector},
+	{"copies/advisory", testCopiesAdvisory},
+	{"peek", testPeek},
+	{"oversized/never", testOversized},
+	{"oversized/sum of duplicates", testOversizedSum},
+	{"adjust/return", testReturn},
+	{"adjust/never above capacity", testReturnTooMuch},
+	{"adjust/force", testForce},
+	{"decision/refusal", testChoiceOfRefusal},
+	{"decision/admission", testChoiceOfAdmission},
+	{"decision/receipt", testReceipt},
+	{"identity/numbers share", testIdentityShared},
+	{"identity/names and keys differ", testIdentityApart},
+	{"identity/odd keys", testOddKeys},
+	{"change/used events stay", testChangeKeepsUsed},
+	{"change/narrower tier", testChangeNarrower},
+	{"change/raised at once", testChangeRaised},
+	{"slots/acquire and release", testSlots},
+	{"slots/names are unique", testSlotNames},
+	{"slots/copies", testSlotCopies},
+	{"slots/with other limits", testSlotsMixed},
+	{"reserve/settle", testSettle},
+	{"reserve/once", testSettleOnce},
+	{"reserve/parallel calls", testParallelCalls},
+	{"reserve/only estimates", testSettleOnlyEstimates},
+	{"reserve/advisory", testSettleAdvisory},
+	{"reset", testReset},
+	{"misuse/rejected without effect", testMisuse},
+	{"misuse/slice reused", testSliceReused},
+	{"misuse/context cancelled", testCancelled},
+}
+
+// timed behaviours set the clock.
+var timed = []behaviour{
+	{"retry/exact", testRetryExact},
+	{"retry/of a vector", testRetryVector},
+	{"reset after", testResetAfter},
+	{"wait/token bucket", testWaitToken},
+	{"wait/leaky bucket", testWaitLeaky},
+	{"wait/longest of several", testWaitVector},
+	{"wait/without end", testWaitForever},
+	{"adjust/return lands where it counts", testReturnLands},
+	{"adjust/debt is one capacity", testDebt},
+	{"change/retry is exact", testChangeRetry},
+	{"time/step back", testStepBack},
+	{"time/stale at a window roll", testStale},
+	{"time/step forward", testStepForward},
+	{"slots/crashed holder", testSlotExpiry},
+	{"slots/renewed stream", testSlotStream},
+	{"slots/lost lease", testSlotLost},
+	{"reserve/too late", testSettleLate},
+}
+
+func reportAbilities(t *testing.T, store tidegate.Store) {
+	t.Helper()
+	if _, ok := store.(tidegate.Renewer); !ok {
+		t.Log("the store is no tidegate.Renewer: renewing leases is not asked of it")
+	}
+	if _, ok := store.(tidegate.Reserver); !ok {
+		t.Log("the store is no tidegate.Reserver: reservations are not asked of it")
+	}
+	if _, ok := store.(tidegate.Resetter); !ok {
+		t.Log("the store is no tidegate.Resetter: resetting is not asked of it")
+	}
+}

@@ -1,0 +1,150 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+func slots(name string, n int64) *tidegate.Limit {
+	return tidegate.MustLimit(tidegate.Spec{Name: name, Events: n, Period: 30 * time.Second, Algorithm: tidegate.Concurrency})
+}
+
+func (s *subject) renew(at int64, checks ...tidegate.Check) error {
+	return s.store.(tidegate.Renewer).Renew(context.Background(), at, checks)
+}
+
+func (s *subject) canRenew() bool {
+	_, ok := s.store.(tidegate.Renewer)
+	return ok
+}
+
+// testSlots: a slot is held until it is given back, by the name of its lease.
+func testSlots(s *subject) {
+	l := slots("streams", 2)
+	take, release := check(l, "ann", 1), check(l, "ann", -1)
+	first := s.admit(take)
+	second := s.admit(take)
+	s.refuse(take)
+	s.adjust(first.At, release)
+	s.wantLeft(1, take)
+	s.adjust(first.At, release) // given back before: it frees nobody else's
+	s.wantLeft(1, take)
+	third := s.admit(take)
+	s.refuse(take)
+	s.adjust(second.At, release)
+	s.adjust(third.At, release)
+	s.wantLeft(2, take)
+}
+
+// testSlotNames: every lease of a store has a name of its own, even when the
+// clock stands still between two of them.
+func testSlotNames(s *subject) {
+	a, b := slots("a", 100), slots("b", 100)
+	seen := map[int64]bool{}
+	for _, c := range []tidegate.Check{check(a, "ann", 1), check(a, "bob", 1), check(b, "ann", 1)} {
+		for range 50 {
+			d := s.admit(c)
+			if seen[d.At] {
+				s.Fatalf("lease %d was handed out twice", d.At)
+			}
+			seen[d.At] = true
+		}
+	}
+}
+
+// testSlotCopies: copy i of a grant is the lease At+i, to be given back alone.
+func testSlotCopies(s *subject) {
+	l := slots("copies", 5)
+	take, release := check(l, "ann", 1), check(l, "ann", -1)
+	d := s.takeN(3, take)
+	if d.Granted != 3 {
+		s.Fatalf("3 copies = %s, want granted 3", show(d))
+	}
+	other := s.admit(take)
+	for i := range int64(3) {
+		s.adjust(d.At+i, release)
+		s.wantLeft(2+i, take)
+	}
+	s.adjust(other.At, release)
+	s.wantLeft(5, take)
+}
+
+// testSlotsMixed: slots and counts in one vector share the receipt, and what
+// is returned by it lands, also when a thousand leases were named at one instant.
+func testSlotsMixed(s *subject) {
+	streams, calls := slots("streams", 5000), kinds[3].slow("calls", 5000)
+	var d tidegate.Decision
+	for range 1000 {
+		d = s.admit(check(streams, "ann", 1), check(calls, "ann", 1))
+	}
+	s.adjust(d.At, check(streams, "ann", -1), check(calls, "ann", -1))
+	s.wantLeft(4001, check(streams, "ann", 1))
+	s.wantLeft(4001, check(calls, "ann", 1))
+}
+
+// testSlotExpiry: a holder that crashed loses its slot when the lease ends, not
+// a step earlier, and giving it back afterwards frees nobody else's.
+func testSlotExpiry(s *subject) {
+	l := slots("streams", 1)
+	take := check(l, "ann", 1)
+	crashed := s.admit(take)
+	d := s.refuse(take)
+	if d.RetryAfter != 30*time.Second {
+		s.Errorf("Take = %s, want a retry when the lease ends", show(d))
+	}
+	s.wantRetry(d.RetryAfter, take)
+	s.adjust(crashed.At, check(l, "ann", -1))
+	s.refuse(take)
+}
+
+// testSlotStream: a stream of ten minutes keeps its slot by renewing.
+func testSlotStream(s *subject) {
+	if !s.canRenew() {
+		return
+	}
+	l := slots("streams", 1)
+	take := check(l, "ann", 1)
+	d := s.admit(take)
+	for range 60 {
+		s.clock.add(10 * time.Second)
+		if err := s.renew(d.At, take); err != nil {
+			s.Fatalf("Renew failed: %v", err)
+		}
+		s.refuse(take)
+	}
+	s.adjust(d.At, check(l, "ann", -1)) // a cancelled stream frees it at once
+	s.admit(take)
+}
+
+// testSlotLost: a lease that ran out, was given back, or never was cannot be
+// renewed, and renewing it takes no slot.
+func testSlotLost(s *subject) {
+	if !s.canRenew() {
+		return
+	}
+	l, other := slots("streams", 2), slots("others", 2)
+	take := check(l, "ann", 1)
+	wantLost := func(at int64, checks ...tidegate.Check) {
+		s.Helper()
+		if err := s.renew(at, checks...); !errors.Is(err, tidegate.ErrLeaseLost) {
+			s.Errorf("Renew(%s) = %v, want ErrLeaseLost", describe(checks), err)
+		}
+	}
+	lost := s.admit(take, check(other, "ann", 1))
+	wantLost(lost.At, check(l, "bob", 1))
+	wantLost(lost.At+1<<20, take)
+	s.clock.add(30 * time.Second)
+	wantLost(lost.At, take, check(other, "ann", 1))
+	s.wantLeft(2, take)
+	back := s.admit(take, check(other, "ann", 1))
+	s.adjust(back.At, check(l, "ann", -1))
+	wantLost(back.At, take)
+	wantLost(back.At, check(other, "ann", 1), take) // one of two is lost
+	s.wantLeft(2, take)
+	if err := s.renew(back.At, check(other, "ann", 1)); err != nil {
+		s.Errorf("Renew of a lease still held failed: %v", err)
+	}
+}

@@ -1,0 +1,73 @@
+package storetest
+
+import (
+	"fmt"
+	"time"
+)
+
+// testStepBack: when the clock is set back nothing is refilled, and nobody is
+// held back for more than a period longer than before.
+func testStepBack(s *subject) {
+	s.each(func(s *subject, k kind) {
+		p := k.period()
+		for _, back := range []time.Duration{step, p / 2, p - step, p, p + step, 3*p + p/3, 100 * p} {
+			s.clock.set(newClock().t.Add(200*p + p/3))
+			l := k.brisk(fmt.Sprint("back ", back), 5)
+			full, half := check(l, "full", 1), check(l, "half", 1)
+			s.admitTimes(5, full)
+			s.admitTimes(2, half)
+
+			s.clock.add(-back)
+			s.refuse(full)
+			if d := s.takeN(1, check(l, "half", 0)); d.Remaining > 3 {
+				s.Errorf("back by %s with 2 of 5 used: a peek = %s, want at most 3 left", back, show(d))
+			}
+			// The oldest part of sub-windows may still be leaving after two.
+			bound := 2*p + p/6 + step
+			waited := time.Duration(0)
+			for ; !s.takeN(1, full).OK; waited += p / 24 {
+				if waited > bound {
+					s.Errorf("back by %s: still refused %s later, want at most %s", back, waited, bound)
+					break
+				}
+				s.clock.add(p / 24)
+			}
+		}
+	})
+}
+
+// testStale: a clock that is late by a moment around the start of a window must
+// not wipe what the new window has counted.
+func testStale(s *subject) {
+	s.each(func(s *subject, k kind) {
+		p := k.period()
+		start := newClock().t.Truncate(p).Add(10 * p)
+		l := k.brisk("stale", 5)
+		c := check(l, "ann", 1)
+		s.clock.set(start)
+		s.admitTimes(5, c)
+		for range 10 {
+			s.at(start, -step)
+			s.refuse(c)
+			s.at(start, step)
+			s.refuse(c)
+		}
+	})
+}
+
+// testStepForward: after any time a key is as good as new and no better: its
+// capacity passes at once, not twice that.
+func testStepForward(s *subject) {
+	s.each(func(s *subject, k kind) {
+		s.clock.set(newClock().t)
+		l := k.brisk("forward", 5)
+		c := check(l, "ann", 1)
+		s.admitTimes(5, c)
+		for _, d := range []time.Duration{3 * k.period(), 1000 * k.period(), 10 * 365 * 24 * time.Hour} {
+			s.clock.add(d)
+			s.wantLeft(5, c)
+			s.admitTimes(5, c)
+			s.refuse(c)
+		}
+	})
+}

@@ -1,0 +1,93 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// player carries out the steps of a script on a store.
+type player struct {
+	store    tidegate.Store
+	clock    *clock
+	receipts map[string]int64
+	ids      map[string]string // of reservations
+}
+
+// able reports whether the store has what a command asks of it.
+func (p *player) able(command string) bool {
+	ok := true
+	switch command {
+	case "renew":
+		_, ok = p.store.(tidegate.Renewer)
+	case "reserve", "settle":
+		_, ok = p.store.(tidegate.Reserver)
+	case "reset":
+		_, ok = p.store.(tidegate.Resetter)
+	}
+	return ok
+}
+
+func (p *player) play(s traceStep) error {
+	p.clock.set(s.at)
+	for i := range s.times {
+		if err := p.once(s, i == s.times-1); err != nil {
+			if s.times > 1 {
+				return fmt.Errorf("time %d of %d: %w", i+1, s.times, err)
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *player) once(s traceStep, last bool) error {
+	ctx := context.Background()
+	at, known := p.receipts[s.of]
+	if s.of != "" && !known {
+		return fmt.Errorf("nothing was marked as=%s", s.of)
+	}
+	switch s.command {
+	case "take", "acquire", "peek":
+		d, err := p.store.Take(ctx, s.checks, s.copies)
+		return p.decided(s, d, "", err, last)
+	case "reserve":
+		d, id, err := p.store.(tidegate.Reserver).Reserve(ctx, s.checks, time.Hour)
+		return p.decided(s, d, id, err, last)
+	case "settle":
+		err := p.store.(tidegate.Reserver).Settle(ctx, p.ids[s.of], s.checks[0].Cost)
+		return s.want.compareError(err, "settled", tidegate.ErrSettled)
+	case "renew":
+		err := p.store.(tidegate.Renewer).Renew(ctx, at, s.checks)
+		return s.want.compareError(err, "lost", tidegate.ErrLeaseLost)
+	case "reset":
+		return p.store.(tidegate.Resetter).Reset(ctx, s.checks)
+	}
+	return p.store.Adjust(ctx, at, s.checks)
+}
+
+func (p *player) decided(s traceStep, d tidegate.Decision, id string, err error, last bool) error {
+	if err != nil {
+		return fmt.Errorf("the store could not answer: %w", err)
+	}
+	if s.as != "" {
+		p.receipts[s.as], p.ids[s.as] = d.At, id
+	}
+	return s.want.compare(d, last)
+}
+
+// compareError is for commands that answer with an error or none.
+func (e *expectation) compareError(err error, word string, sentinel error) error {
+	switch {
+	case e.verdict == "ok" && err == nil:
+		return nil
+	case e.verdict == word && errors.Is(err, sentinel):
+		return nil
+	case err == nil:
+		return fmt.Errorf("expected %s, got: ok", e.verdict)
+	}
+	return fmt.Errorf("expected %s, got: %w", e.verdict, err)
+}
