@@ -3,7 +3,8 @@ package tidegate
 import "fmt"
 
 // Algorithm names a way to count. The zero value, Auto, is right for most
-// limits: it is exact for small limits and within a part in sixty for large ones.
+// limits: exact for small ones, and for large ones wrong by at most a sixtieth of
+// the period: no window that much shorter is ever over.
 type Algorithm uint8
 
 const (

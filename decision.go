@@ -24,8 +24,10 @@ type Decision struct {
 	// Wait is how long an admitted request has to wait for its turn; 0 unless
 	// the check allowed a MaxWait.
 	Wait time.Duration
-	// At is the store's time of the charge in ticks of 1/1024 µs: the receipt
-	// that Adjust and Renew take.
+	// At is the store's time of the charge in ticks of 1/1024 µs since the Unix
+	// epoch: the receipt that Adjust and Renew take. It is the store's own clock,
+	// which need not agree with the caller's. For a slot it is also the name of
+	// the lease; of several copies, copy i is named At+i.
 	At int64
 	// Err says why the store could not answer. The fail mode has then decided
 	// OK; see [Limiter.OnStoreFailure].

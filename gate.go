@@ -63,15 +63,32 @@ func newGate(m Matcher, s Store, fail FailMode) *Gate {
 func (g *Gate) OnStoreFailure(mode FailMode) *Gate { return newGate(g.matcher, g.store, mode) }
 
 // Decide charges everything r is held to, or nothing. The Decision of a request
-// that nothing limits is OK and has no Limit.
+// that nothing limits is OK and has no Limit. A Concurrency slot taken by Decide
+// is held for its lease; use Enter to give it back.
 func (g *Gate) Decide(ctx context.Context, r *Request) Decision {
 	held := g.checks.Get().(*[]Check)
 	checks := g.matcher.Match(r, (*held)[:0])
 	d := g.decide(ctx, checks)
+	g.put(held, checks)
+	return d
+}
+
+// Enter is Decide for front ends that know when a request ends: slots that it
+// took are renewed and held until the reservation is cancelled or ctx ends. The
+// reservation is nil when there is nothing to give back.
+func (g *Gate) Enter(ctx context.Context, r *Request) (Decision, *Reservation) {
+	held := g.checks.Get().(*[]Check)
+	checks := g.matcher.Match(r, (*held)[:0])
+	d := g.decide(ctx, checks)
+	slots := hold(ctx, g.store, checks, d)
+	g.put(held, checks)
+	return d, slots
+}
+
+func (g *Gate) put(held *[]Check, checks []Check) {
 	clear(checks)
 	*held = checks[:0]
 	g.checks.Put(held)
-	return d
 }
 
 func (g *Gate) decide(ctx context.Context, checks []Check) Decision {

@@ -19,6 +19,7 @@ type Reservation struct {
 	mu     sync.Mutex
 	done   bool
 	settle func(actual int64) error
+	detach func() bool // no longer follow the context
 	renew  *time.Timer
 }
 
@@ -47,6 +48,16 @@ func (r *Reservation) Settle(actual int64) error {
 
 // Cancel is shorthand for Settle(0): it did not happen.
 func (r *Reservation) Cancel() error { return r.Settle(0) }
+
+// Detach keeps a slot when the context it was acquired under ends: only Cancel
+// or Settle free it then.
+func (r *Reservation) Detach() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.detach != nil {
+		r.detach()
+	}
+}
 
 // Reserve takes n as an estimate; Settle replaces it by the true cost. When it
 // is never settled, n stays charged. A store without reservations, or one that
@@ -78,37 +89,48 @@ func (l *Limiter) Reserve(ctx context.Context, key string, n int64) *Reservation
 // the same Limiter are charged one event, which Cancel does not return.
 func (l *Limiter) Acquire(ctx context.Context, key string) *Reservation {
 	checks := l.vector(key, 1)
-	var slots []Check
-	for _, c := range checks {
-		if c.Limit.Algorithm == Concurrency {
-			slots = append(slots, c)
-		}
-	}
 	d, err := l.store.Take(ctx, checks, 1)
 	if err != nil {
 		return &Reservation{Decision: l.failed(err)}
 	}
+	if held := hold(ctx, l.store, checks, d); held != nil {
+		return held
+	}
+	return &Reservation{Decision: d}
+}
+
+// hold keeps the slots that were taken with d until the reservation is settled
+// or ctx ends; nil when there are none.
+func hold(ctx context.Context, store Store, checks []Check, d Decision) *Reservation {
+	if !d.OK {
+		return nil
+	}
+	var slots, release []Check
+	for _, c := range checks {
+		if c.Limit.Algorithm == Concurrency && !c.Advisory && c.Cost > 0 {
+			slots = append(slots, c)
+			c.Cost = -c.Cost
+			release = append(release, c)
+		}
+	}
+	if len(slots) == 0 {
+		return nil
+	}
 	r := &Reservation{Decision: d}
-	if !d.OK || len(slots) == 0 {
-		return r
-	}
 	after := context.WithoutCancel(ctx)
-	release := make([]Check, len(slots))
-	copy(release, slots)
-	for i := range release {
-		release[i].Cost = -1
-	}
-	stop := context.AfterFunc(ctx, func() { _ = r.Cancel() })
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.detach = context.AfterFunc(ctx, func() { _ = r.Cancel() })
 	r.settle = func(int64) error {
-		stop()
-		return l.store.Adjust(after, d.At, release)
+		r.Detach()
+		return store.Adjust(after, d.At, release)
 	}
-	r.keepAlive(after, l.store, slots)
+	r.keepAliveLocked(after, store, slots)
 	return r
 }
 
-// keepAlive renews the leases at a third of the shortest, until settled.
-func (r *Reservation) keepAlive(ctx context.Context, store Store, slots []Check) {
+// keepAliveLocked renews the leases at a third of the shortest, until settled.
+func (r *Reservation) keepAliveLocked(ctx context.Context, store Store, slots []Check) {
 	renewer, ok := store.(Renewer)
 	if !ok {
 		return
@@ -118,11 +140,6 @@ func (r *Reservation) keepAlive(ctx context.Context, store Store, slots []Check)
 		every = min(every, c.Limit.Period)
 	}
 	every /= 3
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.done {
-		return
-	}
 	r.renew = time.AfterFunc(every, func() {
 		_ = renewer.Renew(ctx, r.At, slots) // lost or not reached: the next one tells
 		r.mu.Lock()

@@ -29,8 +29,8 @@ type Check struct {
 type Store interface {
 	// Take grants k ≤ n whole copies of the vector checks, each all or none,
 	// by the store's own clock. Decision.Granted is k, and Decision.OK means
-	// k > 0. A refusal charges nothing, except to limits that count what they
-	// reject. Take keeps no reference to checks. The error is nil unless the
+	// k > 0. A refusal charges nothing, except to limits that count what is
+	// rejected, by them or by another limit of the vector. Take keeps no reference to checks. The error is nil unless the
 	// store could not answer; a refusal is not an error.
 	Take(ctx context.Context, checks []Check, n int) (Decision, error)
 	// Adjust charges unasked (cost > 0; the debt is at most one capacity) or

@@ -26,8 +26,7 @@ func Gate(gate *tidegate.Gate) func(http.Handler) http.Handler { return Options{
 // asks; a Matcher must not keep the Request or its Values.
 //
 // A request that a rule lets wait its turn waits here, until its client leaves.
-// A Concurrency limit of a Gate holds its slot for the whole lease: where slots
-// matter, use Limit.
+// Slots are held as with Limit.
 func (o Options) Gate(gate *tidegate.Gate) func(http.Handler) http.Handler {
 	if gate == nil {
 		panic("httplimit: Gate: the gate is nil")
@@ -60,10 +59,17 @@ func (h *gateHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := askings.Get().(*asking)
 	a.values = values{request: r, client: &h.ClientIP}
 	a.request = tidegate.Request{Method: r.Method, Host: r.Host, Path: r.URL.Path, Values: &a.values}
-	d := h.gate.Decide(r.Context(), &a.request)
+	d, held := h.gate.Enter(r.Context(), &a.request)
 	*a = asking{}
 	askings.Put(a)
+	if held == nil {
+		h.answer(w, r, d)
+		return
+	}
+	(&slot{held: held}).serve(w, func(w http.ResponseWriter) { h.answer(w, r, d) })
+}
 
+func (h *gateHandler) answer(w http.ResponseWriter, r *http.Request, d tidegate.Decision) {
 	h.observe(r, &d)
 	p := h.known.of(d.Limit)
 	h.describe(w.Header(), &d, p, &h.known)

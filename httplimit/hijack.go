@@ -49,7 +49,7 @@ func (w watchedWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err != nil {
 		return conn, buf, err
 	}
-	w.slot.hijacked.Store(true)
+	w.slot.hijack()
 	return heldConn{conn, w.slot}, buf, nil
 }
 

@@ -68,7 +68,12 @@ func (h *limitHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		key = addressKey(h.ClientIP.key(r))
 	}
 	if h.holds {
-		h.serveHolding(w, r, key)
+		held := h.lim.Acquire(r.Context(), key)
+		(&slot{held: held}).serve(w, func(w http.ResponseWriter) {
+			if h.admit(w, r, &held.Decision) {
+				h.next.ServeHTTP(w, r)
+			}
+		})
 		return
 	}
 	d := h.lim.Allow(r.Context(), key)

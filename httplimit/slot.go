@@ -1,7 +1,6 @@
 package httplimit
 
 import (
-	"context"
 	"net/http"
 	"sync/atomic"
 
@@ -9,31 +8,28 @@ import (
 )
 
 // slot is held from before the handler is called until the request is over,
-// or, if the handler hijacked the connection, until that is closed.
+// or, if the handler hijacked the connection, until that is closed. When the
+// client leaves, the request's context ends and the reservation with it.
 type slot struct {
 	held     *tidegate.Reservation
 	hijacked atomic.Bool
 }
 
-func (h *limitHandler) serveHolding(w http.ResponseWriter, r *http.Request, key string) {
-	// Not under the request's own context, which ends with the handler: a
-	// hijacked connection goes on.
-	held := h.lim.Acquire(context.WithoutCancel(r.Context()), key)
-	s := &slot{held: held}
-	stop := context.AfterFunc(r.Context(), s.requestOver)
-	defer func() { // also when the handler panics
-		stop()
-		s.requestOver()
+// serve calls f with a writer that notices hijacking, and frees the slot after,
+// also when f panics.
+func (s *slot) serve(w http.ResponseWriter, f func(http.ResponseWriter)) {
+	defer func() {
+		if !s.hijacked.Load() {
+			s.free()
+		}
 	}()
-	if h.admit(w, r, &held.Decision) {
-		h.next.ServeHTTP(s.watch(w), r)
-	}
+	f(s.watch(w))
 }
 
-func (s *slot) requestOver() {
-	if !s.hijacked.Load() {
-		s.free()
-	}
+// hijack keeps the slot past the request's context, which ends with the handler.
+func (s *slot) hijack() {
+	s.held.Detach()
+	s.hijacked.Store(true)
 }
 
 // free gives the slot back, once. When the store cannot be told, the slot comes
