@@ -9,6 +9,13 @@ import (
 func (s *Store) take(b *bound, c cell, now int64, a algo.Ask) (cell, algo.Verdict) {
 	switch b.kind {
 	case buckets:
+		if b.short(c, a) {
+			owed, ok, sure := b.bucket.Spend(s.origin+int64(c.fast), now, a.Cost)
+			if ok && sure {
+				c.fast = uint64(now + owed - s.origin)
+				return c, algo.Verdict{Granted: 1, Remaining: b.bucket.Left(owed), Reset: owed}
+			}
+		}
 		next, v := b.bucket.Take(s.bucket(c), now, a)
 		return s.bucketCell(next), v
 	case counters:
@@ -21,10 +28,20 @@ func (s *Store) take(b *bound, c cell, now int64, a algo.Ask) (cell, algo.Verdic
 	}
 }
 
+// short reports whether the short way of a token bucket may answer a.
+func (b *bound) short(c cell, a algo.Ask) bool {
+	return b.plain && c.slow == uint64(b.bucket.Em) && a.Copies == 1 && a.MaxWait == 0 && a.Cost > 0
+}
+
 // fit is how many copies take would grant.
 func (s *Store) fit(b *bound, c cell, now int64, a algo.Ask) int64 {
 	switch b.kind {
 	case buckets:
+		if b.short(c, a) {
+			if _, ok, sure := b.bucket.Spend(s.origin+int64(c.fast), now, a.Cost); ok && sure {
+				return 1
+			}
+		}
 		return b.bucket.Fit(s.bucket(c), now, a)
 	case counters:
 		wall := s.clock.wall(now)

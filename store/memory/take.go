@@ -26,10 +26,13 @@ func (s *Store) Take(_ context.Context, checks []tidegate.Check, n int) (d tideg
 	if c.Cost < 0 {
 		return d, checkCost(c)
 	}
-	if b.kind.inRecord() || c.Advisory {
+	if c.Advisory {
 		return s.takeAll(checks, n)
 	}
 	k := s.hash.sum(c.Key, b.table.salt)
+	if b.kind.inRecord() {
+		return s.takeOneRecord(b, k, ask(c, n)), nil
+	}
 	if b.plain && n == 1 && c.Cost > 0 && c.MaxWait <= 0 && s.spend(&d, b, k, c.Cost) {
 		return d, nil
 	}

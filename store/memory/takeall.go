@@ -287,15 +287,17 @@ func (v *vector) decide(s *Store) (d tidegate.Decision, short *plan) {
 			if !p.advisory {
 				return d, p
 			}
-			p.skip, p.old = true, p.next
-			p.slot.release(p.word, p.key, p.old, p.next)
+			p.release()
+			p.skip = true
 		}
 	}
 	v.at = v.now
 	if v.leases {
 		v.at = s.leaseName(v.now, int(k))
 	}
-	d = tidegate.Decision{OK: true, Granted: k, At: v.at}
+	var least *tidegate.Limit
+	var told algo.Verdict
+	var wait int64
 	for i := range v.plans {
 		p := &v.plans[i]
 		if p.skip {
@@ -306,16 +308,13 @@ func (v *vector) decide(s *Store) (d tidegate.Decision, short *plan) {
 		if p.advisory {
 			continue
 		}
-		if next := decision(p.b.limit, &verdict, v.at); next.Outranks(&d) {
-			wait := max(d.Wait, next.Wait)
-			d = next
-			d.Wait = wait
-		} else {
-			d.Wait = max(d.Wait, next.Wait)
+		wait = max(wait, verdict.Wait)
+		if l := p.b.limit; least == nil || verdict.Remaining*least.Capacity() < told.Remaining*l.Capacity() {
+			least, told = l, verdict
 		}
 	}
-	d.Granted = k
-	return d, nil
+	told.Granted, told.Wait = k, wait
+	return decision(least, &told, v.at), nil
 }
 
 func (v *vector) charge(s *Store, p *plan) (verdict algo.Verdict) {
