@@ -24,6 +24,7 @@ type Limiter struct {
 	store  Store
 	limits []*Limit
 	fail   FailMode
+	one    OneTaker  // the store, if there is one limit and it has a way for that
 	checks sync.Pool // of *[]Check: a slice passed to an interface would escape
 }
 
@@ -47,6 +48,9 @@ func New(store Store, limits ...*Limit) *Limiter {
 
 func newLimiter(store Store, fail FailMode, limits []*Limit) *Limiter {
 	l := &Limiter{store: store, limits: limits, fail: fail}
+	if len(limits) == 1 {
+		l.one, _ = store.(OneTaker)
+	}
 	l.checks.New = func() any {
 		checks := make([]Check, len(limits))
 		for i := range checks {
@@ -67,22 +71,23 @@ func (l *Limiter) OnStoreFailure(mode FailMode) *Limiter {
 func (l *Limiter) Limits() []*Limit { return l.limits }
 
 // Allow is shorthand for AllowN(ctx, key, 1).
-func (l *Limiter) Allow(ctx context.Context, key string) Decision {
-	return l.take(ctx, key, 1, 0)
+func (l *Limiter) Allow(ctx context.Context, key string) (d Decision) {
+	l.take(ctx, &d, key, 1, 0)
+	return d
 }
 
-// AllowN decides now whether key may spend n, and charges it if so. It always
-// answers: when the store cannot, the fail mode decides and Decision.Err says why.
-func (l *Limiter) AllowN(ctx context.Context, key string, n int64) Decision {
-	if n <= 0 {
-		return l.Peek(ctx, key)
-	}
-	return l.take(ctx, key, n, 0)
+// AllowN decides now whether key may spend n, and charges it if so; n of 0 or
+// less peeks. It always answers: when the store cannot, the fail mode decides and
+// Decision.Err says why.
+func (l *Limiter) AllowN(ctx context.Context, key string, n int64) (d Decision) {
+	l.take(ctx, &d, key, max(n, 0), 0)
+	return d
 }
 
 // Peek tells what Allow would, and charges nothing.
-func (l *Limiter) Peek(ctx context.Context, key string) Decision {
-	return l.take(ctx, key, 0, 0)
+func (l *Limiter) Peek(ctx context.Context, key string) (d Decision) {
+	l.take(ctx, &d, key, 0, 0)
+	return d
 }
 
 // Wait is shorthand for WaitN(ctx, key, 1).
@@ -90,8 +95,21 @@ func (l *Limiter) Wait(ctx context.Context, key string) error {
 	return l.WaitN(ctx, key, 1)
 }
 
-// take is what every verb is shorthand for.
-func (l *Limiter) take(ctx context.Context, key string, cost int64, maxWait time.Duration) Decision {
+// take is what every verb is shorthand for. It answers into d, which spares
+// each of them a copy.
+func (l *Limiter) take(ctx context.Context, d *Decision, key string, cost int64, maxWait time.Duration) {
+	var err error
+	if l.one != nil {
+		*d, err = l.one.TakeOne(ctx, key, l.limits[0], cost, maxWait)
+	} else {
+		*d, err = l.takeVector(ctx, key, cost, maxWait)
+	}
+	if err != nil {
+		*d = l.failed(err)
+	}
+}
+
+func (l *Limiter) takeVector(ctx context.Context, key string, cost int64, maxWait time.Duration) (Decision, error) {
 	held := l.checks.Get().(*[]Check)
 	checks := *held
 	for i := range checks {
@@ -100,13 +118,10 @@ func (l *Limiter) take(ctx context.Context, key string, cost int64, maxWait time
 	}
 	d, err := l.store.Take(ctx, checks, 1)
 	for i := range checks {
-		checks[i].Key = ""
+		checks[i].Key = "" // the pool must not keep what the key is part of
 	}
 	l.checks.Put(held)
-	if err != nil {
-		return l.failed(err)
-	}
-	return d
+	return d, err
 }
 
 func (l *Limiter) failed(err error) Decision {

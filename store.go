@@ -35,8 +35,16 @@ type Store interface {
 	Take(ctx context.Context, checks []Check, n int) (Decision, error)
 	// Adjust charges unasked (cost > 0; the debt is at most one capacity) or
 	// returns (cost < 0) what was taken at the instant at, where it still
-	// counts. It is not idempotent and never retried.
+	// counts. A turn of a bucket that was booked ahead is returned at its own
+	// instant, At plus Wait. Adjust is not idempotent and never retried.
 	Adjust(ctx context.Context, at int64, checks []Check) error
+}
+
+// OneTaker is a Store with a shorter way to one enforcing check. TakeOne answers
+// what Take does for n = 1 and a vector of that check; its arguments are spelled
+// out so that they travel in registers and a caller needs no memory for them.
+type OneTaker interface {
+	TakeOne(ctx context.Context, key string, limit *Limit, cost int64, maxWait time.Duration) (Decision, error)
 }
 
 // Renewer is a Store whose Concurrency leases can be prolonged. A slot is

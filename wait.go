@@ -2,6 +2,7 @@ package tidegate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -11,8 +12,10 @@ import (
 // is above the limit's capacity, ErrWait when the turn would come after ctx's
 // deadline, and ctx's error when it ends first. Buckets are booked ahead, so
 // that waiters go in the order they came; other limits are asked again when
-// they said they would admit.
+// they said they would admit. An n of 0 or less waits until 1 would pass, and
+// charges nothing.
 func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
+	n = max(n, 0)
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -21,7 +24,8 @@ func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 		if deadline, ok := ctx.Deadline(); ok {
 			patience = max(0, time.Until(deadline))
 		}
-		d := l.take(ctx, key, n, patience)
+		var d Decision
+		l.take(ctx, &d, key, n, patience)
 		switch {
 		case d.OK && d.Wait == 0:
 			return nil
@@ -29,15 +33,35 @@ func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 			return l.sleepBooked(ctx, key, n, d)
 		case d.Never:
 			return fmt.Errorf("tidegate: Wait(%q, %d) on %s: %w", key, n, d.Limit, ErrNever)
-		case d.Err != nil && d.RetryAfter == 0:
-			return fmt.Errorf("tidegate: Wait(%q, %d): %w", key, n, d.Err)
-		case d.RetryAfter > patience:
-			return fmt.Errorf("tidegate: Wait(%q, %d) on %s needs %s: %w", key, n, d.Limit, d.RetryAfter, ErrWait)
+		case d.Err != nil && d.RetryAfter > patience:
+			return fmt.Errorf("tidegate: Wait(%q, %d): %w, as the store has no answer: %w", key, n, ErrWait, d.Err)
+		case turn(&d, n, patience) > patience:
+			return fmt.Errorf("tidegate: Wait(%q, %d) on %s needs %s: %w", key, n, d.Limit, turn(&d, n, patience), ErrWait)
 		}
 		if err := sleep(ctx, d.RetryAfter); err != nil {
 			return err
 		}
 	}
+}
+
+// bookAhead is how far ahead a token bucket is booked at most.
+const bookAhead = time.Hour
+
+// turn is how long after the refusal d the turn of n would come. RetryAfter is
+// when asking again helps: for a bucket that is when it can be booked, by all
+// the patience there is before the turn, or as soon as there is a place in line.
+func turn(d *Decision, n int64, patience time.Duration) time.Duration {
+	l := d.Limit
+	switch {
+	case d.Err != nil || l == nil:
+		return d.RetryAfter
+	case l.Algorithm == TokenBucket:
+		return d.RetryAfter + min(patience, bookAhead)
+	case l.Algorithm == LeakyBucket:
+		line := float64(l.Capacity()-max(n, 1)) * float64(l.Period) / float64(l.Events)
+		return d.RetryAfter + min(patience, time.Duration(line))
+	}
+	return d.RetryAfter
 }
 
 // sleepBooked waits for a turn that is already charged, and gives it back when
@@ -47,11 +71,32 @@ func (l *Limiter) sleepBooked(ctx context.Context, key string, n int64, d Decisi
 	if err == nil {
 		return nil
 	}
-	if back := l.store.Adjust(context.WithoutCancel(ctx), d.At, l.vector(key, -n)); back != nil {
+	if back := l.giveBack(context.WithoutCancel(ctx), key, n, d); back != nil {
 		return fmt.Errorf("%w (and the turn could not be given back: %w)", err, back)
 	}
 	return err
 }
+
+// giveBack returns a booked turn. In a bucket it counts from the turn on, not
+// from when it was booked: a long wait would otherwise outlast it.
+func (l *Limiter) giveBack(ctx context.Context, key string, n int64, d Decision) error {
+	var booked, taken []Check
+	for _, c := range l.vector(key, -n) {
+		if c.Limit.Algorithm == TokenBucket || c.Limit.Algorithm == LeakyBucket {
+			booked = append(booked, c)
+		} else {
+			taken = append(taken, c)
+		}
+	}
+	err := l.store.Adjust(ctx, d.At+ticks(d.Wait), booked)
+	if len(taken) > 0 {
+		err = errors.Join(err, l.store.Adjust(ctx, d.At, taken))
+	}
+	return err
+}
+
+// ticks of 1/1024 µs, as in Decision.At.
+func ticks(d time.Duration) int64 { return int64(d) + int64(d)*3/125 }
 
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)

@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -17,4 +18,21 @@ func TestConformance(t *testing.T) {
 
 func TestConformanceRealClock(t *testing.T) {
 	storetest.RunReal(t, func(t *testing.T) tidegate.Store { return memory.New() })
+}
+
+// byOne asks for every single check by TakeOne, as a Limiter of one limit does.
+type byOne struct{ *memory.Store }
+
+func (s byOne) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
+	if len(checks) == 1 && n == 1 && !checks[0].Advisory {
+		c := checks[0]
+		return s.TakeOne(ctx, c.Key, c.Limit, c.Cost, c.MaxWait)
+	}
+	return s.Store.Take(ctx, checks, n)
+}
+
+func TestConformanceByOne(t *testing.T) {
+	storetest.Run(t, func(t *testing.T, now func() time.Time) tidegate.Store {
+		return byOne{memory.Open(memory.Config{Now: now})}
+	})
 }

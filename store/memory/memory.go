@@ -34,7 +34,8 @@ type Config struct {
 	Now func() time.Time
 }
 
-// Store is a tidegate.Store in memory, also a Renewer, Reserver and Resetter.
+// Store is a tidegate.Store in memory, also a OneTaker, Renewer, Reserver and
+// Resetter.
 type Store struct {
 	clock   clock
 	hash    hashKey
@@ -54,6 +55,7 @@ type Store struct {
 
 var (
 	_ tidegate.Store    = (*Store)(nil)
+	_ tidegate.OneTaker = (*Store)(nil)
 	_ tidegate.Renewer  = (*Store)(nil)
 	_ tidegate.Reserver = (*Store)(nil)
 	_ tidegate.Resetter = (*Store)(nil)

@@ -19,24 +19,38 @@ func (s *Store) Take(_ context.Context, checks []tidegate.Check, n int) (d tideg
 		return s.takeAll(checks, n)
 	}
 	c := &checks[0]
-	b, err := s.bind(c.Limit)
-	if err != nil {
-		return d, err
-	}
-	if c.Cost < 0 {
-		return d, checkCost(c)
-	}
 	if c.Advisory {
 		return s.takeAll(checks, n)
 	}
-	k := s.hash.sum(c.Key, b.table.salt)
-	if b.kind.inRecord() {
-		return s.takeOneRecord(b, k, ask(c, n)), nil
+	err = s.takeSingle(&d, c.Key, c.Limit, c.Cost, c.MaxWait, n)
+	return d, err
+}
+
+// TakeOne implements tidegate.OneTaker.
+func (s *Store) TakeOne(_ context.Context, key string, l *tidegate.Limit, cost int64, maxWait time.Duration) (d tidegate.Decision, err error) {
+	err = s.takeSingle(&d, key, l, cost, maxWait, 1)
+	return d, err
+}
+
+// takeSingle decides one check into d, by the shortest way there is.
+func (s *Store) takeSingle(d *tidegate.Decision, key string, l *tidegate.Limit, cost int64, maxWait time.Duration, n int) error {
+	b, err := s.bind(l)
+	if err != nil {
+		return err
 	}
-	if b.plain && n == 1 && c.Cost > 0 && c.MaxWait <= 0 && s.spend(&d, b, k, c.Cost) {
-		return d, nil
+	if cost < 0 {
+		return negativeCost(l, cost)
 	}
-	return s.takeOne(b, k, ask(c, n)), nil
+	k := s.hash.sum(key, b.table.salt)
+	if b.plain && n == 1 && cost > 0 && maxWait <= 0 && s.spend(d, b, k, cost) {
+		return nil
+	}
+	if a := ask(cost, maxWait, n); b.kind.inRecord() {
+		*d = s.takeOneRecord(b, k, a)
+	} else {
+		*d = s.takeOne(b, k, a)
+	}
+	return nil
 }
 
 // spend decides into d what token buckets are mostly asked, or reports false.
@@ -52,36 +66,29 @@ func (s *Store) spend(d *tidegate.Decision, b *bound, k keyHash, cost int64) boo
 	if !sure {
 		return false
 	}
-	if admitted {
-		if !sl.word.CompareAndSwap(word, word&genMask|uint64(now+owed-s.origin)) {
-			return false
-		}
-		d.OK, d.Granted = true, 1
-	} else {
-		if sl.word.Load() != word {
-			return false
-		}
-		d.RetryAfter = algo.Duration(owed + cost*b.bucket.Em - b.bucket.Tau)
-	}
 	d.Limit, d.At = b.limit, now
 	d.Remaining = b.bucket.Left(owed)
 	d.ResetAfter = algo.Duration(owed)
-	return true
+	if !admitted {
+		d.RetryAfter = algo.Duration(owed + cost*b.bucket.Em - b.bucket.Tau)
+		return sl.word.Load() == word
+	}
+	d.OK, d.Granted = true, 1
+	// Last, since it waits for what was stored before: the caller's copy of d
+	// would otherwise wait longer.
+	return sl.word.CompareAndSwap(word, word&genMask|uint64(now+owed-s.origin))
 }
 
-func ask(c *tidegate.Check, n int) algo.Ask {
-	a := algo.Ask{Cost: c.Cost, Copies: int64(n)}
-	if c.MaxWait > 0 {
-		a.MaxWait = algo.Ticks(c.MaxWait)
+func ask(cost int64, maxWait time.Duration, n int) algo.Ask {
+	a := algo.Ask{Cost: cost, Copies: int64(n)}
+	if maxWait > 0 {
+		a.MaxWait = algo.Ticks(maxWait)
 	}
 	return a
 }
 
-func checkCost(c *tidegate.Check) error {
-	if c.Cost < 0 {
-		return fmt.Errorf("memory: Take(%s): cost is %d; use Adjust to return", c.Limit, c.Cost)
-	}
-	return nil
+func negativeCost(l *tidegate.Limit, cost int64) error {
+	return fmt.Errorf("memory: Take(%s): cost is %d; use Adjust to return", l, cost)
 }
 
 // takeOne decides a single check whose state fits a slot: a refusal writes

@@ -100,14 +100,14 @@ func (v *vector) prepare(s *Store, checks []tidegate.Check, n int) error {
 	for i := range checks {
 		c := &checks[i]
 		b, err := s.bind(c.Limit)
-		if err == nil {
-			err = checkCost(c)
-		}
 		if err != nil {
 			return err
 		}
+		if c.Cost < 0 {
+			return negativeCost(c.Limit, c.Cost)
+		}
 		p := &v.plans[i]
-		*p = plan{b: b, key: s.hash.sum(c.Key, b.table.salt), ask: ask(c, n), advisory: c.Advisory}
+		*p = plan{b: b, key: s.hash.sum(c.Key, b.table.salt), ask: ask(c.Cost, c.MaxWait, n), advisory: c.Advisory}
 		v.records = v.records || b.kind.inRecord()
 		v.leases = v.leases || b.kind == leases
 		v.writes = v.writes || c.Cost > 0
