@@ -19,53 +19,61 @@ type BucketLaw struct {
 	Tau   int64 // ticks that capacity events take
 	Cap   int64 // events: the burst, or the place being served and those in line
 	Leaky bool  // admitted events leave one by one, Em apart
+
+	// Widest is the largest capacity of all laws that share the counter, tiers
+	// and overrides, and at least Cap. More than that can only be owed because
+	// the clock was set back.
+	Widest int64
 }
 
 // Bucket is the state of a key. The zero value is a full bucket.
 type Bucket struct {
 	Drained int64 // GCRA's TAT: the instant at which nothing is owed any more
 	Em      int64 // the law it was written under
-	Ahead   bool  // it was written beyond Tau: booked by waiters, or in debt
+	Ahead   bool  // it was written beyond any capacity: booked by waiters, or in debt
 }
 
 // NewBucketLaw makes the law of a token or leaky bucket.
 func NewBucketLaw(l *tidegate.Limit) BucketLaw {
 	em := mulDivCeil(int64(l.Period/time.Microsecond), Micro, l.Events)
 	capacity := l.Capacity()
-	return BucketLaw{Em: em, Tau: mul(capacity, em), Cap: capacity, Leaky: l.Algorithm == tidegate.LeakyBucket}
+	return BucketLaw{Em: em, Tau: mul(capacity, em), Cap: capacity, Widest: capacity, Leaky: l.Algorithm == tidegate.LeakyBucket}
 }
 
 // settle is how long s needs to drain under this law, and the state to keep
 // even if nothing is charged: from here on it drains at this law's pace.
+//
+// What is preserved of a state written under another law are its used events.
+// More of them than the capacity is not forgotten, and drains at its own pace
+// until it fits: the next ask may come under the wider law again.
 func (l *BucketLaw) settle(s Bucket, now int64) (Bucket, int64) {
 	owed := s.Drained - now
 	if owed <= 0 {
 		return s, 0
 	}
-	if s.Em != l.Em {
-		return l.rescale(s, now, owed)
+	if s.Em <= 0 {
+		s.Em = l.Em
 	}
-	most := l.Tau
-	if s.Ahead {
-		most += max(l.Tau, maxAhead)
+	if most := l.most(s); owed > most { // the clock was set back
+		s.Drained, owed = add(now, most), most
 	}
-	if owed <= most {
+	if s.Em == l.Em {
 		return s, owed
 	}
-	return l.state(now, most), most // the clock was set back, or the burst lowered
-}
-
-// rescale preserves the used events of a state written under another law. More
-// than the capacity counts as the capacity, but is not forgotten: the next ask
-// may come under the wider law again.
-func (l *BucketLaw) rescale(s Bucket, now, owed int64) (Bucket, int64) {
-	if s.Em > 0 {
-		owed = mulDivCeil(owed, l.Em, s.Em)
-	}
+	owed = mulDivCeil(owed, l.Em, s.Em)
 	if owed > l.Tau {
-		return s, l.Tau
+		return s, owed
 	}
 	return l.state(now, owed), owed
+}
+
+// most is the most that s can have come to owe, at the pace it drains at.
+func (l *BucketLaw) most(s Bucket) int64 {
+	most := mul(l.Widest, s.Em)
+	if s.Ahead {
+		most = add(most, max(most, maxAhead))
+	}
+	return most
 }
 
 // wait is how far ahead a may be charged. A leaky bucket needs no bound: it has
@@ -78,7 +86,7 @@ func (l *BucketLaw) wait(a Ask) int64 {
 }
 
 func (l *BucketLaw) state(now, owed int64) Bucket {
-	return Bucket{Drained: add(now, owed), Em: l.Em, Ahead: owed > l.Tau}
+	return Bucket{Drained: add(now, owed), Em: l.Em, Ahead: owed > mul(l.Widest, l.Em)}
 }
 
 // room is how many events would be admitted on top of owed.
@@ -118,7 +126,7 @@ func (l *BucketLaw) Take(s Bucket, now int64, a Ask) (Bucket, Verdict) {
 	s, owed := l.settle(s, now)
 	k := l.fit(owed, a)
 	if k == 0 {
-		return s, l.refuse(owed, a)
+		return s, l.refuse(s, now, owed, a)
 	}
 	v := Verdict{Granted: k}
 	if l.Leaky {
@@ -146,20 +154,24 @@ func (l *BucketLaw) remaining(owed int64, a Ask) int64 {
 	return l.room(owed, 0)
 }
 
-func (l *BucketLaw) refuse(owed int64, a Ask) Verdict {
-	v := Verdict{Remaining: l.remaining(owed, a), Reset: owed}
+func (l *BucketLaw) refuse(s Bucket, now, owed int64, a Ask) Verdict {
+	v := Verdict{Remaining: l.remaining(owed, a), Reset: max(0, s.Drained-now)}
 	unit := a.unit()
 	if unit > l.Cap {
 		v.Never = true
 		return v
 	}
-	wait := l.wait(a)
-	v.Retry = owed + unit*l.Em - l.Tau
+	// It passes when no more than this is owed.
+	limit := l.Tau - unit*l.Em
 	if l.Leaky {
-		v.Retry = max(v.Retry, owed-wait)
+		limit = min(limit, l.wait(a))
 	} else {
-		v.Retry -= wait
+		limit += l.wait(a)
 	}
+	if s.Em != l.Em && s.Em > 0 { // still draining at the pace of another law
+		limit = mulDivFloor(limit, s.Em, l.Em)
+	}
+	v.Retry = s.Drained - now - limit
 	return v
 }
 
@@ -169,13 +181,22 @@ func (l *BucketLaw) Return(s Bucket, now, at, n int64) Bucket {
 	if add(at, l.Tau) < now {
 		return s
 	}
-	_, owed := l.settle(s, now)
+	s, owed := l.settle(s, now)
+	if owed > l.Tau && s.Em != l.Em { // more than this law holds: at its own pace
+		s.Drained = max(now, s.Drained-mul(n, s.Em))
+		return s
+	}
 	return l.state(now, max(0, owed-mul(n, l.Em)))
 }
 
 // Force charges n events unasked, into a debt of at most one capacity.
 func (l *BucketLaw) Force(s Bucket, now, n int64) Bucket {
-	_, owed := l.settle(s, now)
+	s, owed := l.settle(s, now)
+	if owed > l.Tau && s.Em != l.Em { // more than this law holds: at its own pace
+		own := *l
+		own.Em, own.Tau = s.Em, mul(l.Cap, s.Em)
+		return own.Force(s, now, n)
+	}
 	return l.state(now, max(owed, min(add(owed, mul(n, l.Em)), 2*l.Tau)))
 }
 

@@ -215,3 +215,31 @@ func TestReturnsLeaveNoTrace(t *testing.T) {
 		}
 	}
 }
+
+// TestReturnsLandWhereCharged: while the charge still counts, and not after.
+func TestReturnsLandWhereCharged(t *testing.T) {
+	f := func(s tidegate.Spec, lands, gone int64) {
+		t.Helper()
+		for after, want := range map[int64]int64{lands: 1, gone: 0} {
+			l := tidegate.MustLimit(s)
+			k := newSubject(t, l)
+			start := epoch - epoch%day + second
+			_, at := k.take(start, one)
+			used := start + after // by another, so that there is something to return
+			k.take(used, Ask{Cost: l.Events, Copies: 1})
+			k.take(used, Ask{Cost: l.Events - 1, Copies: 1})
+			before, _ := k.take(used, Ask{Copies: 1})
+			k.giveBack(used, at, 1)
+			if v, _ := k.take(used, Ask{Copies: 1}); v.Remaining-before.Remaining != want {
+				t.Errorf("%s: returned %d ticks after its charge, %d remaining became %d", l, after, before.Remaining, v.Remaining)
+			}
+		}
+	}
+	f(tidegate.Spec{Algorithm: tidegate.TokenBucket, Events: 4, Period: time.Minute}, minute, minute+1)
+	f(tidegate.Spec{Algorithm: tidegate.FixedWindow, Events: 4, Period: time.Minute}, 59*second-1, 59*second)
+	f(tidegate.Spec{Algorithm: tidegate.SlidingLog, Events: 4, Period: time.Minute}, minute-1, minute)
+	f(tidegate.Spec{Algorithm: tidegate.SlidingWindow, Events: 4, Period: time.Minute}, 59*second, 119*second)
+	f(tidegate.Spec{Algorithm: tidegate.SubWindows, Events: 4, Period: time.Minute, Parts: 6}, 59*second, 69*second)
+	f(tidegate.Spec{Algorithm: tidegate.Quota, Events: 4, Calendar: tidegate.Day}, day-second-1, day-second)
+	f(tidegate.Spec{Algorithm: tidegate.Concurrency, Events: 4, Period: time.Minute}, minute-1, minute)
+}

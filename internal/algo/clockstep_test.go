@@ -2,6 +2,7 @@ package algo
 
 import (
 	"testing"
+	"time"
 
 	"tidegate.dev/tidegate"
 )
@@ -19,7 +20,7 @@ func (d *duel) stagger(t *tape, period, em int64) {
 			return
 		}
 		if t.byte()%3 == 0 {
-			d.stepBack(t.step(period, d.last) * t.pick(1, 1, 1, 7, 1000))
+			d.stepBack(mul(t.step(period, d.last), t.pick(1, 1, 1, 7, 1000)))
 		} else {
 			d.pass(t.step(period, d.last))
 		}
@@ -132,4 +133,27 @@ func TestClockStep(t *testing.T) {
 	f(tidegate.Spec{Algorithm: tidegate.SubWindows, Events: 4, Period: 60e9, Parts: 6}, 2*minute)
 	f(tidegate.Spec{Algorithm: tidegate.SubWindows, Events: 4, Period: 60e9, Parts: 6, Ceiling: true}, 2*minute+20*second)
 	f(tidegate.Spec{Algorithm: tidegate.Concurrency, Events: 4, Period: 60e9}, minute)
+}
+
+// TestStepKeepsWeight: an older count that weighs much does not come to weigh
+// little because the clock was set back to late in a window.
+func TestStepKeepsWeight(t *testing.T) {
+	f := func(s tidegate.Spec, early, late int64) {
+		t.Helper()
+		l := tidegate.MustLimit(s)
+		k := newSubject(t, l)
+		start := epoch - epoch%hour // of a window, and of a part
+		k.take(start, Ask{Cost: 9, Copies: 1})
+		k.take(start+early, one)
+		before, _ := k.take(start+early, Ask{Copies: 1})
+		for _, by := range []int64{day, 2 * day} {
+			after, _ := k.take(start+late-by, Ask{Copies: 1})
+			if after.Remaining > before.Remaining {
+				t.Errorf("%s: set back by %d days, %d remaining became %d", l, by/day, before.Remaining, after.Remaining)
+			}
+		}
+	}
+	f(tidegate.Spec{Algorithm: tidegate.SlidingWindow, Events: 10, Period: time.Minute}, minute+second, minute-second)
+	f(tidegate.Spec{Algorithm: tidegate.SubWindows, Events: 10, Period: time.Minute, Parts: 6}, minute+second, minute+9*second)
+	f(tidegate.Spec{Algorithm: tidegate.SubWindows, Events: 10, Period: time.Minute, Parts: 1}, minute+second, minute+59*second)
 }

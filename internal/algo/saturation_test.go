@@ -2,6 +2,7 @@ package algo
 
 import (
 	"math"
+	"math/big"
 	"testing"
 	"time"
 
@@ -151,5 +152,45 @@ func TestLoweredFromHuge(t *testing.T) {
 			d.pass(start + period + i*period/16 - d.now)
 			d.take(Ask{Cost: 1, Copies: 1})
 		}
+	}
+}
+
+// TestMulDivCeil compares with big integers, saturation included.
+func TestMulDivCeil(t *testing.T) {
+	in := randomTape(5, 200_000)
+	saturated := 0
+	for !in.done() {
+		a, b, c := in.upTo(math.MaxInt64)>>in.upTo(60), in.upTo(math.MaxInt64)>>in.upTo(60), 1+in.upTo(math.MaxInt64-1)>>in.upTo(60)
+		want := new(big.Int).Mul(big.NewInt(a), big.NewInt(b))
+		want.Add(want, big.NewInt(c-1)).Div(want, big.NewInt(c))
+		if !want.IsInt64() {
+			want.SetInt64(Never)
+			saturated++
+		}
+		if got := mulDivCeil(a, b, c); got != want.Int64() {
+			t.Fatalf("%d·%d/%d is %d, want %s", a, b, c, got, want)
+		}
+	}
+	if saturated < 100 {
+		t.Errorf("only %d saturated", saturated)
+	}
+}
+
+// TestLoweredFromFast: the burst of the fastest bucket is beyond all time under
+// the slowest. It drains at its own pace; then the slow one lets a single event
+// pass, and the next in 14 days.
+func TestLoweredFromFast(t *testing.T) {
+	k := key(t, tidegate.Spec{Algorithm: tidegate.TokenBucket, Events: 1_000_000, Period: time.Second, Burst: tidegate.MaxCount})
+	k.take(epoch, Ask{Cost: tidegate.MaxCount, Copies: 1})
+	k.change(tidegate.MustLimit(tidegate.Spec{Algorithm: tidegate.TokenBucket, Events: 1, Period: 14 * 24 * time.Hour}))
+	drained := int64(tidegate.MaxCount) * Micro
+	if v, _ := k.take(epoch, one); v.Granted != 0 || v.Retry != drained {
+		t.Errorf("%+v: want refused for %d ticks", v, drained)
+	}
+	if v, _ := k.take(epoch+drained, one); v.Granted != 1 {
+		t.Errorf("%+v: want one to pass", v)
+	}
+	if v, _ := k.take(epoch+drained, one); v.Granted != 0 || v.Retry != 14*day {
+		t.Errorf("%+v: want refused for 14 days", v)
 	}
 }

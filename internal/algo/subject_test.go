@@ -44,7 +44,11 @@ type bucketKey struct {
 	s   Bucket
 }
 
-func (k *bucketKey) change(l *tidegate.Limit)   { k.law = NewBucketLaw(l) }
+func (k *bucketKey) change(l *tidegate.Limit) {
+	widest := k.law.Widest
+	k.law = NewBucketLaw(l)
+	k.law.Widest = max(k.law.Widest, widest)
+}
 func (k *bucketKey) fit(now int64, a Ask) int64 { return k.law.Fit(k.s, now, a) }
 func (k *bucketKey) giveBack(now, at, n int64)  { k.s = k.law.Return(k.s, now, at, n) }
 func (k *bucketKey) force(now, n int64)         { k.s = k.law.Force(k.s, now, n) }

@@ -84,3 +84,13 @@ func mulDivCeil(a, b, c int64) int64 {
 	q, _ := bits.Div64(hi, lo, uint64(c))
 	return int64(min(q, math.MaxInt64))
 }
+
+// mulDivFloor is ⌊a·b/c⌋ for a, b ≥ 0 and c > 0, by a 128-bit product, saturating.
+func mulDivFloor(a, b, c int64) int64 {
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	if hi >= uint64(c) {
+		return Never
+	}
+	q, _ := bits.Div64(hi, lo, uint64(c))
+	return int64(min(q, math.MaxInt64))
+}

@@ -68,7 +68,8 @@ func (s *Store) own(b *bound, k keyHash, now int64, create bool, change func(cel
 func (s *Store) force(b *bound, c cell, now, n int64) cell {
 	switch b.kind {
 	case buckets:
-		return s.bucketCell(b.bucket.Force(s.bucket(c), now, n))
+		law := b.law()
+		return s.bucketCell(law.Force(s.bucket(c), now, n))
 	case counters:
 		wall := s.clock.wall(now)
 		return counterCell(b.counter.Force(counter(c), b.span(wall), wall, n))
@@ -98,7 +99,8 @@ func (s *Store) force(b *bound, c cell, now, n int64) cell {
 func (s *Store) giveBack(b *bound, c cell, now, at, n int64) cell {
 	switch b.kind {
 	case buckets:
-		return s.bucketCell(b.bucket.Return(s.bucket(c), now, at, n))
+		law := b.law()
+		return s.bucketCell(law.Return(s.bucket(c), now, at, n))
 	case counters:
 		wall := s.clock.wall(now)
 		charged := algo.SpanAt(b.limit, at+wall-now)

@@ -39,8 +39,8 @@ func (c *clock) now() int64 {
 	if c.custom != nil {
 		return algo.Instant(c.custom())
 	}
-	ns := int64(time.Since(c.start))
-	return c.base + ns + ns*3/125 // 1024 ticks are 1000 ns
+	ns := uint64(time.Since(c.start))
+	return c.base + int64(ns+ns*3/125) // 1024 ticks are 1000 ns
 }
 
 // wall is the wall clock's ticks at the store's time now.

@@ -16,7 +16,8 @@ func (s *Store) take(b *bound, c cell, now int64, a algo.Ask) (cell, algo.Verdic
 				return c, algo.Verdict{Granted: 1, Remaining: b.bucket.Left(owed), Reset: owed}
 			}
 		}
-		next, v := b.bucket.Take(s.bucket(c), now, a)
+		law := b.law()
+		next, v := law.Take(s.bucket(c), now, a)
 		return s.bucketCell(next), v
 	case counters:
 		wall := s.clock.wall(now)
@@ -42,7 +43,8 @@ func (s *Store) fit(b *bound, c cell, now int64, a algo.Ask) int64 {
 				return 1
 			}
 		}
-		return b.bucket.Fit(s.bucket(c), now, a)
+		law := b.law()
+		return law.Fit(s.bucket(c), now, a)
 	case counters:
 		wall := s.clock.wall(now)
 		return b.counter.Fit(counter(c), b.span(wall), wall, a)

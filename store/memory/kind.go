@@ -109,8 +109,16 @@ func newBound(l *tidegate.Limit, t *table) *bound {
 	case leases:
 		b.lease = algo.NewLeaseLaw(l)
 	}
+	t.widen(l.Capacity())
 	t.bound.Store(b)
 	return b
+}
+
+// law is the bucket's law among the others of its table.
+func (b *bound) law() algo.BucketLaw {
+	l := b.bucket
+	l.Widest = b.table.widest.Load()
+	return l
 }
 
 // span is the period of a counter that holds the wall-clock instant.

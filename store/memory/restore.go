@@ -132,6 +132,7 @@ func (r *snapshotReader) table(s *Store, specBytes uint64, shift, now int64) err
 	if err != nil {
 		return err
 	}
+	b.table.widen(int64(r.word()))
 	for r.word() == 1 {
 		tag, meta, fast := r.word(), r.word(), r.word()
 		k := keyHash{tag, meta &^ slowMask}

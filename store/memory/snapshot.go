@@ -14,7 +14,8 @@ import (
 
 // A snapshot file is the magic, the hash key, the store's and the wall clock's
 // time, the tables, and a SHA-256 over all of that. Numbers are 64 bits, little
-// endian; a table is its spec as JSON, then its keys, each led by 1, then 0.
+// endian; a table is its spec as JSON, the
+// widest capacity counted in it, then its keys, each led by 1, then 0.
 // Leases are left out: whoever held them is gone.
 const snapshotMagic = "tidegate memory snapshot 1\n"
 
@@ -60,6 +61,7 @@ func (s *Store) writeSnapshot(f io.Writer) error {
 		}
 		w.words(uint64(len(spec)))
 		w.bytes(spec)
+		w.words(uint64(t.widest.Load()))
 		s.writeTable(w, b)
 		w.words(0)
 	}

@@ -19,6 +19,7 @@ type table struct {
 
 	mu sync.Mutex // guards changes of dir; taken after a segment's
 
+	widest                      atomic.Int64 // capacity of the widest limit counted here
 	bytes, keys                 atomic.Int64
 	evicted, forgotten, refused atomic.Int64
 }
@@ -60,6 +61,15 @@ func newTable(id string, k kind, salt uint64, b *budget) *table {
 	d.segs[0].Store(seg)
 	t.dir.Store(d)
 	return t
+}
+
+func (t *table) widen(capacity int64) {
+	for {
+		w := t.widest.Load()
+		if capacity <= w || t.widest.CompareAndSwap(w, capacity) {
+			return
+		}
+	}
 }
 
 func (t *table) segment(k keyHash) *segment {
