@@ -24,8 +24,16 @@ func (s *Store) evict(b *bound, g *segment, now int64) bool {
 	for _, e := range left {
 		g.putBack(e)
 	}
-	return len(left) < room
+	if len(left) < room {
+		return true
+	}
+	g.fullUntil = now + fullPause
+	return false
 }
+
+// spares reports whether keys that hold somebody back are kept at all costs: a
+// lease forgotten would be a slot given twice.
+func (b *bound) spares() bool { return b.limit.OnFull == tidegate.RefuseNew || b.kind == leases }
 
 // shed drops keys until keep are left, the least used first.
 func (s *Store) shed(b *bound, all []entry, keep int, now int64) []entry {
@@ -41,8 +49,8 @@ func (s *Store) shed(b *bound, all []entry, keep int, now int64) []entry {
 		e := all[n-1]
 		if e.use < exhausted {
 			b.table.evicted.Add(1)
-		} else if b.limit.OnFull == tidegate.RefuseNew || b.kind == leases {
-			break // a lease forgotten would be a slot given twice
+		} else if b.spares() {
+			break
 		} else {
 			b.table.forgotten.Add(1)
 		}

@@ -1,6 +1,10 @@
 package memory
 
-import "sync"
+import (
+	"sync"
+
+	"tidegate.dev/tidegate/internal/algo"
+)
 
 // entry is a key taken out of its segment while that is rebuilt.
 type entry struct {
@@ -36,13 +40,17 @@ func (s *Store) insert(b *bound, k keyHash, c cell, now int64) (inserted, ok boo
 			g.mu.Unlock()
 			return true, true
 		}
+		if wait := g.fullUntil - now; wait > 0 && wait <= fullPause && b.spares() {
+			g.mu.Unlock()
+			return false, false
+		}
 		made := s.makeRoom(b, g, now)
 		g.mu.Unlock()
 		s.sweeper.step(s, now)
 		if made {
 			continue
 		}
-		if try < 3 && s.reclaim(t, now) {
+		if try < reclaims && s.reclaim(t, now) {
 			continue
 		}
 		if !s.evict(b, g, now) {
@@ -50,6 +58,14 @@ func (s *Store) insert(b *bound, k keyHash, c cell, now int64) (inserted, ok boo
 		}
 	}
 }
+
+// fullPause is how long a segment in which nothing may be dropped is not searched
+// again: a search takes as long as hundreds of decisions.
+const fullPause = 10_000 * algo.Micro
+
+// reclaims is how often other tables are asked for memory before one's own keys
+// have to go: a split needs a few chunks.
+const reclaims = 8
 
 // makeRoom drops what is idle in a full segment and, if that is not enough,
 // grows or splits it. It reports false at the memory bound.

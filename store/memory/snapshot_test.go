@@ -35,7 +35,7 @@ func everyAlgorithm() []*tidegate.Limit {
 func drain(t *testing.T, s *Store, l *tidegate.Limit, key string) (admitted int) {
 	t.Helper()
 	for range 10 {
-		d, err := s.Take(context.Background(), []tidegate.Check{{Key: key, Limit: l, Cost: 1, MaxWait: 100 * 24 * time.Hour}}, 1)
+		d, err := s.Take(context.Background(), []tidegate.Check{{Key: key, Limit: l, Cost: 1, MaxWait: farAhead}}, 1)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -40,11 +40,13 @@ type segment struct {
 	depth  uint   // under mu: how many upper bits of the tag all keys share
 	prefix uint64 // under mu: those bits
 	used   int    // under mu: slots that are not vacant
+
+	fullUntil int64 // under mu: nothing can be dropped before
 }
 
 const (
 	maxChunks    = 16
-	segmentBytes = maxChunks*8 + 48
+	segmentBytes = maxChunks*8 + 56
 )
 
 // most is how many keys a segment of that many slots may hold.

@@ -1,0 +1,117 @@
+package contestant
+
+import (
+	"context"
+	"fmt"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/store/memory"
+)
+
+// roomy is a bound that no rig of this module reaches: here the cost of a
+// decision is measured, and the bound has a rig of its own.
+const roomy = 8 << 30
+
+// Tidegate are the ways to ask Tidegate's memory store, one check at a time:
+// the store itself by each algorithm, and the Limiter most callers use.
+func Tidegate() []Contestant {
+	all := []Contestant{Take(tidegate.TokenBucket), Allow()}
+	for _, a := range []tidegate.Algorithm{
+		tidegate.FixedWindow, tidegate.SlidingWindow, tidegate.SubWindows, tidegate.SlidingLog,
+	} {
+		all = append(all, Take(a))
+	}
+	return all
+}
+
+// Take is Store.Take with one check of the given algorithm.
+func Take(a tidegate.Algorithm) Contestant {
+	c := Contestant{
+		Name: "Tidegate Store.Take, " + a.String(),
+		Make: func(q Quota) func() Run {
+			store := memory.Open(memory.Config{MaxBytes: roomy})
+			limit := limitOf(a, q)
+			return func() Run { return takeOne(store, limit) }
+		},
+	}
+	if a == tidegate.SlidingLog {
+		c.MaxEvents = tidegate.MaxLogEvents
+	}
+	return c
+}
+
+func takeOne(store tidegate.Store, limit *tidegate.Limit) Run {
+	ctx := context.Background()
+	checks := []tidegate.Check{{Limit: limit, Cost: 1}}
+	return func(keys []string) (admitted int) {
+		for _, key := range keys {
+			checks[0].Key = key
+			d, err := store.Take(ctx, checks, 1)
+			if err == nil && d.OK {
+				admitted++
+			}
+		}
+		return admitted
+	}
+}
+
+// Allow is Limiter.Allow on a token bucket.
+func Allow() Contestant {
+	return Contestant{
+		Name: "Tidegate Limiter.Allow, token_bucket",
+		Make: func(q Quota) func() Run {
+			lim := tidegate.New(memory.Open(memory.Config{MaxBytes: roomy}), limitOf(tidegate.TokenBucket, q))
+			ctx := context.Background()
+			return shared(func(keys []string) (admitted int) {
+				for _, key := range keys {
+					if lim.Allow(ctx, key).OK {
+						admitted++
+					}
+				}
+				return admitted
+			})
+		},
+	}
+}
+
+// Batch is Store.Take with n checks of different keys at once, all charged or
+// none; Run wants a multiple of n keys.
+func Batch(n int) Contestant {
+	return Contestant{
+		Name: fmt.Sprintf("Tidegate Store.Take, %d checks at once", n),
+		Make: func(q Quota) func() Run {
+			store := memory.Open(memory.Config{MaxBytes: roomy})
+			limit := limitOf(tidegate.TokenBucket, q)
+			return func() Run { return takeMany(store, limit, n) }
+		},
+	}
+}
+
+func takeMany(store tidegate.Store, limit *tidegate.Limit, n int) Run {
+	ctx := context.Background()
+	checks := make([]tidegate.Check, n)
+	for i := range checks {
+		checks[i] = tidegate.Check{Limit: limit, Cost: 1}
+	}
+	return func(keys []string) (admitted int) {
+		for len(keys) >= n {
+			for i := range checks {
+				checks[i].Key = keys[i]
+			}
+			keys = keys[n:]
+			d, err := store.Take(ctx, checks, 1)
+			if err == nil && d.OK {
+				admitted += n
+			}
+		}
+		return admitted
+	}
+}
+
+func limitOf(a tidegate.Algorithm, q Quota) *tidegate.Limit {
+	spec := tidegate.Spec{Name: "bench", Events: q.Events, Period: q.Period, Algorithm: a}
+	if a == tidegate.TokenBucket {
+		spec.Burst = q.Burst
+	}
+	return tidegate.MustLimit(spec)
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/bench/contestant"
+)
+
+const spell = 40 * time.Millisecond
+
+// measureCores compares two goroutines on one hot key with one: refused, where
+// nothing has to be written, and admitted, where everybody writes one word.
+func measureCores(ctx context.Context, p plan, r *report) error {
+	if runtime.GOMAXPROCS(0) < 2 {
+		return fmt.Errorf("two cores are compared with one, and GOMAXPROCS is %d", runtime.GOMAXPROCS(0))
+	}
+	rivals := contestant.Rivals()
+	all := []contestant.Contestant{contestant.Take(tidegate.TokenBucket), contestant.Allow(), rivals[0], rivals[1]}
+	refused := contestant.Quota{Events: 1, Period: 24 * time.Hour, Burst: 1}
+	admitted := contestant.Quota{Events: 1_000_000, Period: time.Second, Burst: tidegate.MaxCount}
+
+	t := table{
+		title: "One hot key, two goroutines against one",
+		note:  "Decisions per second of two goroutines, divided by those of one: 2.0x is perfect. The token bucket of every contestant is used up, or never.",
+		head:  []string{"contestant", "", "1 goroutine, ns", "2 goroutines, M/s", "2 against 1"},
+	}
+	for _, kind := range []struct {
+		name  string
+		quota contestant.Quota
+		ok    bool
+	}{{"refused", refused, false}, {"admitted", admitted, true}} {
+		for _, c := range all {
+			progress("two cores: %s, %s", kind.name, c.Name)
+			d, err := duel(ctx, c, kind.quota, kind.ok, p.of(25, 3))
+			if err != nil {
+				return fmt.Errorf("two cores: %s: %w", c.Name, err)
+			}
+			t.add(c.Name, kind.name, fmt.Sprintf("%.0f", 1e9/d.one), fmt.Sprintf("%.1f", d.two/1e6), fmt.Sprintf("%.2fx", d.ratio))
+			if c.Name == all[0].Name && !kind.ok {
+				r.summary.deny2core = d.ratio
+			}
+		}
+	}
+	r.tables = append(r.tables, t)
+	return nil
+}
+
+type scaling struct{ one, two, ratio float64 } // decisions per second
+
+// duel alternates one goroutine and two, in spells short enough that both of a
+// pair see the same neighbours.
+func duel(ctx context.Context, c contestant.Contestant, q contestant.Quota, ok bool, rounds int) (scaling, error) {
+	newRun := c.Make(q)
+	keys := slices.Repeat([]string{"user:1"}, 256)
+	newRun()(keys) // uses up a quota of one
+	var one, two, ratios []float64
+	for range rounds {
+		if err := ctx.Err(); err != nil {
+			return scaling{}, err
+		}
+		a, errA := together(newRun, keys, ok, 1)
+		b, errB := together(newRun, keys, ok, 2)
+		if err := errors.Join(errA, errB); err != nil {
+			return scaling{}, err
+		}
+		one, two, ratios = append(one, a), append(two, b), append(ratios, b/a)
+	}
+	return scaling{median(one), median(two), median(ratios)}, nil
+}
+
+// together is the decisions per second of n goroutines that ask for one spell.
+func together(newRun func() contestant.Run, keys []string, ok bool, n int) (float64, error) {
+	var wait sync.WaitGroup
+	var ready atomic.Int32
+	rates, wrong := make([]float64, n), make([]int, n)
+	for i := range n {
+		run := newRun()
+		wait.Go(func() {
+			for ready.Add(1); ready.Load() < int32(n); {
+				runtime.Gosched()
+			}
+			asked, admitted := 0, 0
+			start := time.Now()
+			for time.Since(start) < spell {
+				admitted += run(keys)
+				asked += len(keys)
+			}
+			rates[i] = float64(asked) / time.Since(start).Seconds()
+			wrong[i] = admitted
+			if ok {
+				wrong[i] = asked - admitted
+			}
+		})
+	}
+	wait.Wait()
+	total := 0.0
+	for i := range n {
+		if wrong[i] != 0 {
+			return 0, fmt.Errorf("%d decisions were not the expected one, so that the comparison is void", wrong[i])
+		}
+		total += rates[i]
+	}
+	return total, nil
+}

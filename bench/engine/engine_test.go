@@ -1,0 +1,107 @@
+package main
+
+import (
+	"bufio"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"tidegate.dev/tidegate/bench/contestant"
+)
+
+func TestMedian(t *testing.T) {
+	f := func(want float64, figures ...float64) {
+		t.Helper()
+		if got := median(figures); got != want {
+			t.Errorf("median of %v is %v, want %v", figures, got, want)
+		}
+	}
+	f(0)
+	f(3, 3)
+	f(2, 9, 1, 2)
+	f(2.5, 9, 1, 2, 3)
+}
+
+// Scripts read the last line: its form is a promise.
+func TestSummaryLine(t *testing.T) {
+	s := summary{take: 2.31, allow: 1.8, uniform: 3.1, batch8: 7.2, deny2core: 1.9, bytes: 28.2, allocs: 0.0001, middleware: 0.971}
+	const want = "bench-engine: take 2.3x allow 1.8x uniform 3.1x batch8 7.2x deny2core 1.9x bytes/key 28 allocs 0 middleware 0.97x"
+	if got := s.String(); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if m := s.missed(); len(m) != 0 {
+		t.Errorf("missed: %q", m)
+	}
+}
+
+func TestMissedNamesTheBar(t *testing.T) {
+	s := summary{take: 1.96, allow: 1.8, uniform: 3.1, batch8: 7.2, deny2core: 1.9, bytes: 41, allocs: 1, middleware: 0.9}
+	got := strings.Join(s.missed(), "\n")
+	want := regexp.MustCompile(`^take is 1\.96x.*2x\nbytes/key is 41.*40\nallocs is 1.*\nmiddleware is 0\.9x.*0\.95x$`)
+	if !want.MatchString(got) {
+		t.Errorf("missed:\n%s", got)
+	}
+}
+
+func TestDrawGivesDifferentKeysToABatch(t *testing.T) {
+	drawn := draw(makeKeys(20), 800, 1)
+	if len(drawn) != 800 {
+		t.Fatalf("%d keys, want 800", len(drawn))
+	}
+	for i := 0; i < len(drawn); i += batch {
+		seen := make(map[string]bool)
+		for _, key := range drawn[i : i+batch] {
+			seen[key] = true
+		}
+		if len(seen) != batch {
+			t.Fatalf("batch %d: %q", i/batch, drawn[i:i+batch])
+		}
+	}
+}
+
+// What is asked of one hot key never passes its quota.
+func TestHotWorkFitsTheQuota(t *testing.T) {
+	for _, events := range []int64{1_000_000, 10_000} {
+		e := &entrant{quota: contestant.Quota{Events: events, Period: time.Second}}
+		asked := make(map[string]int64)
+		for _, keys := range hotWork(e, 1) {
+			asked[keys[0]] += int64(len(keys))
+		}
+		for key, n := range asked {
+			if n > events {
+				t.Errorf("%s is asked for %d times, its quota is %d", key, n, events)
+			}
+		}
+	}
+}
+
+func TestReadOK(t *testing.T) {
+	f := func(answer string, ok bool) {
+		t.Helper()
+		r := bufio.NewReader(strings.NewReader(answer))
+		if err := readOK(r); (err == nil) != ok {
+			t.Errorf("%q: %v", answer, err)
+		}
+		if ok && r.Buffered() != 0 {
+			t.Errorf("%q: %d bytes left over", answer, r.Buffered())
+		}
+	}
+	f("HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 2\r\n\r\n{}", true)
+	f("HTTP/1.1 429 Too Many Requests\r\nContent-Length: 2\r\n\r\n{}", false)
+	f("HTTP/1.1 200 OK\r\n\r\n{}", false)
+	f("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{", false)
+}
+
+func TestThousands(t *testing.T) {
+	f := func(n int64, want string) {
+		t.Helper()
+		if got := thousands(n); got != want {
+			t.Errorf("%d is written %s, want %s", n, got, want)
+		}
+	}
+	f(7, "7")
+	f(1000, "1,000")
+	f(1234567, "1,234,567")
+	f(-123456, "-123,456")
+}

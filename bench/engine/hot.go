@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"tidegate.dev/tidegate/bench/contestant"
+)
+
+const (
+	hotOps = 500_000
+	// slabKeys strings fit the first-level cache: reading them costs nothing
+	// beside a decision.
+	slabKeys = 1024
+)
+
+// measureHot asks again and again for one key that is always admitted.
+func measureHot(ctx context.Context, p plan, r *report) error {
+	// The key changes every round, so that what is used in one round leaves
+	// the next one's quota whole. A minute, because a round must not reach into
+	// the next period: of a million per second, go-limiter gives back a thousand.
+	quota := contestant.Quota{Events: 1_000_000, Period: time.Minute, Burst: 1_000_000}
+	ours, rivals := contestant.Tidegate(), contestant.Rivals()
+	es := enter(slices.Concat(rivals[:1], ours, rivals[1:]), quota)
+	err := race(ctx, "hot key", es, p.of(15, 3), hotWork)
+	if err != nil {
+		return err
+	}
+	base, take, allow := es[0], es[1], es[2]
+	r.summary.take, r.summary.allow = take.faster(base), allow.faster(base)
+	r.summary.allocs = max(r.summary.allocs, median(take.allocs), median(allow.allocs))
+	r.addRace("One hot key, admitted", "ns of CPU time per decision, with the library's own clock read, in one goroutine.", es)
+	return nil
+}
+
+// hotWork is one key as often as its quota admits, then the next.
+func hotWork(e *entrant, round int) [][]string {
+	perKey := int(min(hotOps, e.quota.Events)) / slabKeys
+	var slabs [][]string
+	for i := range hotOps / slabKeys {
+		if i%perKey == 0 {
+			key := fmt.Sprintf("user:%d:%d", round, i/perKey)
+			slabs = append(slabs, slices.Repeat([]string{key}, slabKeys))
+			continue
+		}
+		slabs = append(slabs, slabs[i-1])
+	}
+	return slabs
+}
