@@ -56,26 +56,16 @@ func (d *duel) rescale(l *tidegate.Limit) {
 	v, _ := k.take(d.now, Ask{Copies: 1})
 	d.note("peek under it: %+v", v)
 	after := k.used(d.now)
-	kept := before
-	switch {
-	case sameRate && k.s.Ahead:
-		kept = after // booked ahead or in debt under the same rate: stays so
-	case before.Cmp(whole(l.Burst)) > 0:
-		// It counts as exhausted; what was used beyond that is not forgotten,
-		// as far as some law could have let it be used.
-		if kept = before; k.law.most() != Never {
-			kept = less(before, whole(k.law.Widest))
-		}
-		if v.Remaining != 0 {
-			d.fail("%s used of a burst of %d leaves %d", before, l.Burst, v.Remaining)
-		}
+	// More than the burst counts as exhausted, and is not forgotten.
+	if before.Cmp(whole(l.Burst)) > 0 && v.Remaining != 0 {
+		d.fail("%s used of a burst of %d leaves %d", before, l.Burst, v.Remaining)
 	}
-	off := new(big.Rat).Sub(after, kept)
+	off := new(big.Rat).Sub(after, before)
 	if tick := big.NewRat(1, emission(l)); off.Sign() < 0 || off.Cmp(tick) >= 0 {
 		d.fail("used %s of the old burst, %s of the new burst %d: off by %s", before, after, l.Burst, off)
 	}
 	d.retryIsExact(k)
-	if before.Cmp(whole(l.Burst)) > 0 && !(sameRate && k.s.Ahead) {
+	if after.Cmp(whole(l.Burst)) > 0 && !sameRate { // go on as if just exhausted
 		k.s = k.law.state(d.now, k.law.Tau)
 		after = k.used(d.now)
 	}
@@ -135,4 +125,25 @@ func TestTiers(t *testing.T) {
 			t.Fatalf("seed %d: %d passed at once, the widest burst is %d", seed, passed, most)
 		}
 	}
+}
+
+// TestAdjustBeyond: what is returned or forced under a narrow law, while more is
+// used than it can hold, leaves the rest draining at the pace it was used at.
+func TestAdjustBeyond(t *testing.T) {
+	f := func(adjust func(subject), want time.Duration) {
+		t.Helper()
+		k := key(t, tidegate.Spec{Algorithm: tidegate.TokenBucket, Events: 100, Period: time.Minute})
+		k.take(epoch, Ask{Cost: 100, Copies: 1})
+		k.change(tidegate.MustLimit(tidegate.Spec{Algorithm: tidegate.TokenBucket, Events: 3, Period: 24 * time.Hour}))
+		adjust(k)
+		if v, _ := k.take(epoch, Ask{Cost: 3, Copies: 1}); v.Retry != Ticks(want) {
+			t.Errorf("retry in %s, want %s", Duration(v.Retry), want)
+		}
+	}
+	f(func(subject) {}, time.Minute)
+	f(func(k subject) { k.giveBack(epoch, epoch, 10) }, 54*time.Second)
+	f(func(k subject) { k.force(epoch, 10) }, time.Minute) // more in debt than it may force already
+	f(func(k subject) { k.giveBack(epoch, epoch, 96); k.force(epoch, 1) }, 3*time.Second)
+	f(func(k subject) { k.giveBack(epoch, epoch, 96); k.force(epoch, 10) }, 3600*time.Millisecond)
+	f(func(k subject) { k.giveBack(epoch, epoch, 98) }, 16*time.Hour) // fits: at the new pace
 }
