@@ -85,6 +85,16 @@ func (t *table) find(k keyHash) *slot {
 	return d.segs[k.tag>>d.shift].Load().find(k)
 }
 
+// touch starts fetching the memory in which k will be looked for.
+func (t *table) touch(k keyHash) {
+	d := t.dir.Load()
+	g := d.segs[k.tag>>d.shift].Load()
+	i := home(k.tag, uint64(g.slots.Load()))
+	if c := g.chunks[i/chunkSlots%maxChunks].Load(); c != nil {
+		c[i%chunkSlots].tag.Load()
+	}
+}
+
 // look is find and read in one pass: it returns the state of k as well, and
 // the word that vouches for it. A busy slot is as good as none here.
 func (t *table) look(k keyHash) (s *slot, c cell, word uint64) {

@@ -1,0 +1,195 @@
+package memory
+
+import (
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/algo"
+)
+
+// look reads the states as they stand, and reports whether they have room. One
+// that is just being written is looked at when it is owned. There are none in
+// arenas: then there is nothing to see before all are owned.
+func (v *vector) look(s *Store) (ok bool) {
+	v.granted = v.copies
+	for i := range v.plans {
+		p := &v.plans[i]
+		p.next, p.seen, p.plain = cell{}, false, false
+		if p.skip {
+			continue
+		}
+		if p.slot != nil {
+			if p.old, p.word, p.seen = p.slot.read(p.key); !p.seen {
+				continue
+			}
+			p.next = p.old
+		}
+		if k := p.fit(s, v.now); !p.advisory {
+			v.granted = min(v.granted, k)
+		}
+	}
+	return v.granted > 0
+}
+
+// fit is how many copies the state of p has room for.
+func (p *plan) fit(s *Store, now int64) int64 {
+	if p.b.short(p.next, p.ask) {
+		owed, ok, sure := p.b.bucket.Spend(s.origin+int64(p.next.fast), now, p.ask.Cost)
+		if ok && sure {
+			p.owed, p.plain = owed, true
+			return 1
+		}
+	}
+	p.plain = false
+	return s.fit(p.b, p.next, now, p.ask)
+}
+
+// decide charges as many copies as all enforcing checks have room for. All
+// slots are owned. short is a check that memory lacks a record for; nothing is
+// charged then.
+func (v *vector) decide(s *Store) (d tidegate.Decision, short *plan) {
+	if v.changed {
+		v.granted = v.copies
+		for i := range v.plans {
+			p := &v.plans[i]
+			if p.skip {
+				continue
+			}
+			if k := p.fit(s, v.now); !p.advisory {
+				v.granted = min(v.granted, k)
+			}
+		}
+		if v.granted == 0 {
+			return v.refuse(s), nil
+		}
+	}
+	if v.records {
+		if short = v.ensure(); short != nil {
+			return d, short
+		}
+	}
+	v.at = v.now
+	if v.leases {
+		v.at = s.leaseName(v.now, int(v.granted))
+	}
+	return v.charge(s), nil
+}
+
+// charge takes what was granted, and tells about the limit with the least left.
+func (v *vector) charge(s *Store) tidegate.Decision {
+	var least *tidegate.Limit
+	var left, whole, reset, wait int64
+	for i := range v.plans {
+		p := &v.plans[i]
+		if p.skip {
+			continue
+		}
+		var remaining, full int64
+		if p.plain {
+			p.next.fast = uint64(v.now + p.owed - s.origin)
+			remaining, full = p.b.bucket.Left(p.owed), p.owed
+		} else {
+			p.ask.Copies = v.granted
+			verdict := v.take(s, p)
+			remaining, full = verdict.Remaining, verdict.Reset
+			if !p.advisory {
+				wait = max(wait, verdict.Wait)
+			}
+		}
+		if p.advisory {
+			continue
+		}
+		if c := p.b.limit.Capacity(); least == nil || remaining*whole < left*c {
+			least, left, whole, reset = p.b.limit, remaining, c, full
+		}
+	}
+	told := algo.Verdict{Granted: v.granted, Remaining: left, Reset: reset, Wait: wait}
+	return decision(least, &told, v.at)
+}
+
+func (v *vector) take(s *Store, p *plan) (verdict algo.Verdict) {
+	if p.b.kind.inRecord() {
+		p.next, verdict, _ = s.takeRecord(p.b, p.next, v.now, v.at, p.ask)
+	} else {
+		p.next, verdict = s.take(p.b, p.next, v.now, p.ask)
+	}
+	return verdict
+}
+
+// refuse tells about the refusing check with the longest wait. Limits that
+// count what is rejected, by themselves or by others, count it.
+func (v *vector) refuse(s *Store) (d tidegate.Decision) {
+	first := true
+	for i := range v.plans {
+		p := &v.plans[i]
+		if p.skip || p.advisory {
+			continue
+		}
+		if s.fit(p.b, p.next, v.now, p.ask) > 0 {
+			p.reject(v.now)
+			continue
+		}
+		verdict := v.take(s, p)
+		if next := decision(p.b.limit, &verdict, v.now); first || next.Outranks(&d) {
+			d = next
+		}
+		first = false
+	}
+	return d
+}
+
+// reject counts what another limit refused, where rejected events count.
+func (p *plan) reject(now int64) {
+	if p.b.kind != logs || !p.b.log.CountRejected {
+		return
+	}
+	for !p.b.log.Reject(p.b.record(p.next), now, p.ask) {
+		var ok bool
+		if p.next, ok = p.b.larger(p.next, now, p.ask); !ok {
+			return
+		}
+	}
+}
+
+// ensure makes the records large enough for what was granted, so that charging
+// them cannot fail. It returns an enforcing check for which there is no memory;
+// advisory ones are left out.
+func (v *vector) ensure() (short *plan) {
+	for i := range v.plans {
+		p := &v.plans[i]
+		if p.skip || p.ensure(v.now, v.granted) {
+			continue
+		}
+		if !p.advisory {
+			return p
+		}
+		p.release()
+		p.skip = true
+	}
+	return nil
+}
+
+func (p *plan) ensure(now, k int64) (ok bool) {
+	ok = true
+	if !p.b.kind.inRecord() || p.ask.Cost == 0 {
+		return ok
+	}
+	grant := algo.Ask{Cost: p.ask.Cost, Copies: k}
+	if p.next.slow == 0 {
+		p.next, ok = p.b.larger(p.next, now, grant)
+	}
+	if held := p.b.record(p.next); ok && p.b.kind == leases &&
+		len(held) < algo.LeasesHeader+2*(algo.Leases(held).Held()+int(k*p.ask.Cost)) {
+		p.next, ok = p.b.larger(p.next, now, grant)
+	}
+	return ok
+}
+
+// leaseName reserves n names of leases: instants that no other lease has.
+func (s *Store) leaseName(now int64, n int) int64 {
+	for {
+		last := s.lastAt.Load()
+		at := max(now, last+1)
+		if s.lastAt.CompareAndSwap(last, at+int64(n)-1) {
+			return at
+		}
+	}
+}

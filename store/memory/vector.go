@@ -1,0 +1,193 @@
+package memory
+
+import (
+	"math"
+	"unsafe"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/algo"
+)
+
+// vector is a vector of checks being decided.
+type vector struct {
+	plans   []plan
+	copies  int64 // asked for
+	granted int64 // that all enforcing states looked at have room for
+	now, at int64
+	records bool // some state is in an arena
+	leases  bool
+	writes  bool // some cost is not 0
+	changed bool // some state is not the one that was looked at
+	room    [8]int
+}
+
+// plan is what is known of one check while its vector is decided.
+type plan struct {
+	b        *bound
+	key      keyHash
+	ask      algo.Ask
+	advisory bool
+	skip     bool // merged into another check of the same counter
+	seen     bool // old and word are as looked at
+	plain    bool // owed is what the short way came to
+
+	slot      *slot // nil: the key is not known yet
+	word      uint64
+	old, next cell
+	owed      int64
+}
+
+func (v *vector) prepare(s *Store, checks []tidegate.Check, n int) error {
+	for i := range checks {
+		c := &checks[i]
+		b, err := s.bind(c.Limit)
+		if err != nil {
+			return err
+		}
+		if c.Cost < 0 {
+			return negativeCost(c.Limit, c.Cost)
+		}
+		p := &v.plans[i]
+		p.b, p.advisory = b, c.Advisory
+		p.key = s.hash.sum(c.Key, b.table.salt)
+		p.ask = ask(c.Cost, c.MaxWait, n)
+		v.records = v.records || b.kind.inRecord()
+		v.leases = v.leases || b.kind == leases
+		v.writes = v.writes || c.Cost > 0
+		v.merge(i)
+	}
+	return nil
+}
+
+// merge joins the check i with an earlier one of the same counter: their costs
+// add up under the tighter limit. A check that only advises on a counter that
+// another check decides on is left out.
+func (v *vector) merge(i int) {
+	p := &v.plans[i]
+	for j := range i {
+		q := &v.plans[j]
+		if q.key.tag != p.key.tag || q.skip || q.key != p.key || q.b.table != p.b.table {
+			continue
+		}
+		switch {
+		case p.advisory:
+			p.skip = true
+		case q.advisory:
+			q.skip = true
+			continue
+		default:
+			if p.b.limit.Capacity() < q.b.limit.Capacity() {
+				q.b = p.b
+			}
+			if q.ask.Cost += p.ask.Cost; q.ask.Cost < 0 {
+				q.ask.Cost = math.MaxInt64
+			}
+			q.ask.MaxWait = min(q.ask.MaxWait, p.ask.MaxWait)
+			p.skip = true
+		}
+		return
+	}
+}
+
+// find looks all keys up. Their homes are touched first, in one go, so that
+// what misses the cache does so at the same time.
+func (v *vector) find() {
+	if len(v.plans) > 1 {
+		for i := range v.plans {
+			v.plans[i].b.table.touch(v.plans[i].key)
+		}
+	}
+	for i := range v.plans {
+		p := &v.plans[i]
+		if !p.skip {
+			p.slot = p.b.table.find(p.key)
+		}
+	}
+	if v.writes {
+		return // keys that are being moved are found when inserted
+	}
+	for i := range v.plans {
+		p := &v.plans[i]
+		for !p.skip && p.slot == nil && p.b.table.holds(p.key) {
+			p.slot = p.b.table.find(p.key)
+		}
+	}
+}
+
+// insertMissing gives every key that is to be charged a slot. It returns the
+// limit whose key found no room.
+func (v *vector) insertMissing(s *Store) (full *bound) {
+	if !v.writes {
+		return nil
+	}
+	for i := range v.plans {
+		p := &v.plans[i]
+		for p.slot == nil && !p.skip {
+			if _, ok := s.insert(p.b, p.key, cell{}, v.now); ok {
+				p.slot, p.seen = p.b.table.find(p.key), false
+				continue
+			}
+			if !p.advisory {
+				return p.b
+			}
+			p.b.table.refused.Add(1)
+			p.skip = true
+		}
+	}
+	return nil
+}
+
+// lock owns all slots, or none and reports false. The order by address keeps
+// two vectors from meeting head-on for ever.
+func (v *vector) lock() bool {
+	v.changed = v.records
+	order := v.order()
+	for n, i := range order {
+		p := &v.plans[i]
+		if p.skip || p.slot == nil {
+			p.next = cell{}
+			continue
+		}
+		ok := p.seen && p.slot.word.CompareAndSwap(p.word, p.word|busyBit)
+		if !ok {
+			v.changed = true
+			p.old, p.word, ok = p.slot.lock(p.key)
+		}
+		if !ok {
+			for _, j := range order[:n] {
+				v.plans[j].release()
+			}
+			return false
+		}
+		p.next = p.old
+	}
+	return true
+}
+
+// order is the plans' indices by the address of their slots.
+func (v *vector) order() []int {
+	order := v.room[:0]
+	for i := range v.plans {
+		j := len(order)
+		order = append(order, i)
+		for ; j > 0 && after(v.plans[order[j-1]].slot, v.plans[i].slot); j-- {
+			order[j] = order[j-1]
+		}
+		order[j] = i
+	}
+	return order
+}
+
+func after(a, b *slot) bool { return uintptr(unsafe.Pointer(a)) > uintptr(unsafe.Pointer(b)) }
+
+func (p *plan) release() {
+	if !p.skip && p.slot != nil {
+		p.slot.release(p.word, p.key, p.old, p.next)
+	}
+}
+
+func (v *vector) unlock() {
+	for i := range v.plans {
+		v.plans[i].release()
+	}
+}
