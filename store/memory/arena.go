@@ -93,3 +93,10 @@ func (a *arena) release(h handle) {
 	class := (*a.slabs.Load())[uint64(h-1)>>indexBits].class
 	a.free[class] = append(a.free[class], h)
 }
+
+// spare reports whether there is a record to be had for a new key.
+func (a *arena) spare() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.free[minClass]) > 0
+}

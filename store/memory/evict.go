@@ -5,30 +5,51 @@ import (
 	"sync/atomic"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/algo"
 )
 
 // exhausted is the use of a key that holds somebody back.
 const exhausted = 1 << 20
 
-// evict drops the keys of g with the least to remember, an eighth of them. With
-// RefuseNew it spares those that hold somebody back, and reports false when
+// evict drops the keys of k's segment with the least to remember, an eighth of
+// them, to make room for a slot or, with records, for a record. It reports false
+// when none may be dropped: where limits spare keys that hold somebody back, and
 // there are no others.
-func (s *Store) evict(b *bound, g *segment, now int64) bool {
+func (s *Store) evict(b *bound, k keyHash, now int64, records bool) bool {
+	g := b.table.segment(k)
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.full(b, now) {
+		return false
+	}
 	held := scratch.Get().(*[]entry)
 	defer scratch.Put(held)
+	had := g.used
 	all := s.takeOut(b, g, (*held)[:0], now)
-	room := most(int(g.slots.Load()))
-	left := s.shed(b, all, room*7/8, now)
+	keep := most(int(g.slots.Load())) * 7 / 8
+	if records {
+		keep = min(keep, had*7/8)
+	}
+	left := s.shed(b, all, keep, now)
 	for _, e := range left {
 		g.putBack(e)
 	}
-	if len(left) < room {
+	if records && b.table.arena.spare() || !records && len(left) < had {
 		return true
 	}
 	g.fullUntil = now + fullPause
 	return false
+}
+
+// fullPause is how long a segment in which nothing may be dropped is not searched
+// again: a search takes as long as hundreds of decisions.
+const fullPause = 10_000 * algo.Micro
+
+// full reports whether a search for something to drop would be in vain. The
+// caller holds mu.
+func (g *segment) full(b *bound, now int64) bool {
+	wait := g.fullUntil - now
+	return wait > 0 && wait <= fullPause && b.spares()
 }
 
 // spares reports whether keys that hold somebody back are kept at all costs: a

@@ -14,7 +14,7 @@ import (
 // Every key admits exactly its limit, however inserts, updates, rebuilds,
 // splits and sweeps interleave.
 func TestExactUnderGrowth(t *testing.T) {
-	const keys, rounds, workers = 3000, 3, 4 // 12 asks a key for a limit of 5
+	const keys, rounds, workers = 2000, 2, 4 // 8 asks a key for a limit of 5
 	for _, l := range everyAlgorithm() {
 		t.Run(l.Algorithm.String(), func(t *testing.T) {
 			s := Open(Config{MaxBytes: 64 << 20})
@@ -78,7 +78,7 @@ func TestBytesPerKey(t *testing.T) {
 			continue
 		}
 		s := New()
-		for n := 1; n <= 40_000; n++ {
+		for n := 1; n <= 20_000; n++ {
 			ask1(t, s, l, fmt.Sprint(n))
 			if n < 2000 || n%250 != 0 {
 				continue
@@ -95,16 +95,16 @@ func TestBytesPerKey(t *testing.T) {
 func TestIdleTablesShrink(t *testing.T) {
 	s, clock := openAt(0)
 	old := tidegate.MustLimit(tidegate.Spec{Name: "old", Events: 1, Period: minute, Algorithm: tidegate.TokenBucket})
-	for k := range 20_000 {
+	for k := range 10_000 {
 		ask1(t, s, old, fmt.Sprint(k))
 	}
 	full := s.LimitStats(old)
 	clock.pass(2 * minute)
 	young := tidegate.MustLimit(tidegate.Spec{Name: "young", Events: 1, Period: 1000 * minute, Algorithm: tidegate.TokenBucket})
-	for k := range 100_000 {
+	for k := range 30_000 {
 		ask1(t, s, young, fmt.Sprint(k))
 	}
 	if st := s.LimitStats(old); st.Bytes > full.Bytes/4 {
-		t.Errorf("20,000 idle keys still hold %d of %d bytes", st.Bytes, full.Bytes)
+		t.Errorf("10,000 idle keys still hold %d of %d bytes", st.Bytes, full.Bytes)
 	}
 }

@@ -1,10 +1,6 @@
 package memory
 
-import (
-	"sync"
-
-	"tidegate.dev/tidegate/internal/algo"
-)
+import "sync"
 
 // entry is a key taken out of its segment while that is rebuilt.
 type entry struct {
@@ -40,7 +36,7 @@ func (s *Store) insert(b *bound, k keyHash, c cell, now int64) (inserted, ok boo
 			g.mu.Unlock()
 			return true, true
 		}
-		if wait := g.fullUntil - now; wait > 0 && wait <= fullPause && b.spares() {
+		if g.full(b, now) {
 			g.mu.Unlock()
 			return false, false
 		}
@@ -53,15 +49,11 @@ func (s *Store) insert(b *bound, k keyHash, c cell, now int64) (inserted, ok boo
 		if try < reclaims && s.reclaim(t, now) {
 			continue
 		}
-		if !s.evict(b, g, now) {
+		if !s.evict(b, k, now, false) {
 			return false, false
 		}
 	}
 }
-
-// fullPause is how long a segment in which nothing may be dropped is not searched
-// again: a search takes as long as hundreds of decisions.
-const fullPause = 10_000 * algo.Micro
 
 // reclaims is how often other tables are asked for memory before one's own keys
 // have to go: a split needs a few chunks.

@@ -32,7 +32,7 @@ func (s *Store) takeOneRecord(b *bound, k keyHash, a algo.Ask) tidegate.Decision
 		if ok {
 			return decision(b.limit, &v, at)
 		}
-		if turn > 2 || !s.evict(b, b.table.segment(k), now) {
+		if turn > 2 || !s.evict(b, k, now, true) {
 			return s.full(b, now)
 		}
 	}
