@@ -38,11 +38,14 @@ type plan struct {
 }
 
 func (v *vector) prepare(s *Store, checks []tidegate.Check, n int) error {
+	var b *bound
 	for i := range checks {
 		c := &checks[i]
-		b, err := s.bind(c.Limit)
-		if err != nil {
-			return err
+		if b == nil || b.limit != c.Limit {
+			var err error
+			if b, err = s.bind(c.Limit); err != nil {
+				return err
+			}
 		}
 		if c.Cost < 0 {
 			return negativeCost(c.Limit, c.Cost)
