@@ -33,6 +33,8 @@ func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 			return l.sleepBooked(ctx, key, n, d)
 		case d.Never:
 			return fmt.Errorf("tidegate: Wait(%q, %d) on %s: %w", key, n, d.Limit, ErrNever)
+		case d.Err != nil && d.RetryAfter == 0:
+			return fmt.Errorf("tidegate: Wait(%q, %d): %w", key, n, d.Err)
 		case d.Err != nil && d.RetryAfter > patience:
 			return fmt.Errorf("tidegate: Wait(%q, %d): %w, as the store has no answer: %w", key, n, ErrWait, d.Err)
 		case turn(&d, n, patience) > patience:

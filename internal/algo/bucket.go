@@ -175,13 +175,17 @@ func (l *BucketLaw) refuse(s Bucket, now, owed int64, a Ask) Verdict {
 	return v
 }
 
-// Return gives back n events charged at the instant at. They still count for
-// as long as the bucket takes to refill; after that there is nothing to return.
+// Return gives back n events charged at the instant at, or, for a turn that was
+// booked ahead, due at it. They still count for as long as the bucket takes to
+// refill; after that there is nothing to return.
 func (l *BucketLaw) Return(s Bucket, now, at, n int64) Bucket {
 	if add(at, l.Tau) < now {
 		return s
 	}
 	s, owed := l.settle(s, now)
+	if l.Leaky && at > now && add(at, mul(n, l.Em)) < now+owed-l.Em/2 {
+		return s // others leave after it: its place stays a hole, or two would leave at once
+	}
 	if owed > l.Tau && s.Em != l.Em { // more than this law holds: at its own pace
 		s.Drained = max(now, s.Drained-mul(n, s.Em))
 		return s

@@ -74,8 +74,10 @@ func FuzzSlidingWindow(f *testing.F) {
 func FuzzSubWindows(f *testing.F) {
 	fuzzLaw(f, func(in *tape) tidegate.Spec {
 		events, period := in.numbers()
-		return tidegate.Spec{Algorithm: tidegate.SubWindows, Events: events, Period: period,
-			Parts: int(in.pick(1, 2, 3, 6, 7, 60)), Ceiling: in.flag()}
+		return tidegate.Spec{
+			Algorithm: tidegate.SubWindows, Events: events, Period: period,
+			Parts: int(in.pick(1, 2, 3, 6, 7, 60)), Ceiling: in.flag(),
+		}
 	})
 }
 

@@ -16,8 +16,10 @@ func FuzzRescale(f *testing.F) {
 		in := &tape{b}
 		next := func() *tidegate.Limit {
 			events, period := in.numbers()
-			l, err := tidegate.NewLimit(tidegate.Spec{Algorithm: tidegate.TokenBucket,
-				Events: events, Period: period, Burst: in.pick(0, 1, 5, 2*events)})
+			l, err := tidegate.NewLimit(tidegate.Spec{
+				Algorithm: tidegate.TokenBucket,
+				Events:    events, Period: period, Burst: in.pick(0, 1, 5, 2*events),
+			})
 			if err != nil {
 				t.Skip(err)
 			}
@@ -101,8 +103,10 @@ func TestTiers(t *testing.T) {
 		var laws []BucketLaw
 		var most int64
 		for len(laws) < 3 {
-			l, err := tidegate.NewLimit(tidegate.Spec{Algorithm: tidegate.TokenBucket,
-				Events: 1 + in.upTo(20), Period: time.Duration(1+in.upTo(100)) * time.Second, Burst: 1 + in.upTo(30)})
+			l, err := tidegate.NewLimit(tidegate.Spec{
+				Algorithm: tidegate.TokenBucket,
+				Events:    1 + in.upTo(20), Period: time.Duration(1+in.upTo(100)) * time.Second, Burst: 1 + in.upTo(30),
+			})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -43,7 +43,7 @@ func (s *Store) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.D
 	}
 	r := reservation{}
 	for i := range checks {
-		if c := &checks[i]; c.Estimate && c.Cost > 0 {
+		if c := &checks[i]; c.Estimate {
 			b, err := s.bind(c.Limit)
 			if err != nil {
 				return tidegate.Decision{}, "", err

@@ -15,42 +15,44 @@ func (s *Store) Take(_ context.Context, checks []tidegate.Check, n int) (d tideg
 	if n < 1 {
 		return d, fmt.Errorf("memory: Take(n=%d): want at least 1", n)
 	}
-	if len(checks) != 1 {
+	if len(checks) != 1 || checks[0].Advisory {
 		return s.takeAll(checks, n)
 	}
 	c := &checks[0]
-	if c.Advisory {
-		return s.takeAll(checks, n)
+	b, err := s.bind(c.Limit)
+	if err != nil {
+		return d, err
 	}
-	err = s.takeSingle(&d, c.Key, c.Limit, c.Cost, c.MaxWait, n)
-	return d, err
+	k := s.hash.sum(c.Key, b.table.salt)
+	if b.plain && n == 1 && c.Cost > 0 && c.MaxWait <= 0 && s.spend(&d, b, k, c.Cost) {
+		return d, nil
+	}
+	return s.takeSingle(b, k, c.Cost, c.MaxWait, n)
 }
 
 // TakeOne implements tidegate.OneTaker.
 func (s *Store) TakeOne(_ context.Context, key string, l *tidegate.Limit, cost int64, maxWait time.Duration) (d tidegate.Decision, err error) {
-	err = s.takeSingle(&d, key, l, cost, maxWait, 1)
-	return d, err
-}
-
-// takeSingle decides one check into d, by the shortest way there is.
-func (s *Store) takeSingle(d *tidegate.Decision, key string, l *tidegate.Limit, cost int64, maxWait time.Duration, n int) error {
 	b, err := s.bind(l)
 	if err != nil {
-		return err
-	}
-	if cost < 0 {
-		return negativeCost(l, cost)
+		return d, err
 	}
 	k := s.hash.sum(key, b.table.salt)
-	if b.plain && n == 1 && cost > 0 && maxWait <= 0 && s.spend(d, b, k, cost) {
-		return nil
+	if b.plain && cost > 0 && maxWait <= 0 && s.spend(&d, b, k, cost) {
+		return d, nil
 	}
-	if a := ask(cost, maxWait, n); b.kind.inRecord() {
-		*d = s.takeOneRecord(b, k, a)
-	} else {
-		*d = s.takeOne(b, k, a)
+	return s.takeSingle(b, k, cost, maxWait, 1)
+}
+
+// takeSingle decides one check that spend could not.
+func (s *Store) takeSingle(b *bound, k keyHash, cost int64, maxWait time.Duration, n int) (tidegate.Decision, error) {
+	switch a := ask(cost, maxWait, n); {
+	case cost < 0:
+		return tidegate.Decision{}, negativeCost(b.limit, cost)
+	case b.kind.inRecord():
+		return s.takeOneRecord(b, k, a), nil
+	default:
+		return s.takeOne(b, k, a), nil
 	}
-	return nil
 }
 
 // spend decides into d what token buckets are mostly asked, or reports false.
@@ -66,17 +68,44 @@ func (s *Store) spend(d *tidegate.Decision, b *bound, k keyHash, cost int64) boo
 	if !sure {
 		return false
 	}
+	if !admitted {
+		if sl.word.Load() != word {
+			return false
+		}
+		d.RetryAfter = algo.Duration(owed + cost*b.bucket.Em - b.bucket.Tau)
+	} else {
+		if !sl.word.CompareAndSwap(word, word&genMask|uint64(now+owed-s.origin)) {
+			var ok bool
+			if owed, ok = s.spendAgain(sl, b, word, now, cost); !ok {
+				return false
+			}
+		}
+		d.OK, d.Granted = true, 1
+	}
 	d.Limit, d.At = b.limit, now
 	d.Remaining = b.bucket.Left(owed)
 	d.ResetAfter = algo.Duration(owed)
-	if !admitted {
-		d.RetryAfter = algo.Duration(owed + cost*b.bucket.Em - b.bucket.Tau)
-		return sl.word.Load() == word
+	return true
+}
+
+// spendAgain tries a charge again that others were quicker with, as long as the
+// slot is the same key's under the same limit. Refusing is not for it: it may be
+// that only now is too old.
+func (s *Store) spendAgain(sl *slot, b *bound, word uint64, now, cost int64) (owed int64, ok bool) {
+	for range 8 {
+		was := word
+		if word = sl.word.Load(); (word^was)&(busyBit|genMask) != 0 {
+			return 0, false
+		}
+		owed, admitted, sure := b.bucket.Spend(s.origin+int64(word&fastMask), now, cost)
+		if !sure || !admitted {
+			return 0, false
+		}
+		if sl.word.CompareAndSwap(word, word&genMask|uint64(now+owed-s.origin)) {
+			return owed, true
+		}
 	}
-	d.OK, d.Granted = true, 1
-	// Last, since it waits for what was stored before: the caller's copy of d
-	// would otherwise wait longer.
-	return sl.word.CompareAndSwap(word, word&genMask|uint64(now+owed-s.origin))
+	return 0, false
 }
 
 func ask(cost int64, maxWait time.Duration, n int) algo.Ask {

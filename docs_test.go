@@ -1,0 +1,137 @@
+package tidegate_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// The traps that docs/traps.md owes a test for; the others wait for their part.
+var (
+	builtTraps   = []int{1, 2, 3, 5, 7, 8, 14, 16, 17, 18, 19, 20, 21, 22}
+	unbuiltTraps = []int{4, 6, 9, 10, 11, 12, 13, 15, 23, 24, 25, 26}
+)
+
+var cited = regexp.MustCompile("`([^`]+)`")
+
+// Every test that docs/traps.md names exists, and every trap names one.
+func TestTrapsNameTheirTests(t *testing.T) {
+	raw, err := os.ReadFile("docs/traps.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, rest, _ := strings.Cut(string(raw), "## Not yet built")
+	for _, n := range unbuiltTraps {
+		if !strings.Contains(rest, "| "+strconv.Itoa(n)+" | ") {
+			t.Errorf("trap %d is not listed as not yet built", n)
+		}
+	}
+	exists := testsOfTheTree(t)
+	check := func(text string) (found int) {
+		for _, m := range cited.FindAllStringSubmatch(text, -1) {
+			name := m[1]
+			if !strings.HasPrefix(name, "store/storetest: ") && !looksLikeTest.MatchString(name) {
+				continue
+			}
+			found++
+			if !exists[name] {
+				t.Errorf("there is no test %s", name)
+			}
+		}
+		return found
+	}
+	sections := map[int]string{}
+	for _, s := range strings.Split(page, "\n## ")[1:] {
+		number, _, _ := strings.Cut(s, ".")
+		n, err := strconv.Atoi(number)
+		if err != nil {
+			t.Fatalf("a section has no number: %.40q", s)
+		}
+		sections[n] = s
+	}
+	for _, n := range builtTraps {
+		if check(sections[n]) == 0 {
+			t.Errorf("trap %d names no test", n)
+		}
+	}
+	check(rest)
+}
+
+var looksLikeTest = regexp.MustCompile(`^[\w/]+\.(Test|Fuzz)\w+$`)
+
+// testsOfTheTree are the names of all tests, as docs/traps.md writes them.
+func testsOfTheTree(t *testing.T) map[string]bool {
+	names := map[string]bool{}
+	for _, dir := range []string{".", "internal/algo", "store/memory", "store/storetest", "httplimit"} {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pkg := dir
+		if dir == "." {
+			pkg = "tidegate"
+		}
+		for _, file := range files {
+			switch {
+			case strings.HasSuffix(file, "_test.go"):
+				addTests(names, pkg, parse(t, file))
+			case dir == "store/storetest":
+				addBehaviours(names, parse(t, file))
+			}
+		}
+	}
+	traces, err := filepath.Glob("store/storetest/testdata/*.trace")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range traces {
+		names["store/storetest: trace/"+strings.TrimSuffix(filepath.Base(file), ".trace")] = true
+	}
+	return names
+}
+
+func parse(t *testing.T, file string) *ast.File {
+	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func addTests(names map[string]bool, pkg string, f *ast.File) {
+	for _, d := range f.Decls {
+		if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil {
+			names[pkg+"."+fn.Name.Name] = true
+		}
+	}
+}
+
+// addBehaviours finds the rows {"name", testSomething} of the suite's tables; a
+// contest runs under "concurrent/".
+func addBehaviours(names map[string]bool, f *ast.File) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		row, ok := n.(*ast.CompositeLit)
+		if !ok || len(row.Elts) != 2 {
+			return true
+		}
+		name, isName := row.Elts[0].(*ast.BasicLit)
+		run, isFunc := row.Elts[1].(*ast.Ident)
+		if !isName || !isFunc || name.Kind != token.STRING {
+			return true
+		}
+		said, _ := strconv.Unquote(name.Value)
+		switch {
+		case strings.HasPrefix(run.Name, "test"):
+			names["store/storetest: "+said] = true
+		case strings.HasPrefix(run.Name, "contest"):
+			names["store/storetest: concurrent/"+said] = true
+		}
+		return true
+	})
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package tidegate_test
+
+const raceEnabled = false
