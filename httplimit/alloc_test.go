@@ -29,8 +29,9 @@ func benchmarkHandler(b *testing.B, h http.Handler) {
 	}
 }
 
-// What an admitted request may allocate: the RateLimit value and the slice for
-// it and RateLimit-Policy; the key of an IPv4 client nothing.
+// What an admitted request may allocate: the slice for RateLimit and
+// RateLimit-Policy, and what the former says if it was not said lately; the key
+// of an IPv4 client nothing.
 func TestAdmittedRequestsAllocateOnlyTheirHeaders(t *testing.T) {
 	limit := tidegate.PerMinute(100)
 	lim := tidegate.New(free{limit}, limit)
@@ -51,12 +52,13 @@ func TestAdmittedRequestsAllocateOnlyTheirHeaders(t *testing.T) {
 	}
 	silent := Options{Headers: NoHeaders}
 	const v4, v6 = "192.0.2.1:1234", "[2001:db8::1]:1234"
-	f("ip", Limit(lim, IP())(nothing{}), v4, 2)
+	f("ip", Limit(lim, IP())(nothing{}), v4, 1)
+	f("ip, never said before", Limit(tidegate.New(&countdown{limit: limit}, limit), IP())(nothing{}), v4, 2)
 	f("ip without headers", silent.Limit(lim, IP())(nothing{}), v4, 0)
 	f("ip version 6", silent.Limit(lim, IP())(nothing{}), v6, 1)
-	f("header", Limit(lim, Header("X-User"))(nothing{}), v4, 2)
+	f("header", Limit(lim, Header("X-User"))(nothing{}), v4, 1)
 	if !raceEnabled {
-		f("gate", Gate(gate)(nothing{}), v4, 2)
+		f("gate", Gate(gate)(nothing{}), v4, 1)
 		f("gate without headers", silent.Gate(gate)(nothing{}), v4, 0)
 	}
 }

@@ -56,6 +56,11 @@ func (c *ClientIP) check() {
 }
 
 func (c *ClientIP) key(r *http.Request) string {
+	if len(c.Trusted) == 0 && !c.TrustUnix && c.IPv4Bits&31 == 0 { // 0 means 32
+		if ip := plainIPv4(r.RemoteAddr); ip != "" {
+			return ip
+		}
+	}
 	bits4, bits6 := c.IPv4Bits, c.IPv6Bits
 	if bits4 == 0 {
 		bits4 = 32

@@ -197,3 +197,35 @@ func FuzzHop(f *testing.F) {
 		}
 	})
 }
+
+// FuzzPlainIPv4: the short way to a key leads where the long one does, and is
+// taken for every IPv4 address with a port.
+func FuzzPlainIPv4(f *testing.F) {
+	for _, s := range []string{
+		"192.0.2.1:80", "192.0.2.1", "192.0.2.1:", "0.0.0.0:0", "255.255.255.255:65535", "256.0.2.1:80",
+		"192.0.2.01:80", "192.0.2:80", "192.0.2.1.1:80", "192..2.1:80", ".0.2.1:80", "192.0.2.1:http",
+		"192.0.2.1:123456", "192.0.2.1:80:80", "192.0.2.1%eth0:80", " 192.0.2.1:80", "192.0.2.1:80 ",
+		"[192.0.2.1]:80", "[::ffff:192.0.2.1]:80", "18446744073709551808.0.2.1:80", "192.0.2.1.:80", ":80", "@", "",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		peer := parseHop(s)
+		want := ""
+		if strings.Contains(s, ":") {
+			want = peer.text
+		}
+		if got := plainIPv4(s); got != want {
+			t.Errorf("%q: the short way finds %q, the long way %q", s, got, want)
+		}
+		for _, bits4 := range []int{0, 1, 24, 32} {
+			c, long := ClientIP{IPv4Bits: bits4}, bits4
+			if long == 0 {
+				long = 32
+			}
+			if got, _ := c.Key()(&http.Request{RemoteAddr: s}); got != peer.key(long, 64) {
+				t.Errorf("%q by /%d: key %q, the long way finds %q", s, bits4, got, peer.key(long, 64))
+			}
+		}
+	})
+}

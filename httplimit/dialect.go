@@ -70,16 +70,14 @@ func (o *Options) describe(h http.Header, d *tidegate.Decision, p *policy, known
 	}
 }
 
-// draft11 is on the way of every admitted request: two allocations.
+// draft11 is on the way of every admitted request: one allocation, or two for
+// what was not said lately.
 func (o *Options) draft11(h http.Header, d *tidegate.Decision, p *policy, known *policies) {
-	var room [96]byte
-	b := append(room[:0], p.item...)
-	b = strconv.AppendInt(b, max(d.Remaining, 0), 10)
+	reset := int64(0)
 	if !p.slots {
-		b = append(b, ";t="...)
-		b = strconv.AppendInt(b, resetSeconds(d), 10)
+		reset = resetSeconds(d)
 	}
-	values := &[2]string{string(b), known.list11(p)}
+	values := known.said.values(p, max(d.Remaining, 0), reset, known.list11(p))
 	if len(h) > 0 && len(h["Ratelimit"]) > 0 { // an outer limit's
 		h["Ratelimit"] = append(h["Ratelimit"], values[0])
 		h["Ratelimit-Policy"] = append(h["Ratelimit-Policy"], values[1])

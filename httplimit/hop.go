@@ -41,6 +41,33 @@ func parseHop(s string) hop {
 	return hop{addr: addr.Unmap().WithZone("")}
 }
 
+// plainIPv4 cuts the address out of "192.0.2.1:80", which is what most peers look
+// like, at half the cost of parseHop; it returns "" for anything else. The two
+// have to agree, so they are compared by a fuzz test.
+func plainIPv4(s string) string {
+	i := 0
+	for field := range 4 {
+		start, n := i, 0
+		for ; i < len(s) && s[i]-'0' <= 9; i++ {
+			n = n*10 + int(s[i]-'0')
+		}
+		digits := i - start
+		if digits == 0 || digits > 3 || digits > 1 && s[start] == '0' || n > 255 || i == len(s) {
+			return ""
+		}
+		if field < 3 {
+			if s[i] != '.' {
+				return ""
+			}
+			i++
+		}
+	}
+	if s[i] != ':' || !isPort(s[i:]) {
+		return ""
+	}
+	return s[:i]
+}
+
 // isPort: nothing, or a colon and digits.
 func isPort(s string) bool {
 	if s == "" {

@@ -2,6 +2,7 @@ package httplimit
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,6 +21,7 @@ type policy struct {
 	draft6   string // 100;w=60, or "" when it has no window
 	capacity string
 	slots    bool
+	salt     uint64 // keeps the phrases of several limits apart
 }
 
 func newPolicy(l *tidegate.Limit, name string) *policy {
@@ -32,6 +34,7 @@ func newPolicy(l *tidegate.Limit, name string) *policy {
 		draft11:  quoted + ";q=" + strconv.FormatInt(l.Events, 10),
 		capacity: strconv.FormatInt(l.Capacity(), 10),
 		slots:    l.Algorithm == tidegate.Concurrency,
+		salt:     rand.Uint64(),
 	}
 	if p.slots {
 		p.draft11 += `;qu="concurrent-requests"`
@@ -83,6 +86,7 @@ type policies struct {
 	fixed      []*policy
 	all11      string
 	all6       string
+	said       *phrases
 	learned    *sync.Map // of *tidegate.Limit to *policy
 	learnedLen *atomic.Int64
 }
@@ -90,7 +94,7 @@ type policies struct {
 // newPolicies knows limits from the start. Limits that would have the same name
 // are numbered, so that a client can tell which one an entry is about.
 func newPolicies(limits []*tidegate.Limit) policies {
-	ps := policies{learned: new(sync.Map), learnedLen: new(atomic.Int64)}
+	ps := policies{said: new(phrases), learned: new(sync.Map), learnedLen: new(atomic.Int64)}
 	var list11, list6 []string
 	used := map[string]bool{}
 	for _, l := range limits {

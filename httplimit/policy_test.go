@@ -73,6 +73,24 @@ func BenchmarkLimit(b *testing.B) {
 	benchmarkHandler(b, h)
 }
 
+// What no response said before has to be written anew.
+func BenchmarkLimitNeverSaidBefore(b *testing.B) {
+	limit := tidegate.PerMinute(100)
+	benchmarkHandler(b, Limit(tidegate.New(&countdown{limit: limit}, limit), IP())(nothing{}))
+}
+
+// countdown is a store whose every answer is another.
+type countdown struct {
+	free
+	limit *tidegate.Limit
+	next  int64
+}
+
+func (s *countdown) Take(context.Context, []tidegate.Check, int) (tidegate.Decision, error) {
+	s.next++
+	return tidegate.Decision{OK: true, Granted: 1, Limit: s.limit, Remaining: 1_000_000_000 - s.next, ResetAfter: time.Second}, nil
+}
+
 // free is a store that costs nothing.
 type free struct{ limit *tidegate.Limit }
 

@@ -117,6 +117,9 @@ func (s *Store) shrink(t *table, nth uint64, now int64, forced bool) bool {
 	if had == 1 {
 		return false
 	}
+	if !forced && !s.worthSweeping(b, g, now) {
+		return false
+	}
 	held := scratch.Get().(*[]entry)
 	defer scratch.Put(held)
 	all := s.takeOut(b, g, (*held)[:0], now)
@@ -133,13 +136,33 @@ func (s *Store) shrink(t *table, nth uint64, now int64, forced bool) bool {
 	return chunks < had
 }
 
+// worthSweeping looks at a few slots of g and reports whether enough of them are
+// idle for a rebuild to pay. What is in an arena cannot be looked at like that.
+func (s *Store) worthSweeping(b *bound, g *segment, now int64) bool {
+	if b.kind.inRecord() {
+		return true
+	}
+	const samples = 32
+	n := int(g.slots.Load())
+	live := 0
+	for i := range samples {
+		at := i * n / samples
+		sl := &g.chunks[at/chunkSlots].Load()[at%chunkSlots]
+		word, meta := sl.word.Load(), sl.meta.Load()
+		if sl.tag.Load() != 0 && !s.idle(b, cell{meta & slowMask, word & fastMask}, now) {
+			live++
+		}
+	}
+	return live < samples*5/8 // a full segment has 26 of 32
+}
+
 // sweeper visits the segments of all tables in turn, one for every few that
 // were found full, so that tables nobody inserts into shrink as well.
 type sweeper struct {
 	turn, at atomic.Uint64
 }
 
-const sweepEvery = 4
+const sweepEvery = 8
 
 func (w *sweeper) next() uint64 { return w.at.Add(1) }
 

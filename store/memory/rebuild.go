@@ -70,7 +70,7 @@ func (s *Store) makeRoom(b *bound, g *segment, now int64) bool {
 	switch {
 	case roomy:
 	case slots < maxChunks*chunkSlots:
-		roomy = s.widen(b.table, g, slots/chunkSlots+1)
+		roomy = s.widen(b.table, g, min(slots/chunkSlots+growChunks, maxChunks))
 	default:
 		all, roomy = s.split(b.table, g, all)
 	}
@@ -98,7 +98,7 @@ func (s *Store) takeOut(b *bound, g *segment, all []entry, now int64) []entry {
 		} else {
 			all = append(all, e)
 		}
-		sl.vacate(word)
+		sl.vacate()
 	}
 	g.used = 0
 	return all
@@ -117,14 +117,22 @@ func (s *Store) dropped(t *table, e entry) {
 	}
 }
 
-// widen gives g one more chunk. All its slots are vacant.
+// growChunks is by how much a full segment grows: by an eighth to a quarter once
+// it is large. Less would rebuild more often, more would leave more empty.
+const growChunks = 2
+
+// widen grows g to so many chunks, or as far as memory goes. All its slots are
+// vacant.
 func (s *Store) widen(t *table, g *segment, chunks int) bool {
-	c := s.budget.chunk(t, false)
-	if c == nil {
-		return false
+	had := int(g.slots.Load()) / chunkSlots
+	for n := had; n < chunks; n++ {
+		c := s.budget.chunk(t, false)
+		if c == nil {
+			return n > had
+		}
+		g.chunks[n].Store(c)
+		g.slots.Store(uint32((n + 1) * chunkSlots))
 	}
-	g.chunks[chunks-1].Store(c)
-	g.slots.Store(uint32(chunks * chunkSlots))
 	return true
 }
 

@@ -90,19 +90,19 @@ func (s *slot) seize() (word uint64) {
 	}
 }
 
-// vacate empties a slot that is owned. It stays busy.
-func (s *slot) vacate(word uint64) {
-	s.tag.Store(0)
-	s.word.Store(busyBit | (word+genOne)&genMask)
-}
+// vacate empties a slot that is owned. It stays busy, and the next tenant gets
+// another generation.
+func (s *slot) vacate() { s.tag.Store(0) }
 
 // settle moves k into a vacant slot; the caller holds the segment's lock.
 func (s *slot) settle(k keyHash, c cell) {
-	gen := (s.word.Load() + genOne) & genMask
-	s.word.Store(busyBit | gen)
+	word := s.word.Load()
+	if word&busyBit == 0 { // never used before
+		s.word.Store(busyBit)
+	}
 	s.meta.Store(k.extra | c.slow)
 	s.tag.Store(k.tag)
-	s.word.Store(gen | c.fast)
+	s.word.Store((word+genOne)&genMask | c.fast)
 }
 
 // pause is one turn of waiting for somebody who holds a slot for nanoseconds,
