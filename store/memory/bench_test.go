@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -50,4 +51,38 @@ func BenchmarkVectorOfEight(b *testing.B) {
 		_, _ = s.Take(context.Background(), checks, 1)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(8*b.N), "ns/check")
+}
+
+// BenchmarkUniform asks for random ones of a million keys, alone and by eight.
+func BenchmarkUniform(b *testing.B) {
+	const keys, asked = 1_000_000, 1 << 19
+	l := tidegate.MustLimit(tidegate.Spec{Algorithm: tidegate.TokenBucket, Events: 100, Period: time.Hour, Burst: 1000})
+	s := New()
+	one := []tidegate.Check{{Limit: l, Cost: 1}}
+	for i := range keys {
+		one[0].Key = fmt.Sprintf("user:%08d", i)
+		_, _ = s.Take(context.Background(), one, 1)
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	drawn := make([]string, asked) // as if each had just come with a request
+	for i := range drawn {
+		drawn[i] = fmt.Sprintf("user:%08d", rng.IntN(keys))
+	}
+	for _, n := range []int{1, 8} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			checks := make([]tidegate.Check, n)
+			for i := range checks {
+				checks[i] = tidegate.Check{Limit: l, Cost: 1}
+			}
+			at := 0
+			for b.Loop() {
+				for i := range checks {
+					checks[i].Key = drawn[(at+i)%asked]
+				}
+				at += n
+				_, _ = s.Take(context.Background(), checks, 1)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n*b.N), "ns/check")
+		})
+	}
 }

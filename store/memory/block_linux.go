@@ -8,9 +8,8 @@ import (
 // adviseHuge asks for huge pages. It is advice: an error changes nothing.
 func adviseHuge(block []chunk) {
 	const page = 4096
-	start := uintptr(unsafe.Pointer(unsafe.SliceData(block)))
-	skip := (page - start%page) % page
-	bytes := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(block))), blockBytes/chunkBytes*chunkBytes)
-	whole := bytes[skip:]
-	_ = syscall.Madvise(whole[:len(whole)/page*page], syscall.MADV_HUGEPAGE)
+	start := unsafe.Pointer(unsafe.SliceData(block))
+	skip := -uintptr(start) % page
+	bytes := unsafe.Slice((*byte)(start), len(block)*chunkBytes)[skip:]
+	_ = syscall.Madvise(bytes[:len(bytes)/page*page], syscall.MADV_HUGEPAGE)
 }

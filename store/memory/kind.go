@@ -83,6 +83,8 @@ type bound struct {
 	kind  kind
 	plain bool // a token bucket
 
+	hot atomic.Pointer[slot] // where a token bucket's key was found lately
+
 	bucket  algo.BucketLaw
 	counter algo.CounterLaw
 	sliding algo.SlidingLaw
@@ -109,6 +111,7 @@ func newBound(l *tidegate.Limit, t *table) *bound {
 	case leases:
 		b.lease = algo.NewLeaseLaw(l)
 	}
+	b.hot.Store(new(slot))
 	t.widen(l.Capacity())
 	t.bound.Store(b)
 	return b

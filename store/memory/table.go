@@ -85,13 +85,15 @@ func (t *table) find(k keyHash) *slot {
 	return d.segs[k.tag>>d.shift].Load().find(k)
 }
 
-// touch starts fetching the memory in which k will be looked for.
+// touch starts fetching the memory in which k will be looked for: its home, and
+// the end of what is mostly searched.
 func (t *table) touch(k keyHash) {
 	d := t.dir.Load()
 	g := d.segs[k.tag>>d.shift].Load()
 	i := home(k.tag, uint64(g.slots.Load()))
 	if c := g.chunks[i/chunkSlots%maxChunks].Load(); c != nil {
 		c[i%chunkSlots].tag.Load()
+		c[min(i%chunkSlots+3, chunkSlots-1)].tag.Load()
 	}
 }
 

@@ -49,7 +49,7 @@ func (s *Store) decideAll(plans []plan, checks []tidegate.Check, n int) (tidegat
 		if full := v.insertMissing(s); full != nil {
 			return s.full(full, v.now), nil
 		}
-		if !v.lock() {
+		if !v.lock(turn > 0) {
 			pause(turn)
 			continue
 		}

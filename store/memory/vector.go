@@ -140,11 +140,12 @@ func (v *vector) insertMissing(s *Store) (full *bound) {
 	return nil
 }
 
-// lock owns all slots, or none and reports false. The order by address keeps
-// two vectors from meeting head-on for ever.
-func (v *vector) lock() bool {
+// lock owns all slots, or none and reports false. Nobody waits for a slot while
+// owning another; those who have met go by the order of addresses from then on,
+// so that one of them gets through.
+func (v *vector) lock(met bool) bool {
 	v.changed = v.records
-	order := v.order()
+	order := v.order(met)
 	for n, i := range order {
 		p := &v.plans[i]
 		if p.skip || p.slot == nil {
@@ -167,13 +168,13 @@ func (v *vector) lock() bool {
 	return true
 }
 
-// order is the plans' indices by the address of their slots.
-func (v *vector) order() []int {
+// order is the plans' indices, if asked by the address of their slots.
+func (v *vector) order(byAddress bool) []int {
 	order := v.room[:0]
 	for i := range v.plans {
 		j := len(order)
 		order = append(order, i)
-		for ; j > 0 && after(v.plans[order[j-1]].slot, v.plans[i].slot); j-- {
+		for ; byAddress && j > 0 && after(v.plans[order[j-1]].slot, v.plans[i].slot); j-- {
 			order[j] = order[j-1]
 		}
 		order[j] = i
