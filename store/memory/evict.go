@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"slices"
 	"sync/atomic"
 
 	"tidegate.dev/tidegate"
@@ -11,11 +10,10 @@ import (
 // exhausted is the use of a key that holds somebody back.
 const exhausted = 1 << 20
 
-// evict drops the keys of k's segment with the least to remember, an eighth of
-// them, to make room for a slot or, with records, for a record. It reports false
-// when none may be dropped: where limits spare keys that hold somebody back, and
-// there are no others.
-func (s *Store) evict(b *bound, k keyHash, now int64, records bool) bool {
+// evictRecords drops the keys of k's segment with the least to remember, an
+// eighth of them, to make room for a record. It reports false when that was in
+// vain: where limits spare keys that hold somebody back, and there are no others.
+func (s *Store) evictRecords(b *bound, k keyHash, now int64) bool {
 	g := b.table.segment(k)
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -24,17 +22,12 @@ func (s *Store) evict(b *bound, k keyHash, now int64, records bool) bool {
 	}
 	held := scratch.Get().(*[]entry)
 	defer scratch.Put(held)
-	had := g.used
+	keep := g.used * 7 / 8
 	all := s.takeOut(b, g, (*held)[:0], now)
-	keep := most(int(g.slots.Load())) * 7 / 8
-	if records {
-		keep = min(keep, had*7/8)
-	}
-	left := s.shed(b, all, keep, now)
-	for _, e := range left {
+	for _, e := range s.shed(b, all, keep, now) {
 		g.putBack(e)
 	}
-	if records && b.table.arena.spare() || !records && len(left) < had {
+	if b.table.arena.spare() {
 		return true
 	}
 	g.fullUntil = now + fullPause
@@ -56,33 +49,46 @@ func (g *segment) full(b *bound, now int64) bool {
 // lease forgotten would be a slot given twice.
 func (b *bound) spares() bool { return b.limit.OnFull == tidegate.RefuseNew || b.kind == leases }
 
-// shed drops keys until keep are left, the least used first.
+// shed drops keys until keep are left, the least used first, as far as a
+// sixty-fourth of the capacity tells them apart.
 func (s *Store) shed(b *bound, all []entry, keep int, now int64) []entry {
-	if len(all) <= keep {
+	drop := len(all) - keep
+	if drop <= 0 {
 		return all
 	}
+	const shift = 14
+	var used [exhausted>>shift + 1]int // keys by use
 	for i := range all {
 		all[i].use = s.use(b, all[i].cell, now)
+		used[all[i].use>>shift]++
 	}
-	slices.SortFunc(all, func(x, y entry) int { return y.use - x.use })
-	n := len(all)
-	for ; n > keep; n-- {
-		e := all[n-1]
-		if e.use < exhausted {
-			b.table.evicted.Add(1)
-		} else if b.spares() {
-			break
-		} else {
+	least := 0 // the last group of which some go
+	for below := used[0]; below < drop; below += used[least] {
+		least++
+	}
+	if least == exhausted>>shift && b.spares() {
+		least--
+	}
+	left := all[:0]
+	for _, e := range all {
+		if drop == 0 || e.use>>shift > least {
+			left = append(left, e)
+			continue
+		}
+		drop--
+		if e.use == exhausted {
 			b.table.forgotten.Add(1)
+		} else {
+			b.table.evicted.Add(1)
 		}
 		s.dropped(b.table, e)
 	}
-	return all[:n]
+	return left
 }
 
-// reclaim makes the largest table give a chunk, when that is another and much
-// larger than t: a flood of one rule's keys must not crowd out the others.
-func (s *Store) reclaim(t *table, now int64) bool {
+// muchLarger is the largest table, if that is another and much larger than t: a
+// flood of one rule's keys must not crowd out the others.
+func (s *Store) muchLarger(t *table) *table {
 	largest := t
 	for _, other := range *s.tables.Load() {
 		if other.bytes.Load() > largest.bytes.Load() {
@@ -90,14 +96,18 @@ func (s *Store) reclaim(t *table, now int64) bool {
 		}
 	}
 	if largest.bytes.Load() < 2*t.bytes.Load()+chunkBytes {
-		return false
+		return nil
 	}
+	return largest
+}
+
+// reclaim makes a table give a chunk.
+func (s *Store) reclaim(t *table, now int64) {
 	for range 4 {
-		if s.shrink(largest, s.sweeper.next(), now, true) {
-			return true
+		if s.shrink(t, s.sweeper.next(), now, true) {
+			return
 		}
 	}
-	return false
 }
 
 // shrink drops what is idle in a segment of t and gives back the chunks it then

@@ -40,33 +40,33 @@ func (s *Store) insert(b *bound, k keyHash, c cell, now int64) (inserted, ok boo
 			g.mu.Unlock()
 			return false, false
 		}
-		made := s.makeRoom(b, g, now)
+		larger := s.muchLarger(t)
+		made := s.makeRoom(b, g, now, larger == nil || try >= reclaims)
 		g.mu.Unlock()
 		s.sweeper.step(s, now)
 		if made {
 			continue
 		}
-		if try < reclaims && s.reclaim(t, now) {
-			continue
-		}
-		if !s.evict(b, k, now, false) {
+		if larger == nil || try >= reclaims {
 			return false, false
 		}
+		s.reclaim(larger, now)
 	}
 }
 
-// reclaims is how often other tables are asked for memory before one's own keys
+// reclaims is how often a larger table is asked for memory before one's own keys
 // have to go: a split needs a few chunks.
 const reclaims = 8
 
 // makeRoom drops what is idle in a full segment and, if that is not enough,
-// grows or splits it. It reports false at the memory bound.
-func (s *Store) makeRoom(b *bound, g *segment, now int64) bool {
+// grows or splits it; at the memory bound it drops what matters least, if it may.
+func (s *Store) makeRoom(b *bound, g *segment, now int64, shed bool) bool {
 	held := scratch.Get().(*[]entry)
 	defer scratch.Put(held)
 	all := s.takeOut(b, g, (*held)[:0], now)
 	slots := int(g.slots.Load())
-	roomy := len(all) <= most(slots)*7/8
+	keep := most(slots) * 7 / 8
+	roomy := len(all) <= keep
 	switch {
 	case roomy:
 	case slots < maxChunks*chunkSlots:
@@ -74,7 +74,12 @@ func (s *Store) makeRoom(b *bound, g *segment, now int64) bool {
 	default:
 		all, roomy = s.split(b.table, g, all)
 	}
-	g.used = 0
+	if !roomy && shed {
+		all = s.shed(b, all, keep, now)
+		if roomy = len(all) < most(slots); !roomy {
+			g.fullUntil = now + fullPause
+		}
+	}
 	for _, e := range all {
 		g.putBack(e)
 	}

@@ -63,7 +63,7 @@ func (s *Store) decideAll(plans []plan, checks []tidegate.Check, n int) (tidegat
 			return d, nil
 		case short == nil:
 			again = true
-		case turn > 2 || !s.evict(short.b, short.key, v.now, true):
+		case turn > 2 || !s.evictRecords(short.b, short.key, v.now):
 			return s.full(short.b, v.now), nil
 		}
 	}

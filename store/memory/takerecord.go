@@ -32,7 +32,7 @@ func (s *Store) takeOneRecord(b *bound, k keyHash, a algo.Ask) tidegate.Decision
 		if ok {
 			return decision(b.limit, &v, at)
 		}
-		if turn > 2 || !s.evict(b, k, now, true) {
+		if turn > 2 || !s.evictRecords(b, k, now) {
 			return s.full(b, now)
 		}
 	}
