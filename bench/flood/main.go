@@ -23,7 +23,7 @@ import (
 // when the flood itself is given up, and that is said.
 const (
 	caseTime  = 6 * time.Minute
-	floodTime = 5 * time.Minute
+	floodTime = 10 * time.Minute
 )
 
 func main() {

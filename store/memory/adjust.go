@@ -103,7 +103,7 @@ func (s *Store) giveBack(b *bound, c cell, now, at, n int64) cell {
 		return s.bucketCell(law.Return(s.bucket(c), now, at, n))
 	case counters:
 		wall := s.clock.wall(now)
-		charged := algo.SpanAt(b.limit, at+wall-now)
+		charged := spanAt(b.limit, at+wall-now)
 		return counterCell(b.counter.Return(counter(c), b.span(wall), charged, wall, n))
 	case slidings:
 		return slidingCell(b.sliding.Return(sliding(c), now, at, n))

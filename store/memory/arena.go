@@ -14,6 +14,7 @@ type arena struct {
 	table  *table
 	budget *budget
 	slabs  atomic.Pointer[[]slab]
+	bytes  atomic.Int64
 
 	mu   sync.Mutex
 	free [maxClass + 1][]handle // under mu
@@ -59,7 +60,13 @@ func (a *arena) alloc(words int) handle {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.free[class]) == 0 && !a.growLocked(class) {
-		return 0
+		// At the bound a larger one will do.
+		for class < maxClass && len(a.free[class]) == 0 {
+			class++
+		}
+		if len(a.free[class]) == 0 {
+			return 0
+		}
 	}
 	free := a.free[class]
 	h := free[len(free)-1]
@@ -73,6 +80,7 @@ func (a *arena) growLocked(class int) bool {
 	if !a.budget.spend(a.table, int64(8*words), len(*a.slabs.Load()) == 0) {
 		return false
 	}
+	a.bytes.Add(int64(8 * words))
 	old := *a.slabs.Load()
 	n := len(old)
 	all := append(old, slab{uint8(class), make([]uint64, words)}) // readers see only their own length
@@ -98,5 +106,10 @@ func (a *arena) release(h handle) {
 func (a *arena) spare() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return len(a.free[minClass]) > 0
+	for _, free := range a.free {
+		if len(free) > 0 {
+			return true
+		}
+	}
+	return false
 }

@@ -17,6 +17,9 @@ func (s *Store) evictRecords(b *bound, k keyHash, now int64) bool {
 	g := b.table.segment(k)
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if b.table.arena.spare() {
+		return true // somebody else has made room
+	}
 	if g.full(b, now) {
 		return false
 	}
@@ -91,15 +94,18 @@ func (s *Store) shed(b *bound, all []entry, keep int, now int64) []entry {
 func (s *Store) muchLarger(t *table) *table {
 	largest := t
 	for _, other := range *s.tables.Load() {
-		if other.bytes.Load() > largest.bytes.Load() {
+		if other.slotBytes() > largest.slotBytes() {
 			largest = other
 		}
 	}
-	if largest.bytes.Load() < 2*t.bytes.Load()+chunkBytes {
+	if largest.slotBytes() < 2*t.slotBytes()+chunkBytes {
 		return nil
 	}
 	return largest
 }
+
+// slotBytes is what a table can give back: records stay with their arena.
+func (t *table) slotBytes() int64 { return t.bytes.Load() - t.arena.bytes.Load() }
 
 // reclaim makes a table give a chunk.
 func (s *Store) reclaim(t *table, now int64) {

@@ -83,6 +83,7 @@ func (v *vector) charge(s *Store) tidegate.Decision {
 			continue
 		}
 		var remaining, full int64
+		p.charged = true
 		if p.plain {
 			p.next.fast = uint64(v.now + p.owed - s.origin)
 			remaining, full = p.b.bucket.Left(p.owed), p.owed
@@ -90,6 +91,7 @@ func (v *vector) charge(s *Store) tidegate.Decision {
 			p.ask.Copies = v.granted
 			verdict := v.take(s, p)
 			remaining, full = verdict.Remaining, verdict.Reset
+			p.charged = verdict.Granted > 0
 			if !p.advisory {
 				wait = max(wait, verdict.Wait)
 			}
@@ -134,6 +136,18 @@ func (v *vector) refuse(s *Store) (d tidegate.Decision) {
 		first = false
 	}
 	return d
+}
+
+// keep writes what a refusal made of states that were written under another
+// limit, or before the clock was set back: from now on they are of this limit and
+// time. Where somebody was quicker, it is up to the next refusal.
+func (v *vector) keep() {
+	for i := range v.plans {
+		p := &v.plans[i]
+		if !p.skip && p.seen && p.next != p.old {
+			p.slot.swap(p.word, p.key, p.old, p.next)
+		}
+	}
 }
 
 // reject counts what another limit refused, where rejected events count.

@@ -129,7 +129,14 @@ func (b *bound) span(wall int64) algo.Span {
 	if s := b.spans.Load(); s != nil && s.Holds(wall/algo.Micro) {
 		return *s
 	}
-	s := algo.SpanAt(b.limit, wall)
+	s := spanAt(b.limit, wall)
 	b.spans.Store(&s)
+	return s
+}
+
+// spanAt starts no period before the epoch: a slot has no sign for it.
+func spanAt(l *tidegate.Limit, wall int64) algo.Span {
+	s := algo.SpanAt(l, wall)
+	s.Start = max(0, s.Start)
 	return s
 }

@@ -104,6 +104,9 @@ func (s *Store) Stats() Stats {
 // LimitStats are the Stats of the counters that l is counted in.
 func (s *Store) LimitStats(l *tidegate.Limit) Stats {
 	var st Stats
+	if l == nil {
+		return st
+	}
 	s.mu.Lock()
 	t := s.byID[l.Identity()]
 	s.mu.Unlock()

@@ -75,7 +75,8 @@ func (s *Store) makeRoom(b *bound, g *segment, now int64, shed bool) bool {
 		all, roomy = s.split(b.table, g, all)
 	}
 	if !roomy && shed {
-		all = s.shed(b, all, keep, now)
+		// A quarter at a time, since a rebuild costs as much as many decisions.
+		all = s.shed(b, all, most(slots)*3/4, now)
 		if roomy = len(all) < most(slots); !roomy {
 			g.fullUntil = now + fullPause
 		}

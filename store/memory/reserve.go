@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,8 +20,9 @@ type reservations struct {
 }
 
 type reservation struct {
-	at, expires int64
-	charged     []charged
+	size             int64 // charged to the budget
+	at, due, expires int64 // due: when a booked turn comes
+	charged          []charged
 }
 
 type charged struct {
@@ -35,32 +37,32 @@ const (
 	chargedBytes     = 40
 )
 
+// maxTTL keeps the end of a reservation from overflowing: 30 years in ticks.
+const maxTTL = 1 << 60
+
 // Reserve implements tidegate.Reserver. At the memory bound a reservation is
 // refused with ErrFull rather than made and forgotten.
-func (s *Store) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.Duration) (tidegate.Decision, string, error) {
+func (s *Store) Reserve(_ context.Context, checks []tidegate.Check, ttl time.Duration) (tidegate.Decision, string, error) {
 	if ttl <= 0 {
 		return tidegate.Decision{}, "", fmt.Errorf("memory: Reserve(ttl=%s): want a time to live", ttl)
 	}
-	r := reservation{}
-	for i := range checks {
-		if c := &checks[i]; c.Estimate {
-			b, err := s.bind(c.Limit)
-			if err != nil {
-				return tidegate.Decision{}, "", err
-			}
-			r.charged = append(r.charged, charged{c.Limit, s.hash.sum(c.Key, b.table.salt), c.Cost})
-		}
-	}
-	size := r.size()
+	size := sizeOf(len(checks))
 	if !s.makeRoomFor(size) {
 		return tidegate.Decision{Err: tidegate.ErrFull, Limit: first(checks), RetryAfter: fullRetry}, "", nil
 	}
-	d, err := s.Take(ctx, checks, 1)
+	plans := make([]plan, len(checks))
+	d, err := s.decideAll(plans, checks, 1)
 	if err != nil || !d.OK {
 		s.budget.used.Add(-size)
 		return d, "", err
 	}
-	r.at, r.expires = d.At, d.At+algo.Ticks(ttl)
+	r := reservation{size: size, at: d.At, due: d.At + algo.Ticks(d.Wait), expires: d.At + min(algo.Ticks(ttl), maxTTL)}
+	for i := range checks {
+		// An advisory check may have been left out, a merged one is charged.
+		if c, p := &checks[i], &plans[i]; c.Estimate && (p.charged || !c.Advisory) {
+			r.charged = append(r.charged, charged{limit: c.Limit, key: p.key, cost: c.Cost})
+		}
+	}
 	return d, s.reservations.add(r), nil
 }
 
@@ -71,15 +73,23 @@ func first(checks []tidegate.Check) *tidegate.Limit {
 	return checks[0].Limit
 }
 
-func (r reservation) size() int64 { return int64(reservationBytes + chargedBytes*len(r.charged)) }
+func sizeOf(checks int) int64 { return int64(reservationBytes + chargedBytes*checks) }
 
 // makeRoomFor takes size out of the budget after sweeping what has expired.
 func (s *Store) makeRoomFor(size int64) bool {
-	s.budget.used.Add(-s.reservations.sweep(s.clock.now()))
-	if s.budget.used.Add(size) <= s.budget.max {
-		return true
+	now := s.clock.now()
+	s.budget.used.Add(-s.reservations.sweep(now))
+	for range reclaims {
+		if s.budget.used.Add(size) <= s.budget.max {
+			return true
+		}
+		s.budget.used.Add(-size)
+		larger := s.muchLarger(new(table))
+		if larger == nil {
+			return false
+		}
+		s.reclaim(larger, now)
 	}
-	s.budget.used.Add(-size)
 	return false
 }
 
@@ -106,7 +116,7 @@ func (r *reservations) sweep(now int64) (freed int64) {
 			break
 		}
 		if ok {
-			freed += one.size()
+			freed += one.size
 			delete(r.byID, r.queue[n])
 		}
 		n++
@@ -120,6 +130,9 @@ func (r *reservations) take(id string) (reservation, bool) {
 	defer r.mu.Unlock()
 	one, ok := r.byID[id]
 	delete(r.byID, id)
+	if len(r.queue) > 2*len(r.byID)+64 { // mostly settled ones behind a slow one
+		r.queue = slices.DeleteFunc(r.queue, func(id string) bool { _, open := r.byID[id]; return !open })
+	}
 	return one, ok
 }
 
@@ -132,7 +145,7 @@ func (s *Store) Settle(_ context.Context, id string, actual int64) error {
 	if !ok {
 		return tidegate.ErrSettled
 	}
-	s.budget.used.Add(-one.size())
+	s.budget.used.Add(-one.size)
 	now := s.clock.now()
 	if one.expires <= now {
 		return tidegate.ErrSettled
@@ -142,7 +155,11 @@ func (s *Store) Settle(_ context.Context, id string, actual int64) error {
 		if err != nil {
 			return err
 		}
-		s.adjust(b, c.key, now, one.at, actual-c.cost)
+		at := one.at
+		if b.kind == buckets {
+			at = one.due
+		}
+		s.adjust(b, c.key, now, at, actual-c.cost)
 	}
 	return nil
 }

@@ -79,6 +79,7 @@ func verifySnapshot(f *os.File) (int64, error) {
 // snapshotReader reads words, and remembers the first error.
 type snapshotReader struct {
 	from io.Reader
+	skew int64 // ticks by which the wall clock was ahead of the store's
 	err  error
 }
 
@@ -101,6 +102,7 @@ func (r *snapshotReader) store(c Config) (*Store, error) {
 	elapsed := max(0, now-wall)
 	// A bucket that owed x when the snapshot was taken owes x - elapsed now.
 	shift := (now - elapsed - taken) + (origin - s.origin)
+	r.skew = wall - taken
 	for {
 		n := r.word()
 		if r.err != nil || n == 0 {
@@ -139,7 +141,9 @@ func (r *snapshotReader) table(s *Store, specBytes uint64, shift, now int64) err
 		c := cell{meta & slowMask, fast & fastMask}
 		switch {
 		case b.kind == buckets && c != (cell{}):
-			c.fast = uint64(max(0, int64(c.fast)+shift)) & fastMask
+			c.fast = min(uint64(max(0, int64(c.fast)+shift)), fastMask)
+		case b.kind == slidings && c != (cell{}):
+			c.slow = uint64(max(0, int64(c.slow)+r.skewIn(b.sliding.Period))) & slowMask
 		case b.kind.inRecord():
 			c = r.record(b)
 		}
@@ -156,6 +160,10 @@ func (r *snapshotReader) table(s *Store, specBytes uint64, shift, now int64) err
 	return r.err
 }
 
+// skewIn is the skew in units of so many µs: stamps are the old store's time, and
+// the new one starts with the wall clock's.
+func (r *snapshotReader) skewIn(us int64) int64 { return r.skew / algo.Micro / us }
+
 // record reads a record into the arena; without memory for it the key starts
 // afresh, and is counted as forgotten.
 func (r *snapshotReader) record(b *bound) (c cell) {
@@ -170,6 +178,10 @@ func (r *snapshotReader) record(b *bound) (c cell) {
 	for i := range words {
 		words[i] = r.word()
 	}
+	unit := int64(1)
+	if b.kind == parts {
+		unit = b.parts.Part
+	}
 	switch {
 	case r.err != nil || n == algo.RunsHeader:
 	case !algo.Runs(words).Whole():
@@ -180,6 +192,7 @@ func (r *snapshotReader) record(b *bound) (c cell) {
 			b.table.forgotten.Add(1)
 			break
 		}
+		words[0] += uint64(r.skewIn(unit))
 		algo.Runs(words).CopyTo(b.table.arena.record(h))
 		c.slow = uint64(h)
 	}

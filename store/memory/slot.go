@@ -65,7 +65,17 @@ func (s *slot) swap(word uint64, k keyHash, old, c cell) bool {
 // lock owns the slot, or reports false when it is busy or no longer k's.
 func (s *slot) lock(k keyHash) (c cell, word uint64, ok bool) {
 	c, word, ok = s.read(k)
-	return c, word, ok && s.word.CompareAndSwap(word, word|busyBit)
+	if !ok || !s.word.CompareAndSwap(word, word|busyBit) {
+		return c, word, false
+	}
+	// A word of few bits may have come round: look again, now that it is ours.
+	meta := s.meta.Load()
+	if s.tag.Load() != k.tag || meta&^slowMask != k.extra {
+		s.word.Store(word)
+		return c, word, false
+	}
+	c.slow = meta & slowMask
+	return c, word, true
 }
 
 // release ends ownership, leaving c.

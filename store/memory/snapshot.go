@@ -79,7 +79,8 @@ func (s *Store) writeSnapshot(f io.Writer) error {
 // lock, so that splits before or behind it make no difference.
 func (s *Store) writeTable(w *snapshotWriter, b *bound) {
 	t := b.table
-	var at uint64 // the first tag not yet written
+	var at uint64      // the first tag not yet written
+	var words []uint64 // of one segment: nobody waits for the disk
 	for {
 		g := t.segment(keyHash{tag: at})
 		g.mu.Lock()
@@ -87,9 +88,10 @@ func (s *Store) writeTable(w *snapshotWriter, b *bound) {
 			g.mu.Unlock()
 			continue
 		}
-		s.writeSegment(w, b, g)
+		words = b.copySegment(g, words[:0])
 		depth, prefix := g.depth, g.prefix
 		g.mu.Unlock()
+		w.words(words...)
 		if w.err != nil || prefix+1 == 1<<depth {
 			return
 		}
@@ -97,7 +99,8 @@ func (s *Store) writeTable(w *snapshotWriter, b *bound) {
 	}
 }
 
-func (s *Store) writeSegment(w *snapshotWriter, b *bound, g *segment) {
+// copySegment appends the keys of g, whose lock the caller holds.
+func (b *bound) copySegment(g *segment, words []uint64) []uint64 {
 	for i := range int(g.slots.Load()) {
 		sl := &g.chunks[i/chunkSlots].Load()[i%chunkSlots]
 		tag := sl.tag.Load()
@@ -106,14 +109,15 @@ func (s *Store) writeSegment(w *snapshotWriter, b *bound, g *segment) {
 		}
 		word := sl.seize()
 		meta := sl.meta.Load()
-		w.words(1, tag, meta, word&fastMask)
+		words = append(words, 1, tag, meta, word&fastMask)
 		if b.kind.inRecord() {
 			r := b.record(cell{slow: meta & slowMask})
-			w.words(uint64(len(r)))
-			w.words(r...)
+			words = append(words, uint64(len(r)))
+			words = append(words, r...)
 		}
 		sl.word.Store(word)
 	}
+	return words
 }
 
 // snapshotWriter writes and sums, and remembers the first error.

@@ -103,7 +103,8 @@ func (t *table) look(k keyHash) (s *slot, c cell, word uint64) {
 	d := t.dir.Load()
 	g := d.segs[k.tag>>d.shift].Load()
 	n := uint64(g.slots.Load())
-	for i := home(k.tag, n); ; {
+	i := home(k.tag, n)
+	for range n {
 		chunk := g.chunks[i/chunkSlots%maxChunks].Load()
 		if chunk == nil {
 			return nil, c, 0
@@ -123,6 +124,7 @@ func (t *table) look(k keyHash) (s *slot, c cell, word uint64) {
 			i = 0
 		}
 	}
+	return nil, c, 0
 }
 
 // holds reports whether k is there, waiting out a rebuild that may hide it.
@@ -140,7 +142,8 @@ func (t *table) holds(k keyHash) bool {
 
 func (g *segment) find(k keyHash) *slot {
 	n := uint64(g.slots.Load())
-	for i := home(k.tag, n); ; {
+	i := home(k.tag, n)
+	for range n { // it may have grown since, and have no vacancy among the first n
 		c := g.chunks[i/chunkSlots%maxChunks].Load()
 		if c == nil {
 			return nil
@@ -157,6 +160,7 @@ func (g *segment) find(k keyHash) *slot {
 			i = 0
 		}
 	}
+	return nil
 }
 
 // home is where among n slots a tag belongs.

@@ -34,12 +34,13 @@ func (s *Store) decideAll(plans []plan, checks []tidegate.Check, n int) (tidegat
 	if err := v.prepare(s, checks, n); err != nil {
 		return tidegate.Decision{}, err
 	}
-	again := false
+	again, evictions := false, 0
 	for turn := 0; ; turn++ {
 		v.find()
 		v.now = s.clock.now()
 		if !v.records && !v.look(s) {
 			d := v.refuse(s)
+			v.keep()
 			if again || d.RetryAfter >= staleAt {
 				return d, nil
 			}
@@ -63,8 +64,10 @@ func (s *Store) decideAll(plans []plan, checks []tidegate.Check, n int) (tidegat
 			return d, nil
 		case short == nil:
 			again = true
-		case turn > 2 || !s.evictRecords(short.b, short.key, v.now):
+		case evictions == maxEvictions || !s.evictRecords(short.b, short.key, v.now):
 			return s.full(short.b, v.now), nil
+		default:
+			evictions++
 		}
 	}
 }

@@ -5,10 +5,18 @@ import (
 	"tidegate.dev/tidegate/internal/algo"
 )
 
+// maxEvictions is how often room for one record is made before giving up: what
+// was freed may have gone to others.
+const maxEvictions = 3
+
 // takeOneRecord decides a single check whose state is in the arena, which is
 // owned for that long. The clock is read when it is, so that stamps come in
 // order and the receipt says what they are.
 func (s *Store) takeOneRecord(b *bound, k keyHash, a algo.Ask) tidegate.Decision {
+	if b.kind == leases {
+		a.Copies = min(a.Copies, b.limit.Events) // more cannot be granted
+	}
+	evictions := 0
 	for turn := 0; ; turn++ {
 		sl := b.table.find(k)
 		if sl == nil {
@@ -32,9 +40,10 @@ func (s *Store) takeOneRecord(b *bound, k keyHash, a algo.Ask) tidegate.Decision
 		if ok {
 			return decision(b.limit, &v, at)
 		}
-		if turn > 2 || !s.evictRecords(b, k, now) {
+		if evictions == maxEvictions || !s.evictRecords(b, k, now) {
 			return s.full(b, now)
 		}
+		evictions++
 	}
 }
 

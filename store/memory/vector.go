@@ -30,6 +30,7 @@ type plan struct {
 	skip     bool // merged into another check of the same counter
 	seen     bool // old and word are as looked at
 	plain    bool // owed is what the short way came to
+	charged  bool
 
 	slot      *slot // nil: the key is not known yet
 	word      uint64
