@@ -30,22 +30,33 @@ func (s *Store) evictRecords(b *bound, k keyHash, now int64) bool {
 	for _, e := range s.shed(b, all, keep, now) {
 		g.putBack(e)
 	}
-	if b.table.arena.spare() {
-		return true
-	}
-	g.fullUntil = now + fullPause
-	return false
+	ok := b.table.arena.spare()
+	g.searched(ok, now)
+	return ok
 }
 
-// fullPause is how long a segment in which nothing may be dropped is not searched
-// again: a search takes as long as hundreds of decisions.
-const fullPause = 10_000 * algo.Micro
+// A segment in which nothing may be dropped is not searched again for a while,
+// and for longer each time that was in vain: a search takes as long as a thousand
+// decisions, and there are thousands of segments.
+const (
+	minPause = 10_000 * algo.Micro
+	maxPause = 8_000_000 * algo.Micro
+)
 
-// full reports whether a search for something to drop would be in vain. The
-// caller holds mu.
+// searched notes whether a search for something to drop found anything.
+func (g *segment) searched(ok bool, now int64) {
+	if ok {
+		g.pause = 0
+		return
+	}
+	g.pause = min(max(minPause, 4*g.pause), maxPause)
+	g.fullUntil = now + g.pause
+}
+
+// full reports whether another search would come too early. The caller holds mu.
 func (g *segment) full(b *bound, now int64) bool {
 	wait := g.fullUntil - now
-	return wait > 0 && wait <= fullPause && b.spares()
+	return wait > 0 && wait <= g.pause && b.spares()
 }
 
 // spares reports whether keys that hold somebody back are kept at all costs: a

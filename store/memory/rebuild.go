@@ -77,9 +77,8 @@ func (s *Store) makeRoom(b *bound, g *segment, now int64, shed bool) bool {
 	if !roomy && shed {
 		// A quarter at a time, since a rebuild costs as much as many decisions.
 		all = s.shed(b, all, most(slots)*3/4, now)
-		if roomy = len(all) < most(slots); !roomy {
-			g.fullUntil = now + fullPause
-		}
+		roomy = len(all) < most(slots)
+		g.searched(roomy, now)
 	}
 	for _, e := range all {
 		g.putBack(e)
@@ -162,8 +161,8 @@ func (s *Store) split(t *table, g *segment, all []entry) (rest []entry, ok bool)
 			ones++
 		}
 	}
-	twin := new(segment)
-	if !s.share(t, g, twin, chunksFor(len(all)-ones), chunksFor(ones)) {
+	twin := s.share(t, g, chunksFor(len(all)-ones), chunksFor(ones))
+	if twin == nil {
 		return all, false
 	}
 	rest = all[:0]
@@ -188,12 +187,14 @@ func chunksFor(n int) int {
 	return chunks
 }
 
-// share divides the chunks of g, which is at its largest, between g and twin.
-func (s *Store) share(t *table, g, twin *segment, mine, its int) bool {
+// share divides the chunks of g, which is at its largest, between g and a new
+// segment. It returns nil, and leaves no garbage, when there is no memory for that.
+func (s *Store) share(t *table, g *segment, mine, its int) *segment {
 	if !s.budget.spend(t, segmentBytes, false) {
-		return false
+		return nil
 	}
-	spare := make([]*chunk, 0, maxChunks)
+	var room [2 * maxChunks]*chunk
+	spare := room[:0]
 	for len(spare) < mine+its-maxChunks {
 		c := s.budget.chunk(t, false)
 		if c == nil {
@@ -201,10 +202,11 @@ func (s *Store) share(t *table, g, twin *segment, mine, its int) bool {
 				s.budget.drop(t, c)
 			}
 			s.budget.giveBack(t, segmentBytes)
-			return false
+			return nil
 		}
 		spare = append(spare, c)
 	}
+	twin := new(segment)
 	g.slots.Store(uint32(mine * chunkSlots))
 	for i := mine; i < maxChunks; i++ {
 		spare = append(spare, g.chunks[i].Swap(nil))
@@ -217,5 +219,5 @@ func (s *Store) share(t *table, g, twin *segment, mine, its int) bool {
 		}
 	}
 	twin.slots.Store(uint32(its * chunkSlots))
-	return true
+	return twin
 }

@@ -42,11 +42,12 @@ type segment struct {
 	used   int    // under mu: slots that are not vacant
 
 	fullUntil int64 // under mu: nothing can be dropped before
+	pause     int64 // under mu: how long that was last time
 }
 
 const (
 	maxChunks    = 16
-	segmentBytes = maxChunks*8 + 56
+	segmentBytes = maxChunks*8 + 64
 )
 
 // most is how many keys a segment of that many slots may hold.
