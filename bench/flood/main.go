@@ -22,7 +22,7 @@ import (
 // caseTime bounds a case whose process has stopped answering; floodTime is
 // when the flood itself is given up, and that is said.
 const (
-	caseTime  = 6 * time.Minute
+	caseTime  = 12 * time.Minute
 	floodTime = 10 * time.Minute
 )
 
@@ -42,6 +42,7 @@ func run(ctx context.Context, args []string) (ok bool, err error) {
 	flags := flag.NewFlagSet("flood", flag.ExitOnError)
 	keys := flags.Int("keys", 50_000_000, "fresh keys that flood the store")
 	megabytes := flags.Int64("mb", 200, "bound of the store, in MB")
+	only := flags.String("case", "", "play only this case: light, heavy-evict or heavy-refuse")
 	child := flags.String("child", "", "used by this program when it runs itself: the case to play")
 	if err := flags.Parse(args); err != nil {
 		return false, err
@@ -62,7 +63,13 @@ func run(ctx context.Context, args []string) (ok bool, err error) {
 
 	var summary string
 	ok = true
+	if _, err := findCase(*only); *only != "" && err != nil {
+		return false, err
+	}
 	for _, c := range cases {
+		if *only != "" && *only != c.name {
+			continue
+		}
 		fmt.Printf("%s: %s\n", c.name, c.about)
 		var o outcome
 		err := process.Ask(ctx, caseTime, &o, "-keys", fmt.Sprint(*keys), "-mb", fmt.Sprint(*megabytes), "-child", c.name)
