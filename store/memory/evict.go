@@ -180,7 +180,7 @@ func (s *Store) worthSweeping(b *bound, g *segment, now int64) bool {
 			live++
 		}
 	}
-	return live < samples*5/8 // a full segment has 26 of 32
+	return live < samples*9/16 // a full segment has 24 of 32
 }
 
 // sweeper visits the segments of all tables in turn, one for every few that

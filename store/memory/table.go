@@ -8,7 +8,7 @@ import (
 // table holds the keys of one counter identity. It is an extendible hash: the
 // upper bits of a tag choose a segment from the directory; a segment grows chunk
 // by chunk and, at its largest, splits in two. Nothing but one segment is ever
-// rebuilt at a time, and the load stays between two thirds and four fifths.
+// rebuilt at a time, and the load stays between three fifths and three quarters.
 type table struct {
 	id    string
 	kind  kind
@@ -51,7 +51,7 @@ const (
 )
 
 // most is how many keys a segment of that many slots may hold.
-func most(slots int) int { return slots * 13 / 16 }
+func most(slots int) int { return slots * 3 / 4 }
 
 func newTable(id string, k kind, salt uint64, b *budget) *table {
 	t := &table{id: id, kind: k, salt: salt}
