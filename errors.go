@@ -3,8 +3,8 @@ package tidegate
 import "errors"
 
 var (
-	// ErrFull is returned when a store at its memory bound refuses a new key,
-	// as its limit's OnFull asks.
+	// ErrFull is in Decision.Err when a store at its memory bound has no room for
+	// a new key, as its limit's OnFull asks.
 	ErrFull = errors.New("store is full of keys that are being held back")
 	// ErrLeaseLost is returned by Renew when a lease had run out.
 	ErrLeaseLost = errors.New("lease ran out before it was renewed")

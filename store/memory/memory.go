@@ -24,7 +24,7 @@ const DefaultMaxBytes = 256 << 20
 // Config of a Store; the zero value is what New uses.
 type Config struct {
 	// MaxBytes bounds the memory of all tables together; 0 means
-	// DefaultMaxBytes. About 32 bytes hold a key of a bucket or a window. At the
+	// DefaultMaxBytes. About 35 bytes hold a key of a bucket or a window. At the
 	// bound, a limit's OnFull decides. Every table may hold its first 64 keys
 	// whatever the bound.
 	MaxBytes int64
