@@ -3,6 +3,7 @@ package memory
 import (
 	"sync"
 	"sync/atomic"
+	"unsafe"
 )
 
 // table holds the keys of one counter identity. It is an extendible hash: the
@@ -86,15 +87,13 @@ func (t *table) find(k keyHash) *slot {
 	return d.segs[k.tag>>d.shift].Load().find(k)
 }
 
-// touch starts fetching the memory in which k will be looked for: its home, and
-// the end of what is mostly searched.
+// touch starts fetching the memory in which k will be looked for.
 func (t *table) touch(k keyHash) {
 	d := t.dir.Load()
 	g := d.segs[k.tag>>d.shift].Load()
 	i := home(k.tag, uint64(g.slots.Load()))
 	if c := g.chunks[i/chunkSlots%maxChunks].Load(); c != nil {
-		c[i%chunkSlots].tag.Load()
-		c[min(i%chunkSlots+3, chunkSlots-1)].tag.Load()
+		prefetch(unsafe.Pointer(&c[i%chunkSlots]))
 	}
 }
 

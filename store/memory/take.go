@@ -16,6 +16,9 @@ func (s *Store) Take(_ context.Context, checks []tidegate.Check, n int) (d tideg
 		return d, fmt.Errorf("memory: Take(n=%d): want at least 1", n)
 	}
 	if len(checks) != 1 || checks[0].Advisory {
+		if n == 1 && s.spendAll(&d, checks) {
+			return d, nil
+		}
 		return s.takeAll(checks, n)
 	}
 	c := &checks[0]
@@ -53,71 +56,6 @@ func (s *Store) takeSingle(b *bound, k keyHash, cost int64, maxWait time.Duratio
 	default:
 		return s.takeOne(b, k, a), nil
 	}
-}
-
-// hotEvery: one in so many lookups, by chance of the clock, leaves its slot to be
-// tried first by the next. Traffic is mostly uneven, and where it is not the try
-// costs little. A slot that was given to another key since does not match.
-const hotEvery = 16
-
-// spend decides into d what token buckets are mostly asked, or reports false.
-// The slot is looked up before the clock is read: reading it waits for all that
-// was begun before, and what is begun after waits for it.
-func (s *Store) spend(d *tidegate.Decision, b *bound, k keyHash, cost int64) bool {
-	sl := b.hot.Load()
-	old, word, ok := sl.read(k)
-	if !ok {
-		sl, old, word = b.table.look(k)
-	}
-	if sl == nil || old.slow != uint64(b.bucket.Em) {
-		return false
-	}
-	now := s.clock.now()
-	if !ok && now%hotEvery == 0 {
-		b.hot.Store(sl)
-	}
-	owed, admitted, sure := b.bucket.Spend(s.origin+int64(old.fast), now, cost)
-	if !sure {
-		return false
-	}
-	if !admitted {
-		if sl.word.Load() != word {
-			return false
-		}
-		d.RetryAfter = algo.Duration(owed + cost*b.bucket.Em - b.bucket.Tau)
-	} else {
-		if !sl.word.CompareAndSwap(word, word&genMask|uint64(now+owed-s.origin)) {
-			var ok bool
-			if owed, ok = s.spendAgain(sl, b, word, now, cost); !ok {
-				return false
-			}
-		}
-		d.OK, d.Granted = true, 1
-	}
-	d.Limit, d.At = b.limit, now
-	d.Remaining = b.bucket.Left(owed)
-	d.ResetAfter = algo.Duration(owed)
-	return true
-}
-
-// spendAgain tries a charge again that others were quicker with, as long as the
-// slot is the same key's under the same limit. Refusing is not for it: it may be
-// that only now is too old.
-func (s *Store) spendAgain(sl *slot, b *bound, word uint64, now, cost int64) (owed int64, ok bool) {
-	for range 8 {
-		was := word
-		if word = sl.word.Load(); (word^was)&(busyBit|genMask) != 0 {
-			return 0, false
-		}
-		owed, admitted, sure := b.bucket.Spend(s.origin+int64(word&fastMask), now, cost)
-		if !sure || !admitted {
-			return 0, false
-		}
-		if sl.word.CompareAndSwap(word, word&genMask|uint64(now+owed-s.origin)) {
-			return owed, true
-		}
-	}
-	return 0, false
 }
 
 func ask(cost int64, maxWait time.Duration, n int) algo.Ask {

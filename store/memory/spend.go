@@ -1,0 +1,72 @@
+package memory
+
+import (
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/algo"
+)
+
+// hotEvery: one in so many lookups, by chance of the clock, leaves its slot to be
+// tried first by the next. Traffic is mostly uneven, and where it is not the try
+// costs little. A slot that was given to another key since does not match.
+const hotEvery = 16
+
+// spend decides into d what token buckets are mostly asked, or reports false.
+func (s *Store) spend(d *tidegate.Decision, b *bound, k keyHash, cost int64) bool {
+	sl := b.hot.Load()
+	old, word, hot := sl.read(k)
+	if !hot {
+		b.table.touch(k) // comes while the clock is read
+	}
+	now := s.clock.now()
+	if !hot {
+		sl, old, word = b.table.look(k)
+		if now%hotEvery == 0 && sl != nil {
+			b.hot.Store(sl)
+		}
+	}
+	if sl == nil || old.slow != uint64(b.bucket.Em) {
+		return false
+	}
+	owed, admitted, sure := b.bucket.Spend(s.origin+int64(old.fast), now, cost)
+	if !sure || !admitted && !hot { // nobody is refused by a clock read before the state
+		return false
+	}
+	if !admitted {
+		if sl.word.Load() != word {
+			return false
+		}
+		d.RetryAfter = algo.Duration(owed + cost*b.bucket.Em - b.bucket.Tau)
+	} else {
+		if !sl.word.CompareAndSwap(word, word&genMask|uint64(now+owed-s.origin)) {
+			var ok bool
+			if owed, ok = s.spendAgain(sl, b, word, now, cost); !ok {
+				return false
+			}
+		}
+		d.OK, d.Granted = true, 1
+	}
+	d.Limit, d.At = b.limit, now
+	d.Remaining = b.bucket.Left(owed)
+	d.ResetAfter = algo.Duration(owed)
+	return true
+}
+
+// spendAgain tries a charge again that others were quicker with, as long as the
+// slot is the same key's under the same limit. Refusing is not for it: it may be
+// that only now is too old.
+func (s *Store) spendAgain(sl *slot, b *bound, word uint64, now, cost int64) (owed int64, ok bool) {
+	for range 8 {
+		was := word
+		if word = sl.word.Load(); (word^was)&(busyBit|genMask) != 0 {
+			return 0, false
+		}
+		owed, admitted, sure := b.bucket.Spend(s.origin+int64(word&fastMask), now, cost)
+		if !sure || !admitted {
+			return 0, false
+		}
+		if sl.word.CompareAndSwap(word, word&genMask|uint64(now+owed-s.origin)) {
+			return owed, true
+		}
+	}
+	return 0, false
+}
