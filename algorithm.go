@@ -31,6 +31,9 @@ const (
 	Concurrency
 	// Quota counts per calendar period in a zone: days, weeks, months, years.
 	Quota
+	// Deny is an access rule: a Gate refuses on it and counts nothing. No store
+	// takes it.
+	Deny
 
 	algorithms // how many there are
 )
@@ -43,7 +46,7 @@ const (
 
 var algorithmNames = [algorithms]string{
 	"auto", "token_bucket", "leaky_bucket", "fixed_window", "sliding_log",
-	"sliding_window", "sub_windows", "concurrency", "quota",
+	"sliding_window", "sub_windows", "concurrency", "quota", "deny",
 }
 
 // String gives the name used in rule files, for example "token_bucket".

@@ -10,6 +10,8 @@ type Decision struct {
 	OK bool
 	// Never: the cost is above the limit's capacity and can never fit.
 	Never bool
+	// Soft: it is OK, and above a limit that has room to give; see [Marks].
+	Soft bool
 	// Limit is the one that decided; nil when nothing limits the request.
 	Limit *Limit
 	// Granted copies of the request: 1 for a single one that is OK.

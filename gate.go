@@ -10,6 +10,9 @@ import (
 type Request struct {
 	// Method, Host and Path, where the front end has them.
 	Method, Host, Path string
+	// RawPath is the path as it was sent, where that is not Path: a slash that
+	// was escaped may divide it or not, and rules hold for both readings.
+	RawPath string
 	// Values gives the other attributes by name, such as "ip" or "header
 	// X-Api-Key"; nil has none.
 	Values Values

@@ -12,6 +12,9 @@ type Spec struct {
 	// Name tells counters apart: two limits of the same name, algorithm and
 	// period in one store share their counters, whatever their numbers.
 	Name string
+	// Scope says who is counted and for what, such as "user" or "ip": it tells
+	// counters apart like Name, and clients are not told.
+	Scope string
 	// Events that may pass in a Period. For Concurrency: the slots.
 	Events int64
 	// Period, at least a millisecond and in whole microseconds. For
@@ -40,6 +43,8 @@ type Spec struct {
 	// OnFull says what a bounded store does with a new key when it has no
 	// room left. The default evicts the key nearest to being unused.
 	OnFull OnFull
+	// Terms are what a rule says beyond the numbers; nil says nothing.
+	Terms *Terms
 }
 
 // OnFull is what happens at a store's memory bound.
@@ -152,6 +157,8 @@ func (l *Limit) String() string {
 		fmt.Fprintf(&b, "%d/%s quota", l.Events, l.Calendar)
 	case Concurrency:
 		fmt.Fprintf(&b, "%d slots, lease %s", l.Events, l.Period)
+	case Deny:
+		b.WriteString("deny")
 	default:
 		fmt.Fprintf(&b, "%d/%s %s", l.Events, l.Period, l.Algorithm)
 	}

@@ -14,6 +14,9 @@ const (
 	FailOpen FailMode = iota
 	// FailClosed refuses, with a RetryAfter of one second.
 	FailClosed
+	// FailLocal goes on counting in this process alone. That is a wrapper of the
+	// store's to do; where there is none, it is FailOpen.
+	FailLocal
 )
 
 // Limiter holds keys to one or more limits, charged together or not at all.

@@ -54,6 +54,9 @@ func (s *Spec) check() error {
 	if s.Algorithm >= algorithms {
 		return fmt.Errorf("unknown %s", s.Algorithm)
 	}
+	if s.Algorithm == Deny {
+		return s.checkDeny()
+	}
 	if s.Events <= 0 {
 		return fmt.Errorf("events is %d: a limit needs at least 1 (to refuse everything, use an access rule)", s.Events)
 	}
@@ -152,9 +155,19 @@ func (s *Spec) checkQuota() error {
 	return nil
 }
 
-// identity frames the name by its length, so that no two specs can meet.
+func (s *Spec) checkDeny() error {
+	if s.Events != 0 || s.Period != 0 || s.Burst != 0 || s.Parts != 0 || s.Ceiling || s.CountRejected || s.Calendar != NoCalendar || s.Zone != "" || s.Anchor != 0 {
+		return errors.New("an access rule counts nothing: it has a name and nothing else")
+	}
+	return nil
+}
+
+// identity frames name and scope by their lengths, so that no two specs can meet.
 func (s *Spec) identity() string {
 	id := strconv.Itoa(len(s.Name)) + ":" + s.Name + "/" + s.Algorithm.String()
+	if s.Scope != "" {
+		id = strconv.Itoa(len(s.Scope)) + ":" + s.Scope + "@" + id
+	}
 	switch s.Algorithm {
 	case Quota:
 		return id + "/" + s.Calendar.String() + "/" + strconv.Itoa(s.Anchor) + "/" + s.Zone

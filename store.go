@@ -22,6 +22,9 @@ type Check struct {
 	MaxWait time.Duration
 	// Estimate marks a cost that [Reserver.Settle] replaces by the true one.
 	Estimate bool
+	// Over is written by Take, for advisory checks alone: it had no room. It says
+	// nothing when the request was refused.
+	Over bool
 }
 
 // Store is where counters live. Every store passes the suite of package

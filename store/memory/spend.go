@@ -13,42 +13,63 @@ const hotEvery = 16
 // spend decides into d what token buckets are mostly asked, or reports false.
 func (s *Store) spend(d *tidegate.Decision, b *bound, k keyHash, cost int64) bool {
 	sl := b.hot.Load()
-	old, word, hot := sl.read(k)
-	if !hot {
-		b.table.touch(k) // comes while the clock is read
+	old, word, ok := sl.read(k)
+	if !ok {
+		return s.spendCold(d, b, k, cost)
 	}
-	now := s.clock.now()
-	if !hot {
-		sl, old, word = b.table.look(k)
-		if now%hotEvery == 0 && sl != nil {
-			b.hot.Store(sl)
-		}
-	}
-	if sl == nil || old.slow != uint64(b.bucket.Em) {
+	if old.slow != uint64(b.bucket.Em) {
 		return false
 	}
+	now := s.clock.now()
 	owed, admitted, sure := b.bucket.Spend(s.origin+int64(old.fast), now, cost)
-	if !sure || !admitted && !hot { // nobody is refused by a clock read before the state
+	if !sure {
 		return false
 	}
 	if !admitted {
-		if sl.word.Load() != word {
+		d.RetryAfter = algo.Duration(owed + cost*b.bucket.Em - b.bucket.Tau)
+		b.tell(d, owed, now)
+		return sl.word.Load() == word
+	}
+	if !sl.word.CompareAndSwap(word, word&genMask|uint64(now+owed-s.origin)) {
+		if owed, ok = s.spendAgain(sl, b, word, now, cost); !ok {
 			return false
 		}
-		d.RetryAfter = algo.Duration(owed + cost*b.bucket.Em - b.bucket.Tau)
-	} else {
-		if !sl.word.CompareAndSwap(word, word&genMask|uint64(now+owed-s.origin)) {
-			var ok bool
-			if owed, ok = s.spendAgain(sl, b, word, now, cost); !ok {
-				return false
-			}
-		}
-		d.OK, d.Granted = true, 1
 	}
-	d.Limit, d.At = b.limit, now
-	d.Remaining = b.bucket.Left(owed)
-	d.ResetAfter = algo.Duration(owed)
+	d.OK, d.Granted = true, 1
+	b.tell(d, owed, now)
 	return true
+}
+
+// spendCold is spend for a key that is not the hot one. Its memory comes while
+// the clock is read; nobody is refused by a clock that was read before the state.
+func (s *Store) spendCold(d *tidegate.Decision, b *bound, k keyHash, cost int64) bool {
+	b.table.touch(k)
+	now := s.clock.now()
+	sl, old, word := b.table.look(k)
+	if sl == nil || old.slow != uint64(b.bucket.Em) {
+		return false
+	}
+	if now%hotEvery == 0 {
+		b.hot.Store(sl)
+	}
+	owed, ok, sure := b.bucket.Spend(s.origin+int64(old.fast), now, cost)
+	if !sure || !ok {
+		return false
+	}
+	if !sl.word.CompareAndSwap(word, word&genMask|uint64(now+owed-s.origin)) {
+		if owed, ok = s.spendAgain(sl, b, word, now, cost); !ok {
+			return false
+		}
+	}
+	d.OK, d.Granted = true, 1
+	b.tell(d, owed, now)
+	return true
+}
+
+// tell fills in where the bucket stands.
+func (b *bound) tell(d *tidegate.Decision, owed, now int64) {
+	d.Limit, d.At = b.limit, now
+	d.Remaining, d.ResetAfter = b.bucket.Left(owed), algo.Duration(owed)
 }
 
 // spendAgain tries a charge again that others were quicker with, as long as the

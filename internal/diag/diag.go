@@ -1,0 +1,37 @@
+// Package diag is how a problem in a file that an operator wrote is told: where,
+// the line itself with a caret, why, and what to write instead.
+//
+// Start with [List]; whoever reads a file adds to one and goes on, so that all
+// problems are told at once.
+package diag
+
+// Pos is a place in a file. Line and Col count from 1, Col in characters. Len is
+// how many characters the caret underlines; 0 means 1.
+type Pos struct {
+	File string `json:"file"`
+	Line int    `json:"line"`
+	Col  int    `json:"col"`
+	Len  int    `json:"-"`
+}
+
+// Severity says whether a problem keeps a file from being used.
+type Severity uint8
+
+const (
+	Error Severity = iota
+	Warning
+)
+
+// Problem is one thing that is wrong.
+type Problem struct {
+	Pos
+	Severity Severity `json:"severity"`
+	Check    string   `json:"check,omitempty"` // the lint check that found it; "" for what keeps a file from loading
+	Source   string   `json:"source"`          // the line itself
+	Message  string   `json:"message"`         // why, a phrase without a full stop
+	Hint     string   `json:"hint,omitempty"`  // what to write instead
+}
+
+// List is everything that is wrong with a file, or with several. As an error it
+// is what [List.Err] returns; nil and empty mean nothing is wrong.
+type List []Problem

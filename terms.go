@@ -1,0 +1,61 @@
+package tidegate
+
+// Terms are what a rule says of a limit beyond its numbers: how a refusal is
+// answered, and what becomes of a charge when the request has ended. They are no
+// part of the limit's identity. Front ends and Gate read them; stores do not.
+type Terms struct {
+	// Rule is the name of the rule that the limit belongs to.
+	Rule string
+	// Role is what the limit is for within its rule.
+	Role Role
+	// Answer is how front ends answer who is refused.
+	Answer Answer
+	// Counts, when not empty: only requests answered with one of these statuses
+	// stay charged. The place of a request in flight is held.
+	Counts []StatusRange
+	// Block, when not nil: once this limit has refused a key, Block refuses it
+	// for its Period.
+	Block *Limit
+	// Nominal is, for a limit that is a ceiling, the limit that clients are told.
+	Nominal *Limit
+	// Settle is where the true cost is found at the end of a request whose cost
+	// was an estimate: "response.header.NAME" or "response.body.FIELD".
+	Settle string
+	// OnStoreFailure is what the rule answers when the store cannot.
+	OnStoreFailure FailMode
+}
+
+// Role is what a limit is for within its rule.
+type Role uint8
+
+const (
+	// Decides: the limit proper.
+	Decides Role = iota
+	// Marks: the nominal limit below a soft or elastic ceiling. A request that
+	// it has no room for is admitted, and Decision.Soft.
+	Marks
+	// Tries: a shadow rule or a candidate limit, counted to be looked at.
+	Tries
+	// Blocks: refuses who was refused before.
+	Blocks
+)
+
+// StatusRange is the HTTP statuses from From to To, both included.
+type StatusRange struct{ From, To int }
+
+// Answer is how a refusal is answered. The zero value leaves everything to the
+// front end.
+type Answer struct {
+	// Status instead of the front end's own: 429, or 403 for Deny.
+	Status int
+	// Message is the sentence that tells the client why.
+	Message string
+	// Body instead of a problem+json one, as ContentType. {rule}, {limit},
+	// {remaining} and {retry_after} in it are replaced; nothing else is.
+	Body, ContentType string
+	// Dialect of the headers, "draft11", "draft6", "x" or "none"; "" is the
+	// front end's.
+	Dialect string
+	// Reset in the headers, "delta" or "epoch"; "" is the front end's.
+	Reset string
+}
