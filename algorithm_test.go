@@ -8,13 +8,13 @@ import (
 )
 
 func TestParseAlgorithmIsTheInverseOfString(t *testing.T) {
-	for a := tidegate.Auto; a <= tidegate.Quota; a++ {
+	for a := tidegate.Auto; a <= tidegate.Deny; a++ {
 		got, err := tidegate.ParseAlgorithm(a.String())
 		if got != a || err != nil {
 			t.Errorf("%s parses as %s, %v", a, got, err)
 		}
 	}
-	for _, name := range []string{"", "Token_Bucket", "token-bucket", "algorithm(9)"} {
+	for _, name := range []string{"", "Token_Bucket", "token-bucket", "algorithm(10)"} {
 		_, err := tidegate.ParseAlgorithm(name)
 		if err == nil || !strings.Contains(err.Error(), "token_bucket") {
 			t.Errorf("%q: error %v, want one that lists the names", name, err)

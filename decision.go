@@ -8,7 +8,8 @@ import "time"
 type Decision struct {
 	// OK: it may go ahead, after Wait.
 	OK bool
-	// Never: the cost is above the limit's capacity and can never fit.
+	// Never: the cost is above the limit's capacity and can never fit, or the
+	// limit is an access rule.
 	Never bool
 	// Soft: it is OK, and above a limit that has room to give; see [Marks].
 	Soft bool

@@ -64,32 +64,15 @@ func TestGateFailMode(t *testing.T) {
 	}
 }
 
-func TestRequestValues(t *testing.T) {
-	if v, ok := new(tidegate.Request).Value("ip"); v != "" || ok {
-		t.Errorf("a request without values has the ip %q", v)
-	}
-	r := tidegate.Request{Values: values{"ip": "192.0.2.1"}}
-	if v, ok := r.Value("ip"); v != "192.0.2.1" || !ok {
-		t.Errorf("ip is %q, %v", v, ok)
-	}
-}
-
-type values map[string]string
-
-func (v values) Value(name string) (string, bool) {
-	s, ok := v[name]
-	return s, ok
-}
-
 // Enter holds what Decide would let run out: slots, and only slots.
 func TestEnterHoldsSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		minute, slots := tidegate.PerMinute(50), tidegate.Slots(1, 30*time.Second)
 		gate := tidegate.NewGate(byHost{minute, slots}, memory.New())
 		r := &tidegate.Request{Host: "a"}
-		d, held := gate.Enter(t.Context(), r)
-		if !d.OK || held == nil || held.Decision != d {
-			t.Fatalf("%+v, %v", d, held)
+		d, visit := gate.Enter(t.Context(), r)
+		if !d.OK || !visit.Holds() || visit.ByStatus() || visit.Sources() != nil {
+			t.Fatalf("%+v, %+v", d, visit)
 		}
 		for range 20 { // ten minutes on a lease of half of one
 			time.Sleep(30 * time.Second)
@@ -98,12 +81,12 @@ func TestEnterHoldsSlots(t *testing.T) {
 				t.Fatalf("the second got in: %+v, %v", d, second)
 			}
 		}
-		if err := held.Cancel(); err != nil {
+		if err := visit.End(tidegate.Outcome{}); err != nil {
 			t.Error(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		if d, _ := gate.Enter(ctx, r); !d.OK {
-			t.Errorf("after Cancel: %+v", d)
+			t.Errorf("after End: %+v", d)
 		}
 		cancel()
 		synctest.Wait()
@@ -121,12 +104,12 @@ func TestEnterHoldsSlots(t *testing.T) {
 	})
 }
 
-func TestEnterHoldsNothingWithoutSlots(t *testing.T) {
+func TestEnterIsNoVisitWhenNothingIsLeftToDo(t *testing.T) {
 	gate := tidegate.NewGate(byHost{tidegate.PerMinute(1)}, memory.New())
 	r := &tidegate.Request{Host: "a"}
 	for _, ok := range []bool{true, false} {
-		if d, held := gate.Enter(t.Context(), r); d.OK != ok || held != nil {
-			t.Errorf("%+v, %v", d, held)
+		if d, visit := gate.Enter(t.Context(), r); d.OK != ok || visit != nil {
+			t.Errorf("%+v, %v", d, visit)
 		}
 	}
 }

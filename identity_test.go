@@ -1,6 +1,7 @@
 package tidegate_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 // identified is what makes the counters of two limits different.
 type identified struct {
 	name      string
+	scope     string
 	algorithm tidegate.Algorithm
 	period    time.Duration
 	parts     int
@@ -19,7 +21,7 @@ type identified struct {
 }
 
 func identify(l *tidegate.Limit) identified {
-	return identified{l.Name, l.Algorithm, l.Period, l.Parts, l.Calendar, l.Zone, l.Anchor}
+	return identified{l.Name, l.Scope, l.Algorithm, l.Period, l.Parts, l.Calendar, l.Zone, l.Anchor}
 }
 
 // A limit's numbers are not part of who is counted where: a change of tier, or
@@ -39,7 +41,10 @@ func TestIdentityLeavesTheNumbersOut(t *testing.T) {
 	f(S{Events: 5, Period: m}, S{Events: 5, Period: m, OnFull: tidegate.RefuseNew}, true)
 	f(S{Events: 100, Period: m}, S{Events: 100, Period: m, Algorithm: tidegate.SubWindows, Ceiling: true}, true)
 	f(S{Events: 5, Period: m}, S{Events: 5, Period: m, CountRejected: true}, true)
+	f(S{Events: 5, Period: m}, S{Events: 5, Period: m, Terms: &tidegate.Terms{Rule: "a"}}, true)
 	f(S{Events: 5, Period: m}, S{Events: 5, Period: m, Name: "a"}, false)
+	f(S{Events: 5, Period: m, Name: "a"}, S{Events: 5, Period: m, Name: "a", Scope: "ip"}, false)
+	f(S{Events: 5, Period: m, Name: "a", Scope: "user"}, S{Events: 5, Period: m, Name: "a", Scope: "ip"}, false)
 	f(S{Events: 5, Period: m}, S{Events: 5, Period: m + time.Microsecond}, false)
 	f(S{Events: 5, Period: m}, S{Events: 5, Period: m, Algorithm: token}, false)
 	f(S{Events: 100, Period: m}, S{Events: 100, Period: m, Parts: 6}, false)
@@ -64,6 +69,8 @@ func FuzzIdentity(f *testing.F) {
 	f.Add("1:a", uint8(6), int64(60_000_000), 6, "", 0, "a", uint8(6), int64(60_000_000), 60, "", 0)
 	f.Add("a", uint8(8), int64(3), 0, "UTC", 1, "a", uint8(8), int64(3), 0, "", 1)
 	f.Add("a", uint8(8), int64(3), 0, "", 11, "a", uint8(8), int64(3), 0, "", 1)
+	f.Add("ip|a", uint8(1), int64(1000), 0, "", 0, "2:ip@1:a", uint8(1), int64(1000), 0, "", 0)
+	f.Add("i|pa", uint8(1), int64(1000), 0, "", 0, "ip|a", uint8(1), int64(1000), 0, "", 0)
 	f.Fuzz(func(t *testing.T, nameA string, algA uint8, microsA int64, partsA int, zoneA string, anchorA int,
 		nameB string, algB uint8, microsB int64, partsB int, zoneB string, anchorB int,
 	) {
@@ -78,9 +85,14 @@ func FuzzIdentity(f *testing.F) {
 	})
 }
 
-// anyLimit makes of what the fuzzer says a limit, where it can be one.
+// anyLimit makes of what the fuzzer says a limit, where it can be one. Before a
+// bar in the name is the scope.
 func anyLimit(name string, alg uint8, micros int64, parts int, zone string, anchor int) (*tidegate.Limit, bool) {
-	s := tidegate.Spec{Name: name, Events: 9, Algorithm: tidegate.Algorithm(alg)}
+	scope, named, scoped := strings.Cut(name, "|")
+	if !scoped {
+		scope, named = "", name
+	}
+	s := tidegate.Spec{Name: named, Scope: scope, Events: 9, Algorithm: tidegate.Algorithm(alg)}
 	switch s.Algorithm {
 	case tidegate.Quota:
 		s.Calendar, s.Zone, s.Anchor = tidegate.Calendar(micros&3+1), zone, anchor

@@ -13,19 +13,26 @@ const MaxKey = 64
 // and "ab","c" differ. Each part is preceded by its length. A key longer than
 // MaxKey becomes a SHA-256 in hex, told apart from the others by its first byte.
 func Key(parts ...string) string {
-	if len(parts) == 1 && len(parts[0]) < MaxKey {
-		return "=" + parts[0]
-	}
 	var room [128]byte
-	b := room[:0]
+	return string(appendKey(room[:0], parts))
+}
+
+// appendKey appends the key of parts to b.
+func appendKey(b []byte, parts []string) []byte {
+	if len(parts) == 1 && len(parts[0]) < MaxKey {
+		b = append(b, '=')
+		return append(b, parts[0]...)
+	}
+	start := len(b)
 	for _, p := range parts {
 		b = strconv.AppendInt(b, int64(len(p)), 10)
 		b = append(b, ':')
 		b = append(b, p...)
 	}
-	if len(b) <= MaxKey {
-		return string(b)
+	if len(b)-start <= MaxKey {
+		return b
 	}
-	sum := sha256.Sum256(b)
-	return "#" + hex.EncodeToString(sum[:])
+	sum := sha256.Sum256(b[start:])
+	b = append(b[:start], '#')
+	return hex.AppendEncode(b, sum[:])
 }

@@ -35,7 +35,7 @@ func TestNewLimitSaysWhatIsWrong(t *testing.T) {
 		quota  = tidegate.Quota
 		always = "a limit needs at least 1 (to refuse everything, use an access rule)"
 	)
-	f(S{Events: 1, Period: m, Algorithm: 9}, "unknown algorithm(9)")
+	f(S{Events: 1, Period: m, Algorithm: 10}, "unknown algorithm(10)")
 	f(S{Period: m}, "events is 0: "+always)
 	f(S{Events: -1, Period: m}, "events is -1: "+always)
 	f(S{Events: 1 << 28, Period: m}, "events is 268435456: at most 268435455 can be counted; use a shorter period")
@@ -72,6 +72,10 @@ func TestNewLimitSaysWhatIsWrong(t *testing.T) {
 	for _, s := range []S{{Period: m}, {Burst: 1}, {Parts: 1}, {Ceiling: true}, {CountRejected: true}} {
 		s.Events, s.Algorithm, s.Calendar = 1, quota, tidegate.Day
 		f(s, "a quota has no period, burst, parts, ceiling or count_rejected")
+	}
+	for _, s := range []S{{Events: 1}, {Period: m}, {Burst: 1}, {Parts: 1}, {Ceiling: true}, {CountRejected: true}, {Calendar: tidegate.Day}, {Zone: "UTC"}, {Anchor: 1}} {
+		s.Algorithm = tidegate.Deny
+		f(s, "an access rule counts nothing: it has a name and nothing else")
 	}
 	f(S{Events: 1, Algorithm: quota, Calendar: tidegate.Month, Anchor: 32}, "anchor is 32: want a day of the month, 1 to 31")
 	f(S{Events: 1, Algorithm: quota, Calendar: tidegate.Month, Anchor: -1}, "anchor is -1: want a day of the month, 1 to 31")

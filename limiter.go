@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// FailMode is what a Limiter answers when its store cannot.
+// FailMode is what a Limiter or a Gate answers when its store cannot.
 type FailMode uint8
 
 const (
@@ -34,11 +34,14 @@ type Limiter struct {
 // New returns a Limiter that keeps its counters in store. Limiters that share a
 // store are told apart by their limits' names, algorithms and periods: give
 // limits a Name when one store serves several purposes. New panics when a limit
-// is nil or when two of them would share a counter.
+// is nil or an access rule, and when two of them would share a counter.
 func New(store Store, limits ...*Limit) *Limiter {
 	for i, l := range limits {
 		if l == nil {
 			panic("tidegate: New: a limit is nil")
+		}
+		if l.Algorithm == Deny {
+			panic("tidegate: New: " + l.String() + " is an access rule, which counts nothing; use a Gate")
 		}
 		for _, other := range limits[:i] {
 			if l.identity == other.identity {
@@ -132,10 +135,10 @@ func (l *Limiter) failed(err error) Decision {
 	if len(l.limits) > 0 {
 		d.Limit = l.limits[0]
 	}
-	if l.fail == FailOpen {
-		d.OK, d.Granted = true, 1
-	} else {
+	if l.fail == FailClosed {
 		d.RetryAfter = time.Second
+	} else {
+		d.OK, d.Granted = true, 1
 	}
 	return d
 }

@@ -112,6 +112,7 @@ func TestNewPanicsOnMisuse(t *testing.T) {
 	f("a limit is nil", nil)
 	f("a limit is nil", tidegate.PerMinute(1), nil)
 	f("limits 5/1m0s sliding_log and 6/1m0s sliding_log share a counter; name them", tidegate.PerMinute(5), tidegate.PerMinute(6))
+	f("access rule", tidegate.MustLimit(tidegate.Spec{Name: "banned", Algorithm: tidegate.Deny}))
 	if said := panicOf(func() { tidegate.New(memory.New(), tidegate.PerMinute(5), tidegate.PerHour(6)) }); said != "" {
 		t.Error(said)
 	}
@@ -167,6 +168,7 @@ func TestFailModeDecidesWhenTheStoreCannot(t *testing.T) {
 	lim := tidegate.New(store, l)
 	f(lim, true, 1, 0)
 	f(lim.OnStoreFailure(tidegate.FailOpen), true, 1, 0)
+	f(lim.OnStoreFailure(tidegate.FailLocal), true, 1, 0) // nobody counts locally here
 	f(lim.OnStoreFailure(tidegate.FailClosed), false, 0, time.Second)
 	f(lim, true, 1, 0) // OnStoreFailure makes another Limiter
 }
@@ -202,4 +204,8 @@ func TestDecisionsAllocateNothing(t *testing.T) {
 	f("Peek", func() { three.Peek(ctx, "alice") })
 	f("Gate.Decide", func() { gate.Decide(ctx, request) })
 	f("Gate.Enter without slots", func() { gate.Enter(ctx, request) })
+	ruled := tidegate.NewGate(vector{
+		{Key: "a", Limit: deny("shadow"), Advisory: true}, {Key: "a", Limit: window, Cost: 1, Advisory: true}, {Key: "a", Limit: bucket(200, time.Hour), Cost: 1},
+	}, memory.New()).Observe(func(*tidegate.Request, []tidegate.Check, tidegate.Decision) {})
+	f("Gate.Enter with advice and an observer", func() { ruled.Enter(ctx, request) })
 }

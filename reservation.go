@@ -2,7 +2,7 @@ package tidegate
 
 import (
 	"context"
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -16,11 +16,9 @@ const ReserveTTL = time.Hour
 type Reservation struct {
 	Decision
 
-	mu     sync.Mutex
-	done   bool
+	done   atomic.Bool
 	settle func(actual int64) error
-	detach func() bool // no longer follow the context
-	renew  *time.Timer
+	slots  *holding // nil unless it is Acquire's
 }
 
 // Delay is how long to wait before acting; 0 for most limits.
@@ -30,20 +28,15 @@ func (r *Reservation) Delay() time.Duration { return r.Wait }
 // counts, more is charged unasked. The first call settles; later ones, and one
 // that comes after ReserveTTL, return ErrSettled. For a slot, any actual ends it.
 func (r *Reservation) Settle(actual int64) error {
-	r.mu.Lock()
-	if r.done {
-		r.mu.Unlock()
+	switch {
+	case r.done.Swap(true):
 		return ErrSettled
+	case r.slots != nil:
+		return r.slots.free()
+	case r.settle != nil:
+		return r.settle(actual)
 	}
-	r.done = true
-	if r.renew != nil {
-		r.renew.Stop()
-	}
-	r.mu.Unlock()
-	if r.settle == nil {
-		return nil
-	}
-	return r.settle(actual)
+	return nil
 }
 
 // Cancel is shorthand for Settle(0): it did not happen.
@@ -52,10 +45,8 @@ func (r *Reservation) Cancel() error { return r.Settle(0) }
 // Detach keeps a slot when the context it was acquired under ends: only Cancel
 // or Settle free it then.
 func (r *Reservation) Detach() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.detach != nil {
-		r.detach()
+	if r.slots != nil {
+		r.slots.keep()
 	}
 }
 
@@ -93,59 +84,15 @@ func (l *Limiter) Acquire(ctx context.Context, key string) *Reservation {
 	if err != nil {
 		return &Reservation{Decision: l.failed(err)}
 	}
-	if held := hold(ctx, l.store, checks, d); held != nil {
-		return held
-	}
-	return &Reservation{Decision: d}
-}
-
-// hold keeps the slots that were taken with d until the reservation is settled
-// or ctx ends; nil when there are none.
-func hold(ctx context.Context, store Store, checks []Check, d Decision) *Reservation {
-	if !d.OK {
-		return nil
-	}
-	var slots, release []Check
-	for _, c := range checks {
-		if c.Limit.Algorithm == Concurrency && !c.Advisory && c.Cost > 0 {
-			slots = append(slots, c)
-			c.Cost = -c.Cost
-			release = append(release, c)
-		}
-	}
-	if len(slots) == 0 {
-		return nil
-	}
 	r := &Reservation{Decision: d}
-	after := context.WithoutCancel(ctx)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.detach = context.AfterFunc(ctx, func() { _ = r.Cancel() })
-	r.settle = func(int64) error {
-		r.Detach()
-		return store.Adjust(after, d.At, release)
-	}
-	r.keepAliveLocked(after, store, slots)
-	return r
-}
-
-// keepAliveLocked renews the leases at a third of the shortest, until settled.
-func (r *Reservation) keepAliveLocked(ctx context.Context, store Store, slots []Check) {
-	renewer, ok := store.(Renewer)
-	if !ok {
-		return
-	}
-	every := slots[0].Limit.Period
-	for _, c := range slots[1:] {
-		every = min(every, c.Limit.Period)
-	}
-	every /= 3
-	r.renew = time.AfterFunc(every, func() {
-		_ = renewer.Renew(ctx, r.At, slots) // lost or not reached: the next one tells
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if !r.done {
-			r.renew.Reset(every)
+	var slots []Check
+	for i := range checks {
+		if d.OK && checks[i].Limit.Algorithm == Concurrency {
+			slots = append(slots, checks[i])
 		}
-	})
+	}
+	if len(slots) > 0 {
+		r.slots = hold(ctx, l.store, d.At, slots)
+	}
+	return r
 }

@@ -20,10 +20,11 @@ type Check struct {
 	// MaxWait is how far into the future a bucket may be charged; 0: now or
 	// never. Other algorithms ignore it.
 	MaxWait time.Duration
-	// Estimate marks a cost that [Reserver.Settle] replaces by the true one.
+	// Estimate marks a cost that [Reserver.Settle] or [Visit.End] replaces by
+	// the true one.
 	Estimate bool
-	// Over is written by Take, for advisory checks alone: it had no room. It says
-	// nothing when the request was refused.
+	// Over is written by Take, for advisory checks alone: it had no room for
+	// what was granted. It says nothing when the request was refused.
 	Over bool
 }
 
@@ -33,7 +34,9 @@ type Store interface {
 	// Take grants k ≤ n whole copies of the vector checks, each all or none,
 	// by the store's own clock. Decision.Granted is k, and Decision.OK means
 	// k > 0. A refusal charges nothing, except to limits that count what is
-	// rejected, by them or by another limit of the vector. Take keeps no reference to checks. The error is nil unless the
+	// rejected, by them or by another limit of the vector. Take writes Over of
+	// the advisory checks and keeps no reference to checks, nor to their keys,
+	// which may lie in memory that is used again. The error is nil unless the
 	// store could not answer; a refusal is not an error.
 	Take(ctx context.Context, checks []Check, n int) (Decision, error)
 	// Adjust charges unasked (cost > 0; the debt is at most one capacity) or

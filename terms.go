@@ -1,5 +1,7 @@
 package tidegate
 
+import "time"
+
 // Terms are what a rule says of a limit beyond its numbers: how a refusal is
 // answered, and what becomes of a charge when the request has ended. They are no
 // part of the limit's identity. Front ends and Gate read them; stores do not.
@@ -11,17 +13,23 @@ type Terms struct {
 	// Answer is how front ends answer who is refused.
 	Answer Answer
 	// Counts, when not empty: only requests answered with one of these statuses
-	// stay charged. The place of a request in flight is held.
+	// stay charged; see [Visit.End]. The place of a request in flight is held.
 	Counts []StatusRange
 	// Block, when not nil: once this limit has refused a key, Block refuses it
-	// for its Period.
+	// for its Period. A Gate takes one from it, under the same key, when this
+	// limit is the one that a refusal is about; the Matcher adds a check of it
+	// with a cost of 0 to every request.
 	Block *Limit
 	// Nominal is, for a limit that is a ceiling, the limit that clients are told.
 	Nominal *Limit
 	// Settle is where the true cost is found at the end of a request whose cost
 	// was an estimate: "response.header.NAME" or "response.body.FIELD".
 	Settle string
-	// OnStoreFailure is what the rule answers when the store cannot.
+	// Queue, when not nil: who is refused may wait in line, where the front end
+	// can hold a request. Buckets are booked ahead instead, by Check.MaxWait.
+	Queue *Queue
+	// OnStoreFailure is what the rule answers when the store cannot, instead of
+	// the Gate's.
 	OnStoreFailure FailMode
 }
 
@@ -39,6 +47,14 @@ const (
 	// Blocks: refuses who was refused before.
 	Blocks
 )
+
+// Queue is a line of requests that wait for their turn.
+type Queue struct {
+	// Places in the line of one key.
+	Places int64
+	// MaxWait is how long a request waits at most.
+	MaxWait time.Duration
+}
 
 // StatusRange is the HTTP statuses from From to To, both included.
 type StatusRange struct{ From, To int }

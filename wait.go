@@ -79,20 +79,29 @@ func (l *Limiter) sleepBooked(ctx context.Context, key string, n int64, d Decisi
 	return err
 }
 
-// giveBack returns a booked turn. In a bucket it counts from the turn on, not
-// from when it was booked: a long wait would otherwise outlast it.
+// giveBack returns a booked turn.
 func (l *Limiter) giveBack(ctx context.Context, key string, n int64, d Decision) error {
+	return adjust(ctx, l.store, d.At, d.Wait, l.vector(key, -n))
+}
+
+// adjust is Store.Adjust of what was taken at the instant at, to wait for. A turn
+// in a bucket counts from when it comes, not from when it was booked: a long wait
+// would otherwise outlast it.
+func adjust(ctx context.Context, store Store, at int64, wait time.Duration, checks []Check) error {
 	var booked, taken []Check
-	for _, c := range l.vector(key, -n) {
-		if c.Limit.Algorithm == TokenBucket || c.Limit.Algorithm == LeakyBucket {
+	for _, c := range checks {
+		if wait > 0 && (c.Limit.Algorithm == TokenBucket || c.Limit.Algorithm == LeakyBucket) {
 			booked = append(booked, c)
 		} else {
 			taken = append(taken, c)
 		}
 	}
-	err := l.store.Adjust(ctx, d.At+ticks(d.Wait), booked)
+	var err error
+	if len(booked) > 0 {
+		err = store.Adjust(ctx, at+ticks(wait), booked)
+	}
 	if len(taken) > 0 {
-		err = errors.Join(err, l.store.Adjust(ctx, d.At, taken))
+		err = errors.Join(err, store.Adjust(ctx, at, taken))
 	}
 	return err
 }

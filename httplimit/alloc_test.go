@@ -60,6 +60,11 @@ func TestAdmittedRequestsAllocateOnlyTheirHeaders(t *testing.T) {
 	if !raceEnabled {
 		f("gate", Gate(gate)(nothing{}), v4, 1)
 		f("gate without headers", silent.Gate(gate)(nothing{}), v4, 0)
+		keyed := tidegate.NewGate(matchFunc(func(r *tidegate.Request, dst []tidegate.Check) []tidegate.Check {
+			ip, _ := r.Value("ip")
+			return append(dst, tidegate.Check{Key: r.Key(ip, r.Path), Limit: limit, Cost: 1})
+		}), free{limit})
+		f("gate with keys of two parts", silent.Gate(keyed)(nothing{}), v4, 0)
 	}
 }
 

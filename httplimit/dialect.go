@@ -10,8 +10,11 @@ import (
 
 // Dialect is how a response tells its client where it stands. All of them
 // report the Decision that decided this request and round times up to whole
-// seconds. A request that nothing limits, or that the fail mode decided, gets
-// no such headers: there are no numbers to report.
+// seconds. A request that nothing limits, that an access rule refused or that the
+// fail mode decided gets no such headers: there are no numbers to report.
+//
+// A rule may have a ceiling above the limit that it tells: the headers then show
+// the limit, and an admitted request that is above it gets X-RateLimit-Soft: true.
 type Dialect uint8
 
 const (
@@ -49,35 +52,50 @@ const (
 	ResetEpoch
 )
 
+// form is how the headers of one response are written.
+type form struct {
+	dialect Dialect
+	reset   Reset
+}
+
 // describe sets the headers of the dialect.
 func (o *Options) describe(h http.Header, d *tidegate.Decision, p *policy, known *policies) {
-	if p == nil || d.Err != nil || o.Headers == NoHeaders {
+	if p == nil || p.silent || d.Err != nil {
 		return
 	}
-	switch o.Headers {
+	f := form{o.Headers, o.Reset}
+	if p.ownForm {
+		f = p.form(f)
+	}
+	switch f.dialect {
+	case NoHeaders:
+		return
 	case Draft11:
-		o.draft11(h, d, p, known)
+		draft11(h, d, p, known)
 	case Draft6:
-		o.three(h, "Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset", d, p)
+		f.three(h, "Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset", d, p)
 		if list := known.list6(p); list != "" {
 			h["Ratelimit-Policy"] = []string{list}
 		}
 	case X:
-		o.three(h, "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", d, p)
+		f.three(h, "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", d, p)
 		if !d.OK && !d.Never {
 			h["X-Ratelimit-Retry-After"] = []string{strconv.FormatInt(retrySeconds(d), 10)}
 		}
+	}
+	if d.Soft {
+		h["X-Ratelimit-Soft"] = []string{"true"}
 	}
 }
 
 // draft11 is on the way of every admitted request: one allocation, or two for
 // what was not said lately.
-func (o *Options) draft11(h http.Header, d *tidegate.Decision, p *policy, known *policies) {
+func draft11(h http.Header, d *tidegate.Decision, p *policy, known *policies) {
 	reset := int64(0)
 	if !p.slots {
 		reset = resetSeconds(d)
 	}
-	values := known.said.values(p, max(d.Remaining, 0), reset, known.list11(p))
+	values := known.said.values(p, p.left(d), reset, known.list11(p))
 	if len(h) > 0 && len(h["Ratelimit"]) > 0 { // an outer limit's
 		h["Ratelimit"] = append(h["Ratelimit"], values[0])
 		h["Ratelimit-Policy"] = append(h["Ratelimit-Policy"], values[1])
@@ -88,19 +106,19 @@ func (o *Options) draft11(h http.Header, d *tidegate.Decision, p *policy, known 
 }
 
 // three sets what Draft6 and X have in common.
-func (o *Options) three(h http.Header, limit, remaining, reset string, d *tidegate.Decision, p *policy) {
-	values := &[3]string{p.capacity, strconv.FormatInt(max(d.Remaining, 0), 10)}
+func (f form) three(h http.Header, limit, remaining, reset string, d *tidegate.Decision, p *policy) {
+	values := &[3]string{p.capacity, strconv.FormatInt(p.left(d), 10)}
 	h[limit] = values[0:1:1]
 	h[remaining] = values[1:2:2]
 	if p.slots {
 		return // nobody can tell when a slot is given back
 	}
 	after := ceilSeconds(d.ResetAfter)
-	if o.Headers == Draft6 {
+	if f.dialect == Draft6 {
 		after = resetSeconds(d)
 	}
-	if o.Reset == ResetEpoch {
-		after = o.epoch(d, time.Now())
+	if f.reset == ResetEpoch {
+		after = f.epoch(d, time.Now())
 	}
 	values[2] = strconv.FormatInt(after, 10)
 	h[reset] = values[2:3:3]
@@ -117,8 +135,9 @@ func resetSeconds(d *tidegate.Decision) int64 {
 
 // retrySeconds is what Retry-After says. When a slot comes free nobody knows;
 // the lease, which is what the Decision knows, is only the longest it can take.
+// But who is blocked is so for as long as it says.
 func retrySeconds(d *tidegate.Decision) int64 {
-	if d.Limit != nil && d.Limit.Algorithm == tidegate.Concurrency {
+	if l := d.Limit; l != nil && l.Algorithm == tidegate.Concurrency && (l.Terms == nil || l.Terms.Block == nil) {
 		return 1
 	}
 	return max(1, ceilSeconds(d.RetryAfter))
@@ -136,9 +155,9 @@ func ceilSeconds(d time.Duration) int64 {
 // time of the decision: our own clock, read a moment later, would now and again
 // show the last instant of a window as the next second. A store whose time is
 // not the wall clock's, as after a suspend, is not asked.
-func (o *Options) epoch(d *tidegate.Decision, now time.Time) int64 {
+func (f form) epoch(d *tidegate.Decision, now time.Time) int64 {
 	after := d.ResetAfter
-	if o.Headers == Draft6 && !d.OK && !d.Never {
+	if f.dialect == Draft6 && !d.OK && !d.Never {
 		after = d.RetryAfter
 	}
 	at := now.UnixNano()

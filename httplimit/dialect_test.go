@@ -79,20 +79,20 @@ func TestTrap19ResetDoesNotWobble(t *testing.T) {
 	// store rounds what is left to nanoseconds, up or down, and our clock is
 	// read a little later than the store's, or is of another opinion.
 	const end = at + 60*second
-	o := Options{Headers: X, Reset: ResetEpoch}
+	x := form{X, ResetEpoch}
 	for stamp := int64(at); stamp < end; stamp += 7_777_777_777 {
 		left := float64(end-stamp) / 1024 * 1000
 		ours := time.Unix(0, stamp/1024*1000)
 		for _, after := range []time.Duration{time.Duration(left), time.Duration(left) + 1} {
 			d := tidegate.Decision{OK: true, At: stamp, ResetAfter: after}
 			for _, late := range []time.Duration{0, time.Microsecond, 20 * time.Millisecond, -20 * time.Millisecond, 999 * time.Millisecond} {
-				if got := o.epoch(&d, ours.Add(late)); got != 1_763_172_660 {
+				if got := x.epoch(&d, ours.Add(late)); got != 1_763_172_660 {
 					t.Fatalf("asked %d, %s left, our clock %s off: reset at %d, want 1763172660", stamp, after, late, got)
 				}
 			}
 			d.At = 0 // a store that does not tell
 			for _, late := range []time.Duration{0, time.Microsecond, 20 * time.Millisecond, -20 * time.Millisecond} {
-				if got := o.epoch(&d, ours.Add(late)); got != 1_763_172_660 {
+				if got := x.epoch(&d, ours.Add(late)); got != 1_763_172_660 {
 					t.Fatalf("asked %d by our clock, %s off, %s left: reset at %d, want 1763172660", stamp, late, after, got)
 				}
 			}
@@ -101,20 +101,20 @@ func TestTrap19ResetDoesNotWobble(t *testing.T) {
 }
 
 func TestResetEpochIsTheReset(t *testing.T) {
-	f := func(o Options, d tidegate.Decision, now time.Time, want int64) {
+	f := func(dialect Dialect, d tidegate.Decision, now time.Time, want int64) {
 		t.Helper()
-		if got := o.epoch(&d, now); got != want {
+		if got := (form{dialect, ResetEpoch}).epoch(&d, now); got != want {
 			t.Errorf("%+v: reset at %d, want %d", d, got, want)
 		}
 	}
 	now := time.Unix(1_763_172_600, 0)
 	refused := tidegate.Decision{At: at, RetryAfter: 1400 * time.Millisecond, ResetAfter: time.Minute}
-	f(Options{Headers: X}, refused, now, 1_763_172_660)
-	f(Options{Headers: Draft6}, refused, now, 1_763_172_602)
-	f(Options{Headers: X}, tidegate.Decision{OK: true, At: at, ResetAfter: 100 * time.Millisecond}, now, 1_763_172_601)
+	f(X, refused, now, 1_763_172_660)
+	f(Draft6, refused, now, 1_763_172_602)
+	f(X, tidegate.Decision{OK: true, At: at, ResetAfter: 100 * time.Millisecond}, now, 1_763_172_601)
 	// The store's time is another: it was suspended, or counts from its start.
-	f(Options{Headers: X}, refused, now.Add(time.Hour), 1_763_176_260)
-	f(Options{Headers: X}, tidegate.Decision{OK: true, At: 5 * second, ResetAfter: time.Minute}, now, 1_763_172_660)
+	f(X, refused, now.Add(time.Hour), 1_763_176_260)
+	f(X, tidegate.Decision{OK: true, At: 5 * second, ResetAfter: time.Minute}, now, 1_763_172_660)
 }
 
 func TestTrap19RetryAfterIsWholeSecondsAndNeverZero(t *testing.T) {

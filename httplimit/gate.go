@@ -26,7 +26,15 @@ func Gate(gate *tidegate.Gate) func(http.Handler) http.Handler { return Options{
 // asks; a Matcher must not keep the Request or its Values.
 //
 // A request that a rule lets wait its turn waits here, until its client leaves.
-// Slots are held as with Limit.
+// Slots are held as with Limit. What is counted by status is counted by the status
+// that the client got; it stays charged when there was none, as when the client
+// left, the handler panicked or the connection was hijacked. An estimate is settled
+// by the response header that its rule names, once the handler has returned. One
+// that is to be settled by the body of the response stays charged as it is: the
+// middleware does not read what passes through it.
+//
+// A refusal is answered as the Terms of the limit say, where they say it. An access
+// rule is answered 403.
 func (o Options) Gate(gate *tidegate.Gate) func(http.Handler) http.Handler {
 	if gate == nil {
 		panic("httplimit: Gate: the gate is nil")
@@ -57,16 +65,16 @@ var askings = sync.Pool{New: func() any { return new(asking) }}
 
 func (h *gateHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := askings.Get().(*asking)
-	a.values = values{request: r, client: &h.ClientIP}
-	a.request = tidegate.Request{Method: r.Method, Host: r.Host, Path: r.URL.Path, Values: &a.values}
-	d, held := h.gate.Enter(r.Context(), &a.request)
-	*a = asking{}
+	a.describe(r, &h.ClientIP)
+	d, visit := h.gate.Enter(r.Context(), &a.request)
+	a.request.Reset()
+	a.values = values{}
 	askings.Put(a)
-	if held == nil {
+	if visit == nil {
 		h.answer(w, r, d)
 		return
 	}
-	(&slot{held: held}).serve(w, func(w http.ResponseWriter) { h.answer(w, r, d) })
+	stayFor(visit, w, r, func(w http.ResponseWriter) { h.answer(w, r, d) })
 }
 
 func (h *gateHandler) answer(w http.ResponseWriter, r *http.Request, d tidegate.Decision) {

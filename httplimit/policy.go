@@ -22,19 +22,26 @@ type policy struct {
 	capacity string
 	slots    bool
 	salt     uint64 // keeps the phrases of several limits apart
+	terms           // what a rule says of it
 }
 
+// newPolicy is about the limit that clients are told.
 func newPolicy(l *tidegate.Limit, name string) *policy {
+	of, terms := l, termsOf(l)
+	if terms.nominal != nil {
+		l = terms.nominal
+	}
 	name = printable(name)
 	quoted := `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(name) + `"`
 	p := &policy{
-		limit:    l,
+		limit:    of,
 		name:     name,
 		item:     quoted + ";r=",
 		draft11:  quoted + ";q=" + strconv.FormatInt(l.Events, 10),
 		capacity: strconv.FormatInt(l.Capacity(), 10),
 		slots:    l.Algorithm == tidegate.Concurrency,
 		salt:     rand.Uint64(),
+		terms:    terms,
 	}
 	if p.slots {
 		p.draft11 += `;qu="concurrent-requests"`

@@ -3,6 +3,7 @@ package httplimit
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"strconv"
 
@@ -14,16 +15,23 @@ import (
 var ErrMissing = errors.New("the request does not say who is asking")
 
 // Status is the status that a refusal is answered with: 429 when a limit is used
-// up, or can never admit what the request costs; 503 when the store could not
-// tell, for which the client is not to blame; 400 for want of a key.
+// up, or can never admit what the request costs; 403 by an access rule; 503 when
+// the store could not tell, for which the client is not to blame; 400 for want of
+// a key. A limit may have one of its own for the first two, in its Terms.
 func Status(d tidegate.Decision) int {
-	switch {
+	usual := http.StatusTooManyRequests
+	switch l := d.Limit; {
 	case errors.Is(d.Err, ErrMissing):
 		return http.StatusBadRequest
 	case d.Err != nil:
 		return http.StatusServiceUnavailable
+	case l != nil && l.Algorithm == tidegate.Deny:
+		usual = http.StatusForbidden
 	}
-	return http.StatusTooManyRequests
+	if d.Limit != nil && d.Limit.Terms != nil {
+		return status(d.Limit.Terms.Answer, usual)
+	}
+	return usual
 }
 
 // quotaExceeded is the problem type that draft 11 registers.
@@ -51,19 +59,26 @@ func (o *Options) refuse(w http.ResponseWriter, r *http.Request, d *tidegate.Dec
 		o.Render(w, r, *d)
 		return
 	}
-	why := explain(d, p, retry)
-	body, kind := []byte(why.Detail+"\n"), "text/plain; charset=utf-8"
-	if !prefersText(r.Header["Accept"]) {
-		// Only strings and an int: this cannot fail.
-		body, _ = json.Marshal(why)
-		kind = "application/problem+json"
+	var body, kind string
+	if d.Err == nil && p != nil && p.answer.Body != "" {
+		body, kind = p.body(d, retry)
+	} else {
+		body, kind = explain(d, p, retry).render(prefersText(r.Header["Accept"]))
 	}
 	h["Content-Type"] = []string{kind}
 	h["X-Content-Type-Options"] = []string{"nosniff"}
-	w.WriteHeader(why.Status)
+	w.WriteHeader(Status(*d))
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // the client may be gone
+		_, _ = io.WriteString(w, body) // the client may be gone
 	}
+}
+
+func (why problem) render(text bool) (body, kind string) {
+	if text {
+		return why.Detail + "\n", "text/plain; charset=utf-8"
+	}
+	raw, _ := json.Marshal(why) // only strings and an int: this cannot fail
+	return string(raw), "application/problem+json"
 }
 
 // explain says no more of the limit than its name: with [NoHeaders] the numbers
@@ -82,11 +97,19 @@ func explain(d *tidegate.Decision, p *policy, retry int64) problem {
 	case p == nil:
 		why.Detail = "Too many requests" + again
 		return why
+	case p.denies:
+		why.Detail = "The policy " + p.name + " does not allow this request."
+		if p.answer.Message != "" {
+			why.Detail = p.answer.Message
+		}
+		return why
 	}
 	why.Type = quotaExceeded
 	why.Title = "Request cannot be satisfied as assigned quota has been exceeded"
 	why.Violated = []string{p.name}
 	switch {
+	case p.answer.Message != "":
+		why.Detail = p.answer.Message
 	case d.Never:
 		why.Detail = "The request costs more than the policy " + p.name + " can ever admit."
 	case p.slots:

@@ -3,27 +3,33 @@ package httplimit
 import (
 	"net/http"
 	"sync/atomic"
-
-	"tidegate.dev/tidegate"
 )
 
 // slot is held from before the handler is called until the request is over,
 // or, if the handler hijacked the connection, until that is closed. When the
-// client leaves, the request's context ends and the reservation with it.
+// client leaves, the request's context ends and what is held with it.
 type slot struct {
-	held     *tidegate.Reservation
+	held     held
 	hijacked atomic.Bool
+}
+
+// held is a *tidegate.Reservation, or a stay.
+type held interface {
+	Detach()       // do not end with the context
+	Cancel() error // at the end; counts once
 }
 
 // serve calls f with a writer that notices hijacking, and frees the slot after,
 // also when f panics.
 func (s *slot) serve(w http.ResponseWriter, f func(http.ResponseWriter)) {
-	defer func() {
-		if !s.hijacked.Load() {
-			s.free()
-		}
-	}()
+	defer s.returned()
 	f(s.watch(w))
+}
+
+func (s *slot) returned() {
+	if !s.hijacked.Load() {
+		s.free()
+	}
 }
 
 // hijack keeps the slot past the request's context, which ends with the handler.

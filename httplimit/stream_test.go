@@ -13,18 +13,25 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/store/memory"
 )
 
-// both runs a test behind a limit of events and one of slots, over HTTP/1 and 2.
+// both runs a test behind limits and gates that look at a response more or less
+// closely, over HTTP/1 and 2.
 func both(t *testing.T, handler http.HandlerFunc, check func(t *testing.T, srv *httptest.Server)) {
-	limits := map[string]*tidegate.Limiter{
-		"events": tidegate.New(&script{}, tidegate.PerMinute(100)),
-		"slots":  tidegate.New(new(slotStore), tidegate.Slots(5, time.Minute)),
+	slots := tidegate.Slots(5, time.Minute)
+	events := tidegate.New(&script{}, tidegate.PerMinute(100))
+	byStatus, bySlot := tidegate.Check{Key: "all", Limit: failures, Cost: 1}, tidegate.Check{Key: "all", Limit: slots, Cost: 1}
+	limits := map[string]func(http.Handler) http.Handler{
+		"events":           Limit(events, IP()),
+		"slots":            Limit(tidegate.New(new(slotStore), slots), IP()),
+		"status":           Gate(tidegate.NewGate(all(byStatus), memory.New())),
+		"slots and status": Gate(tidegate.NewGate(all(byStatus, bySlot), memory.New())),
 	}
-	for name, lim := range limits {
+	for name, limit := range limits {
 		for _, version := range []int{1, 2} {
 			t.Run(fmt.Sprintf("%s over HTTP %d", name, version), func(t *testing.T) {
-				srv := httptest.NewUnstartedServer(Limit(lim, IP())(handler))
+				srv := httptest.NewUnstartedServer(limit(handler))
 				srv.EnableHTTP2 = version == 2
 				srv.StartTLS()
 				defer srv.Close()

@@ -1,6 +1,7 @@
 package httplimit
 
 import (
+	"crypto/tls"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -21,10 +22,15 @@ func (v *values) Value(name string) (string, bool) {
 
 func (v *values) find(name string) string {
 	r := v.request
+	if path, ok := strings.CutPrefix(name, "body."); ok {
+		return bodyValue(r, path)
+	}
 	source, arg, _ := strings.Cut(name, " ")
 	switch source {
 	case "ip":
 		return v.ip(arg)
+	case "addr":
+		return v.addr()
 	case "header":
 		if !v.client.trustsPeer(r, parseHop(r.RemoteAddr)) {
 			return ""
@@ -44,11 +50,26 @@ func (v *values) find(name string) string {
 		return r.PathValue(strings.TrimSuffix(strings.TrimPrefix(arg, "{"), "}"))
 	case "route":
 		return r.Pattern
+	case "basic.user":
+		user, _, _ := r.BasicAuth()
+		return user
+	case "tls.client_cn":
+		return clientName(r.TLS)
 	}
 	return ""
 }
 
-// header knows that the server moves Host out of the others.
+// clientName is the common name of a client certificate that the server has
+// verified; one that it only asked for could be anybody's.
+func clientName(state *tls.ConnectionState) string {
+	if state == nil || len(state.VerifiedChains) == 0 || len(state.VerifiedChains[0]) == 0 {
+		return ""
+	}
+	return state.VerifiedChains[0][0].Subject.CommonName
+}
+
+// header knows that the server moves Host out of the others. Of several lines it
+// takes the first.
 func header(r *http.Request, name string) string {
 	if strings.EqualFold(name, "Host") {
 		return r.Host
@@ -68,6 +89,15 @@ func (v *values) ip(bits string) string {
 		return ""
 	}
 	return v.client.find(v.request).key(bits4, bits6)
+}
+
+// addr is empty for a request over a Unix socket that no proxy forwarded.
+func (v *values) addr() string {
+	h := v.client.find(v.request)
+	if h.text != "" || !h.addr.IsValid() {
+		return h.text
+	}
+	return h.addr.String()
 }
 
 // queryValue is url.ParseQuery(raw).Get(name) without the map: it must see what

@@ -66,6 +66,8 @@ func TestEveryRuleCanFail(t *testing.T) {
 	f("store/storetest/a.go", `import "testing"`, 0)
 	f("httplimit/a.go", `import "tidegate.dev/tidegate/store/memory"`, 1)
 	f("httplimit/a_test.go", `import "tidegate.dev/tidegate/store/memory"`, 0)
+	f("httplimit/a.go", `import "tidegate.dev/tidegate/internal/jsonvalue"`, 0)
+	f("httplimit/a.go", `import "tidegate.dev/tidegate/internal/jwt"`, 1)
 	f("httplimit/a.go", `import "github.com/x/y"`, 1)
 	f("internal/gateway/a.go", `import "tidegate.dev/tidegate/store/memory"`, 1)
 	f("internal/gateway/a.go", `import "tidegate.dev/tidegate/internal/rls"`, 1)

@@ -61,7 +61,7 @@ var table = append(apart(wire), []rule{
 	},
 	{
 		from: []string{"./httplimit/..."},
-		not:  []string{"./...", "!.", "!./httplimit/...", "module"},
+		not:  []string{"./...", "!.", "!./httplimit/...", "!./internal/jsonvalue", "module"},
 		why:  "the middleware renders decisions of any store; it makes none and brings no dependency",
 	},
 	{

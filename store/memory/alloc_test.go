@@ -19,7 +19,7 @@ func TestDecisionsAllocateNothing(t *testing.T) {
 			s := New()
 			checks := make([]tidegate.Check, n)
 			for i := range checks {
-				checks[i] = tidegate.Check{Key: string(rune('a' + i)), Limit: l, Cost: 1}
+				checks[i] = tidegate.Check{Key: string(rune('a' + i)), Limit: l, Cost: 1, Advisory: i == 2}
 			}
 			for range 6 { // into the refusals
 				if _, err := s.Take(ctx, checks, 1); err != nil {
@@ -57,6 +57,10 @@ func TestDecisionsAllocateNothing(t *testing.T) {
 			if a := testing.AllocsPerRun(200, take(checks[:n])); a != 0 {
 				t.Errorf("%s, admitted, %d checks: %v allocations", l.Algorithm, n, a)
 			}
+		}
+		checks[0].Advisory, checks[0].Limit = true, l // over
+		if a := testing.AllocsPerRun(200, take(checks)); a != 0 || !checks[0].Over {
+			t.Errorf("%s, admitted over advice: %v allocations, over %t", l.Algorithm, a, checks[0].Over)
 		}
 	}
 }

@@ -28,6 +28,9 @@ func (s *Store) bindSlow(l *tidegate.Limit) (*bound, error) {
 	if l == nil || l.Identity() == "" {
 		return nil, fmt.Errorf("memory: a check has no limit made by tidegate.NewLimit")
 	}
+	if l.Algorithm == tidegate.Deny {
+		return nil, fmt.Errorf("memory: %s is an access rule, which no store counts; put the request to a tidegate.Gate", l)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if b := s.bounds[l]; b != nil {

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -213,5 +214,31 @@ func TestLeasesAreNotEvicted(t *testing.T) {
 	}
 	if st := s.Stats(); st.Forgotten != 0 || st.RefusedFull == 0 {
 		t.Errorf("%+v: want refusals and nothing forgotten", st)
+	}
+}
+
+// Advice for which there is no memory is left out: nobody knows that it is over.
+func TestAdviceWithoutMemoryIsNotOver(t *testing.T) {
+	for _, l := range []*tidegate.Limit{
+		tidegate.Slots(1, time.Hour), limitOf(tidegate.TokenBucket, 1, tidegate.RefuseNew), limitOf(tidegate.SlidingLog, 1, tidegate.RefuseNew),
+	} {
+		s, _ := openAt(60_000)
+		for k := range 3000 {
+			ask1(t, s, l, fmt.Sprint(k))
+		}
+		before := s.Stats().RefusedFull
+		for _, c := range []struct {
+			key  string
+			over bool
+		}{{"0", true}, {"fresh", false}} {
+			checks := []tidegate.Check{{Key: c.key, Limit: l, Cost: 1, Advisory: true}, {Key: "a", Limit: tidegate.PerMinute(100), Cost: 1}}
+			d, err := s.Take(context.Background(), checks, 1)
+			if err != nil || !d.OK || checks[0].Over != c.over {
+				t.Errorf("%s, key %s: %+v (%v), over %t, want %t", l, c.key, d, err, checks[0].Over, c.over)
+			}
+		}
+		if before == 0 || s.Stats().RefusedFull == before {
+			t.Errorf("%s: the store was not full", l)
+		}
 	}
 }

@@ -62,7 +62,7 @@ func (v *vector) decide(s *Store) (d tidegate.Decision, short *plan) {
 		}
 	}
 	if v.records {
-		if short = v.ensure(); short != nil {
+		if short = v.ensure(s); short != nil {
 			return d, short
 		}
 	}
@@ -74,6 +74,8 @@ func (v *vector) decide(s *Store) (d tidegate.Decision, short *plan) {
 }
 
 // charge takes what was granted, and tells about the limit with the least left.
+// An advisory check without room for all of it is over; one that found no memory
+// was left out before, and is not.
 func (v *vector) charge(s *Store) tidegate.Decision {
 	var least *tidegate.Limit
 	var left, whole, reset, wait int64
@@ -92,7 +94,9 @@ func (v *vector) charge(s *Store) tidegate.Decision {
 			verdict := v.take(s, p)
 			remaining, full = verdict.Remaining, verdict.Reset
 			p.charged = verdict.Granted > 0
-			if !p.advisory {
+			if p.advisory {
+				v.checks[i].Over = verdict.Granted < v.granted
+			} else {
 				wait = max(wait, verdict.Wait)
 			}
 		}
@@ -165,11 +169,11 @@ func (p *plan) reject(now int64) {
 
 // ensure makes the records large enough for what was granted, so that charging
 // them cannot fail. It returns an enforcing check for which there is no memory;
-// advisory ones are left out.
-func (v *vector) ensure() (short *plan) {
+// advisory ones are left out. Those that are over need none.
+func (v *vector) ensure(s *Store) (short *plan) {
 	for i := range v.plans {
 		p := &v.plans[i]
-		if p.skip || p.ensure(v.now, v.granted) {
+		if p.skip || p.advisory && s.fit(p.b, p.next, v.now, p.ask) == 0 || p.ensure(v.now, v.granted) {
 			continue
 		}
 		if !p.advisory {

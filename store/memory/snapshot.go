@@ -55,7 +55,9 @@ func (s *Store) writeSnapshot(f io.Writer) error {
 		if b == nil || t.kind == leases {
 			continue
 		}
-		spec, err := json.Marshal(b.limit.Spec)
+		named := b.limit.Spec
+		named.Terms = nil // the rules will say them again
+		spec, err := json.Marshal(named)
 		if err != nil {
 			return err
 		}

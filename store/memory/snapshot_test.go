@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -182,5 +183,26 @@ func TestRestoreUnderASmallerBound(t *testing.T) {
 	}
 	if st := r.Stats(); st.Bytes > 100_000 || st.Evicted == 0 || st.Keys+st.Evicted+st.Forgotten != 20_000 {
 		t.Errorf("%+v: want at most 100000 bytes, and every key kept or counted", st)
+	}
+}
+
+// What a rule says of a limit beyond its numbers is not the store's to keep: a
+// long answer would make the file unreadable, terms in a circle unwritable.
+func TestSnapshotLeavesTermsOut(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "snapshot")
+	terms := &tidegate.Terms{Rule: "login", Answer: tidegate.Answer{Body: strings.Repeat("x", 1<<17)}}
+	l := tidegate.MustLimit(tidegate.Spec{Name: "login", Scope: "ip", Events: 5, Period: 24 * time.Hour, Terms: terms})
+	terms.Block = l
+	s := New()
+	drain(t, s, l, "a")
+	if err := s.Snapshot(path); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Restore(path, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := drain(t, r, l, "a"); n > 0 {
+		t.Errorf("admitted %d times after the restore", n)
 	}
 }

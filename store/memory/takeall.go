@@ -30,8 +30,8 @@ const staleAt = time.Millisecond
 // decideAll looks at all states and refuses without writing if one refuses;
 // otherwise it owns all slots, decides again what has changed, and charges.
 func (s *Store) decideAll(plans []plan, checks []tidegate.Check, n int) (tidegate.Decision, error) {
-	v := vector{plans: plans, copies: int64(n)}
-	if err := v.prepare(s, checks, n); err != nil {
+	v := vector{checks: checks, plans: plans, copies: int64(n)}
+	if err := v.prepare(s, n); err != nil {
 		return tidegate.Decision{}, err
 	}
 	again, evictions := false, 0

@@ -10,6 +10,7 @@ import (
 
 // vector is a vector of checks being decided.
 type vector struct {
+	checks  []tidegate.Check
 	plans   []plan
 	copies  int64 // asked for
 	granted int64 // that all enforcing states looked at have room for
@@ -38,10 +39,10 @@ type plan struct {
 	owed      int64
 }
 
-func (v *vector) prepare(s *Store, checks []tidegate.Check, n int) error {
+func (v *vector) prepare(s *Store, n int) error {
 	var b *bound
-	for i := range checks {
-		c := &checks[i]
+	for i := range v.checks {
+		c := &v.checks[i]
 		if b == nil || b.limit != c.Limit {
 			var err error
 			if b, err = s.bind(c.Limit); err != nil {
@@ -50,6 +51,9 @@ func (v *vector) prepare(s *Store, checks []tidegate.Check, n int) error {
 		}
 		if c.Cost < 0 {
 			return negativeCost(c.Limit, c.Cost)
+		}
+		if c.Advisory {
+			c.Over = false
 		}
 		p := &v.plans[i]
 		p.b, p.advisory = b, c.Advisory

@@ -39,18 +39,49 @@ func testMisuse(s *subject) {
 	})
 }
 
-// testSliceReused: the caller may overwrite its slice as soon as a call returns.
-// The race detector sees a store that reads it later.
+// testAccessRules: what refuses without counting is no store's to decide. It is
+// told so, whatever the rest of the vector, and nothing is charged.
+func testAccessRules(s *subject) {
+	deny := tidegate.MustLimit(tidegate.Spec{Name: "members only", Algorithm: tidegate.Deny})
+	s.each(func(s *subject, k kind) {
+		l := k.slow("beside an access rule", 5)
+		f := func(checks ...tidegate.Check) {
+			s.Helper()
+			if d, err := s.store.Take(context.Background(), checks, 1); err == nil {
+				s.Errorf("Take(%s) = %s, want an error", describe(checks), show(d))
+			}
+			if r := s.reserver(); r != nil {
+				if d, id, err := r.Reserve(context.Background(), checks, time.Hour); err == nil || id != "" {
+					s.Errorf("Reserve(%s) = %s, id %q; want an error", describe(checks), show(d), id)
+				}
+			}
+		}
+		f(check(deny, "ann", 1))
+		f(check(deny, "ann", 0))
+		f(advisory(deny, "ann", 1))
+		f(check(l, "ann", 1), check(deny, "ann", 1))
+		f(advisory(deny, "ann", 1), check(l, "ann", 1))
+		s.wantLeft(5, check(l, "ann", 1))
+	})
+}
+
+// testSliceReused: the caller may overwrite its slice, and the memory that the
+// keys lie in, as soon as a call returns. The race detector sees a store that
+// reads it later.
 func testSliceReused(s *subject) {
 	a, b := kinds[0].slow("a", 50), kinds[3].slow("b", 50)
 	ctx := context.Background()
 	checks := make([]tidegate.Check, 2)
+	var keys tidegate.Request
 	fill := func(key string, cost int64) {
+		key = keys.Key(key)
 		checks[0], checks[1] = check(a, key, cost), check(b, key, cost)
 	}
 	wreck := func() {
-		checks[0] = tidegate.Check{Key: "wrecked", Cost: math.MinInt64}
+		keys.Reset()
+		checks[0] = tidegate.Check{Key: keys.Key("a wrecked one"), Cost: math.MinInt64}
 		checks[1] = checks[0]
+		keys.Reset()
 	}
 	for i := range 20 {
 		key := fmt.Sprint("key ", i)
@@ -78,8 +109,8 @@ func testSliceReused(s *subject) {
 			s.wantSettle(nil, id, 4)
 			left -= 4
 		}
-		s.wantLeft(left, check(a, key, 1))
-		s.wantLeft(left, check(b, key, 1))
+		s.wantLeft(left, check(a, tidegate.Key(key), 1))
+		s.wantLeft(left, check(b, tidegate.Key(key), 1))
 	}
 }
 

@@ -51,6 +51,29 @@ var mutants = map[string]struct {
 		}
 		return r.Take(context.Background(), checks, n)
 	}},
+	"does not say who is over": {"advisory/over", func(r *reference, checks []tidegate.Check, n int) (tidegate.Decision, error) {
+		d, err := r.Take(context.Background(), checks, n)
+		for i := range checks {
+			checks[i].Over = false
+		}
+		return d, err
+	}},
+	"says over for ever": {"advisory/over", func(r *reference, checks []tidegate.Check, n int) (tidegate.Decision, error) {
+		before := append([]tidegate.Check(nil), checks...)
+		d, err := r.Take(context.Background(), checks, n)
+		for i := range checks {
+			checks[i].Over = checks[i].Over || before[i].Over
+		}
+		return d, err
+	}},
+	"counts access rules": {"misuse", func(r *reference, checks []tidegate.Check, n int) (tidegate.Decision, error) {
+		for i := range checks {
+			if checks[i].Limit.Algorithm == tidegate.Deny {
+				return tidegate.Decision{OK: true, Granted: int64(n), Limit: checks[i].Limit}, nil
+			}
+		}
+		return r.Take(context.Background(), checks, n)
+	}},
 	"rounds retry to seconds": {"retry", func(r *reference, checks []tidegate.Check, n int) (tidegate.Decision, error) {
 		d, err := r.Take(context.Background(), checks, n)
 		d.RetryAfter = d.RetryAfter.Truncate(time.Second) + time.Second
@@ -92,7 +115,12 @@ type mutant struct {
 }
 
 func (m mutant) Take(_ context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
-	return m.take(m.reference, append([]tidegate.Check(nil), checks...), n)
+	own := append([]tidegate.Check(nil), checks...)
+	d, err := m.take(m.reference, own, n)
+	for i := range checks {
+		checks[i].Over = own[i].Over
+	}
+	return d, err
 }
 
 const mutantVariable = "STORETEST_MUTANT"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -66,6 +67,7 @@ func (r *reference) counterLocked(c *tidegate.Check) counter {
 		default:
 			held = &tally{}
 		}
+		id[1] = strings.Clone(c.Key) // the caller's may lie in memory that is used again
 		r.counters[id] = held
 	}
 	return held
@@ -84,8 +86,13 @@ func (r *reference) takeLocked(checks []tidegate.Check, n int) (d tidegate.Decis
 		return d, nil, fmt.Errorf("take %d copies: want at least 1", n)
 	}
 	for i := range checks {
-		if checks[i].Cost < 0 {
-			return d, nil, fmt.Errorf("take a cost of %d: want at least 0", checks[i].Cost)
+		switch c := &checks[i]; {
+		case c.Cost < 0:
+			return d, nil, fmt.Errorf("take a cost of %d: want at least 0", c.Cost)
+		case c.Limit.Algorithm == tidegate.Deny:
+			return d, nil, fmt.Errorf("take from %s: an access rule counts nothing", c.Limit)
+		case c.Advisory:
+			c.Over = false
 		}
 	}
 	now := r.now()
@@ -172,6 +179,7 @@ func (r *reference) Reserve(_ context.Context, checks []tidegate.Check, ttl time
 	rec := record{at: d.At, ends: r.now().Add(ttl)}
 	for _, c := range charged {
 		if c.Estimate {
+			c.Key = strings.Clone(c.Key)
 			rec.charged = append(rec.charged, c)
 		}
 	}

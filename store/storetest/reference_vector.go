@@ -54,15 +54,17 @@ func sameCounter(checks []tidegate.Check, c *tidegate.Check) (sum int64) {
 	return sum
 }
 
-// chargeLocked charges one admitted copy and returns the checks that paid.
+// chargeLocked charges one admitted copy, marks the advisory checks that had no
+// room for it, and returns the checks that paid.
 func (r *reference) chargeLocked(checks []tidegate.Check, now time.Time, name receipt) (charged []tidegate.Check) {
 	for i := range checks {
 		c := &checks[i]
-		if c.Cost == 0 {
+		held, cost := r.counterLocked(c), max(1, c.Cost)
+		if c.Advisory && (cost > c.Limit.Capacity() || !held.ask(c.Limit, now, cost, c.MaxWait).ok) {
+			c.Over = true
 			continue
 		}
-		held := r.counterLocked(c)
-		if c.Advisory && (c.Cost > c.Limit.Capacity() || !held.ask(c.Limit, now, c.Cost, c.MaxWait).ok) {
+		if c.Cost == 0 {
 			continue
 		}
 		held.charge(c.Limit, now, name, c.Cost)

@@ -62,6 +62,9 @@ var behaviours = []behaviour{
 	{"advisory/never decides", testAdvisoryNeverDecides},
 	{"advisory/not charged on refusal", testAdvisoryRefusal},
 	{"advisory/alone", testAdvisoryAlone},
+	{"advisory/over", testAdvisoryOver},
+	{"advisory/over in copies", testAdvisoryOverInCopies},
+	{"advisory/over in reservations", testAdvisoryOverReserved},
 	{"copies/as many as fit", testCopies},
 	{"copies/whole vectors", testCopiesVector},
 	{"copies/advisory", testCopiesAdvisory},
@@ -91,6 +94,7 @@ var behaviours = []behaviour{
 	{"reserve/advisory", testSettleAdvisory},
 	{"reset", testReset},
 	{"misuse/rejected without effect", testMisuse},
+	{"misuse/access rules", testAccessRules},
 	{"misuse/slice reused", testSliceReused},
 	{"misuse/context cancelled", testCancelled},
 }

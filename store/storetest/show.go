@@ -42,6 +42,9 @@ func describe(checks []tidegate.Check) string {
 		if c.Advisory {
 			parts[i] += " (advisory)"
 		}
+		if c.Over {
+			parts[i] += " (over)"
+		}
 	}
 	return "[" + strings.Join(parts, "; ") + "]"
 }

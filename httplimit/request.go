@@ -1,0 +1,26 @@
+package httplimit
+
+import (
+	"net/http"
+
+	"tidegate.dev/tidegate"
+)
+
+// Request is what Options.Gate asks a gate about r: for front ends of your own,
+// and for asking without answering. It refers to r.
+func (o Options) Request(r *http.Request) *tidegate.Request {
+	o.check()
+	a := new(asking)
+	a.describe(r, &o.ClientIP)
+	return &a.request
+}
+
+// describe makes a of r. What a request was made of before is forgotten.
+func (a *asking) describe(r *http.Request, client *ClientIP) {
+	a.values = values{request: r, client: client}
+	q := &a.request
+	q.Method, q.Host, q.Path, q.Values = r.Method, r.Host, r.URL.Path, &a.values
+	if r.URL.RawPath != "" {
+		q.RawPath = r.URL.EscapedPath()
+	}
+}

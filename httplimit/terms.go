@@ -1,0 +1,123 @@
+package httplimit
+
+import (
+	"encoding/json"
+	"html"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"tidegate.dev/tidegate"
+)
+
+// terms are those of a limit, as far as its headers and refusals go.
+type terms struct {
+	rule    string
+	answer  tidegate.Answer
+	denies  bool            // an access rule
+	silent  bool            // there are no numbers to tell
+	ownForm bool            // the answer says how headers are written
+	nominal *tidegate.Limit // that clients are told instead; nil: the limit itself
+	above   int64           // by how much its own capacity is above that
+}
+
+func termsOf(l *tidegate.Limit) terms {
+	t := terms{rule: l.Name, denies: l.Algorithm == tidegate.Deny}
+	t.silent = t.denies
+	said := l.Terms
+	if said == nil {
+		return t
+	}
+	if said.Rule != "" {
+		t.rule = said.Rule
+	}
+	t.answer = said.Answer
+	t.ownForm = t.answer.Dialect != "" || t.answer.Reset != ""
+	if t.nominal = said.Nominal; t.nominal != nil {
+		t.above = l.Capacity() - t.nominal.Capacity()
+	} else if said.Role == tidegate.Blocks {
+		t.silent = true // its numbers are not those of the rule
+	}
+	return t
+}
+
+var (
+	dialects = map[string]Dialect{"draft11": Draft11, "draft6": Draft6, "x": X, "none": NoHeaders}
+	resets   = map[string]Reset{"delta": ResetDelta, "epoch": ResetEpoch}
+)
+
+// form is how the answer wants headers written, where it says so.
+func (t *terms) form(f form) form {
+	if d, ok := dialects[t.answer.Dialect]; ok {
+		f.dialect = d
+	}
+	if r, ok := resets[t.answer.Reset]; ok {
+		f.reset = r
+	}
+	return f
+}
+
+// left is what remains of the limit that clients are told.
+func (t *terms) left(d *tidegate.Decision) int64 { return max(d.Remaining-t.above, 0) }
+
+// status is that of the answer, or the other when it has none that can be sent.
+func status(a tidegate.Answer, other int) int {
+	if a.Status >= http.StatusOK && a.Status <= 599 {
+		return a.Status
+	}
+	return other
+}
+
+// body is the answer's, filled in, and its type.
+func (p *policy) body(d *tidegate.Decision, retry int64) (body, kind string) {
+	kind = p.answer.ContentType
+	if kind == "" || printable(kind) != kind {
+		kind = "text/plain; charset=utf-8"
+	}
+	return fill(p.answer.Body, func(name string) (string, bool) {
+		switch name {
+		case "rule":
+			return escape(p.rule, kind), true
+		case "limit":
+			return p.capacity, true
+		case "remaining":
+			return strconv.FormatInt(p.left(d), 10), true
+		case "retry_after":
+			return strconv.FormatInt(retry, 10), true
+		}
+		return "", false
+	}), kind
+}
+
+// escape makes a name fit for a text of that type.
+func escape(name, kind string) string {
+	switch {
+	case strings.Contains(kind, "json"):
+		quoted, _ := json.Marshal(name) // a string: this cannot fail
+		return string(quoted[1 : len(quoted)-1])
+	case strings.Contains(kind, "html"):
+		return html.EscapeString(name)
+	}
+	return name
+}
+
+// fill replaces {name} by its value, once: what a value says is not looked at
+// again. Braces around anything else stay.
+func fill(text string, value func(name string) (string, bool)) string {
+	var b strings.Builder
+	for {
+		before, rest, found := strings.Cut(text, "{")
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		name, after, closed := strings.Cut(rest, "}")
+		if v, ok := value(name); ok && closed {
+			b.WriteString(v)
+			text = after
+		} else {
+			b.WriteByte('{')
+			text = rest
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package tidegate
+
+import (
+	"context"
+	"time"
+)
+
+// decide also returns the checks that were put to the store.
+func (g *Gate) decide(ctx context.Context, r *Request, checks []Check) (d Decision, counted []Check) {
+	counted, denied := access(checks)
+	switch {
+	case denied != nil:
+		d = Decision{Never: true, Limit: denied}
+	case len(counted) == 0:
+		d = Decision{OK: true, Granted: 1}
+	default:
+		d = g.take(ctx, counted)
+	}
+	if g.observe != nil {
+		g.observe(r, checks, d)
+	}
+	return d, counted
+}
+
+// access moves the access rules behind the checks that are counted. denied is
+// the first of them that is enforced.
+func access(checks []Check) (counted []Check, denied *Limit) {
+	n := 0
+	for i := range checks {
+		c := &checks[i]
+		switch {
+		case c.Limit == nil || c.Limit.Algorithm != Deny:
+			if n != i {
+				checks[n], checks[i] = checks[i], checks[n]
+			}
+			n++
+		case c.Advisory:
+			c.Over = true
+		case denied == nil:
+			denied = c.Limit
+		}
+	}
+	return checks[:n], denied
+}
+
+func (g *Gate) take(ctx context.Context, checks []Check) Decision {
+	d, err := g.store.Take(ctx, checks, 1)
+	switch {
+	case err != nil:
+		return g.failed(checks, err)
+	case d.OK:
+		d.Soft = soft(checks)
+	case d.Limit != nil && d.Limit.Terms != nil && d.Limit.Terms.Block != nil:
+		g.block(ctx, checks, &d)
+	}
+	return d
+}
+
+// failed answers when the store cannot: one enforced check that fails closed
+// closes.
+func (g *Gate) failed(checks []Check, err error) Decision {
+	d := Decision{Err: err}
+	for i := range checks {
+		c := &checks[i]
+		if c.Advisory {
+			continue
+		}
+		if d.Limit == nil {
+			d.Limit = c.Limit
+		}
+		mode := g.fail
+		if c.Limit != nil && c.Limit.Terms != nil {
+			mode = c.Limit.Terms.OnStoreFailure
+		}
+		if mode == FailClosed {
+			d.Limit, d.RetryAfter = c.Limit, time.Second
+			return d
+		}
+	}
+	d.OK, d.Granted = true, 1
+	return d
+}
+
+// soft reports whether an admitted request is above a limit that only marks.
+func soft(checks []Check) bool {
+	for i := range checks {
+		c := &checks[i]
+		if c.Advisory && c.Over && c.Limit.Terms != nil && c.Limit.Terms.Role == Marks {
+			return true
+		}
+	}
+	return false
+}
+
+// block starts the block of the limit that refused, unless it has started: it is
+// taken only when there is room, so that further refusals do not prolong it. Who
+// was refused for want of memory, or asked for what can never fit, has not used
+// the limit up and is not blocked.
+func (g *Gate) block(ctx context.Context, checks []Check, d *Decision) {
+	if d.Never || d.Err != nil {
+		return
+	}
+	b := d.Limit.Terms.Block
+	for i := range checks {
+		c := &checks[i]
+		// A store that wraps another may have a limit of its own for this counter.
+		if c.Advisory || c.Limit != d.Limit && c.Limit.identity != d.Limit.identity {
+			continue
+		}
+		// A client that has hung up is blocked like any other.
+		one := []Check{{Key: c.Key, Limit: b, Cost: 1}}
+		started, err := g.store.Take(context.WithoutCancel(ctx), one, 1)
+		if err == nil && started.OK {
+			d.RetryAfter = max(d.RetryAfter, b.Period)
+			d.ResetAfter = max(d.ResetAfter, d.RetryAfter)
+		}
+		return
+	}
+}

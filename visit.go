@@ -1,0 +1,221 @@
+package tidegate
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Visit is an admitted request for which something is to be done at its end:
+// slots to give back, charges that depend on the status, estimates to settle.
+// Whoever got it from [Gate.Enter] calls End, once the request is over. All
+// methods may be called on a nil Visit, and by several goroutines.
+type Visit struct {
+	store Store
+	ctx   context.Context // outlives the request's
+	at    int64
+	wait  time.Duration
+	slots *holding // nil: none
+	kept  []Check  // counted by status, or on an estimate
+
+	mu    sync.Mutex
+	ended bool
+	found []foundCost
+}
+
+type foundCost struct {
+	source string
+	cost   int64
+}
+
+// Outcome is how a request ended.
+type Outcome struct {
+	// Status of the answer; 0 when it is not known, as when the client left
+	// before there was one. What is counted by status then stays charged.
+	Status int
+	// Cost is the true one of what was charged on an estimate, if CostKnown and
+	// nothing else was found; see Visit.Found. An estimate without a true cost
+	// stays charged.
+	Cost      int64
+	CostKnown bool
+}
+
+// lingers reports whether c, of an admitted vector, leaves something to be done
+// at the end of the request.
+func (c *Check) lingers() bool {
+	switch {
+	case c.Advisory && c.Over: // not charged
+		return false
+	case c.Limit.Algorithm == Concurrency:
+		return c.Cost > 0
+	}
+	return c.Estimate || c.Cost > 0 && c.byStatus()
+}
+
+// newVisit returns nil when nothing lingers of the admitted checks. Keys may lie in
+// memory of the request, and are copied.
+func newVisit(ctx context.Context, store Store, checks []Check, d *Decision) *Visit {
+	var v *Visit
+	var slots []Check
+	for i := range checks {
+		if !checks[i].lingers() {
+			continue
+		}
+		if v == nil {
+			v = &Visit{store: store, ctx: context.WithoutCancel(ctx), at: d.At, wait: d.Wait}
+		}
+		c := checks[i]
+		c.Key = strings.Clone(c.Key)
+		if c.Limit.Algorithm == Concurrency {
+			slots = append(slots, c)
+		} else {
+			v.kept = append(v.kept, c)
+		}
+	}
+	if len(slots) > 0 {
+		v.slots = hold(ctx, store, d.At, slots)
+	}
+	return v
+}
+
+// Holds reports whether the request holds slots: until End, or the end of the
+// context that it was entered with.
+func (v *Visit) Holds() bool { return v != nil && v.slots != nil }
+
+// Detach keeps the slots when the context ends: only End gives them back then.
+func (v *Visit) Detach() {
+	if v.Holds() {
+		v.slots.keep()
+	}
+}
+
+// RenewEvery is how often the leases of the slots are renewed while they are
+// held; 0 when there are none.
+func (v *Visit) RenewEvery() time.Duration {
+	if !v.Holds() {
+		return 0
+	}
+	return v.slots.every()
+}
+
+// Renew prolongs the leases of the slots now. It is done by itself, by the clock
+// of the process; this is for those who have another, as tests have.
+func (v *Visit) Renew(ctx context.Context) error {
+	if renewer, ok := v.renewer(); ok {
+		return renewer.Renew(ctx, v.at, v.slots.slots)
+	}
+	return nil
+}
+
+func (v *Visit) renewer() (Renewer, bool) {
+	if !v.Holds() {
+		return nil, false
+	}
+	r, ok := v.store.(Renewer)
+	return r, ok
+}
+
+// ByStatus reports whether End has to know the status.
+func (v *Visit) ByStatus() bool {
+	return v != nil && slices.ContainsFunc(v.kept, func(c Check) bool { return c.byStatus() })
+}
+
+// Sources are where the true costs of the estimates are to be found, as in
+// Terms.Settle, each of them once.
+func (v *Visit) Sources() []string {
+	if v == nil {
+		return nil
+	}
+	var all []string
+	for i := range v.kept {
+		if s := v.kept[i].source(); s != "" && !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// Found tells the true cost that one of the Sources gave, for End. It replaces
+// what that source gave before: of a stream, the last one counts.
+func (v *Visit) Found(source string, cost int64) {
+	if v == nil {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.ended {
+		return
+	}
+	for i := range v.found {
+		if v.found[i].source == source {
+			v.found[i].cost = cost
+			return
+		}
+	}
+	v.found = append(v.found, foundCost{source, cost})
+}
+
+// End gives back the slots and what is not counted by the outcome, and settles
+// the estimates; what is more than estimated is charged unasked. The first call
+// counts, others do nothing. The error is the store's: what could not be given
+// back stays charged, a slot until its lease runs out.
+func (v *Visit) End(o Outcome) error {
+	if v == nil {
+		return nil
+	}
+	v.mu.Lock()
+	ended := v.ended
+	v.ended = true
+	v.mu.Unlock()
+	if ended {
+		return nil
+	}
+	var changes []Check
+	if v.slots != nil {
+		changes = v.slots.end()
+	}
+	for _, c := range v.kept {
+		if c.Cost = v.trueCost(&c, o) - c.Cost; c.Cost != 0 {
+			changes = append(changes, c)
+		}
+	}
+	return adjust(v.ctx, v.store, v.at, v.wait, changes)
+}
+
+// trueCost of a check by the outcome. It has ended: found stays as it is.
+func (v *Visit) trueCost(c *Check, o Outcome) int64 {
+	if o.Status != 0 && !c.counts(o.Status) {
+		return 0
+	}
+	if !c.Estimate {
+		return c.Cost
+	}
+	for _, f := range v.found {
+		if f.source == c.source() {
+			return max(f.cost, 0)
+		}
+	}
+	if o.CostKnown {
+		return max(o.Cost, 0)
+	}
+	return c.Cost
+}
+
+// counts reports whether a request answered with status stays charged.
+func (c *Check) counts(status int) bool {
+	if !c.byStatus() {
+		return true
+	}
+	return slices.ContainsFunc(c.Limit.Terms.Counts, func(r StatusRange) bool { return r.From <= status && status <= r.To })
+}
+
+func (c *Check) byStatus() bool { return c.Limit.Terms != nil && len(c.Limit.Terms.Counts) > 0 }
+
+func (c *Check) source() string {
+	if !c.Estimate || c.Limit.Terms == nil {
+		return ""
+	}
+	return c.Limit.Terms.Settle
+}
