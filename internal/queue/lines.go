@@ -1,0 +1,181 @@
+package queue
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// lines are those of limits that cannot be booked: the first in line asks again
+// when the limit said it would have room, the others wait for being first.
+type lines struct {
+	waiting atomic.Int64
+
+	mu   sync.Mutex
+	byID map[who]*line // under mu: those with somebody in them
+}
+
+// line is who waits for one counter.
+type line struct {
+	waiters []*member         // under lines.mu, in the order they came
+	refused tidegate.Decision // under lines.mu: what the first was last told
+	until   time.Time         // under lines.mu: when the first asks again
+}
+
+// member is a request in line.
+type member struct{ first chan struct{} } // closed when it is the first
+
+// take asks the store, unless others wait already, and waits in line if refused
+// by the limit of c.
+func (q *lines) take(ctx context.Context, store tidegate.Store, checks []tidegate.Check, c *tidegate.Check) (tidegate.Decision, error) {
+	terms := c.Limit.Terms.Queue
+	id := who{c.Limit.Identity(), c.Key}
+	arrived := time.Now()
+	if !q.busy(id) {
+		d, err := store.Take(ctx, checks, 1)
+		if err != nil || d.OK || !mayWait(ctx, &d, c, terms.MaxWait) {
+			return d, err
+		}
+		m, full := q.join(id, terms.Places, &d)
+		if full {
+			return d, nil
+		}
+		return q.stand(ctx, store, checks, c, id, m, arrived)
+	}
+	m, full := q.join(id, terms.Places, nil)
+	if full {
+		return q.turnedAway(id), nil
+	}
+	return q.stand(ctx, store, checks, c, id, m, arrived)
+}
+
+// mayWait: it was refused by the limit that has the line, and not for longer
+// than anybody may wait.
+func mayWait(ctx context.Context, d *tidegate.Decision, c *tidegate.Check, most time.Duration) bool {
+	if d.Never || d.Err != nil || d.Limit == nil || d.Limit.Identity() != c.Limit.Identity() || d.RetryAfter > most {
+		return false
+	}
+	deadline, ok := ctx.Deadline()
+	return !ok || time.Until(deadline) >= d.RetryAfter
+}
+
+func (q *lines) busy(id who) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.byID[id] != nil
+}
+
+// join takes a place at the end, or reports that there is none. d is what the
+// store said to who found no line.
+func (q *lines) join(id who, places int64, d *tidegate.Decision) (m *member, full bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.byID[id]
+	if l != nil && int64(len(l.waiters)) >= places {
+		return nil, true
+	}
+	m = &member{make(chan struct{})}
+	if l == nil {
+		id.key = strings.Clone(id.key) // it may lie in memory of the request
+		l = &line{}
+		if q.byID == nil {
+			q.byID = make(map[who]*line)
+		}
+		q.byID[id] = l
+		close(m.first)
+		if d != nil {
+			l.refused, l.until = *d, time.Now().Add(d.RetryAfter)
+		}
+	}
+	l.waiters = append(l.waiters, m)
+	q.waiting.Add(1)
+	return m, false
+}
+
+// turnedAway is the answer to who finds no place, or has waited long enough.
+func (q *lines) turnedAway(id who) tidegate.Decision {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	d := tidegate.Decision{RetryAfter: time.Second}
+	if l := q.byID[id]; l != nil && l.refused.Limit != nil {
+		d = l.refused
+		d.RetryAfter = max(time.Until(l.until), time.Millisecond)
+	}
+	d.OK, d.Granted, d.Remaining = false, 0, 0
+	return d
+}
+
+// stand waits until m is the first, then asks whenever there should be room.
+func (q *lines) stand(ctx context.Context, store tidegate.Store, checks []tidegate.Check, c *tidegate.Check, id who, m *member, arrived time.Time) (tidegate.Decision, error) {
+	defer q.leave(id, m)
+	most := c.Limit.Terms.Queue.MaxWait
+	patience := time.NewTimer(time.Until(arrived.Add(most)))
+	defer patience.Stop()
+	select {
+	case <-m.first:
+	case <-patience.C:
+		return q.refusal(id, c), nil
+	case <-ctx.Done():
+		return tidegate.Decision{}, ctx.Err()
+	}
+	for {
+		again := time.NewTimer(time.Until(q.again(id)))
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			again.Stop()
+			return tidegate.Decision{}, ctx.Err()
+		}
+		d, err := store.Take(ctx, checks, 1)
+		if err != nil || d.OK || !mayWait(ctx, &d, c, time.Until(arrived.Add(most))) {
+			return d, err
+		}
+		q.told(id, &d)
+	}
+}
+
+// refusal is turnedAway in terms of the limit of c, which may be that of another
+// tier than the first's.
+func (q *lines) refusal(id who, c *tidegate.Check) tidegate.Decision {
+	d := q.turnedAway(id)
+	d.Limit = c.Limit
+	return d
+}
+
+func (q *lines) again(id who) time.Time {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.byID[id].until
+}
+
+func (q *lines) told(id who, d *tidegate.Decision) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.byID[id]
+	l.refused, l.until = *d, time.Now().Add(d.RetryAfter)
+}
+
+// leave takes m out; whoever is first then asks at once.
+func (q *lines) leave(id who, m *member) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.waiting.Add(-1)
+	l := q.byID[id]
+	for i, other := range l.waiters {
+		if other != m {
+			continue
+		}
+		l.waiters = append(l.waiters[:i], l.waiters[i+1:]...)
+		if i == 0 && len(l.waiters) > 0 {
+			close(l.waiters[0].first)
+		}
+		break
+	}
+	if len(l.waiters) == 0 {
+		delete(q.byID, id)
+	}
+}

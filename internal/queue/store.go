@@ -1,0 +1,121 @@
+// Package queue lets requests wait in line instead of being refused. It is a
+// Store around another: Take returns when it is the request's turn, first in
+// first out per key, or at once when the wait would be too long or the line is
+// full.
+//
+// There are two kinds of line. A bucket is booked ahead: the inner store says
+// when the turn comes, and who leaves before it gives the turn to the next in
+// line, that one's to the one behind, and the last one back to the store. Any
+// other limit with [tidegate.Terms.Queue] is asked again, by the first in line
+// alone, when it said it would have room.
+//
+// Start with [New].
+package queue
+
+import (
+	"context"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// Store is a [tidegate.Store] in which requests wait.
+type Store struct {
+	inner tidegate.Store
+	turns turns
+	lines lines
+}
+
+// New returns a Store that waits on behalf of inner.
+func New(inner tidegate.Store) *Store { return &Store{inner: inner} }
+
+// Take implements tidegate.Store. Who waits for a booked turn has been charged
+// to its other limits; who waits for room has not. An ended ctx ends the wait.
+func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
+	if c := queued(checks); c != nil && n == 1 {
+		return s.lines.take(ctx, s.inner, checks, c)
+	}
+	d, err := s.inner.Take(ctx, checks, n)
+	if err != nil || !d.OK || d.Wait == 0 || n != 1 {
+		return d, err
+	}
+	if err := s.turns.wait(ctx, s.inner, booked(checks), &d); err != nil {
+		return tidegate.Decision{}, err
+	}
+	d.Wait = 0
+	return d, nil
+}
+
+// queued is the check whose line the request would join.
+func queued(checks []tidegate.Check) *tidegate.Check {
+	for i := range checks {
+		c := &checks[i]
+		if !c.Advisory && c.Cost > 0 && c.Limit.Terms != nil && c.Limit.Terms.Queue != nil && !isBucket(c.Limit) {
+			return c
+		}
+	}
+	return nil
+}
+
+// booked is the check that was booked ahead, or nil when there are several: then
+// nobody can tell whose turn it is that is waited for.
+func booked(checks []tidegate.Check) (one *tidegate.Check) {
+	for i := range checks {
+		c := &checks[i]
+		if c.Advisory || c.MaxWait == 0 || !isBucket(c.Limit) {
+			continue
+		}
+		if one != nil {
+			return nil
+		}
+		one = c
+	}
+	return one
+}
+
+func isBucket(l *tidegate.Limit) bool {
+	return l.Algorithm == tidegate.TokenBucket || l.Algorithm == tidegate.LeakyBucket
+}
+
+// Adjust implements tidegate.Store.
+func (s *Store) Adjust(ctx context.Context, at int64, checks []tidegate.Check) error {
+	return s.inner.Adjust(ctx, at, checks)
+}
+
+// Renew implements tidegate.Renewer.
+func (s *Store) Renew(ctx context.Context, at int64, checks []tidegate.Check) error {
+	if r, ok := s.inner.(tidegate.Renewer); ok {
+		return r.Renew(ctx, at, checks)
+	}
+	return tidegate.ErrUnsupported
+}
+
+// Reserve implements tidegate.Reserver. It does not wait.
+func (s *Store) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.Duration) (tidegate.Decision, string, error) {
+	if r, ok := s.inner.(tidegate.Reserver); ok {
+		return r.Reserve(ctx, checks, ttl)
+	}
+	return tidegate.Decision{}, "", tidegate.ErrUnsupported
+}
+
+// Settle implements tidegate.Reserver.
+func (s *Store) Settle(ctx context.Context, id string, actual int64) error {
+	if r, ok := s.inner.(tidegate.Reserver); ok {
+		return r.Settle(ctx, id, actual)
+	}
+	return tidegate.ErrUnsupported
+}
+
+// Reset implements tidegate.Resetter.
+func (s *Store) Reset(ctx context.Context, checks []tidegate.Check) error {
+	if r, ok := s.inner.(tidegate.Resetter); ok {
+		return r.Reset(ctx, checks)
+	}
+	return tidegate.ErrUnsupported
+}
+
+// Waiting is how many requests stand in line.
+func (s *Store) Waiting() int64 { return s.turns.waiting.Load() + s.lines.waiting.Load() }
+
+// who names the counter of a check.
+type who struct{ identity, key string }

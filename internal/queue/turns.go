@@ -1,0 +1,165 @@
+package queue
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/algo"
+)
+
+// turns are the lines of buckets: everybody in them has a turn that is booked.
+type turns struct {
+	waiting atomic.Int64
+
+	mu   sync.Mutex
+	byID map[who]*turnLine // under mu: those with somebody in them
+}
+
+// turnLine is who waits for one counter. The turns belong to this process; who
+// has which may change, as long as nobody leaves later than promised.
+type turnLine struct {
+	store tidegate.Store
+	check tidegate.Check
+
+	mu      sync.Mutex
+	waiters []*waiter   // under mu: by their turns
+	timer   *time.Timer // under mu: for the first
+	users   int         // under turns.mu: requests that hold this line
+}
+
+// turn is a departure: when it comes here, and its name in the store.
+type turn struct {
+	due  time.Time
+	at   int64
+	cost int64
+}
+
+type waiter struct {
+	turn   turn
+	called chan struct{} // closed when it is time
+}
+
+// wait returns when the turn booked by d has come. Who leaves before gives it up.
+func (t *turns) wait(ctx context.Context, store tidegate.Store, c *tidegate.Check, d *tidegate.Decision) error {
+	if c == nil {
+		return sleep(ctx, d.Wait)
+	}
+	t.waiting.Add(1)
+	defer t.waiting.Add(-1)
+	id := who{c.Limit.Identity(), c.Key}
+	l := t.enter(id, store, c)
+	defer t.leave(id, l)
+	w := &waiter{turn{time.Now().Add(d.Wait), d.At + algo.Ticks(d.Wait), c.Cost}, make(chan struct{})}
+	l.join(w)
+	select {
+	case <-w.called:
+		return nil
+	case <-ctx.Done():
+		l.giveUp(context.WithoutCancel(ctx), w)
+		return ctx.Err()
+	}
+}
+
+func (t *turns) enter(id who, store tidegate.Store, c *tidegate.Check) *turnLine {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l := t.byID[id]
+	if l == nil {
+		id.key = strings.Clone(id.key) // it may lie in memory of the request
+		l = &turnLine{store: store, check: *c}
+		l.check.Key = id.key
+		if t.byID == nil {
+			t.byID = make(map[who]*turnLine)
+		}
+		t.byID[id] = l
+	}
+	l.users++
+	return l
+}
+
+func (t *turns) leave(id who, l *turnLine) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if l.users--; l.users == 0 {
+		delete(t.byID, id)
+	}
+}
+
+// join puts w where its turn is: two who booked at once may come here in either
+// order.
+func (l *turnLine) join(w *waiter) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := len(l.waiters)
+	for i > 0 && l.waiters[i-1].turn.at > w.turn.at {
+		i--
+	}
+	l.waiters = append(l.waiters, nil)
+	copy(l.waiters[i+1:], l.waiters[i:])
+	l.waiters[i] = w
+	if i == 0 {
+		l.wakeFirstLocked()
+	}
+}
+
+// wakeFirstLocked lets everybody go whose time has come, and sets the alarm for
+// the next.
+func (l *turnLine) wakeFirstLocked() {
+	now := time.Now()
+	for len(l.waiters) > 0 && !l.waiters[0].turn.due.After(now) {
+		close(l.waiters[0].called)
+		l.waiters[0] = nil
+		l.waiters = l.waiters[1:]
+	}
+	if len(l.waiters) == 0 {
+		return
+	}
+	in := l.waiters[0].turn.due.Sub(now)
+	if l.timer != nil {
+		l.timer.Reset(in)
+		return
+	}
+	l.timer = time.AfterFunc(in, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.wakeFirstLocked()
+	})
+}
+
+// giveUp takes w out of the line. Those behind it move up by one turn, up to the
+// first whose cost is another; the turn that nobody has then goes back to the
+// store, which takes it if it is its last.
+func (l *turnLine) giveUp(ctx context.Context, w *waiter) {
+	l.mu.Lock()
+	i := 0
+	for i < len(l.waiters) && l.waiters[i] != w {
+		i++
+	}
+	free := w.turn
+	if i < len(l.waiters) {
+		for j := i + 1; j < len(l.waiters) && l.waiters[j].turn.cost == free.cost; j++ {
+			l.waiters[j].turn, free = free, l.waiters[j].turn
+		}
+		l.waiters = append(l.waiters[:i], l.waiters[i+1:]...)
+		l.wakeFirstLocked()
+	} // else its turn came at the same moment: it is used up unless it still counts
+	l.mu.Unlock()
+	back := l.check
+	back.Cost = -free.cost
+	_ = l.store.Adjust(ctx, free.at, []tidegate.Check{back}) // not reached: a hole in the line
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
