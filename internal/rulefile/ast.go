@@ -31,7 +31,7 @@ type File struct {
 	Instances      int // 0: not said
 	InstancesPos   diag.Pos
 
-	lines map[string][]string // by file: the source, for problems found later
+	lines map[string]diag.Lines // by file: the source, for problems found later
 }
 
 // Word is a scalar as it was written.
@@ -86,6 +86,7 @@ type List struct {
 	Name   Word
 	File   string // "" when written in place
 	Values []Word
+	Tests  []Test // what each of Values lets through: a literal, a glob or a network
 }
 
 // Exempt is a request that no limit touches.
@@ -121,10 +122,12 @@ const (
 	TestPresent
 )
 
-// Test is one of the values that a condition lets through.
+// Test is one of the values that a condition lets through. An address is a
+// network of its own where the identity is one, and in every list, which serves
+// both kinds: for any other identity Text is what to compare with.
 type Test struct {
 	Kind   TestKind
-	Text   string // literal, glob, or the list's name
+	Text   string // as written; for TestIn the list's name
 	Prefix netip.Prefix
 	Pos    diag.Pos
 }
@@ -176,7 +179,8 @@ type Limits struct {
 	All       []Limit
 }
 
-// Limit is one limit. Name and OnFull of Spec are still empty.
+// Limit is one limit. Name, Scope, OnFull and Terms of Spec are still empty; its
+// Algorithm is never Auto.
 type Limit struct {
 	Pos  diag.Pos
 	Text string        // as written, for messages: 100/minute
@@ -222,7 +226,7 @@ type Elastic struct {
 // Cost is what a request takes from each limit.
 type Cost struct {
 	Pos        diag.Pos
-	Fixed      int64   // > 0: a plain number
+	Fixed      int64   // > 0: the same for every request, to be settled if Settle says so
 	Reserve    *Source // else: where the estimate comes from
 	Default    int64   // when it does not
 	Min, Max   int64

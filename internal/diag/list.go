@@ -1,0 +1,48 @@
+package diag
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// Add appends problems.
+func (l *List) Add(p ...Problem) { *l = append(*l, p...) }
+
+// Sort puts the problems in the order in which a reader meets them: by file,
+// line and column. Those of one place keep their order.
+func (l List) Sort() {
+	slices.SortStableFunc(l, func(a, b Problem) int {
+		return cmp.Or(
+			strings.Compare(a.File, b.File),
+			cmp.Compare(a.Line, b.Line),
+			cmp.Compare(a.Col, b.Col),
+		)
+	})
+}
+
+// HasErrors reports whether anything in l keeps a file from being used.
+func (l List) HasErrors() bool {
+	return slices.ContainsFunc(l, func(p Problem) bool { return p.Severity == Error })
+}
+
+// Err returns l as an error, nil when it holds no errors: warnings alone let a
+// file be used.
+func (l List) Err() error {
+	if !l.HasErrors() {
+		return nil
+	}
+	return l
+}
+
+// Error is what [List.Write] writes, without color.
+func (l List) Error() string { return strings.TrimSuffix(string(l.render(false)), "\n") }
+
+// MarshalJSON writes an array, [] when nothing is wrong.
+func (l List) MarshalJSON() ([]byte, error) {
+	if l == nil {
+		return []byte("[]"), nil
+	}
+	return json.Marshal([]Problem(l))
+}

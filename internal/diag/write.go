@@ -1,0 +1,91 @@
+package diag
+
+import (
+	"io"
+	"strconv"
+	"strings"
+)
+
+// Write writes each problem as
+//
+//	rules.yaml:12:5: error: unknown field `limit`
+//	    limit: 100/minute
+//	    ^^^^^
+//	  did you mean `limits`?
+//
+// The source line is shown without its indentation, and where it is long only
+// around the caret. Color is for terminals.
+func (l List) Write(w io.Writer, color bool) error {
+	_, err := w.Write(l.render(color))
+	return err
+}
+
+func (l List) render(color bool) []byte {
+	var text []byte
+	for _, p := range l {
+		text = p.render(text, pen(color))
+	}
+	return text
+}
+
+func (p Problem) render(text []byte, in pen) []byte {
+	text = append(text, in.bold(p.place())...)
+	text = append(text, p.heading(in)+": "+in.bold(printable(p.Message))+"\n"...)
+	if line, spaces, carets := p.excerpt(); carets > 0 {
+		text = append(text, "    "+line+"\n"...)
+		text = append(text, "    "+strings.Repeat(" ", spaces)+in.green(strings.Repeat("^", carets))+"\n"...)
+	}
+	for line := range strings.Lines(p.Hint) {
+		text = append(text, "  "+printable(strings.TrimSuffix(line, "\n"))+"\n"...)
+	}
+	return text
+}
+
+// place is what editors and terminals make a link of; a problem may be about a
+// whole file, or about none.
+func (p Problem) place() string {
+	var b strings.Builder
+	for _, part := range []string{printable(p.File), number(p.Line), number(p.Col)} {
+		if part == "" {
+			break
+		}
+		b.WriteString(part + ":")
+	}
+	if b.Len() > 0 {
+		b.WriteByte(' ')
+	}
+	return b.String()
+}
+
+func number(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
+func (p Problem) heading(in pen) string {
+	word := p.Severity.String()
+	if p.Check != "" {
+		word += "[" + printable(p.Check) + "]"
+	}
+	if p.Severity == Warning {
+		return in.yellow(word)
+	}
+	return in.red(word)
+}
+
+// pen writes in color when it is true.
+type pen bool
+
+func (in pen) bold(s string) string   { return in.write("1", s) }
+func (in pen) red(s string) string    { return in.write("1;31", s) }
+func (in pen) green(s string) string  { return in.write("1;32", s) }
+func (in pen) yellow(s string) string { return in.write("1;33", s) }
+
+func (in pen) write(code, s string) string {
+	if !in || s == "" {
+		return s
+	}
+	return "\x1b[" + code + "m" + s + "\x1b[0m"
+}

@@ -1,0 +1,47 @@
+package rulefile
+
+import (
+	"slices"
+
+	"tidegate.dev/tidegate/internal/yamltree"
+)
+
+const matchHint = "write a pattern or a list: `match: [POST /posts, PUT /posts/]`"
+
+// match reads the patterns of a rule or of an exemption.
+func (d *decoder) match(o object) scope {
+	sc := scope{unsure: o.meant["match"] || o.said("match") && o.get("match") == nil}
+	n := o.get("match")
+	if n == nil {
+		return sc
+	}
+	items := d.several(n, "`match`", matchHint)
+	sc.unsure = len(items) == 0
+	for _, item := range items {
+		p, ok := d.pattern(item)
+		if !ok {
+			sc.unsure = true
+			continue
+		}
+		if slices.ContainsFunc(sc.patterns, func(q Pattern) bool { return q.Method == p.Method && q.Host == p.Host && q.Path == p.Path }) {
+			d.fail(item.Pos, "pattern "+quote(p.Text)+" is in the list twice", "take one out")
+			continue
+		}
+		sc.patterns = append(sc.patterns, p)
+	}
+	return sc
+}
+
+func (d *decoder) pattern(n *yamltree.Node) (Pattern, bool) {
+	text, ok := d.text(n, "a pattern", matchHint)
+	if !ok {
+		return Pattern{}, false
+	}
+	p, wrong := parsePattern(text)
+	if wrong != (mistake{}) {
+		d.fail(n.Pos, wrong.message, wrong.hint)
+		return Pattern{}, false
+	}
+	p.Word = Word{text, n.Pos}
+	return p, true
+}

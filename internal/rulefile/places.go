@@ -1,0 +1,204 @@
+package rulefile
+
+// places are all maps of the language.
+var places = []*place{
+	&rootPlace, &defaultsPlace, &rulePlace, &branchPlace, &exemptPlace, &limitsPlace, &quotaPlace, &concurrencyPlace,
+	&overPlace, &elasticPlace, &costPlace, &queuePlace, &deferPlace, &countPlace, &respondPlace, &headersPlace,
+}
+
+var (
+	rootPlace = place{
+		name: "a rule file",
+		words: []string{
+			"version", "include", "identify", "lists", "exempt", "defaults", "rules",
+			"respond", "headers", "instances",
+		},
+		example: "version: 1",
+		advice: map[string]advice{
+			"on_store_failure": {"", "write it for all rules as `defaults: { on_store_failure: local }`, or in a rule"},
+			"on_full":          {"", "write it for all rules as `defaults: { on_full: evict }`, or in a rule"},
+			"consistency":      {"", "write it for all rules as `defaults: { consistency: strict }`, or in a rule"},
+			"on_partition":     {"", "write it for all rules as `defaults: { on_partition: share }`, or in a rule"},
+			"limits":           {"rules", "limits belong to a rule: `rules: [{ name: api, per: ip, limits: 100/minute }]`"},
+			"name":             {"rules", "a rule is an item of `rules:`, as in `- { name: api, per: ip, limits: 100/minute }`"},
+			"whitelist":        {"", "write `exempt:` for who is not limited, `lists:` for lists of values"},
+			"allow":            {"", "write `exempt:` for who is not limited"},
+		},
+	}
+	defaultsPlace = place{
+		name:    "`defaults`",
+		words:   []string{"on_store_failure", "on_full", "consistency", "on_partition"},
+		example: "defaults: { on_store_failure: local }",
+		advice: map[string]advice{
+			"respond":   {"", "write `respond:` at the top of the file, beside `defaults:`"},
+			"headers":   {"", "write `headers:` at the top of the file, beside `defaults:`"},
+			"instances": {"", "write `instances:` at the top of the file, beside `defaults:`"},
+		},
+	}
+	rulePlace = place{
+		name: "a rule",
+		words: []string{
+			"name", "match", "per", "missing", "when", "unless", "limits", "quota", "concurrency", "over", "cost",
+			"queue", "for", "instead_of", "count", "block", "defer", "deny", "respond", "mode", "enforce", "candidate",
+			"on_store_failure", "on_full", "consistency", "on_partition",
+		},
+		example: "- { name: api, match: /api/, per: ip, limits: 100/minute }",
+		advice:  ruleAdvice,
+	}
+	branchPlace = place{
+		name:    "a branch of `for`",
+		words:   []string{"when", "unless", "limits", "quota", "concurrency", "over", "cost", "queue", "until", "reason"},
+		example: "- { when: { role: premium }, limits: 1000/minute }",
+		advice: map[string]advice{
+			"match": {"", "a branch is chosen by who is asking; for another path write a rule with `instead_of`"},
+			"per":   {"", "a branch keeps the counters of its rule; to count by something else write another rule"},
+			"deny":  {"limits", "write a rule of its own: `- { name: no-guests, when: { role: guest }, deny: true }`"},
+			"if":    {"when", "did you mean `when`?"},
+			"rate":  {"limits", "write `limits: 1000/minute`"},
+			"name":  {"", "a branch has no name; say why it is there with `reason:`"},
+		},
+	}
+	exemptPlace = place{
+		name:    "an item of `exempt`",
+		words:   []string{"match", "when", "unless"},
+		example: "- { match: /healthz }",
+		advice: map[string]advice{
+			"path": {"match", "write `match: /healthz`"},
+			"ip":   {"when", "write `when: { ip: 10.0.0.0/8 }`"},
+			"user": {"when", "write `when: { user: NAME }`"},
+		},
+	}
+	limitsPlace = place{
+		name: "`limits`",
+		words: []string{
+			"rate", "burst", "algorithm", "parts", "ceiling", "count_rejected",
+			"from", "per", "max", "else",
+		},
+		example: "limits: { rate: 100/minute, burst: 200, algorithm: token_bucket }",
+		advice: map[string]advice{
+			"limit":    {"rate", "write `rate: 100/minute`"},
+			"requests": {"rate", "write `rate: 100/minute`"},
+			"events":   {"rate", "write `rate: 100/minute`"},
+			"period":   {"", "the period is part of the rate: `rate: 100/minute`"},
+			"window":   {"", "the period is part of the rate: `rate: 100/minute`"},
+			"unit":     {"", "the period is part of the rate: `rate: 100/minute`"},
+			"default":  {"else", "did you mean `else`?"},
+		},
+	}
+	quotaPlace = place{
+		name:    "`quota`",
+		words:   []string{"amount", "zone", "anchor", "status"},
+		example: "quota: { amount: 1000000/month, zone: Asia/Seoul }",
+		advice: map[string]advice{
+			"rate":     {"amount", "write `amount: 1000/month`"},
+			"limit":    {"amount", "write `amount: 1000/month`"},
+			"timezone": {"zone", "did you mean `zone`?"},
+		},
+	}
+	concurrencyPlace = place{
+		name:    "`concurrency`",
+		words:   []string{"slots", "lease"},
+		example: "concurrency: { slots: 20, lease: 30s }",
+		advice: map[string]advice{
+			"max":     {"slots", "did you mean `slots`?"},
+			"limit":   {"slots", "did you mean `slots`?"},
+			"timeout": {"lease", "did you mean `lease`? a slot that is not given back is free again after it"},
+		},
+	}
+	overPlace = place{
+		name:    "`over`",
+		words:   []string{"soft", "elastic"},
+		example: "over: { soft: 10% }",
+		advice:  map[string]advice{"hard": {"", "write `over: hard`, or nothing: hard is the default"}},
+	}
+	elasticPlace = place{
+		name:    "`elastic`",
+		words:   []string{"while", "up_to"},
+		example: "over: { elastic: { while: upstream_p99 < 200ms, up_to: 2x } }",
+		advice: map[string]advice{
+			"when": {"while", "did you mean `while`?"},
+			"max":  {"up_to", "did you mean `up_to`?"},
+		},
+	}
+	costPlace = place{
+		name:    "`cost`",
+		words:   []string{"reserve", "default", "min", "max", "settle"},
+		example: "cost: { reserve: body.max_tokens, default: 1000, max: 32000 }",
+		advice: map[string]advice{
+			"from": {"reserve", "did you mean `reserve`?"},
+			"else": {"default", "did you mean `default`?"},
+		},
+	}
+	queuePlace = place{
+		name:    "`queue`",
+		words:   []string{"places", "max_wait"},
+		example: "queue: { places: 100, max_wait: 2s }",
+		advice: map[string]advice{
+			"size":    {"places", "did you mean `places`?"},
+			"length":  {"places", "did you mean `places`?"},
+			"timeout": {"max_wait", "did you mean `max_wait`?"},
+			"wait":    {"max_wait", "did you mean `max_wait`?"},
+		},
+	}
+	deferPlace = place{
+		name:    "`defer`",
+		words:   []string{"keep", "places"},
+		example: "defer: { keep: 24h, places: 100000 }",
+		advice:  map[string]advice{"size": {"places", "did you mean `places`?"}},
+	}
+	countPlace = place{
+		name:    "`count`",
+		words:   []string{"status"},
+		example: "count: { status: [401, 403] }",
+	}
+	respondPlace = place{
+		name:    "`respond`",
+		words:   []string{"status", "message", "body", "type"},
+		example: "respond: { status: 403, message: \"for subscribers only\" }",
+		advice: map[string]advice{
+			"content_type": {"type", "did you mean `type`?"},
+			"code":         {"status", "did you mean `status`?"},
+		},
+	}
+	headersPlace = place{
+		name:    "`headers`",
+		words:   []string{"dialect", "reset"},
+		example: "headers: { dialect: draft11 }",
+	}
+)
+
+// ruleAdvice is long because other limiters have other words.
+var ruleAdvice = map[string]advice{
+	"rate":        {"limits", "write `limits: 100/minute`"},
+	"key":         {"per", "write `per: user`, with `user` said in `identify`"},
+	"by":          {"per", "write `per: user`, with `user` said in `identify`"},
+	"path":        {"match", "write `match: /api/`"},
+	"url":         {"match", "write `match: /api/`"},
+	"route":       {"match", "write `match: /api/`"},
+	"method":      {"match", "the method is part of the pattern: `match: POST /login`"},
+	"methods":     {"match", "the method is part of the pattern: `match: [POST /login, PUT /login]`"},
+	"host":        {"match", "the host is part of the pattern: `match: api.example.com/`"},
+	"if":          {"when", "did you mean `when`?"},
+	"burst":       {"", "burst belongs to the limit: `limits: { rate: 100/minute, burst: 200, algorithm: token_bucket }`"},
+	"algorithm":   {"", "the algorithm belongs to the limit: `limits: { rate: 100/minute, algorithm: token_bucket }`"},
+	"period":      {"", "the period is part of the rate: `limits: 100/minute`"},
+	"window":      {"", "the period is part of the rate: `limits: 100/minute`"},
+	"soft":        {"over", "write `over: { soft: 10% }`"},
+	"elastic":     {"over", "write `over: { elastic: { while: upstream_p99 < 200ms, up_to: 2x } }`"},
+	"shadow":      {"mode", "write `mode: shadow`"},
+	"dry_run":     {"mode", "write `mode: shadow`"},
+	"enabled":     {"mode", "a rule is in force unless it says `mode: disabled`"},
+	"disabled":    {"mode", "write `mode: disabled`"},
+	"slots":       {"concurrency", "write `concurrency: { slots: 20, lease: 30s }`"},
+	"status":      {"", "write `respond: { status: 403 }` for the answer, `count: { status: 401 }` for what is counted"},
+	"message":     {"respond", "write `respond: { message: \"…\" }`"},
+	"allow":       {"", "who is not limited is said at the top of the file: `exempt: [{ match: /healthz }]`"},
+	"exempt":      {"unless", "write `unless: { role: admin }`, or `exempt:` at the top of the file"},
+	"until":       {"", "`until` is a field of a branch: `for: [{ when: { user: acme }, limits: 500/minute, until: 2030-01-01T00:00:00Z }]`"},
+	"description": {"", "write a comment: `# why this rule is here`"},
+	"comment":     {"", "write a comment: `# why this rule is here`"},
+	"reason":      {"", "write a comment: `# why this rule is here`"},
+	"id":          {"name", "did you mean `name`?"},
+	"replaces":    {"instead_of", "did you mean `instead_of`?"},
+	"tiers":       {"for", "write `for: [{ when: { role: premium }, limits: 1000/minute }]`"},
+}

@@ -1,0 +1,120 @@
+package rulefile
+
+import (
+	"slices"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// Under returns what a request is held to where branch b holds; nil stands for
+// the rule's own terms.
+func (r *Rule) Under(b *Branch) Terms {
+	t := r.Terms
+	if b == nil {
+		return t
+	}
+	if b.Terms.Limits != nil {
+		t.Limits = b.Terms.Limits
+	}
+	if b.Terms.Quota != nil {
+		t.Quota = b.Terms.Quota
+	}
+	if b.Terms.Concurrency != nil {
+		t.Concurrency = b.Terms.Concurrency
+	}
+	if b.Terms.Over != nil {
+		t.Over = b.Terms.Over
+	}
+	if b.Terms.Cost != nil {
+		t.Cost = b.Terms.Cost
+	}
+	if b.Terms.Queue != nil {
+		t.Queue = b.Terms.Queue
+		t.Limits = t.Limits.inLine(t.Queue)
+	}
+	return t
+}
+
+// inLine returns l with the leaky buckets that have this line.
+func (l *Limits) inLine(q *Queue) *Limits {
+	if l == nil || q == nil {
+		return l
+	}
+	to := *l
+	to.All = slices.Clone(l.All)
+	for i := range to.All {
+		to.All[i].setLine(q)
+	}
+	return &to
+}
+
+// setLine makes the line of a leaky bucket as long as its queue.
+func (l *Limit) setLine(q *Queue) {
+	if l.Spec.Algorithm == tidegate.LeakyBucket && q != nil {
+		l.Spec.Burst = q.Places
+	}
+}
+
+// settle decides what is still open in the limits of r: the line of leaky
+// buckets, and the algorithm of limits that name none. Those of one period get
+// one algorithm in all branches, so that a change of tier keeps its counters.
+func (r *Rule) settle(expired []Branch) {
+	open := make([]*Limit, 0, 4)
+	large := make(map[time.Duration]bool)
+	collect := func(t Terms, q *Queue) {
+		if t.Limits == nil {
+			return
+		}
+		for i := range t.Limits.All {
+			l := &t.Limits.All[i]
+			l.setLine(q)
+			if l.Spec.Algorithm == tidegate.Auto {
+				open = append(open, l)
+				large[l.Spec.Period] = large[l.Spec.Period] || l.most() > tidegate.AutoLogEvents
+			}
+		}
+	}
+	collect(r.Terms, r.Terms.Queue)
+	for _, branches := range [][]Branch{r.For, expired} {
+		for i := range branches {
+			collect(branches[i].Terms, r.Under(&branches[i]).Queue)
+		}
+	}
+	if l := r.Candidate; l != nil {
+		// Counted apart from the others, so it is for itself.
+		l.setLine(r.Terms.Queue)
+		if l.Spec.Algorithm == tidegate.Auto {
+			l.Spec.Algorithm = auto(l.most() > tidegate.AutoLogEvents)
+		}
+	}
+	for _, l := range open {
+		l.Spec.Algorithm = auto(large[l.Spec.Period])
+	}
+}
+
+func auto(large bool) tidegate.Algorithm {
+	if large {
+		return tidegate.SubWindows
+	}
+	return tidegate.SlidingLog
+}
+
+// most is the largest number that the limit can have.
+func (l *Limit) most() int64 {
+	if l.From != nil {
+		return l.From.Max
+	}
+	return l.Spec.Events
+}
+
+// specs are the limits to check: the one written, or the least and the most
+// that who is asking can bring.
+func (l *Limit) specs() []tidegate.Spec {
+	if l.From == nil {
+		return []tidegate.Spec{l.Spec}
+	}
+	least, most := l.Spec, l.Spec
+	least.Events, most.Events = 1, l.From.Max
+	return []tidegate.Spec{least, l.Spec, most}
+}

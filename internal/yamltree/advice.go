@@ -1,0 +1,112 @@
+package yamltree
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"unicode"
+)
+
+// refuseText tells about the plain text of n characters here, where it is not
+// what it looks like in YAML. It is taken as it looks, so that its reader can go
+// on.
+func (s *scanner) refuseText(n int) {
+	runes := s.text[s.line][s.col : s.col+n]
+	text, first := string(runes), runes[0]
+	switch {
+	case first == '*' && s.merges():
+	case first == '*' && s.anchors[text[1:]]:
+		s.refuse(s.here(n), fmt.Sprintf("`%s` is an alias, which is not used here", shorten(text)), "write the value out")
+	case first == '*':
+		s.refuse(s.here(n), fmt.Sprintf("`%s` begins with *, which in YAML refers to another value", shorten(text)), "quote it: "+quote(text))
+	case strings.ContainsRune("|>%@`,{}[]", first) || first == '?' && (n == 1 || blank(runes[1])):
+		s.refuse(s.here(n), fmt.Sprintf("`%s` begins with a sign that has a meaning in YAML", shorten(text)), "quote it: "+quote(text))
+	case len(s.flow) > 0 && strings.ContainsAny(text, "{}[],"):
+		s.refuse(s.here(n), fmt.Sprintf("`%s` has braces of its own inside of `%s`", shorten(text), s.flow[len(s.flow)-1]), "quote the pattern: "+quote(text))
+	case first > unicode.MaxASCII && (unicode.IsSpace(first) || unicode.Is(unicode.Cf, first)):
+		s.refuse(s.here(1), fmt.Sprintf("an invisible character, U+%04X", first), "write spaces in its place; it was probably pasted")
+	}
+}
+
+// merges reports whether the value of << is next, which is refused already.
+func (s *scanner) merges() bool {
+	n := len(s.tokens)
+	return n >= 2 && s.tokens[n-1].kind == colon && s.tokens[n-2].text == "<<"
+}
+
+// group returns the length of the braces or brackets that open i behind the next
+// character, with what is in them, such as {id}; 0 when they are no part of a
+// pattern.
+func (s *scanner) group(i int) int {
+	closing := map[rune]rune{'{': '}', '[': ']'}[s.peek(i)]
+	if closing == 0 {
+		return 0
+	}
+	for n := 1; ; n++ {
+		switch c := s.peek(i + n); {
+		case c == closing:
+			return n + 1
+		case ends(c) || flowSign(c) || c == '"' || c == '\'':
+			return 0
+		}
+	}
+}
+
+// address returns the length of the IPv6 address or network here, 0 when there
+// is none, and tells that it is to be quoted: YAML takes the colons of some for
+// its own.
+func (s *scanner) address() int {
+	n := 0
+	if s.hostPort() {
+		n = s.group(0)
+	}
+	for n < maxAddress && addressRune(s.peek(n)) {
+		n++
+	}
+	if n == 0 || n == maxAddress || !s.wordEnds(n) {
+		return 0
+	}
+	text := string(s.text[s.line][s.col : s.col+n])
+	if !isAddress(text) {
+		return 0
+	}
+	s.refuse(s.here(n), fmt.Sprintf("the IPv6 address `%s` has no quotes, and YAML reads colons in its own way", text), "quote it: "+quote(text))
+	return n
+}
+
+// No address with brackets, prefix or port is as long.
+const maxAddress = 80
+
+func addressRune(r rune) bool {
+	return r >= '0' && r <= '9' || r >= 'a' && r <= 'f' || r >= 'A' && r <= 'F' || r == ':' || r == '.' || r == '/'
+}
+
+// wordEnds reports whether the plain text here can end behind n characters.
+func (s *scanner) wordEnds(n int) bool {
+	c := s.peek(n)
+	return ends(c) || c == ':' && ends(s.peek(n+1)) || len(s.flow) > 0 && flowSign(c)
+}
+
+func isAddress(text string) bool {
+	if strings.Count(text, ":") < 2 {
+		return false
+	}
+	if addr, err := netip.ParseAddr(text); err == nil {
+		return addr.Is6()
+	}
+	if network, err := netip.ParsePrefix(text); err == nil {
+		return network.Addr().Is6()
+	}
+	port, err := netip.ParseAddrPort(text)
+	return err == nil && port.Addr().Is6()
+}
+
+// hostPort reports whether an address in brackets, with a port, begins here: it
+// is no list.
+func (s *scanner) hostPort() bool {
+	n := s.group(0)
+	if n == 0 || s.peek(0) != '[' || s.peek(n) != ':' {
+		return false
+	}
+	return strings.ContainsRune("0123456789", s.peek(n+1)) && isAddress(string(s.text[s.line][s.col+1:s.col+n-1]))
+}

@@ -1,0 +1,36 @@
+// Package yamltree reads YAML as a tree of what was written, with the place of
+// everything. It is for files that operators write, so it takes the part of
+// YAML that reads as it looks: no anchors, tags or merge keys, one document, and
+// no scalar becomes a number, a bool or null. Each refusal says what to write
+// instead. It knows no fields; that is for whoever reads the tree.
+//
+// Start with [Parse].
+package yamltree
+
+import "tidegate.dev/tidegate/internal/diag"
+
+// Kind is what a Node is.
+type Kind uint8
+
+const (
+	Null   Kind = iota // nothing written, as after "key:"
+	Scalar             // Value
+	Map                // Fields
+	List               // Items
+)
+
+// Node is a value, or a key, where it stands in the file.
+type Node struct {
+	Kind Kind
+	// Value of a scalar, as written, without quotes and with escapes resolved:
+	// 007, off and null are text.
+	Value  string
+	Quoted bool     // in ' or "; a block scalar (| or >) is not
+	Flow   bool     // a map or list in { } or [ ]
+	Pos    diag.Pos // of a scalar with the length of its first line as written
+	Fields []Field  // in order
+	Items  []*Node
+}
+
+// Field is an entry of a map.
+type Field struct{ Key, Value *Node }
