@@ -10,7 +10,7 @@ import (
 // Whatever is in a large file, it is read or refused soon. Some of these take the
 // library alone minutes.
 func TestLargeFiles(t *testing.T) {
-	const size = maxSize / 4 // what grows with the square shows, and the rest is quick
+	const size = maxSize / 8 // what grows with the square shows, and the rest is quick
 	fields := func(format string) string {
 		var b strings.Builder
 		for i := 0; b.Len() < size-100; i++ {
@@ -25,7 +25,7 @@ func TestLargeFiles(t *testing.T) {
 		_, problems := Parse("big.yaml", []byte(src))
 		took := time.Since(start)
 		t.Logf("%-20s %8s, %d problems", name, took.Round(time.Millisecond), len(problems))
-		if took > 20*time.Second {
+		if took > 10*time.Second {
 			t.Errorf("%s: took %s", name, took)
 		}
 		if len(problems) > maxProblems {
@@ -33,12 +33,10 @@ func TestLargeFiles(t *testing.T) {
 		}
 	}
 	rep := func(s string) string { return strings.Repeat(s, size/len(s)+1) }
-	f("list", rep("- a\n"))
 	f("list without values", rep("-\n"))
 	f("list in brackets", "["+rep("a,")[:size-2]+"]")
 	f("map", fields("k%d: v\n"))
 	f("map without values", fields("k%d:\n"))
-	f("map in braces", "{"+fields("k%d: v, ")+"}")
 	f("one key again and again", "{"+rep("k: v, ")[:size-2]+"}")
 	f("maps of the largest size", func() string {
 		var b strings.Builder

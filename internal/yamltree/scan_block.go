@@ -37,9 +37,9 @@ func (s *scanner) block(folded bool) (lineBegins bool) {
 // spaces as digit says.
 func (s *scanner) blockLines(digit int) []string {
 	var lines []string
-	depth := max(s.parent, 0) + digit
-	if digit == 0 {
-		depth = 0
+	depth := 0
+	if digit > 0 {
+		depth = max(s.parent, 0) + digit
 	}
 	for ; s.line < len(s.text); s.nextLine() {
 		line := s.text[s.line]
@@ -57,7 +57,7 @@ func (s *scanner) blockLines(digit int) []string {
 			}
 			continue
 		}
-		if indent < len(line) && (indent <= max(s.parent, 0) || indent < depth || s.isMarker(s.line, "---") || s.isMarker(s.line, "...")) {
+		if indent < len(line) && (indent <= max(s.parent, 0) || indent < depth) {
 			break
 		}
 		if digit == 0 {

@@ -1,0 +1,145 @@
+// Package cli is the command tidegate: its subcommands, what they print and how
+// they exit.
+//
+// Start with [Main].
+package cli
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"tidegate.dev/tidegate/internal/diag"
+)
+
+// Exit codes.
+const (
+	exitOK    = 0
+	exitFound = 1 // errors were found
+	exitUsage = 2 // the command was not understood
+)
+
+// Env is the world around a command.
+type Env struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Color          bool // colours are welcome on Stdout
+	Getenv         func(string) string
+}
+
+// System is the process's own Env.
+func System() Env {
+	return Env{
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Color: isTerminal(os.Stdout) && os.Getenv("NO_COLOR") == "", Getenv: os.Getenv,
+	}
+}
+
+// isTerminal: a character device that is not the null device.
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	null, nullErr := os.Stat(os.DevNull)
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && (nullErr != nil || !os.SameFile(info, null))
+}
+
+// command is a subcommand.
+type command struct {
+	name    string
+	summary string
+	help    string // usage and examples; flags are added
+	setup   func(*flag.FlagSet) func(context.Context, Env, []string) int
+}
+
+// commands in the order of --help. It is filled in by init, because help is one
+// of them.
+var commands []command
+
+func init() { commands = []command{lintCommand, testCommand, explainCommand, versionCommand} }
+
+// Main runs one command and returns its exit code.
+func Main(env Env, args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return run(ctx, env, args)
+}
+
+func run(ctx context.Context, env Env, args []string) int {
+	if len(args) == 0 {
+		overview(env.Stderr)
+		return exitUsage
+	}
+	switch name := args[0]; name {
+	case "help", "--help", "-h", "-help":
+		if len(args) > 1 {
+			return run(ctx, env, []string{args[1], "--help"})
+		}
+		overview(env.Stdout)
+		return exitOK
+	case "--version":
+		return run(ctx, env, append([]string{"version"}, args[1:]...))
+	default:
+		for _, c := range commands {
+			if c.name == name {
+				return c.run(ctx, env, args[1:])
+			}
+		}
+		fmt.Fprintf(env.Stderr, "tidegate: there is no command %q", name)
+		if near := diag.Nearest(name, commandNames()); near != "" {
+			fmt.Fprintf(env.Stderr, "; did you mean %q?", near)
+		}
+		fmt.Fprintln(env.Stderr, "\nRun tidegate --help for those there are.")
+		return exitUsage
+	}
+}
+
+func (c *command) run(ctx context.Context, env Env, args []string) int {
+	flags := flag.NewFlagSet(c.name, flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	do := c.setup(flags)
+	rest, err := parse(flags, args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		c.usage(env.Stdout, flags)
+		return exitOK
+	case err != nil:
+		fmt.Fprintf(env.Stderr, "tidegate %s: %v\nRun tidegate %s --help.\n", c.name, err, c.name)
+		return exitUsage
+	}
+	return do(ctx, env, rest)
+}
+
+// parse lets flags stand anywhere among the arguments, up to "--".
+func parse(flags *flag.FlagSet, args []string) (rest []string, err error) {
+	for {
+		if err := flags.Parse(args); err != nil {
+			return nil, err
+		}
+		left := flags.Args()
+		if len(left) == 0 {
+			return rest, nil
+		}
+		if used := len(args) - len(left); used > 0 && args[used-1] == "--" {
+			return append(rest, left...), nil
+		}
+		rest, args = append(rest, left[0]), left[1:]
+	}
+}
+
+func commandNames() []string {
+	var names []string
+	for _, c := range commands {
+		names = append(names, c.name)
+	}
+	return names
+}
+
+// misused tells how a command was not understood.
+func misused(env Env, command, format string, args ...any) int {
+	fmt.Fprintf(env.Stderr, "tidegate %s: %s\nRun tidegate %s --help.\n", command, fmt.Sprintf(format, args...), command)
+	return exitUsage
+}

@@ -1,0 +1,192 @@
+package cli
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// curlValue are the options of curl that take a value, by what it means here:
+// "" is of no matter to a rule.
+var curlValue = map[string]string{
+	"-X": "method", "--request": "method",
+	"-H": "header", "--header": "header",
+	"-d": "data", "--data": "data", "--data-raw": "data", "--data-binary": "data", "--data-ascii": "data",
+	"--json": "json", "--data-urlencode": "data",
+	"-u": "user", "--user": "user",
+	"-b": "cookie", "--cookie": "cookie",
+	"-A": "agent", "--user-agent": "agent",
+	"-e": "referer", "--referer": "referer",
+	"--url": "url", "--oauth2-bearer": "bearer",
+	"-o": "", "--output": "", "-w": "", "--write-out": "", "-m": "", "--max-time": "", "--connect-timeout": "",
+	"--cacert": "", "-E": "", "--cert": "", "--key": "", "--retry": "", "-x": "", "--proxy": "", "--resolve": "",
+}
+
+// curlFlag are those that take none.
+var curlFlag = map[string]string{
+	"-I": "head", "--head": "head", "-G": "get", "--get": "get",
+	"-s": "", "--silent": "", "-S": "", "--show-error": "", "-i": "", "--include": "", "-v": "", "--verbose": "",
+	"-k": "", "--insecure": "", "-L": "", "--location": "", "-f": "", "--fail": "", "-N": "", "--no-buffer": "",
+	"-#": "", "--compressed": "", "--http1.1": "", "--http2": "", "-4": "", "-6": "", "-O": "", "-sS": "", "-sv": "", "-si": "",
+}
+
+// fromCurl reads a command line of curl, as copied from a browser or a runbook.
+func (d *draft) fromCurl(line string) error {
+	words, err := shellWords(line)
+	if err != nil {
+		return err
+	}
+	if len(words) > 0 && words[0] == "curl" {
+		words = words[1:]
+	}
+	head, get := false, false
+	for i := 0; i < len(words); i++ {
+		w := words[i]
+		if !strings.HasPrefix(w, "-") || w == "-" {
+			if d.url != "" {
+				return fmt.Errorf("the curl line has two addresses, %s and %s", d.url, w)
+			}
+			d.url = w
+			continue
+		}
+		if what, ok := curlFlag[w]; ok {
+			head, get = head || what == "head", get || what == "get"
+			continue
+		}
+		name, value, joined := strings.Cut(w, "=")
+		if !strings.HasPrefix(w, "--") && len(w) > 2 {
+			name, value, joined = w[:2], w[2:], true // -XPOST
+		}
+		what, ok := curlValue[name]
+		if !ok {
+			return fmt.Errorf("the curl option %s is not known here: leave it out", w)
+		}
+		if !joined {
+			if i++; i == len(words) {
+				return fmt.Errorf("the curl option %s needs a value", w)
+			}
+			value = words[i]
+		}
+		if err := d.curlOption(what, value); err != nil {
+			return err
+		}
+	}
+	return d.curlMethod(head, get)
+}
+
+func (d *draft) curlOption(what, value string) error {
+	switch what {
+	case "method":
+		d.method = value
+	case "header":
+		return d.addHeader(value)
+	case "data", "json":
+		if strings.HasPrefix(value, "@") {
+			return fmt.Errorf("%s: give the data itself, not a file", value)
+		}
+		if d.body != "" {
+			value = d.body + "&" + value
+		}
+		d.body = value
+		if what == "json" {
+			d.header.Set("Content-Type", "application/json")
+		}
+	case "user":
+		d.header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(value)))
+	case "bearer":
+		d.header.Set("Authorization", "Bearer "+value)
+	case "cookie":
+		d.header.Add("Cookie", value)
+	case "agent":
+		d.header.Set("User-Agent", value)
+	case "referer":
+		d.header.Set("Referer", value)
+	case "url":
+		d.url = value
+	}
+	return nil
+}
+
+// curlMethod is what curl would use: data makes a POST of it.
+func (d *draft) curlMethod(head, get bool) error {
+	switch {
+	case d.url == "":
+		return errors.New("the curl line has no address")
+	case get:
+		sep := "?"
+		if strings.Contains(d.url, "?") {
+			sep = "&"
+		}
+		if d.body != "" {
+			d.url, d.body = d.url+sep+d.body, ""
+		}
+	}
+	switch {
+	case d.method != "":
+	case head:
+		d.method = http.MethodHead
+	case d.body != "":
+		d.method = http.MethodPost
+	}
+	if d.body != "" && d.header.Get("Content-Type") == "" {
+		d.header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	return nil
+}
+
+// shellWords splits a line as a shell would: quotes, backslashes, continued
+// lines. Nothing is expanded.
+func shellWords(line string) ([]string, error) {
+	var words []string
+	var word strings.Builder
+	begun := false
+	var quote byte
+	for i := 0; i < len(line); i++ {
+		c := line[i]
+		switch {
+		case quote == '\'':
+			if c == '\'' {
+				quote = 0
+			} else {
+				word.WriteByte(c)
+			}
+		case c == '\\' && i+1 < len(line):
+			i++
+			switch next := line[i]; {
+			case next == '\n':
+			case quote == '"' && !strings.ContainsRune("\"\\$`", rune(next)):
+				word.WriteByte('\\')
+				word.WriteByte(next)
+			default:
+				word.WriteByte(next)
+				begun = true
+			}
+		case quote == '"':
+			if c == '"' {
+				quote = 0
+			} else {
+				word.WriteByte(c)
+			}
+		case c == '\'' || c == '"':
+			quote, begun = c, true
+		case c == ' ' || c == '\t' || c == '\n' || c == '\r':
+			if begun {
+				words = append(words, word.String())
+				word.Reset()
+				begun = false
+			}
+		default:
+			word.WriteByte(c)
+			begun = true
+		}
+	}
+	if quote != 0 {
+		return nil, fmt.Errorf("the curl line has a quote %c that is not closed", quote)
+	}
+	if begun {
+		words = append(words, word.String())
+	}
+	return words, nil
+}

@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files and the examples shown in docs/rules.md")
+
+// shown is a fenced block that says which file, or the output of which command,
+// it shows.
+var shown = regexp.MustCompile("(?m)^<!-- (.+) -->\n```([a-z]+)\n((?s:.*?))```$")
+
+// Every block of docs/rules.md shows a file of docs/examples as it is, or what
+// the command really prints.
+func TestRulesPageShowsWhatIsTrue(t *testing.T) {
+	t.Chdir("../..") // so that paths print as a reader would see them
+	const page = "docs/rules.md"
+	src, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := 0
+	now := shown.ReplaceAllStringFunc(string(src), func(block string) string {
+		blocks++
+		m := shown.FindStringSubmatch(block)
+		var want string
+		if command, ok := strings.CutPrefix(m[1], "$ tidegate "); ok {
+			var out bytes.Buffer
+			run(t.Context(), Env{Stdout: &out, Stderr: &out, Getenv: os.Getenv}, strings.Fields(command))
+			want = out.String()
+		} else {
+			file, err := os.ReadFile(filepath.Join("docs", m[1]))
+			if err != nil {
+				t.Error(err)
+			}
+			want = string(file)
+		}
+		return "<!-- " + m[1] + " -->\n```" + m[2] + "\n" + want + "```"
+	})
+	if blocks < 20 {
+		t.Errorf("found %d blocks: are they still marked?", blocks)
+	}
+	if fences := strings.Count(string(src), "\n```yaml\n"); fences > blocks {
+		t.Errorf("%d YAML blocks, but only %d blocks say which file they show", fences, blocks)
+	}
+	if now == string(src) {
+		return
+	}
+	if !*update {
+		t.Fatalf("%s does not show the examples as they are: run go test ./internal/cli -update", page)
+	}
+	if err := os.WriteFile(page, []byte(now), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Every example has a test that passes and touches all its rules, and no error
+// of lint.
+func TestExamples(t *testing.T) {
+	t.Chdir("../..")
+	files, err := filepath.Glob("docs/examples/*.yaml")
+	if err != nil || len(files) < 30 {
+		t.Fatalf("found %d examples: %v", len(files), err)
+	}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.yaml") || name == "docs/examples/mistakes.yaml" {
+			continue
+		}
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			f := func(args ...string) {
+				t.Helper()
+				var out bytes.Buffer
+				if code := run(t.Context(), Env{Stdout: &out, Stderr: &out, Getenv: os.Getenv}, args); code != exitOK {
+					t.Errorf("tidegate %s: exit %d\n%s", strings.Join(args, " "), code, out.String())
+				}
+			}
+			f("lint", name)
+			f("test", "--strict", strings.TrimSuffix(name, ".yaml")+"_test.yaml")
+		})
+	}
+}

@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/httplimit"
+	"tidegate.dev/tidegate/rules"
+	"tidegate.dev/tidegate/store/memory"
+)
+
+var explainCommand = command{
+	name:    "explain",
+	summary: "Say which rules a request meets, and why others it does not.",
+	help: `
+Usage: tidegate explain [FLAGS] [METHOD] URL
+       tidegate explain [FLAGS] --curl 'curl …'
+       tidegate explain [FLAGS] --request FILE
+
+Prints who is asking, each rule with why it applies or not, the keys and limits
+that it is held to, and what would be answered to a caller who has used nothing
+yet. Nothing is charged anywhere.
+
+Examples:
+  tidegate explain --as user=42 --as role=premium POST /posts
+  tidegate explain --ip 203.0.113.9 -H 'X-Api-Key: abc' GET /api/things
+  tidegate explain --curl "curl -XPOST https://example.com/login -d user=x"
+  echo '{"method":"POST","url":"/v1/chat","body":{"max_tokens":5}}' | tidegate explain --request -`,
+	setup: func(flags *flag.FlagSet) func(context.Context, Env, []string) int {
+		o := explainOptions{draft: draft{header: make(http.Header), as: make(map[string]string)}}
+		flags.StringVar(&o.rules, "rules", "rules.yaml", "`FILE` or folder of rules")
+		flags.Func("as", "`NAME=VALUE` of an identity, in place of what the request has; several times", o.addIdentity)
+		flags.Func("H", "`HEADER: VALUE` of the request; several times", o.draft.addHeader)
+		flags.StringVar(&o.draft.ip, "ip", "", "`ADDRESS` that the request comes from (192.0.2.1 unless given)")
+		flags.StringVar(&o.draft.body, "body", "", "`JSON` body of the request")
+		flags.Int64Var(&o.draft.cost, "cost", 0, "what the caller says it costs")
+		flags.StringVar(&o.curl, "curl", "", "the request as a `LINE` of curl")
+		flags.StringVar(&o.file, "request", "", "the request as JSON in `FILE`; - is standard input")
+		flags.BoolVar(&o.all, "all", false, "show the rules for other paths and methods, too")
+		flags.BoolVar(&o.json, "json", false, "print JSON")
+		return o.run
+	},
+}
+
+type explainOptions struct {
+	rules, curl, file string
+	all, json         bool
+	draft             draft
+}
+
+func (o *explainOptions) addIdentity(text string) error {
+	name, value, ok := strings.Cut(text, "=")
+	if !ok || name == "" {
+		return fmt.Errorf("write, for example, user=42")
+	}
+	o.draft.as[name] = value
+	return nil
+}
+
+// explained is what is printed.
+type explained struct {
+	rules.Explanation
+	Answer answer `json:"answer"`
+}
+
+// answer is what somebody would be told who has used nothing yet.
+type answer struct {
+	Status  int         `json:"status"` // 200 stands for whatever the server answers
+	Rule    string      `json:"rule,omitempty"`
+	Headers http.Header `json:"headers"`
+	Body    string      `json:"body,omitempty"`
+}
+
+func (o *explainOptions) run(_ context.Context, env Env, args []string) int {
+	if err := o.describe(env, args); err != nil {
+		return misused(env, "explain", "%v", err)
+	}
+	set, err := rules.Load(o.rules, rules.Config{})
+	if err != nil {
+		problemsOf(err).Write(env.Stderr, false)
+		return exitFound
+	}
+	request, err := o.draft.request()
+	if err != nil {
+		return misused(env, "explain", "%v", err)
+	}
+	e := explained{Explanation: set.Explain(request)}
+	if e.Answer, err = o.answer(set); err != nil {
+		fmt.Fprintln(env.Stderr, "tidegate explain:", err)
+		return exitFound
+	}
+	if o.json {
+		return printJSON(env, e)
+	}
+	e.print(&env, o.all)
+	return exitOK
+}
+
+// describe fills the draft from whichever way the request was given.
+func (o *explainOptions) describe(env Env, args []string) error {
+	ways := 0
+	for _, given := range []bool{len(args) > 0, o.curl != "", o.file != ""} {
+		if given {
+			ways++
+		}
+	}
+	switch {
+	case ways == 0:
+		return fmt.Errorf("no request: write, for example, POST /posts")
+	case ways > 1:
+		return fmt.Errorf("give the request once: as METHOD URL, by --curl or by --request")
+	case o.curl != "":
+		return o.draft.fromCurl(o.curl)
+	case o.file != "":
+		return o.draft.fromJSON(o.file, env.Stdin)
+	case len(args) > 2:
+		return fmt.Errorf("the request is METHOD and URL, but there is also %q", args[2])
+	case len(args) == 2:
+		o.draft.method, o.draft.url = args[0], args[1]
+	default:
+		o.draft.url = args[0]
+	}
+	if o.draft.body != "" {
+		o.draft.asJSON()
+	}
+	return nil
+}
+
+// answer puts the request through the middleware, before counters of its own.
+func (o *explainOptions) answer(set *rules.Set) (a answer, err error) {
+	request, err := o.draft.httpRequest()
+	if err != nil {
+		return a, err
+	}
+	gate := tidegate.NewGate(o.draft.matcher(set), memory.New())
+	gate = gate.Observe(func(_ *tidegate.Request, _ []tidegate.Check, d tidegate.Decision) {
+		if d.Limit != nil && d.Limit.Terms != nil {
+			a.Rule = d.Limit.Terms.Rule
+		}
+	})
+	w := httptest.NewRecorder()
+	httplimit.Gate(gate)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w, request)
+	a.Status, a.Headers, a.Body = w.Code, w.Header(), strings.TrimSpace(w.Body.String())
+	return a, nil
+}

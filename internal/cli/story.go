@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"tidegate.dev/tidegate/rules"
+)
+
+// print tells the explanation in words.
+func (e *explained) print(env *Env, all bool) {
+	fmt.Fprintf(env.Stdout, "%s\n", env.paint(bold, fmt.Sprintf("%s %s%s", e.Method, e.Host, e.Path)))
+	e.printIdentities(env)
+	if e.Exempt != "" {
+		fmt.Fprintf(env.Stdout, "\nExempt from limits by %s.\n", e.Exempt)
+	}
+	hidden := 0
+	for i := range e.Rules {
+		r := &e.Rules[i]
+		switch {
+		case r.Applies:
+			printApplied(env, r)
+		case all || r.Pattern != "":
+			fmt.Fprintf(env.Stdout, "\n%s %s\n    %s\n", r.Name, env.paint(dim, "does not apply ("+r.Place+")"), r.Why)
+		default:
+			hidden++
+		}
+	}
+	if hidden > 0 {
+		fmt.Fprintf(env.Stdout, "\n%s\n", env.paint(dim, plural(hidden, "more rule")+" for other requests: --all shows them"))
+	}
+	e.Answer.print(env)
+}
+
+func (e *explained) printIdentities(env *Env) {
+	w := tabwriter.NewWriter(env.Stdout, 0, 0, 2, ' ', 0)
+	for _, id := range e.Identities {
+		value := id.Value
+		if id.Missing {
+			value = "missing"
+		}
+		if id.Note != "" {
+			value += ": " + id.Note
+		}
+		fmt.Fprintf(w, "  %s\t%s\t%s\n", id.Name, value, id.Source)
+	}
+	_ = w.Flush() // what does not reach standard output is not ours to mend
+}
+
+func printApplied(env *Env, r *rules.ExplainedRule) {
+	head := env.paint(green, "applies")
+	if !r.Decides {
+		head = "looks on (" + r.Mode + ")"
+	}
+	fmt.Fprintf(env.Stdout, "\n%s %s %s\n", env.paint(bold, r.Name), head, env.paint(dim, "("+r.Place+")"))
+	line := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(env.Stdout, "    %-8s %s\n", name, value)
+		}
+	}
+	line("match", r.Pattern)
+	line("why", r.Why)
+	if r.Branch != "" {
+		line("for", strings.TrimSuffix(r.Branch+": "+r.Reason, ": "))
+	}
+	line("counts", strings.TrimSpace(r.Scope+" "+r.Key))
+	line("elastic", r.Elastic)
+	if r.Unlimited {
+		line("limit", "unlimited")
+	}
+	for _, c := range r.Checks {
+		text := c.Limit
+		if c.Cost != 1 {
+			text += fmt.Sprintf(", at a cost of %d", c.Cost)
+		}
+		if c.Estimate {
+			text += " until it is settled"
+		}
+		if c.MaxWait != "" {
+			text += ", waits up to " + c.MaxWait
+		}
+		if c.Role != "decides" {
+			text += " (" + c.Role + ")"
+		}
+		line("limit", text)
+	}
+}
+
+func (a *answer) print(env *Env) {
+	fmt.Fprintf(env.Stdout, "\nThe first such request is answered")
+	if a.Status == 200 {
+		fmt.Fprintf(env.Stdout, " by the server, with\n")
+	} else {
+		fmt.Fprintf(env.Stdout, " %d by %s, with\n", a.Status, a.Rule)
+	}
+	names := make([]string, 0, len(a.Headers))
+	for name := range a.Headers {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		fmt.Fprintf(env.Stdout, "    %s: %s\n", name, strings.Join(a.Headers[name], ", "))
+	}
+	if a.Body != "" {
+		fmt.Fprintf(env.Stdout, "    %s\n", a.Body)
+	}
+}

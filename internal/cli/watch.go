@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"tidegate.dev/tidegate/internal/rulefile"
+	"tidegate.dev/tidegate/rules/ruletest"
+)
+
+// lookEvery is how often a watching command looks for changes.
+const lookEvery = 300 * time.Millisecond
+
+// runWatching runs the tests whenever one of their files changes, until ctx ends.
+func (o *testOptions) runWatching(ctx context.Context, env Env, args []string) int {
+	seen, code := "", exitOK
+	for {
+		if now := stamp(args); now != seen {
+			if seen != "" {
+				fmt.Fprintf(env.Stdout, "\n%s changed\n", time.Now().Format(time.TimeOnly))
+			}
+			seen = now
+			code = o.runAll(ctx, env, args)
+		}
+		select {
+		case <-ctx.Done():
+			return code
+		case <-time.After(lookEvery):
+		}
+	}
+}
+
+// stamp changes when one of the test files, or what they read, does.
+func stamp(tests []string) string {
+	var b strings.Builder
+	for _, name := range tests {
+		stampFile(&b, name)
+		test, _ := ruletest.Read(name)
+		if test == nil {
+			continue
+		}
+		stampFile(&b, test.Rules)
+		if file, _ := rulefile.Read(test.Rules, rulefile.Options{}); file != nil {
+			for _, name := range file.Files {
+				stampFile(&b, name)
+			}
+		}
+	}
+	return b.String()
+}
+
+func stampFile(b *strings.Builder, name string) {
+	_ = filepath.WalkDir(name, func(path string, _ fs.DirEntry, err error) error {
+		info, statErr := os.Stat(path)
+		if err != nil || statErr != nil {
+			fmt.Fprintf(b, "%s gone\n", path)
+			return nil
+		}
+		fmt.Fprintf(b, "%s %d %d\n", path, info.Size(), info.ModTime().UnixNano())
+		return nil
+	})
+}

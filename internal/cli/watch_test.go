@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// output is written by the command and read by the test.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(p)
+}
+
+func (o *output) await(t *testing.T, text string) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		o.mu.Lock()
+		got := o.buf.String()
+		o.mu.Unlock()
+		if strings.Contains(got, text) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("no %q in\n%s", text, got)
+		}
+	}
+}
+
+func TestWatchRunsAgain(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("rules.yaml", "version: 1\nrules: [{ name: a, per: ip, limits: 1/minute }]\n")
+	write("rules_test.yaml", "rules: rules.yaml\ncases: [{ name: one, steps: [{ request: GET /, times: 2, want: [ok, refused] }] }]\n")
+
+	ctx, stop := context.WithCancel(t.Context())
+	var out output
+	done := make(chan int)
+	go func() {
+		done <- run(ctx, Env{Stdout: &out, Stderr: &out}, []string{"test", "--watch", filepath.Join(dir, "rules_test.yaml")})
+	}()
+	out.await(t, "0 failed")
+	write("rules.yaml", "version: 1\nrules: [{ name: a, per: ip, limits: 10/minute }]\n")
+	out.await(t, "1 failed")
+	write("rules.yaml", "version: 1\nrules: [{ name: a, per: ip, limit: 10/minute }]\n")
+	out.await(t, "did you mean `limits`?")
+	stop()
+	if code := <-done; code != exitFound {
+		t.Errorf("exit %d, want that of the last run", code)
+	}
+}

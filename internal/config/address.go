@@ -1,0 +1,153 @@
+package config
+
+import (
+	"net"
+	"net/netip"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Address is where to listen, in the words of [net.Listen].
+type Address struct {
+	Network string // tcp or unix
+	Address string // 127.0.0.1:8080, :8080 for every address of the machine, or the path of a socket
+}
+
+const unixPrefix = "unix:"
+
+// String is how it is written: 127.0.0.1:8080, or unix:/run/tidegate.sock.
+func (a Address) String() string {
+	if a.Network == "unix" {
+		return unixPrefix + a.Address
+	}
+	return a.Address
+}
+
+// Local reports whether only this machine reaches it.
+func (a Address) Local() bool {
+	return a.Network == "unix" || loopback(a.host())
+}
+
+// host is "" for every address of the machine.
+func (a Address) host() string {
+	host, _, _ := net.SplitHostPort(a.Address)
+	if ip, err := netip.ParseAddr(host); err == nil && ip.IsUnspecified() {
+		return ""
+	}
+	return host
+}
+
+func (a Address) port() string {
+	_, port, _ := net.SplitHostPort(a.Address)
+	return port
+}
+
+// meets reports whether a and b cannot both be listened on.
+func (a Address) meets(b Address) bool {
+	if a.Network != b.Network || a.Network == "unix" {
+		return a == b
+	}
+	if a.port() != b.port() || a.port() == "0" {
+		return false
+	}
+	return a.host() == "" || b.host() == "" || sameHost(a.host(), b.host())
+}
+
+// reachedAt reports whether who connects to host and port arrives at a.
+func (a Address) reachedAt(host, port string) bool {
+	if a.Network == "unix" || a.port() != port {
+		return false
+	}
+	own := a.host()
+	if to := (Address{Address: net.JoinHostPort(host, port)}).host(); to != "" {
+		return sameHost(own, to) || own == "" && loopback(to)
+	}
+	return own == "" || loopback(own) // to connect to no address is to connect to oneself
+}
+
+func sameHost(a, b string) bool {
+	return a == b || (a == "localhost" || b == "localhost") && loopback(a) && loopback(b)
+}
+
+func loopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}
+
+// address is host and port, where usual is the port to advise, or a socket.
+func address(usual string) form[Address] {
+	return form[Address]{
+		read: func(w word) (Address, mistake) {
+			if path, ok := strings.CutPrefix(w.text, unixPrefix); ok {
+				return readSocket(w, strings.TrimPrefix(path, "//"))
+			}
+			host, port, err := net.SplitHostPort(w.text)
+			if err != nil || strings.Contains(w.text, "://") {
+				return Address{}, notHostPort(w.text, usual)
+			}
+			return readHostPort(w.text, host, port)
+		},
+		write: Address.String,
+	}
+}
+
+func readHostPort(text, host, port string) (Address, mistake) {
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
+		return Address{}, advised("has no port from 0 to 65535: "+quote(text), "")
+	}
+	if host == "*" {
+		return Address{}, wrong("cannot be "+quote(text), ":"+port)
+	}
+	if ip, err := netip.ParseAddr(host); err == nil {
+		host = ip.String()
+	} else if host != "" && host != "localhost" {
+		return Address{}, advised("has a name, which may mean several addresses: "+quote(text), anyHost(port))
+	}
+	return Address{"tcp", net.JoinHostPort(host, port)}, mistake{}
+}
+
+// anyHost is the advice for who names no address of this machine.
+func anyHost(port string) string {
+	return "write " + quote("127.0.0.1:"+port) + " for this machine alone, or " + quote(":"+port) + " for all that reach it"
+}
+
+// readSocket takes what follows unix: as the path of a socket.
+func readSocket(w word, path string) (Address, mistake) {
+	const longest = 107 // the kernel has room for one more, which is zero
+	if path == "" {
+		return Address{}, wrong("names no socket: "+quote(w.text), "unix:/run/tidegate.sock")
+	}
+	if !strings.HasPrefix(path, "@") { // those of Linux that are in no folder
+		path = within(w.dir, path)
+	}
+	if len(path) > longest {
+		return Address{}, advised("is a longer path than a socket can have: "+quote(w.text), "take one of at most 107 bytes, as in `unix:/run/tidegate.sock`")
+	}
+	return Address{"unix", path}, mistake{}
+}
+
+// notHostPort knows what people write instead of host and port.
+func notHostPort(text, usual string) mistake {
+	if _, rest, ok := strings.Cut(text, "://"); ok {
+		hostPort, _, _ := strings.Cut(rest[strings.LastIndex(rest, "@")+1:], "/")
+		return wrong("is a URL, and an address is host and port alone: "+quote(text), hostPort)
+	}
+	if _, err := strconv.ParseUint(text, 10, 16); err == nil {
+		return advised("has no host: "+quote(text), anyHost(text))
+	}
+	// The last part of an IPv6 address without brackets may be meant as the port.
+	if i := strings.LastIndex(text, ":"); i > 0 {
+		ip, err := netip.ParseAddr(text[:i])
+		if port, no := strconv.ParseUint(text[i+1:], 10, 16); err == nil && ip.Is6() && no == nil && port >= 80 {
+			return wrong("has an IPv6 address without brackets: "+quote(text), net.JoinHostPort(ip.String(), text[i+1:]))
+		}
+	}
+	if ip, err := netip.ParseAddr(strings.Trim(text, "[]")); err == nil {
+		return wrong("has no port: "+quote(text), net.JoinHostPort(ip.String(), usual))
+	}
+	if filepath.IsAbs(text) {
+		return wrong("is a path, and has no unix: before it: "+quote(text), unixPrefix+text)
+	}
+	return advised("is no address: "+quote(text), "")
+}

@@ -1,0 +1,117 @@
+package config
+
+import (
+	"strings"
+
+	"tidegate.dev/tidegate/internal/diag"
+	"tidegate.dev/tidegate/internal/yamltree"
+)
+
+// unknown tells of a field that does not exist.
+func (l *loader) unknown(f yamltree.Field, prefix string) {
+	at, in := l.at(f.Key), "the configuration"
+	if prefix != "" {
+		in = quote(strings.TrimSuffix(prefix, "."))
+	}
+	for _, word := range []string{"token", "secret", "password"} {
+		if strings.Contains(strings.ToLower(f.Key.Value), word) {
+			l.hidden[at.pos.Line] = true // what follows is probably one
+		}
+	}
+	l.tell(at, diag.Error, "unknown field "+quote(f.Key.Value)+" in "+in, adviseField(f.Key.Value, prefix))
+}
+
+// adviseField says what to write instead of an unknown field.
+func adviseField(word, prefix string) string {
+	if hint, ok := fieldAdvice[prefix+word]; ok {
+		return hint
+	}
+	if s := lookup(word); s != nil && strings.Contains(word, ".") {
+		return "a dot is for flags; write " + quote(s.nested())
+	}
+	known := fields(prefix)
+	if near := diag.Nearest(word, known); near != "" {
+		return "did you mean " + quote(near) + "?"
+	}
+	var homes []string
+	for _, s := range table {
+		if s.leaf() == word {
+			homes = append(homes, s.nested())
+		}
+	}
+	if len(homes) > 0 {
+		return "did you mean " + choice(homes) + "?"
+	}
+	if len(known) == 0 { // in an item of a list
+		return "take it out"
+	}
+	return "the fields are " + strings.Join(known, ", ")
+}
+
+// nested is how the file has the setting, from the top: listen: { admin: … }.
+func (s *setting) nested() string {
+	words := strings.Split(s.path, ".")
+	value := yamlText(s.example)
+	if s.slot.many {
+		value = "[" + value + "]"
+	}
+	return strings.Join(words, ": { ") + ": " + value + strings.Repeat(" }", len(words)-1)
+}
+
+// fieldAdvice is for words that people bring from elsewhere, or that come later.
+var fieldAdvice = map[string]string{
+	"version":           "take it out: the rule file has a version, the configuration has none",
+	"identify":          inRules("identify"),
+	"lists":             inRules("lists"),
+	"exempt":            inRules("exempt"),
+	"defaults":          inRules("defaults"),
+	"respond":           inRules("respond"),
+	"headers":           inRules("headers"),
+	"domain":            inRules("domain"),
+	"limits.rate":       inRules("rate"),
+	"port":              "write `listen: { gateway: 127.0.0.1:8080 }`",
+	"address":           "write `listen: { gateway: 127.0.0.1:8080 }`",
+	"bind":              "write `listen: { gateway: 127.0.0.1:8080 }`",
+	"server":            "write `listen: { gateway: 127.0.0.1:8080 }`",
+	"listen.http":       "did you mean `gateway`?",
+	"listen.https":      "write `gateway: :443`, and beside `listen:` the certificate: `tls: { cert: cert.pem, key: key.pem }`",
+	"listen.metrics":    "did you mean `admin`? metrics are served there",
+	"listen.check":      notYet("the check API"),
+	"listen.rls":        notYet("Envoy's rate limit service"),
+	"listen.resp":       notYet("the Redis protocol"),
+	"admin.listen":      "write `listen: { admin: 127.0.0.1:9090 }`",
+	"admin.address":     "write `listen: { admin: 127.0.0.1:9090 }`",
+	"admin.token":       "write the token into a file that only Tidegate may read, and name it: `token_file: admin.token`",
+	"backend":           "did you mean `upstreams`?",
+	"backends":          "did you mean `upstreams`?",
+	"proxy":             "write `upstreams: [http://127.0.0.1:9000]`",
+	"target":            "did you mean `upstreams`?",
+	"upstreams.weight":  "there are no weights: a request goes to the upstream with the fewest in flight",
+	"redis":             notYet("the Redis store"),
+	"metrics":           "take it out: metrics are at /metrics of `listen: { admin: 127.0.0.1:9090 }`",
+	"timeout":           "write `limits: { upstream: 1m }` for how long an upstream may take",
+	"timeouts":          "did you mean `limits`? it has the timeouts: `limits: { read_header: 10s, upstream: 1m }`",
+	"limits.timeout":    "did you mean `upstream`?",
+	"limits.max_body":   "did you mean `body`?",
+	"limits.keepalive":  "did you mean `idle`?",
+	"logging":           "did you mean `log`?",
+	"log_level":         "write `log: { level: info }`",
+	"log.file":          "did you mean `access`?",
+	"log.output":        "did you mean `access`?",
+	"tls.certificate":   "did you mean `cert`?",
+	"tls.cert_file":     "did you mean `cert`?",
+	"tls.key_file":      "did you mean `key`?",
+	"trust.cidrs":       "did you mean `proxies`?",
+	"trust.jwt.secret":  "write the secret into a file that only Tidegate may read, and name it: `key: jwt.key`",
+	"trust.jwt.url":     "did you mean `jwks`? it is a file",
+	"health.interval":   "did you mean `every`?",
+	"health.threshold":  "did you mean `unhealthy_after`?",
+	"shutdown":          "did you mean `drain`?",
+	"store.memory.size": "did you mean `max`?",
+}
+
+func inRules(word string) string {
+	return quote(word) + " belongs into the rule file, which is named here: `rules: rules.yaml`"
+}
+
+func notYet(what string) string { return "take it out: " + what + " is not built yet" }

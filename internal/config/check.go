@@ -1,0 +1,153 @@
+package config
+
+import (
+	"slices"
+
+	"tidegate.dev/tidegate/internal/diag"
+)
+
+// check tells of settings that contradict each other.
+func (l *loader) check() {
+	l.checkListen()
+	l.checkUpstreams()
+	l.checkTrust()
+	l.checkTLS()
+	l.checkTimes()
+	l.checkHealth()
+}
+
+// sound reports whether all of these settings could be taken.
+func (l *loader) sound(paths ...string) bool {
+	return !slices.ContainsFunc(paths, func(p string) bool { return l.wrong[p] })
+}
+
+// clash tells that the setting of a path does not go with others.
+func (l *loader) clash(path string, s diag.Severity, message, hint string) {
+	l.tell(l.config.origins[path], s, message, hint)
+}
+
+// clashItem is clash for an item of a list, by its index.
+func (l *loader) clashItem(path string, item int, s diag.Severity, message, hint string) {
+	l.tell(l.words[path][item].said, s, message, hint)
+}
+
+// either is the one of two settings that was said by the operator, preferably
+// the first.
+func (l *loader) either(first, second string) string {
+	if l.given(first) {
+		return first
+	}
+	return second
+}
+
+func (l *loader) checkListen() {
+	listen := l.config.Listen
+	if !l.sound("listen.gateway", "listen.admin") {
+		return
+	}
+	if listen.Gateway.meets(listen.Admin) {
+		l.clash(l.either("listen.admin", "listen.gateway"), diag.Error,
+			"`listen.gateway` "+quote(listen.Gateway.String())+" and `listen.admin` "+quote(listen.Admin.String())+" are the same place",
+			"give them different ports")
+	}
+	if !listen.Admin.Local() && l.config.Admin.TokenFile == "" && l.sound("admin.token_file") {
+		l.clash("listen.admin", diag.Error,
+			"`listen.admin` is reached from other machines, and asks for no token: "+quote(listen.Admin.String()),
+			"name a file with a token in `admin.token_file`, or listen on "+quote("127.0.0.1:"+listen.Admin.port()))
+	}
+}
+
+func (l *loader) checkUpstreams() {
+	listen := l.config.Listen
+	if !l.sound("upstreams", "listen.gateway", "listen.admin") {
+		return
+	}
+	for i, u := range l.config.Upstreams {
+		host, port := u.Hostname(), portOf(u)
+		switch {
+		case listen.Gateway.reachedAt(host, port):
+			l.clashItem("upstreams", i, diag.Error, "the upstream "+quote(u.String())+" is the gateway itself, which would ask itself for ever",
+				"name the server behind it, or move `listen.gateway`")
+		case listen.Admin.reachedAt(host, port):
+			l.clashItem("upstreams", i, diag.Error, "the upstream "+quote(u.String())+" is the admin listener, which is not for clients",
+				"name the server behind the gateway, or move `listen.admin`")
+		}
+	}
+}
+
+func (l *loader) checkTrust() {
+	trust := l.config.Trust
+	for i, p := range trust.Proxies {
+		if p.Bits() == 0 && l.sound("trust.proxies") {
+			l.clashItem("trust.proxies", i, diag.Warning, quote(p.String())+" is everybody: any client can say in X-Forwarded-For who it is, and escape limits per address",
+				"name the networks of your own proxies")
+		}
+	}
+	if !l.sound("trust.jwt.jwks", "trust.jwt.key") {
+		return
+	}
+	switch jwt := trust.JWT; {
+	case jwt.JWKS != "" && jwt.Key != "":
+		l.clash("trust.jwt.key", diag.Error, "`trust.jwt.jwks` and `trust.jwt.key` are both given, and tokens are verified by one of them",
+			"keep the one that the issuer publishes; `jwks` may have several keys")
+	case jwt.JWKS != "" || jwt.Key != "":
+	case jwt.Issuer != "" || jwt.Audience != "":
+		path := "trust.jwt.issuer"
+		if jwt.Issuer == "" {
+			path = "trust.jwt.audience"
+		}
+		l.clash(path, diag.Error, quote(path)+" is given, and no key to verify tokens with", "name a file in `trust.jwt.jwks` or in `trust.jwt.key`")
+	}
+}
+
+func (l *loader) checkTLS() {
+	tls := l.config.TLS
+	switch {
+	case !l.sound("tls.cert", "tls.key"):
+	case tls.Cert != "" && tls.Key == "":
+		l.clash("tls.cert", diag.Error, "`tls.cert` is given without its key", "name the file with the private key in `tls.key`")
+	case tls.Key != "" && tls.Cert == "":
+		l.clash("tls.key", diag.Error, "`tls.key` is given without its certificate", "name the file with the certificate in `tls.cert`")
+	}
+}
+
+// checkTimes holds times against each other.
+func (l *loader) checkTimes() {
+	limits, health := l.config.Limits, l.config.Health
+	if l.sound("limits.read", "limits.read_header") && limits.Read > 0 && limits.ReadHeader > limits.Read {
+		l.clash("limits.read_header", diag.Error, "`limits.read_header` is longer than `limits.read`, which is for header and body together",
+			"make it at most "+quote(writeDuration(limits.Read)))
+	}
+	if l.sound("limits.write", "limits.upstream") && limits.Write > 0 && limits.Write <= limits.Upstream {
+		l.clash("limits.write", diag.Warning, "`limits.write` is not longer than `limits.upstream`: the connection is cut before a client can be told that the upstream is slow",
+			"make it longer than "+quote(writeDuration(limits.Upstream)))
+	}
+	if l.sound("health.timeout", "health.every") && health.Timeout > health.Every {
+		l.clash("health.timeout", diag.Error, "`health.timeout` is longer than `health.every`: a question would be asked before the last is answered",
+			"make it at most "+quote(writeDuration(health.Every)))
+	}
+}
+
+// checkHealth tells of settings that wait for another.
+func (l *loader) checkHealth() {
+	for _, path := range []string{"health.every", "health.timeout"} {
+		s := lookup(path)
+		said := l.given(path) && s.slot.write(l.config)[0] != s.fallback
+		if said && l.config.Health.Path == "" && l.sound(path, "health.path") {
+			l.clash(path, diag.Warning, quote(path)+" does nothing: upstreams are asked only when there is a `health.path`", "set `health.path`, as in `path: /healthz`")
+		}
+	}
+}
+
+// warnNoRules says what a start without rules means, unless it was asked for or
+// there is none.
+func (l *loader) warnNoRules() {
+	if l.config.Rules != "" || l.given("rules") || l.problems.HasErrors() {
+		return
+	}
+	l.problems.Add(diag.Problem{
+		Pos: diag.Pos{File: l.config.File}, Severity: diag.Warning,
+		Message: "there are no rules: nothing is limited",
+		Hint:    "write them into " + quote(l.besideFile(defaultRules)) + ", or name another file with `rules`",
+	})
+}

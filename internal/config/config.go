@@ -1,0 +1,151 @@
+// Package config is the configuration of tidegate serve: where it listens, what
+// it protects, whom it trusts. The file tidegate.yaml, environment variables and
+// flags all set the same settings, described once, in a table; each value in
+// force remembers where it was said. Who may do how much is not here but in the
+// rule file.
+//
+// Start with [Load].
+package config
+
+import (
+	"log/slog"
+	"net/netip"
+	"net/url"
+	"time"
+)
+
+// Config is what to serve, and how. A Config that [Load] returned is whole: its
+// values fit their ranges and each other, and the files it names were there.
+type Config struct {
+	// File is the configuration file that was read; "" when there was none.
+	File string
+	// Rules is the rule file, or a folder of them; "" limits nothing. Default:
+	// rules.yaml beside File, or in the working folder, if it is there.
+	Rules string
+	// Listen says where to accept connections.
+	Listen Listen
+	// Upstreams are the servers that requests go to: http or https, without
+	// user, query and fragment. Default: none, and it is for the caller to say
+	// what that means.
+	Upstreams []*url.URL
+	// Trust says whose word is taken for who is asking.
+	Trust Trust
+	// Store is where counters live.
+	Store Store
+	// TLS of the gateway.
+	TLS TLS
+	// Limits bound what a connection and a request may take.
+	Limits Limits
+	// Health is how upstreams are looked after.
+	Health Health
+	// Paths says what is done with paths that can be read in two ways.
+	Paths Paths
+	// Log says what is written about requests and about the process.
+	Log Log
+	// Admin is about the admin listener.
+	Admin Admin
+	// Drain is how long requests in flight may take to end when the process
+	// ends; 0 cuts them off. Default: 30s.
+	Drain time.Duration
+
+	origins map[string]said // by path; missing are defaults
+}
+
+// Listen says where to accept connections. The two are never the same, unless
+// the system chooses the port.
+type Listen struct {
+	Gateway Address // default: 127.0.0.1:8080
+	Admin   Address // default: 127.0.0.1:9090; reachable from elsewhere only with Admin.TokenFile
+}
+
+// Trust says whose word is taken for who is asking.
+type Trust struct {
+	Proxies []netip.Prefix // of our own proxies, whose X-Forwarded-For is believed; default: none
+	Unix    bool           // peers on a Unix socket are our own proxies, too; default: false
+	JWT     JWT
+}
+
+// JWT is how bearer tokens are verified. With neither JWKS nor Key no token is
+// believed; there are never both.
+type JWT struct {
+	JWKS     string // file with a JSON Web Key Set; default: none
+	Key      string // file with one public key (PEM), or with a shared secret; default: none
+	Issuer   string // that a token must have; default: any
+	Audience string // that a token must have; default: any
+}
+
+// Store is where counters live.
+type Store struct {
+	Kind   string // default, and the only one yet: memory
+	Memory Memory
+}
+
+// Memory is the store in the process itself.
+type Memory struct {
+	Max      int64  // bytes that all counters may take; default: 256 MiB
+	Snapshot string // file that keeps the counters over a restart; default: none
+}
+
+// TLS of the gateway: both or neither.
+type TLS struct {
+	Cert string // file with the certificate and its chain, in PEM; default: none
+	Key  string // file with its private key, in PEM; default: none
+}
+
+// Limits bound what a connection and a request may take.
+type Limits struct {
+	Header      int64         // bytes of a request's header; default: 64 KiB
+	Body        int64         // bytes of a request's body; default: 0, any
+	ReadHeader  time.Duration // until the header is read; default: 10s, or Read if that is shorter
+	Read        time.Duration // until the whole request is read; default: 0, any
+	Write       time.Duration // from the header until the answer is written; default: 0, any
+	Idle        time.Duration // between two requests of a connection; default: 2m
+	Upstream    time.Duration // until the upstream's header is there, 0: any; default: 1m
+	Connections int           // open at once; default: 0, any
+}
+
+// Health is how upstreams are looked after. Failing requests are always noticed;
+// with a Path they are also asked.
+type Health struct {
+	Path           string        // what to GET from each upstream; default: none, they are not asked
+	Every          time.Duration // default: 5s
+	Timeout        time.Duration // default: 2s, or Every if that is shorter
+	UnhealthyAfter int           // failures in a row; default: 3
+}
+
+// Paths says what is done with paths that can be read in two ways, so that no
+// spelling of a path escapes a rule.
+type Paths struct {
+	EncodedSlash string // Refuse or Allow; default: Refuse
+	DotSegments  string // Refuse or Clean; default: Refuse
+}
+
+// The words of [Paths].
+const (
+	Refuse = "refuse" // answer 400
+	Allow  = "allow"  // pass on as it is
+	Clean  = "clean"  // resolve before rules and upstream see it
+)
+
+// Log says what is written about requests and about the process.
+type Log struct {
+	Access string     // Stdout, Stderr, Off, or a file; default: Stdout
+	Format string     // JSON or Text; default: JSON
+	Level  slog.Level // of what is said about the process; default: info
+}
+
+// The words of [Log].
+const (
+	Stdout = "stdout"
+	Stderr = "stderr"
+	Off    = "off"
+	JSON   = "json"
+	Text   = "text"
+)
+
+// Admin is about the admin listener.
+type Admin struct {
+	// TokenFile is a file with the token that it asks for. Default: none, and
+	// only this machine reaches it.
+	TokenFile string
+}

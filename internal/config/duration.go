@@ -1,0 +1,100 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const day = 24 * time.Hour
+
+// lasting is a duration from least to most.
+func lasting(least, most time.Duration) form[time.Duration] {
+	return duration(span[int64]{least: int64(least), most: int64(most)})
+}
+
+// lastingOrNone also takes 0, which means no bound.
+func lastingOrNone(least, most time.Duration) form[time.Duration] {
+	return duration(span[int64]{least: int64(least), most: int64(most), orZero: true})
+}
+
+func duration(s span[int64]) form[time.Duration] {
+	return form[time.Duration]{
+		read: func(w word) (time.Duration, mistake) {
+			v, ok := parseDuration(w.text)
+			if !ok {
+				return 0, wrong("is no duration: "+quote(w.text), plainDuration(w.text))
+			}
+			if !s.has(int64(v)) {
+				return 0, s.outside(w.text, func(v int64) string { return writeDuration(time.Duration(v)) })
+			}
+			return v, mistake{}
+		},
+		write: writeDuration,
+	}
+}
+
+// parseDuration reads what time.ParseDuration reads, and days, as in 1d or 1d12h.
+func parseDuration(text string) (time.Duration, bool) {
+	days, rest, found := strings.Cut(text, "d")
+	if !found {
+		v, err := time.ParseDuration(text)
+		return v, err == nil
+	}
+	n, err := strconv.ParseUint(days, 10, 16)
+	if err != nil || n > uint64(math.MaxInt64/day) {
+		return 0, false
+	}
+	v := time.Duration(n) * day
+	if rest == "" {
+		return v, true
+	}
+	more, err := time.ParseDuration(rest)
+	if err != nil || more < 0 || more >= day {
+		return 0, false
+	}
+	return v + more, v+more >= 0
+}
+
+// writeDuration is shorter than String: 2m for 2m0s, 0 for 0s.
+func writeDuration(v time.Duration) string {
+	text := v.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	if text == "0s" {
+		return "0"
+	}
+	return text
+}
+
+// plainDuration is how to write 15, 2 weeks or "15 minutes", if text is such.
+func plainDuration(text string) string {
+	rest := strings.TrimLeft(text, "0123456789")
+	n, err := strconv.ParseUint(text[:len(text)-len(rest)], 10, 16)
+	if err != nil {
+		return ""
+	}
+	name := strings.ToLower(strings.TrimSpace(rest))
+	if name == "ms" || name == "msec" || strings.HasPrefix(name, "milli") {
+		return fmt.Sprintf("%dms", n)
+	}
+	switch strings.TrimSuffix(name, "s") {
+	case "", "sec", "second":
+		return fmt.Sprintf("%ds", n)
+	case "m", "min", "minute":
+		return fmt.Sprintf("%dm", n)
+	case "h", "hr", "hour":
+		return fmt.Sprintf("%dh", n)
+	case "d", "day":
+		return fmt.Sprintf("%dd", n)
+	case "w", "week":
+		return fmt.Sprintf("%dd", 7*n)
+	}
+	return ""
+}

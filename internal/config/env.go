@@ -1,0 +1,76 @@
+package config
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"tidegate.dev/tidegate/internal/diag"
+)
+
+const (
+	envPrefix = "TIDEGATE_"
+	envFile   = envPrefix + "CONFIG" // names the configuration file
+)
+
+// elsewhere are variables that are no settings: of other commands and of tests.
+var elsewhere = []string{envFile, "TIDEGATE_SERVER", "TIDEGATE_TOKEN", "TIDEGATE_LONG", "TIDEGATE_SKIPPED"}
+
+// serviceLink are the variables that Kubernetes gives to every container beside
+// a service that is called tidegate, or tidegate-something.
+var serviceLink = regexp.MustCompile(`^TIDEGATE_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
+
+// environment is what has our prefix and is not empty: an empty variable is as
+// good as none, since many tools cannot leave one out.
+func (l *loader) environment() map[string]string {
+	vars := make(map[string]string)
+	for _, entry := range l.o.Environ {
+		name, value, _ := strings.Cut(entry, "=")
+		if strings.HasPrefix(name, envPrefix) && strings.TrimSpace(value) != "" {
+			vars[name] = value
+		}
+	}
+	return vars
+}
+
+func (l *loader) takeEnvironment() {
+	vars := l.environment()
+	var known []string
+	for _, s := range table {
+		known = append(known, s.env())
+		value, ok := vars[s.env()]
+		if !ok {
+			continue
+		}
+		at := outside(s.env(), value)
+		if s.slot.many {
+			l.take(s, split(value, at), at)
+		} else {
+			l.take(s, []word{{said: at, text: value}}, at)
+		}
+	}
+	for name := range vars {
+		if !slices.Contains(known, name) && !slices.Contains(elsewhere, name) && !serviceLink.MatchString(name) {
+			l.unknownVariable(name, known)
+		}
+	}
+}
+
+// unknownVariable does not tell the value: it may be a secret under a wrong name.
+func (l *loader) unknownVariable(name string, known []string) {
+	hint := "take it out; `tidegate config` lists the settings"
+	var words []string // without the prefix, which would make everything look near
+	for _, k := range known {
+		words = append(words, strings.TrimPrefix(k, envPrefix))
+	}
+	near := diag.Nearest(strings.TrimPrefix(name, envPrefix), words)
+	if i := slices.IndexFunc(known, func(k string) bool { return strings.HasPrefix(k, name+"_") }); i >= 0 {
+		near = words[i]
+	}
+	if near != "" {
+		hint = "did you mean " + quote(envPrefix+near) + "?"
+	}
+	at := said{}
+	at.pos.File = name
+	l.tell(at, diag.Warning, "no setting has this variable, and it is ignored", hint)
+}

@@ -1,0 +1,193 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"tidegate.dev/tidegate/internal/diag"
+	"tidegate.dev/tidegate/internal/yamltree"
+)
+
+// named is the configuration file and who named it, "" for nobody.
+func (l *loader) named() (file string, at said) {
+	switch flags := l.o.Flags.file; {
+	case l.o.File != "":
+		at.pos.File = l.o.File
+		return l.o.File, at
+	case len(flags) > 0:
+		at = outside("--config", strings.Join(flags, ","))
+		if len(flags) > 1 {
+			l.tell(at, diag.Error, fmt.Sprintf("there are two configuration files: %s and %s", quote(flags[0]), quote(flags[1])), "name one of them")
+		}
+		return flags[0], at
+	}
+	if file := l.environment()[envFile]; file != "" {
+		return file, outside(envFile, file)
+	}
+	return "", at
+}
+
+// takeFile reads the configuration file and takes what it sets.
+func (l *loader) takeFile() {
+	file, at := l.named()
+	optional := at == said{}
+	if optional {
+		file = defaultFile
+	}
+	src, err := l.o.ReadFile(file)
+	switch {
+	case file == "":
+		l.tell(at, diag.Error, "no file is named", "write `--config="+defaultFile+"`, or take the flag out")
+		return
+	case errors.Is(err, fs.ErrNotExist) && optional:
+		return
+	case err != nil:
+		hint := "name another, or none: " + quote(defaultFile) + " is read if it is there"
+		if optional {
+			at.pos.File, hint = file, "name another with `--config`"
+		}
+		l.tell(at, diag.Error, "cannot read the configuration file "+quote(file)+": "+reason(err), hint)
+		return
+	}
+	l.config.File = file
+	if onlyComments(src) {
+		return
+	}
+	l.lines, l.broken = diag.SplitLines(src), make(map[int]bool)
+	root, problems := yamltree.Parse(file, src)
+	for _, p := range problems {
+		l.broken[p.Line] = true
+	}
+	l.problems.Add(problems...)
+	switch {
+	case root == nil:
+	case root.Kind != yamltree.Map:
+		l.tell(l.at(root), diag.Error, "a configuration is a map of fields, and this is "+kind(root), "write a field a line, as in `rules: rules.yaml`")
+	default:
+		l.section(root, "")
+	}
+}
+
+// onlyComments: a file in which everything is commented out sets nothing.
+func onlyComments(src []byte) bool {
+	for line := range bytes.Lines(bytes.TrimPrefix(src, []byte("\ufeff"))) {
+		line = bytes.TrimSpace(line)
+		if len(line) > 0 && line[0] != '#' {
+			return false
+		}
+	}
+	return true
+}
+
+// at is the place of n.
+func (l *loader) at(n *yamltree.Node) said { return said{n.Pos, l.lines.At(n.Pos.Line)} }
+
+// section takes the fields of a map; prefix is its path and a dot, "" for all.
+func (l *loader) section(n *yamltree.Node, prefix string) {
+	for _, f := range n.Fields {
+		path := prefix + f.Key.Value
+		s, inner := lookup(path), len(fields(path+".")) > 0
+		switch {
+		case strings.Contains(f.Key.Value, ".") || s == nil && !inner:
+			l.unknown(f, prefix)
+		case f.Value.Kind == yamltree.Null:
+			l.tell(l.at(f.Key), diag.Error, "nothing is written after "+quote(f.Key.Value+":"), "write a value, or take the field out")
+		case inner && s != nil && f.Value.Kind == yamltree.Map:
+			l.choose(s, f.Value)
+		case inner && s == nil && f.Value.Kind != yamltree.Map:
+			l.tell(l.at(f.Value), diag.Error, quote(path)+" is a map of fields, and this is "+kind(f.Value), "write "+quote(firstBelow(path).nested()))
+		case inner && s == nil:
+			l.section(f.Value, path+".")
+		default:
+			l.field(s, f.Value)
+		}
+	}
+}
+
+// choose takes a map whose only field says which of several things is meant, and
+// its value how, as in store: { memory: { max: 1GiB } }.
+func (l *loader) choose(s *setting, n *yamltree.Node) {
+	for i, f := range n.Fields {
+		if i > 0 {
+			l.unknown(f, s.path+".")
+			continue
+		}
+		at := l.at(f.Key)
+		l.take(s, []word{{said: at, text: f.Key.Value}}, at)
+		if l.wrong[s.path] {
+			return // and who knows what the rest is
+		}
+		l.section(&yamltree.Node{Kind: yamltree.Map, Pos: n.Pos, Fields: n.Fields[:1]}, s.path+".")
+	}
+}
+
+// field takes the value of a setting.
+func (l *loader) field(s *setting, n *yamltree.Node) {
+	items := []*yamltree.Node{n}
+	if s.slot.many && n.Kind == yamltree.List {
+		items = n.Items
+	}
+	var words []word
+	for _, item := range items {
+		if s.item != "" && item.Kind == yamltree.Map {
+			item = l.unwrap(s, item)
+		}
+		if item != nil && item.Kind != yamltree.Scalar {
+			l.misshapen(s, item)
+			item = nil
+		}
+		if item != nil {
+			words = append(words, word{l.at(item), item.Value, filepath.Dir(l.config.File)})
+		}
+	}
+	if s.slot.many || len(words) > 0 {
+		l.take(s, words, l.at(n))
+	}
+	if len(words) < len(items) {
+		l.config.origins[s.path], l.wrong[s.path] = l.at(n), true
+	}
+}
+
+// misshapen tells that a map or list stands where a value belongs.
+func (l *loader) misshapen(s *setting, n *yamltree.Node) {
+	what, hint := quote(s.path), "write "+quote(s.leaf()+": "+s.example)
+	if s.slot.many {
+		what, hint = "an item of "+what, "write "+quote(s.leaf()+": ["+s.example+"]")
+	}
+	if s.shape != "" {
+		hint = s.shape
+	}
+	l.tell(l.at(n), diag.Error, what+" is a single value, and this is "+kind(n), hint)
+}
+
+// unwrap returns the value of the only field that an item may have, nil when it
+// has none.
+func (l *loader) unwrap(s *setting, n *yamltree.Node) (value *yamltree.Node) {
+	for _, f := range n.Fields {
+		if f.Key.Value != s.item {
+			l.unknown(f, s.path+".")
+		} else if f.Value.Kind != yamltree.Null {
+			value = f.Value
+		}
+	}
+	if value == nil {
+		l.tell(l.at(n), diag.Error, "an item of "+quote(s.path)+" needs "+quote(s.item), "write "+quote(s.example))
+	}
+	return value
+}
+
+func kind(n *yamltree.Node) string {
+	switch n.Kind {
+	case yamltree.Scalar:
+		return "the value " + quote(n.Value)
+	case yamltree.Map:
+		return "a map"
+	case yamltree.List:
+		return "a list"
+	}
+	return "nothing"
+}

@@ -1,0 +1,89 @@
+package config
+
+import (
+	"flag"
+	"fmt"
+	"strings"
+)
+
+// FlagValues are the settings that flags gave, for [Options]. They are judged by
+// [Load], together with the rest.
+type FlagValues struct {
+	file  []string            // --config and -c
+	texts map[string][]string // by path, in the order given
+}
+
+// Flags registers a flag for every setting, and -c or --config for the file.
+func Flags(fs *flag.FlagSet) *FlagValues {
+	v := &FlagValues{texts: make(map[string][]string)}
+	file := func(text string) error {
+		v.file = append(v.file, text)
+		return nil
+	}
+	const usage = "configuration `FILE` (default " + envFile + ", or " + defaultFile + " if it is there)"
+	fs.Func("config", usage, file)
+	fs.Func("c", "short for --config `FILE`", file)
+	for _, s := range table {
+		fs.Var(&flagValue{s, v}, s.path, s.help)
+	}
+	return v
+}
+
+// flagValue is one flag of a flag set.
+type flagValue struct {
+	setting *setting
+	values  *FlagValues
+}
+
+func (f *flagValue) Set(text string) error {
+	f.values.texts[f.setting.path] = append(f.values.texts[f.setting.path], text)
+	return nil
+}
+
+// String is asked for the default, which --help prints; also of a zero flagValue.
+func (f *flagValue) String() string {
+	if f.setting == nil {
+		return ""
+	}
+	return f.setting.preset()
+}
+
+// IsBoolFlag lets --trust.unix stand for --trust.unix=true.
+func (f *flagValue) IsBoolFlag() bool { return f.setting.slot.yesNo }
+
+func (l *loader) takeFlags() {
+	for _, s := range table {
+		texts := l.o.Flags.texts[s.path]
+		if len(texts) == 0 {
+			continue
+		}
+		at := outside(s.flag(), strings.Join(texts, ","))
+		switch {
+		case len(texts) == 1 && texts[0] == "" && s.fallback == "":
+			l.take(s, nil, at)
+		case s.slot.many:
+			l.take(s, split(strings.Join(texts, ","), at), at)
+		case len(texts) > 1:
+			l.config.origins[s.path] = at
+			l.about(s, fmt.Sprintf("is given twice: %s and %s", quote(texts[0]), quote(texts[1])), "keep one of the flags")
+		default:
+			l.take(s, []word{{said: at, text: texts[0]}}, at)
+		}
+	}
+}
+
+// outside is where a flag or variable is.
+func outside(name, value string) said {
+	at := said{source: name + "=" + value}
+	at.pos.File = name
+	return at
+}
+
+// split makes a list of what a flag or variable says.
+func split(text string, at said) []word {
+	var words []word
+	for item := range strings.SplitSeq(text, ",") {
+		words = append(words, word{said: at, text: item})
+	}
+	return words
+}

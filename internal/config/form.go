@@ -1,0 +1,148 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"tidegate.dev/tidegate/internal/diag"
+)
+
+// form is how a value is written. What write makes of a value, read takes as the
+// same value.
+type form[T any] struct {
+	read  func(word) (T, mistake)
+	write func(T) string // "" for none
+}
+
+// slot is a field of Config together with the form of its value.
+type slot struct {
+	many  bool                            // a list
+	yesNo bool                            // a flag without a value means true
+	set   func(*Config, []word) []mistake // no words: to none
+	write func(*Config) []string          // nothing for none
+}
+
+// one is a slot for a single value.
+func one[T any](field func(*Config) *T, f form[T]) slot {
+	return slot{
+		set: func(c *Config, words []word) []mistake {
+			var v T
+			if len(words) > 0 {
+				var m mistake
+				if v, m = readClean(f, words[0]); m.any() {
+					return []mistake{m}
+				}
+			}
+			*field(c) = v
+			return nil
+		},
+		write: func(c *Config) []string {
+			if text := f.write(*field(c)); text != "" {
+				return []string{text}
+			}
+			return nil
+		},
+	}
+}
+
+// list is a slot for several values, none of them twice.
+func list[T any](field func(*Config) *[]T, f form[T]) slot {
+	return slot{
+		many: true,
+		set: func(c *Config, words []word) (wrongs []mistake) {
+			var all []T
+			seen := make(map[string]bool)
+			for i, w := range words {
+				v, m := readClean(f, w)
+				if !m.any() && seen[f.write(v)] {
+					m = advised("is given twice: "+quote(w.text), "keep one of them")
+				}
+				if m.any() {
+					m.item = i
+					wrongs = append(wrongs, m)
+					continue
+				}
+				seen[f.write(v)] = true
+				all = append(all, v)
+			}
+			if wrongs == nil {
+				*field(c) = all
+			}
+			return wrongs
+		},
+		write: func(c *Config) []string {
+			var texts []string
+			for _, v := range *field(c) {
+				texts = append(texts, f.write(v))
+			}
+			return texts
+		},
+	}
+}
+
+// readClean keeps from f what no value has.
+func readClean[T any](f form[T], w word) (v T, m mistake) {
+	w.text = strings.TrimSpace(w.text)
+	switch {
+	case w.text == "":
+		return v, advised("is empty", "")
+	case !utf8.ValidString(w.text):
+		return v, advised("is not in UTF-8", "")
+	case strings.Contains(w.text, "-----BEGIN"):
+		return v, mistake{message: "is a key itself, and the name of a file is wanted", hint: "write the key into a file of its own and name that", secret: true}
+	case strings.ContainsFunc(w.text, unicode.IsControl):
+		return v, advised("has a control character: "+fmt.Sprintf("%q", mask(w.text)), "")
+	}
+	return f.read(w)
+}
+
+// text is a value that may be anything.
+var text = form[string]{
+	read:  func(w word) (string, mistake) { return w.text, mistake{} },
+	write: func(v string) string { return v },
+}
+
+// oneOf is one of words.
+func oneOf(words ...string) form[string] {
+	return form[string]{
+		read: func(w word) (string, mistake) {
+			if !slices.Contains(words, w.text) {
+				return "", notOneOf(w.text, words)
+			}
+			return w.text, mistake{}
+		},
+		write: func(v string) string { return v },
+	}
+}
+
+// named is oneOf words that stand for values.
+func named[T comparable](words []string, values []T) form[T] {
+	return form[T]{
+		read: func(w word) (v T, m mistake) {
+			i := slices.Index(words, w.text)
+			if i < 0 {
+				return v, notOneOf(w.text, words)
+			}
+			return values[i], mistake{}
+		},
+		write: func(v T) string { return words[slices.Index(values, v)] },
+	}
+}
+
+func notOneOf(text string, words []string) mistake {
+	hint := "write " + choice(words)
+	if near := diag.Nearest(text, words); near != "" && len(words) > 1 {
+		hint = "did you mean " + quote(near) + "? it is " + choice(words)
+	}
+	return advised("cannot be "+quote(text), hint)
+}
+
+// yesNo is a slot for true or false.
+func yesNo(field func(*Config) *bool) slot {
+	s := one(field, named([]string{"true", "false"}, []bool{true, false}))
+	s.yesNo = true
+	return s
+}

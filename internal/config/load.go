@@ -1,0 +1,174 @@
+package config
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"tidegate.dev/tidegate/internal/diag"
+)
+
+// defaultFile is read when no other is named.
+const defaultFile = "tidegate.yaml"
+
+// Options of [Load]; the zero value is the surroundings of the process, without
+// flags.
+type Options struct {
+	// File is the configuration file. "": the one that --config names, or else
+	// TIDEGATE_CONFIG, or else tidegate.yaml if it is there.
+	File string
+	// Flags are from [Flags], after the flag set was parsed; nil has none.
+	Flags *FlagValues
+	// Environ is the environment as KEY=value; nil means os.Environ().
+	Environ []string
+	// ReadFile reads the configuration file; nil means os.ReadFile.
+	ReadFile func(name string) ([]byte, error)
+	// Stat looks for the files that settings name; nil means os.Stat.
+	Stat func(name string) (fs.FileInfo, error)
+}
+
+// Load joins the file, the environment and the flags: a flag wins over a
+// variable, that over the file, that over the default. The list has everything
+// that is wrong or doubtful in any of them; when it has errors, there is no
+// Config.
+func Load(o Options) (*Config, diag.List) {
+	if o.Flags == nil {
+		o.Flags = &FlagValues{}
+	}
+	if o.Environ == nil {
+		o.Environ = os.Environ()
+	}
+	if o.ReadFile == nil {
+		o.ReadFile = os.ReadFile
+	}
+	if o.Stat == nil {
+		o.Stat = os.Stat
+	}
+	l := &loader{
+		o: o, config: &Config{origins: make(map[string]said)},
+		wrong: make(map[string]bool), words: make(map[string][]word), hidden: make(map[int]bool),
+	}
+	l.takeDefaults()
+	l.takeFile()
+	l.takeEnvironment()
+	l.takeFlags()
+	l.derive()
+	l.check()
+	l.findFiles()
+	l.warnNoRules()
+	return l.finish()
+}
+
+// loader fills a Config from one source after the other. It goes on after a
+// problem, so that all of them are told at once.
+type loader struct {
+	o        Options
+	config   *Config
+	lines    diag.Lines        // of the configuration file
+	broken   map[int]bool      // those that YAML did not understand: not judged again
+	wrong    map[string]bool   // settings with a problem: not held against others
+	words    map[string][]word // of settings in force
+	hidden   map[int]bool      // lines that may have a secret; 0: flags and variables
+	problems diag.List
+}
+
+func (l *loader) takeDefaults() {
+	for _, s := range table {
+		if s.fallback != "" {
+			s.slot.set(l.config, []word{{text: s.fallback}})
+		}
+	}
+}
+
+// take sets s to words, none of which means to none.
+func (l *loader) take(s *setting, words []word, at said) {
+	l.config.origins[s.path], l.words[s.path], l.wrong[s.path] = at, words, false
+	for _, m := range s.slot.set(l.config, words) {
+		l.wrong[s.path] = true
+		name := quote(s.path)
+		if s.slot.many {
+			at, name = words[m.item].said, "an item of "+name
+		}
+		if m.secret {
+			l.hidden[at.pos.Line] = true
+		}
+		l.tell(at, diag.Error, name+" "+m.message, s.advice(m, at))
+	}
+}
+
+// advice is what to write instead, in the way of who wrote it.
+func (s *setting) advice(m mistake, at said) string {
+	instead := func(value string) string {
+		switch {
+		case s.slot.many:
+			return quote(value)
+		case at.inFile():
+			return quote(s.leaf() + ": " + yamlText(value))
+		}
+		return quote(at.pos.File + "=" + value)
+	}
+	switch {
+	case m.hint != "":
+		return m.hint
+	case m.fix != "":
+		return "write " + instead(m.fix)
+	}
+	return "write a value such as " + instead(s.example)
+}
+
+func (l *loader) tell(at said, s diag.Severity, message, hint string) {
+	if at.inFile() && l.broken[at.pos.Line] {
+		return
+	}
+	l.problems.Add(diag.Problem{Pos: at.pos, Severity: s, Source: at.source, Message: message, Hint: hint})
+}
+
+// about tells of an error of a setting in force.
+func (l *loader) about(s *setting, message, hint string) {
+	at := l.config.origins[s.path]
+	l.wrong[s.path] = true
+	l.tell(at, diag.Error, quote(s.path)+" "+message, s.advice(mistake{hint: hint}, at))
+}
+
+// derive finds the defaults that depend on other settings, or on what is there.
+func (l *loader) derive() {
+	c := l.config
+	if !l.given("rules") {
+		if _, err := l.o.Stat(l.besideFile(defaultRules)); err == nil {
+			c.Rules = l.besideFile(defaultRules)
+		}
+	}
+	if !l.given("health.timeout") {
+		c.Health.Timeout = min(c.Health.Timeout, c.Health.Every)
+	}
+	if !l.given("limits.read_header") && c.Limits.Read > 0 {
+		c.Limits.ReadHeader = min(c.Limits.ReadHeader, c.Limits.Read)
+	}
+}
+
+// besideFile is name in the folder of the configuration file, or in the working
+// folder when there is none.
+func (l *loader) besideFile(name string) string {
+	return filepath.Join(filepath.Dir(l.config.File), name)
+}
+
+// given reports whether a setting was said anywhere, rightly or wrongly.
+func (l *loader) given(path string) bool {
+	_, ok := l.config.origins[path]
+	return ok
+}
+
+func (l *loader) finish() (*Config, diag.List) {
+	for i := range l.problems {
+		p := &l.problems[i]
+		p.Message, p.Hint, p.Source = mask(p.Message), mask(p.Hint), mask(p.Source)
+		if l.hidden[p.Line] {
+			p.Source = ""
+		}
+	}
+	l.problems.Sort()
+	if l.problems.HasErrors() {
+		return nil, l.problems
+	}
+	return l.config, l.problems
+}

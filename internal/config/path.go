@@ -1,0 +1,123 @@
+package config
+
+import (
+	"errors"
+	"io/fs"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// fileNeed is what must be there for a path to be of use.
+type fileNeed uint8
+
+const (
+	nothing      fileNeed = iota
+	aFile                 // the file itself
+	fileOrFolder          // it
+	itsFolder             // the folder that it will be written to
+)
+
+// within is path as seen from the working folder.
+func within(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(dir, path)
+}
+
+// path is the name of a file or folder.
+var path = form[string]{
+	read: func(w word) (string, mistake) {
+		if strings.Contains(w.text, "://") {
+			return "", advised("is a URL, and only files are read yet: "+quote(w.text), "write it into a file, and name that")
+		}
+		return within(w.dir, w.text), mistake{}
+	},
+	write: func(v string) string { return v },
+}
+
+// output is a stream of the process, nothing, or a file.
+var output = form[string]{
+	read: func(w word) (string, mistake) {
+		words := []string{Stdout, Stderr, Off}
+		if slices.Contains(words, w.text) {
+			return w.text, mistake{}
+		}
+		// A bare word is more often a slip than the name of a file.
+		if !strings.ContainsAny(w.text, "/.") {
+			m := notOneOf(w.text, words)
+			m.hint += ", or a file such as `./" + w.text + "`"
+			return "", m
+		}
+		v, m := path.read(w)
+		if slices.Contains(words, v) {
+			v = "." + string(filepath.Separator) + v
+		}
+		return v, m
+	},
+	write: func(v string) string { return v },
+}
+
+// urlPath is the path of a request, which may have a query.
+var urlPath = form[string]{
+	read: func(w word) (string, mistake) {
+		u, err := url.ParseRequestURI(w.text)
+		switch {
+		case err == nil && u.Host != "" && u.Path != "":
+			return "", wrong("is a whole URL, and each upstream is asked for it: "+quote(w.text), u.RequestURI())
+		case !strings.HasPrefix(w.text, "/") && !strings.Contains(w.text, ":"):
+			return "", wrong("does not begin with a slash: "+quote(w.text), "/"+w.text)
+		case err != nil || !strings.HasPrefix(w.text, "/") || strings.ContainsAny(w.text, " #"):
+			return "", advised("is no path of a request: "+quote(w.text), "")
+		}
+		return w.text, mistake{}
+	},
+	write: func(v string) string { return v },
+}
+
+// findFiles tells of files that settings name and that are not there.
+func (l *loader) findFiles() {
+	for _, s := range table {
+		names := s.slot.write(l.config)
+		if s.file == nothing || len(names) == 0 || l.wrong[s.path] || slices.Contains([]string{Stdout, Stderr, Off}, names[0]) {
+			continue
+		}
+		name := names[0]
+		if s.file == itsFolder {
+			name = filepath.Dir(name)
+		}
+		info, err := l.o.Stat(name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			l.about(s, "leads to what does not exist: "+quote(name), s.whereTo(l.config.origins[s.path]))
+		case err != nil:
+			l.about(s, "leads to what cannot be read: "+quote(name)+": "+reason(err), "")
+		case s.file == aFile && info.IsDir():
+			l.about(s, "is a folder, and a file is wanted: "+quote(name), "")
+		case s.file == itsFolder && info.Mode().IsRegular():
+			l.about(s, "would be in a folder that is a file: "+quote(name), "")
+		}
+	}
+}
+
+// whereTo is the advice for a path that leads nowhere.
+func (s *setting) whereTo(at said) string {
+	switch {
+	case s.file == itsFolder:
+		return "make the folder first"
+	case at.inFile():
+		return "what is written in the file is relative to its folder"
+	}
+	return "what a flag or variable says is relative to the working folder"
+}
+
+// reason is err without the name of the file, which was told already.
+func reason(err error) string {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err.Error()
+	}
+	return err.Error()
+}

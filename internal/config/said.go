@@ -1,0 +1,100 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"tidegate.dev/tidegate/internal/diag"
+)
+
+// said is where a value was written. The zero value is nowhere: a default.
+type said struct {
+	pos    diag.Pos // without a line, File is the flag or the variable
+	source string   // the line, or the flag or variable with its value
+}
+
+// String is the origin of a value, as operators read it.
+func (s said) String() string {
+	switch {
+	case s.pos.File == "":
+		return "default"
+	case s.pos.Line == 0:
+		return s.pos.File
+	}
+	return fmt.Sprintf("%s:%d:%d", s.pos.File, s.pos.Line, s.pos.Col)
+}
+
+// inFile reports whether s is a place in the configuration file.
+func (s said) inFile() bool { return s.pos.Line > 0 }
+
+// word is one value as it was written: a scalar, or an item of a list.
+type word struct {
+	said
+	text string
+	dir  string // what a relative path is relative to; "" is the working folder
+}
+
+// mistake is why a word cannot be taken.
+type mistake struct {
+	message string // follows the name of the setting: "is no size: `64x`"
+	fix     string // the value to write instead
+	hint    string // what to do where it takes more than another value
+	item    int    // the word of a list that it is about
+	secret  bool   // the word is not to be shown
+}
+
+func (m mistake) any() bool { return m.message != "" }
+
+func wrong(message, fix string) mistake { return mistake{message: message, fix: fix} }
+
+func advised(message, hint string) mistake { return mistake{message: message, hint: hint} }
+
+// quote marks what somebody wrote, without passwords and shortened to what fits
+// a line.
+func quote(text string) string {
+	const longest = 80
+	text = mask(text)
+	if r := []rune(text); len(r) > longest {
+		text = string(r[:longest]) + "…"
+	}
+	return "`" + strings.Join(strings.Fields(text), " ") + "`"
+}
+
+// choice is "`a`, `b` or `c`".
+func choice(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = quote(w)
+	}
+	last := len(quoted) - 1
+	if last < 1 {
+		return strings.Join(quoted, "")
+	}
+	return strings.Join(quoted[:last], ", ") + " or " + quoted[last]
+}
+
+// mask stars out what stands before the @ of a URL: users and passwords. It
+// keeps the length, so that carets stay where they are.
+func mask(text string) string {
+	var b strings.Builder
+	for _, part := range strings.SplitAfter(text, " ") {
+		b.WriteString(maskWord(part))
+	}
+	return b.String()
+}
+
+func maskWord(w string) string {
+	end := strings.LastIndex(w, "@")
+	if end < 0 {
+		return w
+	}
+	start := strings.Index(w, "://") + len("://")
+	if start < len("://") {
+		start = strings.Index(w, ":") + len(":")
+	}
+	if start < len(":") || start >= end {
+		return w
+	}
+	return w[:start] + strings.Repeat("*", utf8.RuneCountInString(w[start:end])) + w[end:]
+}

@@ -1,0 +1,206 @@
+package config
+
+import (
+	"log/slog"
+	"net/netip"
+	"net/url"
+	"time"
+)
+
+const defaultRules = "rules.yaml"
+
+// table has every setting, in the order of the documentation. Those of one map
+// stand together.
+var table = []*setting{
+	{
+		path: "rules", example: "rules.yaml", file: fileOrFolder,
+		slot:    one(func(c *Config) *string { return &c.Rules }, path),
+		derived: "rules.yaml beside the configuration file, if it is there",
+		help:    "rule `FILE`, or a folder of them; changes take effect at once",
+		shape:   "write the rules into a file of their own, and name it: `rules: rules.yaml`",
+	},
+	{
+		path: "listen.gateway", example: "127.0.0.1:8080", fallback: "127.0.0.1:8080",
+		slot: one(func(c *Config) *Address { return &c.Listen.Gateway }, address("8080")),
+		help: "`ADDRESS` for clients: 127.0.0.1:8080 for this machine alone, :8080 for all that reach it, or unix:/run/tidegate.sock",
+	},
+	{
+		path: "listen.admin", example: "127.0.0.1:9090", fallback: "127.0.0.1:9090",
+		slot: one(func(c *Config) *Address { return &c.Listen.Admin }, address("9090")),
+		help: "`ADDRESS` for operators: health, metrics, keys; one that other machines reach needs admin.token_file",
+	},
+	{
+		path: "upstreams", example: "http://127.0.0.1:9000", item: "url",
+		slot: list(func(c *Config) *[]*url.URL { return &c.Upstreams }, upstream),
+		help: "`URLS` of the servers to protect; a request goes to the one with the fewest in flight",
+	},
+	{
+		path: "trust.proxies", example: "10.0.0.0/8",
+		slot: list(func(c *Config) *[]netip.Prefix { return &c.Trust.Proxies }, network),
+		help: "`NETWORKS` of your own proxies, whose X-Forwarded-For is believed",
+	},
+	{
+		path: "trust.unix", example: "true", fallback: "false",
+		slot: yesNo(func(c *Config) *bool { return &c.Trust.Unix }),
+		help: "who connects by a Unix socket is your own proxy, too",
+	},
+	{
+		path: "trust.jwt.jwks", example: "jwks.json", file: aFile,
+		slot: one(func(c *Config) *string { return &c.Trust.JWT.JWKS }, path),
+		help: "`FILE` with the JSON Web Key Set that bearer tokens are verified by",
+	},
+	{
+		path: "trust.jwt.key", example: "jwt.pem", file: aFile,
+		slot: one(func(c *Config) *string { return &c.Trust.JWT.Key }, path),
+		help: "`FILE` with the public key (PEM) or shared secret that bearer tokens are verified by, instead of trust.jwt.jwks",
+	},
+	{
+		path: "trust.jwt.issuer", example: "https://login.example.com",
+		slot: one(func(c *Config) *string { return &c.Trust.JWT.Issuer }, text),
+		help: "`ISSUER` that a token must have, else any",
+	},
+	{
+		path: "trust.jwt.audience", example: "api",
+		slot: one(func(c *Config) *string { return &c.Trust.JWT.Audience }, text),
+		help: "`AUDIENCE` that a token must have, else any",
+	},
+	{
+		path: "store", example: "memory", fallback: "memory",
+		slot: one(func(c *Config) *string { return &c.Store.Kind }, storeKind),
+		help: "`STORE` of the counters: memory",
+	},
+	{
+		path: "store.memory.max", example: "1GiB", fallback: "256MiB",
+		slot: one(func(c *Config) *int64 { return &c.Store.Memory.Max }, size(span[int64]{least: 1 << 20, most: 1 << 40})),
+		help: "`SIZE` that all counters together may take; about 35 bytes hold a key",
+	},
+	{
+		path: "store.memory.snapshot", example: "/var/lib/tidegate/snapshot", file: itsFolder,
+		slot: one(func(c *Config) *string { return &c.Store.Memory.Snapshot }, path),
+		help: "`FILE` that keeps the counters over a restart",
+	},
+	{
+		path: "tls.cert", example: "cert.pem", file: aFile,
+		slot: one(func(c *Config) *string { return &c.TLS.Cert }, path),
+		help: "`FILE` with the certificate of the gateway and its chain (PEM); read again when it changes",
+	},
+	{
+		path: "tls.key", example: "key.pem", file: aFile,
+		slot: one(func(c *Config) *string { return &c.TLS.Key }, path),
+		help: "`FILE` with the private key of tls.cert (PEM)",
+	},
+	{
+		path: "limits.header", example: "64KiB", fallback: "64KiB",
+		slot: one(func(c *Config) *int64 { return &c.Limits.Header }, size(span[int64]{least: 1 << 10, most: 16 << 20})),
+		help: "`SIZE` of a request's header",
+	},
+	{
+		path: "limits.body", example: "10MB", fallback: "0",
+		slot: one(func(c *Config) *int64 { return &c.Limits.Body }, size(span[int64]{least: 1, most: 1 << 50, orZero: true})),
+		help: "`SIZE` of a request's body; 0 for any",
+	},
+	{
+		path: "limits.read_header", example: "10s", fallback: "10s",
+		slot:    one(func(c *Config) *time.Duration { return &c.Limits.ReadHeader }, lasting(100*time.Millisecond, time.Hour)),
+		derived: "10s, or limits.read if that is shorter",
+		help:    "`TIME` until a request's header is read",
+	},
+	{
+		path: "limits.read", example: "1m", fallback: "0",
+		slot: one(func(c *Config) *time.Duration { return &c.Limits.Read }, lastingOrNone(100*time.Millisecond, 7*day)),
+		help: "`TIME` until a whole request is read; 0 for any, as uploads and WebSockets need",
+	},
+	{
+		path: "limits.write", example: "2m", fallback: "0",
+		slot: one(func(c *Config) *time.Duration { return &c.Limits.Write }, lastingOrNone(100*time.Millisecond, 7*day)),
+		help: "`TIME` until an answer is written; 0 for any, as downloads and streams need",
+	},
+	{
+		path: "limits.idle", example: "2m", fallback: "2m",
+		slot: one(func(c *Config) *time.Duration { return &c.Limits.Idle }, lasting(time.Second, day)),
+		help: "`TIME` between two requests of a connection",
+	},
+	{
+		path: "limits.upstream", example: "30s", fallback: "1m",
+		slot: one(func(c *Config) *time.Duration { return &c.Limits.Upstream }, lastingOrNone(10*time.Millisecond, day)),
+		help: "`TIME` until an upstream begins to answer; 0 for any",
+	},
+	{
+		path: "limits.connections", example: "10000", fallback: "0",
+		slot: one(func(c *Config) *int { return &c.Limits.Connections }, count(span[int]{least: 1, most: 10_000_000, orZero: true})),
+		help: "`NUMBER` of connections open at once; 0 for any",
+	},
+	{
+		path: "health.path", example: "/healthz",
+		slot: one(func(c *Config) *string { return &c.Health.Path }, urlPath),
+		help: "`PATH` to ask each upstream for; without one, only failing requests tell that it is ill",
+	},
+	{
+		path: "health.every", example: "5s", fallback: "5s",
+		slot: one(func(c *Config) *time.Duration { return &c.Health.Every }, lasting(100*time.Millisecond, day)),
+		help: "`TIME` between two such questions",
+	},
+	{
+		path: "health.timeout", example: "2s", fallback: "2s",
+		slot:    one(func(c *Config) *time.Duration { return &c.Health.Timeout }, lasting(10*time.Millisecond, time.Hour)),
+		derived: "2s, or health.every if that is shorter",
+		help:    "`TIME` that an upstream has to answer them",
+	},
+	{
+		path: "health.unhealthy_after", example: "3", fallback: "3",
+		slot: one(func(c *Config) *int { return &c.Health.UnhealthyAfter }, count(span[int]{least: 1, most: 1000})),
+		help: "`NUMBER` of failures in a row after which an upstream gets no requests",
+	},
+	{
+		path: "paths.encoded_slash", example: Allow, fallback: Refuse,
+		slot: one(func(c *Config) *string { return &c.Paths.EncodedSlash }, oneOf(Refuse, Allow)),
+		help: "`WHAT` to do with a path that has %2F in it: refuse it with 400, or allow it",
+	},
+	{
+		path: "paths.dot_segments", example: Clean, fallback: Refuse,
+		slot: one(func(c *Config) *string { return &c.Paths.DotSegments }, oneOf(Refuse, Clean)),
+		help: "`WHAT` to do with a path that has . or .. in it: refuse it with 400, or clean it before rules and upstream see it",
+	},
+	{
+		path: "log.access", example: Stdout, fallback: Stdout, file: itsFolder,
+		slot: one(func(c *Config) *string { return &c.Log.Access }, output),
+		help: "`WHERE` a line for each request goes: stdout, stderr, off, or a file",
+	},
+	{
+		path: "log.format", example: JSON, fallback: JSON,
+		slot: one(func(c *Config) *string { return &c.Log.Format }, oneOf(JSON, Text)),
+		help: "`FORMAT` of all lines: json or text",
+	},
+	{
+		path: "log.level", example: "info", fallback: "info",
+		slot: one(func(c *Config) *slog.Level { return &c.Log.Level }, named(
+			[]string{"debug", "info", "warn", "error"}, []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError})),
+		help: "`LEVEL` from which on the process tells about itself: debug, info, warn or error",
+	},
+	{
+		path: "admin.token_file", example: "admin.token", file: aFile,
+		slot: one(func(c *Config) *string { return &c.Admin.TokenFile }, path),
+		help: "`FILE` with the token that the admin listener asks for; without one, only this machine is served",
+	},
+	{
+		path: "drain", example: "30s", fallback: "30s",
+		slot: one(func(c *Config) *time.Duration { return &c.Drain }, lastingOrNone(time.Millisecond, day)),
+		help: "`TIME` for requests in flight to end when the process is told to; 0 to cut them off",
+	},
+}
+
+// storeKind knows one store, and those that people ask for.
+var storeKind = form[string]{
+	read: func(w word) (string, mistake) {
+		for _, later := range []string{"redis", "rediss", "valkey"} {
+			if w.text == later || len(w.text) > len(later) && w.text[:len(later)+1] == later+":" {
+				return "", advised("cannot be Redis: that store is not built yet", "write `store: memory`: each process then counts for itself")
+			}
+		}
+		if w.text != "memory" {
+			return "", notOneOf(w.text, []string{"memory"})
+		}
+		return w.text, mistake{}
+	},
+	write: func(v string) string { return v },
+}

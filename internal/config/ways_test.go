@@ -1,0 +1,172 @@
+package config
+
+import (
+	"bytes"
+	"io/fs"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// others has for every setting a value that is not its default.
+var others = map[string]string{
+	"rules":                  "other.yaml",
+	"listen.gateway":         ":80",
+	"listen.admin":           "unix:/run/admin.sock",
+	"upstreams":              "http://127.0.0.1:9000,https://example.com/base",
+	"trust.proxies":          "10.0.0.0/8,2001:db8::/32",
+	"trust.unix":             "true",
+	"trust.jwt.jwks":         "jwks.json",
+	"trust.jwt.key":          "jwt.pem",
+	"trust.jwt.issuer":       "https://login.example.com",
+	"trust.jwt.audience":     "my api: # 1",
+	"store":                  "memory", // there is no other yet
+	"store.memory.max":       "1GB",
+	"store.memory.snapshot":  "/var/lib/tidegate/snapshot",
+	"tls.cert":               "cert.pem",
+	"tls.key":                "key.pem",
+	"limits.header":          "16KiB",
+	"limits.body":            "10MB",
+	"limits.read_header":     "5s",
+	"limits.read":            "1m",
+	"limits.write":           "1h30m",
+	"limits.idle":            "30s",
+	"limits.upstream":        "1.5s",
+	"limits.connections":     "1000",
+	"health.path":            "/healthz",
+	"health.every":           "1m",
+	"health.timeout":         "1s",
+	"health.unhealthy_after": "1",
+	"paths.encoded_slash":    "allow",
+	"paths.dot_segments":     "clean",
+	"log.access":             "access.log",
+	"log.format":             "text",
+	"log.level":              "error",
+	"admin.token_file":       "admin.token",
+	"drain":                  "0",
+}
+
+// partners are what a setting does not go without.
+var partners = map[string][]string{
+	"tls.cert":           {"tls.key"},
+	"tls.key":            {"tls.cert"},
+	"trust.jwt.issuer":   {"trust.jwt.jwks"},
+	"trust.jwt.audience": {"trust.jwt.key"},
+	"health.every":       {"health.path"},
+	"health.timeout":     {"health.path"},
+}
+
+// anything is a file and a folder, and is always there.
+type anything struct{ fs.FileInfo }
+
+func (anything) IsDir() bool       { return false }
+func (anything) Mode() fs.FileMode { return fs.ModeIrregular }
+
+// everywhere is a Stat for a world where all files are.
+func everywhere(string) (fs.FileInfo, error) { return anything{}, nil }
+
+// load is Load of a file, variables and flags, in a world where every file is.
+func load(t testing.TB, file string, env []string, args ...string) *Config {
+	t.Helper()
+	c, problems := Load(Options{
+		File: defaultFile, Environ: append([]string{}, env...), Flags: parseFlags(t, args...), Stat: everywhere,
+		ReadFile: func(string) ([]byte, error) { return []byte(file), nil },
+	})
+	if len(problems) > 0 {
+		t.Fatalf("%s\n%v\n%v\n%v", file, env, args, problems)
+	}
+	return c
+}
+
+// inFile writes settings as a configuration file would.
+func inFile(values map[string]string) string {
+	var b strings.Builder
+	for _, path := range slices.Sorted(maps.Keys(values)) {
+		s, value := lookup(path), yamlText(values[path])
+		if s.slot.many {
+			items := strings.Split(values[path], ",")
+			for i := range items {
+				items[i] = yamlText(items[i])
+			}
+			value = "[" + strings.Join(items, ", ") + "]"
+		}
+		words := strings.Split(path, ".")
+		b.WriteString(strings.Join(words, ": { ") + ": " + value + strings.Repeat(" }", len(words)-1) + "\n")
+	}
+	return b.String()
+}
+
+func TestThreeWaysAreTheSame(t *testing.T) {
+	bare := func(c *Config) Config {
+		v := *c
+		v.origins = nil
+		return v
+	}
+	for _, s := range table {
+		var with []string
+		for _, p := range partners[s.path] {
+			with = append(with, lookup(p).env()+"="+others[p])
+		}
+		value := others[s.path]
+		file := inFile(map[string]string{s.path: value})
+		none := load(t, "#", nil)
+		fromFile := load(t, file, with)
+		fromEnv := load(t, "#", append(with, s.env()+"="+value))
+		fromFlag := load(t, "#", with, s.flag()+"="+value)
+		if !reflect.DeepEqual(bare(fromFile), bare(fromEnv)) || !reflect.DeepEqual(bare(fromFile), bare(fromFlag)) {
+			t.Errorf("%s: from the file, a variable and a flag:\n%+v\n%+v\n%+v", s.path, fromFile, fromEnv, fromFlag)
+		}
+		if reflect.DeepEqual(bare(none), bare(fromFlag)) && s.path != "store" {
+			t.Errorf("%s: %q changes nothing", s.path, value)
+		}
+		f := func(c *Config, want, origin string) {
+			t.Helper()
+			i := slices.IndexFunc(c.Settings(), func(in Setting) bool { return in.Path == s.path })
+			got := c.Settings()[i]
+			if got.Value != want || !strings.HasPrefix(got.Origin, origin) {
+				t.Errorf("%s: got %q from %q, want %q from %q", s.path, got.Value, got.Origin, want, origin)
+			}
+		}
+		f(fromFile, value, "tidegate.yaml:1:")
+		f(fromEnv, value, s.env())
+		f(fromFlag, value, s.flag())
+		f(none, strings.Join(s.slot.write(none), ","), "default")
+		if s.fallback == "" {
+			f(load(t, file, nil, s.flag()+"="), "", s.flag())
+			continue
+		}
+		f(load(t, file, append(with, s.env()+"="+s.fallback)), s.fallback, s.env())
+		f(load(t, file, append(with, s.env()+"="+s.fallback), s.flag()+"="+value), value, s.flag())
+	}
+}
+
+// What Write writes is the same configuration again.
+func TestWriteReadsBack(t *testing.T) {
+	together := maps.Clone(others)
+	delete(together, "trust.jwt.key")
+	delete(together, "limits.write")
+	delete(together, "store")
+	for _, args := range [][]string{nil, flagsOf(together)} {
+		c := load(t, "#", nil, args...)
+		var text bytes.Buffer
+		if err := c.Write(&text); err != nil {
+			t.Fatal(err)
+		}
+		again := load(t, text.String(), nil)
+		for i, s := range again.Settings() {
+			if was := c.Settings()[i]; s.Value != was.Value {
+				t.Errorf("%s: %q became %q in\n%s", s.Path, was.Value, s.Value, text.String())
+			}
+		}
+	}
+}
+
+func flagsOf(values map[string]string) []string {
+	var args []string
+	for path, value := range values {
+		args = append(args, lookup(path).flag()+"="+value)
+	}
+	return args
+}
