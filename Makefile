@@ -3,7 +3,7 @@ FUZZTIME ?= 60s
 export GO FUZZTIME COUNT ARGS FUZZ
 export PATH := $(PATH):/usr/local/go/bin
 
-.PHONY: help check-go run test lint bench bench-engine accuracy fuzz flood
+.PHONY: help check-go run test lint bench bench-engine bench-rules accuracy fuzz flood
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -26,6 +26,9 @@ bench: bench-engine ## the same as bench-engine
 
 bench-engine: check-go ## measure the engine beside its rivals (CHECK=1: fail below the bars)
 	cd bench && $(GO) run ./engine $(if $(CHECK),-check)
+
+bench-rules: check-go ## measure matching among 10 and 1000 rules (CHECK=1: fail below the bars)
+	cd bench && $(GO) run ./rules $(if $(CHECK),-check)
 
 accuracy: check-go ## compare every algorithm with the exact log: tables, and the plots of docs/algorithms.md
 	$(GO) run ./internal/accuracy -out docs/img -update docs/algorithms.md

@@ -1,0 +1,42 @@
+package main
+
+import "fmt"
+
+// summary is the last line: what is promised of matching.
+type summary struct {
+	few, many float64 // nanoseconds, among ten rules and a thousand
+	ratio     float64 // many by few, of the median round
+	allocs    float64 // per request
+}
+
+func (s summary) String() string {
+	return fmt.Sprintf("bench-rules: 10 rules %.0fns 1000 rules %.0fns allocs %s", s.few, s.many, s.allocsText())
+}
+
+// allocsText leaves out what the runtime itself allocates once in a while.
+func (s summary) allocsText() string {
+	if s.allocs < fewestAllocs {
+		return "0"
+	}
+	return fmt.Sprintf("%.2f", s.allocs)
+}
+
+const (
+	mostRatio    = 1.5
+	mostNanos    = 1000
+	fewestAllocs = 0.005
+)
+
+func (s summary) missed() []string {
+	var missed []string
+	if s.ratio > mostRatio {
+		missed = append(missed, fmt.Sprintf("a thousand rules take %.2fx the time of ten, the bar is at most %.1fx", s.ratio, mostRatio))
+	}
+	if s.many > mostNanos {
+		missed = append(missed, fmt.Sprintf("a thousand rules take %.0fns, the bar is at most %dns", s.many, mostNanos))
+	}
+	if s.allocs >= fewestAllocs {
+		missed = append(missed, fmt.Sprintf("allocs is %.2f, the bar is none", s.allocs))
+	}
+	return missed
+}

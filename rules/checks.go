@@ -1,0 +1,93 @@
+package rules
+
+import "tidegate.dev/tidegate"
+
+// append adds the checks of a rule that was hit, if it applies.
+func (st *state) append(dst []tidegate.Check, h *hit) []tidegate.Check {
+	r := st.set.entries[h.entry].rule
+	switch h.verdict {
+	case refuses:
+		return append(dst, tidegate.Check{Limit: r.refusal(h), Cost: 1, Advisory: h.try})
+	case applies:
+		if r.written.Deny {
+			return append(dst, tidegate.Check{Key: h.key, Limit: r.denial(h), Cost: 1, Advisory: h.try})
+		}
+		return st.appendPlan(dst, h, r.plan(st, h))
+	}
+	return dst
+}
+
+func (r *rule) denial(h *hit) *tidegate.Limit {
+	if h.try {
+		return r.denyTries
+	}
+	return r.deny
+}
+
+func (r *rule) refusal(h *hit) *tidegate.Limit {
+	refuse := r.refuse
+	if h.try {
+		refuse = r.refuseTries
+	}
+	for i := range r.subject.parts {
+		if &r.subject.parts[i] == h.missing {
+			return refuse[i]
+		}
+	}
+	return nil
+}
+
+func (st *state) appendPlan(dst []tidegate.Check, h *hit, p *plan) []tidegate.Check {
+	r := st.set.entries[h.entry].rule
+	items := p.tries
+	if !h.try {
+		items = p.decides
+		// Who is unlimited is not kept out by what was before.
+		if block := r.blocks[h.scope]; block != nil && !p.unlimited {
+			dst = append(dst, tidegate.Check{Key: h.key, Limit: block})
+		}
+	}
+	if len(items[h.scope]) == 0 {
+		return dst
+	}
+	cost := p.cost.of(st, h, &r.clamped)
+	room := p.elastic == nil || st.set.hasRoom(p)
+	for i := range items[h.scope] {
+		it := &items[h.scope][i]
+		held := &it.held
+		if it.vary != nil {
+			held = it.vary.of(st, h)
+		}
+		c := tidegate.Check{Key: h.key, Limit: held.limit, Cost: cost, Advisory: held.tries, Estimate: p.cost.estimate}
+		if held.slot {
+			c.Cost, c.Estimate = 1, false
+		}
+		if held.waits {
+			c.MaxWait = p.maxWait
+		}
+		if held.nominal != nil {
+			dst = append(dst, held.under(c, room))
+		}
+		dst = append(dst, c)
+	}
+	return dst
+}
+
+// under is the check of the nominal limit below the ceiling that c is about.
+func (h *held) under(c tidegate.Check, room bool) tidegate.Check {
+	if room { // above it is above it, whether there is a line or not
+		c.Limit, c.Advisory, c.MaxWait = h.nominal, true, 0
+	} else {
+		c.Limit = h.strict
+	}
+	return c
+}
+
+// hasRoom reports whether more than the nominal limit may pass.
+func (s *Set) hasRoom(p *plan) bool {
+	if s.config.Signals == nil {
+		return false
+	}
+	v, ok := s.config.Signals.Signal(p.elastic.Signal.Text)
+	return ok && v < p.elastic.Below
+}

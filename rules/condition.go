@@ -1,0 +1,152 @@
+package rules
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+
+	"tidegate.dev/tidegate/internal/rulefile"
+)
+
+// condition is what a when or unless says of one identity.
+type condition struct {
+	id              *identity
+	absent, present bool
+	literals        []string            // up to fewLiterals
+	set             map[string]struct{} // instead of literals beyond
+	globs           []string
+	networks        networks
+	lists           []*list
+	byAddress       bool // networks or lists may hold the address
+	written         *rulefile.Condition
+}
+
+// fewLiterals are compared one by one faster than hashed.
+const fewLiterals = 8
+
+// conditions hold when all of them do; none always hold.
+type conditions []condition
+
+// guard is a when and an unless.
+type guard struct{ when, unless conditions }
+
+func (c *compiler) guard(when, unless []rulefile.Condition) guard {
+	return guard{c.conditions(when), c.conditions(unless)}
+}
+
+func (c *compiler) conditions(written []rulefile.Condition) conditions {
+	var made conditions
+	for i := range written {
+		made = append(made, c.condition(&written[i]))
+	}
+	return made
+}
+
+func (c *compiler) condition(w *rulefile.Condition) condition {
+	made := condition{id: c.ids.find(w.Name.Text), written: w}
+	var prefixes []netip.Prefix
+	var literals []string
+	for _, t := range w.Any {
+		switch t.Kind {
+		case rulefile.TestLiteral:
+			literals = append(literals, t.Text)
+		case rulefile.TestGlob:
+			made.globs = append(made.globs, t.Text)
+		case rulefile.TestPrefix:
+			prefixes = append(prefixes, t.Prefix)
+			literals = append(literals, t.Text)
+		case rulefile.TestIn:
+			l := c.lists[t.Text]
+			made.lists = append(made.lists, l)
+			made.byAddress = made.byAddress || !l.networks.empty()
+		case rulefile.TestAbsent:
+			made.absent = true
+		case rulefile.TestPresent:
+			made.present = true
+		}
+	}
+	slices.Sort(literals)
+	literals = slices.Compact(literals) // one may be written twice
+	made.networks = newNetworks(prefixes)
+	made.byAddress = made.byAddress || len(prefixes) > 0
+	if len(literals) <= fewLiterals {
+		made.literals = literals
+		return made
+	}
+	made.set = make(map[string]struct{}, len(literals))
+	for _, l := range literals {
+		made.set[l] = struct{}{}
+	}
+	return made
+}
+
+// values returns the literals that the condition waits for, where it waits for
+// nothing else: rules and branches are found by these without being asked.
+func (c *condition) values() []string {
+	if c.id.local || c.absent || c.present || len(c.globs) > 0 || c.byAddress || len(c.lists) > 0 {
+		return nil
+	}
+	if c.set == nil {
+		return c.literals
+	}
+	return slices.Sorted(maps.Keys(c.set))
+}
+
+func (g *guard) holds(st *state, h *hit) bool {
+	return g.when.hold(st, h) && (len(g.unless) == 0 || !g.unless.hold(st, h))
+}
+
+func (cs conditions) hold(st *state, h *hit) bool {
+	return cs.failing(st, h) == nil
+}
+
+// failing returns the first condition that does not hold.
+func (cs conditions) failing(st *state, h *hit) *condition {
+	for i := range cs {
+		if !cs[i].holds(st, h) {
+			return &cs[i]
+		}
+	}
+	return nil
+}
+
+func (c *condition) holds(st *state, h *hit) bool {
+	v, ok := st.find(c.id, h)
+	if !ok {
+		return c.absent
+	}
+	if c.present || c.hasText(v.text) {
+		return true
+	}
+	return c.byAddress && c.hasAddress(st.addressOf(c.id, v))
+}
+
+func (c *condition) hasText(value string) bool {
+	if slices.Contains(c.literals, value) {
+		return true
+	}
+	if _, ok := c.set[value]; ok {
+		return true
+	}
+	if anyGlob(c.globs, value) {
+		return true
+	}
+	for _, l := range c.lists {
+		if l.hasText(value) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *condition) hasAddress(addr netip.Addr) bool {
+	if c.networks.contain(addr) {
+		return true
+	}
+	for _, l := range c.lists {
+		if l.networks.contain(addr) {
+			return true
+		}
+	}
+	return false
+}

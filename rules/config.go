@@ -1,0 +1,60 @@
+package rules
+
+import "time"
+
+// Config is what a rule file needs from its surroundings. The zero value reads
+// files from disk, trusts no token and knows no signals.
+type Config struct {
+	// Trust says whose word is taken for who is asking.
+	Trust Trust
+	// ReadFile reads the rule file and all it names; nil means os.ReadFile.
+	ReadFile func(name string) ([]byte, error)
+	// Glob finds the files that `include` names by a pattern; nil means
+	// filepath.Glob.
+	Glob func(pattern string) ([]string, error)
+	// Now is the time that `until` and the life of tokens are held against; nil
+	// means time.Now.
+	Now func() time.Time
+	// Signals are what `over: elastic` looks at; nil has none, so that elastic
+	// limits stay at their nominal size.
+	Signals Signals
+}
+
+// Trust says whose word is taken for who is asking.
+type Trust struct {
+	// JWT verifies the tokens that jwt.* is read from; nil trusts none, and what
+	// comes from a token counts as missing.
+	JWT *JWT
+}
+
+// JWT is how bearer tokens are verified. One of Key and JWKS is needed.
+type JWT struct {
+	// Key is a file with one public key (PEM), or with a shared secret.
+	Key string
+	// JWKS is a file with a JSON Web Key Set.
+	JWKS string
+	// Issuer and Audience that a token must have; "" takes any.
+	Issuer, Audience string
+}
+
+// Signals give the current value of a signal such as "cpu" or "upstream_p99", in
+// the unit in which the rule file compares it: seconds, requests, or a share of
+// 1. They are asked for every request that an elastic rule matches.
+type Signals interface {
+	Signal(name string) (value float64, ok bool)
+}
+
+// Identified is implemented by [tidegate.Values] that know who is asking by the
+// names of `identify` and by the built-in ones, rather than by where it is found.
+// Known with an empty value means that it is missing. Tests of rules and explain
+// use it, so that they need no tokens.
+type Identified interface {
+	Identity(name string) (value string, known bool)
+}
+
+func (c *Config) now() time.Time {
+	if c.Now != nil {
+		return c.Now()
+	}
+	return time.Now()
+}

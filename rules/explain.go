@@ -1,0 +1,204 @@
+package rules
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/rulefile"
+)
+
+// Explanation is how a Set sees a request: who is asking, and for every rule
+// whether it applies and why not.
+type Explanation struct {
+	Method     string          `json:"method"`
+	Host       string          `json:"host"`
+	Path       string          `json:"path"` // as it is matched
+	Identities []FoundIdentity `json:"identities"`
+	// Exempt is the place of the entry of exempt that takes the request out.
+	Exempt string          `json:"exempt,omitempty"`
+	Rules  []ExplainedRule `json:"rules"`
+}
+
+// FoundIdentity is who is asking, by one name.
+type FoundIdentity struct {
+	Name    string `json:"name"`
+	Value   string `json:"value,omitempty"`
+	Source  string `json:"source,omitempty"` // where it was found
+	Missing bool   `json:"missing,omitempty"`
+	Note    string `json:"note,omitempty"` // why it is missing, where that is not plain
+}
+
+// ExplainedRule is what a rule makes of a request.
+type ExplainedRule struct {
+	Name    string `json:"name"`
+	Place   string `json:"place"` // file:line:col
+	Applies bool   `json:"applies"`
+	// Why it does not apply, or refuses without counting.
+	Why string `json:"why,omitempty"`
+	// Pattern that matched; "" where the rule has none, or none matches.
+	Pattern string `json:"pattern,omitempty"`
+	// Mode is enforce, enforce 25%, shadow or disabled.
+	Mode string `json:"mode"`
+	// Decides is false where the rule only tries: nobody is refused by it.
+	Decides bool `json:"decides"`
+	// Branch of for that the request takes, by its place; "" for the rule's own
+	// terms. Reason is what the branch says of itself.
+	Branch string `json:"branch,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	// Per is who is counted, Scope how that was found, Key the value.
+	Per   string `json:"per,omitempty"`
+	Scope string `json:"scope,omitempty"`
+	Key   string `json:"key,omitempty"`
+	// Unlimited: it applies and holds the request to nothing.
+	Unlimited bool `json:"unlimited,omitempty"`
+	// Elastic says what the signal has to give.
+	Elastic string           `json:"elastic,omitempty"`
+	Checks  []ExplainedCheck `json:"checks,omitempty"`
+}
+
+// ExplainedCheck is one check that the request is held to by a rule.
+type ExplainedCheck struct {
+	Role      string `json:"role"`  // decides, marks, tries, blocks
+	Limit     string `json:"limit"` // 100/1m0s sub_windows
+	Algorithm string `json:"algorithm"`
+	Scope     string `json:"scope,omitempty"`
+	Key       string `json:"key"`
+	Cost      int64  `json:"cost"`
+	Estimate  bool   `json:"estimate,omitempty"` // the true cost comes later
+	Advisory  bool   `json:"advisory,omitempty"`
+	MaxWait   string `json:"max_wait,omitempty"`
+	// Check is what Match returns.
+	Check tidegate.Check `json:"-"`
+}
+
+// Explain tells what Match makes of a request, and why. It charges nothing.
+func (s *Set) Explain(r *tidegate.Request) Explanation {
+	st := s.state(r)
+	st.explains = true
+	st.collect()
+	first := st.judgeAll()
+	e := Explanation{
+		Method: r.Method, Host: plainHost(r.Host), Path: cleanPath(r.Path),
+		Identities: st.foundIdentities(), Rules: make([]ExplainedRule, 0, len(s.rules)),
+	}
+	for i := range first {
+		if h := &st.hits[i]; h.verdict == applies {
+			e.Exempt = place(s.entries[h.entry].exempt.Pos)
+		}
+	}
+	next := first
+	for i := len(s.entries) - len(s.rules); i < len(s.entries); i++ {
+		if next < len(st.hits) && int(st.hits[next].entry) == i {
+			e.Rules = append(e.Rules, st.explainHit(&st.hits[next]))
+			next++
+			continue
+		}
+		e.Rules = append(e.Rules, st.explainMissed(i))
+	}
+	st.done()
+	return e
+}
+
+func (st *state) foundIdentities() []FoundIdentity {
+	all := make([]FoundIdentity, 0, len(st.set.ids.all))
+	for _, id := range st.set.ids.all {
+		if id.sources[0].kind == rulefile.SourceEveryone {
+			continue
+		}
+		f := FoundIdentity{Name: strings.TrimSpace(id.name)}
+		if v, ok := st.find(id, nil); ok {
+			f.Value, f.Source = strings.Clone(v.text), id.sources[v.source].text
+		} else {
+			f.Missing, f.Note = true, st.whyMissing(id)
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// explainHit is about a rule whose patterns match.
+func (st *state) explainHit(h *hit) ExplainedRule {
+	x := st.describe(h)
+	r := st.set.entries[h.entry].rule
+	x.Applies = h.verdict == applies || h.verdict == refuses
+	x.Why = st.why(h)
+	if !x.Applies {
+		return x
+	}
+	x.Decides = !h.try
+	if h.verdict == applies {
+		x.Key = strings.Clone(h.key)
+	}
+	if h.verdict == applies && !r.written.Deny {
+		x.Per, x.Scope = r.subject.text(), r.subject.scopes[h.scope]
+		st.explainPlan(&x, r.plan(st, h))
+	}
+	for _, c := range st.append(nil, h) {
+		x.Checks = append(x.Checks, explainCheck(c))
+	}
+	return x
+}
+
+func (st *state) describe(h *hit) ExplainedRule {
+	e := &st.set.entries[h.entry]
+	w := e.rule.written
+	x := ExplainedRule{Name: e.rule.name, Place: place(w.Pos), Mode: modeText(w)}
+	if len(e.patterns) > 0 {
+		x.Pattern = e.patterns[h.pattern].Text
+	}
+	return x
+}
+
+func (st *state) explainPlan(x *ExplainedRule, p *plan) {
+	x.Unlimited = p.unlimited
+	if p.branch != nil {
+		x.Branch, x.Reason = place(p.branch.Pos), p.branch.Reason
+	}
+	if p.elastic == nil {
+		return
+	}
+	name := p.elastic.Signal.Text
+	x.Elastic = name + " has no value, so the nominal limit decides"
+	if st.set.config.Signals == nil {
+		return
+	}
+	if v, ok := st.set.config.Signals.Signal(name); ok {
+		word := "not below"
+		if v < p.elastic.Below {
+			word = "below"
+		}
+		x.Elastic = fmt.Sprintf("%s is %v, %s %v", name, v, word, p.elastic.Below)
+	}
+}
+
+func explainCheck(c tidegate.Check) ExplainedCheck {
+	c.Key = strings.Clone(c.Key)
+	name := c.Limit.Name + ": "
+	x := ExplainedCheck{
+		Role: roleTexts[c.Limit.Terms.Role], Limit: strings.TrimPrefix(c.Limit.String(), name),
+		Algorithm: c.Limit.Algorithm.String(), Scope: c.Limit.Scope, Key: c.Key,
+		Cost: c.Cost, Estimate: c.Estimate, Advisory: c.Advisory, Check: c,
+	}
+	if c.MaxWait > 0 {
+		x.MaxWait = c.MaxWait.String()
+	}
+	return x
+}
+
+var roleTexts = map[tidegate.Role]string{
+	tidegate.Decides: "decides", tidegate.Marks: "marks", tidegate.Tries: "tries", tidegate.Blocks: "blocks",
+}
+
+func modeText(w *rulefile.Rule) string {
+	switch {
+	case w.Mode == rulefile.Shadow:
+		return "shadow"
+	case w.Mode == rulefile.Disabled:
+		return "disabled"
+	case w.Share < wholeShare:
+		return "enforce " + strconv.FormatFloat(float64(w.Share)/100, 'f', -1, 64) + "%"
+	}
+	return "enforce"
+}

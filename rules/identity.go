@@ -1,0 +1,148 @@
+package rules
+
+import (
+	"strconv"
+
+	"tidegate.dev/tidegate/internal/rulefile"
+)
+
+// identity is what a name of per, when, unless and for stands for. Its value is
+// found once per request and kept in the state's slot of that number.
+type identity struct {
+	name    string
+	sources []source
+	slot    int
+	// local: the value depends on the pattern of the rule that asks (route, path
+	// wildcards), so that there is none for the request as a whole, and no slot.
+	local bool
+	// never missing: method, path, host, route, everyone. They may be empty.
+	always bool
+}
+
+// source is one place to find an identity in.
+type source struct {
+	kind         rulefile.SourceKind
+	ask          string // what Request.Values calls it
+	arg          string // the claim or wildcard
+	bits4, bits6 int
+	text         string // as written: part of the scope where there are several
+}
+
+func newSource(s rulefile.Source) source {
+	return source{kind: s.Kind, ask: askFor(s), arg: s.Arg, bits4: s.Bits4, bits6: s.Bits6, text: s.Text}
+}
+
+// askFor is the name by which front ends know what s is about.
+func askFor(s rulefile.Source) string {
+	switch s.Kind {
+	case rulefile.SourceIP:
+		if s.Bits4 == 32 && s.Bits6 == 64 {
+			return "ip"
+		}
+		return "ip /" + strconv.Itoa(s.Bits4) + " /" + strconv.Itoa(s.Bits6)
+	case rulefile.SourceHeader:
+		return "header " + s.Arg
+	case rulefile.SourceClientHeader:
+		return "client header " + s.Arg
+	case rulefile.SourceCookie:
+		return "cookie " + s.Arg
+	case rulefile.SourceQuery:
+		return "query " + s.Arg
+	case rulefile.SourceBody:
+		return "body." + s.Arg
+	case rulefile.SourceBasicUser:
+		return "basic.user"
+	case rulefile.SourceTLSClientCN:
+		return "tls.client_cn"
+	case rulefile.SourceMetadata:
+		return "metadata " + s.Arg
+	}
+	return s.Arg
+}
+
+// identities are all that a rule set asks for, by name.
+type identities struct {
+	file   *rulefile.File // nil once all are found
+	byName map[string]*identity
+	all    []*identity // those with a slot, by slot
+	ip     *identity
+}
+
+func newIdentities(f *rulefile.File) *identities {
+	ids := &identities{file: f, byName: make(map[string]*identity)}
+	for _, w := range f.Identify {
+		ids.find(w.Name.Text)
+	}
+	ids.ip = ids.find("ip")
+	return ids
+}
+
+// find returns what name stands for: one of identify, or built in.
+func (ids *identities) find(name string) *identity {
+	if id := ids.byName[name]; id != nil {
+		return id
+	}
+	w, _ := ids.file.Identity(name)
+	return ids.add(name, w.Sources...)
+}
+
+// from returns the identity of a source that was written without a name: the
+// one of identify that is this source and no other, or one by its text.
+func (ids *identities) from(s rulefile.Source) *identity {
+	for _, id := range ids.all {
+		if len(id.sources) == 1 && id.sources[0].kind == s.Kind && id.sources[0].ask == askFor(s) {
+			return id
+		}
+	}
+	name := s.Text
+	if ids.byName[name] != nil {
+		name = " " + name // no name that was written starts with a space
+	}
+	return ids.add(name, s)
+}
+
+func (ids *identities) add(name string, sources ...rulefile.Source) *identity {
+	id := &identity{name: name, slot: -1}
+	for _, s := range sources {
+		id.sources = append(id.sources, newSource(s))
+		switch s.Kind {
+		case rulefile.SourceRoute, rulefile.SourcePathWildcard:
+			id.local = true
+		}
+	}
+	if len(sources) == 1 {
+		switch sources[0].Kind {
+		case rulefile.SourceMethod, rulefile.SourcePath, rulefile.SourceHost, rulefile.SourceRoute, rulefile.SourceEveryone:
+			id.always = true
+		}
+	}
+	if !id.local {
+		id.slot = len(ids.all)
+		ids.all = append(ids.all, id)
+	}
+	ids.byName[name] = id
+	return id
+}
+
+// descriptor reports whether all there is of id is what a caller of a check API
+// sends.
+func (id *identity) descriptor() bool {
+	for i := range id.sources {
+		if id.sources[i].kind != rulefile.SourceDescriptor {
+			return false
+		}
+	}
+	return true
+}
+
+// scope is the name of the counters that source number i leads to.
+func (id *identity) scope(i int) string {
+	if len(id.sources) == 1 {
+		return id.name
+	}
+	return id.name + "/" + id.sources[i].text
+}
+
+// isIP reports whether source number i is the client's address, so that
+// networks are held against the whole of it.
+func (id *identity) isIP(i int) bool { return id.sources[i].kind == rulefile.SourceIP }

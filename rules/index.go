@@ -1,0 +1,145 @@
+package rules
+
+import (
+	"slices"
+
+	"tidegate.dev/tidegate/internal/route"
+	"tidegate.dev/tidegate/internal/rulefile"
+)
+
+// index finds the rules and exemptions that a request may fall under, at a cost
+// that does not depend on the others: by pattern, and where many share one, by
+// the value that their when waits for.
+type index struct {
+	tree    *route.Tree
+	shelves []shelf // by number of the pattern in tree
+	// everywhere holds what has no pattern.
+	everywhere shelf
+}
+
+// shelf is what one pattern leads to.
+type shelf struct {
+	always  []ref
+	byValue []valueIndex
+}
+
+// valueIndex holds what waits for a value of one identity.
+type valueIndex struct {
+	id   *identity
+	refs map[string][]ref
+}
+
+// ref is an entry and the number of the pattern by which it was found.
+type ref struct{ entry, pattern int32 }
+
+// entry is a rule or an exemption. All are numbered, the exemptions first.
+type entry struct {
+	guard    guard
+	patterns []rulefile.Pattern // empty: every request
+	rule     *rule              // nil: an exemption
+	exempt   *rulefile.Exempt
+}
+
+// fewRefs that wait for a value are asked one by one faster than looked up.
+const fewRefs = 4
+
+func newIndex(entries []entry) index {
+	x := index{tree: route.New()}
+	numbers := make(map[route.Pattern]int)
+	var refs [][]ref // by number
+	var everywhere []ref
+	for i := range entries {
+		e := &entries[i]
+		if e.rule != nil && e.rule.mode == rulefile.Disabled {
+			continue
+		}
+		if len(e.patterns) == 0 {
+			everywhere = append(everywhere, ref{entry: int32(i)})
+		}
+		for j, w := range e.patterns {
+			p := route.Pattern{Method: w.Method, Host: w.Host, Path: w.Path}
+			n, ok := numbers[p]
+			if !ok {
+				n = len(refs)
+				numbers[p] = n
+				refs = append(refs, nil)
+				x.tree.Add(p, n)
+			}
+			refs[n] = append(refs[n], ref{int32(i), int32(j)})
+		}
+	}
+	for _, r := range refs {
+		x.shelves = append(x.shelves, newShelf(entries, r))
+	}
+	x.everywhere = newShelf(entries, everywhere)
+	return x
+}
+
+// newShelf sorts refs into those to be asked always, and those to be looked up.
+func newShelf(entries []entry, refs []ref) shelf {
+	common := make(literals)
+	for _, r := range refs {
+		common.add(entries[r.entry].guard.when)
+	}
+	var s shelf
+	waiting := make(map[*identity][]ref)
+	var ids []*identity // in order, so that a file always gives the same index
+	for _, r := range refs {
+		c := common.best(entries[r.entry].guard.when)
+		if c == nil {
+			s.always = append(s.always, r)
+			continue
+		}
+		if waiting[c.id] == nil {
+			ids = append(ids, c.id)
+		}
+		waiting[c.id] = append(waiting[c.id], r)
+	}
+	for _, id := range ids {
+		if len(waiting[id]) <= fewRefs {
+			s.always = append(s.always, waiting[id]...)
+			continue
+		}
+		x := valueIndex{id: id, refs: make(map[string][]ref)}
+		for _, r := range waiting[id] {
+			for _, v := range common.best(entries[r.entry].guard.when).values() {
+				x.refs[v] = append(x.refs[v], r)
+			}
+		}
+		s.byValue = append(s.byValue, x)
+	}
+	return s
+}
+
+// collect finds the hits of the request, in the order of the entries, each once.
+func (st *state) collect() {
+	x, r := &st.set.index, st.request
+	st.take(&x.everywhere, -1)
+	st.routes = x.tree.Match(r.Method, r.Host, r.Path, r.RawPath, st.routes)
+	for i := range st.routes {
+		st.take(&x.shelves[st.routes[i].ID], i)
+	}
+	slices.SortFunc(st.hits, func(a, b hit) int {
+		if a.entry != b.entry {
+			return int(a.entry - b.entry)
+		}
+		return int(a.pattern - b.pattern)
+	})
+	// Of several patterns of a rule that match, the first written counts.
+	st.hits = slices.CompactFunc(st.hits, func(a, b hit) bool { return a.entry == b.entry })
+}
+
+func (st *state) take(s *shelf, at int) {
+	st.add(s.always, at)
+	for i := range s.byValue {
+		if v, ok := st.find(s.byValue[i].id, nil); ok {
+			st.add(s.byValue[i].refs[v.text], at)
+		}
+	}
+}
+
+func (st *state) add(refs []ref, at int) {
+	for _, r := range refs {
+		st.hits = append(st.hits, hit{ref: r, route: int32(at)})
+	}
+}

@@ -1,0 +1,173 @@
+package rules
+
+import (
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/rulefile"
+)
+
+// held is one limit as requests are held to it.
+type held struct {
+	limit *tidegate.Limit // decides
+	// nominal marks what is above it, below a limit that has more to give.
+	nominal *tidegate.Limit
+	// strict is the nominal limit where it decides itself: an elastic one whose
+	// signal has no room.
+	strict *tidegate.Limit
+	// slot: a place, of which a request takes one whatever it costs.
+	slot bool
+	// waits: a bucket, which can be charged ahead of time.
+	waits bool
+	// tries: it never decides.
+	tries bool
+}
+
+// item is a limit whose numbers are known, or depend on who is asking.
+type item struct {
+	held
+	vary *vary // instead of held
+}
+
+// limiter makes the limits of one rule, each of them once.
+type limiter struct {
+	rule   *rulefile.Rule
+	answer tidegate.Answer
+	counts []tidegate.StatusRange
+	fail   tidegate.FailMode
+	blocks map[string]*tidegate.Limit // by scope
+	limits map[tidegate.Spec]*tidegate.Limit
+	terms  map[role]*tidegate.Terms
+}
+
+// role is what tells the terms of a rule's limits apart.
+type role struct {
+	is      tidegate.Role
+	nominal *tidegate.Limit
+	block   *tidegate.Limit
+	settle  string
+	status  int
+	slot    bool
+}
+
+func newLimiter(f *rulefile.File, r *rulefile.Rule) *limiter {
+	l := &limiter{
+		rule:   r,
+		answer: answer(f, r),
+		fail:   failModes[r.OnStoreFailure],
+		blocks: make(map[string]*tidegate.Limit),
+		limits: make(map[tidegate.Spec]*tidegate.Limit),
+		terms:  make(map[role]*tidegate.Terms),
+	}
+	if r.Count != nil {
+		l.counts = r.Count.Status
+	}
+	return l
+}
+
+var failModes = map[rulefile.FailMode]tidegate.FailMode{
+	rulefile.FailLocal: tidegate.FailLocal,
+	rulefile.FailAllow: tidegate.FailOpen,
+	rulefile.FailDeny:  tidegate.FailClosed,
+}
+
+// limit completes spec by what the rule says of all its limits.
+func (l *limiter) limit(spec tidegate.Spec, scope string, as role) (*tidegate.Limit, error) {
+	spec.Name, spec.Scope, spec.OnFull = l.rule.Name.Text, scope, l.rule.OnFull
+	spec.Terms = l.termsOf(as)
+	if made := l.limits[spec]; made != nil {
+		return made, nil
+	}
+	made, err := tidegate.NewLimit(spec)
+	if err == nil && l.limits != nil {
+		l.limits[spec] = made
+	}
+	return made, err
+}
+
+// apart returns a limiter that remembers nothing, for limits that are made while
+// requests are matched.
+func (l *limiter) apart() *limiter {
+	one := *l
+	one.limits, one.terms = nil, nil
+	return &one
+}
+
+func (l *limiter) termsOf(as role) *tidegate.Terms {
+	if t := l.terms[as]; t != nil {
+		return t
+	}
+	t := &tidegate.Terms{
+		Rule: l.rule.Name.Text, Role: as.is, Answer: l.answer, Block: as.block, Nominal: as.nominal,
+		Settle: as.settle, OnStoreFailure: l.fail,
+	}
+	if !as.slot && as.is != tidegate.Blocks {
+		t.Counts = l.counts
+	}
+	if as.status != 0 {
+		t.Answer.Status = as.status
+	}
+	if l.terms != nil {
+		l.terms[as] = t
+	}
+	return t
+}
+
+// block is the limit that keeps out who was refused, nil when the rule has none.
+func (l *limiter) block(scope string) (*tidegate.Limit, error) {
+	if l.rule.Block == 0 || l.blocks[scope] != nil {
+		return l.blocks[scope], nil
+	}
+	spec := tidegate.Spec{Events: 1, Period: l.rule.Block, Algorithm: tidegate.SlidingLog}
+	made, err := l.limit(spec, scope+"#block", role{is: tidegate.Blocks})
+	l.blocks[scope] = made
+	return made, err
+}
+
+// held makes what a request is held to by spec; over is nil for a hard limit.
+func (l *limiter) held(spec tidegate.Spec, scope string, as role, over *rulefile.Over) (held, error) {
+	h := held{slot: as.slot, tries: as.is == tidegate.Tries}
+	h.waits = spec.Algorithm == tidegate.TokenBucket || spec.Algorithm == tidegate.LeakyBucket
+	var err error
+	if over != nil && (over.Soft > 0 || over.Elastic != nil) {
+		if err = l.under(&h, spec, scope, as, over); err != nil {
+			return h, err
+		}
+		as.nominal = h.nominal
+		// From a spec that was completed: a burst that was not said grows as well.
+		spec = over.Ceiling(h.nominal.Spec)
+	}
+	h.limit, err = l.limit(spec, scope, as)
+	return h, err
+}
+
+// under makes the nominal limit below a ceiling.
+func (l *limiter) under(h *held, spec tidegate.Spec, scope string, as role, over *rulefile.Over) (err error) {
+	scope += "#nominal"
+	if over.Elastic != nil {
+		if h.strict, err = l.limit(spec, scope, as); err != nil {
+			return err
+		}
+	}
+	if as.is == tidegate.Decides {
+		as.is = tidegate.Marks
+	}
+	h.nominal, err = l.limit(spec, scope, as)
+	return err
+}
+
+// answer is how refusals by the rule are answered. What the file says of the
+// status is about limits: who is denied is not told to come back.
+func answer(f *rulefile.File, r *rulefile.Rule) tidegate.Answer {
+	a := tidegate.Answer{Dialect: f.Headers.Dialect, Reset: f.Headers.Reset}
+	respond := r.Respond
+	if respond == nil {
+		respond = f.Respond
+	}
+	if respond == nil {
+		return a
+	}
+	a.Message, a.Body, a.ContentType = respond.Message, respond.Body, respond.Type
+	if r.Respond != nil || !r.Deny {
+		a.Status = respond.Status
+	}
+	return a
+}

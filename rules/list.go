@@ -1,0 +1,40 @@
+package rules
+
+import (
+	"net/netip"
+
+	"tidegate.dev/tidegate/internal/rulefile"
+)
+
+// list is a named list of the rule file, ready to be asked. Values are compared
+// as written; those that are addresses or networks also hold the addresses in
+// them, and those with a * whatever it stands for.
+type list struct {
+	literals map[string]struct{}
+	globs    []string
+	networks networks
+}
+
+func newList(l *rulefile.List) *list {
+	made := &list{literals: make(map[string]struct{}, len(l.Tests))}
+	var prefixes []netip.Prefix
+	for _, t := range l.Tests {
+		switch t.Kind {
+		case rulefile.TestGlob:
+			made.globs = append(made.globs, t.Text)
+			continue
+		case rulefile.TestPrefix:
+			prefixes = append(prefixes, t.Prefix)
+		}
+		made.literals[t.Text] = struct{}{}
+	}
+	made.networks = newNetworks(prefixes)
+	return made
+}
+
+func (l *list) hasText(value string) bool {
+	if _, ok := l.literals[value]; ok {
+		return true
+	}
+	return anyGlob(l.globs, value)
+}

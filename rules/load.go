@@ -1,0 +1,48 @@
+package rules
+
+import (
+	"tidegate.dev/tidegate/internal/diag"
+	"tidegate.dev/tidegate/internal/rulefile"
+)
+
+// Load reads a rule file, or a folder of them, and all it includes. The error is
+// a [*LoadError] with everything that is wrong: a file is used whole or not at
+// all. What is only doubtful is in [Set.Warnings].
+func Load(name string, c Config) (*Set, error) {
+	f, problems := rulefile.Read(name, c.options())
+	return newSet(name, f, problems, c)
+}
+
+// Parse is Load for a rule file that is at hand; name is what problems call it,
+// and what it includes is found from there.
+func Parse(name string, src []byte, c Config) (*Set, error) {
+	f, problems := rulefile.Parse(name, src, c.options())
+	return newSet(name, f, problems, c)
+}
+
+func (c *Config) options() rulefile.Options {
+	return rulefile.Options{ReadFile: c.ReadFile, Glob: c.Glob, Now: c.now}
+}
+
+func newSet(name string, f *rulefile.File, problems diag.List, c Config) (*Set, error) {
+	if f == nil || problems.HasErrors() {
+		return nil, &LoadError{Name: name, Problems: problems}
+	}
+	set, more := compile(f, c)
+	problems.Add(more...)
+	problems.Sort()
+	if set == nil {
+		return nil, &LoadError{Name: name, Problems: problems}
+	}
+	set.warnings = problems
+	return set, nil
+}
+
+// LoadError is what is wrong with a rule file, all at once.
+type LoadError struct {
+	Name     string // of the file or folder
+	Problems diag.List
+}
+
+// Error shows every problem with its line and what to write instead.
+func (e *LoadError) Error() string { return "load rules " + e.Name + ":\n" + e.Problems.Error() }

@@ -1,0 +1,153 @@
+package rules
+
+import (
+	"slices"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/rulefile"
+)
+
+// hit is a rule or an exemption that a request may fall under, and what became
+// of it.
+type hit struct {
+	ref
+	route   int32 // in state.routes; -1: it has no pattern
+	verdict verdict
+	try     bool // it applies and does not decide
+	scope   int32
+	key     string
+	// why: the condition that failed, the part that is missing, or the entry of
+	// the rule or exemption that stands above.
+	failed  *condition
+	missing *part
+	by      int32
+}
+
+// verdict is whether a rule applies, and if not, why.
+type verdict uint8
+
+const (
+	open     verdict = iota // not looked at yet
+	looking                 // being looked at: seen only in a ring of instead_of
+	applies                 // it holds the request to its limits
+	refuses                 // it applies, and refuses who does not say who they are
+	notWhen                 // a condition of when does not hold
+	unless                  // what unless says holds
+	exempted                // an exemption takes the request out
+	replaced                // another rule applies in its stead
+	skipped                 // the identity it counts by is missing
+)
+
+// Match appends what r is held to. It implements [tidegate.Matcher].
+func (s *Set) Match(r *tidegate.Request, dst []tidegate.Check) []tidegate.Check {
+	st := s.state(r)
+	st.collect()
+	first := st.judgeAll()
+	for i := first; i < len(st.hits); i++ {
+		dst = st.append(dst, &st.hits[i])
+	}
+	st.done()
+	return dst
+}
+
+// judgeAll gives every hit its verdict, and returns where those of rules begin.
+func (st *state) judgeAll() int {
+	first := 0
+	exempt := int32(-1)
+	for ; first < len(st.hits); first++ {
+		h := &st.hits[first]
+		e := &st.set.entries[h.entry]
+		if e.rule != nil {
+			break
+		}
+		// What exempts more than the first one is of no interest.
+		if exempt < 0 && e.guard.holds(st, h) {
+			exempt = h.entry
+			h.verdict = applies
+		}
+	}
+	for i := first; i < len(st.hits); i++ {
+		st.judge(&st.hits[i], exempt)
+	}
+	return first
+}
+
+// judge finds whether a rule applies. A rule that another replaces asks about
+// that one first, so the order in the file does not matter.
+func (st *state) judge(h *hit, exempt int32) {
+	if h.verdict != open {
+		return
+	}
+	h.verdict = looking
+	h.verdict = st.verdict(h, exempt)
+}
+
+func (st *state) verdict(h *hit, exempt int32) verdict {
+	e := &st.set.entries[h.entry]
+	r := e.rule
+	if h.failed = e.guard.when.failing(st, h); h.failed != nil {
+		return notWhen
+	}
+	if len(e.guard.unless) > 0 && e.guard.unless.hold(st, h) {
+		return unless
+	}
+	if exempt >= 0 && !r.written.Deny {
+		h.by = exempt
+		return exempted
+	}
+	for _, other := range r.replacers {
+		if st.stands(other, exempt) {
+			h.by = other
+			return replaced
+		}
+	}
+	key, scope, missing := r.subject.find(st, h)
+	if missing != nil {
+		h.missing = missing
+		h.try = r.mode == rulefile.Shadow || !r.enforcedFor(st.ipKey())
+		if missing.missing == rulefile.MissingSkip {
+			return skipped
+		}
+		return refuses
+	}
+	h.key, h.scope = key, int32(scope)
+	h.try = r.mode == rulefile.Shadow || !r.enforcedFor(key)
+	return applies
+}
+
+// stands reports whether the rule at entry applies and decides: one that is only
+// tried takes nothing away from those in force.
+func (st *state) stands(entry, exempt int32) bool {
+	i, ok := slices.BinarySearchFunc(st.hits, entry, func(h hit, entry int32) int { return int(h.entry - entry) })
+	if !ok {
+		return false
+	}
+	h := &st.hits[i]
+	st.judge(h, exempt)
+	return (h.verdict == applies || h.verdict == refuses) && !h.try
+}
+
+// ipKey is who has not said who they are.
+func (st *state) ipKey() string {
+	if v, ok := st.find(st.set.ids.ip, nil); ok {
+		return v.text
+	}
+	return noAddress
+}
+
+// route is the pattern by which the rule was found; a rule without one is found
+// as if by "/".
+func (st *state) route(h *hit) string {
+	if h == nil || h.route < 0 {
+		return "/"
+	}
+	return st.set.entries[h.entry].patterns[h.pattern].Text
+}
+
+func (st *state) wildcard(h *hit, name string) string {
+	if h == nil || h.route < 0 {
+		return ""
+	}
+	text, _ := st.routes[h.route].Value(name)
+	return text
+}

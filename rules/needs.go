@@ -1,0 +1,97 @@
+package rules
+
+import (
+	"time"
+
+	"tidegate.dev/tidegate/internal/rulefile"
+)
+
+// Need is something that a rule asks of a front end or of the fleet beyond
+// counting. Whoever cannot do it says so when the rules are loaded.
+type Need struct {
+	Rule string
+	// Field of the rule: "queue", "defer", "concurrency", "count", "settle",
+	// "consistency" or "on_partition".
+	Field string
+	// Value of consistency and on_partition.
+	Value string
+}
+
+// Needs returns all of them, in the order of the rules.
+func (s *Set) Needs() []Need {
+	var all []Need
+	for _, r := range s.rules {
+		if r.mode != rulefile.Disabled {
+			all = append(all, r.needs()...)
+		}
+	}
+	return all
+}
+
+func (r *rule) needs() []Need {
+	w := r.written
+	var queue, slots, settle bool
+	for i := range w.For {
+		t := &w.For[i].Terms
+		queue, slots = queue || t.Queue != nil, slots || t.Concurrency != nil
+		settle = settle || t.Cost != nil && t.Cost.Settle != ""
+	}
+	t := &w.Terms
+	var all []Need
+	for _, n := range []struct {
+		field, value string
+		needed       bool
+	}{
+		{"queue", "", queue || t.Queue != nil},
+		{"defer", "", w.Defer != nil},
+		{"concurrency", "", slots || t.Concurrency != nil},
+		{"count", "", w.Count != nil},
+		{"settle", "", settle || t.Cost != nil && t.Cost.Settle != ""},
+		{"consistency", w.Consistency.Text, w.Consistency.Text != ""},
+		{"on_partition", w.OnPartition.Text, w.OnPartition.Text != ""},
+	} {
+		if n.needed {
+			all = append(all, Need{r.name, n.field, n.value})
+		}
+	}
+	return all
+}
+
+// Handling is what a rule says of requests that have no room, and of how a fleet
+// shares its counters. Front ends and stores act on it; a Set does not.
+type Handling struct {
+	Queue       *Queue // nil: nobody waits
+	Defer       *Defer // nil: nothing is kept
+	Consistency string // strict, leased, eventual, split; "": the store's own
+	OnPartition string // continue, share; "": not said
+}
+
+// Queue lets requests wait in line. A branch of the rule may have its own: what
+// buckets let a request wait is in its checks.
+type Queue struct {
+	Places  int64
+	MaxWait time.Duration
+}
+
+// Defer keeps what has no room, to be replayed later.
+type Defer struct {
+	Keep   time.Duration
+	Places int64
+}
+
+// Handling returns what the rule of that name says; false means there is none.
+func (s *Set) Handling(rule string) (Handling, bool) {
+	r := s.find(rule)
+	if r == nil {
+		return Handling{}, false
+	}
+	w := r.written
+	h := Handling{Consistency: w.Consistency.Text, OnPartition: w.OnPartition.Text}
+	if q := w.Terms.Queue; q != nil {
+		h.Queue = &Queue{q.Places, q.MaxWait}
+	}
+	if d := w.Defer; d != nil {
+		h.Defer = &Defer{d.Keep, d.Places}
+	}
+	return h, true
+}

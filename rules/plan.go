@@ -1,0 +1,143 @@
+package rules
+
+import (
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/rulefile"
+)
+
+// plan is what a request is held to by a rule, or by the branch of its for that
+// the request takes.
+type plan struct {
+	branch  *rulefile.Branch // nil: the rule itself
+	guard   guard            // of the branch
+	cost    cost
+	maxWait time.Duration
+	elastic *rulefile.Elastic
+	// unlimited: nothing decides, though a candidate may count.
+	unlimited bool
+	// By combination of the subject: where the rule decides, and where it only
+	// tries. One of them may be nil when no request needs it.
+	decides, tries [][]item
+}
+
+// planner makes the plans of one rule.
+type planner struct {
+	*compiler
+	*limiter
+	rule    *rulefile.Rule
+	scopes  []string
+	decides bool // there are requests that the rule decides
+	tries   bool // and some that it only tries
+}
+
+// plans makes the rule's own plan and one for each branch.
+func (p *planner) plans() []plan {
+	all := []plan{p.plan(p.rule.Terms)}
+	for i := range p.rule.For {
+		b := &p.rule.For[i]
+		made := p.plan(override(p.rule.Terms, b.Terms))
+		made.branch, made.guard = b, p.guard(b.When, b.Unless)
+		all = append(all, made)
+	}
+	return all
+}
+
+// override replaces what the branch names.
+func override(base, branch rulefile.Terms) rulefile.Terms {
+	if branch.Limits != nil {
+		base.Limits = branch.Limits
+	}
+	if branch.Quota != nil {
+		base.Quota = branch.Quota
+	}
+	if branch.Concurrency != nil {
+		base.Concurrency = branch.Concurrency
+	}
+	if branch.Over != nil {
+		base.Over = branch.Over
+	}
+	if branch.Cost != nil {
+		base.Cost = branch.Cost
+	}
+	if branch.Queue != nil {
+		base.Queue = branch.Queue
+	}
+	return base
+}
+
+func (p *planner) plan(t rulefile.Terms) plan {
+	made := plan{cost: p.cost(t.Cost)}
+	made.unlimited = (t.Limits == nil || t.Limits.Unlimited) && t.Quota == nil && t.Concurrency == nil
+	if t.Queue != nil {
+		made.maxWait = t.Queue.MaxWait
+	}
+	if t.Over != nil {
+		made.elastic = t.Over.Elastic
+	}
+	for _, scope := range p.scopes {
+		if p.decides {
+			block := p.must(p.limiter.block(scope))
+			as := role{is: tidegate.Decides, block: block, settle: made.cost.settle}
+			made.decides = append(made.decides, p.items(t, scope, as))
+		}
+		if p.tries {
+			as := role{is: tidegate.Tries, settle: made.cost.settle}
+			made.tries = append(made.tries, p.items(t, scope, as))
+		}
+	}
+	return made
+}
+
+// items are the limits of one combination: those of limits, then the quota, then
+// the slots, then the candidate.
+func (p *planner) items(t rulefile.Terms, scope string, as role) []item {
+	var all []item
+	if t.Limits != nil {
+		for i := range t.Limits.All {
+			all = append(all, p.item(&t.Limits.All[i], t.Queue, scope, as, t.Over))
+		}
+	}
+	if q := t.Quota; q != nil {
+		as := as
+		as.status = q.Status
+		var made item
+		var err error
+		if q.AnchorFrom != nil {
+			made, err = p.anchored(p.ids, q, scope, as, t.Over)
+		} else {
+			made.held, err = p.held(q.Spec, scope, as, t.Over)
+		}
+		p.found(q.Pos, err)
+		all = append(all, made)
+	}
+	if s := t.Concurrency; s != nil {
+		as := as
+		as.slot, as.settle = true, ""
+		made, err := p.held(s.Spec, scope, as, nil)
+		p.found(s.Pos, err)
+		all = append(all, item{held: made})
+	}
+	if w := p.rule.Candidate; w != nil {
+		as := role{is: tidegate.Tries, settle: as.settle}
+		all = append(all, p.item(w, t.Queue, scope+"#candidate", as, nil))
+	}
+	return all
+}
+
+func (p *planner) item(w *rulefile.Limit, q *rulefile.Queue, scope string, as role, over *rulefile.Over) item {
+	spec := w.Spec
+	if q != nil && spec.Algorithm == tidegate.LeakyBucket {
+		spec.Burst = q.Places
+	}
+	var made item
+	var err error
+	if w.From != nil {
+		made, err = p.events(p.ids, w.From, spec, scope, as, over)
+	} else {
+		made.held, err = p.held(spec, scope, as, over)
+	}
+	p.found(w.Pos, err)
+	return made
+}

@@ -1,0 +1,116 @@
+package ruletest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/httplimit"
+	"tidegate.dev/tidegate/internal/diag"
+)
+
+// expect compares what else a step says about its last request.
+func (r *running) expect(s *Step, i int, d *tidegate.Decision) {
+	e := &s.Expect
+	if e.Rule != nil && decider(d) != e.Rule.Value {
+		r.fail(e.Rule.Pos, s, i, fmt.Sprintf("wanted `%s` to decide, it was %s", e.Rule.Value, name(decider(d))), d)
+	}
+	if e.Shadow != nil && !slices.Contains(r.trace.over, e.Shadow.Value) {
+		r.fail(e.Shadow.Pos, s, i, fmt.Sprintf("wanted `%s` to say it would have refused, it did not", e.Shadow.Value), d)
+	}
+	r.number(e.Remaining, s, i, "remaining", d.Remaining, d)
+	r.number(e.Answer, s, i, "answer", int64(answer(d)), d)
+	r.time(e.RetryAfter, s, i, "retry_after", d.RetryAfter, d)
+	r.time(e.ResetAfter, s, i, "reset_after", d.ResetAfter, d)
+	r.time(e.Wait, s, i, "wait", d.Wait, d)
+}
+
+func answer(d *tidegate.Decision) int {
+	if d.OK {
+		return 200
+	}
+	return httplimit.Status(*d)
+}
+
+func (r *running) number(want *Number, s *Step, i int, what string, got int64, d *tidegate.Decision) {
+	if want != nil && want.Value != got {
+		r.fail(want.Pos, s, i, fmt.Sprintf("wanted %s %d, got %d", what, want.Value, got), d)
+	}
+}
+
+// time compares to the millisecond: who writes 333ms means a third of a second.
+func (r *running) time(want *Time, s *Step, i int, what string, got time.Duration, d *tidegate.Decision) {
+	if want != nil && (got-want.Value).Abs() >= time.Millisecond {
+		r.fail(want.Pos, s, i, fmt.Sprintf("wanted %s %s, got %s", what, want.Value, got.Round(time.Microsecond)), d)
+	}
+}
+
+func decider(d *tidegate.Decision) string {
+	if d.Limit == nil {
+		return ""
+	}
+	return d.Limit.Terms.Rule
+}
+
+func name(rule string) string {
+	if rule == "" {
+		return "no rule"
+	}
+	return "`" + rule + "`"
+}
+
+// trace is which rules a request met.
+type trace struct {
+	decide []string // that hold it to a limit
+	over   []string // that only look on, and would have refused
+}
+
+func (t *trace) add(rule string, c *tidegate.Check) {
+	switch {
+	case !c.Advisory && !slices.Contains(t.decide, rule):
+		t.decide = append(t.decide, rule)
+	case c.Advisory && c.Over && c.Limit.Terms.Role == tidegate.Tries:
+		t.over = append(t.over, rule)
+	}
+}
+
+func (r *running) fail(pos diag.Pos, s *Step, i int, message string, d *tidegate.Decision) {
+	if s.Times > 1 {
+		message = fmt.Sprintf("%s (time %d of %d)", message, i+1, s.Times)
+	}
+	r.failures = append(r.failures, Failure{
+		Pos: pos, Source: line(r.file.lines, pos.Line), Message: message, Why: r.why(s, d),
+	})
+}
+
+// why is the story of the last request.
+func (r *running) why(s *Step, d *tidegate.Decision) []string {
+	why := []string{fmt.Sprintf("at %s, %s %s%s", s.At, s.Method, s.Host, s.Target)}
+	if d.Limit != nil {
+		text := fmt.Sprintf("decided by %s: %d remaining", d.Limit, d.Remaining)
+		if d.RetryAfter > 0 {
+			text += fmt.Sprintf(", retry after %s", d.RetryAfter.Round(time.Microsecond))
+		}
+		why = append(why, text)
+	}
+	applied := "no rule holds this request to a limit"
+	if len(r.trace.decide) > 0 {
+		applied = "rules that hold it: " + strings.Join(r.trace.decide, ", ")
+	}
+	why = append(why, applied)
+	for _, rule := range r.set.Explain(s.newRequest()).Rules {
+		if rule.Why != "" && rule.Name == expected(s) {
+			why = append(why, fmt.Sprintf("`%s` does not hold it: %s", rule.Name, rule.Why))
+		}
+	}
+	return why
+}
+
+func expected(s *Step) string {
+	if s.Expect.Rule == nil {
+		return ""
+	}
+	return s.Expect.Rule.Value
+}

@@ -1,0 +1,198 @@
+package ruletest
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"tidegate.dev/tidegate/internal/diag"
+	"tidegate.dev/tidegate/internal/yamltree"
+)
+
+// midnight is when a case starts that does not say: any day does.
+var midnight = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+const (
+	maxTimes = 1_000_000
+	maxCost  = 1 << 28
+)
+
+// Read reads a test file. The file is nil when there are errors.
+func Read(name string) (*File, diag.List) {
+	src, err := os.ReadFile(name)
+	if err != nil {
+		return nil, diag.List{{Pos: diag.Pos{File: name, Line: 1, Col: 1}, Message: fmt.Sprintf("cannot read the test file: %v", err)}}
+	}
+	return Parse(name, src)
+}
+
+// Parse is Read of a file whose text is at hand.
+func Parse(name string, src []byte) (*File, diag.List) {
+	root, problems := yamltree.Parse(name, src)
+	r := reader{lines: strings.Split(string(src), "\n"), problems: problems}
+	f := &File{Name: name, lines: r.lines}
+	if root != nil && !problems.HasErrors() {
+		r.file(f, root)
+	}
+	r.problems.Sort()
+	if r.problems.HasErrors() {
+		return nil, r.problems
+	}
+	return f, r.problems
+}
+
+func (r *reader) file(f *File, n *yamltree.Node) {
+	r.fields(n, "a test file",
+		field{"rules", func(n *yamltree.Node) {
+			f.Rules = r.text(n, "write the path of the rule file, from here")
+			if !filepath.IsAbs(f.Rules) {
+				f.Rules = filepath.Join(filepath.Dir(f.Name), f.Rules)
+			}
+		}},
+		field{"cases", func(n *yamltree.Node) {
+			for _, item := range items(n) {
+				f.Cases = append(f.Cases, r.testCase(item))
+			}
+		}},
+	)
+	switch {
+	case n.Kind != yamltree.Map:
+	case f.Rules == "":
+		r.bad(n.Pos, "the test does not say what it tests", "write, for example, `rules: rules.yaml` first")
+	case len(f.Cases) == 0:
+		r.bad(n.Pos, "there are no cases", "write `cases:` and below it `- name: …` with `steps:`")
+	}
+}
+
+func (r *reader) testCase(n *yamltree.Node) Case {
+	c := Case{Pos: n.Pos, Start: midnight}
+	r.fields(n, "a case",
+		field{"name", func(n *yamltree.Node) { c.Name = r.text(n, "write a sentence that says what is to hold") }},
+		field{"start", func(n *yamltree.Node) { c.Start = r.instant(n) }},
+		field{"steps", func(n *yamltree.Node) {
+			at := time.Duration(0)
+			for _, item := range items(n) {
+				s := r.step(item, at)
+				if s.At < at {
+					r.bad(s.Pos, fmt.Sprintf("this step is at %s, the one before it at %s", s.At, at), "time only goes forward: put the steps in order")
+				}
+				at = max(at, s.At)
+				c.Steps = append(c.Steps, s)
+			}
+		}},
+	)
+	if n.Kind == yamltree.Map && len(c.Steps) == 0 {
+		r.bad(n.Pos, "the case has no steps", "write `steps:` and below it `- { at: 0s, request: GET /, want: ok }`")
+	}
+	return c
+}
+
+func (r *reader) instant(n *yamltree.Node) time.Time {
+	t, err := time.Parse(time.RFC3339, n.Value)
+	if err != nil {
+		r.bad(n.Pos, fmt.Sprintf("`%s` is not an instant", n.Value), "write, for example, `2026-12-01T00:00:00Z`")
+		return midnight
+	}
+	return t
+}
+
+func (r *reader) step(n *yamltree.Node, at time.Duration) Step {
+	s := Step{Pos: n.Pos, At: at, Times: 1}
+	var want *yamltree.Node
+	before := len(r.problems)
+	r.fields(n, "a step",
+		field{"at", func(n *yamltree.Node) {
+			if d, ok := r.duration(n); ok {
+				s.At = d
+			}
+		}},
+		field{"request", func(n *yamltree.Node) { r.request(&s, n) }},
+		field{"as", func(n *yamltree.Node) { s.As = r.texts(n, "identities") }},
+		field{"headers", func(n *yamltree.Node) { s.Headers = r.texts(n, "headers") }},
+		field{"body", func(n *yamltree.Node) { s.Body = r.json(n) }},
+		field{"cost", func(n *yamltree.Node) { s.Cost = r.number(n, 1, maxCost) }},
+		field{"times", func(n *yamltree.Node) { s.Times = int(r.number(n, 1, maxTimes)) }},
+		field{"response", func(n *yamltree.Node) { r.response(&s, n) }},
+		field{"want", func(n *yamltree.Node) { want = n }},
+		field{"rule", func(n *yamltree.Node) { s.Expect.Rule = r.expectText(n, "write the name of a rule") }},
+		field{"shadow", func(n *yamltree.Node) { s.Expect.Shadow = r.expectText(n, "write the name of a rule") }},
+		field{"remaining", func(n *yamltree.Node) { s.Expect.Remaining = &Number{r.number(n, 0, maxCost), n.Pos} }},
+		field{"answer", func(n *yamltree.Node) { s.Expect.Answer = &Number{r.number(n, 100, 599), n.Pos} }},
+		field{"retry_after", func(n *yamltree.Node) { s.Expect.RetryAfter = r.expectTime(n) }},
+		field{"reset_after", func(n *yamltree.Node) { s.Expect.ResetAfter = r.expectTime(n) }},
+		field{"wait", func(n *yamltree.Node) { s.Expect.Wait = r.expectTime(n) }},
+	)
+	switch {
+	case len(r.problems) > before: // what is missing may be there, misspelled
+	case s.Target == "":
+		r.bad(n.Pos, "the step has no request", "write, for example, `request: POST /posts`")
+	case want == nil:
+		r.bad(n.Pos, "the step does not say what it wants", "write `want: ok` or `want: refused`")
+	default:
+		s.Want = r.want(want, s.Times)
+	}
+	return s
+}
+
+func (r *reader) expectText(n *yamltree.Node, hint string) *Text { return &Text{r.text(n, hint), n.Pos} }
+
+func (r *reader) expectTime(n *yamltree.Node) *Time {
+	d, _ := r.duration(n)
+	return &Time{d, n.Pos}
+}
+
+// request reads "POST /posts" or "GET example.com/search?q=x".
+func (r *reader) request(s *Step, n *yamltree.Node) {
+	const hint = "write, for example, `POST /posts` or `GET example.com/search?q=x`"
+	text := r.text(n, hint)
+	method, target, ok := strings.Cut(text, " ")
+	if !ok {
+		method, target = http.MethodGet, text
+	}
+	slash := strings.IndexByte(target, '/')
+	if slash < 0 || strings.ContainsAny(target, " \t") || method == "" || method != strings.ToUpper(method) {
+		r.bad(n.Pos, fmt.Sprintf("`%s` is not a request", text), hint)
+		return
+	}
+	s.Method, s.Host, s.Target = method, target[:slash], target[slash:]
+}
+
+func (r *reader) response(s *Step, n *yamltree.Node) {
+	r.fields(n, "a response",
+		field{"status", func(n *yamltree.Node) { s.Status = int(r.number(n, 100, 599)) }},
+		field{"cost", func(n *yamltree.Node) { s.Settles, s.Actual = true, r.number(n, 0, maxCost) }},
+		field{"after", func(n *yamltree.Node) { s.Lasts, _ = r.duration(n) }},
+	)
+}
+
+// outcomes are the words of want.
+var outcomes = []string{string(OK), string(Soft), string(Refused), string(Denied)}
+
+// want reads one outcome for all times, or one for each.
+func (r *reader) want(n *yamltree.Node, times int) []Want {
+	words := items(n)
+	if n.Kind == yamltree.List && len(words) != times {
+		r.bad(n.Pos, fmt.Sprintf("want has %d outcomes for %d times", len(words), times), "write one word for all, or one for each")
+		return nil
+	}
+	all := make([]Want, 0, times)
+	for _, w := range words {
+		if !slices.Contains(outcomes, w.Value) || w.Kind != yamltree.Scalar {
+			r.unknown(w, "outcome", "want", outcomes)
+			return nil
+		}
+		all = append(all, Want{Outcome(w.Value), w.Pos})
+	}
+	for len(all) < times {
+		all = append(all, all[0])
+	}
+	return all
+}
+
+// sorted is the names of m in order, so that a run is the same every time.
+func sorted(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,69 @@
+package ruletest
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// clock is the virtual one of a case.
+type clock struct{ start, now time.Time }
+
+func (c *clock) read() time.Time { return c.now }
+
+// visit is a request that the server is busy with.
+type visit struct {
+	*tidegate.Visit
+	ends    time.Time
+	outcome tidegate.Outcome
+}
+
+// admit lets a request in: it waits its turn, lasts, and ends.
+func (r *running) admit(v *tidegate.Visit, s *Step, wait time.Duration) {
+	end := tidegate.Outcome{Status: s.Status, Cost: s.Actual, CostKnown: s.Settles}
+	if end.Status == 0 {
+		end.Status = 200
+	}
+	if s.Lasts == 0 && wait == 0 {
+		_ = v.End(end) // the memory store does not fail
+		return
+	}
+	busy := visit{v, r.clock.now.Add(wait + s.Lasts), end}
+	at, _ := slices.BinarySearchFunc(r.visits, busy, func(a, b visit) int {
+		if a.ends.After(b.ends) {
+			return 1
+		}
+		return -1 // of equals, the first to come is the first to end
+	})
+	r.visits = slices.Insert(r.visits, at, busy)
+}
+
+// advance moves the clock, ending what ends until then.
+func (r *running) advance(ctx context.Context, at time.Duration) {
+	until := r.clock.start.Add(at)
+	for len(r.visits) > 0 && !r.visits[0].ends.After(until) {
+		v := r.visits[0]
+		r.visits = r.visits[1:]
+		r.pass(ctx, v.ends)
+		_ = v.End(v.outcome)
+	}
+	r.pass(ctx, until)
+}
+
+// pass moves the clock; whoever is busy holds on to what it has, as it would.
+func (r *running) pass(ctx context.Context, until time.Time) {
+	for r.clock.now.Before(until) {
+		next := until
+		for _, v := range r.visits {
+			if every := v.RenewEvery(); every > 0 && r.clock.now.Add(every).Before(next) {
+				next = r.clock.now.Add(every)
+			}
+		}
+		r.clock.now = next
+		for _, v := range r.visits {
+			_ = v.Renew(ctx)
+		}
+	}
+}

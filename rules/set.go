@@ -1,0 +1,63 @@
+package rules
+
+import (
+	"slices"
+	"sync"
+
+	"tidegate.dev/tidegate/internal/diag"
+	"tidegate.dev/tidegate/internal/jwt"
+)
+
+// Set is a rule file, ready to be asked what requests are held to. It never
+// changes and is used by many goroutines at once. [Load] makes it.
+type Set struct {
+	config    Config
+	ids       *identities
+	entries   []entry // exemptions, then rules
+	rules     []*rule
+	index     index
+	verifier  *jwt.Verifier // nil: no token is believed
+	instances int
+	files     []string
+	warnings  diag.List
+	states    sync.Pool // of *state
+}
+
+// Rules returns the names of the rules, in the order of the file.
+func (s *Set) Rules() []string {
+	names := make([]string, len(s.rules))
+	for i, r := range s.rules {
+		names[i] = r.name
+	}
+	return names
+}
+
+// Files returns the files that the Set was made of: when one of them changes, it
+// is out of date.
+func (s *Set) Files() []string { return slices.Clone(s.files) }
+
+// Warnings returns what is doubtful about the rules and does not keep them from
+// being used.
+func (s *Set) Warnings() diag.List { return slices.Clone(s.warnings) }
+
+// Instances is how many instances the file says share the limits; 0 when it does
+// not say.
+func (s *Set) Instances() int { return s.instances }
+
+// Clamped returns how often a rule's cost was outside its min and max and was
+// moved there, since the Set was made.
+func (s *Set) Clamped(rule string) int64 {
+	if r := s.find(rule); r != nil {
+		return r.clamped.Load()
+	}
+	return 0
+}
+
+func (s *Set) find(name string) *rule {
+	for _, r := range s.rules {
+		if r.name == name {
+			return r
+		}
+	}
+	return nil
+}

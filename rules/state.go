@@ -1,0 +1,209 @@
+package rules
+
+import (
+	"net/netip"
+	"strings"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/jwt"
+	"tidegate.dev/tidegate/internal/route"
+	"tidegate.dev/tidegate/internal/rulefile"
+)
+
+// state is what is known of one request while it is matched: each identity is
+// looked up at most once, and only if a rule asks. States are pooled by the Set.
+type state struct {
+	set        *Set
+	request    *tidegate.Request
+	identified Identified // nil: the request's Values only know where to look
+	explains   bool       // nothing is counted
+
+	values  []value // by slot
+	touched []int   // the slots of values that are known
+	routes  []route.Hit
+	hits    []hit
+	parts   []string
+
+	address      netip.Addr // of the client, unmapped; see clientAddress
+	addressKnown bool
+	claims       jwt.Claims
+	claimsKnown  bool
+	loose        jwt.Claims // not verified
+	looseKnown   bool
+}
+
+// value is what was found for an identity.
+type value struct {
+	text   string
+	source int // the number of the source that had it
+	known  bool
+	there  bool
+}
+
+func (s *Set) newState() *state {
+	return &state{set: s, values: make([]value, len(s.ids.all))}
+}
+
+func (s *Set) state(r *tidegate.Request) *state {
+	st := s.states.Get().(*state)
+	st.request = r
+	st.identified, _ = r.Values.(Identified)
+	return st
+}
+
+// done gives the state back without what belongs to the request.
+func (st *state) done() {
+	for _, slot := range st.touched {
+		st.values[slot] = value{}
+	}
+	clear(st.routes)
+	clear(st.hits)
+	clear(st.parts)
+	*st = state{
+		set: st.set, values: st.values, touched: st.touched[:0],
+		routes: st.routes[:0], hits: st.hits[:0], parts: st.parts[:0],
+	}
+	st.set.states.Put(st)
+}
+
+// find returns the value of an identity for the rule that was hit.
+func (st *state) find(id *identity, h *hit) (value, bool) {
+	if id.local {
+		v := st.look(id, h)
+		return v, v.there
+	}
+	v := &st.values[id.slot]
+	if !v.known {
+		*v = st.look(id, h)
+		v.known = true
+		st.touched = append(st.touched, id.slot)
+	}
+	return *v, v.there
+}
+
+// look asks the sources in their order. An empty value is none.
+func (st *state) look(id *identity, h *hit) value {
+	if st.identified != nil {
+		if text, known := st.identified.Identity(id.name); known {
+			if id.isIP(0) {
+				text = network(text, &id.sources[0])
+			}
+			return value{text: text, there: text != ""}
+		}
+	}
+	for i := range id.sources {
+		s := &id.sources[i]
+		text := st.read(s, h)
+		if text != "" || s.kind == rulefile.SourceEveryone {
+			return value{text: text, source: i, there: true}
+		}
+	}
+	return value{}
+}
+
+func (st *state) read(s *source, h *hit) string {
+	switch s.kind {
+	case rulefile.SourceIP:
+		return st.ip(s)
+	case rulefile.SourceMethod:
+		return st.request.Method
+	case rulefile.SourcePath:
+		return cleanPath(st.request.Path)
+	case rulefile.SourceHost:
+		return plainHost(st.request.Host)
+	case rulefile.SourceRoute:
+		return st.route(h)
+	case rulefile.SourcePathWildcard:
+		return st.wildcard(h, s.arg)
+	case rulefile.SourceJWT:
+		text, _ := st.verified().Lookup(s.arg)
+		return text
+	case rulefile.SourceJWTUnverified:
+		text, _ := st.unverified().Lookup(s.arg)
+		return text
+	case rulefile.SourceEveryone:
+		return ""
+	}
+	text, _ := st.request.Value(s.ask)
+	return text
+}
+
+// ip asks the front end; one that knows no prefixes may know the address.
+func (st *state) ip(s *source) string {
+	if st.identified != nil {
+		if text, known := st.identified.Identity("ip"); known {
+			return network(text, s)
+		}
+	}
+	if text, _ := st.request.Value(s.ask); text != "" {
+		return text
+	}
+	if addr := st.clientAddress(); addr.IsValid() {
+		return networkOf(addr, s)
+	}
+	return ""
+}
+
+// clientAddress is the whole address of the client, for networks.
+func (st *state) clientAddress() netip.Addr {
+	if st.addressKnown {
+		return st.address
+	}
+	st.addressKnown = true
+	if st.identified != nil {
+		if text, known := st.identified.Identity("ip"); known {
+			st.address = parseAddress(text)
+			return st.address
+		}
+	}
+	text, ok := st.request.Value("addr")
+	if !ok {
+		text, _ = st.request.Value("ip")
+	}
+	st.address = parseAddress(text)
+	return st.address
+}
+
+// addressOf is the address that networks are held against, for a value of id.
+func (st *state) addressOf(id *identity, v value) netip.Addr {
+	if id.isIP(v.source) {
+		return st.clientAddress()
+	}
+	return parseAddress(v.text)
+}
+
+// parseAddress returns an invalid address for what is none.
+func parseAddress(text string) netip.Addr {
+	if text == "" || len(text) > 64 || strings.IndexByte(text, '%') >= 0 {
+		return netip.Addr{}
+	}
+	addr, err := netip.ParseAddr(text)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return addr.Unmap()
+}
+
+// network is the key of an address, as front ends make it: "192.0.2.1",
+// "2001:db8:1:2::/64". What is no address is left as it is.
+func network(text string, s *source) string {
+	if addr := parseAddress(text); addr.IsValid() {
+		return networkOf(addr, s)
+	}
+	return text
+}
+
+func networkOf(addr netip.Addr, s *source) string {
+	bits := s.bits6
+	if addr.Is4() {
+		bits = s.bits4
+	}
+	if bits == addr.BitLen() {
+		return addr.String()
+	}
+	p, err := addr.Prefix(bits)
+	if err != nil {
+		return addr.String()
+	}
+	return p.String()
+}

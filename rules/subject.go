@@ -1,0 +1,131 @@
+package rules
+
+import (
+	"strings"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/rulefile"
+)
+
+// subject is who a rule counts: its per. Where a part has several sources, or is
+// replaced by the client's address when missing, each way to find it leads to
+// counters of its own; a combination of ways is a number below len(scopes).
+type subject struct {
+	parts  []part
+	scopes []string // by combination
+}
+
+type part struct {
+	id      *identity
+	missing rulefile.Missing
+	ways    int // sources, and one more for the address in place of what is missing
+}
+
+// maxScopes bounds the combinations, as there are limits for each.
+const maxScopes = 256
+
+func (c *compiler) subject(r *rulefile.Rule) (subject, bool) {
+	s := subject{scopes: []string{""}}
+	per := r.Per
+	if len(per) == 0 { // an access rule: nothing is counted, yet somebody is denied
+		per = []rulefile.Word{{Text: c.ids.ip.name}}
+	}
+	for i, name := range per {
+		p := part{id: c.ids.find(name.Text)}
+		p.missing = missing(r, p.id)
+		names := make([]string, 0, len(p.id.sources)+1)
+		for way := range p.id.sources {
+			names = append(names, p.id.scope(way))
+		}
+		if p.missing == rulefile.MissingIP && !p.id.always {
+			names = append(names, c.ids.ip.name)
+		}
+		p.ways = len(names)
+		s.parts = append(s.parts, p)
+		if len(s.scopes)*p.ways > maxScopes {
+			return subject{}, false
+		}
+		s.scopes = combine(s.scopes, names, i > 0)
+	}
+	return s, true
+}
+
+// missing is what happens without id. Every request has an address, even where
+// the front end does not know it; what a client sends is replaced by that; and a
+// caller of a check API leaves out what its check is not about.
+func missing(r *rulefile.Rule, id *identity) rulefile.Missing {
+	switch {
+	case id.isIP(len(id.sources) - 1):
+		return rulefile.MissingIP
+	case r.MissingSaid:
+		return r.Missing
+	case id.descriptor():
+		return rulefile.MissingSkip
+	}
+	return rulefile.MissingIP
+}
+
+// combine puts each of next behind each of scopes.
+func combine(scopes, next []string, comma bool) []string {
+	all := make([]string, 0, len(scopes)*len(next))
+	for _, s := range scopes {
+		for _, n := range next {
+			if comma {
+				n = "," + n
+			}
+			all = append(all, s+n)
+		}
+	}
+	return all
+}
+
+// noAddress is who is counted where there is not even an address: they share a
+// counter, so that nobody escapes by having none.
+const noAddress = "@"
+
+// find returns the key of the request and its combination. The part is not nil
+// when it is missing and the rule does not go on without.
+func (s *subject) find(st *state, h *hit) (key string, scope int, missing *part) {
+	st.parts = st.parts[:0]
+	for i := range s.parts {
+		p := &s.parts[i]
+		v, ok := st.find(p.id, h)
+		switch {
+		case ok || p.id.always:
+		case p.missing != rulefile.MissingIP:
+			return "", 0, p
+		default:
+			v, ok = st.find(st.set.ids.ip, h)
+			if !ok {
+				v.text = noAddress
+			}
+			v.source = len(p.id.sources)
+		}
+		scope = scope*p.ways + v.source
+		st.parts = append(st.parts, v.text)
+	}
+	return st.key(), scope, nil
+}
+
+// key is the value itself where there is one; several are framed. A key that is
+// too long is hashed, and longer than any that is not.
+func (st *state) key() string {
+	switch len(st.parts) {
+	case 0:
+		return ""
+	case 1:
+		if len(st.parts[0]) <= tidegate.MaxKey {
+			return st.parts[0]
+		}
+	}
+	return st.request.Key(st.parts...)
+}
+
+// text is per as the rule file has it.
+func (s *subject) text() string {
+	var names []string
+	for i := range s.parts {
+		names = append(names, s.parts[i].id.name)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,170 @@
+package rules
+
+import (
+	"fmt"
+	"strings"
+
+	"tidegate.dev/tidegate/internal/diag"
+	"tidegate.dev/tidegate/internal/route"
+	"tidegate.dev/tidegate/internal/rulefile"
+)
+
+// why a rule that was hit does not apply; "" if it does and counts.
+func (st *state) why(h *hit) string {
+	e := &st.set.entries[h.entry]
+	switch h.verdict {
+	case notWhen:
+		return "when " + st.whyNot(h.failed, h)
+	case unless:
+		var all []string
+		for i := range e.guard.unless {
+			all = append(all, st.whyHolds(&e.guard.unless[i], h))
+		}
+		return "unless " + strings.Join(all, " and ")
+	case exempted:
+		return "exempt by " + place(st.set.entries[h.by].exempt.Pos)
+	case replaced:
+		return fmt.Sprintf("%s applies instead of it", st.set.entries[h.by].rule.name)
+	case skipped:
+		return h.missing.id.name + " is missing, and the rule skips requests without it"
+	case refuses:
+		return h.missing.id.name + " is missing, and the rule refuses requests without it"
+	}
+	return ""
+}
+
+// whyNot is why a condition does not hold.
+func (st *state) whyNot(c *condition, h *hit) string {
+	v, ok := st.find(c.id, h)
+	if !ok {
+		return fmt.Sprintf("%s: it is missing, not %s", c.id.name, c.text())
+	}
+	return fmt.Sprintf("%s: %q is not %s", c.id.name, st.shown(c, v), c.text())
+}
+
+func (st *state) whyHolds(c *condition, h *hit) string {
+	v, ok := st.find(c.id, h)
+	if !ok {
+		return c.id.name + ": it is missing"
+	}
+	return fmt.Sprintf("%s: %q is %s", c.id.name, st.shown(c, v), c.text())
+}
+
+// shown is what was compared: for networks, the whole address.
+func (st *state) shown(c *condition, v value) string {
+	if c.byAddress && c.id.isIP(v.source) {
+		if addr := st.clientAddress(); addr.IsValid() {
+			return addr.String()
+		}
+	}
+	return v.text
+}
+
+// text is what the condition lets through, as it was written.
+func (c *condition) text() string {
+	var all []string
+	for _, t := range c.written.Any {
+		switch t.Kind {
+		case rulefile.TestLiteral:
+			all = append(all, fmt.Sprintf("%q", t.Text))
+		case rulefile.TestIn:
+			all = append(all, "in "+t.Text)
+		case rulefile.TestAbsent:
+			all = append(all, "absent")
+		case rulefile.TestPresent:
+			all = append(all, "present")
+		default:
+			all = append(all, t.Text)
+		}
+	}
+	return strings.Join(all, " or ")
+}
+
+// whyMissing tells what cannot be seen from the request: a token that was sent
+// and not believed.
+func (st *state) whyMissing(id *identity) string {
+	for i := range id.sources {
+		if id.sources[i].kind != rulefile.SourceJWT || st.token() == "" {
+			continue
+		}
+		if st.set.verifier == nil {
+			return "there is a token, and no key is configured to verify it"
+		}
+		if _, ok := st.set.verifier.Claims(st.token()); !ok {
+			return "the token is forged, expired or not for this service"
+		}
+		return "the token has no claim " + id.sources[i].arg
+	}
+	return ""
+}
+
+// explainMissed is about a rule that Match did not even look at: it is disabled,
+// no pattern of it matches, or it waits for another value.
+func (st *state) explainMissed(i int) ExplainedRule {
+	h := hit{ref: ref{entry: int32(i)}, route: -1}
+	e := &st.set.entries[i]
+	if e.rule.mode == rulefile.Disabled {
+		x := st.describe(&h)
+		x.Pattern, x.Why = "", "it is disabled"
+		return x
+	}
+	if !st.match(&h) {
+		x := st.describe(&h)
+		x.Pattern, x.Why = "", st.whyNoPattern(e.patterns)
+		return x
+	}
+	st.judge(&h, -1)
+	x := st.describe(&h)
+	x.Why = st.why(&h)
+	return x
+}
+
+// match finds the first pattern of the hit's entry that matches the request.
+func (st *state) match(h *hit) bool {
+	patterns := st.set.entries[h.entry].patterns
+	for j, w := range patterns {
+		at := len(st.routes)
+		if st.routes = st.try(w.Method, w.Host, w.Path, st.routes); len(st.routes) > at {
+			h.pattern, h.route = int32(j), int32(at)
+			return true
+		}
+	}
+	return len(patterns) == 0
+}
+
+// try matches a single pattern.
+func (st *state) try(method, host, path string, hits []route.Hit) []route.Hit {
+	one := route.New()
+	one.Add(route.Pattern{Method: method, Host: host, Path: path}, 0)
+	r := st.request
+	return one.Match(r.Method, r.Host, r.Path, r.RawPath, hits)
+}
+
+// whyNoPattern names what is nearest to matching: the method, then the host.
+func (st *state) whyNoPattern(patterns []rulefile.Pattern) string {
+	var methods, hosts, paths []string
+	for _, p := range patterns {
+		switch {
+		case p.Method != "" && len(st.try("", p.Host, p.Path, nil)) > 0:
+			methods = append(methods, p.Method)
+		case p.Host != "" && len(st.try("", "", p.Path, nil)) > 0:
+			hosts = append(hosts, p.Host)
+		default:
+			paths = append(paths, p.Path)
+		}
+	}
+	switch {
+	case len(methods) > 0:
+		return "the method is not " + strings.Join(methods, " or ")
+	case len(hosts) > 0:
+		return "the host is not " + strings.Join(hosts, " or ")
+	}
+	return "the path does not match " + strings.Join(paths, " or ")
+}
+
+func place(p diag.Pos) string {
+	if p.Line == 0 {
+		return p.File
+	}
+	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Col)
+}
