@@ -46,6 +46,8 @@ func access(checks []Check) (counted []Check, denied *Limit) {
 func (g *Gate) take(ctx context.Context, checks []Check) Decision {
 	d, err := g.store.Take(ctx, checks, 1)
 	switch {
+	case err != nil && ctx.Err() != nil: // nobody is there to be let in
+		return Decision{Err: err, RetryAfter: time.Second}
 	case err != nil:
 		return g.failed(checks, err)
 	case d.OK:

@@ -44,6 +44,10 @@ func (c ClientIP) Key() KeyFunc {
 // is the zero Addr for a request over a Unix socket that no proxy forwarded.
 func (c ClientIP) Addr(r *http.Request) netip.Addr { return c.find(r).addr }
 
+// TrustsPeer reports whether r came from one of your own proxies, so that what it
+// says of the client is believed.
+func (c ClientIP) TrustsPeer(r *http.Request) bool { return c.trustsPeer(r, parseHop(r.RemoteAddr)) }
+
 func (c *ClientIP) check() {
 	if c.IPv4Bits < 0 || c.IPv4Bits > 32 || c.IPv6Bits < 0 || c.IPv6Bits > 128 {
 		panic("httplimit: ClientIP: IPv4Bits must be within 0 and 32, IPv6Bits within 0 and 128")

@@ -30,8 +30,9 @@ func Gate(gate *tidegate.Gate) func(http.Handler) http.Handler { return Options{
 // that the client got; it stays charged when there was none, as when the client
 // left, the handler panicked or the connection was hijacked. An estimate is settled
 // by the response header that its rule names, once the handler has returned. One
-// that is to be settled by the body of the response stays charged as it is: the
-// middleware does not read what passes through it.
+// that is to be settled by the body of the response stays charged as it is, unless
+// the handler finds the cost: the middleware does not read what passes through it.
+// See [VisitOf].
 //
 // A refusal is answered as the Terms of the limit say, where they say it. An access
 // rule is answered 403.
@@ -74,7 +75,7 @@ func (h *gateHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.answer(w, r, d)
 		return
 	}
-	stayFor(visit, w, r, func(w http.ResponseWriter) { h.answer(w, r, d) })
+	stayFor(visit, w, r, func(w http.ResponseWriter) { h.answer(w, withVisit(r, visit), d) })
 }
 
 func (h *gateHandler) answer(w http.ResponseWriter, r *http.Request, d tidegate.Decision) {

@@ -62,9 +62,7 @@ func (st *state) appendPlan(dst []tidegate.Check, h *hit, p *plan) []tidegate.Ch
 		if held.slot {
 			c.Cost, c.Estimate = 1, false
 		}
-		if held.waits {
-			c.MaxWait = p.maxWait
-		}
+		c.MaxWait = held.maxWait
 		if held.nominal != nil {
 			dst = append(dst, held.under(c, room))
 		}
@@ -87,6 +85,9 @@ func (h *held) under(c tidegate.Check, room bool) tidegate.Check {
 func (s *Set) hasRoom(p *plan) bool {
 	if s.config.Signals == nil {
 		return false
+	}
+	if steady, ok := s.config.Signals.(Steady); ok {
+		return steady.Below(p.elastic.Signal.Text, p.elastic.Below)
 	}
 	v, ok := s.config.Signals.Signal(p.elastic.Signal.Text)
 	return ok && v < p.elastic.Below

@@ -44,6 +44,13 @@ type Signals interface {
 	Signal(name string) (value float64, ok bool)
 }
 
+// Steady is implemented by [Signals] that say themselves whether a signal is below
+// the bound of a rule, so that a value which trembles around it does not switch
+// the limit with every request. What is not known is not below.
+type Steady interface {
+	Below(name string, bound float64) bool
+}
+
 // Identified is implemented by [tidegate.Values] that know who is asking by the
 // names of `identify` and by the built-in ones, rather than by where it is found.
 // Known with an empty value means that it is missing. Tests of rules and explain

@@ -166,8 +166,12 @@ func (st *state) explainPlan(x *ExplainedRule, p *plan) {
 	}
 	if v, ok := st.set.config.Signals.Signal(name); ok {
 		word := "not below"
-		if v < p.elastic.Below {
+		room := st.set.hasRoom(p)
+		if room {
 			word = "below"
+		}
+		if room != (v < p.elastic.Below) { // see Steady
+			word = "still " + word
 		}
 		x.Elastic = fmt.Sprintf("%s is %v, %s %v", name, v, word, p.elastic.Below)
 	}

@@ -1,6 +1,9 @@
 package rules
 
 import (
+	"math"
+	"time"
+
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/rulefile"
 )
@@ -15,8 +18,8 @@ type held struct {
 	strict *tidegate.Limit
 	// slot: a place, of which a request takes one whatever it costs.
 	slot bool
-	// waits: a bucket, which can be charged ahead of time.
-	waits bool
+	// maxWait is how far ahead of time a bucket may be charged.
+	maxWait time.Duration
 	// tries: it never decides.
 	tries bool
 }
@@ -46,6 +49,7 @@ type role struct {
 	settle  string
 	status  int
 	slot    bool
+	queue   tidegate.Queue // the zero value: nobody waits
 }
 
 func newLimiter(f *rulefile.File, r *rulefile.Rule) *limiter {
@@ -102,6 +106,9 @@ func (l *limiter) termsOf(as role) *tidegate.Terms {
 	if !as.slot && as.is != tidegate.Blocks {
 		t.Counts = l.counts
 	}
+	if as.queue.Places > 0 && as.is == tidegate.Decides {
+		t.Queue = &as.queue
+	}
 	if as.status != 0 {
 		t.Answer.Status = as.status
 	}
@@ -125,7 +132,6 @@ func (l *limiter) block(scope string) (*tidegate.Limit, error) {
 // held makes what a request is held to by spec; over is nil for a hard limit.
 func (l *limiter) held(spec tidegate.Spec, scope string, as role, over *rulefile.Over) (held, error) {
 	h := held{slot: as.slot, tries: as.is == tidegate.Tries}
-	h.waits = spec.Algorithm == tidegate.TokenBucket || spec.Algorithm == tidegate.LeakyBucket
 	var err error
 	if over != nil && (over.Soft > 0 || over.Elastic != nil) {
 		if err = l.under(&h, spec, scope, as, over); err != nil {
@@ -136,7 +142,23 @@ func (l *limiter) held(spec tidegate.Spec, scope string, as role, over *rulefile
 		spec = over.Ceiling(h.nominal.Spec)
 	}
 	h.limit, err = l.limit(spec, scope, as)
+	if err == nil && !h.tries {
+		h.maxWait = bookAhead(h.limit, as.queue)
+	}
 	return h, err
+}
+
+// bookAhead is how far ahead a bucket is charged for who waits: a leaky one has
+// its places, those of a token bucket are as much time as their events take.
+func bookAhead(l *tidegate.Limit, q tidegate.Queue) time.Duration {
+	switch l.Algorithm {
+	case tidegate.LeakyBucket:
+		return q.MaxWait
+	case tidegate.TokenBucket:
+		places := float64(q.Places) * float64(l.Period) / float64(l.Events)
+		return min(q.MaxWait, time.Duration(min(places, math.MaxInt64/2)))
+	}
+	return 0
 }
 
 // under makes the nominal limit below a ceiling.

@@ -60,17 +60,9 @@ func (r *rule) needs() []Need {
 // Handling is what a rule says of requests that have no room, and of how a fleet
 // shares its counters. Front ends and stores act on it; a Set does not.
 type Handling struct {
-	Queue       *Queue // nil: nobody waits
 	Defer       *Defer // nil: nothing is kept
 	Consistency string // strict, leased, eventual, split; "": the store's own
 	OnPartition string // continue, share; "": not said
-}
-
-// Queue lets requests wait in line. A branch of the rule may have its own: what
-// buckets let a request wait is in its checks.
-type Queue struct {
-	Places  int64
-	MaxWait time.Duration
 }
 
 // Defer keeps what has no room, to be replayed later.
@@ -87,9 +79,6 @@ func (s *Set) Handling(rule string) (Handling, bool) {
 	}
 	w := r.written
 	h := Handling{Consistency: w.Consistency.Text, OnPartition: w.OnPartition.Text}
-	if q := w.Terms.Queue; q != nil {
-		h.Queue = &Queue{q.Places, q.MaxWait}
-	}
 	if d := w.Defer; d != nil {
 		h.Defer = &Defer{d.Keep, d.Places}
 	}

@@ -1,8 +1,6 @@
 package rules
 
 import (
-	"time"
-
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/rulefile"
 )
@@ -13,7 +11,6 @@ type plan struct {
 	branch  *rulefile.Branch // nil: the rule itself
 	guard   guard            // of the branch
 	cost    cost
-	maxWait time.Duration
 	elastic *rulefile.Elastic
 	// unlimited: nothing decides, though a candidate may count.
 	unlimited bool
@@ -70,8 +67,9 @@ func override(base, branch rulefile.Terms) rulefile.Terms {
 func (p *planner) plan(t rulefile.Terms) plan {
 	made := plan{cost: p.cost(t.Cost)}
 	made.unlimited = (t.Limits == nil || t.Limits.Unlimited) && t.Quota == nil && t.Concurrency == nil
+	var queue tidegate.Queue
 	if t.Queue != nil {
-		made.maxWait = t.Queue.MaxWait
+		queue = tidegate.Queue{Places: t.Queue.Places, MaxWait: t.Queue.MaxWait}
 	}
 	if t.Over != nil {
 		made.elastic = t.Over.Elastic
@@ -79,7 +77,7 @@ func (p *planner) plan(t rulefile.Terms) plan {
 	for _, scope := range p.scopes {
 		if p.decides {
 			block := p.must(p.limiter.block(scope))
-			as := role{is: tidegate.Decides, block: block, settle: made.cost.settle}
+			as := role{is: tidegate.Decides, block: block, settle: made.cost.settle, queue: queue}
 			made.decides = append(made.decides, p.items(t, scope, as))
 		}
 		if p.tries {

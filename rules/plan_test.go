@@ -266,6 +266,6 @@ rules:
   - { name: token, match: /leaky, per: everyone, limits: [{ rate: 50/second, algorithm: token_bucket }, 1000/hour], queue: { places: 100, max_wait: 3s } }
 `, Config{}))(request("GET /leaky"),
 		"leaky: 50/1s leaky_bucket burst 100 per everyone wait 2s",
-		"token: 50/1s token_bucket burst 50 per everyone wait 3s",
+		"token: 50/1s token_bucket burst 50 per everyone wait 2s",
 		"token: 1000/1h0m0s sub_windows per everyone")
 }

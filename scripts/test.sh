@@ -32,7 +32,7 @@ failed=
 "$GO" vet ./...
 (cd bench && "$GO" vet ./... && "$GO" test ${args[@]+"${args[@]}"} ./...) || failed="the bench module"
 # The race detector allocates, so what must not allocate is tested without it.
-[ ${#race[@]} -eq 0 ] || "$GO" test -run Alloc . ./internal/algo ./store/memory ./httplimit ./rules || failed="${failed:+$failed and }allocations"
+[ ${#race[@]} -eq 0 ] || "$GO" test -run Alloc . ./internal/algo ./store/memory ./httplimit ./rules ./internal/route || failed="${failed:+$failed and }allocations"
 "$GO" test ${race[@]+"${race[@]}"} ${args[@]+"${args[@]}"} ./... || failed="${failed:+$failed and }the main module"
 
 sort -u "$TIDEGATE_SKIPPED"

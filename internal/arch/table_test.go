@@ -65,6 +65,31 @@ var table = append(apart(wire), []rule{
 		why:  "the middleware renders decisions of any store; it makes none and brings no dependency",
 	},
 	{
+		from: []string{"./internal/route/...", "./internal/jsonvalue/...", "./internal/diag/..."},
+		not:  []string{"./...", "module"},
+		why:  "these know strings and nothing of limits: whoever needs them must not get more",
+	},
+	{
+		from: []string{"./internal/yamltree/..."},
+		not:  []string{"./...", "!./internal/diag", "!./internal/yamltree/..."},
+		why:  "a file is read before anybody knows what it is about",
+	},
+	{
+		from: []string{"./internal/rulefile/..."},
+		not:  []string{"./...", "!.", "!./internal/diag", "!./internal/yamltree", "!./internal/route", "!./internal/rulefile/..."},
+		why:  "what was written is one thing, how requests are matched another: rules compiles a file, not the other way round",
+	},
+	{
+		from: []string{"./rules"},
+		not:  []string{"./...", "!.", "!./internal/diag", "!./internal/rulefile", "!./internal/route", "!./internal/jwt", "!./internal/jsonvalue"},
+		why:  "rules turn requests into checks; they count nothing and answer nobody",
+	},
+	{
+		from: []string{"./internal/queue/..."},
+		not:  []string{"./...", "!.", "!./internal/algo/...", "module"},
+		why:  "a line is a store around a store, whatever the store and whoever waits",
+	},
+	{
 		from: wire,
 		not:  []string{"./store/...", "./internal/algo/..."},
 		why:  "front ends are handed a Store by the command, wrapped as the operator wants it",

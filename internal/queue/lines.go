@@ -56,11 +56,23 @@ func (q *lines) take(ctx context.Context, store tidegate.Store, checks []tidegat
 // mayWait: it was refused by the limit that has the line, and not for longer
 // than anybody may wait.
 func mayWait(ctx context.Context, d *tidegate.Decision, c *tidegate.Check, most time.Duration) bool {
-	if d.Never || d.Err != nil || d.Limit == nil || d.Limit.Identity() != c.Limit.Identity() || d.RetryAfter > most {
+	if d.Never || d.Err != nil || d.Limit == nil || d.Limit.Identity() != c.Limit.Identity() || askIn(d) > most {
 		return false
 	}
 	deadline, ok := ctx.Deadline()
-	return !ok || time.Until(deadline) >= d.RetryAfter
+	return !ok || time.Until(deadline) >= askIn(d)
+}
+
+// slotEvery is how often the first in line asks for a slot: whoever has one may
+// give it back at any moment, long before its lease runs out.
+const slotEvery = 20 * time.Millisecond
+
+// askIn is when to ask again.
+func askIn(d *tidegate.Decision) time.Duration {
+	if d.Limit.Algorithm == tidegate.Concurrency {
+		return min(d.RetryAfter, slotEvery)
+	}
+	return d.RetryAfter
 }
 
 func (q *lines) busy(id who) bool {
@@ -88,7 +100,7 @@ func (q *lines) join(id who, places int64, d *tidegate.Decision) (m *member, ful
 		q.byID[id] = l
 		close(m.first)
 		if d != nil {
-			l.refused, l.until = *d, time.Now().Add(d.RetryAfter)
+			l.refused, l.until = *d, time.Now().Add(askIn(d))
 		}
 	}
 	l.waiters = append(l.waiters, m)
@@ -156,7 +168,7 @@ func (q *lines) told(id who, d *tidegate.Decision) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := q.byID[id]
-	l.refused, l.until = *d, time.Now().Add(d.RetryAfter)
+	l.refused, l.until = *d, time.Now().Add(askIn(d))
 }
 
 // leave takes m out; whoever is first then asks at once.

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -52,6 +53,8 @@ func (c *crowd) want(t *testing.T, want ...departure) {
 	t.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	// Of two who leave at one instant, either may note it first.
+	slices.SortStableFunc(c.left, func(a, b departure) int { return cmp.Or(cmp.Compare(a.after, b.after), cmp.Compare(a.who, b.who)) })
 	if !slices.EqualFunc(c.left, want, func(a, b departure) bool {
 		return a.who == b.who && (a.after-b.after).Abs() < time.Millisecond && a.refused == b.refused && (a.err == nil) == (b.err == nil)
 	}) {
@@ -181,6 +184,32 @@ func TestFirstInLineLeaves(t *testing.T) {
 		synctest.Wait()
 		c.Wait()
 		c.want(t, departure{who: 0}, departure{who: 1}, departure{who: 2, err: context.Canceled}, departure{who: 3, after: time.Second})
+	})
+}
+
+// A slot that is given back goes to who waits longest.
+func TestWaitsForASlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(memory.New())
+		slots := tidegate.MustLimit(tidegate.Spec{Name: "slots", Events: 1, Period: time.Minute, Algorithm: tidegate.Concurrency, Terms: logged.Terms})
+		check := tidegate.Check{Key: "k", Limit: slots, Cost: 1}
+		d, err := s.Take(t.Context(), []tidegate.Check{check}, 1)
+		if err != nil || !d.OK {
+			t.Fatal(d, err)
+		}
+		c := crowd{store: s, start: time.Now()}
+		c.send(t.Context(), 1, check)
+		c.send(t.Context(), 2, check)
+		time.Sleep(time.Second)
+		back := check
+		back.Cost = -1
+		if err := s.Adjust(t.Context(), d.At, []tidegate.Check{back}); err != nil {
+			t.Fatal(err)
+		}
+		c.Wait()
+		if len(c.left) != 2 || c.left[0].who != 1 || c.left[0].refused || c.left[0].after > time.Second+slotEvery || !c.left[1].refused {
+			t.Errorf("got %v, want 1 to go as soon as there is a slot, and 2 to be refused in the end", c.left)
+		}
 	})
 }
 

@@ -1,0 +1,56 @@
+package rules
+
+import "tidegate.dev/tidegate"
+
+// Patterns returns the patterns of a rule as they are written; none for a rule
+// that holds for every request, or that there is not.
+func (s *Set) Patterns(rule string) []string {
+	var all []string
+	for i := range s.entries {
+		e := &s.entries[i]
+		if e.rule == nil || e.rule.name != rule {
+			continue
+		}
+		for _, p := range e.patterns {
+			all = append(all, p.Text)
+		}
+	}
+	return all
+}
+
+// Limits returns the limits that the rules count by, one for each counter
+// identity. Quotas that start on a day of who is asking are there once.
+func (s *Set) Limits() []*tidegate.Limit {
+	var all []*tidegate.Limit
+	seen := make(map[string]bool)
+	add := func(l *tidegate.Limit) {
+		if l != nil && !seen[l.Identity()] {
+			seen[l.Identity()] = true
+			all = append(all, l)
+		}
+	}
+	for _, r := range s.rules {
+		for _, l := range r.blocks {
+			add(l)
+		}
+		for i := range r.plans {
+			p := &r.plans[i]
+			for _, items := range append(p.decides[:len(p.decides):len(p.decides)], p.tries...) {
+				for j := range items {
+					h := items[j].some()
+					add(h.nominal)
+					add(h.limit)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// some is the limit of an item, one of them where it depends on who is asking.
+func (it *item) some() *held {
+	if it.vary != nil {
+		return it.vary.otherwise
+	}
+	return &it.held
+}

@@ -1,0 +1,42 @@
+package lint
+
+import (
+	"fmt"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/rulefile"
+)
+
+func boundaryBurst(p *pass) {
+	p.eachLimit(func(_ *rulefile.Rule, l rulefile.Limit) {
+		if l.Spec.Algorithm == tidegate.FixedWindow {
+			p.warn(l.Pos, fmt.Sprintf("a fixed window lets %d through within a moment, half of them before the boundary and half behind it", 2*l.Spec.Events),
+				"take `algorithm: fixed_window` out: the default has no boundaries")
+		}
+	})
+}
+
+// eachLimit calls f with every limit of every rule and branch.
+func (p *pass) eachLimit(f func(*rulefile.Rule, rulefile.Limit)) {
+	p.eachTerms(func(r *rulefile.Rule, t rulefile.Terms) {
+		if t.Limits == nil {
+			return
+		}
+		for _, l := range t.Limits.All {
+			f(r, l)
+		}
+	})
+}
+
+// eachTerms calls f with what every rule says, and each of its branches.
+func (p *pass) eachTerms(f func(*rulefile.Rule, rulefile.Terms)) {
+	for _, r := range p.file.Rules {
+		if r.Mode == rulefile.Disabled {
+			continue
+		}
+		f(r, r.Terms)
+		for _, b := range r.For {
+			f(r, b.Terms)
+		}
+	}
+}

@@ -1,0 +1,15 @@
+package lint
+
+func candidateEqualsLive(p *pass) {
+	for _, r := range p.file.Rules {
+		if r.Candidate == nil || r.Terms.Limits == nil {
+			continue
+		}
+		for _, l := range r.Terms.Limits.All {
+			if l.From == nil && l.Spec == r.Candidate.Spec {
+				p.warn(r.Candidate.Pos, "the candidate is "+quote(l.Text)+", the limit that is live: it would refuse what is refused already", "write the limit that you think of, or take `candidate` out")
+				break
+			}
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package lint
+
+import (
+	"fmt"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/rulefile"
+)
+
+// perInstance is how many events a lease needs room for, for each instance: a
+// lease is worth taking from two events on, and half of what is there at most.
+const perInstance = 4
+
+func consistencyNeeds(p *pass) {
+	p.eachTerms(func(r *rulefile.Rule, t rulefile.Terms) {
+		if r.Deny {
+			return
+		}
+		switch r.Consistency.Text {
+		case "leased":
+			p.leased(r, t)
+		case "eventual":
+			p.eventual(r, t)
+		}
+	})
+}
+
+func (p *pass) leased(r *rulefile.Rule, t rulefile.Terms) {
+	if t.Concurrency != nil {
+		p.warn(t.Concurrency.Pos, "slots cannot be leased ahead, so "+quote(r.Name.Text)+" is strict", "write `consistency: strict`, or take it out")
+	}
+	for _, l := range bounds(t) {
+		switch l.Spec.Algorithm {
+		case tidegate.TokenBucket, tidegate.FixedWindow, tidegate.Quota:
+		default:
+			p.warn(l.Pos, fmt.Sprintf("%s is counted by %s, which cannot be leased ahead, so %s is strict", l.said(), l.Spec.Algorithm, quote(r.Name.Text)),
+				"write `{ rate: …, algorithm: token_bucket }`, or take `consistency: leased` out")
+			continue
+		}
+		if need := perInstance * max(1, p.file.Instances); capacity(l.Spec) < float64(need) {
+			p.warn(l.Pos, fmt.Sprintf("%s holds %.0f at once, and leases for %s need room for %d, so %s is strict", l.said(), capacity(l.Spec), instances(p.file.Instances), need, quote(r.Name.Text)),
+				fmt.Sprintf("give it a burst of %d or more, or take `consistency: leased` out", need))
+		}
+	}
+}
+
+func (p *pass) eventual(r *rulefile.Rule, t rulefile.Terms) {
+	if t.Concurrency != nil {
+		p.warn(t.Concurrency.Pos, "slots cannot be counted eventually, so "+quote(r.Name.Text)+" is strict", "write `consistency: strict`, or take it out")
+	}
+	for _, l := range bounds(t) {
+		if l.Spec.Algorithm == tidegate.SlidingLog || l.Spec.Algorithm == tidegate.LeakyBucket {
+			p.warn(l.Pos, fmt.Sprintf("%s is counted by %s, of which nodes cannot exchange counts, so %s is strict", l.said(), l.Spec.Algorithm, quote(r.Name.Text)),
+				"write `{ rate: …, algorithm: sub_windows }`, or take `consistency: eventual` out")
+		}
+	}
+}
+
+func instances(n int) string {
+	if n <= 1 {
+		return "one instance"
+	}
+	return fmt.Sprintf("%d instances", n)
+}

@@ -1,0 +1,41 @@
+package lint
+
+import (
+	"fmt"
+
+	"tidegate.dev/tidegate/internal/rulefile"
+)
+
+func costNeverFits(p *pass) {
+	for _, r := range p.file.Rules {
+		if r.Mode == rulefile.Disabled {
+			continue
+		}
+		p.costFits(r.Terms)
+		for i := range r.For {
+			if b := &r.For[i]; b.Terms.Cost != nil || b.Terms.Limits != nil || b.Terms.Quota != nil {
+				p.costFits(r.Under(b))
+			}
+		}
+	}
+}
+
+// costFits holds the largest cost to the limits; that the others fit is checked
+// when the file is read.
+func (p *pass) costFits(t rulefile.Terms) {
+	c := t.Cost
+	if c == nil || c.Reserve == nil || !bounded(c) {
+		return
+	}
+	for _, l := range bounds(t) {
+		spec := l.Spec
+		if raised(t.Over) {
+			spec = t.Over.Ceiling(spec)
+		}
+		if room := int64(capacity(spec)); c.Max > room {
+			p.warn(c.Pos, fmt.Sprintf("a request may cost %d, and %s has room for %d: what costs more is refused for ever", c.Max, l.said(), room),
+				fmt.Sprintf("write `max: %d`, which charges it as all there is, or raise the limit or its burst", room))
+			return
+		}
+	}
+}

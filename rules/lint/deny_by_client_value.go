@@ -1,0 +1,25 @@
+package lint
+
+import "tidegate.dev/tidegate/internal/rulefile"
+
+func denyByClientValue(p *pass) {
+	for _, r := range p.file.Rules {
+		if !r.Deny || r.Mode == rulefile.Disabled {
+			continue
+		}
+		for _, c := range r.When {
+			if p.says(c.Name.Text, asserts) && namesValues(c) {
+				p.warn(c.Name.Pos, "who is refused by "+quote(r.Name.Text)+" only has to send another "+quote(c.Name.Text)+", or none",
+					"refuse by what cannot be changed, such as `ip: in LIST` or a verified identity, or limit the route `per: ip`")
+				break
+			}
+		}
+	}
+}
+
+// namesValues reports whether c waits for certain values, and for nothing else.
+func namesValues(c rulefile.Condition) bool {
+	return all(c.Any, func(t rulefile.Test) bool {
+		return t.Kind != rulefile.TestAbsent && t.Kind != rulefile.TestPresent
+	})
+}

@@ -1,0 +1,86 @@
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tidegate.dev/tidegate/internal/rulefile"
+)
+
+func duplicateMeaning(p *pass) {
+	before := make(map[string][]*rulefile.Rule)
+	for _, r := range p.file.Rules {
+		if r.Mode == rulefile.Disabled {
+			continue
+		}
+		said := meaning(r)
+		same := before[said]
+		before[said] = append(same, r)
+		for _, o := range same {
+			if replaces(o, r) || replaces(r, o) {
+				continue
+			}
+			if b, first, ok := samePeriod(r, o); ok {
+				p.warn(b.Pos, fmt.Sprintf("%s limits the same requests by the same value over the same time as %s does with %s, and the smaller number decides", quote(r.Name.Text), quote(o.Name.Text), first.said()),
+					"keep one of the two")
+				break
+			}
+		}
+	}
+}
+
+// samePeriod finds limits of both over the same time.
+func samePeriod(r, o *rulefile.Rule) (b, first bound, ok bool) {
+	for _, b := range bounds(r.Terms) {
+		for _, first := range bounds(o.Terms) {
+			if b.Spec.Period == first.Spec.Period && b.Spec.Calendar == first.Spec.Calendar {
+				return b, first, true
+			}
+		}
+	}
+	return bound{}, bound{}, false
+}
+
+// replaces reports whether r is instead of o.
+func replaces(r, o *rulefile.Rule) bool {
+	return slices.ContainsFunc(r.InsteadOf, func(name rulefile.Word) bool { return name.Text == o.Name.Text })
+}
+
+// meaning is what r counts, as text: in which mode, of which requests, by what, at what cost.
+func meaning(r *rulefile.Rule) string {
+	var match, per []string
+	for _, m := range r.Match {
+		match = append(match, m.Text)
+	}
+	for _, word := range r.Per {
+		per = append(per, word.Text)
+	}
+	slices.Sort(match)
+	slices.Sort(per)
+	said := fmt.Sprintf("%d %q %q when %s unless %s", r.Mode, match, per, conditionText(r.When), conditionText(r.Unless))
+	if c := r.Terms.Cost; c != nil {
+		said += fmt.Sprintf(" cost %d %d %d %d %s", c.Fixed, c.Default, c.Min, c.Max, c.Settle)
+		if c.Reserve != nil {
+			said += " " + c.Reserve.Text
+		}
+	}
+	if r.Count != nil {
+		said += fmt.Sprint(" count ", r.Count.Status)
+	}
+	return said
+}
+
+func conditionText(conditions []rulefile.Condition) string {
+	var all []string
+	for _, c := range conditions {
+		var any []string
+		for _, t := range c.Any {
+			any = append(any, fmt.Sprintf("%d %q", t.Kind, t.Text))
+		}
+		slices.Sort(any)
+		all = append(all, fmt.Sprintf("%q: %s", c.Name.Text, strings.Join(any, ", ")))
+	}
+	slices.Sort(all)
+	return strings.Join(all, "; ")
+}

@@ -1,0 +1,39 @@
+package lint
+
+import (
+	"slices"
+
+	"tidegate.dev/tidegate/internal/diag"
+	"tidegate.dev/tidegate/internal/rulefile"
+)
+
+func exemptTooWide(p *pass) {
+	for i := range p.file.Exempt {
+		e := &p.file.Exempt[i]
+		wide := slices.ContainsFunc(shapes(e.Match), shape.everything)
+		if wide && unconditional(e) {
+			p.fail(e.Pos, "this exempts every request, so that no limit holds for anybody", "narrow its `match`, add a `when`, or take it out")
+			continue
+		}
+		c := p.claim(guard{e.When, e.Unless}, writes)
+		if c.effort == cannot {
+			continue
+		}
+		severity := c.severity()
+		if !wide {
+			severity = diag.Warning
+		}
+		p.report(c.name.Pos, severity, "no limit holds for whoever "+c.deed+c.andSo(),
+			"exempt what callers cannot choose: `ip: in LIST`, a verified claim, or a `match` alone")
+	}
+}
+
+func unconditional(e *rulefile.Exempt) bool { return len(e.When) == 0 && len(e.Unless) == 0 }
+
+// alwaysExempt reports whether no request is held to r because all that it holds
+// for are exempt.
+func (p *pass) alwaysExempt(r *rulefile.Rule) bool {
+	return !r.Deny && slices.ContainsFunc(p.file.Exempt, func(e rulefile.Exempt) bool {
+		return unconditional(&e) && allContain(shapes(e.Match), p.shapes[r])
+	})
+}

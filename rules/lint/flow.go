@@ -1,0 +1,170 @@
+package lint
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/rulefile"
+)
+
+// most is an upper bound of what s lets through within any span of time.
+func most(s tidegate.Spec, span time.Duration) float64 {
+	events := float64(s.Events)
+	windows := func(length time.Duration) float64 { return math.Ceil(float64(span) / float64(length)) }
+	switch s.Algorithm {
+	case tidegate.TokenBucket:
+		return capacity(s) + math.Floor(events*float64(span)/float64(s.Period))
+	case tidegate.LeakyBucket:
+		return capacity(s) + math.Ceil(events*float64(span)/float64(s.Period))
+	case tidegate.SlidingLog:
+		return events * windows(s.Period)
+	case tidegate.SubWindows:
+		length := s.Period
+		if !s.Ceiling {
+			length -= s.Period / time.Duration(parts(s)) // no window shorter by a part is ever over
+		}
+		if length <= 0 {
+			return events * (windows(s.Period) + 1)
+		}
+		return events * windows(length)
+	case tidegate.FixedWindow, tidegate.SlidingWindow:
+		return events * (windows(s.Period) + 1)
+	case tidegate.Quota:
+		return events * (windows(shortest(s.Calendar)) + 1)
+	}
+	return math.Inf(1)
+}
+
+// looks is how far back s looks, at most, to find that it has no room, and how
+// much it then has to have let through. 0 means that nothing is known.
+func looks(s tidegate.Spec) (span time.Duration, room float64) {
+	room = float64(s.Events)
+	switch s.Algorithm {
+	case tidegate.SlidingLog:
+		if s.CountRejected {
+			return 0, 0 // what others refuse counts here
+		}
+		return s.Period, room
+	case tidegate.FixedWindow:
+		return s.Period, room
+	case tidegate.SlidingWindow:
+		return 2 * s.Period, room
+	case tidegate.SubWindows:
+		return s.Period + s.Period/time.Duration(parts(s)), room
+	case tidegate.Quota:
+		return longest(s.Calendar), room
+	}
+	return 0, 0
+}
+
+// keepsFrom reports whether a lets so little through that b, charged with it,
+// never has to refuse.
+func keepsFrom(a, b tidegate.Spec) bool {
+	if b.Algorithm == tidegate.TokenBucket {
+		return a.Algorithm == tidegate.TokenBucket && capacity(a) <= capacity(b) && rate(a) <= rate(b)
+	}
+	if aligned(a, b) {
+		return float64(a.Events)*float64(b.Period/a.Period) <= float64(b.Events)
+	}
+	span, room := looks(b)
+	return span > 0 && most(a, span) <= room
+}
+
+// aligned reports whether a window of b consists of whole windows of a.
+func aligned(a, b tidegate.Spec) bool {
+	const fixed = tidegate.FixedWindow
+	return a.Algorithm == fixed && b.Algorithm == fixed && b.Period%a.Period == 0
+}
+
+// capacity is the most that s lets through at once.
+func capacity(s tidegate.Spec) float64 {
+	l, err := tidegate.NewLimit(s)
+	if err != nil {
+		return math.Inf(1)
+	}
+	return float64(l.Capacity())
+}
+
+func rate(s tidegate.Spec) float64 { return float64(s.Events) / s.Period.Seconds() }
+
+func parts(s tidegate.Spec) int {
+	if s.Parts == 0 {
+		return tidegate.DefaultParts
+	}
+	return s.Parts
+}
+
+const (
+	hour = time.Hour
+	day  = 24 * hour
+)
+
+// shortest and longest are how long a calendar period is, days of 23 and 25
+// hours included.
+func shortest(c tidegate.Calendar) time.Duration {
+	return map[tidegate.Calendar]time.Duration{
+		tidegate.Day: 23 * hour, tidegate.Week: 7*day - hour, tidegate.Month: 28*day - hour, tidegate.Year: 365*day - hour,
+	}[c]
+}
+
+func longest(c tidegate.Calendar) time.Duration {
+	return map[tidegate.Calendar]time.Duration{
+		tidegate.Day: 25 * hour, tidegate.Week: 7*day + hour, tidegate.Month: 31*day + hour, tidegate.Year: 366*day + hour,
+	}[c]
+}
+
+// bound is one of the limits that are charged together.
+type bound struct {
+	rulefile.Limit
+	period time.Duration // its length, for a quota about
+}
+
+// said is how messages name it.
+func (b bound) said() string {
+	if b.Spec.Algorithm == tidegate.Quota {
+		return fmt.Sprintf("the quota of %d a %s", b.Spec.Events, b.Spec.Calendar)
+	}
+	return quote(b.Text)
+}
+
+// bounds are the limits of t whose numbers are known.
+func bounds(t rulefile.Terms) []bound {
+	var all []bound
+	if t.Limits != nil {
+		for _, l := range t.Limits.All {
+			if l.From == nil {
+				all = append(all, bound{l, l.Spec.Period})
+			}
+		}
+	}
+	if q := t.Quota; q != nil && q.AnchorFrom == nil {
+		all = append(all, bound{rulefile.Limit{Pos: q.Pos, Spec: q.Spec}, longest(q.Spec.Calendar)})
+	}
+	return all
+}
+
+// pairs calls f with every two limits that are charged together, of the rule's
+// own terms and of each branch that names limits; a keeps b from being reached.
+func pairs(r *rulefile.Rule, f func(a, b bound)) {
+	each := func(t rulefile.Terms) {
+		if raised(t.Over) {
+			return // the numbers that decide are others
+		}
+		all := bounds(t)
+		for i, a := range all {
+			for j, b := range all {
+				if i != j && keepsFrom(a.Spec, b.Spec) {
+					f(a, b)
+				}
+			}
+		}
+	}
+	each(r.Terms)
+	for i := range r.For {
+		if b := &r.For[i]; b.Terms.Limits != nil || b.Terms.Quota != nil {
+			each(r.Under(b))
+		}
+	}
+}

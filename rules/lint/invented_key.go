@@ -1,0 +1,68 @@
+package lint
+
+import (
+	"slices"
+	"strings"
+
+	"tidegate.dev/tidegate/internal/rulefile"
+)
+
+func inventedKey(p *pass) {
+	for _, r := range p.file.Rules {
+		if !enforced(r) || r.Deny || p.alwaysExempt(r) {
+			continue
+		}
+		if e := p.invented(r); e != nil && !slices.ContainsFunc(p.escaped, func(o *escape) bool { return o.involves(r) }) {
+			p.warn(r.PerPos, e.how(r)+"; beside it there is only "+e.backstop()+", which one caller can use up",
+				"add a rule for "+e.route.written()+" that counts `per: ip` or per a verified identity")
+		}
+	}
+}
+
+// invented finds a route on which r counts a value that the caller made up and
+// nothing else counts the caller.
+func (p *pass) invented(r *rulefile.Rule) *escape {
+	if !slices.ContainsFunc(r.Per, func(per rulefile.Word) bool { return p.canInvent(per.Text) }) {
+		return nil
+	}
+	for _, rt := range p.routes(r) {
+		e := p.escape(rt, func(all []meeting) bool {
+			own := slices.ContainsFunc(all, func(m meeting) bool { return m.rule == r && m.is == invents })
+			return own && has(all, shares) && !has(all, counts)
+		})
+		if e != nil {
+			return e
+		}
+	}
+	return nil
+}
+
+// canInvent reports whether a caller may make up a value of name.
+func (p *pass) canInvent(name string) bool {
+	return slices.ContainsFunc(p.sources(name), func(s rulefile.Source) bool {
+		g := gripOn(s, &route{})
+		return g == claimed || g == chosen
+	})
+}
+
+// involves reports whether r is one of the rules that are escaped.
+func (e *escape) involves(r *rulefile.Rule) bool {
+	return slices.ContainsFunc(e.meetings, func(m meeting) bool { return m.rule == r })
+}
+
+// how is what the caller does about r.
+func (e *escape) how(r *rulefile.Rule) string {
+	i := slices.IndexFunc(e.meetings, func(m meeting) bool { return m.rule == r })
+	return e.meetings[i].why
+}
+
+// backstop names the rules that hold for all callers together.
+func (e *escape) backstop() string {
+	var names []string
+	for _, m := range e.meetings {
+		if m.is == shares {
+			names = append(names, quote(m.rule.Name.Text))
+		}
+	}
+	return strings.Join(names, " and ")
+}

@@ -1,0 +1,137 @@
+// Package lint finds what a rule file says and its author cannot have meant:
+// limits that can be escaped, that never refuse anybody, that never apply. It
+// looks at files that load; what keeps one from loading, rulefile tells.
+//
+// Start with [File], or [Run] for one that has been read. A check is a file here, with its test, its testdata and its
+// page in docs/lint, all of its name.
+package lint
+
+import (
+	"time"
+
+	"tidegate.dev/tidegate/internal/diag"
+	"tidegate.dev/tidegate/internal/rulefile"
+)
+
+// Options are what checks need beside the file.
+type Options struct {
+	// Now is the time that `until` is compared with; nil means time.Now.
+	Now func() time.Time
+}
+
+// Check is something that is looked for.
+type Check struct {
+	Name    string
+	Summary string // a line
+	Docs    string // its page, from the root of the repository
+	run     func(*pass)
+}
+
+// Checks are all there are, those about escape first.
+var Checks = []Check{
+	check("escapable-route", "every limit on a route can be escaped by leaving out or inventing a value", escapableRoute),
+	check("invented-key", "a rule counts per a value that the caller can invent, and only a limit for everyone is beside it", inventedKey),
+	check("path-in-per", "a rule counts per path, so that every invented path has a fresh counter", pathInPer),
+	check("tier-by-claimed-value", "who claims a value gets a higher limit, or none", tierByClaimedValue),
+	check("exempt-too-wide", "an exemption that anybody can claim", exemptTooWide),
+	check("deny-by-client-value", "a ban that the banned can walk around", denyByClientValue),
+	check("deny-everything", "an access rule refuses every request", denyEverything),
+	check("victim-lockout", "anybody can lock somebody else out by using their name", victimLockout),
+	check("one-takes-all", "one caller can use up what all callers share", oneTakesAll),
+	check("ip-prefix", "an address counted so narrowly that it can be changed, or so widely that strangers share a counter", ipPrefix),
+	check("fail-open-guard", "a guard against guessing lets everybody through when the store fails", failOpenGuard),
+	check("claimed-cost", "the caller says what its request costs, and nothing corrects it", claimedCost),
+	check("cost-unbounded", "one request may reserve as much as it likes", costUnbounded),
+	check("cost-never-fits", "requests cost more than the limit can ever hold", costNeverFits),
+	check("never-applies", "a rule that no request can ever be held to", neverApplies),
+	check("shadowed-branch", "a branch of for that can never be reached", shadowedBranch),
+	check("instead-of-nothing", "two rules that never meet, one instead of the other", insteadOfNothing),
+	check("no-subtree", "a pattern for one path where all below it is meant", noSubtree),
+	check("never-bites", "a limit that another one of a shorter period always keeps from being reached", neverBites),
+	check("day-below-hour", "a limit that another one of a longer period always keeps from being reached", dayBelowHour),
+	check("duplicate-meaning", "two rules that limit the same in the same way", duplicateMeaning),
+	check("boundary-burst", "a fixed window lets twice its limit through around a boundary", boundaryBurst),
+	check("heavy-log", "an exact log of very many events per caller", heavyLog),
+	check("soft-over-100", "a soft limit that admits more than twice what it says", softOver100),
+	check("candidate-equals-live", "a candidate that is the limit it is compared with", candidateEqualsLive),
+	check("consistency-needs", "a consistency that the limits cannot have", consistencyNeeds),
+	check("queue-longer-than-clients", "a queue in which requests wait longer than clients do", queueLongerThanClients),
+	check("expired-until", "a branch of for whose time has passed", expiredUntil),
+	check("unused-identity", "an identity that nothing uses", unusedIdentity),
+	check("unused-list", "a list that nothing uses", unusedList),
+}
+
+func check(name, summary string, run func(*pass)) Check {
+	return Check{Name: name, Summary: summary, Docs: "docs/lint/" + name + ".md", run: run}
+}
+
+// File reads a rule file, or a folder of them, and returns what keeps it from
+// loading, or else what is doubtful about it and what the checks find.
+func File(name string, o Options) diag.List {
+	// Read as if no branch had ended, so that expired-until can tell of those that
+	// have: who loads the file no longer sees them.
+	f, problems := rulefile.Read(name, rulefile.Options{Now: func() time.Time { return time.Time{} }})
+	if f != nil && !problems.HasErrors() {
+		problems.Add(Run(f, o)...)
+	}
+	problems.Sort()
+	return problems
+}
+
+// Run looks at a file with every check. What it finds is sorted by place; each
+// problem has the name of its check.
+func Run(f *rulefile.File, o Options) diag.List {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	p := newPass(f, o.Now())
+	for _, c := range Checks {
+		p.check = c.Name
+		c.run(p)
+	}
+	p.found.Sort()
+	return p.found
+}
+
+// pass is one look at a file.
+type pass struct {
+	file  *rulefile.File
+	now   time.Time
+	check string // the one at work
+	found diag.List
+
+	shapes  map[*rulefile.Rule][]shape // of their match
+	byFirst map[string][]int           // enforced rules, see first
+	asked   map[string][]*route        // by pattern, see routesOf
+	ways    map[*route]*escape         // see wayOut
+	escaped []*escape                  // what escapable-route found
+}
+
+func newPass(f *rulefile.File, now time.Time) *pass {
+	p := &pass{
+		file: f, now: now,
+		shapes:  make(map[*rulefile.Rule][]shape),
+		byFirst: make(map[string][]int),
+		asked:   make(map[string][]*route),
+		ways:    make(map[*route]*escape),
+	}
+	for i, r := range f.Rules {
+		p.shapes[r] = shapes(r.Match)
+		for _, s := range p.shapes[r] {
+			if enforced(r) {
+				p.byFirst[s.first()] = append(p.byFirst[s.first()], i)
+			}
+		}
+	}
+	return p
+}
+
+// report adds a problem: message is why, hint what to write.
+func (p *pass) report(pos diag.Pos, s diag.Severity, message, hint string) {
+	problem := p.file.Problem(pos, s, message, hint)
+	problem.Check = p.check
+	p.found.Add(problem)
+}
+
+func (p *pass) fail(pos diag.Pos, message, hint string) { p.report(pos, diag.Error, message, hint) }
+func (p *pass) warn(pos diag.Pos, message, hint string) { p.report(pos, diag.Warning, message, hint) }

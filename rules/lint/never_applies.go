@@ -1,0 +1,56 @@
+package lint
+
+import (
+	"slices"
+
+	"tidegate.dev/tidegate/internal/rulefile"
+)
+
+func neverApplies(p *pass) {
+	for _, r := range p.file.Rules {
+		if r.Mode == rulefile.Disabled {
+			continue
+		}
+		own := guard{r.When, r.Unless}
+		if p.never(own, own) {
+			p.warn(r.Name.Pos, "the conditions of "+quote(r.Name.Text)+" exclude each other, so that it never applies", "take one of them out, or make two rules of it")
+			continue
+		}
+		if p.alwaysExempt(r) && !p.exemptsAll() {
+			p.warn(r.Name.Pos, quote(r.Name.Text)+" never applies, because all it holds for is exempt", "take the rule out, or narrow the `match` under `exempt`")
+			continue
+		}
+		for _, o := range p.file.Rules {
+			if o == r || !o.Deny && !replaces(o, r) || !p.applies(o, r) {
+				continue
+			}
+			if replaces(o, r) {
+				p.warn(r.Name.Pos, quote(r.Name.Text)+" never applies, because "+quote(o.Name.Text)+" holds for all the same requests, instead of it", "take the rule out, or narrow the `match` of "+quote(o.Name.Text))
+				break
+			}
+			if !r.Deny && !slices.ContainsFunc(p.shapes[o], shape.everything) {
+				p.warn(r.Name.Pos, quote(r.Name.Text)+" never decides, because "+quote(o.Name.Text)+" refuses all the same requests", "take the rule out, or narrow the `match` of "+quote(o.Name.Text))
+				break
+			}
+		}
+	}
+}
+
+// exemptsAll reports whether every request is exempt, which exempt-too-wide tells.
+func (p *pass) exemptsAll() bool {
+	return slices.ContainsFunc(p.file.Exempt, func(e rulefile.Exempt) bool {
+		return unconditional(&e) && slices.ContainsFunc(shapes(e.Match), shape.everything)
+	})
+}
+
+// applies reports whether o applies to every request that r holds for.
+func (p *pass) applies(o, r *rulefile.Rule) bool {
+	if !enforced(o) || o.Share < whole || len(o.When) > 0 || len(o.Unless) > 0 {
+		return false
+	}
+	skips := slices.ContainsFunc(o.Per, func(per rulefile.Word) bool { return p.missing(o, per.Text) == rulefile.MissingSkip })
+	return !skips && allContain(p.shapes[o], p.shapes[r])
+}
+
+// whole is a Share of all keys.
+const whole = 10_000

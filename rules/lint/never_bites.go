@@ -1,0 +1,30 @@
+package lint
+
+import (
+	"fmt"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/diag"
+)
+
+func neverBites(p *pass) {
+	for _, r := range p.file.Rules {
+		told := make(map[diag.Pos]bool)
+		pairs(r, func(a, b bound) {
+			if a.period > b.period || told[b.Pos] {
+				return
+			}
+			told[b.Pos] = true
+			if b.Spec.Algorithm == tidegate.TokenBucket {
+				p.warn(b.Pos, b.said()+" never refuses anybody: "+a.said()+" is not faster and has no larger burst", "take it out, or give it a smaller burst or a slower rate")
+				return
+			}
+			n := float64(a.Spec.Events) * float64(b.period/a.period)
+			if !aligned(a.Spec, b.Spec) {
+				n = most(a.Spec, b.period)
+			}
+			p.warn(b.Pos, fmt.Sprintf("%s never refuses anybody: %s lets no more than %.0f through in that time", b.said(), a.said(), n),
+				fmt.Sprintf("take it out, or make it fewer than %.0f", n))
+		})
+	}
+}

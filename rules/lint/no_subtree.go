@@ -1,0 +1,46 @@
+package lint
+
+import (
+	"regexp"
+	"slices"
+
+	"tidegate.dev/tidegate/internal/rulefile"
+)
+
+// folder is a last segment that is asked for because of what is below it.
+var folder = regexp.MustCompile(`^(api|apis|rest|v[0-9]+|admin|internal|private|static|assets)$`)
+
+func noSubtree(p *pass) {
+	for _, r := range p.file.Rules {
+		p.subtrees(r.Match, r.Deny)
+	}
+	for _, e := range p.file.Exempt {
+		p.subtrees(e.Match, false)
+	}
+}
+
+func (p *pass) subtrees(match []rulefile.Pattern, deny bool) {
+	for _, m := range match {
+		s := shapeOf(m)
+		if s.below || len(s.segments) == 0 || m.Path[len(m.Path)-1] == '}' {
+			continue
+		}
+		all := s
+		all.below = true
+		if slices.ContainsFunc(shapes(match), func(o shape) bool { return o.below && o.overlaps(s) }) {
+			continue // what is below is there as well
+		}
+		last := s.segments[len(s.segments)-1].literal
+		if folder.MatchString(last) || deny && s.method == "" && p.patternBelow(s, all) {
+			p.warn(m.Pos, quote(m.Text)+" holds for that one path, and not for what is below it",
+				"write "+quote(m.Text+"/")+" for the path and all below, or "+quote(m.Text+"/{$}")+" to say that it alone is meant")
+		}
+	}
+}
+
+// patternBelow reports whether a pattern of the file is within all and not s.
+func (p *pass) patternBelow(s, all shape) bool {
+	return slices.ContainsFunc(p.file.Rules, func(r *rulefile.Rule) bool {
+		return slices.ContainsFunc(p.shapes[r], func(o shape) bool { return len(o.segments) > len(s.segments) && all.overlaps(o) })
+	})
+}

@@ -1,0 +1,27 @@
+package lint
+
+import (
+	"slices"
+
+	"tidegate.dev/tidegate/internal/rulefile"
+)
+
+func oneTakesAll(p *pass) {
+	for _, r := range p.file.Rules {
+		if !enforced(r) || r.Deny || !p.together(r) || p.alwaysExempt(r) {
+			continue
+		}
+		beside := slices.ContainsFunc(p.file.Rules, func(o *rulefile.Rule) bool {
+			return enforced(o) && !o.Deny && !p.together(o) && (allContain(p.shapes[o], p.shapes[r]) || len(r.Match) == 0)
+		})
+		if !beside {
+			p.warn(r.PerPos, quote(r.Name.Text)+" is one limit for all callers, and beside it none for each: one caller can use it up and shut out the others",
+				"add a rule for the same requests that counts `per: ip` or per user")
+		}
+	}
+}
+
+// together reports whether r counts all callers as one.
+func (p *pass) together(r *rulefile.Rule) bool {
+	return len(r.Per) > 0 && all(r.Per, func(per rulefile.Word) bool { return all(p.sources(per.Text), shared) })
+}

@@ -1,0 +1,141 @@
+package lint
+
+import (
+	"slices"
+
+	"tidegate.dev/tidegate/internal/rulefile"
+)
+
+// route is what callers can ask for: requests of one pattern with one method. Its
+// host and method are "" where they are made up for each request.
+type route struct {
+	shape
+	pattern rulefile.Pattern
+	rules   []*rulefile.Rule // enforced, and they hold for all of it
+	worlds  []world          // in which it can be asked for
+}
+
+// commonMethods are those that a caller tries where rules are about some of them.
+var commonMethods = []string{"GET", "POST", "PUT", "PATCH", "DELETE"}
+
+// routes are what callers of r can ask for.
+func (p *pass) routes(r *rulefile.Rule) []*route {
+	if len(r.Match) == 0 {
+		return p.routesOf(rulefile.Pattern{Path: "/"})
+	}
+	var all []*route
+	for _, m := range r.Match {
+		all = append(all, p.routesOf(m)...)
+	}
+	return all
+}
+
+// routesOf makes the routes of a pattern, once for all rules that have it.
+func (p *pass) routesOf(m rulefile.Pattern) []*route {
+	if all, ok := p.asked[m.Text]; ok {
+		return all
+	}
+	s := shapeOf(m)
+	over := p.over(s)
+	methods := []string{s.method}
+	if s.method == "" {
+		methods = p.methods(over)
+	}
+	var all []*route
+	for _, method := range methods {
+		rt := &route{shape: s, pattern: m}
+		rt.method = method
+		for _, r := range over {
+			if _, ok := p.seen(r, rt); ok {
+				rt.rules = append(rt.rules, r)
+			}
+		}
+		rt.worlds = p.worlds(rt.rules)
+		all = append(all, rt)
+	}
+	p.asked[m.Text] = all
+	return all
+}
+
+// over are the enforced rules that hold for all paths and hosts of s.
+func (p *pass) over(s shape) []*rulefile.Rule {
+	near := slices.Clone(p.byFirst[""])
+	if s.first() != "" {
+		near = append(near, p.byFirst[s.first()]...)
+	}
+	slices.Sort(near)
+	var rules []*rulefile.Rule
+	for _, i := range slices.Compact(near) {
+		r := p.file.Rules[i]
+		if slices.ContainsFunc(p.shapes[r], func(o shape) bool {
+			o.method = ""
+			return o.contains(s)
+		}) {
+			rules = append(rules, r)
+		}
+	}
+	return rules
+}
+
+// methods are those to try on a path: one that is made up, and where rules are
+// about methods, the common ones and theirs.
+func (p *pass) methods(rules []*rulefile.Rule) []string {
+	var named []string
+	cares := false
+	for _, r := range rules {
+		for _, s := range p.shapes[r] {
+			if s.method != "" {
+				named = append(named, s.method)
+			}
+		}
+		cares = cares || slices.ContainsFunc(namesOf(r), func(name string) bool {
+			return slices.ContainsFunc(p.sources(name), func(s rulefile.Source) bool { return s.Kind == rulefile.SourceMethod })
+		})
+	}
+	if len(named) == 0 && !cares {
+		return []string{""}
+	}
+	all := slices.Clone(commonMethods)
+	for _, method := range named {
+		if !slices.Contains(all, method) {
+			all = append(all, method)
+		}
+	}
+	return append(all, "")
+}
+
+// at is a route as one rule sees it: through the pattern of its own that holds
+// there, which has the wildcards.
+type at struct {
+	*route
+	own rulefile.Pattern
+}
+
+// seen is rt through the pattern of r that holds for all of it.
+func (p *pass) seen(r *rulefile.Rule, rt *route) (at, bool) {
+	i := slices.IndexFunc(p.shapes[r], func(s shape) bool { return s.contains(rt.shape) })
+	if i < 0 {
+		return at{}, false
+	}
+	a := at{route: rt}
+	if len(r.Match) > 0 {
+		a.own = r.Match[i]
+	}
+	return a, true
+}
+
+// said is how a message names the route.
+func (rt *route) said() string {
+	if rt.method != rt.pattern.Method {
+		return quote(rt.method + " " + rt.pattern.Host + rt.pattern.Path)
+	}
+	return rt.written()
+}
+
+// written is the pattern, as it stands in the file if it does.
+func (rt *route) written() string {
+	if rt.pattern.Text == "" {
+		return quote(rt.pattern.Path)
+	}
+	return quote(rt.pattern.Text)
+}

@@ -1,0 +1,77 @@
+package lint
+
+import (
+	"fmt"
+	"slices"
+
+	"tidegate.dev/tidegate/internal/rulefile"
+)
+
+func shadowedBranch(p *pass) {
+	for _, r := range p.file.Rules {
+		for i := range r.For {
+			b := &r.For[i]
+			own := guard{b.When, b.Unless}
+			switch {
+			case p.never(own, own):
+				p.warn(b.Pos, "the conditions of this branch exclude each other, so that it is never reached", "take one of them out, or make two branches of it")
+			case p.never(own, guard{r.When, r.Unless}):
+				p.warn(b.Pos, "this branch is never reached, because the conditions of "+quote(r.Name.Text)+" itself exclude it", "take the branch out, or widen the conditions of the rule")
+			default:
+				if by := p.shadow(r.For[:i], b); by != nil {
+					p.warn(b.Pos, fmt.Sprintf("this branch is never reached: the one in line %d holds whenever it does, and the first that holds is taken", by.Pos.Line),
+						"put the narrower branch first, or take it out")
+				}
+			}
+		}
+	}
+}
+
+// shadow returns the first of the branches before b because of which it is never
+// reached; nil when it is. Each combination of its values may be taken by another.
+func (p *pass) shadow(before []rulefile.Branch, b *rulefile.Branch) *rulefile.Branch {
+	var by *rulefile.Branch
+	for _, when := range combinations(b.When) {
+		i := slices.IndexFunc(before, func(o rulefile.Branch) bool {
+			return o.Until.IsZero() && p.within(guard{when, b.Unless}, guard{o.When, o.Unless})
+		})
+		if i < 0 {
+			return nil
+		}
+		if by == nil {
+			by = &before[i]
+		}
+	}
+	return by
+}
+
+// within reports whether b holds whenever a does.
+func (p *pass) within(a, b guard) bool {
+	if !p.implies(a.when, b.when) {
+		return false
+	}
+	return len(b.unless) == 0 || p.never(guard{when: a.when}, guard{when: b.unless}) ||
+		len(a.unless) > 0 && p.implies(b.unless, a.unless)
+}
+
+// maxCombinations bounds what is tried; a branch with more is taken as a whole.
+const maxCombinations = 256
+
+// combinations are conditions with one value each that together say the same.
+func combinations(conditions []rulefile.Condition) [][]rulefile.Condition {
+	all := [][]rulefile.Condition{nil}
+	for _, c := range conditions {
+		if len(all)*len(c.Any) > maxCombinations {
+			return [][]rulefile.Condition{conditions}
+		}
+		var longer [][]rulefile.Condition
+		for _, head := range all {
+			for _, t := range c.Any {
+				one := rulefile.Condition{Name: c.Name, Any: []rulefile.Test{t}}
+				longer = append(longer, append(slices.Clone(head), one))
+			}
+		}
+		all = longer
+	}
+	return all
+}

@@ -1,0 +1,193 @@
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tidegate.dev/tidegate/internal/rulefile"
+)
+
+// standing is what a rule does to the requests of a route in a world.
+type standing uint8
+
+const (
+	away    standing = iota // it does not apply
+	lets                    // it applies and limits nothing
+	invents                 // it counts per a value that the caller made up
+	shares                  // it counts the caller together with all others
+	counts                  // it counts the caller
+	refuses                 // it lets nobody through
+)
+
+// meeting is a rule on a route in a world.
+type meeting struct {
+	rule *rulefile.Rule
+	is   standing
+	why  string // for away, lets and invents: the caller's way out, as a clause
+	// replaced: it would apply, were it not for another rule.
+	replaced bool
+}
+
+// limits reports whether the rule holds the caller to a limit, such as it is.
+func (m meeting) limits() bool { return m.is == invents || m.is == shares || m.is == counts }
+
+// enforced reports whether r decides about requests.
+func enforced(r *rulefile.Rule) bool { return r.Mode == rulefile.Enforce }
+
+// limits reports whether a request that t holds for is limited.
+func limits(t rulefile.Terms) bool {
+	return t.Limits != nil && !t.Limits.Unlimited || t.Quota != nil || t.Concurrency != nil
+}
+
+// expired reports whether the time of b has passed, so that it is ignored.
+func (p *pass) expired(b *rulefile.Branch) bool {
+	return !b.Until.IsZero() && !b.Until.After(p.now)
+}
+
+// limited reports whether r has a limit for requests in w. Who knows what the rule
+// asks for need not know what a branch does, unless that is the same.
+func (p *pass) limited(r *rulefile.Rule, a at, w world) bool {
+	ordinary := w
+	ordinary.known = false
+	for i := range r.For {
+		b := &r.For[i]
+		if p.expired(b) {
+			continue
+		}
+		same := w.known && len(b.Unless) == 0 && p.implies(r.When, b.When)
+		if same || p.holds(b.When, b.Unless, a, ordinary) {
+			return limits(r.Under(b))
+		}
+		if w.known && p.holds(b.When, b.Unless, a, w) && limits(r.Under(b)) {
+			return true
+		}
+	}
+	return limits(r.Terms)
+}
+
+// meet says what r does to the requests of a in w.
+func (p *pass) meet(r *rulefile.Rule, a at, w world) meeting {
+	m := meeting{rule: r}
+	name := quote(r.Name.Text)
+	switch {
+	case !p.holds(r.When, r.Unless, a, w):
+		m.why = name + p.whyNot(r, a, w)
+	case r.Deny:
+		m.is = refuses
+	default:
+		m.is, m.why = p.subject(r, a, w)
+		if m.limits() && !p.limited(r, a, w) {
+			m.is, m.why = lets, name+" is unlimited then"
+		}
+	}
+	return m
+}
+
+// whyNot is the rest of a clause that begins with the name of r, whose conditions
+// do not hold.
+func (p *pass) whyNot(r *rulefile.Rule, a at, w world) string {
+	for _, c := range r.When {
+		name := quote(c.Name.Text)
+		switch {
+		case p.one(c, a, w):
+		case wantsAbsent(&c):
+			return " holds only without " + name + ", and the caller can send one"
+		case !namesValues(c):
+			return " holds only with " + name + ", which the caller can leave out"
+		default:
+			return " holds only for certain values of " + name + ", and the caller can send another, or none"
+		}
+	}
+	var names []string
+	for _, c := range r.Unless {
+		names = append(names, quote(c.Name.Text))
+	}
+	return " does not hold because of its `unless`, about " + strings.Join(names, " and ")
+}
+
+// subject says whom r counts.
+func (p *pass) subject(r *rulefile.Rule, a at, w world) (standing, string) {
+	is := shares
+	var made []string
+	for _, per := range r.Per {
+		s, found := p.find(per.Text, a, w)
+		if !found {
+			switch p.missing(r, per.Text) {
+			case rulefile.MissingSkip:
+				return away, fmt.Sprintf("%s skips requests without %s", quote(r.Name.Text), quote(per.Text))
+			case rulefile.MissingRefuse:
+				return refuses, ""
+			}
+			is = counts
+			continue
+		}
+		switch g := gripOn(s, a.route); {
+		case g == claimed || g == chosen:
+			made = append(made, quote(per.Text))
+		case !shared(s):
+			is = counts
+		}
+	}
+	if len(made) > 0 {
+		return invents, fmt.Sprintf("%s counts per %s, which the caller can invent", quote(r.Name.Text), strings.Join(made, " and "))
+	}
+	return is, ""
+}
+
+// missing is what r does without the value of name: as it says, or skip for what
+// only a caller of the check API sends.
+func (p *pass) missing(r *rulefile.Rule, name string) rulefile.Missing {
+	if r.MissingSaid {
+		return r.Missing
+	}
+	for _, s := range p.sources(name) {
+		if s.Kind != rulefile.SourceDescriptor {
+			return rulefile.MissingIP
+		}
+	}
+	return rulefile.MissingSkip
+}
+
+// meetings are what the rules on a route do in w, where some stand in for others.
+func (p *pass) meetings(rt *route, w world) []meeting {
+	all := make([]meeting, 0, len(rt.rules))
+	instead := false
+	for _, r := range rt.rules {
+		a, _ := p.seen(r, rt)
+		all = append(all, p.meet(r, a, w))
+		instead = instead || len(r.InsteadOf) > 0
+	}
+	for i := range all {
+		if instead {
+			p.replace(all, i, 0)
+		}
+	}
+	return all
+}
+
+// replace makes all[i] give way to a rule that applies instead of it, after that
+// has given way itself: as the rules are applied.
+func (p *pass) replace(all []meeting, i, depth int) {
+	if all[i].is == away || depth == len(all) {
+		return
+	}
+	for j := range all {
+		if !replaces(all[j].rule, all[i].rule) {
+			continue
+		}
+		if p.replace(all, j, depth+1); all[j].is != away {
+			all[i].is, all[i].replaced = away, true
+			all[i].why = quote(all[j].rule.Name.Text) + " takes the place of " + quote(all[i].rule.Name.Text)
+			return
+		}
+	}
+}
+
+// has reports whether one of all stands like that.
+func has(all []meeting, is standing) bool {
+	return slices.ContainsFunc(all, func(m meeting) bool { return m.is == is })
+}
+
+// quote is how messages set off what is written in the rule file.
+func quote(text string) string { return "`" + text + "`" }

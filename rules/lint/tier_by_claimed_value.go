@@ -1,0 +1,94 @@
+package lint
+
+import (
+	"strings"
+
+	"tidegate.dev/tidegate/internal/rulefile"
+)
+
+const verifiedHint = "take it from where it is verified: a claim of the token (`jwt.NAME`), or a header that your own proxy sets (`header NAME`)"
+
+func tierByClaimedValue(p *pass) {
+	for _, r := range p.file.Rules {
+		if r.Mode == rulefile.Disabled || r.Deny {
+			continue
+		}
+		p.claimedUnless(r)
+		for i := range r.For {
+			if b := &r.For[i]; !p.expired(b) {
+				p.claimedBranch(r, b)
+			}
+		}
+	}
+}
+
+func (p *pass) claimedBranch(r *rulefile.Rule, b *rulefile.Branch) {
+	c := p.claim(guard{b.When, b.Unless}, asserts)
+	if c.effort == cannot || !generous(r.Terms, b.Terms) {
+		return
+	}
+	hint := verifiedHint
+	if strings.HasPrefix(c.deed, "leaves") {
+		hint = "give more only to who shows something: `when: { " + c.name.Text + ": present }`, or a value"
+	}
+	p.report(c.name.Pos, c.severity(), quote(r.Name.Text)+" gives more to whoever "+c.deed+c.andSo(), hint)
+}
+
+// claimedUnless finds a rule that does not hold for who knows a word. One that
+// does not hold for who has a value at all leaves them to another rule;
+// escapable-route looks whether there is one.
+func (p *pass) claimedUnless(r *rulefile.Rule) {
+	if c := p.claim(guard{when: r.Unless}, asserts); c.effort == secret || c.effort == guess {
+		p.report(c.name.Pos, c.severity(), quote(r.Name.Text)+" does not hold for whoever "+c.deed+c.andSo(), verifiedHint)
+	}
+}
+
+// says reports whether a value of name may be the caller's own word.
+func (p *pass) says(name string, own func(rulefile.Source) bool) bool {
+	for _, s := range p.sources(name) {
+		if own(s) {
+			return true
+		}
+	}
+	return false
+}
+
+// generous reports whether b, where it stands in for t, lets more through.
+func generous(t, b rulefile.Terms) bool {
+	if b.Limits != nil && t.Limits != nil && !t.Limits.Unlimited {
+		if b.Limits.Unlimited {
+			return true
+		}
+		for _, l := range t.Limits.All {
+			if !heldBy(l, b.Limits.All) {
+				return true
+			}
+		}
+	}
+	switch {
+	case b.Quota != nil && t.Quota != nil && (b.Quota.Spec.Calendar != t.Quota.Spec.Calendar || b.Quota.Spec.Events > t.Quota.Spec.Events):
+		return true
+	case b.Concurrency != nil && t.Concurrency != nil && b.Concurrency.Spec.Events > t.Concurrency.Spec.Events:
+		return true
+	case raised(b.Over) && (!raised(t.Over) || b.Over.Soft > t.Over.Soft):
+		return true
+	}
+	return b.Cost != nil && b.Cost.Fixed > 0 && t.Cost != nil && b.Cost.Fixed < t.Cost.Fixed
+}
+
+// heldBy reports whether one of limits is as tight as l.
+func heldBy(l rulefile.Limit, limits []rulefile.Limit) bool {
+	for _, o := range limits {
+		if o.From != nil {
+			o.Spec.Events = o.From.Max
+		}
+		same := o.Spec.Algorithm == l.Spec.Algorithm && o.Spec.Period == l.Spec.Period
+		if same && o.Spec.Events <= l.Spec.Events && capacity(o.Spec) <= capacity(l.Spec) || keepsFrom(o.Spec, l.Spec) {
+			return true
+		}
+	}
+	return false
+}
+
+// raised reports whether more than the limits say gets through.
+func raised(o *rulefile.Over) bool { return o != nil && (o.Soft > 0 || o.Elastic != nil) }

@@ -1,0 +1,147 @@
+package lint_test
+
+import "testing"
+
+func TestTierByClaimedValue(t *testing.T) {
+	f := func(src string, want ...string) {
+		t.Helper()
+		finds(t, "tier-by-claimed-value", src, want...)
+	}
+	// A word that anybody can say.
+	f(`
+identify: { plan: client header X-Plan }
+rules:
+  - name: a
+    per: ip
+    limits: 10/minute
+    for: [{ when: { plan: pro }, limits: 1000/minute }]
+`, "error plan")
+	f(`
+identify: { plan: client header X-Plan }
+rules:
+  - name: a
+    per: ip
+    limits: 10/minute
+    for: [{ when: { plan: present }, limits: unlimited }]
+`, "error plan")
+	f(`
+identify: { plan: [jwt.plan, cookie plan] }
+rules:
+  - name: a
+    per: ip
+    limits: 10/minute
+    for: [{ when: { plan: "pro-*" }, limits: [20/minute, 100/hour] }]
+`, "error plan")
+	f(`
+identify: { plan: client header X-Plan }
+lists: { plans: [pro, max] }
+rules:
+  - name: a
+    per: ip
+    concurrency: { slots: 2, lease: 30s }
+    for: [{ when: { plan: in plans }, concurrency: { slots: 20, lease: 30s } }]
+`, "error plan")
+	// A long word may be a secret.
+	f(`
+identify: { key: client header X-Api-Key }
+rules:
+  - name: a
+    per: ip
+    limits: 10/minute
+    for: [{ when: { key: 7f3a9c1e5b7d2468ace0 }, limits: 1000/minute }]
+`, "warning key")
+	// What is left out.
+	f(`
+identify: { user: jwt.sub }
+rules:
+  - name: a
+    per: ip
+    limits: 10/minute
+    for: [{ when: { user: absent }, limits: 1000/minute }]
+`, "error user")
+	f(`
+identify: { role: jwt.role }
+rules:
+  - name: a
+    per: ip
+    limits: 10/minute
+    for: [{ unless: { role: free }, limits: 1000/minute }]
+`, "error role")
+	// A rule that is not held to those who know a word.
+	f(`
+identify: { internal: client header X-Internal }
+rules:
+  - { name: a, per: ip, unless: { internal: "yes" }, limits: 10/minute }
+`, "error internal")
+	f(`
+identify: { internal: client header X-Internal }
+rules:
+  - { name: a, per: ip, unless: { internal: 7f3a9c1e5b7d2468ace0 }, limits: 10/minute }
+`, "warning internal")
+	// Verified, or not the caller's to say.
+	f(`
+identify: { plan: jwt.plan }
+rules:
+  - name: a
+    per: ip
+    limits: 10/minute
+    for: [{ when: { plan: pro }, limits: 1000/minute }]
+`)
+	f(`
+identify: { plan: header X-Plan }
+rules:
+  - name: a
+    per: ip
+    limits: 10/minute
+    for: [{ when: { plan: pro }, limits: unlimited }]
+`)
+	f(`
+lists: { office: [203.0.113.0/24] }
+identify: { debug: client header X-Debug }
+rules:
+  - name: a
+    per: ip
+    limits: 10/minute
+    for: [{ when: { ip: in office, debug: present }, limits: unlimited }]
+`)
+	f(`
+identify: { user: jwt.sub, role: jwt.role }
+rules:
+  - name: a
+    per: ip
+    limits: 10/minute
+    for: [{ when: { user: present }, unless: { role: free }, limits: 1000/minute }]
+`)
+	// Who asks for something else is held to something else.
+	f(`
+identify: { model: body.model }
+rules:
+  - name: a
+    per: ip
+    limits: 10/minute
+    for: [{ when: { model: small }, limits: 1000/minute }, { when: { method: GET }, limits: 100/minute }]
+`)
+	// Who claims to be a robot gets less.
+	f(`
+identify: { agent: client header User-Agent }
+rules:
+  - name: a
+    per: ip
+    limits: 10/minute
+    for: [{ when: { agent: "*bot*" }, limits: 5/minute }]
+`)
+	f(`
+identify: { agent: client header User-Agent }
+rules:
+  - name: a
+    per: ip
+    limits: 10/minute
+    for: [{ when: { agent: "*bot*" }, limits: [10/minute, 20/hour] }]
+`)
+	// Those with a key are left to another rule.
+	f(`
+identify: { key: client header X-Api-Key }
+rules:
+  - { name: a, per: ip, unless: { key: present }, limits: 10/minute }
+`)
+}

@@ -1,0 +1,40 @@
+package lint
+
+import "tidegate.dev/tidegate/internal/rulefile"
+
+func unusedIdentity(p *pass) {
+	used := make(map[string]bool)
+	for _, r := range p.file.Rules {
+		for _, name := range namesOf(r) {
+			used[name] = true
+		}
+	}
+	p.eachCondition(func(c rulefile.Condition) { used[c.Name.Text] = true })
+	for _, id := range p.file.Identify {
+		if !used[id.Name.Text] {
+			p.warn(id.Name.Pos, "nothing is counted by "+quote(id.Name.Text)+", and no condition asks for it", "use it in `per`, `when` or `unless`, or take it out")
+		}
+	}
+}
+
+// eachCondition calls f with every condition of the file.
+func (p *pass) eachCondition(f func(rulefile.Condition)) {
+	guards := []guard{}
+	for _, e := range p.file.Exempt {
+		guards = append(guards, guard{e.When, e.Unless})
+	}
+	for _, r := range p.file.Rules {
+		guards = append(guards, guard{r.When, r.Unless})
+		for _, b := range r.For {
+			guards = append(guards, guard{b.When, b.Unless})
+		}
+	}
+	for _, g := range guards {
+		for _, c := range g.when {
+			f(c)
+		}
+		for _, c := range g.unless {
+			f(c)
+		}
+	}
+}

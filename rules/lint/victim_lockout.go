@@ -1,0 +1,37 @@
+package lint
+
+import (
+	"strings"
+
+	"tidegate.dev/tidegate/internal/rulefile"
+)
+
+func victimLockout(p *pass) {
+	for _, r := range p.file.Rules {
+		if r.Mode == rulefile.Disabled || r.Count == nil && r.Block == 0 || len(r.Per) == 0 {
+			continue
+		}
+		if !all(r.Per, func(per rulefile.Word) bool { return p.publicName(per.Text) }) {
+			continue
+		}
+		var names []string
+		for _, per := range r.Per {
+			names = append(names, per.Text)
+		}
+		joined := strings.Join(names, ", ")
+		p.warn(r.PerPos, quote(r.Name.Text)+" counts tries per "+quote(joined)+", which anybody can send for somebody else, who is then locked out",
+			"count the tries of each address for each name, `per: [ip, "+joined+"]`, and those of an address for all names in a rule of its own, `per: ip`")
+	}
+}
+
+// publicName reports whether the value of name is what a caller knows of others:
+// the name of an account rather than a key or a session.
+func (p *pass) publicName(name string) bool {
+	return all(p.sources(name), func(s rulefile.Source) bool {
+		switch s.Kind {
+		case rulefile.SourceBody, rulefile.SourceQuery, rulefile.SourcePathWildcard, rulefile.SourceBasicUser:
+			return true
+		}
+		return false
+	})
+}

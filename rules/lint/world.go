@@ -1,0 +1,157 @@
+package lint
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"tidegate.dev/tidegate/internal/rulefile"
+)
+
+// world is one way to ask for a route: what the caller shows, of all it could.
+// What it shows it has invented, or it is an ordinary caller's.
+type world struct {
+	shows map[string]bool // by variable
+	// proves: something that it shows it cannot invent.
+	proves bool
+	// known: what is shown is what conditions ask for.
+	known bool
+}
+
+// maxVariables bounds the worlds to look at; what is beyond is left out in all.
+const maxVariables = 10
+
+// worlds are all that the conditions and identities of rules tell apart, those
+// that take least to make first.
+func (p *pass) worlds(rules []*rulefile.Rule) []world {
+	var names []string
+	proved := make(map[string]bool)
+	for _, s := range p.looked(rules) {
+		v, ok := variable(s)
+		if ok && !slices.Contains(names, v) {
+			names = append(names, v)
+			proved[v] = proof(s)
+		}
+	}
+	names = names[:min(len(names), maxVariables)]
+	all := make([]world, 1<<len(names))
+	for mask := range all {
+		w := &all[mask]
+		w.shows = make(map[string]bool)
+		for i, name := range names {
+			if mask>>i&1 == 1 {
+				w.shows[name] = true
+				w.proves = w.proves || proved[name]
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b world) int { return cmp.Compare(len(a.shows), len(b.shows)) })
+	return all
+}
+
+// looked are the places that rules look at.
+func (p *pass) looked(rules []*rulefile.Rule) []rulefile.Source {
+	var all []rulefile.Source
+	done := make(map[string]bool)
+	for _, r := range rules {
+		for _, name := range namesOf(r) {
+			if !done[name] {
+				done[name] = true
+				all = append(all, p.sources(name)...)
+			}
+		}
+	}
+	return all
+}
+
+// namesOf are the identities that decide whether and how r holds.
+func namesOf(r *rulefile.Rule) []string {
+	var names []string
+	for _, per := range r.Per {
+		names = append(names, per.Text)
+	}
+	guards := [][]rulefile.Condition{r.When, r.Unless}
+	for _, b := range r.For {
+		guards = append(guards, b.When, b.Unless)
+	}
+	for _, g := range guards {
+		for _, c := range g {
+			names = append(names, c.Name.Text)
+		}
+	}
+	return names
+}
+
+// find returns where the value of a name comes from in w.
+func (p *pass) find(name string, a at, w world) (rulefile.Source, bool) {
+	for _, s := range p.sources(name) {
+		switch gripOn(s, a.route) {
+		case proved, claimed:
+			if v, _ := variable(s); w.shows[v] {
+				return s, true
+			}
+		case chosen:
+			if s.Kind != rulefile.SourcePathWildcard || hasWildcard(a.own, s.Arg) {
+				return s, true
+			}
+		default:
+			return s, true
+		}
+	}
+	return rulefile.Source{}, false
+}
+
+// holds reports whether a when and an unless let a request of w through. What
+// the caller knows is what the when asks for; it is not let off by the unless for
+// it, which is for other checks to tell, unless both ask for the same.
+func (p *pass) holds(when, unless []rulefile.Condition, a at, w world) bool {
+	if !p.all(when, a, w) {
+		return false
+	}
+	known := w.known
+	w.known = false
+	return len(unless) == 0 || !all(unless, func(c rulefile.Condition) bool {
+		return p.one(c, a, w) || known && p.implies(when, []rulefile.Condition{c})
+	})
+}
+
+func (p *pass) all(conditions []rulefile.Condition, a at, w world) bool {
+	for _, c := range conditions {
+		if !p.one(c, a, w) {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *pass) one(c rulefile.Condition, a at, w world) bool {
+	s, found := p.find(c.Name.Text, a, w)
+	for _, t := range c.Any {
+		switch {
+		case t.Kind == rulefile.TestAbsent:
+			if !found {
+				return true
+			}
+		case found && p.passes(t, s, a, w):
+			return true
+		}
+	}
+	return false
+}
+
+// passes reports whether the value from s, which is there, is what t asks for. An
+// address is in no list, and what a caller has made up is nothing anybody named.
+func (p *pass) passes(t rulefile.Test, s rulefile.Source, a at, w world) bool {
+	if t.Kind == rulefile.TestPresent || t.Kind == rulefile.TestGlob && strings.Trim(t.Text, "*") == "" {
+		return true
+	}
+	switch s.Kind {
+	case rulefile.SourceMethod:
+		return p.tests(t, a.method)
+	case rulefile.SourceHost:
+		return a.host != "" && p.tests(t, a.host)
+	case rulefile.SourceRoute:
+		return p.tests(t, a.own.Text)
+	}
+	return w.known && gripOn(s, a.route) != given
+}

@@ -1,0 +1,71 @@
+package source
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// mostLinks is where the kernel gives up as well.
+const mostLinks = 40
+
+// folders are the directories in which a change can make name lead to something
+// else: the one it is in, the one of every link on the way, and name itself if it
+// is a folder. Where the way ends early, it is the directory in which the next
+// step is missing. They are free of links, so each is named in one way only.
+func folders(name string) []string {
+	abs, err := filepath.Abs(name)
+	if err != nil {
+		return nil
+	}
+	var found []string
+	add := func(dir string) {
+		if !slices.Contains(found, dir) {
+			found = append(found, dir)
+		}
+	}
+	root := filepath.VolumeName(abs) + string(filepath.Separator)
+	dir, steps, links := root, split(abs), 0
+	for len(steps) > 0 {
+		step := steps[0]
+		steps = steps[1:]
+		if step == ".." {
+			dir = filepath.Dir(dir)
+			continue
+		}
+		next := filepath.Join(dir, step)
+		info, err := os.Lstat(next)
+		if err != nil {
+			add(dir)
+			return found
+		}
+		if info.Mode()&os.ModeSymlink == 0 {
+			if len(steps) == 0 {
+				add(dir)
+			}
+			dir = next
+			continue
+		}
+		add(dir)
+		target, err := os.Readlink(next)
+		if links++; err != nil || links > mostLinks {
+			return found
+		}
+		if filepath.IsAbs(target) {
+			dir = root
+		}
+		steps = append(split(target), steps...)
+	}
+	if info, err := os.Lstat(dir); err == nil && info.IsDir() {
+		add(dir)
+	}
+	return found
+}
+
+// split gives the steps of a path. It must not be cleaned: a step back after a
+// link leaves the folder that the link leads to.
+func split(path string) []string {
+	path = path[len(filepath.VolumeName(path)):]
+	return strings.FieldsFunc(path, func(c rune) bool { return c < 128 && os.IsPathSeparator(uint8(c)) })
+}

@@ -1,0 +1,22 @@
+package source
+
+import (
+	"time"
+
+	"tidegate.dev/tidegate/internal/diag"
+)
+
+// Status is what there is to know about the rules in force and the files they
+// come from.
+type Status struct {
+	LoadedAt time.Time // when the rules in force were put into force
+	Files    []string  // they were read from, included ones, lists and keys too
+	Hash     string    // of these files, but for a JWT key: the same on every machine that has the same
+	Reloads  int       // how often other rules were put into force since the first
+	Failed   int       // how often what was in the files could not be
+
+	// LastError says why what is in the files now is not in force; "" when it is.
+	LastError string
+	Problems  diag.List // the same, one by one
+	Since     time.Time // when that began; zero when it has not
+}

@@ -1,0 +1,128 @@
+// Package source keeps the rules in force the same as those in a file or folder.
+//
+// Start with [Watch]:
+//
+//	w, err := source.Watch(ctx, "rules.yaml", source.Options{})
+//	if err != nil {
+//		return err // every mistake of the file, with its line
+//	}
+//	defer w.Close()
+//	gate := tidegate.NewGate(w.Live(), memory.New())
+//
+// A change of the rule file, of what it includes or of its lists holds within a
+// second, whether the file is written in place, replaced, or reached through
+// links, as Kubernetes mounts a ConfigMap. The kernel's reports make that quick,
+// and polling makes it sure: network mounts report nothing.
+//
+// Rules load whole or not at all. When they do not, or when the file is gone, those
+// loaded before stay in force; it is logged, counted, and shown by [Watcher.Status].
+// A file that is bad only while an editor writes it is not reported.
+//
+// What the machine does not show cannot be followed: a single file mounted into a
+// container (a subPath, a bind mount) stays what it was. Mount its folder.
+package source
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+
+	"tidegate.dev/tidegate/rules"
+)
+
+// Options of [Watch]. The zero value is fine.
+type Options struct {
+	// Config is what the rules are loaded with. Its ReadFile, if there is one, reads
+	// files that exist on disk: that is where changes are looked for.
+	Config rules.Config
+	// Log is told of reloads and failures; nil means slog.Default.
+	Log *slog.Logger
+	// OnReload is called after other rules were put into force.
+	OnReload func(old, new *rules.Set)
+	// OnError is called once for everything that could not be put into force, with
+	// a *rules.LoadError. Neither may call Close.
+	OnError func(error)
+}
+
+// Watcher keeps a [rules.Live] up to date, until Close or until its context ends.
+type Watcher struct {
+	live     *rules.Live
+	reloader *reloader
+}
+
+// Watch loads the rules in name, a file or a folder, and follows their changes.
+// The error is that of [rules.Load]; nothing is running then.
+func Watch(ctx context.Context, name string, o Options) (*Watcher, error) {
+	return watch(ctx, name, o, usual)
+}
+
+func watch(ctx context.Context, name string, o Options, p pace) (*Watcher, error) {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	w := &Watcher{}
+	var old, set *rules.Set
+	r := &reloader{name: name, open: o.Config.ReadFile, log: o.Log, pace: p}
+	w.reloader = r
+	r.load = func(v *view) (func(), error) {
+		c := o.Config
+		c.ReadFile, c.Glob = v.readFile, v.glob
+		loaded, err := rules.Load(name, c)
+		return func() { old, set = set, loaded; w.enforce(loaded) }, err
+	}
+	r.onReload = func() {
+		logReload(o.Log, name, set)
+		if o.OnReload != nil {
+			o.OnReload(old, set)
+		}
+	}
+	r.onError = func(err error) {
+		if o.OnError != nil {
+			o.OnError(err)
+		}
+	}
+	if o.Config.Trust.JWT != nil {
+		r.secret = o.Config.Trust.JWT.Key
+	}
+	if err := r.start(ctx); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+func logReload(log *slog.Logger, name string, set *rules.Set) {
+	log.Info("rules reloaded", "name", name, "rules", len(set.Rules()))
+	if doubts := set.Warnings(); len(doubts) > 0 {
+		log.Warn("rules have doubtful points", "name", name, "problems", doubts.Error())
+	}
+}
+
+func (w *Watcher) enforce(set *rules.Set) {
+	if w.live == nil {
+		w.live = rules.NewLive(set)
+		return
+	}
+	w.live.Swap(set)
+}
+
+// Live is the rules in force: what a Gate asks.
+func (w *Watcher) Live() *rules.Live { return w.live }
+
+// Status says what is in force and how the last reload went.
+func (w *Watcher) Status() Status {
+	s, err := w.reloader.now()
+	s.Files = slices.Clone(s.Files)
+	if err != nil {
+		s.LastError = err.Error()
+		var bad *rules.LoadError
+		if errors.As(err, &bad) {
+			s.Problems = slices.Clone(bad.Problems)
+		}
+	}
+	return s
+}
+
+// Close stops following the files; the rules in force stay. It returns when
+// nothing runs any more.
+func (w *Watcher) Close() { w.reloader.close() }
