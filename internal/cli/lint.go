@@ -4,10 +4,8 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"time"
 
 	"tidegate.dev/tidegate/internal/diag"
-	"tidegate.dev/tidegate/internal/rulefile"
 	"tidegate.dev/tidegate/rules/lint"
 )
 
@@ -48,7 +46,7 @@ func (o *lintOptions) run(_ context.Context, env Env, args []string) int {
 	}
 	found := diag.List{} // printed as [] in JSON
 	for _, name := range args {
-		found.Add(lintFile(name)...)
+		found.Add(lint.File(name, lint.Options{})...)
 	}
 	if o.json {
 		if code := printJSON(env, found); code != exitOK {
@@ -62,16 +60,6 @@ func (o *lintOptions) run(_ context.Context, env Env, args []string) int {
 		return exitFound
 	}
 	return exitOK
-}
-
-// lintFile reports why a file does not load, or else what the checks find.
-func lintFile(name string) diag.List {
-	file, problems := rulefile.Read(name, rulefile.Options{})
-	if file != nil && !problems.HasErrors() {
-		problems.Add(lint.Run(file, lint.Options{Now: time.Now})...)
-	}
-	problems.Sort()
-	return problems
 }
 
 func (o *lintOptions) sum(env Env, found diag.List, files int) {

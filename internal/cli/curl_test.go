@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+)
+
+func TestShellWords(t *testing.T) {
+	f := func(line string, want ...string) {
+		t.Helper()
+		got, err := shellWords(line)
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, %v, want %q", line, got, err, want)
+		}
+	}
+	f("")
+	f("curl  x", "curl", "x")
+	f(`a 'b c' "d 'e'" f\ g`, "a", "b c", "d 'e'", "f g")
+	f(`-d '{"a":1}'`, "-d", `{"a":1}`)
+	f(`"a\"b\\c\d"`, `a"b\c\d`)
+	f("curl \\\n  x", "curl", "x")
+	f(`a''b ""`, "ab", "")
+}
+
+func TestCurl(t *testing.T) {
+	f := func(line, method, url, header, value, body string) {
+		t.Helper()
+		d := draft{header: make(http.Header), as: make(map[string]string)}
+		if err := d.fromCurl(line); err != nil {
+			t.Errorf("%s: %v", line, err)
+			return
+		}
+		h, err := d.httpRequest()
+		if err != nil {
+			t.Errorf("%s: %v", line, err)
+			return
+		}
+		if h.Method != method || h.URL.String() != url || h.Header.Get(header) != value || d.body != body {
+			t.Errorf("%s: got %s %s, %s: %q, body %q", line, h.Method, h.URL, header, h.Header.Get(header), d.body)
+		}
+	}
+	f("curl example.com/x", "GET", "http://example.com/x", "A", "", "")
+	f("curl -XPUT https://example.com/x -H 'A: b'", "PUT", "https://example.com/x", "A", "b", "")
+	f("curl /x -d a=1 -d b=2", "POST", "http://localhost/x", "Content-Type", "application/x-www-form-urlencoded", "a=1&b=2")
+	f(`curl /x --json '{"a":1}'`, "POST", "http://localhost/x", "Content-Type", "application/json", `{"a":1}`)
+	f("curl -I /x", "HEAD", "http://localhost/x", "A", "", "")
+	f("curl -G /x -d a=1", "GET", "http://localhost/x?a=1", "A", "", "")
+	f("curl --user u:p --url=/x", "GET", "http://localhost/x", "Authorization", "Basic dTpw", "")
+	f("curl -sS --max-time 5 --cookie a=b /x", "GET", "http://localhost/x", "Cookie", "a=b", "")
+}
+
+func TestCurlMistakes(t *testing.T) {
+	f := func(line string) {
+		t.Helper()
+		d := draft{header: make(http.Header), as: make(map[string]string)}
+		if d.fromCurl(line) == nil {
+			t.Errorf("%s: no error", line)
+		}
+	}
+	f("curl")
+	f("curl a b")
+	f("curl -H")
+	f("curl -H nothing /x")
+	f("curl --wat /x")
+	f("curl 'x")
+	f("curl -d @file /x")
+}
+
+func FuzzCurl(f *testing.F) {
+	f.Add("curl -XPUT https://example.com/x -H 'A: b'")
+	f.Add(`curl "a\"b" --json '{}'`)
+	f.Fuzz(func(_ *testing.T, line string) {
+		d := draft{header: make(http.Header), as: make(map[string]string)}
+		if d.fromCurl(line) == nil {
+			_, _ = d.request()
+		}
+	})
+}

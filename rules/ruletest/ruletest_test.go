@@ -1,0 +1,140 @@
+package ruletest
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tidegate.dev/tidegate/rules"
+)
+
+// run writes a rule file and a test of it, and runs the test.
+func run(t *testing.T, rulesText, steps string) *Report {
+	t.Helper()
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		name = filepath.Join(dir, name)
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	write("rules.yaml", rulesText)
+	name := write("test.yaml", "rules: rules.yaml\ncases:\n  - name: one\n    steps:\n"+steps)
+	file, problems := Read(name)
+	if err := problems.Err(); err != nil {
+		t.Fatal(err)
+	}
+	report, err := file.Run(t.Context(), rules.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+const api = `version: 1
+identify: { user: jwt.sub, net: ip /24 /48 }
+rules:
+  - { name: api, match: /api/, per: user, limits: 2/minute }
+  - { name: idle, match: /idle/, per: net, limits: 2/minute }
+`
+
+func TestPasses(t *testing.T) {
+	r := run(t, api, `
+      - { request: GET /api/x, as: { user: 42 }, times: 3, want: [ok, ok, refused], retry_after: 1m, reset_after: 1m, remaining: 0, rule: api, answer: 429 }
+      - { at: 1m, request: GET /api/x?q=1, as: { user: 42 }, want: ok }
+      - { request: GET /api/x, as: { user: absent }, want: ok }
+`)
+	if r.Failed() != 0 || r.Steps != 3 || r.Requests != 5 || len(r.Untouched) != 1 || r.Untouched[0] != "idle" {
+		t.Errorf("got %+v", r)
+	}
+}
+
+// Each expectation can fail, at its own place.
+func TestFails(t *testing.T) {
+	f := func(step, place, message string) {
+		t.Helper()
+		r := run(t, api, "      - { request: GET /api/x, as: { user: 42 }, "+step+" }\n")
+		var all []string
+		for _, failure := range r.Cases[0].Failures {
+			all = append(all, failure.Message)
+			if !strings.Contains(failure.Source, "request: GET") || failure.Line != 5 || !strings.HasPrefix(failure.Source[failure.Col-1:], place) {
+				t.Errorf("%s: points at line %d, col %d of %q, want %q", step, failure.Line, failure.Col, failure.Source, place)
+			}
+			if len(failure.Why) < 2 {
+				t.Errorf("%s: no reason: %v", step, failure.Why)
+			}
+		}
+		if strings.Join(all, "; ") != message {
+			t.Errorf("%s:\n got %s\nwant %s", step, strings.Join(all, "; "), message)
+		}
+	}
+	f("want: refused", "refused", "wanted refused, got ok")
+	f("times: 3, want: ok", "ok", "wanted ok, got refused (time 3 of 3)")
+	f("want: ok, remaining: 2", "2", "wanted remaining 2, got 1")
+	f("want: ok, rule: idle", "idle", "wanted `idle` to decide, it was `api`")
+	f("want: ok, shadow: api", "api", "wanted `api` to say it would have refused, it did not")
+	f("want: ok, answer: 429", "429", "wanted answer 429, got 200")
+	f("want: ok, wait: 1s", "1s", "wanted wait 1s, got 0s")
+	f("times: 3, want: [ok, ok, refused], retry_after: 61s", "61s", "wanted retry_after 1m1s, got 1m0s (time 3 of 3)")
+	f("want: ok, reset_after: 2m", "2m", "wanted reset_after 2m0s, got 1m0s")
+}
+
+// What is expected of a rule that does not hold the request says why it does not.
+func TestSaysWhyARuleDoesNotHold(t *testing.T) {
+	r := run(t, api, "      - { request: GET /other, want: ok, rule: api }\n")
+	why := strings.Join(r.Cases[0].Failures[0].Why, "\n")
+	if !strings.Contains(why, "`api` does not hold it: ") || !strings.Contains(why, "no rule holds this request") {
+		t.Errorf("got %s", why)
+	}
+}
+
+// Addresses are masked as they are in production, and cases start afresh.
+func TestAddresses(t *testing.T) {
+	r := run(t, api, `
+      - { request: GET /idle/, as: { ip: 198.51.100.1 }, times: 2, want: ok }
+      - { request: GET /idle/, as: { ip: 198.51.100.200 }, want: refused }
+      - { request: GET /idle/, as: { ip: 198.51.101.1 }, want: ok }
+      - { request: GET /idle/, as: { ip: "2001:db8::1" }, times: 2, want: ok }
+      - { request: GET /idle/, as: { ip: "2001:db8::ffff" }, want: refused }
+  - name: afresh
+    steps:
+      - { request: GET /idle/, as: { ip: 198.51.100.1 }, want: ok }
+`)
+	if r.Failed() != 0 {
+		t.Errorf("%+v", r.Cases)
+	}
+}
+
+// Whatever is in a test file, it is read or refused with a reason.
+func FuzzParse(f *testing.F) {
+	files, err := filepath.Glob("../../docs/examples/*_test.yaml")
+	if err != nil || len(files) == 0 {
+		f.Fatal(files, err)
+	}
+	for _, name := range files {
+		src, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(src)
+	}
+	f.Fuzz(func(t *testing.T, src []byte) {
+		file, problems := Parse("test.yaml", src)
+		if (file == nil) != problems.HasErrors() {
+			t.Fatalf("a file: %t, problems: %v", file != nil, problems)
+		}
+		if file == nil {
+			return
+		}
+		for _, c := range file.Cases {
+			for i := range c.Steps {
+				if s := &c.Steps[i]; len(s.Want) != s.Times {
+					t.Fatalf("%d outcomes for %d times", len(s.Want), s.Times)
+				}
+				_ = c.Steps[i].newRequest()
+			}
+		}
+	})
+}
