@@ -37,7 +37,7 @@ type lintOptions struct{ json, strict, list bool }
 func (o *lintOptions) run(_ context.Context, env Env, args []string) int {
 	if o.list {
 		for _, c := range lint.Checks {
-			fmt.Fprintf(env.Stdout, "%-24s %s\n", c.Name, c.Summary)
+			fmt.Fprintf(env.Stdout, "%-26s %s\n", c.Name, c.Summary)
 		}
 		return exitOK
 	}

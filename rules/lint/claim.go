@@ -117,11 +117,7 @@ func (p *pass) known(c *rulefile.Condition) effort {
 			continue // nobody knows what is in the file
 		}
 		for _, t := range tests {
-			word := strings.ReplaceAll(t.Text, "*", "")
-			switch {
-			case word == "":
-				return atWill
-			case len(word) < guessable:
+			if len(strings.ReplaceAll(t.Text, "*", "")) < guessable {
 				least = guess
 			}
 		}

@@ -13,20 +13,14 @@ func (p *pass) tests(t rulefile.Test, value string) bool {
 	return p.covers(t, rulefile.Test{Kind: rulefile.TestLiteral, Text: value})
 }
 
-// covers reports whether a lets through whatever b does. It says no when it
-// cannot tell.
+// covers reports whether a lets through whatever b does, which is no list whose
+// values are known. It says no when it cannot tell.
 func (p *pass) covers(a, b rulefile.Test) bool {
 	if a.Kind == rulefile.TestAbsent || b.Kind == rulefile.TestAbsent {
 		return a.Kind == b.Kind
 	}
-	if a.Kind == rulefile.TestPresent || a.Kind == rulefile.TestGlob && strings.Trim(a.Text, "*") == "" {
+	if a.Kind == rulefile.TestPresent || a.Kind == b.Kind && a.Text == b.Text && a.Prefix == b.Prefix {
 		return true
-	}
-	if a.Kind == b.Kind && a.Text == b.Text && a.Prefix == b.Prefix {
-		return true
-	}
-	if values, ok := p.listed(b); ok {
-		return all(values, func(v rulefile.Test) bool { return p.covers(a, v) })
 	}
 	if values, ok := p.listed(a); ok {
 		return slices.ContainsFunc(values, func(v rulefile.Test) bool { return p.covers(v, b) })

@@ -2,6 +2,7 @@ package lint
 
 import (
 	"fmt"
+	"slices"
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/rulefile"
@@ -13,7 +14,7 @@ const perInstance = 4
 
 func consistencyNeeds(p *pass) {
 	p.eachTerms(func(r *rulefile.Rule, t rulefile.Terms) {
-		if r.Deny {
+		if r.Deny || p.byDefault(r) {
 			return
 		}
 		switch r.Consistency.Text {
@@ -23,6 +24,12 @@ func consistencyNeeds(p *pass) {
 			p.eventual(r, t)
 		}
 	})
+}
+
+// byDefault reports whether the consistency of r is the one in defaults: where
+// that can be had is good enough.
+func (p *pass) byDefault(r *rulefile.Rule) bool {
+	return slices.ContainsFunc(p.file.Rules, func(o *rulefile.Rule) bool { return o != r && o.Consistency == r.Consistency })
 }
 
 func (p *pass) leased(r *rulefile.Rule, t rulefile.Terms) {

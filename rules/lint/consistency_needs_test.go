@@ -41,4 +41,11 @@ rules:
   - { name: d, per: ip, limits: 10/minute, consistency: strict }
   - { name: e, per: ip, limits: 10/minute }
 `)
+	// What is said for all rules holds where it can.
+	f(`
+defaults: { consistency: leased }
+rules:
+  - { name: a, per: ip, limits: 10/minute }
+  - { name: b, per: ip, limits: 10/hour }
+`)
 }

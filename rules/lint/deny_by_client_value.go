@@ -8,7 +8,7 @@ func denyByClientValue(p *pass) {
 			continue
 		}
 		for _, c := range r.When {
-			if p.says(c.Name.Text, asserts) && namesValues(c) {
+			if p.says(c.Name.Text, changes) && namesValues(c) {
 				p.warn(c.Name.Pos, "who is refused by "+quote(r.Name.Text)+" only has to send another "+quote(c.Name.Text)+", or none",
 					"refuse by what cannot be changed, such as `ip: in LIST` or a verified identity, or limit the route `per: ip`")
 				break
@@ -16,6 +16,10 @@ func denyByClientValue(p *pass) {
 		}
 	}
 }
+
+// changes reports whether the caller can do with another value from s. The name
+// it logs in with it needs.
+func changes(s rulefile.Source) bool { return asserts(s) && s.Kind != rulefile.SourceBasicUser }
 
 // namesValues reports whether c waits for certain values, and for nothing else.
 func namesValues(c rulefile.Condition) bool {

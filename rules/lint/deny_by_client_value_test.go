@@ -24,9 +24,10 @@ rules:
   - { name: a, when: { ip: 10.0.0.0/8, user: mallory }, deny: true }
 `, "warning user")
 	f(`
-identify: { user: jwt.sub, agent: client header User-Agent, action: query action }
+identify: { user: jwt.sub, name: basic.user, agent: client header User-Agent, action: query action }
 rules:
   - { name: a, when: { user: mallory }, deny: true }
+  - { name: g, when: { name: mallory }, deny: true }
   - { name: b, when: { ip: 203.0.113.0/24 }, deny: true }
   - { name: c, when: { agent: absent }, deny: true }
   - { name: d, when: { action: delete }, deny: true }

@@ -6,6 +6,10 @@ func TestEscapableRoute(t *testing.T) {
 	f := func(src string, want ...string) {
 		t.Helper()
 		finds(t, "escapable-route", src, want...)
+		// And so it is.
+		if escaped := newAttacker(t, "version: 1"+src).escapes(); escaped != (len(want) > 0) {
+			t.Errorf("an attacker escapes: %t, of%s", escaped, src)
+		}
 	}
 	// What the caller invents, however it is written.
 	f(`
@@ -293,6 +297,19 @@ rules:
   - { name: b, match: /a/b, per: device, limits: 300/minute, instead_of: a }
   - { name: c, match: /a/b, per: ip, limits: 300/minute, instead_of: b }
 `)
+	// A wildcard is no choice where another pattern says what it stands for.
+	f(`
+identify: { id: "path {id}", device: client header X-Device }
+rules:
+  - { name: a, match: /a/b, per: device, limits: 30/minute }
+  - { name: b, match: "/a/{id}", per: id, limits: 300/minute }
+`, `error "/a/{id}"`)
+	f(`
+identify: { rest: "path {rest}", device: client header X-Device }
+rules:
+  - { name: a, match: "/a/b/{id}", per: device, limits: 30/minute }
+  - { name: b, match: "/a/{rest...}", per: rest, limits: 300/minute }
+`, `error "/a/b/{id}"`, `error "/a/{rest...}"`)
 	// What is exempt is not meant to be limited.
 	f(`
 identify: { device: client header X-Device }
@@ -308,4 +325,39 @@ rules:
   - { name: b, match: /a/, per: key, limits: 5/week }
   - { name: c, per: key, limits: 5/week }
 `, "error /a/", "error key")
+	// Conditions on the host, the method and the route are not the caller's word
+	// where the pattern says what they are.
+	f(`
+rules:
+  - { name: a, match: example.com/a, per: ip, when: { host: example.com }, limits: 5/week }
+`)
+	f(`
+identify: { device: client header X-Device }
+rules:
+  - { name: a, match: [/a, /b], per: device, limits: 5/week }
+  - { name: b, match: [/a, /b], per: ip, when: { route: /a }, limits: 5/week }
+`, "error /b")
+	f(`
+identify: { device: client header X-Device }
+rules:
+  - { name: a, match: OPTIONS /a, per: device, limits: 5/week }
+  - { name: b, match: /a, per: ip, when: { method: [GET, OPTIONS] }, limits: 5/week }
+`)
+	f(`
+identify: { device: client header X-Device }
+rules:
+  - { name: a, match: /a, per: device, limits: 5/week }
+  - { name: b, match: OPTIONS /a, per: ip, limits: 5/week }
+  - { name: c, match: /a, per: ip, when: { method: [GET, POST, PUT, PATCH] }, limits: 5/week }
+`, "error /a")
+}
+
+// More ways to ask than are tried are still enough to find one.
+func TestEscapableRouteOfManyNames(t *testing.T) {
+	finds(t, "escapable-route", `
+identify:
+  { a: query a, b: query b, c: query c, d: query d, e: query e, f: query f, g: query g, h: query h, i: query i, j: query j, k: query k, l: query l }
+rules:
+  - { name: a, match: /a, per: [a, b, c, d, e, f, g, h, i, j, k, l], limits: 5/week }
+`, "error /a")
 }

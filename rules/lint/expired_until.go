@@ -1,17 +1,28 @@
 package lint
 
-import "time"
+import (
+	"time"
+
+	"tidegate.dev/tidegate/internal/rulefile"
+)
 
 func expiredUntil(p *pass) {
-	for _, r := range p.file.Rules {
+	for _, r := range p.whole.Rules {
 		for i := range r.For {
-			if b := &r.For[i]; p.expired(b) {
-				message := "this branch of " + quote(r.Name.Text) + " ended on " + b.Until.Format(time.RFC3339) + " and is ignored"
-				if b.Reason != "" {
-					message += " (it was for: " + b.Reason + ")"
-				}
-				p.warn(b.UntilPos, message, "take the branch out, or move its `until`")
+			b := &r.For[i]
+			if !ended(b, p.now) {
+				continue
 			}
+			message := "this branch of " + quote(r.Name.Text) + " ended at " + b.Until.Format(time.RFC3339) + " and is ignored"
+			if b.Reason != "" {
+				message += " (it was for: " + b.Reason + ")"
+			}
+			p.warn(b.UntilPos, message, "take the branch out, or move its `until`")
 		}
 	}
+}
+
+// ended reports whether the time of b has passed.
+func ended(b *rulefile.Branch, now time.Time) bool {
+	return !b.Until.IsZero() && !b.Until.After(now)
 }

@@ -149,8 +149,8 @@ func bounds(t rulefile.Terms) []bound {
 // own terms and of each branch that names limits; a keeps b from being reached.
 func pairs(r *rulefile.Rule, f func(a, b bound)) {
 	each := func(t rulefile.Terms) {
-		if raised(t.Over) {
-			return // the numbers that decide are others
+		if raised(t.Over) || t.Cost != nil && t.Cost.Settle != "" {
+			return // the numbers that decide are others; what is settled is charged unasked
 		}
 		all := bounds(t)
 		for i, a := range all {

@@ -2,8 +2,9 @@
 // limits that can be escaped, that never refuse anybody, that never apply. It
 // looks at files that load; what keeps one from loading, rulefile tells.
 //
-// Start with [File], or [Run] for one that has been read. A check is a file here, with its test, its testdata and its
-// page in docs/lint, all of its name.
+// Start with [File], or with [Run] for a file that has been read. A check is a
+// file here, with its test, its testdata and its page in docs/lint, all of its
+// name.
 package lint
 
 import (
@@ -31,7 +32,7 @@ type Check struct {
 var Checks = []Check{
 	check("escapable-route", "every limit on a route can be escaped by leaving out or inventing a value", escapableRoute),
 	check("invented-key", "a rule counts per a value that the caller can invent, and only a limit for everyone is beside it", inventedKey),
-	check("path-in-per", "a rule counts per path, so that every invented path has a fresh counter", pathInPer),
+	check("path-in-per", "a rule counts per `path`, so that every invented path has a fresh counter", pathInPer),
 	check("tier-by-claimed-value", "who claims a value gets a higher limit, or none", tierByClaimedValue),
 	check("exempt-too-wide", "an exemption that anybody can claim", exemptTooWide),
 	check("deny-by-client-value", "a ban that the banned can walk around", denyByClientValue),
@@ -44,7 +45,7 @@ var Checks = []Check{
 	check("cost-unbounded", "one request may reserve as much as it likes", costUnbounded),
 	check("cost-never-fits", "requests cost more than the limit can ever hold", costNeverFits),
 	check("never-applies", "a rule that no request can ever be held to", neverApplies),
-	check("shadowed-branch", "a branch of for that can never be reached", shadowedBranch),
+	check("shadowed-branch", "a branch of `for` that can never be reached", shadowedBranch),
 	check("instead-of-nothing", "two rules that never meet, one instead of the other", insteadOfNothing),
 	check("no-subtree", "a pattern for one path where all below it is meant", noSubtree),
 	check("never-bites", "a limit that another one of a shorter period always keeps from being reached", neverBites),
@@ -56,7 +57,7 @@ var Checks = []Check{
 	check("candidate-equals-live", "a candidate that is the limit it is compared with", candidateEqualsLive),
 	check("consistency-needs", "a consistency that the limits cannot have", consistencyNeeds),
 	check("queue-longer-than-clients", "a queue in which requests wait longer than clients do", queueLongerThanClients),
-	check("expired-until", "a branch of for whose time has passed", expiredUntil),
+	check("expired-until", "a branch of `for` whose time has passed", expiredUntil),
 	check("unused-identity", "an identity that nothing uses", unusedIdentity),
 	check("unused-list", "a list that nothing uses", unusedList),
 }
@@ -95,7 +96,8 @@ func Run(f *rulefile.File, o Options) diag.List {
 
 // pass is one look at a file.
 type pass struct {
-	file  *rulefile.File
+	whole *rulefile.File
+	file  *rulefile.File // without branches that have ended
 	now   time.Time
 	check string // the one at work
 	found diag.List
@@ -109,13 +111,13 @@ type pass struct {
 
 func newPass(f *rulefile.File, now time.Time) *pass {
 	p := &pass{
-		file: f, now: now,
+		whole: f, file: inForce(f, now), now: now,
 		shapes:  make(map[*rulefile.Rule][]shape),
 		byFirst: make(map[string][]int),
 		asked:   make(map[string][]*route),
 		ways:    make(map[*route]*escape),
 	}
-	for i, r := range f.Rules {
+	for i, r := range p.file.Rules {
 		p.shapes[r] = shapes(r.Match)
 		for _, s := range p.shapes[r] {
 			if enforced(r) {
@@ -124,6 +126,23 @@ func newPass(f *rulefile.File, now time.Time) *pass {
 		}
 	}
 	return p
+}
+
+// inForce is f without the branches whose time has passed.
+func inForce(f *rulefile.File, now time.Time) *rulefile.File {
+	file := *f
+	file.Rules = nil
+	for _, r := range f.Rules {
+		rule := *r
+		rule.For = nil
+		for _, b := range r.For {
+			if !ended(&b, now) {
+				rule.For = append(rule.For, b)
+			}
+		}
+		file.Rules = append(file.Rules, &rule)
+	}
+	return &file
 }
 
 // report adds a problem: message is why, hint what to write.

@@ -88,4 +88,22 @@ rules:
 rules:
   - { name: a, per: ip, limits: [100/minute, 1000/hour] }
 `)
+	// A line lets as many through as it is long, and goes on.
+	f(`
+rules:
+  - { name: a, per: ip, limits: [{ rate: 1/second, algorithm: leaky_bucket }, 100/minute], queue: { places: 10, max_wait: 5s } }
+`, "warning 100/minute")
+	f(`
+rules:
+  - { name: a, per: ip, limits: [{ rate: 1/second, algorithm: leaky_bucket }, 70/minute], queue: { places: 10, max_wait: 5s } }
+`)
+	f(`
+rules:
+  - { name: a, per: ip, limits: [1/minute, { rate: 1/second, algorithm: leaky_bucket }], queue: { places: 10, max_wait: 5s } }
+`)
+	// What a request did cost is charged when it is known, beyond any limit.
+	f(`
+rules:
+  - { name: a, per: ip, limits: [10/second, 1000/minute], cost: { default: 1, settle: response.header.X-Cost } }
+`)
 }

@@ -2,6 +2,7 @@ package lint
 
 import (
 	"slices"
+	"strings"
 
 	"tidegate.dev/tidegate/internal/rulefile"
 )
@@ -109,6 +110,23 @@ func (p *pass) methods(rules []*rulefile.Rule) []string {
 type at struct {
 	*route
 	own rulefile.Pattern
+}
+
+// pins reports whether s is a wildcard of the rule's pattern that is written out
+// in that of the route: all who ask for the route have the same value.
+func (a at) pins(s rulefile.Source) bool {
+	if s.Kind != rulefile.SourcePathWildcard {
+		return false
+	}
+	for i, part := range strings.Split(strings.TrimPrefix(a.own.Path, "/"), "/") {
+		switch part {
+		case "{" + s.Arg + "}":
+			return !a.segments[i].any
+		case "{" + s.Arg + "...}":
+			return !a.below && !slices.ContainsFunc(a.segments[i:], func(own segment) bool { return own.any })
+		}
+	}
+	return false
 }
 
 // seen is rt through the pattern of r that holds for all of it.

@@ -203,4 +203,22 @@ rules:
       - { when: { role: present }, limits: 20/minute, until: 2027-01-01T00:00:00Z }
       - { when: { role: admin }, limits: unlimited }
 `)
+	// Of very many combinations each would have to be taken.
+	many := `["1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17"]`
+	for _, c := range []struct{ first, want string }{{"present", "warning {"}, {"[\"1\"]", ""}} {
+		want := []string{c.want}
+		if c.want == "" {
+			want = nil
+		}
+		f(`
+identify: { role: jwt.role, user: jwt.sub }
+rules:
+  - name: a
+    per: ip
+    limits: 10/minute
+    for:
+      - { when: { role: `+c.first+` }, limits: 20/minute }
+      - { when: { role: `+many+`, user: `+many+` }, limits: unlimited }
+`, want...)
+	}
 }

@@ -40,11 +40,6 @@ func limits(t rulefile.Terms) bool {
 	return t.Limits != nil && !t.Limits.Unlimited || t.Quota != nil || t.Concurrency != nil
 }
 
-// expired reports whether the time of b has passed, so that it is ignored.
-func (p *pass) expired(b *rulefile.Branch) bool {
-	return !b.Until.IsZero() && !b.Until.After(p.now)
-}
-
 // limited reports whether r has a limit for requests in w. Who knows what the rule
 // asks for need not know what a branch does, unless that is the same.
 func (p *pass) limited(r *rulefile.Rule, a at, w world) bool {
@@ -52,7 +47,7 @@ func (p *pass) limited(r *rulefile.Rule, a at, w world) bool {
 	ordinary.known = false
 	for i := range r.For {
 		b := &r.For[i]
-		if p.expired(b) {
+		if p.never(guard{b.When, b.Unless}, guard{r.When, r.Unless}) {
 			continue
 		}
 		same := w.known && len(b.Unless) == 0 && p.implies(r.When, b.When)
@@ -123,6 +118,7 @@ func (p *pass) subject(r *rulefile.Rule, a at, w world) (standing, string) {
 			continue
 		}
 		switch g := gripOn(s, a.route); {
+		case a.pins(s):
 		case g == claimed || g == chosen:
 			made = append(made, quote(per.Text))
 		case !shared(s):
@@ -158,9 +154,10 @@ func (p *pass) meetings(rt *route, w world) []meeting {
 		all = append(all, p.meet(r, a, w))
 		instead = instead || len(r.InsteadOf) > 0
 	}
-	for i := range all {
-		if instead {
-			p.replace(all, i, 0)
+	if instead {
+		settled := make([]bool, len(all))
+		for i := range all {
+			replace(all, i, settled)
 		}
 	}
 	return all
@@ -168,18 +165,18 @@ func (p *pass) meetings(rt *route, w world) []meeting {
 
 // replace makes all[i] give way to a rule that applies instead of it, after that
 // has given way itself: as the rules are applied.
-func (p *pass) replace(all []meeting, i, depth int) {
-	if all[i].is == away || depth == len(all) {
+func replace(all []meeting, i int, settled []bool) {
+	if settled[i] {
 		return
 	}
+	settled[i] = true
 	for j := range all {
-		if !replaces(all[j].rule, all[i].rule) {
+		if all[i].is == away || !replaces(all[j].rule, all[i].rule) {
 			continue
 		}
-		if p.replace(all, j, depth+1); all[j].is != away {
+		if replace(all, j, settled); all[j].is != away {
 			all[i].is, all[i].replaced = away, true
 			all[i].why = quote(all[j].rule.Name.Text) + " takes the place of " + quote(all[i].rule.Name.Text)
-			return
 		}
 	}
 }

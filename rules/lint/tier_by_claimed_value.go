@@ -15,9 +15,7 @@ func tierByClaimedValue(p *pass) {
 		}
 		p.claimedUnless(r)
 		for i := range r.For {
-			if b := &r.For[i]; !p.expired(b) {
-				p.claimedBranch(r, b)
-			}
+			p.claimedBranch(r, &r.For[i])
 		}
 	}
 }

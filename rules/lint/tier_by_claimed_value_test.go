@@ -144,4 +144,54 @@ identify: { key: client header X-Api-Key }
 rules:
   - { name: a, per: ip, unless: { key: present }, limits: 10/minute }
 `)
+	// Its time has passed.
+	f(`
+identify: { plan: client header X-Plan }
+rules:
+  - name: a
+    per: ip
+    limits: 10/minute
+    for: [{ when: { plan: pro }, limits: 1000/minute, until: 2026-01-01T00:00:00Z }]
+`)
+	// More in every way in which there can be more.
+	for _, more := range []string{
+		"limits: 100/hour", "limits: { rate: 10/minute, burst: 20, algorithm: token_bucket }", "limits: { from: jwt.rpm, per: minute, max: 100, else: 5 }",
+		"quota: 200/day", "quota: 100/week", "over: { soft: 10% }", "cost: 1",
+	} {
+		f(`
+identify: { plan: client header X-Plan }
+rules:
+  - name: a
+    per: ip
+    limits: 10/minute
+    quota: 100/day
+    cost: 2
+    for: [{ when: { plan: pro }, `+more+` }]
+`, "error plan")
+	}
+	for _, less := range []string{
+		"limits: [10/minute, 100/hour]", "limits: 5/hour", "limits: { from: jwt.rpm, per: minute, max: 10, else: 5 }",
+		"quota: 100/day", "over: hard", "cost: 5",
+	} {
+		f(`
+identify: { plan: client header X-Plan }
+rules:
+  - name: a
+    per: ip
+    limits: 10/minute
+    quota: 100/day
+    cost: 2
+    for: [{ when: { plan: pro }, ` + less + ` }]
+`)
+	}
+	// Nobody knows what is in a file.
+	f(`
+identify: { plan: client header X-Plan }
+lists: { plans: file plans.txt }
+rules:
+  - name: a
+    per: ip
+    limits: 10/minute
+    for: [{ when: { plan: in plans }, limits: 1000/minute }]
+`, "warning plan")
 }

@@ -4,7 +4,7 @@ import "tidegate.dev/tidegate/internal/rulefile"
 
 func unusedIdentity(p *pass) {
 	used := make(map[string]bool)
-	for _, r := range p.file.Rules {
+	for _, r := range p.whole.Rules {
 		for _, name := range namesOf(r) {
 			used[name] = true
 		}
@@ -19,11 +19,11 @@ func unusedIdentity(p *pass) {
 
 // eachCondition calls f with every condition of the file.
 func (p *pass) eachCondition(f func(rulefile.Condition)) {
-	guards := []guard{}
-	for _, e := range p.file.Exempt {
+	var guards []guard
+	for _, e := range p.whole.Exempt {
 		guards = append(guards, guard{e.When, e.Unless})
 	}
-	for _, r := range p.file.Rules {
+	for _, r := range p.whole.Rules {
 		guards = append(guards, guard{r.When, r.Unless})
 		for _, b := range r.For {
 			guards = append(guards, guard{b.When, b.Unless})

@@ -3,7 +3,6 @@ package lint
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"tidegate.dev/tidegate/internal/rulefile"
 )
@@ -105,7 +104,7 @@ func (p *pass) find(name string, a at, w world) (rulefile.Source, bool) {
 // the caller knows is what the when asks for; it is not let off by the unless for
 // it, which is for other checks to tell, unless both ask for the same.
 func (p *pass) holds(when, unless []rulefile.Condition, a at, w world) bool {
-	if !p.all(when, a, w) {
+	if !all(when, func(c rulefile.Condition) bool { return p.one(c, a, w) }) {
 		return false
 	}
 	known := w.known
@@ -115,15 +114,7 @@ func (p *pass) holds(when, unless []rulefile.Condition, a at, w world) bool {
 	})
 }
 
-func (p *pass) all(conditions []rulefile.Condition, a at, w world) bool {
-	for _, c := range conditions {
-		if !p.one(c, a, w) {
-			return false
-		}
-	}
-	return true
-}
-
+// one reports whether c holds.
 func (p *pass) one(c rulefile.Condition, a at, w world) bool {
 	s, found := p.find(c.Name.Text, a, w)
 	for _, t := range c.Any {
@@ -142,7 +133,7 @@ func (p *pass) one(c rulefile.Condition, a at, w world) bool {
 // passes reports whether the value from s, which is there, is what t asks for. An
 // address is in no list, and what a caller has made up is nothing anybody named.
 func (p *pass) passes(t rulefile.Test, s rulefile.Source, a at, w world) bool {
-	if t.Kind == rulefile.TestPresent || t.Kind == rulefile.TestGlob && strings.Trim(t.Text, "*") == "" {
+	if t.Kind == rulefile.TestPresent {
 		return true
 	}
 	switch s.Kind {

@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"tidegate.dev/tidegate/internal/admin"
+)
+
+var keysCommand = command{
+	name:    "keys",
+	summary: "Look up the counters of a caller on a running server, or reset them.",
+	help: `
+Usage: tidegate keys get   [FLAGS] --as NAME=VALUE [[METHOD] URL]
+       tidegate keys reset [FLAGS] --as NAME=VALUE [[METHOD] URL]
+
+get shows where somebody stands under the rules that count them: what is left, and
+for how long they are refused. It charges nothing. reset makes them start afresh,
+and ends a block. With a request, the rules are those that it meets; without, all
+that count by who was named. What all share is shown and reset only by --rule.
+
+The server is the admin listener of tidegate serve: --server, or TIDEGATE_SERVER.
+Its token, if it has one, is in --token-file, in the file that TIDEGATE_TOKEN_FILE
+names, or in TIDEGATE_TOKEN.
+
+Examples:
+  tidegate keys get --as user=42
+  tidegate keys get --as user=42 POST /posts
+  tidegate keys reset --as ip=203.0.113.9 --rule login
+  tidegate keys get --rule site --json`,
+	setup: func(flags *flag.FlagSet) func(context.Context, Env, []string) int {
+		o := keysOptions{question: admin.Question{As: make(map[string]string)}}
+		o.remote.flags(flags)
+		flags.Func("as", "`NAME=VALUE` of an identity; several times", o.addIdentity)
+		flags.StringVar(&o.question.Rule, "rule", "", "only the counters of this `RULE`")
+		flags.BoolVar(&o.json, "json", false, "print JSON")
+		return o.run
+	},
+}
+
+type keysOptions struct {
+	remote   remote
+	question admin.Question
+	json     bool
+}
+
+func (o *keysOptions) addIdentity(text string) error {
+	name, value, ok := strings.Cut(text, "=")
+	if !ok || name == "" {
+		return fmt.Errorf("write, for example, user=42")
+	}
+	o.question.As[name] = value
+	return nil
+}
+
+func (o *keysOptions) run(ctx context.Context, env Env, args []string) int {
+	if len(args) == 0 || args[0] != "get" && args[0] != "reset" {
+		return misused(env, "keys", "say what to do: tidegate keys get, or tidegate keys reset")
+	}
+	verb := args[0]
+	switch args = args[1:]; len(args) {
+	case 0:
+	case 1:
+		o.question.URL = args[0]
+	case 2:
+		o.question.Method, o.question.URL = args[0], args[1]
+	default:
+		return misused(env, "keys", "the request is METHOD and URL, but there is also %q", args[2])
+	}
+	if o.question.Rule == "" && len(o.question.As) == 0 {
+		return misused(env, "keys", "say whose counters: --as user=42, or --rule NAME for what all share")
+	}
+	if err := o.remote.find(env); err != nil {
+		return misused(env, "keys", "%v", err)
+	}
+	var keys admin.Keys
+	var err error
+	if verb == "get" {
+		err = o.remote.get(ctx, "/keys", o.question.Query(), &keys)
+	} else {
+		err = o.remote.post(ctx, "/keys/reset", o.question, &keys)
+	}
+	if err != nil {
+		fmt.Fprintln(env.Stderr, "tidegate keys:", err)
+		return exitFound
+	}
+	return o.print(&env, verb, keys)
+}
+
+// print shows the counters. That there are none is what was found.
+func (o *keysOptions) print(env *Env, verb string, keys admin.Keys) int {
+	code := exitOK
+	if len(keys.Counters) == 0 {
+		code = exitFound
+	}
+	switch {
+	case o.json:
+		return max(code, printJSON(*env, keys))
+	case code != exitOK:
+		fmt.Fprintln(env.Stderr, "tidegate keys: no rule counts by that; tidegate explain says what a request is counted by")
+		return code
+	case verb == "reset":
+		fmt.Fprintf(env.Stdout, "reset %s:\n", plural(len(keys.Counters), "counter"))
+	}
+	w := tabwriter.NewWriter(env.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "RULE\tCOUNTED\tLIMIT\tLEFT\tNOW")
+	for i := range keys.Counters {
+		c := &keys.Counters[i]
+		who, _, _ := strings.Cut(c.Scope, "#")
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d of %d\t%s\n", c.Rule, strings.TrimSpace(who+" "+c.Key), limitText(c), c.Remaining, c.Capacity, nowText(c))
+	}
+	_ = w.Flush() // what does not reach standard output is not ours to mend
+	return code
+}
+
+func limitText(c *admin.Counter) string {
+	if c.Role == "decides" {
+		return c.Limit
+	}
+	return c.Limit + " (" + c.Role + ")"
+}
+
+// nowText is what would become of one more.
+func nowText(c *admin.Counter) string {
+	again := ""
+	if after := time.Duration(c.RetryAfter * float64(time.Second)); after > 0 {
+		again = " for " + max(after.Round(time.Second), time.Second).String()
+	}
+	switch {
+	case c.OK:
+		return "passes"
+	case c.Role == "blocks":
+		return "blocked" + again
+	case c.Role == "marks":
+		return "marked" + again
+	case c.Role == "tries":
+		return "would be refused" + again
+	}
+	return "refused" + again
+}

@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"tidegate.dev/tidegate/internal/admin"
+)
+
+// remote is the admin listener of a running server.
+type remote struct {
+	server, tokenFile string
+
+	at    *url.URL
+	token string
+}
+
+const (
+	defaultServer = "http://127.0.0.1:9090"
+	remoteTimeout = 10 * time.Second
+	maxAnswer     = 16 << 20
+)
+
+func (r *remote) flags(flags *flag.FlagSet) {
+	flags.StringVar(&r.server, "server", "", "`URL` of the admin listener (TIDEGATE_SERVER, or "+defaultServer+")")
+	flags.StringVar(&r.tokenFile, "token-file", "", "`FILE` with its token (TIDEGATE_TOKEN_FILE, or the token itself in TIDEGATE_TOKEN)")
+}
+
+// find completes what the flags do not say from the environment.
+func (r *remote) find(env Env) error {
+	server := r.server
+	if server == "" {
+		server = env.Getenv("TIDEGATE_SERVER")
+	}
+	if server == "" {
+		server = defaultServer
+	}
+	if !strings.Contains(server, "://") {
+		server = "http://" + server
+	}
+	at, err := url.Parse(server)
+	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" || at.RawQuery != "" || at.User != nil {
+		return fmt.Errorf("the server %q is no address: write, for example, %s", server, defaultServer)
+	}
+	r.at = at
+	file, token := r.tokenFile, env.Getenv("TIDEGATE_TOKEN")
+	if file == "" && token == "" {
+		file = env.Getenv("TIDEGATE_TOKEN_FILE")
+	}
+	if file != "" {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("the token: %w", err)
+		}
+		token = string(text)
+	}
+	r.token = strings.TrimSpace(token)
+	if file != "" && r.token == "" {
+		return fmt.Errorf("the token: %s is empty", file)
+	}
+	return nil
+}
+
+func (r *remote) get(ctx context.Context, path string, query url.Values, answer any) error {
+	at := r.at.JoinPath(path)
+	at.RawQuery = query.Encode()
+	return r.do(ctx, http.MethodGet, at, nil, answer)
+}
+
+func (r *remote) post(ctx context.Context, path string, question, answer any) error {
+	body, err := json.Marshal(question)
+	if err != nil {
+		return err
+	}
+	return r.do(ctx, http.MethodPost, r.at.JoinPath(path), body, answer)
+}
+
+func (r *remote) do(ctx context.Context, method string, at *url.URL, body []byte, answer any) error {
+	ctx, cancel := context.WithTimeout(ctx, remoteTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, method, at.String(), bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if r.token != "" {
+		request.Header.Set("Authorization", "Bearer "+r.token)
+	}
+	// The token is for this server and for nobody that it points to.
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	response, err := client.Do(request)
+	if err != nil {
+		if u, ok := errors.AsType[*url.Error](err); ok {
+			err = u.Err
+		}
+		return fmt.Errorf("cannot ask %s: %w; is tidegate serve running, and is this its admin listener?", r.at, err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return fmt.Errorf("the answer of %s: %w", r.at, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return r.refused(response, text)
+	}
+	if err := json.Unmarshal(text, answer); err != nil {
+		return fmt.Errorf("%s does not answer as an admin listener: %w", r.at, err)
+	}
+	return nil
+}
+
+func (r *remote) refused(response *http.Response, text []byte) error {
+	var why admin.Problem
+	if json.Unmarshal(text, &why) == nil && why.Detail != "" {
+		return errors.New(why.Detail)
+	}
+	return fmt.Errorf("%s answers %s: is this the admin listener?", r.at, response.Status)
+}
