@@ -57,7 +57,7 @@ func newIndex(entries []entry) index {
 			everywhere = append(everywhere, ref{entry: int32(i)})
 		}
 		for j, w := range e.patterns {
-			p := route.Pattern{Method: w.Method, Host: w.Host, Path: w.Path}
+			p := w.Route()
 			n, ok := numbers[p]
 			if !ok {
 				n = len(refs)
@@ -125,8 +125,22 @@ func (st *state) collect() {
 		}
 		return int(a.pattern - b.pattern)
 	})
-	// Of several patterns of a rule that match, the first written counts.
-	st.hits = slices.CompactFunc(st.hits, func(a, b hit) bool { return a.entry == b.entry })
+	st.onceEach()
+}
+
+// onceEach leaves one hit of each entry: of several patterns that match, the first
+// written counts.
+func (st *state) onceEach() {
+	kept := st.hits[:0]
+	for _, h := range st.hits {
+		if n := len(kept); n > 0 && kept[n-1].entry == h.entry {
+			kept[n-1].partial = kept[n-1].partial && h.partial
+			continue
+		}
+		kept = append(kept, h)
+	}
+	clear(st.hits[len(kept):])
+	st.hits = kept
 }
 
 func (st *state) take(s *shelf, at int) {
@@ -139,7 +153,8 @@ func (st *state) take(s *shelf, at int) {
 }
 
 func (st *state) add(refs []ref, at int) {
+	partial := at >= 0 && st.routes[at].Partial
 	for _, r := range refs {
-		st.hits = append(st.hits, hit{ref: r, route: int32(at)})
+		st.hits = append(st.hits, hit{ref: r, route: int32(at), partial: partial})
 	}
 }

@@ -12,6 +12,7 @@ import (
 type hit struct {
 	ref
 	route   int32 // in state.routes; -1: it has no pattern
+	partial bool  // another reading of the path does not match
 	verdict verdict
 	try     bool // it applies and does not decide
 	scope   int32
@@ -61,7 +62,7 @@ func (st *state) judgeAll() int {
 			break
 		}
 		// What exempts more than the first one is of no interest.
-		if exempt < 0 && e.guard.holds(st, h) {
+		if exempt < 0 && !h.partial && e.guard.holds(st, h) {
 			exempt = h.entry
 			h.verdict = applies
 		}
@@ -116,7 +117,8 @@ func (st *state) verdict(h *hit, exempt int32) verdict {
 }
 
 // stands reports whether the rule at entry applies and decides: one that is only
-// tried takes nothing away from those in force.
+// tried takes nothing away from those in force, nor does one that another reading
+// of the path would not fall under.
 func (st *state) stands(entry, exempt int32) bool {
 	i, ok := slices.BinarySearchFunc(st.hits, entry, func(h hit, entry int32) int { return int(h.entry - entry) })
 	if !ok {
@@ -124,7 +126,7 @@ func (st *state) stands(entry, exempt int32) bool {
 	}
 	h := &st.hits[i]
 	st.judge(h, exempt)
-	return (h.verdict == applies || h.verdict == refuses) && !h.try
+	return (h.verdict == applies || h.verdict == refuses) && !h.try && !h.partial
 }
 
 // ipKey is who has not said who they are.

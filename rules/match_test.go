@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -213,4 +214,41 @@ func TestRulesByValue(t *testing.T) {
 	}
 	f("role: member, user: %s")
 	f("user: %s, role: [member, owner]")
+}
+
+// What takes a limit away has to hold for every reading of the path: whoever
+// serves it may take another one.
+func TestTrapEscapedPathEscapesNothing(t *testing.T) {
+	set := parse(t, `
+exempt: [{ match: /healthz }, { match: /public/ }]
+rules:
+  - { name: api, match: /api/, per: everyone, limits: 1/minute }
+  - { name: events, match: /api/events/, per: everyone, limits: 2/minute, instead_of: api }
+`, Config{})
+	const (
+		api    = "api: 1/1m0s sliding_log per everyone"
+		events = "events: 2/1m0s sliding_log per everyone"
+	)
+	f := func(raw string, want ...string) {
+		t.Helper()
+		path, err := url.PathUnescape(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := request("GET " + path)
+		r.RawPath = raw
+		heldTo(t, set)(r, want...)
+		agree(t, set, r)
+	}
+	f("/api/x", api)
+	f("/public/x")
+	f("/public/a%2Fb")
+	f("/api/events/a%2Fb", events)
+	f("/api/..%2Fhealthz", api)
+	f("/api/%2e%2e/healthz", api)
+	f("/public/..%2Fapi/x", api)
+	f("/public/%2e%2e/api/x", api)
+	f("/public%2f%2e%2e%2fapi/x", api)
+	f("/api/events/..%2Forders", api, events)
+	f("/api/orders/..%2Fevents/x", api, events)
 }

@@ -124,7 +124,7 @@ func (st *state) match(h *hit) bool {
 	patterns := st.set.entries[h.entry].patterns
 	for j, w := range patterns {
 		at := len(st.routes)
-		if st.routes = st.try(w.Method, w.Host, w.Path, st.routes); len(st.routes) > at {
+		if st.routes = st.try(w.Route(), st.routes); len(st.routes) > at {
 			h.pattern, h.route = int32(j), int32(at)
 			return true
 		}
@@ -133,9 +133,9 @@ func (st *state) match(h *hit) bool {
 }
 
 // try matches a single pattern.
-func (st *state) try(method, host, path string, hits []route.Hit) []route.Hit {
+func (st *state) try(p route.Pattern, hits []route.Hit) []route.Hit {
 	one := route.New()
-	one.Add(route.Pattern{Method: method, Host: host, Path: path}, 0)
+	one.Add(p, 0)
 	r := st.request
 	return one.Match(r.Method, r.Host, r.Path, r.RawPath, hits)
 }
@@ -144,10 +144,12 @@ func (st *state) try(method, host, path string, hits []route.Hit) []route.Hit {
 func (st *state) whyNoPattern(patterns []rulefile.Pattern) string {
 	var methods, hosts, paths []string
 	for _, p := range patterns {
+		anyMethod, anyHost := p.Route(), route.Pattern{Path: p.Route().Path}
+		anyMethod.Method = ""
 		switch {
-		case p.Method != "" && len(st.try("", p.Host, p.Path, nil)) > 0:
+		case p.Method != "" && len(st.try(anyMethod, nil)) > 0:
 			methods = append(methods, p.Method)
-		case p.Host != "" && len(st.try("", "", p.Path, nil)) > 0:
+		case p.Host != "" && len(st.try(anyHost, nil)) > 0:
 			hosts = append(hosts, p.Host)
 		default:
 			paths = append(paths, p.Path)

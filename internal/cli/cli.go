@@ -59,7 +59,9 @@ type command struct {
 // of them.
 var commands []command
 
-func init() { commands = []command{lintCommand, testCommand, explainCommand, keysCommand, versionCommand} }
+func init() {
+	commands = []command{lintCommand, testCommand, explainCommand, keysCommand, versionCommand}
+}
 
 // Main runs one command and returns its exit code.
 func Main(env Env, args []string) int {

@@ -82,6 +82,16 @@ func (d *draft) addHeader(line string) error {
 	return nil
 }
 
+// addIdentity takes user=42.
+func (d *draft) addIdentity(text string) error {
+	name, value, ok := strings.Cut(text, "=")
+	if !ok || name == "" {
+		return errors.New("write, for example, user=42")
+	}
+	d.as[name] = value
+	return nil
+}
+
 // request is what a front end would make of the draft, with the identities that
 // were given in place of those it would find.
 func (d *draft) request() (*tidegate.Request, error) {

@@ -34,7 +34,7 @@ Examples:
 	setup: func(flags *flag.FlagSet) func(context.Context, Env, []string) int {
 		o := explainOptions{draft: draft{header: make(http.Header), as: make(map[string]string)}}
 		flags.StringVar(&o.rules, "rules", "rules.yaml", "`FILE` or folder of rules")
-		flags.Func("as", "`NAME=VALUE` of an identity, in place of what the request has; several times", o.addIdentity)
+		flags.Func("as", "`NAME=VALUE` of an identity, in place of what the request has; several times", o.draft.addIdentity)
 		flags.Func("H", "`HEADER: VALUE` of the request; several times", o.draft.addHeader)
 		flags.StringVar(&o.draft.ip, "ip", "", "`ADDRESS` that the request comes from (192.0.2.1 unless given)")
 		flags.StringVar(&o.draft.body, "body", "", "`JSON` body of the request")
@@ -51,15 +51,6 @@ type explainOptions struct {
 	rules, curl, file string
 	all, json         bool
 	draft             draft
-}
-
-func (o *explainOptions) addIdentity(text string) error {
-	name, value, ok := strings.Cut(text, "=")
-	if !ok || name == "" {
-		return fmt.Errorf("write, for example, user=42")
-	}
-	o.draft.as[name] = value
-	return nil
 }
 
 // explained is what is printed.

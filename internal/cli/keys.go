@@ -33,9 +33,10 @@ Examples:
   tidegate keys reset --as ip=203.0.113.9 --rule login
   tidegate keys get --rule site --json`,
 	setup: func(flags *flag.FlagSet) func(context.Context, Env, []string) int {
-		o := keysOptions{question: admin.Question{As: make(map[string]string)}}
+		who := draft{as: make(map[string]string)}
+		o := keysOptions{question: admin.Question{As: who.as}}
 		o.remote.flags(flags)
-		flags.Func("as", "`NAME=VALUE` of an identity; several times", o.addIdentity)
+		flags.Func("as", "`NAME=VALUE` of an identity; several times", who.addIdentity)
 		flags.StringVar(&o.question.Rule, "rule", "", "only the counters of this `RULE`")
 		flags.BoolVar(&o.json, "json", false, "print JSON")
 		return o.run
@@ -46,15 +47,6 @@ type keysOptions struct {
 	remote   remote
 	question admin.Question
 	json     bool
-}
-
-func (o *keysOptions) addIdentity(text string) error {
-	name, value, ok := strings.Cut(text, "=")
-	if !ok || name == "" {
-		return fmt.Errorf("write, for example, user=42")
-	}
-	o.question.As[name] = value
-	return nil
 }
 
 func (o *keysOptions) run(ctx context.Context, env Env, args []string) int {

@@ -139,7 +139,9 @@ func (r *reader) step(n *yamltree.Node, at time.Duration) Step {
 	return s
 }
 
-func (r *reader) expectText(n *yamltree.Node, hint string) *Text { return &Text{r.text(n, hint), n.Pos} }
+func (r *reader) expectText(n *yamltree.Node, hint string) *Text {
+	return &Text{r.text(n, hint), n.Pos}
+}
 
 func (r *reader) expectTime(n *yamltree.Node) *Time {
 	d, _ := r.duration(n)

@@ -1,0 +1,96 @@
+// Package admin is what an operator asks a running Tidegate: is it alive, is it
+// ready, which rules are in force, where does a key stand; and what they tell it:
+// forget a key, here is the load. It is for the admin listener, never for the one
+// that clients reach.
+//
+// Everything but /healthz and /readyz wants the token, or, where there is none,
+// somebody on this machine. Every write is logged with who it was.
+//
+// Start with [New].
+package admin
+
+import (
+	"log/slog"
+	"net/http"
+	"net/http/pprof"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/rules"
+	"tidegate.dev/tidegate/rules/source"
+)
+
+// Options of [New].
+type Options struct {
+	// Token that callers present as "Authorization: Bearer TOKEN". "" lets in
+	// whoever is on this machine, and nobody else.
+	Token string
+	// Rules in force; nil when nothing is limited.
+	Rules Rules
+	// Store is where they count; needed with Rules.
+	Store tidegate.Store
+	// Ready are asked by /readyz: an error says why requests should go elsewhere.
+	// Everybody can read it, so it names no secrets.
+	Ready []func() error
+	// Load takes what is pushed to /load; nil: nothing goes by it.
+	Load func(value float64) error
+	// Metrics serves /metrics; nil: there are none.
+	Metrics http.Handler
+	// Log is told of every write; nil means slog.Default.
+	Log *slog.Logger
+}
+
+// Rules are the rules in force: a [*source.Watcher].
+type Rules interface {
+	Live() *rules.Live
+	Status() source.Status
+}
+
+// server answers by its Options.
+type server struct {
+	Options
+	guard guard
+}
+
+// New returns the admin API.
+func New(o Options) http.Handler {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	s := &server{o, newGuard(o.Token)}
+	inner := http.NewServeMux()
+	inner.Handle("/rules", s.read(s.rules))
+	inner.Handle("/keys", s.read(s.keys))
+	inner.Handle("/keys/reset", s.write(s.resetKeys))
+	if o.Load != nil {
+		inner.Handle("/load", s.write(s.pushLoad))
+	}
+	if o.Metrics != nil {
+		inner.Handle("/metrics", o.Metrics)
+	}
+	inner.HandleFunc("/debug/pprof/", pprof.Index)
+	inner.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	inner.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	inner.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	inner.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	inner.HandleFunc("/", notFound)
+
+	outer := http.NewServeMux()
+	outer.Handle("/healthz", s.read(s.alive))
+	outer.Handle("/readyz", http.HandlerFunc(s.ready))
+	outer.Handle("/", s.guarded(inner))
+	return plain(outer)
+}
+
+// plain sets what every answer has: none of them is for a browser to keep or to
+// guess the type of.
+func plain(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		next.ServeHTTP(w, r)
+	})
+}
+
+func notFound(w http.ResponseWriter, r *http.Request) {
+	problemf(http.StatusNotFound, "There is nothing at %s; there are /healthz, /readyz, /metrics, /rules, /keys, /keys/reset, /load and /debug/pprof/.", r.URL.Path).answer(w)
+}

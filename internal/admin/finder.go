@@ -1,0 +1,98 @@
+package admin
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/rules"
+)
+
+// finder collects the counters of a question.
+type finder struct {
+	question Question
+	set      *rules.Set
+	found    []Counter
+	why      string // the rule that was named is not there
+}
+
+func (f *finder) run() error {
+	if f.question.URL != "" {
+		r, err := f.question.request()
+		if err != nil {
+			return err
+		}
+		f.look(r, f.question.Rule)
+	} else {
+		for _, rule := range f.set.Rules() {
+			if f.question.Rule == "" || f.question.Rule == rule {
+				for _, r := range samples(f.set, rule, f.question.As) {
+					f.look(r, rule)
+				}
+			}
+		}
+	}
+	if f.question.Rule != "" && len(f.found) == 0 {
+		return problemf(http.StatusNotFound, "The rule %s counts nothing here: %s.", f.question.Rule, f.why)
+	}
+	return nil
+}
+
+// look adds the counters of a request under rule, or under all when it is "".
+func (f *finder) look(r *tidegate.Request, rule string) {
+	e := f.set.Explain(r)
+	for i := range e.Rules {
+		x := &e.Rules[i]
+		if rule != "" && x.Name != rule {
+			continue
+		}
+		if why := f.whyNot(x, e.Identities); why != "" {
+			f.why = why
+			continue
+		}
+		for _, c := range x.Checks {
+			f.add(x.Name, c)
+		}
+	}
+}
+
+// whyNot is why a rule has no counter that is meant; "" when it has. A rule that
+// nobody named must count by somebody who was: whoever asks about user 42 does not
+// mean the limit that all share. And all that it counts by must be known, or it
+// would be the counter of those who have no name.
+func (f *finder) whyNot(x *rules.ExplainedRule, ids []rules.FoundIdentity) string {
+	switch {
+	case !x.Applies || x.Why != "": // some refuse who does not say who they are
+		return x.Why
+	case len(x.Checks) > 0 && x.Checks[0].Check.Limit.Algorithm == tidegate.Deny:
+		return "it denies"
+	case x.Unlimited:
+		return "it does not limit them"
+	}
+	named := f.question.Rule != ""
+	for part := range strings.SplitSeq(x.Scope, ",") {
+		name, _, _ := strings.Cut(part, "/")
+		if _, ok := f.question.As[name]; ok {
+			named = true
+			continue
+		}
+		missing := func(id rules.FoundIdentity) bool { return id.Name == name && id.Missing }
+		if slices.ContainsFunc(ids, missing) {
+			return "it counts by " + x.Per + ", and this does not say who that is; name them by as"
+		}
+	}
+	if !named {
+		return "it counts by " + x.Per
+	}
+	return ""
+}
+
+func (f *finder) add(rule string, c rules.ExplainedCheck) {
+	for _, before := range f.found {
+		if before.check.Key == c.Check.Key && before.check.Limit.Identity() == c.Check.Limit.Identity() {
+			return
+		}
+	}
+	f.found = append(f.found, Counter{Rule: rule, Role: c.Role, Limit: c.Limit, Scope: c.Scope, Key: c.Key, check: c.Check})
+}

@@ -1,0 +1,30 @@
+package admin
+
+import (
+	"net/http"
+
+	"tidegate.dev/tidegate/internal/pressure"
+)
+
+// pushed is the body of POST /load.
+type pushed struct {
+	Value *float64 `json:"value"`
+}
+
+func (s *server) pushLoad(r *http.Request) (any, []any, error) {
+	var p pushed
+	if err := decode(r, &p); err != nil {
+		return nil, nil, err
+	}
+	if p.Value == nil {
+		return nil, nil, problemf(http.StatusBadRequest, `There is no value; send, for example, {"value": 0.7}.`)
+	}
+	what := []any{"value", *p.Value}
+	if err := s.Load(*p.Value); err != nil {
+		return nil, what, problemf(http.StatusBadRequest, "The load %v is not taken: %v.", *p.Value, err)
+	}
+	return struct {
+		Value   float64 `json:"value"`
+		Expires float64 `json:"expires_in_seconds"`
+	}{*p.Value, pressure.LoadLasts.Seconds()}, what, nil
+}

@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/admin"
+	"tidegate.dev/tidegate/rules/source"
+	"tidegate.dev/tidegate/store/memory"
+)
+
+// adminServer runs an admin listener with the rules of src; charge counts a request.
+func adminServer(t *testing.T, src, token string) (address string, charge func(path, user string)) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "rules.yaml")
+	if err := os.WriteFile(file, []byte("version: 1\n"+src), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	watcher, err := source.Watch(t.Context(), file, source.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(watcher.Close)
+	noon := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
+	store := memory.Open(memory.Config{Now: func() time.Time { return noon }})
+	server := httptest.NewServer(admin.New(admin.Options{Token: token, Rules: watcher, Store: store, Log: slog.New(slog.DiscardHandler)}))
+	t.Cleanup(server.Close)
+	gate := tidegate.NewGate(watcher.Live(), store)
+	return server.URL, func(path, user string) {
+		d := draft{url: path, header: make(http.Header), as: map[string]string{"user": user}}
+		r, err := d.request()
+		if err != nil {
+			t.Fatal(err)
+		}
+		gate.Decide(t.Context(), r)
+	}
+}
+
+const keysRules = `
+identify: { user: header X-User }
+rules:
+  - { name: api, match: /api/, per: user, limits: 2/hour, block: 24h }
+  - { name: search, match: /search, per: user, limits: 1/hour, over: { soft: 100% }, candidate: 1/hour }
+  - { name: site, per: everyone, limits: 1000/hour }
+`
+
+// keys runs the command and returns what it printed.
+func keys(t *testing.T, env map[string]string, want int, args ...string) (stdout, stderr string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	e := Env{Stdout: &out, Stderr: &err, Getenv: func(name string) string { return env[name] }}
+	if code := run(t.Context(), e, append([]string{"keys"}, args...)); code != want {
+		t.Errorf("tidegate keys %s: exit %d, want %d\n%s%s", strings.Join(args, " "), code, want, out.String(), err.String())
+	}
+	return out.String(), err.String()
+}
+
+func TestKeys(t *testing.T) {
+	server, charge := adminServer(t, keysRules, "")
+	env := map[string]string{"TIDEGATE_SERVER": server}
+	for range 3 {
+		charge("/api/", "42")
+		charge("/search", "42")
+	}
+	f := func(want string, args ...string) {
+		t.Helper()
+		got, _ := keys(t, env, exitOK, args...)
+		if strings.TrimSpace(got) != strings.TrimSpace(want) {
+			t.Errorf("tidegate keys %s:\n%swant\n%s", strings.Join(args, " "), got, strings.TrimLeft(want, "\n"))
+		}
+	}
+	f(`
+RULE    COUNTED  LIMIT                           LEFT    NOW
+api     user 42  1/24h0m0s sliding_log (blocks)  0 of 1  blocked for 24h0m0s
+api     user 42  2/1h0m0s sliding_log            0 of 2  refused for 1h0m0s
+search  user 42  1/1h0m0s sliding_log (marks)    0 of 1  marked for 1h0m0s
+search  user 42  2/1h0m0s sliding_log            0 of 2  refused for 1h0m0s
+search  user 42  1/1h0m0s sliding_log (tries)    0 of 1  would be refused for 1h0m0s
+`, "get", "--as", "user=42")
+	f(`
+RULE  COUNTED   LIMIT                    LEFT         NOW
+site  everyone  1000/1h0m0s sub_windows  996 of 1000  passes
+`, "get", "--rule", "site")
+	f(`
+reset 2 counters:
+RULE  COUNTED  LIMIT                           LEFT    NOW
+api   user 42  1/24h0m0s sliding_log (blocks)  1 of 1  passes
+api   user 42  2/1h0m0s sliding_log            2 of 2  passes
+`, "reset", "--as", "user=42", "POST", "/api/things")
+	charge("/api/", "42")
+	out, _ := keys(t, env, exitOK, "get", "--as", "user=42", "--rule", "api", "--json", "/api/")
+	var is admin.Keys
+	if err := json.Unmarshal([]byte(out), &is); err != nil || len(is.Counters) != 2 || is.Counters[1].Remaining != 1 || is.Counters[1].Key != "42" {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+func TestKeysThatCannotBeHad(t *testing.T) {
+	server, _ := adminServer(t, keysRules, "")
+	other := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(other.Close)
+	away := httptest.NewServer(http.RedirectHandler(server, http.StatusFound))
+	t.Cleanup(away.Close)
+	f := func(server string, code int, part string, args ...string) {
+		t.Helper()
+		out, err := keys(t, map[string]string{"TIDEGATE_SERVER": server}, code, args...)
+		if !strings.Contains(err, part) || out != "" {
+			t.Errorf("tidegate keys %s: %q, %q; want %q", strings.Join(args, " "), out, err, part)
+		}
+	}
+	f(server, exitUsage, "say what to do")
+	f(server, exitUsage, "say what to do", "delete", "--as", "user=42")
+	f(server, exitUsage, "say whose counters", "get")
+	f(server, exitUsage, "say whose counters", "reset", "/api/")
+	f(server, exitUsage, "user=42", "get", "--as", "42")
+	f(server, exitUsage, `also "now"`, "get", "--as", "user=42", "GET", "/api/", "now")
+	f("ftp://example.com", exitUsage, "is no address", "get", "--as", "user=42")
+	f(server, exitUsage, "no such file", "get", "--as", "user=42", "--token-file", "/no/such/file")
+	f(server, exitFound, "did you mean api?", "get", "--as", "user=42", "--rule", "apo")
+	f(server, exitFound, "no rule counts by that", "get", "--as", "color=blue")
+	f("127.0.0.1:1", exitFound, "is tidegate serve running", "get", "--as", "user=42")
+	f(other.URL, exitFound, "404", "get", "--as", "user=42")
+	f(away.URL, exitFound, "302", "get", "--as", "user=42")
+}
+
+func TestKeysToken(t *testing.T) {
+	const token = "correct-horse"
+	server, _ := adminServer(t, keysRules, token)
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := func(code int, env map[string]string, args ...string) {
+		t.Helper()
+		_, stderr := keys(t, env, code, append([]string{"get", "--server", server, "--rule", "site"}, args...)...)
+		if strings.Contains(stderr, token) || code != exitOK && !strings.Contains(stderr, "token") {
+			t.Errorf("said %q", stderr)
+		}
+	}
+	f(exitFound, nil)
+	f(exitFound, map[string]string{"TIDEGATE_TOKEN": "wrong"})
+	f(exitOK, map[string]string{"TIDEGATE_TOKEN": token})
+	f(exitOK, map[string]string{"TIDEGATE_TOKEN_FILE": file})
+	f(exitOK, map[string]string{"TIDEGATE_TOKEN": "wrong"}, "--token-file", file)
+	empty := filepath.Join(t.TempDir(), "empty")
+	if err := os.WriteFile(empty, []byte("\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f(exitUsage, nil, "--token-file", empty)
+}

@@ -1,0 +1,122 @@
+package pressure
+
+import (
+	"math/bits"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	slotLength   = time.Second
+	slotCount    = 10                     // in the window
+	latencyEvery = 100 * time.Millisecond // a new percentile at most
+)
+
+// latency is how long the upstream takes to answer.
+type latency struct {
+	window window
+	measured
+}
+
+// p99 is in seconds: that of the last ten. When nothing was answered in that time
+// it is 0 if nothing was asked, and else how long the upstream has been silent.
+func (l *latency) p99(at *inflight, now time.Duration) float64 {
+	return l.read(now, latencyEvery, func(*reading) reading {
+		value, n := l.window.percentile(99, now)
+		if n == 0 {
+			value = at.silent(now)
+		}
+		return reading{value: value.Seconds(), known: true}
+	}).value
+}
+
+// window counts durations by their size, in slots of a second. Recording is a load
+// and an addition; a new second takes a new slot and leaves the old one to those
+// who still write into it.
+type window struct {
+	slots [slotCount]atomic.Pointer[slot]
+}
+
+type slot struct {
+	number int64 // of the second
+	counts [buckets]atomic.Uint32
+}
+
+func (w *window) record(took, now time.Duration) {
+	number := int64(now / slotLength)
+	place := &w.slots[number%slotCount]
+	s := place.Load()
+	if s == nil || s.number < number {
+		fresh := &slot{number: number}
+		if place.CompareAndSwap(s, fresh) {
+			s = fresh
+		} else {
+			s = place.Load()
+		}
+	}
+	if s.number == number { // else it is too late to count
+		s.counts[bucketOf(took)].Add(1)
+	}
+}
+
+// percentile of the n durations in the window.
+func (w *window) percentile(p int64, now time.Duration) (value time.Duration, n int64) {
+	var counts [buckets]int64
+	number := int64(now / slotLength)
+	for i := range w.slots {
+		s := w.slots[i].Load()
+		if s == nil || s.number <= number-slotCount {
+			continue
+		}
+		for b := range s.counts {
+			counts[b] += int64(s.counts[b].Load())
+		}
+	}
+	for _, c := range counts {
+		n += c
+	}
+	if n == 0 {
+		return 0, 0
+	}
+	rank := (n*p + 99) / 100
+	for b, c := range counts {
+		if rank <= c {
+			low, high := bucketBounds(b)
+			return low + time.Duration(float64(high-low)*float64(rank)/float64(c)), n
+		}
+		rank -= c
+	}
+	return 0, n // not reached: the ranks add up to n
+}
+
+// Buckets are a sixteenth of a power of two wide, so that a percentile is wrong by
+// less than the band of a verdict; the first is what takes no time.
+const (
+	firstBit = 10 // 1.024 µs
+	lastBit  = 40 // 18 minutes
+	subBits  = 4
+	buckets  = 1 + (lastBit-firstBit+1)<<subBits
+)
+
+func bucketOf(d time.Duration) int {
+	if d < 1<<firstBit {
+		return 0
+	}
+	bit := bits.Len64(uint64(d)) - 1
+	if bit > lastBit {
+		return buckets - 1
+	}
+	sub := int(d>>(bit-subBits)) & (1<<subBits - 1)
+	return 1 + (bit-firstBit)<<subBits + sub
+}
+
+// bucketBounds are the durations from low to below high.
+func bucketBounds(b int) (low, high time.Duration) {
+	if b == 0 {
+		return 0, 1 << firstBit
+	}
+	b--
+	shift := firstBit + b>>subBits - subBits
+	sub := time.Duration(b & (1<<subBits - 1))
+	return (1<<subBits + sub) << shift, (1<<subBits + sub + 1) << shift
+}

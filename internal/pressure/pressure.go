@@ -1,0 +1,85 @@
+// Package pressure measures how much room there is: the signals that elastic
+// limits go by. A limit is elastic in two steps, not by degrees: while the signal
+// has room the ceiling decides, else the nominal limit does. What keeps it from
+// switching to and fro is here: values are averages over seconds, and a verdict
+// stays while the value is near the bound and for a second at least.
+//
+// It has no goroutine. Values are measured by whoever asks for them, each of them
+// at most every so often.
+//
+// Start with [New], tell it of requests by Inflight and Answered, and hand it to
+// rules.Config.
+package pressure
+
+import (
+	"io/fs"
+	"os"
+	"sync/atomic"
+	"time"
+)
+
+// The signals, as rule files name them.
+const (
+	UpstreamP99      = "upstream_p99"      // seconds
+	UpstreamInflight = "upstream_inflight" // requests
+	CPU              = "cpu"               // share of 1
+	Load             = "load"              // as pushed
+)
+
+// Names are all the signals there are.
+var Names = []string{UpstreamP99, UpstreamInflight, CPU, Load}
+
+// Signals implements rules.Signals and rules.Steady. Use [New].
+type Signals struct {
+	start    time.Time // all times count from here, by the monotonic clock
+	latency  latency
+	inflight inflight
+	cpu      cpu
+	load     atomic.Pointer[pushed]
+	verdicts verdicts
+}
+
+// New returns Signals of an idle upstream on this machine.
+func New() *Signals { return open(os.DirFS("/"), processTime) }
+
+func open(root fs.FS, process func() (time.Duration, bool)) *Signals {
+	s := &Signals{start: time.Now(), cpu: cpu{root: root, process: process}}
+	s.cpu.last = s.cpu.look(0)
+	return s
+}
+
+func (s *Signals) now() time.Duration { return time.Since(s.start) }
+
+// Inflight tells that delta more requests, or fewer, are at the upstream.
+func (s *Signals) Inflight(delta int) { s.inflight.add(delta, s.now()) }
+
+// Answered tells how long the upstream took to begin its answer, or to fail. A
+// request that the client gave up says nothing about the upstream and is not told.
+func (s *Signals) Answered(took time.Duration) { s.latency.window.record(took, s.now()) }
+
+// Signal gives the value of a signal; it is not ok while it is not known.
+func (s *Signals) Signal(name string) (value float64, ok bool) {
+	return s.signal(name, s.now())
+}
+
+func (s *Signals) signal(name string, now time.Duration) (value float64, ok bool) {
+	switch name {
+	case UpstreamP99:
+		return s.latency.p99(&s.inflight, now), true
+	case UpstreamInflight:
+		return s.inflight.average(now), true
+	case CPU:
+		return s.cpu.share(now)
+	case Load:
+		return s.pushed(now)
+	}
+	return 0, false
+}
+
+// Below reports whether a signal is below a bound, and has been for a moment: see
+// the package comment. What is not known is not below.
+func (s *Signals) Below(name string, bound float64) bool {
+	now := s.now()
+	value, ok := s.signal(name, now)
+	return s.verdicts.step(name, bound, value, ok, now)
+}

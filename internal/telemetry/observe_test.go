@@ -1,0 +1,188 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/store/memory"
+)
+
+const allKinds = `
+identify: { user: header X-User, key: client header X-Key }
+rules:
+  - { name: api, match: /api/, per: user, limits: [2/minute, 100/hour] }
+  - { name: site, match: /, per: everyone, limits: 1000000/minute }
+  - { name: search, match: /search, per: user, limits: 1/minute, over: { soft: 100% } }
+  - { name: banned, match: /admin/, deny: true }
+  - { name: keyed, match: /keyed, per: key, missing: refuse, limits: 5/minute }
+  - { name: idea, match: /idea, per: user, limits: 1/minute, mode: shadow }
+  - { name: try, match: /try, per: user, limits: 100/minute, candidate: 1/minute }
+  - { name: deny-idea, match: /idea, deny: true, mode: shadow }
+  - { name: closed, match: /closed, per: user, limits: 5/minute, on_store_failure: deny }
+  - { name: never-asked, match: /never, per: user, limits: 5/minute }
+`
+
+func TestOutcomes(t *testing.T) {
+	f := func(path string, times int, rules, requests string) {
+		t.Helper()
+		d := newDesk(t, allKinds, memory.New())
+		for range times {
+			d.ask(t, path, who{"user": "42"})
+		}
+		if got := strings.Join(d.nonZero(t, "tidegate_decisions_total"), "; "); got != rules {
+			t.Errorf("%s: rules have\n%s, want\n%s", path, got, rules)
+		}
+		if got := strings.Join(d.nonZero(t, "tidegate_requests_total"), "; "); got != requests {
+			t.Errorf("%s: requests have\n%s, want\n%s", path, got, requests)
+		}
+	}
+	f("/other", 1, `{outcome="ok",rule="site"} 1`, `{outcome="ok"} 1`)
+	f("/api/x", 5, `{outcome="ok",rule="api"} 2; {outcome="ok",rule="site"} 2; {outcome="refused",rule="api"} 3`,
+		`{outcome="ok"} 2; {outcome="refused"} 3`)
+	f("/search", 3, `{outcome="ok",rule="search"} 1; {outcome="ok",rule="site"} 2; {outcome="refused",rule="search"} 1; {outcome="soft",rule="search"} 1`,
+		`{outcome="ok"} 1; {outcome="refused"} 1; {outcome="soft"} 1`)
+	f("/admin/", 2, `{outcome="denied",rule="banned"} 2`, `{outcome="denied"} 2`)
+	f("/keyed", 1, `{outcome="denied",rule="keyed"} 1`, `{outcome="denied"} 1`)
+	f("/idea", 3, `{outcome="ok",rule="idea"} 1; {outcome="ok",rule="site"} 3; {outcome="shadow_refused",rule="deny-idea"} 3; {outcome="shadow_refused",rule="idea"} 2`,
+		`{outcome="ok"} 3`)
+	f("/try", 3, `{outcome="ok",rule="site"} 3; {outcome="ok",rule="try"} 3; {outcome="shadow_refused",rule="try"} 2`, `{outcome="ok"} 3`)
+}
+
+// broken is a store that cannot answer.
+type broken struct{ err error }
+
+func (b broken) Take(context.Context, []tidegate.Check, int) (tidegate.Decision, error) {
+	return tidegate.Decision{}, b.err
+}
+func (b broken) Adjust(context.Context, int64, []tidegate.Check) error { return b.err }
+
+func TestOutcomesWithoutStore(t *testing.T) {
+	f := func(err error, path string, want ...string) {
+		t.Helper()
+		d := newDesk(t, allKinds, broken{err})
+		d.ask(t, path, who{"user": "42"})
+		if got := append(d.nonZero(t, "tidegate_decisions_total"), d.nonZero(t, "tidegate_requests_total")...); !slices.Equal(got, want) {
+			t.Errorf("%s, %v: got %q, want %q", path, err, got, want)
+		}
+	}
+	down := errors.New("connection refused")
+	f(down, "/api/", `{outcome="error",rule="api"} 1`, `{outcome="error",rule="site"} 1`, `{outcome="error"} 1`)
+	f(down, "/closed", `{outcome="error",rule="closed"} 1`, `{outcome="error"} 1`)
+	f(fmt.Errorf("in line: %w", context.Canceled), "/api/", `{outcome="canceled",rule="api"} 1`, `{outcome="canceled"} 1`)
+}
+
+// Limits that belong to no rule are counted together, whatever they are called.
+func TestLimitsOfNoRule(t *testing.T) {
+	d := newDesk(t, "rules: []\n", memory.New())
+	for i := range 10 {
+		l := tidegate.MustLimit(tidegate.Spec{Name: fmt.Sprint("limit of ", i), Events: 1, Period: 1e9})
+		d.Observe(nil, []tidegate.Check{{Limit: l}}, tidegate.Decision{OK: true, Limit: l})
+		d.Observe(nil, []tidegate.Check{{Limit: l}}, tidegate.Decision{Limit: l})
+	}
+	d.Observe(nil, nil, tidegate.Decision{OK: true})
+	d.wants(t, `tidegate_decisions_total{outcome="ok",rule=""} 10`, `tidegate_decisions_total{outcome="refused",rule=""} 10`,
+		`tidegate_requests_total{outcome="ok"} 11`)
+}
+
+// A metrics page that grows with the number of clients was 5.8 MB at 37,000 of them.
+func TestTrap15MetricsHaveNoKeys(t *testing.T) {
+	d := newDesk(t, allKinds, memory.New())
+	series := func() int { return strings.Count(d.page(t), "\n") }
+	paths := []string{"/api/x", "/search", "/admin/", "/keyed", "/idea", "/try", "/closed"}
+	for _, p := range paths {
+		d.ask(t, p, who{"user": "0", "key": "0"})
+	}
+	before := series()
+	for i := range 50_000 {
+		key := fmt.Sprint("user-", i)
+		d.ask(t, paths[i%len(paths)], who{"user": key, "key": key})
+	}
+	if after := series(); after != before {
+		t.Errorf("%d lines after one key, %d after 50,000", before, after)
+	}
+	if page := d.page(t); strings.Contains(page, "user-") {
+		t.Error("a key is shown")
+	}
+	if n := d.watched.store.Load().total().Keys; n < 50_000 {
+		t.Errorf("the store knows %d keys: were they asked for?", n)
+	}
+}
+
+// Even names that nobody announced, and that somebody invents, are bounded.
+func TestUnknownNamesAreBounded(t *testing.T) {
+	d := newDesk(t, "rules: []\n", memory.New())
+	for i := range 3000 {
+		d.rules.get(fmt.Sprint("rule ", i)).add(ok)
+		d.Ejected(fmt.Sprint("http://upstream-", i), true)
+	}
+	if n := len(*d.rules.all.Load()); n > maxNames+1 {
+		t.Errorf("%d rules are shown", n)
+	}
+	d.wants(t, `tidegate_decisions_total{outcome="ok",rule="(other)"} 2000`, `tidegate_upstream_ejections_total{upstream="(other)"} 1`)
+}
+
+// At a reload, rules that stay keep their counts, those that are gone go.
+func TestSetRules(t *testing.T) {
+	d := newDesk(t, allKinds, memory.New())
+	d.ask(t, "/api/", who{"user": "42"})
+	d.SetRules([]string{"site", "new"}, nil)
+	d.wants(t, `tidegate_decisions_total{outcome="ok",rule="site"} 1`, `tidegate_decisions_total{outcome="ok",rule="new"} 0`)
+	if strings.Contains(d.page(t), `rule="api"`) {
+		t.Error("a rule that is gone is shown")
+	}
+	d.ask(t, "/api/", who{"user": "42"}) // decided by the old rules: late, and counted
+	d.wants(t, `tidegate_decisions_total{outcome="ok",rule="api"} 1`, `tidegate_decisions_total{outcome="ok",rule="site"} 2`)
+}
+
+func TestAllocsOfObserve(t *testing.T) {
+	d := newDesk(t, allKinds, memory.New())
+	l := tidegate.MustLimit(tidegate.Spec{Name: "api", Events: 1, Period: 1e9, Terms: &tidegate.Terms{Rule: "api"}})
+	s := tidegate.MustLimit(tidegate.Spec{Name: "site", Events: 1, Period: 1e9, Terms: &tidegate.Terms{Rule: "site"}})
+	checks := []tidegate.Check{{Limit: l}, {Limit: l}, {Limit: s}}
+	f := func(dec tidegate.Decision) {
+		t.Helper()
+		if n := testing.AllocsPerRun(1000, func() { d.Observe(nil, checks, dec) }); n != 0 {
+			t.Errorf("%+v: %v allocations", dec, n)
+		}
+	}
+	f(tidegate.Decision{OK: true, Limit: l})
+	f(tidegate.Decision{Limit: l})
+	f(tidegate.Decision{Limit: l, Err: errors.New("down")})
+}
+
+func TestObserveAtOnce(t *testing.T) {
+	d := newDesk(t, allKinds, memory.New())
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 500 {
+				d.ask(t, "/other", nil)
+			}
+		})
+	}
+	wg.Go(func() {
+		for range 20 {
+			d.SetRules([]string{"site"}, nil)
+			d.page(t)
+		}
+	})
+	wg.Wait()
+	d.wants(t, `tidegate_decisions_total{outcome="ok",rule="site"} 2000`)
+}
+
+func BenchmarkObserve(b *testing.B) {
+	d := newDesk(b, allKinds, memory.New())
+	l := tidegate.MustLimit(tidegate.Spec{Name: "api", Events: 1, Period: 1e9, Terms: &tidegate.Terms{Rule: "api"}})
+	s := tidegate.MustLimit(tidegate.Spec{Name: "site", Events: 1, Period: 1e9, Terms: &tidegate.Terms{Rule: "site"}})
+	checks := []tidegate.Check{{Limit: l}, {Limit: l}, {Limit: s}}
+	b.ReportAllocs()
+	for b.Loop() {
+		d.Observe(nil, checks, tidegate.Decision{OK: true, Limit: l})
+	}
+}

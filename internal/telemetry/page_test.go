@@ -1,0 +1,179 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/store/memory"
+	"tidegate.dev/tidegate/store/storetest"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// busyDesk has seen a little of everything.
+func busyDesk(t *testing.T) *desk {
+	d := newDesk(t, `
+rules:
+  - { name: api, match: /api/, per: ip, limits: 2/minute }
+  - { name: banned, match: /admin/, deny: true }
+`, memory.New())
+	for range 3 {
+		d.ask(t, "/api/", who{"ip": "192.0.2.1"})
+	}
+	d.ask(t, "/admin/", nil)
+	d.match.Observe(2e-6)
+	d.take.Observe(3e-7)
+	d.Waited(1500 * time.Millisecond)
+	d.UpstreamDone("http://127.0.0.1:9000", 200, 20*time.Millisecond, nil)
+	d.UpstreamDone("http://127.0.0.1:9000", 503, 2*time.Second, nil)
+	d.UpstreamDone("http://127.0.0.1:9001", 0, time.Minute, errors.New("no route to host"))
+	d.Inflight(3)
+	d.Inflight(-1)
+	d.Retry()
+	d.Ejected("http://127.0.0.1:9001", true)
+	d.Ejected("http://127.0.0.1:9001", true)
+	d.WatchQueue(func() int64 { return 7 })
+	d.WatchRules(func() RulesStatus {
+		return RulesStatus{Reloads: 2, Failed: 1, LoadedAt: time.Unix(1_800_000_000, 250e6), Failing: true}
+	})
+	d.WatchCosts(func(rule string) int64 { return int64(len(rule)) })
+	d.WatchSignals([]string{"cpu", "load"}, func(name string) (float64, bool) { return 0.25, name == "cpu" })
+	return d
+}
+
+// memory of a store depends on its layout.
+var storeBytes = regexp.MustCompile(`(?m)^(tidegate_\S*store_bytes\S*) [1-9]\d*$`)
+
+func TestPage(t *testing.T) {
+	got := storeBytes.ReplaceAllString(busyDesk(t).page(t), "$1 (some)")
+	const golden = "testdata/metrics.txt"
+	if *update {
+		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("got\n%s\nwant (-update writes it)\n%s", got, want)
+	}
+}
+
+// What promtool check metrics says.
+func TestPageIsWellMade(t *testing.T) {
+	families, err := busyDesk(t).reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	problems, err := promlint.NewWithMetricFamilies(families).Lint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		if strings.HasPrefix(p.Metric, "tidegate_") {
+			t.Errorf("%s: %s", p.Metric, p.Text)
+		}
+	}
+	if len(families) < 40 {
+		t.Errorf("%d metrics: those of the process and of the runtime should be there, too", len(families))
+	}
+}
+
+func TestOddStatuses(t *testing.T) {
+	d := newDesk(t, "rules: []\n", memory.New())
+	for _, status := range []int{-100, 0, 99, 600, 99999} {
+		d.UpstreamDone("u", status, time.Millisecond, nil)
+	}
+	d.UpstreamDone("u", 0, time.Millisecond, fmt.Errorf("round trip: %w", context.Canceled))
+	d.wants(t, `tidegate_upstream_seconds_count{status="error",upstream="u"} 5`, `tidegate_upstream_seconds_count{status="canceled",upstream="u"} 1`)
+}
+
+func TestEjections(t *testing.T) {
+	d := newDesk(t, "rules: []\n", memory.New())
+	for _, on := range []bool{false, true, true, false, true, false, false} {
+		d.Ejected("u", on)
+	}
+	d.wants(t, `tidegate_upstream_ejections_total{upstream="u"} 2`, `tidegate_upstream_ejected{upstream="u"} 0`)
+}
+
+// One decision in 64 is timed, and all are as they would be.
+func TestTiming(t *testing.T) {
+	d := newDesk(t, "rules: []\n", memory.New())
+	limit := tidegate.PerMinute(100_000)
+	gate := tidegate.NewGate(d.Matcher(one{limit}), d.Store(memory.New()))
+	const n = 64_000
+	for range n {
+		if !gate.Decide(t.Context(), &tidegate.Request{}).OK {
+			t.Fatal("refused")
+		}
+	}
+	families, err := d.reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() != "tidegate_decision_seconds" {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			if got := m.GetHistogram().GetSampleCount(); got < n/64*3/4 || got > n/64*5/4 {
+				t.Errorf("%v: %d of %d were timed", m.GetLabel(), got, n)
+			}
+			if sum := m.GetHistogram().GetSampleSum(); sum <= 0 {
+				t.Errorf("%v: took %v s", m.GetLabel(), sum)
+			}
+		}
+	}
+}
+
+type one struct{ limit *tidegate.Limit }
+
+func (m one) Match(_ *tidegate.Request, dst []tidegate.Check) []tidegate.Check {
+	return append(dst, tidegate.Check{Key: "k", Limit: m.limit, Cost: 1})
+}
+
+func TestTimedStoreConforms(t *testing.T) {
+	d := newDesk(t, "rules: []\n", memory.New())
+	storetest.Run(t, func(t *testing.T, now func() time.Time) tidegate.Store {
+		return d.Store(memory.Open(memory.Config{Now: now}))
+	})
+}
+
+func TestTimedStoreAroundALesserOne(t *testing.T) {
+	d := newDesk(t, "rules: []\n", memory.New())
+	s := d.Store(broken{errors.New("down")})
+	_, _, reserve := s.(tidegate.Reserver).Reserve(t.Context(), nil, 0)
+	for _, err := range []error{
+		reserve, s.(tidegate.Reserver).Settle(t.Context(), "", 0),
+		s.(tidegate.Renewer).Renew(t.Context(), 0, nil), s.(tidegate.Resetter).Reset(t.Context(), nil),
+	} {
+		if !errors.Is(err, tidegate.ErrUnsupported) {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+func TestDecades(t *testing.T) {
+	got := decades(0.01, 10)
+	want := []float64{0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10}
+	if len(got) != len(want) {
+		t.Fatalf("got %v", got)
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	}
+}

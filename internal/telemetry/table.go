@@ -1,0 +1,71 @@
+package telemetry
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// table finds what is counted for a name: a lookup in a map that is replaced, never
+// written. A name that was not announced is added at its first use. Names come from
+// files of the operator; should they not, the bound holds, and all further ones are
+// counted together as [Other].
+type table[T any] struct {
+	fresh func(name string) *T
+	mu    sync.Mutex
+	all   atomic.Pointer[map[string]*T]
+}
+
+// Other is the name of all those that are too many.
+const Other = "(other)"
+
+// maxNames that were not announced are told apart.
+const maxNames = 1000
+
+func newTable[T any](fresh func(name string) *T) *table[T] {
+	t := &table[T]{fresh: fresh}
+	t.all.Store(&map[string]*T{})
+	return t
+}
+
+func (t *table[T]) get(name string) *T {
+	if v := (*t.all.Load())[name]; v != nil {
+		return v
+	}
+	return t.add(name)
+}
+
+func (t *table[T]) add(name string) *T {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	before := *t.all.Load()
+	if before[name] == nil && len(before) >= maxNames {
+		name = Other
+	}
+	if v := before[name]; v != nil {
+		return v
+	}
+	after := make(map[string]*T, len(before)+1)
+	for k, v := range before {
+		after[k] = v
+	}
+	v := t.fresh(name)
+	after[name] = v
+	t.all.Store(&after)
+	return v
+}
+
+// announce keeps what was counted for names, and forgets all others.
+func (t *table[T]) announce(names []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	before := *t.all.Load()
+	after := make(map[string]*T, len(names))
+	for _, name := range names {
+		v := before[name]
+		if v == nil {
+			v = t.fresh(name)
+		}
+		after[name] = v
+	}
+	t.all.Store(&after)
+}

@@ -1,0 +1,64 @@
+// Package telemetry counts what Tidegate does, for Prometheus.
+//
+// Metrics are labelled by what an operator wrote, rules and upstreams, and by a few
+// fixed words. Never by keys: whoever sends requests cannot make a series. What is
+// counted for each request is a plain counter that was found when the rules were
+// loaded, not by its labels; what somebody else counts already is asked for when
+// it is scraped.
+//
+// Start with [New], hand Observe to a Gate, and serve [Handler].
+package telemetry
+
+import (
+	"net/http"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Metrics is everything that is counted. Use [New]. All methods may be called by
+// many goroutines at once.
+type Metrics struct {
+	requests  counters // of all rules together
+	rules     *table[ruleMetrics]
+	match     prometheus.Observer // of the sampled
+	take      prometheus.Observer
+	waited    prometheus.Observer
+	upstreams *table[upstreamMetrics]
+	inflight  atomic.Int64
+	retries   atomic.Uint64
+	watched   watched
+}
+
+// New returns Metrics that reg collects, beside those of the Go runtime and of the
+// process. It panics when reg has them already.
+func New(reg prometheus.Registerer) *Metrics {
+	m := &Metrics{}
+	decision := histogram("tidegate_decision_seconds",
+		"Time to find what a request is held to (match) and to decide it (take), of one decision in 64.", 1e-7, 1e-1, "step")
+	waited := histogram("tidegate_queue_wait_seconds", "Time that requests waited in line, those included that gave up.", 1e-3, 100)
+	upstream := histogram("tidegate_upstream_seconds",
+		"Time to the header of the upstream's answer, by the class of its status; error: there was none; canceled: the client left first.", 1e-3, 100, "upstream", "status")
+	m.match, m.take = decision.WithLabelValues("match"), decision.WithLabelValues("take")
+	m.waited = waited.WithLabelValues()
+	m.rules = newTable(func(string) *ruleMetrics { return new(ruleMetrics) })
+	m.upstreams = newTable(func(name string) *upstreamMetrics { return &upstreamMetrics{name: name, vector: upstream} })
+	reg.MustRegister(
+		decision, waited, upstream, collector{m}, buildInfo(),
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	return m
+}
+
+// Handler serves what reg has collected. When one value cannot be had, the others
+// are still shown.
+func Handler(reg *prometheus.Registry) http.Handler {
+	return promhttp.HandlerFor(reg, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, Registry: reg})
+}
+
+// histogram has buckets of 1, 2.5 and 5 times the powers of ten from low to high.
+func histogram(name, help string, low, high float64, labels ...string) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: decades(low, high)}, labels)
+}

@@ -1,0 +1,148 @@
+package telemetry
+
+import (
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tidegate.dev/tidegate"
+)
+
+// watched is what others count, and is asked when it is scraped. What is nil has
+// not been said and is not shown.
+type watched struct {
+	limits  atomic.Pointer[[]*tidegate.Limit]
+	store   atomic.Pointer[storeFuncs]
+	waiting atomic.Pointer[func() int64]
+	rules   atomic.Pointer[func() RulesStatus]
+	clamped atomic.Pointer[func(rule string) int64]
+	signals atomic.Pointer[signalsFunc]
+}
+
+// StoreStats is what a store says of its memory; see memory.Stats.
+type StoreStats struct {
+	Bytes, Keys, Evicted, Forgotten, RefusedFull int64
+}
+
+type storeFuncs struct {
+	total func() StoreStats
+	of    func(*tidegate.Limit) StoreStats
+}
+
+// WatchStore shows the memory of a store: in total, and for each rule the sum over
+// its limits; see [Metrics.SetRules].
+func (m *Metrics) WatchStore(total func() StoreStats, of func(*tidegate.Limit) StoreStats) {
+	m.watched.store.Store(&storeFuncs{total, of})
+}
+
+// WatchQueue shows how many requests stand in line.
+func (m *Metrics) WatchQueue(waiting func() int64) { m.watched.waiting.Store(&waiting) }
+
+// RulesStatus is how the rules in force came to be.
+type RulesStatus struct {
+	Reloads, Failed int
+	LoadedAt        time.Time // those in force
+	Failing         bool      // what is in the files is not in force
+}
+
+// WatchRules shows how reloads went.
+func (m *Metrics) WatchRules(status func() RulesStatus) { m.watched.rules.Store(&status) }
+
+// WatchCosts shows how often a cost was outside of what its rule allows.
+func (m *Metrics) WatchCosts(clamped func(rule string) int64) { m.watched.clamped.Store(&clamped) }
+
+type signalsFunc struct {
+	names []string
+	value func(name string) (float64, bool)
+}
+
+// WatchSignals shows the signals that elastic limits go by, those that have a value.
+func (m *Metrics) WatchSignals(names []string, value func(name string) (float64, bool)) {
+	m.watched.signals.Store(&signalsFunc{names, value})
+}
+
+var (
+	totalBytesDesc = describe("tidegate_store_bytes", "Memory that all counters take.")
+	totalKeysDesc  = describe("tidegate_store_keys", "Keys that are remembered, idle ones not yet swept included.")
+	bytesDesc      = describe("tidegate_rule_store_bytes", "Memory that the counters of a rule take.", "rule")
+	keysDesc       = describe("tidegate_rule_store_keys", "Keys of a rule that are remembered.", "rule")
+	evictedDesc    = describe("tidegate_rule_store_evicted_total", "Keys dropped at the memory bound that held nobody back.", "rule")
+	forgottenDesc  = describe("tidegate_rule_store_forgotten_total", "Keys dropped at the memory bound that held somebody back.", "rule")
+	fullDesc       = describe("tidegate_rule_store_refused_total", "Requests refused because their key found no room.", "rule")
+	waitingDesc    = describe("tidegate_queue_waiting", "Requests that stand in line now.")
+	reloadsDesc    = describe("tidegate_rules_reloads_total", "Reloads of the rules after the first load, by outcome.", "outcome")
+	loadedDesc     = describe("tidegate_rules_loaded_timestamp_seconds", "When the rules in force were loaded.")
+	currentDesc    = describe("tidegate_rules_current", "Whether the rules in force are those in the files; 0: the last reload failed.")
+	clampedDesc    = describe("tidegate_rule_cost_clamped_total", "Costs that were outside of min and max of their rule, since it was loaded.", "rule")
+	signalDesc     = describe("tidegate_signal", "What elastic limits go by: seconds, requests, a share of 1, or as pushed.", "signal")
+
+	watchedDescs = []*prometheus.Desc{
+		totalBytesDesc, totalKeysDesc, bytesDesc, keysDesc, evictedDesc, forgottenDesc, fullDesc,
+		waitingDesc, reloadsDesc, loadedDesc, currentDesc, clampedDesc, signalDesc,
+	}
+)
+
+func (w *watched) collect(emit emit) {
+	if waiting := w.waiting.Load(); waiting != nil {
+		emit(waitingDesc, gauge, float64((*waiting)()))
+	}
+	if rules := w.rules.Load(); rules != nil {
+		s := (*rules)()
+		emit(reloadsDesc, counter, float64(s.Reloads), "ok")
+		emit(reloadsDesc, counter, float64(s.Failed), "failed")
+		emit(loadedDesc, gauge, float64(s.LoadedAt.UnixMilli())/1000)
+		emit(currentDesc, gauge, number(!s.Failing))
+	}
+	if signals := w.signals.Load(); signals != nil {
+		for _, name := range signals.names {
+			if v, ok := signals.value(name); ok {
+				emit(signalDesc, gauge, v, name)
+			}
+		}
+	}
+	w.collectLimits(emit)
+}
+
+// collectLimits shows what is known by the limits of the rules in force.
+func (w *watched) collectLimits(emit emit) {
+	byRule := make(map[string][]*tidegate.Limit)
+	if limits := w.limits.Load(); limits != nil {
+		for _, l := range *limits {
+			byRule[ruleOf(l)] = append(byRule[ruleOf(l)], l)
+		}
+	}
+	store, clamped := w.store.Load(), w.clamped.Load()
+	if store != nil {
+		total := store.total()
+		emit(totalBytesDesc, gauge, float64(total.Bytes))
+		emit(totalKeysDesc, gauge, float64(total.Keys))
+	}
+	for _, rule := range slices.Sorted(maps.Keys(byRule)) {
+		if clamped != nil {
+			emit(clampedDesc, counter, float64((*clamped)(rule)), rule)
+		}
+		if store != nil {
+			store.collect(emit, rule, byRule[rule])
+		}
+	}
+}
+
+func (s *storeFuncs) collect(emit emit, rule string, limits []*tidegate.Limit) {
+	var sum StoreStats
+	for _, l := range limits {
+		st := s.of(l)
+		sum.Bytes += st.Bytes
+		sum.Keys += st.Keys
+		sum.Evicted += st.Evicted
+		sum.Forgotten += st.Forgotten
+		sum.RefusedFull += st.RefusedFull
+	}
+	emit(bytesDesc, gauge, float64(sum.Bytes), rule)
+	emit(keysDesc, gauge, float64(sum.Keys), rule)
+	emit(evictedDesc, counter, float64(sum.Evicted), rule)
+	emit(forgottenDesc, counter, float64(sum.Forgotten), rule)
+	emit(fullDesc, counter, float64(sum.RefusedFull), rule)
+}
