@@ -14,8 +14,8 @@ import (
 
 // The traps that docs/traps.md owes a test for; the others wait for their part.
 var (
-	builtTraps   = []int{1, 2, 3, 5, 7, 8, 13, 14, 16, 17, 18, 19, 20, 21, 22, 25, 26}
-	unbuiltTraps = []int{4, 6, 9, 10, 11, 12, 15, 23, 24}
+	builtTraps   = []int{1, 2, 3, 5, 7, 8, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 25, 26}
+	unbuiltTraps = []int{4, 6, 9, 10, 11, 12, 23, 24}
 )
 
 var cited = regexp.MustCompile("`([^`]+)`")

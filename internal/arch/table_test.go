@@ -18,7 +18,7 @@ type rule struct {
 
 // wire are the front ends that speak a protocol. Some are still to come; the
 // rule is here first.
-var wire = []string{"./internal/gateway/...", "./internal/rls/...", "./internal/checkapi/...", "./internal/resp/..."}
+var wire = []string{"./internal/gateway/...", "./internal/admin/...", "./internal/rls/...", "./internal/checkapi/...", "./internal/resp/..."}
 
 // readsClock are the names of package time that read a clock or wait for it.
 var readsClock = []string{
@@ -88,6 +88,11 @@ var table = append(apart(wire), []rule{
 		from: []string{"./internal/queue/..."},
 		not:  []string{"./...", "!.", "!./internal/algo/...", "module"},
 		why:  "a line is a store around a store, whatever the store and whoever waits",
+	},
+	{
+		from: []string{"./internal/telemetry/...", "./internal/pressure/..."},
+		not:  []string{"./...", "!.", "!./internal/telemetry/...", "!./internal/pressure/..."},
+		why:  "what is measured is told to them; they ask nobody",
 	},
 	{
 		from: wire,
