@@ -39,13 +39,16 @@ func compile(f *rulefile.File, config Config) (*Set, diag.List) {
 		s.rules = append(s.rules, r)
 		s.entries = append(s.entries, entry{guard: c.guard(w.When, w.Unless), patterns: w.Match, rule: r})
 	}
+	if config.Trust.JWT == nil {
+		c.warnUnverified()
+	}
 	if c.problems.HasErrors() {
 		return nil, c.problems
 	}
 	s.replace()
 	s.index = newIndex(s.entries)
 	s.files = c.files
-	c.ids.file = nil // its lines and lists are of no more use
+	c.ids.file, c.ids.unnamed = nil, nil // of no more use
 	s.states.New = func() any { return s.newState() }
 	return s, c.problems
 }

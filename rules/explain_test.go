@@ -69,6 +69,23 @@ rules:
 	f(request("GET /healthz"), "when", false, `when role: it is missing, not "admin" or *-ops`)
 }
 
+// A header that is sent and not believed would look as if it had not been sent.
+func TestExplainDisbelievedHeader(t *testing.T) {
+	set := parse(t, `
+identify: { user: header X-User }
+rules: [{ name: api, per: user, limits: 1/minute }]
+`, Config{})
+	f := func(r *tidegate.Request, want string) {
+		t.Helper()
+		if got := set.Explain(r).Identities[0]; got.Name != "user" || got.Note != want {
+			t.Errorf("got %+v, want the note %q", got, want)
+		}
+	}
+	f(request("GET /"), "")
+	f(request("GET /", "client header X-User", "acme"), "there is a header X-User, which is believed only from a trusted peer")
+	f(request("GET /", "header X-User", "acme", "client header X-User", "acme"), "")
+}
+
 // The whole of it, as the command prints it.
 func TestExplainJSON(t *testing.T) {
 	set := parse(t, `

@@ -66,6 +66,8 @@ type identities struct {
 	byName map[string]*identity
 	all    []*identity // those with a slot, by slot
 	ip     *identity
+	// unnamed are the sources that were asked for without a name, perhaps twice.
+	unnamed []rulefile.Source
 }
 
 func newIdentities(f *rulefile.File) *identities {
@@ -89,6 +91,7 @@ func (ids *identities) find(name string) *identity {
 // from returns the identity of a source that was written without a name: the
 // one of identify that is this source and no other, or one by its text.
 func (ids *identities) from(s rulefile.Source) *identity {
+	ids.unnamed = append(ids.unnamed, s)
 	for _, id := range ids.all {
 		if len(id.sources) == 1 && id.sources[0].kind == s.Kind && id.sources[0].ask == askFor(s) {
 			return id

@@ -32,6 +32,19 @@ func (s *Set) Rules() []string {
 	return names
 }
 
+// Identities returns the names by which somebody can be known to the rules, the
+// built-in ones included, in order.
+func (s *Set) Identities() []string {
+	names := []string{"everyone", "host", "ip", "method", "path", "route"}
+	for name := range s.ids.byName {
+		if name[0] != ' ' { // see identities.from
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // Files returns the files that the Set was made of: when one of them changes, it
 // is out of date.
 func (s *Set) Files() []string { return slices.Clone(s.files) }

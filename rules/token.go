@@ -40,12 +40,10 @@ func (st *state) token() string {
 	return strings.TrimLeft(token, " ")
 }
 
-// newVerifier reads the keys. Without any, what is in tokens cannot be believed:
-// a warning for each identity that would come from there.
+// newVerifier reads the keys; without any, what is in tokens cannot be believed.
 func (c *compiler) newVerifier() *jwt.Verifier {
 	trust := c.config.Trust.JWT
 	if trust == nil {
-		c.warnUnverified()
 		return nil
 	}
 	v, err := jwt.New(jwt.Config{
@@ -67,14 +65,24 @@ func (c *compiler) newVerifier() *jwt.Verifier {
 	return v
 }
 
+// warnUnverified tells of all that would come from there, named or not.
 func (c *compiler) warnUnverified() {
 	for _, id := range c.file.Identify {
 		for _, s := range id.Sources {
-			if s.Kind == rulefile.SourceJWT {
-				c.problems.Add(c.file.Problem(s.Pos, diag.Warning,
-					"`"+id.Name.Text+"` is read from tokens, and no key is configured to verify them: it counts as missing",
-					"set trust.jwt, or Config.Trust.JWT in a program"))
-			}
+			c.warnOf(s, "`"+id.Name.Text+"` is read from tokens, and no key is configured to verify them: it counts as missing")
 		}
+	}
+	told := make(map[diag.Pos]bool)
+	for _, s := range c.ids.unnamed {
+		if !told[s.Pos] {
+			c.warnOf(s, "`"+s.Text+"` is read from tokens, and no key is configured to verify them: it is never there")
+		}
+		told[s.Pos] = true
+	}
+}
+
+func (c *compiler) warnOf(s rulefile.Source, message string) {
+	if s.Kind == rulefile.SourceJWT {
+		c.problems.Add(c.file.Problem(s.Pos, diag.Warning, message, "set trust.jwt, or Config.Trust.JWT in a program"))
 	}
 }

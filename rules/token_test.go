@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -90,5 +91,23 @@ func TestTokensWithoutKeys(t *testing.T) {
 	c.ReadFile = func(string) ([]byte, error) { return []byte("short"), nil }
 	if _, err := Parse("rules.yaml", []byte("version: 1\n"+src), c); err == nil || !strings.Contains(err.Error(), "jwt.key") {
 		t.Errorf("a key that is none: %v", err)
+	}
+}
+
+// Also what takes a number from the token has to say that it never will.
+func TestNumbersFromTokensWithoutKeys(t *testing.T) {
+	const src = "identify: { user: [jwt.sub, ip] }\nrules:\n" +
+		"  - { name: api, per: user, limits: { from: jwt.rpm, per: minute, max: 100, else: 10 } }\n" +
+		"  - { name: plan, per: user, quota: { amount: 5/month, anchor: jwt.billing_day } }\n" +
+		"  - { name: chat, per: user, limits: 10/minute, cost: { reserve: jwt.cost, default: 1 } }\n"
+	var at []string
+	for _, w := range parse(t, src, Config{}).Warnings() {
+		at = append(at, fmt.Sprintf("%d:%d", w.Line, w.Col))
+	}
+	if got := strings.Join(at, " "); got != "2:20 4:45 5:64 6:66" {
+		t.Errorf("warned at %s", got)
+	}
+	if warnings := parse(t, src, trusting(time.Now)).Warnings(); len(warnings) > 0 {
+		t.Errorf("with a key: %v", warnings)
 	}
 }

@@ -80,10 +80,15 @@ func (c *condition) text() string {
 	return strings.Join(all, " or ")
 }
 
-// whyMissing tells what cannot be seen from the request: a token that was sent
-// and not believed.
+// whyMissing tells what cannot be seen from the request: a header or a token that
+// was sent and not believed.
 func (st *state) whyMissing(id *identity) string {
 	for i := range id.sources {
+		if s := &id.sources[i]; s.kind == rulefile.SourceHeader {
+			if _, ok := st.request.Value("client " + s.ask); ok {
+				return "there is a " + s.ask + ", which is believed only from a trusted peer"
+			}
+		}
 		if id.sources[i].kind != rulefile.SourceJWT || st.token() == "" {
 			continue
 		}

@@ -183,7 +183,7 @@ func (l *BucketLaw) Return(s Bucket, now, at, n int64) Bucket {
 		return s
 	}
 	s, owed := l.settle(s, now)
-	if l.Leaky && at > now && add(at, mul(n, l.Em)) < now+owed-l.Em/2 {
+	if l.Leaky && at > now && add(at, mul(n, l.Em)) < add(now, owed)-l.Em/2 {
 		return s // others leave after it: its place stays a hole, or two would leave at once
 	}
 	if owed > l.Tau && s.Em != l.Em { // more than this law holds: at its own pace

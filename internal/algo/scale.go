@@ -23,6 +23,10 @@ func newScale(us, events int64) scale {
 	}
 }
 
+// Unit is the power of two of µs that a unit is, and the window in units, for a
+// store that has another machine interpolate.
+func (s *scale) Unit() (shift uint, window int64) { return s.shift, s.window }
+
 func (s *scale) units(us int64) int64 { return us >> s.shift }
 func (s *scale) micros(u int64) int64 { return u << s.shift }
 

@@ -9,10 +9,12 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/httplimit"
+	"tidegate.dev/tidegate/internal/diag"
 )
 
 // draft is a request that is being described: by flags, by a curl line, or by
@@ -89,6 +91,26 @@ func (d *draft) addIdentity(text string) error {
 		return errors.New("write, for example, user=42")
 	}
 	d.as[name] = value
+	return nil
+}
+
+// known holds what was given to the identities that the rules have: another would
+// change nothing, in silence. The address is where the request comes from.
+func (d *draft) known(names []string) error {
+	if ip, ok := d.as["ip"]; ok {
+		if _, err := netip.ParseAddr(ip); err != nil {
+			return fmt.Errorf("the address %q: %w", ip, err)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.as)) {
+		if slices.Contains(names, name) {
+			continue
+		}
+		if near := diag.Nearest(name, names); near != "" {
+			return fmt.Errorf("the rules have no identity %q; did you mean %q?", name, near)
+		}
+		return fmt.Errorf("the rules have no identity %q, only %s", name, strings.Join(names, ", "))
+	}
 	return nil
 }
 

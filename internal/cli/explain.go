@@ -76,6 +76,9 @@ func (o *explainOptions) run(_ context.Context, env Env, args []string) int {
 		problemsOf(err).Write(env.Stderr, false)
 		return exitFound
 	}
+	if err := o.draft.known(set.Identities()); err != nil {
+		return misused(env, "explain", "%v", err)
+	}
 	request, err := o.draft.request()
 	if err != nil {
 		return misused(env, "explain", "%v", err)

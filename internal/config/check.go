@@ -142,7 +142,7 @@ func (l *loader) checkHealth() {
 // warnNoRules says what a start without rules means, unless it was asked for or
 // there is none.
 func (l *loader) warnNoRules() {
-	if l.config.Rules != "" || l.given("rules") || l.problems.HasErrors() {
+	if l.config.Rules != "" || l.given("rules") || l.o.OwnRules || l.problems.HasErrors() {
 		return
 	}
 	l.problems.Add(diag.Problem{

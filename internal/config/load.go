@@ -19,6 +19,8 @@ type Options struct {
 	File string
 	// Flags are from [Flags], after the flag set was parsed; nil has none.
 	Flags *FlagValues
+	// OwnRules: where no rules are named, the caller has some.
+	OwnRules bool
 	// Environ is the environment as KEY=value; nil means os.Environ().
 	Environ []string
 	// ReadFile reads the configuration file; nil means os.ReadFile.

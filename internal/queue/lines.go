@@ -123,6 +123,7 @@ func (q *lines) turnedAway(id who) tidegate.Decision {
 
 // stand waits until m is the first, then asks whenever there should be room.
 func (q *lines) stand(ctx context.Context, store tidegate.Store, checks []tidegate.Check, c *tidegate.Check, id who, m *member, arrived time.Time) (tidegate.Decision, error) {
+	defer note(ctx, arrived)
 	defer q.leave(id, m)
 	most := c.Limit.Terms.Queue.MaxWait
 	patience := time.NewTimer(time.Until(arrived.Add(most)))

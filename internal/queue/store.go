@@ -39,6 +39,7 @@ func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tideg
 	if err != nil || !d.OK || d.Wait == 0 || n != 1 {
 		return d, err
 	}
+	defer note(ctx, time.Now())
 	if err := s.turns.wait(ctx, s.inner, booked(checks), &d); err != nil {
 		return tidegate.Decision{}, err
 	}

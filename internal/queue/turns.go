@@ -57,6 +57,7 @@ func (t *turns) wait(ctx context.Context, store tidegate.Store, c *tidegate.Chec
 	l.join(w)
 	select {
 	case <-w.called:
+		l.callNext()
 		return nil
 	case <-ctx.Done():
 		l.giveUp(context.WithoutCancel(ctx), w)
@@ -102,32 +103,35 @@ func (l *turnLine) join(w *waiter) {
 	copy(l.waiters[i+1:], l.waiters[i:])
 	l.waiters[i] = w
 	if i == 0 {
-		l.wakeFirstLocked()
+		l.callLocked()
 	}
 }
 
-// wakeFirstLocked lets everybody go whose time has come, and sets the alarm for
-// the next.
-func (l *turnLine) wakeFirstLocked() {
-	now := time.Now()
-	for len(l.waiters) > 0 && !l.waiters[0].turn.due.After(now) {
-		close(l.waiters[0].called)
-		l.waiters[0] = nil
-		l.waiters = l.waiters[1:]
-	}
+func (l *turnLine) callNext() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.callLocked()
+}
+
+// callLocked lets the first go if its time has come, and otherwise sets the alarm
+// for it. Who was called calls the next: on a machine that has stood still, those
+// who are late leave one after the other, and not as the scheduler has them.
+func (l *turnLine) callLocked() {
 	if len(l.waiters) == 0 {
 		return
 	}
-	in := l.waiters[0].turn.due.Sub(now)
+	in := time.Until(l.waiters[0].turn.due)
+	if in <= 0 {
+		close(l.waiters[0].called)
+		l.waiters[0] = nil
+		l.waiters = l.waiters[1:]
+		return
+	}
 	if l.timer != nil {
 		l.timer.Reset(in)
 		return
 	}
-	l.timer = time.AfterFunc(in, func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.wakeFirstLocked()
-	})
+	l.timer = time.AfterFunc(in, l.callNext)
 }
 
 // giveUp takes w out of the line. Those behind it move up by one turn, up to the
@@ -145,8 +149,8 @@ func (l *turnLine) giveUp(ctx context.Context, w *waiter) {
 			l.waiters[j].turn, free = free, l.waiters[j].turn
 		}
 		l.waiters = append(l.waiters[:i], l.waiters[i+1:]...)
-		l.wakeFirstLocked()
 	} // else its turn came at the same moment: it is used up unless it still counts
+	l.callLocked()
 	l.mu.Unlock()
 	back := l.check
 	back.Cost = -free.cost

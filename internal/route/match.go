@@ -1,15 +1,16 @@
 package route
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // Hit is a pattern that a request matches.
 type Hit struct {
-	ID      int // as it was added
+	ID int // as it was added
+	// Partial: the pattern matches in one reading of the path and not in another,
+	// so whoever serves it may not take it for what the pattern is about.
+	Partial bool
 	pattern *entry
 	reading reading
+	in      uint8 // the readings that match, by bit
 }
 
 // Match appends to hits the patterns that a request matches, each once, in no
@@ -19,7 +20,7 @@ type Hit struct {
 // what holds for every path. An escaped slash may or may not divide segments and
 // an escaped dot segment may or may not be one, depending on who serves the path
 // in the end, so a pattern needs to match just one of the readings: no spelling
-// escapes it. Case, port and trailing dot of the host do not matter.
+// escapes it. What is to be let off needs all of them: see Hit. Case, port and trailing dot of the host do not matter.
 //
 // The time it takes depends on the path and on the patterns that begin like it,
 // not on the others. It allocates for none but odd spellings: unclean paths, and
@@ -47,6 +48,10 @@ func (t *Tree) Match(method, host, path, rawPath string, hits []Hit) []Hit {
 	if slash && dot {
 		w.readRaw(roots, dots.Replace(rawPath))
 	}
+	for i := range w.hits[w.before:] {
+		h := &w.hits[w.before+i]
+		h.Partial = w.readings > 1 && h.in != 1<<w.readings-1
+	}
 	return w.hits
 }
 
@@ -56,18 +61,18 @@ type walk struct {
 	hits   []Hit
 	before int // hits that were there before
 	reading
-	again bool // a second reading: it may find what the first has found
+	readings uint8 // so far, this one included: another may find what the first has found
 }
 
 func (w *walk) readRaw(roots [2]*node, raw string) {
 	if r, ok := segmentwise(raw); ok {
-		w.again = true
 		w.read(roots, r)
 	}
 }
 
 func (w *walk) read(roots [2]*node, r reading) {
 	w.reading = r
+	w.readings++
 	for _, n := range roots {
 		if n != nil {
 			w.from(n, 0)
@@ -105,7 +110,7 @@ func (w *walk) from(n *node, i int) {
 
 // take adds the patterns of a leaf that are for the method.
 func (w *walk) take(l *leaf) {
-	if l == nil || w.again && w.has(l) {
+	if l == nil || w.readings > 1 && w.had(l) {
 		return
 	}
 	w.add(l.all)
@@ -117,13 +122,25 @@ func (w *walk) take(l *leaf) {
 
 func (w *walk) add(entries []entry) {
 	for i := range entries {
-		w.hits = append(w.hits, Hit{ID: entries[i].id, pattern: &entries[i], reading: w.reading})
+		w.hits = append(w.hits, Hit{ID: entries[i].id, pattern: &entries[i], reading: w.reading, in: w.bit()})
 	}
 }
 
-func (w *walk) has(l *leaf) bool {
-	return slices.ContainsFunc(w.hits[w.before:], func(h Hit) bool { return h.pattern.leaf == l })
+// had reports whether an earlier reading has found the patterns of l, which this
+// one has found as well.
+func (w *walk) had(l *leaf) bool {
+	found := false
+	for i := range w.hits[w.before:] {
+		if h := &w.hits[w.before+i]; h.pattern.leaf == l {
+			h.in |= w.bit()
+			found = true
+		}
+	}
+	return found
 }
+
+// bit is that of the reading; "*" is read without one.
+func (w *walk) bit() uint8 { return 1 << max(w.readings, 1) >> 1 }
 
 // Value returns what the wildcard of the name stands for, decoded; false means
 // that the pattern has none of that name. It is a part of the path that was

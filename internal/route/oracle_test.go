@@ -16,33 +16,43 @@ import (
 type request struct{ method, host, path, raw string }
 
 // oracle says the same as the tree in the plainest way: every pattern by itself,
-// segment by segment, in each reading. It returns the value of each wildcard.
-func oracle(p Pattern, r request) (values map[string]string, ok bool) {
+// segment by segment, in each reading. It returns the value of each wildcard, and
+// whether there is a reading that does not match.
+func oracle(p Pattern, r request) (values map[string]string, partial, ok bool) {
 	method := p.Method == "" || p.Method == r.method || p.Method == "GET" && r.method == "HEAD"
 	if !method || p.Host != "" && !sameHost(p.Host, r.host) {
-		return nil, false
+		return nil, false, false
 	}
 	if r.path == "*" {
 		name, all := strings.CutSuffix(p.Path, "...}")
 		name, named := strings.CutPrefix(name, "/{")
 		if all && named && !strings.Contains(name, "/") {
-			return map[string]string{name: ""}, true
+			return map[string]string{name: ""}, false, true
 		}
-		return nil, p.Path == "/"
+		return nil, false, p.Path == "/"
 	}
-	for _, segments := range readings(r) {
-		if values, ok := fits(p.Path, segments); ok {
-			return values, true
+	for _, ways := range readings(r) {
+		fit := false
+		for _, segments := range ways {
+			if v, fine := fits(p.Path, segments); fine {
+				if !ok {
+					values, ok = v, true
+				}
+				fit = true
+				break
+			}
 		}
+		partial = partial || !fit
 	}
-	return nil, false
+	return values, partial, ok
 }
 
-func readings(r request) [][]string {
+// readings have more than one way where an escaped slash at the end may be none.
+func readings(r request) [][][]string {
 	divide := func(p string) []string {
 		return strings.FieldsFunc(path.Clean("/"+p), func(c rune) bool { return c == '/' })
 	}
-	all := [][]string{divide(r.path)}
+	all := [][][]string{{divide(r.path)}}
 	raw := strings.ReplaceAll(strings.ReplaceAll(r.raw, "%2E", "%2e"), "%2F", "%2f")
 	var ways []string
 	slash, dot := strings.Contains(raw, "%2f"), strings.Contains(raw, "%2e")
@@ -58,12 +68,14 @@ func readings(r request) [][]string {
 			decoded, err := url.PathUnescape(s)
 			segments[i], valid = decoded, valid && err == nil
 		}
-		if valid {
-			all = append(all, segments)
+		if !valid {
+			continue
 		}
-		if n := len(segments) - 1; valid && n >= 0 && segments[n] == "/" {
-			all = append(all, segments[:n])
+		both := [][]string{segments}
+		if n := len(segments) - 1; n >= 0 && segments[n] == "/" {
+			both = append(both, segments[:n])
 		}
+		all = append(all, both)
 	}
 	return all
 }
@@ -126,11 +138,11 @@ func lowerASCII(s string) string {
 func compare(t *testing.T, patterns []Pattern, r request) {
 	t.Helper()
 	tr := New()
-	want := make(map[int]map[string]string)
+	want, partly := make(map[int]map[string]string), make(map[int]bool)
 	for i, p := range patterns {
 		tr.Add(p, i)
-		if values, ok := oracle(p, r); ok {
-			want[i] = values
+		if values, partial, ok := oracle(p, r); ok {
+			want[i], partly[i] = values, partial
 		}
 	}
 	got := make(map[int]bool)
@@ -142,6 +154,9 @@ func compare(t *testing.T, patterns []Pattern, r request) {
 		values, ok := want[h.ID]
 		if !ok {
 			t.Errorf("%+v hits %+v", r, patterns[h.ID])
+		}
+		if h.Partial != partly[h.ID] {
+			t.Errorf("%+v hits %+v: partial %v, want %v", r, patterns[h.ID], h.Partial, partly[h.ID])
 		}
 		for name, value := range values {
 			if v, ok := h.Value(name); v != value || !ok {

@@ -107,6 +107,10 @@ func (d *decoder) known(n *yamltree.Node, what string) (Identity, bool) {
 		return id, true
 	}
 	message := "unknown name " + quote(name) + ": it is neither built in nor in `identify`"
+	if strings.Contains(name, ",") {
+		d.fail(n.Pos, message, "write a list: "+quote("["+name+"]"))
+		return Identity{}, false
+	}
 	if s, _ := parseSource(name, ""); s.Kind != SourceNone {
 		d.fail(n.Pos, message, "give it a name, as in "+quote("identify: { "+suggestName(s)+": "+name+" }")+", and write the name here")
 		return Identity{}, false

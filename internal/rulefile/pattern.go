@@ -1,12 +1,14 @@
 package rulefile
 
 import (
+	"net/url"
 	"path"
 	"slices"
 	"strings"
 	"unicode"
 
 	"tidegate.dev/tidegate/internal/diag"
+	"tidegate.dev/tidegate/internal/route"
 )
 
 // parsePattern reads [METHOD ][HOST]/path as net/http.ServeMux does, and refuses
@@ -26,6 +28,9 @@ func parsePattern(text string) (Pattern, mistake) {
 			return p, wrong
 		}
 	}
+	if strings.HasPrefix(rest, "^") || strings.HasPrefix(rest, "~") {
+		return p, mistake{"a pattern is no regular expression: " + quote(rest), "write `/api/` for all below it, `/posts/{id}` for any one segment"}
+	}
 	if scheme, after, ok := strings.Cut(rest, "://"); ok {
 		return p, mistake{"a pattern has no scheme: " + quote(scheme+"://"), "write " + quote(strings.TrimSpace(p.Method+" "+after))}
 	}
@@ -37,7 +42,33 @@ func parsePattern(text string) (Pattern, mistake) {
 	if wrong := checkHost(rest[:slash], p.Path, p.Method); wrong != (mistake{}) {
 		return p, wrong
 	}
-	return p, checkPath(p.Path)
+	if wrong := checkPath(p.Path); wrong != (mistake{}) {
+		return p, wrong
+	}
+	return p, p.checkRoute()
+}
+
+// Route is the pattern as package route reads it: with escapes, where a rule file
+// has the path as it reads decoded.
+func (p Pattern) Route() route.Pattern {
+	segments := strings.Split(p.Path, "/")
+	for i, s := range segments {
+		if !strings.HasPrefix(s, "{") {
+			segments[i] = url.PathEscape(s)
+		}
+	}
+	return route.Pattern{Method: p.Method, Host: p.Host, Path: strings.Join(segments, "/")}
+}
+
+// checkRoute leaves the last word to who matches it.
+func (p Pattern) checkRoute() mistake {
+	r := p.Route()
+	_, err := route.Split(strings.TrimSpace(r.Method + " " + r.Host + r.Path))
+	if err == nil {
+		return mistake{}
+	}
+	message, hint, _ := strings.Cut(err.Error(), "; ")
+	return mistake{message, or(hint, "write it as in `POST api.example.com/orders/{id}`")}
 }
 
 func noPath(method, rest string) mistake {
@@ -84,7 +115,7 @@ func checkMethod(method string) mistake {
 func checkHost(host, rest, method string) mistake {
 	rest, method = strings.TrimLeft(rest, " "), method+" "
 	switch {
-	case host == "":
+	case host == "" || host[0] == '[': // IPv6, which checkRoute reads
 		return mistake{}
 	case method == " " && slices.Contains(common, strings.ToUpper(host)):
 		return mistake{"there is no space between method and path", "write " + quote(strings.ToUpper(host)+" "+rest)}
@@ -92,6 +123,8 @@ func checkHost(host, rest, method string) mistake {
 		return mistake{"a pattern is a method, a space, and a host or path: " + quote(strings.TrimSpace(method+host+rest)) + " is more", "write a list for several: `match: [GET /posts, POST /posts]`"}
 	case strings.ContainsAny(host, "*{"):
 		return mistake{"hosts have no wildcards: " + quote(host), "write the host out, or test it: `when: { host: \"*.example.com\" }`"}
+	case strings.Count(host, ":") > 1:
+		return mistake{"an IPv6 address is written in brackets: " + quote(host), "write " + quote("\""+strings.TrimSpace(method+"["+host+"]"+rest)+"\"")}
 	case strings.Contains(host, ":"):
 		return mistake{"hosts are compared without their port: " + quote(host), "write " + quote(strings.TrimSpace(method+host[:strings.Index(host, ":")]+rest))}
 	case strings.Trim(host, nameLetters+".") != "" || strings.HasPrefix(host, ".") || strings.HasSuffix(host, "."):

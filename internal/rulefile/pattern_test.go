@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"tidegate.dev/tidegate/internal/route"
 )
 
 func TestPattern(t *testing.T) {
@@ -24,6 +26,7 @@ func TestPattern(t *testing.T) {
 	f("/with space/ü", "", "", "/with space/ü")
 	f("/v1/foo:bar", "", "", "/v1/foo:bar")
 	f("/100%", "", "", "/100%")
+	f("GET [2001:DB8::1]/a", "GET", "[2001:db8::1]", "/a")
 
 	bad := func(text, hint string) {
 		t.Helper()
@@ -49,7 +52,9 @@ func TestPattern(t *testing.T) {
 	bad("{sub}.example.com/", "when: { host:")
 	bad("http://example.com/a", "`example.com/a`")
 	bad("GET https://example.com/a", "`GET example.com/a`")
-	bad("[::1]/a", "")
+	bad("[::1]:80/a", "`:80`")
+	bad("[::1/a", "")
+	bad("::1/a", "`\"[::1]/a\"`")
 	bad("/a/./b", "`/a/b`")
 	bad("/a/..", "`/`")
 	bad("/a//", "`/a/`")
@@ -60,9 +65,11 @@ func TestPattern(t *testing.T) {
 	bad("/<id>", "`{id}`")
 	bad("/a%2Fb", "the character itself")
 	bad("/a\tb", "on one line")
+	bad("GET a..b.example/", "hosts are like")
+	bad(strings.Repeat("/a", 129), "128")
 }
 
-// ServeMux takes every pattern that is taken here.
+// ServeMux takes every pattern that is taken here, and so does who matches it.
 func FuzzPattern(f *testing.F) {
 	for _, s := range []string{"/", "GET /a/{b}", "a.b/{c...}", "/{$}", "/a b", "X-Y /{ü}", "/%zz", "//", "/{a}/{a}", "{", "GET x:1/", "GET \x00/"} {
 		f.Add(s)
@@ -77,9 +84,10 @@ func FuzzPattern(f *testing.F) {
 		}
 		defer func() {
 			if r := recover(); r != nil {
-				t.Errorf("%q is taken, and ServeMux says: %v", text, r)
+				t.Errorf("%q is taken, and who has to match it says: %v", text, r)
 			}
 		}()
+		route.New().Add(p.Route(), 0)
 		// A method, since ServeMux takes spaces in a path only after one.
 		http.NewServeMux().Handle(or(p.Method, "GET")+" "+p.Host+p.Path, http.NotFoundHandler())
 	})

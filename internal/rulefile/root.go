@@ -8,9 +8,14 @@ import (
 // root takes a tree as a rule file and holds it to its version.
 func (d *decoder) root(t tree) (object, bool) {
 	for _, f := range t.root.Fields {
-		if f.Key.Value == "domain" {
+		switch f.Key.Value {
+		case "domain":
 			d.fail(f.Key.Pos, "a file with `domain` is a configuration of envoyproxy/ratelimit, which is not read yet",
 				"write a rule file: `version: 1`, then `rules:` with what `descriptors` says")
+			return object{}, false
+		case "cases":
+			d.fail(f.Key.Pos, "a file with `cases` is a test of rules, not a rule file",
+				"run it with `tidegate test`, and keep it out of the folder that is read for rules")
 			return object{}, false
 		}
 	}

@@ -138,6 +138,7 @@ func (d *decoder) limitRule(o object, r *Rule, sc scope) {
 	d.companions(o, append(branches, o))
 	r.settle(expired)
 	d.checkRule(r, expired)
+	d.checkTiers(r)
 }
 
 // terms reads what a rule and a branch can both say.

@@ -141,6 +141,9 @@ func (d *decoder) percent(n *yamltree.Node, what, example string) (int, bool) {
 	if !ok || !sign {
 		if field, _, _ := strings.Cut(example, ": "); ok {
 			hint = "write " + quote(field+": "+text+"%")
+			if v > 0 && v < 1 { // who thinks in shares of 1 means more
+				hint = "write " + quote(field+": "+strconv.FormatFloat(v*100, 'g', 4, 64)+"%") + ", if that is what is meant"
+			}
 		}
 		d.fail(n.Pos, what+" is no percentage: "+quote(text), hint)
 		return 0, false

@@ -20,11 +20,19 @@ func (r *running) expect(s *Step, i int, d *tidegate.Decision) {
 	if e.Shadow != nil && !slices.Contains(r.trace.over, e.Shadow.Value) {
 		r.fail(e.Shadow.Pos, s, i, fmt.Sprintf("wanted `%s` to say it would have refused, it did not", e.Shadow.Value), d)
 	}
-	r.number(e.Remaining, s, i, "remaining", d.Remaining, d)
+	r.number(e.Remaining, s, i, "remaining", remaining(d), d)
 	r.number(e.Answer, s, i, "answer", int64(answer(d)), d)
 	r.time(e.RetryAfter, s, i, "retry_after", d.RetryAfter, d)
 	r.time(e.ResetAfter, s, i, "reset_after", d.ResetAfter, d)
 	r.time(e.Wait, s, i, "wait", d.Wait, d)
+}
+
+// remaining is what clients are told: of the nominal limit where a ceiling decides.
+func remaining(d *tidegate.Decision) int64 {
+	if d.Limit == nil || d.Limit.Terms.Nominal == nil {
+		return d.Remaining
+	}
+	return max(d.Remaining-d.Limit.Capacity()+d.Limit.Terms.Nominal.Capacity(), 0)
 }
 
 func answer(d *tidegate.Decision) int {
@@ -89,7 +97,7 @@ func (r *running) fail(pos diag.Pos, s *Step, i int, message string, d *tidegate
 func (r *running) why(s *Step, d *tidegate.Decision) []string {
 	why := []string{fmt.Sprintf("at %s, %s %s%s", s.At, s.Method, s.Host, s.Target)}
 	if d.Limit != nil {
-		text := fmt.Sprintf("decided by %s: %d remaining", d.Limit, d.Remaining)
+		text := fmt.Sprintf("decided by %s: %d remaining", d.Limit, remaining(d))
 		if d.RetryAfter > 0 {
 			text += fmt.Sprintf(", retry after %s", d.RetryAfter.Round(time.Microsecond))
 		}

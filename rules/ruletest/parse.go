@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -112,7 +113,7 @@ func (r *reader) step(n *yamltree.Node, at time.Duration) Step {
 			}
 		}},
 		field{"request", func(n *yamltree.Node) { r.request(&s, n) }},
-		field{"as", func(n *yamltree.Node) { s.As = r.texts(n, "identities") }},
+		field{"as", func(n *yamltree.Node) { s.As = r.identities(n) }},
 		field{"headers", func(n *yamltree.Node) { s.Headers = r.texts(n, "headers") }},
 		field{"body", func(n *yamltree.Node) { s.Body = r.json(n) }},
 		field{"cost", func(n *yamltree.Node) { s.Cost = r.number(n, 1, maxCost) }},
@@ -162,6 +163,20 @@ func (r *reader) request(s *Step, n *yamltree.Node) {
 		return
 	}
 	s.Method, s.Host, s.Target = method, target[:slash], target[slash:]
+}
+
+// identities holds the address to be one: another would stand for nobody's.
+func (r *reader) identities(n *yamltree.Node) map[string]string {
+	as := r.texts(n, "identities")
+	for _, f := range n.Fields {
+		if f.Key.Value != "ip" {
+			continue
+		}
+		if _, err := netip.ParseAddr(as["ip"]); err != nil {
+			r.bad(f.Key.Pos, "`ip` is the address that the request comes from, and every request has one", "write, for example, `ip: 198.51.100.7`")
+		}
+	}
+	return as
 }
 
 func (r *reader) response(s *Step, n *yamltree.Node) {

@@ -105,7 +105,7 @@ func (r *reader) texts(n *yamltree.Node, what string) map[string]string {
 func (r *reader) number(n *yamltree.Node, least, most int64) int64 {
 	v, err := strconv.ParseInt(n.Value, 10, 64)
 	if n.Kind != yamltree.Scalar || err != nil || v < least || v > most {
-		r.bad(n.Pos, fmt.Sprintf("`%s` is not a whole number from %d to %d", n.Value, least, most), "write, for example, `3`")
+		r.bad(n.Pos, fmt.Sprintf("`%s` is not a whole number from %d to %d", n.Value, least, most), fmt.Sprintf("write, for example, `%d`", max(least, 3)))
 		return least
 	}
 	return v

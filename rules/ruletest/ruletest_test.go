@@ -81,6 +81,44 @@ func TestFails(t *testing.T) {
 	f("want: ok, reset_after: 2m", "2m", "wanted reset_after 2m0s, got 1m0s")
 }
 
+// What remains is what clients are told: of the limit as it is written, not of the
+// ceiling above it.
+func TestRemainingOfASoftLimit(t *testing.T) {
+	r := run(t, `version: 1
+rules: [{ name: soft, per: ip, limits: 10/minute, over: { soft: 20% } }]
+`, `
+      - { request: GET /, want: ok, remaining: 9 }
+      - { request: GET /, times: 9, want: ok, remaining: 0 }
+      - { request: GET /, times: 2, want: soft, remaining: 0 }
+      - { request: GET /, want: refused, remaining: 0 }
+`)
+	if r.Failed() != 0 {
+		t.Errorf("%+v", r.Cases[0].Failures)
+	}
+}
+
+// A name that is misspelt would be nobody, and the test would pass for another
+// reason than it says.
+func TestUnknownIdentity(t *testing.T) {
+	r := run(t, api, `
+      - { request: GET /api/x, as: { usr: 42 }, want: ok }
+      - { request: GET /api/x, as: { user: 42, host: a.example }, want: ok }
+`)
+	failures := r.Cases[0].Failures
+	if len(failures) != 1 || failures[0].Line != 6 || !strings.Contains(failures[0].Message, "`usr`") || failures[0].Why[0] != "did you mean `user`?" {
+		t.Errorf("got %+v", failures)
+	}
+}
+
+func TestAddressIsOne(t *testing.T) {
+	for _, ip := range []string{"nowhere", "300.1.1.1", "absent", "192.0.2.0/24", ""} {
+		_, problems := Parse("test.yaml", []byte("rules: r.yaml\ncases: [{ name: a, steps: [{ request: GET /, as: { ip: "+ip+" }, want: ok }] }]"))
+		if err := problems.Err(); err == nil || !strings.Contains(err.Error(), "2:52: error: `ip` is the address") {
+			t.Errorf("%s: %v", ip, err)
+		}
+	}
+}
+
 // What is expected of a rule that does not hold the request says why it does not.
 func TestSaysWhyARuleDoesNotHold(t *testing.T) {
 	r := run(t, api, "      - { request: GET /other, want: ok, rule: api }\n")

@@ -3,14 +3,19 @@ package ruletest
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/httplimit"
+	"tidegate.dev/tidegate/internal/diag"
 )
 
 // step sends the requests of one step and compares what comes of them.
 func (r *running) step(ctx context.Context, s *Step) {
+	if !r.knows(s) {
+		return
+	}
 	r.advance(ctx, s.At)
 	for i, want := range s.Want {
 		request := s.newRequest()
@@ -27,6 +32,28 @@ func (r *running) step(ctx context.Context, s *Step) {
 			r.expect(s, i, &d)
 		}
 	}
+}
+
+// knows reports whether the rules ask for all that the step says of who is asking:
+// what they do not ask for would change nothing, in silence.
+func (r *running) knows(s *Step) bool {
+	names := r.set.Identities()
+	known := true
+	for _, name := range sorted(s.As) {
+		if slices.Contains(names, name) {
+			continue
+		}
+		why := "they have " + strings.Join(names, ", ")
+		if near := diag.Nearest(name, names); near != "" {
+			why = "did you mean `" + near + "`?"
+		}
+		r.failures = append(r.failures, Failure{
+			Pos: s.Pos, Source: line(r.file.lines, s.Pos.Line), Why: []string{why},
+			Message: "`as` says `" + name + "`, and no identity of the rules has that name",
+		})
+		known = false
+	}
+	return known
 }
 
 func outcome(d *tidegate.Decision) Outcome {

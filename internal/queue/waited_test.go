@@ -1,0 +1,31 @@
+package queue
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/store/memory"
+)
+
+func TestWaitedIsNoted(t *testing.T) {
+	f := func(check tidegate.Check, want ...time.Duration) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			s := New(memory.New())
+			for i, want := range want {
+				waited := time.Duration(0)
+				if _, err := s.Take(context.WithValue(t.Context(), Waited{}, &waited), []tidegate.Check{check}, 1); err != nil {
+					t.Fatal(err)
+				}
+				if waited != want {
+					t.Errorf("number %d of %s waited %s, want %s", i+1, check.Limit.Name, waited, want)
+				}
+			}
+		})
+	}
+	f(tidegate.Check{Key: "k", Limit: leaky, Cost: 1, MaxWait: time.Minute}, 0, 100*ms, 100*ms)
+	f(tidegate.Check{Key: "k", Limit: logged, Cost: 1}, 0, 0, time.Second)
+}
