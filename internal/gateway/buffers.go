@@ -1,0 +1,19 @@
+package gateway
+
+import "sync"
+
+// bufferSize is how much of a response is copied at a time.
+const bufferSize = 32 << 10
+
+// buffers is the httputil.BufferPool of the proxy. Arrays, since a slice would
+// have to be put in memory of its own to be pooled.
+type buffers struct{ pool sync.Pool }
+
+func (b *buffers) Get() []byte {
+	if held, ok := b.pool.Get().(*[bufferSize]byte); ok {
+		return held[:]
+	}
+	return new([bufferSize]byte)[:]
+}
+
+func (b *buffers) Put(buf []byte) { b.pool.Put((*[bufferSize]byte)(buf)) }

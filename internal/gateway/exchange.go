@@ -1,0 +1,133 @@
+package gateway
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/queue"
+)
+
+// exchange is a request and its answer on their way through the gateway. It is
+// the context of the request, so that every station finds it.
+type exchange struct {
+	context.Context
+	gateway *Gateway
+	method  string
+	http1   bool
+	trusted bool // the peer is one of our own proxies
+	writer  writer
+	body    body
+	own     ownHeaders
+	settle  *settling // nil: nothing to be found in the response body
+
+	start    time.Time
+	record   Record
+	upstream *upstream   // that has the request; nil: none
+	informed atomic.Bool // the client was sent a 1xx of the upstream's
+	finished bool        // the answer is whole
+}
+
+type exchangeKey struct{}
+
+// Value implements context.Context.
+func (x *exchange) Value(key any) any {
+	switch key.(type) {
+	case exchangeKey:
+		return x
+	case queue.Waited:
+		return &x.record.Wait
+	}
+	return x.Context.Value(key)
+}
+
+// exchangeOf is nil for a request that did not come through a Gateway.
+func exchangeOf(ctx context.Context) *exchange {
+	x, _ := ctx.Value(exchangeKey{}).(*exchange)
+	return x
+}
+
+// begin returns r for the stations to come.
+func (g *Gateway) begin(w http.ResponseWriter, r *http.Request) (*exchange, *http.Request) {
+	x := &exchange{Context: r.Context(), gateway: g, method: r.Method, http1: r.ProtoMajor == 1}
+	x.start = time.Now()
+	x.writer = writer{ResponseWriter: w, exchange: x}
+	x.trusted = g.trusts && g.o.HTTP.ClientIP.TrustsPeer(r)
+	x.record = Record{ID: requestID(r, x.trusted), Method: r.Method, Host: r.Host, Path: r.URL.Path}
+	w.Header()["X-Request-Id"] = []string{x.record.ID}
+	if g.tells {
+		x.record.Time, x.record.Proto = x.start, r.Proto
+		x.record.Client = g.o.HTTP.ClientIP.Addr(r)
+	}
+	r = r.WithContext(x)
+	if r.Body != nil && r.Body != http.NoBody {
+		x.body.open(w, r, &g.o.Limits)
+		r.Body = &x.body
+	}
+	return x, r
+}
+
+// end is called when the handler is done, or has panicked to cut off the answer.
+func (x *exchange) end() {
+	if x.upstream != nil {
+		x.upstream.inflight.Add(-1)
+		x.gateway.inflight(-1)
+	}
+	if x.http1 && x.body.pending() && !x.writer.hijacked {
+		x.linger()
+	}
+	if x.gateway.tells {
+		x.tell()
+	}
+}
+
+// lingering is how long a client may take to send the rest of a body that nobody
+// wants any more, before its connection is closed.
+const lingering = 2 * time.Second
+
+// linger keeps net/http, which reads some of such a rest to save the connection,
+// from waiting for ever.
+func (x *exchange) linger() {
+	_ = http.NewResponseController(x.writer.ResponseWriter).SetReadDeadline(time.Now().Add(lingering)) // or there is no connection to wait for
+}
+
+// answer is the gateway's own.
+func (x *exchange) answer(p *problem) {
+	x.record.Reason = p.Detail
+	p.write(&x.writer, x.method)
+}
+
+// decided notes what the gate said, unless it was nothing, as the client left.
+func (x *exchange) decided(d *tidegate.Decision) {
+	if x.Err() != nil {
+		return
+	}
+	if x.record.Decision = decisionWord(d); x.record.Decision == Passed && x.record.Wait > 0 {
+		x.record.Decision = Waited
+	}
+	if l := d.Limit; l != nil {
+		x.record.Rule = l.Name
+		if l.Terms != nil && l.Terms.Rule != "" {
+			x.record.Rule = l.Terms.Rule
+		}
+	}
+}
+
+// tell gives the record to those who asked for it.
+func (x *exchange) tell() {
+	r := &x.record
+	r.Duration = time.Since(x.start)
+	r.Status, r.Sent, r.Received = x.writer.status, x.writer.sent.Load(), x.body.received()
+	r.Cut = !x.finished || x.writer.gone || r.Status == 0
+	if r.Status == 0 && x.Err() != nil {
+		r.Status = clientLeft
+	}
+	if log := x.gateway.o.AccessLog; log != nil {
+		r.log(log)
+	}
+	if o := x.gateway.o.Observer; o != nil {
+		o.Done(r)
+	}
+}

@@ -1,0 +1,159 @@
+// Package gateway is a reverse proxy that holds requests to limits. It passes on
+// what the rules let pass, in the order and at the pace that they want, and
+// settles costs by what the upstream answers.
+//
+// On the way of a request come: what is wrong with it as HTTP, and is refused
+// before anybody reads a rule; the gate, which refuses, denies or lets it wait;
+// and a healthy upstream. The answer goes back unbuffered.
+//
+// It does not cache, compress, rewrite or authenticate, and does not know where
+// counters live. Start with [New].
+package gateway
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// Gateway is an http.Handler. It is best served by its own Serve, which sees
+// what net/http does not tell a handler: requests with two lengths, and too many
+// connections.
+type Gateway struct {
+	o       Options
+	trusts  bool // some peers
+	tells   bool // somebody what happens
+	pool    pool
+	proxy   *httputil.ReverseProxy
+	handler http.Handler // the gate and what is behind it
+	server  *http.Server
+
+	requests atomic.Int64 // in flight
+	conns    atomic.Int64 // open
+	draining atomic.Bool
+
+	mu        sync.Mutex
+	listeners []net.Listener // under mu: being served
+
+	life    context.Context // ends with Close
+	stop    context.CancelFunc
+	running sync.WaitGroup // the goroutines that ask upstreams how they are
+}
+
+// New returns a Gateway. The caller closes it.
+func New(o Options) (*Gateway, error) {
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	g := &Gateway{o: o}
+	g.trusts = len(o.HTTP.ClientIP.Trusted) > 0 || o.HTTP.ClientIP.TrustUnix
+	g.tells = o.AccessLog != nil || o.Observer != nil
+	for _, u := range o.Upstreams {
+		g.pool = append(g.pool, newUpstream(u, &g.o))
+	}
+	g.proxy = newProxy(g)
+	g.handler = http.HandlerFunc(g.forward)
+	if o.Gate != nil {
+		rest := o.HTTP
+		if g.tells {
+			rest.OnDecision = noting(o.HTTP.OnDecision)
+		}
+		g.handler = rest.Gate(o.Gate)(g.handler)
+	}
+	g.life, g.stop = context.WithCancel(context.Background())
+	g.server = g.newServer(g.life)
+	if o.Health.Path != "" {
+		for _, u := range g.pool {
+			g.running.Go(func() { g.probe(g.life, u) })
+		}
+	}
+	return g, nil
+}
+
+// noting has decisions in the record as well.
+func noting(also func(*http.Request, tidegate.Decision)) func(*http.Request, tidegate.Decision) {
+	return func(r *http.Request, d tidegate.Decision) {
+		exchangeOf(r.Context()).decided(&d)
+		if also != nil {
+			also(r, d)
+		}
+	}
+}
+
+// ServeHTTP implements http.Handler.
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	inFlight := g.requests.Add(1)
+	defer g.requests.Add(-1)
+	x, r := g.begin(w, r)
+	defer x.end()
+	if p := g.receive(r, inFlight); p != nil {
+		x.answer(p)
+	} else {
+		g.handler.ServeHTTP(&x.writer, r)
+	}
+	x.finished = true
+}
+
+// receive says why a request is not even put to the gate.
+func (g *Gateway) receive(r *http.Request, inFlight int64) *problem {
+	line := lineOf(r.Context())
+	if line.twoLengths() {
+		p := badRequest("The request has two lengths: Content-Length and Transfer-Encoding.")
+		p.hurt = true
+		return p
+	}
+	if p := g.inspect(r); p != nil {
+		return p
+	}
+	if line.isSurplus() {
+		p := overload("Too many connections are open.", time.Second)
+		p.hurt = true
+		return p
+	}
+	if limit := g.o.Limits.Requests; limit > 0 && inFlight > int64(limit) {
+		return overload("Too many requests are in flight.", time.Second)
+	}
+	onlyWebSocket(r)
+	return nil
+}
+
+// UpstreamState is how an upstream is right now.
+type UpstreamState struct {
+	URL      string
+	Usable   bool
+	InFlight int64
+}
+
+// Upstreams returns how they are, in the order of Options.
+func (g *Gateway) Upstreams() []UpstreamState {
+	now := time.Now()
+	states := make([]UpstreamState, len(g.pool))
+	for i, u := range g.pool {
+		states[i] = UpstreamState{u.name, u.health.usable(now), u.inflight.Load()}
+	}
+	return states
+}
+
+// InFlight is how many requests are being served, tunnels included.
+func (g *Gateway) InFlight() int64 { return g.requests.Load() }
+
+// Connections is how many connections of clients are open.
+func (g *Gateway) Connections() int64 { return g.conns.Load() }
+
+func (g *Gateway) inflight(delta int) {
+	if g.o.Inflight != nil {
+		g.o.Inflight(delta)
+	}
+}
+
+func (g *Gateway) usable(u *upstream, usable bool) {
+	if g.o.Usable != nil {
+		g.o.Usable(u.name, usable)
+	}
+}

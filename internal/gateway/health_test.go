@@ -1,0 +1,89 @@
+package gateway
+
+import (
+	"testing"
+	"time"
+)
+
+// An upstream that fails is left alone for longer and longer, and one at a time
+// may try it.
+func TestHealth(t *testing.T) {
+	h := &health{after: 3}
+	now := time.Unix(1_000_000, 0)
+	fail := func(n int) (pause time.Duration) {
+		for range n {
+			pause = max(pause, h.failed(now))
+		}
+		return pause
+	}
+	if pause := fail(2); pause != 0 || !h.usable(now) || !h.claim(now) {
+		t.Fatalf("left alone for %s after two failures", pause)
+	}
+	if h.succeeded() {
+		t.Error("it is back, and was never away")
+	}
+	if pause := fail(2); pause != 0 {
+		t.Fatalf("left alone for %s: the failures were not in a row", pause)
+	}
+	for i, most := range []time.Duration{1, 2, 4, 8, 10, 10} {
+		most *= time.Second
+		pause := fail(1)
+		if pause < most*3/4 || pause > most*5/4 {
+			t.Errorf("the pause %d is %s, want %s ± 25 %%", i+1, pause, most)
+		}
+		if pause := fail(20); pause != 0 {
+			t.Errorf("what was under way made a pause of %s", pause)
+		}
+		if h.usable(now) || h.claim(now) || h.back(now) != pause {
+			t.Errorf("it is used in pause %d; back in %s, want %s", i+1, h.back(now), pause)
+		}
+		now = now.Add(pause)
+		if !h.usable(now) || !h.claim(now) {
+			t.Errorf("it is not tried after pause %d", i+1)
+		}
+		if h.usable(now) || h.claim(now) {
+			t.Errorf("two try it after pause %d", i+1)
+		}
+	}
+	if !h.succeeded() || !h.usable(now) || h.trouble.Load() {
+		t.Error("it is not back")
+	}
+}
+
+// Who tries it may leave without a word: another may try then.
+func TestTryThatLeaves(t *testing.T) {
+	h := &health{after: 1}
+	now := time.Unix(1_000_000, 0)
+	now = now.Add(h.failed(now))
+	if !h.claim(now) {
+		t.Fatal("nobody may try")
+	}
+	if now = now.Add(firstPause); !h.claim(now) {
+		t.Error("nobody may try after the first left")
+	}
+}
+
+func TestHealthByQuestion(t *testing.T) {
+	h := &health{after: 2, recheck: 5 * time.Second}
+	now := time.Unix(1_000_000, 0)
+	if h.asked(false) || !h.usable(now) {
+		t.Error("down after one bad answer")
+	}
+	if !h.asked(false) || h.usable(now) || h.claim(now) || h.back(now) != 5*time.Second {
+		t.Error("not down after two")
+	}
+	if h.asked(false) {
+		t.Error("down again")
+	}
+	if h.succeeded() || h.usable(now) { // a request that was under way
+		t.Error("up, before it was asked")
+	}
+	if !h.asked(true) || !h.usable(now) {
+		t.Error("not up after a good answer")
+	}
+	h.failed(now)
+	h.failed(now)
+	if h.usable(now) || !h.asked(true) || !h.usable(now) {
+		t.Error("a good answer does not end a pause")
+	}
+}

@@ -1,0 +1,108 @@
+package gateway
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+func TestPaths(t *testing.T) {
+	f := func(p Paths, target, want string) {
+		t.Helper()
+		u, err := url.ParseRequestURI(target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &http.Request{URL: u}
+		got := "400"
+		if p.inspect(r) == nil {
+			got = r.URL.EscapedPath()
+		}
+		if got != want {
+			t.Errorf("%+v %s: %s, want %s", p, target, got, want)
+		}
+	}
+	strict, clean, all := Paths{}, Paths{CleanDots: true}, Paths{EncodedSlash: true, CleanDots: true}
+	for _, fine := range []string{"/", "/a/b", "/a//b/", "/.a", "/a.", "/...", "/%61", "/%25", "/100%25", "/a;b=..", "/%C3%A4", "/%ff", "/a%2520b"} {
+		f(strict, fine, fine)
+		f(clean, fine, fine)
+	}
+	for _, bad := range []string{
+		"/.", "/..", "/./a", "/a/.", "/a/../b", "/%2e", "/%2E%2e/", "/.%2e", "/a/%252e%252e", "/%25252e%25252e/", "/..;/a", "/.;x", "/%2e%2e;a",
+		"/%00", "/a%0d%0ab", "/%7f", "/a%252f..%252fb", "/a%255c..%255cb",
+	} {
+		f(strict, bad, "400")
+	}
+	for _, slash := range []string{"/a%2fb", "/a%2Fb", "/%5c", "/a%5Cb", `/a\b`, "/%2f"} {
+		f(strict, slash, "400")
+		f(clean, slash, "400")
+	}
+	f(all, "/a%2fb", "/a%2fb")
+	f(all, "/a%5cb", "/a%5cb")
+	f(all, "/a%2f..%2fb", "400") // to whoever decodes it, dots
+	f(all, "/a%5c..", "400")
+	f(all, "/x%2fy/../b", "/b")
+	f(clean, "/a/../b", "/b")
+	f(clean, "/a/./b/", "/a/b/")
+	f(clean, "/a/%2e%2E/b%20c/.", "/b%20c/")
+	f(clean, "/../../a", "/a")
+	f(clean, "/a/b/..", "/a/")
+	f(clean, "/..", "/")
+	f(clean, "/a//../b", "/a/b")
+	f(clean, "/a/..;/b", "400")
+	f(clean, "/a/%252e%252e/b", "400")
+	f(clean, "/%61/../%62", "/%62")
+}
+
+// No path that passes has dots in any reading, and cleaning is done when it is
+// done.
+func FuzzPaths(f *testing.F) {
+	for _, s := range []string{"/a/../b", "/a/%2e%2e/b", "/%252e", "/a%2Fb", `/\..\`, "/;/..;", "/a/b/c/./../../g"} {
+		f.Add(s, true, true)
+	}
+	f.Fuzz(func(t *testing.T, target string, slash, clean bool) {
+		u, err := url.ParseRequestURI(target)
+		if err != nil || !strings.HasPrefix(u.Path, "/") {
+			return
+		}
+		p := Paths{slash, clean}
+		r := &http.Request{URL: u}
+		if p.inspect(r) != nil {
+			return
+		}
+		once := r.URL.EscapedPath()
+		if !clean && once != u.EscapedPath() {
+			t.Fatalf("%q became %q", target, once)
+		}
+		for path, i := r.URL.Path, 0; i < 3; i++ {
+			for segment := range strings.SplitSeq(strings.ReplaceAll(path, `\`, "/"), "/") {
+				if segment == "." || segment == ".." {
+					t.Fatalf("%q passes as %q, which is %q", target, once, path)
+				}
+			}
+			if path, err = url.PathUnescape(path); err != nil {
+				break
+			}
+		}
+		if p.inspect(r) != nil || r.URL.EscapedPath() != once {
+			t.Fatalf("%q became %q, then %q", target, once, r.URL.EscapedPath())
+		}
+	})
+}
+
+func TestValidHost(t *testing.T) {
+	for _, host := range []string{"a", "example.com", "EXAMPLE.com.", "a_b:80", "127.0.0.1:65535", "[::1]", "[2001:db8::1]:443", "xn--bcher-kva.example"} {
+		if !validHost(host) {
+			t.Errorf("%q is refused", host)
+		}
+	}
+	for _, host := range []string{
+		"", ":80", "a:", "a:x", "a:123456", "u@a", "a/b", "a b", "a,b", "a%41", "bücher", "[::1", "[::1]x", "[::1]:", "[127.0.0.1]", "[fe80::1%25eth0]",
+		"::1", "a\\b", "a#b", "a?b", strings.Repeat("a", 256),
+	} {
+		if validHost(host) {
+			t.Errorf("%q passes", host)
+		}
+	}
+}

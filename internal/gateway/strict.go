@@ -1,0 +1,129 @@
+package gateway
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// allowed is what a 405 says: CONNECT would make a tunnel of the gateway, TRACE
+// would show a script what browsers hide from it.
+const allowed = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
+
+// inspect says what is wrong with a request, before rules are asked: it must mean
+// the same to them, to the upstream and to whoever is in front. What net/http
+// refuses by itself does not come here.
+func (g *Gateway) inspect(r *http.Request) *problem {
+	if p := inspectMethod(r.Method); p != nil {
+		return p
+	}
+	if len(r.RequestURI) > g.o.Limits.URI {
+		return newProblem(http.StatusRequestURITooLong, fmt.Sprintf("The request target is longer than %d bytes.", g.o.Limits.URI))
+	}
+	lines := 0
+	for _, values := range r.Header {
+		lines += len(values)
+	}
+	if lines > g.o.Limits.HeaderLines {
+		return newProblem(http.StatusRequestHeaderFieldsTooLarge, fmt.Sprintf("The request has more than %d header lines.", g.o.Limits.HeaderLines))
+	}
+	if p := inspectTarget(r); p != nil {
+		return p
+	}
+	if limit := g.o.Limits.Body; limit > 0 && r.ContentLength > limit {
+		return tooLarge(limit)
+	}
+	return g.o.Paths.inspect(r)
+}
+
+// inspectMethod also refuses what is not in upper case: a rule for POST would not
+// see "post", which some servers take for the same.
+func inspectMethod(method string) *problem {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+		return nil
+	case http.MethodConnect, http.MethodTrace:
+		p := newProblem(http.StatusMethodNotAllowed, "The method "+method+" is not passed on.")
+		p.allow = allowed
+		return p
+	}
+	for _, c := range []byte(method) {
+		if 'a' <= c && c <= 'z' {
+			return badRequest("Methods are written in upper case.")
+		}
+	}
+	return nil
+}
+
+// inspectTarget takes origin-form, absolute-form, whose host then is the one that
+// counts, and for OPTIONS the asterisk.
+func inspectTarget(r *http.Request) *problem {
+	u := r.URL
+	switch {
+	case u.Path == "*" && r.Method == http.MethodOptions:
+	case u.Opaque != "" || !strings.HasPrefix(u.Path, "/") && (u.Host == "" || u.Path != ""):
+		return badRequest("The request target is not a path.")
+	case u.Scheme != "" && u.Scheme != "http" && u.Scheme != "https":
+		return badRequest("The request target is of another protocol than HTTP.")
+	case u.User != nil:
+		return badRequest("The request target contains a user name.")
+	}
+	if !validHost(r.Host) {
+		return badRequest("The host is missing or is not a host.")
+	}
+	return nil
+}
+
+// validHost is stricter than RFC 3986, which has room for much that no host is
+// called: a name or an address, and maybe a port.
+func validHost(host string) bool {
+	name, port, ported := host, "", false
+	if inside, ok := strings.CutPrefix(host, "["); ok {
+		inside, rest, closed := strings.Cut(inside, "]")
+		addr, err := netip.ParseAddr(inside)
+		if !closed || err != nil || !addr.Is6() || addr.Zone() != "" {
+			return false
+		}
+		name = "v6"
+		if port, ported = strings.CutPrefix(rest, ":"); !ported && rest != "" {
+			return false
+		}
+	} else {
+		name, port, ported = strings.Cut(host, ":")
+	}
+	return isName(name) && (!ported || isPort(port))
+}
+
+func isName(s string) bool {
+	for _, c := range []byte(s) {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '.', c == '_':
+		default:
+			return false
+		}
+	}
+	return s != "" && len(s) <= 255
+}
+
+func isPort(s string) bool {
+	for _, c := range []byte(s) {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return s != "" && len(s) <= len("65535")
+}
+
+// onlyWebSocket takes away every other offer to change the protocol: an upstream
+// that took up h2c would be talked to past all rules.
+func onlyWebSocket(r *http.Request) {
+	offers := r.Header["Upgrade"]
+	if len(offers) == 1 && strings.EqualFold(offers[0], "websocket") && r.Method == http.MethodGet && r.ContentLength == 0 && r.Proto == "HTTP/1.1" {
+		return
+	}
+	if len(offers) > 0 {
+		delete(r.Header, "Upgrade")
+	}
+	delete(r.Header, "Http2-Settings")
+}

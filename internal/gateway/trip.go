@@ -1,0 +1,143 @@
+package gateway
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// trips sends requests to upstreams: to one, and to another if the first could
+// not be reached and that is safe.
+type trips struct {
+	pool     pool
+	observer Observer
+	log      *slog.Logger
+}
+
+// noUpstreamError: all are out of order.
+type noUpstreamError struct{ after time.Duration }
+
+func (e *noUpstreamError) Error() string {
+	return fmt.Sprintf("all upstreams are out of order, the next is tried in %s", e.after)
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *trips) RoundTrip(req *http.Request) (*http.Response, error) {
+	x := exchangeOf(req.Context())
+	target, body := req.URL, keptBody(req)
+	start := time.Now()
+	u := t.pool.pick(start, nil)
+	if u == nil {
+		return nil, &noUpstreamError{t.pool.back(start)}
+	}
+	req.URL = u.address(target)
+	res, err := t.try(x, u, req)
+	if err == nil || !x.mayRetry(req, body, err) {
+		return res, err
+	}
+	now := time.Now()
+	other := t.pool.pick(now, u)
+	if other == nil {
+		// A connection may have been closed just when it was used. Whoever could
+		// not be connected to is not asked again at once.
+		if notConnected(err) || !u.health.claim(now) {
+			return nil, err
+		}
+		other = u
+	}
+	x.record.Retries++
+	again := req.WithContext(req.Context()) // a copy: somebody may still look at the first
+	again.URL = other.address(target)
+	return t.try(x, other, again)
+}
+
+// try has u answer the request, which is addressed to it.
+func (t *trips) try(x *exchange, u *upstream, req *http.Request) (*http.Response, error) {
+	if x.upstream != nil {
+		x.upstream.inflight.Add(-1)
+	} else {
+		x.gateway.inflight(1)
+	}
+	x.upstream, x.record.Upstream = u, u.name
+	u.inflight.Add(1)
+	start := time.Now()
+	res, err := u.transport.RoundTrip(req)
+	took := time.Since(start)
+	x.record.UpstreamTime += took
+	t.judge(x, u, err)
+	if t.observer != nil {
+		try := Try{Upstream: u.name, Took: took, Err: err, Retry: x.record.Retries > 0}
+		if res != nil {
+			try.Status = res.StatusCode
+		}
+		t.observer.Tried(try)
+	}
+	return res, err
+}
+
+// judge learns from a try how the upstream is. Its answers count as health,
+// whatever they say; what the client broke off says nothing.
+func (t *trips) judge(x *exchange, u *upstream, err error) {
+	switch {
+	case err == nil:
+		if u.health.succeeded() {
+			x.gateway.usable(u, true)
+			t.log.Info("upstream is back", slog.String("upstream", u.name))
+		}
+	case x.Err() != nil || x.body.err() != nil:
+	case notConnected(err) || isTimeout(err):
+		if pause := u.health.failed(time.Now()); pause > 0 {
+			u.transport.CloseIdleConnections()
+			x.gateway.usable(u, false)
+			t.log.Warn("upstream fails; it is left alone", slog.String("upstream", u.name), slog.Duration("for", pause), slog.String("error", err.Error()))
+		}
+	}
+}
+
+// mayRetry: the client has noticed nothing, and the upstream either got nothing
+// of the request, or doing it twice is the same as once. A timeout is no reason:
+// whoever is too slow must not get twice the work.
+func (x *exchange) mayRetry(req *http.Request, body *kept, err error) bool {
+	if x.Err() != nil || x.informed.Load() || x.body.err() != nil {
+		return false
+	}
+	if notConnected(err) {
+		return body == nil || !body.touched.Load()
+	}
+	return body == nil && isIdempotent(req.Method) && !isTimeout(err)
+}
+
+func isIdempotent(method string) bool {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodPut, http.MethodDelete:
+		return true
+	}
+	return false
+}
+
+// kept is a body that a failed try leaves as it is, unless it was read.
+type kept struct {
+	io.Reader
+	touched atomic.Bool
+}
+
+// keptBody puts a kept one in the place of the request's; nil: there is none.
+func keptBody(req *http.Request) *kept {
+	if req.Body == nil || req.Body == http.NoBody {
+		return nil
+	}
+	b := &kept{Reader: req.Body}
+	req.Body = b
+	return b
+}
+
+func (b *kept) Read(p []byte) (int, error) {
+	b.touched.Store(true)
+	return b.Reader.Read(p)
+}
+
+// Close leaves it to the proxy, which knows when nobody needs the body any more.
+func (b *kept) Close() error { return nil }

@@ -1,0 +1,121 @@
+package gateway
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"testing"
+)
+
+// webSocket is an upstream that echoes what comes through the tunnel. What is in
+// frames is not looked at: that is between client and upstream.
+func webSocket(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Upgrade") != "websocket" {
+		return
+	}
+	conn, buf, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(err)
+	}
+	defer conn.Close()
+	fmt.Fprint(buf, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n")
+	buf.Flush()
+	_, _ = io.Copy(conn, buf)
+}
+
+const handshake = "GET /ws HTTP/1.1\r\nHost: example.com\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
+	"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+
+func openTunnel(t *testing.T, conn net.Conn) *bufio.Reader {
+	t.Helper()
+	fmt.Fprint(conn, handshake)
+	in := bufio.NewReader(conn)
+	res, err := http.ReadResponse(in, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.StatusCode != http.StatusSwitchingProtocols || res.Header.Get("Sec-WebSocket-Accept") == "" || res.Header.Get("X-Request-Id") == "" {
+		t.Fatalf("%s, %v", res.Status, res.Header)
+	}
+	return in
+}
+
+// The slot of a tunnel is held until it ends; what passes is not taken for
+// requests, however it looks.
+func TestWebSocket(t *testing.T) {
+	var log logBuffer
+	g := start(t, Options{
+		Gate: gateOf(t, `
+version: 1
+rules:
+  - { name: sockets, match: /ws, per: everyone, concurrency: { slots: 1, lease: 30s } }
+`),
+		Upstreams: []*url.URL{serve(t, webSocket)}, AccessLog: log.logger(),
+	}, nil)
+	conn := dial(t, g.addr)
+	in := openTunnel(t, conn)
+	frames := append([]byte{0x81, 0x05}, "hello"...)
+	frames = append(frames, "\r\n\r\nPOST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n"...)
+	frames = append(frames, bytes.Repeat([]byte{0, 1, '\n', 254}, 50_000)...)
+	go func() { _, _ = conn.Write(frames) }()
+	echoed := make([]byte, len(frames))
+	if _, err := io.ReadFull(in, echoed); err != nil || !bytes.Equal(echoed, frames) {
+		t.Fatalf("echo differs, %v", err)
+	}
+	if res, _ := get(t, g.url+"/ws"); res.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("%s while the slot is taken", res.Status)
+	}
+	if n := g.InFlight(); n != 1 {
+		t.Errorf("%d requests in flight, want 1", n)
+	}
+	conn.Close()
+	soon(t, "the slot is free", func() bool {
+		res, _ := get(t, g.url+"/ws")
+		return res.StatusCode == http.StatusOK
+	})
+	if got := g.Upstreams()[0].InFlight; got != 0 {
+		t.Errorf("%d in flight at the upstream", got)
+	}
+	soon(t, "the tunnel is in the log", func() bool {
+		for _, line := range log.lines() {
+			if bytes.Contains([]byte(line), []byte(fmt.Sprintf(`"status":101,"sent":%d`, len(frames)))) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// The upstream's end of a tunnel ends it, even if the client stays.
+func TestUpstreamEndsTunnel(t *testing.T) {
+	t.Parallel()
+	g := before(t, "", func(w http.ResponseWriter, _ *http.Request) {
+		conn, buf, _ := http.NewResponseController(w).Hijack()
+		fmt.Fprint(buf, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: x\r\n\r\nbye")
+		buf.Flush()
+		conn.Close()
+	})
+	conn := dial(t, g.addr)
+	rest, err := io.ReadAll(openTunnel(t, conn))
+	if err != nil || string(rest) != "bye" {
+		t.Errorf("%q, %v", rest, err)
+	}
+	soon(t, "nothing is in flight", func() bool { return g.InFlight() == 0 })
+}
+
+// An upstream that switches to what nobody asked for is not followed.
+func TestUnaskedSwitch(t *testing.T) {
+	g := before(t, "", func(w http.ResponseWriter, _ *http.Request) {
+		conn, buf, _ := http.NewResponseController(w).Hijack()
+		fmt.Fprint(buf, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n")
+		buf.Flush()
+		conn.Close()
+	})
+	if res, _ := get(t, g.url); res.StatusCode != http.StatusBadGateway {
+		t.Errorf("%s, want 502", res.Status)
+	}
+}

@@ -1,0 +1,96 @@
+package gateway
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// upstream is one server behind the gateway.
+type upstream struct {
+	scheme    string
+	host      string
+	name      string   // both
+	base      *url.URL // what all paths are below; nil: the root
+	transport *http.Transport
+	inflight  atomic.Int64
+	health    health
+}
+
+func newUpstream(u *url.URL, o *Options) *upstream {
+	made := &upstream{
+		scheme:    u.Scheme,
+		host:      u.Host,
+		name:      u.Scheme + "://" + u.Host,
+		transport: newTransport(o),
+		health:    health{after: o.Health.UnhealthyAfter, recheck: o.Health.Every},
+	}
+	if strings.Trim(u.Path, "/") != "" {
+		made.base = u
+	}
+	return made
+}
+
+// newTransport keeps enough connections that a burst does not end in as many new
+// ones, and compresses nothing: what the client did not ask for it would not get.
+func newTransport(o *Options) *http.Transport {
+	dialer := &net.Dialer{Timeout: o.Transport.Connect, KeepAlive: 15 * time.Second}
+	return &http.Transport{
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := dialer.DialContext(ctx, network, address)
+			if err != nil {
+				return nil, &connectError{err}
+			}
+			return conn, nil
+		},
+		TLSClientConfig:        o.Transport.TLS.Clone(), // it is written to
+		TLSHandshakeTimeout:    o.Transport.Connect,
+		ForceAttemptHTTP2:      true,
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 5 * time.Second},
+		DisableCompression:     true,
+		MaxIdleConnsPerHost:    o.Transport.IdleConns,
+		IdleConnTimeout:        o.Transport.Idle,
+		ResponseHeaderTimeout:  o.Limits.Upstream,
+		ExpectContinueTimeout:  time.Second,
+		MaxResponseHeaderBytes: 1 << 20,
+	}
+}
+
+// connectError: there was no connection, so nothing was sent.
+type connectError struct{ err error }
+
+func (e *connectError) Error() string { return e.err.Error() }
+func (e *connectError) Unwrap() error { return e.err }
+
+// notConnected reports whether err came before a byte of the request was sent.
+func notConnected(err error) bool {
+	var connect *connectError
+	var certificate *tls.CertificateVerificationError
+	var noTLS tls.RecordHeaderError
+	return errors.As(err, &connect) || errors.As(err, &certificate) || errors.As(err, &noTLS)
+}
+
+// address is where u has what was asked for.
+func (u *upstream) address(target *url.URL) *url.URL {
+	at := *target
+	at.Scheme, at.Host = u.scheme, u.host
+	if u.base != nil && at.Path != "*" {
+		at.RawPath = below(u.base.EscapedPath(), at.EscapedPath()) // ignored where it is the usual one
+		at.Path = below(u.base.Path, at.Path)
+	}
+	return &at
+}
+
+func below(base, path string) string {
+	joined := "/" + strings.Trim(base, "/") + path
+	if path == "" {
+		joined += "/"
+	}
+	return joined
+}
