@@ -3,7 +3,7 @@ FUZZTIME ?= 60s
 export GO FUZZTIME COUNT ARGS FUZZ
 export PATH := $(PATH):/usr/local/go/bin
 
-.PHONY: help check-go run test lint bench bench-engine bench-rules accuracy fuzz flood
+.PHONY: help check-go run test lint bench bench-engine bench-rules bench-gateway accuracy fuzz flood
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -12,8 +12,9 @@ help: ## list the targets
 check-go:
 	@scripts/check-go.sh
 
-run: check-go ## start a small API behind the limiter and print the curl lines to try
-	$(GO) run ./cmd/demo
+run: check-go ## start the gateway before a small API and print the curl lines to try (ARGS=--listen.gateway=127.0.0.1:8081)
+	$(GO) build -o bin/ ./cmd/tidegate
+	bin/tidegate serve --demo -c deploy/example/tidegate.yaml $(ARGS)
 
 test: check-go ## vet and test everything, with the race detector (COUNT=3, ARGS='-run Name -v')
 	@scripts/test-deps.sh
@@ -29,6 +30,10 @@ bench-engine: check-go ## measure the engine beside its rivals (CHECK=1: fail be
 
 bench-rules: check-go ## measure matching among 10 and 1000 rules (CHECK=1: fail below the bars)
 	cd bench && $(GO) run ./rules $(if $(CHECK),-check)
+
+bench-gateway: check-go ## measure the gateway beside nginx and Caddy (CHECK=1: fail below the bars)
+	@scripts/bench-deps.sh
+	cd bench && $(GO) run ./gateway $(if $(CHECK),-check)
 
 accuracy: check-go ## compare every algorithm with the exact log: tables, and the plots of docs/algorithms.md
 	$(GO) run ./internal/accuracy -out docs/img -update docs/algorithms.md

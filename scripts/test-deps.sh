@@ -4,8 +4,7 @@
 # tests that need it are then skipped, or fail when CI=true.
 set -euo pipefail
 
-policy=/usr/sbin/policy-rc.d # asked by every package before it starts a service
-kept=$policy.before-tidegate
+. "$(dirname "$0")/packages.sh"
 
 # A program, what proves that it is there, and its Debian packages.
 compiles() { echo '#include <stdlib.h>
@@ -20,24 +19,10 @@ find_missing() {
 	certificates || { missing+=("certificates of the public authorities"); packages+=(ca-certificates); }
 }
 
-restore_policy() {
-	rm -f "$policy"
-	if [ -e "$kept" ]; then mv "$kept" "$policy"; fi
-}
-
-install_packages() (
-	export DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1
-	trap restore_policy EXIT
-	if [ -e "$policy" ] && [ ! -e "$kept" ]; then mv "$policy" "$kept" || exit; fi
-	printf '#!/bin/sh\nexit 101\n' >"$policy" && chmod 755 "$policy" || exit # set -e is off under an if
-	apt-get update -qq || echo "apt-get update failed; trying with the lists at hand" >&2
-	apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=300 "$@"
-)
-
 find_missing
 if [ ${#missing[@]} -eq 0 ]; then exit 0; fi
 
-if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+if can_install; then
 	echo "Installing what the tests need: ${packages[*]}"
 	log=$(mktemp)
 	if ! install_packages "${packages[@]}" >"$log" 2>&1; then

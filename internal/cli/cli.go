@@ -60,13 +60,14 @@ type command struct {
 var commands []command
 
 func init() {
-	commands = []command{lintCommand, testCommand, explainCommand, keysCommand, versionCommand}
+	commands = []command{serveCommand, configCommand, lintCommand, testCommand, explainCommand, keysCommand, versionCommand}
 }
 
 // Main runs one command and returns its exit code.
 func Main(env Env, args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends it at once
 	return run(ctx, env, args)
 }
 

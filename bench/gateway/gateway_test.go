@@ -1,0 +1,228 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tidegate.dev/tidegate/bench/internal/report"
+	"tidegate.dev/tidegate/rules"
+)
+
+// Scripts read the last line: its form is a promise.
+func TestSummaryLine(t *testing.T) {
+	s := summary{nginx: 0.352, caddy: 1.312, denyCaddy: 1.78, limitCost: 0.61}
+	const want = "bench-gateway: nginx 0.35x caddy 1.31x deny-caddy 1.8x limit-cost 0.6us"
+	var out strings.Builder
+	if err := s.conclude(&out, true); err != nil || out.String() != want+"\n" {
+		t.Errorf("got  %s, %v\nwant %s", &out, err, want)
+	}
+}
+
+func TestMissedNamesTheBar(t *testing.T) {
+	f := func(s summary, want string) {
+		t.Helper()
+		var out strings.Builder
+		err := s.conclude(&out, true)
+		if (err != nil) != (want != "") || !regexp.MustCompile(`^`+want+`bench-gateway: .*\n$`).MatchString(out.String()) {
+			t.Errorf("%+v: %v\n%s", s, err, &out)
+		}
+		if s.conclude(&out, false) != nil {
+			t.Errorf("%+v: fails unchecked", s)
+		}
+	}
+	f(summary{0.33, 1.2, 1.6, 1}, "")
+	f(summary{0.329, 1.2, 1.6, 1}, `missed: nginx is 0\.329x, the bar is at least 0\.33x\n`)
+	f(summary{0.33, 1.19, 1.6, 1}, `missed: caddy is 1\.19x, the bar is at least 1\.2x\n`)
+	f(summary{0.33, 1.2, 1.5, 1}, `missed: deny-caddy is 1\.5x, the bar is at least 1\.6x\n`)
+	f(summary{0.33, 1.2, 1.6, 1.04}, `missed: limit-cost is 1\.04us, the bar is at most 1us\n`)
+}
+
+// The ratio is that of the median round, not of the medians.
+func TestAgainst(t *testing.T) {
+	es := entrants{{rates: []float64{10, 20, 40}}, {rates: []float64{10, 10, 80}}}
+	if got := es.against(1, 0); got != 1 {
+		t.Errorf("got %v, want 1", got)
+	}
+}
+
+func TestWrongAnswers(t *testing.T) {
+	f := func(name string, c tally, status int, served, want int64) {
+		t.Helper()
+		if got := c.wrong(status, served); got != want {
+			t.Errorf("%s: %d wrong, want %d", name, got, want)
+		}
+	}
+	f("all pass", tally{Requests: 100}, http.StatusOK, 100, 0)
+	f("some are on their way at the end", tally{Requests: 100}, http.StatusOK, 164, 0)
+	f("more than can be on their way", tally{Requests: 100}, http.StatusOK, 165, 1)
+	f("some were not answered by the upstream", tally{Requests: 100}, http.StatusOK, 97, 3)
+	f("some are refused", tally{Requests: 100, Status: 5}, http.StatusOK, 95, 5)
+	f("some are lost", tally{Requests: 100, Socket: 2}, http.StatusOK, 100, 2)
+	f("all are refused", tally{Requests: 100, Status: 100}, http.StatusTooManyRequests, 0, 0)
+	f("one passes", tally{Requests: 100, Status: 99}, http.StatusTooManyRequests, 1, 2)
+	f("refused, and still passed on", tally{Requests: 100, Status: 100}, http.StatusTooManyRequests, 7, 7)
+}
+
+func TestReadTally(t *testing.T) {
+	const said = "Running 5s test @ http://127.0.0.1:8080\n\n{\"requests\":500,\"micros\":5000000,\"status\":4,\"socket\":3,\"p50\":20,\"p99\":900}\n"
+	got, err := readTally([]byte(said))
+	if want := (tally{500, 5_000_000, 4, 3, 20, 900}); err != nil || got != want {
+		t.Errorf("got %+v, %v, want %+v", got, err, want)
+	}
+	if got.rate() != 100 {
+		t.Errorf("%v requests/s, want 100", got.rate())
+	}
+	for _, bad := range []string{"", "unable to connect", `{"requests":0,"micros":5}`} {
+		if got, err := readTally([]byte(bad)); err == nil {
+			t.Errorf("%q: %+v, want an error", bad, got)
+		}
+	}
+}
+
+func TestParseStat(t *testing.T) {
+	const stat = "4242 (a (strange) name) S 1 4242 4242 0 -1 4194560 1000 0 0 0 150 75 9 9 20 0 1 0 100 0 0"
+	if got, err := parseStat(stat); err != nil || got != 2250*time.Millisecond {
+		t.Errorf("got %v, %v, want 2.25s", got, err)
+	}
+	for _, bad := range []string{"", "1 (x) S 1 2", strings.Replace(stat, "150", "x", 1)} {
+		if got, err := parseStat(bad); err == nil {
+			t.Errorf("%q: %v, want an error", bad, got)
+		}
+	}
+}
+
+func TestParseCores(t *testing.T) {
+	const stat = "cpu  100 5 50 800 20 3 2 20 0 0\ncpu0 1 2 3 4 5 6 7 8 0 0\n"
+	busy, all, err := parseCores(stat)
+	if err != nil || busy != 180 || all != 1000 {
+		t.Errorf("busy %d of %d, %v, want 180 of 1000", busy, all, err)
+	}
+	for _, bad := range []string{"", "cpu  1 2 3", "cpu0 1 2 3 4 5 6 7 8", "cpu 1 2 3 x 5 6 7 8"} {
+		if _, _, err := parseCores(bad); err == nil {
+			t.Errorf("%q: want an error", bad)
+		}
+	}
+}
+
+// What arrives late is waited for, so that it is not taken for the next heat's.
+func TestSettled(t *testing.T) {
+	f := func(name string, served func(asked int64) (int64, error), want int64, wantErr string) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			asked := int64(0)
+			got, err := settled(t.Context(), func(context.Context) (int64, error) {
+				asked++
+				return served(asked)
+			})
+			if got != want || (err != nil) != (wantErr != "") || err != nil && !strings.Contains(err.Error(), wantErr) {
+				t.Errorf("%s: %d, %v, want %d, %q", name, got, err, want, wantErr)
+			}
+		})
+	}
+	f("nothing is late", func(int64) (int64, error) { return 7, nil }, 7, "")
+	f("three are late", func(asked int64) (int64, error) { return min(asked, 4), nil }, 4, "")
+	f("it never ends", func(asked int64) (int64, error) { return asked, nil }, 0, "still arrive")
+	f("it cannot be asked", func(int64) (int64, error) { return 0, errors.New("gone") }, 0, "gone")
+	f("it is gone later", func(asked int64) (int64, error) {
+		if asked > 2 {
+			return 0, errors.New("gone")
+		}
+		return asked, nil
+	}, 0, "gone")
+}
+
+// startTestUpstream returns the address of one that listens.
+func startTestUpstream(t *testing.T) string {
+	t.Helper()
+	address, err := freeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = serveUpstream(t.Context(), address) }()
+	for range 500 {
+		if _, err = servedBy(t.Context(), address); err == nil {
+			return address
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatal(err)
+	return ""
+}
+
+// The upstream counts what it answers, not who asks for the count.
+func TestUpstream(t *testing.T) {
+	address := startTestUpstream(t)
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	up := &server{name: "the upstream", address: address}
+	for range 3 {
+		if err := up.probe(t.Context(), http.StatusOK); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := up.probe(t.Context(), http.StatusTooManyRequests); err == nil {
+		t.Error("a 200 is taken for a 429")
+	}
+	if n, err := servedBy(t.Context(), address); err != nil || n != 4 {
+		t.Errorf("served %d, %v, want 4", n, err)
+	}
+	// A head that comes in two parts, and two at once.
+	for _, part := range []string{"GET /a HTTP/1.1\r\nHost:", " x\r\n\r\nGET /b HTTP/1.1\r\nHost: x\r\n\r\n"} {
+		if _, err := conn.Write([]byte(part)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	for range 200 {
+		n, err := servedBy(t.Context(), address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n == 6 {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Error("two more requests were not counted as two")
+}
+
+func TestRulesLoad(t *testing.T) {
+	for _, q := range []quota{plenty, scarce} {
+		if _, err := rules.Parse("rules.yaml", []byte(rulesText(q)), rules.Config{}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestTables(t *testing.T) {
+	var es entrants
+	for i, c := range contestants {
+		rate := float64(1000 * (i + 1))
+		es = append(es, &entrant{contestant: c, rates: []float64{rate}, micros: []float64{float64(i)}, p99: []float64{1}})
+	}
+	r := report.New(time.Now())
+	r.Tables = []report.Table{raceTable(es, 5*time.Second), costTable(es, cost{bare: []float64{300}, limited: []float64{900}, allocs: []float64{1}})}
+	var out strings.Builder
+	r.WriteText(&out)
+	for _, want := range []string{
+		`nginx, proxy +200 +1,000 +1\.00x +0\.50x +0\.0 +1\.0 +0\n`,
+		`Tidegate, limit on +200 +4,000 +4\.00x +2\.00x +3\.0 +1\.0 +0\n`,
+		`Tidegate, refusing +429 +6,000 +2\.00x +5\.0 +1\.0 +0\n`,
+		`in process, ns +300 +900 +600 +1\.0\n`,
+		`over loopback, µs +4\.0 +3\.0 +-1\.0`,
+	} {
+		if !regexp.MustCompile(want).MatchString(out.String()) {
+			t.Errorf("%q is not in\n%s", want, &out)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+// Command gateway measures tidegate serve beside nginx and beside Caddy with its
+// rate-limit module: the same upstream behind all of them, the same load, one run,
+// one machine. It prints a table and one last line that a script can read.
+//
+// Load generator, proxies and upstream share the cores, as they are the same for
+// all. The contestants take turns in rounds, so that a noisy neighbour hits all
+// alike, and a ratio is the median of the ratios within each round. Everything
+// listens on loopback and ends with this program.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+
+	"tidegate.dev/tidegate/bench/internal/report"
+)
+
+// mostTime bounds a run, in which Caddy may have to be compiled.
+const mostTime = 20 * time.Minute
+
+func main() {
+	// Children are told to end with the thread that started them.
+	runtime.LockOSThread()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithTimeoutCause(ctx, mostTime, fmt.Errorf("not done within %s", mostTime))
+	defer cancel()
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause // whatever that has broken
+		}
+		if !errors.Is(err, errMissed) {
+			fmt.Fprintln(os.Stderr, "bench-gateway:", err)
+		}
+		os.Exit(1)
+	}
+}
+
+// errMissed is returned when a bar is missed; which one has been said by then.
+var errMissed = errors.New("a bar is missed")
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("gateway", flag.ExitOnError)
+	check := flags.Bool("check", false, "exit 1 when a bar is missed, naming it")
+	markdown := flags.String("markdown", "", "also write the tables to this `FILE`, with machine and date")
+	rounds := flags.Int("rounds", 5, "how many rounds count")
+	heat := flags.Duration("heat", 5*time.Second, "how long a contestant is asked in a round")
+	binary := flags.String("tidegate", "", "measure this `BINARY` instead of one built from the source")
+	child := flags.String("child", "", "used by this program when it runs itself: where the upstream listens")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *child != "" {
+		return serveUpstream(ctx, *child)
+	}
+	if *rounds < 1 || *heat < time.Second {
+		return errors.New("at least one round, and heats of at least a second")
+	}
+
+	start := time.Now()
+	site, err := openSite(ctx, *binary)
+	if err != nil {
+		return err
+	}
+	defer site.close()
+	cost, err := measureLimit(ctx)
+	if err != nil {
+		return err
+	}
+	es, err := site.enter(ctx)
+	if err != nil {
+		return err
+	}
+	neighbours, err := lookAround(ctx)
+	if err != nil {
+		return err
+	}
+	if err := race(ctx, site, es, *rounds, *heat); err != nil {
+		return err
+	}
+	s := summarize(es, cost)
+	r := report.New(start)
+	r.Notes, r.LastLine = append(site.versions, neighbours), s.String()
+	r.Tables = []report.Table{raceTable(es, *heat), costTable(es, cost)}
+	r.WriteText(out)
+	if *markdown != "" {
+		if err := r.WriteMarkdownFile(*markdown); err != nil {
+			return err
+		}
+	}
+	if n := wrongAnswers(es); n > 0 {
+		return fmt.Errorf("%d requests were not answered as they should be, so that the comparison is void", n)
+	}
+	return s.conclude(out, *check)
+}
+
+// progress goes to stderr, so that stdout is the result alone.
+func progress(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "%s  %s\n", time.Now().Format("15:04:05"), fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// quiet is the share of the cores that others may take before figures are rough.
+const quiet = 0.1
+
+// lookAround tells what others take of the cores while everything of ours is up
+// and idle. They disturb all contestants, but not all alike.
+func lookAround(ctx context.Context) (string, error) {
+	busy, all, err := coreTime()
+	if err != nil {
+		return "", err
+	}
+	select {
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	case <-time.After(2 * time.Second):
+	}
+	busyNow, allNow, err := coreTime()
+	if err != nil {
+		return "", err
+	}
+	share := float64(busyNow-busy) / float64(max(1, allNow-all))
+	said := fmt.Sprintf("before the race, others took %.0f %% of the cores", 100*share)
+	if share > quiet {
+		said += ": the figures are rough"
+	}
+	progress("%s", said)
+	return said, nil
+}
+
+func coreTime() (busy, all int64, err error) {
+	stat, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, 0, fmt.Errorf("look at the cores (needs Linux): %w", err)
+	}
+	return parseCores(string(stat))
+}
+
+// parseCores reads the first line: user, nice, system, idle, waiting for disks,
+// two kinds of interrupts, and what other machines on the same cores took.
+func parseCores(stat string) (busy, all int64, err error) {
+	line, _, _ := strings.Cut(stat, "\n")
+	fields := strings.Fields(line)
+	const figures, idle, waiting = 8, 3, 4
+	if len(fields) <= figures || fields[0] != "cpu" {
+		return 0, 0, fmt.Errorf("look at the cores: %q is not their time", line)
+	}
+	for i, field := range fields[1 : figures+1] {
+		n, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return 0, 0, fmt.Errorf("look at the cores: %w", err)
+		}
+		all += n
+		if i != idle && i != waiting {
+			busy += n
+		}
+	}
+	return busy, all, nil
+}

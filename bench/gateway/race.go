@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"tidegate.dev/tidegate/bench/internal/report"
+)
+
+// warmUp is the heat before the first round, which does not count.
+const warmUp = time.Second
+
+// entrant is a contestant that runs, with what it did in each round.
+type entrant struct {
+	contestant
+	server *server
+
+	rates  []float64 // requests per second
+	micros []float64 // of its own CPU time per request
+	p99    []float64 // milliseconds
+	wrong  int64     // requests without the answer that they should get
+}
+
+// entrants are in the order of the contestants.
+type entrants []*entrant
+
+// race lets the entrants take turns; every other round goes backwards, so that
+// nobody always comes after the same one.
+func race(ctx context.Context, s *site, es entrants, rounds int, heat time.Duration) error {
+	order := slices.Clone(es)
+	for round := range rounds + 1 {
+		d := heat
+		if round == 0 {
+			d = warmUp
+		}
+		for _, e := range order {
+			h, err := s.heat(ctx, e, d)
+			if err != nil {
+				return fmt.Errorf("%s: %w", e.name, err)
+			}
+			progress("round %d of %d: %s: %s requests/s, %.1f µs of CPU each", round, rounds, e.name, report.Thousands(int64(h.rate())), h.micros())
+			if h.wrong > 0 {
+				progress("  %d wrong: of %d answers %d were of 400 and above, %d requests had none, the upstream served %d", h.wrong, h.Requests, h.Status, h.Socket, h.served)
+			}
+			e.wrong += h.wrong
+			if round > 0 {
+				e.rates, e.micros = append(e.rates, h.rate()), append(e.micros, h.micros())
+				e.p99 = append(e.p99, float64(h.P99)/1000)
+			}
+		}
+		slices.Reverse(order)
+	}
+	return nil
+}
+
+// heatResult is one turn of one entrant.
+type heatResult struct {
+	tally
+	cpu    time.Duration // of the entrant
+	served int64         // by the upstream
+	wrong  int64
+}
+
+func (h heatResult) micros() float64 { return float64(h.cpu.Microseconds()) / float64(h.Requests) }
+
+// heat asks an entrant for d and holds what the load generator counted against
+// what the upstream saw. The whole answer is looked at before and after.
+func (s *site) heat(ctx context.Context, e *entrant, d time.Duration) (h heatResult, err error) {
+	if err := e.server.probe(ctx, e.status); err != nil {
+		return h, err
+	}
+	pid := e.server.cmd.Process.Pid
+	served, err := servedBy(ctx, s.upstream)
+	if err != nil {
+		return h, err
+	}
+	cpu, err := cpuTime(pid)
+	if err != nil {
+		return h, err
+	}
+	if h.tally, err = s.wrk.run(ctx, e.server.address, d); err != nil {
+		return h, err
+	}
+	cpuNow, err := cpuTime(pid)
+	if err != nil {
+		return h, err
+	}
+	servedNow, err := settled(ctx, func(ctx context.Context) (int64, error) { return servedBy(ctx, s.upstream) })
+	if err != nil {
+		return h, err
+	}
+	h.cpu, h.served = cpuNow-cpu, servedNow-served
+	h.wrong = h.tally.wrong(e.status, h.served)
+	return h, e.server.probe(ctx, e.status)
+}
+
+// wrong is how many requests did not get the answer with status, or got it from
+// somebody else than they should: the upstream sees what passes and nothing of
+// what is refused. What is on its way when the time is up is counted by the
+// upstream alone.
+func (t tally) wrong(status int, served int64) int64 {
+	n := t.Socket
+	if status != http.StatusOK {
+		return n + t.Requests - t.Status + served
+	}
+	passed := t.Requests - t.Status
+	return n + t.Status + max(0, passed-served, served-passed-connections)
+}
+
+func wrongAnswers(es entrants) (n int64) {
+	for _, e := range es {
+		n += e.wrong
+	}
+	return n
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// site is where the race is run: the programs, the upstream and what was started.
+type site struct {
+	dir      string
+	nginx    string // programs
+	caddy    string
+	tidegate string
+	wrk      wrk
+	upstream string // its address
+	versions []string
+	started  []*server
+}
+
+// openSite builds what has to be built and starts the upstream. A binary that is
+// given is raced as it is.
+func openSite(ctx context.Context, binary string) (_ *site, err error) {
+	s := &site{tidegate: binary}
+	if s.dir, err = os.MkdirTemp("", "tidegate-bench-"); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	if s.wrk, err = findWrk(s.dir); err != nil {
+		return nil, err
+	}
+	if s.nginx, err = findNginx(); err != nil {
+		return nil, err
+	}
+	if err = s.build(ctx); err != nil {
+		return nil, err
+	}
+	s.versions = []string{versionOfNginx(s.nginx), s.versionOfCaddy(ctx), s.wrk.version() + ", the load generator"}
+	return s, s.startUpstream(ctx)
+}
+
+// build compiles Caddy and Tidegate with the Go that compiled this program.
+func (s *site) build(ctx context.Context) error {
+	here, err := goList(ctx, "-f", "{{.Dir}}", "tidegate.dev/tidegate/bench/gateway")
+	if err != nil {
+		return err
+	}
+	progress("building Caddy with its rate-limit module: minutes the first time")
+	s.caddy = filepath.Join(s.dir, "caddy-bin")
+	if err := goBuild(ctx, filepath.Join(here, "caddy"), s.caddy, "."); err != nil {
+		return err
+	}
+	if s.tidegate != "" {
+		s.tidegate, err = filepath.Abs(s.tidegate)
+		return err
+	}
+	root, err := goList(ctx, "-m", "-f", "{{.Dir}}", "tidegate.dev/tidegate")
+	if err != nil {
+		return err
+	}
+	progress("building tidegate")
+	s.tidegate = filepath.Join(s.dir, "tidegate-bin")
+	return goBuild(ctx, root, s.tidegate, "./cmd/tidegate")
+}
+
+func goTool() string { return cmp.Or(os.Getenv("GO"), "go") }
+
+func goList(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, goTool(), append([]string{"list"}, args...)...)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("find the source; run this from the folder bench, as make does: %w\n%s", err, &said)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+func goBuild(ctx context.Context, folder, output, pkg string) error {
+	cmd := exec.CommandContext(ctx, goTool(), "build", "-o", output, pkg)
+	cmd.Dir = folder
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s in %s: %w\n%s", pkg, folder, err, out)
+	}
+	return nil
+}
+
+func (s *site) startUpstream(ctx context.Context) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program to run it again: %w", err)
+	}
+	up, err := s.start("the upstream", func(dir, address string) command {
+		return command{program: self, args: []string{"-child", address}}
+	})
+	if err != nil {
+		return err
+	}
+	s.upstream = up.address
+	return up.await(ctx, http.StatusOK)
+}
+
+// command is how to start a server; prepare has written what it reads.
+type command struct {
+	program string
+	args    []string
+	env     []string
+	prepare error
+}
+
+// start runs a server in a folder of its own.
+func (s *site) start(name string, how func(dir, address string) command) (*server, error) {
+	dir, err := os.MkdirTemp(s.dir, "")
+	if err != nil {
+		return nil, err
+	}
+	address, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	c := how(dir, address)
+	if c.prepare != nil {
+		return nil, fmt.Errorf("start %s: %w", name, c.prepare)
+	}
+	srv, err := startServer(name, dir, address, c.env, c.program, c.args...)
+	if err != nil {
+		return nil, err
+	}
+	s.started = append(s.started, srv)
+	return srv, nil
+}
+
+// close ends everything that was started.
+func (s *site) close() {
+	for _, srv := range s.started {
+		srv.stop()
+	}
+	_ = os.RemoveAll(s.dir)
+}
+
+// enter starts the contestants, all of them at once: who is not asked takes
+// nothing.
+func (s *site) enter(ctx context.Context) (entrants, error) {
+	var es entrants
+	var errs []error
+	for _, c := range contestants {
+		progress("starting %s", c.name)
+		srv, err := s.start(c.name, func(dir, address string) command { return c.how(s, dir, address) })
+		if err == nil {
+			err = srv.await(ctx, c.status)
+		}
+		es, errs = append(es, &entrant{contestant: c, server: srv}), append(errs, err)
+	}
+	return es, errors.Join(errs...)
+}

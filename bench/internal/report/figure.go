@@ -1,0 +1,41 @@
+package report
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// Median of no figures is 0.
+func Median(figures []float64) float64 {
+	if len(figures) == 0 {
+		return 0
+	}
+	s := slices.Sorted(slices.Values(figures))
+	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
+}
+
+// Thousands writes 1234567 as 1,234,567.
+func Thousands(n int64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// thisMachine is the processor, its cores and the Go that compiled the rig.
+func thisMachine() string {
+	cpu := runtime.GOARCH
+	if info, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		for line := range strings.Lines(string(info)) {
+			if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+				cpu = strings.TrimSpace(value)
+				break
+			}
+		}
+	}
+	return fmt.Sprintf("%s, %d cores, %s on %s/%s", cpu, runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}

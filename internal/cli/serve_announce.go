@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"tidegate.dev/tidegate/internal/demo"
+)
+
+// announce says where it listens, what it stands before, and what can be tried.
+func (s *server) announce() {
+	for _, unused := range s.heir.Unused() {
+		s.log.Warn("an inherited socket is not used: its name should be gateway or admin", "socket", unused)
+	}
+	var upstreams []string
+	for _, u := range s.upstreams {
+		upstreams = append(upstreams, u.String())
+	}
+	s.log.Info("serving", "gateway", s.address(s.clients, s.tls != nil), "admin", s.address(s.admin, false),
+		"upstreams", strings.Join(upstreams, ","), "rules", s.rules.count(), "configuration", s.config.File)
+	if s.sample == nil {
+		return
+	}
+	if !s.demo {
+		s.log.Warn("there are no upstreams: requests go to a small API to try; name your own with --upstreams")
+		return
+	}
+	if !s.heir.Follows() {
+		s.invite()
+	}
+}
+
+// invite prints what to try, if the rules are those that it is written for.
+func (s *server) invite() {
+	if s.config.Rules != "" {
+		if text, err := os.ReadFile(s.config.Rules); err != nil || !bytes.Equal(text, demo.Rules) {
+			return
+		}
+	}
+	demo.Invite(s.env.Stdout, demo.Place{
+		Gateway: s.address(s.clients, s.tls != nil),
+		Admin:   s.address(s.admin, false),
+		Program: program(),
+		Rules:   s.config.Rules,
+	})
+}
+
+// program is how this one was called.
+func program() string {
+	if strings.ContainsRune(os.Args[0], filepath.Separator) {
+		return os.Args[0]
+	}
+	return "tidegate"
+}
+
+// address is how to reach a listener from this machine.
+func (s *server) address(l net.Listener, tls bool) string {
+	scheme := "http"
+	if tls {
+		scheme = "https"
+	}
+	if l.Addr().Network() == "unix" {
+		return "unix:" + l.Addr().String()
+	}
+	host, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		return l.Addr().String()
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return fmt.Sprintf("%s://%s", scheme, net.JoinHostPort(host, port))
+}

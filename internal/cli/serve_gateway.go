@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"tidegate.dev/tidegate/httplimit"
+	"tidegate.dev/tidegate/internal/config"
+	"tidegate.dev/tidegate/internal/gateway"
+	"tidegate.dev/tidegate/internal/pressure"
+	"tidegate.dev/tidegate/internal/telemetry"
+)
+
+// patienceOfHeld is how long idle connections are kept at the end where systemd
+// holds the socket: others wait there for the next process to begin.
+const patienceOfHeld = 200 * time.Millisecond
+
+// gatewayOptions are the settings in the words of the gateway.
+func (s *server) gatewayOptions() gateway.Options {
+	c := s.config
+	upstream := c.Limits.Upstream
+	if upstream == 0 {
+		upstream = -1 // any
+	}
+	var patience time.Duration // the gateway's own
+	if s.heir.Held() {
+		patience = patienceOfHeld
+	}
+	return gateway.Options{
+		Gate:      s.gate,
+		HTTP:      httplimit.Options{ClientIP: httplimit.ClientIP{Trusted: c.Trust.Proxies, TrustUnix: c.Trust.Unix}},
+		Upstreams: s.upstreams,
+		Limits: gateway.Limits{
+			HeaderBytes: int(c.Limits.Header),
+			Body:        c.Limits.Body,
+			ReadHeader:  c.Limits.ReadHeader,
+			Read:        c.Limits.Read,
+			Write:       c.Limits.Write,
+			Idle:        c.Limits.Idle,
+			Upstream:    upstream,
+			Connections: c.Limits.Connections,
+		},
+		Paths: gateway.Paths{
+			EncodedSlash: c.Paths.EncodedSlash == config.Allow,
+			CleanDots:    c.Paths.DotSegments == config.Clean,
+		},
+		Health: gateway.Health{
+			Path:           c.Health.Path,
+			Every:          c.Health.Every,
+			Timeout:        c.Health.Timeout,
+			UnhealthyAfter: c.Health.UnhealthyAfter,
+		},
+		Patience:  patience,
+		AccessLog: s.access,
+		Log:       s.log,
+		Observer:  observer{s.metrics, s.signals},
+		Inflight: func(delta int) {
+			s.metrics.Inflight(delta)
+			s.signals.Inflight(delta)
+		},
+		Usable: func(upstream string, usable bool) { s.metrics.Ejected(upstream, !usable) },
+	}
+}
+
+// observer tells metrics and signals what the gateway does.
+type observer struct {
+	metrics *telemetry.Metrics
+	signals *pressure.Signals
+}
+
+// Tried implements [gateway.Observer].
+func (o observer) Tried(t gateway.Try) {
+	o.metrics.UpstreamDone(t.Upstream, t.Status, t.Took, t.Err)
+	if t.Retry {
+		o.metrics.Retry()
+	}
+	if !errors.Is(t.Err, context.Canceled) { // else the client left, which says nothing
+		o.signals.Answered(t.Took)
+	}
+}
+
+// Done implements [gateway.Observer].
+func (o observer) Done(r *gateway.Record) {
+	if r.Wait > 0 {
+		o.metrics.Waited(r.Wait)
+	}
+}

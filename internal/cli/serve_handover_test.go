@@ -1,0 +1,318 @@
+//go:build unix
+
+package cli
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const handoverRules = `version: 1
+identify: { customer: query customer }
+rules:
+  - { name: load, match: GET /healthz, per: everyone, limits: 10000000/hour }
+  - { name: few, match: GET /api/things, per: customer, limits: 3/hour }
+`
+
+// once leaves no idle connections, which a server that ends would wait for.
+var once = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
+// spend uses up the limit of a customer.
+func (w *world) spend(gateway, customer string) {
+	w.Helper()
+	for i, want := range []int{200, 200, 200, 429} {
+		if got, body := w.get(once, gateway+"/api/things?customer="+customer); got != want {
+			w.Fatalf("request %d of %s is answered %d, want %d: %s", i, customer, got, want, body)
+		}
+	}
+}
+
+// exhausted checks that a customer has nothing left, and others have.
+func (w *world) exhausted(gateway, customer string) {
+	w.Helper()
+	if got, _ := w.get(once, gateway+"/api/things?customer="+customer); got != http.StatusTooManyRequests {
+		w.Errorf("%s, who has used up everything, is answered %d after the hand-over", customer, got)
+	}
+	if got, _ := w.get(once, gateway+"/api/things?customer=other-"+customer); got != http.StatusOK {
+		w.Errorf("somebody new is answered %d after the hand-over", got)
+	}
+}
+
+// counted is how many requests a server has counted for everyone.
+func (w *world) counted(admin string) int64 {
+	w.Helper()
+	_, body := w.get(once, admin+"/keys?rule=load")
+	var keys struct {
+		Counters []struct{ Remaining, Capacity int64 }
+	}
+	if err := json.Unmarshal([]byte(body), &keys); err != nil || len(keys.Counters) != 1 {
+		w.Fatalf("%v: %s", err, body)
+	}
+	return keys.Counters[0].Capacity - keys.Counters[0].Remaining
+}
+
+const (
+	loadRate = 5000
+	loadTime = 4 * time.Second
+)
+
+// A process is replaced by another under load: nobody notices, and nobody is
+// refilled. One connection is idle all the time, and used at the end.
+func testUpgrade(t *testing.T, bin string) {
+	w := newWorld(t, bin, "rules.yaml", handoverRules)
+	s := w.serve("", nil, "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0")
+	gateway, admin := s.ready()
+	w.spend(gateway, "acme")
+
+	l := &load{address: strings.TrimPrefix(gateway, "http://"), rate: loadRate, conns: 16}
+	l.run(loadTime)
+	idle := &loadClient{load: &load{address: l.address}}
+	if err := idle.ask(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(loadTime / 3)
+	s.signal(syscall.SIGUSR2)
+	next := s.await(2, "serving")
+	if next["gateway"] != gateway || next["admin"] != admin {
+		t.Errorf("the successor listens on %v and %v, want %s and %s", next["gateway"], next["admin"], gateway, admin)
+	}
+	// The predecessor waits for the idle connection, and tells it to leave.
+	if err := idle.ask(); err != nil || idle.closed.Load() != 1 {
+		t.Errorf("on a connection that was idle: %v, and it was told to leave %d times, want once", err, idle.closed.Load())
+	}
+	l.wait(t, loadTime)
+	if code := s.end(); code != 0 {
+		t.Errorf("the predecessor exits with %d", code)
+	}
+	w.exhausted(gateway, "acme")
+	// What the predecessor still counted after it handed over is all that is lost.
+	if lost := l.sent.Load() + 1 - w.counted(admin); lost < 0 || lost > 3*int64(l.conns) {
+		t.Errorf("%d of %d requests are not counted", lost, l.sent.Load())
+	}
+	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "tidegate-handover-*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// Who connects anew with every request does not notice either, in the middle of a
+// TLS handshake neither.
+func testUpgradeTLS(t *testing.T, bin string) {
+	cert, key := newCertificate(t, "us")
+	w := newWorld(t, bin, "cert.pem", cert, "key.pem", key)
+	s := w.serve("", nil, "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0", "--tls.cert=cert.pem", "--tls.key=key.pem")
+	gateway, _ := s.ready()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	end := time.Now().Add(2 * time.Second)
+	var clients sync.WaitGroup
+	var asked atomic.Int64
+	for range 8 {
+		clients.Go(func() {
+			for ; time.Now().Before(end); asked.Add(1) {
+				res, err := client.Post(gateway+"/orders", "text/plain", strings.NewReader("one"))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				res.Body.Close()
+				if res.StatusCode != http.StatusCreated {
+					t.Errorf("answered %s", res.Status)
+				}
+			}
+		})
+	}
+	time.Sleep(500 * time.Millisecond)
+	s.signal(syscall.SIGUSR2)
+	s.await(2, "serving")
+	clients.Wait()
+	t.Logf("%d requests", asked.Load())
+	if code := s.end(); code != 0 {
+		t.Errorf("the predecessor exits with %d", code)
+	}
+}
+
+// A process ends, and another one starts on the socket that somebody else holds,
+// as systemd does.
+func testRestart(t *testing.T, bin string) {
+	w := newWorld(t, bin, "rules.yaml", handoverRules)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	socket, err := l.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	serve := func() *serving {
+		return w.serve("LISTEN_FDS=1 LISTEN_FDNAMES=gateway LISTEN_PID=$$", []*os.File{socket},
+			"--store.memory.snapshot=counters", "--listen.admin=127.0.0.1:0")
+	}
+	first := serve()
+	gateway, _ := first.ready()
+	if want := "http://" + l.Addr().String(); gateway != want {
+		t.Fatalf("it listens on %s, want the socket that it was given, %s", gateway, want)
+	}
+	w.spend(gateway, "acme")
+
+	load := &load{address: l.Addr().String(), rate: loadRate, conns: 16}
+	idle := &loadClient{load: load}
+	if err := idle.ask(); err != nil {
+		t.Fatal(err)
+	}
+	load.sent.Add(1)
+	load.run(loadTime)
+	time.Sleep(loadTime / 3)
+	first.signal(syscall.SIGTERM)
+	if code := first.end(); code != 0 {
+		t.Errorf("it exits with %d", code)
+	}
+	second := serve()
+	_, admin := second.ready()
+	load.wait(t, loadTime)
+	if slowest := time.Duration(load.slowest.Load()); slowest > 4*time.Second {
+		t.Errorf("requests waited %s for the next process, as if for an idle connection", slowest)
+	}
+	w.exhausted(gateway, "acme")
+	if counted := w.counted(admin); counted != load.sent.Load() {
+		t.Errorf("%d requests are counted of %d", counted, load.sent.Load())
+	}
+	second.signal(syscall.SIGTERM)
+	if code := second.end(); code != 0 {
+		t.Errorf("the second exits with %d", code)
+	}
+}
+
+// A successor that cannot start, or is told too late, leaves everything as it was.
+func testFailedUpgrades(t *testing.T, bin string) {
+	w := newWorld(t, bin, "rules.yaml", handoverRules, "tidegate.yaml", "drain: 2s\n")
+	s := w.serve("", nil, "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0")
+	gateway, _ := s.ready()
+	w.spend(gateway, "acme")
+
+	const refused = "not upgraded: this process goes on, since its successor did not take over"
+	w.write("tidegate.yaml", "drain: soon\n")
+	s.signal(syscall.SIGUSR2)
+	s.await(1, refused)
+	if !strings.Contains(s.said(), "tidegate.yaml:1:8: error: `drain`") {
+		t.Error("it is not said what is wrong with the configuration")
+	}
+	w.exhausted(gateway, "acme")
+
+	w.write("tidegate.yaml", "drain: 2s\n")
+	w.write("rules.yaml", handoverRules+"  - { name: more, limit: 1/hour }\n")
+	s.signal(syscall.SIGUSR2)
+	s.await(2, refused)
+	w.exhausted(gateway, "acme")
+
+	w.write("rules.yaml", handoverRules)
+	s.signal(syscall.SIGUSR2)
+	s.await(2, "serving")
+	if code := s.end(); code != 0 {
+		t.Errorf("the predecessor exits with %d", code)
+	}
+	w.exhausted(gateway, "acme")
+}
+
+// A snapshot that is not whole is refused, and the start goes on.
+func testBrokenSnapshot(t *testing.T, bin string) {
+	w := newWorld(t, bin, "rules.yaml", handoverRules, "counters", "tidegate memory snapshot 1\nand then the disk was full")
+	args := []string{"--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0", "--store.memory.snapshot=counters"}
+	s := w.serve("", nil, args...)
+	gateway, _ := s.ready()
+	line := s.await(1, "the counters could not be restored: everybody starts afresh")
+	if line["level"] != "WARN" || !strings.Contains(line["err"].(string), "not a whole snapshot") {
+		t.Errorf("it warns %v", line)
+	}
+	w.spend(gateway, "acme")
+	s.signal(syscall.SIGTERM)
+	if code := s.end(); code != 0 {
+		t.Errorf("it exits with %d", code)
+	}
+	again := w.serve("", nil, args...)
+	gateway, _ = again.ready()
+	w.exhausted(gateway, "acme")
+}
+
+// The file of a Unix socket stays where it is through an upgrade, and goes with
+// the last process. One that a dead process left is replaced.
+func testUnixSocket(t *testing.T, bin string) {
+	w := newWorld(t, bin, "rules.yaml", handoverRules)
+	socket := filepath.Join(w.dir, "s")
+	dead, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.(*net.UnixListener).SetUnlinkOnClose(false)
+	dead.Close()
+
+	s := w.serve("", nil, "--listen.gateway=unix:s", "--listen.admin=127.0.0.1:0")
+	s.ready()
+	client := &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext:       func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", socket) },
+	}}
+	ask := func() {
+		t.Helper()
+		if got, body := w.get(client, "http://tidegate/healthz"); got != http.StatusOK {
+			t.Errorf("answered %d: %s", got, body)
+		}
+	}
+	ask()
+	s.signal(syscall.SIGUSR2)
+	s.await(2, "serving")
+	s.end()
+	ask()
+	successor := s.await(1, "upgraded: a successor took over, and this process ends with its last request")["successor"].(float64)
+	if err := syscall.Kill(int(successor), syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Lstat(socket); err != nil {
+			return
+		}
+	}
+	t.Error("the last process left its socket behind")
+}
+
+// A second signal does not wait for requests in hand.
+func testSecondSignal(t *testing.T, bin string) {
+	w := newWorld(t, bin)
+	s := w.serve("", nil, "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0")
+	gateway, admin := s.ready()
+	slow := make(chan error, 1)
+	go func() {
+		res, err := http.Get(gateway + "/slow")
+		if err == nil {
+			_, err = io.Copy(io.Discard, res.Body)
+			res.Body.Close()
+		}
+		slow <- err
+	}()
+	time.Sleep(200 * time.Millisecond)
+	s.signal(syscall.SIGTERM)
+	s.await(1, "stopping: no further connections are accepted")
+	if got, body := w.get(once, admin+"/readyz"); got != http.StatusServiceUnavailable || !strings.Contains(body, "about to end") {
+		t.Errorf("/readyz answers %d while requests end: %s", got, body)
+	}
+	if _, err := net.Dial("tcp", strings.TrimPrefix(gateway, "http://")); err == nil {
+		t.Error("it still takes connections")
+	}
+	s.signal(syscall.SIGTERM)
+	s.end()
+	if err := <-slow; err == nil {
+		t.Error("the request in hand was waited for")
+	}
+}

@@ -1,0 +1,79 @@
+//go:build unix
+
+package cli
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tidegate.dev/tidegate/internal/demo"
+	"tidegate.dev/tidegate/internal/testdep"
+)
+
+// The printed lines, run by a shell as they are, do what they promise.
+func testInvitation(t *testing.T, bin string) {
+	testdep.Need(t, "curl")
+	example, err := filepath.Abs("../../deploy/example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, bin)
+	s := w.serve("", nil, "--demo", "-c", filepath.Join(example, "tidegate.yaml"), "--log.format=json",
+		"--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0")
+	gateway, admin := s.ready()
+	for end := time.Now().Add(10 * time.Second); !strings.Contains(s.said(), "Ctrl-C"); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("nothing to try is printed")
+		}
+	}
+	place := demo.Place{Gateway: gateway, Admin: admin, Program: bin, Rules: filepath.Join(example, "rules.yaml")}
+	for _, try := range demo.Tries(place) {
+		if printed := "\n# " + try.About + "\n" + try.Line + "\n#   -> " + try.Want + "\n"; !strings.Contains(s.said(), printed) {
+			t.Errorf("it does not print\n%s", printed)
+		}
+		sh := exec.Command("sh", "-c", try.Line)
+		said, err := sh.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", try.Line, err, said)
+		}
+		checkTry(t, try, strings.TrimSpace(string(said)))
+	}
+}
+
+// checkTry compares what a line printed with what was promised, word for word or,
+// where the promise is in words of its own, by what stands for it.
+func checkTry(t *testing.T, try demo.Try, said string) {
+	t.Helper()
+	signs := map[string][]string{
+		"429 with Retry-After, RateLimit and a problem+json body": {`^HTTP/1.1 429 `, `Retry-After: \d`, `(?i)RateLimit: "api";r=0;t=`, `application/problem\+json`},
+		"201 after 0, 1 and 2 s":                                  {`(?m)^201 after 0\.`, `(?m)^201 after (1\.|0\.9)`, `(?m)^201 after (2\.|1\.9)`},
+		`"limit unlimited" under api`:                             {`(?m)^api applies`, `(?m)^ +limit +unlimited`},
+		"a line for each rule":                                    {`(?m)^api +ip 127.0.0.1`, `(?m)^login +ip 127.0.0.1 .*blocked`, `(?m)^orders +ip 127.0.0.1`},
+	}[try.Want]
+	if signs == nil && said != try.Want {
+		t.Errorf("%s\nsaid %q, want %q", try.Line, said, try.Want)
+	}
+	for _, sign := range signs {
+		if !regexp.MustCompile(sign).MatchString(said) {
+			t.Errorf("%s\ndoes not say %s:\n%s", try.Line, sign, said)
+		}
+	}
+}
+
+// What the demo has built in is what deploy/example shows.
+func TestExampleRulesAreTheDemos(t *testing.T) {
+	const shown = "../../deploy/example/rules.yaml"
+	text, err := os.ReadFile(shown)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(text, demo.Rules) {
+		t.Errorf("%s is not internal/demo/rules.yaml: copy one over the other", shown)
+	}
+}

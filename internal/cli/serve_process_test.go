@@ -1,0 +1,162 @@
+//go:build unix
+
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The tests of this file run the command as it is installed, not this binary: the
+// race detector would take the machine's breath away.
+func TestServe(t *testing.T) {
+	bin := filepath.Join(t.TempDir(), "tidegate")
+	build := exec.Command("go", "build", "-o", bin, "tidegate.dev/tidegate/cmd/tidegate")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for name, f := range map[string]func(*testing.T, string){
+		"start": testStart, "invitation": testInvitation, "upgrade": testUpgrade, "upgrade with TLS": testUpgradeTLS, "restart": testRestart, "failed upgrades": testFailedUpgrades,
+		"broken snapshot": testBrokenSnapshot, "unix socket": testUnixSocket, "certificate": testCertificate, "second signal": testSecondSignal, "units": testUnits,
+	} {
+		t.Run(name, func(t *testing.T) { f(t, bin) })
+	}
+}
+
+// world is a folder with the files of a server, and the processes that ran in it.
+type world struct {
+	*testing.T
+	bin, dir string
+}
+
+func newWorld(t *testing.T, bin string, files ...string) *world {
+	w := &world{t, bin, t.TempDir()}
+	for i := 0; i < len(files); i += 2 {
+		w.write(files[i], files[i+1])
+	}
+	return w
+}
+
+func (w *world) write(name, text string) {
+	w.Helper()
+	if err := os.WriteFile(filepath.Join(w.dir, name), []byte(text), 0o600); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// serving is a process that serves.
+type serving struct {
+	w      *world
+	cmd    *exec.Cmd
+	ended  chan error
+	output string // file of what it and its successors print
+}
+
+// serve starts a server, by a shell that may have words before the command.
+func (w *world) serve(words string, files []*os.File, args ...string) *serving {
+	w.Helper()
+	out, err := os.CreateTemp(w.dir, "output")
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer out.Close()
+	args = append([]string{"-c", words + ` exec "$0" "$@"`, w.bin, "serve", "--log.access=off"}, args...)
+	s := &serving{w: w, cmd: exec.Command("sh", args...), ended: make(chan error, 1), output: out.Name()}
+	s.cmd.Dir, s.cmd.Stdout, s.cmd.Stderr, s.cmd.ExtraFiles = w.dir, out, out, files
+	if err := s.cmd.Start(); err != nil {
+		w.Fatal(err)
+	}
+	go func() { s.ended <- s.cmd.Wait() }()
+	w.Cleanup(func() {
+		_ = s.cmd.Process.Kill()
+		for _, line := range s.lines("upgraded: a successor took over, and this process ends with its last request") {
+			_ = syscall.Kill(int(line["successor"].(float64)), syscall.SIGKILL)
+		}
+		if w.Failed() {
+			w.Logf("%s:\n%s", strings.Join(args, " "), s.said())
+		}
+	})
+	return s
+}
+
+func (s *serving) said() string {
+	text, err := os.ReadFile(s.output)
+	if err != nil {
+		s.w.Fatal(err)
+	}
+	return string(text)
+}
+
+// lines are those of the log with this message.
+func (s *serving) lines(msg string) (found []map[string]any) {
+	for line := range strings.Lines(s.said()) {
+		var fields map[string]any
+		if json.Unmarshal([]byte(line), &fields) == nil && fields["msg"] == msg {
+			found = append(found, fields)
+		}
+	}
+	return found
+}
+
+// await returns the n-th line with this message.
+func (s *serving) await(n int, msg string) map[string]any {
+	s.w.Helper()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if lines := s.lines(msg); len(lines) >= n {
+			return lines[n-1]
+		}
+		if time.Now().After(end) {
+			s.w.Fatalf("it does not say %q %d times", msg, n)
+		}
+	}
+}
+
+// ready returns where the server listens.
+func (s *serving) ready() (gateway, admin string) {
+	s.w.Helper()
+	line := s.await(1, "serving")
+	return line["gateway"].(string), line["admin"].(string)
+}
+
+func (s *serving) signal(sig os.Signal) {
+	s.w.Helper()
+	if err := s.cmd.Process.Signal(sig); err != nil {
+		s.w.Fatal(err)
+	}
+}
+
+// end waits until the process has ended, and returns its exit code.
+func (s *serving) end() int {
+	s.w.Helper()
+	select {
+	case <-s.ended:
+		s.ended <- nil
+		return s.cmd.ProcessState.ExitCode()
+	case <-time.After(20 * time.Second):
+		s.w.Fatal("it does not end")
+		return -1
+	}
+}
+
+// get returns the status of an answer, and the body.
+func (w *world) get(client *http.Client, url string) (int, string) {
+	w.Helper()
+	res, err := client.Get(url)
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer res.Body.Close()
+	var body bytes.Buffer
+	if _, err := body.ReadFrom(res.Body); err != nil {
+		w.Fatal(err)
+	}
+	return res.StatusCode, body.String()
+}

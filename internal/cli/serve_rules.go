@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"tidegate.dev/tidegate/internal/config"
+	"tidegate.dev/tidegate/internal/demo"
+	"tidegate.dev/tidegate/internal/diag"
+	"tidegate.dev/tidegate/internal/telemetry"
+	"tidegate.dev/tidegate/rules"
+	"tidegate.dev/tidegate/rules/source"
+)
+
+// ruleSource is the rules in force: those of files that are followed, or the
+// example's own.
+type ruleSource struct {
+	*source.Watcher // nil: the example's
+	live            *rules.Live
+	since           time.Time
+}
+
+// exampleName is what the rules of the example are called where there is no file.
+const exampleName = "(example rules)"
+
+// loadRules returns nil when there are none.
+func (s *server) loadRules() (*ruleSource, error) {
+	set := func(_, now *rules.Set) {
+		s.metrics.SetRules(now.Rules(), now.Limits())
+		s.metrics.WatchCosts(now.Clamped)
+	}
+	c := rules.Config{Trust: trustOf(s.config.Trust), Signals: s.signals}
+	r := &ruleSource{since: time.Now()}
+	switch {
+	case s.config.Rules != "":
+		w, err := source.Watch(context.Background(), s.config.Rules, source.Options{
+			Config: c, Log: s.log,
+			OnReload: func(old, now *rules.Set) {
+				set(old, now)
+				s.warn(unmet(now))
+			},
+		})
+		if err != nil {
+			return nil, mistakes(err)
+		}
+		r.Watcher, r.live = w, w.Live()
+	case s.demo:
+		example, err := rules.Parse(exampleName, demo.Rules, c)
+		if err != nil {
+			return nil, mistakes(err)
+		}
+		r.live = rules.NewLive(example)
+	default:
+		return nil, nil
+	}
+	set(nil, r.live.Set())
+	s.metrics.WatchRules(func() telemetry.RulesStatus {
+		st := r.Status()
+		return telemetry.RulesStatus{Reloads: st.Reloads, Failed: st.Failed, LoadedAt: st.LoadedAt, Failing: st.LastError != ""}
+	})
+	return r, nil
+}
+
+func trustOf(t config.Trust) rules.Trust {
+	j := t.JWT
+	if j.Key == "" && j.JWKS == "" {
+		return rules.Trust{}
+	}
+	return rules.Trust{JWT: &rules.JWT{Key: j.Key, JWKS: j.JWKS, Issuer: j.Issuer, Audience: j.Audience}}
+}
+
+// mistakes is err as what is wrong with a file, if it is that.
+func mistakes(err error) error {
+	var load *rules.LoadError
+	if errors.As(err, &load) {
+		return load.Problems
+	}
+	return err
+}
+
+// Live implements [admin.Rules].
+func (r *ruleSource) Live() *rules.Live { return r.live }
+
+// Status implements [admin.Rules].
+func (r *ruleSource) Status() source.Status {
+	if r.Watcher != nil {
+		return r.Watcher.Status()
+	}
+	return source.Status{LoadedAt: r.since}
+}
+
+func (r *ruleSource) close() {
+	if r.Watcher != nil {
+		r.Watcher.Close()
+	}
+}
+
+// count is how many rules there are.
+func (r *ruleSource) count() int {
+	if r == nil {
+		return 0
+	}
+	return len(r.live.Set().Rules())
+}
+
+// doubts are what to tell at the start.
+func (r *ruleSource) doubts() diag.List {
+	if r == nil {
+		return nil
+	}
+	set := r.live.Set()
+	return append(set.Warnings(), unmet(set)...)
+}
+
+// unmet tells of what rules ask for and a gateway with counters of its own does
+// not do.
+func unmet(set *rules.Set) (doubts diag.List) {
+	for _, n := range set.Needs() {
+		var why string
+		switch n.Field {
+		case "defer":
+			why = "keeping requests for later is not built yet: what finds no place is refused"
+		case "consistency", "on_partition":
+			why = "it says how a fleet shares counters, and those of this process are its own"
+		default:
+			continue
+		}
+		doubts.Add(diag.Problem{
+			Pos: diag.Pos{File: set.Files()[0]}, Severity: diag.Warning,
+			Message: "`" + n.Field + "` of the rule `" + n.Rule + "` does nothing here: " + why,
+		})
+	}
+	return doubts
+}

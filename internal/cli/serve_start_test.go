@@ -1,0 +1,169 @@
+//go:build unix
+
+package cli
+
+import (
+	"crypto/tls"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What a start says, and what it refuses.
+func testStart(t *testing.T, bin string) {
+	ports := []string{"--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0"}
+
+	t.Run("no configuration", func(t *testing.T) {
+		s := newWorld(t, bin).serve("", nil, ports...)
+		gateway, admin := s.ready()
+		s.await(1, "there are no rules: nothing is limited")
+		s.await(1, "there are no upstreams: requests go to a small API to try; name your own with --upstreams")
+		if got, body := s.w.get(once, gateway+"/"); got != http.StatusOK || !strings.Contains(body, "demo upstream") {
+			t.Errorf("answered %d: %s", got, body)
+		}
+		for _, path := range []string{"/healthz", "/readyz", "/rules", "/metrics"} {
+			if got, body := s.w.get(once, admin+path); got != http.StatusOK {
+				t.Errorf("%s answers %d: %s", path, got, body)
+			}
+		}
+		s.signal(os.Interrupt)
+		if code := s.end(); code != exitOK {
+			t.Errorf("exits with %d", code)
+		}
+	})
+
+	t.Run("what is not built", func(t *testing.T) {
+		s := newWorld(t, bin, "rules.yaml", `version: 1
+rules:
+  - name: checkout
+    per: ip
+    limits: { rate: 50/second, algorithm: leaky_bucket }
+    queue: { places: 100, max_wait: 2s }
+    defer: { keep: 24h, places: 1000 }
+`).serve("", nil, ports...)
+		s.await(1, "`defer` of the rule `checkout` does nothing here: keeping requests for later is not built yet: what finds no place is refused")
+	})
+
+	t.Run("token", func(t *testing.T) {
+		s := newWorld(t, bin, "token", "s3cret\n").serve("", nil, append(ports, "--admin.token_file=token")...)
+		_, admin := s.ready()
+		ask := func(header string) int {
+			r, err := http.NewRequest(http.MethodGet, admin+"/metrics", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Authorization", header)
+			res, err := once.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res.Body.Close()
+			return res.StatusCode
+		}
+		if without, with := ask(""), ask("Bearer s3cret"); without != http.StatusUnauthorized || with != http.StatusOK {
+			t.Errorf("without the token %d, with it %d", without, with)
+		}
+		if strings.Contains(s.said(), "s3cret") {
+			t.Error("the token is in the log")
+		}
+	})
+
+	t.Run("upstream out of order", func(t *testing.T) {
+		s := newWorld(t, bin).serve("", nil, append(ports, "--upstreams=http://127.0.0.1:1", "--health.path=/", "--health.every=100ms", "--health.unhealthy_after=1")...)
+		gateway, admin := s.ready()
+		for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+			got, body := s.w.get(once, admin+"/readyz")
+			if got == http.StatusServiceUnavailable && strings.Contains(body, "all upstreams are out of order") {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("/readyz answers %d: %s", got, body)
+			}
+		}
+		if got, _ := s.w.get(once, gateway+"/"); got != http.StatusServiceUnavailable {
+			t.Errorf("answered %d", got)
+		}
+		if _, metrics := s.w.get(once, admin+"/metrics"); !strings.Contains(metrics, `tidegate_upstream_ejected{upstream="http://127.0.0.1:1"} 1`) {
+			t.Error("metrics do not tell of the upstream")
+		}
+	})
+
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	f := func(name string, code int, want string, args ...string) {
+		t.Run(name, func(t *testing.T) {
+			s := newWorld(t, bin, "empty", "", "torn.pem", "-----BEGIN").serve("", nil, args...)
+			if got := s.end(); got != code || !strings.Contains(s.said(), want) {
+				t.Errorf("exits with %d, want %d and %q:\n%s", got, code, want, s.said())
+			}
+		})
+	}
+	f("taken port", exitFound, "another program does", "--listen.gateway="+l.Addr().String(), ports[1])
+	f("empty token", exitFound, "empty is empty", append(ports, "--admin.token_file=empty")...)
+	f("bad certificate", exitFound, "read the certificate of the gateway", append(ports, "--tls.cert=torn.pem", "--tls.key=torn.pem")...)
+	f("admin open to all", exitUsage, "asks for no token", "--listen.admin=:0")
+}
+
+// The gateway speaks TLS and HTTP/2, and takes another certificate without a
+// restart.
+func testCertificate(t *testing.T, bin string) {
+	cert, key := newCertificate(t, "first")
+	w := newWorld(t, bin, "cert.pem", cert, "key.pem", key)
+	s := w.serve("", nil, "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0", "--tls.cert=cert.pem", "--tls.key=key.pem")
+	gateway, _ := s.ready()
+	holder := func() string {
+		t.Helper()
+		client := &http.Client{Transport: &http.Transport{
+			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true, ForceAttemptHTTP2: true,
+		}}
+		res, err := client.Get(gateway + "/healthz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		if res.Proto != "HTTP/2.0" || res.StatusCode != http.StatusOK {
+			t.Errorf("answered %s by %s", res.Status, res.Proto)
+		}
+		return res.TLS.PeerCertificates[0].Subject.CommonName
+	}
+	if got := holder(); got != "first" {
+		t.Errorf("the certificate is that of %s", got)
+	}
+	cert, key = newCertificate(t, "second")
+	w.write("cert.pem", cert)
+	w.write("key.pem", key)
+	for end := time.Now().Add(5 * time.Second); holder() != "second"; time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the new certificate is not used")
+		}
+	}
+}
+
+// systemd understands deploy/systemd.
+func testUnits(t *testing.T, bin string) {
+	verify, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("there is no systemd here")
+	}
+	w := newWorld(t, bin)
+	var files []string
+	for _, name := range []string{"tidegate.service", "tidegate.socket"} {
+		text, err := os.ReadFile(filepath.Join("../../deploy/systemd", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.write(name, strings.ReplaceAll(string(text), "/usr/local/bin/tidegate", bin))
+		files = append(files, filepath.Join(w.dir, name))
+	}
+	if said, err := exec.Command(verify, append([]string{"verify", "--man=no"}, files...)...).CombinedOutput(); err != nil || len(said) > 0 {
+		t.Errorf("%v\n%s", err, said)
+	}
+}

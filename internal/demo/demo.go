@@ -1,0 +1,42 @@
+// Package demo is a small API to stand behind the gateway while somebody tries it,
+// with rules for it and the lines to try. It is not meant to serve anybody.
+//
+// Start with [Start].
+package demo
+
+import (
+	_ "embed"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// Rules are the example rules: those of deploy/example/rules.yaml.
+//
+//go:embed rules.yaml
+var Rules []byte
+
+// Upstream is the demo API, being served.
+type Upstream struct {
+	URL    *url.URL
+	server *http.Server
+}
+
+// Start serves the demo on this machine alone, on a port that is free.
+func Start() (*Upstream, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("start the demo upstream: %w", err)
+	}
+	u := &Upstream{
+		URL:    &url.URL{Scheme: "http", Host: l.Addr().String()},
+		server: &http.Server{Handler: NewHandler(), ReadHeaderTimeout: 5 * time.Second},
+	}
+	go func() { _ = u.server.Serve(l) }() // until Close
+	return u, nil
+}
+
+// Close ends it.
+func (u *Upstream) Close() { _ = u.server.Close() }

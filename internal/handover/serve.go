@@ -1,0 +1,144 @@
+package handover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+)
+
+// Options of [Serve].
+type Options struct {
+	// Doors to serve on.
+	Doors []Door
+	// Snapshot writes the counters to a file; nil has none to keep.
+	Snapshot func(file string) error
+	// File is where the counters are kept over a restart; "" forgets them, unless
+	// a successor takes over, which gets them by a file of its own.
+	File string
+	// Drain is how long requests in hand may take to end.
+	Drain time.Duration
+	// Upgrade asks to hand over to a successor; nil is never asked.
+	Upgrade <-chan os.Signal
+	// Stopping, if there is one, is called when the process begins to end.
+	Stopping func()
+	// Log is told what happens.
+	Log *slog.Logger
+}
+
+// Serve serves until ctx ends or a successor has taken over, and returns when the
+// requests in hand are done. The error is why it could not go on.
+//
+// When ctx ends, it accepts no more connections, tells clients to leave, waits
+// for requests in hand as long as Drain says, and writes the counters.
+func Serve(ctx context.Context, h *Heir, o Options) error {
+	return serve(ctx, h, o, patience)
+}
+
+func serve(ctx context.Context, h *Heir, o Options, patience time.Duration) error {
+	p := &process{Options: o, held: h.held, patience: patience, failed: make(chan error, 1)}
+	for _, d := range o.Doors {
+		door, err := d.build()
+		if err != nil {
+			return err
+		}
+		p.doors = append(p.doors, door)
+	}
+	p.serve()
+	if !h.Follows() { // else the predecessor tells, from whom systemd takes it
+		p.notify("READY=1")
+	}
+	h.serving()
+	for {
+		select {
+		case <-ctx.Done():
+			return p.stop()
+		case err := <-p.failed:
+			return errors.Join(err, p.stop())
+		case <-o.Upgrade:
+			if done, err := p.upgrade(ctx); done {
+				return err
+			}
+		}
+	}
+}
+
+// process is one that serves.
+type process struct {
+	Options
+	held     bool // the sockets, by systemd
+	patience time.Duration
+	doors    []*opened
+	old      sync.WaitGroup // doors of upgrades that failed, which may have requests
+	failed   chan error
+}
+
+func (p *process) serve() {
+	for _, d := range p.doors {
+		d.serve(p.failed)
+	}
+}
+
+// notify tells systemd.
+func (p *process) notify(lines ...string) {
+	if err := notify(lines...); err != nil {
+		p.Log.Warn("systemd could not be told how this process is", "err", err)
+	}
+}
+
+// stop ends the process.
+func (p *process) stop() error {
+	p.notify("STOPPING=1")
+	if p.Stopping != nil {
+		p.Stopping()
+	}
+	p.Log.Info("stopping: no further connections are accepted", "drain", p.Drain)
+	var first, last []*opened
+	for _, d := range p.doors {
+		if d.Last {
+			last = append(last, d)
+		} else {
+			first = append(first, d)
+		}
+	}
+	<-p.leave(first)
+	p.old.Wait()
+	err := p.keep()
+	for _, d := range last {
+		d.end()
+	}
+	return err
+}
+
+// leave closes doors in the background. The channel is closed when the requests in
+// hand are done.
+func (p *process) leave(doors []*opened) <-chan struct{} {
+	ctx, cancel := context.WithTimeout(context.Background(), p.Drain)
+	var all sync.WaitGroup
+	for _, d := range doors {
+		d.closing.Store(true)
+		all.Go(func() { d.leave(ctx, p.Log) })
+	}
+	gone := make(chan struct{})
+	go func() {
+		all.Wait()
+		cancel()
+		close(gone)
+	}()
+	return gone
+}
+
+// keep writes the counters to where the next process finds them.
+func (p *process) keep() error {
+	if p.Snapshot == nil || p.File == "" {
+		return nil
+	}
+	if err := p.Snapshot(p.File); err != nil {
+		return fmt.Errorf("the counters are lost: %w", err)
+	}
+	p.Log.Info("counters written", "file", p.File)
+	return nil
+}

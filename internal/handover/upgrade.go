@@ -1,0 +1,144 @@
+package handover
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// upgrade starts a successor and hands over to it. done: this process has nothing
+// left to do, because the successor took over or ctx ended meanwhile.
+func (p *process) upgrade(ctx context.Context) (done bool, err error) {
+	if os.Getpid() == 1 {
+		p.Log.Error("not upgraded: this is the first process of a container, which ends with it; start another container instead")
+		return false, nil
+	}
+	p.Log.Info("upgrade: a successor is started")
+	s, gone, err := p.replace(ctx)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return true, p.stop()
+	case err != nil:
+		p.Log.Error("not upgraded: this process goes on, since its successor did not take over", "err", err)
+		return false, nil
+	}
+	p.notify(fmt.Sprintf("MAINPID=%d", s.pid()), "READY=1")
+	p.Log.Info("upgraded: a successor took over, and this process ends with its last request", "successor", s.pid(), "drain", p.Drain)
+	s.close()
+	<-gone
+	p.old.Wait()
+	return true, nil
+}
+
+// replace returns when a successor serves instead of this process; gone tells
+// when requests in hand are done. On an error, this process serves.
+func (p *process) replace(ctx context.Context) (*successor, <-chan struct{}, error) {
+	whose := own
+	if p.held {
+		whose = held
+	}
+	s, err := start(p.doors, whose)
+	if err != nil {
+		return nil, nil, err
+	}
+	err = s.await(ctx, wordPrepared, p.patience)
+	var again []*opened
+	if err == nil {
+		again, err = p.spare()
+	}
+	if err != nil {
+		s.kill()
+		return nil, nil, err
+	}
+	for _, d := range p.doors {
+		d.pass()
+	}
+	gone := p.leave(p.doors)
+	select {
+	case <-gone:
+	case <-time.After(parting):
+	}
+	if err = p.give(ctx, s); err != nil {
+		s.kill()
+		p.old.Go(func() { <-gone })
+		p.doors = again
+		p.serve()
+		return nil, nil, err
+	}
+	closeAll(again)
+	return s, gone, nil
+}
+
+// give writes the counters, and returns when the successor serves with them.
+func (p *process) give(ctx context.Context, s *successor) error {
+	file, drop, err := p.write()
+	if err != nil {
+		return err
+	}
+	defer drop()
+	if err := s.yours(file); err != nil {
+		return s.why()
+	}
+	return s.await(ctx, wordServing, p.patience)
+}
+
+// write writes the counters for a successor. Without a file of their own, they
+// are in one that is to be dropped.
+func (p *process) write() (file string, drop func(), err error) {
+	drop = func() {}
+	if p.Snapshot == nil {
+		return "", drop, nil
+	}
+	if file = p.File; file == "" {
+		dir, err := os.MkdirTemp("", "tidegate-handover-")
+		if err != nil {
+			return "", drop, err
+		}
+		drop = func() { os.RemoveAll(dir) }
+		file = filepath.Join(dir, "counters")
+	}
+	if err := p.Snapshot(file); err != nil {
+		drop()
+		return "", drop, err
+	}
+	return file, drop, nil
+}
+
+// spare are the doors once more, not yet served, on the same sockets.
+func (p *process) spare() (doors []*opened, err error) {
+	for _, d := range p.doors {
+		again := d.Door
+		if again.Listener, err = twin(d.Listener); err != nil {
+			closeAll(doors)
+			return nil, fmt.Errorf("keep the socket %s: %w", d.Listener.Addr(), err)
+		}
+		door, err := again.build()
+		if err != nil {
+			again.Listener.Close()
+			closeAll(doors)
+			return nil, err
+		}
+		doors = append(doors, door)
+	}
+	return doors, nil
+}
+
+func closeAll(doors []*opened) {
+	for _, d := range doors {
+		d.end()
+		d.Listener.Close()
+	}
+}
+
+// twin is another listener on the socket of l.
+func twin(l net.Listener) (net.Listener, error) {
+	f, err := share(l)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return net.FileListener(f)
+}

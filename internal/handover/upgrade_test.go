@@ -1,0 +1,318 @@
+//go:build unix
+
+package handover
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// envRole makes this binary, started again by an upgrade, a successor.
+const envRole = "TIDEGATE_TEST_SUCCESSOR"
+
+func TestMain(m *testing.M) {
+	if role := os.Getenv(envRole); role != "" {
+		if err := succeed(role); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// succeed behaves as its role says.
+func succeed(role string) error {
+	ctx := context.Background()
+	h, err := Inherit()
+	if err != nil {
+		return err
+	}
+	switch role {
+	case "fails":
+		return fmt.Errorf("the configuration is wrong")
+	case "sleeps":
+		select {}
+	case "talks":
+		return say(h.predecessor.to, "hello")
+	}
+	l, err := h.Listen("gateway", "tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	snapshot, err := h.Await(ctx)
+	if err != nil {
+		return err
+	}
+	counters, err := os.ReadFile(snapshot)
+	switch {
+	case err != nil:
+		return err
+	case role == "dies":
+		return fmt.Errorf("out of memory")
+	case role == "hangs":
+		select {}
+	}
+	ctx, stop := context.WithTimeout(ctx, 2*time.Second) // that is all the test needs
+	defer stop()
+	return Serve(ctx, h, Options{Doors: []Door{speaker(l, "successor with "+string(counters))}, Log: quiet()})
+}
+
+// speaker is a door where one hears the same to every question.
+func speaker(l net.Listener, words string) Door {
+	return Door{Name: "gateway", Listener: l, Open: func() (Server, error) {
+		return &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/slow" {
+				time.Sleep(300 * time.Millisecond)
+			}
+			io.WriteString(w, words)
+		})}, nil
+	}}
+}
+
+// output can be read while it is written.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
+func (o *output) await(t *testing.T, n int, words string) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); strings.Count(o.String(), words) < n; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it does not say %q %d times:\n%s", words, n, o)
+		}
+	}
+}
+
+// scene is a predecessor in this process, to be asked to hand over to a successor
+// of some role.
+type scene struct {
+	url     string
+	log     output
+	upgrade chan os.Signal
+	stop    context.CancelFunc
+	ended   chan error
+}
+
+func play(t *testing.T, role string, patience time.Duration, snapshot func(string) error) *scene {
+	t.Helper()
+	t.Setenv(envRole, role)
+	l := listen(t)
+	s := &scene{url: "http://" + l.Addr().String(), upgrade: make(chan os.Signal, 1), ended: make(chan error, 1)}
+	ctx, stop := context.WithCancel(t.Context())
+	s.stop = stop
+	if snapshot == nil {
+		snapshot = func(file string) error { return os.WriteFile(file, []byte("counters"), 0o600) }
+	}
+	go func() {
+		s.ended <- serve(ctx, &Heir{}, Options{
+			Doors: []Door{speaker(l, "predecessor")}, Snapshot: snapshot, Drain: 5 * time.Second,
+			Upgrade: s.upgrade, Log: slog.New(slog.NewTextHandler(&s.log, nil)),
+		}, patience)
+	}()
+	return s
+}
+
+func (s *scene) ask(path string) string {
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	res, err := client.Get(s.url + path)
+	if err != nil {
+		return err.Error()
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+func (s *scene) end(t *testing.T) {
+	t.Helper()
+	select {
+	case err := <-s.ended:
+		if err != nil {
+			t.Errorf("ends with %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatalf("does not end:\n%s", &s.log)
+	}
+}
+
+func TestHandOver(t *testing.T) {
+	s := play(t, "takes over", 10*time.Second, nil)
+	if got := s.ask("/"); got != "predecessor" {
+		t.Fatalf("before: %s", got)
+	}
+	slow := make(chan string)
+	go func() { slow <- s.ask("/slow") }()
+	time.Sleep(50 * time.Millisecond)
+	s.upgrade <- syscall.SIGUSR2
+	s.log.await(t, 1, "upgraded")
+	if got := s.ask("/"); got != "successor with counters" {
+		t.Errorf("after: %s", got)
+	}
+	if got := <-slow; got != "predecessor" {
+		t.Errorf("a request in hand: %s", got)
+	}
+	s.end(t)
+}
+
+func TestPredecessorGoesOn(t *testing.T) {
+	f := func(role string, patience time.Duration, snapshot func(string) error, why string) {
+		t.Run(role, func(t *testing.T) {
+			s := play(t, role, patience, snapshot)
+			for i := range 2 { // a failed upgrade does not hinder the next
+				s.upgrade <- syscall.SIGUSR2
+				s.log.await(t, i+1, "not upgraded")
+				if got := s.ask("/"); got != "predecessor" {
+					t.Errorf("after a failed upgrade: %s", got)
+				}
+			}
+			if !strings.Contains(s.log.String(), why) {
+				t.Errorf("it does not say %q:\n%s", why, &s.log)
+			}
+			s.stop()
+			s.end(t)
+			if strings.Contains(s.log.String(), "upgraded: a successor") {
+				t.Errorf("somebody took over:\n%s", &s.log)
+			}
+		})
+	}
+	f("fails", 10*time.Second, nil, "exit status 1")
+	f("talks", 10*time.Second, nil, "said \\\"hello\\\"")
+	f("sleeps", 200*time.Millisecond, nil, "not prepared within 200ms")
+	f("dies", 10*time.Second, nil, "exit status 1")
+	f("hangs", 300*time.Millisecond, nil, "not serving within 300ms")
+	f("takes over", 10*time.Second, func(string) error { return fmt.Errorf("the disk is full") }, "the disk is full")
+}
+
+// Somebody who wants the process to end does not wait for an upgrade.
+func TestStopDuringUpgrade(t *testing.T) {
+	s := play(t, "sleeps", time.Minute, nil)
+	s.ask("/")
+	s.upgrade <- syscall.SIGUSR2
+	s.log.await(t, 1, "a successor is started")
+	s.stop()
+	s.end(t)
+	if _, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://")); err == nil {
+		t.Error("somebody still listens")
+	}
+}
+
+// When the predecessor is gone, the sockets are the successor's.
+func TestAwaitWithoutPredecessor(t *testing.T) {
+	h, theirs := heirOf(t)
+	theirs.from.Close()
+	theirs.to.Close()
+	if file, err := h.Await(t.Context()); file != "" || err != nil {
+		t.Errorf("got %q, %v", file, err)
+	}
+	h.serving()
+	if h.Follows() {
+		t.Error("it still follows somebody")
+	}
+}
+
+func TestAwaitIsInterrupted(t *testing.T) {
+	h, theirs := heirOf(t)
+	defer theirs.to.Close()
+	ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer stop()
+	if _, err := h.Await(ctx); err != context.DeadlineExceeded {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestAwaitNonsense(t *testing.T) {
+	h, theirs := heirOf(t)
+	if err := say(theirs.to, "take", "this"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Await(t.Context()); err == nil || !strings.Contains(err.Error(), `"take"`) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// heirOf is one with a predecessor, of which it returns the other ends.
+func heirOf(t *testing.T) (*Heir, *predecessor) {
+	t.Helper()
+	theirFrom, ourTo, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ourFrom, theirTo, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, f := range []*os.File{theirFrom, ourTo, ourFrom, theirTo} {
+			f.Close()
+		}
+	})
+	return &Heir{predecessor: &predecessor{ourFrom, ourTo}}, &predecessor{theirFrom, theirTo}
+}
+
+// A listener whose socket was passed on can still be closed: with a blocking
+// socket, Accept would sit there until a connection comes, and swallow it.
+func TestSharedSocketStaysNonblocking(t *testing.T) {
+	l := listen(t)
+	f, err := share(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	f.Fd() // what starting a process does with it
+	accepted := make(chan error)
+	go func() {
+		_, err := l.Accept()
+		accepted <- err
+	}()
+	time.Sleep(50 * time.Millisecond)
+	go l.Close()
+	select {
+	case <-accepted:
+	case <-time.After(5 * time.Second):
+		t.Error("Accept does not end")
+	}
+}
+
+// Sockets of a Unix path stay in place while they are passed on.
+func TestPassedSocketKeepsItsFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &opened{Door: Door{Listener: l}}
+	o.pass()
+	l.Close()
+	if _, err := os.Lstat(path); err != nil {
+		t.Error(err)
+	}
+}
