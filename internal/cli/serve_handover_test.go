@@ -169,6 +169,7 @@ func testRestart(t *testing.T, bin string) {
 
 	load := &load{address: l.Addr().String(), rate: loadRate, conns: 16}
 	idle := &loadClient{load: load}
+	defer idle.close()
 	if err := idle.ask(); err != nil {
 		t.Fatal(err)
 	}

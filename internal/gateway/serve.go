@@ -62,8 +62,9 @@ func (w watching) Accept() (net.Conn, error) {
 
 // Shutdown takes no more connections and lets go of those that are open, each
 // after its next answer, or when Patience is over: one that is closed while it is
-// idle may at that moment have a request on it. It returns when all requests are done, tunnels included,
-// or when ctx ends; what is still under way then is for Close.
+// idle may at that moment have a request on it. It returns when all requests are
+// done, tunnels included, or when ctx ends; what is still under way then is for
+// Close.
 func (g *Gateway) Shutdown(ctx context.Context) error {
 	g.closeListeners()
 	grace := g.o.Patience
