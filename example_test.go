@@ -9,7 +9,6 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/httplimit"
-	"tidegate.dev/tidegate/rules/source"
 	"tidegate.dev/tidegate/store/memory"
 )
 
@@ -104,16 +103,4 @@ func Example_middleware() {
 	lim := tidegate.New(memory.New(), tidegate.PerSecond(5), tidegate.PerHour(1000))
 
 	log.Fatal(http.ListenAndServe("127.0.0.1:8080", httplimit.Limit(lim, httplimit.IP())(mux)))
-}
-
-// In front of an http.Handler, by the rules of a file.
-func Example_rules() {
-	followed, err := source.Watch(ctx, "rules.yaml", source.Options{}) // loads, and reloads when it changes
-	if err != nil {
-		log.Fatal(err) // every mistake, with its line and what to write instead
-	}
-	defer followed.Close()
-
-	gate := tidegate.NewGate(followed.Live(), memory.New())
-	log.Fatal(http.ListenAndServe("127.0.0.1:8080", httplimit.Gate(gate)(mux)))
 }
