@@ -68,8 +68,10 @@ rules:
 	if states := g.Upstreams(); !states[0].Usable || states[0].InFlight != 0 {
 		t.Errorf("%+v: who leaves says nothing about the upstream", states)
 	}
-	if atUpstream.Load() != 0 || most.Load() != 1 {
-		t.Errorf("told of %d at the upstream, at most %d; want 0 and 1", atUpstream.Load(), most.Load())
+	// The slot is free as soon as the client has left, so the next may come while
+	// the upstream is still being told.
+	if atUpstream.Load() != 0 || most.Load() < 1 || most.Load() > 2 {
+		t.Errorf("told of %d at the upstream, at most %d; want 0, and 1 or 2", atUpstream.Load(), most.Load())
 	}
 }
 

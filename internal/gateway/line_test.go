@@ -172,17 +172,19 @@ func (l *lineTest) count() (n int) {
 	return n
 }
 
-// checkOrder: those who leave at one moment, because the machine has stood still,
-// may overtake each other on their way to the upstream.
+// checkOrder: on a machine that stands still, those who are late leave together,
+// and may overtake each other on their way to the upstream. So where it is not said
+// to be quiet, some may; without a line, half of them would.
 func (l *lineTest) checkOrder(t *testing.T, key int, exact bool) {
 	t.Helper()
-	const moment = 40 * time.Millisecond
-	for i, a := range l.arrived[key] {
-		for _, b := range l.arrived[key][i+1:] {
-			if l.turns[a.number] > l.turns[b.number] && (exact || b.at.Sub(a.at) > moment) {
-				t.Errorf("key %d: %d came before %d, whose turn was %d ticks earlier", key, a.number, b.number, l.turns[a.number]-l.turns[b.number])
-			}
+	overtaken := 0
+	for i, a := range l.arrived[key][1:] {
+		if before := l.arrived[key][i]; l.turns[before.number] > l.turns[a.number] {
+			overtaken++
 		}
+	}
+	if overtaken > len(l.arrived[key])/5 || exact && overtaken > 0 {
+		t.Errorf("key %d: %d of %d were overtaken", key, overtaken, len(l.arrived[key]))
 	}
 }
 
