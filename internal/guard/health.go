@@ -1,0 +1,68 @@
+package guard
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Health is how a Guard is doing.
+type Health struct {
+	State State
+	// Since is when it became OK, or ceased to be.
+	Since time.Time
+	// Why is the failure that was last seen; nil when OK.
+	Why error
+
+	Counts
+}
+
+// Counts are totals since New, but for InFlight and Owed, which are of now.
+type Counts struct {
+	InFlight int64 // calls that the inner store has not returned from; not counted if Inline
+	Owed     int64 // counters that something is still to be charged to
+
+	Answered int64 // calls that the inner store answered, refusals included
+	Errors   int64 // calls that it failed
+	Timeouts int64 // calls that it did not answer in time
+	Busy     int64 // calls that were not made, as too many were under way
+	Probes   int64
+
+	Allowed  int64 // requests admitted by the fallback `allow`
+	Denied   int64 // requests refused by the fallback `deny`
+	Admitted int64 // requests admitted by the local store
+	Refused  int64 // requests refused by it
+
+	Posted int64 // amounts admitted locally and charged to the inner store
+	Lost   int64 // amounts that may not have been: no answer, or too many of them
+}
+
+// counts are Counts as they are counted. The first two change with every call.
+type counts struct {
+	inFlight atomic.Int64
+	good     atomic.Uint64
+
+	errors, timeouts, busy, probes     atomic.Int64
+	allowed, denied, admitted, refused atomic.Int64
+	posted, lost                       atomic.Int64
+}
+
+// Health tells how the Guard is doing now.
+func (g *Guard) Health() Health {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := &g.count
+	h := Health{
+		State: g.breaker.state,
+		Since: g.wall(g.turned),
+		Counts: Counts{
+			InFlight: n.inFlight.Load(), Owed: int64(len(g.owed.byID)),
+			Answered: int64(n.good.Load()), Errors: n.errors.Load(), Timeouts: n.timeouts.Load(), Busy: n.busy.Load(), Probes: n.probes.Load(),
+			Allowed: n.allowed.Load(), Denied: n.denied.Load(), Admitted: n.admitted.Load(), Refused: n.refused.Load(),
+			Posted: n.posted.Load(), Lost: n.lost.Load(),
+		},
+	}
+	if h.State != OK {
+		h.Why = g.cause
+	}
+	return h
+}
