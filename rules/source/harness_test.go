@@ -96,10 +96,12 @@ func (v values) Value(name string) (string, bool) {
 	return value, ok
 }
 
-// wants waits until the rules in force admit n.
+// wants waits until the rules in force admit n, and the status says so: it is
+// written a moment later.
 func (w *watched) wants(n int64) {
 	w.t.Helper()
-	eventually(w.t, fmt.Sprintf("%d admitted; it is %d, status %+v", n, w.admits(), w.Status()), func() bool { return w.admits() == n })
+	what := fmt.Sprintf("%d admitted; it is %d, status %+v", n, w.admits(), w.Status())
+	eventually(w.t, what, func() bool { return w.admits() == n && w.Status().LastError == "" })
 }
 
 // wantsFailure waits until a failure is shown, then checks that the rules in
@@ -116,9 +118,9 @@ func (w *watched) wantsFailure(n int64) Status {
 // wantsCounts checks how many reloads and failures there have been by now.
 func (w *watched) wantsCounts(reloads, failed int) {
 	w.t.Helper()
-	eventually(w.t, "the callbacks", func() bool {
-		return w.reloads.Load() == int64(reloads) && w.failures.Load() == int64(failed)
-	})
+	if !settles(func() bool { return w.reloads.Load() == int64(reloads) && w.failures.Load() == int64(failed) }) {
+		w.t.Fatalf("told of %d reloads and %d failures, want %d and %d; %+v", w.reloads.Load(), w.failures.Load(), reloads, failed, w.Status())
+	}
 	if s := w.Status(); s.Reloads != reloads || s.Failed != failed {
 		w.t.Errorf("%d reloads and %d failures, want %d and %d", s.Reloads, s.Failed, reloads, failed)
 	}
@@ -166,9 +168,17 @@ func do(t *testing.T, err error) {
 
 func eventually(t *testing.T, what string, cond func() bool) {
 	t.Helper()
+	if !settles(cond) {
+		t.Fatalf("not within %s: %s", deadline, what)
+	}
+}
+
+// settles reports whether cond becomes true in time.
+func settles(cond func() bool) bool {
 	for end := time.Now().Add(deadline); !cond(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("not within %s: %s", deadline, what)
+			return false
 		}
 	}
+	return true
 }
