@@ -1,0 +1,50 @@
+package redis
+
+import (
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/algo"
+)
+
+// dates are the bounds of calendar periods: of the one that holds an instant, of the
+// one before and of those after, in µs. The script picks among them by its own time.
+type dates []int64
+
+// current reports whether us is in the second of the periods.
+func (d dates) current(us int64) bool { return d[1] <= us && us < d[2] }
+
+// maxDates is how many bounds a script can be sent.
+const maxDates = 255
+
+// newDates has the period before us, the one that holds it, the one after, and more
+// until one ends after the instant until.
+func newDates(l *tidegate.Limit, us, until int64) dates {
+	now := algo.SpanAt(l, us*algo.Micro)
+	d := dates{algo.SpanAt(l, (now.Start-1)*algo.Micro).Start, now.Start, now.End}
+	for next := now.End; len(d) < 4 || next <= until && len(d) < maxDates; {
+		next = algo.SpanAt(l, next*algo.Micro).End
+		d = append(d, next)
+	}
+	return d
+}
+
+// around is the bounds to send now; nil for what has no calendar.
+func (b *bound) around(c *clock) dates {
+	if b.limit.Algorithm != tidegate.Quota {
+		return nil
+	}
+	us := c.redis()
+	if d := b.dates.Load(); d != nil && d.current(us) {
+		return *d
+	}
+	d := newDates(b.limit, us, us)
+	b.dates.Store(&d)
+	return d
+}
+
+// reach makes bounds that reach what a script missed.
+func (b *bound) reach(now, us int64) {
+	if b.limit.Algorithm == tidegate.Quota {
+		d := newDates(b.limit, now, max(now, us))
+		b.dates.Store(&d)
+	}
+}

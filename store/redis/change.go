@@ -1,0 +1,195 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/algo"
+)
+
+// change is one thing to do to what was charged.
+type change struct {
+	b   *bound
+	key string
+	act act
+	n   int64 // events
+	at  int64 // when they were taken, in ticks
+}
+
+// act is what a change does, by the number it has in scripts.
+type act byte
+
+const (
+	force act = 1 + iota
+	giveBack
+	renew
+	reset
+)
+
+// maxReturn is more than any counter holds, and what a script multiplies exactly.
+const maxReturn = 1 << 40
+
+// adjustment is the change of an Adjust by cost; false: there is nothing to do.
+func adjustment(b *bound, key string, at, cost int64) (change, bool) {
+	switch {
+	case cost > 0: // a debt is at most one capacity
+		return change{b, key, force, min(cost, 2*b.capacity), at}, true
+	case cost < 0:
+		return change{b, key, giveBack, min(-max(cost, -math.MaxInt64), maxReturn), at}, true
+	}
+	return change{}, false
+}
+
+// put puts a change into a request.
+func (r *request) put(c *change, clock *clock) {
+	var room [160]byte
+	a := packer(room[:0])
+	a.byte(byte(c.b.kind))
+	a.byte(byte(c.act))
+	a.uint16(r.key(c.key))
+	a.text(c.b.id)
+	a.int(c.n)
+	a.ticks(max(c.at, 0))
+	var charged int64
+	if c.act == giveBack && c.b.kind == counters {
+		charged = algo.SpanAt(c.b.limit, max(c.at, 0)).Start
+	}
+	a.int(charged)
+	c.b.law(&a, 0, c.b.around(clock))
+	if c.act != reset {
+		r.kinds.add(c.b.kind)
+	}
+	r.args = append(r.args, string(a))
+}
+
+// apply does changes of one slot in one script. With a record it settles that: it
+// reports false, and has done nothing, when there was none. lost is how many leases
+// were not there to be renewed.
+func (s *Store) apply(ctx context.Context, changes []change, record string) (lost int64, done bool, err error) {
+	// Those of the calendar go first: a script that misses bounds has written nothing.
+	slices.SortStableFunc(changes, func(a, b change) int { return calendarLast(a) - calendarLast(b) })
+	for range maxMisses {
+		var r request
+		var head packer
+		head.number(s.clock.pretended())
+		head.byte(flag(record != ""))
+		r.args = append(r.args, string(head))
+		for i := range changes {
+			r.put(&changes[i], &s.clock)
+		}
+		if record != "" {
+			r.keys = append(r.keys, record)
+		}
+		got, err := s.run(ctx, scriptFor(alter, r.kinds), r.keys, r.args)
+		if err != nil {
+			return 0, false, err
+		}
+		now, us, missed := got.missed()
+		if !missed {
+			return got[2], got[0] == 1, nil
+		}
+		s.clock.seen(now)
+		for _, c := range changes {
+			c.b.reach(now, us)
+		}
+	}
+	return 0, false, errMissed
+}
+
+func calendarLast(c change) int {
+	if c.b.limit.Algorithm == tidegate.Quota {
+		return 0
+	}
+	return 1
+}
+
+// applyAll is apply on any number of slots, at the same time.
+func (s *Store) applyAll(ctx context.Context, changes []change) (lost int64, err error) {
+	if len(changes) == 0 {
+		return 0, nil
+	}
+	if !s.cluster {
+		lost, _, err = s.apply(ctx, changes, "")
+		return lost, err
+	}
+	apart := map[string][]change{}
+	for _, c := range changes {
+		tag := tagOf(c.key)
+		apart[tag] = append(apart[tag], c)
+	}
+	type result struct {
+		lost int64
+		err  error
+	}
+	results := make(chan result, len(apart))
+	for _, some := range apart {
+		go func() {
+			n, _, err := s.apply(ctx, some, "")
+			results <- result{n, err}
+		}()
+	}
+	for range apart {
+		r := <-results
+		lost += r.lost
+		err = errors.Join(err, r.err)
+	}
+	return lost, err
+}
+
+// Adjust implements tidegate.Store. For a lease, a negative cost releases it. It is
+// one script, or in a cluster one for each subject.
+func (s *Store) Adjust(ctx context.Context, at int64, checks []tidegate.Check) error {
+	changes := make([]change, 0, len(checks))
+	for i := range checks {
+		c := &checks[i]
+		b, err := s.bind(c.Limit)
+		if err != nil {
+			return err
+		}
+		key := b.name(c.Key)
+		if one, ok := adjustment(b, key, s.receipts.at(at, key), c.Cost); ok {
+			changes = append(changes, one)
+		}
+	}
+	_, err := s.applyAll(ctx, changes)
+	return failure("adjust", err)
+}
+
+// Renew implements tidegate.Renewer.
+func (s *Store) Renew(ctx context.Context, at int64, checks []tidegate.Check) error {
+	var changes []change
+	for i := range checks {
+		c := &checks[i]
+		b, err := s.bind(c.Limit)
+		if err != nil {
+			return err
+		}
+		if b.kind == leases {
+			key := b.name(c.Key)
+			changes = append(changes, change{b: b, key: key, act: renew, at: s.receipts.at(at, key)})
+		}
+	}
+	lost, err := s.applyAll(ctx, changes)
+	if err == nil && lost > 0 {
+		return tidegate.ErrLeaseLost
+	}
+	return failure("renew", err)
+}
+
+// Reset implements tidegate.Resetter.
+func (s *Store) Reset(ctx context.Context, checks []tidegate.Check) error {
+	var changes []change
+	for i := range checks {
+		b, err := s.bind(checks[i].Limit)
+		if err != nil {
+			return fmt.Errorf("redis: reset: %w", err)
+		}
+		changes = append(changes, change{b: b, key: b.name(checks[i].Key), act: reset})
+	}
+	_, err := s.applyAll(ctx, changes)
+	return failure("reset", err)
+}

@@ -1,0 +1,141 @@
+package redis
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+)
+
+// The laws of internal/algo are in script/ once more, a file for each, cut into sections
+// by lines such as --:fit. The forms that a script can have are files, too; where one of
+// them says --<fit>, the section of every law it has to know goes there, and where it says
+// --<box find>, that section of that file. The sections are not functions, because Redis
+// makes all the functions of a script anew each time it runs, which would take as long as
+// all the rest of a decision.
+
+// sections of a file by name; what stands before the first is for readers.
+type sections map[string]string
+
+var sectionsOf = sync.OnceValue(func() map[string]sections {
+	entries, err := files.ReadDir("script")
+	if err != nil {
+		panic("redis: " + err.Error()) // they are embedded
+	}
+	all := map[string]sections{}
+	for _, e := range entries {
+		text, err := files.ReadFile("script/" + e.Name())
+		if err != nil {
+			panic("redis: " + err.Error())
+		}
+		all[strings.TrimSuffix(e.Name(), ".lua")] = cut(string(text))
+	}
+	return all
+})
+
+// cut drops comments, which Redis need not read, and sorts the rest by section. What is
+// in none is in "".
+func cut(text string) sections {
+	all, at := sections{}, ""
+	for line := range strings.SplitSeq(text, "\n") {
+		bare := strings.TrimSpace(line)
+		if name, ok := strings.CutPrefix(bare, "--:"); ok {
+			at = name
+			continue
+		}
+		if bare == "" || strings.HasPrefix(bare, "--") && !strings.HasPrefix(bare, "--<") {
+			continue
+		}
+		all[at] += bare + "\n"
+	}
+	return all
+}
+
+// compose makes a script of a form that knows the laws of a set.
+func compose(f form, set kindSet) string {
+	c := composer{form: f, set: set}
+	c.write(sectionsOf()["prelude"][""])
+	if set.has(slidings) || set.has(parts) {
+		c.write(sectionsOf()["scale"]["help"])
+	}
+	for k := buckets; k <= kinds; k++ {
+		if set.has(k) {
+			c.write(k.section("help"))
+		}
+	}
+	c.write(sectionsOf()[formFiles[f]][""])
+	return c.String()
+}
+
+type composer struct {
+	strings.Builder
+	form form
+	set  kindSet
+}
+
+// write appends text, with what it asks for in place.
+func (c *composer) write(text string) {
+	for line := range strings.Lines(text) {
+		name, ok := strings.CutPrefix(line, "--<")
+		if !ok {
+			c.WriteString(line)
+			continue
+		}
+		name = strings.TrimSuffix(name, ">\n")
+		switch file, section, of := strings.Cut(name, " "); {
+		case of:
+			c.write(sectionsOf()[file][section])
+		case name == "name":
+			c.name()
+		default:
+			c.laws(name)
+		}
+	}
+}
+
+// name appends how leases get their name, if there are any.
+func (c *composer) name() {
+	if c.set.has(leases) {
+		c.write(leases.section("name"))
+	} else {
+		c.WriteString("ticks = 0\n")
+	}
+}
+
+// laws appends a section of every law, each for its kind. One that is about a single
+// check has a single law, and needs no telling apart.
+func (c *composer) laws(section string) {
+	word := "if"
+	for k := buckets; k <= kinds; k++ {
+		if !c.set.has(k) || k.section(section) == "" {
+			continue
+		}
+		if c.form != one {
+			fmt.Fprintf(c, "%s kind == %d then\n", word, k)
+			word = "elseif"
+		}
+		c.law(k, section)
+	}
+	if word == "elseif" {
+		c.WriteString("end\n")
+	}
+}
+
+// law appends a section with the variables of its law: read from the state when a check
+// is first looked at, or as they were left then.
+func (c *composer) law(k kind, section string) {
+	vars := strings.TrimSpace(k.section("vars"))
+	again := section == "take" || section == "reject"
+	switch {
+	case !again:
+		fmt.Fprintf(c, "local %s\n", vars)
+		c.write(k.section("settle"))
+	case c.form != one:
+		fmt.Fprintf(c, "local %s = spread(saved, 1, %d)\n", vars, strings.Count(vars, ",")+1)
+	}
+	c.write(k.section(section))
+	if section == "fit" && c.form != one {
+		fmt.Fprintf(c, "saved = {%s}\n", vars)
+	}
+}
+
+func (k kind) section(name string) string { return sectionsOf()[k.file()][name] }

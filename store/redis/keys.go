@@ -1,0 +1,63 @@
+package redis
+
+import (
+	"context"
+	"iter"
+
+	"github.com/redis/rueidis"
+)
+
+// scanCount is how many keys Redis looks at per call.
+const scanCount = 1000
+
+// Keys goes through the keys of all counters, of one rule if its name is not "". Redis
+// goes on meanwhile: a key that comes or ends then may be seen, or twice, or not.
+func (s *Store) Keys(ctx context.Context, rule string) iter.Seq2[Key, error] {
+	match := s.prefix + ":*"
+	if rule != "" {
+		match = s.prefix + ":" + escape(rule) + ":{*"
+	}
+	return func(yield func(Key, error) bool) {
+		client, err := s.link.get(ctx)
+		if err != nil {
+			yield(Key{}, failure("keys", err))
+			return
+		}
+		for _, node := range client.Nodes() {
+			if !isMaster(ctx, node) {
+				continue
+			}
+			if more := s.scan(ctx, node, match, yield); !more {
+				return
+			}
+		}
+	}
+}
+
+// isMaster tells a node of a cluster from its replicas, which have the same keys.
+func isMaster(ctx context.Context, node rueidis.Client) bool {
+	role, err := node.Do(ctx, node.B().Role().Build()).ToArray()
+	if err != nil || len(role) == 0 {
+		return true
+	}
+	word, err := role[0].ToString()
+	return err != nil || word == "master"
+}
+
+// scan goes through one node, until yield says that it is enough.
+func (s *Store) scan(ctx context.Context, node rueidis.Client, match string, yield func(Key, error) bool) (more bool) {
+	for cursor := uint64(0); ; {
+		page, err := node.Do(ctx, node.B().Scan().Cursor(cursor).Match(match).Count(scanCount).Build()).AsScanEntry()
+		if err != nil {
+			return yield(Key{}, failure("keys", err))
+		}
+		for _, name := range page.Elements {
+			if k, ok := parseKey(s.prefix, name); ok && !yield(k, nil) {
+				return false
+			}
+		}
+		if cursor = page.Cursor; cursor == 0 {
+			return true
+		}
+	}
+}

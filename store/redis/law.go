@@ -1,0 +1,205 @@
+package redis
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/algo"
+)
+
+// kind is a law, by the number it has in scripts.
+type kind uint8
+
+const (
+	buckets kind = 1 + iota
+	counters
+	slidings
+	parts
+	logs
+	leases
+
+	kinds = iota
+)
+
+func (k kind) file() string {
+	return [...]string{"", "bucket", "counter", "sliding", "parts", "log", "leases"}[k]
+}
+
+// kindSet has a bit for each kind.
+type kindSet uint8
+
+func (s kindSet) has(k kind) bool { return s&(1<<(k-1)) != 0 }
+func (s *kindSet) add(k kind)     { *s |= 1 << (k - 1) }
+
+var kindOf = map[tidegate.Algorithm]kind{
+	tidegate.TokenBucket:   buckets,
+	tidegate.LeakyBucket:   buckets,
+	tidegate.FixedWindow:   counters,
+	tidegate.Quota:         counters,
+	tidegate.SlidingWindow: slidings,
+	tidegate.SubWindows:    parts,
+	tidegate.SlidingLog:    logs,
+	tidegate.Concurrency:   leases,
+}
+
+// family is the limits of one identity: tiers of a rule, which share counters.
+type family struct {
+	widest atomic.Int64 // the largest capacity of them
+}
+
+func (f *family) widen(capacity int64) {
+	for {
+		widest := f.widest.Load()
+		if capacity <= widest || f.widest.CompareAndSwap(widest, capacity) {
+			return
+		}
+	}
+}
+
+// bound is a limit with all that can be said of it in advance.
+type bound struct {
+	limit    *tidegate.Limit
+	family   *family
+	kind     kind
+	capacity int64
+	rate     float64 // events per second
+	id       string  // of its state among others of its key
+	numbers  string  // of its law, those that never change
+	bucket   algo.BucketLaw
+	longest  int64  // ticks that a bucket can be booked ahead, at most
+	start    string // of its keys, up to the brace
+	end      string // of its keys, from the brace on
+	dates    atomic.Pointer[dates]
+}
+
+// maxBounds is how many limits are kept ready at once; a caller that makes a new
+// Limit per request gets slower, not larger.
+const maxBounds = 1 << 16
+
+// bind makes a limit ready at the first call.
+func (s *Store) bind(l *tidegate.Limit) (*bound, error) {
+	if b, ok := s.bounds.Load(l); ok {
+		return b.(*bound), nil
+	}
+	if l == nil || l.Identity() == "" {
+		return nil, fmt.Errorf("redis: a check has no limit made by tidegate.NewLimit")
+	}
+	if l.Algorithm == tidegate.Deny {
+		return nil, fmt.Errorf("redis: %s is an access rule, which no store counts; put the request to a tidegate.Gate", l)
+	}
+	b := newBound(s.prefix, l, s.family(l.Identity()))
+	if s.bound.Add(1) > maxBounds {
+		s.bounds.Clear()
+		s.bound.Store(1)
+	}
+	s.bounds.Store(l, b)
+	return b, nil
+}
+
+func (s *Store) family(identity string) *family {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.families[identity]
+	if f == nil {
+		if len(s.families) >= maxBounds {
+			clear(s.families)
+		}
+		f = new(family)
+		s.families[identity] = f
+	}
+	return f
+}
+
+// maxAhead bounds how far ahead of its burst a token bucket can be booked, as in
+// internal/algo.
+const maxAhead = time.Hour
+
+func newBound(prefix string, l *tidegate.Limit, f *family) *bound {
+	f.widen(l.Capacity())
+	b := &bound{limit: l, family: f, kind: kindOf[l.Algorithm], capacity: l.Capacity(), rate: ratePerSecond(l), id: stateID(l), end: "}"}
+	b.start = prefix + ":" + escape(l.Name) + ":{"
+	period := l.Period.Microseconds()
+	var p packer
+	switch b.kind {
+	case buckets:
+		b.bucket = algo.NewBucketLaw(l)
+		b.longest = algo.Ticks(maxAhead)
+		if b.bucket.Leaky { // to wait longer than for all who are in line changes nothing
+			b.longest = b.bucket.Tau
+		}
+		p.int(b.bucket.Em)
+		p.int(b.bucket.Cap)
+	case counters:
+		p.int(l.Events)
+		p.int(period)
+	case slidings:
+		law := algo.NewSlidingLaw(l)
+		shift, window := law.Unit()
+		p.int(l.Events)
+		p.int(period)
+		p.int(1 << shift)
+		p.int(window)
+	case parts:
+		law := algo.NewPartsLaw(l)
+		shift, window := law.Unit()
+		p.int(l.Events)
+		p.int(law.Parts)
+		p.int(law.Part)
+		p.int(1 << shift)
+		p.int(window)
+		p.byte(flag(l.Ceiling))
+	case logs:
+		b.end = "}:log:" + l.Period.String()
+		p.int(l.Events)
+		p.int(period)
+		p.byte(flag(l.CountRejected))
+	case leases:
+		b.end = "}:slots:" + l.Period.String()
+		p.int(l.Events)
+		p.int(period)
+	}
+	b.numbers = string(p)
+	return b
+}
+
+func flag(set bool) byte {
+	if set {
+		return 1
+	}
+	return 0
+}
+
+// stateID tells the states under one key apart: 9 bytes of what a limit's identity
+// has besides name and scope.
+func stateID(l *tidegate.Limit) string {
+	id := make([]byte, 9)
+	if l.Algorithm == tidegate.Quota {
+		zone := sha256.Sum256([]byte(l.Zone))
+		copy(id[1:], zone[:])
+		id[1] = byte(l.Calendar)<<5 | byte(l.Anchor)
+	} else {
+		binary.BigEndian.PutUint64(id[1:], uint64(l.Period.Microseconds())<<10|uint64(l.Parts))
+	}
+	id[0] = byte(l.Algorithm)
+	return string(id)
+}
+
+// law appends the numbers of b to p. wait is in ticks.
+func (b *bound) law(p *packer, wait int64, dates []int64) {
+	p.text(b.numbers)
+	switch b.kind {
+	case buckets:
+		p.int(b.family.widest.Load())
+		p.byte(flag(b.bucket.Leaky))
+		p.ticks(min(wait, b.longest))
+	case counters:
+		p.byte(byte(len(dates)))
+		for _, us := range dates {
+			p.int(us)
+		}
+	}
+}

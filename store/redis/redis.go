@@ -1,0 +1,165 @@
+// Package redis is the store that a fleet shares: counters in Redis, or anything
+// that speaks its protocol and runs its scripts, decided there by one atomic
+// script per request and by Redis' own clock. The clocks of the processes that ask
+// make no difference.
+//
+// Start with [New], which takes a URL; [Open] takes a [Config]. One Store is one
+// long-lived client that pipelines all that is asked at once; make one per
+// process, and Close it at the end.
+//
+// A Store neither retries nor waits: when Redis does not answer within the context,
+// Take returns an error, and nobody knows whether it was charged. What becomes of the
+// request then is the caller's to say, as with [tidegate.Limiter.OnStoreFailure].
+//
+// Counters of one subject under one rule are kept under one readable key, such as
+// tg:api:{user=42}; see the names in key.go. In a Redis Cluster, a request that is held
+// to limits of several subjects is decided subject by subject, the widest last; what
+// was charged for a request that is refused in the end is given back.
+package redis
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// Defaults of a Config.
+const (
+	DefaultPrefix      = "tg"
+	DefaultDialTimeout = time.Second
+)
+
+// Config of a Store. URL, or Addrs, says where Redis is; everything else has a default.
+// What the URL says goes before the fields.
+type Config struct {
+	// URL is one of
+	//
+	//	redis://user:password@host:6379/0
+	//	rediss://…                                    TLS
+	//	unix:///run/redis.sock?db=0
+	//	redis-sentinel://user:password@a:26379,b:26379/mymaster?db=0
+	//	redis-cluster://a:6379,b:6379
+	//
+	// Several hosts in a redis URL are a cluster. rediss-sentinel and
+	// rediss-cluster are those over TLS, valkey and valkeys the same as redis and
+	// rediss. Behind ? may stand db, prefix, sentinel_user, sentinel_password, and
+	// ca, cert and key, which name PEM files for TLS.
+	URL string
+	// Addrs are hosts with ports, or the path of a socket: of Redis, of the
+	// Sentinels, or of some nodes of the cluster.
+	Addrs []string
+	// Cluster: Addrs are nodes of a Redis Cluster.
+	Cluster bool
+	// Master is the name under which the Sentinels at Addrs know Redis.
+	Master string
+	// Username and Password of an ACL user, or of the default one.
+	Username, Password string
+	// SentinelUsername and SentinelPassword are what the Sentinels ask for.
+	SentinelUsername, SentinelPassword string
+	// DB is the number of the database; a cluster has only 0.
+	DB int
+	// TLS is used if not nil, for the Sentinels as well.
+	TLS *tls.Config
+	// Prefix of every key; "" means DefaultPrefix.
+	Prefix string
+	// DialTimeout bounds connecting; 0 means DefaultDialTimeout.
+	DialTimeout time.Duration
+
+	// pretend replaces Redis' clock, and node this process' own, in tests. Scripts
+	// are told the pretended time with each call, and go by Redis' if there is none.
+	pretend, node func() time.Time
+}
+
+// Store is a tidegate.Store in Redis, also a Renewer, Reserver and Resetter. Its
+// methods may be called from any number of goroutines.
+type Store struct {
+	link     link
+	prefix   string
+	cluster  bool
+	clock    clock
+	names    atomic.Uint64 // proposed as names of leases
+	receipts receipts      // of requests over several slots of a cluster
+
+	bounds   sync.Map     // *tidegate.Limit → *bound
+	bound    atomic.Int64 // how many
+	mu       sync.Mutex
+	families map[string]*family // by identity, under mu
+}
+
+var (
+	_ tidegate.Store    = (*Store)(nil)
+	_ tidegate.Renewer  = (*Store)(nil)
+	_ tidegate.Reserver = (*Store)(nil)
+	_ tidegate.Resetter = (*Store)(nil)
+)
+
+// New is shorthand for Open(Config{URL: url}).
+func New(url string) (*Store, error) { return Open(Config{URL: url}) }
+
+// Open checks c and returns a Store. It does not wait for Redis, which may be down
+// when a process starts: what is asked meanwhile is answered with an error, and the
+// first call that can connects. To know whether it is there, use Ping.
+func Open(c Config) (*Store, error) {
+	if err := c.complete(); err != nil {
+		return nil, fmt.Errorf("redis: %w", err)
+	}
+	if c.node == nil {
+		c.node = c.pretend
+	}
+	return &Store{
+		link:     link{option: clientOption(&c)},
+		prefix:   c.Prefix,
+		cluster:  c.Cluster,
+		clock:    clock{pretend: c.pretend, node: c.node},
+		families: make(map[string]*family),
+	}, nil
+}
+
+// Ping asks Redis for a sign of life, in a cluster one node.
+func (s *Store) Ping(ctx context.Context) error {
+	client, err := s.link.get(ctx)
+	if err == nil {
+		err = client.Do(ctx, client.B().Exists().Key(s.prefix+":").Build()).Error()
+	}
+	return failure("ping", err)
+}
+
+// Close ends the connections. Calls under way end with an error.
+func (s *Store) Close() error {
+	s.link.close()
+	return nil
+}
+
+// complete fills in what the URL says and the defaults, and finds what cannot be.
+func (c *Config) complete() error {
+	if c.URL != "" {
+		if err := c.readURL(); err != nil {
+			return err
+		}
+	}
+	if c.Prefix == "" {
+		c.Prefix = DefaultPrefix
+	}
+	if c.DialTimeout <= 0 {
+		c.DialTimeout = DefaultDialTimeout
+	}
+	switch {
+	case len(c.Addrs) == 0:
+		return errors.New("no address: give a URL such as redis://localhost:6379")
+	case c.Cluster && c.Master != "":
+		return errors.New("a cluster has no Sentinels: give a master's name, or a cluster, not both")
+	case c.Cluster && c.DB != 0:
+		return fmt.Errorf("database %d: a cluster has only database 0", c.DB)
+	case len(c.Addrs) > 1 && !c.Cluster && c.Master == "":
+		return errors.New("several addresses: say whether they are a cluster or Sentinels, and of which master")
+	case escape(c.Prefix) != c.Prefix:
+		return fmt.Errorf("prefix %q: use up to %d letters, digits and ._@-", c.Prefix, maxPart)
+	}
+	return nil
+}

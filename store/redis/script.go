@@ -1,0 +1,65 @@
+package redis
+
+import (
+	"context"
+	"crypto/sha1"
+	"embed"
+	"encoding/hex"
+	"sync/atomic"
+
+	"github.com/redis/rueidis"
+)
+
+//go:embed script/*.lua
+var files embed.FS
+
+// script is a Lua text with the hash that Redis knows it by.
+type script struct {
+	text, sha string
+}
+
+// form is what a script is for, by the file it is made from.
+type form uint8
+
+const (
+	one form = iota
+	several
+	alter
+	forms
+)
+
+var formFiles = [forms]string{"one", "several", "change"}
+
+// scripts by form and by the kinds they know.
+var scripts [forms][1 << kinds]atomic.Pointer[script]
+
+// scriptFor puts a script together at the first call.
+func scriptFor(f form, set kindSet) *script {
+	at := &scripts[f][set]
+	if s := at.Load(); s != nil {
+		return s
+	}
+	text := compose(f, set)
+	sum := sha1.Sum([]byte(text))
+	s := &script{text: text, sha: hex.EncodeToString(sum[:])}
+	at.Store(s)
+	return s
+}
+
+// run sends a script by its hash, and its text only when Redis says that it does not
+// know it. Nothing else is tried twice: after a timeout nobody knows whether it ran.
+func (s *Store) run(ctx context.Context, sc *script, keys, args []string) (reply, error) {
+	client, err := s.link.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	result := client.Do(ctx, client.B().Evalsha().Sha1(sc.sha).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build())
+	if e, ok := rueidis.IsRedisErr(result.Error()); ok && e.IsNoScript() {
+		result = client.Do(ctx, client.B().Eval().Script(sc.text).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build())
+	}
+	text, err := result.ToString()
+	if err != nil {
+		return nil, err
+	}
+	return parseReply(text)
+}

@@ -1,0 +1,46 @@
+-- Small states of one subject under one rule are kept in one string, as entries
+--   id 9 bytes, end 5 bytes, size 2 bytes, state
+-- The end is the second from which on the state says nothing any more. Entries of
+-- limits that this script knows nothing of are kept until then.
+
+--:find
+-- at is where the state of id starts in the box; nil: it has none.
+local at = 1
+while at < #box and sub(box, at, at + 8) ~= id do
+  at = at + 16 + unpack('<I2', box, at + 14)
+end
+at = at < #box and at + 16 or nil
+
+--:keep
+-- The state, which says something until till, takes the place of the one at, and what
+-- is over goes; '' is no state. last is the second in which the last entry ends.
+local last = -floor(-till / 1000000)
+local entry = state == '' and '' or pack('<c9I5I2', id, last, #state) .. state
+if box == '' or at == 17 and #box == 16 + unpack('<I2', box, 15) then
+  box = entry
+else
+  local here, rest = 1, {}
+  while here < #box do
+    local ends, size = unpack('<I5I2', box, here + 9)
+    if here + 16 ~= at and ends > second then
+      rest[#rest + 1] = sub(box, here, here + 15 + size)
+      if ends > last then last = ends end
+    end
+    here = here + 16 + size
+  end
+  box = table.concat(rest) .. entry
+end
+
+--:write
+if box == '' then
+  call('DEL', KEYS[key])
+else
+  call('SETEX', KEYS[key], last - second + grace, box)
+end
+
+--:all
+-- Several states may be kept in one box, which is written once.
+for key, last in pairs(lasts) do
+  local box = boxes[key]
+  --<box write>
+end

@@ -1,0 +1,184 @@
+-- token_bucket (GCRA) and leaky_bucket (departure times), as internal/algo/bucket.go
+-- has them. The state is the instant at which nothing is owed any more, with the
+-- pace it drains at: what one event takes, in ticks.
+
+--:help
+local hour, exact = 3600000000, 9007199254740992 -- µs, 2^53
+
+-- events is how long n events of em ticks take.
+local function events(n, em)
+  local us = floor(em / 1024)
+  local ticks = n * (em - us * 1024)
+  local more = floor(ticks / 1024)
+  return n * us + more, ticks - more * 1024
+end
+
+-- count is how many events of em ticks fit into a time, rounded down. Its ticks
+-- may be beyond 2^53 and then were rounded; what is left over tells, exactly.
+local function count(us, ticks, em)
+  local all = us * 1024 + ticks
+  local n = floor(all / em)
+  if all < exact and all > -exact then return n end
+  local taken, rest = events(n, em)
+  local left = (us - taken) * 1024 + (ticks - rest)
+  if left < 0 then return n - 1 elseif left >= em then return n + 1 end
+  return n
+end
+
+-- after reports whether one time is longer than another. The sign is right even
+-- where the difference is beyond 2^53.
+local function after(us, ticks, than, thanticks)
+  return (us - than) * 1024 + (ticks - thanticks) > 0
+end
+
+-- pour is the state that owes so much, and when it is over.
+local function pour(us, ticks, pace, ahead)
+  if us == 0 and ticks == 0 then return '', 0 end
+  return pack('<dI2d', now + us, ahead and ticks + 32768 or ticks, pace), now + us + 1
+end
+
+--:convert
+--<muldiv help>
+-- convert is how long the events that take a time at the pace old take at the pace em,
+-- rounded down, and whether something was cut off.
+local function convert(us, ticks, old, em)
+  local n = count(us, ticks, old)
+  local taken, rest = events(n, old)
+  local more, cut = muldiv((us - taken) * 1024 + (ticks - rest), em, old)
+  us, ticks = events(n, em)
+  more = ticks + more
+  local carry = floor(more / 1024)
+  return us + carry, more - carry * 1024, cut > 0
+end
+
+--:vars
+em, cap, widest, leaky, wait, waitt, tau, taut, us, t, own, ownt, pace, ahead, changed, room, turns
+
+--:settle
+-- us and t are what is owed under this law, own and ownt the same at its own pace.
+-- Those differ only while more is owed than this law holds. changed says that the
+-- state is to be kept as it is now, even if nothing is charged.
+em, cap, widest, leaky, wait, waitt = unpack('<dddBdI2', arg, from)
+tau, taut = events(cap, em)
+us, t, own, ownt, pace, ahead, changed = 0, 0, 0, 0, em, false, false
+if at then
+  local drained, ticks, old = unpack('<dI2d', box, at)
+  if drained >= now then
+    us, t, pace = drained - now, ticks, old
+    if t >= 32768 then t, ahead = t - 32768, true end
+    local limit, limitt = events(widest, pace)
+    if ahead then -- as much again, and at least an hour
+      if limit >= hour then
+        limit, limitt = 2 * limit, 2 * limitt
+        if limitt >= 1024 then limit, limitt = limit + 1, limitt - 1024 end
+      else
+        limit = limit + hour
+      end
+    end
+    if after(us, t, limit, limitt) then -- the clock was set back
+      us, t, changed = limit, limitt, true
+    end
+    own, ownt = us, t
+    if pace ~= em then
+      --<bucket convert>
+      local cut
+      us, t, cut = convert(us, t, pace, em)
+      if cut then
+        t = t + 1
+        if t == 1024 then us, t = us + 1, 0 end
+      end
+      if not after(us, t, tau, taut) then
+        own, ownt, pace, ahead, changed = us, t, em, false, true
+      end
+    end
+  end
+end
+
+--:fit
+-- How many events there are to the brim, and to the end of the wait.
+room = count(tau - us, taut - t, em)
+if leaky == 1 then
+  turns = count(wait - us, waitt - t, em)
+  if unit <= cap and turns >= 0 and room >= 0 then
+    k = fits(room, cost, unit, copies)
+    if k > 1 and cost > 0 then -- the last copy must also leave in time
+      local last = floor(turns / unit) + 1
+      if last < k then k = last end
+    end
+  end
+elseif unit <= cap then
+  local free = room
+  if wait > 0 or waitt > 0 then free = count(tau - us + wait, taut - t + waitt, em) end
+  k = fits(free, cost, unit, copies)
+end
+
+--:take
+local n = k * cost
+left = room - n
+if leaky == 1 then
+  if turns < n then left = 0 elseif turns - n + 1 < left then left = turns - n + 1 end
+end
+if left < 0 then left = 0 end
+if changed then state, till = pour(own, ownt, pace, ahead) end
+if k == 0 then
+  reset, resett = own, ownt
+  if unit <= cap then
+    -- It passes when no more than this is owed.
+    local limit, limitt = events(unit, em)
+    limit, limitt = tau - limit, taut - limitt
+    if leaky == 0 then
+      limit, limitt = limit + wait, limitt + waitt
+    elseif after(limit, limitt, wait, waitt) then
+      limit, limitt = wait, waitt
+    end
+    if pace ~= em then
+      --<bucket convert>
+      limit, limitt = convert(limit, limitt, em, pace)
+    end
+    other, othert = own - limit, ownt - limitt
+  end
+else
+  if leaky == 1 then
+    other, othert = us, t
+  else
+    local one, onet = events(unit, em)
+    if after(us + one, t + onet, tau, taut) then other, othert = us + one - tau, t + onet - taut end
+  end
+  if n > 0 then
+    local more, moret = events(n, em)
+    us, t = us + more, t + moret
+    if t >= 1024 then us, t = us + 1, t - 1024 end
+    local limit, limitt = events(widest, em)
+    state, till = pour(us, t, em, after(us, t, limit, limitt))
+  end
+  reset, resett = us, t
+end
+
+--:back
+local more, moret = events(n, em)
+if after(now, 0, taken + tau, takent + taut) then
+  changed = false -- it does not count any more
+elseif leaky == 1 and taken > now and -- ticks alone may be the name of a lease
+    after(now + us, t - floor(em / 2), taken + more, takent + moret) then
+  -- Others leave after it: its place stays a hole, or two would leave at once.
+else
+  if pace ~= em then more, moret = events(n, pace) end -- more than this law holds: at its own pace
+  own, ownt, changed = own - more, ownt - moret, true
+  if ownt < 0 then own, ownt = own - 1, ownt + 1024 end
+  if own < 0 then own, ownt = 0, 0 end
+  if pace == em then
+    local limit, limitt = events(widest, em)
+    ahead = after(own, ownt, limit, limitt)
+  end
+end
+if changed then state, till = pour(own, ownt, pace, ahead) end
+
+--:force
+local more, moret = events(n, pace)
+more, moret = own + more, ownt + moret
+if moret >= 1024 then more, moret = more + 1, moret - 1024 end
+local limit, limitt = events(2 * cap, pace)
+if after(more, moret, limit, limitt) then more, moret = limit, limitt end
+if after(more, moret, own, ownt) then own, ownt = more, moret end
+limit, limitt = events(widest, pace)
+state, till = pour(own, ownt, pace, after(own, ownt, limit, limitt))

@@ -1,0 +1,25 @@
+-- Asks one check, which decides, and grants as many of the copies as it has room for.
+-- ARGV[1] goes on with the copies asked for and the ticks proposed as the name of
+-- leases; ARGV[2] is the check.
+--
+-- The reply is packed numbers: copies granted, now, the ticks of the name; then, as
+-- several.lua has it for each check, how many copies it got, what is left, in µs and
+-- ticks when it is as good as new, and when the refused would pass or the admitted may
+-- go ahead.
+local _, copies, ticks = unpack('<ddI2', ARGV[1])
+local arg = ARGV[2]
+local kind, _, key, id, cost, from = unpack('<BBI2c9d', arg)
+local unit, asked, k = cost > 0 and cost or 1, copies, 0
+local box = kind < 5 and call('GET', KEYS[key]) or ''
+--<box find>
+--<fit>
+if missed then return pack('<ddd', -1, now, missed) end
+local granted = k
+--<name>
+local left, reset, resett, other, othert, state, till = 0, 0, 0, 0, 0
+--<take>
+if state then
+  --<box keep>
+  --<box write>
+end
+return pack('<ddddddddd', granted, now, ticks, granted, left, reset, resett, other, othert)

@@ -1,0 +1,54 @@
+-- Asks several checks and grants as many whole copies of them as all that decide have
+-- room for, or nothing. ARGV[1] goes on with the copies asked for, the ticks proposed as
+-- the name of leases, how long a record of the charge is to be kept, in µs, and 1 if the
+-- request was refused elsewhere: then nothing is granted. ARGV[2] and on are the checks;
+-- with a record, what it is to say comes last, and its key last in KEYS.
+--
+-- The reply is that of one.lua, with six numbers for each check.
+local _, copies, ticks, ttl, refused = unpack('<ddI2dB', ARGV[1])
+local checks, boxes, lasts = {}, {}, {}
+local granted = refused == 1 and 0 or copies
+for i = 2, ttl > 0 and #ARGV - 1 or #ARGV do
+  local arg = ARGV[i]
+  local kind, advisory, key, id, cost, from = unpack('<BBI2c9d', arg)
+  local unit, k, saved = cost > 0 and cost or 1, 0
+  local box = kind < 5 and (boxes[key] or call('GET', KEYS[key])) or ''
+  boxes[key] = box
+  --<box find>
+  --<fit>
+  if k < granted and advisory == 0 then granted = k end
+  checks[i - 1] = {kind, advisory, key, id, cost, unit, k, saved}
+end
+if missed then return pack('<ddd', -1, now, missed) end
+--<name>
+
+local reply, charged, wait, waitt = pack('<ddd', granted, now, ticks), '', 0, 0
+for i = 1, #checks do
+  local kind, advisory, key, id, cost, unit, fit, saved = spread(checks[i])
+  local k, asked = fit < granted and fit or granted, advisory == 1 and granted or copies
+  local left, reset, resett, other, othert, state, till = 0, 0, 0, 0, 0
+  if granted > 0 or fit == 0 and advisory == 0 then
+    --<take>
+    if state then
+      local box = boxes[key]
+      --<box find>
+      --<box keep>
+      boxes[key], lasts[key] = box, last
+    end
+    fit = k
+  elseif advisory == 0 then
+    --<reject>
+  end
+  reply = reply .. pack('<dddddd', fit, left, reset, resett, other, othert)
+  if ttl > 0 then
+    charged = charged .. (k > 0 and '1' or '0')
+    if advisory == 0 and (other - wait) * 1024 + othert - waitt > 0 then wait, waitt = other, othert end
+  end
+end
+--<box all>
+if ttl > 0 and granted > 0 then
+  -- When it ends, the receipt, when a turn that was booked comes, who paid.
+  call('SETEX', KEYS[#KEYS], floor(ttl / 1000000) + 1 + grace,
+    pack('<dddddI2', now + ttl, now, ticks, wait, waitt, #checks) .. charged .. ARGV[#ARGV])
+end
+return reply

@@ -1,0 +1,147 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/algo"
+)
+
+// Take implements tidegate.Store, in one round trip: all the checks go to one atomic
+// script. In a cluster that holds for those of one subject.
+func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
+	if n < 1 {
+		return tidegate.Decision{}, fmt.Errorf("redis: Take(n=%d): want at least 1", n)
+	}
+	plans, _, err := s.plan(checks)
+	if err != nil {
+		return tidegate.Decision{}, err
+	}
+	if len(plans) == 0 {
+		return tidegate.Decision{OK: true, Granted: int64(n), At: s.clock.redis() * algo.Micro}, nil
+	}
+	d, err := s.decide(ctx, plans, order{copies: int64(n)})
+	return d, failure("take", err)
+}
+
+// order is what is asked of a script for some checks.
+type order struct {
+	copies  int64
+	refused bool         // elsewhere: nothing is to be granted
+	rec     *reservation // to be left behind; nil: none
+}
+
+func (s *Store) decide(ctx context.Context, plans []*plan, o order) (tidegate.Decision, error) {
+	if s.cluster {
+		if subjects := split(plans); len(subjects) > 1 {
+			return s.decideApart(ctx, plans, subjects, o)
+		}
+	}
+	g, err := s.ask(ctx, plans, o)
+	if err != nil {
+		return tidegate.Decision{}, err
+	}
+	return decision(plans, g, o.copies), nil
+}
+
+// grant is what a script granted.
+type grant struct {
+	copies int64
+	at     int64 // the receipt, in ticks
+	name   uint16
+}
+
+// maxMisses is how often calendar bounds are sent again. The first miss tells what
+// Redis' clock shows, so that a second one is a matter of a period that just ended.
+const maxMisses = 3
+
+// ask sends plans to one script and notes its answers in them.
+func (s *Store) ask(ctx context.Context, plans []*plan, o order) (grant, error) {
+	// Ticks that tell leases of one µs apart, should Redis' clock stand still or go back.
+	used := uint64(min(o.copies, 500))
+	name := uint16((s.names.Add(used) - used) % 1024)
+	for range maxMisses {
+		r, err := s.request(plans, o, name)
+		if err != nil {
+			return grant{}, err
+		}
+		got, err := s.run(ctx, scriptFor(r.form, r.kinds), r.keys, r.args)
+		if err != nil {
+			return grant{}, err
+		}
+		if now, us, ok := got.missed(); ok {
+			s.reach(plans, now, us)
+			continue
+		}
+		if len(got) != 3+6*len(plans) {
+			return grant{}, fmt.Errorf("an answer of %d numbers to %d checks", len(got), len(plans))
+		}
+		g := grant{copies: got[0], at: got[1]*algo.Micro + got[2], name: name}
+		for i, p := range plans {
+			a := got[3+6*i:]
+			p.answer = answer{got: a[0], left: a[1], reset: a[2]*algo.Micro + a[3], other: a[4]*algo.Micro + a[5]}
+			p.at = g.at
+		}
+		return g, nil
+	}
+	return grant{}, errMissed
+}
+
+// reach makes calendar bounds that a script missed.
+func (s *Store) reach(plans []*plan, now, us int64) {
+	s.clock.seen(now)
+	for _, p := range plans {
+		p.b.reach(now, us)
+	}
+}
+
+// duration rounds ticks up to what Redis' clock can tell apart, a µs: a moment earlier
+// it would still give the same answer.
+func duration(ticks int64) time.Duration {
+	return algo.Duration((ticks + algo.Micro - 1) / algo.Micro * algo.Micro)
+}
+
+// decision tells what came of plans, of which n copies were asked.
+func decision(plans []*plan, g grant, n int64) tidegate.Decision {
+	if g.copies == 0 {
+		return refusal(plans, g)
+	}
+	if g.copies == maxCopies { // peeks, all of them
+		g.copies = n
+	}
+	var told tidegate.Decision
+	var wait int64
+	for _, p := range plans {
+		if p.advisory {
+			p.check.Over = p.answer.got < min(g.copies, maxCopies)
+			continue
+		}
+		wait = max(wait, p.answer.other)
+		d := tidegate.Decision{OK: true, Limit: p.b.limit, Remaining: p.answer.left, ResetAfter: duration(p.answer.reset)}
+		if told.Limit == nil || d.Outranks(&told) {
+			told = d
+		}
+	}
+	told.OK, told.Granted, told.Wait, told.At = true, g.copies, duration(wait), g.at
+	return told
+}
+
+// refusal is about the limit that takes longest.
+func refusal(plans []*plan, g grant) tidegate.Decision {
+	var told tidegate.Decision
+	for _, p := range plans {
+		if p.advisory || p.answer.got > 0 {
+			continue
+		}
+		d := tidegate.Decision{Limit: p.b.limit, Never: p.never(), Remaining: p.answer.left, ResetAfter: duration(p.answer.reset), At: g.at}
+		if !d.Never {
+			d.RetryAfter = duration(p.answer.other)
+		}
+		if told.Limit == nil || d.Outranks(&told) {
+			told = d
+		}
+	}
+	return told
+}
