@@ -2,8 +2,11 @@ package source_test
 
 import (
 	"context"
+	"fmt"
 	"log"
 	"net/http"
+	"net/http/httptest"
+	"os"
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/httplimit"
@@ -16,8 +19,27 @@ var (
 	mux = http.NewServeMux()
 )
 
-// In front of an http.Handler, by the rules of a file.
+// In front of an http.Handler, by the rules of a file. The middle of it is also
+// in the README.
 func Example_middleware() {
+	dir, err := os.MkdirTemp("", "tidegate")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	text := "version: 1\nrules:\n  - { name: api, per: ip, limits: 1/minute }\n"
+	if err := os.WriteFile(dir+"/rules.yaml", []byte(text), 0o600); err != nil {
+		log.Fatal(err)
+	}
+	before, err := os.Getwd()
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := os.Chdir(dir); err != nil {
+		log.Fatal(err)
+	}
+	defer os.Chdir(before)
+
 	followed, err := source.Watch(ctx, "rules.yaml", source.Options{}) // loads, and reloads when it changes
 	if err != nil {
 		log.Fatal(err) // every mistake, with its line and what to write instead
@@ -25,5 +47,14 @@ func Example_middleware() {
 	defer followed.Close()
 
 	gate := tidegate.NewGate(followed.Live(), memory.New())
-	log.Fatal(http.ListenAndServe("127.0.0.1:8080", httplimit.Gate(gate)(mux)))
+	handler := httplimit.Gate(gate)(mux)
+
+	for range 2 {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+		fmt.Println(w.Code)
+	}
+	// Output:
+	// 404
+	// 429
 }
