@@ -90,6 +90,16 @@ var table = append(apart(wire), []rule{
 		why:  "a line is a store around a store, whatever the store and whoever waits",
 	},
 	{
+		from: []string{"./internal/handover/..."},
+		not:  []string{"./...", "!./internal/handover/...", "module"},
+		why:  "sockets pass from process to process, whoever listens on them",
+	},
+	{
+		from: []string{"./internal/guard/..."},
+		not:  []string{"./...", "!.", "!./internal/guard/...", "!./internal/algo/...", "!./store/memory", "module"},
+		why:  "it stands around any store; the one it falls back to is the memory store",
+	},
+	{
 		from: []string{"./internal/telemetry/...", "./internal/pressure/..."},
 		not:  []string{"./...", "!.", "!./internal/telemetry/...", "!./internal/pressure/..."},
 		why:  "what is measured is told to them; they ask nobody",

@@ -20,7 +20,8 @@ type Hit struct {
 // what holds for every path. An escaped slash may or may not divide segments and
 // an escaped dot segment may or may not be one, depending on who serves the path
 // in the end, so a pattern needs to match just one of the readings: no spelling
-// escapes it. What is to be let off needs all of them: see Hit. Case, port and trailing dot of the host do not matter.
+// escapes it. What is to be let off needs all of them: see Hit. Case, port and
+// trailing dot of the host do not matter.
 //
 // The time it takes depends on the path and on the patterns that begin like it,
 // not on the others. It allocates for none but odd spellings: unclean paths, and
