@@ -84,6 +84,7 @@ func TestEveryRuleCanFail(t *testing.T) {
 	f("internal/telemetry/a.go", `import "tidegate.dev/tidegate/rules"`, 1)
 	f("internal/telemetry/a.go", `import "github.com/prometheus/client_golang/prometheus"`, 0)
 	f("internal/handover/a.go", `import "tidegate.dev/tidegate/internal/config"`, 1)
+	f("internal/fleet/a.go", `import "tidegate.dev/tidegate/store/redis"`, 1)
 	f("internal/guard/a.go", `import "tidegate.dev/tidegate/store/redis"`, 1)
 	f("internal/guard/a.go", `import "tidegate.dev/tidegate/store/memory"`, 0)
 	f("internal/rls/a.go", `import "tidegate.dev/tidegate/internal/gateway"`, 1)

@@ -95,6 +95,11 @@ var table = append(apart(wire), []rule{
 		why:  "sockets pass from process to process, whoever listens on them",
 	},
 	{
+		from: []string{"./internal/fleet/..."},
+		not:  []string{"./...", "!./internal/fleet/...", "module"},
+		why:  "it counts who is there, whatever they share and wherever the roll is",
+	},
+	{
 		from: []string{"./internal/guard/..."},
 		not:  []string{"./...", "!.", "!./internal/guard/...", "!./internal/algo/...", "!./store/memory", "module"},
 		why:  "it stands around any store; the one it falls back to is the memory store",

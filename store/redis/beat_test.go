@@ -1,0 +1,109 @@
+package redis
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"tidegate.dev/tidegate/internal/testdep"
+)
+
+// mustBeat wants a beat to count so many.
+func mustBeat(t *testing.T, s *Store, id string, ttl time.Duration, want int) {
+	t.Helper()
+	if got, err := s.Beat(context.Background(), id, ttl); err != nil || got != want {
+		t.Errorf("the beat of %s counts %d, %v; want %d", id, got, err, want)
+	}
+}
+
+func testBeats(t *testing.T, a, b *Store) {
+	ctx := context.Background()
+	mustBeat(t, a, "ann", time.Minute, 1)
+	mustBeat(t, a, "ann", time.Minute, 1)
+	mustBeat(t, b, "bob", time.Minute, 2)
+	mustBeat(t, a, "ann", time.Minute, 2)
+	for range 2 { // who is gone may say so again
+		if err := b.Leave(ctx, "bob"); err != nil {
+			t.Error(err)
+		}
+	}
+	mustBeat(t, a, "ann", time.Minute, 1)
+	if _, err := a.Beat(ctx, "", time.Minute); err == nil {
+		t.Error("nobody was counted")
+	}
+	if _, err := a.Beat(ctx, "ann", time.Microsecond); err == nil {
+		t.Error("a beat was taken that is over before it is counted")
+	}
+	for k := range a.Keys(ctx, "") {
+		t.Errorf("the roll is taken for a counter: %+v", k)
+	}
+}
+
+func TestBeats(t *testing.T) {
+	server := testdep.Redis(t)
+	url := "redis://" + server.Addr
+	a := openTest(t, Config{URL: url})
+	b := openTest(t, Config{URL: url})
+	b.prefix = a.prefix
+	testBeats(t, a, b)
+
+	// Who says nothing is given up; the roll of nobody goes.
+	if _, err := b.Beat(context.Background(), "bob", 20*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		n, err := a.Beat(context.Background(), "ann", 20*time.Millisecond)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n == 1 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d are counted, one of which is long gone", n)
+		}
+	}
+	if ttl := server.Do("TTL", a.roll()); ttl != "1" && ttl != "2" {
+		t.Errorf("the roll lives for %s s", ttl)
+	}
+}
+
+// Beats of a clock that was ahead do not count for longer than those of now.
+func TestBeatsOfAClockAhead(t *testing.T) {
+	server := testdep.Redis(t)
+	s := openTest(t, Config{URL: "redis://" + server.Addr})
+	server.Do("ZADD", s.roll(), "9999999999999", "ghost")
+	mustBeat(t, s, "ann", 50*time.Millisecond, 2)
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		n, err := s.Beat(context.Background(), "ann", 10*time.Millisecond)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n == 1 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("it is still counted")
+		}
+	}
+}
+
+func TestBeatsInACluster(t *testing.T) {
+	t.Parallel()
+	c := clusterOf(testdep.RedisCluster(t, 3, 0))
+	a, b := openTest(t, c), openTest(t, c)
+	b.prefix = a.prefix
+	testBeats(t, a, b)
+}
+
+func TestBeatsOfAServerThatIsDown(t *testing.T) {
+	server := testdep.Redis(t)
+	s := openTest(t, Config{URL: "redis://" + server.Addr})
+	server.Kill()
+	if n, err := s.Beat(context.Background(), "ann", time.Minute); err == nil {
+		t.Errorf("%d are counted by a server that is down", n)
+	}
+	if err := s.Leave(context.Background(), "ann"); err == nil {
+		t.Error("a server that is down was told")
+	}
+}
