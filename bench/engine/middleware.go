@@ -12,9 +12,11 @@ const (
 )
 
 // measureMiddleware serves the same handler bare and limited, from a process of
-// its own, over connections that are kept. The heats alternate, each target
-// beside the bare one, and in turns before and after it. The bare one again, as
-// a control, shows how far from 1 a ratio gets by noise alone.
+// its own, over connections that are kept. In every round each target has one heat,
+// starting with another one each time, and is compared with the bare one of that
+// round: all of them have been idle for as long, so that none has warmer
+// connections. The bare one again, as a control, shows how far from 1 a ratio gets
+// by noise alone.
 func measureMiddleware(ctx context.Context, p plan, r *report) error {
 	server, err := startServer(ctx)
 	if err != nil {
@@ -36,25 +38,27 @@ func measureMiddleware(ctx context.Context, p plan, r *report) error {
 	}
 
 	rates, ratios := make([][]float64, len(loads)), make([][]float64, len(loads))
-	rounds := p.of(50, 3)
+	rounds := p.of(80, 3)
 	for round := range rounds + 1 {
 		if round%10 == 0 {
 			progress("middleware: round %d of %d", round, rounds)
 		}
-		for i := 1; i < len(loads); i++ {
-			pair := [2]*load{loads[0], loads[i]}
-			swapped := round % 2
-			var rate [2]float64
-			for turn := range 2 {
-				which := turn ^ swapped
-				if rate[which], err = pair[which].run(ctx, heat); err != nil {
-					return fmt.Errorf("middleware: %w", err)
-				}
+		rate := make([]float64, len(loads))
+		for turn := range loads {
+			i := (round + turn) % len(loads)
+			if round/len(loads)%2 == 1 { // also the other way round
+				i = len(loads) - 1 - i
 			}
-			if round > 0 { // the first is the warm-up
-				rates[0], rates[i] = append(rates[0], rate[0]), append(rates[i], rate[1])
-				ratios[i] = append(ratios[i], rate[1]/rate[0])
+			if rate[i], err = loads[i].run(ctx, heat); err != nil {
+				return fmt.Errorf("middleware: %w", err)
 			}
+		}
+		if round == 0 { // the warm-up
+			continue
+		}
+		for i := range loads {
+			rates[i] = append(rates[i], rate[i])
+			ratios[i] = append(ratios[i], rate[i]/rate[0])
 		}
 	}
 
