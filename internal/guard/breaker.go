@@ -22,10 +22,11 @@ const (
 	window     = time.Second           // failures are compared with successes for so long
 	silence    = 20 * time.Millisecond // no success for so long, and enough failures, is enough
 	firstPause = 50 * time.Millisecond // before the first probe; doubled with every one that fails
-	maxPause   = time.Second
+	maxPause   = 250 * time.Millisecond
 	calm       = 10 * time.Second       // who was well for so long is not flapping
-	firstProof = 100 * time.Millisecond // how long one that flaps must answer to be believed; doubled each time
+	firstProof = 300 * time.Millisecond // how long it must answer to be believed; doubled each time if it flaps
 	maxProof   = time.Second
+	proofEvery = 100 * time.Millisecond // it is probed so often meanwhile
 	rampStep   = 100 * time.Millisecond // the share of keys is doubled so often
 	firstShare = 8                      // of whole
 	whole      = 64
@@ -41,8 +42,8 @@ type breaker struct {
 	// Unless Degraded: the failures in this window, and those since the last success.
 	recent, running tally
 
-	// Degraded: when the next probe is due, how long the pause before it was, and
-	// for how long probes must be answered, of which the first was then.
+	// Unless OK: when the next probe is due. Degraded: how long the pause before it
+	// was, and for how long probes must be answered, of which the first was then.
 	next    time.Duration
 	pause   time.Duration
 	proof   time.Duration
@@ -96,20 +97,19 @@ func (b breaker) step(e event) (breaker, action) {
 	case failed:
 		return b.fail(e), rest
 	case answered:
-		if b.state == Degraded {
+		if b.state != OK {
 			b.reply(e)
 		}
 	case unanswered:
-		if b.state == Degraded {
-			b.replied = false
-			b.putOff(e)
+		if b.state != OK {
+			b.refute(e)
 		}
 	case tick:
 		switch {
-		case b.state == Degraded && e.now >= b.next:
-			return b, probe
 		case b.state == Recovering && b.share(e.now) == whole:
 			b.enter(OK, e)
+		case b.state != OK && e.now >= b.next:
+			return b, probe
 		}
 	}
 	return b, rest
@@ -127,14 +127,7 @@ func (b breaker) fail(e event) breaker {
 	if !b.recent.outweighs(b.failures, e) && !(b.running.outweighs(b.failures, e) && e.now-b.running.from >= silence) {
 		return b
 	}
-	if b.state == OK && (b.since == 0 || e.now-b.since > calm) {
-		b.pause, b.proof = 0, 0
-	} else {
-		b.proof = min(max(2*b.proof, firstProof), maxProof)
-	}
-	b.enter(Degraded, e)
-	b.replied = false
-	b.putOff(e)
+	b.leave(e)
 	return b
 }
 
@@ -143,17 +136,46 @@ func (t *tally) outweighs(failures int, e event) bool {
 	return t.bad >= failures && uint64(t.bad) >= e.good-t.good && e.began >= t.from
 }
 
-// reply is a probe that was answered. One that flaps must go on answering for a while
-// before it is believed: nodes that go to and fro disagree about who counts.
+// leave leaves the inner store alone. One that comes and goes has to prove itself for
+// longer each time: nodes that go to and fro disagree about who counts.
+func (b *breaker) leave(e event) {
+	if b.state == OK && (b.since == 0 || e.now-b.since > calm) {
+		b.proof = firstProof
+	} else {
+		b.proof = min(max(2*b.proof, firstProof), maxProof)
+	}
+	b.enter(Degraded, e)
+	b.replied, b.pause = false, 0
+	b.putOff(e)
+}
+
+// reply believes a probe that was answered once others were for long enough: by then
+// every node has found out, as none pauses for longer, and has paid what it owes. Who
+// asked earlier would find a store that knows nothing of what the others admitted.
 func (b *breaker) reply(e event) {
+	b.next = e.now + e.jitter(proofEvery)
+	if b.state == Recovering {
+		return
+	}
 	if !b.replied {
 		b.replied, b.first = true, e.now
 	}
-	if e.now-b.first < b.proof {
-		b.next = e.now + e.jitter(firstPause)
+	if e.now-b.first >= b.proof {
+		b.enter(Recovering, e)
+	}
+}
+
+// refute believes a probe that was not answered. Keys that are still counted here would
+// not notice.
+func (b *breaker) refute(e event) {
+	if b.state == Recovering {
+		b.leave(e)
 		return
 	}
-	b.enter(Recovering, e)
+	if b.replied { // it may be back soon
+		b.replied, b.pause = false, 0
+	}
+	b.putOff(e)
 }
 
 func (b *breaker) enter(s State, e event) {
@@ -192,7 +214,7 @@ func (b *breaker) wake(now time.Duration) time.Duration {
 	case Degraded:
 		return max(b.next-now, time.Millisecond)
 	case Recovering:
-		return rampStep - (now-b.since)%rampStep
+		return min(rampStep-(now-b.since)%rampStep, max(b.next-now, time.Millisecond))
 	}
 	return 0
 }

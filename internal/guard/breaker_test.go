@@ -126,7 +126,7 @@ func TestBreakerAlwaysComesBack(t *testing.T) {
 			if b, todo = b.step(event{kind: tick, now: now}); todo == probe {
 				b, _ = b.step(event{kind: answered, now: now, chance: r.Float64()})
 			}
-			if now-began > maxPause+maxProof+firstPause+4*rampStep {
+			if now-began > maxPause+maxProof+proofEvery+4*rampStep {
 				t.Fatalf("seed %d: still %s %s after all is well", seed, b.state, now-began)
 			}
 		}

@@ -114,35 +114,41 @@ func TestTrap11OneNodeCutOffAddsItsShare(t *testing.T) {
 	})
 }
 
-// A store that comes and goes twice a second is neither a burst each time it goes
-// nor one each time it comes. Nodes do not agree on when it is there, so that at any
-// time some are on their own: the bound is that of one node in three cut off.
+// A store that comes and goes is neither a burst each time it goes nor one each time it
+// comes, whether it stays for long enough to be believed or not.
 func TestTrap11FlappingStoreIsNoBurst(t *testing.T) {
+	const most = 10 * second
 	for name, fault := range faults {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFleet(t, 3, perSecond)
-				f.press(10, 20*time.Millisecond)
-				time.Sleep(5 * second)
-				for range 20 {
-					f.each(func(w *faulty) { w.set(fault) })
-					time.Sleep(250 * time.Millisecond)
-					f.each(func(w *faulty) { w.set(none) })
-					time.Sleep(250 * time.Millisecond)
-				}
-				time.Sleep(5 * second)
-				f.end()
-				during, after := f.between(5*second, 15*second), f.between(15*second, 20*second)
-				t.Logf("%d and %d admitted, 1000 and 500 are due", during, after)
-				if during < 900 || during > 1333+110 {
-					t.Errorf("%d admitted, want 1000, and a third more at most", during)
-				}
-				// Some of what was too much is taken back.
-				if all := during + after; all < 1350 || all > 1500+333+150 {
-					t.Errorf("%d admitted in all, want 1500, and 333 more at most", all)
-				}
+		for _, of := range []struct{ down, up time.Duration }{
+			{250 * time.Millisecond, 250 * time.Millisecond},
+			{200 * time.Millisecond, second},
+			{second, 2 * second},
+			{2 * second, second},
+		} {
+			if of.up > of.down && fault != broken && fault != frozen {
+				continue // the race detector takes its time
+			}
+			flaps := most / (of.down + of.up)
+			t.Run(fmt.Sprint(name, " ", of.down, " ", of.up), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					f := newFleet(t, 3, perSecond)
+					f.press(10, 20*time.Millisecond)
+					time.Sleep(5 * second)
+					for range flaps {
+						f.each(func(w *faulty) { w.set(fault) })
+						time.Sleep(of.down)
+						f.each(func(w *faulty) { w.set(none) })
+						time.Sleep(of.up)
+					}
+					time.Sleep(5 * second)
+					f.end()
+					end := 5*second + flaps*(of.down+of.up)
+					due := int((end - 5*second) / (10 * time.Millisecond))
+					f.want("during", f.between(5*second, end), due, due+100)
+					f.want("after", f.between(end, end+5*second), 500, 600)
+				})
 			})
-		})
+		}
 	}
 }
 
@@ -191,7 +197,7 @@ func TestRecoveryIsNoStampede(t *testing.T) {
 		f.ways[0].set(broken)
 		time.Sleep(10 * second)
 		calls := f.ways[0].asked()
-		if probes := f.nodes[0].Health().Probes; probes < 10 || probes > 25 || int64(calls) > probes+DefaultFailures+2 { // at first there is something to pay
+		if probes := f.nodes[0].Health().Probes; probes < 40 || probes > 80 || int64(calls) > probes+DefaultFailures+2 { // at first there is something to pay
 			t.Errorf("%d probes and %d calls in 10 seconds of outage", probes, calls)
 		}
 		f.ways[0].set(none)
@@ -199,8 +205,8 @@ func TestRecoveryIsNoStampede(t *testing.T) {
 		for f.nodes[0].Health().State == Degraded {
 			time.Sleep(10 * time.Millisecond)
 		}
-		if found := time.Since(began); found > maxPause {
-			t.Errorf("it took %s to find that it is back", found)
+		if took := time.Since(began); took > maxPause+firstProof+proofEvery {
+			t.Errorf("it took %s to believe that it is back", took)
 		}
 		time.Sleep(3*rampStep + 10*time.Millisecond)
 		if h := f.nodes[0].Health(); h.State != OK {
