@@ -31,6 +31,12 @@ type Terms struct {
 	// OnStoreFailure is what the rule answers when the store cannot, instead of
 	// the Gate's.
 	OnStoreFailure FailMode
+	// NoDenyCache: every request is put to the store that a fleet shares, even if
+	// the node knows from a refusal that there is no room yet.
+	NoDenyCache bool
+	// NoCoalesce: a request is not put to that store together with others that ask
+	// for the same.
+	NoCoalesce bool
 }
 
 // Role is what a limit is for within its rule.

@@ -87,6 +87,8 @@ func TestEveryRuleCanFail(t *testing.T) {
 	f("internal/fleet/a.go", `import "tidegate.dev/tidegate/store/redis"`, 1)
 	f("internal/guard/a.go", `import "tidegate.dev/tidegate/store/redis"`, 1)
 	f("internal/guard/a.go", `import "tidegate.dev/tidegate/store/memory"`, 0)
+	f("internal/cluster/a.go", `import "tidegate.dev/tidegate/store/redis"`, 1)
+	f("internal/cluster/a.go", `import "tidegate.dev/tidegate/internal/guard"`, 1)
 	f("internal/rls/a.go", `import "tidegate.dev/tidegate/internal/gateway"`, 1)
 	f("internal/checkapi/a.go", `import "tidegate.dev/tidegate/internal/gateway"`, 1)
 	f("internal/resp/a.go", `import "tidegate.dev/tidegate/internal/gateway"`, 1)

@@ -105,6 +105,11 @@ var table = append(apart(wire), []rule{
 		why:  "it stands around any store; the one it falls back to is the memory store",
 	},
 	{
+		from: []string{"./internal/cluster/..."},
+		not:  []string{"./...", "!.", "!./internal/cluster/...", "module"},
+		why:  "it stands around any store that a fleet shares, and is told which",
+	},
+	{
 		from: []string{"./internal/telemetry/...", "./internal/pressure/..."},
 		not:  []string{"./...", "!.", "!./internal/telemetry/...", "!./internal/pressure/..."},
 		why:  "what is measured is told to them; they ask nobody",

@@ -1,0 +1,126 @@
+package cluster
+
+import (
+	"hash/maphash"
+	"slices"
+	"unsafe"
+
+	"tidegate.dev/tidegate"
+)
+
+// ways are what may be done about a vector of checks besides asking for it.
+type ways uint8
+
+const (
+	// together: it may be asked for with others of the same.
+	together ways = 1 << iota
+	// remembered: it may be refused by what was refused before. That goes for the
+	// vector; which of its checks can refuse so is said by deniable.
+	remembered
+)
+
+// maxCopies of one who is asked for with others: sums of them must not overflow.
+const maxCopies = 1 << 16
+
+// waysOf tells the ways of checks. What is wrong with a vector is the inner store's to
+// say, so that one goes alone.
+func waysOf(checks []tidegate.Check, n int) ways {
+	w, peeks := together|remembered, true
+	if n > maxCopies {
+		w = remembered
+	}
+	for i := range checks {
+		c := &checks[i]
+		l := c.Limit
+		if l == nil || c.Cost < 0 || l.Algorithm == tidegate.Deny {
+			return 0
+		}
+		if l.CountRejected { // who is refused has to be seen
+			return 0
+		}
+		if c.Cost > 0 {
+			peeks = false
+		}
+		if c.Advisory || l.Algorithm == tidegate.Concurrency { // told, and named, one by one
+			w &^= together
+		}
+		if c.MaxWait > 0 { // each copy has its own turn
+			return 0
+		}
+		if !c.Advisory && c.Cost > l.Capacity() { // which is what it has to be told
+			w &^= remembered
+		}
+		if t := l.Terms; t != nil {
+			if t.NoCoalesce {
+				w &^= together
+			}
+			if t.Queue != nil { // by which limit it is refused decides whether it waits
+				w &^= remembered
+			}
+		}
+	}
+	if peeks {
+		return 0
+	}
+	return w
+}
+
+// hash is equal for vectors that are.
+func (s *Store) hash(checks []tidegate.Check) uint64 {
+	var sum uint64
+	for i := range checks {
+		c := &checks[i]
+		sum = (sum ^ maphash.String(s.seed, c.Key)) * 0x9E3779B97F4A7C15
+		sum ^= sum >> 32
+		sum = (sum ^ uint64(uintptr(unsafe.Pointer(c.Limit))) ^ uint64(c.Cost)<<48) * 0xD6E8FEB86659FD93
+		sum ^= sum >> 32
+	}
+	return sum
+}
+
+// same reports whether a and b ask for the same. MaxWait and Advisory are not set in
+// what goes together.
+func same(a, b []tidegate.Check) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		x, y := &a[i], &b[i]
+		if x.Limit != y.Limit || x.Cost != y.Cost || x.Estimate != y.Estimate || x.Key != y.Key {
+			return false
+		}
+	}
+	return true
+}
+
+// vector is checks with their keys in memory of its own: those of a caller are used
+// again as soon as it has an answer.
+type vector struct {
+	checks []tidegate.Check
+	keys   []byte
+}
+
+func (v *vector) copy(checks []tidegate.Check) {
+	size := 0
+	for i := range checks {
+		size += len(checks[i].Key)
+	}
+	v.checks = append(v.checks[:0], checks...)
+	v.keys = slices.Grow(v.keys[:0], size)
+	for i := range v.checks {
+		from := len(v.keys)
+		v.keys = append(v.keys, checks[i].Key...)
+		key := v.keys[from:]
+		v.checks[i].Key = unsafe.String(unsafe.SliceData(key), len(key))
+	}
+}
+
+// maxKept bounds the memory of a vector that is kept to be used again.
+const maxKept = 4 << 10
+
+func (v *vector) clear() {
+	clear(v.checks)
+	if cap(v.keys) > maxKept {
+		v.keys = nil
+	}
+}
