@@ -3,7 +3,7 @@ FUZZTIME ?= 60s
 export GO FUZZTIME COUNT ARGS FUZZ
 export PATH := $(PATH):/usr/local/go/bin
 
-.PHONY: help check-go run test lint bench bench-engine bench-rules bench-gateway accuracy fuzz flood
+.PHONY: help check-go run test lint bench bench-engine bench-rules bench-gateway bench-redis accuracy fuzz flood
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -34,6 +34,10 @@ bench-rules: check-go ## measure matching among 10 and 1000 rules (CHECK=1: fail
 bench-gateway: check-go ## measure the gateway beside nginx and Caddy (CHECK=1: fail below the bars)
 	@scripts/bench-deps.sh
 	cd bench && $(GO) run ./gateway $(if $(CHECK),-check)
+
+bench-redis: check-go ## measure Tidegate on Redis beside redis_rate, throttled and itself (CHECK=1: fail below the bars)
+	@scripts/test-deps.sh
+	cd bench && $(GO) run ./redis $(if $(CHECK),-check)
 
 accuracy: check-go ## compare every algorithm with the exact log: tables, and the plots of docs/algorithms.md
 	$(GO) run ./internal/accuracy -out docs/img -update docs/algorithms.md

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+
+	"tidegate.dev/tidegate"
+)
+
+// attackers is how many keys ask for more than they may: enough that two of them are
+// seldom asked about at once, so that joining calls does not help.
+const attackers = 1000
+
+const attackerPrefix = "bot-"
+
+// underAttack is a load of which nine in ten are over their limit. The limit is the
+// same for all; the others are so many that they stay within it.
+func (b *bench) underAttack(ctx context.Context, f *figures) (err error) {
+	bots, good := makeKeys(attackerPrefix, attackers), makeKeys("user-", 2*users)
+	l := &load{
+		callers: hotCallers,
+		pick: func(r *rand.Rand) string {
+			if r.IntN(10) > 0 {
+				return bots[r.IntN(len(bots))]
+			}
+			return good[r.IntN(len(good))]
+		},
+		count: func(key string) bool { return strings.HasPrefix(key, attackerPrefix) },
+	}
+	f.attack, err = b.race(ctx, "under attack", l, scarce,
+		chain("Tidegate", "chain", tidegate.Terms{}), chain("Tidegate, no deny cache", "nodeny", tidegate.Terms{NoDenyCache: true}))
+	return err
+}

@@ -1,0 +1,100 @@
+// Command redis measures Tidegate on Redis, through all the layers that tidegate
+// serve puts around the store, beside redis_rate, beside throttled and beside
+// itself without them: one redis-server, the same keys and limits, the same load,
+// one run, one machine. It prints tables and one last line that a script can read.
+//
+// Load generator and Redis share the cores. The contestants take turns in rounds, so
+// that a noisy neighbour hits all alike, and a ratio is the median of the ratios
+// within each round. What each of them admits is held against what the limit
+// allows: nobody wins by being wrong.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"tidegate.dev/tidegate/bench/internal/report"
+)
+
+// mostTime bounds a run.
+const mostTime = 20 * time.Minute
+
+// garbage is what tidegate serve sets; it holds for all contestants, which share
+// the process.
+const garbage = 400
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithTimeoutCause(ctx, mostTime, fmt.Errorf("not done within %s", mostTime))
+	defer cancel()
+	debug.SetGCPercent(garbage)
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause // whatever that has broken
+		}
+		if !errors.Is(err, errMissed) {
+			fmt.Fprintln(os.Stderr, "bench-redis:", err)
+		}
+		os.Exit(1)
+	}
+}
+
+// errMissed is returned when a bar is missed; which one has been said by then.
+var errMissed = errors.New("a bar is missed")
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("redis", flag.ExitOnError)
+	check := flags.Bool("check", false, "exit 1 when a bar is missed, naming it")
+	markdown := flags.String("markdown", "", "also write the tables to this `FILE`, with machine and date")
+	rounds := flags.Int("rounds", 5, "how many rounds count")
+	heat := flags.Duration("heat", 1500*time.Millisecond, "how long a contestant is asked in a round")
+	only := flags.String("only", "", "run this `RACE` alone: keys, hot, attack, truth or scripts; there is no last line then")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *rounds < 1 || *heat <= 0 {
+		return errors.New("at least one round, and heats that take time")
+	}
+
+	start := time.Now()
+	server, err := startRedis(ctx)
+	if err != nil {
+		return err
+	}
+	defer server.stop()
+	b := &bench{server: server, rounds: *rounds, heat: *heat}
+	f, err := b.all(ctx, *only)
+	if err != nil {
+		return err
+	}
+	r := report.New(start)
+	s := f.summary()
+	r.Notes, r.Tables, r.LastLine = append([]string{server.version}, versions...), f.tables(*heat), s.String()
+	r.WriteText(out)
+	if *markdown != "" {
+		if err := r.WriteMarkdownFile(*markdown); err != nil {
+			return err
+		}
+	}
+	if err := f.wrong(); err != nil {
+		return err
+	}
+	if *only != "" {
+		return nil
+	}
+	return s.conclude(out, *check)
+}
+
+// progress goes to stderr, so that stdout is the result alone.
+func progress(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "%s  %s\n", time.Now().Format("15:04:05"), fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+
+	"tidegate.dev/tidegate/bench/internal/report"
+)
+
+// bench is one run.
+type bench struct {
+	server *server
+	rounds int
+	heat   time.Duration
+}
+
+// entrant is a contestant with what it did in each round that counts.
+type entrant struct {
+	contestant
+	limiter limiter
+	heats   []tally
+	opened  time.Time
+	total   tally // of all rounds, the warm-up included
+	span    time.Duration
+}
+
+// race lets contestants take turns under one load; every other round goes
+// backwards, so that nobody always comes after the same one.
+func (b *bench) race(ctx context.Context, title string, l *load, q quota, contestants ...contestant) ([]*entrant, error) {
+	var es []*entrant
+	defer func() {
+		for _, e := range es {
+			e.limiter.close()
+		}
+	}()
+	for _, c := range contestants {
+		lim, err := c.open(b.server.address, q)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.name, err)
+		}
+		es = append(es, &entrant{contestant: c, limiter: lim, opened: time.Now()})
+	}
+	order := slices.Clone(es)
+	for round := range b.rounds + 1 {
+		for _, e := range order {
+			d := b.heat
+			if round == 0 {
+				d /= 2
+			}
+			t, err := b.heatOf(ctx, e.limiter, l, d)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", e.name, err)
+			}
+			progress("%s, round %d of %d: %s: %s decisions/s, CPU µs each: Redis %.2f, callers %.2f", title, round, b.rounds, e.name, report.Thousands(int64(t.rate())), t.micros(), t.ownMicros())
+			if t.failed > 0 {
+				progress("  %d failed: %v", t.failed, t.why)
+			}
+			e.total.add(t)
+			e.span = time.Since(e.opened)
+			if round > 0 {
+				e.heats = append(e.heats, t)
+			}
+		}
+		slices.Reverse(order)
+	}
+	return es, nil
+}
+
+// heatOf is one turn of a limiter, with what it cost Redis.
+func (b *bench) heatOf(ctx context.Context, lim limiter, l *load, d time.Duration) (tally, error) {
+	if err := ctx.Err(); err != nil {
+		return tally{}, err
+	}
+	runtime.GC() // nobody pays for what the one before has left
+	before, err := b.server.account(ctx)
+	if err != nil {
+		return tally{}, err
+	}
+	t := l.drive(ctx, lim, d)
+	after, err := b.server.account(ctx)
+	t.account = after.since(before)
+	return t, err
+}
+
+// figure is the median of what a heat gives.
+func (e *entrant) figure(of func(*tally) float64) float64 {
+	var all []float64
+	for i := range e.heats {
+		all = append(all, of(&e.heats[i]))
+	}
+	return report.Median(all)
+}
+
+// against is the ratio of what two entrants did, of the median round.
+func (e *entrant) against(other *entrant, of func(*tally) float64) float64 {
+	var ratios []float64
+	for i := range e.heats {
+		ratios = append(ratios, of(&e.heats[i])/of(&other.heats[i]))
+	}
+	return report.Median(ratios)
+}

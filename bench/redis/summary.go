@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+)
+
+// summary is the last line: what is promised of Tidegate on Redis.
+type summary struct {
+	redisRate, throttled float64 // times their decisions/s, with the worst number of callers
+	hot                  float64 // times the decisions/s of a call per decision
+	hotCPU               float64 // that many times less CPU of Redis
+	attack               float64 // times the decisions/s without the deny cache
+}
+
+func (f *figures) summary() summary {
+	s := summary{redisRate: math.Inf(1), throttled: math.Inf(1)}
+	for _, es := range f.keys {
+		s.redisRate = min(s.redisRate, es[byKeysTidegate].against(es[byKeysRate], (*tally).rate))
+		s.throttled = min(s.throttled, es[byKeysTidegate].against(es[byKeysThrottled], (*tally).rate))
+	}
+	if len(f.hot) > 0 {
+		s.hot = f.hot[hotTidegate].against(f.hot[hotPlain], (*tally).rate)
+		s.hotCPU = f.hot[hotPlain].against(f.hot[hotTidegate], (*tally).micros)
+	}
+	if len(f.attack) > 0 {
+		s.attack = f.attack[attackWith].against(f.attack[attackWithout], (*tally).rate)
+	}
+	return s
+}
+
+func (s summary) String() string {
+	return fmt.Sprintf("bench-redis: redis_rate %.1fx throttled %.1fx hot %.1fx hot-cpu 1/%.0f attack %.1fx", s.redisRate, s.throttled, s.hot, s.hotCPU, s.attack)
+}
+
+// conclude prints the last line and, if it is to be checked, what is missed.
+func (s summary) conclude(out io.Writer, check bool) error {
+	missed := s.missed()
+	if check {
+		for _, m := range missed {
+			fmt.Fprintln(out, "missed:", m)
+		}
+	}
+	fmt.Fprintln(out, s)
+	if check && len(missed) > 0 {
+		return errMissed
+	}
+	return nil
+}
+
+const (
+	leastRedisRate = 2.0
+	leastThrottled = 3.3
+	leastHot       = 12.0
+	leastHotCPU    = 20.0
+	leastAttack    = 6.0
+)
+
+func (s summary) missed() []string {
+	var missed []string
+	for _, bar := range []struct {
+		name       string
+		got, least float64
+	}{{"redis_rate", s.redisRate, leastRedisRate}, {"throttled", s.throttled, leastThrottled}, {"hot", s.hot, leastHot}, {"attack", s.attack, leastAttack}} {
+		if bar.got < bar.least {
+			missed = append(missed, fmt.Sprintf("%s is %.3gx, the bar is at least %.3gx", bar.name, bar.got, bar.least))
+		}
+	}
+	if s.hotCPU < leastHotCPU {
+		missed = append(missed, fmt.Sprintf("hot-cpu is 1/%.3g, the bar is at most 1/%.3g", s.hotCPU, leastHotCPU))
+	}
+	return missed
+}
