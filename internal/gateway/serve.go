@@ -111,7 +111,7 @@ func (g *Gateway) Close() error {
 	err := g.server.Close()
 	g.running.Wait()
 	for _, u := range g.pool {
-		u.transport.CloseIdleConnections()
+		u.closeIdle()
 	}
 	return err
 }

@@ -64,7 +64,7 @@ func (t *trips) try(x *exchange, u *upstream, req *http.Request) (*http.Response
 	x.upstream, x.record.Upstream = u, u.name
 	u.inflight.Add(1)
 	start := time.Now()
-	res, err := u.transport.RoundTrip(req)
+	res, err := u.RoundTrip(req)
 	took := time.Since(start)
 	x.record.UpstreamTime += took
 	t.judge(x, u, err)
@@ -90,7 +90,7 @@ func (t *trips) judge(x *exchange, u *upstream, err error) {
 	case x.Err() != nil || x.body.err() != nil:
 	case notConnected(err) || isTimeout(err):
 		if pause := u.health.failed(time.Now()); pause > 0 {
-			u.transport.CloseIdleConnections()
+			u.closeIdle()
 			x.gateway.usable(u, false)
 			t.log.Warn("upstream fails; it is left alone", slog.String("upstream", u.name), slog.Duration("for", pause), slog.String("error", err.Error()))
 		}

@@ -19,6 +19,7 @@ type upstream struct {
 	name      string   // both
 	base      *url.URL // what all paths are below; nil: the root
 	transport *http.Transport
+	straight  *straight // nil: everything is for the transport
 	inflight  atomic.Int64
 	health    health
 }
@@ -34,7 +35,35 @@ func newUpstream(u *url.URL, o *Options) *upstream {
 	if strings.Trim(u.Path, "/") != "" {
 		made.base = u
 	}
+	if u.Scheme == "http" && canLook {
+		made.straight = &straight{
+			dial: made.transport.DialContext, address: withPort(u.Host),
+			wait: o.Limits.Upstream, keep: o.Transport.Idle, most: o.Transport.IdleConns,
+		}
+	}
 	return made
+}
+
+func withPort(host string) string {
+	if _, _, err := net.SplitHostPort(host); err == nil {
+		return host
+	}
+	return net.JoinHostPort(strings.Trim(host, "[]"), "80")
+}
+
+// RoundTrip has the upstream answer.
+func (u *upstream) RoundTrip(r *http.Request) (*http.Response, error) {
+	if u.straight.takes(r) {
+		return u.straight.RoundTrip(r)
+	}
+	return u.transport.RoundTrip(r)
+}
+
+func (u *upstream) closeIdle() {
+	if u.straight != nil {
+		u.straight.CloseIdleConnections()
+	}
+	u.transport.CloseIdleConnections()
 }
 
 // newTransport keeps enough connections that a burst does not end in as many new
@@ -58,7 +87,7 @@ func newTransport(o *Options) *http.Transport {
 		IdleConnTimeout:        o.Transport.Idle,
 		ResponseHeaderTimeout:  o.Limits.Upstream,
 		ExpectContinueTimeout:  time.Second,
-		MaxResponseHeaderBytes: 1 << 20,
+		MaxResponseHeaderBytes: mostHead,
 	}
 }
 

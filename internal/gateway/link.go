@@ -1,0 +1,154 @@
+package gateway
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/textproto"
+	"time"
+)
+
+// mostHead is how long the head of an upstream's answer may be.
+const mostHead = 1 << 20
+
+var (
+	errLongHead = errors.New("the head of the answer is too long")
+	errSwitched = errors.New("the upstream switched protocols unasked")
+)
+
+// link is a connection to an upstream, used by one request at a time.
+type link struct {
+	net.Conn
+	in    *bufio.Reader
+	out   *bufio.Writer
+	look  *look
+	until time.Time // when reading and writing ends; zero: never
+	since time.Time // when it became idle
+	head  int64     // how much of a head may still come; below 0: anything
+	heard bool      // something of the answer
+}
+
+func newLink(conn net.Conn) *link {
+	l := &link{Conn: conn, look: newLook(conn)}
+	l.in, l.out = bufio.NewReader(l), bufio.NewWriter(conn)
+	return l
+}
+
+// Read implements io.Reader for in.
+func (l *link) Read(p []byte) (int, error) {
+	if l.head == 0 {
+		return 0, errLongHead
+	}
+	if l.head > 0 && int64(len(p)) > l.head {
+		p = p[:l.head]
+	}
+	n, err := l.Conn.Read(p)
+	if l.heard = l.heard || n > 0; l.head > 0 {
+		l.head -= int64(n)
+	}
+	return n, err
+}
+
+// silent reports whether nothing has come since the last answer, not even the end.
+func (l *link) silent() bool { return l.in.Buffered() == 0 && l.look.silent() }
+
+// arm bounds what comes next. To set a deadline takes as long as to write a line of
+// a head: one that is a little late is left as it is.
+func (l *link) arm(wait time.Duration) {
+	switch now := time.Now(); {
+	case wait <= 0:
+		l.disarm()
+	case l.until.Sub(now) < wait:
+		l.until = now.Add(wait + wait/8)
+		_ = l.SetDeadline(l.until) // or it is closed, which reading will tell
+	}
+}
+
+func (l *link) disarm() {
+	if !l.until.IsZero() {
+		l.until = time.Time{}
+		_ = l.SetDeadline(l.until)
+	}
+}
+
+// roundTrip sends r and reads the head of its answer; inform is told of answers
+// before that.
+func (l *link) roundTrip(r *http.Request, inform func(int, textproto.MIMEHeader) error) (*http.Response, error) {
+	l.heard = false
+	if err := r.Write(l.out); err != nil {
+		return nil, err
+	}
+	if err := l.out.Flush(); err != nil {
+		return nil, err
+	}
+	l.head = mostHead
+	defer func() { l.head = -1 }()
+	for {
+		res, err := http.ReadResponse(l.in, r)
+		switch {
+		case err != nil:
+			return nil, err
+		case res.StatusCode == http.StatusSwitchingProtocols:
+			return nil, errSwitched
+		case res.StatusCode >= 200:
+			return res, nil
+		}
+		if inform == nil {
+			continue
+		}
+		if err := inform(res.StatusCode, textproto.MIMEHeader(res.Header)); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// straightBody is the body of an answer. Its connection is free for another request
+// as soon as it has been read to the end.
+type straightBody struct {
+	from    io.Reader
+	link    *link // nil: it has ended
+	owner   *straight
+	unwatch func() bool
+	ctx     context.Context
+	last    bool // nothing may come after it
+}
+
+func (b *straightBody) Read(p []byte) (int, error) {
+	if b.link == nil {
+		return 0, io.EOF
+	}
+	n, err := b.from.Read(p)
+	switch {
+	case errors.Is(err, io.EOF):
+		b.end(true)
+	case err != nil:
+		if b.ctx.Err() != nil {
+			err = b.ctx.Err()
+		}
+		b.end(false)
+	}
+	return n, err
+}
+
+// Close implements io.Closer. A body that nobody wants to the end takes its
+// connection with it: there is no telling how much is still to come.
+func (b *straightBody) Close() error {
+	b.end(false)
+	return nil
+}
+
+func (b *straightBody) end(whole bool) {
+	l := b.link
+	if l == nil {
+		return
+	}
+	b.link = nil
+	if b.unwatch() && whole && !b.last {
+		b.owner.put(l)
+	} else {
+		_ = l.Close()
+	}
+}

@@ -1,0 +1,377 @@
+package gateway
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// scripted is an upstream that answers the requests of its n-th connection with
+// the texts of its n-th line, as they are. Behind the last text of a connection it
+// is closed; behind the last line come connections that are closed at once.
+type scripted struct {
+	net.Listener
+	mu     sync.Mutex
+	conns  int           // under mu: so many were opened
+	heads  []string      // under mu: the request lines that came
+	closed chan struct{} // gets one for each connection that its peer closed
+}
+
+func newScripted(t *testing.T, lines ...[]string) *scripted {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &scripted{Listener: l, closed: make(chan struct{}, 100)}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for n := 0; ; n++ {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			s.mu.Lock()
+			s.conns++
+			s.mu.Unlock()
+			var answers []string
+			if n < len(lines) {
+				answers = lines[n]
+			}
+			serving.Go(func() { s.serve(c, answers) })
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		serving.Wait()
+	})
+	return s
+}
+
+func (s *scripted) serve(c net.Conn, answers []string) {
+	defer c.Close()
+	in := bufio.NewReader(c)
+	for _, answer := range answers {
+		r, err := http.ReadRequest(in)
+		if err != nil {
+			s.closed <- struct{}{}
+			return
+		}
+		s.mu.Lock()
+		s.heads = append(s.heads, r.Method+" "+r.RequestURI)
+		s.mu.Unlock()
+		if answer == "hang" {
+			_, _ = in.ReadByte()
+			s.closed <- struct{}{}
+			return
+		}
+		_, _ = io.WriteString(c, answer)
+	}
+	if len(answers) > 0 && strings.HasSuffix(answers[len(answers)-1], "stay\n") {
+		_, _ = in.ReadByte() // until the other side has had enough
+		s.closed <- struct{}{}
+	}
+}
+
+func (s *scripted) seen() (conns int, heads []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.conns, append([]string(nil), s.heads...)
+}
+
+func (s *scripted) straight(wait time.Duration) *straight {
+	var d net.Dialer
+	return &straight{dial: d.DialContext, address: s.Addr().String(), wait: wait, keep: time.Minute, most: 10}
+}
+
+const (
+	okLine = "HTTP/1.1 200 OK\r\n"
+	five   = okLine + "Content-Length: 5\r\n\r\nhello"
+)
+
+// askStraight returns the status and the body, or the error.
+func askStraight(ctx context.Context, t *testing.T, s *straight, method, path string) (string, error) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(ctx, method, "http://upstream"+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !s.takes(r) {
+		t.Fatalf("%s %s is not taken", method, path)
+	}
+	res, err := s.RoundTrip(r)
+	if err != nil {
+		return "", err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	return fmt.Sprintf("%d %s", res.StatusCode, body), err
+}
+
+func wantAnswer(t *testing.T, s *straight, method, path, want string) {
+	t.Helper()
+	if got, err := askStraight(t.Context(), t, s, method, path); err != nil || got != want {
+		t.Fatalf("%s %s: got %q (%v), want %q", method, path, got, err, want)
+	}
+}
+
+func TestStraightUsesAConnectionAgain(t *testing.T) {
+	up := newScripted(t, []string{
+		five, okLine + "Transfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n",
+		okLine + "Content-Length: 5\r\n\r\n", "HTTP/1.1 204 No Content\r\n\r\n", "HTTP/1.1 304 Not Modified\r\n\r\n",
+		okLine + "Content-Length: 0\r\n\r\n", five, "HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno",
+	})
+	s := up.straight(time.Minute)
+	defer s.CloseIdleConnections()
+	wantAnswer(t, s, "GET", "/1", "200 hello")
+	wantAnswer(t, s, "GET", "/2", "200 hello")
+	wantAnswer(t, s, "HEAD", "/3", "200 ")
+	wantAnswer(t, s, "GET", "/4", "204 ")
+	wantAnswer(t, s, "GET", "/5", "304 ")
+	wantAnswer(t, s, "OPTIONS", "/6", "200 ")
+	wantAnswer(t, s, "GET", "/7", "200 hello")
+	wantAnswer(t, s, "GET", "/8", "404 no")
+	if conns, heads := up.seen(); conns != 1 || len(heads) != 8 {
+		t.Errorf("%d connections for %q, want one", conns, heads)
+	}
+}
+
+// A connection that was closed while it was idle, or just when it was used, costs
+// nobody an answer.
+func TestStraightIsNotBotheredByClosedConnections(t *testing.T) {
+	f := func(name string, first []string, sent int) {
+		t.Run(name, func(t *testing.T) {
+			up := newScripted(t, first, []string{five, five})
+			s := up.straight(time.Minute)
+			defer s.CloseIdleConnections()
+			wantAnswer(t, s, "GET", "/first", "200 hello")
+			wantAnswer(t, s, "GET", "/second", "200 hello")
+			wantAnswer(t, s, "GET", "/third", "200 hello")
+			if conns, heads := up.seen(); conns != 2 || len(heads) != sent {
+				t.Errorf("%d connections, requests %q", conns, heads)
+			}
+		})
+	}
+	f("it says so", []string{okLine + "Connection: close\r\nContent-Length: 5\r\n\r\nhello"}, 3)
+	f("HTTP/1.0", []string{"HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello"}, 3)
+	f("until the end", []string{okLine + "\r\nhello"}, 3)
+	f("without an answer", []string{five, ""}, 4)
+}
+
+// What comes on an idle connection is nobody's answer.
+func TestStraightTakesNoAnswerToAnotherQuestion(t *testing.T) {
+	late := "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 4\r\n\r\nlate"
+	up := newScripted(t, []string{five + late + "stay\n"}, []string{five})
+	s := up.straight(time.Minute)
+	defer s.CloseIdleConnections()
+	wantAnswer(t, s, "GET", "/first", "200 hello")
+	wantAnswer(t, s, "GET", "/second", "200 hello")
+	<-up.closed
+	if conns, heads := up.seen(); conns != 2 || fmt.Sprint(heads) != "[GET /first GET /second]" {
+		t.Errorf("%d connections, requests %q", conns, heads)
+	}
+}
+
+// As above, but it comes when the answer has been read long since.
+func TestStraightLooksBeforeItAsks(t *testing.T) {
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	conn, err := net.Dial("tcp", server.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	peer, err := server.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer peer.Close()
+	l := newLink(conn)
+	defer l.Close()
+	if !l.silent() {
+		t.Error("a new connection is not silent")
+	}
+	_ = l.SetDeadline(time.Now().Add(-time.Second))
+	if !l.silent() {
+		t.Error("a deadline makes a noise")
+	}
+	_, _ = io.WriteString(peer, "HTTP/1.1 408 Request Timeout\r\n\r\n")
+	soon(t, "what came is noticed", func() bool { return !l.silent() })
+	peer.Close()
+	soon(t, "the end is noticed", func() bool { return !l.silent() })
+}
+
+func TestStraightGivesUp(t *testing.T) {
+	t.Run("no head in time", func(t *testing.T) {
+		up := newScripted(t, []string{"hang"})
+		s := up.straight(20 * time.Millisecond)
+		if _, err := askStraight(t.Context(), t, s, "GET", "/"); !isTimeout(err) {
+			t.Errorf("got %v, want a timeout", err)
+		}
+		<-up.closed
+	})
+	t.Run("no head in time on a used connection", func(t *testing.T) {
+		up := newScripted(t, []string{five, "hang"})
+		s := up.straight(50 * time.Millisecond)
+		wantAnswer(t, s, "GET", "/first", "200 hello")
+		if _, err := askStraight(t.Context(), t, s, "GET", "/second"); !isTimeout(err) {
+			t.Errorf("got %v, want a timeout", err)
+		}
+		if _, heads := up.seen(); len(heads) != 2 {
+			t.Errorf("who is slow was asked again: %q", heads)
+		}
+	})
+	t.Run("the client has left", func(t *testing.T) {
+		up := newScripted(t, []string{"hang"})
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			soon(t, "it was asked", func() bool { _, heads := up.seen(); return len(heads) == 1 })
+			cancel()
+		}()
+		if _, err := askStraight(ctx, t, up.straight(time.Minute), "GET", "/"); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		<-up.closed
+	})
+	f := func(name, answer string, want error) {
+		t.Run(name, func(t *testing.T) {
+			up := newScripted(t, []string{answer})
+			if _, err := askStraight(t.Context(), t, up.straight(time.Minute), "GET", "/"); err == nil || want != nil && !errors.Is(err, want) {
+				t.Errorf("got %v, want %v", err, want)
+			}
+		})
+	}
+	f("no HTTP", "SSH-2.0-OpenSSH\r\n\r\n", nil)
+	f("other protocol", "HTTP/1.1 101 Switching Protocols\r\nUpgrade: chess\r\nConnection: upgrade\r\n\r\n", errSwitched)
+	f("endless head", okLine+strings.Repeat("A: "+strings.Repeat("a", 1000)+"\r\n", mostHead/1000+2), errLongHead)
+	f("half a body", okLine+"Content-Length: 9\r\n\r\nhello", io.ErrUnexpectedEOF)
+}
+
+// A body that is left alone takes its connection along.
+func TestStraightDoesNotWaitForTheRest(t *testing.T) {
+	up := newScripted(t, []string{okLine + "Content-Length: 100000000\r\n\r\nhello stay\n"}, []string{five})
+	s := up.straight(time.Minute)
+	r, _ := http.NewRequestWithContext(t.Context(), "GET", "http://upstream/", nil)
+	res, err := s.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := res.Body.Close(); err != nil {
+		t.Error(err)
+	}
+	<-up.closed
+	if n, err := res.Body.Read(make([]byte, 1)); n != 0 || err == nil {
+		t.Errorf("a closed body was read: %d, %v", n, err)
+	}
+	wantAnswer(t, s, "GET", "/second", "200 hello")
+	s.CloseIdleConnections()
+}
+
+func TestStraightPassesOnWhatComesBefore(t *testing.T) {
+	up := newScripted(t, []string{"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n" + five})
+	s := up.straight(time.Minute)
+	defer s.CloseIdleConnections()
+	var got []string
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
+		Got1xxResponse: func(code int, h textproto.MIMEHeader) error {
+			got = append(got, fmt.Sprint(code, h))
+			return nil
+		},
+	})
+	if answer, err := askStraight(ctx, t, s, "GET", "/"); answer != "200 hello" || err != nil {
+		t.Errorf("%q, %v", answer, err)
+	}
+	if fmt.Sprint(got) != "[103 map[Link:[</a>]] 102 map[]]" {
+		t.Errorf("was told of %q", got)
+	}
+	up = newScripted(t, []string{"HTTP/1.1 103 Early Hints\r\n\r\n" + five})
+	other := up.straight(time.Minute)
+	defer other.CloseIdleConnections()
+	wantAnswer(t, other, "GET", "/", "200 hello") // where nobody wants to know
+}
+
+func TestStraightKeepsConnectionsForAWhile(t *testing.T) {
+	stay := five + "stay\n"
+	up := newScripted(t, []string{stay}, []string{stay}, []string{stay})
+	s := up.straight(time.Minute)
+	s.keep, s.most = 50*time.Millisecond, 2
+	links := make([]*link, 3)
+	for i := range links {
+		conn, err := s.dial(t.Context(), "tcp", s.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		links[i] = newLink(conn)
+	}
+	for _, l := range links {
+		if _, err := io.WriteString(l, "GET / HTTP/1.1\r\nHost: h\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		s.put(l)
+	}
+	soon(t, "all are closed", func() bool { return len(up.closed) == 3 })
+	if s.take() != nil {
+		t.Error("a connection is still idle")
+	}
+}
+
+func TestStraightLeavesTheRestToTheTransport(t *testing.T) {
+	f := func(takes bool, method string, change func(*http.Request)) {
+		t.Helper()
+		r, _ := http.NewRequest(method, "http://upstream/", nil)
+		if change != nil {
+			change(r)
+		}
+		if got := new(straight).takes(r); got != takes {
+			t.Errorf("%s %v: taken %t", method, r.Header, got)
+		}
+	}
+	f(true, "GET", nil)
+	f(true, "GET", func(r *http.Request) { r.Body = http.NoBody })
+	f(false, "GET", func(r *http.Request) { r.Body, r.ContentLength = io.NopCloser(strings.NewReader("b")), 1 })
+	f(false, "GET", func(r *http.Request) { r.Header.Set("Upgrade", "websocket") })
+	f(false, "GET", func(r *http.Request) { r.Header.Set("Expect", "100-continue") })
+	f(false, "POST", nil) // if its connection is closed just then, nobody knows whether it was done
+	f(false, "DELETE", nil)
+	if (*straight)(nil).takes(newRequest(t, "GET", "https://upstream/", nil)) {
+		t.Error("taken by nobody")
+	}
+}
+
+func TestUpstreamPort(t *testing.T) {
+	for host, want := range map[string]string{
+		"a": "a:80", "a:81": "a:81", "[::1]": "[::1]:80", "[::1]:81": "[::1]:81", "127.0.0.1": "127.0.0.1:80",
+	} {
+		if got := withPort(host); got != want {
+			t.Errorf("withPort(%q) = %q, want %q", host, got, want)
+		}
+	}
+}
+
+// An upstream that restarts between two requests is noticed by nobody, and no
+// goroutine of the transport is needed.
+func TestGatewayOverAnUpstreamThatClosesWhatIsIdle(t *testing.T) {
+	up := newScripted(t, []string{five, ""}, []string{five, ""}, []string{five})
+	g := start(t, Options{Upstreams: []*url.URL{parseURL(t, "http://"+up.Addr().String())}}, nil)
+	for range 3 {
+		if res, body := get(t, g.url); res.StatusCode != http.StatusOK || body != "hello" {
+			t.Errorf("%s %q", res.Status, body)
+		}
+	}
+	if _, heads := up.seen(); len(heads) != 5 {
+		t.Errorf("the upstream got %q", heads)
+	}
+}
