@@ -26,6 +26,7 @@ type answer struct {
 	left  int64 // events
 	reset int64
 	other int64 // until the refused would pass, or the admitted may go ahead
+	later int64 // until the next copy would pass, where it did not; less than 0: it would
 }
 
 // never reports whether the cost is above what can ever fit.

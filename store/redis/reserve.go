@@ -92,7 +92,7 @@ func (s *Store) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.D
 			rec.charges = append(rec.charges, charge{Key: plans[j].key, Cost: checks[i].Cost, Limit: numbersOf(plans[j].b), plan: plans[j]})
 		}
 	}
-	d, err := s.decide(ctx, plans, order{copies: 1, rec: rec})
+	d, _, err := s.decide(ctx, plans, order{copies: 1, rec: rec})
 	if err != nil || !d.OK {
 		return d, "", failure("reserve", err)
 	}

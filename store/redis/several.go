@@ -50,7 +50,7 @@ func split(plans []*plan) []*subject {
 // its own limits takes no place in it. What was granted and is not used is given back;
 // not so where an answer was lost, as nobody knows whether there was a charge. Such a
 // request costs the others at most what it asked for, and nothing is ever over.
-func (s *Store) decideApart(ctx context.Context, plans []*plan, subjects []*subject, o order) (tidegate.Decision, error) {
+func (s *Store) decideApart(ctx context.Context, plans []*plan, subjects []*subject, o order) (tidegate.Decision, grant, error) {
 	narrow, widest := subjects[:len(subjects)-1], subjects[len(subjects)-1]
 	copies, err := s.askNarrow(ctx, narrow, o.copies)
 	switch {
@@ -64,13 +64,13 @@ func (s *Store) decideApart(ctx context.Context, plans []*plan, subjects []*subj
 	}
 	s.takeBack(ctx, narrow, copies)
 	if err != nil {
-		return tidegate.Decision{}, err
+		return tidegate.Decision{}, grant{}, err
 	}
 	g := grant{copies: copies, at: widest.grant.at}
 	if copies > 0 {
 		g.at = s.receipts.keep(subjects, copies)
 	}
-	return decision(plans, g, o.copies), nil
+	return decision(plans, g, o.copies), g, nil
 }
 
 // askNarrow asks subjects at the same time. It returns what all of them have granted,

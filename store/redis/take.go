@@ -22,8 +22,34 @@ func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tideg
 	if len(plans) == 0 {
 		return tidegate.Decision{OK: true, Granted: int64(n), At: s.clock.redis() * algo.Micro}, nil
 	}
-	d, err := s.decide(ctx, plans, order{copies: int64(n)})
+	d, _, err := s.decide(ctx, plans, order{copies: int64(n)})
 	return d, failure("take", err)
+}
+
+// TakeShort is Take that says more when some of the copies were granted and not all:
+// rest is what the next copy is refused with, from the same look at the counters.
+// Otherwise rest has no Limit. Over several subjects of a cluster it is about those that
+// were asked for that copy.
+func (s *Store) TakeShort(ctx context.Context, checks []tidegate.Check, n int) (granted, rest tidegate.Decision, err error) {
+	if n < 1 {
+		return granted, rest, fmt.Errorf("redis: TakeShort(n=%d): want at least 1", n)
+	}
+	plans, _, err := s.plan(checks)
+	if err != nil {
+		return granted, rest, err
+	}
+	if len(plans) == 0 {
+		granted, err = s.Take(ctx, checks, n)
+		return granted, rest, err
+	}
+	granted, g, err := s.decide(ctx, plans, order{copies: int64(n)})
+	if err != nil {
+		return granted, rest, failure("take", err)
+	}
+	if granted.Granted > 0 && granted.Granted < int64(n) {
+		rest = shortfall(plans, g)
+	}
+	return granted, rest, nil
 }
 
 // order is what is asked of a script for some checks.
@@ -33,7 +59,7 @@ type order struct {
 	rec     *reservation // to be left behind; nil: none
 }
 
-func (s *Store) decide(ctx context.Context, plans []*plan, o order) (tidegate.Decision, error) {
+func (s *Store) decide(ctx context.Context, plans []*plan, o order) (tidegate.Decision, grant, error) {
 	if s.cluster {
 		if subjects := split(plans); len(subjects) > 1 {
 			return s.decideApart(ctx, plans, subjects, o)
@@ -41,9 +67,9 @@ func (s *Store) decide(ctx context.Context, plans []*plan, o order) (tidegate.De
 	}
 	g, err := s.ask(ctx, plans, o)
 	if err != nil {
-		return tidegate.Decision{}, err
+		return tidegate.Decision{}, g, err
 	}
-	return decision(plans, g, o.copies), nil
+	return decision(plans, g, o.copies), g, nil
 }
 
 // grant is what a script granted.
@@ -75,18 +101,28 @@ func (s *Store) ask(ctx context.Context, plans []*plan, o order) (grant, error) 
 			s.reach(plans, now, us)
 			continue
 		}
-		if len(got) != 3+6*len(plans) {
+		g := grant{copies: got[0], at: got[1]*algo.Micro + got[2], name: name}
+		each := 6
+		if g.copies > 0 && g.copies < min(o.copies, maxCopies) {
+			each = 8
+		}
+		if len(got) != 3+each*len(plans) {
 			return grant{}, fmt.Errorf("an answer of %d numbers to %d checks", len(got), len(plans))
 		}
-		g := grant{copies: got[0], at: got[1]*algo.Micro + got[2], name: name}
 		for i, p := range plans {
-			a := got[3+6*i:]
-			p.answer = answer{got: a[0], left: a[1], reset: a[2]*algo.Micro + a[3], other: a[4]*algo.Micro + a[5]}
-			p.at = g.at
+			p.at, p.answer = g.at, answerOf(got[3+each*i:][:each])
 		}
 		return g, nil
 	}
 	return grant{}, errMissed
+}
+
+func answerOf(a reply) answer {
+	told := answer{got: a[0], left: a[1], reset: a[2]*algo.Micro + a[3], other: a[4]*algo.Micro + a[5], later: -1}
+	if len(a) > 6 {
+		told.later = a[6]*algo.Micro + a[7]
+	}
+	return told
 }
 
 // reach makes calendar bounds that a script missed.
@@ -138,6 +174,25 @@ func refusal(plans []*plan, g grant) tidegate.Decision {
 		d := tidegate.Decision{Limit: p.b.limit, Never: p.never(), Remaining: p.answer.left, ResetAfter: duration(p.answer.reset), At: g.at}
 		if !d.Never {
 			d.RetryAfter = duration(p.answer.other)
+		}
+		if told.Limit == nil || d.Outranks(&told) {
+			told = d
+		}
+	}
+	return told
+}
+
+// shortfall is what the copy after those granted is refused with, by the limits that had
+// no room for it.
+func shortfall(plans []*plan, g grant) tidegate.Decision {
+	var told tidegate.Decision
+	for _, p := range plans {
+		if p.advisory || p.answer.later < 0 || p.answer.got > g.copies {
+			continue
+		}
+		d := tidegate.Decision{
+			Limit: p.b.limit, Remaining: p.answer.left, ResetAfter: duration(p.answer.reset),
+			RetryAfter: duration(p.answer.later), At: g.at,
 		}
 		if told.Limit == nil || d.Outranks(&told) {
 			told = d

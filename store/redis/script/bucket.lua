@@ -122,21 +122,6 @@ if left < 0 then left = 0 end
 if changed then state, till = pour(own, ownt, pace, ahead) end
 if k == 0 then
   reset, resett = own, ownt
-  if unit <= cap then
-    -- It passes when no more than this is owed.
-    local limit, limitt = events(unit, em)
-    limit, limitt = tau - limit, taut - limitt
-    if leaky == 0 then
-      limit, limitt = limit + wait, limitt + waitt
-    elseif after(limit, limitt, wait, waitt) then
-      limit, limitt = wait, waitt
-    end
-    if pace ~= em then
-      --<bucket convert>
-      limit, limitt = convert(limit, limitt, em, pace)
-    end
-    other, othert = own - limit, ownt - limitt
-  end
 else
   if leaky == 1 then
     other, othert = us, t
@@ -150,8 +135,24 @@ else
     if t >= 1024 then us, t = us + 1, t - 1024 end
     local limit, limitt = events(widest, em)
     state, till = pour(us, t, em, after(us, t, limit, limitt))
+    own, ownt, pace = us, t, em
   end
   reset, resett = us, t
+end
+if (k == 0 or short) and unit <= cap then
+  -- It passes when no more than this is owed.
+  local limit, limitt = events(unit, em)
+  limit, limitt = tau - limit, taut - limitt
+  if leaky == 0 then
+    limit, limitt = limit + wait, limitt + waitt
+  elseif after(limit, limitt, wait, waitt) then
+    limit, limitt = wait, waitt
+  end
+  if pace ~= em then
+    --<bucket convert>
+    limit, limitt = convert(limit, limitt, em, pace)
+  end
+  later, latert = own - limit, ownt - limitt
 end
 
 --:back

@@ -52,7 +52,7 @@ total = total + n
 if n > 0 or changed then state, till = pack('<dI4', start, total), finish end
 left = total < events and events - total or 0
 if total > 0 then reset = finish - now end
-if k == 0 then other = finish - now end
+if k == 0 or short then later = finish - now end
 
 --:back
 if start == charged then

@@ -78,11 +78,12 @@ if n > 0 then
   end
   expire(key, last)
 end
-left = held + n < slots and slots - held - n or 0
+held = held + n
+left = held < slots and slots - held or 0
 reset = last - now
-if k == 0 and unit <= slots then
+if (k == 0 or short) and unit <= slots then
   local must = held + unit - slots
-  other = call('ZRANGEBYSCORE', KEYS[key], '(' .. text(now), '+inf', 'WITHSCORES', 'LIMIT', must - 1, 1)[2] - now
+  later = call('ZRANGEBYSCORE', KEYS[key], '(' .. text(now), '+inf', 'WITHSCORES', 'LIMIT', must - 1, 1)[2] - now
 end
 
 --:back

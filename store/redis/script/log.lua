@@ -82,8 +82,8 @@ elseif k * cost > 0 then
 end
 left = total < events and events - total or 0
 if total > 0 then reset = last + period - now end
-if k == 0 and unit <= events then
-  other = call('LINDEX', KEYS[key], gone + total - events + unit - 1) + period - now
+if (k == 0 or short) and unit <= events then
+  later = call('LINDEX', KEYS[key], gone + total - events + unit - 1) + period - now
 end
 
 --:back

@@ -5,7 +5,8 @@
 -- The reply is packed numbers: copies granted, now, the ticks of the name; then, as
 -- several.lua has it for each check, how many copies it got, what is left, in µs and
 -- ticks when it is as good as new, and when the refused would pass or the admitted may
--- go ahead.
+-- go ahead. When some copies were granted and not all, also when the next would pass; -1:
+-- this check would let it.
 local _, copies, ticks = unpack('<ddI2', ARGV[1])
 local arg = ARGV[2]
 local kind, _, key, id, cost, from = unpack('<BBI2c9d', arg)
@@ -16,10 +17,14 @@ local box = kind < 5 and call('GET', KEYS[key]) or ''
 if missed then return pack('<ddd', -1, now, missed) end
 local granted = k
 --<name>
-local left, reset, resett, other, othert, state, till = 0, 0, 0, 0, 0
+local left, reset, resett, other, othert, later, latert, state, till = 0, 0, 0, 0, 0, 0, 0
+local short = granted > 0 and granted < copies
 --<take>
+if k == 0 then other, othert = later, latert end
 if state then
   --<box keep>
   --<box write>
 end
-return pack('<ddddddddd', granted, now, ticks, granted, left, reset, resett, other, othert)
+local reply = pack('<ddddddddd', granted, now, ticks, granted, left, reset, resett, other, othert)
+if short then return reply .. pack('<dd', later, latert) end
+return reply

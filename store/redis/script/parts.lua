@@ -81,7 +81,7 @@ if total > 0 then reset = over - now end
 if changed then
   if total > 0 then state, till = pack('<dI4', base, total) .. counts, over else state, till = '', 0 end
 end
-if k == 0 and unit <= events then
+if (k == 0 or short) and unit <= events then
   -- The parts leave one by one, oldest first, until the rest leaves room.
   local free, rest, first = events - unit, total, 0
   for i = 0, #counts / 4 - 1 do
@@ -95,7 +95,7 @@ if k == 0 and unit <= events then
     end
     first = (base + i + parts + 1) * width
   end
-  if first > now then other = first - now end
+  if first > now then later = first - now end
 end
 
 --:back

@@ -4,7 +4,7 @@
 -- request was refused elsewhere: then nothing is granted. ARGV[2] and on are the checks;
 -- with a record, what it is to say comes last, and its key last in KEYS.
 --
--- The reply is that of one.lua, with six numbers for each check.
+-- The reply is that of one.lua, with six or eight numbers for each check.
 local _, copies, ticks, ttl, refused = unpack('<ddI2dB', ARGV[1])
 local checks, boxes, lasts = {}, {}, {}
 local granted = refused == 1 and 0 or copies
@@ -22,11 +22,13 @@ end
 if missed then return pack('<ddd', -1, now, missed) end
 --<name>
 
+local some = granted > 0 and granted < copies
 local reply, charged, wait, waitt = pack('<ddd', granted, now, ticks), '', 0, 0
 for i = 1, #checks do
   local kind, advisory, key, id, cost, unit, fit, saved = spread(checks[i])
   local k, asked = fit < granted and fit or granted, advisory == 1 and granted or copies
-  local left, reset, resett, other, othert, state, till = 0, 0, 0, 0, 0
+  local left, reset, resett, other, othert, later, latert, state, till = 0, 0, 0, 0, 0, 0, 0
+  local short = some and fit == granted and advisory == 0
   if granted > 0 or fit == 0 and advisory == 0 then
     --<take>
     if state then
@@ -35,11 +37,13 @@ for i = 1, #checks do
       --<box keep>
       boxes[key], lasts[key] = box, last
     end
+    if k == 0 then other, othert = later, latert end
     fit = k
   elseif advisory == 0 then
     --<reject>
   end
   reply = reply .. pack('<dddddd', fit, left, reset, resett, other, othert)
+  if some then reply = reply .. pack('<dd', short and later or -1, latert) end
   if ttl > 0 then
     charged = charged .. (k > 0 and '1' or '0')
     if advisory == 0 and (other - wait) * 1024 + othert - waitt > 0 then wait, waitt = other, othert end

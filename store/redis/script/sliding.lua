@@ -43,14 +43,14 @@ cur, used = cur + n, used + n
 if n > 0 or changed then state, till = slid(number, prev, cur, period) end
 left = used < events and events - used or 0
 if cur > 0 then reset = (number + 2) * period - now elseif prev > 0 then reset = (number + 1) * period - now end
-if k == 0 and unit <= events then
+if (k == 0 or short) and unit <= events then
   -- The first µs at which it would pass, if nothing else came.
   local first = admits(events - unit - cur, prev, window)
   if first then
-    other = number * period + (first > off and first or off) * unitus - now
+    later = number * period + (first > off and first or off) * unitus - now
   else
     first = admits(events - unit, cur, window)
-    other = first and (number + 1) * period + first * unitus - now or (number + 2) * period - now
+    later = first and (number + 1) * period + first * unitus - now or (number + 2) * period - now
   end
 end
 
