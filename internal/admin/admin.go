@@ -31,6 +31,9 @@ type Options struct {
 	// Ready are asked by /readyz: an error says why requests should go elsewhere.
 	// Everybody can read it, so it names no secrets.
 	Ready []func() error
+	// Health is how the store is doing that the counters are in, for /healthz; nil:
+	// as the process itself. Everybody can read it, so it names no secrets.
+	Health func() Health
 	// Load takes what is pushed to /load; nil: nothing goes by it.
 	Load func(value float64) error
 	// Metrics serves /metrics; nil: there are none.

@@ -37,6 +37,26 @@ func TestReady(t *testing.T) {
 	f(200, `{ "ready": true, "warnings": [ "the rules in the files do not load, those loaded before are in force; see /rules" ] }`)
 }
 
+func TestHealth(t *testing.T) {
+	since := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
+	is := Health{Status: "ok", Since: since, Instances: 3}
+	d := newDesk(t, few, func(o *Options) { o.Health = func() Health { return is } })
+	f := func(path, want string) {
+		t.Helper()
+		w := d.ask("GET", path, "")
+		if got := strings.Join(strings.Fields(w.Body.String()), " "); w.Code != 200 || got != want {
+			t.Errorf("got %d %s, want 200 %s", w.Code, got, want)
+		}
+	}
+	f("/healthz", `{ "alive": true, "status": "ok", "since": "2026-11-15T12:00:00Z", "instances": 3 }`)
+	f("/readyz", `{ "ready": true }`)
+	is.Status, is.Why = "degraded", "connection refused"
+	f("/healthz", `{ "alive": true, "status": "degraded", "since": "2026-11-15T12:00:00Z", "why": "connection refused", "instances": 3 }`)
+	f("/readyz", `{ "ready": true, "warnings": [ "the store is degraded; see /healthz" ] }`)
+	d = newDesk(t, few, nil)
+	f("/healthz", `{ "alive": true, "status": "ok" }`)
+}
+
 func TestRules(t *testing.T) {
 	d := newDesk(t, few, nil)
 	loaded := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)

@@ -1,12 +1,30 @@
 package admin
 
-import "net/http"
+import (
+	"net/http"
+	"time"
+)
 
-// alive answers as long as the process does.
+// Health is how the store is doing. Whatever it is, requests are answered.
+type Health struct {
+	Status string    `json:"status"`         // ok, degraded, recovering
+	Since  time.Time `json:"since,omitzero"` // when it became ok, or ceased to be
+	Why    string    `json:"why,omitempty"`  // it is not ok
+	// Instances that share the counters; 0: they are of this process.
+	Instances int `json:"instances,omitempty"`
+}
+
+// alive answers as long as the process does, and says how its store is: no reason to
+// restart it, which would not help.
 func (s *server) alive(*http.Request) (any, error) {
-	return struct {
+	is := struct {
 		Alive bool `json:"alive"`
-	}{true}, nil
+		Health
+	}{true, Health{Status: "ok"}}
+	if s.Health != nil {
+		is.Health = s.Health()
+	}
+	return is, nil
 }
 
 // readiness is whether requests should be sent here.
@@ -30,6 +48,12 @@ func (s *server) ready(w http.ResponseWriter, r *http.Request) {
 	// The rules loaded before are in force: no reason to go elsewhere.
 	if s.Rules != nil && s.Rules.Status().LastError != "" {
 		is.Warnings = append(is.Warnings, "the rules in the files do not load, those loaded before are in force; see /rules")
+	}
+	// So are requests while the store does not answer.
+	if s.Health != nil {
+		if h := s.Health(); h.Status != "ok" {
+			is.Warnings = append(is.Warnings, "the store is "+h.Status+"; see /healthz")
+		}
 	}
 	status := http.StatusOK
 	if !is.Ready {

@@ -50,6 +50,9 @@ func (s *server) peek(ctx context.Context, q Question) (Keys, error) {
 		c := &found[i]
 		look := tidegate.Check{Key: c.check.Key, Limit: c.check.Limit} // a cost of 0 peeks
 		d, err := s.Store.Take(ctx, []tidegate.Check{look}, 1)
+		if err == nil {
+			err = d.Err // somebody else has answered for the store
+		}
 		if err != nil {
 			return Keys{}, problemf(http.StatusServiceUnavailable, "The store cannot say where %s stands: %v.", c.Rule, err)
 		}

@@ -140,6 +140,18 @@ func (s lesser) Take(context.Context, []tidegate.Check, int) (tidegate.Decision,
 }
 func (s lesser) Adjust(context.Context, int64, []tidegate.Check) error { return s.err }
 
+// answered is a store that somebody else has answered for.
+type answered struct{ lesser }
+
+func (s answered) Take(context.Context, []tidegate.Check, int) (tidegate.Decision, error) {
+	return tidegate.Decision{OK: true, Err: s.err}, nil
+}
+
+func TestStoreThatSomebodyAnswersFor(t *testing.T) {
+	d := newDesk(t, shop, func(o *Options) { o.Store = answered{lesser{errors.New("connection refused")}} })
+	problem(t, d.ask("GET", "/keys?rule=site", ""), 503, "connection refused")
+}
+
 func TestStoreThatCannot(t *testing.T) {
 	d := newDesk(t, shop, func(o *Options) { o.Store = lesser{errors.New("connection refused")} })
 	problem(t, d.ask("GET", "/keys?rule=site", ""), 503, "connection refused")

@@ -27,7 +27,8 @@ file; a flag wins over a variable, that over the file. tidegate config prints th
 with their values. docs/gateway.md tells the rest.
 
 Signals:
-  SIGTERM  accept no more, finish requests in hand, write the counters, end;
+  SIGTERM  accept no more, finish requests in hand, write the counters if they are
+           in memory, end;
            a second one ends at once
   SIGUSR2  start a successor, hand the sockets and counters over to it, and end;
            no connection is refused
@@ -107,7 +108,7 @@ func (o *serveOptions) serve(ctx context.Context, env Env, upgrade <-chan os.Sig
 	s.announce()
 	return handover.Serve(ctx, heir, handover.Options{
 		Doors:    s.doors(),
-		Snapshot: s.store.Snapshot,
+		Snapshot: s.snapshot(),
 		File:     c.Store.Memory.Snapshot,
 		Drain:    c.Drain,
 		Upgrade:  upgrade,

@@ -26,6 +26,8 @@ func TestServe(t *testing.T) {
 	for name, f := range map[string]func(*testing.T, string){
 		"start": testStart, "invitation": testInvitation, "upgrade": testUpgrade, "upgrade with TLS": testUpgradeTLS, "restart": testRestart, "failed upgrades": testFailedUpgrades,
 		"broken snapshot": testBrokenSnapshot, "unix socket": testUnixSocket, "certificate": testCertificate, "second signal": testSecondSignal, "units": testUnits,
+		"redis shared": testRedisShared, "redis lost": testRedisLost, "redis down at the start": testRedisDown, "redis password": testRedisPassword,
+		"redis reloads": testRedisReloads, "redis upgrade": testRedisUpgrade,
 	} {
 		t.Run(name, func(t *testing.T) { f(t, bin) })
 	}

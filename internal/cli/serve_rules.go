@@ -38,7 +38,10 @@ func (s *server) loadRules() (*ruleSource, error) {
 			Config: c, Log: s.log,
 			OnReload: func(old, now *rules.Set) {
 				set(old, now)
-				s.warn(unmet(now))
+				if s.shared != nil { // what was refused may no longer be
+					s.shared.node.Forget()
+				}
+				s.warn(s.unmet(now))
 			},
 		})
 		if err != nil {
@@ -104,27 +107,32 @@ func (r *ruleSource) count() int {
 	return len(r.live.Set().Rules())
 }
 
-// doubts are what to tell at the start.
-func (r *ruleSource) doubts() diag.List {
-	if r == nil {
+// doubts are what to tell of the rules at the start.
+func (s *server) doubts() diag.List {
+	if s.rules == nil {
 		return nil
 	}
-	set := r.live.Set()
-	return append(set.Warnings(), unmet(set)...)
+	set := s.rules.live.Set()
+	return append(set.Warnings(), s.unmet(set)...)
 }
 
-// unmet tells of what rules ask for and a gateway with counters of its own does
-// not do.
-func unmet(set *rules.Set) (doubts diag.List) {
+// unmet tells of what rules ask for and this gateway does not do.
+func (s *server) unmet(set *rules.Set) (doubts diag.List) {
 	for _, n := range set.Needs() {
 		var why string
-		switch n.Field {
-		case "defer":
+		switch {
+		case n.Field == "defer":
 			why = "keeping requests for later is not built yet: what finds no place is refused"
-		case "consistency", "on_partition":
-			why = "it says how a fleet shares counters, and those of this process are its own"
-		default:
+		case n.Field != "consistency" && n.Field != "on_partition":
 			continue
+		case s.shared == nil:
+			why = "it says how a fleet shares counters, and those of this process are its own"
+		case n.Value == "strict":
+			continue
+		case n.Field == "consistency":
+			why = n.Value + " is not built yet: the counters in Redis are shared strictly"
+		default:
+			why = "it is not built yet: a gateway that is cut off goes by on_store_failure"
 		}
 		doubts.Add(diag.Problem{
 			Pos: diag.Pos{File: set.Files()[0]}, Severity: diag.Warning,

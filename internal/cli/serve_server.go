@@ -3,14 +3,11 @@ package cli
 import (
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
-	"os"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -48,8 +45,12 @@ type server struct {
 	upstreams      []*url.URL
 	clients, admin net.Listener
 
+	// shared has the counters of a fleet; nil: they are of this process.
+	shared *shared
+
 	// Open, when the counters are ours.
-	store    *memory.Store
+	memory   *memory.Store  // nil: they are shared
+	counters tidegate.Store // either
 	gate     *tidegate.Gate // nil without rules
 	gateway  atomic.Pointer[gateway.Gateway]
 	stopping atomic.Bool
@@ -64,6 +65,11 @@ func (s *server) prepare(doubts diag.List) (err error) {
 	s.signals = pressure.New()
 	s.registry = prometheus.NewRegistry()
 	s.metrics = telemetry.New(s.registry)
+	if c.Store.Kind == config.InRedis {
+		if s.shared, err = newShared(c.Store.Redis, s.instances, s.metrics, s.log); err != nil {
+			return err
+		}
+	}
 	if s.rules, err = s.loadRules(); err != nil {
 		return err
 	}
@@ -74,7 +80,7 @@ func (s *server) prepare(doubts diag.List) (err error) {
 		}
 		s.tls = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate.get}
 	}
-	if s.token, err = readToken(c.Admin.TokenFile); err != nil {
+	if s.token, err = readSecret(c.Admin.TokenFile, "the token of the admin listener"); err != nil {
 		return err
 	}
 	if s.upstreams = c.Upstreams; s.demo || len(s.upstreams) == 0 {
@@ -90,33 +96,41 @@ func (s *server) prepare(doubts diag.List) (err error) {
 		return err
 	}
 	s.warn(doubts)
-	s.warn(s.rules.doubts())
+	s.warn(s.doubts())
 	return nil
 }
 
-// readToken reads the token of the admin listener; "" has none.
-func readToken(file string) (string, error) {
-	if file == "" {
-		return "", nil
+// instances are how many the rules in force say share their limits; 0: they do not say.
+func (s *server) instances() int {
+	if s.rules == nil {
+		return 0
 	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return "", fmt.Errorf("read the token of the admin listener: %w", err)
-	}
-	token := strings.TrimSpace(string(text))
-	if token == "" {
-		return "", fmt.Errorf("the token of the admin listener is missing: %s is empty", file)
-	}
-	return token, nil
+	return s.rules.live.Set().Instances()
 }
 
-// open takes up the counters: those of a predecessor, those that were kept, or none.
+// snapshot writes the counters to a file; nil: they are kept elsewhere.
+func (s *server) snapshot() func(file string) error {
+	if s.memory == nil {
+		return nil
+	}
+	return s.memory.Snapshot
+}
+
+// open takes up the counters: those of a fleet, of a predecessor, those that were kept,
+// or none.
 func (s *server) open(handed string) {
-	s.store = s.restore(handed)
-	line := queue.New(s.metrics.Store(s.store))
-	s.metrics.WatchStore(
-		func() telemetry.StoreStats { return telemetry.StoreStats(s.store.Stats()) },
-		func(l *tidegate.Limit) telemetry.StoreStats { return telemetry.StoreStats(s.store.LimitStats(l)) })
+	if s.shared != nil {
+		s.shared.join()
+		s.counters = s.shared.guard
+		s.metrics.WatchShared(s.shared.stats)
+	} else {
+		s.memory = s.restore(handed)
+		s.counters = s.memory
+		s.metrics.WatchStore(
+			func() telemetry.StoreStats { return telemetry.StoreStats(s.memory.Stats()) },
+			func(l *tidegate.Limit) telemetry.StoreStats { return telemetry.StoreStats(s.memory.LimitStats(l)) })
+	}
+	line := queue.New(s.metrics.Store(s.counters))
 	s.metrics.WatchQueue(line.Waiting)
 	s.metrics.WatchSignals(pressure.Names, s.signals.Signal)
 	if s.rules != nil {
@@ -179,7 +193,7 @@ func (e encrypted) Serve(l net.Listener) error { return e.Gateway.Serve(l, e.con
 func (s *server) adminHandler() http.Handler {
 	o := admin.Options{
 		Token:   s.token,
-		Store:   s.store,
+		Store:   s.counters,
 		Ready:   []func() error{s.ready},
 		Load:    s.signals.Push,
 		Metrics: telemetry.Handler(s.registry),
@@ -187,6 +201,9 @@ func (s *server) adminHandler() http.Handler {
 	}
 	if s.rules != nil {
 		o.Rules = s.rules
+	}
+	if s.shared != nil {
+		o.Health = s.shared.health
 	}
 	return admin.New(o)
 }
@@ -207,6 +224,9 @@ func (s *server) ready() error {
 func (s *server) close() {
 	if s.rules != nil {
 		s.rules.close()
+	}
+	if s.shared != nil {
+		s.shared.close()
 	}
 	if s.sample != nil {
 		s.sample.Close()

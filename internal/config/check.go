@@ -11,6 +11,7 @@ func (l *loader) check() {
 	l.checkListen()
 	l.checkUpstreams()
 	l.checkTrust()
+	l.checkStore()
 	l.checkTLS()
 	l.checkTimes()
 	l.checkHealth()

@@ -76,14 +76,29 @@ type JWT struct {
 
 // Store is where counters live.
 type Store struct {
-	Kind   string // default, and the only one yet: memory
+	Kind   string // InMemory or InRedis; default: InRedis if there is a Redis.URL, else InMemory
 	Memory Memory
+	Redis  Redis
 }
+
+// The kinds of [Store].
+const (
+	InMemory = "memory"
+	InRedis  = "redis"
+)
 
 // Memory is the store in the process itself.
 type Memory struct {
 	Max      int64  // bytes that all counters may take; default: 256 MiB
 	Snapshot string // file that keeps the counters over a restart; default: none
+}
+
+// Redis is the store that gateways share. Its settings are those of store itself.
+type Redis struct {
+	URL          string        // which may have a password; there is one if the store is InRedis
+	Deadline     time.Duration // by which every decision is there, whatever Redis does; default: 25ms
+	Username     string        // unless the URL has one; default: none
+	PasswordFile string        // file with the password, unless the URL has one; default: none
 }
 
 // TLS of the gateway: both or neither.

@@ -108,23 +108,6 @@ func (l *loader) section(n *yamltree.Node, prefix string) {
 	}
 }
 
-// choose takes a map whose only field says which of several things is meant, and
-// its value how, as in store: { memory: { max: 1GiB } }.
-func (l *loader) choose(s *setting, n *yamltree.Node) {
-	for i, f := range n.Fields {
-		if i > 0 {
-			l.unknown(f, s.path+".")
-			continue
-		}
-		at := l.at(f.Key)
-		l.take(s, []word{{said: at, text: f.Key.Value}}, at)
-		if l.wrong[s.path] {
-			return // and who knows what the rest is
-		}
-		l.section(&yamltree.Node{Kind: yamltree.Map, Pos: n.Pos, Fields: n.Fields[:1]}, s.path+".")
-	}
-}
-
 // field takes the value of a setting.
 func (l *loader) field(s *setting, n *yamltree.Node) {
 	items := []*yamltree.Node{n}

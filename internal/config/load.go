@@ -135,6 +135,7 @@ func (l *loader) about(s *setting, message, hint string) {
 // derive finds the defaults that depend on other settings, or on what is there.
 func (l *loader) derive() {
 	c := l.config
+	l.deriveStore()
 	if !l.given("rules") {
 		if _, err := l.o.Stat(l.besideFile(defaultRules)); err == nil {
 			c.Rules = l.besideFile(defaultRules)

@@ -52,7 +52,7 @@ var output = form[string]{
 			return "", m
 		}
 		v, m := path.read(w)
-		if slices.Contains(words, v) {
+		if !strings.ContainsAny(v, "/.") { // it would be taken for such a word
 			v = "." + string(filepath.Separator) + v
 		}
 		return v, m

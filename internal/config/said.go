@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -23,6 +24,19 @@ func (s said) String() string {
 		return s.pos.File
 	}
 	return fmt.Sprintf("%s:%d:%d", s.pos.File, s.pos.Line, s.pos.Col)
+}
+
+// rank is who goes before whom: a flag before a variable, that before the file.
+func (s said) rank() int {
+	switch {
+	case s.pos.File == "":
+		return 0
+	case s.inFile():
+		return 1
+	case strings.HasPrefix(s.pos.File, "--"):
+		return 3
+	}
+	return 2
 }
 
 // inFile reports whether s is a place in the configuration file.
@@ -74,15 +88,24 @@ func choice(words []string) string {
 	return strings.Join(quoted[:last], ", ") + " or " + quoted[last]
 }
 
-// mask stars out what stands before the @ of a URL: users and passwords. It
-// keeps the length, so that carets stay where they are.
+// mask stars out what stands before the @ of a URL, users and passwords, and the
+// passwords behind its question mark. It keeps the length, so that carets stay where
+// they are.
 func mask(text string) string {
 	var b strings.Builder
 	for _, part := range strings.SplitAfter(text, " ") {
 		b.WriteString(maskWord(part))
 	}
-	return b.String()
+	return passwords.ReplaceAllStringFunc(b.String(), func(found string) string {
+		name, value, _ := strings.Cut(found, "=")
+		return name + "=" + strings.Repeat("*", utf8.RuneCountInString(value))
+	})
 }
+
+var (
+	passwords = regexp.MustCompile(`(?i)[?&]\w*password=[^&\s"'` + "`" + `]*`)
+	stars     = regexp.MustCompile(`\*+`)
+)
 
 func maskWord(w string) string {
 	end := strings.LastIndex(w, "@")

@@ -15,6 +15,7 @@ type setting struct {
 	help     string   // in backquotes the word that --help has for the value
 	file     fileNeed // of what a path names
 	item     string   // items of the list may be maps with this field alone
+	of       string   // the store that it is about; "": any
 	shape    string   // advice for who writes a map or list where a value belongs
 }
 
@@ -80,7 +81,7 @@ type Setting struct {
 }
 
 // Settings are all values in force, in the order of the documentation. None is a
-// secret: those are in files of their own.
+// secret: those are in files of their own, or in a URL, where they are starred out.
 func (c *Config) Settings() []Setting {
 	var all []Setting
 	for _, s := range table {

@@ -65,19 +65,41 @@ var table = []*setting{
 		help: "`AUDIENCE` that a token must have, else any",
 	},
 	{
-		path: "store", example: "memory", fallback: "memory",
-		slot: one(func(c *Config) *string { return &c.Store.Kind }, storeKind),
-		help: "`STORE` of the counters: memory",
+		path: "store", example: InMemory, fallback: InMemory,
+		slot:    one(func(c *Config) *string { return &c.Store.Kind }, storeKind),
+		derived: "redis if there is a store.redis, else memory",
+		help:    "`STORE` of the counters: memory, each process for itself; or redis, which all share",
 	},
 	{
-		path: "store.memory.max", example: "1GiB", fallback: "256MiB",
+		path: "store.memory.max", of: InMemory, example: "1GiB", fallback: "256MiB",
 		slot: one(func(c *Config) *int64 { return &c.Store.Memory.Max }, size(span[int64]{least: 1 << 20, most: 1 << 40})),
 		help: "`SIZE` that all counters together may take; about 35 bytes hold a key",
 	},
 	{
-		path: "store.memory.snapshot", example: "/var/lib/tidegate/snapshot", file: itsFolder,
+		path: "store.memory.snapshot", of: InMemory, example: "/var/lib/tidegate/snapshot", file: itsFolder,
 		slot: one(func(c *Config) *string { return &c.Store.Memory.Snapshot }, path),
 		help: "`FILE` that keeps the counters over a restart",
+	},
+	{
+		path: "store.redis", of: InRedis, example: "redis://127.0.0.1:6379",
+		slot:  one(func(c *Config) *string { return &c.Store.Redis.URL }, redisURL),
+		help:  "`URL` of Redis: redis:// or rediss:// (TLS), redis-sentinel://, redis-cluster:// or unix://; see docs/redis.md",
+		shape: "write the URL, and the other settings beside it: `store: { redis: redis://127.0.0.1:6379, deadline: 25ms }`",
+	},
+	{
+		path: "store.deadline", of: InRedis, example: "25ms", fallback: "25ms",
+		slot: one(func(c *Config) *time.Duration { return &c.Store.Redis.Deadline }, lasting(time.Millisecond, 10*time.Second)),
+		help: "`TIME` by which a decision is there, whatever Redis does; from then on each rule's on_store_failure decides",
+	},
+	{
+		path: "store.username", of: InRedis, example: "tidegate",
+		slot: one(func(c *Config) *string { return &c.Store.Redis.Username }, text),
+		help: "`NAME` of the ACL user, unless the URL has one",
+	},
+	{
+		path: "store.password_file", of: InRedis, example: "redis.password", file: aFile,
+		slot: one(func(c *Config) *string { return &c.Store.Redis.PasswordFile }, path),
+		help: "`FILE` with the password of Redis, unless the URL has one",
 	},
 	{
 		path: "tls.cert", example: "cert.pem", file: aFile,
@@ -187,20 +209,4 @@ var table = []*setting{
 		slot: one(func(c *Config) *time.Duration { return &c.Drain }, lastingOrNone(time.Millisecond, day)),
 		help: "`TIME` for requests in flight to end when the process is told to; 0 to cut them off",
 	},
-}
-
-// storeKind knows one store, and those that people ask for.
-var storeKind = form[string]{
-	read: func(w word) (string, mistake) {
-		for _, later := range []string{"redis", "rediss", "valkey"} {
-			if w.text == later || len(w.text) > len(later) && w.text[:len(later)+1] == later+":" {
-				return "", advised("cannot be Redis: that store is not built yet", "write `store: memory`: each process then counts for itself")
-			}
-		}
-		if w.text != "memory" {
-			return "", notOneOf(w.text, []string{"memory"})
-		}
-		return w.text, mistake{}
-	},
-	write: func(v string) string { return v },
 }

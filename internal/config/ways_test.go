@@ -22,9 +22,13 @@ var others = map[string]string{
 	"trust.jwt.key":          "jwt.pem",
 	"trust.jwt.issuer":       "https://login.example.com",
 	"trust.jwt.audience":     "my api: # 1",
-	"store":                  "memory", // there is no other yet
+	"store":                  "redis",
 	"store.memory.max":       "1GB",
 	"store.memory.snapshot":  "/var/lib/tidegate/snapshot",
+	"store.redis":            "rediss://redis.example.com:6380/2",
+	"store.deadline":         "10ms",
+	"store.username":         "tidegate",
+	"store.password_file":    "redis.password",
 	"tls.cert":               "cert.pem",
 	"tls.key":                "key.pem",
 	"limits.header":          "16KiB",
@@ -50,12 +54,16 @@ var others = map[string]string{
 
 // partners are what a setting does not go without.
 var partners = map[string][]string{
-	"tls.cert":           {"tls.key"},
-	"tls.key":            {"tls.cert"},
-	"trust.jwt.issuer":   {"trust.jwt.jwks"},
-	"trust.jwt.audience": {"trust.jwt.key"},
-	"health.every":       {"health.path"},
-	"health.timeout":     {"health.path"},
+	"store":               {"store.redis"},
+	"store.deadline":      {"store.redis"},
+	"store.username":      {"store.redis"},
+	"store.password_file": {"store.redis"},
+	"tls.cert":            {"tls.key"},
+	"tls.key":             {"tls.cert"},
+	"trust.jwt.issuer":    {"trust.jwt.jwks"},
+	"trust.jwt.audience":  {"trust.jwt.key"},
+	"health.every":        {"health.path"},
+	"health.timeout":      {"health.path"},
 }
 
 // anything is a file and a folder, and is always there.
@@ -118,7 +126,7 @@ func TestThreeWaysAreTheSame(t *testing.T) {
 		if !reflect.DeepEqual(bare(fromFile), bare(fromEnv)) || !reflect.DeepEqual(bare(fromFile), bare(fromFlag)) {
 			t.Errorf("%s: from the file, a variable and a flag:\n%+v\n%+v\n%+v", s.path, fromFile, fromEnv, fromFlag)
 		}
-		if reflect.DeepEqual(bare(none), bare(fromFlag)) && s.path != "store" {
+		if reflect.DeepEqual(bare(none), bare(fromFlag)) {
 			t.Errorf("%s: %q changes nothing", s.path, value)
 		}
 		f := func(c *Config, want, origin string) {
@@ -148,7 +156,16 @@ func TestWriteReadsBack(t *testing.T) {
 	delete(together, "trust.jwt.key")
 	delete(together, "limits.write")
 	delete(together, "store")
-	for _, args := range [][]string{nil, flagsOf(together)} {
+	shared, own := maps.Clone(together), maps.Clone(together)
+	for path := range together {
+		switch lookup(path).of {
+		case InMemory:
+			delete(shared, path)
+		case InRedis:
+			delete(own, path)
+		}
+	}
+	for _, args := range [][]string{nil, flagsOf(shared), flagsOf(own)} {
 		c := load(t, "#", nil, args...)
 		var text bytes.Buffer
 		if err := c.Write(&text); err != nil {

@@ -9,7 +9,8 @@ import (
 )
 
 // Write writes the values in force as a configuration file for the working
-// folder, each with its origin in a comment. What is not set is commented out.
+// folder, each with its origin in a comment. What is not set is commented out, and
+// passwords are starred out.
 func (c *Config) Write(w io.Writer) error {
 	file := c.File
 	if file == "" {
@@ -46,12 +47,17 @@ func (p *printer) widest() int {
 	return n
 }
 
-// section adds the fields below prefix, and reports whether any of them is set.
+// section adds the fields below prefix, without those of a store that is not in
+// force, and reports whether any of them is set.
 func (p *printer) section(prefix, indent string) (any bool) {
 	for _, field := range fields(prefix) {
 		path := prefix + field
 		s := lookup(path)
-		if len(fields(path+".")) == 0 {
+		inner := len(fields(path+".")) > 0
+		if of := storeOf(path); of != "" && of != p.config.Store.Kind {
+			continue
+		}
+		if !inner {
 			any = p.setting(s, indent) || any
 			continue
 		}
@@ -68,6 +74,14 @@ func (p *printer) section(prefix, indent string) (any bool) {
 		}
 	}
 	return any
+}
+
+// storeOf is the store that the settings at path are about; "": any.
+func storeOf(path string) string {
+	if s := lookup(path); s != nil {
+		return s.of
+	}
+	return firstBelow(path).of
 }
 
 // setting adds the line of s, and reports whether it is set.

@@ -1,6 +1,8 @@
 package telemetry
 
 import (
+	"slices"
+
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -32,7 +34,7 @@ func (c collector) Describe(ch chan<- *prometheus.Desc) {
 	} {
 		ch <- d
 	}
-	for _, d := range watchedDescs {
+	for _, d := range slices.Concat(watchedDescs, sharedDescs) {
 		ch <- d
 	}
 }

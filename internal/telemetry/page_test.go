@@ -48,6 +48,13 @@ rules:
 	})
 	d.WatchCosts(func(rule string) int64 { return int64(len(rule)) })
 	d.WatchSignals([]string{"cpu", "load"}, func(name string) (float64, bool) { return 0.25, name == "cpu" })
+	d.WatchShared(func() SharedStats {
+		return SharedStats{
+			State: "recovering", Instances: 3, Denied: 1, Shared: 2, Calls: 4, InFlight: 5, Answered: 6, Errors: 7, Timeouts: 8, Busy: 9,
+			Probes: 10, Allowed: 11, Closed: 12, Admitted: 13, Refused: 14, Posted: 15, Lost: 16, Owed: 17,
+		}
+	})
+	d.Remote(memory.New())
 	return d
 }
 
@@ -149,6 +156,33 @@ func TestTimedStoreConforms(t *testing.T) {
 	storetest.Run(t, func(t *testing.T, now func() time.Time) tidegate.Store {
 		return d.Store(memory.Open(memory.Config{Now: now}))
 	})
+}
+
+// Every call of a shared store is timed, and what it can do it still can.
+func TestRemoteStore(t *testing.T) {
+	d := newDesk(t, "rules: []\n", memory.New())
+	s := d.Remote(short{memory.New()})
+	check := []tidegate.Check{{Key: "k", Limit: tidegate.PerMinute(1), Cost: 1}}
+	if got, err := s.Take(t.Context(), check, 1); err != nil || !got.OK {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	granted, rest, err := s.(shortTaker).TakeShort(t.Context(), check, 1)
+	if err != nil || granted.OK || rest.Remaining != 7 {
+		t.Errorf("got %+v, %+v, %v", granted, rest, err)
+	}
+	d.wants(t, "tidegate_store_call_seconds_count 2")
+	d = newDesk(t, "rules: []\n", memory.New())
+	if _, ok := d.Remote(memory.New()).(shortTaker); ok {
+		t.Error("a store that cannot TakeShort now can")
+	}
+}
+
+// short is a store with TakeShort.
+type short struct{ *memory.Store }
+
+func (s short) TakeShort(ctx context.Context, checks []tidegate.Check, n int) (granted, rest tidegate.Decision, err error) {
+	granted, err = s.Take(ctx, checks, n)
+	return granted, tidegate.Decision{Remaining: 7}, err
 }
 
 func TestTimedStoreAroundALesserOne(t *testing.T) {

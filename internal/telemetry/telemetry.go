@@ -21,6 +21,7 @@ import (
 // Metrics is everything that is counted. Use [New]. All methods may be called by
 // many goroutines at once.
 type Metrics struct {
+	reg       prometheus.Registerer
 	requests  counters // of all rules together
 	rules     *table[ruleMetrics]
 	match     prometheus.Observer // of the sampled
@@ -35,7 +36,7 @@ type Metrics struct {
 // New returns Metrics that reg collects, beside those of the Go runtime and of the
 // process. It panics when reg has them already.
 func New(reg prometheus.Registerer) *Metrics {
-	m := &Metrics{}
+	m := &Metrics{reg: reg}
 	decision := histogram("tidegate_decision_seconds",
 		"Time to find what a request is held to (match) and to decide it (take), of one decision in 64.", 1e-7, 1e-1, "step")
 	waited := histogram("tidegate_queue_wait_seconds", "Time that requests waited in line, those included that gave up.", 1e-3, 100)

@@ -20,6 +20,7 @@ type watched struct {
 	rules   atomic.Pointer[func() RulesStatus]
 	clamped atomic.Pointer[func(rule string) int64]
 	signals atomic.Pointer[signalsFunc]
+	shared  atomic.Pointer[func() SharedStats]
 }
 
 // StoreStats is what a store says of its memory; see memory.Stats.
@@ -102,6 +103,10 @@ func (w *watched) collect(emit emit) {
 				emit(signalDesc, gauge, v, name)
 			}
 		}
+	}
+	if shared := w.shared.Load(); shared != nil {
+		s := (*shared)()
+		s.collect(emit)
 	}
 	w.collectLimits(emit)
 }

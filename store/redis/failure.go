@@ -9,6 +9,7 @@ import (
 )
 
 var (
+	errNoURL  = errors.New("no address: give a URL such as redis://localhost:6379")
 	errClosed = errors.New("the store is closed")
 	errRecord = errors.New("the reservation was not written by this version of Tidegate")
 	errMissed = errors.New("the calendar of this process does not reach Redis' clock: compare their times")

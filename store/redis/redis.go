@@ -74,6 +74,8 @@ type Config struct {
 	// pretend replaces Redis' clock, and node this process' own, in tests. Scripts
 	// are told the pretended time with each call, and go by Redis' if there is none.
 	pretend, node func() time.Time
+	// unread: the files that the URL names are not read.
+	unread bool
 }
 
 // Store is a tidegate.Store in Redis, also a Renewer, Reserver and Resetter. Its
@@ -151,7 +153,7 @@ func (c *Config) complete() error {
 	}
 	switch {
 	case len(c.Addrs) == 0:
-		return errors.New("no address: give a URL such as redis://localhost:6379")
+		return errNoURL
 	case c.Cluster && c.Master != "":
 		return errors.New("a cluster has no Sentinels: give a master's name, or a cluster, not both")
 	case c.Cluster && c.DB != 0:

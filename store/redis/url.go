@@ -29,6 +29,16 @@ var schemes = map[string]scheme{
 	"unix":            {socket: true},
 }
 
+// CheckURL says what is wrong with a URL, if anything. It neither connects nor reads
+// the files that the URL names.
+func CheckURL(url string) error {
+	if url == "" {
+		return errNoURL
+	}
+	c := Config{URL: url, unread: true}
+	return c.complete()
+}
+
 // readURL fills in what the URL says. It is taken apart by hand: net/url knows no list
 // of hosts. What it complains about it does not quote whole, for the password's sake.
 func (c *Config) readURL() error {
@@ -165,6 +175,9 @@ func (c *Config) readTLS(ca, cert, key string) error {
 	}
 	if c.TLS == nil {
 		return errors.New("ca, cert and key are for TLS: use rediss://")
+	}
+	if c.unread {
+		return nil
 	}
 	c.TLS = c.TLS.Clone()
 	if ca != "" {

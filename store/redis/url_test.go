@@ -48,6 +48,9 @@ func TestURL(t *testing.T) {
 func TestURLMistakes(t *testing.T) {
 	f := func(url, want string) {
 		t.Helper()
+		if err := CheckURL(url); (err == nil) != strings.Contains(want, "open") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("CheckURL(%s): %v; want %q, unless it is about a file", url, err, want)
+		}
 		s, err := New(url)
 		if err == nil {
 			_ = s.Close()

@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+
+	"tidegate.dev/tidegate/internal/admin"
+	"tidegate.dev/tidegate/internal/cluster"
+	"tidegate.dev/tidegate/internal/config"
+	"tidegate.dev/tidegate/internal/fleet"
+	"tidegate.dev/tidegate/internal/guard"
+	"tidegate.dev/tidegate/internal/telemetry"
+	"tidegate.dev/tidegate/store/redis"
+)
+
+// shared is the store of a fleet, with all that stands before it on this node. There
+// is one as long as the process, whatever is reloaded.
+type shared struct {
+	redis     *redis.Store
+	node      *cluster.Store
+	guard     *guard.Guard
+	fleet     *fleet.Fleet // nil: not joined yet
+	instances func() int   // those that the rules name, 0 if they do not
+	standing
+}
+
+// newShared connects to nothing: Redis may be down, and a successor may not take over.
+func newShared(c config.Redis, instances func() int, m *telemetry.Metrics, log *slog.Logger) (*shared, error) {
+	password, err := readSecret(c.PasswordFile, "the password of Redis")
+	if err != nil {
+		return nil, err
+	}
+	store, err := redis.Open(redis.Config{URL: c.URL, Username: c.Username, Password: password})
+	if err != nil {
+		return nil, err
+	}
+	s := &shared{redis: store, instances: instances}
+	s.node = cluster.New(m.Remote(store), cluster.Options{Deadline: c.Deadline})
+	s.guard = guard.New(s.node, guard.Options{
+		Deadline: c.Deadline,
+		Inline:   true, // the node returns in time, whatever Redis does
+		OnState:  s.turned, Instances: s.size,
+	})
+	s.standing = standing{log: log, ask: s.guard.Health}
+	return s, nil
+}
+
+// readSecret reads what stands alone in a file; "" names none.
+func readSecret(file, what string) (string, error) {
+	if file == "" {
+		return "", nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("read %s: %w", what, err)
+	}
+	secret := strings.TrimSpace(string(text))
+	if secret == "" {
+		return "", fmt.Errorf("%s is missing: %s is empty", what, file)
+	}
+	return secret, nil
+}
+
+// join is for when the process begins to serve.
+func (s *shared) join() {
+	s.fleet = fleet.Join(s.redis, fleet.Options{OnBeat: s.beat})
+}
+
+// size is how many instances there are: as many as the rules say, if they do.
+func (s *shared) size() int {
+	if n := s.instances(); n > 0 {
+		return n
+	}
+	return s.fleet.Size()
+}
+
+// health is for /healthz.
+func (s *shared) health() admin.Health {
+	h := s.standing.health()
+	h.Instances = s.size()
+	return h
+}
+
+// stats are for /metrics.
+func (s *shared) stats() telemetry.SharedStats {
+	g, n := s.guard.Health(), s.node.Stats()
+	return telemetry.SharedStats{
+		State: s.standing.health().Status, Instances: s.size(),
+		Denied: n.Denied, Calls: n.Calls, Shared: n.Shared, InFlight: n.InFlight,
+		Answered: g.Answered, Errors: g.Errors, Timeouts: g.Timeouts, Busy: g.Busy, Probes: g.Probes,
+		Allowed: g.Allowed, Closed: g.Denied, Admitted: g.Admitted, Refused: g.Refused,
+		Posted: g.Posted, Lost: g.Lost, Owed: g.Owed,
+	}
+}
+
+func (s *shared) close() {
+	if s.fleet != nil {
+		s.fleet.Close()
+	}
+	s.guard.Close()
+	s.node.Close()
+	s.redis.Close()
+}

@@ -1,0 +1,144 @@
+package config
+
+import (
+	"slices"
+	"strings"
+
+	"tidegate.dev/tidegate/internal/diag"
+	"tidegate.dev/tidegate/internal/yamltree"
+	"tidegate.dev/tidegate/store/redis"
+)
+
+// storeKinds are what a store can be.
+var storeKinds = []string{InMemory, InRedis}
+
+// storeKind is which of them.
+var storeKind = form[string]{
+	read: func(w word) (string, mistake) {
+		if strings.Contains(w.text, "://") && redis.CheckURL(w.text) == nil {
+			m := advised("is which store, and this is the URL of one: "+quote(w.text), "write `store: { redis: URL }`, `--store.redis=URL` or `TIDEGATE_STORE_REDIS=URL`")
+			m.secret = odd(w.text)
+			return "", m
+		}
+		if !slices.Contains(storeKinds, w.text) {
+			return "", notOneOf(w.text, storeKinds)
+		}
+		return w.text, mistake{}
+	},
+	write: func(v string) string { return v },
+}
+
+// redisURL is where Redis is. It is written without its password, and so read back as
+// the same only if it has none.
+var redisURL = form[string]{
+	read: func(w word) (string, mistake) {
+		if err := redis.CheckURL(w.text); err != nil {
+			return "", mistake{message: "cannot be used: " + err.Error(), hint: "write a URL such as `redis://127.0.0.1:6379`, `rediss://redis.example.com`, `redis-sentinel://a,b,c/mymaster` or `redis-cluster://a,b,c`", secret: odd(w.text)}
+		}
+		return w.text, mistake{}
+	},
+	write: withoutSecrets,
+}
+
+// withoutSecrets is a URL of Redis with stars for its user and passwords.
+func withoutSecrets(url string) string {
+	const hidden = "***"
+	scheme, rest, ok := strings.Cut(url, "://")
+	if !ok {
+		return ""
+	}
+	rest, query, asks := strings.Cut(rest, "?")
+	hosts, path, deep := strings.Cut(rest, "/")
+	if at := strings.LastIndex(hosts, "@"); at >= 0 {
+		hosts = hidden + hosts[at:]
+	}
+	shown := scheme + "://" + hosts
+	if deep {
+		shown += "/" + path
+	}
+	if !asks {
+		return shown
+	}
+	pairs := strings.Split(query, "&")
+	for i, pair := range pairs {
+		// Whatever is spelt in another way may be a password.
+		if name, value, _ := strings.Cut(pair, "="); value != "" && !slices.Contains([]string{"db", "prefix", "sentinel_user", "ca", "cert", "key"}, name) {
+			pairs[i] = name + "=" + hidden
+		}
+	}
+	return shown + "?" + strings.Join(pairs, "&")
+}
+
+// odd reports whether a URL has what no URL has, so that it cannot be told where its
+// password ends.
+func odd(url string) bool { return strings.ContainsAny(url, " \"'") }
+
+// choose takes a map that says which of several things is meant by the field that it
+// has, as in store: { memory: { max: 1GiB } }.
+func (l *loader) choose(s *setting, n *yamltree.Node) {
+	var kinds []yamltree.Field
+	for _, f := range n.Fields {
+		if slices.Contains(storeKinds, f.Key.Value) {
+			kinds = append(kinds, f)
+		}
+	}
+	switch len(kinds) {
+	case 0: // and there may be a variable
+	case 1:
+		at := l.at(kinds[0].Key)
+		l.take(s, []word{{said: at, text: kinds[0].Key.Value}}, at)
+	default:
+		l.config.origins[s.path], l.wrong[s.path] = l.at(n), true
+		l.tell(l.at(kinds[1].Key), diag.Error, quote(s.path)+" has "+quote(kinds[0].Key.Value)+" and "+quote(kinds[1].Key.Value)+", and counters live in one place", "keep one of them")
+	}
+	l.section(n, s.path+".")
+}
+
+// deriveStore finds which store is meant: the word of who spoke last, and a URL is as
+// good as a word.
+func (l *loader) deriveStore() {
+	store := &l.config.Store
+	said, url := l.config.origins["store"], l.config.origins["store.redis"]
+	switch {
+	case !l.sound("store", "store.redis"):
+	case store.Kind == InMemory && store.Redis.URL != "" && url.rank() > said.rank():
+		store.Kind, l.config.origins["store"] = InRedis, url
+	case store.Kind == InRedis && store.Redis.URL == "" && l.given("store.redis") && url.rank() > said.rank():
+		store.Kind, l.config.origins["store"] = InMemory, url
+	}
+}
+
+// checkStore tells of settings of a store that is not in force, and drops them.
+func (l *loader) checkStore() {
+	store := l.config.Store
+	if !l.sound("store", "store.redis") {
+		return
+	}
+	if store.Kind == InRedis && store.Redis.URL == "" {
+		l.clash("store", diag.Error, "`store` is redis, and there is no URL of it", "write `store: { redis: redis://127.0.0.1:6379 }`, or set `TIDEGATE_STORE_REDIS`")
+		return
+	}
+	for _, s := range table {
+		values := s.slot.write(l.config)
+		if s.of == "" || s.of == store.Kind || len(values) == 0 || values[0] == s.fallback || !l.sound(s.path) {
+			continue
+		}
+		if s.path != "store.redis" { // which may wait for its day
+			l.clash(s.path, diag.Warning, quote(s.path)+" does nothing: it is about the store "+quote(s.of)+", and counters are in "+quote(store.Kind), "take it out")
+		}
+		l.drop(s)
+	}
+	if store.Kind == InRedis && store.Redis.PasswordFile != "" && strings.Contains(store.Redis.URL, "@") && l.sound("store.password_file") {
+		l.clash("store.password_file", diag.Warning, "`store.password_file` does nothing: the URL of Redis has a user or password", "take one of them out")
+	}
+}
+
+// drop makes a setting what it is when nobody says anything.
+func (l *loader) drop(s *setting) {
+	var words []word
+	if s.fallback != "" {
+		words = append(words, word{text: s.fallback})
+	}
+	s.slot.set(l.config, words)
+	delete(l.config.origins, s.path)
+}

@@ -1,0 +1,68 @@
+package telemetry
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// SharedStats are of the way to a store that a fleet shares, and of what answered
+// when that could not. All but State, Instances, InFlight and Owed only grow.
+type SharedStats struct {
+	State     string // "ok", "degraded" or "recovering"
+	Instances int    // that share the counters
+
+	Denied   uint64 // refused by what was remembered of a refusal
+	Shared   uint64 // answered by a call that others had part in
+	Calls    uint64 // of the store, by requests
+	InFlight int64  // calls that have not come back
+
+	Answered, Errors, Timeouts, Busy int64 // what became of calls
+	Probes                           int64 // of a store that did not answer
+
+	Allowed, Closed, Admitted, Refused int64 // by on_store_failure: allow, deny, and local's two
+	Posted, Lost, Owed                 int64 // amounts admitted locally: charged later, perhaps never, not yet
+}
+
+// WatchShared shows how a shared store is doing.
+func (m *Metrics) WatchShared(stats func() SharedStats) { m.watched.shared.Store(&stats) }
+
+var (
+	stateDesc     = describe("tidegate_store_state", "How the shared store is doing: 1 for the state that it is in.", "state")
+	instancesDesc = describe("tidegate_instances", "Instances that share the counters, as far as is known.")
+	deniedDesc    = describe("tidegate_store_remembered_total", "Requests refused by what was remembered of a refusal, without a call of the shared store.")
+	sharedDesc    = describe("tidegate_store_coalesced_total", "Requests answered by a call of the shared store that others had part in.")
+	callsDesc     = describe("tidegate_store_calls_total", "Calls of the shared store to decide requests.")
+	flyingDesc    = describe("tidegate_store_inflight", "Calls of the shared store that have not come back.")
+	answersDesc   = describe("tidegate_store_answers_total", "What became of questions to the shared store; busy: too many were waiting already.", "outcome")
+	probesDesc    = describe("tidegate_store_probes_total", "Probes of a shared store that did not answer.")
+	fallbackDesc  = describe("tidegate_store_fallback_total", "Requests decided without the shared store, by on_store_failure and verdict.", "mode", "verdict")
+	postedDesc    = describe("tidegate_store_posted_total", "Amounts that were admitted locally and charged to the shared store later.")
+	lostDesc      = describe("tidegate_store_lost_total", "Amounts that were admitted locally and may never be charged to the shared store.")
+	owedDesc      = describe("tidegate_store_owed", "Counters to which something admitted locally is still to be charged.")
+
+	sharedDescs = []*prometheus.Desc{
+		stateDesc, instancesDesc, deniedDesc, sharedDesc, callsDesc, flyingDesc, answersDesc, probesDesc, fallbackDesc, postedDesc, lostDesc, owedDesc,
+	}
+)
+
+func (s *SharedStats) collect(emit emit) {
+	for _, state := range []string{"ok", "degraded", "recovering"} {
+		emit(stateDesc, gauge, number(s.State == state), state)
+	}
+	emit(instancesDesc, gauge, float64(s.Instances))
+	emit(deniedDesc, counter, float64(s.Denied))
+	emit(sharedDesc, counter, float64(s.Shared))
+	emit(callsDesc, counter, float64(s.Calls))
+	emit(flyingDesc, gauge, float64(s.InFlight))
+	emit(answersDesc, counter, float64(s.Answered), "answered")
+	emit(answersDesc, counter, float64(s.Errors), "error")
+	emit(answersDesc, counter, float64(s.Timeouts), "timeout")
+	emit(answersDesc, counter, float64(s.Busy), "busy")
+	emit(probesDesc, counter, float64(s.Probes))
+	emit(fallbackDesc, counter, float64(s.Allowed), "allow", "admitted")
+	emit(fallbackDesc, counter, float64(s.Closed), "deny", "refused")
+	emit(fallbackDesc, counter, float64(s.Admitted), "local", "admitted")
+	emit(fallbackDesc, counter, float64(s.Refused), "local", "refused")
+	emit(postedDesc, counter, float64(s.Posted))
+	emit(lostDesc, counter, float64(s.Lost))
+	emit(owedDesc, gauge, float64(s.Owed))
+}
