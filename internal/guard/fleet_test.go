@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/cluster"
 )
 
 // fleet is nodes that share a server and are asked for one key all the time. It
@@ -22,6 +23,7 @@ type fleet struct {
 	check  tidegate.Check
 	start  time.Time
 
+	closers []func() error
 	stop    chan struct{}
 	workers sync.WaitGroup
 
@@ -40,6 +42,24 @@ func newFleet(t *testing.T, nodes int, l *tidegate.Limit) *fleet {
 	}
 	return f
 }
+
+// newWiredFleet is one whose nodes are wired as those of tidegate serve: refusals are
+// remembered and requests for the same key go together before the store is asked.
+func newWiredFleet(t *testing.T, nodes int, l *tidegate.Limit) *fleet {
+	f := newFleet(t, nodes, l)
+	for i, way := range f.ways {
+		_ = f.nodes[i].Close()
+		layers := cluster.New(way, cluster.Options{})
+		f.nodes[i] = New(layers, Options{Inline: true, Instances: func() int { return nodes }})
+		f.closers = append(f.closers, layers.Close)
+	}
+	return f
+}
+
+type fleetMaker func(t *testing.T, nodes int, l *tidegate.Limit) *fleet
+
+// wirings are both kinds.
+var wirings = map[string]fleetMaker{"alone": newFleet, "wired": newWiredFleet}
 
 // press starts workers on every node that ask once in every.
 func (f *fleet) press(workers int, every time.Duration) {
@@ -105,6 +125,9 @@ func (f *fleet) end() {
 			f.Errorf("node %d: %+v", i, h)
 		}
 		_ = g.Close()
+	}
+	for _, c := range f.closers {
+		_ = c()
 	}
 	synctest.Wait()
 	wantNoGoroutine(f.T)
