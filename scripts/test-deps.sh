@@ -16,6 +16,7 @@ find_missing() {
 	command -v redis-server >/dev/null || { missing+=("redis-server"); packages+=(redis-server); }
 	compiles || { missing+=("a C compiler (the race detector needs it)"); packages+=(gcc libc6-dev); }
 	command -v curl >/dev/null || { missing+=("curl"); packages+=(curl); }
+	command -v h2load >/dev/null || { missing+=("h2load"); packages+=(nghttp2-client); }
 	certificates || { missing+=("certificates of the public authorities"); packages+=(ca-certificates); }
 }
 
