@@ -102,6 +102,7 @@ func (l *limiter) termsOf(as role) *tidegate.Terms {
 	t := &tidegate.Terms{
 		Rule: l.rule.Name.Text, Role: as.is, Answer: l.answer, Block: as.block, Nominal: as.nominal,
 		Settle: as.settle, OnStoreFailure: l.fail,
+		NoDenyCache: l.rule.Layers.NoDenyCache, NoCoalesce: l.rule.Layers.NoCoalesce,
 	}
 	if !as.slot && as.is != tidegate.Blocks {
 		t.Counts = l.counts

@@ -105,6 +105,7 @@ rules:
   - { name: denied, match: /denied, deny: true }
   - { name: login, match: /login, per: ip, limits: 5/15m, concurrency: { slots: 3, lease: 30s }, count: { status: [401, 5xx] }, block: 15m }
   - { name: chat, match: /chat, per: ip, limits: 9/second, concurrency: { slots: 3, lease: 30s }, cost: { default: 5, settle: response.header.X-Cost } }
+  - { name: asked, match: /asked, per: ip, limits: 1/second, consistency: { deny_cache: false, coalesce: false } }
 `, Config{})
 	terms := func(path string) []*tidegate.Limit {
 		var all []*tidegate.Limit
@@ -130,6 +131,7 @@ rules:
 		Rule: "own", OnStoreFailure: tidegate.FailOpen,
 		Answer: tidegate.Answer{Status: 503, Body: "{rule}", ContentType: "text/html", Dialect: "x", Reset: "epoch"},
 	}, tidegate.EvictLeast)
+	f("/asked", 0, tidegate.Terms{Rule: "asked", Answer: headers, OnStoreFailure: closed, NoDenyCache: true, NoCoalesce: true}, tidegate.RefuseNew)
 	paid := headers
 	paid.Status = 402
 	f("/quota", 0, tidegate.Terms{Rule: "quota", Answer: paid, OnStoreFailure: closed}, tidegate.RefuseNew)

@@ -159,6 +159,7 @@ type Rule struct {
 	OnStoreFailure FailMode
 	OnFull         tidegate.OnFull
 	Consistency    Word // "", strict, leased, eventual, split
+	Layers         Layers
 	OnPartition    Word // "", continue, share
 }
 

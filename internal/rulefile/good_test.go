@@ -91,6 +91,8 @@ func TestWords(t *testing.T) {
 	want(t, "Instances", f.Instances, 3)
 	tenants := f.rule(t, "tenants")
 	want(t, "own words of tenants", [2]string{tenants.Consistency.Text, tenants.OnPartition.Text}, [2]string{"strict", "continue"})
+	want(t, "layers of tenants", tenants.Layers, Layers{NoDenyCache: true, NoCoalesce: true})
+	want(t, "layers of orders", f.rule(t, "orders").Layers, Layers{})
 	want(t, "tenants when the store is down", tenants.OnStoreFailure, FailLocal)
 	want(t, "tenants that are missing", tenants.Missing, MissingRefuse)
 	want(t, "1h30m", tenants.Terms.Limits.All[1].Spec.Period, 90*time.Minute)

@@ -3,7 +3,7 @@ package rulefile
 // places are all maps of the language.
 var places = []*place{
 	&rootPlace, &defaultsPlace, &rulePlace, &branchPlace, &exemptPlace, &limitsPlace, &quotaPlace, &concurrencyPlace,
-	&overPlace, &elasticPlace, &costPlace, &queuePlace, &deferPlace, &countPlace, &respondPlace, &headersPlace,
+	&consistencyPlace, &overPlace, &elasticPlace, &costPlace, &queuePlace, &deferPlace, &countPlace, &respondPlace, &headersPlace,
 }
 
 var (

@@ -82,6 +82,7 @@ type policies struct {
 	onStoreFailure           FailMode
 	onFull                   tidegate.OnFull
 	consistency, onPartition Word
+	layers                   Layers
 }
 
 // policies reads them from a rule or from defaults, over what holds otherwise.
@@ -97,9 +98,7 @@ func (d *decoder) policies(o object, p policies) policies {
 		}
 	}
 	if n := o.get("consistency"); n != nil {
-		if text, ok := d.oneOf(n, "`consistency`", "strict", "leased", "eventual", "split"); ok {
-			p.consistency = Word{text, n.Pos}
-		}
+		d.consistency(n, &p)
 	}
 	if n := o.get("on_partition"); n != nil {
 		if text, ok := d.oneOf(n, "`on_partition`", "continue", "share"); ok {
