@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"tidegate.dev/tidegate"
 )
@@ -94,14 +95,18 @@ type policies struct {
 	all11      string
 	all6       string
 	said       *phrases
+	recent     *[1 << recentBits]atomic.Pointer[policy]
 	learned    *sync.Map // of *tidegate.Limit to *policy
 	learnedLen *atomic.Int64
 }
 
+// recentBits is of how many policies there is a shorter way to.
+const recentBits = 6
+
 // newPolicies knows limits from the start. Limits that would have the same name
 // are numbered, so that a client can tell which one an entry is about.
 func newPolicies(limits []*tidegate.Limit) policies {
-	ps := policies{said: new(phrases), learned: new(sync.Map), learnedLen: new(atomic.Int64)}
+	ps := policies{said: new(phrases), recent: new([1 << recentBits]atomic.Pointer[policy]), learned: new(sync.Map), learnedLen: new(atomic.Int64)}
 	var list11, list6 []string
 	used := map[string]bool{}
 	for _, l := range limits {
@@ -138,6 +143,17 @@ func (ps *policies) of(l *tidegate.Limit) *policy {
 			return p
 		}
 	}
+	recent := &ps.recent[uint64(uintptr(unsafe.Pointer(l)))*0x9e3779b97f4a7c15>>(64-recentBits)]
+	if p := recent.Load(); p != nil && p.limit == l {
+		return p
+	}
+	p := ps.learn(l)
+	recent.Store(p)
+	return p
+}
+
+// learn is of for limits that have not been asked for lately.
+func (ps *policies) learn(l *tidegate.Limit) *policy {
 	if p, ok := ps.learned.Load(l); ok {
 		return p.(*policy)
 	}

@@ -22,6 +22,9 @@ func (v *values) Value(name string) (string, bool) {
 
 func (v *values) find(name string) string {
 	r := v.request
+	if name == "ip" { // by far the most
+		return v.client.key(r)
+	}
 	if path, ok := strings.CutPrefix(name, "body."); ok {
 		return bodyValue(r, path)
 	}

@@ -59,9 +59,12 @@ func (st *state) done() {
 	clear(st.routes)
 	clear(st.hits)
 	clear(st.parts)
-	*st = state{
-		set: st.set, values: st.values, touched: st.touched[:0],
-		routes: st.routes[:0], hits: st.hits[:0], parts: st.parts[:0],
+	st.touched, st.routes, st.hits, st.parts = st.touched[:0], st.routes[:0], st.hits[:0], st.parts[:0]
+	st.request, st.identified, st.explains = nil, nil, false
+	st.address, st.addressKnown = netip.Addr{}, false
+	if st.claimsKnown || st.looseKnown {
+		st.claims, st.claimsKnown = jwt.Claims{}, false
+		st.loose, st.looseKnown = jwt.Claims{}, false
 	}
 	st.set.states.Put(st)
 }
