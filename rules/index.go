@@ -115,9 +115,14 @@ func newShelf(entries []entry, refs []ref) shelf {
 func (st *state) collect() {
 	x, r := &st.set.index, st.request
 	st.take(&x.everywhere, -1)
-	st.routes = x.tree.Match(r.Method, r.Host, r.Path, r.RawPath, st.routes)
+	if len(x.shelves) > 0 {
+		st.routes = x.tree.Match(r.Method, r.Host, r.Path, r.RawPath, st.routes)
+	}
 	for i := range st.routes {
 		st.take(&x.shelves[st.routes[i].ID], i)
+	}
+	if len(st.hits) < 2 {
+		return
 	}
 	slices.SortFunc(st.hits, func(a, b hit) int {
 		if a.entry != b.entry {
