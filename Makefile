@@ -3,7 +3,7 @@ FUZZTIME ?= 60s
 export GO FUZZTIME COUNT ARGS FUZZ
 export PATH := $(PATH):/usr/local/go/bin
 
-.PHONY: help check-go run test lint bench bench-engine bench-rules bench-gateway bench-redis accuracy fuzz flood
+.PHONY: help check-go run test lint bench bench-engine bench-rules bench-gateway bench-redis chaos accuracy fuzz flood
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -38,6 +38,10 @@ bench-gateway: check-go ## measure the gateway beside nginx and Caddy (CHECK=1: 
 bench-redis: check-go ## measure Tidegate on Redis beside redis_rate, throttled and itself (CHECK=1: fail below the bars)
 	@scripts/test-deps.sh
 	cd bench && $(GO) run ./redis $(if $(CHECK),-check)
+
+chaos: check-go ## break Redis in every way under three gateways; writes docs/chaos.md (ROW=regexp picks rows, and writes nothing)
+	@scripts/test-deps.sh
+	cd bench && $(GO) run ./chaos $(if $(ROW),-row '$(ROW)',-update ../docs/chaos.md)
 
 accuracy: check-go ## compare every algorithm with the exact log: tables, and the plots of docs/algorithms.md
 	$(GO) run ./internal/accuracy -out docs/img -update docs/algorithms.md

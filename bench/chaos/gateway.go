@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// What is asked for, and the rules it is held to.
+const (
+	hotPath    = "/hot"    // 100/s, asked for far more than that
+	hourPath   = "/hour"   // 1000 an hour, half of it used before the fault
+	openPath   = "/open"   // on_store_failure: allow
+	closedPath = "/closed" // on_store_failure: deny
+
+	hotRate = 100
+	hourMax = 1000
+
+	deadline = 25 * time.Millisecond
+)
+
+const rulesText = `version: 1
+rules:
+  - { name: hot, match: GET /hot, per: everyone, limits: { rate: 100/second, algorithm: token_bucket }, on_store_failure: local }
+  - { name: hour, match: GET /hour, per: everyone, limits: { rate: 1000/hour, algorithm: sliding_window }, on_store_failure: local }
+  - { name: open, match: GET /open, per: everyone, limits: 1000/second, on_store_failure: allow }
+  - { name: closed, match: GET /closed, per: everyone, limits: 1000/second, on_store_failure: deny }
+`
+
+const configText = `rules: rules.yaml
+listen: { gateway: %q, admin: %q }
+upstreams: [%q]
+store: { redis: %q, deadline: 25ms }
+log: { access: stdout, format: json }
+drain: 1s
+`
+
+// node is a gateway: a process of its own.
+type node struct {
+	gateway, admin, probe string // URLs
+	log                   string
+	ended                 chan struct{}
+}
+
+// local asks nodes about themselves, over connections of their own: none is left to be
+// counted.
+var local = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+
+func (s *stage) startNode(i int, redis string) *node {
+	dir := filepath.Join(s.dir, fmt.Sprint("node", i))
+	s.must(os.Mkdir(dir, 0o700))
+	addresses := freeAddresses(s, 3)
+	s.must(os.WriteFile(filepath.Join(dir, "rules.yaml"), []byte(rulesText), 0o600))
+	config := filepath.Join(dir, "tidegate.yaml")
+	s.must(os.WriteFile(config, fmt.Appendf(nil, configText, addresses[0], addresses[1], s.upstream, redis), 0o600))
+	n := &node{
+		gateway: "http://" + addresses[0], admin: "http://" + addresses[1], probe: "http://" + addresses[2],
+		log: filepath.Join(dir, "log"), ended: make(chan struct{}),
+	}
+	self, err := os.Executable()
+	s.must(err)
+	out, err := os.Create(n.log)
+	s.must(err)
+	defer out.Close()
+	cmd := exec.Command(self, nodeWord, config, addresses[2])
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, out, out
+	stdin, err := cmd.StdinPipe() // the node ends when it does
+	s.must(err)
+	s.must(cmd.Start())
+	go func() {
+		_ = cmd.Wait()
+		close(n.ended)
+	}()
+	s.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-n.ended:
+		case <-time.After(3 * time.Second):
+			_ = cmd.Process.Kill()
+			<-n.ended
+		}
+		_ = stdin.Close()
+	})
+	return n
+}
+
+// freeAddresses are some on loopback that nobody listens on right now.
+func freeAddresses(s *stage, n int) []string {
+	var all []string
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		s.must(err)
+		defer l.Close()
+		all = append(all, l.Addr().String())
+	}
+	return all
+}
+
+// await returns when the node and its store are well and all instances are known.
+func (n *node) await(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	for {
+		h, err := n.health(ctx)
+		if err == nil && h.Status == "ok" && h.Instances == nodes {
+			return nil
+		}
+		select {
+		case <-n.ended:
+			return n.failed("it has ended")
+		case <-ctx.Done():
+			return n.failed(fmt.Sprintf("%+v, %v", h, err))
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func (n *node) failed(why string) error {
+	said, _ := os.ReadFile(n.log)
+	return fmt.Errorf("a node does not come up: %s; it said:\n%s", why, bytes.TrimSpace(said[max(0, len(said)-2000):]))
+}
+
+// standing is what a node says of its store.
+type standing struct {
+	Status    string `json:"status"`
+	Why       string `json:"why"`
+	Instances int    `json:"instances"`
+}
+
+func (n *node) health(ctx context.Context) (h standing, err error) {
+	return h, getJSON(ctx, n.admin+"/healthz", &h)
+}
+
+// figures are those of the probe, since they were last asked for.
+func (n *node) figures(ctx context.Context, memory bool) (f figures, err error) {
+	url := n.probe
+	if memory {
+		url += "?memory"
+	}
+	return f, getJSON(ctx, url, &f)
+}
+
+func getJSON(ctx context.Context, url string, to any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	res, err := local.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	return json.NewDecoder(res.Body).Decode(to)
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// tables are the outcomes as Markdown.
+func tables(all []*outcome, started time.Time) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s, %s.\n\n", machine(), started.Format("2 January 2006"))
+	b.WriteString("| fault | requests | slowest answer, ms | bar, ms | as clients see it, ms | 5xx |\n|---|---:|---:|---:|---:|---:|\n")
+	for _, o := range all {
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", o.name,
+			o.each(func(p *phase) string { return fmt.Sprint(p.sent()) }),
+			o.each(func(p *phase) string { return tenths(p.inside.Slowest) }),
+			o.each(func(p *phase) string { return tenths(deadline + grace + p.inside.Oversleep) }),
+			o.each(func(p *phase) string { return tenths(time.Duration(p.slowest.Load())) }),
+			o.each(func(p *phase) string { return fmt.Sprint(p.failures() + int64(p.inside.Errors)) }))
+	}
+	b.WriteString("\n| fault | 100/s admitted | of at most | 1000/hour | of at most | degraded nodes, after | well again after | goroutines | heap, MiB | resident, MiB |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n")
+	for _, o := range all {
+		_, most := o.hourBounds()
+		found := "none"
+		if o.affected > 0 {
+			found = fmt.Sprintf("%d, %s", o.affected, ms(o.noticed))
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %d | %d | %s | %s | %d, %d | %s, %s | %s, %s |\n", o.name,
+			o.each(func(p *phase) string { return fmt.Sprint(p.passed(hotPath)) }), o.highs(), o.hour(), most, found, seconds(o.recovery, o.affected),
+			o.memory[0].Goroutines, o.memory[1].Goroutines, bare(o.memory[0].Heap), bare(o.memory[1].Heap), bare(o.memory[0].RSS), bare(o.memory[1].RSS))
+	}
+	for _, o := range all {
+		for _, m := range o.missed {
+			fmt.Fprintf(&b, "\n**Missed**, %s: %s.\n", o.name, m)
+		}
+	}
+	return b.String()
+}
+
+// each is a cell about before, during and after.
+func (o *outcome) each(of func(*phase) string) string {
+	return of(o.before) + ", " + of(o.during) + ", " + of(o.after)
+}
+
+func (o *outcome) highs() string {
+	var all []string
+	for _, name := range phaseNames {
+		_, high := o.hotBounds(name)
+		all = append(all, fmt.Sprint(high))
+	}
+	return strings.Join(all, ", ")
+}
+
+func tenths(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d)/float64(time.Millisecond)) }
+
+func seconds(d time.Duration, affected int) string {
+	switch {
+	case affected == 0:
+		return "–"
+	case d == never:
+		return "never"
+	}
+	return fmt.Sprintf("%.2f s", d.Seconds())
+}
+
+func bare(n int64) string { return strings.TrimSuffix(mib(n), " MiB") }
