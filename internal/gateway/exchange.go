@@ -20,8 +20,8 @@ type exchange struct {
 	trusted bool // the peer is one of our own proxies
 	writer  writer
 	body    body
-	own     ownHeaders
-	settle  *settling // nil: nothing to be found in the response body
+	own     *ownHeaders // while an upstream is asked
+	settle  *settling   // nil: nothing to be found in the response body
 
 	start    time.Time
 	record   Record

@@ -1,14 +1,25 @@
 package gateway
 
-import "net/http"
+import (
+	"net/http"
+	"sync"
+)
 
 // ownHeaders are those that the answer has before the upstream has answered: the
 // request id, and what the limits say. They are in an array, as they are few and
-// every request has them.
+// every request has them, and pooled: they are of no use once it is answered.
 type ownHeaders struct {
 	names  [8]string
 	values [8][]string
 	n      int
+}
+
+var ownPool = sync.Pool{New: func() any { return new(ownHeaders) }}
+
+// release gives o back.
+func (o *ownHeaders) release() {
+	clear(o.values[:o.n])
+	ownPool.Put(o)
 }
 
 // keep remembers what h has now.

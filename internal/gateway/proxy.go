@@ -31,6 +31,8 @@ func (g *Gateway) forward(w http.ResponseWriter, r *http.Request) {
 	if x.Err() != nil { // its client left while it stood in line
 		abort()
 	}
+	x.own = ownPool.Get().(*ownHeaders)
+	defer x.own.release()
 	x.own.keep(w.Header())
 	x.settle = newSettling(httplimit.VisitOf(r.Context()))
 	g.proxy.ServeHTTP(w, r)
