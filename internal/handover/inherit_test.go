@@ -116,7 +116,7 @@ func TestListenSaysWhatToDo(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	alive, err := net.Listen("unix", path)
 	if err != nil {
-		t.Skip(err) // no such sockets here
+		t.Fatal(err)
 	}
 	defer alive.Close()
 	if _, err := h.Listen("gateway", "unix", path); err == nil || !strings.Contains(err.Error(), "another program does") {
@@ -131,7 +131,7 @@ func TestNotify(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notify")
 	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	if err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	defer l.Close()
 	t.Setenv(envNotify, path)
