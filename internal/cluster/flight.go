@@ -24,6 +24,7 @@ type flight struct {
 	lines  [2]line
 	aboard *line         // under lane.mu: for whom the inner store is asked
 	next   *line         // under lane.mu: who came meanwhile
+	told   line          // those with an answer, to be woken
 	due    time.Duration // under lane.mu: when the call under way has to be back
 	sent   stamp         // when it began
 }

@@ -35,9 +35,8 @@ func (f *flight) fly() {
 		if n := f.board(); n > 0 {
 			a.granted, a.rest, a.err = f.ask(n)
 		}
-		var told line
-		told, more = f.land(&a)
-		told.wake()
+		more = f.land(&a)
+		f.told.wake()
 	}
 	s := f.store
 	f.clear()
@@ -95,7 +94,7 @@ func (a *answer) refusal() *tidegate.Decision {
 }
 
 // land gives those aboard their answers, and readies the next call if there is more.
-func (f *flight) land(a *answer) (told line, more bool) {
+func (f *flight) land(a *answer) (more bool) {
 	refusal, known := a.refusal(), false
 	if a.err == nil && refusal != nil {
 		known = f.remember(refusal)
@@ -103,14 +102,14 @@ func (f *flight) land(a *answer) (told line, more bool) {
 	f.lane.mu.Lock()
 	defer f.lane.mu.Unlock()
 	left := a.granted.Granted
-	f.tellLocked(&told, f.aboard, a, refusal, &left)
+	f.tellLocked(f.aboard, a, refusal, &left)
 	if a.err == nil {
-		if !known { // otherwise those who came meanwhile would be told the same
-			refusal = nil
+		f.giveLocked(&a.granted, left)
+		if known { // those who came meanwhile would be told the same
+			f.tellLocked(f.next, a, refusal, new(int64))
 		}
-		f.tellLocked(&told, f.next, a, refusal, &left)
 	}
-	if n := told.count; n > 1 {
+	if n := f.told.count; n > 1 {
 		f.store.count.shared.Add(uint64(n))
 	}
 	if f.aboard.first == nil {
@@ -125,12 +124,12 @@ func (f *flight) land(a *answer) (told line, more bool) {
 	if more = f.aboard.first != nil; !more {
 		f.unlistLocked()
 	}
-	return told, more
+	return more
 }
 
 // tellLocked gives answers to a line: what is left of the grants, then the refusal, and
 // none if there is no refusal.
-func (f *flight) tellLocked(told, l *line, a *answer, refusal *tidegate.Decision, left *int64) {
+func (f *flight) tellLocked(l *line, a *answer, refusal *tidegate.Decision, left *int64) {
 	for w := l.first; w != nil; w = l.first {
 		switch {
 		case a.err != nil:
@@ -147,7 +146,18 @@ func (f *flight) tellLocked(told, l *line, a *answer, refusal *tidegate.Decision
 		if f.ways&together == 0 && a.err == nil {
 			f.copyOver(w.checks)
 		}
-		told.take(w)
+		f.told.take(w)
+	}
+}
+
+// giveLocked gives what is left of the grants, because somebody has left, to those who
+// came meanwhile. Who wants more than that asks: there may be enough.
+func (f *flight) giveLocked(d *tidegate.Decision, left int64) {
+	for w := f.next.first; w != nil && int64(w.n) <= left; w = f.next.first {
+		w.d = *d
+		w.d.Granted = int64(w.n)
+		left -= w.d.Granted
+		f.told.take(w)
 	}
 }
 

@@ -67,4 +67,5 @@ func (l *line) wake() {
 		w.done <- struct{}{}
 		w = behind
 	}
+	*l = line{}
 }
