@@ -139,6 +139,7 @@ func (l *load) worst(of *figures) {
 		of.Requests += f.Requests
 		of.Errors += f.Errors
 		of.awake = max(of.awake, f.Slowest-f.Oversleep)
+		of.still = max(of.still, f.Oversleep)
 		if f.Slowest > of.Slowest {
 			of.Slowest, of.Oversleep = f.Slowest, f.Oversleep
 		}

@@ -16,6 +16,7 @@ type outcome struct {
 	why                   string // they say they are degraded
 	recovery              time.Duration
 	missed                []string
+	tries                 int
 }
 
 const (
@@ -74,6 +75,12 @@ func (o *outcome) judge() {
 		o.miss("well again after %s, want at most %s", ms(o.recovery), ms(most))
 	}
 	o.missed = append(o.missed, leftBehind(&o.memory[0], &o.memory[1])...)
+}
+
+// disturbed reports whether a process stood still for as long as the deadline: then calls
+// miss it though nothing is wrong with Redis or Tidegate, and the row says little.
+func (o *outcome) disturbed() bool {
+	return max(o.before.inside.still, o.during.inside.still, o.after.inside.still) > deadline
 }
 
 // leftBehind tells what is more than it was.

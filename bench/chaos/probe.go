@@ -24,7 +24,9 @@ type figures struct {
 	Slowest   time.Duration `json:"slowest"` // answer, without the time of the upstream
 	Oversleep time.Duration `json:"oversleep"`
 
-	awake time.Duration // Slowest without Oversleep, the worst of several nodes
+	// Of several nodes, the worst:
+	awake time.Duration // Slowest without Oversleep
+	still time.Duration // Oversleep, where Slowest may have been another node's
 
 	Goroutines int   `json:"goroutines"`
 	Heap       int64 `json:"heap"` // in use after a collection

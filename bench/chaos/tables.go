@@ -31,6 +31,9 @@ func tables(all []*outcome, started time.Time) string {
 			o.memory[0].Goroutines, o.memory[1].Goroutines, bare(o.memory[0].Heap), bare(o.memory[1].Heap), bare(o.memory[0].RSS), bare(o.memory[1].RSS))
 	}
 	for _, o := range all {
+		if o.tries > 1 {
+			fmt.Fprintf(&b, "\n%s was run %d times: before, a bound was missed while a process stood still for longer than the deadline.\n", o.name, o.tries)
+		}
 		for _, m := range o.missed {
 			fmt.Fprintf(&b, "\n**Missed**, %s: %s.\n", o.name, m)
 		}

@@ -48,6 +48,7 @@ type breaker struct {
 	pause   time.Duration
 	proof   time.Duration
 	replied bool
+	doubted bool // the last one was not
 	first   time.Duration
 }
 
@@ -106,7 +107,7 @@ func (b breaker) step(e event) (breaker, action) {
 		}
 	case tick:
 		switch {
-		case b.state == Recovering && b.share(e.now) == whole:
+		case b.state == Recovering && b.share(e.now) == whole && !b.doubted:
 			b.enter(OK, e)
 		case b.state != OK && e.now >= b.next:
 			return b, probe
@@ -145,7 +146,7 @@ func (b *breaker) leave(e event) {
 		b.proof = min(max(2*b.proof, firstProof), maxProof)
 	}
 	b.enter(Degraded, e)
-	b.replied, b.pause = false, 0
+	b.replied, b.doubted, b.pause = false, false, 0
 	b.putOff(e)
 }
 
@@ -153,7 +154,7 @@ func (b *breaker) leave(e event) {
 // every node has found out, as none pauses for longer, and has paid what it owes. Who
 // asked earlier would find a store that knows nothing of what the others admitted.
 func (b *breaker) reply(e event) {
-	b.next = e.now + e.jitter(proofEvery)
+	b.next, b.doubted = e.now+e.jitter(proofEvery), false
 	if b.state == Recovering {
 		return
 	}
@@ -165,17 +166,22 @@ func (b *breaker) reply(e event) {
 	}
 }
 
-// refute believes a probe that was not answered. Keys that are still counted here would
-// not notice.
+// refute believes a probe that was not answered, or the second one if others were just
+// before: one alone gets lost on a busy machine. Keys that are still counted here
+// would not notice.
 func (b *breaker) refute(e event) {
-	if b.state == Recovering {
+	switch {
+	case b.replied && !b.doubted:
+		b.doubted = true
+		b.next = e.now + e.jitter(firstPause)
+	case b.state == Recovering:
 		b.leave(e)
-		return
+	default:
+		if b.replied { // it may be back soon
+			b.replied, b.doubted, b.pause = false, false, 0
+		}
+		b.putOff(e)
 	}
-	if b.replied { // it may be back soon
-		b.replied, b.pause = false, 0
-	}
-	b.putOff(e)
 }
 
 func (b *breaker) enter(s State, e event) {
@@ -206,7 +212,7 @@ func (b *breaker) share(now time.Duration) uint32 {
 }
 
 // answers reports whether the inner store did when it was last asked.
-func (b *breaker) answers() bool { return b.state != Degraded || b.replied }
+func (b *breaker) answers() bool { return b.state != Degraded || b.replied && !b.doubted }
 
 // wake is how long after now there is something to look at; 0 when OK.
 func (b *breaker) wake(now time.Duration) time.Duration {
