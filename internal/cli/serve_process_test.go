@@ -18,19 +18,24 @@ import (
 // The tests of this file run the command as it is installed, not this binary: the
 // race detector would take the machine's breath away.
 func TestServe(t *testing.T) {
+	bin := built(t)
+	for name, f := range map[string]func(*testing.T, string){
+		"start": testStart, "invitation": testInvitation, "upgrade": testUpgrade, "upgrade with TLS": testUpgradeTLS, "restart": testRestart, "failed upgrades": testFailedUpgrades,
+		"broken snapshot": testBrokenSnapshot, "unix socket": testUnixSocket, "certificate": testCertificate, "second signal": testSecondSignal, "units": testUnits,
+	} {
+		t.Run(name, func(t *testing.T) { f(t, bin) })
+	}
+}
+
+// built is the command.
+func built(t *testing.T) string {
+	t.Helper()
 	bin := filepath.Join(t.TempDir(), "tidegate")
 	build := exec.Command("go", "build", "-o", bin, "tidegate.dev/tidegate/cmd/tidegate")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for name, f := range map[string]func(*testing.T, string){
-		"start": testStart, "invitation": testInvitation, "upgrade": testUpgrade, "upgrade with TLS": testUpgradeTLS, "restart": testRestart, "failed upgrades": testFailedUpgrades,
-		"broken snapshot": testBrokenSnapshot, "unix socket": testUnixSocket, "certificate": testCertificate, "second signal": testSecondSignal, "units": testUnits,
-		"redis shared": testRedisShared, "redis lost": testRedisLost, "redis down at the start": testRedisDown, "redis password": testRedisPassword,
-		"redis reloads": testRedisReloads, "redis upgrade": testRedisUpgrade,
-	} {
-		t.Run(name, func(t *testing.T) { f(t, bin) })
-	}
+	return bin
 }
 
 // world is a folder with the files of a server, and the processes that ran in it.

@@ -62,6 +62,15 @@ const (
 	wellLine    = "the store answers again"
 )
 
+func TestServeRedis(t *testing.T) {
+	bin := built(t)
+	for name, f := range map[string]func(*testing.T, string){
+		"shared": testRedisShared, "down at the start": testRedisDown, "password": testRedisPassword, "upgrade": testRedisUpgrade,
+	} {
+		t.Run(name, func(t *testing.T) { f(t, bin) })
+	}
+}
+
 // Two gateways admit together what one limit says, not one more or less; what one of
 // them forgets, the other has forgotten.
 func testRedisShared(t *testing.T, bin string) {
@@ -120,9 +129,9 @@ func testRedisShared(t *testing.T, bin string) {
 
 // Redis is killed and comes back empty: requests are answered all the time, as each
 // rule says.
-func testRedisLost(t *testing.T, bin string) {
+func TestTrap11LostRedisIsNobodysError(t *testing.T) {
 	server := testdep.Redis(t)
-	w := newWorld(t, bin, "rules.yaml", "instances: 4\n"+redisRules)
+	w := newWorld(t, built(t), "rules.yaml", "instances: 4\n"+redisRules)
 	s := w.serveRedis("redis://"+server.Addr, "--store.deadline=250ms") // as long as this machine may take
 	gateway, admin := s.ready()
 	ask := func(path, customer string) int {
@@ -138,6 +147,10 @@ func testRedisLost(t *testing.T, bin string) {
 	}
 	for range 40 {
 		ask("/api/things", "acme")
+	}
+	// A refusal is no failure: `allow` does not look at it again.
+	if first, second := ask("/healthz", "twice"), ask("/healthz", "twice"); first != http.StatusOK || second != http.StatusTooManyRequests {
+		t.Errorf("under a limit of one, asked twice: %d and %d", first, second)
 	}
 	server.Kill()
 	w.until("it is degraded", func() bool {
@@ -242,10 +255,10 @@ func testRedisPassword(t *testing.T, bin string) {
 
 var goroutines = regexp.MustCompile(`(?m)^go_goroutines (\d+)$`)
 
-// Trap 6: reloads make no new client, and leak nothing.
-func testRedisReloads(t *testing.T, bin string) {
+// Reloads make no new client, and leak nothing.
+func TestTrap6ReloadsMakeNoNewClient(t *testing.T) {
 	server := testdep.Redis(t)
-	w := newWorld(t, bin, "rules.yaml", redisRules)
+	w := newWorld(t, built(t), "rules.yaml", redisRules)
 	gateway, admin := w.serveRedis("redis://" + server.Addr).ready()
 	clients := func() int { return strings.Count(server.Do("CLIENT", "LIST"), "name=tidegate") }
 	running := func() int {

@@ -210,3 +210,14 @@ func readAnswer(in *bufio.Reader) (string, error) {
 	}
 	return line, nil
 }
+
+// RedisFile starts a redis-server with a configuration file, and more arguments; it is
+// on a port of its own, whatever the file says.
+func RedisFile(t testing.TB, file string, args ...string) *RedisServer {
+	t.Helper()
+	r := newRedis(t)
+	_, port, _ := net.SplitHostPort(r.Addr)
+	r.args = append([]string{file, "--port", port, "--logfile", r.log, "--daemonize", "no"}, args...)
+	r.Start()
+	return r
+}
