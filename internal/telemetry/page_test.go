@@ -170,10 +170,22 @@ func TestRemoteStore(t *testing.T) {
 	if err != nil || granted.OK || rest.Remaining != 7 {
 		t.Errorf("got %+v, %+v, %v", granted, rest, err)
 	}
-	d.wants(t, "tidegate_store_call_seconds_count 2")
+	each := s.(eachTaker)
+	if err := each.TakeEach(t.Context(), check, []int{1}, make([]tidegate.Decision, 1), make([]tidegate.Decision, 1)); !errors.Is(err, errEach) || each.AtOnce() != 7 {
+		t.Errorf("got %d, %v", each.AtOnce(), err)
+	}
+	d.wants(t, "tidegate_store_call_seconds_count 3")
 	d = newDesk(t, "rules: []\n", memory.New())
 	if _, ok := d.Remote(memory.New()).(shortTaker); ok {
 		t.Error("a store that cannot TakeShort now can")
+	}
+	d = newDesk(t, "rules: []\n", memory.New())
+	each = d.Remote(struct {
+		tidegate.Store
+		shortTaker
+	}{memory.New(), short{memory.New()}}).(eachTaker)
+	if err := each.TakeEach(t.Context(), nil, nil, nil, nil); !errors.Is(err, tidegate.ErrUnsupported) || each.AtOnce() != 1 {
+		t.Errorf("a store that cannot TakeEach: %d, %v", each.AtOnce(), err)
 	}
 }
 
@@ -183,6 +195,14 @@ type short struct{ *memory.Store }
 func (s short) TakeShort(ctx context.Context, checks []tidegate.Check, n int) (granted, rest tidegate.Decision, err error) {
 	granted, err = s.Take(ctx, checks, n)
 	return granted, tidegate.Decision{Remaining: 7}, err
+}
+
+var errEach = errors.New("asked for each")
+
+func (s short) AtOnce() int { return 7 }
+
+func (s short) TakeEach(context.Context, []tidegate.Check, []int, []tidegate.Decision, []tidegate.Decision) error {
+	return errEach
 }
 
 func TestTimedStoreAroundALesserOne(t *testing.T) {
