@@ -14,8 +14,8 @@ import (
 
 // The traps that docs/traps.md owes a test for; the others wait for their part.
 var (
-	builtTraps   = []int{1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 24, 25, 26}
-	unbuiltTraps = []int{9, 10, 23}
+	builtTraps   = []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 24, 25, 26}
+	unbuiltTraps = []int{23}
 )
 
 var cited = regexp.MustCompile("`([^`]+)`")

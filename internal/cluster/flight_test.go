@@ -306,6 +306,27 @@ func TestDeadline(t *testing.T) {
 	})
 }
 
+// Trap 9: what failed may have been charged, and is not asked for again. Those who came
+// meanwhile were not asked for yet.
+func TestTrap9FailureIsNotAskedAgain(t *testing.T) {
+	with(t, plain, Options{}, func(t *testing.T, c *crowd, inner *slow) {
+		inner.lost = errors.New("the answer was lost")
+		for range 4 {
+			c.come(1, hundred)
+		}
+		c.Wait()
+		inner.wantCalls(t, 1, 3)
+		for i, who := range c.told {
+			if !errors.Is(who.err, inner.lost) || who.d.OK {
+				t.Errorf("%d was told %+v, %v", i, who.d, who.err)
+			}
+		}
+		if got := inner.left(t, hundred); got != 96 {
+			t.Errorf("%d left of 100 after 4 were charged, want 96", got)
+		}
+	})
+}
+
 // A panic of the inner store is an error, for all who wait for it.
 func TestPanic(t *testing.T) {
 	with(t, plain, Options{}, func(t *testing.T, c *crowd, inner *slow) {

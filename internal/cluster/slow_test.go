@@ -19,6 +19,7 @@ type slow struct {
 	*memory.Store
 	deaf  chan struct{} // until it is closed, no call returns, whatever its context says
 	wrong any           // what a call panics with
+	lost  error         // what a call of Take ends with, after it has charged
 
 	mu    sync.Mutex
 	calls []int // the copies that each call of Take asked for
@@ -42,7 +43,11 @@ func (s *slow) suffer(n int) {
 func (s *slow) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
 	s.suffer(n)
 	defer time.Sleep(trip / 2)
-	return s.Store.Take(ctx, checks, n)
+	d, err := s.Store.Take(ctx, checks, n)
+	if s.lost != nil {
+		return tidegate.Decision{}, s.lost
+	}
+	return d, err
 }
 
 func (s *slow) Adjust(ctx context.Context, at int64, checks []tidegate.Check) error {
