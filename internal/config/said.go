@@ -102,10 +102,7 @@ func mask(text string) string {
 	})
 }
 
-var (
-	passwords = regexp.MustCompile(`(?i)[?&]\w*password=[^&\s"'` + "`" + `]*`)
-	stars     = regexp.MustCompile(`\*+`)
-)
+var passwords = regexp.MustCompile(`(?i)[?&][\w%]*password=[^&\s"'` + "`" + `]*`)
 
 func maskWord(w string) string {
 	end := strings.LastIndex(w, "@")
