@@ -69,15 +69,17 @@ type Store struct {
 	o     Options
 	late  error // what a caller is told that had no deadline
 
-	start  time.Time
-	clock  func() time.Duration // since start, or what a test says
-	round  atomic.Pointer[round]
-	hands  hands
-	deny   denials
-	seed   maphash.Seed
-	lanes  [lanes]lane
-	flying atomic.Int64 // calls that the inner store has not returned from
-	count  counts
+	start   time.Time
+	clock   func() time.Duration // since start, or what a test says
+	round   atomic.Pointer[round]
+	hands   hands
+	batches batches
+	pilot   func() // s.flyTogether, made once
+	deny    denials
+	seed    maphash.Seed
+	lanes   [lanes]lane
+	flying  atomic.Int64 // calls that the inner store has not returned from
+	count   counts
 
 	waiters, flights sync.Pool // of *waiter, *flight
 }
@@ -100,6 +102,8 @@ func New(inner tidegate.Store, o Options) *Store {
 	o.complete()
 	s := &Store{inner: inner, o: o, start: time.Now(), seed: maphash.MakeSeed()}
 	s.short, _ = inner.(shortTaker)
+	s.batches.init(inner)
+	s.pilot = s.flyTogether
 	s.late = fmt.Errorf("the store did not answer within %s: %w", o.Deadline, context.DeadlineExceeded)
 	s.clock = func() time.Duration { return time.Since(s.start) }
 	s.deny.init(o.DenyEntries)

@@ -73,7 +73,7 @@ func (s *Store) join(ctx context.Context, checks []tidegate.Check, n int, w ways
 		at.flights[hash] = f
 	}
 	at.mu.Unlock()
-	s.hands.run(f.run)
+	s.launch(f)
 	return s.await(ctx, me)
 }
 

@@ -31,18 +31,28 @@ func (f *flight) unlistLocked() {
 // fly asks for those aboard until nobody waits.
 func (f *flight) fly() {
 	for more := true; more; {
-		var a answer
-		if n := f.board(); n > 0 {
-			a.granted, a.rest, a.err = f.ask(n)
-		}
+		a := f.answer()
 		more = f.land(&a)
 		f.told.wake()
 	}
+	f.end()
+}
+
+// end lets f be used again.
+func (f *flight) end() {
 	s := f.store
 	f.clear()
 	f.ways, f.lane = 0, nil
 	s.flying.Add(-1)
 	s.flights.Put(f)
+}
+
+// answer asks for those aboard, if there are any.
+func (f *flight) answer() (a answer) {
+	if n := f.board(); n > 0 {
+		a.granted, a.rest, a.err = f.ask(n)
+	}
+	return a
 }
 
 // board is how many copies those aboard ask for.

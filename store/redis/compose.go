@@ -101,15 +101,14 @@ func (c *composer) name() {
 	}
 }
 
-// laws appends a section of every law, each for its kind. One that is about a single
-// check has a single law, and needs no telling apart.
+// laws appends a section of every law, each for its kind.
 func (c *composer) laws(section string) {
 	word := "if"
 	for k := buckets; k <= kinds; k++ {
 		if !c.set.has(k) || k.section(section) == "" {
 			continue
 		}
-		if c.form != one {
+		if !c.form.single() {
 			fmt.Fprintf(c, "%s kind == %d then\n", word, k)
 			word = "elseif"
 		}
@@ -129,11 +128,11 @@ func (c *composer) law(k kind, section string) {
 	case !again:
 		fmt.Fprintf(c, "local %s\n", vars)
 		c.write(k.section("settle"))
-	case c.form != one:
+	case !c.form.single():
 		fmt.Fprintf(c, "local %s = spread(saved, 1, %d)\n", vars, strings.Count(vars, ",")+1)
 	}
 	c.write(k.section(section))
-	if section == "fit" && c.form != one {
+	if section == "fit" && !c.form.single() {
 		fmt.Fprintf(c, "saved = {%s}\n", vars)
 	}
 }

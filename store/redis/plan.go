@@ -133,14 +133,19 @@ func (r *request) key(name string) uint16 {
 func (r *request) ask(p *plan, c *clock) {
 	var room [160]byte
 	a := packer(room[:0])
-	a.byte(byte(p.b.kind))
-	a.byte(flag(p.advisory))
-	a.uint16(r.key(p.key))
-	a.text(p.b.id)
-	a.int(min(p.cost, p.b.capacity+1))
-	p.b.law(&a, p.wait, p.b.around(c))
+	p.pack(&a, r.key(p.key), c)
 	r.kinds.add(p.b.kind)
 	r.args = append(r.args, string(a))
+}
+
+// pack appends what a script is told of a check; key is the number of its key in KEYS.
+func (p *plan) pack(a *packer, key uint16, c *clock) {
+	a.byte(byte(p.b.kind))
+	a.byte(flag(p.advisory))
+	a.uint16(key)
+	a.text(p.b.id)
+	a.int(min(p.cost, p.b.capacity+1))
+	p.b.law(a, p.wait, p.b.around(c))
 }
 
 // request puts an order into one; name is proposed for leases.

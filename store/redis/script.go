@@ -23,12 +23,16 @@ type form uint8
 
 const (
 	one form = iota
+	each
 	several
 	alter
 	forms
 )
 
-var formFiles = [forms]string{"one", "several", "change"}
+var formFiles = [forms]string{"one", "each", "several", "change"}
+
+// single reports whether all its checks are of one law, and need no telling apart.
+func (f form) single() bool { return f == one || f == each }
 
 // scripts by form and by the kinds they know.
 var scripts [forms][1 << kinds]atomic.Pointer[script]

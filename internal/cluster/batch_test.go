@@ -1,0 +1,233 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/testdep"
+	"tidegate.dev/tidegate/store/memory"
+	"tidegate.dev/tidegate/store/redis"
+)
+
+// atOnce is a memory store that decides about several checks in one call, and notes how
+// many they were.
+type atOnce struct {
+	*memory.Store
+	most int
+	hold chan struct{} // calls wait for it; nil: they do not
+	err  error         // that all of them end with
+
+	mu    sync.Mutex
+	sizes []int
+}
+
+func (a *atOnce) AtOnce() int { return a.most }
+
+func (a *atOnce) TakeEach(ctx context.Context, checks []tidegate.Check, copies []int, granted, rest []tidegate.Decision) error {
+	a.note(len(checks))
+	for i := range checks {
+		if copies[i] < 1 || checks[i].Key == "panic" {
+			panic("asked for nothing")
+		}
+		granted[i], granted[i].Err = a.Store.Take(ctx, checks[i:i+1], copies[i])
+		rest[i] = tidegate.Decision{}
+	}
+	return a.err
+}
+
+func (a *atOnce) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
+	a.note(1)
+	return a.Store.Take(ctx, checks, n)
+}
+
+func (a *atOnce) note(n int) {
+	if a.hold != nil {
+		<-a.hold
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.sizes = append(a.sizes, n)
+}
+
+func (a *atOnce) calls() []int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.sizes)
+}
+
+var twice = tidegate.MustLimit(tidegate.Spec{Name: "twice", Scope: "user", Events: 2, Period: time.Hour, Algorithm: tidegate.TokenBucket})
+
+func takeOne(ctx context.Context, s *Store, key string) (tidegate.Decision, error) {
+	return s.Take(ctx, []tidegate.Check{{Key: key, Limit: twice, Cost: 1}}, 1)
+}
+
+// grounded has flights wait until the test sends them: nobody takes them on its own.
+func grounded(s *Store) *Store {
+	s.batches.seen = true
+	return s
+}
+
+// Flights that are ready go in one call, as many as the inner store takes at once.
+func TestBatchTakesWhoIsThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := &atOnce{Store: memory.New(), most: 4}
+		s := grounded(open(t, inner, Options{Deadline: patient}))
+		var all sync.WaitGroup
+		for i := range 10 {
+			all.Go(func() {
+				if d, err := takeOne(t.Context(), s, fmt.Sprint(i)); err != nil || !d.OK || d.Granted != 1 || d.Remaining != 1 {
+					t.Errorf("key %d: %+v, %v", i, d, err)
+				}
+			})
+		}
+		// The same as one of them: it goes with that, after it.
+		synctest.Wait()
+		all.Go(func() {
+			if d, err := takeOne(t.Context(), s, "3"); err != nil || !d.OK || d.Remaining != 0 {
+				t.Errorf("again: %+v, %v", d, err)
+			}
+		})
+		synctest.Wait()
+		s.flyTogether()
+		all.Wait()
+		sum := 0
+		for _, n := range inner.calls() {
+			if sum += n; n > inner.most {
+				t.Errorf("%d at once", n)
+			}
+		}
+		if got := inner.calls(); sum != 11 || len(got) > 5 || s.Stats().Calls != uint64(len(got)) {
+			t.Errorf("11 were asked for in calls of %v, counted %d", got, s.Stats().Calls)
+		}
+		synctest.Wait()
+		if n := s.Stats().InFlight; n != 0 {
+			t.Errorf("%d are still in flight", n)
+		}
+	})
+}
+
+// For whoever left before the call nothing is asked.
+func TestBatchWithoutThoseWhoLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := &atOnce{Store: memory.New(), most: 4}
+		s := grounded(open(t, inner, Options{Deadline: patient}))
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for i := range 3 {
+			all.Go(func() {
+				with := ctx
+				if i == 2 {
+					with = t.Context()
+				}
+				if _, err := takeOne(with, s, fmt.Sprint(i)); (err != nil) != (i < 2) || err != nil && !errors.Is(err, context.Canceled) {
+					t.Errorf("key %d: %v", i, err)
+				}
+			})
+		}
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		s.flyTogether()
+		all.Wait()
+		if got := inner.calls(); !slices.Equal(got, []int{1}) {
+			t.Errorf("one was left, asked for in calls of %v", got)
+		}
+	})
+}
+
+// Who comes while calls are out does not wait for them.
+func TestBatchesDoNotWaitForEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := &atOnce{Store: memory.New(), most: 4, hold: make(chan struct{})}
+		s := open(t, inner, Options{Deadline: patient})
+		var all sync.WaitGroup
+		for i := range 3 {
+			all.Go(func() {
+				if d, err := takeOne(t.Context(), s, fmt.Sprint(i)); err != nil || !d.OK {
+					t.Errorf("key %d: %+v, %v", i, d, err)
+				}
+			})
+			synctest.Wait()
+			if n := s.Stats().Calls; n != uint64(i+1) {
+				t.Errorf("%d calls after %d came one by one", n, i+1)
+			}
+		}
+		close(inner.hold)
+		all.Wait()
+	})
+}
+
+// A batch that fails, or brings the inner store down, is an error to all in it.
+func TestBatchThatFails(t *testing.T) {
+	f := func(inner *atOnce, key string, want string) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			inner.Store, inner.most = memory.New(), 4
+			s := grounded(open(t, inner, Options{Deadline: patient}))
+			var all sync.WaitGroup
+			for _, key := range []string{"a", key} {
+				all.Go(func() {
+					if _, err := takeOne(t.Context(), s, key); err == nil || err.Error() != want {
+						t.Errorf("key %s: %v, want %s", key, err, want)
+					}
+				})
+			}
+			synctest.Wait()
+			s.flyTogether()
+			all.Wait()
+		})
+	}
+	f(&atOnce{err: errors.New("no")}, "b", "no")
+	f(&atOnce{}, "panic", "the store panicked: asked for nothing")
+}
+
+// On Redis, callers of many keys share calls, and every key gets what is due to it.
+func TestBatchesOnRedis(t *testing.T) {
+	inner, err := redis.Open(redis.Config{Addrs: []string{testdep.Redis(t).Socket}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = inner.Close() })
+	s := open(t, inner, Options{Deadline: patient, DenyEntries: -1})
+	const keys, callers, times, events = 40, 80, 50, 70
+	l := tidegate.MustLimit(tidegate.Spec{Name: "some", Scope: "user", Events: events, Period: 24 * time.Hour, Algorithm: tidegate.TokenBucket})
+	var mu sync.Mutex
+	admitted := map[string]int{}
+	var all sync.WaitGroup
+	for i := range callers {
+		all.Go(func() {
+			for range times {
+				key := fmt.Sprint(i % keys)
+				d, err := s.Take(t.Context(), []tidegate.Check{{Key: key, Limit: l, Cost: 1}}, 1)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if d.OK {
+					mu.Lock()
+					admitted[key]++
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	all.Wait()
+	for key, n := range admitted {
+		if n != events {
+			t.Errorf("key %s: %d admitted, want %d", key, n, events)
+		}
+	}
+	if len(admitted) != keys {
+		t.Errorf("%d keys, want %d", len(admitted), keys)
+	}
+	if stats := s.Stats(); stats.Calls >= stats.Asked/2 {
+		t.Errorf("%d calls for %d requests: they did not go together", stats.Calls, stats.Asked)
+	}
+}

@@ -1,0 +1,32 @@
+-- Asks checks that have nothing to do with each other: each is decided by itself, as
+-- one.lua does it, one after the other. They are of one law, which is not that of leases.
+-- ARGV[2] is all of them, each with its size and the copies asked for before it.
+--
+-- The reply is packed numbers: now; then for each check what one.lua says of it. A check
+-- whose calendar bounds were missed got -1 copies, and the instant they did not reach.
+local arg, item, replies = ARGV[2], 1, {}
+while item < #arg do
+  local size, copies, kind, _, key, id, cost, from = unpack('<I2dBBI2c9d', arg, item)
+  local unit, asked, k = cost > 0 and cost or 1, copies, 0
+  local box = kind < 5 and call('GET', KEYS[key]) or ''
+  missed = nil
+  --<box find>
+  --<fit>
+  if missed then
+    replies[#replies + 1] = pack('<dddddd', -1, missed, 0, 0, 0, 0)
+  else
+    local granted = k
+    local left, reset, resett, other, othert, later, latert, state, till = 0, 0, 0, 0, 0, 0, 0
+    local short = granted > 0 and granted < copies
+    --<take>
+    if k == 0 then other, othert = later, latert end
+    if state then
+      --<box keep>
+      --<box write>
+    end
+    replies[#replies + 1] = pack('<dddddd', granted, left, reset, resett, other, othert)
+    if short then replies[#replies + 1] = pack('<dd', later, latert) end
+  end
+  item = item + size
+end
+return pack('<d', now) .. table.concat(replies)
