@@ -14,11 +14,11 @@ const attackers = 1000
 
 const attackerPrefix = "bot-"
 
-// underAttack is a load of which nine in ten are over their limit. The limit is the
+// attackLoad is a load of which nine in ten are over their limit. The limit is the
 // same for all; the others are so many that they stay within it.
-func (b *bench) underAttack(ctx context.Context, f *figures) (err error) {
+func attackLoad() *load {
 	bots, good := makeKeys(attackerPrefix, attackers), makeKeys("user-", 2*users)
-	l := &load{
+	return &load{
 		callers: hotCallers,
 		pick: func(r *rand.Rand) string {
 			if r.IntN(10) > 0 {
@@ -28,7 +28,10 @@ func (b *bench) underAttack(ctx context.Context, f *figures) (err error) {
 		},
 		count: func(key string) bool { return strings.HasPrefix(key, attackerPrefix) },
 	}
-	f.attack, err = b.race(ctx, "under attack", l, scarce,
+}
+
+func (b *bench) underAttack(ctx context.Context, f *figures) (err error) {
+	f.attack, err = b.race(ctx, "under attack", attackLoad(), scarce,
 		chain("Tidegate", "chain", tidegate.Terms{}), chain("Tidegate, no deny cache", "nodeny", tidegate.Terms{NoDenyCache: true}))
 	return err
 }
