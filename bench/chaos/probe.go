@@ -60,11 +60,8 @@ func (p *probe) Write(b []byte) (int, error) {
 
 // watch notes by how much a sleep of a millisecond was too long.
 func (p *probe) watch() {
-	const nap = time.Millisecond
 	for {
-		began := time.Now()
-		time.Sleep(nap)
-		over := time.Since(began) - nap
+		over := oversleep(0)
 		p.mu.Lock()
 		p.Oversleep = max(p.Oversleep, over)
 		p.mu.Unlock()
