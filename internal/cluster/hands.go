@@ -73,9 +73,12 @@ func (h *hands) rest(one *hand) bool {
 func (h *hands) letGo() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.closed {
+		return
+	}
 	h.endLocked(h.spare)
 	h.spare = len(h.idle)
-	if h.armed = h.spare > 0 && !h.closed; h.armed {
+	if h.armed = h.spare > 0; h.armed {
 		h.sweep.Reset(sweepEvery)
 	}
 }

@@ -104,7 +104,6 @@ func (s *slow) left(t *testing.T, c tidegate.Check) int64 {
 type crowd struct {
 	store tidegate.Store
 	sync.WaitGroup
-	mu   sync.Mutex
 	told []*told
 }
 
