@@ -14,10 +14,10 @@ const attackers = 1000
 
 const attackerPrefix = "bot-"
 
-// attackLoad is a load of which nine in ten are over their limit. The limit is the
-// same for all; the others are so many that they stay within it.
+// attackLoad is a load of which nine in ten are over their limit, which is scarce. The
+// others have plenty.
 func attackLoad() *load {
-	bots, good := makeKeys(attackerPrefix, attackers), makeKeys("user-", 2*users)
+	bots, good := makeKeys(attackerPrefix, attackers), makeKeys("user-", users)
 	return &load{
 		callers: hotCallers,
 		pick: func(r *rand.Rand) string {
@@ -26,12 +26,14 @@ func attackLoad() *load {
 			}
 			return good[r.IntN(len(good))]
 		},
-		count: func(key string) bool { return strings.HasPrefix(key, attackerPrefix) },
+		count: attacks,
 	}
 }
 
+func attacks(key string) bool { return strings.HasPrefix(key, attackerPrefix) }
+
 func (b *bench) underAttack(ctx context.Context, f *figures) (err error) {
-	f.attack, err = b.race(ctx, "under attack", attackLoad(), scarce,
+	f.attack, err = b.race(ctx, "under attack", attackLoad(), plenty,
 		chain("Tidegate", "chain", tidegate.Terms{}), chain("Tidegate, no deny cache", "nodeny", tidegate.Terms{NoDenyCache: true}))
 	return err
 }

@@ -49,5 +49,5 @@ func BenchmarkChain(b *testing.B) {
 	f("keys64", plenty, &load{callers: 64, pick: many})
 	f("keys1024", plenty, &load{callers: 1024, pick: many})
 	f("hot", huge, &load{callers: hotCallers, pick: uniform(makeKeys("hot-", 1))})
-	f("attack", scarce, attackLoad())
+	f("attack", plenty, attackLoad())
 }

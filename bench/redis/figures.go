@@ -33,8 +33,8 @@ var (
 	plenty = quota{"plenty", 1000, time.Second, 1000}
 	// huge is the fastest that one key can have, with enough at once for the race.
 	huge = quota{"huge", tidegate.MaxPerSecond, time.Second, 250_000_000}
-	// scarce is used up in no time.
-	scarce = quota{"scarce", 50, time.Minute, 50}
+	// scarce is used up by one request.
+	scarce = quota{"scarce", 1, time.Minute, 1}
 )
 
 const (

@@ -24,8 +24,12 @@ func chain(name, prefix string, terms tidegate.Terms) contestant {
 		node := cluster.New(store, cluster.Options{Deadline: deadline})
 		guarded := guard.New(node, guard.Options{Deadline: deadline, Inline: true})
 		limit, err := q.limit(&terms)
+		if err != nil {
+			return limiter{}, err
+		}
+		low, err := scarce.limit(&terms)
 		return limiter{
-			caller: func() decide { return oneCheck(guarded, limit) },
+			caller: func() decide { return oneCheck(guarded, limit, low) },
 			close: func() {
 				_ = guarded.Close()
 				_ = node.Close()
@@ -44,7 +48,7 @@ func plain(prefix string) contestant {
 		}
 		limit, err := q.limit(nil)
 		return limiter{
-			caller: func() decide { return oneCheck(store, limit) },
+			caller: func() decide { return oneCheck(store, limit, limit) },
 			close:  func() { _ = store.Close() },
 		}, err
 	}}
@@ -57,11 +61,15 @@ func (q quota) limit(terms *tidegate.Terms) (*tidegate.Limit, error) {
 	})
 }
 
-// oneCheck asks a store as a Gate does: the memory of a check is used again.
-func oneCheck(store tidegate.Store, limit *tidegate.Limit) decide {
+// oneCheck asks a store as a Gate does: the memory of a check is used again. Attackers
+// are held to a limit of their own.
+func oneCheck(store tidegate.Store, limit, attackers *tidegate.Limit) decide {
 	checks := make([]tidegate.Check, 1)
 	return func(ctx context.Context, key string) (bool, error) {
 		checks[0] = tidegate.Check{Key: key, Limit: limit, Cost: 1}
+		if attacks(key) {
+			checks[0].Limit = attackers
+		}
 		d, err := store.Take(ctx, checks, 1)
 		if err == nil {
 			err = d.Err // a fallback has decided
