@@ -21,7 +21,7 @@ func (s *server) announce() {
 		upstreams = append(upstreams, u.String())
 	}
 	s.log.Info("serving", "gateway", s.address(s.clients, s.tls != nil), "admin", s.address(s.admin, false),
-		"upstreams", strings.Join(upstreams, ","), "rules", s.rules.count(), "configuration", s.config.File)
+		"upstreams", strings.Join(upstreams, ","), "rules", s.rules.count(), "store", s.config.Store.Kind, "configuration", s.config.File)
 	if s.sample == nil {
 		return
 	}

@@ -210,9 +210,17 @@ func TestTrap11LostRedisIsNobodysError(t *testing.T) {
 func testRedisDown(t *testing.T, bin string) {
 	server := testdep.Redis(t)
 	server.Kill()
-	w := newWorld(t, bin, "rules.yaml", redisRules)
+	w := newWorld(t, bin, "rules.yaml", redisRules+`
+  - { name: hot, match: /hot, per: everyone, limits: { rate: 1000/second, burst: 5000, algorithm: token_bucket }, consistency: leased, on_partition: share }
+  - { name: exact, match: /exact, per: everyone, limits: 10/second, consistency: { mode: strict, deny_cache: false } }
+`)
 	s := w.serveRedis("redis://" + server.Addr)
 	gateway, admin := s.ready()
+	s.await(1, "`consistency` of the rule `hot` does nothing here: leased is not built yet: the counters in Redis are shared strictly")
+	s.await(1, "`on_partition` of the rule `hot` does nothing here: it is not built yet: a gateway that is cut off goes by on_store_failure")
+	if strings.Contains(s.said(), "`exact`") {
+		t.Error("`strict` is doubted, and it is what Redis is for")
+	}
 	if got, _ := w.get(once, gateway+"/api/things?customer=acme"); got != http.StatusOK {
 		t.Errorf("answered %d", got)
 	}
