@@ -133,7 +133,6 @@ func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tideg
 	if n < 1 {
 		return tidegate.Decision{}, fmt.Errorf("Take(n=%d): want at least 1", n)
 	}
-	s.count.asked.Add(1)
 	w := waysOf(checks, n)
 	if s.o.DenyEntries < 0 {
 		w &^= remembered
@@ -143,12 +142,13 @@ func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tideg
 			return d, nil
 		}
 	}
+	s.count.asked.Add(1)
 	return s.join(ctx, checks, n, w)
 }
 
 // counts of what happened.
 type counts struct {
-	asked, denied, calls, shared, busy atomic.Uint64
+	asked, denied, calls, shared, busy atomic.Uint64 // who was denied is not counted as asked
 }
 
 // Stats are counts since the Store was made.
@@ -171,7 +171,7 @@ type Stats struct {
 func (s *Store) Stats() Stats {
 	c := &s.count
 	return Stats{
-		Asked: c.asked.Load(), Denied: c.denied.Load(), Calls: c.calls.Load(),
+		Asked: c.asked.Load() + c.denied.Load(), Denied: c.denied.Load(), Calls: c.calls.Load(),
 		Shared: c.shared.Load(), Busy: c.busy.Load(), InFlight: s.flying.Load(),
 	}
 }

@@ -29,19 +29,23 @@ type denials struct {
 type denialSet struct {
 	turn    atomic.Uint64 // odd while one writes
 	dropped atomic.Int64  // what was asked before is not kept: something was given back
-	_       [48]byte
+	// half the name of each entry's counter, here, so that whoever finds nothing has
+	// looked at one cache line
+	names   [4]atomic.Uint64
+	_       [16]byte
 	entries [4]denial
 }
 
 // denial is one refusal, in a cache line. Times are those of Store.clock.
 type denial struct {
-	a, b  atomic.Uint64 // the counter
+	name  atomic.Uint64 // the other half of the counter's
 	under atomic.Uint64 // the numbers of the limit, and the epoch
 	cost  atomic.Int64
 	until atomic.Int64
 	retry atomic.Int64 // when the inner store would have room, which may be later
 	reset atomic.Int64
 	left  atomic.Int64
+	_     [8]byte
 }
 
 // maxDenial is how long a refusal is remembered at most.
@@ -96,14 +100,22 @@ func (t *denials) find(c counter, under uint64, cost int64) (r refused, ok bool)
 	set := t.set(c)
 	turn := set.turn.Load()
 	for i := range set.entries {
+		if !set.holds(i, c) {
+			continue
+		}
 		e := &set.entries[i]
-		if e.a.Load() != c.a || e.b.Load() != c.b || e.under.Load() != under || e.cost.Load() > cost {
+		if e.under.Load() != under || e.cost.Load() > cost {
 			continue
 		}
 		r = refused{time.Duration(e.until.Load()), time.Duration(e.retry.Load()), time.Duration(e.reset.Load()), e.left.Load()}
 		return r, turn%2 == 0 && set.turn.Load() == turn
 	}
 	return r, false
+}
+
+// holds reports whether the entry i is about c.
+func (s *denialSet) holds(i int, c counter) bool {
+	return s.names[i].Load() == c.a && s.entries[i].name.Load() == c.b
 }
 
 // lock starts a change, or reports that somebody else is at it.
@@ -126,19 +138,20 @@ func (t *denials) note(c counter, under uint64, cost int64, r refused, asked tim
 	if set.dropped.Load() > int64(asked) {
 		return false
 	}
-	at, first := &set.entries[0], int64(math.MaxInt64)
+	place, first := 0, int64(math.MaxInt64)
 	for i := range set.entries {
 		e := &set.entries[i]
-		if e.a.Load() == c.a && e.b.Load() == c.b && e.under.Load() == under {
-			at = e
+		if set.holds(i, c) && e.under.Load() == under {
+			place = i
 			break
 		}
 		if until := e.until.Load(); until < first {
-			at, first = e, until
+			place, first = i, until
 		}
 	}
-	at.a.Store(c.a)
-	at.b.Store(c.b)
+	set.names[place].Store(c.a)
+	at := &set.entries[place]
+	at.name.Store(c.b)
 	at.under.Store(under)
 	at.cost.Store(cost)
 	at.until.Store(int64(r.until))
@@ -157,10 +170,9 @@ func (t *denials) drop(c counter, now time.Duration) {
 	defer set.unlock()
 	set.dropped.Store(int64(now) + 1)
 	for i := range set.entries {
-		if e := &set.entries[i]; e.a.Load() == c.a && e.b.Load() == c.b {
-			e.until.Store(0)
-			e.a.Store(0)
-			e.b.Store(0)
+		if set.holds(i, c) {
+			set.names[i].Store(0)
+			set.entries[i].until.Store(0)
 		}
 	}
 }

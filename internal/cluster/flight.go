@@ -122,6 +122,6 @@ func (s *Store) patient(ctx context.Context, done <-chan struct{}) error {
 }
 
 func (s *Store) drop(w *waiter) {
-	w.checks, w.flight, w.lane, w.d, w.err = nil, nil, nil, tidegate.Decision{}, nil
+	w.checks, w.flight, w.lane, w.err = nil, nil, nil, nil // what is in d is written over
 	s.waiters.Put(w)
 }

@@ -143,7 +143,7 @@ func (f *flight) tellLocked(l *line, a *answer, refusal *tidegate.Decision, left
 	for w := l.first; w != nil; w = l.first {
 		switch {
 		case a.err != nil:
-			w.err = a.err
+			w.d, w.err = tidegate.Decision{}, a.err
 		case *left > 0:
 			w.d = a.granted
 			w.d.Granted = min(int64(w.n), *left)
