@@ -19,10 +19,6 @@ const patienceOfHeld = 200 * time.Millisecond
 // gatewayOptions are the settings in the words of the gateway.
 func (s *server) gatewayOptions() gateway.Options {
 	c := s.config
-	upstream := c.Limits.Upstream
-	if upstream == 0 {
-		upstream = -1 // any
-	}
 	var patience time.Duration // the gateway's own
 	if s.heir.Held() {
 		patience = patienceOfHeld
@@ -33,12 +29,16 @@ func (s *server) gatewayOptions() gateway.Options {
 		Upstreams: s.upstreams,
 		Limits: gateway.Limits{
 			HeaderBytes: int(c.Limits.Header),
+			HeaderLines: c.Limits.HeaderLines,
+			URI:         int(c.Limits.URI),
 			Body:        c.Limits.Body,
 			ReadHeader:  c.Limits.ReadHeader,
 			Read:        c.Limits.Read,
 			Write:       c.Limits.Write,
 			Idle:        c.Limits.Idle,
-			Upstream:    upstream,
+			Stall:       orAny(c.Limits.Stall),
+			Upstream:    orAny(c.Limits.Upstream),
+			Requests:    c.Limits.Requests,
 			Connections: c.Limits.Connections,
 		},
 		Paths: gateway.Paths{
@@ -61,6 +61,14 @@ func (s *server) gatewayOptions() gateway.Options {
 		},
 		Usable: func(upstream string, usable bool) { s.metrics.Ejected(upstream, !usable) },
 	}
+}
+
+// orAny is a time in the words of the gateway, to which 0 is its own default.
+func orAny(d time.Duration) time.Duration {
+	if d == 0 {
+		return -1
+	}
+	return d
 }
 
 // observer tells metrics and signals what the gateway does.

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tidegate.dev/tidegate/internal/testdep"
 )
 
 // What a start says, and what it refuses.
@@ -149,10 +151,7 @@ func testCertificate(t *testing.T, bin string) {
 
 // systemd understands deploy/systemd.
 func testUnits(t *testing.T, bin string) {
-	verify, err := exec.LookPath("systemd-analyze")
-	if err != nil {
-		t.Skip("there is no systemd here")
-	}
+	verify := testdep.Need(t, "systemd-analyze")
 	w := newWorld(t, bin)
 	var files []string
 	for _, name := range []string{"tidegate.service", "tidegate.socket"} {

@@ -110,13 +110,17 @@ type TLS struct {
 // Limits bound what a connection and a request may take.
 type Limits struct {
 	Header      int64         // bytes of a request's header; default: 64 KiB
+	HeaderLines int           // of a request's header; default: 128
+	URI         int64         // bytes of a request's target; default: 8 KiB
 	Body        int64         // bytes of a request's body; default: 0, any
 	ReadHeader  time.Duration // until the header is read; default: 10s, or Read if that is shorter
 	Read        time.Duration // until the whole request is read; default: 0, any
 	Write       time.Duration // from the header until the answer is written; default: 0, any
 	Idle        time.Duration // between two requests of a connection; default: 2m
+	Stall       time.Duration // that a client may stand still in the middle of a body, 0: any; default: 1m
 	Upstream    time.Duration // until the upstream's header is there, 0: any; default: 1m
 	Connections int           // open at once; default: 0, any
+	Requests    int           // in flight at once; default: 0, any
 }
 
 // Health is how upstreams are looked after. Failing requests are always noticed;

@@ -117,6 +117,16 @@ var table = []*setting{
 		help: "`SIZE` of a request's header",
 	},
 	{
+		path: "limits.header_lines", example: "128", fallback: "128",
+		slot: one(func(c *Config) *int { return &c.Limits.HeaderLines }, count(span[int]{least: 1, most: 10_000})),
+		help: "`NUMBER` of lines in a request's header",
+	},
+	{
+		path: "limits.uri", example: "8KiB", fallback: "8KiB",
+		slot: one(func(c *Config) *int64 { return &c.Limits.URI }, size(span[int64]{least: 64, most: 16 << 20})),
+		help: "`SIZE` of a request's target, path and query",
+	},
+	{
 		path: "limits.body", example: "10MB", fallback: "0",
 		slot: one(func(c *Config) *int64 { return &c.Limits.Body }, size(span[int64]{least: 1, most: 1 << 50, orZero: true})),
 		help: "`SIZE` of a request's body; 0 for any",
@@ -143,6 +153,11 @@ var table = []*setting{
 		help: "`TIME` between two requests of a connection",
 	},
 	{
+		path: "limits.stall", example: "1m", fallback: "1m",
+		slot: one(func(c *Config) *time.Duration { return &c.Limits.Stall }, lastingOrNone(100*time.Millisecond, day)),
+		help: "`TIME` that a client may stand still in the middle of a body, its own or the answer's; 0 for any",
+	},
+	{
 		path: "limits.upstream", example: "30s", fallback: "1m",
 		slot: one(func(c *Config) *time.Duration { return &c.Limits.Upstream }, lastingOrNone(10*time.Millisecond, day)),
 		help: "`TIME` until an upstream begins to answer; 0 for any",
@@ -151,6 +166,11 @@ var table = []*setting{
 		path: "limits.connections", example: "10000", fallback: "0",
 		slot: one(func(c *Config) *int { return &c.Limits.Connections }, count(span[int]{least: 1, most: 10_000_000, orZero: true})),
 		help: "`NUMBER` of connections open at once; 0 for any",
+	},
+	{
+		path: "limits.requests", example: "5000", fallback: "0",
+		slot: one(func(c *Config) *int { return &c.Limits.Requests }, count(span[int]{least: 1, most: 10_000_000, orZero: true})),
+		help: "`NUMBER` of requests in flight at once, those that wait in line included; 0 for any",
 	},
 	{
 		path: "health.path", example: "/healthz",
