@@ -83,13 +83,18 @@ func (b *batches) take(to *batch) bool {
 	return b.seen
 }
 
-// flyTogether takes flights that are ready, until it is not needed any more.
+// flyTogether is flyReady, after all who are about to ask.
 func (s *Store) flyTogether() {
 	runtime.Gosched()
+	s.flyReady()
+}
+
+// flyReady takes flights that are ready, until it is not needed any more.
+func (s *Store) flyReady() {
 	all := s.batches.pool.Get().(*batch)
 	for again := true; again; {
 		if s.batches.take(all) {
-			s.hands.run(s.pilot)
+			s.hands.run(s.flyReady) // a batch that is full waits for nobody
 		}
 		again = s.fly(all)
 	}

@@ -103,10 +103,11 @@ func (s *seen) forget(name, word uint64) {
 	}
 }
 
-// remember notes what an answer of the inner store says of the key that it is about.
+// remember notes what an answer of the inner store says of the key that it is about. One
+// without a receipt was made of an earlier one, and says nothing new.
 func (g *Guard) remember(checks []tidegate.Check, d *tidegate.Decision, now time.Duration) {
 	l := d.Limit
-	if l == nil || d.Err != nil || l.Algorithm == tidegate.Concurrency {
+	if l == nil || d.At == 0 || d.Err != nil || l.Algorithm == tidegate.Concurrency {
 		return
 	}
 	used, capacity := usedOf(d), l.Capacity()
