@@ -27,6 +27,10 @@ type flight struct {
 	told   line          // those with an answer, to be woken
 	due    time.Duration // under lane.mu: when the call under way has to be back
 	sent   stamp         // when it began
+
+	watch   *watch          // under lane.mu: the latest of watches; nil: none
+	watches []*watch        // under lane.mu
+	ends    <-chan struct{} // under lane.mu: of who came last without one
 }
 
 // lanes are where flights are found, by the hash of their vectors.
@@ -51,11 +55,15 @@ func (s *Store) join(ctx context.Context, checks []tidegate.Check, n int, w ways
 	me := s.waiters.Get().(*waiter)
 	at := &s.lanes[hash%lanes]
 	me.n, me.checks, me.lane = n, checks, at
+	_, ends := ctx.Deadline()
 	at.mu.Lock()
 	other := at.flights[hash]
 	if other != nil && w&together != 0 && same(other.checks, checks) {
 		me.flight = other
 		other.next.push(me)
+		if ends {
+			me.watch = other.watchLocked(ctx)
+		}
 		at.mu.Unlock()
 		return s.await(ctx, me)
 	}
@@ -89,7 +97,9 @@ func (s *Store) begin() bool {
 
 // await returns when w has its answer, or its caller has waited long enough.
 func (s *Store) await(ctx context.Context, w *waiter) (tidegate.Decision, error) {
-	if err := s.patient(ctx, w.done); err != nil {
+	if w.watch != nil {
+		<-w.done
+	} else if err := s.patient(ctx, w.done); err != nil {
 		if w.leave() {
 			s.drop(w)
 			return tidegate.Decision{}, err
@@ -122,6 +132,6 @@ func (s *Store) patient(ctx context.Context, done <-chan struct{}) error {
 }
 
 func (s *Store) drop(w *waiter) {
-	w.checks, w.flight, w.lane, w.err = nil, nil, nil, nil // what is in d is written over
+	w.checks, w.flight, w.lane, w.watch, w.err = nil, nil, nil, nil, nil // what is in d is written over
 	s.waiters.Put(w)
 }

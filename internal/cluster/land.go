@@ -15,11 +15,14 @@ func (w *waiter) leave() bool {
 		return false
 	}
 	w.line.remove(w)
-	if f := w.flight; f.store.now() >= f.due {
+	if f := w.flight; f.overdue() {
 		f.unlistLocked()
 	}
 	return true
 }
+
+// overdue reports whether the call under way is not back in time.
+func (f *flight) overdue() bool { return f.store.now() >= f.due }
 
 func (f *flight) unlistLocked() {
 	if f.known {
@@ -133,6 +136,7 @@ func (f *flight) land(a *answer) (more bool) {
 	}
 	if more = f.aboard.first != nil; !more {
 		f.unlistLocked()
+		f.unwatchLocked()
 	}
 	return more
 }

@@ -9,7 +9,8 @@ type waiter struct {
 	checks []tidegate.Check // the caller's: to be written to while it waits
 	lane   *lane
 	flight *flight
-	line   *line // nil: it has an answer
+	watch  *watch // nil: it looks for the end of its context itself
+	line   *line  // nil: it has an answer
 	before *waiter
 	behind *waiter
 
