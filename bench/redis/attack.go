@@ -20,12 +20,12 @@ func attackLoad() *load {
 	bots, good := makeKeys(attackerPrefix, attackers), makeKeys("user-", users)
 	return &load{
 		callers: hotCallers,
-		pick: func(r *rand.Rand) string {
-			if r.IntN(10) > 0 {
-				return bots[r.IntN(len(bots))]
+		drawn: draw(func() string {
+			if rand.IntN(10) > 0 {
+				return bots[rand.IntN(len(bots))]
 			}
-			return good[r.IntN(len(good))]
-		},
+			return good[rand.IntN(len(good))]
+		}),
 		count: attacks,
 	}
 }

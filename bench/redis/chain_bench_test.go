@@ -46,8 +46,8 @@ func BenchmarkChain(b *testing.B) {
 		})
 	}
 	many := uniform(makeKeys("user-", users))
-	f("keys64", plenty, &load{callers: 64, pick: many})
-	f("keys1024", plenty, &load{callers: 1024, pick: many})
-	f("hot", huge, &load{callers: hotCallers, pick: uniform(makeKeys("hot-", 1))})
+	f("keys64", plenty, &load{callers: 64, drawn: many})
+	f("keys1024", plenty, &load{callers: 1024, drawn: many})
+	f("hot", huge, &load{callers: hotCallers, drawn: uniform(makeKeys("hot-", 1))})
 	f("attack", plenty, attackLoad())
 }

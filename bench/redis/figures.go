@@ -65,9 +65,9 @@ func (b *bench) all(ctx context.Context, only string) (f figures, err error) {
 }
 
 func (b *bench) byKeys(ctx context.Context, f *figures) error {
-	pick := uniform(makeKeys("user-", users))
+	drawn := uniform(makeKeys("user-", users))
 	for _, callers := range callersByKeys {
-		es, err := b.race(ctx, fmt.Sprintf("%d callers", callers), &load{callers: callers, pick: pick}, plenty,
+		es, err := b.race(ctx, fmt.Sprintf("%d callers", callers), &load{callers: callers, drawn: drawn}, plenty,
 			chain("Tidegate", "chain", tidegate.Terms{}), redisRate, throttledGCRA, redisRatePiped, plain("plain"))
 		if err != nil {
 			return err
@@ -78,7 +78,7 @@ func (b *bench) byKeys(ctx context.Context, f *figures) error {
 }
 
 func (b *bench) oneHotKey(ctx context.Context, f *figures) (err error) {
-	f.hot, err = b.race(ctx, "one hot key", &load{callers: hotCallers, pick: uniform(makeKeys("hot-", 1))}, huge,
+	f.hot, err = b.race(ctx, "one hot key", &load{callers: hotCallers, drawn: uniform(makeKeys("hot-", 1))}, huge,
 		chain("Tidegate", "chain", tidegate.Terms{}), plain("plain"))
 	return err
 }

@@ -19,8 +19,8 @@ const sampled = 64
 // load is callers that ask one after the other, each as soon as it has its answer.
 type load struct {
 	callers int
-	pick    func(r *rand.Rand) string // the key that is asked about next
-	count   func(key string) bool     // nil: every key that is admitted is counted
+	drawn   []string              // the keys that are asked about, over and over
+	count   func(key string) bool // nil: every key that is admitted is counted
 }
 
 // tally is what came of a heat.
@@ -85,8 +85,8 @@ func (l *load) drive(ctx context.Context, lim limiter, d time.Duration) tally {
 
 // call is what one caller does until it is stopped.
 func (l *load) call(ctx context.Context, stop *atomic.Bool, decide decide, random *rand.Rand) (t tally, times []time.Duration) {
-	for i := random.IntN(sampled); !stop.Load() && ctx.Err() == nil; i++ {
-		key := l.pick(random)
+	for i := random.IntN(len(l.drawn)); !stop.Load() && ctx.Err() == nil; i++ {
+		key := l.drawn[i%len(l.drawn)]
 		timed := i%sampled == 0
 		var start time.Time
 		if timed {
@@ -124,7 +124,20 @@ func makeKeys(prefix string, n int) []string {
 	return keys
 }
 
+// draws is how many keys are drawn before a race, so that drawing them is no part of it.
+// Each caller starts somewhere among them.
+const draws = 1 << 18
+
+// draw draws them.
+func draw(pick func() string) []string {
+	drawn := make([]string, draws)
+	for i := range drawn {
+		drawn[i] = pick()
+	}
+	return drawn
+}
+
 // uniform draws from keys.
-func uniform(keys []string) func(*rand.Rand) string {
-	return func(r *rand.Rand) string { return keys[r.IntN(len(keys))] }
+func uniform(keys []string) []string {
+	return draw(func() string { return keys[rand.IntN(len(keys))] })
 }

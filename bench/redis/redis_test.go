@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"math/rand/v2"
 	"regexp"
 	"strings"
 	"testing"
@@ -116,7 +115,7 @@ func TestDrive(t *testing.T) {
 	}}
 	l := &load{
 		callers: 3,
-		pick:    func(r *rand.Rand) string { return [...]string{"a", "b"}[r.IntN(2)] },
+		drawn:   []string{"a", "b"},
 		count:   func(key string) bool { return key == "b" },
 	}
 	got := l.drive(t.Context(), lim, time.Millisecond)

@@ -73,7 +73,7 @@ func (b *bench) script(ctx context.Context, name string, specs []tidegate.Spec) 
 		limits = append(limits, l)
 	}
 	lim := limiter{caller: func() decide { return manyChecks(store, limits) }}
-	l := &load{callers: 64, pick: uniform(makeKeys("user-", users))}
+	l := &load{callers: 64, drawn: uniform(makeKeys("user-", users))}
 	if _, err := b.heatOf(ctx, lim, l, b.heat/4); err != nil { // the keys are there, the script is known
 		return nil, err
 	}

@@ -34,7 +34,7 @@ func (t *truthful) used() float64 {
 
 // truth lets each contestant decide for a while about keys that nobody has used.
 func (b *bench) truth(ctx context.Context, f *figures) error {
-	l := &load{callers: 64, pick: uniform(makeKeys("user-", steadyUsers))}
+	l := &load{callers: 64, drawn: uniform(makeKeys("user-", steadyUsers))}
 	for _, c := range []contestant{chain("Tidegate", "chain", tidegate.Terms{}), redisRate, throttledGCRA} {
 		lim, err := c.open(b.server.address, steady)
 		if err != nil {

@@ -149,7 +149,7 @@ func (g *Guard) wait(ctx context.Context, c *call) (behind bool, err error) {
 // take is Take of the inner store, by the deadline.
 func (g *Guard) take(ctx context.Context, checks []tidegate.Check, n int, now time.Duration) (tidegate.Decision, error) {
 	if g.o.Inline {
-		d, err := g.takeInline(g.roundAt(now).within(ctx), checks, n)
+		d, err := g.takeInline(g.roundAt(now).ctx, checks, n)
 		g.judge(err, now, false)
 		return d, err
 	}

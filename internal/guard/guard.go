@@ -44,7 +44,9 @@ type Options struct {
 	// Inline calls the inner store on the goroutine of the caller, which saves
 	// about a microsecond. It is for inner stores that return when their context
 	// ends, whatever happens; one that does not stalls its callers. By default
-	// every call has a goroutine of its own, which can be left behind.
+	// every call has a goroutine of its own, which can be left behind. Take is
+	// called under a context without the values of the caller's, which would
+	// have to be put together for each call.
 	Inline bool
 	// InFlight bounds the calls that the inner store has not returned from, those
 	// left behind included; 0 means DefaultInFlight. Beyond, fallbacks answer at
