@@ -36,11 +36,26 @@ func TestConformanceDenials(t *testing.T) {
 }
 
 func TestConformanceRedis(t *testing.T) {
-	server := testdep.Redis(t)
+	t.Parallel()
+	conformReal(t, redis.Config{Addrs: []string{testdep.Redis(t).Socket}})
+}
+
+// Copies are granted and given back over several servers, which have clocks of their own.
+func TestConformanceRedisCluster(t *testing.T) {
+	t.Parallel()
+	c := redis.Config{Cluster: true}
+	for _, n := range testdep.RedisCluster(t, 3, 0) {
+		c.Addrs = append(c.Addrs, n.Addr)
+	}
+	conformReal(t, c)
+}
+
+func conformReal(t *testing.T, c redis.Config) {
 	stores := 0
 	storetest.RunReal(t, func(t *testing.T) tidegate.Store {
 		stores++
-		inner, err := redis.Open(redis.Config{Addrs: []string{server.Socket}, Prefix: fmt.Sprint("t", stores)})
+		c.Prefix = fmt.Sprint("t", stores)
+		inner, err := redis.Open(c)
 		if err != nil {
 			t.Fatal(err)
 		}
