@@ -126,7 +126,7 @@ func makeKeys(prefix string, n int) []string {
 
 // draws is how many keys are drawn before a race, so that drawing them is no part of it.
 // Each caller starts somewhere among them.
-const draws = 1 << 18
+const draws = 1 << 16
 
 // draw draws them.
 func draw(pick func() string) []string {

@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"tidegate.dev/tidegate"
@@ -28,25 +29,23 @@ func (s *Store) AtOnce() int {
 // algorithm share a call of a script, which takes Redis 40 % less than a call for each.
 // Checks that advise, and slots, have to be taken by Take.
 func (s *Store) TakeEach(ctx context.Context, checks []tidegate.Check, copies []int, granted, rest []tidegate.Decision) error {
-	asks := make([]ask, len(checks))
-	var laws [kinds + 1]*together
+	l := letters.Get().(*letter)
+	defer l.done()
+	l.asks = slices.Grow(l.asks, len(checks))[:len(checks)]
 	for i := range checks {
-		a := &asks[i]
+		a := &l.asks[i]
 		a.granted, a.rest, a.copies = &granted[i], &rest[i], int64(copies[i])
 		if err := s.ready(a, &checks[i]); err != nil {
 			return err
 		}
-		t := &laws[a.b.kind]
-		if *t == nil {
-			*t = newTogether(a.b.kind, len(checks)-i, s.clock.pretended())
-		}
-		(*t).add(a, &s.clock)
+		l.laws[a.b.kind].add(a, &s.clock)
 	}
 	var others sync.WaitGroup
 	defer others.Wait()
 	var last *together
-	for _, t := range laws {
-		if t == nil {
+	for i := range l.laws {
+		t := &l.laws[i]
+		if len(t.asks) == 0 {
 			continue
 		}
 		if other := last; other != nil {
@@ -58,6 +57,28 @@ func (s *Store) TakeEach(ctx context.Context, checks []tidegate.Check, copies []
 		s.askEach(ctx, last)
 	}
 	return nil
+}
+
+// letter is memory of TakeEach that is used again.
+type letter struct {
+	asks []ask
+	laws [kinds + 1]together
+}
+
+var letters = sync.Pool{New: func() any { return new(letter) }}
+
+// done forgets all that l was about. The client may still have the keys, and the strings
+// that args were made into, but not their slices.
+func (l *letter) done() {
+	clear(l.asks)
+	l.asks = l.asks[:0]
+	for i := range l.laws {
+		t := &l.laws[i]
+		clear(t.asks)
+		clear(t.keys)
+		t.asks, t.keys, t.args = t.asks[:0], t.keys[:0], t.args[:0]
+	}
+	letters.Put(l)
 }
 
 // ask is a check that goes with others and is decided alone.
@@ -83,23 +104,17 @@ func (s *Store) ready(a *ask, c *tidegate.Check) error {
 
 // together is checks of one law on their way to Redis.
 type together struct {
-	script *script
-	asks   []*ask
-	keys   []string
-	args   packer
-}
-
-func newTogether(k kind, n int, pretended float64) *together {
-	var law kindSet
-	law.add(k)
-	t := &together{script: scriptFor(each, law), asks: make([]*ask, 0, n), keys: make([]string, 0, n), args: make(packer, 0, sizeOfNow+n*96)}
-	t.args.number(pretended)
-	return t
+	asks []*ask
+	keys []string
+	args packer
 }
 
 const sizeOfNow = 8
 
 func (t *together) add(a *ask, c *clock) {
+	if len(t.args) == 0 {
+		t.args.number(c.pretended())
+	}
 	t.asks, t.keys = append(t.asks, a), append(t.keys, a.key)
 	start := len(t.args)
 	t.args.uint16(0) // its size, when that is known
@@ -111,8 +126,10 @@ func (t *together) add(a *ask, c *clock) {
 
 // askEach asks for all of t, and notes the answers.
 func (s *Store) askEach(ctx context.Context, t *together) {
+	var law kindSet
+	law.add(t.asks[0].b.kind)
 	args := string(t.args)
-	got, err := s.run(ctx, t.script, t.keys, []string{args[:sizeOfNow], args[sizeOfNow:]})
+	got, err := s.run(ctx, scriptFor(each, law), t.keys, []string{args[:sizeOfNow], args[sizeOfNow:]})
 	if err == nil {
 		err = s.answers(ctx, t.asks, got)
 	}
