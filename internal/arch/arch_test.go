@@ -71,6 +71,7 @@ func TestEveryRuleCanFail(t *testing.T) {
 	f("httplimit/a.go", `import "github.com/x/y"`, 1)
 	f("internal/route/a.go", `import "tidegate.dev/tidegate"`, 1)
 	f("internal/diag/a.go", `import "github.com/x/y"`, 1)
+	f("internal/spread/a.go", `import "tidegate.dev/tidegate"`, 1)
 	f("internal/yamltree/a.go", `import "tidegate.dev/tidegate"`, 1)
 	f("internal/yamltree/a.go", `import "github.com/goccy/go-yaml/parser"`, 0)
 	f("internal/rulefile/a.go", `import "tidegate.dev/tidegate/rules"`, 1)

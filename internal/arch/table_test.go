@@ -65,9 +65,9 @@ var table = append(apart(wire), []rule{
 		why:  "the middleware renders decisions of any store; it makes none and brings no dependency",
 	},
 	{
-		from: []string{"./internal/route/...", "./internal/jsonvalue/...", "./internal/diag/..."},
+		from: []string{"./internal/route/...", "./internal/jsonvalue/...", "./internal/diag/...", "./internal/spread/..."},
 		not:  []string{"./...", "module"},
-		why:  "these know strings and nothing of limits: whoever needs them must not get more",
+		why:  "these know strings and numbers and nothing of limits: whoever needs them must not get more",
 	},
 	{
 		from: []string{"./internal/yamltree/..."},
@@ -101,12 +101,12 @@ var table = append(apart(wire), []rule{
 	},
 	{
 		from: []string{"./internal/guard/..."},
-		not:  []string{"./...", "!.", "!./internal/guard/...", "!./internal/algo/...", "!./store/memory", "module"},
+		not:  []string{"./...", "!.", "!./internal/guard/...", "!./internal/algo/...", "!./internal/spread", "!./store/memory", "module"},
 		why:  "it stands around any store; the one it falls back to is the memory store",
 	},
 	{
 		from: []string{"./internal/cluster/..."},
-		not:  []string{"./...", "!.", "!./internal/cluster/...", "module"},
+		not:  []string{"./...", "!.", "!./internal/cluster/...", "!./internal/spread", "module"},
 		why:  "it stands around any store that a fleet shares, and is told which",
 	},
 	{

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/spread"
 )
 
 // Defaults of Options.
@@ -138,17 +139,18 @@ func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tideg
 		w &^= remembered
 	} else if w&remembered != 0 {
 		if d, ok := s.denied(checks); ok {
-			s.count.denied.Add(1)
+			s.count.denied.Inc()
 			return d, nil
 		}
 	}
-	s.count.asked.Add(1)
+	s.count.asked.Inc()
 	return s.join(ctx, checks, n, w)
 }
 
 // counts of what happened.
 type counts struct {
-	asked, denied, calls, shared, busy atomic.Uint64 // who was denied is not counted as asked
+	asked, denied       spread.Counter // who was denied is not counted as asked
+	calls, shared, busy atomic.Uint64
 }
 
 // Stats are counts since the Store was made.
@@ -170,8 +172,9 @@ type Stats struct {
 // Stats tells what happened so far.
 func (s *Store) Stats() Stats {
 	c := &s.count
+	denied := c.denied.Load()
 	return Stats{
-		Asked: c.asked.Load() + c.denied.Load(), Denied: c.denied.Load(), Calls: c.calls.Load(),
+		Asked: c.asked.Load() + denied, Denied: denied, Calls: c.calls.Load(),
 		Shared: c.shared.Load(), Busy: c.busy.Load(), InFlight: s.flying.Load(),
 	}
 }

@@ -3,6 +3,8 @@ package guard
 import (
 	"sync/atomic"
 	"time"
+
+	"tidegate.dev/tidegate/internal/spread"
 )
 
 // Health is how a Guard is doing.
@@ -39,7 +41,7 @@ type Counts struct {
 // counts are Counts as they are counted. The first two change with every call.
 type counts struct {
 	inFlight atomic.Int64
-	good     atomic.Uint64
+	good     spread.Counter
 
 	errors, timeouts, busy, probes     atomic.Int64
 	allowed, denied, admitted, refused atomic.Int64

@@ -17,12 +17,12 @@ var answers = []error{tidegate.ErrLeaseLost, tidegate.ErrSettled, tidegate.ErrUn
 // the inner store alone.
 func (g *Guard) judge(err error, began time.Duration, aside bool) {
 	if err == nil {
-		g.count.good.Add(1)
+		g.count.good.Inc()
 		return
 	}
 	for _, a := range answers {
 		if errors.Is(err, a) {
-			g.count.good.Add(1)
+			g.count.good.Inc()
 			return
 		}
 	}
