@@ -28,12 +28,13 @@ type link struct {
 	until time.Time // when reading and writing ends; zero: never
 	since time.Time // when it became idle
 	head  int64     // how much of a head may still come; below 0: anything
+	asked bool      // something of the request was sent
 	heard bool      // something of the answer
 }
 
 func newLink(conn net.Conn) *link {
 	l := &link{Conn: conn, look: newLook(conn)}
-	l.in, l.out = bufio.NewReader(l), bufio.NewWriter(conn)
+	l.in, l.out = bufio.NewReader(l), bufio.NewWriter(l)
 	return l
 }
 
@@ -49,6 +50,13 @@ func (l *link) Read(p []byte) (int, error) {
 	if l.heard = l.heard || n > 0; l.head > 0 {
 		l.head -= int64(n)
 	}
+	return n, err
+}
+
+// Write implements io.Writer for out.
+func (l *link) Write(p []byte) (int, error) {
+	n, err := l.Conn.Write(p)
+	l.asked = l.asked || n > 0
 	return n, err
 }
 
@@ -77,23 +85,28 @@ func (l *link) disarm() {
 // roundTrip sends r and reads the head of its answer; inform is told of answers
 // before that.
 func (l *link) roundTrip(r *http.Request, inform func(int, textproto.MIMEHeader) error) (*http.Response, error) {
-	l.heard = false
-	if err := r.Write(l.out); err != nil {
-		return nil, err
+	l.asked, l.heard = false, false
+	unsent := r.Write(l.out)
+	if unsent == nil {
+		unsent = l.out.Flush()
 	}
-	if err := l.out.Flush(); err != nil {
-		return nil, err
+	// Who had enough of a request may have said so before it closed.
+	if unsent != nil && !(l.asked && wasReset(unsent)) {
+		return nil, unsent
 	}
 	l.head = mostHead
 	defer func() { l.head = -1 }()
 	for {
 		res, err := http.ReadResponse(l.in, r)
 		switch {
+		case unsent != nil && (err != nil || res.ContentLength < 0 && len(res.TransferEncoding) == 0): // or nobody could tell where it was cut off
+			return nil, unsent
 		case err != nil:
 			return nil, err
 		case res.StatusCode == http.StatusSwitchingProtocols:
 			return nil, errSwitched
-		case res.StatusCode >= 200:
+		case res.StatusCode < 100 || res.StatusCode >= 200:
+			res.Close = res.Close || unsent != nil
 			return res, nil
 		}
 		if inform == nil {
@@ -113,22 +126,23 @@ type straightBody struct {
 	owner   *straight
 	unwatch func() bool
 	ctx     context.Context
-	last    bool // nothing may come after it
+	last    bool  // nothing may come after it
+	err     error // that it has ended with
 }
 
 func (b *straightBody) Read(p []byte) (int, error) {
 	if b.link == nil {
-		return 0, io.EOF
+		return 0, b.err
 	}
 	n, err := b.from.Read(p)
 	switch {
 	case errors.Is(err, io.EOF):
-		b.end(true)
+		b.end(io.EOF)
 	case err != nil:
 		if b.ctx.Err() != nil {
 			err = b.ctx.Err()
 		}
-		b.end(false)
+		b.end(err)
 	}
 	return n, err
 }
@@ -136,17 +150,18 @@ func (b *straightBody) Read(p []byte) (int, error) {
 // Close implements io.Closer. A body that nobody wants to the end takes its
 // connection with it: there is no telling how much is still to come.
 func (b *straightBody) Close() error {
-	b.end(false)
+	b.end(http.ErrBodyReadAfterClose)
 	return nil
 }
 
-func (b *straightBody) end(whole bool) {
+// end is called with io.EOF if the body is whole.
+func (b *straightBody) end(err error) {
 	l := b.link
 	if l == nil {
 		return
 	}
-	b.link = nil
-	if b.unwatch() && whole && !b.last {
+	b.link, b.err = nil, err
+	if b.unwatch() && err == io.EOF && !b.last {
 		b.owner.put(l)
 	} else {
 		_ = l.Close()

@@ -11,4 +11,6 @@ func newLook(net.Conn) *look { return nil }
 
 func (*look) silent() bool { return false }
 
+func wasReset(error) bool { return false }
+
 const canLook = false

@@ -39,5 +39,11 @@ func (l *look) silent() bool {
 	return l != nil && l.conn.Control(l.read) == nil && l.nothing
 }
 
+// wasReset reports whether a write failed since the other side has closed. What it
+// sent before can be read, without waiting.
+func wasReset(err error) bool {
+	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
 // canLook: a connection is looked at before it is used again.
 const canLook = true

@@ -49,8 +49,13 @@ func rewrite(pr *httputil.ProxyRequest) {
 	}
 }
 
+var errStatus = errors.New("the answer has a status below 100")
+
 // answered is called with the head of the upstream's answer.
 func answered(res *http.Response) error {
+	if res.StatusCode < 100 { // net/http would panic
+		return errStatus
+	}
 	x := exchangeOf(res.Request.Context())
 	if x.informed.Load() {
 		x.own.restore(x.writer.Header())

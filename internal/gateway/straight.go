@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -28,6 +29,7 @@ type straight struct {
 	mu     sync.Mutex
 	idle   []*link     // under mu; the one used last is the last
 	expiry *time.Timer // under mu; nil: none has been idle yet
+	shut   bool        // under mu: none is kept until somebody asks again
 }
 
 // takes reports whether r is for straight: a request that may be sent again, as its
@@ -48,7 +50,7 @@ func (s *straight) takes(r *http.Request) bool {
 func (s *straight) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx := r.Context()
 	for used := s.take(); used != nil; used = s.take() {
-		if !used.silent() {
+		if !used.silent() || s.outdated(used) {
 			_ = used.Close()
 			continue
 		}
@@ -57,7 +59,7 @@ func (s *straight) RoundTrip(r *http.Request) (*http.Response, error) {
 			return res, err
 		}
 		// It was closed at this very moment, and the others may have been, too.
-		s.CloseIdleConnections()
+		s.closeIdle()
 		break
 	}
 	conn, err := s.dial(ctx, "tcp", s.address)
@@ -82,7 +84,7 @@ func (s *straight) ask(ctx context.Context, l *link, r *http.Request) (*http.Res
 	}
 	b := &straightBody{from: res.Body, link: l, owner: s, unwatch: unwatch, ctx: ctx, last: res.Close}
 	if res.Body == http.NoBody {
-		b.end(true)
+		b.end(io.EOF)
 		return res, nil
 	}
 	if res.ContentLength < 0 || int64(l.in.Buffered()) < res.ContentLength {
@@ -104,6 +106,7 @@ func informer(ctx context.Context) func(int, textproto.MIMEHeader) error {
 func (s *straight) take() *link {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.shut = false
 	last := len(s.idle) - 1
 	if last < 0 {
 		return nil
@@ -118,7 +121,7 @@ func (s *straight) take() *link {
 func (s *straight) put(l *link) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.idle) >= s.most {
+	if s.shut || len(s.idle) >= s.most {
 		_ = l.Close()
 		return
 	}
@@ -127,6 +130,12 @@ func (s *straight) put(l *link) {
 	if len(s.idle) == 1 && s.keep > 0 {
 		s.expireIn(s.keep)
 	}
+}
+
+// outdated reports whether l has been idle for too long by the clock on the wall,
+// which goes on where a machine is suspended; the timer does not.
+func (s *straight) outdated(l *link) bool {
+	return s.keep > 0 && time.Since(l.since.Round(0)) > s.keep
 }
 
 func (s *straight) expireIn(d time.Duration) {
@@ -153,8 +162,16 @@ func (s *straight) expire() {
 	}
 }
 
-// CloseIdleConnections is as that of http.Transport.
+// CloseIdleConnections is as that of http.Transport: what becomes idle before
+// somebody asks again is closed, too.
 func (s *straight) CloseIdleConnections() {
+	s.mu.Lock()
+	s.shut = true
+	s.mu.Unlock()
+	s.closeIdle()
+}
+
+func (s *straight) closeIdle() {
 	s.mu.Lock()
 	idle := s.idle
 	s.idle = nil

@@ -354,10 +354,22 @@ func TestStraightLeavesTheRestToTheTransport(t *testing.T) {
 func TestUpstreamPort(t *testing.T) {
 	for host, want := range map[string]string{
 		"a": "a:80", "a:81": "a:81", "[::1]": "[::1]:80", "[::1]:81": "[::1]:81", "127.0.0.1": "127.0.0.1:80",
+		"a:": "a:80", "[::1]:": "[::1]:80",
 	} {
 		if got := withPort(host); got != want {
 			t.Errorf("withPort(%q) = %q, want %q", host, got, want)
 		}
+	}
+}
+
+// The resolver knows no other names than ASCII ones; the transport can translate.
+func TestUpstreamWithAForeignName(t *testing.T) {
+	o := new(Options)
+	if newUpstream(parseURL(t, "http://bücher.example"), o).straight != nil {
+		t.Error("a name that is not ASCII is dialed as it is")
+	}
+	if newUpstream(parseURL(t, "http://xn--bcher-kva.example"), o).straight == nil {
+		t.Error("an ASCII name is not dialed")
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 )
 
 // upstream is one server behind the gateway.
@@ -35,7 +36,7 @@ func newUpstream(u *url.URL, o *Options) *upstream {
 	if strings.Trim(u.Path, "/") != "" {
 		made.base = u
 	}
-	if u.Scheme == "http" && canLook {
+	if u.Scheme == "http" && canLook && isASCII(u.Host) { // other names are translated by the transport
 		made.straight = &straight{
 			dial: made.transport.DialContext, address: withPort(u.Host),
 			wait: o.Limits.Upstream, keep: o.Transport.Idle, most: o.Transport.IdleConns,
@@ -45,10 +46,17 @@ func newUpstream(u *url.URL, o *Options) *upstream {
 }
 
 func withPort(host string) string {
-	if _, _, err := net.SplitHostPort(host); err == nil {
-		return host
+	if name, port, err := net.SplitHostPort(host); err == nil {
+		if port != "" {
+			return host
+		}
+		host = name
 	}
 	return net.JoinHostPort(strings.Trim(host, "[]"), "80")
+}
+
+func isASCII(s string) bool {
+	return strings.IndexFunc(s, func(c rune) bool { return c >= utf8.RuneSelf }) < 0
 }
 
 // RoundTrip has the upstream answer.

@@ -1,0 +1,260 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+)
+
+// paced takes its time with each write, so that its peer can act in between.
+type paced struct{ *net.TCPConn }
+
+func (p paced) Write(b []byte) (int, error) {
+	time.Sleep(20 * time.Millisecond)
+	return p.TCPConn.Write(b)
+}
+
+func dialPaced(ctx context.Context, network, address string) (net.Conn, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return paced{conn.(*net.TCPConn)}, nil
+}
+
+// An upstream may have enough of a long head before it has read it all. What it
+// said before it closed is the answer.
+func TestStraightHearsAnAnswerToHalfARequest(t *testing.T) {
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	go func() {
+		for {
+			c, err := server.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Read(make([]byte, 1000))
+			_, _ = io.WriteString(c, "HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 4\r\n\r\nlong")
+			c.Close() // with much unread: that is a reset
+		}
+	}()
+	s := &straight{dial: dialPaced, address: server.Addr().String(), wait: time.Minute, keep: time.Minute, most: 10}
+	r := newRequest(t, "GET", "http://upstream/", nil)
+	r.Header.Set("X-Long", strings.Repeat("a", 10_000))
+	r.Header.Set("X-Longer", strings.Repeat("a", 10_000))
+	res, err := s.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(res.Body)
+	if res.StatusCode != http.StatusRequestHeaderFieldsTooLarge || string(body) != "long" || err != nil {
+		t.Errorf("%s %q, %v", res.Status, body, err)
+	}
+	if s.take() != nil {
+		t.Error("a connection with half a request on it is kept")
+	}
+}
+
+// hooked calls before ahead of each write.
+type hooked struct {
+	*net.TCPConn
+	before func()
+}
+
+func (h *hooked) Write(b []byte) (int, error) {
+	h.before()
+	return h.TCPConn.Write(b)
+}
+
+// What was said before a byte of the request was sent is no answer to it.
+func TestStraightHearsNoAnswerToNothing(t *testing.T) {
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	conn, err := net.Dial("tcp", server.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	peer, err := server.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := newScripted(t, []string{five})
+	s := other.straight(time.Minute)
+	defer s.CloseIdleConnections()
+	s.put(newLink(&hooked{conn.(*net.TCPConn), func() { // it was looked at just now
+		_, _ = io.WriteString(peer, "HTTP/1.1 408 Request Timeout\r\nContent-Length: 4\r\n\r\nlate")
+		time.Sleep(20 * time.Millisecond)
+		_ = peer.(*net.TCPConn).SetLinger(0)
+		peer.Close()
+		time.Sleep(20 * time.Millisecond)
+	}}))
+	wantAnswer(t, s, "GET", "/", "200 hello")
+}
+
+// What has gone wrong, or was closed, is no end: who asks again must not take half
+// an answer for a whole one.
+func TestStraightBodyDoesNotEndTwice(t *testing.T) {
+	f := func(name, answer string, spoil func(io.ReadCloser), want error) {
+		t.Run(name, func(t *testing.T) {
+			s := newScripted(t, []string{answer}).straight(time.Minute)
+			defer s.CloseIdleConnections()
+			res, err := s.RoundTrip(newRequest(t, "GET", "http://upstream/", nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			spoil(res.Body)
+			for range 2 {
+				if n, err := res.Body.Read(make([]byte, 10)); n != 0 || !errors.Is(err, want) {
+					t.Errorf("%d, %v, want %v", n, err, want)
+				}
+			}
+		})
+	}
+	all := func(b io.ReadCloser) { _, _ = io.ReadAll(b) }
+	shut := func(b io.ReadCloser) { _ = b.Close() }
+	both := func(b io.ReadCloser) { all(b); shut(b) }
+	half := okLine + "Content-Length: 9\r\n\r\nhello"
+	f("half a body", half, all, io.ErrUnexpectedEOF)
+	f("half a chunk", okLine+"Transfer-Encoding: chunked\r\n\r\n9\r\nhello", all, io.ErrUnexpectedEOF)
+	f("half a body, closed", half, both, io.ErrUnexpectedEOF)
+	f("closed", five, shut, http.ErrBodyReadAfterClose)
+	f("a whole body", five, all, io.EOF)
+}
+
+// Connections that become idle after all were to be closed are closed, too, until
+// somebody asks again; as with http.Transport.
+func TestStraightClosesWhatBecomesIdleLater(t *testing.T) {
+	up := newScripted(t, []string{five + "stay\n"}, []string{five, five})
+	s := up.straight(time.Minute)
+	defer s.CloseIdleConnections()
+	res, err := s.RoundTrip(newRequest(t, "GET", "http://upstream/", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.CloseIdleConnections()
+	if _, err := io.ReadAll(res.Body); err != nil {
+		t.Error(err)
+	}
+	soon(t, "it is closed", func() bool { return len(up.closed) == 1 })
+	wantAnswer(t, s, "GET", "/second", "200 hello")
+	wantAnswer(t, s, "GET", "/third", "200 hello")
+	if conns, heads := up.seen(); conns != 2 || len(heads) != 3 {
+		t.Errorf("%d connections, requests %q", conns, heads)
+	}
+}
+
+// A machine that was suspended has timers that are late: whatever is between it and
+// the upstream may have forgotten the connection long since.
+func TestStraightUsesNothingThatIsTooOld(t *testing.T) {
+	up := newScripted(t, []string{five, five}, []string{five})
+	s := up.straight(time.Minute)
+	defer s.CloseIdleConnections()
+	wantAnswer(t, s, "GET", "/first", "200 hello")
+	s.mu.Lock()
+	s.idle[0].since = time.Now().Round(0).Add(-time.Hour) // by the clock on the wall
+	s.mu.Unlock()
+	wantAnswer(t, s, "GET", "/second", "200 hello")
+	if conns, heads := up.seen(); conns != 2 || len(heads) != 2 {
+		t.Errorf("%d connections, requests %q", conns, heads)
+	}
+}
+
+// A status that no answer may have is the upstream's fault, and the client is told.
+func TestGatewayOverAnUpstreamWithoutStatus(t *testing.T) {
+	for _, status := range []string{"000", "042", "099"} {
+		for _, method := range []string{"GET", "POST"} { // the latter is not for straight
+			answer := "HTTP/1.1 " + status + " Odd\r\nContent-Length: 5\r\n\r\nhello"
+			up := newScripted(t, []string{answer}, []string{answer}, []string{answer})
+			g := start(t, Options{Upstreams: []*url.URL{parseURL(t, "http://"+up.Addr().String())}}, nil)
+			if res, err := client.Do(newRequest(t, method, g.url, nil)); err != nil {
+				t.Errorf("%s, %s: %v", status, method, err)
+			} else if res.Body.Close(); res.StatusCode != http.StatusBadGateway {
+				t.Errorf("%s, %s: %s", status, method, res.Status)
+			}
+		}
+	}
+}
+
+// What an answer is followed by, or wrongly comes with, is not the next answer.
+func TestStraightIsNotPutOutOfStep(t *testing.T) {
+	f := func(name, method, answer, want string, conns int) {
+		t.Run(name, func(t *testing.T) {
+			up := newScripted(t, []string{answer, five}, []string{five})
+			s := up.straight(time.Minute)
+			defer s.CloseIdleConnections()
+			wantAnswer(t, s, method, "/first", want)
+			wantAnswer(t, s, "GET", "/second", "200 hello")
+			if got, heads := up.seen(); got != conns || len(heads) != 2 {
+				t.Errorf("%d connections, requests %q", got, heads)
+			}
+		})
+	}
+	poison := "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison"
+	f("304 with a length", "GET", "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", "304 ", 1)
+	f("304 with a body", "GET", "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\nhello", "304 ", 2)
+	f("204 with a body", "GET", "HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\nhello", "204 ", 2)
+	f("204 in chunks", "GET", "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", "204 ", 2)
+	f("HEAD with a body", "HEAD", five, "200 ", 2)
+	f("HEAD in chunks", "HEAD", okLine+"Transfer-Encoding: chunked\r\n\r\n", "200 ", 1)
+	f("HEAD with an answer as body", "HEAD", okLine+fmt.Sprintf("Content-Length: %d\r\n\r\n", len(poison))+poison, "200 ", 2)
+	f("two answers", "GET", five+poison, "200 hello", 2)
+	f("two answers in chunks", "GET", okLine+"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"+poison, "200 hello", 2)
+	f("two lengths", "GET", okLine+"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", "200 hello", 1)
+	f("trailers", "GET", okLine+"Trailer: X-Sum\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX-Sum: 5\r\n\r\n", "200 hello", 1)
+	f("empty and the last", "GET", okLine+"Connection: close\r\nContent-Length: 0\r\n\r\n", "200 ", 2)
+	f("HTTP/1.0 that stays", "GET", "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 5\r\n\r\nhello", "200 hello", 1)
+}
+
+// The time for a head is not that of the body, and a time that is over while a
+// connection is idle is not that of the next request.
+func TestStraightTimeIsForTheHead(t *testing.T) {
+	const wait = 50 * time.Millisecond
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	go http.Serve(server, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/short" {
+			return
+		}
+		if r.URL.Path == "/known" {
+			w.Header().Set("Content-Length", "10")
+		}
+		_, _ = io.WriteString(w, "hello")
+		w.(http.Flusher).Flush()
+		time.Sleep(3 * wait)
+		_, _ = io.WriteString(w, "world")
+	}))
+	var d net.Dialer
+	dials := 0
+	s := &straight{address: server.Addr().String(), wait: wait, keep: time.Minute, most: 10}
+	s.dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		dials++
+		return d.DialContext(ctx, network, address)
+	}
+	defer s.CloseIdleConnections()
+	wantAnswer(t, s, "GET", "/known", "200 helloworld")
+	wantAnswer(t, s, "GET", "/unknown", "200 helloworld")
+	wantAnswer(t, s, "GET", "/short", "200 ")
+	time.Sleep(3 * wait)
+	wantAnswer(t, s, "GET", "/short", "200 ")
+	wantAnswer(t, s, "GET", "/known", "200 helloworld")
+	if dials != 1 {
+		t.Errorf("%d connections, want one", dials)
+	}
+}
