@@ -3,9 +3,9 @@
 // itself without them: one redis-server, the same keys and limits, the same load,
 // one run, one machine. It prints tables and one last line that a script can read.
 //
-// Load generator and Redis share the cores. The contestants take turns in rounds, so
-// that a noisy neighbour hits all alike, and a ratio is the median of the ratios
-// within each round. What each of them admits is held against what the limit
+// Load generator and Redis share the cores. The contestants take turns in many short
+// rounds, so that a noisy neighbour hits all alike, and a ratio is the median of the
+// ratios within each round. What each of them admits is held against what the limit
 // allows: nobody wins by being wrong.
 package main
 
@@ -55,8 +55,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("redis", flag.ExitOnError)
 	check := flags.Bool("check", false, "exit 1 when a bar is missed, naming it")
 	markdown := flags.String("markdown", "", "also write the tables to this `FILE`, with machine and date")
-	rounds := flags.Int("rounds", 5, "how many rounds count")
-	heat := flags.Duration("heat", 1500*time.Millisecond, "how long a contestant is asked in a round")
+	rounds := flags.Int("rounds", 15, "how many rounds count")
+	heat := flags.Duration("heat", 400*time.Millisecond, "how long a contestant is asked in a round")
 	only := flags.String("only", "", "run this `RACE` alone: keys, hot, attack, truth or scripts; there is no last line then")
 	if err := flags.Parse(args); err != nil {
 		return err

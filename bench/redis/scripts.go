@@ -77,12 +77,24 @@ func (b *bench) script(ctx context.Context, name string, specs []tidegate.Spec) 
 	if _, err := b.heatOf(ctx, lim, l, b.heat/4); err != nil { // the keys are there, the script is known
 		return nil, err
 	}
-	t, err := b.heatOf(ctx, lim, l, b.heat)
-	if err == nil && t.failed > 0 {
-		err = t.why
+	var least *scriptCost
+	for range scriptHeats {
+		t, err := b.heatOf(ctx, lim, l, b.heat)
+		if err == nil && t.failed > 0 {
+			err = t.why
+		}
+		if err != nil {
+			return nil, err
+		}
+		if c := (&scriptCost{name, t}); least == nil || c.micros() < least.micros() {
+			least = c
+		}
 	}
-	return &scriptCost{name, t}, err
+	return least, nil
 }
+
+// scriptHeats is how many there are of each; the one that was disturbed least counts.
+const scriptHeats = 5
 
 // manyChecks holds a key to several limits, in one call.
 func manyChecks(store tidegate.Store, limits []*tidegate.Limit) decide {
@@ -102,7 +114,7 @@ func manyChecks(store tidegate.Store, limits []*tidegate.Limit) decide {
 func (f *figures) scriptTable() report.Table {
 	t := report.Table{
 		Title: "A call of store/redis",
-		Note:  fmt.Sprintf("One call per decision, %s keys, 64 callers. The CPU time is that of the whole Redis, with the protocol and the network.", report.Thousands(users)),
+		Note:  fmt.Sprintf("One call per decision, %s keys, 64 callers; of %d heats the one with the least CPU time. The CPU time is that of the whole Redis, with the protocol and the network.", report.Thousands(users), scriptHeats),
 		Head:  []string{"", "µs in the script", "Redis CPU µs/call", "calls/s"},
 	}
 	for _, c := range f.scripts {

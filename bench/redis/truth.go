@@ -40,7 +40,7 @@ func (b *bench) truth(ctx context.Context, f *figures) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
-		t, err := b.heatOf(ctx, lim, l, 2*b.heat)
+		t, err := b.heatOf(ctx, lim, l, 5*b.heat)
 		lim.close()
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
