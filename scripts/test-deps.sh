@@ -17,7 +17,7 @@ find_missing() {
 	compiles || { missing+=("a C compiler (the race detector needs it)"); packages+=(gcc libc6-dev); }
 	command -v curl >/dev/null || { missing+=("curl"); packages+=(curl); }
 	command -v h2load >/dev/null || { missing+=("h2load"); packages+=(nghttp2-client); }
-	command -v systemd-analyze >/dev/null || { missing+=("systemd-analyze (it checks the units; nothing of systemd is started)"); packages+=(systemd); }
+	command -v systemd-analyze >/dev/null && [ -x /bin/kill ] || { missing+=("systemd-analyze, and the kill that units call (nothing of systemd is started)"); packages+=(systemd procps); }
 	certificates || { missing+=("certificates of the public authorities"); packages+=(ca-certificates); }
 }
 
