@@ -142,6 +142,9 @@ func (s *Store) askEach(ctx context.Context, t *together) {
 
 // answers reads the answers to asks.
 func (s *Store) answers(ctx context.Context, asks []*ask, got reply) error {
+	if len(got) == 0 {
+		return fmt.Errorf("an empty answer to %d checks", len(asks))
+	}
 	now, got := got[0], got[1:]
 	for _, a := range asks {
 		size := 6
