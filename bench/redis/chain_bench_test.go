@@ -43,6 +43,7 @@ func BenchmarkChain(b *testing.B) {
 			b.ReportMetric(all.rate(), "decisions/s")
 			b.ReportMetric(all.micros(), "redis-µs")
 			b.ReportMetric(all.ownMicros(), "own-µs")
+			b.ReportMetric(all.perCall(), "per-call")
 		})
 	}
 	many := uniform(makeKeys("user-", users))

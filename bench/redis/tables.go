@@ -58,7 +58,7 @@ func (f *figures) hotTable() report.Table {
 func (f *figures) attackTable() report.Table {
 	t := report.Table{
 		Title: fmt.Sprintf("token_bucket, nine in ten requests are those of %s keys over their limit", report.Thousands(attackers)),
-		Note: fmt.Sprintf("%d callers; those over their limit have %d a minute, the others plenty. Both share calls.",
+		Note: fmt.Sprintf("%d callers; those over their limit have %d a minute, the others plenty. The first two share calls.",
 			hotCallers, scarce.events),
 		Head: []string{"", "decisions/s", "Tidegate is", "Redis CPU µs/decision", "own CPU µs", "decisions per call", "attackers admitted", "due at most", "p99 ms", "failed"},
 	}

@@ -23,13 +23,9 @@ func chain(name, prefix string, terms tidegate.Terms) contestant {
 		}
 		node := cluster.New(store, cluster.Options{Deadline: deadline})
 		guarded := guard.New(node, guard.Options{Deadline: deadline, Inline: true})
-		limit, err := q.limit(&terms)
-		if err != nil {
-			return limiter{}, err
-		}
-		low, err := scarce.limit(&terms)
+		ask, err := q.asker(guarded, &terms)
 		return limiter{
-			caller: func() decide { return oneCheck(guarded, limit, low) },
+			caller: ask,
 			close: func() {
 				_ = guarded.Close()
 				_ = node.Close()
@@ -46,9 +42,9 @@ func plain(prefix string) contestant {
 		if err != nil {
 			return limiter{}, err
 		}
-		limit, err := q.limit(nil)
+		ask, err := q.asker(store, nil)
 		return limiter{
-			caller: func() decide { return oneCheck(store, limit, limit) },
+			caller: ask,
 			close:  func() { _ = store.Close() },
 		}, err
 	}}
@@ -61,19 +57,26 @@ func (q quota) limit(terms *tidegate.Terms) (*tidegate.Limit, error) {
 	})
 }
 
-// oneCheck asks a store as a Gate does: the memory of a check is used again. Attackers
-// are held to a limit of their own.
-func oneCheck(store tidegate.Store, limit, attackers *tidegate.Limit) decide {
-	checks := make([]tidegate.Check, 1)
-	return func(ctx context.Context, key string) (bool, error) {
-		checks[0] = tidegate.Check{Key: key, Limit: limit, Cost: 1}
-		if attacks(key) {
-			checks[0].Limit = attackers
-		}
-		d, err := store.Take(ctx, checks, 1)
-		if err == nil {
-			err = d.Err // a fallback has decided
-		}
-		return d.OK, err
+// asker makes callers that ask a store as a Gate does: the memory of a check is used
+// again. Attackers have what is scarce, whatever the others have.
+func (q quota) asker(store tidegate.Store, terms *tidegate.Terms) (func() decide, error) {
+	limit, err := q.limit(terms)
+	if err != nil {
+		return nil, err
 	}
+	low, err := scarce.limit(terms)
+	return func() decide {
+		checks := make([]tidegate.Check, 1)
+		return func(ctx context.Context, key string) (bool, error) {
+			checks[0] = tidegate.Check{Key: key, Limit: limit, Cost: 1}
+			if attacks(key) {
+				checks[0].Limit = low
+			}
+			d, err := store.Take(ctx, checks, 1)
+			if err == nil {
+				err = d.Err // a fallback has decided
+			}
+			return d.OK, err
+		}
+	}, err
 }
