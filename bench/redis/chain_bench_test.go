@@ -49,6 +49,6 @@ func BenchmarkChain(b *testing.B) {
 	many := uniform(makeKeys("user-", users))
 	f("keys64", plenty, &load{callers: 64, drawn: many})
 	f("keys1024", plenty, &load{callers: 1024, drawn: many})
-	f("hot", huge, &load{callers: hotCallers, drawn: uniform(makeKeys("hot-", 1))})
+	f("hot", huge, &load{callers: hotCallers, drawn: makeKeys("hot-", 1)})
 	f("attack", plenty, attackLoad())
 }

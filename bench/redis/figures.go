@@ -78,7 +78,7 @@ func (b *bench) byKeys(ctx context.Context, f *figures) error {
 }
 
 func (b *bench) oneHotKey(ctx context.Context, f *figures) (err error) {
-	f.hot, err = b.race(ctx, "one hot key", &load{callers: hotCallers, drawn: uniform(makeKeys("hot-", 1))}, huge,
+	f.hot, err = b.race(ctx, "one hot key", &load{callers: hotCallers, drawn: makeKeys("hot-", 1)}, huge,
 		chain("Tidegate", "chain", tidegate.Terms{}), plain("plain"))
 	return err
 }

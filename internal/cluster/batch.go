@@ -96,7 +96,9 @@ func (s *Store) flyReady() {
 		if s.batches.take(all) {
 			s.hands.run(s.flyReady) // a batch that is full waits for nobody
 		}
-		again = s.fly(all)
+		if again = s.fly(all); again {
+			runtime.Gosched() // those who were told may want the same again
+		}
 	}
 	s.batches.pool.Put(all)
 }

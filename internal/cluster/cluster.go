@@ -143,13 +143,12 @@ func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tideg
 			return d, nil
 		}
 	}
-	s.count.asked.Inc()
 	return s.join(ctx, checks, n, w)
 }
 
 // counts of what happened.
 type counts struct {
-	asked, denied       spread.Counter // who was denied is not counted as asked
+	denied              spread.Counter
 	calls, shared, busy atomic.Uint64
 }
 
@@ -174,7 +173,18 @@ func (s *Store) Stats() Stats {
 	c := &s.count
 	denied := c.denied.Load()
 	return Stats{
-		Asked: c.asked.Load() + denied, Denied: denied, Calls: c.calls.Load(),
+		Asked: s.asked() + denied, Denied: denied, Calls: c.calls.Load(),
 		Shared: c.shared.Load(), Busy: c.busy.Load(), InFlight: s.flying.Load(),
 	}
+}
+
+// asked is how many were not denied.
+func (s *Store) asked() (n uint64) {
+	for i := range s.lanes {
+		at := &s.lanes[i]
+		at.mu.Lock()
+		n += at.asked
+		at.mu.Unlock()
+	}
+	return n
 }

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"runtime"
 
 	"tidegate.dev/tidegate"
 )
@@ -33,10 +34,14 @@ func (f *flight) unlistLocked() {
 
 // fly asks for those aboard until nobody waits.
 func (f *flight) fly() {
-	for more := true; more; {
+	for {
 		a := f.answer()
-		more = f.land(&a)
+		more := f.land(&a)
 		f.told.wake()
+		if !more {
+			break
+		}
+		runtime.Gosched() // those who were told may want the same again
 	}
 	f.end()
 }
@@ -58,12 +63,27 @@ func (f *flight) answer() (a answer) {
 	return a
 }
 
-// board is how many copies those aboard ask for.
+// board is how many copies those aboard ask for, with all who came before the call.
 func (f *flight) board() int {
 	f.lane.mu.Lock()
 	defer f.lane.mu.Unlock()
+	f.boardLocked()
 	f.due = f.store.now() + f.store.o.Deadline
 	return f.aboard.copies
+}
+
+// boardLocked has those who wait for the next call go aboard, behind those who have to ask
+// again.
+func (f *flight) boardLocked() {
+	if f.aboard.first == nil {
+		f.aboard, f.next = f.next, f.aboard
+		return
+	}
+	for f.next.first != nil {
+		w := f.next.first
+		f.next.remove(w)
+		f.aboard.push(w)
+	}
 }
 
 // ask calls the inner store, once.
@@ -125,15 +145,7 @@ func (f *flight) land(a *answer) (more bool) {
 	if n := f.told.count; n > 1 {
 		f.store.count.shared.Add(uint64(n))
 	}
-	if f.aboard.first == nil {
-		f.aboard, f.next = f.next, f.aboard
-	} else { // those who have to ask again go first
-		for f.next.first != nil {
-			w := f.next.first
-			f.next.remove(w)
-			f.aboard.push(w)
-		}
-	}
+	f.boardLocked()
 	if more = f.aboard.first != nil; !more {
 		f.unlistLocked()
 		f.unwatchLocked()
