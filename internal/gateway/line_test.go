@@ -21,7 +21,7 @@ import (
 const lineRules = `version: 1
 identify: { who: client header X-Who }
 rules:
-  - { name: line, per: who, limits: { rate: 20/second, algorithm: leaky_bucket }, queue: { places: 1000, max_wait: 1m } }
+  - { name: line, per: who, limits: { rate: %d/second, algorithm: leaky_bucket }, queue: { places: 1000, max_wait: 1m } }
 `
 
 // Thousands wait in line, over ten keys. Per key they arrive at the upstream in
@@ -32,14 +32,14 @@ func TestLine(t *testing.T) { testLine(t, false) }
 func TestLineWhenHalfLeave(t *testing.T) { testLine(t, true) }
 
 func testLine(t *testing.T, half bool) {
-	const keys, rate = 10, 20
-	each := 40 // two seconds of each key
+	const keys = 10
+	each, rate := 40, 20 // two seconds of each key
 	long := os.Getenv("TIDEGATE_LONG") != ""
 	if long {
-		each = 200
+		each, rate = 200, 9 // ten and more, also of half of them
 	}
 	l := &lineTest{arrived: make([][]arrival, keys), turns: make(map[int]int64), asked: make(map[*tidegate.Check]int)}
-	set, err := rules.Parse("rules.yaml", []byte(lineRules), rules.Config{})
+	set, err := rules.Parse("rules.yaml", []byte(fmt.Sprintf(lineRules, rate)), rules.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
