@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -132,4 +133,26 @@ func move(t *testing.T, nodes []*testdep.RedisServer, slot string, from, to int,
 			n.Do("CLUSTER", "SETSLOT", slot, "NODE", id)
 		}
 	}
+	// A master that gets the slot back before it has heard that it had lost it would
+	// believe the old news when they come, and each of the two take the other for its holder.
+	wait(t, "all nodes agree who has what since when", func() bool {
+		for _, n := range nodes[1:] {
+			if shares(n) != shares(nodes[0]) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// shares is what a node knows of who has which slots, and by which epoch.
+func shares(n *testdep.RedisServer) string {
+	var all []string
+	for line := range strings.Lines(n.Do("CLUSTER", "NODES")) {
+		if f := strings.Fields(line); len(f) >= 8 {
+			all = append(all, fmt.Sprint(f[0], f[6], f[8:]))
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, "\n")
 }
