@@ -109,6 +109,7 @@ func TestDeafStore(t *testing.T) {
 		if who.err != nil {
 			t.Error(who.err)
 		}
+		synctest.Wait() // a flight ends after all were told
 		if got := c.store.(*Store).Stats(); got.Busy == 0 || got.InFlight != 0 {
 			t.Errorf("%+v", got)
 		}
