@@ -133,15 +133,3 @@ func TestPick(t *testing.T) {
 	f("nonsense", 0)
 	f("(", 0)
 }
-
-func TestReplaceBetween(t *testing.T) {
-	got, err := replaceBetween("a\n"+beginMark+"\nold\n"+endMark+"\nb", "new\n")
-	if want := "a\n" + beginMark + "\nnew\n" + endMark + "\nb"; err != nil || got != want {
-		t.Errorf("%q, %v, want %q", got, err, want)
-	}
-	for _, doc := range []string{"", beginMark, endMark + beginMark} {
-		if _, err := replaceBetween(doc, "x"); err == nil {
-			t.Errorf("%q has no marks, and no error says so", doc)
-		}
-	}
-}

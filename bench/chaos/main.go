@@ -15,11 +15,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"regexp"
 	"strings"
-	"syscall"
 	"time"
+
+	"tidegate.dev/tidegate/bench/internal/rig"
+	"tidegate.dev/tidegate/internal/marked"
 )
 
 // mostTime bounds a run.
@@ -29,17 +30,7 @@ func main() {
 	if len(os.Args) == 4 && os.Args[1] == nodeWord {
 		os.Exit(runNode(os.Args[2], os.Args[3]))
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	ctx, cancel := context.WithTimeoutCause(ctx, mostTime, fmt.Errorf("not done within %s", mostTime))
-	defer cancel()
-	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			err = cause // whatever that has broken
-		}
-		fmt.Fprintln(os.Stderr, "chaos:", err)
-		os.Exit(1)
-	}
+	rig.Main("chaos", mostTime, run)
 }
 
 var errMissed = errors.New("a bound is missed, see above")
@@ -66,7 +57,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		all = append(all, o)
 	}
 	if *update != "" {
-		if err := updateFile(*update, tables(all, started)); err != nil {
+		if err := marked.Update(*update, "chaos", tables(all, started)); err != nil {
 			return err
 		}
 	}

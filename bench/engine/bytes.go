@@ -12,6 +12,8 @@ import (
 	"tidegate.dev/tidegate/bench/contestant"
 	"tidegate.dev/tidegate/bench/internal/keybuf"
 	"tidegate.dev/tidegate/bench/internal/process"
+	"tidegate.dev/tidegate/bench/internal/report"
+	"tidegate.dev/tidegate/bench/internal/rig"
 	"tidegate.dev/tidegate/store/memory"
 )
 
@@ -30,11 +32,11 @@ type footprint struct {
 func (f footprint) perKey() float64 { return float64(f.Bytes) / float64(f.Keys) }
 
 // measureBytes fills fresh processes with keys and looks at what stays resident.
-func measureBytes(ctx context.Context, p plan, r *report) error {
-	t := table{
-		title: "Resident memory per key",
-		note:  "Growth of VmRSS of a fresh process after a collection, divided by the keys it remembers; keys are 13 bytes.",
-		head:  []string{"contestant", "keys", "bytes per key"},
+func measureBytes(ctx context.Context, p plan, f *findings) error {
+	t := report.Table{
+		Title: "Resident memory per key",
+		Note:  "Growth of VmRSS of a fresh process after a collection, divided by the keys it remembers; keys are 13 bytes.",
+		Head:  []string{"contestant", "keys", "bytes per key"},
 	}
 	for _, who := range []struct {
 		name, label string
@@ -45,17 +47,17 @@ func measureBytes(ctx context.Context, p plan, r *report) error {
 		{"baseline", contestant.Baseline().Name, bytesRivalKeys},
 	} {
 		keys := p.of(who.keys, 100_000)
-		progress("memory: %s keys, %s", thousands(int64(keys)), who.label)
-		var f footprint
-		if err := process.Ask(ctx, bytesTime, &f, "-child", "bytes", who.name, strconv.Itoa(keys)); err != nil {
+		rig.Progress("memory: %s keys, %s", report.Thousands(int64(keys)), who.label)
+		var held footprint
+		if err := process.Ask(ctx, bytesTime, &held, "-child", "bytes", who.name, strconv.Itoa(keys)); err != nil {
 			return fmt.Errorf("memory: %s: %w", who.label, err)
 		}
-		t.add(who.label, thousands(f.Keys), fmt.Sprintf("%.1f", f.perKey()))
+		t.Add(who.label, report.Thousands(held.Keys), fmt.Sprintf("%.1f", held.perKey()))
 		if who.name != "baseline" {
-			r.summary.bytes = max(r.summary.bytes, f.perKey())
+			f.summary.bytes = max(f.summary.bytes, held.perKey())
 		}
 	}
-	r.tables = append(r.tables, t)
+	f.tables = append(f.tables, t)
 	return nil
 }
 

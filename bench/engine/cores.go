@@ -12,13 +12,15 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/bench/contestant"
+	"tidegate.dev/tidegate/bench/internal/report"
+	"tidegate.dev/tidegate/bench/internal/rig"
 )
 
 const spell = 40 * time.Millisecond
 
 // measureCores compares two goroutines on one hot key with one: refused, where
 // nothing has to be written, and admitted, where everybody writes one word.
-func measureCores(ctx context.Context, p plan, r *report) error {
+func measureCores(ctx context.Context, p plan, f *findings) error {
 	if runtime.GOMAXPROCS(0) < 2 {
 		return fmt.Errorf("two cores are compared with one, and GOMAXPROCS is %d", runtime.GOMAXPROCS(0))
 	}
@@ -27,10 +29,10 @@ func measureCores(ctx context.Context, p plan, r *report) error {
 	refused := contestant.Quota{Events: 1, Period: 24 * time.Hour, Burst: 1}
 	admitted := contestant.Quota{Events: 1_000_000, Period: time.Second, Burst: tidegate.MaxCount}
 
-	t := table{
-		title: "One hot key, two goroutines against one",
-		note:  "Decisions per second of two goroutines, divided by those of one: 2.0x is perfect. The token bucket of every contestant is used up, or never.",
-		head:  []string{"contestant", "", "1 goroutine, ns", "2 goroutines, M/s", "2 against 1"},
+	t := report.Table{
+		Title: "One hot key, two goroutines against one",
+		Note:  "Decisions per second of two goroutines, divided by those of one: 2.0x is perfect. The token bucket of every contestant is used up, or never.",
+		Head:  []string{"contestant", "", "1 goroutine, ns", "2 goroutines, M/s", "2 against 1"},
 	}
 	for _, kind := range []struct {
 		name  string
@@ -38,18 +40,18 @@ func measureCores(ctx context.Context, p plan, r *report) error {
 		ok    bool
 	}{{"refused", refused, false}, {"admitted", admitted, true}} {
 		for _, c := range all {
-			progress("two cores: %s, %s", kind.name, c.Name)
+			rig.Progress("two cores: %s, %s", kind.name, c.Name)
 			d, err := duel(ctx, c, kind.quota, kind.ok, p.of(25, 3))
 			if err != nil {
 				return fmt.Errorf("two cores: %s: %w", c.Name, err)
 			}
-			t.add(c.Name, kind.name, fmt.Sprintf("%.0f", 1e9/d.one), fmt.Sprintf("%.1f", d.two/1e6), fmt.Sprintf("%.2fx", d.ratio))
+			t.Add(c.Name, kind.name, fmt.Sprintf("%.0f", 1e9/d.one), fmt.Sprintf("%.1f", d.two/1e6), fmt.Sprintf("%.2fx", d.ratio))
 			if c.Name == all[0].Name && !kind.ok {
-				r.summary.deny2core = d.ratio
+				f.summary.deny2core = d.ratio
 			}
 		}
 	}
-	r.tables = append(r.tables, t)
+	f.tables = append(f.tables, t)
 	return nil
 }
 
@@ -73,7 +75,7 @@ func duel(ctx context.Context, c contestant.Contestant, q contestant.Quota, ok b
 		}
 		one, two, ratios = append(one, a), append(two, b), append(ratios, b/a)
 	}
-	return scaling{median(one), median(two), median(ratios)}, nil
+	return scaling{report.Median(one), report.Median(two), report.Median(ratios)}, nil
 }
 
 // together is the decisions per second of n goroutines that ask for one spell.

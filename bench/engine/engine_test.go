@@ -10,19 +10,6 @@ import (
 	"tidegate.dev/tidegate/bench/contestant"
 )
 
-func TestMedian(t *testing.T) {
-	f := func(want float64, figures ...float64) {
-		t.Helper()
-		if got := median(figures); got != want {
-			t.Errorf("median of %v is %v, want %v", figures, got, want)
-		}
-	}
-	f(0)
-	f(3, 3)
-	f(2, 9, 1, 2)
-	f(2.5, 9, 1, 2, 3)
-}
-
 // Scripts read the last line: its form is a promise.
 func TestSummaryLine(t *testing.T) {
 	s := summary{take: 2.31, allow: 1.8, uniform: 3.1, batch8: 7.2, deny2core: 1.9, bytes: 28.2, allocs: 0.0001, middleware: 0.971}
@@ -91,17 +78,4 @@ func TestReadOK(t *testing.T) {
 	f("HTTP/1.1 429 Too Many Requests\r\nContent-Length: 2\r\n\r\n{}", false)
 	f("HTTP/1.1 200 OK\r\n\r\n{}", false)
 	f("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{", false)
-}
-
-func TestThousands(t *testing.T) {
-	f := func(n int64, want string) {
-		t.Helper()
-		if got := thousands(n); got != want {
-			t.Errorf("%d is written %s, want %s", n, got, want)
-		}
-	}
-	f(7, "7")
-	f(1000, "1,000")
-	f(1234567, "1,234,567")
-	f(-123456, "-123,456")
 }

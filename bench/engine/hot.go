@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate/bench/contestant"
+	"tidegate.dev/tidegate/bench/internal/report"
 )
 
 const (
@@ -17,7 +18,7 @@ const (
 )
 
 // measureHot asks again and again for one key that is always admitted.
-func measureHot(ctx context.Context, p plan, r *report) error {
+func measureHot(ctx context.Context, p plan, f *findings) error {
 	// The key changes every round, so that what is used in one round leaves
 	// the next one's quota whole. A minute, because a round must not reach into
 	// the next period: of a million per second, go-limiter gives back a thousand.
@@ -29,9 +30,9 @@ func measureHot(ctx context.Context, p plan, r *report) error {
 		return err
 	}
 	base, take, allow := es[0], es[1], es[2]
-	r.summary.take, r.summary.allow = take.faster(base), allow.faster(base)
-	r.summary.allocs = max(r.summary.allocs, median(take.allocs), median(allow.allocs))
-	r.addRace("One hot key, admitted", "ns of CPU time per decision, with the library's own clock read, in one goroutine.", es)
+	f.summary.take, f.summary.allow = take.faster(base), allow.faster(base)
+	f.summary.allocs = max(f.summary.allocs, report.Median(take.allocs), report.Median(allow.allocs))
+	f.addRace("One hot key, admitted", "ns of CPU time per decision, with the library's own clock read, in one goroutine.", es)
 	return nil
 }
 

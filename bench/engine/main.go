@@ -9,29 +9,19 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
-	"fmt"
 	"io"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
+
+	"tidegate.dev/tidegate/bench/internal/rig"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
-		if !errors.Is(err, errMissed) {
-			fmt.Fprintln(os.Stderr, "bench-engine:", err)
-		}
-		os.Exit(1)
-	}
-}
+// mostTime bounds a run.
+const mostTime = 30 * time.Minute
 
-// errMissed is returned when a bar is missed; which one has been said by then.
-var errMissed = errors.New("a bar is missed")
+func main() {
+	rig.Main("bench-engine", mostTime, run)
+}
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("engine", flag.ExitOnError)
@@ -46,51 +36,36 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return playChild(ctx, *child, flags.Args())
 	}
 
-	r, err := measure(ctx, plan{scale: *scale})
+	start := time.Now()
+	f, err := measure(ctx, plan{scale: *scale})
 	if err != nil {
 		return err
 	}
-	r.writeText(out)
+	r := f.report(start)
+	r.WriteText(out)
 	if *markdown != "" {
-		if err := r.writeMarkdownFile(*markdown); err != nil {
+		if err := r.WriteMarkdownFile(*markdown); err != nil {
 			return err
 		}
 	}
-	missed := r.summary.missed()
-	if *check {
-		for _, m := range missed {
-			fmt.Fprintln(out, "missed:", m)
-		}
-	}
-	fmt.Fprintln(out, r.summary)
-	if *check && len(missed) > 0 {
-		return errMissed
-	}
-	return nil
+	return rig.Conclude(out, *check, f.summary, f.summary.missed())
 }
 
 // measure runs everything. The parts that need the most memory come after
 // those that need an undisturbed heap.
-func measure(ctx context.Context, p plan) (*report, error) {
-	start := time.Now()
-	r := &report{machine: thisMachine(), date: start}
-	for _, part := range []func(context.Context, plan, *report) error{
+func measure(ctx context.Context, p plan) (*findings, error) {
+	f := &findings{}
+	for _, part := range []func(context.Context, plan, *findings) error{
 		measureHot, measureCores, measureMiddleware, measureUniform, measureBytes,
 	} {
-		if err := part(ctx, p, r); err != nil {
+		if err := part(ctx, p, f); err != nil {
 			return nil, err
 		}
 	}
-	r.took = time.Since(start)
-	return r, nil
+	return f, nil
 }
 
 // plan says how much of the usual work to do.
 type plan struct{ scale float64 }
 
 func (p plan) of(usual, least int) int { return max(least, int(float64(usual)*p.scale)) }
-
-// progress goes to stderr, so that stdout is the result alone.
-func progress(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, "%s  %s\n", time.Now().Format("15:04:05"), fmt.Sprintf(format, args...))
-}

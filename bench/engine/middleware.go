@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"tidegate.dev/tidegate/bench/internal/report"
+	"tidegate.dev/tidegate/bench/internal/rig"
 )
 
 const (
@@ -17,7 +20,7 @@ const (
 // round: all of them have been idle for as long, so that none has warmer
 // connections. The bare one again, as a control, shows how far from 1 a ratio gets
 // by noise alone.
-func measureMiddleware(ctx context.Context, p plan, r *report) error {
+func measureMiddleware(ctx context.Context, p plan, f *findings) error {
 	server, err := startServer(ctx)
 	if err != nil {
 		return fmt.Errorf("middleware: %w", err)
@@ -41,7 +44,7 @@ func measureMiddleware(ctx context.Context, p plan, r *report) error {
 	rounds := p.of(80, 3)
 	for round := range rounds + 1 {
 		if round%10 == 0 {
-			progress("middleware: round %d of %d", round, rounds)
+			rig.Progress("middleware: round %d of %d", round, rounds)
 		}
 		rate := make([]float64, len(loads))
 		for turn := range loads {
@@ -62,19 +65,19 @@ func measureMiddleware(ctx context.Context, p plan, r *report) error {
 		}
 	}
 
-	t := table{
-		title: "net/http middleware over loopback",
-		note:  fmt.Sprintf("%d kept connections, one request at a time on each, the load generator on the same cores; every answer is a 200.", connections),
-		head:  []string{"handler", "requests/s", "against bare"},
+	t := report.Table{
+		Title: "net/http middleware over loopback",
+		Note:  fmt.Sprintf("%d kept connections, one request at a time on each, the load generator on the same cores; every answer is a 200.", connections),
+		Head:  []string{"handler", "requests/s", "against bare"},
 	}
 	for i, name := range targetNames {
 		against := "1.00x"
 		if i > 0 {
-			against = fmt.Sprintf("%.2fx", median(ratios[i]))
+			against = fmt.Sprintf("%.2fx", report.Median(ratios[i]))
 		}
-		t.add(targetLabels[name], thousands(int64(median(rates[i]))), against)
+		t.Add(targetLabels[name], report.Thousands(int64(report.Median(rates[i]))), against)
 	}
-	r.tables = append(r.tables, t)
-	r.summary.middleware = median(ratios[1])
+	f.tables = append(f.tables, t)
+	f.summary.middleware = report.Median(ratios[1])
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 
 	"tidegate.dev/tidegate/bench/contestant"
 	"tidegate.dev/tidegate/bench/internal/process"
+	"tidegate.dev/tidegate/bench/internal/report"
+	"tidegate.dev/tidegate/bench/internal/rig"
 )
 
 // entrant is a contestant set up for one race, with what it did in each round.
@@ -49,13 +51,13 @@ func race(ctx context.Context, name string, es []*entrant, rounds int, work func
 	start := time.Now()
 	for round := range rounds + 1 {
 		if round > fewestRounds && time.Since(start) > raceTime {
-			progress("%s: a slow machine, so that %d rounds must do", name, round-1)
+			rig.Progress("%s: a slow machine, so that %d rounds must do", name, round-1)
 			break
 		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		progress("%s: round %d of %d", name, round, rounds)
+		rig.Progress("%s: round %d of %d", name, round, rounds)
 		runtime.GC()
 		for _, e := range es {
 			slabs := work(e, round)
@@ -99,5 +101,5 @@ func (e *entrant) faster(base *entrant) float64 {
 	for i := range e.nanos {
 		ratios = append(ratios, base.nanos[i]/e.nanos[i])
 	}
-	return median(ratios)
+	return report.Median(ratios)
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate/bench/contestant"
+	"tidegate.dev/tidegate/bench/internal/report"
+	"tidegate.dev/tidegate/bench/internal/rig"
 )
 
 const (
@@ -21,7 +23,7 @@ const (
 // measureUniform asks for keys drawn at random from a million: what counts is
 // how much memory a decision touches. All contestants ask for the same keys in
 // the same order.
-func measureUniform(ctx context.Context, p plan, r *report) error {
+func measureUniform(ctx context.Context, p plan, f *findings) error {
 	keys := makeKeys(p.of(uniformKeys, 10_000))
 	// An hour, so that no counter becomes void and is swept during the run;
 	// 100 events, since a key is drawn some ten times.
@@ -43,9 +45,9 @@ func measureUniform(ctx context.Context, p plan, r *report) error {
 		return err
 	}
 	base, take, many := es[0], es[1], es[2]
-	r.summary.uniform, r.summary.batch8 = take.faster(base), many.faster(base)
-	r.summary.allocs = max(r.summary.allocs, median(take.allocs), median(many.allocs))
-	r.addRace(fmt.Sprintf("%s uniform random keys, admitted", thousands(int64(len(keys)))),
+	f.summary.uniform, f.summary.batch8 = take.faster(base), many.faster(base)
+	f.summary.allocs = max(f.summary.allocs, report.Median(take.allocs), report.Median(many.allocs))
+	f.addRace(fmt.Sprintf("%s uniform random keys, admitted", report.Thousands(int64(len(keys)))),
 		"ns of CPU time per decision (per check for eight at once); every key exists beforehand.", es)
 	return nil
 }
@@ -57,7 +59,7 @@ func fillAll(ctx context.Context, es []*entrant, keys []string) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		progress("uniform keys: filling %s", e.Name)
+		rig.Progress("uniform keys: filling %s", e.Name)
 		if n := e.run(keys); n != len(keys) {
 			return fmt.Errorf("uniform keys: %s admitted %d of %d fresh keys", e.Name, n, len(keys))
 		}

@@ -90,8 +90,3 @@ func run(ctx context.Context, args []string) (ok bool, err error) {
 	fmt.Printf("flood:%s %s\n", summary, verdict)
 	return ok, nil
 }
-
-// progress goes to stderr, so that stdout is the result alone.
-func progress(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, "%s  %s\n", time.Now().Format("15:04:05"), fmt.Sprintf(format, args...))
-}

@@ -9,6 +9,7 @@ import (
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/bench/internal/keybuf"
 	"tidegate.dev/tidegate/bench/internal/process"
+	"tidegate.dev/tidegate/bench/internal/rig"
 	"tidegate.dev/tidegate/store/memory"
 )
 
@@ -89,7 +90,7 @@ func (c floodCase) flood(ctx context.Context, p *player, s size) (o outcome, err
 			if err != nil {
 				return o, err
 			}
-			progress("%s: %d keys came, %d held; table %.1f MB, process %.1f MB", c.name, i+1, st.Keys, mb(st.Bytes), mb(rss))
+			rig.Progress("%s: %d keys came, %d held; table %.1f MB, process %.1f MB", c.name, i+1, st.Keys, mb(st.Bytes), mb(rss))
 		}
 		if err := ctx.Err(); err != nil {
 			return o, err

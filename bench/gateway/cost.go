@@ -13,6 +13,7 @@ import (
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/bench/internal/process"
 	"tidegate.dev/tidegate/bench/internal/report"
+	"tidegate.dev/tidegate/bench/internal/rig"
 	"tidegate.dev/tidegate/httplimit"
 	"tidegate.dev/tidegate/internal/queue"
 	"tidegate.dev/tidegate/internal/telemetry"
@@ -59,7 +60,7 @@ func measureLimit(ctx context.Context) (cost, error) {
 			return cost{}, err
 		}
 		if round%10 == 0 {
-			progress("the limit alone: round %d of %d", round, costRounds)
+			rig.Progress("the limit alone: round %d of %d", round, costRounds)
 		}
 		runtime.GC()
 		without, few, err := timed(bare, false)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate/bench/internal/report"
+	"tidegate.dev/tidegate/bench/internal/rig"
 	"tidegate.dev/tidegate/rules"
 )
 
@@ -20,7 +21,7 @@ func TestSummaryLine(t *testing.T) {
 	s := summary{nginx: 0.352, caddy: 1.312, denyCaddy: 1.78, limitCost: 0.61}
 	const want = "bench-gateway: nginx 0.35x caddy 1.31x deny-caddy 1.8x limit-cost 0.6us"
 	var out strings.Builder
-	if err := s.conclude(&out, true); err != nil || out.String() != want+"\n" {
+	if err := rig.Conclude(&out, true, s, s.missed()); err != nil || out.String() != want+"\n" {
 		t.Errorf("got  %s, %v\nwant %s", &out, err, want)
 	}
 }
@@ -29,11 +30,11 @@ func TestMissedNamesTheBar(t *testing.T) {
 	f := func(s summary, want string) {
 		t.Helper()
 		var out strings.Builder
-		err := s.conclude(&out, true)
+		err := rig.Conclude(&out, true, s, s.missed())
 		if (err != nil) != (want != "") || !regexp.MustCompile(`^`+want+`bench-gateway: .*\n$`).MatchString(out.String()) {
 			t.Errorf("%+v: %v\n%s", s, err, &out)
 		}
-		if s.conclude(&out, false) != nil {
+		if rig.Conclude(&out, false, s, s.missed()) != nil {
 			t.Errorf("%+v: fails unchecked", s)
 		}
 	}

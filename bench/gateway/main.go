@@ -14,13 +14,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"runtime"
-	"syscall"
 	"time"
 
 	"tidegate.dev/tidegate/bench/internal/report"
+	"tidegate.dev/tidegate/bench/internal/rig"
 )
 
 // mostTime bounds a run, in which Caddy may have to be compiled.
@@ -29,23 +27,8 @@ const mostTime = 20 * time.Minute
 func main() {
 	// Children are told to end with the thread that started them.
 	runtime.LockOSThread()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	ctx, cancel := context.WithTimeoutCause(ctx, mostTime, fmt.Errorf("not done within %s", mostTime))
-	defer cancel()
-	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			err = cause // whatever that has broken
-		}
-		if !errors.Is(err, errMissed) {
-			fmt.Fprintln(os.Stderr, "bench-gateway:", err)
-		}
-		os.Exit(1)
-	}
+	rig.Main("bench-gateway", mostTime, run)
 }
-
-// errMissed is returned when a bar is missed; which one has been said by then.
-var errMissed = errors.New("a bar is missed")
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("gateway", flag.ExitOnError)
@@ -99,10 +82,5 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if n := wrongAnswers(es); n > 0 {
 		return fmt.Errorf("%d requests were not answered as they should be, so that the comparison is void", n)
 	}
-	return s.conclude(out, *check)
-}
-
-// progress goes to stderr, so that stdout is the result alone.
-func progress(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, "%s  %s\n", time.Now().Format("15:04:05"), fmt.Sprintf(format, args...))
+	return rig.Conclude(out, *check, s, s.missed())
 }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"tidegate.dev/tidegate/bench/internal/rig"
 )
 
 // quiet is the share of the cores that others may take before figures are rough.
@@ -33,7 +35,7 @@ func lookAround(ctx context.Context) (string, error) {
 	if share > quiet {
 		said += ": the figures are rough"
 	}
-	progress("%s", said)
+	rig.Progress("%s", said)
 	return said, nil
 }
 

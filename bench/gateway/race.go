@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate/bench/internal/report"
+	"tidegate.dev/tidegate/bench/internal/rig"
 )
 
 // warmUp is the heat before the first round, which does not count.
@@ -41,9 +42,9 @@ func race(ctx context.Context, s *site, es entrants, rounds int, heat time.Durat
 			if err != nil {
 				return fmt.Errorf("%s: %w", e.name, err)
 			}
-			progress("round %d of %d: %s: %s requests/s, %.1f µs of CPU each", round, rounds, e.name, report.Thousands(int64(h.rate())), h.micros())
+			rig.Progress("round %d of %d: %s: %s requests/s, %.1f µs of CPU each", round, rounds, e.name, report.Thousands(int64(h.rate())), h.micros())
 			if h.wrong > 0 {
-				progress("  %d wrong: of %d answers %d were of 400 and above, %d requests had none, the upstream served %d", h.wrong, h.Requests, h.Status, h.Socket, h.served)
+				rig.Progress("  %d wrong: of %d answers %d were of 400 and above, %d requests had none, the upstream served %d", h.wrong, h.Requests, h.Status, h.Socket, h.served)
 			}
 			e.wrong += h.wrong
 			if round > 0 {

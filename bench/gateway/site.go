@@ -11,6 +11,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"tidegate.dev/tidegate/bench/internal/rig"
 )
 
 // site is where the race is run: the programs, the upstream and what was started.
@@ -56,7 +58,7 @@ func (s *site) build(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	progress("building Caddy with its rate-limit module: minutes the first time")
+	rig.Progress("building Caddy with its rate-limit module: minutes the first time")
 	s.caddy = filepath.Join(s.dir, "caddy-bin")
 	if err := goBuild(ctx, filepath.Join(here, "caddy"), s.caddy, "."); err != nil {
 		return err
@@ -69,7 +71,7 @@ func (s *site) build(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	progress("building tidegate")
+	rig.Progress("building tidegate")
 	s.tidegate = filepath.Join(s.dir, "tidegate-bin")
 	return goBuild(ctx, root, s.tidegate, "./cmd/tidegate")
 }
@@ -155,7 +157,7 @@ func (s *site) enter(ctx context.Context) (entrants, error) {
 	var es entrants
 	var errs []error
 	for _, c := range contestants {
-		progress("starting %s", c.name)
+		rig.Progress("starting %s", c.name)
 		srv, err := s.start(c.name, func(dir, address string) command { return c.how(s, dir, address) })
 		if err == nil {
 			err = srv.await(ctx, c.status)

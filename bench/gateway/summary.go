@@ -2,9 +2,9 @@ package main
 
 import (
 	"fmt"
-	"io"
 
 	"tidegate.dev/tidegate/bench/internal/report"
+	"tidegate.dev/tidegate/bench/internal/rig"
 )
 
 // summary is the last line: what is promised of the gateway.
@@ -35,21 +35,6 @@ func (s summary) String() string {
 	return fmt.Sprintf("bench-gateway: nginx %.2fx caddy %.2fx deny-caddy %.1fx limit-cost %.1fus", s.nginx, s.caddy, s.denyCaddy, s.limitCost)
 }
 
-// conclude prints the last line and, if it is to be checked, what is missed.
-func (s summary) conclude(out io.Writer, check bool) error {
-	missed := s.missed()
-	if check {
-		for _, m := range missed {
-			fmt.Fprintln(out, "missed:", m)
-		}
-	}
-	fmt.Fprintln(out, s)
-	if check && len(missed) > 0 {
-		return errMissed
-	}
-	return nil
-}
-
 const (
 	leastNginx     = 0.33
 	leastCaddy     = 1.2
@@ -58,17 +43,9 @@ const (
 )
 
 func (s summary) missed() []string {
-	var missed []string
-	for _, bar := range []struct {
-		name       string
-		got, least float64
-	}{{"nginx", s.nginx, leastNginx}, {"caddy", s.caddy, leastCaddy}, {"deny-caddy", s.denyCaddy, leastDenyCaddy}} {
-		if bar.got < bar.least {
-			missed = append(missed, fmt.Sprintf("%s is %.3gx, the bar is at least %.3gx", bar.name, bar.got, bar.least))
-		}
-	}
-	if s.limitCost > mostLimitCost {
-		missed = append(missed, fmt.Sprintf("limit-cost is %.3gus, the bar is at most %.3gus", s.limitCost, mostLimitCost))
-	}
-	return missed
+	return rig.Missed(
+		rig.Bar{Name: "nginx", Got: s.nginx, Want: leastNginx, Unit: "x"},
+		rig.Bar{Name: "caddy", Got: s.caddy, Want: leastCaddy, Unit: "x"},
+		rig.Bar{Name: "deny-caddy", Got: s.denyCaddy, Want: leastDenyCaddy, Unit: "x"},
+		rig.Bar{Name: "limit-cost", Got: s.limitCost, Want: mostLimitCost, AtMost: true, Unit: "us"})
 }

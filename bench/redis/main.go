@@ -13,15 +13,12 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"runtime/debug"
-	"syscall"
 	"time"
 
 	"tidegate.dev/tidegate/bench/internal/report"
+	"tidegate.dev/tidegate/bench/internal/rig"
 )
 
 // mostTime bounds a run.
@@ -32,24 +29,9 @@ const mostTime = 20 * time.Minute
 const garbage = 400
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	ctx, cancel := context.WithTimeoutCause(ctx, mostTime, fmt.Errorf("not done within %s", mostTime))
-	defer cancel()
 	debug.SetGCPercent(garbage)
-	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			err = cause // whatever that has broken
-		}
-		if !errors.Is(err, errMissed) {
-			fmt.Fprintln(os.Stderr, "bench-redis:", err)
-		}
-		os.Exit(1)
-	}
+	rig.Main("bench-redis", mostTime, run)
 }
-
-// errMissed is returned when a bar is missed; which one has been said by then.
-var errMissed = errors.New("a bar is missed")
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("redis", flag.ExitOnError)
@@ -91,10 +73,5 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if *only != "" {
 		return nil
 	}
-	return s.conclude(out, *check)
-}
-
-// progress goes to stderr, so that stdout is the result alone.
-func progress(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, "%s  %s\n", time.Now().Format("15:04:05"), fmt.Sprintf(format, args...))
+	return rig.Conclude(out, *check, s, s.missed())
 }

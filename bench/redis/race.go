@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate/bench/internal/report"
+	"tidegate.dev/tidegate/bench/internal/rig"
 )
 
 // bench is one run.
@@ -54,9 +55,9 @@ func (b *bench) race(ctx context.Context, title string, l *load, q quota, contes
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", e.name, err)
 			}
-			progress("%s, round %d of %d: %s: %s decisions/s, CPU µs each: Redis %.2f, callers %.2f", title, round, b.rounds, e.name, report.Thousands(int64(t.rate())), t.micros(), t.ownMicros())
+			rig.Progress("%s, round %d of %d: %s: %s decisions/s, CPU µs each: Redis %.2f, callers %.2f", title, round, b.rounds, e.name, report.Thousands(int64(t.rate())), t.micros(), t.ownMicros())
 			if t.failed > 0 {
-				progress("  %d failed: %v", t.failed, t.why)
+				rig.Progress("  %d failed: %v", t.failed, t.why)
 			}
 			e.total.add(t)
 			e.span = time.Since(e.opened)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"tidegate.dev/tidegate/bench/internal/rig"
 	"tidegate.dev/tidegate/internal/testdep"
 )
 
@@ -17,7 +18,7 @@ func TestSummaryLine(t *testing.T) {
 	s := summary{redisRate: 2.21, throttled: 3.64, hot: 12.44, hotCPU: 31.2, attack: 6.5}
 	const want = "bench-redis: redis_rate 2.2x throttled 3.6x hot 12.4x hot-cpu 1/31 attack 6.5x"
 	var out strings.Builder
-	if err := s.conclude(&out, true); err != nil || out.String() != want+"\n" {
+	if err := rig.Conclude(&out, true, s, s.missed()); err != nil || out.String() != want+"\n" {
 		t.Errorf("got  %s, %v\nwant %s", &out, err, want)
 	}
 }
@@ -26,11 +27,11 @@ func TestMissedNamesTheBar(t *testing.T) {
 	f := func(s summary, want string) {
 		t.Helper()
 		var out strings.Builder
-		err := s.conclude(&out, true)
+		err := rig.Conclude(&out, true, s, s.missed())
 		if (err != nil) != (want != "") || !regexp.MustCompile(`^`+want+`bench-redis: .*\n$`).MatchString(out.String()) {
 			t.Errorf("%+v: %v\n%s", s, err, &out)
 		}
-		if s.conclude(&out, false) != nil {
+		if rig.Conclude(&out, false, s, s.missed()) != nil {
 			t.Errorf("%+v: fails unchecked", s)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/bench/internal/report"
+	"tidegate.dev/tidegate/bench/internal/rig"
 	"tidegate.dev/tidegate/store/redis"
 )
 
@@ -46,7 +47,7 @@ func (b *bench) scripts(ctx context.Context, f *figures) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
-		progress("%s: %.1f µs in the script", cost.name, cost.inScript())
+		rig.Progress("%s: %.1f µs in the script", cost.name, cost.inScript())
 		f.scripts = append(f.scripts, cost)
 	}
 	return nil

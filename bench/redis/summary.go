@@ -2,8 +2,9 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"math"
+
+	"tidegate.dev/tidegate/bench/internal/rig"
 )
 
 // summary is the last line: what is promised of Tidegate on Redis.
@@ -34,21 +35,6 @@ func (s summary) String() string {
 	return fmt.Sprintf("bench-redis: redis_rate %.1fx throttled %.1fx hot %.1fx hot-cpu 1/%.0f attack %.1fx", s.redisRate, s.throttled, s.hot, s.hotCPU, s.attack)
 }
 
-// conclude prints the last line and, if it is to be checked, what is missed.
-func (s summary) conclude(out io.Writer, check bool) error {
-	missed := s.missed()
-	if check {
-		for _, m := range missed {
-			fmt.Fprintln(out, "missed:", m)
-		}
-	}
-	fmt.Fprintln(out, s)
-	if check && len(missed) > 0 {
-		return errMissed
-	}
-	return nil
-}
-
 const (
 	leastRedisRate = 2.0
 	leastThrottled = 3.3
@@ -58,16 +44,12 @@ const (
 )
 
 func (s summary) missed() []string {
-	var missed []string
-	for _, bar := range []struct {
-		name       string
-		got, least float64
-	}{{"redis_rate", s.redisRate, leastRedisRate}, {"throttled", s.throttled, leastThrottled}, {"hot", s.hot, leastHot}, {"attack", s.attack, leastAttack}} {
-		if bar.got < bar.least {
-			missed = append(missed, fmt.Sprintf("%s is %.3gx, the bar is at least %.3gx", bar.name, bar.got, bar.least))
-		}
-	}
-	if s.hotCPU < leastHotCPU {
+	missed := rig.Missed(
+		rig.Bar{Name: "redis_rate", Got: s.redisRate, Want: leastRedisRate, Unit: "x"},
+		rig.Bar{Name: "throttled", Got: s.throttled, Want: leastThrottled, Unit: "x"},
+		rig.Bar{Name: "hot", Got: s.hot, Want: leastHot, Unit: "x"},
+		rig.Bar{Name: "attack", Got: s.attack, Want: leastAttack, Unit: "x"})
+	if !(s.hotCPU >= leastHotCPU) {
 		missed = append(missed, fmt.Sprintf("hot-cpu is 1/%.3g, the bar is at most 1/%.3g", s.hotCPU, leastHotCPU))
 	}
 	return missed

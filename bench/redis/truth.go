@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/bench/internal/rig"
 )
 
 // steady is used up at once, and refilled often enough to be watched.
@@ -46,7 +47,7 @@ func (b *bench) truth(ctx context.Context, f *figures) error {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
 		f.truth = append(f.truth, truthful{c.name, t})
-		progress("over the limit: %s: %.3f of what the limit allows", c.name, f.truth[len(f.truth)-1].used())
+		rig.Progress("over the limit: %s: %.3f of what the limit allows", c.name, f.truth[len(f.truth)-1].used())
 	}
 	return nil
 }

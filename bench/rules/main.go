@@ -8,29 +8,19 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
-	"fmt"
 	"io"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
+
+	"tidegate.dev/tidegate/bench/internal/rig"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
-		if !errors.Is(err, errMissed) {
-			fmt.Fprintln(os.Stderr, "bench-rules:", err)
-		}
-		os.Exit(1)
-	}
-}
+// mostTime bounds a run.
+const mostTime = 10 * time.Minute
 
-// errMissed is returned when a bar is missed; which one has been said by then.
-var errMissed = errors.New("a bar is missed")
+func main() {
+	rig.Main("bench-rules", mostTime, run)
+}
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("rules", flag.ExitOnError)
@@ -51,20 +41,5 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	missed := s.missed()
-	if *check {
-		for _, m := range missed {
-			fmt.Fprintln(out, "missed:", m)
-		}
-	}
-	fmt.Fprintln(out, s)
-	if *check && len(missed) > 0 {
-		return errMissed
-	}
-	return nil
-}
-
-// progress goes to stderr, so that stdout is the result alone.
-func progress(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, "%s  %s\n", time.Now().Format("15:04:05"), fmt.Sprintf(format, args...))
+	return rig.Conclude(out, *check, s, s.missed())
 }

@@ -9,6 +9,7 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/bench/internal/process"
+	"tidegate.dev/tidegate/bench/internal/rig"
 	"tidegate.dev/tidegate/rules"
 )
 
@@ -30,7 +31,7 @@ func race(ctx context.Context, few, many *rules.Set, rounds int) (summary, error
 			return summary{}, err
 		}
 		if round%10 == 0 {
-			progress("round %d of %d", round, rounds)
+			rig.Progress("round %d of %d", round, rounds)
 		}
 		runtime.GC()
 		var took [2]float64

@@ -1,6 +1,10 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+
+	"tidegate.dev/tidegate/bench/internal/rig"
+)
 
 // summary is the last line: what is promised of matching.
 type summary struct {
@@ -10,21 +14,12 @@ type summary struct {
 }
 
 func (s summary) String() string {
-	return fmt.Sprintf("bench-rules: 10 rules %.0fns 1000 rules %.0fns allocs %s", s.few, s.many, s.allocsText())
-}
-
-// allocsText leaves out what the runtime itself allocates once in a while.
-func (s summary) allocsText() string {
-	if s.allocs < fewestAllocs {
-		return "0"
-	}
-	return fmt.Sprintf("%.2f", s.allocs)
+	return fmt.Sprintf("bench-rules: 10 rules %.0fns 1000 rules %.0fns allocs %s", s.few, s.many, rig.Allocs(s.allocs))
 }
 
 const (
-	mostRatio    = 1.5
-	mostNanos    = 1000
-	fewestAllocs = 0.005
+	mostRatio = 1.5
+	mostNanos = 1000
 )
 
 func (s summary) missed() []string {
@@ -35,7 +30,7 @@ func (s summary) missed() []string {
 	if s.many > mostNanos {
 		missed = append(missed, fmt.Sprintf("a thousand rules take %.0fns, the bar is at most %dns", s.many, mostNanos))
 	}
-	if s.allocs >= fewestAllocs {
+	if s.allocs >= rig.FewestAllocs {
 		missed = append(missed, fmt.Sprintf("allocs is %.2f, the bar is none", s.allocs))
 	}
 	return missed

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"tidegate.dev/tidegate/internal/marked"
 )
 
 // small is a run of a few clients for a little while.
@@ -99,19 +101,6 @@ func TestHistoryJudges(t *testing.T) {
 	f(start+window, 0) // the window is (now-T, now]
 }
 
-func TestReplaceBetween(t *testing.T) {
-	doc := "before\n" + beginMark + "\nold\n" + endMark + "\nafter\n"
-	got, err := replaceBetween(doc, "\nnew\n")
-	if want := strings.Replace(doc, "old", "new", 1); err != nil || got != want {
-		t.Errorf("got %q, %v; want %q", got, err, want)
-	}
-	for _, bad := range []string{"", beginMark, endMark + beginMark} {
-		if _, err := replaceBetween(bad, "new"); err == nil {
-			t.Errorf("%q has no place for tables, yet no error", bad)
-		}
-	}
-}
-
 func TestRunWritesPlotsAndTables(t *testing.T) {
 	dir := t.TempDir()
 	results := once()
@@ -126,10 +115,10 @@ func TestRunWritesPlotsAndTables(t *testing.T) {
 		wellFormed(t, file)
 	}
 	page := filepath.Join(dir, "page.md")
-	if err := os.WriteFile(page, []byte(beginMark+endMark), 0o600); err != nil {
+	if err := os.WriteFile(page, []byte("<!-- accuracy:begin --><!-- accuracy:end -->"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := updateFile(page, report(contestants(), results)); err != nil {
+	if err := marked.Update(page, "accuracy", report(contestants(), results)); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(page)
@@ -164,7 +153,11 @@ func TestPageShowsThePlots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := replaceBetween(string(text), ""); err != nil {
+	copied := filepath.Join(t.TempDir(), "page.md")
+	if err := os.WriteFile(copied, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := marked.Update(copied, "accuracy", ""); err != nil {
 		t.Errorf("%s: %v", page, err)
 	}
 	images := regexp.MustCompile(`\]\((img/[^)]+)\)`).FindAllStringSubmatch(string(text), -1)

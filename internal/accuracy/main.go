@@ -16,6 +16,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"time"
+
+	"tidegate.dev/tidegate/internal/marked"
 )
 
 func main() {
@@ -50,8 +52,8 @@ func run(stdout, stderr io.Writer, scale float64, seed uint64, out, update strin
 		}
 	}
 	if update != "" {
-		if err := updateFile(update, tables); err != nil {
-			return fmt.Errorf("update %s: %w", update, err)
+		if err := marked.Update(update, "accuracy", tables); err != nil {
+			return fmt.Errorf("update: %w", err)
 		}
 	}
 	return nil

@@ -77,6 +77,7 @@ func TestEveryRuleCanFail(t *testing.T) {
 	f("internal/rulefile/a.go", `import "tidegate.dev/tidegate/rules"`, 1)
 	f("rules/a.go", `import "tidegate.dev/tidegate/httplimit"`, 1)
 	f("rules/ruletest/a.go", `import "tidegate.dev/tidegate/httplimit"`, 0)
+	f("internal/optional/a.go", `import "tidegate.dev/tidegate/store/memory"`, 1)
 	f("internal/queue/a.go", `import "tidegate.dev/tidegate/store/memory"`, 1)
 	f("internal/gateway/a.go", `import "tidegate.dev/tidegate/store/memory"`, 1)
 	f("internal/gateway/a.go", `import "tidegate.dev/tidegate/internal/rls"`, 1)

@@ -65,7 +65,7 @@ var table = append(apart(wire), []rule{
 		why:  "the middleware renders decisions of any store; it makes none and brings no dependency",
 	},
 	{
-		from: []string{"./internal/route/...", "./internal/jsonvalue/...", "./internal/diag/...", "./internal/spread/..."},
+		from: []string{"./internal/route/...", "./internal/jsonvalue/...", "./internal/diag/...", "./internal/spread/...", "./internal/marked/..."},
 		not:  []string{"./...", "module"},
 		why:  "these know strings and numbers and nothing of limits: whoever needs them must not get more",
 	},
@@ -85,8 +85,13 @@ var table = append(apart(wire), []rule{
 		why:  "rules turn requests into checks; they count nothing and answer nobody",
 	},
 	{
+		from: []string{"./internal/optional/..."},
+		not:  []string{"./...", "!.", "module"},
+		why:  "it passes on what any store may be able to do",
+	},
+	{
 		from: []string{"./internal/queue/..."},
-		not:  []string{"./...", "!.", "!./internal/algo/...", "module"},
+		not:  []string{"./...", "!.", "!./internal/algo/...", "!./internal/optional", "module"},
 		why:  "a line is a store around a store, whatever the store and whoever waits",
 	},
 	{
@@ -111,7 +116,7 @@ var table = append(apart(wire), []rule{
 	},
 	{
 		from: []string{"./internal/telemetry/...", "./internal/pressure/..."},
-		not:  []string{"./...", "!.", "!./internal/telemetry/...", "!./internal/pressure/..."},
+		not:  []string{"./...", "!.", "!./internal/optional", "!./internal/telemetry/...", "!./internal/pressure/..."},
 		why:  "what is measured is told to them; they ask nobody",
 	},
 	{

@@ -17,30 +17,33 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/optional"
 )
 
 // Store is a [tidegate.Store] in which requests wait.
+//
+// Reservations do not wait.
 type Store struct {
-	inner tidegate.Store
+	optional.Store
 	turns turns
 	lines lines
 }
 
 // New returns a Store that waits on behalf of inner.
-func New(inner tidegate.Store) *Store { return &Store{inner: inner} }
+func New(inner tidegate.Store) *Store { return &Store{Store: optional.Store{Inner: inner}} }
 
 // Take implements tidegate.Store. Who waits for a booked turn has been charged
 // to its other limits; who waits for room has not. An ended ctx ends the wait.
 func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
 	if c := queued(checks); c != nil && n == 1 {
-		return s.lines.take(ctx, s.inner, checks, c)
+		return s.lines.take(ctx, s.Inner, checks, c)
 	}
-	d, err := s.inner.Take(ctx, checks, n)
+	d, err := s.Inner.Take(ctx, checks, n)
 	if err != nil || !d.OK || d.Wait == 0 || n != 1 {
 		return d, err
 	}
 	defer note(ctx, time.Now())
-	if err := s.turns.wait(ctx, s.inner, booked(checks), &d); err != nil {
+	if err := s.turns.wait(ctx, s.Inner, booked(checks), &d); err != nil {
 		return tidegate.Decision{}, err
 	}
 	d.Wait = 0
@@ -76,43 +79,6 @@ func booked(checks []tidegate.Check) (one *tidegate.Check) {
 
 func isBucket(l *tidegate.Limit) bool {
 	return l.Algorithm == tidegate.TokenBucket || l.Algorithm == tidegate.LeakyBucket
-}
-
-// Adjust implements tidegate.Store.
-func (s *Store) Adjust(ctx context.Context, at int64, checks []tidegate.Check) error {
-	return s.inner.Adjust(ctx, at, checks)
-}
-
-// Renew implements tidegate.Renewer.
-func (s *Store) Renew(ctx context.Context, at int64, checks []tidegate.Check) error {
-	if r, ok := s.inner.(tidegate.Renewer); ok {
-		return r.Renew(ctx, at, checks)
-	}
-	return tidegate.ErrUnsupported
-}
-
-// Reserve implements tidegate.Reserver. It does not wait.
-func (s *Store) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.Duration) (tidegate.Decision, string, error) {
-	if r, ok := s.inner.(tidegate.Reserver); ok {
-		return r.Reserve(ctx, checks, ttl)
-	}
-	return tidegate.Decision{}, "", tidegate.ErrUnsupported
-}
-
-// Settle implements tidegate.Reserver.
-func (s *Store) Settle(ctx context.Context, id string, actual int64) error {
-	if r, ok := s.inner.(tidegate.Reserver); ok {
-		return r.Settle(ctx, id, actual)
-	}
-	return tidegate.ErrUnsupported
-}
-
-// Reset implements tidegate.Resetter.
-func (s *Store) Reset(ctx context.Context, checks []tidegate.Check) error {
-	if r, ok := s.inner.(tidegate.Resetter); ok {
-		return r.Reset(ctx, checks)
-	}
-	return tidegate.ErrUnsupported
 }
 
 // Waiting is how many requests stand in line.

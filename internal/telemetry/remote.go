@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/optional"
 )
 
 // shortTaker is a store that says what the first copy is refused with that it does
@@ -27,7 +28,7 @@ func (m *Metrics) Remote(inner tidegate.Store) tidegate.Store {
 	call := histogram("tidegate_store_call_seconds",
 		"Time that the shared store took to answer a call by requests, those included that nobody waited for any more.", 1e-5, 10)
 	m.reg.MustRegister(call)
-	r := remoteStore{timedStore{inner, call.WithLabelValues()}}
+	r := remoteStore{timedStore{optional.Store{Inner: inner}, call.WithLabelValues()}}
 	if short, ok := inner.(shortTaker); ok {
 		each, _ := inner.(eachTaker)
 		return &shortRemote{r, short, each}
@@ -46,7 +47,7 @@ type shortRemote struct {
 // Take implements [tidegate.Store].
 func (r *remoteStore) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
 	defer since(time.Now(), r.took)
-	return r.inner.Take(ctx, checks, n)
+	return r.Inner.Take(ctx, checks, n)
 }
 
 // TakeShort implements what internal/cluster asks for.

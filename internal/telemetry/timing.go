@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/optional"
 )
 
 // sampleOneIn decisions is timed: reading the clock twice would be a good part of
@@ -38,11 +39,13 @@ func (t *timedMatcher) Match(r *tidegate.Request, dst []tidegate.Check) []tidega
 
 // Store is inner, timed. It belongs around the store that counts, below any in which
 // requests wait.
-func (m *Metrics) Store(inner tidegate.Store) tidegate.Store { return &timedStore{inner, m.take} }
+func (m *Metrics) Store(inner tidegate.Store) tidegate.Store {
+	return &timedStore{optional.Store{Inner: inner}, m.take}
+}
 
 type timedStore struct {
-	inner tidegate.Store
-	took  prometheus.Observer
+	optional.Store
+	took prometheus.Observer
 }
 
 var (
@@ -56,42 +59,5 @@ func (t *timedStore) Take(ctx context.Context, checks []tidegate.Check, n int) (
 	if sampled() {
 		defer since(time.Now(), t.took)
 	}
-	return t.inner.Take(ctx, checks, n)
-}
-
-// Adjust implements [tidegate.Store].
-func (t *timedStore) Adjust(ctx context.Context, at int64, checks []tidegate.Check) error {
-	return t.inner.Adjust(ctx, at, checks)
-}
-
-// Renew implements [tidegate.Renewer].
-func (t *timedStore) Renew(ctx context.Context, at int64, checks []tidegate.Check) error {
-	if r, ok := t.inner.(tidegate.Renewer); ok {
-		return r.Renew(ctx, at, checks)
-	}
-	return tidegate.ErrUnsupported
-}
-
-// Reserve implements [tidegate.Reserver].
-func (t *timedStore) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.Duration) (tidegate.Decision, string, error) {
-	if r, ok := t.inner.(tidegate.Reserver); ok {
-		return r.Reserve(ctx, checks, ttl)
-	}
-	return tidegate.Decision{}, "", tidegate.ErrUnsupported
-}
-
-// Settle implements [tidegate.Reserver].
-func (t *timedStore) Settle(ctx context.Context, id string, actual int64) error {
-	if r, ok := t.inner.(tidegate.Reserver); ok {
-		return r.Settle(ctx, id, actual)
-	}
-	return tidegate.ErrUnsupported
-}
-
-// Reset implements [tidegate.Resetter].
-func (t *timedStore) Reset(ctx context.Context, checks []tidegate.Check) error {
-	if r, ok := t.inner.(tidegate.Resetter); ok {
-		return r.Reset(ctx, checks)
-	}
-	return tidegate.ErrUnsupported
+	return t.Inner.Take(ctx, checks, n)
 }

@@ -1,0 +1,89 @@
+// Package rig is what every rig of this module begins and ends with: it runs until it
+// is done or told to stop, says how far it is, holds what came out to the bars, and ends
+// with one line that a script can read. Start with [Main].
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// ErrMissed is returned when a bar is missed; which one has been said by then.
+var ErrMissed = errors.New("a bar is missed")
+
+// Main runs a rig for at most so long, and ends the program with 1 if it fails.
+func Main(name string, most time.Duration, run func(ctx context.Context, args []string, out io.Writer) error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithTimeoutCause(ctx, most, fmt.Errorf("not done within %s", most))
+	defer cancel()
+	err := run(ctx, os.Args[1:], os.Stdout)
+	if err == nil {
+		return
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause // whatever that has broken
+	}
+	if !errors.Is(err, ErrMissed) {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+	}
+	os.Exit(1)
+}
+
+// Progress goes to stderr, so that stdout is the result alone.
+func Progress(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "%s  %s\n", time.Now().Format("15:04:05"), fmt.Sprintf(format, args...))
+}
+
+// Conclude prints the last line and, if it is to be checked, what is missed before it.
+func Conclude(out io.Writer, check bool, last fmt.Stringer, missed []string) error {
+	if check {
+		for _, m := range missed {
+			fmt.Fprintln(out, "missed:", m)
+		}
+	}
+	fmt.Fprintln(out, last)
+	if check && len(missed) > 0 {
+		return ErrMissed
+	}
+	return nil
+}
+
+// Bar is a promise, and what came out.
+type Bar struct {
+	Name      string
+	Got, Want float64
+	AtMost    bool
+	Unit      string
+}
+
+// Missed tells of the bars that do not hold.
+func Missed(bars ...Bar) (missed []string) {
+	for _, b := range bars {
+		holds, word := b.Got >= b.Want, "at least"
+		if b.AtMost {
+			holds, word = b.Got <= b.Want, "at most"
+		}
+		if !holds {
+			missed = append(missed, fmt.Sprintf("%s is %.3g%s, the bar is %s %.3g%s", b.Name, b.Got, b.Unit, word, b.Want, b.Unit))
+		}
+	}
+	return missed
+}
+
+// FewestAllocs is below what the runtime itself allocates once in a while.
+const FewestAllocs = 0.005
+
+// Allocs writes allocations per decision, without those.
+func Allocs(n float64) string {
+	if n < FewestAllocs {
+		return "0"
+	}
+	return fmt.Sprintf("%.2f", n)
+}
