@@ -20,7 +20,9 @@ type eachTaker interface {
 
 // batches are flights of one check each that share a call of the inner store. Nobody
 // waits for others to come: the goroutine that is to send them lets those run first who
-// are about to, and then takes who is there.
+// are about to, and then takes who is there. But while calls are under way, those who
+// are fewer than can go at once wait for one of these to come back: that takes less of
+// the inner store, for all of them, than it takes of their time.
 type batches struct {
 	taker eachTaker // nil: every flight goes by itself
 	most  int
@@ -29,7 +31,12 @@ type batches struct {
 	mu    sync.Mutex
 	ready []*flight // under mu
 	seen  bool      // under mu: somebody is on the way to take them
+	calls int       // under mu: under way
 }
+
+// fewCalls are under way while nobody waits for one to come back: one that is being
+// decided, and one that is on its way.
+const fewCalls = 2
 
 // batch is some of them.
 type batch struct {
@@ -64,9 +71,16 @@ func (b *batches) put(f *flight) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ready = append(b.ready, f)
-	seen := b.seen
+	return b.sendLocked()
+}
+
+// sendLocked reports whether somebody has to be sent for those who are ready.
+func (b *batches) sendLocked() bool {
+	if b.seen || len(b.ready) == 0 || b.calls >= fewCalls && len(b.ready) < b.most {
+		return false
+	}
 	b.seen = true
-	return !seen
+	return true
 }
 
 // take moves as many as can go at once, and reports whether somebody has to be sent for
@@ -79,8 +93,17 @@ func (b *batches) take(to *batch) bool {
 	left := copy(b.ready, b.ready[n:])
 	clear(b.ready[left:])
 	b.ready = b.ready[:left]
-	b.seen = left > 0
-	return b.seen
+	b.seen = false
+	b.calls++
+	return b.sendLocked()
+}
+
+// back is told that a call has come back, and reports whether somebody has to be sent.
+func (b *batches) back() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.calls--
+	return b.sendLocked()
 }
 
 // flyTogether is flyReady, after all who are about to ask.
@@ -96,7 +119,9 @@ func (s *Store) flyReady() {
 		if s.batches.take(all) {
 			s.hands.run(s.flyReady) // a batch that is full waits for nobody
 		}
-		if again = s.fly(all); again {
+		again = s.fly(all)
+		if s.batches.back() || again {
+			again = true
 			runtime.Gosched() // those who were told may want the same again
 		}
 	}
@@ -146,9 +171,7 @@ func (s *Store) takeEach(all *batch, aboard []*flight) (err error) {
 // landed gives f's answer, and reports whether f is to fly again and somebody has to see
 // to it.
 func (s *Store) landed(f *flight, a answer) bool {
-	more := f.land(&a)
-	f.told.wake() // before somebody else may take it
-	if !more {
+	if !f.land(&a) {
 		f.end()
 		return false
 	}

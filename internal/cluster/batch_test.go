@@ -48,12 +48,12 @@ func (a *atOnce) Take(ctx context.Context, checks []tidegate.Check, n int) (tide
 }
 
 func (a *atOnce) note(n int) {
+	a.mu.Lock()
+	a.sizes = append(a.sizes, n)
+	a.mu.Unlock()
 	if a.hold != nil {
 		<-a.hold
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.sizes = append(a.sizes, n)
 }
 
 func (a *atOnce) calls() []int {
@@ -146,23 +146,41 @@ func TestBatchWithoutThoseWhoLeft(t *testing.T) {
 	})
 }
 
-// Who comes while calls are out does not wait for them.
-func TestBatchesDoNotWaitForEachOther(t *testing.T) {
+// Who comes while two calls are out waits for one of them to come back, unless there are
+// enough for a call.
+func TestBatchesWhileCallsAreOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &atOnce{Store: memory.New(), most: 4, hold: make(chan struct{})}
 		s := open(t, inner, Options{Deadline: patient})
 		var all sync.WaitGroup
-		for i := range 3 {
-			all.Go(func() {
-				if d, err := takeOne(t.Context(), s, fmt.Sprint(i)); err != nil || !d.OK {
-					t.Errorf("key %d: %+v, %v", i, d, err)
-				}
-			})
-			synctest.Wait()
-			if n := s.Stats().Calls; n != uint64(i+1) {
-				t.Errorf("%d calls after %d came one by one", n, i+1)
+		came := 0
+		come := func(n int, want ...int) {
+			t.Helper()
+			for range n {
+				key := fmt.Sprint(came)
+				came++
+				all.Go(func() {
+					if d, err := takeOne(t.Context(), s, key); err != nil || !d.OK {
+						t.Errorf("key %s: %+v, %v", key, d, err)
+					}
+				})
+				synctest.Wait()
+			}
+			if got := inner.calls(); !slices.Equal(got, want) {
+				t.Errorf("%d came one by one: calls of %v, want %v", came, got, want)
 			}
 		}
+		come(1, 1)
+		come(1, 1, 1)
+		come(3, 1, 1)
+		come(1, 1, 1, 4)
+		come(2, 1, 1, 4)
+		inner.hold <- struct{}{} // one comes back, and there are still two
+		synctest.Wait()
+		come(0, 1, 1, 4)
+		inner.hold <- struct{}{}
+		synctest.Wait()
+		come(0, 1, 1, 4, 2)
 		close(inner.hold)
 		all.Wait()
 	})

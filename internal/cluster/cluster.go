@@ -82,7 +82,8 @@ type Store struct {
 	flying  atomic.Int64 // calls that the inner store has not returned from
 	count   counts
 
-	waiters, flights sync.Pool // of *waiter, *flight
+	ends, lates   atomic.Pointer[watch] // of the last callers' contexts, and of deadline's
+	legs, flights sync.Pool             // of *leg, *flight
 }
 
 // shortTaker is a Store that also says, when it grants fewer copies than were asked for,
@@ -109,9 +110,10 @@ func New(inner tidegate.Store, o Options) *Store {
 	s.clock = func() time.Duration { return time.Since(s.start) }
 	s.deny.init(o.DenyEntries)
 	for i := range s.lanes {
-		s.lanes[i].flights = make(map[uint64]*flight)
+		at := &s.lanes[i]
+		at.flights, at.wakes = make(map[uint64]*flight), at.wakeAll
 	}
-	s.waiters.New = func() any { return &waiter{done: make(chan struct{}, 1)} }
+	s.legs.New = func() any { return newLeg() }
 	s.flights.New = func() any { return newFlight(s) }
 	return s
 }
@@ -134,14 +136,36 @@ func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tideg
 	if n < 1 {
 		return tidegate.Decision{}, fmt.Errorf("Take(n=%d): want at least 1", n)
 	}
-	w := waysOf(checks, n)
+	if d, ok := s.Denied(checks); ok {
+		return d, nil
+	}
+	d, err := s.TakeShared(ctx, checks, n)
+	if err != nil {
+		return tidegate.Decision{}, err
+	}
+	return *d, nil
+}
+
+// Denied is the first half of Take: a refusal that is remembered.
+func (s *Store) Denied(checks []tidegate.Check) (d tidegate.Decision, ok bool) {
+	if s.o.DenyEntries < 0 || waysOf(checks)&remembered == 0 {
+		return d, false
+	}
+	if d, ok = s.denied(checks); ok {
+		s.count.denied.Inc()
+	}
+	return d, ok
+}
+
+// TakeShared is the second half: it asks the inner store. The answer is that of others,
+// too, and not to be written to.
+func (s *Store) TakeShared(ctx context.Context, checks []tidegate.Check, n int) (*tidegate.Decision, error) {
+	w := waysOf(checks)
+	if n != 1 { // they are together already
+		w &^= together
+	}
 	if s.o.DenyEntries < 0 {
 		w &^= remembered
-	} else if w&remembered != 0 {
-		if d, ok := s.denied(checks); ok {
-			s.count.denied.Inc()
-			return d, nil
-		}
 	}
 	return s.join(ctx, checks, n, w)
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // flight is the inner store being asked for a vector, for all who want that. Those who
-// come meanwhile wait for the next call, which asks for as many copies as they want.
+// come meanwhile wait for the next call, which asks for as many copies as they are.
 // Nobody waits who comes alone. Grants go to those who wait, in the order they came;
 // one whose waiter has left goes to the next, and stays charged if there is none.
 type flight struct {
@@ -19,18 +19,16 @@ type flight struct {
 	known bool // under lane.mu: it is in lane.flights
 	ways  ways
 	vector
-	run func() // f.fly, made once
+	copies int    // that each who waits asks for
+	run    func() // f.fly, made once
 
-	lines  [2]line
-	aboard *line         // under lane.mu: for whom the inner store is asked
-	next   *line         // under lane.mu: who came meanwhile
-	told   line          // those with an answer, to be woken
-	due    time.Duration // under lane.mu: when the call under way has to be back
-	sent   stamp         // when it began
+	aboard  *leg          // under lane.mu: for whom the inner store is asked
+	next    *leg          // under lane.mu: who came meanwhile; nil: nobody
+	boarded bool          // under lane.mu: a call is under way for those aboard
+	due     time.Duration // under lane.mu: when the call under way has to be back
+	sent    stamp         // when it began
 
-	watch   *watch          // under lane.mu: the latest of watches; nil: none
-	watches []*watch        // under lane.mu
-	ends    <-chan struct{} // under lane.mu: of who came last without one
+	before, behind *flight // under lane.mu: in lane.first
 }
 
 // lanes are where flights are found, by the hash of their vectors.
@@ -39,52 +37,84 @@ const lanes = 64
 type lane struct {
 	mu      sync.Mutex
 	flights map[uint64]*flight
+	first   *flight  // of all, those included that nobody is to find
 	asked   uint64   // under mu: so many came here
-	_       [40]byte // locks of different lanes do not meet in one cache line
+	wakes   func()   // wakeAll, made once
+	_       [24]byte // locks of different lanes do not meet in one cache line
 }
 
 func newFlight(s *Store) *flight {
 	f := &flight{store: s}
 	f.run = f.fly
-	f.aboard, f.next = &f.lines[0], &f.lines[1]
 	return f
 }
 
-// join waits for the answer to checks, with others who want the same if it can.
-func (s *Store) join(ctx context.Context, checks []tidegate.Check, n int, w ways) (tidegate.Decision, error) {
+// join waits for the answer to checks, with others who want the same if it can. What it
+// returns is shared with them.
+func (s *Store) join(ctx context.Context, checks []tidegate.Check, n int, w ways) (*tidegate.Decision, error) {
 	hash := s.hash(checks)
-	me := s.waiters.Get().(*waiter)
 	at := &s.lanes[hash%lanes]
-	me.n, me.checks, me.lane = n, checks, at
-	_, ends := ctx.Deadline()
+	end := s.endOf(ctx, at)
 	at.mu.Lock()
 	at.asked++
-	other := at.flights[hash]
-	if other != nil && w&together != 0 && same(other.checks, checks) {
-		me.flight = other
-		other.next.push(me)
-		if ends {
-			me.watch = other.watchLocked(ctx)
+	l := at.legLocked(hash, checks, w)
+	seat := 0
+	if l != nil {
+		seat = l.sitLocked(&end)
+	} else {
+		f := s.departLocked(at, hash, checks, n, w)
+		if f == nil {
+			at.mu.Unlock()
+			end.forget()
+			return nil, ErrBusy
 		}
+		l = f.aboard
+		seat = l.sitLocked(&end)
 		at.mu.Unlock()
-		return s.await(ctx, me)
+		s.launch(f)
+		at.mu.Lock()
 	}
+	d, err := s.awaitLocked(&end, l, seat)
+	end.forget()
+	return d, err
+}
+
+// legLocked is one that checks can be asked for with; nil: there is none.
+func (at *lane) legLocked(hash uint64, checks []tidegate.Check, w ways) *leg {
+	f := at.flights[hash]
+	if f == nil || w&together == 0 || !same(f.checks, checks) {
+		return nil
+	}
+	if !f.boarded && f.next == nil {
+		return f.aboard
+	}
+	if f.next == nil {
+		f.next = f.store.newLeg(f)
+	}
+	return f.next
+}
+
+// departLocked is a flight of its own; nil: too many have not come back.
+func (s *Store) departLocked(at *lane, hash uint64, checks []tidegate.Check, n int, w ways) *flight {
 	if !s.begin() {
-		at.mu.Unlock()
-		s.drop(me)
-		return tidegate.Decision{}, ErrBusy
+		return nil
 	}
 	f := s.flights.Get().(*flight)
-	f.lane, f.hash, f.ways = at, hash, w
+	f.lane, f.hash, f.ways, f.copies = at, hash, w, n
 	f.copy(checks)
-	me.flight = f
-	f.aboard.push(me)
-	if f.known = other == nil && w&together != 0; f.known {
-		at.flights[hash] = f
+	f.listLocked(w&together != 0 && at.flights[hash] == nil)
+	f.aboard = s.newLeg(f)
+	if w&together == 0 {
+		f.aboard.sole = checks
 	}
-	at.mu.Unlock()
-	s.launch(f)
-	return s.await(ctx, me)
+	return f
+}
+
+func (s *Store) newLeg(f *flight) *leg {
+	l := s.legs.Get().(*leg)
+	l.lane, l.flight = f.lane, f
+	l.users.Store(1)
+	return l
 }
 
 // begin reports whether the inner store may be called once more.
@@ -97,43 +127,69 @@ func (s *Store) begin() bool {
 	return true
 }
 
-// await returns when w has its answer, or its caller has waited long enough.
-func (s *Store) await(ctx context.Context, w *waiter) (tidegate.Decision, error) {
-	if w.watch != nil {
-		<-w.done
-	} else if err := s.patient(ctx, w.done); err != nil {
-		if w.leave() {
-			s.drop(w)
-			return tidegate.Decision{}, err
+// awaitLocked returns when a seat has its answer, or its caller has waited long enough.
+// It unlocks the lane.
+func (s *Store) awaitLocked(end *end, l *leg, seat int) (*tidegate.Decision, error) {
+	at := l.lane
+	for {
+		d, err := l.answer(seat)
+		if on := l.onward; d == nil && err == nil && on != nil {
+			seat = l.place(seat) - l.served
+			s.release(l)
+			l = on
+			continue
 		}
-		<-w.done
-	}
-	d, err := w.d, w.err
-	s.drop(w)
-	return d, err
-}
-
-// patient waits for done, and returns why it no longer does.
-func (s *Store) patient(ctx context.Context, done <-chan struct{}) error {
-	if _, ok := ctx.Deadline(); ok {
-		select {
-		case <-done:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
+		if d == nil && err == nil {
+			if err = s.reached(end); err != nil {
+				l.leaveLocked(seat)
+			}
 		}
-	}
-	select {
-	case <-done:
-		return nil
-	case <-s.deadline().Done():
-		return s.late
-	case <-ctx.Done():
-		return ctx.Err()
+		if d != nil || err != nil {
+			at.mu.Unlock()
+			s.release(l)
+			return d, err
+		}
+		l.told.Wait() // which unlocks
+		if l.done.Load() {
+			if d, err = l.answer(seat); d != nil || err != nil {
+				s.release(l)
+				return d, err
+			}
+		}
+		at.mu.Lock()
 	}
 }
 
-func (s *Store) drop(w *waiter) {
-	w.checks, w.flight, w.lane, w.watch, w.err = nil, nil, nil, nil, nil // what is in d is written over
-	s.waiters.Put(w)
+// listLocked has f found by the hash of its vector, if it may be, and by the lane anyway.
+func (f *flight) listLocked(known bool) {
+	at := f.lane
+	if f.known = known; known {
+		at.flights[f.hash] = f
+	}
+	f.behind = at.first
+	if f.behind != nil {
+		f.behind.before = f
+	}
+	at.first = f
+}
+
+func (f *flight) unlistLocked() {
+	if f.known {
+		f.known = false
+		delete(f.lane.flights, f.hash)
+	}
+}
+
+// goneLocked takes f out of its lane.
+func (f *flight) goneLocked() {
+	f.unlistLocked()
+	if f.before == nil {
+		f.lane.first = f.behind
+	} else {
+		f.before.behind = f.behind
+	}
+	if f.behind != nil {
+		f.behind.before = f.before
+	}
+	f.before, f.behind = nil, nil
 }

@@ -44,23 +44,22 @@ func TestTogether(t *testing.T) {
 			for range 9 {
 				c.come(1, hundred)
 			}
-			c.come(3, hundred)
 			c.Wait()
-			inner.wantCalls(t, 1, 12)
+			inner.wantCalls(t, 1, 9)
 		}
-		if got := c.granted(); got != 26 || inner.left(t, hundred) != 74 {
-			t.Errorf("%d granted of 26, and %d left of 100", got, inner.left(t, hundred))
+		if got := c.granted(); got != 20 || inner.left(t, hundred) != 80 {
+			t.Errorf("%d granted of 20, and %d left of 100", got, inner.left(t, hundred))
 		}
 		for i, who := range c.told {
 			want := 2 * trip
-			if i%11 == 0 {
+			if i%10 == 0 {
 				want = trip
 			}
 			if who.after != want || who.err != nil || who.d.Limit != hundred.Limit {
 				t.Errorf("%d was told %+v, %v after %s, want that after %s", i, who.d, who.err, who.after, want)
 			}
 		}
-		if got := c.store.(*Store).Stats(); got != (Stats{Asked: 22, Calls: 4, Shared: 20}) {
+		if got := c.store.(*Store).Stats(); got != (Stats{Asked: 20, Calls: 4, Shared: 18}) {
 			t.Errorf("%+v", got)
 		}
 	})
@@ -117,6 +116,22 @@ func TestNeverTogether(t *testing.T) {
 	f("switched off", none, tidegate.Spec{Name: "off", Terms: &tidegate.Terms{NoCoalesce: true}})
 }
 
+// Who asks for several copies is asked for alone: they are together already.
+func TestCopiesGoAlone(t *testing.T) {
+	with(t, tellsRest, Options{}, func(t *testing.T, c *crowd, inner *slow) {
+		c.come(1, hundred)
+		for range 2 {
+			c.come(3, hundred)
+		}
+		c.come(1, hundred)
+		c.Wait()
+		inner.wantCalls(t, 1, 3, 3, 1)
+		if got := c.granted(); got != 8 || inner.left(t, hundred) != 92 {
+			t.Errorf("%d granted of 8, and %d left of 100", got, inner.left(t, hundred))
+		}
+	})
+}
+
 func TestPeeksGoAlone(t *testing.T) {
 	with(t, plain, Options{}, func(t *testing.T, c *crowd, inner *slow) {
 		peek := hundred
@@ -138,7 +153,6 @@ func TestShortGrant(t *testing.T) {
 			for range 10 {
 				c.come(1, five)
 			}
-			c.come(2, five)
 			c.Wait()
 			inner.wantCalls(t, want...)
 			for i, who := range c.told {
@@ -156,8 +170,8 @@ func TestShortGrant(t *testing.T) {
 			}
 		})
 	}
-	t.Run("told", func(t *testing.T) { f(t, tellsRest, 1, 11) })
-	t.Run("asks again", func(t *testing.T) { f(t, plain, 1, 11, 7) })
+	t.Run("told", func(t *testing.T) { f(t, tellsRest, 1, 9) })
+	t.Run("asks again", func(t *testing.T) { f(t, plain, 1, 9, 5) })
 }
 
 // Copies are granted as far as they go: who asks for several may get some.
@@ -166,8 +180,8 @@ func TestShareOfCopies(t *testing.T) {
 	with(t, tellsRest, Options{}, func(t *testing.T, c *crowd, inner *slow) {
 		for _, n := range []int{1, 3, 3, 3} {
 			c.come(n, five)
+			c.Wait()
 		}
-		c.Wait()
 		for i, want := range []int64{1, 3, 1, 0} {
 			if got := c.told[i].d; got.Granted != want || got.OK != (want > 0) {
 				t.Errorf("%d was granted %+v, want %d", i, got, want)

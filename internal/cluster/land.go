@@ -7,38 +7,14 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// leave reports whether w leaves without an answer; otherwise it has one. A flight that
-// is not back in time is not to be waited for: whoever comes next asks anew.
-func (w *waiter) leave() bool {
-	w.lane.mu.Lock()
-	defer w.lane.mu.Unlock()
-	if w.line == nil {
-		return false
-	}
-	w.line.remove(w)
-	if f := w.flight; f.overdue() {
-		f.unlistLocked()
-	}
-	return true
-}
-
 // overdue reports whether the call under way is not back in time.
 func (f *flight) overdue() bool { return f.store.now() >= f.due }
-
-func (f *flight) unlistLocked() {
-	if f.known {
-		f.known = false
-		delete(f.lane.flights, f.hash)
-	}
-}
 
 // fly asks for those aboard until nobody waits.
 func (f *flight) fly() {
 	for {
 		a := f.answer()
-		more := f.land(&a)
-		f.told.wake()
-		if !more {
+		if !f.land(&a) {
 			break
 		}
 		runtime.Gosched() // those who were told may want the same again
@@ -63,27 +39,13 @@ func (f *flight) answer() (a answer) {
 	return a
 }
 
-// board is how many copies those aboard ask for, with all who came before the call.
+// board is how many copies those aboard ask for.
 func (f *flight) board() int {
 	f.lane.mu.Lock()
 	defer f.lane.mu.Unlock()
-	f.boardLocked()
+	f.boarded = true
 	f.due = f.store.now() + f.store.o.Deadline
-	return f.aboard.copies
-}
-
-// boardLocked has those who wait for the next call go aboard, behind those who have to ask
-// again.
-func (f *flight) boardLocked() {
-	if f.aboard.first == nil {
-		f.aboard, f.next = f.next, f.aboard
-		return
-	}
-	for f.next.first != nil {
-		w := f.next.first
-		f.next.remove(w)
-		f.aboard.push(w)
-	}
+	return f.aboard.waiting() * f.copies
 }
 
 // ask calls the inner store, once.
@@ -115,75 +77,104 @@ type answer struct {
 	err     error
 }
 
-// refusal is what they are told, or nil: they have to ask again.
-func (a *answer) refusal() *tidegate.Decision {
-	switch {
-	case a.granted.Granted <= 0:
-		return &a.granted
-	case a.rest.Limit != nil:
-		return &a.rest
+// grant is what one of those is told for whom there is enough.
+func (a *answer) grant() *tidegate.Decision {
+	if a.granted.Granted <= 0 {
+		return nil
 	}
-	return nil
+	d := a.granted
+	d.Granted = 1
+	return &d
 }
 
-// land gives those aboard their answers, and readies the next call if there is more.
+// refusal is what the others are told, or nil: they have to ask again.
+func (a *answer) refusal() *tidegate.Decision {
+	if a.granted.Granted <= 0 {
+		d := a.granted
+		return &d
+	}
+	if a.rest.Limit == nil {
+		return nil
+	}
+	d := a.rest
+	return &d
+}
+
+// land gives those aboard their answers. It reports whether there is more to ask for.
 func (f *flight) land(a *answer) (more bool) {
-	refusal, known := a.refusal(), false
+	if a.err != nil {
+		a.granted, a.rest = tidegate.Decision{}, tidegate.Decision{}
+	}
+	grant, refusal, known := a.grant(), a.refusal(), false
 	if a.err == nil && refusal != nil {
 		known = f.remember(refusal)
 	}
 	f.lane.mu.Lock()
-	defer f.lane.mu.Unlock()
-	left := a.granted.Granted
-	f.tellLocked(f.aboard, a, refusal, &left)
-	if a.err == nil {
-		f.giveLocked(&a.granted, left)
-		if known { // those who came meanwhile would be told the same
-			f.tellLocked(f.next, a, refusal, new(int64))
-		}
+	first, second := f.aboard, f.next
+	if f.ways&together == 0 {
+		f.tellSoleLocked(a)
+	} else {
+		f.tellLocked(a, grant, refusal, known)
 	}
-	if n := f.told.count; n > 1 {
-		f.store.count.shared.Add(uint64(n))
+	f.boarded = false
+	if more = f.aboard != nil; !more {
+		f.goneLocked()
 	}
-	f.boardLocked()
-	if more = f.aboard.first != nil; !more {
-		f.unlistLocked()
-		f.unwatchLocked()
+	f.lane.mu.Unlock()
+	f.store.wakeLeg(first)
+	if second != nil {
+		f.store.wakeLeg(second)
 	}
 	return more
 }
 
-// tellLocked gives answers to a line: what is left of the grants, then the refusal, and
-// none if there is no refusal.
-func (f *flight) tellLocked(l *line, a *answer, refusal *tidegate.Decision, left *int64) {
-	for w := l.first; w != nil; w = l.first {
-		switch {
-		case a.err != nil:
-			w.d, w.err = tidegate.Decision{}, a.err
-		case *left > 0:
-			w.d = a.granted
-			w.d.Granted = min(int64(w.n), *left)
-			*left -= w.d.Granted
-		case refusal != nil:
-			w.d = *refusal
-		default:
-			return
+// tellLocked tells the first of those aboard the grant, as far as there is enough, and
+// the others the refusal; without one they have to ask again. A grant whose waiter has
+// left goes to those who came meanwhile, and so does a refusal that they would find.
+func (f *flight) tellLocked(a *answer, grant, refusal *tidegate.Decision, known bool) {
+	first, second := f.aboard, f.next
+	told := first.waiting()
+	spare := first.serve(grant, int(a.granted.Granted))
+	f.aboard, f.next = second, nil
+	if a.err != nil || refusal != nil || first.waiting() == 0 {
+		first.end(refusal, a.err)
+	} else {
+		told = first.served
+		f.aboard, f.next = first.moveLocked(), second
+	}
+	if second != nil && a.err == nil && (spare > 0 || known) {
+		before := second.waiting()
+		second.serve(grant, spare)
+		if known || second.waiting() == 0 {
+			told += before
+			second.end(refusal, nil)
+			f.aboard = nil
+		} else {
+			told += second.served
+			f.aboard = second.moveLocked()
 		}
-		if f.ways&together == 0 && a.err == nil {
-			f.copyOver(w.checks)
-		}
-		f.told.take(w)
+	}
+	if told > 1 {
+		f.store.count.shared.Add(uint64(told))
 	}
 }
 
-// giveLocked gives what is left of the grants, because somebody has left, to those who
-// came meanwhile. Who wants more than that asks: there may be enough.
-func (f *flight) giveLocked(d *tidegate.Decision, left int64) {
-	for w := f.next.first; w != nil && int64(w.n) <= left; w = f.next.first {
-		w.d = *d
-		w.d.Granted = int64(w.n)
-		left -= w.d.Granted
-		f.told.take(w)
+// tellSoleLocked tells the only one aboard what was said.
+func (f *flight) tellSoleLocked(a *answer) {
+	l, d := f.aboard, a.granted
+	if a.err == nil {
+		f.copyOver(l.sole)
+	}
+	l.end(&d, a.err)
+	f.aboard = nil
+}
+
+// wakeLeg wakes those who wait for a leg, and leaves it to them if it is done.
+func (s *Store) wakeLeg(l *leg) {
+	ended := l.done.Load()
+	l.told.Broadcast()
+	if ended {
+		s.release(l)
 	}
 }
 

@@ -29,6 +29,26 @@ func (s *Store) pass(ctx context.Context, do func(context.Context) error) error 
 	return err
 }
 
+// patient waits for done, and returns why it no longer does.
+func (s *Store) patient(ctx context.Context, done <-chan struct{}) error {
+	if _, ok := ctx.Deadline(); ok {
+		select {
+		case <-done:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	select {
+	case <-done:
+		return nil
+	case <-s.deadline().Done():
+		return s.late
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 func safely(ctx context.Context, do func(context.Context) error) (err error) {
 	defer recovered(&err)
 	return do(ctx)

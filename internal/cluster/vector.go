@@ -19,16 +19,10 @@ const (
 	remembered
 )
 
-// maxCopies of one who is asked for with others: sums of them must not overflow.
-const maxCopies = 1 << 16
-
 // waysOf tells the ways of checks. What is wrong with a vector is the inner store's to
 // say, so that one goes alone.
-func waysOf(checks []tidegate.Check, n int) ways {
+func waysOf(checks []tidegate.Check) ways {
 	w, peeks := together|remembered, true
-	if n > maxCopies {
-		w = remembered
-	}
 	for i := range checks {
 		c := &checks[i]
 		l := c.Limit

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,47 +25,78 @@ func (c *crowd) comeUnder(ctx context.Context, checks ...tidegate.Check) *told {
 	return who
 }
 
-// watched is how many watches the flights have that are listed, and how many wait; one is
-// any of the watches.
-func watched(s *Store) (watches, waiting int, one *watch) {
+// counted is a context that knows how many functions are to be called at its end.
+type counted struct {
+	context.Context
+	set atomic.Int64
+}
+
+// Value hides what is inside: package context would go there directly.
+func (c *counted) Value(any) any { return nil }
+
+func (c *counted) AfterFunc(f func()) (stop func() bool) {
+	c.set.Add(1)
+	undo := context.AfterFunc(c.Context, f)
+	return func() bool {
+		if undo() {
+			c.set.Add(-1)
+			return true
+		}
+		return false
+	}
+}
+
+// within is a context for some time.
+func within(t *testing.T, d time.Duration) (*counted, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	t.Cleanup(cancel)
+	return &counted{Context: ctx}, cancel
+}
+
+// inLine is how many wait.
+func inLine(s *Store) (n int) {
 	for i := range s.lanes {
 		at := &s.lanes[i]
 		at.mu.Lock()
-		for _, f := range at.flights {
-			watches += len(f.watches)
-			waiting += f.aboard.count + f.next.count
-			one = f.watch
+		for f := at.first; f != nil; f = f.behind {
+			n += f.aboard.waiting()
+			if f.next != nil {
+				n += f.next.waiting()
+			}
 		}
 		at.mu.Unlock()
 	}
-	return watches, waiting, one
+	return n
 }
 
 // Callers whose contexts end together are back together, whatever the inner store does;
-// others wait as long as theirs.
+// others wait as long as theirs. One function is called at the end of each context, and
+// one for whoever came first under it.
 func TestContextsThatEndTogether(t *testing.T) {
 	with(t, plain, Options{Deadline: time.Second}, func(t *testing.T, c *crowd, inner *slow) {
 		inner.deaf = make(chan struct{})
-		short, cancel := context.WithTimeout(context.Background(), 7*time.Millisecond)
-		defer cancel()
-		long, cancelLong := context.WithTimeout(context.Background(), 11*time.Millisecond)
-		defer cancelLong()
-		long = context.WithValue(long, trip, "another one that ends with it")
-		for _, ctx := range []context.Context{short, short, short, short, long, short, long, long, long} {
-			c.comeUnder(ctx, hundred)
+		short, _ := within(t, 7*time.Millisecond)
+		long, _ := within(t, 11*time.Millisecond)
+		other := hundred
+		other.Key = "bob"
+		for _, who := range []struct {
+			ctx   *counted
+			check tidegate.Check
+		}{{short, hundred}, {short, hundred}, {short, other}, {short, hundred}, {long, hundred}, {long, other}, {long, other}, {long, hundred}} {
+			c.comeUnder(who.ctx, who.check)
 		}
-		if n, _, _ := watched(c.store.(*Store)); n != 2 {
-			t.Errorf("%d watches, want one for each end", n)
+		if a, b := short.set.Load(), long.set.Load(); a != 2 || b != 2 {
+			t.Errorf("%d and %d functions for two ends, want 2 and 2", a, b)
 		}
 		time.Sleep(9 * time.Millisecond)
 		synctest.Wait()
-		if n, waiting, _ := watched(c.store.(*Store)); n != 1 || waiting != 4 {
-			t.Errorf("%d watches, and %d wait; want 1 and 4", n, waiting)
+		if n := inLine(c.store.(*Store)); n != 4 {
+			t.Errorf("%d wait, want 4", n)
 		}
 		c.Wait()
 		for i, who := range c.told {
 			want := 7 * time.Millisecond
-			if i == 4 || i > 5 {
+			if i > 3 {
 				want = 11 * time.Millisecond
 			}
 			if who.after != want || !errors.Is(who.err, context.DeadlineExceeded) {
@@ -81,37 +113,30 @@ func TestContextsThatEndTogether(t *testing.T) {
 	})
 }
 
-// Contexts that outlive a flight know nothing of it afterwards, and a flight that is used
-// again is not ended by them.
-func TestContextOutlivesFlight(t *testing.T) {
-	with(t, plain, Options{Deadline: time.Second}, func(t *testing.T, c *crowd, inner *slow) {
-		shared, end := context.WithTimeout(context.Background(), time.Hour)
-		for range 5 {
-			c.comeUnder(shared, hundred)
+// Contexts that live on know nothing of those who have waited under them, however many
+// others came in between.
+func TestContextsThatLiveOn(t *testing.T) {
+	with(t, plain, Options{}, func(t *testing.T, c *crowd, inner *slow) {
+		a, end := within(t, time.Hour)
+		b, _ := within(t, time.Hour)
+		for range 20 {
+			c.comeUnder(a, hundred)
+			c.comeUnder(a, hundred)
+			c.comeUnder(b, hundred)
+			c.comeUnder(b, hundred)
+			c.Wait()
 		}
-		_, _, old := watched(c.store.(*Store))
-		if old == nil {
-			t.Fatal("those who end together are not watched")
+		if a, b := a.set.Load(), b.set.Load(); a != 0 || b != 0 {
+			t.Errorf("%d and %d functions are left", a, b)
 		}
-		c.Wait()
-		synctest.Wait()
-		old.lane.mu.Lock()
-		if old.flight != nil || old.stop() {
-			t.Error("the flight has ended, and is still watched")
-		}
-		old.lane.mu.Unlock()
-		other, cancel := context.WithTimeout(context.Background(), time.Hour)
-		defer cancel()
-		for range 5 {
-			c.comeUnder(other, hundred)
-		}
+		late := c.comeUnder(b, hundred)
 		end()
-		old.end() // as if it had been too late to stop it
 		c.Wait()
-		for i, who := range c.told {
-			if who.err != nil || !who.d.OK {
-				t.Errorf("%d was told %+v, %v", i, who.d, who.err)
-			}
+		if late.err != nil || !late.d.OK {
+			t.Errorf("who waited under another was told %+v, %v", late.d, late.err)
+		}
+		if got := c.granted(); got != 81 {
+			t.Errorf("%d granted of 81", got)
 		}
 	})
 }

@@ -101,17 +101,18 @@ func (o *Options) complete() {
 // While the inner store answers, a Guard has no goroutine but those of calls under
 // way; while it does not, one that probes it and settles up with it afterwards.
 type Guard struct {
-	inner tidegate.Store
-	o     Options
-	start time.Time // all times count from here, by the monotonic clock
-	local *memory.Store
-	seen  *seen
-	sizes sizes
-	round atomic.Pointer[round]
-	calls sync.Pool // of *call
-	parts sync.Pool // of *part
-	count counts
-	late  error // ErrTimeout, with the deadline
+	inner  tidegate.Store
+	sharer sharer // the inner store, if it is one and called inline
+	o      Options
+	start  time.Time // all times count from here, by the monotonic clock
+	local  *memory.Store
+	seen   *seen
+	sizes  sizes
+	round  atomic.Pointer[round]
+	calls  sync.Pool // of *call
+	parts  sync.Pool // of *part
+	count  counts
+	late   error // ErrTimeout, with the deadline
 
 	// share of the keys, in 64ths, goes to the inner store; see breaker.share.
 	share   atomic.Uint32
@@ -150,6 +151,9 @@ func New(inner tidegate.Store, o Options) *Guard {
 		stop:  make(chan struct{}),
 		late:  fmt.Errorf("%w (%s)", ErrTimeout, o.Deadline),
 	}
+	if o.Inline {
+		g.sharer, _ = inner.(sharer)
+	}
 	g.breaker.failures = o.Failures
 	g.share.Store(whole)
 	g.calls.New = func() any { return newCall(g) }
@@ -185,19 +189,35 @@ func (g *Guard) Take(ctx context.Context, checks []tidegate.Check, n int) (tideg
 	if misused(checks, n) {
 		return g.local.Take(ctx, checks, n) // says so
 	}
+	share := g.share.Load()
+	if share == whole && g.sharer != nil {
+		if d, ok := g.sharer.Denied(checks); ok {
+			return d, nil
+		}
+	}
 	now := g.now()
-	if share := g.share.Load(); share < whole && !g.chosen(checks, share) {
+	if share < whole && !g.chosen(checks, share) {
 		return g.fallback(checks, n, *g.why.Load(), now)
 	}
 	d, err := g.take(ctx, checks, n, now)
 	if err == nil {
-		g.remember(checks, &d, now)
-		return d, nil
+		g.remember(checks, d, now)
+		return *d, nil
 	}
 	if ctx.Err() != nil {
 		return tidegate.Decision{}, err
 	}
 	return g.fallback(checks, n, err, g.now())
+}
+
+// sharer is an inner store that has its answers in memory of its own, so that they need
+// not be copied from one layer to the next: a caller that waits with hundreds of others
+// is woken with its stack cold, and most of its time goes to that.
+type sharer interface {
+	// Denied refuses what TakeShared would, if that is known.
+	Denied(checks []tidegate.Check) (tidegate.Decision, bool)
+	// TakeShared is Take for an answer that is not to be written to.
+	TakeShared(ctx context.Context, checks []tidegate.Check, n int) (*tidegate.Decision, error)
 }
 
 // chosen reports whether the request goes to the inner store while that recovers.

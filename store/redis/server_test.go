@@ -38,7 +38,7 @@ func wantError(t *testing.T, s *Store, want string) {
 func TestACLUser(t *testing.T) {
 	server := testdep.Redis(t)
 	server.Do("ACL", "SETUSER", "tidegate", "on", ">secret", "~tg:*",
-		"+evalsha", "+eval", "+time", "+get", "+setex", "+del", "+exists", "+scan", "+role",
+		"+evalsha", "+eval", "+time", "+get", "+setex", "+setrange", "+del", "+exists", "+scan", "+role",
 		"+llen", "+lindex", "+lrange", "+rpush", "+ltrim", "+lrem", "+expire",
 		"+zrange", "+zrangebyscore", "+zadd", "+zcount", "+zscore", "+zrem", "+zremrangebyscore",
 		"+hello", "+ping")

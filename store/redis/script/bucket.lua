@@ -3,10 +3,14 @@
 -- pace it drains at: what one event takes, in ticks.
 
 --:help
-local hour, exact = 3600000000, 9007199254740992 -- µs, 2^53
+-- They are made when they are first needed, which is seldom.
+local events, count, after, pour
+
+--:make
+local exact = 9007199254740992 -- 2^53
 
 -- events is how long n events of em ticks take.
-local function events(n, em)
+events = function(n, em)
   local us = floor(em / 1024)
   local ticks = n * (em - us * 1024)
   local more = floor(ticks / 1024)
@@ -15,7 +19,7 @@ end
 
 -- count is how many events of em ticks fit into a time, rounded down. Its ticks
 -- may be beyond 2^53 and then were rounded; what is left over tells, exactly.
-local function count(us, ticks, em)
+count = function(us, ticks, em)
   local all = us * 1024 + ticks
   local n = floor(all / em)
   if all < exact and all > -exact then return n end
@@ -27,12 +31,12 @@ end
 
 -- after reports whether one time is longer than another. The sign is right even
 -- where the difference is beyond 2^53.
-local function after(us, ticks, than, thanticks)
+after = function(us, ticks, than, thanticks)
   return (us - than) * 1024 + (ticks - thanticks) > 0
 end
 
 -- pour is the state that owes so much, and when it is over.
-local function pour(us, ticks, pace, ahead)
+pour = function(us, ticks, pace, ahead)
   if us == 0 and ticks == 0 then return '', 0 end
   return pack('<dI2d', now + us, ahead and ticks + 32768 or ticks, pace), now + us + 1
 end
@@ -52,27 +56,46 @@ local function convert(us, ticks, old, em)
 end
 
 --:vars
-em, cap, widest, leaky, wait, waitt, tau, taut, us, t, own, ownt, pace, ahead, changed, room, turns
+em, cap, widest, leaky, wait, waitt, tau, taut, us, t, own, ownt, pace, ahead, changed, room, turns, owed
 
 --:settle
--- us and t are what is owed under this law, own and ownt the same at its own pace.
--- Those differ only while more is owed than this law holds. changed says that the
+-- Mostly what is owed is less than 2^50 ticks, twelve days, at the pace of this law, and
+-- nobody waits: then owed is that, in one number, and there is nothing else to know.
+-- Otherwise us and t are what is owed under this law, own and ownt the same at its own
+-- pace. Those differ only while more is owed than this law holds. changed says that the
 -- state is to be kept as it is now, even if nothing is charged.
 em, cap, widest, leaky, wait, waitt = unpack('<dddBdI2', arg, from)
+local drained, ticks, old = 0, 0, em
+if at then drained, ticks, old = unpack('<dI2d', box, at) end
+if leaky == 0 and wait == 0 and waitt == 0 and widest * em < 1125899906842624 then
+  if drained < now then
+    owed = 0
+  elseif old == em and ticks < 32768 then
+    owed = (drained - now) * 1024 + ticks
+    if owed > widest * em then owed = nil end
+  end
+end
+if not owed then
+  --<bucket slow>
+end
+
+--:slow
+if not events then
+  --<bucket make>
+end
 tau, taut = events(cap, em)
 us, t, own, ownt, pace, ahead, changed = 0, 0, 0, 0, em, false, false
 if at then
-  local drained, ticks, old = unpack('<dI2d', box, at)
   if drained >= now then
     us, t, pace = drained - now, ticks, old
     if t >= 32768 then t, ahead = t - 32768, true end
     local limit, limitt = events(widest, pace)
     if ahead then -- as much again, and at least an hour
-      if limit >= hour then
+      if limit >= 3600000000 then
         limit, limitt = 2 * limit, 2 * limitt
         if limitt >= 1024 then limit, limitt = limit + 1, limitt - 1024 end
       else
-        limit = limit + hour
+        limit = limit + 3600000000
       end
     end
     if after(us, t, limit, limitt) then -- the clock was set back
@@ -96,66 +119,90 @@ end
 
 --:fit
 -- How many events there are to the brim, and to the end of the wait.
-room = count(tau - us, taut - t, em)
-if leaky == 1 then
-  turns = count(wait - us, waitt - t, em)
-  if unit <= cap and turns >= 0 and room >= 0 then
-    k = fits(room, cost, unit, copies)
-    if k > 1 and cost > 0 then -- the last copy must also leave in time
-      local last = floor(turns / unit) + 1
-      if last < k then k = last end
+if owed then
+  room = floor((cap * em - owed) / em)
+  if unit <= cap then k = fits(room, cost, unit, copies) end
+else
+  room = count(tau - us, taut - t, em)
+  if leaky == 1 then
+    turns = count(wait - us, waitt - t, em)
+    if unit <= cap and turns >= 0 and room >= 0 then
+      k = fits(room, cost, unit, copies)
+      if k > 1 and cost > 0 then -- the last copy must also leave in time
+        local last = floor(turns / unit) + 1
+        if last < k then k = last end
+      end
     end
+  elseif unit <= cap then
+    local free = room
+    if wait > 0 or waitt > 0 then free = count(tau - us + wait, taut - t + waitt, em) end
+    k = fits(free, cost, unit, copies)
   end
-elseif unit <= cap then
-  local free = room
-  if wait > 0 or waitt > 0 then free = count(tau - us + wait, taut - t + waitt, em) end
-  k = fits(free, cost, unit, copies)
 end
 
 --:take
 local n = k * cost
 left = room - n
-if leaky == 1 then
-  if turns < n then left = 0 elseif turns - n + 1 < left then left = turns - n + 1 end
-end
-if left < 0 then left = 0 end
-if changed then state, till = pour(own, ownt, pace, ahead) end
-if k == 0 then
-  reset, resett = own, ownt
+if owed then
+  if n > 0 then
+    owed = owed + n * em
+    reset = floor(owed / 1024)
+    resett = owed - reset * 1024
+    state, till = pack('<dI2d', now + reset, resett, em), now + reset + 1
+  else
+    reset, resett = 0, owed
+  end
+  if (k == 0 or short) and unit <= cap then latert = owed - (cap - unit) * em end
 else
   if leaky == 1 then
-    other, othert = us, t
+    if turns < n then left = 0 elseif turns - n + 1 < left then left = turns - n + 1 end
+  end
+  if changed then state, till = pour(own, ownt, pace, ahead) end
+  if k == 0 then
+    reset, resett = own, ownt
   else
-    local one, onet = events(unit, em)
-    if after(us + one, t + onet, tau, taut) then other, othert = us + one - tau, t + onet - taut end
+    if leaky == 1 then
+      other, othert = us, t
+    else
+      local one, onet = events(unit, em)
+      if after(us + one, t + onet, tau, taut) then other, othert = us + one - tau, t + onet - taut end
+    end
+    if n > 0 then
+      local more, moret = events(n, em)
+      us, t = us + more, t + moret
+      if t >= 1024 then us, t = us + 1, t - 1024 end
+      local limit, limitt = events(widest, em)
+      state, till = pour(us, t, em, after(us, t, limit, limitt))
+      own, ownt, pace = us, t, em
+    end
+    reset, resett = us, t
   end
-  if n > 0 then
-    local more, moret = events(n, em)
-    us, t = us + more, t + moret
-    if t >= 1024 then us, t = us + 1, t - 1024 end
-    local limit, limitt = events(widest, em)
-    state, till = pour(us, t, em, after(us, t, limit, limitt))
-    own, ownt, pace = us, t, em
+  if (k == 0 or short) and unit <= cap then
+    -- It passes when no more than this is owed.
+    local limit, limitt = events(unit, em)
+    limit, limitt = tau - limit, taut - limitt
+    if leaky == 0 then
+      limit, limitt = limit + wait, limitt + waitt
+    elseif after(limit, limitt, wait, waitt) then
+      limit, limitt = wait, waitt
+    end
+    if pace ~= em then
+      --<bucket convert>
+      limit, limitt = convert(limit, limitt, em, pace)
+    end
+    later, latert = own - limit, ownt - limitt
   end
-  reset, resett = us, t
 end
-if (k == 0 or short) and unit <= cap then
-  -- It passes when no more than this is owed.
-  local limit, limitt = events(unit, em)
-  limit, limitt = tau - limit, taut - limitt
-  if leaky == 0 then
-    limit, limitt = limit + wait, limitt + waitt
-  elseif after(limit, limitt, wait, waitt) then
-    limit, limitt = wait, waitt
-  end
-  if pace ~= em then
-    --<bucket convert>
-    limit, limitt = convert(limit, limitt, em, pace)
-  end
-  later, latert = own - limit, ownt - limitt
+if left < 0 then left = 0 end
+
+--:pair
+-- For what is done seldom, all that is owed is in two numbers.
+if owed then
+  --<bucket slow>
 end
 
 --:back
+--<bucket pair>
 local more, moret = events(n, em)
 if after(now, 0, taken + tau, takent + taut) then
   changed = false -- it does not count any more
@@ -175,6 +222,7 @@ end
 if changed then state, till = pour(own, ownt, pace, ahead) end
 
 --:force
+--<bucket pair>
 local more, moret = events(n, pace)
 more, moret = own + more, ownt + moret
 if moret >= 1024 then more, moret = more + 1, moret - 1024 end

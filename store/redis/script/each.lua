@@ -21,8 +21,7 @@ while item < #arg do
     --<take>
     if k == 0 then other, othert = later, latert end
     if state then
-      --<box keep>
-      --<box write>
+      --<box change>
     end
     replies[#replies + 1] = pack('<dddddd', granted, left, reset, resett, other, othert)
     if short then replies[#replies + 1] = pack('<dd', later, latert) end

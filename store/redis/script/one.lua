@@ -22,8 +22,7 @@ local short = granted > 0 and granted < copies
 --<take>
 if k == 0 then other, othert = later, latert end
 if state then
-  --<box keep>
-  --<box write>
+  --<box change>
 end
 local reply = pack('<ddddddddd', granted, now, ticks, granted, left, reset, resett, other, othert)
 if short then return reply .. pack('<dd', later, latert) end
