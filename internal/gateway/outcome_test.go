@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 )
 
 // 20 wrong passwords at once: 5 reach the upstream. A right one costs nothing.
@@ -18,11 +17,19 @@ version: 1
 rules:
   - { name: login, match: POST /login, per: [ip], limits: 5/15m, count: { status: [401, 403] } }
 `
-	var reached atomic.Int64
+	const wrong = 20
+	var reached, decided atomic.Int64
+	all := make(chan bool) // closed when every wrong one has reached the upstream, or was refused
+	decide := func() {
+		if decided.Add(1) == wrong {
+			close(all)
+		}
+	}
 	g := before(t, login, func(w http.ResponseWriter, r *http.Request) {
 		reached.Add(1)
 		if word, _ := io.ReadAll(r.Body); string(word) != "right" {
-			time.Sleep(50 * time.Millisecond) // all come while the first are under way
+			decide()
+			<-all
 			w.WriteHeader(http.StatusUnauthorized)
 		}
 	})
@@ -39,9 +46,12 @@ rules:
 	var mu sync.Mutex
 	statuses := map[int]int{}
 	var wg sync.WaitGroup
-	for range 20 {
+	for range wrong {
 		wg.Go(func() {
 			status := try("wrong")
+			if status != http.StatusUnauthorized {
+				decide()
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			statuses[status]++
