@@ -79,26 +79,14 @@ func (h *hooked) Write(b []byte) (int, error) {
 
 // What was said before a byte of the request was sent is no answer to it.
 func TestStraightHearsNoAnswerToNothing(t *testing.T) {
-	server, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
-	conn, err := net.Dial("tcp", server.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	peer, err := server.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn, peer := connected(t)
 	other := newScripted(t, []string{five})
 	s := other.straight(time.Minute)
 	defer s.CloseIdleConnections()
-	s.put(newLink(&hooked{conn.(*net.TCPConn), func() { // it was looked at just now
+	s.put(newLink(&hooked{conn, func() { // it was looked at just now
 		_, _ = io.WriteString(peer, "HTTP/1.1 408 Request Timeout\r\nContent-Length: 4\r\n\r\nlate")
 		time.Sleep(20 * time.Millisecond)
-		_ = peer.(*net.TCPConn).SetLinger(0)
+		_ = peer.SetLinger(0)
 		peer.Close()
 		time.Sleep(20 * time.Millisecond)
 	}}))

@@ -95,6 +95,29 @@ func (s *scripted) straight(wait time.Duration) *straight {
 	return &straight{dial: d.DialContext, address: s.Addr().String(), wait: wait, keep: time.Minute, most: 10}
 }
 
+// connected are the two ends of a connection that is open until the test ends. The
+// port of the first was bound: nobody else gets it while that is open.
+func connected(t testing.TB) (conn, peer *net.TCPConn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	local := l.Addr().(*net.TCPAddr)
+	conn, err = net.DialTCP("tcp", &net.TCPAddr{IP: local.IP}, local)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	other, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { other.Close() })
+	return conn, other.(*net.TCPConn)
+}
+
 const (
 	okLine = "HTTP/1.1 200 OK\r\n"
 	five   = okLine + "Content-Length: 5\r\n\r\nhello"
@@ -185,20 +208,7 @@ func TestStraightTakesNoAnswerToAnotherQuestion(t *testing.T) {
 
 // As above, but it comes when the answer has been read long since.
 func TestStraightLooksBeforeItAsks(t *testing.T) {
-	server, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
-	conn, err := net.Dial("tcp", server.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	peer, err := server.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer peer.Close()
+	conn, peer := connected(t)
 	l := newLink(conn)
 	defer l.Close()
 	if !l.silent() {
