@@ -234,14 +234,19 @@ func TestStraightGivesUp(t *testing.T) {
 		<-up.closed
 	})
 	t.Run("no head in time on a used connection", func(t *testing.T) {
-		up := newScripted(t, []string{five, "hang"})
-		s := up.straight(50 * time.Millisecond)
-		wantAnswer(t, s, "GET", "/first", "200 hello")
-		if _, err := askStraight(t.Context(), t, s, "GET", "/second"); !isTimeout(err) {
+		up := newScripted(t, []string{"hang"}, []string{five})
+		s := up.straight(20 * time.Millisecond)
+		conn, err := s.dial(t.Context(), "tcp", s.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.put(newLink(conn))
+		if _, err := askStraight(t.Context(), t, s, "GET", "/"); !isTimeout(err) {
 			t.Errorf("got %v, want a timeout", err)
 		}
-		if _, heads := up.seen(); len(heads) != 2 {
-			t.Errorf("who is slow was asked again: %q", heads)
+		<-up.closed
+		if conns, heads := up.seen(); conns != 1 {
+			t.Errorf("who is slow was asked again: %q on %d connections", heads, conns)
 		}
 	})
 	t.Run("the client has left", func(t *testing.T) {
