@@ -13,21 +13,19 @@ import (
 	"time"
 )
 
-// paced takes its time with each write, so that its peer can act in between.
-type paced struct{ *net.TCPConn }
-
-func (p paced) Write(b []byte) (int, error) {
-	time.Sleep(20 * time.Millisecond)
-	return p.TCPConn.Write(b)
+// cut is a connection whose peer resets it: before says whether the next write is to
+// be the one that finds out. Such a write goes on until the news has come.
+type cut struct {
+	*net.TCPConn
+	before func() bool
 }
 
-func dialPaced(ctx context.Context, network, address string) (net.Conn, error) {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, network, address)
-	if err != nil {
-		return nil, err
+func (c *cut) Write(b []byte) (int, error) {
+	for gone := c.before(); ; {
+		if n, err := c.TCPConn.Write(b); !gone || err != nil {
+			return n, err
+		}
 	}
-	return paced{conn.(*net.TCPConn)}, nil
 }
 
 // An upstream may have enough of a long head before it has read it all. What it
@@ -49,7 +47,16 @@ func TestStraightHearsAnAnswerToHalfARequest(t *testing.T) {
 			c.Close() // with much unread: that is a reset
 		}
 	}()
-	s := &straight{dial: dialPaced, address: server.Addr().String(), wait: time.Minute, keep: time.Minute, most: 10}
+	s := &straight{address: server.Addr().String(), wait: time.Minute, keep: time.Minute, most: 10}
+	s.dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		var d net.Dialer
+		conn, err := d.DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		writes := 0
+		return &cut{conn.(*net.TCPConn), func() bool { writes++; return writes > 1 }}, nil
+	}
 	r := newRequest(t, "GET", "http://upstream/", nil)
 	r.Header.Set("X-Long", strings.Repeat("a", 10_000))
 	r.Header.Set("X-Longer", strings.Repeat("a", 10_000))
@@ -66,29 +73,17 @@ func TestStraightHearsAnAnswerToHalfARequest(t *testing.T) {
 	}
 }
 
-// hooked calls before ahead of each write.
-type hooked struct {
-	*net.TCPConn
-	before func()
-}
-
-func (h *hooked) Write(b []byte) (int, error) {
-	h.before()
-	return h.TCPConn.Write(b)
-}
-
 // What was said before a byte of the request was sent is no answer to it.
 func TestStraightHearsNoAnswerToNothing(t *testing.T) {
 	conn, peer := connected(t)
 	other := newScripted(t, []string{five})
 	s := other.straight(time.Minute)
 	defer s.CloseIdleConnections()
-	s.put(newLink(&hooked{conn, func() { // it was looked at just now
+	s.put(newLink(&cut{conn, func() bool { // it was looked at just now
 		_, _ = io.WriteString(peer, "HTTP/1.1 408 Request Timeout\r\nContent-Length: 4\r\n\r\nlate")
-		time.Sleep(20 * time.Millisecond)
 		_ = peer.SetLinger(0)
 		peer.Close()
-		time.Sleep(20 * time.Millisecond)
+		return true
 	}}))
 	wantAnswer(t, s, "GET", "/", "200 hello")
 }
