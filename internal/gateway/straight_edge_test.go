@@ -202,15 +202,31 @@ func TestStraightIsNotPutOutOfStep(t *testing.T) {
 	f("HTTP/1.0 that stays", "GET", "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 5\r\n\r\nhello", "200 hello", 1)
 }
 
+// dated knows its deadline, and what that was when it was written to last.
+type dated struct {
+	*net.TCPConn
+	until, asked time.Time
+}
+
+func (d *dated) SetDeadline(at time.Time) error {
+	d.until = at
+	return d.TCPConn.SetDeadline(at)
+}
+
+func (d *dated) Write(b []byte) (int, error) {
+	d.asked = d.until
+	return d.TCPConn.Write(b)
+}
+
 // The time for a head is not that of the body, and a time that is over while a
 // connection is idle is not that of the next request.
 func TestStraightTimeIsForTheHead(t *testing.T) {
-	const wait = 50 * time.Millisecond
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer server.Close()
+	rest := make(chan bool)
 	go http.Serve(server, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/short" {
 			return
@@ -220,23 +236,54 @@ func TestStraightTimeIsForTheHead(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, "hello")
 		w.(http.Flusher).Flush()
-		time.Sleep(3 * wait)
+		<-rest
 		_, _ = io.WriteString(w, "world")
 	}))
 	var d net.Dialer
+	var conn *dated
 	dials := 0
-	s := &straight{address: server.Addr().String(), wait: wait, keep: time.Minute, most: 10}
+	s := &straight{address: server.Addr().String(), wait: time.Minute, keep: time.Minute, most: 10}
 	s.dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 		dials++
-		return d.DialContext(ctx, network, address)
+		c, err := d.DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		conn = &dated{TCPConn: c.(*net.TCPConn)}
+		return conn, nil
 	}
 	defer s.CloseIdleConnections()
-	wantAnswer(t, s, "GET", "/known", "200 helloworld")
-	wantAnswer(t, s, "GET", "/unknown", "200 helloworld")
+	slow := func(path string) {
+		t.Helper()
+		res, err := s.RoundTrip(newRequest(t, "GET", "http://upstream"+path, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if conn.asked.IsZero() || !conn.until.IsZero() {
+			t.Errorf("%s: until %v for the head, %v for the body; want an end for the head only", path, conn.asked, conn.until)
+		}
+		rest <- true
+		if body, err := io.ReadAll(res.Body); string(body) != "helloworld" || err != nil {
+			t.Errorf("%s: %q, %v", path, body, err)
+		}
+	}
+	overdue := func() {
+		t.Helper()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		l := s.idle[0]
+		l.until = time.Now().Add(-time.Second)
+		if err := l.SetDeadline(l.until); err != nil {
+			t.Fatal(err)
+		}
+	}
+	slow("/known")
+	slow("/unknown")
 	wantAnswer(t, s, "GET", "/short", "200 ")
-	time.Sleep(3 * wait)
+	overdue()
 	wantAnswer(t, s, "GET", "/short", "200 ")
-	wantAnswer(t, s, "GET", "/known", "200 helloworld")
+	overdue()
+	slow("/known")
 	if dials != 1 {
 		t.Errorf("%d connections, want one", dials)
 	}
