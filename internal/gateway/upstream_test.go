@@ -17,12 +17,19 @@ import (
 // deadURL is of a port that nobody listens on.
 func deadURL(t testing.TB) *url.URL {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	u, _ := heldURL(t)
+	return u
+}
+
+// heldURL is as deadURL, with what gives the port up: until then it is that of a
+// connection, and nobody else gets it.
+func heldURL(t testing.TB) (u *url.URL, giveUp func()) {
+	t.Helper()
+	conn, _ := connected(t)
+	return parseURL(t, "http://"+conn.LocalAddr().String()), func() {
+		_ = conn.SetLinger(0) // or the port would be taken for a while
+		conn.Close()
 	}
-	defer l.Close()
-	return parseURL(t, "http://"+l.Addr().String())
 }
 
 // tries collects what an Observer is told.
@@ -138,7 +145,7 @@ func TestStaleConnection(t *testing.T) {
 func TestEjectionAndRecovery(t *testing.T) {
 	t.Parallel()
 	var log logBuffer
-	u := deadURL(t)
+	u, giveUp := heldURL(t)
 	var mu sync.Mutex
 	var told []string
 	g := start(t, Options{Upstreams: []*url.URL{u}, Log: log.logger(), Usable: func(upstream string, usable bool) {
@@ -159,9 +166,10 @@ func TestEjectionAndRecovery(t *testing.T) {
 	if retryAfter != "1" && retryAfter != "2" || kind != "application/problem+json" {
 		t.Errorf("Retry-After %q, Content-Type %q", retryAfter, kind)
 	}
+	giveUp()
 	l, err := net.Listen("tcp", u.Host)
 	if err != nil {
-		t.Skipf("the port was taken meanwhile: %v", err)
+		t.Fatal(err)
 	}
 	go func() { _ = http.Serve(l, http.HandlerFunc(hello)) }()
 	defer l.Close()
