@@ -67,15 +67,16 @@ func succeed(role string) error {
 	}
 	ctx, stop := context.WithTimeout(ctx, 2*time.Second) // that is all the test needs
 	defer stop()
-	return Serve(ctx, h, Options{Doors: []Door{speaker(l, "successor with "+string(counters))}, Log: quiet()})
+	return Serve(ctx, h, Options{Doors: []Door{speaker(l, "successor with "+string(counters), nil)}, Log: quiet()})
 }
 
-// speaker is a door where one hears the same to every question.
-func speaker(l net.Listener, words string) Door {
+// speaker is a door where one hears the same to every question; hold, if there is
+// one, before the answer to /slow.
+func speaker(l net.Listener, words string, hold func()) Door {
 	return Door{Name: "gateway", Listener: l, Open: func() (Server, error) {
 		return &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == "/slow" {
-				time.Sleep(300 * time.Millisecond)
+			if r.URL.Path == "/slow" && hold != nil {
+				hold()
 			}
 			io.WriteString(w, words)
 		})}, nil
@@ -117,21 +118,27 @@ type scene struct {
 	upgrade chan os.Signal
 	stop    context.CancelFunc
 	ended   chan error
+	started chan bool // gets one when /slow is asked for
+	release chan bool // lets it be answered
 }
 
 func play(t *testing.T, role string, patience time.Duration, snapshot func(string) error) *scene {
 	t.Helper()
 	t.Setenv(envRole, role)
 	l := listen(t)
-	s := &scene{url: "http://" + l.Addr().String(), upgrade: make(chan os.Signal, 1), ended: make(chan error, 1)}
+	s := &scene{
+		url: "http://" + l.Addr().String(), upgrade: make(chan os.Signal, 1), ended: make(chan error, 1),
+		started: make(chan bool), release: make(chan bool),
+	}
 	ctx, stop := context.WithCancel(t.Context())
 	s.stop = stop
 	if snapshot == nil {
 		snapshot = func(file string) error { return os.WriteFile(file, []byte("counters"), 0o600) }
 	}
+	hold := func() { s.started <- true; <-s.release }
 	go func() {
 		s.ended <- serve(ctx, &Heir{}, Options{
-			Doors: []Door{speaker(l, "predecessor")}, Snapshot: snapshot, Drain: 5 * time.Second,
+			Doors: []Door{speaker(l, "predecessor", hold)}, Snapshot: snapshot, Drain: 5 * time.Second,
 			Upgrade: s.upgrade, Log: slog.New(slog.NewTextHandler(&s.log, nil)),
 		}, patience)
 	}()
@@ -171,12 +178,13 @@ func TestHandOver(t *testing.T) {
 	}
 	slow := make(chan string)
 	go func() { slow <- s.ask("/slow") }()
-	time.Sleep(50 * time.Millisecond)
+	<-s.started
 	s.upgrade <- syscall.SIGUSR2
 	s.log.await(t, 1, "upgraded")
 	if got := s.ask("/"); got != "successor with counters" {
 		t.Errorf("after: %s", got)
 	}
+	close(s.release)
 	if got := <-slow; got != "predecessor" {
 		t.Errorf("a request in hand: %s", got)
 	}
