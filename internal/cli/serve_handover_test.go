@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -290,27 +291,41 @@ func testUnixSocket(t *testing.T, bin string) {
 
 // A second signal does not wait for requests in hand.
 func testSecondSignal(t *testing.T, bin string) {
+	reached := make(chan bool, 1)
+	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		reached <- true
+		<-r.Context().Done() // nobody is answered
+	}))
+	t.Cleanup(upstream.Close) // after the end of who asks
 	w := newWorld(t, bin)
-	s := w.serve("", nil, "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0")
+	s := w.serve("", nil, "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0", "--upstreams="+upstream.URL)
 	gateway, admin := s.ready()
 	slow := make(chan error, 1)
 	go func() {
-		res, err := http.Get(gateway + "/slow")
+		res, err := http.Get(gateway)
 		if err == nil {
 			_, err = io.Copy(io.Discard, res.Body)
 			res.Body.Close()
 		}
 		slow <- err
 	}()
-	time.Sleep(200 * time.Millisecond)
+	select {
+	case <-reached:
+	case err := <-slow:
+		t.Fatalf("the upstream was not asked: %v", err)
+	}
 	s.signal(syscall.SIGTERM)
 	s.await(1, "stopping: no further connections are accepted")
 	if got, body := w.get(once, admin+"/readyz"); got != http.StatusServiceUnavailable || !strings.Contains(body, "about to end") {
 		t.Errorf("/readyz answers %d while requests end: %s", got, body)
 	}
-	if _, err := net.Dial("tcp", strings.TrimPrefix(gateway, "http://")); err == nil {
-		t.Error("it still takes connections")
-	}
+	w.until("it takes no more connections", func() bool {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(gateway, "http://"))
+		if err == nil {
+			conn.Close()
+		}
+		return err != nil
+	})
 	s.signal(syscall.SIGTERM)
 	s.end()
 	if err := <-slow; err == nil {
