@@ -115,12 +115,13 @@ func testUpgradeTLS(t *testing.T, bin string) {
 	s := w.serve("", nil, "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0", "--tls.cert=cert.pem", "--tls.key=key.pem")
 	gateway, _ := s.ready()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
-	end := time.Now().Add(2 * time.Second)
 	var clients sync.WaitGroup
 	var asked atomic.Int64
+	var enough atomic.Bool
+	defer enough.Store(true)
 	for range 8 {
 		clients.Go(func() {
-			for ; time.Now().Before(end); asked.Add(1) {
+			for ; !enough.Load(); asked.Add(1) {
 				res, err := client.Post(gateway+"/orders", "text/plain", strings.NewReader("one"))
 				if err != nil {
 					t.Error(err)
@@ -133,9 +134,16 @@ func testUpgradeTLS(t *testing.T, bin string) {
 			}
 		})
 	}
-	time.Sleep(500 * time.Millisecond)
+	more := func() {
+		t.Helper()
+		before := asked.Load()
+		w.until("they were answered 500 times more", func() bool { return asked.Load() >= before+500 })
+	}
+	more()
 	s.signal(syscall.SIGUSR2)
 	s.await(2, "serving")
+	more()
+	enough.Store(true)
 	clients.Wait()
 	t.Logf("%d requests", asked.Load())
 	if code := s.end(); code != 0 {
