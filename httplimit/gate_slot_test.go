@@ -113,8 +113,8 @@ func TestTrap21GateFreesTheSlotOfAClientThatLeft(t *testing.T) {
 }
 
 func TestTrap21GateKeepsTheSlotOfAHijackedConnectionUntilClosed(t *testing.T) {
-	hijacked, finish := make(chan bool, 1), make(chan bool)
-	srv := newGateSlots(t, func(w http.ResponseWriter, _ *http.Request) {
+	hijacked, finish := make(chan context.Context, 1), make(chan bool)
+	srv := newGateSlots(t, func(w http.ResponseWriter, r *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
 		if err != nil {
 			t.Error(err)
@@ -125,7 +125,7 @@ func TestTrap21GateKeepsTheSlotOfAHijackedConnectionUntilClosed(t *testing.T) {
 			<-finish
 			_, _ = io.WriteString(conn, "goodbye")
 		}()
-		hijacked <- true
+		hijacked <- r.Context()
 	})
 	conn, err := net.Dial("tcp", srv.Listener.Addr().String())
 	if err != nil {
@@ -133,9 +133,9 @@ func TestTrap21GateKeepsTheSlotOfAHijackedConnectionUntilClosed(t *testing.T) {
 	}
 	defer conn.Close()
 	_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-	<-hijacked
-	// The handler returns and its context ends; the connection does not.
-	time.Sleep(20 * time.Millisecond)
+	<-(<-hijacked).Done()
+	// The handler is back and its context over; the connection is not.
+	time.Sleep(20 * time.Millisecond) // for whoever would free it now
 	if srv.free() {
 		t.Error("the slot is free while the connection is open")
 	}

@@ -146,10 +146,10 @@ func TestTrap21HijackedConnectionHoldsItsSlotUntilClosed(t *testing.T) {
 	}
 	for name, take := range hijack {
 		t.Run(name, func(t *testing.T) {
-			returned, finish := make(chan bool, 2), make(chan bool)
-			srv, store := slotServer(t, false, func(w http.ResponseWriter, _ *http.Request) {
+			asked, finish := make(chan context.Context, 2), make(chan bool)
+			srv, store := slotServer(t, false, func(w http.ResponseWriter, r *http.Request) {
 				conn, _, err := take(w)
-				defer func() { returned <- true }()
+				asked <- r.Context()
 				if err != nil {
 					t.Error(err)
 					return
@@ -166,9 +166,9 @@ func TestTrap21HijackedConnectionHoldsItsSlotUntilClosed(t *testing.T) {
 			}
 			defer conn.Close()
 			_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-			<-returned
+			<-(<-asked).Done()
 			// The handler is back and its context over; the connection is not.
-			time.Sleep(20 * time.Millisecond)
+			time.Sleep(20 * time.Millisecond) // for whoever would free it now
 			if n := store.inUse(); n != 1 {
 				t.Errorf("%d slots are in use while the connection is open", n)
 			}
