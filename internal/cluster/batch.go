@@ -122,7 +122,9 @@ func (s *Store) flyReady() {
 		again = s.fly(all)
 		if s.batches.back() || again {
 			again = true
-			runtime.Gosched() // those who were told may want the same again
+			for range 1 {
+				runtime.Gosched()
+			}
 		}
 	}
 	s.batches.pool.Put(all)

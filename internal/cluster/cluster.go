@@ -65,6 +65,7 @@ func (o *Options) complete() {
 // Store is a [tidegate.Store] around another, also a Renewer, Reserver and Resetter as
 // far as that is one. Its methods may be called from any number of goroutines.
 type Store struct {
+	lanes [lanes]lane // first, so that each begins where a cache line does
 	inner tidegate.Store
 	short shortTaker // the inner store, if it is one
 	o     Options
@@ -78,12 +79,13 @@ type Store struct {
 	pilot   func() // s.flyTogether, made once
 	deny    denials
 	seed    maphash.Seed
-	lanes   [lanes]lane
 	flying  atomic.Int64 // calls that the inner store has not returned from
 	count   counts
 
 	ends, lates   atomic.Pointer[watch] // of the last callers' contexts, and of deadline's
 	legs, flights sync.Pool             // of *leg, *flight
+	tracks        sync.Pool             // of *int
+	lastTrack     atomic.Uint32
 }
 
 // shortTaker is a Store that also says, when it grants fewer copies than were asked for,
@@ -110,9 +112,9 @@ func New(inner tidegate.Store, o Options) *Store {
 	s.clock = func() time.Duration { return time.Since(s.start) }
 	s.deny.init(o.DenyEntries)
 	for i := range s.lanes {
-		at := &s.lanes[i]
-		at.flights, at.wakes = make(map[uint64]*flight), at.wakeAll
+		s.lanes[i].flights = make(map[uint64]*flight)
 	}
+	s.tracks.New = func() any { return new(int(s.lastTrack.Add(1) % tracks)) }
 	s.legs.New = func() any { return newLeg() }
 	s.flights.New = func() any { return newFlight(s) }
 	return s
@@ -148,7 +150,7 @@ func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tideg
 
 // Denied is the first half of Take: a refusal that is remembered.
 func (s *Store) Denied(checks []tidegate.Check) (d tidegate.Decision, ok bool) {
-	if s.o.DenyEntries < 0 || waysOf(checks)&remembered == 0 {
+	if s.deny.none() || waysOf(checks)&remembered == 0 {
 		return d, false
 	}
 	if d, ok = s.denied(checks); ok {
@@ -167,7 +169,10 @@ func (s *Store) TakeShared(ctx context.Context, checks []tidegate.Check, n int) 
 	if s.o.DenyEntries < 0 {
 		w &^= remembered
 	}
-	return s.join(ctx, checks, n, w)
+	if done := ctx.Done(); s.watched(done) {
+		return s.join(&end{ctx: ctx, done: done}, checks, n, w)
+	}
+	return s.joinAlone(ctx, checks, n, w)
 }
 
 // counts of what happened.

@@ -24,6 +24,10 @@ type denials struct {
 	keys, more maphash.Seed
 	epoch      atomic.Uint64 // of the rules; refusals of another are not found
 	sets       []denialSet
+
+	// While nobody is refused, nobody need look: until is when the last of all
+	// refusals ends, and past an instant that is surely over.
+	until, past atomic.Int64
 }
 
 type denialSet struct {
@@ -54,6 +58,16 @@ const maxDenial = time.Second
 func (t *denials) init(entries int) {
 	t.keys, t.more = maphash.MakeSeed(), maphash.MakeSeed()
 	t.sets = make([]denialSet, max(entries/4, 1))
+}
+
+// none reports whether there is surely nothing to find.
+func (t *denials) none() bool { return t.until.Load() <= t.past.Load() }
+
+// pass is told that an instant is over. It need not be told often.
+func (t *denials) pass(at time.Duration) {
+	if t.past.Load() < int64(at-maxDenial/8) {
+		t.past.Store(int64(at))
+	}
 }
 
 func (t *denials) forget() { t.epoch.Add(1) }
@@ -137,6 +151,9 @@ func (t *denials) note(c counter, under uint64, cost int64, r refused, asked tim
 	defer set.unlock()
 	if set.dropped.Load() > int64(asked) {
 		return false
+	}
+	for was := t.until.Load(); was < int64(r.until) && !t.until.CompareAndSwap(was, int64(r.until)); {
+		was = t.until.Load()
 	}
 	place, first := 0, int64(math.MaxInt64)
 	for i := range set.entries {

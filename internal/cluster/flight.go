@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"context"
 	"sync"
 	"time"
 
@@ -37,9 +36,9 @@ const lanes = 64
 type lane struct {
 	mu      sync.Mutex
 	flights map[uint64]*flight
-	first   *flight  // of all, those included that nobody is to find
+	last    *flight  // under mu: one of flights, the last that was found; nil: none
+	first   *flight  // under mu: of all, those included that nobody is to find
 	asked   uint64   // under mu: so many came here
-	wakes   func()   // wakeAll, made once
 	_       [24]byte // locks of different lanes do not meet in one cache line
 }
 
@@ -51,38 +50,40 @@ func newFlight(s *Store) *flight {
 
 // join waits for the answer to checks, with others who want the same if it can. What it
 // returns is shared with them.
-func (s *Store) join(ctx context.Context, checks []tidegate.Check, n int, w ways) (*tidegate.Decision, error) {
+func (s *Store) join(e *end, checks []tidegate.Check, n int, w ways) (*tidegate.Decision, error) {
 	hash := s.hash(checks)
-	at := &s.lanes[hash%lanes]
-	end := s.endOf(ctx, at)
+	at, track := &s.lanes[hash%lanes], s.track()
 	at.mu.Lock()
 	at.asked++
-	l := at.legLocked(hash, checks, w)
-	seat := 0
-	if l != nil {
-		seat = l.sitLocked(&end)
-	} else {
-		f := s.departLocked(at, hash, checks, n, w)
-		if f == nil {
-			at.mu.Unlock()
-			end.forget()
-			return nil, ErrBusy
-		}
-		l = f.aboard
-		seat = l.sitLocked(&end)
-		at.mu.Unlock()
-		s.launch(f)
-		at.mu.Lock()
+	if l := at.legLocked(hash, checks, w); l != nil {
+		return s.awaitLocked(e, l, l.sitLocked(e), track)
 	}
-	d, err := s.awaitLocked(&end, l, seat)
-	end.forget()
-	return d, err
+	f := s.departLocked(at, hash, checks, n, w)
+	if f == nil {
+		at.mu.Unlock()
+		return nil, ErrBusy
+	}
+	l := f.aboard
+	seat := l.sitLocked(e)
+	at.mu.Unlock()
+	s.launch(f)
+	at.mu.Lock()
+	return s.awaitLocked(e, l, seat, track)
 }
 
 // legLocked is one that checks can be asked for with; nil: there is none.
 func (at *lane) legLocked(hash uint64, checks []tidegate.Check, w ways) *leg {
-	f := at.flights[hash]
-	if f == nil || w&together == 0 || !same(f.checks, checks) {
+	if w&together == 0 {
+		return nil
+	}
+	f := at.last
+	if f == nil || f.hash != hash {
+		if f = at.flights[hash]; f == nil {
+			return nil
+		}
+		at.last = f
+	}
+	if !same(f.checks, checks) {
 		return nil
 	}
 	if !f.boarded && f.next == nil {
@@ -113,7 +114,6 @@ func (s *Store) departLocked(at *lane, hash uint64, checks []tidegate.Check, n i
 func (s *Store) newLeg(f *flight) *leg {
 	l := s.legs.Get().(*leg)
 	l.lane, l.flight = f.lane, f
-	l.users.Store(1)
 	return l
 }
 
@@ -129,18 +129,16 @@ func (s *Store) begin() bool {
 
 // awaitLocked returns when a seat has its answer, or its caller has waited long enough.
 // It unlocks the lane.
-func (s *Store) awaitLocked(end *end, l *leg, seat int) (*tidegate.Decision, error) {
+func (s *Store) awaitLocked(e *end, l *leg, seat, track int) (*tidegate.Decision, error) {
 	at := l.lane
 	for {
 		d, err := l.answer(seat)
 		if on := l.onward; d == nil && err == nil && on != nil {
-			seat = l.place(seat) - l.served
-			s.release(l)
-			l = on
+			l, seat = on, l.place(seat)-l.served
 			continue
 		}
 		if d == nil && err == nil {
-			if err = s.reached(end); err != nil {
+			if err = s.reached(e); err != nil {
 				l.leaveLocked(seat)
 			}
 		}
@@ -149,7 +147,7 @@ func (s *Store) awaitLocked(end *end, l *leg, seat int) (*tidegate.Decision, err
 			s.release(l)
 			return d, err
 		}
-		l.told.Wait() // which unlocks
+		l.waitLocked(track) // which unlocks
 		if l.done.Load() {
 			if d, err = l.answer(seat); d != nil || err != nil {
 				s.release(l)
@@ -177,6 +175,9 @@ func (f *flight) unlistLocked() {
 	if f.known {
 		f.known = false
 		delete(f.lane.flights, f.hash)
+		if f.lane.last == f {
+			f.lane.last = nil
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"math/bits"
 	"runtime"
 
 	"tidegate.dev/tidegate"
@@ -109,6 +110,7 @@ func (f *flight) land(a *answer) (more bool) {
 	if a.err == nil && refusal != nil {
 		known = f.remember(refusal)
 	}
+	f.store.deny.pass(f.sent.at)
 	f.lane.mu.Lock()
 	first, second := f.aboard, f.next
 	if f.ways&together == 0 {
@@ -169,13 +171,18 @@ func (f *flight) tellSoleLocked(a *answer) {
 	f.aboard = nil
 }
 
-// wakeLeg wakes those who wait for a leg, and leaves it to them if it is done.
+// wakeLeg wakes those who wait for a leg that is done. Those who fell asleep elsewhere come
+// first; see track.
 func (s *Store) wakeLeg(l *leg) {
-	ended := l.done.Load()
-	l.told.Broadcast()
-	if ended {
-		s.release(l)
+	if !l.done.Load() {
+		return
 	}
+	here := s.track()
+	for rest := l.used &^ (1 << here); rest != 0; rest &= rest - 1 {
+		l.told[bits.TrailingZeros8(rest)].Broadcast()
+	}
+	l.told[here].Broadcast()
+	s.release(l)
 }
 
 // copyOver writes into the caller's checks which of the advisory ones were over.

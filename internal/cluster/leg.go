@@ -14,17 +14,20 @@ import (
 // Decisions are shared, and not written to once they are here: each is the receipt of
 // those who have it.
 type leg struct {
+	told [tracks]bell
+
 	lane   *lane
 	flight *flight
-	told   sync.Cond    // its lock is the leg itself; see Unlock
-	users  atomic.Int32 // those who wait, and the flight: the last one lets it be used again
-	done   atomic.Bool  // all have an answer, and nothing changes any more
+	seats  int             // that were taken
+	used   uint8           // tracks that somebody waits on, a bit each
+	mixed  bool            // they wait under different contexts
+	ends   <-chan struct{} // of the one that whoever came first waits under
+	gone   []int           // seats of those who left without an answer, in order
 
-	ends    <-chan struct{} // of the context that whoever came first waits under
-	mixed   bool            // others wait under others
-	seats   int             // that were taken
-	gone    []int           // of those who left without an answer, in order
-	served  int             // so many of the others are granted what they came for
+	done    atomic.Bool // all have an answer, and nothing changes any more
+	alone   bool        // there was one seat
+	parted  atomic.Bool // of the flight and whoever had that, one needs the leg no longer
+	served  int         // so many of those who have not left are granted what they came for
 	grant   *tidegate.Decision
 	refusal *tidegate.Decision // of those behind them
 	err     error              // instead of it
@@ -32,9 +35,17 @@ type leg struct {
 	sole    []tidegate.Check   // of a caller that is asked for alone: to be written to while it waits
 }
 
+// bell is what those on one track wait for. Its lock is the leg itself; see Unlock.
+type bell struct {
+	sync.Cond
+	_ [8]byte // each has a cache line for itself
+}
+
 func newLeg() *leg {
 	l := new(leg)
-	l.told.L = l
+	for i := range l.told {
+		l.told[i].L = l
+	}
 	return l
 }
 
@@ -46,7 +57,6 @@ func (l *leg) Unlock() { l.lane.mu.Unlock() }
 
 // sitLocked takes a seat.
 func (l *leg) sitLocked(e *end) (seat int) {
-	l.users.Add(1)
 	if l.seats == 0 {
 		l.ends = e.done
 	}
@@ -55,6 +65,19 @@ func (l *leg) sitLocked(e *end) (seat int) {
 	}
 	l.seats++
 	return l.seats - 1
+}
+
+// waitLocked waits until the leg is done, or somebody has to look at it. It unlocks the
+// lane.
+func (l *leg) waitLocked(track int) {
+	l.used |= 1 << track
+	l.told[track].Wait()
+}
+
+func (l *leg) wakeAll() {
+	for i := range l.told {
+		l.told[i].Broadcast()
+	}
 }
 
 // place is how many are before a seat.
@@ -83,6 +106,7 @@ func (l *leg) serve(d *tidegate.Decision, grants int) int {
 // end is the answer of all who have none.
 func (l *leg) end(refusal *tidegate.Decision, err error) {
 	l.refusal, l.err = refusal, err
+	l.alone = l.seats == 1 && len(l.gone) == 0
 	l.done.Store(true)
 }
 
@@ -90,7 +114,6 @@ func (l *leg) end(refusal *tidegate.Decision, err error) {
 func (l *leg) moveLocked() *leg {
 	to := l.flight.store.newLeg(l.flight)
 	to.seats = l.waiting()
-	to.users.Add(int32(to.seats))
 	to.mixed = true
 	l.onward = to
 	l.done.Store(true)
@@ -116,14 +139,17 @@ func (l *leg) leaveLocked(seat int) {
 	}
 }
 
-// release is called by each of users, once.
+// release lets a leg that had one seat be used again, when it is called for the second
+// time. Those of many are left to the garbage collector: to count down who has not looked
+// yet would have one word of memory go from core to core, for each of them.
 func (s *Store) release(l *leg) {
-	if l.users.Add(-1) > 0 {
+	if !l.alone || !l.parted.Swap(true) {
 		return
 	}
-	l.lane, l.flight, l.sole, l.ends, l.mixed = nil, nil, nil, nil, false
-	l.grant, l.refusal, l.err, l.onward = nil, nil, nil, nil
-	l.seats, l.served, l.gone = 0, 0, l.gone[:0]
+	l.lane, l.flight, l.sole, l.ends = nil, nil, nil, nil
+	l.grant, l.refusal, l.err = nil, nil, nil
+	l.seats, l.served, l.used, l.mixed, l.alone = 0, 0, 0, false, false
 	l.done.Store(false)
+	l.parted.Store(false)
 	s.legs.Put(l)
 }

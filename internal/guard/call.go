@@ -146,29 +146,19 @@ func (g *Guard) wait(ctx context.Context, c *call) (behind bool, err error) {
 	return false, c.err
 }
 
-// take is Take of the inner store, by the deadline. The answer is not to be written to.
-func (g *Guard) take(ctx context.Context, checks []tidegate.Check, n int, now time.Duration) (d *tidegate.Decision, err error) {
-	if !g.o.Inline {
-		return g.takeApart(ctx, checks, n, now)
+// take is Take of the inner store, by the deadline.
+func (g *Guard) take(ctx context.Context, checks []tidegate.Check, n int, now time.Duration) (tidegate.Decision, error) {
+	if g.o.Inline {
+		d, err := g.takeInline(g.roundAt(now).ctx, checks, n)
+		g.judge(err, now, false)
+		return d, err
 	}
-	r := g.roundAt(now)
-	if g.sharer != nil {
-		d, err = g.takeShared(r.ctx, checks, n)
-	} else {
-		d, err = g.takeInline(r.ctx, checks, n)
-	}
-	g.judge(err, now, false)
-	return d, err
-}
-
-// takeApart is take on a goroutine that can be left behind.
-func (g *Guard) takeApart(ctx context.Context, checks []tidegate.Check, n int, now time.Duration) (*tidegate.Decision, error) {
 	c := g.calls.Get().(*call)
 	c.copyChecks(checks)
 	c.n, c.do, c.began = n, c.take, now
 	behind, err := g.wait(ctx, c)
 	if behind {
-		return nil, err
+		return tidegate.Decision{}, err
 	}
 	d := c.d
 	for i := range checks {
@@ -177,19 +167,13 @@ func (g *Guard) takeApart(ctx context.Context, checks []tidegate.Check, n int, n
 		}
 	}
 	c.release()
-	return &d, err
+	return d, err
 }
 
-// takeShared and takeInline are safely for one call, without memory for a function.
-func (g *Guard) takeShared(ctx context.Context, checks []tidegate.Check, n int) (d *tidegate.Decision, err error) {
+// takeInline is safely for Take, without memory for a function.
+func (g *Guard) takeInline(ctx context.Context, checks []tidegate.Check, n int) (d tidegate.Decision, err error) {
 	defer recovered(&err)
-	return g.sharer.TakeShared(ctx, checks, n)
-}
-
-func (g *Guard) takeInline(ctx context.Context, checks []tidegate.Check, n int) (_ *tidegate.Decision, err error) {
-	defer recovered(&err)
-	d, err := g.inner.Take(ctx, checks, n)
-	return &d, err
+	return g.inner.Take(ctx, checks, n)
 }
 
 // unsure reports whether what failed with err may have been charged all the same.

@@ -190,29 +190,49 @@ func (g *Guard) Take(ctx context.Context, checks []tidegate.Check, n int) (tideg
 		return g.local.Take(ctx, checks, n) // says so
 	}
 	share := g.share.Load()
-	if share == whole && g.sharer != nil {
-		if d, ok := g.sharer.Denied(checks); ok {
-			return d, nil
-		}
+	if g.sharer == nil || share < whole {
+		return g.takeOrFallBack(ctx, checks, n, share)
 	}
+	if d, ok := g.sharer.Denied(checks); ok {
+		return d, nil
+	}
+	now := g.now()
+	d, err := g.sharer.TakeShared(g.roundAt(now).ctx, checks, n)
+	if err != nil {
+		g.judge(err, now, false)
+		return g.instead(ctx, checks, n, err)
+	}
+	g.count.good.Inc()
+	g.remember(checks, d, now)
+	return *d, nil
+}
+
+// takeOrFallBack is Take for an inner store that may be left alone.
+func (g *Guard) takeOrFallBack(ctx context.Context, checks []tidegate.Check, n int, share uint32) (tidegate.Decision, error) {
 	now := g.now()
 	if share < whole && !g.chosen(checks, share) {
 		return g.fallback(checks, n, *g.why.Load(), now)
 	}
 	d, err := g.take(ctx, checks, n, now)
-	if err == nil {
-		g.remember(checks, d, now)
-		return *d, nil
+	if err != nil {
+		return g.instead(ctx, checks, n, err)
 	}
+	g.remember(checks, &d, now)
+	return d, nil
+}
+
+// instead is the answer when the inner store has none.
+func (g *Guard) instead(ctx context.Context, checks []tidegate.Check, n int, err error) (tidegate.Decision, error) {
 	if ctx.Err() != nil {
 		return tidegate.Decision{}, err
 	}
 	return g.fallback(checks, n, err, g.now())
 }
 
-// sharer is an inner store that has its answers in memory of its own, so that they need
-// not be copied from one layer to the next: a caller that waits with hundreds of others
-// is woken with its stack cold, and most of its time goes to that.
+// sharer is an inner store that has its answers in memory of its own, and calls nobody on
+// the goroutine of its caller. Answers then need not be copied from one layer to the next:
+// a caller that waits with hundreds of others is woken with its stack cold, and most of
+// its time goes to that.
 type sharer interface {
 	// Denied refuses what TakeShared would, if that is known.
 	Denied(checks []tidegate.Check) (tidegate.Decision, bool)

@@ -110,7 +110,11 @@ func (g *Guard) remember(checks []tidegate.Check, d *tidegate.Decision, now time
 	if l == nil || d.At == 0 || d.Err != nil || l.Algorithm == tidegate.Concurrency {
 		return
 	}
-	used, capacity := usedOf(d), l.Capacity()
+	capacity := l.Capacity()
+	if (capacity-d.Remaining)*seenLeast < capacity { // which is quickly told
+		return
+	}
+	used := usedOf(d)
 	if used*seenLeast < capacity {
 		return
 	}
