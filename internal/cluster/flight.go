@@ -132,24 +132,24 @@ func (s *Store) begin() bool {
 func (s *Store) awaitLocked(e *end, l *leg, seat, track int) (*tidegate.Decision, error) {
 	at := l.lane
 	for {
-		d, err := l.answer(seat)
-		if on := l.onward; d == nil && err == nil && on != nil {
-			l, seat = on, l.place(seat)-l.served
-			continue
-		}
-		if d == nil && err == nil {
-			if err = s.reached(e); err != nil {
-				l.leaveLocked(seat)
+		if l.done.Load() {
+			if on := l.onward; on != nil && l.place(seat) >= l.served {
+				l, seat = on, l.place(seat)-l.served
+				continue
 			}
-		}
-		if d != nil || err != nil {
 			at.mu.Unlock()
+			d, err := l.answer(seat)
 			s.release(l)
 			return d, err
 		}
+		if err := s.reached(e); err != nil {
+			l.leaveLocked(seat)
+			at.mu.Unlock()
+			return nil, err
+		}
 		l.waitLocked(track) // which unlocks
 		if l.done.Load() {
-			if d, err = l.answer(seat); d != nil || err != nil {
+			if d, err := l.answer(seat); d != nil || err != nil {
 				s.release(l)
 				return d, err
 			}

@@ -120,7 +120,7 @@ func (l *leg) moveLocked() *leg {
 	return to
 }
 
-// answer is what a seat is told; neither: nothing yet, or not here.
+// answer is what a seat is told by a leg that is done; neither: it is told by another.
 func (l *leg) answer(seat int) (*tidegate.Decision, error) {
 	if l.place(seat) < l.served {
 		return l.grant, nil
@@ -140,7 +140,7 @@ func (l *leg) leaveLocked(seat int) {
 }
 
 // release lets a leg that had one seat be used again, when it is called for the second
-// time. Those of many are left to the garbage collector: to count down who has not looked
+// time: by the flight, and by who had an answer. Those of many are left to the garbage collector: to count down who has not looked
 // yet would have one word of memory go from core to core, for each of them.
 func (s *Store) release(l *leg) {
 	if !l.alone || !l.parted.Swap(true) {

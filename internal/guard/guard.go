@@ -193,21 +193,35 @@ func (g *Guard) Take(ctx context.Context, checks []tidegate.Check, n int) (tideg
 	if g.sharer == nil || share < whole {
 		return g.takeOrFallBack(ctx, checks, n, share)
 	}
-	if d, ok := g.sharer.Denied(checks); ok {
-		return d, nil
+	if !g.sharer.Quiet() {
+		if d, ok := g.sharer.Denied(checks); ok {
+			return d, nil
+		}
 	}
-	now := g.now()
-	d, err := g.sharer.TakeShared(g.roundAt(now).ctx, checks, n)
-	if err != nil {
-		g.judge(err, now, false)
-		return g.instead(ctx, checks, n, err)
-	}
-	g.count.good.Inc()
-	g.remember(checks, d, now)
-	return *d, nil
+	d, err := g.takeShared(ctx, checks, n)
+	return *d, err
 }
 
-// takeOrFallBack is Take for an inner store that may be left alone.
+// takeShared is Take when all is well.
+func (g *Guard) takeShared(ctx context.Context, checks []tidegate.Check, n int) (*tidegate.Decision, error) {
+	r := g.current()
+	d, err := g.sharer.TakeShared(r.ctx, checks, n)
+	if err != nil {
+		return g.shared(ctx, checks, n, err, r.from)
+	}
+	g.count.good.Inc()
+	g.remember(checks, d, r.from)
+	return d, nil
+}
+
+// shared is the answer when the inner store, asked about then, has none.
+func (g *Guard) shared(ctx context.Context, checks []tidegate.Check, n int, err error, asked time.Duration) (*tidegate.Decision, error) {
+	g.judge(err, asked, false)
+	d, err := g.instead(ctx, checks, n, err)
+	return &d, err
+}
+
+// takeOrFallBack is Take of an inner store that may be left alone.
 func (g *Guard) takeOrFallBack(ctx context.Context, checks []tidegate.Check, n int, share uint32) (tidegate.Decision, error) {
 	now := g.now()
 	if share < whole && !g.chosen(checks, share) {
@@ -234,6 +248,8 @@ func (g *Guard) instead(ctx context.Context, checks []tidegate.Check, n int, err
 // a caller that waits with hundreds of others is woken with its stack cold, and most of
 // its time goes to that.
 type sharer interface {
+	// Quiet reports that nobody is denied.
+	Quiet() bool
 	// Denied refuses what TakeShared would, if that is known.
 	Denied(checks []tidegate.Check) (tidegate.Decision, bool)
 	// TakeShared is Take for an answer that is not to be written to.

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 )
 
@@ -10,7 +11,19 @@ import (
 type round struct {
 	ctx   context.Context
 	end   context.CancelFunc
+	from  time.Duration
 	until time.Duration // calls after this belong to the next
+	over  atomic.Bool   // it is later than that, as far as a timer could tell
+}
+
+// current is a round for a call that begins now. It does not read the clock, which takes
+// as long as a good part of a call that is shared with others: where timers are late, a
+// call is given so much less time.
+func (g *Guard) current() *round {
+	if r := g.round.Load(); r != nil && !r.over.Load() {
+		return r
+	}
+	return g.roundAt(g.now())
 }
 
 // roundAt is the round of a call that begins now.
@@ -20,9 +33,10 @@ func (g *Guard) roundAt(now time.Duration) *round {
 		if old != nil && now < old.until {
 			return old
 		}
-		r := &round{until: now + g.o.Deadline/8}
+		r := &round{from: now, until: now + g.o.Deadline/8}
 		r.ctx, r.end = context.WithDeadline(context.Background(), g.wall(now+g.o.Deadline))
 		if g.round.CompareAndSwap(old, r) {
+			time.AfterFunc(g.o.Deadline/8, func() { r.over.Store(true) })
 			return r
 		}
 		r.end()
