@@ -122,9 +122,7 @@ func (s *Store) flyReady() {
 		again = s.fly(all)
 		if s.batches.back() || again {
 			again = true
-			for range 1 {
-				runtime.Gosched()
-			}
+			runtime.Gosched() // those who were told may want the same again
 		}
 	}
 	s.batches.pool.Put(all)

@@ -78,6 +78,31 @@ func TestDenialsMakeRoom(t *testing.T) {
 	}
 }
 
+// Nobody looks for refusals while there are none, and somebody does as soon as there is.
+func TestNoneToFind(t *testing.T) {
+	var table denials
+	table.init(8)
+	name := table.counter(per(1, time.Hour, tidegate.TokenBucket), "ann")
+	f := func(want bool) {
+		t.Helper()
+		if got := table.none(); got != want {
+			t.Errorf("none is %t", got)
+		}
+	}
+	f(true)
+	table.note(name, 1, 1, refused{until: 2 * time.Second}, time.Second)
+	f(false)
+	table.pass(1900 * time.Millisecond)
+	f(false)
+	table.note(name, 1, 1, refused{until: time.Second}, time.Second) // an answer that was late
+	table.pass(2 * time.Second)                                      // too soon after the last
+	f(false)
+	table.pass(3 * time.Second)
+	f(true)
+	table.note(name, 1, 1, refused{until: 4 * time.Second}, 3*time.Second)
+	f(false)
+}
+
 // A refusal from memory is free of garbage. A key that is asked for alone costs its
 // answer, besides what the inner store needs.
 func TestAllocations(t *testing.T) {

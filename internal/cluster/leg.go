@@ -10,7 +10,7 @@ import (
 
 // leg is one call of the inner store, and all who wait for its answer. Each has a seat,
 // in the order they came, and finds its own answer by that: nothing is written for any
-// of them, and one broadcast wakes them all. Everything is under lane.mu until done.
+// of them, and they are woken all at once. Everything is under lane.mu until done.
 // Decisions are shared, and not written to once they are here: each is the receipt of
 // those who have it.
 type leg struct {
@@ -140,8 +140,9 @@ func (l *leg) leaveLocked(seat int) {
 }
 
 // release lets a leg that had one seat be used again, when it is called for the second
-// time: by the flight, and by who had an answer. Those of many are left to the garbage collector: to count down who has not looked
-// yet would have one word of memory go from core to core, for each of them.
+// time: by the flight, and by who had an answer. Those of many are left to the garbage
+// collector: to count down who has not looked yet would have one word of memory go from
+// core to core, for each of them.
 func (s *Store) release(l *leg) {
 	if !l.alone || !l.parted.Swap(true) {
 		return
