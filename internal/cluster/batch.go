@@ -5,6 +5,7 @@ import (
 	"context"
 	"runtime"
 	"sync"
+	"time"
 
 	"tidegate.dev/tidegate"
 )
@@ -18,11 +19,11 @@ type eachTaker interface {
 	TakeEach(ctx context.Context, checks []tidegate.Check, copies []int, granted, rest []tidegate.Decision) error
 }
 
-// batches are flights of one check each that share a call of the inner store. Nobody
-// waits for others to come: the goroutine that is to send them lets those run first who
-// are about to, and then takes who is there. But while calls are under way, those who
-// are fewer than can go at once wait for one of these to come back: that takes less of
-// the inner store, for all of them, than it takes of their time.
+// batches are flights of one check each that share a call of the inner store. The
+// goroutine that is to send them lets those run first who are about to come, and then
+// takes who is there. While calls are under way, those who are fewer than can go at once
+// wait for one of these to come back: with an inner store that is busy they would wait
+// there. But they do not wait for one that is slow.
 type batches struct {
 	taker eachTaker // nil: every flight goes by itself
 	most  int
@@ -32,6 +33,9 @@ type batches struct {
 	ready []*flight // under mu
 	seen  bool      // under mu: somebody is on the way to take them
 	calls int       // under mu: under way
+	armed bool      // under mu: bell is to ring
+	bell  *time.Timer
+	slow  time.Duration // so long they wait at most
 }
 
 // fewCalls are under way while nobody waits for one to come back: one that is being
@@ -46,7 +50,8 @@ type batch struct {
 	granted, rest []tidegate.Decision
 }
 
-func (b *batches) init(inner tidegate.Store) {
+func (b *batches) init(inner tidegate.Store, deadline time.Duration) {
+	b.slow = deadline / 8
 	if e, ok := inner.(eachTaker); ok && e.AtOnce() > 1 {
 		b.taker, b.most = e, e.AtOnce()
 	}
@@ -71,16 +76,32 @@ func (b *batches) put(f *flight) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ready = append(b.ready, f)
-	return b.sendLocked()
+	return b.sendLocked(false)
 }
 
-// sendLocked reports whether somebody has to be sent for those who are ready.
-func (b *batches) sendLocked() bool {
-	if b.seen || len(b.ready) == 0 || b.calls >= fewCalls && len(b.ready) < b.most {
+// sendLocked reports whether somebody has to be sent for those who are ready, which may
+// have waited long enough.
+func (b *batches) sendLocked(waited bool) bool {
+	if b.seen || len(b.ready) == 0 {
+		return false
+	}
+	if b.calls >= fewCalls && len(b.ready) < b.most && !waited {
+		if !b.armed {
+			b.armed = true
+			b.bell.Reset(b.slow)
+		}
 		return false
 	}
 	b.seen = true
 	return true
+}
+
+// rang reports whether somebody has to be sent for those who have waited.
+func (b *batches) rang() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.armed = false
+	return b.sendLocked(true)
 }
 
 // take moves as many as can go at once, and reports whether somebody has to be sent for
@@ -95,7 +116,7 @@ func (b *batches) take(to *batch) bool {
 	b.ready = b.ready[:left]
 	b.seen = false
 	b.calls++
-	return b.sendLocked()
+	return b.sendLocked(false)
 }
 
 // back is told that a call has come back, and reports whether somebody has to be sent.
@@ -103,7 +124,14 @@ func (b *batches) back() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.calls--
-	return b.sendLocked()
+	return b.sendLocked(false)
+}
+
+// flyAnyway is flyReady for those who have waited for calls that are slow.
+func (s *Store) flyAnyway() {
+	if s.batches.rang() {
+		s.hands.run(s.flyReady)
+	}
 }
 
 // flyTogether is flyReady, after all who are about to ask.
@@ -117,7 +145,7 @@ func (s *Store) flyReady() {
 	all := s.batches.pool.Get().(*batch)
 	for again := true; again; {
 		if s.batches.take(all) {
-			s.hands.run(s.flyReady) // a batch that is full waits for nobody
+			s.hands.run(s.flyReady)
 		}
 		again = s.fly(all)
 		if s.batches.back() || again {

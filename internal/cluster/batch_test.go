@@ -186,6 +186,37 @@ func TestBatchesWhileCallsAreOut(t *testing.T) {
 	})
 }
 
+// Calls that are slow, or never come back, hold up nobody for long.
+func TestBatchesWhileCallsAreSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := &atOnce{Store: memory.New(), most: 4, hold: make(chan struct{})}
+		s := open(t, inner, Options{Deadline: 80 * time.Millisecond})
+		var all sync.WaitGroup
+		for i := range 5 {
+			all.Go(func() {
+				if i < 2 {
+					_, _ = takeOne(t.Context(), s, fmt.Sprint(i))
+					return
+				}
+				if d, err := takeOne(t.Context(), s, fmt.Sprint(i)); err != nil || !d.OK {
+					t.Errorf("key %d: %+v, %v", i, d, err)
+				}
+			})
+			synctest.Wait()
+		}
+		if got := inner.calls(); !slices.Equal(got, []int{1, 1}) {
+			t.Errorf("calls of %v while two are under way, want these", got)
+		}
+		time.Sleep(10 * time.Millisecond)
+		synctest.Wait()
+		if got := inner.calls(); !slices.Equal(got, []int{1, 1, 3}) {
+			t.Errorf("calls of %v after an eighth of the deadline, want one more, of 3", got)
+		}
+		close(inner.hold)
+		all.Wait()
+	})
+}
+
 // A batch that fails, or brings the inner store down, is an error to all in it.
 func TestBatchThatFails(t *testing.T) {
 	f := func(inner *atOnce, key string, want string) {

@@ -106,7 +106,9 @@ func New(inner tidegate.Store, o Options) *Store {
 	o.complete()
 	s := &Store{inner: inner, o: o, start: time.Now(), seed: maphash.MakeSeed()}
 	s.short, _ = inner.(shortTaker)
-	s.batches.init(inner)
+	s.batches.init(inner, o.Deadline)
+	s.batches.bell = time.AfterFunc(time.Hour, s.flyAnyway)
+	s.batches.bell.Stop()
 	s.pilot = s.flyTogether
 	s.late = fmt.Errorf("the store did not answer within %s: %w", o.Deadline, context.DeadlineExceeded)
 	s.clock = func() time.Duration { return time.Since(s.start) }

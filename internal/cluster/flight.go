@@ -9,8 +9,8 @@ import (
 
 // flight is the inner store being asked for a vector, for all who want that. Those who
 // come meanwhile wait for the next call, which asks for as many copies as they are.
-// Nobody waits who comes alone. Grants go to those who wait, in the order they came;
-// one whose waiter has left goes to the next, and stays charged if there is none.
+// Grants go to those who wait, in the order they came; one whose waiter has left goes to
+// the next, and stays charged if there is none.
 type flight struct {
 	store *Store
 	lane  *lane

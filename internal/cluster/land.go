@@ -9,7 +9,7 @@ import (
 )
 
 // overdue reports whether the call under way is not back in time.
-func (f *flight) overdue() bool { return f.store.now() >= f.due }
+func (f *flight) overdue() bool { return f.boarded && f.store.now() >= f.due }
 
 // fly asks for those aboard until nobody waits.
 func (f *flight) fly() {

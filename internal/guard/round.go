@@ -18,9 +18,9 @@ type round struct {
 
 // current is a round for a call that begins now. It does not read the clock, which takes
 // as long as a good part of a call that is shared with others: where timers are late, a
-// call is given so much less time.
+// call is given so much less time, but never none.
 func (g *Guard) current() *round {
-	if r := g.round.Load(); r != nil && !r.over.Load() {
+	if r := g.round.Load(); r != nil && !r.over.Load() && r.ctx.Err() == nil {
 		return r
 	}
 	return g.roundAt(g.now())
