@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 	"math"
 	"math/bits"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -11,12 +12,14 @@ import (
 )
 
 // seen is what this node last saw of keys in the inner store: how many events were
-// used, and when that was. It is a table of a fixed size in sets of four, read and
-// written without locks: each entry has a word of both, and the same word mixed with
-// the name of the counter, so that halves of two entries do not pass for one.
+// used, and when that was. It is a table of a fixed size in sets of four, read without
+// locks: each entry has a word of both, and the same word mixed with the name of the
+// counter, so that halves of two entries do not pass for one. Who reads while it is
+// written finds nothing.
 type seen struct {
-	seed maphash.Seed
-	sets [][4]seenEntry
+	seed    maphash.Seed
+	sets    [][4]seenEntry
+	writing [64]sync.Mutex // each for some of the sets: halves of two would stay
 }
 
 type seenEntry struct{ mixed, word atomic.Uint64 }
@@ -35,7 +38,7 @@ const (
 )
 
 func newSeen(keys int) *seen {
-	return &seen{maphash.MakeSeed(), make([][4]seenEntry, max(keys/4, 1))}
+	return &seen{seed: maphash.MakeSeed(), sets: make([][4]seenEntry, max(keys/4, 1))}
 }
 
 func (s *seen) hash(key string) uint64 { return maphash.String(s.seed, key) }
@@ -45,35 +48,48 @@ func (s *seen) name(l *tidegate.Limit, key string) uint64 {
 	return s.hash(key)*31 + s.hash(l.Identity())
 }
 
-func (s *seen) set(name uint64) *[4]seenEntry {
+func (s *seen) set(name uint64) (*[4]seenEntry, *sync.Mutex) {
 	i, _ := bits.Mul64(name, uint64(len(s.sets)))
-	return &s.sets[i]
+	return &s.sets[i], &s.writing[i%uint64(len(s.writing))]
 }
 
 // note writes down that used events of capacity were used.
 func (s *seen) note(name uint64, used, capacity int64, now time.Duration) {
 	used = min(used, seenMost)
-	set := s.set(name)
-	var at *seenEntry
+	set, writing := s.set(name)
+	if place(set, name, used, capacity, now) == nil {
+		return
+	}
+	writing.Lock()
+	defer writing.Unlock()
+	if at := place(set, name, used, capacity, now); at != nil {
+		word := uint64(used)<<seenBits | uint64(now/time.Millisecond)
+		at.mixed.Store(word ^ name)
+		at.word.Store(word)
+	}
+}
+
+// place is where to write that; nil: it is not worth it.
+func place(set *[4]seenEntry, name uint64, used, capacity int64, now time.Duration) (at *seenEntry) {
 	oldest := time.Duration(math.MaxInt64)
 	for i := range set {
 		e := &set[i]
 		word := e.word.Load()
 		was, when := split(word)
 		if e.mixed.Load()^word == name {
-			if now-when < seenFresh && (used-was)*seenLeast < capacity && (was-used)*seenLeast < capacity {
-				return
+			if now <= when && used <= was { // by somebody who was slow to write
+				return nil
 			}
-			at = e
-			break
+			if now-when < seenFresh && (used-was)*seenLeast < capacity && (was-used)*seenLeast < capacity {
+				return nil
+			}
+			return e
 		}
 		if when < oldest {
 			at, oldest = e, when
 		}
 	}
-	word := uint64(used)<<seenBits | uint64(now/time.Millisecond)
-	at.mixed.Store(word ^ name)
-	at.word.Store(word)
+	return at
 }
 
 func split(word uint64) (used int64, when time.Duration) {
@@ -82,7 +98,7 @@ func split(word uint64) (used int64, when time.Duration) {
 
 // look finds what was seen of a counter; word is to be given to forget.
 func (s *seen) look(name uint64) (used int64, when time.Duration, word uint64) {
-	set := s.set(name)
+	set, _ := s.set(name)
 	for i := range set {
 		word = set[i].word.Load()
 		if set[i].mixed.Load()^word == name && word != 0 {
@@ -95,7 +111,7 @@ func (s *seen) look(name uint64) (used int64, when time.Duration, word uint64) {
 
 // forget drops what look found, unless it was replaced by something newer.
 func (s *seen) forget(name, word uint64) {
-	set := s.set(name)
+	set, _ := s.set(name)
 	for i := range set {
 		if set[i].mixed.Load()^word == name {
 			set[i].word.CompareAndSwap(word, 0)

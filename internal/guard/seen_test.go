@@ -1,7 +1,9 @@
 package guard
 
 import (
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -129,5 +131,33 @@ func TestSeenOfAVector(t *testing.T) {
 	}
 	if n := spend(t, g, wide, "all", 2000); n != 1000 {
 		t.Errorf("%d admitted of the wide one, which no answer was about; want 1000", n)
+	}
+}
+
+// However many write about a key at once, it is known afterwards what one of them saw.
+func TestSeenByManyAtOnce(t *testing.T) {
+	const writers, rounds = 4, 20_000
+	s := newSeen(4)
+	var begun, done atomic.Int64
+	for i := range int64(writers) {
+		go func() {
+			for round := int64(1); round <= rounds; round++ {
+				for begun.Load() < round {
+					runtime.Gosched()
+				}
+				s.note(7, (100+50*i)%1000, 1000, time.Duration(round*writers+i)*time.Second)
+				done.Add(1)
+			}
+		}()
+	}
+	for round := int64(1); round <= rounds; round++ {
+		begun.Store(round)
+		for done.Load() < round*writers {
+			runtime.Gosched()
+		}
+		used, when, _ := s.look(7)
+		if i := int64(when/time.Second) - round*writers; i < 0 || i >= writers || used != 100+50*i {
+			t.Fatalf("round %d: %d used at %s", round, used, when)
+		}
 	}
 }
