@@ -33,8 +33,8 @@ type batches struct {
 	ready []*flight // under mu
 	seen  bool      // under mu: somebody is on the way to take them
 	calls int       // under mu: under way
-	armed bool      // under mu: bell is to ring
-	bell  *time.Timer
+	armed bool      // under mu: alarm is set
+	alarm *time.Timer
 	slow  time.Duration // so long they wait at most
 }
 
@@ -88,7 +88,7 @@ func (b *batches) sendLocked(waited bool) bool {
 	if b.calls >= fewCalls && len(b.ready) < b.most && !waited {
 		if !b.armed {
 			b.armed = true
-			b.bell.Reset(b.slow)
+			b.alarm.Reset(b.slow)
 		}
 		return false
 	}

@@ -107,8 +107,8 @@ func New(inner tidegate.Store, o Options) *Store {
 	s := &Store{inner: inner, o: o, start: time.Now(), seed: maphash.MakeSeed()}
 	s.short, _ = inner.(shortTaker)
 	s.batches.init(inner, o.Deadline)
-	s.batches.bell = time.AfterFunc(time.Hour, s.flyAnyway)
-	s.batches.bell.Stop()
+	s.batches.alarm = time.AfterFunc(time.Hour, s.flyAnyway)
+	s.batches.alarm.Stop()
 	s.pilot = s.flyTogether
 	s.late = fmt.Errorf("the store did not answer within %s: %w", o.Deadline, context.DeadlineExceeded)
 	s.clock = func() time.Duration { return time.Since(s.start) }
@@ -177,7 +177,7 @@ func (s *Store) TakeShared(ctx context.Context, checks []tidegate.Check, n int) 
 		w &^= remembered
 	}
 	if done := ctx.Done(); s.watched(done) {
-		return s.join(&end{ctx: ctx, done: done}, checks, n, w)
+		return s.join(&patience{ctx: ctx, done: done}, checks, n, w)
 	}
 	return s.joinAlone(ctx, checks, n, w)
 }

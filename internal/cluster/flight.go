@@ -50,7 +50,7 @@ func newFlight(s *Store) *flight {
 
 // join waits for the answer to checks, with others who want the same if it can. What it
 // returns is shared with them.
-func (s *Store) join(e *end, checks []tidegate.Check, n int, w ways) (*tidegate.Decision, error) {
+func (s *Store) join(e *patience, checks []tidegate.Check, n int, w ways) (*tidegate.Decision, error) {
 	hash := s.hash(checks)
 	at, track := &s.lanes[hash%lanes], s.track()
 	at.mu.Lock()
@@ -129,7 +129,7 @@ func (s *Store) begin() bool {
 
 // awaitLocked returns when a seat has its answer, or its caller has waited long enough.
 // It unlocks the lane.
-func (s *Store) awaitLocked(e *end, l *leg, seat, track int) (*tidegate.Decision, error) {
+func (s *Store) awaitLocked(e *patience, l *leg, seat, track int) (*tidegate.Decision, error) {
 	at := l.lane
 	for {
 		if l.done.Load() {

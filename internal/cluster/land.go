@@ -139,7 +139,7 @@ func (f *flight) tellLocked(a *answer, grant, refusal *tidegate.Decision, known 
 	spare := first.serve(grant, int(a.granted.Granted))
 	f.aboard, f.next = second, nil
 	if a.err != nil || refusal != nil || first.waiting() == 0 {
-		first.end(refusal, a.err)
+		first.conclude(refusal, a.err)
 	} else {
 		told = first.served
 		f.aboard, f.next = first.moveLocked(), second
@@ -149,7 +149,7 @@ func (f *flight) tellLocked(a *answer, grant, refusal *tidegate.Decision, known 
 		second.serve(grant, spare)
 		if known || second.waiting() == 0 {
 			told += before
-			second.end(refusal, nil)
+			second.conclude(refusal, nil)
 			f.aboard = nil
 		} else {
 			told += second.served
@@ -167,7 +167,7 @@ func (f *flight) tellSoleLocked(a *answer) {
 	if a.err == nil {
 		f.copyOver(l.sole)
 	}
-	l.end(&d, a.err)
+	l.conclude(&d, a.err)
 	f.aboard = nil
 }
 

@@ -56,7 +56,7 @@ func (*leg) Lock() {}
 func (l *leg) Unlock() { l.lane.mu.Unlock() }
 
 // sitLocked takes a seat.
-func (l *leg) sitLocked(e *end) (seat int) {
+func (l *leg) sitLocked(e *patience) (seat int) {
 	if l.seats == 0 {
 		l.ends = e.done
 	}
@@ -103,8 +103,8 @@ func (l *leg) serve(d *tidegate.Decision, grants int) int {
 	return grants - n
 }
 
-// end is the answer of all who have none.
-func (l *leg) end(refusal *tidegate.Decision, err error) {
+// conclude gives an answer to all who have none.
+func (l *leg) conclude(refusal *tidegate.Decision, err error) {
 	l.refusal, l.err = refusal, err
 	l.alone = l.seats == 1 && len(l.gone) == 0
 	l.done.Store(true)

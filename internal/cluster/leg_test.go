@@ -16,7 +16,7 @@ func someLeg(t *testing.T, seats int) *leg {
 	s := open(t, memory.New(), Options{Deadline: patient})
 	l := s.newLeg(&flight{store: s, lane: &s.lanes[0], due: patient})
 	for range seats {
-		l.sitLocked(new(end))
+		l.sitLocked(new(patience))
 	}
 	return l
 }
@@ -34,7 +34,7 @@ func TestSeats(t *testing.T) {
 		if got := l.serve(grant, grants); got != spare {
 			t.Errorf("%d seats without %v: %d of %d grants are left over, want %d", seats, gone, got, grants, spare)
 		}
-		l.end(refusal, nil)
+		l.conclude(refusal, nil)
 		var served []int
 		for seat := range seats {
 			d, err := l.answer(seat)
@@ -109,7 +109,7 @@ func TestTracks(t *testing.T) {
 		}
 		synctest.Wait()
 		l.lane.mu.Lock()
-		l.end(nil, errors.New("no"))
+		l.conclude(nil, errors.New("no"))
 		l.lane.mu.Unlock()
 		s.wakeLeg(l)
 		all.Wait()

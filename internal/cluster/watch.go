@@ -8,11 +8,11 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// end is when a caller no longer waits. Those who wait do so for one thing, to be woken:
+// patience is how long a caller waits. Those who wait do so for one thing, to be woken:
 // to wait for one of two channels costs twice as much, which is a large part of what a
 // request for a busy key costs at all. When a context ends, all are woken who may wait
 // under it, and look for themselves.
-type end struct {
+type patience struct {
 	ctx  context.Context
 	done <-chan struct{} // of ctx
 	own  context.Context // of the Store, for callers without a deadline; nil otherwise
@@ -35,7 +35,7 @@ func (s *Store) watched(done <-chan struct{}) bool {
 
 // joinAlone is join for a caller that sees itself to being woken.
 func (s *Store) joinAlone(ctx context.Context, checks []tidegate.Check, n int, w ways) (*tidegate.Decision, error) {
-	e := end{ctx: ctx, done: ctx.Done()}
+	e := patience{ctx: ctx, done: ctx.Done()}
 	if e.done != nil {
 		if stop := s.watch(ctx, e.done, &s.ends); stop != nil {
 			defer stop()
@@ -70,7 +70,7 @@ func (s *Store) watch(ctx context.Context, done <-chan struct{}, last *atomic.Po
 }
 
 // reached is why the caller no longer waits; nil: it does.
-func (s *Store) reached(e *end) error {
+func (s *Store) reached(e *patience) error {
 	if err := e.ctx.Err(); err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func (s *Store) AtOnce() int {
 // TakeEach decides about checks that have nothing to do with each other in one round
 // trip: copies[i] of checks[i], by itself, as TakeShort does. The answers are put into
 // granted[i] and rest[i]; where there is none, granted[i].Err says why. Checks of one
-// algorithm share a call of a script, which takes Redis about a third less than a call for each.
+// algorithm share a call of a script, which takes Redis up to half less than a call for each.
 // Checks that advise, and slots, have to be taken by Take.
 func (s *Store) TakeEach(ctx context.Context, checks []tidegate.Check, copies []int, granted, rest []tidegate.Decision) error {
 	l := letters.Get().(*letter)
