@@ -41,7 +41,7 @@ func newSet(name string, f *rulefile.File, problems diag.List, c Config) (*Set, 
 // LoadError is what is wrong with a rule file, all at once.
 type LoadError struct {
 	Name     string // of the file or folder
-	Problems diag.List
+	Problems Problems
 }
 
 // Error shows every problem with its line and what to write instead.

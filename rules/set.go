@@ -51,7 +51,7 @@ func (s *Set) Files() []string { return slices.Clone(s.files) }
 
 // Warnings returns what is doubtful about the rules and does not keep them from
 // being used.
-func (s *Set) Warnings() diag.List { return slices.Clone(s.warnings) }
+func (s *Set) Warnings() Problems { return slices.Clone(s.warnings) }
 
 // Instances is how many instances the file says share the limits; 0 when it does
 // not say.

@@ -2,9 +2,8 @@
 // limits that can be escaped, that never refuse anybody, that never apply. It
 // looks at files that load; what keeps one from loading, rulefile tells.
 //
-// Start with [File], or with [Run] for a file that has been read. A check is a
-// file here, with its test, its testdata and its page in docs/lint, all of its
-// name.
+// Start with [File]. A check is a file here, with its test, its testdata and its
+// page in docs/lint, all of its name.
 package lint
 
 import (
@@ -12,6 +11,7 @@ import (
 
 	"tidegate.dev/tidegate/internal/diag"
 	"tidegate.dev/tidegate/internal/rulefile"
+	"tidegate.dev/tidegate/rules"
 )
 
 // Options are what checks need beside the file.
@@ -68,20 +68,20 @@ func check(name, summary string, run func(*pass)) Check {
 
 // File reads a rule file, or a folder of them, and returns what keeps it from
 // loading, or else what is doubtful about it and what the checks find.
-func File(name string, o Options) diag.List {
+func File(name string, o Options) rules.Problems {
 	// Read as if no branch had ended, so that expired-until can tell of those that
 	// have: who loads the file no longer sees them.
 	f, problems := rulefile.Read(name, rulefile.Options{Now: func() time.Time { return time.Time{} }})
 	if f != nil && !problems.HasErrors() {
-		problems.Add(Run(f, o)...)
+		problems.Add(run(f, o)...)
 	}
 	problems.Sort()
 	return problems
 }
 
-// Run looks at a file with every check. What it finds is sorted by place; each
+// run looks at a file with every check. What it finds is sorted by place; each
 // problem has the name of its check.
-func Run(f *rulefile.File, o Options) diag.List {
+func run(f *rulefile.File, o Options) diag.List {
 	if o.Now == nil {
 		o.Now = time.Now
 	}

@@ -9,7 +9,7 @@ package ruletest
 import (
 	"time"
 
-	"tidegate.dev/tidegate/internal/diag"
+	"tidegate.dev/tidegate/rules"
 )
 
 // File is a test file.
@@ -24,14 +24,14 @@ type File struct {
 // Case is requests that share counters; each case starts with none.
 type Case struct {
 	Name  string
-	Pos   diag.Pos
+	Pos   rules.Pos
 	Start time.Time // what the clock shows at 0s
 	Steps []Step
 }
 
 // Step is one request, or the same several times at one instant.
 type Step struct {
-	Pos     diag.Pos
+	Pos     rules.Pos
 	At      time.Duration // since the start of the case
 	Method  string
 	Host    string
@@ -54,7 +54,7 @@ type Step struct {
 // Want is what is to come of a request.
 type Want struct {
 	Outcome Outcome
-	Pos     diag.Pos
+	Pos     rules.Pos
 }
 
 // Outcome is what came of a request.
@@ -83,14 +83,14 @@ type Expect struct {
 type (
 	Text struct {
 		Value string
-		Pos   diag.Pos
+		Pos   rules.Pos
 	}
 	Number struct {
 		Value int64
-		Pos   diag.Pos
+		Pos   rules.Pos
 	}
 	Time struct {
 		Value time.Duration
-		Pos   diag.Pos
+		Pos   rules.Pos
 	}
 )

@@ -13,6 +13,7 @@ import (
 
 	"tidegate.dev/tidegate/internal/diag"
 	"tidegate.dev/tidegate/internal/yamltree"
+	"tidegate.dev/tidegate/rules"
 )
 
 // midnight is when a case starts that does not say: any day does.
@@ -24,7 +25,7 @@ const (
 )
 
 // Read reads a test file. The file is nil when there are errors.
-func Read(name string) (*File, diag.List) {
+func Read(name string) (*File, rules.Problems) {
 	src, err := os.ReadFile(name)
 	if err != nil {
 		return nil, diag.List{{Pos: diag.Pos{File: name, Line: 1, Col: 1}, Message: fmt.Sprintf("cannot read the test file: %v", err)}}
@@ -33,7 +34,7 @@ func Read(name string) (*File, diag.List) {
 }
 
 // Parse is Read of a file whose text is at hand.
-func Parse(name string, src []byte) (*File, diag.List) {
+func Parse(name string, src []byte) (*File, rules.Problems) {
 	root, problems := yamltree.Parse(name, src)
 	r := reader{lines: strings.Split(string(src), "\n"), problems: problems}
 	f := &File{Name: name, lines: r.lines}

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/internal/diag"
 	"tidegate.dev/tidegate/rules"
 	"tidegate.dev/tidegate/store/memory"
 )
@@ -28,7 +27,7 @@ type CaseReport struct {
 
 // Failure is an expectation that did not hold.
 type Failure struct {
-	diag.Pos
+	rules.Pos
 	Source  string   `json:"source"`
 	Message string   `json:"message"`
 	Why     []string `json:"why"`

@@ -3,7 +3,7 @@ package source
 import (
 	"time"
 
-	"tidegate.dev/tidegate/internal/diag"
+	"tidegate.dev/tidegate/rules"
 )
 
 // Status is what there is to know about the rules in force and the files they
@@ -17,6 +17,6 @@ type Status struct {
 
 	// LastError says why what is in the files now is not in force; "" when it is.
 	LastError string
-	Problems  diag.List // the same, one by one
-	Since     time.Time // when that began; zero when it has not
+	Problems  rules.Problems // the same, one by one
+	Since     time.Time      // when that began; zero when it has not
 }

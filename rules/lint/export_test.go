@@ -1,0 +1,4 @@
+package lint
+
+// Run is run, for tests of a file that has been read.
+var Run = run

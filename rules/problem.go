@@ -1,0 +1,22 @@
+package rules
+
+import "tidegate.dev/tidegate/internal/diag"
+
+// Problem is one thing that is wrong with a file, or doubtful: where, the line
+// itself, why, and what to write instead. Severity tells the two apart.
+type Problem = diag.Problem
+
+// Problems is everything found in a file, in the order in which a reader meets it.
+// As an error it shows each problem with its line and a caret.
+type Problems = diag.List
+
+// Pos is a place in a file. Line and Col count from 1, Col in characters.
+type Pos = diag.Pos
+
+// Severity says whether a problem keeps a file from being used.
+type Severity = diag.Severity
+
+const (
+	Error   = diag.Error   // the file is not used
+	Warning = diag.Warning // the file is used
+)
