@@ -3,7 +3,7 @@ FUZZTIME ?= 60s
 export GO FUZZTIME COUNT ARGS FUZZ
 export PATH := $(PATH):/usr/local/go/bin
 
-.PHONY: help check-go run test lint bench bench-engine bench-rules bench-gateway bench-redis chaos accuracy fuzz flood
+.PHONY: help check-go run test lint bench bench-engine bench-rules bench-gateway bench-redis chaos conformance accuracy fuzz flood
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -42,6 +42,9 @@ bench-redis: check-go ## measure Tidegate on Redis beside redis_rate, throttled 
 chaos: check-go ## break Redis in every way under three gateways; writes docs/chaos.md (ROW=regexp picks rows, and writes nothing)
 	@scripts/test-deps.sh
 	cd bench && $(GO) run ./chaos $(if $(ROW),-row '$(ROW)',-update ../docs/chaos.md)
+
+conformance: check-go ## hold the gateway against real servers and tools; writes internal/gateway/testdata/readings.tsv (PART=paths picks one)
+	@scripts/conformance.sh $(PART)
 
 accuracy: check-go ## compare every algorithm with the exact log: tables, and the plots of docs/algorithms.md
 	$(GO) run ./internal/accuracy -out docs/img -update docs/algorithms.md

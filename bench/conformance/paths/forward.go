@@ -1,0 +1,66 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"sync"
+	"time"
+
+	"tidegate.dev/tidegate/internal/gateway"
+)
+
+// forwarded returns what gateways of every strictness make of the targets: what an
+// upstream gets may be written differently from what the client sent.
+func forwarded(targets []string) ([]string, error) {
+	var mu sync.Mutex
+	var got []string
+	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		got = append(got, r.RequestURI)
+	}))
+	defer upstream.Close()
+	u, err := url.Parse(upstream.URL)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range []gateway.Paths{{}, {CleanDots: true}, {EncodedSlash: true}, {EncodedSlash: true, CleanDots: true}} {
+		if err := pass(u, p, targets); err != nil {
+			return nil, err
+		}
+	}
+	return got, nil
+}
+
+// pass sends every target through one gateway.
+func pass(upstream *url.URL, p gateway.Paths, targets []string) error {
+	g, err := gateway.New(gateway.Options{Upstreams: []*url.URL{upstream}, Paths: p})
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	go func() { _ = g.Serve(l, nil) }() // ends with Close
+	for _, target := range targets {
+		conn, err := net.DialTimeout("tcp", l.Addr().String(), 10*time.Second)
+		if err != nil {
+			return err
+		}
+		_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+		fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\n\r\n", target)
+		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			return fmt.Errorf("send %q through a gateway: %w", target, err)
+		}
+		res.Body.Close()
+		conn.Close()
+	}
+	return nil
+}

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Holds the gateway against real programs: one part per function, all of them, or those
+# that are named. Installs from the distribution what a part needs.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/packages.sh
+
+# need WHAT PACKAGE...: installs the packages unless the function or program WHAT says
+# that they are there.
+need() {
+	local what=$1
+	shift
+	if type -t "$what" >/dev/null && { [ "$(type -t "$what")" != function ] || "$what"; }; then return; fi
+	echo "Installing what the part needs: $*"
+	can_install && install_packages "$@" >/dev/null && return
+	echo "This part needs $*, and this script could not install it (it needs root and apt)." >&2
+	echo "On Debian and Ubuntu: sudo apt-get install --no-install-recommends $*" >&2
+	exit 1
+}
+
+has_tomcat() { [ -e /usr/share/java/tomcat10-embed-core.jar ]; }
+
+# paths: how real servers read the spellings of a path; writes the table that
+# internal/gateway is tested with.
+paths() {
+	need node nodejs
+	need javac default-jdk-headless
+	need has_tomcat libtomcat10-embed-java
+	(cd bench && "${GO:-go}" run ./conformance/paths -out ../internal/gateway/testdata/readings.tsv)
+}
+
+parts=("$@")
+[ ${#parts[@]} -gt 0 ] || parts=(paths)
+for part in "${parts[@]}"; do
+	echo "== $part"
+	"$part"
+done
