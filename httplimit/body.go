@@ -15,16 +15,17 @@ const maxBody = 64 << 10
 // bodyValue finds a value in a JSON body by the names of nested objects, "a.b".
 // The first call reads the body and puts one in its place that gives the handler
 // every byte; nothing else of r changes. It waits for the client to send it.
+// Fields that are there twice are missing, unless they say the same.
 func bodyValue(r *http.Request, path string) string {
 	body, ok := r.Body.(*headBody)
 	if !ok {
-		if r.Body == nil || r.Body == http.NoBody || r.ContentLength > maxBody || !isJSON(r.Header.Get("Content-Type")) {
+		if r.Body == nil || r.Body == http.NoBody || r.ContentLength > maxBody || !isJSON(header(r, "Content-Type")) {
 			return ""
 		}
 		body = readHead(r.Body)
 		r.Body = body
 	}
-	text, _ := body.json.Find(path).Text()
+	text, _ := body.json.Sole(path)
 	return text
 }
 

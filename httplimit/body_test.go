@@ -104,7 +104,8 @@ func TestBodyValuesAndTheHandlerGetsEveryByte(t *testing.T) {
 	f("parameters", "application/json; charset=utf-8", `{"n":1}`, "|1|")
 	f("upper case", "Application/JSON", `{"n":1}`, "|1|")
 	f("suffix", "application/vnd.api+json", `{"n":1}`, "|1|")
-	f("duplicates", js, `{"n":1,"n":2}`, "|2|")
+	f("duplicates", js, `{"n":1,"n":2}`, "||")
+	f("duplicates that say the same", js, `{"n":1,"n":1.0}`, "|1|")
 	f("number", js, `{"n":1.0e3,"a":{"b":true}}`, "true|1000|")
 	f("space around", js, " \n{\"n\":1}\r\n", "|1|")
 	f("array and null", js, `{"n":[1],"a":{"b":null}}`, "||")
@@ -306,8 +307,9 @@ func TestClosedBody(t *testing.T) {
 	}
 }
 
-// FuzzBodyValue: the rules see what encoding/json decodes, and the handler sees
-// every byte and the error at the end, however they come.
+// FuzzBodyValue: the rules see what encoding/json decodes, or nothing where a name
+// is there twice, and the handler sees every byte and the error at the end, however
+// they come.
 func FuzzBodyValue(f *testing.F) {
 	f.Add([]byte(`{"a":{"b":"x"},"a":{"b":1.5}}`), "a.b", 0, false)
 	f.Add([]byte(`{"a":"\u0062\ud800"}`), "a", 1, true)
@@ -327,7 +329,7 @@ func FuzzBodyValue(f *testing.F) {
 		r := httptest.NewRequest(http.MethodPost, "/", body)
 		r.Header.Set("Content-Type", "application/json")
 		got := bodyValue(r, path)
-		if want := decoded(text, path); fails && got != "" || !fails && got != want {
+		if want := decoded(text, path); fails && got != "" || !fails && got != want && !(got == "" && repeats(text)) {
 			t.Errorf("%s of %.200q: %q, want %q", path, text, got, want)
 		}
 		all, err := io.ReadAll(r.Body)
@@ -335,6 +337,37 @@ func FuzzBodyValue(f *testing.F) {
 			t.Errorf("the handler got %d of %d bytes, %v", len(all), len(text), err)
 		}
 	})
+}
+
+// repeats reports whether an object has a name twice, whatever its case.
+func repeats(text []byte) bool {
+	var open []map[string]bool // of an array: nil
+	isName := false
+	for d := json.NewDecoder(bytes.NewReader(text)); ; {
+		token, err := d.Token()
+		if err != nil {
+			return false
+		}
+		top := len(open) - 1
+		switch {
+		case token == json.Delim('{'):
+			open = append(open, map[string]bool{})
+		case token == json.Delim('['):
+			open = append(open, nil)
+		case token == json.Delim('}') || token == json.Delim(']'):
+			open = open[:top]
+		case isName:
+			for name := range open[top] {
+				if strings.EqualFold(name, token.(string)) {
+					return true
+				}
+			}
+			open[top][token.(string)] = true
+			isName = false
+			continue
+		}
+		isName = len(open) > 0 && open[len(open)-1] != nil
+	}
 }
 
 // decoded is bodyValue by way of encoding/json.

@@ -22,7 +22,8 @@ func Gate(gate *tidegate.Gate) func(http.Handler) http.Handler { return Options{
 //	cookie NAME, query NAME, path {NAME}
 //	route             the pattern of the ServeMux that matched, if it is outside
 //
-// A value that is empty counts as missing. Values are looked up when a rule
+// A value that is empty counts as missing, and so do two that differ: headers,
+// cookies, query parameters or body fields of one name. Values are looked up when a rule
 // asks; a Matcher must not keep the Request or its Values.
 //
 // A request that a rule lets wait its turn waits here, until its client leaves.

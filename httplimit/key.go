@@ -21,17 +21,13 @@ type KeyFunc func(r *http.Request) (key string, ok bool)
 // Header takes the key from a request header; an empty one counts as missing.
 // The client chooses the value: unless something before this middleware has
 // verified it, a client that invents values gets a fresh counter for each, so
-// limit by [IP] as well. Of several lines of that name, the first is taken.
+// limit by [IP] as well. Several lines of that name count as missing too, unless
+// they say the same: there is no telling which one the handler will believe.
 func Header(name string) KeyFunc {
 	name = textproto.CanonicalMIMEHeaderKey(name)
-	if name == "Host" {
-		return func(r *http.Request) (string, bool) { return r.Host, r.Host != "" }
-	}
 	return func(r *http.Request) (string, bool) {
-		if v := r.Header[name]; len(v) > 0 && v[0] != "" {
-			return v[0], true
-		}
-		return "", false
+		v := header(r, name)
+		return v, v != ""
 	}
 }
 

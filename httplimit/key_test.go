@@ -30,7 +30,8 @@ func TestKeyFuncs(t *testing.T) {
 		return func(r *http.Request) { r.Header[name] = values }
 	}
 	f("header", Header("x-api-key"), header("X-Api-Key", "k1"), "k1")
-	f("first of two", Header("X-Api-Key"), header("X-Api-Key", "k1", "k2"), "k1")
+	f("two that differ", Header("X-Api-Key"), header("X-Api-Key", "k1", "k2"), "")
+	f("two that say the same", Header("X-Api-Key"), header("X-Api-Key", "k1", "k1"), "k1")
 	f("empty header", Header("X-Api-Key"), header("X-Api-Key", ""), "")
 	f("no header", Header("X-Api-Key"), header("Other", "k1"), "")
 	f("host", Header("host"), func(r *http.Request) { r.Host = "a.example" }, "a.example")

@@ -2,8 +2,8 @@ package httplimit
 
 import (
 	"crypto/tls"
+	"encoding/asn1"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 )
@@ -44,22 +44,28 @@ func (v *values) find(name string) string {
 			return header(r, arg)
 		}
 	case "cookie":
-		if c, err := r.Cookie(arg); err == nil {
-			return c.Value
-		}
+		return cookie(r, arg)
 	case "query":
-		return queryValue(r.URL.RawQuery, arg)
+		return query(r.URL.RawQuery, arg)
 	case "path":
 		return r.PathValue(strings.TrimSuffix(strings.TrimPrefix(arg, "{"), "}"))
 	case "route":
 		return r.Pattern
 	case "basic.user":
-		user, _, _ := r.BasicAuth()
-		return user
+		return basicUser(r)
 	case "tls.client_cn":
 		return clientName(r.TLS)
 	}
 	return ""
+}
+
+// basicUser is the name in the one Authorization header there is.
+func basicUser(r *http.Request) string {
+	if header(r, "Authorization") == "" {
+		return ""
+	}
+	user, _, _ := r.BasicAuth()
+	return user
 }
 
 // clientName is the common name of a client certificate that the server has
@@ -68,17 +74,18 @@ func clientName(state *tls.ConnectionState) string {
 	if state == nil || len(state.VerifiedChains) == 0 || len(state.VerifiedChains[0]) == 0 {
 		return ""
 	}
-	return state.VerifiedChains[0][0].Subject.CommonName
+	subject := &state.VerifiedChains[0][0].Subject
+	s := sole{value: subject.CommonName, seen: true}
+	for _, attribute := range subject.Names {
+		if name, ok := attribute.Value.(string); ok && attribute.Type.Equal(commonName) {
+			s.add(name)
+		}
+	}
+	return s.text()
 }
 
-// header knows that the server moves Host out of the others. Of several lines it
-// takes the first.
-func header(r *http.Request, name string) string {
-	if strings.EqualFold(name, "Host") {
-		return r.Host
-	}
-	return r.Header.Get(name)
-}
+// commonName is the attribute of that name in X.520.
+var commonName = asn1.ObjectIdentifier{2, 5, 4, 3}
 
 // ip takes prefix lengths as in "/24 /48"; without them, those of ClientIP.
 func (v *values) ip(bits string) string {
@@ -101,25 +108,4 @@ func (v *values) addr() string {
 		return h.text
 	}
 	return h.addr.String()
-}
-
-// queryValue is url.ParseQuery(raw).Get(name) without the map: it must see what
-// the handler will see, so the two are compared by a fuzz test.
-func queryValue(raw, name string) string {
-	for raw != "" {
-		var pair string
-		pair, raw, _ = strings.Cut(raw, "&")
-		if pair == "" || strings.Contains(pair, ";") {
-			continue
-		}
-		key, value, _ := strings.Cut(pair, "=")
-		key, err := url.QueryUnescape(key)
-		if err != nil || key != name {
-			continue
-		}
-		if value, err = url.QueryUnescape(value); err == nil {
-			return value
-		}
-	}
-	return ""
 }

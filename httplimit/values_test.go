@@ -48,11 +48,11 @@ func TestValues(t *testing.T) {
 	f(direct, "basic.user", func(*http.Request) {}, "")
 	f(direct, "basic.password", basic("alice", "x"), "")
 
-	f(direct, "client header X-Key", header("X-Key", "first", "second"), "first")
-	f(behind, "header X-Key", header("X-Key", "first", "second"), "first")
-	f(direct, "header X-Key", header("X-Key", "first", "second"), "")
+	f(direct, "client header X-Key", header("X-Key", "first"), "first")
+	f(behind, "header X-Key", header("X-Key", "first"), "first")
+	f(direct, "header X-Key", header("X-Key", "first"), "")
 	f(direct, "client header X-Key", header("X-Key", "", "second"), "")
-	f(direct, "cookie id", header("Cookie", "a=1; id=2; id=3"), "2")
+	f(direct, "cookie id", header("Cookie", "a=1; id=2; id=3"), "")
 	f(direct, "cookie id", header("Cookie", "a=1", "id=2"), "2")
 	f(direct, "cookie id", header("Cookie", `id="2"`), "2")
 	f(direct, "cookie ID", header("Cookie", "id=2"), "")
@@ -64,6 +64,11 @@ func TestValues(t *testing.T) {
 	f(direct, "tls.client_cn", state(tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{named}}), "device-7")
 	f(direct, "tls.client_cn", state(tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{}}}), "")
 	f(direct, "tls.client_cn", state(tls.ConnectionState{}), "")
+	twice := pkix.Name{}
+	twice.FillFromRDNSequence(&pkix.RDNSequence{
+		{{Type: []int{2, 5, 4, 3}, Value: "device-8"}}, {{Type: []int{2, 5, 4, 3}, Value: "device-7"}},
+	})
+	f(direct, "tls.client_cn", state(tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{{Subject: twice}}}}), "")
 	f(direct, "tls.client_cn", func(*http.Request) {}, "")
 	f(direct, "tls.client_org", state(tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{named}}), "")
 }

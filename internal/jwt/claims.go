@@ -16,18 +16,23 @@ type Claims struct{ object jsonvalue.Value }
 //
 // A string is returned as it is, a bool as true or false, a number in digits
 // without an exponent. Arrays, objects and null are missing, so a claim with a
-// list of roles is not found.
+// list of roles is not found; and so is one that is there twice, unless both say
+// the same.
 func (c Claims) Lookup(name string) (string, bool) {
 	at := c.object
 	for {
 		var found jsonvalue.Value
 		longest := -1
+		torn := false
 		for m := at.Members(); m.Next(); {
-			if n := len(m.Name); n >= longest && leads(m.Name, name) {
-				found, longest = m.Value, n // also the last of two with one name
+			n := len(m.Name)
+			if n < longest || !leads(m.Name, name) {
+				continue
 			}
+			torn = n == longest && (torn || !m.Value.Same(found))
+			found, longest = m.Value, n
 		}
-		if longest < 0 {
+		if longest < 0 || torn {
 			return "", false
 		}
 		if longest == len(name) {

@@ -40,7 +40,13 @@ func TestLookup(t *testing.T) {
 	f(`{"realm":{"role":"a"}}`, "realm.", "", false)
 	f(`{"realm":{"role":"a"}}`, "realm.role.x", "", false)
 	f(`{"realm":{"ole":"a"}}`, "realmrole", "", false)
-	f(`{"sub":"a","sub":"b"}`, "sub", "b", true)
+	f(`{"sub":"a","sub":"b"}`, "sub", "", false)
+	f(`{"sub":"a","sub":"b","sub":"b"}`, "sub", "", false)
+	f(`{"sub":"a","sub":"a"}`, "sub", "a", true)
+	f(`{"id":1,"\u0069d":1.0}`, "id", "1", true)
+	f(`{"realm":{"role":"a"},"realm":{"role":"b"}}`, "realm.role", "", false)
+	f(`{"realm":{"role":"a"},"realm":{"role":"a"}}`, "realm.role", "a", true)
+	f(`{"a":1,"a":2,"a.b":3}`, "a.b", "3", true)
 	f(`{"realm":{"role":"a"},"realm":{}}`, "realm.role", "", false)
 
 	// Names with dots in them.

@@ -1,0 +1,177 @@
+package httplimit
+
+import (
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"strings"
+)
+
+// sole collects what a request says under one name. Servers differ in which of
+// two values they take, so two that differ are as good as none.
+type sole struct {
+	value      string
+	seen, torn bool
+}
+
+func (s *sole) add(value string) {
+	if s.seen && value != s.value {
+		s.torn = true
+	}
+	s.value, s.seen = value, true
+}
+
+// spoil notes a value that some servers read and others do not.
+func (s *sole) spoil() { s.seen, s.torn = true, true }
+
+// text is the one value, or "".
+func (s *sole) text() string {
+	if s.torn {
+		return ""
+	}
+	return s.value
+}
+
+// header returns the value that all lines of that name have. It knows that the
+// server moves Host out of the others.
+func header(r *http.Request, name string) string {
+	name = textproto.CanonicalMIMEHeaderKey(name)
+	if name == "Host" {
+		return r.Host
+	}
+	var s sole
+	for _, line := range r.Header[name] {
+		s.add(textproto.TrimString(line)) // HTTP/2 lets spaces in, and what is sent on has none
+	}
+	if strings.IndexByte(name, '-') >= 0 {
+		s.addTwins(r.Header, name)
+	}
+	return s.text()
+}
+
+// addTwins adds the lines of names that are the same to CGI and its kin, where a
+// dash becomes an underscore: the server behind may not tell them apart.
+func (s *sole) addTwins(h http.Header, name string) {
+	if !s.seen {
+		return
+	}
+	for other, lines := range h {
+		if len(other) != len(name) || strings.IndexByte(other, '_') < 0 || !twins(other, name) {
+			continue
+		}
+		for _, line := range lines {
+			s.add(textproto.TrimString(line))
+		}
+	}
+}
+
+// twins compares names of one length.
+func twins(a, b string) bool {
+	for i := range len(a) {
+		if fold(a[i]) != fold(b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func fold(c byte) byte {
+	switch {
+	case c == '_':
+		return '-'
+	case 'A' <= c && c <= 'Z':
+		return c + 'a' - 'A'
+	}
+	return c
+}
+
+// cookie returns the value that all cookies of that name have. A value is read as
+// by package http, and one that http would drop is spoiled: others keep it.
+func cookie(r *http.Request, name string) string {
+	var s sole
+	for _, line := range r.Header["Cookie"] {
+		for more := true; more; {
+			var pair string
+			pair, line, more = strings.Cut(line, ";")
+			key, value, _ := strings.Cut(pair, "=")
+			if key = textproto.TrimString(key); key != name && !decodesTo(key, name) {
+				continue
+			}
+			if value, ok := cookieValue(textproto.TrimString(value)); ok && key == name {
+				s.add(value)
+			} else {
+				s.spoil()
+			}
+		}
+	}
+	return s.text()
+}
+
+// decodesTo: some servers decode the names of cookies.
+func decodesTo(key, name string) bool {
+	if strings.IndexByte(key, '%') < 0 && strings.IndexByte(key, '+') < 0 {
+		return false
+	}
+	plain, err := url.QueryUnescape(key)
+	return err == nil && plain == name
+}
+
+// cookieValue takes off the quotes, and reports whether http would take the rest.
+func cookieValue(v string) (string, bool) {
+	if len(v) > 1 && v[0] == '"' && v[len(v)-1] == '"' {
+		v = v[1 : len(v)-1]
+	}
+	for i := range len(v) {
+		if c := v[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {
+			return "", false
+		}
+	}
+	return v, true
+}
+
+// query returns the value that all parameters of that name have, without a map.
+// It must see what the handler will see, so it is compared with url.ParseQuery by
+// a fuzz test. What that drops (a semicolon, a bad escape) is spoiled: others
+// keep it, or take the semicolon for a separator.
+func query(raw, name string) string {
+	var s sole
+	for raw != "" {
+		var pair string
+		pair, raw, _ = strings.Cut(raw, "&")
+		if pair == "" {
+			continue
+		}
+		if strings.IndexByte(pair, ';') >= 0 {
+			s.addParted(pair, name)
+			continue
+		}
+		key, value, _ := strings.Cut(pair, "=")
+		if !isNamed(key, name) {
+			continue
+		}
+		if value, err := url.QueryUnescape(value); err == nil {
+			s.add(value)
+		} else {
+			s.spoil()
+		}
+	}
+	return s.text()
+}
+
+// addParted is for a pair that is several where ; separates them.
+func (s *sole) addParted(pair, name string) {
+	for more := true; more; {
+		var part string
+		part, pair, more = strings.Cut(pair, ";")
+		key, _, _ := strings.Cut(part, "=")
+		if isNamed(key, name) {
+			s.spoil()
+		}
+	}
+}
+
+// isNamed reports whether a key of a query is the name, once decoded.
+func isNamed(key, name string) bool {
+	key, err := url.QueryUnescape(key) // nothing is copied where nothing is escaped
+	return err == nil && key == name
+}
