@@ -68,7 +68,8 @@ var looksLikeTest = regexp.MustCompile(`^[\w/]+\.(Test|Fuzz)\w+$`)
 // testsOfTheTree are the names of all tests, as docs/traps.md writes them.
 func testsOfTheTree(t *testing.T) map[string]bool {
 	names := map[string]bool{}
-	for _, dir := range []string{".", "internal/algo", "store/memory", "store/storetest", "httplimit", "rules", "rules/source", "internal/queue", "internal/gateway", "internal/telemetry", "internal/guard", "internal/cluster", "internal/fleet", "store/redis", "internal/cli"} {
+	for _, dir := range []string{".", "internal/algo", "store/memory", "store/storetest", "httplimit", "rules", "rules/source", "internal/queue", "internal/gateway", "internal/telemetry", "internal/guard", "internal/cluster", "internal/fleet", "store/redis", "internal/cli",
+		"internal/config", "internal/jsonvalue", "internal/jwt", "internal/rulefile", "internal/yamltree", "internal/diag", "internal/route", "rules/lint", "rules/ruletest"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil {
 			t.Fatal(err)
