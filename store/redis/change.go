@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/algo"
@@ -66,23 +67,25 @@ func (r *request) put(c *change, clock *clock) {
 	r.args = append(r.args, string(a))
 }
 
-// apply does changes of one slot in one script. With a record it settles that: it
-// reports false, and has done nothing, when there was none. lost is how many leases
-// were not there to be renewed.
-func (s *Store) apply(ctx context.Context, changes []change, record string) (lost int64, done bool, err error) {
+// apply does changes of one slot in one script, and what how says about a record: it
+// reports false, and has done nothing, where that says so. lost is how many leases were
+// not there to be renewed.
+func (s *Store) apply(ctx context.Context, changes []change, how settling) (lost int64, done bool, err error) {
 	// Those of the calendar go first: a script that misses bounds has written nothing.
 	slices.SortStableFunc(changes, func(a, b change) int { return calendarLast(a) - calendarLast(b) })
 	for range maxMisses {
 		var r request
 		var head packer
 		head.number(s.clock.pretended())
-		head.byte(flag(record != ""))
+		head.byte(byte(how.act))
+		head.int(how.actual)
+		head.int(int64(settleLife / time.Second))
 		r.args = append(r.args, string(head))
 		for i := range changes {
 			r.put(&changes[i], &s.clock)
 		}
-		if record != "" {
-			r.keys = append(r.keys, record)
+		if how.act != settleNothing {
+			r.keys = append(r.keys, how.key)
 		}
 		got, err := s.run(ctx, scriptFor(alter, r.kinds), r.keys, r.args)
 		if err != nil {
@@ -107,20 +110,26 @@ func calendarLast(c change) int {
 	return 1
 }
 
+// bySlot sorts changes by the tag of their keys.
+func bySlot(changes []change) map[string][]change {
+	apart := map[string][]change{}
+	for _, c := range changes {
+		tag := tagOf(c.key)
+		apart[tag] = append(apart[tag], c)
+	}
+	return apart
+}
+
 // applyAll is apply on any number of slots, at the same time.
 func (s *Store) applyAll(ctx context.Context, changes []change) (lost int64, err error) {
 	if len(changes) == 0 {
 		return 0, nil
 	}
 	if !s.cluster {
-		lost, _, err = s.apply(ctx, changes, "")
+		lost, _, err = s.apply(ctx, changes, settling{})
 		return lost, err
 	}
-	apart := map[string][]change{}
-	for _, c := range changes {
-		tag := tagOf(c.key)
-		apart[tag] = append(apart[tag], c)
-	}
+	apart := bySlot(changes)
 	type result struct {
 		lost int64
 		err  error
@@ -128,7 +137,7 @@ func (s *Store) applyAll(ctx context.Context, changes []change) (lost int64, err
 	results := make(chan result, len(apart))
 	for _, some := range apart {
 		go func() {
-			n, _, err := s.apply(ctx, some, "")
+			n, _, err := s.apply(ctx, some, settling{})
 			results <- result{n, err}
 		}()
 	}

@@ -66,9 +66,8 @@ type bound struct {
 	family   *family
 	kind     kind
 	capacity int64
-	rate     float64 // events per second
-	id       string  // of its state among others of its key
-	numbers  string  // of its law, those that never change
+	id       string // of its state among others of its key
+	numbers  string // of its law, those that never change
 	bucket   algo.BucketLaw
 	longest  int64  // ticks that a bucket can be booked ahead, at most
 	start    string // of its keys, up to the brace
@@ -120,7 +119,7 @@ const maxAhead = time.Hour
 
 func newBound(prefix string, l *tidegate.Limit, f *family) *bound {
 	f.widen(l.Capacity())
-	b := &bound{limit: l, family: f, kind: kindOf[l.Algorithm], capacity: l.Capacity(), rate: ratePerSecond(l), id: stateID(l), end: "}"}
+	b := &bound{limit: l, family: f, kind: kindOf[l.Algorithm], capacity: l.Capacity(), id: stateID(l), end: "}"}
 	b.start = prefix + ":" + escape(l.Name) + ":{"
 	period := l.Period.Microseconds()
 	var p packer

@@ -9,10 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/internal/algo"
 )
 
 // reservation is the record of an estimate, kept in Redis until it is settled or its
@@ -141,9 +138,13 @@ func (r *reservation) text(plans []*plan) (string, error) {
 	return string(text), err
 }
 
+// maxActual is more than any counter holds, and what a record can say exactly.
+const maxActual = 1 << 52
+
 // Settle implements tidegate.Reserver. It reads the record, and then has one script
-// delete it and make the changes, if it is still there. In a cluster, counters of other
-// subjects follow after that.
+// delete it and make the changes, if it is still there. In a cluster, where other
+// subjects are changed by scripts of their own, it can be repeated after an error until
+// it has happened; see settleApart.
 func (s *Store) Settle(ctx context.Context, id string, actual int64) error {
 	if actual < 0 {
 		return fmt.Errorf("redis: Settle(actual=%d): want 0 or more", actual)
@@ -151,80 +152,45 @@ func (s *Store) Settle(ctx context.Context, id string, actual int64) error {
 	if !strings.HasSuffix(id, "}") || tagOf(id) == "" {
 		return tidegate.ErrSettled // never one of ours
 	}
-	client, err := s.link.get(ctx)
-	if err != nil {
-		return failure("settle", err)
-	}
-	key := s.recordKey(id)
-	text, err := client.Do(ctx, client.B().Get().Key(key).Build()).ToString()
-	if rueidis.IsRedisNil(err) {
-		return tidegate.ErrSettled
-	}
-	if err != nil {
-		return failure("settle", err)
-	}
-	changes, err := settlement(text, actual)
-	if err != nil {
-		return failure("settle", err)
-	}
-	var here, elsewhere []change
-	for _, c := range changes {
-		if !s.cluster || tagOf(c.key) == tagOf(id) {
-			here = append(here, c)
-		} else {
-			elsewhere = append(elsewhere, c)
-		}
-	}
-	_, done, err := s.apply(ctx, here, key)
-	if err == nil && !done {
-		return tidegate.ErrSettled
-	}
-	if err == nil {
-		_, err = s.applyAll(ctx, elsewhere)
+	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	err := s.settle(ctx, id, min(actual, maxActual))
+	if err == tidegate.ErrSettled {
+		return err
 	}
 	return failure("settle", err)
 }
 
-// settlement is what makes the charges of a record the actual ones.
-func settlement(text string, actual int64) ([]change, error) {
-	const numbers = 5 * 8
-	if len(text) < numbers+2 {
-		return nil, errRecord
-	}
-	n, err := parseReply(text[:numbers])
+func (s *Store) settle(ctx context.Context, id string, actual int64) error {
+	rec, err := s.readRecord(ctx, id)
 	if err != nil {
-		return nil, errRecord
+		return err
 	}
-	at := n[1]*algo.Micro + n[2]
-	due := at + n[3]*algo.Micro + n[4]
-	checks := int(text[numbers]) | int(text[numbers+1])<<8
-	text = text[numbers+2:]
-	if len(text) < checks {
-		return nil, errRecord
+	if rec.settling {
+		return s.settleApart(ctx, id, rec, actual)
 	}
-	paid, text := text[:checks], text[checks:]
-	var charges []charge
-	if err := json.Unmarshal([]byte(text), &charges); err != nil {
-		return nil, errRecord
+	here, elsewhere, err := s.settlement(rec, id, actual)
+	if err != nil {
+		return err
 	}
-	var changes []change
-	for _, c := range charges {
-		if c.Check >= 0 {
-			if c.Check >= checks || paid[c.Check] != '1' {
-				continue // an advisory check that had no room
-			}
-			c.At, c.Due = at, due
-		}
-		b, err := c.Limit.bound()
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", errRecord, err)
-		}
-		if b.kind == buckets {
-			c.At = c.Due
-		}
-		if one, ok := adjustment(b, c.Key, c.At, actual-c.Cost); ok {
-			changes = append(changes, one)
-		}
+	how := settling{key: s.recordKey(id), act: settleWhole}
+	if len(elsewhere) > 0 {
+		how.act, how.actual = settleBegin, actual
 	}
-	return changes, nil
+	_, done, err := s.apply(ctx, here, how)
+	switch {
+	case err != nil:
+		return err
+	case done && len(elsewhere) == 0:
+		return nil
+	case !done && len(elsewhere) == 0:
+		return tidegate.ErrSettled
+	case !done: // somebody was quicker: what is left of it says what to do
+		if rec, err = s.readRecord(ctx, id); err != nil {
+			return err
+		}
+	default:
+		rec.settling, rec.actual = true, actual
+	}
+	return s.settleApart(ctx, id, rec, actual)
 }

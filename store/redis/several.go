@@ -1,26 +1,40 @@
 package redis
 
 import (
+	"cmp"
 	"context"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/internal/algo"
 )
 
 // subject is the checks of one request that live in one slot of a cluster.
 type subject struct {
 	tag   string
 	plans []*plan
-	rate  float64 // events per second, of the fastest of its limits
-	named bool    // it has leases: copy i is named by its receipt plus i
+	width width
+	named bool // it has leases: copy i is named by its receipt plus i
 	grant grant
 	err   error
 }
 
-// split sorts plans by subject, the widest last: the one that most requests have in
-// common, by the highest rate of its limits.
+// width tells subjects that many requests share from those of one caller.
+type width struct {
+	parts    int   // of the key that tell callers apart: none for everyone
+	capacity int64 // of the largest of its limits
+}
+
+// compareWidth puts the narrow before the wide: what is told apart by more parts of a
+// key is shared by fewer. Rates say nothing of that: 1000 an hour for everyone is wider
+// than 5 a second for one caller.
+func compareWidth(a, b *subject) int {
+	return cmp.Or(cmp.Compare(b.width.parts, a.width.parts), cmp.Compare(a.width.capacity, b.width.capacity))
+}
+
+// split sorts plans by subject, the widest last.
 func split(plans []*plan) []*subject {
 	var all []*subject
 	byTag := map[string]*subject{}
@@ -28,66 +42,79 @@ func split(plans []*plan) []*subject {
 		tag := tagOf(p.key)
 		sub := byTag[tag]
 		if sub == nil {
-			sub = &subject{tag: tag}
+			sub = &subject{tag: tag, width: width{parts: partsOf(p.b.limit.Scope, p.check.Key)}}
 			byTag[tag] = sub
 			all = append(all, sub)
 		}
 		sub.plans = append(sub.plans, p)
-		sub.rate = max(sub.rate, p.b.rate)
+		sub.width.capacity = max(sub.width.capacity, p.b.capacity)
 		sub.named = sub.named || p.b.kind == leases
 	}
-	last := len(all) - 1
-	for i := range all {
-		if all[i].rate > all[last].rate {
-			all[i], all[last] = all[last], all[i]
-		}
-	}
+	slices.SortStableFunc(all, compareWidth)
 	return all
 }
 
-// decideApart decides about several subjects of a cluster: all but the widest at the
-// same time, and that one only when they have granted, so that whoever is refused by
-// its own limits takes no place in it. What was granted and is not used is given back;
-// not so where an answer was lost, as nobody knows whether there was a charge. Such a
-// request costs the others at most what it asked for, and nothing is ever over.
-func (s *Store) decideApart(ctx context.Context, plans []*plan, subjects []*subject, o order) (tidegate.Decision, grant, error) {
-	narrow, widest := subjects[:len(subjects)-1], subjects[len(subjects)-1]
-	copies, err := s.askNarrow(ctx, narrow, o.copies)
-	switch {
-	case err != nil:
-	case copies > 0:
-		o.rec.note(narrow)
-		widest.grant, err = s.ask(ctx, widest.plans, order{copies: copies, rec: o.rec})
-		copies = widest.grant.copies
-	default: // the answer is also about its limits, and what is rejected may count there
-		widest.grant, err = s.ask(ctx, widest.plans, order{copies: o.copies, refused: true})
+// partsOf counts the parts of a key that tell callers apart. A route, a method or a host
+// is shared by all who ask for it.
+func partsOf(scope, key string) (n int) {
+	if key == "" {
+		return 0
 	}
-	s.takeBack(ctx, narrow, copies)
+	for name := range strings.SplitSeq(scope, ",") {
+		switch name {
+		case "everyone", "route", "method", "host":
+		default:
+			n++
+		}
+	}
+	return n
+}
+
+// decideApart decides about several subjects of a cluster, one after the other from the
+// narrowest to the widest, so that whoever is refused by its own limits never takes a
+// place that others could have had. What was granted and is not used is given back; not
+// so where an answer was lost, as nobody knows whether there was a charge. Such a request
+// costs the subjects at most what it asked for, and nothing is ever over.
+func (s *Store) decideApart(ctx context.Context, plans []*plan, subjects []*subject, o order) (tidegate.Decision, grant, error) {
+	copies, asked, err := o.copies, 0, error(nil)
+	for copies > 0 && asked < len(subjects) && err == nil {
+		sub, next := subjects[asked], order{copies: copies}
+		if asked == len(subjects)-1 {
+			o.rec.note(subjects[:asked])
+			next.rec = o.rec
+		}
+		sub.grant, sub.err = s.ask(ctx, sub.plans, next)
+		copies, err = sub.grant.copies, sub.err
+		asked++
+	}
+	if err == nil && copies == 0 {
+		err = s.askRefused(ctx, subjects[asked:], o.copies)
+	}
+	s.takeBack(ctx, subjects[:asked], copies)
 	if err != nil {
 		return tidegate.Decision{}, grant{}, err
 	}
-	g := grant{copies: copies, at: widest.grant.at}
+	g := grant{copies: copies, at: subjects[len(subjects)-1].grant.at}
 	if copies > 0 {
 		g.at = s.receipts.keep(subjects, copies)
 	}
 	return decision(plans, g, o.copies), g, nil
 }
 
-// askNarrow asks subjects at the same time. It returns what all of them have granted,
-// none if one could not answer.
-func (s *Store) askNarrow(ctx context.Context, subjects []*subject, n int64) (int64, error) {
+// askRefused asks subjects, at the same time, about a request that was refused already:
+// the answer is also about their limits, and what is rejected may count there.
+func (s *Store) askRefused(ctx context.Context, subjects []*subject, copies int64) error {
 	var all sync.WaitGroup
 	for _, sub := range subjects {
-		all.Go(func() { sub.grant, sub.err = s.ask(ctx, sub.plans, order{copies: n}) })
+		all.Go(func() { sub.grant, sub.err = s.ask(ctx, sub.plans, order{copies: copies, refused: true}) })
 	}
 	all.Wait()
 	for _, sub := range subjects {
 		if sub.err != nil {
-			return 0, sub.err
+			return sub.err
 		}
-		n = min(n, sub.grant.copies)
 	}
-	return n, nil
+	return nil
 }
 
 // backTime is how long returns may go on after their request was answered.
@@ -153,14 +180,4 @@ func (p *plan) surplus(keep int64) []change {
 		return changes
 	}
 	return []change{back}
-}
-
-// ratePerSecond tells limits of many from limits of few.
-func ratePerSecond(l *tidegate.Limit) float64 {
-	period := l.Period
-	if l.Algorithm == tidegate.Quota {
-		span := algo.SpanAt(l, 0)
-		period = time.Duration(span.End-span.Start) * time.Microsecond
-	}
-	return float64(l.Events) / period.Seconds()
 }

@@ -1,15 +1,20 @@
 -- Changes what was charged: charges unasked, returns, renews leases, resets. ARGV[1]
--- goes on with 1 if this settles a record, the last of KEYS, which happens once. ARGV[2]
--- and on are the changes. Those of calendar periods come first: while their bounds are
+-- goes on with what is done about the last of KEYS, with an amount and a time to live in
+-- seconds: 0 nothing; 1 it is a record, which is settled and deleted; 2 it is a record,
+-- which is marked as being settled with the amount; 3 it is a mark, which is left. Where
+-- the record is missing or marked, or the mark is there, nothing is changed. ARGV[2] and
+-- on are the changes. Those of calendar periods come first: while their bounds are
 -- missed, nothing has been written.
 --
--- The reply is packed numbers: 1, or 0 when there was no record; now; how many leases
--- were lost.
-local _, settles = unpack('<dB', ARGV[1])
-local boxes, lasts, lost = {}, {}, 0
-if settles == 1 then
-  local held = call('GET', KEYS[#KEYS])
-  if not held or unpack('<d', held) <= now then return pack('<ddd', 0, now, 0) end
+-- The reply is packed numbers: 1, or 0 when nothing was changed; now; how many leases were
+-- lost.
+local _, settles, amount, life = unpack('<dBdd', ARGV[1])
+local boxes, lasts, lost, held = {}, {}, 0
+if settles > 0 then
+  held = call('GET', KEYS[#KEYS])
+  if settles == 3 and held or settles < 3 and (not held or unpack('<d', held) <= now) then
+    return pack('<ddd', 0, now, 0)
+  end
 end
 for i = 2, #ARGV do
   local arg, state, till = ARGV[i]
@@ -36,5 +41,11 @@ for i = 2, #ARGV do
   end
 end
 --<box all>
-if settles == 1 then call('DEL', KEYS[#KEYS]) end
+if settles == 1 then
+  call('DEL', KEYS[#KEYS])
+elseif settles == 2 then -- it ends at 0, so that it is no record to whoever does not know of marks
+  call('SETEX', KEYS[#KEYS], life, pack('<d', 0) .. sub(held, 9) .. pack('<d', amount))
+elseif settles == 3 then
+  call('SETEX', KEYS[#KEYS], 2 * life, '')
+end
 return pack('<ddd', 1, now, lost)
