@@ -73,7 +73,10 @@ func (g *Gate) Observe(f func(r *Request, checks []Check, d Decision)) *Gate {
 func (g *Gate) Decide(ctx context.Context, r *Request) Decision {
 	held := g.checks.Get().(*[]Check)
 	checks := g.matcher.Match(r, (*held)[:0])
-	d, _ := g.decide(ctx, r, checks)
+	d, counted := g.decide(ctx, r, checks)
+	if d.OK && d.Err == nil {
+		g.settleAll(ctx, counted, &d)
+	}
 	g.put(held, checks)
 	return d
 }

@@ -94,12 +94,17 @@ func soft(checks []Check) bool {
 	return false
 }
 
+// inFlightRetry is when to ask again where only places of requests in flight are
+// in the way: any of them may be given back at any moment.
+const inFlightRetry = time.Second
+
 // block starts the block of the limit that refused, unless it has started: it is
 // taken only when there is room, so that further refusals do not prolong it. Who
 // was refused for want of memory, or asked for what can never fit, has not used
-// the limit up and is not blocked.
+// the limit up and is not blocked; neither is who only found places held by
+// requests in flight.
 func (g *Gate) block(ctx context.Context, checks []Check, d *Decision) {
-	if d.Never || d.Err != nil {
+	if d.Never || d.Err != nil || d.Limit.Algorithm == Concurrency {
 		return
 	}
 	b := d.Limit.Terms.Block
@@ -109,13 +114,52 @@ func (g *Gate) block(ctx context.Context, checks []Check, d *Decision) {
 		if c.Advisory || c.Limit != d.Limit && c.Limit.identity != d.Limit.identity {
 			continue
 		}
-		// A client that has hung up is blocked like any other.
-		one := []Check{{Key: c.Key, Limit: b, Cost: 1}}
-		started, err := g.store.Take(context.WithoutCancel(ctx), one, 1)
+		ctx := context.WithoutCancel(ctx) // a client that has hung up is blocked like any other
+		usedUp, err := g.usedUp(ctx, c)
+		if err != nil {
+			return
+		}
+		if !usedUp {
+			d.RetryAfter = min(d.RetryAfter, inFlightRetry)
+			return
+		}
+		started, err := g.store.Take(ctx, []Check{{Key: c.Key, Limit: b, Cost: 1}}, 1)
 		if err == nil && started.OK {
 			d.RetryAfter = max(d.RetryAfter, b.Period)
 			d.ResetAfter = max(d.ResetAfter, d.RetryAfter)
 		}
 		return
+	}
+}
+
+// usedUp reports whether what is settled leaves no room for c, which was refused.
+func (g *Gate) usedUp(ctx context.Context, c *Check) (bool, error) {
+	if !c.unsettled() {
+		return true, nil
+	}
+	d, err := g.store.Take(ctx, []Check{{Key: c.Key, Limit: c.Limit.settled, MaxWait: c.MaxWait}}, 1)
+	if err == nil {
+		err = d.Err // somebody else has answered for the store
+	}
+	return d.Remaining < max(c.Cost, 1), err
+}
+
+// unsettled reports whether c holds a place that may be given back at the end of
+// the request, and what is settled of its limit is counted apart.
+func (c *Check) unsettled() bool {
+	return !c.Advisory && c.Limit.settled != nil && (c.Estimate || c.byStatus())
+}
+
+// settleAll takes what was charged for settled: nobody will tell the outcome.
+func (g *Gate) settleAll(ctx context.Context, checks []Check, d *Decision) {
+	var all []Check
+	for i := range checks {
+		if c := &checks[i]; c.unsettled() && c.Cost > 0 {
+			all = append(all, Check{Key: c.Key, Limit: c.Limit.settled, Cost: c.Cost})
+		}
+	}
+	if len(all) > 0 {
+		// Not reached: who is refused is refused all the same, and not blocked.
+		_ = adjust(context.WithoutCancel(ctx), g.store, d.At, d.Wait, all)
 	}
 }

@@ -86,6 +86,7 @@ type Limit struct {
 	Spec
 	identity string
 	location *time.Location
+	settled  *Limit // see Settled
 }
 
 // NewLimit checks spec and fills in its defaults.
@@ -103,6 +104,7 @@ func NewLimit(spec Spec) (*Limit, error) {
 		l.location = loc
 	}
 	l.identity = spec.identity()
+	l.settled = spec.settled()
 	return l, nil
 }
 
@@ -142,6 +144,12 @@ func Slots(n int64, lease time.Duration) *Limit {
 // only in their numbers (events, burst) have the same one, so that raising a
 // limit, or a change of tier, keeps what was used.
 func (l *Limit) Identity() string { return l.identity }
+
+// Settled is a limit of the same numbers that has a counter of its own for events
+// whose outcome is known, nil unless the Terms have a Block. A Gate charges it
+// at the end of requests that hold a place while they are in flight; only when it
+// would refuse as well, a refusal starts the Block.
+func (l *Limit) Settled() *Limit { return l.settled }
 
 // Location is the zone of a Quota, UTC otherwise.
 func (l *Limit) Location() *time.Location { return l.location }

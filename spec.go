@@ -162,6 +162,21 @@ func (s *Spec) checkDeny() error {
 	return nil
 }
 
+// settled makes the limit of Limit.Settled of a spec that is valid. A slot is in
+// flight for as long as it counts, so that slots have none.
+func (s Spec) settled() *Limit {
+	if s.Terms == nil || s.Terms.Block == nil || s.Algorithm == Concurrency || s.Algorithm == Deny {
+		return nil
+	}
+	s.Scope += "#settled"
+	s.CountRejected = false
+	s.Terms = &Terms{
+		Rule: s.Terms.Rule, Role: Blocks, OnStoreFailure: s.Terms.OnStoreFailure,
+		NoDenyCache: s.Terms.NoDenyCache, NoCoalesce: s.Terms.NoCoalesce,
+	}
+	return MustLimit(s)
+}
+
 // identity frames name and scope by their lengths, so that no two specs can meet.
 func (s *Spec) identity() string {
 	id := strconv.Itoa(len(s.Name)) + ":" + s.Name + "/" + s.Algorithm.String()

@@ -18,7 +18,9 @@ type Terms struct {
 	// Block, when not nil: once this limit has refused a key, Block refuses it
 	// for its Period. A Gate takes one from it, under the same key, when this
 	// limit is the one that a refusal is about; the Matcher adds a check of it
-	// with a cost of 0 to every request.
+	// with a cost of 0 to every request. Places that are held by requests in
+	// flight start no Block: what refuses must be settled, see [Limit.Settled].
+	// Slots of a Concurrency limit are always in flight, and never start one.
 	Block *Limit
 	// Nominal is, for a limit that is a ceiling, the limit that clients are told.
 	Nominal *Limit

@@ -158,7 +158,8 @@ func (v *Visit) Found(source string, cost int64) {
 }
 
 // End gives back the slots and what is not counted by the outcome, and settles
-// the estimates; what is more than estimated is charged unasked. The first call
+// the estimates; what is more than estimated is charged unasked. What stays charged
+// is settled, and may start a Block from now on. The first call
 // counts, others do nothing. The error is the store's: what could not be given
 // back stays charged, a slot until its lease runs out.
 func (v *Visit) End(o Outcome) error {
@@ -177,7 +178,11 @@ func (v *Visit) End(o Outcome) error {
 		changes = v.slots.end()
 	}
 	for _, c := range v.kept {
-		if c.Cost = v.trueCost(&c, o) - c.Cost; c.Cost != 0 {
+		cost := v.trueCost(&c, o)
+		if cost > 0 && c.unsettled() {
+			changes = append(changes, Check{Key: c.Key, Limit: c.Limit.settled, Cost: cost})
+		}
+		if c.Cost = cost - c.Cost; c.Cost != 0 {
 			changes = append(changes, c)
 		}
 	}

@@ -135,9 +135,8 @@ func resetSeconds(d *tidegate.Decision) int64 {
 
 // retrySeconds is what Retry-After says. When a slot comes free nobody knows;
 // the lease, which is what the Decision knows, is only the longest it can take.
-// But who is blocked is so for as long as it says.
 func retrySeconds(d *tidegate.Decision) int64 {
-	if l := d.Limit; l != nil && l.Algorithm == tidegate.Concurrency && (l.Terms == nil || l.Terms.Block == nil) {
+	if l := d.Limit; l != nil && l.Algorithm == tidegate.Concurrency {
 		return 1
 	}
 	return max(1, ceilSeconds(d.RetryAfter))

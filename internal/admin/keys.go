@@ -79,8 +79,11 @@ func (s *server) resetKeys(r *http.Request) (any, []any, error) {
 	var checks []tidegate.Check
 	for _, c := range found {
 		checks = append(checks, c.check)
+		if settled := c.check.Limit.Settled(); settled != nil { // who is let in again starts afresh
+			checks = append(checks, tidegate.Check{Key: c.check.Key, Limit: settled})
+		}
 	}
-	what = append(what, "counters", len(checks))
+	what = append(what, "counters", len(found))
 	if err := store.Reset(r.Context(), checks); err != nil {
 		return nil, what, problemf(http.StatusServiceUnavailable, "The store could not forget: %v.", err)
 	}
