@@ -93,6 +93,7 @@ var behaviours = []behaviour{
 	{"reserve/only estimates", testSettleOnlyEstimates},
 	{"reserve/advisory", testSettleAdvisory},
 	{"reset", testReset},
+	{"gate/only what is settled blocks", testSettledBlocks},
 	{"misuse/rejected without effect", testMisuse},
 	{"misuse/access rules", testAccessRules},
 	{"misuse/slice reused", testSliceReused},
