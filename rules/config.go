@@ -7,7 +7,8 @@ import "time"
 type Config struct {
 	// Trust says whose word is taken for who is asking.
 	Trust Trust
-	// ReadFile reads the rule file and all it names; nil means os.ReadFile.
+	// ReadFile reads the rule file and all it names; nil reads from disk,
+	// at most 16 MiB of each.
 	ReadFile func(name string) ([]byte, error)
 	// Glob finds the files that `include` names by a pattern; nil means
 	// filepath.Glob.

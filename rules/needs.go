@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"tidegate.dev/tidegate/internal/rulefile"
@@ -11,9 +13,10 @@ import (
 type Need struct {
 	Rule string
 	// Field of the rule: "queue", "defer", "concurrency", "count", "settle",
-	// "consistency" or "on_partition".
+	// "consistency" or "on_partition". Or "tls.client_cn", of no rule: client
+	// certificates that are verified.
 	Field string
-	// Value of consistency and on_partition.
+	// Value of consistency and on_partition; the identity of tls.client_cn.
 	Value string
 }
 
@@ -23,6 +26,11 @@ func (s *Set) Needs() []Need {
 	for _, r := range s.rules {
 		if r.mode != rulefile.Disabled {
 			all = append(all, r.needs()...)
+		}
+	}
+	for _, id := range s.ids.all {
+		if slices.ContainsFunc(id.sources, func(src source) bool { return src.kind == rulefile.SourceTLSClientCN }) {
+			all = append(all, Need{Field: "tls.client_cn", Value: strings.TrimSpace(id.name)})
 		}
 	}
 	return all

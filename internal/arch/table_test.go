@@ -46,7 +46,7 @@ var table = append(apart(wire), []rule{
 	},
 	{
 		from: []string{"./store/..."},
-		not:  []string{"./...", "!.", "!./internal/algo/..."},
+		not:  []string{"./...", "!.", "!./internal/algo/...", "!./internal/bounded"},
 		why:  "a store turns checks into decisions; it knows no rules and no front end, and the stores do not know each other",
 	},
 	{
@@ -65,7 +65,7 @@ var table = append(apart(wire), []rule{
 		why:  "the middleware renders decisions of any store; it makes none and brings no dependency",
 	},
 	{
-		from: []string{"./internal/route/...", "./internal/jsonvalue/...", "./internal/diag/...", "./internal/spread/...", "./internal/marked/..."},
+		from: []string{"./internal/bounded/...", "./internal/route/...", "./internal/jsonvalue/...", "./internal/diag/...", "./internal/spread/...", "./internal/marked/..."},
 		not:  []string{"./...", "module"},
 		why:  "these know strings and numbers and nothing of limits: whoever needs them must not get more",
 	},
@@ -76,7 +76,7 @@ var table = append(apart(wire), []rule{
 	},
 	{
 		from: []string{"./internal/rulefile/..."},
-		not:  []string{"./...", "!.", "!./internal/diag", "!./internal/yamltree", "!./internal/route", "!./internal/rulefile/..."},
+		not:  []string{"./...", "!.", "!./internal/diag", "!./internal/yamltree", "!./internal/route", "!./internal/bounded", "!./internal/rulefile/..."},
 		why:  "what was written is one thing, how requests are matched another: rules compiles a file, not the other way round",
 	},
 	{

@@ -8,12 +8,12 @@ import (
 	"maps"
 	"net/http"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/httplimit"
+	"tidegate.dev/tidegate/internal/bounded"
 	"tidegate.dev/tidegate/internal/diag"
 )
 
@@ -39,14 +39,17 @@ type plain struct {
 	As      map[string]string `json:"as"`
 }
 
+// maxRequest is how long a request as JSON may be.
+const maxRequest = 1 << 20
+
 // fromJSON reads a file, or standard input for "-".
 func (d *draft) fromJSON(name string, stdin io.Reader) error {
 	var src []byte
 	var err error
 	if name == "-" {
-		src, err = io.ReadAll(stdin)
+		src, err = bounded.All(stdin, maxRequest)
 	} else {
-		src, err = os.ReadFile(name)
+		src, err = bounded.ReadFile(name, maxRequest)
 	}
 	if err != nil {
 		return err

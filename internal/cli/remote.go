@@ -10,11 +10,11 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
 	"tidegate.dev/tidegate/internal/admin"
+	"tidegate.dev/tidegate/internal/bounded"
 )
 
 // remote is the admin listener of a running server.
@@ -58,7 +58,7 @@ func (r *remote) find(env Env) error {
 		file = env.Getenv("TIDEGATE_TOKEN_FILE")
 	}
 	if file != "" {
-		text, err := os.ReadFile(file)
+		text, err := bounded.ReadFile(file, maxSecret)
 		if err != nil {
 			return fmt.Errorf("the token: %w", err)
 		}

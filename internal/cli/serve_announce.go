@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"tidegate.dev/tidegate/internal/bounded"
 	"tidegate.dev/tidegate/internal/demo"
 )
 
@@ -37,7 +38,7 @@ func (s *server) announce() {
 // invite prints what to try, if the rules are those that it is written for.
 func (s *server) invite() {
 	if s.config.Rules != "" {
-		if text, err := os.ReadFile(s.config.Rules); err != nil || !bytes.Equal(text, demo.Rules) {
+		if text, err := bounded.ReadFile(s.config.Rules, int64(len(demo.Rules))); err != nil || !bytes.Equal(text, demo.Rules) {
 			return
 		}
 	}

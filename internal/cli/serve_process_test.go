@@ -21,7 +21,7 @@ func TestServe(t *testing.T) {
 	bin := built(t)
 	for name, f := range map[string]func(*testing.T, string){
 		"start": testStart, "invitation": testInvitation, "upgrade": testUpgrade, "upgrade with TLS": testUpgradeTLS, "restart": testRestart, "failed upgrades": testFailedUpgrades,
-		"broken snapshot": testBrokenSnapshot, "unix socket": testUnixSocket, "certificate": testCertificate, "second signal": testSecondSignal, "units": testUnits,
+		"broken snapshot": testBrokenSnapshot, "unix socket": testUnixSocket, "certificate": testCertificate, "client certificates": testClientCertificates, "second signal": testSecondSignal, "units": testUnits,
 	} {
 		t.Run(name, func(t *testing.T) { f(t, bin) })
 	}

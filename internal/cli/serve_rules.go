@@ -121,6 +121,15 @@ func (s *server) unmet(set *rules.Set) (doubts diag.List) {
 	for _, n := range set.Needs() {
 		var why string
 		switch {
+		case n.Field == "tls.client_cn":
+			if s.config.TLS.ClientCA == "" {
+				doubts.Add(diag.Problem{
+					Pos: diag.Pos{File: set.Files()[0]}, Severity: diag.Warning,
+					Message: "`" + n.Value + "` is read from client certificates, and none is asked for: it counts as missing",
+					Hint:    "name the authorities of your clients in `tls.client_ca`",
+				})
+			}
+			continue
 		case n.Field == "defer":
 			why = "keeping requests for later is not built yet: what finds no place is refused"
 		case n.Field != "consistency" && n.Field != "on_partition":

@@ -79,6 +79,13 @@ func (s *server) prepare(doubts diag.List) (err error) {
 			return err
 		}
 		s.tls = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate.get}
+		if c.TLS.ClientCA != "" {
+			authorities, err := loadAuthorities(c.TLS, certificate.get, s.log)
+			if err != nil {
+				return err
+			}
+			s.tls.GetConfigForClient = authorities.forClient
+		}
 	}
 	if s.token, err = readSecret(c.Admin.TokenFile, "the token of the admin listener"); err != nil {
 		return err

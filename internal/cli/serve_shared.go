@@ -3,10 +3,10 @@ package cli
 import (
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 
 	"tidegate.dev/tidegate/internal/admin"
+	"tidegate.dev/tidegate/internal/bounded"
 	"tidegate.dev/tidegate/internal/cluster"
 	"tidegate.dev/tidegate/internal/config"
 	"tidegate.dev/tidegate/internal/fleet"
@@ -47,12 +47,15 @@ func newShared(c config.Redis, instances func() int, m *telemetry.Metrics, log *
 	return s, nil
 }
 
+// maxSecret is how long a file with a password or token may be.
+const maxSecret = 64 << 10
+
 // readSecret reads what stands alone in a file; "" names none.
 func readSecret(file, what string) (string, error) {
 	if file == "" {
 		return "", nil
 	}
-	text, err := os.ReadFile(file)
+	text, err := bounded.ReadFile(file, maxSecret)
 	if err != nil {
 		return "", fmt.Errorf("read %s: %w", what, err)
 	}

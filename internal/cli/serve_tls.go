@@ -8,6 +8,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"tidegate.dev/tidegate/internal/bounded"
 )
 
 // certificate is that of the gateway, read again when its files change.
@@ -27,7 +29,7 @@ const lookAgain = time.Second
 func loadCertificate(cert, key string, log *slog.Logger) (*certificate, error) {
 	c := &certificate{files: [2]string{cert, key}, log: log}
 	c.changed()
-	made, err := tls.LoadX509KeyPair(cert, key)
+	made, err := bounded.KeyPair(cert, key)
 	if err != nil {
 		return nil, fmt.Errorf("read the certificate of the gateway: %w", err)
 	}
@@ -56,17 +58,14 @@ func (c *certificate) changed() (changed bool) {
 		if err != nil {
 			is = nil
 		}
-		was := c.seen[i]
-		same := is == nil && was == nil ||
-			is != nil && was != nil && os.SameFile(is, was) && is.ModTime().Equal(was.ModTime()) && is.Size() == was.Size()
-		changed = changed || !same
+		changed = changed || !sameFile(is, c.seen[i])
 		c.seen[i] = is
 	}
 	return changed
 }
 
 func (c *certificate) reload() {
-	made, err := tls.LoadX509KeyPair(c.files[0], c.files[1])
+	made, err := bounded.KeyPair(c.files[0], c.files[1])
 	if err != nil {
 		c.log.Error("the certificate was not reloaded: the one before stays in use", "file", c.files[0], "err", err)
 		return

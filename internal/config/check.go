@@ -109,6 +109,10 @@ func (l *loader) checkTLS() {
 		l.clash("tls.cert", diag.Error, "`tls.cert` is given without its key", "name the file with the private key in `tls.key`")
 	case tls.Key != "" && tls.Cert == "":
 		l.clash("tls.key", diag.Error, "`tls.key` is given without its certificate", "name the file with the certificate in `tls.cert`")
+	case tls.ClientCA != "" && tls.Cert == "" && l.sound("tls.client_ca"):
+		l.clash("tls.client_ca", diag.Error, "`tls.client_ca` is given, and the gateway does not speak TLS", "name its own certificate in `tls.cert` and `tls.key`")
+	case tls.ClientAuth == Require && tls.ClientCA == "" && l.sound("tls.client_ca", "tls.client_auth"):
+		l.clash("tls.client_auth", diag.Error, "`tls.client_auth` requires certificates that nothing verifies", "name a file with their authorities in `tls.client_ca`")
 	}
 }
 

@@ -101,11 +101,19 @@ type Redis struct {
 	PasswordFile string        // file with the password, unless the URL has one; default: none
 }
 
-// TLS of the gateway: both or neither.
+// TLS of the gateway: certificate and key, or neither.
 type TLS struct {
-	Cert string // file with the certificate and its chain, in PEM; default: none
-	Key  string // file with its private key, in PEM; default: none
+	Cert       string // file with the certificate and its chain, in PEM; default: none
+	Key        string // file with its private key, in PEM; default: none
+	ClientCA   string // file with the authorities of client certificates, in PEM; default: none, they are not asked for
+	ClientAuth string // Request or Require a client certificate; default: Request
 }
+
+// The words of [TLS].
+const (
+	Request = "request" // a certificate, and serve clients that have none
+	Require = "require" // one, and end the handshake with clients that have none
+)
 
 // Limits bound what a connection and a request may take.
 type Limits struct {

@@ -5,7 +5,9 @@ import (
 	"os"
 	"path/filepath"
 
+	"tidegate.dev/tidegate/internal/bounded"
 	"tidegate.dev/tidegate/internal/diag"
+	"tidegate.dev/tidegate/internal/yamltree"
 )
 
 // defaultFile is read when no other is named.
@@ -23,7 +25,7 @@ type Options struct {
 	OwnRules bool
 	// Environ is the environment as KEY=value; nil means os.Environ().
 	Environ []string
-	// ReadFile reads the configuration file; nil means os.ReadFile.
+	// ReadFile reads the configuration file; nil reads from disk.
 	ReadFile func(name string) ([]byte, error)
 	// Stat looks for the files that settings name; nil means os.Stat.
 	Stat func(name string) (fs.FileInfo, error)
@@ -41,7 +43,7 @@ func Load(o Options) (*Config, diag.List) {
 		o.Environ = os.Environ()
 	}
 	if o.ReadFile == nil {
-		o.ReadFile = os.ReadFile
+		o.ReadFile = bounded.Files(yamltree.MaxSize)
 	}
 	if o.Stat == nil {
 		o.Stat = os.Stat

@@ -112,6 +112,16 @@ var table = []*setting{
 		help: "`FILE` with the private key of tls.cert (PEM)",
 	},
 	{
+		path: "tls.client_ca", example: "clients-ca.pem", file: aFile,
+		slot: one(func(c *Config) *string { return &c.TLS.ClientCA }, path),
+		help: "`FILE` with the authorities that certificates of clients are verified by (PEM), for tls.client_cn in rules; read again when it changes",
+	},
+	{
+		path: "tls.client_auth", example: Require, fallback: Request,
+		slot: one(func(c *Config) *string { return &c.TLS.ClientAuth }, oneOf(Request, Require)),
+		help: "`WHAT` to do with clients that have no certificate: request one and serve them without, or require one",
+	},
+	{
 		path: "limits.header", example: "64KiB", fallback: "64KiB",
 		slot: one(func(c *Config) *int64 { return &c.Limits.Header }, size(span[int64]{least: 1 << 10, most: 16 << 20})),
 		help: "`SIZE` of a request's header",

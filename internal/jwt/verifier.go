@@ -14,13 +14,14 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync/atomic"
 	"time"
 	"unsafe"
 
 	gojwt "github.com/golang-jwt/jwt/v5"
+
+	"tidegate.dev/tidegate/internal/bounded"
 )
 
 const (
@@ -44,7 +45,7 @@ type Config struct {
 	Issuer, Audience string
 	// Now replaces the clock; nil means time.Now.
 	Now func() time.Time
-	// ReadFile replaces the file system; nil means os.ReadFile.
+	// ReadFile replaces the file system; nil reads from disk.
 	ReadFile func(name string) ([]byte, error)
 }
 
@@ -72,7 +73,7 @@ func New(c Config) (*Verifier, error) {
 		c.Now = time.Now
 	}
 	if c.ReadFile == nil {
-		c.ReadFile = os.ReadFile
+		c.ReadFile = bounded.Files(maxFile)
 	}
 	options := []gojwt.ParserOption{
 		gojwt.WithValidMethods(algorithms),

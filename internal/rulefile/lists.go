@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	listsHint    = "write `lists: { partners: [203.0.113.0/24], banned: file banned.txt }`"
-	maxListBytes = 16 << 20
+	listsHint = "write `lists: { partners: [203.0.113.0/24], banned: file banned.txt }`"
+	// MaxBytes is how long a list may be. Rule files are shorter.
+	MaxBytes = 16 << 20
 	// maxListTold is how many problems of one list are told: a file that is no
 	// list at all has one per line.
 	maxListTold = 10
@@ -83,8 +84,8 @@ func (d *decoder) readList(l *List, from diag.Pos, name string) {
 	case err != nil:
 		d.fail(from, "cannot read "+quote(l.File)+": "+reason(err), "names are relative to the folder of "+quote(from.File)+"; the file has a value per line")
 		return
-	case len(src) > maxListBytes:
-		d.fail(from, fmt.Sprintf("%s is larger than %d MiB", quote(l.File), maxListBytes>>20), "name networks instead of addresses: `203.0.113.0/24`")
+	case len(src) > MaxBytes:
+		d.fail(from, fmt.Sprintf("%s is larger than %d MiB", quote(l.File), MaxBytes>>20), "name networks instead of addresses: `203.0.113.0/24`")
 		return
 	case !utf8.Valid(src):
 		d.fail(from, quote(l.File)+" is not UTF-8 text", "the file has a value per line, and # starts a comment")

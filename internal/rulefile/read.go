@@ -5,13 +5,14 @@ import (
 	"path/filepath"
 	"time"
 
+	"tidegate.dev/tidegate/internal/bounded"
 	"tidegate.dev/tidegate/internal/diag"
 )
 
 // Options are for tests and for whoever keeps files elsewhere; the zero value
 // reads from disk.
 type Options struct {
-	ReadFile func(name string) ([]byte, error)      // nil: os.ReadFile
+	ReadFile func(name string) ([]byte, error)      // nil: from disk, at most MaxBytes
 	Glob     func(pattern string) ([]string, error) // nil: filepath.Glob; for include
 	Now      func() time.Time                       // nil: time.Now; for until
 }
@@ -39,7 +40,7 @@ func Parse(name string, src []byte, o Options) (*File, diag.List) {
 
 func newDecoder(name string, o Options) *decoder {
 	if o.ReadFile == nil {
-		o.ReadFile = os.ReadFile
+		o.ReadFile = bounded.Files(MaxBytes)
 	}
 	if o.Glob == nil {
 		o.Glob = filepath.Glob

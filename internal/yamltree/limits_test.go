@@ -10,7 +10,7 @@ import (
 // Whatever is in a large file, it is read or refused soon. Some of these take the
 // library alone minutes.
 func TestLargeFiles(t *testing.T) {
-	const size = maxSize / 8 // what grows with the square shows, and the rest is quick
+	const size = MaxSize / 8 // what grows with the square shows, and the rest is quick
 	fields := func(format string) string {
 		var b strings.Builder
 		for i := 0; b.Len() < size-100; i++ {
@@ -102,6 +102,6 @@ func TestBounds(t *testing.T) {
 	}
 	f(fields.String(), "")
 	f(fields.String()+"one: more\n", "1025:1 a map of more than 1024 fields\n")
-	f("a: b\n#"+strings.Repeat(" ", maxSize-6), "")
-	f("a: b\n#"+strings.Repeat(" ", maxSize-5), "1:1 the file has 1048577 bytes, and at most 1048576 are read\n")
+	f("a: b\n#"+strings.Repeat(" ", MaxSize-6), "")
+	f("a: b\n#"+strings.Repeat(" ", MaxSize-5), "1:1 the file has 1048577 bytes, and at most 1048576 are read\n")
 }

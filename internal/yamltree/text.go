@@ -9,19 +9,19 @@ import (
 	"tidegate.dev/tidegate/internal/diag"
 )
 
-// maxSize bounds what a file costs: reading one is linear, and this is far above
+// MaxSize bounds what a file costs: reading one is linear, and this is far above
 // what anybody writes by hand.
-const maxSize = 1 << 20
+const MaxSize = 1 << 20
 
 // decode returns the lines of src and the characters of each, or why it is not
 // text.
 func decode(file string, src []byte) (diag.Lines, [][]rune, *diag.Problem) {
 	start := diag.Pos{File: file, Line: 1, Col: 1, Len: 1}
 	switch {
-	case len(src) > maxSize:
+	case len(src) > MaxSize:
 		return nil, nil, &diag.Problem{
 			Pos:     start,
-			Message: fmt.Sprintf("the file has %d bytes, and at most %d are read", len(src), maxSize),
+			Message: fmt.Sprintf("the file has %d bytes, and at most %d are read", len(src), MaxSize),
 			Hint:    "split it, or move long lists into files of their own",
 		}
 	case bytes.HasPrefix(src, []byte("\xff\xfe")), bytes.HasPrefix(src, []byte("\xfe\xff")):

@@ -5,12 +5,12 @@ import (
 	"maps"
 	"net/http"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"tidegate.dev/tidegate/internal/bounded"
 	"tidegate.dev/tidegate/internal/diag"
 	"tidegate.dev/tidegate/internal/yamltree"
 	"tidegate.dev/tidegate/rules"
@@ -26,7 +26,7 @@ const (
 
 // Read reads a test file. The file is nil when there are errors.
 func Read(name string) (*File, rules.Problems) {
-	src, err := os.ReadFile(name)
+	src, err := bounded.ReadFile(name, yamltree.MaxSize)
 	if err != nil {
 		return nil, diag.List{{Pos: diag.Pos{File: name, Line: 1, Col: 1}, Message: fmt.Sprintf("cannot read the test file: %v", err)}}
 	}

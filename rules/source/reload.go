@@ -3,10 +3,12 @@ package source
 import (
 	"context"
 	"log/slog"
-	"os"
 	"slices"
 	"sync"
 	"time"
+
+	"tidegate.dev/tidegate/internal/bounded"
+	"tidegate.dev/tidegate/internal/rulefile"
 )
 
 // pace is how long the reloader waits for what. A change holds within poll +
@@ -34,7 +36,7 @@ var usual = pace{
 type reloader struct {
 	name     string
 	load     func(*view) (enforce func(), err error)
-	open     func(string) ([]byte, error) // nil: os.ReadFile
+	open     func(string) ([]byte, error) // nil: from disk
 	secret   string                       // a file that has no part in the hash
 	onReload func()                       // called when the status shows it, but not of the first load
 	onError  func(error)
@@ -66,7 +68,7 @@ type reading struct {
 // start loads for the first time; if that fails, nothing is running.
 func (r *reloader) start(ctx context.Context) error {
 	if r.open == nil {
-		r.open = os.ReadFile
+		r.open = bounded.Files(rulefile.MaxBytes)
 	}
 	r.last = r.readAll()
 	if r.last.err != nil {

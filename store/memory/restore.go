@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"syscall"
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/algo"
@@ -22,7 +23,8 @@ var ErrSnapshot = errors.New("not a whole snapshot of a memory store")
 // time between the two is counted as passed, and none if the clock was set back.
 // On an error there is no store; the caller decides to start empty.
 func Restore(path string, c Config) (*Store, error) {
-	f, err := os.Open(path)
+	// Opening a pipe would wait for somebody who writes.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("restore snapshot: %w", err)
 	}
@@ -48,6 +50,9 @@ func verifySnapshot(f *os.File) (int64, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return 0, err
+	}
+	if !info.Mode().IsRegular() {
+		return 0, fmt.Errorf("%w: it is not a regular file", ErrSnapshot)
 	}
 	size := info.Size() - sha256.Size
 	if size < int64(len(snapshotMagic)) {

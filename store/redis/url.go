@@ -7,9 +7,10 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
+
+	"tidegate.dev/tidegate/internal/bounded"
 )
 
 // scheme is what the word before :// says.
@@ -181,7 +182,7 @@ func (c *Config) readTLS(ca, cert, key string) error {
 	}
 	c.TLS = c.TLS.Clone()
 	if ca != "" {
-		pem, err := os.ReadFile(ca)
+		pem, err := bounded.ReadFile(ca, bounded.PEM)
 		if err != nil {
 			return fmt.Errorf("ca: %w", err)
 		}
@@ -191,7 +192,7 @@ func (c *Config) readTLS(ca, cert, key string) error {
 		}
 	}
 	if cert != "" || key != "" {
-		pair, err := tls.LoadX509KeyPair(cert, key)
+		pair, err := bounded.KeyPair(cert, key)
 		if err != nil {
 			return fmt.Errorf("cert and key: %w", err)
 		}

@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"tidegate.dev/tidegate/internal/bounded"
+	"tidegate.dev/tidegate/internal/config"
+)
+
+// authorities vouch for the certificates of clients. Their file is read again when
+// it changes, and connections that begin from then on are held to it.
+type authorities struct {
+	file     string
+	auth     tls.ClientAuthType
+	identity func(*tls.ClientHelloInfo) (*tls.Certificate, error) // of the gateway
+	log      *slog.Logger
+
+	mu     sync.Mutex
+	looked time.Time   // under mu; when the file was last looked at
+	seen   fs.FileInfo // under mu; as it was then, nil: not there
+	config *tls.Config // under mu
+}
+
+func loadAuthorities(c config.TLS, identity func(*tls.ClientHelloInfo) (*tls.Certificate, error), log *slog.Logger) (*authorities, error) {
+	a := &authorities{file: c.ClientCA, auth: tls.VerifyClientCertIfGiven, identity: identity, log: log}
+	if c.ClientAuth == config.Require {
+		a.auth = tls.RequireAndVerifyClientCert
+	}
+	a.changed()
+	a.looked = time.Now()
+	if err := a.load(); err != nil {
+		return nil, fmt.Errorf("read the authorities of client certificates: %w", err)
+	}
+	return a, nil
+}
+
+// forClient implements GetConfigForClient of [tls.Config]. A file that cannot be read
+// leaves the authorities before in use.
+func (a *authorities) forClient(*tls.ClientHelloInfo) (*tls.Config, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if now := time.Now(); now.Sub(a.looked) >= lookAgain {
+		a.looked = now
+		if a.changed() {
+			if err := a.load(); err != nil {
+				a.log.Error("the authorities of client certificates were not reloaded: those before stay in use", "file", a.file, "err", err)
+			} else {
+				a.log.Info("authorities of client certificates reloaded", "file", a.file)
+			}
+		}
+	}
+	return a.config, nil
+}
+
+// load makes a config of its own for every version of the file, with keys of its own
+// for session tickets: no session outlives the authorities that it began under.
+func (a *authorities) load() error {
+	text, err := bounded.ReadFile(a.file, bounded.PEM)
+	if err != nil {
+		return err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return &fs.PathError{Op: "read", Path: a.file, Err: errors.New("there is no certificate in PEM")}
+	}
+	a.config = &tls.Config{
+		MinVersion:     tls.VersionTLS12,
+		GetCertificate: a.identity,
+		NextProtos:     []string{"h2", "http/1.1"},
+		ClientAuth:     a.auth,
+		ClientCAs:      pool,
+	}
+	return nil
+}
+
+// changed reports whether the file is not what it was, and remembers what it is.
+func (a *authorities) changed() bool {
+	is, err := os.Stat(a.file)
+	if err != nil {
+		is = nil
+	}
+	was := a.seen
+	a.seen = is
+	return !sameFile(is, was)
+}
+
+// sameFile compares two looks at one name; nil: nothing was there.
+func sameFile(is, was fs.FileInfo) bool {
+	if is == nil || was == nil {
+		return is == nil && was == nil
+	}
+	return os.SameFile(is, was) && is.ModTime().Equal(was.ModTime()) && is.Size() == was.Size()
+}

@@ -1,0 +1,180 @@
+//go:build unix
+
+package cli
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// authority signs the certificates of clients.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func newAuthority(t *testing.T, name string) authority {
+	t.Helper()
+	made := sign(t, name, nil)
+	cert, err := x509.ParseCertificate(made.Certificate[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return authority{cert, made.PrivateKey.(*ecdsa.PrivateKey)}
+}
+
+func (a authority) pem() string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw}))
+}
+
+// sign makes a certificate of a client, or without an authority that of one.
+func sign(t *testing.T, name string, by *authority) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	parent, signer := template, key
+	if by == nil {
+		template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
+	} else {
+		parent, signer = by.cert, by.key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+// device is a client with a certificate, or without.
+func device(cert *tls.Certificate, http2 bool) *http.Client {
+	c := &tls.Config{InsecureSkipVerify: true, ClientSessionCache: tls.NewLRUClientSessionCache(4)}
+	if cert != nil { // not Certificates: of those, none is sent that the server will not like
+		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return cert, nil }
+	}
+	tr := &http.Transport{TLSClientConfig: c, DisableKeepAlives: true, Protocols: new(http.Protocols)}
+	tr.Protocols.SetHTTP2(http2)
+	tr.Protocols.SetHTTP1(!http2)
+	return &http.Client{Transport: tr}
+}
+
+const deviceRules = `version: 1
+identify: { device: tls.client_cn }
+rules:
+  - { name: devices, per: device, limits: 3/hour }
+  - { name: strangers, when: { device: absent }, deny: true }
+`
+
+// A client is known by the certificate that an authority of tls.client_ca vouches
+// for, over HTTP/1.1 and HTTP/2, also when its session is resumed, and no longer
+// than the file names that authority.
+func testClientCertificates(t *testing.T, bin string) {
+	gatewayCert, gatewayKey := newCertificate(t, "gateway")
+	ours, theirs := newAuthority(t, "ours"), newAuthority(t, "theirs")
+	args := []string{
+		"--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0", "--rules=rules.yaml",
+		"--tls.cert=cert.pem", "--tls.key=key.pem",
+	}
+	begin := func(t *testing.T, more ...string) (*world, *serving, string) {
+		w := newWorld(t, bin, "cert.pem", gatewayCert, "key.pem", gatewayKey, "ca.pem", ours.pem(), "rules.yaml", deviceRules)
+		s := w.serve("", nil, append(args, more...)...)
+		gateway, _ := s.ready()
+		return w, s, gateway
+	}
+	ask := func(c *http.Client, gateway string) string {
+		res, err := c.Get(gateway + "/")
+		if err != nil {
+			return "no connection"
+		}
+		defer res.Body.Close()
+		_, _ = io.Copy(io.Discard, res.Body)
+		return fmt.Sprint(res.Proto, " ", res.StatusCode)
+	}
+	each := func(t *testing.T, f func(t *testing.T, http2 bool, proto string)) {
+		for _, http2 := range []bool{false, true} {
+			proto := map[bool]string{false: "HTTP/1.1", true: "HTTP/2.0"}[http2]
+			t.Run(proto, func(t *testing.T) { f(t, http2, proto) })
+		}
+	}
+	t.Run("request", func(t *testing.T) {
+		each(t, func(t *testing.T, http2 bool, proto string) {
+			_, _, gateway := begin(t, "--tls.client_ca=ca.pem")
+			one, two := sign(t, "one", &ours), sign(t, "two", &ours)
+			c := device(&one, http2) // resumes its sessions
+			for i, want := range []string{" 200", " 200", " 200", " 429"} {
+				if got := ask(c, gateway); got != proto+want {
+					t.Errorf("request %d of one: %s, want %s", i+1, got, want)
+				}
+			}
+			if got := ask(device(&two, http2), gateway); got != proto+" 200" {
+				t.Errorf("two: %s", got)
+			}
+			if got := ask(device(nil, http2), gateway); got != proto+" 403" {
+				t.Errorf("without a certificate: %s", got)
+			}
+			forged := sign(t, "two", &theirs)
+			if got := ask(device(&forged, http2), gateway); got != "no connection" {
+				t.Errorf("with one of another authority: %s", got)
+			}
+		})
+	})
+	t.Run("require", func(t *testing.T) {
+		each(t, func(t *testing.T, http2 bool, proto string) {
+			_, _, gateway := begin(t, "--tls.client_ca=ca.pem", "--tls.client_auth=require")
+			one := sign(t, "one", &ours)
+			if got := ask(device(&one, http2), gateway); got != proto+" 200" {
+				t.Errorf("with a certificate: %s", got)
+			}
+			if got := ask(device(nil, http2), gateway); got != "no connection" {
+				t.Errorf("without a certificate: %s", got)
+			}
+		})
+	})
+	t.Run("reload", func(t *testing.T) {
+		w, s, gateway := begin(t, "--tls.client_ca=ca.pem")
+		one, other := sign(t, "one", &ours), sign(t, "other", &theirs)
+		resuming := device(&one, true)
+		if got := ask(resuming, gateway); got != "HTTP/2.0 200" {
+			t.Fatalf("before: %s", got)
+		}
+		w.write("ca.pem", "nothing")
+		w.until("a bad file is told of", func() bool {
+			_ = ask(device(nil, true), gateway) // the file is looked at when somebody comes
+			return strings.Contains(s.said(), "the authorities of client certificates were not reloaded")
+		})
+		if got := ask(resuming, gateway); got != "HTTP/2.0 200" {
+			t.Errorf("with a bad file: %s", got)
+		}
+		w.write("ca.pem", theirs.pem())
+		w.until("the other authority holds", func() bool { return ask(device(&other, true), gateway) == "HTTP/2.0 200" })
+		if got := ask(resuming, gateway); got != "no connection" {
+			t.Errorf("a session of the authority before is resumed: %s", got)
+		}
+	})
+	t.Run("not asked for", func(t *testing.T) {
+		_, s, gateway := begin(t)
+		s.await(1, "`device` is read from client certificates, and none is asked for: it counts as missing")
+		one := sign(t, "one", &ours)
+		if got := ask(device(&one, true), gateway); got != "HTTP/2.0 403" {
+			t.Errorf("answered %s", got)
+		}
+	})
+}
