@@ -37,6 +37,7 @@ func (s *server) gatewayOptions() gateway.Options {
 			Write:       c.Limits.Write,
 			Idle:        c.Limits.Idle,
 			Stall:       orAny(c.Limits.Stall),
+			Tunnel:      orAny(c.Limits.Tunnel),
 			Upstream:    orAny(c.Limits.Upstream),
 			Requests:    c.Limits.Requests,
 			Connections: c.Limits.Connections,

@@ -13,12 +13,12 @@ import (
 // Every limit that the gateway knows can be set, and none is mistaken for another.
 func TestLimitsReachTheGateway(t *testing.T) {
 	c := &config.Config{Limits: config.Limits{
-		Header: 1, HeaderLines: 2, URI: 3, Body: 4, ReadHeader: 5, Read: 6, Write: 7, Idle: 8, Stall: 9, Upstream: 10,
+		Header: 1, HeaderLines: 2, URI: 3, Body: 4, ReadHeader: 5, Read: 6, Write: 7, Idle: 8, Stall: 9, Tunnel: 13, Upstream: 10,
 		Connections: 11, Requests: 12,
 	}}
 	got := (&server{config: c, heir: &handover.Heir{}}).gatewayOptions().Limits
 	want := gateway.Limits{
-		HeaderBytes: 1, HeaderLines: 2, URI: 3, Body: 4, ReadHeader: 5, Read: 6, Write: 7, Idle: 8, Stall: 9, Upstream: 10,
+		HeaderBytes: 1, HeaderLines: 2, URI: 3, Body: 4, ReadHeader: 5, Read: 6, Write: 7, Idle: 8, Stall: 9, Tunnel: 13, Upstream: 10,
 		Connections: 11, Requests: 12,
 	}
 	if got != want {
@@ -29,8 +29,8 @@ func TestLimitsReachTheGateway(t *testing.T) {
 			t.Errorf("%s cannot be set", reflect.TypeFor[gateway.Limits]().Field(i).Name)
 		}
 	}
-	c.Limits.Stall, c.Limits.Upstream = 0, 0
-	if got := (&server{config: c, heir: &handover.Heir{}}).gatewayOptions().Limits; got.Stall != -time.Nanosecond || got.Upstream != -time.Nanosecond {
-		t.Errorf("0 means %s and %s, want any", got.Stall, got.Upstream)
+	c.Limits.Stall, c.Limits.Tunnel, c.Limits.Upstream = 0, 0, 0
+	if got := (&server{config: c, heir: &handover.Heir{}}).gatewayOptions().Limits; got.Stall != -time.Nanosecond || got.Tunnel != -time.Nanosecond || got.Upstream != -time.Nanosecond {
+		t.Errorf("0 means %s, %s and %s, want any", got.Stall, got.Tunnel, got.Upstream)
 	}
 }

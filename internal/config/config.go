@@ -126,6 +126,7 @@ type Limits struct {
 	Write       time.Duration // from the header until the answer is written; default: 0, any
 	Idle        time.Duration // between two requests of a connection; default: 2m
 	Stall       time.Duration // that a client may stand still in the middle of a body, 0: any; default: 1m
+	Tunnel      time.Duration // that both sides of a WebSocket or a conversation may be silent, 0: any; default: 1h
 	Upstream    time.Duration // until the upstream's header is there, 0: any; default: 1m
 	Connections int           // open at once; default: 0, any
 	Requests    int           // in flight at once; default: 0, any

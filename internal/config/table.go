@@ -165,7 +165,12 @@ var table = []*setting{
 	{
 		path: "limits.stall", example: "1m", fallback: "1m",
 		slot: one(func(c *Config) *time.Duration { return &c.Limits.Stall }, lastingOrNone(100*time.Millisecond, day)),
-		help: "`TIME` that a client may stand still in the middle of a body, its own or the answer's; 0 for any",
+		help: "`TIME` that a client may stand still in the middle of a body, its own or the answer's, over HTTP/1 and HTTP/2; 0 for any",
+	},
+	{
+		path: "limits.tunnel", example: "1h", fallback: "1h",
+		slot: one(func(c *Config) *time.Duration { return &c.Limits.Tunnel }, lastingOrNone(100*time.Millisecond, 7*day)),
+		help: "`TIME` that both sides of a WebSocket, or of a request that is answered while its body is still being sent, may be silent; 0 for any",
 	},
 	{
 		path: "limits.upstream", example: "30s", fallback: "1m",

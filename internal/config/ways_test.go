@@ -42,6 +42,7 @@ var others = map[string]string{
 	"limits.write":           "1h30m",
 	"limits.idle":            "30s",
 	"limits.stall":           "20s",
+	"limits.tunnel":          "30m",
 	"limits.upstream":        "1.5s",
 	"limits.connections":     "1000",
 	"limits.requests":        "500",

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"sync/atomic"
+	"time"
 )
 
 // body is that of a request: it knows how far it was read, and why not further.
@@ -21,19 +22,24 @@ type body struct {
 	stall   stall
 }
 
+// past is a deadline that ends a wait at once.
+var past = time.Unix(1, 0)
+
 func (b *body) open(w http.ResponseWriter, r *http.Request, l *Limits) {
 	b.inner, b.length, b.trailer = r.Body, r.ContentLength, r.Trailer
 	if l.Body > 0 {
 		b.inner = http.MaxBytesReader(w, r.Body, l.Body)
 	}
-	if r.ProtoMajor == 1 && l.Read == 0 { // in HTTP/2, conversations with long silences are usual
-		b.stall.after, b.stall.set = l.Stall, http.NewResponseController(w).SetReadDeadline
+	if r.ProtoMajor > 1 && l.Stall > 0 {
+		b.stall.limit = l.Stall
+		b.stall.expire = func() { _ = http.NewResponseController(w).SetReadDeadline(past) } // or the stream has ended
 	}
 }
 
 func (b *body) Read(p []byte) (int, error) {
-	b.stall.moving()
+	b.stall.begin()
 	n, err := b.inner.Read(p)
+	b.stall.done()
 	read := b.read.Add(int64(n))
 	switch {
 	case err == io.EOF:
@@ -52,6 +58,10 @@ func (b *body) Close() error { return b.inner.Close() }
 
 // pending reports whether the client may have more of it to send.
 func (b *body) pending() bool { return b.inner != nil && !b.whole.Load() }
+
+// openEnded reports whether the client did not announce a length: it may have a
+// conversation with the upstream.
+func (b *body) openEnded() bool { return b.length < 0 }
 
 func (b *body) received() int64 { return b.read.Load() }
 

@@ -17,6 +17,7 @@ type exchange struct {
 	gateway *Gateway
 	method  string
 	http1   bool
+	line    *line // nil: not one of ours
 	trusted bool // the peer is one of our own proxies
 	writer  writer
 	body    body
@@ -27,6 +28,7 @@ type exchange struct {
 	record   Record
 	upstream *upstream   // that has the request; nil: none
 	informed atomic.Bool // the client was sent a 1xx of the upstream's
+	talks    atomic.Bool // over HTTP/2, with an upstream that answers while the body is sent
 	finished bool        // the answer is whole
 }
 
@@ -51,7 +53,7 @@ func exchangeOf(ctx context.Context) *exchange {
 
 // begin returns r for the stations to come.
 func (g *Gateway) begin(w http.ResponseWriter, r *http.Request) (*exchange, *http.Request) {
-	x := &exchange{Context: r.Context(), gateway: g, method: r.Method, http1: r.ProtoMajor == 1}
+	x := &exchange{Context: r.Context(), gateway: g, method: r.Method, http1: r.ProtoMajor == 1, line: lineOf(r.Context())}
 	x.start = time.Now()
 	x.writer = writer{ResponseWriter: w, exchange: x}
 	x.trusted = g.trusts && g.o.HTTP.ClientIP.TrustsPeer(r)
@@ -75,7 +77,11 @@ func (x *exchange) end() {
 		x.upstream.inflight.Add(-1)
 		x.gateway.inflight(-1)
 	}
-	if x.http1 && x.body.pending() && !x.writer.hijacked {
+	switch {
+	case x.writer.hijacked:
+	case !x.http1:
+		x.leaveStream()
+	case x.body.pending():
 		x.linger()
 	}
 	if x.gateway.tells {
@@ -88,9 +94,29 @@ func (x *exchange) end() {
 const lingering = 2 * time.Second
 
 // linger keeps net/http, which reads some of such a rest to save the connection,
-// from waiting for ever.
+// from waiting for longer.
 func (x *exchange) linger() {
+	if c := x.line.watched(); c != nil {
+		c.hurry(lingering)
+		return
+	}
 	_ = http.NewResponseController(x.writer.ResponseWriter).SetReadDeadline(time.Now().Add(lingering)) // or there is no connection to wait for
+}
+
+// leaveStream holds the client to taking what net/http still has of the answer: the
+// stream stays open for that after the handler has returned.
+func (x *exchange) leaveStream() {
+	x.body.stall.close()
+	x.writer.stall.close()
+	l := &x.gateway.o.Limits
+	if x.writer.sent.Load() == 0 || l.Stall <= 0 {
+		return
+	}
+	latest := time.Now().Add(l.Stall)
+	if l.Write > 0 {
+		latest = earlier(latest, x.start.Add(l.Write))
+	}
+	_ = http.NewResponseController(x.writer.ResponseWriter).SetWriteDeadline(latest) // or the stream has ended
 }
 
 // answer is the gateway's own.

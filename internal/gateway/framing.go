@@ -41,6 +41,18 @@ const (
 	trailerLine
 )
 
+// owes reports whether the client has begun a body and not sent the end of it, or sends
+// what cannot be followed.
+func (f *framing) owes() bool {
+	return f.ignored.Load() || f.expects != requestLine && f.expects != headerLine
+}
+
+// pauses reports whether the client may be between two things that it has to say: it
+// has sent whole chunks, and has not begun another.
+func (f *framing) pauses() bool {
+	return !f.ignored.Load() && f.expects == chunkLine && f.n == 0
+}
+
 // see is shown what was read.
 func (f *framing) see(p []byte) {
 	for len(p) > 0 && !f.ignored.Load() {

@@ -36,6 +36,7 @@ type Gateway struct {
 
 	requests atomic.Int64 // in flight
 	conns    atomic.Int64 // open
+	active   atomic.Int64 // connections with a request under way, or with its answer
 	draining atomic.Bool
 
 	mu        sync.Mutex

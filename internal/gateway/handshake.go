@@ -9,7 +9,6 @@ import (
 	"net"
 	"slices"
 	"sync"
-	"time"
 )
 
 // handshakes is a listener whose connections have done their TLS handshake when
@@ -17,7 +16,7 @@ import (
 type handshakes struct {
 	net.Listener
 	config  *tls.Config
-	timeout time.Duration
+	limits  *Limits
 	log     *slog.Logger
 	ctx     context.Context // ends when no connection is left to hand out
 	cancel  context.CancelFunc
@@ -27,14 +26,14 @@ type handshakes struct {
 }
 
 // newHandshakes gives up handshakes when ctx ends.
-func newHandshakes(ctx context.Context, l net.Listener, config *tls.Config, timeout time.Duration, log *slog.Logger) *handshakes {
+func newHandshakes(ctx context.Context, l net.Listener, config *tls.Config, limits *Limits, log *slog.Logger) *handshakes {
 	config = config.Clone()
 	for _, proto := range []string{"h2", "http/1.1"} {
 		if !slices.Contains(config.NextProtos, proto) {
 			config.NextProtos = append(slices.Clip(config.NextProtos), proto)
 		}
 	}
-	h := &handshakes{Listener: l, config: config, timeout: timeout, log: log, ready: make(chan net.Conn), failed: make(chan error)}
+	h := &handshakes{Listener: l, config: config, limits: limits, log: log, ready: make(chan net.Conn), failed: make(chan error)}
 	h.ctx, h.cancel = context.WithCancel(ctx)
 	go h.run()
 	return h
@@ -65,7 +64,7 @@ func (h *handshakes) run() {
 // shake hands the connection over, or closes it.
 func (h *handshakes) shake(conn net.Conn) {
 	secure := tls.Server(conn, h.config)
-	ctx, cancel := context.WithTimeout(h.ctx, h.timeout)
+	ctx, cancel := context.WithTimeout(h.ctx, h.limits.ReadHeader)
 	defer cancel()
 	if err := secure.HandshakeContext(ctx); err != nil {
 		sayNoTLS(err)
@@ -75,7 +74,7 @@ func (h *handshakes) shake(conn net.Conn) {
 	}
 	var made net.Conn = secure
 	if state := secure.ConnectionState(); state.NegotiatedProtocol != "h2" {
-		made = &watchedTLS{watchedConn{Conn: secure}, state}
+		made = newWatchedTLS(secure, state, h.limits)
 	}
 	select {
 	case h.ready <- made:

@@ -70,6 +70,7 @@ type Limits struct {
 	Write       time.Duration // from the head until the answer is sent; 0 means any. It ends streams, too
 	Idle        time.Duration // between two requests of a connection; 0 means 2m
 	Stall       time.Duration // that a client may not move in the middle of a body, its own or the answer's; 0 means 1m, negative any
+	Tunnel      time.Duration // that both sides of a WebSocket, or of a body that is answered while it is sent, may be silent; 0 means 1h, negative any
 	Upstream    time.Duration // from the end of a request until the head of the answer; 0 means 1m, negative any
 	Requests    int           // in flight at once, more are answered 503; 0 means any
 	Connections int           // open at once, more are answered 503; 0 means any
@@ -141,6 +142,7 @@ func (l *Limits) complete() {
 	l.ReadHeader = cmp.Or(l.ReadHeader, 10*time.Second)
 	l.Idle = cmp.Or(l.Idle, 2*time.Minute)
 	l.Stall = max(0, cmp.Or(l.Stall, time.Minute))
+	l.Tunnel = max(0, cmp.Or(l.Tunnel, time.Hour))
 	l.Upstream = max(0, cmp.Or(l.Upstream, time.Minute))
 }
 

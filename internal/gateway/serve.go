@@ -23,6 +23,8 @@ func (g *Gateway) newServer(ctx context.Context) *http.Server {
 		ErrorLog:                     errorLog(g.o.Log),
 		BaseContext:                  func(net.Listener) context.Context { return ctx },
 		ConnContext:                  withLine,
+		ConnState:                    g.track,
+		HTTP2:                        &http.HTTP2Config{SendPingTimeout: l.Stall},
 	}
 }
 
@@ -30,10 +32,10 @@ func (g *Gateway) newServer(ctx context.Context) *http.Server {
 // it speaks TLS, and HTTP/2 to those who can. It may be called for several
 // listeners, and closes l.
 func (g *Gateway) Serve(l net.Listener, config *tls.Config) error {
-	counted := &listener{Listener: l, open: &g.conns, limit: int64(g.o.Limits.Connections)}
-	var all net.Listener = watching{counted}
+	counted := &listener{Listener: l, open: &g.conns, limit: int64(g.o.Limits.Connections), stall: g.o.Limits.Stall}
+	var all net.Listener = watching{counted, &g.o.Limits}
 	if config != nil {
-		all = newHandshakes(g.life, counted, config, g.o.Limits.ReadHeader, g.o.Log)
+		all = newHandshakes(g.life, counted, config, &g.o.Limits, g.o.Log)
 	}
 	g.mu.Lock()
 	if g.draining.Load() {
@@ -47,17 +49,6 @@ func (g *Gateway) Serve(l net.Listener, config *tls.Config) error {
 		return nil
 	}
 	return err
-}
-
-// watching is a listener of connections that speak HTTP/1.
-type watching struct{ *listener }
-
-func (w watching) Accept() (net.Conn, error) {
-	c, err := w.listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	return &watchedConn{Conn: c}, nil
 }
 
 // Shutdown takes no more connections and lets go of those that are open, each

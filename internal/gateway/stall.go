@@ -5,42 +5,94 @@ import (
 	"time"
 )
 
-// stall is a deadline that moves on as long as something moves: a client that
-// stops in the middle of a body must not hold a connection, a slot and an upstream
-// for ever. The zero value has none.
+// stall ends a stream of HTTP/2 whose client lets us wait for too long: the connection of
+// the stream moves on with others, so only whoever waits can tell. It watches one direction.
+// The zero value watches nothing, as over HTTP/1, where the connection does it.
 type stall struct {
-	after time.Duration
-	set   func(time.Time) error // the deadline, of reading or of writing
+	expire func() // ends the stream; is not called after close
 
-	mu     sync.Mutex
-	last   time.Time // under mu: when it was set
-	ceased bool      // under mu
+	mu    sync.Mutex
+	limit time.Duration // under mu: of one wait; 0 means any
+	since time.Time     // under mu: when the wait under way began; zero means there is none
+	timer *time.Timer   // under mu: nil means that nobody has waited yet
+	set   bool          // under mu: the timer is running
+	over  bool          // under mu
 }
 
-// moving is called before each part. The deadline is a timer, and not free: it is
-// set again only when a good part of it has passed.
-func (s *stall) moving() {
-	if s.after <= 0 {
+// begin is called before something that waits for the client. The timer is left running
+// between waits, and finds out when it fires.
+func (s *stall) begin() {
+	if s.expire == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := time.Now()
-	if !s.ceased && now.Sub(s.last) > s.after/4 {
-		s.last = now
-		_ = s.set(now.Add(s.after)) // or it has none
-	}
+	s.since = time.Now()
+	s.startLocked(s.limit)
 }
 
-// cease takes the deadline back: from now on silence is all right.
-func (s *stall) cease() {
-	if s.after <= 0 {
+func (s *stall) startLocked(d time.Duration) {
+	switch {
+	case s.set || s.over || s.limit <= 0:
+		return
+	case s.timer == nil:
+		s.timer = time.AfterFunc(d, s.look)
+	default:
+		s.timer.Reset(d)
+	}
+	s.set = true
+}
+
+// done is called when the wait is over.
+func (s *stall) done() {
+	if s.expire == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.last.IsZero() {
-		_ = s.set(time.Time{})
+	s.since = time.Time{}
+}
+
+// look is called by the timer.
+func (s *stall) look() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.set = false
+	if s.over || s.since.IsZero() {
+		return
 	}
-	s.ceased = true
+	if left := s.limit - time.Since(s.since); left > 0 {
+		s.startLocked(left)
+		return
+	}
+	if s.limit > 0 {
+		s.over = true
+		s.expire()
+	}
+}
+
+// relax gives waits another limit, the one under way from now on.
+func (s *stall) relax(limit time.Duration) {
+	if s.expire == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limit = limit
+	if !s.since.IsZero() {
+		s.since = time.Now()
+	}
+}
+
+// close ends the watch.
+func (s *stall) close() {
+	if s.expire == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
+	if s.timer != nil {
+		s.timer.Stop()
+	}
 }

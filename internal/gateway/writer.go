@@ -20,14 +20,22 @@ type writer struct {
 	stall    stall
 }
 
-// buffered is how much the system takes off our hands, whether the client reads
-// or not.
-const buffered = 16 << 10
+// buffered is how much of an answer net/http keeps to itself in HTTP/2, whether the
+// client takes anything or not.
+const buffered = 4 << 10
 
-// hold has the client keep reading, unless there is a limit for the whole answer.
-func (w *writer) hold(set func(time.Time) error) {
-	if l := &w.exchange.gateway.o.Limits; l.Write == 0 {
-		w.stall.after, w.stall.set = l.Stall, set
+// A stream of HTTP/2 is written to in parts, so that a client which takes them slowly, but
+// takes them, is not mistaken for one that stands still.
+const (
+	part      = 16 << 10
+	smallPart = 1 << 10 // for a client that was slow to take the last
+)
+
+// watch holds the client of a stream to taking what is written.
+func (w *writer) watch() {
+	if l := &w.exchange.gateway.o.Limits; !w.exchange.http1 && l.Stall > 0 && w.stall.expire == nil {
+		w.stall.limit = l.Stall
+		w.stall.expire = func() { _ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(past) } // or it has ended
 	}
 }
 
@@ -55,14 +63,31 @@ func (w *writer) Write(b []byte) (int, error) {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
 	}
-	if w.sent.Load()+int64(len(b)) > buffered {
-		if w.stall.set == nil {
-			w.hold(http.NewResponseController(w.ResponseWriter).SetWriteDeadline)
-		}
-		w.stall.moving()
+	if w.exchange.http1 || w.sent.Load()+int64(len(b)) <= buffered {
+		n, err := w.ResponseWriter.Write(b)
+		w.sent.Add(int64(n))
+		return n, err
 	}
-	n, err := w.ResponseWriter.Write(b)
-	w.sent.Add(int64(n))
+	return w.writeStream(b)
+}
+
+// writeStream writes what the client of a stream may have to make room for.
+func (w *writer) writeStream(b []byte) (n int, err error) {
+	w.watch()
+	size := part
+	for n < len(b) && err == nil {
+		start := time.Now()
+		m := 0
+		w.stall.begin()
+		m, err = w.ResponseWriter.Write(b[n:min(n+size, len(b))])
+		w.stall.done()
+		n += m
+		w.sent.Add(int64(m))
+		if size = part; time.Since(start) > w.exchange.gateway.o.Limits.Stall/8 {
+			size = smallPart
+		}
+	}
+	w.exchange.heard()
 	return n, err
 }
 
@@ -74,6 +99,9 @@ func (w *writer) FlushError() error {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
 	}
+	w.watch()
+	w.stall.begin()
+	defer w.stall.done()
 	return http.NewResponseController(w.ResponseWriter).Flush()
 }
 
@@ -87,19 +115,16 @@ func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		seen.unwatch()
 	}
 	w.hijacked, w.status = true, http.StatusSwitchingProtocols
-	w.hold(conn.SetWriteDeadline)
-	return tunnel{conn, &w.sent, &w.stall}, buf, nil
+	return tunnel{conn, &w.sent}, buf, nil
 }
 
 // tunnel counts what is sent to the client.
 type tunnel struct {
 	net.Conn
-	sent  *atomic.Int64
-	stall *stall
+	sent *atomic.Int64
 }
 
 func (t tunnel) Write(b []byte) (int, error) {
-	t.stall.moving()
 	n, err := t.Conn.Write(b)
 	t.sent.Add(int64(n))
 	return n, err
@@ -122,19 +147,48 @@ func closeWrite(conn net.Conn) error {
 
 // answering is called before the head of the answer is sent.
 func (x *exchange) answering(h http.Header) {
-	if x.gateway.draining.Load() {
+	switch {
+	case x.gateway.draining.Load():
 		h["Connection"] = []string{"close"}
+	case !x.http1 && !x.line.isSurplus():
+		delete(h, "Connection") // a stream that is spoilt ends alone
 	}
-	if !x.http1 || !x.body.pending() {
+	if !x.body.pending() {
 		return
 	}
 	// net/http wants the whole body before it sends an answer. One of ours waits
 	// a little for that. An upstream's may be one half of a conversation: where
 	// the connection is not used again, it is sent at once and the body goes on.
-	if x.upstream == nil {
-		x.linger()
-	} else {
+	switch {
+	case x.upstream == nil:
+		if x.http1 {
+			x.linger()
+		}
+		return
+	case x.http1:
 		h["Connection"] = []string{"close"}
-		x.body.stall.cease()
+	}
+	if x.body.openEnded() {
+		x.converse()
+	}
+}
+
+// converse lets the client be silent for as long as a tunnel may be: the upstream answers
+// while it is still sending, and it is theirs to say who has the next word. A body of an
+// announced length is an upload, and no conversation.
+func (x *exchange) converse() {
+	if c := x.line.watched(); c != nil {
+		c.converse()
+		return
+	}
+	x.talks.Store(true)
+	x.body.stall.relax(x.gateway.o.Limits.Tunnel)
+}
+
+// heard is called when something was written to the client of a stream: in a conversation
+// it may be silent from then on.
+func (x *exchange) heard() {
+	if x.talks.Load() {
+		x.body.stall.relax(x.gateway.o.Limits.Tunnel)
 	}
 }
