@@ -14,6 +14,10 @@ var (
 	// ErrUnsupported is returned when a store lacks an optional ability, such
 	// as holding slots.
 	ErrUnsupported = errors.New("store does not support this")
+	// ErrCannotAsk is returned, wrapped, by a store that works and cannot be asked
+	// this: a key holds something else, or a command is forbidden. What else it is
+	// asked makes no difference to that, nor that to what else.
+	ErrCannotAsk = errors.New("the store cannot be asked this")
 	// ErrWait is returned by Wait when the turn would come after the deadline
 	// of the context; nothing was charged.
 	ErrWait = errors.New("the wait would pass the deadline")

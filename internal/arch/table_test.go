@@ -46,7 +46,7 @@ var table = append(apart(wire), []rule{
 	},
 	{
 		from: []string{"./store/..."},
-		not:  []string{"./...", "!.", "!./internal/algo/...", "!./internal/bounded"},
+		not:  []string{"./...", "!.", "!./internal/algo/...", "!./internal/bounded", "!./internal/rediswire"},
 		why:  "a store turns checks into decisions; it knows no rules and no front end, and the stores do not know each other",
 	},
 	{
@@ -65,7 +65,7 @@ var table = append(apart(wire), []rule{
 		why:  "the middleware renders decisions of any store; it makes none and brings no dependency",
 	},
 	{
-		from: []string{"./internal/bounded/...", "./internal/route/...", "./internal/jsonvalue/...", "./internal/diag/...", "./internal/spread/...", "./internal/marked/..."},
+		from: []string{"./internal/bounded/...", "./internal/route/...", "./internal/jsonvalue/...", "./internal/diag/...", "./internal/spread/...", "./internal/marked/...", "./internal/rediswire/..."},
 		not:  []string{"./...", "module"},
 		why:  "these know strings and numbers and nothing of limits: whoever needs them must not get more",
 	},

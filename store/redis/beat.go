@@ -2,22 +2,14 @@ package redis
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"strconv"
 	"time"
-
-	"github.com/redis/rueidis"
 )
 
 // The roll of who shares the counters is under the key PREFIX:nodes. No counter has
 // that key, since theirs have braces.
-
-//go:embed script/beat.lua
-var beatText string
-
-var beatScript = rueidis.NewLuaScript(beatText)
 
 func (s *Store) roll() string { return s.prefix + ":nodes" }
 
@@ -27,14 +19,22 @@ func (s *Store) Beat(ctx context.Context, id string, ttl time.Duration) (live in
 	if id == "" || ttl < time.Millisecond {
 		return 0, fmt.Errorf("redis: Beat(%q, %s): %w", id, ttl, errBeat)
 	}
-	client, err := s.link.get(ctx)
-	if err != nil {
-		return 0, failure("beat", err)
-	}
+	of := s.tag()
+	var head packer
+	head.number(float64(of))
 	ms := strconv.FormatInt(ttl.Milliseconds(), 10)
-	n, err := beatScript.Exec(ctx, client, []string{s.roll()}, []string{id, ms}).AsInt64()
-	return int(n), failure("beat", err)
+	got, err := s.numbers(ctx, beatScript(), []string{s.roll()}, []string{string(head), id, ms}, of)
+	if err == nil && (len(got) != 1 || got[0] < 1 || got[0] > maxNodes) {
+		err = nonsense("%d live instances", got)
+	}
+	if err != nil {
+		return 0, s.failure("beat", err)
+	}
+	return int(got[0]), nil
 }
+
+// maxNodes is more than ever share counters.
+const maxNodes = 1 << 20
 
 // Leave says that id is there no longer.
 func (s *Store) Leave(ctx context.Context, id string) error {
@@ -42,7 +42,7 @@ func (s *Store) Leave(ctx context.Context, id string) error {
 	if err == nil {
 		err = client.Do(ctx, client.B().Zrem().Key(s.roll()).Member(id).Build()).Error()
 	}
-	return failure("leave", err)
+	return s.failure("leave", err)
 }
 
 var errBeat = errors.New("want a name, and a time of at least a millisecond")

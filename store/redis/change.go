@@ -74,8 +74,9 @@ func (s *Store) apply(ctx context.Context, changes []change, how settling) (lost
 	// Those of the calendar go first: a script that misses bounds has written nothing.
 	slices.SortStableFunc(changes, func(a, b change) int { return calendarLast(a) - calendarLast(b) })
 	for range maxMisses {
-		var r request
+		r := request{tag: s.tag()}
 		var head packer
+		head.number(float64(r.tag))
 		head.number(s.clock.pretended())
 		head.byte(byte(how.act))
 		head.int(how.actual)
@@ -87,12 +88,18 @@ func (s *Store) apply(ctx context.Context, changes []change, how settling) (lost
 		if how.act != settleNothing {
 			r.keys = append(r.keys, how.key)
 		}
-		got, err := s.run(ctx, scriptFor(alter, r.kinds), r.keys, r.args)
+		got, err := s.numbers(ctx, scriptFor(alter, r.kinds), r.keys, r.args, r.tag)
 		if err != nil {
 			return 0, false, err
 		}
-		now, us, missed := got.missed()
-		if !missed {
+		now, us, again, err := missed(got, slices.ContainsFunc(changes, change.calendar))
+		if err != nil {
+			return 0, false, err
+		}
+		if !again {
+			if err := got.sane(changes, how.act != settleNothing); err != nil {
+				return 0, false, err
+			}
 			return got[2], got[0] == 1, nil
 		}
 		s.clock.seen(now)
@@ -104,7 +111,7 @@ func (s *Store) apply(ctx context.Context, changes []change, how settling) (lost
 }
 
 func calendarLast(c change) int {
-	if c.b.limit.Algorithm == tidegate.Quota {
+	if c.calendar() {
 		return 0
 	}
 	return 1
@@ -165,7 +172,7 @@ func (s *Store) Adjust(ctx context.Context, at int64, checks []tidegate.Check) e
 		}
 	}
 	_, err := s.applyAll(ctx, changes)
-	return failure("adjust", err)
+	return s.failure("adjust", err)
 }
 
 // Renew implements tidegate.Renewer.
@@ -186,7 +193,7 @@ func (s *Store) Renew(ctx context.Context, at int64, checks []tidegate.Check) er
 	if err == nil && lost > 0 {
 		return tidegate.ErrLeaseLost
 	}
-	return failure("renew", err)
+	return s.failure("renew", err)
 }
 
 // Reset implements tidegate.Resetter.
@@ -200,5 +207,5 @@ func (s *Store) Reset(ctx context.Context, checks []tidegate.Check) error {
 		changes = append(changes, change{b: b, key: b.name(checks[i].Key), act: reset})
 	}
 	_, err := s.applyAll(ctx, changes)
-	return failure("reset", err)
+	return s.failure("reset", err)
 }

@@ -38,7 +38,7 @@ func (s *Store) TakeEach(ctx context.Context, checks []tidegate.Check, copies []
 		if err := s.ready(a, &checks[i]); err != nil {
 			return err
 		}
-		l.laws[a.b.kind].add(a, &s.clock)
+		l.laws[a.b.kind].add(a, s)
 	}
 	var others sync.WaitGroup
 	defer others.Wait()
@@ -107,12 +107,16 @@ type together struct {
 	asks []*ask
 	keys []string
 	args packer
+	tag  tag
 }
 
-const sizeOfNow = 8
+const sizeOfHead = 2 * 8 // the tag, and the time that is pretended
 
-func (t *together) add(a *ask, c *clock) {
+func (t *together) add(a *ask, s *Store) {
+	c := &s.clock
 	if len(t.args) == 0 {
+		t.tag = s.tag()
+		t.args.number(float64(t.tag))
 		t.args.number(c.pretended())
 	}
 	t.asks, t.keys = append(t.asks, a), append(t.keys, a.key)
@@ -129,39 +133,32 @@ func (s *Store) askEach(ctx context.Context, t *together) {
 	var law kindSet
 	law.add(t.asks[0].b.kind)
 	args := string(t.args)
-	got, err := s.run(ctx, scriptFor(each, law), t.keys, []string{args[:sizeOfNow], args[sizeOfNow:]})
+	got, err := s.numbers(ctx, scriptFor(each, law), t.keys, []string{args[:sizeOfHead], args[sizeOfHead:]}, t.tag)
 	if err == nil {
 		err = s.answers(ctx, t.asks, got)
 	}
 	if err != nil {
 		for _, a := range t.asks {
-			*a.granted = tidegate.Decision{Err: failure("take", err)}
+			*a.granted = tidegate.Decision{Err: s.failure("take", err)}
 		}
 	}
 }
 
 // answers reads the answers to asks.
 func (s *Store) answers(ctx context.Context, asks []*ask, got reply) error {
-	if len(got) == 0 {
-		return fmt.Errorf("an empty answer to %d checks", len(asks))
+	if err := read(asks, got); err != nil {
+		return err
 	}
 	now, got := got[0], got[1:]
 	for _, a := range asks {
-		size := 6
-		if len(got) >= size && got[0] > 0 && got[0] < min(a.copies, maxCopies) {
-			size = 8
-		}
-		if len(got) < size {
-			return fmt.Errorf("an answer that is too short, to %d checks", len(asks))
-		}
+		size := a.size(got)
 		plans, g, err := []*plan{&a.plan}, grant{copies: got[0], at: now * algo.Micro}, error(nil)
 		if g.copies >= 0 {
-			a.at, a.answer = g.at, answerOf(got[:size])
 			*a.granted = decision(plans, g, a.copies)
 		} else { // its calendar bounds were missed
 			s.reach(plans, now, got[1])
 			if *a.granted, g, err = s.decide(ctx, plans, order{copies: a.copies}); err != nil {
-				*a.granted = tidegate.Decision{Err: failure("take", err)}
+				*a.granted = tidegate.Decision{Err: s.failure("take", err)}
 			}
 		}
 		*a.rest = tidegate.Decision{}
@@ -171,4 +168,40 @@ func (s *Store) answers(ctx context.Context, asks []*ask, got reply) error {
 		got = got[size:]
 	}
 	return nil
+}
+
+// read notes the answers to asks, and says what is wrong with them.
+func read(asks []*ask, got reply) error {
+	if len(got) == 0 || got[0] < 0 {
+		return nonsense("%d numbers about %d checks", len(got), len(asks))
+	}
+	at, got := got[0]*algo.Micro, got[1:]
+	for _, a := range asks {
+		size := a.size(got)
+		if len(got) < size {
+			return nonsense("%d numbers too few about %d checks", size-len(got), len(asks))
+		}
+		one := got[:size]
+		got = got[size:]
+		if one[0] == -1 && a.b.limit.Algorithm == tidegate.Quota {
+			continue
+		}
+		a.at, a.answer = at, answerOf(one)
+		g := grant{copies: one[0], at: at}
+		if err := g.sane([]*plan{&a.plan}, order{copies: a.copies}); err != nil {
+			return err
+		}
+	}
+	if len(got) > 0 {
+		return nonsense("%d numbers too many about %d checks", len(got), len(asks))
+	}
+	return nil
+}
+
+// size is how many numbers are about a, which comes next.
+func (a *ask) size(got reply) int {
+	if len(got) > 0 && got[0] > 0 && got[0] < min(a.copies, maxCopies) {
+		return 8
+	}
+	return 6
 }

@@ -1,44 +1,172 @@
 package redis
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/redis/rueidis"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/rediswire"
 )
 
 var (
-	errNoURL  = errors.New("no address: give a URL such as redis://localhost:6379")
-	errClosed = errors.New("the store is closed")
-	errRecord = errors.New("the reservation was not written by this version of Tidegate")
-	errMissed = errors.New("the calendar of this process does not reach Redis' clock: compare their times")
+	errNoURL    = errors.New("no address: give a URL such as redis://localhost:6379")
+	errClosed   = errors.New("the store is closed")
+	errRecord   = errors.New("the reservation was not written by this version of Tidegate")
+	errNonsense = errors.New("the server answered what cannot be")
+	errMissed   = errors.New("the calendar of this process does not reach Redis' clock: compare their times")
 )
 
-// advice is what to do about an error that Redis begins with a word.
-var advice = map[string]string{
-	"NOAUTH":      "give a password, as in redis://:password@host",
-	"WRONGPASS":   "the user name or the password is wrong",
-	"NOPERM":      "the user needs to read, write and run scripts on the keys of the prefix",
-	"OOM":         "the server is out of memory: raise maxmemory",
-	"READONLY":    "the server is a replica: ask Sentinel or the cluster for the master",
-	"MOVED":       "the server is a node of a cluster: use redis-cluster:// or several addresses",
-	"CROSSSLOT":   "the server is a node of a cluster: use redis-cluster:// or several addresses",
-	"CLUSTERDOWN": "the cluster has slots without a master",
-	"MASTERDOWN":  "the server is a replica that has lost its master",
-	"WRONGTYPE":   "somebody else keeps something under this key: use another prefix",
+// trouble is a kind of error that Redis answers.
+type trouble struct {
+	advice string
+	// alone: it is about this question, and says nothing about others.
+	alone bool
 }
+
+// troubles by the word that Redis' error has for them. What is not here, and no error of
+// a script, counts as trouble of the server.
+var troubles = map[string]trouble{
+	"WRONGTYPE": {"somebody else keeps something under this key: delete it, or use another prefix", true},
+	"NOPERM":    {"the user needs to read, write and run scripts on the keys of the prefix: docs/redis.md has the commands", true},
+	"NOSCRIPT":  {"the server forgets scripts at once", true},
+
+	"NOAUTH":       {advice: "give a password, as in redis://:password@host"},
+	"WRONGPASS":    {advice: "the user name or the password is wrong"},
+	"OOM":          {advice: "the server is out of memory: raise maxmemory"},
+	"MISCONF":      {advice: "the server cannot write to its disk, and takes no writes until it can"},
+	"NOREPLICAS":   {advice: "the server has fewer replicas than min-replicas-to-write"},
+	"READONLY":     {advice: "the server is a replica: ask Sentinel or the cluster for the master"},
+	"MOVED":        {advice: "the server is a node of a cluster: use redis-cluster:// or several addresses"},
+	"CROSSSLOT":    {advice: "the server is a node of a cluster: use redis-cluster:// or several addresses"},
+	"CLUSTERDOWN":  {advice: "the cluster has slots without a master"},
+	"MASTERDOWN":   {advice: "the server is a replica that has lost its master"},
+	"LOADING":      {advice: "the server is reading its data and will answer when it has"},
+	"BUSY":         {advice: "the server is held up by a script that does not end: SCRIPT KILL ends it"},
+	"UNKILLABLE":   {advice: "the server is held up by a script that has written: only SHUTDOWN NOSAVE ends it"},
+	"TRYAGAIN":     {advice: "keys are being moved to another node"},
+	"NOGOODSLAVE":  {},
+	"EXECABORT":    {},
+	"INPROG":       {},
+	"ASK":          {},
+	"NOTBUSY":      {},
+	"NOMASTERLINK": {},
+}
+
+// codes finds the word where a script's error wraps it, as every version does it in its
+// own way: "ERR Error running script (call to f_…): @user_script:3: -OOM command not …".
+var codes = regexp.MustCompile(`(?:^|[^A-Za-z])-?(WRONGTYPE|NOPERM|OOM|MISCONF|NOREPLICAS|READONLY|MASTERDOWN|CLUSTERDOWN|LOADING|BUSY|CROSSSLOT|TRYAGAIN)(?:[^A-Za-z]|$)`)
+
+// forbidden is how scripts are told that a user may not do something, besides NOPERM.
+var forbidden = []string{"ACL failure in script", "can't run this command", "can't access at least one of the keys", "can't access the specified"}
+
+// other sentences that mean something.
+var sentences = []struct{ text, code, advice string }{
+	{"max number of clients reached", "", "raise maxclients of the server, or have fewer connect"},
+	{"DB index is out of range", "", "the URL names a database that the server does not have"},
+	{"Client sent AUTH, but no password is set", "", "the server asks for no password: leave it out of the URL"},
+	{"without any password configured", "", "the server asks for no password: leave it out of the URL"},
+	{"Protected mode", "", "the server only takes connections from its own machine: give it a password, or bind it elsewhere"},
+	{"running in protected mode", "", "the server only takes connections from its own machine: give it a password, or bind it elsewhere"},
+	{"unknown command 'EVAL", "", "the server runs no scripts: Tidegate needs EVALSHA and EVAL"},
+	{"Can't execute 'eval", "", "the server is about to be subscribed to something, and takes no scripts"},
+}
+
+// classify says what kind of trouble an error of Redis is.
+func classify(text string) (t trouble, code string) {
+	word, _, _ := strings.Cut(text, " ")
+	if _, known := troubles[word]; !known {
+		word = ""
+		if m := codes.FindStringSubmatch(text); m != nil {
+			word = m[1]
+		}
+		for _, f := range forbidden {
+			if strings.Contains(text, f) {
+				word = "NOPERM"
+			}
+		}
+	}
+	t = troubles[word]
+	switch {
+	case word == "NOPERM" && asksForAll(text):
+		t.alone = false
+	case word == "" && strings.Contains(text, "user_script"):
+		t = trouble{"the server runs scripts in its own way", true}
+	}
+	for _, s := range sentences {
+		if word == "" && strings.Contains(text, s.text) {
+			t.advice = s.advice
+		}
+	}
+	return t, word
+}
+
+// asksForAll reports whether a user may not run any script at all, nor introduce itself.
+func asksForAll(text string) bool {
+	lower := strings.ToLower(text)
+	for _, name := range []string{"evalsha", "eval", "hello", "auth", "select", "time"} {
+		if strings.Contains(lower, "'"+name+"'") {
+			return true
+		}
+	}
+	return false
+}
+
+// advised is err with what helps, if that is known.
+func advised(err error) error {
+	text := ""
+	var answer *rueidis.RedisError
+	var said rediswire.ServerError
+	if errors.As(err, &answer) && !answer.IsNil() {
+		text = answer.Error()
+	} else if errors.As(err, &said) {
+		text = string(said)
+	}
+	if text == "" {
+		return err
+	}
+	t, _ := classify(text)
+	if len(text) > maxErrorText { // an error of a script may quote a lot
+		err = errors.New(text[:maxErrorText] + "…")
+	}
+	if t.advice != "" {
+		err = fmt.Errorf("%w (%s)", err, t.advice)
+	}
+	if t.alone {
+		err = alone{err}
+	}
+	return err
+}
+
+const maxErrorText = 300
+
+// alone is an error of a server that works, about one question.
+type alone struct{ error }
+
+func (a alone) Unwrap() []error { return []error{a.error, tidegate.ErrCannotAsk} }
 
 // failure says what could not be done, and what helps.
 func failure(what string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if e, ok := rueidis.IsRedisErr(err); ok {
-		word, _, _ := strings.Cut(e.Error(), " ")
-		if hint := advice[word]; hint != "" {
-			return fmt.Errorf("redis: %s: %w (%s)", what, err, hint)
+	return fmt.Errorf("redis: %s: %w", what, advised(err))
+}
+
+// failure is failure of a call that ran out of time, with what is wrong with the
+// connection, if that is known.
+func (s *Store) failure(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		if why := s.Trouble(); why != nil {
+			return fmt.Errorf("redis: %s: %w: %w", what, err, why)
 		}
 	}
-	return fmt.Errorf("redis: %s: %w", what, err)
+	return failure(what, err)
 }

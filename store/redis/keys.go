@@ -20,7 +20,7 @@ func (s *Store) Keys(ctx context.Context, rule string) iter.Seq2[Key, error] {
 	return func(yield func(Key, error) bool) {
 		client, err := s.link.get(ctx)
 		if err != nil {
-			yield(Key{}, failure("keys", err))
+			yield(Key{}, s.failure("keys", err))
 			return
 		}
 		for _, node := range client.Nodes() {
@@ -49,7 +49,7 @@ func (s *Store) scan(ctx context.Context, node rueidis.Client, match string, yie
 	for cursor := uint64(0); ; {
 		page, err := node.Do(ctx, node.B().Scan().Cursor(cursor).Match(match).Count(scanCount).Build()).AsScanEntry()
 		if err != nil {
-			return yield(Key{}, failure("keys", err))
+			return yield(Key{}, s.failure("keys", err))
 		}
 		for _, name := range page.Elements {
 			if k, ok := parseKey(s.prefix, name); ok && !yield(k, nil) {

@@ -2,10 +2,8 @@ package redis
 
 import (
 	"context"
-	"crypto/tls"
 	"math/rand/v2"
 	"net"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,7 +35,7 @@ const (
 // retryPause is between two tries to make a client, and up to twice that.
 const retryPause = 100 * time.Millisecond
 
-func clientOption(c *Config) rueidis.ClientOption {
+func clientOption(c *Config, d *dialer) rueidis.ClientOption {
 	o := rueidis.ClientOption{
 		InitAddress: c.Addrs,
 		Username:    c.Username,
@@ -46,6 +44,7 @@ func clientOption(c *Config) rueidis.ClientOption {
 		TLSConfig:   c.TLS,
 		ClientName:  "tidegate",
 		Dialer:      net.Dialer{Timeout: c.DialTimeout, KeepAlive: keepAlive},
+		DialCtxFn:   d.dial,
 
 		ConnWriteTimeout: silence,
 		DisableRetry:     true, // what was charged twice cannot be taken back
@@ -66,15 +65,8 @@ func clientOption(c *Config) rueidis.ClientOption {
 		o.ClusterOption.MaxMovedRedirections = 5
 	default:
 		o.ForceSingleClient = true
-		if strings.HasPrefix(c.Addrs[0], "/") {
-			o.DialCtxFn = dialSocket
-		}
 	}
 	return o
-}
-
-func dialSocket(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-	return d.DialContext(ctx, "unix", path)
 }
 
 // get is the client, made if need be. It waits no longer than ctx.

@@ -24,23 +24,72 @@ func (p *packer) ticks(t int64) {
 	p.uint16(uint16(t % 1024))
 }
 
-// reply is the numbers that a script answered.
-type reply []int64
+// tag tells a call of a script from others. Its reply begins with it: see internal/rediswire,
+// which closes a connection whose replies are to other calls.
+type tag float64
 
-func parseReply(text string) (reply, error) {
-	if len(text)%8 != 0 || len(text) < 3*8 {
-		return nil, fmt.Errorf("an answer of %d bytes: the server runs scripts in its own way", len(text))
+const tags = 1 << 40
+
+func (s *Store) tag() tag { return tag(s.lastTag.Add(1) % tags) }
+
+// unpack is the i-th number in a text.
+func unpack(text string, i int) float64 {
+	var word uint64
+	for j := range 8 {
+		word |= uint64(text[8*i+j]) << (8 * j)
 	}
+	return math.Float64frombits(word)
+}
+
+// whole is the numbers in a text; false: it has others than whole ones below 2^53.
+func whole(text string) (reply, bool) {
 	r := make(reply, len(text)/8)
 	for i := range r {
-		var word uint64
-		for j := range 8 {
-			word |= uint64(text[8*i+j]) << (8 * j)
+		x := unpack(text, i)
+		if x != math.Trunc(x) || math.Abs(x) >= 1<<53 { // NaN is neither
+			return nil, false
 		}
-		r[i] = int64(math.Float64frombits(word))
+		r[i] = int64(x)
+	}
+	return r, len(text)%8 == 0
+}
+
+// reply is the numbers that a script answered, between its tag and their sum.
+type reply []int64
+
+// parseReply reads the reply to a call of that tag. The sum, which is taken in the same
+// order as the script does, shows that no bit was changed on the way.
+func parseReply(text string, of tag) (reply, error) {
+	n := len(text) / 8
+	if len(text)%8 != 0 || n < 3 {
+		return nil, nonsense("a reply of %d bytes", len(text))
+	}
+	sum := 0.0
+	for i := range n - 1 {
+		sum += unpack(text, i)
+	}
+	switch {
+	case unpack(text, 0) != float64(of):
+		return nil, nonsense("a reply to another call")
+	case unpack(text, n-1) != sum:
+		return nil, nonsense("a reply whose numbers do not add up: %x", text[:min(len(text), 64)])
+	}
+	r, ok := whole(text[8 : len(text)-8])
+	if !ok {
+		return nil, nonsense("a reply of odd numbers: %x", text[:min(len(text), 64)])
 	}
 	return r, nil
 }
 
 // missed says that calendar bounds did not reach the instant us of Redis' time now.
-func (r reply) missed() (now, us int64, ok bool) { return r[1], r[2], r[0] < 0 }
+func (r reply) missed() (now, us int64, ok bool) {
+	if len(r) != 3 || r[0] >= 0 {
+		return 0, 0, false
+	}
+	return r[1], r[2], true
+}
+
+// nonsense is the error of a reply that the script cannot have given.
+func nonsense(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", errNonsense, fmt.Sprintf(format, args...))
+}

@@ -116,6 +116,7 @@ type request struct {
 	form       form
 	kinds      kindSet
 	keys, args []string
+	tag        tag
 }
 
 // key is the number of a key in KEYS.
@@ -150,12 +151,13 @@ func (p *plan) pack(a *packer, key uint16, c *clock) {
 
 // request puts an order into one; name is proposed for leases.
 func (s *Store) request(plans []*plan, o order, name uint16) (request, error) {
-	r := request{form: several, keys: make([]string, 0, len(plans)+1), args: make([]string, 1, len(plans)+2)}
+	r := request{form: several, tag: s.tag(), keys: make([]string, 0, len(plans)+1), args: make([]string, 1, len(plans)+2)}
 	if len(plans) == 1 && !plans[0].advisory && !o.refused && o.rec == nil {
 		r.form = one
 	}
-	var room [32]byte
+	var room [48]byte
 	head := packer(room[:0])
+	head.number(float64(r.tag))
 	head.number(s.clock.pretended())
 	head.int(min(o.copies, maxCopies))
 	head.uint16(name)

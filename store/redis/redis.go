@@ -22,6 +22,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -82,11 +83,13 @@ type Config struct {
 // methods may be called from any number of goroutines.
 type Store struct {
 	link     link
+	dialer   *dialer
 	prefix   string
 	cluster  bool
 	clock    clock
 	names    atomic.Uint64 // proposed as names of leases
-	receipts receipts      // of requests over several slots of a cluster
+	lastTag  atomic.Uint64
+	receipts receipts // of requests over several slots of a cluster
 
 	bounds   sync.Map     // *tidegate.Limit → *bound
 	bound    atomic.Int64 // how many
@@ -114,13 +117,17 @@ func Open(c Config) (*Store, error) {
 	if c.node == nil {
 		c.node = c.pretend
 	}
-	return &Store{
-		link:     link{option: clientOption(&c)},
+	d := &dialer{timeout: c.DialTimeout}
+	s := &Store{
+		link:     link{option: clientOption(&c, d)},
+		dialer:   d,
 		prefix:   c.Prefix,
 		cluster:  c.Cluster,
 		clock:    clock{pretend: c.pretend, node: c.node},
 		families: make(map[string]*family),
-	}, nil
+	}
+	s.lastTag.Store(rand.Uint64N(tags))
+	return s, nil
 }
 
 // Ping asks Redis for a sign of life, in a cluster one node.
@@ -129,7 +136,7 @@ func (s *Store) Ping(ctx context.Context) error {
 	if err == nil {
 		err = client.Do(ctx, client.B().Exists().Key(s.prefix+":").Build()).Error()
 	}
-	return failure("ping", err)
+	return s.failure("ping", err)
 }
 
 // Close ends the connections. Calls under way end with an error.

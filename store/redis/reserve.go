@@ -91,7 +91,7 @@ func (s *Store) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.D
 	}
 	d, _, err := s.decide(ctx, plans, order{copies: 1, rec: rec})
 	if err != nil || !d.OK {
-		return d, "", failure("reserve", err)
+		return d, "", s.failure("reserve", err)
 	}
 	last := plans
 	if s.cluster && len(plans) > 0 {
@@ -158,7 +158,7 @@ func (s *Store) Settle(ctx context.Context, id string, actual int64) error {
 	if err == tidegate.ErrSettled {
 		return err
 	}
-	return failure("settle", err)
+	return s.failure("settle", err)
 }
 
 func (s *Store) settle(ctx context.Context, id string, actual int64) error {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha1"
 	"embed"
 	"encoding/hex"
+	"sync"
 	"sync/atomic"
 
 	"github.com/redis/rueidis"
@@ -50,20 +51,42 @@ func scriptFor(f form, set kindSet) *script {
 	return s
 }
 
+// newScript is a script that is a file as it is.
+func newScript(file string) *script {
+	text, err := files.ReadFile("script/" + file + ".lua")
+	if err != nil {
+		panic("redis: " + err.Error()) // it is embedded
+	}
+	sum := sha1.Sum(text)
+	return &script{text: string(text), sha: hex.EncodeToString(sum[:])}
+}
+
+var (
+	recordScript = sync.OnceValue(func() *script { return newScript("record") })
+	beatScript   = sync.OnceValue(func() *script { return newScript("beat") })
+)
+
 // run sends a script by its hash, and its text only when Redis says that it does not
 // know it. Nothing else is tried twice: after a timeout nobody knows whether it ran.
-func (s *Store) run(ctx context.Context, sc *script, keys, args []string) (reply, error) {
+//
+// The first argument starts with the tag of the call.
+func (s *Store) run(ctx context.Context, sc *script, keys, args []string) (string, error) {
 	client, err := s.link.get(ctx)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	result := client.Do(ctx, client.B().Evalsha().Sha1(sc.sha).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build())
 	if e, ok := rueidis.IsRedisErr(result.Error()); ok && e.IsNoScript() {
 		result = client.Do(ctx, client.B().Eval().Script(sc.text).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build())
 	}
-	text, err := result.ToString()
+	return result.ToString()
+}
+
+// numbers is run for a script that answers numbers.
+func (s *Store) numbers(ctx context.Context, sc *script, keys, args []string, of tag) (reply, error) {
+	text, err := s.run(ctx, sc, keys, args)
 	if err != nil {
 		return nil, err
 	}
-	return parseReply(text)
+	return parseReply(text, of)
 }

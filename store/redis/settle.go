@@ -2,15 +2,15 @@ package redis
 
 import (
 	"context"
+	"crypto/sha1"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/redis/rueidis"
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/algo"
@@ -65,18 +65,39 @@ type record struct {
 }
 
 func (s *Store) readRecord(ctx context.Context, id string) (*record, error) {
-	client, err := s.link.get(ctx)
+	text, err := s.recordText(ctx, s.recordKey(id))
 	if err != nil {
 		return nil, err
 	}
-	text, err := client.Do(ctx, client.B().Get().Key(s.recordKey(id)).Build()).ToString()
-	if rueidis.IsRedisNil(err) {
+	if text == "" {
 		return nil, tidegate.ErrSettled
 	}
-	if err != nil {
-		return nil, err
-	}
 	return parseRecord(text)
+}
+
+// recordText reads what is kept under key; "" is nothing.
+func (s *Store) recordText(ctx context.Context, key string) (string, error) {
+	var head packer
+	head.number(float64(s.tag()))
+	text, err := s.run(ctx, recordScript(), []string{key}, []string{string(head)})
+	if err != nil {
+		return "", err
+	}
+	text, ok := strings.CutPrefix(text, string(head))
+	if !ok {
+		return "", nonsense("a reply to another call")
+	}
+	if text == "" {
+		return "", nil
+	}
+	if len(text) < 2*sha1.Size {
+		return "", nonsense("a record of %d bytes", len(text))
+	}
+	hash, text := text[:2*sha1.Size], text[2*sha1.Size:]
+	if sum := sha1.Sum([]byte(text)); hash != hex.EncodeToString(sum[:]) {
+		return "", nonsense("a record that was changed on the way")
+	}
+	return text, nil
 }
 
 // parseRecord reads what several.lua wrote: when the record ends, the receipt, when a turn
@@ -87,8 +108,8 @@ func parseRecord(text string) (*record, error) {
 	if len(text) < numbers+2 {
 		return nil, errRecord
 	}
-	n, err := parseReply(text[:numbers])
-	if err != nil {
+	n, ok := whole(text[:numbers])
+	if !ok {
 		return nil, errRecord
 	}
 	rec := &record{at: n[1]*algo.Micro + n[2]}

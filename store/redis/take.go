@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"tidegate.dev/tidegate"
@@ -23,7 +24,7 @@ func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tideg
 		return tidegate.Decision{OK: true, Granted: int64(n), At: s.clock.redis() * algo.Micro}, nil
 	}
 	d, _, err := s.decide(ctx, plans, order{copies: int64(n)})
-	return d, failure("take", err)
+	return d, s.failure("take", err)
 }
 
 // TakeShort is Take that says more when some of the copies were granted and not all:
@@ -44,7 +45,7 @@ func (s *Store) TakeShort(ctx context.Context, checks []tidegate.Check, n int) (
 	}
 	granted, g, err := s.decide(ctx, plans, order{copies: int64(n)})
 	if err != nil {
-		return granted, rest, failure("take", err)
+		return granted, rest, s.failure("take", err)
 	}
 	if granted.Granted > 0 && granted.Granted < int64(n) {
 		rest = shortfall(plans, g)
@@ -93,28 +94,45 @@ func (s *Store) ask(ctx context.Context, plans []*plan, o order) (grant, error) 
 		if err != nil {
 			return grant{}, err
 		}
-		got, err := s.run(ctx, scriptFor(r.form, r.kinds), r.keys, r.args)
+		got, err := s.numbers(ctx, scriptFor(r.form, r.kinds), r.keys, r.args, r.tag)
 		if err != nil {
 			return grant{}, err
 		}
-		if now, us, ok := got.missed(); ok {
+		now, us, ok, err := missed(got, slices.ContainsFunc(plans, (*plan).calendar))
+		if err != nil {
+			return grant{}, err
+		}
+		if ok {
 			s.reach(plans, now, us)
 			continue
 		}
-		g := grant{copies: got[0], at: got[1]*algo.Micro + got[2], name: name}
-		each := 6
-		if g.copies > 0 && g.copies < min(o.copies, maxCopies) {
-			each = 8
-		}
-		if len(got) != 3+each*len(plans) {
-			return grant{}, fmt.Errorf("an answer of %d numbers to %d checks", len(got), len(plans))
-		}
-		for i, p := range plans {
-			p.at, p.answer = g.at, answerOf(got[3+each*i:][:each])
-		}
-		return g, nil
+		g, err := got.grant(plans, o)
+		g.name = name
+		return g, err
 	}
 	return grant{}, errMissed
+}
+
+// maxName bounds the ticks that name a lease: those proposed and a copy each.
+const maxName = 1 << 20
+
+// grant is what a reply says of an order for plans, which it notes in them.
+func (r reply) grant(plans []*plan, o order) (grant, error) {
+	if len(r) < 3 || r[1] < 0 || r[2] < 0 || r[2] >= maxName {
+		return grant{}, nonsense("%d numbers about %d checks, the first %d", len(r), len(plans), r[:min(len(r), 3)])
+	}
+	g := grant{copies: r[0], at: r[1]*algo.Micro + r[2]}
+	each := 6
+	if g.copies > 0 && g.copies < min(o.copies, maxCopies) {
+		each = 8
+	}
+	if len(r) != 3+each*len(plans) {
+		return grant{}, nonsense("%d numbers about %d checks", len(r), len(plans))
+	}
+	for i, p := range plans {
+		p.at, p.answer = g.at, answerOf(r[3+each*i:][:each])
+	}
+	return g, g.sane(plans, o)
 }
 
 func answerOf(a reply) answer {

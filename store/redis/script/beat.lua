@@ -1,16 +1,19 @@
 -- Notes that a member of the roll is there, and counts those that are.
 --
 -- The roll is a sorted set of members by the ms at which they are given up. KEYS[1] is
--- the roll, ARGV[1] the member, ARGV[2] for how many ms it is believed to be there.
+-- the roll, ARGV[1] the tag of the reply, ARGV[2] the member, ARGV[3] for how many ms it is
+-- believed to be there.
+local tag = struct.unpack('<d', ARGV[1])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local last = now + tonumber(ARGV[2])
+local last = now + tonumber(ARGV[3])
 
 -- A clock that was set back, or another master's: nobody is believed for longer.
 for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], string.format('(%.0f', last), '+inf')) do
   redis.call('ZADD', KEYS[1], string.format('%.0f', last), member)
 end
-redis.call('ZADD', KEYS[1], string.format('%.0f', last), ARGV[1])
+redis.call('ZADD', KEYS[1], string.format('%.0f', last), ARGV[2])
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', now))
-redis.call('EXPIRE', KEYS[1], math.ceil(ARGV[2] / 1000) + 1)
-return redis.call('ZCOUNT', KEYS[1], '-inf', '+inf')
+redis.call('EXPIRE', KEYS[1], math.ceil(ARGV[3] / 1000) + 1)
+local live = redis.call('ZCOUNT', KEYS[1], '-inf', '+inf')
+return struct.pack('<ddd', tag, live, tag + live)

@@ -6,14 +6,14 @@
 -- on are the changes. Those of calendar periods come first: while their bounds are
 -- missed, nothing has been written.
 --
--- The reply is packed numbers: 1, or 0 when nothing was changed; now; how many leases were
+-- The reply is packed numbers, between tag and sum: 1, or 0 when nothing was changed; now; how many leases were
 -- lost.
-local _, settles, amount, life = unpack('<dBdd', ARGV[1])
+local _, _, settles, amount, life = unpack('<ddBdd', ARGV[1])
 local boxes, lasts, lost, held = {}, {}, 0
 if settles > 0 then
   held = call('GET', KEYS[#KEYS])
   if settles == 3 and held or settles < 3 and (not held or unpack('<d', held) <= now) then
-    return pack('<ddd', 0, now, 0)
+    return pack('<ddddd', tag, 0, now, 0, tag + now)
   end
 end
 for i = 2, #ARGV do
@@ -34,7 +34,7 @@ for i = 2, #ARGV do
   elseif at then
     state, till = '', 0
   end
-  if missed then return pack('<ddd', -1, now, missed) end
+  if missed then return pack('<ddddd', tag, -1, now, missed, tag - 1 + now + missed) end
   if state then
     --<box keep>
     boxes[key], lasts[key] = box, last
@@ -48,4 +48,4 @@ elseif settles == 2 then -- it ends at 0, so that it is no record to whoever doe
 elseif settles == 3 then
   call('SETEX', KEYS[#KEYS], 2 * life, '')
 end
-return pack('<ddd', 1, now, lost)
+return pack('<ddddd', tag, 1, now, lost, tag + 1 + now + lost)

@@ -2,9 +2,9 @@
 -- one.lua does it, one after the other. They are of one law, which is not that of leases.
 -- ARGV[2] is all of them, each with its size and the copies asked for before it.
 --
--- The reply is packed numbers: now; then for each check what one.lua says of it. A check
+-- The reply is packed numbers, between tag and sum: now; then for each check what one.lua says of it. A check
 -- whose calendar bounds were missed got -1 copies, and the instant they did not reach.
-local arg, item, replies = ARGV[2], 1, {}
+local arg, item, replies, sum = ARGV[2], 1, {}, tag + now
 while item < #arg do
   local size, copies, kind, _, key, id, cost, from = unpack('<I2dBBI2c9d', arg, item)
   local unit, asked, k = cost > 0 and cost or 1, copies, 0
@@ -14,6 +14,7 @@ while item < #arg do
   --<fit>
   if missed then
     replies[#replies + 1] = pack('<dddddd', -1, missed, 0, 0, 0, 0)
+    sum = sum - 1 + missed
   else
     local granted = k
     local left, reset, resett, other, othert, later, latert, state, till = 0, 0, 0, 0, 0, 0, 0
@@ -24,8 +25,12 @@ while item < #arg do
       --<box change>
     end
     replies[#replies + 1] = pack('<dddddd', granted, left, reset, resett, other, othert)
-    if short then replies[#replies + 1] = pack('<dd', later, latert) end
+    sum = sum + granted + left + reset + resett + other + othert
+    if short then
+      replies[#replies + 1] = pack('<dd', later, latert)
+      sum = sum + later + latert
+    end
   end
   item = item + size
 end
-return pack('<d', now) .. table.concat(replies)
+return pack('<dd', tag, now) .. table.concat(replies) .. pack('<d', sum)

@@ -2,19 +2,19 @@
 -- ARGV[1] goes on with the copies asked for and the ticks proposed as the name of
 -- leases; ARGV[2] is the check.
 --
--- The reply is packed numbers: copies granted, now, the ticks of the name; then, as
+-- The reply is packed numbers, between tag and sum: copies granted, now, the ticks of the name; then, as
 -- several.lua has it for each check, how many copies it got, what is left, in µs and
 -- ticks when it is as good as new, and when the refused would pass or the admitted may
 -- go ahead. When some copies were granted and not all, also when the next would pass; -1:
 -- this check would let it.
-local _, copies, ticks = unpack('<ddI2', ARGV[1])
+local _, _, copies, ticks = unpack('<dddI2', ARGV[1])
 local arg = ARGV[2]
 local kind, _, key, id, cost, from = unpack('<BBI2c9d', arg)
 local unit, asked, k = cost > 0 and cost or 1, copies, 0
 local box = kind < 5 and call('GET', KEYS[key]) or ''
 --<box find>
 --<fit>
-if missed then return pack('<ddd', -1, now, missed) end
+if missed then return pack('<ddddd', tag, -1, now, missed, tag - 1 + now + missed) end
 local granted = k
 --<name>
 local left, reset, resett, other, othert, later, latert, state, till = 0, 0, 0, 0, 0, 0, 0
@@ -24,6 +24,9 @@ if k == 0 then other, othert = later, latert end
 if state then
   --<box change>
 end
-local reply = pack('<ddddddddd', granted, now, ticks, granted, left, reset, resett, other, othert)
-if short then return reply .. pack('<dd', later, latert) end
-return reply
+local sum = tag + granted + now + ticks + granted + left + reset + resett + other + othert
+if short then
+  return pack('<ddddddddddddd', tag, granted, now, ticks, granted, left, reset, resett, other, othert,
+    later, latert, sum + later + latert)
+end
+return pack('<ddddddddddd', tag, granted, now, ticks, granted, left, reset, resett, other, othert, sum)

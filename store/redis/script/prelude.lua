@@ -8,9 +8,14 @@
 local call, floor, spread = redis.call, math.floor, unpack
 local sub, pack, unpack = string.sub, struct.pack, struct.unpack
 
--- ARGV[1] starts with the instant in µs that a test pretends it to be, and is 0
--- otherwise. Under a pretended clock, which may stand still, keys live longer.
-local now, grace = unpack('<d', ARGV[1]), 3600
+-- ARGV[1] starts with a tag, which the reply starts with as well: whoever asked knows by
+-- it that the reply is to this call. Every reply ends with the sum of all its numbers, the
+-- tag included, added one after the other: none was changed on the way.
+--
+-- Then comes the instant in µs that a test pretends it to be, 0 otherwise. Under a
+-- pretended clock, which may stand still, keys live longer.
+local tag, now = unpack('<dd', ARGV[1])
+local grace = 3600
 if now == 0 then
   local time = call('TIME')
   now, grace = time[1] * 1000000 + time[2], 0

@@ -5,7 +5,7 @@
 -- with a record, what it is to say comes last, and its key last in KEYS.
 --
 -- The reply is that of one.lua, with six or eight numbers for each check.
-local _, copies, ticks, ttl, refused = unpack('<ddI2dB', ARGV[1])
+local _, _, copies, ticks, ttl, refused = unpack('<dddI2dB', ARGV[1])
 local checks, boxes, lasts = {}, {}, {}
 local granted = refused == 1 and 0 or copies
 for i = 2, ttl > 0 and #ARGV - 1 or #ARGV do
@@ -19,11 +19,12 @@ for i = 2, ttl > 0 and #ARGV - 1 or #ARGV do
   if k < granted and advisory == 0 then granted = k end
   checks[i - 1] = {kind, advisory, key, id, cost, unit, k, saved}
 end
-if missed then return pack('<ddd', -1, now, missed) end
+if missed then return pack('<ddddd', tag, -1, now, missed, tag - 1 + now + missed) end
 --<name>
 
 local some = granted > 0 and granted < copies
-local reply, charged, wait, waitt = pack('<ddd', granted, now, ticks), '', 0, 0
+local reply, sum = pack('<dddd', tag, granted, now, ticks), tag + granted + now + ticks
+local charged, wait, waitt = '', 0, 0
 for i = 1, #checks do
   local kind, advisory, key, id, cost, unit, fit, saved = spread(checks[i])
   local k, asked = fit < granted and fit or granted, advisory == 1 and granted or copies
@@ -43,7 +44,12 @@ for i = 1, #checks do
     --<reject>
   end
   reply = reply .. pack('<dddddd', fit, left, reset, resett, other, othert)
-  if some then reply = reply .. pack('<dd', short and later or -1, latert) end
+  sum = sum + fit + left + reset + resett + other + othert
+  if some then
+    later = short and later or -1
+    reply = reply .. pack('<dd', later, latert)
+    sum = sum + later + latert
+  end
   if ttl > 0 then
     charged = charged .. (k > 0 and '1' or '0')
     if advisory == 0 and (other - wait) * 1024 + othert - waitt > 0 then wait, waitt = other, othert end
@@ -55,4 +61,4 @@ if ttl > 0 and granted > 0 then
   call('SETEX', KEYS[#KEYS], floor(ttl / 1000000) + 1 + grace,
     pack('<dddddI2', now + ttl, now, ticks, wait, waitt, #checks) .. charged .. ARGV[#ARGV])
 end
-return reply
+return reply .. pack('<d', sum)

@@ -1,0 +1,203 @@
+package rediswire
+
+import (
+	"bytes"
+	"strconv"
+)
+
+// reader reads along with what a server sends, message by message: values of Redis'
+// protocol in either version. What no server sends unasked, attributes and values whose
+// length is told afterwards, it does not take.
+type reader struct {
+	seen   bool // a message was whole, ever
+	pushed bool // this one is no reply
+
+	open  bool // a message has begun
+	depth int  // of arrays that are not complete
+	todo  [maxDepth + 1]int
+	state byte // what comes next: 't' for a type, 'l' for the rest of a line, 'b' for a blob
+	typ   byte
+	line  []byte // so far, where it came in pieces
+	left  int    // bytes of the blob
+	lim   limits
+	kept  []byte
+}
+
+func (r *reader) between() bool { return !r.open }
+
+// begin is ready for a message.
+func (r *reader) begin(lim limits) {
+	r.open, r.depth, r.state, r.lim = true, 0, 't', lim
+	r.todo[0] = 1
+	r.line, r.kept = r.line[:0], r.kept[:0]
+	if cap(r.kept) > maxLine { // a rare one; the next are small
+		r.kept = nil
+	}
+}
+
+// scan reads b until the message is whole, and returns how much of b that was.
+func (r *reader) scan(b []byte) (n int, whole bool, err error) {
+	for n < len(b) {
+		from := n
+		switch r.state {
+		case 't':
+			n++
+			err = r.begun(b[from])
+		case 'l':
+			n, err = r.readLine(b, n)
+		case 'b':
+			n, err = r.readBlob(b, n)
+		}
+		if err != nil {
+			return n, false, err
+		}
+		if r.lim.bytes -= n - from; r.lim.bytes < 0 {
+			return n, false, violation("a message that is too long", r.kept)
+		}
+		if room := r.lim.keep - len(r.kept); room > 0 {
+			r.kept = append(r.kept, b[from:n][:min(room, n-from)]...)
+		}
+		if !r.open {
+			return n, true, nil
+		}
+	}
+	return n, false, nil
+}
+
+// begun is told the type of a value.
+func (r *reader) begun(typ byte) error {
+	switch typ {
+	case '+', '-', ':', '$', '*', '_', '%', '~', ',', '#', '!', '=', '(':
+	case '>':
+		if r.depth > 0 {
+			return violation("a push inside of a reply", r.kept)
+		}
+	default:
+		return violation("not Redis' protocol", nil)
+	}
+	r.typ, r.state = typ, 'l'
+	return nil
+}
+
+// readLine reads up to the end of the line.
+func (r *reader) readLine(b []byte, n int) (int, error) {
+	end := bytes.IndexByte(b[n:], '\n')
+	if end < 0 {
+		if r.line = append(r.line, b[n:]...); len(r.line) > maxLine {
+			return n, violation("a line that is too long", r.line)
+		}
+		return len(b), nil
+	}
+	line := b[n : n+end+1]
+	if len(r.line) > 0 {
+		r.line = append(r.line, line...)
+		line = r.line
+	}
+	text, ok := bytes.CutSuffix(line, []byte("\r\n"))
+	if !ok || len(text) > maxLine || bytes.IndexByte(text, '\r') >= 0 {
+		return n, violation("a line that does not end as it should", line)
+	}
+	err := r.value(text)
+	r.line = r.line[:0]
+	return n + end + 1, err
+}
+
+// value is told what the first line of a value says.
+func (r *reader) value(text []byte) error {
+	switch r.typ {
+	case '$', '!', '=':
+		n, ok := length(text, maxBlob)
+		if !ok || n < 0 && r.typ != '$' {
+			return violation("a blob of that length", text)
+		}
+		if n >= 0 {
+			r.left, r.state = n+2, 'b'
+			return nil
+		}
+	case '*', '~', '>', '%':
+		n, ok := length(text, 1<<20)
+		if !ok || n < 0 && r.typ != '*' {
+			return violation("an array of that length", text)
+		}
+		if r.typ == '%' {
+			n *= 2
+		}
+		return r.enter(n, text)
+	case ':':
+		if _, err := strconv.ParseInt(string(text), 10, 64); err != nil {
+			return violation("a number", text)
+		}
+	case '_':
+		if len(text) > 0 {
+			return violation("a null", text)
+		}
+	case '#':
+		if string(text) != "t" && string(text) != "f" {
+			return violation("a boolean", text)
+		}
+	}
+	r.done()
+	return nil
+}
+
+// length reads a length of at most so many; -1 is nothing.
+func length(text []byte, most int) (n int, ok bool) {
+	if string(text) == "-1" {
+		return -1, true
+	}
+	if len(text) == 0 || len(text) > 8 {
+		return 0, false
+	}
+	for _, c := range text {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = 10*n + int(c-'0')
+	}
+	return n, n <= most
+}
+
+// enter goes into an array of n elements.
+func (r *reader) enter(n int, text []byte) error {
+	if r.lim.elements -= max(n, 0); r.lim.elements < 0 {
+		return violation("an array of that length", text)
+	}
+	if n <= 0 {
+		r.done()
+		return nil
+	}
+	if r.depth == maxDepth {
+		return violation("arrays in arrays", text)
+	}
+	r.depth++
+	r.todo[r.depth], r.state = n, 't'
+	return nil
+}
+
+// readBlob passes over a blob and sees that it ends where it should.
+func (r *reader) readBlob(b []byte, n int) (int, error) {
+	if r.left > 2 {
+		skip := min(r.left-2, len(b)-n)
+		r.left -= skip
+		return n + skip, nil
+	}
+	if b[n] != "\n\r"[r.left-1] {
+		return n, violation("a blob that does not end where it should", b[n:])
+	}
+	if r.left--; r.left == 0 {
+		r.done()
+	}
+	return n + 1, nil
+}
+
+// done ends a value, and every array that it was the last of.
+func (r *reader) done() {
+	r.state = 't'
+	for r.todo[r.depth]--; r.todo[r.depth] == 0; r.todo[r.depth]-- {
+		if r.depth == 0 {
+			r.open = false
+			return
+		}
+		r.depth--
+	}
+}

@@ -1,0 +1,90 @@
+package redis
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"tidegate.dev/tidegate/internal/rediswire"
+)
+
+// dialer makes connections whose replies are checked, and remembers what is wrong with the
+// server: callers have a short deadline, and see only that it passed.
+type dialer struct {
+	timeout time.Duration
+	trouble atomic.Pointer[error] // since a connection was last of use; nil: none
+}
+
+// dial implements rueidis.ClientOption.DialCtxFn.
+func (d *dialer) dial(ctx context.Context, addr string, by *net.Dialer, config *tls.Config) (net.Conn, error) {
+	conn, err := d.connect(ctx, addr, by, config)
+	if err != nil {
+		if !errors.Is(err, context.Canceled) {
+			d.report(addr, err)
+		}
+		return nil, err
+	}
+	return rediswire.Wrap(conn, func(err error) { d.report(addr, err) }), nil
+}
+
+func (d *dialer) connect(ctx context.Context, addr string, by *net.Dialer, config *tls.Config) (net.Conn, error) {
+	network := "tcp"
+	if strings.HasPrefix(addr, "/") {
+		network = "unix"
+	}
+	conn, err := by.DialContext(ctx, network, addr)
+	if err != nil || config == nil {
+		return conn, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	if config.ServerName == "" {
+		config = config.Clone()
+		config.ServerName, _, _ = net.SplitHostPort(addr)
+	}
+	secure := tls.Client(conn, config)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = conn.Close()
+		return nil, handshakeError(err)
+	}
+	return secure, nil
+}
+
+// handshakeError says what a failed TLS handshake means. A server that does not speak TLS
+// takes it for an unfinished command, and waits for the rest of it.
+func handshakeError(err error) error {
+	var header tls.RecordHeaderError
+	switch {
+	case errors.As(err, &header):
+		return fmt.Errorf("TLS handshake: the server does not speak TLS: use redis://, or its port for TLS: %w", err)
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Errorf("TLS handshake: the server accepts connections and does not answer in TLS: if it does not speak TLS, use redis://, or its port for TLS: %w", err)
+	}
+	return fmt.Errorf("TLS handshake: %w", err)
+}
+
+// report notes what is wrong with a server; nil: nothing.
+func (d *dialer) report(addr string, err error) {
+	if err == nil {
+		d.trouble.Store(nil)
+		return
+	}
+	err = fmt.Errorf("%s: %w", addr, advised(err))
+	d.trouble.Store(&err)
+}
+
+// Trouble is why the server cannot be used, as far as connections tell: it refuses them,
+// does not speak TLS or Redis' protocol, or does not let the user in. It is nil when one
+// was of use since.
+func (s *Store) Trouble() error {
+	if err := s.dialer.trouble.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
