@@ -18,7 +18,7 @@ type exchange struct {
 	method  string
 	http1   bool
 	line    *line // nil: not one of ours
-	trusted bool // the peer is one of our own proxies
+	trusted bool  // the peer is one of our own proxies
 	writer  writer
 	body    body
 	own     *ownHeaders // while an upstream is asked

@@ -56,7 +56,7 @@ func New(o Options) (*Gateway, error) {
 	g.trusts = len(o.HTTP.ClientIP.Trusted) > 0 || o.HTTP.ClientIP.TrustUnix
 	g.tells = o.AccessLog != nil || o.Observer != nil
 	for _, u := range o.Upstreams {
-		g.pool = append(g.pool, newUpstream(u, &g.o))
+		g.pool = append(g.pool, newUpstream(u, &g.o, g.reclaim))
 	}
 	g.proxy = newProxy(g)
 	g.handler = http.HandlerFunc(g.forward)
@@ -135,8 +135,13 @@ type UpstreamState struct {
 func (g *Gateway) Upstreams() []UpstreamState {
 	now := time.Now()
 	states := make([]UpstreamState, len(g.pool))
+	none := true
 	for i, u := range g.pool {
 		states[i] = UpstreamState{u.name, u.health.usable(now), u.inflight.Load()}
+		none = none && !states[i].Usable
+	}
+	for i, u := range g.pool {
+		states[i].Usable = states[i].Usable || none && !u.health.isDown() // see pool.pick
 	}
 	return states
 }

@@ -8,13 +8,14 @@ import (
 )
 
 // health is what is known of an upstream. After some failures in a row it is left
-// alone, then one request may try it: if that succeeds all may, if not it is left
-// alone for longer. The zero value with after set is in order.
+// alone if there is another, then one request may try it: if that succeeds all may, if
+// not it is left alone for longer. The zero value with after set is in order.
 type health struct {
 	after   int           // so many failures in a row
 	recheck time.Duration // how often it is asked, if it is
 
-	trouble atomic.Bool // look closer; false: in order
+	trouble atomic.Bool  // look closer; false: in order
+	success atomic.Int64 // when it last answered, since epoch
 
 	mu       sync.Mutex
 	failures int       // in a row
@@ -58,8 +59,32 @@ func (h *health) claim(now time.Time) bool {
 	return true
 }
 
+// sound reports whether nothing speaks against it: it is neither left alone, nor being
+// tried, nor down.
+func (h *health) sound() bool {
+	if !h.trouble.Load() {
+		return true
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !h.down && h.until.IsZero()
+}
+
+// isDown reports whether it was asked, and is out of order.
+func (h *health) isDown() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.down
+}
+
+// answeredSince reports whether it has answered anybody since then.
+func (h *health) answeredSince(start time.Time) bool {
+	return h.success.Load() > int64(start.Sub(epoch))
+}
+
 // succeeded tells that the upstream has answered. It reports whether it is back.
-func (h *health) succeeded() bool {
+func (h *health) succeeded(now time.Time) bool {
+	h.success.Store(int64(now.Sub(epoch)))
 	if !h.trouble.Load() {
 		return false
 	}
@@ -76,12 +101,22 @@ func (h *health) clearLocked() {
 }
 
 // failed tells that it could not be connected to, or did not answer in time. It
-// reports for how long it is left alone from now on; 0: no change.
-func (h *health) failed(now time.Time) time.Duration {
+// reports for how long it is left alone from now on; 0 means no change, and less that it is
+// in use again. The last upstream there is never left alone: a request that may fail is
+// better than one that must.
+func (h *health) failed(now time.Time, last bool) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.trouble.Store(true)
 	h.failures++
+	if last {
+		again := !h.until.IsZero()
+		h.until, h.trying = time.Time{}, false
+		if again {
+			return -1
+		}
+		return 0
+	}
 	if h.failures < h.after || now.Before(h.until) && !h.trying {
 		return 0
 	}
@@ -103,6 +138,7 @@ func (h *health) asked(fine bool) (changed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if fine {
+		h.success.Store(int64(time.Since(epoch)))
 		changed = h.down || !h.until.IsZero()
 		h.unfit, h.down = 0, false
 		h.clearLocked()

@@ -12,14 +12,14 @@ func TestHealth(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	fail := func(n int) (pause time.Duration) {
 		for range n {
-			pause = max(pause, h.failed(now))
+			pause = max(pause, h.failed(now, false))
 		}
 		return pause
 	}
 	if pause := fail(2); pause != 0 || !h.usable(now) || !h.claim(now) {
 		t.Fatalf("left alone for %s after two failures", pause)
 	}
-	if h.succeeded() {
+	if h.succeeded(now) {
 		t.Error("it is back, and was never away")
 	}
 	if pause := fail(2); pause != 0 {
@@ -45,7 +45,7 @@ func TestHealth(t *testing.T) {
 			t.Errorf("two try it after pause %d", i+1)
 		}
 	}
-	if !h.succeeded() || !h.usable(now) || h.trouble.Load() {
+	if !h.succeeded(now) || !h.usable(now) || h.trouble.Load() {
 		t.Error("it is not back")
 	}
 }
@@ -54,7 +54,7 @@ func TestHealth(t *testing.T) {
 func TestTryThatLeaves(t *testing.T) {
 	h := &health{after: 1}
 	now := time.Unix(1_000_000, 0)
-	now = now.Add(h.failed(now))
+	now = now.Add(h.failed(now, false))
 	if !h.claim(now) {
 		t.Fatal("nobody may try")
 	}
@@ -75,14 +75,14 @@ func TestHealthByQuestion(t *testing.T) {
 	if h.asked(false) {
 		t.Error("down again")
 	}
-	if h.succeeded() || h.usable(now) { // a request that was under way
+	if h.succeeded(now) || h.usable(now) { // a request that was under way
 		t.Error("up, before it was asked")
 	}
 	if !h.asked(true) || !h.usable(now) {
 		t.Error("not up after a good answer")
 	}
-	h.failed(now)
-	h.failed(now)
+	h.failed(now, false)
+	h.failed(now, false)
 	if h.usable(now) || !h.asked(true) || !h.usable(now) {
 		t.Error("a good answer does not end a pause")
 	}

@@ -10,21 +10,39 @@ type pool []*upstream
 
 // pick returns the upstream with the least in flight, one of them by chance if
 // there are several, but not the one that was tried already. nil: all others are
-// out of order.
+// out of order. That one failed some requests is no reason to send a request nowhere: if
+// there is nothing better, the first try goes to one that is left alone.
 func (p pool) pick(now time.Time, tried *upstream) *upstream {
+	usable := func(u *upstream) bool { return u != tried && u.health.usable(now) }
 	for range p {
-		u := p.least(now, tried)
-		if u == nil || u.health.claim(now) {
+		u := p.least(usable)
+		if u == nil {
+			break
+		}
+		if u.health.claim(now) {
 			return u
 		}
 	}
-	return nil
+	if tried != nil {
+		return nil
+	}
+	return p.least(func(u *upstream) bool { return !u.health.isDown() })
 }
 
-func (p pool) least(now time.Time, tried *upstream) *upstream {
+// last reports whether u is the only one that can be counted on.
+func (p pool) last(u *upstream) bool {
+	for _, other := range p {
+		if other != u && other.health.sound() {
+			return false
+		}
+	}
+	return true
+}
+
+func (p pool) least(fits func(*upstream) bool) *upstream {
 	if len(p) == 1 {
-		if u := p[0]; u != tried && u.health.usable(now) {
-			return u
+		if fits(p[0]) {
+			return p[0]
 		}
 		return nil
 	}
@@ -32,7 +50,7 @@ func (p pool) least(now time.Time, tried *upstream) *upstream {
 	var load int64
 	equals := 0
 	for _, u := range p {
-		if u == tried || !u.health.usable(now) {
+		if !fits(u) {
 			continue
 		}
 		switch n := u.inflight.Load(); {

@@ -29,7 +29,7 @@ func (g *Gateway) probe(ctx context.Context, u *upstream) {
 		if ctx.Err() != nil {
 			return
 		}
-		if u.health.asked(err == nil) {
+		if !isOwnFault(err) && u.health.asked(err == nil) {
 			g.tellHealth(u, err)
 		}
 		timer.Reset(jitter(o.Every))

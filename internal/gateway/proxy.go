@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httputil"
+	"time"
 
 	"tidegate.dev/tidegate/httplimit"
 )
@@ -98,6 +99,8 @@ func (g *Gateway) explain(x *exchange, err error) *problem {
 		return g.bodyProblem(cause)
 	case errors.As(err, &none):
 		return overload("No upstream is available right now.", none.after)
+	case isOwnFault(err):
+		return overload("The gateway has no connection to spare right now.", time.Second)
 	case isTimeout(err):
 		return newProblem(http.StatusGatewayTimeout, "The upstream did not answer in time.")
 	}

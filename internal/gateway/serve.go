@@ -101,8 +101,6 @@ func (g *Gateway) Close() error {
 	g.stop()
 	err := g.server.Close()
 	g.running.Wait()
-	for _, u := range g.pool {
-		u.closeIdle()
-	}
+	g.reclaim()
 	return err
 }

@@ -380,10 +380,10 @@ func TestUpstreamPort(t *testing.T) {
 // The resolver knows no other names than ASCII ones; the transport can translate.
 func TestUpstreamWithAForeignName(t *testing.T) {
 	o := new(Options)
-	if newUpstream(parseURL(t, "http://bücher.example"), o).straight != nil {
+	if newUpstream(parseURL(t, "http://bücher.example"), o, nil).straight != nil {
 		t.Error("a name that is not ASCII is dialed as it is")
 	}
-	if newUpstream(parseURL(t, "http://xn--bcher-kva.example"), o).straight == nil {
+	if newUpstream(parseURL(t, "http://xn--bcher-kva.example"), o, nil).straight == nil {
 		t.Error("an ASCII name is not dialed")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -15,6 +16,7 @@ type trips struct {
 	pool     pool
 	observer Observer
 	log      *slog.Logger
+	ejecting sync.Mutex // so that no two leave each other alone
 }
 
 // noUpstreamError: all are out of order.
@@ -67,7 +69,7 @@ func (t *trips) try(x *exchange, u *upstream, req *http.Request) (*http.Response
 	res, err := u.RoundTrip(req)
 	took := time.Since(start)
 	x.record.UpstreamTime += took
-	t.judge(x, u, err)
+	t.judge(x, u, start, err)
 	if t.observer != nil {
 		try := Try{Upstream: u.name, Took: took, Err: err, Retry: x.record.Retries > 0}
 		if res != nil {
@@ -79,20 +81,30 @@ func (t *trips) try(x *exchange, u *upstream, req *http.Request) (*http.Response
 }
 
 // judge learns from a try how the upstream is. Its answers count as health,
-// whatever they say; what the client broke off says nothing.
-func (t *trips) judge(x *exchange, u *upstream, err error) {
+// whatever they say; what the client broke off says nothing, and neither does what this
+// machine could not do. Nor does a request that took too long while others were answered:
+// who asks for something slow could have any upstream left alone.
+func (t *trips) judge(x *exchange, u *upstream, start time.Time, err error) {
 	switch {
 	case err == nil:
-		if u.health.succeeded() {
+		if u.health.succeeded(time.Now()) {
 			x.gateway.usable(u, true)
 			t.log.Info("upstream is back", slog.String("upstream", u.name))
 		}
-	case x.Err() != nil || x.body.err() != nil:
+	case x.Err() != nil || x.body.err() != nil || isOwnFault(err):
+	case isTimeout(err) && u.health.answeredSince(start):
 	case notConnected(err) || isTimeout(err):
-		if pause := u.health.failed(time.Now()); pause > 0 {
+		t.ejecting.Lock()
+		pause := u.health.failed(time.Now(), t.pool.last(u))
+		t.ejecting.Unlock()
+		switch {
+		case pause > 0:
 			u.closeIdle()
 			x.gateway.usable(u, false)
 			t.log.Warn("upstream fails; it is left alone", slog.String("upstream", u.name), slog.Duration("for", pause), slog.String("error", err.Error()))
+		case pause < 0:
+			x.gateway.usable(u, true)
+			t.log.Warn("upstream still fails, and is used since there is no other", slog.String("upstream", u.name), slog.String("error", err.Error()))
 		}
 	}
 }

@@ -25,12 +25,14 @@ type upstream struct {
 	health    health
 }
 
-func newUpstream(u *url.URL, o *Options) *upstream {
+// newUpstream makes an upstream; reclaim frees connections when there are none left to
+// be had.
+func newUpstream(u *url.URL, o *Options, reclaim func()) *upstream {
 	made := &upstream{
 		scheme:    u.Scheme,
 		host:      u.Host,
 		name:      u.Scheme + "://" + u.Host,
-		transport: newTransport(o),
+		transport: newTransport(o, reclaim),
 		health:    health{after: o.Health.UnhealthyAfter, recheck: o.Health.Every},
 	}
 	if strings.Trim(u.Path, "/") != "" {
@@ -76,11 +78,15 @@ func (u *upstream) closeIdle() {
 
 // newTransport keeps enough connections that a burst does not end in as many new
 // ones, and compresses nothing: what the client did not ask for it would not get.
-func newTransport(o *Options) *http.Transport {
+func newTransport(o *Options, reclaim func()) *http.Transport {
 	dialer := &net.Dialer{Timeout: o.Transport.Connect, KeepAlive: 15 * time.Second}
 	return &http.Transport{
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			conn, err := dialer.DialContext(ctx, network, address)
+			if isOwnFault(err) {
+				reclaim()
+				conn, err = dialer.DialContext(ctx, network, address)
+			}
 			if err != nil {
 				return nil, &connectError{err}
 			}
