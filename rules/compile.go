@@ -46,7 +46,7 @@ func compile(f *rulefile.File, config Config) (*Set, diag.List) {
 		return nil, c.problems
 	}
 	s.replace()
-	s.index = newIndex(s.entries)
+	s.index = newIndex(s.entries, config.IgnoreCase)
 	s.files = c.files
 	c.ids.file, c.ids.unnamed = nil, nil // of no more use
 	s.states.New = func() any { return s.newState() }

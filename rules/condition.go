@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"tidegate.dev/tidegate/internal/route"
 	"tidegate.dev/tidegate/internal/rulefile"
 )
 
@@ -18,6 +19,7 @@ type condition struct {
 	networks        networks
 	lists           []*list
 	byAddress       bool // networks or lists may hold the address
+	fold            bool // the value is compared without its case
 	written         *rulefile.Condition
 }
 
@@ -44,19 +46,29 @@ func (c *compiler) conditions(written []rulefile.Condition) conditions {
 
 func (c *compiler) condition(w *rulefile.Condition) condition {
 	made := condition{id: c.ids.find(w.Name.Text), written: w}
+	made.fold = c.config.IgnoreCase && made.id.ofPath()
+	spelt := func(text string) string {
+		if made.fold {
+			return route.Fold(text)
+		}
+		return text
+	}
 	var prefixes []netip.Prefix
 	var literals []string
 	for _, t := range w.Any {
 		switch t.Kind {
 		case rulefile.TestLiteral:
-			literals = append(literals, t.Text)
+			literals = append(literals, spelt(t.Text))
 		case rulefile.TestGlob:
-			made.globs = append(made.globs, t.Text)
+			made.globs = append(made.globs, spelt(t.Text))
 		case rulefile.TestPrefix:
 			prefixes = append(prefixes, t.Prefix)
 			literals = append(literals, t.Text)
 		case rulefile.TestIn:
 			l := c.lists[t.Text]
+			if made.fold {
+				l = l.folded()
+			}
 			made.lists = append(made.lists, l)
 			made.byAddress = made.byAddress || !l.networks.empty()
 		case rulefile.TestAbsent:
@@ -83,7 +95,7 @@ func (c *compiler) condition(w *rulefile.Condition) condition {
 // values returns the literals that the condition waits for, where it waits for
 // nothing else: rules and branches are found by these without being asked.
 func (c *condition) values() []string {
-	if c.id.local || c.absent || c.present || len(c.globs) > 0 || c.byAddress || len(c.lists) > 0 {
+	if c.id.local || c.fold || c.absent || c.present || len(c.globs) > 0 || c.byAddress || len(c.lists) > 0 {
 		return nil
 	}
 	if c.set == nil {
@@ -122,6 +134,9 @@ func (c *condition) holds(st *state, h *hit) bool {
 }
 
 func (c *condition) hasText(value string) bool {
+	if c.fold {
+		value = route.Fold(value)
+	}
 	if slices.Contains(c.literals, value) {
 		return true
 	}

@@ -16,6 +16,9 @@ type Config struct {
 	// Now is the time that `until` and the life of tokens are held against; nil
 	// means time.Now.
 	Now func() time.Time
+	// IgnoreCase is for upstreams that take paths in any case: patterns, conditions on
+	// the path and what is counted by it then do so, too.
+	IgnoreCase bool
 	// Signals are what `over: elastic` looks at; nil has none, so that elastic
 	// limits stay at their nominal size.
 	Signals Signals

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,9 +13,12 @@ import (
 // Explanation is how a Set sees a request: who is asking, and for every rule
 // whether it applies and why not.
 type Explanation struct {
-	Method     string          `json:"method"`
-	Host       string          `json:"host"`
-	Path       string          `json:"path"` // as it is matched
+	Method string `json:"method"`
+	Host   string `json:"host"`
+	Path   string `json:"path"` // as it is matched
+	// AlsoReadAs are other paths that a server may take the path for: rules have to
+	// hold for each.
+	AlsoReadAs []string        `json:"also_read_as,omitempty"`
 	Identities []FoundIdentity `json:"identities"`
 	// Exempt is the place of the entry of exempt that takes the request out.
 	Exempt string          `json:"exempt,omitempty"`
@@ -37,6 +41,9 @@ type ExplainedRule struct {
 	Applies bool   `json:"applies"`
 	// Why it does not apply, or refuses without counting.
 	Why string `json:"why,omitempty"`
+	// ReadAs is the path that this is about, where the request can be read in several
+	// ways; see Explanation.AlsoReadAs.
+	ReadAs string `json:"read_as,omitempty"`
 	// Pattern that matched; "" where the rule has none, or none matches.
 	Pattern string `json:"pattern,omitempty"`
 	// Mode is enforce, enforce 25%, shadow or disabled.
@@ -77,28 +84,73 @@ type ExplainedCheck struct {
 func (s *Set) Explain(r *tidegate.Request) Explanation {
 	st := s.state(r)
 	st.explains = true
-	st.collect()
-	first := st.judgeAll()
-	e := Explanation{
-		Method: r.Method, Host: plainHost(r.Host), Path: cleanPath(r.Path),
-		Identities: st.foundIdentities(), Rules: make([]ExplainedRule, 0, len(s.rules)),
-	}
-	for i := range first {
-		if h := &st.hits[i]; h.verdict == applies {
-			e.Exempt = place(s.entries[h.entry].exempt.Pos)
-		}
-	}
-	next := first
-	for i := len(s.entries) - len(s.rules); i < len(s.entries); i++ {
-		if next < len(st.hits) && int(st.hits[next].entry) == i {
-			e.Rules = append(e.Rules, st.explainHit(&st.hits[next]))
-			next++
+	e := Explanation{Method: r.Method, Host: plainHost(r.Host), Path: st.readings[0].Path()}
+	for way := range st.readings {
+		st.turnTo(way)
+		st.collect()
+		found, exempt := st.explainReading()
+		if way == 0 {
+			e.Identities, e.Rules, e.Exempt = st.foundIdentities(), found, exempt
 			continue
 		}
-		e.Rules = append(e.Rules, st.explainMissed(i))
+		if path := st.readings[way].Path(); path != e.Path && !slices.Contains(e.AlsoReadAs, path) {
+			e.AlsoReadAs = append(e.AlsoReadAs, path)
+		}
+		if exempt == "" { // it would have to hold in all
+			e.Exempt = ""
+		}
+		for i := range found {
+			e.Rules[i].join(&found[i])
+		}
 	}
 	st.done()
 	return e
+}
+
+// explainReading is about the reading at hand.
+func (st *state) explainReading() (found []ExplainedRule, exempt string) {
+	s := st.set
+	first := st.judgeAll()
+	for i := range first {
+		if h := &st.hits[i]; h.verdict == applies {
+			exempt = place(s.entries[h.entry].exempt.Pos)
+		}
+	}
+	found = make([]ExplainedRule, 0, len(s.rules))
+	next := first
+	for i := len(s.entries) - len(s.rules); i < len(s.entries); i++ {
+		if next < len(st.hits) && int(st.hits[next].entry) == i {
+			found = append(found, st.explainHit(&st.hits[next]))
+			next++
+			continue
+		}
+		found = append(found, st.explainMissed(i))
+	}
+	for i := range found {
+		if len(st.readings) > 1 {
+			found[i].ReadAs = st.readings[st.way].Path()
+		}
+	}
+	return found, exempt
+}
+
+// join adds what the rule makes of another reading of the path.
+func (x *ExplainedRule) join(other *ExplainedRule) {
+	switch {
+	case !other.Applies:
+	case !x.Applies:
+		*x = *other
+	default:
+		for _, c := range other.Checks {
+			same := func(had ExplainedCheck) bool { return had.Check.Limit == c.Check.Limit && had.Key == c.Key }
+			if i := slices.IndexFunc(x.Checks, same); i < 0 {
+				x.Checks = append(x.Checks, c)
+			} else {
+				x.Checks[i].Cost = max(x.Checks[i].Cost, c.Cost)
+				x.Checks[i].Check.Cost = x.Checks[i].Cost
+			}
+		}
+	}
 }
 
 func (st *state) foundIdentities() []FoundIdentity {

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"slices"
 	"strconv"
 
 	"tidegate.dev/tidegate/internal/rulefile"
@@ -65,6 +66,7 @@ type identities struct {
 	file   *rulefile.File // nil once all are found
 	byName map[string]*identity
 	all    []*identity // those with a slot, by slot
+	byPath []int       // slots whose value depends on how the path is read
 	ip     *identity
 	// unnamed are the sources that were asked for without a name, perhaps twice.
 	unnamed []rulefile.Source
@@ -121,10 +123,20 @@ func (ids *identities) add(name string, sources ...rulefile.Source) *identity {
 	}
 	if !id.local {
 		id.slot = len(ids.all)
+		if slices.ContainsFunc(sources, func(s rulefile.Source) bool { return s.Kind == rulefile.SourcePath }) {
+			ids.byPath = append(ids.byPath, id.slot)
+		}
 		ids.all = append(ids.all, id)
 	}
 	ids.byName[name] = id
 	return id
+}
+
+// ofPath reports whether the value may be a part of the path.
+func (id *identity) ofPath() bool {
+	return slices.ContainsFunc(id.sources, func(s source) bool {
+		return s.kind == rulefile.SourcePath || s.kind == rulefile.SourcePathWildcard
+	})
 }
 
 // descriptor reports whether all there is of id is what a caller of a check API

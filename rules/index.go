@@ -43,8 +43,9 @@ type entry struct {
 // fewRefs that wait for a value are asked one by one faster than looked up.
 const fewRefs = 4
 
-func newIndex(entries []entry) index {
+func newIndex(entries []entry, ignoreCase bool) index {
 	x := index{tree: route.New()}
+	x.tree.IgnoreCase = ignoreCase
 	numbers := make(map[route.Pattern]int)
 	var refs [][]ref // by number
 	var everywhere []ref
@@ -111,12 +112,13 @@ func newShelf(entries []entry, refs []ref) shelf {
 	return s
 }
 
-// collect finds the hits of the request, in the order of the entries, each once.
+// collect finds the hits of the reading at hand, in the order of the entries, each
+// once.
 func (st *state) collect() {
 	x, r := &st.set.index, st.request
 	st.take(&x.everywhere, -1)
 	if len(x.shelves) > 0 {
-		st.routes = x.tree.Match(r.Method, r.Host, r.Path, r.RawPath, st.routes)
+		st.routes = x.tree.Match(r.Method, r.Host, st.readings[st.way], st.routes)
 	}
 	for i := range st.routes {
 		st.take(&x.shelves[st.routes[i].ID], i)
@@ -139,7 +141,6 @@ func (st *state) onceEach() {
 	kept := st.hits[:0]
 	for _, h := range st.hits {
 		if n := len(kept); n > 0 && kept[n-1].entry == h.entry {
-			kept[n-1].partial = kept[n-1].partial && h.partial
 			continue
 		}
 		kept = append(kept, h)
@@ -158,8 +159,7 @@ func (st *state) take(s *shelf, at int) {
 }
 
 func (st *state) add(refs []ref, at int) {
-	partial := at >= 0 && st.routes[at].Partial
 	for _, r := range refs {
-		st.hits = append(st.hits, hit{ref: r, route: int32(at), partial: partial})
+		st.hits = append(st.hits, hit{ref: r, route: int32(at)})
 	}
 }

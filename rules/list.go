@@ -3,6 +3,7 @@ package rules
 import (
 	"net/netip"
 
+	"tidegate.dev/tidegate/internal/route"
 	"tidegate.dev/tidegate/internal/rulefile"
 )
 
@@ -29,6 +30,18 @@ func newList(l *rulefile.List) *list {
 		made.literals[t.Text] = struct{}{}
 	}
 	made.networks = newNetworks(prefixes)
+	return made
+}
+
+// folded returns the list for values that are compared without their case.
+func (l *list) folded() *list {
+	made := &list{literals: make(map[string]struct{}, len(l.literals)), networks: l.networks}
+	for text := range l.literals {
+		made.literals[route.Fold(text)] = struct{}{}
+	}
+	for _, glob := range l.globs {
+		made.globs = append(made.globs, route.Fold(glob))
+	}
 	return made
 }
 

@@ -12,7 +12,6 @@ import (
 type hit struct {
 	ref
 	route   int32 // in state.routes; -1: it has no pattern
-	partial bool  // another reading of the path does not match
 	verdict verdict
 	try     bool // it applies and does not decide
 	scope   int32
@@ -40,12 +39,18 @@ const (
 )
 
 // Match appends what r is held to. It implements [tidegate.Matcher].
+//
+// A path that servers may read in several ways is held to what the rules say of each
+// of them: what takes a rule away in one reading does not in another.
 func (s *Set) Match(r *tidegate.Request, dst []tidegate.Check) []tidegate.Check {
 	st := s.state(r)
-	st.collect()
-	first := st.judgeAll()
-	for i := first; i < len(st.hits); i++ {
-		dst = st.append(dst, &st.hits[i])
+	if len(st.readings) > 1 {
+		dst = st.matchEach(dst)
+	} else {
+		st.collect()
+		for i := st.judgeAll(); i < len(st.hits); i++ {
+			dst = st.append(dst, &st.hits[i])
+		}
 	}
 	st.done()
 	return dst
@@ -62,7 +67,7 @@ func (st *state) judgeAll() int {
 			break
 		}
 		// What exempts more than the first one is of no interest.
-		if exempt < 0 && !h.partial && e.guard.holds(st, h) {
+		if exempt < 0 && e.guard.holds(st, h) {
 			exempt = h.entry
 			h.verdict = applies
 		}
@@ -117,8 +122,7 @@ func (st *state) verdict(h *hit, exempt int32) verdict {
 }
 
 // stands reports whether the rule at entry applies and decides: one that is only
-// tried takes nothing away from those in force, nor does one that another reading
-// of the path would not fall under.
+// tried takes nothing away from those in force.
 func (st *state) stands(entry, exempt int32) bool {
 	i, ok := slices.BinarySearchFunc(st.hits, entry, func(h hit, entry int32) int { return int(h.entry - entry) })
 	if !ok {
@@ -126,7 +130,7 @@ func (st *state) stands(entry, exempt int32) bool {
 	}
 	h := &st.hits[i]
 	st.judge(h, exempt)
-	return (h.verdict == applies || h.verdict == refuses) && !h.try && !h.partial
+	return (h.verdict == applies || h.verdict == refuses) && !h.try
 }
 
 // ipKey is who has not said who they are.

@@ -1,27 +1,6 @@
 package rules
 
-import (
-	"path"
-	"strings"
-)
-
-// cleanPath is the path as it is matched: without empty and dot segments, and
-// without a slash at the end.
-func cleanPath(p string) string {
-	if p == "*" {
-		return p
-	}
-	if !strings.HasPrefix(p, "/") {
-		p = "/" + p
-	}
-	if strings.Contains(p, "//") || strings.Contains(p, "/.") {
-		p = path.Clean(p)
-	}
-	if len(p) > 1 {
-		p = strings.TrimSuffix(p, "/")
-	}
-	return p
-}
+import "strings"
 
 // plainHost is the host in lower case, without port and trailing dot: its
 // spelling must not make a fresh counter.

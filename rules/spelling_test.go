@@ -3,9 +3,12 @@ package rules
 import "testing"
 
 func TestCleanPath(t *testing.T) {
+	set := parse(t, "rules: [{ name: a, per: path, limits: 1/second }]", Config{})
 	f := func(path, want string) {
 		t.Helper()
-		if got := cleanPath(path); got != want {
+		r := request("GET /")
+		r.Path = path
+		if got := set.Match(r, nil)[0].Key; got != want {
 			t.Errorf("%q becomes %q, want %q", path, got, want)
 		}
 	}

@@ -18,6 +18,9 @@ type state struct {
 	identified Identified // nil: the request's Values only know where to look
 	explains   bool       // nothing is counted
 
+	readings []route.Reading // of the path
+	way      int             // which of them is being looked at
+
 	values  []value // by slot
 	touched []int   // the slots of values that are known
 	routes  []route.Hit
@@ -48,6 +51,7 @@ func (s *Set) state(r *tidegate.Request) *state {
 	st := s.states.Get().(*state)
 	st.request = r
 	st.identified, _ = r.Values.(Identified)
+	st.readings = s.index.tree.Readings(r.Path, r.RawPath, st.readings)
 	return st
 }
 
@@ -59,6 +63,8 @@ func (st *state) done() {
 	clear(st.routes)
 	clear(st.hits)
 	clear(st.parts)
+	clear(st.readings)
+	st.readings, st.way = st.readings[:0], 0
 	st.touched, st.routes, st.hits, st.parts = st.touched[:0], st.routes[:0], st.hits[:0], st.parts[:0]
 	st.request, st.identified, st.explains = nil, nil, false
 	st.address, st.addressKnown = netip.Addr{}, false
@@ -111,7 +117,7 @@ func (st *state) read(s *source, h *hit) string {
 	case rulefile.SourceMethod:
 		return st.request.Method
 	case rulefile.SourcePath:
-		return cleanPath(st.request.Path)
+		return st.readings[st.way].Path()
 	case rulefile.SourceHost:
 		return plainHost(st.request.Host)
 	case rulefile.SourceRoute:

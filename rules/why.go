@@ -140,9 +140,9 @@ func (st *state) match(h *hit) bool {
 // try matches a single pattern.
 func (st *state) try(p route.Pattern, hits []route.Hit) []route.Hit {
 	one := route.New()
+	one.IgnoreCase = st.set.config.IgnoreCase
 	one.Add(p, 0)
-	r := st.request
-	return one.Match(r.Method, r.Host, r.Path, r.RawPath, hits)
+	return one.Match(st.request.Method, st.request.Host, st.readings[st.way], hits)
 }
 
 // whyNoPattern names what is nearest to matching: the method, then the host.

@@ -42,9 +42,11 @@ func (s *server) gatewayOptions() gateway.Options {
 			Requests:    c.Limits.Requests,
 			Connections: c.Limits.Connections,
 		},
+		Transport: gateway.Transport{Idle: orAny(c.KeepAlive.Idle), IdleConns: c.KeepAlive.Connections},
 		Paths: gateway.Paths{
 			EncodedSlash: c.Paths.EncodedSlash == config.Allow,
 			CleanDots:    c.Paths.DotSegments == config.Clean,
+			MergeSlashes: c.Paths.Empty == config.Merge,
 		},
 		Health: gateway.Health{
 			Path:           c.Health.Path,

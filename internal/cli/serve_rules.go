@@ -30,7 +30,7 @@ func (s *server) loadRules() (*ruleSource, error) {
 		s.metrics.SetRules(now.Rules(), now.Limits())
 		s.metrics.WatchCosts(now.Clamped)
 	}
-	c := rules.Config{Trust: trustOf(s.config.Trust), Signals: s.signals}
+	c := rules.Config{Trust: trustOf(s.config.Trust), Signals: s.signals, IgnoreCase: s.config.Paths.Case == config.Insensitive}
 	r := &ruleSource{since: time.Now()}
 	switch {
 	case s.config.Rules != "":

@@ -12,6 +12,9 @@ import (
 // print tells the explanation in words.
 func (e *explained) print(env *Env, all bool) {
 	fmt.Fprintf(env.Stdout, "%s\n", env.paint(bold, fmt.Sprintf("%s %s%s", e.Method, e.Host, e.Path)))
+	for _, path := range e.AlsoReadAs {
+		fmt.Fprintf(env.Stdout, "  some servers read the path as %s: rules hold for both\n", path)
+	}
 	e.printIdentities(env)
 	if e.Exempt != "" {
 		fmt.Fprintf(env.Stdout, "\nExempt from limits by %s.\n", e.Exempt)
@@ -61,6 +64,7 @@ func printApplied(env *Env, r *rules.ExplainedRule) {
 		}
 	}
 	line("match", r.Pattern)
+	line("path", r.ReadAs)
 	line("why", r.Why)
 	if r.Branch != "" {
 		line("for", strings.TrimSuffix(r.Branch+": "+r.Reason, ": "))

@@ -38,6 +38,8 @@ type Config struct {
 	Limits Limits
 	// Health is how upstreams are looked after.
 	Health Health
+	// KeepAlive is about connections to upstreams that no request uses.
+	KeepAlive KeepAlive
 	// Paths says what is done with paths that can be read in two ways.
 	Paths Paths
 	// Log says what is written about requests and about the process.
@@ -141,11 +143,19 @@ type Health struct {
 	UnhealthyAfter int           // failures in a row; default: 3
 }
 
+// KeepAlive is about connections to upstreams that no request uses.
+type KeepAlive struct {
+	Idle        time.Duration // how long they are kept; 0 closes each after its answer. Default: 90s
+	Connections int           // how many per upstream; default: 1024
+}
+
 // Paths says what is done with paths that can be read in two ways, so that no
 // spelling of a path escapes a rule.
 type Paths struct {
 	EncodedSlash string // Refuse or Allow; default: Refuse
 	DotSegments  string // Refuse or Clean; default: Refuse
+	Empty        string // segments: Refuse or Merge; default: Refuse
+	Case         string // Sensitive or Insensitive; default: Sensitive
 }
 
 // The words of [Paths].
@@ -153,6 +163,10 @@ const (
 	Refuse = "refuse" // answer 400
 	Allow  = "allow"  // pass on as it is
 	Clean  = "clean"  // resolve before rules and upstream see it
+	Merge  = "merge"  // leave out before rules and upstream see it
+
+	Sensitive   = "sensitive"   // /A is not /a
+	Insensitive = "insensitive" // /A is /a to the upstreams, and so to the rules
 )
 
 // Log says what is written about requests and about the process.

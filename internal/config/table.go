@@ -209,6 +209,16 @@ var table = []*setting{
 		help: "`NUMBER` of failures in a row after which an upstream gets no requests",
 	},
 	{
+		path: "keep_alive.idle", example: "30s", fallback: "1m30s",
+		slot: one(func(c *Config) *time.Duration { return &c.KeepAlive.Idle }, lastingOrNone(100*time.Millisecond, day)),
+		help: "`TIME` that an unused connection to an upstream is kept; less than the upstream keeps it, or a request may meet its end. 0 to close each after its answer",
+	},
+	{
+		path: "keep_alive.connections", example: "1024", fallback: "1024",
+		slot: one(func(c *Config) *int { return &c.KeepAlive.Connections }, count(span[int]{least: 1, most: 1_000_000})),
+		help: "`NUMBER` of unused connections that are kept per upstream",
+	},
+	{
 		path: "paths.encoded_slash", example: Allow, fallback: Refuse,
 		slot: one(func(c *Config) *string { return &c.Paths.EncodedSlash }, oneOf(Refuse, Allow)),
 		help: "`WHAT` to do with a path that has %2F in it: refuse it with 400, or allow it",
@@ -217,6 +227,16 @@ var table = []*setting{
 		path: "paths.dot_segments", example: Clean, fallback: Refuse,
 		slot: one(func(c *Config) *string { return &c.Paths.DotSegments }, oneOf(Refuse, Clean)),
 		help: "`WHAT` to do with a path that has . or .. in it: refuse it with 400, or clean it before rules and upstream see it",
+	},
+	{
+		path: "paths.empty_segments", example: Merge, fallback: Refuse,
+		slot: one(func(c *Config) *string { return &c.Paths.Empty }, oneOf(Refuse, Merge)),
+		help: "`WHAT` to do with a path that has // in it: refuse it with 400, or merge the slashes before rules and upstream see it",
+	},
+	{
+		path: "paths.case", example: Insensitive, fallback: Sensitive,
+		slot: one(func(c *Config) *string { return &c.Paths.Case }, oneOf(Sensitive, Insensitive)),
+		help: "`WHETHER` /A and /a are the same path to the upstreams, and so to the rules: sensitive, or insensitive",
 	},
 	{
 		path: "log.access", example: Stdout, fallback: Stdout, file: itsFolder,

@@ -7,15 +7,17 @@ import (
 )
 
 // framing follows the requests of an HTTP/1 connection while net/http reads them,
-// for the one thing that it does not tell: a request with both Content-Length and
+// for what that does not tell: a request with both Content-Length and
 // Transfer-Encoding, or with the latter in HTTP/1.0. One server takes the one for
 // the end of the request, another the other, and what is between is smuggled past
-// the first. What net/http itself refuses is not followed further.
+// the first. And a header that is folded into the next line, which net/http makes one.
+// What net/http itself refuses is not followed further.
 //
 // It keeps no more than the start of a line.
 type framing struct {
 	heads   int64        // of requests that were read
 	bad     atomic.Int64 // which of them is not to be served; 0: none
+	folded  atomic.Bool  // as it has a folded header
 	ignored atomic.Bool  // this is no HTTP, or no more
 	expects expectation
 	left    uint64 // bytes of data to come
@@ -25,7 +27,6 @@ type framing struct {
 
 	length, coding, modern bool   // what the head has: the two, HTTP/1.1
 	size                   uint64 // that length
-	named                  bool   // the last header line was one of the two
 }
 
 // expectation is what comes next.
@@ -124,21 +125,23 @@ func (f *framing) startHead() {
 		tail = f.tail[:8]
 	}
 	f.modern = string(tail) == "HTTP/1.1"
-	f.length, f.coding, f.named, f.size = false, false, false, 0
+	f.length, f.coding, f.size = false, false, 0
 	f.expects = headerLine
 }
 
-// header looks for the two. A value that is folded into the next line, or goes on
-// for longer than any number does, is a trick.
+// header looks for the two, of which a value that goes on for longer than any number
+// does is a trick. So is any line that is folded: one server takes it for the header
+// before it, another for one of its own.
 func (f *framing) header(line []byte) {
 	if line[0] == ' ' || line[0] == '\t' {
-		f.refuseIf(f.named)
+		f.folded.Store(true)
+		f.refuseIf(true)
 		return
 	}
 	name, value, _ := bytes.Cut(line, []byte(":"))
 	length := bytes.EqualFold(name, []byte("Content-Length"))
 	coding := bytes.EqualFold(name, []byte("Transfer-Encoding"))
-	if f.named = length || coding; !f.named {
+	if !length && !coding {
 		return
 	}
 	f.refuseIf(f.n == len(f.line))

@@ -46,12 +46,16 @@ func TestFraming(t *testing.T) {
 	f("POST"+host+"Content-Length: 3"+strings.Repeat(" ", 60)+"\r\n\r\nabc", 1, 1)
 	f("POST"+host+"X-Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 1, 0)
 	f("POST"+host+"Transfer-Encoding: chunked\r\nA: Content-Length: 3\r\n\r\n0\r\n\r\n", 1, 0)
+	f("GET"+host+"A: b\r\n c\r\n\r\n", 1, 1)
+	f("GET"+host+"A: b\n\t\n\n", 1, 1)
+	f("GET"+host+"\r\nGET"+host+"A:\r\n b\r\n\r\n", 2, 2)
+	f("POST"+host+"Content-Length: 4\r\n\r\n a\r\nGET"+host+"\r\n", 2, 0) // a body may look like one
 	f("GET"+host+"\r\nnot\x00HTTP\n\n\n\xff", 2, 0) // whatever it is
 }
 
 // oracle reads data as net/http does. It returns how many requests it could read
-// whole, and whether the next has two lengths.
-func oracle(data []byte) (whole int64, twoLengths bool) {
+// whole, and whether the next is a trick.
+func oracle(data []byte) (whole int64, trick bool) {
 	rest := bytes.NewReader(data)
 	in := bufio.NewReader(rest)
 	at := func() int { return len(data) - rest.Len() - in.Buffered() }
@@ -61,7 +65,7 @@ func oracle(data []byte) (whole int64, twoLengths bool) {
 		if err != nil {
 			return whole, false
 		}
-		if hasTwoLengths(data[start:at()], r.Proto) {
+		if isTrick(data[start:at()], r.Proto) {
 			return whole, true
 		}
 		if _, err := io.Copy(io.Discard, r.Body); err != nil {
@@ -72,16 +76,16 @@ func oracle(data []byte) (whole int64, twoLengths bool) {
 	}
 }
 
-// hasTwoLengths is the rule in other words: any trick with either.
-func hasTwoLengths(head []byte, proto string) bool {
-	length, coding, named := false, false, false
+// isTrick is the rule in other words: any trick with either, and any folded line.
+func isTrick(head []byte, proto string) bool {
+	length, coding := false, false
 	for line := range bytes.Lines(head) {
 		line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
-		if len(line) > 0 && (line[0] == ' ' || line[0] == '\t') && named {
+		if len(line) > 0 && (line[0] == ' ' || line[0] == '\t') {
 			return true
 		}
 		name, _, _ := strings.Cut(strings.ToLower(string(line)), ":")
-		named = name == "content-length" || name == "transfer-encoding"
+		named := name == "content-length" || name == "transfer-encoding"
 		if named && len(line) >= 63 {
 			return true
 		}
@@ -92,7 +96,7 @@ func hasTwoLengths(head []byte, proto string) bool {
 }
 
 // What net/http reads as requests, framing has seen; it refuses those with two
-// lengths and no others.
+// lengths or folded headers and no others.
 func FuzzFraming(f *testing.F) {
 	files, err := filepath.Glob("testdata/wire/*.txt")
 	if err != nil {
@@ -118,7 +122,7 @@ func FuzzFraming(f *testing.F) {
 		case got.heads < whole:
 			t.Fatalf("%d heads, net/http reads %d", got.heads, whole)
 		case bad && refused != whole+1:
-			t.Fatalf("request %d has two lengths, refused is %d", whole+1, refused)
+			t.Fatalf("request %d is a trick, refused is %d", whole+1, refused)
 		case refused != 0 && refused <= whole:
 			t.Fatalf("request %d is refused, net/http reads %d whole ones", refused, whole)
 		}

@@ -104,9 +104,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // receive says why a request is not even put to the gate.
 func (g *Gateway) receive(r *http.Request, inFlight int64) *problem {
 	line := lineOf(r.Context())
-	if line.twoLengths() {
-		p := badRequest("The request has two lengths: Content-Length and Transfer-Encoding.")
-		p.hurt = true
+	if p := line.inspect(); p != nil {
 		return p
 	}
 	if p := g.inspect(r); p != nil {

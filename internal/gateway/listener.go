@@ -78,13 +78,20 @@ func withLine(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, lineKey{}, l)
 }
 
-// twoLengths reports whether the request that is served now has them.
-func (l *line) twoLengths() bool {
+// inspect says what is wrong with the lines of the request that is served now.
+func (l *line) inspect() *problem {
 	if l == nil || l.conn == nil {
-		return false
+		return nil
 	}
-	l.served++
-	return l.conn.framing.bad.Load() == l.served
+	if l.served++; l.conn.framing.bad.Load() != l.served {
+		return nil
+	}
+	p := badRequest("The request has two lengths: Content-Length and Transfer-Encoding.")
+	if l.conn.framing.folded.Load() {
+		p = badRequest("The request has a header that is folded into the next line.")
+	}
+	p.hurt = true
+	return p
 }
 
 func (l *line) isSurplus() bool { return l != nil && l.surplus }

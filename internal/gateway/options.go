@@ -54,7 +54,7 @@ type Options struct {
 // Transport is how upstreams are connected to.
 type Transport struct {
 	Connect   time.Duration // until a connection and its TLS are there; 0 means 5s
-	Idle      time.Duration // that an unused connection is kept; 0 means 90s
+	Idle      time.Duration // that an unused connection is kept; 0 means 90s, negative that none is
 	IdleConns int           // unused connections kept per upstream; 0 means 1024
 	TLS       *tls.Config   // for https; nil trusts the authorities of the machine
 }
@@ -81,6 +81,7 @@ type Limits struct {
 type Paths struct {
 	EncodedSlash bool // pass %2F and backslashes on as they are
 	CleanDots    bool // resolve . and .. before rules and upstream see the path
+	MergeSlashes bool // make one slash of several before rules and upstream see the path
 }
 
 // Health is how upstreams are looked after. One that cannot be connected to, or

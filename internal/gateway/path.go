@@ -7,14 +7,17 @@ import (
 )
 
 // inspect refuses a path that rules and upstream may read differently, or makes
-// it one that they read the same.
+// it one that they read the same. Where parameters (;) and backslashes pass, rules are
+// held against every reading; see route.Tree.Readings.
 func (p Paths) inspect(r *http.Request) *problem {
 	path := r.URL.Path
-	backslash, dots := false, false
+	backslash, dots, empty := false, false, false
 	for i := range len(path) {
 		switch c := path[i]; {
 		case c < ' ' || c == 0x7f:
 			return badRequest("The path contains a control character.")
+		case c == '/':
+			empty = empty || i > 0 && path[i-1] == '/'
 		case c == '\\':
 			backslash = true
 		case c == '%': // an escape was escaped
@@ -26,6 +29,15 @@ func (p Paths) inspect(r *http.Request) *problem {
 	if !p.EncodedSlash && (backslash || hasEncodedSlash(r.URL.RawPath)) {
 		return badRequest("The path contains an encoded slash or a backslash.")
 	}
+	if empty && strings.Contains(r.URL.EscapedPath(), "//") {
+		if !p.MergeSlashes {
+			return badRequest("The path contains an empty segment.")
+		}
+		r.URL = mergeSlashes(r.URL)
+	}
+	if (empty || backslash) && looksLikeHost(r.URL.Path) {
+		return badRequest("The path begins with two slashes.")
+	}
 	if !dots {
 		return nil
 	}
@@ -36,6 +48,24 @@ func (p Paths) inspect(r *http.Request) *problem {
 		return badRequest("The path contains . or .. segments.")
 	}
 	return nil
+}
+
+// looksLikeHost reports whether whoever decodes a path before it is taken apart would
+// find a host at its beginning.
+func looksLikeHost(path string) bool {
+	return len(path) > 1 && (path[1] == '/' || path[1] == '\\')
+}
+
+// mergeSlashes makes one slash of several.
+func mergeSlashes(u *url.URL) *url.URL {
+	var b strings.Builder
+	escaped := u.EscapedPath()
+	for i := range len(escaped) {
+		if i == 0 || escaped[i] != '/' || escaped[i-1] != '/' {
+			b.WriteByte(escaped[i])
+		}
+	}
+	return withPath(u, b.String())
 }
 
 // hasEncodedSlash looks at a path as sent; one that has any is never without a
@@ -115,12 +145,16 @@ func cleanDots(u *url.URL) *url.URL {
 			kept = append(kept, segment)
 		}
 	}
-	cleaned := *u
-	escaped := "/" + strings.Join(kept, "/")
-	cleaned.Path, _ = url.PathUnescape(escaped) // its parts came out of a valid path
-	cleaned.RawPath = ""
-	if cleaned.EscapedPath() != escaped {
-		cleaned.RawPath = escaped
+	return withPath(u, "/"+strings.Join(kept, "/"))
+}
+
+// withPath returns u with another path, whose parts came out of its own.
+func withPath(u *url.URL, escaped string) *url.URL {
+	made := *u
+	made.Path, _ = url.PathUnescape(escaped) // so that it is valid
+	made.RawPath = ""
+	if made.EscapedPath() != escaped {
+		made.RawPath = escaped
 	}
-	return &cleaned
+	return &made
 }

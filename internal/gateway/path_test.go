@@ -24,7 +24,8 @@ func TestPaths(t *testing.T) {
 		}
 	}
 	strict, clean, all := Paths{}, Paths{CleanDots: true}, Paths{EncodedSlash: true, CleanDots: true}
-	for _, fine := range []string{"/", "/a/b", "/a//b/", "/.a", "/a.", "/...", "/%61", "/%25", "/100%25", "/a;b=..", "/%C3%A4", "/%ff", "/a%2520b"} {
+	merge := Paths{MergeSlashes: true}
+	for _, fine := range []string{"/", "/a/b", "/a/b/", "/a;b/", "/;a/b", "/.a", "/a.", "/...", "/%61", "/%25", "/100%25", "/a;b=..", "/%C3%A4", "/%ff", "/a%2520b"} {
 		f(strict, fine, fine)
 		f(clean, fine, fine)
 	}
@@ -49,7 +50,23 @@ func TestPaths(t *testing.T) {
 	f(clean, "/../../a", "/a")
 	f(clean, "/a/b/..", "/a/")
 	f(clean, "/..", "/")
-	f(clean, "/a//../b", "/a/b")
+	for _, empty := range []string{"//", "//a", "/a//b", "/a//", "///", "//a/b", "/a/.//b", "/a//../b", "http://h//a", "//a;b/"} {
+		f(strict, empty, "400")
+		f(clean, empty, "400")
+		f(all, empty, "400")
+	}
+	f(merge, "//a", "/a")
+	f(merge, "///a//b%20c//", "/a/b%20c/")
+	f(merge, "//", "/")
+	f(merge, "//;a//b", "/;a/b")
+	f(merge, "/a//../b", "400")
+	f(Paths{MergeSlashes: true, CleanDots: true}, "/a//../b", "/b")
+	f(Paths{MergeSlashes: true, CleanDots: true}, "/a/.//../b//", "/b/")
+	f(Paths{MergeSlashes: true, EncodedSlash: true}, "//a%2F%2Fb//c", "/a%2F%2Fb/c") // an address in a segment
+	for _, host := range []string{"/%2fa", "/%2F", "/%5ca/b", `/\a`} {
+		f(all, host, "400")
+		f(Paths{MergeSlashes: true, EncodedSlash: true}, host, "400")
+	}
 	f(clean, "/a/..;/b", "400")
 	f(clean, "/a/%252e%252e/b", "400")
 	f(clean, "/%61/../%62", "/%62")
@@ -58,21 +75,24 @@ func TestPaths(t *testing.T) {
 // No path that passes has dots in any reading, and cleaning is done when it is
 // done.
 func FuzzPaths(f *testing.F) {
-	for _, s := range []string{"/a/../b", "/a/%2e%2e/b", "/%252e", "/a%2Fb", `/\..\`, "/;/..;", "/a/b/c/./../../g"} {
-		f.Add(s, true, true)
+	for _, s := range []string{"/a/../b", "/a/%2e%2e/b", "/%252e", "/a%2Fb", `/\..\`, "/;/..;", "/a/b/c/./../../g", "//a///b", "/%2f/a", "/.//", "/a//../b"} {
+		f.Add(s, true, true, true)
 	}
-	f.Fuzz(func(t *testing.T, target string, slash, clean bool) {
+	f.Fuzz(func(t *testing.T, target string, slash, clean, merge bool) {
 		u, err := url.ParseRequestURI(target)
 		if err != nil || !strings.HasPrefix(u.Path, "/") {
 			return
 		}
-		p := Paths{slash, clean}
+		p := Paths{slash, clean, merge}
 		r := &http.Request{URL: u}
 		if p.inspect(r) != nil {
 			return
 		}
 		once := r.URL.EscapedPath()
-		if !clean && once != u.EscapedPath() {
+		if strings.Contains(once, "//") {
+			t.Fatalf("%q passes as %q, with an empty segment", target, once)
+		}
+		if !clean && !merge && once != u.EscapedPath() {
 			t.Fatalf("%q became %q", target, once)
 		}
 		for path, i := r.URL.Path, 0; i < 3; i++ {

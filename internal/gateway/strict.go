@@ -49,23 +49,43 @@ func inspectMethod(method string) *problem {
 		return p
 	}
 	for _, c := range []byte(method) {
-		if 'a' <= c && c <= 'z' {
+		switch {
+		case 'a' <= c && c <= 'z':
 			return badRequest("Methods are written in upper case.")
+		case !isTokenByte(c):
+			return badRequest("The method is not a token.")
 		}
 	}
 	return nil
 }
 
+// isTokenByte reports whether c may be part of a method (RFC 9110, 5.6.2).
+func isTokenByte(c byte) bool {
+	switch {
+	case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		return true
+	}
+	return strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
+}
+
 // inspectTarget takes origin-form, absolute-form, whose host then is the one that
-// counts, and for OPTIONS the asterisk.
+// counts, and for OPTIONS the asterisk. In HTTP/2 nothing keeps a client from spaces in
+// the target, which would end it in the request line of an upstream.
 func inspectTarget(r *http.Request) *problem {
 	u := r.URL
+	for i := range len(r.RequestURI) {
+		if c := r.RequestURI[i]; c <= ' ' || c == 0x7f {
+			return badRequest("The request target contains a space or a control character.")
+		}
+	}
 	switch {
 	case u.Path == "*" && r.Method == http.MethodOptions:
 	case u.Opaque != "" || !strings.HasPrefix(u.Path, "/") && (u.Host == "" || u.Path != ""):
 		return badRequest("The request target is not a path.")
 	case u.Scheme != "" && u.Scheme != "http" && u.Scheme != "https":
 		return badRequest("The request target is of another protocol than HTTP.")
+	case u.Scheme != "" && r.ProtoMajor > 1:
+		return badRequest("The request target is not a path.")
 	case u.User != nil:
 		return badRequest("The request target contains a user name.")
 	}

@@ -38,7 +38,7 @@ func newUpstream(u *url.URL, o *Options, reclaim func()) *upstream {
 	if strings.Trim(u.Path, "/") != "" {
 		made.base = u
 	}
-	if u.Scheme == "http" && canLook && isASCII(u.Host) { // other names are translated by the transport
+	if u.Scheme == "http" && canLook && isASCII(u.Host) && o.Transport.Idle >= 0 { // other names are translated by the transport
 		made.straight = &straight{
 			dial: made.transport.DialContext, address: withPort(u.Host),
 			wait: o.Limits.Upstream, keep: o.Transport.Idle, most: o.Transport.IdleConns,
@@ -98,7 +98,8 @@ func newTransport(o *Options, reclaim func()) *http.Transport {
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 5 * time.Second},
 		DisableCompression:     true,
 		MaxIdleConnsPerHost:    o.Transport.IdleConns,
-		IdleConnTimeout:        o.Transport.Idle,
+		IdleConnTimeout:        max(0, o.Transport.Idle),
+		DisableKeepAlives:      o.Transport.Idle < 0,
 		ResponseHeaderTimeout:  o.Limits.Upstream,
 		ExpectContinueTimeout:  time.Second,
 		MaxResponseHeaderBytes: mostHead,

@@ -203,6 +203,8 @@ func (c wireCase) run(t *testing.T) {
 			o.HTTP.ClientIP.Trusted = []netip.Prefix{loopback}
 		case "clean":
 			o.Paths.CleanDots = true
+		case "merge":
+			o.Paths.MergeSlashes = true
 		case "slash":
 			o.Paths.EncodedSlash = true
 		default:

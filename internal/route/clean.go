@@ -5,25 +5,6 @@ import (
 	"strings"
 )
 
-// reading is a path as the segments that one way to read it gives: "" is none,
-// "/a/b" two. shape is as long as text and shows where they part: a slash that
-// belongs to a segment is something else there.
-type reading struct{ text, shape string }
-
-// end is where the segment that begins with the slash at i ends.
-func (r *reading) end(i int) int {
-	if n := strings.IndexByte(r.shape[i+1:], '/'); n >= 0 {
-		return i + 1 + n
-	}
-	return len(r.shape)
-}
-
-// plain reads a decoded path.
-func plain(p string) reading {
-	p = clean(p)
-	return reading{p, p}
-}
-
 // clean is path.Clean of a path below the root, without a slash at the end. It
 // allocates only if there is something to clean.
 func clean(p string) string {
@@ -36,42 +17,8 @@ func clean(p string) string {
 	return strings.TrimSuffix(p, "/")
 }
 
-// escaped reports whether a path as sent has a slash or a dot in escaped form.
-func escaped(raw string) (slash, dot bool) {
-	for {
-		i := strings.IndexByte(raw, '%')
-		if i < 0 || i+2 >= len(raw) {
-			return slash, dot
-		}
-		if raw[i+1] == '2' {
-			switch raw[i+2] {
-			case 'F', 'f':
-				slash = true
-			case 'E', 'e':
-				dot = true
-			}
-		}
-		raw = raw[i+1:]
-	}
-}
-
-var dots = strings.NewReplacer("%2e", ".", "%2E", ".")
-
-// segmentwise reads a path as sent: first it is divided and cleaned, then each
-// segment is decoded by itself. It reports whether the escapes are valid.
-func segmentwise(raw string) (reading, bool) {
-	raw = clean(raw)
-	var b strings.Builder
-	b.Grow(2 * len(raw))
-	if !unescape(&b, raw, '/') {
-		return reading{}, false
-	}
-	n := b.Len()
-	unescape(&b, raw, 0)
-	return reading{b.String()[:n], b.String()[n:]}, true
-}
-
-// unescape decodes raw, an escaped slash as the given byte.
+// unescape decodes raw, an escaped slash as the given byte. It reports whether the
+// escapes are valid.
 func unescape(b *strings.Builder, raw string, slash byte) bool {
 	for i := 0; i < len(raw); i++ {
 		c := raw[i]
@@ -102,4 +49,24 @@ func unhex(c byte) byte {
 		return (c | 0x20) - 'a' + 10
 	}
 	return 16
+}
+
+// withoutParameters cuts off what follows a semicolon in each segment, as servlet
+// containers do before they look for a route.
+func withoutParameters(p string) string {
+	var b strings.Builder
+	b.Grow(len(p))
+	for {
+		semicolon := strings.IndexByte(p, ';')
+		if semicolon < 0 {
+			b.WriteString(p)
+			return b.String()
+		}
+		b.WriteString(p[:semicolon])
+		slash := strings.IndexByte(p[semicolon:], '/')
+		if slash < 0 {
+			return b.String()
+		}
+		p = p[semicolon+slash:]
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"net/url"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,68 +17,104 @@ import (
 type request struct{ method, host, path, raw string }
 
 // oracle says the same as the tree in the plainest way: every pattern by itself,
-// segment by segment, in each reading. It returns the value of each wildcard, and
-// whether there is a reading that does not match.
-func oracle(p Pattern, r request) (values map[string]string, partial, ok bool) {
+// segment by segment. It returns the value of each wildcard.
+func oracle(p Pattern, r request, ways [][]string) (values map[string]string, ok bool) {
 	method := p.Method == "" || p.Method == r.method || p.Method == "GET" && r.method == "HEAD"
 	if !method || p.Host != "" && !sameHost(p.Host, r.host) {
-		return nil, false, false
+		return nil, false
 	}
 	if r.path == "*" {
 		name, all := strings.CutSuffix(p.Path, "...}")
 		name, named := strings.CutPrefix(name, "/{")
 		if all && named && !strings.Contains(name, "/") {
-			return map[string]string{name: ""}, false, true
+			return map[string]string{name: ""}, true
 		}
-		return nil, false, p.Path == "/"
+		return nil, p.Path == "/"
 	}
-	for _, ways := range readings(r) {
-		fit := false
-		for _, segments := range ways {
-			if v, fine := fits(p.Path, segments); fine {
-				if !ok {
-					values, ok = v, true
-				}
-				fit = true
-				break
-			}
+	for _, segments := range ways {
+		if v, fine := fits(p.Path, segments); fine {
+			return v, true
 		}
-		partial = partial || !fit
 	}
-	return values, partial, ok
+	return nil, false
 }
 
-// readings have more than one way where an escaped slash at the end may be none.
+var parameter = regexp.MustCompile(`;[^/]*`)
+
+// cuts are a path with and without its parameters.
+func cuts(p string) []string { return []string{p, parameter.ReplaceAllString(p, "")} }
+
+// turned are a path with its backslashes and with slashes in their place.
+func turned(p string) []string {
+	return []string{p, regexp.MustCompile(`(?i)\\|%5c`).ReplaceAllString(p, "/")}
+}
+
+// readings are all ways to read a path, and some more than once. One has two ways to
+// divide it where an escaped slash at the end may be none.
 func readings(r request) [][][]string {
 	divide := func(p string) []string {
 		return strings.FieldsFunc(path.Clean("/"+p), func(c rune) bool { return c == '/' })
 	}
-	all := [][][]string{{divide(r.path)}}
-	raw := strings.ReplaceAll(strings.ReplaceAll(r.raw, "%2E", "%2e"), "%2F", "%2f")
-	var ways []string
+	var all [][][]string
+	plain := func(p string) { all = append(all, [][]string{divide(p)}) }
+	plain(r.path)
+	backslash := strings.Contains(r.path, `\`)
+	for _, p := range cuts(r.path) {
+		plain(p)
+		if backslash {
+			plain(turned(p)[1])
+		}
+	}
+	if backslash {
+		plain(cuts(turned(r.path)[1])[1])
+	}
+	if cut, err := url.PathUnescape(cuts(r.raw)[1]); err == nil && r.raw != "" && strings.Contains(r.path, ";") {
+		plain(cut)
+		if backslash {
+			plain(turned(cut)[1])
+		}
+	}
+	raw := regexp.MustCompile(`%2[EF]`).ReplaceAllStringFunc(r.raw, strings.ToLower)
 	slash, dot := strings.Contains(raw, "%2f"), strings.Contains(raw, "%2e")
-	if slash || dot {
-		ways = append(ways, raw)
+	if !slash && !dot {
+		return all
 	}
+	forms := []string{raw}
 	if slash && dot {
-		ways = append(ways, strings.ReplaceAll(raw, "%2e", "."))
+		forms = append(forms, strings.ReplaceAll(raw, "%2e", "."))
 	}
-	for _, raw := range ways {
-		segments, valid := divide(raw), true
-		for i, s := range segments {
-			decoded, err := url.PathUnescape(s)
-			segments[i], valid = decoded, valid && err == nil
+	if backslash {
+		for _, f := range forms {
+			forms = append(forms, turned(f)[1])
 		}
-		if !valid {
-			continue
+	}
+	for _, f := range forms {
+		ways := []string{f}
+		if strings.Contains(r.path, ";") {
+			ways = append(ways, cuts(f)[1], cuts(regexp.MustCompile(`(?i)%3b`).ReplaceAllString(f, ";"))[1])
 		}
-		both := [][]string{segments}
-		if n := len(segments) - 1; n >= 0 && segments[n] == "/" {
-			both = append(both, segments[:n])
+		for _, w := range ways {
+			if both, ok := segmentwise(divide(w)); ok {
+				all = append(all, both)
+			}
 		}
-		all = append(all, both)
 	}
 	return all
+}
+
+func segmentwise(segments []string) ([][]string, bool) {
+	for i, s := range segments {
+		decoded, err := url.PathUnescape(s)
+		if err != nil {
+			return nil, false
+		}
+		segments[i] = decoded
+	}
+	both := [][]string{segments}
+	if n := len(segments) - 1; n >= 0 && segments[n] == "/" {
+		both = append(both, segments[:n])
+	}
+	return both, true
 }
 
 func fits(pattern string, segments []string) (map[string]string, bool) {
@@ -134,40 +171,41 @@ func lowerASCII(s string) string {
 	return string(b)
 }
 
-// compare matches a request against all patterns in one tree and one by one.
+// compare matches a request against all patterns in one tree and one by one: what
+// each reading hits, and with which values.
 func compare(t *testing.T, patterns []Pattern, r request) {
 	t.Helper()
 	tr := New()
-	want, partly := make(map[int]map[string]string), make(map[int]bool)
 	for i, p := range patterns {
 		tr.Add(p, i)
-		if values, partial, ok := oracle(p, r); ok {
-			want[i], partly[i] = values, partial
-		}
 	}
-	got := make(map[int]bool)
-	for _, h := range tr.Match(r.method, r.host, r.path, r.raw, nil) {
-		if got[h.ID] {
-			t.Errorf("%+v hits %+v twice", r, patterns[h.ID])
-		}
-		got[h.ID] = true
-		values, ok := want[h.ID]
-		if !ok {
-			t.Errorf("%+v hits %+v", r, patterns[h.ID])
-		}
-		if h.Partial != partly[h.ID] {
-			t.Errorf("%+v hits %+v: partial %v, want %v", r, patterns[h.ID], h.Partial, partly[h.ID])
-		}
-		for name, value := range values {
-			if v, ok := h.Value(name); v != value || !ok {
-				t.Errorf("%+v and %+v: {%s} is %q, %v, want %q", r, patterns[h.ID], name, v, ok, value)
+	want, got := map[string]bool{}, map[string]bool{}
+	for _, ways := range readings(r) {
+		var hits []string
+		for i, p := range patterns {
+			if values, ok := oracle(p, r, ways); ok {
+				hits = append(hits, fmt.Sprintf("%d%q", i, values))
 			}
 		}
+		want[fmt.Sprint(hits)] = true
 	}
-	for _, i := range slices.Sorted(maps.Keys(want)) {
-		if !got[i] {
-			t.Errorf("%+v does not hit %+v", r, patterns[i])
+	for _, way := range tr.Readings(r.path, r.raw, nil) {
+		found := tr.Match(r.method, r.host, way, nil)
+		slices.SortFunc(found, func(a, b Hit) int { return a.ID - b.ID })
+		var hits []string
+		for _, h := range found {
+			values := map[string]string{}
+			for _, name := range append(slices.Clone(h.pattern.names), h.pattern.rest) {
+				if v, ok := h.Value(name); ok {
+					values[name] = v
+				}
+			}
+			hits = append(hits, fmt.Sprintf("%d%q", h.ID, values))
 		}
+		got[fmt.Sprint(hits)] = true
+	}
+	if !maps.Equal(want, got) {
+		t.Errorf("%+v among %+v:\n got %v\nwant %v", r, patterns, slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
 	}
 }
 
@@ -191,7 +229,7 @@ func randomPattern(r *rand.Rand) string {
 func randomRequest(r *rand.Rand) request {
 	var b strings.Builder
 	for range r.IntN(6) {
-		b.WriteString(pick(r, "/a", "/a", "/a", "/b", "/b", "/c", "/d", "/longer", "/c%2Fd", "%2fb", "/a%2F", "/%2F", "/..", "/.", "/", "/%2e", "/%2E%2e", "/.a", "/%61", "/%25", "/%252F"))
+		b.WriteString(pick(r, "/a", "/a", "/a", "/b", "/b", "/c", "/d", "/longer", "/c%2Fd", "%2fb", "/a%2F", "/%2F", "/..", "/.", "/", "/%2e", "/%2E%2e", "/.a", "/%61", "/%25", "/%252F", ";x", "/b;x", "/;", "/..;", "%3b", "/a%3Bx", ";%2f", "%5cb", "%5C", "/..%5c"))
 	}
 	b.WriteString(pick(r, "", "", "/"))
 	q := request{

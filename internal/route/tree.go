@@ -5,6 +5,10 @@ import "fmt"
 // Tree holds patterns. Make it with [New], fill it with [Tree.Add], and then ask
 // it with [Tree.Match], which any number of goroutines may do at once.
 type Tree struct {
+	// IgnoreCase makes patterns match paths in any case. It is set before the first
+	// pattern is added.
+	IgnoreCase bool
+
 	anyHost node
 	hosts   map[string]*node // by hostKey
 }
@@ -26,7 +30,6 @@ type leaf struct {
 // entry is a pattern that was added.
 type entry struct {
 	id    int
-	leaf  *leaf
 	names []string // of its segments, "" for a literal
 	rest  string   // the name of {name...}, or ""
 }
@@ -44,6 +47,9 @@ func (t *Tree) Add(p Pattern, id int) {
 	n := t.root(p.Host)
 	names := make([]string, len(path.segments))
 	for i, s := range path.segments {
+		if t.IgnoreCase {
+			s.literal = Fold(s.literal)
+		}
 		n, names[i] = n.child(s), s.name
 	}
 	end := &n.here
@@ -53,7 +59,7 @@ func (t *Tree) Add(p Pattern, id int) {
 	if *end == nil {
 		*end = new(leaf)
 	}
-	(*end).add(p.Method, entry{id: id, leaf: *end, names: names, rest: path.rest})
+	(*end).add(p.Method, entry{id: id, names: names, rest: path.rest})
 }
 
 func (t *Tree) root(host string) *node {

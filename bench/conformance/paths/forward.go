@@ -28,7 +28,8 @@ func forwarded(targets []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range []gateway.Paths{{}, {CleanDots: true}, {EncodedSlash: true}, {EncodedSlash: true, CleanDots: true}} {
+	for choice := range 8 {
+		p := gateway.Paths{EncodedSlash: choice&1 != 0, CleanDots: choice&2 != 0, MergeSlashes: choice&4 != 0}
 		if err := pass(u, p, targets); err != nil {
 			return nil, err
 		}

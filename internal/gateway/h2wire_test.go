@@ -1,0 +1,120 @@
+package gateway
+
+import (
+	"bufio"
+	"crypto/tls"
+	"encoding/binary"
+	"io"
+	"testing"
+	"time"
+)
+
+// h2wire is a client of HTTP/2 that sends whatever it is told to. It does not read what
+// is answered, only that it was.
+type h2wire struct {
+	conn   *tls.Conn
+	in     *bufio.Reader
+	stream uint32
+}
+
+// The types of frames, and the flags, that h2wire knows (RFC 9113, 6).
+const (
+	h2Data, h2Headers, h2Reset, h2Settings, h2GoAway, h2Window = 0, 1, 3, 4, 7, 8
+	h2EndStream, h2EndHeaders, h2Ack                           = 1, 4, 1
+)
+
+// dialH2 returns nil if there is no connection to be had.
+func dialH2(t testing.TB, addr string) *h2wire {
+	t.Helper()
+	conn, err := tls.Dial("tcp", addr, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(5 * time.Minute))
+	c := &h2wire{conn: conn, in: bufio.NewReader(conn)}
+	_, _ = io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+	c.frame(h2Settings, 0, 0, nil)
+	c.frame(h2Window, 0, 0, binary.BigEndian.AppendUint32(nil, 1<<30)) // answers are not held up
+	return c
+}
+
+func (c *h2wire) frame(kind, flags byte, stream uint32, payload []byte) {
+	head := []byte{byte(len(payload) >> 16), byte(len(payload) >> 8), byte(len(payload)), kind, flags}
+	_, _ = c.conn.Write(append(binary.BigEndian.AppendUint32(head, stream), payload...))
+}
+
+// fields writes header fields as they are, without compression (RFC 7541, 6.2.2).
+func fields(pairs ...string) []byte {
+	var b []byte
+	for i, text := range pairs {
+		if i%2 == 0 {
+			b = append(b, 0)
+		}
+		if n := len(text); n < 127 {
+			b = append(b, byte(n))
+		} else {
+			b = append(b, 127)
+			for n -= 127; n >= 128; n >>= 7 {
+				b = append(b, byte(n)|128)
+			}
+			b = append(b, byte(n))
+		}
+		b = append(b, text...)
+	}
+	return b
+}
+
+// send sends a request with header fields, a body and trailers, if there are some.
+func (c *h2wire) send(method, path string, header []string, body string, trailer ...string) {
+	c.stream += 2
+	stream := c.stream - 1
+	flags := byte(h2EndHeaders)
+	if body == "" && len(trailer) == 0 {
+		flags |= h2EndStream
+	}
+	all := append([]string{":method", method, ":scheme", "https", ":authority", "example.com", ":path", path}, header...)
+	c.frame(h2Headers, flags, stream, fields(all...))
+	if body != "" {
+		flags = 0
+		if len(trailer) == 0 {
+			flags = h2EndStream
+		}
+		c.frame(h2Data, flags, stream, []byte(body))
+	}
+	if len(trailer) > 0 {
+		c.frame(h2Headers, h2EndHeaders|h2EndStream, stream, fields(trailer...))
+	}
+}
+
+// answered waits until the last request is answered or broken off. It returns what was
+// in the head of the answer, still compressed, and false when the connection ends.
+func (c *h2wire) answered() (head []byte, ok bool) {
+	for {
+		var start [9]byte
+		if _, err := io.ReadFull(c.in, start[:]); err != nil {
+			return nil, false
+		}
+		payload := make([]byte, int(start[0])<<16|int(start[1])<<8|int(start[2]))
+		if _, err := io.ReadFull(c.in, payload); err != nil {
+			return nil, false
+		}
+		kind, flags, stream := start[3], start[4], binary.BigEndian.Uint32(start[5:])
+		switch {
+		case kind == h2Settings && flags&h2Ack == 0:
+			c.frame(h2Settings, h2Ack, 0, nil)
+		case kind == h2GoAway:
+			return nil, false
+		case stream != c.stream-1:
+		case kind == h2Reset:
+			return nil, true
+		case kind == h2Headers || kind == h2Data:
+			if kind == h2Headers && head == nil {
+				head = payload
+			}
+			if flags&h2EndStream != 0 {
+				return head, true
+			}
+		}
+	}
+}

@@ -1,0 +1,230 @@
+package gateway
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/rules"
+	"tidegate.dev/tidegate/store/memory"
+)
+
+// readings is the table of `make conformance`: by request target and name of a reading,
+// the route that a real server takes the target for, or the status that it refuses it
+// with.
+type readings struct {
+	names  []string
+	routes map[string][]string
+}
+
+func readReadings(t *testing.T) readings {
+	t.Helper()
+	raw, err := os.ReadFile("testdata/readings.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := readings{routes: map[string][]string{}}
+	for line := range strings.Lines(string(raw)) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		if table.names == nil {
+			table.names = fields[1:]
+			continue
+		}
+		target, err := strconv.Unquote(fields[0])
+		if err != nil {
+			t.Fatalf("%s: %v", fields[0], err)
+		}
+		for i, field := range fields[1:] {
+			fields[1+i], _, _ = strings.Cut(field, " ") // the path is for people
+		}
+		table.routes[target] = fields[1:]
+	}
+	if len(table.routes) < 2000 || len(table.names) < 8 {
+		t.Fatalf("%d targets, %d readings", len(table.routes), len(table.names))
+	}
+	return table
+}
+
+// The routes of the table, and one rule for everything that is not exempt.
+const readingRules = `
+version: 1
+exempt: [ { match: /exempt/ } ]
+rules:
+  - { name: denied,  match: /denied/,  deny: true }
+  - { name: limited, match: /limited/, per: everyone, limits: 1000000/hour }
+  - { name: rest,                      per: everyone, limits: 1000000/hour }
+`
+
+// witness knows what became of one request at a time.
+type witness struct {
+	mu      sync.Mutex
+	held    []string // names of the limits that were asked
+	reached []string // targets that the upstream got
+}
+
+func (w *witness) decided(_ *tidegate.Request, checks []tidegate.Check, _ tidegate.Decision) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range checks {
+		w.held = append(w.held, c.Limit.Name)
+	}
+}
+
+func (w *witness) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.reached = append(w.reached, r.RequestURI)
+}
+
+func (w *witness) report() (held, reached []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	held, reached = w.held, w.reached
+	w.held, w.reached = nil, nil
+	return held, reached
+}
+
+// No spelling reaches a route past its rules, whichever server it goes to: a route that
+// is denied, one that is limited, and one that is not exempt.
+func TestEveryReadingOfRealServers(t *testing.T) {
+	table := readReadings(t)
+	targets := make([]string, 0, len(table.routes))
+	for target := range table.routes {
+		targets = append(targets, target)
+	}
+	slices.Sort(targets)
+	f := func(name string, p Paths, ignoreCase bool) {
+		for _, proto := range []string{"HTTP/1.1", "HTTP/2"} {
+			t.Run(name+" "+proto, func(t *testing.T) {
+				t.Parallel()
+				w := new(witness)
+				upstream := httptest.NewServer(w)
+				t.Cleanup(upstream.Close)
+				set, err := rules.Parse("rules.yaml", []byte(readingRules), rules.Config{IgnoreCase: ignoreCase})
+				if err != nil {
+					t.Fatal(err)
+				}
+				gate := tidegate.NewGate(set, memory.New()).Observe(w.decided)
+				o := Options{Gate: gate, Upstreams: []*url.URL{parseURL(t, upstream.URL)}, Paths: p}
+				send := sendHTTP1
+				if proto == "HTTP/2" {
+					send = sendHTTP2
+				}
+				ask := send(t, o)
+				passed := 0
+				for _, target := range targets {
+					ask(target)
+					if held, reached := w.report(); len(reached) > 0 {
+						table.judge(t, target, held, reached, ignoreCase)
+						passed++
+					}
+				}
+				if passed < 200 || passed > len(targets)*2/3 {
+					t.Errorf("%d of %d targets reached the upstream", passed, len(targets))
+				}
+				t.Logf("%d of %d targets reached the upstream", passed, len(targets))
+			})
+		}
+	}
+	f("as it is", Paths{}, false)
+	f("slashes merged, dots cleaned", Paths{MergeSlashes: true, CleanDots: true}, false)
+	f("encoded slashes", Paths{EncodedSlash: true}, false)
+	f("everything", Paths{EncodedSlash: true, MergeSlashes: true, CleanDots: true}, false)
+	f("any case", Paths{}, true)
+	f("everything in any case", Paths{EncodedSlash: true, MergeSlashes: true, CleanDots: true}, true)
+}
+
+// judge holds what became of a target against every server's reading of what it was sent.
+func (table readings) judge(t *testing.T, target string, held, reached []string, ignoreCase bool) {
+	t.Helper()
+	if len(reached) != 1 {
+		t.Errorf("%q was sent %d times: %q", target, len(reached), reached)
+	}
+	routes, known := table.routes[reached[0]]
+	if !known {
+		t.Errorf("%q was sent as %q, which no server was asked for: run make conformance", target, reached[0])
+		return
+	}
+	for i, route := range routes {
+		if table.names[i] == "nocase" && !ignoreCase {
+			continue
+		}
+		wrong := ""
+		switch route {
+		case "denied":
+			wrong = "it is denied"
+		case "limited":
+			if !slices.Contains(held, "limited") {
+				wrong = "it was not counted"
+			}
+		case "other":
+			// To a server that minds the case, /EXEMPT is another path; it was said not to.
+			if !slices.Contains(held, "rest") && ignoreCase == (table.names[i] == "nocase") {
+				wrong = "it was exempt"
+			}
+		}
+		if wrong != "" {
+			t.Errorf("%q was sent as %q, which is %s to %s: %s (held to %v)", target, reached[0], route, table.names[i], wrong, held)
+		}
+	}
+}
+
+// sendHTTP1 returns what sends a target and waits for the answer.
+func sendHTTP1(t *testing.T, o Options) func(target string) {
+	g := start(t, o, nil)
+	var conn net.Conn
+	var in *bufio.Reader
+	return func(target string) {
+		for again := conn != nil; ; again = false { // it may have been closed
+			if conn == nil {
+				conn = dial(t, g.addr)
+				in = bufio.NewReader(conn)
+			}
+			_ = conn.SetDeadline(time.Now().Add(time.Minute))
+			fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: example.com\r\n\r\n", target)
+			res, err := http.ReadResponse(in, nil)
+			if err == nil {
+				_, err = io.Copy(io.Discard, res.Body)
+			}
+			if err == nil && !res.Close {
+				return
+			}
+			conn.Close()
+			conn = nil
+			if err == nil {
+				return
+			}
+			if !again {
+				t.Fatalf("%q: %v", target, err)
+			}
+		}
+	}
+}
+
+func sendHTTP2(t *testing.T, o Options) func(target string) {
+	config, _ := certificate(t)
+	g := start(t, o, config)
+	c := dialH2(t, g.addr)
+	return func(target string) {
+		c.send("GET", target, nil, "")
+		if _, ok := c.answered(); !ok {
+			c.conn.Close()
+			c = dialH2(t, g.addr)
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package rules
+
+import (
+	"slices"
+
+	"tidegate.dev/tidegate"
+)
+
+// owed is a check and the entry of the rule that wants it.
+type owed struct {
+	entry int32
+	check tidegate.Check
+}
+
+// matchEach is Match for a path that can be read in several ways. Every reading is held
+// to the rules as if it were the only one, with its own exemptions, conditions,
+// branches and wildcards; the request is held to all that comes of it, each once.
+func (st *state) matchEach(dst []tidegate.Check) []tidegate.Check {
+	type counter struct {
+		limit *tidegate.Limit
+		key   string
+	}
+	var all []owed
+	var checks []tidegate.Check
+	at := make(map[counter]int)
+	for way := range st.readings {
+		st.turnTo(way)
+		st.collect()
+		for i := st.judgeAll(); i < len(st.hits); i++ {
+			h := &st.hits[i]
+			checks = st.append(checks[:0], h)
+			for _, c := range checks {
+				n, had := at[counter{c.Limit, c.Key}]
+				if had {
+					all[n].check.Cost = max(all[n].check.Cost, c.Cost)
+					continue
+				}
+				at[counter{c.Limit, c.Key}] = len(all)
+				all = append(all, owed{h.entry, c})
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b owed) int { return int(a.entry - b.entry) })
+	for i := range all {
+		dst = append(dst, all[i].check)
+	}
+	return dst
+}
+
+// turnTo turns to another reading of the path: what was found by the one before is
+// forgotten.
+func (st *state) turnTo(way int) {
+	if st.way = way; way == 0 {
+		return
+	}
+	clear(st.routes)
+	clear(st.hits)
+	st.routes, st.hits = st.routes[:0], st.hits[:0]
+	for _, slot := range st.set.ids.byPath {
+		st.values[slot] = value{}
+	}
+}
