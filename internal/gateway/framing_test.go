@@ -50,7 +50,7 @@ func TestFraming(t *testing.T) {
 	f("GET"+host+"A: b\n\t\n\n", 1, 1)
 	f("GET"+host+"\r\nGET"+host+"A:\r\n b\r\n\r\n", 2, 2)
 	f("POST"+host+"Content-Length: 4\r\n\r\n a\r\nGET"+host+"\r\n", 2, 0) // a body may look like one
-	f("GET"+host+"\r\nnot\x00HTTP\n\n\n\xff", 2, 0) // whatever it is
+	f("GET"+host+"\r\nnot\x00HTTP\n\n\n\xff", 2, 0)                       // whatever it is
 }
 
 // oracle reads data as net/http does. It returns how many requests it could read

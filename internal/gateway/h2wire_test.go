@@ -9,22 +9,15 @@ import (
 	"time"
 )
 
-// h2wire is a client of HTTP/2 that sends whatever it is told to. It does not read what
-// is answered, only that it was.
+// h2wire is a client of HTTP/2 that sends whatever it is told to, one request at a time:
+// it waits for the answer, which rawH2 does not.
 type h2wire struct {
 	conn   *tls.Conn
 	in     *bufio.Reader
 	stream uint32
 }
 
-// The types of frames, and the flags, that h2wire knows (RFC 9113, 6).
-const (
-	h2Data, h2Headers, h2Reset, h2Settings, h2GoAway, h2Window = 0, 1, 3, 4, 7, 8
-	h2EndStream, h2EndHeaders, h2Ack                           = 1, 4, 1
-)
-
-// dialH2 returns nil if there is no connection to be had.
-func dialH2(t testing.TB, addr string) *h2wire {
+func dialH2Wire(t testing.TB, addr string) *h2wire {
 	t.Helper()
 	conn, err := tls.Dial("tcp", addr, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 	if err != nil {
@@ -34,8 +27,8 @@ func dialH2(t testing.TB, addr string) *h2wire {
 	_ = conn.SetDeadline(time.Now().Add(5 * time.Minute))
 	c := &h2wire{conn: conn, in: bufio.NewReader(conn)}
 	_, _ = io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
-	c.frame(h2Settings, 0, 0, nil)
-	c.frame(h2Window, 0, 0, binary.BigEndian.AppendUint32(nil, 1<<30)) // answers are not held up
+	c.frame(frameSettings, 0, 0, nil)
+	c.frame(frameWindow, 0, 0, binary.BigEndian.AppendUint32(nil, 1<<30)) // answers are not held up
 	return c
 }
 
@@ -69,21 +62,21 @@ func fields(pairs ...string) []byte {
 func (c *h2wire) send(method, path string, header []string, body string, trailer ...string) {
 	c.stream += 2
 	stream := c.stream - 1
-	flags := byte(h2EndHeaders)
+	flags := byte(flagEndHeaders)
 	if body == "" && len(trailer) == 0 {
-		flags |= h2EndStream
+		flags |= flagEndStream
 	}
 	all := append([]string{":method", method, ":scheme", "https", ":authority", "example.com", ":path", path}, header...)
-	c.frame(h2Headers, flags, stream, fields(all...))
+	c.frame(frameHeaders, flags, stream, fields(all...))
 	if body != "" {
 		flags = 0
 		if len(trailer) == 0 {
-			flags = h2EndStream
+			flags = flagEndStream
 		}
-		c.frame(h2Data, flags, stream, []byte(body))
+		c.frame(frameData, flags, stream, []byte(body))
 	}
 	if len(trailer) > 0 {
-		c.frame(h2Headers, h2EndHeaders|h2EndStream, stream, fields(trailer...))
+		c.frame(frameHeaders, flagEndHeaders|flagEndStream, stream, fields(trailer...))
 	}
 }
 
@@ -101,18 +94,18 @@ func (c *h2wire) answered() (head []byte, ok bool) {
 		}
 		kind, flags, stream := start[3], start[4], binary.BigEndian.Uint32(start[5:])
 		switch {
-		case kind == h2Settings && flags&h2Ack == 0:
-			c.frame(h2Settings, h2Ack, 0, nil)
-		case kind == h2GoAway:
+		case kind == frameSettings && flags&flagAck == 0:
+			c.frame(frameSettings, flagAck, 0, nil)
+		case kind == frameGoAway:
 			return nil, false
 		case stream != c.stream-1:
-		case kind == h2Reset:
+		case kind == frameReset:
 			return nil, true
-		case kind == h2Headers || kind == h2Data:
-			if kind == h2Headers && head == nil {
+		case kind == frameHeaders || kind == frameData:
+			if kind == frameHeaders && head == nil {
 				head = payload
 			}
-			if flags&h2EndStream != 0 {
+			if flags&flagEndStream != 0 {
 				return head, true
 			}
 		}

@@ -219,12 +219,12 @@ func sendHTTP1(t *testing.T, o Options) func(target string) {
 func sendHTTP2(t *testing.T, o Options) func(target string) {
 	config, _ := certificate(t)
 	g := start(t, o, config)
-	c := dialH2(t, g.addr)
+	c := dialH2Wire(t, g.addr)
 	return func(target string) {
 		c.send("GET", target, nil, "")
 		if _, ok := c.answered(); !ok {
 			c.conn.Close()
-			c = dialH2(t, g.addr)
+			c = dialH2Wire(t, g.addr)
 		}
 	}
 }
