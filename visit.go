@@ -40,6 +40,9 @@ type Outcome struct {
 	// stays charged.
 	Cost      int64
 	CostKnown bool
+	// Void: nothing came of the request, as it reached nobody. Nothing stays
+	// charged of what this visit is about; see Charge.Return for the rest.
+	Void bool
 }
 
 // lingers reports whether c, of an admitted vector, leaves something to be done
@@ -191,6 +194,9 @@ func (v *Visit) End(o Outcome) error {
 
 // trueCost of a check by the outcome. It has ended: found stays as it is.
 func (v *Visit) trueCost(c *Check, o Outcome) int64 {
+	if o.Void {
+		return 0
+	}
 	if o.Status != 0 && !c.counts(o.Status) {
 		return 0
 	}

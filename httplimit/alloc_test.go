@@ -60,6 +60,9 @@ func TestAdmittedRequestsAllocateOnlyTheirHeaders(t *testing.T) {
 	if !raceEnabled {
 		f("gate", Gate(gate)(nothing{}), v4, 1)
 		f("gate without headers", silent.Gate(gate)(nothing{}), v4, 0)
+		proxy := silent
+		proxy.Fate = func(*http.Request) Fate { return Served }
+		f("gate before a proxy", proxy.Gate(gate)(nothing{}), v4, 0)
 		keyed := tidegate.NewGate(matchFunc(func(r *tidegate.Request, dst []tidegate.Check) []tidegate.Check {
 			ip, _ := r.Value("ip")
 			return append(dst, tidegate.Check{Key: r.Key(ip, r.Path), Limit: limit, Cost: 1})

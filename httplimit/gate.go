@@ -29,7 +29,8 @@ func Gate(gate *tidegate.Gate) func(http.Handler) http.Handler { return Options{
 // A request that a rule lets wait its turn waits here, until its client leaves.
 // Slots are held as with Limit. What is counted by status is counted by the status
 // that the client got; it stays charged when there was none, as when the client
-// left, the handler panicked or the connection was hijacked. An estimate is settled
+// left, the handler panicked or the connection was hijacked, or if Options.Fate says
+// that the status is not the server's. An estimate is settled
 // by the response header that its rule names, once the handler has returned. One
 // that is to be settled by the body of the response stays charged as it is, unless
 // the handler finds the cost: the middleware does not read what passes through it.
@@ -61,6 +62,7 @@ type gateHandler struct {
 type asking struct {
 	request tidegate.Request
 	values  values
+	charge  tidegate.Charge // empty unless there is a Fate
 }
 
 var askings = sync.Pool{New: func() any { return new(asking) }}
@@ -68,15 +70,41 @@ var askings = sync.Pool{New: func() any { return new(asking) }}
 func (h *gateHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := askings.Get().(*asking)
 	a.describe(r, &h.ClientIP)
+	if h.Fate != nil {
+		h.serveCharged(w, r, a)
+		return
+	}
 	d, visit := h.gate.Enter(r.Context(), &a.request)
+	a.done()
+	h.serve(w, r, d, visit)
+}
+
+// serveCharged keeps what was charged until the handler has returned. If that
+// panics, it stays charged, and a is left to the garbage collector.
+func (h *gateHandler) serveCharged(w http.ResponseWriter, r *http.Request, a *asking) {
+	d, visit := h.gate.EnterCharged(r.Context(), &a.request, &a.charge)
+	h.serve(w, r, d, visit)
+	if d.OK && h.Fate(r) == Unsent {
+		_ = a.charge.Return(r.Context()) // not reached: it stays charged
+	} else {
+		a.charge.Keep()
+	}
+	a.done()
+}
+
+// done puts a back for another request.
+func (a *asking) done() {
 	a.request.Reset()
 	a.values = values{}
 	askings.Put(a)
+}
+
+func (h *gateHandler) serve(w http.ResponseWriter, r *http.Request, d tidegate.Decision, visit *tidegate.Visit) {
 	if visit == nil {
 		h.answer(w, r, d)
 		return
 	}
-	stayFor(visit, w, r, func(w http.ResponseWriter) { h.answer(w, withVisit(r, visit), d) })
+	stayFor(visit, h.Fate, w, r, func(w http.ResponseWriter) { h.answer(w, withVisit(r, visit), d) })
 }
 
 func (h *gateHandler) answer(w http.ResponseWriter, r *http.Request, d tidegate.Decision) {

@@ -32,7 +32,26 @@ type Options struct {
 	// a key (d.Err is ErrMissing). It is called by many goroutines at once and
 	// the request waits for it.
 	OnDecision func(r *http.Request, d tidegate.Decision)
+	// Fate says, after the handler of a Gate has returned, what became of the
+	// request. It is for handlers that pass requests on, as a proxy does; nil
+	// means that all were served. It is called with the request that the
+	// middleware was.
+	Fate func(r *http.Request) Fate
 }
+
+// Fate is what became of an admitted request.
+type Fate uint8
+
+const (
+	// Served: the handler answered, and what counts by status goes by its status.
+	Served Fate = iota
+	// Lost: the request may have reached the server it was for, and the answer is
+	// not that server's. It stays charged, also where the status counts.
+	Lost
+	// Unsent: nothing of the request reached anybody. What it was charged is given
+	// back.
+	Unsent
+)
 
 // Missing is what happens to a request whose KeyFunc finds no key. None of them
 // is an accident: a client must not escape a limit by leaving a header out.

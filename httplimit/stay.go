@@ -18,6 +18,7 @@ type stay struct {
 	header   http.Header     // of the answer
 	status   atomic.Int32    // of the answer; 0: none yet, or unknown
 	finished bool            // the handler has returned, and did not panic
+	fate     func() Fate     // once it has
 }
 
 // unknown is the status of an answer that the client was not there to get, or
@@ -26,8 +27,11 @@ const unknown = -1
 
 // stayFor calls f with a writer that notices what has to be known at the end of
 // the visit, and ends it.
-func stayFor(visit *tidegate.Visit, w http.ResponseWriter, r *http.Request, f func(http.ResponseWriter)) {
-	s := &stay{visit: visit, ctx: r.Context(), header: w.Header()}
+func stayFor(visit *tidegate.Visit, fate func(*http.Request) Fate, w http.ResponseWriter, r *http.Request, f func(http.ResponseWriter)) {
+	s := &stay{visit: visit, ctx: r.Context(), header: w.Header(), fate: func() Fate { return Served }}
+	if fate != nil {
+		s.fate = func() Fate { return fate(r) }
+	}
 	s.held = s
 	defer s.returned()
 	if visit.Holds() {
@@ -47,6 +51,14 @@ func (s *stay) Detach() { s.visit.Detach() }
 func (s *stay) Cancel() error {
 	if s.hijacked.Load() { // the answer, if there was one, was not ours
 		return s.visit.End(tidegate.Outcome{})
+	}
+	if s.finished {
+		switch s.fate() {
+		case Lost:
+			return s.visit.End(tidegate.Outcome{})
+		case Unsent:
+			return s.visit.End(tidegate.Outcome{Void: true})
+		}
 	}
 	for _, source := range s.visit.Sources() {
 		if name, ok := strings.CutPrefix(source, "response.header."); ok {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/httplimit"
 	"tidegate.dev/tidegate/internal/queue"
 )
 
@@ -29,7 +30,9 @@ type exchange struct {
 	upstream *upstream   // that has the request; nil: none
 	informed atomic.Bool // the client was sent a 1xx of the upstream's
 	talks    atomic.Bool // over HTTP/2, with an upstream that answers while the body is sent
-	finished bool        // the answer is whole
+	reached  atomic.Bool // something of the request may have come to an upstream
+	fate     httplimit.Fate
+	finished bool // the answer is whole
 }
 
 type exchangeKey struct{}

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/httplimit"
 )
 
 // Gateway is an http.Handler. It is best served by its own Serve, which sees
@@ -62,6 +63,7 @@ func New(o Options) (*Gateway, error) {
 	g.handler = http.HandlerFunc(g.forward)
 	if o.Gate != nil {
 		rest := o.HTTP
+		rest.Fate = func(r *http.Request) httplimit.Fate { return exchangeOf(r.Context()).fate }
 		if g.tells {
 			rest.OnDecision = noting(o.HTTP.OnDecision)
 		}

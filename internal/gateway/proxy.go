@@ -79,11 +79,27 @@ func (g *Gateway) failed(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	p := g.explain(x, err)
 	x.record.Reason = p.Detail
+	x.fate = x.fateOf(err)
 	p.write(w, x.method)
 	if p.Status == http.StatusBadGateway || p.Status == http.StatusGatewayTimeout { // that all are out of order was said once
 		g.o.Log.LogAttrs(context.Background(), slog.LevelWarn, "upstream does not answer",
 			slog.String("id", x.record.ID), slog.String("upstream", x.record.Upstream), slog.Int("status", p.Status), slog.String("error", err.Error()))
 	}
+}
+
+// fateOf says whether a request that failed stays charged. What its client did wrong
+// is counted as what it is.
+func (x *exchange) fateOf(err error) httplimit.Fate {
+	var none *noUpstreamError
+	switch {
+	case x.body.err() != nil:
+		return httplimit.Served
+	case x.reached.Load():
+		return httplimit.Lost
+	case errors.As(err, &none) || notConnected(err):
+		return httplimit.Unsent
+	}
+	return httplimit.Lost
 }
 
 // abort cuts the connection. To return would be to answer 200, and a client that

@@ -77,6 +77,9 @@ func (s *straight) ask(ctx context.Context, l *link, r *http.Request) (*http.Res
 	if err != nil {
 		unwatch()
 		_ = l.Close()
+		if x := exchangeOf(ctx); x != nil && l.asked {
+			x.reached.Store(true) // though a second connection may fail before anything is sent
+		}
 		if ctx.Err() != nil {
 			err = ctx.Err()
 		}

@@ -67,6 +67,9 @@ func (t *trips) try(x *exchange, u *upstream, req *http.Request) (*http.Response
 	u.inflight.Add(1)
 	start := time.Now()
 	res, err := u.RoundTrip(req)
+	if err == nil || !notConnected(err) {
+		x.reached.Store(true)
+	}
 	took := time.Since(start)
 	x.record.UpstreamTime += took
 	t.judge(x, u, start, err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -66,7 +67,23 @@ func (u *upstream) RoundTrip(r *http.Request) (*http.Response, error) {
 	if u.straight.takes(r) {
 		return u.straight.RoundTrip(r)
 	}
+	if x := exchangeOf(r.Context()); x != nil && replays(r) {
+		r = r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{WroteHeaders: func() { x.reached.Store(true) }}))
+	}
 	return u.transport.RoundTrip(r)
+}
+
+// replays reports whether the transport would send r again over a new connection
+// when a used one breaks: that the new one fails does not mean that nothing was sent.
+func replays(r *http.Request) bool {
+	if r.Body != nil && r.Body != http.NoBody && r.GetBody == nil {
+		return false
+	}
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions:
+		return true
+	}
+	return len(r.Header["Idempotency-Key"])+len(r.Header["X-Idempotency-Key"]) > 0
 }
 
 func (u *upstream) closeIdle() {

@@ -1,0 +1,62 @@
+package tidegate
+
+import (
+	"context"
+	"time"
+)
+
+// Charge is what an admitted request was charged, kept by a front end that may find
+// out that nothing came of the request. The zero value is empty. One of Keep and
+// Return ends it; it is then used for the next request, by one goroutine at a time.
+type Charge struct {
+	gate    *Gate
+	held    *[]Check
+	checks  []Check // all that were made in held
+	counted []Check
+	at      int64
+	wait    time.Duration
+}
+
+// EnterCharged is Enter for front ends that can tell when a request never reached
+// whom it was for: c remembers what it was charged until Keep or Return. r must not
+// be Reset before, as keys may lie in its memory. A request that was refused leaves
+// c empty.
+func (g *Gate) EnterCharged(ctx context.Context, r *Request, c *Charge) (Decision, *Visit) {
+	held := g.checks.Get().(*[]Check)
+	checks := g.matcher.Match(r, (*held)[:0])
+	d, counted := g.decide(ctx, r, checks)
+	if !d.OK || d.Err != nil {
+		g.put(held, checks)
+		*c = Charge{}
+		return d, nil
+	}
+	*c = Charge{gate: g, held: held, checks: checks, counted: counted, at: d.At, wait: d.Wait}
+	return d, newVisit(ctx, g.store, counted, &d)
+}
+
+// Keep leaves everything charged.
+func (c *Charge) Keep() {
+	if c.gate != nil {
+		c.gate.put(c.held, c.checks)
+		*c = Charge{}
+	}
+}
+
+// Return gives back what was charged, but for what the Visit of the request gives
+// back itself: call End there, with an Outcome that is Void. The error is the
+// store's: what could not be given back stays charged.
+func (c *Charge) Return(ctx context.Context) error {
+	if c.gate == nil {
+		return nil
+	}
+	defer c.Keep()
+	var back []Check
+	for i := range c.counted {
+		check := c.counted[i]
+		if check.Cost > 0 && !check.lingers() && !(check.Advisory && check.Over) {
+			check.Cost = -check.Cost
+			back = append(back, check)
+		}
+	}
+	return adjust(context.WithoutCancel(ctx), c.gate.store, c.at, c.wait, back)
+}
