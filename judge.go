@@ -160,6 +160,6 @@ func (g *Gate) settleAll(ctx context.Context, checks []Check, d *Decision) {
 	}
 	if len(all) > 0 {
 		// Not reached: who is refused is refused all the same, and not blocked.
-		_ = adjust(context.WithoutCancel(ctx), g.store, d.At, d.Wait, all)
+		_ = g.store.Adjust(context.WithoutCancel(ctx), d.At, all)
 	}
 }

@@ -151,6 +151,21 @@ func (l *Limit) Identity() string { return l.identity }
 // would refuse as well, a refusal starts the Block.
 func (l *Limit) Settled() *Limit { return l.settled }
 
+// Turn is how long after the first event of a charge the one that n others are
+// before has its turn in a LeakyBucket, in ticks of 1/1024 µs; 0 for the other
+// algorithms. Whoever returns all but the first n of them adds it to the receipt.
+func (l *Limit) Turn(n int64) int64 {
+	if l.Algorithm != LeakyBucket {
+		return 0
+	}
+	period := int64(l.Period/time.Microsecond) * 1024
+	em := period / l.Events
+	if period%l.Events != 0 {
+		em++
+	}
+	return min(n, MaxCount) * em
+}
+
 // Location is the zone of a Quota, UTC otherwise.
 func (l *Limit) Location() *time.Location { return l.location }
 

@@ -42,7 +42,9 @@ type Store interface {
 	// Adjust charges unasked (cost > 0; the debt is at most one capacity) or
 	// returns (cost < 0) what was taken at the instant at, where it still
 	// counts. A turn of a bucket that was booked ahead is returned at its own
-	// instant, At plus Wait. Adjust is not idempotent and never retried.
+	// instant, At plus Wait. In a LeakyBucket each event of a charge has a turn,
+	// see [Limit.Turn], and those returned are freed only if they are the last in
+	// line: otherwise they stay a hole. Adjust is not idempotent and never retried.
 	Adjust(ctx context.Context, at int64, checks []Check) error
 }
 

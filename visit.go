@@ -2,6 +2,7 @@ package tidegate
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -15,8 +16,7 @@ import (
 type Visit struct {
 	store Store
 	ctx   context.Context // outlives the request's
-	at    int64
-	wait  time.Duration
+	taken receipt
 	slots *holding // nil: none
 	kept  []Check  // counted by status, or on an estimate
 
@@ -67,7 +67,7 @@ func newVisit(ctx context.Context, store Store, checks []Check, d *Decision) *Vi
 			continue
 		}
 		if v == nil {
-			v = &Visit{store: store, ctx: context.WithoutCancel(ctx), at: d.At, wait: d.Wait}
+			v = &Visit{store: store, ctx: context.WithoutCancel(ctx), taken: newReceipt(d, checks)}
 		}
 		c := checks[i]
 		c.Key = strings.Clone(c.Key)
@@ -107,7 +107,7 @@ func (v *Visit) RenewEvery() time.Duration {
 // of the process; this is for those who have another, as tests have.
 func (v *Visit) Renew(ctx context.Context) error {
 	if renewer, ok := v.renewer(); ok {
-		return renewer.Renew(ctx, v.at, v.slots.slots)
+		return renewer.Renew(ctx, v.taken.at, v.slots.slots)
 	}
 	return nil
 }
@@ -180,16 +180,22 @@ func (v *Visit) End(o Outcome) error {
 	if v.slots != nil {
 		changes = v.slots.end()
 	}
+	var errs error
 	for _, c := range v.kept {
 		cost := v.trueCost(&c, o)
 		if cost > 0 && c.unsettled() {
 			changes = append(changes, Check{Key: c.Key, Limit: c.Limit.settled, Cost: cost})
 		}
-		if c.Cost = cost - c.Cost; c.Cost != 0 {
+		c.Cost = cost - c.Cost
+		switch {
+		case c.Cost == 0:
+		case c.Cost < 0 && c.Limit.Turn(cost) > 0: // the turns of those that stay are before it
+			errs = errors.Join(errs, v.store.Adjust(v.ctx, v.taken.of(&c)+c.Limit.Turn(cost), []Check{c}))
+		default:
 			changes = append(changes, c)
 		}
 	}
-	return adjust(v.ctx, v.store, v.at, v.wait, changes)
+	return errors.Join(errs, v.taken.adjust(v.ctx, v.store, changes))
 }
 
 // trueCost of a check by the outcome. It has ended: found stays as it is.

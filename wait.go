@@ -81,27 +81,57 @@ func (l *Limiter) sleepBooked(ctx context.Context, key string, n int64, d Decisi
 
 // giveBack returns a booked turn.
 func (l *Limiter) giveBack(ctx context.Context, key string, n int64, d Decision) error {
-	return adjust(ctx, l.store, d.At, d.Wait, l.vector(key, -n))
+	checks := l.vector(key, -n)
+	return newReceipt(&d, checks).adjust(ctx, l.store, checks)
 }
 
-// adjust is Store.Adjust of what was taken at the instant at, to wait for. A turn
-// in a bucket counts from when it comes, not from when it was booked: a long wait
-// would otherwise outlast it.
-func adjust(ctx context.Context, store Store, at int64, wait time.Duration, checks []Check) error {
-	var booked, taken []Check
-	for _, c := range checks {
-		if wait > 0 && (c.Limit.Algorithm == TokenBucket || c.Limit.Algorithm == LeakyBucket) {
-			booked = append(booked, c)
-		} else {
-			taken = append(taken, c)
+// receipt is when a vector was charged, and when the turn of its buckets comes.
+type receipt struct {
+	at   int64
+	wait time.Duration
+	sole bool // one bucket at most is waited for: the wait is its own
+}
+
+// newReceipt is that of d, a grant of checks.
+func newReceipt(d *Decision, checks []Check) receipt {
+	buckets := 0
+	for i := range checks {
+		if checks[i].isBucket() {
+			buckets++
 		}
 	}
-	var err error
-	if len(booked) > 0 {
-		err = store.Adjust(ctx, at+ticks(wait), booked)
+	return receipt{d.At, d.Wait, buckets < 2}
+}
+
+func (c *Check) isBucket() bool {
+	return c.Limit.Algorithm == TokenBucket || c.Limit.Algorithm == LeakyBucket
+}
+
+// of is the instant by which what c was charged is returned. A turn in a bucket
+// counts from when it comes, not from when it was booked: a long wait would
+// otherwise outlast it. Where several buckets are waited for, nobody knows the turn
+// in a leaky one: by an instant before it, it stays a hole.
+func (r *receipt) of(c *Check) int64 {
+	if !c.isBucket() || c.Limit.Algorithm == LeakyBucket && (c.Advisory || !r.sole) {
+		return r.at
 	}
-	if len(taken) > 0 {
-		err = errors.Join(err, store.Adjust(ctx, at, taken))
+	return r.at + ticks(r.wait)
+}
+
+// adjust is Store.Adjust of checks, in a call for each instant that they were taken at.
+func (r receipt) adjust(ctx context.Context, store Store, checks []Check) (err error) {
+	for len(checks) > 0 {
+		at := r.of(&checks[0])
+		var now, later []Check
+		for _, c := range checks {
+			if r.of(&c) == at {
+				now = append(now, c)
+			} else {
+				later = append(later, c)
+			}
+		}
+		err = errors.Join(err, store.Adjust(ctx, at, now))
+		checks = later
 	}
 	return err
 }

@@ -176,21 +176,40 @@ func (l *BucketLaw) refuse(s Bucket, now, owed int64, a Ask) Verdict {
 }
 
 // Return gives back n events charged at the instant at, or, for a turn that was
-// booked ahead, due at it. They still count for as long as the bucket takes to
+// booked ahead, due at it; in a leaky bucket every event has a turn of its own. They still count for as long as the bucket takes to
 // refill; after that there is nothing to return.
 func (l *BucketLaw) Return(s Bucket, now, at, n int64) Bucket {
 	if add(at, l.Tau) < now {
 		return s
 	}
 	s, owed := l.settle(s, now)
-	if l.Leaky && at > now && add(at, mul(n, l.Em)) < add(now, owed)-l.Em/2 {
-		return s // others leave after it: its place stays a hole, or two would leave at once
+	if l.Leaky {
+		return l.returnTurn(s, now, at, n)
 	}
 	if owed > l.Tau && s.Em != l.Em { // more than this law holds: at its own pace
 		s.Drained = max(now, s.Drained-mul(n, s.Em))
 		return s
 	}
 	return l.state(now, max(0, owed-mul(n, l.Em)))
+}
+
+// returnTurn gives back the turns of n events of a leaky bucket, the first of which
+// is due at the instant at, if they are the last in line. When others leave after
+// them, they stay a hole, whether their time has come or not, or two would leave at
+// once. An instant may be off by less than half a turn, having been rounded.
+func (l *BucketLaw) returnTurn(s Bucket, now, at, n int64) Bucket {
+	if at >= s.Drained || add(at, mul(n, s.Em)) < s.Drained-s.Em/2 {
+		return s
+	}
+	end := s.Drained - mul(n, s.Em)
+	if end < at-s.Em/2 { // more than was taken: those before it keep their turns
+		end = at
+	}
+	if s.Em != l.Em { // more than this law holds drains at its own pace
+		s.Drained = max(now, end)
+		return s
+	}
+	return l.state(now, max(0, end-now))
 }
 
 // Force charges n events unasked, into a debt of at most one capacity.

@@ -165,9 +165,16 @@ func (o *leakyOracle) remaining(now, maxWait int64) (n int64) {
 	}
 }
 
+// giveBack frees the departures promised for at and the n-1 turns behind it, unless
+// somebody leaves after those.
 func (o *leakyOracle) giveBack(now, at, n int64) {
-	if now-at <= (o.places+1)*o.em {
-		o.departures = o.departures[:max(0, int64(len(o.departures))-n)]
+	first := len(o.departures)
+	for first > 0 && o.departures[first-1] > at-o.em/2 {
+		first--
+	}
+	behind := len(o.departures) - first
+	if now-at <= (o.places+1)*o.em && behind > 0 && (o.departures[first+behind-1]-at+o.em/2)/o.em < n {
+		o.departures = o.departures[:first]
 	}
 }
 

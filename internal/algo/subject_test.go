@@ -56,6 +56,9 @@ func (k *bucketKey) idle(now int64) bool        { return k.s.Idle(now) }
 func (k *bucketKey) clone() subject             { c := *k; return &c }
 func (k *bucketKey) take(now int64, a Ask) (v Verdict, at int64) {
 	k.s, v = k.law.Take(k.s, now, a)
+	if k.law.Leaky && v.Granted > 0 {
+		return v, now + v.Wait // its turn
+	}
 	return v, now
 }
 

@@ -85,7 +85,7 @@ func (v *vector) charge(s *Store) tidegate.Decision {
 			continue
 		}
 		var remaining, full int64
-		p.charged = true
+		p.charged, p.wait = true, 0
 		if p.plain {
 			p.next.fast = uint64(v.now + p.owed - s.origin)
 			remaining, full = p.b.bucket.Left(p.owed), p.owed
@@ -93,7 +93,7 @@ func (v *vector) charge(s *Store) tidegate.Decision {
 			p.ask.Copies = v.granted
 			verdict := v.take(s, p)
 			remaining, full = verdict.Remaining, verdict.Reset
-			p.charged = verdict.Granted > 0
+			p.charged, p.wait = verdict.Granted > 0, verdict.Wait
 			if p.advisory {
 				v.checks[i].Over = verdict.Granted < v.granted
 			} else {

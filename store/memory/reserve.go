@@ -20,21 +20,22 @@ type reservations struct {
 }
 
 type reservation struct {
-	size             int64 // charged to the budget
-	at, due, expires int64 // due: when a booked turn comes
-	charged          []charged
+	size        int64 // charged to the budget
+	at, expires int64
+	charged     []charged
 }
 
 type charged struct {
 	limit *tidegate.Limit
 	key   keyHash
 	cost  int64
+	wait  int64 // until a turn that was booked comes
 }
 
 // Rough size of a reservation in its map and queue, charged to the budget.
 const (
 	reservationBytes = 192
-	chargedBytes     = 40
+	chargedBytes     = 48
 )
 
 // maxTTL keeps the end of a reservation from overflowing: 30 years in ticks.
@@ -56,11 +57,11 @@ func (s *Store) Reserve(_ context.Context, checks []tidegate.Check, ttl time.Dur
 		s.budget.used.Add(-size)
 		return d, "", err
 	}
-	r := reservation{size: size, at: d.At, due: d.At + algo.Ticks(d.Wait), expires: d.At + min(algo.Ticks(ttl), maxTTL)}
+	r := reservation{size: size, at: d.At, expires: d.At + min(algo.Ticks(ttl), maxTTL)}
 	for i := range checks {
 		// An advisory check may have been left out, a merged one is charged.
 		if c, p := &checks[i], &plans[i]; c.Estimate && (p.charged || !c.Advisory) {
-			r.charged = append(r.charged, charged{limit: c.Limit, key: p.key, cost: c.Cost})
+			r.charged = append(r.charged, charged{limit: c.Limit, key: p.key, cost: c.Cost, wait: p.wait})
 		}
 	}
 	return d, s.reservations.add(r), nil
@@ -155,11 +156,7 @@ func (s *Store) Settle(_ context.Context, id string, actual int64) error {
 		if err != nil {
 			return err
 		}
-		at := one.at
-		if b.kind == buckets {
-			at = one.due
-		}
-		s.adjust(b, c.key, now, at, actual-c.cost)
+		s.adjust(b, c.key, now, one.at+c.wait+c.limit.Turn(min(actual, c.cost)), actual-c.cost)
 	}
 	return nil
 }

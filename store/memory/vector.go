@@ -32,6 +32,7 @@ type plan struct {
 	seen     bool // old and word are as looked at
 	plain    bool // owed is what the short way came to
 	charged  bool
+	wait     int64 // until the turn of what was charged comes
 
 	slot      *slot // nil: the key is not known yet
 	word      uint64

@@ -152,7 +152,7 @@ func (s *Store) settlement(rec *record, id string, actual int64) (here, elsewher
 			return nil, nil, fmt.Errorf("%w: %w", errRecord, err)
 		}
 		if b.kind == buckets {
-			c.At = c.Due
+			c.At = c.Due + b.limit.Turn(min(actual, c.Cost))
 		}
 		one, ok := adjustment(b, c.Key, c.At, actual-c.Cost)
 		switch {

@@ -7,7 +7,7 @@ func testReturn(s *subject) {
 	s.each(func(s *subject, k kind) {
 		l, other := k.slow("returned", 5), k.slow("beside", 5)
 		first := s.admit(check(l, "ann", 3), check(other, "ann", 3))
-		s.adjust(first.At, check(l, "ann", -2))
+		s.adjust(first.At+l.Turn(1), check(l, "ann", -2)) // all but the first
 		s.wantLeft(4, check(l, "ann", 1))
 		s.wantLeft(2, check(other, "ann", 1))
 		s.adjust(first.At, check(other, "ann", -3), check(l, "ann", -1))

@@ -48,6 +48,7 @@ type model struct {
 type receiptOf struct {
 	got, want int64
 	checks    []tidegate.Check
+	wait      time.Duration
 }
 
 // modelTiers has numbers for which an event of a bucket takes whole ticks, so
@@ -134,7 +135,7 @@ func (m *model) take() {
 		m.Fatalf("Take(%s, %d)\n\tgot  %s, %s\n\twant %s, %s", describe(checks), n, show(got), describe(checks), show(want), describe(expected))
 	}
 	if got.OK && len(m.taken) < 20 && !slices.ContainsFunc(checks, func(c tidegate.Check) bool { return c.Advisory }) {
-		m.taken = append(m.taken, receiptOf{got.At, want.At, checks})
+		m.taken = append(m.taken, receiptOf{got.At, want.At, checks, got.Wait})
 	}
 }
 
@@ -165,6 +166,10 @@ func (m *model) adjust() {
 		if m.rand.IntN(4) == 0 && checks[j].Limit.Algorithm != tidegate.Concurrency {
 			checks[j].Cost = 1
 		}
+	}
+	if m.rand.IntN(2) == 0 { // by the turn that was waited for
+		r.got, r.want = r.got+turnAfter(r.wait), r.want+turnAfter(r.wait)
+		checks = slices.DeleteFunc(checks, func(c tidegate.Check) bool { return !isBucket(c.Limit) })
 	}
 	m.note("Adjust(%d, %s)", r.got, describe(checks))
 	m.subject.adjust(r.got, checks...)

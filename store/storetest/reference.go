@@ -128,7 +128,7 @@ func (r *reference) takeLocked(checks []tidegate.Check, n int) (d tidegate.Decis
 // nameLocked is the receipt: the time in ticks, and where slots are taken a
 // name that no lease had before.
 func (r *reference) nameLocked(now time.Time, checks []tidegate.Check) int64 {
-	name := now.UnixNano()/1000*1024 + now.UnixNano()%1000*1024/1000
+	name := ticks(now)
 	for i := range checks {
 		if checks[i].Limit.Algorithm == tidegate.Concurrency {
 			return max(name, r.lastName+1)
@@ -201,7 +201,8 @@ func (r *reference) Settle(_ context.Context, id string, actual int64) error {
 		return errors.New("settle a negative cost")
 	}
 	for i := range rec.charged {
-		r.adjustLocked(rec.at, &rec.charged[i], actual-rec.charged[i].Cost)
+		c := &rec.charged[i]
+		r.adjustLocked(rec.at+c.Limit.Turn(min(actual, c.Cost)), c, actual-c.Cost)
 	}
 	return nil
 }

@@ -109,11 +109,27 @@ func (b *bucket) giveBack(l *tidegate.Limit, now time.Time, at, cost int64) {
 		return
 	}
 	left := new(big.Rat).Sub(used, whole(cost))
+	if l.Algorithm == tidegate.LeakyBucket {
+		// Those who leave before it keep their turns, and it keeps its own, as a
+		// hole, when somebody leaves after it. Receipts are rounded.
+		before := new(big.Rat).Mul(rate(b.limit), big.NewRat(at-ticks(now), 1024))
+		before.Mul(before, whole(1000))
+		half := big.NewRat(1, 2)
+		if before.Cmp(used) >= 0 || left.Cmp(new(big.Rat).Add(before, half)) > 0 {
+			return
+		}
+		if left.Cmp(new(big.Rat).Sub(before, half)) < 0 {
+			left = before
+		}
+	}
 	if left.Sign() < 0 {
 		left = whole(0)
 	}
 	b.change(l, left)
 }
+
+// ticks of 1/1024 µs, as in a receipt.
+func ticks(t time.Time) int64 { return t.UnixNano()/1000*1024 + t.UnixNano()%1000*1024/1000 }
 
 func (b *bucket) force(l *tidegate.Limit, now time.Time, cost int64) {
 	used := b.settle(l, now)

@@ -107,6 +107,8 @@ var timed = []behaviour{
 	{"reset after", testResetAfter},
 	{"wait/token bucket", testWaitToken},
 	{"wait/leaky bucket", testWaitLeaky},
+	{"wait/no turn is used twice", testTurnsOnce},
+	{"wait/a turn in the middle stays a hole", testTurnHole},
 	{"wait/longest of several", testWaitVector},
 	{"wait/without end", testWaitForever},
 	{"adjust/return lands where it counts", testReturnLands},

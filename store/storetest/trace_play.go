@@ -75,6 +75,9 @@ func (p *player) decided(s traceStep, d tidegate.Decision, id string, err error,
 	}
 	if s.as != "" {
 		p.receipts[s.as], p.ids[s.as] = d.At, id
+		if len(s.checks) == 1 && isBucket(s.checks[0].Limit) {
+			p.receipts[s.as] += turnAfter(d.Wait) // its turn
+		}
 	}
 	return s.want.compare(d, last)
 }

@@ -19,6 +19,14 @@ func (s *subject) wantWaits(c tidegate.Check, waits ...time.Duration) (last tide
 	return last
 }
 
+// turnAfter is how long after the receipt of a request that waits its turn comes, in
+// ticks.
+func turnAfter(wait time.Duration) int64 { return int64(wait)/1000*1024 + int64(wait)%1000*1024/1000 }
+
+func isBucket(l *tidegate.Limit) bool {
+	return l.Algorithm == tidegate.TokenBucket || l.Algorithm == tidegate.LeakyBucket
+}
+
 // testWaitToken: a bucket may be charged ahead by MaxWait, in order of arrival.
 func testWaitToken(s *subject) {
 	l := tidegate.MustLimit(tidegate.Spec{Events: 1, Period: time.Second, Burst: 2, Algorithm: tidegate.TokenBucket})

@@ -203,16 +203,20 @@ end
 
 --:back
 --<bucket pair>
-local more, moret = events(n, em)
+local more, moret = events(n, pace) -- more than this law holds drains at its own pace
+local half = floor(pace / 2)
 if after(now, 0, taken + tau, takent + taut) then
   changed = false -- it does not count any more
-elseif leaky == 1 and taken > now and -- ticks alone may be the name of a lease
-    after(now + us, t - floor(em / 2), taken + more, takent + moret) then
+elseif leaky == 1 and (not after(now + own, ownt, taken, takent) or
+    after(now + own, ownt - half, taken + more, takent + moret)) then
   -- Others leave after it: its place stays a hole, or two would leave at once.
 else
-  if pace ~= em then more, moret = events(n, pace) end -- more than this law holds: at its own pace
   own, ownt, changed = own - more, ownt - moret, true
   if ownt < 0 then own, ownt = own - 1, ownt + 1024 end
+  if leaky == 1 and after(taken, takent, now + own, ownt + half) then
+    -- More than was taken: those before it keep their turns.
+    own, ownt = taken - now + floor(takent / 1024), takent % 1024
+  end
   if own < 0 then own, ownt = 0, 0 end
   if pace == em then
     local limit, limitt = events(widest, em)

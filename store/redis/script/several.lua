@@ -24,7 +24,7 @@ if missed then return pack('<ddddd', tag, -1, now, missed, tag - 1 + now + misse
 
 local some = granted > 0 and granted < copies
 local reply, sum = pack('<dddd', tag, granted, now, ticks), tag + granted + now + ticks
-local charged, wait, waitt = '', 0, 0
+local charged, wait, waitt = '', nil, 0
 for i = 1, #checks do
   local kind, advisory, key, id, cost, unit, fit, saved = spread(checks[i])
   local k, asked = fit < granted and fit or granted, advisory == 1 and granted or copies
@@ -52,13 +52,16 @@ for i = 1, #checks do
   end
   if ttl > 0 then
     charged = charged .. (k > 0 and '1' or '0')
-    if advisory == 0 and (other - wait) * 1024 + othert - waitt > 0 then wait, waitt = other, othert end
+    -- Of several turns the first: in a leaky bucket, one that is named too late would free another's.
+    if advisory == 0 and kind == 1 and (not wait or (other - wait) * 1024 + othert - waitt < 0) then
+      wait, waitt = other, othert
+    end
   end
 end
 --<box all>
 if ttl > 0 and granted > 0 then
   -- When it ends, the receipt, when a turn that was booked comes, who paid.
   call('SETEX', KEYS[#KEYS], floor(ttl / 1000000) + 1 + grace,
-    pack('<dddddI2', now + ttl, now, ticks, wait, waitt, #checks) .. charged .. ARGV[#ARGV])
+    pack('<dddddI2', now + ttl, now, ticks, wait or 0, waitt, #checks) .. charged .. ARGV[#ARGV])
 end
 return reply .. pack('<d', sum)
