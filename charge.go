@@ -1,9 +1,6 @@
 package tidegate
 
-import (
-	"context"
-	"time"
-)
+import "context"
 
 // Charge is what an admitted request was charged, kept by a front end that may find
 // out that nothing came of the request. The zero value is empty. One of Keep and
@@ -13,8 +10,7 @@ type Charge struct {
 	held    *[]Check
 	checks  []Check // all that were made in held
 	counted []Check
-	at      int64
-	wait    time.Duration
+	taken   receipt
 }
 
 // EnterCharged is Enter for front ends that can tell when a request never reached
@@ -30,7 +26,7 @@ func (g *Gate) EnterCharged(ctx context.Context, r *Request, c *Charge) (Decisio
 		*c = Charge{}
 		return d, nil
 	}
-	*c = Charge{gate: g, held: held, checks: checks, counted: counted, at: d.At, wait: d.Wait}
+	*c = Charge{gate: g, held: held, checks: checks, counted: counted, taken: newReceipt(&d, counted)}
 	return d, newVisit(ctx, g.store, counted, &d)
 }
 
@@ -58,5 +54,5 @@ func (c *Charge) Return(ctx context.Context) error {
 			back = append(back, check)
 		}
 	}
-	return adjust(context.WithoutCancel(ctx), c.gate.store, c.at, c.wait, back)
+	return c.taken.adjust(context.WithoutCancel(ctx), c.gate.store, back)
 }
