@@ -13,6 +13,10 @@ type Decision struct {
 	Never bool
 	// Soft: it is OK, and above a limit that has room to give; see [Marks].
 	Soft bool
+	// Queued: it stood in line before it was decided.
+	Queued bool
+	// Origin says who decided.
+	Origin Origin
 	// Limit is the one that decided; nil when nothing limits the request.
 	Limit *Limit
 	// Granted copies of the request: 1 for a single one that is OK.

@@ -10,7 +10,7 @@ func (g *Gate) decide(ctx context.Context, r *Request, checks []Check) (d Decisi
 	counted, denied := access(checks)
 	switch {
 	case denied != nil:
-		d = Decision{Never: true, Limit: denied}
+		d = Decision{Never: true, Limit: denied, Origin: OriginRule}
 	case len(counted) == 0:
 		d = Decision{OK: true, Granted: 1}
 	default:
@@ -47,7 +47,7 @@ func (g *Gate) take(ctx context.Context, checks []Check) Decision {
 	d, err := g.store.Take(ctx, checks, 1)
 	switch {
 	case err != nil && ctx.Err() != nil: // nobody is there to be let in
-		return Decision{Err: err, RetryAfter: time.Second}
+		return Decision{Err: err, RetryAfter: time.Second, Limit: asked(checks)}
 	case err != nil:
 		return g.failed(checks, err)
 	case d.OK:
@@ -58,10 +58,28 @@ func (g *Gate) take(ctx context.Context, checks []Check) Decision {
 	return d
 }
 
+// asked is the limit that who left was waiting for: that of the line, or the first
+// that is enforced.
+func asked(checks []Check) (first *Limit) {
+	for i := range checks {
+		c := &checks[i]
+		if c.Advisory || c.Limit == nil {
+			continue
+		}
+		if c.MaxWait > 0 || c.Limit.Terms != nil && c.Limit.Terms.Queue != nil {
+			return c.Limit
+		}
+		if first == nil {
+			first = c.Limit
+		}
+	}
+	return first
+}
+
 // failed answers when the store cannot: one enforced check that fails closed
 // closes.
 func (g *Gate) failed(checks []Check, err error) Decision {
-	d := Decision{Err: err}
+	d := Decision{Err: err, Origin: OriginRule}
 	for i := range checks {
 		c := &checks[i]
 		if c.Advisory {

@@ -15,6 +15,15 @@ func (o Options) Request(r *http.Request) *tidegate.Request {
 	return &a.request
 }
 
+// HTTPRequest returns the request that q was made of by this package, for observers of a
+// Gate; nil when it was made by somebody else.
+func HTTPRequest(q *tidegate.Request) *http.Request {
+	if v, ok := q.Values.(*values); ok {
+		return v.request
+	}
+	return nil
+}
+
 // describe makes a of r. What a request was made of before is forgotten.
 func (a *asking) describe(r *http.Request, client *ClientIP) {
 	a.values = values{request: r, client: client}

@@ -81,7 +81,7 @@ func measureLimit(ctx context.Context) (cost, error) {
 // newGate is wired as tidegate serve does: what is counted for the metrics is a
 // part of the cost.
 func newGate(set *rules.Set) *tidegate.Gate {
-	metrics := telemetry.New(prometheus.NewRegistry())
+	metrics := telemetry.New(prometheus.NewRegistry(), "memory")
 	metrics.SetRules(set.Rules(), set.Limits())
 	store := queue.New(metrics.Store(memory.New()))
 	return tidegate.NewGate(metrics.Matcher(rules.NewLive(set)), store).Observe(metrics.Observe)

@@ -115,8 +115,18 @@ var table = append(apart(wire), []rule{
 		why:  "it stands around any store that a fleet shares, and is told which",
 	},
 	{
+		from: []string{"./internal/outcome/..."},
+		not:  []string{"./...", "!.", "module"},
+		why:  "it has words for decisions, whoever makes them and whoever tells of them",
+	},
+	{
+		from: []string{"./internal/logsink/..."},
+		not:  []string{"./...", "module"},
+		why:  "it takes lines of any log, and what is wrong with one must not depend on anything else",
+	},
+	{
 		from: []string{"./internal/telemetry/...", "./internal/pressure/..."},
-		not:  []string{"./...", "!.", "!./internal/optional", "!./internal/telemetry/...", "!./internal/pressure/..."},
+		not:  []string{"./...", "!.", "!./internal/optional", "!./internal/outcome", "!./internal/telemetry/...", "!./internal/pressure/..."},
 		why:  "what is measured is told to them; they ask nobody",
 	},
 	{

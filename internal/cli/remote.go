@@ -3,6 +3,8 @@ package cli
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -19,10 +21,11 @@ import (
 
 // remote is the admin listener of a running server.
 type remote struct {
-	server, tokenFile string
+	server, tokenFile, caFile string
 
 	at    *url.URL
 	token string
+	roots *x509.CertPool // nil: those of this machine
 }
 
 const (
@@ -34,6 +37,7 @@ const (
 func (r *remote) flags(flags *flag.FlagSet) {
 	flags.StringVar(&r.server, "server", "", "`URL` of the admin listener (TIDEGATE_SERVER, or "+defaultServer+")")
 	flags.StringVar(&r.tokenFile, "token-file", "", "`FILE` with its token (TIDEGATE_TOKEN_FILE, or the token itself in TIDEGATE_TOKEN)")
+	flags.StringVar(&r.caFile, "ca-file", "", "`FILE` with the certificates (PEM) that vouch for an https server, instead of those of this machine (TIDEGATE_CA_FILE)")
 }
 
 // find completes what the flags do not say from the environment.
@@ -68,6 +72,25 @@ func (r *remote) find(env Env) error {
 	if file != "" && r.token == "" {
 		return fmt.Errorf("the token: %s is empty", file)
 	}
+	return r.findRoots(env)
+}
+
+func (r *remote) findRoots(env Env) error {
+	file := r.caFile
+	if file == "" {
+		file = env.Getenv("TIDEGATE_CA_FILE")
+	}
+	if file == "" {
+		return nil
+	}
+	text, err := bounded.ReadFile(file, bounded.PEM)
+	if err != nil {
+		return fmt.Errorf("the certificates: %w", err)
+	}
+	r.roots = x509.NewCertPool()
+	if !r.roots.AppendCertsFromPEM(text) {
+		return fmt.Errorf("the certificates: %s has none in PEM", file)
+	}
 	return nil
 }
 
@@ -100,6 +123,12 @@ func (r *remote) do(ctx context.Context, method string, at *url.URL, body []byte
 	}
 	// The token is for this server and for nobody that it points to.
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	if r.roots != nil {
+		transport := http.DefaultTransport.(*http.Transport).Clone()
+		transport.TLSClientConfig = &tls.Config{RootCAs: r.roots}
+		defer transport.CloseIdleConnections()
+		client.Transport = transport
+	}
 	response, err := client.Do(request)
 	if err != nil {
 		if u, ok := errors.AsType[*url.Error](err); ok {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"syscall"
 
 	"tidegate.dev/tidegate/internal/config"
 	"tidegate.dev/tidegate/internal/diag"
@@ -30,6 +31,7 @@ Signals:
   SIGTERM  accept no more, finish requests in hand, write the counters if they are
            in memory, end;
            a second one ends at once
+  SIGHUP   open the log files again, and read rules, lists and certificates again
   SIGUSR2  start a successor, hand the sockets and counters over to it, and end;
            no connection is refused
 
@@ -60,7 +62,11 @@ func (o *serveOptions) run(ctx context.Context, env Env, args []string) int {
 		signal.Notify(upgrade, handover.UpgradeSignals...)
 		defer signal.Stop(upgrade)
 	}
-	err := o.serve(ctx, env, upgrade)
+	reload := make(chan os.Signal, 1)
+	signal.Notify(reload, syscall.SIGHUP)
+	defer signal.Stop(reload)
+	signal.Ignore(syscall.SIGPIPE) // who reads a log may go; the gateway does not
+	err := o.serve(ctx, env, upgrade, reload)
 	var mistakes diag.List
 	switch {
 	case err == nil || ctx.Err() != nil && errors.Is(err, context.Canceled):
@@ -85,7 +91,7 @@ func collectLess(env Env) {
 }
 
 // serve returns a diag.List for what is wrong with the files of the operator.
-func (o *serveOptions) serve(ctx context.Context, env Env, upgrade <-chan os.Signal) error {
+func (o *serveOptions) serve(ctx context.Context, env Env, upgrade, reload <-chan os.Signal) error {
 	heir, err := handover.Inherit()
 	if err != nil {
 		return err
@@ -106,6 +112,9 @@ func (o *serveOptions) serve(ctx context.Context, env Env, upgrade <-chan os.Sig
 	}
 	s.open(snapshot)
 	s.announce()
+	following, enough := context.WithCancel(context.Background())
+	defer enough()
+	go s.reloadWhen(following, reload)
 	return handover.Serve(ctx, heir, handover.Options{
 		Doors:    s.doors(),
 		Snapshot: s.snapshot(),
@@ -113,6 +122,7 @@ func (o *serveOptions) serve(ctx context.Context, env Env, upgrade <-chan os.Sig
 		Drain:    c.Drain,
 		Upgrade:  upgrade,
 		Stopping: func() { s.stopping.Store(true) },
+		Resumed:  s.resumed,
 		Log:      s.log,
 	})
 }

@@ -21,7 +21,7 @@ func (s *server) announce() {
 	for _, u := range s.upstreams {
 		upstreams = append(upstreams, u.String())
 	}
-	s.log.Info("serving", "gateway", s.address(s.clients, s.tls != nil), "admin", s.address(s.admin, false),
+	s.log.Info("serving", "gateway", s.address(s.clients, s.certificate != nil), "admin", s.address(s.admin, s.adminCert != nil),
 		"upstreams", strings.Join(upstreams, ","), "rules", s.rules.count(), "store", s.config.Store.Kind, "configuration", s.config.File)
 	if s.sample == nil {
 		return
@@ -42,9 +42,9 @@ func (s *server) invite() {
 			return
 		}
 	}
-	demo.Invite(s.env.Stdout, demo.Place{
-		Gateway: s.address(s.clients, s.tls != nil),
-		Admin:   s.address(s.admin, false),
+	demo.Invite(s.out(), demo.Place{
+		Gateway: s.address(s.clients, s.certificate != nil),
+		Admin:   s.address(s.admin, s.adminCert != nil),
 		Program: program(),
 		Rules:   s.config.Rules,
 	})

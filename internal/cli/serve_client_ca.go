@@ -50,14 +50,30 @@ func (a *authorities) forClient(*tls.ClientHelloInfo) (*tls.Config, error) {
 	if now := time.Now(); now.Sub(a.looked) >= lookAgain {
 		a.looked = now
 		if a.changed() {
-			if err := a.load(); err != nil {
-				a.log.Error("the authorities of client certificates were not reloaded: those before stay in use", "file", a.file, "err", err)
-			} else {
-				a.log.Info("authorities of client certificates reloaded", "file", a.file)
-			}
+			a.reload()
 		}
 	}
 	return a.config, nil
+}
+
+// again reads the file now.
+func (a *authorities) again() {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.looked = time.Now()
+	a.changed()
+	a.reload()
+}
+
+func (a *authorities) reload() {
+	if err := a.load(); err != nil {
+		a.log.Error("the authorities of client certificates were not reloaded: those before stay in use", "file", a.file, "err", err)
+		return
+	}
+	a.log.Info("authorities of client certificates reloaded", "file", a.file)
 }
 
 // load makes a config of its own for every version of the file, with keys of its own

@@ -55,7 +55,8 @@ func (s *server) gatewayOptions() gateway.Options {
 			UnhealthyAfter: c.Health.UnhealthyAfter,
 		},
 		Patience:  patience,
-		AccessLog: s.access,
+		Store:     c.Store.Kind,
+		AccessLog: s.requests,
 		Log:       s.log,
 		Observer:  observer{s.metrics, s.signals},
 		Inflight: func(delta int) {

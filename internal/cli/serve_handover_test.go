@@ -54,14 +54,23 @@ func (w *world) exhausted(gateway, customer string) {
 // counted is how many requests a server has counted for everyone.
 func (w *world) counted(admin string) int64 {
 	w.Helper()
-	_, body := w.get(once, admin+"/keys?rule=load")
-	var keys struct {
-		Counters []struct{ Remaining, Capacity int64 }
+	c := w.counters(admin + "/keys?rule=load")
+	if len(c) != 1 {
+		w.Fatalf("%d counters", len(c))
 	}
-	if err := json.Unmarshal([]byte(body), &keys); err != nil || len(keys.Counters) != 1 {
+	return c[0].Capacity - c[0].Remaining
+}
+
+type counter struct{ Remaining, Capacity int64 }
+
+func (w *world) counters(at string) []counter {
+	w.Helper()
+	_, body := w.get(once, at)
+	var keys struct{ Counters []counter }
+	if err := json.Unmarshal([]byte(body), &keys); err != nil {
 		w.Fatalf("%v: %s", err, body)
 	}
-	return keys.Counters[0].Capacity - keys.Counters[0].Remaining
+	return keys.Counters
 }
 
 const (

@@ -4,58 +4,131 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"strings"
+	"time"
 
 	"tidegate.dev/tidegate/internal/config"
 	"tidegate.dev/tidegate/internal/diag"
+	"tidegate.dev/tidegate/internal/gateway"
+	"tidegate.dev/tidegate/internal/logsink"
+	"tidegate.dev/tidegate/internal/telemetry"
 )
 
-// logs are where a server writes what happens.
+// logs are where a server writes what happens. Nobody ever waits for who reads them.
 type logs struct {
-	log    *slog.Logger // about the process
-	access *slog.Logger // about requests; nil: nobody wants to know
-	plain  bool         // for people to read
-	file   io.Closer    // of access; nil: none of its own
+	log      *slog.Logger // about the process
+	plain    bool         // for people to read
+	process  *logsink.Sink
+	access   *logsink.Sink // about requests; may be process; nil: nobody wants to know
+	requests gateway.AccessLog
 }
 
-func openLogs(c config.Log, env Env) (logs, error) {
-	l := logs{plain: c.Format == config.Text}
-	l.log = slog.New(l.handler(env.Stderr, c.Level))
+const (
+	// together is how long a line about a request waits for others.
+	together = 100 * time.Millisecond
+	// readerPatience is how long a reader may stand still at the end.
+	readerPatience = time.Second
+)
+
+func openLogs(c config.Log, env Env) (l logs, err error) {
+	l.plain = c.Format == config.Text
+	l.process = logsink.New(env.Stderr, logsink.Options{OnRecovery: func(dropped uint64, after time.Duration) {
+		l.log.Warn("this log could not be written: lines are missing", "dropped", dropped, "for", after)
+	}})
+	l.log = slog.New(l.handler(l.process, c.Level))
+	o := logsink.Options{
+		Delay: together,
+		OnTrouble: func(err error) {
+			why := "its reader stands still"
+			if err != nil {
+				why = err.Error()
+			}
+			l.log.Warn("the access log cannot be written: what finds no room is dropped and counted", "log", c.Access, "err", why)
+		},
+		OnRecovery: func(dropped uint64, after time.Duration) {
+			l.log.Warn("the access log is written again", "log", c.Access, "dropped", dropped, "after", after)
+		},
+	}
 	switch c.Access {
 	case config.Off:
+		return l, nil
 	case config.Stdout:
-		l.access = slog.New(l.handler(env.Stdout, slog.LevelInfo))
+		l.access = logsink.New(env.Stdout, o)
 	case config.Stderr:
-		l.access = slog.New(l.handler(env.Stderr, slog.LevelInfo))
+		l.access = l.process
 	default:
-		f, err := os.OpenFile(c.Access, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o640)
-		if err != nil {
-			return l, fmt.Errorf("open the access log: %w", err)
+		if l.access, err = logsink.Open(c.Access, o); err != nil {
+			return l, err
 		}
-		l.access, l.file = slog.New(l.handler(f, slog.LevelInfo)), f
 	}
+	l.requests = gateway.AccessLog{To: l.access, Text: l.plain, Keys: keysWords[c.Keys]}
 	return l, nil
 }
 
+var keysWords = map[string]gateway.Keys{config.Hashed: gateway.KeysHashed, config.Plain: gateway.KeysPlain, config.Off: gateway.KeysOff}
+
 func (l *logs) handler(w io.Writer, level slog.Level) slog.Handler {
-	o := &slog.HandlerOptions{Level: level}
+	o := &slog.HandlerOptions{Level: level, ReplaceAttr: withUnits}
 	if l.plain {
 		return slog.NewTextHandler(w, o)
 	}
 	return slog.NewJSONHandler(w, o)
 }
 
+// withUnits writes times as people do, and not as a number of nanoseconds.
+func withUnits(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		d := a.Value.Duration()
+		if d > time.Second {
+			d = d.Round(time.Millisecond)
+		}
+		a.Value = slog.StringValue(d.String())
+	}
+	return a
+}
+
+// reopen is for files that were renamed.
+func (l *logs) reopen() {
+	if l.access == nil || l.access == l.process {
+		return
+	}
+	if err := l.access.Reopen(); err != nil {
+		l.log.Error("the access log was not opened again: the one before stays in use", "err", err)
+	}
+}
+
+// out is where the command prints to people, in order with what is logged there.
+func (s *server) out() io.Writer {
+	if s.config.Log.Access == config.Stdout && s.access != nil {
+		return s.access
+	}
+	return s.env.Stdout
+}
+
+// stats are for /metrics.
+func (l *logs) stats() map[string]telemetry.LogStats {
+	all := map[string]telemetry.LogStats{"process": telemetry.LogStats(l.process.Stats())}
+	if l.access != nil && l.access != l.process {
+		all["access"] = telemetry.LogStats(l.access.Stats())
+	}
+	return all
+}
+
 func (l *logs) close() {
-	if l.file != nil {
-		l.file.Close()
+	if l.access != nil && l.access != l.process {
+		l.access.Close(readerPatience)
+	}
+	if l.process != nil {
+		l.process.Close(readerPatience)
 	}
 }
 
 // warn tells of what is doubtful: with carets to people, in lines to machines.
 func (s *server) warn(doubts diag.List) {
 	if s.plain {
-		doubts.Write(s.env.Stderr, false)
+		var text strings.Builder
+		doubts.Write(&text, false)
+		_, _ = io.WriteString(s.process, text.String())
 		return
 	}
 	for _, d := range doubts {

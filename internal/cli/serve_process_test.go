@@ -22,6 +22,8 @@ func TestServe(t *testing.T) {
 	for name, f := range map[string]func(*testing.T, string){
 		"start": testStart, "invitation": testInvitation, "upgrade": testUpgrade, "upgrade with TLS": testUpgradeTLS, "restart": testRestart, "failed upgrades": testFailedUpgrades,
 		"broken snapshot": testBrokenSnapshot, "unix socket": testUnixSocket, "certificate": testCertificate, "client certificates": testClientCertificates, "second signal": testSecondSignal, "units": testUnits,
+		"standing reader": testStandingReader, "standing errors": testStandingErrors, "gone reader": testGoneReader, "full disk": testFullDisk, "rotation": testRotation,
+		"hang up": testHangUp, "kill": testKill, "owner of the snapshot": testSnapshotOwner,
 	} {
 		t.Run(name, func(t *testing.T) { f(t, bin) })
 	}
@@ -67,17 +69,35 @@ type serving struct {
 	output string // file of what it and its successors print
 }
 
-// serve starts a server, by a shell that may have words before the command.
+// serve starts a server without an access log, by a shell that may have words before the
+// command.
 func (w *world) serve(words string, files []*os.File, args ...string) *serving {
+	w.Helper()
+	return w.run(words, nil, nil, files, append([]string{"--log.access=off"}, args...)...)
+}
+
+// start starts a server that writes to these files; nil are the output.
+func (w *world) start(stdout, stderr *os.File, args ...string) *serving {
+	w.Helper()
+	return w.run("", stdout, stderr, nil, args...)
+}
+
+func (w *world) run(words string, stdout, stderr *os.File, files []*os.File, args ...string) *serving {
 	w.Helper()
 	out, err := os.CreateTemp(w.dir, "output")
 	if err != nil {
 		w.Fatal(err)
 	}
 	defer out.Close()
-	args = append([]string{"-c", words + ` exec "$0" "$@"`, w.bin, "serve", "--log.access=off"}, args...)
+	args = append([]string{"-c", words + ` exec "$0" "$@"`, w.bin, "serve"}, args...)
 	s := &serving{w: w, cmd: exec.Command("sh", args...), ended: make(chan error, 1), output: out.Name()}
 	s.cmd.Dir, s.cmd.Stdout, s.cmd.Stderr, s.cmd.ExtraFiles = w.dir, out, out, files
+	if stdout != nil {
+		s.cmd.Stdout = stdout
+	}
+	if stderr != nil {
+		s.cmd.Stderr = stderr
+	}
 	if err := s.cmd.Start(); err != nil {
 		w.Fatal(err)
 	}

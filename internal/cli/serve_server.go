@@ -1,13 +1,14 @@
 package cli
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
-	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -39,7 +40,9 @@ type server struct {
 	signals        *pressure.Signals
 	registry       *prometheus.Registry
 	metrics        *telemetry.Metrics
-	tls            *tls.Config // nil: plain HTTP
+	certificate    *certificate // nil: plain HTTP
+	authorities    *authorities // of clients; nil: their certificates are not asked for
+	adminCert      *certificate // nil: plain HTTP
 	token          string
 	sample         *demo.Upstream // nil: there are others
 	upstreams      []*url.URL
@@ -50,6 +53,7 @@ type server struct {
 
 	// Open, when the counters are ours.
 	memory   *memory.Store  // nil: they are shared
+	keeper   *keeper        // of them; nil: the same
 	counters tidegate.Store // either
 	gate     *tidegate.Gate // nil without rules
 	gateway  atomic.Pointer[gateway.Gateway]
@@ -64,7 +68,8 @@ func (s *server) prepare(doubts diag.List) (err error) {
 	}
 	s.signals = pressure.New()
 	s.registry = prometheus.NewRegistry()
-	s.metrics = telemetry.New(s.registry)
+	s.metrics = telemetry.New(s.registry, c.Store.Kind)
+	s.metrics.WatchLogs(s.logs.stats)
 	if c.Store.Kind == config.InRedis {
 		if s.shared, err = newShared(c.Store.Redis, s.instances, s.metrics, s.log); err != nil {
 			return err
@@ -73,21 +78,18 @@ func (s *server) prepare(doubts diag.List) (err error) {
 	if s.rules, err = s.loadRules(); err != nil {
 		return err
 	}
-	if c.TLS.Cert != "" {
-		certificate, err := loadCertificate(c.TLS.Cert, c.TLS.Key, s.log)
-		if err != nil {
+	if s.certificate, err = loadCertificate("the gateway", config.KeyPair{Cert: c.TLS.Cert, Key: c.TLS.Key}, s.log); err != nil {
+		return err
+	}
+	if c.TLS.ClientCA != "" {
+		if s.authorities, err = loadAuthorities(c.TLS, s.certificate.get, s.log); err != nil {
 			return err
 		}
-		s.tls = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate.get}
-		if c.TLS.ClientCA != "" {
-			authorities, err := loadAuthorities(c.TLS, certificate.get, s.log)
-			if err != nil {
-				return err
-			}
-			s.tls.GetConfigForClient = authorities.forClient
-		}
 	}
-	if s.token, err = readSecret(c.Admin.TokenFile, "the token of the admin listener"); err != nil {
+	if s.adminCert, err = loadCertificate("the admin listener", c.Admin.TLS, s.log); err != nil {
+		return err
+	}
+	if s.token, err = readToken(c.Admin.TokenFile); err != nil {
 		return err
 	}
 	if s.upstreams = c.Upstreams; s.demo || len(s.upstreams) == 0 {
@@ -117,10 +119,17 @@ func (s *server) instances() int {
 
 // snapshot writes the counters to a file; nil: they are kept elsewhere.
 func (s *server) snapshot() func(file string) error {
-	if s.memory == nil {
+	if s.keeper == nil {
 		return nil
 	}
-	return s.memory.Snapshot
+	return s.keeper.hand
+}
+
+// resumed is called when a successor did not take over.
+func (s *server) resumed() {
+	if s.keeper != nil {
+		s.keeper.resume()
+	}
 }
 
 // open takes up the counters: those of a fleet, of a predecessor, those that were kept,
@@ -133,6 +142,7 @@ func (s *server) open(handed string) {
 	} else {
 		s.memory = s.restore(handed)
 		s.counters = s.memory
+		s.keeper = newKeeper(s.memory, s.config.Store.Memory, s.log)
 		s.metrics.WatchStore(
 			func() telemetry.StoreStats { return telemetry.StoreStats(s.memory.Stats()) },
 			func(l *tidegate.Limit) telemetry.StoreStats { return telemetry.StoreStats(s.memory.LimitStats(l)) })
@@ -145,28 +155,6 @@ func (s *server) open(handed string) {
 	}
 }
 
-func (s *server) restore(handed string) *memory.Store {
-	o := memory.Config{MaxBytes: s.config.Store.Memory.Max}
-	file := handed
-	if file == "" {
-		file = s.config.Store.Memory.Snapshot
-	}
-	if file == "" {
-		return memory.Open(o)
-	}
-	store, err := memory.Restore(file, o)
-	switch {
-	case err == nil:
-		s.log.Info("counters restored", "file", file, "keys", store.Stats().Keys)
-		return store
-	case handed == "" && errors.Is(err, fs.ErrNotExist):
-		s.log.Info("no counters to restore", "file", file)
-	default:
-		s.log.Warn("the counters could not be restored: everybody starts afresh", "err", err)
-	}
-	return memory.Open(o)
-}
-
 // doors are what the process listens on.
 func (s *server) doors() []handover.Door {
 	return []handover.Door{
@@ -176,17 +164,27 @@ func (s *server) doors() []handover.Door {
 				return nil, err
 			}
 			s.gateway.Store(g)
-			return encrypted{g, s.tls}, nil
+			return encrypted{g, s.tlsConfig()}, nil
 		}},
 		{Name: "admin", Listener: s.admin, Last: true, Open: func() (handover.Server, error) {
-			return &http.Server{
+			return operators{&http.Server{
 				Handler:           s.adminHandler(),
 				ReadHeaderTimeout: 10 * time.Second,
 				IdleTimeout:       time.Minute,
 				ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
-			}, nil
+				TLSConfig:         s.adminCert.config(),
+			}}, nil
 		}},
 	}
+}
+
+// tlsConfig is that of the gateway; nil speaks plain HTTP.
+func (s *server) tlsConfig() *tls.Config {
+	c := s.certificate.config()
+	if s.authorities != nil {
+		c.GetConfigForClient = s.authorities.forClient
+	}
+	return c
 }
 
 // encrypted is a gateway that speaks TLS, if it is to.
@@ -196,6 +194,16 @@ type encrypted struct {
 }
 
 func (e encrypted) Serve(l net.Listener) error { return e.Gateway.Serve(l, e.config) }
+
+// operators speaks TLS, if it is to.
+type operators struct{ *http.Server }
+
+func (a operators) Serve(l net.Listener) error {
+	if a.TLSConfig == nil {
+		return a.Server.Serve(l)
+	}
+	return a.ServeTLS(l, "", "")
+}
 
 func (s *server) adminHandler() http.Handler {
 	o := admin.Options{
@@ -228,7 +236,35 @@ func (s *server) ready() error {
 	return errors.New("all upstreams are out of order")
 }
 
+// reload is for operators who say that something has changed. What is wrong leaves what
+// was before in use.
+func (s *server) reload() {
+	s.log.Info("told to reload: logs are opened again; rules, lists and certificates are read again")
+	s.logs.reopen()
+	if s.rules != nil && s.rules.Watcher != nil {
+		s.rules.Reload()
+	}
+	s.certificate.again()
+	s.authorities.again()
+	s.adminCert.again()
+}
+
+// reloadWhen follows signals until ctx ends.
+func (s *server) reloadWhen(ctx context.Context, told <-chan os.Signal) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-told:
+			s.reload()
+		}
+	}
+}
+
 func (s *server) close() {
+	if s.keeper != nil {
+		s.keeper.close()
+	}
 	if s.rules != nil {
 		s.rules.close()
 	}

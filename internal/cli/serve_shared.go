@@ -9,6 +9,7 @@ import (
 	"tidegate.dev/tidegate/internal/bounded"
 	"tidegate.dev/tidegate/internal/cluster"
 	"tidegate.dev/tidegate/internal/config"
+	"tidegate.dev/tidegate/internal/diag"
 	"tidegate.dev/tidegate/internal/fleet"
 	"tidegate.dev/tidegate/internal/guard"
 	"tidegate.dev/tidegate/internal/telemetry"
@@ -64,6 +65,22 @@ func readSecret(file, what string) (string, error) {
 		return "", fmt.Errorf("%s is missing: %s is empty", what, file)
 	}
 	return secret, nil
+}
+
+// minToken is the shortest token that is taken: 16 bytes at random cannot be guessed.
+const minToken = 16
+
+// readToken reads that of the admin listener; "" names none.
+func readToken(file string) (string, error) {
+	token, err := readSecret(file, "the token of the admin listener")
+	if err == nil && token != "" && len(token) < minToken {
+		return "", diag.List{{
+			Pos: diag.Pos{File: file}, Severity: diag.Error,
+			Message: fmt.Sprintf("the token of the admin listener has %d bytes, and takes at least %d to be hard to guess", len(token), minToken),
+			Hint:    "make one with `openssl rand -hex 16`",
+		}}
+	}
+	return token, err
 }
 
 // join is for when the process begins to serve.

@@ -52,7 +52,7 @@ rules:
 	})
 
 	t.Run("token", func(t *testing.T) {
-		s := newWorld(t, bin, "token", "s3cret\n").serve("", nil, append(ports, "--admin.token_file=token")...)
+		s := newWorld(t, bin, "token", "s3cret-0123456789\n").serve("", nil, append(ports, "--admin.token_file=token")...)
 		_, admin := s.ready()
 		ask := func(header string) int {
 			r, err := http.NewRequest(http.MethodGet, admin+"/metrics", nil)
@@ -67,7 +67,7 @@ rules:
 			res.Body.Close()
 			return res.StatusCode
 		}
-		if without, with := ask(""), ask("Bearer s3cret"); without != http.StatusUnauthorized || with != http.StatusOK {
+		if without, with := ask(""), ask("Bearer s3cret-0123456789"); without != http.StatusUnauthorized || with != http.StatusOK {
 			t.Errorf("without the token %d, with it %d", without, with)
 		}
 		if strings.Contains(s.said(), "s3cret") {
@@ -102,7 +102,7 @@ rules:
 	defer l.Close()
 	f := func(name string, code int, want string, args ...string) {
 		t.Run(name, func(t *testing.T) {
-			s := newWorld(t, bin, "empty", "", "torn.pem", "-----BEGIN").serve("", nil, args...)
+			s := newWorld(t, bin, "empty", "", "short", "fifteen bytes--\n", "torn.pem", "-----BEGIN").serve("", nil, args...)
 			if got := s.end(); got != code || !strings.Contains(s.said(), want) {
 				t.Errorf("exits with %d, want %d and %q:\n%s", got, code, want, s.said())
 			}
@@ -110,6 +110,8 @@ rules:
 	}
 	f("taken port", exitFound, "another program does", "--listen.gateway="+l.Addr().String(), ports[1])
 	f("empty token", exitFound, "empty is empty", append(ports, "--admin.token_file=empty")...)
+	f("short token", exitUsage, "the token of the admin listener has 15 bytes, and takes at least 16", append(ports, "--admin.token_file=short")...)
+	f("bad certificate of admin", exitFound, "read the certificate of the admin listener", append(ports, "--admin.tls.cert=torn.pem", "--admin.tls.key=torn.pem")...)
 	f("bad certificate", exitFound, "read the certificate of the gateway", append(ports, "--tls.cert=torn.pem", "--tls.key=torn.pem")...)
 	f("admin open to all", exitUsage, "asks for no token", "--listen.admin=:0")
 }

@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate/internal/bounded"
+	"tidegate.dev/tidegate/internal/config"
 )
 
-// certificate is that of the gateway, read again when its files change.
+// certificate is that of a listener, read again when its files change.
 type certificate struct {
+	whose string    // "the gateway"
 	files [2]string // with the certificate and with its key
 	log   *slog.Logger
 
@@ -26,15 +28,39 @@ type certificate struct {
 // lookAgain is how long the files are believed to be as they were.
 const lookAgain = time.Second
 
-func loadCertificate(cert, key string, log *slog.Logger) (*certificate, error) {
-	c := &certificate{files: [2]string{cert, key}, log: log}
+// loadCertificate returns nil when none is wanted.
+func loadCertificate(whose string, files config.KeyPair, log *slog.Logger) (*certificate, error) {
+	if files.Cert == "" {
+		return nil, nil
+	}
+	c := &certificate{whose: whose, files: [2]string{files.Cert, files.Key}, log: log}
 	c.changed()
-	made, err := bounded.KeyPair(cert, key)
+	made, err := bounded.KeyPair(files.Cert, files.Key)
 	if err != nil {
-		return nil, fmt.Errorf("read the certificate of the gateway: %w", err)
+		return nil, fmt.Errorf("read the certificate of %s: %w", whose, err)
 	}
 	c.made, c.looked = &made, time.Now()
 	return c, nil
+}
+
+// config is for a server; nil speaks plain HTTP.
+func (c *certificate) config() *tls.Config {
+	if c == nil {
+		return nil
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.get}
+}
+
+// again reads the files now.
+func (c *certificate) again() {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.looked = time.Now()
+	c.changed()
+	c.reload()
 }
 
 // get implements GetCertificate of [tls.Config]. What cannot be read leaves the
@@ -67,9 +93,9 @@ func (c *certificate) changed() (changed bool) {
 func (c *certificate) reload() {
 	made, err := bounded.KeyPair(c.files[0], c.files[1])
 	if err != nil {
-		c.log.Error("the certificate was not reloaded: the one before stays in use", "file", c.files[0], "err", err)
+		c.log.Error("the certificate was not reloaded: the one before stays in use", "of", c.whose, "file", c.files[0], "err", err)
 		return
 	}
 	c.made = &made
-	c.log.Info("certificate reloaded", "file", c.files[0], "until", made.Leaf.NotAfter)
+	c.log.Info("certificate reloaded", "of", c.whose, "file", c.files[0], "until", made.Leaf.NotAfter)
 }

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"tidegate.dev/tidegate/internal/config"
 )
 
 // newCertificate makes one of 127.0.0.1, by the name of its holder.
@@ -50,7 +52,7 @@ func TestCertificateIsReadAgain(t *testing.T) {
 	cert, key := newCertificate(t, "first")
 	write(0, cert)
 	write(1, key)
-	c, err := loadCertificate(files[0], files[1], slog.New(slog.DiscardHandler))
+	c, err := loadCertificate("the gateway", config.KeyPair{Cert: files[0], Key: files[1]}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +80,7 @@ func TestCertificateIsReadAgain(t *testing.T) {
 	write(0, cert)
 	write(1, key)
 	want("third")
-	if _, err := loadCertificate(files[0], filepath.Join(dir, "none"), nil); err == nil {
+	if _, err := loadCertificate("the gateway", config.KeyPair{Cert: files[0], Key: filepath.Join(dir, "none")}, nil); err == nil {
 		t.Error("a certificate without a key is taken")
 	}
 }

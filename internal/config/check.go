@@ -12,7 +12,9 @@ func (l *loader) check() {
 	l.checkUpstreams()
 	l.checkTrust()
 	l.checkStore()
+	l.checkSnapshot()
 	l.checkTLS()
+	l.checkPair("admin.tls", l.config.Admin.TLS)
 	l.checkTimes()
 	l.checkHealth()
 }
@@ -103,16 +105,25 @@ func (l *loader) checkTrust() {
 
 func (l *loader) checkTLS() {
 	tls := l.config.TLS
+	l.checkPair("tls", KeyPair{tls.Cert, tls.Key})
 	switch {
 	case !l.sound("tls.cert", "tls.key"):
-	case tls.Cert != "" && tls.Key == "":
-		l.clash("tls.cert", diag.Error, "`tls.cert` is given without its key", "name the file with the private key in `tls.key`")
-	case tls.Key != "" && tls.Cert == "":
-		l.clash("tls.key", diag.Error, "`tls.key` is given without its certificate", "name the file with the certificate in `tls.cert`")
-	case tls.ClientCA != "" && tls.Cert == "" && l.sound("tls.client_ca"):
+	case tls.ClientCA != "" && tls.Cert == "" && tls.Key == "" && l.sound("tls.client_ca"):
 		l.clash("tls.client_ca", diag.Error, "`tls.client_ca` is given, and the gateway does not speak TLS", "name its own certificate in `tls.cert` and `tls.key`")
-	case tls.ClientAuth == Require && tls.ClientCA == "" && l.sound("tls.client_ca", "tls.client_auth"):
+	case tls.ClientAuth == Require && tls.ClientCA == "" && tls.Cert != "" == (tls.Key != "") && l.sound("tls.client_ca", "tls.client_auth"):
 		l.clash("tls.client_auth", diag.Error, "`tls.client_auth` requires certificates that nothing verifies", "name a file with their authorities in `tls.client_ca`")
+	}
+}
+
+// checkPair wants a certificate and its key, or neither.
+func (l *loader) checkPair(path string, pair KeyPair) {
+	cert, key := path+".cert", path+".key"
+	switch {
+	case !l.sound(cert, key):
+	case pair.Cert != "" && pair.Key == "":
+		l.clash(cert, diag.Error, quote(cert)+" is given without its key", "name the file with the private key in "+quote(key))
+	case pair.Key != "" && pair.Cert == "":
+		l.clash(key, diag.Error, quote(key)+" is given without its certificate", "name the file with the certificate in "+quote(cert))
 	}
 }
 
@@ -130,6 +141,16 @@ func (l *loader) checkTimes() {
 	if l.sound("health.timeout", "health.every") && health.Timeout > health.Every {
 		l.clash("health.timeout", diag.Error, "`health.timeout` is longer than `health.every`: a question would be asked before the last is answered",
 			"make it at most "+quote(writeDuration(health.Every)))
+	}
+}
+
+// checkSnapshot tells of a pace without a file.
+func (l *loader) checkSnapshot() {
+	const every, file = "store.memory.snapshot_every", "store.memory.snapshot"
+	memory := l.config.Store.Memory
+	said := l.given(every) && memory.SnapshotEvery > 0 && lookup(every).slot.write(l.config)[0] != lookup(every).fallback
+	if said && memory.Snapshot == "" && l.config.Store.Kind == InMemory && l.sound(every, file) {
+		l.clash(every, diag.Warning, quote(every)+" does nothing: there is no file to write to", "name one in "+quote(file))
 	}
 }
 

@@ -91,8 +91,9 @@ const (
 
 // Memory is the store in the process itself.
 type Memory struct {
-	Max      int64  // bytes that all counters may take; default: 256 MiB
-	Snapshot string // file that keeps the counters over a restart; default: none
+	Max           int64         // bytes that all counters may take; default: 256 MiB
+	Snapshot      string        // file that keeps the counters over a restart; default: none
+	SnapshotEvery time.Duration // between two of them, 0: only at the end; default: 10s
 }
 
 // Redis is the store that gateways share. Its settings are those of store itself.
@@ -109,6 +110,12 @@ type TLS struct {
 	Key        string // file with its private key, in PEM; default: none
 	ClientCA   string // file with the authorities of client certificates, in PEM; default: none, they are not asked for
 	ClientAuth string // Request or Require a client certificate; default: Request
+}
+
+// KeyPair is a certificate and its key.
+type KeyPair struct {
+	Cert string // file with the certificate and its chain, in PEM; default: none
+	Key  string // file with its private key, in PEM; default: none
 }
 
 // The words of [TLS].
@@ -173,6 +180,7 @@ const (
 type Log struct {
 	Access string     // Stdout, Stderr, Off, or a file; default: Stdout
 	Format string     // JSON or Text; default: JSON
+	Keys   string     // of who is refused: Hashed, Plain or Off; default: Hashed
 	Level  slog.Level // of what is said about the process; default: info
 }
 
@@ -183,6 +191,8 @@ const (
 	Off    = "off"
 	JSON   = "json"
 	Text   = "text"
+	Hashed = "hashed" // all but addresses
+	Plain  = "plain"
 )
 
 // Admin is about the admin listener.
@@ -190,4 +200,6 @@ type Admin struct {
 	// TokenFile is a file with the token that it asks for. Default: none, and
 	// only this machine reaches it.
 	TokenFile string
+	// TLS that it speaks: certificate and key, or neither. Default: none.
+	TLS KeyPair
 }

@@ -81,6 +81,11 @@ var table = []*setting{
 		help: "`FILE` that keeps the counters over a restart",
 	},
 	{
+		path: "store.memory.snapshot_every", of: InMemory, example: "10s", fallback: "10s",
+		slot: one(func(c *Config) *time.Duration { return &c.Store.Memory.SnapshotEvery }, lastingOrNone(100*time.Millisecond, day)),
+		help: "`TIME` between two snapshots: what was counted since the last is lost when the process is killed; 0 to write one at the end alone",
+	},
+	{
 		path: "store.redis", of: InRedis, example: "redis://127.0.0.1:6379",
 		slot:  one(func(c *Config) *string { return &c.Store.Redis.URL }, redisURL),
 		help:  "`URL` of Redis: redis:// or rediss:// (TLS), redis-sentinel://, redis-cluster:// or unix://; see docs/redis.md",
@@ -249,6 +254,11 @@ var table = []*setting{
 		help: "`FORMAT` of all lines: json or text",
 	},
 	{
+		path: "log.keys", example: Plain, fallback: Hashed,
+		slot: one(func(c *Config) *string { return &c.Log.Keys }, oneOf(Hashed, Plain, Off)),
+		help: "`HOW` the access log shows who was refused: hashed, which leaves addresses as they are, plain, or off",
+	},
+	{
 		path: "log.level", example: "info", fallback: "info",
 		slot: one(func(c *Config) *slog.Level { return &c.Log.Level }, named(
 			[]string{"debug", "info", "warn", "error"}, []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError})),
@@ -257,7 +267,17 @@ var table = []*setting{
 	{
 		path: "admin.token_file", example: "admin.token", file: aFile,
 		slot: one(func(c *Config) *string { return &c.Admin.TokenFile }, path),
-		help: "`FILE` with the token that the admin listener asks for; without one, only this machine is served",
+		help: "`FILE` with the token that the admin listener asks for, of 16 bytes or more; without one, only this machine is served",
+	},
+	{
+		path: "admin.tls.cert", example: "admin-cert.pem", file: aFile,
+		slot: one(func(c *Config) *string { return &c.Admin.TLS.Cert }, path),
+		help: "`FILE` with the certificate of the admin listener and its chain (PEM); read again when it changes",
+	},
+	{
+		path: "admin.tls.key", example: "admin-key.pem", file: aFile,
+		slot: one(func(c *Config) *string { return &c.Admin.TLS.Key }, path),
+		help: "`FILE` with the private key of admin.tls.cert (PEM)",
 	},
 	{
 		path: "drain", example: "30s", fallback: "30s",

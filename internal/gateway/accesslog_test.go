@@ -23,7 +23,7 @@ func TestAccessLog(t *testing.T) {
 	})
 	g := start(t, Options{
 		Gate:      gateOf(t, wireRules+"  - { name: search, match: /search, per: everyone, limits: 1/hour, over: { soft: 100% } }\n"),
-		Upstreams: []*url.URL{upstream}, AccessLog: log.logger(),
+		Upstreams: []*url.URL{upstream}, AccessLog: log.access(),
 	}, nil)
 	lines := 0
 	f := func(method, target, body string, want map[string]any, absent ...string) {
@@ -53,7 +53,7 @@ func TestAccessLog(t *testing.T) {
 				t.Errorf("%s is in %s", key, last)
 			}
 		}
-		if ms, _ := got["ms"].(float64); ms <= 0 {
+		if ms, _ := got["duration_ms"].(float64); ms <= 0 {
 			t.Errorf("it took no time: %s", last)
 		}
 		if strings.Contains(last, "secret") {
@@ -66,7 +66,7 @@ func TestAccessLog(t *testing.T) {
 		"decision": "ok", "upstream": base,
 	}, "rule", "reason", "cut")
 	f("GET", "/limited", "", map[string]any{"status": 200.0, "decision": "ok", "rule": "limited", "upstream": base})
-	f("GET", "/limited", "", map[string]any{"status": 429.0, "decision": "refused", "rule": "limited"}, "upstream", "upstream_ms")
+	f("GET", "/limited", "", map[string]any{"status": 429.0, "decision": "refused", "decided_by": "store", "rule": "limited", "limit": "1/1h0m0s sliding_log"}, "upstream", "upstream_ms", "key")
 	f("GET", "/denied/", "", map[string]any{"status": 403.0, "decision": "denied", "rule": "denied"}, "upstream")
 	f("GET", "/search", "", map[string]any{"decision": "ok", "rule": "search"})
 	f("GET", "/search", "", map[string]any{"decision": "soft", "rule": "search"})

@@ -116,10 +116,10 @@ rules:
 	soon(t, "all is told", func() bool { _, done := o.got(); return len(done) == 3 })
 	_, done := o.got()
 	for _, r := range done {
-		if r.Path == "/3" && (r.Decision != Waited || r.Wait < 50*time.Millisecond || r.Rule != "line") {
+		if r.Path == "/3" && (r.Decision != "waited" || r.Wait < 50*time.Millisecond || r.Rule != "line") {
 			t.Errorf("the third: %+v", r)
 		}
-		if r.Path == "/2" && (r.Status != clientLeft || r.Upstream != "" || r.Decision != "") {
+		if r.Path == "/2" && (r.Status != clientLeft || r.Upstream != "" || r.Decision != "canceled" || r.DecidedBy != "" || r.Rule != "line") {
 			t.Errorf("the second: %+v", r)
 		}
 	}

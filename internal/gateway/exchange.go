@@ -8,6 +8,7 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/httplimit"
+	"tidegate.dev/tidegate/internal/outcome"
 	"tidegate.dev/tidegate/internal/queue"
 )
 
@@ -128,18 +129,30 @@ func (x *exchange) answer(p *problem) {
 	p.write(&x.writer, x.method)
 }
 
-// decided notes what the gate said, unless it was nothing, as the client left.
-func (x *exchange) decided(d *tidegate.Decision) {
-	if x.Err() != nil {
+// decided notes what the gate said. Checks and their keys are the gate's.
+func (x *exchange) decided(checks []tidegate.Check, d *tidegate.Decision) {
+	r, log := &x.record, &x.gateway.o.AccessLog
+	r.Decision = outcome.Of(d).String()
+	if outcome.Decided(d) {
+		r.DecidedBy = outcome.DecidedBy(d.Origin, x.gateway.o.Store)
+	}
+	l := d.Limit
+	if l == nil {
 		return
 	}
-	if x.record.Decision = decisionWord(d); x.record.Decision == Passed && x.record.Wait > 0 {
-		x.record.Decision = Waited
+	r.Rule = l.Name
+	if l.Terms != nil && l.Terms.Rule != "" {
+		r.Rule = l.Terms.Rule
 	}
-	if l := d.Limit; l != nil {
-		x.record.Rule = l.Name
-		if l.Terms != nil && l.Terms.Rule != "" {
-			x.record.Rule = l.Terms.Rule
+	if d.OK || log.To == nil {
+		return
+	}
+	r.Limit = l
+	for i := range checks {
+		// A store around another may have a limit of its own for a counter.
+		if c := &checks[i]; c.Limit == l || c.Limit != nil && c.Limit.Identity() == l.Identity() {
+			r.Key = log.Keys.show(c.Key, l)
+			return
 		}
 	}
 }
@@ -153,8 +166,8 @@ func (x *exchange) tell() {
 	if r.Status == 0 && x.Err() != nil {
 		r.Status = clientLeft
 	}
-	if log := x.gateway.o.AccessLog; log != nil {
-		r.log(log)
+	if log := &x.gateway.o.AccessLog; log.To != nil {
+		log.write(r)
 	}
 	if o := x.gateway.o.Observer; o != nil {
 		o.Done(r)

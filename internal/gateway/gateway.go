@@ -55,7 +55,7 @@ func New(o Options) (*Gateway, error) {
 	}
 	g := &Gateway{o: o}
 	g.trusts = len(o.HTTP.ClientIP.Trusted) > 0 || o.HTTP.ClientIP.TrustUnix
-	g.tells = o.AccessLog != nil || o.Observer != nil
+	g.tells = o.AccessLog.To != nil || o.Observer != nil
 	for _, u := range o.Upstreams {
 		g.pool = append(g.pool, newUpstream(u, &g.o, g.reclaim))
 	}
@@ -64,10 +64,11 @@ func New(o Options) (*Gateway, error) {
 	if o.Gate != nil {
 		rest := o.HTTP
 		rest.Fate = func(r *http.Request) httplimit.Fate { return exchangeOf(r.Context()).fate }
+		gate := o.Gate
 		if g.tells {
-			rest.OnDecision = noting(o.HTTP.OnDecision)
+			gate = gate.Observe(note)
 		}
-		g.handler = rest.Gate(o.Gate)(g.handler)
+		g.handler = rest.Gate(gate)(g.handler)
 	}
 	g.life, g.stop = context.WithCancel(context.Background())
 	g.server = g.newServer(g.life)
@@ -79,14 +80,9 @@ func New(o Options) (*Gateway, error) {
 	return g, nil
 }
 
-// noting has decisions in the record as well.
-func noting(also func(*http.Request, tidegate.Decision)) func(*http.Request, tidegate.Decision) {
-	return func(r *http.Request, d tidegate.Decision) {
-		exchangeOf(r.Context()).decided(&d)
-		if also != nil {
-			also(r, d)
-		}
-	}
+// note has decisions in the record.
+func note(q *tidegate.Request, checks []tidegate.Check, d tidegate.Decision) {
+	exchangeOf(httplimit.HTTPRequest(q).Context()).decided(checks, &d)
 }
 
 // ServeHTTP implements http.Handler.

@@ -163,6 +163,8 @@ func (b *logBuffer) Write(p []byte) (int, error) {
 
 func (b *logBuffer) logger() *slog.Logger { return slog.New(slog.NewJSONHandler(b, nil)) }
 
+func (b *logBuffer) access() AccessLog { return AccessLog{To: b} }
+
 func (b *logBuffer) lines() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -36,8 +36,11 @@ type Options struct {
 	// Patience is how long clients get, at Shutdown, to come with one more request
 	// and be told that their connection ends; 0 means 5s.
 	Patience time.Duration
-	// AccessLog gets a line for every request; nil writes none.
-	AccessLog *slog.Logger
+	// Store is what it is called where the gate's counters are, for those who are
+	// told who decided; "" means store.
+	Store string
+	// AccessLog gets a line for every request.
+	AccessLog AccessLog
 	// Log is told what an operator should know, such as an upstream that went
 	// away; nil tells nobody.
 	Log *slog.Logger
@@ -109,6 +112,7 @@ func (o *Options) complete() error {
 	o.Transport.complete()
 	o.Limits.complete()
 	o.Health.complete()
+	o.Store = cmp.Or(o.Store, tidegate.OriginStore.String())
 	o.Patience = cmp.Or(o.Patience, 5*time.Second)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

@@ -54,7 +54,7 @@ version: 1
 rules:
   - { name: sockets, match: /ws, per: everyone, concurrency: { slots: 1, lease: 30s } }
 `),
-		Upstreams: []*url.URL{serve(t, webSocket)}, AccessLog: log.logger(),
+		Upstreams: []*url.URL{serve(t, webSocket)}, AccessLog: log.access(),
 	}, nil)
 	conn := dial(t, g.addr)
 	in := openTunnel(t, conn)

@@ -51,7 +51,7 @@ func (g *Guard) fallback(checks []tidegate.Check, n int, err error, now time.Dur
 	p := g.parts.Get().(*part)
 	defer g.putPart(p)
 	nodes := g.nodes()
-	d := tidegate.Decision{Err: err, At: receipt}
+	d := tidegate.Decision{Err: err, At: receipt, Origin: tidegate.OriginRule}
 	counted := false
 	for i := range checks {
 		c := &checks[i]
@@ -113,6 +113,7 @@ func (g *Guard) goOn(checks []tidegate.Check, p *part, n int, nodes int64, owed 
 		}
 	}
 	d.At |= receipt
+	d.Origin = tidegate.OriginLocal
 	if d.OK && owed {
 		g.owe(checks, p, d.Granted, nodes, now)
 	}

@@ -25,6 +25,9 @@ type Options struct {
 	Upgrade <-chan os.Signal
 	// Stopping, if there is one, is called when the process begins to end.
 	Stopping func()
+	// Resumed, if there is one, is called when a successor did not take over after
+	// the counters were written for it.
+	Resumed func()
 	// Log is told what happens.
 	Log *slog.Logger
 }

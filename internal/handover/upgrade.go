@@ -63,6 +63,9 @@ func (p *process) replace(ctx context.Context) (*successor, <-chan struct{}, err
 	}
 	if err = p.give(ctx, s); err != nil {
 		s.kill()
+		if p.Resumed != nil {
+			p.Resumed()
+		}
 		p.old.Go(func() { <-gone })
 		p.doors = again
 		p.serve()

@@ -131,7 +131,9 @@ func (q *lines) stand(ctx context.Context, store tidegate.Store, checks []tidega
 	select {
 	case <-m.first:
 	case <-patience.C:
-		return q.refusal(id, c), nil
+		d := q.refusal(id, c)
+		d.Queued = true
+		return d, nil
 	case <-ctx.Done():
 		return tidegate.Decision{}, ctx.Err()
 	}
@@ -145,6 +147,7 @@ func (q *lines) stand(ctx context.Context, store tidegate.Store, checks []tidega
 		}
 		d, err := store.Take(ctx, checks, 1)
 		if err != nil || d.OK || !mayWait(ctx, &d, c, time.Until(arrived.Add(most))) {
+			d.Queued = true
 			return d, err
 		}
 		q.told(id, &d)

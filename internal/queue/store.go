@@ -46,7 +46,7 @@ func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tideg
 	if err := s.turns.wait(ctx, s.Inner, booked(checks), &d); err != nil {
 		return tidegate.Decision{}, err
 	}
-	d.Wait = 0
+	d.Wait, d.Queued = 0, true
 	return d, nil
 }
 

@@ -4,6 +4,9 @@ import (
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/outcome"
 )
 
 const (
@@ -15,6 +18,8 @@ var (
 	requestsDesc  = describe("tidegate_requests_total", "Decisions on requests, by outcome.", "outcome")
 	decisionsDesc = describe("tidegate_decisions_total", "Decisions of rules on requests: an admitted request counts for every rule "+
 		"that it was held to, a refused one for the rule that refused it.", "rule", "outcome")
+	decidedDesc = describe("tidegate_decided_total", "Decisions on requests that are limited, by who made them: the store of the counters, "+
+		"local counters in its place, a remembered refusal, or the rule itself.", "by")
 )
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
@@ -30,7 +35,7 @@ type collector struct{ *Metrics }
 // Describe implements [prometheus.Collector].
 func (c collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		requestsDesc, decisionsDesc, inflightDesc, retriesDesc, ejectedDesc, ejectionDesc,
+		requestsDesc, decisionsDesc, decidedDesc, inflightDesc, retriesDesc, ejectedDesc, ejectionDesc,
 	} {
 		ch <- d
 	}
@@ -54,14 +59,15 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 }
 
 func (m *Metrics) collectDecisions(emit emit) {
-	for o, name := range outcomeNames {
-		if outcome(o) != shadowRefused { // that is said of rules
-			emit(requestsDesc, counter, float64(m.requests.n[o].Load()), name)
-		}
+	for o := range outcome.Whole {
+		emit(requestsDesc, counter, float64(m.requests.n[o].Load()), o.String())
+	}
+	for o := range m.decided {
+		emit(decidedDesc, counter, float64(m.decided[o].Load()), outcome.DecidedBy(tidegate.Origin(o), m.store))
 	}
 	for rule, counts := range *m.rules.all.Load() {
-		for o, name := range outcomeNames {
-			emit(decisionsDesc, counter, float64(counts.n[o].Load()), rule, name)
+		for o := range outcome.Count {
+			emit(decisionsDesc, counter, float64(counts.n[o].Load()), rule, outcome.Outcome(o).String())
 		}
 	}
 }

@@ -22,7 +22,7 @@ type desk struct {
 func newDesk(t testing.TB, src string, store tidegate.Store) *desk {
 	t.Helper()
 	d := &desk{reg: prometheus.NewRegistry()}
-	d.Metrics = New(d.reg)
+	d.Metrics = New(d.reg, "memory")
 	set, err := rules.Parse("rules.yaml", []byte("version: 1\n"+src), rules.Config{})
 	if err != nil {
 		t.Fatal(err)

@@ -1,10 +1,8 @@
 package telemetry
 
 import (
-	"context"
-	"errors"
-
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/outcome"
 )
 
 // ruleMetrics is what is counted for a rule.
@@ -21,9 +19,12 @@ func (m *Metrics) SetRules(names []string, limits []*tidegate.Limit) {
 // counts for every rule that it was held to, a refused one for the rule that
 // refused it, since the others were not asked for their room. It allocates nothing.
 func (m *Metrics) Observe(_ *tidegate.Request, checks []tidegate.Check, d tidegate.Decision) {
-	whole := verdict(&d)
+	whole := outcome.Of(&d)
 	m.requests.add(whole)
-	if !d.OK || whole == canceled {
+	if outcome.Decided(&d) {
+		m.decided[d.Origin].Add(1)
+	}
+	if !d.OK || whole == outcome.Canceled {
 		if d.Limit != nil {
 			m.rules.get(ruleOf(d.Limit)).add(whole)
 		}
@@ -36,51 +37,39 @@ func (m *Metrics) Observe(_ *tidegate.Request, checks []tidegate.Check, d tidega
 		for n < len(checks) && checks[n].Limit != nil && ruleOf(checks[n].Limit) == rule {
 			n++
 		}
-		m.admitted(rule, checks[:n], d.Err != nil)
+		m.admitted(rule, checks[:n], &d)
 		checks = checks[n:]
 	}
 }
 
-// verdict is what became of a request by all rules together.
-func verdict(d *tidegate.Decision) outcome {
-	switch {
-	case errors.Is(d.Err, context.Canceled): // whatever the fail mode makes of it
-		return canceled
-	case d.Err != nil:
-		return failed
-	case d.OK && d.Soft:
-		return soft
-	case d.OK:
-		return ok
-	case d.Limit != nil && d.Limit.Algorithm == tidegate.Deny:
-		return denied
-	}
-	return refused
-}
-
 // admitted counts a request for a rule that let it pass.
-func (m *Metrics) admitted(rule string, checks []tidegate.Check, storeFailed bool) {
+func (m *Metrics) admitted(rule string, checks []tidegate.Check, d *tidegate.Decision) {
 	counts := m.rules.get(rule)
-	if storeFailed {
-		counts.add(failed)
-		return
+	decides, is, would := false, outcome.OK, outcome.OK
+	if d.Queued {
+		is = outcome.Waited
 	}
-	decides, is, would := false, ok, ok
 	for i := range checks {
 		c := &checks[i]
 		switch {
 		case !c.Advisory:
 			decides = true
 		case c.Over && roleOf(c.Limit) == tidegate.Marks:
-			is = soft
+			is = outcome.Soft
 		case c.Over:
-			would = shadowRefused
+			would = outcome.ShadowRefused
 		}
 	}
-	if decides || would == ok {
+	if d.Err != nil {
+		is = outcome.Failed
+		if !decides && would == outcome.OK { // an access rule in shadow mode needs no store
+			would = outcome.ShadowFailed
+		}
+	}
+	if decides || would == outcome.OK {
 		counts.add(is)
 	}
-	if would != ok {
+	if would != outcome.OK {
 		counts.add(would)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/outcome"
 	"tidegate.dev/tidegate/store/memory"
 )
 
@@ -118,7 +119,7 @@ func TestTrap15MetricsHaveNoKeys(t *testing.T) {
 func TestUnknownNamesAreBounded(t *testing.T) {
 	d := newDesk(t, "rules: []\n", memory.New())
 	for i := range 3000 {
-		d.rules.get(fmt.Sprint("rule ", i)).add(ok)
+		d.rules.get(fmt.Sprint("rule ", i)).add(outcome.OK)
 		d.Ejected(fmt.Sprint("http://upstream-", i), true)
 	}
 	if n := len(*d.rules.all.Load()); n > maxNames+1 {

@@ -54,6 +54,7 @@ rules:
 			Probes: 10, Allowed: 11, Closed: 12, Admitted: 13, Refused: 14, Posted: 15, Lost: 16, Owed: 17,
 		}
 	})
+	d.WatchLogs(func() map[string]LogStats { return map[string]LogStats{"access": {Dropped: 18, Errors: 19}} })
 	d.Remote(memory.New())
 	return d
 }

@@ -22,7 +22,9 @@ import (
 // many goroutines at once.
 type Metrics struct {
 	reg       prometheus.Registerer
+	store     string   // what it is called that the counters are in
 	requests  counters // of all rules together
+	decided   [origins]atomic.Uint64
 	rules     *table[ruleMetrics]
 	match     prometheus.Observer // of the sampled
 	take      prometheus.Observer
@@ -34,9 +36,10 @@ type Metrics struct {
 }
 
 // New returns Metrics that reg collects, beside those of the Go runtime and of the
-// process. It panics when reg has them already.
-func New(reg prometheus.Registerer) *Metrics {
-	m := &Metrics{reg: reg}
+// process. store is the word for where the counters are. It panics when reg has them
+// already.
+func New(reg prometheus.Registerer, store string) *Metrics {
+	m := &Metrics{reg: reg, store: store}
 	decision := histogram("tidegate_decision_seconds",
 		"Time to find what a request is held to (match) and to decide it (take), of one decision in 64.", 1e-7, 1e-1, "step")
 	waited := histogram("tidegate_queue_wait_seconds", "Time that requests waited in line, those included that gave up.", 1e-3, 100)

@@ -21,6 +21,7 @@ type watched struct {
 	clamped atomic.Pointer[func(rule string) int64]
 	signals atomic.Pointer[signalsFunc]
 	shared  atomic.Pointer[func() SharedStats]
+	logs    atomic.Pointer[func() map[string]LogStats]
 }
 
 // StoreStats is what a store says of its memory; see memory.Stats.
@@ -55,6 +56,12 @@ func (m *Metrics) WatchRules(status func() RulesStatus) { m.watched.rules.Store(
 // WatchCosts shows how often a cost was outside of what its rule allows.
 func (m *Metrics) WatchCosts(clamped func(rule string) int64) { m.watched.clamped.Store(&clamped) }
 
+// LogStats is what became of the lines of a log; see logsink.Stats.
+type LogStats struct{ Dropped, Errors uint64 }
+
+// WatchLogs shows what became of the lines of each log, by its name.
+func (m *Metrics) WatchLogs(stats func() map[string]LogStats) { m.watched.logs.Store(&stats) }
+
 type signalsFunc struct {
 	names []string
 	value func(name string) (float64, bool)
@@ -79,10 +86,13 @@ var (
 	currentDesc    = describe("tidegate_rules_current", "Whether the rules in force are those in the files; 0: the last reload failed.")
 	clampedDesc    = describe("tidegate_rule_cost_clamped_total", "Costs that were outside of min and max of their rule, since it was loaded.", "rule")
 	signalDesc     = describe("tidegate_signal", "What elastic limits go by: seconds, requests, a share of 1, or as pushed.", "signal")
+	logLostDesc    = describe("tidegate_log_dropped_total", "Lines of a log that were dropped because its reader stood still or it could not be written.", "log")
+	logErrorsDesc  = describe("tidegate_log_write_errors_total", "Writes of a log that failed, as on a full disk; they are tried again.", "log")
 
 	watchedDescs = []*prometheus.Desc{
 		totalBytesDesc, totalKeysDesc, bytesDesc, keysDesc, evictedDesc, forgottenDesc, fullDesc,
 		waitingDesc, reloadsDesc, loadedDesc, currentDesc, clampedDesc, signalDesc,
+		logLostDesc, logErrorsDesc,
 	}
 )
 
@@ -102,6 +112,12 @@ func (w *watched) collect(emit emit) {
 			if v, ok := signals.value(name); ok {
 				emit(signalDesc, gauge, v, name)
 			}
+		}
+	}
+	if logs := w.logs.Load(); logs != nil {
+		for name, s := range (*logs)() {
+			emit(logLostDesc, counter, float64(s.Dropped), name)
+			emit(logErrorsDesc, counter, float64(s.Errors), name)
 		}
 	}
 	if shared := w.shared.Load(); shared != nil {

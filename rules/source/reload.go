@@ -43,6 +43,7 @@ type reloader struct {
 	log      *slog.Logger
 	pace     pace
 	notifier *notifier
+	again    chan struct{} // somebody wants the files to be read now
 	stop     context.CancelFunc
 	done     chan struct{}
 
@@ -78,7 +79,7 @@ func (r *reloader) start(ctx context.Context) error {
 	r.follow()
 	r.enforce()
 	ctx, r.stop = context.WithCancel(ctx)
-	r.done = make(chan struct{})
+	r.done, r.again = make(chan struct{}), make(chan struct{}, 1)
 	go r.run(ctx)
 	return nil
 }
@@ -115,6 +116,10 @@ func (r *reloader) run(ctx context.Context) {
 		case err := <-r.notifier.errors():
 			r.notifier.failed(err)
 			stir()
+		case <-r.again:
+			first = time.Time{}
+			due.Stop()
+			r.readNow()
 		case <-poll.C:
 			if first.IsZero() && r.stirred() {
 				stir()
@@ -161,6 +166,18 @@ func (r *reloader) step(now time.Time) (again time.Duration) {
 	r.pending = false
 	r.settle()
 	return 0
+}
+
+// readNow takes the files as they are, without a look at whether they changed and
+// whether somebody is still writing them.
+func (r *reloader) readNow() {
+	r.last = r.readAll()
+	r.follow()
+	r.pending = false
+	if r.doubtful.IsZero() {
+		r.doubtful = time.Now()
+	}
+	r.settle()
 }
 
 // settle takes the last reading for what it is.

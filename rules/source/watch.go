@@ -123,6 +123,15 @@ func (w *Watcher) Status() Status {
 	return s
 }
 
+// Reload has the files read again soon, even if nothing tells that they changed. It does
+// not wait for that; how it went is logged and shown by Status.
+func (w *Watcher) Reload() {
+	select {
+	case w.reloader.again <- struct{}{}:
+	default: // it is about to be done
+	}
+}
+
 // Close stops following the files; the rules in force stay. It returns when
 // nothing runs any more.
 func (w *Watcher) Close() { w.reloader.close() }

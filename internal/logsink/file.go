@@ -1,0 +1,57 @@
+package logsink
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+)
+
+// Open returns a Sink that appends to a file, which is made if it is not there.
+func Open(path string, o Options) (*Sink, error) {
+	f, err := open(path)
+	if err != nil {
+		return nil, err
+	}
+	return start(f, path, o), nil
+}
+
+// open does not wait for the reader of a named pipe: whoever can read it, too, need not
+// have another.
+func open(path string) (*os.File, error) {
+	flags := os.O_APPEND | os.O_CREATE | os.O_WRONLY
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.Mode()&fs.ModeNamedPipe != 0:
+		flags = os.O_RDWR | nonblocking
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("open the log: %w", err)
+	}
+	f, err := os.OpenFile(path, flags, 0o640)
+	if err != nil {
+		return nil, fmt.Errorf("open the log: %w", err)
+	}
+	return f, nil
+}
+
+// Reopen opens the file of the Sink once more, by its path: the one before may have been
+// renamed. On an error it goes on with that. Lines that are taken from now on are in the
+// new one, and it does not wait for those before. A Sink without a file is left as it is.
+func (s *Sink) Reopen() error {
+	if s.path == "" {
+		return nil
+	}
+	f, err := open(s.path)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	before := s.next
+	s.next = f
+	s.mu.Unlock()
+	if before, ok := before.(*os.File); ok { // nothing was written to it
+		before.Close()
+	}
+	raise(s.wake)
+	return nil
+}

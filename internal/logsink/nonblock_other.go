@@ -1,0 +1,5 @@
+//go:build !unix
+
+package logsink
+
+const nonblocking = 0

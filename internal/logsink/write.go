@@ -1,0 +1,151 @@
+package logsink
+
+import (
+	"bytes"
+	"io"
+	"time"
+)
+
+// run writes until Close.
+func (s *Sink) run() {
+	defer close(s.done)
+	for {
+		select {
+		case <-s.wake:
+			s.gather()
+		case <-s.end:
+		}
+		if !s.flush() {
+			return
+		}
+	}
+}
+
+// gather lets others join who waits to be written.
+func (s *Sink) gather() {
+	if s.o.Delay <= 0 {
+		return
+	}
+	delay := time.NewTimer(s.o.Delay)
+	defer delay.Stop()
+	select {
+	case <-delay.C:
+	case <-s.full:
+	case <-s.end:
+	}
+}
+
+// flush writes what is pending. It reports false when that was the last.
+func (s *Sink) flush() bool {
+	for {
+		lines, last := s.take()
+		rest, err := s.put(lines)
+		s.putBack(lines, rest)
+		if err == nil {
+			s.recovered(last)
+		}
+		switch {
+		case err != nil:
+			s.failed(err)
+		case !last:
+			return true // what came meanwhile waits for others
+		case len(lines) == 0:
+			return false
+		}
+		if err != nil && last { // it was one more try, for what it is worth
+			return false
+		}
+		if err != nil {
+			select {
+			case <-time.After(tryAgain):
+			case <-s.end:
+			}
+		}
+	}
+}
+
+// take returns what is to be written now, and whether the Sink is closed.
+func (s *Sink) take() (lines []byte, closed bool) {
+	s.mu.Lock()
+	var before io.Writer
+	if s.next != nil {
+		before, s.to, s.next = s.to, s.next, nil
+		if s.torn { // its beginning is in the file before
+			s.torn = false
+			_, s.pending, _ = bytes.Cut(s.pending, []byte{'\n'})
+			s.dropped.Add(1)
+		}
+	}
+	lines, closed = s.pending, s.closed
+	s.pending, s.spare, s.writing = s.spare[:0], nil, len(lines)
+	s.mu.Unlock()
+	if c, ok := before.(io.Closer); ok {
+		_ = c.Close() // all of it has been written, or reported
+	}
+	return lines, closed
+}
+
+// put writes lines in parts, so that progress shows, and returns what could not be.
+func (s *Sink) put(lines []byte) (rest []byte, err error) {
+	for len(lines) > 0 {
+		part := lines
+		if len(part) > FlushAt {
+			part = part[:FlushAt]
+			if end := bytes.LastIndexByte(part, '\n'); end >= 0 {
+				part = part[:end+1] // other writers of the file find whole lines
+			}
+		}
+		n, err := s.to.Write(part)
+		s.written.Add(uint64(n))
+		lines = lines[n:]
+		if err != nil {
+			return lines, err
+		}
+	}
+	return nil, nil
+}
+
+// putBack puts rest, the end of lines, before what came meanwhile: there is room for it.
+func (s *Sink) putBack(lines, rest []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writing = 0
+	if wrote := len(lines) - len(rest); wrote > 0 {
+		s.torn = lines[wrote-1] != '\n'
+	}
+	if len(rest) > 0 {
+		n := copy(lines, rest)
+		s.pending, lines = append(lines[:n], s.pending...), s.pending
+	}
+	if cap(lines) > 2*FlushAt { // the memory of a bad moment is not kept for good
+		lines = make([]byte, 0, FlushAt)
+	}
+	s.spare = lines[:0]
+}
+
+func (s *Sink) failed(err error) {
+	s.errors.Add(1)
+	s.mu.Lock()
+	fresh := s.beginLocked()
+	s.mu.Unlock()
+	if fresh && s.o.OnTrouble != nil {
+		s.o.OnTrouble(err)
+	}
+}
+
+// recovered tells that trouble is over, if it is; at the end there is no waiting for that.
+func (s *Sink) recovered(last bool) {
+	s.mu.Lock()
+	since, before, quiet := s.trouble, s.before, time.Since(s.latest)
+	over := !since.IsZero() && (last || quiet >= calm)
+	if over {
+		s.trouble = time.Time{}
+	}
+	s.mu.Unlock()
+	switch {
+	case over && s.o.OnRecovery != nil:
+		s.o.OnRecovery(s.dropped.Load()-before, time.Since(since))
+	case !over && !since.IsZero():
+		time.AfterFunc(calm-quiet, func() { raise(s.wake) })
+	}
+}

@@ -1,0 +1,88 @@
+// Package outcome has the words for what became of a request, and who decided it.
+// The access log and the metrics both take them from here, so that a line and a
+// counter never call one thing by two names. It counts and writes nothing.
+//
+// Start with [Of].
+package outcome
+
+import (
+	"context"
+	"errors"
+
+	"tidegate.dev/tidegate"
+)
+
+// Outcome is what became of a request, or of it by one rule.
+type Outcome int
+
+const (
+	// OK: there was room, and the request was admitted. Where a rule in shadow mode
+	// alone could not be asked, it is this as well.
+	OK Outcome = iota
+	// Waited: the same, after it stood in line.
+	Waited
+	// Soft: admitted, above the nominal limit.
+	Soft
+	// Refused: by a limit.
+	Refused
+	// Denied: by an access rule, or for want of an identity that the rule insists on.
+	Denied
+	// Failed: an enforced rule has no answer of any counter. Whether the request was
+	// admitted is for the rule's on_store_failure.
+	Failed
+	// Canceled: the client left before there was an answer, as in line.
+	Canceled
+
+	// Whole is how many outcomes a request can have. The rest is said of rules alone.
+	Whole
+
+	// ShadowRefused: a rule in shadow mode, or a candidate limit, would have refused
+	// what was admitted. Beside it a rule with a candidate has its own outcome.
+	ShadowRefused = Whole
+	// ShadowFailed: a rule in shadow mode has no answer of any counter.
+	ShadowFailed = Whole + 1
+
+	// Count is how many there are.
+	Count = Whole + 2
+)
+
+var names = [Count]string{"ok", "waited", "soft", "refused", "denied", "error", "canceled", "shadow_refused", "shadow_error"}
+
+// String is the word in the access log and the label in the metrics.
+func (o Outcome) String() string { return names[o] }
+
+// Of is what became of a request by all rules together.
+func Of(d *tidegate.Decision) Outcome {
+	switch {
+	case errors.Is(d.Err, context.Canceled): // whatever the fail mode makes of it
+		return Canceled
+	case d.Err != nil && d.Limit != nil: // else only rules in shadow mode were asked about
+		return Failed
+	case d.OK && d.Soft:
+		return Soft
+	case d.OK && d.Queued:
+		return Waited
+	case d.OK:
+		return OK
+	case d.Limit != nil && d.Limit.Algorithm == tidegate.Deny:
+		return Denied
+	case d.Err != nil:
+		return Failed
+	}
+	return Refused
+}
+
+// Decided reports whether anybody decided, of whom DecidedBy has the word: nobody had
+// to where nothing limits the request, and nobody did where the client left first.
+func Decided(d *tidegate.Decision) bool {
+	return d.Limit != nil && !errors.Is(d.Err, context.Canceled)
+}
+
+// DecidedBy is the word for who decided: local, remembered, rule, or the store, by the
+// name of where the counters are.
+func DecidedBy(o tidegate.Origin, store string) string {
+	if o == tidegate.OriginStore {
+		return store
+	}
+	return o.String()
+}
