@@ -107,10 +107,10 @@ func TestProbe(t *testing.T) {
 	var p probe
 	for _, line := range []string{
 		"tidegate serves",
-		`{"path":"/hot","status":200,"ms":40.5,"upstream_ms":30}`,
-		`{"path":"/hot","status":429,"ms":2}`,
-		`{"path":"/closed","status":503,"ms":3}`,
-		`{"path":"/hour","status":502,"ms":1}`,
+		`{"path":"/hot","status":200,"duration_ms":40.5,"upstream_ms":30}`,
+		`{"path":"/hot","status":429,"duration_ms":2}`,
+		`{"path":"/closed","status":503,"duration_ms":3}`,
+		`{"path":"/hour","status":502,"duration_ms":1}`,
 	} {
 		if n, err := fmt.Fprintln(&p, line); err != nil || n != len(line)+1 {
 			t.Fatal(n, err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"runtime"
@@ -37,16 +38,23 @@ type figures struct {
 type line struct {
 	Path       string  `json:"path"`
 	Status     int     `json:"status"`
-	MS         float64 `json:"ms"`
+	MS         float64 `json:"duration_ms"`
 	UpstreamMS float64 `json:"upstream_ms"`
 }
 
-// Write takes a line of the access log.
+// Write takes lines of the access log, which come up to a tenth of a second after the end
+// of their requests.
 func (p *probe) Write(b []byte) (int, error) {
-	var l line
-	if json.Unmarshal(b, &l) != nil || l.Status == 0 { // what serve says at the start
-		return len(b), nil
+	for text := range bytes.Lines(b) {
+		var l line
+		if json.Unmarshal(text, &l) == nil && l.Status != 0 { // else what serve says at the start
+			p.note(&l)
+		}
 	}
+	return len(b), nil
+}
+
+func (p *probe) note(l *line) {
 	own := time.Duration((l.MS - l.UpstreamMS) * float64(time.Millisecond))
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,7 +63,6 @@ func (p *probe) Write(b []byte) (int, error) {
 	if l.Status >= 500 && l.Path != closedPath {
 		p.Errors++
 	}
-	return len(b), nil
 }
 
 // watch notes by how much a sleep of a millisecond was too long.

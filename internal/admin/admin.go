@@ -12,7 +12,6 @@ package admin
 import (
 	"log/slog"
 	"net/http"
-	"net/http/pprof"
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/rules"
@@ -70,11 +69,7 @@ func New(o Options) http.Handler {
 	if o.Metrics != nil {
 		inner.Handle("/metrics", o.Metrics)
 	}
-	inner.HandleFunc("/debug/pprof/", pprof.Index)
-	inner.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
-	inner.HandleFunc("/debug/pprof/profile", pprof.Profile)
-	inner.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
-	inner.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	inner.Handle("/debug/pprof/", new(profiles).handler())
 	inner.HandleFunc("/", notFound)
 
 	outer := http.NewServeMux()
