@@ -1,3 +1,5 @@
+//go:build unix
+
 package cli
 
 import (
@@ -16,6 +18,7 @@ var settingsTable = regexp.MustCompile(`(?s)(<!-- settings -->\n).*(<!-- /settin
 // command really prints.
 func TestGatewayPageShowsWhatIsTrue(t *testing.T) {
 	t.Chdir("../..")
+	allowOpenFiles(t, 1024)
 	const page = "docs/gateway.md"
 	src, err := os.ReadFile(page)
 	if err != nil {

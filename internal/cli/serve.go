@@ -121,8 +121,11 @@ func (o *serveOptions) serve(ctx context.Context, env Env, upgrade, reload <-cha
 		File:     c.Store.Memory.Snapshot,
 		Drain:    c.Drain,
 		Upgrade:  upgrade,
-		Stopping: func() { s.stopping.Store(true) },
-		Resumed:  s.resumed,
-		Log:      s.log,
+		Stopping: func() {
+			s.stopping.Store(true)
+			s.gateway.Load().Hurry()
+		},
+		Resumed: s.resumed,
+		Log:     s.log,
 	})
 }

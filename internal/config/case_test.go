@@ -49,7 +49,7 @@ func TestCases(t *testing.T) {
 			parts := readParts(t, file)
 			t.Chdir(t.TempDir())
 			var kept, want, got bytes.Buffer
-			o := Options{Environ: []string{}}
+			o := Options{Environ: []string{}, OpenFiles: 1024}
 			var args []string
 			for _, p := range parts {
 				text := p.text

@@ -137,7 +137,7 @@ type Limits struct {
 	Stall       time.Duration // that a client may stand still in the middle of a body, 0: any; default: 1m
 	Tunnel      time.Duration // that both sides of a WebSocket or a conversation may be silent, 0: any; default: 1h
 	Upstream    time.Duration // until the upstream's header is there, 0: any; default: 1m
-	Connections int           // open at once; default: 0, any
+	Connections int           // open at once, 0: any; default: what the limit of open files has room for
 	Requests    int           // in flight at once; default: 0, any
 }
 

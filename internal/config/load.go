@@ -29,6 +29,8 @@ type Options struct {
 	ReadFile func(name string) ([]byte, error)
 	// Stat looks for the files that settings name; nil means os.Stat.
 	Stat func(name string) (fs.FileInfo, error)
+	// OpenFiles is how many files the process may have open at once; 0 asks the system.
+	OpenFiles uint64
 }
 
 // Load joins the file, the environment and the flags: a flag wins over a
@@ -47,6 +49,9 @@ func Load(o Options) (*Config, diag.List) {
 	}
 	if o.Stat == nil {
 		o.Stat = os.Stat
+	}
+	if o.OpenFiles == 0 {
+		o.OpenFiles = openFiles()
 	}
 	l := &loader{
 		o: o, config: &Config{origins: make(map[string]said)},
@@ -145,6 +150,9 @@ func (l *loader) derive() {
 	}
 	if !l.given("health.timeout") {
 		c.Health.Timeout = min(c.Health.Timeout, c.Health.Every)
+	}
+	if !l.given("limits.connections") {
+		c.Limits.Connections = connectionsFor(l.o.OpenFiles)
 	}
 	if !l.given("limits.read_header") && c.Limits.Read > 0 {
 		c.Limits.ReadHeader = min(c.Limits.ReadHeader, c.Limits.Read)

@@ -9,6 +9,8 @@ import (
 
 const defaultRules = "rules.yaml"
 
+const mostConnections = 10_000_000
+
 // table has every setting, in the order of the documentation. Those of one map
 // stand together.
 var table = []*setting{
@@ -184,8 +186,9 @@ var table = []*setting{
 	},
 	{
 		path: "limits.connections", example: "10000", fallback: "0",
-		slot: one(func(c *Config) *int { return &c.Limits.Connections }, count(span[int]{least: 1, most: 10_000_000, orZero: true})),
-		help: "`NUMBER` of connections open at once; 0 for any",
+		slot:    one(func(c *Config) *int { return &c.Limits.Connections }, count(span[int]{least: 1, most: mostConnections, orZero: true})),
+		derived: "what the limit of open files (RLIMIT_NOFILE) has room for, with as many to upstreams: 448 of 1024",
+		help:    "`NUMBER` of connections open at once; 0 for any",
 	},
 	{
 		path: "limits.requests", example: "5000", fallback: "0",

@@ -39,6 +39,7 @@ type Gateway struct {
 	conns    atomic.Int64 // open
 	active   atomic.Int64 // connections with a request under way, or with its answer
 	draining atomic.Bool
+	hurried  atomic.Bool // to the end of the process
 
 	mu        sync.Mutex
 	listeners []net.Listener // under mu: being served

@@ -76,7 +76,7 @@ type Limits struct {
 	Tunnel      time.Duration // that both sides of a WebSocket, or of a body that is answered while it is sent, may be silent; 0 means 1h, negative any
 	Upstream    time.Duration // from the end of a request until the head of the answer; 0 means 1m, negative any
 	Requests    int           // in flight at once, more are answered 503; 0 means any
-	Connections int           // open at once, more are answered 503; 0 means any
+	Connections int           // open at once, more are answered 503, and many more are closed; 0 means any
 }
 
 // Paths says what is done with paths that can be read in two ways. The zero value

@@ -32,7 +32,7 @@ func (g *Gateway) newServer(ctx context.Context) *http.Server {
 // it speaks TLS, and HTTP/2 to those who can. It may be called for several
 // listeners, and closes l.
 func (g *Gateway) Serve(l net.Listener, config *tls.Config) error {
-	counted := &listener{Listener: l, open: &g.conns, limit: int64(g.o.Limits.Connections), stall: g.o.Limits.Stall}
+	counted := g.newListener(l)
 	var all net.Listener = watching{counted, &g.o.Limits}
 	if config != nil {
 		all = newHandshakes(g.life, counted, config, &g.o.Limits, g.o.Log)
@@ -53,23 +53,46 @@ func (g *Gateway) Serve(l net.Listener, config *tls.Config) error {
 
 // Shutdown takes no more connections and lets go of those that are open, each
 // after its next answer, or when Patience is over: one that is closed while it is
-// idle may at that moment have a request on it. It returns when all requests are
-// done, tunnels included, or when ctx ends; what is still under way then is for
-// Close.
+// idle may at that moment have a request on it. It returns as soon as all requests are
+// done, tunnels included, or when ctx ends; what is left then is for Close.
 func (g *Gateway) Shutdown(ctx context.Context) error {
 	g.closeListeners()
 	grace := g.o.Patience
+	if g.hurried.Load() {
+		grace = min(grace, hurriedPatience)
+	}
 	if deadline, ok := ctx.Deadline(); ok {
 		grace = min(grace, time.Until(deadline)/4)
 	}
 	parting, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
 	_ = until(parting, func() bool { return g.conns.Load() == 0 })
-	if err := g.server.Shutdown(ctx); err != nil {
+	closing, stop := context.WithCancel(ctx)
+	defer stop()
+	// It closes idle connections and sends GOAWAY at once, but returns late: it waits for
+	// connections without a request, and a second after GOAWAY.
+	go func() { _ = g.server.Shutdown(closing) }()
+	if err := until(ctx, g.isQuiet); err != nil {
 		return err
 	}
-	return until(ctx, func() bool { return g.requests.Load() == 0 })
+	// The last frames of HTTP/2 are written after their stream is over.
+	farewell, cancel := context.WithTimeout(ctx, lastFrames)
+	defer cancel()
+	_ = until(farewell, func() bool { return g.conns.Load() == 0 })
+	return nil
 }
+
+const (
+	hurriedPatience = 100 * time.Millisecond
+	lastFrames      = 200 * time.Millisecond
+)
+
+// Hurry has Shutdown close idle connections almost at once: nobody takes over, so there is
+// nothing to gain by waiting for one more request.
+func (g *Gateway) Hurry() { g.hurried.Store(true) }
+
+// isQuiet reports whether no request is under way, and no answer.
+func (g *Gateway) isQuiet() bool { return g.requests.Load() == 0 && g.active.Load() == 0 }
 
 func (g *Gateway) closeListeners() {
 	g.mu.Lock()

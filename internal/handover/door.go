@@ -2,6 +2,7 @@ package handover
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"sync/atomic"
@@ -60,8 +61,11 @@ func (o *opened) serve(failed chan<- error) {
 // leave closes the listener, and returns when requests in hand are done; those
 // that are not when ctx ends are cut off.
 func (o *opened) leave(ctx context.Context, log *slog.Logger) {
-	if err := o.server.Shutdown(ctx); err != nil {
-		log.Warn("requests were cut off that took longer than drain", "on", o.Name, "err", err)
+	switch err := o.server.Shutdown(ctx); {
+	case errors.Is(err, context.DeadlineExceeded):
+		log.Warn("requests were cut off that took longer than drain", "on", o.Name)
+	case err != nil && !errors.Is(err, net.ErrClosed): // closing a listener again is no news
+		log.Warn("a listener was not closed in order", "on", o.Name, "err", err)
 	}
 	o.end()
 }
