@@ -12,8 +12,9 @@
 package rediswire
 
 import (
-	"io"
+	"errors"
 	"net"
+	"os"
 	"sync"
 )
 
@@ -82,7 +83,7 @@ func (c *Conn) Read(b []byte) (int, error) {
 		_ = c.Conn.Close()
 		return good, bad
 	}
-	if err == io.EOF && !c.in.seen {
+	if err != nil && !c.in.seen && !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, net.ErrClosed) {
 		c.tell(ErrHungUp)
 	}
 	return n, err
@@ -149,15 +150,18 @@ func (c *Conn) finish() error {
 
 // judge tells what a reply says about the server.
 func (c *Conn) judge(k kind) {
-	if c.in.kept[0] != '-' {
-		if k != hello && k != status && k != word && !c.well {
+	failed := c.in.kept[0] == '-'
+	switch k {
+	case hello, status:
+		if failed {
+			it, _ := parse(c.in.kept)
+			c.tell(ServerError(it.text))
+		}
+	case word, pong: // which clients also ask servers that do not let them in
+	default:
+		if !failed && !c.well {
 			c.well = true
 			c.tell(nil)
 		}
-		return
-	}
-	if k == hello || k == status {
-		it, _ := parse(c.in.kept)
-		c.tell(ServerError(it.text))
 	}
 }

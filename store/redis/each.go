@@ -8,6 +8,7 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/algo"
+	"tidegate.dev/tidegate/internal/rediswire"
 )
 
 // mostAtOnce is how many checks one call decides: it keeps all others waiting for about
@@ -153,9 +154,12 @@ func (s *Store) answers(ctx context.Context, asks []*ask, got reply) error {
 	for _, a := range asks {
 		size := a.size(got)
 		plans, g, err := []*plan{&a.plan}, grant{copies: got[0], at: now * algo.Micro}, error(nil)
-		if g.copies >= 0 {
+		switch g.copies {
+		default:
 			*a.granted = decision(plans, g, a.copies)
-		} else { // its calendar bounds were missed
+		case itemFailed:
+			*a.granted = tidegate.Decision{Err: s.failure("take", itemErrors[got[1]])}
+		case itemMissed: // its calendar bounds were
 			s.reach(plans, now, got[1])
 			if *a.granted, g, err = s.decide(ctx, plans, order{copies: a.copies}); err != nil {
 				*a.granted = tidegate.Decision{Err: s.failure("take", err)}
@@ -168,6 +172,19 @@ func (s *Store) answers(ctx context.Context, asks []*ask, got reply) error {
 		got = got[size:]
 	}
 	return nil
+}
+
+// What a check gets, instead of copies, that has no answer.
+const (
+	itemMissed = -1
+	itemFailed = -2
+)
+
+// itemErrors are why one check could not be asked, by the number they have in the script.
+var itemErrors = [...]error{
+	1: rediswire.ServerError("WRONGTYPE the key holds a value of another type"),
+	2: rediswire.ServerError("NOPERM the user may not run a command of the script"),
+	3: rediswire.ServerError("ERR user_script: the key holds what the script cannot read"),
 }
 
 // read notes the answers to asks, and says what is wrong with them.
@@ -183,7 +200,7 @@ func read(asks []*ask, got reply) error {
 		}
 		one := got[:size]
 		got = got[size:]
-		if one[0] == -1 && a.b.limit.Algorithm == tidegate.Quota {
+		if one[0] == itemMissed && a.calendar() || one[0] == itemFailed && one[1] > 0 && int(one[1]) < len(itemErrors) {
 			continue
 		}
 		a.at, a.answer = at, answerOf(one)

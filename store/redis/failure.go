@@ -65,15 +65,16 @@ var codes = regexp.MustCompile(`(?:^|[^A-Za-z])-?(WRONGTYPE|NOPERM|OOM|MISCONF|N
 var forbidden = []string{"ACL failure in script", "can't run this command", "can't access at least one of the keys", "can't access the specified"}
 
 // other sentences that mean something.
-var sentences = []struct{ text, code, advice string }{
-	{"max number of clients reached", "", "raise maxclients of the server, or have fewer connect"},
-	{"DB index is out of range", "", "the URL names a database that the server does not have"},
-	{"Client sent AUTH, but no password is set", "", "the server asks for no password: leave it out of the URL"},
-	{"without any password configured", "", "the server asks for no password: leave it out of the URL"},
-	{"Protected mode", "", "the server only takes connections from its own machine: give it a password, or bind it elsewhere"},
-	{"running in protected mode", "", "the server only takes connections from its own machine: give it a password, or bind it elsewhere"},
-	{"unknown command 'EVAL", "", "the server runs no scripts: Tidegate needs EVALSHA and EVAL"},
-	{"Can't execute 'eval", "", "the server is about to be subscribed to something, and takes no scripts"},
+var sentences = []struct{ text, advice string }{
+	{"max number of clients reached", "raise maxclients of the server, or have fewer connect"},
+	{"DB index is out of range", "the URL names a database that the server does not have"},
+	{"Client sent AUTH, but no password is set", "the server asks for no password: leave it out of the URL"},
+	{"without any password configured", "the server asks for no password: leave it out of the URL"},
+	{"Protected mode", "the server only takes connections from its own machine: give it a password, or bind it elsewhere"},
+	{"running in protected mode", "the server only takes connections from its own machine: give it a password, or bind it elsewhere"},
+	{"unknown command 'EVAL", "the server runs no scripts: Tidegate needs EVALSHA and EVAL"},
+	{"unknown command `EVAL", "the server runs no scripts: Tidegate needs EVALSHA and EVAL"},
+	{"Unknown Redis command called from script", "a command is disabled that this rule needs: docs/redis.md has them"},
 }
 
 // classify says what kind of trouble an error of Redis is.
@@ -95,7 +96,7 @@ func classify(text string) (t trouble, code string) {
 	case word == "NOPERM" && asksForAll(text):
 		t.alone = false
 	case word == "" && strings.Contains(text, "user_script"):
-		t = trouble{"the server runs scripts in its own way", true}
+		t = trouble{"somebody else keeps something under this key, or the server runs scripts in its own way", true}
 	}
 	for _, s := range sentences {
 		if word == "" && strings.Contains(text, s.text) {
@@ -157,16 +158,19 @@ func failure(what string, err error) error {
 	return fmt.Errorf("redis: %s: %w", what, advised(err))
 }
 
-// failure is failure of a call that ran out of time, with what is wrong with the
-// connection, if that is known.
+// failure is failure with what is wrong with the connection, where a call failed without
+// an answer: that is all that a caller with a short deadline would not see.
 func (s *Store) failure(what string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		if why := s.Trouble(); why != nil {
-			return fmt.Errorf("redis: %s: %w: %w", what, err, why)
-		}
+	var answer *rueidis.RedisError
+	why := s.Trouble()
+	switch {
+	case why == nil, errors.As(err, &answer), errors.Is(err, errNonsense):
+		return failure(what, err)
+	case !errors.Is(err, context.DeadlineExceeded) && strings.Contains(why.Error(), err.Error()):
+		return failure(what, err) // it is the same
 	}
-	return failure(what, err)
+	return fmt.Errorf("redis: %s: %w: %w", what, err, why)
 }
