@@ -7,11 +7,20 @@ import (
 
 // Health is how the store is doing. Whatever it is, requests are answered.
 type Health struct {
-	Status string    `json:"status"`         // ok, degraded, recovering
+	Status string    `json:"status"`         // ok, partial, degraded, recovering
 	Since  time.Time `json:"since,omitzero"` // when it became ok, or ceased to be
 	Why    string    `json:"why,omitempty"`  // it is not ok
+	// Unasked are rules that the store, while it works, cannot be asked about.
+	Unasked []Unasked `json:"cannot_ask,omitempty"`
 	// Instances that share the counters; 0: they are of this process.
 	Instances int `json:"instances,omitempty"`
+}
+
+// Unasked is one of them. Its on_store_failure decides.
+type Unasked struct {
+	Rule  string    `json:"rule"`
+	Why   string    `json:"why"`
+	Since time.Time `json:"since"`
 }
 
 // alive answers as long as the process does, and says how its store is: no reason to
@@ -51,7 +60,9 @@ func (s *server) ready(w http.ResponseWriter, r *http.Request) {
 	}
 	// So are requests while the store does not answer.
 	if s.Health != nil {
-		if h := s.Health(); h.Status != "ok" {
+		if h := s.Health(); len(h.Unasked) > 0 && h.Status == "partial" {
+			is.Warnings = append(is.Warnings, "the store cannot be asked about every rule; see /healthz")
+		} else if h.Status != "ok" {
 			is.Warnings = append(is.Warnings, "the store is "+h.Status+"; see /healthz")
 		}
 	}

@@ -42,9 +42,9 @@ func newShared(c config.Redis, instances func() int, m *telemetry.Metrics, log *
 	s.guard = guard.New(s.node, guard.Options{
 		Deadline: c.Deadline,
 		Inline:   true, // the node returns in time, whatever Redis does
-		OnState:  s.turned, Instances: s.size,
+		OnState:  s.turned, OnUnasked: s.unasked, Instances: s.size,
 	})
-	s.standing = standing{log: log, ask: s.guard.Health}
+	s.standing = standing{log: log, ask: s.guard.Health, connection: store.Trouble}
 	return s, nil
 }
 
@@ -106,10 +106,15 @@ func (s *shared) health() admin.Health {
 // stats are for /metrics.
 func (s *shared) stats() telemetry.SharedStats {
 	g, n := s.guard.Health(), s.node.Stats()
+	unasked := make(map[string]int64, len(g.Unasked))
+	for _, u := range g.Unasked {
+		unasked[u.Rule] = u.Count
+	}
 	return telemetry.SharedStats{
+		Unasked: unasked,
 		State: s.standing.health().Status, Instances: s.size(),
 		Denied: n.Denied, Calls: n.Calls, Shared: n.Shared, InFlight: n.InFlight,
-		Answered: g.Answered, Errors: g.Errors, Timeouts: g.Timeouts, Busy: g.Busy, Probes: g.Probes,
+		Answered: g.Answered, Rejected: g.Rejected, Errors: g.Errors, Timeouts: g.Timeouts, Busy: g.Busy, Probes: g.Probes,
 		Allowed: g.Allowed, Closed: g.Denied, Admitted: g.Admitted, Refused: g.Refused,
 		Posted: g.Posted, Lost: g.Lost, Owed: g.Owed,
 	}

@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"errors"
+	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,11 +18,14 @@ import (
 type standing struct {
 	log *slog.Logger
 	ask func() guard.Health // of the guard
+	// why the connections are of no use, as far as that is known; may be nil
+	connection func() error
 
 	mu      sync.Mutex
 	missed  error     // under mu: why heartbeats fail; nil: they do not
 	since   time.Time // under mu: they do
 	trouble time.Time // under mu: when the trouble began that the log was told of
+	reason  bool      // under mu: it was told why connections are of no use
 }
 
 // beat is told how each heartbeat went.
@@ -61,16 +67,61 @@ func (s *standing) healthLocked(h guard.Health) admin.Health {
 		}
 	}
 	if why != nil {
-		is.Why = why.Error()
+		is.Why = s.explain(why)
+	}
+	for _, u := range h.Unasked {
+		if !u.Over {
+			is.Unasked = append(is.Unasked, admin.Unasked{Rule: u.Rule, Why: u.Why.Error(), Since: u.Since})
+		}
+	}
+	if len(is.Unasked) > 0 && is.Status == guard.OK.String() {
+		first := is.Unasked[0]
+		is.Status, is.Since = partial, first.Since
+		is.Why = fmt.Sprintf("the store cannot be asked about %s: %s", first.Rule, first.Why)
 	}
 	return is
 }
 
+// partial is the status of a store that works, but for some rules.
+const partial = "partial"
+
+// explain adds what is wrong with the connection: callers with a short deadline see only
+// that it passed.
+func (s *standing) explain(why error) string {
+	text := why.Error()
+	if err := s.unusable(); err != nil && !strings.Contains(text, errors.Unwrap(err).Error()) {
+		text += ": " + err.Error()
+	}
+	return text
+}
+
+// unusable is why connections are of no use, if that is known, with the address before it.
+func (s *standing) unusable() error {
+	if s.connection == nil {
+		return nil
+	}
+	return s.connection()
+}
+
+// unasked tells the log that the store cannot be asked about a rule, and when that is over.
+func (s *standing) unasked(u guard.Unasked) {
+	if u.Over {
+		s.log.Info("the store can be asked about the rule again", "rule", u.Rule, "after", time.Since(u.Since).Round(time.Millisecond))
+		return
+	}
+	s.log.Warn("the store cannot be asked about a rule: its on_store_failure decides", "rule", u.Rule, "err", u.Why)
+}
+
 func (s *standing) tellLocked(is admin.Health) {
-	switch ok := is.Status == guard.OK.String(); {
+	switch ok := is.Status == guard.OK.String() || is.Status == partial; { // unasked tells of those
 	case !ok && s.trouble.IsZero():
-		s.trouble = is.Since
+		s.trouble, s.reason = is.Since, s.unusable() != nil
 		s.log.Warn("the store does not answer: on_store_failure of each rule decides until it does", "err", is.Why)
+	case !ok && !s.reason: // connecting may take longer than a request waits
+		if err := s.unusable(); err != nil {
+			s.reason = true
+			s.log.Warn("the connection to the store is of no use", "err", err)
+		}
 	case ok && !s.trouble.IsZero():
 		s.log.Info("the store answers again", "after", time.Since(s.trouble).Round(time.Millisecond))
 		s.trouble = time.Time{}

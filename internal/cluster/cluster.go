@@ -15,7 +15,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"hash/maphash"
 	"sync"
@@ -35,7 +34,14 @@ const (
 
 // ErrBusy is returned when too many calls of the inner store have not come back. Nothing
 // was charged.
-var ErrBusy = errors.New("too many calls wait for the store")
+var ErrBusy error = busy{}
+
+type busy struct{}
+
+func (busy) Error() string { return "too many calls wait for the store" }
+
+// Busy tells layers above what it is without their knowing this package.
+func (busy) Busy() bool { return true }
 
 // Options of a Store. Every field has a default.
 type Options struct {

@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -188,4 +190,12 @@ func TestShareOfCopies(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A layer above can tell that nothing was charged, without knowing this package.
+func TestErrBusySaysSo(t *testing.T) {
+	var b interface{ Busy() bool }
+	if !errors.As(fmt.Errorf("wrapped: %w", ErrBusy), &b) || !b.Busy() {
+		t.Error("ErrBusy does not say that it is busy")
+	}
 }

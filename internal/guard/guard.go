@@ -69,6 +69,9 @@ type Options struct {
 	// OnState is told of every change of state, from one goroutine, in order. A
 	// state that was over before anybody could be told is left out.
 	OnState func(Health)
+	// OnUnasked is told when the inner store cannot be asked about a rule, and when
+	// that is over; not of every request.
+	OnUnasked func(Unasked)
 }
 
 func (o *Options) complete() {
@@ -113,6 +116,7 @@ type Guard struct {
 	parts  sync.Pool // of *part
 	count  counts
 	late   error // ErrTimeout, with the deadline
+	cannot unasked
 
 	// share of the keys, in 64ths, goes to the inner store; see breaker.share.
 	share   atomic.Uint32
@@ -155,6 +159,7 @@ func New(inner tidegate.Store, o Options) *Guard {
 		g.sharer, _ = inner.(sharer)
 	}
 	g.breaker.failures = o.Failures
+	g.cannot.tell = o.OnUnasked
 	g.share.Store(whole)
 	g.calls.New = func() any { return newCall(g) }
 	g.parts.New = func() any { return new(part) }
@@ -171,6 +176,7 @@ func (g *Guard) Close() error {
 		close(g.stop)
 	}
 	g.mu.Unlock()
+	g.cannot.close()
 	g.stopped.Wait()
 	return nil
 }
@@ -210,6 +216,9 @@ func (g *Guard) takeShared(ctx context.Context, checks []tidegate.Check, n int) 
 		return g.shared(ctx, checks, n, err, r.from)
 	}
 	g.count.good.Inc()
+	if g.cannot.some.Load() {
+		g.cannot.answered(checks)
+	}
 	g.remember(checks, d, r.from)
 	return d, nil
 }
@@ -231,6 +240,9 @@ func (g *Guard) takeOrFallBack(ctx context.Context, checks []tidegate.Check, n i
 	if err != nil {
 		return g.instead(ctx, checks, n, err)
 	}
+	if g.cannot.some.Load() {
+		g.cannot.answered(checks)
+	}
 	g.remember(checks, &d, now)
 	return d, nil
 }
@@ -240,6 +252,7 @@ func (g *Guard) instead(ctx context.Context, checks []tidegate.Check, n int, err
 	if ctx.Err() != nil {
 		return tidegate.Decision{}, err
 	}
+	g.cannot.note(checks, err, time.Now())
 	return g.fallback(checks, n, err, g.now())
 }
 

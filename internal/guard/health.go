@@ -14,6 +14,8 @@ type Health struct {
 	Since time.Time
 	// Why is the failure that was last seen; nil when OK.
 	Why error
+	// Unasked are the rules that it could not be asked about, ever; see Over.
+	Unasked []Unasked
 
 	Counts
 }
@@ -24,6 +26,7 @@ type Counts struct {
 	Owed     int64 // counters that something is still to be charged to
 
 	Answered int64 // calls that the inner store answered, refusals included
+	Rejected int64 // calls that it answered with tidegate.ErrCannotAsk
 	Errors   int64 // calls that it failed
 	Timeouts int64 // calls that it did not answer in time
 	Busy     int64 // calls that were not made, as too many were under way
@@ -44,21 +47,23 @@ type counts struct {
 	good     spread.Counter
 
 	errors, timeouts, busy, probes     atomic.Int64
+	rejected                           atomic.Int64
 	allowed, denied, admitted, refused atomic.Int64
 	posted, lost                       atomic.Int64
 }
 
 // Health tells how the Guard is doing now.
 func (g *Guard) Health() Health {
+	cannot := g.cannot.all()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	n := &g.count
 	h := Health{
 		State: g.breaker.state,
-		Since: g.wall(g.turned),
+		Since: g.wall(g.turned), Unasked: cannot,
 		Counts: Counts{
 			InFlight: n.inFlight.Load(), Owed: int64(len(g.owed.byID)),
-			Answered: int64(n.good.Load()), Errors: n.errors.Load(), Timeouts: n.timeouts.Load(), Busy: n.busy.Load(), Probes: n.probes.Load(),
+			Answered: int64(n.good.Load()), Rejected: n.rejected.Load(), Errors: n.errors.Load(), Timeouts: n.timeouts.Load(), Busy: n.busy.Load(), Probes: n.probes.Load(),
 			Allowed: n.allowed.Load(), Denied: n.denied.Load(), Admitted: n.admitted.Load(), Refused: n.refused.Load(),
 			Posted: n.posted.Load(), Lost: n.lost.Load(),
 		},

@@ -26,8 +26,12 @@ func (g *Guard) judge(err error, began time.Duration, aside bool) {
 			return
 		}
 	}
+	if errors.Is(err, tidegate.ErrCannotAsk) { // others can be; see unasked
+		g.count.rejected.Add(1)
+		return
+	}
 	switch {
-	case errors.Is(err, ErrBusy):
+	case isBusy(err):
 		g.count.busy.Add(1)
 	case unsure(err):
 		g.count.timeouts.Add(1)
@@ -39,8 +43,18 @@ func (g *Guard) judge(err error, began time.Duration, aside bool) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.stepLocked(event{kind: failed, now: g.now(), began: began, good: g.count.good.Load()}, err)
+	g.stepLocked(event{kind: failed, now: g.now(), began: began, good: g.signs()}, err)
 }
+
+// isBusy reports whether a call was not made because too many were under way, here or in
+// a layer below.
+func isBusy(err error) bool {
+	var b interface{ Busy() bool }
+	return errors.Is(err, ErrBusy) || errors.As(err, &b) && b.Busy()
+}
+
+// signs are how often the inner store has shown that it works.
+func (g *Guard) signs() uint64 { return g.count.good.Load() + uint64(g.count.rejected.Load()) }
 
 // stepLocked lets the breaker take a step, and what goes by it follow. err is a
 // failure, or nil.

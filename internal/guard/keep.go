@@ -2,6 +2,7 @@ package guard
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -101,7 +102,7 @@ func (g *Guard) probe() {
 	_, err := g.take(context.Background(), []tidegate.Check{{Key: key, Limit: probing, Cost: 1}}, 1, now)
 	g.count.probes.Add(1)
 	e := event{kind: answered}
-	if err != nil {
+	if err != nil && !errors.Is(err, tidegate.ErrCannotAsk) { // which is an answer
 		e.kind = unanswered
 	}
 	g.mu.Lock()
@@ -123,6 +124,8 @@ func (g *Guard) pay(when *time.Duration) {
 	due := g.dueLocked(payMost, now)
 	g.mu.Unlock()
 	next := jitter(payEvery)
+	var aside []payment // whose counters cannot be asked about
+	defer func() { g.oweAgain(aside) }()
 	for i, p := range due {
 		var again []payment
 		charge := []tidegate.Check{{Key: p.id.key, Limit: p.debt.limit, Cost: p.amount}}
@@ -130,6 +133,10 @@ func (g *Guard) pay(when *time.Duration) {
 		switch {
 		case err == nil:
 			g.count.posted.Add(1)
+			continue
+		case errors.Is(err, tidegate.ErrCannotAsk) && p.debt.tries < maxTries:
+			p.debt.tries++
+			aside, next = append(aside, p), jitter(payPause)
 			continue
 		case unsure(err):
 			g.count.lost.Add(1)

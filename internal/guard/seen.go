@@ -24,11 +24,23 @@ type seen struct {
 
 type seenEntry struct{ mixed, word atomic.Uint64 }
 
-// A word is used<<seenBits | milliseconds.
+// A word is used<<seenBits | when. That is milliseconds for the first half year, and then
+// 64ths of that, with a bit set that says so: enough for 34 years, and for what comes then
+// no bit spills into the count.
 const (
-	seenBits = 35
-	seenMost = 1<<(64-seenBits) - 1
+	seenBits   = 35
+	seenMost   = 1<<(64-seenBits) - 1
+	seenCoarse = 1 << (seenBits - 1)
+	seenShift  = 6
 )
+
+func seenTime(when time.Duration) uint64 {
+	ms := uint64(when / time.Millisecond)
+	if ms < seenCoarse {
+		return ms
+	}
+	return seenCoarse | min(ms>>seenShift, seenCoarse-1)
+}
 
 // Not worth a write are keys with less than this part of their limit used, and
 // what differs by less than that from what was written this recently.
@@ -63,7 +75,7 @@ func (s *seen) note(name uint64, used, capacity int64, now time.Duration) {
 	writing.Lock()
 	defer writing.Unlock()
 	if at := place(set, name, used, capacity, now); at != nil {
-		word := uint64(used)<<seenBits | uint64(now/time.Millisecond)
+		word := uint64(used)<<seenBits | seenTime(now)
 		at.mixed.Store(word ^ name)
 		at.word.Store(word)
 	}
@@ -93,7 +105,11 @@ func place(set *[4]seenEntry, name uint64, used, capacity int64, now time.Durati
 }
 
 func split(word uint64) (used int64, when time.Duration) {
-	return int64(word >> seenBits), time.Duration(word&(1<<seenBits-1)) * time.Millisecond
+	ms := word & (seenCoarse - 1)
+	if word&seenCoarse != 0 {
+		ms <<= seenShift
+	}
+	return int64(word >> seenBits), time.Duration(ms) * time.Millisecond
 }
 
 // look finds what was seen of a counter; word is to be given to forget.

@@ -7,7 +7,7 @@ import (
 // SharedStats are of the way to a store that a fleet shares, and of what answered
 // when that could not. All but State, Instances, InFlight and Owed only grow.
 type SharedStats struct {
-	State     string // "ok", "degraded" or "recovering"
+	State     string // "ok", "partial", "degraded" or "recovering"
 	Instances int    // that share the counters
 
 	Denied   uint64 // refused by what was remembered of a refusal
@@ -15,8 +15,10 @@ type SharedStats struct {
 	Calls    uint64 // of the store, by requests
 	InFlight int64  // calls that have not come back
 
-	Answered, Errors, Timeouts, Busy int64 // what became of calls
-	Probes                           int64 // of a store that did not answer
+	Answered, Rejected, Errors, Timeouts, Busy int64 // what became of calls
+	Probes                                     int64 // of a store that did not answer
+
+	Unasked map[string]int64 // requests that the store cannot be asked about, by rule
 
 	Allowed, Closed, Admitted, Refused int64 // by on_store_failure: allow, deny, and local's two
 	Posted, Lost, Owed                 int64 // amounts admitted locally: charged later, perhaps never, not yet
@@ -32,7 +34,8 @@ var (
 	sharedDesc    = describe("tidegate_store_coalesced_total", "Requests answered by a call of the shared store that others had part in.")
 	callsDesc     = describe("tidegate_store_calls_total", "Calls of the shared store to decide requests.")
 	flyingDesc    = describe("tidegate_store_inflight", "Calls of the shared store that have not come back.")
-	answersDesc   = describe("tidegate_store_answers_total", "What became of questions to the shared store; busy: too many were waiting already.", "outcome")
+	answersDesc   = describe("tidegate_store_answers_total", "What became of questions to the shared store; busy: too many were waiting already; rejected: it works and cannot be asked this.", "outcome")
+	unaskedDesc   = describe("tidegate_store_unasked_total", "Requests that a shared store which works cannot be asked about, by rule: a key of another type, a forbidden command.", "rule")
 	probesDesc    = describe("tidegate_store_probes_total", "Probes of a shared store that did not answer.")
 	fallbackDesc  = describe("tidegate_store_fallback_total", "Requests decided without the shared store, by on_store_failure and verdict.", "mode", "verdict")
 	postedDesc    = describe("tidegate_store_posted_total", "Amounts that were admitted locally and charged to the shared store later.")
@@ -40,12 +43,12 @@ var (
 	owedDesc      = describe("tidegate_store_owed", "Counters to which something admitted locally is still to be charged.")
 
 	sharedDescs = []*prometheus.Desc{
-		stateDesc, instancesDesc, deniedDesc, sharedDesc, callsDesc, flyingDesc, answersDesc, probesDesc, fallbackDesc, postedDesc, lostDesc, owedDesc,
+		stateDesc, instancesDesc, deniedDesc, sharedDesc, callsDesc, flyingDesc, answersDesc, unaskedDesc, probesDesc, fallbackDesc, postedDesc, lostDesc, owedDesc,
 	}
 )
 
 func (s *SharedStats) collect(emit emit) {
-	for _, state := range []string{"ok", "degraded", "recovering"} {
+	for _, state := range []string{"ok", "partial", "degraded", "recovering"} {
 		emit(stateDesc, gauge, number(s.State == state), state)
 	}
 	emit(instancesDesc, gauge, float64(s.Instances))
@@ -54,9 +57,13 @@ func (s *SharedStats) collect(emit emit) {
 	emit(callsDesc, counter, float64(s.Calls))
 	emit(flyingDesc, gauge, float64(s.InFlight))
 	emit(answersDesc, counter, float64(s.Answered), "answered")
+	emit(answersDesc, counter, float64(s.Rejected), "rejected")
 	emit(answersDesc, counter, float64(s.Errors), "error")
 	emit(answersDesc, counter, float64(s.Timeouts), "timeout")
 	emit(answersDesc, counter, float64(s.Busy), "busy")
+	for rule, n := range s.Unasked {
+		emit(unaskedDesc, counter, float64(n), rule)
+	}
 	emit(probesDesc, counter, float64(s.Probes))
 	emit(fallbackDesc, counter, float64(s.Allowed), "allow", "admitted")
 	emit(fallbackDesc, counter, float64(s.Closed), "deny", "refused")
