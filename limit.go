@@ -52,7 +52,7 @@ type OnFull uint8
 
 const (
 	// EvictLeast drops the keys with the least to remember. Keys that still
-	// hold somebody back go last, and each one dropped is counted.
+	// hold somebody back go last. Each one dropped is counted.
 	EvictLeast OnFull = iota
 	// RefuseNew refuses new keys while all the room is held by keys that
 	// still hold somebody back.

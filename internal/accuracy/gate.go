@@ -61,7 +61,7 @@ func (g *logGate) take(us int64) bool {
 	return v.Granted > 0
 }
 
-func (g *logGate) reset() { clear(g.record) }
+func (g *logGate) reset() { g.record.Clear() }
 
 type partsGate struct {
 	law    algo.PartsLaw
@@ -73,4 +73,4 @@ func (g *partsGate) take(us int64) bool {
 	return v.Granted > 0
 }
 
-func (g *partsGate) reset() { clear(g.record) }
+func (g *partsGate) reset() { g.record.Clear() }

@@ -38,11 +38,11 @@ func takers() map[string]taker {
 	}
 	sliding, slid := NewSlidingLaw(limit(tidegate.SlidingWindow)), Sliding{}
 	log := NewLogLaw(limit(tidegate.SlidingLog))
-	stamps := make(Runs, RunsHeader+log.MaxEntries())
+	stamps := NewRecord(RunsHeader + log.MaxEntries())
 	parts := NewPartsLaw(limit(tidegate.SubWindows))
-	counts := make(Runs, RunsHeader+parts.MaxEntries())
+	counts := NewRecord(RunsHeader + parts.MaxEntries())
 	lease := NewLeaseLaw(limit(tidegate.Concurrency))
-	leases := make(Leases, lease.MaxWords())
+	leases := NewRecord(lease.MaxWords())
 	return map[string]taker{
 		"token_bucket":   bucket(tidegate.TokenBucket),
 		"leaky_bucket":   bucket(tidegate.LeakyBucket),

@@ -181,7 +181,7 @@ func TestOverrideForgetsNothing(t *testing.T) {
 // TestReject stamps what another limit refused.
 func TestReject(t *testing.T) {
 	law := NewLogLaw(tidegate.MustLimit(tidegate.Spec{Algorithm: tidegate.SlidingLog, Events: 3, Period: time.Minute, CountRejected: true}))
-	r := make(Runs, RunsHeader+law.MaxEntries())
+	r := NewRecord(RunsHeader + law.MaxEntries())
 	f := func(after, cost, copies, used int64) {
 		t.Helper()
 		if !law.Reject(r, epoch+after, Ask{Cost: cost, Copies: copies}) || r.Used() != used {
@@ -202,7 +202,7 @@ func TestReject(t *testing.T) {
 // record than the law says.
 func TestReturnsLeaveNoTrace(t *testing.T) {
 	law := NewLogLaw(tidegate.MustLimit(tidegate.Spec{Algorithm: tidegate.SlidingLog, Events: 3, Period: time.Minute}))
-	r := make(Runs, RunsHeader+law.MaxEntries())
+	r := NewRecord(RunsHeader + law.MaxEntries())
 	law.Take(r, epoch, Ask{Cost: 1, Copies: 1})
 	for i := range int64(1000) {
 		now := epoch + (i+1)*µ

@@ -13,9 +13,8 @@ type LeaseLaw struct {
 	Lease int64 // ticks
 }
 
-// Leases is a record of the leases held: [0] how many, then for each the
-// instant it was taken and the instant it ends. An empty one is all zeros.
-type Leases []uint64
+// A record of the leases held is [0] how many, then for each the instant it was
+// taken and the instant it ends. An empty one is all zeros.
 
 // NewLeaseLaw makes the law of a concurrency limit.
 func NewLeaseLaw(l *tidegate.Limit) LeaseLaw {
@@ -29,25 +28,32 @@ const LeasesHeader = 1
 func (l *LeaseLaw) MaxWords() int { return LeasesHeader + 2*int(l.Slots) }
 
 // Held is how many leases the record holds, ended ones included.
-func (r Leases) Held() int { return int(r[0]) }
+func (r *Record) Held() int { return int(r.Get(0)) }
 
-func (r Leases) pair(i int) (taken, ends *uint64) { return &r[1+2*i], &r[2+2*i] }
+// taken is the instant that names the lease i, ends when it runs out.
+func (r *Record) taken(i int) int64 { return int64(r.Get(1 + 2*i)) }
+func (r *Record) ends(i int) int64  { return int64(r.Get(2 + 2*i)) }
 
-func (r Leases) remove(i int) {
+func (r *Record) setLease(i int, taken, ends int64) {
+	r.Set(1+2*i, uint64(taken))
+	r.Set(2+2*i, uint64(ends))
+}
+
+// vacate forgets the lease i; the last one takes its place.
+func (r *Record) vacate(i int) {
 	last := r.Held() - 1
-	r[1+2*i], r[2+2*i] = r[1+2*last], r[2+2*last]
-	r[0]--
+	r.setLease(i, r.taken(last), r.ends(last))
+	r.Set(0, uint64(last))
 }
 
 // settle forgets the leases that have ended. One that ends further ahead than
 // any lease can is cut to a full one: the clock was set back.
 func (l *LeaseLaw) settle(r Leases, now int64) {
 	for i := r.Held() - 1; i >= 0; i-- {
-		_, ends := r.pair(i)
-		if int64(*ends) <= now {
-			r.remove(i)
-		} else if int64(*ends) > now+l.Lease {
-			*ends = uint64(now + l.Lease)
+		if ends := r.ends(i); ends <= now {
+			r.vacate(i)
+		} else if ends > now+l.Lease {
+			r.setLease(i, r.taken(i), now+l.Lease)
 		}
 	}
 }
@@ -65,19 +71,18 @@ func (l *LeaseLaw) Take(r Leases, now, at int64, a Ask) (Verdict, bool) {
 	k := a.copies(l.Slots - int64(r.Held()))
 	v := Verdict{Granted: k, Never: a.unit() > l.Slots}
 	if n := int(k * max(a.Cost, 0)); n > 0 {
-		if LeasesHeader+2*(r.Held()+n) > len(r) {
+		held := r.Held()
+		if LeasesHeader+2*(held+n) > r.size {
 			return Verdict{}, false
 		}
-		for i := range int64(n) {
-			taken, ends := r.pair(r.Held())
-			*taken, *ends = uint64(at+i/a.Cost), uint64(now+l.Lease)
-			r[0]++
+		for i := range n {
+			r.setLease(held+i, at+int64(i)/a.Cost, now+l.Lease)
 		}
+		r.Set(0, uint64(held+n))
 	}
 	v.Remaining = max(0, l.Slots-int64(r.Held()))
 	for i := range r.Held() {
-		_, ends := r.pair(i)
-		v.Reset = max(v.Reset, int64(*ends)-now)
+		v.Reset = max(v.Reset, r.ends(i)-now)
 	}
 	if k == 0 && !v.Never {
 		v.Retry = l.retry(r, a.unit()) - now
@@ -92,15 +97,13 @@ func (l *LeaseLaw) retry(r Leases, cost int64) int64 {
 	if must == 1 {
 		first := int64(Never)
 		for i := range r.Held() {
-			_, ends := r.pair(i)
-			first = min(first, int64(*ends))
+			first = min(first, r.ends(i))
 		}
 		return first
 	}
 	all := make([]int64, r.Held())
 	for i := range all {
-		_, ends := r.pair(i)
-		all[i] = int64(*ends)
+		all[i] = r.ends(i)
 	}
 	slices.Sort(all)
 	return all[must-1]
@@ -110,8 +113,8 @@ func (l *LeaseLaw) retry(r Leases, cost int64) int64 {
 func (l *LeaseLaw) Release(r Leases, now, at, n int64) {
 	l.settle(r, now)
 	for i := r.Held() - 1; i >= 0 && n > 0; i-- {
-		if taken, _ := r.pair(i); int64(*taken) == at {
-			r.remove(i)
+		if r.taken(i) == at {
+			r.vacate(i)
 			n--
 		}
 	}
@@ -123,8 +126,8 @@ func (l *LeaseLaw) Renew(r Leases, now, at int64) bool {
 	l.settle(r, now)
 	found := false
 	for i := range r.Held() {
-		if taken, ends := r.pair(i); int64(*taken) == at {
-			*ends = uint64(now + l.Lease)
+		if r.taken(i) == at {
+			r.setLease(i, at, now+l.Lease)
 			found = true
 		}
 	}
@@ -134,9 +137,19 @@ func (l *LeaseLaw) Renew(r Leases, now, at int64) bool {
 // Idle reports whether r says nothing more than an empty record does.
 func (l *LeaseLaw) Idle(r Leases, now int64) bool {
 	for i := range r.Held() {
-		if _, ends := r.pair(i); int64(*ends) > now {
+		if r.ends(i) > now {
 			return false
 		}
 	}
 	return true
+}
+
+// Named reports whether a lease of r is named by an instant from from to to.
+func (l *LeaseLaw) Named(r Leases, from, to int64) bool {
+	for i := range r.Held() {
+		if at := r.taken(i); from <= at && at <= to {
+			return true
+		}
+	}
+	return false
 }

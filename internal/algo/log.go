@@ -31,7 +31,7 @@ func (l *LogLaw) settle(r Runs, now int64) (us int64) {
 	us = now / Micro
 	if last, ok := logShape.last(r); ok && last > us {
 		if last-us > l.Period {
-			r.shift(us - last)
+			r.Shift(us - last)
 		} else {
 			us = last
 		}
@@ -72,6 +72,9 @@ func (l *LogLaw) Take(r Runs, now int64, a Ask) (Verdict, bool) {
 	l.report(r, now, a.unit(), &v)
 	return v, true
 }
+
+// Holds reports whether r has room for one more stamp.
+func (l *LogLaw) Holds(r Runs, now int64) bool { return logShape.fits(r, l.settle(r, now)) }
 
 // Reject stamps the copies of an ask that another limit refused, if rejected
 // ones count. It reports false as Take does.
@@ -153,8 +156,10 @@ func (l *LogLaw) Idle(r Runs, now int64) bool {
 	return !ok || r.total() == 0 || last <= now/Micro-l.Period
 }
 
-// Squeeze makes room in a record that cannot grow, by holding events a little
-// longer than it should; the limit is never over for it.
-func (l *LogLaw) Squeeze(r Runs, now int64) {
-	logShape.squeeze(r, l.settle(r, now))
+// Squeeze makes room in a record that may not grow, by holding events for at most
+// a third of the period too long; the limit is never over for it. It reports false
+// when the record is too small for that.
+func (l *LogLaw) Squeeze(r Runs, now int64) bool {
+	l.settle(r, now)
+	return logShape.squeeze(r, l.Period)
 }

@@ -57,18 +57,18 @@ func (l *PartsLaw) settle(r Runs, now int64) (part, off int64) {
 // not weigh less by that, and leaves with the next.
 func (l *PartsLaw) relabel(r Runs, part int64) {
 	last, _ := partsShape.last(r)
-	r.shift(part - last)
+	r.Shift(part - last)
 	stamp, count := partsShape.at(r, 0)
 	if stamp != part-l.Parts {
 		return
 	}
 	if next, _ := partsShape.at(r, 1); next != stamp+1 {
-		r[r.slot(0)] += 1 << partsShape.bits
+		r.Set(r.slot(0), r.Get(r.slot(0))+1<<partsShape.bits)
 		return
 	}
 	partsShape.drop(r)
-	r[2] += uint64(count)
-	r[r.slot(0)] += uint64(count)
+	r.Set(2, r.Get(2)+uint64(count))
+	r.Set(r.slot(0), r.Get(r.slot(0))+uint64(count))
 }
 
 // used is the estimate of what lies in the window.
@@ -111,6 +111,12 @@ func (l *PartsLaw) Take(r Runs, now int64, a Ask) (Verdict, bool) {
 		v.Retry = max(0, l.retry(r, a.unit())-now)
 	}
 	return v, true
+}
+
+// Holds reports whether r has room for one more part.
+func (l *PartsLaw) Holds(r Runs, now int64) bool {
+	part, _ := l.settle(r, now)
+	return partsShape.fits(r, part)
 }
 
 // gone is when the count of a part has wholly left the window, in ticks.
@@ -165,9 +171,10 @@ func (l *PartsLaw) Idle(r Runs, now int64) bool {
 	return !ok || r.total() == 0 || l.gone(last) <= now
 }
 
-// Squeeze makes room in a record that cannot grow, by holding events a little
-// longer than it should; the limit is never over for it.
-func (l *PartsLaw) Squeeze(r Runs, now int64) {
-	part, _ := l.settle(r, now)
-	partsShape.squeeze(r, part)
+// Squeeze makes room in a record that may not grow, by holding events for at most
+// a third of the period too long; the limit is never over for it. It reports false
+// when the record is too small for that.
+func (l *PartsLaw) Squeeze(r Runs, now int64) bool {
+	l.settle(r, now)
+	return partsShape.squeeze(r, l.Parts+1)
 }

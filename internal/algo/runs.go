@@ -1,24 +1,26 @@
 package algo
 
-// Runs is a record of counts by stamp, oldest first, in a ring of packed words:
-// what sliding_log and sub_windows remember of a key. It lives in memory that
-// a store owns and may be moved; an empty one is all zeros.
+// A record of counts by stamp, oldest first, is a ring: what sliding_log and
+// sub_windows remember of a key. It lives in memory that a store owns and may be
+// moved; an empty one is all zeros.
 //
 //	[0] base, added to every stamp
 //	[1] index of the oldest entry <<32 | entries in use
 //	[2] sum of all counts
 //	[3:] entries: (stamp-base) << bits | count
-type Runs []uint64
 
 // RunsHeader is how many words a record has besides its entries.
 const RunsHeader = 3
 
-func (r Runs) len() int     { return int(uint32(r[1])) }
-func (r Runs) room() int    { return len(r) - RunsHeader }
-func (r Runs) total() int64 { return int64(r[2]) }
+func (r *Record) len() int     { return int(uint32(r.Get(1))) }
+func (r *Record) room() int    { return r.size - RunsHeader }
+func (r *Record) total() int64 { return int64(r.Get(2)) }
 
-func (r Runs) slot(i int) int {
-	i += int(r[1] >> 32)
+// base may lie before the epoch: a word has 63 bits, the first is its sign.
+func (r *Record) base() int64 { return int64(r.Get(0)<<1) >> 1 }
+
+func (r *Record) slot(i int) int {
+	i += int(r.Get(1) >> 32)
 	if n := r.room(); i >= n {
 		i -= n
 	}
@@ -31,8 +33,8 @@ type runsShape struct {
 }
 
 func (p runsShape) at(r Runs, i int) (stamp, count int64) {
-	w := r[r.slot(i)]
-	return int64(r[0]) + int64(w>>p.bits), int64(w & (1<<p.bits - 1))
+	w := r.Get(r.slot(i))
+	return r.base() + int64(w>>p.bits), int64(w & (1<<p.bits - 1))
 }
 
 func (p runsShape) last(r Runs) (stamp int64, ok bool) {
@@ -47,13 +49,13 @@ func (p runsShape) last(r Runs) (stamp int64, ok bool) {
 // drop forgets the oldest entry.
 func (p runsShape) drop(r Runs) {
 	_, count := p.at(r, 0)
-	r[2] -= uint64(count)
+	r.Set(2, r.Get(2)-uint64(count))
 	n := r.len() - 1
-	head := r[1]>>32 + 1
+	head := r.Get(1)>>32 + 1
 	if head == uint64(r.room()) || n == 0 {
 		head = 0
 	}
-	r[1] = head<<32 | uint64(n)
+	r.Set(1, head<<32|uint64(n))
 }
 
 // fits reports whether push(stamp) needs no larger record.
@@ -69,28 +71,31 @@ func (p runsShape) fits(r Runs, stamp int64) bool {
 func (p runsShape) push(r Runs, stamp, count int64) {
 	n := r.len()
 	if n == 0 {
-		r[0], r[1] = uint64(stamp), 0
+		r.Set(0, uint64(stamp))
+		r.Set(1, 0)
 	}
-	r[2] += uint64(count)
+	r.Set(2, r.Get(2)+uint64(count))
 	if last, ok := p.last(r); ok && last == stamp {
-		r[r.slot(n-1)] += uint64(count)
+		at := r.slot(n - 1)
+		r.Set(at, r.Get(at)+uint64(count))
 		return
 	}
-	if (stamp-int64(r[0]))>>(63-p.bits) != 0 {
+	if (stamp-r.base())>>(63-p.bits) != 0 {
 		p.rebase(r)
 	}
-	r[1]++
-	r[r.slot(n)] = uint64(stamp-int64(r[0]))<<p.bits | uint64(count)
+	r.Set(1, r.Get(1)+1)
+	r.Set(r.slot(n), uint64(stamp-r.base())<<p.bits|uint64(count))
 }
 
 // rebase makes the oldest stamp the base.
 func (p runsShape) rebase(r Runs) {
 	oldest, _ := p.at(r, 0)
-	shift := uint64(oldest-int64(r[0])) << p.bits
+	shift := uint64(oldest-r.base()) << p.bits
 	for i := range r.len() {
-		r[r.slot(i)] -= shift
+		at := r.slot(i)
+		r.Set(at, r.Get(at)-shift)
 	}
-	r[0] = uint64(oldest)
+	r.Set(0, uint64(oldest))
 }
 
 // takeBack forgets up to n of what is counted at stamp.
@@ -102,8 +107,9 @@ func (p runsShape) takeBack(r Runs, stamp, n int64) {
 		}
 		if s == stamp {
 			n = min(n, count)
-			r[r.slot(i)] -= uint64(n)
-			r[2] -= uint64(n)
+			at := r.slot(i)
+			r.Set(at, r.Get(at)-uint64(n))
+			r.Set(2, r.Get(2)-uint64(n))
 			if n == count {
 				r.remove(i)
 			}
@@ -114,56 +120,68 @@ func (p runsShape) takeBack(r Runs, stamp, n int64) {
 
 // remove closes the gap of entry i, whose count is zero: empty entries would
 // pile up, and hold the key longer than what it used does.
-func (r Runs) remove(i int) {
+func (r *Record) remove(i int) {
 	n := r.len() - 1
 	for ; i < n; i++ {
-		r[r.slot(i)] = r[r.slot(i+1)]
+		r.Set(r.slot(i), r.Get(r.slot(i+1)))
 	}
-	r[1]--
+	r.Set(1, r.Get(1)-1)
 }
 
-// shift moves every stamp by d.
-func (r Runs) shift(d int64) { r[0] = uint64(int64(r[0]) + d) }
+// Shift moves every stamp by d.
+func (r *Record) Shift(d int64) { r.Set(0, uint64(r.base()+d)) }
 
 // CopyTo moves the record into dst, which is zero and no smaller than needed.
-func (r Runs) CopyTo(dst Runs) {
+func (r *Record) CopyTo(dst Runs) {
 	n := r.len()
-	dst[0], dst[1], dst[2] = r[0], uint64(n), r[2]
+	dst.Set(0, uint64(r.base()))
+	dst.Set(1, uint64(n))
+	dst.Set(2, r.Get(2))
 	for i := range n {
-		dst[RunsHeader+i] = r[r.slot(i)]
+		dst.Set(RunsHeader+i, r.Get(r.slot(i)))
 	}
 }
 
 // Used is the sum of all counts held, expired ones included.
-func (r Runs) Used() int64 { return r.total() }
+func (r *Record) Used() int64 { return r.total() }
 
 // Entries is how many entries are in use.
-func (r Runs) Entries() int { return r.len() }
+func (r *Record) Entries() int { return r.len() }
 
-// squeeze makes room by joining neighbours at the later stamp, or a single
-// entry with the one that is to come at stamp.
-func (p runsShape) squeeze(r Runs, stamp int64) {
-	n := r.len()
-	if n == 1 {
-		count := r.total()
-		p.drop(r)
-		p.push(r, stamp, count)
-		return
+// squeeze makes room in a record that may not grow: the window is cut into as
+// many equal cells as leave some of the entries free, and what lies in one cell is
+// counted at the last stamp in it. So nothing is held for longer than a cell too
+// long, however often this is done. It reports false when there is no room for
+// even one cell and what is just outside of it.
+func (p runsShape) squeeze(r Runs, window int64) bool {
+	room := r.room()
+	if room < minSqueeze {
+		return false
 	}
+	cells := int64(room - max(2, room/4))
+	width := (window + cells - 1) / cells
 	kept := 0
-	for i := 0; i < n; i += 2 {
+	var last int64 // cell
+	var sum uint64 // counted in it so far
+	for i := range r.len() {
 		stamp, count := p.at(r, i)
-		if i+1 < n {
-			next, more := p.at(r, i+1)
-			stamp, count = next, count+more
+		cell := stamp / width
+		if kept == 0 || cell != last {
+			kept, last, sum = kept+1, cell, 0
 		}
-		r[r.slot(kept)] = uint64(stamp-int64(r[0]))<<p.bits | uint64(count)
-		kept++
+		sum += uint64(count)
+		r.Set(r.slot(kept-1), uint64(stamp-r.base())<<p.bits|sum)
 	}
-	r[1] = r[1]>>32<<32 | uint64(kept)
+	r.Set(1, r.Get(1)>>32<<32|uint64(kept))
+	return kept < room
 }
 
+// minSqueeze is the fewest entries that a window is cut into: three cells, the
+// one that is leaving and the one to come.
+const minSqueeze = 5
+
 // Whole reports whether the header of a record read from a file makes sense.
-func (r Runs) Whole() bool {
-	return len(r) >= RunsHeader && r.len() <= r.room() && (r[1]>>32 == 0 || int(r[1]>>32) < r.room())
+func (r *Record) Whole() bool {
+	head := r.Get(1) >> 32
+	return r.size >= RunsHeader && r.len() <= r.room() && (head == 0 || int(head) < r.room())
 }

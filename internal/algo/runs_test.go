@@ -23,7 +23,7 @@ func TestRuns(t *testing.T) {
 		p := runsShape{bits: uint(40 + in.upTo(14))}
 		room := 1 + in.upTo(7)
 		longest := int64(1)<<(63-p.bits) - 1 // within the first and the last stamp
-		r := make(Runs, RunsHeader+room)
+		r := NewRecord(int(RunsHeader + room))
 		var list []sliceCharge
 		now := in.upTo(1 << 50)
 		for !in.done() {
@@ -45,14 +45,14 @@ func TestRuns(t *testing.T) {
 			case 2:
 				d := in.upTo(100) - 50
 				what = fmt.Sprintf("shift by %d", d)
-				r.shift(d)
+				r.Shift(d)
 				for i := range list {
 					list[i].slice += d
 				}
 				now += d
 			case 3:
 				what = "copy"
-				next := make(Runs, len(r)+int(in.upTo(1)))
+				next := NewRecord(r.Words() + int(in.upTo(1)))
 				r.CopyTo(next)
 				r = next
 			default:
@@ -88,44 +88,49 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// TestSqueeze: every event is still held, none leaves earlier, and the record
-// has room again.
+// TestSqueeze: whatever was pushed, and however often there was no room, every
+// event is still held, none leaves earlier than it should, and none later than by
+// a cell of the window.
 func TestSqueeze(t *testing.T) {
 	p := logShape
-	for n := range int64(9) {
-		for head := range int64(4) {
-			r := make(Runs, RunsHeader+9)
-			for i := range head {
-				p.push(r, i, 1)
-			}
-			for i := range n {
-				p.push(r, 100+i, 1+i)
-				for r.len() > int(i)+1 {
-					p.drop(r)
-				}
-			}
-			if n == 0 {
+	for _, room := range []int{1, 4, 5, 9, 13, 21, 45, 93, 189} {
+		for seed := range uint64(20) {
+			in := randomTape(seed, 4000)
+			r := NewRecord(RunsHeader + room)
+			var exact []sliceCharge
+			const window = 10_000
+			now := 1 << 40
+			pace := 1 + int(in.upTo(400))
+			for !in.done() {
+				now += int(in.upTo(int64(pace)))
+				stamp := int64(now)
 				for r.len() > 0 {
+					if oldest, _ := p.at(r, 0); oldest > stamp-window {
+						break
+					}
 					p.drop(r)
 				}
-			}
-			before, used := p.entries(r), r.Used()
-			p.squeeze(r, 109)
-			after := p.entries(r)
-			if int64(len(after)) != (n+1)/2 || r.Used() != used || n > 0 && !p.fits(r, 109) {
-				t.Fatalf("%v became %v, %d used of %d", before, after, r.Used(), used)
-			}
-			until := func(all []sliceCharge, stamp int64) (n int64) {
-				for _, e := range all {
-					if e.slice <= stamp {
-						n += e.n
+				if !p.fits(r, stamp) {
+					if ok := p.squeeze(r, window); ok != (room >= minSqueeze) {
+						t.Fatalf("%d entries: squeezed is %v", room, ok)
+					} else if !ok {
+						break
 					}
 				}
-				return n
-			}
-			for s := int64(99); s < 110; s++ {
-				if until(after, s) > until(before, s) {
-					t.Fatalf("%v became %v: more leaves at %d", before, after, s)
+				p.push(r, stamp, 1)
+				exact = append(exact, sliceCharge{stamp, 1})
+				held, due, late := r.total(), int64(0), int64(0)
+				cell := int64(window+room-1)/int64(room-max(2, room/4)) + 1
+				for _, e := range exact {
+					if e.slice > stamp-window {
+						due++
+					}
+					if e.slice > stamp-window-cell {
+						late++
+					}
+				}
+				if held < due || held > late {
+					t.Fatalf("%d entries, seed %d: %d held, %d are in the window, %d if it were a cell longer", room, seed, held, due, late)
 				}
 			}
 		}

@@ -1,7 +1,6 @@
 package algo
 
 import (
-	"slices"
 	"testing"
 
 	"tidegate.dev/tidegate"
@@ -29,11 +28,11 @@ func newSubject(t testing.TB, l *tidegate.Limit) subject {
 	case tidegate.SlidingWindow:
 		return &slidingKey{law: NewSlidingLaw(l)}
 	case tidegate.SlidingLog:
-		return &logKey{t: t, law: NewLogLaw(l), r: make(Runs, RunsHeader)}
+		return &logKey{t: t, law: NewLogLaw(l), r: NewRecord(RunsHeader)}
 	case tidegate.SubWindows:
-		return &partsKey{t: t, law: NewPartsLaw(l), r: make(Runs, RunsHeader)}
+		return &partsKey{t: t, law: NewPartsLaw(l), r: NewRecord(RunsHeader)}
 	case tidegate.Concurrency:
-		return &leasesKey{t: t, law: NewLeaseLaw(l), r: make(Leases, LeasesHeader)}
+		return &leasesKey{t: t, law: NewLeaseLaw(l), r: NewRecord(LeasesHeader)}
 	}
 	t.Fatalf("no subject for %s", l)
 	return nil
@@ -111,7 +110,7 @@ func (k *logKey) change(l *tidegate.Limit)   { k.law = NewLogLaw(l) }
 func (k *logKey) fit(now int64, a Ask) int64 { return k.law.Fit(k.r, now, a) }
 func (k *logKey) giveBack(now, at, n int64)  { k.law.Return(k.r, now, at, n) }
 func (k *logKey) idle(now int64) bool        { return k.law.Idle(k.r, now) }
-func (k *logKey) clone() subject             { c := *k; c.r = slices.Clone(k.r); return &c }
+func (k *logKey) clone() subject             { c := *k; c.r = k.r.clone(); return &c }
 func (k *logKey) take(now int64, a Ask) (v Verdict, at int64) {
 	k.r = grown(k.t, k.r, func(r Runs) (ok bool) { v, ok = k.law.Take(r, now, a); return ok })
 	return v, now
@@ -131,7 +130,7 @@ func (k *partsKey) change(l *tidegate.Limit)   { k.law = NewPartsLaw(l) }
 func (k *partsKey) fit(now int64, a Ask) int64 { return k.law.Fit(k.r, now, a) }
 func (k *partsKey) giveBack(now, at, n int64)  { k.law.Return(k.r, now, at, n) }
 func (k *partsKey) idle(now int64) bool        { return k.law.Idle(k.r, now) }
-func (k *partsKey) clone() subject             { c := *k; c.r = slices.Clone(k.r); return &c }
+func (k *partsKey) clone() subject             { c := *k; c.r = k.r.clone(); return &c }
 func (k *partsKey) take(now int64, a Ask) (v Verdict, at int64) {
 	k.r = grown(k.t, k.r, func(r Runs) (ok bool) { v, ok = k.law.Take(r, now, a); return ok })
 	if k.r.Entries() > k.law.MaxEntries() {
@@ -144,6 +143,12 @@ func (k *partsKey) force(now, n int64) {
 	k.r = grown(k.t, k.r, func(r Runs) bool { return k.law.Force(r, now, n) })
 }
 
+func (r *Record) clone() *Record {
+	c := NewRecord(r.Words())
+	r.Copy(c)
+	return c
+}
+
 // grown does op on r, or where it reports that r is too small on a record with
 // one more entry. An op that says so must have counted nothing.
 func grown(t testing.TB, r Runs, op func(Runs) bool) Runs {
@@ -151,7 +156,7 @@ func grown(t testing.TB, r Runs, op func(Runs) bool) Runs {
 		return r
 	}
 	used := r.Used()
-	larger := make(Runs, len(r)+1)
+	larger := NewRecord(r.Words() + 1)
 	r.CopyTo(larger)
 	if larger.Used() != used || larger.Entries() != r.Entries() {
 		t.Fatalf("CopyTo: %d in %d entries became %d in %d", used, r.Entries(), larger.Used(), larger.Entries())
@@ -175,19 +180,19 @@ func (k *leasesKey) fit(now int64, a Ask) int64 { return k.law.Fit(k.r, now, a) 
 func (k *leasesKey) giveBack(now, at, n int64)  { k.law.Release(k.r, now, at, n) }
 func (k *leasesKey) force(int64, int64)         {}
 func (k *leasesKey) idle(now int64) bool        { return k.law.Idle(k.r, now) }
-func (k *leasesKey) clone() subject             { c := *k; c.r = slices.Clone(k.r); return &c }
+func (k *leasesKey) clone() subject             { c := *k; c.r = k.r.clone(); return &c }
 func (k *leasesKey) take(now int64, a Ask) (v Verdict, at int64) {
 	at = max(now, k.name+1)
 	v, ok := k.law.Take(k.r, now, at, a)
 	if !ok {
 		n := int(k.law.Fit(k.r, now, a) * a.Cost)
-		larger := make(Leases, LeasesHeader+2*(k.r.Held()+n))
-		copy(larger, k.r)
-		if k.r = larger; len(larger) > k.law.MaxWords() {
-			k.t.Fatalf("%d words: more than %d", len(larger), k.law.MaxWords())
+		larger := NewRecord(LeasesHeader + 2*(k.r.Held()+n))
+		k.r.Copy(larger)
+		if k.r = larger; larger.Words() > k.law.MaxWords() {
+			k.t.Fatalf("%d words: more than %d", larger.Words(), k.law.MaxWords())
 		}
 		if v, ok = k.law.Take(k.r, now, at, a); !ok {
-			k.t.Fatalf("%d words are not enough", len(larger))
+			k.t.Fatalf("%d words are not enough", larger.Words())
 		}
 	}
 	if a.Cost > 0 && v.Granted > 0 {

@@ -26,21 +26,25 @@ func (s *Store) adjust(b *bound, k keyHash, now, at, cost int64) {
 	if cost == 0 {
 		return
 	}
-	s.own(b, k, now, cost > 0, func(c cell) cell {
+	s.own(b, k, now, cost > 0, func(b *bound, g *segment, c cell, last bool) (cell, bool) {
 		if cost > 0 {
-			return s.force(b, c, now, cost)
+			return s.force(b, g, c, now, cost, last)
 		}
 		if cost == math.MinInt64 {
 			cost++
 		}
-		return s.giveBack(b, c, now, at, -cost)
+		return s.giveBack(b, c, now, at, -cost), true
 	})
 }
 
 // own calls change with the state of k while its slot is owned. A key that is
-// not known is inserted first, if create says so and there is room.
-func (s *Store) own(b *bound, k keyHash, now int64, create bool, change func(cell) cell) {
+// not known is inserted first, if create says so and there is room. Where change
+// reports that there is no memory it is called again when some was reclaimed, or
+// for the last time.
+func (s *Store) own(b *bound, k keyHash, now int64, create bool, change func(b *bound, g *segment, c cell, last bool) (cell, bool)) {
+	last := false
 	for turn := 0; ; turn++ {
+		b = s.current(b)
 		sl := b.table.find(k)
 		if sl == nil {
 			if !create {
@@ -57,46 +61,58 @@ func (s *Store) own(b *bound, k keyHash, now int64, create bool, change func(cel
 		}
 		old, word, ok := sl.lock(k)
 		if !ok {
-			pause(turn)
+			spin(turn)
 			continue
 		}
-		sl.release(word, k, old, change(old))
-		return
+		next, ok := change(b, b.table.segment(k), old, last)
+		sl.release(word, k, old, next)
+		switch {
+		case ok:
+			return
+		case last:
+			b.table.refused.Add(1)
+			return
+		}
+		last = !s.roomForRecord(b, old, algo.Ask{}, now)
 	}
 }
 
-func (s *Store) force(b *bound, c cell, now, n int64) cell {
+func (s *Store) force(b *bound, g *segment, c cell, now, n int64, squeeze bool) (cell, bool) {
 	switch b.kind {
 	case buckets:
 		law := b.law()
-		return s.bucketCell(law.Force(s.bucket(c), now, n))
+		return s.bucketCell(law.Force(s.bucket(c), now, n)), true
 	case counters:
 		wall := s.clock.wall(now)
-		return counterCell(b.counter.Force(counter(c), b.span(wall), wall, n))
+		return counterCell(b.counter.Force(counter(c), b.span(wall), wall, n)), true
 	case slidings:
-		return slidingCell(b.sliding.Force(sliding(c), now, n))
+		return slidingCell(b.sliding.Force(sliding(c), now, n)), true
 	case leases:
-		return c // a slot cannot be taken unasked
+		return c, true // a slot cannot be taken unasked
 	}
 	for {
+		r := b.record(c)
 		done := false
 		if b.kind == logs {
-			done = b.log.Force(b.record(c), now, n)
+			done = b.log.Force(&r, now, n)
 		} else {
-			done = b.parts.Force(b.record(c), now, n)
+			done = b.parts.Force(&r, now, n)
 		}
 		if done {
-			return c
+			return c, true
 		}
 		var ok bool
-		if c, ok = b.larger(c, now, algo.Ask{Cost: n, Copies: 1}); !ok {
-			b.table.refused.Add(1)
-			return c
+		if c, ok = b.larger(g, c, now, algo.Ask{Cost: n, Copies: 1}, squeeze); !ok {
+			return c, false
 		}
 	}
 }
 
 func (s *Store) giveBack(b *bound, c cell, now, at, n int64) cell {
+	var r algo.Record
+	if b.kind.inRecord() {
+		r = b.record(c)
+	}
 	switch b.kind {
 	case buckets:
 		law := b.law()
@@ -108,11 +124,11 @@ func (s *Store) giveBack(b *bound, c cell, now, at, n int64) cell {
 	case slidings:
 		return slidingCell(b.sliding.Return(sliding(c), now, at, n))
 	case logs:
-		b.log.Return(b.record(c), now, at, n)
+		b.log.Return(&r, now, at, n)
 	case parts:
-		b.parts.Return(b.record(c), now, at, n)
+		b.parts.Return(&r, now, at, n)
 	case leases:
-		b.lease.Release(b.record(c), now, at, n)
+		b.lease.Release(&r, now, at, n)
 	}
 	return c
 }
@@ -131,9 +147,10 @@ func (s *Store) Renew(_ context.Context, at int64, checks []tidegate.Check) erro
 			continue
 		}
 		renewed := false
-		s.own(b, s.hash.sum(c.Key, b.table.salt), now, false, func(c cell) cell {
-			renewed = b.lease.Renew(b.record(c), now, at)
-			return c
+		s.own(b, s.hash.sum(c.Key, b.table.salt), now, false, func(b *bound, _ *segment, c cell, _ bool) (cell, bool) {
+			r := b.record(c)
+			renewed = b.lease.Renew(&r, now, at)
+			return c, true
 		})
 		if !renewed {
 			lost = tidegate.ErrLeaseLost
@@ -151,11 +168,11 @@ func (s *Store) Reset(_ context.Context, checks []tidegate.Check) error {
 		if err != nil {
 			return err
 		}
-		s.own(b, s.hash.sum(c.Key, b.table.salt), now, false, func(c cell) cell {
+		s.own(b, s.hash.sum(c.Key, b.table.salt), now, false, func(b *bound, g *segment, c cell, _ bool) (cell, bool) {
 			if b.kind.inRecord() {
-				b.table.arena.release(handle(c.slow))
+				g.records.release(handle(c.slow))
 			}
-			return cell{}
+			return cell{}, true
 		})
 	}
 	return nil

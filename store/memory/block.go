@@ -2,36 +2,37 @@ package memory
 
 import "unsafe"
 
-// Blocks are what chunks are cut from once a store is past its beginnings.
+// Blocks are what pages are cut from once a store is past its beginnings.
 // They lie on huge pages, where the system has them: a table of millions of keys
 // misses the translation buffer at nearly every key otherwise, which costs as
 // much as missing the cache.
 const (
-	smallChunks = 512 // chunks allocated one by one: 768 KiB
-	hugePage    = 2 << 20
-	blockBytes  = 4 * hugePage
+	smallPages = 512 // allocated one by one: 768 KiB
+	hugePage   = 2 << 20
+	blockBytes = 4 * hugePage
 )
 
-// cutLocked returns a fresh chunk.
-func (b *budget) cutLocked() *chunk {
-	if b.made++; b.made <= smallChunks {
-		return new(chunk)
+// cutLocked returns a fresh page.
+func (b *budget) cutLocked() *page {
+	if len(*b.all.Load()) <= smallPages {
+		return new(page)
 	}
 	if len(b.block) == 0 {
 		b.block = newBlock()
 	}
-	c := &b.block[0]
+	p := &b.block[0]
 	b.block = b.block[1:]
-	return c
+	return p
 }
 
-// newBlock returns the chunks of a block that starts on a huge page. What lies
+// newBlock returns the pages of a block that starts on a huge page. What lies
 // before is never touched, and so takes no memory.
-func newBlock() []chunk {
-	all := make([]chunk, (blockBytes+hugePage)/chunkBytes)
+func newBlock() []page {
+	const size = int(unsafe.Sizeof(page{}))
+	all := make([]page, (blockBytes+hugePage)/size)
 	start := uintptr(unsafe.Pointer(unsafe.SliceData(all)))
-	skip := (-start % hugePage) / chunkBytes
-	block := all[skip : skip+blockBytes/chunkBytes]
-	adviseHuge(block)
+	skip := int(-start%hugePage) / size
+	block := all[skip : skip+blockBytes/size]
+	adviseHuge(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(block))), len(block)*size))
 	return block
 }

@@ -6,10 +6,9 @@ import (
 )
 
 // adviseHuge asks for huge pages. It is advice: an error changes nothing.
-func adviseHuge(block []chunk) {
+func adviseHuge(block []byte) {
 	const page = 4096
-	start := unsafe.Pointer(unsafe.SliceData(block))
-	skip := -uintptr(start) % page
-	bytes := unsafe.Slice((*byte)(start), len(block)*chunkBytes)[skip:]
-	_ = syscall.Madvise(bytes[:len(bytes)/page*page], syscall.MADV_HUGEPAGE)
+	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(block))) % page
+	block = block[skip:]
+	_ = syscall.Madvise(block[:len(block)/page*page], syscall.MADV_HUGEPAGE)
 }

@@ -2,4 +2,4 @@
 
 package memory
 
-func adviseHuge([]chunk) {}
+func adviseHuge([]byte) {}

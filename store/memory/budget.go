@@ -3,32 +3,47 @@ package memory
 import (
 	"sync"
 	"sync/atomic"
+	"unsafe"
+
+	"tidegate.dev/tidegate/internal/algo"
 )
 
-// chunk is the piece in which tables grow. All are of one size, so that what
-// one table gives back another can use, and nothing is left to the collector.
+// page is the piece in which memory is handed out, to whatever table and for
+// whatever it needs: 64 slots, or the words of records. All are of one size, so
+// that what one gives back any other can use, and nothing is left to the collector.
+//
+// A reader without a lock may still be looking at the slots that a page was before.
+// It finds them busy or vacant: each word of a record has the top bit set, which
+// is a slot's busyBit.
+type page [algo.PageWords]uint64
+
+// chunk is a page as slots.
 type chunk [chunkSlots]slot
 
 const (
 	chunkSlots = 64
-	chunkBytes = chunkSlots * slotBytes
+	pageBytes  = chunkSlots*slotBytes + 16 // and what it takes to keep track of it
 )
 
-// budget is the memory of all tables. A chunk given back keeps the generations
-// of its slots: somebody may still be looking at them.
+// budget is the memory of all tables.
 type budget struct {
 	max  int64
 	used atomic.Int64
+	all  atomic.Pointer[[]*page] // by number; numbers start at 1
 
 	mu    sync.Mutex
-	free  []*chunk // under mu
-	made  int      // under mu: chunks ever cut
-	block []chunk  // under mu: the rest of the block being cut
+	free  []uint32 // under mu: numbers of the pages that nobody uses
+	block []page   // under mu: the rest of the block being cut
 }
 
-// spend takes bytes out of the budget, or reports false; must ignores the bound.
-func (b *budget) spend(t *table, bytes int64, must bool) bool {
-	if b.used.Add(bytes) > b.max && !must {
+func (b *budget) open(max int64) {
+	b.max = max
+	b.all.Store(&[]*page{nil})
+}
+
+// spend takes bytes out of the budget, or reports false.
+func (b *budget) spend(t *table, bytes int64) bool {
+	if b.used.Add(bytes) > b.max {
 		b.used.Add(-bytes)
 		return false
 	}
@@ -41,26 +56,79 @@ func (b *budget) giveBack(t *table, bytes int64) {
 	t.bytes.Add(-bytes)
 }
 
-// chunk is a vacant chunk for t, or nil at the bound.
-func (b *budget) chunk(t *table, must bool) *chunk {
-	if !b.spend(t, chunkBytes, must) {
-		return nil
+// spare is how many pages are left until the bound.
+func (b *budget) spare() int { return int((b.max - b.used.Load()) / pageBytes) }
+
+// A table that spares its keys is rationed: it may hold so many times what is
+// left for all. Nothing can be reclaimed from it, so it may not take the last of
+// the memory: however many such tables there are, there is some left for other
+// rules; in a small store a quarter of it, beside one that holds most.
+const (
+	ration  = 15
+	reserve = 64 << 10
+)
+
+// rationed reports whether t may not have one more page.
+func (b *budget) rationed(t *table) bool {
+	if !t.spares.Load() {
+		return false
+	}
+	held, left := t.bytes.Load()+pageBytes, b.max-b.used.Load()-pageBytes
+	return held > ration*left || left < min(reserve, b.max/4) && held > b.max/2
+}
+
+// take returns the number of a page for t, or 0 at the bound.
+func (b *budget) take(t *table) uint32 {
+	if b.rationed(t) || !b.spend(t, pageBytes) {
+		return 0
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if n := len(b.free); n > 0 {
-		c := b.free[n-1]
-		b.free[n-1] = nil
+		number := b.free[n-1]
 		b.free = b.free[:n-1]
-		return c
+		return number
 	}
-	return b.cutLocked()
+	all := append(*b.all.Load(), b.cutLocked()) // readers see only their own length
+	b.all.Store(&all)
+	return uint32(len(all) - 1)
 }
 
-// drop gives back a chunk whose slots are all vacant.
-func (b *budget) drop(t *table, c *chunk) {
-	b.giveBack(t, chunkBytes)
+// drop gives back a page that nobody uses any more.
+func (b *budget) drop(t *table, number uint32) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.free = append(b.free, c)
+	b.free = append(b.free, number)
+	b.mu.Unlock()
+	b.giveBack(t, pageBytes)
+}
+
+// Page implements algo.Pages.
+func (b *budget) Page(number uint64) *[algo.PageWords]uint64 {
+	return (*[algo.PageWords]uint64)((*b.all.Load())[number])
+}
+
+// chunk returns the page as vacant slots. They keep their generations.
+func (b *budget) chunk(number uint32) *chunk {
+	c := (*chunk)(unsafe.Pointer(b.Page(uint64(number))))
+	for i := range c {
+		if c[i].tag.Load() != 0 {
+			c[i].tag.Store(0)
+		}
+	}
+	return c
+}
+
+// words returns the page as empty words for records.
+func (b *budget) words(number uint32) *page {
+	if raceEnabled {
+		// The race detector does not know that late readers of slots do no harm.
+		b.mu.Lock()
+		(*b.all.Load())[number] = new(page)
+		b.mu.Unlock()
+	}
+	p := (*page)(b.Page(uint64(number)))
+	for i := range p {
+		p[i] = busyBit
+	}
+	return p
 }

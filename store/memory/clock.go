@@ -43,6 +43,15 @@ func (c *clock) now() int64 {
 	return c.base + int64(ns+ns*3/125) // 1024 ticks are 1000 ns
 }
 
+// owned is now for who owns a slot, which must be released even if a custom clock
+// panics.
+func (c *clock) owned() (now int64, failed any) {
+	if c.custom != nil {
+		defer func() { failed = recover() }()
+	}
+	return c.now(), nil
+}
+
 // wall is the wall clock's ticks at the store's time now.
 func (c *clock) wall(now int64) int64 {
 	if c.custom != nil {

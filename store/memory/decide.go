@@ -54,89 +54,90 @@ func (s *Store) fit(b *bound, c cell, now int64, a algo.Ask) int64 {
 	r := b.record(c)
 	switch b.kind {
 	case logs:
-		return b.log.Fit(r, now, a)
+		return b.log.Fit(&r, now, a)
 	case parts:
-		return b.parts.Fit(r, now, a)
+		return b.parts.Fit(&r, now, a)
 	default:
-		return b.lease.Fit(r, now, a)
+		return b.lease.Fit(&r, now, a)
 	}
 }
 
 // The records of a key that has none yet: empty, and with no room to write.
 var (
-	noRuns   = make([]uint64, algo.RunsHeader)
-	noLeases = make([]uint64, algo.LeasesHeader)
+	noRuns   = *algo.NewRecord(algo.RunsHeader)
+	noLeases = *algo.NewRecord(algo.LeasesHeader)
 )
 
-// record is the key's words in the arena; the slot is owned.
-func (b *bound) record(c cell) []uint64 {
+// record is the key's record; the slot is owned.
+func (b *bound) record(c cell) algo.Record {
 	switch {
 	case c.slow != 0:
-		return b.table.arena.record(handle(c.slow))
+		return b.budget.record(handle(c.slow))
 	case b.kind == leases:
 		return noLeases
 	}
 	return noRuns
 }
 
-// takeRecord asks the law of b about a state kept in the arena, which is made
+// takeRecord asks the law of b about a state kept in a record, which is made
 // larger where it must be. It reports false when there is no memory for that.
-func (s *Store) takeRecord(b *bound, c cell, now, at int64, a algo.Ask) (cell, algo.Verdict, bool) {
+func (s *Store) takeRecord(b *bound, g *segment, c cell, now, at int64, a algo.Ask, squeeze bool) (cell, algo.Verdict, bool) {
 	for {
 		r := b.record(c)
 		var v algo.Verdict
 		var ok bool
 		switch b.kind {
 		case logs:
-			v, ok = b.log.Take(r, now, a)
+			v, ok = b.log.Take(&r, now, a)
 		case parts:
-			v, ok = b.parts.Take(r, now, a)
+			v, ok = b.parts.Take(&r, now, a)
 		default:
-			v, ok = b.lease.Take(r, now, at, a)
+			v, ok = b.lease.Take(&r, now, at, a)
 		}
 		if ok {
 			return c, v, true
 		}
-		if c, ok = b.larger(c, now, a); !ok {
+		if c, ok = b.larger(g, c, now, a, squeeze); !ok {
 			return c, algo.Verdict{}, false
 		}
 	}
 }
 
-// larger moves a record into one that takes one more ask. Where there is no
-// memory for that, counts of neighbouring stamps are joined at the later one:
-// the limit then holds back a little longer, and is never over.
-func (b *bound) larger(c cell, now int64, a algo.Ask) (cell, bool) {
+// larger moves a record of g into one that takes one more ask. Where there is no
+// memory for that, and there will be none, what is counted at stamps near each
+// other is joined at the latest: the limit then holds back a little longer, and is
+// never over.
+func (b *bound) larger(g *segment, c cell, now int64, a algo.Ask, squeeze bool) (cell, bool) {
 	old := b.record(c)
-	words := 2 * len(old)
-	if c.slow == 0 {
-		words = 1 << minClass
-	}
+	words := old.Words() + 1
 	if b.kind == leases {
-		words = max(words, algo.LeasesHeader+2*(algo.Leases(old).Held()+int(a.Copies*a.Cost)))
+		fit := b.lease.Fit(&old, now, a)
+		words = max(words, algo.LeasesHeader+2*(old.Held()+int(fit*a.Cost)))
+	} else if words > algo.PageWords {
+		words += old.Words() / 2
 	}
-	h := b.table.arena.alloc(words)
+	h := g.records.alloc(words)
 	switch {
 	case h != 0:
-		b.move(old, b.table.arena.record(h))
-		b.table.arena.release(handle(c.slow))
+		r := b.budget.record(h)
+		b.move(&old, &r)
+		g.records.release(handle(c.slow))
 		c.slow = uint64(h)
 		return c, true
-	case c.slow == 0 || b.kind == leases:
+	case !squeeze || b.kind == leases:
 		return c, false
 	case b.kind == logs:
-		b.log.Squeeze(old, now)
+		return c, b.log.Squeeze(&old, now)
 	default:
-		b.parts.Squeeze(old, now)
+		return c, b.parts.Squeeze(&old, now)
 	}
-	return c, true
 }
 
-func (b *bound) move(old, dst []uint64) {
+func (b *bound) move(old, dst *algo.Record) {
 	if b.kind == leases {
-		copy(dst, old)
+		old.Copy(dst)
 	} else {
-		algo.Runs(old).CopyTo(dst)
+		old.CopyTo(dst)
 	}
 }
 
@@ -153,11 +154,11 @@ func (s *Store) idle(b *bound, c cell, now int64) bool {
 	r := b.record(c)
 	switch b.kind {
 	case logs:
-		return b.log.Idle(r, now)
+		return b.log.Idle(&r, now)
 	case parts:
-		return b.parts.Idle(r, now)
+		return b.parts.Idle(&r, now)
 	default:
-		return b.lease.Idle(r, now)
+		return b.lease.Idle(&r, now)
 	}
 }
 
@@ -165,12 +166,15 @@ func (s *Store) idle(b *bound, c cell, now int64) bool {
 // exhausted, which is a key that would be refused now.
 func (s *Store) use(b *bound, c cell, now int64) int {
 	peek := algo.Ask{Copies: 1}
+	if b.limit.Algorithm == tidegate.LeakyBucket {
+		peek.MaxWait = algo.Never // it is used up when its line is full
+	}
 	var v algo.Verdict
 	switch {
 	case b.kind == leases:
 		return exhausted
 	case b.kind.inRecord():
-		_, v, _ = s.takeRecord(b, c, now, 0, peek)
+		_, v, _ = s.takeRecord(b, nil, c, now, 0, peek, false)
 	default:
 		_, v = s.take(b, c, now, peek)
 	}

@@ -27,8 +27,8 @@ func TestExactUnderGrowth(t *testing.T) {
 					case <-done:
 						return
 					default:
-						for _, table := range *s.tables.Load() {
-							s.shrink(table, n, s.clock.now(), false)
+						for _, table := range s.allTables() {
+							s.shrink(table, n, s.clock.now(), dropIdle)
 						}
 					}
 				}

@@ -7,7 +7,7 @@ import (
 
 // look reads the states as they stand, and reports whether they have room. One
 // that is just being written is looked at when it is owned. There are none in
-// arenas: then there is nothing to see before all are owned.
+// records: then there is nothing to see before all are owned.
 func (v *vector) look(s *Store) (ok bool) {
 	v.granted = v.copies
 	for i := range v.plans {
@@ -45,7 +45,7 @@ func (p *plan) fit(s *Store, now int64) int64 {
 // decide charges as many copies as all enforcing checks have room for. All
 // slots are owned. short is a check that memory lacks a record for; nothing is
 // charged then.
-func (v *vector) decide(s *Store) (d tidegate.Decision, short *plan) {
+func (v *vector) decide(s *Store, squeeze bool) (d tidegate.Decision, short *plan) {
 	if v.changed {
 		v.granted = v.copies
 		for i := range v.plans {
@@ -62,13 +62,13 @@ func (v *vector) decide(s *Store) (d tidegate.Decision, short *plan) {
 		}
 	}
 	if v.records {
-		if short = v.ensure(s); short != nil {
+		if short = v.ensure(s, squeeze); short != nil {
 			return d, short
 		}
 	}
 	v.at = v.now
 	if v.leases {
-		v.at = s.leaseName(v.now, int(v.granted))
+		v.at = s.leaseName(v.now, v.granted, v.named)
 	}
 	return v.charge(s), nil
 }
@@ -113,7 +113,7 @@ func (v *vector) charge(s *Store) tidegate.Decision {
 
 func (v *vector) take(s *Store, p *plan) (verdict algo.Verdict) {
 	if p.b.kind.inRecord() {
-		p.next, verdict, _ = s.takeRecord(p.b, p.next, v.now, v.at, p.ask)
+		p.next, verdict, _ = s.takeRecord(p.b, p.b.table.segment(p.key), p.next, v.now, v.at, p.ask, true)
 	} else {
 		p.next, verdict = s.take(p.b, p.next, v.now, p.ask)
 	}
@@ -159,9 +159,13 @@ func (p *plan) reject(now int64) {
 	if p.b.kind != logs || !p.b.log.CountRejected {
 		return
 	}
-	for !p.b.log.Reject(p.b.record(p.next), now, p.ask) {
+	for {
+		r := p.b.record(p.next)
+		if p.b.log.Reject(&r, now, p.ask) {
+			return
+		}
 		var ok bool
-		if p.next, ok = p.b.larger(p.next, now, p.ask); !ok {
+		if p.next, ok = p.b.larger(p.b.table.segment(p.key), p.next, now, p.ask, true); !ok {
 			return
 		}
 	}
@@ -170,10 +174,10 @@ func (p *plan) reject(now int64) {
 // ensure makes the records large enough for what was granted, so that charging
 // them cannot fail. It returns an enforcing check for which there is no memory;
 // advisory ones are left out. Those that are over need none.
-func (v *vector) ensure(s *Store) (short *plan) {
+func (v *vector) ensure(s *Store, squeeze bool) (short *plan) {
 	for i := range v.plans {
 		p := &v.plans[i]
-		if p.skip || p.advisory && s.fit(p.b, p.next, v.now, p.ask) == 0 || p.ensure(v.now, v.granted) {
+		if p.skip || p.advisory && s.fit(p.b, p.next, v.now, p.ask) == 0 || p.ensure(v.now, v.granted, squeeze || p.advisory) {
 			continue
 		}
 		if !p.advisory {
@@ -185,29 +189,39 @@ func (v *vector) ensure(s *Store) (short *plan) {
 	return nil
 }
 
-func (p *plan) ensure(now, k int64) (ok bool) {
-	ok = true
+func (p *plan) ensure(now, k int64, squeeze bool) (ok bool) {
 	if !p.b.kind.inRecord() || p.ask.Cost == 0 {
-		return ok
+		return true
 	}
 	grant := algo.Ask{Cost: p.ask.Cost, Copies: k}
-	if p.next.slow == 0 {
-		p.next, ok = p.b.larger(p.next, now, grant)
-	}
-	if held := p.b.record(p.next); ok && p.b.kind == leases &&
-		len(held) < algo.LeasesHeader+2*(algo.Leases(held).Held()+int(k*p.ask.Cost)) {
-		p.next, ok = p.b.larger(p.next, now, grant)
+	for ok = true; ok && !p.holds(now, grant); {
+		p.next, ok = p.b.larger(p.b.table.segment(p.key), p.next, now, grant, squeeze)
 	}
 	return ok
 }
 
-// leaseName reserves n names of leases: instants that no other lease has.
-func (s *Store) leaseName(now int64, n int) int64 {
-	for {
-		last := s.lastAt.Load()
-		at := max(now, last+1)
-		if s.lastAt.CompareAndSwap(last, at+int64(n)-1) {
-			return at
+// holds reports whether the record of p has room to write a.
+func (p *plan) holds(now int64, a algo.Ask) bool {
+	r := p.b.record(p.next)
+	switch p.b.kind {
+	case logs:
+		return p.b.log.Holds(&r, now)
+	case parts:
+		return p.b.parts.Holds(&r, now)
+	}
+	return r.Words() >= algo.LeasesHeader+2*(r.Held()+int(a.Copies*a.Cost))
+}
+
+// named reports whether a lease of any of the records has a name from from to to.
+func (v *vector) named(from, to int64) bool {
+	for i := range v.plans {
+		p := &v.plans[i]
+		if p.skip || p.b.kind != leases {
+			continue
+		}
+		if r := p.b.record(p.next); p.b.lease.Named(&r, from, to) {
+			return true
 		}
 	}
+	return false
 }

@@ -78,10 +78,11 @@ func slidingCell(n algo.Sliding) cell {
 
 // bound is a limit bound to its table in this store, with its law made ready.
 type bound struct {
-	limit *tidegate.Limit
-	table *table
-	kind  kind
-	plain bool // a token bucket
+	limit  *tidegate.Limit
+	table  *table
+	budget *budget
+	kind   kind
+	plain  bool // a token bucket
 
 	hot atomic.Pointer[slot] // where a token bucket's key was found lately
 
@@ -95,8 +96,8 @@ type bound struct {
 	spans atomic.Pointer[algo.Span] // the counter's current period
 }
 
-func newBound(l *tidegate.Limit, t *table) *bound {
-	b := &bound{limit: l, table: t, kind: t.kind, plain: l.Algorithm == tidegate.TokenBucket}
+func newBound(l *tidegate.Limit, t *table, budget *budget) *bound {
+	b := &bound{limit: l, table: t, budget: budget, kind: t.kind, plain: l.Algorithm == tidegate.TokenBucket}
 	switch t.kind {
 	case buckets:
 		b.bucket = algo.NewBucketLaw(l)
@@ -114,6 +115,7 @@ func newBound(l *tidegate.Limit, t *table) *bound {
 	b.hot.Store(new(slot))
 	t.widen(l.Capacity())
 	t.bound.Store(b)
+	t.spares.Store(b.spares())
 	return b
 }
 

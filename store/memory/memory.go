@@ -11,6 +11,7 @@
 package memory
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,9 +25,9 @@ const DefaultMaxBytes = 256 << 20
 // Config of a Store; the zero value is what New uses.
 type Config struct {
 	// MaxBytes bounds the memory of all tables together; 0 means
-	// DefaultMaxBytes. About 35 bytes hold a key of a bucket or a window. At the
-	// bound, a limit's OnFull decides. Every table may hold its first 64 keys
-	// whatever the bound.
+	// DefaultMaxBytes. About 35 bytes hold a key of a bucket or a window, twice
+	// that a key of a log or of sub-windows with one event. At the bound, a
+	// limit's OnFull decides.
 	MaxBytes int64
 	// Now replaces the clock, for tests. It may be set back. By default the
 	// store keeps a steady clock that no step of the wall clock can move, and
@@ -45,10 +46,13 @@ type Store struct {
 	recent  [256]atomic.Pointer[bound] // by limit, direct mapped
 	sweeper sweeper
 
-	mu     sync.Mutex
-	bounds map[*tidegate.Limit]*bound // under mu
-	byID   map[string]*table          // under mu
-	tables atomic.Pointer[[]*table]
+	mu      sync.Mutex
+	bounds  map[*tidegate.Limit]*bound // under mu
+	byID    map[string]*table          // under mu
+	tables  []*table                   // under mu
+	largest *table                     // under mu: the largest that was seen lately
+	looked  int                        // under mu: where it was looked for
+	gone    Stats                      // under mu: what happened in tables that were dropped
 
 	reservations reservations
 }
@@ -74,12 +78,11 @@ func open(c Config, key hashKey) *Store {
 		bounds: make(map[*tidegate.Limit]*bound),
 		byID:   make(map[string]*table),
 	}
-	s.budget.max = c.MaxBytes
 	if c.MaxBytes <= 0 {
-		s.budget.max = DefaultMaxBytes
+		c.MaxBytes = DefaultMaxBytes
 	}
+	s.budget.open(c.MaxBytes)
 	s.origin = s.clock.now() - originMargin
-	s.tables.Store(new([]*table))
 	return s
 }
 
@@ -87,18 +90,27 @@ func open(c Config, key hashKey) *Store {
 type Stats struct {
 	Bytes       int64 // held by the tables, at most MaxBytes
 	Keys        int64 // remembered, idle ones not yet swept included
-	Evicted     int64 // keys dropped at the bound that were not holding anybody back
-	Forgotten   int64 // keys dropped at the bound that were
+	Evicted     int64 // keys forgotten that were not holding anybody back
+	Forgotten   int64 // keys dropped at the bound that had used events
 	RefusedFull int64 // requests refused because their key found no room
 }
 
 // Stats of all tables together.
 func (s *Store) Stats() Stats {
-	total := Stats{Bytes: s.budget.used.Load()}
-	for _, t := range *s.tables.Load() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	total := s.gone
+	total.Bytes = s.budget.used.Load()
+	for _, t := range s.tables {
 		total.add(t)
 	}
 	return total
+}
+
+func (s *Store) allTables() []*table {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.tables)
 }
 
 // LimitStats are the Stats of the counters that l is counted in.

@@ -14,18 +14,23 @@ var scratch = sync.Pool{New: func() any {
 	return &e
 }}
 
+// maxGrowths is how often memory is reclaimed for one key before it is one of its
+// own segment's that has to go.
+const maxGrowths = 4
+
 // insert settles k with the state c and reports false when there is no room,
-// which a limit's OnFull decides. inserted is false when k was there already.
+// which a limit's OnFull decides. inserted is false when k was there already, or
+// the table is not the store's any more: both are looked up again.
 func (s *Store) insert(b *bound, k keyHash, c cell, now int64) (inserted, ok bool) {
 	t := b.table
 	for try := 0; ; try++ {
 		g := t.segment(k)
 		g.mu.Lock()
-		if t.segment(k) != g { // it was split meanwhile
+		if t.segment(k) != g { // it was split or joined meanwhile
 			g.mu.Unlock()
 			continue
 		}
-		if g.find(k) != nil {
+		if t.dropped.Load() || g.find(k) != nil {
 			g.mu.Unlock()
 			return false, true
 		}
@@ -36,54 +41,52 @@ func (s *Store) insert(b *bound, k keyHash, c cell, now int64) (inserted, ok boo
 			g.mu.Unlock()
 			return true, true
 		}
-		if g.full(b, now) {
+		if b.spares() && g.barren.on(now) {
 			g.mu.Unlock()
 			return false, false
 		}
-		larger := s.muchLarger(t)
-		made := s.makeRoom(b, g, now, larger == nil || try >= reclaims)
+		last, empty := try >= maxGrowths, g.slots.Load() == 0
+		made, want := s.makeRoom(b, g, now, last)
 		g.mu.Unlock()
-		s.sweeper.step(s, now)
-		if made {
-			continue
-		}
-		if larger == nil || try >= reclaims {
+		switch {
+		case made:
+			s.sweeper.step(s, t, now)
+		case last:
 			return false, false
+		case !s.reclaim(t, want, now, empty):
+			try = maxGrowths
 		}
-		s.reclaim(larger, now)
 	}
 }
 
-// reclaims is how often a larger table is asked for memory before one's own keys
-// have to go: a split needs a few chunks.
-const reclaims = 8
-
 // makeRoom drops what is idle in a full segment and, if that is not enough,
-// grows or splits it; at the memory bound it drops what matters least, if it may.
-func (s *Store) makeRoom(b *bound, g *segment, now int64, shed bool) bool {
+// grows or splits it. Without memory for that it says how many pages it wants or,
+// if it is to shed, drops what matters least.
+func (s *Store) makeRoom(b *bound, g *segment, now int64, shed bool) (made bool, want int) {
 	held := scratch.Get().(*[]entry)
 	defer scratch.Put(held)
 	all := s.takeOut(b, g, (*held)[:0], now)
 	slots := int(g.slots.Load())
-	keep := most(slots) * 7 / 8
-	roomy := len(all) <= keep
+	t := b.table
 	switch {
-	case roomy:
-	case slots < maxChunks*chunkSlots:
-		roomy = s.widen(b.table, g, min(slots/chunkSlots+growChunks, maxChunks))
+	case slots > 0 && len(all) <= most(slots)*7/8:
+		made = true
+	case slots < t.maxChunks*chunkSlots:
+		want = 1
+		made = s.widen(t, g, min(slots/chunkSlots+max(1, t.maxChunks/8), t.maxChunks))
 	default:
-		all, roomy = s.split(b.table, g, all)
+		all, made, want = s.split(t, g, all)
 	}
-	if !roomy && shed {
+	if !made && shed {
 		// A quarter at a time, since a rebuild costs as much as many decisions.
-		all = s.shed(b, all, most(slots)*3/4, now)
-		roomy = len(all) < most(slots)
-		g.searched(roomy, now)
+		all = s.shed(b, g, all, most(slots)*3/4, now, b.spares())
+		made = len(all) < most(slots)
+		g.barren.searched(made, now)
 	}
 	for _, e := range all {
 		g.putBack(e)
 	}
-	return roomy
+	return made, want
 }
 
 // takeOut vacates g and returns its keys, except the idle ones, which it drops.
@@ -99,7 +102,7 @@ func (s *Store) takeOut(b *bound, g *segment, all []entry, now int64) []entry {
 		meta := sl.meta.Load()
 		e := entry{key: keyHash{tag, meta &^ slowMask}, cell: cell{meta & slowMask, word & fastMask}}
 		if s.idle(b, e.cell, now) {
-			s.dropped(b.table, e)
+			g.free(b.table, e)
 		} else {
 			all = append(all, e)
 		}
@@ -114,31 +117,34 @@ func (g *segment) putBack(e entry) {
 	g.used++
 }
 
-// dropped frees what a key that is no longer remembered has held.
-func (s *Store) dropped(t *table, e entry) {
+// free gives back what a key that is no longer remembered has held.
+func (g *segment) free(t *table, e entry) {
 	t.keys.Add(-1)
-	if t.kind.inRecord() {
-		t.arena.release(handle(e.cell.slow))
+	if g.records != nil {
+		g.records.release(handle(e.cell.slow))
 	}
 }
-
-// growChunks is by how much a full segment grows: by an eighth to a quarter once
-// it is large. Less would rebuild more often, more would leave more empty.
-const growChunks = 2
 
 // widen grows g to so many chunks, or as far as memory goes. All its slots are
 // vacant.
 func (s *Store) widen(t *table, g *segment, chunks int) bool {
 	had := int(g.slots.Load()) / chunkSlots
 	for n := had; n < chunks; n++ {
-		c := s.budget.chunk(t, false)
-		if c == nil {
+		page := s.budget.take(t)
+		if page == 0 {
 			return n > had
 		}
-		g.chunks[n].Store(c)
-		g.slots.Store(uint32((n + 1) * chunkSlots))
+		g.add(page, s.budget.chunk(page))
 	}
 	return true
+}
+
+// add gives g one more chunk.
+func (g *segment) add(page uint32, c *chunk) {
+	n := int(g.slots.Load()) / chunkSlots
+	g.pages[n] = page
+	g.chunks[n].Store(c)
+	g.slots.Store(uint32((n + 1) * chunkSlots))
 }
 
 // narrow takes chunks from the end of g. All its slots are vacant.
@@ -146,78 +152,87 @@ func (s *Store) narrow(t *table, g *segment, chunks int) {
 	had := int(g.slots.Load()) / chunkSlots
 	g.slots.Store(uint32(chunks * chunkSlots))
 	for i := chunks; i < had; i++ {
-		s.budget.drop(t, g.chunks[i].Swap(nil))
+		g.chunks[i].Store(nil)
+		s.budget.drop(t, g.pages[i])
 	}
 }
 
 // split moves the keys of all whose next bit is set into a new segment, and
 // returns the others, which are still g's. Both get the chunks they need, so
-// that a run of keys on one side is no harm.
-func (s *Store) split(t *table, g *segment, all []entry) (rest []entry, ok bool) {
+// that a run of keys on one side is no harm. Without memory it changes nothing
+// and says how many pages it wants.
+func (s *Store) split(t *table, g *segment, all []entry) (rest []entry, ok bool, want int) {
 	bit := uint64(1) << (63 - g.depth)
-	ones := 0
-	for _, e := range all {
-		if e.key.tag&bit != 0 {
-			ones++
+	n := 0 // keys that stay
+	for i := range all {
+		if all[i].key.tag&bit == 0 {
+			all[i], all[n] = all[n], all[i]
+			n++
 		}
 	}
-	twin := s.share(t, g, chunksFor(len(all)-ones), chunksFor(ones))
+	mine, its := t.chunksFor(n), t.chunksFor(len(all)-n)
+	var classes [len(classWords)]int
+	recordPages := 0
+	if g.records != nil {
+		classes, recordPages = pagesFor(all[n:])
+	}
+	want = max(1, mine+its-t.maxChunks+recordPages)
+	twin := s.twin(t, max(0, its-(t.maxChunks-mine)), classes)
 	if twin == nil {
-		return all, false
+		return all, false, want
 	}
-	rest = all[:0]
-	for _, e := range all {
-		if e.key.tag&bit != 0 {
-			twin.putBack(e)
+	had := int(g.slots.Load()) / chunkSlots
+	g.slots.Store(uint32(mine * chunkSlots))
+	for i := mine; i < had; i++ {
+		c := g.chunks[i].Swap(nil)
+		if int(twin.slots.Load())/chunkSlots < its {
+			twin.add(g.pages[i], c)
 		} else {
-			rest = append(rest, e)
+			s.budget.drop(t, g.pages[i])
 		}
 	}
+	twin.mu.Lock()
+	defer twin.mu.Unlock()
 	t.split(g, twin, &s.budget)
-	return rest, true
+	g.records.hand(all[n:], twin.records)
+	for _, e := range all[n:] {
+		twin.putBack(e)
+	}
+	g.records.pack(all[:n])
+	return all[:n], true, 0
+}
+
+// twin returns a new segment with so many chunks and pages for records, or nil
+// when there is no memory for that.
+func (s *Store) twin(t *table, chunks int, classes [len(classWords)]int) *segment {
+	if !s.budget.spend(t, t.segmentBytes()) {
+		return nil
+	}
+	twin := t.newSegment(&s.budget)
+	ok := s.widen(t, twin, chunks) && int(twin.slots.Load()) == chunks*chunkSlots
+	for class, n := range classes {
+		for ; ok && n > 0; n-- {
+			page := s.budget.take(t)
+			if ok = page != 0; ok {
+				twin.records.addLocked(page, class)
+			}
+		}
+	}
+	if ok {
+		return twin
+	}
+	s.narrow(t, twin, 0)
+	twin.records.pack(nil)
+	s.budget.giveBack(t, t.segmentBytes())
+	return nil
 }
 
 // chunksFor is how many chunks hold n keys with room for an eighth more, as far
 // as a segment can.
-func chunksFor(n int) int {
-	chunks := 1
-	for chunks < maxChunks && most(chunks*chunkSlots)*7/8 < n {
+func (t *table) chunksFor(n int) int {
+	chunks := 0
+	for chunks < t.maxChunks && most(chunks*chunkSlots)*7/8 < n {
 		chunks++
 	}
 	return chunks
-}
-
-// share divides the chunks of g, which is at its largest, between g and a new
-// segment. It returns nil, and leaves no garbage, when there is no memory for that.
-func (s *Store) share(t *table, g *segment, mine, its int) *segment {
-	if !s.budget.spend(t, segmentBytes, false) {
-		return nil
-	}
-	var room [2 * maxChunks]*chunk
-	spare := room[:0]
-	for len(spare) < mine+its-maxChunks {
-		c := s.budget.chunk(t, false)
-		if c == nil {
-			for _, c := range spare {
-				s.budget.drop(t, c)
-			}
-			s.budget.giveBack(t, segmentBytes)
-			return nil
-		}
-		spare = append(spare, c)
-	}
-	twin := new(segment)
-	g.slots.Store(uint32(mine * chunkSlots))
-	for i := mine; i < maxChunks; i++ {
-		spare = append(spare, g.chunks[i].Swap(nil))
-	}
-	for i, c := range spare {
-		if i < its {
-			twin.chunks[i].Store(c)
-		} else {
-			s.budget.drop(t, c)
-		}
-	}
-	twin.slots.Store(uint32(its * chunkSlots))
-	return twin
 }

@@ -80,16 +80,14 @@ func sizeOf(checks int) int64 { return int64(reservationBytes + chargedBytes*che
 func (s *Store) makeRoomFor(size int64) bool {
 	now := s.clock.now()
 	s.budget.used.Add(-s.reservations.sweep(now))
-	for range reclaims {
+	for range 2 {
 		if s.budget.used.Add(size) <= s.budget.max {
 			return true
 		}
 		s.budget.used.Add(-size)
-		larger := s.muchLarger(new(table))
-		if larger == nil {
+		if !s.reclaim(new(table), 1+int(size/pageBytes), now, false) {
 			return false
 		}
-		s.reclaim(larger, now)
 	}
 	return false
 }

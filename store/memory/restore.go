@@ -150,16 +150,14 @@ func (r *snapshotReader) table(s *Store, specBytes uint64, shift, now int64) err
 		case b.kind == slidings && c != (cell{}):
 			c.slow = uint64(max(0, int64(c.slow)+r.skewIn(b.sliding.Period))) & slowMask
 		case b.kind.inRecord():
-			c = r.record(b)
+			r.record(s, b, k, now)
+			continue
 		}
 		if r.err != nil {
 			return r.err
 		}
 		if inserted, _ := s.insert(b, k, c, now); !inserted {
 			b.table.forgotten.Add(1)
-			if b.kind.inRecord() {
-				b.table.arena.release(handle(c.slow))
-			}
 		}
 	}
 	return r.err
@@ -169,19 +167,19 @@ func (r *snapshotReader) table(s *Store, specBytes uint64, shift, now int64) err
 // the new one starts with the wall clock's.
 func (r *snapshotReader) skewIn(us int64) int64 { return r.skew / algo.Micro / us }
 
-// record reads a record into the arena; without memory for it the key starts
+// record reads a record into the store; without memory for it the key starts
 // afresh, and is counted as forgotten.
-func (r *snapshotReader) record(b *bound) (c cell) {
+func (r *snapshotReader) record(s *Store, b *bound, k keyHash, now int64) {
 	n := r.word()
-	if r.err != nil || n > 1<<maxClass {
-		if r.err == nil {
-			r.err = fmt.Errorf("%w: a record of %d words", ErrSnapshot, n)
-		}
-		return c
+	if r.err == nil && n > maxPages*algo.PageWords {
+		r.err = fmt.Errorf("%w: a record of %d words", ErrSnapshot, n)
 	}
-	words := make([]uint64, n)
-	for i := range words {
-		words[i] = r.word()
+	if r.err != nil {
+		return
+	}
+	read := algo.NewRecord(int(n))
+	for i := range int(n) {
+		read.Set(i, r.word())
 	}
 	unit := int64(1)
 	if b.kind == parts {
@@ -189,17 +187,24 @@ func (r *snapshotReader) record(b *bound) (c cell) {
 	}
 	switch {
 	case r.err != nil || n == algo.RunsHeader:
-	case !algo.Runs(words).Whole():
+		return
+	case !read.Whole():
 		r.err = fmt.Errorf("%w: a record does not add up", ErrSnapshot)
-	default:
-		h := b.table.arena.alloc(int(n))
-		if h == 0 {
-			b.table.forgotten.Add(1)
-			break
-		}
-		words[0] += uint64(r.skewIn(unit))
-		algo.Runs(words).CopyTo(b.table.arena.record(h))
-		c.slow = uint64(h)
+		return
 	}
-	return c
+	read.Shift(r.skewIn(unit))
+	kept := false
+	s.own(b, k, now, true, func(b *bound, g *segment, c cell, _ bool) (cell, bool) {
+		h := g.records.alloc(int(n))
+		if h == 0 {
+			return c, false
+		}
+		kept = true
+		to := b.budget.record(h)
+		read.CopyTo(&to)
+		return cell{slow: uint64(h)}, true
+	})
+	if !kept {
+		b.table.forgotten.Add(1)
+	}
 }

@@ -96,7 +96,7 @@ func (s *slot) seize() (word uint64) {
 		if word&busyBit == 0 && s.word.CompareAndSwap(word, word|busyBit) {
 			return word
 		}
-		pause(i)
+		spin(i)
 	}
 }
 
@@ -115,9 +115,9 @@ func (s *slot) settle(k keyHash, c cell) {
 	s.word.Store((word+genOne)&genMask | c.fast)
 }
 
-// pause is one turn of waiting for somebody who holds a slot for nanoseconds,
+// spin is one turn of waiting for somebody who holds a slot for nanoseconds,
 // unless it has been preempted.
-func pause(turn int) {
+func spin(turn int) {
 	if turn > 4 {
 		runtime.Gosched()
 	}

@@ -50,7 +50,7 @@ func (s *Store) writeSnapshot(f io.Writer) error {
 	w.bytes([]byte(snapshotMagic))
 	now := s.clock.now()
 	w.words(s.hash.key[0], s.hash.key[1], uint64(now), uint64(s.clock.wall(now)), uint64(s.origin))
-	for _, t := range *s.tables.Load() {
+	for _, t := range s.allTables() {
 		b := t.bound.Load()
 		if b == nil || t.kind == leases {
 			continue
@@ -114,8 +114,10 @@ func (b *bound) copySegment(g *segment, words []uint64) []uint64 {
 		words = append(words, 1, tag, meta, word&fastMask)
 		if b.kind.inRecord() {
 			r := b.record(cell{slow: meta & slowMask})
-			words = append(words, uint64(len(r)))
-			words = append(words, r...)
+			words = append(words, uint64(r.Words()))
+			for i := range r.Words() {
+				words = append(words, r.Get(i))
+			}
 		}
 		sl.word.Store(word)
 	}

@@ -4,21 +4,30 @@ import (
 	"sync"
 	"sync/atomic"
 	"unsafe"
+
+	"tidegate.dev/tidegate"
 )
 
 // table holds the keys of one counter identity. It is an extendible hash: the
 // upper bits of a tag choose a segment from the directory; a segment grows chunk
-// by chunk and, at its largest, splits in two. Nothing but one segment is ever
-// rebuilt at a time, and the load stays between three fifths and three quarters.
+// by chunk and, at its largest, splits in two; beside an empty one it takes that
+// one's place. Nothing but one segment is ever rebuilt at a time, and the load
+// stays between three fifths and three quarters. An empty table holds no page.
 type table struct {
-	id    string
-	kind  kind
-	salt  uint64
-	dir   atomic.Pointer[directory]
-	arena arena
-	bound atomic.Pointer[bound] // the limit last bound: whose law sweeps it
+	id        string
+	kind      kind
+	maxChunks int
+	salt      uint64
+	dir       atomic.Pointer[directory]
+	bound     atomic.Pointer[bound] // the limit last bound: whose law sweeps it
+	spares    atomic.Bool           // that limit spares keys that hold somebody back
+	dropped   atomic.Bool           // it is no longer the store's: bind again
 
 	mu sync.Mutex // guards changes of dir; taken after a segment's
+
+	barren pause             // under Store.mu: nothing could be shed
+	limits []*tidegate.Limit // under Store.mu: bound to it
+	place  int               // under Store.mu: in Store.tables
 
 	widest                      atomic.Int64 // capacity of the widest limit counted here
 	bytes, keys                 atomic.Int64
@@ -34,37 +43,57 @@ type directory struct {
 // one that misses a key because it is just being moved comes to insert it, takes
 // the lock, and finds it.
 type segment struct {
-	slots  atomic.Uint32 // in use, a multiple of chunkSlots
-	chunks [maxChunks]atomic.Pointer[chunk]
+	slots   atomic.Uint32 // in use, a multiple of chunkSlots
+	chunks  [maxChunks]atomic.Pointer[chunk]
+	records *records // nil: states are in the slots
 
 	mu     sync.Mutex
-	depth  uint   // under mu: how many upper bits of the tag all keys share
-	prefix uint64 // under mu: those bits
-	used   int    // under mu: slots that are not vacant
-
-	fullUntil int64 // under mu: nothing can be dropped before
-	pause     int64 // under mu: how long that was last time
+	pages  [maxChunks]uint32 // under mu: the numbers of the chunks
+	depth  uint              // under mu: how many upper bits of the tag all keys share
+	prefix uint64            // under mu: those bits
+	used   int               // under mu: slots that are not vacant
+	barren pause             // under mu: nothing could be dropped
 }
 
 const (
 	maxChunks    = 16
-	segmentBytes = maxChunks*8 + 64
+	recordChunks = 4 // in a segment with records: they are moved when it is rebuilt
+	segmentBytes = maxChunks*12 + 80
+	tableBytes   = 512 // of a table and its bound, roughly
 )
 
 // most is how many keys a segment of that many slots may hold.
 func most(slots int) int { return slots * 3 / 4 }
 
 func newTable(id string, k kind, salt uint64, b *budget) *table {
-	t := &table{id: id, kind: k, salt: salt}
-	t.arena.init(t, b)
-	d := &directory{shift: 64, segs: make([]atomic.Pointer[segment], 1)}
-	seg := new(segment)
-	b.spend(t, segmentBytes+8, true)
-	seg.chunks[0].Store(b.chunk(t, true))
-	seg.slots.Store(chunkSlots)
-	d.segs[0].Store(seg)
-	t.dir.Store(d)
+	t := &table{id: id, kind: k, salt: salt, maxChunks: maxChunks}
+	if k.inRecord() {
+		t.maxChunks = recordChunks
+	}
+	t.dir.Store(newDirectory(t.newSegment(b)))
 	return t
+}
+
+func newDirectory(g *segment) *directory {
+	d := &directory{shift: 64, segs: make([]atomic.Pointer[segment], 1)}
+	d.segs[0].Store(g)
+	return d
+}
+
+func (t *table) newSegment(b *budget) *segment {
+	g := new(segment)
+	if t.kind.inRecord() {
+		g.records = &records{table: t, budget: b}
+	}
+	return g
+}
+
+// segmentBytes is what a segment of t takes besides its pages.
+func (t *table) segmentBytes() int64 {
+	if t.kind.inRecord() {
+		return segmentBytes + recordsBytes
+	}
+	return segmentBytes
 }
 
 func (t *table) widen(capacity int64) {
@@ -183,7 +212,7 @@ func (g *segment) vacant(k keyHash) *slot {
 }
 
 // split makes g and twin share g's keys by one more bit of their tags. The
-// caller holds g.mu.
+// caller holds the locks of both, and all slots of g are vacant.
 func (t *table) split(g, twin *segment, b *budget) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -195,15 +224,49 @@ func (t *table) split(g, twin *segment, b *budget) {
 			wide.segs[2*i].Store(seg)
 			wide.segs[2*i+1].Store(seg)
 		}
-		b.spend(t, int64(8*len(d.segs)), true)
+		b.giveBack(t, -int64(8*len(d.segs)))
 		d = wide
 	}
 	g.depth++
 	g.prefix <<= 1
 	twin.depth, twin.prefix = g.depth, g.prefix|1
-	below := 64 - d.shift - g.depth
-	for i := twin.prefix << below; i < (twin.prefix+1)<<below; i++ {
-		d.segs[i].Store(twin)
-	}
+	d.point(twin)
 	t.dir.Store(d)
+}
+
+// point makes d lead to g for all tags with g's prefix.
+func (d *directory) point(g *segment) {
+	below := 64 - d.shift - g.depth
+	for i := g.prefix << below; i < (g.prefix+1)<<below; i++ {
+		d.segs[i].Store(g)
+	}
+}
+
+// join lets g take the place of its twin too, if that is as large a part of the
+// table and empty. The caller holds g's lock.
+func (t *table) join(g *segment, b *budget) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	d := t.dir.Load()
+	if g.depth == 0 {
+		return false
+	}
+	twin := d.segs[(g.prefix^1)<<(64-d.shift-g.depth)].Load()
+	if !twin.mu.TryLock() { // a segment's lock comes before the table's
+		return false
+	}
+	defer twin.mu.Unlock()
+	if twin.depth != g.depth || twin.slots.Load() > 0 {
+		return false
+	}
+	g.depth--
+	g.prefix >>= 1
+	if g.depth == 0 {
+		b.giveBack(t, int64(8*(len(d.segs)-1)))
+		t.dir.Store(newDirectory(g))
+	} else {
+		d.point(g)
+	}
+	b.giveBack(t, t.segmentBytes())
+	return true
 }

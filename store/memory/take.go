@@ -75,6 +75,7 @@ func negativeCost(l *tidegate.Limit, cost int64) error {
 // state, so that nobody is refused for a charge from the future.
 func (s *Store) takeOne(b *bound, k keyHash, a algo.Ask) tidegate.Decision {
 	for turn := 0; ; turn++ {
+		b = s.current(b)
 		sl := b.table.find(k)
 		if sl == nil {
 			if d, ok := s.takeFirst(b, k, a); ok {
@@ -84,7 +85,7 @@ func (s *Store) takeOne(b *bound, k keyHash, a algo.Ask) tidegate.Decision {
 		}
 		old, word, ok := sl.read(k)
 		if !ok {
-			pause(turn)
+			spin(turn)
 			continue
 		}
 		now := s.clock.now()

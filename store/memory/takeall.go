@@ -34,9 +34,9 @@ func (s *Store) decideAll(plans []plan, checks []tidegate.Check, n int) (tidegat
 	if err := v.prepare(s, n); err != nil {
 		return tidegate.Decision{}, err
 	}
-	again, evictions := false, 0
+	again, reclaims := false, 0
 	for turn := 0; ; turn++ {
-		v.find()
+		v.find(s)
 		v.now = s.clock.now()
 		if !v.records && !v.look(s) {
 			d := v.refuse(s)
@@ -51,23 +51,29 @@ func (s *Store) decideAll(plans []plan, checks []tidegate.Check, n int) (tidegat
 			return s.full(full, v.now), nil
 		}
 		if !v.lock(turn > 0) {
-			pause(turn)
+			spin(turn)
 			continue
 		}
 		if v.records {
-			v.now = s.clock.now()
+			var failed any
+			if v.now, failed = s.clock.owned(); failed != nil {
+				v.unlock()
+				panic(failed)
+			}
 		}
-		d, short := v.decide(s)
+		d, short := v.decide(s, reclaims > maxReclaims)
 		v.unlock()
 		switch {
 		case short == nil && (d.OK || again || d.RetryAfter >= staleAt || v.records):
 			return d, nil
 		case short == nil:
 			again = true
-		case evictions == maxEvictions || !s.evictRecords(short.b, short.key, v.now):
+		case reclaims > maxReclaims:
 			return s.full(short.b, v.now), nil
+		case s.roomForRecord(short.b, short.old, short.ask, v.now):
+			reclaims++
 		default:
-			evictions++
+			reclaims = maxReclaims + 1
 		}
 	}
 }

@@ -5,19 +5,17 @@ import (
 	"tidegate.dev/tidegate/internal/algo"
 )
 
-// maxEvictions is how often room for one record is made before giving up: what
-// was freed may have gone to others.
-const maxEvictions = 3
+// maxReclaims is how often room for one record is made before giving up: what
+// was freed may have gone to others. Then records are squeezed.
+const maxReclaims = 3
 
-// takeOneRecord decides a single check whose state is in the arena, which is
+// takeOneRecord decides a single check whose state is in a record, which is
 // owned for that long. The clock is read when it is, so that stamps come in
 // order and the receipt says what they are.
 func (s *Store) takeOneRecord(b *bound, k keyHash, a algo.Ask) tidegate.Decision {
-	if b.kind == leases {
-		a.Copies = min(a.Copies, b.limit.Events) // more cannot be granted
-	}
-	evictions := 0
+	reclaims := 0
 	for turn := 0; ; turn++ {
+		b = s.current(b)
 		sl := b.table.find(k)
 		if sl == nil {
 			if d, ok := s.insertRecord(b, k, a); ok {
@@ -27,24 +25,46 @@ func (s *Store) takeOneRecord(b *bound, k keyHash, a algo.Ask) tidegate.Decision
 		}
 		old, word, ok := sl.lock(k)
 		if !ok {
-			pause(turn)
+			spin(turn)
 			continue
 		}
-		now := s.clock.now()
+		now, failed := s.clock.owned()
+		if failed != nil {
+			sl.release(word, k, old, old)
+			panic(failed)
+		}
 		at := now
 		if b.kind == leases && a.Cost > 0 {
-			at = s.leaseName(now, int(a.Copies))
+			r := b.record(old)
+			at = s.leaseName(now, b.lease.Fit(&r, now, a), func(from, to int64) bool { return b.lease.Named(&r, from, to) })
 		}
-		next, v, ok := s.takeRecord(b, old, now, at, a)
+		next, v, ok := s.takeRecord(b, b.table.segment(k), old, now, at, a, reclaims > maxReclaims)
 		sl.release(word, k, old, next)
-		if ok {
+		switch {
+		case ok:
 			return decision(b.limit, &v, at)
-		}
-		if evictions == maxEvictions || !s.evictRecords(b, k, now) {
+		case reclaims > maxReclaims:
 			return s.full(b, now)
+		case s.roomForRecord(b, old, a, now):
+			reclaims++
+		default:
+			reclaims = maxReclaims + 1
 		}
-		evictions++
 	}
+}
+
+// roomForRecord makes room for a record larger than what c has, or reports false
+// when that was in vain: where limits spare keys that hold somebody back, and
+// there are no others.
+func (s *Store) roomForRecord(b *bound, c cell, a algo.Ask, now int64) bool {
+	words := 0
+	if h := handle(c.slow); h.class() == paged {
+		words = 2 * len(classWords) * algo.PageWords // enough to go on with
+	}
+	if b.kind == leases {
+		words = max(words, int(2*min(a.Copies, b.limit.Events)*a.Cost))
+	}
+	return s.reclaim(b.table, 2+words/algo.PageWords, now, true)
 }
 
 // insertRecord gives a key that is not known a slot, or answers at once when
@@ -59,6 +79,6 @@ func (s *Store) insertRecord(b *bound, k keyHash, a algo.Ask) (tidegate.Decision
 		}
 		return tidegate.Decision{}, false
 	}
-	_, v, _ := s.takeRecord(b, cell{}, now, now, a) // a peek, or never fits
+	_, v, _ := s.takeRecord(b, nil, cell{}, now, now, a, false) // a peek, or never fits
 	return decision(b.limit, &v, now), !b.table.holds(k)
 }

@@ -15,7 +15,7 @@ type vector struct {
 	copies  int64 // asked for
 	granted int64 // that all enforcing states looked at have room for
 	now, at int64
-	records bool // some state is in an arena
+	records bool // some state is in a record
 	leases  bool
 	writes  bool // some cost is not 0
 	changed bool // some state is not the one that was looked at
@@ -100,7 +100,7 @@ func (v *vector) merge(i int) {
 
 // find looks all keys up. Their homes are touched first, in one go, so that
 // what misses the cache does so at the same time.
-func (v *vector) find() {
+func (v *vector) find(s *Store) {
 	if len(v.plans) > 1 {
 		for i := range v.plans {
 			v.plans[i].b.table.touch(v.plans[i].key)
@@ -109,6 +109,7 @@ func (v *vector) find() {
 	for i := range v.plans {
 		p := &v.plans[i]
 		if !p.skip {
+			p.b = s.current(p.b)
 			p.slot = p.b.table.find(p.key)
 		}
 	}
@@ -132,6 +133,7 @@ func (v *vector) insertMissing(s *Store) (full *bound) {
 	for i := range v.plans {
 		p := &v.plans[i]
 		for p.slot == nil && !p.skip {
+			p.b = s.current(p.b)
 			if _, ok := s.insert(p.b, p.key, cell{}, v.now); ok {
 				p.slot, p.seen = p.b.table.find(p.key), false
 				continue

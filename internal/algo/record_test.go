@@ -1,0 +1,34 @@
+package algo
+
+import "testing"
+
+// pagesOf is a Pages of its own.
+type pagesOf [][PageWords]uint64
+
+func (p pagesOf) Page(ref uint64) *[PageWords]uint64 { return &p[ref] }
+
+// A record in pages is the same as one in one piece, and in memory every word
+// written has its top bit set.
+func TestRecordInPages(t *testing.T) {
+	pages := make(pagesOf, 4)
+	paged := RecordIn([]uint64{2, 0, 3 | topBit}, pages)
+	whole := NewRecord(3 * PageWords)
+	law := LogLaw{Events: 500, Period: 100}
+	if paged.Words() != whole.Words() {
+		t.Fatalf("%d words, want %d", paged.Words(), whole.Words())
+	}
+	for i := range int64(5000) {
+		now := i / 7 * Micro
+		a, okA := law.Take(&paged, now, one)
+		b, okB := law.Take(whole, now, one)
+		if a != b || okA != okB {
+			t.Fatalf("take %d: %+v in pages, %+v in one piece", i, a, b)
+		}
+	}
+	for i := range whole.Words() {
+		w := pages[[]int{2, 0, 3}[i/PageWords]][i%PageWords]
+		if paged.Get(i) != whole.Get(i) || w != 0 && w&topBit == 0 {
+			t.Fatalf("word %d: %#x in memory, %d, want %d", i, w, paged.Get(i), whole.Get(i))
+		}
+	}
+}

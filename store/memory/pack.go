@@ -1,0 +1,154 @@
+package memory
+
+import (
+	"math/bits"
+	"slices"
+	"sync"
+
+	"tidegate.dev/tidegate/internal/algo"
+)
+
+// packing is a page of records while a segment is rebuilt.
+type packing struct {
+	page  uint32
+	class int
+	live  uint64 // a bit per record in use
+	keep  bool
+}
+
+var packings = sync.Pool{New: func() any {
+	p := make([]packing, 0, 256)
+	return &p
+}}
+
+// pack moves the records of all into as few pages as hold them, and gives the
+// others back. The caller has taken all of the segment's keys out, so that nobody
+// else looks at a record.
+func (r *records) pack(all []entry) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	held := packings.Get().(*[]packing)
+	defer packings.Put(held)
+	pages := r.mark((*held)[:0], all)
+	if *held = pages; !choose(pages) {
+		return
+	}
+	r.free = [len(classWords)]handle{}
+	r.pages = r.pages[:0]
+	for _, p := range pages {
+		if p.keep {
+			r.keepLocked(p)
+		}
+	}
+	for i := range all {
+		h := handle(all[i].cell.slow)
+		if h == 0 || h.class() == paged || find(pages, h).keep {
+			continue
+		}
+		all[i].cell.slow = uint64(r.moveLocked(h, r))
+	}
+	for _, p := range pages {
+		if !p.keep {
+			r.budget.drop(r.table, p.page)
+		}
+	}
+}
+
+// mark lists the pages by number, with what is in use of each.
+func (r *records) mark(pages []packing, all []entry) []packing {
+	for _, p := range r.pages {
+		pages = append(pages, packing{page: p >> 4, class: int(p & 15)})
+	}
+	slices.SortFunc(pages, func(a, b packing) int { return int(a.page) - int(b.page) })
+	for i := range all {
+		if h := handle(all[i].cell.slow); h != 0 && h.class() != paged {
+			find(pages, h).live |= 1 << (h.at() / classWords[h.class()])
+		}
+	}
+	return pages
+}
+
+func find(pages []packing, h handle) *packing {
+	lo, hi := 0, len(pages)-1
+	for lo < hi {
+		if mid := (lo + hi) / 2; pages[mid].page < h.page() {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return &pages[lo]
+}
+
+// choose keeps, of each class, the fullest pages that hold all of its records. It
+// reports whether any page is left over.
+func choose(pages []packing) (some bool) {
+	var live, room [len(classWords)]int
+	for i := range pages {
+		live[pages[i].class] += bits.OnesCount64(pages[i].live)
+	}
+	for full := 48; full >= 0; full-- { // a page has at most 48 records
+		for i := range pages {
+			p := &pages[i]
+			if bits.OnesCount64(p.live) == full && room[p.class] < live[p.class] {
+				p.keep = true
+				room[p.class] += algo.PageWords / classWords[p.class]
+			}
+		}
+	}
+	for i := range pages {
+		some = some || !pages[i].keep
+	}
+	return some
+}
+
+// keepLocked lists a page again, and what is free of it.
+func (r *records) keepLocked(p packing) {
+	r.pages = append(r.pages, p.page<<4|uint32(p.class))
+	words := classWords[p.class]
+	for i := range algo.PageWords / words {
+		if p.live>>i&1 == 0 {
+			r.freeLocked(newHandle(p.page, i*words, p.class))
+		}
+	}
+}
+
+// moveLocked copies a record to another of its size, which to has.
+func (r *records) moveLocked(h handle, to *records) handle {
+	moved := to.allocLocked(h.class())
+	src, dst := r.budget.record(h), r.budget.record(moved)
+	src.Copy(&dst)
+	return moved
+}
+
+// hand gives the records of all to another segment, whose pages for that are
+// reserved. What is left is to be packed.
+func (r *records) hand(all []entry, to *records) {
+	if r == nil {
+		return
+	}
+	for i := range all {
+		if h := handle(all[i].cell.slow); h != 0 && h.class() != paged {
+			all[i].cell.slow = uint64(r.moveLocked(h, to))
+			r.freeLocked(h)
+		}
+	}
+}
+
+// pagesFor is how many pages the records of all fill, by class.
+func pagesFor(all []entry) (pages [len(classWords)]int, sum int) {
+	for i := range all {
+		if h := handle(all[i].cell.slow); h != 0 && h.class() != paged {
+			pages[h.class()]++
+		}
+	}
+	for class, n := range pages {
+		each := algo.PageWords / classWords[class]
+		pages[class] = (n + each - 1) / each
+		sum += pages[class]
+	}
+	return pages, sum
+}

@@ -1,0 +1,280 @@
+package memory
+
+import (
+	"sync/atomic"
+
+	"tidegate.dev/tidegate"
+)
+
+// exhausted is the use of a key that holds somebody back.
+const exhausted = 1 << 20
+
+// Memory is reclaimed in this order: idle keys of any table; keys of the largest
+// table, those with the least debt first. Each step rebuilds one segment.
+
+// mercy is what a rebuild may drop.
+type mercy int
+
+const (
+	dropIdle   mercy = iota // what says nothing
+	dropUnused              // and what holds nobody back
+	dropAny                 // and what does, where the limit allows it
+)
+
+// maxRebuilds bounds the work of one reclaim, and so the longest a decision is
+// held up.
+const maxRebuilds = 16
+
+// reclaim makes room for so many pages for t. It reports false when t has to shed
+// keys of its own, because it is the largest or may not take more, unless it is to
+// do that as well, anywhere in t; then, when that was in vain.
+func (s *Store) reclaim(t *table, want int, now int64, own bool) bool {
+	for range maxRebuilds {
+		rationed := s.budget.rationed(t)
+		if !rationed && s.budget.spare() >= want {
+			return true
+		}
+		if s.sweeper.sweep(s, t, now) {
+			continue
+		}
+		v := t
+		if !rationed {
+			v = s.victim(now)
+		}
+		if v == nil || v == t && !own || !s.shedFrom(v, t, now) && v == t {
+			return false
+		}
+	}
+	return !s.budget.rationed(t) && s.budget.spare() >= want
+}
+
+// shedFrom makes v give a page to t. A table that is not much smaller than v and
+// has keys that hold nobody back gives those before any of v's that do.
+func (s *Store) shedFrom(v, t *table, now int64) bool {
+	if v.isBarren(s, now) {
+		return false
+	}
+	nth := s.sweeper.next()
+	found := s.shrink(v, nth, now, dropUnused) || s.shrink(v, nth+1, now, dropUnused) ||
+		4*t.bytes.Load() >= v.bytes.Load() && s.shrink(t, nth, now, dropUnused) ||
+		s.shrink(v, nth, now, dropAny)
+	if v != t {
+		s.dropIfEmpty(v)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v.barren.searched(found, now)
+	return found
+}
+
+func (t *table) isBarren(s *Store, now int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return t.barren.on(now)
+}
+
+// victim is the largest table that may have something to give. Where there are
+// very many tables, a part of them is looked at each time.
+func (s *Store) victim(now int64) (largest *table) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	consider := func(t *table) {
+		if t != nil && !t.barren.on(now) && (largest == nil || t.bytes.Load() > largest.bytes.Load()) {
+			largest = t
+		}
+	}
+	consider(s.largest)
+	n := len(s.tables)
+	for range min(n, 64) {
+		s.looked++
+		consider(s.tables[s.looked%n])
+	}
+	if s.largest = largest; largest != nil && largest.bytes.Load() < pageBytes {
+		return nil
+	}
+	return largest
+}
+
+// spares reports whether keys that hold somebody back are kept at all costs: a
+// lease forgotten would be a slot given twice.
+func (b *bound) spares() bool { return b.limit.OnFull == tidegate.RefuseNew || b.kind == leases }
+
+// shed drops keys until keep are left, the least used first, as far as a
+// sixty-fourth of the capacity tells them apart.
+func (s *Store) shed(b *bound, g *segment, all []entry, keep int, now int64, spare bool) []entry {
+	drop := len(all) - keep
+	if drop <= 0 {
+		return all
+	}
+	const shift = 14
+	var used [exhausted>>shift + 1]int // keys by use
+	for i := range all {
+		all[i].use = s.use(b, all[i].cell, now)
+		used[all[i].use>>shift]++
+	}
+	least := 0 // the last group of which some go
+	for below := used[0]; below < drop; below += used[least] {
+		least++
+	}
+	if least == exhausted>>shift && spare {
+		if keep == 0 {
+			return all // it is all or nothing
+		}
+		least--
+	}
+	left := all[:0]
+	for _, e := range all {
+		if drop == 0 || e.use>>shift > least {
+			left = append(left, e)
+			continue
+		}
+		drop--
+		b.table.forgotten.Add(1)
+		if e.use < exhausted {
+			b.table.evicted.Add(1)
+		}
+		g.free(b.table, e)
+	}
+	return left
+}
+
+// shrink rebuilds a segment of t and reports whether that gave anything back.
+func (s *Store) shrink(t *table, nth uint64, now int64, m mercy) bool {
+	b := t.bound.Load()
+	d := t.dir.Load()
+	g := d.segs[nth%uint64(len(d.segs))].Load()
+	if b == nil || !g.mu.TryLock() {
+		return false
+	}
+	defer g.mu.Unlock()
+	if g.slots.Load() == 0 {
+		return t.join(g, &s.budget)
+	}
+	if m == dropIdle && !s.worthSweeping(b, g, now) {
+		return false
+	}
+	return s.rebuild(b, g, now, m)
+}
+
+// rebuild drops keys of g as far as m allows and is needed, and gives back the
+// pages it then does not need. It reports whether it freed anything. The caller
+// holds g's lock.
+func (s *Store) rebuild(b *bound, g *segment, now int64, m mercy) bool {
+	held := scratch.Get().(*[]entry)
+	defer scratch.Put(held)
+	t := b.table
+	before, keys := t.bytes.Load(), t.keys.Load()
+	all := s.takeOut(b, g, (*held)[:0], now)
+	s.tighten(t, g, all, m)
+	few := len(all) <= chunkSlots/4 // its pages come free only if nothing is left
+	if m != dropIdle && t.bytes.Load() >= before && (!few || g.depth == 0) {
+		keep := len(all) * 3 / 4
+		if few {
+			keep = 0
+		}
+		all = s.shed(b, g, all, keep, now, m == dropUnused || b.spares())
+		s.tighten(t, g, all, m)
+	}
+	for _, e := range all {
+		g.putBack(e)
+	}
+	if len(all) == 0 {
+		t.join(g, &s.budget)
+	}
+	return t.bytes.Load() < before || m == dropAny && t.keys.Load() < keys
+}
+
+// tighten gives back the pages that all, the keys of g, do not need. Sweeping
+// leaves chunks alone that a few more keys will need.
+func (s *Store) tighten(t *table, g *segment, all []entry, m mercy) {
+	had, chunks := int(g.slots.Load())/chunkSlots, t.chunksFor(len(all))
+	if chunks < had && (m != dropIdle || chunks <= had/2) {
+		s.narrow(t, g, chunks)
+	}
+	g.records.pack(all)
+}
+
+// worthSweeping looks at a few slots of g and reports whether enough of them are
+// idle or vacant for a rebuild to pay.
+func (s *Store) worthSweeping(b *bound, g *segment, now int64) bool {
+	const samples = 32
+	n := int(g.slots.Load())
+	live := 0
+	for i := range samples {
+		at := i * n / samples
+		sl := &g.chunks[at/chunkSlots].Load()[at%chunkSlots]
+		if sl.tag.Load() != 0 && !s.sampleIdle(b, sl, now) {
+			live++
+		}
+	}
+	return live < samples*9/16 // a full segment has 24 of 32
+}
+
+// sampleIdle reports whether the key in a slot is idle. A record is only looked at
+// by who owns its slot; one that is in use is not idle.
+func (s *Store) sampleIdle(b *bound, sl *slot, now int64) bool {
+	word := sl.word.Load()
+	if !b.kind.inRecord() {
+		return s.idle(b, cell{sl.meta.Load() & slowMask, word & fastMask}, now)
+	}
+	if word&busyBit != 0 || !sl.word.CompareAndSwap(word, word|busyBit) {
+		return false
+	}
+	idle := s.idle(b, cell{sl.meta.Load() & slowMask, word & fastMask}, now)
+	sl.word.Store(word)
+	return idle
+}
+
+// sweeper visits the segments of all tables in turn: one for every few that
+// were found full, so that tables nobody inserts into shrink as well; and some
+// whenever memory is short.
+type sweeper struct {
+	turn, at atomic.Uint64
+	table    atomic.Uint64 // the table that is being swept, and
+	segment  atomic.Uint64 // its next segment
+}
+
+const (
+	sweepEvery = 8
+	sweepMost  = 4 // segments for one that is short of memory
+)
+
+func (w *sweeper) next() uint64 { return w.at.Add(1) }
+
+func (w *sweeper) step(s *Store, user *table, now int64) {
+	if w.turn.Add(1)%sweepEvery == 0 {
+		w.visit(s, user, now)
+	}
+}
+
+// sweep visits a few segments, until one had idle keys.
+func (w *sweeper) sweep(s *Store, user *table, now int64) bool {
+	for range sweepMost {
+		if w.visit(s, user, now) {
+			return true
+		}
+	}
+	return false
+}
+
+// visit sweeps the next segment of the table it is at, or goes on to the next
+// table. One that is empty is dropped, unless its user is about to fill it.
+func (w *sweeper) visit(s *Store, user *table, now int64) bool {
+	s.mu.Lock()
+	n := uint64(len(s.tables))
+	if n == 0 {
+		s.mu.Unlock()
+		return false
+	}
+	t := s.tables[w.table.Load()%n]
+	s.mu.Unlock()
+	at := w.segment.Add(1) - 1
+	if at+1 >= uint64(len(t.dir.Load().segs)) {
+		w.segment.Store(0)
+		w.table.Add(1)
+	}
+	if s.shrink(t, at, now, dropIdle) {
+		return true
+	}
+	return t != user && s.dropIfEmpty(t)
+}

@@ -1,0 +1,135 @@
+package memory
+
+import (
+	"sync"
+
+	"tidegate.dev/tidegate/internal/algo"
+)
+
+// records holds the states of a segment's keys that do not fit a slot: logs,
+// parts and leases. They are cut from pages of one size each; one that is larger
+// than a page has pages of its own. A record belongs to the slot that holds its
+// handle, and only the owner of that slot looks at it. When the segment is
+// rebuilt, records are moved together and pages given back (see pack.go): what is
+// free is never in the way of what is needed.
+type records struct {
+	table  *table
+	budget *budget
+
+	mu    sync.Mutex
+	free  [len(classWords)]handle // under mu: the first of each size, which names the next
+	pages []uint32                // under mu: page number <<4 | class
+}
+
+// handle names a record: page number | offset 8 | class 4; 0 is none.
+type handle uint64
+
+// classWords are the sizes of records. All divide a page.
+var classWords = [...]int{4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 192}
+
+const (
+	paged        = 15                 // class of a record in pages; its handle is of their list
+	maxPages     = algo.PageWords - 1 // in a list, which starts with how many
+	recordsBytes = 200                // of records, roughly
+)
+
+func newHandle(page uint32, at, class int) handle {
+	return handle(page)<<12 | handle(at)<<4 | handle(class)
+}
+
+func (h handle) page() uint32 { return uint32(h >> 12) }
+func (h handle) at() int      { return int(h >> 4 & 255) }
+func (h handle) class() int   { return int(h & 15) }
+
+// record returns what h names.
+func (b *budget) record(h handle) algo.Record {
+	p := b.Page(uint64(h.page()))
+	if h.class() == paged {
+		return algo.RecordIn(p[1:1+p[0]&^busyBit], b)
+	}
+	n := classWords[h.class()]
+	return algo.RecordOf(p[h.at() : h.at()+n : h.at()+n])
+}
+
+// alloc returns an empty record of at least words, or 0 at the memory bound.
+func (r *records) alloc(words int) handle {
+	for class, n := range classWords {
+		if words <= n {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return r.allocLocked(class)
+		}
+	}
+	return r.allocPages((words + algo.PageWords - 1) / algo.PageWords)
+}
+
+func (r *records) allocLocked(class int) handle {
+	if r.free[class] == 0 {
+		page := r.budget.take(r.table)
+		if page == 0 {
+			return 0
+		}
+		r.addLocked(page, class)
+	}
+	h := r.free[class]
+	rec := r.budget.record(h)
+	r.free[class] = handle(rec.Get(0))
+	rec.Clear()
+	return h
+}
+
+// addLocked cuts a page into records of a class.
+func (r *records) addLocked(page uint32, class int) {
+	r.budget.words(page)
+	r.pages = append(r.pages, page<<4|uint32(class))
+	for at := 0; at < algo.PageWords; at += classWords[class] {
+		r.freeLocked(newHandle(page, at, class))
+	}
+}
+
+func (r *records) freeLocked(h handle) {
+	rec := r.budget.record(h)
+	rec.Set(0, uint64(r.free[h.class()]))
+	r.free[h.class()] = h
+}
+
+// allocPages returns a record of n pages and the list of them.
+func (r *records) allocPages(n int) handle {
+	if n > maxPages {
+		return 0
+	}
+	number := r.budget.take(r.table)
+	if number == 0 {
+		return 0
+	}
+	list := r.budget.words(number)
+	h := newHandle(number, 0, paged)
+	for i := 1; i <= n; i++ {
+		page := r.budget.take(r.table)
+		if page == 0 {
+			r.release(h)
+			return 0
+		}
+		r.budget.words(page)
+		list[i] = busyBit | uint64(page)
+		list[0]++
+	}
+	return h
+}
+
+// release gives a record back.
+func (r *records) release(h handle) {
+	switch {
+	case h == 0:
+	case h.class() == paged:
+		list := r.budget.Page(uint64(h.page()))
+		for _, page := range list[1 : 1+list[0]&^busyBit] {
+			r.budget.drop(r.table, uint32(page))
+		}
+		r.budget.drop(r.table, h.page())
+	default:
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.freeLocked(h)
+	}
+}
