@@ -47,7 +47,7 @@ func compile(f *rulefile.File, config Config) (*Set, diag.List) {
 	}
 	s.replace()
 	s.index = newIndex(s.entries, config.IgnoreCase)
-	s.files = c.files
+	s.files, s.headers = c.files, headersOf(c.ids)
 	c.ids.file, c.ids.unnamed = nil, nil // of no more use
 	s.states.New = func() any { return s.newState() }
 	return s, c.problems

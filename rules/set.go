@@ -1,11 +1,13 @@
 package rules
 
 import (
+	"net/textproto"
 	"slices"
 	"sync"
 
 	"tidegate.dev/tidegate/internal/diag"
 	"tidegate.dev/tidegate/internal/jwt"
+	"tidegate.dev/tidegate/internal/rulefile"
 )
 
 // Set is a rule file, ready to be asked what requests are held to. It never
@@ -20,7 +22,8 @@ type Set struct {
 	instances int
 	files     []string
 	warnings  diag.List
-	states    sync.Pool // of *state
+	headers   map[string]bool // that are read, by canonical name
+	states    sync.Pool       // of *state
 }
 
 // Rules returns the names of the rules, in the order of the file.
@@ -43,6 +46,28 @@ func (s *Set) Identities() []string {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// ReadsHeader reports whether the rules read the header of that canonical name, to know
+// who is asking or what it costs.
+func (s *Set) ReadsHeader(name string) bool { return s.headers[name] }
+
+// headersOf returns the canonical names of the headers that identities are read from.
+func headersOf(ids *identities) map[string]bool {
+	names := make(map[string]bool)
+	for _, id := range ids.byName {
+		for _, s := range id.sources {
+			switch s.kind {
+			case rulefile.SourceHeader, rulefile.SourceClientHeader, rulefile.SourceMetadata:
+				names[textproto.CanonicalMIMEHeaderKey(s.arg)] = true
+			case rulefile.SourceJWT, rulefile.SourceJWTUnverified, rulefile.SourceBasicUser:
+				names["Authorization"] = true
+			case rulefile.SourceCookie:
+				names["Cookie"] = true
+			}
+		}
+	}
+	return names
 }
 
 // Files returns the files that the Set was made of: when one of them changes, it

@@ -116,3 +116,17 @@ func BenchmarkLongList(b *testing.B) {
 		dst = set.Match(r, dst[:0])
 	}
 }
+
+func TestReadsHeader(t *testing.T) {
+	set := parse(t, `
+identify: { tenant: header X-Tenant, key: [client header x-api-key, jwt.sub], seat: cookie seat }
+rules:
+  - { name: a, per: key, limits: 1/minute }
+  - { name: b, per: [tenant, seat], limits: 1/minute }
+`, Config{})
+	for name, want := range map[string]bool{"X-Tenant": true, "X-Api-Key": true, "Authorization": true, "Cookie": true, "X-Sum": false, "Host": false} {
+		if got := set.ReadsHeader(name); got != want {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+}

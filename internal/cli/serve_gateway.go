@@ -23,10 +23,15 @@ func (s *server) gatewayOptions() gateway.Options {
 	if s.heir.Held() {
 		patience = patienceOfHeld
 	}
+	var reads func(string) bool
+	if s.rules != nil {
+		reads = func(name string) bool { return s.rules.live.Set().ReadsHeader(name) }
+	}
 	return gateway.Options{
-		Gate:      s.gate,
-		HTTP:      httplimit.Options{ClientIP: httplimit.ClientIP{Trusted: c.Trust.Proxies, TrustUnix: c.Trust.Unix}},
-		Upstreams: s.upstreams,
+		Gate:        s.gate,
+		ReadsHeader: reads,
+		HTTP:        httplimit.Options{ClientIP: httplimit.ClientIP{Trusted: c.Trust.Proxies, TrustUnix: c.Trust.Unix}},
+		Upstreams:   s.upstreams,
 		Limits: gateway.Limits{
 			HeaderBytes: int(c.Limits.Header),
 			HeaderLines: c.Limits.HeaderLines,

@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -16,10 +17,12 @@ type body struct {
 	inner   io.ReadCloser
 	length  int64       // announced; -1: not
 	trailer http.Header // filled at its end
-	read    atomic.Int64
-	whole   atomic.Bool
-	failed  atomic.Pointer[error] // why it cannot be read further
-	stall   stall
+	// trailers are the names that may be in it: net/http adds what was not announced.
+	trailers []string
+	read     atomic.Int64
+	whole    atomic.Bool
+	failed   atomic.Pointer[error] // why it cannot be read further
+	stall    stall
 }
 
 // past is a deadline that ends a wait at once.
@@ -44,8 +47,7 @@ func (b *body) Read(p []byte) (int, error) {
 	switch {
 	case err == io.EOF:
 		b.whole.Store(true)
-		// Some servers make headers of trailers.
-		maps.DeleteFunc(b.trailer, func(name string, _ []string) bool { return isOurs(name) })
+		maps.DeleteFunc(b.trailer, func(name string, _ []string) bool { return !slices.Contains(b.trailers, name) })
 	case err == nil && read == b.length:
 		b.whole.Store(true)
 	case err != nil:

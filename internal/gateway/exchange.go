@@ -70,6 +70,9 @@ func (g *Gateway) begin(w http.ResponseWriter, r *http.Request) (*exchange, *htt
 	r = r.WithContext(x)
 	if r.Body != nil && r.Body != http.NoBody {
 		x.body.open(w, r, &g.o.Limits)
+		if r.Trailer != nil {
+			x.body.trailers = g.keepTrailers(r)
+		}
 		r.Body = &x.body
 	}
 	return x, r

@@ -22,6 +22,9 @@ type Options struct {
 	// HTTP is how requests are told apart and refusals are answered. Its
 	// ClientIP also says whose forwarding headers and request ids are believed.
 	HTTP httplimit.Options
+	// ReadsHeader reports whether rules read the header of that name: a trailer must not
+	// say it again, and otherwise. nil means that they read none.
+	ReadsHeader func(name string) bool
 	// Upstreams are the servers behind the gateway: http or https, with a path
 	// if all paths are to be below it.
 	Upstreams []*url.URL

@@ -32,8 +32,7 @@ type straight struct {
 	shut   bool        // under mu: none is kept until somebody asks again
 }
 
-// takes reports whether r is for straight: a request that may be sent again, as its
-// connection may be closed just when it is used, and that is over when it is sent.
+// takes reports whether r is for straight: a request that is over when it is sent.
 func (s *straight) takes(r *http.Request) bool {
 	if s == nil || r.Body != nil && r.Body != http.NoBody || r.ContentLength > 0 || len(r.Trailer) > 0 {
 		return false
@@ -55,10 +54,11 @@ func (s *straight) RoundTrip(r *http.Request) (*http.Response, error) {
 			continue
 		}
 		res, err := s.ask(ctx, used, r)
-		if err == nil || used.heard || ctx.Err() != nil || isTimeout(err) {
+		if err == nil || used.asked || used.heard || ctx.Err() != nil || isTimeout(err) {
 			return res, err
 		}
-		// It was closed at this very moment, and the others may have been, too.
+		// It was closed at this very moment, before anything of the request was sent, and
+		// the others may have been, too.
 		s.closeIdle()
 		break
 	}
@@ -78,7 +78,7 @@ func (s *straight) ask(ctx context.Context, l *link, r *http.Request) (*http.Res
 		unwatch()
 		_ = l.Close()
 		if x := exchangeOf(ctx); x != nil && l.asked {
-			x.reached.Store(true) // though a second connection may fail before anything is sent
+			x.reached.Store(true)
 		}
 		if ctx.Err() != nil {
 			err = ctx.Err()

@@ -11,7 +11,7 @@ import (
 )
 
 // trips sends requests to upstreams: to one, and to another if the first could
-// not be reached and that is safe.
+// not be reached.
 type trips struct {
 	pool     pool
 	observer Observer
@@ -37,18 +37,12 @@ func (t *trips) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	req.URL = u.address(target)
 	res, err := t.try(x, u, req)
-	if err == nil || !x.mayRetry(req, body, err) {
+	if err == nil || !x.mayRetry(body, err) {
 		return res, err
 	}
-	now := time.Now()
-	other := t.pool.pick(now, u)
-	if other == nil {
-		// A connection may have been closed just when it was used. Whoever could
-		// not be connected to is not asked again at once.
-		if notConnected(err) || !u.health.claim(now) {
-			return nil, err
-		}
-		other = u
+	other := t.pool.pick(time.Now(), u)
+	if other == nil { // who could not be connected to is not asked again at once
+		return nil, err
 	}
 	x.record.Retries++
 	again := req.WithContext(req.Context()) // a copy: somebody may still look at the first
@@ -112,25 +106,13 @@ func (t *trips) judge(x *exchange, u *upstream, start time.Time, err error) {
 	}
 }
 
-// mayRetry: the client has noticed nothing, and the upstream either got nothing
-// of the request, or doing it twice is the same as once. A timeout is no reason:
-// whoever is too slow must not get twice the work.
-func (x *exchange) mayRetry(req *http.Request, body *kept, err error) bool {
+// mayRetry reports whether the client has noticed nothing and nothing of the request was
+// sent. After that it is not sent again, whatever its method: it was counted once.
+func (x *exchange) mayRetry(body *kept, err error) bool {
 	if x.Err() != nil || x.informed.Load() || x.body.err() != nil {
 		return false
 	}
-	if notConnected(err) {
-		return body == nil || !body.touched.Load()
-	}
-	return body == nil && isIdempotent(req.Method) && !isTimeout(err)
-}
-
-func isIdempotent(method string) bool {
-	switch method {
-	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodPut, http.MethodDelete:
-		return true
-	}
-	return false
+	return notConnected(err) && (body == nil || !body.touched.Load())
 }
 
 // kept is a body that a failed try leaves as it is, unless it was read.

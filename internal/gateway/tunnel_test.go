@@ -3,12 +3,14 @@ package gateway
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"testing"
+	"time"
 )
 
 // webSocket is an upstream that echoes what comes through the tunnel. What is in
@@ -88,6 +90,39 @@ rules:
 		}
 		return false
 	})
+}
+
+// What a client sends behind its handshake, without waiting for the answer, is for the
+// upstream.
+func TestWebSocketEarlyBytes(t *testing.T) {
+	config, _ := certificate(t)
+	for _, secure := range []bool{false, true} {
+		var serving *tls.Config
+		if secure {
+			serving = config
+		}
+		g := start(t, Options{Upstreams: []*url.URL{serve(t, webSocket)}}, serving)
+		for _, n := range []int{1, 2, 100, 4000, 4096, 5000, 100_000} {
+			conn := dial(t, g.addr)
+			if secure {
+				conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true})
+			}
+			early := bytes.Repeat([]byte("GET /\n"), n/6+1)[:n]
+			go func() { _, _ = conn.Write(append([]byte(handshake), early...)) }()
+			in := bufio.NewReader(conn)
+			res, err := http.ReadResponse(in, nil)
+			if err != nil || res.StatusCode != http.StatusSwitchingProtocols {
+				t.Fatalf("%d bytes: %v, %v", n, res, err)
+			}
+			_, _ = conn.Write([]byte("late"))
+			echoed := make([]byte, n+len("late"))
+			_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+			if got, err := io.ReadFull(in, echoed); err != nil || string(echoed) != string(early)+"late" {
+				t.Errorf("%d bytes, TLS %v: %d came back, %v", n, secure, got, err)
+			}
+			conn.Close()
+		}
+	}
 }
 
 // The upstream's end of a tunnel ends it, even if the client stays.

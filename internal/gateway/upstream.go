@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -21,7 +20,8 @@ type upstream struct {
 	name      string   // both
 	base      *url.URL // what all paths are below; nil: the root
 	transport *http.Transport
-	straight  *straight // nil: everything is for the transport
+	straight  *straight   // nil: everything is for the transport
+	http2     atomic.Bool // it spoke HTTP/2 the last time
 	inflight  atomic.Int64
 	health    health
 }
@@ -67,23 +67,17 @@ func (u *upstream) RoundTrip(r *http.Request) (*http.Response, error) {
 	if u.straight.takes(r) {
 		return u.straight.RoundTrip(r)
 	}
-	if x := exchangeOf(r.Context()); x != nil && replays(r) {
-		r = r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{WroteHeaders: func() { x.reached.Store(true) }}))
+	switch bodyless := r.Body == nil || r.Body == http.NoBody; {
+	case bodyless && u.http2.Load():
+		r = noteSent(r)
+	case bodyless:
+		onlyOnce(r)
 	}
-	return u.transport.RoundTrip(r)
-}
-
-// replays reports whether the transport would send r again over a new connection
-// when a used one breaks: that the new one fails does not mean that nothing was sent.
-func replays(r *http.Request) bool {
-	if r.Body != nil && r.Body != http.NoBody && r.GetBody == nil {
-		return false
+	res, err := u.transport.RoundTrip(r)
+	if err == nil && u.http2.Load() != (res.ProtoMajor == 2) {
+		u.http2.Store(res.ProtoMajor == 2)
 	}
-	switch r.Method {
-	case http.MethodGet, http.MethodHead, http.MethodOptions:
-		return true
-	}
-	return len(r.Header["Idempotency-Key"])+len(r.Header["X-Idempotency-Key"]) > 0
+	return res, err
 }
 
 func (u *upstream) closeIdle() {

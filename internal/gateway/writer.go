@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bufio"
+	"bytes"
 	"net"
 	"net/http"
 	"sync/atomic"
@@ -115,13 +116,22 @@ func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		seen.unwatch()
 	}
 	w.hijacked, w.status = true, http.StatusSwitchingProtocols
-	return tunnel{conn, &w.sent}, buf, nil
+	early, _ := buf.Reader.Peek(buf.Reader.Buffered()) // that much is there
+	return tunnel{conn, &w.sent, bytes.NewReader(early)}, buf, nil
 }
 
 // tunnel counts what is sent to the client.
 type tunnel struct {
 	net.Conn
-	sent *atomic.Int64
+	sent  *atomic.Int64
+	early *bytes.Reader // what the client sent behind its request, before it was answered
+}
+
+func (t tunnel) Read(b []byte) (int, error) {
+	if t.early.Len() > 0 {
+		return t.early.Read(b)
+	}
+	return t.Conn.Read(b)
 }
 
 func (t tunnel) Write(b []byte) (int, error) {
