@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -35,6 +36,9 @@ rules:
   - { name: closed, match: GET /closed, per: everyone, limits: 1000/second, on_store_failure: deny }
 `
 
+// logRules has the rule hour counted by a log, which needs commands that no other does.
+var logRules = strings.Replace(rulesText, "algorithm: sliding_window", "algorithm: sliding_log", 1)
+
 const configText = `rules: rules.yaml
 listen: { gateway: %q, admin: %q }
 upstreams: [%q]
@@ -54,11 +58,11 @@ type node struct {
 // counted.
 var local = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 
-func (s *stage) startNode(i int, redis string) *node {
+func (s *stage) startNode(i int, redis, rules string) *node {
 	dir := filepath.Join(s.dir, fmt.Sprint("node", i))
 	s.must(os.Mkdir(dir, 0o700))
 	addresses := freeAddresses(s, 3)
-	s.must(os.WriteFile(filepath.Join(dir, "rules.yaml"), []byte(rulesText), 0o600))
+	s.must(os.WriteFile(filepath.Join(dir, "rules.yaml"), []byte(rules), 0o600))
 	config := filepath.Join(dir, "tidegate.yaml")
 	s.must(os.WriteFile(config, fmt.Appendf(nil, configText, addresses[0], addresses[1], s.upstream, redis), 0o600))
 	n := &node{

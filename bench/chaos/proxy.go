@@ -14,6 +14,12 @@ const (
 	refusing
 	silent  // takes connections and everything that is sent, and answers nothing
 	delayed // answers come late by lag
+
+	// One piece in garbleEvery of what Redis answers is changed.
+	surplus   // there is an answer too many
+	flipped   // a bit is another one
+	truncated // the end is missing
+	doubled   // it comes twice
 )
 
 const lag = 200 * time.Millisecond
@@ -142,8 +148,12 @@ func (p *proxy) relay(to, from net.Conn, answers bool) {
 			if is, _ := p.now(); is == delayed && answers {
 				due = due.Add(lag)
 			}
+			data = data[:n]
+			if is, _ := p.now(); answers {
+				data = garble(is, data)
+			}
 			select {
-			case pieces <- piece{data[:n], due}:
+			case pieces <- piece{data, due}:
 			case <-gone:
 				return
 			}

@@ -17,8 +17,11 @@ type row struct {
 	mend  func(*stage)
 	lasts time.Duration // 0: usually
 
+	rules    string  // other than rulesText, if not ""
 	heals    bool    // by itself, while the fault lasts
 	affected int     // how many nodes must find out
+	maybe    bool    // they may find out or not: it is about single calls
+	partial  bool    // it is about one rule: the others notice nothing
 	over     float64 // part of the limits that may pass beyond, as k/N when k of N nodes are cut off
 	bursts   float64 // that may pass beyond, per key, when the counters are lost
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"tidegate.dev/tidegate/internal/testdep"
@@ -69,6 +71,52 @@ var rows = []row{
 		fault: flap, mend: turn(passing),
 	},
 	{
+		name: "surplus replies", what: "one time in forty Redis says +OK after its answer",
+		site: proxied, affected: nodes, maybe: true,
+		fault: once(turn(surplus)), mend: turn(passing),
+	},
+	{
+		name: "flipped replies", what: "one time in forty a bit of an answer is another one",
+		site: proxied, affected: nodes, maybe: true,
+		fault: once(turn(flipped)), mend: turn(passing),
+	},
+	{
+		name: "truncated replies", what: "one time in forty the end of an answer is missing",
+		site: proxied, affected: nodes, maybe: true,
+		fault: once(turn(truncated)), mend: turn(passing),
+	},
+	{
+		name: "doubled replies", what: "one time in forty an answer comes twice",
+		site: proxied, affected: nodes, maybe: true,
+		fault: once(turn(doubled)), mend: turn(passing),
+	},
+	{
+		name: "maxclients", what: "connections are closed, and new ones turned away: there are too many",
+		site: single(), affected: nodes,
+		fault: shutOut, mend: nothing,
+	},
+	{
+		name: "CLIENT KILL", what: "all connections are closed, four times a second",
+		site: single(), affected: nodes, maybe: true,
+		fault: every(250*time.Millisecond, func(s *stage) { s.servers[0].Do("CLIENT", "KILL", "TYPE", "normal") }), mend: nothing,
+	},
+	{
+		name: "DEBUG SLEEP", what: "once a second Redis stands still for 200 ms",
+		site: single("--enable-debug-command", "yes"), affected: nodes, maybe: true,
+		fault: every(800*time.Millisecond, func(s *stage) { s.servers[0].Do("DEBUG", "SLEEP", "0.2") }), mend: nothing,
+	},
+	{
+		name: "forbidden command", what: "the user may not run RPUSH any more, which one rule needs",
+		site: single(), rules: logRules, affected: nodes, partial: true,
+		fault: once(func(s *stage) { s.servers[0].Do("ACL", "SETUSER", "default", "-rpush") }),
+		mend:  func(s *stage) { s.servers[0].Do("ACL", "SETUSER", "default", "+rpush") },
+	},
+	{
+		name: "key of another type", what: "somebody puts a list under the key of the rule of 100/s",
+		site: single(), affected: nodes, partial: true, bursts: 1,
+		fault: once(spoil), mend: unspoil,
+	},
+	{
 		name: "one of three cut off", what: "one node hears nothing from Redis, the others are well",
 		site: proxied, affected: 1, over: 1.0 / nodes,
 		fault: once(func(s *stage) { s.must(s.proxies[0].set(silent)) }), mend: turn(passing),
@@ -130,3 +178,36 @@ func flap(s *stage, lasts time.Duration) {
 func lockOut(s *stage) { s.talk("CONFIG SET requirepass changed", "CLIENT KILL TYPE normal") }
 
 func letIn(s *stage) { s.talk("AUTH changed", `CONFIG SET requirepass ""`) }
+
+// shutOut closes all connections and turns new ones away, but for one of its own.
+func shutOut(s *stage, lasts time.Duration) {
+	conn, in := s.dial()
+	defer conn.Close()
+	say := func(command string) {
+		_, err := fmt.Fprintf(conn, "%s\r\n", command)
+		s.must(err)
+		answer, err := in.ReadString('\n')
+		s.must(err)
+		if answer[0] == '-' {
+			s.Fatalf("%s: %s", command, answer)
+		}
+	}
+	before := s.servers[0].Do("CONFIG", "GET", "maxclients")
+	say("CONFIG SET maxclients 1")
+	for end := time.Now().Add(lasts); time.Now().Before(end); s.pause(50 * time.Millisecond) {
+		say("CLIENT KILL TYPE normal")
+	}
+	say("CONFIG SET maxclients " + strings.Fields(before)[1])
+}
+
+// spoil puts a list under the key of the rule hot.
+func spoil(s *stage) {
+	key, at := s.keyLike(hotKey)
+	at.Do("DEL", key)
+	at.Do("RPUSH", key, "what is this")
+}
+
+func unspoil(s *stage) {
+	key, at := s.keyLike(hotKey)
+	at.Do("DEL", key)
+}

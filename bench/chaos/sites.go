@@ -58,11 +58,9 @@ func addresses(of []*testdep.RedisServer) string {
 
 // talk sends commands to the first server, on one connection.
 func (s *stage) talk(commands ...string) {
-	conn, err := net.DialTimeout("tcp", s.servers[0].Addr, time.Second)
-	s.must(err)
+	conn, in := s.dial()
 	defer conn.Close()
 	s.must(conn.SetDeadline(time.Now().Add(5 * time.Second)))
-	in := bufio.NewReader(conn)
 	for _, c := range commands {
 		_, err := fmt.Fprintf(conn, "%s\r\n", c)
 		s.must(err)
@@ -74,12 +72,19 @@ func (s *stage) talk(commands ...string) {
 	}
 }
 
+// dial connects to the first server.
+func (s *stage) dial() (net.Conn, *bufio.Reader) {
+	conn, err := net.DialTimeout("tcp", s.servers[0].Addr, time.Second)
+	s.must(err)
+	return conn, bufio.NewReader(conn)
+}
+
 // hotKey is what the key of the rule hot has in it.
 const hotKey = ":hot:"
 
 // keyLike finds a key and the master that has it.
 func (s *stage) keyLike(part string) (key string, at *testdep.RedisServer) {
-	for _, r := range s.servers[:masters] {
+	for _, r := range s.servers[:min(masters, len(s.servers))] {
 		for found := range strings.Lines(r.Do("KEYS", "*"+part+"*")) {
 			return strings.TrimSpace(found), r
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -73,7 +74,7 @@ func onStage(ctx context.Context, r row, play func(*stage)) (err error) {
 	s.startUpstream()
 	urls := r.site(s)
 	for i := range nodes {
-		s.fleet = append(s.fleet, s.startNode(i, urls[i%len(urls)]))
+		s.fleet = append(s.fleet, s.startNode(i, urls[i%len(urls)], cmp.Or(r.rules, rulesText)))
 	}
 	for _, n := range s.fleet {
 		s.must(n.await(ctx))

@@ -112,7 +112,7 @@ func (s *shared) stats() telemetry.SharedStats {
 	}
 	return telemetry.SharedStats{
 		Unasked: unasked,
-		State: s.standing.health().Status, Instances: s.size(),
+		State:   s.standing.health().Status, Instances: s.size(),
 		Denied: n.Denied, Calls: n.Calls, Shared: n.Shared, InFlight: n.InFlight,
 		Answered: g.Answered, Rejected: g.Rejected, Errors: g.Errors, Timeouts: g.Timeouts, Busy: g.Busy, Probes: g.Probes,
 		Allowed: g.Allowed, Closed: g.Denied, Admitted: g.Admitted, Refused: g.Refused,

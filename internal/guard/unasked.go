@@ -40,7 +40,7 @@ type unaskedRule struct {
 }
 
 const (
-	unaskedHold = 4 * time.Second  // without a failure, if there are answers
+	unaskedHold = 2 * time.Second  // without a failure, if there are answers
 	unaskedLong = 10 * time.Minute // without a failure, if nobody asks
 	maxUnasked  = 1024
 )

@@ -122,8 +122,12 @@ func (c *command) next() {
 	}
 }
 
-func (c *command) is(name string) bool { return bytes.EqualFold(c.word[0], []byte(name)) }
-
-func (c *command) script() bool { return c.is("EVALSHA") || c.is("EVAL") }
+func (c *command) script() bool {
+	switch string(c.word[0]) {
+	case "EVALSHA", "EVAL":
+		return true
+	}
+	return false
+}
 
 func (c *command) proto3() bool { return string(c.word[1]) == "3" }

@@ -43,11 +43,14 @@ type want struct {
 
 // want is what is to come back for c.
 func (c *command) want() want {
+	if c.script() { // nearly always
+		w := want{kind: script}
+		copy(w.tag[:], c.tag)
+		return w
+	}
 	name := strings.ToUpper(string(c.word[0]))
 	w := want{kind: kinds[name]}
 	switch name {
-	case "EVAL", "EVALSHA":
-		copy(w.tag[:], c.tag)
 	case "SENTINEL":
 		w.kind = anything
 		switch strings.ToUpper(string(c.word[1])) {
@@ -64,7 +67,7 @@ func (c *command) want() want {
 
 var kinds = map[string]kind{
 	"HELLO": hello, "AUTH": status, "SELECT": status, "CLIENT": word, "READONLY": word, "ASKING": word,
-	"PING": pong, "EXISTS": count, "ZREM": count, "DEL": count, "EXPIRE": count, "GET": blob, "EVAL": script, "EVALSHA": script, "ROLE": role,
+	"PING": pong, "EXISTS": count, "ZREM": count, "DEL": count, "EXPIRE": count, "GET": blob, "ROLE": role,
 	"CLUSTER": topology, "SCAN": page,
 	"SUBSCRIBE": subscribe, "PSUBSCRIBE": subscribe, "SSUBSCRIBE": subscribe,
 	"UNSUBSCRIBE": unsubscribe, "PUNSUBSCRIBE": unsubscribe, "SUNSUBSCRIBE": unsubscribe,

@@ -128,7 +128,7 @@ func advised(err error) error {
 		text = string(said)
 	}
 	if text == "" {
-		return err
+		return adviseOn(err)
 	}
 	t, _ := classify(text)
 	if len(text) > maxErrorText { // an error of a script may quote a lot
@@ -139,6 +139,17 @@ func advised(err error) error {
 	}
 	if t.alone {
 		err = alone{err}
+	}
+	return err
+}
+
+// adviseOn is err of a connection over which the server said, unasked, what was wrong.
+func adviseOn(err error) error {
+	var v *rediswire.Violation
+	if errors.As(err, &v) && strings.HasPrefix(v.Got, "-") {
+		if t, _ := classify(v.Got[1:]); t.advice != "" {
+			return fmt.Errorf("%w (%s)", err, t.advice)
+		}
 	}
 	return err
 }

@@ -363,3 +363,53 @@ func TestNonsenseInAReply(t *testing.T) {
 		t.Error("nonsense is not about the connection")
 	}
 }
+
+// TestMaxClients connects again and again to a Redis that turns everybody away: it says so
+// at once, before or after the client has introduced itself, and hangs up.
+func TestMaxClients(t *testing.T) {
+	server := testdep.Redis(t)
+	held, err := net.Dial("tcp", server.Addr) // a place of our own, to let the others in again
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	say := func(command string) {
+		t.Helper()
+		if _, err := fmt.Fprintf(held, "%s\r\n", command); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := held.Read(make([]byte, 100)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say("CONFIG SET maxclients 1")
+	say("CLIENT KILL TYPE normal")
+	stores := make([]*Store, 6)
+	for i := range stores {
+		stores[i] = openTest(t, Config{URL: "redis://" + server.Addr})
+	}
+	var told atomic.Int64
+	var all sync.WaitGroup
+	for _, s := range stores {
+		all.Go(func() {
+			for range 40 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				d, err := s.Take(ctx, []tidegate.Check{one100}, 1)
+				cancel()
+				if err == nil {
+					t.Errorf("%+v of a server that takes no connection", d)
+				} else if strings.Contains(err.Error(), "max number of clients") && strings.Contains(err.Error(), "maxclients") {
+					told.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if told.Load() == 0 {
+		t.Error("nobody was told that there are too many clients")
+	}
+	say("CONFIG SET maxclients 100")
+	for _, s := range stores {
+		eventually(t, func() error { return s.Ping(t.Context()) })
+	}
+}
