@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 	"testing"
 	"time"
 )
@@ -91,4 +92,30 @@ func TestProxyMoods(t *testing.T) {
 	if err := say(c, in, patience); err != nil {
 		t.Errorf("passing again: %v", err)
 	}
+}
+
+// Every way to garble changes one piece in so many, and the others not.
+func TestGarble(t *testing.T) {
+	const said = "$5\r\nhello\r\n"
+	f := func(is mood, want func(got string) bool) {
+		t.Helper()
+		changed := 0
+		for range 100 * garbleEvery {
+			if got := string(garble(is, []byte(said))); got != said {
+				changed++
+				if !want(got) {
+					t.Errorf("mood %d makes %q of %q", is, got, said)
+				}
+			}
+		}
+		if (changed > 0) != (is >= surplus) || changed > 400 {
+			t.Errorf("mood %d changes %d of %d pieces", is, changed, 100*garbleEvery)
+		}
+	}
+	f(passing, nil)
+	f(delayed, nil)
+	f(surplus, func(got string) bool { return got == said+"+OK\r\n" })
+	f(flipped, func(got string) bool { return len(got) == len(said) })
+	f(truncated, func(got string) bool { return len(got) < len(said) && strings.HasPrefix(said, got) })
+	f(doubled, func(got string) bool { return got == said+said })
 }
