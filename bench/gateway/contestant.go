@@ -14,8 +14,9 @@ const (
 	nginxProxy = iota
 	caddyLimit
 	caddyRefuse
+	gatewayLogged // beside the one it is compared with
 	gatewayLimit
-	gatewayBare // beside the one it is compared with
+	gatewayBare // the same
 	gatewayRefuse
 )
 
@@ -23,9 +24,10 @@ var contestants = []contestant{
 	nginxProxy:    {"nginx, proxy", http.StatusOK, (*site).nginxCommand},
 	caddyLimit:    {"Caddy, limit on", http.StatusOK, caddyCommand(plenty)},
 	caddyRefuse:   {"Caddy, refusing", http.StatusTooManyRequests, caddyCommand(scarce)},
-	gatewayLimit:  {"Tidegate, limit on", http.StatusOK, tidegateCommand(plenty)},
-	gatewayBare:   {"Tidegate, no rules", http.StatusOK, tidegateCommand(quota{})},
-	gatewayRefuse: {"Tidegate, refusing", http.StatusTooManyRequests, tidegateCommand(scarce)},
+	gatewayLogged: {"Tidegate, limit and log on", http.StatusOK, tidegateCommand(plenty, accessLog)},
+	gatewayLimit:  {"Tidegate, limit on", http.StatusOK, tidegateCommand(plenty, noLog)},
+	gatewayBare:   {"Tidegate, no rules", http.StatusOK, tidegateCommand(quota{}, noLog)},
+	gatewayRefuse: {"Tidegate, refusing", http.StatusTooManyRequests, tidegateCommand(scarce, noLog)},
 }
 
 // quota is so many requests a client and unit of time; none when it is zero.

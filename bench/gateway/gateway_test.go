@@ -18,8 +18,8 @@ import (
 
 // Scripts read the last line: its form is a promise.
 func TestSummaryLine(t *testing.T) {
-	s := summary{nginx: 0.352, caddy: 1.312, denyCaddy: 1.78, limitCost: 0.61}
-	const want = "bench-gateway: nginx 0.35x caddy 1.31x deny-caddy 1.8x limit-cost 0.6us"
+	s := summary{nginx: 0.352, caddy: 1.312, denyCaddy: 1.78, limitCost: 0.61, log: 0.968}
+	const want = "bench-gateway: nginx 0.35x caddy 1.31x deny-caddy 1.8x limit-cost 0.6us log 0.97x"
 	var out strings.Builder
 	if err := rig.Conclude(&out, true, s, s.missed()); err != nil || out.String() != want+"\n" {
 		t.Errorf("got  %s, %v\nwant %s", &out, err, want)
@@ -38,11 +38,12 @@ func TestMissedNamesTheBar(t *testing.T) {
 			t.Errorf("%+v: fails unchecked", s)
 		}
 	}
-	f(summary{0.33, 1.2, 1.6, 1}, "")
-	f(summary{0.329, 1.2, 1.6, 1}, `missed: nginx is 0\.329x, the bar is at least 0\.33x\n`)
-	f(summary{0.33, 1.19, 1.6, 1}, `missed: caddy is 1\.19x, the bar is at least 1\.2x\n`)
-	f(summary{0.33, 1.2, 1.5, 1}, `missed: deny-caddy is 1\.5x, the bar is at least 1\.6x\n`)
-	f(summary{0.33, 1.2, 1.6, 1.04}, `missed: limit-cost is 1\.04us, the bar is at most 1us\n`)
+	f(summary{0.33, 1.2, 1.6, 1, 0.9}, "")
+	f(summary{0.329, 1.2, 1.6, 1, 0.9}, `missed: nginx is 0\.329x, the bar is at least 0\.33x\n`)
+	f(summary{0.33, 1.19, 1.6, 1, 0.9}, `missed: caddy is 1\.19x, the bar is at least 1\.2x\n`)
+	f(summary{0.33, 1.2, 1.5, 1, 0.9}, `missed: deny-caddy is 1\.5x, the bar is at least 1\.6x\n`)
+	f(summary{0.33, 1.2, 1.6, 1.04, 0.9}, `missed: limit-cost is 1\.04us, the bar is at most 1us\n`)
+	f(summary{0.33, 1.2, 1.6, 1, 0.89}, `missed: log is 0\.89x, the bar is at least 0\.9x\n`)
 }
 
 // The ratio is that of the median round, not of the medians.
@@ -217,10 +218,11 @@ func TestTables(t *testing.T) {
 	r.WriteText(&out)
 	for _, want := range []string{
 		`nginx, proxy +200 +1,000 +1\.00x +0\.50x +0\.0 +1\.0 +0\n`,
-		`Tidegate, limit on +200 +4,000 +4\.00x +2\.00x +3\.0 +1\.0 +0\n`,
-		`Tidegate, refusing +429 +6,000 +2\.00x +5\.0 +1\.0 +0\n`,
+		`Tidegate, limit and log on +200 +4,000 +4\.00x +2\.00x +3\.0 +1\.0 +0\n`,
+		`Tidegate, limit on +200 +5,000 +5\.00x +2\.50x +4\.0 +1\.0 +0\n`,
+		`Tidegate, refusing +429 +7,000 +2\.33x +6\.0 +1\.0 +0\n`,
 		`in process, ns +300 +900 +600 +1\.0\n`,
-		`over loopback, µs +4\.0 +3\.0 +-1\.0`,
+		`over loopback, µs +5\.0 +4\.0 +-1\.0`,
 	} {
 		if !regexp.MustCompile(want).MatchString(out.String()) {
 			t.Errorf("%q is not in\n%s", want, &out)

@@ -23,6 +23,7 @@ type entrant struct {
 	micros []float64 // of its own CPU time per request
 	p99    []float64 // milliseconds
 	wrong  int64     // requests without the answer that they should get
+	asked  int64     // requests that were answered, all in all
 }
 
 // entrants are in the order of the contestants.
@@ -47,6 +48,7 @@ func race(ctx context.Context, s *site, es entrants, rounds int, heat time.Durat
 				rig.Progress("  %d wrong: of %d answers %d were of 400 and above, %d requests had none, the upstream served %d", h.wrong, h.Requests, h.Status, h.Socket, h.served)
 			}
 			e.wrong += h.wrong
+			e.asked += h.Requests
 			if round > 0 {
 				e.rates, e.micros = append(e.rates, h.rate()), append(e.micros, h.micros())
 				e.p99 = append(e.p99, float64(h.P99)/1000)
@@ -54,7 +56,7 @@ func race(ctx context.Context, s *site, es entrants, rounds int, heat time.Durat
 		}
 		slices.Reverse(order)
 	}
-	return nil
+	return checkLog(es[gatewayLogged])
 }
 
 // heatResult is one turn of one entrant.

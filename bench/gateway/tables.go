@@ -17,7 +17,7 @@ func raceTable(es entrants, heat time.Duration) report.Table {
 	for i, e := range es {
 		nginx, caddy := "", ""
 		switch i {
-		case nginxProxy, caddyLimit, gatewayLimit, gatewayBare:
+		case nginxProxy, caddyLimit, gatewayLogged, gatewayLimit, gatewayBare:
 			nginx, caddy = ratio(es.against(i, nginxProxy)), ratio(es.against(i, caddyLimit))
 		case caddyRefuse, gatewayRefuse:
 			caddy = ratio(es.against(i, caddyRefuse))

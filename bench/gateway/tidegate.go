@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // rulesText is one rule for every client; it has no rule without a quota.
@@ -17,13 +19,19 @@ rules:
 `, q.events, q.unit)
 }
 
-// tidegateCommand leaves everything as it is by default, but for the access log,
-// which the others do not write either.
-func tidegateCommand(q quota) func(*site, string, string) command {
+// Where the access log goes: nowhere, as with the others, or to a file in the folder of
+// the server.
+const (
+	noLog     = "off"
+	accessLog = "access.log"
+)
+
+// tidegateCommand leaves everything as it is by default, but for the access log.
+func tidegateCommand(q quota, log string) func(*site, string, string) command {
 	return func(s *site, dir, address string) command {
 		c := command{program: s.tidegate, args: []string{
 			"serve", "--listen.gateway=" + address, "--listen.admin=127.0.0.1:0",
-			"--upstreams=http://" + s.upstream, "--log.access=off", "--drain=1s",
+			"--upstreams=http://" + s.upstream, "--log.access=" + log, "--drain=1s",
 		}}
 		if text := rulesText(q); text != "" {
 			file := filepath.Join(dir, "rules.yaml")
@@ -32,4 +40,21 @@ func tidegateCommand(q quota) func(*site, string, string) command {
 		}
 		return c
 	}
+}
+
+// checkLog reports lines of the access log that are missing: a log that drops them costs
+// nothing.
+func checkLog(e *entrant) error {
+	lines := int64(0)
+	for range 50 { // what is not yet written is soon
+		text, err := os.ReadFile(filepath.Join(filepath.Dir(e.server.log), accessLog))
+		if err != nil {
+			return err
+		}
+		if lines = int64(bytes.Count(text, []byte{'\n'})); lines >= e.asked {
+			return nil
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return fmt.Errorf("%s: %d requests have %d lines in the access log, so that the comparison is void", e.name, e.asked, lines)
 }

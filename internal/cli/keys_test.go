@@ -3,9 +3,12 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"encoding/pem"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -156,4 +159,40 @@ func TestKeysToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	f(exitUsage, nil, "--token-file", empty)
+}
+
+// A server that speaks TLS is believed by those who vouch for it, and by nobody else.
+func TestKeysOverTLS(t *testing.T) {
+	const token = "0123456789abcdef"
+	plain, _ := adminServer(t, keysRules, token)
+	at, err := url.Parse(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewTLSServer(httputil.NewSingleHostReverseProxy(at))
+	t.Cleanup(server.Close)
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)
+	dir := t.TempDir()
+	ca, rubbish := filepath.Join(dir, "ca.pem"), filepath.Join(dir, "rubbish")
+	for file, text := range map[string][]byte{
+		ca:      pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+		rubbish: []byte("nothing"),
+	} {
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := map[string]string{"TIDEGATE_SERVER": server.URL, "TIDEGATE_TOKEN": token}
+	ask := []string{"get", "--rule", "site"}
+	if _, why := keys(t, env, exitFound, ask...); !strings.Contains(why, "certificate") {
+		t.Errorf("without: %s", why)
+	}
+	if out, _ := keys(t, env, exitOK, append(ask, "--ca-file", ca)...); !strings.Contains(out, "1000 of 1000") {
+		t.Errorf("by a flag: %s", out)
+	}
+	if _, why := keys(t, env, exitUsage, append(ask, "--ca-file", rubbish)...); !strings.Contains(why, "has none in PEM") {
+		t.Errorf("rubbish: %s", why)
+	}
+	env["TIDEGATE_CA_FILE"] = ca
+	keys(t, env, exitOK, ask...)
 }

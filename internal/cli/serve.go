@@ -5,14 +5,17 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"tidegate.dev/tidegate/internal/config"
 	"tidegate.dev/tidegate/internal/diag"
 	"tidegate.dev/tidegate/internal/handover"
+	"tidegate.dev/tidegate/internal/logsink"
 )
 
 var serveCommand = command{
@@ -72,11 +75,20 @@ func (o *serveOptions) run(ctx context.Context, env Env, args []string) int {
 	case err == nil || ctx.Err() != nil && errors.Is(err, context.Canceled):
 		return exitOK
 	case errors.As(err, &mistakes):
-		mistakes.Write(env.Stderr, false)
+		var text strings.Builder
+		mistakes.Write(&text, false)
+		lastWords(env, text.String())
 		return exitUsage
 	}
-	fmt.Fprintln(env.Stderr, "tidegate serve:", err)
+	lastWords(env, fmt.Sprintln("tidegate serve:", err))
 	return exitFound
+}
+
+// lastWords says why the process ends, to who listens: the end does not wait for others.
+func lastWords(env Env, text string) {
+	s := logsink.New(env.Stderr, logsink.Options{})
+	_, _ = io.WriteString(s, text)
+	s.Close(readerPatience)
 }
 
 // garbage is how much a gateway lets lie, in percent of what it holds. Counters are

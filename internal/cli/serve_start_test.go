@@ -164,6 +164,9 @@ func testUnits(t *testing.T, bin string) {
 		w.write(name, strings.ReplaceAll(string(text), "/usr/local/bin/tidegate", bin))
 		files = append(files, filepath.Join(w.dir, name))
 	}
+	if text, err := os.ReadFile(files[0]); err != nil || !strings.Contains(string(text), "\nExecReload=/bin/kill -HUP $MAINPID\n") {
+		t.Errorf("reload is not SIGHUP, %v", err)
+	}
 	if said, err := exec.Command(verify, append([]string{"verify", "--man=no"}, files...)...).CombinedOutput(); err != nil || len(said) > 0 {
 		t.Errorf("%v\n%s", err, said)
 	}

@@ -81,8 +81,12 @@ func start(w io.Writer, path string, o Options) *Sink {
 	if o.Bound <= 0 {
 		o.Bound = DefaultBound
 	}
+	room := 4 << 10
+	if o.Delay > 0 { // it is a log of many lines
+		room = FlushAt + FlushAt/2
+	}
 	s := &Sink{
-		o: o, path: path, to: w, spare: make([]byte, 0, 4<<10),
+		o: o, path: path, to: w, pending: make([]byte, 0, room), spare: make([]byte, 0, room),
 		wake: make(chan struct{}, 1), full: make(chan struct{}, 1), end: make(chan struct{}), done: make(chan struct{}),
 	}
 	go s.run()

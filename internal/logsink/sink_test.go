@@ -322,22 +322,16 @@ func TestReopen(t *testing.T) {
 	s.Close(time.Second)
 }
 
-// A named pipe without a reader does not stop anybody, neither at the start.
-func TestPipeWithoutReader(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Skip(err)
-	}
-	s, err := Open(path, Options{Bound: 256 << 10})
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := strings.Repeat("x", 999)
-	for range 2000 {
-		line(s, "%s", text)
-	}
-	if s.Stats().Dropped == 0 {
-		t.Error("two megabytes went somewhere")
-	}
-	s.Close(10 * time.Millisecond)
+func BenchmarkWrite(b *testing.B) {
+	s := New(io.Discard, Options{Delay: 100 * time.Millisecond})
+	text := []byte(strings.Repeat("x", 399) + "\n")
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			_, _ = s.Write(text)
+		}
+	})
+	b.StopTimer()
+	s.Close(time.Second)
+	b.ReportMetric(float64(s.Stats().Dropped)/float64(b.N), "dropped/op")
 }

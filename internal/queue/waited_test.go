@@ -17,8 +17,9 @@ func TestWaitedIsNoted(t *testing.T) {
 			s := New(memory.New())
 			for i, want := range want {
 				waited := time.Duration(0)
-				if _, err := s.Take(context.WithValue(t.Context(), Waited{}, &waited), []tidegate.Check{check}, 1); err != nil {
-					t.Fatal(err)
+				d, err := s.Take(context.WithValue(t.Context(), Waited{}, &waited), []tidegate.Check{check}, 1)
+				if err != nil || d.Queued != (want > 0) {
+					t.Fatalf("%+v, %v, want Queued %v", d, err, want > 0)
 				}
 				if waited != want {
 					t.Errorf("number %d of %s waited %s, want %s", i+1, check.Limit.Name, waited, want)

@@ -1,0 +1,30 @@
+package source
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// Who says that files have changed is believed, though nothing tells of it; and what is
+// bad leaves what was in force, each time.
+func TestReload(t *testing.T) {
+	t.Parallel()
+	deaf := pace{poll: time.Hour, quiet: time.Hour, most: time.Hour, settle: time.Hour, patience: time.Hour, silent: true}
+	name := filepath.Join(t.TempDir(), "rules.yaml")
+	write(t, name, limit(1))
+	w := start(t, name, deaf)
+	write(t, name, limit(2))
+	w.Reload()
+	w.wants(2)
+	for i := range 3 {
+		write(t, name, "rules: [")
+		w.Reload()
+		w.wantsFailure(2)
+		w.wantsCounts(1, i+1)
+	}
+	write(t, name, limit(2))
+	w.Reload()
+	w.wants(2)
+	w.wantsCounts(1, 3) // the rules are those in force
+}
