@@ -3,7 +3,7 @@ FUZZTIME ?= 60s
 export GO FUZZTIME COUNT ARGS FUZZ
 export PATH := $(PATH):/usr/local/go/bin
 
-.PHONY: help check-go run test lint bench bench-engine bench-rules bench-gateway bench-redis chaos conformance accuracy fuzz flood
+.PHONY: help check-go run test lint bench bench-engine bench-rules bench-gateway bench-redis chaos conformance accuracy fuzz flood mutants
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -54,3 +54,7 @@ fuzz: check-go ## fuzz every target for FUZZTIME, 60s by default (FUZZ=regexp se
 
 flood: check-go ## slow: hold the memory bound against 50 million fresh keys
 	cd bench && $(GO) run ./flood
+
+mutants: check-go ## break every algorithm in ten ways and more, and see that store/storetest fails each time (ONLY=regexp)
+	@scripts/test-deps.sh
+	cd bench && $(GO) run ./mutants $(if $(ONLY),-only '$(ONLY)')

@@ -139,7 +139,7 @@ func (l *BucketLaw) Take(s Bucket, now int64, a Ask) (Bucket, Verdict) {
 		s = l.state(now, owed)
 	}
 	v.Remaining = l.remaining(owed, a)
-	v.Reset = owed
+	v.Reset = max(0, s.Drained-now) // a peek leaves it draining at its own pace
 	return s, v
 }
 

@@ -99,7 +99,7 @@ func (r *running) why(s *Step, d *tidegate.Decision) []string {
 	if d.Limit != nil {
 		text := fmt.Sprintf("decided by %s: %d remaining", d.Limit, remaining(d))
 		if d.RetryAfter > 0 {
-			text += fmt.Sprintf(", retry after %s", d.RetryAfter.Round(time.Microsecond))
+			text += fmt.Sprintf(", retry after %s", ceilMicro(d.RetryAfter))
 		}
 		why = append(why, text)
 	}
@@ -121,4 +121,10 @@ func expected(s *Step) string {
 		return ""
 	}
 	return s.Expect.Rule.Value
+}
+
+// ceilMicro rounds up to whole microseconds: nobody is told to come back at once who
+// would be refused.
+func ceilMicro(d time.Duration) time.Duration {
+	return (d + time.Microsecond - 1).Truncate(time.Microsecond)
 }

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"time"
 
 	"tidegate.dev/tidegate"
@@ -94,5 +95,49 @@ func testChangeRetry(s *subject) {
 		s.refuse(c)
 		s.at(start, retry)
 		s.admit(c)
+	})
+}
+
+// testChangeReset: when a peek under a changed limit says that the key is as good as
+// new, it is, and a step before it is not; also where more was used than the
+// narrower limit can hold, by somebody who would wait, and beside another limit.
+func testChangeReset(s *subject) {
+	s.each(func(s *subject, k kind) {
+		f := func(name string, before, used, after int64, wait time.Duration, beside bool) {
+			s.Helper()
+			peek := func(key string) []tidegate.Check {
+				c := check(k.brisk("plan", after), key, 0)
+				c.MaxWait = max(c.MaxWait, wait)
+				if beside {
+					return []tidegate.Check{c, check(k.brisk("beside", 1000), key, 0)}
+				}
+				return []tidegate.Check{c}
+			}
+			// Two keys of one history: asking early may make the new pace count.
+			early, late := peek(name+" early"), peek(name+" late")
+			for _, p := range [][]tidegate.Check{early, late} {
+				s.admit(check(k.brisk("plan", before), p[0].Key, used))
+			}
+			s.clock.add(k.period() / 20)
+			reset := s.takeN(1, early...).ResetAfter
+			s.takeN(1, late...)
+			start := s.clock.now()
+			s.at(start, reset-step)
+			if d := s.takeN(1, early...); d.ResetAfter == 0 {
+				s.Errorf("%s: %d of %d used, a peek under %d said reset %s, and a step before that one says %s", name, used, before, after, reset, show(d))
+			}
+			s.at(start, reset)
+			if d := s.admit(late...); d.ResetAfter != 0 || d.Remaining != after && !beside {
+				s.Errorf("%s: %d of %d used, a peek under %d said reset %s, and then one says %s", name, used, before, after, reset, show(d))
+			}
+		}
+		for _, wait := range []time.Duration{0, time.Hour} {
+			for _, beside := range []bool{false, true} {
+				name := fmt.Sprint(wait, beside)
+				f(name+" lowered", 10, 3, 5, wait, beside)
+				f(name+" lowered below what is used", 10, 8, 5, wait, beside)
+				f(name+" raised", 5, 4, 10, wait, beside)
+			}
+		}
 	})
 }

@@ -71,6 +71,9 @@ func (b *bucket) ask(l *tidegate.Limit, now time.Time, cost int64, patience time
 	over := new(big.Rat).Sub(whole(cost), free) // events that must drain first
 	excess := new(big.Rat).Sub(b.used, used)    // as above, and of the old limit
 	a := answer{remaining: max(0, floor(free)), reset: drainTime(l, used)}
+	if excess.Sign() > 0 {
+		a.reset = drainTime(b.limit, b.used)
+	}
 	if l.Algorithm == tidegate.LeakyBucket {
 		turn := drainTime(l, used)
 		a.ok = over.Sign() <= 0 && turn <= patience

@@ -84,13 +84,17 @@ func (t *tally) last() int64 {
 }
 
 // settle moves what lies more than a period ahead, after the clock was set
-// back, to now.
+// back, to now. A part that was leaving would weigh less there, by chance of the
+// clock: it stays for a part longer.
 func (t *tally) settle(l *tidegate.Limit, us int64) {
-	_, whole, _ := shape(l)
+	_, whole, leaving := shape(l)
 	part, _ := partAt(l, us)
 	if shift := part - t.last(); len(t.events) > 0 && -shift > whole {
 		for i := range t.events {
-			t.events[i].part += shift
+			e := &t.events[i]
+			if e.part += shift; leaving && e.part == part-whole {
+				e.part++
+			}
 		}
 	}
 	for len(t.events) > 0 && t.events[0].part < part-whole {

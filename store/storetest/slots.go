@@ -3,6 +3,8 @@ package storetest
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"time"
 
 	"tidegate.dev/tidegate"
@@ -70,6 +72,59 @@ func testSlotCopies(s *subject) {
 	}
 	s.adjust(other.At, release)
 	s.wantLeft(5, take)
+}
+
+// testSlotCopiesFit: however many copies are asked for, those that fit are granted,
+// and no more is held or needed for it.
+func testSlotCopiesFit(s *subject) {
+	l := slots("fit", 10)
+	for i, n := range []int{3, 4, 1000, 1 << 20, 1 << 40, math.MaxInt} {
+		for cost := range int64(3) {
+			c := check(l, fmt.Sprint(i, cost), cost+1)
+			want := min(int64(n), 10/c.Cost)
+			d := s.takeN(n, c)
+			if d.Granted != want || d.Remaining != 10-want*c.Cost {
+				s.Errorf("%d copies of %d slots under 10 = %s, want granted %d", n, c.Cost, show(d), want)
+			}
+			c.Cost = -c.Cost
+			for i := range want {
+				s.adjust(d.At+i, c)
+			}
+			s.wantLeft(10, c)
+		}
+	}
+}
+
+// testSlotNamesOrdered: thousands of leases taken at one instant have names of their
+// own, and each is given back by its own alone.
+func testSlotNamesOrdered(s *subject) {
+	l := slots("many", 2000)
+	take, release := check(l, "ann", 1), check(l, "ann", -1)
+	names := map[int64]bool{}
+	const each = 5
+	for range 2000 / each {
+		d := s.takeN(each, take)
+		if d.Granted != each {
+			s.Fatalf("Take = %s, want %d leases", show(d), each)
+		}
+		for i := range int64(each) {
+			if names[d.At+i] {
+				s.Fatalf("lease %d was handed out twice", d.At+i)
+			}
+			names[d.At+i] = true
+		}
+	}
+	left := int64(0)
+	for name := range names {
+		s.adjust(name, release)
+		s.adjust(name, release) // once is enough
+		if left++; left%20 == 0 {
+			s.wantLeft(left, take)
+		}
+		if left == 100 {
+			return
+		}
+	}
 }
 
 // testSlotsMixed: slots and counts in one vector share the receipt, and what

@@ -3,6 +3,8 @@ package storetest
 import (
 	"fmt"
 	"time"
+
+	"tidegate.dev/tidegate"
 )
 
 // testStepBack: when the clock is set back nothing is refilled, and nobody is
@@ -51,6 +53,61 @@ func testStale(s *subject) {
 			s.refuse(c)
 			s.at(start, step)
 			s.refuse(c)
+		}
+	})
+}
+
+// testStepBackOld: what was used some time ago is not forgotten, nor does it weigh
+// less, when the clock is set back by whatever.
+func testStepBackOld(s *subject) {
+	s.each(func(s *subject, k kind) {
+		p := k.period()
+		for _, apart := range []time.Duration{step, p / 6, p / 2, p - step, p} {
+			for _, back := range []time.Duration{p, 3 * p, 3*p + p/3, 10*p - p*9/60, 10*p - step} {
+				start := newClock().t.Truncate(p).Add(50 * p)
+				c := check(k.brisk(fmt.Sprint("old ", apart, back), 5), "ann", 1)
+				s.clock.set(start)
+				s.admitTimes(3, c)
+				s.clock.add(apart)
+				s.admitTimes(2, c)
+				peek := c
+				peek.Cost = 0
+				before := s.takeN(1, peek).Remaining
+				s.clock.add(-back)
+				if d := s.takeN(1, peek); d.Remaining > before {
+					s.Errorf("three and, %s later, two of five used, the clock is set back by %s: %d were left and now a peek = %s", apart, back, before, show(d))
+				}
+			}
+		}
+	})
+}
+
+// testBehind: a clock that is behind by less than a period sees the key as it was at
+// its latest: what is left is not more, and what is charged then is held as long.
+func testBehind(s *subject) {
+	s.each(func(s *subject, k kind) {
+		p := k.period()
+		for _, behind := range []time.Duration{step, p / 60, p / 10, p / 2, p - step} {
+			start := newClock().t.Truncate(p).Add(50 * p)
+			c := check(k.brisk(fmt.Sprint("behind ", behind), 5), "ann", 1)
+			peek := c
+			peek.Cost = 0
+			s.at(start, -p/12)
+			s.admitTimes(3, c)
+			s.clock.set(start)
+			latest := s.admit(c)
+			until := start.Add(latest.ResetAfter)
+			s.at(start, -behind)
+			if d := s.takeN(1, peek); d.Remaining > latest.Remaining {
+				s.Errorf("behind by %s: a peek = %s, want no more than the %d that were left", behind, show(d), latest.Remaining)
+			}
+			d := s.takeN(1, c)
+			if held := s.clock.now().Add(d.ResetAfter); d.OK && k.spec.Algorithm != tidegate.Concurrency && held.Before(until) {
+				s.Errorf("behind by %s: Take = %s, which is %s before what was used already is gone", behind, show(d), until.Sub(held))
+			}
+			if d.OK && d.Remaining >= latest.Remaining && latest.Remaining > 0 {
+				s.Errorf("behind by %s: Take = %s, want less than the %d that were left", behind, show(d), latest.Remaining)
+			}
 		}
 	})
 }

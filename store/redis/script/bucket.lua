@@ -175,7 +175,7 @@ else
       state, till = pour(us, t, em, after(us, t, limit, limitt))
       own, ownt, pace = us, t, em
     end
-    reset, resett = us, t
+    reset, resett = own, ownt
   end
   if (k == 0 or short) and unit <= cap then
     -- It passes when no more than this is owed.
