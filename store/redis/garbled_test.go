@@ -413,3 +413,42 @@ func TestMaxClients(t *testing.T) {
 		eventually(t, func() error { return s.Ping(t.Context()) })
 	}
 }
+
+// TestGarbledTopology garbles what Sentinels and a node of a cluster say: who is master, who
+// has which slot, and the news that Sentinels publish.
+func TestGarbledTopology(t *testing.T) {
+	_, sentinels := testdep.RedisSentinel(t, 1)
+	nodes := testdep.RedisCluster(t, 3, 0)
+	for name, garble := range garblings {
+		seldom := func(b []byte, r *rand.Rand) []byte {
+			if len(b) == 0 || r.IntN(3) > 0 {
+				return b
+			}
+			return garble(b, r)
+		}
+		for kind, target := range map[string]string{"redis-sentinel://%s/mymaster": sentinels[0].Addr, "redis-cluster://%s": nodes[0].Addr} {
+			t.Run(name+" "+kind[:10], func(t *testing.T) {
+				t.Parallel()
+				g := newGarbler(t, target)
+				g.garble.Store(&seldom)
+				for range 6 { // each asks for the topology anew
+					s := openTest(t, Config{URL: fmt.Sprintf(kind, g.Addr())})
+					for i := range 5 {
+						ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+						_, _ = s.Take(ctx, []tidegate.Check{{Key: fmt.Sprint(i), Limit: one100.Limit, Cost: 1}}, 1)
+						cancel()
+					}
+					_ = s.Close()
+				}
+				g.garble.Store(nil)
+				s := openTest(t, Config{URL: fmt.Sprintf(kind, g.Addr())})
+				eventually(t, func() error {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					defer cancel()
+					_, err := s.Take(ctx, []tidegate.Check{one100}, 1)
+					return err
+				})
+			})
+		}
+	}
+}
