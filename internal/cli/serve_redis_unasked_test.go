@@ -95,3 +95,22 @@ func TestConnectionOfTheWrongKind(t *testing.T) {
 	})
 	w.until("the log says so", func() bool { return strings.Contains(s.said(), "if it does not speak TLS, use redis://") })
 }
+
+// TestHeartbeatsAreForbidden is about the roll of instances alone: requests go on.
+func TestHeartbeatsAreForbidden(t *testing.T) {
+	server := testdep.Redis(t)
+	server.Do("ACL", "SETUSER", "tidegate", "on", ">secret", "~*", "+@all", "-zadd")
+	w := newWorld(t, built(t), "rules.yaml", unaskedRules)
+	s := w.serveRedis("redis://tidegate:secret@"+server.Addr, "--store.deadline=250ms")
+	gateway, admin := s.ready()
+	w.until("health says so", func() bool {
+		h := w.health(admin)
+		return h.Status == "partial" && len(h.Unasked) == 1 && h.Unasked[0].Rule == "instances"
+	})
+	if got, _ := w.get(once, gateway+"/healthz?customer=ann"); got != http.StatusOK {
+		t.Errorf("`deny` is answered %d by a store that works", got)
+	}
+	if strings.Contains(s.said(), troubleLine) {
+		t.Error("the log says that the store does not answer")
+	}
+}

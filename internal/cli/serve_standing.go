@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/admin"
 	"tidegate.dev/tidegate/internal/guard"
 )
@@ -34,6 +35,9 @@ func (s *standing) beat(err error) {
 	defer s.mu.Unlock()
 	if err != nil && s.missed == nil {
 		s.since = time.Now()
+		if errors.Is(err, tidegate.ErrCannotAsk) {
+			s.log.Warn("the store cannot be asked for the instances that share it: their number stays as it was last known", "err", err)
+		}
 	}
 	s.missed = err
 	s.tellLocked(s.healthLocked(s.ask()))
@@ -60,7 +64,11 @@ func (s *standing) health() admin.Health {
 func (s *standing) healthLocked(h guard.Health) admin.Health {
 	is := admin.Health{Status: h.State.String(), Since: h.Since}
 	why := h.Why
-	if s.missed != nil && (h.State == guard.OK || s.since.Before(h.Since)) {
+	switch {
+	case s.missed == nil:
+	case errors.Is(s.missed, tidegate.ErrCannotAsk): // the store works
+		is.Unasked = append(is.Unasked, admin.Unasked{Rule: "instances", Why: s.missed.Error(), Since: s.since})
+	case h.State == guard.OK || s.since.Before(h.Since):
 		is.Since = s.since
 		if h.State == guard.OK {
 			is.Status, why = guard.Degraded.String(), s.missed

@@ -106,7 +106,7 @@ func TestForbiddenCommand(t *testing.T) {
 func TestClassify(t *testing.T) {
 	f := func(text, advice string, alone bool) {
 		t.Helper()
-		if got, _ := classify(text); got.alone != alone || !strings.Contains(got.advice, advice) || advice == "" && got.advice != "" {
+		if got := classify(text); got.alone != alone || !strings.Contains(got.advice, advice) || advice == "" && got.advice != "" {
 			t.Errorf("%s: alone %t, %q; want %t, %q", text, got.alone, got.advice, alone, advice)
 		}
 	}

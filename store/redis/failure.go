@@ -33,28 +33,21 @@ type trouble struct {
 var troubles = map[string]trouble{
 	"WRONGTYPE": {"somebody else keeps something under this key: delete it, or use another prefix", true},
 	"NOPERM":    {"the user needs to read, write and run scripts on the keys of the prefix: docs/redis.md has the commands", true},
-	"NOSCRIPT":  {"the server forgets scripts at once", true},
 
-	"NOAUTH":       {advice: "give a password, as in redis://:password@host"},
-	"WRONGPASS":    {advice: "the user name or the password is wrong"},
-	"OOM":          {advice: "the server is out of memory: raise maxmemory"},
-	"MISCONF":      {advice: "the server cannot write to its disk, and takes no writes until it can"},
-	"NOREPLICAS":   {advice: "the server has fewer replicas than min-replicas-to-write"},
-	"READONLY":     {advice: "the server is a replica: ask Sentinel or the cluster for the master"},
-	"MOVED":        {advice: "the server is a node of a cluster: use redis-cluster:// or several addresses"},
-	"CROSSSLOT":    {advice: "the server is a node of a cluster: use redis-cluster:// or several addresses"},
-	"CLUSTERDOWN":  {advice: "the cluster has slots without a master"},
-	"MASTERDOWN":   {advice: "the server is a replica that has lost its master"},
-	"LOADING":      {advice: "the server is reading its data and will answer when it has"},
-	"BUSY":         {advice: "the server is held up by a script that does not end: SCRIPT KILL ends it"},
-	"UNKILLABLE":   {advice: "the server is held up by a script that has written: only SHUTDOWN NOSAVE ends it"},
-	"TRYAGAIN":     {advice: "keys are being moved to another node"},
-	"NOGOODSLAVE":  {},
-	"EXECABORT":    {},
-	"INPROG":       {},
-	"ASK":          {},
-	"NOTBUSY":      {},
-	"NOMASTERLINK": {},
+	"NOAUTH":      {advice: "give a password, as in redis://:password@host"},
+	"WRONGPASS":   {advice: "the user name or the password is wrong"},
+	"OOM":         {advice: "the server is out of memory: raise maxmemory"},
+	"MISCONF":     {advice: "the server cannot write to its disk, and takes no writes until it can"},
+	"NOREPLICAS":  {advice: "the server has fewer replicas than min-replicas-to-write"},
+	"READONLY":    {advice: "the server is a replica: ask Sentinel or the cluster for the master"},
+	"MOVED":       {advice: "the server is a node of a cluster: use redis-cluster:// or several addresses"},
+	"CROSSSLOT":   {advice: "the server is a node of a cluster: use redis-cluster:// or several addresses"},
+	"CLUSTERDOWN": {advice: "the cluster has slots without a master"},
+	"MASTERDOWN":  {advice: "the server is a replica that has lost its master"},
+	"LOADING":     {advice: "the server is reading its data and will answer when it has"},
+	"BUSY":        {advice: "the server is held up by a script that does not end: SCRIPT KILL ends it"},
+	"UNKILLABLE":  {advice: "the server is held up by a script that has written: only SHUTDOWN NOSAVE ends it"},
+	"TRYAGAIN":    {advice: "keys are being moved to another node"},
 }
 
 // codes finds the word where a script's error wraps it, as every version does it in its
@@ -64,13 +57,12 @@ var codes = regexp.MustCompile(`(?:^|[^A-Za-z])-?(WRONGTYPE|NOPERM|OOM|MISCONF|N
 // forbidden is how scripts are told that a user may not do something, besides NOPERM.
 var forbidden = []string{"ACL failure in script", "can't run this command", "can't access at least one of the keys", "can't access the specified"}
 
-// other sentences that mean something.
+// sentences are errors that have no word of their own, with what helps.
 var sentences = []struct{ text, advice string }{
 	{"max number of clients reached", "raise maxclients of the server, or have fewer connect"},
 	{"DB index is out of range", "the URL names a database that the server does not have"},
 	{"Client sent AUTH, but no password is set", "the server asks for no password: leave it out of the URL"},
 	{"without any password configured", "the server asks for no password: leave it out of the URL"},
-	{"Protected mode", "the server only takes connections from its own machine: give it a password, or bind it elsewhere"},
 	{"running in protected mode", "the server only takes connections from its own machine: give it a password, or bind it elsewhere"},
 	{"unknown command 'EVAL", "the server runs no scripts: Tidegate needs EVALSHA and EVAL"},
 	{"unknown command `EVAL", "the server runs no scripts: Tidegate needs EVALSHA and EVAL"},
@@ -78,7 +70,7 @@ var sentences = []struct{ text, advice string }{
 }
 
 // classify says what kind of trouble an error of Redis is.
-func classify(text string) (t trouble, code string) {
+func classify(text string) (t trouble) {
 	word, _, _ := strings.Cut(text, " ")
 	if _, known := troubles[word]; !known {
 		word = ""
@@ -103,7 +95,7 @@ func classify(text string) (t trouble, code string) {
 			t.advice = s.advice
 		}
 	}
-	return t, word
+	return t
 }
 
 // asksForAll reports whether a user may not run any script at all, nor introduce itself.
@@ -130,9 +122,9 @@ func advised(err error) error {
 	if text == "" {
 		return adviseOn(err)
 	}
-	t, _ := classify(text)
+	t := classify(text)
 	if len(text) > maxErrorText { // an error of a script may quote a lot
-		err = errors.New(text[:maxErrorText] + "…")
+		err = errors.New(strings.ToValidUTF8(text[:maxErrorText], "") + "…")
 	}
 	if t.advice != "" {
 		err = fmt.Errorf("%w (%s)", err, t.advice)
@@ -147,7 +139,7 @@ func advised(err error) error {
 func adviseOn(err error) error {
 	var v *rediswire.Violation
 	if errors.As(err, &v) && strings.HasPrefix(v.Got, "-") {
-		if t, _ := classify(v.Got[1:]); t.advice != "" {
+		if t := classify(v.Got[1:]); t.advice != "" {
 			return fmt.Errorf("%w (%s)", err, t.advice)
 		}
 	}
