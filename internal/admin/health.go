@@ -7,7 +7,7 @@ import (
 
 // Health is how the store is doing. Whatever it is, requests are answered.
 type Health struct {
-	Status string    `json:"status"`         // ok, partial, degraded, recovering
+	Status string    `json:"status"`         // ok, full, partial, degraded, recovering
 	Since  time.Time `json:"since,omitzero"` // when it became ok, or ceased to be
 	Why    string    `json:"why,omitempty"`  // it is not ok
 	// Unasked are rules that the store, while it works, cannot be asked about.

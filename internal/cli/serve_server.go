@@ -54,6 +54,7 @@ type server struct {
 	// Open, when the counters are ours.
 	memory   *memory.Store  // nil: they are shared
 	keeper   *keeper        // of them; nil: the same
+	shortage *shortage      // of their memory; nil: the same
 	counters tidegate.Store // either
 	gate     *tidegate.Gate // nil without rules
 	gateway  atomic.Pointer[gateway.Gateway]
@@ -143,6 +144,7 @@ func (s *server) open(handed string) {
 		s.memory = s.restore(handed)
 		s.counters = s.memory
 		s.keeper = newKeeper(s.memory, s.config.Store.Memory, s.log)
+		s.shortage = watchShortage(s.memory.Stats, s.config.Store.Memory.Max, s.log)
 		s.metrics.WatchStore(
 			func() telemetry.StoreStats { return telemetry.StoreStats(s.memory.Stats()) },
 			func(l *tidegate.Limit) telemetry.StoreStats { return telemetry.StoreStats(s.memory.LimitStats(l)) })
@@ -217,8 +219,11 @@ func (s *server) adminHandler() http.Handler {
 	if s.rules != nil {
 		o.Rules = s.rules
 	}
-	if s.shared != nil {
+	switch {
+	case s.shared != nil:
 		o.Health = s.shared.health
+	case s.shortage != nil:
+		o.Health = s.shortage.health
 	}
 	return admin.New(o)
 }
@@ -262,6 +267,9 @@ func (s *server) reloadWhen(ctx context.Context, told <-chan os.Signal) {
 }
 
 func (s *server) close() {
+	if s.shortage != nil {
+		s.shortage.close()
+	}
 	if s.keeper != nil {
 		s.keeper.close()
 	}
