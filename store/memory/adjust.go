@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"math"
+	"runtime"
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/algo"
@@ -19,6 +20,7 @@ func (s *Store) Adjust(_ context.Context, at int64, checks []tidegate.Check) err
 		}
 		s.adjust(b, s.hash.sum(c.Key, b.table.salt), now, at, c.Cost)
 	}
+	runtime.KeepAlive(s)
 	return nil
 }
 
@@ -156,6 +158,7 @@ func (s *Store) Renew(_ context.Context, at int64, checks []tidegate.Check) erro
 			lost = tidegate.ErrLeaseLost
 		}
 	}
+	runtime.KeepAlive(s)
 	return lost
 }
 
@@ -175,5 +178,6 @@ func (s *Store) Reset(_ context.Context, checks []tidegate.Check) error {
 			return cell{}, true
 		})
 	}
+	runtime.KeepAlive(s)
 	return nil
 }

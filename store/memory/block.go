@@ -2,15 +2,23 @@ package memory
 
 import "unsafe"
 
-// Blocks are what pages are cut from once a store is past its beginnings.
-// They lie on huge pages, where the system has them: a table of millions of keys
-// misses the translation buffer at nearly every key otherwise, which costs as
-// much as missing the cache.
+// Blocks are what pages are cut from once a store is past its beginnings. They
+// are the system's memory where that can be asked for, not the collector's: its
+// heap may grow to twice of what is live before it collects, and that would be
+// twice the bound. They lie on huge pages, where there are such: a table of
+// millions of keys misses the translation buffer at nearly every key otherwise,
+// which costs as much as missing the cache.
 const (
 	smallPages = 512 // allocated one by one: 768 KiB
 	hugePage   = 2 << 20
 	blockBytes = 4 * hugePage
+	pageSize   = int(unsafe.Sizeof(page{}))
 )
+
+// blocks is what a store has of the system, for as long as it is reachable.
+type blocks struct {
+	mapped [][]byte
+}
 
 // cutLocked returns a fresh page.
 func (b *budget) cutLocked() *page {
@@ -18,21 +26,39 @@ func (b *budget) cutLocked() *page {
 		return new(page)
 	}
 	if len(b.block) == 0 {
-		b.block = newBlock()
+		b.block = b.blocks.add()
 	}
 	p := &b.block[0]
 	b.block = b.block[1:]
 	return p
 }
 
-// newBlock returns the pages of a block that starts on a huge page. What lies
+// add returns the pages of a new block, which starts on a huge page. What lies
 // before is never touched, and so takes no memory.
-func newBlock() []page {
-	const size = int(unsafe.Sizeof(page{}))
-	all := make([]page, (blockBytes+hugePage)/size)
+func (b *blocks) add() []page {
+	all := b.alloc(blockBytes + hugePage)
 	start := uintptr(unsafe.Pointer(unsafe.SliceData(all)))
-	skip := int(-start%hugePage) / size
-	block := all[skip : skip+blockBytes/size]
-	adviseHuge(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(block))), len(block)*size))
-	return block
+	block := all[int(-start%hugePage):][:blockBytes]
+	adviseHuge(block)
+	return unsafe.Slice((*page)(unsafe.Pointer(unsafe.SliceData(block))), blockBytes/pageSize)
+}
+
+// alloc returns zeroed memory, of the collector's where there is no other, and for
+// the race detector, which only sees that.
+func (b *blocks) alloc(bytes int) []byte {
+	if !raceEnabled {
+		if m := mapMemory(bytes); m != nil {
+			b.mapped = append(b.mapped, m)
+			return m
+		}
+	}
+	words := make([]uint64, bytes/8)
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), bytes)
+}
+
+// free gives everything back. Nobody may hold a pointer into it.
+func (b *blocks) free() {
+	for _, m := range b.mapped {
+		unmapMemory(m)
+	}
 }

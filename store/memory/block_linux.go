@@ -1,14 +1,6 @@
 package memory
 
-import (
-	"syscall"
-	"unsafe"
-)
+import "syscall"
 
 // adviseHuge asks for huge pages. It is advice: an error changes nothing.
-func adviseHuge(block []byte) {
-	const page = 4096
-	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(block))) % page
-	block = block[skip:]
-	_ = syscall.Madvise(block[:len(block)/page*page], syscall.MADV_HUGEPAGE)
-}
+func adviseHuge(block []byte) { _ = syscall.Madvise(block, syscall.MADV_HUGEPAGE) }

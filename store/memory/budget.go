@@ -31,14 +31,16 @@ type budget struct {
 	used atomic.Int64
 	all  atomic.Pointer[[]*page] // by number; numbers start at 1
 
-	mu    sync.Mutex
-	free  []uint32 // under mu: numbers of the pages that nobody uses
-	block []page   // under mu: the rest of the block being cut
+	mu     sync.Mutex
+	free   []uint32 // under mu: numbers of the pages that nobody uses
+	block  []page   // under mu: the rest of the block being cut
+	blocks *blocks  // under mu: all of them
 }
 
 func (b *budget) open(max int64) {
 	b.max = max
 	b.all.Store(&[]*page{nil})
+	b.blocks = new(blocks)
 }
 
 // spend takes bytes out of the budget, or reports false.

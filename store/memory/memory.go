@@ -11,6 +11,7 @@
 package memory
 
 import (
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -82,6 +83,7 @@ func open(c Config, key hashKey) *Store {
 		c.MaxBytes = DefaultMaxBytes
 	}
 	s.budget.open(c.MaxBytes)
+	runtime.AddCleanup(s, (*blocks).free, s.budget.blocks)
 	s.origin = s.clock.now() - originMargin
 	return s
 }

@@ -45,7 +45,8 @@ func (s *Store) insert(b *bound, k keyHash, c cell, now int64) (inserted, ok boo
 			g.mu.Unlock()
 			return false, false
 		}
-		last, empty := try >= maxGrowths, g.slots.Load() == 0
+		empty := g.slots.Load() == 0
+		last := try >= maxGrowths || !empty && s.mustShed(t, now)
 		made, want := s.makeRoom(b, g, now, last)
 		g.mu.Unlock()
 		switch {
@@ -57,6 +58,12 @@ func (s *Store) insert(b *bound, k keyHash, c cell, now int64) (inserted, ok boo
 			try = maxGrowths
 		}
 	}
+}
+
+// mustShed reports whether a full segment of t has nothing to grow by but what t
+// itself sheds.
+func (s *Store) mustShed(t *table, now int64) bool {
+	return s.budget.spare() == 0 && s.victim(now) == t && !s.sweeper.sweep(s, t, now)
 }
 
 // makeRoom drops what is idle in a full segment and, if that is not enough,
@@ -176,10 +183,10 @@ func (s *Store) split(t *table, g *segment, all []entry) (rest []entry, ok bool,
 	if g.records != nil {
 		classes, recordPages = pagesFor(all[n:])
 	}
-	want = max(1, mine+its-t.maxChunks+recordPages)
-	twin := s.twin(t, max(0, its-(t.maxChunks-mine)), classes)
+	want = max(0, mine+its-t.maxChunks) + recordPages
+	twin := s.twin(t, want, max(0, its-(t.maxChunks-mine)), classes)
 	if twin == nil {
-		return all, false, want
+		return all, false, want + 1
 	}
 	had := int(g.slots.Load()) / chunkSlots
 	g.slots.Store(uint32(mine * chunkSlots))
@@ -204,9 +211,9 @@ func (s *Store) split(t *table, g *segment, all []entry) (rest []entry, ok bool,
 
 // twin returns a new segment with so many chunks and pages for records, or nil
 // when there is no memory for that.
-func (s *Store) twin(t *table, chunks int, classes [len(classWords)]int) *segment {
-	if !s.budget.spend(t, t.segmentBytes()) {
-		return nil
+func (s *Store) twin(t *table, want, chunks int, classes [len(classWords)]int) *segment {
+	if s.budget.spare() < want+1 || !s.budget.spend(t, t.segmentBytes()) {
+		return nil // and leaves no garbage
 	}
 	twin := t.newSegment(&s.budget)
 	ok := s.widen(t, twin, chunks) && int(twin.slots.Load()) == chunks*chunkSlots

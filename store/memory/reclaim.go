@@ -197,7 +197,7 @@ func (s *Store) tighten(t *table, g *segment, all []entry, m mercy) {
 // worthSweeping looks at a few slots of g and reports whether enough of them are
 // idle or vacant for a rebuild to pay.
 func (s *Store) worthSweeping(b *bound, g *segment, now int64) bool {
-	const samples = 32
+	const samples = 16
 	n := int(g.slots.Load())
 	live := 0
 	for i := range samples {
@@ -207,7 +207,7 @@ func (s *Store) worthSweeping(b *bound, g *segment, now int64) bool {
 			live++
 		}
 	}
-	return live < samples*9/16 // a full segment has 24 of 32
+	return live < samples*9/16 // a full segment has 12 of 16
 }
 
 // sampleIdle reports whether the key in a slot is idle. A record is only looked at
@@ -236,7 +236,7 @@ type sweeper struct {
 
 const (
 	sweepEvery = 8
-	sweepMost  = 4 // segments for one that is short of memory
+	sweepMost  = 2 // segments for one that is short of memory
 )
 
 func (w *sweeper) next() uint64 { return w.at.Add(1) }

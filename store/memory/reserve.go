@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -53,6 +54,7 @@ func (s *Store) Reserve(_ context.Context, checks []tidegate.Check, ttl time.Dur
 	}
 	plans := make([]plan, len(checks))
 	d, err := s.decideAll(plans, checks, 1)
+	runtime.KeepAlive(s)
 	if err != nil || !d.OK {
 		s.budget.used.Add(-size)
 		return d, "", err
@@ -156,5 +158,6 @@ func (s *Store) Settle(_ context.Context, id string, actual int64) error {
 		}
 		s.adjust(b, c.key, now, one.at+c.wait+c.limit.Turn(min(actual, c.cost)), actual-c.cost)
 	}
+	runtime.KeepAlive(s)
 	return nil
 }

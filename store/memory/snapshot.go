@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 )
 
 // A snapshot file is the magic, the hash key, the store's and the wall clock's
@@ -29,6 +30,7 @@ func (s *Store) Snapshot(path string) error {
 	}
 	defer os.Remove(f.Name()) // fails once it is renamed
 	err = s.writeSnapshot(f)
+	runtime.KeepAlive(s)
 	if err == nil {
 		err = f.Sync()
 	}

@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"time"
 
 	"tidegate.dev/tidegate"
@@ -16,10 +17,11 @@ func (s *Store) Take(_ context.Context, checks []tidegate.Check, n int) (d tideg
 		return d, fmt.Errorf("memory: Take(n=%d): want at least 1", n)
 	}
 	if len(checks) != 1 || checks[0].Advisory {
-		if n == 1 && s.spendAll(&d, checks) {
-			return d, nil
+		if n != 1 || !s.spendAll(&d, checks) {
+			d, err = s.takeAll(checks, n)
 		}
-		return s.takeAll(checks, n)
+		runtime.KeepAlive(s) // whoever decides may hold pointers that do not keep it
+		return d, err
 	}
 	c := &checks[0]
 	b, err := s.bind(c.Limit)
@@ -27,10 +29,11 @@ func (s *Store) Take(_ context.Context, checks []tidegate.Check, n int) (d tideg
 		return d, err
 	}
 	k := s.hash.sum(c.Key, b.table.salt)
-	if b.plain && n == 1 && c.Cost > 0 && c.MaxWait <= 0 && s.spend(&d, b, k, c.Cost) {
-		return d, nil
+	if !b.plain || n != 1 || c.Cost <= 0 || c.MaxWait > 0 || !s.spend(&d, b, k, c.Cost) {
+		d, err = s.takeSingle(b, k, c.Cost, c.MaxWait, n)
 	}
-	return s.takeSingle(b, k, c.Cost, c.MaxWait, n)
+	runtime.KeepAlive(s)
+	return d, err
 }
 
 // TakeOne implements tidegate.OneTaker.
@@ -40,10 +43,11 @@ func (s *Store) TakeOne(_ context.Context, key string, l *tidegate.Limit, cost i
 		return d, err
 	}
 	k := s.hash.sum(key, b.table.salt)
-	if b.plain && cost > 0 && maxWait <= 0 && s.spend(&d, b, k, cost) {
-		return d, nil
+	if !b.plain || cost <= 0 || maxWait > 0 || !s.spend(&d, b, k, cost) {
+		d, err = s.takeSingle(b, k, cost, maxWait, 1)
 	}
-	return s.takeSingle(b, k, cost, maxWait, 1)
+	runtime.KeepAlive(s)
+	return d, err
 }
 
 // takeSingle decides one check that spend could not.
