@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+)
+
+const (
+	pause   = 50 * time.Millisecond // between two honest requests
+	patient = 2 * time.Second       // for an answer, and no longer
+)
+
+// honest is a client that asks as anybody would, each time on a new connection.
+type honest struct {
+	end    context.CancelFunc
+	ended  sync.WaitGroup
+	served int
+	failed []string
+}
+
+func startHonest(url string) *honest {
+	ctx, end := context.WithCancel(context.Background())
+	h := &honest{end: end}
+	client := newClient()
+	h.ended.Go(func() {
+		for n := 0; ctx.Err() == nil; n++ {
+			if err := ask(client, url+"/"); err == nil {
+				h.served++
+			} else {
+				h.failed = append(h.failed, fmt.Sprintf("request %d: %v", n, err))
+			}
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+			}
+		}
+	})
+	return h
+}
+
+func newClient() *http.Client {
+	return &http.Client{Timeout: patient, Transport: &http.Transport{
+		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+	}}
+}
+
+// ask fails unless the answer is 200, and whole.
+func ask(client *http.Client, url string) error {
+	res, err := client.Get(url)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if _, err := io.Copy(io.Discard, res.Body); err != nil {
+		return err
+	}
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("it was answered %s", res.Status)
+	}
+	return nil
+}
+
+func (h *honest) stop() (served int, failed []string) {
+	h.end()
+	h.ended.Wait()
+	return h.served, h.failed
+}
