@@ -29,8 +29,17 @@ paths() {
 	(cd bench && "${GO:-go}" run ./conformance/paths -out ../internal/gateway/testdata/readings.tsv)
 }
 
+# h2spec: the conformance suite of HTTP/2; fails where plain net/http does not.
+h2spec() { (cd bench && "${GO:-go}" run ./conformance/h2spec); }
+
+# slow: clients that stand still, over HTTP/1 and HTTP/2.
+slow() {
+	need slowhttptest slowhttptest
+	(cd bench && "${GO:-go}" run ./conformance/slow)
+}
+
 parts=("$@")
-[ ${#parts[@]} -gt 0 ] || parts=(paths)
+[ ${#parts[@]} -gt 0 ] || parts=(paths h2spec slow)
 for part in "${parts[@]}"; do
 	echo "== $part"
 	"$part"
