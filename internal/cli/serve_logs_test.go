@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -240,5 +241,32 @@ func testRotation(t *testing.T, bin string) {
 	}
 	if lines != sent || len(files) != 5 {
 		t.Errorf("%d lines of %d requests in %v", lines, sent, files)
+	}
+}
+
+// A request that the end cuts off has its line, too.
+func testCutOffIsLogged(t *testing.T, bin string) {
+	reached := make(chan bool, 1)
+	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		reached <- true
+		<-r.Context().Done() // nobody is answered
+	}))
+	t.Cleanup(upstream.Close)
+	w := newWorld(t, bin)
+	s := w.start(nil, nil, "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0", "--upstreams="+upstream.URL, "--drain=50ms", "--log.access=access.log")
+	gateway, _ := s.ready()
+	go func() {
+		if res, err := once.Get(gateway + "/slow"); err == nil { // or it was cut off before its head
+			res.Body.Close()
+		}
+	}()
+	<-reached
+	s.signal(syscall.SIGTERM)
+	if code := s.end(); code != 0 {
+		t.Errorf("it exits with %d", code)
+	}
+	text, err := os.ReadFile(filepath.Join(w.dir, "access.log"))
+	if err != nil || !strings.Contains(string(text), `"path":"/slow"`) {
+		t.Errorf("the log has %q, %v", text, err)
 	}
 }

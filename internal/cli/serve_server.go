@@ -266,7 +266,19 @@ func (s *server) reloadWhen(ctx context.Context, told <-chan os.Signal) {
 	}
 }
 
+// cutOff is how long requests that were cut off get to be told of in the access log.
+const cutOff = time.Second
+
+// awaitCut returns when no request is in hand, or soon.
+func (s *server) awaitCut() {
+	g := s.gateway.Load()
+	for end := time.Now().Add(cutOff); g != nil && g.InFlight() > 0 && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+}
+
 func (s *server) close() {
+	s.awaitCut()
 	if s.shortage != nil {
 		s.shortage.close()
 	}
