@@ -63,7 +63,9 @@ func (st *state) done() {
 	clear(st.routes)
 	clear(st.hits)
 	clear(st.parts)
-	clear(st.readings)
+	if len(st.readings) > 1 { // a single path may stay until the next comes
+		clear(st.readings)
+	}
 	st.readings, st.way = st.readings[:0], 0
 	st.touched, st.routes, st.hits, st.parts = st.touched[:0], st.routes[:0], st.hits[:0], st.parts[:0]
 	st.request, st.identified, st.explains = nil, nil, false

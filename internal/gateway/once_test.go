@@ -194,7 +194,6 @@ func TestSentOnce(t *testing.T) {
 	}
 	f := func(name string, secure, keep, reset bool, when moment) {
 		t.Run(fmt.Sprintf("%s, %d", name, when), func(t *testing.T) {
-			t.Parallel()
 			o := Options{Transport: Transport{TLS: &tls.Config{RootCAs: pool, ServerName: "example.com"}}}
 			if !keep {
 				o.Transport.Idle = -1

@@ -111,7 +111,6 @@ func TestEveryReadingOfRealServers(t *testing.T) {
 	f := func(name string, p Paths, ignoreCase bool) {
 		for _, proto := range []string{"HTTP/1.1", "HTTP/2"} {
 			t.Run(name+" "+proto, func(t *testing.T) {
-				t.Parallel()
 				w := new(witness)
 				upstream := httptest.NewServer(w)
 				t.Cleanup(upstream.Close)

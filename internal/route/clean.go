@@ -40,6 +40,45 @@ func unescape(b *strings.Builder, raw string, slash byte) bool {
 	return true
 }
 
+// replaceEscape puts a byte in the place of every escape of another.
+func replaceEscape(s string, escaped, by byte) string {
+	if strings.IndexByte(s, '%') < 0 {
+		return s
+	}
+	b := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if s[i] == '%' && i+2 < len(s) && unhex(s[i+1]) == escaped>>4 && unhex(s[i+2]) == escaped&15 {
+			b = append(b, by)
+			i += 2
+			continue
+		}
+		b = append(b, s[i])
+	}
+	return string(b)
+}
+
+// turnBackslashes makes slashes of backslashes, escaped or not.
+func turnBackslashes(s string) string {
+	return strings.ReplaceAll(replaceEscape(s, '\\', '/'), `\`, "/")
+}
+
+// decodeAgain decodes the escapes that are valid, and leaves the others.
+func decodeAgain(s string) string {
+	var b strings.Builder
+	b.Grow(len(s))
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c == '%' && i+2 < len(s) {
+			if high, low := unhex(s[i+1]), unhex(s[i+2]); high <= 15 && low <= 15 {
+				c = high<<4 | low
+				i += 2
+			}
+		}
+		b.WriteByte(c)
+	}
+	return b.String()
+}
+
 // unhex is above 15 for what is no digit.
 func unhex(c byte) byte {
 	switch {

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -57,17 +58,24 @@ func readings(r request) [][][]string {
 	}
 	var all [][][]string
 	plain := func(p string) { all = append(all, [][]string{divide(p)}) }
-	plain(r.path)
-	backslash := strings.Contains(r.path, `\`)
-	for _, p := range cuts(r.path) {
-		plain(p)
+	twice := regexp.MustCompile(`%[0-9a-fA-F]{2}`).ReplaceAllStringFunc(r.path, func(s string) string {
+		b, _ := hex.DecodeString(s[1:])
+		return string(b)
+	})
+	for _, path := range []string{r.path, twice} {
+		plain(path)
+		backslash := strings.Contains(path, `\`)
+		for _, p := range cuts(path) {
+			plain(p)
+			if backslash {
+				plain(turned(p)[1])
+			}
+		}
 		if backslash {
-			plain(turned(p)[1])
+			plain(cuts(turned(path)[1])[1])
 		}
 	}
-	if backslash {
-		plain(cuts(turned(r.path)[1])[1])
-	}
+	backslash := strings.Contains(r.path, `\`)
 	if cut, err := url.PathUnescape(cuts(r.raw)[1]); err == nil && r.raw != "" && strings.Contains(r.path, ";") {
 		plain(cut)
 		if backslash {
@@ -229,7 +237,7 @@ func randomPattern(r *rand.Rand) string {
 func randomRequest(r *rand.Rand) request {
 	var b strings.Builder
 	for range r.IntN(6) {
-		b.WriteString(pick(r, "/a", "/a", "/a", "/b", "/b", "/c", "/d", "/longer", "/c%2Fd", "%2fb", "/a%2F", "/%2F", "/..", "/.", "/", "/%2e", "/%2E%2e", "/.a", "/%61", "/%25", "/%252F", ";x", "/b;x", "/;", "/..;", "%3b", "/a%3Bx", ";%2f", "%5cb", "%5C", "/..%5c"))
+		b.WriteString(pick(r, "/a", "/a", "/a", "/b", "/b", "/c", "/d", "/longer", "/c%2Fd", "%2fb", "/a%2F", "/%2F", "/..", "/.", "/", "/%2e", "/%2E%2e", "/.a", "/%61", "/%25", "/%252F", ";x", "/b;x", "/;", "/..;", "%3b", "/a%3Bx", ";%2f", "%5cb", "%5C", "/..%5c", "%2561", "/%253b", "%255c", "/%252e%252e"))
 	}
 	b.WriteString(pick(r, "", "", "/"))
 	q := request{

@@ -33,7 +33,8 @@ func (r *Reading) end(i int) int {
 //   - an escaped slash may or may not divide segments, and an escaped dot segment may or
 //     may not be one;
 //   - what follows a semicolon, escaped or not, may be cut off;
-//   - a backslash, escaped or not, may be taken for a slash.
+//   - a backslash, escaped or not, may be taken for a slash;
+//   - an escape that was escaped may be decoded, too.
 //
 // Who serves the path in the end is not known here, so a rule has to hold in each.
 // Ordinary paths have one reading, and none of it is allocated.
@@ -46,6 +47,9 @@ func (t *Tree) Readings(path, rawPath string, readings []Reading) []Reading {
 		text = Fold(text)
 	}
 	readings = append(readings, Reading{text, text})
+	if rawPath == "" && isPlain(path) {
+		return readings
+	}
 	odd := oddities(path, rawPath)
 	if odd == (oddity{}) {
 		return readings
@@ -53,15 +57,32 @@ func (t *Tree) Readings(path, rawPath string, readings []Reading) []Reading {
 	w := reader{readings: readings, first: len(readings) - 1, fold: t.IgnoreCase}
 	w.decoded(path, rawPath, odd)
 	w.segmentwise(rawPath, odd)
+	if odd.percent {
+		if again := decodeAgain(path); again != path {
+			w.plain(again)
+			w.decoded(again, "", oddities(again, ""))
+		}
+	}
 	return w.readings
 }
 
+// isPlain reports whether a decoded path has nothing that can be read in two ways.
+func isPlain(path string) bool {
+	for i := range len(path) {
+		if c := path[i]; c == ';' || c == '\\' || c == '%' {
+			return false
+		}
+	}
+	return true
+}
+
 // oddity is what may be read in two ways.
-type oddity struct{ slash, dot, parameter, backslash bool }
+type oddity struct{ slash, dot, parameter, backslash, percent bool }
 
 func oddities(path, raw string) (o oddity) {
 	o.parameter = strings.IndexByte(path, ';') >= 0
 	o.backslash = strings.IndexByte(path, '\\') >= 0
+	o.percent = strings.IndexByte(path, '%') >= 0
 	for {
 		i := strings.IndexByte(raw, '%')
 		if i < 0 || i+2 >= len(raw) {
@@ -104,16 +125,10 @@ func (w *reader) plain(p string) {
 	w.add(Reading{p, p})
 }
 
-var (
-	dots        = strings.NewReplacer("%2e", ".", "%2E", ".")
-	semicolons  = strings.NewReplacer("%3b", ";", "%3B", ";")
-	backslashes = strings.NewReplacer("%5c", "/", "%5C", "/", `\`, "/")
-)
-
 // decoded adds the readings of servers that decode the whole path and divide it then.
 // They differ in what is done first: cutting, decoding, or turning backslashes over.
 func (w *reader) decoded(path, raw string, odd oddity) {
-	turned := backslashes.Replace(path)
+	turned := turnBackslashes(path)
 	if odd.backslash {
 		w.plain(turned)
 	}
@@ -129,7 +144,7 @@ func (w *reader) decoded(path, raw string, odd oddity) {
 	for _, cut := range early {
 		w.plain(cut)
 		if odd.backslash {
-			w.plain(backslashes.Replace(cut))
+			w.plain(turnBackslashes(cut))
 		}
 	}
 	if odd.backslash {
@@ -145,18 +160,18 @@ func (w *reader) segmentwise(raw string, odd oddity) {
 	}
 	ways := []string{raw}
 	if odd.slash && odd.dot {
-		ways = append(ways, dots.Replace(raw))
+		ways = append(ways, replaceEscape(raw, '.', '.'))
 	}
 	if odd.backslash {
 		for _, way := range ways {
-			ways = append(ways, backslashes.Replace(way))
+			ways = append(ways, turnBackslashes(way))
 		}
 	}
 	for _, way := range ways {
 		w.segments(way)
 		if odd.parameter {
 			w.segments(withoutParameters(way))
-			w.segments(withoutParameters(semicolons.Replace(way)))
+			w.segments(withoutParameters(replaceEscape(way, ';', ';')))
 		}
 	}
 }

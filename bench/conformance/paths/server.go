@@ -45,6 +45,13 @@ func startServers() (all []server, stop func(), err error) {
 		stops = append(stops, s.Close)
 		all = append(all, server{name, s.Listener.Addr().String()})
 	}
+	addrs, end, err := launchNginx(folder)
+	if err != nil {
+		stop()
+		return nil, nil, fmt.Errorf("start nginx: %w", err)
+	}
+	stops = append(stops, end)
+	all = append(all, server{"nginx", addrs[0]}, server{"nginx-unmerged", addrs[1]})
 	for _, c := range []struct {
 		file    string
 		names   []string

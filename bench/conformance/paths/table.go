@@ -9,7 +9,7 @@ import (
 var nodeReadings = []string{"node-url", "node-parse", "node-raw", "nocase"}
 
 // columns are all readings.
-var columns = append([]string{"go-mux", "go-path", "jdk", "tomcat", "tomcat-lenient"}, nodeReadings...)
+var columns = append([]string{"go-mux", "go-path", "jdk", "tomcat", "tomcat-lenient", "nginx", "nginx-unmerged"}, nodeReadings...)
 
 // table is what the servers said. A row has the target, quoted, and a field per
 // reading: the route and the path, or the status that refused the target.
