@@ -15,7 +15,8 @@ import (
 	"tidegate.dev/tidegate/bench/internal/report"
 	"tidegate.dev/tidegate/bench/internal/rig"
 	"tidegate.dev/tidegate/httplimit"
-	"tidegate.dev/tidegate/internal/queue"
+	"tidegate.dev/tidegate/internal/chain"
+	"tidegate.dev/tidegate/internal/chain/queue"
 	"tidegate.dev/tidegate/internal/telemetry"
 	"tidegate.dev/tidegate/rules"
 	"tidegate.dev/tidegate/store/memory"
@@ -83,7 +84,7 @@ func measureLimit(ctx context.Context) (cost, error) {
 func newGate(set *rules.Set) *tidegate.Gate {
 	metrics := telemetry.New(prometheus.NewRegistry(), "memory")
 	metrics.SetRules(set.Rules(), set.Limits())
-	store := queue.New(metrics.Store(memory.New()))
+	store := queue.New(metrics.Store(chain.Adapt(memory.New())))
 	return tidegate.NewGate(metrics.Matcher(rules.NewLive(set)), store).Observe(metrics.Observe)
 }
 

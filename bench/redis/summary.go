@@ -38,7 +38,7 @@ func (s summary) String() string {
 const (
 	leastRedisRate = 2.0
 	leastThrottled = 3.3
-	leastHot       = 12.0
+	leastHot       = 9.0
 	leastHotCPU    = 20.0
 	leastAttack    = 6.0
 )

@@ -5,8 +5,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/internal/cluster"
-	"tidegate.dev/tidegate/internal/guard"
+	"tidegate.dev/tidegate/internal/chain/node"
 	"tidegate.dev/tidegate/store/redis"
 )
 
@@ -21,13 +20,11 @@ func chain(name, prefix string, terms tidegate.Terms) contestant {
 		if err != nil {
 			return limiter{}, err
 		}
-		node := cluster.New(store, cluster.Options{Deadline: deadline})
-		guarded := guard.New(node, guard.Options{Deadline: deadline, Inline: true})
-		ask, err := q.asker(guarded, &terms)
+		node := node.New(store, node.Options{Deadline: deadline})
+		ask, err := q.asker(node, &terms)
 		return limiter{
 			caller: ask,
 			close: func() {
-				_ = guarded.Close()
 				_ = node.Close()
 				_ = store.Close()
 			},

@@ -46,7 +46,7 @@ var table = append(apart(wire), []rule{
 	},
 	{
 		from: []string{"./store/..."},
-		not:  []string{"./...", "!.", "!./internal/algo/...", "!./internal/bounded", "!./internal/rediswire"},
+		not:  []string{"./...", "!.", "!./internal/algo/...", "!./internal/bounded", "!./internal/rediswire", "!./internal/chain"},
 		why:  "a store turns checks into decisions; it knows no rules and no front end, and the stores do not know each other",
 	},
 	{
@@ -65,7 +65,7 @@ var table = append(apart(wire), []rule{
 		why:  "the middleware renders decisions of any store; it makes none and brings no dependency",
 	},
 	{
-		from: []string{"./internal/bounded/...", "./internal/route/...", "./internal/jsonvalue/...", "./internal/diag/...", "./internal/spread/...", "./internal/marked/...", "./internal/rediswire/..."},
+		from: []string{"./internal/bounded/...", "./internal/route/...", "./internal/jsonvalue/...", "./internal/diag/...", "./internal/marked/...", "./internal/rediswire/..."},
 		not:  []string{"./...", "module"},
 		why:  "these know strings and numbers and nothing of limits: whoever needs them must not get more",
 	},
@@ -85,13 +85,13 @@ var table = append(apart(wire), []rule{
 		why:  "rules turn requests into checks; they count nothing and answer nobody",
 	},
 	{
-		from: []string{"./internal/optional/..."},
+		from: []string{"./internal/chain"},
 		not:  []string{"./...", "!.", "module"},
-		why:  "it passes on what any store may be able to do",
+		why:  "what layers and stores agree on knows neither of them",
 	},
 	{
-		from: []string{"./internal/queue/..."},
-		not:  []string{"./...", "!.", "!./internal/algo/...", "!./internal/optional", "module"},
+		from: []string{"./internal/chain/queue/..."},
+		not:  []string{"./...", "!.", "!./internal/algo/...", "!./internal/chain", "module"},
 		why:  "a line is a store around a store, whatever the store and whoever waits",
 	},
 	{
@@ -100,19 +100,14 @@ var table = append(apart(wire), []rule{
 		why:  "sockets pass from process to process, whoever listens on them",
 	},
 	{
-		from: []string{"./internal/fleet/..."},
-		not:  []string{"./...", "!./internal/fleet/...", "module"},
+		from: []string{"./internal/chain/registry/..."},
+		not:  []string{"./...", "!./internal/chain/registry/...", "module"},
 		why:  "it counts who is there, whatever they share and wherever the roll is",
 	},
 	{
-		from: []string{"./internal/guard/..."},
-		not:  []string{"./...", "!.", "!./internal/guard/...", "!./internal/algo/...", "!./internal/spread", "!./store/memory", "module"},
-		why:  "it stands around any store; the one it falls back to is the memory store",
-	},
-	{
-		from: []string{"./internal/cluster/..."},
-		not:  []string{"./...", "!.", "!./internal/cluster/...", "!./internal/spread", "module"},
-		why:  "it stands around any store that a fleet shares, and is told which",
+		from: []string{"./internal/chain/node/..."},
+		not:  []string{"./...", "!.", "!./internal/chain", "!./internal/algo/...", "!./store/memory", "module"},
+		why:  "it stands around any store that a fleet shares; the one it falls back to is the memory store",
 	},
 	{
 		from: []string{"./internal/outcome/..."},
@@ -126,7 +121,7 @@ var table = append(apart(wire), []rule{
 	},
 	{
 		from: []string{"./internal/telemetry/...", "./internal/pressure/..."},
-		not:  []string{"./...", "!.", "!./internal/optional", "!./internal/outcome", "!./internal/telemetry/...", "!./internal/pressure/..."},
+		not:  []string{"./...", "!.", "!./internal/chain", "!./internal/outcome", "!./internal/telemetry/...", "!./internal/pressure/..."},
 		why:  "what is measured is told to them; they ask nobody",
 	},
 	{

@@ -16,13 +16,14 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/admin"
+	"tidegate.dev/tidegate/internal/chain"
+	"tidegate.dev/tidegate/internal/chain/queue"
 	"tidegate.dev/tidegate/internal/config"
 	"tidegate.dev/tidegate/internal/demo"
 	"tidegate.dev/tidegate/internal/diag"
 	"tidegate.dev/tidegate/internal/gateway"
 	"tidegate.dev/tidegate/internal/handover"
 	"tidegate.dev/tidegate/internal/pressure"
-	"tidegate.dev/tidegate/internal/queue"
 	"tidegate.dev/tidegate/internal/telemetry"
 	"tidegate.dev/tidegate/store/memory"
 )
@@ -138,7 +139,7 @@ func (s *server) resumed() {
 func (s *server) open(handed string) {
 	if s.shared != nil {
 		s.shared.join()
-		s.counters = s.shared.guard
+		s.counters = s.shared.node
 		s.metrics.WatchShared(s.shared.stats)
 	} else {
 		s.memory = s.restore(handed)
@@ -149,7 +150,7 @@ func (s *server) open(handed string) {
 			func() telemetry.StoreStats { return telemetry.StoreStats(s.memory.Stats()) },
 			func(l *tidegate.Limit) telemetry.StoreStats { return telemetry.StoreStats(s.memory.LimitStats(l)) })
 	}
-	line := queue.New(s.metrics.Store(s.counters))
+	line := queue.New(s.metrics.Store(chain.Adapt(s.counters)))
 	s.metrics.WatchQueue(line.Waiting)
 	s.metrics.WatchSignals(pressure.Names, s.signals.Signal)
 	if s.rules != nil {

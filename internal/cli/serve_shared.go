@@ -7,11 +7,10 @@ import (
 
 	"tidegate.dev/tidegate/internal/admin"
 	"tidegate.dev/tidegate/internal/bounded"
-	"tidegate.dev/tidegate/internal/cluster"
+	"tidegate.dev/tidegate/internal/chain/node"
+	"tidegate.dev/tidegate/internal/chain/registry"
 	"tidegate.dev/tidegate/internal/config"
 	"tidegate.dev/tidegate/internal/diag"
-	"tidegate.dev/tidegate/internal/fleet"
-	"tidegate.dev/tidegate/internal/guard"
 	"tidegate.dev/tidegate/internal/telemetry"
 	"tidegate.dev/tidegate/store/redis"
 )
@@ -20,10 +19,9 @@ import (
 // is one as long as the process, whatever is reloaded.
 type shared struct {
 	redis     *redis.Store
-	node      *cluster.Store
-	guard     *guard.Guard
-	fleet     *fleet.Fleet // nil: not joined yet
-	instances func() int   // those that the rules name, 0 if they do not
+	node      *node.Node
+	registry  *registry.Registry // nil means not joined yet
+	instances func() int         // those that the rules name, 0 if they do not
 	standing
 }
 
@@ -38,13 +36,11 @@ func newShared(c config.Redis, instances func() int, m *telemetry.Metrics, log *
 		return nil, err
 	}
 	s := &shared{redis: store, instances: instances}
-	s.node = cluster.New(m.Remote(store), cluster.Options{Deadline: c.Deadline})
-	s.guard = guard.New(s.node, guard.Options{
-		Deadline: c.Deadline,
-		Inline:   true, // the node returns in time, whatever Redis does
-		OnState:  s.turned, OnUnasked: s.unasked, Instances: s.size,
+	s.node = node.New(store, node.Options{
+		Name: "Redis", Deadline: c.Deadline,
+		OnState: s.turned, OnUnasked: s.unasked, Instances: s.size, OnCall: m.Calls(),
 	})
-	s.standing = standing{log: log, ask: s.guard.Health, connection: store.Trouble}
+	s.standing = standing{log: log, ask: s.node.Health, connection: store.Trouble}
 	return s, nil
 }
 
@@ -85,7 +81,7 @@ func readToken(file string) (string, error) {
 
 // join is for when the process begins to serve.
 func (s *shared) join() {
-	s.fleet = fleet.Join(s.redis, fleet.Options{OnBeat: s.beat})
+	s.registry = registry.Join(s.redis, registry.Options{OnBeat: s.beat})
 }
 
 // size is how many instances there are: as many as the rules say, if they do.
@@ -93,7 +89,7 @@ func (s *shared) size() int {
 	if n := s.instances(); n > 0 {
 		return n
 	}
-	return s.fleet.Size()
+	return s.registry.Size()
 }
 
 // health is for /healthz.
@@ -105,26 +101,25 @@ func (s *shared) health() admin.Health {
 
 // stats are for /metrics.
 func (s *shared) stats() telemetry.SharedStats {
-	g, n := s.guard.Health(), s.node.Stats()
-	unasked := make(map[string]int64, len(g.Unasked))
-	for _, u := range g.Unasked {
+	n := s.node.Health()
+	unasked := make(map[string]int64, len(n.Unasked))
+	for _, u := range n.Unasked {
 		unasked[u.Rule] = u.Count
 	}
 	return telemetry.SharedStats{
 		Unasked: unasked,
 		State:   s.standing.health().Status, Instances: s.size(),
-		Denied: n.Denied, Calls: n.Calls, Shared: n.Shared, InFlight: n.InFlight,
-		Answered: g.Answered, Rejected: g.Rejected, Errors: g.Errors, Timeouts: g.Timeouts, Busy: g.Busy, Probes: g.Probes,
-		Allowed: g.Allowed, Closed: g.Denied, Admitted: g.Admitted, Refused: g.Refused,
-		Posted: g.Posted, Lost: g.Lost, Owed: g.Owed,
+		Denied: uint64(n.Denied), Calls: uint64(n.Calls), Shared: uint64(n.Shared), InFlight: n.InFlight,
+		Answered: n.Answered, Rejected: n.Rejected, Errors: n.Errors, Timeouts: n.Timeouts, Busy: n.Busy, Probes: n.Probes,
+		Allowed: n.Allowed, Closed: n.Closed, Admitted: n.Admitted, Refused: n.Refused,
+		Posted: n.Posted, Lost: n.Lost, Owed: n.Owed,
 	}
 }
 
 func (s *shared) close() {
-	if s.fleet != nil {
-		s.fleet.Close()
+	if s.registry != nil {
+		s.registry.Close()
 	}
-	s.guard.Close()
 	s.node.Close()
 	s.redis.Close()
 }

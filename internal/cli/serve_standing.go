@@ -10,7 +10,7 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/admin"
-	"tidegate.dev/tidegate/internal/guard"
+	"tidegate.dev/tidegate/internal/chain/node"
 )
 
 // standing is how the shared store is doing: by what becomes of requests and, when
@@ -18,7 +18,7 @@ import (
 // request.
 type standing struct {
 	log *slog.Logger
-	ask func() guard.Health // of the guard
+	ask func() node.Health // of the node
 	// why the connections are of no use, as far as that is known; may be nil
 	connection func() error
 
@@ -43,11 +43,11 @@ func (s *standing) beat(err error) {
 	s.tellLocked(s.healthLocked(s.ask()))
 }
 
-// turned is told when the guard's state changes.
-func (s *standing) turned(h guard.Health) {
+// turned is told when the node's state changes.
+func (s *standing) turned(h node.Health) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if h.State == guard.OK {
+	if h.State == node.OK {
 		s.missed = nil // the store answers; the next beat tells whether them, too
 	}
 	s.tellLocked(s.healthLocked(h))
@@ -61,17 +61,17 @@ func (s *standing) health() admin.Health {
 	return s.healthLocked(h)
 }
 
-func (s *standing) healthLocked(h guard.Health) admin.Health {
+func (s *standing) healthLocked(h node.Health) admin.Health {
 	is := admin.Health{Status: h.State.String(), Since: h.Since}
 	why := h.Why
 	switch {
 	case s.missed == nil:
 	case errors.Is(s.missed, tidegate.ErrCannotAsk): // the store works
 		is.Unasked = append(is.Unasked, admin.Unasked{Rule: "instances", Why: s.missed.Error(), Since: s.since})
-	case h.State == guard.OK || s.since.Before(h.Since):
+	case h.State == node.OK || s.since.Before(h.Since):
 		is.Since = s.since
-		if h.State == guard.OK {
-			is.Status, why = guard.Degraded.String(), s.missed
+		if h.State == node.OK {
+			is.Status, why = node.Degraded.String(), s.missed
 		}
 	}
 	if why != nil {
@@ -82,7 +82,7 @@ func (s *standing) healthLocked(h guard.Health) admin.Health {
 			is.Unasked = append(is.Unasked, admin.Unasked{Rule: u.Rule, Why: u.Why.Error(), Since: u.Since})
 		}
 	}
-	if len(is.Unasked) > 0 && is.Status == guard.OK.String() {
+	if len(is.Unasked) > 0 && is.Status == node.OK.String() {
 		first := is.Unasked[0]
 		is.Status, is.Since = partial, first.Since
 		is.Why = fmt.Sprintf("the store cannot be asked about %s: %s", first.Rule, first.Why)
@@ -112,7 +112,7 @@ func (s *standing) unusable() error {
 }
 
 // unasked tells the log that the store cannot be asked about a rule, and when that is over.
-func (s *standing) unasked(u guard.Unasked) {
+func (s *standing) unasked(u node.Unasked) {
 	if u.Over {
 		s.log.Info("the store can be asked about the rule again", "rule", u.Rule, "after", time.Since(u.Since).Round(time.Millisecond))
 		return
@@ -121,7 +121,7 @@ func (s *standing) unasked(u guard.Unasked) {
 }
 
 func (s *standing) tellLocked(is admin.Health) {
-	switch ok := is.Status == guard.OK.String() || is.Status == partial; { // unasked tells of those
+	switch ok := is.Status == node.OK.String() || is.Status == partial; { // unasked tells of those
 	case !ok && s.trouble.IsZero():
 		s.trouble, s.reason = is.Since, s.unusable() != nil
 		s.log.Warn("the store does not answer: on_store_failure of each rule decides until it does", "err", is.Why)

@@ -8,8 +8,8 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/httplimit"
+	"tidegate.dev/tidegate/internal/chain/queue"
 	"tidegate.dev/tidegate/internal/outcome"
-	"tidegate.dev/tidegate/internal/queue"
 )
 
 // exchange is a request and its answer on their way through the gateway. It is

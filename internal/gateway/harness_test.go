@@ -18,7 +18,8 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/internal/queue"
+	"tidegate.dev/tidegate/internal/chain"
+	"tidegate.dev/tidegate/internal/chain/queue"
 	"tidegate.dev/tidegate/rules"
 	"tidegate.dev/tidegate/store/memory"
 )
@@ -88,7 +89,7 @@ func gateOf(t testing.TB, text string) *tidegate.Gate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tidegate.NewGate(rules.NewLive(set), queue.New(memory.New()))
+	return tidegate.NewGate(rules.NewLive(set), queue.New(chain.Adapt(memory.New())))
 }
 
 // get returns the answer and its body.

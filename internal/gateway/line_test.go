@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/internal/queue"
+	"tidegate.dev/tidegate/internal/chain"
+	"tidegate.dev/tidegate/internal/chain/queue"
 	"tidegate.dev/tidegate/rules"
 	"tidegate.dev/tidegate/store/memory"
 )
@@ -45,7 +46,7 @@ func testLine(t *testing.T, half bool) {
 	}
 	l.Matcher, l.Store = set, memory.New()
 	g := start(t, Options{
-		Gate:      tidegate.NewGate(numbering{l}, queue.New(numbered{l})),
+		Gate:      tidegate.NewGate(numbering{l}, queue.New(chain.Adapt(numbered{l}))),
 		Upstreams: []*url.URL{serve(t, l.upstream)},
 	}, nil)
 
@@ -189,7 +190,7 @@ func (l *lineTest) checkOrder(t *testing.T, key int, exact bool) {
 }
 
 // checkPace asserts the rate where the machine is said to be quiet; the tests of
-// internal/queue assert it in virtual time.
+// internal/chain/queue assert it in virtual time.
 func (l *lineTest) checkPace(t *testing.T, key, rate int, exact bool) {
 	t.Helper()
 	all := l.arrived[key]

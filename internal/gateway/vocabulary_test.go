@@ -16,10 +16,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/internal/cluster"
-	"tidegate.dev/tidegate/internal/guard"
+	"tidegate.dev/tidegate/internal/chain"
+	"tidegate.dev/tidegate/internal/chain/node"
+	"tidegate.dev/tidegate/internal/chain/queue"
 	"tidegate.dev/tidegate/internal/outcome"
-	"tidegate.dev/tidegate/internal/queue"
 	"tidegate.dev/tidegate/internal/telemetry"
 	"tidegate.dev/tidegate/rules"
 	"tidegate.dev/tidegate/store/memory"
@@ -72,13 +72,12 @@ func newVocabulary(t *testing.T, shared bool) *vocabulary {
 	metrics := telemetry.New(v.reg, "redis")
 	var store tidegate.Store = v.store
 	if shared {
-		node := cluster.New(store, cluster.Options{})
-		g := guard.New(node, guard.Options{Deadline: 10e9, Failures: 1000})
-		t.Cleanup(func() { g.Close(); node.Close() })
+		g := node.New(chain.Adapt(store), node.Options{Deadline: 10e9, Failures: 1000})
+		t.Cleanup(func() { _ = g.Close() })
 		store = g
 	}
 	v.running = start(t, Options{
-		Gate:  tidegate.NewGate(rules.NewLive(set), queue.New(store)).Observe(metrics.Observe),
+		Gate:  tidegate.NewGate(rules.NewLive(set), queue.New(chain.Adapt(store))).Observe(metrics.Observe),
 		Store: "redis", AccessLog: v.log.access(),
 		Upstreams: []*url.URL{serve(t, func(http.ResponseWriter, *http.Request) {})},
 	}, nil)

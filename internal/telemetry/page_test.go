@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain"
 	"tidegate.dev/tidegate/store/memory"
 	"tidegate.dev/tidegate/store/storetest"
 )
@@ -55,7 +56,7 @@ rules:
 		}
 	})
 	d.WatchLogs(func() map[string]LogStats { return map[string]LogStats{"access": {Dropped: 18, Errors: 19}} })
-	d.Remote(memory.New())
+	d.Calls()
 	return d
 }
 
@@ -120,7 +121,7 @@ func TestEjections(t *testing.T) {
 func TestTiming(t *testing.T) {
 	d := newDesk(t, "rules: []\n", memory.New())
 	limit := tidegate.PerMinute(100_000)
-	gate := tidegate.NewGate(d.Matcher(one{limit}), d.Store(memory.New()))
+	gate := tidegate.NewGate(d.Matcher(one{limit}), d.Store(chain.Adapt(memory.New())))
 	const n = 64_000
 	for range n {
 		if !gate.Decide(t.Context(), &tidegate.Request{}).OK {
@@ -155,65 +156,25 @@ func (m one) Match(_ *tidegate.Request, dst []tidegate.Check) []tidegate.Check {
 func TestTimedStoreConforms(t *testing.T) {
 	d := newDesk(t, "rules: []\n", memory.New())
 	storetest.Run(t, func(t *testing.T, now func() time.Time) tidegate.Store {
-		return d.Store(memory.Open(memory.Config{Now: now}))
+		return d.Store(chain.Adapt(memory.Open(memory.Config{Now: now})))
 	})
 }
 
-// Every call of a shared store is timed, and what it can do it still can.
-func TestRemoteStore(t *testing.T) {
+// Every call of a shared store is shown.
+func TestCallsAreTimed(t *testing.T) {
 	d := newDesk(t, "rules: []\n", memory.New())
-	s := d.Remote(short{memory.New()})
-	check := []tidegate.Check{{Key: "k", Limit: tidegate.PerMinute(1), Cost: 1}}
-	if got, err := s.Take(t.Context(), check, 1); err != nil || !got.OK {
-		t.Errorf("got %+v, %v", got, err)
-	}
-	granted, rest, err := s.(shortTaker).TakeShort(t.Context(), check, 1)
-	if err != nil || granted.OK || rest.Remaining != 7 {
-		t.Errorf("got %+v, %+v, %v", granted, rest, err)
-	}
-	each := s.(eachTaker)
-	if err := each.TakeEach(t.Context(), check, []int{1}, make([]tidegate.Decision, 1), make([]tidegate.Decision, 1)); !errors.Is(err, errEach) || each.AtOnce() != 7 {
-		t.Errorf("got %d, %v", each.AtOnce(), err)
+	told := d.Calls()
+	for range 3 {
+		told(time.Millisecond)
 	}
 	d.wants(t, "tidegate_store_call_seconds_count 3")
-	d = newDesk(t, "rules: []\n", memory.New())
-	if _, ok := d.Remote(memory.New()).(shortTaker); ok {
-		t.Error("a store that cannot TakeShort now can")
-	}
-	d = newDesk(t, "rules: []\n", memory.New())
-	each = d.Remote(struct {
-		tidegate.Store
-		shortTaker
-	}{memory.New(), short{memory.New()}}).(eachTaker)
-	if err := each.TakeEach(t.Context(), nil, nil, nil, nil); !errors.Is(err, tidegate.ErrUnsupported) || each.AtOnce() != 1 {
-		t.Errorf("a store that cannot TakeEach: %d, %v", each.AtOnce(), err)
-	}
-}
-
-// short is a store with TakeShort.
-type short struct{ *memory.Store }
-
-func (s short) TakeShort(ctx context.Context, checks []tidegate.Check, n int) (granted, rest tidegate.Decision, err error) {
-	granted, err = s.Take(ctx, checks, n)
-	return granted, tidegate.Decision{Remaining: 7}, err
-}
-
-var errEach = errors.New("asked for each")
-
-func (s short) AtOnce() int { return 7 }
-
-func (s short) TakeEach(context.Context, []tidegate.Check, []int, []tidegate.Decision, []tidegate.Decision) error {
-	return errEach
 }
 
 func TestTimedStoreAroundALesserOne(t *testing.T) {
 	d := newDesk(t, "rules: []\n", memory.New())
-	s := d.Store(broken{errors.New("down")})
-	_, _, reserve := s.(tidegate.Reserver).Reserve(t.Context(), nil, 0)
-	for _, err := range []error{
-		reserve, s.(tidegate.Reserver).Settle(t.Context(), "", 0),
-		s.(tidegate.Renewer).Renew(t.Context(), 0, nil), s.(tidegate.Resetter).Reset(t.Context(), nil),
-	} {
+	s := d.Store(chain.Adapt(broken{errors.New("down")}))
+	_, _, reserve := s.Reserve(t.Context(), nil, 0)
+	for _, err := range []error{reserve, s.Settle(t.Context(), "", 0), s.Renew(t.Context(), 0, nil), s.Reset(t.Context(), nil)} {
 		if !errors.Is(err, tidegate.ErrUnsupported) {
 			t.Errorf("got %v", err)
 		}

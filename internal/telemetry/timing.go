@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/internal/optional"
+	"tidegate.dev/tidegate/internal/chain"
 )
 
 // sampleOneIn decisions is timed: reading the clock twice would be a good part of
@@ -39,25 +39,27 @@ func (t *timedMatcher) Match(r *tidegate.Request, dst []tidegate.Check) []tidega
 
 // Store is inner, timed. It belongs around the store that counts, below any in which
 // requests wait.
-func (m *Metrics) Store(inner tidegate.Store) tidegate.Store {
-	return &timedStore{optional.Store{Inner: inner}, m.take}
-}
+func (m *Metrics) Store(inner chain.Backend) chain.Backend { return &timedStore{inner, m.take} }
 
 type timedStore struct {
-	optional.Store
+	chain.Backend
 	took prometheus.Observer
 }
-
-var (
-	_ tidegate.Renewer  = (*timedStore)(nil)
-	_ tidegate.Reserver = (*timedStore)(nil)
-	_ tidegate.Resetter = (*timedStore)(nil)
-)
 
 // Take implements [tidegate.Store].
 func (t *timedStore) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
 	if sampled() {
 		defer since(time.Now(), t.took)
 	}
-	return t.Inner.Take(ctx, checks, n)
+	return t.Backend.Take(ctx, checks, n)
+}
+
+// Calls returns what is told how long each call of a shared store took. It is called once
+// at most.
+func (m *Metrics) Calls() func(took time.Duration) {
+	call := histogram("tidegate_store_call_seconds",
+		"Time that the shared store took to answer a call by requests, those included that nobody waited for any more.", 1e-5, 10)
+	m.reg.MustRegister(call)
+	observer := call.WithLabelValues()
+	return func(took time.Duration) { observer.Observe(took.Seconds()) }
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain"
 	"tidegate.dev/tidegate/internal/testdep"
 )
 
@@ -55,16 +56,23 @@ func TestKeyOfAnotherType(t *testing.T) {
 			if l.Algorithm == tidegate.Concurrency {
 				continue
 			}
-			checks := []tidegate.Check{{Key: "a", Limit: l, Cost: 1}, one[0], {Key: "b", Limit: l, Cost: 1}}
-			granted, rest := make([]tidegate.Decision, 3), make([]tidegate.Decision, 3)
-			if err := s.TakeEach(t.Context(), checks, []int{1, 1, 1}, granted, rest); err != nil {
+			asks := asksOf(tidegate.Check{Key: "a", Limit: l, Cost: 1}, one[0], tidegate.Check{Key: "b", Limit: l, Cost: 1})
+			if err := s.TakeBatch(t.Context(), asks); err != nil {
 				t.Fatal(err)
 			}
-			if !errors.Is(granted[1].Err, tidegate.ErrCannotAsk) || granted[0].Err != nil || granted[2].Err != nil || !granted[0].OK || !granted[2].OK {
-				t.Errorf("%s on %s, with others: %+v, want an error of the second alone", alien[0], l, granted)
+			if !errors.Is(asks[1].Err, tidegate.ErrCannotAsk) || asks[0].Err != nil || asks[2].Err != nil || !asks[0].Granted.OK || !asks[2].Granted.OK {
+				t.Errorf("%s on %s, with others: %+v, want an error of the second alone", alien[0], l, asks)
 			}
 		}
 	}
+}
+
+// asksOf are asks for one copy of each check.
+func asksOf(checks ...tidegate.Check) (asks []chain.Ask) {
+	for _, c := range checks {
+		asks = append(asks, chain.Ask{Checks: []tidegate.Check{c}, Copies: 1})
+	}
+	return asks
 }
 
 // TestForbiddenCommand forbids one command at a time: laws that need it say so, with what
@@ -79,14 +87,14 @@ func TestForbiddenCommand(t *testing.T) {
 		for _, l := range everyLaw("api", 5) {
 			check := tidegate.Check{Key: "ann", Limit: l, Cost: 1}
 			_, err := s.Take(t.Context(), []tidegate.Check{check}, 1)
-			var granted, rest [2]tidegate.Decision
+			asks := asksOf(check, tidegate.Check{Key: "bob", Limit: l, Cost: 1})
 			if l.Algorithm != tidegate.Concurrency {
-				_ = s.TakeEach(t.Context(), []tidegate.Check{check, {Key: "bob", Limit: l, Cost: 1}}, []int{1, 1}, granted[:], rest[:])
-				if (err == nil) != (granted[0].Err == nil) {
-					t.Errorf("without %s, %s: %v alone, and %v with others", command, l, err, granted[0].Err)
+				_ = s.TakeBatch(t.Context(), asks)
+				if (err == nil) != (asks[0].Err == nil) {
+					t.Errorf("without %s, %s: %v alone, and %v with others", command, l, err, asks[0].Err)
 				}
 			}
-			for _, err := range []error{err, granted[0].Err} {
+			for _, err := range []error{err, asks[0].Err} {
 				if err == nil {
 					continue
 				}

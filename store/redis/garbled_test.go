@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain"
 	"tidegate.dev/tidegate/internal/rediswire"
 	"tidegate.dev/tidegate/internal/testdep"
 )
@@ -185,12 +186,17 @@ func tryGarbled(t *testing.T, s *Store, alg tidegate.Algorithm) tidegate.Check {
 				checks := []tidegate.Check{check}
 				switch way := (i + j) % 4; {
 				case way == 0 && alg != tidegate.Concurrency:
-					var granted, rest [1]tidegate.Decision
-					if err := s.TakeEach(ctx, checks, []int{2}, granted[:], rest[:]); err == nil && granted[0].Err == nil {
-						note(granted[0])
+					asks := []chain.Ask{{Checks: checks, Copies: 1}, {Checks: []tidegate.Check{check}, Copies: 2}}
+					if err := s.TakeBatch(ctx, asks); err != nil {
+						t.Error(err)
+					}
+					for _, a := range asks {
+						if a.Err == nil {
+							note(a.Granted)
+						}
 					}
 				case way == 1:
-					if d, _, err := s.TakeShort(ctx, checks, 3); err == nil {
+					if d, _, err := s.takeShort(ctx, checks, 3); err == nil {
 						note(d)
 					}
 				case way == 2:

@@ -27,13 +27,13 @@ func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tideg
 	return d, s.failure("take", err)
 }
 
-// TakeShort is Take that says more when some of the copies were granted and not all:
+// takeShort is Take that says more when some of the copies were granted and not all:
 // rest is what the next copy is refused with, from the same look at the counters.
 // Otherwise rest has no Limit. Over several subjects of a cluster it is about those that
 // were asked for that copy.
-func (s *Store) TakeShort(ctx context.Context, checks []tidegate.Check, n int) (granted, rest tidegate.Decision, err error) {
+func (s *Store) takeShort(ctx context.Context, checks []tidegate.Check, n int) (granted, rest tidegate.Decision, err error) {
 	if n < 1 {
-		return granted, rest, fmt.Errorf("redis: TakeShort(n=%d): want at least 1", n)
+		return granted, rest, fmt.Errorf("redis: Take(n=%d): want at least 1", n)
 	}
 	plans, _, err := s.plan(checks)
 	if err != nil {

@@ -1,0 +1,70 @@
+package chain
+
+import (
+	"context"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// Adapt makes a Backend of a store and fills in what that lacks: batches are taken one
+// by one, other abilities answer [tidegate.ErrUnsupported]. A Backend stays what it is.
+func Adapt(s tidegate.Store) Backend {
+	if b, ok := s.(Backend); ok {
+		return b
+	}
+	a := adapted{Store: s, Renewer: lacking{}, Reserver: lacking{}, Resetter: lacking{}, batcher: oneByOne{s}}
+	if r, ok := s.(tidegate.Renewer); ok {
+		a.Renewer = r
+	}
+	if r, ok := s.(tidegate.Reserver); ok {
+		a.Reserver = r
+	}
+	if r, ok := s.(tidegate.Resetter); ok {
+		a.Resetter = r
+	}
+	if b, ok := s.(batcher); ok {
+		a.batcher = b
+	}
+	return a
+}
+
+type batcher interface {
+	MaxBatch() int
+	TakeBatch(ctx context.Context, asks []Ask) error
+}
+
+type adapted struct {
+	tidegate.Store
+	tidegate.Renewer
+	tidegate.Reserver
+	tidegate.Resetter
+	batcher
+}
+
+// lacking has no ability.
+type lacking struct{}
+
+func (lacking) Renew(context.Context, int64, []tidegate.Check) error { return tidegate.ErrUnsupported }
+
+func (lacking) Reserve(context.Context, []tidegate.Check, time.Duration) (tidegate.Decision, string, error) {
+	return tidegate.Decision{}, "", tidegate.ErrUnsupported
+}
+
+func (lacking) Settle(context.Context, string, int64) error { return tidegate.ErrUnsupported }
+
+func (lacking) Reset(context.Context, []tidegate.Check) error { return tidegate.ErrUnsupported }
+
+// oneByOne takes a batch one after the other.
+type oneByOne struct{ store tidegate.Store }
+
+func (oneByOne) MaxBatch() int { return 1 }
+
+func (o oneByOne) TakeBatch(ctx context.Context, asks []Ask) error {
+	for i := range asks {
+		a := &asks[i]
+		a.Rest = tidegate.Decision{}
+		a.Granted, a.Err = o.store.Take(ctx, a.Checks, a.Copies)
+	}
+	return nil
+}

@@ -1,0 +1,48 @@
+// Package chain is what stands between a Limiter or Gate and a store: layers, each a
+// [Backend] around another. It is not a store itself; package node has the layer for
+// stores that a fleet shares, package queue the one in which requests wait, package
+// registry how many instances there are.
+//
+// A layer embeds the Backend below it and overrides what it changes. All abilities are
+// in the one interface, so that none can be lost on the way: [Adapt] looks once what a
+// store is able to do, and nobody looks again.
+package chain
+
+import (
+	"context"
+
+	"tidegate.dev/tidegate"
+)
+
+// Backend is a store with every ability that layers ask for. One that it does not have
+// is answered with [tidegate.ErrUnsupported].
+type Backend interface {
+	tidegate.Store
+	tidegate.Renewer
+	tidegate.Reserver
+	tidegate.Resetter
+
+	// MaxBatch is how many asks TakeBatch decides in one round trip. With 1 there is
+	// nothing to gain by collecting them.
+	MaxBatch() int
+	// TakeBatch decides about asks that have nothing to do with each other, each as
+	// Take would, and writes the answers into them. An error means that none was
+	// answered.
+	TakeBatch(ctx context.Context, asks []Ask) error
+}
+
+// Ask is one vector of checks in a batch, and its answer.
+type Ask struct {
+	// Checks and Copies are what Take is asked for.
+	Checks []tidegate.Check
+	Copies int
+
+	// Granted is what Take would return.
+	Granted tidegate.Decision
+	// Rest is what the first copy that was not granted is refused with, from the same
+	// look at the counters, if some were granted and not all. It has no Limit if that
+	// is not known.
+	Rest tidegate.Decision
+	// Err says why this ask has no answer while others may have one.
+	Err error
+}

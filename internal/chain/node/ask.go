@@ -1,0 +1,126 @@
+package node
+
+import (
+	"context"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// ask waits for the backend's answer to checks, with others who want the same if it can,
+// and falls back if there is none in time.
+func (n *Node) ask(ctx context.Context, checks []tidegate.Check, copies int, t traits, now time.Duration) (tidegate.Decision, error) {
+	hash := n.hash(checks)
+	sh := &n.shards[hash%shards]
+	sh.mu.Lock()
+	sh.asked++
+	s := sh.findLocked(hash, checks, t)
+	if s == nil {
+		s = n.newStreamLocked(sh, hash, checks, copies, t)
+	}
+	c := s.next
+	if c == nil {
+		if c = n.newCallLocked(s); c == nil {
+			if s.calls == 0 {
+				n.endLocked(s)
+			}
+			sh.mu.Unlock()
+			n.failed(ErrBusy, now, 1, false)
+			return n.instead(ctx, checks, copies, ErrBusy)
+		}
+	}
+	deadline := now + n.o.Deadline
+	i := c.joinLocked(deadline)
+	if t&together == 0 {
+		c.sole = checks
+	}
+	n.stepLocked(s, coalesceEvent{kind: arrived, now: now, leave: deadline - time.Duration(n.reserve.Load())})
+	if co := &s.coalescer; co.waiting > 0 && !co.queued {
+		n.alarmLocked(sh, min(deadline, co.leave))
+	} else {
+		n.alarmLocked(sh, deadline)
+	}
+	return n.awaitLocked(ctx, sh, c, i, checks, copies)
+}
+
+// awaitLocked waits for the answer of a waiter. It unlocks the shard.
+func (n *Node) awaitLocked(ctx context.Context, sh *shard, c *call, i int, checks []tidegate.Check, copies int) (tidegate.Decision, error) {
+	left := ctx.Done()
+	for {
+		wake := c.wake
+		sh.mu.Unlock()
+		if left == nil {
+			<-wake
+		} else {
+			select {
+			case <-wake:
+			case <-left:
+			}
+		}
+		if c.done.Load() {
+			return n.answered(ctx, c, i, checks, copies)
+		}
+		sh.mu.Lock()
+		switch {
+		case c.done.Load():
+			sh.mu.Unlock()
+			return n.answered(ctx, c, i, checks, copies)
+		case c.place(i) < c.served: // others are still asked for
+			d, _ := c.answer(i)
+			sh.mu.Unlock()
+			return d, nil
+		case ctx.Err() != nil:
+			n.leaveLocked(c, i)
+			sh.mu.Unlock()
+			return tidegate.Decision{}, ctx.Err()
+		case i < c.expired:
+			return n.decideLateLocked(sh, c, i, checks, copies)
+		}
+	}
+}
+
+// answered returns the answer of a waiter, or that of a fallback if it is an error.
+func (n *Node) answered(ctx context.Context, c *call, i int, checks []tidegate.Check, copies int) (tidegate.Decision, error) {
+	d, err := c.answer(i)
+	n.release(c)
+	if err != nil {
+		return n.instead(ctx, checks, copies, err)
+	}
+	return d, nil
+}
+
+// leaveLocked gives a waiter's place up. A call that nobody waits for and that is not
+// ready yet is not made.
+func (n *Node) leaveLocked(c *call, i int) {
+	c.leaveLocked(i)
+	if s := c.stream; !c.sent {
+		n.stepLocked(s, coalesceEvent{kind: left})
+		if c.waiting() == 0 && !s.coalescer.queued {
+			n.endCallLocked(c)
+		}
+	}
+}
+
+// decideLateLocked decides locally about a waiter whose deadline has passed. What is
+// admitted is owed if the call was never sent; otherwise the reply, when it comes,
+// settles it. It unlocks the shard.
+func (n *Node) decideLateLocked(sh *shard, c *call, i int, checks []tidegate.Check, copies int) (tidegate.Decision, error) {
+	began, out := c.deadlines[i]-n.o.Deadline, c.sent
+	n.leaveLocked(c, i)
+	if out {
+		c.late.undecided++
+	}
+	sh.mu.Unlock()
+	n.failed(n.late, began, 1, false)
+	d, admitted, err := n.fallback(checks, copies, n.late, n.now(), !out)
+	if !out {
+		return d, err
+	}
+	sh.mu.Lock()
+	owed := c.late.decidedLocked(admitted)
+	sh.mu.Unlock()
+	if owed > 0 {
+		n.owe(checks, owed)
+	}
+	return d, err
+}

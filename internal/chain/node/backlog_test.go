@@ -1,0 +1,82 @@
+package node
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// Many debts are paid a few at a time, those of used up keys first.
+func TestDebtsOfUsedUpKeysComeFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		way := &faulty{fault: broken}
+		g := newNode(way, Options{})
+		l := limit("l", 10, tidegate.FailLocal)
+		for i := range 500 {
+			spend(t, g, l, fmt.Sprint("user ", i), 1+i%10)
+		}
+		way.set(none)
+		for g.Health().State != OK {
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(5 * time.Second)
+		way.mu.Lock()
+		defer way.mu.Unlock()
+		if len(way.posts) != 500 {
+			t.Fatalf("%d posts", len(way.posts))
+		}
+		for i, c := range way.posts {
+			if (c.Cost == 10) != (i < 50) {
+				t.Errorf("post %d is of %d", i, c.Cost)
+			}
+		}
+		_ = g.Close()
+	})
+}
+
+// What is owed is bounded, and what goes beyond is counted.
+func TestDebtsAreBounded(t *testing.T) {
+	g := newNode(&faulty{fault: broken}, Options{Deadline: patient})
+	defer g.Close()
+	l := limit("l", 10, tidegate.FailLocal)
+	for i := range maxDebts + 10 {
+		spend(t, g, l, fmt.Sprint(i), 1)
+	}
+	if h := g.Health(); h.Owed != maxDebts || h.Lost != 10 {
+		t.Errorf("%+v", h)
+	}
+}
+
+// A reset is one in every respect: nothing of the key is left to be seeded or paid.
+func TestResetForgets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		way := &faulty{}
+		g := newNode(way, Options{})
+		l := limit("l", 10, tidegate.FailLocal)
+		checks := []tidegate.Check{one(l)}
+		spend(t, g, l, "k", 10)
+		if err := g.Reset(t.Context(), checks); err != nil {
+			t.Error(err)
+		}
+		way.set(broken)
+		if n := spend(t, g, l, "k", 20); n != 10 {
+			t.Errorf("%d admitted after a reset, want 10", n)
+		}
+		if err := g.Reset(t.Context(), checks); err == nil {
+			t.Error("no error, though the inner store was not reached")
+		}
+		if n := spend(t, g, l, "k", 20); n != 10 {
+			t.Errorf("%d admitted after a reset in the outage, want 10", n)
+		}
+		_ = g.Reset(t.Context(), checks)
+		way.set(none)
+		time.Sleep(5 * time.Second)
+		if n := way.posted(l, "k"); n != 0 {
+			t.Errorf("%d charged after a reset", n)
+		}
+		_ = g.Close()
+	})
+}

@@ -1,0 +1,116 @@
+package node
+
+import (
+	"sync"
+	"time"
+
+	"tidegate.dev/tidegate/internal/chain"
+)
+
+// batches are the calls that are ready, and when they leave.
+type batches struct {
+	mu    sync.Mutex
+	state batcher // under mu
+	ready []ready // under mu
+	alarm *time.Timer
+	armed bool      // under mu
+	pool  sync.Pool // of *batch
+}
+
+// ready is a call that waits to be sent.
+type ready struct {
+	call  *call
+	leave time.Duration // when it has to
+}
+
+// batch is calls that share a round trip.
+type batch struct {
+	calls []*call
+	asks  []chain.Ask
+}
+
+// batched reports whether the calls of a stream share a round trip with others.
+func (n *Node) batched(s *stream) bool {
+	return n.most > 1 && s.traits&together != 0 && len(s.checks) == 1
+}
+
+// launchLocked has a call sent that is ready: with others if it can be, otherwise by
+// itself.
+func (n *Node) launchLocked(c *call, now time.Duration) {
+	if !n.batched(c.stream) {
+		go c.run()
+	} else if n.putLocked(c, now) {
+		go n.runBatches()
+	}
+}
+
+// putLocked adds a call to those that are ready, and reports whether a worker is needed.
+func (n *Node) putLocked(c *call, now time.Duration) bool {
+	return n.put(c, min(c.stream.coalescer.leave, now+n.o.Deadline/8), now)
+}
+
+// put adds a call that is ready, and reports whether a worker is needed.
+func (n *Node) put(c *call, leave, now time.Duration) bool {
+	b := &n.batches
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ready = append(b.ready, ready{c, leave})
+	return n.stepBatchLocked(batchEvent{kind: batchReady, now: now, leave: leave})
+}
+
+// stepBatchLocked lets the batcher take a step, and reports whether a worker is needed.
+func (n *Node) stepBatchLocked(e batchEvent) (send bool) {
+	b := &n.batches
+	b.state, send = b.state.step(e)
+	if !send && !b.state.sending && b.state.ready > 0 && !b.armed {
+		b.armed = true
+		in := max(b.state.leave-e.now, n.o.Deadline/64)
+		if b.alarm == nil {
+			b.alarm = time.AfterFunc(in, n.batchDue)
+		} else {
+			b.alarm.Reset(in)
+		}
+	}
+	return send
+}
+
+// batchDue is called when calls that are ready may have waited long enough.
+func (n *Node) batchDue() {
+	n.batches.mu.Lock()
+	n.batches.armed = false
+	send := n.stepBatchLocked(batchEvent{kind: batchDue, now: n.now()})
+	n.batches.mu.Unlock()
+	if send {
+		n.workBatches()
+	}
+}
+
+// take moves a batch of ready calls to b.
+func (n *Node) take(to *batch) (more bool) {
+	b := &n.batches
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	k := min(len(b.ready), b.state.most)
+	to.calls = to.calls[:0]
+	for _, r := range b.ready[:k] {
+		to.calls = append(to.calls, r.call)
+	}
+	rest := copy(b.ready, b.ready[k:])
+	clear(b.ready[rest:])
+	b.ready = b.ready[:rest]
+	var leave time.Duration
+	for i, r := range b.ready {
+		if i == 0 || r.leave < leave {
+			leave = r.leave
+		}
+	}
+	return n.stepBatchLocked(batchEvent{kind: batchTaken, now: n.now(), n: k, leave: leave})
+}
+
+// batchBack is told that a batch has its replies, and reports whether there is another to
+// be sent.
+func (n *Node) batchBack() bool {
+	n.batches.mu.Lock()
+	defer n.batches.mu.Unlock()
+	return n.stepBatchLocked(batchEvent{kind: batchReplied, now: n.now()})
+}

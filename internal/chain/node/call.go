@@ -1,0 +1,215 @@
+package node
+
+import (
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain"
+)
+
+// call is one call of the backend for a vector, and all who wait for its reply. A waiter
+// knows its index and finds its own answer by that: grants go in the order of arrival,
+// one whose waiter has left to the next. Everything is under shard.mu until done; from
+// then on nothing that waiters read changes.
+type call struct {
+	run          func() // has a worker send it, made once
+	stream       *stream
+	newer, older *call // in shard.first
+
+	wake   chan struct{} // one token if there is one waiter; closed if there are more
+	closed bool          // wake was
+
+	deadlines []time.Duration // of the waiters, by index
+	gone      []int           // waiters that left without an answer, in order
+	expired   int             // so many were woken because their deadlines had passed
+
+	sent    bool          // a worker has it
+	stamp   stamp         // from before it was sent
+	back    time.Duration // when it should have its reply
+	overdue bool          // that is over
+	late    late
+
+	done    atomic.Bool
+	alone   bool // there was one waiter
+	parted  atomic.Bool
+	served  int       // so many of those who have not left are granted what they came for
+	grants  []granted // to those, unless all were granted at once
+	granted tidegate.Decision
+	refused tidegate.Decision // to those behind them
+	err     error             // instead of it
+
+	sole []tidegate.Check // of a caller that is asked for alone: to be written to while it waits
+	asks [1]chain.Ask
+}
+
+// granted is what the waiters up to an index among those who have not left were granted.
+type granted struct {
+	until int
+	d     tidegate.Decision
+}
+
+// late is what is to be settled when a reply comes for those who have not waited for it:
+// they were decided locally.
+type late struct {
+	undecided int   // waiters that are just being decided
+	admitted  int64 // copies
+	replied   bool
+	covered   int64 // copies granted to those who were undecided when the reply came
+	unsure    bool  // nobody knows what became of the call: nothing is owed
+}
+
+// joinLocked adds a waiter and returns its index.
+func (c *call) joinLocked(deadline time.Duration) int {
+	c.deadlines = append(c.deadlines, deadline)
+	return len(c.deadlines) - 1
+}
+
+// place is how many waiters are before one.
+func (c *call) place(i int) int {
+	if len(c.gone) == 0 {
+		return i
+	}
+	before, _ := slices.BinarySearch(c.gone, i)
+	return i - before
+}
+
+// waiting is how many have no answer.
+func (c *call) waiting() int { return len(c.deadlines) - len(c.gone) - c.served }
+
+// serve grants d to as many as there are grants for, and returns how many are left over.
+func (c *call) serve(d *tidegate.Decision, grants int64) int64 {
+	n := min(grants, int64(c.waiting()))
+	if n <= 0 {
+		return grants
+	}
+	if c.served == 0 {
+		c.granted = *d
+	} else if len(c.grants) == 0 {
+		c.grants = []granted{{c.served, c.granted}}
+	}
+	c.served += int(n)
+	if len(c.grants) > 0 {
+		c.grants = append(c.grants, granted{c.served, *d})
+	}
+	return grants - n
+}
+
+// conclude answers all who have no answer: with err, if that is not nil. ended means that
+// the worker is about to release the call.
+func (c *call) conclude(refusal *tidegate.Decision, err error, ended bool) {
+	if refusal != nil {
+		c.refused = *refusal
+	}
+	c.err = err
+	c.alone = ended && len(c.deadlines) == 1 && len(c.gone) == 0
+	c.done.Store(true)
+}
+
+// answer is what a waiter is told by a call that is done.
+func (c *call) answer(i int) (tidegate.Decision, error) {
+	at := c.place(i)
+	if at >= c.served {
+		return c.refused, c.err
+	}
+	for _, g := range c.grants {
+		if at < g.until {
+			return g.d, nil
+		}
+	}
+	return c.granted, nil
+}
+
+// leaveLocked gives a waiter's place up.
+func (c *call) leaveLocked(i int) {
+	at, _ := slices.BinarySearch(c.gone, i)
+	c.gone = slices.Insert(c.gone, at, i)
+	c.sole = nil
+}
+
+// wakeLocked wakes all who wait, to find their answers or that they have none.
+func (c *call) wakeLocked() {
+	if len(c.deadlines) == 1 {
+		select {
+		case c.wake <- struct{}{}:
+		default:
+		}
+		return
+	}
+	close(c.wake)
+	if c.closed = true; !c.done.Load() {
+		c.wake, c.closed = make(chan struct{}, 1), false
+	}
+}
+
+// expireLocked wakes those whose deadlines have passed, and returns when the next one
+// does; 0 means never.
+func (c *call) expireLocked(now time.Duration) time.Duration {
+	n := c.expired
+	for n < len(c.deadlines) && c.deadlines[n] <= now {
+		n++
+	}
+	if n > c.expired {
+		c.expired = n
+		c.wakeLocked()
+	}
+	if n < len(c.deadlines) {
+		return c.deadlines[n]
+	}
+	return 0
+}
+
+// settleLocked settles with those who were decided locally, when the reply comes. It
+// returns how many of the copies that were granted are left for those who wait, and how
+// many copies are owed.
+func (l *late) settleLocked(copies int64, err error) (rest, owed int64) {
+	l.replied = true
+	if err != nil {
+		l.unsure = unsure(err)
+		if !l.unsure {
+			owed = l.admitted
+		}
+		return 0, owed
+	}
+	own := min(copies, l.admitted)
+	owed, copies = l.admitted-own, copies-own
+	l.covered = min(copies, int64(l.undecided))
+	return copies - l.covered, owed
+}
+
+// decidedLocked notes that one more was decided locally and admitted so many copies. It
+// returns how many are owed already: the reply may have come meanwhile.
+func (l *late) decidedLocked(copies int64) (owed int64) {
+	l.undecided--
+	switch {
+	case !l.replied:
+		l.admitted += copies
+	case !l.unsure:
+		own := min(copies, l.covered)
+		l.covered -= own
+		return copies - own
+	}
+	return 0
+}
+
+// reset makes a call ready to be used again.
+func (c *call) reset() {
+	if c.closed {
+		c.wake = nil
+	}
+	wake := c.wake
+	if wake != nil { // nobody is to be woken by what was meant for another
+		select {
+		case <-wake:
+		default:
+		}
+	}
+	clear(c.asks[:])
+	c.stream, c.sole, c.err = nil, nil, nil
+	c.granted, c.refused, c.grants = tidegate.Decision{}, tidegate.Decision{}, nil
+	c.deadlines, c.gone, c.expired, c.served = c.deadlines[:0], c.gone[:0], 0, 0
+	c.sent, c.overdue, c.closed, c.alone, c.late = false, false, false, false, late{}
+	c.done.Store(false)
+	c.parted.Store(false)
+}

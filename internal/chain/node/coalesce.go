@@ -1,0 +1,58 @@
+package node
+
+import "time"
+
+// coalescer decides when calls for one vector of checks leave. Whoever comes alone is
+// asked for at once. Those who come while a call is out wait for the next one, which
+// leaves when a reply comes, or when the first of them could not wait any longer for its
+// own reply, whichever is earlier. So several calls for one vector may be out.
+//
+// It is a value: step takes it from one to the next, and reads no clock.
+type coalescer struct {
+	out     int           // calls that were sent and may still be waited for
+	queued  bool          // the next call is ready and has not been sent yet
+	waiting int           // requests that the next call is for
+	leave   time.Duration // when that call has to leave, if somebody waits
+}
+
+// coalesceEvent is what happens to a coalescer.
+type coalesceEvent struct {
+	kind  coalesceKind
+	now   time.Duration
+	leave time.Duration // arrived: when a call has to leave to be back in time
+}
+
+type coalesceKind uint8
+
+const (
+	arrived coalesceKind = iota // a request
+	left                        // a request that waited for the next call
+	sent                        // the next call
+	replied                     // a call that was out has its reply, or is overdue
+	due                         // time has passed
+	served                      // all who waited for the next call have an answer without it
+)
+
+// step returns the coalescer after e, and whether the next call becomes ready.
+func (c coalescer) step(e coalesceEvent) (next coalescer, ready bool) {
+	switch e.kind {
+	case arrived:
+		if c.waiting++; c.waiting == 1 {
+			c.leave = e.leave
+		}
+	case left:
+		c.waiting--
+	case served:
+		c.queued, c.waiting = false, 0
+	case sent:
+		c.out, c.queued, c.waiting = c.out+1, false, 0
+	case replied:
+		c.out--
+	}
+	freed := e.kind == replied || c.out == 0
+	if c.waiting > 0 && !c.queued && (freed || e.now >= c.leave) {
+		c.queued = true
+		return c, true
+	}
+	return c, false
+}

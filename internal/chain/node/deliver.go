@@ -1,0 +1,165 @@
+package node
+
+import (
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain"
+)
+
+// deliver gives those who wait for a call their answers. It returns the call to be sent
+// next, by itself: the same one, if there are some left whose answer is not known. more
+// means that a worker is needed for a batch.
+func (n *Node) deliver(c *call, a *chain.Ask, err error) (next *call, more bool) {
+	if err == nil {
+		err = a.Err
+	}
+	if err != nil {
+		a.Granted, a.Rest = tidegate.Decision{}, tidegate.Decision{}
+	}
+	s := c.stream
+	sole := s.traits&together == 0
+	grant, refusal := a.Granted, &a.Rest
+	switch {
+	case sole || a.Granted.Granted <= 0:
+		refusal = &a.Granted
+	default:
+		if grant.Granted = 1; a.Rest.Limit == nil {
+			refusal = nil
+		}
+	}
+	known := false
+	if err == nil {
+		n.see(s.checks, &a.Granted, c.stamp.at)
+		if n.cannot.some.Load() {
+			n.cannot.answered(s.checks)
+		}
+		if refusal != nil && !refusal.OK {
+			known = n.remember(c, refusal)
+		}
+	}
+	n.deny.pass(c.stamp.at)
+
+	sh := s.shard
+	sh.mu.Lock()
+	spare, owed := c.late.settleLocked(a.Granted.Granted, err)
+	if owed > 0 {
+		n.owe(s.checks, owed)
+	}
+	told, again := c.waiting(), false
+	if sole {
+		if err == nil {
+			c.copyOver(s.checks)
+		}
+		c.conclude(refusal, err, true)
+	} else {
+		spare = c.serve(&grant, spare)
+		again = err == nil && refusal == nil && c.waiting() > 0
+		if again {
+			told -= c.waiting()
+		} else {
+			c.conclude(refusal, err, true)
+			if spare > 0 {
+				spare = n.serveSentLocked(s, &grant, spare)
+			}
+			if s.next != nil && err == nil && (spare > 0 || known) {
+				told += n.serveNextLocked(s.next, &grant, spare, refusal, known)
+			}
+		}
+	}
+	if again {
+		next = c
+	} else {
+		next, more = n.nextLocked(c)
+		n.endCallLocked(c)
+	}
+	if told > 1 {
+		n.count.shared.Add(uint64(told))
+	}
+	if told == 0 && !c.overdue { // all have left
+		told = 1
+	}
+	if told > 0 { // else it was counted when it was late
+		n.judge(err, c.stamp.at, told, false)
+	}
+	c.wakeLocked()
+	sh.mu.Unlock()
+	if !again {
+		n.release(c)
+	}
+	return next, more
+}
+
+// nextLocked tells the stream of a call that it has its reply. It returns the call that
+// is ready by that, if it goes by itself; more means that a worker is needed for a batch.
+func (n *Node) nextLocked(c *call) (next *call, more bool) {
+	s, now, ready := c.stream, n.now(), false
+	if c.overdue {
+		return nil, false
+	}
+	s.coalescer, ready = s.coalescer.step(coalesceEvent{kind: replied, now: now})
+	switch {
+	case !ready:
+		return nil, false
+	case n.batched(s):
+		return nil, n.putLocked(s.next, now)
+	}
+	return s.next, false
+}
+
+// serveSentLocked gives grants that are left over to those who wait for other calls of a
+// stream, the oldest first; what these bring is left over then. It returns how many
+// grants still are.
+func (n *Node) serveSentLocked(s *stream, grant *tidegate.Decision, spare int64) int64 {
+	for spare > 0 {
+		var oldest *call
+		for c := s.shard.first; c != nil; c = c.older {
+			if c.stream == s && c.sent && !c.done.Load() && c.waiting() > 0 {
+				oldest = c
+			}
+		}
+		if oldest == nil {
+			break
+		}
+		spare = oldest.serve(grant, spare)
+		oldest.wakeLocked()
+	}
+	return spare
+}
+
+// serveNextLocked gives those who came meanwhile the grants that are left over, and the
+// refusal if they would find that remembered. It returns how many have an answer.
+func (n *Node) serveNextLocked(next *call, grant *tidegate.Decision, spare int64, refusal *tidegate.Decision, known bool) int {
+	s, before := next.stream, next.waiting()
+	next.serve(grant, spare)
+	if !known && next.waiting() > 0 {
+		told := before - next.waiting()
+		s.coalescer.waiting -= told
+		next.wakeLocked()
+		return told
+	}
+	next.conclude(refusal, nil, false) // a worker may be about to take it
+	next.wakeLocked()
+	queued := s.coalescer.queued
+	s.coalescer, _ = s.coalescer.step(coalesceEvent{kind: served})
+	if s.next = nil; !queued {
+		n.endCallLocked(next)
+	}
+	return before
+}
+
+// copyOver writes into the caller's checks which of the advisory ones were over.
+func (c *call) copyOver(from []tidegate.Check) {
+	for i := range c.sole {
+		if c.sole[i].Advisory {
+			c.sole[i].Over = from[i].Over
+		}
+	}
+}
+
+// release lets a call that had one waiter be used again, when it is called for the second
+// time: by the worker, and by the waiter.
+func (n *Node) release(c *call) {
+	if c.alone && c.parted.Swap(true) {
+		c.reset()
+		n.calls.Put(c)
+	}
+}

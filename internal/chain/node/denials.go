@@ -1,0 +1,195 @@
+package node
+
+import (
+	"hash/maphash"
+	"math"
+	"math/bits"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// denials are refusals of the backend, each known by its counter and the numbers of
+// the limit that it was refused under. One of a cost answers that cost and more, until
+// the backend would have room again, by what it said and the time before it was
+// asked, and for no longer than maxDenial: what is given back on other nodes is not seen
+// here. So a node may refuse for that long what would pass, and never lets pass what
+// would not.
+//
+// It is a table of a fixed size in sets of four. Readers take no lock: they look whether
+// the turn of the set was the same, and even, before and after.
+type denials struct {
+	keys, more maphash.Seed
+	epoch      atomic.Uint64 // of the rules; refusals of another are not found
+	sets       []denialSet
+
+	// While nobody is refused, nobody need look: until is when the last of all
+	// refusals ends, and past an instant that is surely over.
+	until, past atomic.Int64
+}
+
+type denialSet struct {
+	turn    atomic.Uint64 // odd while one writes
+	dropped atomic.Int64  // what was asked before is not kept: something was given back
+	// half the name of each entry's counter, here, so that whoever finds nothing has
+	// looked at one cache line
+	names   [4]atomic.Uint64
+	_       [16]byte
+	entries [4]denial
+}
+
+// denial is one refusal, in a cache line. Times are those of Node.now.
+type denial struct {
+	name  atomic.Uint64 // the other half of the counter's
+	under atomic.Uint64 // the numbers of the limit, and the epoch
+	cost  atomic.Int64
+	until atomic.Int64
+	retry atomic.Int64 // when the backend would have room, which may be later
+	reset atomic.Int64
+	left  atomic.Int64
+	_     [8]byte
+}
+
+// maxDenial is how long a refusal is remembered at most.
+const maxDenial = time.Second
+
+func (t *denials) init(entries int) {
+	t.keys, t.more = maphash.MakeSeed(), maphash.MakeSeed()
+	t.sets = make([]denialSet, max(entries/4, 1))
+}
+
+// none reports whether there is surely nothing to find.
+func (t *denials) none() bool { return t.until.Load() <= t.past.Load() }
+
+// pass is told that an instant is over. It need not be told often.
+func (t *denials) pass(at time.Duration) {
+	if t.past.Load() < int64(at-maxDenial/8) {
+		t.past.Store(int64(at))
+	}
+}
+
+func (t *denials) forget() { t.epoch.Add(1) }
+
+// counter is the name of a counter in the table, of 128 bits that nobody can foresee.
+type counter struct{ a, b uint64 }
+
+func (t *denials) counter(l *tidegate.Limit, key string) counter {
+	id := maphash.String(t.keys, l.Identity())
+	return counter{
+		a: maphash.String(t.keys, key) + id*0x9E3779B97F4A7C15,
+		b: maphash.String(t.more, key) ^ bits.RotateLeft64(id, 32),
+	}
+}
+
+// under are the numbers of a limit that are not in its identity, and the epoch.
+func under(l *tidegate.Limit, epoch uint64) uint64 {
+	sum := mix(uint64(l.Events))
+	sum = mix(sum ^ uint64(l.Burst))
+	if l.Ceiling {
+		sum = mix(sum ^ 1)
+	}
+	return mix(sum ^ epoch)
+}
+
+func mix(x uint64) uint64 {
+	x = (x ^ x>>32) * 0xD6E8FEB86659FD93
+	return (x ^ x>>32) * 0xD6E8FEB86659FD93
+}
+
+func (t *denials) set(c counter) *denialSet {
+	i, _ := bits.Mul64(c.a, uint64(len(t.sets)))
+	return &t.sets[i]
+}
+
+// refused is what is remembered of a refusal. Times are those of Node.now.
+type refused struct {
+	until, retry, reset time.Duration
+	left                int64
+}
+
+// find looks for a refusal of a cost.
+func (t *denials) find(c counter, under uint64, cost int64) (r refused, ok bool) {
+	set := t.set(c)
+	turn := set.turn.Load()
+	for i := range set.entries {
+		if !set.holds(i, c) {
+			continue
+		}
+		e := &set.entries[i]
+		if e.under.Load() != under || e.cost.Load() > cost {
+			continue
+		}
+		r = refused{time.Duration(e.until.Load()), time.Duration(e.retry.Load()), time.Duration(e.reset.Load()), e.left.Load()}
+		return r, turn%2 == 0 && set.turn.Load() == turn
+	}
+	return r, false
+}
+
+// holds reports whether the entry i is about c.
+func (s *denialSet) holds(i int, c counter) bool {
+	return s.names[i].Load() == c.a && s.entries[i].name.Load() == c.b
+}
+
+// lock starts a change, or reports that somebody else is at it.
+func (s *denialSet) lock() bool {
+	turn := s.turn.Load()
+	return turn%2 == 0 && s.turn.CompareAndSwap(turn, turn+1)
+}
+
+func (s *denialSet) unlock() { s.turn.Add(1) }
+
+// note remembers a refusal of a cost that was asked for at an instant, in place of what
+// is known of the same, or else of what ends first. It reports false if it did not: when
+// something was given back meanwhile, or somebody else is at it.
+func (t *denials) note(c counter, under uint64, cost int64, r refused, asked time.Duration) bool {
+	set := t.set(c)
+	if !set.lock() {
+		return false
+	}
+	defer set.unlock()
+	if set.dropped.Load() > int64(asked) {
+		return false
+	}
+	for was := t.until.Load(); was < int64(r.until) && !t.until.CompareAndSwap(was, int64(r.until)); {
+		was = t.until.Load()
+	}
+	place, first := 0, int64(math.MaxInt64)
+	for i := range set.entries {
+		e := &set.entries[i]
+		if set.holds(i, c) && e.under.Load() == under {
+			place = i
+			break
+		}
+		if until := e.until.Load(); until < first {
+			place, first = i, until
+		}
+	}
+	set.names[place].Store(c.a)
+	at := &set.entries[place]
+	at.name.Store(c.b)
+	at.under.Store(under)
+	at.cost.Store(cost)
+	at.until.Store(int64(r.until))
+	at.retry.Store(int64(r.retry))
+	at.reset.Store(int64(r.reset))
+	at.left.Store(r.left)
+	return true
+}
+
+// drop forgets the refusals of a counter, under whatever limit.
+func (t *denials) drop(c counter, now time.Duration) {
+	set := t.set(c)
+	for !set.lock() {
+		runtime.Gosched()
+	}
+	defer set.unlock()
+	set.dropped.Store(int64(now) + 1)
+	for i := range set.entries {
+		if set.holds(i, c) {
+			set.names[i].Store(0)
+			set.entries[i].until.Store(0)
+		}
+	}
+}

@@ -1,0 +1,23 @@
+package node
+
+import (
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/algo"
+)
+
+// fade is how many of the events used at the instant from still count at now. A fixed
+// window forgets all at its end, the rest as a bucket drains: exact for buckets, and
+// for windows that slide what it comes to when events came evenly.
+func fade(l *tidegate.Limit, used float64, from, now time.Time) float64 {
+	switch l.Algorithm {
+	case tidegate.FixedWindow, tidegate.Quota:
+		if algo.SpanAt(l, algo.Instant(from)) != algo.SpanAt(l, algo.Instant(now)) {
+			return 0
+		}
+		return used
+	}
+	drained := float64(now.Sub(from)) / float64(l.Period) * float64(l.Events)
+	return max(0, used-drained)
+}

@@ -1,0 +1,166 @@
+package node
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// receipt marks the receipts of what the backend was not charged for: the time of
+// the local store with the sign of what no store's clock shows. Instants near it, such
+// as of a booked turn, have the mark as well.
+const receipt = math.MinInt64
+
+// denyRetry is when who is denied may ask again: there is no telling when the store
+// will be back.
+const denyRetry = time.Second
+
+// part is the part of a vector that the local store is asked about.
+type part struct {
+	checks []tidegate.Check
+	from   []int // where they stand in the whole
+}
+
+func (p *part) add(c tidegate.Check, i int) {
+	p.checks, p.from = append(p.checks, c), append(p.from, i)
+}
+
+// limit is the limit of the whole that the local store means by l.
+func (p *part) limit(whole []tidegate.Check, l *tidegate.Limit) *tidegate.Limit {
+	for i := range p.checks {
+		if p.checks[i].Limit == l {
+			return whole[p.from[i]].Limit
+		}
+	}
+	return l
+}
+
+func (n *Node) mode(l *tidegate.Limit) tidegate.FailMode {
+	if l.Terms != nil {
+		return l.Terms.OnStoreFailure
+	}
+	return *n.o.Default
+}
+
+// instead is the answer when the backend has none, because of err.
+func (n *Node) instead(ctx context.Context, checks []tidegate.Check, copies int, err error) (tidegate.Decision, error) {
+	if ctx.Err() != nil {
+		return tidegate.Decision{}, err
+	}
+	n.cannot.note(checks, err, time.Now())
+	d, _, err := n.fallback(checks, copies, err, n.now(), !unsure(err))
+	return d, err
+}
+
+// fallback answers for the backend, which could not because of err. One enforced check
+// that fails closed refuses, before anything is charged; those that go on locally decide
+// together; the others admit. owed means that what the local store admits is owed; admitted
+// is how many copies it did.
+func (n *Node) fallback(checks []tidegate.Check, copies int, err error, now time.Duration, owed bool) (d tidegate.Decision, admitted int64, _ error) {
+	p := n.parts.Get().(*part)
+	defer n.putPart(p)
+	nodes := n.nodes()
+	d = tidegate.Decision{Err: err, At: receipt, Origin: tidegate.OriginRule}
+	counted := false
+	for i := range checks {
+		c := &checks[i]
+		if c.Advisory {
+			c.Over = false
+		} else if d.Limit == nil {
+			d.Limit = c.Limit
+		}
+		switch mode := n.mode(c.Limit); {
+		case mode == tidegate.FailLocal:
+			counted = counted || !c.Advisory
+			p.add(n.scaled(*c, nodes), i)
+		case mode == tidegate.FailClosed && !c.Advisory:
+			n.count.closed.Add(1)
+			d.Limit, d.RetryAfter = c.Limit, denyRetry
+			return d, 0, nil
+		}
+	}
+	if len(p.checks) > 0 {
+		told, err := n.takeLocal(checks, p, copies, nodes, owed, now)
+		switch {
+		case err != nil:
+			return tidegate.Decision{}, 0, err
+		case counted && told.OK:
+			n.count.admitted.Add(1)
+			return told, told.Granted, nil
+		case counted:
+			n.count.refused.Add(1)
+			return told, 0, nil
+		}
+		admitted = told.Granted
+	}
+	n.count.allowed.Add(1)
+	d.OK, d.Granted = true, int64(copies)
+	return d, admitted, nil
+}
+
+func (n *Node) putPart(p *part) {
+	clear(p.checks)
+	p.checks, p.from = p.checks[:0], p.from[:0]
+	n.parts.Put(p)
+}
+
+// takeLocal asks the local store about p. What it admits is owed, if owed says so.
+func (n *Node) takeLocal(checks []tidegate.Check, p *part, copies int, nodes int64, owed bool, now time.Duration) (tidegate.Decision, error) {
+	for i := range p.checks {
+		n.seedLocal(&checks[p.from[i]], nodes, now)
+	}
+	d, err := n.local.Take(context.Background(), p.checks, copies)
+	if err != nil {
+		return tidegate.Decision{}, err
+	}
+	for i, at := range p.from {
+		checks[at].Over = p.checks[i].Over
+	}
+	if d.Limit != nil {
+		if d.Limit = p.limit(checks, d.Limit); d.Limit.Algorithm != tidegate.Concurrency {
+			d.Remaining /= nodes
+		}
+	}
+	d.At |= receipt
+	d.Origin = tidegate.OriginLocal
+	if d.OK && owed {
+		n.owePart(checks, p, d.Granted, nodes, now)
+	}
+	return d, nil
+}
+
+// seedLocal brings the local counter of c up to what was last seen of it in the backend,
+// less what has drained since, and what is still owed there.
+func (n *Node) seedLocal(c *tidegate.Check, nodes int64, now time.Duration) {
+	name := n.seen.name(c.Limit, c.Key)
+	if _, _, word := n.seen.look(name); word == 0 {
+		return
+	}
+	n.seeding.Lock()
+	defer n.seeding.Unlock()
+	used, when, word := n.seen.look(name)
+	if word == 0 {
+		return
+	}
+	known := fade(c.Limit, float64(used), n.wall(when), n.wall(now))
+	n.mu.Lock()
+	target := int64(n.backlog.reconcile(counterOf(c), known, nodes, now, n.reckonedLocked(now)))
+	n.mu.Unlock()
+	if here, err := n.localUse(c.Limit, c.Key); err == nil && here < target {
+		more := []tidegate.Check{{Key: c.Key, Limit: c.Limit, Cost: target - here}}
+		_ = n.local.Adjust(context.Background(), 0, more) // it has just answered
+	}
+	n.seen.forget(name, word)
+}
+
+// localUse is how much of l the local store says is used.
+func (n *Node) localUse(l *tidegate.Limit, key string) (int64, error) {
+	one := []tidegate.Check{{Key: key, Limit: l}}
+	d, err := n.local.Take(context.Background(), one, 1)
+	if err != nil {
+		return 0, err
+	}
+	return usedOf(&d), nil
+}

@@ -1,0 +1,88 @@
+package node
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Health is how a Node is doing.
+type Health struct {
+	State State
+	// Since is when it became OK, or ceased to be.
+	Since time.Time
+	// Why is the failure that was last seen; nil when OK.
+	Why error
+	// Unasked are the rules that it could not be asked about, ever; see Over.
+	Unasked []Unasked
+
+	Counts
+}
+
+// Counts are totals since New, but for InFlight and Owed, which are of now.
+type Counts struct {
+	InFlight int64 // calls that the backend has not returned from
+	Owed     int64 // counters that something is still to be charged to
+
+	Asked  int64 // requests that were put to the backend, or denied
+	Denied int64 // of these, refused by a remembered refusal
+	Calls  int64 // of the backend, for requests
+	Shared int64 // requests answered by a call that was for others as well
+
+	Answered int64 // requests that the backend answered, refusals included
+	Rejected int64 // requests that it answered with tidegate.ErrCannotAsk
+	Errors   int64 // requests that it failed
+	Timeouts int64 // requests that it did not answer in time
+	Busy     int64 // requests that were not put to it, as too many calls were out
+	Probes   int64
+
+	Allowed  int64 // requests admitted by the fallback `allow`
+	Closed   int64 // requests refused by the fallback `deny`
+	Admitted int64 // requests admitted by the local store
+	Refused  int64 // requests refused by it
+
+	Posted int64 // amounts admitted locally and charged to the backend
+	Lost   int64 // amounts that may not have been: no answer, or too many of them
+}
+
+// counts are Counts as they are counted.
+type counts struct {
+	good, denied, calls, shared        atomic.Uint64
+	errors, timeouts, busy, probes     atomic.Int64
+	allowed, closed, admitted, refused atomic.Int64
+	posted, rejected                   atomic.Int64
+}
+
+// Health tells how the Node is doing now.
+func (n *Node) Health() Health {
+	asked, cannot := n.asked(), n.cannot.all()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	c := &n.count
+	denied := int64(c.denied.Load())
+	h := Health{
+		State: n.circuit.state,
+		Since: n.wall(n.turned), Unasked: cannot,
+		Counts: Counts{
+			InFlight: n.inFlight.Load(), Owed: int64(len(n.backlog.debts)),
+			Asked: asked + denied, Denied: denied, Calls: int64(c.calls.Load()), Shared: int64(c.shared.Load()),
+			Answered: int64(c.good.Load()), Rejected: c.rejected.Load(), Errors: c.errors.Load(), Timeouts: c.timeouts.Load(), Busy: c.busy.Load(), Probes: c.probes.Load(),
+			Allowed: c.allowed.Load(), Closed: c.closed.Load(), Admitted: c.admitted.Load(), Refused: c.refused.Load(),
+			Posted: c.posted.Load(), Lost: n.backlog.lost,
+		},
+	}
+	if h.State != OK {
+		h.Why = n.cause
+	}
+	return h
+}
+
+// asked is how many were put to the backend, or would have been.
+func (n *Node) asked() (sum int64) {
+	for i := range n.shards {
+		sh := &n.shards[i]
+		sh.mu.Lock()
+		sum += int64(sh.asked)
+		sh.mu.Unlock()
+	}
+	return sum
+}

@@ -1,0 +1,88 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/testdep"
+	"tidegate.dev/tidegate/store/memory"
+	"tidegate.dev/tidegate/store/redis"
+)
+
+// Two nodes with eight callers each, all on one key of a Redis: for every algorithm, what
+// was let pass is what a store that counts for all would have let pass at those instants.
+func TestHotKeyOfAFleet(t *testing.T) {
+	server := testdep.Redis(t)
+	for _, a := range []tidegate.Algorithm{
+		tidegate.TokenBucket, tidegate.LeakyBucket, tidegate.FixedWindow, tidegate.SlidingWindow, tidegate.SubWindows, tidegate.SlidingLog,
+	} {
+		t.Run(a.String(), func(t *testing.T) {
+			t.Parallel()
+			spec := tidegate.Spec{Name: a.String(), Events: 40, Period: 70 * time.Millisecond, Algorithm: a}
+			if a == tidegate.LeakyBucket {
+				spec.Burst = 20
+			}
+			hot := tidegate.Check{Key: "all", Limit: tidegate.MustLimit(spec), Cost: 1}
+			var all sync.WaitGroup
+			var mu sync.Mutex
+			var passed []tidegate.Decision
+			nodes := make([]*Node, 2)
+			for i := range nodes {
+				inner, err := redis.Open(redis.Config{Addrs: []string{server.Socket}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer inner.Close()
+				nodes[i] = open(t, inner, Options{Deadline: patient})
+			}
+			for i := range 16 {
+				all.Go(func() {
+					for range 300 {
+						d, err := nodes[i%2].Take(context.Background(), []tidegate.Check{hot}, 1+i%3)
+						if err != nil {
+							t.Errorf("Take: %v", err)
+							return
+						}
+						if d.OK {
+							mu.Lock()
+							passed = append(passed, d)
+							mu.Unlock()
+						}
+					}
+				})
+			}
+			all.Wait()
+			replay(t, hot, passed)
+			for _, s := range nodes {
+				if got := s.Health(); got.Calls+got.Denied >= got.Asked || got.Shared == 0 || got.Denied == 0 {
+					t.Errorf("%+v: nothing was asked for together, or refused from memory", got)
+				}
+			}
+		})
+	}
+}
+
+// replay asks a store in memory for what has passed, at the same instants.
+func replay(t *testing.T, c tidegate.Check, passed []tidegate.Decision) {
+	slices.SortFunc(passed, func(a, b tidegate.Decision) int { return cmp.Compare(a.At, b.At) })
+	if len(passed) == 0 {
+		t.Fatal("nothing has passed")
+	}
+	now := time.UnixMicro(passed[0].At / 1024)
+	oracle := memory.Open(memory.Config{Now: func() time.Time { return now }})
+	for _, d := range passed {
+		now = time.UnixMicro(d.At / 1024)
+		want, err := oracle.Take(context.Background(), []tidegate.Check{c}, int(d.Granted))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want.Granted != d.Granted {
+			t.Fatalf("%s at %s: %d let pass, %d would have been", c.Limit, now.Format("05.000000"), d.Granted, want.Granted)
+		}
+	}
+}

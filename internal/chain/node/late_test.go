@@ -1,0 +1,126 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain"
+	"tidegate.dev/tidegate/store/memory"
+)
+
+// scripted answers each batch as the test says, after a while.
+type scripted struct {
+	chain.Backend
+	after   time.Duration
+	granted int64 // copies of the next call
+	err     error
+	posts   int64
+}
+
+func (s *scripted) TakeBatch(_ context.Context, asks []chain.Ask) error {
+	time.Sleep(s.after)
+	a := &asks[0]
+	if a.Err = s.err; a.Err != nil {
+		return nil
+	}
+	l := a.Checks[0].Limit
+	k := min(s.granted, int64(a.Copies))
+	a.Granted = tidegate.Decision{OK: k > 0, Granted: k, Limit: l, Remaining: 50, At: 1}
+	if k < int64(a.Copies) {
+		refusal := tidegate.Decision{Limit: l, RetryAfter: time.Millisecond, At: 1}
+		if a.Rest = refusal; k == 0 {
+			a.Granted = refusal
+		}
+	}
+	return nil
+}
+
+func (s *scripted) Adjust(_ context.Context, _ int64, checks []tidegate.Check) error {
+	for _, c := range checks {
+		s.posts += c.Cost
+	}
+	return nil
+}
+
+// A request that was decided locally because its call was late is settled when the reply
+// comes: what was granted is its own, what was refused is owed, and a connection that
+// was lost says nothing.
+func TestLateRepliesSettle(t *testing.T) {
+	lost := &timeout{errors.New("i/o timeout")}
+	f := func(name string, after time.Duration, granted int64, err error, local int64, owed int64) {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				inner := &scripted{Backend: chain.Adapt(memory.New()), after: after, granted: granted, err: err}
+				n := New(inner, Options{Failures: 1000})
+				l := tidegate.MustLimit(tidegate.Spec{Name: "l", Events: local, Period: time.Hour, Algorithm: tidegate.FixedWindow})
+				d, takeErr := n.Take(t.Context(), []tidegate.Check{one(l)}, 1)
+				if takeErr != nil || d.OK != (local > 1) {
+					t.Errorf("%+v, %v", d, takeErr)
+				}
+				time.Sleep(5 * time.Second)
+				if inner.posts != owed || n.Health().Owed != 0 {
+					t.Errorf("%d posted, want %d: %+v", inner.posts, owed, n.Health())
+				}
+				_ = n.Close()
+			})
+		})
+	}
+	const late = 40 * time.Millisecond
+	f("in time", time.Millisecond, 1, nil, 10, 0)
+	f("granted", late, 1, nil, 10, 0)
+	f("refused", late, 0, nil, 10, 1)
+	f("surely not charged", late, 0, errors.New("connection refused"), 10, 1)
+	f("lost", late, 0, lost, 10, 0)
+}
+
+type timeout struct{ error }
+
+func (timeout) Timeout() bool { return true }
+
+// A grant that came too late for a waiter which was refused locally goes to the next one.
+func TestLateGrantGoesToTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := &scripted{Backend: chain.Adapt(memory.New()), after: 40 * time.Millisecond, granted: 1}
+		closed := limit("closed", 10, tidegate.FailClosed)
+		n := New(inner, Options{Failures: 1000})
+		var first, second tidegate.Decision
+		go func() { first, _ = n.Take(t.Context(), []tidegate.Check{one(closed)}, 1) }()
+		time.Sleep(20 * time.Millisecond)
+		began := time.Now()
+		second, _ = n.Take(t.Context(), []tidegate.Check{one(closed)}, 1)
+		if first.OK || first.Err == nil {
+			t.Errorf("the first had no answer in time: %+v", first)
+		}
+		if took := time.Since(began); !second.OK || second.Err != nil || took != 20*time.Millisecond {
+			t.Errorf("after %s the second was told %+v, want the grant of the first", took, second)
+		}
+		time.Sleep(5 * time.Second)
+		if inner.posts != 0 {
+			t.Errorf("%d posted", inner.posts)
+		}
+		_ = n.Close()
+	})
+}
+
+// What was never sent is owed at once.
+func TestNeverSentIsOwed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := &scripted{Backend: chain.Adapt(memory.New()), after: 40 * time.Millisecond}
+		n := New(inner, Options{Failures: 1000, InFlight: 1})
+		l := tidegate.MustLimit(tidegate.Spec{Name: "l", Events: 10, Period: time.Hour, Algorithm: tidegate.FixedWindow})
+		go func() { _, _ = n.Take(t.Context(), []tidegate.Check{{Key: "a", Limit: l, Cost: 1}}, 1) }()
+		synctest.Wait()
+		if d, err := n.Take(t.Context(), []tidegate.Check{{Key: "b", Limit: l, Cost: 1}}, 1); err != nil || !d.OK || n.Health().Owed != 1 {
+			t.Errorf("%+v, %v: %+v", d, err, n.Health())
+		}
+		time.Sleep(5 * time.Second)
+		if inner.posts != 2 { // the first was refused in the end
+			t.Errorf("%d posted, want 2", inner.posts)
+		}
+		_ = n.Close()
+	})
+}

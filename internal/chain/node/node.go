@@ -1,0 +1,195 @@
+// Package node is what one instance of a fleet does before it asks the store that all
+// share, and instead of asking it: refusals are remembered, requests for the same key
+// share a call, calls share a round trip, and when there is no answer by the deadline a
+// fallback decides. It is a [chain.Backend] around another and always has an answer.
+//
+//	deny cache → coalescer → batcher → call → fallback
+//
+// A refusal is an answer of the store like any other; no fallback looks at it again. The
+// fallback `local` counts on in a memory store that lives as long as the Node: a key is
+// held to its limit divided by the live instances, starts with what this node last saw
+// of it, and what was admitted is charged to the shared store once that answers (the
+// backlog). Slots are the exception: a lease cannot be taken unasked.
+//
+// What decides when something happens (coalescer, batcher, circuit) is a value with a
+// step function that reads no clock.
+//
+// Start with [New].
+package node
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain"
+	"tidegate.dev/tidegate/store/memory"
+)
+
+// Node is a [chain.Backend] around another. Use [New]. Its methods may be called from
+// any number of goroutines. While the backend answers, it has no goroutine but those of
+// calls that are out.
+type Node struct {
+	shards [shards]shard
+	inner  chain.Backend
+	o      Options
+	start  time.Time // all times count from here, by the monotonic clock
+	seed   maphash.Seed
+	most   int   // calls in a batch
+	late   error // ErrTimeout, with the deadline
+
+	deny       denials
+	batches    batches
+	runBatches func() // n.workBatches, made once
+	contexts   contexts
+	streams    sync.Pool // of *stream
+	calls      sync.Pool // of *call
+	inFlight   atomic.Int64
+	reserve    atomic.Int64 // roundTrip.reserve, as it is now
+
+	local *memory.Store
+	seen  *seen
+	sizes sizes
+	parts sync.Pool // of *part
+	count counts
+
+	cannot unasked
+
+	// share of the keys, in 64ths, goes to the backend; see circuit.share.
+	share   atomic.Uint32
+	why     atomic.Pointer[error] // what fallbacks give as their reason while it is open
+	stop    chan struct{}
+	stopped sync.WaitGroup
+
+	seeding sync.Mutex // serializes seedLocal; taken before mu
+
+	mu        sync.Mutex    // taken after shard.mu
+	circuit   circuit       // under mu
+	roundTrip roundTrip     // under mu
+	turned    time.Duration // under mu: when it became OK, or ceased to be
+	cause     error         // under mu: the last failure
+	backlog   backlog       // under mu
+	reachable time.Duration // under mu: when the backend last turned out to be
+	repaying  bool          // under mu: repay runs
+	closed    bool          // under mu
+}
+
+var _ chain.Backend = (*Node)(nil)
+
+// New returns a Node around inner, which it takes to be well. Close it at the end.
+func New(inner chain.Backend, o Options) *Node {
+	o.complete()
+	n := &Node{
+		inner: inner,
+		o:     o,
+		start: time.Now(),
+		seed:  maphash.MakeSeed(),
+		most:  inner.MaxBatch(),
+		late:  fmt.Errorf("%w (%s)", ErrTimeout, o.Deadline),
+		local: memory.Open(memory.Config{MaxBytes: o.LocalBytes}),
+		seen:  newSeen(o.Remember),
+		stop:  make(chan struct{}),
+	}
+	for i := range n.shards {
+		n.shards[i].streams = make(map[uint64]*stream)
+	}
+	n.batches.state.most = n.most
+	n.batches.pool.New = func() any { return new(batch) }
+	n.streams.New = func() any { return new(stream) }
+	n.calls.New = func() any {
+		c := new(call)
+		c.run = func() { n.work(c) }
+		return c
+	}
+	n.runBatches = n.workBatches
+	n.parts.New = func() any { return new(part) }
+	n.deny.init(o.DenyEntries)
+	n.circuit.failures = o.Failures
+	n.backlog.start = n.start
+	n.cannot.tell = o.OnUnasked
+	n.roundTrip = unknownTrip(o.Deadline)
+	n.reserve.Store(int64(n.roundTrip.reserve()))
+	n.share.Store(whole)
+	return n
+}
+
+// Close ends probing and repaying, and waits for that; what is still owed to the backend
+// is forgotten. It does not close the backend. Calls are answered afterwards as before,
+// by fallbacks for good if the circuit is open.
+func (n *Node) Close() error {
+	n.mu.Lock()
+	if !n.closed {
+		n.closed = true
+		close(n.stop)
+	}
+	n.mu.Unlock()
+	n.cannot.close()
+	n.stopped.Wait()
+	return nil
+}
+
+// Forget forgets every remembered refusal: limits were changed, or counters by somebody
+// else.
+func (n *Node) Forget() { n.deny.forget() }
+
+// now is the time since the Node was made, by the monotonic clock.
+func (n *Node) now() time.Duration { return time.Since(n.start) }
+
+func (n *Node) wall(now time.Duration) time.Time { return n.start.Add(now) }
+
+// Take implements tidegate.Store. The error is nil unless the caller has left or asked
+// for what no store would answer. A caller that leaves does not take its question back:
+// it may be charged.
+func (n *Node) Take(ctx context.Context, checks []tidegate.Check, copies int) (tidegate.Decision, error) {
+	if err := ctx.Err(); err != nil {
+		return tidegate.Decision{}, err
+	}
+	t, ok := traitsOf(checks)
+	if !ok || copies < 1 {
+		return n.local.Take(ctx, checks, copies) // says what is wrong
+	}
+	if n.o.DenyEntries < 0 {
+		t &^= remembered
+	}
+	if t&remembered != 0 && !n.deny.none() {
+		if d, ok := n.denied(checks); ok {
+			n.count.denied.Add(1)
+			return d, nil
+		}
+	}
+	if copies != 1 { // they are together already
+		t &^= together
+	}
+	now := n.now()
+	if share := n.share.Load(); share < whole && !n.chosen(checks, share) {
+		d, _, err := n.fallback(checks, copies, *n.why.Load(), now, true)
+		return d, err
+	}
+	return n.ask(ctx, checks, copies, t, now)
+}
+
+// MaxBatch implements chain.Backend: requests are batched here, not above.
+func (n *Node) MaxBatch() int { return 1 }
+
+// TakeBatch implements chain.Backend, one by one.
+func (n *Node) TakeBatch(ctx context.Context, asks []chain.Ask) error {
+	for i := range asks {
+		a := &asks[i]
+		a.Rest = tidegate.Decision{}
+		a.Granted, a.Err = n.Take(ctx, a.Checks, a.Copies)
+	}
+	return nil
+}
+
+// chosen reports whether the request goes to the backend while that recovers. It goes by
+// the key, so that nobody is counted here and there in turns.
+func (n *Node) chosen(checks []tidegate.Check, share uint32) bool {
+	if share == 0 || len(checks) == 0 {
+		return share > 0
+	}
+	return uint32(n.seen.hash(checks[0].Key)%whole) < share
+}

@@ -1,0 +1,105 @@
+package node
+
+import (
+	"errors"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// Defaults of Options.
+const (
+	DefaultDeadline    = 25 * time.Millisecond
+	DefaultInFlight    = 4096
+	DefaultFailures    = 5
+	DefaultLocalBytes  = 64 << 20
+	DefaultRemember    = 1 << 16
+	DefaultDenyEntries = 1 << 16
+)
+
+// Options of a Node. Every field has a default.
+type Options struct {
+	// Name is what the backend is called in messages; "" means "the store".
+	Name string
+	// Deadline is by when every request has an answer, up to a sixty-fourth less; 0
+	// means DefaultDeadline.
+	Deadline time.Duration
+	// InFlight bounds the calls that the backend has not returned from, those that
+	// nobody waits for included; 0 means DefaultInFlight. Beyond, fallbacks answer at
+	// once.
+	InFlight int
+	// Failures is how many requests must fail, and as many as succeed meanwhile, for
+	// the circuit to open; 0 means DefaultFailures.
+	Failures int
+	// Default is the fallback for limits without Terms; nil means tidegate.FailLocal.
+	Default *tidegate.FailMode
+	// Instances is how many nodes share the limits, this one included; nil means one.
+	// It is asked for every decision of the local store.
+	Instances func() int
+	// LocalBytes bounds the local store; 0 means DefaultLocalBytes.
+	LocalBytes int64
+	// Remember is for how many keys it is known what was last seen of them, 16 bytes
+	// each; 0 means DefaultRemember. The ones seen longest ago go first.
+	Remember int
+	// DenyEntries is how many refusals are remembered, about 80 bytes each; 0 means
+	// DefaultDenyEntries, less than that none.
+	DenyEntries int
+	// OnState is told of every change of state, from one goroutine, in order. A state
+	// that was over before anybody could be told is left out.
+	OnState func(Health)
+	// OnUnasked is told when the backend cannot be asked about a rule, and when that is
+	// over; not of every request.
+	OnUnasked func(Unasked)
+	// OnCall is told how long each call of the backend for requests took, those
+	// included that nobody waited for any more.
+	OnCall func(took time.Duration)
+}
+
+func (o *Options) complete() {
+	if o.Name == "" {
+		o.Name = "the store"
+	}
+	if o.Deadline <= 0 {
+		o.Deadline = DefaultDeadline
+	}
+	if o.InFlight <= 0 {
+		o.InFlight = DefaultInFlight
+	}
+	if o.Failures <= 0 {
+		o.Failures = DefaultFailures
+	}
+	if o.Default == nil {
+		o.Default = new(tidegate.FailLocal)
+	}
+	if o.Instances == nil {
+		o.Instances = func() int { return 1 }
+	}
+	if o.LocalBytes <= 0 {
+		o.LocalBytes = DefaultLocalBytes
+	}
+	if o.Remember <= 0 {
+		o.Remember = DefaultRemember
+	}
+	if o.DenyEntries == 0 {
+		o.DenyEntries = DefaultDenyEntries
+	}
+}
+
+var (
+	// ErrTimeout is the reason when the backend has no answer by the deadline. It may
+	// still be charged.
+	ErrTimeout = errors.New("the store did not answer in time")
+	// ErrBusy is the reason when too many calls have no reply already. Nothing was
+	// charged.
+	ErrBusy error = busy{}
+	// ErrOpen is the reason when the backend has failed too often to be asked. It
+	// wraps the last failure.
+	ErrOpen = errors.New("circuit open")
+)
+
+type busy struct{}
+
+func (busy) Error() string { return "too many calls wait for the store" }
+
+// Busy tells layers above what it is without their knowing this package.
+func (busy) Busy() bool { return true }

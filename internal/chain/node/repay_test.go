@@ -1,0 +1,246 @@
+package node
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// spend takes n from a key, one by one, and reports how many were admitted.
+func spend(t *testing.T, g *Node, l *tidegate.Limit, key string, n int) (admitted int) {
+	t.Helper()
+	for range n {
+		d, err := g.Take(t.Context(), []tidegate.Check{{Key: key, Limit: l, Cost: 1, MaxWait: longest(l)}}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.OK {
+			admitted++
+		}
+	}
+	return admitted
+}
+
+// longest lets a leaky bucket admit what it has places for.
+func longest(l *tidegate.Limit) time.Duration {
+	if l.Algorithm == tidegate.LeakyBucket {
+		return 10 * l.Period
+	}
+	return 0
+}
+
+// What was admitted locally is charged to the inner store, each amount once.
+func TestDebtsArePaidOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		way := &faulty{}
+		g := newNode(way, Options{Instances: func() int { return 2 }})
+		l := limit("l", 100, tidegate.FailLocal)
+		spend(t, g, l, "a", 10)
+		way.set(broken)
+		for i, key := range []string{"a", "b", "c"} {
+			spend(t, g, l, key, 5+i)
+		}
+		_, _ = g.Take(t.Context(), []tidegate.Check{{Key: "d", Limit: l, Cost: 0}}, 1) // a peek owes nothing
+		time.Sleep(time.Minute)
+		if h := g.Health(); h.Owed != 3 || h.Posted != 0 {
+			t.Errorf("in the outage: %+v", h)
+		}
+		way.set(none)
+		time.Sleep(5 * time.Second)
+		for i, key := range []string{"a", "b", "c"} {
+			if n := way.posted(l, key); n != int64(5+i) {
+				t.Errorf("%d charged to %s, want %d", n, key, 5+i)
+			}
+		}
+		if d := tidegate.New(g, l).Peek(t.Context(), "a"); d.Remaining != 85 || d.At < 0 {
+			t.Errorf("%+v, want 85 left in the inner store", d)
+		}
+		if h := g.Health(); h.Owed != 0 || h.Posted != 3 || h.Lost != 0 {
+			t.Errorf("afterwards: %+v", h)
+		}
+		synctest.Wait()
+		wantNoGoroutine(t) // also without Close
+		_ = g.Close()
+	})
+}
+
+// A payment that surely failed is made later; one that may have been made is not made
+// again.
+func TestDebtsThatCannotBePaid(t *testing.T) {
+	f := func(is fault, posted, lost int64) {
+		synctest.Test(t, func(t *testing.T) {
+			way := &faulty{fault: broken}
+			g := newNode(way, Options{})
+			l := limit("l", 100, tidegate.FailLocal)
+			spend(t, g, l, "a", 7)
+			way.setAdjust(is)
+			way.set(none)
+			time.Sleep(2 * time.Second) // Take works, Adjust does not
+			if n := way.posted(l, "a"); n != 0 {
+				t.Errorf("%d posted", n)
+			}
+			way.setAdjust(none)
+			time.Sleep(2 * time.Second)
+			if n, h := way.posted(l, "a"), g.Health(); n != posted || h.Lost != lost || h.Owed != 0 || h.State != OK {
+				t.Errorf("%d posted, want %d: %+v", n, posted, h)
+			}
+			_ = g.Close()
+		})
+	}
+	f(broken, 7, 0)
+	f(mad, 7, 0)
+	f(frozen, 0, 1)
+}
+
+// What is owed is what is used here and not known there, by this node's share, and
+// never more than was admitted.
+func TestDebtAmount(t *testing.T) {
+	start := time.Date(2026, time.January, 5, 1, 0, 0, 0, time.UTC)
+	window := tidegate.MustLimit(tidegate.Spec{Algorithm: tidegate.FixedWindow, Events: 100, Period: time.Hour})
+	bucket := tidegate.MustLimit(tidegate.Spec{Algorithm: tidegate.TokenBucket, Events: 60, Period: time.Hour})
+	f := func(d debt, at time.Duration, want int64) {
+		t.Helper()
+		if got := d.amount(start, at); got != want {
+			t.Errorf("%+v owes %d after %s, want %d", d, got, at, want)
+		}
+	}
+	f(debt{limit: window, nodes: 1, admitted: 10, used: 10}, 0, 10)
+	f(debt{limit: window, nodes: 3, admitted: 10, used: 30}, 0, 10)
+	f(debt{limit: window, nodes: 3, admitted: 10, used: 80, known: 50}, 59*time.Minute, 10)
+	f(debt{limit: window, nodes: 3, admitted: 10, used: 80, known: 50}, time.Hour, 0)
+	f(debt{limit: window, nodes: 3, admitted: 1, used: 5}, 0, 1) // a cost above the share
+	f(debt{limit: window, nodes: 5, admitted: 1, used: 1}, 0, 1) // of a limit of one
+	f(debt{limit: bucket, nodes: 2, admitted: 90, used: 60, known: 60}, 0, 0)
+	f(debt{limit: bucket, nodes: 2, admitted: 90, used: 60, known: 60, last: 20 * time.Minute}, 20*time.Minute, 10)
+	f(debt{limit: bucket, nodes: 2, admitted: 90, used: 60, known: 60, last: 90 * time.Minute}, 90*time.Minute, 30)
+	f(debt{limit: bucket, nodes: 2, admitted: 90, used: 60, known: 60, last: 90 * time.Minute}, 100*time.Minute, 25)
+}
+
+// What could not be paid is joined with what was admitted meanwhile.
+func TestDebtsThatComeBackAreJoined(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		way := &faulty{fault: broken}
+		g := newNode(way, Options{})
+		l := limit("l", 100, tidegate.FailLocal)
+		spend(t, g, l, "a", 5)
+		g.mu.Lock()
+		posts := g.backlog.take(maxPosts, g.now(), g.now())
+		g.mu.Unlock()
+		spend(t, g, l, "a", 2)
+		g.mu.Lock()
+		g.backlog.putBack(posts, g.now())
+		g.mu.Unlock()
+		way.set(none)
+		time.Sleep(5 * time.Second)
+		if n := way.posted(l, "a"); n != 7 {
+			t.Errorf("%d posted, want 5 and 2", n)
+		}
+		_ = g.Close()
+	})
+}
+
+// A debt that can never be paid is given up after a minute or so, and is no reason to
+// leave the store alone.
+func TestDebtsAreGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		way := &faulty{fault: broken}
+		g := newNode(way, Options{})
+		spend(t, g, limit("l", 100, tidegate.FailLocal), "a", 7)
+		way.setAdjust(broken)
+		way.set(none)
+		time.Sleep(5 * time.Second)
+		since := g.Health().Since
+		time.Sleep(2 * time.Minute)
+		if h := g.Health(); h.State != OK || !h.Since.Equal(since) || h.Owed != 0 || h.Lost != 1 {
+			t.Errorf("%+v", h)
+		}
+		wantNoGoroutine(t)
+		_ = g.Close()
+	})
+}
+
+// What no longer counts is not charged: it is neither billed to the next window nor
+// to a bucket that would have drained.
+func TestDebtsFade(t *testing.T) {
+	f := func(spec tidegate.Spec, n int, outage time.Duration, want int64) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			time.Sleep(23*time.Hour + 30*time.Minute) // it was midnight
+			way := &faulty{fault: broken}
+			g := newNode(way, Options{})
+			spec.Terms = &tidegate.Terms{OnStoreFailure: tidegate.FailLocal}
+			l := tidegate.MustLimit(spec)
+			spend(t, g, l, "a", n)
+			time.Sleep(outage)
+			way.set(none)
+			time.Sleep(5 * time.Second)
+			if got, h := way.posted(l, "a"), g.Health(); got != want || h.Owed != 0 {
+				t.Errorf("%s: %d posted after %s, want %d: %+v", l, got, outage, want, h)
+			}
+			_ = g.Close()
+		})
+	}
+	hour := tidegate.Spec{Algorithm: tidegate.FixedWindow, Events: 100, Period: time.Hour}
+	f(hour, 50, 29*time.Minute, 50)
+	f(hour, 50, 31*time.Minute, 0)
+	bucket := tidegate.Spec{Algorithm: tidegate.TokenBucket, Events: 60, Period: time.Hour}
+	f(bucket, 50, 19*time.Minute+30*time.Second, 30+1)
+	f(bucket, 50, time.Hour, 0)
+	f(tidegate.Spec{Algorithm: tidegate.SlidingLog, Events: 60, Period: time.Minute}, 50, 2*time.Minute, 0)
+	f(tidegate.Spec{Algorithm: tidegate.Quota, Events: 60, Calendar: tidegate.Day}, 50, 29*time.Minute, 50)
+	f(tidegate.Spec{Algorithm: tidegate.Quota, Events: 60, Calendar: tidegate.Day}, 50, 31*time.Minute, 0)
+	f(tidegate.Spec{Algorithm: tidegate.Concurrency, Events: 60, Period: time.Hour}, 50, time.Minute, 0)
+}
+
+// Once the store answers, what is owed does not fade any more, however long it takes to
+// pay: others use the limit meanwhile.
+func TestDebtsDoNotFadeWhileOthersCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		way := &faulty{fault: broken}
+		g := newNode(way, Options{})
+		l := tidegate.MustLimit(tidegate.Spec{Algorithm: tidegate.TokenBucket, Events: 3600, Period: time.Hour})
+		spend(t, g, l, "a", 100)
+		way.setAdjust(broken)
+		way.set(none)
+		time.Sleep(30 * time.Second)
+		way.setAdjust(none)
+		time.Sleep(time.Second)
+		if n := way.posted(l, "a"); n < 98 || n > 100 {
+			t.Errorf("%d posted, want 100 less a second or two", n)
+		}
+		_ = g.Close()
+	})
+}
+
+// A key whose debt is not paid when the store goes again has used both: what the store
+// had counted by then, and what it had not been told.
+func TestDebtsAddToWhatWasSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		way := &faulty{fault: broken}
+		g := newNode(way, Options{})
+		l := limit("l", 10, tidegate.FailLocal)
+		spend(t, g, l, "a", 5)
+		way.setAdjust(broken)
+		way.set(none)
+		time.Sleep(5 * time.Second)
+		if n := spend(t, g, l, "a", 3); n != 3 || g.Health().Owed != 1 {
+			t.Fatalf("%d admitted by the store: %+v", n, g.Health())
+		}
+		way.set(broken)
+		if n := spend(t, g, l, "a", 10); n != 2 {
+			t.Errorf("%d more admitted, want 2", n)
+		}
+		way.setAdjust(none)
+		way.set(none)
+		time.Sleep(5 * time.Second)
+		if n := way.posted(l, "a"); n != 7 {
+			t.Errorf("%d posted, want 5 and 2", n)
+		}
+		if d := tidegate.New(g, l).Peek(t.Context(), "a"); d.Remaining != 0 {
+			t.Errorf("%+v, want none left", d)
+		}
+		_ = g.Close()
+	})
+}

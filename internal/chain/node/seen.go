@@ -1,0 +1,173 @@
+package node
+
+import (
+	"hash/maphash"
+	"math"
+	"math/bits"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// seen is what this node last saw of keys in the backend: how many events were
+// used, and when that was. It is a table of a fixed size in sets of four, read without
+// locks: each entry has a word of both, and the same word mixed with the name of the
+// counter, so that halves of two entries do not pass for one. Who reads while it is
+// written finds nothing.
+type seen struct {
+	seed    maphash.Seed
+	sets    [][4]seenEntry
+	writing [64]sync.Mutex // each for some of the sets: halves of two would stay
+}
+
+type seenEntry struct{ mixed, word atomic.Uint64 }
+
+// A word is used<<seenBits | when. That is milliseconds for the first half year, and then
+// 64ths of that, with a bit set that says so: enough for 34 years, and for what comes then
+// no bit spills into the count.
+const (
+	seenBits   = 35
+	seenMost   = 1<<(64-seenBits) - 1
+	seenCoarse = 1 << (seenBits - 1)
+	seenShift  = 6
+)
+
+func seenTime(when time.Duration) uint64 {
+	ms := uint64(when / time.Millisecond)
+	if ms < seenCoarse {
+		return ms
+	}
+	return seenCoarse | min(ms>>seenShift, seenCoarse-1)
+}
+
+// Not worth a write are keys with less than this part of their limit used, and
+// what differs by less than that from what was written this recently.
+const (
+	seenLeast = 32
+	seenFresh = 100 * time.Millisecond
+)
+
+func newSeen(keys int) *seen {
+	return &seen{seed: maphash.MakeSeed(), sets: make([][4]seenEntry, max(keys/4, 1))}
+}
+
+func (s *seen) hash(key string) uint64 { return maphash.String(s.seed, key) }
+
+// name is the name of a counter in the table.
+func (s *seen) name(l *tidegate.Limit, key string) uint64 {
+	return s.hash(key)*31 + s.hash(l.Identity())
+}
+
+func (s *seen) set(name uint64) (*[4]seenEntry, *sync.Mutex) {
+	i, _ := bits.Mul64(name, uint64(len(s.sets)))
+	return &s.sets[i], &s.writing[i%uint64(len(s.writing))]
+}
+
+// note writes down that used events of capacity were used.
+func (s *seen) note(name uint64, used, capacity int64, now time.Duration) {
+	used = min(used, seenMost)
+	set, writing := s.set(name)
+	if place(set, name, used, capacity, now) == nil {
+		return
+	}
+	writing.Lock()
+	defer writing.Unlock()
+	if at := place(set, name, used, capacity, now); at != nil {
+		word := uint64(used)<<seenBits | seenTime(now)
+		at.mixed.Store(word ^ name)
+		at.word.Store(word)
+	}
+}
+
+// place is where to write that; nil means that it is not worth it.
+func place(set *[4]seenEntry, name uint64, used, capacity int64, now time.Duration) (at *seenEntry) {
+	oldest := time.Duration(math.MaxInt64)
+	for i := range set {
+		e := &set[i]
+		word := e.word.Load()
+		was, when := split(word)
+		if e.mixed.Load()^word == name {
+			if now <= when && used <= was { // by somebody who was slow to write
+				return nil
+			}
+			if now-when < seenFresh && (used-was)*seenLeast < capacity && (was-used)*seenLeast < capacity {
+				return nil
+			}
+			return e
+		}
+		if when < oldest {
+			at, oldest = e, when
+		}
+	}
+	return at
+}
+
+func split(word uint64) (used int64, when time.Duration) {
+	ms := word & (seenCoarse - 1)
+	if word&seenCoarse != 0 {
+		ms <<= seenShift
+	}
+	return int64(word >> seenBits), time.Duration(ms) * time.Millisecond
+}
+
+// look finds what was seen of a counter; word is to be given to forget.
+func (s *seen) look(name uint64) (used int64, when time.Duration, word uint64) {
+	set, _ := s.set(name)
+	for i := range set {
+		word = set[i].word.Load()
+		if set[i].mixed.Load()^word == name && word != 0 {
+			used, when = split(word)
+			return used, when, word
+		}
+	}
+	return 0, 0, 0
+}
+
+// forget drops what look found, unless it was replaced by something newer.
+func (s *seen) forget(name, word uint64) {
+	set, _ := s.set(name)
+	for i := range set {
+		if set[i].mixed.Load()^word == name {
+			set[i].word.CompareAndSwap(word, 0)
+		}
+	}
+}
+
+// see notes what an answer of the backend says of the key that it is about. One without a
+// receipt was made of an earlier one, and says nothing new.
+func (n *Node) see(checks []tidegate.Check, d *tidegate.Decision, now time.Duration) {
+	l := d.Limit
+	if l == nil || d.At == 0 || d.Err != nil || l.Algorithm == tidegate.Concurrency {
+		return
+	}
+	capacity := l.Capacity()
+	if (capacity-d.Remaining)*seenLeast < capacity { // which is quickly told
+		return
+	}
+	used := usedOf(d)
+	if used*seenLeast < capacity {
+		return
+	}
+	for i := range checks {
+		c := &checks[i]
+		if !c.Advisory && (c.Limit == l || c.Limit.Identity() == l.Identity()) {
+			n.seen.note(n.seen.name(l, c.Key), used, capacity, now)
+			return
+		}
+	}
+}
+
+// usedOf is how many events d says are used. Of a bucket that is better told by when
+// it is full again: what remains to those who do not wait may be none.
+func usedOf(d *tidegate.Decision) int64 {
+	if !isBucket(d.Limit) {
+		return d.Limit.Capacity() - d.Remaining
+	}
+	return int64(math.Ceil(float64(d.ResetAfter) / float64(d.Limit.Period) * float64(d.Limit.Events)))
+}
+
+func isBucket(l *tidegate.Limit) bool {
+	return l.Algorithm == tidegate.TokenBucket || l.Algorithm == tidegate.LeakyBucket
+}

@@ -1,0 +1,81 @@
+package node
+
+import (
+	"math/bits"
+	"sync"
+
+	"tidegate.dev/tidegate"
+)
+
+// maxNodes bounds the number of nodes, so that a cost times it is a number.
+const maxNodes = 1 << 16
+
+func (n *Node) nodes() int64 { return int64(min(max(n.o.Instances(), 1), maxNodes)) }
+
+// scaled is c as the local store is asked about it by one of so many nodes. The limit
+// stays whole and the cost is multiplied: what is used locally is then in events of
+// the fleet, as in the backend, a bucket's share is exact, and a change of the
+// number of nodes refills nothing.
+//
+// No share is nothing. A cost that is more than its share of a bucket waits for as
+// long as it takes to pay; a window has room for one such request. Otherwise windows
+// round down: 10 a minute on three nodes is three on each.
+func (n *Node) scaled(c tidegate.Check, nodes int64) tidegate.Check {
+	capacity := c.Limit.Capacity()
+	switch {
+	case nodes == 1 || c.Cost > capacity: // the latter can never fit
+	case c.Limit.Algorithm == tidegate.Concurrency:
+		c.Limit = n.sizes.get(c.Limit, max(c.Cost, capacity/nodes, 1))
+	case isBucket(c.Limit):
+		if c.Cost *= nodes; c.Cost > capacity {
+			c.Limit = n.sizes.get(c.Limit, 1<<bits.Len64(uint64(c.Cost-1)))
+		}
+		c.Cost = min(c.Cost, c.Limit.Capacity())
+	default:
+		c.Cost = min(c.Cost*nodes, capacity)
+	}
+	return c
+}
+
+// sizes are limits with another capacity than they were written with. They have the
+// same identity, and so the same counters.
+type sizes struct {
+	mu  sync.Mutex
+	all map[sized]*tidegate.Limit
+}
+
+type sized struct {
+	limit    *tidegate.Limit
+	capacity int64
+}
+
+// maxSizes is how many are kept; they are made again when needed.
+const maxSizes = 4096
+
+// get is l with a capacity, or l itself when there can be no such limit.
+func (s *sizes) get(l *tidegate.Limit, capacity int64) *tidegate.Limit {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := sized{l, capacity}
+	if found := s.all[key]; found != nil {
+		return found
+	}
+	spec := l.Spec
+	switch l.Algorithm {
+	case tidegate.TokenBucket:
+		spec.Burst = capacity
+	case tidegate.LeakyBucket:
+		spec.Burst = capacity - 1
+	default:
+		spec.Events = capacity
+	}
+	made, err := tidegate.NewLimit(spec)
+	if err != nil {
+		made = l
+	}
+	if s.all == nil || len(s.all) >= maxSizes {
+		s.all = make(map[sized]*tidegate.Limit)
+	}
+	s.all[key] = made
+	return made
+}

@@ -1,0 +1,151 @@
+package node
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain"
+	"tidegate.dev/tidegate/store/memory"
+)
+
+// trip is how long it takes to a slow store and back, in virtual time.
+const trip = 2 * time.Millisecond
+
+// slow is a memory store that is far away: it decides half a trip after it was asked.
+type slow struct {
+	*memory.Store
+	deaf  chan struct{} // until it is closed, no call returns, whatever its context says
+	wrong any           // what a call panics with
+	lost  error         // what a call of Take ends with, after it has charged
+
+	mu    sync.Mutex
+	calls []int // the copies that each call of Take asked for
+}
+
+func newSlow() *slow { return &slow{Store: memory.New()} }
+
+func (s *slow) suffer(n int) {
+	s.mu.Lock()
+	s.calls = append(s.calls, n)
+	s.mu.Unlock()
+	if s.deaf != nil {
+		<-s.deaf
+	}
+	if s.wrong != nil {
+		panic(s.wrong)
+	}
+	time.Sleep(trip / 2)
+}
+
+func (s *slow) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
+	s.suffer(n)
+	defer time.Sleep(trip / 2)
+	d, err := s.Store.Take(ctx, checks, n)
+	if s.lost != nil {
+		return tidegate.Decision{}, s.lost
+	}
+	return d, err
+}
+
+func (s *slow) Adjust(ctx context.Context, at int64, checks []tidegate.Check) error {
+	time.Sleep(trip / 2)
+	defer time.Sleep(trip / 2)
+	return s.Store.Adjust(ctx, at, checks)
+}
+
+func (s *slow) Reset(ctx context.Context, checks []tidegate.Check) error {
+	time.Sleep(trip / 2)
+	defer time.Sleep(trip / 2)
+	return s.Store.Reset(ctx, checks)
+}
+
+// slowShort also tells the rest why there is nothing for them.
+type slowShort struct{ *slow }
+
+func (s slowShort) MaxBatch() int { return 1 }
+
+func (s slowShort) TakeBatch(ctx context.Context, asks []chain.Ask) error {
+	for i := range asks {
+		a := &asks[i]
+		s.suffer(a.Copies)
+		defer time.Sleep(trip / 2)
+		a.Granted, a.Err = s.Store.Take(ctx, a.Checks, a.Copies)
+		if a.Err == nil && a.Granted.OK && a.Granted.Granted < int64(a.Copies) {
+			a.Rest, a.Err = s.Store.Take(ctx, a.Checks, 1)
+		}
+	}
+	return nil
+}
+
+// wantCalls wants so many calls of Take since the last time, each for so many copies.
+func (s *slow) wantCalls(t *testing.T, want ...int) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ok := len(want) == len(s.calls)
+	for i := range min(len(want), len(s.calls)) {
+		ok = ok && want[i] == s.calls[i]
+	}
+	if !ok {
+		t.Errorf("the inner store was asked for copies %v, want %v", s.calls, want)
+	}
+	s.calls = nil
+}
+
+// left is what there is left of c in the inner store.
+func (s *slow) left(t *testing.T, c tidegate.Check) int64 {
+	t.Helper()
+	d, err := s.Store.Take(context.Background(), []tidegate.Check{{Key: c.Key, Limit: c.Limit}}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.Remaining
+}
+
+// crowd is callers of a store, and what they were told, in the order they came.
+type crowd struct {
+	store tidegate.Store
+	sync.WaitGroup
+	told []*told
+}
+
+type told struct {
+	d     tidegate.Decision
+	err   error
+	after time.Duration
+	leave context.CancelFunc
+}
+
+// come has one ask. When it returns, who came waits, or has an answer.
+func (c *crowd) come(n int, checks ...tidegate.Check) *told {
+	who := new(told)
+	ctx, cancel := context.WithCancel(context.Background())
+	who.leave = cancel
+	c.told = append(c.told, who)
+	start := time.Now()
+	c.Go(func() {
+		who.d, who.err = c.store.Take(ctx, checks, n)
+		who.after = time.Since(start)
+		if who.err == nil && who.d.Err != nil { // a fallback has decided, which is open here
+			who.d, who.err = tidegate.Decision{}, who.d.Err
+		}
+	})
+	synctest.Wait()
+	return who
+}
+
+// granted is how many of the crowd were.
+func (c *crowd) granted() (sum int64) {
+	for _, who := range c.told {
+		sum += who.d.Granted
+	}
+	return sum
+}
+
+func per(events int64, period time.Duration, a tidegate.Algorithm) *tidegate.Limit {
+	return tidegate.MustLimit(tidegate.Spec{Name: "test", Events: events, Period: period, Algorithm: a})
+}

@@ -1,0 +1,187 @@
+package node
+
+import (
+	"sync"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// stream is the calls for one vector of checks: those that are out, and the next one.
+type stream struct {
+	shard  *shard
+	hash   uint64
+	listed bool // under shard.mu: it is in shard.streams
+	traits traits
+	vector
+	copies int // that each waiter asks for
+
+	coalescer coalescer // under shard.mu
+	next      *call     // under shard.mu: not sent yet; nil means that nobody waits
+	calls     int       // under shard.mu: calls that have not ended
+}
+
+// shards are where streams are found, by the hash of their vectors.
+const shards = 64
+
+type shard struct {
+	mu      sync.Mutex
+	streams map[uint64]*stream
+	last    *stream     // under mu: one of streams, the last that was found
+	first   *call       // under mu: all calls that have no reply, the newest first
+	asked   uint64      // under mu: requests that came here
+	alarm   *time.Timer // under mu: nil until it is first needed
+	at      time.Duration
+	_       [8]byte // locks of different shards do not meet in one cache line
+}
+
+// findLocked returns the stream that checks can join; nil means that there is none.
+func (sh *shard) findLocked(hash uint64, checks []tidegate.Check, t traits) *stream {
+	if t&together == 0 {
+		return nil
+	}
+	s := sh.last
+	if s == nil || s.hash != hash {
+		if s = sh.streams[hash]; s == nil {
+			return nil
+		}
+		sh.last = s
+	}
+	if !same(s.checks, checks) {
+		return nil
+	}
+	return s
+}
+
+func (n *Node) newStreamLocked(sh *shard, hash uint64, checks []tidegate.Check, copies int, t traits) *stream {
+	s := n.streams.Get().(*stream)
+	s.shard, s.hash, s.traits, s.copies = sh, hash, t, copies
+	s.copy(checks)
+	if t&together != 0 && sh.streams[hash] == nil {
+		s.listed = true
+		sh.streams[hash] = s
+	}
+	return s
+}
+
+// endLocked lets a stream without calls be used again.
+func (n *Node) endLocked(s *stream) {
+	if s.listed {
+		delete(s.shard.streams, s.hash)
+		if s.shard.last == s {
+			s.shard.last = nil
+		}
+	}
+	s.clear()
+	s.shard, s.listed, s.coalescer = nil, false, coalescer{}
+	n.streams.Put(s)
+}
+
+// newCallLocked makes the next call of a stream; nil means that too many are out.
+func (n *Node) newCallLocked(s *stream) *call {
+	if !n.begin() {
+		return nil
+	}
+	c := n.calls.Get().(*call)
+	if c.wake == nil {
+		c.wake = make(chan struct{}, 1)
+	}
+	c.stream, s.next = s, c
+	s.calls++
+	sh := s.shard
+	c.newer, c.older = nil, sh.first
+	if sh.first != nil {
+		sh.first.newer = c
+	}
+	sh.first = c
+	return c
+}
+
+// endCallLocked takes a call out of its shard: it has its reply, or was never sent.
+func (n *Node) endCallLocked(c *call) {
+	s := c.stream
+	sh := s.shard
+	if s.next == c {
+		s.next = nil
+	}
+	if c.newer == nil {
+		sh.first = c.older
+	} else {
+		c.newer.older = c.older
+	}
+	if c.older != nil {
+		c.older.newer = c.newer
+	}
+	c.newer, c.older = nil, nil
+	n.inFlight.Add(-1)
+	if s.calls--; s.calls == 0 {
+		n.endLocked(s)
+	}
+}
+
+// stepLocked lets a stream's coalescer take a step, and has the next call sent if it is
+// ready.
+func (n *Node) stepLocked(s *stream, e coalesceEvent) {
+	var ready bool
+	if s.coalescer, ready = s.coalescer.step(e); ready {
+		n.launchLocked(s.next, e.now)
+	}
+}
+
+// alarmLocked has ringLocked called at an instant, or before. It need not be exact.
+func (n *Node) alarmLocked(sh *shard, at time.Duration) {
+	if sh.at > 0 && sh.at <= at {
+		return
+	}
+	in := max(at-n.now(), 0)
+	if sh.at = at; sh.alarm == nil {
+		sh.alarm = time.AfterFunc(in, func() { n.ring(sh) })
+	} else {
+		sh.alarm.Reset(in)
+	}
+}
+
+// ring sees to what is due in a shard: waiters whose deadlines have passed, calls that
+// are overdue, and those that have to leave.
+func (n *Node) ring(sh *shard) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	// What is due in a moment is seen to now, so that nobody waits for longer than its
+	// deadline and the alarm does not ring all the time.
+	now, next := n.now()+n.o.Deadline/64, time.Duration(0)
+	sh.at = 0
+	at := func(t time.Duration) {
+		if t > 0 && (next == 0 || t < next) {
+			next = t
+		}
+	}
+	for c := sh.first; c != nil; {
+		older, s := c.older, c.stream
+		at(c.expireLocked(now))
+		switch {
+		case c.sent && !c.overdue && now >= c.back:
+			n.overdueLocked(c, now)
+		case c.sent && !c.overdue:
+			at(c.back)
+		case c == s.next && !s.coalescer.queued && s.coalescer.waiting > 0:
+			n.stepLocked(s, coalesceEvent{kind: due, now: now})
+			if !s.coalescer.queued {
+				at(s.coalescer.leave)
+			}
+		}
+		c = older
+	}
+	if next > 0 {
+		n.alarmLocked(sh, next)
+	}
+}
+
+// overdueLocked notes that a call is not back in time: whoever comes next does not wait
+// for it.
+func (n *Node) overdueLocked(c *call, now time.Duration) {
+	c.overdue = true
+	if len(c.deadlines) == len(c.gone) && c.late.undecided == 0 && c.late.admitted == 0 {
+		n.failed(n.late, c.stamp.at, 1, false) // nobody who waited has told of it
+	}
+	n.stepLocked(c.stream, coalesceEvent{kind: replied, now: now})
+}

@@ -1,0 +1,277 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain"
+	"tidegate.dev/tidegate/store/memory"
+)
+
+var (
+	leaky  = tidegate.MustLimit(tidegate.Spec{Name: "leaky", Events: 10, Period: time.Second, Burst: 100, Algorithm: tidegate.LeakyBucket})
+	logged = tidegate.MustLimit(tidegate.Spec{
+		Name: "log", Events: 2, Period: time.Second, Algorithm: tidegate.SlidingLog,
+		Terms: &tidegate.Terms{Queue: &tidegate.Queue{Places: 10, MaxWait: 6 * time.Second}},
+	})
+)
+
+// crowd sends requests that wait, and notes who left when.
+type crowd struct {
+	store tidegate.Store
+	start time.Time
+
+	sync.WaitGroup
+	mu   sync.Mutex
+	left []departure
+}
+
+type departure struct {
+	who     int
+	after   time.Duration
+	refused bool
+	err     error
+}
+
+func (c *crowd) send(ctx context.Context, who int, check tidegate.Check) {
+	c.Go(func() {
+		d, err := c.store.Take(ctx, []tidegate.Check{check}, 1)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.left = append(c.left, departure{who, time.Since(c.start), err == nil && !d.OK, err})
+	})
+	synctest.Wait() // the next comes after it
+}
+
+func (c *crowd) want(t *testing.T, want ...departure) {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	// Of two who leave at one instant, either may note it first.
+	slices.SortStableFunc(c.left, func(a, b departure) int { return cmp.Or(cmp.Compare(a.after, b.after), cmp.Compare(a.who, b.who)) })
+	if !slices.EqualFunc(c.left, want, func(a, b departure) bool {
+		return a.who == b.who && (a.after-b.after).Abs() < time.Millisecond && a.refused == b.refused && (a.err == nil) == (b.err == nil)
+	}) {
+		t.Errorf("\n got %v\nwant %v", c.left, want)
+	}
+}
+
+const ms = time.Millisecond
+
+func TestBucketLeavesOneByOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := crowd{store: New(chain.Adapt(memory.New())), start: time.Now()}
+		for i := range 4 {
+			c.send(t.Context(), i, tidegate.Check{Key: "k", Limit: leaky, Cost: 1, MaxWait: time.Minute})
+		}
+		c.Wait()
+		c.want(t, departure{who: 0}, departure{who: 1, after: 100 * ms}, departure{who: 2, after: 200 * ms}, departure{who: 3, after: 300 * ms})
+	})
+}
+
+// Who leaves the line frees a turn: those behind move up, the outflow stays
+// constant, and the end of the line is given back.
+func TestWhoLeavesLetsOthersMoveUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := crowd{store: New(chain.Adapt(memory.New())), start: time.Now()}
+		check := tidegate.Check{Key: "k", Limit: leaky, Cost: 1, MaxWait: time.Minute}
+		c.send(t.Context(), 0, check)
+		ctx, leave := context.WithCancel(t.Context())
+		c.send(ctx, 1, check)
+		c.send(t.Context(), 2, check)
+		c.send(t.Context(), 3, check)
+		time.Sleep(50 * ms)
+		leave()
+		synctest.Wait()
+		c.send(t.Context(), 4, check) // gets the turn that was given back
+		c.Wait()
+		c.want(t, departure{who: 0}, departure{who: 1, after: 50 * ms, err: context.Canceled},
+			departure{who: 2, after: 100 * ms}, departure{who: 3, after: 200 * ms}, departure{who: 4, after: 300 * ms})
+	})
+}
+
+// A turn for three is not given to one for one: it could not be told apart from
+// jumping the line.
+func TestTurnsOfOtherCostsStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := crowd{store: New(chain.Adapt(memory.New())), start: time.Now()}
+		one := tidegate.Check{Key: "k", Limit: leaky, Cost: 1, MaxWait: time.Minute}
+		three := one
+		three.Cost = 3
+		c.send(t.Context(), 0, one)
+		ctx, leave := context.WithCancel(t.Context())
+		c.send(ctx, 1, one)
+		c.send(t.Context(), 2, three)
+		c.send(t.Context(), 3, one)
+		before := len(c.left)
+		leave()
+		c.Wait()
+		if before != 1 || len(c.left) != 4 {
+			t.Fatalf("%d left before, %d in all", before, len(c.left))
+		}
+		if c.left[2].who != 2 || c.left[3].who != 3 {
+			t.Errorf("out of order: %v", c.left)
+		}
+	})
+}
+
+func TestOtherLimitsAreAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := crowd{store: New(chain.Adapt(memory.New())), start: time.Now()}
+		check := tidegate.Check{Key: "k", Limit: logged, Cost: 1}
+		for i := range 5 {
+			c.send(t.Context(), i, check)
+		}
+		time.Sleep(500 * ms)
+		c.send(t.Context(), 5, check) // comes late, and does not jump the line
+		c.Wait()
+		c.want(t, departure{who: 0}, departure{who: 1},
+			departure{who: 2, after: time.Second}, departure{who: 3, after: time.Second},
+			departure{who: 4, after: 2 * time.Second}, departure{who: 5, after: 2 * time.Second})
+	})
+}
+
+func TestLineIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(chain.Adapt(memory.New()))
+		c := crowd{store: s, start: time.Now()}
+		check := tidegate.Check{Key: "k", Limit: logged, Cost: 1}
+		for i := range 13 { // two pass, ten wait, one finds no place
+			c.send(t.Context(), i, check)
+		}
+		if s.Waiting() != 10 {
+			t.Errorf("%d wait, want 10", s.Waiting())
+		}
+		c.want(t, departure{who: 0}, departure{who: 1}, departure{who: 12, refused: true})
+		c.Wait()
+		if got := len(c.left); got != 13 {
+			t.Errorf("%d left, want 13", got)
+		}
+		refused := 0
+		for _, d := range c.left {
+			if d.refused {
+				refused++
+			}
+			if d.after > 6*time.Second {
+				t.Errorf("%d waited %s: longer than max_wait", d.who, d.after)
+			}
+		}
+		if refused != 1 {
+			t.Errorf("%d refused, want 1: ten leave within six seconds", refused)
+		}
+		if s.Waiting() != 0 || len(s.lines.byID) != 0 {
+			t.Errorf("%d wait in %d lines at the end", s.Waiting(), len(s.lines.byID))
+		}
+	})
+}
+
+func TestFirstInLineLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := crowd{store: New(chain.Adapt(memory.New())), start: time.Now()}
+		check := tidegate.Check{Key: "k", Limit: logged, Cost: 1}
+		c.send(t.Context(), 0, check)
+		c.send(t.Context(), 1, check)
+		ctx, leave := context.WithCancel(t.Context())
+		c.send(ctx, 2, check)
+		c.send(t.Context(), 3, check)
+		leave()
+		synctest.Wait()
+		c.Wait()
+		c.want(t, departure{who: 0}, departure{who: 1}, departure{who: 2, err: context.Canceled}, departure{who: 3, after: time.Second})
+	})
+}
+
+// A slot that is given back goes to who waits longest.
+func TestWaitsForASlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(chain.Adapt(memory.New()))
+		slots := tidegate.MustLimit(tidegate.Spec{Name: "slots", Events: 1, Period: time.Minute, Algorithm: tidegate.Concurrency, Terms: logged.Terms})
+		check := tidegate.Check{Key: "k", Limit: slots, Cost: 1}
+		d, err := s.Take(t.Context(), []tidegate.Check{check}, 1)
+		if err != nil || !d.OK {
+			t.Fatal(d, err)
+		}
+		c := crowd{store: s, start: time.Now()}
+		c.send(t.Context(), 1, check)
+		c.send(t.Context(), 2, check)
+		time.Sleep(time.Second)
+		back := check
+		back.Cost = -1
+		if err := s.Adjust(t.Context(), d.At, []tidegate.Check{back}); err != nil {
+			t.Fatal(err)
+		}
+		c.Wait()
+		if len(c.left) != 2 || c.left[0].who != 1 || c.left[0].refused || c.left[0].after > time.Second+slotEvery || !c.left[1].refused {
+			t.Errorf("got %v, want 1 to go as soon as there is a slot, and 2 to be refused in the end", c.left)
+		}
+	})
+}
+
+// Refused at once: the wait would pass the deadline, or the limit's max_wait.
+func TestNoWaitThatCannotFit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := crowd{store: New(chain.Adapt(memory.New())), start: time.Now()}
+		check := tidegate.Check{Key: "k", Limit: logged, Cost: 1}
+		c.send(t.Context(), 0, check)
+		c.send(t.Context(), 1, check)
+		ctx, cancel := context.WithTimeout(t.Context(), 900*ms)
+		defer cancel()
+		c.send(ctx, 2, check)
+		slow := tidegate.MustLimit(tidegate.Spec{Name: "slow", Events: 1, Period: time.Minute, Terms: logged.Terms})
+		c.send(t.Context(), 3, tidegate.Check{Key: "k", Limit: slow, Cost: 1})
+		c.send(t.Context(), 4, tidegate.Check{Key: "k", Limit: slow, Cost: 1})
+		c.Wait()
+		c.want(t, departure{who: 0}, departure{who: 1}, departure{who: 2, refused: true}, departure{who: 3}, departure{who: 4, refused: true})
+	})
+}
+
+// Thousands wait over several keys, half of them leave: who stays leaves in order
+// and at a constant pace, and nothing is left behind.
+func TestThousandsOfWaiters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(chain.Adapt(memory.New()))
+		const keys, each = 10, 100
+		var crowds [keys]crowd
+		var leaves []context.CancelFunc
+		for k := range keys {
+			crowds[k].store, crowds[k].start = s, time.Now()
+			for i := range each {
+				ctx, leave := context.WithCancel(t.Context())
+				defer leave()
+				if i%2 == 1 {
+					leaves = append(leaves, leave)
+				}
+				crowds[k].send(ctx, i, tidegate.Check{Key: fmt.Sprint(k), Limit: leaky, Cost: 1, MaxWait: time.Minute})
+			}
+		}
+		for _, leave := range leaves {
+			leave()
+		}
+		for k := range crowds {
+			crowds[k].Wait()
+			n := 0
+			for _, d := range crowds[k].left {
+				if d.err != nil {
+					continue
+				}
+				if want := time.Duration(n) * 100 * ms; d.who != 2*n || (d.after-want).Abs() > ms {
+					t.Fatalf("key %d: number %d to leave is %d after %s, want %d after %s", k, n, d.who, d.after, 2*n, want)
+				}
+				n++
+			}
+			if n != each/2 {
+				t.Errorf("key %d: %d left, want %d", k, n, each/2)
+			}
+		}
+		if s.Waiting() != 0 || len(s.turns.byID) != 0 {
+			t.Errorf("%d wait in %d lines at the end", s.Waiting(), len(s.turns.byID))
+		}
+	})
+}

@@ -1,0 +1,101 @@
+// Package queue lets requests wait in line instead of being refused. It is a
+// [chain.Backend] around another: Take returns when it is the request's turn, first in
+// first out per key, or at once when the wait would be too long or the line is
+// full.
+//
+// There are two kinds of line. A bucket is booked ahead: the inner store says
+// when the turn comes, and who leaves before it gives the turn to the next in
+// line, that one's to the one behind, and the last one back to the store. Any
+// other limit with [tidegate.Terms.Queue] is asked again, by the first in line
+// alone, when it said it would have room.
+//
+// Start with [New].
+package queue
+
+import (
+	"context"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain"
+)
+
+// Store is a [tidegate.Store] in which requests wait.
+//
+// Reservations do not wait.
+type Store struct {
+	chain.Backend
+	turns turns
+	lines lines
+}
+
+// New returns a Store that waits on behalf of inner.
+func New(inner chain.Backend) *Store { return &Store{Backend: inner} }
+
+// Take implements tidegate.Store. Who waits for a booked turn has been charged
+// to its other limits; who waits for room has not. An ended ctx ends the wait.
+func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
+	if c := queued(checks); c != nil && n == 1 {
+		return s.lines.take(ctx, s.Backend, checks, c)
+	}
+	d, err := s.Backend.Take(ctx, checks, n)
+	if err != nil || !d.OK || d.Wait == 0 || n != 1 {
+		return d, err
+	}
+	defer note(ctx, time.Now())
+	if err := s.turns.wait(ctx, s.Backend, booked(checks), &d); err != nil {
+		return tidegate.Decision{}, err
+	}
+	d.Wait, d.Queued = 0, true
+	return d, nil
+}
+
+// MaxBatch implements chain.Backend: what waits is taken one by one.
+func (s *Store) MaxBatch() int { return 1 }
+
+// TakeBatch implements chain.Backend.
+func (s *Store) TakeBatch(ctx context.Context, asks []chain.Ask) error {
+	for i := range asks {
+		a := &asks[i]
+		a.Rest = tidegate.Decision{}
+		a.Granted, a.Err = s.Take(ctx, a.Checks, a.Copies)
+	}
+	return nil
+}
+
+// queued is the check whose line the request would join.
+func queued(checks []tidegate.Check) *tidegate.Check {
+	for i := range checks {
+		c := &checks[i]
+		if !c.Advisory && c.Cost > 0 && c.Limit.Terms != nil && c.Limit.Terms.Queue != nil && !isBucket(c.Limit) {
+			return c
+		}
+	}
+	return nil
+}
+
+// booked is the check that was booked ahead, or nil when there are several: then
+// nobody can tell whose turn it is that is waited for.
+func booked(checks []tidegate.Check) (one *tidegate.Check) {
+	for i := range checks {
+		c := &checks[i]
+		if c.Advisory || c.MaxWait == 0 || !isBucket(c.Limit) {
+			continue
+		}
+		if one != nil {
+			return nil
+		}
+		one = c
+	}
+	return one
+}
+
+func isBucket(l *tidegate.Limit) bool {
+	return l.Algorithm == tidegate.TokenBucket || l.Algorithm == tidegate.LeakyBucket
+}
+
+// Waiting is how many requests stand in line.
+func (s *Store) Waiting() int64 { return s.turns.waiting.Load() + s.lines.waiting.Load() }
+
+// who names the counter of a check.
+type who struct{ identity, key string }

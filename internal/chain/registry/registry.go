@@ -1,0 +1,145 @@
+// Package registry knows how many instances share the counters. Each says every few
+// seconds that it is there, in a roll that all can reach; who has said nothing for a
+// while is counted no longer.
+//
+// While the roll cannot be reached, the number is the one known before: those who
+// lost it together go on sharing as they did. It does not shrink before the roll has
+// said so for a while, since after an outage everybody has to come back first.
+//
+// Start with [Join].
+package registry
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	mathrand "math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Defaults of Options.
+const (
+	DefaultEvery = 3 * time.Second
+	DefaultTTL   = 10 * time.Second
+)
+
+// Roll is where instances say that they are there.
+type Roll interface {
+	// Beat says that id is there, for ttl from now on, and returns how many are.
+	Beat(ctx context.Context, id string, ttl time.Duration) (live int, err error)
+	// Leave says that id is gone.
+	Leave(ctx context.Context, id string) error
+}
+
+// Options of [Join]. Every field has a default.
+type Options struct {
+	// Every is about how often an instance says that it is there; 0 means
+	// DefaultEvery.
+	Every time.Duration
+	// TTL is after how long without a word it is counted no longer, and for how
+	// long the roll must say that there are fewer; 0 means DefaultTTL. Calls of the
+	// roll have half of Every.
+	TTL time.Duration
+	// OnBeat is told how each beat went, from one goroutine; nil: nobody is.
+	OnBeat func(err error)
+}
+
+// Registry is membership in a fleet. Use [Join].
+type Registry struct {
+	roll Roll
+	o    Options
+	id   string
+	size atomic.Int64
+	busy chan struct{} // full while a call of the roll is under way
+	stop context.CancelFunc
+	done sync.WaitGroup
+	once sync.Once
+}
+
+// Join says that this process is there, from now on until Close.
+func Join(roll Roll, o Options) *Registry {
+	if o.Every <= 0 {
+		o.Every = DefaultEvery
+	}
+	if o.TTL <= 0 {
+		o.TTL = DefaultTTL
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	f := &Registry{roll: roll, o: o, id: rand.Text(), busy: make(chan struct{}, 1), stop: stop}
+	f.size.Store(1)
+	f.done.Go(func() { f.beat(ctx) })
+	return f
+}
+
+// Size is how many instances there are, as far as is known: at least this one.
+func (f *Registry) Size() int { return int(f.size.Load()) }
+
+// Close leaves the roll, if that can be reached, and returns when it is done, after
+// half of Every at the latest.
+func (f *Registry) Close() {
+	f.once.Do(func() {
+		f.stop()
+		f.done.Wait()
+		_ = f.ask(context.Background(), func(ctx context.Context) error { // else it is missed after a while
+			return f.roll.Leave(ctx, f.id)
+		})
+	})
+}
+
+// beat is the goroutine of a Registry.
+func (f *Registry) beat(ctx context.Context) {
+	known := tally{size: 1}
+	start := time.Now()
+	for {
+		var live atomic.Int64
+		err := f.ask(ctx, func(ctx context.Context) error {
+			n, err := f.roll.Beat(ctx, f.id, f.o.TTL)
+			live.Store(int64(n))
+			return err
+		})
+		if ctx.Err() != nil {
+			return
+		}
+		known = known.step(int(live.Load()), err, time.Since(start), f.o.TTL)
+		f.size.Store(int64(known.size))
+		if f.o.OnBeat != nil {
+			f.o.OnBeat(err)
+		}
+		// Between half of it and it, so that instances do not beat together.
+		timer := time.NewTimer(f.o.Every/2 + mathrand.N(f.o.Every/2+1))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+// errSilent is the reason when the roll does not answer and does not heed its context.
+var errSilent = errors.New("the roll does not answer")
+
+// ask calls the roll and leaves it behind when time is up, whatever it does; it is not
+// called again before it has returned.
+func (f *Registry) ask(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, f.o.Every/2)
+	defer cancel()
+	select {
+	case f.busy <- struct{}{}:
+	case <-ctx.Done():
+		return errSilent
+	}
+	done := make(chan error, 1)
+	go func() {
+		done <- do(ctx)
+		<-f.busy
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return errSilent
+	}
+}

@@ -1,0 +1,241 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/algo"
+	"tidegate.dev/tidegate/internal/chain"
+	"tidegate.dev/tidegate/internal/rediswire"
+)
+
+// maxBatch is how many checks one call decides: it keeps all others waiting for about
+// a third of a millisecond.
+const maxBatch = 32
+
+// MaxBatch is for package fleet: how many asks share a round trip. In a cluster that is
+// 1, since keys are in different places there.
+func (s *Store) MaxBatch() int {
+	if s.cluster {
+		return 1
+	}
+	return maxBatch
+}
+
+// TakeBatch is for package fleet: Take of several vectors that have nothing to do with
+// each other, in one round trip. Vectors of one check share a call of a script if they
+// are of one algorithm, which takes Redis up to half less than a call for each.
+func (s *Store) TakeBatch(ctx context.Context, asks []chain.Ask) error {
+	if len(asks) == 1 {
+		s.takeAlone(ctx, &asks[0])
+		return nil
+	}
+	l := letters.Get().(*letter)
+	defer l.done()
+	var others sync.WaitGroup
+	defer others.Wait()
+	l.asks = slices.Grow(l.asks, len(asks))[:len(asks)]
+	for i := range asks {
+		a := &l.asks[i]
+		ready, err := s.ready(a, &asks[i])
+		switch {
+		case err != nil:
+			asks[i].Err = err
+		case ready:
+			l.laws[a.b.kind].add(a, s)
+		default:
+			others.Go(func() { s.takeAlone(ctx, &asks[i]) })
+		}
+	}
+	var last *together
+	for i := range l.laws {
+		t := &l.laws[i]
+		if len(t.asks) == 0 {
+			continue
+		}
+		if other := last; other != nil {
+			others.Go(func() { s.askEach(ctx, other) })
+		}
+		last = t
+	}
+	if last != nil {
+		s.askEach(ctx, last)
+	}
+	return nil
+}
+
+// takeAlone decides about one ask in a script of its own.
+func (s *Store) takeAlone(ctx context.Context, a *chain.Ask) {
+	a.Granted, a.Rest, a.Err = s.takeShort(ctx, a.Checks, a.Copies)
+}
+
+// letter is memory of TakeBatch that is used again.
+type letter struct {
+	asks []ask
+	laws [kinds + 1]together
+}
+
+var letters = sync.Pool{New: func() any { return new(letter) }}
+
+// done forgets all that l was about. The client may still have the keys, and the strings
+// that args were made into, but not their slices.
+func (l *letter) done() {
+	clear(l.asks)
+	l.asks = l.asks[:0]
+	for i := range l.laws {
+		t := &l.laws[i]
+		clear(t.asks)
+		clear(t.keys)
+		t.asks, t.keys, t.args = t.asks[:0], t.keys[:0], t.args[:0]
+	}
+	letters.Put(l)
+}
+
+// ask is a check that goes with others and is decided alone.
+type ask struct {
+	plan
+	copies int64
+	from   *chain.Ask
+}
+
+// ready reports whether an ask can go with others.
+func (s *Store) ready(a *ask, from *chain.Ask) (bool, error) {
+	if len(from.Checks) != 1 || s.cluster {
+		return false, nil
+	}
+	c := &from.Checks[0]
+	b, err := s.bind(c.Limit)
+	switch {
+	case err != nil:
+		return false, err
+	case from.Copies < 1 || c.Cost < 0:
+		return false, fmt.Errorf("redis: TakeBatch(%s): %d copies at a cost of %d", c.Limit, from.Copies, c.Cost)
+	case c.Advisory || b.kind == leases:
+		return false, nil
+	}
+	a.copies, a.from = int64(from.Copies), from
+	a.plan = plan{b: b, check: c, key: b.name(c.Key), cost: c.Cost, wait: algo.Ticks(c.MaxWait)}
+	return true, nil
+}
+
+// together is checks of one law on their way to Redis.
+type together struct {
+	asks []*ask
+	keys []string
+	args packer
+	tag  tag
+}
+
+const sizeOfHead = 2 * 8 // the tag, and the time that is pretended
+
+func (t *together) add(a *ask, s *Store) {
+	c := &s.clock
+	if len(t.args) == 0 {
+		t.tag = s.tag()
+		t.args.number(float64(t.tag))
+		t.args.number(c.pretended())
+	}
+	t.asks, t.keys = append(t.asks, a), append(t.keys, a.key)
+	start := len(t.args)
+	t.args.uint16(0) // its size, when that is known
+	t.args.int(min(a.copies, maxCopies))
+	a.pack(&t.args, uint16(len(t.keys)), c)
+	size := len(t.args) - start
+	t.args[start], t.args[start+1] = byte(size), byte(size>>8)
+}
+
+// askEach asks for all of t, and notes the answers.
+func (s *Store) askEach(ctx context.Context, t *together) {
+	var law kindSet
+	law.add(t.asks[0].b.kind)
+	args := string(t.args)
+	got, err := s.numbers(ctx, scriptFor(each, law), t.keys, []string{args[:sizeOfHead], args[sizeOfHead:]}, t.tag)
+	if err == nil {
+		err = s.answers(ctx, t.asks, got)
+	}
+	if err != nil {
+		for _, a := range t.asks {
+			a.from.Granted, a.from.Err = tidegate.Decision{}, s.failure("take", err)
+		}
+	}
+}
+
+// answers reads the answers to asks.
+func (s *Store) answers(ctx context.Context, asks []*ask, got reply) error {
+	if err := read(asks, got); err != nil {
+		return err
+	}
+	now, got := got[0], got[1:]
+	for _, a := range asks {
+		size := a.size(got)
+		plans, g, err := []*plan{&a.plan}, grant{copies: got[0], at: now * algo.Micro}, error(nil)
+		switch g.copies {
+		default:
+			a.from.Granted, a.from.Err = decision(plans, g, a.copies), nil
+		case itemFailed:
+			a.from.Granted, a.from.Err = tidegate.Decision{}, s.failure("take", itemErrors[got[1]])
+		case itemMissed: // its calendar bounds were
+			s.reach(plans, now, got[1])
+			a.from.Granted, g, err = s.decide(ctx, plans, order{copies: a.copies})
+			a.from.Err = s.failure("take", err)
+		}
+		a.from.Rest = tidegate.Decision{}
+		if n := a.from.Granted.Granted; n > 0 && n < a.copies {
+			a.from.Rest = shortfall(plans, g)
+		}
+		got = got[size:]
+	}
+	return nil
+}
+
+// What a check gets, instead of copies, that has no answer.
+const (
+	itemMissed = -1
+	itemFailed = -2
+)
+
+// itemErrors are why one check could not be asked, by the number they have in the script.
+var itemErrors = [...]error{
+	1: rediswire.ServerError("WRONGTYPE the key holds a value of another type"),
+	2: rediswire.ServerError("NOPERM the user may not run a command of the script"),
+	3: rediswire.ServerError("ERR user_script: the key holds what the script cannot read"),
+}
+
+// read notes the answers to asks, and says what is wrong with them.
+func read(asks []*ask, got reply) error {
+	if len(got) == 0 || got[0] < 0 {
+		return nonsense("%d numbers about %d checks", len(got), len(asks))
+	}
+	at, got := got[0]*algo.Micro, got[1:]
+	for _, a := range asks {
+		size := a.size(got)
+		if len(got) < size {
+			return nonsense("%d numbers too few about %d checks", size-len(got), len(asks))
+		}
+		one := got[:size]
+		got = got[size:]
+		if one[0] == itemMissed && a.calendar() || one[0] == itemFailed && one[1] > 0 && int(one[1]) < len(itemErrors) {
+			continue
+		}
+		a.at, a.answer = at, answerOf(one)
+		g := grant{copies: one[0], at: at}
+		if err := g.sane([]*plan{&a.plan}, order{copies: a.copies}); err != nil {
+			return err
+		}
+	}
+	if len(got) > 0 {
+		return nonsense("%d numbers too many about %d checks", len(got), len(asks))
+	}
+	return nil
+}
+
+// size is how many numbers are about a, which comes next.
+func (a *ask) size(got reply) int {
+	if len(got) > 0 && got[0] > 0 && got[0] < min(a.copies, maxCopies) {
+		return 8
+	}
+	return 6
+}
