@@ -1,14 +1,10 @@
 package cli
 
 import (
-	"context"
-	"crypto/tls"
 	"errors"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -158,56 +154,6 @@ func (s *server) open(handed string) {
 	}
 }
 
-// doors are what the process listens on.
-func (s *server) doors() []handover.Door {
-	return []handover.Door{
-		{Name: "gateway", Listener: s.clients, Open: func() (handover.Server, error) {
-			g, err := gateway.New(s.gatewayOptions())
-			if err != nil {
-				return nil, err
-			}
-			s.gateway.Store(g)
-			return encrypted{g, s.tlsConfig()}, nil
-		}},
-		{Name: "admin", Listener: s.admin, Last: true, Open: func() (handover.Server, error) {
-			return operators{&http.Server{
-				Handler:           s.adminHandler(),
-				ReadHeaderTimeout: 10 * time.Second,
-				IdleTimeout:       time.Minute,
-				ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
-				TLSConfig:         s.adminCert.config(),
-			}}, nil
-		}},
-	}
-}
-
-// tlsConfig is that of the gateway; nil speaks plain HTTP.
-func (s *server) tlsConfig() *tls.Config {
-	c := s.certificate.config()
-	if s.authorities != nil {
-		c.GetConfigForClient = s.authorities.forClient
-	}
-	return c
-}
-
-// encrypted is a gateway that speaks TLS, if it is to.
-type encrypted struct {
-	*gateway.Gateway
-	config *tls.Config
-}
-
-func (e encrypted) Serve(l net.Listener) error { return e.Gateway.Serve(l, e.config) }
-
-// operators speaks TLS, if it is to.
-type operators struct{ *http.Server }
-
-func (a operators) Serve(l net.Listener) error {
-	if a.TLSConfig == nil {
-		return a.Server.Serve(l)
-	}
-	return a.ServeTLS(l, "", "")
-}
-
 func (s *server) adminHandler() http.Handler {
 	o := admin.Options{
 		Token:   s.token,
@@ -240,31 +186,6 @@ func (s *server) ready() error {
 		}
 	}
 	return errors.New("all upstreams are out of order")
-}
-
-// reload is for operators who say that something has changed. What is wrong leaves what
-// was before in use.
-func (s *server) reload() {
-	s.log.Info("told to reload: logs are opened again; rules, lists and certificates are read again")
-	s.logs.reopen()
-	if s.rules != nil && s.rules.Watcher != nil {
-		s.rules.Reload()
-	}
-	s.certificate.again()
-	s.authorities.again()
-	s.adminCert.again()
-}
-
-// reloadWhen follows signals until ctx ends.
-func (s *server) reloadWhen(ctx context.Context, told <-chan os.Signal) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-told:
-			s.reload()
-		}
-	}
 }
 
 // cutOff is how long requests that were cut off get to be told of in the access log.

@@ -1,0 +1,31 @@
+package cli
+
+import (
+	"context"
+	"os"
+)
+
+// reload is for operators who say that something has changed. What is wrong leaves what
+// was before in use.
+func (s *server) reload() {
+	s.log.Info("told to reload: logs are opened again; rules, lists and certificates are read again")
+	s.logs.reopen()
+	if s.rules != nil && s.rules.Watcher != nil {
+		s.rules.Reload()
+	}
+	s.certificate.again()
+	s.authorities.again()
+	s.adminCert.again()
+}
+
+// reloadWhen follows signals until ctx ends.
+func (s *server) reloadWhen(ctx context.Context, told <-chan os.Signal) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-told:
+			s.reload()
+		}
+	}
+}
