@@ -98,7 +98,7 @@ func TestReadingsAreJoined(t *testing.T) {
 	words := strings.Fields(`/denied /public /open /secret /guarded /door /users /7 /special /t /free /a /x /..; /; ;a ;b=c \ \.. %2f %5c %3b %3bx /..%2f /%2e%2e /. // /`)
 	set := parse(t, readRules, Config{})
 	odd := 0
-	for range 20_000 {
+	for range 4000 {
 		var b strings.Builder
 		b.WriteString("/")
 		for range 1 + r.IntN(6) {
@@ -143,7 +143,7 @@ func TestReadingsAreJoined(t *testing.T) {
 			t.Fatalf("%s is held to %d checks, %d of them different", raw, n, len(got))
 		}
 	}
-	if odd < 5000 {
+	if odd < 1000 {
 		t.Errorf("only %d paths have several readings", odd)
 	}
 }

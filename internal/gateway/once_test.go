@@ -7,9 +7,11 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -255,6 +257,52 @@ func TestSentOnce(t *testing.T) {
 		f("TLS", true, true, false, when)
 		f("TLS, reset", true, true, true, when)
 	}
+}
+
+// The same over HTTP/2, for streams and connections that end before an answer.
+func TestSentOnceOverHTTP2(t *testing.T) {
+	_, pool := certificate(t)
+	f := func(name string, end func(s *httptest.Server)) {
+		t.Run(name, func(t *testing.T) {
+			var arrived atomic.Int64
+			var deadly atomic.Bool
+			var s *httptest.Server
+			s = httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				if r.ProtoMajor != 2 {
+					t.Errorf("%s over %s", r.Method, r.Proto)
+				}
+				if deadly.Load() {
+					arrived.Add(1)
+					end(s)
+					panic(http.ErrAbortHandler)
+				}
+			}))
+			s.EnableHTTP2 = true
+			s.StartTLS()
+			defer s.Close()
+			for _, method := range []string{"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "POST"} {
+				g := start(t, Options{Upstreams: []*url.URL{parseURL(t, s.URL)}, Transport: Transport{TLS: &tls.Config{RootCAs: pool}}}, nil)
+				for warm := range 2 { // the first time it is not known yet what it speaks
+					deadly.Store(false)
+					for range warm {
+						if res, _ := do(t, newRequest(t, method, g.url, nil)); res.StatusCode != http.StatusOK {
+							t.Fatalf("%s: %s before", method, res.Status)
+						}
+					}
+					deadly.Store(true)
+					arrived.Store(0)
+					r := newRequest(t, method, g.url, nil)
+					r.Header.Set("Idempotency-Key", "1")
+					res, _ := do(t, r)
+					if n := arrived.Load(); n != 1 || res.StatusCode != http.StatusBadGateway {
+						t.Errorf("%s: it arrived %d times, answered %s", method, n, res.Status)
+					}
+				}
+			}
+		})
+	}
+	f("a stream", func(*httptest.Server) {})
+	f("a connection", func(s *httptest.Server) { s.CloseClientConnections() })
 }
 
 // Unused connections are kept for as long as it is said, as many as it is said, or not at

@@ -109,7 +109,7 @@ func (t *trips) judge(x *exchange, u *upstream, start time.Time, err error) {
 // mayRetry reports whether the client has noticed nothing and nothing of the request was
 // sent. After that it is not sent again, whatever its method: it was counted once.
 func (x *exchange) mayRetry(body *kept, err error) bool {
-	if x.Err() != nil || x.informed.Load() || x.body.err() != nil {
+	if x.Err() != nil || x.informed.Load() || x.reached.Load() || x.body.err() != nil {
 		return false
 	}
 	return notConnected(err) && (body == nil || !body.touched.Load())
