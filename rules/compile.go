@@ -16,8 +16,13 @@ type compiler struct {
 	lists    map[string]*list
 	files    []string
 	at       diag.Pos // the rule that is being compiled
+	limits   int      // made so far, those of all branches and ways to count
 	problems diag.List
 }
+
+// maxLimits bounds what a file is compiled to: limits × branches × ways to count can
+// be far more than was written.
+const maxLimits = 500_000
 
 // compile returns the Set, and what is wrong; the Set is nil if that is more than
 // warnings.

@@ -61,19 +61,27 @@ func askFor(s rulefile.Source) string {
 	return s.Arg
 }
 
+// sourceKey tells sources apart.
+type sourceKey struct {
+	kind rulefile.SourceKind
+	ask  string
+}
+
 // identities are all that a rule set asks for, by name.
 type identities struct {
 	file   *rulefile.File // nil once all are found
 	byName map[string]*identity
-	all    []*identity // those with a slot, by slot
-	byPath []int       // slots whose value depends on how the path is read
-	ip     *identity
+	// bySource has those of one source alone that have a slot, the first of each.
+	bySource map[sourceKey]*identity
+	all      []*identity // those with a slot, by slot
+	byPath   []int       // slots whose value depends on how the path is read
+	ip       *identity
 	// unnamed are the sources that were asked for without a name, perhaps twice.
 	unnamed []rulefile.Source
 }
 
 func newIdentities(f *rulefile.File) *identities {
-	ids := &identities{file: f, byName: make(map[string]*identity)}
+	ids := &identities{file: f, byName: make(map[string]*identity), bySource: make(map[sourceKey]*identity)}
 	for _, w := range f.Identify {
 		ids.find(w.Name.Text)
 	}
@@ -94,10 +102,8 @@ func (ids *identities) find(name string) *identity {
 // one of identify that is this source and no other, or one by its text.
 func (ids *identities) from(s rulefile.Source) *identity {
 	ids.unnamed = append(ids.unnamed, s)
-	for _, id := range ids.all {
-		if len(id.sources) == 1 && id.sources[0].kind == s.Kind && id.sources[0].ask == askFor(s) {
-			return id
-		}
+	if id := ids.bySource[sourceKey{s.Kind, askFor(s)}]; id != nil {
+		return id
 	}
 	name := s.Text
 	if ids.byName[name] != nil {
@@ -127,6 +133,12 @@ func (ids *identities) add(name string, sources ...rulefile.Source) *identity {
 			ids.byPath = append(ids.byPath, id.slot)
 		}
 		ids.all = append(ids.all, id)
+		if len(sources) == 1 {
+			key := sourceKey{sources[0].Kind, id.sources[0].ask}
+			if ids.bySource[key] == nil {
+				ids.bySource[key] = id
+			}
+		}
 	}
 	ids.byName[name] = id
 	return id

@@ -30,6 +30,7 @@ func newSet(name string, f *rulefile.File, problems diag.List, c Config) (*Set, 
 	}
 	set, more := compile(f, c)
 	problems.Add(more...)
+	problems = problems.Bounded()
 	problems.Sort()
 	if set == nil {
 		return nil, &LoadError{Name: name, Problems: problems}

@@ -101,28 +101,28 @@ func (st *state) verdict(h *hit, exempt int32) verdict {
 		h.by = exempt
 		return exempted
 	}
+	stands := applies
+	key, scope, missing := r.subject.find(st, h)
+	if missing != nil {
+		if h.missing = missing; missing.missing == rulefile.MissingSkip {
+			return skipped
+		}
+		key, stands = st.ipKey(), refuses
+	}
+	h.key, h.scope = key, int32(scope)
+	h.try = r.mode == rulefile.Shadow || !r.enforcedFor(key)
 	for _, other := range r.replacers {
 		if st.stands(other, exempt) {
 			h.by = other
 			return replaced
 		}
 	}
-	key, scope, missing := r.subject.find(st, h)
-	if missing != nil {
-		h.missing = missing
-		h.try = r.mode == rulefile.Shadow || !r.enforcedFor(st.ipKey())
-		if missing.missing == rulefile.MissingSkip {
-			return skipped
-		}
-		return refuses
-	}
-	h.key, h.scope = key, int32(scope)
-	h.try = r.mode == rulefile.Shadow || !r.enforcedFor(key)
-	return applies
+	return stands
 }
 
-// stands reports whether the rule at entry applies and decides: one that is only
-// tried takes nothing away from those in force.
+// stands reports whether the rule at entry applies and decides, or would if it were
+// not replaced itself: so that what replaces an exception replaces the rule as well.
+// One that is only tried takes nothing away from those in force.
 func (st *state) stands(entry, exempt int32) bool {
 	i, ok := slices.BinarySearchFunc(st.hits, entry, func(h hit, entry int32) int { return int(h.entry - entry) })
 	if !ok {
@@ -130,7 +130,7 @@ func (st *state) stands(entry, exempt int32) bool {
 	}
 	h := &st.hits[i]
 	st.judge(h, exempt)
-	return (h.verdict == applies || h.verdict == refuses) && !h.try
+	return (h.verdict == applies || h.verdict == refuses || h.verdict == replaced) && !h.try
 }
 
 // ipKey is who has not said who they are.

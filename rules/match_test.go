@@ -70,8 +70,8 @@ rules:
 	f(request("GET /api/events"), events)
 	// Its condition does not hold, so it stands for nothing.
 	f(request("POST /api/events", "header X-Role", "user"), events)
-	// What is replaced replaces nothing.
-	f(request("POST /api/events", "header X-Role", "bulk"), api, bulk, limits)
+	// What is replaced still replaces those it names.
+	f(request("POST /api/events", "header X-Role", "bulk"), bulk)
 	// What is tried, or off, or skipped, takes nothing away.
 	f(request("GET /api/idea"), api, limits, "idea: 5/1m0s sliding_log per ip @ advisory tries")
 	f(request("GET /api/gone"), api, limits)

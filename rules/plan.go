@@ -14,6 +14,8 @@ type plan struct {
 	elastic *rulefile.Elastic
 	// unlimited: nothing decides, though a candidate may count.
 	unlimited bool
+	// unblocked: the limits that start a block are lifted, and so is the block.
+	unblocked bool
 	// By combination of the subject: where the rule decides, and where it only
 	// tries. One of them may be nil when no request needs it.
 	decides, tries [][]item
@@ -67,6 +69,7 @@ func override(base, branch rulefile.Terms) rulefile.Terms {
 func (p *planner) plan(t rulefile.Terms) plan {
 	made := plan{cost: p.cost(t.Cost)}
 	made.unlimited = (t.Limits == nil || t.Limits.Unlimited) && t.Quota == nil && t.Concurrency == nil
+	made.unblocked = t.Limits != nil && t.Limits.Unlimited
 	var queue tidegate.Queue
 	if t.Queue != nil {
 		queue = tidegate.Queue{Places: t.Queue.Places, MaxWait: t.Queue.MaxWait}
@@ -75,8 +78,14 @@ func (p *planner) plan(t rulefile.Terms) plan {
 		made.elastic = t.Over.Elastic
 	}
 	for _, scope := range p.scopes {
+		if p.tooMany(t) {
+			return made
+		}
 		if p.decides {
-			block := p.must(p.limiter.block(scope))
+			var block *tidegate.Limit
+			if !made.unblocked {
+				block = p.must(p.limiter.block(scope))
+			}
 			as := role{is: tidegate.Decides, block: block, settle: made.cost.settle, queue: queue}
 			made.decides = append(made.decides, p.items(t, scope, as))
 		}
@@ -86,6 +95,20 @@ func (p *planner) plan(t rulefile.Terms) plan {
 		}
 	}
 	return made
+}
+
+// tooMany counts the limits of a plan, and tells once when they are too many.
+func (p *planner) tooMany(t rulefile.Terms) bool {
+	before := p.compiler.limits
+	p.compiler.limits++
+	if t.Limits != nil {
+		p.compiler.limits += len(t.Limits.All)
+	}
+	if before <= maxLimits && p.compiler.limits > maxLimits {
+		p.compiler.fail(p.at, "the rules make more than 500,000 limits: those of each branch, for each way to find who is counted",
+			"write fewer limits in rules with many branches, or fewer sources of who is counted")
+	}
+	return p.compiler.limits > maxLimits
 }
 
 // items are the limits of one combination: those of limits, then the quota, then

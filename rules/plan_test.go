@@ -259,6 +259,38 @@ rules: [{ name: api, per: user, limits: 5/minute, block: 1h, candidate: 9/minute
 	f(request("GET /", "header X-User", "acme"), "api: 9/1m0s sliding_log per user#candidate acme advisory tries")
 	f(request("GET /", "header X-User", "u"), "api: 1/1h0m0s sliding_log per user#block u cost 0 blocks",
 		"api: 5/1m0s sliding_log per user u", "api: 9/1m0s sliding_log per user#candidate u advisory tries")
+	// Whatever else the rule holds them to.
+	f = heldTo(t, parse(t, `
+identify: { user: header X-User }
+rules:
+  - name: api
+    per: user
+    limits: 5/minute
+    quota: 100/month
+    concurrency: { slots: 2, lease: 30s }
+    block: 1h
+    for: [{ when: { user: acme }, limits: unlimited }]
+`, Config{}))
+	f(request("GET /", "header X-User", "acme"), "api: 100/month quota per user acme", "api: 2 slots, lease 30s per user acme")
+}
+
+// Who was blocked, and is unlimited from now on, is let in at once; the block that a
+// limit started is not started by what remains.
+func TestUnlimitedLiftsABlock(t *testing.T) {
+	d := newDesk(t, `
+identify: { user: header X-User }
+rules: [{ name: api, per: user, limits: 2/minute, quota: 4/day, block: 1h }]
+`)
+	acme := request("GET /", "header X-User", "acme")
+	d.passes(2, acme)
+	d.reload(`
+identify: { user: header X-User }
+rules: [{ name: api, per: user, limits: 2/minute, quota: 4/day, block: 1h, for: [{ when: { user: acme }, limits: unlimited }] }]
+`)
+	d.passes(2, acme)
+	other := request("GET /", "header X-User", "other")
+	d.passes(2, other)
+	d.refuses(other)
 }
 
 func TestQueue(t *testing.T) {

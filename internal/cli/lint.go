@@ -48,6 +48,7 @@ func (o *lintOptions) run(_ context.Context, env Env, args []string) int {
 	for _, name := range args {
 		found.Add(lint.File(name, lint.Options{})...)
 	}
+	found = found.Bounded()
 	if o.json {
 		if code := printJSON(env, found); code != exitOK {
 			return code
@@ -63,13 +64,8 @@ func (o *lintOptions) run(_ context.Context, env Env, args []string) int {
 }
 
 func (o *lintOptions) sum(env Env, found diag.List, files int) {
-	errors := 0
-	for _, p := range found {
-		if p.Severity == diag.Error {
-			errors++
-		}
-	}
-	text := fmt.Sprintf("%s: %s, %s", plural(files, "file"), plural(errors, "error"), plural(len(found)-errors, "warning"))
+	errors, warnings := found.Count()
+	text := fmt.Sprintf("%s: %s, %s", plural(files, "file"), plural(errors, "error"), plural(warnings, "warning"))
 	if len(found) > 0 {
 		fmt.Fprintln(env.Stdout)
 	}

@@ -30,6 +30,8 @@ type Problem struct {
 	Source   string   `json:"source"`          // the line itself
 	Message  string   `json:"message"`         // why, a phrase without a full stop
 	Hint     string   `json:"hint,omitempty"`  // what to write instead
+
+	more int // how many others it stands for; 0: it is one itself
 }
 
 // List is everything that is wrong with a file, or with several. As an error it

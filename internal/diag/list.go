@@ -11,10 +11,13 @@ import (
 func (l *List) Add(p ...Problem) { *l = append(*l, p...) }
 
 // Sort puts the problems in the order in which a reader meets them: by file,
-// line and column. Those of one place keep their order.
+// line and column. Those of one place keep their order. How many more there are
+// comes last, errors first.
 func (l List) Sort() {
 	slices.SortStableFunc(l, func(a, b Problem) int {
 		return cmp.Or(
+			cmp.Compare(min(a.more, 1), min(b.more, 1)),
+			cmp.Compare(min(a.more, 1)*int(a.Severity), min(b.more, 1)*int(b.Severity)),
 			strings.Compare(a.File, b.File),
 			cmp.Compare(a.Line, b.Line),
 			cmp.Compare(a.Col, b.Col),

@@ -31,6 +31,8 @@ type File struct {
 	Instances      int // 0: not said
 	InstancesPos   diag.Pos
 
+	byName map[string]int // where an identity is in Identify
+
 	lines map[string]diag.Lines // by file: the source, for problems found later
 }
 

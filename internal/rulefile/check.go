@@ -93,6 +93,9 @@ func (d *decoder) checkAbove(s tidegate.Spec, text string, t Terms) {
 			d.fail(t.Over.Pos, "`over` raises "+quote(text)+" too far: "+sentence(err), "lower `over` or the limit")
 			return
 		}
+		if top == s {
+			d.warn(t.Over.Pos, "`over` adds nothing to "+quote(text)+", as what it admits is rounded down", "give more, such as `soft: 50%`, or take `over` out")
+		}
 	}
 	c := t.Cost
 	limit, err := tidegate.NewLimit(top)

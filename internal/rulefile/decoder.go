@@ -14,16 +14,17 @@ import (
 // them are told at once, and leaves out what would only follow from one already
 // told.
 type decoder struct {
-	o        Options
-	now      time.Time
-	file     *File
-	trees    []tree
-	problems diag.List
-	told     map[told]bool
-	broken   map[diag.Pos]bool   // lines that YAML did not understand: not judged again
-	partial  bool                // not all files could be read
-	once     map[string]diag.Pos // where a setting of the whole set was said
-	fallback policies            // of defaults
+	o         Options
+	now       time.Time
+	file      *File
+	trees     []tree
+	problems  diag.Tally
+	told      map[told]bool
+	broken    map[diag.Pos]bool   // lines that YAML did not understand: not judged again
+	partial   bool                // not all files could be read
+	once      map[string]diag.Pos // where a setting of the whole set was said
+	addresses map[*List]bool      // lists of addresses and networks alone
+	fallback  policies            // of defaults
 }
 
 // told is a problem that need not be told again.
@@ -41,8 +42,18 @@ func (d *decoder) tell(pos diag.Pos, s diag.Severity, message, hint string) {
 	if d.told[key] || d.broken[lineOf(pos)] {
 		return
 	}
-	d.told[key] = true
+	if !d.problems.Full(s) { // else it is only counted, perhaps twice
+		d.told[key] = true
+	}
 	d.problems.Add(d.file.Problem(pos, s, message, hint))
+}
+
+// nearest is diag.Nearest for the hint of an error that will be told.
+func (d *decoder) nearest(word string, known []string) string {
+	if d.problems.Full(diag.Error) {
+		return ""
+	}
+	return diag.Nearest(word, known)
 }
 
 // where is pos as problems name another place.

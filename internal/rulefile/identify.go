@@ -1,10 +1,8 @@
 package rulefile
 
 import (
-	"slices"
 	"strings"
 
-	"tidegate.dev/tidegate/internal/diag"
 	"tidegate.dev/tidegate/internal/yamltree"
 )
 
@@ -20,10 +18,8 @@ func (f *File) Identity(name string) (Identity, bool) {
 	if k, ok := builtIn[name]; ok {
 		return Identity{Name: Word{Text: name}, Sources: []Source{{Kind: k, Bits4: 32, Bits6: 64, Text: name}}}, true
 	}
-	for _, i := range f.Identify {
-		if i.Name.Text == name {
-			return i, true
-		}
+	if i, ok := f.byName[name]; ok {
+		return f.Identify[i], true
 	}
 	return Identity{}, false
 }
@@ -51,6 +47,10 @@ func (d *decoder) identify(root object) {
 			id.Sources = d.sourcesOf(f.Value, name)
 		}
 		// Kept even without a source, so that whoever uses the name is not told that it is unknown.
+		if d.file.byName == nil {
+			d.file.byName = make(map[string]int)
+		}
+		d.file.byName[id.Name.Text] = len(d.file.Identify)
 		d.file.Identify = append(d.file.Identify, id)
 	}
 }
@@ -76,12 +76,13 @@ const nameLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456
 
 func (d *decoder) sourcesOf(n *yamltree.Node, name string) []Source {
 	var all []Source
+	seen := make(map[string]bool)
 	for _, item := range d.several(n, "`identify`", identifyHint) {
 		s, ok := d.source(item, name)
 		if !ok {
 			continue
 		}
-		if slices.ContainsFunc(all, func(o Source) bool { return o.Text == s.Text }) {
+		if seen[s.Text] {
 			d.fail(item.Pos, quote(s.Text)+" is in the list twice", "take one out: the first source that has a value is taken")
 			continue
 		}
@@ -89,6 +90,7 @@ func (d *decoder) sourcesOf(n *yamltree.Node, name string) []Source {
 			d.fail(item.Pos, quote(s.Text)+" is never reached, since every request has "+quote(all[len(all)-1].Text), "put "+quote(all[len(all)-1].Text)+" last")
 			continue
 		}
+		seen[s.Text] = true
 		all = append(all, s)
 	}
 	return all
@@ -120,7 +122,7 @@ func (d *decoder) known(n *yamltree.Node, what string) (Identity, bool) {
 		names = append(names, id.Name.Text)
 	}
 	hint := "say where it is found: " + quote("identify: { "+name+": jwt."+name+" }") + "; a key that callers of the check API send is " + quote(name+": descriptor")
-	if near := diag.Nearest(name, names); near != "" {
+	if near := d.nearest(name, names); near != "" {
 		hint = "did you mean " + quote(near) + "? else " + hint
 	}
 	d.fail(n.Pos, message, hint)

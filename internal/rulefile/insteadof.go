@@ -3,8 +3,6 @@ package rulefile
 import (
 	"slices"
 	"strings"
-
-	"tidegate.dev/tidegate/internal/diag"
 )
 
 // insteadOf holds the names of instead_of to rules that are there, and to no
@@ -23,7 +21,7 @@ func (d *decoder) insteadOf() {
 				d.fail(w.Pos, "a rule cannot replace itself", "write the name of another rule, or take it out")
 			case byName[w.Text] == nil:
 				hint := "write the name of a rule of this set"
-				if near := diag.Nearest(w.Text, names); near != "" {
+				if near := d.nearest(w.Text, names); near != "" {
 					hint = "did you mean " + quote(near) + "?"
 				}
 				d.fail(w.Pos, "there is no rule "+quote(w.Text), hint)
@@ -67,6 +65,9 @@ func (c *circles) visit(r *Rule, path []string) {
 			continue
 		}
 		loop := append(slices.Clone(path[slices.Index(path, w.Text):]), w.Text)
+		if most := 8; len(loop) > most {
+			loop = slices.Concat(loop[:most-2], []string{"…"}, loop[len(loop)-1:])
+		}
 		c.d.fail(w.Pos, "rules replace each other: "+strings.Join(loop, " → ")+", so none of them would apply", "take one of these out of `instead_of`")
 	}
 	c.state[r] = done

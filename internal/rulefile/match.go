@@ -1,8 +1,6 @@
 package rulefile
 
 import (
-	"slices"
-
 	"tidegate.dev/tidegate/internal/yamltree"
 )
 
@@ -16,6 +14,8 @@ func (d *decoder) match(o object) scope {
 		return sc
 	}
 	items := d.several(n, "`match`", matchHint)
+	sc.texts, sc.wildcards = make(map[string]bool), make(map[string]bool)
+	seen := make(map[[3]string]bool)
 	sc.unsure = len(items) == 0
 	for _, item := range items {
 		p, ok := d.pattern(item)
@@ -23,11 +23,17 @@ func (d *decoder) match(o object) scope {
 			sc.unsure = true
 			continue
 		}
-		if slices.ContainsFunc(sc.patterns, func(q Pattern) bool { return q.Method == p.Method && q.Host == p.Host && q.Path == p.Path }) {
+		key := [3]string{p.Method, p.Host, p.Path}
+		if seen[key] {
 			d.fail(item.Pos, "pattern "+quote(p.Text)+" is in the list twice", "take one out")
 			continue
 		}
+		seen[key] = true
 		sc.patterns = append(sc.patterns, p)
+		sc.texts[p.Text] = true
+		for _, name := range p.names() {
+			sc.wildcards[name] = true
+		}
 	}
 	return sc
 }

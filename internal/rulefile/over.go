@@ -122,14 +122,14 @@ func signalBound(signal, text string) (float64, bool) {
 }
 
 // Ceiling is the limit that decides where s, as written, is only nominal. It
-// counts in the same way, so that both are full at the same time.
+// counts in the same way, so that both are full at the same time. It is rounded
+// down: 10% more than 3 is 3.
 func (o *Over) Ceiling(s tidegate.Spec) tidegate.Spec {
-	times := 1 + float64(o.Soft)/100
+	raise := func(n int64) int64 { return n + n/100*int64(o.Soft) + n%100*int64(o.Soft)/100 }
 	if o.Elastic != nil {
-		times = o.Elastic.UpTo
+		// What is added keeps 110 of 100 from becoming 109.
+		raise = func(n int64) int64 { return max(int64(math.Floor(float64(n)*o.Elastic.UpTo+1e-6)), n) }
 	}
-	// Rounding keeps 110 of 100 from becoming 109; never less than one more.
-	raise := func(n int64) int64 { return max(int64(math.Floor(float64(n)*times+1e-6)), n+1) }
 	if s.Algorithm == tidegate.TokenBucket && s.Burst > 0 {
 		s.Burst = raise(s.Burst)
 	}

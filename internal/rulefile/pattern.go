@@ -1,6 +1,7 @@
 package rulefile
 
 import (
+	"fmt"
 	"net/url"
 	"path"
 	"slices"
@@ -150,6 +151,9 @@ func checkPath(p string) mistake {
 	}
 	seen := make(map[string]bool)
 	segments := strings.Split(p[1:], "/")
+	if len(segments) > maxSegments {
+		return mistake{fmt.Sprintf("the path has more than %d segments", maxSegments), "end it in a slash where all below it is meant"}
+	}
 	for i, s := range segments {
 		if wrong := checkSegment(s, i == len(segments)-1); wrong != (mistake{}) {
 			return wrong
@@ -162,6 +166,9 @@ func checkPath(p string) mistake {
 	}
 	return mistake{}
 }
+
+// maxSegments is how many a pattern may have; no request that a server takes has more.
+const maxSegments = 1000
 
 // cleanPath takes out dot segments and double slashes, and keeps the last slash.
 func cleanPath(p string) string {
@@ -225,14 +232,15 @@ func wildcard(segment string) string {
 	return strings.TrimSuffix(strings.Trim(segment, "{}"), "...")
 }
 
-// has reports whether the pattern has the wildcard.
-func (p Pattern) has(name string) bool {
+// names returns those of the wildcards.
+func (p Pattern) names() []string {
+	var all []string
 	for s := range strings.SplitSeq(p.Path, "/") {
-		if wildcard(s) == name {
-			return true
+		if name := wildcard(s); name != "" {
+			all = append(all, name)
 		}
 	}
-	return false
+	return all
 }
 
 // isIdentifier is the rule for names of wildcards, which is that of Go.

@@ -55,6 +55,8 @@ func newDecoder(name string, o Options) *decoder {
 		told:   make(map[told]bool),
 		broken: make(map[diag.Pos]bool),
 		once:   make(map[string]diag.Pos),
+
+		addresses: make(map[*List]bool),
 	}
 }
 
@@ -87,11 +89,10 @@ func (d *decoder) finish() (*File, diag.List) {
 		d.file.Pos = d.trees[0].root.Pos
 		d.decode()
 	}
-	d.problems.Sort()
 	if len(d.trees) == 0 {
-		return nil, d.problems
+		return nil, d.problems.List()
 	}
-	return d.file, d.problems
+	return d.file, d.problems.List()
 }
 
 func (d *decoder) decode() {

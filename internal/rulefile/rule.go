@@ -84,15 +84,17 @@ func (d *decoder) names(o object, word, hint string) []Word {
 		return nil
 	}
 	var all []Word
+	seen := make(map[string]bool)
 	for _, item := range d.several(n, quote(word), hint) {
 		text, ok := d.text(item, quote(word), hint)
 		if !ok {
 			continue
 		}
-		if slices.ContainsFunc(all, func(w Word) bool { return w.Text == text }) {
+		if seen[text] {
 			d.fail(item.Pos, quote(text)+" is in the list twice", "take one out")
 			continue
 		}
+		seen[text] = true
 		all = append(all, Word{text, item.Pos})
 	}
 	return all

@@ -97,7 +97,17 @@ func TestCeiling(t *testing.T) {
 	soft := Over{Soft: 10}
 	f(soft, tidegate.Spec{Events: 100}, tidegate.Spec{Events: 110})
 	f(soft, tidegate.Spec{Events: 99}, tidegate.Spec{Events: 108})
-	f(soft, tidegate.Spec{Events: 5}, tidegate.Spec{Events: 6})
+	f(soft, tidegate.Spec{Events: 9}, tidegate.Spec{Events: 9})
+	f(soft, tidegate.Spec{Events: 10}, tidegate.Spec{Events: 11})
+	f(Over{Elastic: &Elastic{UpTo: 1.1}}, tidegate.Spec{Events: 3}, tidegate.Spec{Events: 3})
+	// Rounded down, never more, never less by one.
+	for _, percent := range []int{1, 7, 10, 29, 33, 50, 99, 100, 250, 1000} {
+		for n := range int64(2000) {
+			if n++; (&Over{Soft: percent}).Ceiling(tidegate.Spec{Events: n}).Events != n+n*int64(percent)/100 {
+				t.Errorf("%d%% more than %d is not rounded down", percent, n)
+			}
+		}
+	}
 	f(soft, tidegate.Spec{Events: 100, Algorithm: tidegate.TokenBucket, Burst: 20}, tidegate.Spec{Events: 110, Algorithm: tidegate.TokenBucket, Burst: 22})
 	f(soft, tidegate.Spec{Events: 100, Algorithm: tidegate.LeakyBucket, Burst: 20}, tidegate.Spec{Events: 110, Algorithm: tidegate.LeakyBucket, Burst: 20})
 	f(Over{Elastic: &Elastic{UpTo: 1.5}}, tidegate.Spec{Events: 7}, tidegate.Spec{Events: 10})

@@ -2,6 +2,7 @@ package rulefile
 
 import (
 	"fmt"
+	"time"
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/diag"
@@ -11,11 +12,12 @@ import (
 // rule that they replace: a change of tier would not keep what was used.
 func (d *decoder) checkTiers(r *Rule) {
 	base := r.Terms
+	limits := newTierBase(base.Limits)
 	for i := range r.For {
 		t := r.For[i].Terms
-		if t.Limits != nil && base.Limits != nil {
+		if t.Limits != nil {
 			for j := range t.Limits.All {
-				d.checkTier(&t.Limits.All[j], base.Limits.All)
+				d.checkTier(&t.Limits.All[j], limits)
 			}
 		}
 		if q, other := t.Quota, base.Quota; q != nil && other != nil && q.Spec.Calendar == other.Spec.Calendar && apart(q.Spec, other.Spec) {
@@ -25,20 +27,45 @@ func (d *decoder) checkTiers(r *Rule) {
 	}
 }
 
-// checkTier finds the limit that l is in place of by its period.
-func (d *decoder) checkTier(l *Limit, base []Limit) {
-	var other *Limit
-	for i := range base {
-		if base[i].Spec.Period != l.Spec.Period {
-			continue
-		}
-		if !apart(l.Spec, base[i].Spec) {
-			return
-		}
-		other = &base[i]
+// tierBase is the limits of a rule by period.
+type tierBase map[time.Duration]*tierPeriod
+
+type tierPeriod struct {
+	last     *Limit
+	counters map[string]bool // identities of their counters
+	unsure   bool            // one is no limit, which was told
+}
+
+func newTierBase(l *Limits) tierBase {
+	base := make(tierBase)
+	if l == nil {
+		return base
 	}
-	if other != nil {
-		d.warnApart(l.Pos, l.Text, other.Text, "write the same `algorithm`, and `parts`, in both")
+	for i := range l.All {
+		limit := &l.All[i]
+		p := base[limit.Spec.Period]
+		if p == nil {
+			p = &tierPeriod{counters: make(map[string]bool)}
+			base[limit.Spec.Period] = p
+		}
+		p.last = limit
+		if made, err := tidegate.NewLimit(limit.Spec); err == nil {
+			p.counters[made.Identity()] = true
+		} else {
+			p.unsure = true
+		}
+	}
+	return base
+}
+
+// checkTier finds the limit that l is in place of by its period.
+func (d *decoder) checkTier(l *Limit, base tierBase) {
+	p := base[l.Spec.Period]
+	if p == nil || p.unsure {
+		return
+	}
+	if made, err := tidegate.NewLimit(l.Spec); err == nil && !p.counters[made.Identity()] {
+		d.warnApart(l.Pos, l.Text, p.last.Text, "write the same `algorithm`, and `parts`, in both")
 	}
 }
 

@@ -100,7 +100,7 @@ func TestPeriodOfRate(t *testing.T) {
 		t.Helper()
 		d := newDecoder("rules.yaml", Options{})
 		l, ok := d.plainLimit(&yamltree.Node{Kind: yamltree.Scalar, Value: text})
-		if !ok || len(d.problems) > 0 || l.Spec.Events != events || l.Spec.Period != period {
+		if !ok || len(d.problems.List()) > 0 || l.Spec.Events != events || l.Spec.Period != period {
 			t.Errorf("%q: %+v %v", text, l.Spec, d.problems)
 		}
 	}

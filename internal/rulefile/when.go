@@ -16,6 +16,8 @@ const whenHint = "write names with what they must be: `when: { role: [premium, a
 type scope struct {
 	patterns []Pattern
 	unsure   bool // a pattern is wrong, so nothing is said about those that are missing
+	// Of the patterns.
+	texts, wildcards map[string]bool
 }
 
 // conditions reads when or unless.
@@ -84,7 +86,7 @@ func (d *decoder) findable(pos diag.Pos, id Identity, sc scope) bool {
 			return false
 		}
 	case SourcePathWildcard:
-		if !slices.ContainsFunc(sc.patterns, func(p Pattern) bool { return p.has(s.Arg) }) {
+		if !sc.wildcards[s.Arg] {
 			d.fail(pos, fmt.Sprintf("%s is %s, and no pattern of `match` has {%s}", quote(id.Name.Text), quote(s.Text), s.Arg),
 				fmt.Sprintf("write the wildcard into the pattern, as in `match: \"/orders/{%s}\"`", s.Arg))
 			return false
@@ -142,13 +144,13 @@ func (d *decoder) in(w Word, id Identity) (Test, bool) {
 			names = append(names, other.Name.Text)
 		}
 		hint := "say it at the top of the file: `lists: { partners: [203.0.113.0/24] }`, then write `in partners`"
-		if near := diag.Nearest(w.Text, names); near != "" {
+		if near := d.nearest(w.Text, names); near != "" {
 			hint = "did you mean " + quote("in "+near) + "?"
 		}
 		d.fail(w.Pos, "there is no list "+quote(w.Text), hint)
 		return t, false
 	}
-	if !id.is(SourceIP) {
+	if !id.is(SourceIP) || d.addresses[l] {
 		return t, true
 	}
 	bad := 0
@@ -162,6 +164,7 @@ func (d *decoder) in(w Word, id Identity) (Test, bool) {
 			break
 		}
 	}
+	d.addresses[l] = bad == 0
 	return t, bad == 0
 }
 
@@ -181,7 +184,7 @@ func fitting(t Test, id Identity, sc scope) (Test, mistake) {
 			return t, wrong
 		}
 	case id.is(SourceRoute) && t.Kind == TestLiteral && !sc.unsure:
-		if !slices.ContainsFunc(sc.patterns, func(p Pattern) bool { return p.Text == t.Text }) {
+		if !sc.texts[t.Text] {
 			return t, mistake{"`route` is never " + quote(t.Text), "write a pattern as it stands in `match` of this rule"}
 		}
 	}

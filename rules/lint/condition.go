@@ -16,6 +16,7 @@ func (p *pass) tests(t rulefile.Test, value string) bool {
 // covers reports whether a lets through whatever b does, which is no list whose
 // values are known. It says no when it cannot tell.
 func (p *pass) covers(a, b rulefile.Test) bool {
+	p.step(1)
 	if a.Kind == rulefile.TestAbsent || b.Kind == rulefile.TestAbsent {
 		return a.Kind == b.Kind
 	}
@@ -37,6 +38,7 @@ func (p *pass) covers(a, b rulefile.Test) bool {
 
 // excludes reports whether no value passes both. It says no when it cannot tell.
 func (p *pass) excludes(a, b rulefile.Test) bool {
+	p.step(1)
 	if a.Kind == rulefile.TestAbsent || b.Kind == rulefile.TestAbsent {
 		return a.Kind != b.Kind
 	}
@@ -66,20 +68,17 @@ func (p *pass) listed(t rulefile.Test) ([]rulefile.Test, bool) {
 	if t.Kind != rulefile.TestIn {
 		return nil, false
 	}
-	for _, l := range p.file.Lists {
-		if l.Name.Text != t.Text || l.File != "" {
-			continue
-		}
-		return l.Tests, true
-	}
-	return nil, false
+	values, ok := p.lists[t.Text]
+	return values, ok
 }
 
 // expand puts the values of lists in the place of the lists, where they are known.
 func (p *pass) expand(tests []rulefile.Test) []rulefile.Test {
 	var values []rulefile.Test
 	for _, t := range tests {
+		p.step(1)
 		if listed, ok := p.listed(t); ok {
+			p.step(len(listed))
 			values = append(values, listed...)
 		} else {
 			values = append(values, t)
@@ -103,6 +102,7 @@ func network(t rulefile.Test) (netip.Prefix, bool) {
 // implies reports whether conditions hold whenever those of given do. It says no
 // when it cannot tell.
 func (p *pass) implies(given, conditions []rulefile.Condition) bool {
+	p.step(1 + len(given)*len(conditions))
 	return all(conditions, func(c rulefile.Condition) bool {
 		return slices.ContainsFunc(given, func(g rulefile.Condition) bool {
 			return g.Name.Text == c.Name.Text && all(p.expand(g.Any), func(small rulefile.Test) bool {

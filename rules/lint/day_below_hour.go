@@ -5,7 +5,7 @@ import "tidegate.dev/tidegate/internal/diag"
 func dayBelowHour(p *pass) {
 	for _, r := range p.file.Rules {
 		told := make(map[diag.Pos]bool)
-		pairs(r, func(a, b bound) {
+		p.pairs(r, func(a, b bound) {
 			if a.period > b.period && !told[b.Pos] {
 				told[b.Pos] = true
 				p.warn(b.Pos, b.said()+" never refuses anybody: "+a.said()+" has refused before", "swap the numbers if they are, or take "+b.said()+" out")

@@ -18,10 +18,11 @@ func duplicateMeaning(p *pass) {
 		same := before[said]
 		before[said] = append(same, r)
 		for _, o := range same {
+			p.step(1 + len(o.InsteadOf) + len(r.InsteadOf))
 			if replaces(o, r) || replaces(r, o) {
 				continue
 			}
-			if b, first, ok := samePeriod(r, o); ok {
+			if b, first, ok := p.samePeriod(r, o); ok {
 				p.warn(b.Pos, fmt.Sprintf("%s limits the same requests by the same value over the same time as %s does with %s, and the smaller number decides", quote(r.Name.Text), quote(o.Name.Text), first.said()),
 					"keep one of the two")
 				break
@@ -31,9 +32,11 @@ func duplicateMeaning(p *pass) {
 }
 
 // samePeriod finds limits of both over the same time.
-func samePeriod(r, o *rulefile.Rule) (b, first bound, ok bool) {
+func (p *pass) samePeriod(r, o *rulefile.Rule) (b, first bound, ok bool) {
+	others := bounds(o.Terms)
 	for _, b := range bounds(r.Terms) {
-		for _, first := range bounds(o.Terms) {
+		p.step(len(others))
+		for _, first := range others {
 			if b.Spec.Period == first.Spec.Period && b.Spec.Calendar == first.Spec.Calendar {
 				return b, first, true
 			}

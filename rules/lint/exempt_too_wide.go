@@ -34,6 +34,7 @@ func unconditional(e *rulefile.Exempt) bool { return len(e.When) == 0 && len(e.U
 // for are exempt.
 func (p *pass) alwaysExempt(r *rulefile.Rule) bool {
 	return !r.Deny && slices.ContainsFunc(p.file.Exempt, func(e rulefile.Exempt) bool {
-		return unconditional(&e) && allContain(shapes(e.Match), p.shapes[r])
+		p.step(1 + len(e.Match))
+		return unconditional(&e) && p.allContain(shapes(e.Match), p.shapes[r])
 	})
 }

@@ -147,13 +147,14 @@ func bounds(t rulefile.Terms) []bound {
 
 // pairs calls f with every two limits that are charged together, of the rule's
 // own terms and of each branch that names limits; a keeps b from being reached.
-func pairs(r *rulefile.Rule, f func(a, b bound)) {
+func (p *pass) pairs(r *rulefile.Rule, f func(a, b bound)) {
 	each := func(t rulefile.Terms) {
 		if raised(t.Over) || t.Cost != nil && t.Cost.Settle != "" {
 			return // the numbers that decide are others; what is settled is charged unasked
 		}
 		all := bounds(t)
 		for i, a := range all {
+			p.step(len(all))
 			for j, b := range all {
 				if i != j && keepsFrom(a.Spec, b.Spec) {
 					f(a, b)

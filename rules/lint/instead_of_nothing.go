@@ -6,6 +6,7 @@ func insteadOfNothing(p *pass) {
 	for _, r := range p.file.Rules {
 		for _, name := range r.InsteadOf {
 			for _, o := range p.file.Rules {
+				p.step(1)
 				if o.Name.Text == name.Text && p.apart(r, o) {
 					p.warn(name.Pos, quote(r.Name.Text)+" and "+quote(o.Name.Text)+" never hold for the same request, so that there is nothing to take the place of",
 						"make their patterns meet (`/api/` holds for `/api` and all below, `/api` for itself alone), or take `instead_of` out")
@@ -17,5 +18,5 @@ func insteadOfNothing(p *pass) {
 
 // apart reports whether no request is held to both.
 func (p *pass) apart(a, b *rulefile.Rule) bool {
-	return !anyOverlap(p.shapes[a], p.shapes[b]) || p.never(guard{a.When, a.Unless}, guard{b.When, b.Unless})
+	return !p.anyOverlap(p.shapes[a], p.shapes[b]) || p.never(guard{a.When, a.Unless}, guard{b.When, b.Unless})
 }

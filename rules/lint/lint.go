@@ -7,6 +7,7 @@
 package lint
 
 import (
+	"strings"
 	"time"
 
 	"tidegate.dev/tidegate/internal/diag"
@@ -75,6 +76,7 @@ func File(name string, o Options) rules.Problems {
 	if f != nil && !problems.HasErrors() {
 		problems.Add(run(f, o)...)
 	}
+	problems = problems.Bounded()
 	problems.Sort()
 	return problems
 }
@@ -86,12 +88,47 @@ func run(f *rulefile.File, o Options) diag.List {
 		o.Now = time.Now
 	}
 	p := newPass(f, o.Now())
+	var cut []string
 	for _, c := range Checks {
-		p.check = c.Name
-		c.run(p)
+		if !p.run(c) {
+			cut = append(cut, quote(c.Name))
+		}
 	}
-	p.found.Sort()
-	return p.found
+	if len(cut) > 0 {
+		p.check = ""
+		p.warn(f.Pos, "the file is so large that some checks have looked at a part of it: "+strings.Join(cut, ", "), "")
+	}
+	return p.found.List()
+}
+
+// maxSteps is how many comparisons a check may make: many compare everything with
+// everything, and a file of a megabyte must not take minutes.
+const maxSteps = 10_000_000
+
+// spent is what step panics with when a check has made them all.
+type spent struct{}
+
+// run reports false when the check was cut short. What it found until then holds.
+func (p *pass) run(c Check) (whole bool) {
+	defer func() {
+		switch why := recover().(type) {
+		case nil:
+		case spent:
+			whole = false
+		default:
+			panic(why)
+		}
+	}()
+	p.check, p.steps = c.Name, maxSteps
+	c.run(p)
+	return true
+}
+
+// step counts n comparisons that are about to be made.
+func (p *pass) step(n int) {
+	if p.steps -= n; p.steps < 0 {
+		panic(spent{})
+	}
 }
 
 // pass is one look at a file.
@@ -100,7 +137,9 @@ type pass struct {
 	file  *rulefile.File // without branches that have ended
 	now   time.Time
 	check string // the one at work
-	found diag.List
+	steps int    // that it may still make
+	found diag.Tally
+	lists map[string][]rulefile.Test // those that are written in the file
 
 	shapes  map[*rulefile.Rule][]shape // of their match
 	byFirst map[string][]int           // enforced rules, see first
@@ -111,11 +150,17 @@ type pass struct {
 
 func newPass(f *rulefile.File, now time.Time) *pass {
 	p := &pass{
-		whole: f, file: inForce(f, now), now: now,
+		whole: f, file: inForce(f, now), now: now, steps: maxSteps,
 		shapes:  make(map[*rulefile.Rule][]shape),
 		byFirst: make(map[string][]int),
 		asked:   make(map[string][]*route),
 		ways:    make(map[*route]*escape),
+		lists:   make(map[string][]rulefile.Test),
+	}
+	for _, l := range f.Lists {
+		if l.File == "" {
+			p.lists[l.Name.Text] = l.Tests
+		}
 	}
 	for i, r := range p.file.Rules {
 		p.shapes[r] = shapes(r.Match)

@@ -21,6 +21,7 @@ func neverApplies(p *pass) {
 			continue
 		}
 		for _, o := range p.file.Rules {
+			p.step(1 + len(o.InsteadOf))
 			if o == r || !o.Deny && !replaces(o, r) || !p.applies(o, r) {
 				continue
 			}
@@ -49,7 +50,7 @@ func (p *pass) applies(o, r *rulefile.Rule) bool {
 		return false
 	}
 	skips := slices.ContainsFunc(o.Per, func(per rulefile.Word) bool { return p.missing(o, per.Text) == rulefile.MissingSkip })
-	return !skips && allContain(p.shapes[o], p.shapes[r])
+	return !skips && p.allContain(p.shapes[o], p.shapes[r])
 }
 
 // whole is a Share of all keys.

@@ -10,7 +10,7 @@ import (
 func neverBites(p *pass) {
 	for _, r := range p.file.Rules {
 		told := make(map[diag.Pos]bool)
-		pairs(r, func(a, b bound) {
+		p.pairs(r, func(a, b bound) {
 			if a.period > b.period || told[b.Pos] {
 				return
 			}

@@ -20,14 +20,16 @@ func noSubtree(p *pass) {
 }
 
 func (p *pass) subtrees(match []rulefile.Pattern, deny bool) {
-	for _, m := range match {
-		s := shapeOf(m)
+	every := shapes(match)
+	for i, m := range match {
+		s := every[i]
+		p.step(len(every))
 		if s.below || len(s.segments) == 0 || m.Path[len(m.Path)-1] == '}' {
 			continue
 		}
 		all := s
 		all.below = true
-		if slices.ContainsFunc(shapes(match), func(o shape) bool { return o.below && o.overlaps(s) }) {
+		if slices.ContainsFunc(every, func(o shape) bool { return o.below && o.overlaps(s) }) {
 			continue // what is below is there as well
 		}
 		last := s.segments[len(s.segments)-1].literal
@@ -41,6 +43,7 @@ func (p *pass) subtrees(match []rulefile.Pattern, deny bool) {
 // patternBelow reports whether a pattern of the file is within all and not s.
 func (p *pass) patternBelow(s, all shape) bool {
 	return slices.ContainsFunc(p.file.Rules, func(r *rulefile.Rule) bool {
+		p.step(1 + len(p.shapes[r]))
 		return slices.ContainsFunc(p.shapes[r], func(o shape) bool { return len(o.segments) > len(s.segments) && all.overlaps(o) })
 	})
 }

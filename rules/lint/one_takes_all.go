@@ -12,7 +12,8 @@ func oneTakesAll(p *pass) {
 			continue
 		}
 		beside := slices.ContainsFunc(p.file.Rules, func(o *rulefile.Rule) bool {
-			return enforced(o) && !o.Deny && !p.together(o) && (allContain(p.shapes[o], p.shapes[r]) || len(r.Match) == 0)
+			p.step(1)
+			return enforced(o) && !o.Deny && !p.together(o) && (p.allContain(p.shapes[o], p.shapes[r]) || len(r.Match) == 0)
 		})
 		if !beside {
 			p.warn(r.PerPos, quote(r.Name.Text)+" is one limit for all callers, and beside it none for each: one caller can use it up and shut out the others",

@@ -68,6 +68,7 @@ func (p *pass) over(s shape) []*rulefile.Rule {
 	var rules []*rulefile.Rule
 	for _, i := range slices.Compact(near) {
 		r := p.file.Rules[i]
+		p.step(1 + len(p.shapes[r]))
 		if slices.ContainsFunc(p.shapes[r], func(o shape) bool {
 			o.method = ""
 			return o.contains(s)
@@ -84,6 +85,7 @@ func (p *pass) methods(rules []*rulefile.Rule) []string {
 	var named []string
 	cares := false
 	for _, r := range rules {
+		p.step(1 + len(p.shapes[r]) + len(r.For))
 		for _, s := range p.shapes[r] {
 			if s.method != "" {
 				named = append(named, s.method)
@@ -131,6 +133,7 @@ func (a at) pins(s rulefile.Source) bool {
 
 // seen is rt through the pattern of r that holds for all of it.
 func (p *pass) seen(r *rulefile.Rule, rt *route) (at, bool) {
+	p.step(1 + len(p.shapes[r]))
 	i := slices.IndexFunc(p.shapes[r], func(s shape) bool { return s.contains(rt.shape) })
 	if i < 0 {
 		return at{}, false

@@ -109,8 +109,9 @@ func (s shape) overlaps(t shape) bool {
 func sameMethod(m, n string) bool { return m == n || m == "GET" && n == "HEAD" }
 
 // allContain reports whether each of inner is within one of outer.
-func allContain(outer, inner []shape) bool {
+func (p *pass) allContain(outer, inner []shape) bool {
 	for _, in := range inner {
+		p.step(len(outer))
 		if !slices.ContainsFunc(outer, func(out shape) bool { return out.contains(in) }) {
 			return false
 		}
@@ -119,8 +120,9 @@ func allContain(outer, inner []shape) bool {
 }
 
 // anyOverlap reports whether there is a request for one of a and one of b.
-func anyOverlap(a, b []shape) bool {
+func (p *pass) anyOverlap(a, b []shape) bool {
 	for _, s := range a {
+		p.step(len(b))
 		if slices.ContainsFunc(b, s.overlaps) {
 			return true
 		}

@@ -63,6 +63,7 @@ func (p *pass) limited(r *rulefile.Rule, a at, w world) bool {
 
 // meet says what r does to the requests of a in w.
 func (p *pass) meet(r *rulefile.Rule, a at, w world) meeting {
+	p.step(2 + len(r.For))
 	m := meeting{rule: r}
 	name := quote(r.Name.Text)
 	switch {
@@ -157,24 +158,25 @@ func (p *pass) meetings(rt *route, w world) []meeting {
 	if instead {
 		settled := make([]bool, len(all))
 		for i := range all {
-			replace(all, i, settled)
+			p.replace(all, i, settled)
 		}
 	}
 	return all
 }
 
-// replace makes all[i] give way to a rule that applies instead of it, after that
-// has given way itself: as the rules are applied.
-func replace(all []meeting, i int, settled []bool) {
+// replace makes all[i] give way to a rule that holds instead of it, though that may
+// give way itself: as the rules are applied.
+func (p *pass) replace(all []meeting, i int, settled []bool) {
 	if settled[i] {
 		return
 	}
 	settled[i] = true
 	for j := range all {
+		p.step(1 + len(all[j].rule.InsteadOf))
 		if all[i].is == away || !replaces(all[j].rule, all[i].rule) {
 			continue
 		}
-		if replace(all, j, settled); all[j].is != away {
+		if p.replace(all, j, settled); all[j].is != away || all[j].replaced {
 			all[i].is, all[i].replaced = away, true
 			all[i].why = quote(all[j].rule.Name.Text) + " takes the place of " + quote(all[i].rule.Name.Text)
 		}

@@ -26,6 +26,7 @@ func (p *pass) worlds(rules []*rulefile.Rule) []world {
 	var names []string
 	proved := make(map[string]bool)
 	for _, s := range p.looked(rules) {
+		p.step(1 + len(names))
 		v, ok := variable(s)
 		if ok && !slices.Contains(names, v) {
 			names = append(names, v)
@@ -53,6 +54,7 @@ func (p *pass) looked(rules []*rulefile.Rule) []rulefile.Source {
 	var all []rulefile.Source
 	done := make(map[string]bool)
 	for _, r := range rules {
+		p.step(1 + len(r.For))
 		for _, name := range namesOf(r) {
 			if !done[name] {
 				done[name] = true
