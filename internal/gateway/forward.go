@@ -47,7 +47,13 @@ func isOurs(name string) bool {
 }
 
 func tellsOfClient(name string) bool {
-	return strings.HasPrefix(name, "X-Forwarded-") || name == "Forwarded" || name == "X-Real-Ip" || name == "X-Request-Id"
+	switch name {
+	case "Forwarded", "X-Real-Ip", "X-Request-Id":
+		return true
+	case "X-Original-Url", "X-Original-Uri", "X-Rewrite-Url": // some servers route by these instead of the path
+		return true
+	}
+	return strings.HasPrefix(name, "X-Forwarded-")
 }
 
 // added is the list with one more entry, or only that if nobody trusted wrote
