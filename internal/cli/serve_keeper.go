@@ -141,8 +141,8 @@ func (s *server) restore(handed string) *memory.Store {
 
 // dropRemains removes what a process left that was killed while it wrote.
 func dropRemains(file string) {
-	remains, _ := filepath.Glob(globQuote(file+newSnapshot) + "*") // the pattern is well-formed
-	for _, name := range remains {
+	remains, _ := filepath.Glob(globQuote(file+newSnapshot) + ".*") // the pattern is well-formed
+	for _, name := range append(remains, file+newSnapshot) {
 		_ = os.Remove(name) // it is in nobody's way
 	}
 }

@@ -69,6 +69,7 @@ type Sink struct {
 	trouble time.Time // under mu: since when; zero: there is none
 	latest  time.Time // under mu: when something went wrong last
 	before  uint64    // under mu: dropped before the trouble
+	looking bool      // under mu: lookAgain is about to be called
 	closed  bool      // under mu
 
 	to io.Writer // of the goroutine
@@ -100,8 +101,8 @@ func (s *Sink) Write(lines []byte) (int, error) {
 	had := len(s.pending)
 	if s.closed || had+s.writing+len(lines) > s.o.Bound {
 		fresh := !s.closed && s.beginLocked()
-		s.mu.Unlock()
 		s.dropped.Add(1)
+		s.mu.Unlock()
 		if fresh && s.o.OnTrouble != nil {
 			s.o.OnTrouble(nil)
 		}

@@ -43,23 +43,18 @@ func (s *Sink) flush() bool {
 		s.putBack(lines, rest)
 		if err == nil {
 			s.recovered(last)
-		}
-		switch {
-		case err != nil:
-			s.failed(err)
-		case !last:
-			return true // what came meanwhile waits for others
-		case len(lines) == 0:
-			return false
-		}
-		if err != nil && last { // it was one more try, for what it is worth
-			return false
-		}
-		if err != nil {
-			select {
-			case <-time.After(tryAgain):
-			case <-s.end:
+			if !last || len(lines) == 0 {
+				return !last // what came meanwhile waits for others
 			}
+			continue
+		}
+		s.failed(err)
+		if last { // it was one more try, for what it is worth
+			return false
+		}
+		select {
+		case <-time.After(tryAgain):
+		case <-s.end:
 		}
 	}
 }
@@ -141,11 +136,20 @@ func (s *Sink) recovered(last bool) {
 	if over {
 		s.trouble = time.Time{}
 	}
+	look := !over && !since.IsZero() && !s.looking
+	s.looking = s.looking || look
 	s.mu.Unlock()
-	switch {
-	case over && s.o.OnRecovery != nil:
+	if over && s.o.OnRecovery != nil {
 		s.o.OnRecovery(s.dropped.Load()-before, time.Since(since))
-	case !over && !since.IsZero():
-		time.AfterFunc(calm-quiet, func() { raise(s.wake) })
 	}
+	if look { // there may be no further line to notice by
+		time.AfterFunc(calm-quiet, s.lookAgain)
+	}
+}
+
+func (s *Sink) lookAgain() {
+	s.mu.Lock()
+	s.looking = false
+	s.mu.Unlock()
+	raise(s.wake)
 }
