@@ -154,7 +154,7 @@ type post struct {
 	amount int64
 }
 
-// take takes up to most debts out, the pressing ones first.
+// take takes up to most debts out: pressing ones, or others if there are none.
 func (b *backlog) take(most int, now, reachable time.Duration) []post {
 	var posts []post
 	one := func(id counterID) {
@@ -164,7 +164,12 @@ func (b *backlog) take(most int, now, reachable time.Duration) []post {
 		}
 		delete(b.debts, id)
 		d.pressing = false
-		if amount := d.amount(b.start, d.reckoned(now, reachable)); amount > 0 && !d.gone(b.start, now) {
+		amount := d.amount(b.start, d.reckoned(now, reachable))
+		if most := d.limit.Capacity(); amount > most { // no store charges more unasked
+			amount = most
+			b.lost++
+		}
+		if amount > 0 && !d.gone(b.start, now) {
 			posts = append(posts, post{id, d, amount})
 		}
 	}
@@ -174,6 +179,9 @@ func (b *backlog) take(most int, now, reachable time.Duration) []post {
 	}
 	if len(b.pressing) == 0 {
 		b.pressing = nil
+	}
+	if len(posts) > 0 {
+		return posts
 	}
 	for id := range b.debts {
 		if len(posts) >= most {

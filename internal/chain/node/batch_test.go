@@ -68,8 +68,8 @@ func takeOne(ctx context.Context, s *Node, key string) (tidegate.Decision, error
 	return d, err
 }
 
-// held has calls wait until the test sends them: no worker takes them on its own.
-func held(s *Node) *Node {
+// parked has calls wait until the test sends them: no worker takes them on its own.
+func parked(s *Node) *Node {
 	s.batches.state.sending = true
 	return s
 }
@@ -78,7 +78,7 @@ func held(s *Node) *Node {
 func TestBatchTakesWhoIsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &atOnce{Store: memory.New(), most: 4}
-		s := held(open(t, inner, Options{Deadline: patient}))
+		s := parked(open(t, inner, Options{Deadline: patient}))
 		var all sync.WaitGroup
 		for i := range 10 {
 			all.Go(func() {
@@ -121,7 +121,7 @@ func TestBatchTakesWhoIsThere(t *testing.T) {
 func TestBatchWithoutThoseWhoLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &atOnce{Store: memory.New(), most: 4}
-		s := held(open(t, inner, Options{Deadline: patient}))
+		s := parked(open(t, inner, Options{Deadline: patient}))
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
 		for i := range 3 {
@@ -223,7 +223,7 @@ func TestBatchThatFails(t *testing.T) {
 		t.Helper()
 		synctest.Test(t, func(t *testing.T) {
 			inner.Store, inner.most = memory.New(), 4
-			s := held(newNode(inner, Options{Deadline: patient}))
+			s := parked(newNode(inner, Options{Deadline: patient}))
 			defer s.Close()
 			var all sync.WaitGroup
 			for _, key := range []string{"a", key} {

@@ -58,6 +58,7 @@ type Node struct {
 	count counts
 
 	cannot unasked
+	held   held
 
 	// share of the keys, in 64ths, goes to the backend; see circuit.share.
 	share   atomic.Uint32
@@ -165,7 +166,10 @@ func (n *Node) Take(ctx context.Context, checks []tidegate.Check, copies int) (t
 		t &^= together
 	}
 	now := n.now()
-	if share := n.share.Load(); share < whole && !n.chosen(checks, share) {
+	if share := n.share.Load(); share < whole && !n.chosen(checks, share) || n.holds(checks, now) {
+		if share == 0 {
+			n.holdLocal(checks)
+		}
 		d, _, err := n.fallback(checks, copies, *n.why.Load(), now, true)
 		return d, err
 	}

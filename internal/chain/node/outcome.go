@@ -77,6 +77,7 @@ func (n *Node) stepCircuitLocked(e event, err error) action {
 	}
 	if before == Degraded && state != Degraded {
 		n.reachable = e.now
+		n.held.begin(e.now)
 	}
 	if state == Degraded && err != nil {
 		why := fmt.Errorf("%w: %s failed %d times, next probe in %s: %w",

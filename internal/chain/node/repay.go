@@ -5,16 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"tidegate.dev/tidegate"
 )
 
-// How the backlog is posted: a few at a time, one call each, so that a call that fails
-// puts no other in doubt.
+// How the backlog is posted: all that there is, many calls at a time, so that it is done
+// well before keys that were counted locally go back to the backend; see heldFor. Each
+// call is for one counter, so that one that fails puts no other in doubt.
 const (
-	postEvery = 10 * time.Millisecond // half to one and a half of it
-	maxPosts  = 32
+	postEvery = 10 * time.Millisecond  // half to one and a half of it
+	maxPosts  = 1 << 13                // before looking at the circuit again
+	posters   = 512                    // calls at a time
 	maxTries  = 600                    // a minute
 	postPause = 100 * time.Millisecond // after one that failed
 )
@@ -147,9 +151,9 @@ func (n *Node) probe() {
 	n.stepCircuitLocked(e, err)
 }
 
-// post posts some of the backlog, if the backend answers and it is time. An amount is
-// sent once: what may have been charged is not sent again, what surely was not is owed
-// still, until it has faded.
+// post posts the backlog, if the backend answers and it is time. An amount is sent once:
+// what may have been charged is not sent again, what surely was not is owed still, until
+// it has faded or was tried too often.
 func (n *Node) post(when *time.Duration) {
 	n.mu.Lock()
 	now := n.now()
@@ -159,35 +163,64 @@ func (n *Node) post(when *time.Duration) {
 	}
 	posts := n.backlog.take(maxPosts, now, n.reckonedLocked(now))
 	n.mu.Unlock()
-	next := jitter(postEvery)
-	var aside []post // whose counters cannot be asked about
-	for i, p := range posts {
-		again := posts[i+1:]
-		charge := []tidegate.Check{{Key: p.id.key, Limit: p.debt.limit, Cost: p.amount}}
-		err := n.reach(context.Background(), true, func(ctx context.Context) error { return n.inner.Adjust(ctx, 0, charge) })
-		if err == nil {
-			n.count.posted.Add(1)
-			continue
-		}
-		if errors.Is(err, tidegate.ErrCannotAsk) {
-			p.debt.tries++
-			aside, next = append(aside, p), jitter(postPause)
-			continue
-		}
+	again := n.postAll(posts)
+	*when = n.now() + jitter(postEvery)
+	if len(again) > 0 {
+		*when = n.now() + jitter(postPause)
 		n.mu.Lock()
-		if unsure(err) {
-			n.backlog.lost++
-		} else { // the next time others come first, in case that it is the key
-			p.debt.tries++
-			again = append(again, p)
-		}
 		n.backlog.putBack(again, n.now())
 		n.mu.Unlock()
-		next = jitter(postPause)
-		break
 	}
-	n.mu.Lock()
-	n.backlog.putBack(aside, n.now())
-	n.mu.Unlock()
-	*when = n.now() + next
+}
+
+// postAll posts debts and returns those that are still owed. After one that failed for a
+// reason that is not its own, those that were not begun are not.
+func (n *Node) postAll(posts []post) (again []post) {
+	var (
+		mu   sync.Mutex // over again
+		next atomic.Int64
+		stop atomic.Bool
+		all  sync.WaitGroup
+	)
+	work := func() {
+		for {
+			i := int(next.Add(1) - 1)
+			if i >= len(posts) {
+				return
+			}
+			p := posts[i]
+			if !stop.Load() {
+				err := n.postOne(p)
+				if err == nil || unsure(err) {
+					stop.CompareAndSwap(false, err != nil)
+					continue
+				}
+				p.debt.tries++
+				stop.CompareAndSwap(false, !errors.Is(err, tidegate.ErrCannotAsk))
+			}
+			mu.Lock()
+			again = append(again, p)
+			mu.Unlock()
+		}
+	}
+	for range min(posters, len(posts)) {
+		all.Go(work)
+	}
+	all.Wait()
+	return again
+}
+
+// postOne charges one debt, and counts what became of it.
+func (n *Node) postOne(p post) error {
+	charge := []tidegate.Check{{Key: p.id.key, Limit: p.debt.limit, Cost: p.amount}}
+	err := n.reach(context.Background(), true, func(ctx context.Context) error { return n.inner.Adjust(ctx, 0, charge) })
+	switch {
+	case err == nil:
+		n.count.posted.Add(1)
+	case unsure(err):
+		n.mu.Lock()
+		n.backlog.lost++
+		n.mu.Unlock()
+	}
+	return err
 }
