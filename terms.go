@@ -22,7 +22,8 @@ type Terms struct {
 	// flight start no Block: what refuses must be settled, see [Limit.Settled].
 	// Slots of a Concurrency limit are always in flight, and never start one.
 	Block *Limit
-	// Nominal is, for a limit that is a ceiling, the limit that clients are told.
+	// Nominal is, for a limit that is a ceiling or a block, the limit that clients
+	// are told.
 	Nominal *Limit
 	// Settle is where the true cost is found at the end of a request whose cost
 	// was an estimate: "response.header.NAME" or "response.body.FIELD".

@@ -2,6 +2,8 @@ package httplimit
 
 import (
 	"fmt"
+	"math"
+	"math/bits"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -38,7 +40,7 @@ func newPolicy(l *tidegate.Limit, name string) *policy {
 		limit:    of,
 		name:     name,
 		item:     quoted + ";r=",
-		draft11:  quoted + ";q=" + strconv.FormatInt(l.Events, 10),
+		draft11:  quoted + ";q=" + strconv.FormatInt(quota(l), 10),
 		capacity: strconv.FormatInt(l.Capacity(), 10),
 		slots:    l.Algorithm == tidegate.Concurrency,
 		salt:     rand.Uint64(),
@@ -48,16 +50,28 @@ func newPolicy(l *tidegate.Limit, name string) *policy {
 		p.draft11 += `;qu="concurrent-requests"`
 	} else if w := window(l); w > 0 {
 		p.draft11 += fmt.Sprintf(";w=%d", w)
-		p.draft6 = fmt.Sprintf("%d;w=%d", l.Events, w)
+		p.draft6 = fmt.Sprintf("%d;w=%d", quota(l), w)
 	}
 	return p
 }
 
-// window is the w of a policy in seconds, rounded up: rather a hint that is too
-// strict than one that is too generous. 0: months and years have no fixed length.
+// quota is the q of a policy: as much as can ever remain, so that r is never above it.
+func quota(l *tidegate.Limit) int64 { return max(l.Events, l.Capacity()) }
+
+// window is the w of a policy in seconds, in which its quota comes back, rounded up:
+// rather a hint that is too strict than one that is too generous. 0: months and
+// years have no fixed length.
 func window(l *tidegate.Limit) int64 {
 	if l.Algorithm != tidegate.Quota {
-		return ceilSeconds(l.Period)
+		hi, lo := bits.Mul64(uint64(l.Period), uint64(quota(l)))
+		if hi >= uint64(l.Events) {
+			return ceilSeconds(math.MaxInt64)
+		}
+		w, rest := bits.Div64(hi, lo, uint64(l.Events))
+		if rest > 0 {
+			w++
+		}
+		return ceilSeconds(time.Duration(min(w, math.MaxInt64)))
 	}
 	const day = int64(24 * time.Hour / time.Second)
 	switch l.Calendar {

@@ -19,6 +19,7 @@ type terms struct {
 	ownForm bool            // the answer says how headers are written
 	nominal *tidegate.Limit // that clients are told instead; nil: the limit itself
 	above   int64           // by how much its own capacity is above that
+	blocks  bool            // it keeps out who was refused: nothing is left of what it tells
 }
 
 func termsOf(l *tidegate.Limit) terms {
@@ -35,8 +36,10 @@ func termsOf(l *tidegate.Limit) terms {
 	t.ownForm = t.answer.Dialect != "" || t.answer.Reset != ""
 	if t.nominal = said.Nominal; t.nominal != nil {
 		t.above = l.Capacity() - t.nominal.Capacity()
-	} else if said.Role == tidegate.Blocks {
-		t.silent = true // its numbers are not those of the rule
+	}
+	if said.Role == tidegate.Blocks {
+		t.blocks = true
+		t.silent = t.nominal == nil // its numbers are not those of the rule
 	}
 	return t
 }
@@ -58,7 +61,12 @@ func (t *terms) form(f form) form {
 }
 
 // left is what remains of the limit that clients are told.
-func (t *terms) left(d *tidegate.Decision) int64 { return max(d.Remaining-t.above, 0) }
+func (t *terms) left(d *tidegate.Decision) int64 {
+	if t.blocks {
+		return 0
+	}
+	return max(d.Remaining-t.above, 0)
+}
 
 // status is that of the answer, or the other when it has none that can be sent.
 func status(a tidegate.Answer, other int) int {

@@ -43,7 +43,7 @@ func (st *state) appendPlan(dst []tidegate.Check, h *hit, p *plan) []tidegate.Ch
 	if !h.try {
 		items = p.decides
 		// Who is unlimited is not kept out by what was before.
-		if block := r.blocks[h.scope]; block != nil && !p.unblocked {
+		if block := p.blocks[h.scope]; block != nil {
 			dst = append(dst, tidegate.Check{Key: h.key, Limit: block})
 		}
 	}

@@ -124,10 +124,15 @@ func (l *limiter) block(scope string) (*tidegate.Limit, error) {
 	if l.rule.Block == 0 || l.blocks[scope] != nil {
 		return l.blocks[scope], nil
 	}
-	spec := tidegate.Spec{Events: 1, Period: l.rule.Block, Algorithm: tidegate.SlidingLog}
-	made, err := l.limit(spec, scope+"#block", role{is: tidegate.Blocks})
+	made, err := l.blockTelling(scope, nil)
 	l.blocks[scope] = made
 	return made, err
+}
+
+// blockTelling is the same counter, whose refusals tell clients of a limit.
+func (l *limiter) blockTelling(scope string, nominal *tidegate.Limit) (*tidegate.Limit, error) {
+	spec := tidegate.Spec{Events: 1, Period: l.rule.Block, Algorithm: tidegate.SlidingLog}
+	return l.limit(spec, scope+"#block", role{is: tidegate.Blocks, nominal: nominal})
 }
 
 // held makes what a request is held to by spec; over is nil for a hard limit.

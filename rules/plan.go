@@ -19,6 +19,9 @@ type plan struct {
 	// By combination of the subject: where the rule decides, and where it only
 	// tries. One of them may be nil when no request needs it.
 	decides, tries [][]item
+	// blocks keep out who was refused, by combination, where the rule decides; nil
+	// where there is none.
+	blocks []*tidegate.Limit
 }
 
 // planner makes the plans of one rule.
@@ -87,7 +90,12 @@ func (p *planner) plan(t rulefile.Terms) plan {
 				block = p.must(p.limiter.block(scope))
 			}
 			as := role{is: tidegate.Decides, block: block, settle: made.cost.settle, queue: queue}
-			made.decides = append(made.decides, p.items(t, scope, as))
+			items := p.items(t, scope, as)
+			made.decides = append(made.decides, items)
+			if block != nil {
+				block = p.must(p.limiter.blockTelling(scope, told(items)))
+			}
+			made.blocks = append(made.blocks, block)
 		}
 		if p.tries {
 			as := role{is: tidegate.Tries, settle: made.cost.settle}
@@ -95,6 +103,24 @@ func (p *planner) plan(t rulefile.Terms) plan {
 		}
 	}
 	return made
+}
+
+// told is the limit that clients are told of first; nil when there is none.
+func told(items []item) *tidegate.Limit {
+	for i := range items {
+		h := &items[i].held
+		if items[i].vary != nil {
+			h = items[i].vary.otherwise
+		}
+		switch {
+		case h.slot || h.tries:
+		case h.nominal != nil:
+			return h.nominal
+		default:
+			return h.limit
+		}
+	}
+	return nil
 }
 
 // tooMany counts the limits of a plan, and tells once when they are too many.

@@ -141,10 +141,12 @@ rules:
 	f("/denied", 0, tidegate.Terms{Rule: "denied", Answer: refused, OnStoreFailure: closed}, tidegate.RefuseNew)
 
 	counts := []tidegate.StatusRange{{From: 401, To: 401}, {From: 500, To: 599}}
-	f("/login", 0, tidegate.Terms{Rule: "login", Role: tidegate.Blocks, Answer: headers, OnStoreFailure: closed}, tidegate.RefuseNew)
+	// A refusal by the block tells of the limit that started it.
+	f("/login", 0, tidegate.Terms{Rule: "login", Role: tidegate.Blocks, Answer: headers, Nominal: terms("/login")[1], OnStoreFailure: closed}, tidegate.RefuseNew)
 	f("/login", 1, tidegate.Terms{Rule: "login", Answer: headers, Counts: counts, OnStoreFailure: closed}, tidegate.RefuseNew)
 	f("/login", 2, tidegate.Terms{Rule: "login", Answer: headers, OnStoreFailure: closed}, tidegate.RefuseNew)
-	if login := terms("/login"); login[1].Terms.Block != login[0] || login[2].Terms.Block != login[0] || login[0].Terms.Block != nil {
+	block := func(l *tidegate.Limit) string { return l.Terms.Block.Identity() }
+	if login := terms("/login"); block(login[1]) != login[0].Identity() || block(login[2]) != login[0].Identity() || login[0].Terms.Block != nil {
 		t.Error("the limits of login do not start its block")
 	}
 	f("/chat", 0, tidegate.Terms{Rule: "chat", Answer: headers, Settle: "response.header.X-Cost", OnStoreFailure: closed}, tidegate.RefuseNew)

@@ -29,7 +29,7 @@ func (r *running) expect(s *Step, i int, d *tidegate.Decision) {
 
 // remaining is what clients are told: of the nominal limit where a ceiling decides.
 func remaining(d *tidegate.Decision) int64 {
-	if d.Limit == nil || d.Limit.Terms.Nominal == nil {
+	if d.Limit == nil || d.Limit.Terms.Nominal == nil || d.Limit.Terms.Role == tidegate.Blocks {
 		return d.Remaining
 	}
 	return max(d.Remaining-d.Limit.Capacity()+d.Limit.Terms.Nominal.Capacity(), 0)
