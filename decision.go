@@ -31,6 +31,9 @@ type Decision struct {
 	// Wait is how long an admitted request has to wait for its turn; 0 unless
 	// the check allowed a MaxWait.
 	Wait time.Duration
+	// Waited is how long a store has already let the request wait for its turn in a
+	// bucket, which was due at At plus Waited.
+	Waited time.Duration
 	// At is the store's time of the charge in ticks of 1/1024 µs since the Unix
 	// epoch: the receipt that Adjust and Renew take. It is the store's own clock,
 	// which need not agree with the caller's. For a slot it is also the name of

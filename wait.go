@@ -100,7 +100,7 @@ func newReceipt(d *Decision, checks []Check) receipt {
 			buckets++
 		}
 	}
-	return receipt{d.At, d.Wait, buckets < 2}
+	return receipt{d.At, d.Wait + d.Waited, buckets < 2}
 }
 
 func (c *Check) isBucket() bool {

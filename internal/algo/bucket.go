@@ -176,8 +176,9 @@ func (l *BucketLaw) refuse(s Bucket, now, owed int64, a Ask) Verdict {
 }
 
 // Return gives back n events charged at the instant at, or, for a turn that was
-// booked ahead, due at it; in a leaky bucket every event has a turn of its own. They still count for as long as the bucket takes to
-// refill; after that there is nothing to return.
+// booked ahead, due at it; in a leaky bucket every event has a turn of its own.
+// They still count for as long as the bucket takes to refill; after that there is
+// nothing to return.
 func (l *BucketLaw) Return(s Bucket, now, at, n int64) Bucket {
 	if add(at, l.Tau) < now {
 		return s

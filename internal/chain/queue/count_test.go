@@ -66,3 +66,38 @@ func TestTurnGivenBackByStatusIsUsedOnce(t *testing.T) {
 		})
 	}
 }
+
+// Who waits in line longer than a bucket takes to refill, and then does not count, has
+// its place back like any other.
+func TestTurnThatDoesNotCountIsGivenBack(t *testing.T) {
+	f := func(algorithm tidegate.Algorithm, burst int64) {
+		synctest.Test(t, func(t *testing.T) {
+			limit := tidegate.MustLimit(tidegate.Spec{
+				Name: "login", Events: 1, Period: time.Second, Burst: burst, Algorithm: algorithm,
+				Terms: &tidegate.Terms{Counts: []tidegate.StatusRange{{From: 401, To: 401}}},
+			})
+			inner := memory.New()
+			check := tidegate.Check{Key: "k", Limit: limit, Cost: 1, MaxWait: time.Minute}
+			gate := tidegate.NewGate(everyone{check}, New(inner))
+			var all sync.WaitGroup
+			for i := range 10 {
+				all.Go(func() {
+					_, visit := gate.Enter(t.Context(), &tidegate.Request{})
+					status := 401
+					if i == 9 { // the last in line
+						status = 200
+					}
+					_ = visit.End(tidegate.Outcome{Status: status})
+				})
+				synctest.Wait()
+			}
+			all.Wait() // nine seconds later
+			check.MaxWait = 0
+			if d, err := inner.Take(t.Context(), []tidegate.Check{check}, 1); err != nil || !d.OK {
+				t.Errorf("%s: %+v, %v: want the place of the last one back", algorithm, d, err)
+			}
+		})
+	}
+	f(tidegate.TokenBucket, 1)
+	f(tidegate.LeakyBucket, 20)
+}

@@ -43,10 +43,11 @@ func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tideg
 		return d, err
 	}
 	defer note(ctx, time.Now())
-	if err := s.turns.wait(ctx, s.Backend, booked(checks), &d); err != nil {
+	waited, err := s.turns.wait(ctx, s.Backend, booked(checks), &d)
+	if err != nil {
 		return tidegate.Decision{}, err
 	}
-	d.Wait, d.Queued = 0, true
+	d.Wait, d.Waited, d.Queued = 0, waited, true
 	return d, nil
 }
 

@@ -43,10 +43,11 @@ type waiter struct {
 	called chan struct{} // closed when it is time
 }
 
-// wait returns when the turn booked by d has come. Who leaves before gives it up.
-func (t *turns) wait(ctx context.Context, store tidegate.Store, c *tidegate.Check, d *tidegate.Decision) error {
+// wait returns when the turn booked by d has come, or an earlier one that somebody
+// gave up, and how long after the booking that is. Who leaves before gives it up.
+func (t *turns) wait(ctx context.Context, store tidegate.Store, c *tidegate.Check, d *tidegate.Decision) (time.Duration, error) {
 	if c == nil {
-		return sleep(ctx, d.Wait)
+		return d.Wait, sleep(ctx, d.Wait)
 	}
 	t.waiting.Add(1)
 	defer t.waiting.Add(-1)
@@ -58,10 +59,10 @@ func (t *turns) wait(ctx context.Context, store tidegate.Store, c *tidegate.Chec
 	select {
 	case <-w.called:
 		l.callNext()
-		return nil
+		return algo.Duration(w.turn.at - d.At), nil
 	case <-ctx.Done():
 		l.giveUp(context.WithoutCancel(ctx), w)
-		return ctx.Err()
+		return 0, ctx.Err()
 	}
 }
 
