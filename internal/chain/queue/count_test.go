@@ -78,7 +78,7 @@ func TestTurnThatDoesNotCountIsGivenBack(t *testing.T) {
 			})
 			inner := memory.New()
 			check := tidegate.Check{Key: "k", Limit: limit, Cost: 1, MaxWait: time.Minute}
-			gate := tidegate.NewGate(everyone{check}, New(inner))
+			gate := tidegate.NewGate(everyone{check}, New(chain.Adapt(inner)))
 			var all sync.WaitGroup
 			for i := range 10 {
 				all.Go(func() {
