@@ -203,8 +203,8 @@ func shutOut(s *stage, lasts time.Duration) {
 // spoil puts a list under the key of the rule hot.
 func spoil(s *stage) {
 	key, at := s.keyLike(hotKey)
-	at.Do("DEL", key)
-	at.Do("RPUSH", key, "what is this")
+	at.Do("RPUSH", "list", "what is this")
+	at.Do("RENAME", "list", key) // at once: the gateways go on writing
 }
 
 func unspoil(s *stage) {

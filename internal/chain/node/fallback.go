@@ -50,8 +50,19 @@ func (n *Node) instead(ctx context.Context, checks []tidegate.Check, copies int,
 		return tidegate.Decision{}, err
 	}
 	n.cannot.note(checks, err, time.Now())
-	d, _, err := n.fallback(checks, copies, err, n.now(), !unsure(err))
+	d, _, err := n.fallback(checks, copies, err, n.now(), !unsure(err) || n.barred(checks))
 	return d, err
+}
+
+// barred reports whether the backend cannot be asked about one of checks, as far as is
+// known: what has no answer was not charged then.
+func (n *Node) barred(checks []tidegate.Check) bool {
+	for i := range checks {
+		if n.cannot.barred(checks[i].Limit) {
+			return true
+		}
+	}
+	return false
 }
 
 // fallback answers for the backend, which could not because of err. One enforced check

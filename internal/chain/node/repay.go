@@ -217,6 +217,8 @@ func (n *Node) postOne(p post) error {
 	switch {
 	case err == nil:
 		n.count.posted.Add(1)
+	case unsure(err) && n.cannot.barred(p.debt.limit): // then it was not charged
+		return fmt.Errorf("%w: %v", tidegate.ErrCannotAsk, err)
 	case unsure(err):
 		n.mu.Lock()
 		n.backlog.lost++

@@ -94,6 +94,22 @@ func (u *unasked) answered(checks []tidegate.Check) {
 	}
 }
 
+// barred reports whether the backend could not be asked about l when it was last asked.
+func (u *unasked) barred(l *tidegate.Limit) bool {
+	if !u.some.Load() {
+		return false
+	}
+	name := nameOf(l)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, r := range u.byRule {
+		if !r.Over && !r.answered && (r.Rule == name || slices.Contains(strings.Split(r.Rule, ", "), name)) {
+			return true
+		}
+	}
+	return false
+}
+
 // look looks whether it is over for r, and if not again later.
 func (u *unasked) look(r *unaskedRule) {
 	u.mu.Lock()
@@ -136,11 +152,7 @@ func (u *unasked) close() {
 func rulesOf(checks []tidegate.Check) string {
 	var names []string
 	for i := range checks {
-		l := checks[i].Limit
-		name := l.Name
-		if name == "" {
-			name = l.String()
-		}
+		name := nameOf(checks[i].Limit)
 		if len(checks) == 1 {
 			return name
 		}
@@ -149,4 +161,11 @@ func rulesOf(checks []tidegate.Check) string {
 		}
 	}
 	return strings.Join(names, ", ")
+}
+
+func nameOf(l *tidegate.Limit) string {
+	if l.Name == "" {
+		return l.String()
+	}
+	return l.Name
 }

@@ -165,3 +165,30 @@ func TestSeenAfterYears(t *testing.T) {
 		}
 	}
 }
+
+// While a rule cannot be asked about, a call without an answer was not charged either: what
+// is admitted is owed, and a debt that cannot be paid in time is not given up.
+func TestTimeoutsOfARuleThatCannotBeAskedAbout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := newPicky(errWrongType)
+		g := newNode(inner, Options{Deadline: patient})
+		defer g.Close()
+		l := limit("login", 40, tidegate.FailLocal)
+		for i := range 40 {
+			err := errWrongType
+			if i%2 == 1 {
+				err = context.DeadlineExceeded
+			}
+			inner.err.Store(&err)
+			if d, err := g.Take(t.Context(), []tidegate.Check{{Key: "bad", Limit: l, Cost: 1}}, 1); err != nil || !d.OK {
+				t.Fatalf("request %d: %+v, %v", i+1, d, err)
+			}
+			time.Sleep(300 * time.Millisecond)
+		}
+		inner.err.Store(new(error))
+		time.Sleep(time.Second)
+		if d, err := inner.Store.Take(t.Context(), []tidegate.Check{{Key: "bad", Limit: l}}, 1); err != nil || d.Remaining != 0 || g.Health().Lost != 0 {
+			t.Errorf("%d left, %v, and %d lost; want none of all that was admitted", d.Remaining, err, g.Health().Lost)
+		}
+	})
+}
