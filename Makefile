@@ -52,8 +52,8 @@ accuracy: check-go ## compare every algorithm with the exact log: tables, and th
 fuzz: check-go ## fuzz every target for FUZZTIME, 60s by default (FUZZ=regexp selects)
 	@scripts/fuzz.sh
 
-flood: check-go ## slow: hold the memory bound against 50 million fresh keys
-	cd bench && $(GO) run ./flood
+flood: check-go ## slow: hold the memory bound against floods of fresh keys, by every algorithm (ARGS="-case default" picks some)
+	cd bench && $(GO) run ./flood $(ARGS)
 
 mutants: check-go ## break every algorithm in ten ways and more, and see that store/storetest fails each time (ONLY=regexp)
 	@scripts/test-deps.sh

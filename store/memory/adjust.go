@@ -11,7 +11,7 @@ import (
 
 // Adjust implements tidegate.Store. For a lease, a negative cost releases it.
 func (s *Store) Adjust(_ context.Context, at int64, checks []tidegate.Check) error {
-	now := s.clock.now()
+	now := s.now()
 	for i := range checks {
 		c := &checks[i]
 		b, err := s.bind(c.Limit)
@@ -137,7 +137,7 @@ func (s *Store) giveBack(b *bound, c cell, now, at, n int64) cell {
 
 // Renew implements tidegate.Renewer.
 func (s *Store) Renew(_ context.Context, at int64, checks []tidegate.Check) error {
-	now := s.clock.now()
+	now := s.now()
 	var lost error
 	for i := range checks {
 		c := &checks[i]
@@ -164,7 +164,7 @@ func (s *Store) Renew(_ context.Context, at int64, checks []tidegate.Check) erro
 
 // Reset implements tidegate.Resetter.
 func (s *Store) Reset(_ context.Context, checks []tidegate.Check) error {
-	now := s.clock.now()
+	now := s.now()
 	for i := range checks {
 		c := &checks[i]
 		b, err := s.bind(c.Limit)

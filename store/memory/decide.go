@@ -10,9 +10,10 @@ func (s *Store) take(b *bound, c cell, now int64, a algo.Ask) (cell, algo.Verdic
 	switch b.kind {
 	case buckets:
 		if b.short(c, a) {
-			owed, ok, sure := b.bucket.Spend(s.origin+int64(c.fast), now, a.Cost)
-			if ok && sure {
-				c.fast = uint64(now + owed - s.origin)
+			origin := s.origin.Load()
+			owed, ok, sure := b.bucket.Spend(origin+int64(c.fast), now, a.Cost)
+			if ok && sure && reaches(origin, now) {
+				c.fast = uint64(now + owed - origin)
 				return c, algo.Verdict{Granted: 1, Remaining: b.bucket.Left(owed), Reset: owed}
 			}
 		}
@@ -39,7 +40,7 @@ func (s *Store) fit(b *bound, c cell, now int64, a algo.Ask) int64 {
 	switch b.kind {
 	case buckets:
 		if b.short(c, a) {
-			if _, ok, sure := b.bucket.Spend(s.origin+int64(c.fast), now, a.Cost); ok && sure {
+			if _, ok, sure := b.bucket.Spend(s.origin.Load()+int64(c.fast), now, a.Cost); ok && sure {
 				return 1
 			}
 		}

@@ -32,8 +32,9 @@ func (v *vector) look(s *Store) (ok bool) {
 // fit is how many copies the state of p has room for.
 func (p *plan) fit(s *Store, now int64) int64 {
 	if p.b.short(p.next, p.ask) {
-		owed, ok, sure := p.b.bucket.Spend(s.origin+int64(p.next.fast), now, p.ask.Cost)
-		if ok && sure {
+		origin := s.origin.Load()
+		owed, ok, sure := p.b.bucket.Spend(origin+int64(p.next.fast), now, p.ask.Cost)
+		if ok && sure && reaches(origin, now) {
 			p.owed, p.plain = owed, true
 			return 1
 		}
@@ -87,7 +88,7 @@ func (v *vector) charge(s *Store) tidegate.Decision {
 		var remaining, full int64
 		p.charged, p.wait = true, 0
 		if p.plain {
-			p.next.fast = uint64(v.now + p.owed - s.origin)
+			p.next.fast = uint64(v.now + p.owed - s.origin.Load())
 			remaining, full = p.b.bucket.Left(p.owed), p.owed
 		} else {
 			p.ask.Copies = v.granted
@@ -185,6 +186,7 @@ func (v *vector) ensure(s *Store, squeeze bool) (short *plan) {
 		}
 		p.release()
 		p.skip = true
+		p.b.table.refused.Add(1)
 	}
 	return nil
 }

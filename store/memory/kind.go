@@ -34,10 +34,6 @@ var kinds = map[tidegate.Algorithm]kind{
 	tidegate.Concurrency:   leases,
 }
 
-// originMargin lets a bucket state lie before the store's start, should a test
-// clock be set back: a year in ticks.
-const originMargin = 366 * 24 * 3600 * 1_000_000 * algo.Micro
-
 const (
 	aheadBit = uint64(1) << (slowBits - 1)
 	emMask   = aheadBit - 1
@@ -45,15 +41,18 @@ const (
 	curMask  = uint64(1)<<curBits - 1
 )
 
-func (s *Store) bucket(c cell) algo.Bucket {
+func (s *Store) bucket(c cell) algo.Bucket     { return bucketAt(c, s.origin.Load()) }
+func (s *Store) bucketCell(b algo.Bucket) cell { return bucketCellAt(b, s.origin.Load()) }
+
+func bucketAt(c cell, origin int64) algo.Bucket {
 	if c == (cell{}) {
 		return algo.Bucket{}
 	}
-	return algo.Bucket{Drained: s.origin + int64(c.fast), Em: int64(c.slow & emMask), Ahead: c.slow&aheadBit != 0}
+	return algo.Bucket{Drained: origin + int64(c.fast), Em: int64(c.slow & emMask), Ahead: c.slow&aheadBit != 0}
 }
 
-func (s *Store) bucketCell(b algo.Bucket) cell {
-	c := cell{slow: uint64(b.Em), fast: min(uint64(max(0, b.Drained-s.origin)), fastMask)}
+func bucketCellAt(b algo.Bucket, origin int64) cell {
+	c := cell{slow: uint64(b.Em), fast: min(uint64(max(0, b.Drained-origin)), fastMask)}
 	if b.Ahead {
 		c.slow |= aheadBit
 	}

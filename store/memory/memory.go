@@ -42,7 +42,8 @@ type Store struct {
 	clock   clock
 	hash    hashKey
 	budget  budget
-	origin  int64 // ticks; bucket states count from here
+	origin  atomic.Int64 // ticks; bucket states count from here
+	moving  sync.Mutex   // held while origin changes
 	lastAt  atomic.Int64
 	recent  [256]atomic.Pointer[bound] // by limit, direct mapped
 	sweeper sweeper
@@ -84,7 +85,7 @@ func open(c Config, key hashKey) *Store {
 	}
 	s.budget.open(c.MaxBytes)
 	runtime.AddCleanup(s, (*blocks).free, s.budget.blocks)
-	s.origin = s.clock.now() - originMargin
+	s.origin.Store(s.clock.now() - originMargin)
 	return s
 }
 

@@ -45,13 +45,13 @@ func (s *Store) insert(b *bound, k keyHash, c cell, now int64) (inserted, ok boo
 			g.mu.Unlock()
 			return false, false
 		}
+		s.sweeper.visit(s, t, now) // not g, which is locked
 		empty := g.slots.Load() == 0
 		last := try >= maxGrowths || !empty && s.mustShed(t, now)
 		made, want := s.makeRoom(b, g, now, last)
 		g.mu.Unlock()
 		switch {
 		case made:
-			s.sweeper.step(s, t, now)
 		case last:
 			return false, false
 		case !s.reclaim(t, want, now, empty):

@@ -225,27 +225,18 @@ func (s *Store) sampleIdle(b *bound, sl *slot, now int64) bool {
 	return idle
 }
 
-// sweeper visits the segments of all tables in turn: one for every few that
-// were found full, so that tables nobody inserts into shrink as well; and some
-// whenever memory is short.
+// sweeper visits the segments of all tables in turn: one for every one that was
+// found full, so that tables nobody inserts into shrink as well; and some whenever
+// memory is short.
 type sweeper struct {
-	turn, at atomic.Uint64
-	table    atomic.Uint64 // the table that is being swept, and
-	segment  atomic.Uint64 // its next segment
+	at      atomic.Uint64
+	table   atomic.Uint64 // the table that is being swept, and
+	segment atomic.Uint64 // its next segment
 }
 
-const (
-	sweepEvery = 8
-	sweepMost  = 2 // segments for one that is short of memory
-)
+const sweepMost = 2 // segments for one that is short of memory
 
 func (w *sweeper) next() uint64 { return w.at.Add(1) }
-
-func (w *sweeper) step(s *Store, user *table, now int64) {
-	if w.turn.Add(1)%sweepEvery == 0 {
-		w.visit(s, user, now)
-	}
-}
 
 // sweep visits a few segments, until one had idle keys.
 func (w *sweeper) sweep(s *Store, user *table, now int64) bool {
@@ -273,8 +264,6 @@ func (w *sweeper) visit(s *Store, user *table, now int64) bool {
 		w.segment.Store(0)
 		w.table.Add(1)
 	}
-	if s.shrink(t, at, now, dropIdle) {
-		return true
-	}
-	return t != user && s.dropIfEmpty(t)
+	found := s.shrink(t, at, now, dropIdle)
+	return t != user && s.dropIfEmpty(t) || found
 }

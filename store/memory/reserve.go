@@ -147,7 +147,7 @@ func (s *Store) Settle(_ context.Context, id string, actual int64) error {
 		return tidegate.ErrSettled
 	}
 	s.budget.used.Add(-one.size)
-	now := s.clock.now()
+	now := s.now()
 	if one.expires <= now {
 		return tidegate.ErrSettled
 	}

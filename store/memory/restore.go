@@ -103,10 +103,10 @@ func (r *snapshotReader) store(c Config) (*Store, error) {
 		return nil, r.err
 	}
 	s := open(c, expandHashKey(k0, k1))
-	now := s.clock.now()
+	now := s.now()
 	elapsed := max(0, now-wall)
 	// A bucket that owed x when the snapshot was taken owes x - elapsed now.
-	shift := (now - elapsed - taken) + (origin - s.origin)
+	shift := (now - elapsed - taken) + (origin - s.origin.Load())
 	r.skew = wall - taken
 	for {
 		n := r.word()

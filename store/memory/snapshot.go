@@ -50,8 +50,8 @@ func (s *Store) writeSnapshot(f io.Writer) error {
 	buf := bufio.NewWriterSize(f, 1<<16)
 	w := &snapshotWriter{to: buf, sum: sha256.New()}
 	w.bytes([]byte(snapshotMagic))
-	now := s.clock.now()
-	w.words(s.hash.key[0], s.hash.key[1], uint64(now), uint64(s.clock.wall(now)), uint64(s.origin))
+	now := s.now()
+	w.words(s.hash.key[0], s.hash.key[1], uint64(now), uint64(s.clock.wall(now)), uint64(s.origin.Load()))
 	for _, t := range s.allTables() {
 		b := t.bound.Load()
 		if b == nil || t.kind == leases {

@@ -20,9 +20,9 @@ func (s *Store) spend(d *tidegate.Decision, b *bound, k keyHash, cost int64) boo
 	if old.slow != uint64(b.bucket.Em) {
 		return false
 	}
-	now := s.clock.now()
-	owed, admitted, sure := b.bucket.Spend(s.origin+int64(old.fast), now, cost)
-	if !sure {
+	origin, now := s.origin.Load(), s.clock.now()
+	owed, admitted, sure := b.bucket.Spend(origin+int64(old.fast), now, cost)
+	if !sure || !reaches(origin, now) {
 		return false
 	}
 	if !admitted {
@@ -30,8 +30,8 @@ func (s *Store) spend(d *tidegate.Decision, b *bound, k keyHash, cost int64) boo
 		b.tell(d, owed, now)
 		return sl.word.Load() == word
 	}
-	if !sl.word.CompareAndSwap(word, word&genMask|uint64(now+owed-s.origin)) {
-		if owed, ok = s.spendAgain(sl, b, word, now, cost); !ok {
+	if !sl.word.CompareAndSwap(word, word&genMask|uint64(now+owed-origin)) {
+		if owed, ok = s.spendAgain(sl, b, word, origin, now, cost); !ok {
 			return false
 		}
 	}
@@ -44,7 +44,7 @@ func (s *Store) spend(d *tidegate.Decision, b *bound, k keyHash, cost int64) boo
 // the clock is read; nobody is refused by a clock that was read before the state.
 func (s *Store) spendCold(d *tidegate.Decision, b *bound, k keyHash, cost int64) bool {
 	b.table.touch(k)
-	now := s.clock.now()
+	origin, now := s.origin.Load(), s.clock.now()
 	sl, old, word := b.table.look(k)
 	if sl == nil || old.slow != uint64(b.bucket.Em) {
 		return false
@@ -52,12 +52,12 @@ func (s *Store) spendCold(d *tidegate.Decision, b *bound, k keyHash, cost int64)
 	if now%hotEvery == 0 {
 		b.hot.Store(sl)
 	}
-	owed, ok, sure := b.bucket.Spend(s.origin+int64(old.fast), now, cost)
-	if !sure || !ok {
+	owed, ok, sure := b.bucket.Spend(origin+int64(old.fast), now, cost)
+	if !sure || !ok || !reaches(origin, now) {
 		return false
 	}
-	if !sl.word.CompareAndSwap(word, word&genMask|uint64(now+owed-s.origin)) {
-		if owed, ok = s.spendAgain(sl, b, word, now, cost); !ok {
+	if !sl.word.CompareAndSwap(word, word&genMask|uint64(now+owed-origin)) {
+		if owed, ok = s.spendAgain(sl, b, word, origin, now, cost); !ok {
 			return false
 		}
 	}
@@ -75,17 +75,17 @@ func (b *bound) tell(d *tidegate.Decision, owed, now int64) {
 // spendAgain tries a charge again that others were quicker with, as long as the
 // slot is the same key's under the same limit. Refusing is not for it: it may be
 // that only now is too old.
-func (s *Store) spendAgain(sl *slot, b *bound, word uint64, now, cost int64) (owed int64, ok bool) {
+func (s *Store) spendAgain(sl *slot, b *bound, word uint64, origin, now, cost int64) (owed int64, ok bool) {
 	for range 8 {
 		was := word
 		if word = sl.word.Load(); (word^was)&(busyBit|genMask) != 0 {
 			return 0, false
 		}
-		owed, admitted, sure := b.bucket.Spend(s.origin+int64(word&fastMask), now, cost)
+		owed, admitted, sure := b.bucket.Spend(origin+int64(word&fastMask), now, cost)
 		if !sure || !admitted {
 			return 0, false
 		}
-		if sl.word.CompareAndSwap(word, word&genMask|uint64(now+owed-s.origin)) {
+		if sl.word.CompareAndSwap(word, word&genMask|uint64(now+owed-origin)) {
 			return owed, true
 		}
 	}

@@ -42,7 +42,10 @@ func (s *Store) spendAll(d *tidegate.Decision, checks []tidegate.Check) bool {
 		p.b, p.key = b, s.hash.sum(c.Key, b.table.salt)
 		b.table.touch(p.key)
 	}
-	now := s.clock.now()
+	origin, now := s.origin.Load(), s.clock.now()
+	if !reaches(origin, now) {
+		return false
+	}
 	for i := range all {
 		p := &all[i]
 		var old cell
@@ -50,7 +53,7 @@ func (s *Store) spendAll(d *tidegate.Decision, checks []tidegate.Check) bool {
 		if p.slot == nil || old.slow != uint64(p.b.bucket.Em) {
 			return false
 		}
-		owed, ok, sure := p.b.bucket.Spend(s.origin+int64(old.fast), now, checks[i].Cost)
+		owed, ok, sure := p.b.bucket.Spend(origin+int64(old.fast), now, checks[i].Cost)
 		if !ok || !sure {
 			return false
 		}
@@ -68,7 +71,7 @@ func (s *Store) spendAll(d *tidegate.Decision, checks []tidegate.Check) bool {
 	tell(d, all, now)
 	for i := range all {
 		p := &all[i]
-		p.slot.word.Store(p.word&genMask | uint64(now+p.owed-s.origin))
+		p.slot.word.Store(p.word&genMask | uint64(now+p.owed-origin))
 	}
 	return true
 }

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"iter"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -207,6 +208,28 @@ func (g *segment) vacant(k keyHash) *slot {
 		}
 		if i++; i == n {
 			i = 0
+		}
+	}
+}
+
+// segments visits every segment under its lock, in the order of their tags: splits
+// before or behind it make no difference.
+func (t *table) segments() iter.Seq[*segment] {
+	return func(yield func(*segment) bool) {
+		var at uint64 // the first tag not yet visited
+		for {
+			g := t.segment(keyHash{tag: at})
+			g.mu.Lock()
+			if t.segment(keyHash{tag: at}) != g {
+				g.mu.Unlock()
+				continue
+			}
+			more, depth, prefix := yield(g), g.depth, g.prefix
+			g.mu.Unlock()
+			if !more || prefix+1 == 1<<depth {
+				return
+			}
+			at = (prefix + 1) << (64 - depth)
 		}
 	}
 }

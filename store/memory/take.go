@@ -92,7 +92,7 @@ func (s *Store) takeOne(b *bound, k keyHash, a algo.Ask) tidegate.Decision {
 			spin(turn)
 			continue
 		}
-		now := s.clock.now()
+		now := s.now()
 		next, v := s.take(b, old, now, a)
 		if next == old { // refused or peeked: mostly nothing to write
 			ok = sl.word.Load() == word
@@ -108,7 +108,7 @@ func (s *Store) takeOne(b *bound, k keyHash, a algo.Ask) tidegate.Decision {
 // takeFirst decides for a key that was not found. It reports false when the key
 // is there after all.
 func (s *Store) takeFirst(b *bound, k keyHash, a algo.Ask) (tidegate.Decision, bool) {
-	now := s.clock.now()
+	now := s.now()
 	next, v := s.take(b, cell{}, now, a)
 	if v.Granted == 0 || a.Cost == 0 { // nothing to remember
 		return decision(b.limit, &v, now), v.Never || !b.table.holds(k)

@@ -37,7 +37,7 @@ func (s *Store) decideAll(plans []plan, checks []tidegate.Check, n int) (tidegat
 	again, reclaims := false, 0
 	for turn := 0; ; turn++ {
 		v.find(s)
-		v.now = s.clock.now()
+		v.now = s.now()
 		if !v.records && !v.look(s) {
 			d := v.refuse(s)
 			v.keep()

@@ -1,0 +1,86 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+func heap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// Limits are under the bound as their keys are, however many there are.
+func TestManyLimitsStayWithinTheBound(t *testing.T) {
+	limits, bound := 100_000, int64(1<<20)
+	if raceEnabled {
+		limits = 5_000
+	}
+	for _, a := range []tidegate.Algorithm{tidegate.TokenBucket, tidegate.SlidingLog} {
+		all := make([]*tidegate.Limit, limits)
+		for i := range all {
+			all[i] = tidegate.MustLimit(specOf(fmt.Sprint("limit", i), a, 5, time.Hour, tidegate.EvictLeast))
+		}
+		before := heap()
+		s, _ := openAt(bound)
+		for i, l := range all {
+			if d := ask1(t, s, l, "a"); !d.OK {
+				t.Fatalf("%s: limit %d: %+v", a, i, d)
+			}
+			if st := s.Stats(); i%1000 == 0 && st.Bytes > bound {
+				t.Fatalf("%s: %d bytes after %d limits", a, st.Bytes, i)
+			}
+		}
+		if grew := heap() - before; grew > 3*bound {
+			t.Errorf("%s: %d limits take %d bytes, the bound is %d; %+v", a, limits, grew, bound, s.Stats())
+		}
+		if n := ask1(t, s, all[limits-1], "a"); n.Remaining != 3 {
+			t.Errorf("%s: %+v: the limit used last was forgotten", a, n)
+		}
+		runtime.KeepAlive(all)
+	}
+}
+
+// A limit that nobody uses any more, after a reload for one, gives everything back
+// while others are used.
+func TestUnusedLimitsAreDropped(t *testing.T) {
+	s, clock := openAt(0)
+	for i := range 500 {
+		l := tidegate.MustLimit(specOf(fmt.Sprint("old", i), stateful[i%len(stateful)], 5, time.Minute, tidegate.EvictLeast))
+		for k := range 100 {
+			ask1(t, s, l, fmt.Sprint(k))
+		}
+	}
+	full := s.Stats()
+	clock.pass(50 * time.Hour)
+	l := tidegate.MustLimit(specOf("new", tidegate.SlidingLog, 5, 1000*time.Hour, tidegate.EvictLeast))
+	for k := 0; k < 400_000 && (k%10_000 > 0 || len(s.allTables()) > 25); k++ {
+		ask1(t, s, l, fmt.Sprint(k))
+	}
+	of, all := s.LimitStats(l), s.Stats()
+	if rest := all.Bytes - of.Bytes; rest > full.Bytes/20 || len(s.allTables()) > 25 || len(s.bounds) > 25 {
+		t.Errorf("%d of %d bytes, %d tables and %d limits are still held", rest, full.Bytes, len(s.allTables()), len(s.bounds))
+	}
+}
+
+// New limits of one identity, one per request, do not pile up.
+func TestLimitsOfOneIdentityDoNotPileUp(t *testing.T) {
+	s := New()
+	for k := range 10_000 {
+		l := tidegate.MustLimit(tidegate.Spec{Name: "one", Algorithm: tidegate.SlidingLog, Events: 100_000 % 10_001, Period: time.Hour})
+		if d, err := s.TakeOne(context.Background(), "a", l, 1, 0); err != nil || d.OK != (k < int(l.Events)) {
+			t.Fatalf("request %d: %+v (%v)", k, d, err)
+		}
+	}
+	if len(s.bounds) > maxBounds {
+		t.Errorf("%d limits are bound", len(s.bounds))
+	}
+}

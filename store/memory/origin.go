@@ -1,0 +1,62 @@
+package memory
+
+import "tidegate.dev/tidegate/internal/algo"
+
+// The state of a bucket is an instant, kept in 59 bits as the ticks since the
+// store's origin: 17 years. A clock that comes near the end of that, or is before
+// it, makes the store choose another origin, and rewrite all buckets.
+const (
+	originMargin = int64(1) << 57 // 4 years: how far a clock may be set back
+	originSpan   = 3 * originMargin
+)
+
+// reaches reports whether buckets can be kept at now.
+func reaches(origin, now int64) bool { return uint64(now-origin) <= uint64(originSpan) }
+
+// now is the store's time. The caller owns no slot.
+func (s *Store) now() int64 {
+	now := s.clock.now()
+	if !reaches(s.origin.Load(), now) {
+		s.moveOrigin(now)
+	}
+	return now
+}
+
+// moveOrigin counts from another origin. Whoever decides meanwhile either finds
+// now out of reach and waits here, or loses its slot: each gets another generation.
+func (s *Store) moveOrigin(now int64) {
+	s.moving.Lock()
+	defer s.moving.Unlock()
+	old := s.origin.Load()
+	if reaches(old, now) {
+		return
+	}
+	origin := now - originMargin
+	for _, t := range s.allTables() {
+		if b := t.bound.Load(); t.kind == buckets && b != nil {
+			for g := range t.segments() {
+				s.rebase(b, g, old, origin, now)
+			}
+		}
+	}
+	s.origin.Store(origin)
+}
+
+// rebase rewrites the buckets of g. One that the clock was set back before is
+// moved to now with all it owes, as its law says.
+func (s *Store) rebase(b *bound, g *segment, from, to, now int64) {
+	law := b.law()
+	for i := range int(g.slots.Load()) {
+		sl := &g.chunks[i/chunkSlots].Load()[i%chunkSlots]
+		if sl.tag.Load() == 0 {
+			continue
+		}
+		word := sl.seize()
+		meta := sl.meta.Load()
+		c := cell{meta & slowMask, word & fastMask}
+		kept, _ := law.Take(bucketAt(c, from), now, algo.Ask{Copies: 1})
+		c = bucketCellAt(kept, to)
+		sl.meta.Store(meta&^slowMask | c.slow)
+		sl.word.Store((word+genOne)&genMask | c.fast)
+	}
+}
