@@ -179,6 +179,7 @@ func (l *loader) finish() (*Config, diag.List) {
 			p.Source = ""
 		}
 	}
+	l.problems = l.problems.Bounded()
 	l.problems.Sort()
 	if l.problems.HasErrors() {
 		return nil, l.problems

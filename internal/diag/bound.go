@@ -35,9 +35,6 @@ func (t *Tally) Add(all ...Problem) {
 	}
 }
 
-// HasErrors reports whether one of them keeps a file from being used.
-func (t *Tally) HasErrors() bool { return t.told[Error] > 0 }
-
 // List returns at most MaxTold problems by their places, errors before warnings if
 // there is no room for all, and at the end how many more there are.
 func (t *Tally) List() List {

@@ -47,5 +47,14 @@ func (l List) MarshalJSON() ([]byte, error) {
 	if l == nil {
 		return []byte("[]"), nil
 	}
-	return json.Marshal([]Problem(l))
+	short := slices.Clone(l)
+	for i := range short { // a line may be as long as the file, and every problem has it
+		if p := &short[i]; len(p.Source) > maxSource {
+			p.Source = ""
+		}
+	}
+	return json.Marshal([]Problem(short))
 }
+
+// maxSource is the longest line that is part of the JSON of a problem.
+const maxSource = 4096

@@ -41,6 +41,7 @@ func Parse(name string, src []byte) (*File, rules.Problems) {
 	if root != nil && !problems.HasErrors() {
 		r.file(f, root)
 	}
+	r.problems = r.problems.Bounded()
 	r.problems.Sort()
 	if r.problems.HasErrors() {
 		return nil, r.problems
