@@ -47,7 +47,8 @@ func TestIdentityLeavesTheNumbersOut(t *testing.T) {
 	f(S{Events: 5, Period: m, Name: "a", Scope: "user"}, S{Events: 5, Period: m, Name: "a", Scope: "ip"}, false)
 	f(S{Events: 5, Period: m}, S{Events: 5, Period: m + time.Microsecond}, false)
 	f(S{Events: 5, Period: m}, S{Events: 5, Period: m, Algorithm: token}, false)
-	f(S{Events: 100, Period: m}, S{Events: 100, Period: m, Parts: 6}, false)
+	f(S{Events: 100, Period: m}, S{Events: 100, Period: m, Parts: 6}, true)
+	f(S{Events: 60, Period: m}, S{Events: 100, Period: m}, true)
 	month := S{Events: 5, Algorithm: tidegate.Quota, Calendar: tidegate.Month}
 	other := month
 	f(month, other, true)

@@ -178,16 +178,19 @@ func (s Spec) settled() *Limit {
 }
 
 // identity frames name and scope by their lengths, so that no two specs can meet.
+// SubWindows and SlidingLog are counted together, whatever the parts: a limit that is
+// raised from 60 to 100 has another default algorithm, and nobody is to be refilled.
 func (s *Spec) identity() string {
-	id := strconv.Itoa(len(s.Name)) + ":" + s.Name + "/" + s.Algorithm.String()
+	family := s.Algorithm
+	if family == SubWindows {
+		family = SlidingLog
+	}
+	id := strconv.Itoa(len(s.Name)) + ":" + s.Name + "/" + family.String()
 	if s.Scope != "" {
 		id = strconv.Itoa(len(s.Scope)) + ":" + s.Scope + "@" + id
 	}
-	switch s.Algorithm {
-	case Quota:
+	if s.Algorithm == Quota {
 		return id + "/" + s.Calendar.String() + "/" + strconv.Itoa(s.Anchor) + "/" + s.Zone
-	case SubWindows:
-		return id + "/" + s.Period.String() + "/" + strconv.Itoa(s.Parts)
 	}
 	return id + "/" + s.Period.String()
 }

@@ -24,9 +24,12 @@ var partsShape = runsShape{bits: 30}
 // NewPartsLaw makes the law of sub-windows.
 func NewPartsLaw(l *tidegate.Limit) PartsLaw {
 	n := int64(l.Parts)
-	part := (int64(l.Period/time.Microsecond) + n - 1) / n
+	part := partOf(int64(l.Period/time.Microsecond), n)
 	return PartsLaw{Events: l.Events, Parts: n, Part: part, Ceiling: l.Ceiling, scale: newScale(part, l.Events)}
 }
+
+// partOf is how long each of n parts of a period is.
+func partOf(period, n int64) int64 { return (period + n - 1) / n }
 
 // MaxEntries is the most entries a record can come to need.
 func (l *PartsLaw) MaxEntries() int { return int(l.Parts + 1) }

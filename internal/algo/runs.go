@@ -1,13 +1,17 @@
 package algo
 
+import "tidegate.dev/tidegate"
+
 // A record of counts by stamp, oldest first, is a ring: what sliding_log and
 // sub_windows remember of a key. It lives in memory that a store owns and may be
 // moved; an empty one is all zeros.
 //
 //	[0] base, added to every stamp
-//	[1] index of the oldest entry <<32 | entries in use
+//	[1] parts that stamps are numbers of <<48 | index of the oldest entry <<32 | entries in use
 //	[2] sum of all counts
 //	[3:] entries: (stamp-base) << bits | count
+//
+// Without parts, stamps are instants in µs. See [RunsLaw].
 
 // RunsHeader is how many words a record has besides its entries.
 const RunsHeader = 3
@@ -19,8 +23,19 @@ func (r *Record) total() int64 { return int64(r.Get(2)) }
 // base may lie before the epoch: a word has 63 bits, the first is its sign.
 func (r *Record) base() int64 { return int64(r.Get(0)<<1) >> 1 }
 
+// Parts is into how many parts the window is cut; 0 means that stamps are in µs.
+func (r *Record) Parts() int64 { return int64(r.Get(1) >> 48) }
+
+// SetParts says what the stamps of a record are numbers of.
+func (r *Record) SetParts(n int64) { r.Set(1, uint64(n)<<48|r.Get(1)&(1<<48-1)) }
+
+// setRing replaces all of the second word but the parts.
+func (r *Record) setRing(head, n uint64) { r.Set(1, r.Get(1)>>48<<48|head<<32|n) }
+
+func (r *Record) head() uint64 { return r.Get(1) >> 32 & 0xffff }
+
 func (r *Record) slot(i int) int {
-	i += int(r.Get(1) >> 32)
+	i += int(r.head())
 	if n := r.room(); i >= n {
 		i -= n
 	}
@@ -51,11 +66,11 @@ func (p runsShape) drop(r Runs) {
 	_, count := p.at(r, 0)
 	r.Set(2, r.Get(2)-uint64(count))
 	n := r.len() - 1
-	head := r.Get(1)>>32 + 1
+	head := r.head() + 1
 	if head == uint64(r.room()) || n == 0 {
 		head = 0
 	}
-	r.Set(1, head<<32|uint64(n))
+	r.setRing(head, uint64(n))
 }
 
 // fits reports whether push(stamp) needs no larger record.
@@ -72,7 +87,7 @@ func (p runsShape) push(r Runs, stamp, count int64) {
 	n := r.len()
 	if n == 0 {
 		r.Set(0, uint64(stamp))
-		r.Set(1, 0)
+		r.setRing(0, 0)
 	}
 	r.Set(2, r.Get(2)+uint64(count))
 	if last, ok := p.last(r); ok && last == stamp {
@@ -135,7 +150,7 @@ func (r *Record) Shift(d int64) { r.Set(0, uint64(r.base()+d)) }
 func (r *Record) CopyTo(dst Runs) {
 	n := r.len()
 	dst.Set(0, uint64(r.base()))
-	dst.Set(1, uint64(n))
+	dst.Set(1, r.Get(1)>>48<<48|uint64(n))
 	dst.Set(2, r.Get(2))
 	for i := range n {
 		dst.Set(RunsHeader+i, r.Get(r.slot(i)))
@@ -172,7 +187,7 @@ func (p runsShape) squeeze(r Runs, window int64) bool {
 		sum += uint64(count)
 		r.Set(r.slot(kept-1), uint64(stamp-r.base())<<p.bits|sum)
 	}
-	r.Set(1, r.Get(1)>>32<<32|uint64(kept))
+	r.setRing(r.head(), uint64(kept))
 	return kept < room
 }
 
@@ -182,6 +197,6 @@ const minSqueeze = 5
 
 // Whole reports whether the header of a record read from a file makes sense.
 func (r *Record) Whole() bool {
-	head := r.Get(1) >> 32
-	return r.size >= RunsHeader && r.len() <= r.room() && (head == 0 || int(head) < r.room())
+	head := int(r.head())
+	return r.size >= RunsHeader && r.len() <= r.room() && (head == 0 || head < r.room()) && r.Parts() <= tidegate.MaxParts
 }

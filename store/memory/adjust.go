@@ -94,13 +94,7 @@ func (s *Store) force(b *bound, g *segment, c cell, now, n int64, squeeze bool) 
 	}
 	for {
 		r := b.record(c)
-		done := false
-		if b.kind == logs {
-			done = b.log.Force(&r, now, n)
-		} else {
-			done = b.parts.Force(&r, now, n)
-		}
-		if done {
+		if b.runs.Force(&r, now, n) {
 			return c, true
 		}
 		var ok bool
@@ -125,10 +119,8 @@ func (s *Store) giveBack(b *bound, c cell, now, at, n int64) cell {
 		return counterCell(b.counter.Return(counter(c), b.span(wall), charged, wall, n))
 	case slidings:
 		return slidingCell(b.sliding.Return(sliding(c), now, at, n))
-	case logs:
-		b.log.Return(&r, now, at, n)
-	case parts:
-		b.parts.Return(&r, now, at, n)
+	case runs:
+		b.runs.Return(&r, now, at, n)
 	case leases:
 		b.lease.Release(&r, now, at, n)
 	}

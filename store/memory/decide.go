@@ -53,14 +53,10 @@ func (s *Store) fit(b *bound, c cell, now int64, a algo.Ask) int64 {
 		return b.sliding.Fit(sliding(c), now, a)
 	}
 	r := b.record(c)
-	switch b.kind {
-	case logs:
-		return b.log.Fit(&r, now, a)
-	case parts:
-		return b.parts.Fit(&r, now, a)
-	default:
-		return b.lease.Fit(&r, now, a)
+	if b.kind == runs {
+		return b.runs.Fit(&r, now, a)
 	}
+	return b.lease.Fit(&r, now, a)
 }
 
 // The records of a key that has none yet: empty, and with no room to write.
@@ -87,12 +83,9 @@ func (s *Store) takeRecord(b *bound, g *segment, c cell, now, at int64, a algo.A
 		r := b.record(c)
 		var v algo.Verdict
 		var ok bool
-		switch b.kind {
-		case logs:
-			v, ok = b.log.Take(&r, now, a)
-		case parts:
-			v, ok = b.parts.Take(&r, now, a)
-		default:
+		if b.kind == runs {
+			v, ok = b.runs.Take(&r, now, a)
+		} else {
 			v, ok = b.lease.Take(&r, now, at, a)
 		}
 		if ok {
@@ -127,11 +120,8 @@ func (b *bound) larger(g *segment, c cell, now int64, a algo.Ask, squeeze bool) 
 		return c, true
 	case !squeeze || b.kind == leases:
 		return c, false
-	case b.kind == logs:
-		return c, b.log.Squeeze(&old, now)
-	default:
-		return c, b.parts.Squeeze(&old, now)
 	}
+	return c, b.runs.Squeeze(&old, now)
 }
 
 func (b *bound) move(old, dst *algo.Record) {
@@ -153,14 +143,10 @@ func (s *Store) idle(b *bound, c cell, now int64) bool {
 		return b.sliding.Idle(sliding(c), now)
 	}
 	r := b.record(c)
-	switch b.kind {
-	case logs:
-		return b.log.Idle(&r, now)
-	case parts:
-		return b.parts.Idle(&r, now)
-	default:
-		return b.lease.Idle(&r, now)
+	if b.kind == runs {
+		return b.runs.Idle(&r, now)
 	}
+	return b.lease.Idle(&r, now)
 }
 
 // use ranks keys by how much forgetting them would give away: from 0 to

@@ -157,12 +157,12 @@ func (v *vector) keep() {
 
 // reject counts what another limit refused, where rejected events count.
 func (p *plan) reject(now int64) {
-	if p.b.kind != logs || !p.b.log.CountRejected {
+	if p.b.kind != runs || !p.b.runs.CountsRejected() {
 		return
 	}
 	for {
 		r := p.b.record(p.next)
-		if p.b.log.Reject(&r, now, p.ask) {
+		if p.b.runs.Reject(&r, now, p.ask) {
 			return
 		}
 		var ok bool
@@ -205,11 +205,8 @@ func (p *plan) ensure(now, k int64, squeeze bool) (ok bool) {
 // holds reports whether the record of p has room to write a.
 func (p *plan) holds(now int64, a algo.Ask) bool {
 	r := p.b.record(p.next)
-	switch p.b.kind {
-	case logs:
-		return p.b.log.Holds(&r, now)
-	case parts:
-		return p.b.parts.Holds(&r, now)
+	if p.b.kind == runs {
+		return p.b.runs.Holds(&r, now)
 	}
 	return r.Words() >= algo.LeasesHeader+2*(r.Held()+int(a.Copies*a.Cost))
 }

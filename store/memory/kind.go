@@ -14,14 +14,13 @@ const (
 	buckets  kind = iota // slow: ahead 1 | em 51, fast: drained
 	counters             // slow: start of the period, fast: count
 	slidings             // slow: window, fast: prev 29 | cur 30
-	logs                 // slow: handle of a record
-	parts                // slow: handle of a record
+	runs                 // slow: handle of a record
 	leases               // slow: handle of a record
 )
 
 // inRecord reports whether the state is in the arena: a slot of such a kind is
 // always owned to be read.
-func (k kind) inRecord() bool { return k >= logs }
+func (k kind) inRecord() bool { return k >= runs }
 
 var kinds = map[tidegate.Algorithm]kind{
 	tidegate.TokenBucket:   buckets,
@@ -29,8 +28,8 @@ var kinds = map[tidegate.Algorithm]kind{
 	tidegate.FixedWindow:   counters,
 	tidegate.Quota:         counters,
 	tidegate.SlidingWindow: slidings,
-	tidegate.SlidingLog:    logs,
-	tidegate.SubWindows:    parts,
+	tidegate.SlidingLog:    runs,
+	tidegate.SubWindows:    runs,
 	tidegate.Concurrency:   leases,
 }
 
@@ -88,8 +87,7 @@ type bound struct {
 	bucket  algo.BucketLaw
 	counter algo.CounterLaw
 	sliding algo.SlidingLaw
-	log     algo.LogLaw
-	parts   algo.PartsLaw
+	runs    algo.RunsLaw
 	lease   algo.LeaseLaw
 
 	spans atomic.Pointer[algo.Span] // the counter's current period
@@ -104,10 +102,8 @@ func newBound(l *tidegate.Limit, t *table, budget *budget) *bound {
 		b.counter = algo.NewCounterLaw(l)
 	case slidings:
 		b.sliding = algo.NewSlidingLaw(l)
-	case logs:
-		b.log = algo.NewLogLaw(l)
-	case parts:
-		b.parts = algo.NewPartsLaw(l)
+	case runs:
+		b.runs = algo.NewRunsLaw(l)
 	case leases:
 		b.lease = algo.NewLeaseLaw(l)
 	}

@@ -29,14 +29,14 @@ func Restore(path string, c Config) (*Store, error) {
 		return nil, fmt.Errorf("restore snapshot: %w", err)
 	}
 	defer f.Close()
-	size, err := verifySnapshot(f)
+	size, older, err := verifySnapshot(f)
 	if err != nil {
 		return nil, fmt.Errorf("restore snapshot %s: %w", path, err)
 	}
 	if _, err = f.Seek(int64(len(snapshotMagic)), io.SeekStart); err != nil {
 		return nil, fmt.Errorf("restore snapshot %s: %w", path, err)
 	}
-	r := &snapshotReader{from: bufio.NewReaderSize(io.LimitReader(f, size), 1<<16)}
+	r := &snapshotReader{older: older, from: bufio.NewReaderSize(io.LimitReader(f, size), 1<<16)}
 	s, err := r.store(c)
 	if err != nil {
 		return nil, fmt.Errorf("restore snapshot %s: %w", path, err)
@@ -45,47 +45,49 @@ func Restore(path string, c Config) (*Store, error) {
 }
 
 // verifySnapshot checks the sum of the file and returns how many bytes lie
-// between the magic and the sum.
-func verifySnapshot(f *os.File) (int64, error) {
+// between the magic and the sum, and whether the magic is that of an older one.
+func verifySnapshot(f *os.File) (size int64, older bool, err error) {
 	info, err := f.Stat()
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	if !info.Mode().IsRegular() {
-		return 0, fmt.Errorf("%w: it is not a regular file", ErrSnapshot)
+		return 0, false, fmt.Errorf("%w: it is not a regular file", ErrSnapshot)
 	}
-	size := info.Size() - sha256.Size
+	size = info.Size() - sha256.Size
 	if size < int64(len(snapshotMagic)) {
-		return 0, fmt.Errorf("%w: it is too short", ErrSnapshot)
+		return 0, false, fmt.Errorf("%w: it is too short", ErrSnapshot)
 	}
 	sum := sha256.New()
 	in := bufio.NewReaderSize(f, 1<<16)
 	magic := make([]byte, len(snapshotMagic))
 	if _, err := io.ReadFull(in, magic); err != nil {
-		return 0, err
+		return 0, false, err
 	}
-	if string(magic) != snapshotMagic {
-		return 0, fmt.Errorf("%w: it starts with %q", ErrSnapshot, magic)
+	older = string(magic) == olderMagic
+	if string(magic) != snapshotMagic && !older {
+		return 0, false, fmt.Errorf("%w: it starts with %q", ErrSnapshot, magic)
 	}
 	sum.Write(magic)
 	if _, err := io.CopyN(sum, in, size-int64(len(magic))); err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	want := make([]byte, sha256.Size)
 	if _, err := io.ReadFull(in, want); err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	if !bytes.Equal(sum.Sum(nil), want) {
-		return 0, fmt.Errorf("%w: its checksum is wrong", ErrSnapshot)
+		return 0, false, fmt.Errorf("%w: its checksum is wrong", ErrSnapshot)
 	}
-	return size - int64(len(magic)), nil
+	return size - int64(len(magic)), older, nil
 }
 
 // snapshotReader reads words, and remembers the first error.
 type snapshotReader struct {
-	from io.Reader
-	skew int64 // ticks by which the wall clock was ahead of the store's
-	err  error
+	from  io.Reader
+	older bool
+	skew  int64 // ticks by which the wall clock was ahead of the store's
+	err   error
 }
 
 func (r *snapshotReader) word() uint64 {
@@ -181,10 +183,6 @@ func (r *snapshotReader) record(s *Store, b *bound, k keyHash, now int64) {
 	for i := range int(n) {
 		read.Set(i, r.word())
 	}
-	unit := int64(1)
-	if b.kind == parts {
-		unit = b.parts.Part
-	}
 	switch {
 	case r.err != nil || n == algo.RunsHeader:
 		return
@@ -192,7 +190,10 @@ func (r *snapshotReader) record(s *Store, b *bound, k keyHash, now int64) {
 		r.err = fmt.Errorf("%w: a record does not add up", ErrSnapshot)
 		return
 	}
-	read.Shift(r.skewIn(unit))
+	if r.older {
+		read.SetParts(int64(b.limit.Parts))
+	}
+	read.Shift(r.skewIn(b.runs.Unit(read)))
 	kept := false
 	s.own(b, k, now, true, func(b *bound, g *segment, c cell, _ bool) (cell, bool) {
 		h := g.records.alloc(int(n))

@@ -18,7 +18,11 @@ import (
 // endian; a table is its spec as JSON, the
 // widest capacity counted in it, then its keys, each led by 1, then 0.
 // Leases are left out: whoever held them is gone.
-const snapshotMagic = "tidegate memory snapshot 1\n"
+const snapshotMagic = "tidegate memory snapshot 2\n"
+
+// olderMagic is of snapshots whose records do not say in how many parts they are
+// counted: those are the parts of their limit.
+const olderMagic = "tidegate memory snapshot 1\n"
 
 // Snapshot writes what the store remembers to a file that only its owner can
 // read, replacing it at once or not at all. The store may be in use: each key

@@ -117,6 +117,7 @@ func (s *Store) ready(a *ask, from *chain.Ask) (bool, error) {
 		return false, nil
 	}
 	a.copies, a.from = int64(from.Copies), from
+	b = b.guess()
 	a.plan = plan{b: b, check: c, key: b.name(c.Key), cost: c.Cost, wait: algo.Ticks(c.MaxWait)}
 	return true, nil
 }
@@ -139,10 +140,15 @@ func (t *together) add(a *ask, s *Store) {
 		t.args.number(c.pretended())
 	}
 	t.asks, t.keys = append(t.asks, a), append(t.keys, a.key)
+	key, twin := uint16(len(t.keys)), uint16(0)
+	if a.b.inRuns() {
+		t.keys = append(t.keys, a.b.twin(a.key))
+		twin = key + 1
+	}
 	start := len(t.args)
 	t.args.uint16(0) // its size, when that is known
 	t.args.int(min(a.copies, maxCopies))
-	a.pack(&t.args, uint16(len(t.keys)), c)
+	a.pack(&t.args, key, twin, c)
 	size := len(t.args) - start
 	t.args[start], t.args[start+1] = byte(size), byte(size>>8)
 }
@@ -177,8 +183,12 @@ func (s *Store) answers(ctx context.Context, asks []*ask, got reply) error {
 			a.from.Granted, a.from.Err = decision(plans, g, a.copies), nil
 		case itemFailed:
 			a.from.Granted, a.from.Err = tidegate.Decision{}, s.failure("take", itemErrors[got[1]])
-		case itemMissed: // its calendar bounds were
-			s.reach(plans, now, got[1])
+		case itemMissed, itemMoved: // its calendar bounds were missed, or its counter was found elsewhere
+			if g.copies == itemMissed {
+				s.reach(plans, now, got[1])
+			} else {
+				a.move(got[1])
+			}
 			a.from.Granted, g, err = s.decide(ctx, plans, order{copies: a.copies})
 			a.from.Err = s.failure("take", err)
 		}
@@ -195,6 +205,7 @@ func (s *Store) answers(ctx context.Context, asks []*ask, got reply) error {
 const (
 	itemMissed = -1
 	itemFailed = -2
+	itemMoved  = -3
 )
 
 // itemErrors are why one check could not be asked, by the number they have in the script.
@@ -218,6 +229,9 @@ func read(asks []*ask, got reply) error {
 		one := got[:size]
 		got = got[size:]
 		if one[0] == itemMissed && a.calendar() || one[0] == itemFailed && one[1] > 0 && int(one[1]) < len(itemErrors) {
+			continue
+		}
+		if one[0] == itemMoved && a.b.inRuns() && one[1] >= 0 && one[1] <= tidegate.MaxParts {
 			continue
 		}
 		a.at, a.answer = at, answerOf(one)

@@ -36,7 +36,7 @@ func TestBatchIsOneAfterTheOther(t *testing.T) {
 	add(tidegate.Spec{Algorithm: tidegate.Quota, Calendar: tidegate.Day, Zone: "Asia/Seoul"})
 	add(tidegate.Spec{Algorithm: tidegate.SlidingWindow, Period: time.Second})
 	add(tidegate.Spec{Algorithm: tidegate.SubWindows, Period: time.Second, Parts: 5})
-	add(tidegate.Spec{Algorithm: tidegate.SlidingLog, Period: time.Second, CountRejected: true})
+	add(tidegate.Spec{Algorithm: tidegate.SlidingLog, Period: time.Minute, CountRejected: true})
 	r := rand.New(rand.NewPCG(1, 2))
 	granted, short, refused := 0, 0, 0
 	for step := range 400 {

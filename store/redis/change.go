@@ -60,8 +60,12 @@ func (r *request) put(c *change, clock *clock) {
 		charged = algo.SpanAt(c.b.limit, max(c.at, 0)).Start
 	}
 	a.int(charged)
-	c.b.law(&a, 0, c.b.around(clock))
-	if c.act != reset {
+	var twin uint16
+	if c.b.inRuns() {
+		twin = r.key(c.b.twin(c.key))
+	}
+	c.b.law(&a, 0, c.b.around(clock), twin)
+	if c.act != reset || c.b.inRuns() {
 		r.kinds.add(c.b.kind)
 	}
 	r.args = append(r.args, string(a))
@@ -73,7 +77,7 @@ func (r *request) put(c *change, clock *clock) {
 func (s *Store) apply(ctx context.Context, changes []change, how settling) (lost int64, done bool, err error) {
 	// Those of the calendar go first: a script that misses bounds has written nothing.
 	slices.SortStableFunc(changes, func(a, b change) int { return calendarLast(a) - calendarLast(b) })
-	for range maxMisses {
+	for range maxMoves(len(changes)) {
 		r := request{tag: s.tag()}
 		var head packer
 		head.number(float64(r.tag))
@@ -95,6 +99,14 @@ func (s *Store) apply(ctx context.Context, changes []change, how settling) (lost
 		now, us, again, err := missed(got, slices.ContainsFunc(changes, change.calendar))
 		if err != nil {
 			return 0, false, err
+		}
+		i, n, moved, err := got.moved(len(changes))
+		if err != nil {
+			return 0, false, err
+		}
+		if moved {
+			changes[i].move(n)
+			continue
 		}
 		if !again {
 			if err := got.sane(changes, how.act != settleNothing); err != nil {
@@ -166,6 +178,7 @@ func (s *Store) Adjust(ctx context.Context, at int64, checks []tidegate.Check) e
 		if err != nil {
 			return err
 		}
+		b = b.guess()
 		key := b.name(c.Key)
 		if one, ok := adjustment(b, key, s.receipts.at(at, key), c.Cost); ok {
 			changes = append(changes, one)

@@ -57,6 +57,9 @@ func compose(f form, set kindSet) string {
 	if set.has(slidings) || set.has(parts) {
 		c.write(sectionsOf()["scale"]["help"])
 	}
+	if set.has(logs) || set.has(parts) {
+		c.write(sectionsOf()["runs"]["help"])
+	}
 	for k := buckets; k <= kinds; k++ {
 		if set.has(k) {
 			c.write(k.section("help"))
@@ -86,6 +89,8 @@ func (c *composer) write(text string) {
 			c.write(sectionsOf()[file][section])
 		case name == "name":
 			c.name()
+		case name == "moves":
+			c.moves()
 		default:
 			c.laws(name)
 		}
@@ -98,6 +103,14 @@ func (c *composer) name() {
 		c.write(leases.section("name"))
 	} else {
 		c.WriteString("ticks = 0\n")
+	}
+}
+
+// moves appends how changes of counters that are kept elsewhere are found before anything
+// is written, if there are any that can be.
+func (c *composer) moves() {
+	if c.set.has(logs) || c.set.has(parts) {
+		c.write(sectionsOf()["moves"][""])
 	}
 }
 

@@ -73,6 +73,12 @@ type bound struct {
 	start    string // of its keys, up to the brace
 	end      string // of its keys, from the brace on
 	dates    atomic.Pointer[dates]
+
+	// See runs.go. parts is how many it counts in; strict the bound of a log whose
+	// counters were last found in parts, and log, of that one, the log it stands for.
+	parts  int64
+	strict atomic.Pointer[bound]
+	log    *bound
 }
 
 // maxBounds is how many limits are kept ready at once; a caller that makes a new
@@ -144,6 +150,7 @@ func newBound(prefix string, l *tidegate.Limit, f *family) *bound {
 		p.int(window)
 	case parts:
 		law := algo.NewPartsLaw(l)
+		b.parts = law.Parts
 		shift, window := law.Unit()
 		p.int(l.Events)
 		p.int(law.Parts)
@@ -188,7 +195,7 @@ func stateID(l *tidegate.Limit) string {
 }
 
 // law appends the numbers of b to p. wait is in ticks.
-func (b *bound) law(p *packer, wait int64, dates []int64) {
+func (b *bound) law(p *packer, wait int64, dates []int64, twin uint16) {
 	p.text(b.numbers)
 	switch b.kind {
 	case buckets:
@@ -200,5 +207,10 @@ func (b *bound) law(p *packer, wait int64, dates []int64) {
 		for _, us := range dates {
 			p.int(us)
 		}
+	case logs:
+		p.uint16(twin)
+	case parts:
+		p.uint16(twin)
+		p.byte(flag(b.log != nil))
 	}
 }

@@ -83,7 +83,7 @@ func parseReply(text string, of tag) (reply, error) {
 
 // missed says that calendar bounds did not reach the instant us of Redis' time now.
 func (r reply) missed() (now, us int64, ok bool) {
-	if len(r) != 3 || r[0] >= 0 {
+	if len(r) != 3 || r[0] != -1 {
 		return 0, 0, false
 	}
 	return r[1], r[2], true

@@ -52,6 +52,7 @@ func (s *Store) plan(checks []tidegate.Check) (plans []*plan, index []int, err e
 		if c.Advisory {
 			c.Over = false
 		}
+		b = b.guess()
 		p := &all[i]
 		*p = plan{b: b, check: c, key: b.name(c.Key), cost: c.Cost, wait: algo.Ticks(c.MaxWait), advisory: c.Advisory}
 		index[i] = len(plans)
@@ -67,7 +68,7 @@ func (s *Store) plan(checks []tidegate.Check) (plans []*plan, index []int, err e
 // same is the plan of the same counter as p; -1: there is none.
 func same(plans []*plan, p *plan) int {
 	for j, q := range plans {
-		if q.b.family == p.b.family && q.key == p.key {
+		if q.b.family == p.b.family && q.check.Key == p.check.Key {
 			return j
 		}
 	}
@@ -95,7 +96,7 @@ func merge(q, p *plan, index []int, j int) {
 	}
 	index[last] = j
 	if p.b.capacity < q.b.capacity {
-		q.b = p.b
+		q.b, q.key = p.b, p.key
 	}
 	if q.cost += p.cost; q.cost < 0 {
 		q.cost = math.MaxInt64
@@ -134,19 +135,24 @@ func (r *request) key(name string) uint16 {
 func (r *request) ask(p *plan, c *clock) {
 	var room [160]byte
 	a := packer(room[:0])
-	p.pack(&a, r.key(p.key), c)
+	var twin uint16
+	if p.b.inRuns() {
+		twin = r.key(p.b.twin(p.key))
+	}
+	p.pack(&a, r.key(p.key), twin, c)
 	r.kinds.add(p.b.kind)
 	r.args = append(r.args, string(a))
 }
 
-// pack appends what a script is told of a check; key is the number of its key in KEYS.
-func (p *plan) pack(a *packer, key uint16, c *clock) {
+// pack appends what a script is told of a check; key and twin are the numbers of its
+// keys in KEYS.
+func (p *plan) pack(a *packer, key, twin uint16, c *clock) {
 	a.byte(byte(p.b.kind))
 	a.byte(flag(p.advisory))
 	a.uint16(key)
 	a.text(p.b.id)
 	a.int(min(p.cost, p.b.capacity+1))
-	p.b.law(a, p.wait, p.b.around(c))
+	p.b.law(a, p.wait, p.b.around(c), twin)
 }
 
 // request puts an order into one; name is proposed for leases.

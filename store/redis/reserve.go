@@ -86,7 +86,9 @@ func (s *Store) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.D
 	rec := &reservation{secret: rand.Text(), ttl: max(min(ttl, maxTTL), time.Microsecond)}
 	for i := range checks {
 		if j := index[i]; checks[i].Estimate && j >= 0 {
-			rec.charges = append(rec.charges, charge{Key: plans[j].key, Cost: checks[i].Cost, Limit: numbersOf(plans[j].b), plan: plans[j]})
+			rec.charges = append(rec.charges, charge{
+				Key: plans[j].b.home().name(checks[i].Key), Cost: checks[i].Cost, Limit: numbersOf(plans[j].b), plan: plans[j],
+			})
 		}
 	}
 	d, _, err := s.decide(ctx, plans, order{copies: 1, rec: rec})

@@ -153,7 +153,7 @@ func (s *Store) takeBack(ctx context.Context, subjects []*subject, keep int64) {
 // answer what it is afterwards.
 func (p *plan) surplus(keep int64) []change {
 	extra := p.answer.got - keep
-	if extra <= 0 || p.cost == 0 || keep == 0 && p.b.limit.CountRejected {
+	if extra <= 0 || p.cost == 0 || keep == 0 && p.b.kind == logs && p.b.limit.CountRejected {
 		return nil
 	}
 	back := change{b: p.b, key: p.key, act: giveBack, n: extra * p.cost, at: p.at}

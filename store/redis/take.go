@@ -89,7 +89,7 @@ func (s *Store) ask(ctx context.Context, plans []*plan, o order) (grant, error) 
 	// Ticks that tell leases of one µs apart, should Redis' clock stand still or go back.
 	used := uint64(min(o.copies, 500))
 	name := uint16((s.names.Add(used) - used) % 1024)
-	for range maxMisses {
+	for range maxMoves(len(plans)) {
 		r, err := s.request(plans, o, name)
 		if err != nil {
 			return grant{}, err
@@ -104,6 +104,12 @@ func (s *Store) ask(ctx context.Context, plans []*plan, o order) (grant, error) 
 		}
 		if ok {
 			s.reach(plans, now, us)
+			continue
+		}
+		if i, n, ok, err := got.moved(len(plans)); err != nil {
+			return grant{}, err
+		} else if ok {
+			plans[i].move(n)
 			continue
 		}
 		g, err := got.grant(plans, o)

@@ -70,8 +70,15 @@ func (tw *twins) spec(period time.Duration, parts, anchor int) tidegate.Spec {
 	switch tw.algorithm {
 	case tidegate.TokenBucket, tidegate.LeakyBucket:
 		s.Burst = pick(r, 0, 1, 2, 5, s.Events/2, s.Events*3, 1<<28-2, r.Int64N(100))
-	case tidegate.SubWindows:
-		s.Parts, s.Ceiling = parts, r.IntN(3) == 0
+	case tidegate.SubWindows: // tiers of one counter, in any resolution
+		switch r.IntN(4) {
+		case 0:
+			s.Algorithm = tidegate.SlidingLog
+		case 1:
+			s.Parts = pick(r, 1, 6, 60, 1000)
+		default:
+			s.Parts, s.Ceiling = parts, r.IntN(3) == 0
+		}
 	case tidegate.SlidingLog:
 		s.CountRejected = r.IntN(4) == 0
 	case tidegate.Quota:

@@ -58,6 +58,41 @@ func testChangeRaised(s *subject) {
 	})
 }
 
+// testChangeResolution: a log and parts of any number are one counter, so that no
+// change from one to the other refills anybody, and none is held longer than one
+// part of what it was counted in.
+func testChangeResolution(s *subject) {
+	limit := func(name string, events int64, parts int, ceiling bool) *tidegate.Limit {
+		spec := tidegate.Spec{Name: name, Events: events, Period: minute, Algorithm: tidegate.SlidingLog}
+		if parts > 0 {
+			spec.Algorithm, spec.Parts, spec.Ceiling = tidegate.SubWindows, parts, ceiling
+		}
+		return tidegate.MustLimit(spec)
+	}
+	resolutions := []int{0, 6, 7, 60}
+	for _, before := range resolutions {
+		for _, after := range resolutions {
+			for _, ceiling := range []bool{false, true} {
+				name := fmt.Sprint("resolution ", before, after, ceiling)
+				was, raised, lowered := limit(name, 60, before, false), limit(name, 100, after, ceiling), limit(name, 50, after, ceiling)
+				s.admit(check(was, "ann", 60))
+				s.refuse(check(lowered, "ann", 1))
+				s.admit(check(raised, "ann", 40))
+				s.refuse(check(raised, "ann", 1))
+				s.refuse(check(was, "ann", 1))
+				d := s.refuse(check(lowered, "ann", 1))
+				if longest := minute + 2*minute/6; d.RetryAfter <= 0 || d.RetryAfter > longest {
+					s.Errorf("%s: Take = %s, want a retry after at most %s", name, show(d), longest)
+				}
+				s.wantRetry(d.RetryAfter, check(lowered, "ann", 1))
+				s.clock.add(3 * minute)
+				s.admit(check(lowered, "ann", 50))
+				s.refuse(check(lowered, "ann", 1))
+			}
+		}
+	}
+}
+
 // testChangeRetry: the RetryAfter under a changed limit is as exact as any.
 func testChangeRetry(s *subject) {
 	bucket := func(events int64) tidegate.Check {

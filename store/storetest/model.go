@@ -54,7 +54,7 @@ type receiptOf struct {
 // modelTiers has numbers for which an event of a bucket takes whole ticks, so
 // that the reference, which knows no ticks, is right to the nanosecond. Buckets
 // have one tier: between two asks under different ones, a store may drain at
-// the pace of either.
+// the pace of either. The last tiers count in different resolutions.
 func modelTiers() (tiers [][]*tidegate.Limit) {
 	for _, k := range kinds {
 		var tier []*tidegate.Limit
@@ -67,7 +67,16 @@ func modelTiers() (tiers [][]*tidegate.Limit) {
 		}
 		tiers = append(tiers, tier)
 	}
-	return tiers
+	var resolutions []*tidegate.Limit
+	for _, spec := range []tidegate.Spec{
+		{Events: 6, Algorithm: tidegate.SubWindows, Parts: 6},
+		{Events: 8, Algorithm: tidegate.SlidingLog},
+		{Events: 5, Algorithm: tidegate.SubWindows, Parts: 7, Ceiling: true},
+	} {
+		spec.Name, spec.Period = "resolution", minute
+		resolutions = append(resolutions, tidegate.MustLimit(spec))
+	}
+	return append(tiers, resolutions)
 }
 
 func (m *model) step() {

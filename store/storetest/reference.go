@@ -64,6 +64,8 @@ func (r *reference) counterLocked(c *tidegate.Check) counter {
 			held = &bucket{}
 		case tidegate.Concurrency:
 			held = &leases{}
+		case tidegate.SlidingLog, tidegate.SubWindows:
+			held = &runs{parts: c.Limit.Parts}
 		default:
 			held = &tally{}
 		}

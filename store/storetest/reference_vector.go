@@ -96,7 +96,7 @@ func (r *reference) rejectLocked(checks []tidegate.Check, now time.Time, d *tide
 	for i := range checks {
 		c := &checks[i]
 		if c.Limit.CountRejected && !c.Advisory && c.Cost > 0 && c.Cost <= c.Limit.Events {
-			r.counterLocked(c).(*tally).reject(c.Limit, now, c.Cost)
+			r.counterLocked(c).(*runs).reject(c.Limit, now, c.Cost)
 			rejected = true
 		}
 	}

@@ -117,6 +117,7 @@ var timed = []behaviour{
 	{"adjust/debt is one capacity", testDebt},
 	{"change/retry is exact", testChangeRetry},
 	{"change/reset is exact", testChangeReset},
+	{"change/resolution", testChangeResolution},
 	{"time/step back", testStepBack},
 	{"time/stale at a window roll", testStale},
 	{"time/step back with a history", testStepBackOld},

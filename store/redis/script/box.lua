@@ -37,7 +37,7 @@ else
   local here, rest = 1, {}
   while here < #box do
     local ends, size = unpack('<I5I2', box, here + 9)
-    if here + 16 ~= at and ends > second then
+    if here + 16 ~= at and ends > second and not (kin and akin(box, here, kin)) then
       rest[#rest + 1] = sub(box, here, here + 15 + size)
       if ends > last then last = ends end
     end
@@ -45,6 +45,7 @@ else
   end
   box = table.concat(rest) .. entry
 end
+kin = nil
 
 --:write
 if box == '' then

@@ -4,18 +4,19 @@
 -- which is marked as being settled with the amount; 3 it is a mark, which is left. Where
 -- the record is missing or marked, or the mark is there, nothing is changed. ARGV[2] and
 -- on are the changes. Those of calendar periods come first: while their bounds are
--- missed, nothing has been written.
+-- missed, nothing has been written; nor when a counter is found elsewhere.
 --
 -- The reply is packed numbers, between tag and sum: 1, or 0 when nothing was changed; now; how many leases were
 -- lost.
 local _, _, settles, amount, life = unpack('<ddBdd', ARGV[1])
-local boxes, lasts, lost, held = {}, {}, 0
+local lost, held = 0
 if settles > 0 then
   held = call('GET', KEYS[#KEYS])
   if settles == 3 and held or settles < 3 and (not held or unpack('<d', held) <= now) then
     return pack('<ddddd', tag, 0, now, 0, tag + now)
   end
 end
+--<moves>
 for i = 2, #ARGV do
   local arg, state, till = ARGV[i]
   -- n events were taken at an instant, in a calendar period that began at charged.
@@ -29,6 +30,8 @@ for i = 2, #ARGV do
     --<back>
   elseif verb == 3 then
     --<renew>
+  elseif kind == 4 or kind == 5 then
+    --<reset>
   elseif kind >= 5 then
     call('DEL', KEYS[key])
   elseif at then

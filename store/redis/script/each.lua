@@ -5,7 +5,8 @@
 -- The reply is packed numbers, between tag and sum: now; then for each check what one.lua
 -- says of it. A check whose calendar bounds were missed got -1 copies, and the instant they
 -- did not reach; one that cannot be asked got -2, and why: 1 the key is of another type,
--- 2 the user may not, 3 the key holds something else.
+-- 2 the user may not, 3 the key holds something else; one whose counter was found elsewhere
+-- got -3, and in how many parts.
 local arg, item, replies, sum = ARGV[2], 1, {}, tag + now
 
 -- It is a function, made once for all, so that a key that nothing can be made of does not
@@ -19,6 +20,10 @@ local function decide(item)
   if missed then
     replies[#replies + 1] = pack('<dddddd', -1, missed, 0, 0, 0, 0)
     sum = sum - 1 + missed
+    return
+  elseif moved then
+    replies[#replies + 1] = pack('<dddddd', -3, moved, 0, 0, 0, 0)
+    sum = sum - 3 + moved
     return
   end
   local granted = k
@@ -38,7 +43,7 @@ local function decide(item)
 end
 
 while item < #arg do
-  missed = nil
+  missed, moved = nil, nil
   local done, why = pcall(decide, item)
   if not done then
     if type(why) == 'table' then why = why.err end

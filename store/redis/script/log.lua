@@ -31,11 +31,12 @@ local function outdated(key, size, edge)
 end
 
 --:vars
-events, period, rejected, us, gone, total, last
+events, period, rejected, us, gone, total, last, twin, anew
 
 --:settle
 -- total stamps count after the first gone, which do not; us is the instant to decide at.
-events, period, rejected = unpack('<ddB', arg, from)
+events, period, rejected, twin = unpack('<ddBI2', arg, from)
+anew = false
 us, gone, total, last = now, 0, call('LLEN', KEYS[key]), 0
 if total > 0 then
   last = tonumber(call('LINDEX', KEYS[key], -1))
@@ -53,9 +54,16 @@ if total > 0 then
 end
 
 --:fit
+--<log seek>
 k = fits(events - total, cost, unit, copies)
 
 --:stamp
+if anew then -- counts that have left the window may come back into it if the clock is set back
+  local box, last = without(boxes[twin] or call('GET', KEYS[twin]), id)
+  if boxes[twin] then boxes[twin] = box end
+  if box == '' then call('DEL', KEYS[twin]) else call('SETEX', KEYS[twin], last - second + grace, box) end
+  anew = false
+end
 -- n events are stamped, and the oldest over forgotten with those that are gone.
 if gone + over > 0 then call('LTRIM', KEYS[key], gone + over, -1) end
 add(key, us, n)
@@ -88,6 +96,21 @@ end
 
 --:back
 call('LREM', KEYS[key], -n, string.format('%.0f', taken))
+
+--:seek
+if total == 0 then -- it may be kept as counts
+  local box = call('GET', KEYS[twin])
+  if box then
+    local _, parts, _, _, over = counted(box, id)
+    moved, anew = parts, over
+  end
+end
+
+--:reset
+call('DEL', KEYS[key])
+key = twin
+box = boxes[key] or call('GET', KEYS[key]) or ''
+state, till, box, at = '', 0, (without(box, id)), nil
 
 --:force
 local over = 0

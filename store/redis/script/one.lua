@@ -15,6 +15,7 @@ local box = kind < 5 and call('GET', KEYS[key]) or ''
 --<box find>
 --<fit>
 if missed then return pack('<ddddd', tag, -1, now, missed, tag - 1 + now + missed) end
+if moved then return pack('<ddddd', tag, -2, 1, moved, tag - 1 + moved) end
 local granted = k
 --<name>
 local left, reset, resett, other, othert, later, latert, state, till = 0, 0, 0, 0, 0, 0, 0

@@ -28,12 +28,23 @@ local function push(base, counts, part, n)
 end
 
 --:vars
-events, parts, width, unitus, window, ceiling, part, off, base, total, counts, changed, used
+events, parts, width, unitus, window, ceiling, part, off, base, total, counts, changed, used, twin, strict, stamped, anew
 
 --:settle
 -- part is the one to decide in, off how far into it now lies, in units of unitus µs.
 -- What has left the window is not among the counts.
-events, parts, width, unitus, window, ceiling = unpack('<dddddB', arg, from)
+events, parts, width, unitus, window, ceiling, twin, strict = unpack('<dddddBI2B', arg, from)
+anew = false
+if not at or (unpack('<d', box, at) + (unpack('<I2', box, at - 2) - 12) / 4 + parts) * width <= now then
+  local other, n, wide, its, over = counted(box, id)
+  anew = over
+  if other then -- it goes on in the parts that it was begun in
+    at, id, parts, width, unitus = other, its, n, wide, 1
+    while (2 * events + 1) * -floor(-width / unitus) >= 9007199254740992 do unitus = 2 * unitus end
+    window = -floor(-width / unitus)
+  end
+end
+stamped = false
 part = floor(now / width)
 off = floor((now - part * width) / unitus)
 base, total, counts, changed = part, 0, '', false
@@ -60,13 +71,39 @@ if at then
     base, counts = trim(base + gone, total, sub(counts, 4 * gone + 1))
   end
 end
+if total == 0 and strict == 0 and call('LLEN', KEYS[twin]) > 0 then
+  --<parts convert>
+end
 used = total
 if ceiling == 0 and total > 0 and base == part - parts then
   local leaving = nth(counts, 0)
   used = total - leaving + weigh(leaving, off, window)
 end
 
+--:convert
+-- The stamps of a log become counts, those that count in it. A log is never later than the
+-- clock by more than its period, or else the clock was set back, and all of it moves to now.
+local stamps, period = call('LRANGE', KEYS[twin], 0, -1), periodOf(id)
+local last, back = tonumber(stamps[#stamps]), 0
+if last - now > period then back = now - last end
+local edge = (last + back > now and last + back or now) - period
+if floor((last + back) / width) > part then part, off = floor((last + back) / width), 0 end
+local here, n = nil, 0
+for i = 1, #stamps + 1 do
+  local p = i <= #stamps and floor((stamps[i] + back) / width)
+  if p ~= here then
+    if n > 0 then
+      base, counts = push(base, counts, here, n)
+      total = total + n
+    end
+    here, n = p, 0
+  end
+  if p and stamps[i] + back > edge and p >= part - parts then n = n + 1 end
+end
+stamped, changed = true, total > 0
+
 --:fit
+--<parts seek>
 k = fits(events - used, cost, unit, copies)
 
 --:take
@@ -80,6 +117,8 @@ local over = (base + #counts / 4 + parts) * width -- when the last count has lef
 if total > 0 then reset = over - now end
 if changed then
   if total > 0 then state, till = pack('<dI4', base, total) .. counts, over else state, till = '', 0 end
+  if stamped then call('DEL', KEYS[twin]) end
+  if anew then kin = id end
 end
 if (k == 0 or short) and unit <= events then
   -- The parts leave one by one, oldest first, until the rest leaves room.
@@ -98,6 +137,13 @@ if (k == 0 or short) and unit <= events then
   if first > now then later = first - now end
 end
 
+--:seek
+if strict == 1 and total == 0 then moved = 0 end -- it can be a log again
+
+--:reset
+call('DEL', KEYS[twin])
+state, till, box, at = '', 0, (without(box, id)), nil
+
 --:back
 local i = floor(taken / width) - base
 if i >= 0 and i < #counts / 4 then
@@ -113,6 +159,8 @@ if changed then
   else
     state, till = '', 0
   end
+  if stamped then call('DEL', KEYS[twin]) end
+  if anew then kin = id end
 end
 
 --:force
@@ -123,4 +171,6 @@ if n > 0 then
 end
 if changed and total > 0 then
   state, till = pack('<dI4', base, total) .. counts, (base + #counts / 4 + parts) * width
+  if stamped then call('DEL', KEYS[twin]) end
+  if anew then kin = id end
 end

@@ -25,6 +25,14 @@ local second = floor(now / 1000000)
 -- missed is an instant that calendar bounds did not reach: the caller sends others.
 local missed
 
+-- moved is in how many parts the counter of a log was found, 0 when it is a log after
+-- all: the caller asks again accordingly.
+local moved
+
+-- boxes are the states of keys as they are to be written, lasts when each ends; see
+-- box.lua. kin is the id of a counter that is begun anew: others of its family go.
+local boxes, lasts, kin = {}, {}
+
 -- fits is how many of the copies of a cost fit into free events; a peek, which costs
 -- nothing, asks about a unit of 1.
 local function fits(free, cost, unit, copies)

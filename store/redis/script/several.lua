@@ -6,7 +6,7 @@
 --
 -- The reply is that of one.lua, with six or eight numbers for each check.
 local _, _, copies, ticks, ttl, refused = unpack('<dddI2dB', ARGV[1])
-local checks, boxes, lasts = {}, {}, {}
+local checks = {}
 local granted = refused == 1 and 0 or copies
 for i = 2, ttl > 0 and #ARGV - 1 or #ARGV do
   local arg = ARGV[i]
@@ -16,6 +16,7 @@ for i = 2, ttl > 0 and #ARGV - 1 or #ARGV do
   boxes[key] = box
   --<box find>
   --<fit>
+  if moved then return pack('<ddddd', tag, -2, i - 1, moved, tag - 2 + (i - 1) + moved) end
   if k < granted and advisory == 0 then granted = k end
   checks[i - 1] = {kind, advisory, key, id, cost, unit, k, saved}
 end

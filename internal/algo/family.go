@@ -1,0 +1,168 @@
+package algo
+
+import (
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// RunsLaw is sliding_log or sub_windows. They are one family: their limits share
+// a counter, so that a change of algorithm or of parts refills nobody. A record is
+// kept in the resolution it was begun in until there is nothing left in it, with
+// one exception: stamps become counts when they are asked about as sub_windows,
+// which loses nothing. A sliding_log that finds counts reads them as strictly as
+// they can be, with Ceiling.
+//
+// (To convert counts into stamps, or into counts of other parts, would round them
+// up each time: two versions of a rule that take turns would hold a key for ever.)
+type RunsLaw struct {
+	log   LogLaw
+	parts PartsLaw // of sub_windows; without parts otherwise
+}
+
+// NewRunsLaw makes the law of a sliding log or of sub-windows.
+func NewRunsLaw(l *tidegate.Limit) RunsLaw {
+	if l.Algorithm == tidegate.SlidingLog {
+		return RunsLaw{log: NewLogLaw(l)}
+	}
+	return RunsLaw{log: LogLaw{Events: l.Events, Period: int64(l.Period / time.Microsecond)}, parts: NewPartsLaw(l)}
+}
+
+// exact reports whether it is a sliding log.
+func (l *RunsLaw) exact() bool { return l.parts.Parts == 0 }
+
+// CountsRejected reports whether refused events are stamped as well.
+func (l *RunsLaw) CountsRejected() bool { return l.log.CountRejected }
+
+// Unit is how many µs the stamps of r are apart.
+func (l *RunsLaw) Unit(r Runs) int64 {
+	if n := r.Parts(); n > 0 {
+		return partOf(l.log.Period, n)
+	}
+	return 1
+}
+
+// of is how r is decided: by the law of sub-windows, or, if that is nil, by that of
+// the log. It makes r what it has to be for that.
+func (l *RunsLaw) of(r Runs, now int64) *PartsLaw {
+	n := r.Parts()
+	switch {
+	case n == l.parts.Parts && n > 0:
+		return &l.parts
+	case n == 0 && l.exact():
+		return nil
+	}
+	if n > 0 && r.len() > 0 {
+		begun := l.in(n)
+		begun.scale = newScale(begun.Part, l.log.Events)
+		if begun.settle(r, now); r.len() > 0 {
+			return begun
+		}
+	}
+	if n == 0 {
+		l.count(r, now)
+	}
+	if r.room() > 0 { // nobody writes to one that is shared by all who have none
+		r.SetParts(l.parts.Parts)
+	}
+	if l.exact() {
+		return nil
+	}
+	return &l.parts
+}
+
+// in is the law for counts that were begun in n parts.
+func (l *RunsLaw) in(n int64) *PartsLaw {
+	return &PartsLaw{Events: l.log.Events, Parts: n, Part: partOf(l.log.Period, n), Ceiling: l.parts.Ceiling || l.exact()}
+}
+
+// count turns the stamps of r into counts of the law's parts.
+func (l *RunsLaw) count(r Runs, now int64) {
+	if l.log.settle(r, now); r.len() == 0 {
+		return
+	}
+	kept := 0
+	var base, part, sum int64
+	for i := range r.len() {
+		stamp, count := logShape.at(r, i)
+		next := max(0, stamp) / l.parts.Part
+		if kept == 0 {
+			base = next
+		}
+		if kept == 0 || next != part {
+			kept, part, sum = kept+1, next, 0
+		}
+		sum += count
+		r.Set(r.slot(kept-1), uint64(part-base)<<partsShape.bits|uint64(sum))
+	}
+	r.Set(0, uint64(base))
+	r.setRing(r.head(), uint64(kept))
+}
+
+// Fit is how many copies Take would grant.
+func (l *RunsLaw) Fit(r Runs, now int64, a Ask) int64 {
+	if parts := l.of(r, now); parts != nil {
+		return parts.Fit(r, now, a)
+	}
+	return l.log.Fit(r, now, a)
+}
+
+// Take grants what fits and charges it. When r is too small it does nothing and
+// reports false: the store gives it a larger record and asks again.
+func (l *RunsLaw) Take(r Runs, now int64, a Ask) (Verdict, bool) {
+	if parts := l.of(r, now); parts != nil {
+		return parts.Take(r, now, a)
+	}
+	return l.log.Take(r, now, a)
+}
+
+// Holds reports whether r has room for one more entry.
+func (l *RunsLaw) Holds(r Runs, now int64) bool {
+	if parts := l.of(r, now); parts != nil {
+		return parts.Holds(r, now)
+	}
+	return l.log.Holds(r, now)
+}
+
+// Reject stamps the copies of an ask that another limit refused, if rejected ones
+// count. It reports false as Take does.
+func (l *RunsLaw) Reject(r Runs, now int64, a Ask) bool {
+	return l.of(r, now) != nil || l.log.Reject(r, now, a)
+}
+
+// Return gives back n events charged at the instant at, where they are counted, if
+// they still are.
+func (l *RunsLaw) Return(r Runs, now, at, n int64) {
+	if parts := l.of(r, now); parts != nil {
+		parts.Return(r, now, at, n)
+		return
+	}
+	l.log.Return(r, now, at, n)
+}
+
+// Force charges n events unasked, into a debt of at most one capacity. It reports
+// false as Take does.
+func (l *RunsLaw) Force(r Runs, now, n int64) bool {
+	if parts := l.of(r, now); parts != nil {
+		return parts.Force(r, now, n)
+	}
+	return l.log.Force(r, now, n)
+}
+
+// Idle reports whether r says nothing more than an empty record does.
+func (l *RunsLaw) Idle(r Runs, now int64) bool {
+	if n := r.Parts(); n > 0 {
+		return l.in(n).Idle(r, now)
+	}
+	return l.log.Idle(r, now)
+}
+
+// Squeeze makes room in a record that may not grow, by holding events for at most a
+// third of the period too long; the limit is never over for it. It reports false
+// when the record is too small for that.
+func (l *RunsLaw) Squeeze(r Runs, now int64) bool {
+	if parts := l.of(r, now); parts != nil {
+		return parts.Squeeze(r, now)
+	}
+	return l.log.Squeeze(r, now)
+}
