@@ -26,6 +26,7 @@ func (s *server) doors() []handover.Door {
 			return operators{&http.Server{
 				Handler:           s.adminHandler(),
 				ReadHeaderTimeout: 10 * time.Second,
+				ReadTimeout:       30 * time.Second,
 				IdleTimeout:       time.Minute,
 				ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 				TLSConfig:         s.adminCert.config(),
@@ -54,7 +55,12 @@ func (e encrypted) Serve(l net.Listener) error { return e.Gateway.Serve(l, e.con
 // operators speaks TLS, if it is to.
 type operators struct{ *http.Server }
 
+// mostOperators is how many connections the admin listener has at once: those that nobody
+// authenticated must not take the open files that clients need.
+const mostOperators = 32
+
 func (a operators) Serve(l net.Listener) error {
+	l = &fewConns{Listener: l, most: mostOperators}
 	if a.TLSConfig == nil {
 		return a.Server.Serve(l)
 	}

@@ -61,6 +61,41 @@ func testFewOpenFiles(t *testing.T, bin string) {
 	}
 }
 
+// Connections to the admin listener are few, and none of them is held for ever.
+func testManyOperators(t *testing.T, bin string) {
+	s := newWorld(t, bin).serve("", nil, "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0")
+	gateway, admin := s.ready()
+	closed := make(chan bool, 100)
+	for range 100 {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(admin, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		fmt.Fprint(conn, "GET /healthz HTTP/1.1\r\nHost:")
+		go func() {
+			_, _ = conn.Read(make([]byte, 1))
+			closed <- true
+		}()
+	}
+	for range 100 - mostOperators {
+		select {
+		case <-closed:
+		case <-time.After(20 * time.Second):
+			t.Fatal("more than a few connections stay open")
+		}
+	}
+	if got, _ := s.w.get(once, gateway+"/"); got == 0 {
+		t.Error("clients are not answered")
+	}
+	for range mostOperators { // these end with the time for a head
+		<-closed
+	}
+	if got, _ := s.w.get(once, admin+"/healthz"); got != http.StatusOK {
+		t.Errorf("/healthz answers %d", got)
+	}
+}
+
 // A process that is told to end does so at once if nothing is under way, whatever idle
 // connections there are, and blames nobody.
 func testEndWithIdleConnections(t *testing.T, bin string) {

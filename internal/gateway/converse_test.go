@@ -118,3 +118,30 @@ func TestSilentTunnel(t *testing.T) {
 	}
 	soon(t, "the silent tunnel is over", func() bool { return g.InFlight() == 0 && g.Connections() == 0 })
 }
+
+// What the upstream says counts in a conversation over HTTP/2 as well, however little it is.
+func TestUpstreamTalksToASilentStream(t *testing.T) {
+	t.Parallel()
+	const limit = 4 * brief
+	server, _ := certificate(t)
+	g := start(t, Options{
+		Upstreams: []*url.URL{serve(t, func(w http.ResponseWriter, r *http.Request) {
+			_ = http.NewResponseController(w).EnableFullDuplex()
+			for range 8 {
+				_, _ = io.WriteString(w, "x")
+				_ = http.NewResponseController(w).Flush()
+				time.Sleep(limit / 3)
+			}
+			_, _ = io.Copy(io.Discard, r.Body)
+		})},
+		Limits: Limits{Stall: brief, Tunnel: limit},
+	}, server)
+	c := dialH2(t, g, 1<<16)
+	s := c.request("POST", "/", false)
+	c.body(s, []byte("hello"), false)
+	soon(t, "all is said", func() bool { _, n, _, _ := c.received(s); return n == 8 || c.over(s) })
+	if _, n, _, _ := c.received(s); n != 8 {
+		t.Errorf("the stream ended after %d words", n)
+	}
+	soon(t, "the silent stream is over", func() bool { return c.over(s) && g.InFlight() == 0 })
+}

@@ -64,16 +64,16 @@ func (w *writer) Write(b []byte) (int, error) {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
 	}
-	if w.exchange.http1 || w.sent.Load()+int64(len(b)) <= buffered {
-		n, err := w.ResponseWriter.Write(b)
-		w.sent.Add(int64(n))
-		return n, err
+	if stall := w.exchange.gateway.o.Limits.Stall; !w.exchange.http1 && stall > 0 && w.sent.Load()+int64(len(b)) > buffered {
+		return w.writeStream(b, stall)
 	}
-	return w.writeStream(b)
+	n, err := w.ResponseWriter.Write(b)
+	w.sent.Add(int64(n))
+	return n, err
 }
 
 // writeStream writes what the client of a stream may have to make room for.
-func (w *writer) writeStream(b []byte) (n int, err error) {
+func (w *writer) writeStream(b []byte, stall time.Duration) (n int, err error) {
 	w.watch()
 	size := part
 	for n < len(b) && err == nil {
@@ -84,7 +84,7 @@ func (w *writer) writeStream(b []byte) (n int, err error) {
 		w.stall.done()
 		n += m
 		w.sent.Add(int64(m))
-		if size = part; time.Since(start) > w.exchange.gateway.o.Limits.Stall/8 {
+		if size = part; time.Since(start) > stall/8 {
 			size = smallPart
 		}
 	}
@@ -102,8 +102,10 @@ func (w *writer) FlushError() error {
 	}
 	w.watch()
 	w.stall.begin()
-	defer w.stall.done()
-	return http.NewResponseController(w.ResponseWriter).Flush()
+	err := http.NewResponseController(w.ResponseWriter).Flush()
+	w.stall.done()
+	w.exchange.heard()
+	return err
 }
 
 // Hijack implements http.Hijacker. What is hijacked here becomes a tunnel.
