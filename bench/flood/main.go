@@ -106,22 +106,26 @@ type flood struct {
 // floods are all cases: of one rule alone, and of one among six.
 func floods(alone, among size) (all []flood) {
 	for _, c := range cases {
-		all = append(all, flood{c.name, c.about,
+		all = append(all, flood{
+			c.name, c.about,
 			func(ctx context.Context) (any, error) { return c.play(ctx, alone) },
 			func(ask func(any) error) (string, []string, error) {
 				var o outcome
 				err := ask(&o)
 				return o.report(alone), c.broken(alone, o), err
-			}})
+			},
+		})
 	}
 	for _, c := range rulesCases() {
-		all = append(all, flood{c.name(), "keys invented on one rule of six; blocked addresses and steady clients on the others",
+		all = append(all, flood{
+			c.name(), "keys invented on one rule of six; blocked addresses and steady clients on the others",
 			func(ctx context.Context) (any, error) { return c.play(ctx, among) },
 			func(ask func(any) error) (string, []string, error) {
 				var o rulesOutcome
 				err := ask(&o)
 				return o.report(among), c.broken(among, o), err
-			}})
+			},
+		})
 	}
 	return all
 }

@@ -64,10 +64,10 @@ func newGate(c contestant) gate {
 		return &slidingGate{law: algo.NewSlidingLaw(limit)}
 	case tidegate.SlidingLog:
 		law := algo.NewLogLaw(limit)
-		return &logGate{law: law, record: algo.NewRecord(algo.RunsHeader+law.MaxEntries())}
+		return &logGate{law: law, record: algo.NewRecord(algo.RunsHeader + law.MaxEntries())}
 	case tidegate.SubWindows:
 		law := algo.NewPartsLaw(limit)
-		return &partsGate{law: law, record: algo.NewRecord(algo.RunsHeader+law.MaxEntries())}
+		return &partsGate{law: law, record: algo.NewRecord(algo.RunsHeader + law.MaxEntries())}
 	}
 	panic(fmt.Sprintf("accuracy: %s does not decide at once", limit.Algorithm))
 }
