@@ -158,7 +158,7 @@ func (s *Store) askEach(ctx context.Context, t *together) {
 	var law kindSet
 	law.add(t.asks[0].b.kind)
 	args := string(t.args)
-	got, err := s.numbers(ctx, scriptFor(each, law), t.keys, []string{args[:sizeOfHead], args[sizeOfHead:]}, t.tag)
+	got, err := s.numbers(ctx, scriptFor(s.batchForm(), law), t.keys, []string{args[:sizeOfHead], args[sizeOfHead:]}, t.tag)
 	if err == nil {
 		err = s.answers(ctx, t.asks, got)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -146,6 +147,18 @@ func adviseOn(err error) error {
 	return err
 }
 
+// waryTime is how long batches are asked carefully after something could not be asked.
+const waryTime = time.Minute
+
+// batchForm is the script that decides a batch. One that cannot be asked about fails all
+// that were sent with it, the first time; see careful.lua.
+func (s *Store) batchForm() form {
+	if until := s.wary.Load(); until > 0 && time.Now().UnixNano() < until {
+		return careful
+	}
+	return each
+}
+
 const maxErrorText = 300
 
 // alone is an error of a server that works, about one question.
@@ -163,10 +176,15 @@ func failure(what string, err error) error {
 
 // failure is failure with what is wrong with the connection, where a call failed without
 // an answer: that is all that a caller with a short deadline would not see.
-func (s *Store) failure(what string, err error) error {
+func (s *Store) failure(what string, err error) (told error) {
 	if err == nil {
 		return nil
 	}
+	defer func() {
+		if errors.Is(told, tidegate.ErrCannotAsk) {
+			s.wary.Store(time.Now().Add(waryTime).UnixNano())
+		}
+	}()
 	var answer *rueidis.RedisError
 	why := s.Trouble()
 	switch {

@@ -89,7 +89,8 @@ type Store struct {
 	clock    clock
 	names    atomic.Uint64 // proposed as names of leases
 	lastTag  atomic.Uint64
-	receipts receipts // of requests over several slots of a cluster
+	wary     atomic.Int64 // until then, in ns, batches are asked carefully
+	receipts receipts     // of requests over several slots of a cluster
 
 	bounds   sync.Map     // *tidegate.Limit → *bound
 	bound    atomic.Int64 // how many

@@ -25,15 +25,16 @@ type form uint8
 const (
 	one form = iota
 	each
+	careful // each, by itself even where one cannot be asked
 	several
 	alter
 	forms
 )
 
-var formFiles = [forms]string{"one", "each", "several", "change"}
+var formFiles = [forms]string{"one", "each", "careful", "several", "change"}
 
 // single reports whether all its checks are of one law, and need no telling apart.
-func (f form) single() bool { return f == one || f == each }
+func (f form) single() bool { return f == one || f == each || f == careful }
 
 // scripts by form and by the kinds they know.
 var scripts [forms][1 << kinds]atomic.Pointer[script]
