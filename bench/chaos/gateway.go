@@ -37,7 +37,7 @@ rules:
 `
 
 // logRules has the rule hour counted by a log, which needs commands that no other does.
-var logRules = strings.Replace(rulesText, "algorithm: sliding_window", "algorithm: sliding_log", 1)
+var logRules = strings.Replace(rulesText, "algorithm: sliding_window", "algorithm: sliding_log, count_rejected: true", 1)
 
 const configText = `rules: rules.yaml
 listen: { gateway: %q, admin: %q }

@@ -13,7 +13,7 @@ import (
 const unaskedRules = `version: 1
 identify: { customer: query customer }
 rules:
-  - { name: login, match: GET /api/things, per: customer, limits: { rate: 5/hour, algorithm: sliding_log }, on_store_failure: local }
+  - { name: login, match: GET /api/things, per: customer, limits: { rate: 5/hour, algorithm: sliding_log, count_rejected: true }, on_store_failure: local }
   - { name: api, match: GET /healthz, per: customer, limits: { rate: 100/hour, algorithm: token_bucket }, on_store_failure: deny }
 `
 
