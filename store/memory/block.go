@@ -22,7 +22,7 @@ type blocks struct {
 
 // cutLocked returns a fresh page.
 func (b *budget) cutLocked() *page {
-	if len(*b.all.Load()) <= smallPages {
+	if b.made <= smallPages {
 		return new(page)
 	}
 	if len(b.block) == 0 {

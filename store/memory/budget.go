@@ -29,9 +29,10 @@ const (
 type budget struct {
 	max  int64
 	used atomic.Int64
-	all  atomic.Pointer[[]*page] // by number; numbers start at 1
+	all  atomic.Pointer[[]*page] // by number; numbers start at 1, unused ones are nil
 
 	mu     sync.Mutex
+	made   uint32   // under mu: the last number given
 	free   []uint32 // under mu: numbers of the pages that nobody uses
 	block  []page   // under mu: the rest of the block being cut
 	blocks *blocks  // under mu: all of them
@@ -39,7 +40,8 @@ type budget struct {
 
 func (b *budget) open(max int64) {
 	b.max = max
-	b.all.Store(&[]*page{nil})
+	all := make([]*page, 16)
+	b.all.Store(&all)
 	b.blocks = new(blocks)
 }
 
@@ -91,9 +93,13 @@ func (b *budget) take(t *table) uint32 {
 		b.free = b.free[:n-1]
 		return number
 	}
-	all := append(*b.all.Load(), b.cutLocked()) // readers see only their own length
-	b.all.Store(&all)
-	return uint32(len(all) - 1)
+	all := *b.all.Load()
+	if b.made++; int(b.made) == len(all) {
+		all = append(all, make([]*page, len(all))...)
+		b.all.Store(&all)
+	}
+	all[b.made] = b.cutLocked()
+	return b.made
 }
 
 // drop gives back a page that nobody uses any more.
