@@ -53,7 +53,7 @@ func (p runsShape) at(r Runs, i int) (stamp, count int64) {
 	}
 	// The same without looking three times where the words are.
 	w := r.words
-	i += int(w[1] &^ topBit >> 32)
+	i += int(w[1] >> 32 & 0xffff)
 	if n := len(w) - RunsHeader; i >= n {
 		i -= n
 	}
