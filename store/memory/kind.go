@@ -18,7 +18,7 @@ const (
 	leases               // slow: handle of a record
 )
 
-// inRecord reports whether the state is in the arena: a slot of such a kind is
+// inRecord reports whether the state is in a record: a slot of such a kind is
 // always owned to be read.
 func (k kind) inRecord() bool { return k >= runs }
 
