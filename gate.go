@@ -42,8 +42,10 @@ func (g *Gate) ready() *Gate {
 
 // OnStoreFailure returns a Gate on the same rules and counters that answers by
 // mode when the store cannot. Limits with Terms are answered for by theirs: one
-// that is enforced and fails closed is enough to refuse.
+// that is enforced and fails closed is enough to refuse. It panics when mode is FailLocal
+// and the store is not a [LocalFallback].
 func (g *Gate) OnStoreFailure(mode FailMode) *Gate {
+	mustFallBack("Gate", g.store, mode)
 	return (&Gate{matcher: g.matcher, store: g.store, fail: mode, observe: g.observe}).ready()
 }
 

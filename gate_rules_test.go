@@ -138,6 +138,11 @@ func TestSoftIsAboveTheNominalLimit(t *testing.T) {
 	f(tidegate.Tries, false, false, false, false, false, false)
 }
 
+// fallingBack says that it goes on by itself, and does not.
+type fallingBack struct{ *broken }
+
+func (fallingBack) LocalFallback() {}
+
 // When the store cannot answer, a rule that fails closed is enough to refuse.
 func TestStoreFailureByRule(t *testing.T) {
 	rule := func(mode tidegate.FailMode) tidegate.Check {
@@ -151,7 +156,7 @@ func TestStoreFailureByRule(t *testing.T) {
 	shadow.Advisory = true
 	f := func(mode tidegate.FailMode, closing *tidegate.Limit, checks ...tidegate.Check) {
 		t.Helper()
-		d := tidegate.NewGate(vector(checks), &broken{err: errDown}).OnStoreFailure(mode).Decide(t.Context(), &tidegate.Request{})
+		d := tidegate.NewGate(vector(checks), fallingBack{&broken{err: errDown}}).OnStoreFailure(mode).Decide(t.Context(), &tidegate.Request{})
 		if !errors.Is(d.Err, errDown) || d.OK != (closing == nil) || d.Soft {
 			t.Errorf("%+v", d)
 		}

@@ -2,6 +2,7 @@ package tidegate
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -14,8 +15,8 @@ const (
 	FailOpen FailMode = iota
 	// FailClosed refuses, with a RetryAfter of one second.
 	FailClosed
-	// FailLocal goes on counting in this process alone. That is a wrapper of the
-	// store's to do; where there is none, it is FailOpen.
+	// FailLocal goes on counting in this process alone. That is for a [LocalFallback]
+	// to do, as package fleet has it.
 	FailLocal
 )
 
@@ -68,9 +69,18 @@ func newLimiter(store Store, fail FailMode, limits []*Limit) *Limiter {
 }
 
 // OnStoreFailure returns a Limiter on the same counters that answers by mode
-// when the store cannot. A new Limiter has FailOpen.
+// when the store cannot. A new Limiter has FailOpen. It panics when mode is FailLocal and
+// the store is not a [LocalFallback].
 func (l *Limiter) OnStoreFailure(mode FailMode) *Limiter {
+	mustFallBack("Limiter", l.store, mode)
 	return newLimiter(l.store, mode, l.limits)
+}
+
+// mustFallBack panics when a store cannot do what is to be done when it fails.
+func mustFallBack(who string, store Store, mode FailMode) {
+	if _, ok := store.(LocalFallback); !ok && mode == FailLocal {
+		panic(fmt.Sprintf("tidegate: %s.OnStoreFailure(FailLocal): %T cannot count locally; use the store of package fleet, or FailOpen or FailClosed", who, store))
+	}
 }
 
 // Limits returns the limits that keys are held to; do not change the slice.

@@ -168,7 +168,6 @@ func TestFailModeDecidesWhenTheStoreCannot(t *testing.T) {
 	lim := tidegate.New(store, l)
 	f(lim, true, 1, 0)
 	f(lim.OnStoreFailure(tidegate.FailOpen), true, 1, 0)
-	f(lim.OnStoreFailure(tidegate.FailLocal), true, 1, 0) // nobody counts locally here
 	f(lim.OnStoreFailure(tidegate.FailClosed), false, 0, time.Second)
 	f(lim, true, 1, 0) // OnStoreFailure makes another Limiter
 }
@@ -209,3 +208,31 @@ func TestDecisionsAllocateNothing(t *testing.T) {
 	}, memory.New()).Observe(func(*tidegate.Request, []tidegate.Check, tidegate.Decision) {})
 	f("Gate.Enter with advice and an observer", func() { ruled.Enter(ctx, request) })
 }
+
+// A store that cannot go on by itself is told of when the Limiter or Gate is made, not in
+// the first outage.
+func TestFailLocalNeedsAStoreThatCan(t *testing.T) {
+	f := func(store tidegate.Store, want bool) {
+		t.Helper()
+		for who, make := range map[string]func(){
+			"Limiter": func() { tidegate.New(store, tidegate.PerMinute(1)).OnStoreFailure(tidegate.FailLocal) },
+			"Gate":    func() { tidegate.NewGate(everything{}, store).OnStoreFailure(tidegate.FailLocal) },
+		} {
+			func() {
+				defer func() {
+					said := recover()
+					if (said != nil) != want || want && !strings.Contains(said.(string), "package fleet") {
+						t.Errorf("a %s on %T: %v", who, store, said)
+					}
+				}()
+				make()
+			}()
+		}
+	}
+	f(memory.New(), false)
+	f(struct{ tidegate.Store }{memory.New()}, true)
+}
+
+type everything struct{}
+
+func (everything) Match(_ *tidegate.Request, dst []tidegate.Check) []tidegate.Check { return dst }

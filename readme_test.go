@@ -30,7 +30,7 @@ func squeeze(code string) string { return strings.Join(strings.Fields(code), " "
 // What the README shows has been compiled and run: each piece is in an example.
 func TestREADMEShowsCodeOfTheExamples(t *testing.T) {
 	var tested string
-	for _, file := range []string{"example_test.go", "example_synctest_test.go", "rules/source/example_http_test.go"} {
+	for _, file := range []string{"example_test.go", "example_synctest_test.go", "rules/source/example_http_test.go", "fleet/example_test.go"} {
 		raw, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -55,6 +55,13 @@ type OneTaker interface {
 	TakeOne(ctx context.Context, key string, limit *Limit, cost int64, maxWait time.Duration) (Decision, error)
 }
 
+// LocalFallback is a Store that goes on by itself when its counters cannot be reached: it
+// answers [FailLocal]. The one of package fleet does.
+type LocalFallback interface {
+	// LocalFallback does nothing; it says that the Store does so.
+	LocalFallback()
+}
+
 // Renewer is a Store whose Concurrency leases can be prolonged. A slot is
 // taken by Take and given back by Adjust with a cost of -1; Decision.At is
 // unique among the leases of a store and names the lease.

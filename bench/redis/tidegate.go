@@ -35,7 +35,7 @@ func chain(name, prefix string, terms tidegate.Terms) contestant {
 // plain is the store alone: one call of Redis per decision.
 func plain(prefix string) contestant {
 	return contestant{"Tidegate, a call per decision", func(address string, q quota) (limiter, error) {
-		store, err := redis.Open(redis.Config{Addrs: []string{address}, Prefix: prefix})
+		store, err := redis.Open(redis.Config{Addrs: []string{address}, Prefix: prefix, Deadline: -1})
 		if err != nil {
 			return limiter{}, err
 		}

@@ -91,6 +91,8 @@ func TestEveryRuleCanFail(t *testing.T) {
 	f("internal/outcome/a.go", `import "tidegate.dev/tidegate/internal/telemetry"`, 1)
 	f("internal/logsink/a.go", `import "tidegate.dev/tidegate"`, 1)
 	f("internal/handover/a.go", `import "tidegate.dev/tidegate/internal/config"`, 1)
+	f("fleet/a.go", `import "tidegate.dev/tidegate/store/redis"`, 0)
+	f("fleet/a.go", `import "tidegate.dev/tidegate/rules"`, 1)
 	f("internal/chain/registry/a.go", `import "tidegate.dev/tidegate/store/redis"`, 1)
 	f("internal/chain/node/a.go", `import "tidegate.dev/tidegate/store/redis"`, 1)
 	f("internal/chain/node/a.go", `import "tidegate.dev/tidegate/store/memory"`, 0)

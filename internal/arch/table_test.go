@@ -95,6 +95,11 @@ var table = append(apart(wire), []rule{
 		why:  "a line is a store around a store, whatever the store and whoever waits",
 	},
 	{
+		from: []string{"./fleet/..."},
+		not:  []string{"./...", "!.", "!./internal/chain/...", "!./store/redis"},
+		why:  "it wires the chain in front of Redis for programs and for the command alike; it knows no rules and no front end",
+	},
+	{
 		from: []string{"./internal/handover/..."},
 		not:  []string{"./...", "!./internal/handover/...", "module"},
 		why:  "sockets pass from process to process, whoever listens on them",

@@ -39,7 +39,7 @@ func (s *server) loadRules() (*ruleSource, error) {
 			OnReload: func(old, now *rules.Set) {
 				set(old, now)
 				if s.shared != nil { // what was refused may no longer be
-					s.shared.node.Forget()
+					s.shared.Forget()
 				}
 				s.warn(s.unmet(now))
 			},

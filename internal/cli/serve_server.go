@@ -53,6 +53,7 @@ type server struct {
 	keeper   *keeper        // of them; nil: the same
 	shortage *shortage      // of their memory; nil: the same
 	counters tidegate.Store // either
+	limited  tidegate.Store // the same, with a line to wait in
 	gate     *tidegate.Gate // nil without rules
 	gateway  atomic.Pointer[gateway.Gateway]
 	stopping atomic.Bool
@@ -134,9 +135,10 @@ func (s *server) resumed() {
 // or none.
 func (s *server) open(handed string) {
 	if s.shared != nil {
-		s.shared.join()
-		s.counters = s.shared.node
+		s.shared.Join()
+		s.counters, s.limited = s.shared, s.shared
 		s.metrics.WatchShared(s.shared.stats)
+		s.metrics.WatchQueue(s.shared.Waiting)
 	} else {
 		s.memory = s.restore(handed)
 		s.counters = s.memory
@@ -145,12 +147,13 @@ func (s *server) open(handed string) {
 		s.metrics.WatchStore(
 			func() telemetry.StoreStats { return telemetry.StoreStats(s.memory.Stats()) },
 			func(l *tidegate.Limit) telemetry.StoreStats { return telemetry.StoreStats(s.memory.LimitStats(l)) })
+		line := queue.New(s.metrics.Store(chain.Adapt(s.memory)))
+		s.limited = line
+		s.metrics.WatchQueue(line.Waiting)
 	}
-	line := queue.New(s.metrics.Store(chain.Adapt(s.counters)))
-	s.metrics.WatchQueue(line.Waiting)
 	s.metrics.WatchSignals(pressure.Names, s.signals.Signal)
 	if s.rules != nil {
-		s.gate = tidegate.NewGate(s.metrics.Matcher(s.rules.Live()), line).Observe(s.metrics.Observe)
+		s.gate = tidegate.NewGate(s.metrics.Matcher(s.rules.Live()), s.limited).Observe(s.metrics.Observe)
 	}
 }
 
@@ -211,7 +214,7 @@ func (s *server) close() {
 		s.rules.close()
 	}
 	if s.shared != nil {
-		s.shared.close()
+		_ = s.shared.Close()
 	}
 	if s.sample != nil {
 		s.sample.Close()

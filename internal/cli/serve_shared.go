@@ -5,42 +5,36 @@ import (
 	"log/slog"
 	"strings"
 
+	"tidegate.dev/tidegate/fleet"
 	"tidegate.dev/tidegate/internal/admin"
 	"tidegate.dev/tidegate/internal/bounded"
-	"tidegate.dev/tidegate/internal/chain/node"
-	"tidegate.dev/tidegate/internal/chain/registry"
 	"tidegate.dev/tidegate/internal/config"
 	"tidegate.dev/tidegate/internal/diag"
 	"tidegate.dev/tidegate/internal/telemetry"
-	"tidegate.dev/tidegate/store/redis"
 )
 
 // shared is the store of a fleet, with all that stands before it on this node. There
 // is one as long as the process, whatever is reloaded.
 type shared struct {
-	redis     *redis.Store
-	node      *node.Node
-	registry  *registry.Registry // nil means not joined yet
-	instances func() int         // those that the rules name, 0 if they do not
+	*fleet.Store
 	standing
 }
 
 // newShared connects to nothing: Redis may be down, and a successor may not take over.
-func newShared(c config.Redis, instances func() int, m *telemetry.Metrics, log *slog.Logger) (*shared, error) {
+// instances are those that the rules name, 0 if they do not.
+func newShared(c config.Redis, instances func() int, m *telemetry.Metrics, log *slog.Logger) (s *shared, err error) {
 	password, err := readSecret(c.PasswordFile, "the password of Redis")
 	if err != nil {
 		return nil, err
 	}
-	store, err := redis.Open(redis.Config{URL: c.URL, Username: c.Username, Password: password})
+	s = &shared{standing: standing{log: log}}
+	s.Store, err = fleet.Open(c.URL, fleet.Options{
+		Username: c.Username, Password: password, Deadline: c.Deadline, Instances: instances, JoinLater: true,
+		OnState: s.turned, OnUnasked: s.unasked, OnCall: m.Calls(), OnTake: m.Taken,
+	})
 	if err != nil {
 		return nil, err
 	}
-	s := &shared{redis: store, instances: instances}
-	s.node = node.New(store, node.Options{
-		Name: "Redis", Deadline: c.Deadline,
-		OnState: s.turned, OnUnasked: s.unasked, Instances: s.size, OnCall: m.Calls(),
-	})
-	s.standing = standing{log: log, ask: s.node.Health, connection: store.Trouble}
 	return s, nil
 }
 
@@ -79,47 +73,32 @@ func readToken(file string) (string, error) {
 	return token, err
 }
 
-// join is for when the process begins to serve.
-func (s *shared) join() {
-	s.registry = registry.Join(s.redis, registry.Options{OnBeat: s.beat})
-}
-
-// size is how many instances there are: as many as the rules say, if they do.
-func (s *shared) size() int {
-	if n := s.instances(); n > 0 {
-		return n
-	}
-	return s.registry.Size()
-}
-
 // health is for /healthz.
 func (s *shared) health() admin.Health {
-	h := s.standing.health()
-	h.Instances = s.size()
-	return h
+	h := s.Health()
+	is := admin.Health{Status: h.Status, Since: h.Since, Instances: h.Instances}
+	if h.Why != nil {
+		is.Why = h.Why.Error()
+	}
+	for _, u := range h.Unasked {
+		is.Unasked = append(is.Unasked, admin.Unasked{Rule: u.Rule, Why: u.Why.Error(), Since: u.Since})
+	}
+	return is
 }
 
 // stats are for /metrics.
 func (s *shared) stats() telemetry.SharedStats {
-	n := s.node.Health()
-	unasked := make(map[string]int64, len(n.Unasked))
-	for _, u := range n.Unasked {
+	n := s.Stats()
+	unasked := make(map[string]int64)
+	for _, u := range s.Unasked() {
 		unasked[u.Rule] = u.Count
 	}
 	return telemetry.SharedStats{
 		Unasked: unasked,
-		State:   s.standing.health().Status, Instances: s.size(),
+		State:   s.Health().Status, Instances: s.Instances(),
 		Denied: uint64(n.Denied), Calls: uint64(n.Calls), Shared: uint64(n.Shared), InFlight: n.InFlight,
 		Answered: n.Answered, Rejected: n.Rejected, Errors: n.Errors, Timeouts: n.Timeouts, Busy: n.Busy, Probes: n.Probes,
 		Allowed: n.Allowed, Closed: n.Closed, Admitted: n.Admitted, Refused: n.Refused,
 		Posted: n.Posted, Lost: n.Lost, Owed: n.Owed,
 	}
-}
-
-func (s *shared) close() {
-	if s.registry != nil {
-		s.registry.Close()
-	}
-	s.node.Close()
-	s.redis.Close()
 }

@@ -54,6 +54,9 @@ func (t *timedStore) Take(ctx context.Context, checks []tidegate.Check, n int) (
 	return t.Backend.Take(ctx, checks, n)
 }
 
+// Taken is told how long a decision took of which others are not told; see Store.
+func (m *Metrics) Taken(took time.Duration) { m.take.Observe(took.Seconds()) }
+
 // Calls returns what is told how long each call of a shared store took. It is called once
 // at most.
 func (m *Metrics) Calls() func(took time.Duration) {

@@ -171,6 +171,8 @@ func (s *Store) applyAll(ctx context.Context, changes []change) (lost int64, err
 // Adjust implements tidegate.Store. For a lease, a negative cost releases it. It is
 // one script, or in a cluster one for each subject.
 func (s *Store) Adjust(ctx context.Context, at int64, checks []tidegate.Check) error {
+	ctx, end := s.within(ctx)
+	defer end()
 	changes := make([]change, 0, len(checks))
 	for i := range checks {
 		c := &checks[i]
@@ -190,6 +192,8 @@ func (s *Store) Adjust(ctx context.Context, at int64, checks []tidegate.Check) e
 
 // Renew implements tidegate.Renewer.
 func (s *Store) Renew(ctx context.Context, at int64, checks []tidegate.Check) error {
+	ctx, end := s.within(ctx)
+	defer end()
 	var changes []change
 	for i := range checks {
 		c := &checks[i]
@@ -211,6 +215,8 @@ func (s *Store) Renew(ctx context.Context, at int64, checks []tidegate.Check) er
 
 // Reset implements tidegate.Resetter.
 func (s *Store) Reset(ctx context.Context, checks []tidegate.Check) error {
+	ctx, end := s.within(ctx)
+	defer end()
 	var changes []change
 	for i := range checks {
 		b, err := s.bind(checks[i].Limit)

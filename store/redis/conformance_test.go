@@ -18,6 +18,9 @@ var opened atomic.Int64
 func openTest(t testing.TB, c Config) *Store {
 	t.Helper()
 	c.Prefix = fmt.Sprint("t", opened.Add(1))
+	if c.Deadline == 0 {
+		c.Deadline = time.Minute // which a busy machine does not miss
+	}
 	s, err := Open(c)
 	if err != nil {
 		t.Fatal(err)

@@ -7,8 +7,8 @@
 // long-lived client that pipelines all that is asked at once; make one per
 // process, and Close it at the end.
 //
-// A Store neither retries nor waits: when Redis does not answer within the context,
-// Take returns an error, and nobody knows whether it was charged. What becomes of the
+// A Store neither retries nor waits: when Redis does not answer within the context, or
+// within [Config].Deadline if that has none, Take returns an error, and nobody knows whether it was charged. What becomes of the
 // request then is the caller's to say, as with [tidegate.Limiter.OnStoreFailure].
 //
 // Counters of one subject under one rule are kept under one readable key, such as
@@ -34,6 +34,7 @@ import (
 const (
 	DefaultPrefix      = "tg"
 	DefaultDialTimeout = time.Second
+	DefaultDeadline    = time.Second
 )
 
 // Config of a Store. URL, or Addrs, says where Redis is; everything else has a default.
@@ -71,6 +72,9 @@ type Config struct {
 	Prefix string
 	// DialTimeout bounds connecting; 0 means DefaultDialTimeout.
 	DialTimeout time.Duration
+	// Deadline bounds every call whose context has no deadline of its own; 0 means
+	// DefaultDeadline, less than that none.
+	Deadline time.Duration
 
 	// pretend replaces Redis' clock, and node this process' own, in tests. Scripts
 	// are told the pretended time with each call, and go by Redis' if there is none.
@@ -85,6 +89,7 @@ type Store struct {
 	link     link
 	dialer   *dialer
 	prefix   string
+	deadline time.Duration
 	cluster  bool
 	clock    clock
 	names    atomic.Uint64 // proposed as names of leases
@@ -123,6 +128,7 @@ func Open(c Config) (*Store, error) {
 		link:     link{option: clientOption(&c, d)},
 		dialer:   d,
 		prefix:   c.Prefix,
+		deadline: c.Deadline,
 		cluster:  c.Cluster,
 		clock:    clock{pretend: c.pretend, node: c.node},
 		families: make(map[string]*family),
@@ -131,8 +137,18 @@ func Open(c Config) (*Store, error) {
 	return s, nil
 }
 
+// within bounds a call that nobody else has.
+func (s *Store) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok || s.deadline < 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, s.deadline)
+}
+
 // Ping asks Redis for a sign of life, in a cluster one node.
 func (s *Store) Ping(ctx context.Context) error {
+	ctx, end := s.within(ctx)
+	defer end()
 	client, err := s.link.get(ctx)
 	if err == nil {
 		err = client.Do(ctx, client.B().Exists().Key(s.prefix+":").Build()).Error()
@@ -158,6 +174,9 @@ func (c *Config) complete() error {
 	}
 	if c.DialTimeout <= 0 {
 		c.DialTimeout = DefaultDialTimeout
+	}
+	if c.Deadline == 0 {
+		c.Deadline = DefaultDeadline
 	}
 	switch {
 	case len(c.Addrs) == 0:

@@ -76,6 +76,8 @@ const maxTTL = 10 * 366 * 24 * time.Hour
 
 // Reserve implements tidegate.Reserver.
 func (s *Store) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.Duration) (tidegate.Decision, string, error) {
+	ctx, end := s.within(ctx)
+	defer end()
 	if ttl <= 0 {
 		return tidegate.Decision{}, "", fmt.Errorf("redis: Reserve(ttl=%s): want a time to live", ttl)
 	}
@@ -148,6 +150,8 @@ const maxActual = 1 << 52
 // subjects are changed by scripts of their own, it can be repeated after an error until
 // it has happened; see settleApart.
 func (s *Store) Settle(ctx context.Context, id string, actual int64) error {
+	ctx, end := s.within(ctx)
+	defer end()
 	if actual < 0 {
 		return fmt.Errorf("redis: Settle(actual=%d): want 0 or more", actual)
 	}

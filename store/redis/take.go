@@ -13,6 +13,8 @@ import (
 // Take implements tidegate.Store, in one round trip: all the checks go to one atomic
 // script. In a cluster that holds for those of one subject.
 func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
+	ctx, end := s.within(ctx)
+	defer end()
 	if n < 1 {
 		return tidegate.Decision{}, fmt.Errorf("redis: Take(n=%d): want at least 1", n)
 	}

@@ -46,31 +46,43 @@ type Options struct {
 	OnBeat func(err error)
 }
 
-// Registry is membership in a fleet. Use [Join].
+// Registry is membership in a fleet. Use [New] or [Join].
 type Registry struct {
 	roll Roll
 	o    Options
 	id   string
 	size atomic.Int64
-	busy chan struct{} // full while a call of the roll is under way
-	stop context.CancelFunc
+	busy chan struct{}      // full while a call of the roll is under way
+	stop context.CancelFunc // nil until it joins
 	done sync.WaitGroup
 	once sync.Once
 }
 
-// Join says that this process is there, from now on until Close.
+// Join is New, and says at once that this process is there.
 func Join(roll Roll, o Options) *Registry {
+	f := New(roll, o)
+	f.Join()
+	return f
+}
+
+// New returns a Registry of which this process is not yet a member.
+func New(roll Roll, o Options) *Registry {
 	if o.Every <= 0 {
 		o.Every = DefaultEvery
 	}
 	if o.TTL <= 0 {
 		o.TTL = DefaultTTL
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	f := &Registry{roll: roll, o: o, id: rand.Text(), busy: make(chan struct{}, 1), stop: stop}
+	f := &Registry{roll: roll, o: o, id: rand.Text(), busy: make(chan struct{}, 1)}
 	f.size.Store(1)
-	f.done.Go(func() { f.beat(ctx) })
 	return f
+}
+
+// Join says that this process is there, from now on until Close. It is called once.
+func (f *Registry) Join() {
+	ctx, stop := context.WithCancel(context.Background())
+	f.stop = stop
+	f.done.Go(func() { f.beat(ctx) })
 }
 
 // Size is how many instances there are, as far as is known: at least this one.
@@ -80,6 +92,9 @@ func (f *Registry) Size() int { return int(f.size.Load()) }
 // half of Every at the latest.
 func (f *Registry) Close() {
 	f.once.Do(func() {
+		if f.stop == nil { // it never joined
+			return
+		}
 		f.stop()
 		f.done.Wait()
 		_ = f.ask(context.Background(), func(ctx context.Context) error { // else it is missed after a while

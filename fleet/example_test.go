@@ -1,0 +1,26 @@
+package fleet_test
+
+import (
+	"log"
+	"net/http"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/fleet"
+	"tidegate.dev/tidegate/httplimit"
+)
+
+var mux = http.NewServeMux()
+
+// A hundred a minute for each client address, however many instances there are. What is
+// inside is also in the README.
+func Example() {
+	store, err := fleet.Open("redis://localhost:6379", fleet.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close()
+
+	lim := tidegate.New(store, tidegate.PerMinute(100))
+
+	log.Fatal(http.ListenAndServe("127.0.0.1:8080", httplimit.Limit(lim, httplimit.IP())(mux)))
+}

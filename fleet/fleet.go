@@ -1,0 +1,186 @@
+// Package fleet is the store for programs of which several run and share their limits
+// through Redis. It is for a [tidegate.Limiter], a [tidegate.Gate] or package httplimit:
+//
+//	store, err := fleet.Open("redis://localhost:6379", fleet.Options{})
+//	if err != nil {
+//		log.Fatal(err)
+//	}
+//	defer store.Close()
+//	lim := tidegate.New(store, tidegate.PerMinute(100))
+//
+// Every decision has an answer by a deadline, whatever Redis does. When Redis is away,
+// each instance goes on counting with its share of the limit, and settles up afterwards;
+// how many instances there are is known by heartbeats. Requests for the same key share a
+// call, keys that are ready together share a round trip, and refusals are remembered.
+// The gateway that `tidegate serve` runs stands on the same Store.
+//
+// For Redis alone, one call per decision and an error when it does not answer, use package
+// store/redis.
+package fleet
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain"
+	"tidegate.dev/tidegate/internal/chain/node"
+	"tidegate.dev/tidegate/internal/chain/queue"
+	"tidegate.dev/tidegate/internal/chain/registry"
+	"tidegate.dev/tidegate/store/redis"
+)
+
+// DefaultDeadline is how long a decision takes at most, unless Options say otherwise.
+const DefaultDeadline = node.DefaultDeadline
+
+// Options of [Open]. Every field has a default.
+type Options struct {
+	// Username and Password of Redis, if they are not in the URL.
+	Username, Password string
+	// Deadline is by when every decision has an answer; 0 means DefaultDeadline.
+	Deadline time.Duration
+	// OnStoreFailure is what decides when Redis does not, for limits without Terms; nil
+	// means tidegate.FailLocal. Limits of a rule file have their own. A Limiter's or Gate's
+	// own mode is not asked: this Store always has an answer.
+	OnStoreFailure *tidegate.FailMode
+	// Instances returns how many share the limits, this one included, where that is
+	// known better than by heartbeats; nil, or a result of 0, means by heartbeats.
+	Instances func() int
+	// JoinLater: this instance is not counted among the others before [Store.Join].
+	// For programs that hand over to a successor.
+	JoinLater bool
+	// OnState is told when Status changes, or when it becomes known why. It may be
+	// called from several goroutines, one at a time, and must not call the Store.
+	OnState func(Health)
+	// OnUnasked is told when Redis works and cannot be asked about a limit, and when
+	// that is over.
+	OnUnasked func(Unasked)
+	// OnCall is told how long each call of Redis for decisions took.
+	OnCall func(took time.Duration)
+	// OnTake is told how long one in 64 decisions took, without the time in line.
+	OnTake func(took time.Duration)
+}
+
+// Store is a [tidegate.Store] whose counters a fleet shares, also a Renewer, Reserver and
+// Resetter. Use [Open]. Its methods may be called from any number of goroutines.
+type Store struct {
+	redis    *redis.Store
+	node     *node.Node
+	queue    *queue.Store
+	registry *registry.Registry
+	o        Options
+	standing standing
+}
+
+var (
+	_ tidegate.Store         = (*Store)(nil)
+	_ tidegate.Renewer       = (*Store)(nil)
+	_ tidegate.Reserver      = (*Store)(nil)
+	_ tidegate.Resetter      = (*Store)(nil)
+	_ tidegate.LocalFallback = (*Store)(nil)
+)
+
+// Open returns the store of a fleet that shares the Redis at url, which is one of those
+// that [redis.Config] knows: a single server, Sentinel or Cluster. It does not wait for
+// Redis, which may be down when a program starts. Close the Store at the end.
+func Open(url string, o Options) (*Store, error) {
+	inner, err := redis.Open(redis.Config{URL: url, Username: o.Username, Password: o.Password})
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{redis: inner, o: o}
+	s.standing.tell = o.OnState
+	s.standing.ask = s.health
+	s.node = node.New(inner, node.Options{
+		Name: "Redis", Deadline: o.Deadline, Default: o.OnStoreFailure, Instances: s.Instances,
+		OnState: s.standing.turned, OnUnasked: s.unasked, OnCall: o.OnCall,
+	})
+	var layer chain.Backend = s.node
+	if o.OnTake != nil {
+		layer = timed{layer, o.OnTake}
+	}
+	s.queue = queue.New(layer)
+	s.registry = registry.New(inner, registry.Options{OnBeat: s.standing.beat})
+	if !o.JoinLater {
+		s.Join()
+	}
+	return s, nil
+}
+
+// Join has this instance counted among those that share the limits, from now on.
+func (s *Store) Join() { s.registry.Join() }
+
+// Instances is how many share the limits, as far as is known: at least this one.
+func (s *Store) Instances() int {
+	if s.o.Instances != nil {
+		if n := s.o.Instances(); n > 0 {
+			return n
+		}
+	}
+	return s.registry.Size()
+}
+
+// Close leaves the fleet and ends the connections. What is still owed to Redis is
+// forgotten.
+func (s *Store) Close() error {
+	s.registry.Close()
+	_ = s.node.Close()
+	return s.redis.Close()
+}
+
+// LocalFallback implements [tidegate.LocalFallback]: FailLocal is answered here.
+func (s *Store) LocalFallback() {}
+
+// Forget forgets the refusals that are remembered here. Call it when limits were changed.
+func (s *Store) Forget() { s.node.Forget() }
+
+// Waiting is how many requests stand in line for their turn.
+func (s *Store) Waiting() int64 { return s.queue.Waiting() }
+
+// Take implements [tidegate.Store]. A check with a MaxWait, or with a queue in its terms,
+// returns when its turn has come.
+func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
+	return s.queue.Take(ctx, checks, n)
+}
+
+// Adjust implements [tidegate.Store].
+func (s *Store) Adjust(ctx context.Context, at int64, checks []tidegate.Check) error {
+	return s.queue.Adjust(ctx, at, checks)
+}
+
+// Renew implements [tidegate.Renewer].
+func (s *Store) Renew(ctx context.Context, at int64, checks []tidegate.Check) error {
+	return s.queue.Renew(ctx, at, checks)
+}
+
+// Reserve implements [tidegate.Reserver]. It has no fallback: while Redis does not answer,
+// it returns an error.
+func (s *Store) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.Duration) (tidegate.Decision, string, error) {
+	return s.queue.Reserve(ctx, checks, ttl)
+}
+
+// Settle implements [tidegate.Reserver].
+func (s *Store) Settle(ctx context.Context, id string, actual int64) error {
+	return s.queue.Settle(ctx, id, actual)
+}
+
+// Reset implements [tidegate.Resetter].
+func (s *Store) Reset(ctx context.Context, checks []tidegate.Check) error {
+	return s.queue.Reset(ctx, checks)
+}
+
+// timed tells how long some decisions took.
+type timed struct {
+	chain.Backend
+	tell func(time.Duration)
+}
+
+func (t timed) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
+	if rand.Uint32()%64 != 0 {
+		return t.Backend.Take(ctx, checks, n)
+	}
+	start := time.Now()
+	defer func() { t.tell(time.Since(start)) }()
+	return t.Backend.Take(ctx, checks, n)
+}

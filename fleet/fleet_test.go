@@ -1,0 +1,231 @@
+package fleet_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/fleet"
+	"tidegate.dev/tidegate/httplimit"
+	"tidegate.dev/tidegate/internal/testdep"
+	"tidegate.dev/tidegate/store/storetest"
+)
+
+// patient is a deadline that a busy machine does not miss.
+const patient = time.Minute
+
+func open(t *testing.T, url string, o fleet.Options) *fleet.Store {
+	t.Helper()
+	s, err := fleet.Open(url, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// The whole stack is a store like any other.
+func TestConformance(t *testing.T) {
+	server := testdep.Redis(t)
+	n := 0
+	storetest.RunReal(t, func(t *testing.T) tidegate.Store {
+		n++
+		return open(t, fmt.Sprintf("redis://%s?prefix=t%d", server.Addr, n), fleet.Options{Deadline: patient}).Unqueued()
+	})
+}
+
+func TestOpenSaysWhatIsWrong(t *testing.T) {
+	for _, url := range []string{"", "localhost:6379", "http://localhost"} {
+		if s, err := fleet.Open(url, fleet.Options{}); err == nil || s != nil {
+			t.Errorf("%q: %v, %v", url, s, err)
+		}
+	}
+}
+
+// The stack as it is served batches: no layer hides what Redis is able to do.
+func TestStackBatches(t *testing.T) {
+	s := open(t, "redis://"+testdep.Redis(t).Addr, fleet.Options{Deadline: patient})
+	lim := tidegate.New(s, tidegate.PerHour(1_000_000))
+	var all sync.WaitGroup
+	for i := range 200 {
+		all.Go(func() {
+			for j := range 20 {
+				if d := lim.Allow(t.Context(), fmt.Sprint(i, " ", j)); !d.OK || d.Err != nil { // each key once
+					t.Errorf("%+v", d)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if h := s.Stats(); h.Asked != 4000 || h.Calls > h.Asked/2 || h.Shared != 0 {
+		t.Errorf("%d calls for %d keys: %+v", h.Calls, h.Asked, h)
+	}
+}
+
+// program is the fifteen lines that a user writes.
+func program(url string, limit *tidegate.Limit) (http.Handler, *fleet.Store, error) {
+	store, err := fleet.Open(url, fleet.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	lim := tidegate.New(store, limit)
+	hello := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "hello") })
+	return httplimit.Limit(lim, httplimit.IP())(hello), store, nil
+}
+
+// Two copies of a program under 100 requests a second each, while Redis stands still for
+// some seconds: every answer comes in time, neither admits more than its share, and
+// both recover by themselves.
+func TestRedisStandsStill(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
+	server := testdep.Redis(t)
+	const events = 400 // in an hour; half of it used before
+	limit := tidegate.MustLimit(tidegate.Spec{Name: "program", Events: events, Period: time.Hour, Algorithm: tidegate.FixedWindow})
+	var programs [2]http.Handler
+	var stores [2]*fleet.Store
+	for i := range programs {
+		var err error
+		if programs[i], stores[i], err = program("redis://"+server.Addr, limit); err != nil {
+			t.Fatal(err)
+		}
+		defer stores[i].Close()
+	}
+	for i, s := range stores {
+		eventually(t, fmt.Sprint("instances of ", i), func() bool { return s.Instances() == 2 })
+	}
+	ask := func(i int) (ok bool, took time.Duration) {
+		w := httptest.NewRecorder()
+		start := time.Now()
+		programs[i].ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+		return w.Code == http.StatusOK, time.Since(start)
+	}
+	before := 0
+	for i := range events / 2 {
+		if ok, _ := ask(i % 2); ok {
+			before++
+		}
+	}
+	server.Pause()
+	var oversleep, slowest [2]time.Duration
+	var admitted [2]int
+	var all sync.WaitGroup
+	for i := range programs {
+		all.Go(func() {
+			for range 400 {
+				start := time.Now()
+				time.Sleep(10 * time.Millisecond)
+				oversleep[i] = max(oversleep[i], time.Since(start)-10*time.Millisecond)
+				ok, took := ask(i)
+				if slowest[i] = max(slowest[i], took); ok {
+					admitted[i]++
+				}
+			}
+		})
+	}
+	all.Wait()
+	for i, s := range stores {
+		if h := s.Health(); h.Status != fleet.Degraded || h.Why == nil || h.Instances != 2 {
+			t.Errorf("program %d while Redis stands still: %+v", i, h)
+		}
+	}
+	server.Resume()
+	for i, s := range stores {
+		eventually(t, fmt.Sprint("health of ", i), func() bool { return s.Health().Status == fleet.OK && s.Stats().Owed == 0 })
+	}
+	time.Sleep(time.Second)
+	after := 0
+	for i := range events {
+		if ok, _ := ask(i % 2); ok {
+			after++
+		}
+	}
+	sum := before + admitted[0] + admitted[1] + after
+	t.Logf("%d before, %d and %d while Redis stood still, %d after: %d of %d; the slowest answers took %s and %s, oversleep %s and %s",
+		before, admitted[0], admitted[1], after, sum, events, slowest[0], slowest[1], oversleep[0], oversleep[1])
+	for i := range programs {
+		if most := (events - before) / 2; admitted[i] > most+events/20 {
+			t.Errorf("program %d admitted %d alone, want at most %d", i, admitted[i], most)
+		}
+		if most := fleet.DefaultDeadline + 10*time.Millisecond + 10*oversleep[i] + 200*time.Millisecond; slowest[i] > most {
+			t.Errorf("program %d: the slowest answer took %s, want at most %s", i, slowest[i], most)
+		}
+	}
+	if sum > events+events/20 || sum < events-events/10 {
+		t.Errorf("%d admitted in all, want %d", sum, events)
+	}
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not within a minute", what)
+		}
+	}
+}
+
+// Health follows heartbeats where there are no requests, and OnState is told of changes.
+func TestHealth(t *testing.T) {
+	server := testdep.Redis(t)
+	var mu sync.Mutex
+	var told []string
+	s := open(t, "redis://"+server.Addr, fleet.Options{OnState: func(h fleet.Health) {
+		mu.Lock()
+		defer mu.Unlock()
+		told = append(told, h.Status)
+	}})
+	if h := s.Health(); h.Status != fleet.OK || h.Why != nil || h.Instances != 1 {
+		t.Errorf("%+v", h)
+	}
+	server.Kill()
+	eventually(t, "degraded", func() bool { return s.Health().Status == fleet.Degraded })
+	if h := s.Health(); h.Why == nil || time.Since(h.Since) > time.Minute {
+		t.Errorf("%+v", h)
+	}
+	server.Start()
+	eventually(t, "ok", func() bool { return s.Health().Status == fleet.OK })
+	eventually(t, "told", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(told) >= 2 && told[0] == fleet.Degraded && told[len(told)-1] == fleet.OK
+	})
+}
+
+// A store that joins later is not counted before.
+func TestJoinLater(t *testing.T) {
+	url := "redis://" + testdep.Redis(t).Addr
+	first := open(t, url, fleet.Options{})
+	second := open(t, url, fleet.Options{JoinLater: true})
+	time.Sleep(100 * time.Millisecond)
+	if n := second.Instances(); n != 1 {
+		t.Errorf("%d instances before it joined", n)
+	}
+	second.Join()
+	eventually(t, "two", func() bool { return first.Instances() == 2 && second.Instances() == 2 })
+	if n := open(t, url, fleet.Options{Instances: func() int { return 7 }}).Instances(); n != 7 {
+		t.Errorf("%d instances, want those that were named", n)
+	}
+}
+
+// Limits without Terms are answered for by Options.OnStoreFailure.
+func TestOnStoreFailure(t *testing.T) {
+	server := testdep.Redis(t)
+	server.Kill()
+	f := func(mode *tidegate.FailMode, want bool) {
+		t.Helper()
+		s := open(t, "redis://"+server.Addr, fleet.Options{OnStoreFailure: mode})
+		if d := tidegate.New(s, tidegate.PerMinute(5)).Allow(context.Background(), "k"); d.OK != want {
+			t.Errorf("%+v", d)
+		}
+	}
+	f(nil, true)
+	f(new(tidegate.FailOpen), true)
+	f(new(tidegate.FailClosed), false)
+}
