@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/httplimit"
@@ -18,8 +19,7 @@ func (r *running) step(ctx context.Context, s *Step) {
 	}
 	r.advance(ctx, s.At)
 	for i, want := range s.Want {
-		request := s.newRequest()
-		d, v := r.gate.Enter(ctx, request)
+		d, v := r.enter(ctx, s)
 		r.requests++
 		if d.OK {
 			r.admit(v, s, d.Wait)
@@ -32,6 +32,34 @@ func (r *running) step(ctx context.Context, s *Step) {
 			r.expect(s, i, &d)
 		}
 	}
+}
+
+// enter puts the request of a step to the gate. In virtual time whole periods come out
+// whole: who is refused for the rounding of a bucket alone comes that moment later.
+func (r *running) enter(ctx context.Context, s *Step) (tidegate.Decision, *tidegate.Visit) {
+	d, v := r.gate.Enter(ctx, s.newRequest())
+	if !d.OK && d.RetryAfter > 0 && d.Limit.Terms.Block == nil && d.RetryAfter <= rounding(d.Limit, r.clock.now.Sub(r.clock.start)) {
+		r.clock.now = r.clock.now.Add(d.RetryAfter)
+		return r.gate.Enter(ctx, s.newRequest())
+	}
+	return d, v
+}
+
+// rounding is how much longer than it should a bucket may have taken since a case
+// began: every event is rounded up to 1/1024 µs. It is 0 where that is no small part of an
+// event.
+func rounding(l *tidegate.Limit, since time.Duration) time.Duration {
+	if l.Algorithm != tidegate.TokenBucket && l.Algorithm != tidegate.LeakyBucket {
+		return 0
+	}
+	const ticks = 1024 // of a µs
+	period := l.Period.Microseconds() * ticks
+	event := (period + l.Events - 1) / l.Events
+	excess := (event*l.Events - period) * int64(since/l.Period+1)
+	if excess > event/100 {
+		return 0
+	}
+	return time.Duration(excess*1000/ticks + 1)
 }
 
 // knows reports whether the rules ask for all that the step says of who is asking:
