@@ -32,6 +32,7 @@ func (n *Node) deliver(c *call, a *chain.Ask, err error) (next *call, more bool)
 		if n.cannot.some.Load() {
 			n.cannot.answered(s.checks)
 		}
+		n.rememberBlock(c, &a.Granted)
 		if refusal != nil && !refusal.OK {
 			known = n.remember(c, refusal)
 		}

@@ -15,12 +15,16 @@ type stamp struct {
 func (n *Node) stamp() stamp { return stamp{n.now(), n.deny.epoch.Load()} }
 
 // deniable reports whether a refusal of c is remembered. That of a slot is not: its
-// holder may give it back at any moment. Nor is that of an estimate, which will be.
+// holder may give it back at any moment. Nor is that of an estimate, which will be. Of
+// peeks, only that of a block is, since it may take longer than the refusal beside it.
 func deniable(c *tidegate.Check) bool {
 	l := c.Limit
-	return c.Cost > 0 && !c.Advisory && !c.Estimate && l.Algorithm != tidegate.Concurrency &&
+	return (c.Cost > 0 || blocks(l)) && !c.Advisory && !c.Estimate && l.Algorithm != tidegate.Concurrency &&
 		(l.Terms == nil || !l.Terms.NoDenyCache)
 }
+
+// blocks reports whether l refuses who was refused before.
+func blocks(l *tidegate.Limit) bool { return l.Terms != nil && l.Terms.Role == tidegate.Blocks }
 
 // denied answers checks by what was refused before, if that says enough. Of several
 // refusals it tells the one that takes longest.
@@ -31,7 +35,7 @@ func (n *Node) denied(checks []tidegate.Check) (d tidegate.Decision, ok bool) {
 		if !deniable(c) {
 			continue
 		}
-		r, found := n.deny.find(n.deny.counter(c.Limit, c.Key), under(c.Limit, n.deny.epoch.Load()), c.Cost)
+		r, found := n.deny.find(n.deny.counter(c.Limit, c.Key), under(c.Limit, n.deny.epoch.Load()), max(c.Cost, 1))
 		if !found {
 			continue
 		}
@@ -83,6 +87,20 @@ func (n *Node) remember(call *call, d *tidegate.Decision) bool {
 	c := &s.checks[about]
 	r := refused{retry: sent.at + d.RetryAfter, reset: sent.at + d.ResetAfter, left: d.Remaining}
 	r.until = min(r.retry, sent.at+maxDenial)
-	noted := n.deny.note(n.deny.counter(c.Limit, c.Key), under(c.Limit, sent.epoch), c.Cost, r, sent.at)
+	noted := n.deny.note(n.deny.counter(c.Limit, c.Key), under(c.Limit, sent.epoch), max(c.Cost, 1), r, sent.at)
 	return noted && sent.epoch == n.deny.epoch.Load() && n.now() < r.until
+}
+
+// rememberBlock notes that a block has begun: from now on it refuses, and for longer than
+// what it was begun for.
+func (n *Node) rememberBlock(call *call, d *tidegate.Decision) {
+	s, sent := call.stream, call.stamp
+	if len(s.checks) != 1 || !d.OK || d.Remaining > 0 || d.ResetAfter <= 0 || n.o.DenyEntries < 0 {
+		return
+	}
+	if c := &s.checks[0]; c.Cost > 0 && blocks(c.Limit) && deniable(c) {
+		r := refused{retry: sent.at + d.ResetAfter, reset: sent.at + d.ResetAfter}
+		r.until = min(r.retry, sent.at+maxDenial)
+		n.deny.note(n.deny.counter(c.Limit, c.Key), under(c.Limit, sent.epoch), 1, r, sent.at)
+	}
 }
