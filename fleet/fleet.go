@@ -129,6 +129,23 @@ func (s *Store) Close() error {
 	return s.redis.Close()
 }
 
+// HandOver writes to a file what a successor of this process has to know while Redis is
+// away: what is counted locally, and what is owed. From then on it is the successor's.
+func (s *Store) HandOver(file string) error { return s.node.HandOver(file) }
+
+// Resume says that nobody has taken over.
+func (s *Store) Resume() { s.node.Resume() }
+
+// TakeOver reads what a predecessor wrote with HandOver. Call it before Join and before the
+// first request.
+func (s *Store) TakeOver(file string) error {
+	instances, err := s.node.TakeOver(file)
+	if err == nil {
+		s.registry.Assume(instances)
+	}
+	return err
+}
+
 // LocalFallback implements [tidegate.LocalFallback]: FailLocal is answered here.
 func (s *Store) LocalFallback() {}
 

@@ -130,7 +130,7 @@ func (o *serveOptions) serve(ctx context.Context, env Env, upgrade, reload <-cha
 	return handover.Serve(ctx, heir, handover.Options{
 		Doors:    s.doors(),
 		Snapshot: s.snapshot(),
-		File:     c.Store.Memory.Snapshot,
+		File:     s.kept(),
 		Drain:    c.Drain,
 		Upgrade:  upgrade,
 		Stopping: func() {

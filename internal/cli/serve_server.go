@@ -116,12 +116,20 @@ func (s *server) instances() int {
 	return s.rules.live.Set().Instances()
 }
 
-// snapshot writes the counters to a file; nil: they are kept elsewhere.
+// snapshot writes the counters to a file, or what is counted here while Redis is away.
 func (s *server) snapshot() func(file string) error {
-	if s.keeper == nil {
-		return nil
+	if s.shared != nil {
+		return s.shared.HandOver
 	}
 	return s.keeper.hand
+}
+
+// kept is the file that counters are kept in when the process ends; "" if they are not.
+func (s *server) kept() string {
+	if s.shared != nil {
+		return ""
+	}
+	return s.config.Store.Memory.Snapshot
 }
 
 // resumed is called when a successor did not take over.
@@ -129,12 +137,20 @@ func (s *server) resumed() {
 	if s.keeper != nil {
 		s.keeper.resume()
 	}
+	if s.shared != nil {
+		s.shared.Resume()
+	}
 }
 
 // open takes up the counters: those of a fleet, of a predecessor, those that were kept,
 // or none.
 func (s *server) open(handed string) {
 	if s.shared != nil {
+		if handed != "" {
+			if err := s.shared.TakeOver(handed); err != nil {
+				s.log.Warn("what the predecessor counted while Redis is away is lost", "err", err)
+			}
+		}
 		s.shared.Join()
 		s.counters, s.limited = s.shared, s.shared
 		s.metrics.WatchShared(s.shared.stats)

@@ -18,6 +18,6 @@ func fade(l *tidegate.Limit, used float64, from, now time.Time) float64 {
 		}
 		return used
 	}
-	drained := float64(now.Sub(from)) / float64(l.Period) * float64(l.Events)
+	drained := float64(max(now.Sub(from), 0)) / float64(l.Period) * float64(l.Events)
 	return max(0, used-drained)
 }

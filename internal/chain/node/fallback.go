@@ -157,7 +157,7 @@ func (n *Node) seedLocal(c *tidegate.Check, nodes int64, now time.Duration) {
 	}
 	known := fade(c.Limit, float64(used), n.wall(when), n.wall(now))
 	n.mu.Lock()
-	target := int64(n.backlog.reconcile(counterOf(c), known, nodes, now, n.reckonedLocked(now)))
+	target := int64(math.Ceil(n.backlog.reconcile(counterOf(c), known, nodes, now, n.reckonedLocked(now))))
 	n.mu.Unlock()
 	if here, err := n.localUse(c.Limit, c.Key); err == nil && here < target {
 		more := []tidegate.Check{{Key: c.Key, Limit: c.Limit, Cost: target - here}}

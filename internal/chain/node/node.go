@@ -77,6 +77,7 @@ type Node struct {
 	reachable time.Duration // under mu: when the backend last turned out to be
 	repaying  bool          // under mu: repay runs
 	closed    bool          // under mu
+	gone      bool          // under mu: the backlog was handed over
 }
 
 var _ chain.Backend = (*Node)(nil)

@@ -157,6 +157,9 @@ func (n *Node) probe() {
 func (n *Node) post(when *time.Duration) {
 	n.mu.Lock()
 	now := n.now()
+	if n.gone { // it is posted by a successor
+		*when = now + postPause
+	}
 	if !n.circuit.answers() || now < *when {
 		n.mu.Unlock()
 		return

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"hash/maphash"
 	"math"
 	"math/bits"
 	"sync"
@@ -17,7 +16,7 @@ import (
 // counter, so that halves of two entries do not pass for one. Who reads while it is
 // written finds nothing.
 type seen struct {
-	seed    maphash.Seed
+	key     hashKey
 	sets    [][4]seenEntry
 	writing [64]sync.Mutex // each for some of the sets: halves of two would stay
 }
@@ -50,10 +49,10 @@ const (
 )
 
 func newSeen(keys int) *seen {
-	return &seen{seed: maphash.MakeSeed(), sets: make([][4]seenEntry, max(keys/4, 1))}
+	return &seen{key: newHashKey(), sets: make([][4]seenEntry, max(keys/4, 1))}
 }
 
-func (s *seen) hash(key string) uint64 { return maphash.String(s.seed, key) }
+func (s *seen) hash(key string) uint64 { return s.key.string(key) }
 
 // name is the name of a counter in the table.
 func (s *seen) name(l *tidegate.Limit, key string) uint64 {
@@ -131,6 +130,35 @@ func (s *seen) forget(name, word uint64) {
 	for i := range set {
 		if set[i].mixed.Load()^word == name {
 			set[i].word.CompareAndSwap(word, 0)
+		}
+	}
+}
+
+// all is everything, to be handed over.
+func (s *seen) all() (all []handedSeen) {
+	for i := range s.sets {
+		for j := range s.sets[i] {
+			e := &s.sets[i][j]
+			if word := e.word.Load(); word != 0 {
+				used, _ := split(word)
+				all = append(all, handedSeen{e.mixed.Load() ^ word, used})
+			}
+		}
+	}
+	return all
+}
+
+// put takes up what was handed over, as if it had been seen just now.
+func (s *seen) put(name uint64, used int64) {
+	set, writing := s.set(name)
+	writing.Lock()
+	defer writing.Unlock()
+	for i := range set {
+		if e := &set[i]; e.word.Load() == 0 {
+			word := uint64(min(used, seenMost))<<seenBits | 1
+			e.mixed.Store(word ^ name)
+			e.word.Store(word)
+			return
 		}
 	}
 }

@@ -88,6 +88,9 @@ func (f *Registry) Join() {
 // Size is how many instances there are, as far as is known: at least this one.
 func (f *Registry) Size() int { return int(f.size.Load()) }
 
+// Assume says how many there are, before Join: a predecessor knew.
+func (f *Registry) Assume(size int) { f.size.Store(int64(max(size, 1))) }
+
 // Close leaves the roll, if that can be reached, and returns when it is done, after
 // half of Every at the latest.
 func (f *Registry) Close() {
@@ -105,7 +108,7 @@ func (f *Registry) Close() {
 
 // beat is the goroutine of a Registry.
 func (f *Registry) beat(ctx context.Context) {
-	known := tally{size: 1}
+	known := tally{size: f.Size()}
 	start := time.Now()
 	for {
 		var live atomic.Int64

@@ -1,0 +1,164 @@
+package node
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/store/memory"
+)
+
+// handed is what a Node hands over to that of a successor: all that it decides by while
+// the backend is away. Otherwise every hand-over in an outage would refill everybody.
+type handed struct {
+	Version   int
+	Key       hashKey
+	Local     []byte // a snapshot of the local store
+	Seen      []handedSeen
+	Debts     []handedDebt
+	Instances int
+}
+
+const handedVersion = 1
+
+// handedSeen is what was seen of a counter. When that was is not handed over: it counts
+// as if it were just now, which is against the caller.
+type handedSeen struct {
+	Name uint64
+	Used int64
+}
+
+type handedDebt struct {
+	Limit    handedLimit
+	Key      string
+	Nodes    int64
+	Admitted int64
+	Used     float64
+	Last     time.Time
+	Known    float64
+	When     time.Time
+}
+
+// handedLimit is a limit without its Terms, which are not needed to charge it.
+type handedLimit struct {
+	Name, Scope   string
+	Algorithm     tidegate.Algorithm
+	Events, Burst int64
+	Period        time.Duration
+	Parts         int
+	Ceiling       bool
+	CountRejected bool
+	Calendar      tidegate.Calendar
+	Zone          string
+	Anchor        int
+}
+
+func (l *handedLimit) limit() (*tidegate.Limit, error) {
+	return tidegate.NewLimit(tidegate.Spec{
+		Name: l.Name, Scope: l.Scope, Algorithm: l.Algorithm, Events: l.Events, Burst: l.Burst, Period: l.Period, Parts: l.Parts,
+		Ceiling: l.Ceiling, CountRejected: l.CountRejected, Calendar: l.Calendar, Zone: l.Zone, Anchor: l.Anchor,
+	})
+}
+
+// HandOver writes to a file what a successor has to know. From then on the backlog is the
+// successor's and is not posted here, unless Resume says that there is none.
+func (n *Node) HandOver(file string) error {
+	h := handed{Version: handedVersion, Key: n.seen.key, Instances: int(n.nodes())}
+	n.mu.Lock()
+	n.gone = true
+	for id, d := range n.backlog.debts {
+		s := &d.limit.Spec
+		h.Debts = append(h.Debts, handedDebt{
+			Limit: handedLimit{
+				s.Name, s.Scope, s.Algorithm, s.Events, s.Burst, s.Period, s.Parts,
+				s.Ceiling, s.CountRejected, s.Calendar, s.Zone, s.Anchor,
+			},
+			Key: id.key, Nodes: d.nodes, Admitted: d.admitted, Used: d.used, Last: n.wall(d.last), Known: d.known, When: n.wall(d.when),
+		})
+	}
+	n.mu.Unlock()
+	h.Seen = n.seen.all()
+	err := n.local.Snapshot(file)
+	if err == nil {
+		h.Local, err = os.ReadFile(file)
+	}
+	var text []byte
+	if err == nil {
+		text, err = json.Marshal(&h)
+	}
+	if err == nil {
+		err = os.WriteFile(file, text, 0o600)
+	}
+	if err != nil {
+		n.Resume()
+		return fmt.Errorf("hand over what is counted locally: %w", err)
+	}
+	return nil
+}
+
+// Resume takes the backlog up again: nobody has taken over.
+func (n *Node) Resume() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.gone = false
+}
+
+// TakeOver reads what a predecessor handed over, before the first request. It returns how
+// many instances there were.
+func (n *Node) TakeOver(file string) (instances int, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("take over what was counted locally: %w", err)
+		}
+	}()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return 0, err
+	}
+	var h handed
+	if err := json.Unmarshal(text, &h); err != nil {
+		return 0, err
+	}
+	if h.Version != handedVersion {
+		return 0, fmt.Errorf("version %d of the file, want %d", h.Version, handedVersion)
+	}
+	own := file + ".local"
+	defer os.Remove(own)
+	if err := os.WriteFile(own, h.Local, 0o600); err != nil {
+		return 0, err
+	}
+	local, err := memory.Restore(own, memory.Config{MaxBytes: n.o.LocalBytes})
+	if err != nil {
+		return 0, err
+	}
+	n.local = local
+	n.seen.key = h.Key
+	for _, s := range h.Seen {
+		n.seen.put(s.Name, s.Used)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for i := range h.Debts {
+		d := &h.Debts[i]
+		l, err := d.Limit.limit()
+		if err != nil { // of a version that knows more
+			n.backlog.lost++
+			continue
+		}
+		one := &debt{
+			limit: l, nodes: max(d.Nodes, 1), admitted: d.Admitted, used: d.Used, last: d.Last.Sub(n.start),
+			known: d.Known, when: d.When.Sub(n.start),
+		}
+		id := counterID{l.Identity(), d.Key}
+		if n.backlog.enter(id, one, 0) {
+			n.backlog.press(id, one)
+			n.held.note(n.seen.name(l, d.Key))
+		}
+	}
+	if len(n.backlog.debts) > 0 {
+		n.repayLocked()
+	}
+	return h.Instances, nil
+}
