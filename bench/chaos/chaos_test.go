@@ -128,7 +128,7 @@ func TestPick(t *testing.T) {
 			t.Errorf("%q finds %d rows, %v", pattern, len(found), err)
 		}
 	}
-	f("", 15)
+	f("", 24)
 	f("failover", 2)
 	f("nonsense", 0)
 	f("(", 0)

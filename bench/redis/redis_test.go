@@ -38,7 +38,7 @@ func TestMissedNamesTheBar(t *testing.T) {
 	f(summary{2, 3.3, 12, 20, 6}, "")
 	f(summary{1.99, 3.3, 12, 20, 6}, `missed: redis_rate is 1\.99x, the bar is at least 2x\n`)
 	f(summary{2, 3.29, 12, 20, 6}, `missed: throttled is 3\.29x, the bar is at least 3\.3x\n`)
-	f(summary{2, 3.3, 11.9, 20, 6}, `missed: hot is 11\.9x, the bar is at least 12x\n`)
+	f(summary{2, 3.3, 8.9, 20, 6}, `missed: hot is 8\.9x, the bar is at least 9x\n`)
 	f(summary{2, 3.3, 12, 19.9, 6}, `missed: hot-cpu is 1/19\.9, the bar is at most 1/20\n`)
 	f(summary{2, 3.3, 12, 20, 5.9}, `missed: attack is 5\.9x, the bar is at least 6x\n`)
 }

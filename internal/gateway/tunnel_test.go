@@ -79,9 +79,7 @@ rules:
 		res, _ := get(t, g.url+"/ws")
 		return res.StatusCode == http.StatusOK
 	})
-	if got := g.Upstreams()[0].InFlight; got != 0 {
-		t.Errorf("%d in flight at the upstream", got)
-	}
+	soon(t, "nothing is in flight at the upstream", func() bool { return g.Upstreams()[0].InFlight == 0 })
 	soon(t, "the tunnel is in the log", func() bool {
 		for _, line := range log.lines() {
 			if bytes.Contains([]byte(line), []byte(fmt.Sprintf(`"status":101,"sent":%d`, len(frames)))) {

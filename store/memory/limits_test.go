@@ -39,7 +39,11 @@ func TestManyLimitsStayWithinTheBound(t *testing.T) {
 				t.Fatalf("%s: %d bytes after %d limits", a, st.Bytes, i)
 			}
 		}
-		if grew := heap() - before; grew > 3*bound {
+		most := 3 * bound
+		if raceEnabled { // blocks are in Go's heap then, not all of each in use
+			most += 16 << 20
+		}
+		if grew := heap() - before; grew > most {
 			t.Errorf("%s: %d limits take %d bytes, the bound is %d; %+v", a, limits, grew, bound, s.Stats())
 		}
 		if n := ask1(t, s, all[limits-1], "a"); n.Remaining != 3 {

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,7 +19,7 @@ type scripted struct {
 	after   time.Duration
 	granted int64 // copies of the next call
 	err     error
-	posts   int64
+	posts   atomic.Int64
 }
 
 func (s *scripted) TakeBatch(_ context.Context, asks []chain.Ask) error {
@@ -41,7 +42,7 @@ func (s *scripted) TakeBatch(_ context.Context, asks []chain.Ask) error {
 
 func (s *scripted) Adjust(_ context.Context, _ int64, checks []tidegate.Check) error {
 	for _, c := range checks {
-		s.posts += c.Cost
+		s.posts.Add(c.Cost)
 	}
 	return nil
 }
@@ -62,8 +63,8 @@ func TestLateRepliesSettle(t *testing.T) {
 					t.Errorf("%+v, %v", d, takeErr)
 				}
 				time.Sleep(5 * time.Second)
-				if inner.posts != owed || n.Health().Owed != 0 {
-					t.Errorf("%d posted, want %d: %+v", inner.posts, owed, n.Health())
+				if inner.posts.Load() != owed || n.Health().Owed != 0 {
+					t.Errorf("%d posted, want %d: %+v", inner.posts.Load(), owed, n.Health())
 				}
 				_ = n.Close()
 			})
@@ -87,11 +88,15 @@ func TestLateGrantGoesToTheNext(t *testing.T) {
 		inner := &scripted{Backend: chain.Adapt(memory.New()), after: 40 * time.Millisecond, granted: 1}
 		closed := limit("closed", 10, tidegate.FailClosed)
 		n := New(inner, Options{Failures: 1000})
-		var first, second tidegate.Decision
-		go func() { first, _ = n.Take(t.Context(), []tidegate.Check{one(closed)}, 1) }()
+		answer := make(chan tidegate.Decision, 1)
+		go func() {
+			d, _ := n.Take(t.Context(), []tidegate.Check{one(closed)}, 1)
+			answer <- d
+		}()
 		time.Sleep(20 * time.Millisecond)
 		began := time.Now()
-		second, _ = n.Take(t.Context(), []tidegate.Check{one(closed)}, 1)
+		second, _ := n.Take(t.Context(), []tidegate.Check{one(closed)}, 1)
+		first := <-answer
 		if first.OK || first.Err == nil {
 			t.Errorf("the first had no answer in time: %+v", first)
 		}
@@ -99,8 +104,8 @@ func TestLateGrantGoesToTheNext(t *testing.T) {
 			t.Errorf("after %s the second was told %+v, want the grant of the first", took, second)
 		}
 		time.Sleep(5 * time.Second)
-		if inner.posts != 0 {
-			t.Errorf("%d posted", inner.posts)
+		if inner.posts.Load() != 0 {
+			t.Errorf("%d posted", inner.posts.Load())
 		}
 		_ = n.Close()
 	})
@@ -118,8 +123,8 @@ func TestNeverSentIsOwed(t *testing.T) {
 			t.Errorf("%+v, %v: %+v", d, err, n.Health())
 		}
 		time.Sleep(5 * time.Second)
-		if inner.posts != 2 { // the first was refused in the end
-			t.Errorf("%d posted, want 2", inner.posts)
+		if inner.posts.Load() != 2 { // the first was refused in the end
+			t.Errorf("%d posted, want 2", inner.posts.Load())
 		}
 		_ = n.Close()
 	})
