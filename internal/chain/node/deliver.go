@@ -49,6 +49,9 @@ func (n *Node) deliver(c *call, a *chain.Ask, err error) (next *call, more bool)
 	if sole {
 		if err == nil {
 			c.copyOver(s.checks)
+			if told == 0 && a.Granted.OK { // who asked has not waited
+				n.releaseLate(s.checks, &a.Granted)
+			}
 		}
 		c.conclude(refusal, err, true)
 	} else {

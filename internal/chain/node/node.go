@@ -74,6 +74,7 @@ type Node struct {
 	turned    time.Duration // under mu: when it became OK, or ceased to be
 	cause     error         // under mu: the last failure
 	backlog   backlog       // under mu
+	releases  []release     // under mu
 	reachable time.Duration // under mu: when the backend last turned out to be
 	repaying  bool          // under mu: repay runs
 	closed    bool          // under mu

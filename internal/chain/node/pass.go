@@ -88,10 +88,24 @@ func (n *Node) Adjust(ctx context.Context, at int64, checks []tidegate.Check) er
 		return n.adjustLocal(ctx, at^receipt, checks)
 	}
 	checks = copied(checks)
-	return n.pass(ctx, func(ctx context.Context) error {
+	err := n.pass(ctx, func(ctx context.Context) error {
 		defer n.returned(checks)
 		return n.inner.Adjust(ctx, at, checks)
 	})
+	if err != nil && releases(checks) {
+		n.releaseLater(at, checks)
+	}
+	return err
+}
+
+// releases reports whether something is given back.
+func releases(checks []tidegate.Check) bool {
+	for i := range checks {
+		if checks[i].Cost < 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // returned forgets the refusals of those that got something back.

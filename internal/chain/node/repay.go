@@ -82,6 +82,7 @@ func (n *Node) repay() {
 			n.probe()
 		}
 		n.post(&next)
+		n.releaseAll()
 		if h := n.Health(); h.State != told {
 			told = h.State
 			if n.o.OnState != nil {
@@ -120,7 +121,10 @@ func (n *Node) idle(told State, next time.Duration) (wait time.Duration, done bo
 	if state != told {
 		return 0, false
 	}
-	owing := len(n.backlog.debts) > 0 && n.circuit.answers()
+	owing := (len(n.backlog.debts) > 0 || len(n.releases) > 0) && n.circuit.answers()
+	if len(n.backlog.debts) == 0 { // releases are tried again after a while
+		next = now + postEvery
+	}
 	switch wait = n.circuit.wake(now); {
 	case owing && state == OK:
 		wait = max(next-now, time.Millisecond)

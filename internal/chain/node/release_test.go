@@ -1,0 +1,83 @@
+package node
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/store/memory"
+)
+
+// Twenty slots, and a store whose replies come too late for a while: what it granted to
+// callers that had given up is free again as soon as it answers, not when leases run out.
+func TestSlotsUnderLateReplies(t *testing.T) {
+	for _, mode := range []tidegate.FailMode{tidegate.FailOpen, tidegate.FailClosed, tidegate.FailLocal} {
+		for _, slowness := range []time.Duration{30 * time.Millisecond, 150 * time.Millisecond, 800 * time.Millisecond} {
+			synctest.Test(t, func(t *testing.T) {
+				slots := tidegate.MustLimit(tidegate.Spec{
+					Name: "slots", Events: 20, Period: 30 * time.Second, Algorithm: tidegate.Concurrency, Terms: &tidegate.Terms{OnStoreFailure: mode},
+				})
+				trip := time.Millisecond
+				shared := memory.New()
+				n := newNode(&outlying{distant: distant{shared, func() time.Duration { return trip }, 32}}, Options{})
+				lim := tidegate.New(n, slots)
+				visit := func() bool {
+					slot := lim.Acquire(context.Background(), "all")
+					if slot.OK {
+						time.Sleep(5 * time.Millisecond)
+						_ = slot.Cancel()
+					}
+					return slot.OK
+				}
+				trip = slowness
+				for range 40 {
+					go visit()
+					time.Sleep(5 * time.Millisecond)
+				}
+				trip = time.Millisecond
+				time.Sleep(3 * time.Second) // it recovers
+				if h := n.Health(); h.State != OK {
+					t.Fatalf("%+v", h)
+				}
+				d, err := shared.Take(t.Context(), []tidegate.Check{{Key: "all", Limit: slots}}, 1)
+				if err != nil || d.Remaining != 20 {
+					t.Errorf("%d ms, mode %d: %d of 20 slots are free after three seconds", slowness.Milliseconds(), mode, d.Remaining)
+				}
+				for i := range 100 {
+					if !visit() {
+						t.Errorf("%d ms, mode %d: request %d is refused", slowness.Milliseconds(), mode, i)
+					}
+				}
+				_ = n.Close()
+				time.Sleep(2 * time.Second)
+			})
+		}
+	}
+}
+
+// Slots that are given back while the store is away are given back when it is there.
+func TestReleasesInAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slots := tidegate.MustLimit(tidegate.Spec{Name: "slots", Events: 5, Period: time.Minute, Algorithm: tidegate.Concurrency})
+		way := &faulty{}
+		n := newNode(way, Options{})
+		lim := tidegate.New(n, slots)
+		var held []*tidegate.Reservation
+		for range 5 {
+			held = append(held, lim.Acquire(t.Context(), "all"))
+		}
+		way.set(broken)
+		spend(t, n, perSecond, "k", DefaultFailures)
+		for _, slot := range held {
+			_ = slot.Cancel()
+		}
+		way.set(none)
+		time.Sleep(5 * time.Second)
+		if d := lim.Peek(t.Context(), "all"); d.Remaining != 5 || d.At < 0 {
+			t.Errorf("%+v, want 5 slots free", d)
+		}
+		_ = n.Close()
+	})
+}
