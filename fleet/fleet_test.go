@@ -39,6 +39,15 @@ func TestConformance(t *testing.T) {
 	})
 }
 
+// The example is not run, as there is no Redis at its address; that it compiles is enough.
+var example = Example
+
+func TestExample(t *testing.T) {
+	if example == nil {
+		t.Error("there is no example")
+	}
+}
+
 func TestOpenSaysWhatIsWrong(t *testing.T) {
 	for _, url := range []string{"", "localhost:6379", "http://localhost"} {
 		if s, err := fleet.Open(url, fleet.Options{}); err == nil || s != nil {

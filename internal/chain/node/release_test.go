@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,9 +20,10 @@ func TestSlotsUnderLateReplies(t *testing.T) {
 				slots := tidegate.MustLimit(tidegate.Spec{
 					Name: "slots", Events: 20, Period: 30 * time.Second, Algorithm: tidegate.Concurrency, Terms: &tidegate.Terms{OnStoreFailure: mode},
 				})
-				trip := time.Millisecond
+				var trip atomic.Int64
+				trip.Store(int64(time.Millisecond))
 				shared := memory.New()
-				n := newNode(&outlying{distant: distant{shared, func() time.Duration { return trip }, 32}}, Options{})
+				n := newNode(&outlying{distant: distant{shared, func() time.Duration { return time.Duration(trip.Load()) }, 32}}, Options{})
 				lim := tidegate.New(n, slots)
 				visit := func() bool {
 					slot := lim.Acquire(context.Background(), "all")
@@ -31,12 +33,12 @@ func TestSlotsUnderLateReplies(t *testing.T) {
 					}
 					return slot.OK
 				}
-				trip = slowness
+				trip.Store(int64(slowness))
 				for range 40 {
 					go visit()
 					time.Sleep(5 * time.Millisecond)
 				}
-				trip = time.Millisecond
+				trip.Store(int64(time.Millisecond))
 				time.Sleep(3 * time.Second) // it recovers
 				if h := n.Health(); h.State != OK {
 					t.Fatalf("%+v", h)
