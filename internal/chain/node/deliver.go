@@ -82,7 +82,7 @@ func (n *Node) deliver(c *call, a *chain.Ask, err error) (next *call, more bool)
 		told = 1
 	}
 	if told > 0 { // else it was counted when it was late
-		n.judge(err, c.stamp.at, told, false)
+		n.record(err, c.stamp.at, told, false)
 	}
 	c.wakeLocked()
 	sh.mu.Unlock()

@@ -18,7 +18,7 @@ func newHashKey() hashKey {
 
 func (k hashKey) string(s string) uint64 {
 	v0, v1, v2, v3 := k.A^0x736f6d6570736575, k.B^0x646f72616e646f6d, k.A^0x6c7967656e657261, k.B^0x7465646279746573
-	round := func() {
+	mixIn := func() {
 		v0 += v1
 		v1 = bits.RotateLeft64(v1, 13) ^ v0
 		v0 = bits.RotateLeft64(v0, 32)
@@ -34,18 +34,18 @@ func (k hashKey) string(s string) uint64 {
 	for ; len(s) >= 8; s = s[8:] {
 		m := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 		v3 ^= m
-		round()
+		mixIn()
 		v0 ^= m
 	}
 	for i := range len(s) {
 		last |= uint64(s[i]) << (8 * i)
 	}
 	v3 ^= last
-	round()
+	mixIn()
 	v0 ^= last
 	v2 ^= 0xff
-	round()
-	round()
-	round()
+	mixIn()
+	mixIn()
+	mixIn()
 	return v0 ^ v1 ^ v2 ^ v3
 }

@@ -13,9 +13,9 @@ import (
 // refusals are errors by which a store that works says no.
 var refusals = []error{tidegate.ErrLeaseLost, tidegate.ErrSettled, tidegate.ErrUnsupported, tidegate.ErrFull}
 
-// judge counts how a call ended that began then and was for so many requests. What is
+// record counts how a call ended that began then and was for so many requests. What is
 // done aside, for no request, does not open the circuit.
-func (n *Node) judge(err error, began time.Duration, requests int, aside bool) {
+func (n *Node) record(err error, began time.Duration, requests int, aside bool) {
 	if err == nil {
 		n.count.good.Add(uint64(requests))
 		return

@@ -32,9 +32,9 @@ func (n *Node) reach(ctx context.Context, aside bool, do func(context.Context) e
 		return err
 	}
 	began := n.now()
-	judge := func(err error) { n.judge(err, began, 1, aside) }
+	record := func(err error) { n.record(err, began, 1, aside) }
 	if !n.begin() {
-		judge(ErrBusy)
+		record(ErrBusy)
 		return ErrBusy
 	}
 	until := n.contexts.deadline.get(n, n.o.Deadline)
@@ -46,7 +46,7 @@ func (n *Node) reach(ctx context.Context, aside bool, do func(context.Context) e
 		if state.CompareAndSwap(passing, passed) {
 			done <- err
 		} else if state.Load() == passedAlone {
-			judge(err)
+			record(err)
 		}
 	}()
 	var err error
@@ -54,7 +54,7 @@ func (n *Node) reach(ctx context.Context, aside bool, do func(context.Context) e
 	case err = <-done:
 	case <-until.Done():
 		if state.CompareAndSwap(passing, passedLate) {
-			judge(n.late)
+			record(n.late)
 			return n.late
 		}
 		err = <-done
@@ -64,7 +64,7 @@ func (n *Node) reach(ctx context.Context, aside bool, do func(context.Context) e
 		}
 		err = <-done
 	}
-	judge(err)
+	record(err)
 	return err
 }
 
