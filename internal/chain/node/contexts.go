@@ -12,7 +12,7 @@ const lateFor = time.Second
 
 // contexts are shared by calls that begin about together, since a timer for each of them
 // costs more than the rest of the call.
-type contexts struct{ deadline, late sharedContext }
+type contexts struct{ deadline, post, late sharedContext }
 
 type sharedContext struct {
 	mu    sync.Mutex

@@ -28,6 +28,11 @@ const (
 
 // reach is pass even if the circuit is open. What is done aside is for no request.
 func (n *Node) reach(ctx context.Context, aside bool, do func(context.Context) error) error {
+	return n.reachBy(ctx, n.contexts.deadline.get(n, n.o.Deadline), aside, do)
+}
+
+// reachBy is reach by another deadline than that of requests.
+func (n *Node) reachBy(ctx, until context.Context, aside bool, do func(context.Context) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -37,7 +42,6 @@ func (n *Node) reach(ctx context.Context, aside bool, do func(context.Context) e
 		record(ErrBusy)
 		return ErrBusy
 	}
-	until := n.contexts.deadline.get(n, n.o.Deadline)
 	var state atomic.Uint32
 	done := make(chan error, 1)
 	go func() {

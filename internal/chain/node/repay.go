@@ -16,11 +16,12 @@ import (
 // well before keys that were counted locally go back to the backend; see heldFor. Each
 // call is for one counter, so that one that fails puts no other in doubt.
 const (
-	postEvery = 10 * time.Millisecond  // half to one and a half of it
-	maxPosts  = 1 << 13                // before looking at the circuit again
-	posters   = 512                    // calls at a time
-	maxTries  = 600                    // a minute
-	postPause = 100 * time.Millisecond // after one that failed
+	postEvery  = 10 * time.Millisecond  // half to one and a half of it
+	maxPosts   = 1 << 13                // before looking at the circuit again
+	postWithin = 10                     // deadlines
+	posters    = 512                    // calls at a time
+	maxTries   = 600                    // a minute
+	postPause  = 100 * time.Millisecond // after one that failed
 )
 
 // probing is what probes are charged to: an ordinary write, in case that only reading
@@ -220,7 +221,9 @@ func (n *Node) postAll(posts []post) (again []post) {
 // postOne charges one debt, and counts what became of it.
 func (n *Node) postOne(p post) error {
 	charge := []tidegate.Check{{Key: p.id.key, Limit: p.debt.limit, Cost: p.amount}}
-	err := n.reach(context.Background(), true, func(ctx context.Context) error { return n.inner.Adjust(ctx, 0, charge) })
+	// Nobody waits for it, and what is not answered is lost.
+	until := n.contexts.post.get(n, postWithin*n.o.Deadline)
+	err := n.reachBy(context.Background(), until, true, func(ctx context.Context) error { return n.inner.Adjust(ctx, 0, charge) })
 	switch {
 	case err == nil:
 		n.count.posted.Add(1)
