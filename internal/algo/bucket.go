@@ -9,6 +9,9 @@ import (
 // maxAhead bounds how far ahead of its burst a bucket can be booked by waiters.
 const maxAhead = int64(time.Hour/time.Microsecond) * Micro
 
+// maxRefill is the longest that a bucket takes.
+const maxRefill = int64(tidegate.MaxRefill/time.Microsecond) * Micro
+
 // BucketLaw is token_bucket (GCRA) and leaky_bucket (departure times). Both
 // keep one instant, the time at which all that was charged has drained.
 //
@@ -20,9 +23,10 @@ type BucketLaw struct {
 	Cap   int64 // events: the burst, or the place being served and those in line
 	Leaky bool  // admitted events leave one by one, Em apart
 
-	// Widest is the largest capacity of all laws that share the counter, tiers
-	// and overrides, and at least Cap. More than that can only be owed because
-	// the clock was set back.
+	// Widest is for states that do not say when they were written: the largest
+	// capacity of all laws that share the counter, tiers and overrides, and at
+	// least Cap. More than that can only be owed because the clock was set back.
+	// It is right only where one process knows all of these laws.
 	Widest int64
 }
 
@@ -31,6 +35,7 @@ type Bucket struct {
 	Drained int64 // GCRA's TAT: the instant at which nothing is owed any more
 	Em      int64 // the law it was written under
 	Ahead   bool  // it was written beyond any capacity: booked by waiters, or in debt
+	Written int64 // when it was written, by which a clock set back is judged; 0: the store keeps none
 }
 
 // NewBucketLaw makes the law of a token or leaky bucket.
@@ -40,31 +45,48 @@ func NewBucketLaw(l *tidegate.Limit) BucketLaw {
 	return BucketLaw{Em: em, Tau: mul(capacity, em), Cap: capacity, Widest: capacity, Leaky: l.Algorithm == tidegate.LeakyBucket}
 }
 
-// settle is how long s needs to drain under this law, and the state to keep
-// even if nothing is charged: from here on it drains at this law's pace.
+// settle is how long s needs to drain under this law, as of the instant it is
+// decided at, and the state to keep even if nothing is charged.
 //
-// What is preserved of a state written under another law are its used events.
-// More of them than the capacity is not forgotten, and drains at its own pace
-// until it fits: the next ask may come under the wider law again.
-func (l *BucketLaw) settle(s Bucket, now int64) (Bucket, int64) {
-	owed := s.Drained - now
+// What is preserved of a state written under another law are its used events. If
+// the capacity holds them, they drain at this law's pace from here on. If it does
+// not, the state stays as it is, and drains at its own pace until it fits: the next
+// ask may come under the wider law again, perhaps from a node that knows only that.
+func (l *BucketLaw) settle(s Bucket, now int64) (kept Bucket, at, owed int64) {
+	s, now = l.date(s, now)
+	owed = s.Drained - now
 	if owed <= 0 {
-		return s, 0
+		return s, now, 0
 	}
 	if s.Em <= 0 {
 		s.Em = l.Em
 	}
-	if most := l.most(s); owed > most { // the clock was set back
+	if most := l.most(s); s.Written == 0 && owed > most { // the clock was set back
 		s.Drained, owed = add(now, most), most
 	}
 	if s.Em == l.Em {
-		return s, owed
+		return s, now, owed
 	}
 	owed = mulDivCeil(owed, l.Em, s.Em)
 	if owed > l.Tau {
-		return s, owed
+		return s, now, owed
 	}
-	return l.state(now, owed), owed
+	return l.state(now, owed), now, owed
+}
+
+// date is the instant to decide about s at. Where the clock was set back before s was
+// written, that is when it was written, if it comes within the time a burst takes;
+// otherwise s is moved to now with all it owes. Neither refills anything.
+func (l *BucketLaw) date(s Bucket, now int64) (kept Bucket, at int64) {
+	ahead := s.Written - now
+	switch {
+	case ahead <= 0:
+		return s, now
+	case ahead <= l.Tau:
+		return s, s.Written
+	}
+	s.Drained, s.Written = s.Drained-ahead, now
+	return s, now
 }
 
 // most is the most that s can have come to owe, at the pace it drains at.
@@ -86,7 +108,10 @@ func (l *BucketLaw) wait(a Ask) int64 {
 }
 
 func (l *BucketLaw) state(now, owed int64) Bucket {
-	return Bucket{Drained: add(now, owed), Em: l.Em, Ahead: owed > mul(l.Widest, l.Em)}
+	if owed == 0 {
+		return Bucket{Em: l.Em} // full, also at an instant before now
+	}
+	return Bucket{Drained: add(now, owed), Em: l.Em, Ahead: owed > mul(l.Widest, l.Em), Written: now}
 }
 
 // room is how many events would be admitted on top of owed.
@@ -115,7 +140,7 @@ func (l *BucketLaw) fit(owed int64, a Ask) int64 {
 
 // Fit is how many copies Take would grant.
 func (l *BucketLaw) Fit(s Bucket, now int64, a Ask) int64 {
-	_, owed := l.settle(s, now)
+	_, _, owed := l.settle(s, now)
 	return l.fit(owed, a)
 }
 
@@ -123,7 +148,7 @@ func (l *BucketLaw) Fit(s Bucket, now int64, a Ask) int64 {
 // nothing was granted: a state written under another law, or before the clock
 // was set back, drains from now on under this one.
 func (l *BucketLaw) Take(s Bucket, now int64, a Ask) (Bucket, Verdict) {
-	s, owed := l.settle(s, now)
+	s, at, owed := l.settle(s, now)
 	k := l.fit(owed, a)
 	if k == 0 {
 		return s, l.refuse(s, now, owed, a)
@@ -136,7 +161,7 @@ func (l *BucketLaw) Take(s Bucket, now int64, a Ask) (Bucket, Verdict) {
 	}
 	if a.Cost > 0 {
 		owed += k * a.Cost * l.Em
-		s = l.state(now, owed)
+		s = l.state(at, owed)
 	}
 	v.Remaining = l.remaining(owed, a)
 	v.Reset = max(0, s.Drained-now) // a peek leaves it draining at its own pace
@@ -183,15 +208,23 @@ func (l *BucketLaw) Return(s Bucket, now, at, n int64) Bucket {
 	if add(at, l.Tau) < now {
 		return s
 	}
-	s, owed := l.settle(s, now)
+	s, now, owed := l.settle(s, now)
 	if l.Leaky {
 		return l.returnTurn(s, now, at, n)
 	}
 	if owed > l.Tau && s.Em != l.Em { // more than this law holds: at its own pace
-		s.Drained = max(now, s.Drained-mul(n, s.Em))
-		return s
+		return s.until(now, s.Drained-mul(n, s.Em))
 	}
 	return l.state(now, max(0, owed-mul(n, l.Em)))
+}
+
+// until is s, written now, with another instant at which nothing is owed any more.
+func (s Bucket) until(now, drained int64) Bucket {
+	if drained <= now {
+		return Bucket{Em: s.Em}
+	}
+	s.Drained, s.Written = drained, now
+	return s
 }
 
 // returnTurn gives back the turns of n events of a leaky bucket, the first of which
@@ -207,18 +240,17 @@ func (l *BucketLaw) returnTurn(s Bucket, now, at, n int64) Bucket {
 		end = at
 	}
 	if s.Em != l.Em { // more than this law holds drains at its own pace
-		s.Drained = max(now, end)
-		return s
+		return s.until(now, end)
 	}
 	return l.state(now, max(0, end-now))
 }
 
 // Force charges n events unasked, into a debt of at most one capacity.
 func (l *BucketLaw) Force(s Bucket, now, n int64) Bucket {
-	s, owed := l.settle(s, now)
+	s, now, owed := l.settle(s, now)
 	if owed > l.Tau && s.Em != l.Em { // more than this law holds: at its own pace
 		own := *l
-		own.Em, own.Tau = s.Em, mul(l.Cap, s.Em)
+		own.Em, own.Tau = s.Em, min(mul(l.Cap, s.Em), maxRefill) // no law holds longer
 		return own.Force(s, now, n)
 	}
 	return l.state(now, max(owed, min(add(owed, mul(n, l.Em)), 2*l.Tau)))

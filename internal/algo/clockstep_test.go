@@ -82,8 +82,13 @@ func (d *duel) takeAlone(a Ask, period int64) {
 // longestBlock is the longest that the law ever blocks, and a period more.
 func (d *duel) longestBlock(period int64) int64 {
 	switch d.limit.Algorithm {
-	case tidegate.TokenBucket, tidegate.LeakyBucket, tidegate.Concurrency:
+	case tidegate.TokenBucket, tidegate.LeakyBucket:
+		if d.law.(*bucketKey).dated {
+			return 2 * period // full, and as of when that was written
+		}
 		return period // full, or full again
+	case tidegate.Concurrency:
+		return period
 	case tidegate.SlidingWindow:
 		return 3 * period
 	case tidegate.SubWindows:
@@ -156,4 +161,35 @@ func TestStepKeepsWeight(t *testing.T) {
 	f(tidegate.Spec{Algorithm: tidegate.SlidingWindow, Events: 10, Period: time.Minute}, minute+second, minute-second)
 	f(tidegate.Spec{Algorithm: tidegate.SubWindows, Events: 10, Period: time.Minute, Parts: 6}, minute+second, minute+9*second)
 	f(tidegate.Spec{Algorithm: tidegate.SubWindows, Events: 10, Period: time.Minute, Parts: 1}, minute+second, minute+59*second)
+}
+
+// TestZigzag moves the clock back and forth by less than a burst takes: a bucket that
+// says when it was written is not refilled by that, however often. Longer steps move it
+// with all it owes, and it is as full as before.
+func TestZigzag(t *testing.T) {
+	for _, a := range []tidegate.Algorithm{tidegate.TokenBucket, tidegate.LeakyBucket} {
+		l := tidegate.MustLimit(tidegate.Spec{Algorithm: a, Events: 4, Period: time.Minute, Burst: 4})
+		law := NewBucketLaw(l)
+		ask := Ask{Cost: 1, Copies: l.Capacity(), MaxWait: hour}
+		if a == tidegate.TokenBucket {
+			ask.MaxWait = 0
+		}
+		for _, by := range []int64{1, second, 14 * second, law.Tau} {
+			s, v := law.Take(Bucket{}, epoch, ask)
+			if v.Granted != l.Capacity() {
+				t.Fatalf("%s: %+v", l, v)
+			}
+			for range 50 {
+				for _, now := range []int64{epoch - by, epoch} {
+					if s, v = law.Take(s, now, ask); v.Granted > 0 {
+						t.Fatalf("%s back and forth by %d: %+v", l, by, v)
+					}
+				}
+			}
+			late := epoch - by - 2*law.Tau - 1
+			if s, v = law.Take(s, late, ask); v.Granted > 0 || v.Reset != law.Tau || s.Written != late {
+				t.Errorf("%s back by %d: %+v, %+v, want it to be moved there", l, epoch-late, s, v)
+			}
+		}
+	}
 }

@@ -25,13 +25,21 @@ func fuzzLaw(f *testing.F, spec func(*tape) tidegate.Spec) {
 		if err != nil {
 			t.Skip(err)
 		}
-		period, em := Ticks(l.Period), Ticks(l.Period)/l.Events
-		d := newDuel(t, l, epoch+in.upTo(day))
-		back := in.byte()%8 == 0
-		if back {
-			d.stagger(in, period, em)
-		} else {
-			d.play(in, period, em)
+		for _, dated := range []bool{false, true} {
+			in := &tape{in.b}
+			period, em := Ticks(l.Period), Ticks(l.Period)/l.Events
+			d := newDuel(t, l, epoch+in.upTo(day))
+			if k, ok := d.law.(*bucketKey); ok {
+				k.dated = dated
+			} else if dated {
+				return
+			}
+			back := in.byte()%8 == 0
+			if back {
+				d.stagger(in, period, em)
+			} else {
+				d.play(in, period, em)
+			}
 		}
 	})
 }

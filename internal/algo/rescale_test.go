@@ -26,6 +26,7 @@ func FuzzRescale(f *testing.F) {
 			return l
 		}
 		d := newDuel(t, next(), epoch)
+		d.law.(*bucketKey).dated = in.flag()
 		for range 6 {
 			room := len(in.b) / 3
 			d.play(&tape{in.b[:room]}, Ticks(d.limit.Period), emission(d.limit))
@@ -96,7 +97,8 @@ func (d *duel) retryIsExact(k *bucketKey) {
 }
 
 // TestTiers asks under one law and another by turns at one instant: no more
-// passes than under the wider of the two.
+// passes than under the wider of the two, also when none of them knows the others and
+// the state says when it was written.
 func TestTiers(t *testing.T) {
 	for seed := range uint64(2000) {
 		in := randomTape(seed, 600)
@@ -114,15 +116,20 @@ func TestTiers(t *testing.T) {
 			laws = append(laws, law)
 			most = max(most, law.Cap)
 		}
+		dated := in.flag()
 		for i := range laws {
-			laws[i].Widest = most
+			if !dated {
+				laws[i].Widest = most
+			}
 		}
 		var s Bucket
 		var passed int64
 		for range 100 {
 			a := Ask{Cost: 1 + in.upTo(3), Copies: 1 + in.upTo(2)}
 			var v Verdict
-			s, v = laws[in.upTo(2)].Take(s, epoch, a)
+			if s, v = laws[in.upTo(2)].Take(s, epoch, a); !dated {
+				s.Written = 0
+			}
 			passed += v.Granted * a.Cost
 		}
 		if passed > most {

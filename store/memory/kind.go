@@ -114,7 +114,8 @@ func newBound(l *tidegate.Limit, t *table, budget *budget) *bound {
 	return b
 }
 
-// law is the bucket's law among the others of its table.
+// law is the bucket's law among the others of its table. A slot has no room for when it
+// was written; but all limits of the table are known here, and so is the widest.
 func (b *bound) law() algo.BucketLaw {
 	l := b.bucket
 	l.Widest = b.table.widest.Load()

@@ -48,16 +48,7 @@ var kindOf = map[tidegate.Algorithm]kind{
 
 // family is the limits of one identity: tiers of a rule, which share counters.
 type family struct {
-	widest atomic.Int64 // the largest capacity of them
-}
-
-func (f *family) widen(capacity int64) {
-	for {
-		widest := f.widest.Load()
-		if capacity <= widest || f.widest.CompareAndSwap(widest, capacity) {
-			return
-		}
-	}
+	identity string
 }
 
 // bound is a limit with all that can be said of it in advance.
@@ -113,7 +104,7 @@ func (s *Store) family(identity string) *family {
 		if len(s.families) >= maxBounds {
 			clear(s.families)
 		}
-		f = new(family)
+		f = &family{identity}
 		s.families[identity] = f
 	}
 	return f
@@ -124,7 +115,6 @@ func (s *Store) family(identity string) *family {
 const maxAhead = time.Hour
 
 func newBound(prefix string, l *tidegate.Limit, f *family) *bound {
-	f.widen(l.Capacity())
 	b := &bound{limit: l, family: f, kind: kindOf[l.Algorithm], capacity: l.Capacity(), id: stateID(l), end: "}"}
 	b.start = prefix + ":" + escape(l.Name) + ":{"
 	period := l.Period.Microseconds()
@@ -199,7 +189,6 @@ func (b *bound) law(p *packer, wait int64, dates []int64, twin uint16) {
 	p.text(b.numbers)
 	switch b.kind {
 	case buckets:
-		p.int(b.family.widest.Load())
 		p.byte(flag(b.bucket.Leaky))
 		p.ticks(min(wait, b.longest))
 	case counters:

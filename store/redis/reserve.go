@@ -47,14 +47,16 @@ type numbers struct {
 	Calendar  tidegate.Calendar  `json:"c,omitempty"`
 	Zone      string             `json:"z,omitempty"`
 	Anchor    int                `json:"o,omitempty"`
-	Widest    int64              `json:"w"`
+	// Widest is read by nodes of the first format of buckets: more than that, they
+	// take for a clock that was set back. This way they do not.
+	Widest int64 `json:"w"`
 }
 
 func numbersOf(b *bound) numbers {
 	l := b.limit
 	return numbers{
 		l.Algorithm, l.Events, l.Period, l.Burst, l.Parts, l.Ceiling, l.CountRejected,
-		l.Calendar, l.Zone, l.Anchor, b.family.widest.Load(),
+		l.Calendar, l.Zone, l.Anchor, tidegate.MaxCount,
 	}
 }
 
@@ -66,9 +68,7 @@ func (n *numbers) bound() (*bound, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := new(family)
-	f.widen(n.Widest)
-	return newBound("", l, f), nil
+	return newBound("", l, &family{l.Identity()}), nil
 }
 
 // maxTTL is a time that everything here can count.

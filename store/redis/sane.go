@@ -1,8 +1,6 @@
 package redis
 
 import (
-	"math"
-
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/algo"
 )
@@ -11,13 +9,12 @@ import (
 // is a failed call, not a decision.
 
 // mostTicks is the longest time that b can tell of anything, in ticks. The state of a
-// bucket may be one of another limit, which this process need not know: the longest
-// period bounds that.
+// bucket may be one of another limit, which this process need not know: no bucket takes
+// longer than MaxRefill, a debt twice that, and a clock set back once more.
 func (b *bound) mostTicks() int64 {
 	switch b.kind {
 	case buckets:
-		own := 2*float64(b.family.widest.Load())*float64(b.bucket.Em) + float64(algo.Ticks(maxAhead))
-		return int64(min(max(own, float64(2*algo.Ticks(tidegate.MaxPeriod))), math.MaxInt64/2))
+		return 3*algo.Ticks(tidegate.MaxRefill) - 1
 	case counters:
 		if b.limit.Algorithm == tidegate.Quota {
 			return 3 * algo.Ticks(tidegate.MaxPeriod)

@@ -15,8 +15,9 @@ import (
 )
 
 // TestTwins sends the same random histories to a script in Redis and to its twin in
-// Go, by way of the memory store, and wants the same answers to the tick: for limits
-// of all sizes, changed on the way, under clocks that are set forth and back.
+// Go, by way of the memory store where that keeps as much, and wants the same answers to
+// the tick: for limits of all sizes, changed on the way, under clocks that are set forth
+// and back.
 func TestTwins(t *testing.T) {
 	t.Parallel()
 	server := testdep.Redis(t)
@@ -46,7 +47,7 @@ type twins struct {
 	algorithm tidegate.Algorithm
 	rand      *rand.Rand
 	redis     *Store
-	memory    *memory.Store
+	twin      twin
 	now       time.Time
 	start     time.Time
 	tiers     []*tidegate.Limit
@@ -56,6 +57,13 @@ type twins struct {
 	fresh     bool // the last step has charged something
 
 	asked, refused int
+}
+
+// twin is what a script is compared with.
+type twin interface {
+	tidegate.Store
+	tidegate.Renewer
+	tidegate.Resetter
 }
 
 func (tw *twins) clock() time.Time { return tw.now }
@@ -114,7 +122,10 @@ func (tw *twins) play(seed uint64) {
 	}
 	tw.now = time.Date(2026, time.January, 5, 1, 0, 0, 0, time.UTC).Add(time.Duration(tw.rand.Int64N(1e15)).Truncate(time.Microsecond))
 	tw.start = tw.now
-	tw.memory = memory.Open(memory.Config{Now: tw.clock})
+	tw.twin = memory.Open(memory.Config{Now: tw.clock})
+	if kindOf[tw.algorithm] == buckets {
+		tw.twin = &lawTwin{now: tw.clock}
+	}
 	for range 60 {
 		switch tw.rand.IntN(8) {
 		case 0, 1:
@@ -207,9 +218,9 @@ func (tw *twins) ask(c tidegate.Check, n int) tidegate.Decision {
 	if err != nil {
 		tw.Fatalf("redis: %v", err)
 	}
-	want, err := tw.memory.Take(context.Background(), []tidegate.Check{c}, n)
+	want, err := tw.twin.Take(context.Background(), []tidegate.Check{c}, n)
 	if err != nil {
-		tw.Fatalf("memory: %v", err)
+		tw.Fatalf("its twin: %v", err)
 	}
 	tw.note("Take(cost %d wait %s of %s, %d) = %+v", c.Cost, c.MaxWait, c.Limit, n, got)
 	if got.OK && c.Cost > 0 {
@@ -237,7 +248,7 @@ func (tw *twins) adjust() {
 		c.Cost = -c.Cost
 	}
 	if c.Limit.Algorithm == tidegate.Concurrency && tw.rand.IntN(3) == 0 {
-		got, want := tw.redis.Renew(context.Background(), r[0], []tidegate.Check{c}), tw.memory.Renew(context.Background(), r[1], []tidegate.Check{c})
+		got, want := tw.redis.Renew(context.Background(), r[0], []tidegate.Check{c}), tw.twin.Renew(context.Background(), r[1], []tidegate.Check{c})
 		tw.note("Renew(%v) = %v", r, got)
 		if got != want {
 			tw.Errorf("Renew = %v, want %v", got, want)
@@ -252,10 +263,10 @@ func (tw *twins) adjust() {
 	if err := tw.redis.Adjust(context.Background(), r[0], []tidegate.Check{c}); err != nil {
 		tw.Fatalf("redis: %v", err)
 	}
-	if err := tw.memory.Adjust(context.Background(), r[1], []tidegate.Check{c}); err != nil {
-		tw.Fatalf("memory: %v", err)
+	if err := tw.twin.Adjust(context.Background(), r[1], []tidegate.Check{c}); err != nil {
+		tw.Fatalf("its twin: %v", err)
 	}
 	if peek := (tidegate.Check{Key: tw.key, Limit: c.Limit}); tw.ask(peek, 1).ResetAfter == 0 {
-		_ = tw.memory.Reset(context.Background(), []tidegate.Check{peek}) // which Redis has done
+		_ = tw.twin.Reset(context.Background(), []tidegate.Check{peek}) // which Redis has done
 	}
 }

@@ -27,6 +27,12 @@ func Run(t *testing.T, open func(t *testing.T, now func() time.Time) tidegate.St
 		run(b.name, b.run)
 	}
 	t.Run("trace", func(t *testing.T) { runTraces(t, open) })
+	t.Run("rollout", func(t *testing.T) {
+		runRollout(t, 200, func(t *testing.T, now func() time.Time) []tidegate.Store {
+			s := open(t, now)
+			return []tidegate.Store{s, s}
+		})
+	})
 	t.Run("model", func(t *testing.T) { runModel(t, open) })
 	runConcurrent(t, func(t *testing.T) tidegate.Store { return open(t, time.Now) })
 }

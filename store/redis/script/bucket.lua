@@ -1,6 +1,12 @@
 -- token_bucket (GCRA) and leaky_bucket (departure times), as internal/algo/bucket.go
--- has them. The state is the instant at which nothing is owed any more, with the
--- pace it drains at: what one event takes, in ticks.
+-- has them. The state is, as '<dI2ddB', 27 bytes:
+--   the instant at which nothing is owed any more, in µs and ticks, the latter + 32768
+--   the pace it drains at: what one event takes, in ticks
+--   when it was written, in µs, and the number of this format, 2
+-- Format 1 was the first 18 bytes of that. A node that writes it reads the others as such,
+-- and + 32768 keeps it from cutting off what is beyond the largest limit it knows of, as
+-- far as it can be kept from that. A state without the rest counts as written just now.
+-- Whatever a later format adds comes behind: then nodes of this one can read it.
 
 --:help
 -- They are made when they are first needed, which is seldom.
@@ -35,10 +41,10 @@ after = function(us, ticks, than, thanticks)
   return (us - than) * 1024 + (ticks - thanticks) > 0
 end
 
--- pour is the state that owes so much, and when it is over.
-pour = function(us, ticks, pace, ahead)
+-- pour is the state that owes so much at an instant, and when it is over.
+pour = function(us, ticks, pace, at)
   if us == 0 and ticks == 0 then return '', 0 end
-  return pack('<dI2d', now + us, ahead and ticks + 32768 or ticks, pace), now + us + 1
+  return pack('<dI2ddB', at + us, ticks + 32768, pace, at, 2), at + us + 1
 end
 
 --:convert
@@ -56,23 +62,32 @@ local function convert(us, ticks, old, em)
 end
 
 --:vars
-em, cap, widest, leaky, wait, waitt, tau, taut, us, t, own, ownt, pace, ahead, changed, room, turns, owed
+em, cap, leaky, wait, waitt, tau, taut, us, t, own, ownt, pace, lag, changed, room, turns, owed
 
 --:settle
 -- Mostly what is owed is less than 2^50 ticks, twelve days, at the pace of this law, and
 -- nobody waits: then owed is that, in one number, and there is nothing else to know.
 -- Otherwise us and t are what is owed under this law, own and ownt the same at its own
--- pace. Those differ only while more is owed than this law holds. changed says that the
--- state is to be kept as it is now, even if nothing is charged.
-em, cap, widest, leaky, wait, waitt = unpack('<dddBdI2', arg, from)
-local drained, ticks, old = 0, 0, em
-if at then drained, ticks, old = unpack('<dI2d', box, at) end
-if leaky == 0 and wait == 0 and waitt == 0 and widest * em < 1125899906842624 then
+-- pace. Those differ only while more is owed than this law holds. lag is by how much the
+-- state was written later than now, and is decided about. changed says that the state is
+-- to be kept as it is now, even if nothing is charged.
+em, cap, leaky, wait, waitt = unpack('<ddBdI2', arg, from)
+local drained, ticks, old, written, bytes = 0, 0, em, now
+if at then
+  if #box > at + 25 then
+    bytes, drained, ticks, old, written = unpack('<I2dI2dd', box, at - 2)
+    if bytes < 27 then written = now end
+  else
+    drained, ticks, old = unpack('<dI2d', box, at)
+  end
+  if ticks >= 32768 then ticks = ticks - 32768 end
+end
+if leaky == 0 and wait == 0 and waitt == 0 and cap * em < 1125899906842624 then
   if drained < now then
     owed = 0
-  elseif old == em and ticks < 32768 then
+  elseif old == em and written <= now then
     owed = (drained - now) * 1024 + ticks
-    if owed > widest * em then owed = nil end
+    if owed >= 1125899906842624 then owed = nil end
   end
 end
 if not owed then
@@ -84,35 +99,27 @@ if not events then
   --<bucket make>
 end
 tau, taut = events(cap, em)
-us, t, own, ownt, pace, ahead, changed = 0, 0, 0, 0, em, false, false
-if at then
-  if drained >= now then
-    us, t, pace = drained - now, ticks, old
-    if t >= 32768 then t, ahead = t - 32768, true end
-    local limit, limitt = events(widest, pace)
-    if ahead then -- as much again, and at least an hour
-      if limit >= 3600000000 then
-        limit, limitt = 2 * limit, 2 * limitt
-        if limitt >= 1024 then limit, limitt = limit + 1, limitt - 1024 end
-      else
-        limit = limit + 3600000000
-      end
+us, t, own, ownt, pace, lag, changed = 0, 0, 0, 0, em, 0, false
+if at and drained >= now then
+  if written > now then -- the clock was set back
+    if after(written - now, 0, tau, taut) then -- by more than a burst takes: all moves to now
+      drained, written, changed = drained - (written - now), now, true
+    else
+      lag = written - now
     end
-    if after(us, t, limit, limitt) then -- the clock was set back
-      us, t, changed = limit, limitt, true
+  end
+  us, t, pace = drained - now - lag, ticks, old
+  own, ownt = us, t
+  if pace ~= em then
+    --<bucket convert>
+    local cut
+    us, t, cut = convert(us, t, pace, em)
+    if cut then
+      t = t + 1
+      if t == 1024 then us, t = us + 1, 0 end
     end
-    own, ownt = us, t
-    if pace ~= em then
-      --<bucket convert>
-      local cut
-      us, t, cut = convert(us, t, pace, em)
-      if cut then
-        t = t + 1
-        if t == 1024 then us, t = us + 1, 0 end
-      end
-      if not after(us, t, tau, taut) then
-        own, ownt, pace, ahead, changed = us, t, em, false, true
-      end
+    if not after(us, t, tau, taut) then
+      own, ownt, pace, changed = us, t, em, true
     end
   end
 end
@@ -148,7 +155,7 @@ if owed then
     owed = owed + n * em
     reset = floor(owed / 1024)
     resett = owed - reset * 1024
-    state, till = pack('<dI2d', now + reset, resett, em), now + reset + 1
+    state, till = pack('<dI2ddB', now + reset, resett + 32768, em, now, 2), now + reset + 1
   else
     reset, resett = 0, owed
   end
@@ -157,10 +164,8 @@ else
   if leaky == 1 then
     if turns < n then left = 0 elseif turns - n + 1 < left then left = turns - n + 1 end
   end
-  if changed then state, till = pour(own, ownt, pace, ahead) end
-  if k == 0 then
-    reset, resett = own, ownt
-  else
+  if changed then state, till = pour(own, ownt, pace, now + lag) end
+  if k > 0 then
     if leaky == 1 then
       other, othert = us, t
     else
@@ -171,12 +176,11 @@ else
       local more, moret = events(n, em)
       us, t = us + more, t + moret
       if t >= 1024 then us, t = us + 1, t - 1024 end
-      local limit, limitt = events(widest, em)
-      state, till = pour(us, t, em, after(us, t, limit, limitt))
+      state, till = pour(us, t, em, now + lag)
       own, ownt, pace = us, t, em
     end
-    reset, resett = own, ownt
   end
+  reset, resett = own + lag, ownt
   if (k == 0 or short) and unit <= cap then
     -- It passes when no more than this is owed.
     local limit, limitt = events(unit, em)
@@ -190,7 +194,7 @@ else
       --<bucket convert>
       limit, limitt = convert(limit, limitt, em, pace)
     end
-    later, latert = own - limit, ownt - limitt
+    later, latert = own + lag - limit, ownt - limitt
   end
 end
 if left < 0 then left = 0 end
@@ -207,23 +211,19 @@ local more, moret = events(n, pace) -- more than this law holds drains at its ow
 local half = floor(pace / 2)
 if after(now, 0, taken + tau, takent + taut) then
   changed = false -- it does not count any more
-elseif leaky == 1 and (not after(now + own, ownt, taken, takent) or
-    after(now + own, ownt - half, taken + more, takent + moret)) then
+elseif leaky == 1 and (not after(now + lag + own, ownt, taken, takent) or
+    after(now + lag + own, ownt - half, taken + more, takent + moret)) then
   -- Others leave after it: its place stays a hole, or two would leave at once.
 else
   own, ownt, changed = own - more, ownt - moret, true
   if ownt < 0 then own, ownt = own - 1, ownt + 1024 end
-  if leaky == 1 and after(taken, takent, now + own, ownt + half) then
+  if leaky == 1 and after(taken, takent, now + lag + own, ownt + half) then
     -- More than was taken: those before it keep their turns.
-    own, ownt = taken - now + floor(takent / 1024), takent % 1024
+    own, ownt = taken - now - lag + floor(takent / 1024), takent % 1024
   end
   if own < 0 then own, ownt = 0, 0 end
-  if pace == em then
-    local limit, limitt = events(widest, em)
-    ahead = after(own, ownt, limit, limitt)
-  end
 end
-if changed then state, till = pour(own, ownt, pace, ahead) end
+if changed then state, till = pour(own, ownt, pace, now + lag) end
 
 --:force
 --<bucket pair>
@@ -231,7 +231,7 @@ local more, moret = events(n, pace)
 more, moret = own + more, ownt + moret
 if moret >= 1024 then more, moret = more + 1, moret - 1024 end
 local limit, limitt = events(2 * cap, pace)
+if pace ~= em and limit >= 63244800000000 then limit, limitt = 63244800000000, 0 end -- no law holds longer
 if after(more, moret, limit, limitt) then more, moret = limit, limitt end
 if after(more, moret, own, ownt) then own, ownt = more, moret end
-limit, limitt = events(widest, pace)
-state, till = pour(own, ownt, pace, after(own, ownt, limit, limitt))
+state, till = pour(own, ownt, pace, now + lag)

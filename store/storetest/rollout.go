@@ -1,0 +1,225 @@
+package storetest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// RunRollout holds several nodes that share their counters to what is promised while they
+// go by different versions of a limit: open returns a store for each of them, all empty
+// and on the clock now. Run does it with one store, which is asked under all versions.
+//
+// A version admits only what fits on top of all that is used, by whatever version; so
+// that the sum in any time W is at most the largest burst and the largest rate·W of those
+// in force. Nobody is held longer than a refusal says.
+func RunRollout(t *testing.T, open func(t *testing.T, now func() time.Time) []tidegate.Store) {
+	t.Helper()
+	runRollout(t, 1000, open)
+}
+
+func runRollout(t *testing.T, most int, open func(t *testing.T, now func() time.Time) []tidegate.Store) {
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			c := newClock()
+			nodes := open(t, c.now)
+			edits := 0
+			for seed := uint64(0); edits < most; seed++ { // few edits of many limits: a node forgets no version
+				c.set(newClock().t)
+				r := &rollout{
+					T: t, kind: k, clock: c, nodes: nodes, real: c.now(),
+					rand: rand.New(rand.NewPCG(seed, 13)), name: fmt.Sprint("rollout ", seed),
+				}
+				r.play()
+				edits += r.edits
+				if t.Failed() {
+					t.Fatalf("seed %d, after %d edits", seed, r.edits)
+				}
+			}
+		})
+	}
+}
+
+// rollout is one key under versions of a limit, one in force on each node.
+type rollout struct {
+	*testing.T
+	kind  kind
+	clock *clock
+	nodes []tidegate.Store
+	rand  *rand.Rand
+	name  string
+	key   string
+
+	real     time.Time // as the clock would be had it never been set back
+	versions []*tidegate.Limit
+	force    []*tidegate.Limit // by node
+	edits    int
+	admitted []admission
+	largest  admission // the largest numbers in force since the last of them
+}
+
+// admission is what a version let through, with the largest numbers that were in force
+// from the one before it on.
+type admission struct {
+	at    time.Time
+	cost  int64
+	burst int64
+	rate  float64 // events per nanosecond
+}
+
+func (r *rollout) bucket() bool {
+	return r.kind.spec.Algorithm == tidegate.TokenBucket || r.kind.spec.Algorithm == tidegate.LeakyBucket
+}
+
+// version is a limit of random numbers; those of a log may be counted in parts as well,
+// and leave the window whole.
+func (r *rollout) version() *tidegate.Limit {
+	spec := r.kind.brisk(r.name, 1+r.rand.Int64N(5+35*r.rand.Int64N(2))).Spec
+	switch {
+	case r.bucket():
+		spec.Burst = 1 + r.rand.Int64N(5+55*r.rand.Int64N(2))
+	case spec.Algorithm == tidegate.SlidingLog && r.rand.IntN(3) == 0:
+		spec.Algorithm, spec.Parts, spec.Ceiling = tidegate.SubWindows, 6, true
+	}
+	return tidegate.MustLimit(spec)
+}
+
+func (r *rollout) play() {
+	edits := len(r.nodes) + r.rand.IntN(10)
+	r.force = make([]*tidegate.Limit, len(r.nodes))
+	for i := range r.force {
+		r.edit(i)
+	}
+	r.key = "ann"
+	for !r.Failed() {
+		switch r.rand.IntN(30) {
+		case 0:
+			if r.edits >= edits {
+				return
+			}
+			r.edit(r.rand.IntN(len(r.nodes)))
+		case 1, 2, 3, 4, 5, 6:
+			r.pass()
+		default:
+			r.ask(r.rand.IntN(len(r.nodes)))
+		}
+	}
+}
+
+// edit puts a version into force on a node: a new one, or one that was there before.
+func (r *rollout) edit(node int) {
+	r.edits++
+	if n := len(r.versions); n > 0 && r.rand.IntN(3) == 0 {
+		r.force[node] = r.versions[r.rand.IntN(n)]
+	} else {
+		r.force[node] = r.version()
+		r.versions = append(r.versions, r.force[node])
+	}
+	r.widen(r.force[node])
+}
+
+func (r *rollout) widen(l *tidegate.Limit) {
+	r.largest.burst = max(r.largest.burst, l.Capacity())
+	r.largest.rate = max(r.largest.rate, float64(l.Events)/float64(r.kind.period()))
+}
+
+// pass lets time pass. Now and then the clock of a bucket is set back on the way.
+func (r *rollout) pass() {
+	p := r.kind.period()
+	most := []time.Duration{p / 100, p / 10, p / 3, 3 * p}[r.rand.IntN(4)]
+	r.later(time.Duration(r.rand.Int64N(int64(most))).Truncate(step))
+	if r.bucket() && r.rand.IntN(10) == 0 {
+		r.clock.add(-time.Duration(r.rand.Int64N(int64(5 * p))).Truncate(step))
+	}
+}
+
+func (r *rollout) later(d time.Duration) {
+	r.real = r.real.Add(d)
+	r.clock.add(d)
+}
+
+// take asks a node under its version, and notes what was let through.
+func (r *rollout) take(node int, cost int64) tidegate.Decision {
+	s := subject{T: r.T, store: r.nodes[node]}
+	l := r.force[node]
+	d := s.takeN(1, check(l, r.key, cost))
+	if d.Remaining > l.Capacity() {
+		r.Errorf("%d left of %s", d.Remaining, l)
+	}
+	if d.OK && cost > 0 {
+		r.largest.at, r.largest.cost = r.real, cost
+		r.admitted = append(r.admitted, r.largest)
+		r.holds(l)
+		r.largest = admission{}
+		for _, l := range r.force {
+			r.widen(l)
+		}
+	}
+	return d
+}
+
+// ask asks a node. When it is refused it sometimes comes back when it was told to.
+func (r *rollout) ask(node int) {
+	cost := r.rand.Int64N(4)
+	d := r.take(node, cost)
+	if d.OK || d.Never {
+		return
+	}
+	if d.RetryAfter <= 0 {
+		r.Errorf("%s is refused with %s", r.force[node], show(d))
+		return
+	}
+	switch r.rand.IntN(4) {
+	case 0:
+		r.later(d.RetryAfter)
+		if again := r.take(node, cost); !again.OK {
+			r.Errorf("%s was refused with %s, and came back then: %s", r.force[node], show(d), show(again))
+		}
+	case 1:
+		r.later(d.RetryAfter - step)
+		if again := r.take(node, cost); again.OK {
+			r.Errorf("%s was refused with %s, and let through a step before that: %s", r.force[node], show(d), show(again))
+		}
+	}
+}
+
+// holds wants the last admission, under l, to be within the bound.
+func (r *rollout) holds(l *tidegate.Limit) {
+	last := len(r.admitted) - 1
+	end := r.admitted[last]
+	start := r.real.Add(-r.kind.period()) // of the window that a count is of
+	switch r.kind.spec.Algorithm {
+	case tidegate.FixedWindow, tidegate.SlidingWindow, tidegate.Quota:
+		start = r.real.Truncate(r.kind.period()).Add(-1)
+	}
+	var sum, burst int64
+	var rate float64
+	for i := last; i >= 0; i-- {
+		a := r.admitted[i]
+		if !r.bucket() {
+			if !a.at.After(start) {
+				return
+			}
+			if sum += a.cost; sum > l.Capacity() && r.exact() {
+				r.Errorf("%d in one window, of which the last under %s", sum, l)
+				return
+			}
+			continue
+		}
+		sum, burst, rate = sum+a.cost, max(burst, a.burst), max(rate, a.rate)
+		took := end.at.Sub(a.at)
+		if most := float64(burst) + rate*float64(took); float64(sum) > most+1e-6 {
+			r.Errorf("%d in %s, the last under %s: at most %.3f by the limits in force", sum, took, l, most)
+			return
+		}
+	}
+}
+
+// exact reports whether no window ever has more than its limit: without ceiling, what is
+// in the oldest part of sub_windows is taken to be spread evenly.
+func (r *rollout) exact() bool {
+	return r.kind.spec.Algorithm != tidegate.SubWindows || r.kind.spec.Ceiling
+}
