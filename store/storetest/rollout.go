@@ -27,7 +27,7 @@ func runRollout(t *testing.T, most int, open func(t *testing.T, now func() time.
 			c := newClock()
 			nodes := open(t, c.now)
 			edits := 0
-			for seed := uint64(0); edits < most; seed++ { // few edits of many limits: a node forgets no version
+			for seed := uint64(0); edits < most; seed++ { // few edits of each limit: a node may remember all it has seen
 				c.set(newClock().t)
 				r := &rollout{
 					T: t, kind: k, clock: c, nodes: nodes, real: c.now(),

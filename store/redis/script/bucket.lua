@@ -3,10 +3,11 @@
 --   the instant at which nothing is owed any more, in µs and ticks, the latter + 32768
 --   the pace it drains at: what one event takes, in ticks
 --   when it was written, in µs, and the number of this format, 2
--- Format 1 was the first 18 bytes of that. A node that writes it reads the others as such,
--- and + 32768 keeps it from cutting off what is beyond the largest limit it knows of, as
--- far as it can be kept from that. A state without the rest counts as written just now.
--- Whatever a later format adds comes behind: then nodes of this one can read it.
+-- Format 1 was the first 18 bytes of that. A node that writes it reads the first 18 bytes of
+-- any, and cuts off what is beyond the largest limit it knows of; less of it, and nothing
+-- below an hour, because of the + 32768, which was the mark of what is booked ahead. A state
+-- without the rest counts as written just now. Whatever a later format adds comes behind, so
+-- that nodes of this one can read it.
 
 --:help
 -- They are made when they are first needed, which is seldom.
@@ -68,9 +69,9 @@ em, cap, leaky, wait, waitt, tau, taut, us, t, own, ownt, pace, lag, changed, ro
 -- Mostly what is owed is less than 2^50 ticks, twelve days, at the pace of this law, and
 -- nobody waits: then owed is that, in one number, and there is nothing else to know.
 -- Otherwise us and t are what is owed under this law, own and ownt the same at its own
--- pace. Those differ only while more is owed than this law holds. lag is by how much the
--- state was written later than now, and is decided about. changed says that the state is
--- to be kept as it is now, even if nothing is charged.
+-- pace. Those differ only while more is owed than this law holds. lag is how far behind the
+-- instant that is decided at the clock is. changed says that the state is to be kept as it
+-- is now, even if nothing is charged.
 em, cap, leaky, wait, waitt = unpack('<ddBdI2', arg, from)
 local drained, ticks, old, written, bytes = 0, 0, em, now
 if at then
