@@ -80,7 +80,8 @@ func (b *bucket) ask(l *tidegate.Limit, now time.Time, cost int64, patience time
 		a.wait = turn
 		a.retry = max(drainTime(l, over), turn-patience)
 		if excess.Sign() > 0 {
-			a.retry = drainTime(b.limit, new(big.Rat).Add(excess, whole(l.Capacity())))
+			inTime := new(big.Rat).Mul(rate(l), whole(int64(patience))) // whose turn comes soon enough
+			a.retry = max(drainTime(b.limit, excess.Add(excess, over)), drainTime(b.limit, inTime.Sub(b.used, inTime)))
 		}
 		line := int64(0) // how many could stand in line and be served in time
 		if turn <= patience {
