@@ -20,7 +20,7 @@ func TestURL(t *testing.T) {
 		if want.Prefix == "" {
 			want.Prefix = DefaultPrefix
 		}
-		want.URL, want.DialTimeout, got.TLS = url, DefaultDialTimeout, nil
+		want.URL, want.DialTimeout, want.Deadline, got.TLS = url, DefaultDialTimeout, DefaultDeadline, nil
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s:\n\tgot  %+v\n\twant %+v", url, got, want)
 		}
