@@ -68,6 +68,10 @@ func (v *vector) prepare(s *Store, n int) error {
 	return nil
 }
 
+// sharesCounters reports whether the keys of b and o are the same. Their tables need not
+// be: one may have been dropped between two checks of a vector.
+func (b *bound) sharesCounters(o *bound) bool { return b.table == o.table || b.table.id == o.table.id }
+
 // merge joins the check i with an earlier one of the same counter: their costs
 // add up under the tighter limit. A check that only advises on a counter that
 // another check decides on is left out.
@@ -75,7 +79,7 @@ func (v *vector) merge(i int) {
 	p := &v.plans[i]
 	for j := range i {
 		q := &v.plans[j]
-		if q.key.tag != p.key.tag || q.skip || q.key != p.key || q.b.table != p.b.table {
+		if q.key.tag != p.key.tag || q.skip || q.key != p.key || !q.b.sharesCounters(p.b) {
 			continue
 		}
 		switch {
