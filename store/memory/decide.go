@@ -171,18 +171,3 @@ func (s *Store) use(b *bound, c cell, now int64) int {
 	whole := b.limit.Capacity()
 	return int((whole - v.Remaining) * (exhausted - 1) / whole)
 }
-
-// decision tells v in the caller's terms.
-func decision(l *tidegate.Limit, v *algo.Verdict, at int64) tidegate.Decision {
-	return tidegate.Decision{
-		OK:         v.Granted > 0,
-		Never:      v.Never && v.Granted == 0,
-		Limit:      l,
-		Granted:    v.Granted,
-		Remaining:  v.Remaining,
-		RetryAfter: algo.Duration(v.Retry),
-		ResetAfter: algo.Duration(v.Reset),
-		Wait:       algo.Duration(v.Wait),
-		At:         at,
-	}
-}

@@ -77,7 +77,7 @@ func (v *vector) decide(s *Store, squeeze bool) (d tidegate.Decision, short *pla
 // charge takes what was granted, and tells about the limit with the least left.
 // An advisory check without room for all of it is over; one that found no memory
 // was left out before, and is not.
-func (v *vector) charge(s *Store) tidegate.Decision {
+func (v *vector) charge(s *Store) (d tidegate.Decision) {
 	var least *tidegate.Limit
 	var left, whole, reset, wait int64
 	for i := range v.plans {
@@ -109,7 +109,8 @@ func (v *vector) charge(s *Store) tidegate.Decision {
 		}
 	}
 	told := algo.Verdict{Granted: v.granted, Remaining: left, Reset: reset, Wait: wait}
-	return decision(least, &told, v.at)
+	answer(&d, least, &told, v.at)
+	return d
 }
 
 func (v *vector) take(s *Store, p *plan) (verdict algo.Verdict) {
@@ -135,7 +136,8 @@ func (v *vector) refuse(s *Store) (d tidegate.Decision) {
 			continue
 		}
 		verdict := v.take(s, p)
-		if next := decision(p.b.limit, &verdict, v.now); first || next.Outranks(&d) {
+		var next tidegate.Decision
+		if answer(&next, p.b.limit, &verdict, v.now); first || next.Outranks(&d) {
 			d = next
 		}
 		first = false

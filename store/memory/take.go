@@ -30,7 +30,7 @@ func (s *Store) Take(_ context.Context, checks []tidegate.Check, n int) (d tideg
 	}
 	k := s.hash.sum(c.Key, b.table.salt)
 	if !b.plain || n != 1 || c.Cost <= 0 || c.MaxWait > 0 || !s.spend(&d, b, k, c.Cost) {
-		d, err = s.takeSingle(b, k, c.Cost, c.MaxWait, n)
+		err = s.takeSingle(&d, b, k, c.Cost, c.MaxWait, n)
 	}
 	runtime.KeepAlive(s)
 	return d, err
@@ -44,22 +44,23 @@ func (s *Store) TakeOne(_ context.Context, key string, l *tidegate.Limit, cost i
 	}
 	k := s.hash.sum(key, b.table.salt)
 	if !b.plain || cost <= 0 || maxWait > 0 || !s.spend(&d, b, k, cost) {
-		d, err = s.takeSingle(b, k, cost, maxWait, 1)
+		err = s.takeSingle(&d, b, k, cost, maxWait, 1)
 	}
 	runtime.KeepAlive(s)
 	return d, err
 }
 
-// takeSingle decides one check that spend could not.
-func (s *Store) takeSingle(b *bound, k keyHash, cost int64, maxWait time.Duration, n int) (tidegate.Decision, error) {
+// takeSingle decides into d one check that spend could not.
+func (s *Store) takeSingle(d *tidegate.Decision, b *bound, k keyHash, cost int64, maxWait time.Duration, n int) error {
 	switch a := ask(cost, maxWait, n); {
 	case cost < 0:
-		return tidegate.Decision{}, negativeCost(b.limit, cost)
+		return negativeCost(b.limit, cost)
 	case b.kind.inRecord():
-		return s.takeOneRecord(b, k, a), nil
+		s.takeOneRecord(d, b, k, a)
 	default:
-		return s.takeOne(b, k, a), nil
+		s.takeOne(d, b, k, a)
 	}
+	return nil
 }
 
 func ask(cost int64, maxWait time.Duration, n int) algo.Ask {
@@ -77,13 +78,13 @@ func negativeCost(l *tidegate.Limit, cost int64) error {
 // takeOne decides a single check whose state fits a slot: a refusal writes
 // nothing, an admission is one compare-and-swap. The clock is read after the
 // state, so that nobody is refused for a charge from the future.
-func (s *Store) takeOne(b *bound, k keyHash, a algo.Ask) tidegate.Decision {
+func (s *Store) takeOne(d *tidegate.Decision, b *bound, k keyHash, a algo.Ask) {
 	for turn := 0; ; turn++ {
 		b = s.current(b)
 		sl := b.table.find(k)
 		if sl == nil {
-			if d, ok := s.takeFirst(b, k, a); ok {
-				return d
+			if s.takeFirst(d, b, k, a) {
+				return
 			}
 			continue
 		}
@@ -100,24 +101,35 @@ func (s *Store) takeOne(b *bound, k keyHash, a algo.Ask) tidegate.Decision {
 			ok = sl.swap(word, k, old, next)
 		}
 		if ok {
-			return decision(b.limit, &v, now)
+			answer(d, b.limit, &v, now)
+			return
 		}
 	}
 }
 
 // takeFirst decides for a key that was not found. It reports false when the key
 // is there after all.
-func (s *Store) takeFirst(b *bound, k keyHash, a algo.Ask) (tidegate.Decision, bool) {
+func (s *Store) takeFirst(d *tidegate.Decision, b *bound, k keyHash, a algo.Ask) bool {
 	now := s.now()
 	next, v := s.take(b, cell{}, now, a)
+	answer(d, b.limit, &v, now)
 	if v.Granted == 0 || a.Cost == 0 { // nothing to remember
-		return decision(b.limit, &v, now), v.Never || !b.table.holds(k)
+		return v.Never || !b.table.holds(k)
 	}
 	inserted, ok := s.insert(b, k, next, now)
 	if !ok {
-		return s.full(b, now), true
+		s.full(d, b, now)
 	}
-	return decision(b.limit, &v, now), inserted
+	return inserted || !ok
+}
+
+// answer fills in d what v says of the limit l, in the caller's terms. Large as it
+// is, a Decision is not handed up by value: each copy costs as much as a law.
+func answer(d *tidegate.Decision, l *tidegate.Limit, v *algo.Verdict, at int64) {
+	d.OK, d.Never = v.Granted > 0, v.Never && v.Granted == 0
+	d.Limit, d.At = l, at
+	d.Granted, d.Remaining = v.Granted, v.Remaining
+	d.RetryAfter, d.ResetAfter, d.Wait = algo.Duration(v.Retry), algo.Duration(v.Reset), algo.Duration(v.Wait)
 }
 
 // fullRetry is when a key that found no room may try again: there is no telling
@@ -125,13 +137,12 @@ func (s *Store) takeFirst(b *bound, k keyHash, a algo.Ask) (tidegate.Decision, b
 const fullRetry = time.Second
 
 // full is the answer to a new key that finds no room.
-func (s *Store) full(b *bound, now int64) tidegate.Decision {
+func (s *Store) full(d *tidegate.Decision, b *bound, now int64) {
 	b.table.refused.Add(1)
-	d := decision(b.limit, &algo.Verdict{}, now)
+	answer(d, b.limit, &algo.Verdict{}, now)
 	d.Err = tidegate.ErrFull
 	d.RetryAfter = min(b.limit.Period, fullRetry)
 	if b.limit.Algorithm == tidegate.Quota {
 		d.RetryAfter = fullRetry
 	}
-	return d
 }

@@ -29,17 +29,17 @@ const staleAt = time.Millisecond
 
 // decideAll looks at all states and refuses without writing if one refuses;
 // otherwise it owns all slots, decides again what has changed, and charges.
-func (s *Store) decideAll(plans []plan, checks []tidegate.Check, n int) (tidegate.Decision, error) {
+func (s *Store) decideAll(plans []plan, checks []tidegate.Check, n int) (d tidegate.Decision, err error) {
 	v := vector{checks: checks, plans: plans, copies: int64(n)}
 	if err := v.prepare(s, n); err != nil {
-		return tidegate.Decision{}, err
+		return d, err
 	}
 	again, reclaims := false, 0
 	for turn := 0; ; turn++ {
 		v.find(s)
 		v.now = s.now()
 		if !v.records && !v.look(s) {
-			d := v.refuse(s)
+			d = v.refuse(s)
 			v.keep()
 			if again || d.RetryAfter >= staleAt {
 				return d, nil
@@ -48,7 +48,8 @@ func (s *Store) decideAll(plans []plan, checks []tidegate.Check, n int) (tidegat
 			continue
 		}
 		if full := v.insertMissing(s); full != nil {
-			return s.full(full, v.now), nil
+			s.full(&d, full, v.now)
+			return d, nil
 		}
 		if !v.lock(turn > 0) {
 			spin(turn)
@@ -61,7 +62,8 @@ func (s *Store) decideAll(plans []plan, checks []tidegate.Check, n int) (tidegat
 				panic(failed)
 			}
 		}
-		d, short := v.decide(s, reclaims > maxReclaims)
+		var short *plan
+		d, short = v.decide(s, reclaims > maxReclaims)
 		v.unlock()
 		switch {
 		case short == nil && (d.OK || again || d.RetryAfter >= staleAt || v.records):
@@ -69,7 +71,8 @@ func (s *Store) decideAll(plans []plan, checks []tidegate.Check, n int) (tidegat
 		case short == nil:
 			again = true
 		case reclaims > maxReclaims:
-			return s.full(short.b, v.now), nil
+			s.full(&d, short.b, v.now)
+			return d, nil
 		case s.roomForRecord(short.b, short.old, short.ask, v.now):
 			reclaims++
 		default:

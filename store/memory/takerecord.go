@@ -12,14 +12,14 @@ const maxReclaims = 3
 // takeOneRecord decides a single check whose state is in a record, which is
 // owned for that long. The clock is read when it is, so that stamps come in
 // order and the receipt says what they are.
-func (s *Store) takeOneRecord(b *bound, k keyHash, a algo.Ask) tidegate.Decision {
+func (s *Store) takeOneRecord(d *tidegate.Decision, b *bound, k keyHash, a algo.Ask) {
 	reclaims := 0
 	for turn := 0; ; turn++ {
 		b = s.current(b)
 		sl := b.table.find(k)
 		if sl == nil {
-			if d, ok := s.insertRecord(b, k, a); ok {
-				return d
+			if s.insertRecord(d, b, k, a) {
+				return
 			}
 			continue
 		}
@@ -42,9 +42,11 @@ func (s *Store) takeOneRecord(b *bound, k keyHash, a algo.Ask) tidegate.Decision
 		sl.release(word, k, old, next)
 		switch {
 		case ok:
-			return decision(b.limit, &v, at)
+			answer(d, b.limit, &v, at)
+			return
 		case reclaims > maxReclaims:
-			return s.full(b, now)
+			s.full(d, b, now)
+			return
 		case s.roomForRecord(b, old, a, now):
 			reclaims++
 		default:
@@ -70,15 +72,16 @@ func (s *Store) roomForRecord(b *bound, c cell, a algo.Ask, now int64) bool {
 // insertRecord gives a key that is not known a slot, or answers at once when
 // there is nothing to remember of it. It reports false when it is to be looked
 // up again.
-func (s *Store) insertRecord(b *bound, k keyHash, a algo.Ask) (tidegate.Decision, bool) {
+func (s *Store) insertRecord(d *tidegate.Decision, b *bound, k keyHash, a algo.Ask) bool {
 	now := s.clock.now()
 	if a.Cost > 0 && a.Cost <= b.limit.Capacity() {
 		_, ok := s.insert(b, k, cell{}, now)
 		if !ok {
-			return s.full(b, now), true
+			s.full(d, b, now)
 		}
-		return tidegate.Decision{}, false
+		return !ok
 	}
 	_, v, _ := s.takeRecord(b, nil, cell{}, now, now, a, false) // a peek, or never fits
-	return decision(b.limit, &v, now), !b.table.holds(k)
+	answer(d, b.limit, &v, now)
+	return !b.table.holds(k)
 }
