@@ -1,87 +1,151 @@
 package yamltree
 
-import (
-	"fmt"
+import "fmt"
 
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
-	library "github.com/goccy/go-yaml/token"
+// Bounds on the shape of a file: far above what anybody writes by hand.
+const (
+	maxDepth  = 64
+	maxFields = 1024
 )
 
-// build has the library's parser say how the tokens belong together. It sees no
-// text, only an x for each scalar; Offset leads back to our token.
+// builder groups tokens by their indentation. The scanner has seen to everything that
+// is on one line or in { } and [ ], so only the columns of keys and dashes are left to
+// go wrong.
+type builder struct {
+	*scanner
+	next  int // token
+	depth int
+}
+
+// build is nil if the shape of the file is unclear, with a problem that says where.
 func (s *scanner) build() *Node {
-	s.fillNulls()
-	var tokens library.Tokens
-	for i, t := range s.tokens {
-		tokens.Add(foreign(t, &library.Position{Line: t.line, Column: t.col, Offset: i}))
+	b := builder{scanner: s}
+	root := b.value()
+	if !b.done() {
+		b.explain(root)
 	}
-	root, err := s.parse(tokens)
-	if err != nil {
-		s.explain(err)
+	if s.broken {
+		return nil
 	}
 	return root
 }
 
-func foreign(t token, pos *library.Position) *library.Token {
-	switch t.kind {
-	case null:
-		return library.New("null", "null", pos)
-	case dash:
-		return library.SequenceEntry("-", pos)
-	case colon:
-		return library.MappingValue(pos)
-	case comma:
-		return library.CollectEntry(",", pos)
-	case openMap:
-		return library.MappingStart("{", pos)
-	case closeMap:
-		return library.MappingEnd("}", pos)
-	case openList:
-		return library.SequenceStart("[", pos)
-	case closeList:
-		return library.SequenceEnd("]", pos)
+// done reports whether there is nothing left to read, or no use in doing so.
+func (b *builder) done() bool { return b.broken || b.next == len(b.tokens) }
+
+// value reads the node that begins with the next token.
+func (b *builder) value() *Node {
+	t := b.tokens[b.next]
+	switch {
+	case t.kind == openMap || t.kind == openList:
+		return b.nested(t, b.flowNode)
+	case t.kind == dash:
+		return b.nested(t, b.blockList)
+	case b.isKey(b.next):
+		return b.nested(t, b.blockMap)
 	}
-	return library.String("x", "x", pos)
+	b.next++
+	return b.scalar(t)
 }
 
-// parse calls the library. No tokens of ours are known to make it panic; but a
-// file is read again whenever it changes, in a process that serves, and that
-// must not end for a mistake in there.
-func (s *scanner) parse(tokens library.Tokens) (root *Node, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			root, err = nil, fmt.Errorf("the YAML parser gave up: %v", r)
-		}
-	}()
-	// We tell about keys that are there twice; to the library all are x.
-	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
-	if err != nil {
-		return nil, err
-	}
-	return s.node(file.Docs[0].Body), nil
+func (b *builder) scalar(t token) *Node {
+	return &Node{Kind: Scalar, Value: t.text, Quoted: t.quoted, Pos: t.pos(b.file)}
 }
 
-// node makes ours of the library's.
-func (s *scanner) node(n ast.Node) *Node {
-	t := s.tokens[n.GetToken().Position.Offset]
-	ours := &Node{Kind: Null, Pos: t.pos(s.file)}
-	switch n := n.(type) {
-	case *ast.StringNode:
-		ours.Kind, ours.Value, ours.Quoted = Scalar, t.text, t.quoted
-	case *ast.SequenceNode:
-		ours.Kind, ours.Flow = List, n.IsFlowStyle
-		for _, item := range n.Values {
-			ours.Items = append(ours.Items, s.node(item))
+// nested reads a map or list that begins with t.
+func (b *builder) nested(t token, read func(*Node, token)) *Node {
+	n := &Node{Pos: t.pos(b.file)}
+	if b.depth == maxDepth {
+		b.fail(t.place, fmt.Sprintf("more than %d levels, one inside of the other", maxDepth), "write it with fewer")
+		return n
+	}
+	b.depth++
+	read(n, t)
+	b.depth--
+	return n
+}
+
+// blockList reads the items that have their dash in the column of the first.
+func (b *builder) blockList(n *Node, first token) {
+	n.Kind = List
+	for !b.done() && b.tokens[b.next].kind == dash && b.tokens[b.next].col == first.col {
+		b.next++
+		item := b.blockValue(first.col)
+		n.Items = append(n.Items, item)
+		b.endValue(item, first.col)
+	}
+}
+
+// blockMap reads the fields that have their key in the column of the first.
+func (b *builder) blockMap(n *Node, first token) {
+	n.Kind = Map
+	for !b.done() && b.isKey(b.next) && b.tokens[b.next].col == first.col {
+		key := b.tokens[b.next]
+		if len(n.Fields) == maxFields {
+			b.fail(key.place, fmt.Sprintf("a map of more than %d fields", maxFields), "make a list of it, or several files")
+			return
 		}
-	case *ast.MappingNode:
-		ours.Kind, ours.Flow = Map, n.IsFlowStyle
-		for _, field := range n.Values {
-			ours.Fields = append(ours.Fields, Field{s.node(field.Key), s.node(field.Value)})
-		}
-		if !n.IsFlowStyle {
-			ours.Pos = ours.Fields[0].Key.Pos
+		b.next += 2 // and its colon
+		value := b.blockValue(first.col)
+		n.Fields = append(n.Fields, Field{b.scalar(key), value})
+		b.endValue(value, first.col)
+	}
+}
+
+// blockValue reads what belongs to the colon or dash just read, whose key or dash is in
+// column col: what is on its line, or deeper on a line below; below a key also a list
+// that begins in its column.
+func (b *builder) blockValue(col int) *Node {
+	sign := b.tokens[b.next-1]
+	if b.next < len(b.tokens) {
+		t := b.tokens[b.next]
+		if t.line == sign.line || t.col > col || t.col == col && t.kind == dash && sign.kind == colon {
+			return b.value()
 		}
 	}
-	return ours
+	return b.null(sign)
+}
+
+// null is the value that is left out behind a colon or dash.
+func (b *builder) null(sign token) *Node {
+	return &Node{Kind: Null, Pos: place{sign.line, sign.col + 1, 1}.pos(b.file)}
+}
+
+// endValue tells if the line below a value belongs to nothing: all that is deeper than
+// col would have been part of the value.
+func (b *builder) endValue(value *Node, col int) {
+	if !b.done() && b.tokens[b.next].col > col {
+		b.explain(value)
+	}
+}
+
+// flowNode reads from { or [ to where it is closed. The scanner has made sure that it is,
+// and that what is inside is in order.
+func (b *builder) flowNode(n *Node, open token) {
+	n.Flow, n.Kind = true, Map
+	if open.kind == openList {
+		n.Kind = List
+	}
+	for b.next++; !b.done(); {
+		switch t := b.tokens[b.next]; {
+		case t.kind == closeMap || t.kind == closeList:
+			b.next++
+			return
+		case t.kind == comma:
+			b.next++
+		case n.Kind == List:
+			n.Items = append(n.Items, b.value())
+		default:
+			b.next += 2 // the key and its colon
+			n.Fields = append(n.Fields, Field{b.scalar(t), b.flowValue()})
+		}
+	}
+}
+
+// flowValue reads the value of a key inside of { }.
+func (b *builder) flowValue() *Node {
+	if k := b.tokens[b.next].kind; k == comma || k == closeMap {
+		return b.null(b.tokens[b.next-1])
+	}
+	return b.value()
 }

@@ -1,36 +1,19 @@
 package yamltree
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
-
-	library "github.com/goccy/go-yaml/token"
 )
 
-// explain tells in our words what the library found. Since the scanner has seen
-// to what is on a line, that is how a line is indented.
-func (s *scanner) explain(err error) {
-	var syntax interface {
-		GetMessage() string
-		GetToken() *library.Token
-	}
-	if !errors.As(err, &syntax) {
-		s.fail(s.tokens[0].place, err.Error(), "")
+// explain tells why the next token belongs to nothing: how its line is indented. above is
+// the value before it.
+func (b *builder) explain(above *Node) {
+	if above.Kind == Scalar {
+		b.fail(b.tokens[b.next].place, b.name(b.next)+" is indented below a value", "indent it like the line it belongs to")
 		return
 	}
-	i := syntax.GetToken().Position.Offset
-	switch message := syntax.GetMessage(); message {
-	case "value is not allowed in this context. map key-value is pre-defined":
-		s.fail(s.tokens[i].place, s.name(i)+" is indented below a value", "indent it like the line it belongs to")
-	case "value is not allowed in this context":
-		s.misaligned(i)
-	case "non-map value is specified", "unexpected map key":
-		s.notField(i)
-	default:
-		s.fail(s.tokens[i].place, "this cannot be read as YAML: "+message, "")
-	}
+	b.misaligned(b.next)
 }
 
 // name is how token i is called in a message.

@@ -28,10 +28,6 @@ func (s *scanner) tree() *Node {
 		}
 		return nil
 	}
-	s.bound()
-	if s.broken {
-		return nil
-	}
 	root := s.build()
 	if root != nil {
 		s.unique(root)

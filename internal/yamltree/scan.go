@@ -7,13 +7,9 @@ import (
 	"tidegate.dev/tidegate/internal/diag"
 )
 
-// scanner cuts a file into tokens. It is ours and not the library's, because
-// that one misplaces some scalars, reads { a: [b:c] } as a map in a list, and
-// takes minutes for some files of a megabyte; and because who reads the text
-// itself can say what to write instead.
-//
-// What can go wrong on one line, or inside of { } and [ ], is found here; how
-// lines belong together by their indentation is left to the library's parser.
+// scanner cuts a file into tokens and tells what is wrong on one line, or inside of { }
+// and [ ], with what to write instead. How lines belong together by their indentation is
+// the builder's.
 type scanner struct {
 	file     string
 	lines    diag.Lines

@@ -7,7 +7,6 @@ type kind uint8
 
 const (
 	word kind = iota // a scalar: plain, quoted or a block
-	null             // where a scalar could be and none is
 	dash
 	colon
 	comma
