@@ -10,7 +10,7 @@ type Charge struct {
 	held    *[]Check
 	checks  []Check // all that were made in held
 	counted []Check
-	taken   receipt
+	taken   taken
 }
 
 // EnterCharged is Enter for front ends that can tell when a request never reached
@@ -26,7 +26,7 @@ func (g *Gate) EnterCharged(ctx context.Context, r *Request, c *Charge) (Decisio
 		*c = Charge{}
 		return d, nil
 	}
-	*c = Charge{gate: g, held: held, checks: checks, counted: counted, taken: newReceipt(&d, counted)}
+	*c = Charge{gate: g, held: held, checks: checks, counted: counted, taken: newTaken(&d, counted)}
 	return d, newVisit(ctx, g.store, counted, &d)
 }
 

@@ -15,8 +15,6 @@ type Decision struct {
 	Soft bool
 	// Queued: it stood in line before it was decided.
 	Queued bool
-	// Origin says who decided.
-	Origin Origin
 	// Limit is the one that decided; nil when nothing limits the request.
 	Limit *Limit
 	// Granted copies of the request: 1 for a single one that is OK.
@@ -32,13 +30,10 @@ type Decision struct {
 	// the check allowed a MaxWait.
 	Wait time.Duration
 	// Waited is how long a store has already let the request wait for its turn in a
-	// bucket, which was due at At plus Waited.
+	// bucket, which was due at Receipt.At plus Waited.
 	Waited time.Duration
-	// At is the store's time of the charge in ticks of 1/1024 µs since the Unix
-	// epoch: the receipt that Adjust and Renew take. It is the store's own clock,
-	// which need not agree with the caller's. For a slot it is also the name of
-	// the lease; of several copies, copy i is named At+i.
-	At int64
+	// Receipt says which charge this is about, and who decided.
+	Receipt Receipt
 	// Err says why the store could not answer. The fail mode has then decided
 	// OK; see [Limiter.OnStoreFailure].
 	Err error

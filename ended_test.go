@@ -15,18 +15,18 @@ import (
 // end of a network would.
 type attentive struct{ *memory.Store }
 
-func (s attentive) Adjust(ctx context.Context, at int64, checks []tidegate.Check) error {
+func (s attentive) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return s.Store.Adjust(ctx, at, checks)
+	return s.Store.Adjust(ctx, r, checks)
 }
 
-func (s attentive) Renew(ctx context.Context, at int64, checks []tidegate.Check) error {
+func (s attentive) Renew(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return s.Store.Renew(ctx, at, checks)
+	return s.Store.Renew(ctx, r, checks)
 }
 
 func (s attentive) Settle(ctx context.Context, id string, actual int64) error {

@@ -41,7 +41,7 @@ func TestAccessRuleRefusesBeforeTheStoreIsAsked(t *testing.T) {
 		t.Helper()
 		gate := tidegate.NewGate(vector(checks), store)
 		for _, d := range []tidegate.Decision{gate.Decide(t.Context(), &tidegate.Request{}), first(gate.Enter(t.Context(), &tidegate.Request{}))} {
-			if d != (tidegate.Decision{Never: true, Limit: want, Origin: tidegate.OriginRule}) {
+			if d != (tidegate.Decision{Never: true, Limit: want, Receipt: tidegate.Receipt{Origin: tidegate.OriginRule}}) {
 				t.Errorf("%+v, want Never by %s", d, want)
 			}
 		}

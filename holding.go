@@ -11,7 +11,7 @@ import (
 type holding struct {
 	store Store
 	ctx   context.Context // what is given back outlives the caller's
-	at    int64
+	taken Receipt
 	slots []Check
 
 	mu     sync.Mutex
@@ -20,8 +20,8 @@ type holding struct {
 	renew  *time.Timer
 }
 
-func hold(ctx context.Context, store Store, at int64, slots []Check) *holding {
-	h := &holding{store: store, ctx: context.WithoutCancel(ctx), at: at, slots: slots}
+func hold(ctx context.Context, store Store, taken Receipt, slots []Check) *holding {
+	h := &holding{store: store, ctx: context.WithoutCancel(ctx), taken: taken, slots: slots}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.detach = context.AfterFunc(ctx, func() { _ = h.free() })
@@ -46,7 +46,7 @@ func (h *holding) keepAliveLocked() {
 	}
 	every := h.every()
 	h.renew = time.AfterFunc(every, func() {
-		_ = renewer.Renew(h.ctx, h.at, h.slots) // lost or not reached: the next one tells
+		_ = renewer.Renew(h.ctx, h.taken, h.slots) // lost or not reached: the next one tells
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if !h.freed {
@@ -88,5 +88,5 @@ func (h *holding) free() error {
 	if back == nil {
 		return ErrSettled
 	}
-	return h.store.Adjust(h.ctx, h.at, back)
+	return h.store.Adjust(h.ctx, h.taken, back)
 }

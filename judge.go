@@ -10,7 +10,7 @@ func (g *Gate) decide(ctx context.Context, r *Request, checks []Check) (d Decisi
 	counted, denied := access(checks)
 	switch {
 	case denied != nil:
-		d = Decision{Never: true, Limit: denied, Origin: OriginRule}
+		d = Decision{Never: true, Limit: denied, Receipt: Receipt{Origin: OriginRule}}
 	case len(counted) == 0:
 		d = Decision{OK: true, Granted: 1}
 	default:
@@ -79,7 +79,7 @@ func asked(checks []Check) (first *Limit) {
 // failed answers when the store cannot: one enforced check that fails closed
 // closes.
 func (g *Gate) failed(checks []Check, err error) Decision {
-	d := Decision{Err: err, Origin: OriginRule}
+	d := Decision{Err: err, Receipt: Receipt{Origin: OriginRule}}
 	for i := range checks {
 		c := &checks[i]
 		if c.Advisory {
@@ -178,6 +178,6 @@ func (g *Gate) settleAll(ctx context.Context, checks []Check, d *Decision) {
 	}
 	if len(all) > 0 {
 		// Not reached: who is refused is refused all the same, and not blocked.
-		_ = g.store.Adjust(context.WithoutCancel(ctx), d.At, all)
+		_ = g.store.Adjust(context.WithoutCancel(ctx), d.Receipt, all)
 	}
 }

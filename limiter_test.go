@@ -140,7 +140,7 @@ func (b *broken) Take(context.Context, []tidegate.Check, int) (tidegate.Decision
 	return tidegate.Decision{}, b.err
 }
 
-func (b *broken) Adjust(context.Context, int64, []tidegate.Check) error { return b.err }
+func (b *broken) Adjust(context.Context, tidegate.Receipt, []tidegate.Check) error { return b.err }
 
 func TestFailModeDecidesWhenTheStoreCannot(t *testing.T) {
 	l := tidegate.PerMinute(5)

@@ -35,8 +35,8 @@ func TestOriginOfDecisions(t *testing.T) {
 	f := func(store tidegate.Store, l *tidegate.Limit, want tidegate.Origin) {
 		t.Helper()
 		d := tidegate.NewGate(vector{{Key: "k", Limit: l, Cost: 1}}, store).Decide(t.Context(), &tidegate.Request{})
-		if d.Origin != want {
-			t.Errorf("%s: decided by %s, want %s", l, d.Origin, want)
+		if d.Receipt.Origin != want {
+			t.Errorf("%s: decided by %s, want %s", l, d.Receipt.Origin, want)
 		}
 	}
 	f(memory.New(), hour, tidegate.OriginStore)

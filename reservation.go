@@ -92,7 +92,7 @@ func (l *Limiter) Acquire(ctx context.Context, key string) *Reservation {
 		}
 	}
 	if len(slots) > 0 {
-		r.slots = hold(ctx, l.store, d.At, slots)
+		r.slots = hold(ctx, l.store, d.Receipt, slots)
 	}
 	return r
 }

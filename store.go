@@ -40,12 +40,12 @@ type Store interface {
 	// store could not answer; a refusal is not an error.
 	Take(ctx context.Context, checks []Check, n int) (Decision, error)
 	// Adjust charges unasked (cost > 0; the debt is at most one capacity) or
-	// returns (cost < 0) what was taken at the instant at, where it still
-	// counts. A turn of a bucket that was booked ahead is returned at its own
-	// instant, At plus Wait. In a LeakyBucket each event of a charge has a turn,
+	// returns (cost < 0) what was taken by the Decision with the receipt r, where it
+	// still counts. A turn of a bucket that was booked ahead is returned at its own
+	// instant, r.At plus Wait. In a LeakyBucket each event of a charge has a turn,
 	// see [Limit.Turn], and those returned are freed only if they are the last in
 	// line: otherwise they stay a hole. Adjust is not idempotent and never retried.
-	Adjust(ctx context.Context, at int64, checks []Check) error
+	Adjust(ctx context.Context, r Receipt, checks []Check) error
 }
 
 // OneTaker is a Store with a shorter way to one enforcing check. TakeOne answers
@@ -63,12 +63,12 @@ type LocalFallback interface {
 }
 
 // Renewer is a Store whose Concurrency leases can be prolonged. A slot is
-// taken by Take and given back by Adjust with a cost of -1; Decision.At is
+// taken by Take and given back by Adjust with a cost of -1; its Receipt is
 // unique among the leases of a store and names the lease.
 type Renewer interface {
-	// Renew prolongs by the limit's Period the leases taken at the instant at.
+	// Renew prolongs by the limit's Period the leases that r names.
 	// It returns ErrLeaseLost when one of them has run out.
-	Renew(ctx context.Context, at int64, checks []Check) error
+	Renew(ctx context.Context, r Receipt, checks []Check) error
 }
 
 // Reserver is a Store that keeps a record of an estimated charge, so that

@@ -16,7 +16,7 @@ import (
 type Visit struct {
 	store Store
 	ctx   context.Context // outlives the request's
-	taken receipt
+	taken taken
 	slots *holding // nil: none
 	kept  []Check  // counted by status, or on an estimate
 
@@ -67,7 +67,7 @@ func newVisit(ctx context.Context, store Store, checks []Check, d *Decision) *Vi
 			continue
 		}
 		if v == nil {
-			v = &Visit{store: store, ctx: context.WithoutCancel(ctx), taken: newReceipt(d, checks)}
+			v = &Visit{store: store, ctx: context.WithoutCancel(ctx), taken: newTaken(d, checks)}
 		}
 		c := checks[i]
 		c.Key = strings.Clone(c.Key)
@@ -78,7 +78,7 @@ func newVisit(ctx context.Context, store Store, checks []Check, d *Decision) *Vi
 		}
 	}
 	if len(slots) > 0 {
-		v.slots = hold(ctx, store, d.At, slots)
+		v.slots = hold(ctx, store, d.Receipt, slots)
 	}
 	return v
 }
@@ -107,7 +107,7 @@ func (v *Visit) RenewEvery() time.Duration {
 // of the process; this is for those who have another, as tests have.
 func (v *Visit) Renew(ctx context.Context) error {
 	if renewer, ok := v.renewer(); ok {
-		return renewer.Renew(ctx, v.taken.at, v.slots.slots)
+		return renewer.Renew(ctx, v.taken.receipt, v.slots.slots)
 	}
 	return nil
 }
@@ -190,7 +190,7 @@ func (v *Visit) End(o Outcome) error {
 		switch {
 		case c.Cost == 0:
 		case c.Cost < 0 && c.Limit.Turn(cost) > 0: // the turns of those that stay are before it
-			errs = errors.Join(errs, v.store.Adjust(v.ctx, v.taken.of(&c)+c.Limit.Turn(cost), []Check{c}))
+			errs = errors.Join(errs, v.store.Adjust(v.ctx, v.taken.at(v.taken.of(&c)+c.Limit.Turn(cost)), []Check{c}))
 		default:
 			changes = append(changes, c)
 		}

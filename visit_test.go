@@ -235,7 +235,7 @@ type lossy struct {
 	calls int
 }
 
-func (s *lossy) Adjust(context.Context, int64, []tidegate.Check) error {
+func (s *lossy) Adjust(context.Context, tidegate.Receipt, []tidegate.Check) error {
 	s.calls++
 	return errDown
 }

@@ -82,25 +82,25 @@ func (l *Limiter) sleepBooked(ctx context.Context, key string, n int64, d Decisi
 // giveBack returns a booked turn.
 func (l *Limiter) giveBack(ctx context.Context, key string, n int64, d Decision) error {
 	checks := l.vector(key, -n)
-	return newReceipt(&d, checks).adjust(ctx, l.store, checks)
+	return newTaken(&d, checks).adjust(ctx, l.store, checks)
 }
 
-// receipt is when a vector was charged, and when the turn of its buckets comes.
-type receipt struct {
-	at   int64
-	wait time.Duration
-	sole bool // one bucket at most is waited for: the wait is its own
+// taken is the receipt of a vector, and when the turn of its buckets comes.
+type taken struct {
+	receipt Receipt
+	wait    time.Duration
+	sole    bool // one bucket at most is waited for: the wait is its own
 }
 
-// newReceipt is that of d, a grant of checks.
-func newReceipt(d *Decision, checks []Check) receipt {
+// newTaken is that of d, a grant of checks.
+func newTaken(d *Decision, checks []Check) taken {
 	buckets := 0
 	for i := range checks {
 		if checks[i].isBucket() {
 			buckets++
 		}
 	}
-	return receipt{d.At, d.Wait + d.Waited, buckets < 2}
+	return taken{d.Receipt, d.Wait + d.Waited, buckets < 2}
 }
 
 func (c *Check) isBucket() bool {
@@ -111,32 +111,39 @@ func (c *Check) isBucket() bool {
 // counts from when it comes, not from when it was booked: a long wait would
 // otherwise outlast it. Where several buckets are waited for, nobody knows the turn
 // in a leaky one: by an instant before it, it stays a hole.
-func (r *receipt) of(c *Check) int64 {
-	if !c.isBucket() || c.Limit.Algorithm == LeakyBucket && (c.Advisory || !r.sole) {
-		return r.at
+func (t *taken) of(c *Check) int64 {
+	if !c.isBucket() || c.Limit.Algorithm == LeakyBucket && (c.Advisory || !t.sole) {
+		return t.receipt.At
 	}
-	return r.at + ticks(r.wait)
+	return t.receipt.At + ticks(t.wait)
+}
+
+// at is the receipt with another instant.
+func (t *taken) at(at int64) Receipt {
+	r := t.receipt
+	r.At = at
+	return r
 }
 
 // adjust is Store.Adjust of checks, in a call for each instant that they were taken at.
-func (r receipt) adjust(ctx context.Context, store Store, checks []Check) (err error) {
+func (t taken) adjust(ctx context.Context, store Store, checks []Check) (err error) {
 	for len(checks) > 0 {
-		at := r.of(&checks[0])
+		at := t.of(&checks[0])
 		var now, later []Check
 		for _, c := range checks {
-			if r.of(&c) == at {
+			if t.of(&c) == at {
 				now = append(now, c)
 			} else {
 				later = append(later, c)
 			}
 		}
-		err = errors.Join(err, store.Adjust(ctx, at, now))
+		err = errors.Join(err, store.Adjust(ctx, t.at(at), now))
 		checks = later
 	}
 	return err
 }
 
-// ticks of 1/1024 µs, as in Decision.At.
+// ticks of 1/1024 µs, as in Receipt.At.
 func ticks(d time.Duration) int64 { return int64(d) + int64(d)*3/125 }
 
 func sleep(ctx context.Context, d time.Duration) error {

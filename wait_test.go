@@ -302,7 +302,7 @@ func (f *flaky) Take(ctx context.Context, checks []tidegate.Check, n int) (tideg
 	return f.Store.Take(ctx, checks, n)
 }
 
-func (f *flaky) Adjust(context.Context, int64, []tidegate.Check) error { return errDown }
+func (f *flaky) Adjust(context.Context, tidegate.Receipt, []tidegate.Check) error { return errDown }
 
 func TestWaitWhenTheStoreFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -162,13 +162,13 @@ func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tideg
 }
 
 // Adjust implements [tidegate.Store].
-func (s *Store) Adjust(ctx context.Context, at int64, checks []tidegate.Check) error {
-	return s.queue.Adjust(ctx, at, checks)
+func (s *Store) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
+	return s.queue.Adjust(ctx, r, checks)
 }
 
 // Renew implements [tidegate.Renewer].
-func (s *Store) Renew(ctx context.Context, at int64, checks []tidegate.Check) error {
-	return s.queue.Renew(ctx, at, checks)
+func (s *Store) Renew(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
+	return s.queue.Renew(ctx, r, checks)
 }
 
 // Reserve implements [tidegate.Reserver]. It has no fallback: while Redis does not answer,

@@ -160,7 +160,7 @@ func (f form) epoch(d *tidegate.Decision, now time.Time) int64 {
 		after = d.RetryAfter
 	}
 	at := now.UnixNano()
-	store := d.At/1024*1000 + d.At%1024*1000/1024 // nanoseconds, if it is Unix time
+	store := d.Receipt.At/1024*1000 + d.Receipt.At%1024*1000/1024 // nanoseconds, if it is Unix time
 	if off := store - at; off > -int64(time.Second) && off < int64(time.Second) {
 		at = store
 	}

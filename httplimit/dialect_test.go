@@ -17,9 +17,9 @@ const second = 1024 * 1_000_000 // ticks
 const at = 1_763_172_600 * second
 
 func TestTrap19HeadersComeFromTheDecisionThatDecided(t *testing.T) {
-	admitted := tidegate.Decision{OK: true, Granted: 1, Remaining: 49, ResetAfter: 29001 * time.Millisecond, At: at}
-	refused := tidegate.Decision{Remaining: 0, RetryAfter: 1400 * time.Millisecond, ResetAfter: time.Minute, At: at}
-	never := tidegate.Decision{Never: true, Remaining: 7, ResetAfter: time.Minute, At: at}
+	admitted := tidegate.Decision{OK: true, Granted: 1, Remaining: 49, ResetAfter: 29001 * time.Millisecond, Receipt: tidegate.Receipt{At: at}}
+	refused := tidegate.Decision{Remaining: 0, RetryAfter: 1400 * time.Millisecond, ResetAfter: time.Minute, Receipt: tidegate.Receipt{At: at}}
+	never := tidegate.Decision{Never: true, Remaining: 7, ResetAfter: time.Minute, Receipt: tidegate.Receipt{At: at}}
 	f := func(o Options, d tidegate.Decision, want string) {
 		t.Helper()
 		store := &script{decisions: []tidegate.Decision{d}}
@@ -84,13 +84,13 @@ func TestTrap19ResetDoesNotWobble(t *testing.T) {
 		left := float64(end-stamp) / 1024 * 1000
 		ours := time.Unix(0, stamp/1024*1000)
 		for _, after := range []time.Duration{time.Duration(left), time.Duration(left) + 1} {
-			d := tidegate.Decision{OK: true, At: stamp, ResetAfter: after}
+			d := tidegate.Decision{OK: true, Receipt: tidegate.Receipt{At: stamp}, ResetAfter: after}
 			for _, late := range []time.Duration{0, time.Microsecond, 20 * time.Millisecond, -20 * time.Millisecond, 999 * time.Millisecond} {
 				if got := x.epoch(&d, ours.Add(late)); got != 1_763_172_660 {
 					t.Fatalf("asked %d, %s left, our clock %s off: reset at %d, want 1763172660", stamp, after, late, got)
 				}
 			}
-			d.At = 0 // a store that does not tell
+			d.Receipt.At = 0 // a store that does not tell
 			for _, late := range []time.Duration{0, time.Microsecond, 20 * time.Millisecond, -20 * time.Millisecond} {
 				if got := x.epoch(&d, ours.Add(late)); got != 1_763_172_660 {
 					t.Fatalf("asked %d by our clock, %s off, %s left: reset at %d, want 1763172660", stamp, late, after, got)
@@ -108,13 +108,13 @@ func TestResetEpochIsTheReset(t *testing.T) {
 		}
 	}
 	now := time.Unix(1_763_172_600, 0)
-	refused := tidegate.Decision{At: at, RetryAfter: 1400 * time.Millisecond, ResetAfter: time.Minute}
+	refused := tidegate.Decision{Receipt: tidegate.Receipt{At: at}, RetryAfter: 1400 * time.Millisecond, ResetAfter: time.Minute}
 	f(X, refused, now, 1_763_172_660)
 	f(Draft6, refused, now, 1_763_172_602)
-	f(X, tidegate.Decision{OK: true, At: at, ResetAfter: 100 * time.Millisecond}, now, 1_763_172_601)
+	f(X, tidegate.Decision{OK: true, Receipt: tidegate.Receipt{At: at}, ResetAfter: 100 * time.Millisecond}, now, 1_763_172_601)
 	// The store's time is another: it was suspended, or counts from its start.
 	f(X, refused, now.Add(time.Hour), 1_763_176_260)
-	f(X, tidegate.Decision{OK: true, At: 5 * second, ResetAfter: time.Minute}, now, 1_763_172_660)
+	f(X, tidegate.Decision{OK: true, Receipt: tidegate.Receipt{At: 5 * second}, ResetAfter: time.Minute}, now, 1_763_172_660)
 }
 
 func TestTrap19RetryAfterIsWholeSecondsAndNeverZero(t *testing.T) {

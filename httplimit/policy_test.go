@@ -98,4 +98,4 @@ func (s free) Take(context.Context, []tidegate.Check, int) (tidegate.Decision, e
 	return tidegate.Decision{OK: true, Granted: 1, Limit: s.limit, Remaining: 57, ResetAfter: 31 * time.Second}, nil
 }
 
-func (free) Adjust(context.Context, int64, []tidegate.Check) error { return nil }
+func (free) Adjust(context.Context, tidegate.Receipt, []tidegate.Check) error { return nil }

@@ -42,7 +42,7 @@ func (s *script) Take(_ context.Context, checks []tidegate.Check, _ int) (tidega
 	return d, nil
 }
 
-func (s *script) Adjust(context.Context, int64, []tidegate.Check) error { return nil }
+func (s *script) Adjust(context.Context, tidegate.Receipt, []tidegate.Check) error { return nil }
 
 // slotStore counts the slots in use, whatever their leases.
 type slotStore struct {
@@ -60,10 +60,10 @@ func (s *slotStore) Take(_ context.Context, checks []tidegate.Check, _ int) (tid
 	}
 	s.used++
 	s.last++
-	return tidegate.Decision{OK: true, Granted: 1, Limit: l, Remaining: l.Events - s.used, At: s.last}, nil
+	return tidegate.Decision{OK: true, Granted: 1, Limit: l, Remaining: l.Events - s.used, Receipt: tidegate.Receipt{At: s.last}}, nil
 }
 
-func (s *slotStore) Adjust(_ context.Context, _ int64, checks []tidegate.Check) error {
+func (s *slotStore) Adjust(_ context.Context, _ tidegate.Receipt, checks []tidegate.Check) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.used += checks[0].Cost
@@ -106,7 +106,7 @@ type adjusted struct {
 	n int
 }
 
-func (s *adjusted) Adjust(context.Context, int64, []tidegate.Check) error {
+func (s *adjusted) Adjust(context.Context, tidegate.Receipt, []tidegate.Check) error {
 	s.n++
 	return nil
 }

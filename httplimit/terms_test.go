@@ -106,7 +106,7 @@ func TestAnswerIsNotForStoreFailures(t *testing.T) {
 }
 
 func TestRuleChoosesTheDialect(t *testing.T) {
-	admitted := tidegate.Decision{OK: true, Granted: 1, Remaining: 3, ResetAfter: time.Minute, At: at}
+	admitted := tidegate.Decision{OK: true, Granted: 1, Remaining: 3, ResetAfter: time.Minute, Receipt: tidegate.Receipt{At: at}}
 	f := func(o Options, a tidegate.Answer, has string, hasNot ...string) {
 		t.Helper()
 		for _, d := range []tidegate.Decision{admitted, usedUp} {

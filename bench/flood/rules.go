@@ -212,7 +212,7 @@ func (p *rulesPlayer) ask(o *rulesOutcome, at time.Time) error {
 		o.Held++
 	} else if p.steady.Algorithm == tidegate.Concurrency {
 		p.check[0].Cost = -1
-		return p.store.Adjust(context.Background(), d.At, p.check[:])
+		return p.store.Adjust(context.Background(), d.Receipt, p.check[:])
 	}
 	return nil
 }

@@ -138,7 +138,7 @@ type lesser struct{ err error }
 func (s lesser) Take(context.Context, []tidegate.Check, int) (tidegate.Decision, error) {
 	return tidegate.Decision{}, s.err
 }
-func (s lesser) Adjust(context.Context, int64, []tidegate.Check) error { return s.err }
+func (s lesser) Adjust(context.Context, tidegate.Receipt, []tidegate.Check) error { return s.err }
 
 // answered is a store that somebody else has answered for.
 type answered struct{ lesser }

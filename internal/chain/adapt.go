@@ -45,7 +45,9 @@ type adapted struct {
 // lacking has no ability.
 type lacking struct{}
 
-func (lacking) Renew(context.Context, int64, []tidegate.Check) error { return tidegate.ErrUnsupported }
+func (lacking) Renew(context.Context, tidegate.Receipt, []tidegate.Check) error {
+	return tidegate.ErrUnsupported
+}
 
 func (lacking) Reserve(context.Context, []tidegate.Check, time.Duration) (tidegate.Decision, string, error) {
 	return tidegate.Decision{}, "", tidegate.ErrUnsupported

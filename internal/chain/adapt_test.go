@@ -26,7 +26,7 @@ func TestAdaptFillsIn(t *testing.T) {
 		t.Helper()
 		b := chain.Adapt(s)
 		_, _, reserve := b.Reserve(ctx, nil, time.Hour)
-		for i, err := range []error{reserve, b.Renew(ctx, 0, nil), b.Reset(ctx, nil)} {
+		for i, err := range []error{reserve, b.Renew(ctx, tidegate.Receipt{}, nil), b.Reset(ctx, nil)} {
 			if !errors.Is(err, want) {
 				t.Errorf("%d: %v, want %v", i, err, want)
 			}

@@ -137,7 +137,7 @@ func (x *exchange) decided(checks []tidegate.Check, d *tidegate.Decision) {
 	r, log := &x.record, &x.gateway.o.AccessLog
 	r.Decision = outcome.Of(d).String()
 	if outcome.Decided(d) {
-		r.DecidedBy = outcome.DecidedBy(d.Origin, x.gateway.o.Store)
+		r.DecidedBy = outcome.DecidedBy(d.Receipt.Origin, x.gateway.o.Store)
 	}
 	l := d.Limit
 	if l == nil {

@@ -119,7 +119,7 @@ func (s numbered) Take(ctx context.Context, checks []tidegate.Check, n int) (tid
 	d, err := s.Store.Take(ctx, checks, n)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.turns[s.asked[&checks[0]]] = d.At + int64(d.Wait)*1024/1000
+	s.turns[s.asked[&checks[0]]] = d.Receipt.At + int64(d.Wait)*1024/1000
 	return d, err
 }
 

@@ -17,7 +17,7 @@ func TestOf(t *testing.T) {
 		t.Helper()
 		got := ""
 		if Decided(&d) {
-			got = DecidedBy(d.Origin, "redis")
+			got = DecidedBy(d.Receipt.Origin, "redis")
 		}
 		if Of(&d).String() != want || got != by {
 			t.Errorf("%+v is %s by %q, want %s by %q", d, Of(&d), got, want, by)
@@ -27,13 +27,13 @@ func TestOf(t *testing.T) {
 	f(tidegate.Decision{OK: true, Limit: hour}, "ok", "redis")
 	f(tidegate.Decision{OK: true, Limit: hour, Queued: true}, "waited", "redis")
 	f(tidegate.Decision{OK: true, Limit: hour, Queued: true, Soft: true}, "soft", "redis")
-	f(tidegate.Decision{OK: true, Limit: hour, Origin: tidegate.OriginLocal}, "ok", "local")
+	f(tidegate.Decision{OK: true, Limit: hour, Receipt: tidegate.Receipt{Origin: tidegate.OriginLocal}}, "ok", "local")
 	f(tidegate.Decision{Limit: hour, RetryAfter: time.Second, Queued: true}, "refused", "redis")
-	f(tidegate.Decision{Limit: hour, Origin: tidegate.OriginRemembered}, "refused", "remembered")
-	f(tidegate.Decision{Limit: banned, Never: true, Origin: tidegate.OriginRule}, "denied", "rule")
-	f(tidegate.Decision{Limit: hour, Err: down, Origin: tidegate.OriginRule}, "error", "rule")
-	f(tidegate.Decision{OK: true, Limit: hour, Err: down, Origin: tidegate.OriginRule}, "error", "rule")
-	f(tidegate.Decision{OK: true, Err: down, Origin: tidegate.OriginRule}, "ok", "")
+	f(tidegate.Decision{Limit: hour, Receipt: tidegate.Receipt{Origin: tidegate.OriginRemembered}}, "refused", "remembered")
+	f(tidegate.Decision{Limit: banned, Never: true, Receipt: tidegate.Receipt{Origin: tidegate.OriginRule}}, "denied", "rule")
+	f(tidegate.Decision{Limit: hour, Err: down, Receipt: tidegate.Receipt{Origin: tidegate.OriginRule}}, "error", "rule")
+	f(tidegate.Decision{OK: true, Limit: hour, Err: down, Receipt: tidegate.Receipt{Origin: tidegate.OriginRule}}, "error", "rule")
+	f(tidegate.Decision{OK: true, Err: down, Receipt: tidegate.Receipt{Origin: tidegate.OriginRule}}, "ok", "")
 	f(tidegate.Decision{Err: down}, "error", "")
 	f(tidegate.Decision{Limit: hour, Err: left}, "canceled", "")
 	f(tidegate.Decision{OK: true, Limit: hour, Err: left}, "canceled", "")

@@ -22,7 +22,7 @@ func (m *Metrics) Observe(_ *tidegate.Request, checks []tidegate.Check, d tidega
 	whole := outcome.Of(&d)
 	m.requests.add(whole)
 	if outcome.Decided(&d) {
-		m.decided[d.Origin].Add(1)
+		m.decided[d.Receipt.Origin].Add(1)
 	}
 	if !d.OK || whole == outcome.Canceled {
 		if d.Limit != nil {

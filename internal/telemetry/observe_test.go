@@ -61,7 +61,7 @@ type broken struct{ err error }
 func (b broken) Take(context.Context, []tidegate.Check, int) (tidegate.Decision, error) {
 	return tidegate.Decision{}, b.err
 }
-func (b broken) Adjust(context.Context, int64, []tidegate.Check) error { return b.err }
+func (b broken) Adjust(context.Context, tidegate.Receipt, []tidegate.Check) error { return b.err }
 
 func TestOutcomesWithoutStore(t *testing.T) {
 	f := func(err error, path string, want ...string) {

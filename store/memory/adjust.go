@@ -10,7 +10,7 @@ import (
 )
 
 // Adjust implements tidegate.Store. For a lease, a negative cost releases it.
-func (s *Store) Adjust(_ context.Context, at int64, checks []tidegate.Check) error {
+func (s *Store) Adjust(_ context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
 	now := s.now()
 	for i := range checks {
 		c := &checks[i]
@@ -18,7 +18,7 @@ func (s *Store) Adjust(_ context.Context, at int64, checks []tidegate.Check) err
 		if err != nil {
 			return err
 		}
-		s.adjust(b, s.hash.sum(c.Key, b.table.salt), now, at, c.Cost)
+		s.adjust(b, s.hash.sum(c.Key, b.table.salt), now, r.At, c.Cost)
 	}
 	runtime.KeepAlive(s)
 	return nil
@@ -128,7 +128,7 @@ func (s *Store) giveBack(b *bound, c cell, now, at, n int64) cell {
 }
 
 // Renew implements tidegate.Renewer.
-func (s *Store) Renew(_ context.Context, at int64, checks []tidegate.Check) error {
+func (s *Store) Renew(_ context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
 	now := s.now()
 	var lost error
 	for i := range checks {
@@ -142,8 +142,8 @@ func (s *Store) Renew(_ context.Context, at int64, checks []tidegate.Check) erro
 		}
 		renewed := false
 		s.own(b, s.hash.sum(c.Key, b.table.salt), now, false, func(b *bound, _ *segment, c cell, _ bool) (cell, bool) {
-			r := b.record(c)
-			renewed = b.lease.Renew(&r, now, at)
+			rec := b.record(c)
+			renewed = b.lease.Renew(&rec, now, r.At)
 			return c, true
 		})
 		if !renewed {

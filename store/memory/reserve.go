@@ -59,7 +59,7 @@ func (s *Store) Reserve(_ context.Context, checks []tidegate.Check, ttl time.Dur
 		s.budget.used.Add(-size)
 		return d, "", err
 	}
-	r := reservation{size: size, at: d.At, expires: d.At + min(algo.Ticks(ttl), maxTTL)}
+	r := reservation{size: size, at: d.Receipt.At, expires: d.Receipt.At + min(algo.Ticks(ttl), maxTTL)}
 	for i := range checks {
 		// An advisory check may have been left out, a merged one is charged.
 		if c, p := &checks[i], &plans[i]; c.Estimate && (p.charged || !c.Advisory) {

@@ -68,7 +68,7 @@ func (s *Store) spendCold(d *tidegate.Decision, b *bound, k keyHash, cost int64)
 
 // tell fills in where the bucket stands.
 func (b *bound) tell(d *tidegate.Decision, owed, now int64) {
-	d.Limit, d.At = b.limit, now
+	d.Limit, d.Receipt.At = b.limit, now
 	d.Remaining, d.ResetAfter = b.bucket.Left(owed), algo.Duration(owed)
 }
 

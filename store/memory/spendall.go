@@ -91,7 +91,7 @@ func tell(d *tidegate.Decision, all []spending, now int64) {
 		}
 	}
 	d.OK, d.Granted = true, 1
-	d.Limit, d.At = least.b.limit, now
+	d.Limit, d.Receipt.At = least.b.limit, now
 	d.Remaining = left
 	d.ResetAfter = algo.Duration(least.owed)
 }

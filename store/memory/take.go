@@ -127,7 +127,7 @@ func (s *Store) takeFirst(d *tidegate.Decision, b *bound, k keyHash, a algo.Ask)
 // is, a Decision is not handed up by value: each copy costs as much as a law.
 func answer(d *tidegate.Decision, l *tidegate.Limit, v *algo.Verdict, at int64) {
 	d.OK, d.Never = v.Granted > 0, v.Never && v.Granted == 0
-	d.Limit, d.At = l, at
+	d.Limit, d.Receipt.At = l, at
 	d.Granted, d.Remaining = v.Granted, v.Remaining
 	d.RetryAfter, d.ResetAfter, d.Wait = algo.Duration(v.Retry), algo.Duration(v.Reset), algo.Duration(v.Wait)
 }

@@ -12,7 +12,7 @@ func (s *Store) takeAll(checks []tidegate.Check, n int) (tidegate.Decision, erro
 	var some [8]plan
 	switch len(checks) {
 	case 0:
-		return tidegate.Decision{OK: true, Granted: int64(n), At: s.clock.now()}, nil
+		return tidegate.Decision{OK: true, Granted: int64(n), Receipt: tidegate.Receipt{At: s.clock.now()}}, nil
 	case 1:
 		return s.decideAll(one[:], checks, n)
 	case 2, 3, 4, 5, 6, 7, 8:

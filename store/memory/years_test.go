@@ -127,7 +127,7 @@ func TestSlotsAtOneInstant(t *testing.T) {
 	s, _ := openAt(0)
 	slots := tidegate.Slots(10_000, time.Hour)
 	log := tidegate.MustLimit(tidegate.Spec{Name: "log", Algorithm: tidegate.SlidingLog, Events: 10_000, Period: time.Hour})
-	var receipts []int64
+	var receipts []tidegate.Receipt
 	checksOf := func(k int, cost int64) []tidegate.Check {
 		return []tidegate.Check{{Key: fmt.Sprint(k % 9), Limit: slots, Cost: cost}, {Key: "a", Limit: log, Cost: cost}}
 	}
@@ -137,10 +137,10 @@ func TestSlotsAtOneInstant(t *testing.T) {
 		if err != nil || !d.OK {
 			t.Fatalf("%+v (%v)", d, err)
 		}
-		receipts = append(receipts, d.At)
+		receipts = append(receipts, d.Receipt)
 	}
-	for k, at := range receipts {
-		if err := s.Adjust(context.Background(), at, checksOf(k, -1)); err != nil {
+	for k, r := range receipts {
+		if err := s.Adjust(context.Background(), r, checksOf(k, -1)); err != nil {
 			t.Fatal(err)
 		}
 		d, err := s.TakeOne(context.Background(), "a", log, 0, 0)

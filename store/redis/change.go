@@ -170,7 +170,7 @@ func (s *Store) applyAll(ctx context.Context, changes []change) (lost int64, err
 
 // Adjust implements tidegate.Store. For a lease, a negative cost releases it. It is
 // one script, or in a cluster one for each subject.
-func (s *Store) Adjust(ctx context.Context, at int64, checks []tidegate.Check) error {
+func (s *Store) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
 	ctx, end := s.within(ctx)
 	defer end()
 	changes := make([]change, 0, len(checks))
@@ -182,7 +182,7 @@ func (s *Store) Adjust(ctx context.Context, at int64, checks []tidegate.Check) e
 		}
 		b = b.guess()
 		key := b.name(c.Key)
-		if one, ok := adjustment(b, key, s.receipts.at(at, key), c.Cost); ok {
+		if one, ok := adjustment(b, key, s.receipts.at(r.At, key), c.Cost); ok {
 			changes = append(changes, one)
 		}
 	}
@@ -191,7 +191,7 @@ func (s *Store) Adjust(ctx context.Context, at int64, checks []tidegate.Check) e
 }
 
 // Renew implements tidegate.Renewer.
-func (s *Store) Renew(ctx context.Context, at int64, checks []tidegate.Check) error {
+func (s *Store) Renew(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
 	ctx, end := s.within(ctx)
 	defer end()
 	var changes []change
@@ -203,7 +203,7 @@ func (s *Store) Renew(ctx context.Context, at int64, checks []tidegate.Check) er
 		}
 		if b.kind == leases {
 			key := b.name(c.Key)
-			changes = append(changes, change{b: b, key: key, act: renew, at: s.receipts.at(at, key)})
+			changes = append(changes, change{b: b, key: key, act: renew, at: s.receipts.at(r.At, key)})
 		}
 	}
 	lost, err := s.applyAll(ctx, changes)

@@ -94,7 +94,7 @@ func TestClusterReceipts(t *testing.T) {
 		}
 		if a == tidegate.Concurrency {
 			for i := range int64(3) {
-				if err := s.Renew(ctx, d.At+i, checks); err != nil {
+				if err := s.Renew(ctx, d.Receipt.Copy(i), checks); err != nil {
 					t.Errorf("renew slot %d: %v", i, err)
 				}
 			}
@@ -104,7 +104,7 @@ func TestClusterReceipts(t *testing.T) {
 			back[i].Cost = -1
 		}
 		for i := range int64(3) {
-			if err := s.Adjust(ctx, d.At+i, back); err != nil {
+			if err := s.Adjust(ctx, d.Receipt.Copy(i), back); err != nil {
 				t.Fatal(err)
 			}
 		}

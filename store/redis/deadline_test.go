@@ -28,9 +28,9 @@ func TestDeadlineOfTheStore(t *testing.T) {
 	defer server.Resume()
 	calls := map[string]func(context.Context) error{
 		"Take":   func(ctx context.Context) error { _, err := s.Take(ctx, checks, 1); return err },
-		"Adjust": func(ctx context.Context) error { return s.Adjust(ctx, 0, checks) },
+		"Adjust": func(ctx context.Context) error { return s.Adjust(ctx, tidegate.Receipt{}, checks) },
 		"Renew": func(ctx context.Context) error {
-			return s.Renew(ctx, 1, []tidegate.Check{{Key: "k", Limit: tidegate.Slots(1, time.Minute)}})
+			return s.Renew(ctx, tidegate.Receipt{At: 1}, []tidegate.Check{{Key: "k", Limit: tidegate.Slots(1, time.Minute)}})
 		},
 		"Reserve": func(ctx context.Context) error {
 			_, _, err := s.Reserve(ctx, checks, time.Hour)

@@ -58,7 +58,7 @@ func (f *format1) Take(ctx context.Context, checks []tidegate.Check, n int) (tid
 	if err != nil {
 		return tidegate.Decision{}, err
 	}
-	d := tidegate.Decision{OK: got[0] > 0, Limit: c.Limit, Granted: got[0], Remaining: got[4], At: got[1] * algo.Micro}
+	d := tidegate.Decision{OK: got[0] > 0, Limit: c.Limit, Granted: got[0], Remaining: got[4], Receipt: tidegate.Receipt{At: got[1] * algo.Micro}}
 	d.Never = !d.OK && max(c.Cost, 1) > b.capacity
 	// As a Store tells it: in whole microseconds, rounded up.
 	up := func(us, ticks int64) time.Duration {

@@ -66,7 +66,7 @@ func TestHammer(t *testing.T) {
 	for i, l := range hammered() {
 		for range strokes {
 			d := mustTake(t, s, 1, tidegate.Check{Key: "anvil", Limit: l, Cost: 1, MaxWait: 3 * time.Millisecond})
-			fmt.Println("stroke", i, d.At, d.OK, d.Remaining)
+			fmt.Println("stroke", i, d.Receipt.At, d.OK, d.Remaining)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import "sync"
 // took it; where nothing is known, the time of the Decision is as good as any.
 type receipts struct {
 	mu   sync.Mutex
-	held map[int64][]taken // by Decision.At
+	held map[int64][]taken // by Receipt.At
 	ring []int64           // in the order they were kept; the oldest go first
 	next int
 }

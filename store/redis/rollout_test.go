@@ -124,7 +124,7 @@ func TestWiderStateIsLeftAlone(t *testing.T) {
 		t.Helper()
 		c := narrow
 		c.Cost = n
-		if err := b.Adjust(t.Context(), clock.UnixMicro()*1024, []tidegate.Check{c}); err != nil {
+		if err := b.Adjust(t.Context(), tidegate.Receipt{At: clock.UnixMicro() * 1024}, []tidegate.Check{c}); err != nil {
 			t.Fatal(err)
 		}
 		if d := take(t, b, peek); d.ResetAfter != reset {

@@ -97,7 +97,7 @@ func TestTrapResolutionRefillsNobody(t *testing.T) {
 					admitted = append(admitted, now)
 				} else {
 					checks[0].Cost = -1
-					if err := nodes[1-node].Adjust(ctx, d.At, checks); err != nil {
+					if err := nodes[1-node].Adjust(ctx, d.Receipt, checks); err != nil {
 						t.Fatal(err)
 					}
 				}

@@ -248,7 +248,7 @@ func TestNodeClocksDoNotMatter(t *testing.T) {
 		}
 		back := c
 		back.Cost = -5
-		if err := nodes[3].Adjust(context.Background(), mustTake(t, nodes[0], 1, c).At, []tidegate.Check{back}); err != nil {
+		if err := nodes[3].Adjust(context.Background(), mustTake(t, nodes[0], 1, c).Receipt, []tidegate.Check{back}); err != nil {
 			t.Fatal(err)
 		}
 		c.Cost = 0

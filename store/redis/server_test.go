@@ -59,11 +59,11 @@ func TestACLUser(t *testing.T) {
 	} {
 		c := tidegate.Check{Key: "ann", Limit: l, Cost: 1, Estimate: true}
 		d := mustTake(t, s, 1, c)
-		if err := s.Renew(ctx, d.At, []tidegate.Check{c}); err != nil {
+		if err := s.Renew(ctx, d.Receipt, []tidegate.Check{c}); err != nil {
 			t.Error(err)
 		}
 		c.Cost = -1
-		if err := s.Adjust(ctx, d.At, []tidegate.Check{c}); err != nil {
+		if err := s.Adjust(ctx, d.Receipt, []tidegate.Check{c}); err != nil {
 			t.Error(err)
 		}
 		c.Cost = 1

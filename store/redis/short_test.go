@@ -87,7 +87,7 @@ func wantRest(t *testing.T, s *Store, checks []tidegate.Check, n int) bool {
 		return false
 	}
 	next := mustTake(t, s, 1, checks...)
-	rest.At, next.At = 0, 0
+	rest.Receipt.At, next.Receipt.At = 0, 0
 	if s.cluster && rest != next && !next.OK && rest.RetryAfter > 0 && rest.RetryAfter <= next.RetryAfter && len(checks) > 1 {
 		return true
 	}

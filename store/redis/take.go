@@ -23,7 +23,7 @@ func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tideg
 		return tidegate.Decision{}, err
 	}
 	if len(plans) == 0 {
-		return tidegate.Decision{OK: true, Granted: int64(n), At: s.clock.redis() * algo.Micro}, nil
+		return tidegate.Decision{OK: true, Granted: int64(n), Receipt: tidegate.Receipt{At: s.clock.redis() * algo.Micro}}, nil
 	}
 	d, _, err := s.decide(ctx, plans, order{copies: int64(n)})
 	return d, s.failure("take", err)
@@ -186,7 +186,7 @@ func decision(plans []*plan, g grant, n int64) tidegate.Decision {
 			told = d
 		}
 	}
-	told.OK, told.Granted, told.Wait, told.At = true, g.copies, duration(wait), g.at
+	told.OK, told.Granted, told.Wait, told.Receipt.At = true, g.copies, duration(wait), g.at
 	return told
 }
 
@@ -197,7 +197,7 @@ func refusal(plans []*plan, g grant) tidegate.Decision {
 		if p.advisory || p.answer.got > 0 {
 			continue
 		}
-		d := tidegate.Decision{Limit: p.b.limit, Never: p.never(), Remaining: p.answer.left, ResetAfter: duration(p.answer.reset), At: g.at}
+		d := tidegate.Decision{Limit: p.b.limit, Never: p.never(), Remaining: p.answer.left, ResetAfter: duration(p.answer.reset), Receipt: tidegate.Receipt{At: g.at}}
 		if !d.Never {
 			d.RetryAfter = duration(p.answer.other)
 		}
@@ -218,7 +218,7 @@ func shortfall(plans []*plan, g grant) tidegate.Decision {
 		}
 		d := tidegate.Decision{
 			Limit: p.b.limit, Remaining: p.answer.left, ResetAfter: duration(p.answer.reset),
-			RetryAfter: duration(p.answer.later), At: g.at,
+			RetryAfter: duration(p.answer.later), Receipt: tidegate.Receipt{At: g.at},
 		}
 		if told.Limit == nil || d.Outranks(&told) {
 			told = d

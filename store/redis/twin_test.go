@@ -52,7 +52,7 @@ type twins struct {
 	start     time.Time
 	tiers     []*tidegate.Limit
 	key       string
-	receipts  [][2]int64 // of both, for the same charges
+	receipts  [][2]tidegate.Receipt // of both, for the same charges
 	said      []string
 	fresh     bool // the last step has charged something
 
@@ -224,13 +224,13 @@ func (tw *twins) ask(c tidegate.Check, n int) tidegate.Decision {
 	}
 	tw.note("Take(cost %d wait %s of %s, %d) = %+v", c.Cost, c.MaxWait, c.Limit, n, got)
 	if got.OK && c.Cost > 0 {
-		tw.receipts = append(tw.receipts, [2]int64{got.At, want.At})
+		tw.receipts = append(tw.receipts, [2]tidegate.Receipt{got.Receipt, want.Receipt})
 	}
-	if c.Limit.Algorithm != tidegate.Concurrency && got.At != want.At {
-		tw.Errorf("at %d, want %d", got.At, want.At)
+	if c.Limit.Algorithm != tidegate.Concurrency && got.Receipt.At != want.Receipt.At {
+		tw.Errorf("at %d, want %d", got.Receipt.At, want.Receipt.At)
 	}
 	up := func(d time.Duration) time.Duration { return (d + 999).Truncate(time.Microsecond) }
-	want.At, want.RetryAfter, want.ResetAfter, want.Wait = got.At, up(want.RetryAfter), up(want.ResetAfter), up(want.Wait)
+	want.Receipt, want.RetryAfter, want.ResetAfter, want.Wait = got.Receipt, up(want.RetryAfter), up(want.ResetAfter), up(want.Wait)
 	if got != want {
 		tw.Errorf("Take(cost %d wait %s of %s, %d)\n\tgot  %+v\n\twant %+v", c.Cost, c.MaxWait, c.Limit, n, got, want)
 	}
@@ -257,7 +257,7 @@ func (tw *twins) adjust() {
 	}
 	if tw.rand.IntN(4) == 0 { // a turn that was booked ahead
 		ahead := tw.rand.Int64N(100_000_000)
-		r = [2]int64{r[0] + ahead, r[1] + ahead}
+		r[0].At, r[1].At = r[0].At+ahead, r[1].At+ahead
 	}
 	tw.note("Adjust(%v, %d of %s)", r, c.Cost, c.Limit)
 	if err := tw.redis.Adjust(context.Background(), r[0], []tidegate.Check{c}); err != nil {

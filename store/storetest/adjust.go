@@ -7,10 +7,10 @@ func testReturn(s *subject) {
 	s.each(func(s *subject, k kind) {
 		l, other := k.slow("returned", 5), k.slow("beside", 5)
 		first := s.admit(check(l, "ann", 3), check(other, "ann", 3))
-		s.adjust(first.At+l.Turn(1), check(l, "ann", -2)) // all but the first
+		s.adjust(after(first.Receipt, l.Turn(1)), check(l, "ann", -2)) // all but the first
 		s.wantLeft(4, check(l, "ann", 1))
 		s.wantLeft(2, check(other, "ann", 1))
-		s.adjust(first.At, check(other, "ann", -3), check(l, "ann", -1))
+		s.adjust(first.Receipt, check(other, "ann", -3), check(l, "ann", -1))
 		s.wantLeft(5, check(l, "ann", 1))
 		s.wantLeft(5, check(other, "ann", 1))
 		s.admitTimes(5, check(l, "ann", 1))
@@ -24,8 +24,8 @@ func testReturnTooMuch(s *subject) {
 	s.each(func(s *subject, k kind) {
 		l := k.slow("returned", 5)
 		d := s.admit(check(l, "ann", 1))
-		s.adjust(d.At, check(l, "ann", -100), check(l, "stranger", -100))
-		s.adjust(d.At, check(l, "ann", -1), check(l, "ann", 0))
+		s.adjust(d.Receipt, check(l, "ann", -100), check(l, "stranger", -100))
+		s.adjust(d.Receipt, check(l, "ann", -1), check(l, "ann", 0))
 		for _, key := range []string{"ann", "stranger"} {
 			s.wantLeft(5, check(l, key, 1))
 			s.admitTimes(5, check(l, key, 1))
@@ -42,9 +42,9 @@ func testForce(s *subject) {
 		}
 		l := k.slow("forced", 5)
 		d := s.admit(check(l, "ann", 1))
-		s.adjust(d.At, check(l, "ann", 2))
+		s.adjust(d.Receipt, check(l, "ann", 2))
 		s.wantLeft(2, check(l, "ann", 1))
-		s.adjust(d.At, check(l, "ann", 1_000_000), check(l, "new", 3))
+		s.adjust(d.Receipt, check(l, "ann", 1_000_000), check(l, "new", 3))
 		s.wantLeft(0, check(l, "ann", 1))
 		s.wantLeft(2, check(l, "new", 1))
 	})
@@ -61,7 +61,7 @@ func testReturnLands(s *subject) {
 		old := s.admit(check(l, "ann", 5))
 		s.clock.add(2*old.ResetAfter + k.period())
 		s.admit(check(l, "ann", 5))
-		s.adjust(old.At, check(l, "ann", -5))
+		s.adjust(old.Receipt, check(l, "ann", -5))
 		s.wantLeft(0, check(l, "ann", 1))
 	})
 }
@@ -76,7 +76,7 @@ func testDebt(s *subject) {
 		l := k.brisk("debt", 4)
 		d := s.admit(check(l, "ann", 4))
 		for range 3 {
-			s.adjust(d.At, check(l, "ann", 1<<50))
+			s.adjust(d.Receipt, check(l, "ann", 1<<50))
 		}
 		if d := s.refuse(check(l, "ann", 1)); d.Remaining != 0 || d.RetryAfter > 2*k.period() {
 			s.Errorf("in debt = %s, want a retry within two periods", show(d))

@@ -60,13 +60,13 @@ func testReceipt(s *subject) {
 	for _, k := range kinds {
 		before := now()
 		d := s.admit(check(k.slow("receipt", 5), "ann", 1))
-		at := time.UnixMicro(d.At / 1024)
+		at := time.UnixMicro(d.Receipt.At / 1024)
 		// A store on another machine has a clock of its own.
 		if at.Before(before.Add(-time.Hour)) || at.After(now().Add(time.Hour)) {
-			s.Errorf("%s: At %d is %s, want the time in ticks of 1/1024 µs, about %s", k.name, d.At, at, before)
+			s.Errorf("%s: At %d is %s, want the time in ticks of 1/1024 µs, about %s", k.name, d.Receipt.At, at, before)
 		}
 		if s.clock != nil && at.Sub(before).Abs() > time.Millisecond {
-			s.Errorf("%s: At %d is %s, want %s", k.name, d.At, at, before)
+			s.Errorf("%s: At %d is %s, want %s", k.name, d.Receipt.At, at, before)
 		}
 	}
 }

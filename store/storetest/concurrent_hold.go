@@ -35,7 +35,7 @@ func (c *contest) cycle(l *tidegate.Limit, key string, times int) {
 			}
 			g.up()
 			g.down()
-			if err := c.store.Adjust(context.Background(), d.At+turnAfter(d.Wait), []tidegate.Check{check(l, key, -1)}); err != nil {
+			if err := c.store.Adjust(context.Background(), after(d.Receipt, turnAfter(d.Wait)), []tidegate.Check{check(l, key, -1)}); err != nil {
 				c.Errorf("Adjust failed: %v", err)
 			}
 		}
@@ -68,10 +68,10 @@ func contestSlots(c *contest) {
 			if !d.OK {
 				continue
 			}
-			if _, twice := names.LoadOrStore(d.At, true); twice {
-				c.Errorf("lease %d was handed out twice", d.At)
+			if _, twice := names.LoadOrStore(d.Receipt, true); twice {
+				c.Errorf("lease %v was handed out twice", d.Receipt)
 			}
-			if err := c.store.Adjust(context.Background(), d.At, []tidegate.Check{check(l, "mixed", -1)}); err != nil {
+			if err := c.store.Adjust(context.Background(), d.Receipt, []tidegate.Check{check(l, "mixed", -1)}); err != nil {
 				c.Errorf("Adjust failed: %v", err)
 			}
 		}

@@ -92,7 +92,7 @@ func testSliceReused(s *subject) {
 			s.Fatalf("Take = %s, %v; want it admitted", show(d), err)
 		}
 		fill(key, -1)
-		err = s.store.Adjust(ctx, d.At, checks)
+		err = s.store.Adjust(ctx, d.Receipt, checks)
 		wreck()
 		if err != nil {
 			s.Fatalf("Adjust failed: %v", err)
@@ -124,7 +124,7 @@ func testCancelled(s *subject) {
 	if err != nil && d.OK {
 		s.Errorf("Take = %s and error %v, want one of them", show(d), err)
 	}
-	_ = s.store.Adjust(ctx, d.At, []tidegate.Check{check(c.Limit, "ann", -1)})
+	_ = s.store.Adjust(ctx, d.Receipt, []tidegate.Check{check(c.Limit, "ann", -1)})
 	if r := s.reserver(); r != nil {
 		_, id, err := r.Reserve(ctx, []tidegate.Check{estimate(c)}, time.Hour)
 		if err != nil && id != "" {
@@ -133,7 +133,7 @@ func testCancelled(s *subject) {
 		_ = r.Settle(ctx, id, 0)
 	}
 	if s.canRenew() {
-		_ = s.renew(d.At, c)
+		_ = s.renew(d.Receipt, c)
 	}
 	if d := s.takeN(1, c); d.Remaining > 4 {
 		s.Errorf("after cancelled calls Take = %s, want at most 4 left", show(d))

@@ -46,7 +46,7 @@ type model struct {
 
 // receiptOf is a grant by both stores, to be returned or released later.
 type receiptOf struct {
-	got, want int64
+	got, want tidegate.Receipt
 	checks    []tidegate.Check
 	wait      time.Duration
 }
@@ -144,7 +144,7 @@ func (m *model) take() {
 		m.Fatalf("Take(%s, %d)\n\tgot  %s, %s\n\twant %s, %s", describe(checks), n, show(got), describe(checks), show(want), describe(expected))
 	}
 	if got.OK && len(m.taken) < 20 && !slices.ContainsFunc(checks, func(c tidegate.Check) bool { return c.Advisory }) {
-		m.taken = append(m.taken, receiptOf{got.At, want.At, checks, got.Wait})
+		m.taken = append(m.taken, receiptOf{got.Receipt, want.Receipt, checks, got.Wait})
 	}
 }
 
@@ -177,10 +177,10 @@ func (m *model) adjust() {
 		}
 	}
 	if m.rand.IntN(2) == 0 { // by the turn that was waited for
-		r.got, r.want = r.got+turnAfter(r.wait), r.want+turnAfter(r.wait)
+		r.got, r.want = after(r.got, turnAfter(r.wait)), after(r.want, turnAfter(r.wait))
 		checks = slices.DeleteFunc(checks, func(c tidegate.Check) bool { return !isBucket(c.Limit) })
 	}
-	m.note("Adjust(%d, %s)", r.got, describe(checks))
+	m.note("Adjust(%d, %s)", r.got.At, describe(checks))
 	m.subject.adjust(r.got, checks...)
 	if err := m.want.Adjust(context.Background(), r.want, checks); err != nil {
 		m.Fatalf("the reference failed: %v", err)

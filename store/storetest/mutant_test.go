@@ -32,7 +32,7 @@ var mutants = map[string]struct {
 			}
 			for _, c := range checks[:i] {
 				c.Cost = -c.Cost
-				_ = r.Adjust(context.Background(), d.At, []tidegate.Check{c})
+				_ = r.Adjust(context.Background(), d.Receipt, []tidegate.Check{c})
 			}
 			return d, err
 		}
@@ -41,7 +41,7 @@ var mutants = map[string]struct {
 	"charges refusals": {"single", func(r *reference, checks []tidegate.Check, n int) (tidegate.Decision, error) {
 		d, err := r.Take(context.Background(), checks, n)
 		if err == nil && !d.OK && len(checks) == 1 && checks[0].Cost < checks[0].Limit.Capacity() {
-			_ = r.Adjust(context.Background(), d.At, checks)
+			_ = r.Adjust(context.Background(), d.Receipt, checks)
 		}
 		return d, err
 	}},
@@ -90,7 +90,7 @@ var mutants = map[string]struct {
 	}},
 	"names leases by the microsecond": {"slots", func(r *reference, checks []tidegate.Check, n int) (tidegate.Decision, error) {
 		d, err := r.Take(context.Background(), checks, n)
-		d.At = d.At / 1024 * 1024
+		d.Receipt.At = d.Receipt.At / 1024 * 1024
 		return d, err
 	}},
 	"grants all copies or none": {"copies", func(r *reference, checks []tidegate.Check, n int) (tidegate.Decision, error) {

@@ -119,11 +119,11 @@ func (r *reference) takeLocked(checks []tidegate.Check, n int) (d tidegate.Decis
 	}
 	if granted == 0 {
 		r.rejectLocked(checks, now, &d)
-		d.At = at
+		d.Receipt.At = at
 		return d, nil, nil
 	}
 	d = r.stateLocked(checks, now)
-	d.OK, d.Granted, d.Wait, d.At = true, granted, wait, at
+	d.OK, d.Granted, d.Wait, d.Receipt.At = true, granted, wait, at
 	return d, charged, nil
 }
 
@@ -139,11 +139,11 @@ func (r *reference) nameLocked(now time.Time, checks []tidegate.Check) int64 {
 	return name
 }
 
-func (r *reference) Adjust(_ context.Context, at int64, checks []tidegate.Check) error {
+func (r *reference) Adjust(_ context.Context, taken tidegate.Receipt, checks []tidegate.Check) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range checks {
-		r.adjustLocked(at, &checks[i], checks[i].Cost)
+		r.adjustLocked(taken.At, &checks[i], checks[i].Cost)
 	}
 	return nil
 }
@@ -158,13 +158,13 @@ func (r *reference) adjustLocked(at int64, c *tidegate.Check, cost int64) {
 	}
 }
 
-func (r *reference) Renew(_ context.Context, at int64, checks []tidegate.Check) error {
+func (r *reference) Renew(_ context.Context, taken tidegate.Receipt, checks []tidegate.Check) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var err error
 	for i := range checks {
 		held, ok := r.counterLocked(&checks[i]).(*leases)
-		if !ok || !held.renew(checks[i].Limit, r.now(), at) {
+		if !ok || !held.renew(checks[i].Limit, r.now(), taken.At) {
 			err = tidegate.ErrLeaseLost
 		}
 	}
@@ -178,7 +178,7 @@ func (r *reference) Reserve(_ context.Context, checks []tidegate.Check, ttl time
 	if err != nil || !d.OK {
 		return d, "", err
 	}
-	rec := record{at: d.At, ends: r.now().Add(ttl)}
+	rec := record{at: d.Receipt.At, ends: r.now().Add(ttl)}
 	for _, c := range charged {
 		if c.Estimate {
 			c.Key = strings.Clone(c.Key)

@@ -14,8 +14,8 @@ func slots(name string, n int64) *tidegate.Limit {
 	return tidegate.MustLimit(tidegate.Spec{Name: name, Events: n, Period: 30 * time.Second, Algorithm: tidegate.Concurrency})
 }
 
-func (s *subject) renew(at int64, checks ...tidegate.Check) error {
-	return s.store.(tidegate.Renewer).Renew(context.Background(), at, checks)
+func (s *subject) renew(r tidegate.Receipt, checks ...tidegate.Check) error {
+	return s.store.(tidegate.Renewer).Renew(context.Background(), r, checks)
 }
 
 func (s *subject) canRenew() bool {
@@ -30,14 +30,14 @@ func testSlots(s *subject) {
 	first := s.admit(take)
 	second := s.admit(take)
 	s.refuse(take)
-	s.adjust(first.At, release)
+	s.adjust(first.Receipt, release)
 	s.wantLeft(1, take)
-	s.adjust(first.At, release) // given back before: it frees nobody else's
+	s.adjust(first.Receipt, release) // given back before: it frees nobody else's
 	s.wantLeft(1, take)
 	third := s.admit(take)
 	s.refuse(take)
-	s.adjust(second.At, release)
-	s.adjust(third.At, release)
+	s.adjust(second.Receipt, release)
+	s.adjust(third.Receipt, release)
 	s.wantLeft(2, take)
 }
 
@@ -45,19 +45,19 @@ func testSlots(s *subject) {
 // clock stands still between two of them.
 func testSlotNames(s *subject) {
 	a, b := slots("a", 100), slots("b", 100)
-	seen := map[int64]bool{}
+	seen := map[tidegate.Receipt]bool{}
 	for _, c := range []tidegate.Check{check(a, "ann", 1), check(a, "bob", 1), check(b, "ann", 1)} {
 		for range 50 {
 			d := s.admit(c)
-			if seen[d.At] {
-				s.Fatalf("lease %d was handed out twice", d.At)
+			if seen[d.Receipt] {
+				s.Fatalf("lease %v was handed out twice", d.Receipt)
 			}
-			seen[d.At] = true
+			seen[d.Receipt] = true
 		}
 	}
 }
 
-// testSlotCopies: copy i of a grant is the lease At+i, to be given back alone.
+// testSlotCopies: copy i of a grant has a name of its own, to be given back alone.
 func testSlotCopies(s *subject) {
 	l := slots("copies", 5)
 	take, release := check(l, "ann", 1), check(l, "ann", -1)
@@ -67,10 +67,10 @@ func testSlotCopies(s *subject) {
 	}
 	other := s.admit(take)
 	for i := range int64(3) {
-		s.adjust(d.At+i, release)
+		s.adjust(d.Receipt.Copy(i), release)
 		s.wantLeft(2+i, take)
 	}
-	s.adjust(other.At, release)
+	s.adjust(other.Receipt, release)
 	s.wantLeft(5, take)
 }
 
@@ -88,7 +88,7 @@ func testSlotCopiesFit(s *subject) {
 			}
 			c.Cost = -c.Cost
 			for i := range want {
-				s.adjust(d.At+i, c)
+				s.adjust(d.Receipt.Copy(i), c)
 			}
 			s.wantLeft(10, c)
 		}
@@ -100,7 +100,7 @@ func testSlotCopiesFit(s *subject) {
 func testSlotNamesOrdered(s *subject) {
 	l := slots("many", 2000)
 	take, release := check(l, "ann", 1), check(l, "ann", -1)
-	names := map[int64]bool{}
+	names := map[tidegate.Receipt]bool{}
 	const each = 5
 	for range 2000 / each {
 		d := s.takeN(each, take)
@@ -108,10 +108,10 @@ func testSlotNamesOrdered(s *subject) {
 			s.Fatalf("Take = %s, want %d leases", show(d), each)
 		}
 		for i := range int64(each) {
-			if names[d.At+i] {
-				s.Fatalf("lease %d was handed out twice", d.At+i)
+			if names[d.Receipt.Copy(i)] {
+				s.Fatalf("lease %v was handed out twice", d.Receipt.Copy(i))
 			}
-			names[d.At+i] = true
+			names[d.Receipt.Copy(i)] = true
 		}
 	}
 	left := int64(0)
@@ -135,7 +135,7 @@ func testSlotsMixed(s *subject) {
 	for range 1000 {
 		d = s.admit(check(streams, "ann", 1), check(calls, "ann", 1))
 	}
-	s.adjust(d.At, check(streams, "ann", -1), check(calls, "ann", -1))
+	s.adjust(d.Receipt, check(streams, "ann", -1), check(calls, "ann", -1))
 	s.wantLeft(4001, check(streams, "ann", 1))
 	s.wantLeft(4001, check(calls, "ann", 1))
 }
@@ -151,7 +151,7 @@ func testSlotExpiry(s *subject) {
 		s.Errorf("Take = %s, want a retry when the lease ends", show(d))
 	}
 	s.wantRetry(d.RetryAfter, take)
-	s.adjust(crashed.At, check(l, "ann", -1))
+	s.adjust(crashed.Receipt, check(l, "ann", -1))
 	s.refuse(take)
 }
 
@@ -165,12 +165,12 @@ func testSlotStream(s *subject) {
 	d := s.admit(take)
 	for range 60 {
 		s.clock.add(10 * time.Second)
-		if err := s.renew(d.At, take); err != nil {
+		if err := s.renew(d.Receipt, take); err != nil {
 			s.Fatalf("Renew failed: %v", err)
 		}
 		s.refuse(take)
 	}
-	s.adjust(d.At, check(l, "ann", -1)) // a cancelled stream frees it at once
+	s.adjust(d.Receipt, check(l, "ann", -1)) // a cancelled stream frees it at once
 	s.admit(take)
 }
 
@@ -182,24 +182,24 @@ func testSlotLost(s *subject) {
 	}
 	l, other := slots("streams", 2), slots("others", 2)
 	take := check(l, "ann", 1)
-	wantLost := func(at int64, checks ...tidegate.Check) {
+	wantLost := func(r tidegate.Receipt, checks ...tidegate.Check) {
 		s.Helper()
-		if err := s.renew(at, checks...); !errors.Is(err, tidegate.ErrLeaseLost) {
+		if err := s.renew(r, checks...); !errors.Is(err, tidegate.ErrLeaseLost) {
 			s.Errorf("Renew(%s) = %v, want ErrLeaseLost", describe(checks), err)
 		}
 	}
 	lost := s.admit(take, check(other, "ann", 1))
-	wantLost(lost.At, check(l, "bob", 1))
-	wantLost(lost.At+1<<20, take)
+	wantLost(lost.Receipt, check(l, "bob", 1))
+	wantLost(after(lost.Receipt, 1<<20), take)
 	s.clock.add(30 * time.Second)
-	wantLost(lost.At, take, check(other, "ann", 1))
+	wantLost(lost.Receipt, take, check(other, "ann", 1))
 	s.wantLeft(2, take)
 	back := s.admit(take, check(other, "ann", 1))
-	s.adjust(back.At, check(l, "ann", -1))
-	wantLost(back.At, take)
-	wantLost(back.At, check(other, "ann", 1), take) // one of two is lost
+	s.adjust(back.Receipt, check(l, "ann", -1))
+	wantLost(back.Receipt, take)
+	wantLost(back.Receipt, check(other, "ann", 1), take) // one of two is lost
 	s.wantLeft(2, take)
-	if err := s.renew(back.At, check(other, "ann", 1)); err != nil {
+	if err := s.renew(back.Receipt, check(other, "ann", 1)); err != nil {
 		s.Errorf("Renew of a lease still held failed: %v", err)
 	}
 }

@@ -93,9 +93,9 @@ func (s *subject) wantLeft(want int64, c tidegate.Check) {
 }
 
 // adjust charges unasked or returns.
-func (s *subject) adjust(at int64, checks ...tidegate.Check) {
+func (s *subject) adjust(r tidegate.Receipt, checks ...tidegate.Check) {
 	s.Helper()
-	if err := s.store.Adjust(context.Background(), at, checks); err != nil {
+	if err := s.store.Adjust(context.Background(), r, checks); err != nil {
 		s.Fatalf("Adjust(%s) failed: %v", describe(checks), err)
 	}
 }

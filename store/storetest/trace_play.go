@@ -13,7 +13,7 @@ import (
 type player struct {
 	store    tidegate.Store
 	clock    *clock
-	receipts map[string]int64
+	receipts map[string]tidegate.Receipt
 	ids      map[string]string // of reservations
 }
 
@@ -46,7 +46,7 @@ func (p *player) play(s traceStep) error {
 
 func (p *player) once(s traceStep, last bool) error {
 	ctx := context.Background()
-	at, known := p.receipts[s.of]
+	taken, known := p.receipts[s.of]
 	if s.of != "" && !known {
 		return fmt.Errorf("nothing was marked as=%s", s.of)
 	}
@@ -61,12 +61,12 @@ func (p *player) once(s traceStep, last bool) error {
 		err := p.store.(tidegate.Reserver).Settle(ctx, p.ids[s.of], s.checks[0].Cost)
 		return s.want.compareError(err, "settled", tidegate.ErrSettled)
 	case "renew":
-		err := p.store.(tidegate.Renewer).Renew(ctx, at, s.checks)
+		err := p.store.(tidegate.Renewer).Renew(ctx, taken, s.checks)
 		return s.want.compareError(err, "lost", tidegate.ErrLeaseLost)
 	case "reset":
 		return p.store.(tidegate.Resetter).Reset(ctx, s.checks)
 	}
-	return p.store.Adjust(ctx, at, s.checks)
+	return p.store.Adjust(ctx, taken, s.checks)
 }
 
 func (p *player) decided(s traceStep, d tidegate.Decision, id string, err error, last bool) error {
@@ -74,9 +74,9 @@ func (p *player) decided(s traceStep, d tidegate.Decision, id string, err error,
 		return fmt.Errorf("the store could not answer: %w", err)
 	}
 	if s.as != "" {
-		p.receipts[s.as], p.ids[s.as] = d.At, id
+		p.receipts[s.as], p.ids[s.as] = d.Receipt, id
 		if len(s.checks) == 1 && isBucket(s.checks[0].Limit) {
-			p.receipts[s.as] += turnAfter(d.Wait) // its turn
+			p.receipts[s.as] = after(d.Receipt, turnAfter(d.Wait)) // its turn
 		}
 	}
 	return s.want.compare(d, last)

@@ -3,6 +3,8 @@ package storetest
 import (
 	"strings"
 	"testing"
+
+	"tidegate.dev/tidegate"
 )
 
 // A script with a mistake is answered with its place and what to write.
@@ -65,7 +67,7 @@ func TestTraceFailures(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := newClock()
-		p := player{store: newReference(c.now), clock: c, receipts: map[string]int64{}, ids: map[string]string{}}
+		p := player{store: newReference(c.now), clock: c, receipts: map[string]tidegate.Receipt{}, ids: map[string]string{}}
 		for i, s := range steps {
 			err := p.play(s)
 			last := i == len(steps)-1

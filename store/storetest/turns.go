@@ -17,7 +17,7 @@ const every = 200 * time.Millisecond
 // next one may.
 type departure struct {
 	from, to time.Time
-	receipt  int64
+	receipt  tidegate.Receipt
 	cost     int64
 }
 
@@ -26,13 +26,13 @@ func (s *subject) depart(key string, cost int64) departure {
 	s.Helper()
 	d := s.admit(tidegate.Check{Key: key, Limit: outflow, Cost: cost, MaxWait: time.Minute})
 	from := s.clock.now().Add(d.Wait)
-	return departure{from, from.Add(time.Duration(cost) * every), d.At + turnAfter(d.Wait), cost}
+	return departure{from, from.Add(time.Duration(cost) * every), after(d.Receipt, turnAfter(d.Wait)), cost}
 }
 
 // giveBack returns all events of a turn but the first keep of them.
 func (s *subject) giveBack(key string, d departure, keep int64) {
 	s.Helper()
-	s.adjust(d.receipt+outflow.Turn(keep), tidegate.Check{Key: key, Limit: outflow, Cost: keep - d.cost})
+	s.adjust(after(d.receipt, outflow.Turn(keep)), tidegate.Check{Key: key, Limit: outflow, Cost: keep - d.cost})
 }
 
 // testTurnsOnce: whatever is given back, whole or in part, before its turn or after

@@ -23,6 +23,12 @@ func (s *subject) wantWaits(c tidegate.Check, waits ...time.Duration) (last tide
 // ticks.
 func turnAfter(wait time.Duration) int64 { return int64(wait)/1000*1024 + int64(wait)%1000*1024/1000 }
 
+// after is r with an instant so many ticks later.
+func after(r tidegate.Receipt, ticks int64) tidegate.Receipt {
+	r.At += ticks
+	return r
+}
+
 func isBucket(l *tidegate.Limit) bool {
 	return l.Algorithm == tidegate.TokenBucket || l.Algorithm == tidegate.LeakyBucket
 }
@@ -41,7 +47,7 @@ func testWaitToken(s *subject) {
 	// A turn given back is the next one's.
 	back := c
 	back.Cost = -1
-	s.adjust(last.At, back)
+	s.adjust(last.Receipt, back)
 	s.wantWaits(c, last.Wait)
 	// Those who do not wait come after those who do.
 	c.MaxWait = 0

@@ -61,7 +61,7 @@ func TestAnswersOfWaiters(t *testing.T) {
 // who were served before keep the answers they have.
 func TestAnswersInParts(t *testing.T) {
 	c := someCall(6)
-	first, second, refusal := &tidegate.Decision{OK: true, At: 1}, &tidegate.Decision{OK: true, At: 2}, &tidegate.Decision{At: 3}
+	first, second, refusal := &tidegate.Decision{OK: true, Receipt: tidegate.Receipt{At: 1}}, &tidegate.Decision{OK: true, Receipt: tidegate.Receipt{At: 2}}, &tidegate.Decision{Receipt: tidegate.Receipt{At: 3}}
 	c.leaveLocked(1)
 	c.serve(first, 2)
 	c.leaveLocked(4)
@@ -71,8 +71,8 @@ func TestAnswersInParts(t *testing.T) {
 	c.serve(second, 1)
 	c.conclude(refusal, nil, true)
 	for i, want := range []int64{1, 0, 1, 2, 0, 3} {
-		if d, _ := c.answer(i); want > 0 && d.At != want {
-			t.Errorf("waiter %d is told %d, want %d", i, d.At, want)
+		if d, _ := c.answer(i); want > 0 && d.Receipt.At != want {
+			t.Errorf("waiter %d is told %d, want %d", i, d.Receipt.At, want)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func TestCallsInFlightAreBounded(t *testing.T) {
 			all.Go(func() {
 				began := time.Now()
 				d, err := g.Take(t.Context(), []tidegate.Check{{Key: fmt.Sprint(i), Limit: perSecond, Cost: 1}}, 1)
-				if err != nil || !d.OK || d.At >= 0 {
+				if err != nil || !d.OK || !instead(&d) {
 					t.Errorf("%+v, %v", d, err)
 				}
 				want := time.Duration(0)
@@ -48,7 +48,7 @@ func TestCallsInFlightAreBounded(t *testing.T) {
 		if h := g.Health(); h.InFlight != 0 {
 			t.Errorf("%+v", h)
 		}
-		if d, err := g.Take(t.Context(), []tidegate.Check{one(perSecond)}, 1); err != nil || d.At < 0 {
+		if d, err := g.Take(t.Context(), []tidegate.Check{one(perSecond)}, 1); err != nil || instead(&d) {
 			t.Errorf("%+v, %v: want an answer of the inner store", d, err)
 		}
 		_ = g.Close()
@@ -64,8 +64,8 @@ func TestEveryCallHasADeadline(t *testing.T) {
 			way := &faulty{}
 			g := newNode(way, Options{})
 			calls := map[string]func() error{
-				"Adjust": func() error { return g.Adjust(t.Context(), 1, []tidegate.Check{one(perSecond)}) },
-				"Renew":  func() error { return g.Renew(t.Context(), 1, nil) },
+				"Adjust": func() error { return g.Adjust(t.Context(), tidegate.Receipt{At: 1}, []tidegate.Check{one(perSecond)}) },
+				"Renew":  func() error { return g.Renew(t.Context(), tidegate.Receipt{At: 1}, nil) },
 				"Reset":  func() error { return g.Reset(t.Context(), []tidegate.Check{one(perSecond)}) },
 				"Settle": func() error { return g.Settle(t.Context(), "", 1) },
 				"Reserve": func() error {

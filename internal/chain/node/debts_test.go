@@ -50,14 +50,14 @@ func (o *outlying) Take(ctx context.Context, checks []tidegate.Check, n int) (ti
 	return o.distant.Store.Take(ctx, checks, n)
 }
 
-func (o *outlying) Adjust(ctx context.Context, at int64, checks []tidegate.Check) error {
+func (o *outlying) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
 	if err := o.reach(); err != nil {
 		return err
 	}
 	trip := o.trip()
 	time.Sleep(trip / 2)
 	defer time.Sleep(trip - trip/2)
-	return o.distant.Store.Adjust(ctx, at, checks)
+	return o.distant.Store.Adjust(ctx, r, checks)
 }
 
 // Many users use their limits up in an outage, at all of three nodes; when the shared

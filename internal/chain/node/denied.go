@@ -46,7 +46,7 @@ func (n *Node) denied(checks []tidegate.Check) (d tidegate.Decision, ok bool) {
 			continue
 		}
 		if r.retry-now > d.RetryAfter {
-			d = tidegate.Decision{Limit: c.Limit, Remaining: r.left, RetryAfter: r.retry - now, ResetAfter: max(r.reset-now, 0), Origin: tidegate.OriginRemembered}
+			d = tidegate.Decision{Limit: c.Limit, Remaining: r.left, RetryAfter: r.retry - now, ResetAfter: max(r.reset-now, 0), Receipt: tidegate.Receipt{Origin: tidegate.OriginRemembered}}
 		}
 	}
 	return d, d.Limit != nil

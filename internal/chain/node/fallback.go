@@ -8,11 +8,6 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// receipt marks the receipts of what the backend was not charged for: the time of
-// the local store with the sign of what no store's clock shows. Instants near it, such
-// as of a booked turn, have the mark as well.
-const receipt = math.MinInt64
-
 // denyRetry is when who is denied may ask again: there is no telling when the store
 // will be back.
 const denyRetry = time.Second
@@ -73,7 +68,7 @@ func (n *Node) fallback(checks []tidegate.Check, copies int, err error, now time
 	p := n.parts.Get().(*part)
 	defer n.putPart(p)
 	nodes := n.nodes()
-	d = tidegate.Decision{Err: err, At: receipt, Origin: tidegate.OriginRule}
+	d = tidegate.Decision{Err: err, Receipt: tidegate.Receipt{Origin: tidegate.OriginRule}}
 	counted := false
 	for i := range checks {
 		c := &checks[i]
@@ -134,8 +129,7 @@ func (n *Node) takeLocal(checks []tidegate.Check, p *part, copies int, nodes int
 			d.Remaining /= nodes
 		}
 	}
-	d.At |= receipt
-	d.Origin = tidegate.OriginLocal
+	d.Receipt.Origin = tidegate.OriginLocal
 	if d.OK && owed {
 		n.owePart(checks, p, d.Granted, nodes, now)
 	}
@@ -161,7 +155,7 @@ func (n *Node) seedLocal(c *tidegate.Check, nodes int64, now time.Duration) {
 	n.mu.Unlock()
 	if here, err := n.localUse(c.Limit, c.Key); err == nil && here < target {
 		more := []tidegate.Check{{Key: c.Key, Limit: c.Limit, Cost: target - here}}
-		_ = n.local.Adjust(context.Background(), 0, more) // it has just answered
+		_ = n.local.Adjust(context.Background(), tidegate.Receipt{}, more) // it has just answered
 	}
 	n.seen.forget(name, word)
 }

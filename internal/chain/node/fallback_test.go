@@ -45,7 +45,7 @@ func TestFallbackOfVectors(t *testing.T) {
 				t.Fatal(err)
 			}
 			passed += d.Granted
-			if d.OK != (d.Granted > 0) || d.At >= 0 {
+			if d.OK != (d.Granted > 0) || !instead(&d) {
 				t.Errorf("%+v", d)
 			}
 		}
@@ -168,7 +168,7 @@ func TestReceiptsFindTheirStore(t *testing.T) {
 		g := newNode(way, Options{})
 		gate := tidegate.NewGate(matched{one(slots), one(errs)}, g)
 		held, before := gate.Enter(t.Context(), &tidegate.Request{})
-		if !held.OK || held.At < 0 {
+		if !held.OK || instead(&held) {
 			t.Fatalf("%+v", held)
 		}
 		way.set(broken)
@@ -224,7 +224,7 @@ func TestReceiptOfWhatWasAllowed(t *testing.T) {
 	if !allowed.OK || allowed.Err == nil {
 		t.Fatalf("%+v", allowed.Decision)
 	}
-	if err := g.Renew(t.Context(), allowed.At, []tidegate.Check{one(slots)}); err != nil {
+	if err := g.Renew(t.Context(), allowed.Receipt, []tidegate.Check{one(slots)}); err != nil {
 		t.Errorf("Renew: %v", err)
 	}
 	if err := allowed.Cancel(); err != nil {

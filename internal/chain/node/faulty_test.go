@@ -120,7 +120,7 @@ func (f *faulty) Take(ctx context.Context, checks []tidegate.Check, n int) (tide
 	return store.Take(ctx, checks, n)
 }
 
-func (f *faulty) Adjust(ctx context.Context, at int64, checks []tidegate.Check) error {
+func (f *faulty) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
 	store, err := f.begin(ctx, true)
 	if err != nil {
 		return err
@@ -132,15 +132,15 @@ func (f *faulty) Adjust(ctx context.Context, at int64, checks []tidegate.Check) 
 		}
 	}
 	f.mu.Unlock()
-	return store.Adjust(ctx, at, checks)
+	return store.Adjust(ctx, r, checks)
 }
 
-func (f *faulty) Renew(ctx context.Context, at int64, checks []tidegate.Check) error {
+func (f *faulty) Renew(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
 	store, err := f.begin(ctx, false)
 	if err != nil {
 		return err
 	}
-	return store.Renew(ctx, at, checks)
+	return store.Renew(ctx, r, checks)
 }
 
 func (f *faulty) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.Duration) (tidegate.Decision, string, error) {
@@ -184,4 +184,9 @@ func (f *faulty) posted(l *tidegate.Limit, key string) (total int64) {
 		}
 	}
 	return total
+}
+
+// instead reports whether d was decided in place of the backend.
+func instead(d *tidegate.Decision) bool {
+	return d.Receipt.Origin == tidegate.OriginLocal || d.Receipt.Origin == tidegate.OriginRule
 }

@@ -152,7 +152,7 @@ func TestReturnIsSeen(t *testing.T) {
 		back := func(n int64) {
 			c := high
 			c.Cost = -n
-			if err := s.Adjust(context.Background(), d.At, []tidegate.Check{c}); err != nil {
+			if err := s.Adjust(context.Background(), d.Receipt, []tidegate.Check{c}); err != nil {
 				s.Fatal(err)
 			}
 		}
@@ -167,7 +167,7 @@ func TestReturnIsSeen(t *testing.T) {
 
 		more := high
 		more.Cost = 2 // charged unasked: there is no room all the more
-		if err := s.Adjust(context.Background(), d.At, []tidegate.Check{more}); err != nil {
+		if err := s.Adjust(context.Background(), d.Receipt, []tidegate.Check{more}); err != nil {
 			s.Fatal(err)
 		}
 		s.refused(false, low)

@@ -69,14 +69,14 @@ func TestHotKeyOfAFleet(t *testing.T) {
 
 // replay asks a store in memory for what has passed, at the same instants.
 func replay(t *testing.T, c tidegate.Check, passed []tidegate.Decision) {
-	slices.SortFunc(passed, func(a, b tidegate.Decision) int { return cmp.Compare(a.At, b.At) })
+	slices.SortFunc(passed, func(a, b tidegate.Decision) int { return cmp.Compare(a.Receipt.At, b.Receipt.At) })
 	if len(passed) == 0 {
 		t.Fatal("nothing has passed")
 	}
-	now := time.UnixMicro(passed[0].At / 1024)
+	now := time.UnixMicro(passed[0].Receipt.At / 1024)
 	oracle := memory.Open(memory.Config{Now: func() time.Time { return now }})
 	for _, d := range passed {
-		now = time.UnixMicro(d.At / 1024)
+		now = time.UnixMicro(d.Receipt.At / 1024)
 		want, err := oracle.Take(context.Background(), []tidegate.Check{c}, int(d.Granted))
 		if err != nil {
 			t.Fatal(err)

@@ -30,9 +30,9 @@ func (s *scripted) TakeBatch(_ context.Context, asks []chain.Ask) error {
 	}
 	l := a.Checks[0].Limit
 	k := min(s.granted, int64(a.Copies))
-	a.Granted = tidegate.Decision{OK: k > 0, Granted: k, Limit: l, Remaining: 50, At: 1}
+	a.Granted = tidegate.Decision{OK: k > 0, Granted: k, Limit: l, Remaining: 50, Receipt: tidegate.Receipt{At: 1}}
 	if k < int64(a.Copies) {
-		refusal := tidegate.Decision{Limit: l, RetryAfter: time.Millisecond, At: 1}
+		refusal := tidegate.Decision{Limit: l, RetryAfter: time.Millisecond, Receipt: tidegate.Receipt{At: 1}}
 		if a.Rest = refusal; k == 0 {
 			a.Granted = refusal
 		}
@@ -40,7 +40,7 @@ func (s *scripted) TakeBatch(_ context.Context, asks []chain.Ask) error {
 	return nil
 }
 
-func (s *scripted) Adjust(_ context.Context, _ int64, checks []tidegate.Check) error {
+func (s *scripted) Adjust(_ context.Context, _ tidegate.Receipt, checks []tidegate.Check) error {
 	for _, c := range checks {
 		s.posts.Add(c.Cost)
 	}

@@ -68,7 +68,7 @@ func TestCancelledBefore(t *testing.T) {
 		if _, err := c.store.Take(ctx, []tidegate.Check{hundred}, 1); !errors.Is(err, context.Canceled) {
 			t.Errorf("Take: %v", err)
 		}
-		if err := c.store.Adjust(ctx, 0, []tidegate.Check{hundred}); !errors.Is(err, context.Canceled) {
+		if err := c.store.Adjust(ctx, tidegate.Receipt{}, []tidegate.Check{hundred}); !errors.Is(err, context.Canceled) {
 			t.Errorf("Adjust: %v", err)
 		}
 		inner.wantCalls(t)
@@ -99,7 +99,7 @@ func TestDeafStore(t *testing.T) {
 		if got := working(); got > 5 || busy == 0 {
 			t.Errorf("%d goroutines wait for it, and %d were told that it is busy", got, busy)
 		}
-		if err := c.store.Adjust(context.Background(), 0, []tidegate.Check{hundred}); !errors.Is(err, ErrBusy) {
+		if err := c.store.Adjust(context.Background(), tidegate.Receipt{}, []tidegate.Check{hundred}); !errors.Is(err, ErrBusy) {
 			t.Errorf("Adjust: %v", err)
 		}
 		close(inner.deaf)

@@ -20,7 +20,7 @@ func TestTrap12RefusalIsNotAFailure(t *testing.T) {
 		l := limit("l", 1, mode)
 		for i := range 1000 {
 			d, err := g.Take(t.Context(), []tidegate.Check{one(l)}, 1)
-			if err != nil || d.OK != (i == 0) || d.Err != nil || d.At < 0 {
+			if err != nil || d.OK != (i == 0) || d.Err != nil || instead(&d) {
 				t.Fatalf("request %d = %+v, %v", i+1, d, err)
 			}
 		}
@@ -43,7 +43,7 @@ func TestTrap12SayingNoIsNotAFailure(t *testing.T) {
 	few := tidegate.MustLimit(tidegate.Spec{Events: 1, Period: time.Hour, Algorithm: tidegate.FixedWindow, OnFull: tidegate.RefuseNew})
 	full := 0
 	for i := range 500 {
-		if err := g.Renew(t.Context(), 1, []tidegate.Check{one(slots)}); !errors.Is(err, tidegate.ErrLeaseLost) {
+		if err := g.Renew(t.Context(), tidegate.Receipt{At: 1}, []tidegate.Check{one(slots)}); !errors.Is(err, tidegate.ErrLeaseLost) {
 			t.Fatalf("Renew: %v", err)
 		}
 		if err := g.Settle(t.Context(), "gone", 1); !errors.Is(err, tidegate.ErrSettled) {
@@ -67,7 +67,7 @@ func TestUnsupported(t *testing.T) {
 	g := newNode(struct{ tidegate.Store }{memory.New()}, Options{Deadline: patient})
 	defer g.Close()
 	_, _, err := g.Reserve(t.Context(), nil, time.Hour)
-	for _, err := range []error{err, g.Renew(t.Context(), 1, nil), g.Settle(t.Context(), "", 1), g.Reset(t.Context(), nil)} {
+	for _, err := range []error{err, g.Renew(t.Context(), tidegate.Receipt{At: 1}, nil), g.Settle(t.Context(), "", 1), g.Reset(t.Context(), nil)} {
 		if !errors.Is(err, tidegate.ErrUnsupported) {
 			t.Errorf("%v, want %v", err, tidegate.ErrUnsupported)
 		}

@@ -87,17 +87,17 @@ func copied(checks []tidegate.Check) []tidegate.Check {
 
 // Adjust implements tidegate.Store. What was taken from the local store is given back
 // there, and no longer owed to the backend if it still is.
-func (n *Node) Adjust(ctx context.Context, at int64, checks []tidegate.Check) error {
-	if at < 0 {
-		return n.adjustLocal(ctx, at^receipt, checks)
+func (n *Node) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
+	if r.Origin != tidegate.OriginStore {
+		return n.adjustLocal(ctx, r, checks)
 	}
 	checks = copied(checks)
 	err := n.pass(ctx, func(ctx context.Context) error {
 		defer n.returned(checks)
-		return n.inner.Adjust(ctx, at, checks)
+		return n.inner.Adjust(ctx, r, checks)
 	})
 	if err != nil && releases(checks) {
-		n.releaseLater(at, checks)
+		n.releaseLater(r, checks)
 	}
 	return err
 }
@@ -121,10 +121,10 @@ func (n *Node) returned(checks []tidegate.Check) {
 	}
 }
 
-func (n *Node) adjustLocal(ctx context.Context, at int64, checks []tidegate.Check) error {
+func (n *Node) adjustLocal(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
 	nodes, now := n.nodes(), n.now()
 	p := n.localPart(checks, nodes)
-	err := n.local.Adjust(ctx, at, p.checks)
+	err := n.local.Adjust(ctx, r, p.checks)
 	n.owePart(checks, p, 1, nodes, now)
 	n.returned(checks)
 	return err
@@ -151,12 +151,12 @@ func (n *Node) localPart(checks []tidegate.Check, nodes int64) *part {
 }
 
 // Renew implements tidegate.Renewer.
-func (n *Node) Renew(ctx context.Context, at int64, checks []tidegate.Check) error {
-	if at < 0 {
-		return n.local.Renew(ctx, at^receipt, n.localPart(checks, n.nodes()).checks)
+func (n *Node) Renew(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
+	if r.Origin != tidegate.OriginStore {
+		return n.local.Renew(ctx, r, n.localPart(checks, n.nodes()).checks)
 	}
 	checks = copied(checks)
-	return n.pass(ctx, func(ctx context.Context) error { return n.inner.Renew(ctx, at, checks) })
+	return n.pass(ctx, func(ctx context.Context) error { return n.inner.Renew(ctx, r, checks) })
 }
 
 // Reserve implements tidegate.Reserver. There is no fallback: what cannot be settled

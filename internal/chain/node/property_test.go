@@ -47,7 +47,7 @@ type fuzzed struct {
 
 type taking struct {
 	check tidegate.Check
-	at    int64
+	taken tidegate.Receipt
 }
 
 func newFuzzed(t *testing.T, seed uint64) *fuzzed {
@@ -72,13 +72,13 @@ func (n *fuzzed) step() {
 		if len(n.taken) > 0 {
 			one := n.taken[n.rand.IntN(len(n.taken))]
 			one.check.Cost = -one.check.Cost
-			n.must(n.inner.Store.Adjust(ctx, one.at, []tidegate.Check{one.check}))
+			n.must(n.inner.Store.Adjust(ctx, one.taken, []tidegate.Check{one.check}))
 		}
 	case 1: // this one does
 		if len(n.taken) > 0 {
 			one := n.taken[n.rand.IntN(len(n.taken))]
 			one.check.Cost = -one.check.Cost
-			n.must(n.Adjust(ctx, one.at, []tidegate.Check{one.check}))
+			n.must(n.Adjust(ctx, one.taken, []tidegate.Check{one.check}))
 		}
 	case 2: // another node resets
 		if n.rand.IntN(3) == 0 {
@@ -152,7 +152,7 @@ func (n *fuzzed) ask() {
 	n.must(err)
 	if d.OK {
 		for _, c := range checks {
-			n.taken = append(n.taken, taking{c, d.At})
+			n.taken = append(n.taken, taking{c, d.Receipt})
 		}
 	}
 	if n.Node.count.denied.Load() == before {

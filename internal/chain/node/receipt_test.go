@@ -17,7 +17,7 @@ func TestNoReceiptIsNoNews(t *testing.T) {
 	checks := []tidegate.Check{{Key: "k", Limit: l, Cost: 1}}
 	f := func(at, want int64) {
 		t.Helper()
-		g.see(checks, &tidegate.Decision{Limit: l, RetryAfter: time.Minute, At: at}, time.Second)
+		g.see(checks, &tidegate.Decision{Limit: l, RetryAfter: time.Minute, Receipt: tidegate.Receipt{At: at}}, time.Second)
 		if used, _, _ := g.seen.look(g.seen.name(l, "k")); used != want {
 			t.Errorf("at %d: %d are remembered as used, want %d", at, used, want)
 		}

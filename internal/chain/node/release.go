@@ -10,7 +10,7 @@ import (
 // release is slots that are to be given back. Slots have names, so that it can be tried
 // again, whatever became of the try before.
 type release struct {
-	at     int64
+	taken  tidegate.Receipt
 	checks []tidegate.Check // with negative costs
 	until  time.Duration    // when the leases have run out by themselves
 }
@@ -34,9 +34,9 @@ func slotsOf(checks []tidegate.Check) (slots []tidegate.Check, lease time.Durati
 	return copied(slots), lease
 }
 
-// releaseLater has the slots among checks given back under the name at, when the backend
+// releaseLater has the slots among checks given back under the name taken, when the backend
 // answers.
-func (n *Node) releaseLater(at int64, checks []tidegate.Check) {
+func (n *Node) releaseLater(taken tidegate.Receipt, checks []tidegate.Check) {
 	slots, lease := slotsOf(checks)
 	if len(slots) == 0 {
 		return
@@ -46,7 +46,7 @@ func (n *Node) releaseLater(at int64, checks []tidegate.Check) {
 	if len(n.releases) >= maxReleases {
 		return
 	}
-	n.releases = append(n.releases, release{at, slots, n.now() + lease})
+	n.releases = append(n.releases, release{taken, slots, n.now() + lease})
 	n.repayLocked()
 }
 
@@ -54,7 +54,7 @@ func (n *Node) releaseLater(at int64, checks []tidegate.Check) {
 // for it.
 func (n *Node) releaseLate(checks []tidegate.Check, d *tidegate.Decision) {
 	for i := range d.Granted {
-		n.releaseLater(d.At+i, checks) // each copy has its own name
+		n.releaseLater(d.Receipt.Copy(i), checks)
 	}
 }
 
@@ -72,7 +72,7 @@ func (n *Node) releaseAll() {
 		if now >= r.until {
 			continue
 		}
-		err := n.reach(context.Background(), true, func(ctx context.Context) error { return n.inner.Adjust(ctx, r.at, r.checks) })
+		err := n.reach(context.Background(), true, func(ctx context.Context) error { return n.inner.Adjust(ctx, r.taken, r.checks) })
 		if err != nil {
 			n.mu.Lock()
 			n.releases = append(n.releases, all[i:]...)

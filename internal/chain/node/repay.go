@@ -223,7 +223,7 @@ func (n *Node) postOne(p post) error {
 	charge := []tidegate.Check{{Key: p.id.key, Limit: p.debt.limit, Cost: p.amount}}
 	// Nobody waits for it, and what is not answered is lost.
 	until := n.contexts.post.get(n, postWithin*n.o.Deadline)
-	err := n.reachBy(context.Background(), until, true, func(ctx context.Context) error { return n.inner.Adjust(ctx, 0, charge) })
+	err := n.reachBy(context.Background(), until, true, func(ctx context.Context) error { return n.inner.Adjust(ctx, tidegate.Receipt{}, charge) })
 	switch {
 	case err == nil:
 		n.count.posted.Add(1)

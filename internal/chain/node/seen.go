@@ -167,7 +167,7 @@ func (s *seen) put(name uint64, used int64) {
 // receipt was made of an earlier one, and says nothing new.
 func (n *Node) see(checks []tidegate.Check, d *tidegate.Decision, now time.Duration) {
 	l := d.Limit
-	if l == nil || d.At == 0 || d.Err != nil || l.Algorithm == tidegate.Concurrency {
+	if l == nil || d.Receipt.At == 0 || d.Err != nil || l.Algorithm == tidegate.Concurrency {
 		return
 	}
 	capacity := l.Capacity()

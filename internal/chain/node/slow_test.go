@@ -51,10 +51,10 @@ func (s *slow) Take(ctx context.Context, checks []tidegate.Check, n int) (tidega
 	return d, err
 }
 
-func (s *slow) Adjust(ctx context.Context, at int64, checks []tidegate.Check) error {
+func (s *slow) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
 	time.Sleep(trip / 2)
 	defer time.Sleep(trip / 2)
-	return s.Store.Adjust(ctx, at, checks)
+	return s.Store.Adjust(ctx, r, checks)
 }
 
 func (s *slow) Reset(ctx context.Context, checks []tidegate.Check) error {

@@ -41,11 +41,11 @@ func (p *picky) Take(ctx context.Context, checks []tidegate.Check, n int) (tideg
 	return p.Store.Take(ctx, checks, n)
 }
 
-func (p *picky) Adjust(ctx context.Context, at int64, checks []tidegate.Check) error {
+func (p *picky) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
 	if err := p.cannot(checks); err != nil {
 		return err
 	}
-	return p.Store.Adjust(ctx, at, checks)
+	return p.Store.Adjust(ctx, r, checks)
 }
 
 var errWrongType = fmt.Errorf("WRONGTYPE: %w", tidegate.ErrCannotAsk)

@@ -204,7 +204,7 @@ func TestWaitsForASlot(t *testing.T) {
 		time.Sleep(time.Second)
 		back := check
 		back.Cost = -1
-		if err := s.Adjust(t.Context(), d.At, []tidegate.Check{back}); err != nil {
+		if err := s.Adjust(t.Context(), d.Receipt, []tidegate.Check{back}); err != nil {
 			t.Fatal(err)
 		}
 		c.Wait()

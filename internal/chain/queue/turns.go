@@ -33,9 +33,15 @@ type turnLine struct {
 
 // turn is a departure: when it comes here, and its name in the store.
 type turn struct {
-	due  time.Time
-	at   int64
-	cost int64
+	due   time.Time
+	taken tidegate.Receipt
+	cost  int64
+}
+
+// like reports whether whoever has t may have other instead: as many events, booked in
+// the same counters.
+func (t turn) like(other turn) bool {
+	return t.cost == other.cost && t.taken.Origin == other.taken.Origin && t.taken.Instance == other.taken.Instance
 }
 
 type waiter struct {
@@ -54,12 +60,14 @@ func (t *turns) wait(ctx context.Context, store tidegate.Store, c *tidegate.Chec
 	id := who{c.Limit.Identity(), c.Key}
 	l := t.enter(id, store, c)
 	defer t.leave(id, l)
-	w := &waiter{turn{time.Now().Add(d.Wait), d.At + algo.Ticks(d.Wait), c.Cost}, make(chan struct{})}
+	booked := d.Receipt
+	booked.At += algo.Ticks(d.Wait)
+	w := &waiter{turn{time.Now().Add(d.Wait), booked, c.Cost}, make(chan struct{})}
 	l.join(w)
 	select {
 	case <-w.called:
 		l.callNext()
-		return algo.Duration(w.turn.at - d.At), nil
+		return algo.Duration(w.turn.taken.At - d.Receipt.At), nil
 	case <-ctx.Done():
 		l.giveUp(context.WithoutCancel(ctx), w)
 		return 0, ctx.Err()
@@ -97,7 +105,7 @@ func (l *turnLine) join(w *waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	i := len(l.waiters)
-	for i > 0 && l.waiters[i-1].turn.at > w.turn.at {
+	for i > 0 && l.waiters[i-1].turn.taken.At > w.turn.taken.At {
 		i--
 	}
 	l.waiters = append(l.waiters, nil)
@@ -136,7 +144,7 @@ func (l *turnLine) callLocked() {
 }
 
 // giveUp takes w out of the line. Those behind it move up by one turn, up to the
-// first whose cost is another; the turn that nobody has then goes back to the
+// first that is not alike; the turn that nobody has then goes back to the
 // store, which takes it if it is its last.
 func (l *turnLine) giveUp(ctx context.Context, w *waiter) {
 	l.mu.Lock()
@@ -146,7 +154,7 @@ func (l *turnLine) giveUp(ctx context.Context, w *waiter) {
 	}
 	free := w.turn
 	if i < len(l.waiters) {
-		for j := i + 1; j < len(l.waiters) && l.waiters[j].turn.cost == free.cost; j++ {
+		for j := i + 1; j < len(l.waiters) && l.waiters[j].turn.like(free); j++ {
 			l.waiters[j].turn, free = free, l.waiters[j].turn
 		}
 		l.waiters = append(l.waiters[:i], l.waiters[i+1:]...)
@@ -155,7 +163,7 @@ func (l *turnLine) giveUp(ctx context.Context, w *waiter) {
 	l.mu.Unlock()
 	back := l.check
 	back.Cost = -free.cost
-	_ = l.store.Adjust(ctx, free.at, []tidegate.Check{back}) // not reached: a hole in the line
+	_ = l.store.Adjust(ctx, free.taken, []tidegate.Check{back}) // not reached: a hole in the line
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

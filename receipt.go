@@ -1,0 +1,43 @@
+package tidegate
+
+// Receipt says which charge a Decision is about: what [Store.Adjust], [Renewer.Renew] and
+// [Reserver.Settle] need to find it again. It is told by the store and handed back as it
+// is; whoever gives back a part of a charge may move At, as [Store.Adjust] says.
+type Receipt struct {
+	// At is the store's time of the charge in ticks of 1/1024 µs since the Unix
+	// epoch. It is the store's own clock, which need not agree with the caller's.
+	// 0: nobody looked at a counter for this decision. For a slot it is also the
+	// name of the lease; see Copy.
+	At int64
+	// Handle names what the store keeps a record of: a reservation. It is zero where
+	// there is none.
+	Handle Handle
+	// Instance is the process whose counters were charged; 0: those that everybody
+	// shares.
+	Instance uint64
+	// Apart is, for a request over several servers with clocks of their own, when
+	// each of them charged it; nil otherwise.
+	Apart *Apart
+	// Origin says who decided.
+	Origin Origin
+}
+
+// Copy is the receipt of copy i of a request for several, by which its slots are renewed
+// and given back.
+func (r Receipt) Copy(i int64) Receipt {
+	r.At += i
+	return r
+}
+
+// Handle is 128 random bits, which nobody can guess, or zero.
+type Handle [2]uint64
+
+// Copy is the handle of copy i of a request for several.
+func (h Handle) Copy(i int64) Handle { return Handle{h[0], h[1] + uint64(i)} }
+
+// Apart is when the parts of a charge were made that a store keeps on servers with
+// clocks of their own.
+type Apart struct {
+	// At is as Receipt.At, by the store's name for the part.
+	At map[string]int64
+}
