@@ -122,7 +122,7 @@ func TestKeysThatAreNot(t *testing.T) {
 	f(400, "as=42", "as=42 does not say who")
 	f(400, "user=42", `no parameter "user"`)
 	f(400, "rule=api&method=GET", "a method without a url")
-	f(400, "rule=api&url=%00", "is no url")
+	f(400, "rule=api&url=%00", "is not a URL")
 	f(404, "rule=apo&as=user=42", "There is no rule apo; did you mean api?")
 	f(404, "rule=api&url=/other&as=user=42", "the path does not match /api/")
 	f(404, "rule=api", "it counts by user, and this does not say who that is")
@@ -169,7 +169,10 @@ func TestSamplesMatchTheirPatterns(t *testing.T) {
 		}
 		tree := route.New()
 		tree.Add(p, 1)
-		r := sample(p, nil)
+		r, err := sample(p, nil).Request()
+		if err != nil {
+			t.Fatal(err)
+		}
 		var hits []route.Hit
 		for _, way := range tree.Readings(r.Path, r.RawPath, nil) {
 			hits = tree.Match(r.Method, r.Host, way, hits)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/lang/describe"
 )
 
 // Question says whose counters are meant: those of one rule or of all, that a
@@ -65,43 +66,12 @@ func (q *Question) check() error {
 	return nil
 }
 
-// asked is the request of a question.
-type asked struct {
-	as    map[string]string
-	query url.Values
-}
-
-// Value implements [tidegate.Values].
-func (a asked) Value(name string) (string, bool) {
-	if name, ok := strings.CutPrefix(name, "query "); ok {
-		value := a.query.Get(name)
-		return value, value != ""
-	}
-	return "", false
-}
-
-// Identity implements rules.Identified.
-func (a asked) Identity(name string) (value string, known bool) {
-	value, known = a.as[name]
-	return value, known
-}
-
 // request is the one that the question describes.
 func (q *Question) request() (*tidegate.Request, error) {
-	at := q.URL
-	if !strings.Contains(at, "://") {
-		at = "http://" + at
-	}
-	u, err := url.Parse(at)
-	if err != nil || u.Path == "" && u.Host == "" {
-		return nil, problemf(http.StatusBadRequest, "%q is no url; write, for example, /posts or https://example.com/posts.", q.URL)
-	}
-	r := &tidegate.Request{Method: q.Method, Host: u.Host, Path: u.Path, Values: asked{q.As, u.Query()}}
-	if r.Method == "" {
-		r.Method = http.MethodGet
-	}
-	if u.RawPath != "" {
-		r.RawPath = u.EscapedPath()
+	described := describe.Request{Method: q.Method, URL: q.URL, As: q.As}
+	r, err := described.Request()
+	if err != nil {
+		return nil, problemf(http.StatusBadRequest, "%q is not a URL; write, for example, /posts or https://example.com/posts.", q.URL)
 	}
 	return r, nil
 }

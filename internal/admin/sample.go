@@ -1,11 +1,10 @@
 package admin
 
 import (
-	"net/http"
-	"net/url"
 	"strings"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/lang/describe"
 	"tidegate.dev/tidegate/internal/route"
 	"tidegate.dev/tidegate/rules"
 )
@@ -19,19 +18,19 @@ func samples(set *rules.Set, rule string, as map[string]string) []*tidegate.Requ
 		patterns = []string{"/"}
 	}
 	for _, text := range patterns {
-		if p, err := route.Split(text); err == nil { // it has loaded: it is one
-			all = append(all, sample(p, as))
+		p, err := route.Split(text)
+		if err != nil { // it has loaded: it is one
+			continue
+		}
+		if r, err := sample(p, as).Request(); err == nil {
+			all = append(all, r)
 		}
 	}
 	return all
 }
 
 // sample is a request that p matches.
-func sample(p route.Pattern, as map[string]string) *tidegate.Request {
-	r := &tidegate.Request{Method: p.Method, Host: p.Host, Values: asked{as: as}}
-	if r.Method == "" {
-		r.Method = http.MethodGet
-	}
+func sample(p route.Pattern, as map[string]string) *describe.Request {
 	segments := strings.Split(p.Path, "/")
 	for i, s := range segments {
 		if s == "{$}" {
@@ -40,9 +39,5 @@ func sample(p route.Pattern, as map[string]string) *tidegate.Request {
 			segments[i] = strings.Trim(s, "{.}")
 		}
 	}
-	r.Path = strings.Join(segments, "/")
-	if path, err := url.PathUnescape(r.Path); err == nil && path != r.Path {
-		r.Path, r.RawPath = path, r.Path
-	}
-	return r
+	return &describe.Request{Method: p.Method, URL: p.Host + strings.Join(segments, "/"), As: as}
 }

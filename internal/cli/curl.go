@@ -45,10 +45,10 @@ func (d *draft) fromCurl(line string) error {
 	for i := 0; i < len(words); i++ {
 		w := words[i]
 		if !strings.HasPrefix(w, "-") || w == "-" {
-			if d.url != "" {
-				return fmt.Errorf("the curl line has two addresses, %s and %s", d.url, w)
+			if d.URL != "" {
+				return fmt.Errorf("the curl line has two addresses, %s and %s", d.URL, w)
 			}
-			d.url = w
+			d.URL = w
 			continue
 		}
 		if what, ok := curlFlag[w]; ok {
@@ -79,32 +79,32 @@ func (d *draft) fromCurl(line string) error {
 func (d *draft) curlOption(what, value string) error {
 	switch what {
 	case "method":
-		d.method = value
+		d.Method = value
 	case "header":
 		return d.addHeader(value)
 	case "data", "json":
 		if strings.HasPrefix(value, "@") {
 			return fmt.Errorf("%s: give the data itself, not a file", value)
 		}
-		if d.body != "" {
-			value = d.body + "&" + value
+		if d.Body != "" {
+			value = d.Body + "&" + value
 		}
-		d.body = value
+		d.Body = value
 		if what == "json" {
-			d.header.Set("Content-Type", "application/json")
+			d.Header.Set("Content-Type", "application/json")
 		}
 	case "user":
-		d.header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(value)))
+		d.Header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(value)))
 	case "bearer":
-		d.header.Set("Authorization", "Bearer "+value)
+		d.Header.Set("Authorization", "Bearer "+value)
 	case "cookie":
-		d.header.Add("Cookie", value)
+		d.Header.Add("Cookie", value)
 	case "agent":
-		d.header.Set("User-Agent", value)
+		d.Header.Set("User-Agent", value)
 	case "referer":
-		d.header.Set("Referer", value)
+		d.Header.Set("Referer", value)
 	case "url":
-		d.url = value
+		d.URL = value
 	}
 	return nil
 }
@@ -112,26 +112,26 @@ func (d *draft) curlOption(what, value string) error {
 // curlMethod is what curl would use: data makes a POST of it.
 func (d *draft) curlMethod(head, get bool) error {
 	switch {
-	case d.url == "":
+	case d.URL == "":
 		return errors.New("the curl line has no address")
 	case get:
 		sep := "?"
-		if strings.Contains(d.url, "?") {
+		if strings.Contains(d.URL, "?") {
 			sep = "&"
 		}
-		if d.body != "" {
-			d.url, d.body = d.url+sep+d.body, ""
+		if d.Body != "" {
+			d.URL, d.Body = d.URL+sep+d.Body, ""
 		}
 	}
 	switch {
-	case d.method != "":
+	case d.Method != "":
 	case head:
-		d.method = http.MethodHead
-	case d.body != "":
-		d.method = http.MethodPost
+		d.Method = http.MethodHead
+	case d.Body != "":
+		d.Method = http.MethodPost
 	}
-	if d.body != "" && d.header.Get("Content-Type") == "" {
-		d.header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if d.Body != "" && d.Header.Get("Content-Type") == "" {
+		d.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
 	return nil
 }

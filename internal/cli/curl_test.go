@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"net/http"
 	"slices"
 	"testing"
 )
@@ -26,18 +25,18 @@ func TestShellWords(t *testing.T) {
 func TestCurl(t *testing.T) {
 	f := func(line, method, url, header, value, body string) {
 		t.Helper()
-		d := draft{header: make(http.Header), as: make(map[string]string)}
+		d := newDraft()
 		if err := d.fromCurl(line); err != nil {
 			t.Errorf("%s: %v", line, err)
 			return
 		}
-		h, err := d.httpRequest()
+		h, err := d.HTTP()
 		if err != nil {
 			t.Errorf("%s: %v", line, err)
 			return
 		}
-		if h.Method != method || h.URL.String() != url || h.Header.Get(header) != value || d.body != body {
-			t.Errorf("%s: got %s %s, %s: %q, body %q", line, h.Method, h.URL, header, h.Header.Get(header), d.body)
+		if h.Method != method || h.URL.String() != url || h.Header.Get(header) != value || d.Body != body {
+			t.Errorf("%s: got %s %s, %s: %q, body %q", line, h.Method, h.URL, header, h.Header.Get(header), d.Body)
 		}
 	}
 	f("curl example.com/x", "GET", "http://example.com/x", "A", "", "")
@@ -53,7 +52,7 @@ func TestCurl(t *testing.T) {
 func TestCurlMistakes(t *testing.T) {
 	f := func(line string) {
 		t.Helper()
-		d := draft{header: make(http.Header), as: make(map[string]string)}
+		d := newDraft()
 		if d.fromCurl(line) == nil {
 			t.Errorf("%s: no error", line)
 		}
@@ -71,9 +70,9 @@ func FuzzCurl(f *testing.F) {
 	f.Add("curl -XPUT https://example.com/x -H 'A: b'")
 	f.Add(`curl "a\"b" --json '{}'`)
 	f.Fuzz(func(_ *testing.T, line string) {
-		d := draft{header: make(http.Header), as: make(map[string]string)}
+		d := newDraft()
 		if d.fromCurl(line) == nil {
-			_, _ = d.request()
+			_, _ = d.Request.Request()
 		}
 	})
 }

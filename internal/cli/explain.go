@@ -10,6 +10,7 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/httplimit"
+	"tidegate.dev/tidegate/internal/lang/describe"
 	"tidegate.dev/tidegate/rules"
 	"tidegate.dev/tidegate/store/memory"
 )
@@ -32,13 +33,13 @@ Examples:
   tidegate explain --curl "curl -XPOST https://example.com/login -d user=x"
   echo '{"method":"POST","url":"/v1/chat","body":{"max_tokens":5}}' | tidegate explain --request -`,
 	setup: func(flags *flag.FlagSet) func(context.Context, Env, []string) int {
-		o := explainOptions{draft: draft{header: make(http.Header), as: make(map[string]string)}}
+		o := explainOptions{draft: newDraft()}
 		flags.StringVar(&o.rules, "rules", "rules.yaml", "`FILE` or folder of rules")
 		flags.Func("as", "`NAME=VALUE` of an identity, in place of what the request has; several times", o.draft.addIdentity)
 		flags.Func("H", "`HEADER: VALUE` of the request; several times", o.draft.addHeader)
-		flags.StringVar(&o.draft.ip, "ip", "", "`ADDRESS` that the request comes from (192.0.2.1 unless given)")
-		flags.StringVar(&o.draft.body, "body", "", "`JSON` body of the request")
-		flags.Int64Var(&o.draft.cost, "cost", 0, "what the caller says it costs")
+		flags.StringVar(&o.draft.IP, "ip", describe.Someone, "`ADDRESS` that the request comes from")
+		flags.StringVar(&o.draft.Body, "body", "", "`JSON` body of the request")
+		flags.Int64Var(&o.draft.Cost, "cost", 0, "what the caller says it costs")
 		flags.StringVar(&o.curl, "curl", "", "the request as a `LINE` of curl")
 		flags.StringVar(&o.file, "request", "", "the request as JSON in `FILE`; - is standard input")
 		flags.BoolVar(&o.all, "all", false, "show the rules for other paths and methods, too")
@@ -79,7 +80,7 @@ func (o *explainOptions) run(_ context.Context, env Env, args []string) int {
 	if err := o.draft.known(set.Identities()); err != nil {
 		return misused(env, "explain", "%v", err)
 	}
-	request, err := o.draft.request()
+	request, err := o.draft.Request.Request()
 	if err != nil {
 		return misused(env, "explain", "%v", err)
 	}
@@ -115,11 +116,11 @@ func (o *explainOptions) describe(env Env, args []string) error {
 	case len(args) > 2:
 		return fmt.Errorf("the request is METHOD and URL, but there is also %q", args[2])
 	case len(args) == 2:
-		o.draft.method, o.draft.url = args[0], args[1]
+		o.draft.Method, o.draft.URL = args[0], args[1]
 	default:
-		o.draft.url = args[0]
+		o.draft.URL = args[0]
 	}
-	if o.draft.body != "" {
+	if o.draft.Body != "" {
 		o.draft.asJSON()
 	}
 	return nil
@@ -127,11 +128,11 @@ func (o *explainOptions) describe(env Env, args []string) error {
 
 // answer puts the request through the middleware, before counters of its own.
 func (o *explainOptions) answer(set *rules.Set) (a answer, err error) {
-	request, err := o.draft.httpRequest()
+	request, err := o.draft.HTTP()
 	if err != nil {
 		return a, err
 	}
-	gate := tidegate.NewGate(o.draft.matcher(set), memory.New())
+	gate := tidegate.NewGate(o.draft.Matcher(set), memory.New())
 	gate = gate.Observe(func(_ *tidegate.Request, _ []tidegate.Check, d tidegate.Decision) {
 		if d.Limit != nil && d.Limit.Terms != nil {
 			a.Rule = d.Limit.Terms.Rule

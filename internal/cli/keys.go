@@ -33,8 +33,8 @@ Examples:
   tidegate keys reset --as ip=203.0.113.9 --rule login
   tidegate keys get --rule site --json`,
 	setup: func(flags *flag.FlagSet) func(context.Context, Env, []string) int {
-		who := draft{as: make(map[string]string)}
-		o := keysOptions{question: admin.Question{As: who.as}}
+		who := newDraft()
+		o := keysOptions{question: admin.Question{As: who.As}}
 		o.remote.flags(flags)
 		flags.Func("as", "`NAME=VALUE` of an identity; several times", who.addIdentity)
 		flags.StringVar(&o.question.Rule, "rule", "", "only the counters of this `RULE`")

@@ -17,6 +17,7 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/admin"
+	"tidegate.dev/tidegate/internal/lang/describe"
 	"tidegate.dev/tidegate/rules/source"
 	"tidegate.dev/tidegate/store/memory"
 )
@@ -39,8 +40,8 @@ func adminServer(t *testing.T, src, token string) (address string, charge func(p
 	t.Cleanup(server.Close)
 	gate := tidegate.NewGate(watcher.Live(), store)
 	return server.URL, func(path, user string) {
-		d := draft{url: path, header: make(http.Header), as: map[string]string{"user": user}}
-		r, err := d.request()
+		d := describe.Request{URL: path, As: map[string]string{"user": user}}
+		r, err := d.Request()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,7 +2,6 @@ package ruletest
 
 import (
 	"fmt"
-	"maps"
 	"net/http"
 	"net/netip"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 
 	"tidegate.dev/tidegate/internal/bounded"
 	"tidegate.dev/tidegate/internal/diag"
+	"tidegate.dev/tidegate/internal/lang/describe"
 	"tidegate.dev/tidegate/internal/yamltree"
 	"tidegate.dev/tidegate/rules"
 )
@@ -160,7 +160,8 @@ func (r *reader) request(s *Step, n *yamltree.Node) {
 		method, target = http.MethodGet, text
 	}
 	slash := strings.IndexByte(target, '/')
-	if slash < 0 || strings.ContainsAny(target, " \t") || method == "" || method != strings.ToUpper(method) {
+	described := describe.Request{Method: method, URL: target}
+	if _, err := described.HTTP(); err != nil || slash < 0 || strings.ContainsAny(target, " \t") || method == "" || method != strings.ToUpper(method) {
 		r.bad(n.Pos, fmt.Sprintf("`%s` is not a request", text), hint)
 		return
 	}
@@ -213,5 +214,3 @@ func (r *reader) want(n *yamltree.Node, times int) []Want {
 	return all
 }
 
-// sorted is the names of m in order, so that a run is the same every time.
-func sorted(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }

@@ -119,6 +119,16 @@ func TestAddressIsOne(t *testing.T) {
 	}
 }
 
+// What no front end could receive is a mistake of the file; it used to end the command.
+func TestRequestIsOne(t *testing.T) {
+	for _, request := range []string{"G(T /api/x", "GET [::1/x", "get /x", "GET x", "GET /a b"} {
+		src := "rules: rules.yaml\ncases:\n  - name: odd\n    steps:\n      - { request: \"" + request + "\", want: ok }\n"
+		if file, problems := Parse("test.yaml", []byte(src)); file != nil || len(problems) != 1 || !strings.Contains(problems[0].Message, "is not a request") {
+			t.Errorf("%s: got %v", request, problems)
+		}
+	}
+}
+
 // What is expected of a rule that does not hold the request says why it does not.
 func TestSaysWhyARuleDoesNotHold(t *testing.T) {
 	r := run(t, api, "      - { request: GET /other, want: ok, rule: api }\n")

@@ -3,13 +3,11 @@ package ruletest
 import (
 	"context"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/httplimit"
-	"tidegate.dev/tidegate/internal/diag"
+	"tidegate.dev/tidegate/internal/lang/describe"
 )
 
 // step sends the requests of one step and compares what comes of them.
@@ -62,17 +60,14 @@ func rounding(l *tidegate.Limit, since time.Duration) time.Duration {
 	return time.Duration(excess*1000/ticks + 1)
 }
 
-// knows reports whether the rules ask for all that the step says of who is asking:
-// what they do not ask for would change nothing, in silence.
+// knows reports whether the rules have all the identities that the step names.
 func (r *running) knows(s *Step) bool {
-	names := r.set.Identities()
 	known := true
-	for _, name := range sorted(s.As) {
-		if slices.Contains(names, name) {
-			continue
-		}
+	described := s.described()
+	names := r.set.Identities()
+	described.Unknown(names, func(name, near string) {
 		why := "they have " + strings.Join(names, ", ")
-		if near := diag.Nearest(name, names); near != "" {
+		if near != "" {
 			why = "did you mean `" + near + "`?"
 		}
 		r.failures = append(r.failures, Failure{
@@ -80,7 +75,7 @@ func (r *running) knows(s *Step) bool {
 			Message: "`as` says `" + name + "`, and no identity of the rules has that name",
 		})
 		known = false
-	}
+	})
 	return known
 }
 
@@ -96,57 +91,28 @@ func outcome(d *tidegate.Decision) Outcome {
 	return Refused
 }
 
-// newRequest is what a front end makes of the request, with the identities of
-// the step in place of those it would find.
+// described is the request of a step.
+func (s *Step) described() describe.Request {
+	header := make(http.Header)
+	for name, value := range s.Headers {
+		header.Set(name, value)
+	}
+	if s.Body != "" && header.Get("Content-Type") == "" {
+		header.Set("Content-Type", "application/json")
+	}
+	return describe.Request{
+		Method: s.Method, URL: s.Host + s.Target, Header: header, Body: s.Body,
+		IP: describe.Someone, Cost: s.Cost, As: s.As,
+	}
+}
+
+// newRequest is what a front end makes of the request. Parse has seen that it can be
+// made.
 func (s *Step) newRequest() *tidegate.Request {
-	h, err := http.NewRequest(s.Method, "http://"+s.host()+s.Target, strings.NewReader(s.Body))
-	if err != nil { // an odd target: as a server would, take it as it is
-		h, _ = http.NewRequest(s.Method, "http://"+s.host()+"/", strings.NewReader(s.Body))
-		h.URL.Path = s.Target
+	described := s.described()
+	r, err := described.Request()
+	if err != nil {
+		panic(err)
 	}
-	for _, name := range sorted(s.Headers) {
-		h.Header.Set(name, s.Headers[name])
-	}
-	if s.Body != "" && h.Header.Get("Content-Type") == "" {
-		h.Header.Set("Content-Type", "application/json")
-	}
-	h.RemoteAddr = s.peer()
-	request := httplimit.Options{}.Request(h)
-	request.Cost = s.Cost
-	request.Values = identified{request.Values, s.As}
-	return request
-}
-
-func (s *Step) host() string {
-	if s.Host == "" {
-		return "localhost"
-	}
-	return s.Host
-}
-
-// peer is where the request comes from: one of the addresses that are kept for
-// documentation, unless the step says.
-func (s *Step) peer() string {
-	if ip := s.As["ip"]; ip != "" {
-		if strings.Contains(ip, ":") {
-			ip = "[" + ip + "]"
-		}
-		return ip + ":40000"
-	}
-	return "192.0.2.1:40000"
-}
-
-// identified answers for the identities that a test names.
-type identified struct {
-	tidegate.Values
-	as map[string]string
-}
-
-// Identity implements [rules.Identified].
-func (v identified) Identity(name string) (value string, known bool) {
-	if name == "ip" { // found from the peer, so that prefixes hold
-		return "", false
-	}
-	value, known = v.as[name]
-	return value, known
+	return r
 }

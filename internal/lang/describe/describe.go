@@ -1,0 +1,139 @@
+// Package describe makes a request out of what somebody wrote by hand: the flags of a
+// command, a step of a rule test, a question to the admin API. It is what a front end
+// would make of the same request, with the named identities in place of those that a
+// front end would find.
+package describe
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/httplimit"
+	"tidegate.dev/tidegate/internal/diag"
+)
+
+// Someone is an address reserved for documentation, for requests that come from somewhere
+// and nobody said where.
+const Someone = "192.0.2.1"
+
+// Request is a request as it was described.
+type Request struct {
+	Method string // "" means GET
+	URL    string // a path, a host and a path, or a whole URL
+	Header http.Header
+	Body   string
+	IP     string // where it comes from unless As says; "" means that this is not known
+	Cost   int64
+	As     map[string]string // identities by name; ip is the address that it comes from
+}
+
+// HTTP returns the request as it would arrive at a server.
+func (r *Request) HTTP() (*http.Request, error) {
+	if r.URL == "" {
+		return nil, errors.New("no request: write, for example, POST /posts")
+	}
+	h, err := http.NewRequest(cmp.Or(r.Method, http.MethodGet), whole(r.URL), strings.NewReader(r.Body))
+	if err != nil {
+		return nil, err
+	}
+	if r.Header != nil {
+		h.Header = r.Header.Clone()
+	}
+	if host := h.Header.Get("Host"); host != "" {
+		h.Host = host
+	}
+	h.RemoteAddr, err = r.peer()
+	return h, err
+}
+
+// whole completes a URL that has no scheme, or neither scheme nor host. A path is taken
+// as it was written, however odd.
+func whole(at string) string {
+	if strings.Contains(at, "://") {
+		return at
+	}
+	if !strings.HasPrefix(at, "/") {
+		return "http://" + at
+	}
+	if _, err := url.Parse("http://localhost" + at); err != nil {
+		return (&url.URL{Scheme: "http", Host: "localhost", Path: at}).String()
+	}
+	return "http://localhost" + at
+}
+
+// peer is the address that the request comes from, with a port.
+func (r *Request) peer() (string, error) {
+	ip := cmp.Or(r.As["ip"], r.IP)
+	if ip == "" {
+		return "", nil
+	}
+	addr, err := netip.ParseAddr(ip)
+	if err != nil {
+		return "", fmt.Errorf("the address %q: %w", ip, err)
+	}
+	return netip.AddrPortFrom(addr, 40000).String(), nil
+}
+
+// Request returns what a front end would make of the request.
+func (r *Request) Request() (*tidegate.Request, error) {
+	h, err := r.HTTP()
+	if err != nil {
+		return nil, err
+	}
+	made := httplimit.Options{}.Request(h)
+	r.stamp(made)
+	return made, nil
+}
+
+// stamp gives a request of a front end the cost and the identities that were described.
+func (r *Request) stamp(made *tidegate.Request) {
+	made.Cost = r.Cost
+	made.Values = identified{made.Values, r}
+}
+
+// Matcher returns m for requests that come from a front end and mean this one.
+func (r *Request) Matcher(m tidegate.Matcher) tidegate.Matcher { return stamped{r, m} }
+
+type stamped struct {
+	request *Request
+	tidegate.Matcher
+}
+
+// Match implements [tidegate.Matcher].
+func (s stamped) Match(r *tidegate.Request, dst []tidegate.Check) []tidegate.Check {
+	s.request.stamp(r)
+	return s.Matcher.Match(r, dst)
+}
+
+// identified answers for the identities that were described.
+type identified struct {
+	tidegate.Values
+	request *Request
+}
+
+// Identity implements rules.Identified: "" is known to be missing.
+func (v identified) Identity(name string) (value string, known bool) {
+	value, known = v.request.As[name]
+	if name == "ip" { // the front end finds it from the peer, so that prefixes hold
+		return "", value == "" && v.request.IP == ""
+	}
+	return value, known
+}
+
+// Unknown calls f for each described identity that the rules do not have: it would change
+// nothing, and nobody would notice. near is the name it resembles, if it does one.
+func (r *Request) Unknown(names []string, f func(name, near string)) {
+	for _, name := range slices.Sorted(maps.Keys(r.As)) {
+		if !slices.Contains(names, name) {
+			f(name, diag.Nearest(name, names))
+		}
+	}
+}
