@@ -6,9 +6,10 @@ package algo
 // what was a table of slots before, and a reader that comes late has to find
 // every one of them busy.
 type Record struct {
-	words []uint64 // all of it; or, if it has pages, the reference of each
+	first []uint64 // all of it, or its first page
 	size  int      // in words
-	pages Pages    // nil: it is in one piece
+	list  []uint64 // the numbers of its pages, if it is not in one piece
+	pages []*Page  // of the store, by number
 }
 
 // Runs is a Record of counts by stamp, Leases one of slots in use.
@@ -20,20 +21,18 @@ type (
 // PageWords is how many words of a Record lie in one page.
 const PageWords = 192
 
-// Pages finds the page that a reference is to.
-type Pages interface {
-	Page(ref uint64) *[PageWords]uint64
-}
+// Page is a piece of memory of a store.
+type Page [PageWords]uint64
 
 // NewRecord returns an empty record of so many words.
-func NewRecord(words int) *Record { return &Record{words: make([]uint64, words), size: words} }
+func NewRecord(words int) *Record { return &Record{first: make([]uint64, words), size: words} }
 
 // RecordOf returns the record that lies in words.
-func RecordOf(words []uint64) Record { return Record{words: words, size: len(words)} }
+func RecordOf(words []uint64) Record { return Record{first: words, size: len(words)} }
 
-// RecordIn returns the record whose pages are listed in refs.
-func RecordIn(refs []uint64, pages Pages) Record {
-	return Record{words: refs, size: len(refs) * PageWords, pages: pages}
+// RecordIn returns the record in those of pages whose numbers are listed.
+func RecordIn(list []uint64, pages []*Page) Record {
+	return Record{first: pages[list[0]&^topBit][:], size: len(list) * PageWords, list: list, pages: pages}
 }
 
 const topBit = uint64(1) << 63
@@ -43,31 +42,24 @@ func (r *Record) Words() int { return r.size }
 
 // Get returns the word i as the laws see it.
 func (r *Record) Get(i int) uint64 {
-	if r.pages != nil {
-		return r.far(i)
+	if i < len(r.first) {
+		return r.first[i] &^ topBit
 	}
-	return r.words[i] &^ topBit
+	return *r.far(i) &^ topBit
 }
 
 // Set replaces the word i.
 func (r *Record) Set(i int, w uint64) {
-	if r.pages != nil {
-		r.setFar(i, w)
+	if i < len(r.first) {
+		r.first[i] = w | topBit
 		return
 	}
-	r.words[i] = w | topBit
+	*r.far(i) = w | topBit
 }
 
-// far and setFar are Get and Set in pages, kept apart so that those are inlined.
-//
-//go:noinline
-func (r *Record) far(i int) uint64 {
-	return r.pages.Page(r.words[i/PageWords] &^ topBit)[i%PageWords] &^ topBit
-}
-
-//go:noinline
-func (r *Record) setFar(i int, w uint64) {
-	r.pages.Page(r.words[i/PageWords] &^ topBit)[i%PageWords] = w | topBit
+// far is where the word i is beyond the first page.
+func (r *Record) far(i int) *uint64 {
+	return &r.pages[r.list[i/PageWords]&^topBit][i%PageWords]
 }
 
 // Copy copies all words into dst, which is no smaller.

@@ -2,15 +2,10 @@ package algo
 
 import "testing"
 
-// pagesOf is a Pages of its own.
-type pagesOf [][PageWords]uint64
-
-func (p pagesOf) Page(ref uint64) *[PageWords]uint64 { return &p[ref] }
-
 // A record in pages is the same as one in one piece, and in memory every word
 // written has its top bit set.
 func TestRecordInPages(t *testing.T) {
-	pages := make(pagesOf, 4)
+	pages := []*Page{new(Page), nil, new(Page), new(Page)}
 	paged := RecordIn([]uint64{2, 0, 3 | topBit}, pages)
 	whole := NewRecord(3 * PageWords)
 	law := LogLaw{Events: 500, Period: 100}

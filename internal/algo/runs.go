@@ -48,20 +48,8 @@ type runsShape struct {
 }
 
 func (p runsShape) at(r Runs, i int) (stamp, count int64) {
-	if r.pages != nil {
-		return p.unpack(r.base(), r.Get(r.slot(i)))
-	}
-	// The same without looking three times where the words are.
-	w := r.words
-	i += int(w[1] >> 32 & 0xffff)
-	if n := len(w) - RunsHeader; i >= n {
-		i -= n
-	}
-	return p.unpack(int64(w[0]<<1)>>1, w[RunsHeader+i]&^topBit)
-}
-
-func (p runsShape) unpack(base int64, w uint64) (stamp, count int64) {
-	return base + int64(w>>(p.bits&63)), int64(w & (1<<(p.bits&63) - 1))
+	w := r.Get(r.slot(i))
+	return r.base() + int64(w>>(p.bits&63)), int64(w & (1<<(p.bits&63) - 1))
 }
 
 func (p runsShape) last(r Runs) (stamp int64, ok bool) {

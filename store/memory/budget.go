@@ -15,7 +15,7 @@ import (
 // A reader without a lock may still be looking at the slots that a page was before.
 // It finds them busy or vacant: each word of a record has the top bit set, which
 // is a slot's busyBit.
-type page [algo.PageWords]uint64
+type page = algo.Page
 
 // chunk is a page as slots.
 type chunk [chunkSlots]slot
@@ -110,14 +110,12 @@ func (b *budget) drop(t *table, number uint32) {
 	b.giveBack(t, pageBytes)
 }
 
-// Page implements algo.Pages.
-func (b *budget) Page(number uint64) *[algo.PageWords]uint64 {
-	return (*[algo.PageWords]uint64)((*b.all.Load())[number])
-}
+// page returns the page of that number.
+func (b *budget) page(number uint32) *page { return (*b.all.Load())[number] }
 
 // chunk returns the page as vacant slots. They keep their generations.
 func (b *budget) chunk(number uint32) *chunk {
-	c := (*chunk)(unsafe.Pointer(b.Page(uint64(number))))
+	c := (*chunk)(unsafe.Pointer(b.page(number)))
 	for i := range c {
 		if c[i].tag.Load() != 0 {
 			c[i].tag.Store(0)
@@ -134,7 +132,7 @@ func (b *budget) words(number uint32) *page {
 		(*b.all.Load())[number] = new(page)
 		b.mu.Unlock()
 	}
-	p := (*page)(b.Page(uint64(number)))
+	p := b.page(number)
 	for i := range p {
 		p[i] = busyBit
 	}

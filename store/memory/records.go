@@ -43,9 +43,9 @@ func (h handle) class() int   { return int(h & 15) }
 
 // record returns what h names.
 func (b *budget) record(h handle) algo.Record {
-	p := b.Page(uint64(h.page()))
+	p := b.page(h.page())
 	if h.class() == paged {
-		return algo.RecordIn(p[1:1+p[0]&^busyBit], b)
+		return algo.RecordIn(p[1:1+p[0]&^busyBit], *b.all.Load())
 	}
 	n := classWords[h.class()]
 	return algo.RecordOf(p[h.at() : h.at()+n : h.at()+n])
@@ -122,7 +122,7 @@ func (r *records) release(h handle) {
 	switch {
 	case h == 0:
 	case h.class() == paged:
-		list := r.budget.Page(uint64(h.page()))
+		list := r.budget.page(h.page())
 		for _, page := range list[1 : 1+list[0]&^busyBit] {
 			r.budget.drop(r.table, uint32(page))
 		}
