@@ -8,12 +8,12 @@ import (
 )
 
 // Adapt makes a Backend of a store and fills in what that lacks: batches are taken one
-// by one, other abilities answer [tidegate.ErrUnsupported]. A Backend stays what it is.
+// by one, it is one server, other abilities answer [tidegate.ErrUnsupported]. A Backend stays what it is.
 func Adapt(s tidegate.Store) Backend {
 	if b, ok := s.(Backend); ok {
 		return b
 	}
-	a := adapted{Store: s, Renewer: lacking{}, Reserver: lacking{}, Resetter: lacking{}, batcher: oneByOne{s}}
+	a := adapted{Store: s, Renewer: lacking{}, Reserver: lacking{}, Resetter: lacking{}, batcher: oneByOne{s}, servers: alone{}}
 	if r, ok := s.(tidegate.Renewer); ok {
 		a.Renewer = r
 	}
@@ -26,6 +26,9 @@ func Adapt(s tidegate.Store) Backend {
 	if b, ok := s.(batcher); ok {
 		a.batcher = b
 	}
+	if p, ok := s.(servers); ok {
+		a.servers = p
+	}
 	return a
 }
 
@@ -34,12 +37,18 @@ type batcher interface {
 	TakeBatch(ctx context.Context, asks []Ask) error
 }
 
+type servers interface {
+	Server(l *tidegate.Limit, key string) int
+	Servers() []string
+}
+
 type adapted struct {
 	tidegate.Store
 	tidegate.Renewer
 	tidegate.Reserver
 	tidegate.Resetter
 	batcher
+	servers
 }
 
 // lacking has no ability.
@@ -56,6 +65,13 @@ func (lacking) Reserve(context.Context, []tidegate.Check, time.Duration) (tidega
 func (lacking) Settle(context.Context, string, int64) error { return tidegate.ErrUnsupported }
 
 func (lacking) Reset(context.Context, []tidegate.Check) error { return tidegate.ErrUnsupported }
+
+// alone is one server.
+type alone struct{}
+
+func (alone) Server(*tidegate.Limit, string) int { return 0 }
+
+func (alone) Servers() []string { return []string{"the store"} }
 
 // oneByOne takes a batch one after the other.
 type oneByOne struct{ store tidegate.Store }

@@ -25,6 +25,13 @@ type Backend interface {
 	// MaxBatch is how many asks TakeBatch decides in one round trip. With 1 there is
 	// nothing to gain by collecting them.
 	MaxBatch() int
+	// Server is the number of the server that a counter lives on: servers have their
+	// trouble one by one. A backend that is one server says 0. It may change at any
+	// time, as the slots of a cluster move.
+	Server(l *tidegate.Limit, key string) int
+	// Servers are the names of all servers, by number; "" stands for a number that no
+	// server has now.
+	Servers() []string
 	// TakeBatch decides about asks that have nothing to do with each other, each as
 	// Take would, and writes the answers into them. An error means that none was
 	// answered.

@@ -21,11 +21,11 @@ func (n *Node) ask(ctx context.Context, checks []tidegate.Check, copies int, t t
 	c := s.next
 	if c == nil {
 		if c = n.newCallLocked(s); c == nil {
+			n.failed(s, ErrBusy, now, 1)
 			if s.calls == 0 {
 				n.endLocked(s)
 			}
 			sh.mu.Unlock()
-			n.failed(ErrBusy, now, 1, false)
 			return n.instead(ctx, checks, copies, ErrBusy)
 		}
 	}
@@ -34,7 +34,7 @@ func (n *Node) ask(ctx context.Context, checks []tidegate.Check, copies int, t t
 	if t&together == 0 {
 		c.sole = checks
 	}
-	n.stepLocked(s, coalesceEvent{kind: arrived, now: now, leave: deadline - time.Duration(n.reserve.Load())})
+	n.stepLocked(s, coalesceEvent{kind: arrived, now: now, leave: deadline - time.Duration(s.server.reserve.Load())})
 	if co := &s.coalescer; co.waiting > 0 && !co.queued {
 		n.alarmLocked(sh, min(deadline, co.leave))
 	} else {
@@ -106,12 +106,12 @@ func (n *Node) leaveLocked(c *call, i int) {
 // settles it. It unlocks the shard.
 func (n *Node) decideLateLocked(sh *shard, c *call, i int, checks []tidegate.Check, copies int) (tidegate.Decision, error) {
 	began, out := c.deadlines[i]-n.o.Deadline, c.sent
+	n.failed(c.stream, n.late, began, 1)
 	n.leaveLocked(c, i)
 	if out {
 		c.late.undecided++
 	}
 	sh.mu.Unlock()
-	n.failed(n.late, began, 1, false)
 	d, admitted, err := n.fallback(checks, copies, n.late, n.now(), !out)
 	if !out {
 		return d, err

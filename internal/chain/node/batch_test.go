@@ -70,7 +70,7 @@ func takeOne(ctx context.Context, s *Node, key string) (tidegate.Decision, error
 
 // parked has calls wait until the test sends them: no worker takes them on its own.
 func parked(s *Node) *Node {
-	s.batches.state.sending = true
+	s.server(0).batches.state.sending = true
 	return s
 }
 
@@ -99,7 +99,7 @@ func TestBatchTakesWhoIsThere(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		s.workBatches()
+		s.server(0).workBatches()
 		all.Wait()
 		sum := 0
 		for _, n := range inner.calls() {
@@ -138,7 +138,7 @@ func TestBatchWithoutThoseWhoLeft(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		synctest.Wait()
-		s.workBatches()
+		s.server(0).workBatches()
 		all.Wait()
 		if got := inner.calls(); !slices.Equal(got, []int{1}) {
 			t.Errorf("one was left, asked for in calls of %v", got)
@@ -234,7 +234,7 @@ func TestBatchThatFails(t *testing.T) {
 				})
 			}
 			synctest.Wait()
-			s.workBatches()
+			s.server(0).workBatches()
 			all.Wait()
 		})
 	}

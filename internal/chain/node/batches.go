@@ -7,14 +7,13 @@ import (
 	"tidegate.dev/tidegate/internal/chain"
 )
 
-// batches are the calls that are ready, and when they leave.
+// batches are the calls for a server that are ready, and when they leave.
 type batches struct {
 	mu    sync.Mutex
 	state batcher // under mu
 	ready []ready // under mu
 	alarm *time.Timer
-	armed bool      // under mu
-	pool  sync.Pool // of *batch
+	armed bool // under mu
 }
 
 // ready is a call that waits to be sent.
@@ -39,34 +38,34 @@ func (n *Node) batched(s *stream) bool {
 func (n *Node) launchLocked(c *call, now time.Duration) {
 	if !n.batched(c.stream) {
 		go c.run()
-	} else if n.putLocked(c, now) {
-		go n.runBatches()
+	} else if s := c.stream.server; s.putLocked(c, now) {
+		go s.runBatches()
 	}
 }
 
 // putLocked adds a call to those that are ready, and reports whether a worker is needed.
-func (n *Node) putLocked(c *call, now time.Duration) bool {
-	return n.put(c, min(c.stream.coalescer.leave, now+n.o.Deadline/8), now)
+func (s *server) putLocked(c *call, now time.Duration) bool {
+	return s.put(c, min(c.stream.coalescer.leave, now+s.node.o.Deadline/8), now)
 }
 
 // put adds a call that is ready, and reports whether a worker is needed.
-func (n *Node) put(c *call, leave, now time.Duration) bool {
-	b := &n.batches
+func (s *server) put(c *call, leave, now time.Duration) bool {
+	b := &s.batches
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ready = append(b.ready, ready{c, leave})
-	return n.stepBatchLocked(batchEvent{kind: batchReady, now: now, leave: leave})
+	return s.stepBatchLocked(batchEvent{kind: batchReady, now: now, leave: leave})
 }
 
 // stepBatchLocked lets the batcher take a step, and reports whether a worker is needed.
-func (n *Node) stepBatchLocked(e batchEvent) (send bool) {
-	b := &n.batches
+func (s *server) stepBatchLocked(e batchEvent) (send bool) {
+	b := &s.batches
 	b.state, send = b.state.step(e)
 	if !send && !b.state.sending && b.state.ready > 0 && !b.armed {
 		b.armed = true
-		in := max(b.state.leave-e.now, n.o.Deadline/64)
+		in := max(b.state.leave-e.now, s.node.o.Deadline/64)
 		if b.alarm == nil {
-			b.alarm = time.AfterFunc(in, n.batchDue)
+			b.alarm = time.AfterFunc(in, s.batchDue)
 		} else {
 			b.alarm.Reset(in)
 		}
@@ -75,19 +74,19 @@ func (n *Node) stepBatchLocked(e batchEvent) (send bool) {
 }
 
 // batchDue is called when calls that are ready may have waited long enough.
-func (n *Node) batchDue() {
-	n.batches.mu.Lock()
-	n.batches.armed = false
-	send := n.stepBatchLocked(batchEvent{kind: batchDue, now: n.now()})
-	n.batches.mu.Unlock()
+func (s *server) batchDue() {
+	s.batches.mu.Lock()
+	s.batches.armed = false
+	send := s.stepBatchLocked(batchEvent{kind: batchDue, now: s.node.now()})
+	s.batches.mu.Unlock()
 	if send {
-		n.workBatches()
+		s.workBatches()
 	}
 }
 
 // take moves a batch of ready calls to b.
-func (n *Node) take(to *batch) (more bool) {
-	b := &n.batches
+func (s *server) take(to *batch) (more bool) {
+	b := &s.batches
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	k := min(len(b.ready), b.state.most)
@@ -104,13 +103,13 @@ func (n *Node) take(to *batch) (more bool) {
 			leave = r.leave
 		}
 	}
-	return n.stepBatchLocked(batchEvent{kind: batchTaken, now: n.now(), n: k, leave: leave})
+	return s.stepBatchLocked(batchEvent{kind: batchTaken, now: s.node.now(), n: k, leave: leave})
 }
 
 // batchBack is told that a batch has its replies, and reports whether there is another to
 // be sent.
-func (n *Node) batchBack() bool {
-	n.batches.mu.Lock()
-	defer n.batches.mu.Unlock()
-	return n.stepBatchLocked(batchEvent{kind: batchReplied, now: n.now()})
+func (s *server) batchBack() bool {
+	s.batches.mu.Lock()
+	defer s.batches.mu.Unlock()
+	return s.stepBatchLocked(batchEvent{kind: batchReplied, now: s.node.now()})
 }

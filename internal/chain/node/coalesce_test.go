@@ -24,7 +24,7 @@ func with(t *testing.T, wrap func(*slow) tidegate.Store, o Options, f func(t *te
 		f(t, c, inner)
 		c.Wait()
 		synctest.Wait()
-		if got := s.inFlight.Load(); got != 0 {
+		if got := s.server(0).inFlight.Load(); got != 0 {
 			t.Errorf("%d calls have not come back", got)
 		}
 		for i := range s.shards {

@@ -69,12 +69,6 @@ func (n *Node) deliver(c *call, a *chain.Ask, err error) (next *call, more bool)
 			}
 		}
 	}
-	if again {
-		next = c
-	} else {
-		next, more = n.nextLocked(c)
-		n.endCallLocked(c)
-	}
 	if told > 1 {
 		n.count.shared.Add(uint64(told))
 	}
@@ -82,7 +76,13 @@ func (n *Node) deliver(c *call, a *chain.Ask, err error) (next *call, more bool)
 		told = 1
 	}
 	if told > 0 { // else it was counted when it was late
-		n.record(err, c.stamp.at, told, false)
+		n.record(s, err, c.stamp.at, told)
+	}
+	if again {
+		next = c
+	} else {
+		next, more = n.nextLocked(c)
+		n.endCallLocked(c)
 	}
 	c.wakeLocked()
 	sh.mu.Unlock()
@@ -104,7 +104,7 @@ func (n *Node) nextLocked(c *call) (next *call, more bool) {
 	case !ready:
 		return nil, false
 	case n.batched(s):
-		return nil, n.putLocked(s.next, now)
+		return nil, s.server.putLocked(s.next, now)
 	}
 	return s.next, false
 }

@@ -150,8 +150,9 @@ func (n *Node) seedLocal(c *tidegate.Check, nodes int64, now time.Duration) {
 		return
 	}
 	known := fade(c.Limit, float64(used), n.wall(when), n.wall(now))
+	s := n.serverOf(c)
 	n.mu.Lock()
-	target := int64(math.Ceil(n.backlog.reconcile(counterOf(c), known, nodes, now, n.reckonedLocked(now))))
+	target := int64(math.Ceil(s.backlog.reconcile(counterOf(c), known, nodes, now, s.reckonedLocked(now))))
 	n.mu.Unlock()
 	if here, err := n.localUse(c.Limit, c.Key); err == nil && here < target {
 		more := []tidegate.Check{{Key: c.Key, Limit: c.Limit, Cost: target - here}}

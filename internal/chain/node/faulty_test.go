@@ -28,13 +28,13 @@ const (
 
 var errBroken = errors.New("connection refused")
 
-// server is what the nodes of a fleet share.
-type server struct {
+// common is what the nodes of a fleet share.
+type common struct {
 	mu     sync.Mutex
 	memory *memory.Store
 }
 
-func (s *server) store() *memory.Store {
+func (s *common) store() *memory.Store {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.memory == nil {
@@ -44,7 +44,7 @@ func (s *server) store() *memory.Store {
 }
 
 // restart loses everything.
-func (s *server) restart() {
+func (s *common) restart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.memory = nil
@@ -56,7 +56,7 @@ type faulty struct {
 	mu     sync.Mutex
 	fault  fault
 	adjust fault // of Adjust alone
-	server *server
+	server *common
 	wake   chan struct{} // closed to let the deaf go
 	calls  int
 	posts  []tidegate.Check // what Adjust charged
@@ -85,7 +85,7 @@ func (f *faulty) begin(ctx context.Context, adjusting bool) (*memory.Store, erro
 	f.mu.Lock()
 	f.calls++
 	if f.server == nil {
-		f.server = new(server)
+		f.server = new(common)
 	}
 	if f.wake == nil {
 		f.wake = make(chan struct{})

@@ -16,7 +16,7 @@ import (
 // lives in a synctest bubble.
 type fleet struct {
 	*testing.T
-	server server
+	server common
 	ways   []*faulty
 	nodes  []*Node
 	check  tidegate.Check

@@ -68,15 +68,10 @@ func (n *Node) HandOver(file string) error {
 	h := handed{Version: handedVersion, Key: n.seen.key, Instances: int(n.nodes())}
 	n.mu.Lock()
 	n.gone = true
-	for id, d := range n.backlog.debts {
-		s := &d.limit.Spec
-		h.Debts = append(h.Debts, handedDebt{
-			Limit: handedLimit{
-				s.Name, s.Scope, s.Algorithm, s.Events, s.Burst, s.Period, s.Parts,
-				s.Ceiling, s.CountRejected, s.Calendar, s.Zone, s.Anchor,
-			},
-			Key: id.key, Nodes: d.nodes, Admitted: d.admitted, Used: d.used, Last: n.wall(d.last), Known: d.known, When: n.wall(d.when),
-		})
+	for _, s := range n.all() {
+		for id, d := range s.backlog.debts {
+			h.Debts = append(h.Debts, n.handedDebt(id, d))
+		}
 	}
 	n.mu.Unlock()
 	h.Seen = n.seen.all()
@@ -96,6 +91,17 @@ func (n *Node) HandOver(file string) error {
 		return fmt.Errorf("hand over what is counted locally: %w", err)
 	}
 	return nil
+}
+
+func (n *Node) handedDebt(id counterID, d *debt) handedDebt {
+	s := &d.limit.Spec
+	return handedDebt{
+		Limit: handedLimit{
+			s.Name, s.Scope, s.Algorithm, s.Events, s.Burst, s.Period, s.Parts,
+			s.Ceiling, s.CountRejected, s.Calendar, s.Zone, s.Anchor,
+		},
+		Key: id.key, Nodes: d.nodes, Admitted: d.admitted, Used: d.used, Last: n.wall(d.last), Known: d.known, When: n.wall(d.when),
+	}
 }
 
 // Resume takes the backlog up again: nobody has taken over.
@@ -138,27 +144,32 @@ func (n *Node) TakeOver(file string) (instances int, err error) {
 	for _, s := range h.Seen {
 		n.seen.put(s.Name, s.Used)
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
 	for i := range h.Debts {
-		d := &h.Debts[i]
-		l, err := d.Limit.limit()
-		if err != nil { // of a version that knows more
-			n.backlog.lost++
-			continue
-		}
-		one := &debt{
-			limit: l, nodes: max(d.Nodes, 1), admitted: d.Admitted, used: d.Used, last: d.Last.Sub(n.start),
-			known: d.Known, when: d.When.Sub(n.start),
-		}
-		id := counterID{l.Identity(), d.Key}
-		if n.backlog.enter(id, one, 0) {
-			n.backlog.press(id, one)
-			n.held.note(n.seen.name(l, d.Key))
-		}
-	}
-	if len(n.backlog.debts) > 0 {
-		n.repayLocked()
+		n.takeOverDebt(&h.Debts[i])
 	}
 	return h.Instances, nil
+}
+
+// takeOverDebt takes a debt up that a predecessor had.
+func (n *Node) takeOverDebt(d *handedDebt) {
+	l, err := d.Limit.limit()
+	if err != nil { // of a version that knows more
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.server(0).backlog.lost++
+		return
+	}
+	s := n.serverOf(&tidegate.Check{Limit: l, Key: d.Key})
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	one := &debt{
+		limit: l, nodes: max(d.Nodes, 1), admitted: d.Admitted, used: d.Used, last: d.Last.Sub(n.start),
+		known: d.Known, when: d.When.Sub(n.start),
+	}
+	id := counterID{l.Identity(), d.Key}
+	if s.backlog.enter(id, one, 0) {
+		s.backlog.press(id, one)
+		s.held.note(n.seen.name(l, d.Key))
+		s.repayLocked()
+	}
 }

@@ -59,19 +59,20 @@ func (n *Node) Health() Health {
 	defer n.mu.Unlock()
 	c := &n.count
 	denied := int64(c.denied.Load())
+	s := n.server(0)
 	h := Health{
-		State: n.circuit.state,
-		Since: n.wall(n.turned), Unasked: cannot,
+		State: s.circuit.state,
+		Since: n.wall(s.turned), Unasked: cannot,
 		Counts: Counts{
-			InFlight: n.inFlight.Load(), Owed: int64(len(n.backlog.debts)),
+			InFlight: s.inFlight.Load(), Owed: int64(len(s.backlog.debts)),
 			Asked: asked + denied, Denied: denied, Calls: int64(c.calls.Load()), Shared: int64(c.shared.Load()),
 			Answered: int64(c.good.Load()), Rejected: c.rejected.Load(), Errors: c.errors.Load(), Timeouts: c.timeouts.Load(), Busy: c.busy.Load(), Probes: c.probes.Load(),
 			Allowed: c.allowed.Load(), Closed: c.closed.Load(), Admitted: c.admitted.Load(), Refused: c.refused.Load(),
-			Posted: c.posted.Load(), Lost: n.backlog.lost,
+			Posted: c.posted.Load(), Lost: s.backlog.lost,
 		},
 	}
 	if h.State != OK {
-		h.Why = n.cause
+		h.Why = s.cause
 	}
 	return h
 }

@@ -51,45 +51,35 @@ func (h *held) begin(now time.Duration) {
 	}
 }
 
-// over forgets all, if it is time.
-func (h *held) over(now time.Duration) {
+// over forgets all, if it is time. It returns how long it is until then, if anything is
+// held.
+func (h *held) over(now time.Duration) (wait time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if until := h.until.Load(); until > 0 && int64(now) >= until {
-		h.names, h.all = nil, false
-		h.until.Store(0)
+	until := time.Duration(h.until.Load())
+	if until == 0 || now < until {
+		return max(until-now, 0)
 	}
+	h.names, h.all = nil, false
+	h.until.Store(0)
+	return 0
 }
 
-// holds reports whether one of the counters is held.
-func (n *Node) holds(checks []tidegate.Check, now time.Duration) bool {
-	h := &n.held
-	until := h.until.Load()
-	if until == 0 {
-		return false
-	}
-	if int64(now) >= until {
-		h.over(now)
+// holds reports whether a counter is held.
+func (h *held) holds(name uint64, now time.Duration) bool {
+	if until := h.until.Load(); until == 0 || int64(now) >= until {
 		return false
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.all {
-		return true
-	}
-	for i := range checks {
-		if _, ok := h.names[n.seen.name(checks[i].Limit, checks[i].Key)]; ok {
-			return true
-		}
-	}
-	return false
+	_, ok := h.names[name]
+	return ok || h.all
 }
 
-// holdLocal notes that the counters of checks are asked locally during an outage.
-func (n *Node) holdLocal(checks []tidegate.Check) {
-	for i := range checks {
-		if c := &checks[i]; c.Limit.Algorithm != tidegate.Concurrency && n.mode(c.Limit) == tidegate.FailLocal {
-			n.held.note(n.seen.name(c.Limit, c.Key))
-		}
+// holdLocal notes that the counter of a check is asked locally during an outage of its
+// server.
+func (s *server) holdLocal(c *tidegate.Check) {
+	if n := s.node; c.Limit.Algorithm != tidegate.Concurrency && n.mode(c.Limit) == tidegate.FailLocal {
+		s.held.note(n.seen.name(c.Limit, c.Key))
 	}
 }

@@ -42,14 +42,15 @@ type Node struct {
 	most   int   // calls in a batch
 	late   error // ErrTimeout, with the deadline
 
-	deny       denials
-	batches    batches
-	runBatches func() // n.workBatches, made once
-	contexts   contexts
-	streams    sync.Pool // of *stream
-	calls      sync.Pool // of *call
-	inFlight   atomic.Int64
-	reserve    atomic.Int64 // roundTrip.reserve, as it is now
+	deny     denials
+	contexts contexts
+	streams  sync.Pool // of *stream
+	calls    sync.Pool // of *call
+	batches  sync.Pool // of *batch
+
+	servers atomic.Pointer[[]*server] // by number; replaced under mu
+	several *server                   // what is common to calls that several servers take part in
+	uneasy  atomic.Bool               // some server does not get all that is for it
 
 	local *memory.Store
 	seen  *seen
@@ -57,28 +58,17 @@ type Node struct {
 	parts sync.Pool // of *part
 	count counts
 
-	cannot unasked
-	held   held
-
-	// share of the keys, in 64ths, goes to the backend; see circuit.share.
-	share   atomic.Uint32
-	why     atomic.Pointer[error] // what fallbacks give as their reason while it is open
+	cannot  unasked
 	stop    chan struct{}
 	stopped sync.WaitGroup
 
 	seeding sync.Mutex // serializes seedLocal; taken before mu
 
-	mu        sync.Mutex    // taken after shard.mu
-	circuit   circuit       // under mu
-	roundTrip roundTrip     // under mu
-	turned    time.Duration // under mu: when it became OK, or ceased to be
-	cause     error         // under mu: the last failure
-	backlog   backlog       // under mu
-	releases  []release     // under mu
-	reachable time.Duration // under mu: when the backend last turned out to be
-	repaying  bool          // under mu: repay runs
-	closed    bool          // under mu
-	gone      bool          // under mu: the backlog was handed over
+	telling sync.Mutex // serializes OnState
+
+	mu     sync.Mutex // taken after shard.mu
+	closed bool       // under mu
+	gone   bool       // under mu: the backlog was handed over
 }
 
 var _ chain.Backend = (*Node)(nil)
@@ -100,23 +90,18 @@ func New(inner chain.Backend, o Options) *Node {
 	for i := range n.shards {
 		n.shards[i].streams = make(map[uint64]*stream)
 	}
-	n.batches.state.most = n.most
-	n.batches.pool.New = func() any { return new(batch) }
+	n.batches.New = func() any { return new(batch) }
 	n.streams.New = func() any { return new(stream) }
 	n.calls.New = func() any {
 		c := new(call)
 		c.run = func() { n.work(c) }
 		return c
 	}
-	n.runBatches = n.workBatches
 	n.parts.New = func() any { return new(part) }
 	n.deny.init(o.DenyEntries)
-	n.circuit.failures = o.Failures
-	n.backlog.start = n.start
 	n.cannot.tell = o.OnUnasked
-	n.roundTrip = unknownTrip(o.Deadline)
-	n.reserve.Store(int64(n.roundTrip.reserve()))
-	n.share.Store(whole)
+	n.several = n.newServer(-1)
+	n.servers.Store(&[]*server{n.newServer(0)})
 	return n
 }
 
@@ -168,12 +153,8 @@ func (n *Node) Take(ctx context.Context, checks []tidegate.Check, copies int) (t
 		t &^= together
 	}
 	now := n.now()
-	if share := n.share.Load(); share < whole && !n.chosen(checks, share) || n.holds(checks, now) {
-		if share == 0 {
-			n.holdLocal(checks)
-		}
-		d, _, err := n.fallback(checks, copies, *n.why.Load(), now, true)
-		return d, err
+	if n.uneasy.Load() {
+		return n.takeUneasy(ctx, checks, copies, t, now)
 	}
 	return n.ask(ctx, checks, copies, t, now)
 }
@@ -191,11 +172,8 @@ func (n *Node) TakeBatch(ctx context.Context, asks []chain.Ask) error {
 	return nil
 }
 
-// chosen reports whether the request goes to the backend while that recovers. It goes by
-// the key, so that nobody is counted here and there in turns.
-func (n *Node) chosen(checks []tidegate.Check, share uint32) bool {
-	if share == 0 || len(checks) == 0 {
-		return share > 0
-	}
-	return uint32(n.seen.hash(checks[0].Key)%whole) < share
-}
+// Server implements chain.Backend.
+func (n *Node) Server(l *tidegate.Limit, key string) int { return n.inner.Server(l, key) }
+
+// Servers implements chain.Backend.
+func (n *Node) Servers() []string { return n.inner.Servers() }

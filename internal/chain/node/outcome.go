@@ -13,28 +13,57 @@ import (
 // refusals are errors by which a store that works says no.
 var refusals = []error{tidegate.ErrLeaseLost, tidegate.ErrSettled, tidegate.ErrUnsupported, tidegate.ErrFull}
 
-// record counts how a call ended that began then and was for so many requests. What is
-// done aside, for no request, does not open the circuit.
-func (n *Node) record(err error, began time.Duration, requests int, aside bool) {
-	if err == nil {
-		n.count.good.Add(uint64(requests))
+// record counts how a call of a stream ended that began then and was for so many requests.
+func (n *Node) record(s *stream, err error, began time.Duration, requests int) {
+	if n.worked(err, requests) {
+		s.server.good.Add(uint64(requests))
+		for _, part := range s.where {
+			part.good.Add(uint64(requests))
+		}
 		return
+	}
+	n.failed(s, err, began, requests)
+}
+
+// worked counts a call that was for so many requests, if it shows that the server works.
+func (n *Node) worked(err error, requests int) bool {
+	switch {
+	case !shows(err):
+		return false
+	case errors.Is(err, tidegate.ErrCannotAsk): // others can be; see unasked
+		n.count.rejected.Add(int64(requests))
+	default:
+		n.count.good.Add(uint64(requests))
+	}
+	return true
+}
+
+// shows reports whether what came of a call shows that the server works.
+func shows(err error) bool {
+	if err == nil || errors.Is(err, tidegate.ErrCannotAsk) {
+		return true
 	}
 	for _, no := range refusals {
 		if errors.Is(err, no) {
-			n.count.good.Add(uint64(requests))
-			return
+			return true
 		}
 	}
-	if errors.Is(err, tidegate.ErrCannotAsk) { // others can be; see unasked
-		n.count.rejected.Add(int64(requests))
-		return
-	}
-	n.failed(err, began, requests, aside)
+	return false
 }
 
-// failed counts a failure of a call that began then, for so many requests.
-func (n *Node) failed(err error, began time.Duration, requests int, aside bool) {
+// failed counts a failure of a call of a stream that began then, for so many requests.
+func (n *Node) failed(s *stream, err error, began time.Duration, requests int) {
+	n.countFailure(err, requests)
+	if s.server != n.several {
+		s.server.fail(err, began, requests)
+		return
+	}
+	for _, part := range s.where {
+		part.suspect(requests)
+	}
+}
+
+func (n *Node) countFailure(err error, requests int) {
 	switch {
 	case isBusy(err):
 		n.count.busy.Add(int64(requests))
@@ -43,12 +72,13 @@ func (n *Node) failed(err error, began time.Duration, requests int, aside bool) 
 	default:
 		n.count.errors.Add(int64(requests))
 	}
-	if aside {
-		return
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.stepCircuitLocked(event{kind: failed, now: n.now(), began: began, times: requests, good: n.signs()}, err)
+}
+
+// fail tells the circuit of a failure of a call that began then, for so many requests.
+func (s *server) fail(err error, began time.Duration, requests int) {
+	s.node.mu.Lock()
+	defer s.node.mu.Unlock()
+	s.stepCircuitLocked(event{kind: failed, now: s.node.now(), began: began, times: requests, good: s.good.Load()}, err)
 }
 
 // isBusy reports whether a call was not made because too many were under way, here or in
@@ -58,35 +88,33 @@ func isBusy(err error) bool {
 	return errors.As(err, &b) && b.Busy()
 }
 
-// signs are how often the backend has shown that it works.
-func (n *Node) signs() uint64 { return n.count.good.Load() + uint64(n.count.rejected.Load()) }
-
 // stepCircuitLocked lets the circuit take a step, and what goes by it follow. err is a
 // failure, or nil.
-func (n *Node) stepCircuitLocked(e event, err error) action {
+func (s *server) stepCircuitLocked(e event, err error) action {
 	if err != nil {
-		n.cause = err
+		s.cause = err
 	}
-	before := n.circuit.state
+	before := s.circuit.state
 	e.chance = rand.Float64()
 	var todo action
-	n.circuit, todo = n.circuit.step(e)
-	state := n.circuit.state
+	s.circuit, todo = s.circuit.step(e)
+	state := s.circuit.state
 	if (state == OK) != (before == OK) {
-		n.turned = e.now
+		s.turned = e.now
 	}
 	if before == Degraded && state != Degraded {
-		n.reachable = e.now
-		n.held.begin(e.now)
+		s.reachable = e.now
+		s.held.begin(e.now)
 	}
 	if state == Degraded && err != nil {
 		why := fmt.Errorf("%w: %s failed %d times, next probe in %s: %w",
-			ErrOpen, n.o.Name, n.circuit.failed, (n.circuit.next - e.now).Round(time.Millisecond), err)
-		n.why.Store(&why)
+			ErrOpen, s.name(), s.circuit.failed, (s.circuit.next - e.now).Round(time.Millisecond), err)
+		s.why.Store(&why)
 	}
-	n.share.Store(n.circuit.share(e.now))
+	s.share.Store(s.circuit.share(e.now))
 	if state != OK {
-		n.repayLocked()
+		s.node.uneasy.Store(true)
+		s.repayLocked()
 	}
 	return todo
 }
@@ -98,21 +126,4 @@ func unsure(err error) bool {
 	}
 	var t interface{ Timeout() bool }
 	return errors.Is(err, ErrTimeout) || errors.Is(err, context.Canceled) || errors.As(err, &t) && t.Timeout()
-}
-
-// begin reports whether the backend may be called once more.
-func (n *Node) begin() bool {
-	if n.inFlight.Add(1) > int64(n.o.InFlight) {
-		n.inFlight.Add(-1)
-		return false
-	}
-	return true
-}
-
-// tripped notes how long a call took that was answered.
-func (n *Node) tripped(took time.Duration) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.roundTrip = n.roundTrip.add(took)
-	n.reserve.Store(int64(n.roundTrip.reserve()))
 }

@@ -2,7 +2,10 @@ package node
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -11,11 +14,74 @@ import (
 
 // pass calls the backend by the deadline, unless the circuit is open. It is not tried
 // again, whatever comes of it.
-func (n *Node) pass(ctx context.Context, do func(context.Context) error) error {
-	if n.share.Load() == 0 {
-		return *n.why.Load()
+func (s *server) pass(ctx context.Context, do func(context.Context) error) error {
+	if s.share.Load() == 0 {
+		return *s.why.Load()
 	}
-	return n.reach(ctx, false, do)
+	return s.reach(ctx, false, do)
+}
+
+// passSeveral is pass of a call that several servers take part in.
+func (n *Node) passSeveral(ctx context.Context, where []*server, do func(context.Context) error) error {
+	for _, s := range where {
+		if s.share.Load() == 0 {
+			return *s.why.Load()
+		}
+	}
+	err := n.several.reach(ctx, true, do)
+	if ctx.Err() == nil && !shows(err) {
+		for _, s := range where {
+			s.suspect(1)
+		}
+	}
+	return err
+}
+
+// passWhole is pass of a call about checks that cannot be divided.
+func (n *Node) passWhole(ctx context.Context, checks []tidegate.Check, do func(context.Context) error) error {
+	way, where := n.wayTo(checks, nil)
+	if way != n.several {
+		return way.pass(ctx, do)
+	}
+	return n.passSeveral(ctx, where, do)
+}
+
+// passEach is pass for the checks of each server by themselves, at the same time: one that
+// does not answer is not in the way of others. failed is told the checks of those that
+// failed.
+func (n *Node) passEach(ctx context.Context, checks []tidegate.Check, do func(context.Context, []tidegate.Check) error, failed func(*server, []tidegate.Check)) error {
+	one := func(s *server, part []tidegate.Check) error {
+		err := s.pass(ctx, func(ctx context.Context) error { return do(ctx, part) })
+		if err != nil && failed != nil {
+			failed(s, part)
+		}
+		return err
+	}
+	way, where := n.wayTo(checks, nil)
+	if way != n.several {
+		return one(way, checks)
+	}
+	var (
+		all  sync.WaitGroup
+		errs = make([]error, len(where))
+	)
+	for i, s := range where {
+		if slices.Index(where, s) == i {
+			all.Go(func() { errs[i] = one(s, partOf(checks, where, s)) })
+		}
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// partOf is those of checks that live on s.
+func partOf(checks []tidegate.Check, where []*server, s *server) (part []tidegate.Check) {
+	for i := range checks {
+		if where[i] == s {
+			part = append(part, checks[i])
+		}
+	}
+	return part
 }
 
 // The states of a call that is not Take's.
@@ -27,18 +93,20 @@ const (
 )
 
 // reach is pass even if the circuit is open. What is done aside is for no request.
-func (n *Node) reach(ctx context.Context, aside bool, do func(context.Context) error) error {
-	return n.reachBy(ctx, n.contexts.deadline.get(n, n.o.Deadline), aside, do)
+func (s *server) reach(ctx context.Context, aside bool, do func(context.Context) error) error {
+	n := s.node
+	return s.reachBy(ctx, n.contexts.deadline.get(n, n.o.Deadline), aside, do)
 }
 
 // reachBy is reach by another deadline than that of requests.
-func (n *Node) reachBy(ctx, until context.Context, aside bool, do func(context.Context) error) error {
+func (s *server) reachBy(ctx, until context.Context, aside bool, do func(context.Context) error) error {
+	n := s.node
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	began := n.now()
-	record := func(err error) { n.record(err, began, 1, aside) }
-	if !n.begin() {
+	record := func(err error) { s.recordOne(err, began, aside) }
+	if !s.begin() {
 		record(ErrBusy)
 		return ErrBusy
 	}
@@ -46,7 +114,7 @@ func (n *Node) reachBy(ctx, until context.Context, aside bool, do func(context.C
 	done := make(chan error, 1)
 	go func() {
 		err := safely(within{until, ctx}, do)
-		n.inFlight.Add(-1)
+		s.inFlight.Add(-1)
 		if state.CompareAndSwap(passing, passed) {
 			done <- err
 		} else if state.Load() == passedAlone {
@@ -72,6 +140,20 @@ func (n *Node) reachBy(ctx, until context.Context, aside bool, do func(context.C
 	return err
 }
 
+// recordOne counts how a call ended that began then. What is done aside, for no request,
+// does not open the circuit.
+func (s *server) recordOne(err error, began time.Duration, aside bool) {
+	n := s.node
+	if n.worked(err, 1) {
+		s.good.Add(1)
+		return
+	}
+	n.countFailure(err, 1)
+	if !aside {
+		s.fail(err, began, 1)
+	}
+}
+
 func safely(ctx context.Context, do func(context.Context) error) (err error) {
 	defer recovered(&err)
 	return do(ctx)
@@ -92,14 +174,14 @@ func (n *Node) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegate
 		return n.adjustLocal(ctx, r, checks)
 	}
 	checks = copied(checks)
-	err := n.pass(ctx, func(ctx context.Context) error {
-		defer n.returned(checks)
-		return n.inner.Adjust(ctx, r, checks)
+	return n.passEach(ctx, checks, func(ctx context.Context, part []tidegate.Check) error {
+		defer n.returned(part)
+		return n.inner.Adjust(ctx, r, part)
+	}, func(s *server, part []tidegate.Check) {
+		if releases(part) {
+			s.releaseLater(r, part)
+		}
 	})
-	if err != nil && releases(checks) {
-		n.releaseLater(r, checks)
-	}
-	return err
 }
 
 // releases reports whether something is given back.
@@ -156,7 +238,7 @@ func (n *Node) Renew(ctx context.Context, r tidegate.Receipt, checks []tidegate.
 		return n.local.Renew(ctx, r, n.localPart(checks, n.nodes()).checks)
 	}
 	checks = copied(checks)
-	return n.pass(ctx, func(ctx context.Context) error { return n.inner.Renew(ctx, r, checks) })
+	return n.passEach(ctx, checks, func(ctx context.Context, part []tidegate.Check) error { return n.inner.Renew(ctx, r, part) }, nil)
 }
 
 // Reserve implements tidegate.Reserver. There is no fallback: what cannot be settled
@@ -172,7 +254,7 @@ func (n *Node) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.Du
 	}
 	a := &answer{checks: copied(checks)}
 	now := n.now()
-	err := n.pass(ctx, func(ctx context.Context) (err error) {
+	err := n.passWhole(ctx, a.checks, func(ctx context.Context) (err error) {
 		a.d, a.id, err = n.inner.Reserve(ctx, a.checks, ttl)
 		return err
 	})
@@ -193,7 +275,11 @@ func (n *Node) Settle(ctx context.Context, id string, actual int64) error {
 		return n.local.Settle(ctx, id, actual) // says what is wrong
 	}
 	id = strings.Clone(id)
-	return n.pass(ctx, func(ctx context.Context) error { return n.inner.Settle(ctx, id, actual) })
+	do := func(ctx context.Context) error { return n.inner.Settle(ctx, id, actual) }
+	if all := n.all(); len(all) == 1 {
+		return all[0].pass(ctx, do)
+	}
+	return n.several.reach(ctx, true, do)
 }
 
 // Reset implements tidegate.Resetter. What this node knows of the keys is forgotten
@@ -201,17 +287,19 @@ func (n *Node) Settle(ctx context.Context, id string, actual int64) error {
 // that are out included.
 func (n *Node) Reset(ctx context.Context, checks []tidegate.Check) error {
 	checks = copied(checks)
-	err := n.pass(ctx, func(ctx context.Context) error {
+	err := n.passEach(ctx, checks, func(ctx context.Context, part []tidegate.Check) error {
 		defer n.Forget()
-		return n.inner.Reset(ctx, checks)
-	})
+		return n.inner.Reset(ctx, part)
+	}, nil)
 	n.forget(ctx, checks)
 	return err
 }
 
 func (n *Node) forget(ctx context.Context, checks []tidegate.Check) {
 	n.mu.Lock()
-	n.backlog.forget(checks)
+	for _, s := range n.all() {
+		s.backlog.forget(checks)
+	}
 	n.mu.Unlock()
 	for _, c := range checks {
 		name := n.seen.name(c.Limit, c.Key)

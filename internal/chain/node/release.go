@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"tidegate.dev/tidegate"
@@ -34,48 +35,64 @@ func slotsOf(checks []tidegate.Check) (slots []tidegate.Check, lease time.Durati
 	return copied(slots), lease
 }
 
-// releaseLater has the slots among checks given back under the name taken, when the backend
+// releaseLater has the slots among checks given back under the name taken, when the server
 // answers.
-func (n *Node) releaseLater(taken tidegate.Receipt, checks []tidegate.Check) {
+func (s *server) releaseLater(taken tidegate.Receipt, checks []tidegate.Check) {
+	n := s.node
 	slots, lease := slotsOf(checks)
 	if len(slots) == 0 {
 		return
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if len(n.releases) >= maxReleases {
+	if len(s.releases) >= maxReleases {
 		return
 	}
-	n.releases = append(n.releases, release{taken, slots, n.now() + lease})
-	n.repayLocked()
+	s.releases = append(s.releases, release{taken, slots, n.now() + lease})
+	s.repayLocked()
 }
 
 // releaseLate has the slots given back that a reply granted to a caller which did not wait
 // for it.
 func (n *Node) releaseLate(checks []tidegate.Check, d *tidegate.Decision) {
 	for i := range d.Granted {
-		n.releaseLater(d.Receipt.Copy(i), checks)
+		n.releaseEach(d.Receipt.Copy(i), checks)
 	}
 }
 
-// releaseAll gives back what is kept, if the backend answers.
-func (n *Node) releaseAll() {
+// releaseEach is releaseLater of the slots of every server.
+func (n *Node) releaseEach(taken tidegate.Receipt, checks []tidegate.Check) {
+	way, where := n.wayTo(checks, nil)
+	if way != n.several {
+		way.releaseLater(taken, checks)
+		return
+	}
+	for i, s := range where {
+		if slices.Index(where, s) == i {
+			s.releaseLater(taken, partOf(checks, where, s))
+		}
+	}
+}
+
+// releaseAll gives back what is kept, if the server answers.
+func (s *server) releaseAll() {
+	n := s.node
 	n.mu.Lock()
-	now, all := n.now(), n.releases
-	if len(all) == 0 || !n.circuit.answers() {
+	now, all := n.now(), s.releases
+	if len(all) == 0 || !s.circuit.answers() {
 		n.mu.Unlock()
 		return
 	}
-	n.releases = nil
+	s.releases = nil
 	n.mu.Unlock()
 	for i, r := range all {
 		if now >= r.until {
 			continue
 		}
-		err := n.reach(context.Background(), true, func(ctx context.Context) error { return n.inner.Adjust(ctx, r.taken, r.checks) })
+		err := s.reach(context.Background(), true, func(ctx context.Context) error { return n.inner.Adjust(ctx, r.taken, r.checks) })
 		if err != nil {
 			n.mu.Lock()
-			n.releases = append(n.releases, all[i:]...)
+			s.releases = append(s.releases, all[i:]...)
 			n.mu.Unlock()
 			return
 		}

@@ -24,12 +24,6 @@ const (
 	postPause  = 100 * time.Millisecond // after one that failed
 )
 
-// probing is what probes are charged to: an ordinary write, in case that only reading
-// works, under several keys, in case that they live apart.
-var probing = tidegate.MustLimit(tidegate.Spec{Name: "tidegate-probe", Algorithm: tidegate.TokenBucket, Events: 1000, Period: time.Second})
-
-const probeKeys = 16
-
 // owe adds copies of checks that were admitted locally to the backlog.
 func (n *Node) owe(checks []tidegate.Check, copies int64) {
 	nodes := n.nodes()
@@ -38,59 +32,64 @@ func (n *Node) owe(checks []tidegate.Check, copies int64) {
 
 // owePart adds what the checks of p were charged locally to the backlog.
 func (n *Node) owePart(checks []tidegate.Check, p *part, copies, nodes int64, now time.Duration) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
 	for i, at := range p.from {
 		c := &checks[at]
 		if c.Cost == 0 || c.Advisory && p.checks[i].Over || c.Limit.Algorithm == tidegate.Concurrency {
 			continue
 		}
-		var used int64
-		if n.backlog.debts[counterOf(c)] == nil {
-			used, _ = n.localUse(c.Limit, c.Key)
-		}
-		n.backlog.owe(c, c.Cost*copies, p.checks[i].Cost*copies, used, nodes, now)
+		n.serverOf(c).owe(c, c.Cost*copies, p.checks[i].Cost*copies, nodes, now)
 	}
-	if len(n.backlog.debts) > 0 {
-		n.repayLocked()
+}
+
+// owe adds what was admitted for c, of which charged was charged locally, to the backlog.
+func (s *server) owe(c *tidegate.Check, admitted, charged, nodes int64, now time.Duration) {
+	n := s.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var used int64
+	if s.backlog.debts[counterOf(c)] == nil {
+		used, _ = n.localUse(c.Limit, c.Key)
+	}
+	s.backlog.owe(c, admitted, charged, used, nodes, now)
+	if len(s.backlog.debts) > 0 {
+		s.repayLocked()
 	}
 }
 
 // reckonedLocked is until when debts fade.
-func (n *Node) reckonedLocked(now time.Duration) time.Duration {
-	if n.circuit.state == Degraded {
+func (s *server) reckonedLocked(now time.Duration) time.Duration {
+	if s.circuit.state == Degraded {
 		return now
 	}
-	return n.reachable
+	return s.reachable
 }
 
 // repayLocked sees to it that repay runs.
-func (n *Node) repayLocked() {
-	if n.repaying || n.closed {
+func (s *server) repayLocked() {
+	if s.repaying || s.node.closed {
 		return
 	}
-	n.repaying = true
-	n.stopped.Go(n.repay)
+	s.repaying = true
+	s.node.stopped.Go(s.repay)
 }
 
-// repay probes the backend until it is well, and posts the backlog. It is the one
-// goroutine of a Node beside calls, and ends when there is nothing left to do.
-func (n *Node) repay() {
+// repay probes the server until it is well, and posts what it is owed. It is the one
+// goroutine for a server beside calls, and ends when there is nothing left to do.
+func (s *server) repay() {
+	n := s.node
 	next := n.now() + jitter(postEvery)
 	told := OK
 	for {
-		if n.tick() == probe {
-			n.probe()
+		if s.tick() == probe {
+			s.probe()
 		}
-		n.post(&next)
-		n.releaseAll()
-		if h := n.Health(); h.State != told {
-			told = h.State
-			if n.o.OnState != nil {
-				n.o.OnState(h)
-			}
+		s.post(&next)
+		s.releaseAll()
+		if state := s.state(); state != told {
+			told = state
+			n.tell()
 		}
-		wait, done := n.idle(told, next)
+		wait, done := s.idle(told, next)
 		if done {
 			return
 		}
@@ -106,46 +105,62 @@ func (n *Node) repay() {
 
 func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d) }
 
-func (n *Node) tick() action {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.stepCircuitLocked(event{kind: tick, now: n.now()}, nil)
+func (s *server) tick() action {
+	s.node.mu.Lock()
+	defer s.node.mu.Unlock()
+	return s.stepCircuitLocked(event{kind: tick, now: s.node.now()}, nil)
+}
+
+func (s *server) state() State {
+	s.node.mu.Lock()
+	defer s.node.mu.Unlock()
+	return s.circuit.state
+}
+
+// tell says how the Node is doing, after a change.
+func (n *Node) tell() {
+	if n.o.OnState != nil {
+		n.telling.Lock()
+		defer n.telling.Unlock()
+		n.o.OnState(n.Health())
+	}
 }
 
 // idle is how long there is nothing to do; done means for good. told is the state that
 // was last told of, next when the next debts are posted.
-func (n *Node) idle(told State, next time.Duration) (wait time.Duration, done bool) {
+func (s *server) idle(told State, next time.Duration) (wait time.Duration, done bool) {
+	n := s.node
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	now := n.now()
-	state := n.circuit.state
+	state := s.circuit.state
 	if state != told {
 		return 0, false
 	}
-	owing := (len(n.backlog.debts) > 0 || len(n.releases) > 0) && n.circuit.answers()
-	if len(n.backlog.debts) == 0 { // releases are tried again after a while
+	owing := (len(s.backlog.debts) > 0 || len(s.releases) > 0) && s.circuit.answers()
+	if len(s.backlog.debts) == 0 { // releases are tried again after a while
 		next = now + postEvery
 	}
-	switch wait = n.circuit.wake(now); {
+	holding := s.held.over(now)
+	n.easeLocked()
+	switch wait = s.circuit.wake(now); {
 	case owing && state == OK:
 		wait = max(next-now, time.Millisecond)
 	case owing:
 		wait = min(wait, max(next-now, time.Millisecond))
+	case state == OK && holding > 0:
+		wait = holding
 	case state == OK:
-		n.repaying = false
+		s.repaying = false
 		return 0, true
 	}
 	return wait, false
 }
 
-// probe asks the backend something and tells the circuit.
-func (n *Node) probe() {
-	key := fmt.Sprintf("%d", rand.IntN(probeKeys))
-	err := n.reach(context.Background(), true, func(ctx context.Context) error {
-		_, err := n.inner.Take(ctx, []tidegate.Check{{Key: key, Limit: probing, Cost: 1}}, 1)
-		return err
-	})
-	n.count.probes.Add(1)
+// probe asks the server something and tells the circuit.
+func (s *server) probe() {
+	n := s.node
+	err := s.touch()
 	e := event{kind: answered}
 	if err != nil && !errors.Is(err, tidegate.ErrCannotAsk) { // which is an answer
 		e.kind = unanswered
@@ -153,37 +168,38 @@ func (n *Node) probe() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	e.now = n.now()
-	n.stepCircuitLocked(e, err)
+	s.stepCircuitLocked(e, err)
 }
 
-// post posts the backlog, if the backend answers and it is time. An amount is sent once:
+// post posts the backlog, if the server answers and it is time. An amount is sent once:
 // what may have been charged is not sent again, what surely was not is owed still, until
 // it has faded or was tried too often.
-func (n *Node) post(when *time.Duration) {
+func (s *server) post(when *time.Duration) {
+	n := s.node
 	n.mu.Lock()
 	now := n.now()
 	if n.gone { // it is posted by a successor
 		*when = now + postPause
 	}
-	if !n.circuit.answers() || now < *when {
+	if !s.circuit.answers() || now < *when {
 		n.mu.Unlock()
 		return
 	}
-	posts := n.backlog.take(maxPosts, now, n.reckonedLocked(now))
+	posts := s.backlog.take(maxPosts, now, s.reckonedLocked(now))
 	n.mu.Unlock()
-	again := n.postAll(posts)
+	again := s.postAll(posts)
 	*when = n.now() + jitter(postEvery)
 	if len(again) > 0 {
 		*when = n.now() + jitter(postPause)
 		n.mu.Lock()
-		n.backlog.putBack(again, n.now())
+		s.backlog.putBack(again, n.now())
 		n.mu.Unlock()
 	}
 }
 
 // postAll posts debts and returns those that are still owed. After one that failed for a
 // reason that is not its own, those that were not begun are not.
-func (n *Node) postAll(posts []post) (again []post) {
+func (s *server) postAll(posts []post) (again []post) {
 	var (
 		mu   sync.Mutex // over again
 		next atomic.Int64
@@ -198,7 +214,7 @@ func (n *Node) postAll(posts []post) (again []post) {
 			}
 			p := posts[i]
 			if !stop.Load() {
-				err := n.postOne(p)
+				err := s.postOne(p)
 				if err == nil || unsure(err) {
 					stop.CompareAndSwap(false, err != nil)
 					continue
@@ -219,11 +235,12 @@ func (n *Node) postAll(posts []post) (again []post) {
 }
 
 // postOne charges one debt, and counts what became of it.
-func (n *Node) postOne(p post) error {
+func (s *server) postOne(p post) error {
+	n := s.node
 	charge := []tidegate.Check{{Key: p.id.key, Limit: p.debt.limit, Cost: p.amount}}
 	// Nobody waits for it, and what is not answered is lost.
 	until := n.contexts.post.get(n, postWithin*n.o.Deadline)
-	err := n.reachBy(context.Background(), until, true, func(ctx context.Context) error { return n.inner.Adjust(ctx, tidegate.Receipt{}, charge) })
+	err := s.reachBy(context.Background(), until, true, func(ctx context.Context) error { return n.inner.Adjust(ctx, tidegate.Receipt{}, charge) })
 	switch {
 	case err == nil:
 		n.count.posted.Add(1)
@@ -231,7 +248,7 @@ func (n *Node) postOne(p post) error {
 		return fmt.Errorf("%w: %v", tidegate.ErrCannotAsk, err)
 	case unsure(err):
 		n.mu.Lock()
-		n.backlog.lost++
+		s.backlog.lost++
 		n.mu.Unlock()
 	}
 	return err

@@ -16,6 +16,9 @@ type stream struct {
 	vector
 	copies int // that each waiter asks for
 
+	server *server   // that all of the vector lives on, or what is common to calls of several
+	where  []*server // then: the server of each check
+
 	coalescer coalescer // under shard.mu
 	next      *call     // under shard.mu: not sent yet; nil means that nobody waits
 	calls     int       // under shard.mu: calls that have not ended
@@ -57,6 +60,7 @@ func (n *Node) newStreamLocked(sh *shard, hash uint64, checks []tidegate.Check, 
 	s := n.streams.Get().(*stream)
 	s.shard, s.hash, s.traits, s.copies = sh, hash, t, copies
 	s.copy(checks)
+	s.server, s.where = n.wayTo(checks, s.where)
 	if t&together != 0 && sh.streams[hash] == nil {
 		s.listed = true
 		sh.streams[hash] = s
@@ -73,13 +77,14 @@ func (n *Node) endLocked(s *stream) {
 		}
 	}
 	s.clear()
-	s.shard, s.listed, s.coalescer = nil, false, coalescer{}
+	clear(s.where)
+	s.shard, s.server, s.listed, s.coalescer = nil, nil, false, coalescer{}
 	n.streams.Put(s)
 }
 
 // newCallLocked makes the next call of a stream; nil means that too many are out.
 func (n *Node) newCallLocked(s *stream) *call {
-	if !n.begin() {
+	if !s.server.begin() {
 		return nil
 	}
 	c := n.calls.Get().(*call)
@@ -113,7 +118,7 @@ func (n *Node) endCallLocked(c *call) {
 		c.older.newer = c.newer
 	}
 	c.newer, c.older = nil, nil
-	n.inFlight.Add(-1)
+	s.server.inFlight.Add(-1)
 	if s.calls--; s.calls == 0 {
 		n.endLocked(s)
 	}
@@ -181,7 +186,7 @@ func (n *Node) ring(sh *shard) {
 func (n *Node) overdueLocked(c *call, now time.Duration) {
 	c.overdue = true
 	if len(c.deadlines) == len(c.gone) && c.late.undecided == 0 && c.late.admitted == 0 {
-		n.failed(n.late, c.stamp.at, 1, false) // nobody who waited has told of it
+		n.failed(c.stream, n.late, c.stamp.at, 1) // nobody who waited has told of it
 	}
 	n.stepLocked(c.stream, coalesceEvent{kind: replied, now: now})
 }

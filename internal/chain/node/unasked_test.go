@@ -111,12 +111,12 @@ func TestUnpayableDebtIsSetAside(t *testing.T) {
 		l := limit("l", 100, tidegate.FailLocal)
 		g.mu.Lock()
 		for i := range 20 {
-			g.backlog.owe(&tidegate.Check{Key: fmt.Sprint(i), Limit: l}, 1, 1, 1, 1, g.now())
+			g.server(0).backlog.owe(&tidegate.Check{Key: fmt.Sprint(i), Limit: l}, 1, 1, 1, 1, g.now())
 		}
 		for range 3 {
-			g.backlog.owe(&tidegate.Check{Key: "bad", Limit: l}, 1, 1, 1, 1, g.now())
+			g.server(0).backlog.owe(&tidegate.Check{Key: "bad", Limit: l}, 1, 1, 1, 1, g.now())
 		}
-		g.repayLocked()
+		g.server(0).repayLocked()
 		g.mu.Unlock()
 		time.Sleep(50 * time.Millisecond)
 		if h := g.Health(); h.Posted != 20 || h.Owed != 1 || h.State != OK {

@@ -10,22 +10,24 @@ import (
 
 // workBatches sends batches until nobody waits for one. It first lets those run who are
 // about to ask.
-func (n *Node) workBatches() {
-	b := n.batches.pool.Get().(*batch)
+func (s *server) workBatches() {
+	n := s.node
+	b := n.batches.Get().(*batch)
 	for again := true; again; {
 		runtime.Gosched()
-		if n.take(b) {
-			go n.runBatches()
+		if s.take(b) {
+			go s.runBatches()
 		}
-		again = n.sendBatch(b)
-		again = n.batchBack() || again
+		again = s.sendBatch(b)
+		again = s.batchBack() || again
 	}
-	n.batches.pool.Put(b)
+	n.batches.Put(b)
 }
 
-// sendBatch asks the backend for a batch and delivers the replies. It reports whether
+// sendBatch asks the server for a batch and delivers the replies. It reports whether
 // there is another to be sent that no other worker takes.
-func (n *Node) sendBatch(b *batch) (again bool) {
+func (s *server) sendBatch(b *batch) (again bool) {
+	n := s.node
 	calls := b.calls[:0]
 	b.asks = b.asks[:0]
 	stamp := n.stamp()
@@ -36,7 +38,7 @@ func (n *Node) sendBatch(b *batch) (again bool) {
 		}
 	}
 	if len(calls) > 0 {
-		err := n.exchange(b.asks, stamp.at)
+		err := s.exchange(b.asks, stamp.at)
 		for i, c := range calls {
 			rest, more := n.deliver(c, &b.asks[i], err)
 			if rest != nil {
@@ -60,10 +62,11 @@ func (n *Node) work(c *call) {
 			return
 		}
 		c.asks[0] = chain.Ask{Checks: c.stream.checks, Copies: copies}
-		err := n.exchange(c.asks[:], stamp.at)
+		way := c.stream.server
+		err := way.exchange(c.asks[:], stamp.at)
 		next, more := n.deliver(c, &c.asks[0], err)
 		if more {
-			go n.runBatches()
+			go way.runBatches()
 		}
 		c = next
 	}
@@ -97,12 +100,13 @@ func (n *Node) send(c *call, stamp stamp) (copies int) {
 }
 
 // exchange asks the backend, once.
-func (n *Node) exchange(asks []chain.Ask, began time.Duration) error {
+func (s *server) exchange(asks []chain.Ask, began time.Duration) error {
+	n := s.node
 	n.count.calls.Add(1)
 	err := n.takeBatch(asks)
 	took := n.now() - began
 	if err == nil {
-		n.tripped(took)
+		s.tripped(took)
 	}
 	if n.o.OnCall != nil {
 		n.o.OnCall(took)

@@ -1,0 +1,122 @@
+package node
+
+import (
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// server is one server of the backend as a Node knows it: whether it is asked, how long it
+// takes, what is owed to it. The trouble of one is not that of another.
+type server struct {
+	node   *Node
+	number int
+
+	// share of the keys, in 64ths, goes to the server; see circuit.share.
+	share    atomic.Uint32
+	why      atomic.Pointer[error] // what fallbacks give as their reason while it is open
+	reserve  atomic.Int64          // roundTrip.reserve, as it is now
+	inFlight atomic.Int64
+	good     atomic.Uint64 // how often it has shown that it works
+	held     held
+
+	batches    batches
+	runBatches func() // workBatches, made once
+
+	// All under Node.mu:
+	circuit   circuit
+	roundTrip roundTrip
+	turned    time.Duration // when it became OK, or ceased to be
+	cause     error         // the last failure
+	backlog   backlog
+	releases  []release
+	reachable time.Duration // when it last turned out to be
+	repaying  bool          // repay runs
+	suspected int           // requests that failed, and that it may be to blame for
+	examined  bool          // examine runs
+}
+
+// maxServers bounds how many servers are told apart.
+const maxServers = 1024
+
+func (n *Node) newServer(number int) *server {
+	s := &server{node: n, number: number}
+	s.batches.state.most = n.most
+	s.runBatches = s.workBatches
+	s.circuit.failures = n.o.Failures
+	s.backlog.start = n.start
+	s.roundTrip = unknownTrip(n.o.Deadline)
+	s.reserve.Store(int64(s.roundTrip.reserve()))
+	s.share.Store(whole)
+	return s
+}
+
+// all are the servers that are known, by number.
+func (n *Node) all() []*server { return *n.servers.Load() }
+
+// server is the one with a number.
+func (n *Node) server(number int) *server {
+	number = max(number, 0) % maxServers
+	if all := n.all(); number < len(all) {
+		return all[number]
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	all := slices.Clone(n.all())
+	for len(all) <= number {
+		all = append(all, n.newServer(len(all)))
+	}
+	n.servers.Store(&all)
+	return all[number]
+}
+
+// serverOf is the server that the counter of a check lives on.
+func (n *Node) serverOf(c *tidegate.Check) *server { return n.server(n.inner.Server(c.Limit, c.Key)) }
+
+// wayTo is the server that all checks live on. If they live on several, it is what is
+// common to calls of several, and where has the server of each check.
+func (n *Node) wayTo(checks []tidegate.Check, room []*server) (way *server, where []*server) {
+	if len(checks) == 0 {
+		return n.server(0), room
+	}
+	way, where = n.serverOf(&checks[0]), room[:0]
+	for i := 1; i < len(checks); i++ {
+		s := n.serverOf(&checks[i])
+		if s == way {
+			continue
+		}
+		for j := range checks {
+			where = append(where, n.serverOf(&checks[j]))
+		}
+		return n.several, where
+	}
+	return way, where
+}
+
+// name is what the server is called in messages.
+func (s *server) name() string {
+	names := s.node.inner.Servers()
+	if len(names) < 2 || s.number >= len(names) || names[s.number] == "" {
+		return s.node.o.Name
+	}
+	return s.node.o.Name + " at " + names[s.number]
+}
+
+// begin reports whether the server may be called once more.
+func (s *server) begin() bool {
+	if s.inFlight.Add(1) > int64(s.node.o.InFlight) {
+		s.inFlight.Add(-1)
+		return false
+	}
+	return true
+}
+
+// tripped notes how long a call took that was answered.
+func (s *server) tripped(took time.Duration) {
+	s.node.mu.Lock()
+	defer s.node.mu.Unlock()
+	s.roundTrip = s.roundTrip.add(took)
+	s.reserve.Store(int64(s.roundTrip.reserve()))
+}

@@ -1,0 +1,91 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// A call that several servers take part in, and that has failed, does not tell which of
+// them failed it. Each is suspected, and asked something of its own: those that answer are
+// cleared, and the others are told to their circuits.
+
+// examineEvery is between two questions to a server that does not answer them.
+const examineEvery = 5 * time.Millisecond
+
+// suspect has a server examined that may be to blame for the failure of so many requests.
+func (s *server) suspect(requests int) {
+	n := s.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if s.circuit.state != OK || n.closed { // it is being probed already
+		return
+	}
+	s.suspected += requests
+	if !s.examined {
+		s.examined = true
+		n.stopped.Go(s.examine)
+	}
+}
+
+// examine asks a server that is suspected until it answers or its circuit is open.
+func (s *server) examine() {
+	n := s.node
+	for {
+		began := n.now()
+		err := s.touch()
+		n.mu.Lock()
+		requests := max(s.suspected, 1)
+		s.suspected = 0
+		if shows(err) {
+			s.good.Add(1)
+		} else {
+			s.stepCircuitLocked(event{kind: failed, now: n.now(), began: began, times: requests, good: s.good.Load()}, err)
+		}
+		if shows(err) || s.circuit.state != OK || n.closed {
+			s.examined = false
+			n.mu.Unlock()
+			return
+		}
+		n.mu.Unlock()
+		select {
+		case <-time.After(examineEvery):
+		case <-n.stop:
+		}
+	}
+}
+
+// probing is what probes are charged to: an ordinary write, in case that only reading
+// works.
+var probing = tidegate.MustLimit(tidegate.Spec{Name: "tidegate-probe", Algorithm: tidegate.TokenBucket, Events: 1000, Period: time.Second})
+
+const (
+	probeKeys  = 16      // of a server, so that not all probes are of one slot
+	maxSearch  = 1 << 16 // keys that are looked at to find one that lives on a server
+	probeStart = 1 << 20
+)
+
+// probeKey is a key that lives on the server.
+func (s *server) probeKey() string {
+	n := s.node
+	first := rand.IntN(probeKeys)
+	key := fmt.Sprint(first)
+	for i := 0; i < maxSearch && n.server(n.inner.Server(probing, key)) != s; i++ {
+		key = fmt.Sprint(probeStart*first + i)
+	}
+	return key
+}
+
+// touch asks the server something of its own. What comes of it is told to no circuit.
+func (s *server) touch() error {
+	n := s.node
+	key := s.probeKey()
+	n.count.probes.Add(1)
+	return s.reach(context.Background(), true, func(ctx context.Context) error {
+		_, err := n.inner.Take(ctx, []tidegate.Check{{Key: key, Limit: probing, Cost: 1}}, 1)
+		return err
+	})
+}
