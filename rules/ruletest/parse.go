@@ -213,4 +213,3 @@ func (r *reader) want(n *yamltree.Node, times int) []Want {
 	}
 	return all
 }
-
