@@ -40,7 +40,7 @@ func adviseField(word, prefix string) string {
 		}
 	}
 	if len(homes) > 0 {
-		return "did you mean " + choice(homes) + "?"
+		return "did you mean " + diag.Choice(homes) + "?"
 	}
 	if len(known) == 0 { // in an item of a list
 		return "take it out"

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"tidegate.dev/tidegate/internal/diag"
 )
 
 const day = 24 * time.Hour
@@ -75,26 +77,14 @@ func writeDuration(v time.Duration) string {
 
 // plainDuration is how to write 15, 2 weeks or "15 minutes", if text is such.
 func plainDuration(text string) string {
-	rest := strings.TrimLeft(text, "0123456789")
-	n, err := strconv.ParseUint(text[:len(text)-len(rest)], 10, 16)
-	if err != nil {
+	count, unit, ok := diag.PlainDuration(text)
+	switch {
+	case !ok:
 		return ""
+	case unit == "":
+		unit = "s"
+	case unit == "w":
+		count, unit = 7*count, "d"
 	}
-	name := strings.ToLower(strings.TrimSpace(rest))
-	if name == "ms" || name == "msec" || strings.HasPrefix(name, "milli") {
-		return fmt.Sprintf("%dms", n)
-	}
-	switch strings.TrimSuffix(name, "s") {
-	case "", "sec", "second":
-		return fmt.Sprintf("%ds", n)
-	case "m", "min", "minute":
-		return fmt.Sprintf("%dm", n)
-	case "h", "hr", "hour":
-		return fmt.Sprintf("%dh", n)
-	case "d", "day":
-		return fmt.Sprintf("%dd", n)
-	case "w", "week":
-		return fmt.Sprintf("%dd", 7*n)
-	}
-	return ""
+	return fmt.Sprintf("%d%s", count, unit)
 }

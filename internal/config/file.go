@@ -50,7 +50,7 @@ func (l *loader) takeFile() {
 		if optional {
 			at.pos.File, hint = file, "name another with `--config`"
 		}
-		l.tell(at, diag.Error, "cannot read the configuration file "+quote(file)+": "+reason(err), hint)
+		l.tell(at, diag.Error, "cannot read the configuration file "+quote(file)+": "+diag.Reason(err), hint)
 		return
 	}
 	l.config.File = file
@@ -66,7 +66,7 @@ func (l *loader) takeFile() {
 	switch {
 	case root == nil:
 	case root.Kind != yamltree.Map:
-		l.tell(l.at(root), diag.Error, "a configuration is a map of fields, and this is "+kind(root), "write a field a line, as in `rules: rules.yaml`")
+		l.tell(l.at(root), diag.Error, "a configuration is a map of fields, and this is "+root.What(), "write a field a line, as in `rules: rules.yaml`")
 	default:
 		l.section(root, "")
 	}
@@ -99,7 +99,7 @@ func (l *loader) section(n *yamltree.Node, prefix string) {
 		case inner && s != nil && f.Value.Kind == yamltree.Map:
 			l.choose(s, f.Value)
 		case inner && s == nil && f.Value.Kind != yamltree.Map:
-			l.tell(l.at(f.Value), diag.Error, quote(path)+" is a map of fields, and this is "+kind(f.Value), "write "+quote(firstBelow(path).nested()))
+			l.tell(l.at(f.Value), diag.Error, quote(path)+" is a map of fields, and this is "+f.Value.What(), "write "+quote(firstBelow(path).nested()))
 		case inner && s == nil:
 			l.section(f.Value, path+".")
 		default:
@@ -144,7 +144,7 @@ func (l *loader) misshapen(s *setting, n *yamltree.Node) {
 	if s.shape != "" {
 		hint = s.shape
 	}
-	l.tell(l.at(n), diag.Error, what+" is a single value, and this is "+kind(n), hint)
+	l.tell(l.at(n), diag.Error, what+" is a single value, and this is "+n.What(), hint)
 }
 
 // unwrap returns the value of the only field that an item may have, nil when it
@@ -161,16 +161,4 @@ func (l *loader) unwrap(s *setting, n *yamltree.Node) (value *yamltree.Node) {
 		l.tell(l.at(n), diag.Error, "an item of "+quote(s.path)+" needs "+quote(s.item), "write "+quote(s.example))
 	}
 	return value
-}
-
-func kind(n *yamltree.Node) string {
-	switch n.Kind {
-	case yamltree.Scalar:
-		return "the value " + quote(n.Value)
-	case yamltree.Map:
-		return "a map"
-	case yamltree.List:
-		return "a list"
-	}
-	return "nothing"
 }

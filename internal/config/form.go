@@ -133,9 +133,9 @@ func named[T comparable](words []string, values []T) form[T] {
 }
 
 func notOneOf(text string, words []string) mistake {
-	hint := "write " + choice(words)
+	hint := "write " + diag.Choice(words)
 	if near := diag.Nearest(text, words); near != "" && len(words) > 1 {
-		hint = "did you mean " + quote(near) + "? it is " + choice(words)
+		hint = "did you mean " + quote(near) + "? it is " + diag.Choice(words)
 	}
 	return advised("cannot be "+quote(text), hint)
 }

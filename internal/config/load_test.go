@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"strings"
 	"testing"
+
+	"tidegate.dev/tidegate/internal/diag"
 )
 
 // What a golden file cannot hold.
@@ -52,7 +54,7 @@ func TestSecretsAreNotTold(t *testing.T) {
 
 // An error that hides nothing but a name: no *fs.PathError.
 func TestReason(t *testing.T) {
-	if got := reason(errors.New("gone")); got != "gone" {
+	if got := diag.Reason(errors.New("gone")); got != "gone" {
 		t.Errorf("got %q", got)
 	}
 }

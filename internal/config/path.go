@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"tidegate.dev/tidegate/internal/diag"
 )
 
 // fileNeed is what must be there for a path to be of use.
@@ -93,7 +95,7 @@ func (l *loader) findFiles() {
 		case errors.Is(err, fs.ErrNotExist):
 			l.about(s, "leads to what does not exist: "+quote(name), s.whereTo(l.config.origins[s.path]))
 		case err != nil:
-			l.about(s, "leads to what cannot be read: "+quote(name)+": "+reason(err), "")
+			l.about(s, "leads to what cannot be read: "+quote(name)+": "+diag.Reason(err), "")
 		case s.file == aFile && info.IsDir():
 			l.about(s, "is a folder, and a file is wanted: "+quote(name), "")
 		case s.file == itsFolder && info.Mode().IsRegular():
@@ -111,13 +113,4 @@ func (s *setting) whereTo(at said) string {
 		return "what is written in the file is relative to its folder"
 	}
 	return "what a flag or variable says is relative to the working folder"
-}
-
-// reason is err without the name of the file, which was told already.
-func reason(err error) string {
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		return p.Err.Error()
-	}
-	return err.Error()
 }

@@ -64,29 +64,8 @@ func wrong(message, fix string) mistake { return mistake{message: message, fix: 
 
 func advised(message, hint string) mistake { return mistake{message: message, hint: hint} }
 
-// quote marks what somebody wrote, without passwords and shortened to what fits
-// a line.
-func quote(text string) string {
-	const longest = 80
-	text = mask(text)
-	if r := []rune(text); len(r) > longest {
-		text = string(r[:longest]) + "…"
-	}
-	return "`" + strings.Join(strings.Fields(text), " ") + "`"
-}
-
-// choice is "`a`, `b` or `c`".
-func choice(words []string) string {
-	quoted := make([]string, len(words))
-	for i, w := range words {
-		quoted[i] = quote(w)
-	}
-	last := len(quoted) - 1
-	if last < 1 {
-		return strings.Join(quoted, "")
-	}
-	return strings.Join(quoted[:last], ", ") + " or " + quoted[last]
-}
+// quote marks what somebody wrote, without passwords.
+func quote(text string) string { return diag.Quote(mask(text)) }
 
 // mask stars out what stands before the @ of a URL, users and passwords, and the
 // passwords behind its question mark. It keeps the length, so that carets stay where

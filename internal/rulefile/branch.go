@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"tidegate.dev/tidegate/internal/diag"
 	"tidegate.dev/tidegate/internal/yamltree"
 )
 
@@ -52,7 +53,7 @@ func (d *decoder) branch(in, rule object, sc scope) Branch {
 		d.fail(in.at, "this branch always holds, so the limits of the rule never do", "write for whom it is: `when: { role: premium }`, or change the rule itself")
 	}
 	if names := []string{"limits", "quota", "concurrency", "over", "cost", "queue"}; !in.saysAny(names) {
-		d.fail(in.at, "this branch replaces nothing", "write what it replaces: "+choice(names))
+		d.fail(in.at, "this branch replaces nothing", "write what it replaces: "+diag.Choice(names))
 	}
 	d.companions(in, []object{in, rule})
 	return b
@@ -80,9 +81,9 @@ func (d *decoder) until(n *yamltree.Node) time.Time {
 	}
 	for _, layout := range []string{time.DateOnly, "2006-01-02 15:04", time.DateTime, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02T15:04Z07:00"} {
 		if t, err := time.Parse(layout, strings.TrimSuffix(text, " UTC")); err == nil {
-			hint = "write date, time and zone: " + quote(t.Format(time.RFC3339))
+			hint = "write date, time and zone: " + diag.Quote(t.Format(time.RFC3339))
 		}
 	}
-	d.fail(n.Pos, quote(text)+" is no instant with date, time and zone", hint)
+	d.fail(n.Pos, diag.Quote(text)+" is no instant with date, time and zone", hint)
 	return time.Time{}
 }

@@ -32,13 +32,13 @@ func (d *decoder) checkTerms(t Terms) {
 				continue
 			}
 			if text, twice := seen[limit.Identity()]; twice {
-				d.fail(l.Pos, quote(l.Text)+" and "+quote(text)+" would be counted in the same counters", "keep the smaller one, or give one another period")
+				d.fail(l.Pos, diag.Quote(l.Text)+" and "+diag.Quote(text)+" would be counted in the same counters", "keep the smaller one, or give one another period")
 			}
 			seen[limit.Identity()] = l.Text
 		}
 	}
 	if q := t.Quota; q != nil && q.Spec.Events > 0 && q.Spec.Calendar != tidegate.NoCalendar {
-		d.valid(q.Pos, q.Spec, "write "+quote(quotaPlace.example))
+		d.valid(q.Pos, q.Spec, "write "+diag.Quote(quotaPlace.example))
 		d.checkAbove(q.Spec, fmt.Sprintf("%d/%s", q.Spec.Events, q.Spec.Calendar), t)
 	}
 	if c := t.Concurrency; c != nil && c.Spec.Events > 0 && c.Spec.Period > 0 {
@@ -58,7 +58,7 @@ func (d *decoder) checkLimit(l *Limit, t Terms) *tidegate.Limit {
 		}
 	}
 	if l.Spec.Algorithm == tidegate.SlidingLog && l.most() > tidegate.MaxLogEvents {
-		d.fail(l.Pos, fmt.Sprintf("%s is more than a sliding log keeps, which is %d events per key", quote(l.Text), tidegate.MaxLogEvents),
+		d.fail(l.Pos, fmt.Sprintf("%s is more than a sliding log keeps, which is %d events per key", diag.Quote(l.Text), tidegate.MaxLogEvents),
 			"write `algorithm: sub_windows`, with `ceiling: true` if it must never be over")
 		return nil
 	}
@@ -90,11 +90,11 @@ func (d *decoder) checkAbove(s tidegate.Spec, text string, t Terms) {
 	if t.Over != nil && (t.Over.Soft > 0 || t.Over.Elastic != nil && t.Over.Elastic.UpTo > 1) {
 		top = t.Over.Ceiling(s)
 		if _, err := tidegate.NewLimit(top); err != nil {
-			d.fail(t.Over.Pos, "`over` raises "+quote(text)+" too far: "+sentence(err), "lower `over` or the limit")
+			d.fail(t.Over.Pos, "`over` raises "+diag.Quote(text)+" too far: "+sentence(err), "lower `over` or the limit")
 			return
 		}
 		if top == s {
-			d.warn(t.Over.Pos, "`over` adds nothing to "+quote(text)+", as what it admits is rounded down", "give more, such as `soft: 50%`, or take `over` out")
+			d.warn(t.Over.Pos, "`over` adds nothing to "+diag.Quote(text)+", as what it admits is rounded down", "give more, such as `soft: 50%`, or take `over` out")
 		}
 	}
 	c := t.Cost
@@ -108,7 +108,7 @@ func (d *decoder) checkAbove(s tidegate.Spec, text string, t Terms) {
 	}{{"a cost", c.Fixed}, {"the least cost", c.Min}, {"the default cost", c.Default}}
 	for _, cost := range costs {
 		if cost.n > limit.Capacity() {
-			d.fail(c.Pos, fmt.Sprintf("%s of %d never fits into %s", cost.word, cost.n, quote(text)),
+			d.fail(c.Pos, fmt.Sprintf("%s of %d never fits into %s", cost.word, cost.n, diag.Quote(text)),
 				fmt.Sprintf("raise the limit to at least %d, or lower the cost to at most %d", cost.n, limit.Capacity()))
 			return
 		}

@@ -1,6 +1,10 @@
 package rulefile
 
-import "slices"
+import (
+	"slices"
+
+	"tidegate.dev/tidegate/internal/diag"
+)
 
 // companion is a word that means nothing without one of others.
 type companion struct {
@@ -28,7 +32,7 @@ func (d *decoder) companions(o object, all []object) {
 			return slices.ContainsFunc(all, func(o object) bool { return o.said(w) })
 		})
 		if !found {
-			d.fail(o.key(c.word), quote(c.word)+" means nothing without "+choice(c.of), c.hint)
+			d.fail(o.key(c.word), diag.Quote(c.word)+" means nothing without "+diag.Choice(c.of), c.hint)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package rulefile
 
 import (
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/diag"
 	"tidegate.dev/tidegate/internal/yamltree"
 )
 
@@ -15,7 +16,7 @@ func (d *decoder) concurrency(o object) *Concurrency {
 	}
 	c := &Concurrency{Pos: o.pos("concurrency"), Spec: tidegate.Spec{Algorithm: tidegate.Concurrency}}
 	if n.Kind == yamltree.Scalar && allDigits(n.Value) {
-		d.fail(n.Pos, "a slot needs a lease, after which it is free again even if its holder died", "write "+quote("concurrency: { slots: "+n.Value+", lease: 30s }"))
+		d.fail(n.Pos, "a slot needs a lease, after which it is free again even if its holder died", "write "+diag.Quote("concurrency: { slots: "+n.Value+", lease: 30s }"))
 		return c
 	}
 	in, ok := d.open(n, &concurrencyPlace)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/diag"
 	"tidegate.dev/tidegate/internal/yamltree"
 )
 
@@ -22,7 +23,7 @@ func (d *decoder) cost(o object, sc scope) *Cost {
 		return c
 	}
 	if n.Kind != yamltree.Map {
-		d.fail(n.Pos, "`cost` is a number or a map, and this is "+kind(n), costHint)
+		d.fail(n.Pos, "`cost` is a number or a map, and this is "+n.What(), costHint)
 		return c
 	}
 	in, _ := d.open(n, &costPlace)
@@ -51,7 +52,7 @@ func (d *decoder) fixedCost(n *yamltree.Node, c *Cost) {
 		return
 	}
 	if s, _ := parseSource(or(strings.TrimSpace(n.Value), "?"), ""); s.Kind != SourceNone {
-		d.fail(n.Pos, "a cost from the request needs a default as well", "write "+quote("cost: { reserve: "+s.Text+", default: 1000, max: 32000 }"))
+		d.fail(n.Pos, "a cost from the request needs a default as well", "write "+diag.Quote("cost: { reserve: "+s.Text+", default: 1000, max: 32000 }"))
 		return
 	}
 	c.Fixed, _ = d.whole(n, "`cost`", 1, tidegate.MaxCount, "cost: 5")
@@ -75,7 +76,7 @@ func (d *decoder) costNumbers(in object, c *Cost) {
 			continue
 		}
 		// Not 0: a cost of nothing would only look, and take nothing.
-		v, ok := d.whole(n, quote(number.word), 1, tidegate.MaxCount, number.example)
+		v, ok := d.whole(n, diag.Quote(number.word), 1, tidegate.MaxCount, number.example)
 		fine = fine && ok
 		*number.to = v
 	}
@@ -95,7 +96,7 @@ func (d *decoder) reserve(n *yamltree.Node, sc scope) *Source {
 		return nil
 	}
 	if s.always() || s.Kind == SourceBasicUser || s.Kind == SourceTLSClientCN {
-		d.fail(n.Pos, quote(s.Text)+" is never a number", "write where the number is found, such as `body.max_tokens` or `client header X-Cost`")
+		d.fail(n.Pos, diag.Quote(s.Text)+" is never a number", "write where the number is found, such as `body.max_tokens` or `client header X-Cost`")
 		return nil
 	}
 	if !d.findable(n.Pos, Identity{Name: Word{Text: "reserve"}, Sources: []Source{s}}, sc) {
@@ -120,9 +121,9 @@ func (d *decoder) settleAt(n *yamltree.Node) string {
 	}
 	fix := strings.TrimPrefix(strings.TrimPrefix(text, "response."), "body.")
 	if dottedName(fix) && !strings.ContainsAny(fix, " \t\n") {
-		d.fail(n.Pos, quote(text)+" is no place in a response", "did you mean "+quote("response.body."+fix)+"?")
+		d.fail(n.Pos, diag.Quote(text)+" is no place in a response", "did you mean "+diag.Quote("response.body."+fix)+"?")
 		return ""
 	}
-	d.fail(n.Pos, quote(text)+" is no place in a response", hint)
+	d.fail(n.Pos, diag.Quote(text)+" is no place in a response", hint)
 	return ""
 }

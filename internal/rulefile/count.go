@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/diag"
 )
 
 const countHint = "write `count: { status: [401, 403] }`, with `4xx` or `500-599` for many"
@@ -31,7 +32,7 @@ func (d *decoder) count(o object) *Count {
 		}
 		r, ok := parseStatus(text)
 		if !ok {
-			d.fail(item.Pos, quote(text)+" is no status or range of them, which are from 100 to 599", countHint)
+			d.fail(item.Pos, diag.Quote(text)+" is no status or range of them, which are from 100 to 599", countHint)
 			continue
 		}
 		c.Status = append(c.Status, r)

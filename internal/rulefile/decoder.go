@@ -3,7 +3,6 @@ package rulefile
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"tidegate.dev/tidegate/internal/diag"
@@ -77,7 +76,7 @@ type object struct {
 // open takes n as a map with the words of p, and tells of all other words.
 func (d *decoder) open(n *yamltree.Node, p *place) (object, bool) {
 	if n.Kind != yamltree.Map {
-		d.fail(n.Pos, p.name+" is a map of fields, and this is "+kind(n), "write "+quote(p.example))
+		d.fail(n.Pos, p.name+" is a map of fields, and this is "+n.What(), "write "+diag.Quote(p.example))
 		return object{}, false
 	}
 	o := object{at: n.Pos, fields: make(map[string]yamltree.Field, len(n.Fields)), meant: make(map[string]bool)}
@@ -86,11 +85,11 @@ func (d *decoder) open(n *yamltree.Node, p *place) (object, bool) {
 		if !slices.Contains(p.words, word) {
 			a := p.advise(word)
 			o.meant[a.means] = true
-			d.fail(f.Key.Pos, "unknown field "+quote(word)+" in "+p.name, a.hint)
+			d.fail(f.Key.Pos, "unknown field "+diag.Quote(word)+" in "+p.name, a.hint)
 			continue
 		}
 		if f.Value.Kind == yamltree.Null {
-			d.fail(f.Key.Pos, "nothing is written after "+quote(word+":"), emptyHint(word))
+			d.fail(f.Key.Pos, "nothing is written after "+diag.Quote(word+":"), emptyHint(word))
 		}
 		if _, twice := o.fields[word]; !twice {
 			o.fields[word] = f
@@ -137,7 +136,7 @@ func (o object) key(word string) diag.Pos {
 // need returns the value of a field that must be there.
 func (d *decoder) need(o object, word, in, hint string) *yamltree.Node {
 	if !o.said(word) {
-		d.fail(o.at, in+" needs "+quote(word), hint)
+		d.fail(o.at, in+" needs "+diag.Quote(word), hint)
 	}
 	return o.get(word)
 }
@@ -145,7 +144,7 @@ func (d *decoder) need(o object, word, in, hint string) *yamltree.Node {
 // items takes n as a list that is not empty.
 func (d *decoder) items(n *yamltree.Node, what, hint string) []*yamltree.Node {
 	if n.Kind != yamltree.List {
-		d.fail(n.Pos, what+" is a list, and this is "+kind(n), hint)
+		d.fail(n.Pos, what+" is a list, and this is "+n.What(), hint)
 		return nil
 	}
 	if len(n.Items) == 0 {
@@ -170,25 +169,4 @@ func (d *decoder) filled(items []*yamltree.Node, hint string) []*yamltree.Node {
 		}
 		return n.Kind == yamltree.Null
 	})
-}
-
-func kind(n *yamltree.Node) string {
-	switch n.Kind {
-	case yamltree.Scalar:
-		return "the value " + quote(n.Value)
-	case yamltree.Map:
-		return "a map"
-	case yamltree.List:
-		return "a list"
-	}
-	return "nothing"
-}
-
-// quote marks what is written in the file, shortened to what fits a line.
-func quote(text string) string {
-	const longest = 80
-	if r := []rune(text); len(r) > longest {
-		text = string(r[:longest]) + "…"
-	}
-	return "`" + strings.Join(strings.Fields(text), " ") + "`"
 }

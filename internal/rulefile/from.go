@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/diag"
 	"tidegate.dev/tidegate/internal/yamltree"
 )
 
@@ -16,7 +17,7 @@ func (d *decoder) limitFrom(o object) (Limit, bool) {
 	ok := true
 	for _, word := range []string{"rate", "burst"} {
 		if o.said(word) {
-			d.fail(o.key(word), quote(word)+" cannot stand beside `from`, which brings the number", fromHint)
+			d.fail(o.key(word), diag.Quote(word)+" cannot stand beside `from`, which brings the number", fromHint)
 			ok = false
 		}
 	}
@@ -42,7 +43,7 @@ func (d *decoder) limitFrom(o object) (Limit, bool) {
 			ok = false
 			continue
 		}
-		v, fine := d.whole(n, quote(number.word), 1, tidegate.MaxCount, number.word+": 100")
+		v, fine := d.whole(n, diag.Quote(number.word), 1, tidegate.MaxCount, number.word+": 100")
 		*number.to, ok = v, ok && fine
 	}
 	l.Spec = tidegate.Spec{Events: l.From.Else, Period: l.From.Period}
@@ -62,7 +63,7 @@ func (d *decoder) limitFrom(o object) (Limit, bool) {
 // believed takes n as a source whose value the caller cannot choose.
 func (d *decoder) believed(n *yamltree.Node, what string) (Source, bool) {
 	if id, ok := d.file.Identity(n.Value); ok && len(id.Sources) > 0 && !id.Sources[0].always() {
-		d.fail(n.Pos, "here stands the source itself, not a name of `identify`", "write "+quote(id.Sources[0].Text))
+		d.fail(n.Pos, "here stands the source itself, not a name of `identify`", "write "+diag.Quote(id.Sources[0].Text))
 		return Source{}, false
 	}
 	s, ok := d.source(n, "")
@@ -72,9 +73,9 @@ func (d *decoder) believed(n *yamltree.Node, what string) (Source, bool) {
 	if s.Kind == SourceHeader || s.Kind == SourceJWT || s.Kind == SourceDescriptor {
 		return s, true
 	}
-	message := quote(s.Text) + " is no number that could be believed"
+	message := diag.Quote(s.Text) + " is no number that could be believed"
 	if slices.Contains([]SourceKind{SourceClientHeader, SourceCookie, SourceQuery, SourceBody, SourceMetadata, SourcePathWildcard, SourceJWTUnverified}, s.Kind) {
-		message = "the caller chooses " + quote(s.Text) + ", and would choose " + what + " with it"
+		message = "the caller chooses " + diag.Quote(s.Text) + ", and would choose " + what + " with it"
 	}
 	d.fail(n.Pos, message, "take it from `jwt.CLAIM`, from `header NAME` of a trusted proxy, or from `descriptor NAME`")
 	return s, false

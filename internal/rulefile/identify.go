@@ -3,6 +3,7 @@ package rulefile
 import (
 	"strings"
 
+	"tidegate.dev/tidegate/internal/diag"
 	"tidegate.dev/tidegate/internal/yamltree"
 )
 
@@ -32,7 +33,7 @@ func (d *decoder) identify(root object) {
 		return
 	}
 	if n.Kind != yamltree.Map {
-		d.fail(n.Pos, "`identify` is a map of names, and this is "+kind(n), identifyHint)
+		d.fail(n.Pos, "`identify` is a map of names, and this is "+n.What(), identifyHint)
 		return
 	}
 	for _, f := range n.Fields {
@@ -42,7 +43,7 @@ func (d *decoder) identify(root object) {
 		}
 		id := Identity{Name: Word{name, f.Key.Pos}}
 		if f.Value.Kind == yamltree.Null {
-			d.fail(f.Key.Pos, "nothing is written after "+quote(name+":"), "write where "+quote(name)+" is found, such as `jwt.sub` or `client header X-User`")
+			d.fail(f.Key.Pos, "nothing is written after "+diag.Quote(name+":"), "write where "+diag.Quote(name)+" is found, such as `jwt.sub` or `client header X-User`")
 		} else {
 			id.Sources = d.sourcesOf(f.Value, name)
 		}
@@ -58,15 +59,15 @@ func (d *decoder) identify(root object) {
 func (d *decoder) identityName(key *yamltree.Node) bool {
 	name := key.Value
 	if _, ok := builtIn[name]; ok {
-		d.fail(key.Pos, quote(name)+" is built in and cannot be redefined", "choose another name, such as "+quote("my_"+name))
+		d.fail(key.Pos, diag.Quote(name)+" is built in and cannot be redefined", "choose another name, such as "+diag.Quote("my_"+name))
 		return false
 	}
 	if strings.Trim(name, nameLetters) != "" || len(name) > 64 || name == "" {
-		d.fail(key.Pos, quote(name)+" is no name for an identity", "use up to 64 letters, digits, `-` and `_`, such as `api_key`")
+		d.fail(key.Pos, diag.Quote(name)+" is no name for an identity", "use up to 64 letters, digits, `-` and `_`, such as `api_key`")
 		return false
 	}
 	if twice, ok := d.file.Identity(name); ok {
-		d.fail(key.Pos, quote(name)+" is already defined at "+where(twice.Name.Pos), "keep one of the two; for a fallback write a list: "+quote(name+": [jwt.sub, client header X-User]"))
+		d.fail(key.Pos, diag.Quote(name)+" is already defined at "+where(twice.Name.Pos), "keep one of the two; for a fallback write a list: "+diag.Quote(name+": [jwt.sub, client header X-User]"))
 		return false
 	}
 	return true
@@ -83,11 +84,11 @@ func (d *decoder) sourcesOf(n *yamltree.Node, name string) []Source {
 			continue
 		}
 		if seen[s.Text] {
-			d.fail(item.Pos, quote(s.Text)+" is in the list twice", "take one out: the first source that has a value is taken")
+			d.fail(item.Pos, diag.Quote(s.Text)+" is in the list twice", "take one out: the first source that has a value is taken")
 			continue
 		}
 		if len(all) > 0 && all[len(all)-1].always() {
-			d.fail(item.Pos, quote(s.Text)+" is never reached, since every request has "+quote(all[len(all)-1].Text), "put "+quote(all[len(all)-1].Text)+" last")
+			d.fail(item.Pos, diag.Quote(s.Text)+" is never reached, since every request has "+diag.Quote(all[len(all)-1].Text), "put "+diag.Quote(all[len(all)-1].Text)+" last")
 			continue
 		}
 		seen[s.Text] = true
@@ -108,22 +109,22 @@ func (d *decoder) known(n *yamltree.Node, what string) (Identity, bool) {
 	if id, ok := d.file.Identity(name); ok {
 		return id, true
 	}
-	message := "unknown name " + quote(name) + ": it is neither built in nor in `identify`"
+	message := "unknown name " + diag.Quote(name) + ": it is neither built in nor in `identify`"
 	if strings.Contains(name, ",") {
-		d.fail(n.Pos, message, "write a list: "+quote("["+name+"]"))
+		d.fail(n.Pos, message, "write a list: "+diag.Quote("["+name+"]"))
 		return Identity{}, false
 	}
 	if s, _ := parseSource(name, ""); s.Kind != SourceNone {
-		d.fail(n.Pos, message, "give it a name, as in "+quote("identify: { "+suggestName(s)+": "+name+" }")+", and write the name here")
+		d.fail(n.Pos, message, "give it a name, as in "+diag.Quote("identify: { "+suggestName(s)+": "+name+" }")+", and write the name here")
 		return Identity{}, false
 	}
 	names := []string{"ip", "method", "path", "host", "route", "everyone"}
 	for _, id := range d.file.Identify {
 		names = append(names, id.Name.Text)
 	}
-	hint := "say where it is found: " + quote("identify: { "+name+": jwt."+name+" }") + "; a key that callers of the check API send is " + quote(name+": descriptor")
+	hint := "say where it is found: " + diag.Quote("identify: { "+name+": jwt."+name+" }") + "; a key that callers of the check API send is " + diag.Quote(name+": descriptor")
 	if near := d.nearest(name, names); near != "" {
-		hint = "did you mean " + quote(near) + "? else " + hint
+		hint = "did you mean " + diag.Quote(near) + "? else " + hint
 	}
 	d.fail(n.Pos, message, hint)
 	return Identity{}, false

@@ -1,8 +1,6 @@
 package rulefile
 
 import (
-	"errors"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -41,7 +39,7 @@ func (d *decoder) readFile(name string, from diag.Pos, chain []string) {
 	if err != nil {
 		d.file.Files = append(d.file.Files, name) // it may appear
 		d.partial = true
-		d.fail(from, "cannot read "+quote(name)+": "+reason(err), missingFile(chain))
+		d.fail(from, "cannot read "+diag.Quote(name)+": "+diag.Reason(err), missingFile(chain))
 		return
 	}
 	d.readText(name, src, chain)
@@ -51,16 +49,7 @@ func missingFile(chain []string) string {
 	if len(chain) == 0 {
 		return "name a rule file that exists and may be read"
 	}
-	return "names are relative to the folder of " + quote(chain[len(chain)-1]) + "; for all files of a folder write `rules.d/*.yaml`"
-}
-
-// reason is err without the operation and the name, which are already told.
-func reason(err error) string {
-	var e *fs.PathError
-	if errors.As(err, &e) {
-		err = e.Err
-	}
-	return err.Error()
+	return "names are relative to the folder of " + diag.Quote(chain[len(chain)-1]) + "; for all files of a folder write `rules.d/*.yaml`"
 }
 
 // readText parses a file and goes on with those that it includes.
@@ -95,7 +84,7 @@ func (d *decoder) include(n *yamltree.Node, file string, chain []string) {
 			continue
 		}
 		if strings.Contains(text, "://") {
-			d.fail(item.Pos, "only files can be included, and "+quote(text)+" is an address", hint)
+			d.fail(item.Pos, "only files can be included, and "+diag.Quote(text)+" is an address", hint)
 			continue
 		}
 		name := beside(file, text)
@@ -105,11 +94,11 @@ func (d *decoder) include(n *yamltree.Node, file string, chain []string) {
 		}
 		found, err := d.o.Glob(name)
 		if err != nil {
-			d.fail(item.Pos, quote(text)+" is no pattern of file names: "+err.Error(), hint)
+			d.fail(item.Pos, diag.Quote(text)+" is no pattern of file names: "+err.Error(), hint)
 			continue
 		}
 		if len(found) == 0 {
-			d.warn(item.Pos, "no file is called "+quote(name), missingFile(chain))
+			d.warn(item.Pos, "no file is called "+diag.Quote(name), missingFile(chain))
 		}
 		for _, f := range found {
 			// A pattern that also fits the file it stands in means the others.

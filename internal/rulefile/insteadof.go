@@ -3,6 +3,8 @@ package rulefile
 import (
 	"slices"
 	"strings"
+
+	"tidegate.dev/tidegate/internal/diag"
 )
 
 // insteadOf holds the names of instead_of to rules that are there, and to no
@@ -22,9 +24,9 @@ func (d *decoder) insteadOf() {
 			case byName[w.Text] == nil:
 				hint := "write the name of a rule of this set"
 				if near := d.nearest(w.Text, names); near != "" {
-					hint = "did you mean " + quote(near) + "?"
+					hint = "did you mean " + diag.Quote(near) + "?"
 				}
-				d.fail(w.Pos, "there is no rule "+quote(w.Text), hint)
+				d.fail(w.Pos, "there is no rule "+diag.Quote(w.Text), hint)
 			}
 		}
 	}

@@ -47,14 +47,14 @@ func (d *decoder) limit(n *yamltree.Node) (Limit, bool) {
 		}
 		return d.fullLimit(o)
 	}
-	d.fail(n.Pos, "a limit is a rate, and this is "+kind(n), limitsHint)
+	d.fail(n.Pos, "a limit is a rate, and this is "+n.What(), limitsHint)
 	return Limit{}, false
 }
 
 func (d *decoder) plainLimit(n *yamltree.Node) (Limit, bool) {
 	l := Limit{Pos: n.Pos, Text: strings.TrimSpace(n.Value)}
 	if near := diag.Nearest(l.Text, []string{"unlimited"}); near != "" || l.Text == "none" || l.Text == "off" {
-		d.fail(n.Pos, quote(l.Text)+" is no rate", "did you mean `unlimited`?")
+		d.fail(n.Pos, diag.Quote(l.Text)+" is no rate", "did you mean `unlimited`?")
 		return l, false
 	}
 	events, unit, ok := d.rate(n, "a limit", "100/minute")
@@ -74,7 +74,7 @@ func (d *decoder) slowEnough(pos diag.Pos, text string, events int64, period tim
 	if events*int64(time.Second)/tidegate.MaxPerSecond <= int64(period) {
 		return true
 	}
-	d.fail(pos, fmt.Sprintf("%s is more than %d a second for one key", quote(text), tidegate.MaxPerSecond),
+	d.fail(pos, fmt.Sprintf("%s is more than %d a second for one key", diag.Quote(text), tidegate.MaxPerSecond),
 		"count in larger units, such as kilobytes instead of bytes: `cost: { reserve: body.kilobytes, default: 1 }`")
 	return false
 }
@@ -83,7 +83,7 @@ func (d *decoder) fullLimit(o object) (Limit, bool) {
 	ok := true
 	for _, word := range []string{"per", "max", "else"} {
 		if o.said(word) {
-			d.fail(o.key(word), quote(word)+" goes with `from`, which is not there", "write `limits: { from: jwt.rpm, per: minute, max: 10000, else: 100 }`, or take it out")
+			d.fail(o.key(word), diag.Quote(word)+" goes with `from`, which is not there", "write `limits: { from: jwt.rpm, per: minute, max: 10000, else: 100 }`, or take it out")
 			ok = false
 		}
 	}
@@ -111,7 +111,7 @@ func (d *decoder) algorithm(o object, s *tidegate.Spec) bool {
 	}
 	switch n.Value {
 	case "quota", "concurrency":
-		d.fail(n.Pos, quote(n.Value)+" is not an algorithm but a field of the rule", "write `quota: { amount: 1000/month }` or `concurrency: { slots: 20, lease: 30s }` beside `limits`")
+		d.fail(n.Pos, diag.Quote(n.Value)+" is not an algorithm but a field of the rule", "write `quota: { amount: 1000/month }` or `concurrency: { slots: 20, lease: 30s }` beside `limits`")
 		return false
 	case "gcra":
 		d.fail(n.Pos, "`algorithm` cannot be `gcra`", "write `token_bucket`, which is counted that way")
@@ -156,7 +156,7 @@ func (d *decoder) details(o object, s *tidegate.Spec) bool {
 			s.Algorithm = tidegate.SubWindows // nothing else has them
 		}
 		if o.said(word) && s.Algorithm != tidegate.SubWindows {
-			d.fail(o.key(word), quote(word)+" means nothing to "+s.Algorithm.String(), "write `algorithm: sub_windows`, or take "+quote(word)+" out")
+			d.fail(o.key(word), diag.Quote(word)+" means nothing to "+s.Algorithm.String(), "write `algorithm: sub_windows`, or take "+diag.Quote(word)+" out")
 			ok = false
 		}
 	}

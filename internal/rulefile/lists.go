@@ -25,17 +25,17 @@ func (d *decoder) lists(root object) {
 		return
 	}
 	if n.Kind != yamltree.Map {
-		d.fail(n.Pos, "`lists` is a map of names, and this is "+kind(n), listsHint)
+		d.fail(n.Pos, "`lists` is a map of names, and this is "+n.What(), listsHint)
 		return
 	}
 	for _, f := range n.Fields {
 		name := f.Key.Value
 		if strings.Trim(name, nameLetters+".") != "" || len(name) > 64 || name == "" {
-			d.fail(f.Key.Pos, quote(name)+" is no name for a list", "use up to 64 letters, digits, `.`, `-` and `_`, such as `partners`")
+			d.fail(f.Key.Pos, diag.Quote(name)+" is no name for a list", "use up to 64 letters, digits, `.`, `-` and `_`, such as `partners`")
 			continue
 		}
 		if l := d.list(name); l != nil {
-			d.fail(f.Key.Pos, "list "+quote(name)+" is already defined at "+where(l.Name.Pos), "keep one of the two, or give one another name")
+			d.fail(f.Key.Pos, "list "+diag.Quote(name)+" is already defined at "+where(l.Name.Pos), "keep one of the two, or give one another name")
 			continue
 		}
 		l := List{Name: Word{name, f.Key.Pos}}
@@ -65,12 +65,12 @@ func (d *decoder) fillList(l *List, n *yamltree.Node) {
 	case yamltree.Scalar:
 		file, ok := strings.CutPrefix(strings.TrimSpace(n.Value), "file ")
 		if !ok {
-			d.fail(n.Pos, "list "+quote(l.Name.Text)+" is neither a list nor a file", "write "+quote("["+n.Value+"]")+", or `file banned.txt`")
+			d.fail(n.Pos, "list "+diag.Quote(l.Name.Text)+" is neither a list nor a file", "write "+diag.Quote("["+n.Value+"]")+", or `file banned.txt`")
 			return
 		}
 		d.readList(l, n.Pos, strings.TrimSpace(file))
 	default:
-		d.fail(l.Name.Pos, "list "+quote(l.Name.Text)+" is "+kind(n), listsHint)
+		d.fail(l.Name.Pos, "list "+diag.Quote(l.Name.Text)+" is "+n.What(), listsHint)
 	}
 }
 
@@ -82,13 +82,13 @@ func (d *decoder) readList(l *List, from diag.Pos, name string) {
 	src, err := d.o.ReadFile(l.File)
 	switch {
 	case err != nil:
-		d.fail(from, "cannot read "+quote(l.File)+": "+reason(err), "names are relative to the folder of "+quote(from.File)+"; the file has a value per line")
+		d.fail(from, "cannot read "+diag.Quote(l.File)+": "+diag.Reason(err), "names are relative to the folder of "+diag.Quote(from.File)+"; the file has a value per line")
 		return
 	case len(src) > MaxBytes:
-		d.fail(from, fmt.Sprintf("%s is larger than %d MiB", quote(l.File), MaxBytes>>20), "name networks instead of addresses: `203.0.113.0/24`")
+		d.fail(from, fmt.Sprintf("%s is larger than %d MiB", diag.Quote(l.File), MaxBytes>>20), "name networks instead of addresses: `203.0.113.0/24`")
 		return
 	case !utf8.Valid(src):
-		d.fail(from, quote(l.File)+" is not UTF-8 text", "the file has a value per line, and # starts a comment")
+		d.fail(from, diag.Quote(l.File)+" is not UTF-8 text", "the file has a value per line, and # starts a comment")
 		return
 	}
 	lines := diag.SplitLines(src)
@@ -103,7 +103,7 @@ func (d *decoder) readList(l *List, from diag.Pos, name string) {
 		col := utf8.RuneCountInString(line[:strings.Index(line, text)]) // has the space too much that counting from 0 has too little
 		if !d.addValue(l, Word{text, diag.Pos{File: l.File, Line: i + 1, Col: col, Len: utf8.RuneCountInString(text)}}) {
 			if bad++; bad == maxListTold {
-				d.fail(from, quote(l.File)+" has more lines like these", "the file has a value per line: an address, a network such as `203.0.113.0/24`, or a name")
+				d.fail(from, diag.Quote(l.File)+" has more lines like these", "the file has a value per line: an address, a network such as `203.0.113.0/24`, or a name")
 				return
 			}
 		}
@@ -126,7 +126,7 @@ func (d *decoder) addValue(l *List, w Word) bool {
 		return false
 	}
 	if t.Kind == TestLiteral && strings.HasPrefix(w.Text, "file ") && l.File == "" {
-		d.fail(w.Pos, "a file cannot be one of several values", "write "+quote(l.Name.Text+": "+w.Text)+" without brackets")
+		d.fail(w.Pos, "a file cannot be one of several values", "write "+diag.Quote(l.Name.Text+": "+w.Text)+" without brackets")
 		return false
 	}
 	l.Values = append(l.Values, w)

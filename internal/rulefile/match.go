@@ -1,6 +1,7 @@
 package rulefile
 
 import (
+	"tidegate.dev/tidegate/internal/diag"
 	"tidegate.dev/tidegate/internal/yamltree"
 )
 
@@ -25,7 +26,7 @@ func (d *decoder) match(o object) scope {
 		}
 		key := [3]string{p.Method, p.Host, p.Path}
 		if seen[key] {
-			d.fail(item.Pos, "pattern "+quote(p.Text)+" is in the list twice", "take one out")
+			d.fail(item.Pos, "pattern "+diag.Quote(p.Text)+" is in the list twice", "take one out")
 			continue
 		}
 		seen[key] = true

@@ -1,6 +1,9 @@
 package rulefile
 
-import "tidegate.dev/tidegate/internal/yamltree"
+import (
+	"tidegate.dev/tidegate/internal/diag"
+	"tidegate.dev/tidegate/internal/yamltree"
+)
 
 // wholeShare is every key, in hundredths of a percent.
 const wholeShare = 100 * 100
@@ -24,10 +27,10 @@ func (d *decoder) mode(o object, r *Rule) {
 func (d *decoder) modeWord(n *yamltree.Node, r *Rule) {
 	switch n.Value {
 	case "off", "no", "false":
-		d.fail(n.Pos, "`mode` cannot be "+quote(n.Value), "write `mode: disabled`")
+		d.fail(n.Pos, "`mode` cannot be "+diag.Quote(n.Value), "write `mode: disabled`")
 		return
 	case "on", "yes", "true":
-		d.fail(n.Pos, "`mode` cannot be "+quote(n.Value), "write `mode: enforce`, which is the default")
+		d.fail(n.Pos, "`mode` cannot be "+diag.Quote(n.Value), "write `mode: enforce`, which is the default")
 		return
 	}
 	text, ok := d.oneOf(n, "`mode`", "enforce", "shadow", "disabled")

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/diag"
 	"tidegate.dev/tidegate/internal/yamltree"
 )
 
@@ -20,7 +21,7 @@ func (d *decoder) over(o object) *Over {
 	v := &Over{Pos: o.pos("over")}
 	if n.Kind == yamltree.Scalar {
 		if n.Value != "hard" {
-			d.fail(n.Pos, "`over` cannot be "+quote(n.Value), overHint)
+			d.fail(n.Pos, "`over` cannot be "+diag.Quote(n.Value), overHint)
 		}
 		return v
 	}
@@ -55,7 +56,7 @@ func (d *decoder) elastic(n *yamltree.Node) *Elastic {
 	if !ok {
 		return nil
 	}
-	hint := "write " + quote(elasticPlace.example)
+	hint := "write " + diag.Quote(elasticPlace.example)
 	var e Elastic
 	if n := d.need(in, "while", "`elastic`", hint); n != nil {
 		d.while(n, &e)
@@ -67,9 +68,9 @@ func (d *decoder) elastic(n *yamltree.Node) *Elastic {
 		switch {
 		case !ok:
 		case number && !x:
-			d.fail(n.Pos, "`up_to` is how many times the limit, and "+quote(text)+" has no x", "write "+quote("up_to: "+text+"x"))
+			d.fail(n.Pos, "`up_to` is how many times the limit, and "+diag.Quote(text)+" has no x", "write "+diag.Quote("up_to: "+text+"x"))
 		case !number || v <= 1 || v > 100:
-			d.fail(n.Pos, "`up_to` is "+quote(text)+", and must be above 1x and at most 100x", "write `up_to: 2x`")
+			d.fail(n.Pos, "`up_to` is "+diag.Quote(text)+", and must be above 1x and at most 100x", "write `up_to: 2x`")
 		default:
 			e.UpTo = v
 		}
@@ -88,7 +89,7 @@ func (d *decoder) while(n *yamltree.Node, e *Elastic) {
 	name, bound, below := strings.Cut(text, "<")
 	name, bound = strings.TrimSpace(name), strings.TrimSpace(bound)
 	if !below || bound == "" || bound[0] == '=' {
-		d.fail(n.Pos, quote(text)+" does not say below what the signal must be", hint)
+		d.fail(n.Pos, diag.Quote(text)+" does not say below what the signal must be", hint)
 		return
 	}
 	if _, ok := d.oneOf(&yamltree.Node{Kind: yamltree.Scalar, Value: name, Pos: n.Pos}, "the signal", signals...); !ok {
@@ -96,7 +97,7 @@ func (d *decoder) while(n *yamltree.Node, e *Elastic) {
 	}
 	e.Signal = Word{name, n.Pos}
 	if e.Below, ok = signalBound(name, bound); !ok {
-		d.fail(n.Pos, quote(bound)+" is no bound for "+quote(name), hint)
+		d.fail(n.Pos, diag.Quote(bound)+" is no bound for "+diag.Quote(name), hint)
 	}
 }
 

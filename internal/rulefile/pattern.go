@@ -23,17 +23,17 @@ func parsePattern(text string) (Pattern, mistake) {
 	if i := strings.Index(text, " "); i > 0 && !strings.Contains(text[:i], "/") {
 		p.Method, rest = text[:i], strings.TrimLeft(text[i:], " ")
 		if upper := strings.ToUpper(p.Method); upper != p.Method && slices.Contains(common, upper) {
-			return p, mistake{"methods are in capitals, and " + quote(p.Method) + " never matches", "write " + quote(upper+" "+rest)}
+			return p, mistake{"methods are in capitals, and " + diag.Quote(p.Method) + " never matches", "write " + diag.Quote(upper+" "+rest)}
 		}
 		if wrong := checkMethod(p.Method); wrong != (mistake{}) {
 			return p, wrong
 		}
 	}
 	if strings.HasPrefix(rest, "^") || strings.HasPrefix(rest, "~") {
-		return p, mistake{"a pattern is no regular expression: " + quote(rest), "write `/api/` for all below it, `/posts/{id}` for any one segment"}
+		return p, mistake{"a pattern is no regular expression: " + diag.Quote(rest), "write `/api/` for all below it, `/posts/{id}` for any one segment"}
 	}
 	if scheme, after, ok := strings.Cut(rest, "://"); ok {
-		return p, mistake{"a pattern has no scheme: " + quote(scheme+"://"), "write " + quote(strings.TrimSpace(p.Method+" "+after))}
+		return p, mistake{"a pattern has no scheme: " + diag.Quote(scheme+"://"), "write " + diag.Quote(strings.TrimSpace(p.Method+" "+after))}
 	}
 	slash := strings.Index(rest, "/")
 	if slash < 0 {
@@ -73,16 +73,16 @@ func (p Pattern) checkRoute() mistake {
 }
 
 func noPath(method, rest string) mistake {
-	message := quote(strings.TrimSpace(method+" "+rest)) + " has no path"
+	message := diag.Quote(strings.TrimSpace(method+" "+rest)) + " has no path"
 	switch {
 	case rest == "*":
 		return mistake{message, "leave `match` out to match every request"}
 	case method == "" && checkMethod(rest) == mistake{} && strings.ToUpper(rest) == rest:
-		return mistake{message, "write " + quote(rest+" /") + " for every path"}
+		return mistake{message, "write " + diag.Quote(rest+" /") + " for every path"}
 	case strings.Contains(rest, "."):
-		return mistake{message, "write " + quote(strings.TrimSpace(method+" "+rest+"/")) + " for every path of the host"}
+		return mistake{message, "write " + diag.Quote(strings.TrimSpace(method+" "+rest+"/")) + " for every path of the host"}
 	}
-	return mistake{message, "a path starts with a slash: " + quote(strings.TrimSpace(method+" /"+rest))}
+	return mistake{message, "a path starts with a slash: " + diag.Quote(strings.TrimSpace(method+" /"+rest))}
 }
 
 // common are the methods that misspelt ones are compared with, other the less
@@ -99,16 +99,16 @@ func checkMethod(method string) mistake {
 	case slices.Contains(common, method) || slices.Contains(other, method):
 		return mistake{}
 	case isCommon:
-		return mistake{"methods are in capitals, and " + quote(method) + " never matches", "write " + quote(upper)}
+		return mistake{"methods are in capitals, and " + diag.Quote(method) + " never matches", "write " + diag.Quote(upper)}
 	case strings.ContainsAny(method, ",|"):
-		return mistake{"a pattern has one method, and " + quote(method) + " is several", "write a list: `match: [GET /posts, POST /posts]`"}
+		return mistake{"a pattern has one method, and " + diag.Quote(method) + " is several", "write a list: `match: [GET /posts, POST /posts]`"}
 	case method == "*" || upper == "ANY" || upper == "ALL":
-		return mistake{"no request has the method " + quote(method), "leave the method out for every method: `/posts`"}
+		return mistake{"no request has the method " + diag.Quote(method), "leave the method out for every method: `/posts`"}
 	case strings.Trim(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "":
-		return mistake{quote(method) + " is no method", "write the method in capitals, a space, then the path: `POST /login`"}
+		return mistake{diag.Quote(method) + " is no method", "write the method in capitals, a space, then the path: `POST /login`"}
 	}
 	if near := diag.Nearest(method, common); near != "" {
-		return mistake{"no request has the method " + quote(method), "did you mean " + quote(near) + "?"}
+		return mistake{"no request has the method " + diag.Quote(method), "did you mean " + diag.Quote(near) + "?"}
 	}
 	return mistake{}
 }
@@ -119,35 +119,35 @@ func checkHost(host, rest, method string) mistake {
 	case host == "" || host[0] == '[': // IPv6, which checkRoute reads
 		return mistake{}
 	case method == " " && slices.Contains(common, strings.ToUpper(host)):
-		return mistake{"there is no space between method and path", "write " + quote(strings.ToUpper(host)+" "+rest)}
+		return mistake{"there is no space between method and path", "write " + diag.Quote(strings.ToUpper(host)+" "+rest)}
 	case strings.Contains(host, " "):
-		return mistake{"a pattern is a method, a space, and a host or path: " + quote(strings.TrimSpace(method+host+rest)) + " is more", "write a list for several: `match: [GET /posts, POST /posts]`"}
+		return mistake{"a pattern is a method, a space, and a host or path: " + diag.Quote(strings.TrimSpace(method+host+rest)) + " is more", "write a list for several: `match: [GET /posts, POST /posts]`"}
 	case strings.ContainsAny(host, "*{"):
-		return mistake{"hosts have no wildcards: " + quote(host), "write the host out, or test it: `when: { host: \"*.example.com\" }`"}
+		return mistake{"hosts have no wildcards: " + diag.Quote(host), "write the host out, or test it: `when: { host: \"*.example.com\" }`"}
 	case strings.Count(host, ":") > 1:
-		return mistake{"an IPv6 address is written in brackets: " + quote(host), "write " + quote("\""+strings.TrimSpace(method+"["+host+"]"+rest)+"\"")}
+		return mistake{"an IPv6 address is written in brackets: " + diag.Quote(host), "write " + diag.Quote("\""+strings.TrimSpace(method+"["+host+"]"+rest)+"\"")}
 	case strings.Contains(host, ":"):
-		return mistake{"hosts are compared without their port: " + quote(host), "write " + quote(strings.TrimSpace(method+host[:strings.Index(host, ":")]+rest))}
+		return mistake{"hosts are compared without their port: " + diag.Quote(host), "write " + diag.Quote(strings.TrimSpace(method+host[:strings.Index(host, ":")]+rest))}
 	case strings.Trim(host, nameLetters+".") != "" || strings.HasPrefix(host, ".") || strings.HasSuffix(host, "."):
-		return mistake{quote(host) + " is no host", "write a path with a slash in front: " + quote(strings.TrimSpace(method+"/"+strings.Trim(host, "."))+rest)}
+		return mistake{diag.Quote(host) + " is no host", "write a path with a slash in front: " + diag.Quote(strings.TrimSpace(method+"/"+strings.Trim(host, "."))+rest)}
 	case !strings.Contains(host, ".") && !strings.EqualFold(host, "localhost"):
-		return mistake{quote(host) + " would be a host, since there is no slash in front", "write " + quote(strings.TrimSpace(method+"/"+host+rest)) + "; for a host of one word `when: { host: " + host + " }`"}
+		return mistake{diag.Quote(host) + " would be a host, since there is no slash in front", "write " + diag.Quote(strings.TrimSpace(method+"/"+host+rest)) + "; for a host of one word `when: { host: " + host + " }`"}
 	}
 	return mistake{}
 }
 
 func checkPath(p string) mistake {
 	if i := strings.IndexAny(p, "?"); i >= 0 {
-		return mistake{"a pattern has no query, and " + quote(p[i:]) + " never matches a path", "write " + quote(p[:i]) + ", and test the query: `identify: { key: query key }`, `when: { key: present }`"}
+		return mistake{"a pattern has no query, and " + diag.Quote(p[i:]) + " never matches a path", "write " + diag.Quote(p[:i]) + ", and test the query: `identify: { key: query key }`, `when: { key: present }`"}
 	}
 	if strings.Contains(p, " /") {
 		return mistake{"a pattern is one path, and this is more", "write a list: `match: [GET /posts, POST /posts]`"}
 	}
 	if i := strings.LastIndex(p, " "); i > 0 && slices.Contains(common, p[i+1:]) {
-		return mistake{"the method comes first", "write " + quote(p[i+1:]+" "+strings.TrimSpace(p[:i]))}
+		return mistake{"the method comes first", "write " + diag.Quote(p[i+1:]+" "+strings.TrimSpace(p[:i]))}
 	}
 	if clean := cleanPath(p); clean != p {
-		return mistake{"paths are cleaned before they are compared, so " + quote(p) + " never matches", "write " + quote(clean)}
+		return mistake{"paths are cleaned before they are compared, so " + diag.Quote(p) + " never matches", "write " + diag.Quote(clean)}
 	}
 	seen := make(map[string]bool)
 	segments := strings.Split(p[1:], "/")
@@ -159,7 +159,7 @@ func checkPath(p string) mistake {
 			return wrong
 		}
 		if name := wildcard(s); name != "" && seen[name] {
-			return mistake{"two wildcards are called " + quote(name), "give one another name: " + quote("{"+name+"2}")}
+			return mistake{"two wildcards are called " + diag.Quote(name), "give one another name: " + diag.Quote("{"+name+"2}")}
 		} else if name != "" {
 			seen[name] = true
 		}
@@ -188,17 +188,17 @@ func checkSegment(s string, last bool) mistake {
 	name, multi := strings.CutSuffix(inside, "...")
 	switch {
 	case s != "{"+inside+"}":
-		return mistake{"a wildcard is a whole segment, and " + quote(s) + " is more", "write `/{name}/`, and test the value: `identify: { file: \"path {name}\" }`, `when: { file: \"*.json\" }`"}
+		return mistake{"a wildcard is a whole segment, and " + diag.Quote(s) + " is more", "write `/{name}/`, and test the value: `identify: { file: \"path {name}\" }`, `when: { file: \"*.json\" }`"}
 	case inside == "$" && !last:
 		return mistake{"`{$}` is the end of a path, and something follows", "put it last, as in `/posts/{$}`"}
 	case inside == "$":
 		return mistake{}
 	case multi && !last:
-		return mistake{quote(s) + " takes the rest of the path, and something follows", "put it last, or write " + quote("{"+name+"}") + " for one segment"}
+		return mistake{diag.Quote(s) + " takes the rest of the path, and something follows", "put it last, or write " + diag.Quote("{"+name+"}") + " for one segment"}
 	case name == "" || name == "*":
 		return mistake{"a wildcard needs a name", "write `{id}`, or `{rest...}` for all that follows"}
 	case !isIdentifier(name):
-		return mistake{quote(name) + " cannot be the name of a wildcard", "use letters, digits and `_`, as in `{order_id}`"}
+		return mistake{diag.Quote(name) + " cannot be the name of a wildcard", "use letters, digits and `_`, as in `{order_id}`"}
 	}
 	return mistake{}
 }
@@ -206,17 +206,17 @@ func checkSegment(s string, last bool) mistake {
 func checkLiteral(s string) mistake {
 	switch {
 	case s == "*" || s == "**":
-		return mistake{quote(s) + " is not special in a pattern", "write `{id}` for one segment; a pattern that ends in a slash, such as `/api/`, has all below it"}
+		return mistake{diag.Quote(s) + " is not special in a pattern", "write `{id}` for one segment; a pattern that ends in a slash, such as `/api/`, has all below it"}
 	case strings.Contains(s, "*"):
-		return mistake{"`*` is not special in a pattern, and " + quote(s) + " has one", "write `{name}` for the whole segment, and test it: `identify: { file: \"path {name}\" }`, `when: { file: \"*.json\" }`"}
+		return mistake{"`*` is not special in a pattern, and " + diag.Quote(s) + " has one", "write `{name}` for the whole segment, and test it: `identify: { file: \"path {name}\" }`, `when: { file: \"*.json\" }`"}
 	case strings.HasPrefix(s, ":") && isIdentifier(s[1:]):
-		return mistake{quote(s) + " is not special in a pattern", "write " + quote("{"+s[1:]+"}")}
+		return mistake{diag.Quote(s) + " is not special in a pattern", "write " + diag.Quote("{"+s[1:]+"}")}
 	case strings.HasPrefix(s, "<") && strings.HasSuffix(s, ">"):
-		return mistake{quote(s) + " is not special in a pattern", "write " + quote("{"+strings.Trim(s, "<>")+"}")}
+		return mistake{diag.Quote(s) + " is not special in a pattern", "write " + diag.Quote("{"+strings.Trim(s, "<>")+"}")}
 	}
 	for i := 0; i+2 < len(s); i++ {
 		if s[i] == '%' && isHex(s[i+1]) && isHex(s[i+2]) {
-			return mistake{"patterns are compared with the decoded path, and " + quote(s[i:i+3]) + " never is in one", "write the character itself"}
+			return mistake{"patterns are compared with the decoded path, and " + diag.Quote(s[i:i+3]) + " never is in one", "write the character itself"}
 		}
 	}
 	return mistake{}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/diag"
 	"tidegate.dev/tidegate/internal/yamltree"
 )
 
@@ -38,12 +39,12 @@ func (d *decoder) line(n *yamltree.Node, p *place, word, example string) (int64,
 	}
 	var places int64
 	var wait time.Duration
-	hint := "write " + quote(p.example)
+	hint := "write " + diag.Quote(p.example)
 	if n := d.need(in, "places", p.name, hint); n != nil {
 		places, _ = d.whole(n, "`places`", 1, tidegate.MaxCount, "places: 100")
 	}
 	if n := d.need(in, word, p.name, hint); n != nil {
-		wait, _ = d.duration(n, quote(word), tidegate.MaxPeriod, example)
+		wait, _ = d.duration(n, diag.Quote(word), tidegate.MaxPeriod, example)
 	}
 	return places, wait
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/diag"
 	"tidegate.dev/tidegate/internal/yamltree"
 )
 
@@ -61,7 +62,7 @@ func (d *decoder) amount(n *yamltree.Node, s *tidegate.Spec) {
 		return
 	}
 	if _, err := time.ParseDuration(unit); ok || err == nil {
-		d.fail(n.Pos, "a quota is per day, week, month or year of the calendar, and "+quote(text)+" is not", "for a time that passes use "+quote("limits: "+text))
+		d.fail(n.Pos, "a quota is per day, week, month or year of the calendar, and "+diag.Quote(text)+" is not", "for a time that passes use "+diag.Quote("limits: "+text))
 		return
 	}
 	d.fail(n.Pos, unknownUnit(unit), unitHint(unit, strings.TrimSuffix(text, unit)))
@@ -78,7 +79,7 @@ func (d *decoder) zone(n *yamltree.Node) string {
 		return ""
 	}
 	if _, err := time.LoadLocation(text); err != nil {
-		d.fail(n.Pos, quote(text)+" is no time zone known on this machine", hint)
+		d.fail(n.Pos, diag.Quote(text)+" is no time zone known on this machine", hint)
 		return ""
 	}
 	return text

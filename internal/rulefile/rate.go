@@ -39,7 +39,7 @@ var unitNicknames = map[string]string{
 // rate takes n as in 100/minute and leaves the meaning of the period to the
 // caller.
 func (d *decoder) rate(n *yamltree.Node, what, example string) (events int64, period string, ok bool) {
-	text, ok := d.text(n, what, "write "+quote(example))
+	text, ok := d.text(n, what, "write "+diag.Quote(example))
 	if !ok {
 		return 0, "", false
 	}
@@ -65,32 +65,32 @@ func parseEvents(text, count, period, example string) (int64, mistake) {
 	switch {
 	case v > tidegate.MaxCount || why != "" && plain == "" && allDigits(count):
 		return 0, mistake{
-			fmt.Sprintf("%s is more than can be counted, which is %d", quote(text), int64(tidegate.MaxCount)),
+			fmt.Sprintf("%s is more than can be counted, which is %d", diag.Quote(text), int64(tidegate.MaxCount)),
 			"take a shorter period, or a larger unit with a `cost` per request",
 		}
 	case why != "" && plain != "":
-		return 0, mistake{"the number of " + quote(text) + " " + why, "write " + quote(plain+"/"+period)}
+		return 0, mistake{"the number of " + diag.Quote(text) + " " + why, "write " + diag.Quote(plain+"/"+period)}
 	case why != "" && isDecimal:
-		return 0, mistake{"the number of " + quote(text) + " " + why, "take a longer period, in whole numbers: `3/2s` instead of `1.5/second`"}
+		return 0, mistake{"the number of " + diag.Quote(text) + " " + why, "take a longer period, in whole numbers: `3/2s` instead of `1.5/second`"}
 	case why != "":
-		return 0, mistake{"the number of " + quote(text) + " " + why, "write " + quote(example)}
+		return 0, mistake{"the number of " + diag.Quote(text) + " " + why, "write " + diag.Quote(example)}
 	case v < 0:
-		return 0, mistake{"a limit cannot be negative: " + quote(text), "write " + quote(strings.TrimPrefix(count, "-")+"/"+period)}
+		return 0, mistake{"a limit cannot be negative: " + diag.Quote(text), "write " + diag.Quote(strings.TrimPrefix(count, "-")+"/"+period)}
 	case v == 0:
-		return 0, mistake{quote(text) + " lets nothing through", "to refuse every request write `deny: true` instead"}
+		return 0, mistake{diag.Quote(text) + " lets nothing through", "to refuse every request write `deny: true` instead"}
 	}
 	return v, mistake{}
 }
 
 func notRate(text, count, example string) mistake {
 	if head, tail, ok := strings.Cut(text, " per "); ok {
-		return mistake{quote(text) + " is no rate", "write " + quote(strings.TrimSpace(head)+"/"+strings.TrimSpace(tail))}
+		return mistake{diag.Quote(text) + " is no rate", "write " + diag.Quote(strings.TrimSpace(head)+"/"+strings.TrimSpace(tail))}
 	}
 	if allDigits(count) {
 		_, unit, _ := strings.Cut(example, "/")
-		return mistake{quote(text) + " does not say per what", "write " + quote(count+"/"+unit)}
+		return mistake{diag.Quote(text) + " does not say per what", "write " + diag.Quote(count+"/"+unit)}
 	}
-	return mistake{quote(text) + " is no rate", "write how many per what: " + quote(example)}
+	return mistake{diag.Quote(text) + " is no rate", "write how many per what: " + diag.Quote(example)}
 }
 
 // period takes the part of a rate after the slash, or a unit alone, as a time
@@ -109,18 +109,18 @@ func (d *decoder) period(pos diag.Pos, period, text string) (time.Duration, bool
 	case err != nil:
 		d.fail(pos, unknownUnit(period), unitHint(period, before))
 	case v <= 0:
-		d.fail(pos, "the period of "+quote(text)+" must be longer than nothing", "write "+quote(before+"second")+" or "+quote(before+"30s"))
+		d.fail(pos, "the period of "+diag.Quote(text)+" must be longer than nothing", "write "+diag.Quote(before+"second")+" or "+diag.Quote(before+"30s"))
 	case v < tidegate.MinPeriod || v%time.Microsecond != 0:
-		d.fail(pos, "the period of "+quote(text)+" is too fine: the shortest is 1ms, in whole microseconds", "write "+quote(before+"second"))
+		d.fail(pos, "the period of "+diag.Quote(text)+" is too fine: the shortest is 1ms, in whole microseconds", "write "+diag.Quote(before+"second"))
 	case v > tidegate.MaxPeriod:
-		d.fail(pos, "the period of "+quote(text)+" is longer than 366 days", "use a quota: "+quote("quota: { amount: "+before+"year }"))
+		d.fail(pos, "the period of "+diag.Quote(text)+" is longer than 366 days", "use a quota: "+diag.Quote("quota: { amount: "+before+"year }"))
 	default:
 		return v, true
 	}
 	return 0, false
 }
 
-func unknownUnit(period string) string { return "unknown unit " + quote(period) }
+func unknownUnit(period string) string { return "unknown unit " + diag.Quote(period) }
 
 // unitHint says what to write for an unknown unit; before is what precedes it.
 func unitHint(period, before string) string {
@@ -133,7 +133,7 @@ func unitHint(period, before string) string {
 		unit = lower
 	}
 	if unit != "" {
-		return "did you mean " + quote(before+unit) + "?"
+		return "did you mean " + diag.Quote(before+unit) + "?"
 	}
 	if fix := plainDuration(period, before); fix != "" {
 		return fix

@@ -63,7 +63,7 @@ func newDecoder(name string, o Options) *decoder {
 func (d *decoder) readFolder(name string) {
 	entries, err := os.ReadDir(name)
 	if err != nil {
-		d.fail(diag.Pos{File: name}, "cannot list the folder: "+reason(err), "name a file, or a folder that may be read")
+		d.fail(diag.Pos{File: name}, "cannot list the folder: "+diag.Reason(err), "name a file, or a folder that may be read")
 		return
 	}
 	found := false
@@ -78,7 +78,7 @@ func (d *decoder) readFolder(name string) {
 		d.readFile(file, diag.Pos{File: file}, nil)
 	}
 	if !found {
-		d.fail(diag.Pos{File: name}, "the folder has no *.yaml file", "put a rule file there, such as "+quote(filepath.Join(name, "rules.yaml")))
+		d.fail(diag.Pos{File: name}, "the folder has no *.yaml file", "put a rule file there, such as "+diag.Quote(filepath.Join(name, "rules.yaml")))
 	}
 }
 

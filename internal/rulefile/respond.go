@@ -40,7 +40,7 @@ func (d *decoder) respond(n *yamltree.Node, pos diag.Pos) *Respond {
 	case in.said("type") && !in.said("body"):
 		d.fail(in.key("type"), "`type` is the type of `body`, which is not there", "write `body:` as well, or take `type` out")
 	case len(in.fields) == 0 && len(in.meant) == 0:
-		d.fail(in.at, "`respond` is empty", "write "+quote(respondPlace.example))
+		d.fail(in.at, "`respond` is empty", "write "+diag.Quote(respondPlace.example))
 	}
 	return r
 }
@@ -49,7 +49,7 @@ func (d *decoder) message(n *yamltree.Node) string {
 	text, _ := d.text(n, "`message`", "write a sentence for the client: `message: \"for subscribers only\"`")
 	for _, p := range placeholders {
 		if strings.Contains(text, p) {
-			d.fail(n.Pos, "nothing is replaced in `message`, and "+quote(p)+" would be sent as it is", "write the whole answer as `body:`, where it is replaced")
+			d.fail(n.Pos, "nothing is replaced in `message`, and "+diag.Quote(p)+" would be sent as it is", "write the whole answer as `body:`, where it is replaced")
 		}
 	}
 	return text
@@ -66,9 +66,9 @@ func (d *decoder) body(n *yamltree.Node) string {
 		}
 		hint := "what is replaced are " + strings.Join(placeholders, ", ")
 		if near := diag.Nearest(p, placeholders); near != "" {
-			hint = "did you mean " + quote(near) + "?"
+			hint = "did you mean " + diag.Quote(near) + "?"
 		}
-		d.warn(n.Pos, quote(p)+" is sent as it is", hint)
+		d.warn(n.Pos, diag.Quote(p)+" is sent as it is", hint)
 	}
 	return n.Value
 }
@@ -80,7 +80,7 @@ func (d *decoder) mediaType(n *yamltree.Node) string {
 		return ""
 	}
 	if media, _, err := mime.ParseMediaType(text); err != nil || !strings.Contains(media, "/") {
-		d.fail(n.Pos, quote(text)+" is no media type", hint)
+		d.fail(n.Pos, diag.Quote(text)+" is no media type", hint)
 		return ""
 	}
 	return text
@@ -100,7 +100,7 @@ func (d *decoder) headers(n *yamltree.Node, pos diag.Pos) {
 		h.Reset, _ = d.oneOf(n, "`reset`", "delta", "epoch")
 	}
 	if h.Reset == "epoch" && (h.Dialect == "draft11" || h.Dialect == "none") {
-		d.fail(in.key("reset"), "the dialect "+quote(h.Dialect)+" does not tell times as epoch", "take `reset` out, or write `dialect: x` or `dialect: draft6`")
+		d.fail(in.key("reset"), "the dialect "+diag.Quote(h.Dialect)+" does not tell times as epoch", "take `reset` out, or write `dialect: x` or `dialect: draft6`")
 	}
 	d.file.Headers = h
 }

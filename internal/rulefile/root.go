@@ -2,6 +2,7 @@ package rulefile
 
 import (
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/diag"
 	"tidegate.dev/tidegate/internal/yamltree"
 )
 
@@ -33,7 +34,7 @@ func (d *decoder) version(o object) {
 		return
 	}
 	if text, ok := d.text(n, "`version`", hint); ok && text != "1" {
-		d.fail(n.Pos, "`version` is "+quote(text)+", and this program knows only 1", "write `version: 1`")
+		d.fail(n.Pos, "`version` is "+diag.Quote(text)+", and this program knows only 1", "write `version: 1`")
 	}
 }
 
@@ -61,7 +62,7 @@ func (d *decoder) only(o object, word string) *yamltree.Node {
 		return nil
 	}
 	if at, ok := d.once[word]; ok {
-		d.fail(o.key(word), quote(word)+" is already set at "+where(at), "keep one of the two: it holds for the rules of all files")
+		d.fail(o.key(word), diag.Quote(word)+" is already set at "+where(at), "keep one of the two: it holds for the rules of all files")
 		return nil
 	}
 	d.once[word] = o.key(word)

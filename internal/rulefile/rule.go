@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/diag"
 	"tidegate.dev/tidegate/internal/yamltree"
 )
 
@@ -18,7 +19,7 @@ func (d *decoder) rules(root object) bool {
 		d.warn(n.Pos, "there are no rules, so nothing is limited", "write one, such as `- { name: api, per: ip, limits: 100/minute }`")
 		return true
 	}
-	for _, item := range d.items(n, "`rules`", "write a list with a dash before each rule: "+quote(rulePlace.example)) {
+	for _, item := range d.items(n, "`rules`", "write a list with a dash before each rule: "+diag.Quote(rulePlace.example)) {
 		d.rule(item)
 	}
 	return true
@@ -65,12 +66,12 @@ func (d *decoder) ruleName(o object) Word {
 		return Word{}
 	}
 	if strings.Trim(text, nameLetters+".") != "" || len(text) > 64 {
-		d.fail(n.Pos, quote(text)+" cannot be the name of a rule", "use up to 64 letters, digits, `.`, `-` and `_`, such as `sign-ups`")
+		d.fail(n.Pos, diag.Quote(text)+" cannot be the name of a rule", "use up to 64 letters, digits, `.`, `-` and `_`, such as `sign-ups`")
 		return Word{}
 	}
 	key := "rule " + text
 	if at, ok := d.once[key]; ok {
-		d.fail(n.Pos, "rule "+quote(text)+" is already defined at "+where(at), "give one of the two another name: the counters belong to the name")
+		d.fail(n.Pos, "rule "+diag.Quote(text)+" is already defined at "+where(at), "give one of the two another name: the counters belong to the name")
 	} else {
 		d.once[key] = n.Pos
 	}
@@ -85,13 +86,13 @@ func (d *decoder) names(o object, word, hint string) []Word {
 	}
 	var all []Word
 	seen := make(map[string]bool)
-	for _, item := range d.several(n, quote(word), hint) {
-		text, ok := d.text(item, quote(word), hint)
+	for _, item := range d.several(n, diag.Quote(word), hint) {
+		text, ok := d.text(item, diag.Quote(word), hint)
 		if !ok {
 			continue
 		}
 		if seen[text] {
-			d.fail(item.Pos, quote(text)+" is in the list twice", "take one out")
+			d.fail(item.Pos, diag.Quote(text)+" is in the list twice", "take one out")
 			continue
 		}
 		seen[text] = true
@@ -107,7 +108,7 @@ func (d *decoder) denyRule(o object, r *Rule) {
 	r.Deny = true
 	if n := o.get("deny"); n != nil {
 		if text, ok := d.text(n, "`deny`", "write `deny: true`"); ok && text != "true" {
-			d.fail(n.Pos, "`deny` cannot be "+quote(text), "write `deny: true`, or take the field out")
+			d.fail(n.Pos, "`deny` cannot be "+diag.Quote(text), "write `deny: true`, or take the field out")
 		}
 	}
 	if o.meant["deny"] {
@@ -115,7 +116,7 @@ func (d *decoder) denyRule(o object, r *Rule) {
 	}
 	for _, word := range rulePlace.words {
 		if _, ok := o.fields[word]; ok && !slices.Contains(denies, word) {
-			d.fail(o.key(word), "a rule that denies counts nothing, so it has no "+quote(word), "take out "+quote(word)+", or `deny`; for both write two rules")
+			d.fail(o.key(word), "a rule that denies counts nothing, so it has no "+diag.Quote(word), "take out "+diag.Quote(word)+", or `deny`; for both write two rules")
 		}
 	}
 }
@@ -194,7 +195,7 @@ func (d *decoder) missing(o object, r *Rule) {
 	r.MissingSaid = true
 	r.Missing = map[string]Missing{"ip": MissingIP, "skip": MissingSkip, "refuse": MissingRefuse}[text]
 	if len(r.Per) > 0 && !slices.ContainsFunc(r.Per, func(w Word) bool { return d.canMiss(w.Text) }) {
-		d.warn(o.key("missing"), "`missing` never applies, since every request has "+quote(r.Per[0].Text), "take `missing` out")
+		d.warn(o.key("missing"), "`missing` never applies, since every request has "+diag.Quote(r.Per[0].Text), "take `missing` out")
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // text takes n as a scalar that is not empty.
 func (d *decoder) text(n *yamltree.Node, what, hint string) (string, bool) {
 	if n.Kind != yamltree.Scalar {
-		d.fail(n.Pos, what+" is a single value, and this is "+kind(n), hint)
+		d.fail(n.Pos, what+" is a single value, and this is "+n.What(), hint)
 		return "", false
 	}
 	text := strings.TrimSpace(n.Value)
@@ -27,29 +27,16 @@ func (d *decoder) text(n *yamltree.Node, what, hint string) (string, bool) {
 
 // oneOf takes n as one of words.
 func (d *decoder) oneOf(n *yamltree.Node, what string, words ...string) (string, bool) {
-	hint := "write " + choice(words)
+	hint := "write " + diag.Choice(words)
 	text, ok := d.text(n, what, hint)
 	if !ok || slices.Contains(words, text) {
 		return text, ok
 	}
 	if near := diag.Nearest(text, words); near != "" {
-		hint = "did you mean " + quote(near) + "? the words are " + strings.Join(words, ", ")
+		hint = "did you mean " + diag.Quote(near) + "? the words are " + strings.Join(words, ", ")
 	}
-	d.fail(n.Pos, what+" cannot be "+quote(text), hint)
+	d.fail(n.Pos, what+" cannot be "+diag.Quote(text), hint)
 	return "", false
-}
-
-// choice is "`a`, `b` or `c`".
-func choice(words []string) string {
-	quoted := make([]string, len(words))
-	for i, w := range words {
-		quoted[i] = quote(w)
-	}
-	if len(quoted) < 2 {
-		return strings.Join(quoted, "")
-	}
-	last := len(quoted) - 1
-	return strings.Join(quoted[:last], ", ") + " or " + quoted[last]
 }
 
 // yes takes n as true or false.
@@ -60,7 +47,7 @@ func (d *decoder) yes(n *yamltree.Node, what string) bool {
 
 // whole takes n as a whole number within low and high.
 func (d *decoder) whole(n *yamltree.Node, what string, low, high int64, example string) (int64, bool) {
-	hint := "write " + quote(example)
+	hint := "write " + diag.Quote(example)
 	text, ok := d.text(n, what, hint)
 	if !ok {
 		return 0, false
@@ -68,7 +55,7 @@ func (d *decoder) whole(n *yamltree.Node, what string, low, high int64, example 
 	v, why, plain := wholeNumber(text)
 	if why != "" {
 		if field, _, ok := strings.Cut(example, ": "); ok && plain != "" {
-			hint = "write " + quote(field+": "+plain)
+			hint = "write " + diag.Quote(field+": "+plain)
 		}
 		d.fail(n.Pos, what+" "+why, hint)
 		return 0, false
@@ -86,14 +73,14 @@ func (d *decoder) whole(n *yamltree.Node, what string, low, high int64, example 
 func wholeNumber(text string) (v int64, why, plain string) {
 	digits := strings.TrimPrefix(text, "-")
 	if !allDigits(digits) {
-		return 0, "is no whole number: " + quote(text), plainNumber(digits)
+		return 0, "is no whole number: " + diag.Quote(text), plainNumber(digits)
 	}
 	if len(digits) > 1 && digits[0] == '0' {
-		return 0, "has leading zeros: " + quote(text), strings.TrimLeft(digits[:len(digits)-1], "0") + digits[len(digits)-1:]
+		return 0, "has leading zeros: " + diag.Quote(text), strings.TrimLeft(digits[:len(digits)-1], "0") + digits[len(digits)-1:]
 	}
 	v, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return 0, "is larger than any number that can be counted: " + quote(text), ""
+		return 0, "is larger than any number that can be counted: " + diag.Quote(text), ""
 	}
 	return v, "", ""
 }
@@ -131,7 +118,7 @@ func decimal(text string) (float64, bool) {
 
 // percent takes n as in 25% or 0.5%, in hundredths of a percent.
 func (d *decoder) percent(n *yamltree.Node, what, example string) (int, bool) {
-	hint := "write a percentage, as in " + quote(example)
+	hint := "write a percentage, as in " + diag.Quote(example)
 	text, ok := d.text(n, what, hint)
 	if !ok {
 		return 0, false
@@ -140,17 +127,17 @@ func (d *decoder) percent(n *yamltree.Node, what, example string) (int, bool) {
 	v, ok := decimal(strings.TrimSpace(number))
 	if !ok || !sign {
 		if field, _, _ := strings.Cut(example, ": "); ok {
-			hint = "write " + quote(field+": "+text+"%")
+			hint = "write " + diag.Quote(field+": "+text+"%")
 			if v > 0 && v < 1 { // who thinks in shares of 1 means more
-				hint = "write " + quote(field+": "+strconv.FormatFloat(v*100, 'g', 4, 64)+"%") + ", if that is what is meant"
+				hint = "write " + diag.Quote(field+": "+strconv.FormatFloat(v*100, 'g', 4, 64)+"%") + ", if that is what is meant"
 			}
 		}
-		d.fail(n.Pos, what+" is no percentage: "+quote(text), hint)
+		d.fail(n.Pos, what+" is no percentage: "+diag.Quote(text), hint)
 		return 0, false
 	}
 	hundredths := math.Round(v * 100)
 	if math.Abs(hundredths-v*100) > 1e-6 || hundredths > 1e6 {
-		d.fail(n.Pos, what+" is "+quote(text)+", and must be at most 10000% with at most two digits after the point", hint)
+		d.fail(n.Pos, what+" is "+diag.Quote(text)+", and must be at most 10000% with at most two digits after the point", hint)
 		return 0, false
 	}
 	return int(hundredths), true
@@ -158,7 +145,7 @@ func (d *decoder) percent(n *yamltree.Node, what, example string) (int, bool) {
 
 // duration takes n as a duration above zero, at most longest.
 func (d *decoder) duration(n *yamltree.Node, what string, longest time.Duration, example string) (time.Duration, bool) {
-	hint := "write a duration such as " + quote(example)
+	hint := "write a duration such as " + diag.Quote(example)
 	text, ok := d.text(n, what, hint)
 	if !ok {
 		return 0, false
@@ -169,13 +156,13 @@ func (d *decoder) duration(n *yamltree.Node, what string, longest time.Duration,
 		if fix := plainDuration(text, ""); fix != "" {
 			hint = fix
 		}
-		d.fail(n.Pos, what+" is no duration: "+quote(text), hint)
+		d.fail(n.Pos, what+" is no duration: "+diag.Quote(text), hint)
 	case v <= 0:
-		d.fail(n.Pos, what+" must be longer than nothing: "+quote(text), hint)
+		d.fail(n.Pos, what+" must be longer than nothing: "+diag.Quote(text), hint)
 	case v < time.Millisecond || v > longest:
 		d.fail(n.Pos, fmt.Sprintf("%s is %s, and must be from 1ms to %s", what, text, longest), hint)
 	case v%time.Microsecond != 0:
-		d.fail(n.Pos, what+" must be in whole microseconds: "+quote(text), hint)
+		d.fail(n.Pos, what+" must be in whole microseconds: "+diag.Quote(text), hint)
 	default:
 		return v, true
 	}
@@ -185,30 +172,16 @@ func (d *decoder) duration(n *yamltree.Node, what string, longest time.Duration,
 // plainDuration says how to write 15, 7d, 2 weeks or "15 minutes" after before;
 // "" when text is nothing of the kind.
 func plainDuration(text, before string) string {
-	rest := strings.TrimLeft(text, "0123456789")
-	count, err := strconv.ParseInt(text[:len(text)-len(rest)], 10, 32)
-	if err != nil {
+	count, unit, ok := diag.PlainDuration(text)
+	switch {
+	case !ok:
 		return ""
+	case unit == "":
+		return fmt.Sprintf("say the unit, as in %s or %s", diag.Quote(before+text+"s"), diag.Quote(before+text+"m"))
+	case unit == "d":
+		count, unit = 24*count, "h"
+	case unit == "w":
+		count, unit = 7*24*count, "h"
 	}
-	unit := strings.ToLower(strings.TrimSpace(rest))
-	if full, ok := unitNicknames[unit]; ok {
-		unit = full
-	}
-	switch unit {
-	case "":
-		return fmt.Sprintf("say the unit, as in %s or %s", quote(before+text+"s"), quote(before+text+"m"))
-	case "second":
-		text = fmt.Sprintf("%ds", count)
-	case "minute":
-		text = fmt.Sprintf("%dm", count)
-	case "hour":
-		text = fmt.Sprintf("%dh", count)
-	case "day":
-		text = fmt.Sprintf("%dh", 24*count)
-	case "week":
-		text = fmt.Sprintf("%dh", 7*24*count)
-	default:
-		return ""
-	}
-	return "write " + quote(before+text)
+	return "write " + diag.Quote(fmt.Sprintf("%s%d%s", before, count, unit))
 }

@@ -59,7 +59,7 @@ func (s *Source) parseIP(bits []string) mistake {
 		}
 	}
 	return mistake{
-		quote(s.Text) + " does not say how much of an address counts",
+		diag.Quote(s.Text) + " does not say how much of an address counts",
 		"write the prefix of IPv4, up to /32, and that of IPv6, up to /128: `ip /24 /48`; plain `ip` is `ip /32 /64`",
 	}
 }
@@ -128,27 +128,27 @@ func (s *Source) parseNamed(words []string) mistake {
 	switch k {
 	case SourceHeader, SourceClientHeader, SourceCookie:
 		if s.Arg == "header" {
-			return mistake{quote(s.Text) + " names no header", "write the name of the header: `client header X-Api-Key`"}
+			return mistake{diag.Quote(s.Text) + " names no header", "write the name of the header: `client header X-Api-Key`"}
 		}
 		if !isToken(s.Arg) {
-			return mistake{quote(s.Arg) + " cannot be the name of a header or cookie", "write the bare name: `client header X-Api-Key`, `cookie session`"}
+			return mistake{diag.Quote(s.Arg) + " cannot be the name of a header or cookie", "write the bare name: `client header X-Api-Key`, `cookie session`"}
 		}
 	case SourceMetadata:
 		if strings.Trim(s.Arg, "abcdefghijklmnopqrstuvwxyz0123456789-_.") != "" {
-			return mistake{quote(s.Arg) + " cannot be a key of gRPC metadata", "keys are in lower case: " + quote("metadata "+strings.ToLower(s.Arg))}
+			return mistake{diag.Quote(s.Arg) + " cannot be a key of gRPC metadata", "keys are in lower case: " + diag.Quote("metadata "+strings.ToLower(s.Arg))}
 		}
 	case SourcePathWildcard:
 		arg, open := strings.CutPrefix(s.Arg, "{")
 		arg, closed := strings.CutSuffix(arg, "}")
 		arg = strings.TrimSuffix(arg, "...")
 		if !open || !closed || !isIdentifier(arg) {
-			return mistake{quote(s.Text) + " names no wildcard", "write the wildcard of the pattern in braces: `path {id}`"}
+			return mistake{diag.Quote(s.Text) + " names no wildcard", "write the wildcard of the pattern in braces: `path {id}`"}
 		}
 		s.Arg = arg
 	case SourceJWTUnverified:
 		claim, ok := strings.CutPrefix(s.Arg, "jwt.")
 		if !ok || !dottedName(claim) {
-			return mistake{"only a claim can be unverified, and " + quote(s.Arg) + " is none", "write `unverified jwt.sub`"}
+			return mistake{"only a claim can be unverified, and " + diag.Quote(s.Arg) + " is none", "write `unverified jwt.sub`"}
 		}
 		s.Arg = claim
 	}
@@ -162,7 +162,7 @@ func isToken(text string) bool {
 
 // unknownSource says what was probably meant.
 func unknownSource(text string) mistake {
-	message := quote(text) + " is no place to find a value in"
+	message := diag.Quote(text) + " is no place to find a value in"
 	words := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" .:", r) })
 	if len(words) == 0 {
 		words = []string{text}
@@ -185,10 +185,10 @@ func unknownSource(text string) mistake {
 		"unverified": "unverified jwt." + or(arg, "sub"), "user-agent": "client header User-Agent",
 	}
 	if e, ok := examples[first]; ok && e != text {
-		return mistake{message, "did you mean " + quote(e) + "?"}
+		return mistake{message, "did you mean " + diag.Quote(e) + "?"}
 	}
 	if len(words) == 1 && words[0] != first && isToken(text) {
-		return mistake{message, "for a header write " + quote("client header "+text)}
+		return mistake{message, "for a header write " + diag.Quote("client header "+text)}
 	}
 	return mistake{message, "write `ip`, `jwt.CLAIM`, `header NAME`, `client header NAME`, `cookie NAME`, `query NAME`, `path {NAME}`, `body.FIELD`, `basic.user`, `tls.client_cn`, `metadata NAME` or `descriptor NAME`"}
 }

@@ -70,7 +70,7 @@ func (d *decoder) checkTier(l *Limit, base tierBase) {
 }
 
 func (d *decoder) warnApart(pos diag.Pos, text, other, hint string) {
-	d.warn(pos, quote(text)+" is counted apart from "+quote(other)+" of the rule, so a change of tier does not keep what was used", hint)
+	d.warn(pos, diag.Quote(text)+" is counted apart from "+diag.Quote(other)+" of the rule, so a change of tier does not keep what was used", hint)
 }
 
 // apart reports whether both are limits and have counters of their own.

@@ -3,6 +3,8 @@ package rulefile
 import (
 	"net/netip"
 	"strings"
+
+	"tidegate.dev/tidegate/internal/diag"
 )
 
 // parseValue reads what a value is compared with: a network, an address, a glob
@@ -15,7 +17,7 @@ func parseValue(w Word) (Test, mistake) {
 	}
 	if addr, err := netip.ParseAddr(w.Text); err == nil {
 		if addr.Zone() != "" {
-			return t, mistake{quote(w.Text) + " has a zone, which no client's address has", "write " + quote(addr.WithZone("").String())}
+			return t, mistake{diag.Quote(w.Text) + " has a zone, which no client's address has", "write " + diag.Quote(addr.WithZone("").String())}
 		}
 		addr = addr.Unmap()
 		t.Kind, t.Prefix = TestPrefix, netip.PrefixFrom(addr, addr.BitLen())
@@ -30,13 +32,13 @@ func parseValue(w Word) (Test, mistake) {
 	t.Prefix, err = netip.ParsePrefix(w.Text)
 	switch {
 	case err != nil && addr.Is4():
-		return t, mistake{quote(w.Text) + " is no network: the prefix of IPv4 is from /0 to /32", "write " + quote(host+"/24")}
+		return t, mistake{diag.Quote(w.Text) + " is no network: the prefix of IPv4 is from /0 to /32", "write " + diag.Quote(host+"/24")}
 	case err != nil:
-		return t, mistake{quote(w.Text) + " is no network: the prefix of IPv6 is from /0 to /128", "write " + quote(host+"/64")}
+		return t, mistake{diag.Quote(w.Text) + " is no network: the prefix of IPv6 is from /0 to /128", "write " + diag.Quote(host+"/64")}
 	case addr.Is4In6():
-		return t, mistake{quote(w.Text) + " is an IPv4 network in the clothes of IPv6, and clients are compared as IPv4", "write " + quote(addr.Unmap().String()+"/24") + " or what you mean"}
+		return t, mistake{diag.Quote(w.Text) + " is an IPv4 network in the clothes of IPv6, and clients are compared as IPv4", "write " + diag.Quote(addr.Unmap().String()+"/24") + " or what you mean"}
 	case t.Prefix != t.Prefix.Masked():
-		return t, mistake{quote(w.Text) + " has bits set beyond its prefix", "write " + quote(t.Prefix.Masked().String()) + " for the network, or " + quote(host) + " for the one address"}
+		return t, mistake{diag.Quote(w.Text) + " has bits set beyond its prefix", "write " + diag.Quote(t.Prefix.Masked().String()) + " for the network, or " + diag.Quote(host) + " for the one address"}
 	}
 	return t, mistake{}
 }
@@ -50,11 +52,11 @@ func checkGlob(text string) mistake {
 	}
 	switch {
 	case plain == "*" || plain == "":
-		return mistake{quote(text) + " lets everything through that there is", "write `present`"}
+		return mistake{diag.Quote(text) + " lets everything through that there is", "write `present`"}
 	case strings.HasPrefix(text, "^") || strings.HasSuffix(text, "$") || strings.HasPrefix(text, ".*"):
-		return mistake{quote(text) + " reads like a regular expression, and only `*` is special here", "write " + quote("\""+plain+"\"")}
+		return mistake{diag.Quote(text) + " reads like a regular expression, and only `*` is special here", "write " + diag.Quote("\""+plain+"\"")}
 	case strings.Contains(text, "**"):
-		return mistake{quote(text) + " has `**`, which means no more than `*`", "write " + quote("\""+plain+"\"")}
+		return mistake{diag.Quote(text) + " has `**`, which means no more than `*`", "write " + diag.Quote("\""+plain+"\"")}
 	}
 	return mistake{}
 }

@@ -27,11 +27,11 @@ func (d *decoder) conditions(o object, word string, sc scope) []Condition {
 		return nil
 	}
 	if n.Kind != yamltree.Map {
-		d.fail(n.Pos, quote(word)+" is a map of names, and this is "+kind(n), strings.Replace(whenHint, "when", word, 1))
+		d.fail(n.Pos, diag.Quote(word)+" is a map of names, and this is "+n.What(), strings.Replace(whenHint, "when", word, 1))
 		return nil
 	}
 	if len(n.Fields) == 0 {
-		d.fail(n.Pos, quote(word)+" is empty", strings.Replace(whenHint, "when", word, 1))
+		d.fail(n.Pos, diag.Quote(word)+" is empty", strings.Replace(whenHint, "when", word, 1))
 	}
 	var all []Condition
 	for _, f := range n.Fields {
@@ -50,7 +50,7 @@ func (d *decoder) condition(f yamltree.Field, sc scope) (Condition, bool) {
 	name := f.Key.Value
 	c := Condition{Name: Word{name, f.Key.Pos}}
 	if f.Value.Kind == yamltree.Null {
-		d.fail(f.Key.Pos, "nothing is written after "+quote(name+":"), "write what "+quote(name)+" must be, or `present` or `absent`")
+		d.fail(f.Key.Pos, "nothing is written after "+diag.Quote(name+":"), "write what "+diag.Quote(name)+" must be, or `present` or `absent`")
 		return c, false
 	}
 	if id.is(SourceEveryone) {
@@ -61,8 +61,8 @@ func (d *decoder) condition(f yamltree.Field, sc scope) (Condition, bool) {
 		return c, false
 	}
 	const hint = "write a value, a list, `\"*-bot\"`, a network, `in LIST`, `present` or `absent`"
-	for _, item := range d.several(f.Value, "what "+quote(name)+" must be", hint) {
-		text, ok := d.text(item, "what "+quote(name)+" must be", hint)
+	for _, item := range d.several(f.Value, "what "+diag.Quote(name)+" must be", hint) {
+		text, ok := d.text(item, "what "+diag.Quote(name)+" must be", hint)
 		if !ok {
 			continue
 		}
@@ -87,7 +87,7 @@ func (d *decoder) findable(pos diag.Pos, id Identity, sc scope) bool {
 		}
 	case SourcePathWildcard:
 		if !sc.wildcards[s.Arg] {
-			d.fail(pos, fmt.Sprintf("%s is %s, and no pattern of `match` has {%s}", quote(id.Name.Text), quote(s.Text), s.Arg),
+			d.fail(pos, fmt.Sprintf("%s is %s, and no pattern of `match` has {%s}", diag.Quote(id.Name.Text), diag.Quote(s.Text), s.Arg),
 				fmt.Sprintf("write the wildcard into the pattern, as in `match: \"/orders/{%s}\"`", s.Arg))
 			return false
 		}
@@ -107,7 +107,7 @@ func (d *decoder) test(w Word, id Identity, sc scope) (Test, bool) {
 	case first == "in":
 		return d.in(Word{strings.TrimSpace(rest), w.Pos}, id)
 	case first == "not" || strings.HasPrefix(first, "!"):
-		d.fail(w.Pos, "a value cannot be negated: "+quote(w.Text), "write the condition under `unless:`, without the negation")
+		d.fail(w.Pos, "a value cannot be negated: "+diag.Quote(w.Text), "write the condition under `unless:`, without the negation")
 		return Test{}, false
 	}
 	t, wrong := parseValue(w)
@@ -124,7 +124,7 @@ func (d *decoder) test(w Word, id Identity, sc scope) (Test, bool) {
 func (d *decoder) presence(w Word, id Identity) (Test, bool) {
 	if len(id.Sources) > 0 && id.Sources[len(id.Sources)-1].always() {
 		holds := map[string]string{"absent": "never", "present": "always"}[w.Text]
-		d.fail(w.Pos, "every request has "+quote(id.Name.Text)+", so "+quote(w.Text)+" "+holds+" holds", "take the condition out, or write a value")
+		d.fail(w.Pos, "every request has "+diag.Quote(id.Name.Text)+", so "+diag.Quote(w.Text)+" "+holds+" holds", "take the condition out, or write a value")
 		return Test{}, false
 	}
 	t := Test{Kind: TestAbsent, Text: w.Text, Pos: w.Pos}
@@ -145,9 +145,9 @@ func (d *decoder) in(w Word, id Identity) (Test, bool) {
 		}
 		hint := "say it at the top of the file: `lists: { partners: [203.0.113.0/24] }`, then write `in partners`"
 		if near := d.nearest(w.Text, names); near != "" {
-			hint = "did you mean " + quote("in "+near) + "?"
+			hint = "did you mean " + diag.Quote("in "+near) + "?"
 		}
-		d.fail(w.Pos, "there is no list "+quote(w.Text), hint)
+		d.fail(w.Pos, "there is no list "+diag.Quote(w.Text), hint)
 		return t, false
 	}
 	if !id.is(SourceIP) || d.addresses[l] {
@@ -158,7 +158,7 @@ func (d *decoder) in(w Word, id Identity) (Test, bool) {
 		if v.Kind == TestPrefix {
 			continue
 		}
-		d.fail(v.Pos, fmt.Sprintf("%s is no address or network, and %s tests `%s` against list `%s`", quote(v.Text), where(w.Pos), id.Name.Text, l.Name.Text),
+		d.fail(v.Pos, fmt.Sprintf("%s is no address or network, and %s tests `%s` against list `%s`", diag.Quote(v.Text), where(w.Pos), id.Name.Text, l.Name.Text),
 			"write an address such as `203.0.113.7` or a network such as `203.0.113.0/24`")
 		if bad++; bad == maxListTold {
 			break
@@ -173,10 +173,10 @@ func fitting(t Test, id Identity, sc scope) (Test, mistake) {
 	switch {
 	case id.is(SourceIP):
 		if t.Kind == TestGlob {
-			return t, mistake{"addresses are not compared as text: " + quote(t.Text), "write a network: " + quote(globNetwork(t.Text))}
+			return t, mistake{"addresses are not compared as text: " + diag.Quote(t.Text), "write a network: " + diag.Quote(globNetwork(t.Text))}
 		}
 		if t.Kind != TestPrefix {
-			return t, mistake{quote(t.Text) + " is no address or network", "write `203.0.113.7`, `203.0.113.0/24`, `\"2001:db8::/32\"` or `in LIST`"}
+			return t, mistake{diag.Quote(t.Text) + " is no address or network", "write `203.0.113.7`, `203.0.113.0/24`, `\"2001:db8::/32\"` or `in LIST`"}
 		}
 		return t, mistake{}
 	case id.is(SourceMethod) && t.Kind == TestLiteral:
@@ -185,7 +185,7 @@ func fitting(t Test, id Identity, sc scope) (Test, mistake) {
 		}
 	case id.is(SourceRoute) && t.Kind == TestLiteral && !sc.unsure:
 		if !sc.texts[t.Text] {
-			return t, mistake{"`route` is never " + quote(t.Text), "write a pattern as it stands in `match` of this rule"}
+			return t, mistake{"`route` is never " + diag.Quote(t.Text), "write a pattern as it stands in `match` of this rule"}
 		}
 	}
 	// Other identities are text: an address is compared as it is written.

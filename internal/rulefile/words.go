@@ -25,10 +25,10 @@ func (p *place) advise(word string) advice {
 		return a
 	}
 	if near := diag.Nearest(word, p.words); near != "" {
-		return advice{near, "did you mean " + quote(near) + "?"}
+		return advice{near, "did you mean " + diag.Quote(near) + "?"}
 	}
 	if home := homes(word); home != "" {
-		return advice{"", quote(word) + " is a field of " + home}
+		return advice{"", diag.Quote(word) + " is a field of " + home}
 	}
 	return advice{"", "the fields are " + strings.Join(p.words, ", ")}
 }
@@ -55,7 +55,7 @@ func emptyHint(word string) string {
 	if example == "" {
 		return "write a value, or take the field out"
 	}
-	return "write a value, as in " + quote(example) + ", or take the field out"
+	return "write a value, as in " + diag.Quote(example) + ", or take the field out"
 }
 
 // examples are for words that are no place of their own.

@@ -34,3 +34,16 @@ type Node struct {
 
 // Field is an entry of a map.
 type Field struct{ Key, Value *Node }
+
+// What says what a node is, for messages.
+func (n *Node) What() string {
+	switch n.Kind {
+	case Scalar:
+		return "the value " + diag.Quote(n.Value)
+	case Map:
+		return "a map"
+	case List:
+		return "a list"
+	}
+	return "nothing"
+}

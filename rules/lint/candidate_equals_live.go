@@ -1,5 +1,7 @@
 package lint
 
+import "tidegate.dev/tidegate/internal/diag"
+
 func candidateEqualsLive(p *pass) {
 	for _, r := range p.file.Rules {
 		if r.Candidate == nil || r.Terms.Limits == nil {
@@ -7,7 +9,7 @@ func candidateEqualsLive(p *pass) {
 		}
 		for _, l := range r.Terms.Limits.All {
 			if l.From == nil && l.Spec == r.Candidate.Spec {
-				p.warn(r.Candidate.Pos, "the candidate is "+quote(l.Text)+", the limit that is live: it would refuse what is refused already", "write the limit that you think of, or take `candidate` out")
+				p.warn(r.Candidate.Pos, "the candidate is "+diag.Quote(l.Text)+", the limit that is live: it would refuse what is refused already", "write the limit that you think of, or take `candidate` out")
 				break
 			}
 		}

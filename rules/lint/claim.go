@@ -60,11 +60,11 @@ func (p *pass) claim(g guard, says func(rulefile.Source) bool) claim {
 			made.name = c.Name
 			switch {
 			case wantsAbsent(c):
-				made.deed = "leaves out " + quote(c.Name.Text)
+				made.deed = "leaves out " + diag.Quote(c.Name.Text)
 			case needs == atWill:
-				made.deed = "sends any " + quote(c.Name.Text)
+				made.deed = "sends any " + diag.Quote(c.Name.Text)
 			default:
-				made.deed = "sends the right " + quote(c.Name.Text)
+				made.deed = "sends the right " + diag.Quote(c.Name.Text)
 			}
 		}
 		made.effort = min(made.effort, needs)
@@ -72,7 +72,7 @@ func (p *pass) claim(g guard, says func(rulefile.Source) bool) claim {
 	// An unless is walked around by another value, or by none.
 	for i := range g.unless {
 		if c := &g.unless[i]; made.deed == "" && !wantsAbsent(c) && p.leaves(c.Name.Text, says) {
-			made.name, made.deed = c.Name, "leaves out "+quote(c.Name.Text)
+			made.name, made.deed = c.Name, "leaves out "+diag.Quote(c.Name.Text)
 		}
 	}
 	if made.deed == "" {

@@ -1,11 +1,14 @@
 package lint
 
-import "tidegate.dev/tidegate/internal/rulefile"
+import (
+	"tidegate.dev/tidegate/internal/diag"
+	"tidegate.dev/tidegate/internal/rulefile"
+)
 
 func claimedCost(p *pass) {
 	p.eachTerms(func(r *rulefile.Rule, t rulefile.Terms) {
 		if c := t.Cost; c != nil && c.Reserve != nil && asserts(*c.Reserve) && c.Settle == "" {
-			p.warn(c.ReservePos, quote(r.Name.Text)+" charges what the caller writes in "+quote(c.Reserve.Text)+", and nothing corrects it: every request will cost the least",
+			p.warn(c.ReservePos, diag.Quote(r.Name.Text)+" charges what the caller writes in "+diag.Quote(c.Reserve.Text)+", and nothing corrects it: every request will cost the least",
 				"settle it by what the request did cost (`settle: response.header.NAME` or `response.body.FIELD`), or reserve by what the upstream works from, such as `body.FIELD`")
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/diag"
 	"tidegate.dev/tidegate/internal/rulefile"
 )
 
@@ -34,18 +35,18 @@ func (p *pass) byDefault(r *rulefile.Rule) bool {
 
 func (p *pass) leased(r *rulefile.Rule, t rulefile.Terms) {
 	if t.Concurrency != nil {
-		p.warn(t.Concurrency.Pos, "slots cannot be leased ahead, so "+quote(r.Name.Text)+" is strict", "write `consistency: strict`, or take it out")
+		p.warn(t.Concurrency.Pos, "slots cannot be leased ahead, so "+diag.Quote(r.Name.Text)+" is strict", "write `consistency: strict`, or take it out")
 	}
 	for _, l := range bounds(t) {
 		switch l.Spec.Algorithm {
 		case tidegate.TokenBucket, tidegate.FixedWindow, tidegate.Quota:
 		default:
-			p.warn(l.Pos, fmt.Sprintf("%s is counted by %s, which cannot be leased ahead, so %s is strict", l.said(), l.Spec.Algorithm, quote(r.Name.Text)),
+			p.warn(l.Pos, fmt.Sprintf("%s is counted by %s, which cannot be leased ahead, so %s is strict", l.said(), l.Spec.Algorithm, diag.Quote(r.Name.Text)),
 				"write `{ rate: …, algorithm: token_bucket }`, or take `consistency: leased` out")
 			continue
 		}
 		if need := perInstance * max(1, p.file.Instances); capacity(l.Spec) < float64(need) {
-			p.warn(l.Pos, fmt.Sprintf("%s holds %.0f at once, and leases for %s need room for %d, so %s is strict", l.said(), capacity(l.Spec), instances(p.file.Instances), need, quote(r.Name.Text)),
+			p.warn(l.Pos, fmt.Sprintf("%s holds %.0f at once, and leases for %s need room for %d, so %s is strict", l.said(), capacity(l.Spec), instances(p.file.Instances), need, diag.Quote(r.Name.Text)),
 				fmt.Sprintf("give it a burst of %d or more, or take `consistency: leased` out", need))
 		}
 	}
@@ -53,11 +54,11 @@ func (p *pass) leased(r *rulefile.Rule, t rulefile.Terms) {
 
 func (p *pass) eventual(r *rulefile.Rule, t rulefile.Terms) {
 	if t.Concurrency != nil {
-		p.warn(t.Concurrency.Pos, "slots cannot be counted eventually, so "+quote(r.Name.Text)+" is strict", "write `consistency: strict`, or take it out")
+		p.warn(t.Concurrency.Pos, "slots cannot be counted eventually, so "+diag.Quote(r.Name.Text)+" is strict", "write `consistency: strict`, or take it out")
 	}
 	for _, l := range bounds(t) {
 		if l.Spec.Algorithm == tidegate.SlidingLog || l.Spec.Algorithm == tidegate.LeakyBucket {
-			p.warn(l.Pos, fmt.Sprintf("%s is counted by %s, of which nodes cannot exchange counts, so %s is strict", l.said(), l.Spec.Algorithm, quote(r.Name.Text)),
+			p.warn(l.Pos, fmt.Sprintf("%s is counted by %s, of which nodes cannot exchange counts, so %s is strict", l.said(), l.Spec.Algorithm, diag.Quote(r.Name.Text)),
 				"write `{ rate: …, algorithm: sub_windows }`, or take `consistency: eventual` out")
 		}
 	}

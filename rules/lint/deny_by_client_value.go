@@ -1,6 +1,9 @@
 package lint
 
-import "tidegate.dev/tidegate/internal/rulefile"
+import (
+	"tidegate.dev/tidegate/internal/diag"
+	"tidegate.dev/tidegate/internal/rulefile"
+)
 
 func denyByClientValue(p *pass) {
 	for _, r := range p.file.Rules {
@@ -9,7 +12,7 @@ func denyByClientValue(p *pass) {
 		}
 		for _, c := range r.When {
 			if p.says(c.Name.Text, changes) && namesValues(c) {
-				p.warn(c.Name.Pos, "who is refused by "+quote(r.Name.Text)+" only has to send another "+quote(c.Name.Text)+", or none",
+				p.warn(c.Name.Pos, "who is refused by "+diag.Quote(r.Name.Text)+" only has to send another "+diag.Quote(c.Name.Text)+", or none",
 					"refuse by what cannot be changed, such as `ip: in LIST` or a verified identity, or limit the route `per: ip`")
 				break
 			}

@@ -1,11 +1,15 @@
 package lint
 
-import "slices"
+import (
+	"slices"
+
+	"tidegate.dev/tidegate/internal/diag"
+)
 
 func denyEverything(p *pass) {
 	for _, r := range p.file.Rules {
 		if r.Deny && enforced(r) && len(r.When) == 0 && len(r.Unless) == 0 && slices.ContainsFunc(p.shapes[r], shape.everything) {
-			p.fail(r.Name.Pos, quote(r.Name.Text)+" refuses every request, those that `exempt` names and health checks as well",
+			p.fail(r.Name.Pos, diag.Quote(r.Name.Text)+" refuses every request, those that `exempt` names and health checks as well",
 				"add a `match`, or say who gets through: `unless: { ip: in LIST }`")
 		}
 	}

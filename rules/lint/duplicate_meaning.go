@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"tidegate.dev/tidegate/internal/diag"
 	"tidegate.dev/tidegate/internal/rulefile"
 )
 
@@ -23,7 +24,7 @@ func duplicateMeaning(p *pass) {
 				continue
 			}
 			if b, first, ok := p.samePeriod(r, o); ok {
-				p.warn(b.Pos, fmt.Sprintf("%s limits the same requests by the same value over the same time as %s does with %s, and the smaller number decides", quote(r.Name.Text), quote(o.Name.Text), first.said()),
+				p.warn(b.Pos, fmt.Sprintf("%s limits the same requests by the same value over the same time as %s does with %s, and the smaller number decides", diag.Quote(r.Name.Text), diag.Quote(o.Name.Text), first.said()),
 					"keep one of the two")
 				break
 			}

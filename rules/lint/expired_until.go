@@ -3,6 +3,7 @@ package lint
 import (
 	"time"
 
+	"tidegate.dev/tidegate/internal/diag"
 	"tidegate.dev/tidegate/internal/rulefile"
 )
 
@@ -13,7 +14,7 @@ func expiredUntil(p *pass) {
 			if !ended(b, p.now) {
 				continue
 			}
-			message := "this branch of " + quote(r.Name.Text) + " ended at " + b.Until.Format(time.RFC3339) + " and is ignored"
+			message := "this branch of " + diag.Quote(r.Name.Text) + " ended at " + b.Until.Format(time.RFC3339) + " and is ignored"
 			if b.Reason != "" {
 				message += " (it was for: " + b.Reason + ")"
 			}

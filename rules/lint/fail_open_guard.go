@@ -1,6 +1,9 @@
 package lint
 
-import "tidegate.dev/tidegate/internal/rulefile"
+import (
+	"tidegate.dev/tidegate/internal/diag"
+	"tidegate.dev/tidegate/internal/rulefile"
+)
 
 func failOpenGuard(p *pass) {
 	for _, r := range p.file.Rules {
@@ -14,7 +17,7 @@ func failOpenGuard(p *pass) {
 		case r.Block == 0:
 			continue
 		}
-		p.warn(pos, quote(r.Name.Text)+" guards against guessing, and with `on_store_failure: allow` nothing does while the store is away",
+		p.warn(pos, diag.Quote(r.Name.Text)+" guards against guessing, and with `on_store_failure: allow` nothing does while the store is away",
 			"write `on_store_failure: local` in the rule: each node goes on counting by itself")
 	}
 }

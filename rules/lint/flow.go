@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/diag"
 	"tidegate.dev/tidegate/internal/rulefile"
 )
 
@@ -126,7 +127,7 @@ func (b bound) said() string {
 	if b.Spec.Algorithm == tidegate.Quota {
 		return fmt.Sprintf("the quota of %d a %s", b.Spec.Events, b.Spec.Calendar)
 	}
-	return quote(b.Text)
+	return diag.Quote(b.Text)
 }
 
 // bounds are the limits of t whose numbers are known.

@@ -1,6 +1,9 @@
 package lint
 
-import "tidegate.dev/tidegate/internal/rulefile"
+import (
+	"tidegate.dev/tidegate/internal/diag"
+	"tidegate.dev/tidegate/internal/rulefile"
+)
 
 func insteadOfNothing(p *pass) {
 	for _, r := range p.file.Rules {
@@ -8,7 +11,7 @@ func insteadOfNothing(p *pass) {
 			for _, o := range p.file.Rules {
 				p.step(1)
 				if o.Name.Text == name.Text && p.apart(r, o) {
-					p.warn(name.Pos, quote(r.Name.Text)+" and "+quote(o.Name.Text)+" never hold for the same request, so that there is nothing to take the place of",
+					p.warn(name.Pos, diag.Quote(r.Name.Text)+" and "+diag.Quote(o.Name.Text)+" never hold for the same request, so that there is nothing to take the place of",
 						"make their patterns meet (`/api/` holds for `/api` and all below, `/api` for itself alone), or take `instead_of` out")
 				}
 			}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"tidegate.dev/tidegate/internal/diag"
 	"tidegate.dev/tidegate/internal/rulefile"
 )
 
@@ -61,7 +62,7 @@ func (e *escape) backstop() string {
 	var names []string
 	for _, m := range e.meetings {
 		if m.is == shares {
-			names = append(names, quote(m.rule.Name.Text))
+			names = append(names, diag.Quote(m.rule.Name.Text))
 		}
 	}
 	return strings.Join(names, " and ")

@@ -91,7 +91,7 @@ func run(f *rulefile.File, o Options) diag.List {
 	var cut []string
 	for _, c := range Checks {
 		if !p.run(c) {
-			cut = append(cut, quote(c.Name))
+			cut = append(cut, diag.Quote(c.Name))
 		}
 	}
 	if len(cut) > 0 {

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 
+	"tidegate.dev/tidegate/internal/diag"
 	"tidegate.dev/tidegate/internal/rulefile"
 )
 
@@ -34,8 +35,8 @@ func (p *pass) subtrees(match []rulefile.Pattern, deny bool) {
 		}
 		last := s.segments[len(s.segments)-1].literal
 		if folder.MatchString(last) || deny && s.method == "" && p.patternBelow(s, all) {
-			p.warn(m.Pos, quote(m.Text)+" holds for that one path, and not for what is below it",
-				"write "+quote(m.Text+"/")+" for the path and all below, or "+quote(m.Text+"/{$}")+" to say that it alone is meant")
+			p.warn(m.Pos, diag.Quote(m.Text)+" holds for that one path, and not for what is below it",
+				"write "+diag.Quote(m.Text+"/")+" for the path and all below, or "+diag.Quote(m.Text+"/{$}")+" to say that it alone is meant")
 		}
 	}
 }

@@ -3,6 +3,7 @@ package lint
 import (
 	"slices"
 
+	"tidegate.dev/tidegate/internal/diag"
 	"tidegate.dev/tidegate/internal/rulefile"
 )
 
@@ -16,7 +17,7 @@ func oneTakesAll(p *pass) {
 			return enforced(o) && !o.Deny && !p.together(o) && (p.allContain(p.shapes[o], p.shapes[r]) || len(r.Match) == 0)
 		})
 		if !beside {
-			p.warn(r.PerPos, quote(r.Name.Text)+" is one limit for all callers, and beside it none for each: one caller can use it up and shut out the others",
+			p.warn(r.PerPos, diag.Quote(r.Name.Text)+" is one limit for all callers, and beside it none for each: one caller can use it up and shut out the others",
 				"add a rule for the same requests that counts `per: ip` or per user")
 		}
 	}

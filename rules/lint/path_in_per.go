@@ -1,6 +1,9 @@
 package lint
 
-import "tidegate.dev/tidegate/internal/rulefile"
+import (
+	"tidegate.dev/tidegate/internal/diag"
+	"tidegate.dev/tidegate/internal/rulefile"
+)
 
 func pathInPer(p *pass) {
 	for _, r := range p.file.Rules {
@@ -10,7 +13,7 @@ func pathInPer(p *pass) {
 		for _, per := range r.Per {
 			for _, s := range p.sources(per.Text) {
 				if s.Kind == rulefile.SourcePath {
-					p.fail(per.Pos, quote(r.Name.Text)+" counts per "+quote(per.Text)+", so that a caller has a fresh counter for every path it invents",
+					p.fail(per.Pos, diag.Quote(r.Name.Text)+" counts per "+diag.Quote(per.Text)+", so that a caller has a fresh counter for every path it invents",
 						"write `route`, which is the pattern that matched, or `path {name}` for one segment of it")
 				}
 			}

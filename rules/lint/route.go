@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"tidegate.dev/tidegate/internal/diag"
 	"tidegate.dev/tidegate/internal/rulefile"
 )
 
@@ -148,7 +149,7 @@ func (p *pass) seen(r *rulefile.Rule, rt *route) (at, bool) {
 // said is how a message names the route.
 func (rt *route) said() string {
 	if rt.method != rt.pattern.Method {
-		return quote(rt.method + " " + rt.pattern.Host + rt.pattern.Path)
+		return diag.Quote(rt.method + " " + rt.pattern.Host + rt.pattern.Path)
 	}
 	return rt.written()
 }
@@ -156,7 +157,7 @@ func (rt *route) said() string {
 // written is the pattern, as it stands in the file if it does.
 func (rt *route) written() string {
 	if rt.pattern.Text == "" {
-		return quote(rt.pattern.Path)
+		return diag.Quote(rt.pattern.Path)
 	}
-	return quote(rt.pattern.Text)
+	return diag.Quote(rt.pattern.Text)
 }

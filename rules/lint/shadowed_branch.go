@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tidegate.dev/tidegate/internal/diag"
 	"tidegate.dev/tidegate/internal/rulefile"
 )
 
@@ -16,7 +17,7 @@ func shadowedBranch(p *pass) {
 			case p.never(own, own):
 				p.warn(b.Pos, "the conditions of this branch exclude each other, so that it is never reached", "take one of them out, or make two branches of it")
 			case p.never(own, guard{r.When, r.Unless}):
-				p.warn(b.Pos, "this branch is never reached, because the conditions of "+quote(r.Name.Text)+" itself exclude it", "take the branch out, or widen the conditions of the rule")
+				p.warn(b.Pos, "this branch is never reached, because the conditions of "+diag.Quote(r.Name.Text)+" itself exclude it", "take the branch out, or widen the conditions of the rule")
 			default:
 				if by := p.shadow(r.For[:i], b); by != nil {
 					p.warn(b.Pos, fmt.Sprintf("this branch is never reached: the one in line %d holds whenever it does, and the first that holds is taken", by.Pos.Line),

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"tidegate.dev/tidegate/internal/diag"
 	"tidegate.dev/tidegate/internal/rulefile"
 )
 
@@ -65,7 +66,7 @@ func (p *pass) limited(r *rulefile.Rule, a at, w world) bool {
 func (p *pass) meet(r *rulefile.Rule, a at, w world) meeting {
 	p.step(2 + len(r.For))
 	m := meeting{rule: r}
-	name := quote(r.Name.Text)
+	name := diag.Quote(r.Name.Text)
 	switch {
 	case !p.holds(r.When, r.Unless, a, w):
 		m.why = name + p.whyNot(r, a, w)
@@ -84,7 +85,7 @@ func (p *pass) meet(r *rulefile.Rule, a at, w world) meeting {
 // do not hold.
 func (p *pass) whyNot(r *rulefile.Rule, a at, w world) string {
 	for _, c := range r.When {
-		name := quote(c.Name.Text)
+		name := diag.Quote(c.Name.Text)
 		switch {
 		case p.one(c, a, w):
 		case wantsAbsent(&c):
@@ -97,7 +98,7 @@ func (p *pass) whyNot(r *rulefile.Rule, a at, w world) string {
 	}
 	var names []string
 	for _, c := range r.Unless {
-		names = append(names, quote(c.Name.Text))
+		names = append(names, diag.Quote(c.Name.Text))
 	}
 	return " does not hold because of its `unless`, about " + strings.Join(names, " and ")
 }
@@ -111,7 +112,7 @@ func (p *pass) subject(r *rulefile.Rule, a at, w world) (standing, string) {
 		if !found {
 			switch p.missing(r, per.Text) {
 			case rulefile.MissingSkip:
-				return away, fmt.Sprintf("%s skips requests without %s", quote(r.Name.Text), quote(per.Text))
+				return away, fmt.Sprintf("%s skips requests without %s", diag.Quote(r.Name.Text), diag.Quote(per.Text))
 			case rulefile.MissingRefuse:
 				return refuses, ""
 			}
@@ -121,13 +122,13 @@ func (p *pass) subject(r *rulefile.Rule, a at, w world) (standing, string) {
 		switch g := gripOn(s, a.route); {
 		case a.pins(s):
 		case g == claimed || g == chosen:
-			made = append(made, quote(per.Text))
+			made = append(made, diag.Quote(per.Text))
 		case !shared(s):
 			is = counts
 		}
 	}
 	if len(made) > 0 {
-		return invents, fmt.Sprintf("%s counts per %s, which the caller can invent", quote(r.Name.Text), strings.Join(made, " and "))
+		return invents, fmt.Sprintf("%s counts per %s, which the caller can invent", diag.Quote(r.Name.Text), strings.Join(made, " and "))
 	}
 	return is, ""
 }
@@ -178,7 +179,7 @@ func (p *pass) replace(all []meeting, i int, settled []bool) {
 		}
 		if p.replace(all, j, settled); all[j].is != away || all[j].replaced {
 			all[i].is, all[i].replaced = away, true
-			all[i].why = quote(all[j].rule.Name.Text) + " takes the place of " + quote(all[i].rule.Name.Text)
+			all[i].why = diag.Quote(all[j].rule.Name.Text) + " takes the place of " + diag.Quote(all[i].rule.Name.Text)
 		}
 	}
 }
@@ -187,6 +188,3 @@ func (p *pass) replace(all []meeting, i int, settled []bool) {
 func has(all []meeting, is standing) bool {
 	return slices.ContainsFunc(all, func(m meeting) bool { return m.is == is })
 }
-
-// quote is how messages set off what is written in the rule file.
-func quote(text string) string { return "`" + text + "`" }

@@ -1,6 +1,9 @@
 package lint
 
-import "tidegate.dev/tidegate/internal/rulefile"
+import (
+	"tidegate.dev/tidegate/internal/diag"
+	"tidegate.dev/tidegate/internal/rulefile"
+)
 
 func unusedList(p *pass) {
 	used := make(map[string]bool)
@@ -13,7 +16,7 @@ func unusedList(p *pass) {
 	})
 	for _, l := range p.file.Lists {
 		if !used[l.Name.Text] {
-			p.warn(l.Name.Pos, "no condition asks whether anything is in "+quote(l.Name.Text), "use it, as in `when: { ip: in "+l.Name.Text+" }`, or take it out")
+			p.warn(l.Name.Pos, "no condition asks whether anything is in "+diag.Quote(l.Name.Text), "use it, as in `when: { ip: in "+l.Name.Text+" }`, or take it out")
 		}
 	}
 }
