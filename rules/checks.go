@@ -12,7 +12,11 @@ func (st *state) append(dst []tidegate.Check, h *hit) []tidegate.Check {
 		if r.written.Deny {
 			return append(dst, tidegate.Check{Key: h.key, Limit: r.denial(h), Cost: 1, Advisory: h.try})
 		}
-		return st.appendPlan(dst, h, r.plan(st, h))
+		first := len(dst)
+		dst = st.appendPlan(dst, h, r.plan(st, h))
+		if st.before != nil {
+			dst = st.appendPredecessors(dst, first)
+		}
 	}
 	return dst
 }

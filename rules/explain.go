@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/rulefile"
@@ -76,13 +77,18 @@ type ExplainedCheck struct {
 	Estimate  bool   `json:"estimate,omitempty"` // the true cost comes later
 	Advisory  bool   `json:"advisory,omitempty"`
 	MaxWait   string `json:"max_wait,omitempty"`
+	// Until is for counters that rules in force before counted in, by an algorithm or over
+	// a period that is another now: until then requests are held to what was used there.
+	Until *time.Time `json:"until,omitempty"`
 	// Check is what Match returns.
 	Check tidegate.Check `json:"-"`
 }
 
 // Explain tells what Match makes of a request, and why. It charges nothing.
-func (s *Set) Explain(r *tidegate.Request) Explanation {
-	st := s.state(r)
+func (s *Set) Explain(r *tidegate.Request) Explanation { return s.state(r).explain() }
+
+func (st *state) explain() Explanation {
+	r := st.request
 	st.explains = true
 	e := Explanation{Method: r.Method, Host: plainHost(r.Host), Path: st.readings[0].Path()}
 	for way := range st.readings {
@@ -187,8 +193,13 @@ func (st *state) explainHit(h *hit) ExplainedRule {
 		x.Per, x.Scope = r.subject.text(), r.subject.scopes[h.scope]
 		st.explainPlan(&x, r.plan(st, h))
 	}
-	for _, c := range st.append(nil, h) {
-		x.Checks = append(x.Checks, explainCheck(c))
+	checks := st.append(nil, h)
+	for _, c := range checks {
+		made := explainCheck(c)
+		if p := st.predecessorOf(checks, c.Limit); p != nil {
+			made.Until = &p.until
+		}
+		x.Checks = append(x.Checks, made)
 	}
 	return x
 }

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"sync"
 	"sync/atomic"
 
 	"tidegate.dev/tidegate"
@@ -13,23 +14,59 @@ var (
 
 // Live is the Set in force, which can be exchanged while requests are decided.
 // Use [NewLive].
-type Live struct{ set atomic.Pointer[Set] }
+type Live struct {
+	mu    sync.Mutex // held while the Set is exchanged
+	force atomic.Pointer[force]
+}
+
+// force is a Set, and what it took the place of.
+type force struct {
+	set    *Set
+	before *predecessors // nil: none that still count
+}
 
 // NewLive returns a Live with set in force.
 func NewLive(set *Set) *Live {
 	l := new(Live)
-	l.set.Store(set)
+	l.force.Store(&force{set: set})
 	return l
 }
 
 // Set returns the Set in force.
-func (l *Live) Set() *Set { return l.set.Load() }
+func (l *Live) Set() *Set { return l.force.Load().set }
 
 // Swap puts set in force and returns the one that was. A request sees one or the
-// other whole. Counters belong to the rules' names and stay.
-func (l *Live) Swap(set *Set) *Set { return l.set.Swap(set) }
+// other whole. Counters belong to the rules' names and stay. Where a limit counts by
+// another algorithm or over another period than the one in its place did, it has
+// counters of its own; requests are then held to the old ones as well, until nothing
+// counts there any more that was used before. [Compare] tells which these are.
+func (l *Live) Swap(set *Set) *Set {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f := l.force.Load()
+	s := newSuccession(f.set, set, f.before, set.config.now())
+	l.force.Store(&force{set: set, before: s.before.end()})
+	return f.set
+}
 
 // Match implements [tidegate.Matcher].
 func (l *Live) Match(r *tidegate.Request, dst []tidegate.Check) []tidegate.Check {
-	return l.set.Load().Match(r, dst)
+	return l.state(r).match(dst)
+}
+
+// Explain is [Set.Explain] of the Set in force, with the counters of rules before it
+// that requests are still held to.
+func (l *Live) Explain(r *tidegate.Request) Explanation { return l.state(r).explain() }
+
+func (l *Live) state(r *tidegate.Request) *state {
+	f := l.force.Load()
+	st := f.set.state(r)
+	if f.before != nil {
+		st.before, st.now = f.before, f.set.config.now()
+		if !st.now.Before(f.before.until) {
+			st.before = nil
+			l.force.CompareAndSwap(f, &force{set: f.set})
+		}
+	}
+	return st
 }

@@ -43,7 +43,10 @@ const (
 // A path that servers may read in several ways is held to what the rules say of each
 // of them: what takes a rule away in one reading does not in another.
 func (s *Set) Match(r *tidegate.Request, dst []tidegate.Check) []tidegate.Check {
-	st := s.state(r)
+	return s.state(r).match(dst)
+}
+
+func (st *state) match(dst []tidegate.Check) []tidegate.Check {
 	if len(st.readings) > 1 {
 		dst = st.matchEach(dst)
 	} else {

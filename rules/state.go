@@ -3,6 +3,7 @@ package rules
 import (
 	"net/netip"
 	"strings"
+	"time"
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/jwt"
@@ -17,6 +18,9 @@ type state struct {
 	request    *tidegate.Request
 	identified Identified // nil: the request's Values only know where to look
 	explains   bool       // nothing is counted
+
+	before *predecessors // of the limits in force; nil: none
+	now    time.Time     // by which they end
 
 	readings []route.Reading // of the path
 	way      int             // which of them is being looked at
@@ -69,6 +73,7 @@ func (st *state) done() {
 	st.readings, st.way = st.readings[:0], 0
 	st.touched, st.routes, st.hits, st.parts = st.touched[:0], st.routes[:0], st.hits[:0], st.parts[:0]
 	st.request, st.identified, st.explains = nil, nil, false
+	st.before = nil
 	st.address, st.addressKnown = netip.Addr{}, false
 	if st.claimsKnown || st.looseKnown {
 		st.claims, st.claimsKnown = jwt.Claims{}, false

@@ -113,7 +113,7 @@ func (st *state) explainMissed(i int) ExplainedRule {
 		x.Pattern, x.Why = "", "it is disabled"
 		return x
 	}
-	if !st.match(&h) {
+	if !st.matches(&h) {
 		x := st.describe(&h)
 		x.Pattern, x.Why = "", st.whyNoPattern(e.patterns)
 		return x
@@ -124,8 +124,8 @@ func (st *state) explainMissed(i int) ExplainedRule {
 	return x
 }
 
-// match finds the first pattern of the hit's entry that matches the request.
-func (st *state) match(h *hit) bool {
+// matches finds the first pattern of the hit's entry that matches the request.
+func (st *state) matches(h *hit) bool {
 	patterns := st.set.entries[h.entry].patterns
 	for j, w := range patterns {
 		at := len(st.routes)

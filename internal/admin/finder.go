@@ -12,7 +12,7 @@ import (
 // finder collects the counters of a question.
 type finder struct {
 	question Question
-	set      *rules.Set
+	live     *rules.Live
 	found    []Counter
 	why      string // the rule that was named is not there
 }
@@ -25,9 +25,9 @@ func (f *finder) run() error {
 		}
 		f.look(r, f.question.Rule)
 	} else {
-		for _, rule := range f.set.Rules() {
+		for _, rule := range f.live.Set().Rules() {
 			if f.question.Rule == "" || f.question.Rule == rule {
-				for _, r := range samples(f.set, rule, f.question.As) {
+				for _, r := range samples(f.live.Set(), rule, f.question.As) {
 					f.look(r, rule)
 				}
 			}
@@ -41,7 +41,7 @@ func (f *finder) run() error {
 
 // look adds the counters of a request under rule, or under all when it is "".
 func (f *finder) look(r *tidegate.Request, rule string) {
-	e := f.set.Explain(r)
+	e := f.live.Explain(r)
 	for i := range e.Rules {
 		x := &e.Rules[i]
 		if rule != "" && x.Name != rule {

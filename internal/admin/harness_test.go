@@ -40,7 +40,7 @@ func newDesk(t *testing.T, src string, change func(*Options)) *desk {
 	}
 	d := &desk{rules: &inForce{live: rules.NewLive(set)}, log: new(bytes.Buffer)}
 	store := memory.New()
-	d.gate = tidegate.NewGate(set, store)
+	d.gate = tidegate.NewGate(d.rules.live, store)
 	o := Options{Rules: d.rules, Store: store, Log: slog.New(slog.NewTextHandler(d.log, nil))}
 	if change != nil {
 		change(&o)

@@ -99,7 +99,8 @@ func (s *server) find(q Question) ([]Counter, error) {
 	if s.Rules == nil {
 		return nil, problemf(http.StatusNotFound, "There are no rules, so nothing is counted.")
 	}
-	set := s.Rules.Live().Set()
+	live := s.Rules.Live()
+	set := live.Set()
 	if q.Rule != "" && !slices.Contains(set.Rules(), q.Rule) {
 		hint := ""
 		if near := diag.Nearest(q.Rule, set.Rules()); near != "" {
@@ -107,7 +108,7 @@ func (s *server) find(q Question) ([]Counter, error) {
 		}
 		return nil, problemf(http.StatusNotFound, "There is no rule %s%s", q.Rule, hint)
 	}
-	f := finder{question: q, set: set, found: []Counter{}}
+	f := finder{question: q, live: live, found: []Counter{}}
 	err := f.run()
 	return f.found, err
 }

@@ -9,6 +9,7 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/route"
+	"tidegate.dev/tidegate/rules"
 )
 
 const shop = `
@@ -110,6 +111,25 @@ func TestReset(t *testing.T) {
 		t.Errorf("site has %d left, before %d", after, before)
 	}
 	wants(t, d.reset(t, Question{Rule: "site"}), "site 1000/1m0s sub_windows everyone : 1000 of 1000")
+}
+
+// Counters of rules before, which a request is still held to, are shown and reset as well.
+func TestResetOfPredecessors(t *testing.T) {
+	d := newDesk(t, strings.Replace(shop, "limits: [3/minute, 100/hour]", "limits: { rate: 3/minute, algorithm: token_bucket }", 1), nil)
+	who := Question{URL: "/api/", As: pairs([]string{"user", "42"}), Rule: "api"}
+	for d.charge(t, "GET /api/", "user", "42") {
+	}
+	set, err := rules.Parse("rules.yaml", []byte("version: 1\n"+shop), rules.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.rules.live.Swap(set)
+	const log, more, bucket = "api 3/1m0s sliding_log user 42: 3 of 3", "api 100/1h0m0s sub_windows user 42: 100 of 100", "api 3/1m0s token_bucket burst 3 user 42: "
+	wants(t, d.get(t, who), log, more, bucket+"0 of 3 full")
+	wants(t, d.reset(t, who), log, more, bucket+"3 of 3")
+	if !d.charge(t, "GET /api/", "user", "42") {
+		t.Error("still refused")
+	}
 }
 
 func TestKeysThatAreNot(t *testing.T) {

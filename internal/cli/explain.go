@@ -25,7 +25,8 @@ Usage: tidegate explain [FLAGS] [METHOD] URL
 
 Prints who is asking, each rule with why it applies or not, the keys and limits
 that it is held to, and what would be answered to a caller who has used nothing
-yet. Nothing is charged anywhere.
+yet. Nothing is charged anywhere. With --was it shows what requests are held to
+just after a reload: which counters go on from those of the old rules.
 
 Examples:
   tidegate explain --as user=42 --as role=premium POST /posts
@@ -35,6 +36,7 @@ Examples:
 	setup: func(flags *flag.FlagSet) func(context.Context, Env, []string) int {
 		o := explainOptions{draft: newDraft()}
 		flags.StringVar(&o.rules, "rules", "rules.yaml", "`FILE` or folder of rules")
+		flags.StringVar(&o.was, "was", "", "`FILE` or folder of rules that these have just taken the place of")
 		flags.Func("as", "`NAME=VALUE` of an identity, in place of what the request has; several times", o.draft.addIdentity)
 		flags.Func("H", "`HEADER: VALUE` of the request; several times", o.draft.addHeader)
 		flags.StringVar(&o.draft.IP, "ip", describe.Someone, "`ADDRESS` that the request comes from")
@@ -49,9 +51,9 @@ Examples:
 }
 
 type explainOptions struct {
-	rules, curl, file string
-	all, json         bool
-	draft             draft
+	rules, was, curl, file string
+	all, json              bool
+	draft                  draft
 }
 
 // explained is what is printed.
@@ -84,7 +86,17 @@ func (o *explainOptions) run(_ context.Context, env Env, args []string) int {
 	if err != nil {
 		return misused(env, "explain", "%v", err)
 	}
-	e := explained{Explanation: set.Explain(request)}
+	live := rules.NewLive(set)
+	if o.was != "" {
+		old, err := rules.Load(o.was, rules.Config{})
+		if err != nil {
+			problemsOf(err).Write(env.Stderr, false)
+			return exitFound
+		}
+		live = rules.NewLive(old)
+		live.Swap(set)
+	}
+	e := explained{Explanation: live.Explain(request)}
 	if e.Answer, err = o.answer(set); err != nil {
 		fmt.Fprintln(env.Stderr, "tidegate explain:", err)
 		return exitFound

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"tidegate.dev/tidegate/internal/diag"
+	"tidegate.dev/tidegate/rules"
 	"tidegate.dev/tidegate/rules/lint"
 )
 
@@ -14,25 +15,32 @@ var lintCommand = command{
 	summary: "Look for mistakes in rule files.",
 	help: `
 Usage: tidegate lint [FLAGS] FILE|FOLDER...
+       tidegate lint [FLAGS] --was OLD FILE|FOLDER
 
 Reports everything that keeps the rules from loading, and what would load and
 still not do what was meant: limits that can be escaped, that never bite, that
-shadow each other. Each check has a page in docs/lint.
+shadow each other. Each check has a page in docs/lint. With --was it also says which
+counters do not just go on when these rules take the place of the old ones.
 
 Examples:
   tidegate lint rules.yaml
   tidegate lint --strict --json rules/     # in CI: warnings fail, too
+  tidegate lint --was old.yaml rules.yaml  # which counters start where
   tidegate lint --checks                   # what is looked for`,
 	setup: func(flags *flag.FlagSet) func(context.Context, Env, []string) int {
 		var o lintOptions
 		flags.BoolVar(&o.json, "json", false, "print JSON")
 		flags.BoolVar(&o.strict, "strict", false, "exit 1 for warnings, too")
+		flags.StringVar(&o.was, "was", "", "`FILE` or folder of the rules that these take the place of")
 		flags.BoolVar(&o.list, "checks", false, "list the checks and exit")
 		return o.run
 	},
 }
 
-type lintOptions struct{ json, strict, list bool }
+type lintOptions struct {
+	json, strict, list bool
+	was                string
+}
 
 func (o *lintOptions) run(_ context.Context, env Env, args []string) int {
 	if o.list {
@@ -49,18 +57,59 @@ func (o *lintOptions) run(_ context.Context, env Env, args []string) int {
 		found.Add(lint.File(name, lint.Options{})...)
 	}
 	found = found.Bounded()
-	if o.json {
-		if code := printJSON(env, found); code != exitOK {
-			return code
+	var changes []rules.Change
+	if o.was != "" && !found.HasErrors() {
+		if len(args) > 1 {
+			return misused(env, "lint", "--was is about one rule file or folder, and there are %d", len(args))
 		}
-	} else {
-		found.Write(env.Stdout, env.Color)
-		o.sum(env, found, len(args))
+		var err error
+		if changes, err = compare(o.was, args[0]); err != nil {
+			problemsOf(err).Write(env.Stderr, false)
+			return exitFound
+		}
+	}
+	if code := o.print(env, found, changes, len(args)); code != exitOK {
+		return code
 	}
 	if found.HasErrors() || o.strict && len(found) > 0 {
 		return exitFound
 	}
 	return exitOK
+}
+
+func (o *lintOptions) print(env Env, found diag.List, changes []rules.Change, files int) int {
+	switch {
+	case o.json && o.was != "":
+		return printJSON(env, struct {
+			Problems diag.List      `json:"problems"`
+			Changes  []rules.Change `json:"changes"`
+		}{found, changes})
+	case o.json:
+		return printJSON(env, found)
+	}
+	found.Write(env.Stdout, env.Color)
+	o.sum(env, found, files)
+	for _, c := range changes {
+		fmt.Fprintln(env.Stdout, c)
+	}
+	if o.was != "" && len(changes) == 0 {
+		fmt.Fprintln(env.Stdout, "all counters go on")
+	}
+	return exitOK
+}
+
+// compare tells what becomes of counters when the rules of one file take the place of
+// another's.
+func compare(old, now string) ([]rules.Change, error) {
+	was, err := rules.Load(old, rules.Config{})
+	if err != nil {
+		return nil, err
+	}
+	set, err := rules.Load(now, rules.Config{})
+	if err != nil {
+		return nil, err
+	}
+	return append([]rules.Change{}, rules.Compare(was, set)...), nil
 }
 
 func (o *lintOptions) sum(env Env, found diag.List, files int) {

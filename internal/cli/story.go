@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"tidegate.dev/tidegate/rules"
 )
@@ -87,6 +88,9 @@ func printApplied(env *Env, r *rules.ExplainedRule) {
 		}
 		if c.Role != "decides" {
 			text += " (" + c.Role + ")"
+		}
+		if c.Until != nil {
+			text += ", as the rules before counted, until " + c.Until.UTC().Format(time.RFC3339)
 		}
 		line("limit", text)
 	}

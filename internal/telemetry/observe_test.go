@@ -11,6 +11,7 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/outcome"
+	"tidegate.dev/tidegate/rules"
 	"tidegate.dev/tidegate/store/memory"
 )
 
@@ -53,6 +54,30 @@ func TestOutcomes(t *testing.T) {
 	f("/idea", 3, `{outcome="ok",rule="idea"} 1; {outcome="ok",rule="site"} 3; {outcome="shadow_refused",rule="deny-idea"} 3; {outcome="shadow_refused",rule="idea"} 2`,
 		`{outcome="ok"} 3`)
 	f("/try", 3, `{outcome="ok",rule="site"} 3; {outcome="ok",rule="try"} 3; {outcome="shadow_refused",rule="try"} 2`, `{outcome="ok"} 3`)
+}
+
+// A request that is held to the counters of rules before, too, counts once.
+func TestPredecessorsAreNotCounted(t *testing.T) {
+	parse := func(limits string) *rules.Set {
+		set, err := rules.Parse("rules.yaml", []byte("version: 1\nrules:\n  - { name: api, per: everyone, limits: "+limits+" }\n"+
+			"  - { name: idea, per: everyone, mode: shadow, limits: "+limits+" }\n"), rules.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return set
+	}
+	live := rules.NewLive(parse("{ rate: 2/hour, algorithm: token_bucket }"))
+	live.Swap(parse("2/hour"))
+	d := newDesk(t, allKinds, memory.New())
+	d.SetRules(live.Set().Rules(), live.Set().Limits())
+	gate := tidegate.NewGate(live, memory.New()).Observe(d.Observe)
+	for range 3 {
+		gate.Decide(t.Context(), &tidegate.Request{Method: "GET", Path: "/", Values: who{}})
+	}
+	want := `{outcome="ok",rule="api"} 2; {outcome="ok",rule="idea"} 2; {outcome="refused",rule="api"} 1`
+	if got := strings.Join(d.nonZero(t, "tidegate_decisions_total"), "; "); got != want {
+		t.Errorf("rules have\n%s, want\n%s", got, want)
+	}
 }
 
 // broken is a store that cannot answer.

@@ -72,7 +72,7 @@ func watch(ctx context.Context, name string, o Options, p pace) (*Watcher, error
 		return func() { old, set = set, loaded; w.enforce(loaded) }, err
 	}
 	r.onReload = func() {
-		logReload(o.Log, name, set)
+		logReload(o.Log, name, old, set)
 		if o.OnReload != nil {
 			o.OnReload(old, set)
 		}
@@ -91,8 +91,18 @@ func watch(ctx context.Context, name string, o Options, p pace) (*Watcher, error
 	return w, nil
 }
 
-func logReload(log *slog.Logger, name string, set *rules.Set) {
+// maxChanges is how many changes of counters a reload logs.
+const maxChanges = 20
+
+func logReload(log *slog.Logger, name string, old, set *rules.Set) {
 	log.Info("rules reloaded", "name", name, "rules", len(set.Rules()))
+	changes := rules.Compare(old, set)
+	for _, c := range changes[:min(len(changes), maxChanges)] {
+		log.Info("counters of a limit do not just go on", "change", c.String())
+	}
+	if more := len(changes) - maxChanges; more > 0 {
+		log.Info("counters of more limits do not just go on", "limits", more)
+	}
 	if doubts := set.Warnings(); len(doubts) > 0 {
 		log.Warn("rules have doubtful points", "name", name, "problems", doubts.Error())
 	}

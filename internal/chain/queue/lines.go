@@ -56,11 +56,23 @@ func (q *lines) take(ctx context.Context, store tidegate.Store, checks []tidegat
 // mayWait: it was refused by the limit that has the line, and not for longer
 // than anybody may wait.
 func mayWait(ctx context.Context, d *tidegate.Decision, c *tidegate.Check, most time.Duration) bool {
-	if d.Never || d.Err != nil || d.Limit == nil || d.Limit.Identity() != c.Limit.Identity() || askIn(d) > most {
+	if d.Never || d.Err != nil || d.Limit == nil || !standsFor(d.Limit, c.Limit) || askIn(d) > most {
 		return false
 	}
 	deadline, ok := ctx.Deadline()
 	return !ok || time.Until(deadline) >= askIn(d)
+}
+
+// standsFor reports whether l is the limit of a line, or one that clients are told is: where
+// it counted before a change of the rules.
+func standsFor(l, line *tidegate.Limit) bool {
+	if l.Identity() == line.Identity() {
+		return true
+	}
+	if l.Terms == nil || l.Terms.Nominal == nil || l.Terms.Role == tidegate.Blocks {
+		return false
+	}
+	return l.Terms.Nominal == line || line.Terms != nil && l.Terms.Nominal == line.Terms.Nominal && l.Scope == line.Scope
 }
 
 // slotEvery is how often the first in line asks for a slot: whoever has one may

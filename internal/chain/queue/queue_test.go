@@ -275,3 +275,38 @@ func TestThousandsOfWaiters(t *testing.T) {
 		}
 	})
 }
+
+// Whoever is refused where the limit of the line counted before a change of the rules waits
+// in line all the same.
+func TestLineOfALimitThatCountedElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before := tidegate.MustLimit(tidegate.Spec{
+			Name: "log", Events: 2, Period: time.Second, Algorithm: tidegate.FixedWindow,
+			Terms: &tidegate.Terms{Nominal: logged},
+		})
+		blocks := tidegate.MustLimit(tidegate.Spec{
+			Name: "log", Scope: "#block", Events: 1, Period: time.Second,
+			Terms: &tidegate.Terms{Nominal: logged, Role: tidegate.Blocks},
+		})
+		store := New(chain.Adapt(memory.New()))
+		take := func(key string, beside *tidegate.Limit) (tidegate.Decision, time.Duration) {
+			start := time.Now()
+			d, err := store.Take(t.Context(), []tidegate.Check{{Key: key, Limit: logged, Cost: 1}, {Key: key, Limit: beside, Cost: 1}}, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d, time.Since(start)
+		}
+		if _, err := store.Take(t.Context(), []tidegate.Check{{Key: "ann", Limit: before, Cost: 1}, {Key: "bob", Limit: blocks, Cost: 1}}, 2); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Millisecond)
+		if d, waited := take("bob", blocks); d.OK || waited != 0 {
+			t.Errorf("blocked, and waited %s: %+v", waited, d)
+		}
+		take("ann", before)
+		if d, waited := take("ann", before); !d.OK || waited == 0 || waited > time.Second {
+			t.Errorf("waited %s: %+v", waited, d)
+		}
+	})
+}

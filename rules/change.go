@@ -1,0 +1,40 @@
+package rules
+
+import (
+	"fmt"
+	"time"
+)
+
+// Change is what becomes of the counters of a limit when one Set takes the place of
+// another, where they do not just go on.
+type Change struct {
+	Rule  string `json:"rule"`
+	Part  string `json:"part,omitempty"` // block, nominal or candidate; "" for the limit itself
+	Limit string `json:"limit"`          // 100/1m0s token_bucket
+	// Was is the limit in whose place it is; "" when there was none.
+	Was string `json:"was,omitempty"`
+	// For is how long requests are held to the counters of that one as well, so that
+	// nobody is refilled; 0 when the counters start empty.
+	For time.Duration `json:"for,omitempty"`
+	// Why the counters start empty.
+	Why string `json:"why,omitempty"`
+}
+
+// String tells the change in a sentence.
+func (c Change) String() string {
+	limit := c.Limit
+	if c.Part != "" {
+		limit += " (" + c.Part + ")"
+	}
+	if c.Why != "" {
+		return fmt.Sprintf("rule %s: counters of %s start empty: %s", c.Rule, limit, c.Why)
+	}
+	return fmt.Sprintf("rule %s: %s counts on from %s, which also holds for %s", c.Rule, limit, c.Was, c.For)
+}
+
+// Compare tells which counters do not just go on when set takes the place of old. A limit
+// of the same rule, `per`, algorithm and period goes on, whatever its numbers; sliding_log
+// and sub_windows are one algorithm here.
+func Compare(old, set *Set) []Change {
+	return newSuccession(old, set, nil, set.config.now()).changes
+}

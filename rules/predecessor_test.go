@@ -1,0 +1,348 @@
+package rules
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/httplimit"
+	"tidegate.dev/tidegate/store/memory"
+)
+
+// ways to count ten a minute.
+var ways = map[string]string{
+	"log":     "limits: { rate: 10/minute, algorithm: sliding_log }",
+	"parts":   "limits: { rate: 10/minute, algorithm: sub_windows, parts: 6, ceiling: true }",
+	"window":  "limits: { rate: 10/minute, algorithm: fixed_window }",
+	"two":     "limits: { rate: 10/minute, algorithm: sliding_window }",
+	"bucket":  "limits: { rate: 10/minute, algorithm: token_bucket }",
+	"longer":  "limits: { rate: 20/2m, algorithm: token_bucket, burst: 10 }",
+	"shorter": "limits: { rate: 10/30s, algorithm: sliding_log }",
+	"quota":   "quota: 10/day",
+}
+
+func rulesOf(terms string) string {
+	return "identify: { user: client header X-User }\nrules:\n  - { name: api, per: user, " + terms + " }\n"
+}
+
+// Whatever limit takes the place of another: who had used it up is refused, and admitted
+// at the latest when told to come back then; the counters in between refill nobody either.
+func TestNoChangeRefills(t *testing.T) {
+	for from, old := range ways {
+		for to, new := range ways {
+			for _, between := range []string{"", "log", "bucket", "window"} {
+				name := from + " to " + to
+				if between != "" {
+					name = from + " by " + between + " to " + to
+				}
+				d := newDesk(t, rulesOf(old))
+				d.wait(7 * time.Second)
+				var told tidegate.Decision
+				for told.OK = true; told.OK; {
+					told = d.ask(as("GET /", "user", "ann"))
+				}
+				if between != "" {
+					d.reload(rulesOf(ways[between]))
+				}
+				d.reload(rulesOf(new))
+				now := d.ask(as("GET /", "user", "ann"))
+				if now.OK {
+					t.Errorf("%s: refilled, told %s before: %+v", name, told.RetryAfter, now)
+				}
+				if free := d.ask(as("GET /", "user", "bob")); !free.OK {
+					t.Errorf("%s: somebody who has used nothing is refused: %+v", name, free)
+				}
+				d.wait(told.RetryAfter)
+				if to == "parts" && from == "log" { // one counter, which is read in whole parts from now on
+					d.wait(10 * time.Second)
+				}
+				if again := d.ask(as("GET /", "user", "ann")); !again.OK {
+					t.Errorf("%s: told %s, came back then, and was refused for %s by %s", name, told.RetryAfter, again.RetryAfter, again.Limit)
+				}
+			}
+		}
+	}
+}
+
+// A predecessor holds for one life, also through reloads of other things, and is then gone.
+func TestPredecessorEnds(t *testing.T) {
+	d := newDesk(t, rulesOf(ways["bucket"]))
+	f := func(want ...string) {
+		t.Helper()
+		if got := show(d.live.Match(as("GET /", "user", "ann"), nil)); got != strings.Join(append(want, ""), "\n") {
+			t.Errorf("held to\n%swant\n%s", got, strings.Join(want, "\n"))
+		}
+	}
+	const log, bucket, window = "api: 10/1m0s sliding_log per user ann", "api: 10/1m0s token_bucket burst 10 per user ann", "api: 10/1m0s fixed_window per user ann"
+	f(bucket)
+	d.reload(rulesOf(ways["log"]))
+	f(log, bucket)
+	d.wait(30 * time.Second)
+	d.reload(rulesOf("respond: { message: no }, " + ways["log"]))
+	f(log, bucket)
+	d.reload(rulesOf(ways["window"])) // what the log took the place of counts on
+	f(window, bucket, log)
+	d.reload(rulesOf(ways["log"])) // back
+	f(log, bucket, window)
+	d.wait(30*time.Second - 1)
+	f(log, bucket, window)
+	d.wait(1)
+	f(log, window)
+	d.wait(30*time.Second - 1)
+	f(log, window)
+	d.wait(1)
+	f(log)
+	if d.live.force.Load().before != nil {
+		t.Error("it costs something although nothing is left of it")
+	}
+}
+
+// The stand-in has the numbers of the limit in force: what was used is preserved, and
+// neither a raise nor a cut waits for the old counters to end.
+func TestPredecessorHasTheNewNumbers(t *testing.T) {
+	f := func(old, new string, used int, want string) {
+		t.Helper()
+		d := newDesk(t, rulesOf(old))
+		for range used {
+			d.ask(as("GET /", "user", "ann"))
+		}
+		d.reload(rulesOf(new))
+		if got := show(d.live.Match(as("GET /", "user", "ann"), nil)); !strings.HasSuffix(got, want+" per user ann\n") || strings.Count(got, "\n") != 2 {
+			t.Errorf("%s to %s: held to\n%swant\n%s", old, new, got, want)
+		}
+	}
+	f("limits: { rate: 10/minute, algorithm: fixed_window }", "limits: { rate: 30/minute, burst: 5, algorithm: token_bucket }", 10, "10/1m0s fixed_window")
+	f("limits: { rate: 10/minute, algorithm: fixed_window }", "limits: { rate: 30/minute, burst: 50, algorithm: token_bucket }", 10, "50/1m0s fixed_window")
+	f("limits: { rate: 30/minute, algorithm: token_bucket }", "limits: 4/minute", 10, "30/1m0s token_bucket burst 4")
+	f("limits: { rate: 1000/day, algorithm: token_bucket }", "limits: 100/minute", 10, "144000/24h0m0s token_bucket burst 1000")
+	f("limits: 5/15m", "limits: 5/hour", 5, "5/15m0s sliding_log")
+	f("limits: 5/hour", "limits: 5/15m", 5, "5/1h0m0s sliding_log")
+	f("limits: 64/hour", "limits: 60000/minute", 5, "60000/1h0m0s sub_windows")
+	f("quota: 1000/month", "limits: 10/hour", 5, "1000/month quota")
+	f("limits: { rate: 30/second, algorithm: leaky_bucket }, queue: { places: 10, max_wait: 1s }", "limits: 10/second", 0, "30/1s leaky_bucket burst 9")
+	f("concurrency: { slots: 5, lease: 30s }", "concurrency: { slots: 7, lease: 1m }", 5, "7 slots, lease 30s")
+	f("limits: { rate: 3/720h, algorithm: token_bucket }", "quota: 1/year", 0, "3/720h0m0s token_bucket burst 1")
+}
+
+// Counters of all identities, branches and roles find their predecessors, and none is
+// charged twice.
+func TestPredecessorsOfEveryKind(t *testing.T) {
+	f := func(old, new string, want ...string) {
+		t.Helper()
+		d := newDesk(t, rulesOf(old))
+		d.reload(rulesOf(new))
+		var got []string
+		for _, c := range d.live.Match(as("GET /", "user", "ann"), nil) {
+			got = append(got, strings.TrimPrefix(c.Limit.String(), "api: ")+" "+c.Limit.Scope)
+		}
+		if strings.Join(got, "; ") != strings.Join(want, "; ") {
+			t.Errorf("%s to %s: held to\n%s\nwant\n%s", old, new, strings.Join(got, "; "), strings.Join(want, "; "))
+		}
+	}
+	// Of several, those of the same period.
+	f("limits: [5/second, 100/hour]", "limits: [{ rate: 100/hour, algorithm: fixed_window }, { rate: 5/second, algorithm: token_bucket }]",
+		"100/1h0m0s fixed_window user", "5/1s token_bucket burst 5 user", "100/1h0m0s sub_windows user", "5/1s sliding_log user")
+	f("limits: [5/second, 100/hour]", "limits: { rate: 5/minute, algorithm: token_bucket }",
+		"5/1m0s token_bucket burst 5 user", "5/1s sliding_log user")
+	// A branch has that of the branch with the same conditions, else of the same place.
+	f("limits: 5/minute, for: [{ when: { user: bob }, limits: 7/second }, { when: { user: ann }, limits: 9/hour }]",
+		"limits: 5/minute, for: [{ when: { user: ann }, limits: { rate: 9/hour, algorithm: token_bucket } }]",
+		"9/1h0m0s token_bucket burst 9 user", "9/1h0m0s sliding_log user")
+	f("limits: 5/minute", "limits: 5/minute, for: [{ when: { user: ann }, limits: { rate: 9/hour, algorithm: token_bucket } }]",
+		"9/1h0m0s token_bucket burst 9 user", "9/1m0s sliding_log user")
+	// Two that change places are charged once each.
+	f("limits: [{ rate: 5/minute, algorithm: token_bucket }, 50/hour]", "limits: [5/minute, { rate: 50/minute, algorithm: token_bucket }]",
+		"5/1m0s sliding_log user", "50/1m0s token_bucket burst 50 user", "50/1h0m0s sliding_log user")
+	// What marks and what is only tried has its own.
+	f("limits: 10/minute, over: { soft: 50% }, candidate: 3/minute", "limits: { rate: 10/minute, algorithm: fixed_window }, over: { soft: 50% }, candidate: { rate: 3/minute, algorithm: token_bucket }",
+		"10/1m0s fixed_window user#nominal", "15/1m0s fixed_window user", "3/1m0s token_bucket burst 3 user#candidate",
+		"10/1m0s sliding_log user#nominal", "15/1m0s sliding_log user", "3/1m0s sliding_log user#candidate")
+	// Nothing is attached to what only changes its numbers, its resolution, or who it counts.
+	f("limits: 60/minute", "limits: 100/minute", "100/1m0s sub_windows user")
+	f("limits: { rate: 5/minute, algorithm: token_bucket }", "limits: { rate: 9/minute, burst: 30, algorithm: token_bucket }", "9/1m0s token_bucket burst 30 user")
+	f("mode: disabled, limits: 5/minute", "limits: { rate: 9/minute, algorithm: token_bucket }", "9/1m0s token_bucket burst 9 user")
+}
+
+// A quota that starts on a day of each caller goes on from the one of that day.
+func TestPredecessorsOfAnchoredQuotas(t *testing.T) {
+	f := func(old, new, since string, want ...string) {
+		t.Helper()
+		d := newDesk(t, rulesOf(old))
+		d.reload(rulesOf(new))
+		var got []string
+		for _, c := range d.live.Match(request("GET /", "client header X-User", "ann", "header X-Since", since), nil) {
+			got = append(got, fmt.Sprintf("%s on the %d", strings.TrimPrefix(c.Limit.String(), "api: "), c.Limit.Anchor))
+		}
+		if strings.Join(got, "; ") != strings.Join(want, "; ") {
+			t.Errorf("%s to %s: held to\n%s\nwant\n%s", old, new, strings.Join(got, "; "), strings.Join(want, "; "))
+		}
+	}
+	const month, year = "quota: { amount: 10/month, anchor: header X-Since }", "quota: { amount: 90/year, anchor: header X-Since }"
+	f(month, year, "7", "90/year quota on the 7", "90/month quota on the 7")
+	f(month, year, "none", "90/year quota on the 1", "90/month quota on the 1")
+	f("limits: 5/hour", year, "7", "90/year quota on the 7", "90/1h0m0s sliding_log on the 0")
+	f(month, "limits: 5/hour", "7", "5/1h0m0s sliding_log on the 0")
+}
+
+// What is told at a reload, and by lint.
+func TestCompare(t *testing.T) {
+	f := func(old, new string, want ...string) {
+		t.Helper()
+		var got []string
+		for _, c := range Compare(parse(t, rulesOf(old), Config{}), parse(t, rulesOf(new), Config{})) {
+			got = append(got, c.String())
+		}
+		if strings.Join(got, "\n") != strings.Join(want, "\n") {
+			t.Errorf("%s to %s:\n%s\nwant\n%s", old, new, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+	f("limits: 60/minute", "limits: 100/minute")
+	f("limits: { rate: 5/minute, algorithm: token_bucket }", "limits: 5/minute",
+		"rule api: 5/1m0s sliding_log counts on from 5/1m0s token_bucket burst 5, which also holds for 1m0s")
+	f("limits: 5/15m, block: 15m", "limits: 5/hour, block: 1h",
+		"rule api: 5/1h0m0s sliding_log counts on from 5/15m0s sliding_log, which also holds for 30m0s",
+		"rule api: 1/1h0m0s sliding_log (block) counts on from 1/15m0s sliding_log, which also holds for 30m0s")
+	f("limits: 5/minute", "limits: [5/minute, 50/hour]",
+		"rule api: counters of 50/1h0m0s sliding_log start empty: there was no such limit in its place")
+	f("limits: 5/minute }\n  - { name: other, per: ip, limits: 5/minute", "limits: 5/minute }\n  - { name: another, per: ip, limits: 5/minute",
+		"rule another: counters of 5/1m0s sliding_log start empty: the rule is new, or counted nothing")
+	f("limits: 5/minute }\n  - { name: other, per: ip, limits: 5/minute", "limits: 5/minute }\n  - { name: other, per: user, limits: 5/minute",
+		"rule other: counters of 5/1m0s sliding_log start empty: `per` has changed")
+	f("quota: { amount: 10/month, anchor: header X-Since }", "limits: 5/hour",
+		"rule api: counters of 5/1h0m0s sliding_log start empty: the quota before it started on a day of each caller")
+}
+
+// What is held to by the rules before is explained, with when that ends.
+func TestExplainTellsOfPredecessors(t *testing.T) {
+	d := newDesk(t, rulesOf(ways["bucket"]))
+	d.reload(rulesOf(ways["log"]))
+	checks := d.live.Explain(as("GET /", "user", "ann")).Rules[0].Checks
+	if len(checks) != 2 || checks[0].Until != nil || checks[1].Until == nil || !checks[1].Until.Equal(d.clock.Add(time.Minute)) || checks[1].Algorithm != "token_bucket" {
+		t.Errorf("%+v", checks)
+	}
+	if checks := d.live.Set().Explain(as("GET /", "user", "ann")).Rules[0].Checks; len(checks) != 1 {
+		t.Errorf("a Set by itself has nothing before it: %+v", checks)
+	}
+}
+
+// Somebody who is blocked stays so when the block's time changes.
+func TestBlockOutlastsAChange(t *testing.T) {
+	d := newDesk(t, rulesOf("limits: 1/minute, block: 15m"))
+	for range 3 {
+		d.ask(as("GET /", "user", "ann"))
+	}
+	d.wait(5 * time.Minute)
+	for _, block := range []string{"1h", "2m", "30m"} {
+		d.reload(rulesOf("limits: 1/minute, block: " + block))
+		if now := d.ask(as("GET /", "user", "ann")); now.OK || now.RetryAfter != 10*time.Minute {
+			t.Errorf("after a block of %s: %+v, want to be refused for 10m more", block, now)
+		}
+	}
+	d.wait(10 * time.Minute)
+	if now := d.ask(as("GET /", "user", "ann")); !now.OK {
+		t.Errorf("blocked for longer than told: %+v", now)
+	}
+}
+
+// Slots in use are found where they were taken, under another lease too.
+func TestSlotsInUseOutlastAChange(t *testing.T) {
+	d := newDesk(t, rulesOf("concurrency: { slots: 2, lease: 1h }"))
+	ctx := context.Background()
+	enter := func() (bool, *tidegate.Visit) {
+		dec, v := d.gate.Enter(ctx, as("GET /", "user", "ann"))
+		return dec.OK, v
+	}
+	_, first := enter()
+	d.reload(rulesOf("concurrency: { slots: 2, lease: 30m }"))
+	ok, second := enter()
+	if !ok {
+		t.Fatal("one of two in use, and refused")
+	}
+	if ok, _ := enter(); ok {
+		t.Fatal("two of two in use, and admitted")
+	}
+	for _, v := range []*tidegate.Visit{first, second} {
+		if err := v.End(tidegate.Outcome{Status: 200}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 2 {
+		if ok, _ := enter(); !ok {
+			t.Errorf("%d of two in use, and refused", i)
+		}
+	}
+}
+
+// What is counted by its outcome is given back to both.
+func TestPredecessorOfWhatCountsByStatus(t *testing.T) {
+	const more = ", count: { status: 401 }, block: 10m"
+	d := newDesk(t, rulesOf("limits: { rate: 3/hour, algorithm: token_bucket }"+more))
+	try := func(status int) tidegate.Decision {
+		dec, v := d.gate.Enter(context.Background(), as("GET /", "user", "ann"))
+		if err := v.End(tidegate.Outcome{Status: status}); err != nil {
+			t.Fatal(err)
+		}
+		return dec
+	}
+	try(401)
+	try(401)
+	d.reload(rulesOf("limits: 3/hour" + more))
+	for range 10 {
+		if dec := try(200); !dec.OK {
+			t.Fatalf("two wrong passwords of three, and refused: %+v", dec)
+		}
+	}
+	try(401)
+	if dec := try(200); dec.OK || dec.RetryAfter != 20*time.Minute {
+		t.Errorf("three wrong passwords: %+v, want to be refused by the old bucket, and blocked", dec)
+	}
+	d.wait(9 * time.Minute)
+	if dec := try(200); dec.OK {
+		t.Errorf("blocked: %+v", dec)
+	}
+}
+
+// Clients are told of one limit, the one in force, and of what is left by both.
+func TestPredecessorIsNotTold(t *testing.T) {
+	for from, old := range ways {
+		for to, new := range ways {
+			now := time.Date(2026, 11, 15, 12, 0, 7, 0, time.UTC)
+			c := Config{Now: func() time.Time { return now }}
+			live := NewLive(parse(t, rulesOf(old), c))
+			gate := tidegate.NewGate(live, memory.Open(memory.Config{Now: c.Now}))
+			h := httplimit.Gate(gate)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+			ask := func() http.Header {
+				r := httptest.NewRequest("GET", "/", nil)
+				r.Header.Set("X-User", "ann")
+				w := httptest.NewRecorder()
+				h.ServeHTTP(w, r)
+				return w.Header()
+			}
+			for range 4 {
+				ask()
+			}
+			live.Swap(parse(t, rulesOf(new), c))
+			plain := httptest.NewRecorder()
+			httplimit.Gate(tidegate.NewGate(live.Set(), memory.New()))(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).
+				ServeHTTP(plain, httptest.NewRequest("GET", "/", nil))
+			for left := 5; left >= 0; left-- {
+				got := ask()
+				if want := plain.Header().Get("RateLimit-Policy"); got.Get("RateLimit-Policy") != want {
+					t.Fatalf("%s to %s: RateLimit-Policy %s, want %s", from, to, got.Get("RateLimit-Policy"), want)
+				}
+				var remaining int
+				if _, err := fmt.Sscanf(strings.SplitAfter(got.Get("RateLimit"), "r=")[1], "%d", &remaining); err != nil {
+					t.Fatal(err)
+				}
+				if remaining > 9 || remaining != left {
+					t.Errorf("%s to %s: RateLimit %s, want %d remaining", from, to, got.Get("RateLimit"), left)
+				}
+			}
+		}
+	}
+}
