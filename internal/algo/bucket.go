@@ -155,9 +155,9 @@ func (l *BucketLaw) Take(s Bucket, now int64, a Ask) (Bucket, Verdict) {
 	}
 	v := Verdict{Granted: k}
 	if l.Leaky {
-		v.Wait = owed
+		v.Delay = owed
 	} else {
-		v.Wait = max(0, owed+a.unit()*l.Em-l.Tau)
+		v.Delay = max(0, owed+a.unit()*l.Em-l.Tau)
 	}
 	if a.Cost > 0 {
 		owed += k * a.Cost * l.Em
@@ -183,7 +183,7 @@ func (l *BucketLaw) refuse(s Bucket, now, owed int64, a Ask) Verdict {
 	v := Verdict{Remaining: l.remaining(owed, a), Reset: max(0, s.Drained-now)}
 	unit := a.unit()
 	if unit > l.Cap {
-		v.Never = true
+		v.Delay = Never
 		return v
 	}
 	// It passes when no more than this is owed.
@@ -196,7 +196,7 @@ func (l *BucketLaw) refuse(s Bucket, now, owed int64, a Ask) Verdict {
 	if s.Em != l.Em && s.Em > 0 { // still draining at the pace of another law
 		limit = mulDivFloor(limit, s.Em, l.Em)
 	}
-	v.Retry = s.Drained - now - limit
+	v.Delay = s.Drained - now - limit
 	return v
 }
 

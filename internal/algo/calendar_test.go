@@ -131,7 +131,7 @@ func TestQuotaAhead(t *testing.T) {
 	k.take(Instant(utc(t, "2026-02-01 00:00:00")), one)
 	at := Instant(utc(t, "2026-01-31 23:59:59"))
 	v, _ := k.take(at, one)
-	if want := Instant(utc(t, "2026-03-01 00:00:00")) - at; v.Granted != 0 || v.Retry != want || v.Reset != want {
+	if want := Instant(utc(t, "2026-03-01 00:00:00")) - at; v.Granted != 0 || v.Retry() != want || v.Reset != want {
 		t.Errorf("%+v: want a retry in %d", v, want)
 	}
 }

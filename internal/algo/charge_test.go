@@ -111,7 +111,7 @@ func TestForceIsBounded(t *testing.T) {
 			return s.Count
 		case *slidingKey:
 			v := k.law.settle(k.s, now)
-			return k.law.used(&v)
+			return k.law.used(v)
 		case *logKey:
 			return k.r.Used()
 		case *partsKey:
@@ -193,7 +193,7 @@ func TestReject(t *testing.T) {
 	f(second, 0, 1, 1)
 	f(second, 1, 1, 2)
 	f(2*second, 1, 9, 3)
-	if v, _ := law.Take(r, epoch+2*second, Ask{Copies: 1}); v.Retry != minute {
+	if v, _ := law.Take(r, epoch+2*second, Ask{Copies: 1}); v.Retry() != minute {
 		t.Errorf("%+v: all three stamps should be the latest", v)
 	}
 }

@@ -58,24 +58,24 @@ func (d *duel) takeAlone(a Ask, period int64) {
 	v, at := d.law.take(d.now, a)
 	d.note("take %+v: %+v", a, v)
 	d.last = v
-	if v.Granted != fits || v.Remaining < 0 || v.Remaining > d.limit.Capacity() || v.Wait != 0 {
+	if v.Granted != fits || v.Remaining < 0 || v.Remaining > d.limit.Capacity() || v.Wait() != 0 {
 		d.fail("verdict %+v, fit %d", v, fits)
 	}
 	if v.Granted > 0 && a.Cost > 0 {
 		d.receipts = append(d.receipts, receipt{at, a.Cost})
 	}
-	if longest := d.longestBlock(period); v.Retry > longest {
-		d.fail("blocked for %d: longer than %d", v.Retry, longest)
+	if longest := d.longestBlock(period); v.Retry() > longest {
+		d.fail("blocked for %d: longer than %d", v.Retry(), longest)
 	}
 	if at := d.now + v.Reset; v.Reset < 0 || !d.law.idle(at) || v.Reset > 0 && d.law.idle(at-1) {
 		d.fail("reset %d is not when it is idle", v.Reset)
 	}
-	if v.Granted > 0 || v.Never {
+	if v.Granted > 0 || v.Never() {
 		return
 	}
 	later := func(after int64) Verdict { v, _ := d.law.clone().take(d.now+after, a); return v }
-	if v.Retry <= 0 || later(v.Retry).Granted == 0 || later(v.Retry-1).Granted > 0 || later(v.Retry/2).Granted > 0 {
-		d.fail("retry %d: then %+v, a tick before %+v", v.Retry, later(v.Retry), later(v.Retry-1))
+	if v.Retry() <= 0 || later(v.Retry()).Granted == 0 || later(v.Retry()-1).Granted > 0 || later(v.Retry()/2).Granted > 0 {
+		d.fail("retry %d: then %+v, a tick before %+v", v.Retry(), later(v.Retry()), later(v.Retry()-1))
 	}
 }
 

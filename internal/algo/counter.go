@@ -53,11 +53,12 @@ func (l *CounterLaw) Take(s Counter, span Span, now int64, a Ask) (Counter, Verd
 	if settled.Count > 0 {
 		v.Reset = end - now
 	}
-	if k == 0 {
-		v.Never = a.unit() > l.Events
-		if !v.Never {
-			v.Retry = end - now
-		}
+	switch {
+	case k > 0:
+	case a.unit() > l.Events:
+		v.Delay = Never
+	default:
+		v.Delay = end - now
 	}
 	return s, v
 }

@@ -69,7 +69,7 @@ func (l *LeaseLaw) Fit(r Leases, now int64, a Ask) int64 {
 func (l *LeaseLaw) Take(r Leases, now, at int64, a Ask) (Verdict, bool) {
 	l.settle(r, now)
 	k := a.copies(l.Slots - int64(r.Held()))
-	v := Verdict{Granted: k, Never: a.unit() > l.Slots}
+	v := Verdict{Granted: k}
 	if n := int(k * max(a.Cost, 0)); n > 0 {
 		held := r.Held()
 		if LeasesHeader+2*(held+n) > r.size {
@@ -84,8 +84,12 @@ func (l *LeaseLaw) Take(r Leases, now, at int64, a Ask) (Verdict, bool) {
 	for i := range r.Held() {
 		v.Reset = max(v.Reset, r.ends(i)-now)
 	}
-	if k == 0 && !v.Never {
-		v.Retry = l.retry(r, a.unit()) - now
+	switch {
+	case k > 0:
+	case a.unit() > l.Slots:
+		v.Delay = Never
+	default:
+		v.Delay = l.retry(r, a.unit()) - now
 	}
 	return v, true
 }

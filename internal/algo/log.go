@@ -56,9 +56,12 @@ func (l *LogLaw) Fit(r Runs, now int64, a Ask) int64 {
 func (l *LogLaw) Take(r Runs, now int64, a Ask) (Verdict, bool) {
 	us := l.settle(r, now)
 	k := a.copies(l.Events - r.total())
-	v := Verdict{Granted: k, Never: a.unit() > l.Events}
+	v := Verdict{Granted: k}
+	if a.unit() > l.Events {
+		v.Delay = Never
+	}
 	switch {
-	case a.Cost <= 0 || v.Never:
+	case a.Cost <= 0 || v.Never():
 	case l.CountRejected:
 		if !l.stampAll(r, us, a) {
 			return Verdict{}, false
@@ -117,13 +120,13 @@ func (l *LogLaw) report(r Runs, now, unit int64, v *Verdict) {
 	if last, ok := logShape.last(r); ok && r.total() > 0 {
 		v.Reset = (last+l.Period)*Micro - now
 	}
-	if v.Granted > 0 || v.Never {
+	if v.Granted > 0 || v.Never() {
 		return
 	}
 	for i, left := 0, r.total(); i < r.len(); i++ {
 		stamp, count := logShape.at(r, i)
 		if left -= count; left <= l.Events-unit {
-			v.Retry = (stamp+l.Period)*Micro - now
+			v.Delay = (stamp+l.Period)*Micro - now
 			return
 		}
 	}

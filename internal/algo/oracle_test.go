@@ -111,11 +111,11 @@ func (d *duel) take(a Ask) Verdict {
 	if v.Granted != granted || fits != granted {
 		d.fail("granted %d, and Fit says %d: want %d", v.Granted, fits, granted)
 	}
-	if want := a.unit() > d.limit.Capacity(); v.Never != want {
-		d.fail("never is %v: want %v", v.Never, want)
+	if want := a.unit() > d.limit.Capacity(); v.Never() != want {
+		d.fail("never is %v: want %v", v.Never(), want)
 	}
-	if granted > 0 && v.Wait != wait {
-		d.fail("wait %d: want %d", v.Wait, wait)
+	if granted > 0 && v.Wait() != wait {
+		d.fail("wait %d: want %d", v.Wait(), wait)
 	}
 	if want := d.oracle.remaining(d.now, max(a.MaxWait, 0)); v.Remaining != want {
 		d.fail("remaining %d: want %d", v.Remaining, want)
@@ -132,29 +132,29 @@ func (d *duel) take(a Ask) Verdict {
 // checkRetry: at it the same ask is admitted, a tick earlier it is refused.
 func (d *duel) checkRetry(a Ask, v Verdict) {
 	d.t.Helper()
-	if v.Granted > 0 || v.Never {
-		if v.Retry != 0 {
-			d.fail("retry %d of an ask that need not or must not be made again", v.Retry)
+	if v.Granted > 0 || v.Never() {
+		if v.Retry() != 0 {
+			d.fail("retry %d of an ask that need not or must not be made again", v.Retry())
 		}
 		return
 	}
-	if v.Retry <= 0 {
-		d.fail("refused with retry %d", v.Retry)
+	if v.Retry() <= 0 {
+		d.fail("refused with retry %d", v.Retry())
 	}
 	try := func(after int64, want bool) {
 		d.t.Helper()
 		at := d.now + after
 		if k, _ := askOracle(d.oracle.clone(), at, at, a); k > 0 != want {
-			d.fail("retry %d, yet after %d the oracle grants %d", v.Retry, after, k)
+			d.fail("retry %d, yet after %d the oracle grants %d", v.Retry(), after, k)
 		}
 		if got, _ := d.law.clone().take(at, a); got.Granted > 0 != want {
-			d.fail("retry %d, yet after %d the law says %+v", v.Retry, after, got)
+			d.fail("retry %d, yet after %d the law says %+v", v.Retry(), after, got)
 		}
 	}
-	try(v.Retry, true)
-	try(v.Retry-1, false)
-	try(v.Retry/2, false)
-	try(v.Retry-v.Retry/16-1, false)
+	try(v.Retry(), true)
+	try(v.Retry()-1, false)
+	try(v.Retry()/2, false)
+	try(v.Retry()-v.Retry()/16-1, false)
 }
 
 // checkReset: at it the key is as good as new, a tick earlier it is not.

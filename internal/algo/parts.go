@@ -98,7 +98,7 @@ func (l *PartsLaw) Take(r Runs, now int64, a Ask) (Verdict, bool) {
 	part, off := l.settle(r, now)
 	used := l.used(r, part, off)
 	k := a.copies(l.Events - used)
-	v := Verdict{Granted: k, Never: a.unit() > l.Events}
+	v := Verdict{Granted: k}
 	if k > 0 && a.Cost > 0 {
 		if !partsShape.fits(r, part) {
 			return Verdict{}, false
@@ -110,8 +110,12 @@ func (l *PartsLaw) Take(r Runs, now int64, a Ask) (Verdict, bool) {
 	if last, ok := partsShape.last(r); ok && r.total() > 0 {
 		v.Reset = l.gone(last) - now
 	}
-	if k == 0 && !v.Never {
-		v.Retry = max(0, l.retry(r, a.unit())-now)
+	switch {
+	case k > 0:
+	case a.unit() > l.Events:
+		v.Delay = Never
+	default:
+		v.Delay = max(0, l.retry(r, a.unit())-now)
 	}
 	return v, true
 }

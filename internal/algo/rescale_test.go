@@ -90,8 +90,8 @@ func (d *duel) retryIsExact(k *bucketKey) {
 	}
 	for _, early := range []int64{1, 0} {
 		at := c.clone().(*bucketKey)
-		if w, _ := at.take(d.now+v.Retry-early, Ask{Cost: 1, Copies: 1}); w.Granted != 1-early {
-			d.fail("%d ticks before a retry of %d: granted %d", early, v.Retry, w.Granted)
+		if w, _ := at.take(d.now+v.Retry()-early, Ask{Cost: 1, Copies: 1}); w.Granted != 1-early {
+			d.fail("%d ticks before a retry of %d: granted %d", early, v.Retry(), w.Granted)
 		}
 	}
 }
@@ -147,8 +147,8 @@ func TestAdjustBeyond(t *testing.T) {
 		k.take(epoch, Ask{Cost: 100, Copies: 1})
 		k.change(tidegate.MustLimit(tidegate.Spec{Algorithm: tidegate.TokenBucket, Events: 3, Period: 24 * time.Hour}))
 		adjust(k)
-		if v, _ := k.take(epoch, Ask{Cost: 3, Copies: 1}); v.Retry != Ticks(want) {
-			t.Errorf("retry in %s, want %s", Duration(v.Retry), want)
+		if v, _ := k.take(epoch, Ask{Cost: 3, Copies: 1}); v.Retry() != Ticks(want) {
+			t.Errorf("retry in %s, want %s", Duration(v.Retry()), want)
 		}
 	}
 	f(func(subject) {}, time.Minute)

@@ -61,16 +61,16 @@ func extremeTraffic(t *testing.T, l *tidegate.Limit, seed uint64) {
 		v, _ := k.take(now, a)
 		switch {
 		case v.Granted < 0 || v.Remaining < 0 || v.Remaining > c,
-			v.Retry < 0 || v.Reset < 0 || v.Wait < 0,
+			v.Retry() < 0 || v.Reset < 0 || v.Wait() < 0,
 			v.Granted > a.Copies,
-			v.Never != (a.Cost > c),
-			v.Never && v.Granted > 0,
+			v.Never() != (a.Cost > c),
+			v.Never() && v.Granted > 0,
 			a.Cost > 0 && a.MaxWait <= 0 && v.Granted > c/a.Cost,
-			v.Granted == 0 && !v.Never && v.Retry == 0:
+			v.Granted == 0 && !v.Never() && v.Retry() == 0:
 			t.Fatalf("%s seed %d: at %d %+v gets %+v", l, seed, now, a, v)
 		}
-		if v.Granted == 0 && !v.Never {
-			if again, _ := k.clone().take(now+v.Retry, a); again.Granted == 0 {
+		if v.Granted == 0 && !v.Never() {
+			if again, _ := k.clone().take(now+v.Retry(), a); again.Granted == 0 {
 				t.Fatalf("%s seed %d: at %d %+v gets %+v, and then %+v", l, seed, now, a, v, again)
 			}
 		}
@@ -184,13 +184,13 @@ func TestLoweredFromFast(t *testing.T) {
 	k.take(epoch, Ask{Cost: tidegate.MaxCount, Copies: 1})
 	k.change(tidegate.MustLimit(tidegate.Spec{Algorithm: tidegate.TokenBucket, Events: 1, Period: 14 * 24 * time.Hour}))
 	drained := int64(tidegate.MaxCount) * Micro
-	if v, _ := k.take(epoch, one); v.Granted != 0 || v.Retry != drained {
+	if v, _ := k.take(epoch, one); v.Granted != 0 || v.Retry() != drained {
 		t.Errorf("%+v: want refused for %d ticks", v, drained)
 	}
 	if v, _ := k.take(epoch+drained, one); v.Granted != 1 {
 		t.Errorf("%+v: want one to pass", v)
 	}
-	if v, _ := k.take(epoch+drained, one); v.Granted != 0 || v.Retry != 14*day {
+	if v, _ := k.take(epoch+drained, one); v.Granted != 0 || v.Retry() != 14*day {
 		t.Errorf("%+v: want refused for 14 days", v)
 	}
 }

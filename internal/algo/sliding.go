@@ -26,18 +26,16 @@ func NewSlidingLaw(l *tidegate.Limit) SlidingLaw {
 	return SlidingLaw{Events: l.Events, Period: period, scale: newScale(period, l.Events)}
 }
 
-// view is a state brought to an instant: the window's start in µs, and how far
-// into it the instant lies, in units.
+// view is a state brought to an instant that lies off units into its window.
 type view struct {
 	Sliding
-	start, off int64
+	off int64
 }
 
 func (l *SlidingLaw) settle(s Sliding, now int64) view {
 	us := now / Micro
 	window := us / l.Period
-	v := view{Sliding: s, start: window * l.Period}
-	v.off = l.units(us - v.start)
+	v := view{s, l.units(us - window*l.Period)}
 	switch ahead := s.Window - window; {
 	case ahead == 0:
 	case ahead == -1:
@@ -45,7 +43,7 @@ func (l *SlidingLaw) settle(s Sliding, now int64) view {
 	case ahead < 0:
 		v.Prev, v.Cur = 0, 0
 	case ahead == 1: // decide as at its instant
-		v.start, v.off = s.Window*l.Period, 0
+		v.off = 0
 		return v
 	default: // relabel; it is not known how much of prev had left the view
 		v.Cur, v.Prev = max(v.Cur, min(v.Cur+v.Prev, 2*l.Events)), 0
@@ -54,20 +52,23 @@ func (l *SlidingLaw) settle(s Sliding, now int64) view {
 	return v
 }
 
+// start is when the window of v starts, in µs.
+func (l *SlidingLaw) start(v view) int64 { return v.Window * l.Period }
+
 // used is the estimate of what lies in the sliding window.
-func (l *SlidingLaw) used(v *view) int64 { return v.Cur + l.weigh(v.Prev, v.off) }
+func (l *SlidingLaw) used(v view) int64 { return v.Cur + l.weigh(v.Prev, v.off) }
 
 // Fit is how many copies Take would grant.
 func (l *SlidingLaw) Fit(s Sliding, now int64, a Ask) int64 {
 	v := l.settle(s, now)
-	return a.copies(l.Events - l.used(&v))
+	return a.copies(l.Events - l.used(v))
 }
 
 // Take grants what fits and charges it. What it returns is to be kept even when
 // nothing was granted: after a clock step it is relabelled.
 func (l *SlidingLaw) Take(s Sliding, now int64, a Ask) (Sliding, Verdict) {
 	at := l.settle(s, now)
-	used := l.used(&at)
+	used := l.used(at)
 	k := a.copies(l.Events - used)
 	v := Verdict{Granted: k}
 	charge := k > 0 && a.Cost > 0
@@ -80,25 +81,26 @@ func (l *SlidingLaw) Take(s Sliding, now int64, a Ask) (Sliding, Verdict) {
 	}
 	v.Remaining = max(0, l.Events-used)
 	if at.Cur > 0 {
-		v.Reset = (at.start+2*l.Period)*Micro - now
+		v.Reset = (l.start(at)+2*l.Period)*Micro - now
 	} else if at.Prev > 0 {
-		v.Reset = (at.start+l.Period)*Micro - now
+		v.Reset = (l.start(at)+l.Period)*Micro - now
 	}
-	if k == 0 {
-		v.Never = a.unit() > l.Events
-		if !v.Never {
-			v.Retry = l.retry(&at, a.unit())*Micro - now
-		}
+	switch {
+	case k > 0:
+	case a.unit() > l.Events:
+		v.Delay = Never
+	default:
+		v.Delay = l.retry(at, a.unit())*Micro - now
 	}
 	return s, v
 }
 
 // retry is the first µs at which cost would pass, if nothing else came.
-func (l *SlidingLaw) retry(v *view, cost int64) int64 {
+func (l *SlidingLaw) retry(v view, cost int64) int64 {
 	if o, ok := l.admits(l.Events-cost-v.Cur, v.Prev); ok {
-		return v.start + l.micros(max(o, v.off))
+		return l.start(v) + l.micros(max(o, v.off))
 	}
-	next := v.start + l.Period
+	next := l.start(v) + l.Period
 	if o, ok := l.admits(l.Events-cost, v.Cur); ok {
 		return next + l.micros(o)
 	}
@@ -123,7 +125,7 @@ func (l *SlidingLaw) Return(s Sliding, now, at, n int64) Sliding {
 // Force charges n events unasked, into a debt of at most one capacity.
 func (l *SlidingLaw) Force(s Sliding, now, n int64) Sliding {
 	v := l.settle(s, now)
-	v.Cur += max(0, min(n, 2*l.Events-l.used(&v)))
+	v.Cur += max(0, min(n, 2*l.Events-l.used(v)))
 	return v.Sliding
 }
 

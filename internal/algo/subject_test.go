@@ -65,7 +65,7 @@ func (k *bucketKey) take(now int64, a Ask) (v Verdict, at int64) {
 	s, v := k.law.Take(k.s, now, a)
 	k.keep(s)
 	if k.law.Leaky && v.Granted > 0 {
-		return v, now + v.Wait // its turn
+		return v, now + v.Wait() // its turn
 	}
 	return v, now
 }

@@ -113,9 +113,9 @@ func (t *tape) step(period int64, v Verdict) int64 {
 	case 6:
 		return period * t.upTo(3)
 	case 7:
-		return v.Retry
+		return v.Retry()
 	case 8:
-		return max(0, v.Retry-1)
+		return max(0, v.Retry()-1)
 	case 9:
 		return v.Reset
 	case 10:

@@ -45,13 +45,13 @@ func TestWorkedTokenBucket(t *testing.T) {
 	if n := drain(k, epoch); n != 4 {
 		t.Errorf("%d passed at once, want 4", n)
 	}
-	if v, _ := k.take(epoch, one); v.Retry != 15*second || v.Remaining != 0 || v.Reset != minute {
+	if v, _ := k.take(epoch, one); v.Retry() != 15*second || v.Remaining != 0 || v.Reset != minute {
 		t.Errorf("the 5th gets %+v, want a retry in 15 s and a reset in 60 s", v)
 	}
 	if passes(k, epoch+15*second-1, one) || !passes(k, epoch+15*second, one) || passes(k, epoch+15*second, one) {
 		t.Error("want exactly one to pass at 15 s, and none a tick earlier")
 	}
-	if v, _ := k.take(epoch+15*second, Ask{Cost: 1, Copies: 1, MaxWait: 20 * second}); v.Wait != 15*second {
+	if v, _ := k.take(epoch+15*second, Ask{Cost: 1, Copies: 1, MaxWait: 20 * second}); v.Wait() != 15*second {
 		t.Errorf("%+v: want a wait of 15 s", v)
 	}
 }
@@ -61,15 +61,15 @@ func TestWorkedLeakyBucket(t *testing.T) {
 	k := key(t, tidegate.Spec{Algorithm: tidegate.LeakyBucket, Events: 1, Period: time.Second, Burst: 5})
 	patient := Ask{Cost: 1, Copies: 1, MaxWait: minute}
 	for i := range int64(6) {
-		if v, _ := k.take(epoch, patient); v.Granted != 1 || v.Wait != i*second || v.Remaining != 5-i {
+		if v, _ := k.take(epoch, patient); v.Granted != 1 || v.Wait() != i*second || v.Remaining != 5-i {
 			t.Errorf("number %d gets %+v, want to leave after %d s", i, v, i)
 		}
 	}
-	if v, _ := k.take(epoch, patient); v.Granted != 0 || v.Retry != second {
+	if v, _ := k.take(epoch, patient); v.Granted != 0 || v.Retry() != second {
 		t.Errorf("the seventh gets %+v, want to be refused for 1 s", v)
 	}
 	k = key(t, tidegate.Spec{Algorithm: tidegate.LeakyBucket, Events: 1, Period: time.Second, Burst: 5})
-	if v, _ := k.take(epoch, Ask{Cost: 1, Copies: 7, MaxWait: minute}); v.Granted != 6 || v.Wait != 0 {
+	if v, _ := k.take(epoch, Ask{Cost: 1, Copies: 7, MaxWait: minute}); v.Granted != 6 || v.Wait() != 0 {
 		t.Errorf("seven copies get %+v, want 6", v)
 	}
 	// A slow line is as long as its places: waiting for hours is what it is for.
@@ -91,7 +91,7 @@ func TestWorkedFixedWindow(t *testing.T) {
 	if n := drain(k, clockTime(t, "2:00:30")); n != 5 {
 		t.Errorf("%d passed at 2:00:30, want 5", n)
 	}
-	if v, _ := k.take(clockTime(t, "2:00:45"), one); v.Retry != 15*second {
+	if v, _ := k.take(clockTime(t, "2:00:45"), one); v.Retry() != 15*second {
 		t.Errorf("at 2:00:45: %+v, want a retry in 15 s", v)
 	}
 	if n := drain(k, clockTime(t, "2:01:00")); n != 5 {
@@ -118,7 +118,7 @@ func TestWorkedSlidingLog(t *testing.T) {
 	for _, at := range []string{"1:00:01", "1:00:30", "1:00:50"} {
 		k.take(clockTime(t, at), one)
 	}
-	if v, _ := k.take(clockTime(t, "1:01:20"), Ask{Copies: 1}); v.Granted != 0 || v.Retry != 10*second {
+	if v, _ := k.take(clockTime(t, "1:01:20"), Ask{Copies: 1}); v.Granted != 0 || v.Retry() != 10*second {
 		t.Errorf("the refused stamp should count until 1:01:30: %+v", v)
 	}
 }
@@ -144,7 +144,7 @@ func TestWorkedSlidingWindow(t *testing.T) {
 		t.Error("at 6.5 of 7 one passes and the next does not")
 	}
 	k = f(5, 4, 3, "3:01:30", 5)
-	if v, _ := k.take(clockTime(t, "3:01:30"), one); v.Granted != 0 || v.Retry != µ {
+	if v, _ := k.take(clockTime(t, "3:01:30"), one); v.Granted != 0 || v.Retry() != µ {
 		t.Errorf("%+v: want refused for a unit of time, until 4·overlap is below 2", v)
 	}
 	f(100, 80, 20, "3:01:15", 80)
@@ -191,7 +191,7 @@ func TestWorkedConcurrency(t *testing.T) {
 			t.Fatalf("the stream lost its slot after %d s", (now-epoch)/second)
 		}
 		if now == epoch+20*second {
-			if v, _ := law.Take(r, now, now, one); v.Granted != 0 || v.Retry != 10*second {
+			if v, _ := law.Take(r, now, now, one); v.Granted != 0 || v.Retry() != 10*second {
 				t.Errorf("%+v: want the crashed holder's slot in 10 s", v)
 			}
 		}
@@ -217,7 +217,7 @@ func TestWorkedChangedLimit(t *testing.T) {
 	k := key(t, fast)
 	drain(k, epoch)
 	k.change(tidegate.MustLimit(slow))
-	if v, _ := k.take(epoch, one); v.Granted != 0 || v.Retry != 6*second {
+	if v, _ := k.take(epoch, one); v.Granted != 0 || v.Retry() != 6*second {
 		t.Errorf("lowered: %+v, want refused for 6 s", v)
 	}
 	var extra int64
@@ -231,7 +231,7 @@ func TestWorkedChangedLimit(t *testing.T) {
 	k = key(t, slow)
 	drain(k, epoch)
 	k.change(tidegate.MustLimit(fast))
-	if v, _ := k.take(epoch, one); v.Granted != 0 || v.Retry != second/10 {
+	if v, _ := k.take(epoch, one); v.Granted != 0 || v.Retry() != second/10 {
 		t.Errorf("raised: %+v, want refused for 0.1 s", v)
 	}
 	if !passes(k, epoch+second/10, one) {
@@ -281,7 +281,7 @@ func TestWorkedNever(t *testing.T) {
 	for _, l := range everyLaw() {
 		k := newSubject(t, l)
 		v, _ := k.take(epoch, Ask{Cost: 1_000_000, Copies: 1, MaxWait: hour})
-		if want := l.Capacity(); !v.Never || v.Retry != 0 || v.Granted != 0 || !k.idle(epoch) {
+		if want := l.Capacity(); !v.Never() || v.Retry() != 0 || v.Granted != 0 || !k.idle(epoch) {
 			t.Errorf("%s (capacity %d): %+v", l, want, v)
 		}
 		if v, _ := k.take(epoch, Ask{Cost: l.Capacity(), Copies: 1}); v.Granted != 1 {

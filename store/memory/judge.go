@@ -94,11 +94,11 @@ func (v *vector) charge(s *Store) (d tidegate.Decision) {
 			p.ask.Copies = v.granted
 			verdict := v.take(s, p)
 			remaining, full = verdict.Remaining, verdict.Reset
-			p.charged, p.wait = verdict.Granted > 0, verdict.Wait
+			p.charged, p.wait = verdict.Granted > 0, verdict.Wait()
 			if p.advisory {
 				v.checks[i].Over = verdict.Granted < v.granted
 			} else {
-				wait = max(wait, verdict.Wait)
+				wait = max(wait, verdict.Wait())
 			}
 		}
 		if p.advisory {
@@ -108,8 +108,8 @@ func (v *vector) charge(s *Store) (d tidegate.Decision) {
 			least, left, whole, reset = p.b.limit, remaining, c, full
 		}
 	}
-	told := algo.Verdict{Granted: v.granted, Remaining: left, Reset: reset, Wait: wait}
-	answer(&d, least, &told, v.at)
+	told := algo.Verdict{Granted: v.granted, Remaining: left, Reset: reset, Delay: wait}
+	answer(&d, least, told, v.at)
 	return d
 }
 
@@ -137,7 +137,7 @@ func (v *vector) refuse(s *Store) (d tidegate.Decision) {
 		}
 		verdict := v.take(s, p)
 		var next tidegate.Decision
-		if answer(&next, p.b.limit, &verdict, v.now); first || next.Outranks(&d) {
+		if answer(&next, p.b.limit, verdict, v.now); first || next.Outranks(&d) {
 			d = next
 		}
 		first = false

@@ -101,7 +101,7 @@ func (s *Store) takeOne(d *tidegate.Decision, b *bound, k keyHash, a algo.Ask) {
 			ok = sl.swap(word, k, old, next)
 		}
 		if ok {
-			answer(d, b.limit, &v, now)
+			answer(d, b.limit, v, now)
 			return
 		}
 	}
@@ -112,9 +112,9 @@ func (s *Store) takeOne(d *tidegate.Decision, b *bound, k keyHash, a algo.Ask) {
 func (s *Store) takeFirst(d *tidegate.Decision, b *bound, k keyHash, a algo.Ask) bool {
 	now := s.now()
 	next, v := s.take(b, cell{}, now, a)
-	answer(d, b.limit, &v, now)
+	answer(d, b.limit, v, now)
 	if v.Granted == 0 || a.Cost == 0 { // nothing to remember
-		return v.Never || !b.table.holds(k)
+		return v.Never() || !b.table.holds(k)
 	}
 	inserted, ok := s.insert(b, k, next, now)
 	if !ok {
@@ -125,11 +125,11 @@ func (s *Store) takeFirst(d *tidegate.Decision, b *bound, k keyHash, a algo.Ask)
 
 // answer fills in d what v says of the limit l, in the caller's terms. Large as it
 // is, a Decision is not handed up by value: each copy costs as much as a law.
-func answer(d *tidegate.Decision, l *tidegate.Limit, v *algo.Verdict, at int64) {
-	d.OK, d.Never = v.Granted > 0, v.Never && v.Granted == 0
+func answer(d *tidegate.Decision, l *tidegate.Limit, v algo.Verdict, at int64) {
+	d.OK, d.Never = v.Granted > 0, v.Never() && v.Granted == 0
 	d.Limit, d.Receipt.At = l, at
 	d.Granted, d.Remaining = v.Granted, v.Remaining
-	d.RetryAfter, d.ResetAfter, d.Wait = algo.Duration(v.Retry), algo.Duration(v.Reset), algo.Duration(v.Wait)
+	d.RetryAfter, d.ResetAfter, d.Wait = algo.Duration(v.Retry()), algo.Duration(v.Reset), algo.Duration(v.Wait())
 }
 
 // fullRetry is when a key that found no room may try again: there is no telling
@@ -139,7 +139,7 @@ const fullRetry = time.Second
 // full is the answer to a new key that finds no room.
 func (s *Store) full(d *tidegate.Decision, b *bound, now int64) {
 	b.table.refused.Add(1)
-	answer(d, b.limit, &algo.Verdict{}, now)
+	answer(d, b.limit, algo.Verdict{}, now)
 	d.Err = tidegate.ErrFull
 	d.RetryAfter = min(b.limit.Period, fullRetry)
 	if b.limit.Algorithm == tidegate.Quota {

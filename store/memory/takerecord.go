@@ -42,7 +42,7 @@ func (s *Store) takeOneRecord(d *tidegate.Decision, b *bound, k keyHash, a algo.
 		sl.release(word, k, old, next)
 		switch {
 		case ok:
-			answer(d, b.limit, &v, at)
+			answer(d, b.limit, v, at)
 			return
 		case reclaims > maxReclaims:
 			s.full(d, b, now)
@@ -82,6 +82,6 @@ func (s *Store) insertRecord(d *tidegate.Decision, b *bound, k keyHash, a algo.A
 		return !ok
 	}
 	_, v, _ := s.takeRecord(b, nil, cell{}, now, now, a, false) // a peek, or never fits
-	answer(d, b.limit, &v, now)
+	answer(d, b.limit, v, now)
 	return !b.table.holds(k)
 }

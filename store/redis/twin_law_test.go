@@ -21,8 +21,8 @@ func (t *lawTwin) Take(_ context.Context, checks []tidegate.Check, n int) (tideg
 	var v algo.Verdict
 	t.s, v = law.Take(t.s, now, algo.Ask{Cost: c.Cost, Copies: int64(n), MaxWait: algo.Ticks(c.MaxWait)})
 	return tidegate.Decision{
-		OK: v.Granted > 0, Never: v.Never, Limit: c.Limit, Granted: v.Granted, Remaining: v.Remaining,
-		RetryAfter: algo.Duration(v.Retry), ResetAfter: algo.Duration(v.Reset), Wait: algo.Duration(v.Wait), Receipt: tidegate.Receipt{At: now},
+		OK: v.Granted > 0, Never: v.Never(), Limit: c.Limit, Granted: v.Granted, Remaining: v.Remaining,
+		RetryAfter: algo.Duration(v.Retry()), ResetAfter: algo.Duration(v.Reset), Wait: algo.Duration(v.Wait()), Receipt: tidegate.Receipt{At: now},
 	}, nil
 }
 
