@@ -13,7 +13,7 @@ func Adapt(s tidegate.Store) Backend {
 	if b, ok := s.(Backend); ok {
 		return b
 	}
-	a := adapted{Store: s, Renewer: lacking{}, Reserver: lacking{}, Resetter: lacking{}, batcher: oneByOne{s}, servers: alone{}}
+	a := adapted{Store: s, Renewer: lacking{}, Reserver: lacking{}, Resetter: lacking{}, batcher: oneByOne{s}, servers: alone{}, poster: lacking{}}
 	if r, ok := s.(tidegate.Renewer); ok {
 		a.Renewer = r
 	}
@@ -29,6 +29,9 @@ func Adapt(s tidegate.Store) Backend {
 	if p, ok := s.(servers); ok {
 		a.servers = p
 	}
+	if p, ok := s.(poster); ok {
+		a.poster = p
+	}
 	return a
 }
 
@@ -42,6 +45,10 @@ type servers interface {
 	Servers() []string
 }
 
+type poster interface {
+	Post(ctx context.Context, p Post) error
+}
+
 type adapted struct {
 	tidegate.Store
 	tidegate.Renewer
@@ -49,6 +56,7 @@ type adapted struct {
 	tidegate.Resetter
 	batcher
 	servers
+	poster
 }
 
 // lacking has no ability.
@@ -65,6 +73,8 @@ func (lacking) Reserve(context.Context, []tidegate.Check, time.Duration) (tidega
 func (lacking) Settle(context.Context, string, int64) error { return tidegate.ErrUnsupported }
 
 func (lacking) Reset(context.Context, []tidegate.Check) error { return tidegate.ErrUnsupported }
+
+func (lacking) Post(context.Context, Post) error { return tidegate.ErrUnsupported }
 
 // alone is one server.
 type alone struct{}

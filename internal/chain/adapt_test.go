@@ -46,8 +46,12 @@ func TestAdaptFillsIn(t *testing.T) {
 	}
 	f(struct{ tidegate.Store }{memory.New()}, tidegate.ErrUnsupported)
 	f(memory.New(), nil)
-	if err := chain.Adapt(struct{ tidegate.Store }{memory.New()}).Settle(ctx, "x", 1); !errors.Is(err, tidegate.ErrUnsupported) {
+	bare := chain.Adapt(struct{ tidegate.Store }{memory.New()})
+	if err := bare.Settle(ctx, "x", 1); !errors.Is(err, tidegate.ErrUnsupported) {
 		t.Errorf("Settle: %v", err)
+	}
+	if err := bare.Post(ctx, chain.Post{}); !errors.Is(err, tidegate.ErrUnsupported) {
+		t.Errorf("Post: %v", err)
 	}
 }
 

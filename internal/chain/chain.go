@@ -10,6 +10,7 @@ package chain
 
 import (
 	"context"
+	"time"
 
 	"tidegate.dev/tidegate"
 )
@@ -36,6 +37,9 @@ type Backend interface {
 	// Take would, and writes the answers into them. An error means that none was
 	// answered.
 	TakeBatch(ctx context.Context, asks []Ask) error
+	// Post charges a debt, unasked and once: whoever has no answer sends the same post
+	// again.
+	Post(ctx context.Context, p Post) error
 }
 
 // Ask is one vector of checks in a batch, and its answer.
@@ -53,3 +57,16 @@ type Ask struct {
 	// Err says why this ask has no answer while others may have one.
 	Err error
 }
+
+// Post is a debt that is charged once, however often it is sent. Posts of one boot to one
+// counter are sent one after the other, with rising numbers: one with a lower number than
+// the last that arrived is an old copy of a post that was answered or given up.
+type Post struct {
+	Boot   [2]uint64 // random: the process that owes
+	Number uint64
+	Check  tidegate.Check // with the amount as its cost
+}
+
+// PostLife is for how long a post may be sent again. A backend remembers its number for
+// longer than that, or until what it charged counts no more.
+const PostLife = time.Hour

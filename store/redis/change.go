@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,7 +85,7 @@ func (s *Store) apply(ctx context.Context, changes []change, how settling) (lost
 		head.number(s.clock.pretended())
 		head.byte(byte(how.act))
 		head.int(how.actual)
-		head.int(int64(settleLife / time.Second))
+		head.int(int64(cmp.Or(how.life, how.act.life()) / time.Second))
 		r.args = append(r.args, string(head))
 		for i := range changes {
 			r.put(&changes[i], &s.clock)

@@ -38,11 +38,12 @@ const (
 	markLife   = time.Minute
 )
 
-// settling says what a script that changes counters does about a record.
+// settling says what a script that changes counters does about a record, or a mark.
 type settling struct {
 	key    string // of the record, or of a mark
 	act    settleAct
-	actual int64
+	actual int64         // or the number of a post
+	life   time.Duration // of what is left behind; 0 means as long as act says
 }
 
 // settleAct is what is done, by the number it has in scripts.
@@ -53,7 +54,16 @@ const (
 	settleWhole             // delete the record; without it change nothing
 	settleBegin             // mark the record; without it, or if it is marked, change nothing
 	settleOnce              // leave a mark; where there is one change nothing
+	settleNumber            // leave the number as a mark; where there is one as high change nothing
 )
+
+// life is how long what is left behind is kept.
+func (a settleAct) life() time.Duration {
+	if a == settleOnce {
+		return 2 * settleLife
+	}
+	return settleLife
+}
 
 // record is a reservation as it was found.
 type record struct {

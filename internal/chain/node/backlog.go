@@ -14,9 +14,12 @@ import (
 type backlog struct {
 	start    time.Time // of all times
 	debts    map[counterID]*debt
-	pressing []counterID   // those of used up keys come first; some may be posted
-	swept    time.Duration // when what has faded was last dropped
-	lost     int64         // amounts that will never be charged
+	pressing []counterID        // those of used up keys come first; some may be posted
+	doubtful map[counterID]post // sent, and nobody knows whether they arrived
+	boot     [2]uint64          // of posts
+	number   uint64             // of the last post
+	swept    time.Duration      // when what has faded was last dropped
+	lost     int64              // amounts that will never be charged
 }
 
 // counterID names a counter.
@@ -117,12 +120,13 @@ func (b *backlog) press(id counterID, d *debt) {
 // reconcile reckons anew with a counter of which known events turned out to be used in
 // the backend. It returns what is used in all.
 func (b *backlog) reconcile(id counterID, known float64, nodes int64, now, reachable time.Duration) float64 {
+	sent := float64(b.doubtful[id].amount * nodes) // which the backend may not know of
 	d := b.debts[id]
 	if d == nil {
-		return known
+		return known + sent
 	}
 	d.admitted = max(0, d.amount(b.start, d.reckoned(now, reachable)))
-	d.used = known + float64(d.admitted*nodes)
+	d.used = known + sent + float64(d.admitted*nodes)
 	d.known, d.when, d.last = known, now, now
 	return d.used
 }
@@ -144,71 +148,20 @@ func (b *backlog) sweep(now time.Duration) bool {
 func (b *backlog) forget(checks []tidegate.Check) {
 	for i := range checks {
 		delete(b.debts, counterOf(&checks[i]))
+		delete(b.doubtful, counterOf(&checks[i]))
 	}
 }
 
-// post is a debt that is about to be charged.
-type post struct {
-	id     counterID
-	debt   *debt
-	amount int64
-}
+// some reports whether something is still to be charged.
+func (b *backlog) some() bool { return len(b.debts)+len(b.doubtful) > 0 }
 
-// take takes up to most debts out: pressing ones, or others if there are none.
-func (b *backlog) take(most int, now, reachable time.Duration) []post {
-	var posts []post
-	one := func(id counterID) {
-		d := b.debts[id]
-		if d == nil {
-			return
-		}
-		delete(b.debts, id)
-		d.pressing = false
-		amount := d.amount(b.start, d.reckoned(now, reachable))
-		if most := d.limit.Capacity(); amount > most { // no store charges more unasked
-			amount = most
-			b.lost++
-		}
-		if amount > 0 && !d.gone(b.start, now) {
-			posts = append(posts, post{id, d, amount})
+// owing is how many counters something is still to be charged to.
+func (b *backlog) owing() int {
+	n := len(b.debts)
+	for id := range b.doubtful {
+		if b.debts[id] == nil {
+			n++
 		}
 	}
-	for len(posts) < most && len(b.pressing) > 0 {
-		one(b.pressing[0])
-		b.pressing = b.pressing[1:]
-	}
-	if len(b.pressing) == 0 {
-		b.pressing = nil
-	}
-	if len(posts) > 0 {
-		return posts
-	}
-	for id := range b.debts {
-		if len(posts) >= most {
-			break
-		}
-		one(id)
-	}
-	return posts
-}
-
-// putBack takes posts that could not be charged back in, except those that were tried
-// too often: they are lost.
-func (b *backlog) putBack(posts []post, now time.Duration) {
-	for _, p := range posts {
-		if p.debt.tries > maxTries {
-			b.lost++
-			continue
-		}
-		d := b.debts[p.id]
-		if d == nil {
-			if d = p.debt; !b.enter(p.id, d, now) {
-				continue
-			}
-		} else { // more was admitted meanwhile
-			d.admitted += p.debt.admitted
-			d.known, d.when, d.tries = p.debt.known, p.debt.when, p.debt.tries
-		}
-		b.press(p.id, d)
-	}
+	return n
 }

@@ -11,9 +11,15 @@ import (
 type hashKey struct{ A, B uint64 }
 
 func newHashKey() hashKey {
+	words := randomWords()
+	return hashKey{words[0], words[1]}
+}
+
+// randomWords are 128 bits that nobody can foresee.
+func randomWords() [2]uint64 {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // it never fails
-	return hashKey{binary.LittleEndian.Uint64(b[:]), binary.LittleEndian.Uint64(b[8:])}
+	return [2]uint64{binary.LittleEndian.Uint64(b[:]), binary.LittleEndian.Uint64(b[8:])}
 }
 
 func (k hashKey) string(s string) uint64 {

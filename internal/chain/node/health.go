@@ -41,7 +41,7 @@ type Counts struct {
 	Refused  int64 // requests refused by it
 
 	Posted int64 // amounts admitted locally and charged to the backend
-	Lost   int64 // amounts that may not have been: no answer, or too many of them
+	Lost   int64 // amounts that may not have been: tried too often, or too many of them
 }
 
 // counts are Counts as they are counted.
@@ -64,7 +64,7 @@ func (n *Node) Health() Health {
 		State: s.circuit.state,
 		Since: n.wall(s.turned), Unasked: cannot,
 		Counts: Counts{
-			InFlight: s.inFlight.Load(), Owed: int64(len(s.backlog.debts)),
+			InFlight: s.inFlight.Load(), Owed: int64(s.backlog.owing()),
 			Asked: asked + denied, Denied: denied, Calls: int64(c.calls.Load()), Shared: int64(c.shared.Load()),
 			Answered: int64(c.good.Load()), Rejected: c.rejected.Load(), Errors: c.errors.Load(), Timeouts: c.timeouts.Load(), Busy: c.busy.Load(), Probes: c.probes.Load(),
 			Allowed: c.allowed.Load(), Closed: c.closed.Load(), Admitted: c.admitted.Load(), Refused: c.refused.Load(),

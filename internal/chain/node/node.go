@@ -58,9 +58,12 @@ type Node struct {
 	parts sync.Pool // of *part
 	count counts
 
-	cannot  unasked
-	stop    chan struct{}
-	stopped sync.WaitGroup
+	cannot unasked
+	boot   [2]uint64 // random: what posts of this process are known by
+	// chargesOnce: the backend knows posts, as far as is known.
+	chargesOnce atomic.Bool
+	stop        chan struct{}
+	stopped     sync.WaitGroup
 
 	seeding sync.Mutex // serializes seedLocal; taken before mu
 
@@ -99,6 +102,8 @@ func New(inner chain.Backend, o Options) *Node {
 	}
 	n.parts.New = func() any { return new(part) }
 	n.deny.init(o.DenyEntries)
+	n.boot = randomWords()
+	n.chargesOnce.Store(true)
 	n.cannot.tell = o.OnUnasked
 	n.several = n.newServer(-1)
 	n.servers.Store(&[]*server{n.newServer(0)})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain"
 )
 
 // pass calls the backend by the deadline, unless the circuit is open. It is not tried
@@ -266,6 +267,12 @@ func (n *Node) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.Du
 	}
 	n.see(checks, &a.d, now)
 	return a.d, a.id, nil
+}
+
+// Post implements chain.Backend.
+func (n *Node) Post(ctx context.Context, p chain.Post) error {
+	p.Check = copied([]tidegate.Check{p.Check})[0]
+	return n.serverOf(&p.Check).pass(ctx, func(ctx context.Context) error { return n.inner.Post(ctx, p) })
 }
 
 // Settle implements tidegate.Reserver. Whose it is only the backend knows; what it gives

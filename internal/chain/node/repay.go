@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain"
 )
 
 // How the backlog is posted: all that there is, many calls at a time, so that it is done
 // well before keys that were counted locally go back to the backend; see heldFor. Each
-// call is for one counter, so that one that fails puts no other in doubt.
+// call is for one counter.
 const (
 	postEvery  = 10 * time.Millisecond  // half to one and a half of it
 	maxPosts   = 1 << 13                // before looking at the circuit again
@@ -137,8 +138,8 @@ func (s *server) idle(told State, next time.Duration) (wait time.Duration, done 
 	if state != told {
 		return 0, false
 	}
-	owing := (len(s.backlog.debts) > 0 || len(s.releases) > 0) && s.circuit.answers()
-	if len(s.backlog.debts) == 0 { // releases are tried again after a while
+	owing := (s.backlog.some() || len(s.releases) > 0) && s.circuit.answers()
+	if !s.backlog.some() { // releases are tried again after a while
 		next = now + postEvery
 	}
 	holding := s.held.over(now)
@@ -171,9 +172,8 @@ func (s *server) probe() {
 	s.stepCircuitLocked(e, err)
 }
 
-// post posts the backlog, if the server answers and it is time. An amount is sent once:
-// what may have been charged is not sent again, what surely was not is owed still, until
-// it has faded or was tried too often.
+// post posts the backlog, if the server answers and it is time. What could not be posted
+// is tried again until it has faded or was tried too often.
 func (s *server) post(when *time.Duration) {
 	n := s.node
 	n.mu.Lock()
@@ -212,18 +212,20 @@ func (s *server) postAll(posts []post) (again []post) {
 			if i >= len(posts) {
 				return
 			}
-			p := posts[i]
+			p := &posts[i]
 			if !stop.Load() {
 				err := s.postOne(p)
-				if err == nil || unsure(err) {
-					stop.CompareAndSwap(false, err != nil)
+				if err == nil {
+					continue
+				}
+				stop.CompareAndSwap(false, !errors.Is(err, tidegate.ErrCannotAsk))
+				if errors.Is(err, errLost) {
 					continue
 				}
 				p.debt.tries++
-				stop.CompareAndSwap(false, !errors.Is(err, tidegate.ErrCannotAsk))
 			}
 			mu.Lock()
-			again = append(again, p)
+			again = append(again, *p)
 			mu.Unlock()
 		}
 	}
@@ -234,22 +236,41 @@ func (s *server) postAll(posts []post) (again []post) {
 	return again
 }
 
+// errLost is of a post that may have been charged and cannot be sent again.
+var errLost = errors.New("nobody knows whether it was charged")
+
 // postOne charges one debt, and counts what became of it.
-func (s *server) postOne(p post) error {
+func (s *server) postOne(p *post) error {
 	n := s.node
-	charge := []tidegate.Check{{Key: p.id.key, Limit: p.debt.limit, Cost: p.amount}}
-	// Nobody waits for it, and what is not answered is lost.
-	until := n.contexts.post.get(n, postWithin*n.o.Deadline)
-	err := s.reachBy(context.Background(), until, true, func(ctx context.Context) error { return n.inner.Adjust(ctx, tidegate.Receipt{}, charge) })
+	until := n.contexts.post.get(n, postWithin*n.o.Deadline) // nobody waits for it
+	told := p.chainPost()
+	err := s.reachBy(context.Background(), until, true, func(ctx context.Context) error { return n.charge(ctx, told) })
 	switch {
 	case err == nil:
 		n.count.posted.Add(1)
 	case unsure(err) && n.cannot.barred(p.debt.limit): // then it was not charged
 		return fmt.Errorf("%w: %v", tidegate.ErrCannotAsk, err)
-	case unsure(err):
-		n.mu.Lock()
-		s.backlog.lost++
-		n.mu.Unlock()
+	case !n.chargesOnce.Load(): // a second time would be charged again
+		if unsure(err) {
+			n.mu.Lock()
+			s.backlog.lost++
+			n.mu.Unlock()
+			return fmt.Errorf("%w: %w", errLost, err)
+		}
+	case !isBusy(err) && !errors.Is(err, tidegate.ErrCannotAsk): // which say that it was not charged
+		p.doubt = true
 	}
 	return err
+}
+
+// charge posts to the backend, or adjusts where that does not know posts.
+func (n *Node) charge(ctx context.Context, p chain.Post) error {
+	if n.chargesOnce.Load() {
+		err := n.inner.Post(ctx, p)
+		if !errors.Is(err, tidegate.ErrUnsupported) {
+			return err
+		}
+		n.chargesOnce.Store(false)
+	}
+	return n.inner.Adjust(ctx, tidegate.Receipt{}, []tidegate.Check{p.Check})
 }

@@ -47,6 +47,8 @@ func (n *Node) newServer(number int) *server {
 	s.runBatches = s.workBatches
 	s.circuit.failures = n.o.Failures
 	s.backlog.start = n.start
+	// A counter that moves may have posts from here and from its other server.
+	s.backlog.boot = [2]uint64{n.boot[0], n.boot[1] + uint64(number)}
 	s.roundTrip = unknownTrip(n.o.Deadline)
 	s.reserve.Store(int64(s.roundTrip.reserve()))
 	s.share.Store(whole)

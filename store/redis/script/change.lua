@@ -1,9 +1,9 @@
 -- Changes what was charged: charges unasked, returns, renews leases, resets. ARGV[1]
 -- goes on with what is done about the last of KEYS, with an amount and a time to live in
 -- seconds: 0 nothing; 1 it is a record, which is settled and deleted; 2 it is a record,
--- which is marked as being settled with the amount; 3 it is a mark, which is left. Where
--- the record is missing or marked, or the mark is there, nothing is changed. ARGV[2] and
--- on are the changes. Those of calendar periods come first: while their bounds are
+-- which is marked as being settled with the amount; 3 it is a mark, which is left; 4 it is
+-- a mark of the amount, which is left. Where the record is missing or marked, or the mark
+-- is there, or one of as high an amount, nothing is changed. ARGV[2] and on are the changes. Those of calendar periods come first: while their bounds are
 -- missed, nothing has been written; nor when a counter is found elsewhere.
 --
 -- The reply is packed numbers, between tag and sum: 1, or 0 when nothing was changed; now; how many leases were
@@ -12,7 +12,8 @@ local _, _, settles, amount, life = unpack('<ddBdd', ARGV[1])
 local lost, held = 0
 if settles > 0 then
   held = call('GET', KEYS[#KEYS])
-  if settles == 3 and held or settles < 3 and (not held or unpack('<d', held) <= now) then
+  local past = held and settles ~= 3 and unpack('<d', held)
+  if settles == 3 and held or settles == 4 and held and past >= amount or settles < 3 and (not held or past <= now) then
     return pack('<ddddd', tag, 0, now, 0, tag + now)
   end
 end
@@ -49,6 +50,8 @@ if settles == 1 then
 elseif settles == 2 then -- it ends at 0, so that it is no record to whoever does not know of marks
   call('SETEX', KEYS[#KEYS], life, pack('<d', 0) .. sub(held, 9) .. pack('<d', amount))
 elseif settles == 3 then
-  call('SETEX', KEYS[#KEYS], 2 * life, '')
+  call('SETEX', KEYS[#KEYS], life, '')
+elseif settles == 4 then
+  call('SETEX', KEYS[#KEYS], life, pack('<d', amount))
 end
 return pack('<ddddd', tag, 1, now, lost, tag + 1 + now + lost)

@@ -1,0 +1,115 @@
+package node
+
+import (
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain"
+)
+
+// post is a debt that is about to be charged. It is sent under the same name until it is
+// known to have arrived, and until then nothing else is posted to its counter; so it is
+// charged once, whatever was lost on the way.
+type post struct {
+	id     counterID
+	debt   *debt
+	amount int64
+	boot   [2]uint64
+	number uint64
+	sent   time.Duration // for the first time
+	doubt  bool          // it may have arrived
+}
+
+func (p *post) chainPost() chain.Post {
+	return chain.Post{Boot: p.boot, Number: p.number, Check: tidegate.Check{Key: p.id.key, Limit: p.debt.limit, Cost: p.amount}}
+}
+
+// take takes up to most posts out: of debts pressing ones, or others if there are none,
+// and those that are sent again. They come last, since one that is in the way of others
+// is likely among them. reachable is when the backend was found to be.
+func (b *backlog) take(most int, now, reachable time.Duration) (posts []post) {
+	one := func(id counterID) {
+		d := b.debts[id]
+		if d == nil {
+			return
+		}
+		d.pressing = false
+		if _, waits := b.doubtful[id]; waits {
+			return
+		}
+		delete(b.debts, id)
+		amount := d.amount(b.start, d.reckoned(now, reachable))
+		if most := d.limit.Capacity(); amount > most { // no store charges more unasked
+			amount = most
+			b.lost++
+		}
+		if amount > 0 && !d.gone(b.start, now) {
+			b.number++
+			posts = append(posts, post{id: id, debt: d, amount: amount, boot: b.boot, number: b.number, sent: now})
+		}
+	}
+	for len(posts) < most && len(b.pressing) > 0 {
+		one(b.pressing[0])
+		b.pressing = b.pressing[1:]
+	}
+	if len(b.pressing) == 0 {
+		b.pressing = nil
+	}
+	if len(posts) == 0 {
+		for id := range b.debts {
+			if len(posts) >= most {
+				break
+			}
+			one(id)
+		}
+	}
+	return b.takeDoubtful(posts, most, now, reachable)
+}
+
+// takeDoubtful takes posts out that are to be sent again, of what still counts of them.
+func (b *backlog) takeDoubtful(posts []post, most int, now, reachable time.Duration) []post {
+	for id, p := range b.doubtful {
+		if len(posts) >= most {
+			break
+		}
+		delete(b.doubtful, id)
+		d := p.debt
+		p.amount = min(p.amount, d.amount(b.start, d.reckoned(now, reachable)))
+		switch {
+		case p.amount <= 0 || d.gone(b.start, now):
+		case now-p.sent > chain.PostLife: // the backend may have forgotten its number
+			b.lost++
+		default:
+			posts = append(posts, p)
+		}
+	}
+	return posts
+}
+
+// putBack takes posts that could not be charged back in, except those that were tried
+// too often: they are lost.
+func (b *backlog) putBack(posts []post, now time.Duration) {
+	for _, p := range posts {
+		if p.debt.tries > maxTries {
+			b.lost++
+			continue
+		}
+		if p.doubt {
+			if b.doubtful == nil {
+				b.doubtful = make(map[counterID]post)
+			}
+			b.doubtful[p.id] = p
+			continue
+		}
+		d := b.debts[p.id]
+		if d == nil {
+			if d = p.debt; !b.enter(p.id, d, now) {
+				continue
+			}
+		} else { // more was admitted meanwhile
+			d.admitted += p.debt.admitted
+			d.known, d.when, d.tries = p.debt.known, p.debt.when, p.debt.tries
+		}
+		b.press(p.id, d)
+	}
+}

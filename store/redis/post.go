@@ -1,0 +1,58 @@
+package redis
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain"
+)
+
+// Post is for package fleet: a charge that can be sent again until it is answered, and
+// counts once. Beside the counter the script leaves the number of the last post of that
+// process, for as long as the post may be sent again.
+func (s *Store) Post(ctx context.Context, p chain.Post) error {
+	ctx, end := s.within(ctx)
+	defer end()
+	c := &p.Check
+	b, err := s.bind(c.Limit)
+	if err != nil {
+		return err
+	}
+	if c.Cost < 0 || p.Number >= 1<<53 {
+		return fmt.Errorf("redis: Post(%s): cost %d, number %d", c.Limit, c.Cost, p.Number)
+	}
+	b = b.guess()
+	key := b.name(c.Key)
+	one, ok := adjustment(b, key, 0, c.Cost)
+	if !ok {
+		return nil
+	}
+	mark := settling{key: s.postKey(p.Boot, c.Limit, key), act: settleNumber, actual: int64(p.Number), life: postLife(c.Limit)}
+	_, _, err = s.apply(ctx, []change{one}, mark)
+	return s.failure("post", err)
+}
+
+// postKey is the key of the mark that posts of a process leave beside a counter, which is
+// kept under key.
+func (s *Store) postKey(boot [2]uint64, l *tidegate.Limit, key string) string {
+	var start [16]byte
+	binary.LittleEndian.PutUint64(start[:8], boot[0])
+	binary.LittleEndian.PutUint64(start[8:], boot[1])
+	sum := sha256.Sum256(append(start[:], l.Identity()...))
+	return s.prefix + ":posted:" + base64.RawURLEncoding.EncodeToString(sum[:15]) + "{" + tagOf(key) + "}"
+}
+
+// postLife is how long the number of a post is kept: while what it charged may count, by
+// two periods of a window or the time that a bucket takes to drain, with a minute to spare.
+func postLife(l *tidegate.Limit) time.Duration {
+	if l.Algorithm == tidegate.Quota {
+		return chain.PostLife + time.Minute
+	}
+	life := 2 * float64(l.Period) * max(1, float64(l.Capacity())/float64(l.Events))
+	return time.Duration(min(life, float64(chain.PostLife))) + time.Minute
+}
