@@ -29,11 +29,11 @@ func (s attentive) Renew(ctx context.Context, r tidegate.Receipt, checks []tideg
 	return s.Store.Renew(ctx, r, checks)
 }
 
-func (s attentive) Settle(ctx context.Context, id string, actual int64) error {
+func (s attentive) Settle(ctx context.Context, r tidegate.Receipt, actual int64) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return s.Store.Settle(ctx, id, actual)
+	return s.Store.Settle(ctx, r, actual)
 }
 
 // What is given back because a context ended must not be lost because it did.

@@ -11,6 +11,10 @@ var (
 	// ErrSettled is returned by Settle when there is nothing to settle: done
 	// before, or its time is over.
 	ErrSettled = errors.New("reservation is settled or has expired")
+	// ErrElsewhere is returned by Settle, Adjust and Renew for the receipt of another
+	// process, which charged counters of its own. Nothing is changed: an estimate stays
+	// charged.
+	ErrElsewhere = errors.New("the receipt is of counters that another process has")
 	// ErrUnsupported is returned when a store lacks an optional ability, such
 	// as holding slots.
 	ErrUnsupported = errors.New("store does not support this")

@@ -104,3 +104,27 @@ func Example_middleware() {
 
 	log.Fatal(http.ListenAndServe("127.0.0.1:8080", httplimit.Limit(lim, httplimit.IP())(mux)))
 }
+
+// The call ends in another process: hand the receipt on as text. Not to a client, unless
+// it is signed: whoever has it can refund.
+func ExampleLimiter_Settle() {
+	lim := tidegate.New(memory.New(), tidegate.PerHour(10_000)) // for several processes, package fleet
+
+	tokens := lim.Reserve(ctx, "user:42", 4000)
+	text, err := tokens.Receipt.MarshalText()
+	if err != nil {
+		log.Print(err)
+		return
+	}
+
+	var receipt tidegate.Receipt
+	if err := receipt.UnmarshalText(text); err != nil {
+		log.Print(err)
+		return
+	}
+	if err := lim.Settle(ctx, receipt, 1234); err != nil {
+		log.Print(err)
+	}
+	fmt.Println(lim.Peek(ctx, "user:42").Remaining)
+	// Output: 8766
+}

@@ -1,8 +1,12 @@
 package tidegate
 
 // Receipt says which charge a Decision is about: what [Store.Adjust], [Renewer.Renew] and
-// [Reserver.Settle] need to find it again. It is told by the store and handed back as it
-// is; whoever gives back a part of a charge may move At, as [Store.Adjust] says.
+// [Reserver.Settle] need to find it again. The store writes it and gets it back as it is;
+// whoever returns a part of a charge may move At, as [Store.Adjust] says.
+//
+// As text a Receipt is a name, by which another process can settle a reservation: neither
+// amounts nor keys are in it. Whoever has the name can settle, and so refund; do not hand
+// it to clients unless it is bound to them, for example by a signature.
 type Receipt struct {
 	// At is the store's time of the charge in ticks of 1/1024 µs since the Unix
 	// epoch. It is the store's own clock, which need not agree with the caller's.
@@ -12,14 +16,16 @@ type Receipt struct {
 	// Handle names what the store keeps a record of: a reservation. It is zero where
 	// there is none.
 	Handle Handle
-	// Instance is the process whose counters were charged; 0: those that everybody
-	// shares.
+	// Instance is the process whose own counters were charged; 0: they are shared, or
+	// there is no record that others could ask for.
 	Instance uint64
 	// Apart is, for a request over several servers with clocks of their own, when
 	// each of them charged it; nil otherwise.
 	Apart *Apart
 	// Origin says who decided.
 	Origin Origin
+	// Place is where a store that has many places keeps the record.
+	Place uint16
 }
 
 // Copy is the receipt of copy i of a request for several, by which its slots are renewed
@@ -28,12 +34,6 @@ func (r Receipt) Copy(i int64) Receipt {
 	r.At += i
 	return r
 }
-
-// Handle is 128 random bits, which nobody can guess, or zero.
-type Handle [2]uint64
-
-// Copy is the handle of copy i of a request for several.
-func (h Handle) Copy(i int64) Handle { return Handle{h[0], h[1] + uint64(i)} }
 
 // Apart is when the parts of a charge were made that a store keeps on servers with
 // clocks of their own.

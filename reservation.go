@@ -62,16 +62,30 @@ func (l *Limiter) Reserve(ctx context.Context, key string, n int64) *Reservation
 	for i := range checks {
 		checks[i].Estimate = true
 	}
-	d, id, err := store.Reserve(ctx, checks, ReserveTTL)
+	d, err := store.Reserve(ctx, checks, ReserveTTL)
 	if err != nil {
 		return &Reservation{Decision: l.failed(err)}
 	}
 	r := &Reservation{Decision: d}
-	if id != "" {
+	if !d.Receipt.Handle.IsZero() {
 		after := context.WithoutCancel(ctx)
-		r.settle = func(actual int64) error { return store.Settle(after, id, max(actual, 0)) }
+		r.settle = func(actual int64) error { return store.Settle(after, d.Receipt, max(actual, 0)) }
 	}
 	return r
+}
+
+// Settle settles what another process has reserved, or this one, by the Receipt of the
+// reservation; see [Receipt] for how to hand it on. The Reservation itself then returns
+// ErrSettled when it is settled. It returns ErrSettled when that was done before or
+// comes too late, and ErrElsewhere when the counters are those of another process: in a
+// memory store, or of one that decided by itself while its Redis was away. The estimate
+// stays charged then.
+func (l *Limiter) Settle(ctx context.Context, r Receipt, actual int64) error {
+	store, ok := l.store.(Reserver)
+	if !ok {
+		return ErrUnsupported
+	}
+	return store.Settle(ctx, r, max(actual, 0))
 }
 
 // Acquire takes a slot of a Concurrency limit and holds it, renewing its lease,

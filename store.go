@@ -72,16 +72,18 @@ type Renewer interface {
 }
 
 // Reserver is a Store that keeps a record of an estimated charge, so that
-// whoever holds its id can settle it, once.
+// whoever holds its receipt can settle it, once.
 type Reserver interface {
 	// Reserve is Take of one copy that also records, for ttl, what was charged
-	// for the checks marked Estimate. The id is "" when it was refused.
-	Reserve(ctx context.Context, checks []Check, ttl time.Duration) (d Decision, id string, err error)
+	// for the checks marked Estimate. The Receipt of the Decision names the record;
+	// its Handle is zero when there is none, as when it was refused.
+	Reserve(ctx context.Context, checks []Check, ttl time.Duration) (Decision, error)
 	// Settle replaces the estimates by actual, returning or charging the
-	// difference, and forgets the record in the same step. It returns
-	// ErrSettled when there is no such record: settled before, or too late, in
-	// which case the estimate stays charged.
-	Settle(ctx context.Context, id string, actual int64) error
+	// difference, and forgets the record in the same step. Of r it goes by what is
+	// in its text. It returns ErrSettled when there is no such record: settled
+	// before, or too late, in which case the estimate stays charged. It returns
+	// ErrElsewhere when the record is of counters that another process has.
+	Settle(ctx context.Context, r Receipt, actual int64) error
 }
 
 // Resetter is a Store that can forget: the keys of checks start afresh.

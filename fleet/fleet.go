@@ -171,15 +171,15 @@ func (s *Store) Renew(ctx context.Context, r tidegate.Receipt, checks []tidegate
 	return s.queue.Renew(ctx, r, checks)
 }
 
-// Reserve implements [tidegate.Reserver]. It has no fallback: while Redis does not answer,
-// it returns an error.
-func (s *Store) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.Duration) (tidegate.Decision, string, error) {
+// Reserve implements [tidegate.Reserver]. What is reserved while Redis does not answer is
+// counted locally, and can be settled at this Store alone.
+func (s *Store) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.Duration) (tidegate.Decision, error) {
 	return s.queue.Reserve(ctx, checks, ttl)
 }
 
 // Settle implements [tidegate.Reserver].
-func (s *Store) Settle(ctx context.Context, id string, actual int64) error {
-	return s.queue.Settle(ctx, id, actual)
+func (s *Store) Settle(ctx context.Context, r tidegate.Receipt, actual int64) error {
+	return s.queue.Settle(ctx, r, actual)
 }
 
 // Reset implements [tidegate.Resetter].

@@ -66,11 +66,13 @@ func (lacking) Renew(context.Context, tidegate.Receipt, []tidegate.Check) error 
 	return tidegate.ErrUnsupported
 }
 
-func (lacking) Reserve(context.Context, []tidegate.Check, time.Duration) (tidegate.Decision, string, error) {
-	return tidegate.Decision{}, "", tidegate.ErrUnsupported
+func (lacking) Reserve(context.Context, []tidegate.Check, time.Duration) (tidegate.Decision, error) {
+	return tidegate.Decision{}, tidegate.ErrUnsupported
 }
 
-func (lacking) Settle(context.Context, string, int64) error { return tidegate.ErrUnsupported }
+func (lacking) Settle(context.Context, tidegate.Receipt, int64) error {
+	return tidegate.ErrUnsupported
+}
 
 func (lacking) Reset(context.Context, []tidegate.Check) error { return tidegate.ErrUnsupported }
 

@@ -25,7 +25,7 @@ func TestAdaptFillsIn(t *testing.T) {
 	f := func(s tidegate.Store, want error) {
 		t.Helper()
 		b := chain.Adapt(s)
-		_, _, reserve := b.Reserve(ctx, nil, time.Hour)
+		_, reserve := b.Reserve(ctx, nil, time.Hour)
 		for i, err := range []error{reserve, b.Renew(ctx, tidegate.Receipt{}, nil), b.Reset(ctx, nil)} {
 			if !errors.Is(err, want) {
 				t.Errorf("%d: %v, want %v", i, err, want)
@@ -47,7 +47,7 @@ func TestAdaptFillsIn(t *testing.T) {
 	f(struct{ tidegate.Store }{memory.New()}, tidegate.ErrUnsupported)
 	f(memory.New(), nil)
 	bare := chain.Adapt(struct{ tidegate.Store }{memory.New()})
-	if err := bare.Settle(ctx, "x", 1); !errors.Is(err, tidegate.ErrUnsupported) {
+	if err := bare.Settle(ctx, tidegate.Receipt{}, 1); !errors.Is(err, tidegate.ErrUnsupported) {
 		t.Errorf("Settle: %v", err)
 	}
 	if err := bare.Post(ctx, chain.Post{}); !errors.Is(err, tidegate.ErrUnsupported) {

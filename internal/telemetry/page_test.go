@@ -173,8 +173,8 @@ func TestCallsAreTimed(t *testing.T) {
 func TestTimedStoreAroundALesserOne(t *testing.T) {
 	d := newDesk(t, "rules: []\n", memory.New())
 	s := d.Store(chain.Adapt(broken{errors.New("down")}))
-	_, _, reserve := s.Reserve(t.Context(), nil, 0)
-	for _, err := range []error{reserve, s.Settle(t.Context(), "", 0), s.Renew(t.Context(), tidegate.Receipt{}, nil), s.Reset(t.Context(), nil)} {
+	_, reserve := s.Reserve(t.Context(), nil, 0)
+	for _, err := range []error{reserve, s.Settle(t.Context(), tidegate.Receipt{}, 0), s.Renew(t.Context(), tidegate.Receipt{}, nil), s.Reset(t.Context(), nil)} {
 		if !errors.Is(err, tidegate.ErrUnsupported) {
 			t.Errorf("got %v", err)
 		}

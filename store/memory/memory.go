@@ -56,6 +56,7 @@ type Store struct {
 	looked  int                        // under mu: where it was looked for
 	gone    Stats                      // under mu: what happened in tables that were dropped
 
+	instance     uint64 // whose reservations these are: not another process's
 	reservations reservations
 }
 
@@ -83,6 +84,7 @@ func open(c Config, key hashKey) *Store {
 	if c.MaxBytes <= 0 {
 		c.MaxBytes = DefaultMaxBytes
 	}
+	s.instance = tidegate.NewHandle()[0] | 1
 	s.budget.open(c.MaxBytes)
 	runtime.AddCleanup(s, (*blocks).free, s.budget.blocks)
 	s.origin.Store(s.clock.now() - originMargin)

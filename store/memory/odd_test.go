@@ -42,12 +42,12 @@ func TestVectorAfterTheClockWasSetBack(t *testing.T) {
 func TestSettledReservationsDoNotPileUp(t *testing.T) {
 	s := New()
 	checks := []tidegate.Check{{Key: "a", Cost: 1, Estimate: true, Limit: tidegate.PerDay(1000)}}
-	reserve := func() string {
-		_, id, err := s.Reserve(context.Background(), checks, time.Hour)
-		if err != nil || id == "" {
-			t.Fatal(id, err)
+	reserve := func() tidegate.Receipt {
+		d, err := s.Reserve(context.Background(), checks, time.Hour)
+		if err != nil || d.Receipt.Handle.IsZero() {
+			t.Fatal(d, err)
 		}
-		return id
+		return d.Receipt
 	}
 	reserve()
 	before := s.budget.used.Load()

@@ -2,7 +2,6 @@ package memory
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"runtime"
 	"slices"
@@ -16,8 +15,8 @@ import (
 // reservations are the estimates that wait to be settled.
 type reservations struct {
 	mu    sync.Mutex
-	byID  map[string]reservation
-	queue []string // ids, about in the order they expire; swept from the front
+	byID  map[tidegate.Handle]reservation
+	queue []tidegate.Handle // about in the order they expire; swept from the front
 }
 
 type reservation struct {
@@ -44,20 +43,20 @@ const maxTTL = 1 << 60
 
 // Reserve implements tidegate.Reserver. At the memory bound a reservation is
 // refused with ErrFull rather than made and forgotten.
-func (s *Store) Reserve(_ context.Context, checks []tidegate.Check, ttl time.Duration) (tidegate.Decision, string, error) {
+func (s *Store) Reserve(_ context.Context, checks []tidegate.Check, ttl time.Duration) (tidegate.Decision, error) {
 	if ttl <= 0 {
-		return tidegate.Decision{}, "", fmt.Errorf("memory: Reserve(ttl=%s): want a time to live", ttl)
+		return tidegate.Decision{}, fmt.Errorf("memory: Reserve(ttl=%s): want a time to live", ttl)
 	}
 	size := sizeOf(len(checks))
 	if !s.makeRoomFor(size) {
-		return tidegate.Decision{Err: tidegate.ErrFull, Limit: first(checks), RetryAfter: fullRetry}, "", nil
+		return tidegate.Decision{Err: tidegate.ErrFull, Limit: first(checks), RetryAfter: fullRetry}, nil
 	}
 	plans := make([]plan, len(checks))
 	d, err := s.decideAll(plans, checks, 1)
 	runtime.KeepAlive(s)
 	if err != nil || !d.OK {
 		s.budget.used.Add(-size)
-		return d, "", err
+		return d, err
 	}
 	r := reservation{size: size, at: d.Receipt.At, expires: d.Receipt.At + min(algo.Ticks(ttl), maxTTL)}
 	for i := range checks {
@@ -66,7 +65,8 @@ func (s *Store) Reserve(_ context.Context, checks []tidegate.Check, ttl time.Dur
 			r.charged = append(r.charged, charged{limit: c.Limit, key: p.key, cost: c.Cost, wait: p.wait})
 		}
 	}
-	return d, s.reservations.add(r), nil
+	d.Receipt.Handle, d.Receipt.Instance = s.reservations.add(r), s.instance
+	return d, nil
 }
 
 func first(checks []tidegate.Check) *tidegate.Limit {
@@ -94,13 +94,13 @@ func (s *Store) makeRoomFor(size int64) bool {
 	return false
 }
 
-func (r *reservations) add(one reservation) string {
+func (r *reservations) add(one reservation) tidegate.Handle {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.byID == nil {
-		r.byID = make(map[string]reservation)
+		r.byID = make(map[tidegate.Handle]reservation)
 	}
-	id := rand.Text() // not to be guessed: who has it can settle
+	id := tidegate.NewHandle()
 	r.byID[id] = one
 	r.queue = append(r.queue, id)
 	return id
@@ -126,23 +126,26 @@ func (r *reservations) sweep(now int64) (freed int64) {
 	return freed
 }
 
-func (r *reservations) take(id string) (reservation, bool) {
+func (r *reservations) take(id tidegate.Handle) (reservation, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	one, ok := r.byID[id]
 	delete(r.byID, id)
 	if len(r.queue) > 2*len(r.byID)+64 { // mostly settled ones behind a slow one
-		r.queue = slices.DeleteFunc(r.queue, func(id string) bool { _, open := r.byID[id]; return !open })
+		r.queue = slices.DeleteFunc(r.queue, func(id tidegate.Handle) bool { _, open := r.byID[id]; return !open })
 	}
 	return one, ok
 }
 
 // Settle implements tidegate.Reserver.
-func (s *Store) Settle(_ context.Context, id string, actual int64) error {
+func (s *Store) Settle(_ context.Context, r tidegate.Receipt, actual int64) error {
 	if actual < 0 {
 		return fmt.Errorf("memory: Settle(actual=%d): want 0 or more", actual)
 	}
-	one, ok := s.reservations.take(id)
+	if r.Instance != s.instance && !r.Handle.IsZero() {
+		return tidegate.ErrElsewhere
+	}
+	one, ok := s.reservations.take(r.Handle)
 	if !ok {
 		return tidegate.ErrSettled
 	}

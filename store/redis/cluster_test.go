@@ -116,14 +116,14 @@ func TestClusterReceipts(t *testing.T) {
 		for i := range checks {
 			checks[i].Cost, checks[i].Estimate = 4, a != tidegate.Concurrency || i > 0
 		}
-		_, id, err := s.Reserve(ctx, checks, time.Minute)
-		if err != nil || id == "" {
-			t.Fatalf("Reserve: id %q, %v", id, err)
+		reserved, err := s.Reserve(ctx, checks, time.Minute)
+		if err != nil || reserved.Receipt.Handle.IsZero() {
+			t.Fatalf("Reserve: %+v, %v", reserved, err)
 		}
-		if err := s.Settle(ctx, id, 1); err != nil {
+		if err := s.Settle(ctx, reserved.Receipt, 1); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Settle(ctx, id, 0); err != tidegate.ErrSettled {
+		if err := s.Settle(ctx, reserved.Receipt, 0); err != tidegate.ErrSettled {
 			t.Errorf("settled twice: %v", err)
 		}
 		for _, c := range checks {

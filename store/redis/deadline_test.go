@@ -20,7 +20,7 @@ func TestDeadlineOfTheStore(t *testing.T) {
 	}
 	l := bucket("a", "user", 10, time.Minute)
 	checks := []tidegate.Check{{Key: "k", Limit: l, Cost: 1, Estimate: true}}
-	_, id, err := s.Reserve(context.Background(), checks, time.Hour)
+	held, err := s.Reserve(context.Background(), checks, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,10 +33,10 @@ func TestDeadlineOfTheStore(t *testing.T) {
 			return s.Renew(ctx, tidegate.Receipt{At: 1}, []tidegate.Check{{Key: "k", Limit: tidegate.Slots(1, time.Minute)}})
 		},
 		"Reserve": func(ctx context.Context) error {
-			_, _, err := s.Reserve(ctx, checks, time.Hour)
+			_, err := s.Reserve(ctx, checks, time.Hour)
 			return err
 		},
-		"Settle": func(ctx context.Context) error { return s.Settle(ctx, id, 1) },
+		"Settle": func(ctx context.Context) error { return s.Settle(ctx, held.Receipt, 1) },
 		"Reset":  func(ctx context.Context) error { return s.Reset(ctx, checks) },
 		"Ping":   s.Ping,
 	}

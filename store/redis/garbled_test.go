@@ -278,7 +278,7 @@ func TestFakeServers(t *testing.T) {
 					if d, err := s.Take(ctx, []tidegate.Check{one100}, 1); err == nil {
 						t.Errorf("%+v of a server that counts nothing", d)
 					}
-					if err := s.Settle(ctx, "x{y}", 1); err == nil {
+					if err := s.Settle(ctx, tidegate.Receipt{Handle: tidegate.NewHandle()}, 1); err == nil {
 						t.Error("settled by a server that has no records")
 					}
 					_, _ = s.Beat(ctx, "me", time.Second)

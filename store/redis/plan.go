@@ -181,7 +181,7 @@ func (s *Store) request(plans []*plan, o order, name uint16) (request, error) {
 		return r, nil
 	}
 	text, err := o.rec.text(plans)
-	r.keys = append(r.keys, s.recordKey(o.rec.id(plans)))
+	r.keys = append(r.keys, s.recordKey(s.recordID(o.rec.handle, s.placeOf(plans))))
 	r.args = append(r.args, text)
 	return r, err
 }

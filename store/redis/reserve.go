@@ -2,11 +2,9 @@ package redis
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"tidegate.dev/tidegate"
@@ -16,7 +14,7 @@ import (
 // time is over. It lives beside the counters of a subject and is written by the script
 // that charges them. Whoever settles need not know the rules: the record has the limits.
 type reservation struct {
-	secret  string // not to be guessed: who has it can settle
+	handle  tidegate.Handle
 	ttl     time.Duration
 	charges []charge
 }
@@ -75,17 +73,17 @@ func (n *numbers) bound() (*bound, error) {
 const maxTTL = 10 * 366 * 24 * time.Hour
 
 // Reserve implements tidegate.Reserver.
-func (s *Store) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.Duration) (tidegate.Decision, string, error) {
+func (s *Store) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.Duration) (tidegate.Decision, error) {
 	ctx, end := s.within(ctx)
 	defer end()
 	if ttl <= 0 {
-		return tidegate.Decision{}, "", fmt.Errorf("redis: Reserve(ttl=%s): want a time to live", ttl)
+		return tidegate.Decision{}, fmt.Errorf("redis: Reserve(ttl=%s): want a time to live", ttl)
 	}
 	plans, index, err := s.plan(checks)
 	if err != nil {
-		return tidegate.Decision{}, "", err
+		return tidegate.Decision{}, err
 	}
-	rec := &reservation{secret: rand.Text(), ttl: max(min(ttl, maxTTL), time.Microsecond)}
+	rec := &reservation{handle: tidegate.NewHandle(), ttl: max(min(ttl, maxTTL), time.Microsecond)}
 	for i := range checks {
 		if j := index[i]; checks[i].Estimate && j >= 0 {
 			rec.charges = append(rec.charges, charge{
@@ -95,23 +93,15 @@ func (s *Store) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.D
 	}
 	d, _, err := s.decide(ctx, plans, order{copies: 1, rec: rec})
 	if err != nil || !d.OK {
-		return d, "", s.failure("reserve", err)
+		return d, s.failure("reserve", err)
 	}
 	last := plans
 	if s.cluster && len(plans) > 0 {
 		subjects := split(plans)
 		last = subjects[len(subjects)-1].plans
 	}
-	return d, rec.id(last), nil
-}
-
-// id is by which a record kept beside the counters of plans is found.
-func (r *reservation) id(plans []*plan) string {
-	tag := "="
-	if len(plans) > 0 {
-		tag = tagOf(plans[0].key)
-	}
-	return r.secret + "{" + tag + "}"
+	d.Receipt.Handle, d.Receipt.Place = rec.handle, s.placeOf(last)
+	return d, nil
 }
 
 func (s *Store) recordKey(id string) string { return s.prefix + ":reservation:" + id }
@@ -149,18 +139,21 @@ const maxActual = 1 << 52
 // delete it and make the changes, if it is still there. In a cluster, where other
 // subjects are changed by scripts of their own, it can be repeated after an error until
 // it has happened; see settleApart.
-func (s *Store) Settle(ctx context.Context, id string, actual int64) error {
+func (s *Store) Settle(ctx context.Context, r tidegate.Receipt, actual int64) error {
 	ctx, end := s.within(ctx)
 	defer end()
 	if actual < 0 {
 		return fmt.Errorf("redis: Settle(actual=%d): want 0 or more", actual)
 	}
-	if !strings.HasSuffix(id, "}") || tagOf(id) == "" {
-		return tidegate.ErrSettled // never one of ours
+	switch {
+	case r.Handle.IsZero():
+		return tidegate.ErrSettled
+	case r.Instance != 0 || r.Origin != tidegate.OriginStore:
+		return tidegate.ErrElsewhere
 	}
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
-	err := s.settle(ctx, id, min(actual, maxActual))
+	err := s.settle(ctx, s.recordID(r.Handle, r.Place), min(actual, maxActual))
 	if err == tidegate.ErrSettled {
 		return err
 	}

@@ -67,11 +67,11 @@ func TestACLUser(t *testing.T) {
 			t.Error(err)
 		}
 		c.Cost = 1
-		_, id, err := s.Reserve(ctx, []tidegate.Check{c}, time.Minute)
+		d, err := s.Reserve(ctx, []tidegate.Check{c}, time.Minute)
 		if err != nil {
 			t.Error(err)
 		}
-		if err := s.Settle(ctx, id, 0); err != nil {
+		if err := s.Settle(ctx, d.Receipt, 0); err != nil {
 			t.Error(err)
 		}
 		if err := s.Reset(ctx, []tidegate.Check{c}); err != nil {
@@ -210,7 +210,7 @@ func TestKeys(t *testing.T) {
 	mustTake(t, s, 1, tidegate.Check{Key: "42", Cost: 1, Limit: bucket("api", "user", 10, time.Hour)})
 	mustTake(t, s, 1, tidegate.Check{Key: "43", Cost: 1, Limit: bucket("api", "user", 10, time.Hour)})
 	mustTake(t, s, 1, tidegate.Check{Key: "42", Cost: 1, Limit: tidegate.MustLimit(tidegate.Spec{Name: "log in", Scope: "user", Events: 5, Period: time.Hour, Algorithm: tidegate.SlidingLog})})
-	if _, _, err := s.Reserve(context.Background(), []tidegate.Check{one100}, time.Hour); err != nil {
+	if _, err := s.Reserve(context.Background(), []tidegate.Check{one100}, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	server.Do("SET", "other:api:{user=42}", "x")
@@ -257,11 +257,11 @@ func TestAdviceBesideADecision(t *testing.T) {
 	enforced.Estimate, advice.Estimate, advice.Advisory = true, true, true
 	enforced.Cost, advice.Cost = 10, 30
 	for i, checks := range [][]tidegate.Check{{advice, enforced}, {enforced, advice}} {
-		_, id, err := s.Reserve(ctx, checks, time.Hour)
+		d, err := s.Reserve(ctx, checks, time.Hour)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Settle(ctx, id, 4); err != nil {
+		if err := s.Settle(ctx, d.Receipt, 4); err != nil {
 			t.Fatal(err)
 		}
 		c := one100

@@ -167,7 +167,7 @@ func (s *Store) settlement(rec *record, id string, actual int64) (here, elsewher
 		one, ok := adjustment(b, c.Key, c.At, actual-c.Cost)
 		switch {
 		case !ok:
-		case s.cluster && tagOf(c.Key) != tagOf(id):
+		case s.cluster && slotOf(tagOf(c.Key)) != slotOf(tagOf(id)):
 			elsewhere = append(elsewhere, one)
 		default:
 			here = append(here, one)

@@ -12,18 +12,18 @@ import (
 )
 
 // reserveThree reserves an estimate on three subjects in three slots.
-func reserveThree(t *testing.T, s *Store, user string, a tidegate.Algorithm, estimate int64) ([]tidegate.Check, string) {
+func reserveThree(t *testing.T, s *Store, user string, a tidegate.Algorithm, estimate int64) ([]tidegate.Check, tidegate.Receipt) {
 	t.Helper()
 	checks := threeSubjects(user, "10.1.0."+user, a, 1000, 1200)
 	checks[2].Key = user // a counter of its own for each case; still the widest by its capacity
 	for i := range checks {
 		checks[i].Cost, checks[i].Estimate = estimate, true
 	}
-	_, id, err := s.Reserve(context.Background(), checks, time.Minute)
-	if err != nil || id == "" {
-		t.Fatalf("Reserve: id %q, %v", id, err)
+	d, err := s.Reserve(context.Background(), checks, time.Minute)
+	if err != nil || d.Receipt.Handle.IsZero() {
+		t.Fatalf("Reserve: %+v, %v", d, err)
 	}
-	return checks, id
+	return checks, d.Receipt
 }
 
 func wantUsed(t *testing.T, s *Store, checks []tidegate.Check, want int64) {
@@ -47,7 +47,7 @@ func TestTrapSettleIsGoneOnWith(t *testing.T) {
 		a, estimate, actual := algorithms[i%len(algorithms)], 1+r.Int64N(100), r.Int64N(200)
 		checks, id := reserveThree(t, s, fmt.Sprint(a, i), a, estimate)
 		for range r.IntN(4) {
-			breakOff(t, s, r, id, actual)
+			breakOff(t, s, r, s.recordID(id.Handle, id.Place), actual)
 		}
 		switch err := s.Settle(ctx, id, actual); err {
 		case nil:
@@ -140,7 +140,7 @@ func TestSettleWhileAMasterIsAway(t *testing.T) {
 	s := openTest(t, clusterOf(nodes))
 	type held struct {
 		checks []tidegate.Check
-		id     string
+		id     tidegate.Receipt
 	}
 	var all []held
 	for i := range 12 {

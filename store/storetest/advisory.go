@@ -121,7 +121,7 @@ func testAdvisoryOverReserved(s *subject) {
 		estimate(check(l, "ann", 15)), estimate(advisory(narrow, "ann", 15)), estimate(advisory(ample, "ann", 15)),
 	}
 	for i := range 2 {
-		if d, _, err := s.reserver().Reserve(context.Background(), checks, time.Hour); err != nil || !d.OK {
+		if d, err := s.reserver().Reserve(context.Background(), checks, time.Hour); err != nil || !d.OK {
 			s.Fatalf("Reserve(%s) = %s, %v; want it granted", describe(checks), show(d), err)
 		}
 		s.wantOver(checks, false, i > 0, false)

@@ -88,13 +88,13 @@ func contestSettle(c *contest) {
 	ctx := context.Background()
 	l := kinds[3].slow("tokens", 10_000)
 	for range 30 {
-		_, id, err := store.Reserve(ctx, []tidegate.Check{estimate(check(l, "all", 100))}, time.Hour)
-		if err != nil || id == "" {
-			c.Fatalf("Reserve = id %q, %v; want it granted", id, err)
+		d, err := store.Reserve(ctx, []tidegate.Check{estimate(check(l, "all", 100))}, time.Hour)
+		if err != nil || d.Receipt.Handle.IsZero() {
+			c.Fatalf("Reserve = %s, %v; want it granted", show(d), err)
 		}
 		var settled atomic.Int64
 		c.together(func(int, *rand.Rand) {
-			switch err := store.Settle(ctx, id, 60); {
+			switch err := store.Settle(ctx, d.Receipt, 60); {
 			case err == nil:
 				settled.Add(1)
 			case !errors.Is(err, tidegate.ErrSettled):

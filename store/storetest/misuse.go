@@ -30,8 +30,8 @@ func testMisuse(s *subject) {
 		f(3, advisory(l, "ann", -1), check(other, "ann", 1))
 		if r := s.reserver(); r != nil {
 			checks := []tidegate.Check{check(other, "ann", 1), estimate(check(l, "ann", -1))}
-			if d, id, err := r.Reserve(context.Background(), checks, time.Hour); err == nil || id != "" {
-				s.Errorf("Reserve(%s) = %s, id %q; want an error", describe(checks), show(d), id)
+			if d, err := r.Reserve(context.Background(), checks, time.Hour); err == nil || d.OK || !d.Receipt.Handle.IsZero() {
+				s.Errorf("Reserve(%s) = %s; want an error", describe(checks), show(d))
 			}
 		}
 		s.wantLeft(3, check(l, "ann", 1))
@@ -51,8 +51,8 @@ func testAccessRules(s *subject) {
 				s.Errorf("Take(%s) = %s, want an error", describe(checks), show(d))
 			}
 			if r := s.reserver(); r != nil {
-				if d, id, err := r.Reserve(context.Background(), checks, time.Hour); err == nil || id != "" {
-					s.Errorf("Reserve(%s) = %s, id %q; want an error", describe(checks), show(d), id)
+				if d, err := r.Reserve(context.Background(), checks, time.Hour); err == nil || d.OK || !d.Receipt.Handle.IsZero() {
+					s.Errorf("Reserve(%s) = %s; want an error", describe(checks), show(d))
 				}
 			}
 		}
@@ -101,12 +101,12 @@ func testSliceReused(s *subject) {
 		if r := s.reserver(); r != nil {
 			fill(key, 10)
 			checks[0].Estimate, checks[1].Estimate = true, true
-			_, id, err := r.Reserve(ctx, checks, time.Hour)
+			d, err := r.Reserve(ctx, checks, time.Hour)
 			wreck()
 			if err != nil {
 				s.Fatalf("Reserve failed: %v", err)
 			}
-			s.wantSettle(nil, id, 4)
+			s.wantSettle(nil, d.Receipt, 4)
 			left -= 4
 		}
 		s.wantLeft(left, check(a, tidegate.Key(key), 1))
@@ -126,11 +126,11 @@ func testCancelled(s *subject) {
 	}
 	_ = s.store.Adjust(ctx, d.Receipt, []tidegate.Check{check(c.Limit, "ann", -1)})
 	if r := s.reserver(); r != nil {
-		_, id, err := r.Reserve(ctx, []tidegate.Check{estimate(c)}, time.Hour)
-		if err != nil && id != "" {
-			s.Errorf("Reserve = id %q and error %v, want one of them", id, err)
+		d, err := r.Reserve(ctx, []tidegate.Check{estimate(c)}, time.Hour)
+		if err != nil && d.OK {
+			s.Errorf("Reserve = %s and error %v, want one of them", show(d), err)
 		}
-		_ = r.Settle(ctx, id, 0)
+		_ = r.Settle(ctx, d.Receipt, 0)
 	}
 	if s.canRenew() {
 		_ = s.renew(d.Receipt, c)

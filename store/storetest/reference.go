@@ -19,9 +19,9 @@ type reference struct {
 	now      func() time.Time
 	mu       sync.Mutex
 	counters map[[2]string]counter // by the limit's identity and the key
-	records  map[string]record     // by the id of the reservation
-	lastName int64                 // of a lease
-	lastID   int
+	records  map[tidegate.Handle]record
+	lastName int64 // of a lease
+	lastID   uint64
 }
 
 // counter is what is remembered of one key for one limit.
@@ -52,7 +52,7 @@ type record struct {
 }
 
 func newReference(now func() time.Time) *reference {
-	return &reference{now: now, counters: map[[2]string]counter{}, records: map[string]record{}}
+	return &reference{now: now, counters: map[[2]string]counter{}, records: map[tidegate.Handle]record{}}
 }
 
 func (r *reference) counterLocked(c *tidegate.Check) counter {
@@ -171,12 +171,12 @@ func (r *reference) Renew(_ context.Context, taken tidegate.Receipt, checks []ti
 	return err
 }
 
-func (r *reference) Reserve(_ context.Context, checks []tidegate.Check, ttl time.Duration) (tidegate.Decision, string, error) {
+func (r *reference) Reserve(_ context.Context, checks []tidegate.Check, ttl time.Duration) (tidegate.Decision, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	d, charged, err := r.takeLocked(checks, 1)
 	if err != nil || !d.OK {
-		return d, "", err
+		return d, err
 	}
 	rec := record{at: d.Receipt.At, ends: r.now().Add(ttl)}
 	for _, c := range charged {
@@ -186,16 +186,16 @@ func (r *reference) Reserve(_ context.Context, checks []tidegate.Check, ttl time
 		}
 	}
 	r.lastID++
-	id := fmt.Sprint("reservation ", r.lastID)
-	r.records[id] = rec
-	return d, id, nil
+	d.Receipt.Handle = tidegate.Handle{0, r.lastID}
+	r.records[d.Receipt.Handle] = rec
+	return d, nil
 }
 
-func (r *reference) Settle(_ context.Context, id string, actual int64) error {
+func (r *reference) Settle(_ context.Context, taken tidegate.Receipt, actual int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	rec, ok := r.records[id]
-	delete(r.records, id)
+	rec, ok := r.records[taken.Handle]
+	delete(r.records, taken.Handle)
 	if !ok || !r.now().Before(rec.ends) {
 		return tidegate.ErrSettled
 	}

@@ -19,21 +19,30 @@ func estimate(c tidegate.Check) tidegate.Check {
 	return c
 }
 
-// reserve must be granted, with an id.
-func (s *subject) reserve(ttl time.Duration, checks ...tidegate.Check) (id string) {
+// reserve must be granted, with a handle. What it returns is what is left of the receipt
+// when it was handed on as text.
+func (s *subject) reserve(ttl time.Duration, checks ...tidegate.Check) tidegate.Receipt {
 	s.Helper()
-	d, id, err := s.reserver().Reserve(context.Background(), checks, ttl)
-	if err != nil || !d.OK || id == "" {
-		s.Fatalf("Reserve(%s) = %s, id %q, error %v; want it granted with an id", describe(checks), show(d), id, err)
+	d, err := s.reserver().Reserve(context.Background(), checks, ttl)
+	if err != nil || !d.OK || d.Receipt.Handle.IsZero() {
+		s.Fatalf("Reserve(%s) = %s, handle %s, error %v; want it granted with a handle", describe(checks), show(d), d.Receipt.Handle, err)
 	}
-	return id
+	var handedOn tidegate.Receipt
+	text, err := d.Receipt.MarshalText()
+	if err == nil {
+		err = handedOn.UnmarshalText(text)
+	}
+	if err != nil {
+		s.Fatalf("the receipt %q of Reserve(%s) cannot be read: %v", text, describe(checks), err)
+	}
+	return handedOn
 }
 
 // wantSettle settles and compares the error.
-func (s *subject) wantSettle(want error, id string, actual int64) {
+func (s *subject) wantSettle(want error, r tidegate.Receipt, actual int64) {
 	s.Helper()
-	if err := s.reserver().Settle(context.Background(), id, actual); !errors.Is(err, want) {
-		s.Errorf("Settle(%q, %d) = %v, want %v", id, actual, err, want)
+	if err := s.reserver().Settle(context.Background(), r, actual); !errors.Is(err, want) {
+		s.Errorf("Settle(%s, %d) = %v, want %v", r.Handle, actual, err, want)
 	}
 }
 
@@ -65,7 +74,7 @@ func testSettle(s *subject) {
 	})
 }
 
-// testSettleOnce: a reservation is settled once; a refused one has no id.
+// testSettleOnce: a reservation is settled once; a refused one has no handle.
 func testSettleOnce(s *subject) {
 	if s.reserver() == nil {
 		return
@@ -74,7 +83,7 @@ func testSettleOnce(s *subject) {
 	id := s.reserve(time.Hour, estimate(check(l, "ann", 60)))
 	other := s.reserve(time.Hour, estimate(check(l, "ann", 10)))
 	if id == other {
-		s.Fatalf("two reservations have the id %q", id)
+		s.Fatalf("two reservations have the handle %s", id.Handle)
 	}
 	s.wantSettle(nil, id, 20)
 	for range 3 {
@@ -82,11 +91,13 @@ func testSettleOnce(s *subject) {
 	}
 	s.wantLeft(70, check(l, "ann", 1))
 	s.wantSettle(nil, other, 10)
-	s.wantSettle(tidegate.ErrSettled, "no such reservation", 0)
-	s.wantSettle(tidegate.ErrSettled, "", 0)
-	d, id, err := s.reserver().Reserve(context.Background(), []tidegate.Check{estimate(check(l, "ann", 71))}, time.Hour)
-	if err != nil || d.OK || id != "" {
-		s.Errorf("Reserve beyond the limit = %s, id %q, error %v; want it refused without an id", show(d), id, err)
+	unknown := id
+	unknown.Handle = tidegate.NewHandle()
+	s.wantSettle(tidegate.ErrSettled, unknown, 0)
+	s.wantSettle(tidegate.ErrSettled, tidegate.Receipt{}, 0)
+	d, err := s.reserver().Reserve(context.Background(), []tidegate.Check{estimate(check(l, "ann", 71))}, time.Hour)
+	if err != nil || d.OK || !d.Receipt.Handle.IsZero() {
+		s.Errorf("Reserve beyond the limit = %s, handle %s, error %v; want it refused without a handle", show(d), d.Receipt.Handle, err)
 	}
 	s.wantLeft(70, check(l, "ann", 1))
 }
@@ -98,20 +109,20 @@ func testParallelCalls(s *subject) {
 		return
 	}
 	l := kinds[3].slow("tokens", 100)
-	var ids []string
+	var passed []tidegate.Receipt
 	for range 5 {
-		_, id, err := s.reserver().Reserve(context.Background(), []tidegate.Check{estimate(check(l, "chat", 100))}, time.Hour)
+		d, err := s.reserver().Reserve(context.Background(), []tidegate.Check{estimate(check(l, "chat", 100))}, time.Hour)
 		if err != nil {
 			s.Fatalf("Reserve failed: %v", err)
 		}
-		if id != "" {
-			ids = append(ids, id)
+		if d.OK {
+			passed = append(passed, d.Receipt)
 		}
 	}
-	if len(ids) != 1 {
-		s.Fatalf("%d of 5 calls passed, want 1", len(ids))
+	if len(passed) != 1 {
+		s.Fatalf("%d of 5 calls passed, want 1", len(passed))
 	}
-	s.wantSettle(nil, ids[0], 37)
+	s.wantSettle(nil, passed[0], 37)
 	s.wantLeft(63, check(l, "chat", 1))
 }
 
@@ -129,7 +140,7 @@ func testSettleOnlyEstimates(s *subject) {
 	s.wantLeft(9, check(calls, "ann", 1))
 	// Nothing estimated is nothing to settle, but still a charge.
 	checks := []tidegate.Check{check(calls, "ann", 1)}
-	if d, _, err := s.reserver().Reserve(context.Background(), checks, time.Hour); err != nil || !d.OK {
+	if d, err := s.reserver().Reserve(context.Background(), checks, time.Hour); err != nil || !d.OK {
 		s.Errorf("Reserve(%s) = %s, %v; want it granted", describe(checks), show(d), err)
 	}
 	s.wantLeft(8, check(calls, "ann", 1))

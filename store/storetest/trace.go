@@ -68,7 +68,7 @@ func runTraces(t *testing.T, open func(t *testing.T, now func() time.Time) tideg
 				t.Fatal(err)
 			}
 			c := newClock()
-			p := player{store: open(t, c.now), clock: c, receipts: map[string]tidegate.Receipt{}, ids: map[string]string{}}
+			p := player{store: open(t, c.now), clock: c, receipts: map[string]tidegate.Receipt{}}
 			for _, s := range steps {
 				if !p.able(s.command) {
 					t.Logf("%s:%d: the store has no %s; the rest of the script is not asked of it", s.file, s.line, s.command)

@@ -14,7 +14,6 @@ type player struct {
 	store    tidegate.Store
 	clock    *clock
 	receipts map[string]tidegate.Receipt
-	ids      map[string]string // of reservations
 }
 
 // able reports whether the store has what a command asks of it.
@@ -53,12 +52,12 @@ func (p *player) once(s traceStep, last bool) error {
 	switch s.command {
 	case "take", "acquire", "peek":
 		d, err := p.store.Take(ctx, s.checks, s.copies)
-		return p.decided(s, d, "", err, last)
+		return p.decided(s, d, err, last)
 	case "reserve":
-		d, id, err := p.store.(tidegate.Reserver).Reserve(ctx, s.checks, time.Hour)
-		return p.decided(s, d, id, err, last)
+		d, err := p.store.(tidegate.Reserver).Reserve(ctx, s.checks, time.Hour)
+		return p.decided(s, d, err, last)
 	case "settle":
-		err := p.store.(tidegate.Reserver).Settle(ctx, p.ids[s.of], s.checks[0].Cost)
+		err := p.store.(tidegate.Reserver).Settle(ctx, taken, s.checks[0].Cost)
 		return s.want.compareError(err, "settled", tidegate.ErrSettled)
 	case "renew":
 		err := p.store.(tidegate.Renewer).Renew(ctx, taken, s.checks)
@@ -69,12 +68,12 @@ func (p *player) once(s traceStep, last bool) error {
 	return p.store.Adjust(ctx, taken, s.checks)
 }
 
-func (p *player) decided(s traceStep, d tidegate.Decision, id string, err error, last bool) error {
+func (p *player) decided(s traceStep, d tidegate.Decision, err error, last bool) error {
 	if err != nil {
 		return fmt.Errorf("the store could not answer: %w", err)
 	}
 	if s.as != "" {
-		p.receipts[s.as], p.ids[s.as] = d.Receipt, id
+		p.receipts[s.as] = d.Receipt
 		if len(s.checks) == 1 && isBucket(s.checks[0].Limit) {
 			p.receipts[s.as] = after(d.Receipt, turnAfter(d.Wait)) // its turn
 		}

@@ -67,7 +67,7 @@ func TestTraceFailures(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := newClock()
-		p := player{store: newReference(c.now), clock: c, receipts: map[string]tidegate.Receipt{}, ids: map[string]string{}}
+		p := player{store: newReference(c.now), clock: c, receipts: map[string]tidegate.Receipt{}}
 		for i, s := range steps {
 			err := p.play(s)
 			last := i == len(steps)-1

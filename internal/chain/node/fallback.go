@@ -129,7 +129,7 @@ func (n *Node) takeLocal(checks []tidegate.Check, p *part, copies int, nodes int
 			d.Remaining /= nodes
 		}
 	}
-	d.Receipt.Origin = tidegate.OriginLocal
+	d.Receipt.Origin, d.Receipt.Instance = tidegate.OriginLocal, n.instance
 	if d.OK && owed {
 		n.owePart(checks, p, d.Granted, nodes, now)
 	}

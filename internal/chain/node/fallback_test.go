@@ -141,10 +141,10 @@ func TestMisuseIsNoFailure(t *testing.T) {
 			if d, err := g.Take(t.Context(), []tidegate.Check{one(l)}, 0); err == nil {
 				t.Errorf("no copies = %+v, want an error", d)
 			}
-			if _, id, err := g.Reserve(t.Context(), []tidegate.Check{one(deny)}, time.Hour); err == nil || id != "" {
-				t.Errorf("reserved %q, want an error", id)
+			if d, err := g.Reserve(t.Context(), []tidegate.Check{one(deny)}, time.Hour); err == nil {
+				t.Errorf("reserved %+v, want an error", d)
 			}
-			if err := g.Settle(t.Context(), "id", -1); err == nil {
+			if err := g.Settle(t.Context(), tidegate.Receipt{}, -1); err == nil {
 				t.Error("settled at less than nothing")
 			}
 		}

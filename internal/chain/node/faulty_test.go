@@ -143,20 +143,20 @@ func (f *faulty) Renew(ctx context.Context, r tidegate.Receipt, checks []tidegat
 	return store.Renew(ctx, r, checks)
 }
 
-func (f *faulty) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.Duration) (tidegate.Decision, string, error) {
+func (f *faulty) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.Duration) (tidegate.Decision, error) {
 	store, err := f.begin(ctx, false)
 	if err != nil {
-		return tidegate.Decision{}, "", err
+		return tidegate.Decision{}, err
 	}
 	return store.Reserve(ctx, checks, ttl)
 }
 
-func (f *faulty) Settle(ctx context.Context, id string, actual int64) error {
+func (f *faulty) Settle(ctx context.Context, r tidegate.Receipt, actual int64) error {
 	store, err := f.begin(ctx, false)
 	if err != nil {
 		return err
 	}
-	return store.Settle(ctx, id, actual)
+	return store.Settle(ctx, r, actual)
 }
 
 func (f *faulty) Reset(ctx context.Context, checks []tidegate.Check) error {

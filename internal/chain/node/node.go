@@ -52,11 +52,13 @@ type Node struct {
 	several *server                   // what is common to calls that several servers take part in
 	uneasy  atomic.Bool               // some server does not get all that is for it
 
-	local *memory.Store
-	seen  *seen
-	sizes sizes
-	parts sync.Pool // of *part
-	count counts
+	local     *memory.Store
+	instance  uint64 // of what is decided locally
+	estimates estimates
+	seen      *seen
+	sizes     sizes
+	parts     sync.Pool // of *part
+	count     counts
 
 	cannot unasked
 	boot   [2]uint64 // random: what posts of this process are known by
@@ -89,6 +91,8 @@ func New(inner chain.Backend, o Options) *Node {
 		local: memory.Open(memory.Config{MaxBytes: o.LocalBytes}),
 		seen:  newSeen(o.Remember),
 		stop:  make(chan struct{}),
+
+		instance: tidegate.NewHandle()[0] | 1,
 	}
 	for i := range n.shards {
 		n.shards[i].streams = make(map[uint64]*stream)

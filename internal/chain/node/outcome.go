@@ -11,7 +11,7 @@ import (
 )
 
 // refusals are errors by which a store that works says no.
-var refusals = []error{tidegate.ErrLeaseLost, tidegate.ErrSettled, tidegate.ErrUnsupported, tidegate.ErrFull}
+var refusals = []error{tidegate.ErrLeaseLost, tidegate.ErrSettled, tidegate.ErrElsewhere, tidegate.ErrUnsupported, tidegate.ErrFull}
 
 // record counts how a call of a stream ended that began then and was for so many requests.
 func (n *Node) record(s *stream, err error, began time.Duration, requests int) {

@@ -46,7 +46,7 @@ func TestTrap12SayingNoIsNotAFailure(t *testing.T) {
 		if err := g.Renew(t.Context(), tidegate.Receipt{At: 1}, []tidegate.Check{one(slots)}); !errors.Is(err, tidegate.ErrLeaseLost) {
 			t.Fatalf("Renew: %v", err)
 		}
-		if err := g.Settle(t.Context(), "gone", 1); !errors.Is(err, tidegate.ErrSettled) {
+		if err := g.Settle(t.Context(), tidegate.Receipt{}, 1); !errors.Is(err, tidegate.ErrSettled) {
 			t.Fatalf("Settle: %v", err)
 		}
 		d, err := g.Take(t.Context(), []tidegate.Check{{Key: string(rune('a' + i)), Limit: few, Cost: 1}}, 1)
@@ -66,8 +66,8 @@ func TestTrap12SayingNoIsNotAFailure(t *testing.T) {
 func TestUnsupported(t *testing.T) {
 	g := newNode(struct{ tidegate.Store }{memory.New()}, Options{Deadline: patient})
 	defer g.Close()
-	_, _, err := g.Reserve(t.Context(), nil, time.Hour)
-	for _, err := range []error{err, g.Renew(t.Context(), tidegate.Receipt{At: 1}, nil), g.Settle(t.Context(), "", 1), g.Reset(t.Context(), nil)} {
+	_, err := g.Reserve(t.Context(), nil, time.Hour)
+	for _, err := range []error{err, g.Renew(t.Context(), tidegate.Receipt{At: 1}, nil), g.Settle(t.Context(), tidegate.Receipt{}, 1), g.Reset(t.Context(), nil)} {
 		if !errors.Is(err, tidegate.ErrUnsupported) {
 			t.Errorf("%v, want %v", err, tidegate.ErrUnsupported)
 		}

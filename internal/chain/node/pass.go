@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -171,8 +170,12 @@ func copied(checks []tidegate.Check) []tidegate.Check {
 // Adjust implements tidegate.Store. What was taken from the local store is given back
 // there, and no longer owed to the backend if it still is.
 func (n *Node) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
+	if n.foreign(r) {
+		return tidegate.ErrElsewhere
+	}
 	if r.Origin != tidegate.OriginStore {
-		return n.adjustLocal(ctx, r, checks)
+		nodes := n.nodes()
+		return n.adjustPart(ctx, r, checks, n.localPart(checks, nodes), nodes)
 	}
 	checks = copied(checks)
 	return n.passEach(ctx, checks, func(ctx context.Context, part []tidegate.Check) error {
@@ -204,9 +207,10 @@ func (n *Node) returned(checks []tidegate.Check) {
 	}
 }
 
-func (n *Node) adjustLocal(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
-	nodes, now := n.nodes(), n.now()
-	p := n.localPart(checks, nodes)
+// adjustPart adjusts what was taken from the local store, which was asked about p for
+// checks, and what is owed with it.
+func (n *Node) adjustPart(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check, p *part, nodes int64) error {
+	now := n.now()
 	err := n.local.Adjust(ctx, r, p.checks)
 	n.owePart(checks, p, 1, nodes, now)
 	n.returned(checks)
@@ -235,6 +239,9 @@ func (n *Node) localPart(checks []tidegate.Check, nodes int64) *part {
 
 // Renew implements tidegate.Renewer.
 func (n *Node) Renew(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
+	if n.foreign(r) {
+		return tidegate.ErrElsewhere
+	}
 	if r.Origin != tidegate.OriginStore {
 		return n.local.Renew(ctx, r, n.localPart(checks, n.nodes()).checks)
 	}
@@ -242,51 +249,10 @@ func (n *Node) Renew(ctx context.Context, r tidegate.Receipt, checks []tidegate.
 	return n.passEach(ctx, checks, func(ctx context.Context, part []tidegate.Check) error { return n.inner.Renew(ctx, r, part) }, nil)
 }
 
-// Reserve implements tidegate.Reserver. There is no fallback: what cannot be settled
-// cannot be reserved, and the caller says what becomes of the request.
-func (n *Node) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.Duration) (tidegate.Decision, string, error) {
-	if _, ok := traitsOf(checks); !ok || ttl <= 0 {
-		return n.local.Reserve(ctx, checks, ttl) // says what is wrong
-	}
-	type answer struct {
-		checks []tidegate.Check
-		d      tidegate.Decision
-		id     string
-	}
-	a := &answer{checks: copied(checks)}
-	now := n.now()
-	err := n.passWhole(ctx, a.checks, func(ctx context.Context) (err error) {
-		a.d, a.id, err = n.inner.Reserve(ctx, a.checks, ttl)
-		return err
-	})
-	if err != nil {
-		return tidegate.Decision{}, "", err
-	}
-	for i := range checks {
-		checks[i].Over = a.checks[i].Over
-	}
-	n.see(checks, &a.d, now)
-	return a.d, a.id, nil
-}
-
 // Post implements chain.Backend.
 func (n *Node) Post(ctx context.Context, p chain.Post) error {
 	p.Check = copied([]tidegate.Check{p.Check})[0]
 	return n.serverOf(&p.Check).pass(ctx, func(ctx context.Context) error { return n.inner.Post(ctx, p) })
-}
-
-// Settle implements tidegate.Reserver. Whose it is only the backend knows; what it gives
-// back may be refused for up to a second more.
-func (n *Node) Settle(ctx context.Context, id string, actual int64) error {
-	if actual < 0 {
-		return n.local.Settle(ctx, id, actual) // says what is wrong
-	}
-	id = strings.Clone(id)
-	do := func(ctx context.Context) error { return n.inner.Settle(ctx, id, actual) }
-	if all := n.all(); len(all) == 1 {
-		return all[0].pass(ctx, do)
-	}
-	return n.several.reach(ctx, true, do)
 }
 
 // Reset implements tidegate.Resetter. What this node knows of the keys is forgotten

@@ -1,0 +1,227 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/algo"
+)
+
+// estimates are reservations that were decided locally.
+type estimates struct {
+	mu  sync.Mutex
+	all map[tidegate.Handle]estimate
+}
+
+// estimate is what was charged locally and is to be replaced by the true cost.
+type estimate struct {
+	taken   tidegate.Receipt
+	wait    int64 // ticks until the turn of the one bucket
+	checks  []tidegate.Check
+	nodes   int64 // by which their costs were scaled
+	expires time.Duration
+}
+
+// maxEstimates bounds how many are kept. Who asks for more is refused.
+const maxEstimates = 1 << 16
+
+// room reports whether one more can be kept.
+func (e *estimates) room(now time.Duration) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.all) < maxEstimates {
+		return true
+	}
+	for h, one := range e.all {
+		if one.expires <= now {
+			delete(e.all, h)
+		}
+	}
+	return len(e.all) < maxEstimates
+}
+
+func (e *estimates) keep(one estimate) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.all == nil {
+		e.all = make(map[tidegate.Handle]estimate)
+	}
+	e.all[one.taken.Handle] = one
+}
+
+func (e *estimates) take(h tidegate.Handle, now time.Duration) (estimate, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	one, ok := e.all[h]
+	delete(e.all, h)
+	return one, ok && now < one.expires
+}
+
+// reserving is a call of the backend's Reserve.
+type reserving struct {
+	checks []tidegate.Check
+	d      tidegate.Decision
+	over   atomic.Bool // for whoever is first: the reply, or the caller that gives up
+}
+
+// Reserve implements tidegate.Reserver. When the backend has no answer, the fallbacks
+// decide; what they admit locally can be settled at this node alone.
+func (n *Node) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.Duration) (tidegate.Decision, error) {
+	if _, ok := traitsOf(checks); !ok || ttl <= 0 {
+		return n.local.Reserve(ctx, checks, ttl) // says what is wrong
+	}
+	now := n.now()
+	if n.uneasy.Load() {
+		if s := n.unasked(checks, now); s != nil {
+			return n.reserveLocally(checks, ttl, *s.why.Load(), now)
+		}
+	}
+	a := &reserving{checks: copied(checks)}
+	err := n.passWhole(ctx, a.checks, func(ctx context.Context) error {
+		d, err := n.inner.Reserve(ctx, a.checks, ttl)
+		a.d = d
+		if !a.over.CompareAndSwap(false, true) && err == nil && d.OK {
+			n.unreserve(d.Receipt)
+		}
+		return err
+	})
+	switch {
+	case err == nil, !a.over.CompareAndSwap(false, true) && a.d.OK: // the reply came as it was given up
+	case ctx.Err() != nil, errors.Is(err, tidegate.ErrUnsupported):
+		return tidegate.Decision{}, err
+	default:
+		n.cannot.note(checks, err, time.Now())
+		return n.reserveLocally(checks, ttl, err, n.now())
+	}
+	for i := range checks {
+		checks[i].Over = a.checks[i].Over
+	}
+	n.see(checks, &a.d, now)
+	return a.d, nil
+}
+
+// unasked returns a server that is not asked about its part of checks, or nil.
+func (n *Node) unasked(checks []tidegate.Check, now time.Duration) *server {
+	way, where := n.wayTo(checks, nil)
+	if way != n.several {
+		where = []*server{way}
+	}
+	for _, s := range where {
+		part := checks
+		if way == n.several {
+			part = partOf(checks, where, s)
+		}
+		if s.asks(part, now) {
+			continue
+		}
+		if s.share.Load() == 0 {
+			for i := range part {
+				s.holdLocal(&part[i])
+			}
+		}
+		return s
+	}
+	return nil
+}
+
+// unreserve gives back what a late reply granted: the caller was answered otherwise. If
+// that cannot be done, the estimate stays charged.
+func (n *Node) unreserve(r tidegate.Receipt) {
+	ctx, cancel := context.WithTimeout(context.Background(), lateReply)
+	defer cancel()
+	_ = n.inner.Settle(ctx, r, 0)
+}
+
+// lateReply is how long giving back a late reservation may take.
+const lateReply = time.Second
+
+// reserveLocally is Reserve by the fallbacks, because of err. All that is admitted is
+// owed: a reservation that the backend may have granted nevertheless is given back.
+func (n *Node) reserveLocally(checks []tidegate.Check, ttl time.Duration, err error, now time.Duration) (tidegate.Decision, error) {
+	if !n.estimates.room(now) {
+		return tidegate.Decision{Err: tidegate.ErrFull, Limit: first(checks), RetryAfter: denyRetry}, nil
+	}
+	nodes := n.nodes()
+	d, _, err := n.fallback(checks, 1, err, now, true)
+	if err != nil || !d.OK || d.Receipt.Origin != tidegate.OriginLocal {
+		return d, err
+	}
+	one := estimate{nodes: nodes, expires: now + ttl}
+	buckets := 0
+	for i := range checks {
+		if c := checks[i]; c.Estimate && n.mode(c.Limit) == tidegate.FailLocal && !(c.Advisory && c.Over) {
+			one.checks = append(one.checks, c)
+		}
+		if isBucket(checks[i].Limit) {
+			buckets++
+		}
+	}
+	if buckets == 1 { // of several, nobody knows whose turn it is
+		one.wait = algo.Ticks(d.Wait)
+	}
+	one.checks = copied(one.checks)
+	d.Receipt.Handle = tidegate.NewHandle()
+	one.taken = d.Receipt
+	n.estimates.keep(one)
+	return d, nil
+}
+
+func first(checks []tidegate.Check) *tidegate.Limit {
+	if len(checks) == 0 {
+		return nil
+	}
+	return checks[0].Limit
+}
+
+// Settle implements tidegate.Reserver. What was reserved locally is settled here or, at
+// another node, nowhere. Of the rest only the backend knows whose it is; what it gives
+// back may be refused for up to a second more.
+func (n *Node) Settle(ctx context.Context, r tidegate.Receipt, actual int64) error {
+	switch {
+	case actual < 0:
+		return n.local.Settle(ctx, r, actual) // says what is wrong
+	case n.foreign(r):
+		return tidegate.ErrElsewhere
+	case r.Origin != tidegate.OriginStore:
+		return n.settleLocally(ctx, r.Handle, actual)
+	}
+	do := func(ctx context.Context) error { return n.inner.Settle(ctx, r, actual) }
+	if all := n.all(); len(all) == 1 {
+		return all[0].pass(ctx, do)
+	}
+	return n.several.reach(ctx, true, do)
+}
+
+// foreign reports whether r is of what another node decided locally.
+func (n *Node) foreign(r tidegate.Receipt) bool {
+	return r.Origin == tidegate.OriginLocal && r.Instance != n.instance
+}
+
+// settleLocally makes the estimates of a local reservation the actual cost, and what is
+// owed to the backend with them.
+func (n *Node) settleLocally(ctx context.Context, h tidegate.Handle, actual int64) error {
+	one, ok := n.estimates.take(h, n.now())
+	if !ok {
+		return tidegate.ErrSettled
+	}
+	var errs error
+	for _, c := range one.checks {
+		estimated := c.Cost
+		p := &part{from: []int{0}}
+		was := n.scaled(c, one.nodes)
+		c.Cost = actual
+		is := n.scaled(c, one.nodes)
+		taken := one.taken
+		if isBucket(c.Limit) {
+			taken.At += one.wait + was.Limit.Turn(min(is.Cost, was.Cost))
+		}
+		c.Cost, was.Cost = actual-estimated, is.Cost-was.Cost
+		p.checks = []tidegate.Check{was}
+		errs = errors.Join(errs, n.adjustPart(ctx, taken, []tidegate.Check{c}, p, one.nodes))
+	}
+	return errs
+}
