@@ -230,6 +230,35 @@ func TestExplainTellsOfPredecessors(t *testing.T) {
 	}
 }
 
+// What stands in the line of a leaky bucket leaves first: nobody overtakes it by a reload.
+func TestPredecessorOfALine(t *testing.T) {
+	d := newDesk(t, rulesOf("limits: { rate: 10/minute, algorithm: leaky_bucket }, queue: { places: 9, max_wait: 2m }"))
+	var last tidegate.Decision
+	for range 10 {
+		last = d.ask(as("GET /", "user", "ann"))
+	}
+	if !last.OK || last.Wait != 54*time.Second {
+		t.Fatalf("the tenth in line: %+v", last)
+	}
+	d.reload(rulesOf(ways["bucket"]))
+	if now := d.ask(as("GET /", "user", "ann")); now.OK || now.RetryAfter != time.Minute {
+		t.Errorf("ten in line, and %+v", now)
+	}
+	d.wait(time.Minute)
+	if now := d.ask(as("GET /", "user", "ann")); !now.OK {
+		t.Errorf("the line has left, and %+v", now)
+	}
+	// The other way round it waits behind what was used.
+	d = newDesk(t, rulesOf(ways["bucket"]))
+	for range 10 {
+		d.ask(as("GET /", "user", "ann"))
+	}
+	d.reload(rulesOf("limits: { rate: 10/minute, algorithm: leaky_bucket }, queue: { places: 9, max_wait: 2m }"))
+	if now := d.ask(as("GET /", "user", "ann")); !now.OK || now.Wait != 6*time.Second {
+		t.Errorf("ten used, and %+v, want a wait of 6s", now)
+	}
+}
+
 // Somebody who is blocked stays so when the block's time changes.
 func TestBlockOutlastsAChange(t *testing.T) {
 	d := newDesk(t, rulesOf("limits: 1/minute, block: 15m"))

@@ -140,8 +140,8 @@ var table = append(apart(wire), []rule{
 		why:  "commands wire the rest together; nothing is below them",
 	},
 	{
-		from: []string{"./...", "!./store/storetest/...", "!./internal/testdep"},
-		not:  []string{"testing/...", "./store/storetest/...", "./internal/testdep"},
+		from: []string{"./...", "!./store/storetest/...", "!./internal/testdep", "!./internal/edits"},
+		not:  []string{"testing/...", "./store/storetest/...", "./internal/testdep", "./internal/edits"},
 		why:  "test helpers must not be linked into a user's program",
 	},
 	{

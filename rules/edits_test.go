@@ -1,0 +1,18 @@
+package rules_test
+
+import (
+	"testing"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/edits"
+	"tidegate.dev/tidegate/store/memory"
+)
+
+// A thousand edits of rule files of each kind, two versions at a time, on counters in memory.
+func TestThousandEdits(t *testing.T) {
+	edits.Run(t, 1000, func(_ *testing.T, now func() time.Time) []tidegate.Store {
+		s := memory.Open(memory.Config{Now: now})
+		return []tidegate.Store{s, s}
+	})
+}
