@@ -40,4 +40,8 @@ func (r Receipt) Copy(i int64) Receipt {
 type Apart struct {
 	// At is as Receipt.At, by the store's name for the part.
 	At map[string]int64
+	// Local are the counters that a layer before the store charged in this process
+	// instead, as their server did not answer: how much later than Receipt.At, by that
+	// layer's name for them.
+	Local map[string]int64
 }

@@ -83,7 +83,9 @@ type alone struct{}
 
 func (alone) Server(*tidegate.Limit, string) int { return 0 }
 
-func (alone) Servers() []string { return []string{"the store"} }
+func (alone) Servers() []string { return theStore }
+
+var theStore = []string{"the store"}
 
 // oneByOne takes a batch one after the other.
 type oneByOne struct{ store tidegate.Store }

@@ -31,7 +31,7 @@ type Backend interface {
 	// time, as the slots of a cluster move.
 	Server(l *tidegate.Limit, key string) int
 	// Servers are the names of all servers, by number; "" stands for a number that no
-	// server has now.
+	// server has now. The slice is another one whenever counters have moved.
 	Servers() []string
 	// TakeBatch decides about asks that have nothing to do with each other, each as
 	// Take would, and writes the answers into them. An error means that none was

@@ -12,10 +12,12 @@ const (
 	Degraded
 	// Recovering: probes are answered, and traffic returns to the backend gradually.
 	Recovering
+	// Partial: some servers of the backend are OK and others are not.
+	Partial
 )
 
-// String is the state as it is said: "ok", "degraded" or "recovering".
-func (s State) String() string { return [...]string{"ok", "degraded", "recovering"}[s] }
+// String is the state as it is said: "ok", "degraded", "recovering" or "partial".
+func (s State) String() string { return [...]string{"ok", "degraded", "recovering", "partial"}[s] }
 
 // How the circuit opens and closes.
 const (

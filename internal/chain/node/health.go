@@ -12,10 +12,22 @@ type Health struct {
 	Since time.Time
 	// Why is the failure that was last seen; nil when OK.
 	Why error
+	// Servers of the backend, each by itself.
+	Servers []ServerHealth
 	// Unasked are the rules that it could not be asked about, ever; see Over.
 	Unasked []Unasked
 
 	Counts
+}
+
+// ServerHealth is how a server of the backend is doing.
+type ServerHealth struct {
+	Name     string
+	State    State
+	Since    time.Time // it became OK, or ceased to be
+	Why      error     // the failure that was last seen; nil when OK
+	InFlight int64     // calls that it has not returned from
+	Owed     int64     // counters that something is still to be charged to
 }
 
 // Counts are totals since New, but for InFlight and Owed, which are of now.
@@ -54,27 +66,69 @@ type counts struct {
 
 // Health tells how the Node is doing now.
 func (n *Node) Health() Health {
-	asked, cannot := n.asked(), n.cannot.all()
+	asked, cannot, names := n.asked(), n.cannot.all(), n.inner.Servers()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	c := &n.count
 	denied := int64(c.denied.Load())
-	s := n.server(0)
 	h := Health{
-		State: s.circuit.state,
-		Since: n.wall(s.turned), Unasked: cannot,
+		Since: n.start, Unasked: cannot,
 		Counts: Counts{
-			InFlight: s.inFlight.Load(), Owed: int64(s.backlog.owing()),
-			Asked: asked + denied, Denied: denied, Calls: int64(c.calls.Load()), Shared: int64(c.shared.Load()),
+			InFlight: n.several.inFlight.Load(),
+			Asked:    asked + denied, Denied: denied, Calls: int64(c.calls.Load()), Shared: int64(c.shared.Load()),
 			Answered: int64(c.good.Load()), Rejected: c.rejected.Load(), Errors: c.errors.Load(), Timeouts: c.timeouts.Load(), Busy: c.busy.Load(), Probes: c.probes.Load(),
 			Allowed: c.allowed.Load(), Closed: c.closed.Load(), Admitted: c.admitted.Load(), Refused: c.refused.Load(),
-			Posted: c.posted.Load(), Lost: s.backlog.lost,
+			Posted: c.posted.Load(),
 		},
 	}
-	if h.State != OK {
-		h.Why = s.cause
+	for i, s := range n.all() {
+		is := s.healthLocked()
+		h.InFlight += is.InFlight
+		h.Owed += is.Owed
+		h.Lost += s.backlog.lost
+		if i < len(names) {
+			is.Name = names[i]
+		}
+		if is.Name != "" || is.State != OK {
+			h.Servers = append(h.Servers, is)
+		}
 	}
+	h.sum()
 	return h
+}
+
+func (s *server) healthLocked() ServerHealth {
+	is := ServerHealth{State: s.circuit.state, Since: s.node.wall(s.turned), InFlight: s.inFlight.Load(), Owed: int64(s.backlog.owing())}
+	if is.State != OK {
+		is.Why = s.cause
+	}
+	return is
+}
+
+// sum says of all servers together how they are: since when the first of those that are not
+// well is not, and why, or since when the last has been.
+func (h *Health) sum() {
+	var count [Partial]int
+	for i := range h.Servers {
+		s := &h.Servers[i]
+		count[s.State]++
+		switch {
+		case s.State == OK && h.Why == nil && s.Since.After(h.Since):
+			h.Since = s.Since
+		case s.State != OK && (h.Why == nil || s.Since.Before(h.Since)):
+			h.Since, h.Why = s.Since, s.Why
+		}
+	}
+	switch {
+	case count[Degraded]+count[Recovering] == 0:
+		h.State = OK
+	case count[OK] > 0:
+		h.State = Partial
+	case count[Degraded] > 0:
+		h.State = Degraded
+	default:
+		h.State = Recovering
+	}
 }
 
 // asked is how many were put to the backend, or would have been.

@@ -19,6 +19,7 @@ const maxHeld = 1 << 17
 // held are the counters that were asked locally while the circuit was open.
 type held struct {
 	until atomic.Int64 // 0 while there is nothing to look for
+	some  atomic.Bool  // there are names
 
 	mu    sync.Mutex
 	names map[uint64]struct{} // under mu: by seen.name
@@ -40,6 +41,7 @@ func (h *held) note(name uint64) {
 		h.names = make(map[uint64]struct{})
 	}
 	h.names[name] = struct{}{}
+	h.some.Store(true)
 }
 
 // begin has counters held from now on, for heldFor. There may be none.
@@ -62,6 +64,7 @@ func (h *held) over(now time.Duration) (wait time.Duration) {
 	}
 	h.names, h.all = nil, false
 	h.until.Store(0)
+	h.some.Store(false)
 	return 0
 }
 
@@ -76,10 +79,47 @@ func (h *held) holds(name uint64, now time.Duration) bool {
 	return ok || h.all
 }
 
-// holdLocal notes that the counter of a check is asked locally during an outage of its
-// server.
-func (s *server) holdLocal(c *tidegate.Check) {
-	if n := s.node; c.Limit.Algorithm != tidegate.Concurrency && n.mode(c.Limit) == tidegate.FailLocal {
-		s.held.note(n.seen.name(c.Limit, c.Key))
+// drop forgets a counter, and reports whether it was known.
+func (h *held) drop(name uint64) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, ok := h.names[name]
+	delete(h.names, name)
+	return ok
+}
+
+// holdLocal notes that the counters of checks are asked locally, if that is because of an
+// outage of their server.
+func (s *server) holdLocal(checks []tidegate.Check) {
+	n := s.node
+	if s.share.Load() > 0 {
+		return
 	}
+	for i := range checks {
+		if c := &checks[i]; c.Limit.Algorithm != tidegate.Concurrency && n.mode(c.Limit) == tidegate.FailLocal {
+			s.held.note(n.seen.name(c.Limit, c.Key))
+		}
+	}
+}
+
+// holds reports whether the counter of a check is held. One that was asked locally while
+// it lived on another server is held from when that is seen: other nodes may have debts of
+// it that this server does not know.
+func (s *server) holds(c *tidegate.Check, now time.Duration) bool {
+	n := s.node
+	name := n.seen.name(c.Limit, c.Key)
+	if s.held.holds(name, now) {
+		return true
+	}
+	for _, other := range n.all() {
+		if other != s && other.held.some.Load() && other.held.drop(name) {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			s.held.note(name)
+			s.held.begin(now)
+			s.repayLocked()
+			return true
+		}
+	}
+	return false
 }

@@ -81,6 +81,7 @@ func (s *server) repay() {
 	next := n.now() + jitter(postEvery)
 	told := OK
 	for {
+		s.moved()
 		if s.tick() == probe {
 			s.probe()
 		}

@@ -77,7 +77,7 @@ func (n *Node) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.Du
 	now := n.now()
 	if n.uneasy.Load() {
 		if s := n.unasked(checks, now); s != nil {
-			return n.reserveLocally(checks, ttl, *s.why.Load(), now)
+			return n.reserveLocally(checks, ttl, s.reason(), now)
 		}
 	}
 	a := &reserving{checks: copied(checks)}
@@ -118,11 +118,7 @@ func (n *Node) unasked(checks []tidegate.Check, now time.Duration) *server {
 		if s.asks(part, now) {
 			continue
 		}
-		if s.share.Load() == 0 {
-			for i := range part {
-				s.holdLocal(&part[i])
-			}
-		}
+		s.holdLocal(part)
 		return s
 	}
 	return nil

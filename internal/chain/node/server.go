@@ -25,6 +25,8 @@ type server struct {
 	batches    batches
 	runBatches func() // workBatches, made once
 
+	layout *string // of repay: of chain.Backend.Servers when it was last looked at
+
 	// All under Node.mu:
 	circuit   circuit
 	roundTrip roundTrip

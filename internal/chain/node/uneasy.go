@@ -2,24 +2,74 @@ package node
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"tidegate.dev/tidegate"
 )
 
-// takeUneasy is Take while some server does not get all that is for it.
+// takeUneasy is Take while some server does not get all that is for it. Checks on servers
+// that do are decided by the backend, the others by their fallbacks.
 func (n *Node) takeUneasy(ctx context.Context, checks []tidegate.Check, copies int, t traits, now time.Duration) (tidegate.Decision, error) {
-	s := n.server(0)
-	if s.asks(checks, now) {
-		return n.ask(ctx, checks, copies, t, now)
-	}
-	if s.share.Load() == 0 {
-		for i := range checks {
-			s.holdLocal(&checks[i])
+	var room [8]*server
+	way, where := n.wayTo(checks, room[:0])
+	if way != n.several {
+		if way.asks(checks, now) {
+			return n.ask(ctx, checks, copies, t, now)
 		}
+		way.holdLocal(checks)
+		d, _, err := n.fallback(checks, copies, way.reason(), now, true)
+		return d, err
 	}
-	d, _, err := n.fallback(checks, copies, *s.why.Load(), now, true)
-	return d, err
+	here, there := n.part(checks, where, now)
+	switch {
+	case len(here.checks) == 0:
+		return n.ask(ctx, checks, copies, t, now)
+	case len(there.checks) == 0:
+		d, _, err := n.fallback(checks, copies, here.why, now, true)
+		return d, err
+	}
+	return n.takeMixed(ctx, checks, here, there, copies, now)
+}
+
+// side is the checks of a vector that are decided in one place.
+type side struct {
+	part
+	why error // they are not asked of the backend
+}
+
+// part divides checks by servers: here are those that fallbacks decide, there those that
+// the backend does.
+func (n *Node) part(checks []tidegate.Check, where []*server, now time.Duration) (here, there *side) {
+	here, there = new(side), new(side)
+	for i, s := range where {
+		if slices.Index(where, s) < i {
+			continue
+		}
+		own := side{}
+		for j := i; j < len(checks); j++ {
+			if where[j] == s {
+				own.add(checks[j], j)
+			}
+		}
+		to := there
+		if !s.asks(own.checks, now) {
+			if to = here; to.why == nil {
+				to.why = s.reason()
+			}
+			s.holdLocal(own.checks)
+		}
+		to.checks, to.from = append(to.checks, own.checks...), append(to.from, own.from...)
+	}
+	return here, there
+}
+
+// reason is why the server is not asked.
+func (s *server) reason() error {
+	if why := s.why.Load(); why != nil {
+		return *why
+	}
+	return ErrOpen
 }
 
 // asks reports whether the server is asked about checks, all of which live on it.
@@ -28,7 +78,7 @@ func (s *server) asks(checks []tidegate.Check, now time.Duration) bool {
 		return false
 	}
 	for i := range checks {
-		if s.held.until.Load() > 0 && s.held.holds(s.node.seen.name(checks[i].Limit, checks[i].Key), now) {
+		if s.holds(&checks[i], now) {
 			return false
 		}
 	}
