@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -250,4 +251,48 @@ func TestDebtsMove(t *testing.T) {
 			t.Error("it is still looked where checks live")
 		}
 	})
+}
+
+// stuck is a store in which one key cannot be charged unasked.
+type stuck struct{ *faulty }
+
+func (s stuck) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
+	if checks[0].Key == "stuck" {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return s.faulty.Adjust(ctx, r, checks)
+}
+
+// One debt that cannot be paid is not in the way of others: none of them waits for longer
+// than keys are held.
+func TestOneDebtIsNotInTheWay(t *testing.T) {
+	for debts := 1; debts <= 4096; debts *= 4 {
+		t.Run(fmt.Sprint(debts), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				way := stuck{&faulty{}}
+				g := newNode(way, Options{})
+				defer g.Close()
+				way.set(broken)
+				l := limit("debts", 1000, tidegate.FailLocal)
+				keys := []string{"stuck"}
+				for i := range debts {
+					keys = append(keys, fmt.Sprint(i))
+				}
+				for range 10 {
+					for _, k := range keys {
+						_, _ = g.Take(t.Context(), []tidegate.Check{{Key: k, Limit: l, Cost: 1}}, 1)
+					}
+					time.Sleep(10 * time.Millisecond)
+				}
+				way.set(none)
+				time.Sleep(heldFor)
+				for _, k := range keys[1:] {
+					if got := way.posted(l, k); got == 0 {
+						t.Fatalf("%s was not charged", k)
+					}
+				}
+			})
+		})
+	}
 }

@@ -17,12 +17,13 @@ import (
 // well before keys that were counted locally go back to the backend; see heldFor. Each
 // call is for one counter.
 const (
-	postEvery  = 10 * time.Millisecond  // half to one and a half of it
-	maxPosts   = 1 << 13                // before looking at the circuit again
-	postWithin = 10                     // deadlines
-	posters    = 512                    // calls at a time
-	maxTries   = 600                    // a minute
-	postPause  = 100 * time.Millisecond // after one that failed
+	postEvery    = 10 * time.Millisecond  // half to one and a half of it
+	maxPosts     = 1 << 13                // before looking at the circuit again
+	postWithin   = 10                     // deadlines
+	posters      = 512                    // calls at a time
+	maxTries     = 600                    // a minute
+	enoughFailed = 8                      // posts of a round, if no more were charged, for the rest not to be begun
+	postPause    = 100 * time.Millisecond // after one that failed
 )
 
 // owe adds copies of checks that were admitted locally to the backlog.
@@ -198,13 +199,15 @@ func (s *server) post(when *time.Duration) {
 	}
 }
 
-// postAll posts debts and returns those that are still owed. After one that failed for a
-// reason that is not its own, those that were not begun are not.
+// postAll posts debts and returns those that are still owed. One that cannot be posted is
+// not in the way of others; when most fail for reasons that are not their own, those that
+// were not begun are not.
 func (s *server) postAll(posts []post) (again []post) {
 	var (
 		mu   sync.Mutex // over again
 		next atomic.Int64
-		stop atomic.Bool
+		good atomic.Int64
+		bad  atomic.Int64
 		all  sync.WaitGroup
 	)
 	work := func() {
@@ -214,12 +217,15 @@ func (s *server) postAll(posts []post) (again []post) {
 				return
 			}
 			p := &posts[i]
-			if !stop.Load() {
+			if n := bad.Load(); n < enoughFailed || n <= good.Load() {
 				err := s.postOne(p)
 				if err == nil {
+					good.Add(1)
 					continue
 				}
-				stop.CompareAndSwap(false, !errors.Is(err, tidegate.ErrCannotAsk))
+				if !errors.Is(err, tidegate.ErrCannotAsk) {
+					bad.Add(1)
+				}
 				if errors.Is(err, errLost) {
 					continue
 				}
