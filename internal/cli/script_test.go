@@ -1,8 +1,18 @@
 package cli
 
 import (
+	"bufio"
+	"fmt"
+	"net/http"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -17,5 +27,76 @@ func TestMain(m *testing.M) {
 // Each script runs the command as an operator would; -update rewrites what it is
 // to print.
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{Dir: "testdata/script", UpdateScripts: *update, RequireExplicitExec: true})
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script", UpdateScripts: *update, RequireExplicitExec: true,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"serving": scriptServes, "request": scriptRequests},
+	})
+}
+
+var servingLine = regexp.MustCompile(`"msg":"serving","gateway":"(.*?)","admin":"(.*?)"`)
+
+// scriptServes is `serving ARGS`: it runs tidegate serve in the background until the script ends, and sets GATEWAY,
+// ADMIN and PID. What it logs is in serve.log.
+func scriptServes(ts *testscript.TestScript, _ bool, args []string) {
+	log, err := os.Create(ts.MkAbs("serve.log"))
+	ts.Check(err)
+	read, write, err := os.Pipe()
+	ts.Check(err)
+	args = append([]string{"serve", "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0"}, args...)
+	c := exec.Command(filepath.Join(binFolder(ts), "tidegate"), args...)
+	c.Dir, c.Stderr, c.Stdout = ts.MkAbs("."), write, write
+	ts.Check(c.Start())
+	ts.Check(write.Close())
+	ended := make(chan struct{})
+	ts.Defer(func() {
+		_ = c.Process.Signal(syscall.SIGTERM)
+		<-ended
+		_ = c.Wait()
+	})
+	found := make(chan []string, 1)
+	go func() {
+		defer close(ended)
+		defer close(found)
+		for lines := bufio.NewScanner(read); lines.Scan(); {
+			fmt.Fprintln(log, lines.Text())
+			if m := servingLine.FindStringSubmatch(lines.Text()); m != nil {
+				found <- m
+			}
+		}
+	}()
+	select {
+	case m := <-found:
+		if m == nil {
+			ts.Fatalf("tidegate serve ended: %s", ts.ReadFile("serve.log"))
+		}
+		ts.Setenv("GATEWAY", m[1])
+		ts.Setenv("ADMIN", m[2])
+	case <-time.After(time.Minute):
+		ts.Fatalf("tidegate serve does not say that it serves: %s", ts.ReadFile("serve.log"))
+	}
+	ts.Setenv("PID", strconv.Itoa(c.Process.Pid))
+}
+
+// binFolder is where testscript put the command.
+func binFolder(ts *testscript.TestScript) string {
+	return filepath.SplitList(ts.Getenv("PATH"))[0]
+}
+
+// scriptRequests is `request STATUS METHOD URL [HEADER: VALUE]`: the request is answered with that status.
+func scriptRequests(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) < 3 {
+		ts.Fatalf("usage: request STATUS METHOD URL [HEADER: VALUE]")
+	}
+	r, err := http.NewRequest(args[1], args[2], nil)
+	ts.Check(err)
+	for _, header := range args[3:] {
+		name, value, _ := strings.Cut(header, ": ")
+		r.Header.Set(name, value)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	ts.Check(err)
+	ts.Check(answer.Body.Close())
+	if got := strconv.Itoa(answer.StatusCode); got != args[0] {
+		ts.Fatalf("%s %s: answered %s, want %s", args[1], args[2], got, args[0])
+	}
 }

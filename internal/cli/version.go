@@ -22,23 +22,51 @@ var versionCommand = command{
 			if *asJSON {
 				return printJSON(env, v)
 			}
-			fmt.Fprintf(env.Stdout, "tidegate %s %s %s/%s\n", v.Version, v.Go, v.OS, v.Arch)
+			fmt.Fprintln(env.Stdout, v)
 			return exitOK
 		}
 	},
 }
 
+// release is the version that this tree becomes. A change of it is a line in CHANGELOG.md.
+const release = "v0.1.0"
+
 type buildVersion struct {
-	Version string `json:"version"`
-	Go      string `json:"go"`
-	OS      string `json:"os"`
-	Arch    string `json:"arch"`
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"` // of the repository; "+" behind it means that files were changed
+	Go       string `json:"go"`
+	OS       string `json:"os"`
+	Arch     string `json:"arch"`
 }
 
 func version() buildVersion {
-	v := buildVersion{"(devel)", runtime.Version(), runtime.GOOS, runtime.GOARCH}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		v.Version = info.Main.Version
+	v := buildVersion{Version: release, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return v
+	}
+	changed := ""
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			v.Revision = s.Value[:min(12, len(s.Value))]
+		case "vcs.modified":
+			if s.Value == "true" {
+				changed = "+"
+			}
+		}
+	}
+	if v.Revision != "" {
+		v.Revision += changed
 	}
 	return v
+}
+
+// String is how a person reads it.
+func (v buildVersion) String() string {
+	text := "tidegate " + v.Version
+	if v.Revision != "" {
+		text += " (" + v.Revision + ")"
+	}
+	return fmt.Sprintf("%s %s %s/%s", text, v.Go, v.OS, v.Arch)
 }
