@@ -75,8 +75,8 @@ func TestVoidVisitGivesAllBack(t *testing.T) {
 	limit := func(name string, terms tidegate.Terms) *tidegate.Limit {
 		return tidegate.MustLimit(tidegate.Spec{Name: name, Events: 5, Period: time.Hour, Terms: &terms})
 	}
-	status := limit("status", tidegate.Terms{Counts: []tidegate.StatusRange{{From: 400, To: 599}}})
-	estimate := limit("estimate", tidegate.Terms{Settle: "response.header.Cost"})
+	status := limit("status", tidegate.Terms{AtEnd: tidegate.AtEnd{Counts: []tidegate.StatusRange{{From: 400, To: 599}}}})
+	estimate := limit("estimate", tidegate.Terms{AtEnd: tidegate.AtEnd{Settle: "response.header.Cost"}})
 	plain := limit("plain", tidegate.Terms{})
 	slots := tidegate.MustLimit(tidegate.Spec{Name: "slots", Events: 5, Period: time.Minute, Algorithm: tidegate.Concurrency})
 	store := memory.New()

@@ -15,7 +15,7 @@ import (
 // belongs into every vector.
 func blocking(events int64, block time.Duration) (limit, peek tidegate.Check) {
 	b := tidegate.MustLimit(tidegate.Spec{Name: "login", Scope: "ip#block", Events: 1, Period: block, Terms: &tidegate.Terms{Role: tidegate.Blocks}})
-	l := tidegate.MustLimit(tidegate.Spec{Name: "login", Scope: "ip", Events: events, Period: time.Minute, Terms: &tidegate.Terms{Block: b}})
+	l := tidegate.MustLimit(tidegate.Spec{Name: "login", Scope: "ip", Events: events, Period: time.Minute, Terms: &tidegate.Terms{AtEnd: tidegate.AtEnd{Block: b}}})
 	return tidegate.Check{Key: "a", Limit: l, Cost: 1}, tidegate.Check{Key: "a", Limit: b}
 }
 

@@ -147,7 +147,7 @@ func (fallingBack) LocalFallback() {}
 func TestStoreFailureByRule(t *testing.T) {
 	rule := func(mode tidegate.FailMode) tidegate.Check {
 		return tidegate.Check{Key: "a", Cost: 1, Limit: tidegate.MustLimit(tidegate.Spec{
-			Events: 5, Period: time.Hour, Terms: &tidegate.Terms{OnStoreFailure: mode},
+			Events: 5, Period: time.Hour, Terms: &tidegate.Terms{Handling: tidegate.Handling{OnStoreFailure: mode}},
 		})}
 	}
 	open, closed, local := rule(tidegate.FailOpen), rule(tidegate.FailClosed), rule(tidegate.FailLocal)

@@ -15,7 +15,7 @@ import (
 func wrongPasswords(spec tidegate.Spec) vector {
 	spec.Name, spec.Scope = "login", "ip"
 	b := tidegate.MustLimit(tidegate.Spec{Name: "login", Scope: "ip#block", Events: 1, Period: 15 * time.Minute, Terms: &tidegate.Terms{Role: tidegate.Blocks}})
-	spec.Terms = &tidegate.Terms{Block: b, Counts: []tidegate.StatusRange{{From: 401, To: 401}}}
+	spec.Terms = &tidegate.Terms{AtEnd: tidegate.AtEnd{Block: b, Counts: []tidegate.StatusRange{{From: 401, To: 401}}}}
 	return vector{{Key: "a", Limit: tidegate.MustLimit(spec), Cost: 1}, {Key: "a", Limit: b}}
 }
 

@@ -52,7 +52,7 @@ func (g *Gate) take(ctx context.Context, checks []Check) Decision {
 		return g.failed(checks, err)
 	case d.OK:
 		d.Soft = soft(checks)
-	case d.Limit != nil && d.Limit.Terms != nil && d.Limit.Terms.Block != nil:
+	case d.Limit != nil && d.Limit.Terms != nil && d.Limit.Terms.AtEnd.Block != nil:
 		g.block(ctx, checks, &d)
 	}
 	return d
@@ -66,7 +66,7 @@ func asked(checks []Check) (first *Limit) {
 		if c.Advisory || c.Limit == nil {
 			continue
 		}
-		if c.MaxWait > 0 || c.Limit.Terms != nil && c.Limit.Terms.Queue != nil {
+		if c.MaxWait > 0 || c.Limit.Terms != nil && c.Limit.Terms.Handling.Queue != nil {
 			return c.Limit
 		}
 		if first == nil {
@@ -90,7 +90,7 @@ func (g *Gate) failed(checks []Check, err error) Decision {
 		}
 		mode := g.fail
 		if c.Limit != nil && c.Limit.Terms != nil {
-			mode = c.Limit.Terms.OnStoreFailure
+			mode = c.Limit.Terms.Handling.OnStoreFailure
 		}
 		if mode == FailClosed {
 			d.Limit, d.RetryAfter = c.Limit, time.Second
@@ -125,7 +125,7 @@ func (g *Gate) block(ctx context.Context, checks []Check, d *Decision) {
 	if d.Never || d.Err != nil || d.Limit.Algorithm == Concurrency {
 		return
 	}
-	b := d.Limit.Terms.Block
+	b := d.Limit.Terms.AtEnd.Block
 	for i := range checks {
 		c := &checks[i]
 		// A store that wraps another may have a limit of its own for this counter.

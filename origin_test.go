@@ -30,7 +30,7 @@ func (l leaving) Take(ctx context.Context, _ []tidegate.Check, _ int) (tidegate.
 
 func TestOriginOfDecisions(t *testing.T) {
 	hour := tidegate.PerHour(1)
-	closed := tidegate.MustLimit(tidegate.Spec{Name: "closed", Events: 1, Period: time.Hour, Terms: &tidegate.Terms{OnStoreFailure: tidegate.FailClosed}})
+	closed := tidegate.MustLimit(tidegate.Spec{Name: "closed", Events: 1, Period: time.Hour, Terms: &tidegate.Terms{Handling: tidegate.Handling{OnStoreFailure: tidegate.FailClosed}}})
 	banned := tidegate.MustLimit(tidegate.Spec{Name: "banned", Algorithm: tidegate.Deny})
 	f := func(store tidegate.Store, l *tidegate.Limit, want tidegate.Origin) {
 		t.Helper()
@@ -54,7 +54,7 @@ func TestOriginOfDecisions(t *testing.T) {
 // enforced; advice is nobody's line.
 func TestWhoLeavesTheLineIsTheLines(t *testing.T) {
 	hour, line := tidegate.PerHour(1), tidegate.MustLimit(tidegate.Spec{Name: "line", Algorithm: tidegate.LeakyBucket, Events: 1, Period: time.Hour})
-	queue := tidegate.MustLimit(tidegate.Spec{Name: "queue", Events: 1, Period: time.Hour, Terms: &tidegate.Terms{Queue: &tidegate.Queue{Places: 1, MaxWait: time.Hour}}})
+	queue := tidegate.MustLimit(tidegate.Spec{Name: "queue", Events: 1, Period: time.Hour, Terms: &tidegate.Terms{Handling: tidegate.Handling{Queue: &tidegate.Queue{Places: 1, MaxWait: time.Hour}}}})
 	advice := tidegate.Check{Limit: tidegate.PerDay(1), Advisory: true, MaxWait: time.Hour}
 	f := func(want *tidegate.Limit, checks ...tidegate.Check) {
 		t.Helper()

@@ -165,15 +165,13 @@ func (s *Spec) checkDeny() error {
 // settled makes the limit of Limit.Settled of a spec that is valid. A slot is in
 // flight for as long as it counts, so that slots have none.
 func (s Spec) settled() *Limit {
-	if s.Terms == nil || s.Terms.Block == nil || s.Algorithm == Concurrency || s.Algorithm == Deny {
+	if s.Terms == nil || s.Terms.AtEnd.Block == nil || s.Algorithm == Concurrency || s.Algorithm == Deny {
 		return nil
 	}
 	s.Scope += "#settled"
 	s.CountRejected = false
-	s.Terms = &Terms{
-		Rule: s.Terms.Rule, Role: Blocks, OnStoreFailure: s.Terms.OnStoreFailure,
-		NoDenyCache: s.Terms.NoDenyCache, NoCoalesce: s.Terms.NoCoalesce,
-	}
+	s.Terms = &Terms{Rule: s.Terms.Rule, Role: Blocks, Handling: s.Terms.Handling}
+	s.Terms.Handling.Queue, s.Terms.Handling.InLineOf, s.Terms.Handling.Final = nil, nil, true
 	return MustLimit(s)
 }
 

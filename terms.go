@@ -2,19 +2,31 @@ package tidegate
 
 import "time"
 
-// Terms are what a rule says of a limit beyond its numbers: how a refusal is
-// answered, and what becomes of a charge when the request has ended. They are no
-// part of the limit's identity. Front ends and Gate read them; stores do not.
+// Terms are what a rule says of a limit beyond its numbers. They are no part of the limit's
+// identity, and stores do not read them. Each part has its readers: front ends read Answer,
+// a Gate acts by AtEnd, and layers between a Gate and its store read Handling alone.
 type Terms struct {
 	// Rule is the name of the rule that the limit belongs to.
 	Rule string
 	// Role is what the limit is for within its rule.
 	Role Role
-	// Answer is how front ends answer who is refused.
+	// Answer is how front ends answer who is refused, and what they tell of the limit.
 	Answer Answer
+	// AtEnd is what becomes of a charge when the request has ended, or was refused.
+	AtEnd AtEnd
+	// Handling is how the limit is asked about, and what happens when it cannot be.
+	Handling Handling
+}
+
+// AtEnd is what becomes of a charge when the request has ended, or was refused. The zero
+// value is: nothing, it stays charged.
+type AtEnd struct {
 	// Counts, when not empty: only requests answered with one of these statuses
 	// stay charged; see [Visit.End]. The place of a request in flight is held.
 	Counts []StatusRange
+	// Settle is where the true cost is found at the end of a request whose cost
+	// was an estimate: "response.header.NAME" or "response.body.FIELD".
+	Settle string
 	// Block, when not nil: once this limit has refused a key, Block refuses it
 	// for its Period. A Gate takes one from it, under the same key, when this
 	// limit is the one that a refusal is about; the Matcher adds a check of it
@@ -22,18 +34,23 @@ type Terms struct {
 	// flight start no Block: what refuses must be settled, see [Limit.Settled].
 	// Slots of a Concurrency limit are always in flight, and never start one.
 	Block *Limit
-	// Nominal is, for a limit that is a ceiling or a block, the limit that clients
-	// are told.
-	Nominal *Limit
-	// Settle is where the true cost is found at the end of a request whose cost
-	// was an estimate: "response.header.NAME" or "response.body.FIELD".
-	Settle string
-	// Queue, when not nil: who is refused may wait in line, where the front end
-	// can hold a request. Buckets are booked ahead instead, by Check.MaxWait.
-	Queue *Queue
+}
+
+// Handling is how a limit is asked about. It is all that layers between a Gate and its
+// store know of a rule. The zero value leaves everything as it is.
+type Handling struct {
 	// OnStoreFailure is what the rule answers when the store cannot, instead of
 	// the Gate's.
 	OnStoreFailure FailMode
+	// Queue, when not nil: who is refused may wait in line, where the front end
+	// can hold a request. Buckets are booked ahead instead, by Check.MaxWait.
+	Queue *Queue
+	// InLineOf is another limit of the request, in whose line who is refused by this one
+	// waits. It is set where that limit counted before a change of the rules.
+	InLineOf *Limit
+	// Final: what is taken is never given back, as that of a block. So a refusal stands
+	// until its RetryAfter, also for who asks with a cost of 0.
+	Final bool
 	// NoDenyCache: every request is put to the store that a fleet shares, even if
 	// the node knows from a refusal that there is no room yet.
 	NoDenyCache bool
@@ -83,4 +100,7 @@ type Answer struct {
 	Dialect string
 	// Reset in the headers, "delta" or "epoch"; "" is the front end's.
 	Reset string
+	// Nominal is, for a limit that is a ceiling or a block, the limit that clients
+	// are told.
+	Nominal *Limit
 }

@@ -126,7 +126,7 @@ func (v *Visit) ByStatus() bool {
 }
 
 // Sources are where the true costs of the estimates are to be found, as in
-// Terms.Settle, each of them once.
+// Terms.AtEnd.Settle, each of them once.
 func (v *Visit) Sources() []string {
 	if v == nil {
 		return nil
@@ -225,14 +225,14 @@ func (c *Check) counts(status int) bool {
 	if !c.byStatus() {
 		return true
 	}
-	return slices.ContainsFunc(c.Limit.Terms.Counts, func(r StatusRange) bool { return r.From <= status && status <= r.To })
+	return slices.ContainsFunc(c.Limit.Terms.AtEnd.Counts, func(r StatusRange) bool { return r.From <= status && status <= r.To })
 }
 
-func (c *Check) byStatus() bool { return c.Limit.Terms != nil && len(c.Limit.Terms.Counts) > 0 }
+func (c *Check) byStatus() bool { return c.Limit.Terms != nil && len(c.Limit.Terms.AtEnd.Counts) > 0 }
 
 func (c *Check) source() string {
 	if !c.Estimate || c.Limit.Terms == nil {
 		return ""
 	}
-	return c.Limit.Terms.Settle
+	return c.Limit.Terms.AtEnd.Settle
 }

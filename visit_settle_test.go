@@ -14,7 +14,7 @@ import (
 // used 10 of it.
 func estimated(name, settle string) tidegate.Check {
 	return tidegate.Check{Key: "a", Cost: 60, Estimate: true, Limit: tidegate.MustLimit(tidegate.Spec{
-		Name: name, Events: 110, Period: time.Hour, Terms: &tidegate.Terms{Settle: settle},
+		Name: name, Events: 110, Period: time.Hour, Terms: &tidegate.Terms{AtEnd: tidegate.AtEnd{Settle: settle}},
 	})}
 }
 
@@ -70,7 +70,7 @@ func TestEndSettlesEachEstimateFromItsSource(t *testing.T) {
 	bare := tidegate.Check{Key: "a", Cost: 60, Estimate: true, Limit: tidegate.PerHour(110)}
 	failed := estimated("failed", "response.body.in")
 	terms := *failed.Limit.Terms
-	terms.Counts = []tidegate.StatusRange{{From: 500, To: 599}}
+	terms.AtEnd.Counts = []tidegate.StatusRange{{From: 500, To: 599}}
 	spec := failed.Limit.Spec
 	spec.Terms = &terms
 	failed.Limit = tidegate.MustLimit(spec)

@@ -15,7 +15,7 @@ import (
 // failures is a limit that only refused tries to log in are charged to.
 func failures(a tidegate.Algorithm) *tidegate.Limit {
 	return tidegate.MustLimit(tidegate.Spec{Name: "login", Events: 5, Period: time.Hour, Algorithm: a, Terms: &tidegate.Terms{
-		Counts: []tidegate.StatusRange{{From: 401, To: 401}, {From: 500, To: 599}},
+		AtEnd: tidegate.AtEnd{Counts: []tidegate.StatusRange{{From: 401, To: 401}, {From: 500, To: 599}}},
 	}})
 }
 

@@ -21,7 +21,7 @@ func all(checks ...tidegate.Check) tidegate.Matcher {
 
 // failures is a limit of 5 to which only failed logins are charged.
 var failures = tidegate.MustLimit(tidegate.Spec{Name: "login", Events: 5, Period: time.Hour, Terms: &tidegate.Terms{
-	Counts: []tidegate.StatusRange{{From: 401, To: 401}},
+	AtEnd: tidegate.AtEnd{Counts: []tidegate.StatusRange{{From: 401, To: 401}}},
 }})
 
 func left(store tidegate.Store, l *tidegate.Limit) int64 {
@@ -121,7 +121,7 @@ func TestEstimateIsSettledByAResponseHeader(t *testing.T) {
 	f := func(settle, name, value string, want int64) {
 		t.Helper()
 		store := memory.New()
-		l := tidegate.MustLimit(tidegate.Spec{Name: "chat", Events: 100, Period: time.Hour, Terms: &tidegate.Terms{Settle: settle}})
+		l := tidegate.MustLimit(tidegate.Spec{Name: "chat", Events: 100, Period: time.Hour, Terms: &tidegate.Terms{AtEnd: tidegate.AtEnd{Settle: settle}}})
 		h := Gate(tidegate.NewGate(all(tidegate.Check{Key: "all", Limit: l, Cost: 60, Estimate: true}), store))(
 			http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set(name, value)
@@ -161,7 +161,7 @@ func TestTheWriterIsWrappedOnlyForWhatHasToBeKnown(t *testing.T) {
 		}
 	}
 	hour, slots := tidegate.PerHour(5), tidegate.Slots(1, time.Minute)
-	estimate := tidegate.MustLimit(tidegate.Spec{Events: 5, Period: time.Hour, Terms: &tidegate.Terms{Settle: "response.header.X-Cost"}})
+	estimate := tidegate.MustLimit(tidegate.Spec{Events: 5, Period: time.Hour, Terms: &tidegate.Terms{AtEnd: tidegate.AtEnd{Settle: "response.header.X-Cost"}}})
 	recorder := httptest.NewRecorder()
 	both := hijackable{ResponseWriter: recorder}
 	f(hour, recorder, false, true, false)

@@ -34,7 +34,7 @@ func termsOf(l *tidegate.Limit) terms {
 	}
 	t.answer = said.Answer
 	t.ownForm = t.answer.Dialect != "" || t.answer.Reset != ""
-	if t.nominal = said.Nominal; t.nominal != nil {
+	if t.nominal = said.Answer.Nominal; t.nominal != nil {
 		t.above = l.Capacity() - t.nominal.Capacity()
 	}
 	if said.Role == tidegate.Blocks {

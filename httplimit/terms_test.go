@@ -96,8 +96,8 @@ func TestAnswerLeavesTheBodyOutForHead(t *testing.T) {
 // When the store could not tell, the rule's words for a used-up limit are wrong.
 func TestAnswerIsNotForStoreFailures(t *testing.T) {
 	l := tidegate.MustLimit(tidegate.Spec{Name: "api", Events: 5, Period: time.Minute, Terms: &tidegate.Terms{
-		OnStoreFailure: tidegate.FailClosed,
-		Answer:         tidegate.Answer{Status: 402, Body: "buy more", Message: "buy more"},
+		Answer:   tidegate.Answer{Status: 402, Body: "buy more", Message: "buy more"},
+		Handling: tidegate.Handling{OnStoreFailure: tidegate.FailClosed},
 	}})
 	w := get(Gate(tidegate.NewGate(everyone{l}, &script{err: http.ErrServerClosed}))(hello))
 	if w.Code != 503 || strings.Contains(w.Body.String(), "buy") || w.Header().Get("Retry-After") != "1" {
@@ -165,7 +165,7 @@ func TestHeadersTellTheNominalLimit(t *testing.T) {
 	nominal := tidegate.MustLimit(tidegate.Spec{
 		Name: "search", Scope: "nominal", Events: 10, Period: time.Minute, Terms: &tidegate.Terms{Role: tidegate.Marks},
 	})
-	ceiling := tidegate.MustLimit(tidegate.Spec{Name: "search", Events: 12, Period: time.Minute, Terms: &tidegate.Terms{Nominal: nominal}})
+	ceiling := tidegate.MustLimit(tidegate.Spec{Name: "search", Events: 12, Period: time.Minute, Terms: &tidegate.Terms{Answer: tidegate.Answer{Nominal: nominal}}})
 	rules := all(tidegate.Check{Key: "a", Limit: nominal, Cost: 1, Advisory: true}, tidegate.Check{Key: "a", Limit: ceiling, Cost: 1})
 	f := func(o Options, check func(h http.Header, left, soft string)) {
 		synctest.Test(t, func(t *testing.T) {
@@ -212,7 +212,7 @@ func TestBlockIsToldByRetryAfterAlone(t *testing.T) {
 		t.Errorf("%d %v %s", code, h, said)
 	}
 	// A refusal for want of a slot starts none: slots are in flight.
-	slots := tidegate.MustLimit(tidegate.Spec{Name: "slots", Events: 1, Period: time.Minute, Algorithm: tidegate.Concurrency, Terms: &tidegate.Terms{Block: tidegate.PerHour(1)}})
+	slots := tidegate.MustLimit(tidegate.Spec{Name: "slots", Events: 1, Period: time.Minute, Algorithm: tidegate.Concurrency, Terms: &tidegate.Terms{AtEnd: tidegate.AtEnd{Block: tidegate.PerHour(1)}}})
 	w := get(Gate(tidegate.NewGate(everyone{slots}, &script{decisions: []tidegate.Decision{usedUp}}))(hello))
 	if w.Header().Get("Retry-After") != "1" {
 		t.Errorf("%v", w.Header())

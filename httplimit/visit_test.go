@@ -16,7 +16,7 @@ func TestVisitOf(t *testing.T) {
 	f := func(settle string, found bool, left int64) {
 		t.Helper()
 		store := memory.New()
-		limit := tidegate.MustLimit(tidegate.Spec{Name: "chat", Events: 100, Period: time.Hour, Terms: &tidegate.Terms{Settle: settle}})
+		limit := tidegate.MustLimit(tidegate.Spec{Name: "chat", Events: 100, Period: time.Hour, Terms: &tidegate.Terms{AtEnd: tidegate.AtEnd{Settle: settle}}})
 		check := tidegate.Check{Key: "k", Limit: limit, Cost: 100, Estimate: true}
 		h := Gate(tidegate.NewGate(all(check), store))(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			visit := VisitOf(r.Context())

@@ -100,15 +100,18 @@ func (l *limiter) termsOf(as role) *tidegate.Terms {
 		return t
 	}
 	t := &tidegate.Terms{
-		Rule: l.rule.Name.Text, Role: as.is, Answer: l.answer, Block: as.block, Nominal: as.nominal,
-		Settle: as.settle, OnStoreFailure: l.fail,
-		NoDenyCache: l.rule.Layers.NoDenyCache, NoCoalesce: l.rule.Layers.NoCoalesce,
+		Rule:     l.rule.Name.Text,
+		Role:     as.is,
+		Answer:   l.answer,
+		AtEnd:    tidegate.AtEnd{Block: as.block, Settle: as.settle},
+		Handling: tidegate.Handling{OnStoreFailure: l.fail, NoDenyCache: l.rule.Layers.NoDenyCache, NoCoalesce: l.rule.Layers.NoCoalesce},
 	}
+	t.Answer.Nominal, t.Handling.Final = as.nominal, as.is == tidegate.Blocks
 	if !as.slot && as.is != tidegate.Blocks {
-		t.Counts = l.counts
+		t.AtEnd.Counts = l.counts
 	}
 	if as.queue.Places > 0 && as.is == tidegate.Decides {
-		t.Queue = &as.queue
+		t.Handling.Queue = &as.queue
 	}
 	if as.status != 0 {
 		t.Answer.Status = as.status

@@ -36,7 +36,7 @@ rules:
 	f(request("GET /feed"), nominal+" advisory marks", above)
 	for _, path := range []string{"/soft", "/feed"} {
 		checks := set.Match(request("GET "+path), nil)
-		if checks[1].Limit.Terms.Nominal != checks[0].Limit {
+		if checks[1].Limit.Terms.Answer.Nominal != checks[0].Limit {
 			t.Errorf("%s: clients are not told the nominal limit", path)
 		}
 	}

@@ -118,39 +118,42 @@ rules:
 		t.Helper()
 		l := terms(path)[n]
 		got := *l.Terms
-		counts, wantCounts := fmt.Sprint(got.Counts), fmt.Sprint(want.Counts)
-		got.Block, got.Counts, want.Counts = nil, nil, nil
+		counts, wantCounts := fmt.Sprint(got.AtEnd.Counts), fmt.Sprint(want.AtEnd.Counts)
+		got.AtEnd.Block, got.AtEnd.Counts, want.AtEnd.Counts = nil, nil, nil
 		if fmt.Sprint(got) != fmt.Sprint(want) || counts != wantCounts || l.OnFull != onFull {
 			t.Errorf("%s: %+v %s %v\nwant %+v %s", path, got, counts, l.OnFull, want, wantCounts)
 		}
 	}
 	headers := tidegate.Answer{Status: 420, Message: "slow down", Dialect: "x", Reset: "epoch"}
 	closed := tidegate.FailClosed
-	f("/plain", 0, tidegate.Terms{Rule: "plain", Answer: headers, OnStoreFailure: closed}, tidegate.RefuseNew)
+	f("/plain", 0, tidegate.Terms{Rule: "plain", Answer: headers, Handling: tidegate.Handling{OnStoreFailure: closed}}, tidegate.RefuseNew)
 	f("/own", 0, tidegate.Terms{
-		Rule: "own", OnStoreFailure: tidegate.FailOpen,
-		Answer: tidegate.Answer{Status: 503, Body: "{rule}", ContentType: "text/html", Dialect: "x", Reset: "epoch"},
+		Rule:     "own",
+		Answer:   tidegate.Answer{Status: 503, Body: "{rule}", ContentType: "text/html", Dialect: "x", Reset: "epoch"},
+		Handling: tidegate.Handling{OnStoreFailure: tidegate.FailOpen},
 	}, tidegate.EvictLeast)
-	f("/asked", 0, tidegate.Terms{Rule: "asked", Answer: headers, OnStoreFailure: closed, NoDenyCache: true, NoCoalesce: true}, tidegate.RefuseNew)
+	f("/asked", 0, tidegate.Terms{Rule: "asked", Answer: headers, Handling: tidegate.Handling{OnStoreFailure: closed, NoDenyCache: true, NoCoalesce: true}}, tidegate.RefuseNew)
 	paid := headers
 	paid.Status = 402
-	f("/quota", 0, tidegate.Terms{Rule: "quota", Answer: paid, OnStoreFailure: closed}, tidegate.RefuseNew)
+	f("/quota", 0, tidegate.Terms{Rule: "quota", Answer: paid, Handling: tidegate.Handling{OnStoreFailure: closed}}, tidegate.RefuseNew)
 	// Who is denied is not told to slow down by the status.
 	refused := headers
 	refused.Status = 0
-	f("/denied", 0, tidegate.Terms{Rule: "denied", Answer: refused, OnStoreFailure: closed}, tidegate.RefuseNew)
+	f("/denied", 0, tidegate.Terms{Rule: "denied", Answer: refused, Handling: tidegate.Handling{OnStoreFailure: closed}}, tidegate.RefuseNew)
 
 	counts := []tidegate.StatusRange{{From: 401, To: 401}, {From: 500, To: 599}}
 	// A refusal by the block tells of the limit that started it.
-	f("/login", 0, tidegate.Terms{Rule: "login", Role: tidegate.Blocks, Answer: headers, Nominal: terms("/login")[1], OnStoreFailure: closed}, tidegate.RefuseNew)
-	f("/login", 1, tidegate.Terms{Rule: "login", Answer: headers, Counts: counts, OnStoreFailure: closed}, tidegate.RefuseNew)
-	f("/login", 2, tidegate.Terms{Rule: "login", Answer: headers, OnStoreFailure: closed}, tidegate.RefuseNew)
-	block := func(l *tidegate.Limit) string { return l.Terms.Block.Identity() }
-	if login := terms("/login"); block(login[1]) != login[0].Identity() || block(login[2]) != login[0].Identity() || login[0].Terms.Block != nil {
+	told := headers
+	told.Nominal = terms("/login")[1]
+	f("/login", 0, tidegate.Terms{Rule: "login", Role: tidegate.Blocks, Answer: told, Handling: tidegate.Handling{OnStoreFailure: closed, Final: true}}, tidegate.RefuseNew)
+	f("/login", 1, tidegate.Terms{Rule: "login", Answer: headers, AtEnd: tidegate.AtEnd{Counts: counts}, Handling: tidegate.Handling{OnStoreFailure: closed}}, tidegate.RefuseNew)
+	f("/login", 2, tidegate.Terms{Rule: "login", Answer: headers, Handling: tidegate.Handling{OnStoreFailure: closed}}, tidegate.RefuseNew)
+	block := func(l *tidegate.Limit) string { return l.Terms.AtEnd.Block.Identity() }
+	if login := terms("/login"); block(login[1]) != login[0].Identity() || block(login[2]) != login[0].Identity() || login[0].Terms.AtEnd.Block != nil {
 		t.Error("the limits of login do not start its block")
 	}
-	f("/chat", 0, tidegate.Terms{Rule: "chat", Answer: headers, Settle: "response.header.X-Cost", OnStoreFailure: closed}, tidegate.RefuseNew)
-	f("/chat", 1, tidegate.Terms{Rule: "chat", Answer: headers, OnStoreFailure: closed}, tidegate.RefuseNew)
+	f("/chat", 0, tidegate.Terms{Rule: "chat", Answer: headers, AtEnd: tidegate.AtEnd{Settle: "response.header.X-Cost"}, Handling: tidegate.Handling{OnStoreFailure: closed}}, tidegate.RefuseNew)
+	f("/chat", 1, tidegate.Terms{Rule: "chat", Answer: headers, Handling: tidegate.Handling{OnStoreFailure: closed}}, tidegate.RefuseNew)
 	heldTo(t, set)(request("GET /chat"), "chat: 9/1s sliding_log per ip @ cost 5 estimate", "chat: 3 slots, lease 30s per ip @")
 	heldTo(t, set)(request("GET /login"), "login: 1/15m0s sliding_log per ip#block @ cost 0 blocks",
 		"login: 5/15m0s sliding_log per ip @", "login: 3 slots, lease 30s per ip @")

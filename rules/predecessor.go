@@ -45,10 +45,12 @@ func (p *predecessor) standIn(successor *tidegate.Limit) *tidegate.Limit {
 
 func standIn(old, successor *tidegate.Limit) *tidegate.Limit {
 	terms := *successor.Terms
-	if terms.Nominal == nil {
-		terms.Nominal = successor
+	if terms.Answer.Nominal == nil {
+		terms.Answer.Nominal = successor
 	}
-	terms.Queue = nil // the line is its successor's
+	if terms.Handling.Queue = nil; terms.Role != tidegate.Blocks { // the line is its successor's
+		terms.Handling.InLineOf = successor
+	}
 	was := old.Spec
 	was.OnFull, was.Terms = successor.OnFull, &terms
 	was.CountRejected = was.CountRejected && successor.CountRejected

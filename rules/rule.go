@@ -72,11 +72,13 @@ func (c *compiler) access(l *limiter, s *subject, as tidegate.Role) (deny *tideg
 			continue
 		}
 		spec.Name, spec.Terms = l.rule.Name.Text, &tidegate.Terms{
-			Rule: l.rule.Name.Text, Role: as, OnStoreFailure: l.fail,
+			Rule: l.rule.Name.Text,
+			Role: as,
 			Answer: tidegate.Answer{
 				Status: 400, Message: "the request has no " + s.parts[i].id.name,
 				Dialect: l.answer.Dialect, Reset: l.answer.Reset,
 			},
+			Handling: tidegate.Handling{OnStoreFailure: l.fail},
 		}
 		refuse = append(refuse, c.must(tidegate.NewLimit(spec)))
 	}

@@ -34,6 +34,6 @@ func attacks(key string) bool { return strings.HasPrefix(key, attackerPrefix) }
 
 func (b *bench) underAttack(ctx context.Context, f *figures) (err error) {
 	f.attack, err = b.race(ctx, "under attack", attackLoad(), plenty,
-		chain("Tidegate", "chain", tidegate.Terms{}), chain("Tidegate, no deny cache", "nodeny", tidegate.Terms{NoDenyCache: true}), plain("plain"))
+		chain("Tidegate", "chain", tidegate.Terms{}), chain("Tidegate, no deny cache", "nodeny", tidegate.Terms{Handling: tidegate.Handling{NoDenyCache: true}}), plain("plain"))
 	return err
 }

@@ -29,10 +29,10 @@ func (r *running) expect(s *Step, i int, d *tidegate.Decision) {
 
 // remaining is what clients are told: of the nominal limit where a ceiling decides.
 func remaining(d *tidegate.Decision) int64 {
-	if d.Limit == nil || d.Limit.Terms.Nominal == nil || d.Limit.Terms.Role == tidegate.Blocks {
+	if d.Limit == nil || d.Limit.Terms.Answer.Nominal == nil || d.Limit.Terms.Role == tidegate.Blocks {
 		return d.Remaining
 	}
-	return max(d.Remaining-d.Limit.Capacity()+d.Limit.Terms.Nominal.Capacity(), 0)
+	return max(d.Remaining-d.Limit.Capacity()+d.Limit.Terms.Answer.Nominal.Capacity(), 0)
 }
 
 func answer(d *tidegate.Decision) int {

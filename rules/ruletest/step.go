@@ -36,7 +36,7 @@ func (r *running) step(ctx context.Context, s *Step) {
 // whole: who is refused for the rounding of a bucket alone comes that moment later.
 func (r *running) enter(ctx context.Context, s *Step) (tidegate.Decision, *tidegate.Visit) {
 	d, v := r.gate.Enter(ctx, s.newRequest())
-	if !d.OK && d.RetryAfter > 0 && d.Limit.Terms.Block == nil && d.RetryAfter <= rounding(d.Limit, r.clock.now.Sub(r.clock.start)) {
+	if !d.OK && d.RetryAfter > 0 && d.Limit.Terms.AtEnd.Block == nil && d.RetryAfter <= rounding(d.Limit, r.clock.now.Sub(r.clock.start)) {
 		r.clock.now = r.clock.now.Add(d.RetryAfter)
 		return r.gate.Enter(ctx, s.newRequest())
 	}

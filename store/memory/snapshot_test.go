@@ -192,7 +192,7 @@ func TestSnapshotLeavesTermsOut(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "snapshot")
 	terms := &tidegate.Terms{Rule: "login", Answer: tidegate.Answer{Body: strings.Repeat("x", 1<<17)}}
 	l := tidegate.MustLimit(tidegate.Spec{Name: "login", Scope: "ip", Events: 5, Period: 24 * time.Hour, Terms: terms})
-	terms.Block = l
+	terms.AtEnd.Block = l
 	s := New()
 	drain(t, s, l, "a")
 	if err := s.Snapshot(path); err != nil {

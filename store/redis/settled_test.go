@@ -20,7 +20,7 @@ func TestTriesInFlightElsewhereBlockNobody(t *testing.T) {
 	server := testdep.Redis(t)
 	block := tidegate.MustLimit(tidegate.Spec{Name: "login", Scope: "block", Events: 1, Period: 15 * time.Minute})
 	limit := tidegate.MustLimit(tidegate.Spec{Name: "login", Events: 5, Period: time.Hour, Terms: &tidegate.Terms{
-		Block: block, Counts: []tidegate.StatusRange{{From: 401, To: 401}},
+		AtEnd: tidegate.AtEnd{Block: block, Counts: []tidegate.StatusRange{{From: 401, To: 401}}},
 	}})
 	var nodes []*tidegate.Gate
 	for range 3 {

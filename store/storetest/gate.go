@@ -20,7 +20,7 @@ func (w wrongPasswords) Match(_ *tidegate.Request, dst []tidegate.Check) []tideg
 func newWrongPasswords(l *tidegate.Limit, key string) wrongPasswords {
 	spec := l.Spec
 	block := tidegate.MustLimit(tidegate.Spec{Name: spec.Name, Scope: "block", Events: 1, Period: 15 * time.Minute, Terms: &tidegate.Terms{Role: tidegate.Blocks}})
-	spec.Terms = &tidegate.Terms{Block: block, Counts: []tidegate.StatusRange{{From: 401, To: 401}}}
+	spec.Terms = &tidegate.Terms{AtEnd: tidegate.AtEnd{Block: block, Counts: []tidegate.StatusRange{{From: 401, To: 401}}}}
 	return wrongPasswords{check(tidegate.MustLimit(spec), key, 1), {Key: key, Limit: block}}
 }
 

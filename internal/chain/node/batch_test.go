@@ -58,7 +58,7 @@ func (a *atOnce) calls() []int {
 	return slices.Clone(a.sizes)
 }
 
-var twice = tidegate.MustLimit(tidegate.Spec{Name: "twice", Scope: "user", Events: 2, Period: time.Hour, Algorithm: tidegate.TokenBucket, Terms: &tidegate.Terms{OnStoreFailure: tidegate.FailOpen}})
+var twice = tidegate.MustLimit(tidegate.Spec{Name: "twice", Scope: "user", Events: 2, Period: time.Hour, Algorithm: tidegate.TokenBucket, Terms: &tidegate.Terms{Handling: tidegate.Handling{OnStoreFailure: tidegate.FailOpen}}})
 
 func takeOne(ctx context.Context, s *Node, key string) (tidegate.Decision, error) {
 	d, err := s.Take(ctx, []tidegate.Check{{Key: key, Limit: twice, Cost: 1}}, 1)

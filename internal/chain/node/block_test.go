@@ -15,10 +15,10 @@ func TestRememberedRefusalTellsTheLongest(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			block := tidegate.MustLimit(tidegate.Spec{
 				Name: "login", Scope: "block", Events: 1, Period: 10 * time.Minute, Algorithm: tidegate.SlidingLog,
-				Terms: &tidegate.Terms{Role: tidegate.Blocks},
+				Terms: &tidegate.Terms{Role: tidegate.Blocks, Handling: tidegate.Handling{Final: true}},
 			})
 			five := tidegate.MustLimit(tidegate.Spec{
-				Name: "login", Events: 5, Period: time.Minute, Algorithm: a, Terms: &tidegate.Terms{Block: block},
+				Name: "login", Events: 5, Period: time.Minute, Algorithm: a, Terms: &tidegate.Terms{AtEnd: tidegate.AtEnd{Block: block}},
 			})
 			inner := newSlow()
 			n := newNode(inner, Options{})

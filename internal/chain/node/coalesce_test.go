@@ -116,7 +116,7 @@ func TestNeverTogether(t *testing.T) {
 	f("advisory", func(c *tidegate.Check) { c.Advisory = true }, tidegate.Spec{})
 	f("booked ahead", func(c *tidegate.Check) { c.MaxWait = time.Second }, tidegate.Spec{Name: "booked"})
 	f("count_rejected", none, tidegate.Spec{Algorithm: tidegate.SlidingLog, CountRejected: true})
-	f("switched off", none, tidegate.Spec{Name: "off", Terms: &tidegate.Terms{NoCoalesce: true}})
+	f("switched off", none, tidegate.Spec{Name: "off", Terms: &tidegate.Terms{Handling: tidegate.Handling{NoCoalesce: true}}})
 }
 
 // Who asks for several copies is asked for alone: they are together already.

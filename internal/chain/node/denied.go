@@ -19,12 +19,12 @@ func (n *Node) stamp() stamp { return stamp{n.now(), n.deny.epoch.Load()} }
 // peeks, only that of a block is, since it may take longer than the refusal beside it.
 func deniable(c *tidegate.Check) bool {
 	l := c.Limit
-	return (c.Cost > 0 || blocks(l)) && !c.Advisory && !c.Estimate && l.Algorithm != tidegate.Concurrency &&
-		(l.Terms == nil || !l.Terms.NoDenyCache)
+	return (c.Cost > 0 || final(l)) && !c.Advisory && !c.Estimate && l.Algorithm != tidegate.Concurrency &&
+		(l.Terms == nil || !l.Terms.Handling.NoDenyCache)
 }
 
-// blocks reports whether l refuses who was refused before.
-func blocks(l *tidegate.Limit) bool { return l.Terms != nil && l.Terms.Role == tidegate.Blocks }
+// final reports whether what is taken from l is never given back, as that of a block.
+func final(l *tidegate.Limit) bool { return l.Terms != nil && l.Terms.Handling.Final }
 
 // denied answers checks by what was refused before, if that says enough. Of several
 // refusals it tells the one that takes longest.
@@ -98,7 +98,7 @@ func (n *Node) rememberBlock(call *call, d *tidegate.Decision) {
 	if len(s.checks) != 1 || !d.OK || d.Remaining > 0 || d.ResetAfter <= 0 || n.o.DenyEntries < 0 {
 		return
 	}
-	if c := &s.checks[0]; c.Cost > 0 && blocks(c.Limit) && deniable(c) {
+	if c := &s.checks[0]; c.Cost > 0 && final(c.Limit) && deniable(c) {
 		r := refused{retry: sent.at + d.ResetAfter, reset: sent.at + d.ResetAfter}
 		r.until = min(r.retry, sent.at+maxDenial)
 		n.deny.note(n.deny.counter(c.Limit, c.Key), under(c.Limit, sent.epoch), 1, r, sent.at)

@@ -34,7 +34,7 @@ func (p *part) limit(whole []tidegate.Check, l *tidegate.Limit) *tidegate.Limit 
 
 func (n *Node) mode(l *tidegate.Limit) tidegate.FailMode {
 	if l.Terms != nil {
-		return l.Terms.OnStoreFailure
+		return l.Terms.Handling.OnStoreFailure
 	}
 	return *n.o.Default
 }

@@ -14,7 +14,7 @@ import (
 func limit(name string, events int64, mode tidegate.FailMode) *tidegate.Limit {
 	return tidegate.MustLimit(tidegate.Spec{
 		Name: name, Events: events, Period: time.Hour, Algorithm: tidegate.FixedWindow,
-		Terms: &tidegate.Terms{Rule: name, OnStoreFailure: mode},
+		Terms: &tidegate.Terms{Rule: name, Handling: tidegate.Handling{OnStoreFailure: mode}},
 	})
 }
 
@@ -159,10 +159,11 @@ func TestMisuseIsNoFailure(t *testing.T) {
 // do not reach the inner store, whose own they are not.
 func TestReceiptsFindTheirStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		terms := &tidegate.Terms{OnStoreFailure: tidegate.FailLocal}
+		terms := &tidegate.Terms{Handling: tidegate.Handling{OnStoreFailure: tidegate.FailLocal}}
 		slots := tidegate.MustLimit(tidegate.Spec{Name: "slots", Events: 2, Period: time.Minute, Algorithm: tidegate.Concurrency, Terms: terms})
 		errs := tidegate.MustLimit(tidegate.Spec{Name: "errors", Events: 5, Period: time.Hour, Terms: &tidegate.Terms{
-			OnStoreFailure: tidegate.FailLocal, Counts: []tidegate.StatusRange{{From: 500, To: 599}},
+			AtEnd:    tidegate.AtEnd{Counts: []tidegate.StatusRange{{From: 500, To: 599}}},
+			Handling: tidegate.Handling{OnStoreFailure: tidegate.FailLocal},
 		}})
 		way := &faulty{}
 		g := newNode(way, Options{})
@@ -212,7 +213,7 @@ func (v matched) Match(_ *tidegate.Request, dst []tidegate.Check) []tidegate.Che
 // What was admitted without being counted leaves nothing to give back.
 func TestReceiptOfWhatWasAllowed(t *testing.T) {
 	slots := tidegate.MustLimit(tidegate.Spec{
-		Name: "slots", Events: 2, Period: time.Minute, Algorithm: tidegate.Concurrency, Terms: &tidegate.Terms{OnStoreFailure: tidegate.FailOpen},
+		Name: "slots", Events: 2, Period: time.Minute, Algorithm: tidegate.Concurrency, Terms: &tidegate.Terms{Handling: tidegate.Handling{OnStoreFailure: tidegate.FailOpen}},
 	})
 	way := &faulty{}
 	g := newNode(way, Options{Deadline: patient})

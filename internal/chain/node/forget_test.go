@@ -34,9 +34,11 @@ func TestNeverRemembered(t *testing.T) {
 	f("estimate", func(_ *tidegate.Spec, c *tidegate.Check) { c.Estimate = true })
 	f("booked ahead", func(_ *tidegate.Spec, c *tidegate.Check) { c.MaxWait = time.Second })
 	f("queued", func(l *tidegate.Spec, _ *tidegate.Check) {
-		l.Terms = &tidegate.Terms{Queue: &tidegate.Queue{Places: 1, MaxWait: time.Second}}
+		l.Terms = &tidegate.Terms{Handling: tidegate.Handling{Queue: &tidegate.Queue{Places: 1, MaxWait: time.Second}}}
 	})
-	f("switched off", func(l *tidegate.Spec, _ *tidegate.Check) { l.Terms = &tidegate.Terms{NoDenyCache: true} })
+	f("switched off", func(l *tidegate.Spec, _ *tidegate.Check) {
+		l.Terms = &tidegate.Terms{Handling: tidegate.Handling{NoDenyCache: true}}
+	})
 }
 
 // What was refused before does not answer where somebody else has to be asked or told.
@@ -60,7 +62,7 @@ func TestRefusalBesideOthers(t *testing.T) {
 	rejects := tidegate.MustLimit(tidegate.Spec{Name: "beside", Events: 9, Period: time.Hour, Algorithm: tidegate.SlidingLog, CountRejected: true})
 	queue := tidegate.MustLimit(tidegate.Spec{
 		Name: "beside", Events: 9, Period: time.Hour, Algorithm: tidegate.TokenBucket,
-		Terms: &tidegate.Terms{Queue: &tidegate.Queue{Places: 1, MaxWait: time.Second}},
+		Terms: &tidegate.Terms{Handling: tidegate.Handling{Queue: &tidegate.Queue{Places: 1, MaxWait: time.Second}}},
 	})
 	beside("another limit", tidegate.Check{Key: "ann", Limit: limit(tidegate.TokenBucket), Cost: 1}, false)
 	beside("a peek", tidegate.Check{Key: "ann", Limit: limit(tidegate.TokenBucket)}, false)

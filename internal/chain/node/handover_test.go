@@ -16,7 +16,7 @@ func TestHandOversInAnOutageRefillNobody(t *testing.T) {
 	for _, a := range []tidegate.Algorithm{tidegate.Quota, tidegate.SlidingLog, tidegate.TokenBucket, tidegate.FixedWindow} {
 		synctest.Test(t, func(t *testing.T) {
 			time.Sleep(time.Hour) // not at the edge of a day
-			spec := tidegate.Spec{Name: "day", Events: 10, Period: 24 * time.Hour, Algorithm: a, Terms: &tidegate.Terms{OnStoreFailure: tidegate.FailLocal}}
+			spec := tidegate.Spec{Name: "day", Events: 10, Period: 24 * time.Hour, Algorithm: a, Terms: &tidegate.Terms{Handling: tidegate.Handling{OnStoreFailure: tidegate.FailLocal}}}
 			if a == tidegate.Quota {
 				spec.Period, spec.Calendar = 0, tidegate.Day
 			}

@@ -104,7 +104,7 @@ func TestPostsAreChargedOnce(t *testing.T) {
 		for _, loses := range []float64{0.05, 0.15, 0.3} {
 			synctest.Test(t, func(t *testing.T) {
 				time.Sleep(time.Hour) // not at the edge of a day
-				spec.Terms = &tidegate.Terms{OnStoreFailure: tidegate.FailLocal}
+				spec.Terms = &tidegate.Terms{Handling: tidegate.Handling{OnStoreFailure: tidegate.FailLocal}}
 				limit := tidegate.MustLimit(spec)
 				way := &lossy{Store: memory.New(), rand: rand.New(rand.NewPCG(uint64(i), 1)), loses: loses, marks: map[string]uint64{}}
 				n := newNode(way, Options{})

@@ -18,7 +18,7 @@ func TestSlotsUnderLateReplies(t *testing.T) {
 		for _, slowness := range []time.Duration{30 * time.Millisecond, 150 * time.Millisecond, 800 * time.Millisecond} {
 			synctest.Test(t, func(t *testing.T) {
 				slots := tidegate.MustLimit(tidegate.Spec{
-					Name: "slots", Events: 20, Period: 30 * time.Second, Algorithm: tidegate.Concurrency, Terms: &tidegate.Terms{OnStoreFailure: mode},
+					Name: "slots", Events: 20, Period: 30 * time.Second, Algorithm: tidegate.Concurrency, Terms: &tidegate.Terms{Handling: tidegate.Handling{OnStoreFailure: mode}},
 				})
 				var trip atomic.Int64
 				trip.Store(int64(time.Millisecond))

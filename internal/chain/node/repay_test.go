@@ -170,7 +170,7 @@ func TestDebtsFade(t *testing.T) {
 			time.Sleep(23*time.Hour + 30*time.Minute) // it was midnight
 			way := &faulty{fault: broken}
 			g := newNode(way, Options{})
-			spec.Terms = &tidegate.Terms{OnStoreFailure: tidegate.FailLocal}
+			spec.Terms = &tidegate.Terms{Handling: tidegate.Handling{OnStoreFailure: tidegate.FailLocal}}
 			l := tidegate.MustLimit(spec)
 			spend(t, g, l, "a", n)
 			time.Sleep(outage)

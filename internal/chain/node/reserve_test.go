@@ -14,7 +14,7 @@ import (
 
 // tokens has a limit of 120 of every algorithm, so slow that nothing comes back.
 func tokens(a tidegate.Algorithm, mode tidegate.FailMode) *tidegate.Limit {
-	spec := tidegate.Spec{Name: "tokens", Events: 120, Period: 24 * time.Hour, Algorithm: a, Terms: &tidegate.Terms{OnStoreFailure: mode}}
+	spec := tidegate.Spec{Name: "tokens", Events: 120, Period: 24 * time.Hour, Algorithm: a, Terms: &tidegate.Terms{Handling: tidegate.Handling{OnStoreFailure: mode}}}
 	if a == tidegate.Quota {
 		spec.Period, spec.Calendar = 0, tidegate.Month
 	}

@@ -73,7 +73,7 @@ func TestKeysGoOnWithWhatWasSeen(t *testing.T) {
 	f := func(spec tidegate.Spec, used int, pause time.Duration, want int) {
 		t.Helper()
 		synctest.Test(t, func(t *testing.T) {
-			spec.Terms = &tidegate.Terms{OnStoreFailure: tidegate.FailLocal}
+			spec.Terms = &tidegate.Terms{Handling: tidegate.Handling{OnStoreFailure: tidegate.FailLocal}}
 			l := tidegate.MustLimit(spec)
 			way := &faulty{}
 			g := newNode(way, Options{})

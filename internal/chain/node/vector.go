@@ -42,11 +42,11 @@ func traitsOf(checks []tidegate.Check) (t traits, ok bool) {
 		if !c.Advisory && c.Cost > l.Capacity() { // which is what it has to be told
 			t &^= remembered
 		}
-		if terms := l.Terms; terms != nil {
-			if terms.NoCoalesce {
+		if l.Terms != nil {
+			if l.Terms.Handling.NoCoalesce {
 				t &^= together
 			}
-			if terms.Queue != nil { // by which limit it is refused decides whether it waits
+			if l.Terms.Handling.Queue != nil { // by which limit it is refused decides whether it waits
 				t &^= remembered
 			}
 		}

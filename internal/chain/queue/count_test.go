@@ -24,7 +24,7 @@ func TestTurnGivenBackByStatusIsUsedOnce(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			limit := tidegate.MustLimit(tidegate.Spec{
 				Name: "login", Events: 5, Period: time.Second, Burst: 50, Algorithm: tidegate.LeakyBucket,
-				Terms: &tidegate.Terms{Counts: []tidegate.StatusRange{{From: 401, To: 401}}},
+				Terms: &tidegate.Terms{AtEnd: tidegate.AtEnd{Counts: []tidegate.StatusRange{{From: 401, To: 401}}}},
 			})
 			gate := tidegate.NewGate(everyone{tidegate.Check{Key: "k", Limit: limit, Cost: 1, MaxWait: time.Minute}}, New(chain.Adapt(memory.New())))
 			var all sync.WaitGroup
@@ -74,7 +74,7 @@ func TestTurnThatDoesNotCountIsGivenBack(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			limit := tidegate.MustLimit(tidegate.Spec{
 				Name: "login", Events: 1, Period: time.Second, Burst: burst, Algorithm: algorithm,
-				Terms: &tidegate.Terms{Counts: []tidegate.StatusRange{{From: 401, To: 401}}},
+				Terms: &tidegate.Terms{AtEnd: tidegate.AtEnd{Counts: []tidegate.StatusRange{{From: 401, To: 401}}}},
 			})
 			inner := memory.New()
 			check := tidegate.Check{Key: "k", Limit: limit, Cost: 1, MaxWait: time.Minute}

@@ -32,7 +32,7 @@ type member struct{ first chan struct{} } // closed when it is the first
 // take asks the store, unless others wait already, and waits in line if refused
 // by the limit of c.
 func (q *lines) take(ctx context.Context, store tidegate.Store, checks []tidegate.Check, c *tidegate.Check) (tidegate.Decision, error) {
-	terms := c.Limit.Terms.Queue
+	terms := c.Limit.Terms.Handling.Queue
 	id := who{c.Limit.Identity(), c.Key}
 	arrived := time.Now()
 	if !q.busy(id) {
@@ -63,16 +63,13 @@ func mayWait(ctx context.Context, d *tidegate.Decision, c *tidegate.Check, most 
 	return !ok || time.Until(deadline) >= askIn(d)
 }
 
-// standsFor reports whether l is the limit of a line, or one that clients are told is: where
-// it counted before a change of the rules.
+// standsFor reports whether who is refused by l waits in the line of another limit, or l is
+// that limit.
 func standsFor(l, line *tidegate.Limit) bool {
 	if l.Identity() == line.Identity() {
 		return true
 	}
-	if l.Terms == nil || l.Terms.Nominal == nil || l.Terms.Role == tidegate.Blocks {
-		return false
-	}
-	return l.Terms.Nominal == line || line.Terms != nil && l.Terms.Nominal == line.Terms.Nominal && l.Scope == line.Scope
+	return l.Terms != nil && l.Terms.Handling.InLineOf != nil && l.Terms.Handling.InLineOf.Identity() == line.Identity()
 }
 
 // slotEvery is how often the first in line asks for a slot: whoever has one may
@@ -137,7 +134,7 @@ func (q *lines) turnedAway(id who) tidegate.Decision {
 func (q *lines) stand(ctx context.Context, store tidegate.Store, checks []tidegate.Check, c *tidegate.Check, id who, m *member, arrived time.Time) (tidegate.Decision, error) {
 	defer note(ctx, arrived)
 	defer q.leave(id, m)
-	most := c.Limit.Terms.Queue.MaxWait
+	most := c.Limit.Terms.Handling.Queue.MaxWait
 	patience := time.NewTimer(time.Until(arrived.Add(most)))
 	defer patience.Stop()
 	select {

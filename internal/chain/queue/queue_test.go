@@ -19,7 +19,7 @@ var (
 	leaky  = tidegate.MustLimit(tidegate.Spec{Name: "leaky", Events: 10, Period: time.Second, Burst: 100, Algorithm: tidegate.LeakyBucket})
 	logged = tidegate.MustLimit(tidegate.Spec{
 		Name: "log", Events: 2, Period: time.Second, Algorithm: tidegate.SlidingLog,
-		Terms: &tidegate.Terms{Queue: &tidegate.Queue{Places: 10, MaxWait: 6 * time.Second}},
+		Terms: &tidegate.Terms{Handling: tidegate.Handling{Queue: &tidegate.Queue{Places: 10, MaxWait: 6 * time.Second}}},
 	})
 )
 
@@ -282,11 +282,11 @@ func TestLineOfALimitThatCountedElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := tidegate.MustLimit(tidegate.Spec{
 			Name: "log", Events: 2, Period: time.Second, Algorithm: tidegate.FixedWindow,
-			Terms: &tidegate.Terms{Nominal: logged},
+			Terms: &tidegate.Terms{Handling: tidegate.Handling{InLineOf: logged}},
 		})
 		blocks := tidegate.MustLimit(tidegate.Spec{
 			Name: "log", Scope: "#block", Events: 1, Period: time.Second,
-			Terms: &tidegate.Terms{Nominal: logged, Role: tidegate.Blocks},
+			Terms: &tidegate.Terms{Role: tidegate.Blocks, Answer: tidegate.Answer{Nominal: logged}},
 		})
 		store := New(chain.Adapt(memory.New()))
 		take := func(key string, beside *tidegate.Limit) (tidegate.Decision, time.Duration) {

@@ -6,7 +6,7 @@
 // There are two kinds of line. A bucket is booked ahead: the inner store says
 // when the turn comes, and who leaves before it gives the turn to the next in
 // line, that one's to the one behind, and the last one back to the store. Any
-// other limit with [tidegate.Terms.Queue] is asked again, by the first in line
+// other limit with [tidegate.Handling.Queue] is asked again, by the first in line
 // alone, when it said it would have room.
 //
 // Start with [New].
@@ -68,7 +68,7 @@ func (s *Store) TakeBatch(ctx context.Context, asks []chain.Ask) error {
 func queued(checks []tidegate.Check) *tidegate.Check {
 	for i := range checks {
 		c := &checks[i]
-		if !c.Advisory && c.Cost > 0 && c.Limit.Terms != nil && c.Limit.Terms.Queue != nil && !isBucket(c.Limit) {
+		if !c.Advisory && c.Cost > 0 && c.Limit.Terms != nil && c.Limit.Terms.Handling.Queue != nil && !isBucket(c.Limit) {
 			return c
 		}
 	}
