@@ -213,8 +213,8 @@ func (p *play) switches(n *node) {
 	again := p.take(n, c)
 	switch {
 	case again.OK || !was.plain():
-	case again.Limit.Terms.Nominal == nil && p.elsewhere(n): // what others have used counts, too
-	case told.Limit.Terms.Nominal != nil && told.Limit.Identity() == again.Limit.Identity():
+	case again.Limit.Terms.Answer.Nominal == nil && p.elsewhere(n): // what others have used counts, too
+	case told.Limit.Terms.Answer.Nominal != nil && told.Limit.Identity() == again.Limit.Identity():
 		// It counts there again, at its own pace and no longer at that of the rules before.
 	default:
 		p.Errorf("%s to %s: told to come back in %s by %s, and then in %s by %s", was, n.version, told.RetryAfter, told.Limit, again.RetryAfter, again.Limit)
