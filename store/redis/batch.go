@@ -16,18 +16,13 @@ import (
 // a third of a millisecond.
 const maxBatch = 32
 
-// MaxBatch is for package fleet: how many asks share a round trip. In a cluster that is
-// 1, since keys are in different places there.
-func (s *Store) MaxBatch() int {
-	if s.cluster {
-		return 1
-	}
-	return maxBatch
-}
+// MaxBatch is for package fleet: how many asks share a round trip.
+func (s *Store) MaxBatch() int { return maxBatch }
 
 // TakeBatch is for package fleet: Take of several vectors that have nothing to do with
 // each other, in one round trip. Vectors of one check share a call of a script if they
-// are of one algorithm, which takes Redis up to half less than a call for each.
+// are of one algorithm and, in a cluster, of one master, which takes Redis up to half less
+// than a call for each.
 func (s *Store) TakeBatch(ctx context.Context, asks []chain.Ask) error {
 	if len(asks) == 1 {
 		s.takeAlone(ctx, &asks[0])
@@ -45,24 +40,17 @@ func (s *Store) TakeBatch(ctx context.Context, asks []chain.Ask) error {
 		case err != nil:
 			asks[i].Err = err
 		case ready:
-			l.laws[a.b.kind].add(a, s)
+			l.group(a.b.kind, a.master).add(a, s)
 		default:
 			others.Go(func() { s.takeAlone(ctx, &asks[i]) })
 		}
 	}
-	var last *together
-	for i := range l.laws {
-		t := &l.laws[i]
-		if len(t.asks) == 0 {
-			continue
+	for i, t := range l.groups[:l.used] {
+		if i == l.used-1 {
+			s.askEach(ctx, t)
+		} else {
+			others.Go(func() { s.askEach(ctx, t) })
 		}
-		if other := last; other != nil {
-			others.Go(func() { s.askEach(ctx, other) })
-		}
-		last = t
-	}
-	if last != nil {
-		s.askEach(ctx, last)
 	}
 	return nil
 }
@@ -74,23 +62,40 @@ func (s *Store) takeAlone(ctx context.Context, a *chain.Ask) {
 
 // letter is memory of TakeBatch that is used again.
 type letter struct {
-	asks []ask
-	laws [kinds + 1]together
+	asks   []ask
+	groups []*together
+	used   int // of groups
 }
 
 var letters = sync.Pool{New: func() any { return new(letter) }}
+
+// group returns the checks of one law and master that have room for one more.
+func (l *letter) group(k kind, m *master) *together {
+	for _, t := range l.groups[:l.used] {
+		if t.kind == k && t.master == m && len(t.asks) < maxBatch {
+			return t
+		}
+	}
+	if l.used == len(l.groups) {
+		l.groups = append(l.groups, new(together))
+	}
+	t := l.groups[l.used]
+	l.used++
+	t.kind, t.master = k, m
+	return t
+}
 
 // done forgets all that l was about. The client may still have the keys, and the strings
 // that args were made into, but not their slices.
 func (l *letter) done() {
 	clear(l.asks)
 	l.asks = l.asks[:0]
-	for i := range l.laws {
-		t := &l.laws[i]
+	for _, t := range l.groups[:l.used] {
 		clear(t.asks)
 		clear(t.keys)
-		t.asks, t.keys, t.args = t.asks[:0], t.keys[:0], t.args[:0]
+		t.asks, t.keys, t.args, t.master = t.asks[:0], t.keys[:0], t.args[:0], nil
 	}
+	l.used = 0
 	letters.Put(l)
 }
 
@@ -99,11 +104,12 @@ type ask struct {
 	plan
 	copies int64
 	from   *chain.Ask
+	master *master // in a cluster
 }
 
 // ready reports whether an ask can go with others.
 func (s *Store) ready(a *ask, from *chain.Ask) (bool, error) {
-	if len(from.Checks) != 1 || s.cluster {
+	if len(from.Checks) != 1 {
 		return false, nil
 	}
 	c := &from.Checks[0]
@@ -119,15 +125,21 @@ func (s *Store) ready(a *ask, from *chain.Ask) (bool, error) {
 	a.copies, a.from = int64(from.Copies), from
 	b = b.guess()
 	a.plan = plan{b: b, check: c, key: b.name(c.Key), cost: c.Cost, wait: algo.Ticks(c.MaxWait)}
+	if s.cluster {
+		a.master = s.batchOwner(a.key)
+		return a.master != nil, nil
+	}
 	return true, nil
 }
 
-// together is checks of one law on their way to Redis.
+// together is checks of one law on their way to Redis, in a cluster to one master.
 type together struct {
-	asks []*ask
-	keys []string
-	args packer
-	tag  tag
+	kind   kind
+	master *master
+	asks   []*ask
+	keys   []string
+	args   packer
+	tag    tag
 }
 
 const sizeOfHead = 2 * 8 // the tag, and the time that is pretended
@@ -141,6 +153,9 @@ func (t *together) add(a *ask, s *Store) {
 	}
 	t.asks, t.keys = append(t.asks, a), append(t.keys, a.key)
 	key, twin := uint16(len(t.keys)), uint16(0)
+	if t.master != nil {
+		key += 2 // keys are numbered by their place in ARGV
+	}
 	if a.b.inRuns() {
 		t.keys = append(t.keys, a.b.twin(a.key))
 		twin = key + 1
@@ -155,32 +170,46 @@ func (t *together) add(a *ask, s *Store) {
 
 // askEach asks for all of t, and notes the answers.
 func (s *Store) askEach(ctx context.Context, t *together) {
+	if t.master != nil {
+		s.askAcross(ctx, t)
+		return
+	}
 	var law kindSet
 	law.add(t.asks[0].b.kind)
 	args := string(t.args)
 	got, err := s.numbers(ctx, scriptFor(s.batchForm(), law), t.keys, []string{args[:sizeOfHead], args[sizeOfHead:]}, t.tag)
 	if err == nil {
-		err = s.answers(ctx, t.asks, got)
+		err = s.answers(ctx, t, got)
 	}
 	if err != nil {
-		for _, a := range t.asks {
-			a.from.Granted, a.from.Err = tidegate.Decision{}, s.failure("take", err)
-		}
+		t.fail(s, err)
 	}
 }
 
-// answers reads the answers to asks.
-func (s *Store) answers(ctx context.Context, asks []*ask, got reply) error {
-	if err := read(asks, got); err != nil {
+// fail notes that there is no answer.
+func (t *together) fail(s *Store, err error) {
+	for _, a := range t.asks {
+		a.from.Granted, a.from.Err = tidegate.Decision{}, s.failure("take", err)
+	}
+}
+
+// answers reads the answers to t.
+func (s *Store) answers(ctx context.Context, t *together, got reply) error {
+	if err := t.read(got); err != nil {
 		return err
 	}
+	var elsewhere []*ask
 	now, got := got[0], got[1:]
-	for _, a := range asks {
+	for _, a := range t.asks {
 		size := a.size(got)
 		plans, g, err := []*plan{&a.plan}, grant{copies: got[0], at: now * algo.Micro}, error(nil)
 		switch g.copies {
 		default:
 			a.from.Granted, a.from.Err = decision(plans, g, a.copies), nil
+		case itemElsewhere:
+			elsewhere = append(elsewhere, a)
+			got = got[size:]
+			continue
 		case itemFailed:
 			a.from.Granted, a.from.Err = tidegate.Decision{}, s.failure("take", itemErrors[got[1]])
 		case itemMissed, itemMoved: // its calendar bounds were missed, or its counter was found elsewhere
@@ -198,14 +227,20 @@ func (s *Store) answers(ctx context.Context, asks []*ask, got reply) error {
 		}
 		got = got[size:]
 	}
+	if len(elsewhere) > 0 {
+		s.survey()
+		s.across.elsewhere.Add(uint64(len(elsewhere)))
+		s.takeEachAlone(ctx, elsewhere)
+	}
 	return nil
 }
 
 // What a check gets, instead of copies, that has no answer.
 const (
-	itemMissed = -1
-	itemFailed = -2
-	itemMoved  = -3
+	itemMissed    = -1
+	itemFailed    = -2
+	itemMoved     = -3
+	itemElsewhere = -4
 )
 
 // itemErrors are why one check could not be asked, by the number they have in the script.
@@ -215,8 +250,9 @@ var itemErrors = [...]error{
 	3: rediswire.ServerError("ERR user_script: the key holds what the script cannot read"),
 }
 
-// read notes the answers to asks, and says what is wrong with them.
-func read(asks []*ask, got reply) error {
+// read notes the answers to t, and says what is wrong with them.
+func (t *together) read(got reply) error {
+	asks := t.asks
 	if len(got) == 0 || got[0] < 0 {
 		return nonsense("%d numbers about %d checks", len(got), len(asks))
 	}
@@ -232,6 +268,9 @@ func read(asks []*ask, got reply) error {
 			continue
 		}
 		if one[0] == itemMoved && a.b.inRuns() && one[1] >= 0 && one[1] <= tidegate.MaxParts {
+			continue
+		}
+		if one[0] == itemElsewhere && t.master != nil {
 			continue
 		}
 		a.at, a.answer = at, answerOf(one)

@@ -108,9 +108,7 @@ func TestBatchOfAllKinds(t *testing.T) {
 	t.Parallel()
 	server := testdep.Redis(t)
 	fleet := openTest(t, Config{Addrs: []string{testdep.RedisCluster(t, 3, 0)[0].Addr}, Cluster: true})
-	if fleet.MaxBatch() != 1 {
-		t.Errorf("a cluster takes %d at once", fleet.MaxBatch())
-	}
+	awaitBatches(t, fleet, 3)
 	l := bucket("a", "user", 10, time.Minute)
 	one := func(c tidegate.Check) []tidegate.Check { return []tidegate.Check{c} }
 	for _, s := range []*Store{openTest(t, Config{Addrs: []string{server.Socket}}), fleet} {

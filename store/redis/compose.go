@@ -53,6 +53,10 @@ func cut(text string) sections {
 // compose makes a script of a form that knows the laws of a set.
 func compose(f form, set kindSet) string {
 	c := composer{form: f, set: set}
+	if f.across() {
+		c.WriteString(acrossFlags)
+		c.write(sectionsOf()["across"]["head"])
+	}
 	c.write(sectionsOf()["prelude"][""])
 	if set.has(slidings) || set.has(parts) {
 		c.write(sectionsOf()["scale"]["help"])
@@ -68,6 +72,10 @@ func compose(f form, set kindSet) string {
 	c.write(sectionsOf()[formFiles[f]][""])
 	return c.String()
 }
+
+// acrossFlags is the first line of scripts that touch keys of several slots. Servers before
+// Redis 7 do not compile it.
+const acrossFlags = "#!lua flags=allow-cross-slot-keys\n"
 
 type composer struct {
 	strings.Builder
@@ -91,6 +99,12 @@ func (c *composer) write(text string) {
 			c.name()
 		case name == "moves":
 			c.moves()
+		case name == "read":
+			c.read()
+		case name == "done":
+			if c.form.across() {
+				c.write(sectionsOf()["across"]["done"])
+			}
 		default:
 			c.laws(name)
 		}
@@ -112,6 +126,22 @@ func (c *composer) moves() {
 	if c.set.has(logs) || c.set.has(parts) {
 		c.write(sectionsOf()["moves"][""])
 	}
+}
+
+// read appends how a batch first looks at the keys of a check. Across slots that finds, before
+// anything is written, whether they are there.
+func (c *composer) read() {
+	section := "box"
+	switch {
+	case !c.form.across():
+		c.write(sectionsOf()["box"]["read"])
+		return
+	case c.set.has(parts):
+		section = "parts"
+	case c.set.has(logs):
+		section = "log"
+	}
+	c.write(sectionsOf()["across"][section])
 }
 
 // laws appends a section of every law, each for its kind.

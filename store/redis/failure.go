@@ -180,6 +180,7 @@ func (s *Store) failure(what string, err error) (told error) {
 	if err == nil {
 		return nil
 	}
+	s.survey() // perhaps of where things are
 	defer func() {
 		if errors.Is(told, tidegate.ErrCannotAsk) {
 			s.wary.Store(time.Now().Add(waryTime).UnixNano())

@@ -96,6 +96,8 @@ type Store struct {
 	lastTag  atomic.Uint64
 	wary     atomic.Int64 // until then, in ns, batches are asked carefully
 	receipts receipts     // of requests over several slots of a cluster
+	chart    chart        // of a cluster
+	across   acrossCounts
 
 	bounds   sync.Map     // *tidegate.Limit → *bound
 	bound    atomic.Int64 // how many

@@ -26,15 +26,20 @@ const (
 	one form = iota
 	each
 	careful // each, by itself even where one cannot be asked
+	eachAcross
+	carefulAcross // both, of keys in several slots of a master
 	several
 	alter
 	forms
 )
 
-var formFiles = [forms]string{"one", "each", "careful", "several", "change"}
+var formFiles = [forms]string{"one", "each", "careful", "each", "careful", "several", "change"}
 
 // single reports whether all its checks are of one law, and need no telling apart.
-func (f form) single() bool { return f == one || f == each || f == careful }
+func (f form) single() bool { return f < several }
+
+// across reports whether its keys are in several slots of one master.
+func (f form) across() bool { return f == eachAcross || f == carefulAcross }
 
 // scripts by form and by the kinds they know.
 var scripts [forms][1 << kinds]atomic.Pointer[script]
@@ -65,6 +70,7 @@ func newScript(file string) *script {
 var (
 	recordScript = sync.OnceValue(func() *script { return newScript("record") })
 	beatScript   = sync.OnceValue(func() *script { return newScript("beat") })
+	probeScript  = sync.OnceValue(func() *script { return newScript("probe") })
 )
 
 // run sends a script by its hash, and its text only when Redis says that it does not
@@ -76,6 +82,11 @@ func (s *Store) run(ctx context.Context, sc *script, keys, args []string) (strin
 	if err != nil {
 		return "", err
 	}
+	return runAt(ctx, client, sc, keys, args)
+}
+
+// runAt is run by a client of one server, or of a cluster.
+func runAt(ctx context.Context, client rueidis.Client, sc *script, keys, args []string) (string, error) {
 	result := client.Do(ctx, client.B().Evalsha().Sha1(sc.sha).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build())
 	if e, ok := rueidis.IsRedisErr(result.Error()); ok && e.IsNoScript() {
 		result = client.Do(ctx, client.B().Eval().Script(sc.text).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build())

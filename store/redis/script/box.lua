@@ -4,6 +4,9 @@
 -- that it stays the same for some time. Entries of limits that this script knows nothing
 -- of are kept until then, and the key lives until the last of them.
 
+--:read
+local box = kind < 5 and call('GET', KEYS[key]) or ''
+
 --:find
 -- at is where the state of id starts in the box; nil: it has none.
 local at = 1

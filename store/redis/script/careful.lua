@@ -15,7 +15,7 @@ local arg, item, replies, sum = ARGV[2], 1, {}, tag + now
 local function decide(item)
   local _, copies, kind, _, key, id, cost, from = unpack('<I2dBBI2c9d', arg, item)
   local unit, asked, k = cost > 0 and cost or 1, copies, 0
-  local box = kind < 5 and call('GET', KEYS[key]) or ''
+  --<read>
   --<box find>
   --<fit>
   if missed then
@@ -41,6 +41,7 @@ local function decide(item)
     replies[#replies + 1] = pack('<dd', later, latert)
     sum = sum + later + latert
   end
+  --<done>
 end
 
 while item < #arg do
@@ -48,9 +49,10 @@ while item < #arg do
   local done, why = pcall(decide, item)
   if not done then
     if type(why) == 'table' then why = why.err end
-    -- What is wrong with the server is an error of the call.
+    -- What is wrong with the server is an error of the call. Others may have been decided
+    -- already: it says that the script has run.
     for _, word in ipairs({'OOM', 'READONLY', 'MISCONF', 'NOREPLICAS', 'MASTERDOWN', 'LOADING', 'BUSY', 'CLUSTERDOWN', 'killed'}) do
-      if string.find(why, word, 1, true) then return redis.error_reply(why) end
+      if string.find(why, word, 1, true) then return redis.error_reply(why .. ' (user_script:batch)') end
     end
     local code = 3
     if string.find(why, 'WRONGTYPE', 1, true) then code = 1 end

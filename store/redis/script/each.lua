@@ -5,13 +5,14 @@
 -- The reply is packed numbers, between tag and sum: now; then for each check what one.lua
 -- says of it. A check whose calendar bounds were missed got -1 copies, and the instant they
 -- did not reach; one whose counter was found elsewhere got -3, and in how many parts. Where
--- one cannot be asked, the call fails; careful.lua goes on with the others.
+-- one cannot be asked, the call fails; careful.lua goes on with the others. across.lua has
+-- what is different in a cluster.
 local arg, item, replies, sum = ARGV[2], 1, {}, tag + now
 while item < #arg do
   local size, copies, kind, _, key, id, cost, from = unpack('<I2dBBI2c9d', arg, item)
   local unit, asked, k = cost > 0 and cost or 1, copies, 0
-  local box = kind < 5 and call('GET', KEYS[key]) or ''
   missed, moved = nil, nil
+  --<read>
   --<box find>
   --<fit>
   if missed then
@@ -36,6 +37,7 @@ while item < #arg do
       sum = sum + later + latert
     end
   end
+  --<done>
   item = item + size
 end
 return pack('<dd', tag, now) .. table.concat(replies) .. pack('<d', sum)

@@ -1,0 +1,36 @@
+-- A batch of keys in several slots of one master, which is a form of each.lua and of
+-- careful.lua. Redis takes only keys of one slot as KEYS, so all of them come in ARGV, from
+-- the third argument on; those of the first check are in KEYS as well. Any of them may
+-- belong to another master by now, or be on its way there: a check whose keys cannot be read
+-- here got -4 copies, and nothing was written for it.
+
+--:head
+local KEYS = ARGV
+
+--:box
+local box = redis.pcall('GET', KEYS[key])
+if type(box) == 'table' then
+  --<across elsewhere>
+else
+box = box or ''
+
+--:parts
+local box, beside = redis.pcall('GET', KEYS[key]), redis.pcall('EXISTS', KEYS[key + 1])
+if type(box) == 'table' or type(beside) == 'table' then
+  --<across elsewhere>
+else
+box = box or ''
+
+--:log
+local box, beside = redis.pcall('EXISTS', KEYS[key]), redis.pcall('EXISTS', KEYS[key + 1])
+if type(box) == 'table' or type(beside) == 'table' then
+  --<across elsewhere>
+else
+box = ''
+
+--:elsewhere
+replies[#replies + 1] = pack('<dddddd', -4, 0, 0, 0, 0, 0)
+sum = sum - 4
+
+--:done
+end
