@@ -87,10 +87,10 @@ func (s *Store) probeMaster(t *topology, m *master) {
 
 // samples are two names of keys in different slots of m, and one of another master.
 func (t *topology) samples(m *master, prefix string) (here []string, there string) {
-	for i := 0; i < 4*slots && (len(here) < 2 || there == "" && len(t.masters) > 1); i++ {
+	for i := 0; i < 4*slotCount && (len(here) < 2 || there == "" && len(t.masters) > 1); i++ {
 		key := prefix + ":{" + strconv.Itoa(i) + "}"
-		switch owner := t.owners[slotOf(key)]; {
-		case owner == m && len(here) == 0, owner == m && len(here) == 1 && slotOf(key) != slotOf(here[0]):
+		switch owner := t.owners[slotOfKey(key)]; {
+		case owner == m && len(here) == 0, owner == m && len(here) == 1 && slotOfKey(key) != slotOfKey(here[0]):
 			here = append(here, key)
 		case owner != nil && owner != m:
 			there = key

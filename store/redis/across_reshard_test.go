@@ -120,7 +120,7 @@ func TestReshardBatches(t *testing.T) {
 	}
 	var there, back []moving
 	for i := range 6 {
-		slot := fmt.Sprint(slotOf(fmt.Sprintf("{user=u%d}", i)))
+		slot := fmt.Sprint(slotOfKey(fmt.Sprintf("{user=u%d}", i)))
 		from := holder(t, nodes, slot)
 		m := moving{slot, nodes[from], nodes[(from+1+i%2)%3]}
 		there, back = append(there, m), append(back, moving{slot, m.to, m.from})

@@ -17,7 +17,7 @@ func TestSlotOf(t *testing.T) {
 	t.Parallel()
 	node := testdep.RedisCluster(t, 1, 0)[0]
 	for _, key := range []string{"", "a", "tg:api:{user=42}", "tg:api:{user=42}:log:1m0s", "tg:{}x", "tg:{", "tg:a}{b}", "{a}{b}", "tg:api:{%2F%00}", "123456789"} {
-		if got, want := fmt.Sprint(slotOf(key)), node.Do("CLUSTER", "KEYSLOT", key); got != want {
+		if got, want := fmt.Sprint(slotOfKey(key)), node.Do("CLUSTER", "KEYSLOT", key); got != want {
 			t.Errorf("%q lives in the slot %s, Redis says %s", key, got, want)
 		}
 	}

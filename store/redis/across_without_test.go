@@ -295,13 +295,13 @@ func TestServers(t *testing.T) {
 	where := func(user string) string { return s.Servers()[s.Server(l, user)] }
 	for i := range 20 {
 		user := fmt.Sprint("u", i)
-		slot := fmt.Sprint(slotOf("{user=" + user + "}"))
+		slot := fmt.Sprint(slotOfKey("{user=" + user + "}"))
 		if got, want := where(user), nodes[holder(t, nodes, slot)].Addr; got != want {
 			t.Errorf("%s is at %s, Redis says %s", user, got, want)
 		}
 	}
 	before := s.Server(l, "u1")
-	slot := fmt.Sprint(slotOf("{user=u1}"))
+	slot := fmt.Sprint(slotOfKey("{user=u1}"))
 	from := holder(t, nodes, slot)
 	mustTake(t, s, 1, tidegate.Check{Key: "u1", Limit: l, Cost: 1})
 	move(t, nodes, slot, from, (from+1)%3, func() {})

@@ -160,7 +160,7 @@ func slotsReply(addrs []string) string {
 		host, port, _ := net.SplitHostPort(addr)
 		id := strings.Repeat(strconv.Itoa(i), 40)
 		fmt.Fprintf(&b, "*3\r\n:%d\r\n:%d\r\n*3\r\n$%d\r\n%s\r\n:%s\r\n$40\r\n%s\r\n",
-			slots*i/len(addrs), slots*(i+1)/len(addrs)-1, len(host), host, port, id)
+			slotCount*i/len(addrs), slotCount*(i+1)/len(addrs)-1, len(host), host, port, id)
 	}
 	return b.String()
 }

@@ -12,25 +12,6 @@ import (
 // are: a receipt says the number of the slot, and the record's key has a tag that any key
 // in that slot could have.
 
-// slotCount is how many slots a Redis Cluster has.
-const slotCount = 1 << 14
-
-// slotOf is the slot of keys with a tag: CRC-16/XMODEM, as the specification of Redis
-// Cluster has it.
-func slotOf(tag string) uint16 {
-	var crc uint16
-	for i := range len(tag) {
-		crc ^= uint16(tag[i]) << 8
-		for range 8 {
-			high := crc & 0x8000
-			if crc <<= 1; high != 0 {
-				crc ^= 0x1021
-			}
-		}
-	}
-	return crc % slotCount
-}
-
 // slotTags has a tag for each slot: the least number that falls into it.
 var slotTags = sync.OnceValue(func() *[slotCount]string {
 	var tags [slotCount]string

@@ -11,18 +11,16 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
-
-	"tidegate.dev/tidegate"
 )
 
 // topology is which master of a cluster has which slots, as far as this process has heard.
-// The client has such a table itself and shows it to nobody. Ours is only for batches, and
+// The client has such a table itself and shows it to nobody. Ours says who gets a batch, and
 // may be out of date: whoever is asked about a key of another master says so.
 type topology struct {
 	masters []*master
-	owners  [slots]*master // nil: nobody is known
-	names   []string       // of masters by number, "" for a number that none has
-	until   time.Time      // when it is to be asked for again
+	owners  [slotCount]*master // nil: nobody is known
+	names   []string           // of masters by number, "" for a number that none has
+	until   time.Time          // when it is to be asked for again
 }
 
 // master is a server of a cluster that has slots.
@@ -61,7 +59,7 @@ func (s *Store) owner(slot uint16, now time.Time) *master {
 // batchOwner is the master that has a key, if that is known and batches can be sent to it.
 func (s *Store) batchOwner(key string) *master {
 	now := time.Now()
-	m := s.owner(slotOf(key), now)
+	m := s.owner(slotOfKey(key), now)
 	if m == nil {
 		return nil
 	}
@@ -72,28 +70,6 @@ func (s *Store) batchOwner(key string) *master {
 		s.survey()
 	}
 	return nil
-}
-
-// Server is for package fleet: the number of the server that counts a key under a limit.
-// Outside of a cluster, and while nothing is known of it, that is 0.
-func (s *Store) Server(l *tidegate.Limit, key string) int {
-	if !s.cluster || l == nil {
-		return 0
-	}
-	var room [160]byte
-	if m := s.owner(slotOfTag(appendTag(room[:0], l.Scope, key)), time.Now()); m != nil {
-		return m.number
-	}
-	return 0
-}
-
-// Servers is for package fleet: the addresses of the servers by their number, "" for a number
-// that none has now.
-func (s *Store) Servers() []string {
-	if t := s.chart.now.Load(); t != nil {
-		return slices.Clone(t.names)
-	}
-	return []string{"Redis"}
 }
 
 // survey has the topology asked for, at some time soon: something has changed, or nothing
@@ -162,7 +138,7 @@ func (t *topology) add(r rueidis.RedisMessage, from string) error {
 	first, err1 := fields[0].AsInt64()
 	last, err2 := fields[1].AsInt64()
 	server, err3 := fields[2].ToArray()
-	if err := errors.Join(err1, err2, err3); err != nil || first < 0 || last >= slots || len(server) < 3 {
+	if err := errors.Join(err1, err2, err3); err != nil || first < 0 || last >= slotCount || len(server) < 3 {
 		return errTopology
 	}
 	host, _ := server[0].ToString() // null: the one that was asked
@@ -231,6 +207,22 @@ func (t *topology) enumerate(before *topology) {
 		}
 	}
 	t.names = names
+	if before != nil && t.same(before) {
+		t.names = before.names
+	}
+}
+
+// same reports whether every slot is where it was before.
+func (t *topology) same(before *topology) bool {
+	if !slices.Equal(t.names, before.names) {
+		return false
+	}
+	for i, m := range t.owners {
+		if old := before.owners[i]; (m == nil) != (old == nil) || m != nil && m.number != old.number {
+			return false
+		}
+	}
+	return true
 }
 
 // probe finds out of every master that it is not known of whether it can be sent batches.
