@@ -11,8 +11,16 @@ type decide func(ctx context.Context, key string) (bool, error)
 
 // contestant is a limiter on the Redis that all of them share.
 type contestant struct {
-	name string
-	open func(address string, q quota) (limiter, error)
+	name    string
+	open    func(address string, q quota) (limiter, error)
+	cluster bool // it is on the cluster
+}
+
+// site is where contestants are: one Redis, or a cluster, whose addresses are joined by
+// commas.
+type site interface {
+	where() string
+	account(context.Context) (account, error)
 }
 
 // limiter is a contestant with its connections, for one quota.

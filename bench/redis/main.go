@@ -39,7 +39,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	markdown := flags.String("markdown", "", "also write the tables to this `FILE`, with machine and date")
 	rounds := flags.Int("rounds", 15, "how many rounds count")
 	heat := flags.Duration("heat", 400*time.Millisecond, "how long a contestant is asked in a round")
-	only := flags.String("only", "", "run this `RACE` alone: keys, hot, attack, truth or scripts; there is no last line then")
+	only := flags.String("only", "", "run this `RACE` alone: keys, hot, attack, truth, scripts or cluster; there is no last line then")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

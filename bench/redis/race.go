@@ -13,9 +13,18 @@ import (
 
 // bench is one run.
 type bench struct {
-	server *server
-	rounds int
-	heat   time.Duration
+	server  *server
+	cluster *cluster // nil before its race
+	rounds  int
+	heat    time.Duration
+}
+
+// site is where a contestant is.
+func (b *bench) site(c contestant) site {
+	if c.cluster {
+		return b.cluster
+	}
+	return b.server
 }
 
 // entrant is a contestant with what it did in each round that counts.
@@ -38,7 +47,7 @@ func (b *bench) race(ctx context.Context, title string, l *load, q quota, contes
 		}
 	}()
 	for _, c := range contestants {
-		lim, err := c.open(b.server.address, q)
+		lim, err := c.open(b.site(c).where(), q)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.name, err)
 		}
@@ -51,7 +60,7 @@ func (b *bench) race(ctx context.Context, title string, l *load, q quota, contes
 			if round == 0 {
 				d /= 2
 			}
-			t, err := b.heatOf(ctx, e.limiter, l, d)
+			t, err := heatOf(ctx, b.site(e.contestant), e.limiter, l, d)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", e.name, err)
 			}
@@ -71,17 +80,17 @@ func (b *bench) race(ctx context.Context, title string, l *load, q quota, contes
 }
 
 // heatOf is one turn of a limiter, with what it cost Redis.
-func (b *bench) heatOf(ctx context.Context, lim limiter, l *load, d time.Duration) (tally, error) {
+func heatOf(ctx context.Context, at site, lim limiter, l *load, d time.Duration) (tally, error) {
 	if err := ctx.Err(); err != nil {
 		return tally{}, err
 	}
 	runtime.GC() // nobody pays for what the one before has left
-	before, err := b.server.account(ctx)
+	before, err := at.account(ctx)
 	if err != nil {
 		return tally{}, err
 	}
 	t := l.drive(ctx, lim, d)
-	after, err := b.server.account(ctx)
+	after, err := at.account(ctx)
 	t.account = after.since(before)
 	return t, err
 }

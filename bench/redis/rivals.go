@@ -22,14 +22,14 @@ func rivalClient(address string) *goredis.Client {
 	return goredis.NewClient(&goredis.Options{Addr: address, PoolSize: pool, PipelinePoolSize: pool})
 }
 
-var redisRate = contestant{"redis_rate", func(address string, q quota) (limiter, error) {
+var redisRate = contestant{name: "redis_rate", open: func(address string, q quota) (limiter, error) {
 	client := rivalClient(address)
 	return rateLimiter(redis_rate.NewLimiter(client), client, q), nil
 }}
 
 // redisRatePiped is redis_rate on go-redis' pipelines, which are still marked
 // experimental. No bar is about it.
-var redisRatePiped = contestant{"redis_rate, AutoPipeline", func(address string, q quota) (limiter, error) {
+var redisRatePiped = contestant{name: "redis_rate, AutoPipeline", open: func(address string, q quota) (limiter, error) {
 	client := rivalClient(address)
 	pipe, err := client.AutoPipeline()
 	if err != nil {
@@ -52,7 +52,7 @@ func rateLimiter(lim *redis_rate.Limiter, client *goredis.Client, q quota) limit
 	}
 }
 
-var throttledGCRA = contestant{"throttled", func(address string, q quota) (limiter, error) {
+var throttledGCRA = contestant{name: "throttled", open: func(address string, q quota) (limiter, error) {
 	client := rivalClient(address)
 	store, err := goredisstore.NewCtx(client, "throttled:"+q.name+":")
 	if err != nil {

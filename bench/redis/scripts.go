@@ -75,12 +75,12 @@ func (b *bench) script(ctx context.Context, name string, specs []tidegate.Spec) 
 	}
 	lim := limiter{caller: func() decide { return manyChecks(store, limits) }}
 	l := &load{callers: 64, drawn: uniform(makeKeys("user-", users))}
-	if _, err := b.heatOf(ctx, lim, l, b.heat/4); err != nil { // the keys are there, the script is known
+	if _, err := heatOf(ctx, b.server, lim, l, b.heat/4); err != nil { // the keys are there, the script is known
 		return nil, err
 	}
 	var least *scriptCost
 	for range scriptHeats {
-		t, err := b.heatOf(ctx, lim, l, b.heat)
+		t, err := heatOf(ctx, b.server, lim, l, b.heat)
 		if err == nil && t.failed > 0 {
 			err = t.why
 		}

@@ -28,7 +28,7 @@ type server struct {
 	ended   chan struct{}
 }
 
-func startRedis(ctx context.Context) (*server, error) {
+func startRedis(ctx context.Context, args ...string) (*server, error) {
 	program, err := exec.LookPath("redis-server")
 	if err != nil {
 		return nil, fmt.Errorf("redis-server is missing (scripts/test-deps.sh installs it): %w", err)
@@ -42,8 +42,10 @@ func startRedis(ctx context.Context) (*server, error) {
 		return nil, errors.Join(err, os.RemoveAll(s.dir))
 	}
 	s.address = "127.0.0.1:" + port
-	s.cmd = exec.Command(program, "--port", port, "--bind", "127.0.0.1", "--dir", s.dir, "--logfile", "log",
-		"--save", "", "--appendonly", "no", "--daemonize", "no")
+	s.cmd = exec.Command(program, append([]string{
+		"--port", port, "--bind", "127.0.0.1", "--dir", s.dir, "--logfile", "log",
+		"--save", "", "--appendonly", "no", "--daemonize", "no",
+	}, args...)...)
 	s.cmd.SysProcAttr = endWithUs()
 	started := make(chan error)
 	go func() {
@@ -104,6 +106,8 @@ func (s *server) stop() {
 	<-s.ended
 	_ = os.RemoveAll(s.dir)
 }
+
+func (s *server) where() string { return s.address }
 
 // account is what Redis has done since it was started.
 type account struct {

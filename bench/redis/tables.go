@@ -25,7 +25,23 @@ func (f *figures) tables(heat time.Duration) []report.Table {
 	if len(f.scripts) > 0 {
 		all = append(all, f.scriptTable())
 	}
+	if len(f.cluster) > 0 {
+		all = append(all, f.clusterTable())
+	}
 	return all
+}
+
+func (f *figures) clusterTable() report.Table {
+	t := report.Table{
+		Title: fmt.Sprintf("token_bucket, %s keys, all within the limit, on three masters of a Redis Cluster", report.Thousands(users)),
+		Note:  fmt.Sprintf("%d callers. CPU is that of all masters; its ratio is that of the row by that of one Redis.", clusterCallers),
+		Head:  []string{"", "decisions/s", "Redis CPU µs/decision", "by one Redis'", "own CPU µs", "decisions per call", "p50 ms", "p99 ms", "failed"},
+	}
+	for _, e := range f.cluster {
+		t.Add(e.name, e.rateText(), e.microsText(), ratio(e.against(f.cluster[clusterOne], (*tally).micros)), e.ownText(),
+			fmt.Sprintf("%.1f", e.figure((*tally).perCall)), e.p50Text(), e.p99Text(), report.Thousands(e.total.failed))
+	}
+	return t
 }
 
 func (f *figures) keysTable(heat time.Duration) report.Table {

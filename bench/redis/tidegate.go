@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"tidegate.dev/tidegate"
@@ -15,8 +16,8 @@ const deadline = time.Second
 
 // chain is what tidegate serve puts around the store, for a rule with these terms.
 func chain(name, prefix string, terms tidegate.Terms) contestant {
-	return contestant{name, func(address string, q quota) (limiter, error) {
-		store, err := redis.Open(redis.Config{Addrs: []string{address}, Prefix: prefix})
+	return contestant{name: name, open: func(address string, q quota) (limiter, error) {
+		store, err := redis.Open(config(address, prefix))
 		if err != nil {
 			return limiter{}, err
 		}
@@ -32,10 +33,18 @@ func chain(name, prefix string, terms tidegate.Terms) contestant {
 	}}
 }
 
+// config is of the store at an address, or several of a cluster.
+func config(address, prefix string) redis.Config {
+	addrs := strings.Split(address, ",")
+	return redis.Config{Addrs: addrs, Cluster: len(addrs) > 1, Prefix: prefix}
+}
+
 // plain is the store alone: one call of Redis per decision.
 func plain(prefix string) contestant {
-	return contestant{"Tidegate, a call per decision", func(address string, q quota) (limiter, error) {
-		store, err := redis.Open(redis.Config{Addrs: []string{address}, Prefix: prefix, Deadline: -1})
+	return contestant{name: "Tidegate, a call per decision", open: func(address string, q quota) (limiter, error) {
+		c := config(address, prefix)
+		c.Deadline = -1
+		store, err := redis.Open(c)
 		if err != nil {
 			return limiter{}, err
 		}

@@ -41,7 +41,7 @@ func (b *bench) truth(ctx context.Context, f *figures) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
-		t, err := b.heatOf(ctx, lim, l, 5*b.heat)
+		t, err := heatOf(ctx, b.server, lim, l, 5*b.heat)
 		lim.close()
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
@@ -68,6 +68,9 @@ func (f *figures) wrong() error {
 	}
 	if len(f.hot) > 0 {
 		within = append(within, f.hot[hotTidegate])
+	}
+	if len(f.cluster) > 0 {
+		within = append(within, f.cluster[clusterThree], f.cluster[clusterOne])
 	}
 	for _, e := range within {
 		answered(e.name, &e.total)
