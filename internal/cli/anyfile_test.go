@@ -5,7 +5,10 @@ package cli
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,7 +41,7 @@ func TestNoFileEndsTheProcess(t *testing.T) {
 	if err := syscall.Mkfifo(in("pipe"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cert, key := newCertificate(t, "gateway")
+	cert, key := certificate(t)
 	good := write("good.yaml", "version: 1\nrules: [{ name: api, per: ip, limits: 1/minute }]\n")
 	certFile, keyFile := write("cert.pem", cert), write("key.pem", key)
 
@@ -92,4 +95,20 @@ func TestNoFileEndsTheProcess(t *testing.T) {
 			cancel()
 		}
 	}
+}
+
+// certificate is one that a server could have, as PEM.
+func certificate(t *testing.T) (cert, key string) {
+	t.Helper()
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	pair := server.TLS.Certificates[0]
+	der, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := func(kind string, der []byte) string {
+		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+	}
+	return text("CERTIFICATE", pair.Certificate[0]), text("PRIVATE KEY", der)
 }

@@ -62,7 +62,7 @@ func (r *remote) find(env Env) error {
 		file = env.Getenv("TIDEGATE_TOKEN_FILE")
 	}
 	if file != "" {
-		text, err := bounded.ReadFile(file, maxSecret)
+		text, err := bounded.ReadFile(file, maxToken)
 		if err != nil {
 			return fmt.Errorf("the token: %w", err)
 		}
@@ -74,6 +74,9 @@ func (r *remote) find(env Env) error {
 	}
 	return r.findRoots(env)
 }
+
+// maxToken is how long the file of a token may be.
+const maxToken = 64 << 10
 
 func (r *remote) findRoots(env Env) error {
 	file := r.caFile

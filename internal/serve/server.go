@@ -1,7 +1,8 @@
-package cli
+package serve
 
 import (
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -26,10 +27,10 @@ import (
 
 // server is everything that tidegate serve runs.
 type server struct {
-	config *config.Config
-	env    Env
-	heir   *handover.Heir
-	demo   bool // it was asked for
+	config         *config.Config
+	stdout, stderr io.Writer
+	heir           *handover.Heir
+	demo           bool // it was asked for
 
 	// Prepared: all that can be wrong.
 	logs
@@ -62,7 +63,7 @@ type server struct {
 // prepare does everything that can fail, but for reading the counters.
 func (s *server) prepare(doubts diag.List) (err error) {
 	c := s.config
-	if s.logs, err = openLogs(c.Log, s.env); err != nil {
+	if s.logs, err = openLogs(c.Log, s.stdout, s.stderr); err != nil {
 		return err
 	}
 	s.signals = pressure.New()

@@ -1,6 +1,6 @@
 //go:build unix
 
-package cli
+package serve
 
 import (
 	"crypto/tls"
@@ -34,7 +34,7 @@ func testStart(t *testing.T, bin string) {
 			}
 		}
 		s.signal(os.Interrupt)
-		if code := s.end(); code != exitOK {
+		if code := s.end(); code != 0 {
 			t.Errorf("exits with %d", code)
 		}
 	})
@@ -108,12 +108,12 @@ rules:
 			}
 		})
 	}
-	f("taken port", exitFound, "another program does", "--listen.gateway="+l.Addr().String(), ports[1])
-	f("empty token", exitFound, "empty is empty", append(ports, "--admin.token_file=empty")...)
-	f("short token", exitUsage, "the token of the admin listener has 15 bytes, and takes at least 16", append(ports, "--admin.token_file=short")...)
-	f("bad certificate of admin", exitFound, "read the certificate of the admin listener", append(ports, "--admin.tls.cert=torn.pem", "--admin.tls.key=torn.pem")...)
-	f("bad certificate", exitFound, "read the certificate of the gateway", append(ports, "--tls.cert=torn.pem", "--tls.key=torn.pem")...)
-	f("admin open to all", exitUsage, "asks for no token", "--listen.admin=:0")
+	f("taken port", 1, "another program does", "--listen.gateway="+l.Addr().String(), ports[1])
+	f("empty token", 1, "empty is empty", append(ports, "--admin.token_file=empty")...)
+	f("short token", 2, "the token of the admin listener has 15 bytes, and takes at least 16", append(ports, "--admin.token_file=short")...)
+	f("bad certificate of admin", 1, "read the certificate of the admin listener", append(ports, "--admin.tls.cert=torn.pem", "--admin.tls.key=torn.pem")...)
+	f("bad certificate", 1, "read the certificate of the gateway", append(ports, "--tls.cert=torn.pem", "--tls.key=torn.pem")...)
+	f("admin open to all", 2, "asks for no token", "--listen.admin=:0")
 }
 
 // The gateway speaks TLS and HTTP/2, and takes another certificate without a

@@ -1,6 +1,6 @@
 //go:build unix
 
-package cli
+package serve
 
 import (
 	"bytes"
@@ -187,4 +187,17 @@ func (w *world) get(client *http.Client, url string) (int, string) {
 		w.Fatal(err)
 	}
 	return res.StatusCode, body.String()
+}
+
+// keys runs tidegate keys and returns what it printed.
+func (w *world) keys(want int, args ...string) (stdout, stderr string) {
+	w.Helper()
+	var out, problems bytes.Buffer
+	c := exec.Command(w.bin, append([]string{"keys"}, args...)...)
+	c.Stdout, c.Stderr = &out, &problems
+	_ = c.Run() // its exit code says it
+	if code := c.ProcessState.ExitCode(); code != want {
+		w.Errorf("tidegate keys %s: exit %d, want %d\n%s%s", strings.Join(args, " "), code, want, out.String(), problems.String())
+	}
+	return out.String(), problems.String()
 }

@@ -1,4 +1,4 @@
-package cli
+package serve
 
 import (
 	"fmt"
@@ -30,9 +30,9 @@ const (
 	readerPatience = time.Second
 )
 
-func openLogs(c config.Log, env Env) (l logs, err error) {
+func openLogs(c config.Log, stdout, stderr io.Writer) (l logs, err error) {
 	l.plain = c.Format == config.Text
-	l.process = logsink.New(env.Stderr, logsink.Options{OnRecovery: func(dropped uint64, after time.Duration) {
+	l.process = logsink.New(stderr, logsink.Options{OnRecovery: func(dropped uint64, after time.Duration) {
 		l.log.Warn("this log could not be written: lines are missing", "dropped", dropped, "for", after)
 	}})
 	l.log = slog.New(l.handler(l.process, c.Level))
@@ -53,7 +53,7 @@ func openLogs(c config.Log, env Env) (l logs, err error) {
 	case config.Off:
 		return l, nil
 	case config.Stdout:
-		l.access = logsink.New(env.Stdout, o)
+		l.access = logsink.New(stdout, o)
 	case config.Stderr:
 		l.access = l.process
 	default:
@@ -102,7 +102,7 @@ func (s *server) out() io.Writer {
 	if s.config.Log.Access == config.Stdout && s.access != nil {
 		return s.access
 	}
-	return s.env.Stdout
+	return s.stdout
 }
 
 // stats are for /metrics.

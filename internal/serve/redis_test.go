@@ -1,6 +1,6 @@
 //go:build unix
 
-package cli
+package serve
 
 import (
 	"encoding/json"
@@ -107,7 +107,7 @@ func testRedisShared(t *testing.T, bin string) {
 		t.Errorf("Redis has the keys %q", names)
 	}
 	get := func(verb, server string) string {
-		out, _ := keys(t, nil, exitOK, verb, "--server", server, "--as", "customer=acme", "--rule", "few")
+		out, _ := w.keys(0, verb, "--server", server, "--as", "customer=acme", "--rule", "few")
 		return out
 	}
 	for _, a := range admins {
@@ -178,7 +178,7 @@ func testRedisUpgrade(t *testing.T, bin string) {
 	first := server.Do("ZRANGE", "tg:nodes", "0", "-1")
 	s.signal(syscall.SIGUSR2)
 	s.await(2, "serving")
-	if code := s.end(); code != exitOK {
+	if code := s.end(); code != 0 {
 		t.Errorf("the predecessor exits with %d", code)
 	}
 	w.exhausted(gateway, "acme")

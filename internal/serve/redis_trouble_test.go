@@ -1,6 +1,6 @@
 //go:build unix
 
-package cli
+package serve
 
 import (
 	"net/http"
@@ -69,7 +69,7 @@ func TestTrap11LostRedisIsNobodysError(t *testing.T) {
 	if got, body := w.get(once, admin+"/readyz"); got != http.StatusOK || !strings.Contains(body, "the store is degraded") {
 		t.Errorf("/readyz answers %d: %s", got, body)
 	}
-	if _, err := keys(t, nil, exitFound, "reset", "--server", admin, "--as", "customer=acme"); !strings.Contains(err, "could not forget") {
+	if _, err := w.keys(1, "reset", "--server", admin, "--as", "customer=acme"); !strings.Contains(err, "could not forget") {
 		t.Errorf("reset says %q", err)
 	}
 	if _, page := w.get(once, admin+"/metrics"); !strings.Contains(page, `tidegate_store_state{state="degraded"} 1`) || !strings.Contains(page, `tidegate_instances 4`) {
@@ -85,7 +85,7 @@ func TestTrap11LostRedisIsNobodysError(t *testing.T) {
 		t.Errorf("the log tells %d times of the trouble", n)
 	}
 	w.until("what was admitted meanwhile is charged", func() bool {
-		out, _ := keys(t, nil, exitOK, "get", "--server", admin, "--as", "customer=new", "--rule", "few")
+		out, _ := w.keys(0, "get", "--server", admin, "--as", "customer=new", "--rule", "few")
 		return strings.Contains(out, "30 of 40")
 	})
 }
@@ -140,7 +140,7 @@ func testRedisPassword(t *testing.T, bin string) {
 		t.Errorf("with the right one: %d, %+v", got, w.health(admin))
 	}
 	s = w.serveRedis("redis://:correct@"+server.Addr, "--store.redis=redis://:s3cret@host:port:1")
-	if code := s.end(); code != exitUsage || strings.Contains(s.said(), "s3cret") {
+	if code := s.end(); code != 2 || strings.Contains(s.said(), "s3cret") {
 		t.Errorf("exits with %d", code)
 	}
 }

@@ -1,0 +1,118 @@
+// Package serve is the composition root of tidegate serve: it puts the rules, the counters,
+// the gateway and the admin listener together as the configuration says, follows signals,
+// and hands over to a successor.
+//
+//	config → server.prepare: all that can be wrong → server.open: the counters → doors
+//
+// Start with [Run].
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"tidegate.dev/tidegate/internal/config"
+	"tidegate.dev/tidegate/internal/diag"
+	"tidegate.dev/tidegate/internal/handover"
+	"tidegate.dev/tidegate/internal/logsink"
+)
+
+// Options say what to serve, and what the process has around it.
+type Options struct {
+	Demo           bool // the small API to try, and its rules unless there are others
+	Flags          *config.FlagValues
+	Stdout, Stderr io.Writer
+	Getenv         func(string) string
+}
+
+// Run serves until ctx ends, a signal says so, or a successor has taken over. It prints why
+// it ends if that is an error: a diag.List for what is wrong with the files of the operator.
+func Run(ctx context.Context, o Options) error {
+	collectLess(o.Getenv)
+	upgrade := make(chan os.Signal, 1)
+	if len(handover.UpgradeSignals) > 0 { // none would mean all
+		signal.Notify(upgrade, handover.UpgradeSignals...)
+		defer signal.Stop(upgrade)
+	}
+	reload := make(chan os.Signal, 1)
+	signal.Notify(reload, syscall.SIGHUP)
+	defer signal.Stop(reload)
+	signal.Ignore(syscall.SIGPIPE) // who reads a log may go; the gateway does not
+	err := o.serve(ctx, upgrade, reload)
+	if err == nil || ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil
+	}
+	o.lastWords(err)
+	return err
+}
+
+// lastWords prints why the process ends. The end does not wait for a reader that stands still.
+func (o *Options) lastWords(err error) {
+	text := fmt.Sprintln("tidegate serve:", err)
+	var mistakes diag.List
+	if errors.As(err, &mistakes) {
+		var b strings.Builder
+		mistakes.Write(&b, false)
+		text = b.String()
+	}
+	s := logsink.New(o.Stderr, logsink.Options{})
+	_, _ = io.WriteString(s, text)
+	s.Close(readerPatience)
+}
+
+// garbage is how much a gateway lets lie, in percent of what it holds. Counters are
+// outside of the collected memory, so what it holds is little, and the usual 100
+// would have it collect all the time.
+const garbage = 400
+
+func collectLess(getenv func(string) string) {
+	if getenv("GOGC") == "" {
+		debug.SetGCPercent(garbage)
+	}
+}
+
+func (o *Options) serve(ctx context.Context, upgrade, reload <-chan os.Signal) error {
+	heir, err := handover.Inherit()
+	if err != nil {
+		return err
+	}
+	defer heir.Close()
+	c, problems := config.Load(config.Options{Flags: o.Flags, OwnRules: o.Demo})
+	if c == nil {
+		return problems
+	}
+	s := &server{config: c, stdout: o.Stdout, stderr: o.Stderr, heir: heir, demo: o.Demo}
+	defer s.close()
+	if err := s.prepare(problems); err != nil {
+		return err
+	}
+	snapshot, err := heir.Await(ctx)
+	if err != nil {
+		return err
+	}
+	s.open(snapshot)
+	s.announce()
+	following, enough := context.WithCancel(context.Background())
+	defer enough()
+	go s.reloadWhen(following, reload)
+	return handover.Serve(ctx, heir, handover.Options{
+		Doors:    s.doors(),
+		Snapshot: s.snapshot(),
+		File:     s.kept(),
+		Drain:    c.Drain,
+		Upgrade:  upgrade,
+		Stopping: func() {
+			s.stopping.Store(true)
+			s.gateway.Load().Hurry()
+		},
+		Resumed: s.resumed,
+		Log:     s.log,
+	})
+}
