@@ -126,7 +126,7 @@ func (v *Visit) ByStatus() bool {
 }
 
 // Sources are where the true costs of the estimates are to be found, as in
-// Terms.AtEnd.Settle, each of them once.
+// AtEnd.Settle, each of them once.
 func (v *Visit) Sources() []string {
 	if v == nil {
 		return nil
