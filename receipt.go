@@ -10,11 +10,11 @@ package tidegate
 type Receipt struct {
 	// At is the store's time of the charge in ticks of 1/1024 µs since the Unix
 	// epoch. It is the store's own clock, which need not agree with the caller's.
-	// 0: nobody looked at a counter for this decision. For a slot it is also the
-	// name of the lease; see Copy.
+	// 0: nobody looked at a counter for this decision. Of a store that keeps slots
+	// without a Handle it is also the name of the lease; see Copy.
 	At int64
-	// Handle names what the store keeps a record of: a reservation. It is zero where
-	// there is none.
+	// Handle names what the store keeps a record of: a reservation, or the slots that
+	// were taken. It is zero where there is none.
 	Handle Handle
 	// Instance is the process whose own counters were charged; 0: they are shared, or
 	// there is no record that others could ask for.
@@ -31,7 +31,9 @@ type Receipt struct {
 // Copy is the receipt of copy i of a request for several, by which its slots are renewed
 // and given back.
 func (r Receipt) Copy(i int64) Receipt {
-	r.At += i
+	if r.At += i; !r.Handle.IsZero() {
+		r.Handle = r.Handle.Copy(i)
+	}
 	return r
 }
 

@@ -47,6 +47,10 @@ type Ask struct {
 	// Checks and Copies are what Take is asked for.
 	Checks []tidegate.Check
 	Copies int
+	// Handle names the slots among Checks, those of copy i by Handle.Copy(i), so that
+	// they can be given back whatever becomes of the answer. Zero, and a backend whose
+	// receipts have none, mean that the backend names them.
+	Handle tidegate.Handle
 
 	// Granted is what Take would return.
 	Granted tidegate.Decision

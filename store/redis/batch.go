@@ -57,7 +57,7 @@ func (s *Store) TakeBatch(ctx context.Context, asks []chain.Ask) error {
 
 // takeAlone decides about one ask in a script of its own.
 func (s *Store) takeAlone(ctx context.Context, a *chain.Ask) {
-	a.Granted, a.Rest, a.Err = s.takeShort(ctx, a.Checks, a.Copies)
+	a.Granted, a.Rest, a.Err = s.takeShort(ctx, a.Checks, a.Copies, a.Handle)
 }
 
 // letter is memory of TakeBatch that is used again.

@@ -20,6 +20,8 @@ type change struct {
 	act act
 	n   int64 // events
 	at  int64 // when they were taken, in ticks
+
+	handle tidegate.Handle // of slots
 }
 
 // act is what a change does, by the number it has in scripts.
@@ -39,9 +41,9 @@ const maxReturn = 1 << 40
 func adjustment(b *bound, key string, at, cost int64) (change, bool) {
 	switch {
 	case cost > 0: // a debt is at most one capacity
-		return change{b, key, force, min(cost, 2*b.capacity), at}, true
+		return change{b: b, key: key, act: force, n: min(cost, 2*b.capacity), at: at}, true
 	case cost < 0:
-		return change{b, key, giveBack, min(-max(cost, -math.MaxInt64), maxReturn), at}, true
+		return change{b: b, key: key, act: giveBack, n: min(-max(cost, -math.MaxInt64), maxReturn), at: at}, true
 	}
 	return change{}, false
 }
@@ -66,6 +68,9 @@ func (r *request) put(c *change, clock *clock) {
 		twin = r.key(c.b.twin(c.key))
 	}
 	c.b.law(&a, 0, c.b.around(clock), twin)
+	if c.b.kind == leases {
+		a.handle(c.handle)
+	}
 	if c.act != reset || c.b.inRuns() {
 		r.kinds.add(c.b.kind)
 	}
@@ -183,13 +188,29 @@ func (s *Store) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegat
 		}
 		b = b.guess()
 		key := b.name(c.Key)
-		if one, ok := adjustment(b, key, s.receipts.at(r.At, key), c.Cost); ok {
+		one, ok := adjustment(b, key, chargedAt(r, key), c.Cost)
+		if one.handle = r.Handle; ok && (b.kind != leases || !r.Handle.IsZero()) {
 			changes = append(changes, one)
 		}
 	}
 	_, err := s.applyAll(ctx, changes)
 	return s.failure("adjust", err)
 }
+
+// chargedAt is when the counter under key was charged for what r is the receipt of: by the
+// clock of its server, where several took part. r.At may have been moved.
+func chargedAt(r tidegate.Receipt, key string) int64 {
+	if r.Apart != nil {
+		if at, ok := r.Apart.At[tagOf(key)]; ok {
+			return at + r.At - r.Apart.At[apartFrom]
+		}
+	}
+	return r.At
+}
+
+// apartFrom is where a receipt over several slots says what At was at first. No tag is
+// empty.
+const apartFrom = ""
 
 // Renew implements tidegate.Renewer.
 func (s *Store) Renew(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
@@ -204,7 +225,7 @@ func (s *Store) Renew(ctx context.Context, r tidegate.Receipt, checks []tidegate
 		}
 		if b.kind == leases {
 			key := b.name(c.Key)
-			changes = append(changes, change{b: b, key: key, act: renew, at: s.receipts.at(r.At, key)})
+			changes = append(changes, change{b: b, key: key, act: renew, handle: r.Handle})
 		}
 	}
 	lost, err := s.applyAll(ctx, changes)

@@ -95,8 +95,6 @@ func (c *composer) write(text string) {
 		switch file, section, of := strings.Cut(name, " "); {
 		case of:
 			c.write(sectionsOf()[file][section])
-		case name == "name":
-			c.name()
 		case name == "moves":
 			c.moves()
 		case name == "read":
@@ -108,15 +106,6 @@ func (c *composer) write(text string) {
 		default:
 			c.laws(name)
 		}
-	}
-}
-
-// name appends how leases get their name, if there are any.
-func (c *composer) name() {
-	if c.set.has(leases) {
-		c.write(leases.section("name"))
-	} else {
-		c.WriteString("ticks = 0\n")
 	}
 }
 

@@ -196,7 +196,7 @@ func tryGarbled(t *testing.T, s *Store, alg tidegate.Algorithm) tidegate.Check {
 						}
 					}
 				case way == 1:
-					if d, _, err := s.takeShort(ctx, checks, 3); err == nil {
+					if d, _, err := s.takeShort(ctx, checks, 3, tidegate.Handle{}); err == nil {
 						note(d)
 					}
 				case way == 2:
@@ -345,22 +345,22 @@ func TestNonsenseInAReply(t *testing.T) {
 		}
 	}
 	const year = 366 * 24 * 3600 * 1000000
-	f("", 2, 1e15, 0, 2, 98, 36000000, 0, 0, 0)
-	f("", 1, 1e15, 0, 1, 0, 36000000, 0, 0, 0, 36000000, 0)
-	f("", 0, 1e15, 0, 0, 0, 36000000, 0, 5, 0)
-	f("3 copies of 2", 3, 1e15, 0, 3, 98, 0, 0, 0, 0)
-	f("numbers", -2, 1e15, 0)
-	f("of which", 2, 1e15, 0, 1, 98, 0, 0, 0, 0)
-	f("101 left", 2, 1e15, 0, 2, 101, 0, 0, 0, 0)
-	f("-1 left", 2, 1e15, 0, 2, -1, 0, 0, 0, 0)
-	f("as good as new", 2, 1e15, 0, 2, 98, 3*year, 0, 0, 0)
-	f("as good as new", 2, 1e15, 0, 2, 98, -5, 0, 0, 0)
-	f(" in ", 0, 1e15, 0, 0, 0, 0, 0, 3*year, 0)
-	f("the next", 1, 1e15, 0, 1, 0, 36000000, 0, 0, 0, 3*year, 0)
-	f("numbers", 2, 1e15, 0, 2, 98)
-	f("numbers", 2, 1e15, 0, 2, 98, 0, 0, 0, 0, 0)
-	f("numbers", 2, 1e15, -1, 2, 98, 0, 0, 0, 0)
-	f("by no limit", 0, 1e15, 0, 1, 98, 0, 0, 0, 0)
+	f("", 2, 1e15, 2, 98, 36000000, 0, 0, 0)
+	f("", 1, 1e15, 1, 0, 36000000, 0, 0, 0, 36000000, 0)
+	f("", 0, 1e15, 0, 0, 36000000, 0, 5, 0)
+	f("3 copies of 2", 3, 1e15, 3, 98, 0, 0, 0, 0)
+	f("numbers", -2, 1e15)
+	f("of which", 2, 1e15, 1, 98, 0, 0, 0, 0)
+	f("101 left", 2, 1e15, 2, 101, 0, 0, 0, 0)
+	f("-1 left", 2, 1e15, 2, -1, 0, 0, 0, 0)
+	f("as good as new", 2, 1e15, 2, 98, 3*year, 0, 0, 0)
+	f("as good as new", 2, 1e15, 2, 98, -5, 0, 0, 0)
+	f(" in ", 0, 1e15, 0, 0, 0, 0, 3*year, 0)
+	f("the next", 1, 1e15, 1, 0, 36000000, 0, 0, 0, 3*year, 0)
+	f("numbers", 2, 1e15, 2, 98)
+	f("numbers", 2, 1e15, 2, 98, 0, 0, 0, 0, 0)
+	f("numbers", 2, -1, 2, 98, 0, 0, 0, 0)
+	f("by no limit", 0, 1e15, 1, 98, 0, 0, 0, 0)
 	if _, err := parseReply("12345678", 1); !errors.Is(err, errNonsense) {
 		t.Errorf("%v, want nonsense", err)
 	}

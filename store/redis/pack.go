@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+
+	"tidegate.dev/tidegate"
 )
 
 // What scripts are told and what they answer is packed as Lua's struct has it: bytes,
@@ -17,6 +19,11 @@ func (p *packer) uint16(n uint16)  { *p = binary.LittleEndian.AppendUint16(*p, n
 func (p *packer) number(n float64) { *p = binary.LittleEndian.AppendUint64(*p, math.Float64bits(n)) }
 func (p *packer) int(n int64)      { p.number(float64(n)) }
 func (p *packer) text(s string)    { *p = append(*p, s...) }
+
+func (p *packer) handle(h tidegate.Handle) {
+	*p = binary.LittleEndian.AppendUint64(*p, h[0])
+	*p = binary.LittleEndian.AppendUint64(*p, h[1])
+}
 
 // ticks are two numbers: µs, and the ticks beyond them.
 func (p *packer) ticks(t int64) {

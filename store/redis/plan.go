@@ -16,9 +16,13 @@ type plan struct {
 	cost     int64  // of a copy; with those merged into it
 	wait     int64  // ticks
 	advisory bool
-	answer   answer // about it
-	at       int64  // the receipt of its subject, in ticks
+	answer   answer          // about it
+	at       int64           // the receipt of its subject, in ticks
+	handle   tidegate.Handle // of its slots
 }
+
+// leased reports whether it takes slots.
+func (p *plan) leased() bool { return p.b.kind == leases && p.cost > 0 }
 
 // answer is what a law tells of one check, times in ticks.
 type answer struct {
@@ -155,8 +159,8 @@ func (p *plan) pack(a *packer, key, twin uint16, c *clock) {
 	p.b.law(a, p.wait, p.b.around(c), twin)
 }
 
-// request puts an order into one; name is proposed for leases.
-func (s *Store) request(plans []*plan, o order, name uint16) (request, error) {
+// request puts an order into one.
+func (s *Store) request(plans []*plan, o order) (request, error) {
 	r := request{form: several, tag: s.tag(), keys: make([]string, 0, len(plans)+1), args: make([]string, 1, len(plans)+2)}
 	if len(plans) == 1 && !plans[0].advisory && !o.refused && o.rec == nil {
 		r.form = one
@@ -166,17 +170,19 @@ func (s *Store) request(plans []*plan, o order, name uint16) (request, error) {
 	head.number(float64(r.tag))
 	head.number(s.clock.pretended())
 	head.int(min(o.copies, maxCopies))
-	head.uint16(name)
 	if o.rec != nil {
 		head.int(o.rec.ttl.Microseconds())
 	} else {
 		head.int(0)
 	}
 	head.byte(flag(o.refused))
-	r.args[0] = string(head)
 	for _, p := range plans {
 		r.ask(p, &s.clock)
 	}
+	if r.kinds.has(leases) {
+		head.handle(o.handle)
+	}
+	r.args[0] = string(head)
 	if o.rec == nil {
 		return r, nil
 	}

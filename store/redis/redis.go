@@ -92,10 +92,8 @@ type Store struct {
 	deadline time.Duration
 	cluster  bool
 	clock    clock
-	names    atomic.Uint64 // proposed as names of leases
 	lastTag  atomic.Uint64
 	wary     atomic.Int64 // until then, in ns, batches are asked carefully
-	receipts receipts     // of requests over several slots of a cluster
 	chart    chart        // of a cluster
 	across   acrossCounts
 

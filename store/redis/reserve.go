@@ -91,7 +91,7 @@ func (s *Store) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.D
 			})
 		}
 	}
-	d, _, err := s.decide(ctx, plans, order{copies: 1, rec: rec})
+	d, _, err := s.decide(ctx, plans, order{copies: 1, handle: rec.handle, rec: rec})
 	if err != nil || !d.OK {
 		return d, s.failure("reserve", err)
 	}

@@ -16,7 +16,6 @@ type subject struct {
 	tag   string
 	plans []*plan
 	width width
-	named bool // it has leases: copy i is named by its receipt plus i
 	grant grant
 	err   error
 }
@@ -48,7 +47,6 @@ func split(plans []*plan) []*subject {
 		}
 		sub.plans = append(sub.plans, p)
 		sub.width.capacity = max(sub.width.capacity, p.b.capacity)
-		sub.named = sub.named || p.b.kind == leases
 	}
 	slices.SortStableFunc(all, compareWidth)
 	return all
@@ -78,7 +76,7 @@ func partsOf(scope, key string) (n int) {
 func (s *Store) decideApart(ctx context.Context, plans []*plan, subjects []*subject, o order) (tidegate.Decision, grant, error) {
 	copies, asked, err := o.copies, 0, error(nil)
 	for copies > 0 && asked < len(subjects) && err == nil {
-		sub, next := subjects[asked], order{copies: copies}
+		sub, next := subjects[asked], order{copies: copies, handle: o.handle}
 		if asked == len(subjects)-1 {
 			o.rec.note(subjects[:asked])
 			next.rec = o.rec
@@ -94,11 +92,21 @@ func (s *Store) decideApart(ctx context.Context, plans []*plan, subjects []*subj
 	if err != nil {
 		return tidegate.Decision{}, grant{}, err
 	}
-	g := grant{copies: copies, at: subjects[len(subjects)-1].grant.at}
+	g := grant{copies: copies, at: subjects[len(subjects)-1].grant.at, handle: o.handle}
+	d := decision(plans, g, o.copies)
 	if copies > 0 {
-		g.at = s.receipts.keep(subjects, copies)
+		d.Receipt.Apart = apart(subjects)
 	}
-	return decision(plans, g, o.copies), g, nil
+	return d, g, nil
+}
+
+// apart is when each of subjects was charged, by the clocks of different machines.
+func apart(subjects []*subject) *tidegate.Apart {
+	at := make(map[string]int64, len(subjects)+1)
+	for _, sub := range subjects {
+		at[sub.tag], at[apartFrom] = sub.grant.at, sub.grant.at // in the end that of the last
+	}
+	return &tidegate.Apart{At: at}
 }
 
 // askRefused asks subjects, at the same time, about a request that was refused already:
@@ -174,7 +182,7 @@ func (p *plan) surplus(keep int64) []change {
 	case leases: // each copy has its own name
 		changes := make([]change, 0, extra)
 		for i := keep; i < p.answer.got; i++ {
-			back.n, back.at = p.cost, p.at+i
+			back.n, back.handle = p.cost, p.handle.Copy(i)
 			changes = append(changes, back)
 		}
 		return changes

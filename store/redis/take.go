@@ -25,7 +25,7 @@ func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tideg
 	if len(plans) == 0 {
 		return tidegate.Decision{OK: true, Granted: int64(n), Receipt: tidegate.Receipt{At: s.clock.redis() * algo.Micro}}, nil
 	}
-	d, _, err := s.decide(ctx, plans, order{copies: int64(n)})
+	d, _, err := s.decide(ctx, plans, order{copies: int64(n), handle: slotsOf(plans)})
 	return d, s.failure("take", err)
 }
 
@@ -33,7 +33,9 @@ func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tideg
 // rest is what the next copy is refused with, from the same look at the counters.
 // Otherwise rest has no Limit. Over several subjects of a cluster it is about those that
 // were asked for that copy.
-func (s *Store) takeShort(ctx context.Context, checks []tidegate.Check, n int) (granted, rest tidegate.Decision, err error) {
+//
+// name is that of slots; zero means one of its own.
+func (s *Store) takeShort(ctx context.Context, checks []tidegate.Check, n int, name tidegate.Handle) (granted, rest tidegate.Decision, err error) {
 	if n < 1 {
 		return granted, rest, fmt.Errorf("redis: Take(n=%d): want at least 1", n)
 	}
@@ -45,7 +47,10 @@ func (s *Store) takeShort(ctx context.Context, checks []tidegate.Check, n int) (
 		granted, err = s.Take(ctx, checks, n)
 		return granted, rest, err
 	}
-	granted, g, err := s.decide(ctx, plans, order{copies: int64(n)})
+	if name.IsZero() {
+		name = slotsOf(plans)
+	}
+	granted, g, err := s.decide(ctx, plans, order{copies: int64(n), handle: name})
 	if err != nil {
 		return granted, rest, s.failure("take", err)
 	}
@@ -58,8 +63,17 @@ func (s *Store) takeShort(ctx context.Context, checks []tidegate.Check, n int) (
 // order is what is asked of a script for some checks.
 type order struct {
 	copies  int64
-	refused bool         // elsewhere: nothing is to be granted
-	rec     *reservation // to be left behind; nil: none
+	handle  tidegate.Handle // of the slots, if there are any
+	refused bool            // elsewhere: nothing is to be granted
+	rec     *reservation    // to be left behind; nil: none
+}
+
+// slotsOf is a new name for the slots among plans; zero if there are none.
+func slotsOf(plans []*plan) tidegate.Handle {
+	if slices.ContainsFunc(plans, (*plan).leased) {
+		return tidegate.NewHandle()
+	}
+	return tidegate.Handle{}
 }
 
 func (s *Store) decide(ctx context.Context, plans []*plan, o order) (tidegate.Decision, grant, error) {
@@ -79,7 +93,7 @@ func (s *Store) decide(ctx context.Context, plans []*plan, o order) (tidegate.De
 type grant struct {
 	copies int64
 	at     int64 // the receipt, in ticks
-	name   uint16
+	handle tidegate.Handle
 }
 
 // maxMisses is how often calendar bounds are sent again. The first miss tells what
@@ -88,11 +102,8 @@ const maxMisses = 3
 
 // ask sends plans to one script and notes its answers in them.
 func (s *Store) ask(ctx context.Context, plans []*plan, o order) (grant, error) {
-	// Ticks that tell leases of one µs apart, should Redis' clock stand still or go back.
-	used := uint64(min(o.copies, 500))
-	name := uint16((s.names.Add(used) - used) % 1024)
 	for range maxMoves(len(plans)) {
-		r, err := s.request(plans, o, name)
+		r, err := s.request(plans, o)
 		if err != nil {
 			return grant{}, err
 		}
@@ -114,31 +125,29 @@ func (s *Store) ask(ctx context.Context, plans []*plan, o order) (grant, error) 
 			plans[i].move(n)
 			continue
 		}
-		g, err := got.grant(plans, o)
-		g.name = name
-		return g, err
+		return got.grant(plans, o)
 	}
 	return grant{}, errMissed
 }
 
-// maxName bounds the ticks that name a lease: those proposed and a copy each.
-const maxName = 1 << 20
-
 // grant is what a reply says of an order for plans, which it notes in them.
 func (r reply) grant(plans []*plan, o order) (grant, error) {
-	if len(r) < 3 || r[1] < 0 || r[2] < 0 || r[2] >= maxName {
-		return grant{}, nonsense("%d numbers about %d checks, the first %d", len(r), len(plans), r[:min(len(r), 3)])
+	if len(r) < 2 || r[1] < 0 {
+		return grant{}, nonsense("%d numbers about %d checks, the first %d", len(r), len(plans), r[:min(len(r), 2)])
 	}
-	g := grant{copies: r[0], at: r[1]*algo.Micro + r[2]}
+	g := grant{copies: r[0], at: r[1] * algo.Micro}
+	if slices.ContainsFunc(plans, (*plan).leased) {
+		g.handle = o.handle
+	}
 	each := 6
 	if g.copies > 0 && g.copies < min(o.copies, maxCopies) {
 		each = 8
 	}
-	if len(r) != 3+each*len(plans) {
+	if len(r) != 2+each*len(plans) {
 		return grant{}, nonsense("%d numbers about %d checks", len(r), len(plans))
 	}
 	for i, p := range plans {
-		p.at, p.answer = g.at, answerOf(r[3+each*i:][:each])
+		p.at, p.handle, p.answer = g.at, g.handle, answerOf(r[2+each*i:][:each])
 	}
 	return g, g.sane(plans, o)
 }
@@ -186,7 +195,7 @@ func decision(plans []*plan, g grant, n int64) tidegate.Decision {
 			told = d
 		}
 	}
-	told.OK, told.Granted, told.Wait, told.Receipt.At = true, g.copies, duration(wait), g.at
+	told.OK, told.Granted, told.Wait, told.Receipt = true, g.copies, duration(wait), tidegate.Receipt{At: g.at, Handle: g.handle}
 	return told
 }
 

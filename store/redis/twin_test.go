@@ -255,9 +255,10 @@ func (tw *twins) adjust() {
 		}
 		return
 	}
-	if tw.rand.IntN(4) == 0 { // a turn that was booked ahead
+	if tw.rand.IntN(4) == 0 { // a turn that was booked ahead, or a slot that never was
 		ahead := tw.rand.Int64N(100_000_000)
 		r[0].At, r[1].At = r[0].At+ahead, r[1].At+ahead
+		r[0].Handle = tidegate.NewHandle()
 	}
 	tw.note("Adjust(%v, %d of %s)", r, c.Cost, c.Limit)
 	if err := tw.redis.Adjust(context.Background(), r[0], []tidegate.Check{c}); err != nil {

@@ -190,7 +190,7 @@ func testSlotLost(s *subject) {
 	}
 	lost := s.admit(take, check(other, "ann", 1))
 	wantLost(lost.Receipt, check(l, "bob", 1))
-	wantLost(after(lost.Receipt, 1<<20), take)
+	wantLost(lost.Receipt.Copy(1<<20), take)
 	s.clock.add(30 * time.Second)
 	wantLost(lost.Receipt, take, check(other, "ann", 1))
 	s.wantLeft(2, take)

@@ -1,17 +1,25 @@
 -- concurrency, as internal/algo/leases.go has it: slots in use, each on a lease. The
--- leases are a ZSET of its own: the name of each, and the µs at which it ends. A name
--- is the instant of the charge with ticks that tell leases of one instant apart, and
--- which slot of the charge it is.
+-- leases are a ZSET of its own: the name of each, and the µs at which it ends. A name is
+-- the 16 bytes that whoever takes it has chosen, the last eight of them a number that
+-- copies count up from, and which slot of the copy it is.
+--
+-- A name that is given back before it was taken is kept for one lease, below 0: at minus
+-- the µs at which that ends. Whoever takes it then comes too late.
+--
+-- Nodes of the format before named leases by the instant, in decimals. They count here as
+-- well, and are renewed and given back by their own nodes.
 
 --:help
--- The keys of leases to be taken, and of how many copies at most.
-local leased, longest = {}, 0
+-- The name of what is taken, by the scripts that take.
+local name = sub(ARGV[1], -16)
 
 local function text(us) return string.format('%.0f', us) end
 
-local function member(us, ticks, slot)
-  local more = floor(ticks / 1024)
-  return string.format('%.0f.%d:%d', us + more, ticks - more * 1024, slot)
+local function member(name, copy, slot)
+  local low, high = unpack('<I4I4', name, 9)
+  low = low + copy
+  if low >= 4294967296 then low, high = low - 4294967296, (high + 1) % 4294967296 end
+  return sub(name, 1, 8) .. pack('<I4I4I4', low, high, slot)
 end
 
 local function expire(key, last)
@@ -19,13 +27,24 @@ local function expire(key, last)
 end
 
 -- holds is how many slots are held under a name.
-local function holds(key, us, ticks)
+local function holds(key, name)
   local n = 0
   while true do
-    local ends = call('ZSCORE', KEYS[key], member(us, ticks, n))
+    local ends = call('ZSCORE', KEYS[key], member(name, 0, n))
     if not ends or tonumber(ends) <= now then return n end
     n = n + 1
   end
+end
+
+-- mark keeps a name that was given back before it was taken. Of more than 1024 the one
+-- that ends first is forgotten.
+local function mark(key, name, ends)
+  local marks = call('ZCOUNT', KEYS[key], '-inf', '(0')
+  if marks >= 1024 then
+    call('ZREM', KEYS[key], call('ZRANGE', KEYS[key], marks - 1, marks - 1)[1])
+  end
+  call('ZADD', KEYS[key], text(-ends), member(name, 0, 0))
+  expire(key, ends)
 end
 
 --:vars
@@ -51,30 +70,22 @@ end
 
 --:fit
 k = fits(slots - held, cost, unit, copies)
-if cost > 0 and k > 0 then leased[#leased + 1], longest = key, k > longest and k or longest end
-
---:name
--- ticks becomes, from those proposed, such that nobody holds a lease of the names that
--- the copies granted get.
-if longest > granted then longest = granted end
-do
-  local try = ticks
-  while try < ticks + longest do
-    for _, key in ipairs(leased) do
-      if call('ZSCORE', KEYS[key], member(now, try, 0)) then ticks = try + 1 end
+if cost > 0 then
+  for copy = 0, k - 1 do
+    if call('ZSCORE', KEYS[key], member(name, copy, 0)) then
+      k = copy
+      break
     end
-    try = try + 1
   end
 end
-if longest == 0 then ticks = 0 end
 
 --:take
 local n = k * cost
 if n > 0 then
   last = now + lease
-  call('ZREMRANGEBYSCORE', KEYS[key], '-inf', text(now))
+  call('ZREMRANGEBYSCORE', KEYS[key], text(-now), text(now))
   for i = 0, n - 1 do
-    call('ZADD', KEYS[key], text(last), member(now, ticks + floor(i / cost), i % cost))
+    call('ZADD', KEYS[key], text(last), member(name, floor(i / cost), i % cost))
   end
   expire(key, last)
 end
@@ -83,20 +94,26 @@ left = held < slots and slots - held or 0
 reset = last - now
 if (k == 0 or short) and unit <= slots then
   local must = held + unit - slots
-  later = call('ZRANGEBYSCORE', KEYS[key], '(' .. text(now), '+inf', 'WITHSCORES', 'LIMIT', must - 1, 1)[2] - now
+  if must > 0 then -- otherwise it came too late
+    later = call('ZRANGEBYSCORE', KEYS[key], '(' .. text(now), '+inf', 'WITHSCORES', 'LIMIT', must - 1, 1)[2] - now
+  end
 end
 
 --:back
-for i = holds(key, taken, takent) - 1, 0, -1 do
+local name = sub(arg, from + 16, from + 31)
+local found = holds(key, name)
+for i = found - 1, 0, -1 do
   if n == 0 then break end
-  call('ZREM', KEYS[key], member(taken, takent, i))
+  call('ZREM', KEYS[key], member(name, 0, i))
   n = n - 1
 end
+if found == 0 then mark(key, name, now + lease) end
 
 --:force
 -- A slot cannot be taken unasked.
 
 --:renew
-n = holds(key, taken, takent)
-for i = 0, n - 1 do call('ZADD', KEYS[key], text(now + lease), member(taken, takent, i)) end
+local name = sub(arg, from + 16, from + 31)
+n = holds(key, name)
+for i = 0, n - 1 do call('ZADD', KEYS[key], text(now + lease), member(name, 0, i)) end
 if n > 0 then expire(key, now + lease) else lost = lost + 1 end

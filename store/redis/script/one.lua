@@ -1,13 +1,13 @@
 -- Asks one check, which decides, and grants as many of the copies as it has room for.
--- ARGV[1] goes on with the copies asked for and the ticks proposed as the name of
--- leases; ARGV[2] is the check.
+-- ARGV[1] goes on with the copies asked for and ends, if it is about leases, with their
+-- name; ARGV[2] is the check.
 --
--- The reply is packed numbers, between tag and sum: copies granted, now, the ticks of the name; then, as
+-- The reply is packed numbers, between tag and sum: copies granted, now; then, as
 -- several.lua has it for each check, how many copies it got, what is left, in µs and
 -- ticks when it is as good as new, and when the refused would pass or the admitted may
 -- go ahead. When some copies were granted and not all, also when the next would pass; -1:
 -- this check would let it.
-local _, _, copies, ticks = unpack('<dddI2', ARGV[1])
+local _, _, copies = unpack('<ddd', ARGV[1])
 local arg = ARGV[2]
 local kind, _, key, id, cost, from = unpack('<BBI2c9d', arg)
 local unit, asked, k = cost > 0 and cost or 1, copies, 0
@@ -17,7 +17,6 @@ local box = kind < 5 and call('GET', KEYS[key]) or ''
 if missed then return pack('<ddddd', tag, -1, now, missed, tag - 1 + now + missed) end
 if moved then return pack('<ddddd', tag, -2, 1, moved, tag - 1 + moved) end
 local granted = k
---<name>
 local left, reset, resett, other, othert, later, latert, state, till = 0, 0, 0, 0, 0, 0, 0
 local short = granted > 0 and granted < copies
 --<take>
@@ -25,9 +24,9 @@ if k == 0 then other, othert = later, latert end
 if state then
   --<box change>
 end
-local sum = tag + granted + now + ticks + granted + left + reset + resett + other + othert
+local sum = tag + granted + now + granted + left + reset + resett + other + othert
 if short then
-  return pack('<ddddddddddddd', tag, granted, now, ticks, granted, left, reset, resett, other, othert,
+  return pack('<dddddddddddd', tag, granted, now, granted, left, reset, resett, other, othert,
     later, latert, sum + later + latert)
 end
-return pack('<ddddddddddd', tag, granted, now, ticks, granted, left, reset, resett, other, othert, sum)
+return pack('<dddddddddd', tag, granted, now, granted, left, reset, resett, other, othert, sum)

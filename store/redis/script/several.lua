@@ -1,11 +1,11 @@
 -- Asks several checks and grants as many whole copies of them as all that decide have
--- room for, or nothing. ARGV[1] goes on with the copies asked for, the ticks proposed as
--- the name of leases, how long a record of the charge is to be kept, in µs, and 1 if the
--- request was refused elsewhere: then nothing is granted. ARGV[2] and on are the checks;
--- with a record, what it is to say comes last, and its key last in KEYS.
+-- room for, or nothing. ARGV[1] goes on with the copies asked for, how long a record of
+-- the charge is to be kept, in µs, and 1 if the request was refused elsewhere: then nothing
+-- is granted; if there are leases, their name is the end of it. ARGV[2] and on are the
+-- checks; with a record, what it is to say comes last, and its key last in KEYS.
 --
 -- The reply is that of one.lua, with six or eight numbers for each check.
-local _, _, copies, ticks, ttl, refused = unpack('<dddI2dB', ARGV[1])
+local _, _, copies, ttl, refused = unpack('<ddddB', ARGV[1])
 local checks = {}
 local granted = refused == 1 and 0 or copies
 for i = 2, ttl > 0 and #ARGV - 1 or #ARGV do
@@ -21,10 +21,9 @@ for i = 2, ttl > 0 and #ARGV - 1 or #ARGV do
   checks[i - 1] = {kind, advisory, key, id, cost, unit, k, saved}
 end
 if missed then return pack('<ddddd', tag, -1, now, missed, tag - 1 + now + missed) end
---<name>
 
 local some = granted > 0 and granted < copies
-local reply, sum = pack('<dddd', tag, granted, now, ticks), tag + granted + now + ticks
+local reply, sum = pack('<ddd', tag, granted, now), tag + granted + now
 local charged, wait, waitt = '', nil, 0
 for i = 1, #checks do
   local kind, advisory, key, id, cost, unit, fit, saved = spread(checks[i])
@@ -61,8 +60,8 @@ for i = 1, #checks do
 end
 --<box all>
 if ttl > 0 and granted > 0 then
-  -- When it ends, the receipt, when a turn that was booked comes, who paid.
+  -- When it ends, the receipt in µs and ticks, when a turn that was booked comes, who paid.
   call('SETEX', KEYS[#KEYS], floor(ttl / 1000000) + 1 + grace,
-    pack('<dddddI2', now + ttl, now, ticks, wait or 0, waitt, #checks) .. charged .. ARGV[#ARGV])
+    pack('<dddddI2', now + ttl, now, 0, wait or 0, waitt, #checks) .. charged .. ARGV[#ARGV])
 end
 return reply .. pack('<d', sum)
