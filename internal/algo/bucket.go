@@ -28,6 +28,9 @@ type BucketLaw struct {
 	// least Cap. More than that can only be owed because the clock was set back.
 	// It is right only where one process knows all of these laws.
 	Widest int64
+	// Longest is, of the same laws, the longest time that a full one takes to drain; 0: not
+	// known.
+	Longest int64
 }
 
 // Bucket is the state of a key. The zero value is a full bucket.
@@ -91,7 +94,10 @@ func (l *BucketLaw) date(s Bucket, now int64) (kept Bucket, at int64) {
 
 // most is the most that s can have come to owe, at the pace it drains at.
 func (l *BucketLaw) most(s Bucket) int64 {
-	most := mul(l.Widest, s.Em)
+	most := mul(l.Widest, s.Em) // another law's pace: none of them may have both
+	if l.Longest > 0 {
+		most = min(most, max(l.Longest, l.Tau))
+	}
 	if s.Ahead {
 		most = add(most, max(most, maxAhead))
 	}

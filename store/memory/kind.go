@@ -108,7 +108,7 @@ func newBound(l *tidegate.Limit, t *table, budget *budget) *bound {
 		b.lease = algo.NewLeaseLaw(l)
 	}
 	b.hot.Store(new(slot))
-	t.widen(l.Capacity())
+	t.widen(l.Capacity(), b.bucket.Tau)
 	t.bound.Store(b)
 	t.spares.Store(b.spares())
 	return b
@@ -118,7 +118,7 @@ func newBound(l *tidegate.Limit, t *table, budget *budget) *bound {
 // was written; but all limits of the table are known here, and so is the widest.
 func (b *bound) law() algo.BucketLaw {
 	l := b.bucket
-	l.Widest = b.table.widest.Load()
+	l.Widest, l.Longest = b.table.widest.Load(), b.table.longest.Load()
 	return l
 }
 

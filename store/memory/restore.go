@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"math/bits"
 	"os"
 	"syscall"
 
@@ -141,7 +143,8 @@ func (r *snapshotReader) table(s *Store, specBytes uint64, shift, now int64) err
 	if err != nil {
 		return err
 	}
-	b.table.widen(int64(r.word()))
+	widest := int64(r.word())
+	b.table.widen(widest, 0)
 	for r.word() == 1 {
 		tag, meta, fast := r.word(), r.word(), r.word()
 		k := keyHash{tag, meta &^ slowMask}
@@ -149,6 +152,7 @@ func (r *snapshotReader) table(s *Store, specBytes uint64, shift, now int64) err
 		switch {
 		case b.kind == buckets && c != (cell{}):
 			c.fast = min(uint64(max(0, int64(c.fast)+shift)), fastMask)
+			b.table.widen(widest, product(widest, int64(c.slow))) // under whatever limit it was written
 		case b.kind == slidings && c != (cell{}):
 			c.slow = uint64(max(0, int64(c.slow)+r.skewIn(b.sliding.Period))) & slowMask
 		case b.kind.inRecord():
@@ -208,4 +212,12 @@ func (r *snapshotReader) record(s *Store, b *bound, k keyHash, now int64) {
 	if !kept {
 		b.table.forgotten.Add(1)
 	}
+}
+
+// product is a·b for a, b ≥ 0, saturating.
+func product(a, b int64) int64 {
+	if hi, lo := bits.Mul64(uint64(a), uint64(b)); hi == 0 && lo <= math.MaxInt64 {
+		return int64(lo)
+	}
+	return math.MaxInt64
 }

@@ -31,6 +31,7 @@ type table struct {
 	place  int               // under Store.mu: in Store.tables
 
 	widest                      atomic.Int64 // capacity of the widest limit counted here
+	longest                     atomic.Int64 // ticks that the slowest bucket counted here takes to drain
 	bytes, keys                 atomic.Int64
 	evicted, forgotten, refused atomic.Int64
 }
@@ -97,10 +98,16 @@ func (t *table) segmentBytes() int64 {
 	return segmentBytes
 }
 
-func (t *table) widen(capacity int64) {
+// widen notes a limit that counts here: its capacity, and for how long a bucket remembers.
+func (t *table) widen(capacity, ticks int64) {
+	raise(&t.widest, capacity)
+	raise(&t.longest, ticks)
+}
+
+func raise(to *atomic.Int64, n int64) {
 	for {
-		w := t.widest.Load()
-		if capacity <= w || t.widest.CompareAndSwap(w, capacity) {
+		was := to.Load()
+		if n <= was || to.CompareAndSwap(was, n) {
 			return
 		}
 	}

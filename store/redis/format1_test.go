@@ -25,6 +25,9 @@ type format1 struct {
 	widest map[string]int64 // by identity
 }
 
+// Undated implements storetest.Undated.
+func (f *format1) Undated() {}
+
 func newFormat1(s *Store) *format1 {
 	sum := sha1.Sum([]byte(format1Script))
 	return &format1{s, &script{format1Script, hex.EncodeToString(sum[:])}, map[string]int64{}}
