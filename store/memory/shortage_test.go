@@ -250,3 +250,32 @@ func TestHeldBackForAPeriodAtMost(t *testing.T) {
 		}
 	})
 }
+
+// A rule that is first used after a flood of another has room for its counters: nobody
+// gets more of it than its limit, nor less.
+func TestRuleUsedAfterAFloodCounts(t *testing.T) {
+	everyFlood(t, func(t *testing.T, a tidegate.Algorithm, full tidegate.OnFull, bound int64) {
+		for _, events := range []int64{1, 5} { // keys that are exhausted by one request, and that are not
+			p := newPair(t, bound)
+			flooded := tidegate.MustLimit(specOf("flooded", a, events, 7*24*time.Hour, full))
+			for k := range int(bound / 12) {
+				p.clock.pass(time.Millisecond)
+				ask1(t, p.bounded, flooded, fmt.Sprint("invented", k))
+			}
+			addresses := int(bound >> 12)
+			if full == tidegate.RefuseNew { // an exhausted flood leaves a sixteenth for all others
+				addresses /= 4
+			}
+			for _, other := range []tidegate.Algorithm{tidegate.TokenBucket, tidegate.SlidingLog, tidegate.SubWindows} {
+				l := tidegate.MustLimit(specOf(fmt.Sprint("login", other), other, 5, 15*time.Minute, full))
+				for range 20 {
+					for address := range addresses {
+						p.clock.pass(time.Millisecond)
+						p.same(l, fmt.Sprint("address", address))
+					}
+				}
+				p.withinBound()
+			}
+		}
+	})
+}
