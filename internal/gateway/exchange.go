@@ -101,13 +101,17 @@ func (x *exchange) end() {
 const lingering = 2 * time.Second
 
 // linger keeps net/http, which reads some of such a rest to save the connection,
-// from waiting for longer.
+// from waiting for longer. A client that has stood still for too long gets no more time.
 func (x *exchange) linger() {
+	patience := lingering
+	if isTimeout(x.body.err()) {
+		patience = 0
+	}
 	if c := x.line.watched(); c != nil {
-		c.hurry(lingering)
+		c.hurry(patience)
 		return
 	}
-	_ = http.NewResponseController(x.writer.ResponseWriter).SetReadDeadline(time.Now().Add(lingering)) // or there is no connection to wait for
+	_ = http.NewResponseController(x.writer.ResponseWriter).SetReadDeadline(time.Now().Add(patience)) // or there is no connection to wait for
 }
 
 // leaveStream holds the client to taking what net/http still has of the answer: the

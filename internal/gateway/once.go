@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"strings"
+	"sync/atomic"
 )
 
 // errMaybeSent is the end of a request whose connection broke when it was under way.
@@ -33,13 +34,16 @@ func onlyOnce(r *http.Request) {
 }
 
 // noteSent has it noted when r was sent: over HTTP/2 the transport may send it again over a
-// new connection, and that this one fails does not mean that nothing was sent.
-func noteSent(r *http.Request) *http.Request {
-	x := exchangeOf(r.Context())
-	if x == nil {
-		return r
+// new connection, and that this one fails does not mean that nothing was sent. connected
+// reports whether r ever had a connection: before that, a TLS handshake may have failed in
+// many ways, and nothing of r was sent.
+func noteSent(r *http.Request) (noted *http.Request, connected *atomic.Bool) {
+	connected = new(atomic.Bool)
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }}
+	if x := exchangeOf(r.Context()); x != nil {
+		trace.WroteHeaders = func() { x.reached.Store(true) }
 	}
-	return r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{WroteHeaders: func() { x.reached.Store(true) }}))
+	return r.WithContext(httptrace.WithClientTrace(r.Context(), trace)), connected
 }
 
 // emptyBody is unlike http.NoBody to http.Transport.

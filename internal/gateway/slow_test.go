@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -339,4 +340,21 @@ func TestStreamsOfAConnectionThatNobodyReads(t *testing.T) {
 	}
 	soon(t, "they are at the upstream", func() bool { return g.Upstreams()[0].InFlight > 0 })
 	soon(t, "all are gone", func() bool { return g.Connections() == 0 && g.InFlight() == 0 })
+}
+
+// A client whose body did not come in time has had its time: nothing of it is waited for
+// any longer. One whose answer came early may still send for a moment.
+func TestStandingClientGetsNoMoreTime(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		_, conn := connected(t)
+		c := newWatched(conn, new(Limits))
+		x := &exchange{line: &line{conn: c}}
+		if late {
+			x.body.failed.Store(new(error(os.ErrDeadlineExceeded)))
+		}
+		x.linger()
+		if left := time.Until(c.linger); late != (left <= 0) {
+			t.Errorf("stood still %t: it has %s left", late, left)
+		}
+	}
 }

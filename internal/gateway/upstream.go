@@ -67,13 +67,17 @@ func (u *upstream) RoundTrip(r *http.Request) (*http.Response, error) {
 	if u.straight.takes(r) {
 		return u.straight.RoundTrip(r)
 	}
-	switch bodyless := r.Body == nil || r.Body == http.NoBody; {
-	case bodyless && u.http2.Load():
-		r = noteSent(r)
-	case bodyless:
+	if (r.Body == nil || r.Body == http.NoBody) && !u.http2.Load() {
 		onlyOnce(r)
 	}
+	var connected *atomic.Bool
+	if u.scheme == "https" { // without TLS, a connection is there when it is dialed
+		r, connected = noteSent(r)
+	}
 	res, err := u.transport.RoundTrip(r)
+	if err != nil && connected != nil && !connected.Load() && !notConnected(err) {
+		err = &connectError{err}
+	}
 	if err == nil && u.http2.Load() != (res.ProtoMajor == 2) {
 		u.http2.Store(res.ProtoMajor == 2)
 	}
