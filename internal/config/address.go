@@ -76,9 +76,9 @@ func loopback(host string) bool {
 }
 
 // address is host and port, where usual is the port to advise, or a socket.
-func address(usual string) form[Address] {
-	return form[Address]{
-		read: func(w word) (Address, mistake) {
+func address(usual string) codec[Address] {
+	return codec[Address]{
+		read: func(w rawValue) (Address, mistake) {
 			if path, ok := strings.CutPrefix(w.text, unixPrefix); ok {
 				return readSocket(w, strings.TrimPrefix(path, "//"))
 			}
@@ -113,7 +113,7 @@ func anyHost(port string) string {
 }
 
 // readSocket takes what follows unix: as the path of a socket.
-func readSocket(w word, path string) (Address, mistake) {
+func readSocket(w rawValue, path string) (Address, mistake) {
 	const longest = 107 // the kernel has room for one more, which is zero
 	if path == "" {
 		return Address{}, wrong("names no socket: "+quote(w.text), "unix:/run/tidegate.sock")

@@ -50,7 +50,7 @@ type Config struct {
 	// ends; 0 cuts them off. Default: 30s.
 	Drain time.Duration
 
-	origins map[string]said // by path; missing are defaults
+	origins map[string]origin // by path; missing are defaults
 }
 
 // Listen says where to accept connections. The two are never the same, unless

@@ -13,18 +13,18 @@ import (
 const day = 24 * time.Hour
 
 // lasting is a duration from least to most.
-func lasting(least, most time.Duration) form[time.Duration] {
+func lasting(least, most time.Duration) codec[time.Duration] {
 	return duration(span[int64]{least: int64(least), most: int64(most)})
 }
 
 // lastingOrNone also takes 0, which means no bound.
-func lastingOrNone(least, most time.Duration) form[time.Duration] {
+func lastingOrNone(least, most time.Duration) codec[time.Duration] {
 	return duration(span[int64]{least: int64(least), most: int64(most), orZero: true})
 }
 
-func duration(s span[int64]) form[time.Duration] {
-	return form[time.Duration]{
-		read: func(w word) (time.Duration, mistake) {
+func duration(s span[int64]) codec[time.Duration] {
+	return codec[time.Duration]{
+		read: func(w rawValue) (time.Duration, mistake) {
 			v, ok := parseDuration(w.text)
 			if !ok {
 				return 0, wrong("is no duration: "+quote(w.text), plainDuration(w.text))

@@ -46,7 +46,7 @@ func (l *loader) takeEnvironment() {
 		if s.slot.many {
 			l.take(s, split(value, at), at)
 		} else {
-			l.take(s, []word{{said: at, text: value}}, at)
+			l.take(s, []rawValue{{origin: at, text: value}}, at)
 		}
 	}
 	for name := range vars {
@@ -70,7 +70,7 @@ func (l *loader) unknownVariable(name string, known []string) {
 	if near != "" {
 		hint = "did you mean " + quote(envPrefix+near) + "?"
 	}
-	at := said{}
+	at := origin{}
 	at.pos.File = name
 	l.tell(at, diag.Warning, "no setting has this variable, and it is ignored", hint)
 }

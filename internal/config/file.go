@@ -13,7 +13,7 @@ import (
 )
 
 // named is the configuration file and who named it, "" for nobody.
-func (l *loader) named() (file string, at said) {
+func (l *loader) named() (file string, at origin) {
 	switch flags := l.o.Flags.file; {
 	case l.o.File != "":
 		at.pos.File = l.o.File
@@ -34,7 +34,7 @@ func (l *loader) named() (file string, at said) {
 // takeFile reads the configuration file and takes what it sets.
 func (l *loader) takeFile() {
 	file, at := l.named()
-	optional := at == said{}
+	optional := at == origin{}
 	if optional {
 		file = defaultFile
 	}
@@ -84,7 +84,7 @@ func onlyComments(src []byte) bool {
 }
 
 // at is the place of n.
-func (l *loader) at(n *yamltree.Node) said { return said{n.Pos, l.lines.At(n.Pos.Line)} }
+func (l *loader) at(n *yamltree.Node) origin { return origin{n.Pos, l.lines.At(n.Pos.Line)} }
 
 // section takes the fields of a map; prefix is its path and a dot, "" for all.
 func (l *loader) section(n *yamltree.Node, prefix string) {
@@ -114,7 +114,7 @@ func (l *loader) field(s *setting, n *yamltree.Node) {
 	if s.slot.many && n.Kind == yamltree.List {
 		items = n.Items
 	}
-	var words []word
+	var words []rawValue
 	for _, item := range items {
 		if s.item != "" && item.Kind == yamltree.Map {
 			item = l.unwrap(s, item)
@@ -124,7 +124,7 @@ func (l *loader) field(s *setting, n *yamltree.Node) {
 			item = nil
 		}
 		if item != nil {
-			words = append(words, word{l.at(item), item.Value, filepath.Dir(l.config.File)})
+			words = append(words, rawValue{l.at(item), item.Value, filepath.Dir(l.config.File)})
 		}
 	}
 	if s.slot.many || len(words) > 0 {

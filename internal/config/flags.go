@@ -67,23 +67,23 @@ func (l *loader) takeFlags() {
 			l.config.origins[s.path] = at
 			l.about(s, fmt.Sprintf("is given twice: %s and %s", quote(texts[0]), quote(texts[1])), "keep one of the flags")
 		default:
-			l.take(s, []word{{said: at, text: texts[0]}}, at)
+			l.take(s, []rawValue{{origin: at, text: texts[0]}}, at)
 		}
 	}
 }
 
 // outside is where a flag or variable is.
-func outside(name, value string) said {
-	at := said{source: name + "=" + value}
+func outside(name, value string) origin {
+	at := origin{source: name + "=" + value}
 	at.pos.File = name
 	return at
 }
 
 // split makes a list of what a flag or variable says.
-func split(text string, at said) []word {
-	var words []word
+func split(text string, at origin) []rawValue {
+	var words []rawValue
 	for item := range strings.SplitSeq(text, ",") {
-		words = append(words, word{said: at, text: item})
+		words = append(words, rawValue{origin: at, text: item})
 	}
 	return words
 }

@@ -49,7 +49,7 @@ func TestSizes(t *testing.T) {
 	any := size(span[int64]{most: 1<<63 - 1})
 	f := func(text string, want int64, back string) {
 		t.Helper()
-		got, m := any.read(word{text: text})
+		got, m := any.read(rawValue{text: text})
 		if m.any() || got != want || any.write(got) != back {
 			t.Errorf("%q: got %d %q %s, want %d %q", text, got, any.write(got), m.message, want, back)
 		}
@@ -65,7 +65,7 @@ func TestSizes(t *testing.T) {
 	f("8388607TiB", 8388607<<40, "8388607TiB")
 
 	for _, text := range []string{"8388608TiB", "9223372036854775808", "18446744073709551616KB", "99999999TiB", "1BB", "KB", "1iB", "1.5GB", "-1", "+1", "", "1 KB", "0x10"} {
-		if got, m := any.read(word{text: text}); !m.any() {
+		if got, m := any.read(rawValue{text: text}); !m.any() {
 			t.Errorf("%q was read as %d", text, got)
 		}
 	}
@@ -73,7 +73,7 @@ func TestSizes(t *testing.T) {
 
 func TestAddresses(t *testing.T) {
 	read := func(text string) Address {
-		a, m := address("8080").read(word{text: text})
+		a, m := address("8080").read(rawValue{text: text})
 		if m.any() {
 			t.Fatalf("%q %s", text, m.message)
 		}

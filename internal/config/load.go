@@ -54,8 +54,8 @@ func Load(o Options) (*Config, diag.List) {
 		o.OpenFiles = openFiles()
 	}
 	l := &loader{
-		o: o, config: &Config{origins: make(map[string]said)},
-		wrong: make(map[string]bool), words: make(map[string][]word), hidden: make(map[int]bool),
+		o: o, config: &Config{origins: make(map[string]origin)},
+		wrong: make(map[string]bool), words: make(map[string][]rawValue), hidden: make(map[int]bool),
 	}
 	l.takeDefaults()
 	l.takeFile()
@@ -73,30 +73,30 @@ func Load(o Options) (*Config, diag.List) {
 type loader struct {
 	o        Options
 	config   *Config
-	lines    diag.Lines        // of the configuration file
-	broken   map[int]bool      // those that YAML did not understand: not judged again
-	wrong    map[string]bool   // settings with a problem: not held against others
-	words    map[string][]word // of settings in force
-	hidden   map[int]bool      // lines that may have a secret; 0: flags and variables
+	lines    diag.Lines            // of the configuration file
+	broken   map[int]bool          // those that YAML did not understand: not judged again
+	wrong    map[string]bool       // settings with a problem: not held against others
+	words    map[string][]rawValue // of settings in force
+	hidden   map[int]bool          // lines that may have a secret; 0: flags and variables
 	problems diag.List
 }
 
 func (l *loader) takeDefaults() {
 	for _, s := range table {
 		if s.fallback != "" {
-			s.slot.set(l.config, []word{{text: s.fallback}})
+			s.slot.set(l.config, []rawValue{{text: s.fallback}})
 		}
 	}
 }
 
 // take sets s to words, none of which means to none.
-func (l *loader) take(s *setting, words []word, at said) {
+func (l *loader) take(s *setting, words []rawValue, at origin) {
 	l.config.origins[s.path], l.words[s.path], l.wrong[s.path] = at, words, false
 	for _, m := range s.slot.set(l.config, words) {
 		l.wrong[s.path] = true
 		name := quote(s.path)
 		if s.slot.many {
-			at, name = words[m.item].said, "an item of "+name
+			at, name = words[m.item].origin, "an item of "+name
 		}
 		if m.secret {
 			l.hidden[at.pos.Line] = true
@@ -106,7 +106,7 @@ func (l *loader) take(s *setting, words []word, at said) {
 }
 
 // advice is what to write instead, in the way of who wrote it.
-func (s *setting) advice(m mistake, at said) string {
+func (s *setting) advice(m mistake, at origin) string {
 	instead := func(value string) string {
 		switch {
 		case s.slot.many:
@@ -125,7 +125,7 @@ func (s *setting) advice(m mistake, at said) string {
 	return "write a value such as " + instead(s.example)
 }
 
-func (l *loader) tell(at said, s diag.Severity, message, hint string) {
+func (l *loader) tell(at origin, s diag.Severity, message, hint string) {
 	if at.inFile() && l.broken[at.pos.Line] {
 		return
 	}

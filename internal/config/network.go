@@ -6,8 +6,8 @@ import (
 )
 
 // network is a CIDR, or an address alone.
-var network = form[netip.Prefix]{
-	read: func(w word) (netip.Prefix, mistake) {
+var network = codec[netip.Prefix]{
+	read: func(w rawValue) (netip.Prefix, mistake) {
 		if ip, err := netip.ParseAddr(w.text); err == nil && ip.Zone() == "" {
 			ip = ip.Unmap()
 			return netip.PrefixFrom(ip, ip.BitLen()), mistake{}

@@ -25,9 +25,9 @@ func (s span[T]) outside(text string, write func(T) string) mistake {
 }
 
 // count is a whole number.
-func count(s span[int]) form[int] {
-	return form[int]{
-		read: func(w word) (int, mistake) {
+func count(s span[int]) codec[int] {
+	return codec[int]{
+		read: func(w rawValue) (int, mistake) {
 			v, err := strconv.Atoi(w.text)
 			if err != nil || strconv.Itoa(v) != w.text {
 				return 0, wrong("is no whole number: "+quote(w.text), plainDigits(w.text))
@@ -73,9 +73,9 @@ var units = []unit{
 }
 
 // size is a number of bytes, as in 64KB or 1MiB.
-func size(s span[int64]) form[int64] {
-	return form[int64]{
-		read: func(w word) (int64, mistake) {
+func size(s span[int64]) codec[int64] {
+	return codec[int64]{
+		read: func(w rawValue) (int64, mistake) {
 			digits := strings.TrimRight(w.text, "TGMKkiB")
 			n, err := strconv.ParseUint(digits, 10, 63)
 			scale, ok := bytesOf(w.text[len(digits):])

@@ -30,8 +30,8 @@ func within(dir, path string) string {
 }
 
 // path is the name of a file or folder.
-var path = form[string]{
-	read: func(w word) (string, mistake) {
+var path = codec[string]{
+	read: func(w rawValue) (string, mistake) {
 		if strings.Contains(w.text, "://") {
 			return "", advised("is a URL, and only files are read yet: "+quote(w.text), "write it into a file, and name that")
 		}
@@ -41,8 +41,8 @@ var path = form[string]{
 }
 
 // output is a stream of the process, nothing, or a file.
-var output = form[string]{
-	read: func(w word) (string, mistake) {
+var output = codec[string]{
+	read: func(w rawValue) (string, mistake) {
 		words := []string{Stdout, Stderr, Off}
 		if slices.Contains(words, w.text) {
 			return w.text, mistake{}
@@ -63,8 +63,8 @@ var output = form[string]{
 }
 
 // urlPath is the path of a request, which may have a query.
-var urlPath = form[string]{
-	read: func(w word) (string, mistake) {
+var urlPath = codec[string]{
+	read: func(w rawValue) (string, mistake) {
 		u, err := url.ParseRequestURI(w.text)
 		switch {
 		case err == nil && u.Host != "" && u.Path != "":
@@ -105,7 +105,7 @@ func (l *loader) findFiles() {
 }
 
 // whereTo is the advice for a path that leads nowhere.
-func (s *setting) whereTo(at said) string {
+func (s *setting) whereTo(at origin) string {
 	switch {
 	case s.file == itsFolder:
 		return "make the folder first"

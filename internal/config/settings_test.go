@@ -41,7 +41,7 @@ func TestEverySettingIsDescribed(t *testing.T) {
 			if text == "" && s.fallback == "" {
 				continue
 			}
-			if wrongs := s.slot.set(&c, []word{{text: text}}); len(wrongs) > 0 {
+			if wrongs := s.slot.set(&c, []rawValue{{text: text}}); len(wrongs) > 0 {
 				t.Errorf("%s: %q %s", s.path, text, wrongs[0].message)
 			} else if got := s.slot.write(&c); !slices.Equal(got, []string{text}) {
 				t.Errorf("%s: %q is written as %q", s.path, text, got)

@@ -13,8 +13,8 @@ import (
 var storeKinds = []string{InMemory, InRedis}
 
 // storeKind is which of them.
-var storeKind = form[string]{
-	read: func(w word) (string, mistake) {
+var storeKind = codec[string]{
+	read: func(w rawValue) (string, mistake) {
 		if strings.Contains(w.text, "://") && redis.CheckURL(w.text) == nil {
 			m := advised("is which store, and this is the URL of one: "+quote(w.text), "write `store: { redis: URL }`, `--store.redis=URL` or `TIDEGATE_STORE_REDIS=URL`")
 			m.secret = odd(w.text)
@@ -30,8 +30,8 @@ var storeKind = form[string]{
 
 // redisURL is where Redis is. It is written without its password, and so read back as
 // the same only if it has none.
-var redisURL = form[string]{
-	read: func(w word) (string, mistake) {
+var redisURL = codec[string]{
+	read: func(w rawValue) (string, mistake) {
 		if err := redis.CheckURL(w.text); err != nil {
 			return "", mistake{message: "cannot be used: " + err.Error(), hint: "write a URL such as `redis://127.0.0.1:6379`, `rediss://redis.example.com`, `redis-sentinel://a,b,c/mymaster` or `redis-cluster://a,b,c`", secret: odd(w.text)}
 		}
@@ -86,7 +86,7 @@ func (l *loader) choose(s *setting, n *yamltree.Node) {
 	case 0: // and there may be a variable
 	case 1:
 		at := l.at(kinds[0].Key)
-		l.take(s, []word{{said: at, text: kinds[0].Key.Value}}, at)
+		l.take(s, []rawValue{{origin: at, text: kinds[0].Key.Value}}, at)
 	default:
 		l.config.origins[s.path], l.wrong[s.path] = l.at(n), true
 		l.tell(l.at(kinds[1].Key), diag.Error, quote(s.path)+" has "+quote(kinds[0].Key.Value)+" and "+quote(kinds[1].Key.Value)+", and counters live in one place", "keep one of them")
@@ -135,9 +135,9 @@ func (l *loader) checkStore() {
 
 // drop makes a setting what it is when nobody says anything.
 func (l *loader) drop(s *setting) {
-	var words []word
+	var words []rawValue
 	if s.fallback != "" {
-		words = append(words, word{text: s.fallback})
+		words = append(words, rawValue{text: s.fallback})
 	}
 	s.slot.set(l.config, words)
 	delete(l.config.origins, s.path)

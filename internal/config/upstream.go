@@ -7,9 +7,9 @@ import (
 )
 
 // upstream is the URL of a server to pass requests to.
-var upstream = form[*url.URL]{read: readUpstream, write: (*url.URL).String}
+var upstream = codec[*url.URL]{read: readUpstream, write: (*url.URL).String}
 
-func readUpstream(w word) (*url.URL, mistake) {
+func readUpstream(w rawValue) (*url.URL, mistake) {
 	if strings.HasPrefix(w.text, unixPrefix) {
 		return nil, advised("is a socket, and upstreams are reached by TCP only: "+quote(w.text), "")
 	}

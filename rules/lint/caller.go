@@ -6,18 +6,18 @@ import (
 	"tidegate.dev/tidegate/internal/rulefile"
 )
 
-// grip is what a caller can do about a value that rules look at.
-type grip uint8
+// control is what a caller can do about a value that rules look at.
+type control uint8
 
 const (
-	given   grip = iota // nothing: the address; what the operator's own systems say
-	proved              // leave it out, but not choose it: a verified claim
-	claimed             // choose it, or leave it out: a header
-	chosen              // choose it, but not leave it out: the method
+	given   control = iota // nothing: the address; what the operator's own systems say
+	proved                 // leave it out, but not choose it: a verified claim
+	claimed                // choose it, or leave it out: a header
+	chosen                 // choose it, but not leave it out: the method
 )
 
-// gripOn is what the caller of r can do about a value from s.
-func gripOn(s rulefile.Source, r *route) grip {
+// controlOf is what the caller of r can do about a value from s.
+func controlOf(s rulefile.Source, r *route) control {
 	switch s.Kind {
 	case rulefile.SourceHeader, rulefile.SourceJWT, rulefile.SourceTLSClientCN:
 		return proved
@@ -73,10 +73,10 @@ func variable(s rulefile.Source) (name string, ok bool) {
 }
 
 // proof reports whether the caller may leave out a value from s, but not choose it.
-func proof(s rulefile.Source) bool { return gripOn(s, &route{}) == proved }
+func proof(s rulefile.Source) bool { return controlOf(s, &route{}) == proved }
 
 // writes reports whether the caller writes a value from s, or leaves it out.
-func writes(s rulefile.Source) bool { return gripOn(s, &route{}) == claimed }
+func writes(s rulefile.Source) bool { return controlOf(s, &route{}) == claimed }
 
 // sources are the places in which the value of a name is found, the first that
 // has one.

@@ -92,7 +92,7 @@ func (p *pass) claimOne(c *rulefile.Condition, says func(rulefile.Source) bool) 
 		if says(s) {
 			return p.known(c), true
 		}
-		switch gripOn(s, &route{}) {
+		switch controlOf(s, &route{}) {
 		case claimed, chosen:
 			asked = true
 		}

@@ -8,11 +8,11 @@ type escape struct {
 	meetings []meeting // of the rules that could hold the caller, or do
 }
 
-// escape finds a world in which what the rules on rt do is to the caller's liking;
-// nil when there is none. A world in which the caller proves who it is and nothing
+// escape finds a scenario in which what the rules on rt do is to the caller's liking;
+// nil when there is none. A scenario in which the caller proves who it is and nothing
 // at all holds for it is no escape: it was let off.
 func (p *pass) escape(rt *route, likes func([]meeting) bool) *escape {
-	for _, w := range rt.worlds {
+	for _, w := range rt.scenarios {
 		all := p.meetings(rt, w)
 		if has(all, refuses) || !likes(all) || w.proves && !has(all, invents) {
 			continue
@@ -34,11 +34,11 @@ func (p *pass) escape(rt *route, likes func([]meeting) bool) *escape {
 	return nil
 }
 
-// binds reports whether r limits callers of rt in some world at all. Where it does
+// binds reports whether r limits callers of rt in some scenario at all. Where it does
 // not, it was not made for them, and they do not escape it.
 func (p *pass) binds(r *rulefile.Rule, rt *route) bool {
 	a, _ := p.seen(r, rt)
-	for _, w := range rt.worlds {
+	for _, w := range rt.scenarios {
 		for _, w.known = range []bool{false, true} {
 			if !p.meet(r, a, w).limits() {
 				continue

@@ -41,7 +41,7 @@ func (p *pass) invented(r *rulefile.Rule) *escape {
 // canInvent reports whether a caller may make up a value of name.
 func (p *pass) canInvent(name string) bool {
 	return slices.ContainsFunc(p.sources(name), func(s rulefile.Source) bool {
-		g := gripOn(s, &route{})
+		g := controlOf(s, &route{})
 		return g == claimed || g == chosen
 	})
 }

@@ -12,9 +12,9 @@ import (
 // host and method are "" where they are made up for each request.
 type route struct {
 	shape
-	pattern rulefile.Pattern
-	rules   []*rulefile.Rule // enforced, and they hold for all of it
-	worlds  []world          // in which it can be asked for
+	pattern   rulefile.Pattern
+	rules     []*rulefile.Rule // enforced, and they hold for all of it
+	scenarios []scenario       // in which it can be asked for
 }
 
 // commonMethods are those that a caller tries where rules are about some of them.
@@ -52,7 +52,7 @@ func (p *pass) routesOf(m rulefile.Pattern) []*route {
 				rt.rules = append(rt.rules, r)
 			}
 		}
-		rt.worlds = p.worlds(rt.rules)
+		rt.scenarios = p.scenarios(rt.rules)
 		all = append(all, rt)
 	}
 	p.asked[m.Text] = all

@@ -10,25 +10,25 @@ import (
 	"tidegate.dev/tidegate/internal/diag"
 )
 
-// form is how a value is written. What write makes of a value, read takes as the
+// codec is how a value is written. What write makes of a value, read takes as the
 // same value.
-type form[T any] struct {
-	read  func(word) (T, mistake)
+type codec[T any] struct {
+	read  func(rawValue) (T, mistake)
 	write func(T) string // "" for none
 }
 
-// slot is a field of Config together with the form of its value.
+// slot is a field of Config together with the codec of its value.
 type slot struct {
-	many  bool                            // a list
-	yesNo bool                            // a flag without a value means true
-	set   func(*Config, []word) []mistake // no words: to none
-	write func(*Config) []string          // nothing for none
+	many  bool                                // a list
+	yesNo bool                                // a flag without a value means true
+	set   func(*Config, []rawValue) []mistake // no words: to none
+	write func(*Config) []string              // nothing for none
 }
 
 // one is a slot for a single value.
-func one[T any](field func(*Config) *T, f form[T]) slot {
+func one[T any](field func(*Config) *T, f codec[T]) slot {
 	return slot{
-		set: func(c *Config, words []word) []mistake {
+		set: func(c *Config, words []rawValue) []mistake {
 			var v T
 			if len(words) > 0 {
 				var m mistake
@@ -49,10 +49,10 @@ func one[T any](field func(*Config) *T, f form[T]) slot {
 }
 
 // list is a slot for several values, none of them twice.
-func list[T any](field func(*Config) *[]T, f form[T]) slot {
+func list[T any](field func(*Config) *[]T, f codec[T]) slot {
 	return slot{
 		many: true,
-		set: func(c *Config, words []word) (wrongs []mistake) {
+		set: func(c *Config, words []rawValue) (wrongs []mistake) {
 			var all []T
 			seen := make(map[string]bool)
 			for i, w := range words {
@@ -84,7 +84,7 @@ func list[T any](field func(*Config) *[]T, f form[T]) slot {
 }
 
 // readClean keeps from f what no value has.
-func readClean[T any](f form[T], w word) (v T, m mistake) {
+func readClean[T any](f codec[T], w rawValue) (v T, m mistake) {
 	w.text = strings.TrimSpace(w.text)
 	switch {
 	case w.text == "":
@@ -100,15 +100,15 @@ func readClean[T any](f form[T], w word) (v T, m mistake) {
 }
 
 // text is a value that may be anything.
-var text = form[string]{
-	read:  func(w word) (string, mistake) { return w.text, mistake{} },
+var text = codec[string]{
+	read:  func(w rawValue) (string, mistake) { return w.text, mistake{} },
 	write: func(v string) string { return v },
 }
 
 // oneOf is one of words.
-func oneOf(words ...string) form[string] {
-	return form[string]{
-		read: func(w word) (string, mistake) {
+func oneOf(words ...string) codec[string] {
+	return codec[string]{
+		read: func(w rawValue) (string, mistake) {
 			if !slices.Contains(words, w.text) {
 				return "", notOneOf(w.text, words)
 			}
@@ -119,9 +119,9 @@ func oneOf(words ...string) form[string] {
 }
 
 // named is oneOf words that stand for values.
-func named[T comparable](words []string, values []T) form[T] {
-	return form[T]{
-		read: func(w word) (v T, m mistake) {
+func named[T comparable](words []string, values []T) codec[T] {
+	return codec[T]{
+		read: func(w rawValue) (v T, m mistake) {
 			i := slices.Index(words, w.text)
 			if i < 0 {
 				return v, notOneOf(w.text, words)

@@ -7,9 +7,9 @@ import (
 	"tidegate.dev/tidegate/internal/rulefile"
 )
 
-// world is one way to ask for a route: what the caller shows, of all it could.
+// scenario is one way to ask for a route: what the caller shows, of all it could.
 // What it shows it has invented, or it is an ordinary caller's.
-type world struct {
+type scenario struct {
 	shows map[string]bool // by variable
 	// proves: something that it shows it cannot invent.
 	proves bool
@@ -17,12 +17,12 @@ type world struct {
 	known bool
 }
 
-// maxVariables bounds the worlds to look at; what is beyond is left out in all.
+// maxVariables bounds the scenarios to look at; what is beyond is left out in all.
 const maxVariables = 10
 
-// worlds are all that the conditions and identities of rules tell apart, those
+// scenarios are all that the conditions and identities of rules tell apart, those
 // that take least to make first.
-func (p *pass) worlds(rules []*rulefile.Rule) []world {
+func (p *pass) scenarios(rules []*rulefile.Rule) []scenario {
 	var names []string
 	proved := make(map[string]bool)
 	for _, s := range p.looked(rules) {
@@ -34,7 +34,7 @@ func (p *pass) worlds(rules []*rulefile.Rule) []world {
 		}
 	}
 	names = names[:min(len(names), maxVariables)]
-	all := make([]world, 1<<len(names))
+	all := make([]scenario, 1<<len(names))
 	for mask := range all {
 		w := &all[mask]
 		w.shows = make(map[string]bool)
@@ -45,7 +45,7 @@ func (p *pass) worlds(rules []*rulefile.Rule) []world {
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b world) int { return cmp.Compare(len(a.shows), len(b.shows)) })
+	slices.SortStableFunc(all, func(a, b scenario) int { return cmp.Compare(len(a.shows), len(b.shows)) })
 	return all
 }
 
@@ -84,9 +84,9 @@ func namesOf(r *rulefile.Rule) []string {
 }
 
 // find returns where the value of a name comes from in w.
-func (p *pass) find(name string, a at, w world) (rulefile.Source, bool) {
+func (p *pass) find(name string, a at, w scenario) (rulefile.Source, bool) {
 	for _, s := range p.sources(name) {
-		switch gripOn(s, a.route) {
+		switch controlOf(s, a.route) {
 		case proved, claimed:
 			if v, _ := variable(s); w.shows[v] {
 				return s, true
@@ -105,7 +105,7 @@ func (p *pass) find(name string, a at, w world) (rulefile.Source, bool) {
 // holds reports whether a when and an unless let a request of w through. What
 // the caller knows is what the when asks for; it is not let off by the unless for
 // it, which is for other checks to tell, unless both ask for the same.
-func (p *pass) holds(when, unless []rulefile.Condition, a at, w world) bool {
+func (p *pass) holds(when, unless []rulefile.Condition, a at, w scenario) bool {
 	if !all(when, func(c rulefile.Condition) bool { return p.one(c, a, w) }) {
 		return false
 	}
@@ -117,7 +117,7 @@ func (p *pass) holds(when, unless []rulefile.Condition, a at, w world) bool {
 }
 
 // one reports whether c holds.
-func (p *pass) one(c rulefile.Condition, a at, w world) bool {
+func (p *pass) one(c rulefile.Condition, a at, w scenario) bool {
 	s, found := p.find(c.Name.Text, a, w)
 	for _, t := range c.Any {
 		switch {
@@ -134,7 +134,7 @@ func (p *pass) one(c rulefile.Condition, a at, w world) bool {
 
 // passes reports whether the value from s, which is there, is what t asks for. An
 // address is in no list, and what a caller has made up is nothing anybody named.
-func (p *pass) passes(t rulefile.Test, s rulefile.Source, a at, w world) bool {
+func (p *pass) passes(t rulefile.Test, s rulefile.Source, a at, w scenario) bool {
 	if t.Kind == rulefile.TestPresent {
 		return true
 	}
@@ -146,5 +146,5 @@ func (p *pass) passes(t rulefile.Test, s rulefile.Source, a at, w world) bool {
 	case rulefile.SourceRoute:
 		return p.tests(t, a.own.Text)
 	}
-	return w.known && gripOn(s, a.route) != given
+	return w.known && controlOf(s, a.route) != given
 }

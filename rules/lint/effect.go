@@ -9,22 +9,22 @@ import (
 	"tidegate.dev/tidegate/internal/rulefile"
 )
 
-// standing is what a rule does to the requests of a route in a world.
-type standing uint8
+// effect is what a rule does to the requests of a route in a scenario.
+type effect uint8
 
 const (
-	away    standing = iota // it does not apply
-	lets                    // it applies and limits nothing
-	invents                 // it counts per a value that the caller made up
-	shares                  // it counts the caller together with all others
-	counts                  // it counts the caller
-	refuses                 // it lets nobody through
+	away    effect = iota // it does not apply
+	lets                  // it applies and limits nothing
+	invents               // it counts per a value that the caller made up
+	shares                // it counts the caller together with all others
+	counts                // it counts the caller
+	refuses               // it lets nobody through
 )
 
-// meeting is a rule on a route in a world.
+// meeting is a rule on a route in a scenario.
 type meeting struct {
 	rule *rulefile.Rule
-	is   standing
+	is   effect
 	why  string // for away, lets and invents: the caller's way out, as a clause
 	// replaced: it would apply, were it not for another rule.
 	replaced bool
@@ -43,7 +43,7 @@ func limits(t rulefile.Terms) bool {
 
 // limited reports whether r has a limit for requests in w. Who knows what the rule
 // asks for need not know what a branch does, unless that is the same.
-func (p *pass) limited(r *rulefile.Rule, a at, w world) bool {
+func (p *pass) limited(r *rulefile.Rule, a at, w scenario) bool {
 	ordinary := w
 	ordinary.known = false
 	for i := range r.For {
@@ -63,7 +63,7 @@ func (p *pass) limited(r *rulefile.Rule, a at, w world) bool {
 }
 
 // meet says what r does to the requests of a in w.
-func (p *pass) meet(r *rulefile.Rule, a at, w world) meeting {
+func (p *pass) meet(r *rulefile.Rule, a at, w scenario) meeting {
 	p.step(2 + len(r.For))
 	m := meeting{rule: r}
 	name := diag.Quote(r.Name.Text)
@@ -83,7 +83,7 @@ func (p *pass) meet(r *rulefile.Rule, a at, w world) meeting {
 
 // whyNot is the rest of a clause that begins with the name of r, whose conditions
 // do not hold.
-func (p *pass) whyNot(r *rulefile.Rule, a at, w world) string {
+func (p *pass) whyNot(r *rulefile.Rule, a at, w scenario) string {
 	for _, c := range r.When {
 		name := diag.Quote(c.Name.Text)
 		switch {
@@ -104,7 +104,7 @@ func (p *pass) whyNot(r *rulefile.Rule, a at, w world) string {
 }
 
 // subject says whom r counts.
-func (p *pass) subject(r *rulefile.Rule, a at, w world) (standing, string) {
+func (p *pass) subject(r *rulefile.Rule, a at, w scenario) (effect, string) {
 	is := shares
 	var made []string
 	for _, per := range r.Per {
@@ -119,7 +119,7 @@ func (p *pass) subject(r *rulefile.Rule, a at, w world) (standing, string) {
 			is = counts
 			continue
 		}
-		switch g := gripOn(s, a.route); {
+		switch g := controlOf(s, a.route); {
 		case a.pins(s):
 		case g == claimed || g == chosen:
 			made = append(made, diag.Quote(per.Text))
@@ -148,7 +148,7 @@ func (p *pass) missing(r *rulefile.Rule, name string) rulefile.Missing {
 }
 
 // meetings are what the rules on a route do in w, where some stand in for others.
-func (p *pass) meetings(rt *route, w world) []meeting {
+func (p *pass) meetings(rt *route, w scenario) []meeting {
 	all := make([]meeting, 0, len(rt.rules))
 	instead := false
 	for _, r := range rt.rules {
@@ -185,6 +185,6 @@ func (p *pass) replace(all []meeting, i int, settled []bool) {
 }
 
 // has reports whether one of all stands like that.
-func has(all []meeting, is standing) bool {
+func has(all []meeting, is effect) bool {
 	return slices.ContainsFunc(all, func(m meeting) bool { return m.is == is })
 }

@@ -9,14 +9,14 @@ import (
 	"tidegate.dev/tidegate/internal/diag"
 )
 
-// said is where a value was written. The zero value is nowhere: a default.
-type said struct {
+// origin is where a value was written. The zero value is nowhere: a default.
+type origin struct {
 	pos    diag.Pos // without a line, File is the flag or the variable
 	source string   // the line, or the flag or variable with its value
 }
 
 // String is the origin of a value, as operators read it.
-func (s said) String() string {
+func (s origin) String() string {
 	switch {
 	case s.pos.File == "":
 		return "default"
@@ -27,7 +27,7 @@ func (s said) String() string {
 }
 
 // rank is who goes before whom: a flag before a variable, that before the file.
-func (s said) rank() int {
+func (s origin) rank() int {
 	switch {
 	case s.pos.File == "":
 		return 0
@@ -40,22 +40,22 @@ func (s said) rank() int {
 }
 
 // inFile reports whether s is a place in the configuration file.
-func (s said) inFile() bool { return s.pos.Line > 0 }
+func (s origin) inFile() bool { return s.pos.Line > 0 }
 
-// word is one value as it was written: a scalar, or an item of a list.
-type word struct {
-	said
+// rawValue is one value as it was written: a scalar, or an item of a list.
+type rawValue struct {
+	origin
 	text string
 	dir  string // what a relative path is relative to; "" is the working folder
 }
 
-// mistake is why a word cannot be taken.
+// mistake is why a value cannot be taken.
 type mistake struct {
 	message string // follows the name of the setting: "is no size: `64x`"
 	fix     string // the value to write instead
 	hint    string // what to do where it takes more than another value
-	item    int    // the word of a list that it is about
-	secret  bool   // the word is not to be shown
+	item    int    // the item of a list that it is about
+	secret  bool   // the value is not to be shown
 }
 
 func (m mistake) any() bool { return m.message != "" }
