@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,9 +13,7 @@ import (
 
 // The test is the program that runs itself again as a node.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 4 && os.Args[1] == nodeWord {
-		os.Exit(runNode(os.Args[2], os.Args[3]))
-	}
+	asNode()
 	os.Exit(m.Run())
 }
 
@@ -22,11 +21,8 @@ func TestMain(m *testing.M) {
 // make chaos.
 func TestOneRow(t *testing.T) {
 	testdep.Need(t, "redis-server")
-	found, err := pick("^connection refused$")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := found[0]
+	i := slices.IndexFunc(rows, func(r row) bool { return r.name == "connection refused" })
+	r := rows[i]
 	r.lasts = 2 * time.Second
 	o, err := r.run(t.Context())
 	if err != nil {
@@ -124,8 +120,8 @@ func TestProbe(t *testing.T) {
 func TestPick(t *testing.T) {
 	f := func(pattern string, want int) {
 		t.Helper()
-		if found, err := pick(pattern); len(found) != want || (err != nil) != (want == 0) {
-			t.Errorf("%q finds %d rows, %v", pattern, len(found), err)
+		if _, n, err := pick(pattern); n != want || (err != nil) != (want == 0) {
+			t.Errorf("%q finds %d rows, %v", pattern, n, err)
 		}
 	}
 	f("", 24)

@@ -42,7 +42,7 @@ var logRules = strings.Replace(rulesText, "algorithm: sliding_window", "algorith
 const configText = `rules: rules.yaml
 listen: { gateway: %q, admin: %q }
 upstreams: [%q]
-store: { redis: %q, deadline: 25ms }
+store: { redis: %q, deadline: %s }
 log: { access: stdout, format: json }
 drain: 1s
 `
@@ -51,20 +51,21 @@ drain: 1s
 type node struct {
 	gateway, admin, probe string // URLs
 	log                   string
-	ended                 chan struct{}
+	process               *os.Process   // the successor's, after a hand-over
+	ended                 chan struct{} // closed when the process that the rig started has ended
 }
 
 // local asks nodes about themselves, over connections of their own: none is left to be
 // counted.
 var local = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 
-func (s *stage) startNode(i int, redis, rules string) *node {
+func (s *stage) startNode(i int, redis, rules string, deadline time.Duration) *node {
 	dir := filepath.Join(s.dir, fmt.Sprint("node", i))
 	s.must(os.Mkdir(dir, 0o700))
 	addresses := freeAddresses(s, 3)
 	s.must(os.WriteFile(filepath.Join(dir, "rules.yaml"), []byte(rules), 0o600))
 	config := filepath.Join(dir, "tidegate.yaml")
-	s.must(os.WriteFile(config, fmt.Appendf(nil, configText, addresses[0], addresses[1], s.upstream, redis), 0o600))
+	s.must(os.WriteFile(config, fmt.Appendf(nil, configText, addresses[0], addresses[1], s.upstream.url, redis, deadline), 0o600))
 	n := &node{
 		gateway: "http://" + addresses[0], admin: "http://" + addresses[1], probe: "http://" + addresses[2],
 		log: filepath.Join(dir, "log"), ended: make(chan struct{}),
@@ -74,26 +75,27 @@ func (s *stage) startNode(i int, redis, rules string) *node {
 	out, err := os.Create(n.log)
 	s.must(err)
 	defer out.Close()
-	cmd := exec.Command(self, nodeWord, config, addresses[2])
+	cmd := exec.Command(self, nodeArgs(config, addresses[2])...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, out, out
-	stdin, err := cmd.StdinPipe() // the node ends when it does
-	s.must(err)
 	s.must(cmd.Start())
+	n.process = cmd.Process
 	go func() {
 		_ = cmd.Wait()
 		close(n.ended)
 	}()
-	s.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		select {
-		case <-n.ended:
-		case <-time.After(3 * time.Second):
-			_ = cmd.Process.Kill()
-			<-n.ended
-		}
-		_ = stdin.Close()
-	})
+	s.Cleanup(n.end)
 	return n
+}
+
+// end ends the node, or the last of its successors.
+func (n *node) end() {
+	_ = n.process.Signal(syscall.SIGTERM)
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if n.process.Signal(syscall.Signal(0)) != nil {
+			return
+		}
+	}
+	_ = n.process.Kill()
 }
 
 // freeAddresses are some on loopback that nobody listens on right now.
@@ -109,12 +111,12 @@ func freeAddresses(s *stage, n int) []string {
 }
 
 // await returns when the node and its store are well and all instances are known.
-func (n *node) await(ctx context.Context) error {
+func (n *node) await(ctx context.Context, instances int) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	for {
 		h, err := n.health(ctx)
-		if err == nil && h.Status == "ok" && h.Instances == nodes {
+		if err == nil && h.Status == "ok" && h.Instances == instances {
 			return nil
 		}
 		select {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +13,9 @@ import (
 // tally is what became of requests.
 type tally struct {
 	sent, passed, refused, failed, denied atomic.Int64
+
+	mu     sync.Mutex
+	passes []span // under mu: when each was sent and answered that passed
 }
 
 // phase is a stretch of time: its requests are those that were sent in it.
@@ -22,9 +26,9 @@ type phase struct {
 	inside       figures      // of the probes, the worst of all nodes
 }
 
-func newPhase() *phase {
+func newPhase(more ...string) *phase {
 	p := &phase{paths: map[string]*tally{}}
-	for _, path := range []string{hotPath, hourPath, openPath, closedPath} {
+	for _, path := range append(more, hotPath, hourPath, openPath, closedPath) {
 		p.paths[path] = new(tally)
 	}
 	return p
@@ -79,15 +83,16 @@ func (l *load) ask(n *node, path string) (passed bool) {
 	}
 	_, _ = io.Copy(io.Discard, res.Body)
 	_ = res.Body.Close()
-	took := int64(time.Since(began))
+	ended := time.Now()
+	took := int64(ended.Sub(began))
 	for was := p.slowest.Load(); took > was && !p.slowest.CompareAndSwap(was, took); was = p.slowest.Load() {
 	}
 	switch {
 	case res.StatusCode == http.StatusOK:
-		t.passed.Add(1)
+		t.pass(span{began, ended})
 	case res.StatusCode == http.StatusTooManyRequests:
 		t.refused.Add(1)
-	case res.StatusCode == http.StatusServiceUnavailable && path == closedPath:
+	case res.StatusCode == http.StatusServiceUnavailable && strings.HasPrefix(path, closedPath):
 		t.denied.Add(1) // as the rule says
 	default:
 		t.failed.Add(1)
@@ -95,28 +100,52 @@ func (l *load) ask(n *node, path string) (passed bool) {
 	return res.StatusCode == http.StatusOK
 }
 
+func (t *tally) pass(when span) {
+	t.passed.Add(1)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.passes = append(t.passes, when)
+}
+
 // spend has n requests pass, from one node after the other, and is counted nowhere else.
 func (l *load) spend(path string, n int) {
-	l.phase.Store(newPhase())
+	l.phase.Store(newPhase(path))
 	for i := range n {
-		if !l.ask(l.s.fleet[i%nodes], path) {
+		if !l.ask(l.s.fleet[i%len(l.s.fleet)], path) {
 			l.s.Fatalf("request %d to %s does not pass before the fault", i+1, path)
 		}
 	}
 }
 
-// begin starts a phase, in which each node is asked so often a second for each path.
-func (l *load) begin(rates map[string]float64) *phase {
-	p := newPhase()
-	l.worst(new(figures)) // forget what was before
-	l.phase.Store(p)
-	p.began = time.Now()
+// demand is how often a second each path is asked for.
+type demand map[string]float64
+
+// begin starts a phase, in which each node is asked as its demand says; that of the last
+// holds for more nodes.
+func (l *load) begin(of ...demand) *phase {
 	ctx, stop := context.WithCancel(l.s.ctx)
 	l.stop = stop
-	for _, n := range l.s.fleet {
-		for path, rate := range rates {
+	p := l.next(of...)
+	for i, n := range l.s.fleet {
+		for path, rate := range of[min(i, len(of)-1)] {
 			l.streams.Go(func() { l.stream(ctx, n, path, rate) })
 		}
+	}
+	return p
+}
+
+// next begins another phase of the demand that is under way.
+func (l *load) next(of ...demand) *phase {
+	p := newPhase()
+	for _, d := range of {
+		for path := range d {
+			p.paths[path] = new(tally)
+		}
+	}
+	l.worst(new(figures)) // forget what was before
+	p.began = time.Now()
+	if was := l.phase.Swap(p); was != nil && was.ended.IsZero() {
+		was.ended = p.began
 	}
 	return p
 }
@@ -130,9 +159,21 @@ func (l *load) end(p *phase) {
 	l.worst(&p.inside)
 }
 
+// settle is end, and waits for the last lines of the access logs: for rows that count
+// them.
+func (l *load) settle(p *phase) {
+	p.ended = time.Now()
+	l.stop()
+	l.streams.Wait()
+	l.flying.Wait()
+	l.s.pause(150 * time.Millisecond)
+	l.worst(&p.inside)
+}
+
 // worst is the worst that the probes of all nodes have seen. Each process has a bar of
 // its own, as each oversleeps for itself.
 func (l *load) worst(of *figures) {
+	of.still = max(of.still, l.s.own.take().Oversleep)
 	for _, n := range l.s.fleet {
 		f, err := n.figures(l.s.ctx, false)
 		l.s.must(err)
@@ -140,6 +181,11 @@ func (l *load) worst(of *figures) {
 		of.Errors += f.Errors
 		of.awake = max(of.awake, f.Slowest-f.Oversleep)
 		of.still = max(of.still, f.Oversleep)
+		for path, by := range f.By {
+			for who, n := range by {
+				of.count(path, who, n)
+			}
+		}
 		if f.Slowest > of.Slowest {
 			of.Slowest, of.Oversleep = f.Slowest, f.Oversleep
 		}

@@ -1,7 +1,8 @@
-// Command chaos breaks Redis in every way it knows, under three gateways that share it,
-// and tells what became of the requests: how long the slowest answer took, whether the
+// Command chaos breaks Redis in every way it knows, under gateways that share it, and
+// tells what became of the requests: how long the slowest answer took, whether the
 // limiter made errors of its own, how much was admitted, how long it took to recover
-// and whether anything was left behind.
+// and whether anything was left behind. It also moves Redis away, gives the gateways
+// different versions of a rule, replaces them, and takes masters of a Cluster from them.
 //
 // The gateways are processes: this program, run again as tidegate serve with a probe
 // beside it. The Redis servers are processes as well, which the faults are done to.
@@ -24,12 +25,10 @@ import (
 )
 
 // mostTime bounds a run.
-const mostTime = 30 * time.Minute
+const mostTime = 60 * time.Minute
 
 func main() {
-	if len(os.Args) == 4 && os.Args[1] == nodeWord {
-		os.Exit(runNode(os.Args[2], os.Args[3]))
-	}
+	asNode()
 	rig.Main("chaos", mostTime, run)
 }
 
@@ -38,84 +37,79 @@ var errMissed = errors.New("a bound is missed, see above")
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("chaos", flag.ExitOnError)
 	name := flags.String("row", "", "run the rows that this `REGEXP` finds")
-	update := flags.String("update", "", "write the table into this `FILE`, between its marks")
+	update := flags.String("update", "", "write the tables into this `FILE`, between their marks")
+	list := flags.Bool("list", false, "only say which rows there are")
+	logs := flags.String("logs", "", "keep what the gateways say in this `DIR`")
+	var with indulgence
+	flags.IntVar(&with.tries, "tries", 4, "run a row up to `N` times if it misses a bound while a process stood still for longer than the deadline")
+	flags.DurationVar(&with.wait, "wait", time.Minute, "wait for up to so long for the machine to be quiet, before each try")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	picked, err := pick(*name)
+	picked, n, err := pick(*name)
 	if err != nil {
 		return err
 	}
-	started := time.Now()
-	var all []*outcome
-	for i, r := range picked {
-		fmt.Fprintf(out, "%d/%d %s: %s\n", i+1, len(picked), r.name, r.what)
-		o, err := r.attempt(ctx, out)
-		if err != nil {
-			return fmt.Errorf("%s: %w", r.name, err)
-		}
-		all = append(all, o)
-	}
-	if *update != "" {
-		if err := marked.Update(*update, "chaos", tables(all, started)); err != nil {
+	if *logs != "" {
+		if err := os.MkdirAll(*logs, 0o700); err != nil {
 			return err
 		}
+		ctx = context.WithValue(ctx, logsKey{}, *logs)
 	}
-	return verdict(all, out, started)
-}
-
-const (
-	mostTries = 4 // of a row that missed a bound on a machine that stood still
-	patience  = time.Minute
-)
-
-func (r row) attempt(ctx context.Context, out io.Writer) (*outcome, error) {
-	for try := 1; ; try++ {
-		awaitQuiet(ctx, patience)
-		o, err := r.run(ctx)
-		if err != nil {
-			return nil, err
+	started, done, missed := time.Now(), 0, 0
+	for _, s := range picked {
+		var all []attempted
+		for _, t := range s.trials {
+			done++
+			fmt.Fprintf(out, "%d/%d %s: %s\n", done, n, t.name, t.what)
+			if *list {
+				continue
+			}
+			a := t.attempt(ctx, with, out)
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if len(a.misses()) > 0 {
+				missed++
+			}
+			all = append(all, a)
 		}
-		o.tries = try
-		o.tell(out)
-		if len(o.missed) == 0 || !o.disturbed() || try == mostTries {
-			return o, nil
-		}
-		fmt.Fprintln(out, "  once more: the machine stood still for longer than the deadline")
-	}
-}
-
-// verdict is the last line, and an error when a bound is missed.
-func verdict(all []*outcome, out io.Writer, started time.Time) error {
-	missed := 0
-	for _, o := range all {
-		if len(o.missed) > 0 {
-			missed++
+		if *update != "" && !*list {
+			if err := marked.Update(*update, s.mark, s.page(all, started)); err != nil {
+				return err
+			}
 		}
 	}
-	fmt.Fprintf(out, "chaos: %d rows, %d missed, %s\n", len(all), missed, time.Since(started).Round(time.Second))
+	fmt.Fprintf(out, "chaos: %d rows, %d missed, %s\n", n, missed, time.Since(started).Round(time.Second))
 	if missed > 0 {
 		return errMissed
 	}
 	return nil
 }
 
-// pick finds rows by name.
-func pick(pattern string) ([]row, error) {
+// pick finds rows by name, and tells how many there are.
+func pick(pattern string) (found []section, n int, err error) {
 	re, err := regexp.Compile(pattern)
 	if err != nil {
-		return nil, fmt.Errorf("-row: %w", err)
+		return nil, 0, fmt.Errorf("-row: %w", err)
 	}
-	var found []row
 	var names []string
-	for _, r := range rows {
-		names = append(names, r.name)
-		if re.MatchString(r.name) {
-			found = append(found, r)
+	for _, s := range sections() {
+		some := s
+		some.trials = nil
+		for _, t := range s.trials {
+			names = append(names, t.name)
+			if re.MatchString(t.name) {
+				some.trials = append(some.trials, t)
+				n++
+			}
+		}
+		if len(some.trials) > 0 {
+			found = append(found, some)
 		}
 	}
-	if len(found) == 0 {
-		return nil, fmt.Errorf("no row is called %q; there are: %s", pattern, strings.Join(names, ", "))
+	if n == 0 {
+		return nil, 0, fmt.Errorf("no row is called %q; there are: %s", pattern, strings.Join(names, ", "))
 	}
-	return found, nil
+	return found, n, nil
 }

@@ -16,7 +16,6 @@ type outcome struct {
 	why                   string // they say they are degraded
 	recovery              time.Duration
 	missed                []string
-	tries                 int
 }
 
 const (
@@ -76,6 +75,8 @@ func (o *outcome) judge() {
 	}
 	o.missed = append(o.missed, leftBehind(&o.memory[0], &o.memory[1])...)
 }
+
+func (o *outcome) misses() []string { return o.missed }
 
 // disturbed reports whether a process stood still for as long as the deadline: then calls
 // miss it though nothing is wrong with Redis or Tidegate, and the row says little.
@@ -140,9 +141,6 @@ func (o *outcome) tell(out io.Writer) {
 	fmt.Fprintf(out, "  1000/hour: %d in all (%d to %d); %d nodes degraded after %s, well again after %s; goroutines %d, %d; heap %s, %s; resident %s, %s\n",
 		o.hour(), low, high, o.affected, ms(o.noticed), ms(o.recovery), o.memory[0].Goroutines, o.memory[1].Goroutines,
 		mib(o.memory[0].Heap), mib(o.memory[1].Heap), mib(o.memory[0].RSS), mib(o.memory[1].RSS))
-	for _, m := range o.missed {
-		fmt.Fprintf(out, "  MISSED %s\n", m)
-	}
 }
 
 func ms(d time.Duration) string {

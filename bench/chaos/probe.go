@@ -2,9 +2,12 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"net/http"
+	"os"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,11 +27,14 @@ type figures struct {
 	Errors    int           `json:"errors"`  // 5xx, but where a rule says deny
 	Slowest   time.Duration `json:"slowest"` // answer, without the time of the upstream
 	Oversleep time.Duration `json:"oversleep"`
+	// By is how often requests for a path were decided by whom: redis, local, …
+	By map[string]map[string]int `json:"by"`
 
 	// Of several nodes, the worst:
 	awake time.Duration // Slowest without Oversleep
 	still time.Duration // Oversleep, where Slowest may have been another node's
 
+	PID        int   `json:"pid"`
 	Goroutines int   `json:"goroutines"`
 	Heap       int64 `json:"heap"` // in use after a collection
 	RSS        int64 `json:"rss"`
@@ -40,6 +46,7 @@ type line struct {
 	Status     int     `json:"status"`
 	MS         float64 `json:"duration_ms"`
 	UpstreamMS float64 `json:"upstream_ms"`
+	DecidedBy  string  `json:"decided_by"`
 }
 
 // Write takes lines of the access log, which come up to a tenth of a second after the end
@@ -60,14 +67,26 @@ func (p *probe) note(l *line) {
 	defer p.mu.Unlock()
 	p.Requests++
 	p.Slowest = max(p.Slowest, own)
-	if l.Status >= 500 && l.Path != closedPath {
+	if l.Status >= 500 && !strings.HasPrefix(l.Path, closedPath) {
 		p.Errors++
 	}
+	p.count(l.Path, l.DecidedBy, 1)
+}
+
+// count adds to By.
+func (f *figures) count(path, by string, n int) {
+	if f.By == nil {
+		f.By = map[string]map[string]int{}
+	}
+	if f.By[path] == nil {
+		f.By[path] = map[string]int{}
+	}
+	f.By[path][by] += n
 }
 
 // watch notes by how much a sleep of a millisecond was too long.
-func (p *probe) watch() {
-	for {
+func (p *probe) watch(ctx context.Context) {
+	for ctx.Err() == nil {
 		over := oversleep(0)
 		p.mu.Lock()
 		p.Oversleep = max(p.Oversleep, over)
@@ -78,18 +97,24 @@ func (p *probe) watch() {
 // ServeHTTP gives the figures and begins anew. With ?memory it collects first, for
 // which the process stands still.
 func (p *probe) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	p.mu.Lock()
-	f := p.figures
-	p.mu.Unlock()
+	f := p.take()
+	f.PID = os.Getpid()
 	if r.URL.Query().Has("memory") {
 		f.RSS, _ = process.SettledRSS()
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		f.Heap = int64(m.HeapAlloc)
 		f.Goroutines = runtime.NumGoroutine()
+		p.take() // the process stood still meanwhile
 	}
-	p.mu.Lock()
-	p.figures = figures{}
-	p.mu.Unlock()
 	_ = json.NewEncoder(w).Encode(f)
+}
+
+// take returns the figures and begins anew.
+func (p *probe) take() figures {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f := p.figures
+	p.figures = figures{}
+	return f
 }

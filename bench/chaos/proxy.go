@@ -13,7 +13,7 @@ const (
 	passing mood = iota
 	refusing
 	silent  // takes connections and everything that is sent, and answers nothing
-	delayed // answers come late by lag
+	delayed // answers come late
 
 	// One piece in garbleEvery of what Redis answers is changed.
 	surplus   // there is an answer too many
@@ -22,11 +22,13 @@ const (
 	doubled   // it comes twice
 )
 
+// lag is how late answers come that are delayed, unless a proxy says otherwise.
 const lag = 200 * time.Millisecond
 
 // proxy stands between a gateway and Redis.
 type proxy struct {
 	address, target string
+	late            time.Duration // how late answers come that are delayed
 
 	mu     sync.Mutex
 	mood   mood
@@ -36,7 +38,7 @@ type proxy struct {
 }
 
 func newProxy(target string) (*proxy, error) {
-	p := &proxy{target: target, change: make(chan struct{}), conns: map[net.Conn]bool{}}
+	p := &proxy{target: target, late: lag, change: make(chan struct{}), conns: map[net.Conn]bool{}}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p, p.listenLocked("127.0.0.1:0")
@@ -146,7 +148,7 @@ func (p *proxy) relay(to, from net.Conn, answers bool) {
 			}
 			due := time.Now()
 			if is, _ := p.now(); is == delayed && answers {
-				due = due.Add(lag)
+				due = due.Add(p.late)
 			}
 			data = data[:n]
 			if is, _ := p.now(); answers {

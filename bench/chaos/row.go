@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"time"
 )
@@ -9,8 +10,6 @@ import (
 type row struct {
 	name string
 	what string
-	// site starts Redis and returns the URLs by which the nodes reach it, one for
-	// all or one for each.
 	site func(*stage) []string
 	// fault breaks it, and returns after about so long; mend repairs it.
 	fault func(*stage, time.Duration)
@@ -36,18 +35,19 @@ const (
 )
 
 var (
-	calmRates  = map[string]float64{hotPath: hotEach, openPath: fewEach, closedPath: fewEach}
-	faultRates = map[string]float64{hotPath: hotEach, hourPath: hourEach, openPath: fewEach, closedPath: fewEach}
+	calmRates  = demand{hotPath: hotEach, openPath: fewEach, closedPath: fewEach}
+	faultRates = demand{hotPath: hotEach, hourPath: hourEach, openPath: fewEach, closedPath: fewEach}
 )
 
 // run plays the row.
 func (r row) run(ctx context.Context) (*outcome, error) {
 	o := &outcome{row: r}
-	err := onStage(ctx, r, func(s *stage) { r.play(s, o) })
-	if err == nil {
-		o.judge()
+	c := cast{site: r.site, rules: []string{cmp.Or(r.rules, rulesText)}}
+	if err := onStage(ctx, c, func(s *stage) { r.play(s, o) }); err != nil {
+		return nil, err
 	}
-	return o, err
+	o.judge()
+	return o, nil
 }
 
 func (r row) play(s *stage, o *outcome) {
@@ -86,6 +86,7 @@ func (r row) play(s *stage, o *outcome) {
 // for a while for things to be as they were.
 func (l *load) rest(was *figures) (now figures) {
 	l.client.CloseIdleConnections()
+	l.s.upstream.hangUp()
 	for end := time.Now().Add(5 * time.Second); ; {
 		l.s.pause(500 * time.Millisecond)
 		now = figures{}

@@ -43,8 +43,11 @@ func sentinel(s *stage) []string {
 
 const masters = 3
 
-func cluster(s *stage) []string {
-	s.servers = testdep.RedisCluster(s, masters, 1)
+func cluster(s *stage) []string { return clustered(s) }
+
+// clustered is a Cluster of three masters with a replica each.
+func clustered(s *stage, args ...string) []string {
+	s.servers = testdep.RedisCluster(s, masters, 1, args...)
 	return []string{"redis-cluster://" + addresses(s.servers)}
 }
 

@@ -4,17 +4,28 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net"
-	"net/http"
 	"os"
 	"testing"
 	"time"
 
+	"tidegate.dev/tidegate/bench/internal/rig"
 	"tidegate.dev/tidegate/internal/testdep"
 )
 
-// nodes is how many gateways share a Redis.
+// nodes is how many gateways share a Redis, unless a row says otherwise.
 const nodes = 3
+
+// cast is what a stage is built of.
+type cast struct {
+	// site starts Redis and returns the URLs by which the nodes reach it, one for
+	// all or one for each.
+	site  func(*stage) []string
+	rules []string // of each node; those of the last hold for more
+	nodes int      // 0 means nodes
+	// deadline of the store; 0 means deadline. A longer one is for rows that are not about
+	// time: a busy machine misses it less often.
+	deadline time.Duration
+}
 
 // stage is where a row is played: Redis, what stands before it, the gateways, the
 // upstream. It is also the test that internal/testdep starts servers for: what fails
@@ -28,7 +39,8 @@ type stage struct {
 	servers  []*testdep.RedisServer // masters first
 	proxies  []*proxy               // one per node, if any
 	fleet    []*node
-	upstream string
+	upstream *upstream
+	own      *probe // of this process, which has the load and the proxies in it
 }
 
 // failure is what Fatal panics with.
@@ -55,8 +67,8 @@ func (s *stage) close() {
 	}
 }
 
-// onStage builds the stage for r, and plays.
-func onStage(ctx context.Context, r row, play func(*stage)) (err error) {
+// onStage builds the stage, and plays.
+func onStage(ctx context.Context, c cast, play func(*stage)) (err error) {
 	s := &stage{ctx: ctx}
 	defer func() {
 		if p := recover(); p != nil {
@@ -70,30 +82,33 @@ func onStage(ctx context.Context, r row, play func(*stage)) (err error) {
 	defer s.close()
 	s.dir, err = os.MkdirTemp("", "chaos")
 	s.must(err)
-	s.Cleanup(func() { _ = os.RemoveAll(s.dir) })
-	s.startUpstream()
-	urls := r.site(s)
-	for i := range nodes {
-		s.fleet = append(s.fleet, s.startNode(i, urls[i%len(urls)], cmp.Or(r.rules, rulesText)))
+	s.Cleanup(func() {
+		if err := keepLogs(ctx, s.dir); err != nil {
+			rig.Progress("the logs are not kept: %v", err)
+		}
+		_ = os.RemoveAll(s.dir)
+	})
+	s.upstream, err = newUpstream()
+	s.must(err)
+	s.Cleanup(s.upstream.close)
+	s.startProbe()
+	urls := c.site(s)
+	for i := range cmp.Or(c.nodes, nodes) {
+		s.fleet = append(s.fleet, s.startNode(i, urls[i%len(urls)], c.rules[min(i, len(c.rules)-1)], cmp.Or(c.deadline, deadline)))
 	}
 	for _, n := range s.fleet {
-		s.must(n.await(ctx))
+		s.must(n.await(ctx, len(s.fleet)))
 	}
 	play(s)
 	return nil
 }
 
-// startUpstream lets idle connections go soon, so that goroutines can be counted.
-func (s *stage) startUpstream() {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	s.must(err)
-	server := &http.Server{
-		IdleTimeout: 300 * time.Millisecond,
-		Handler:     http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }),
-	}
-	go func() { _ = server.Serve(l) }()
-	s.Cleanup(func() { _ = server.Close() })
-	s.upstream = "http://" + l.Addr().String()
+// startProbe notes how long this process stands still, too.
+func (s *stage) startProbe() {
+	s.own = new(probe)
+	ctx, stop := context.WithCancel(s.ctx)
+	s.Cleanup(stop)
+	go s.own.watch(ctx)
 }
 
 // pause waits, unless everything is to end.

@@ -6,10 +6,13 @@ import (
 	"time"
 )
 
-// tables are the outcomes as Markdown.
-func tables(all []*outcome, started time.Time) string {
+// faultTables are the outcomes of faults as Markdown.
+func faultTables(results []result) string {
+	var all []*outcome
+	for _, r := range results {
+		all = append(all, r.(*outcome))
+	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, %s.\n\n", machine(), started.Format("2 January 2006"))
 	b.WriteString("| fault | requests | slowest answer, ms | bar, ms | as clients see it, ms | 5xx |\n|---|---:|---:|---:|---:|---:|\n")
 	for _, o := range all {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", o.name,
@@ -29,14 +32,6 @@ func tables(all []*outcome, started time.Time) string {
 		fmt.Fprintf(&b, "| %s | %s | %s | %d | %d | %s | %s | %d, %d | %s, %s | %s, %s |\n", o.name,
 			o.each(func(p *phase) string { return fmt.Sprint(p.passed(hotPath)) }), o.highs(), o.hour(), most, found, seconds(o.recovery, o.affected),
 			o.memory[0].Goroutines, o.memory[1].Goroutines, bare(o.memory[0].Heap), bare(o.memory[1].Heap), bare(o.memory[0].RSS), bare(o.memory[1].RSS))
-	}
-	for _, o := range all {
-		if o.tries > 1 {
-			fmt.Fprintf(&b, "\n%s was run %d times: before, a bound was missed while a process stood still for longer than the deadline.\n", o.name, o.tries)
-		}
-		for _, m := range o.missed {
-			fmt.Fprintf(&b, "\n**Missed**, %s: %s.\n", o.name, m)
-		}
 	}
 	return b.String()
 }

@@ -144,7 +144,7 @@ func (r *RedisServer) wait(word string, command ...string) {
 	var got string
 	var err error
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if got, err = r.try(command...); err == nil && strings.Contains(got, word) {
+		if got, err = r.Try(command...); err == nil && strings.Contains(got, word) {
 			return
 		}
 	}
@@ -156,14 +156,15 @@ func (r *RedisServer) wait(word string, command ...string) {
 // values one per line. An error of Redis ends the test.
 func (r *RedisServer) Do(command ...string) string {
 	r.t.Helper()
-	got, err := r.try(command...)
+	got, err := r.Try(command...)
 	if err != nil {
 		r.t.Fatalf("redis-server at %s: %v: %v", r.Addr, command, err)
 	}
 	return got
 }
 
-func (r *RedisServer) try(command ...string) (string, error) {
+// Try is Do for commands that may fail.
+func (r *RedisServer) Try(command ...string) (string, error) {
 	conn, err := net.DialTimeout("tcp", r.Addr, time.Second)
 	if err != nil {
 		return "", err

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"tidegate.dev/tidegate/internal/testdep"
+)
+
+// A request is held to three limits, of everyone, its tenant and its user, which are on
+// three masters. Everyone's is used up all the time, so that what the others charge is
+// given back; those are never used up, so that what they have charged can be compared with
+// what passed. Nothing is decided but by Redis.
+const subjectRules = `version: 1
+identify: { tenant: "path {tenant}", user: "path {user}" }
+rules:
+  - { name: all, match: "GET /closed/{tenant}/{user}", per: everyone, limits: { rate: 60/second, algorithm: token_bucket }, on_store_failure: deny }
+  - { name: tenants, match: "GET /closed/{tenant}/{user}", per: tenant, limits: 100000/hour, on_store_failure: deny }
+  - { name: users, match: "GET /closed/{tenant}/{user}", per: user, limits: 100000/hour, on_store_failure: deny }
+`
+
+const (
+	subjectRate   = 60.0
+	subjectEach   = 40.0 // a second on each node
+	subjectAhead  = 2 * time.Second
+	subjectBehind = 5 * time.Second
+)
+
+var subjectHead = []string{"fault", "asked", "admitted", "at most", "too many in any stretch of time", "not answered by Redis", "tenant: charged", "user: charged", "leaked", "charges lost"}
+
+// subjected is what is done to the masters of a request over three subjects.
+type subjected struct {
+	name, what string
+	args       []string
+	fault      func(*stage, *trio)
+	// lossy: charges that a replica had not got yet may be lost, a few at most.
+	lossy int64
+}
+
+// trio is where the three subjects are: their masters and keys.
+type trio struct {
+	path, tenant, user string
+	at                 [3]*testdep.RedisServer
+	keys               [3]string
+}
+
+var subjectFaults = []subjected{
+	{
+		name: "a master killed", what: "the master with everyone's counter is killed, and comes back with it after 4 s",
+		args: append([]string{"--cluster-node-timeout", "15000"}, onDisk...),
+		fault: func(s *stage, t *trio) {
+			t.at[0].Kill()
+			s.pause(4 * time.Second)
+			t.at[0].Start()
+			s.pause(3 * time.Second)
+		},
+	},
+	{
+		name: "a master frozen", what: "the master with the tenant's counter stands still for 5 s",
+		args: []string{"--cluster-node-timeout", "15000"},
+		fault: func(s *stage, t *trio) {
+			t.at[1].Pause()
+			s.pause(5 * time.Second)
+			t.at[1].Resume()
+			s.pause(2 * time.Second)
+		},
+	},
+	{
+		name: "failover", what: "the master with the user's counter is killed, its replica takes over", lossy: 3,
+		fault: func(s *stage, t *trio) {
+			t.at[2].Kill()
+			s.pause(9 * time.Second)
+		},
+	},
+	{
+		name: "manual promotion", what: "CLUSTER FAILOVER of each of the three replicas, one after the other",
+		fault: func(s *stage, _ *trio) {
+			for _, r := range s.servers[masters:] {
+				r.Do("CLUSTER", "FAILOVER")
+				s.pause(2500 * time.Millisecond)
+			}
+		},
+	},
+	{
+		name: "resharding of three slots", what: "the slot of each of the three counters moves to another master and back",
+		fault: func(s *stage, t *trio) {
+			for i, from := range t.at {
+				slot, to := from.Do("CLUSTER", "KEYSLOT", t.keys[i]), t.at[(i+1)%len(t.at)]
+				s.moveSlot(slot, from, to)
+				s.moveSlot(slot, to, from)
+			}
+		},
+	},
+	{
+		name: "CLIENT KILL of all masters", what: "all connections to all masters are closed, four times a second",
+		fault: func(s *stage, _ *trio) {
+			every(250*time.Millisecond, func(s *stage) {
+				for _, r := range s.servers[:masters] {
+					r.Do("CLIENT", "KILL", "TYPE", "normal")
+				}
+			})(s, 6*time.Second)
+		},
+	},
+}
+
+func subjectTrials() (all []trial) {
+	for _, c := range subjectFaults {
+		all = append(all, trial{"three subjects, " + c.name, c.what, func(ctx context.Context) (result, error) { return c.play(ctx) }})
+	}
+	return all
+}
+
+func (c subjected) play(ctx context.Context) (*finding, error) {
+	f := new(finding)
+	site := func(s *stage) []string { return clustered(s, c.args...) }
+	err := onStage(ctx, cast{rules: []string{subjectRules}, site: site}, func(s *stage) {
+		l := newLoad(s)
+		t := s.trio(l)
+		charged := func(rule, who string) int64 {
+			n, err := s.fleet[0].used(s.ctx, rule, who)
+			s.must(err)
+			return n
+		}
+		of := demand{t.path: subjectEach}
+		tenant, user := charged("tenants", "tenant="+t.tenant), charged("users", "user="+t.user)
+		p := l.begin(of)
+		s.pause(subjectAhead)
+		c.fault(s, t)
+		s.pause(subjectBehind)
+		l.settle(p)
+		for _, n := range s.fleet {
+			s.must(n.await(s.ctx, len(s.fleet)))
+		}
+		s.pause(time.Second) // what is given back late
+		f.judgeSubjects(c, p, t.path, charged("tenants", "tenant="+t.tenant)-tenant, charged("users", "user="+t.user)-user)
+	})
+	return f, err
+}
+
+// trio finds a tenant and a user whose counters are on other masters than everyone's.
+func (s *stage) trio(l *load) *trio {
+	t := new(trio)
+	for i := 0; ; i++ {
+		t.tenant, t.user = fmt.Sprint("t", i%7), fmt.Sprint("u", i)
+		t.path = closedPath + "/" + t.tenant + "/" + t.user
+		l.spend(t.path, 1)
+		for j, part := range []string{":all:", ":tenants:{tenant=" + t.tenant + "}", ":users:{user=" + t.user + "}"} {
+			t.keys[j], t.at[j] = s.keyLike(part)
+		}
+		if t.at[0] != t.at[1] && t.at[1] != t.at[2] && t.at[2] != t.at[0] {
+			return t
+		}
+	}
+}
+
+// judgeSubjects: nothing passes beyond the limit, and what is charged and did not pass
+// is at most what Redis may have answered without being heard.
+func (f *finding) judgeSubjects(c subjected, p *phase, path string, tenant, user int64) {
+	f.still = p.inside.still
+	t, most := p.paths[path], allowance{subjectRate, subjectRate}
+	over, lost := excess(t.passes, most), t.denied.Load()
+	admitted := t.passed.Load()
+	leaked, gone := max(tenant, user)-admitted, admitted-min(tenant, user)
+	f.cells = []string{
+		c.name, fmt.Sprint(t.sent.Load()), fmt.Sprint(admitted), fmt.Sprintf("%.0f", most.in(p.lasted())), fmt.Sprintf("%.1f", over),
+		fmt.Sprint(lost), fmt.Sprint(tenant), fmt.Sprint(user), fmt.Sprint(max(leaked, 0)), fmt.Sprint(max(gone, 0)),
+	}
+	if over > float64(c.lossy) {
+		f.miss("%.1f more than 60 + 60/s admitted in some stretch of time", over)
+	}
+	if leaked > lost {
+		f.miss("%d charged that did not pass, and only %d were not answered", leaked, lost)
+	}
+	if gone > c.lossy {
+		f.miss("%d passed that are not charged", gone)
+	}
+	if failed := p.failures() + int64(p.inside.Errors); failed > 0 {
+		f.miss("%d requests failed", failed)
+	}
+	if awake := p.inside.awake; awake > deadline+grace {
+		f.miss("the slowest answer took %s and the oversleep of its process, want at most %s + %s", ms(awake), ms(deadline), ms(grace))
+	}
+}
