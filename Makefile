@@ -39,9 +39,9 @@ bench-redis: check-go ## measure Tidegate on Redis beside redis_rate, throttled 
 	@scripts/test-deps.sh
 	cd bench && $(GO) run ./redis $(if $(CHECK),-check)
 
-chaos: check-go ## break Redis in every way under three gateways; writes docs/chaos.md (ROW=regexp picks rows, and writes nothing)
+chaos: check-go ## break Redis in every way under three gateways; writes docs/chaos.md (ROW=regexp picks rows, and writes nothing; ARGS=-list)
 	@scripts/test-deps.sh
-	cd bench && $(GO) run ./chaos $(if $(ROW),-row '$(ROW)',-update ../docs/chaos.md)
+	cd bench && $(GO) run ./chaos $(if $(ROW),-row '$(ROW)',-update ../docs/chaos.md) $(ARGS)
 
 conformance: check-go ## hold the gateway against real servers and tools; writes internal/gateway/testdata/readings.tsv (PART=paths picks one)
 	@scripts/conformance.sh $(PART)

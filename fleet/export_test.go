@@ -1,7 +1,6 @@
 package fleet
 
-import "tidegate.dev/tidegate"
+import "tidegate.dev/tidegate/internal/chain/queue"
 
-// Unqueued is the stack without the line: in that, turns are waited for, and the suite
-// books them days ahead.
-func (s *Store) Unqueued() tidegate.Store { return s.node }
+// TurnsBy has turns come by another clock: the suite books them days ahead.
+func (s *Store) TurnsBy(c queue.Clock) { s.queue = queue.NewBy(s.queue.Backend, c) }

@@ -69,7 +69,7 @@ func (f *finding) steady(p *phase, path string, rate, slack float64) {
 	f.cell("%.0f", due)
 	local, all := p.inside.decided(path)
 	f.cell("%.1f %%", 100*float64(local)/float64(max(all, 1)))
-	if off := float64(n)/due - 1; off > slack || off < -slack {
+	if off := float64(n) - due; off > slack*due || off < -slack*due {
 		f.miss("%d admitted, want %.0f, give or take %.0f %%", n, due, 100*slack)
 	}
 	if failed := p.failures() + int64(p.inside.Errors); failed > 0 {

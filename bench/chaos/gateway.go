@@ -68,23 +68,28 @@ func (s *stage) startNode(i int, redis, rules string, deadline time.Duration) *n
 	s.must(os.WriteFile(config, fmt.Appendf(nil, configText, addresses[0], addresses[1], s.upstream.url, redis, deadline), 0o600))
 	n := &node{
 		gateway: "http://" + addresses[0], admin: "http://" + addresses[1], probe: "http://" + addresses[2],
-		log: filepath.Join(dir, "log"), ended: make(chan struct{}),
+		log: filepath.Join(dir, "log"),
 	}
+	s.launch(n, nodeArgs(config, addresses[2])...)
+	return n
+}
+
+// launch runs this program again, as n.
+func (s *stage) launch(n *node, args ...string) {
 	self, err := os.Executable()
 	s.must(err)
 	out, err := os.Create(n.log)
 	s.must(err)
 	defer out.Close()
-	cmd := exec.Command(self, nodeArgs(config, addresses[2])...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, out, out
+	cmd := exec.Command(self, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = filepath.Dir(n.log), out, out
 	s.must(cmd.Start())
-	n.process = cmd.Process
+	n.process, n.ended = cmd.Process, make(chan struct{})
 	go func() {
 		_ = cmd.Wait()
 		close(n.ended)
 	}()
 	s.Cleanup(n.end)
-	return n
 }
 
 // end ends the node, or the last of its successors.

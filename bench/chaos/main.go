@@ -29,6 +29,7 @@ const mostTime = 60 * time.Minute
 
 func main() {
 	asNode()
+	asProgram()
 	rig.Main("chaos", mostTime, run)
 }
 
@@ -80,11 +81,25 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 			}
 		}
 	}
+	if *update != "" && *name == "" && !*list {
+		if err := marked.Update(*update, "summary", summary(n, missed, started)); err != nil {
+			return err
+		}
+	}
 	fmt.Fprintf(out, "chaos: %d rows, %d missed, %s\n", n, missed, time.Since(started).Round(time.Second))
 	if missed > 0 {
 		return errMissed
 	}
 	return nil
+}
+
+// summary is what the page says of the whole run.
+func summary(rows, missed int, started time.Time) string {
+	bounds := "every bound held"
+	if missed > 0 {
+		bounds = fmt.Sprintf("%d of them missed a bound, which is said below their tables", missed)
+	}
+	return fmt.Sprintf("The last run of all %d rows took %.0f minutes, on %s; %s.", rows, time.Since(started).Minutes(), started.Format("2 January 2006"), bounds)
 }
 
 // pick finds rows by name, and tells how many there are.

@@ -165,8 +165,9 @@ func (f *finding) judgeMasters(m mastered, p *phase, callers []string, dead int,
 	if refused[0]*100 > honest[0] {
 		f.miss("%d of %d honest requests to healthy masters were refused", refused[0], honest[0])
 	}
-	if off := float64(admitted[0])/(due*(masters-1)) - 1; off > healthySlack || off < -2*healthySlack {
-		f.miss("%d admitted at 50/s by each of the healthy masters, want %.0f", admitted[0], due*(masters-1))
+	healthy := due * (masters - 1)
+	if off := float64(admitted[0]) - healthy; off > healthySlack*healthy || off < -healthySlack*healthy {
+		f.miss("%d admitted at 50/s by each of the healthy masters, want %.0f", admitted[0], healthy)
 	}
 	if n := float64(admitted[1]); n > due+tenth || n < due-tenth {
 		f.miss("%.0f admitted at 50/s by the dead master, want %.0f to %.0f", n, due-tenth, due+tenth)

@@ -20,6 +20,7 @@ func sections() []section {
 	return []section{
 		{mark: "versions", trials: versionTrials(), tables: lines(versionHead)},
 		{mark: "distance", trials: distanceTrials(), tables: lines(distanceHead)},
+		{mark: "programs", trials: programTrials(), tables: lines(programHead)},
 		{mark: "upgrade", trials: upgradeTrials(), tables: lines(upgradeHead)},
 		{mark: "slots", trials: slotTrials(), tables: lines(slotHead)},
 		{mark: "chaos", trials: faultTrials(), tables: faultTables},

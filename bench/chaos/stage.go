@@ -18,7 +18,7 @@ const nodes = 3
 // cast is what a stage is built of.
 type cast struct {
 	// site starts Redis and returns the URLs by which the nodes reach it, one for
-	// all or one for each.
+	// all or one for each; nil means that the row does all of that itself.
 	site  func(*stage) []string
 	rules []string // of each node; those of the last hold for more
 	nodes int      // 0 means nodes
@@ -92,15 +92,23 @@ func onStage(ctx context.Context, c cast, play func(*stage)) (err error) {
 	s.must(err)
 	s.Cleanup(s.upstream.close)
 	s.startProbe()
+	s.start(c)
+	play(s)
+	return nil
+}
+
+// start starts Redis and the nodes, and returns when all are well.
+func (s *stage) start(c cast) {
+	if c.site == nil {
+		return
+	}
 	urls := c.site(s)
 	for i := range cmp.Or(c.nodes, nodes) {
 		s.fleet = append(s.fleet, s.startNode(i, urls[i%len(urls)], c.rules[min(i, len(c.rules)-1)], cmp.Or(c.deadline, deadline)))
 	}
 	for _, n := range s.fleet {
-		s.must(n.await(ctx, len(s.fleet)))
+		s.must(n.await(s.ctx, len(s.fleet)))
 	}
-	play(s)
-	return nil
 }
 
 // startProbe notes how long this process stands still, too.

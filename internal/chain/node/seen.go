@@ -41,8 +41,9 @@ func seenTime(when time.Duration) uint64 {
 	return seenCoarse | min(ms>>seenShift, seenCoarse-1)
 }
 
-// Not worth a write are keys with less than this part of their limit used, and
-// what differs by less than that from what was written this recently.
+// Not worth a write are keys with less than this part of their limit used, and what is
+// less by less than that than what was written this recently. What is more is always
+// written: it would be admitted once more.
 const (
 	seenLeast = 32
 	seenFresh = 100 * time.Millisecond
@@ -91,7 +92,7 @@ func place(set *[4]seenEntry, name uint64, used, capacity int64, now time.Durati
 			if now <= when && used <= was { // by somebody who was slow to write
 				return nil
 			}
-			if now-when < seenFresh && (used-was)*seenLeast < capacity && (was-used)*seenLeast < capacity {
+			if now-when < seenFresh && used <= was && (was-used)*seenLeast < capacity {
 				return nil
 			}
 			return e

@@ -30,7 +30,12 @@ type Store struct {
 }
 
 // New returns a Store that waits on behalf of inner.
-func New(inner chain.Backend) *Store { return &Store{Backend: inner} }
+func New(inner chain.Backend) *Store { return NewBy(inner, systemClock{}) }
+
+// NewBy is New with turns that come by another clock than the machine's.
+func NewBy(inner chain.Backend, c Clock) *Store {
+	return &Store{Backend: inner, turns: turns{clock: c}}
+}
 
 // Take implements tidegate.Store. Who waits for a booked turn has been charged
 // to its other limits; who waits for room has not. An ended ctx ends the wait.

@@ -13,6 +13,7 @@ import (
 
 // turns are the lines of buckets: everybody in them has a turn that is booked.
 type turns struct {
+	clock   Clock
 	waiting atomic.Int64
 
 	mu   sync.Mutex
@@ -22,13 +23,14 @@ type turns struct {
 // turnLine is who waits for one counter. The turns belong to this process; who
 // has which may change, as long as nobody leaves later than promised.
 type turnLine struct {
+	clock Clock
 	store tidegate.Store
 	check tidegate.Check
 
 	mu      sync.Mutex
-	waiters []*waiter   // under mu: by their turns
-	timer   *time.Timer // under mu: for the first
-	users   int         // under turns.mu: requests that hold this line
+	waiters []*waiter // under mu: by their turns
+	timer   Alarm     // under mu: for the first
+	users   int       // under turns.mu: requests that hold this line
 }
 
 // turn is a departure: when it comes here, and its name in the store.
@@ -53,7 +55,7 @@ type waiter struct {
 // gave up, and how long after the booking that is. Who leaves before gives it up.
 func (t *turns) wait(ctx context.Context, store tidegate.Store, c *tidegate.Check, d *tidegate.Decision) (time.Duration, error) {
 	if c == nil {
-		return d.Wait, sleep(ctx, d.Wait)
+		return d.Wait, sleep(ctx, t.clock, d.Wait)
 	}
 	t.waiting.Add(1)
 	defer t.waiting.Add(-1)
@@ -62,7 +64,7 @@ func (t *turns) wait(ctx context.Context, store tidegate.Store, c *tidegate.Chec
 	defer t.leave(id, l)
 	booked := d.Receipt
 	booked.At += algo.Ticks(d.Wait)
-	w := &waiter{turn{time.Now().Add(d.Wait), booked, c.Cost}, make(chan struct{})}
+	w := &waiter{turn{t.clock.Now().Add(d.Wait), booked, c.Cost}, make(chan struct{})}
 	l.join(w)
 	select {
 	case <-w.called:
@@ -80,7 +82,7 @@ func (t *turns) enter(id who, store tidegate.Store, c *tidegate.Check) *turnLine
 	l := t.byID[id]
 	if l == nil {
 		id.key = strings.Clone(id.key) // it may lie in memory of the request
-		l = &turnLine{store: store, check: *c}
+		l = &turnLine{clock: t.clock, store: store, check: *c}
 		l.check.Key = id.key
 		if t.byID == nil {
 			t.byID = make(map[who]*turnLine)
@@ -129,7 +131,7 @@ func (l *turnLine) callLocked() {
 	if len(l.waiters) == 0 {
 		return
 	}
-	in := time.Until(l.waiters[0].turn.due)
+	in := l.waiters[0].turn.due.Sub(l.clock.Now())
 	if in <= 0 {
 		close(l.waiters[0].called)
 		l.waiters[0] = nil
@@ -140,7 +142,7 @@ func (l *turnLine) callLocked() {
 		l.timer.Reset(in)
 		return
 	}
-	l.timer = time.AfterFunc(in, l.callNext)
+	l.timer = l.clock.AfterFunc(in, l.callNext)
 }
 
 // giveUp takes w out of the line. Those behind it move up by one turn, up to the
@@ -166,11 +168,12 @@ func (l *turnLine) giveUp(ctx context.Context, w *waiter) {
 	_ = l.store.Adjust(ctx, free.taken, []tidegate.Check{back}) // not reached: a hole in the line
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
+func sleep(ctx context.Context, clock Clock, d time.Duration) error {
+	over := make(chan struct{})
+	t := clock.AfterFunc(d, func() { close(over) })
 	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-over:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

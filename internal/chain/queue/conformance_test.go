@@ -1,0 +1,21 @@
+package queue_test
+
+import (
+	"testing"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain"
+	"tidegate.dev/tidegate/internal/chain/queue"
+	"tidegate.dev/tidegate/internal/chain/queue/queuetest"
+	"tidegate.dev/tidegate/store/memory"
+	"tidegate.dev/tidegate/store/storetest"
+)
+
+// But for the waiting, a Store answers what the inner store does, to the letter.
+func TestConformance(t *testing.T) {
+	storetest.Run(t, func(_ *testing.T, now func() time.Time) tidegate.Store {
+		inner := chain.Adapt(memory.Open(memory.Config{Now: now}))
+		return queuetest.Telling{Store: queue.NewBy(inner, new(queuetest.Clock))}
+	})
+}
