@@ -1,6 +1,12 @@
 package fleet
 
-import "tidegate.dev/tidegate/internal/chain/queue"
+import (
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain/queue"
+)
+
+// Unqueued is the stack without the line.
+func (s *Store) Unqueued() tidegate.Store { return s.node }
 
 // TurnsBy has turns come by another clock: the suite books them days ahead.
 func (s *Store) TurnsBy(c queue.Clock) { s.queue = queue.NewBy(s.queue.Backend, c) }
