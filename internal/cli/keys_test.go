@@ -127,7 +127,7 @@ func TestKeysThatCannotBeHad(t *testing.T) {
 	f(server, exitUsage, "say whose counters", "reset", "/api/")
 	f(server, exitUsage, "user=42", "get", "--as", "42")
 	f(server, exitUsage, `also "now"`, "get", "--as", "user=42", "GET", "/api/", "now")
-	f("ftp://example.com", exitUsage, "is no address", "get", "--as", "user=42")
+	f("ftp://example.com", exitUsage, "is not a valid address", "get", "--as", "user=42")
 	f(server, exitUsage, "no such file", "get", "--as", "user=42", "--token-file", "/no/such/file")
 	f(server, exitFound, "did you mean api?", "get", "--as", "user=42", "--rule", "apo")
 	f(server, exitFound, "no rule counts by that", "get", "--as", "color=blue")

@@ -54,7 +54,7 @@ func (r *remote) find(env Env) error {
 	}
 	at, err := url.Parse(server)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" || at.RawQuery != "" || at.User != nil {
-		return fmt.Errorf("the server %q is no address: write, for example, %s", server, defaultServer)
+		return fmt.Errorf("the server %q is not a valid address: write, for example, %s", server, defaultServer)
 	}
 	r.at = at
 	file, token := r.tokenFile, env.Getenv("TIDEGATE_TOKEN")

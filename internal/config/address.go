@@ -149,5 +149,5 @@ func notHostPort(text, usual string) mistake {
 	if filepath.IsAbs(text) {
 		return wrong("is a path, and has no unix: before it: "+quote(text), unixPrefix+text)
 	}
-	return advised("is no address: "+quote(text), "")
+	return advised("is not a valid address: "+quote(text), "")
 }

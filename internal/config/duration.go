@@ -27,7 +27,7 @@ func duration(s span[int64]) codec[time.Duration] {
 		read: func(w rawValue) (time.Duration, mistake) {
 			v, ok := parseDuration(w.text)
 			if !ok {
-				return 0, wrong("is no duration: "+quote(w.text), plainDuration(w.text))
+				return 0, wrong("is not a valid duration: "+quote(w.text), plainDuration(w.text))
 			}
 			if !s.has(int64(v)) {
 				return 0, s.outside(w.text, func(v int64) string { return writeDuration(time.Duration(v)) })

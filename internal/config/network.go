@@ -35,7 +35,7 @@ func unmapped(p netip.Prefix) string {
 }
 
 func notNetwork(text string) mistake {
-	message := "is no network: " + quote(text)
+	message := "is not a valid network: " + quote(text)
 	if _, rest, ok := strings.Cut(text, "://"); ok {
 		return advised(message, "write the address of the proxy without "+quote(strings.TrimSuffix(text, rest)))
 	}

@@ -30,7 +30,7 @@ func count(s span[int]) codec[int] {
 		read: func(w rawValue) (int, mistake) {
 			v, err := strconv.Atoi(w.text)
 			if err != nil || strconv.Itoa(v) != w.text {
-				return 0, wrong("is no whole number: "+quote(w.text), plainDigits(w.text))
+				return 0, wrong("is not a whole number: "+quote(w.text), plainDigits(w.text))
 			}
 			if !s.has(v) {
 				return 0, s.outside(w.text, strconv.Itoa)
@@ -115,7 +115,7 @@ func notSize(text string) mistake {
 	digits := text[:len(text)-len(strings.TrimLeft(text, "0123456789"))]
 	name := strings.ToLower(strings.TrimSpace(text[len(digits):]))
 	name, _, _ = strings.Cut(name, "byte")
-	message := "is no size: " + quote(text)
+	message := "is not a valid size: " + quote(text)
 	switch {
 	case digits == "":
 		return advised(message, "")

@@ -51,7 +51,7 @@ type rawValue struct {
 
 // mistake is why a value cannot be taken.
 type mistake struct {
-	message string // follows the name of the setting: "is no size: `64x`"
+	message string // follows the name of the setting: "is not a valid size: `64x`"
 	fix     string // the value to write instead
 	hint    string // what to do where it takes more than another value
 	item    int    // the item of a list that it is about

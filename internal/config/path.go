@@ -72,7 +72,7 @@ var urlPath = codec[string]{
 		case !strings.HasPrefix(w.text, "/") && !strings.Contains(w.text, ":"):
 			return "", wrong("does not begin with a slash: "+quote(w.text), "/"+w.text)
 		case err != nil || !strings.HasPrefix(w.text, "/") || strings.ContainsAny(w.text, " #"):
-			return "", advised("is no path of a request: "+quote(w.text), "")
+			return "", advised("is not the path of a request: "+quote(w.text), "")
 		}
 		return w.text, mistake{}
 	},

@@ -50,7 +50,7 @@ func (p *payload) text(name string) (s string, err error) {
 	return s, err
 }
 
-// date refuses what is there and is no date: a token with an expiry that cannot
+// date refuses what is there and is not a valid date: a token with an expiry that cannot
 // be read must not be one without.
 func (p *payload) date(name string) (*gojwt.NumericDate, error) {
 	v := p.object.Member(name)

@@ -63,7 +63,7 @@ func (d *decoder) identityName(key *yamltree.Node) bool {
 		return false
 	}
 	if strings.Trim(name, nameLetters) != "" || len(name) > 64 || name == "" {
-		d.fail(key.Pos, diag.Quote(name)+" is no name for an identity", "use up to 64 letters, digits, `-` and `_`, such as `api_key`")
+		d.fail(key.Pos, diag.Quote(name)+" is not a name for an identity", "use up to 64 letters, digits, `-` and `_`, such as `api_key`")
 		return false
 	}
 	if twice, ok := d.file.Identity(name); ok {

@@ -94,7 +94,7 @@ func (d *decoder) include(n *yamltree.Node, file string, chain []string) {
 		}
 		found, err := d.o.Glob(name)
 		if err != nil {
-			d.fail(item.Pos, diag.Quote(text)+" is no pattern of file names: "+err.Error(), hint)
+			d.fail(item.Pos, diag.Quote(text)+" is not a pattern of file names: "+err.Error(), hint)
 			continue
 		}
 		if len(found) == 0 {

@@ -54,7 +54,7 @@ func (d *decoder) limit(n *yamltree.Node) (Limit, bool) {
 func (d *decoder) plainLimit(n *yamltree.Node) (Limit, bool) {
 	l := Limit{Pos: n.Pos, Text: strings.TrimSpace(n.Value)}
 	if near := diag.Nearest(l.Text, []string{"unlimited"}); near != "" || l.Text == "none" || l.Text == "off" {
-		d.fail(n.Pos, diag.Quote(l.Text)+" is no rate", "did you mean `unlimited`?")
+		d.fail(n.Pos, diag.Quote(l.Text)+" is not a valid rate", "did you mean `unlimited`?")
 		return l, false
 	}
 	events, unit, ok := d.rate(n, "a limit", "100/minute")

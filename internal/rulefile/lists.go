@@ -31,7 +31,7 @@ func (d *decoder) lists(root object) {
 	for _, f := range n.Fields {
 		name := f.Key.Value
 		if strings.Trim(name, nameLetters+".") != "" || len(name) > 64 || name == "" {
-			d.fail(f.Key.Pos, diag.Quote(name)+" is no name for a list", "use up to 64 letters, digits, `.`, `-` and `_`, such as `partners`")
+			d.fail(f.Key.Pos, diag.Quote(name)+" is not a name for a list", "use up to 64 letters, digits, `.`, `-` and `_`, such as `partners`")
 			continue
 		}
 		if l := d.list(name); l != nil {
@@ -74,7 +74,7 @@ func (d *decoder) fillList(l *List, n *yamltree.Node) {
 	}
 }
 
-// readList reads a value per line. A list file is no rule file: it is not
+// readList reads a value per line. A list file is not a rule file: it is not
 // joined, and two lists may read the same one.
 func (d *decoder) readList(l *List, from diag.Pos, name string) {
 	l.File = filepath.Clean(beside(from.File, name))

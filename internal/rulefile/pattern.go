@@ -30,7 +30,7 @@ func parsePattern(text string) (Pattern, mistake) {
 		}
 	}
 	if strings.HasPrefix(rest, "^") || strings.HasPrefix(rest, "~") {
-		return p, mistake{"a pattern is no regular expression: " + diag.Quote(rest), "write `/api/` for all below it, `/posts/{id}` for any one segment"}
+		return p, mistake{"a pattern is not a valid regular expression: " + diag.Quote(rest), "write `/api/` for all below it, `/posts/{id}` for any one segment"}
 	}
 	if scheme, after, ok := strings.Cut(rest, "://"); ok {
 		return p, mistake{"a pattern has no scheme: " + diag.Quote(scheme+"://"), "write " + diag.Quote(strings.TrimSpace(p.Method+" "+after))}
@@ -105,7 +105,7 @@ func checkMethod(method string) mistake {
 	case method == "*" || upper == "ANY" || upper == "ALL":
 		return mistake{"no request has the method " + diag.Quote(method), "leave the method out for every method: `/posts`"}
 	case strings.Trim(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "":
-		return mistake{diag.Quote(method) + " is no method", "write the method in capitals, a space, then the path: `POST /login`"}
+		return mistake{diag.Quote(method) + " is not a valid method", "write the method in capitals, a space, then the path: `POST /login`"}
 	}
 	if near := diag.Nearest(method, common); near != "" {
 		return mistake{"no request has the method " + diag.Quote(method), "did you mean " + diag.Quote(near) + "?"}
@@ -129,7 +129,7 @@ func checkHost(host, rest, method string) mistake {
 	case strings.Contains(host, ":"):
 		return mistake{"hosts are compared without their port: " + diag.Quote(host), "write " + diag.Quote(strings.TrimSpace(method+host[:strings.Index(host, ":")]+rest))}
 	case strings.Trim(host, nameLetters+".") != "" || strings.HasPrefix(host, ".") || strings.HasSuffix(host, "."):
-		return mistake{diag.Quote(host) + " is no host", "write a path with a slash in front: " + diag.Quote(strings.TrimSpace(method+"/"+strings.Trim(host, "."))+rest)}
+		return mistake{diag.Quote(host) + " is not a valid host", "write a path with a slash in front: " + diag.Quote(strings.TrimSpace(method+"/"+strings.Trim(host, "."))+rest)}
 	case !strings.Contains(host, ".") && !strings.EqualFold(host, "localhost"):
 		return mistake{diag.Quote(host) + " would be a host, since there is no slash in front", "write " + diag.Quote(strings.TrimSpace(method+"/"+host+rest)) + "; for a host of one word `when: { host: " + host + " }`"}
 	}

@@ -84,13 +84,13 @@ func parseEvents(text, count, period, example string) (int64, mistake) {
 
 func notRate(text, count, example string) mistake {
 	if head, tail, ok := strings.Cut(text, " per "); ok {
-		return mistake{diag.Quote(text) + " is no rate", "write " + diag.Quote(strings.TrimSpace(head)+"/"+strings.TrimSpace(tail))}
+		return mistake{diag.Quote(text) + " is not a valid rate", "write " + diag.Quote(strings.TrimSpace(head)+"/"+strings.TrimSpace(tail))}
 	}
 	if allDigits(count) {
 		_, unit, _ := strings.Cut(example, "/")
 		return mistake{diag.Quote(text) + " does not say per what", "write " + diag.Quote(count+"/"+unit)}
 	}
-	return mistake{diag.Quote(text) + " is no rate", "write how many per what: " + diag.Quote(example)}
+	return mistake{diag.Quote(text) + " is not a valid rate", "write how many per what: " + diag.Quote(example)}
 }
 
 // period takes the part of a rate after the slash, or a unit alone, as a time

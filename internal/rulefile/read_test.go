@@ -127,7 +127,7 @@ func TestNoCascades(t *testing.T) {
 	f(head+"  - { name: a, per: user, limits: 5/min, cost: 7, over: { soft: 10% }, block: 5m }", "unknown unit")
 	f(head+"  - { name: a, per: user, concurrency: { slots: 0, lease: 5s } }", "`slots` is 0")
 	f(head+"  - { name: a, per: user, quota: { amount: 5/hour, anchor: 3 } }", "a quota is per day")
-	f(head+"  - { name: a, per: user, limits: { rate: 5/second, algorithm: leaky_bucket }, queue: { places: x, max_wait: 1s } }", "`places` is no whole number")
+	f(head+"  - { name: a, per: user, limits: { rate: 5/second, algorithm: leaky_bucket }, queue: { places: x, max_wait: 1s } }", "`places` is not a whole number")
 	f(head+"  - { name: a, per: user, limits: { rate: 5/second, algorithm: leaky_bucket }, queue: }", "nothing is written after `queue:`")
 	f(head+"  - { name: a, matc: \"/x/{id}\", per: route, limits: 5/second }", "unknown field `matc`")
 	f(head+"  - { name: a, match: x, per: route, limits: 5/second }", "has no path")

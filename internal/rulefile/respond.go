@@ -80,7 +80,7 @@ func (d *decoder) mediaType(n *yamltree.Node) string {
 		return ""
 	}
 	if media, _, err := mime.ParseMediaType(text); err != nil || !strings.Contains(media, "/") {
-		d.fail(n.Pos, diag.Quote(text)+" is no media type", hint)
+		d.fail(n.Pos, diag.Quote(text)+" is not a valid media type", hint)
 		return ""
 	}
 	return text

@@ -73,7 +73,7 @@ func (d *decoder) whole(n *yamltree.Node, what string, low, high int64, example 
 func wholeNumber(text string) (v int64, why, plain string) {
 	digits := strings.TrimPrefix(text, "-")
 	if !allDigits(digits) {
-		return 0, "is no whole number: " + diag.Quote(text), plainNumber(digits)
+		return 0, "is not a whole number: " + diag.Quote(text), plainNumber(digits)
 	}
 	if len(digits) > 1 && digits[0] == '0' {
 		return 0, "has leading zeros: " + diag.Quote(text), strings.TrimLeft(digits[:len(digits)-1], "0") + digits[len(digits)-1:]
@@ -132,7 +132,7 @@ func (d *decoder) percent(n *yamltree.Node, what, example string) (int, bool) {
 				hint = "write " + diag.Quote(field+": "+strconv.FormatFloat(v*100, 'g', 4, 64)+"%") + ", if that is what is meant"
 			}
 		}
-		d.fail(n.Pos, what+" is no percentage: "+diag.Quote(text), hint)
+		d.fail(n.Pos, what+" is not a valid percentage: "+diag.Quote(text), hint)
 		return 0, false
 	}
 	hundredths := math.Round(v * 100)
@@ -156,7 +156,7 @@ func (d *decoder) duration(n *yamltree.Node, what string, longest time.Duration,
 		if fix := plainDuration(text, ""); fix != "" {
 			hint = fix
 		}
-		d.fail(n.Pos, what+" is no duration: "+diag.Quote(text), hint)
+		d.fail(n.Pos, what+" is not a valid duration: "+diag.Quote(text), hint)
 	case v <= 0:
 		d.fail(n.Pos, what+" must be longer than nothing: "+diag.Quote(text), hint)
 	case v < time.Millisecond || v > longest:

@@ -32,9 +32,9 @@ func parseValue(w Word) (Test, mistake) {
 	t.Prefix, err = netip.ParsePrefix(w.Text)
 	switch {
 	case err != nil && addr.Is4():
-		return t, mistake{diag.Quote(w.Text) + " is no network: the prefix of IPv4 is from /0 to /32", "write " + diag.Quote(host+"/24")}
+		return t, mistake{diag.Quote(w.Text) + " is not a valid network: the prefix of IPv4 is from /0 to /32", "write " + diag.Quote(host+"/24")}
 	case err != nil:
-		return t, mistake{diag.Quote(w.Text) + " is no network: the prefix of IPv6 is from /0 to /128", "write " + diag.Quote(host+"/64")}
+		return t, mistake{diag.Quote(w.Text) + " is not a valid network: the prefix of IPv6 is from /0 to /128", "write " + diag.Quote(host+"/64")}
 	case addr.Is4In6():
 		return t, mistake{diag.Quote(w.Text) + " is an IPv4 network in the clothes of IPv6, and clients are compared as IPv4", "write " + diag.Quote(addr.Unmap().String()+"/24") + " or what you mean"}
 	case t.Prefix != t.Prefix.Masked():

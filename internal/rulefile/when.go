@@ -158,7 +158,7 @@ func (d *decoder) in(w Word, id Identity) (Test, bool) {
 		if v.Kind == TestPrefix {
 			continue
 		}
-		d.fail(v.Pos, fmt.Sprintf("%s is no address or network, and %s tests `%s` against list `%s`", diag.Quote(v.Text), where(w.Pos), id.Name.Text, l.Name.Text),
+		d.fail(v.Pos, fmt.Sprintf("%s is not a valid address or network, and %s tests `%s` against list `%s`", diag.Quote(v.Text), where(w.Pos), id.Name.Text, l.Name.Text),
 			"write an address such as `203.0.113.7` or a network such as `203.0.113.0/24`")
 		if bad++; bad == maxListTold {
 			break
@@ -176,7 +176,7 @@ func fitting(t Test, id Identity, sc scope) (Test, mistake) {
 			return t, mistake{"addresses are not compared as text: " + diag.Quote(t.Text), "write a network: " + diag.Quote(globNetwork(t.Text))}
 		}
 		if t.Kind != TestPrefix {
-			return t, mistake{diag.Quote(t.Text) + " is no address or network", "write `203.0.113.7`, `203.0.113.0/24`, `\"2001:db8::/32\"` or `in LIST`"}
+			return t, mistake{diag.Quote(t.Text) + " is not a valid address or network", "write `203.0.113.7`, `203.0.113.0/24`, `\"2001:db8::/32\"` or `in LIST`"}
 		}
 		return t, mistake{}
 	case id.is(SourceMethod) && t.Kind == TestLiteral:

@@ -104,7 +104,7 @@ func (s *scanner) escape(text []rune) []rune {
 	digits := map[rune]int{'x': 2, 'u': 4, 'U': 8}[c]
 	r, ok := s.hex(2, digits)
 	if !ok {
-		s.refuse(s.here(2), fmt.Sprintf("`\\%c` is no escape of a text in double quotes", c), `write \\ for a backslash, or put the text in single quotes`)
+		s.refuse(s.here(2), fmt.Sprintf("`\\%c` is not an escape of a text in double quotes", c), `write \\ for a backslash, or put the text in single quotes`)
 		s.col += 2
 		return append(text, '\\', c)
 	}
