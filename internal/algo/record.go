@@ -27,12 +27,13 @@ type Page [PageWords]uint64
 // NewRecord returns an empty record of so many words.
 func NewRecord(words int) *Record { return &Record{first: make([]uint64, words), size: words} }
 
-// RecordOf returns the record that lies in words.
-func RecordOf(words []uint64) Record { return Record{first: words, size: len(words)} }
+// LieIn makes r the record that lies in words.
+func (r *Record) LieIn(words []uint64) { r.first, r.size = words, len(words) }
 
-// RecordIn returns the record in those of pages whose numbers are listed.
-func RecordIn(list []uint64, pages []*Page) Record {
-	return Record{first: pages[list[0]&^topBit][:], size: len(list) * PageWords, list: list, pages: pages}
+// LieInPages makes r the record in those of pages whose numbers are listed.
+func (r *Record) LieInPages(list []uint64, pages []*Page) {
+	r.first, r.size = pages[list[0]&^topBit][:], len(list)*PageWords
+	r.list, r.pages = list, pages
 }
 
 const topBit = uint64(1) << 63

@@ -6,7 +6,8 @@ import "testing"
 // written has its top bit set.
 func TestRecordInPages(t *testing.T) {
 	pages := []*Page{new(Page), nil, new(Page), new(Page)}
-	paged := RecordIn([]uint64{2, 0, 3 | topBit}, pages)
+	var paged Record
+	paged.LieInPages([]uint64{2, 0, 3 | topBit}, pages)
 	whole := NewRecord(3 * PageWords)
 	law := LogLaw{Events: 500, Period: 100}
 	if paged.Words() != whole.Words() {

@@ -61,28 +61,36 @@ func (s *Store) fit(b *bound, c cell, now int64, a algo.Ask) int64 {
 
 // The records of a key that has none yet: empty, and with no room to write.
 var (
-	noRuns   = *algo.NewRecord(algo.RunsHeader)
-	noLeases = *algo.NewRecord(algo.LeasesHeader)
+	noRuns   [algo.RunsHeader]uint64
+	noLeases [algo.LeasesHeader]uint64
 )
 
 // record is the key's record; the slot is owned.
-func (b *bound) record(c cell) algo.Record {
+func (b *bound) record(c cell) (r algo.Record) {
+	b.lend(&r, c)
+	return r
+}
+
+// lend is record into r, which spares whoever decides a copy.
+func (b *bound) lend(r *algo.Record, c cell) {
 	switch {
 	case c.slow != 0:
-		return b.budget.record(handle(c.slow))
+		b.budget.lend(r, handle(c.slow))
 	case b.kind == leases:
-		return noLeases
+		r.LieIn(noLeases[:])
+	default:
+		r.LieIn(noRuns[:])
 	}
-	return noRuns
 }
 
 // takeRecord asks the law of b about a state kept in a record, which is made
 // larger where it must be. It reports false when there is no memory for that.
 func (s *Store) takeRecord(b *bound, g *segment, c cell, now, at int64, a algo.Ask, squeeze bool) (cell, algo.Verdict, bool) {
 	for {
-		r := b.record(c)
+		var r algo.Record
 		var v algo.Verdict
 		var ok bool
+		b.lend(&r, c)
 		if b.kind == runs {
 			v, ok = b.runs.Take(&r, now, a)
 		} else {

@@ -42,13 +42,20 @@ func (h handle) at() int      { return int(h >> 4 & 255) }
 func (h handle) class() int   { return int(h & 15) }
 
 // record returns what h names.
-func (b *budget) record(h handle) algo.Record {
+func (b *budget) record(h handle) (r algo.Record) {
+	b.lend(&r, h)
+	return r
+}
+
+// lend is record into r, which spares whoever decides a copy.
+func (b *budget) lend(r *algo.Record, h handle) {
 	p := b.page(h.page())
 	if h.class() == paged {
-		return algo.RecordIn(p[1:1+p[0]&^busyBit], *b.all.Load())
+		r.LieInPages(p[1:1+p[0]&^busyBit], *b.all.Load())
+		return
 	}
 	n := classWords[h.class()]
-	return algo.RecordOf(p[h.at() : h.at()+n : h.at()+n])
+	r.LieIn(p[h.at() : h.at()+n : h.at()+n])
 }
 
 // alloc returns an empty record of at least words, or 0 at the memory bound.
