@@ -1,7 +1,9 @@
 package memory
 
 import (
+	"slices"
 	"sync"
+	"unsafe"
 
 	"tidegate.dev/tidegate/internal/algo"
 )
@@ -58,16 +60,22 @@ func (b *budget) lend(r *algo.Record, h handle) {
 	r.LieIn(p[h.at() : h.at()+n : h.at()+n])
 }
 
+// touch starts fetching the record that h names.
+func (b *budget) touch(h handle) {
+	if h != 0 {
+		prefetch(unsafe.Pointer(&b.page(h.page())[h.at()]))
+	}
+}
+
 // alloc returns an empty record of at least words, or 0 at the memory bound.
 func (r *records) alloc(words int) handle {
-	for class, n := range classWords {
-		if words <= n {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			return r.allocLocked(class)
-		}
+	class := slices.IndexFunc(classWords[:], func(n int) bool { return words <= n })
+	if class < 0 {
+		return r.allocPages((words + algo.PageWords - 1) / algo.PageWords)
 	}
-	return r.allocPages((words + algo.PageWords - 1) / algo.PageWords)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.allocLocked(class)
 }
 
 func (r *records) allocLocked(class int) handle {

@@ -28,6 +28,7 @@ func (s *Store) takeOneRecord(d *tidegate.Decision, b *bound, k keyHash, a algo.
 			spin(turn)
 			continue
 		}
+		b.budget.touch(handle(old.slow)) // it comes while the clock is read
 		now, failed := s.clock.owned()
 		if failed != nil {
 			sl.release(word, k, old, old)
