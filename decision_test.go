@@ -3,6 +3,7 @@ package tidegate_test
 import (
 	"testing"
 	"time"
+	"unsafe"
 
 	"tidegate.dev/tidegate"
 )
@@ -49,4 +50,12 @@ func TestOutranks(t *testing.T) {
 	same(refused(time.Second), refused(time.Second))
 	same(left(small, 5), left(large, 500))
 	same(left(small, 0), left(large, 0))
+}
+
+// A struct of another size is copied in pieces that overlap, and each copy waits for the
+// one before it.
+func TestDecisionIsCopiedInWholePieces(t *testing.T) {
+	if size := unsafe.Sizeof(tidegate.Decision{}); size%16 != 0 && unsafe.Sizeof(uintptr(0)) == 8 {
+		t.Errorf("a Decision has %d bytes: want a multiple of 16", size)
+	}
 }

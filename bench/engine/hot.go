@@ -31,6 +31,8 @@ func measureHot(ctx context.Context, p plan, f *findings) error {
 	}
 	base, take, allow := es[0], es[1], es[2]
 	f.summary.take, f.summary.allow = take.faster(base), allow.faster(base)
+	f.summary.fixed, f.summary.sliding = es[3].faster(base), es[4].faster(base)
+	f.summary.sub, f.summary.log = es[5].faster(base), es[6].faster(base)
 	f.summary.allocs = max(f.summary.allocs, report.Median(take.allocs), report.Median(allow.allocs))
 	f.addRace("One hot key, admitted", "ns of CPU time per decision, with the library's own clock read, in one goroutine.", es)
 	return nil
