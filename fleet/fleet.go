@@ -56,6 +56,9 @@ type Options struct {
 	// OnUnasked is told when Redis works and cannot be asked about a limit, and when
 	// that is over.
 	OnUnasked func(Unasked)
+	// OnLostLease is told when slots turn out to have been lost while they were held, and
+	// when that is over; not of each.
+	OnLostLease func(LostLease)
 	// OnCall is told how long each call of Redis for decisions took.
 	OnCall func(took time.Duration)
 	// OnTake is told how long one in 64 decisions took, without the time in line.
@@ -94,7 +97,7 @@ func Open(url string, o Options) (*Store, error) {
 	s.standing.ask = s.health
 	s.node = node.New(inner, node.Options{
 		Name: "Redis", Deadline: o.Deadline, Default: o.OnStoreFailure, Instances: s.Instances,
-		OnState: s.standing.turned, OnUnasked: s.unasked, OnCall: o.OnCall,
+		OnState: s.standing.turned, OnUnasked: s.unasked, OnLostLease: s.lostLease, OnCall: o.OnCall,
 	})
 	var layer chain.Backend = s.node
 	if o.OnTake != nil {

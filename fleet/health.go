@@ -45,6 +45,17 @@ type Unasked struct {
 	Over bool
 }
 
+// LostLease is slots whose leases had run out when they were to be renewed, because Redis
+// was away for longer than that or has lost them: others may have been admitted beside
+// those who hold them.
+type LostLease struct {
+	Rule  string // the name of the limit, or of all that were renewed together
+	Since time.Time
+	Count int64 // renewals so far
+	// Over: none was lost for a minute.
+	Over bool
+}
+
 // Stats are totals since Open, but for InFlight and Owed, which are of now.
 type Stats struct {
 	InFlight int64 // calls that Redis has not replied to
@@ -69,6 +80,8 @@ type Stats struct {
 
 	Posted int64 // amounts admitted by FailLocal and charged to Redis later
 	Lost   int64 // amounts that may never be
+
+	LeasesLost int64 // renewals of slots whose lease had run out
 }
 
 // Health tells how the Store is doing now.
@@ -83,6 +96,12 @@ func (s *Store) Unasked() (all []Unasked) {
 		all = append(all, Unasked(u))
 	}
 	return all
+}
+
+func (s *Store) lostLease(l node.LostLease) {
+	if s.o.OnLostLease != nil {
+		s.o.OnLostLease(LostLease(l))
+	}
 }
 
 func (s *Store) unasked(u node.Unasked) {

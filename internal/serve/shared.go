@@ -30,7 +30,7 @@ func newShared(c config.Redis, instances func() int, m *telemetry.Metrics, log *
 	s = &shared{standing: standing{log: log}}
 	s.Store, err = fleet.Open(c.URL, fleet.Options{
 		Username: c.Username, Password: password, Deadline: c.Deadline, Instances: instances, JoinLater: true,
-		OnState: s.turned, OnUnasked: s.unasked, OnCall: m.Calls(), OnTake: m.Taken,
+		OnState: s.turned, OnUnasked: s.unasked, OnLostLease: s.lostLease, OnCall: m.Calls(), OnTake: m.Taken,
 	})
 	if err != nil {
 		return nil, err
@@ -99,6 +99,6 @@ func (s *shared) stats() telemetry.SharedStats {
 		Denied: uint64(n.Denied), Calls: uint64(n.Calls), Shared: uint64(n.Shared), InFlight: n.InFlight,
 		Answered: n.Answered, Rejected: n.Rejected, Errors: n.Errors, Timeouts: n.Timeouts, Busy: n.Busy, Probes: n.Probes,
 		Allowed: n.Allowed, Closed: n.Closed, Admitted: n.Admitted, Refused: n.Refused,
-		Posted: n.Posted, Lost: n.Lost, Owed: n.Owed,
+		Posted: n.Posted, Lost: n.Lost, Owed: n.Owed, LeasesLost: n.LeasesLost,
 	}
 }

@@ -61,3 +61,13 @@ func (s *standing) unasked(u fleet.Unasked) {
 	}
 	s.log.Warn("the store cannot be asked about a rule: its on_store_failure decides", "rule", u.Rule, "err", u.Why)
 }
+
+// lostLease tells the log that slots were lost while they were held, and when that is over.
+func (s *standing) lostLease(l fleet.LostLease) {
+	if l.Over {
+		s.log.Info("no slots were lost for a minute", "rule", l.Rule, "renewals", l.Count)
+		return
+	}
+	s.log.Warn("a slot was lost while it was held: others may be admitted beside its holder", "rule", l.Rule,
+		"why", "the store was away for longer than the lease, or has lost it")
+}

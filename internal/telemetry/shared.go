@@ -22,6 +22,7 @@ type SharedStats struct {
 
 	Allowed, Closed, Admitted, Refused int64 // by on_store_failure: allow, deny, and local's two
 	Posted, Lost, Owed                 int64 // amounts admitted locally: charged later, perhaps never, not yet
+	LeasesLost                         int64 // renewals of slots whose lease had run out
 }
 
 // WatchShared shows how a shared store is doing.
@@ -41,9 +42,10 @@ var (
 	postedDesc    = describe("tidegate_store_posted_total", "Amounts that were admitted locally and charged to the shared store later.")
 	lostDesc      = describe("tidegate_store_lost_total", "Amounts that were admitted locally and may never be charged to the shared store.")
 	owedDesc      = describe("tidegate_store_owed", "Counters to which something admitted locally is still to be charged.")
+	leasesDesc    = describe("tidegate_store_leases_lost_total", "Renewals of slots whose lease had run out: others may have been admitted beside their holders.")
 
 	sharedDescs = []*prometheus.Desc{
-		stateDesc, instancesDesc, deniedDesc, sharedDesc, callsDesc, flyingDesc, answersDesc, unaskedDesc, probesDesc, fallbackDesc, postedDesc, lostDesc, owedDesc,
+		stateDesc, instancesDesc, deniedDesc, sharedDesc, callsDesc, flyingDesc, answersDesc, unaskedDesc, probesDesc, fallbackDesc, postedDesc, lostDesc, owedDesc, leasesDesc,
 	}
 )
 
@@ -72,4 +74,5 @@ func (s *SharedStats) collect(emit emit) {
 	emit(postedDesc, counter, float64(s.Posted))
 	emit(lostDesc, counter, float64(s.Lost))
 	emit(owedDesc, gauge, float64(s.Owed))
+	emit(leasesDesc, counter, float64(s.LeasesLost))
 }

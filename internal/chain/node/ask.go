@@ -93,11 +93,14 @@ func (n *Node) answered(ctx context.Context, c *call, i int, checks []tidegate.C
 // ready yet is not made.
 func (n *Node) leaveLocked(c *call, i int) {
 	c.leaveLocked(i)
-	if s := c.stream; !c.sent {
-		n.stepLocked(s, coalesceEvent{kind: left})
-		if c.waiting() == 0 && !s.coalescer.queued {
-			n.endCallLocked(c)
-		}
+	s := c.stream
+	if c.sent {
+		n.giveUpLocked(c)
+		return
+	}
+	n.stepLocked(s, coalesceEvent{kind: left})
+	if c.waiting() == 0 && !s.coalescer.queued {
+		n.endCallLocked(c)
 	}
 }
 

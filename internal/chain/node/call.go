@@ -30,6 +30,8 @@ type call struct {
 	back    time.Duration // when it should have its reply
 	overdue bool          // that is over
 	late    late
+	name    tidegate.Handle // of the slots it asks for
+	givenUp bool            // they are given back
 
 	done    atomic.Bool
 	alone   bool // there was one waiter
@@ -210,6 +212,7 @@ func (c *call) reset() {
 	c.granted, c.refused, c.grants = tidegate.Decision{}, tidegate.Decision{}, nil
 	c.deadlines, c.gone, c.expired, c.served = c.deadlines[:0], c.gone[:0], 0, 0
 	c.sent, c.overdue, c.closed, c.alone, c.late = false, false, false, false, late{}
+	c.name, c.givenUp = tidegate.Handle{}, false
 	c.done.Store(false)
 	c.parted.Store(false)
 }

@@ -47,10 +47,13 @@ func (n *Node) deliver(c *call, a *chain.Ask, err error) (next *call, more bool)
 	}
 	told, again := c.waiting(), false
 	if sole {
-		if err == nil {
+		switch {
+		case err != nil && mayHaveArrived(err):
+			n.giveUpLocked(c)
+		case err == nil:
 			c.copyOver(s.checks)
-			if told == 0 && a.Granted.OK { // who asked has not waited
-				n.releaseLate(s.checks, &a.Granted)
+			if told == 0 && a.Granted.OK && a.Granted.Receipt.Handle != c.name { // the backend has named it
+				n.giveBack(a.Granted.Receipt, s.checks, a.Granted.Granted)
 			}
 		}
 		c.conclude(refusal, err, true)

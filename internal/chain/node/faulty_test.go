@@ -59,7 +59,8 @@ type faulty struct {
 	server *common
 	wake   chan struct{} // closed to let the deaf go
 	calls  int
-	posts  []tidegate.Check // what Adjust charged
+	posts  []tidegate.Check          // what Adjust charged
+	named  map[tidegate.Receipt]bool // what Adjust was called by, whatever came of it
 }
 
 // set changes what is the matter. Those that were deaf return.
@@ -121,6 +122,12 @@ func (f *faulty) Take(ctx context.Context, checks []tidegate.Check, n int) (tide
 }
 
 func (f *faulty) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
+	f.mu.Lock()
+	if f.named == nil {
+		f.named = map[tidegate.Receipt]bool{}
+	}
+	f.named[r] = true
+	f.mu.Unlock()
 	store, err := f.begin(ctx, true)
 	if err != nil {
 		return err
@@ -172,6 +179,13 @@ func (f *faulty) asked() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.calls
+}
+
+// adjusted reports whether Adjust was called by r.
+func (f *faulty) adjusted(r tidegate.Receipt) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.named[r]
 }
 
 // posted is what Adjust charged to a key of l.

@@ -54,6 +54,8 @@ type Counts struct {
 
 	Posted int64 // amounts admitted locally and charged to the backend
 	Lost   int64 // amounts that may not have been: tried too often, or too many of them
+
+	LeasesLost int64 // renewals of slots whose lease had run out
 }
 
 // counts are Counts as they are counted.
@@ -78,7 +80,7 @@ func (n *Node) Health() Health {
 			Asked:    asked + denied, Denied: denied, Calls: int64(c.calls.Load()), Shared: int64(c.shared.Load()),
 			Answered: int64(c.good.Load()), Rejected: c.rejected.Load(), Errors: c.errors.Load(), Timeouts: c.timeouts.Load(), Busy: c.busy.Load(), Probes: c.probes.Load(),
 			Allowed: c.allowed.Load(), Closed: c.closed.Load(), Admitted: c.admitted.Load(), Refused: c.refused.Load(),
-			Posted: c.posted.Load(),
+			Posted: c.posted.Load(), LeasesLost: n.leases.count(),
 		},
 	}
 	for i, s := range n.all() {

@@ -61,6 +61,7 @@ type Node struct {
 	count     counts
 
 	cannot unasked
+	leases lostLeases
 	boot   [2]uint64 // random: what posts of this process are known by
 	// chargesOnce: the backend knows posts, as far as is known.
 	chargesOnce atomic.Bool
@@ -109,6 +110,7 @@ func New(inner chain.Backend, o Options) *Node {
 	n.boot = randomWords()
 	n.chargesOnce.Store(true)
 	n.cannot.tell = o.OnUnasked
+	n.leases.tell = o.OnLostLease
 	n.several = n.newServer(-1)
 	n.servers.Store(&[]*server{n.newServer(0)})
 	return n
@@ -125,6 +127,7 @@ func (n *Node) Close() error {
 	}
 	n.mu.Unlock()
 	n.cannot.close()
+	n.leases.close()
 	n.stopped.Wait()
 	return nil
 }

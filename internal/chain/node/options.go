@@ -50,6 +50,9 @@ type Options struct {
 	// OnUnasked is told when the backend cannot be asked about a rule, and when that is
 	// over; not of every request.
 	OnUnasked func(Unasked)
+	// OnLostLease is told when leases are found to have run out, and when none was for a
+	// minute; not of each.
+	OnLostLease func(LostLease)
 	// OnCall is told how long each call of the backend for requests took, those
 	// included that nobody waited for any more.
 	OnCall func(took time.Duration)

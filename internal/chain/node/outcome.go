@@ -119,6 +119,12 @@ func (s *server) stepCircuitLocked(e event, err error) action {
 	return todo
 }
 
+// mayHaveArrived reports whether the backend may have done what failed with err: it was
+// sent, and there was no answer.
+func mayHaveArrived(err error) bool {
+	return !isBusy(err) && !errors.Is(err, tidegate.ErrCannotAsk) && !errors.Is(err, ErrOpen) && !shows(err)
+}
+
 // unsure reports whether what failed with err may have been charged all the same.
 func unsure(err error) bool {
 	if errors.Is(err, ErrOpen) { // whatever the failure before was

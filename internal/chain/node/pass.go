@@ -116,11 +116,15 @@ func (n *Node) Renew(ctx context.Context, r tidegate.Receipt, checks []tidegate.
 		return n.renewLocal(ctx, r, checks)
 	}
 	checks = copied(checks)
-	return n.passEach(ctx, checks, func(ctx context.Context, part []tidegate.Check) error { return n.inner.Renew(ctx, r, part) }, nil)
+	err := n.passEach(ctx, checks, func(ctx context.Context, part []tidegate.Check) error { return n.inner.Renew(ctx, r, part) }, nil)
+	n.leases.renewed(checks, err)
+	return err
 }
 
 func (n *Node) renewLocal(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
-	return n.local.Renew(ctx, r, n.localPart(checks, n.nodes()).checks)
+	err := n.local.Renew(ctx, r, n.localPart(checks, n.nodes()).checks)
+	n.leases.renewed(checks, err)
+	return err
 }
 
 // Post implements chain.Backend.

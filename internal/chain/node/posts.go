@@ -98,6 +98,9 @@ func (b *backlog) putBack(posts []post, now time.Duration) {
 			if b.doubtful == nil {
 				b.doubtful = make(map[counterID]post)
 			}
+			if _, ok := b.doubtful[p.id]; ok { // its counter has moved here
+				b.lost++
+			}
 			b.doubtful[p.id] = p
 			continue
 		}

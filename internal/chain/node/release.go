@@ -3,6 +3,8 @@ package node
 import (
 	"context"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"tidegate.dev/tidegate"
@@ -35,8 +37,8 @@ func slotsOf(checks []tidegate.Check) (slots []tidegate.Check, lease time.Durati
 	return copied(slots), lease
 }
 
-// releaseLater has the slots among checks given back under the name taken, when the server
-// answers.
+// releaseLater has the slots among checks given back under the name taken, as soon as the
+// server answers.
 func (s *server) releaseLater(taken tidegate.Receipt, checks []tidegate.Check) {
 	n := s.node
 	slots, lease := slotsOf(checks)
@@ -49,14 +51,23 @@ func (s *server) releaseLater(taken tidegate.Receipt, checks []tidegate.Check) {
 		return
 	}
 	s.releases = append(s.releases, release{taken, slots, n.now() + lease})
-	s.repayLocked()
+	s.freeLocked()
 }
 
-// releaseLate has the slots given back that a reply granted to a caller which did not wait
-// for it.
-func (n *Node) releaseLate(checks []tidegate.Check, d *tidegate.Decision) {
-	for i := range d.Granted {
-		n.releaseEach(d.Receipt.Copy(i), checks)
+// giveUpLocked has the slots given back that a call asks for, and that nobody waits for any
+// more. That may arrive first: then the backend refuses the call.
+func (n *Node) giveUpLocked(c *call) {
+	if c.name.IsZero() || c.givenUp {
+		return
+	}
+	c.givenUp = true
+	n.giveBack(tidegate.Receipt{Handle: c.name}, c.stream.checks, int64(c.stream.copies))
+}
+
+// giveBack has the slots of all copies given back.
+func (n *Node) giveBack(taken tidegate.Receipt, checks []tidegate.Check, copies int64) {
+	for i := range min(copies, maxReleases) {
+		n.releaseEach(taken.Copy(i), checks)
 	}
 }
 
@@ -74,27 +85,91 @@ func (n *Node) releaseEach(taken tidegate.Receipt, checks []tidegate.Check) {
 	}
 }
 
-// releaseAll gives back what is kept, if the server answers.
-func (s *server) releaseAll() {
-	n := s.node
-	n.mu.Lock()
-	now, all := n.now(), s.releases
-	if len(all) == 0 || !s.circuit.answers() {
-		n.mu.Unlock()
+// freeLocked sees to it that free runs, if the server answers.
+func (s *server) freeLocked() {
+	if s.freeing || s.node.closed || len(s.releases) == 0 || !s.circuit.answers() {
 		return
 	}
-	s.releases = nil
-	n.mu.Unlock()
-	for i, r := range all {
-		if now >= r.until {
-			continue
-		}
-		err := s.reach(context.Background(), true, func(ctx context.Context) error { return n.inner.Adjust(ctx, r.taken, r.checks) })
-		if err != nil {
-			n.mu.Lock()
-			s.releases = append(s.releases, all[i:]...)
+	s.freeing = true
+	s.node.stopped.Go(s.free)
+}
+
+// freeKept has slots given back that were kept while the server did not answer.
+func (s *server) freeKept() {
+	s.node.mu.Lock()
+	defer s.node.mu.Unlock()
+	s.freeLocked()
+}
+
+// free gives slots back until none are left, or the server does not answer.
+func (s *server) free() {
+	n := s.node
+	for {
+		n.mu.Lock()
+		all := s.releases
+		if len(all) == 0 || !s.circuit.answers() {
+			s.freeing = false
 			n.mu.Unlock()
 			return
 		}
+		s.releases = nil
+		n.mu.Unlock()
+		again := s.freeAll(all)
+		if len(again) == 0 {
+			continue
+		}
+		n.mu.Lock()
+		s.releases = append(again, s.releases...)
+		n.mu.Unlock()
+		timer := time.NewTimer(jitter(postPause))
+		select {
+		case <-timer.C:
+		case <-n.stop:
+			timer.Stop()
+			return
+		}
 	}
+}
+
+// releasers is how many calls of freeAll are out at a time.
+const releasers = 64
+
+// freeAll gives slots back and returns what is to be tried again. After one that failed for
+// a reason that is not its own, those that were not begun are not.
+func (s *server) freeAll(all []release) (again []release) {
+	var (
+		mu   sync.Mutex // over again
+		next atomic.Int64
+		stop atomic.Bool
+		work sync.WaitGroup
+	)
+	for range min(releasers, len(all)) {
+		work.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(all)); i = next.Add(1) - 1 {
+				r := &all[i]
+				if s.node.now() >= r.until {
+					continue
+				}
+				if !stop.Load() {
+					err := s.freeOne(r)
+					if err == nil {
+						continue
+					}
+					stop.CompareAndSwap(false, !shows(err))
+				}
+				mu.Lock()
+				again = append(again, *r)
+				mu.Unlock()
+			}
+		})
+	}
+	work.Wait()
+	return again
+}
+
+func (s *server) freeOne(r *release) error {
+	n := s.node
+	until := n.contexts.post.get(n, postWithin*n.o.Deadline) // nobody waits for it
+	taken, checks := r.taken, r.checks
+	return s.reachBy(context.Background(), until, true, func(ctx context.Context) error { return n.inner.Adjust(ctx, taken, checks) })
 }

@@ -87,7 +87,7 @@ func (s *server) repay() {
 			s.probe()
 		}
 		s.post(&next)
-		s.releaseAll()
+		s.freeKept()
 		if state := s.state(); state != told {
 			told = state
 			n.tell()
@@ -140,10 +140,7 @@ func (s *server) idle(told State, next time.Duration) (wait time.Duration, done 
 	if state != told {
 		return 0, false
 	}
-	owing := (s.backlog.some() || len(s.releases) > 0) && s.circuit.answers()
-	if !s.backlog.some() { // releases are tried again after a while
-		next = now + postEvery
-	}
+	owing := s.backlog.some() && s.circuit.answers()
 	holding := s.held.over(now)
 	n.easeLocked()
 	switch wait = s.circuit.wake(now); {
@@ -264,7 +261,7 @@ func (s *server) postOne(p *post) error {
 			n.mu.Unlock()
 			return fmt.Errorf("%w: %w", errLost, err)
 		}
-	case !isBusy(err) && !errors.Is(err, tidegate.ErrCannotAsk): // which say that it was not charged
+	case mayHaveArrived(err):
 		p.doubt = true
 	}
 	return err

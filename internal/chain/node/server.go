@@ -36,6 +36,7 @@ type server struct {
 	releases  []release
 	reachable time.Duration // when it last turned out to be
 	repaying  bool          // repay runs
+	freeing   bool          // free runs
 	suspected int           // requests that failed, and that it may be to blame for
 	examined  bool          // examine runs
 }

@@ -17,6 +17,8 @@ const (
 	// remembered: a remembered refusal may answer it. That goes for the vector; which
 	// of its checks can refuse so is said by deniable.
 	remembered
+	// slotted: it takes slots, which have a name.
+	slotted
 )
 
 // traitsOf tells the traits of checks. It is not ok if every store would return an error
@@ -39,6 +41,9 @@ func traitsOf(checks []tidegate.Check) (t traits, ok bool) {
 		if c.Advisory || l.Algorithm == tidegate.Concurrency { // told, and named, one by one
 			t &^= together
 		}
+		if l.Algorithm == tidegate.Concurrency && c.Cost > 0 {
+			t |= slotted
+		}
 		if !c.Advisory && c.Cost > l.Capacity() { // which is what it has to be told
 			t &^= remembered
 		}
@@ -52,7 +57,7 @@ func traitsOf(checks []tidegate.Check) (t traits, ok bool) {
 		}
 	}
 	if peeks || none {
-		return 0, true
+		return t & slotted, true
 	}
 	return t, true
 }

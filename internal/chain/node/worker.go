@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"time"
 
+	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/chain"
 )
 
@@ -61,7 +62,7 @@ func (n *Node) work(c *call) {
 		if copies == 0 {
 			return
 		}
-		c.asks[0] = chain.Ask{Checks: c.stream.checks, Copies: copies}
+		c.asks[0] = chain.Ask{Checks: c.stream.checks, Copies: copies, Handle: c.name}
 		way := c.stream.server
 		err := way.exchange(c.asks[:], stamp.at)
 		next, more := n.deliver(c, &c.asks[0], err)
@@ -91,6 +92,9 @@ func (n *Node) send(c *call, stamp stamp) (copies int) {
 		return 0
 	}
 	c.sent, c.stamp, c.back, c.late = true, stamp, stamp.at+n.o.Deadline, late{}
+	if s.traits&slotted != 0 {
+		c.name = tidegate.NewHandle()
+	}
 	if !again {
 		s.next = nil
 		s.coalescer, _ = s.coalescer.step(coalesceEvent{kind: sent, now: stamp.at})

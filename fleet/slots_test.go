@@ -1,0 +1,71 @@
+package fleet_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/fleet"
+	"tidegate.dev/tidegate/internal/testdep"
+)
+
+// Redis is slow for a moment, answers get lost and clients leave, under requests that hold
+// five of twenty slots: once that is over all twenty are free, long before a lease of an
+// hour runs out, and nobody is refused.
+func TestSlotsAreFreeAfterSlowness(t *testing.T) {
+	server := testdep.Redis(t)
+	way := newCutter(t, server.Addr)
+	s := open(t, "redis://"+way.Addr().String(), fleet.Options{})
+	slots := tidegate.MustLimit(tidegate.Spec{
+		Name: "slots", Scope: "user", Events: 20, Period: time.Hour, Algorithm: tidegate.Concurrency,
+		Terms: &tidegate.Terms{Handling: tidegate.Handling{OnStoreFailure: tidegate.FailClosed}},
+	})
+	lim := tidegate.New(s, slots)
+	var admitted atomic.Int64
+	visit := func(patience time.Duration) bool {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		slot := lim.Acquire(ctx, "ann")
+		if slot.OK {
+			admitted.Add(1)
+			time.Sleep(5 * time.Millisecond)
+			_ = slot.Cancel()
+		}
+		return slot.OK
+	}
+	direct := tidegate.New(open(t, "redis://"+server.Addr, fleet.Options{Deadline: patient, JoinLater: true}), slots)
+	for round := range 3 {
+		var visits sync.WaitGroup
+		for i := range 120 {
+			switch i {
+			case 20:
+				server.Pause()
+			case 50:
+				server.Resume()
+			case 60:
+				way.cuts.Store(150)
+			case 100:
+				way.cuts.Store(0)
+			}
+			patience := time.Minute
+			if i%5 == 0 {
+				patience = time.Duration(i%20) * time.Millisecond
+			}
+			visits.Go(func() { visit(patience) })
+			time.Sleep(5 * time.Millisecond)
+		}
+		visits.Wait()
+		eventually(t, "all slots are free", func() bool {
+			d := direct.Peek(t.Context(), "ann")
+			return d.Err == nil && d.Remaining == 20
+		})
+		eventually(t, "ok", func() bool { return s.Health().Status == fleet.OK })
+		eventually(t, "somebody is admitted again", func() bool { return visit(time.Minute) })
+		if admitted.Load() == 0 {
+			t.Fatalf("round %d: nobody was admitted", round)
+		}
+	}
+}

@@ -1,0 +1,46 @@
+//go:build unix
+
+package serve
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"tidegate.dev/tidegate/internal/testdep"
+)
+
+const leaseRules = `version: 1
+rules:
+  - { name: renders, match: GET /slow, per: everyone, concurrency: { slots: 9, lease: 1s } }
+`
+
+const lostLine = "a slot was lost while it was held: others may be admitted beside its holder"
+
+// TestLostSlotIsTold has Redis lose the slots of requests that run: log and metrics say so,
+// the log once.
+func TestLostSlotIsTold(t *testing.T) {
+	server := testdep.Redis(t)
+	w := newWorld(t, built(t), "rules.yaml", leaseRules)
+	s := w.serveRedis("redis://"+server.Addr, "--store.deadline=250ms")
+	gateway, admin := s.ready()
+	var requests sync.WaitGroup
+	for range 3 {
+		requests.Go(func() {
+			if got, _ := w.get(once, gateway+"/slow"); got != http.StatusOK {
+				t.Errorf("answered %d", got)
+			}
+		})
+	}
+	w.until("three slots are taken", func() bool { return strings.TrimSpace(server.Do("ZCARD", "tg:renders:{everyone=}:slots:1s")) == "3" })
+	server.Do("FLUSHALL")
+	requests.Wait()
+	if n := w.metric(admin, "tidegate_store_leases_lost_total"); n < 3 {
+		t.Errorf("%g renewals are counted, want one of each request at least", n)
+	}
+	s.await(1, lostLine)
+	if n := strings.Count(s.said(), lostLine); n != 1 {
+		t.Errorf("the log tells %d times, want once", n)
+	}
+}
