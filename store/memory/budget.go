@@ -65,10 +65,11 @@ func (b *budget) spare() int { return int((b.max - b.used.Load()) / pageBytes) }
 
 // A table that spares its keys is rationed: it may hold so many times what is
 // left for all. Nothing can be reclaimed from it, so it may not take the last of
-// the memory: however many such tables there are, there is some left for other
-// rules; in a small store a quarter of it, beside one that holds most.
+// the memory: however many such tables there are, the last sixteenth is for those that
+// hold little; in a small store a quarter of it, beside one that holds most.
 const (
 	ration  = 15
+	little  = 64 // that part of the memory, at most
 	reserve = 64 << 10
 )
 
@@ -78,7 +79,9 @@ func (b *budget) rationed(t *table) bool {
 		return false
 	}
 	held, left := t.bytes.Load()+pageBytes, b.max-b.used.Load()-pageBytes
-	return held > ration*left || left < min(reserve, b.max/4) && held > b.max/2
+	return held > ration*left ||
+		left < b.max/(ration+1) && held > b.max/little ||
+		left < min(reserve, b.max/4) && held > b.max/2
 }
 
 // take returns the number of a page for t, or 0 at the bound.
