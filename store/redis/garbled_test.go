@@ -210,6 +210,9 @@ func tryGarbled(t *testing.T, s *Store, alg tidegate.Algorithm) tidegate.Check {
 					if d, err := s.Take(ctx, checks, 1); err == nil {
 						note(d)
 					}
+					if j%3 == 0 {
+						aside(ctx, s, limit, note)
+					}
 				}
 				cancel()
 			}
@@ -220,6 +223,36 @@ func tryGarbled(t *testing.T, s *Store, alg tidegate.Algorithm) tidegate.Check {
 		t.Errorf("%s: %d granted of %d", alg, n, limit.Capacity())
 	}
 	return tidegate.Check{Key: "bob", Limit: limit, Cost: 1}
+}
+
+// aside does with another key what gets replies of other kinds.
+func aside(ctx context.Context, s *Store, limit *tidegate.Limit, note func(tidegate.Decision)) {
+	checks := []tidegate.Check{{Key: "eve", Limit: limit, Cost: 1}}
+	sane := func(d tidegate.Decision, err error) {
+		if d.Granted = 0; err == nil {
+			note(d)
+		}
+	}
+	d, err := s.Take(ctx, checks, 1)
+	sane(d, err)
+	if limit.Algorithm == tidegate.Concurrency {
+		_ = s.Renew(ctx, d.Receipt, checks)
+	} else {
+		d, err := s.Reserve(ctx, checks, time.Minute)
+		sane(d, err)
+		_ = s.Settle(ctx, d.Receipt, 3)
+	}
+	checks[0].Cost = -1
+	_ = s.Adjust(ctx, d.Receipt, checks)
+	n := 0
+	for range s.Keys(ctx, limit.Name) {
+		if n++; n > 10_000 {
+			panic("there are not so many keys")
+		}
+	}
+	_ = s.Reset(ctx, checks)
+	_ = s.Ping(ctx)
+	_ = s.Leave(ctx, "node")
 }
 
 // eventually wants try to work in a while.
