@@ -131,6 +131,23 @@ func TestRedisStandsStill(t *testing.T) {
 			before++
 		}
 	}
+	unheard := func() int64 {
+		one, other := stores[0].Stats(), stores[1].Stats()
+		return one.Timeouts + one.Errors + one.Busy + one.Owed + other.Timeouts + other.Errors + other.Busy + other.Owed
+	}
+	// A busy machine may make them miss the deadline: in the end, both have an answer of Redis.
+	eventually(t, "Redis answers both", func() bool {
+		was := unheard()
+		for i, s := range stores {
+			if ok, _ := ask(i); ok {
+				before++
+			}
+			if s.Health().Status != fleet.OK || s.Stats().Owed > 0 {
+				return false
+			}
+		}
+		return unheard() == was
+	})
 	server.Pause()
 	var oversleep, slowest [2]time.Duration
 	var admitted [2]int
@@ -159,24 +176,25 @@ func TestRedisStandsStill(t *testing.T) {
 		eventually(t, fmt.Sprint("health of ", i), func() bool { return s.Health().Status == fleet.OK && s.Stats().Owed == 0 })
 	}
 	time.Sleep(time.Second)
-	after := 0
+	after, missed := 0, unheard()
 	for i := range events {
 		if ok, _ := ask(i % 2); ok {
 			after++
 		}
 	}
+	missed = unheard() - missed // these were decided without Redis
 	sum := before + admitted[0] + admitted[1] + after
 	t.Logf("%d before, %d and %d while Redis stood still, %d after: %d of %d; the slowest answers took %s and %s, oversleep %s and %s",
 		before, admitted[0], admitted[1], after, sum, events, slowest[0], slowest[1], oversleep[0], oversleep[1])
 	for i := range programs {
-		if most := (events - before) / 2; admitted[i] > most {
+		if most := (events - before + 1) / 2; admitted[i] > most { // the first has not seen the last request of the other
 			t.Errorf("program %d admitted %d alone, want at most %d", i, admitted[i], most)
 		}
 		if most := fleet.DefaultDeadline + 10*time.Millisecond + 10*oversleep[i] + 200*time.Millisecond; slowest[i] > most {
 			t.Errorf("program %d: the slowest answer took %s, want at most %s", i, slowest[i], most)
 		}
 	}
-	if sum > events || sum < events-events/10 {
+	if sum > events+int(missed) || sum < events-events/10 {
 		t.Errorf("%d admitted in all, want %d", sum, events)
 	}
 }
