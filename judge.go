@@ -155,7 +155,7 @@ func (g *Gate) usedUp(ctx context.Context, c *Check) (bool, error) {
 	if !c.unsettled() {
 		return true, nil
 	}
-	d, err := g.store.Take(ctx, []Check{{Key: c.Key, Limit: c.Limit.settled, MaxWait: c.MaxWait}}, 1)
+	d, err := g.store.Take(ctx, []Check{{Key: c.Key, Limit: c.Limit.settled, MaxWait: c.MaxWait, Floor: c.Floor}}, 1)
 	if err == nil {
 		err = d.Err // somebody else has answered for the store
 	}

@@ -20,6 +20,10 @@ type Check struct {
 	// MaxWait is how far into the future a bucket may be charged; 0: now or
 	// never. Other algorithms ignore it.
 	MaxWait time.Duration
+	// Floor is how many events have to remain afterwards, for others who ask with a
+	// lower one: the check passes only then, and Decision.Remaining is what is above it.
+	// It is about this request alone; what is used is counted as ever.
+	Floor int64
 	// Estimate marks a cost that [Reserver.Settle] or [Visit.End] replaces by
 	// the true one.
 	Estimate bool

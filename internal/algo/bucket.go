@@ -23,6 +23,10 @@ type BucketLaw struct {
 	Cap   int64 // events: the burst, or the place being served and those in line
 	Leaky bool  // admitted events leave one by one, Em apart
 
+	// Brim and Fits are Tau and Cap, less what has to remain for others: up to where it
+	// may be filled. What is owed is read and kept by Tau and Cap all the same.
+	Brim, Fits int64
+
 	// Widest is for states that do not say when they were written: the largest
 	// capacity of all laws that share the counter, tiers and overrides, and at
 	// least Cap. More than that can only be owed because the clock was set back.
@@ -45,7 +49,8 @@ type Bucket struct {
 func NewBucketLaw(l *tidegate.Limit) BucketLaw {
 	em := mulDivCeil(int64(l.Period/time.Microsecond), Micro, l.Events)
 	capacity := l.Capacity()
-	return BucketLaw{Em: em, Tau: mul(capacity, em), Cap: capacity, Widest: capacity, Leaky: l.Algorithm == tidegate.LeakyBucket}
+	tau := mul(capacity, em)
+	return BucketLaw{Em: em, Tau: tau, Brim: tau, Cap: capacity, Fits: capacity, Widest: capacity, Leaky: l.Algorithm == tidegate.LeakyBucket}
 }
 
 // settle is how long s needs to drain under this law, as of the instant it is
@@ -123,17 +128,17 @@ func (l *BucketLaw) state(now, owed int64) Bucket {
 // room is how many events would be admitted on top of owed.
 func (l *BucketLaw) room(owed, maxWait int64) int64 {
 	if !l.Leaky {
-		return max(0, (l.Tau-owed+maxWait)/l.Em)
+		return max(0, (l.Brim-owed+maxWait)/l.Em)
 	}
-	if owed > maxWait || owed > l.Tau {
+	if owed > maxWait || owed > l.Brim {
 		return 0
 	}
-	return (l.Tau - owed) / l.Em
+	return (l.Brim - owed) / l.Em
 }
 
 func (l *BucketLaw) fit(owed int64, a Ask) int64 {
 	unit := a.unit()
-	if unit > l.Cap {
+	if unit > l.Fits {
 		return 0
 	}
 	wait := l.wait(a)
@@ -163,7 +168,7 @@ func (l *BucketLaw) Take(s Bucket, now int64, a Ask) (Bucket, Verdict) {
 	if l.Leaky {
 		v.Delay = owed
 	} else {
-		v.Delay = max(0, owed+a.unit()*l.Em-l.Tau)
+		v.Delay = max(0, owed+a.unit()*l.Em-l.Brim)
 	}
 	if a.Cost > 0 {
 		owed += k * a.Cost * l.Em
@@ -188,12 +193,12 @@ func (l *BucketLaw) remaining(owed int64, a Ask) int64 {
 func (l *BucketLaw) refuse(s Bucket, now, owed int64, a Ask) Verdict {
 	v := Verdict{Remaining: l.remaining(owed, a), Reset: max(0, s.Drained-now)}
 	unit := a.unit()
-	if unit > l.Cap {
+	if unit > l.Fits {
 		v.Delay = Never
 		return v
 	}
 	// It passes when no more than this is owed.
-	limit := l.Tau - unit*l.Em
+	limit := l.Brim - unit*l.Em
 	if l.Leaky {
 		limit = min(limit, l.wait(a))
 	} else {

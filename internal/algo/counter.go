@@ -5,6 +5,7 @@ import "tidegate.dev/tidegate"
 // CounterLaw is fixed_window and quota: a count per period, back to zero at once.
 type CounterLaw struct {
 	Events int64
+	Brim   int64 // what may be used: Events, less what has to remain
 	limit  *tidegate.Limit
 }
 
@@ -15,7 +16,7 @@ type Counter struct {
 
 // NewCounterLaw makes the law of a fixed window or a quota.
 func NewCounterLaw(l *tidegate.Limit) CounterLaw {
-	return CounterLaw{Events: l.Events, limit: l}
+	return CounterLaw{Events: l.Events, Brim: l.Events, limit: l}
 }
 
 // settle brings s to now, which lies in span, and returns the period's end in ticks.
@@ -34,14 +35,14 @@ func (l *CounterLaw) settle(s Counter, span Span, now int64) (Counter, int64) {
 // Fit is how many copies Take would grant.
 func (l *CounterLaw) Fit(s Counter, span Span, now int64, a Ask) int64 {
 	s, _ = l.settle(s, span, now)
-	return a.copies(l.Events - s.Count)
+	return a.copies(l.Brim - s.Count)
 }
 
 // Take grants what fits and charges it. now lies in span. What it returns is to
 // be kept even when nothing was granted: after a clock step it is relabelled.
 func (l *CounterLaw) Take(s Counter, span Span, now int64, a Ask) (Counter, Verdict) {
 	settled, end := l.settle(s, span, now)
-	k := a.copies(l.Events - settled.Count)
+	k := a.copies(l.Brim - settled.Count)
 	v := Verdict{Granted: k}
 	if k > 0 && a.Cost > 0 {
 		settled.Count += k * a.Cost
@@ -49,13 +50,13 @@ func (l *CounterLaw) Take(s Counter, span Span, now int64, a Ask) (Counter, Verd
 	if settled.Count > 0 {
 		s = settled
 	}
-	v.Remaining = max(0, l.Events-settled.Count)
+	v.Remaining = max(0, l.Brim-settled.Count)
 	if settled.Count > 0 {
 		v.Reset = end - now
 	}
 	switch {
 	case k > 0:
-	case a.unit() > l.Events:
+	case a.unit() > l.Brim:
 		v.Delay = Never
 	default:
 		v.Delay = end - now

@@ -25,7 +25,7 @@ func NewRunsLaw(l *tidegate.Limit) RunsLaw {
 	if l.Algorithm == tidegate.SlidingLog {
 		return RunsLaw{log: NewLogLaw(l)}
 	}
-	return RunsLaw{log: LogLaw{Events: l.Events, Period: int64(l.Period / time.Microsecond)}, parts: NewPartsLaw(l)}
+	return RunsLaw{log: LogLaw{Events: l.Events, Brim: l.Events, Period: int64(l.Period / time.Microsecond)}, parts: NewPartsLaw(l)}
 }
 
 // exact reports whether it is a sliding log.
@@ -73,7 +73,7 @@ func (l *RunsLaw) of(r Runs, now int64) *PartsLaw {
 
 // in is the law for counts that were begun in n parts.
 func (l *RunsLaw) in(n int64) *PartsLaw {
-	return &PartsLaw{Events: l.log.Events, Parts: n, Part: partOf(l.log.Period, n), Ceiling: l.parts.Ceiling || l.exact()}
+	return &PartsLaw{Events: l.log.Events, Brim: l.log.Brim, Parts: n, Part: partOf(l.log.Period, n), Ceiling: l.parts.Ceiling || l.exact()}
 }
 
 // count turns the stamps of r into counts of the law's parts.

@@ -10,6 +10,7 @@ import (
 // renews. A lease is named by the instant at which it was taken.
 type LeaseLaw struct {
 	Slots int64
+	Brim  int64 // what may be in use: Slots, less what has to remain
 	Lease int64 // ticks
 }
 
@@ -18,7 +19,7 @@ type LeaseLaw struct {
 
 // NewLeaseLaw makes the law of a concurrency limit.
 func NewLeaseLaw(l *tidegate.Limit) LeaseLaw {
-	return LeaseLaw{Slots: l.Events, Lease: Ticks(l.Period)}
+	return LeaseLaw{Slots: l.Events, Brim: l.Events, Lease: Ticks(l.Period)}
 }
 
 // LeasesHeader is how many words a record has besides its leases, of two words each.
@@ -61,14 +62,14 @@ func (l *LeaseLaw) settle(r Leases, now int64) {
 // Fit is how many copies Take would grant.
 func (l *LeaseLaw) Fit(r Leases, now int64, a Ask) int64 {
 	l.settle(r, now)
-	return a.copies(l.Slots - int64(r.Held()))
+	return a.copies(l.Brim - int64(r.Held()))
 }
 
 // Take grants what fits: copy i is held under the name at+i. When r is too
 // small it does nothing and reports false.
 func (l *LeaseLaw) Take(r Leases, now, at int64, a Ask) (Verdict, bool) {
 	l.settle(r, now)
-	k := a.copies(l.Slots - int64(r.Held()))
+	k := a.copies(l.Brim - int64(r.Held()))
 	v := Verdict{Granted: k}
 	if n := int(k * max(a.Cost, 0)); n > 0 {
 		held := r.Held()
@@ -80,13 +81,13 @@ func (l *LeaseLaw) Take(r Leases, now, at int64, a Ask) (Verdict, bool) {
 		}
 		r.Set(0, uint64(held+n))
 	}
-	v.Remaining = max(0, l.Slots-int64(r.Held()))
+	v.Remaining = max(0, l.Brim-int64(r.Held()))
 	for i := range r.Held() {
 		v.Reset = max(v.Reset, r.ends(i)-now)
 	}
 	switch {
 	case k > 0:
-	case a.unit() > l.Slots:
+	case a.unit() > l.Brim:
 		v.Delay = Never
 	default:
 		v.Delay = l.retry(r, a.unit()) - now
@@ -97,7 +98,7 @@ func (l *LeaseLaw) Take(r Leases, now, at int64, a Ask) (Verdict, bool) {
 // retry is when enough leases have ended for cost slots to be free, if nobody
 // renews or releases.
 func (l *LeaseLaw) retry(r Leases, cost int64) int64 {
-	must := int64(r.Held()) + cost - l.Slots
+	must := int64(r.Held()) + cost - l.Brim
 	if must == 1 {
 		first := int64(Never)
 		for i := range r.Held() {

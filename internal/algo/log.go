@@ -9,6 +9,7 @@ import (
 // LogLaw is sliding_log: a stamp in µs per event, and the window (now-T, now].
 type LogLaw struct {
 	Events        int64
+	Brim          int64 // what may be used: Events, less what has to remain
 	Period        int64 // µs
 	CountRejected bool  // refused events are stamped as well
 }
@@ -19,7 +20,7 @@ var logShape = runsShape{bits: 15}
 
 // NewLogLaw makes the law of a sliding log.
 func NewLogLaw(l *tidegate.Limit) LogLaw {
-	return LogLaw{Events: l.Events, Period: int64(l.Period / time.Microsecond), CountRejected: l.CountRejected}
+	return LogLaw{Events: l.Events, Brim: l.Events, Period: int64(l.Period / time.Microsecond), CountRejected: l.CountRejected}
 }
 
 // MaxEntries is the most entries a record can come to need under this law; one
@@ -48,16 +49,16 @@ func (l *LogLaw) settle(r Runs, now int64) (us int64) {
 // Fit is how many copies Take would grant.
 func (l *LogLaw) Fit(r Runs, now int64, a Ask) int64 {
 	l.settle(r, now)
-	return a.copies(l.Events - r.total())
+	return a.copies(l.Brim - r.total())
 }
 
 // Take grants what fits and charges it. When r is too small it does nothing and
 // reports false: the store gives it a larger record and asks again.
 func (l *LogLaw) Take(r Runs, now int64, a Ask) (Verdict, bool) {
 	us := l.settle(r, now)
-	k := a.copies(l.Events - r.total())
+	k := a.copies(l.Brim - r.total())
 	v := Verdict{Granted: k}
-	if a.unit() > l.Events {
+	if a.unit() > l.Brim {
 		v.Delay = Never
 	}
 	switch {
@@ -82,7 +83,7 @@ func (l *LogLaw) Holds(r Runs, now int64) bool { return logShape.fits(r, l.settl
 // Reject stamps the copies of an ask that another limit refused, if rejected
 // ones count. It reports false as Take does.
 func (l *LogLaw) Reject(r Runs, now int64, a Ask) bool {
-	if !l.CountRejected || a.Cost <= 0 || a.Cost > l.Events {
+	if !l.CountRejected || a.Cost <= 0 || a.Cost > l.Brim {
 		return true
 	}
 	return l.stampAll(r, l.settle(r, now), a)
@@ -92,7 +93,10 @@ func (l *LogLaw) Reject(r Runs, now int64, a Ask) bool {
 // make room: they decide nothing. What a higher limit stamped beyond this one
 // stays as many, since the next ask may come under that one again.
 func (l *LogLaw) stampAll(r Runs, us int64, a Ask) bool {
-	keep := max(l.Events, r.total())
+	if l.Brim < l.Events && r.total() > l.Brim { // nobody uses up what is to remain by being refused
+		return true
+	}
+	keep := max(l.Brim, r.total())
 	stamps := min(mul(a.Cost, a.Copies), keep)
 	room := logShape.fits(r, us)
 	for over := r.total() + stamps - keep; over > 0 || !room; {
@@ -116,7 +120,7 @@ func (l *LogLaw) stampAll(r Runs, us int64, a Ask) bool {
 }
 
 func (l *LogLaw) report(r Runs, now, unit int64, v *Verdict) {
-	v.Remaining = max(0, l.Events-r.total())
+	v.Remaining = max(0, l.Brim-r.total())
 	if last, ok := logShape.last(r); ok && r.total() > 0 {
 		v.Reset = (last+l.Period)*Micro - now
 	}
@@ -125,7 +129,7 @@ func (l *LogLaw) report(r Runs, now, unit int64, v *Verdict) {
 	}
 	for i, left := 0, r.total(); i < r.len(); i++ {
 		stamp, count := logShape.at(r, i)
-		if left -= count; left <= l.Events-unit {
+		if left -= count; left <= l.Brim-unit {
 			v.Delay = (stamp+l.Period)*Micro - now
 			return
 		}

@@ -11,6 +11,7 @@ import (
 // Ceiling, whole.
 type PartsLaw struct {
 	Events  int64
+	Brim    int64 // what may be used: Events, less what has to remain
 	Parts   int64
 	Part    int64 // µs; N parts are at least the period
 	Ceiling bool
@@ -25,7 +26,7 @@ var partsShape = runsShape{bits: 30}
 func NewPartsLaw(l *tidegate.Limit) PartsLaw {
 	n := int64(l.Parts)
 	part := partOf(int64(l.Period/time.Microsecond), n)
-	return PartsLaw{Events: l.Events, Parts: n, Part: part, Ceiling: l.Ceiling, scale: newScale(part, l.Events)}
+	return PartsLaw{Events: l.Events, Brim: l.Events, Parts: n, Part: part, Ceiling: l.Ceiling, scale: newScale(part, l.Events)}
 }
 
 // partOf is how long each of n parts of a period is.
@@ -89,7 +90,7 @@ func (l *PartsLaw) used(r Runs, part, off int64) int64 {
 // Fit is how many copies Take would grant.
 func (l *PartsLaw) Fit(r Runs, now int64, a Ask) int64 {
 	part, off := l.settle(r, now)
-	return a.copies(l.Events - l.used(r, part, off))
+	return a.copies(l.Brim - l.used(r, part, off))
 }
 
 // Take grants what fits and charges it. When r is too small it does nothing and
@@ -97,7 +98,7 @@ func (l *PartsLaw) Fit(r Runs, now int64, a Ask) int64 {
 func (l *PartsLaw) Take(r Runs, now int64, a Ask) (Verdict, bool) {
 	part, off := l.settle(r, now)
 	used := l.used(r, part, off)
-	k := a.copies(l.Events - used)
+	k := a.copies(l.Brim - used)
 	v := Verdict{Granted: k}
 	if k > 0 && a.Cost > 0 {
 		if !partsShape.fits(r, part) {
@@ -106,13 +107,13 @@ func (l *PartsLaw) Take(r Runs, now int64, a Ask) (Verdict, bool) {
 		partsShape.push(r, part, k*a.Cost)
 		used += k * a.Cost
 	}
-	v.Remaining = max(0, l.Events-used)
+	v.Remaining = max(0, l.Brim-used)
 	if last, ok := partsShape.last(r); ok && r.total() > 0 {
 		v.Reset = l.gone(last) - now
 	}
 	switch {
 	case k > 0:
-	case a.unit() > l.Events:
+	case a.unit() > l.Brim:
 		v.Delay = Never
 	default:
 		v.Delay = max(0, l.retry(r, a.unit())-now)
@@ -132,7 +133,7 @@ func (l *PartsLaw) gone(stamp int64) int64 { return (stamp + l.Parts + 1) * l.Pa
 // retry is the first instant, in ticks, at which cost would pass if nothing
 // else came. It lets the parts leave one by one, oldest first.
 func (l *PartsLaw) retry(r Runs, cost int64) int64 {
-	free := l.Events - cost
+	free := l.Brim - cost
 	left := r.total()
 	var at int64
 	for i := range r.len() {

@@ -9,7 +9,7 @@ func TestRecordInPages(t *testing.T) {
 	var paged Record
 	paged.LieInPages([]uint64{2, 0, 3 | topBit}, pages)
 	whole := NewRecord(3 * PageWords)
-	law := LogLaw{Events: 500, Period: 100}
+	law := LogLaw{Events: 500, Brim: 500, Period: 100}
 	if paged.Words() != whole.Words() {
 		t.Fatalf("%d words, want %d", paged.Words(), whole.Words())
 	}

@@ -10,6 +10,7 @@ import (
 // its window is still in view.
 type SlidingLaw struct {
 	Events int64
+	Brim   int64 // what may be used: Events, less what has to remain
 	Period int64 // µs
 	scale
 }
@@ -23,7 +24,7 @@ type Sliding struct {
 // NewSlidingLaw makes the law of a sliding window.
 func NewSlidingLaw(l *tidegate.Limit) SlidingLaw {
 	period := int64(l.Period / time.Microsecond)
-	return SlidingLaw{Events: l.Events, Period: period, scale: newScale(period, l.Events)}
+	return SlidingLaw{Events: l.Events, Brim: l.Events, Period: period, scale: newScale(period, l.Events)}
 }
 
 // view is a state brought to an instant that lies off units into its window.
@@ -61,7 +62,7 @@ func (l *SlidingLaw) used(v view) int64 { return v.Cur + l.weigh(v.Prev, v.off) 
 // Fit is how many copies Take would grant.
 func (l *SlidingLaw) Fit(s Sliding, now int64, a Ask) int64 {
 	v := l.settle(s, now)
-	return a.copies(l.Events - l.used(v))
+	return a.copies(l.Brim - l.used(v))
 }
 
 // Take grants what fits and charges it. What it returns is to be kept even when
@@ -69,7 +70,7 @@ func (l *SlidingLaw) Fit(s Sliding, now int64, a Ask) int64 {
 func (l *SlidingLaw) Take(s Sliding, now int64, a Ask) (Sliding, Verdict) {
 	at := l.settle(s, now)
 	used := l.used(at)
-	k := a.copies(l.Events - used)
+	k := a.copies(l.Brim - used)
 	v := Verdict{Granted: k}
 	charge := k > 0 && a.Cost > 0
 	if charge {
@@ -79,7 +80,7 @@ func (l *SlidingLaw) Take(s Sliding, now int64, a Ask) (Sliding, Verdict) {
 	if charge || s.Window > at.Window {
 		s = at.Sliding
 	}
-	v.Remaining = max(0, l.Events-used)
+	v.Remaining = max(0, l.Brim-used)
 	if at.Cur > 0 {
 		v.Reset = (l.start(at)+2*l.Period)*Micro - now
 	} else if at.Prev > 0 {
@@ -87,7 +88,7 @@ func (l *SlidingLaw) Take(s Sliding, now int64, a Ask) (Sliding, Verdict) {
 	}
 	switch {
 	case k > 0:
-	case a.unit() > l.Events:
+	case a.unit() > l.Brim:
 		v.Delay = Never
 	default:
 		v.Delay = l.retry(at, a.unit())*Micro - now
@@ -97,11 +98,11 @@ func (l *SlidingLaw) Take(s Sliding, now int64, a Ask) (Sliding, Verdict) {
 
 // retry is the first µs at which cost would pass, if nothing else came.
 func (l *SlidingLaw) retry(v view, cost int64) int64 {
-	if o, ok := l.admits(l.Events-cost-v.Cur, v.Prev); ok {
+	if o, ok := l.admits(l.Brim-cost-v.Cur, v.Prev); ok {
 		return l.start(v) + l.micros(max(o, v.off))
 	}
 	next := l.start(v) + l.Period
-	if o, ok := l.admits(l.Events-cost, v.Cur); ok {
+	if o, ok := l.admits(l.Brim-cost, v.Cur); ok {
 		return next + l.micros(o)
 	}
 	return next + l.Period

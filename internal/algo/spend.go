@@ -6,15 +6,15 @@ package algo
 // it; a refusal leaves it as it was. sure is false when only Take can tell.
 func (l *BucketLaw) Spend(drained, now, cost int64) (owed int64, ok, sure bool) {
 	owed = max(0, drained-now)
-	if owed > l.Tau || cost > l.Cap {
+	if owed > l.Brim || cost > l.Fits {
 		return owed, false, false
 	}
 	charged := owed + cost*l.Em
-	if charged > l.Tau {
+	if charged > l.Brim {
 		return owed, false, true
 	}
 	return charged, true, true
 }
 
 // Left is how many events would still pass when so much is owed.
-func (l *BucketLaw) Left(owed int64) int64 { return int64(uint64(l.Tau-owed) / uint64(l.Em)) }
+func (l *BucketLaw) Left(owed int64) int64 { return int64(uint64(l.Brim-owed) / uint64(l.Em)) }

@@ -80,8 +80,10 @@ func (s *Store) unbindLocked(t *table) {
 // current returns b, or the limit bound again if its table was dropped.
 func (s *Store) current(b *bound) *bound {
 	for b.table.dropped.Load() {
+		floor := b.floor
 		b, _ = s.bindSlow(b.limit) // it was bound before
 		s.recall(b)
+		b = b.above(floor)
 	}
 	return b
 }

@@ -91,10 +91,22 @@ type bound struct {
 	lease   algo.LeaseLaw
 
 	spans atomic.Pointer[algo.Span] // the counter's current period
+
+	fits   int64                    // events that can be used at once: the capacity less floor
+	floor  int64                    // events that have to remain
+	floors atomic.Pointer[[]*bound] // the same limit with floors; see above
 }
 
 func newBound(l *tidegate.Limit, t *table, budget *budget) *bound {
-	b := &bound{limit: l, table: t, budget: budget, kind: t.kind, plain: l.Algorithm == tidegate.TokenBucket}
+	b := makeBound(l, t, budget)
+	t.widen(l.Capacity(), b.bucket.Tau)
+	t.bound.Store(b)
+	t.spares.Store(b.spares())
+	return b
+}
+
+func makeBound(l *tidegate.Limit, t *table, budget *budget) *bound {
+	b := &bound{limit: l, table: t, budget: budget, kind: t.kind, plain: l.Algorithm == tidegate.TokenBucket, fits: l.Capacity()}
 	switch t.kind {
 	case buckets:
 		b.bucket = algo.NewBucketLaw(l)
@@ -108,9 +120,6 @@ func newBound(l *tidegate.Limit, t *table, budget *budget) *bound {
 		b.lease = algo.NewLeaseLaw(l)
 	}
 	b.hot.Store(new(slot))
-	t.widen(l.Capacity(), b.bucket.Tau)
-	t.bound.Store(b)
-	t.spares.Store(b.spares())
 	return b
 }
 

@@ -26,7 +26,7 @@ func (s *Store) spend(d *tidegate.Decision, b *bound, k keyHash, cost int64) boo
 		return false
 	}
 	if !admitted {
-		d.RetryAfter = algo.Duration(owed + cost*b.bucket.Em - b.bucket.Tau)
+		d.RetryAfter = algo.Duration(owed + cost*b.bucket.Em - b.bucket.Brim)
 		b.tell(d, owed, now)
 		return sl.word.Load() == word
 	}

@@ -35,7 +35,7 @@ func (s *Store) spendAll(d *tidegate.Decision, checks []tidegate.Check) bool {
 				return false
 			}
 		}
-		if c.Advisory || c.Cost <= 0 || c.MaxWait > 0 {
+		if c.Advisory || c.Cost <= 0 || c.MaxWait > 0 || c.Floor != 0 {
 			return false
 		}
 		p := &all[i]

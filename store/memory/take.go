@@ -24,7 +24,7 @@ func (s *Store) Take(_ context.Context, checks []tidegate.Check, n int) (d tideg
 		return d, err
 	}
 	c := &checks[0]
-	b, err := s.bind(c.Limit)
+	b, err := s.bindCheck(c)
 	if err != nil {
 		return d, err
 	}

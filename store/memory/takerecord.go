@@ -75,7 +75,7 @@ func (s *Store) roomForRecord(b *bound, c cell, a algo.Ask, now int64) bool {
 // up again.
 func (s *Store) insertRecord(d *tidegate.Decision, b *bound, k keyHash, a algo.Ask) bool {
 	now := s.clock.now()
-	if a.Cost > 0 && a.Cost <= b.limit.Capacity() {
+	if a.Cost > 0 && a.Cost <= b.fits {
 		_, ok := s.insert(b, k, cell{}, now)
 		if !ok {
 			s.full(d, b, now)

@@ -44,9 +44,9 @@ func (v *vector) prepare(s *Store, n int) error {
 	var b *bound
 	for i := range v.checks {
 		c := &v.checks[i]
-		if b == nil || b.limit != c.Limit {
+		if b == nil || b.limit != c.Limit || b.floor != c.Floor {
 			var err error
-			if b, err = s.bind(c.Limit); err != nil {
+			if b, err = s.bindCheck(c); err != nil {
 				return err
 			}
 		}
@@ -89,7 +89,7 @@ func (v *vector) merge(i int) {
 			q.skip = true
 			continue
 		default:
-			if p.b.limit.Capacity() < q.b.limit.Capacity() {
+			if p.b.fits < q.b.fits {
 				q.b = p.b
 			}
 			if q.ask.Cost += p.ask.Cost; q.ask.Cost < 0 {

@@ -117,14 +117,14 @@ func (s *Store) ready(a *ask, from *chain.Ask) (bool, error) {
 	switch {
 	case err != nil:
 		return false, err
-	case from.Copies < 1 || c.Cost < 0:
-		return false, fmt.Errorf("redis: TakeBatch(%s): %d copies at a cost of %d", c.Limit, from.Copies, c.Cost)
+	case from.Copies < 1 || c.Cost < 0 || c.Floor < 0:
+		return false, fmt.Errorf("redis: TakeBatch(%s): %d copies at a cost of %d above %d", c.Limit, from.Copies, c.Cost, c.Floor)
 	case c.Advisory || b.kind == leases:
 		return false, nil
 	}
 	a.copies, a.from = int64(from.Copies), from
 	b = b.guess()
-	a.plan = plan{b: b, check: c, key: b.name(c.Key), cost: c.Cost, wait: algo.Ticks(c.MaxWait)}
+	a.plan = plan{b: b, check: c, key: b.name(c.Key), cost: c.Cost, floor: min(c.Floor, b.capacity), wait: algo.Ticks(c.MaxWait)}
 	if s.cluster {
 		a.master = s.batchOwner(a.key)
 		return a.master != nil, nil

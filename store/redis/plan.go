@@ -14,6 +14,7 @@ type plan struct {
 	check    *tidegate.Check
 	key      string // in Redis
 	cost     int64  // of a copy; with those merged into it
+	floor    int64  // events that have to remain
 	wait     int64  // ticks
 	advisory bool
 	answer   answer          // about it
@@ -34,7 +35,7 @@ type answer struct {
 }
 
 // never reports whether the cost is above what can ever fit.
-func (p *plan) never() bool { return max(p.cost, 1) > p.b.capacity }
+func (p *plan) never() bool { return max(p.cost, 1) > p.b.capacity-p.floor }
 
 // maxCopies is what a double can count.
 const maxCopies = 1 << 52
@@ -53,12 +54,15 @@ func (s *Store) plan(checks []tidegate.Check) (plans []*plan, index []int, err e
 		if c.Cost < 0 {
 			return nil, nil, fmt.Errorf("redis: Take(%s): cost is %d; use Adjust to return", c.Limit, c.Cost)
 		}
+		if c.Floor < 0 {
+			return nil, nil, fmt.Errorf("redis: Take(%s): floor is %d; want 0 or more", c.Limit, c.Floor)
+		}
 		if c.Advisory {
 			c.Over = false
 		}
 		b = b.guess()
 		p := &all[i]
-		*p = plan{b: b, check: c, key: b.name(c.Key), cost: c.Cost, wait: algo.Ticks(c.MaxWait), advisory: c.Advisory}
+		*p = plan{b: b, check: c, key: b.name(c.Key), cost: c.Cost, floor: min(c.Floor, b.capacity), wait: algo.Ticks(c.MaxWait), advisory: c.Advisory}
 		index[i] = len(plans)
 		if j := same(plans, p); j < 0 {
 			plans = append(plans, p)
@@ -99,8 +103,8 @@ func merge(q, p *plan, index []int, j int) {
 		return
 	}
 	index[last] = j
-	if p.b.capacity < q.b.capacity {
-		q.b, q.key = p.b, p.key
+	if p.b.capacity-p.floor < q.b.capacity-q.floor {
+		q.b, q.key, q.floor = p.b, p.key, p.floor
 	}
 	if q.cost += p.cost; q.cost < 0 {
 		q.cost = math.MaxInt64
@@ -152,10 +156,17 @@ func (r *request) ask(p *plan, c *clock) {
 // keys in KEYS.
 func (p *plan) pack(a *packer, key, twin uint16, c *clock) {
 	a.byte(byte(p.b.kind))
-	a.byte(flag(p.advisory))
+	flags := flag(p.advisory)
+	if p.floor > 0 {
+		flags |= 2
+	}
+	a.byte(flags)
 	a.uint16(key)
 	a.text(p.b.id)
 	a.int(min(p.cost, p.b.capacity+1))
+	if p.floor > 0 {
+		a.int(p.floor)
+	}
 	p.b.law(a, p.wait, p.b.around(c), twin)
 }
 

@@ -169,7 +169,7 @@ func (p *plan) surplus(keep int64) []change {
 	switch law := &p.b.bucket; p.b.kind {
 	case buckets:
 		p.answer.reset -= back.n * law.Em
-		p.answer.left = max(0, (law.Tau-p.answer.reset)/law.Em)
+		p.answer.left = max(0, (law.Tau-p.answer.reset)/law.Em-p.floor)
 		back.at += p.answer.other // a turn that was booked is returned at its own instant
 		if law.Leaky {
 			back.at += keep * p.cost * law.Em

@@ -191,6 +191,7 @@ func (tw *twins) check() tidegate.Check {
 		c.Cost = min(c.Cost, 20) // each event is an element of a list
 	}
 	c.MaxWait = pick(r, 0, 0, 0, 1500, time.Millisecond, time.Minute, l.Period, math.MaxInt64)
+	c.Floor = pick(r, 0, 0, 0, 0, 1, r.Int64N(4), whole/2, whole-1, whole, math.MaxInt64)
 	return c
 }
 

@@ -111,9 +111,18 @@ func (m *model) checks() (checks []tidegate.Check) {
 			Cost:     max(0, m.rand.Int64N(6)-1),
 			Advisory: m.rand.IntN(6) == 0,
 		}
+		if m.rand.IntN(3) == 0 {
+			c.Floor = m.rand.Int64N(8)
+		}
 		c.Over = c.Advisory && m.rand.IntN(2) == 0 // of an earlier call
 		if m.rand.IntN(3) == 0 {
 			c.MaxWait = time.Duration(m.rand.IntN(90)) * time.Second
+		}
+		if i == len(m.tiers)-1 {
+			// Whether a counter has another resolution after others have refused is up to the
+			// store: it is asked about alone.
+			c.Advisory, c.Over = false, false
+			return []tidegate.Check{c}
 		}
 		checks = append(checks, c)
 		if !c.Advisory && m.rand.IntN(8) == 0 {

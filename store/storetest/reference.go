@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -26,8 +27,8 @@ type reference struct {
 
 // counter is what is remembered of one key for one limit.
 type counter interface {
-	// ask says what a request of cost would be told; it charges nothing.
-	ask(l *tidegate.Limit, now time.Time, cost int64, patience time.Duration) answer
+	// ask says what a request would be told; it charges nothing.
+	ask(l *tidegate.Limit, now time.Time, q question) answer
 	charge(l *tidegate.Limit, now time.Time, r receipt, cost int64)
 	giveBack(l *tidegate.Limit, now time.Time, at, cost int64)
 	force(l *tidegate.Limit, now time.Time, cost int64)
@@ -36,6 +37,20 @@ type counter interface {
 // receipt names a charge: the grant it belongs to, and which copy of it.
 type receipt struct {
 	grant, copy int64
+}
+
+// question is what is asked of a counter: room for a cost, with a floor left below it.
+type question struct {
+	cost, floor int64
+	patience    time.Duration
+}
+
+// need is how much room there has to be, as much as can be counted.
+func (q question) need() int64 {
+	if q.cost > math.MaxInt64-q.floor {
+		return math.MaxInt64
+	}
+	return q.cost + q.floor
 }
 
 type answer struct {
@@ -91,6 +106,8 @@ func (r *reference) takeLocked(checks []tidegate.Check, n int) (d tidegate.Decis
 		switch c := &checks[i]; {
 		case c.Cost < 0:
 			return d, nil, fmt.Errorf("take a cost of %d: want at least 0", c.Cost)
+		case c.Floor < 0:
+			return d, nil, fmt.Errorf("take above a floor of %d: want at least 0", c.Floor)
 		case c.Limit.Algorithm == tidegate.Deny:
 			return d, nil, fmt.Errorf("take from %s: an access rule counts nothing", c.Limit)
 		case c.Advisory:

@@ -65,12 +65,13 @@ func (b *bucket) settle(l *tidegate.Limit, now time.Time) *big.Rat {
 // change makes used what is used from now on, under l.
 func (b *bucket) change(l *tidegate.Limit, used *big.Rat) { b.limit, b.used = l, used }
 
-func (b *bucket) ask(l *tidegate.Limit, now time.Time, cost int64, patience time.Duration) answer {
+func (b *bucket) ask(l *tidegate.Limit, now time.Time, q question) answer {
+	patience := q.patience
 	used := b.settle(l, now)
 	free := new(big.Rat).Sub(whole(l.Capacity()), used)
-	over := new(big.Rat).Sub(whole(cost), free) // events that must drain first
+	over := new(big.Rat).Sub(whole(q.need()), free) // events that must drain first
 	excess := new(big.Rat).Sub(b.used, used)    // as above, and of the old limit
-	a := answer{remaining: max(0, floor(free)), reset: drainTime(l, used)}
+	a := answer{remaining: max(0, floor(free)-q.floor), reset: drainTime(l, used)}
 	if excess.Sign() > 0 {
 		a.reset = drainTime(b.limit, b.used)
 	}

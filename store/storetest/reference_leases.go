@@ -28,15 +28,15 @@ func (s *leases) settle(l *tidegate.Limit, now time.Time) {
 	slices.SortStableFunc(s.held, func(a, b lease) int { return a.ends.Compare(b.ends) })
 }
 
-func (s *leases) ask(l *tidegate.Limit, now time.Time, cost int64, _ time.Duration) answer {
+func (s *leases) ask(l *tidegate.Limit, now time.Time, q question) answer {
 	s.settle(l, now)
 	free := l.Events - int64(len(s.held))
-	a := answer{ok: cost <= free, remaining: max(0, free)}
+	a := answer{ok: q.need() <= free, remaining: max(0, free-q.floor)}
 	if n := len(s.held); n > 0 {
 		a.reset = s.held[n-1].ends.Sub(now)
 	}
-	if !a.ok && cost <= l.Events {
-		a.retry = s.held[cost-free-1].ends.Sub(now)
+	if !a.ok && q.need() <= l.Events {
+		a.retry = s.held[q.need()-free-1].ends.Sub(now)
 	}
 	return a
 }

@@ -44,8 +44,8 @@ func (t *runs) in(l *tidegate.Limit, now time.Time) *tidegate.Limit {
 	return l
 }
 
-func (t *runs) ask(l *tidegate.Limit, now time.Time, cost int64, patience time.Duration) answer {
-	return t.tally.ask(t.in(l, now), now, cost, patience)
+func (t *runs) ask(l *tidegate.Limit, now time.Time, q question) answer {
+	return t.tally.ask(t.in(l, now), now, q)
 }
 
 func (t *runs) charge(l *tidegate.Limit, now time.Time, r receipt, cost int64) {
@@ -61,8 +61,8 @@ func (t *runs) force(l *tidegate.Limit, now time.Time, cost int64) {
 }
 
 // reject counts what was refused, in a log.
-func (t *runs) reject(l *tidegate.Limit, now time.Time, cost int64) {
+func (t *runs) reject(l *tidegate.Limit, now time.Time, cost, floor int64) {
 	if in := t.in(l, now); t.parts == 0 {
-		t.tally.reject(in, now, cost)
+		t.tally.reject(in, now, cost, floor)
 	}
 }

@@ -153,16 +153,16 @@ func when(l *tidegate.Limit, now time.Time, ok func(us int64) bool) time.Duratio
 	return time.UnixMicro(lo).Sub(now)
 }
 
-func (t *tally) ask(l *tidegate.Limit, now time.Time, cost int64, _ time.Duration) answer {
+func (t *tally) ask(l *tidegate.Limit, now time.Time, q question) answer {
 	us := now.UnixMicro()
 	t.settle(l, us)
 	free := l.Events - t.usedAt(l, us)
-	a := answer{ok: cost <= free, remaining: max(0, free)}
+	a := answer{ok: q.need() <= free, remaining: max(0, free-q.floor)}
 	if !t.goneAt(l, us) {
 		a.reset = when(l, now, func(us int64) bool { return t.goneAt(l, us) })
 	}
-	if !a.ok && cost <= l.Events {
-		a.retry = when(l, now, func(us int64) bool { return cost <= l.Events-t.usedAt(l, us) })
+	if !a.ok && q.need() <= l.Events {
+		a.retry = when(l, now, func(us int64) bool { return q.need() <= l.Events-t.usedAt(l, us) })
 	}
 	return a
 }
@@ -205,16 +205,23 @@ func (t *tally) force(l *tidegate.Limit, now time.Time, cost int64) {
 	}
 }
 
-// reject counts what was refused; beyond the limit the oldest are forgotten.
-func (t *tally) reject(l *tidegate.Limit, now time.Time, cost int64) {
+// reject counts what was refused; beyond what the asker may use the oldest are forgotten.
+// What is below its floor it does not use up, nor keep others from using.
+func (t *tally) reject(l *tidegate.Limit, now time.Time, cost, floor int64) {
 	us := now.UnixMicro()
 	t.settle(l, us)
+	if floor > 0 && t.usedAt(l, us) > l.Events-floor {
+		return
+	}
 	t.add(l, us, receipt{}, cost)
 	used := t.usedAt(l, us)
+	_, whole, _ := shape(l)
 	for i := range t.events {
-		drop := min(t.events[i].count, max(0, used-l.Events))
-		t.events[i].count -= drop
-		used -= drop
+		if e := &t.events[i]; t.last()-e.part < whole { // it counts
+			drop := min(e.count, max(0, used-l.Events+floor))
+			e.count -= drop
+			used -= drop
+		}
 	}
 	t.forgetEmpty()
 }

@@ -17,12 +17,13 @@ func (r *reference) verdictLocked(checks []tidegate.Check, now time.Time) tidega
 			continue
 		}
 		cost := max(1, sameCounter(checks, c))
-		a := r.counterLocked(c).ask(c.Limit, now, cost, c.MaxWait)
+		q := question{cost, c.Floor, c.MaxWait}
+		a := r.counterLocked(c).ask(c.Limit, now, q)
 		d := tidegate.Decision{
 			OK: a.ok, Limit: c.Limit, Remaining: a.remaining,
 			RetryAfter: a.retry, ResetAfter: a.reset,
 		}
-		if cost > c.Limit.Capacity() {
+		if q.need() > c.Limit.Capacity() {
 			d.OK, d.Never, d.RetryAfter = false, true, 0
 		}
 		if d.OK {
@@ -59,8 +60,8 @@ func sameCounter(checks []tidegate.Check, c *tidegate.Check) (sum int64) {
 func (r *reference) chargeLocked(checks []tidegate.Check, now time.Time, name receipt) (charged []tidegate.Check) {
 	for i := range checks {
 		c := &checks[i]
-		held, cost := r.counterLocked(c), max(1, c.Cost)
-		if c.Advisory && (cost > c.Limit.Capacity() || !held.ask(c.Limit, now, cost, c.MaxWait).ok) {
+		held, q := r.counterLocked(c), question{max(1, c.Cost), c.Floor, c.MaxWait}
+		if c.Advisory && (q.need() > c.Limit.Capacity() || !held.ask(c.Limit, now, q).ok) {
 			c.Over = true
 			continue
 		}
@@ -80,7 +81,7 @@ func (r *reference) stateLocked(checks []tidegate.Check, now time.Time) (d tideg
 		if c.Advisory {
 			continue
 		}
-		a := r.counterLocked(c).ask(c.Limit, now, 0, c.MaxWait)
+		a := r.counterLocked(c).ask(c.Limit, now, question{0, c.Floor, c.MaxWait})
 		e := tidegate.Decision{OK: true, Limit: c.Limit, Remaining: a.remaining, ResetAfter: a.reset}
 		if d.Limit == nil || e.Outranks(&d) {
 			d = e
@@ -95,8 +96,8 @@ func (r *reference) rejectLocked(checks []tidegate.Check, now time.Time, d *tide
 	rejected := false
 	for i := range checks {
 		c := &checks[i]
-		if c.Limit.CountRejected && !c.Advisory && c.Cost > 0 && c.Cost <= c.Limit.Events {
-			r.counterLocked(c).(*runs).reject(c.Limit, now, c.Cost)
+		if c.Limit.CountRejected && !c.Advisory && c.Cost > 0 && c.Cost <= c.Limit.Events-c.Floor {
+			r.counterLocked(c).(*runs).reject(c.Limit, now, c.Cost, c.Floor)
 			rejected = true
 		}
 	}

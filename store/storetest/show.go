@@ -39,6 +39,9 @@ func describe(checks []tidegate.Check) string {
 			limit = c.Limit.String()
 		}
 		parts[i] = fmt.Sprintf("key %q cost %d of %s", c.Key, c.Cost, limit)
+		if c.Floor != 0 {
+			parts[i] += fmt.Sprintf(" above %d", c.Floor)
+		}
 		if c.Advisory {
 			parts[i] += " (advisory)"
 		}

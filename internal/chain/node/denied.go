@@ -1,6 +1,7 @@
 package node
 
 import (
+	"math"
 	"time"
 
 	"tidegate.dev/tidegate"
@@ -35,7 +36,7 @@ func (n *Node) denied(checks []tidegate.Check) (d tidegate.Decision, ok bool) {
 		if !deniable(c) {
 			continue
 		}
-		r, found := n.deny.find(n.deny.counter(c.Limit, c.Key), under(c.Limit, n.deny.epoch.Load()), max(c.Cost, 1))
+		r, found := n.deny.find(n.deny.counter(c.Limit, c.Key), under(c.Limit, n.deny.epoch.Load()), needed(c))
 		if !found {
 			continue
 		}
@@ -46,10 +47,19 @@ func (n *Node) denied(checks []tidegate.Check) (d tidegate.Decision, ok bool) {
 			continue
 		}
 		if r.retry-now > d.RetryAfter {
-			d = tidegate.Decision{Limit: c.Limit, Remaining: r.left, RetryAfter: r.retry - now, ResetAfter: max(r.reset-now, 0), Receipt: tidegate.Receipt{Origin: tidegate.OriginRemembered}}
+			d = tidegate.Decision{Limit: c.Limit, Remaining: max(r.left-c.Floor, 0), RetryAfter: r.retry - now, ResetAfter: max(r.reset-now, 0), Receipt: tidegate.Receipt{Origin: tidegate.OriginRemembered}}
 		}
 	}
 	return d, d.Limit != nil
+}
+
+// needed is how much room there must be for c. Who leaves some is refused like who takes as
+// much more.
+func needed(c *tidegate.Check) int64 {
+	if cost := max(c.Cost, 1); cost <= math.MaxInt64-c.Floor {
+		return cost + c.Floor
+	}
+	return math.MaxInt64
 }
 
 // joined reports whether another check counts with c: their costs add up, under the
@@ -86,8 +96,11 @@ func (n *Node) remember(call *call, d *tidegate.Decision) bool {
 	}
 	c := &s.checks[about]
 	r := refused{retry: sent.at + d.RetryAfter, reset: sent.at + d.ResetAfter, left: d.Remaining}
+	if r.left > 0 { // above its floor; if there is none, that many may be left or not
+		r.left += c.Floor
+	}
 	r.until = min(r.retry, sent.at+maxDenial)
-	noted := n.deny.note(n.deny.counter(c.Limit, c.Key), under(c.Limit, sent.epoch), max(c.Cost, 1), r, sent.at)
+	noted := n.deny.note(n.deny.counter(c.Limit, c.Key), under(c.Limit, sent.epoch), needed(c), r, sent.at)
 	return noted && sent.epoch == n.deny.epoch.Load() && n.now() < r.until
 }
 

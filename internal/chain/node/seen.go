@@ -176,12 +176,15 @@ func (n *Node) see(checks []tidegate.Check, d *tidegate.Decision, now time.Durat
 		return
 	}
 	used := usedOf(d)
-	if used*seenLeast < capacity {
-		return
-	}
 	for i := range checks {
 		c := &checks[i]
 		if !c.Advisory && (c.Limit == l || c.Limit.Identity() == l.Identity()) {
+			if !isBucket(l) { // what remains is above it; of none, as much may be used
+				used -= min(c.Floor, used)
+			}
+			if used*seenLeast < capacity {
+				return
+			}
 			n.seen.note(n.seen.name(l, c.Key), used, capacity, now)
 			return
 		}

@@ -17,22 +17,25 @@ func (n *Node) nodes() int64 { return int64(min(max(n.o.Instances(), 1), maxNode
 // the fleet, as in the backend, a bucket's share is exact, and a change of the
 // number of nodes refills nothing.
 //
+// A floor is in events of the fleet already, but for slots, of which there are fewer.
+//
 // No share is nothing. A cost that is more than its share of a bucket waits for as
 // long as it takes to pay; a window has room for one such request. Otherwise windows
 // round down: 10 a minute on three nodes is three on each.
 func (n *Node) scaled(c tidegate.Check, nodes int64) tidegate.Check {
 	capacity := c.Limit.Capacity()
 	switch {
-	case nodes == 1 || c.Cost > capacity: // the latter can never fit
+	case nodes == 1 || c.Cost > capacity-c.Floor: // the latter can never fit
 	case c.Limit.Algorithm == tidegate.Concurrency:
-		c.Limit = n.sizes.get(c.Limit, max(c.Cost, capacity/nodes, 1))
+		c.Floor = (c.Floor + nodes - 1) / nodes
+		c.Limit = n.sizes.get(c.Limit, max(c.Cost+c.Floor, capacity/nodes, 1))
 	case isBucket(c.Limit):
-		if c.Cost *= nodes; c.Cost > capacity {
-			c.Limit = n.sizes.get(c.Limit, 1<<bits.Len64(uint64(c.Cost-1)))
+		if c.Cost *= nodes; c.Cost > capacity-c.Floor {
+			c.Limit = n.sizes.get(c.Limit, 1<<bits.Len64(uint64(c.Cost+c.Floor-1)))
 		}
-		c.Cost = min(c.Cost, c.Limit.Capacity())
+		c.Cost = min(c.Cost, c.Limit.Capacity()-c.Floor)
 	default:
-		c.Cost = min(c.Cost*nodes, capacity)
+		c.Cost = min(c.Cost*nodes, capacity-c.Floor)
 	}
 	return c
 }

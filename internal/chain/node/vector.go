@@ -28,7 +28,7 @@ func traitsOf(checks []tidegate.Check) (t traits, ok bool) {
 	for i := range checks {
 		c := &checks[i]
 		l := c.Limit
-		if l == nil || c.Cost < 0 || l.Algorithm == tidegate.Deny || l.Identity() == "" {
+		if l == nil || c.Cost < 0 || c.Floor < 0 || l.Algorithm == tidegate.Deny || l.Identity() == "" {
 			return 0, false
 		}
 		// A refusal that counts has to be seen, and each copy has its own turn.
@@ -44,7 +44,7 @@ func traitsOf(checks []tidegate.Check) (t traits, ok bool) {
 		if l.Algorithm == tidegate.Concurrency && c.Cost > 0 {
 			t |= slotted
 		}
-		if !c.Advisory && c.Cost > l.Capacity() { // which is what it has to be told
+		if !c.Advisory && c.Cost > l.Capacity()-c.Floor { // which is what it has to be told
 			t &^= remembered
 		}
 		if l.Terms != nil {
@@ -69,7 +69,7 @@ func (n *Node) hash(checks []tidegate.Check) uint64 {
 		c := &checks[i]
 		sum = (sum ^ maphash.String(n.seed, c.Key)) * 0x9E3779B97F4A7C15
 		sum ^= sum >> 32
-		sum = (sum ^ uint64(uintptr(unsafe.Pointer(c.Limit))) ^ uint64(c.Cost)<<48) * 0xD6E8FEB86659FD93
+		sum = (sum ^ uint64(uintptr(unsafe.Pointer(c.Limit))) ^ uint64(c.Cost)<<48 ^ uint64(c.Floor)<<40) * 0xD6E8FEB86659FD93
 		sum ^= sum >> 32
 	}
 	return sum
@@ -83,7 +83,7 @@ func same(a, b []tidegate.Check) bool {
 	}
 	for i := range a {
 		x, y := &a[i], &b[i]
-		if x.Limit != y.Limit || x.Cost != y.Cost || x.Estimate != y.Estimate || x.Key != y.Key {
+		if x.Limit != y.Limit || x.Cost != y.Cost || x.Floor != y.Floor || x.Estimate != y.Estimate || x.Key != y.Key {
 			return false
 		}
 	}

@@ -33,7 +33,7 @@ type member struct{ first chan struct{} } // closed when it is the first
 // by the limit of c.
 func (q *lines) take(ctx context.Context, store tidegate.Store, checks []tidegate.Check, c *tidegate.Check) (tidegate.Decision, error) {
 	terms := c.Limit.Terms.Handling.Queue
-	id := who{c.Limit.Identity(), c.Key}
+	id := whoOf(c)
 	arrived := time.Now()
 	if !q.busy(id) {
 		d, err := store.Take(ctx, checks, 1)

@@ -310,3 +310,22 @@ func TestLineOfALimitThatCountedElsewhere(t *testing.T) {
 		}
 	})
 }
+
+// Who may take more does not wait in line behind who has to leave some.
+func TestLinesOfFloors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limit := tidegate.MustLimit(tidegate.Spec{
+			Name: "floors", Events: 4, Period: time.Second, Algorithm: tidegate.FixedWindow,
+			Terms: &tidegate.Terms{Handling: tidegate.Handling{Queue: &tidegate.Queue{Places: 10, MaxWait: 6 * time.Second}}},
+		})
+		time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
+		c := crowd{store: New(chain.Adapt(memory.New())), start: time.Now()}
+		low, high := tidegate.Check{Key: "k", Limit: limit, Cost: 1, Floor: 3}, tidegate.Check{Key: "k", Limit: limit, Cost: 1}
+		for who, check := range []tidegate.Check{low, low, low, high, high, high} {
+			c.send(t.Context(), who, check)
+		}
+		c.Wait()
+		c.want(t, departure{who: 0}, departure{who: 3}, departure{who: 4}, departure{who: 5},
+			departure{who: 1, after: time.Second}, departure{who: 2, after: 2 * time.Second})
+	})
+}

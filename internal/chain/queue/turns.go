@@ -59,7 +59,7 @@ func (t *turns) wait(ctx context.Context, store tidegate.Store, c *tidegate.Chec
 	}
 	t.waiting.Add(1)
 	defer t.waiting.Add(-1)
-	id := who{c.Limit.Identity(), c.Key}
+	id := whoOf(c)
 	l := t.enter(id, store, c)
 	defer t.leave(id, l)
 	booked := d.Receipt

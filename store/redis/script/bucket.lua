@@ -128,22 +128,22 @@ end
 --:fit
 -- How many events there are to the brim, and to the end of the wait.
 if owed then
-  room = floor((cap * em - owed) / em)
-  if unit <= cap then k = fits(room, cost, unit, copies) end
+  room = floor((cap * em - owed) / em) - keep
+  if unit + keep <= cap then k = fits(room, cost, unit, copies) end
 else
-  room = count(tau - us, taut - t, em)
+  room = count(tau - us, taut - t, em) - keep
   if leaky == 1 then
     turns = count(wait - us, waitt - t, em)
-    if unit <= cap and turns >= 0 and room >= 0 then
+    if unit + keep <= cap and turns >= 0 and room >= 0 then
       k = fits(room, cost, unit, copies)
       if k > 1 and cost > 0 then -- the last copy must also leave in time
         local last = floor(turns / unit) + 1
         if last < k then k = last end
       end
     end
-  elseif unit <= cap then
+  elseif unit + keep <= cap then
     local free = room
-    if wait > 0 or waitt > 0 then free = count(tau - us + wait, taut - t + waitt, em) end
+    if wait > 0 or waitt > 0 then free = count(tau - us + wait, taut - t + waitt, em) - keep end
     k = fits(free, cost, unit, copies)
   end
 end
@@ -160,7 +160,7 @@ if owed then
   else
     reset, resett = 0, owed
   end
-  if (k == 0 or short) and unit <= cap then latert = owed - (cap - unit) * em end
+  if (k == 0 or short) and unit + keep <= cap then latert = owed - (cap - keep - unit) * em end
 else
   if leaky == 1 then
     if turns < n then left = 0 elseif turns - n + 1 < left then left = turns - n + 1 end
@@ -170,7 +170,7 @@ else
     if leaky == 1 then
       other, othert = us, t
     else
-      local one, onet = events(unit, em)
+      local one, onet = events(unit + keep, em)
       if after(us + one, t + onet, tau, taut) then other, othert = us + one - tau, t + onet - taut end
     end
     if n > 0 then
@@ -182,9 +182,9 @@ else
     end
   end
   reset, resett = own + lag, ownt
-  if (k == 0 or short) and unit <= cap then
+  if (k == 0 or short) and unit + keep <= cap then
     -- It passes when no more than this is owed.
-    local limit, limitt = events(unit, em)
+    local limit, limitt = events(unit + keep, em)
     limit, limitt = tau - limit, taut - limitt
     if leaky == 0 then
       limit, limitt = limit + wait, limitt + waitt

@@ -13,8 +13,9 @@ local arg, item, replies, sum = ARGV[2], 1, {}, tag + now
 -- It is a function, made once for all, so that a key that nothing can be made of does not
 -- keep the others from being decided.
 local function decide(item)
-  local _, copies, kind, _, key, id, cost, from = unpack('<I2dBBI2c9d', arg, item)
-  local unit, asked, k = cost > 0 and cost or 1, copies, 0
+  local _, copies, kind, flags, key, id, cost, from = unpack('<I2dBBI2c9d', arg, item)
+  local unit, asked, k, keep = cost > 0 and cost or 1, copies, 0, 0
+  if flags > 1 then keep, from = unpack('<d', arg, from) end -- so many are to remain
   --<read>
   --<box find>
   --<fit>

@@ -44,13 +44,13 @@ if at then
 end
 
 --:fit
-k = fits(events - total, cost, unit, copies)
+k = fits(events - keep - total, cost, unit, copies)
 
 --:take
 local n = k * cost
 total = total + n
 if n > 0 or changed then state, till = pack('<dI4', start, total), finish end
-left = total < events and events - total or 0
+left = total < events - keep and events - keep - total or 0
 if total > 0 then reset = finish - now end
 if k == 0 or short then later = finish - now end
 

@@ -9,8 +9,9 @@
 -- what is different in a cluster.
 local arg, item, replies, sum = ARGV[2], 1, {}, tag + now
 while item < #arg do
-  local size, copies, kind, _, key, id, cost, from = unpack('<I2dBBI2c9d', arg, item)
-  local unit, asked, k = cost > 0 and cost or 1, copies, 0
+  local size, copies, kind, flags, key, id, cost, from = unpack('<I2dBBI2c9d', arg, item)
+  local unit, asked, k, keep = cost > 0 and cost or 1, copies, 0, 0
+  if flags > 1 then keep, from = unpack('<d', arg, from) end -- so many are to remain
   missed, moved = nil, nil
   --<read>
   --<box find>

@@ -55,7 +55,7 @@ end
 
 --:fit
 --<log seek>
-k = fits(events - total, cost, unit, copies)
+k = fits(events - keep - total, cost, unit, copies)
 
 --:stamp
 if anew then -- counts that have left the window may come back into it if the clock is set back
@@ -73,8 +73,9 @@ gone, total, last = 0, total - over + n, us
 --:reject
 -- What was asked is stamped, granted or not. The oldest events beyond the limit make
 -- room: they decide nothing. What a higher limit stamped stays as many.
-if rejected == 1 and cost > 0 and unit <= events then
-  local held = total > events and total or events
+-- Nobody uses up what is to remain by being refused.
+if rejected == 1 and cost > 0 and unit + keep <= events and (keep == 0 or total <= events - keep) then
+  local held = total > events - keep and total or events - keep
   local n = cost * asked
   if n > held then n = held end
   local over = total + n > held and total + n - held or 0
@@ -88,10 +89,10 @@ elseif k * cost > 0 then
   local n, over = k * cost, 0
   --<log stamp>
 end
-left = total < events and events - total or 0
+left = total < events - keep and events - keep - total or 0
 if total > 0 then reset = last + period - now end
-if (k == 0 or short) and unit <= events then
-  later = call('LINDEX', KEYS[key], gone + total - events + unit - 1) + period - now
+if (k == 0 or short) and unit + keep <= events then
+  later = call('LINDEX', KEYS[key], gone + total - events + keep + unit - 1) + period - now
 end
 
 --:back

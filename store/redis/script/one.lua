@@ -9,8 +9,9 @@
 -- this check would let it.
 local _, _, copies = unpack('<ddd', ARGV[1])
 local arg = ARGV[2]
-local kind, _, key, id, cost, from = unpack('<BBI2c9d', arg)
-local unit, asked, k = cost > 0 and cost or 1, copies, 0
+local kind, flags, key, id, cost, from = unpack('<BBI2c9d', arg)
+local unit, asked, k, keep = cost > 0 and cost or 1, copies, 0, 0
+if flags > 1 then keep, from = unpack('<d', arg, from) end -- so many are to remain
 local box = kind < 5 and call('GET', KEYS[key]) or ''
 --<box find>
 --<fit>

@@ -104,7 +104,7 @@ stamped, changed = true, total > 0
 
 --:fit
 --<parts seek>
-k = fits(events - used, cost, unit, copies)
+k = fits(events - keep - used, cost, unit, copies)
 
 --:take
 local n = k * cost
@@ -112,7 +112,7 @@ if n > 0 then
   base, counts = push(base, counts, part, n)
   total, used, changed = total + n, used + n, true
 end
-left = used < events and events - used or 0
+left = used < events - keep and events - keep - used or 0
 local over = (base + #counts / 4 + parts) * width -- when the last count has left the window
 if total > 0 then reset = over - now end
 if changed then
@@ -120,9 +120,9 @@ if changed then
   if stamped then call('DEL', KEYS[twin]) end
   if anew then kin = id end
 end
-if (k == 0 or short) and unit <= events then
+if (k == 0 or short) and unit + keep <= events then
   -- The parts leave one by one, oldest first, until the rest leaves room.
-  local free, rest, first = events - unit, total, 0
+  local free, rest, first = events - keep - unit, total, 0
   for i = 0, #counts / 4 - 1 do
     if rest <= free then break end
     local one = nth(counts, i)

@@ -10,15 +10,16 @@ local checks = {}
 local granted = refused == 1 and 0 or copies
 for i = 2, ttl > 0 and #ARGV - 1 or #ARGV do
   local arg = ARGV[i]
-  local kind, advisory, key, id, cost, from = unpack('<BBI2c9d', arg)
-  local unit, k, saved = cost > 0 and cost or 1, 0
+  local kind, flags, key, id, cost, from = unpack('<BBI2c9d', arg)
+  local unit, k, advisory, keep, saved = cost > 0 and cost or 1, 0, flags % 2, 0
+  if flags > 1 then keep, from = unpack('<d', arg, from) end -- so many are to remain
   local box = kind < 5 and (boxes[key] or call('GET', KEYS[key])) or ''
   boxes[key] = box
   --<box find>
   --<fit>
   if moved then return pack('<ddddd', tag, -2, i - 1, moved, tag - 2 + (i - 1) + moved) end
   if k < granted and advisory == 0 then granted = k end
-  checks[i - 1] = {kind, advisory, key, id, cost, unit, k, saved}
+  checks[i - 1] = {kind, advisory, key, id, cost, unit, k, keep, saved}
 end
 if missed then return pack('<ddddd', tag, -1, now, missed, tag - 1 + now + missed) end
 
@@ -26,7 +27,7 @@ local some = granted > 0 and granted < copies
 local reply, sum = pack('<ddd', tag, granted, now), tag + granted + now
 local charged, wait, waitt = '', nil, 0
 for i = 1, #checks do
-  local kind, advisory, key, id, cost, unit, fit, saved = spread(checks[i])
+  local kind, advisory, key, id, cost, unit, fit, keep, saved = spread(checks[i])
   local k, asked = fit < granted and fit or granted, advisory == 1 and granted or copies
   local left, reset, resett, other, othert, later, latert, state, till = 0, 0, 0, 0, 0, 0, 0
   local short = some and fit == granted and advisory == 0
