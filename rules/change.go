@@ -36,5 +36,5 @@ func (c Change) String() string {
 // of the same rule, `per`, algorithm and period goes on, whatever its numbers; sliding_log
 // and sub_windows are one algorithm here.
 func Compare(old, set *Set) []Change {
-	return newSuccession(old, set, nil, set.config.now()).changes
+	return newSuccession(old.ledger(), set.ledger(), nil, set.config.now()).changes
 }

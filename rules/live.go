@@ -44,7 +44,7 @@ func (l *Live) Swap(set *Set) *Set {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f := l.force.Load()
-	s := newSuccession(f.set, set, f.before, set.config.now())
+	s := newSuccession(f.set.ledger(), set.ledger(), f.before, set.config.now())
 	l.force.Store(&force{set: set, before: s.before.end()})
 	return f.set
 }

@@ -20,6 +20,7 @@ type keeper struct {
 	store *memory.Store
 	file  string // "": none
 	every time.Duration
+	also  func(file string) error // written beside the counters
 	log   *slog.Logger
 	stop  chan struct{}
 	done  chan struct{} // closed when nothing runs
@@ -36,8 +37,8 @@ const (
 	badSnapshot = ".bad"
 )
 
-func newKeeper(store *memory.Store, c config.Memory, log *slog.Logger) *keeper {
-	k := &keeper{store: store, file: c.Snapshot, every: c.SnapshotEvery, log: log, stop: make(chan struct{}), done: make(chan struct{})}
+func newKeeper(store *memory.Store, c config.Memory, also func(file string) error, log *slog.Logger) *keeper {
+	k := &keeper{store: store, file: c.Snapshot, every: c.SnapshotEvery, also: also, log: log, stop: make(chan struct{}), done: make(chan struct{})}
 	if k.file == "" || k.every <= 0 {
 		close(k.done)
 		return k
@@ -86,7 +87,7 @@ func (k *keeper) write(file string) error {
 	if err := os.Rename(file+newSnapshot, file); err != nil {
 		return fmt.Errorf("write snapshot: %w", err)
 	}
-	return nil
+	return k.also(file)
 }
 
 // hand writes the counters for whoever goes on with them: from here on they are not

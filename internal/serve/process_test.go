@@ -20,7 +20,7 @@ import (
 func TestServe(t *testing.T) {
 	bin := built(t)
 	for name, f := range map[string]func(*testing.T, string){
-		"start": testStart, "invitation": testInvitation, "upgrade": testUpgrade, "upgrade with TLS": testUpgradeTLS, "restart": testRestart, "failed upgrades": testFailedUpgrades,
+		"start": testStart, "invitation": testInvitation, "upgrade": testUpgrade, "upgrade with TLS": testUpgradeTLS, "restart": testRestart, "restart with other rules": testRestartWithOtherRules, "failed upgrades": testFailedUpgrades,
 		"broken snapshot": testBrokenSnapshot, "unix socket": testUnixSocket, "certificate": testCertificate, "client certificates": testClientCertificates, "second signal": testSecondSignal, "units": testUnits,
 		"standing reader": testStandingReader, "standing errors": testStandingErrors, "gone reader": testGoneReader, "full disk": testFullDisk, "rotation": testRotation, "cut off": testCutOffIsLogged,
 		"hang up": testHangUp, "kill": testKill, "owner of the snapshot": testSnapshotOwner,

@@ -120,7 +120,7 @@ func (s *server) instances() int {
 // snapshot writes the counters to a file, or what is counted here while Redis is away.
 func (s *server) snapshot() func(file string) error {
 	if s.shared != nil {
-		return s.shared.HandOver
+		return func(file string) error { return errors.Join(s.shared.HandOver(file), s.remember(file)) }
 	}
 	return s.keeper.hand
 }
@@ -159,7 +159,7 @@ func (s *server) open(handed string) {
 	} else {
 		s.memory = s.restore(handed)
 		s.counters = s.memory
-		s.keeper = newKeeper(s.memory, s.config.Store.Memory, s.log)
+		s.keeper = newKeeper(s.memory, s.config.Store.Memory, s.remember, s.log)
 		s.shortage = watchShortage(s.memory.Stats, s.config.Store.Memory.Max, s.log)
 		s.metrics.WatchStore(
 			func() telemetry.StoreStats { return telemetry.StoreStats(s.memory.Stats()) },
@@ -168,6 +168,10 @@ func (s *server) open(handed string) {
 		s.limited = line
 		s.metrics.WatchQueue(line.Waiting)
 	}
+	if handed == "" {
+		handed = s.kept()
+	}
+	s.recall(handed)
 	s.metrics.WatchSignals(pressure.Names, s.signals.Signal)
 	if s.rules != nil {
 		s.gate = tidegate.NewGate(s.metrics.Matcher(s.rules.Live()), s.limited).Observe(s.metrics.Observe)

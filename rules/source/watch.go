@@ -94,15 +94,19 @@ func watch(ctx context.Context, name string, o Options, p pace) (*Watcher, error
 // maxChanges is how many changes of counters a reload logs.
 const maxChanges = 20
 
-func logReload(log *slog.Logger, name string, old, set *rules.Set) {
-	log.Info("rules reloaded", "name", name, "rules", len(set.Rules()))
-	changes := rules.Compare(old, set)
+// logChanges logs what becomes of counters, the first of them each in a line.
+func logChanges(log *slog.Logger, changes []rules.Change) {
 	for _, c := range changes[:min(len(changes), maxChanges)] {
 		log.Info("counters of a limit do not just go on", "change", c.String())
 	}
 	if more := len(changes) - maxChanges; more > 0 {
 		log.Info("counters of more limits do not just go on", "limits", more)
 	}
+}
+
+func logReload(log *slog.Logger, name string, old, set *rules.Set) {
+	log.Info("rules reloaded", "name", name, "rules", len(set.Rules()))
+	logChanges(log, rules.Compare(old, set))
 	if doubts := set.Warnings(); len(doubts) > 0 {
 		log.Warn("rules have doubtful points", "name", name, "problems", doubts.Error())
 	}

@@ -1,0 +1,62 @@
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"tidegate.dev/tidegate/internal/bounded"
+	"tidegate.dev/tidegate/rules"
+)
+
+// ofRules is what is added to the name of the file of counters for that of the rules which
+// made them, so that whoever goes on under other rules refills nobody.
+const ofRules = ".rules"
+
+// remember writes where the rules in force count, beside the counters in file. Without it the
+// counters are as good: only those of limits that have changed start empty.
+func (s *server) remember(file string) error {
+	if s.rules == nil {
+		return nil
+	}
+	data, err := s.rules.live.Remember()
+	if errors.Is(err, rules.ErrTooManyLimits) {
+		return nil
+	}
+	if err == nil {
+		err = os.WriteFile(file+ofRules+newSnapshot, data, 0o600)
+	}
+	if err == nil {
+		err = os.Rename(file+ofRules+newSnapshot, file+ofRules)
+	}
+	if err != nil {
+		return fmt.Errorf("write the rules beside the counters: %w", err)
+	}
+	return nil
+}
+
+// recall reads what was written beside the counters in file; "" means there are none.
+func (s *server) recall(file string) {
+	if file == "" || s.rules == nil {
+		return
+	}
+	data, err := bounded.Files(maxRules)(file + ofRules)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	var changes []rules.Change
+	if err == nil {
+		changes, err = s.rules.live.Recall(data)
+	}
+	if err != nil {
+		s.log.Warn("the rules before are not known: counters of limits that have changed start empty", "err", err)
+		return
+	}
+	for _, c := range changes[:min(len(changes), 20)] {
+		s.log.Info("counters of a limit do not just go on", "change", c.String(), "limits", len(changes))
+	}
+}
+
+// maxRules bounds what is read of them.
+const maxRules = 64 << 20

@@ -1,0 +1,206 @@
+package rules
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// ledger is where the rules of a Set count: all that others need to know of them to take
+// their place.
+type ledger []*account
+
+// account is where one rule counts.
+type account struct {
+	Rule   string     `json:"rule"`
+	Scopes []string   `json:"scopes"` // ways to find who is counted
+	Plans  []counters `json:"plans"`  // of the rule itself, and of its branches
+	Blocks counters   `json:"blocks"`
+	// Lives is for how long each counter remembers, by identity: the longest of all limits
+	// that share it.
+	Lives     map[string]time.Duration `json:"lives"`
+	lookbacks map[string]time.Duration // for how long each counts what was before it
+}
+
+// counters are those of a plan.
+type counters struct {
+	Conditions string      `json:"conditions,omitempty"`
+	By         [][]counter `json:"by"` // scope
+}
+
+// at is those of one scope; none where the rule is disabled.
+func (c *counters) at(scope int) []counter {
+	if scope >= len(c.By) {
+		return nil
+	}
+	return c.By[scope]
+}
+
+// counter is where a limit counts.
+type counter struct {
+	limit    *tidegate.Limit
+	anchored bool // a quota that starts on a day of who is asking; limit is that of who has none
+}
+
+func (s *Set) ledger() ledger {
+	var all ledger
+	for _, r := range s.rules {
+		a := &account{
+			Rule: r.name, Scopes: r.subject.scopes, Lives: r.times(life),
+			lookbacks: r.times(func(l *tidegate.Limit, _ time.Duration) time.Duration { return lookback(l) }),
+		}
+		for i := range r.plans {
+			a.Plans = append(a.Plans, r.plans[i].counters())
+		}
+		for _, l := range r.blocks {
+			if l == nil {
+				break // the rule has none
+			}
+			a.Blocks.By = append(a.Blocks.By, []counter{{limit: l}})
+		}
+		all = append(all, a)
+	}
+	return all
+}
+
+func (p *plan) counters() counters {
+	all := counters{Conditions: p.guard.text()}
+	by := p.decides
+	if by == nil {
+		by = p.tries
+	}
+	for _, items := range by {
+		var made []counter
+		for i := range items {
+			it := &items[i]
+			h, anchored := it.some(), it.vary != nil && !it.vary.clamp
+			if h.nominal != nil {
+				made = append(made, counter{h.nominal, anchored})
+			}
+			made = append(made, counter{h.limit, anchored})
+		}
+		all.By = append(all.By, made)
+	}
+	return all
+}
+
+// text is the guard as it was written.
+func (g *guard) text() string {
+	var b strings.Builder
+	for _, all := range []conditions{g.when, g.unless} {
+		for i := range all {
+			b.WriteString(all[i].id.name + ": " + all[i].text() + "\n")
+		}
+		b.WriteString("unless\n")
+	}
+	return b.String()
+}
+
+// times is a time of each counter of the rule, by identity: the longest of all limits that
+// share it.
+func (r *rule) times(of func(l *tidegate.Limit, maxWait time.Duration) time.Duration) map[string]time.Duration {
+	times := make(map[string]time.Duration)
+	add := func(l *tidegate.Limit, maxWait time.Duration) {
+		if l != nil {
+			times[l.Identity()] = max(times[l.Identity()], of(l, maxWait))
+		}
+	}
+	for i := range r.plans {
+		for _, by := range [][][]item{r.plans[i].decides, r.plans[i].tries} {
+			for _, items := range by {
+				for j := range items {
+					it := &items[j]
+					all := []*held{it.some()}
+					if it.vary != nil {
+						all = append(all, it.vary.get(1), it.vary.get(it.vary.most))
+					}
+					for _, h := range all {
+						add(h.nominal, h.maxWait)
+						add(h.limit, h.maxWait)
+					}
+				}
+			}
+		}
+	}
+	for _, l := range r.blocks {
+		add(l, 0)
+	}
+	return times
+}
+
+func (c *counter) text() string { return strings.TrimPrefix(c.limit.String(), c.limit.Name+": ") }
+
+// class is what a limit counts: which caller, places or events, for the limit itself or for
+// what is beside it.
+func (c *counter) class() string {
+	if c.limit.Algorithm == tidegate.Concurrency {
+		return "slots " + c.limit.Scope
+	}
+	return "events " + c.limit.Scope
+}
+
+// each is the limits of all identities.
+func (c *counter) each() []*tidegate.Limit {
+	all := []*tidegate.Limit{c.limit}
+	for day := 1; c.anchored && day <= 31; day++ {
+		spec := c.limit.Spec
+		spec.Anchor = day
+		all = append(all, tidegate.MustLimit(spec))
+	}
+	return all
+}
+
+// saved is a counter in JSON.
+type saved struct {
+	Name          string            `json:"name"`
+	Scope         string            `json:"scope"`
+	Events        int64             `json:"events"`
+	Period        time.Duration     `json:"period,omitempty"`
+	Algorithm     string            `json:"algorithm"`
+	Burst         int64             `json:"burst,omitempty"`
+	Parts         int               `json:"parts,omitempty"`
+	Ceiling       bool              `json:"ceiling,omitempty"`
+	CountRejected bool              `json:"count_rejected,omitempty"`
+	Calendar      tidegate.Calendar `json:"calendar,omitempty"`
+	Zone          string            `json:"zone,omitempty"`
+	Anchor        int               `json:"anchor,omitempty"`
+	Anchored      bool              `json:"anchored,omitempty"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (c counter) MarshalJSON() ([]byte, error) {
+	l := c.limit
+	return json.Marshal(saved{
+		l.Name, l.Scope, l.Events, l.Period, l.Algorithm.String(), l.Burst, l.Parts, l.Ceiling, l.CountRejected,
+		l.Calendar, l.Zone, l.Anchor, c.anchored,
+	})
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *counter) UnmarshalJSON(data []byte) error {
+	var s saved
+	if err := json.Unmarshal(data, &s); err != nil {
+		return err
+	}
+	spec := tidegate.Spec{
+		Name: s.Name, Scope: s.Scope, Events: s.Events, Period: s.Period, Burst: s.Burst, Parts: s.Parts, Ceiling: s.Ceiling,
+		CountRejected: s.CountRejected, Calendar: s.Calendar, Zone: s.Zone, Anchor: s.Anchor,
+	}
+	for a := tidegate.TokenBucket; a < tidegate.Deny; a++ {
+		if a.String() == s.Algorithm {
+			spec.Algorithm = a
+		}
+	}
+	if spec.Algorithm == tidegate.Auto {
+		return fmt.Errorf("unknown algorithm %q", s.Algorithm)
+	}
+	if s.Anchored && (spec.Algorithm != tidegate.Quota || spec.Calendar != tidegate.Month && spec.Calendar != tidegate.Year) {
+		return fmt.Errorf("%s per %s does not start on a day of each caller", s.Algorithm, spec.Calendar)
+	}
+	l, err := tidegate.NewLimit(spec)
+	c.limit, c.anchored = l, s.Anchored
+	return err
+}

@@ -1,0 +1,89 @@
+package rules
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// memoir is what [Live.Remember] writes.
+type memoir struct {
+	Ledger ledger    `json:"ledger"`
+	Before []bequest `json:"before,omitempty"`
+}
+
+// bequest is a predecessor of the limit that has an identity.
+type bequest struct {
+	Of      string    `json:"of"`
+	Counter counter   `json:"counter"`
+	Until   time.Time `json:"until"`
+}
+
+// maxRemembered bounds the counters that are remembered, and maxMemoir what is read.
+const (
+	maxRemembered = 20_000
+	maxMemoir     = 64 << 20
+)
+
+// ErrTooManyLimits is returned by [Live.Remember] for rules that count in more places than
+// are remembered.
+var ErrTooManyLimits = errors.New("the rules make too many limits to be remembered")
+
+// Remember returns where the rules in force count, for [Live.Recall] in a process that goes
+// on with their counters.
+func (l *Live) Remember() ([]byte, error) {
+	f := l.force.Load()
+	m := memoir{Ledger: f.set.ledger()}
+	n := 0
+	for _, a := range m.Ledger {
+		for i := range a.Plans {
+			for _, all := range a.Plans[i].By {
+				n += len(all)
+			}
+		}
+	}
+	if n > maxRemembered {
+		return nil, ErrTooManyLimits
+	}
+	if f.before != nil {
+		for identity, all := range f.before.of {
+			for _, p := range all {
+				m.Before = append(m.Before, bequest{identity, counter{limit: p.limit}, p.until})
+			}
+		}
+	}
+	return json.Marshal(m)
+}
+
+// Recall takes the rules that another process had in force, as its [Live.Remember] has them,
+// for those in whose place the present ones are, as Swap does with the ones before. It
+// returns which counters do not just go on.
+func (l *Live) Recall(data []byte) ([]Change, error) {
+	var m memoir
+	if len(data) > maxMemoir {
+		return nil, fmt.Errorf("recall rules: %d bytes are more than can be", len(data))
+	}
+	if err := json.Unmarshal(data, &m); err != nil {
+		return nil, fmt.Errorf("recall rules: %w", err)
+	}
+	var had predecessors
+	for _, b := range m.Before {
+		if b.Counter.limit != nil {
+			had.add(b.Of, &predecessor{limit: b.Counter.limit, until: b.Until})
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f := l.force.Load()
+	s := newSuccession(m.Ledger, f.set.ledger(), &had, f.set.config.now())
+	if f.before != nil {
+		for identity, all := range f.before.of {
+			for _, p := range all {
+				s.before.add(identity, p)
+			}
+		}
+	}
+	l.force.Store(&force{set: f.set, before: s.before.end()})
+	return s.changes, nil
+}
