@@ -132,8 +132,9 @@ var rows = []row{
 		fault: once(func(s *stage) { s.holder(hotKey).Kill() }),
 	},
 	{
+		// Rules that keep two keys cannot be asked about while one may have moved: TRYAGAIN.
 		name: "resharding", what: "the slot of the hot key moves to another master and back: ASK, then MOVED",
-		site:  cluster,
+		site: cluster, affected: nodes, maybe: true,
 		fault: reshard, mend: nothing,
 	},
 }

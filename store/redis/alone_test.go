@@ -143,7 +143,7 @@ func TestClassify(t *testing.T) {
 	f("MASTERDOWN Link with MASTER is down", "lost its master", false)
 	f("CLUSTERDOWN The cluster is down", "slots without", false)
 	f("CROSSSLOT Keys in request don't hash to the same slot", "redis-cluster://", false)
-	f("TRYAGAIN Multiple keys request during rehashing of slot", "moved", false)
+	f("TRYAGAIN Multiple keys request during rehashing of slot", "moved", true)
 	f("NOAUTH Authentication required.", "password", false)
 	f("WRONGPASS invalid username-password pair or user is disabled.", "is wrong", false)
 	f("ERR DB index is out of range", "database", false)

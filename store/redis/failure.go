@@ -35,6 +35,9 @@ var troubles = map[string]trouble{
 	"WRONGTYPE": {"somebody else keeps something under this key: delete it, or use another prefix", true},
 	"NOPERM":    {"the user needs to read, write and run scripts on the keys of the prefix: docs/redis.md has the commands", true},
 
+	// The keys of one slot are on their way; those of all others can be asked about.
+	"TRYAGAIN": {"keys are being moved to another node", true},
+
 	"NOAUTH":      {advice: "give a password, as in redis://:password@host"},
 	"WRONGPASS":   {advice: "the user name or the password is wrong"},
 	"OOM":         {advice: "the server is out of memory: raise maxmemory"},
@@ -48,7 +51,6 @@ var troubles = map[string]trouble{
 	"LOADING":     {advice: "the server is reading its data and will answer when it has"},
 	"BUSY":        {advice: "the server is held up by a script that does not end: SCRIPT KILL ends it"},
 	"UNKILLABLE":  {advice: "the server is held up by a script that has written: only SHUTDOWN NOSAVE ends it"},
-	"TRYAGAIN":    {advice: "keys are being moved to another node"},
 }
 
 // codes finds the word where a script's error wraps it, as every version does it in its
