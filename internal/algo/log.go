@@ -58,11 +58,8 @@ func (l *LogLaw) Take(r Runs, now int64, a Ask) (Verdict, bool) {
 	us := l.settle(r, now)
 	k := a.copies(l.Brim - r.total())
 	v := Verdict{Granted: k}
-	if a.unit() > l.Brim {
-		v.Delay = Never
-	}
 	switch {
-	case a.Cost <= 0 || v.Never():
+	case a.Cost <= 0 || a.Cost > l.Brim:
 	case l.CountRejected:
 		if !l.stampAll(r, us, a) {
 			return Verdict{}, false
@@ -73,7 +70,17 @@ func (l *LogLaw) Take(r Runs, now int64, a Ask) (Verdict, bool) {
 		}
 		logShape.push(r, us, k*a.Cost)
 	}
-	l.report(r, now, a.unit(), &v)
+	v.Remaining = max(0, l.Brim-r.total())
+	if last, ok := logShape.last(r); ok && r.total() > 0 {
+		v.Reset = (last+l.Period)*Micro - now
+	}
+	switch {
+	case k > 0:
+	case a.unit() > l.Brim:
+		v.Delay = Never
+	default:
+		v.Delay = l.retry(r, a.unit()) - now
+	}
 	return v, true
 }
 
@@ -119,21 +126,16 @@ func (l *LogLaw) stampAll(r Runs, us int64, a Ask) bool {
 	return true
 }
 
-func (l *LogLaw) report(r Runs, now, unit int64, v *Verdict) {
-	v.Remaining = max(0, l.Brim-r.total())
-	if last, ok := logShape.last(r); ok && r.total() > 0 {
-		v.Reset = (last+l.Period)*Micro - now
-	}
-	if v.Granted > 0 || v.Never() {
-		return
-	}
-	for i, left := 0, r.total(); i < r.len(); i++ {
+// retry is the first instant, in ticks, at which cost would pass if nothing else came.
+func (l *LogLaw) retry(r Runs, cost int64) int64 {
+	left := r.total()
+	for i := range r.len() {
 		stamp, count := logShape.at(r, i)
-		if left -= count; left <= l.Brim-unit {
-			v.Delay = (stamp+l.Period)*Micro - now
-			return
+		if left -= count; left <= l.Brim-cost {
+			return (stamp + l.Period) * Micro
 		}
 	}
+	return 0 // there is always such a stamp
 }
 
 // Return removes n stamps made at the instant at, if still in the window.

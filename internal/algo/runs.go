@@ -49,8 +49,11 @@ type runsShape struct {
 
 func (p runsShape) at(r Runs, i int) (stamp, count int64) {
 	w := r.Get(r.slot(i))
-	return r.base() + int64(w>>(p.bits&63)), int64(w & (1<<(p.bits&63) - 1))
+	return p.stamp(r, w), int64(w & (1<<(p.bits&63) - 1))
 }
+
+// stamp is the one of the entry w.
+func (p runsShape) stamp(r Runs, w uint64) int64 { return r.base() + int64(w>>(p.bits&63)) }
 
 func (p runsShape) last(r Runs) (stamp int64, ok bool) {
 	n := r.len()
@@ -90,10 +93,12 @@ func (p runsShape) push(r Runs, stamp, count int64) {
 		r.setRing(0, 0)
 	}
 	r.Set(2, r.Get(2)+uint64(count))
-	if last, ok := p.last(r); ok && last == stamp {
+	if n > 0 {
 		at := r.slot(n - 1)
-		r.Set(at, r.Get(at)+uint64(count))
-		return
+		if last := r.Get(at); p.stamp(r, last) == stamp {
+			r.Set(at, last+uint64(count))
+			return
+		}
 	}
 	if (stamp-r.base())>>(63-p.bits) != 0 {
 		p.rebase(r)
