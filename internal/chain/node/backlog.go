@@ -16,6 +16,7 @@ type backlog struct {
 	debts    map[counterID]*debt
 	pressing []counterID        // those of used up keys come first; some may be posted
 	doubtful map[counterID]post // sent, and nobody knows whether they arrived
+	sending  []post             // that are out just now; others write only doubt and tries
 	boot     [2]uint64          // of posts
 	number   uint64             // of the last post
 	swept    time.Duration      // when what has faded was last dropped

@@ -49,7 +49,7 @@ type denial struct {
 	retry atomic.Int64 // when the backend would have room, which may be later
 	reset atomic.Int64
 	left  atomic.Int64
-	_     [8]byte
+	known atomic.Uint64 // the counter's name in seen, which a successor can make as well
 }
 
 // maxDenial is how long a refusal is remembered at most.
@@ -143,7 +143,9 @@ func (s *denialSet) unlock() { s.turn.Add(1) }
 // note remembers a refusal of a cost that was asked for at an instant, in place of what
 // is known of the same, or else of what ends first. It reports false if it did not: when
 // something was given back meanwhile, or somebody else is at it.
-func (t *denials) note(c counter, under uint64, cost int64, r refused, asked time.Duration) bool {
+//
+// known is the counter's name in seen.
+func (t *denials) note(c counter, known, under uint64, cost int64, r refused, asked time.Duration) bool {
 	set := t.set(c)
 	if !set.lock() {
 		return false
@@ -152,9 +154,7 @@ func (t *denials) note(c counter, under uint64, cost int64, r refused, asked tim
 	if set.dropped.Load() > int64(asked) {
 		return false
 	}
-	for was := t.until.Load(); was < int64(r.until) && !t.until.CompareAndSwap(was, int64(r.until)); {
-		was = t.until.Load()
-	}
+	t.last(r.until)
 	place, first := 0, int64(math.MaxInt64)
 	for i := range set.entries {
 		e := &set.entries[i]
@@ -175,7 +175,15 @@ func (t *denials) note(c counter, under uint64, cost int64, r refused, asked tim
 	at.retry.Store(int64(r.retry))
 	at.reset.Store(int64(r.reset))
 	at.left.Store(r.left)
+	at.known.Store(known)
 	return true
+}
+
+// last notes that there is a refusal that ends then.
+func (t *denials) last(until time.Duration) {
+	for was := t.until.Load(); was < int64(until) && !t.until.CompareAndSwap(was, int64(until)); {
+		was = t.until.Load()
+	}
 }
 
 // drop forgets the refusals of a counter, under whatever limit.

@@ -30,7 +30,7 @@ func TestDenialsAtOnce(t *testing.T) {
 				switch at := time.Duration(i + 1); r.IntN(20) {
 				case 0:
 					v := time.Duration(1 + r.IntN(1000)*8 + key)
-					table.note(c, 1, int64(key), refused{v, 2 * v, 3 * v, int64(4 * v)}, at)
+					table.note(c, 0, 1, int64(key), refused{v, 2 * v, 3 * v, int64(4 * v)}, at)
 				case 1:
 					if r.IntN(50) == 0 {
 						table.drop(c, 0)
@@ -65,14 +65,14 @@ func TestDenialsMakeRoom(t *testing.T) {
 	l := per(1, time.Hour, tidegate.TokenBucket)
 	name := func(i int) counter { return table.counter(l, fmt.Sprint(i)) }
 	for i := range 5 {
-		table.note(name(i), 1, 1, refused{until: time.Duration(100 - i)}, 1)
+		table.note(name(i), 0, 1, 1, refused{until: time.Duration(100 - i)}, 1)
 	}
 	for i := range 5 {
 		if _, ok := table.find(name(i), 1, 1); ok != (i != 3) {
 			t.Errorf("the refusal %d is known: %t", i, ok)
 		}
 	}
-	table.note(name(0), 1, 1, refused{until: 200}, 1)
+	table.note(name(0), 0, 1, 1, refused{until: 200}, 1)
 	if r, ok := table.find(name(0), 1, 1); !ok || r.until != 200 {
 		t.Errorf("what is known of the same was not replaced: %+v, %t", r, ok)
 	}
@@ -90,16 +90,16 @@ func TestNoneToFind(t *testing.T) {
 		}
 	}
 	f(true)
-	table.note(name, 1, 1, refused{until: 2 * time.Second}, time.Second)
+	table.note(name, 0, 1, 1, refused{until: 2 * time.Second}, time.Second)
 	f(false)
 	table.pass(1900 * time.Millisecond)
 	f(false)
-	table.note(name, 1, 1, refused{until: time.Second}, time.Second) // an answer that was late
-	table.pass(2 * time.Second)                                      // too soon after the last
+	table.note(name, 0, 1, 1, refused{until: time.Second}, time.Second) // an answer that was late
+	table.pass(2 * time.Second)                                         // too soon after the last
 	f(false)
 	table.pass(3 * time.Second)
 	f(true)
-	table.note(name, 1, 1, refused{until: 4 * time.Second}, 3*time.Second)
+	table.note(name, 0, 1, 1, refused{until: 4 * time.Second}, 3*time.Second)
 	f(false)
 }
 

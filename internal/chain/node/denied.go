@@ -36,9 +36,12 @@ func (n *Node) denied(checks []tidegate.Check) (d tidegate.Decision, ok bool) {
 		if !deniable(c) {
 			continue
 		}
-		r, found := n.deny.find(n.deny.counter(c.Limit, c.Key), under(c.Limit, n.deny.epoch.Load()), needed(c))
+		sum := under(c.Limit, n.deny.epoch.Load())
+		r, found := n.deny.find(n.deny.counter(c.Limit, c.Key), sum, needed(c))
 		if !found {
-			continue
+			if r, found = n.inherited(c, sum); !found {
+				continue
+			}
 		}
 		if now == 0 {
 			now = n.now()
@@ -100,7 +103,7 @@ func (n *Node) remember(call *call, d *tidegate.Decision) bool {
 		r.left += c.Floor
 	}
 	r.until = min(r.retry, sent.at+maxDenial)
-	noted := n.deny.note(n.deny.counter(c.Limit, c.Key), under(c.Limit, sent.epoch), needed(c), r, sent.at)
+	noted := n.deny.note(n.deny.counter(c.Limit, c.Key), n.seen.name(c.Limit, c.Key), under(c.Limit, sent.epoch), needed(c), r, sent.at)
 	return noted && sent.epoch == n.deny.epoch.Load() && n.now() < r.until
 }
 
@@ -114,6 +117,6 @@ func (n *Node) rememberBlock(call *call, d *tidegate.Decision) {
 	if c := &s.checks[0]; c.Cost > 0 && final(c.Limit) && deniable(c) {
 		r := refused{retry: sent.at + d.ResetAfter, reset: sent.at + d.ResetAfter}
 		r.until = min(r.retry, sent.at+maxDenial)
-		n.deny.note(n.deny.counter(c.Limit, c.Key), under(c.Limit, sent.epoch), 1, r, sent.at)
+		n.deny.note(n.deny.counter(c.Limit, c.Key), n.seen.name(c.Limit, c.Key), under(c.Limit, sent.epoch), 1, r, sent.at)
 	}
 }

@@ -18,6 +18,10 @@ type handed struct {
 	Local     []byte // a snapshot of the local store
 	Seen      []handedSeen
 	Debts     []handedDebt
+	Posts     []handedPost
+	Releases  []handedRelease
+	Epoch     uint64 // of Denials
+	Denials   []handedDenial
 	Instances int
 }
 
@@ -55,6 +59,14 @@ type handedLimit struct {
 	Anchor        int
 }
 
+func handLimit(l *tidegate.Limit) handedLimit {
+	s := &l.Spec
+	return handedLimit{
+		s.Name, s.Scope, s.Algorithm, s.Events, s.Burst, s.Period, s.Parts,
+		s.Ceiling, s.CountRejected, s.Calendar, s.Zone, s.Anchor,
+	}
+}
+
 func (l *handedLimit) limit() (*tidegate.Limit, error) {
 	return tidegate.NewLimit(tidegate.Spec{
 		Name: l.Name, Scope: l.Scope, Algorithm: l.Algorithm, Events: l.Events, Burst: l.Burst, Period: l.Period, Parts: l.Parts,
@@ -72,9 +84,12 @@ func (n *Node) HandOver(file string) error {
 		for id, d := range s.backlog.debts {
 			h.Debts = append(h.Debts, n.handedDebt(id, d))
 		}
+		h.Posts = append(h.Posts, s.handPostsLocked()...)
+		h.Releases = append(h.Releases, s.handReleasesLocked()...)
 	}
 	n.mu.Unlock()
 	h.Seen = n.seen.all()
+	h.Epoch, h.Denials = n.deny.epoch.Load(), n.handDenials()
 	err := n.local.Snapshot(file)
 	if err == nil {
 		h.Local, err = os.ReadFile(file)
@@ -94,13 +109,8 @@ func (n *Node) HandOver(file string) error {
 }
 
 func (n *Node) handedDebt(id counterID, d *debt) handedDebt {
-	s := &d.limit.Spec
 	return handedDebt{
-		Limit: handedLimit{
-			s.Name, s.Scope, s.Algorithm, s.Events, s.Burst, s.Period, s.Parts,
-			s.Ceiling, s.CountRejected, s.Calendar, s.Zone, s.Anchor,
-		},
-		Key: id.key, Nodes: d.nodes, Admitted: d.admitted, Used: d.used, Last: n.wall(d.last), Known: d.known, When: n.wall(d.when),
+		Limit: handLimit(d.limit), Key: id.key, Nodes: d.nodes, Admitted: d.admitted, Used: d.used, Last: n.wall(d.last), Known: d.known, When: n.wall(d.when),
 	}
 }
 
@@ -147,6 +157,13 @@ func (n *Node) TakeOver(file string) (instances int, err error) {
 	for i := range h.Debts {
 		n.takeOverDebt(&h.Debts[i])
 	}
+	for i := range h.Posts {
+		n.takeOverPost(&h.Posts[i])
+	}
+	for i := range h.Releases {
+		n.takeOverRelease(&h.Releases[i])
+	}
+	n.takeOverDenials(h.Denials, h.Epoch)
 	return h.Instances, nil
 }
 
@@ -162,14 +179,18 @@ func (n *Node) takeOverDebt(d *handedDebt) {
 	s := n.serverOf(&tidegate.Check{Limit: l, Key: d.Key})
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	one := &debt{
-		limit: l, nodes: max(d.Nodes, 1), admitted: d.Admitted, used: d.Used, last: d.Last.Sub(n.start),
-		known: d.Known, when: d.When.Sub(n.start),
-	}
+	one := n.debtOf(d, l)
 	id := counterID{l.Identity(), d.Key}
 	if s.backlog.enter(id, one, 0) {
 		s.backlog.press(id, one)
 		s.held.note(n.seen.name(l, d.Key))
 		s.repayLocked()
+	}
+}
+
+func (n *Node) debtOf(d *handedDebt, l *tidegate.Limit) *debt {
+	return &debt{
+		limit: l, nodes: max(d.Nodes, 1), admitted: d.Admitted, used: d.Used, last: d.Last.Sub(n.start),
+		known: d.Known, when: d.When.Sub(n.start),
 	}
 }

@@ -43,6 +43,7 @@ type Node struct {
 	late   error // ErrTimeout, with the deadline
 
 	deny     denials
+	inherit  atomic.Pointer[inheritance] // refusals of a predecessor; nil when they are over
 	contexts contexts
 	streams  sync.Pool // of *stream
 	calls    sync.Pool // of *call

@@ -112,15 +112,15 @@ func (s *server) free() {
 			n.mu.Unlock()
 			return
 		}
-		s.releases = nil
+		s.releases, s.releasing = nil, all
 		n.mu.Unlock()
 		again := s.freeAll(all)
+		n.mu.Lock()
+		s.releases, s.releasing = append(again, s.releases...), nil
+		n.mu.Unlock()
 		if len(again) == 0 {
 			continue
 		}
-		n.mu.Lock()
-		s.releases = append(again, s.releases...)
-		n.mu.Unlock()
 		timer := time.NewTimer(jitter(postPause))
 		select {
 		case <-timer.C:

@@ -185,15 +185,17 @@ func (s *server) post(when *time.Duration) {
 		return
 	}
 	posts := s.backlog.take(maxPosts, now, s.reckonedLocked(now))
+	s.backlog.sending = posts
 	n.mu.Unlock()
 	again := s.postAll(posts)
 	*when = n.now() + jitter(postEvery)
 	if len(again) > 0 {
 		*when = n.now() + jitter(postPause)
-		n.mu.Lock()
-		s.backlog.putBack(again, n.now())
-		n.mu.Unlock()
 	}
+	n.mu.Lock()
+	s.backlog.sending = nil
+	s.backlog.putBack(again, n.now())
+	n.mu.Unlock()
 }
 
 // postAll posts debts and returns those that are still owed. One that cannot be posted is

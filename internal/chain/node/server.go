@@ -34,6 +34,7 @@ type server struct {
 	cause     error         // the last failure
 	backlog   backlog
 	releases  []release
+	releasing []release     // that are out just now
 	reachable time.Duration // when it last turned out to be
 	repaying  bool          // repay runs
 	freeing   bool          // free runs

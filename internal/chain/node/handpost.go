@@ -1,0 +1,99 @@
+package node
+
+import (
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// handedPost is a post that may have arrived. The successor sends it again under its name,
+// so that it counts once.
+type handedPost struct {
+	Debt   handedDebt
+	Amount int64
+	Boot   [2]uint64
+	Number uint64
+	Sent   time.Time
+}
+
+// handPostsLocked are the posts of which nobody knows whether they arrived, those that are
+// out included.
+func (s *server) handPostsLocked() (all []handedPost) {
+	n := s.node
+	add := func(p *post) {
+		all = append(all, handedPost{n.handedDebt(p.id, p.debt), p.amount, p.boot, p.number, n.wall(p.sent)})
+	}
+	for _, p := range s.backlog.doubtful {
+		add(&p)
+	}
+	if n.chargesOnce.Load() {
+		for i := range s.backlog.sending {
+			add(&s.backlog.sending[i])
+		}
+	}
+	return all
+}
+
+// takeOverPost takes a post up that a predecessor sent.
+func (n *Node) takeOverPost(h *handedPost) {
+	l, err := h.Debt.Limit.limit()
+	if err != nil { // of a version that knows more
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.server(0).backlog.lost++
+		return
+	}
+	s := n.serverOf(&tidegate.Check{Limit: l, Key: h.Debt.Key})
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	p := post{
+		id: counterID{l.Identity(), h.Debt.Key}, debt: n.debtOf(&h.Debt, l), amount: h.Amount,
+		boot: h.Boot, number: h.Number, sent: h.Sent.Sub(n.start), doubt: true,
+	}
+	s.backlog.putBack([]post{p}, 0)
+	s.held.note(n.seen.name(l, h.Debt.Key))
+	s.repayLocked()
+}
+
+// handedRelease is slots that are to be given back.
+type handedRelease struct {
+	At     int64
+	Handle [2]uint64
+	Slots  []handedSlot
+}
+
+type handedSlot struct {
+	Limit handedLimit
+	Key   string
+	Cost  int64
+}
+
+// handReleasesLocked are the slots that are to be given back, those whose release is out
+// included: it can be repeated.
+func (s *server) handReleasesLocked() (all []handedRelease) {
+	for _, some := range [][]release{s.releasing, s.releases} {
+		for i := range some {
+			r := &some[i]
+			h := handedRelease{At: r.taken.At, Handle: r.taken.Handle}
+			for _, c := range r.checks {
+				h.Slots = append(h.Slots, handedSlot{handLimit(c.Limit), c.Key, c.Cost})
+			}
+			all = append(all, h)
+		}
+	}
+	return all
+}
+
+// takeOverRelease gives slots back that a predecessor could not.
+func (n *Node) takeOverRelease(h *handedRelease) {
+	var checks []tidegate.Check
+	for i := range h.Slots {
+		s := &h.Slots[i]
+		if l, err := s.Limit.limit(); err == nil { // else their lease runs out
+			checks = append(checks, tidegate.Check{Key: s.Key, Limit: l, Cost: s.Cost})
+		}
+	}
+	if len(checks) > 0 {
+		n.releaseEach(tidegate.Receipt{At: h.At, Handle: h.Handle}, checks)
+	}
+}

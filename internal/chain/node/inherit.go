@@ -1,0 +1,115 @@
+package node
+
+import (
+	"sync"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// inheritance is the refusals that a predecessor remembered, by the names that both can
+// make. It lasts as long as they do, a second at most, and then there is none.
+type inheritance struct {
+	until time.Duration
+
+	mu  sync.Mutex
+	all map[uint64][]inheritedDenial // under mu: by seen.name
+}
+
+type inheritedDenial struct {
+	under uint64
+	cost  int64
+	refused
+}
+
+// inherited looks for a refusal of c, under the numbers that sum stands for, which a
+// predecessor remembered.
+func (n *Node) inherited(c *tidegate.Check, sum uint64) (refused, bool) {
+	in := n.inherit.Load()
+	if in == nil {
+		return refused{}, false
+	}
+	if n.now() >= in.until {
+		n.inherit.Store(nil)
+		return refused{}, false
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for _, d := range in.all[n.seen.name(c.Limit, c.Key)] {
+		if d.under == sum && d.cost <= needed(c) {
+			return d.refused, true
+		}
+	}
+	return refused{}, false
+}
+
+// disinherit forgets what a predecessor remembered of the counter of c, which got something
+// back.
+func (n *Node) disinherit(c *tidegate.Check) {
+	in := n.inherit.Load()
+	if in == nil {
+		return
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	delete(in.all, n.seen.name(c.Limit, c.Key))
+}
+
+// handedDenial is a remembered refusal.
+type handedDenial struct {
+	Name, Under         uint64
+	Cost, Left          int64
+	Until, Retry, Reset time.Time
+}
+
+// handDenials are the refusals that are remembered now, those of a predecessor included.
+func (n *Node) handDenials() (all []handedDenial) {
+	now := n.now()
+	add := func(name uint64, d inheritedDenial) {
+		if d.until > now {
+			all = append(all, handedDenial{name, d.under, d.cost, d.left, n.wall(d.until), n.wall(d.retry), n.wall(d.reset)})
+		}
+	}
+	for i := range n.deny.sets {
+		set := &n.deny.sets[i]
+		turn := set.turn.Load()
+		for j := range set.entries {
+			e := &set.entries[j]
+			name := e.known.Load()
+			d := inheritedDenial{e.under.Load(), e.cost.Load(), refused{
+				time.Duration(e.until.Load()), time.Duration(e.retry.Load()), time.Duration(e.reset.Load()), e.left.Load(),
+			}}
+			if turn%2 == 0 && set.turn.Load() == turn {
+				add(name, d)
+			}
+		}
+	}
+	if in := n.inherit.Load(); in != nil {
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		for name, some := range in.all {
+			for _, d := range some {
+				add(name, d)
+			}
+		}
+	}
+	return all
+}
+
+// takeOverDenials takes up what a predecessor remembered, when it had that epoch.
+func (n *Node) takeOverDenials(all []handedDenial, epoch uint64) {
+	if len(all) == 0 || n.o.DenyEntries < 0 {
+		return
+	}
+	in := &inheritance{all: make(map[uint64][]inheritedDenial, len(all))}
+	for _, d := range all {
+		one := inheritedDenial{d.Under, d.Cost, refused{
+			until: min(d.Until.Sub(n.start), n.now()+maxDenial), retry: d.Retry.Sub(n.start), reset: d.Reset.Sub(n.start), left: d.Left,
+		}}
+		in.all[d.Name] = append(in.all[d.Name], one)
+		in.until = max(in.until, one.until)
+	}
+	n.deny.epoch.Store(epoch)
+	n.deny.last(in.until)
+	n.inherit.Store(in)
+}
