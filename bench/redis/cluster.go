@@ -15,8 +15,8 @@ import (
 // masters is how many share the keys of the cluster.
 const masters = 3
 
-// clusterCallers is the load on one Redis and on the cluster.
-const clusterCallers = 256
+// clusterCallers is the load on one Redis and on the cluster, which are for the most callers.
+const clusterCallers = mostCallers
 
 // cluster is a Redis Cluster of ours, of masters alone.
 type cluster struct{ nodes []*server }

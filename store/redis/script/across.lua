@@ -5,25 +5,25 @@
 -- here got -4 copies, and nothing was written for it.
 
 --:head
-local KEYS = ARGV
+local KEYS, try, is = ARGV, redis.pcall, type
 
 --:box
-local box = redis.pcall('GET', KEYS[key])
-if type(box) == 'table' then
+local box = try('GET', KEYS[key])
+if is(box) == 'table' then
   --<across elsewhere>
 else
 box = box or ''
 
 --:parts
-local box, beside = redis.pcall('GET', KEYS[key]), redis.pcall('EXISTS', KEYS[key + 1])
-if type(box) == 'table' or type(beside) == 'table' then
+local box, beside = try('GET', KEYS[key]), try('EXISTS', KEYS[key + 1])
+if is(box) == 'table' or is(beside) == 'table' then
   --<across elsewhere>
 else
 box = box or ''
 
 --:log
-local box, beside = redis.pcall('EXISTS', KEYS[key]), redis.pcall('EXISTS', KEYS[key + 1])
-if type(box) == 'table' or type(beside) == 'table' then
+local box, beside = try('EXISTS', KEYS[key]), try('EXISTS', KEYS[key + 1])
+if is(box) == 'table' or is(beside) == 'table' then
   --<across elsewhere>
 else
 box = ''
