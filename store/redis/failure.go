@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -112,8 +113,15 @@ func asksForAll(text string) bool {
 	return false
 }
 
+// surplus are parts of errors that say nothing to an operator: where in a script it was, and,
+// after a command that the server does not have, the script itself.
+var surplus = regexp.MustCompile(`(?s), with args beginning with:.*| script: [0-9a-f]{40}, on @user_script:\d+\.`)
+
 // advised is err with what helps, if that is known.
 func advised(err error) error {
+	if all, ok := err.(interface{ Unwrap() []error }); ok {
+		return advisedAll(all.Unwrap())
+	}
 	text := ""
 	var answer *rueidis.RedisError
 	var said rediswire.ServerError
@@ -126,6 +134,9 @@ func advised(err error) error {
 		return adviseOn(err)
 	}
 	t := classify(text)
+	if short := surplus.ReplaceAllString(text, ""); short != text {
+		text, err = short, rediswire.ServerError(short)
+	}
 	if len(text) > maxErrorText { // an error of a script may quote a lot
 		err = errors.New(strings.ToValidUTF8(text[:maxErrorText], "") + "…")
 	}
@@ -136,6 +147,31 @@ func advised(err error) error {
 		err = alone{err}
 	}
 	return err
+}
+
+// advisedAll is what is wrong with several servers, or about several subjects, each with
+// what helps, and each said once. It is about one question only if all are.
+func advisedAll(all []error) error {
+	var told severalErrors
+	outer := false
+	for _, err := range all {
+		err = advised(err)
+		if !slices.ContainsFunc(told, func(e error) bool { return e.Error() == err.Error() }) {
+			told = append(told, err)
+		}
+		outer = outer || !errors.Is(err, tidegate.ErrCannotAsk)
+	}
+	if outer {
+		for i, err := range told {
+			if a, ok := err.(alone); ok {
+				told[i] = a.error
+			}
+		}
+	}
+	if len(told) == 1 {
+		return told[0]
+	}
+	return told
 }
 
 // adviseOn is err of a connection over which the server said, unasked, what was wrong.
@@ -167,6 +203,19 @@ const maxErrorText = 300
 type alone struct{ error }
 
 func (a alone) Unwrap() []error { return []error{a.error, tidegate.ErrCannotAsk} }
+
+// severalErrors are errors that came of one question.
+type severalErrors []error
+
+func (all severalErrors) Error() string {
+	texts := make([]string, len(all))
+	for i, err := range all {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (all severalErrors) Unwrap() []error { return all }
 
 // failure says what could not be done, and what helps.
 func failure(what string, err error) error {
