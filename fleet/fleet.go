@@ -38,6 +38,9 @@ const DefaultDeadline = node.DefaultDeadline
 type Options struct {
 	// Username and Password of Redis, if they are not in the URL.
 	Username, Password string
+	// PasswordFile has the password, if it is not in the URL nor in Password. It is read
+	// again for every connection, so that the password may be changed meanwhile.
+	PasswordFile string
 	// Deadline is by when every decision has an answer; 0 means DefaultDeadline.
 	Deadline time.Duration
 	// OnStoreFailure is what decides when Redis does not, for limits without Terms; nil
@@ -88,7 +91,7 @@ var (
 // that [redis.Config] knows: a single server, Sentinel or Cluster. It does not wait for
 // Redis, which may be down when a program starts. Close the Store at the end.
 func Open(url string, o Options) (*Store, error) {
-	inner, err := redis.Open(redis.Config{URL: url, Username: o.Username, Password: o.Password})
+	inner, err := redis.Open(redis.Config{URL: url, Username: o.Username, Password: o.Password, PasswordFile: o.PasswordFile})
 	if err != nil {
 		return nil, err
 	}

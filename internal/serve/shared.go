@@ -23,13 +23,9 @@ type shared struct {
 // newShared connects to nothing: Redis may be down, and a successor may not take over.
 // instances are those that the rules name, 0 if they do not.
 func newShared(c config.Redis, instances func() int, m *telemetry.Metrics, log *slog.Logger) (s *shared, err error) {
-	password, err := readSecret(c.PasswordFile, "the password of Redis")
-	if err != nil {
-		return nil, err
-	}
 	s = &shared{standing: standing{log: log}}
 	s.Store, err = fleet.Open(c.URL, fleet.Options{
-		Username: c.Username, Password: password, Deadline: c.Deadline, Instances: instances, JoinLater: true,
+		Username: c.Username, PasswordFile: c.PasswordFile, Deadline: c.Deadline, Instances: instances, JoinLater: true,
 		OnState: s.turned, OnUnasked: s.unasked, OnLostLease: s.lostLease, OnCall: m.Calls(), OnTake: m.Taken,
 	})
 	if err != nil {

@@ -19,6 +19,8 @@ import (
 type dialer struct {
 	timeout time.Duration
 	trouble atomic.Pointer[error] // since a connection was last of use; nil: none
+	// password is what the file of Config.PasswordFile last had.
+	password atomic.Pointer[string]
 }
 
 // dial implements rueidis.ClientOption.DialCtxFn.
@@ -29,6 +31,9 @@ func (d *dialer) dial(ctx context.Context, addr string, by *net.Dialer, config *
 			d.report(addr, err)
 		}
 		return nil, err
+	}
+	if by.Resolver == sentinelResolver {
+		conn = sentinelConn{conn}
 	}
 	return rediswire.Wrap(conn, func(err error) { d.report(addr, err) }), nil
 }

@@ -46,6 +46,8 @@ func clientOption(c *Config, d *dialer) rueidis.ClientOption {
 		Dialer:      net.Dialer{Timeout: c.DialTimeout, KeepAlive: keepAlive},
 		DialCtxFn:   d.dial,
 
+		AuthCredentialsFn: c.credentials(d),
+
 		ConnWriteTimeout: silence,
 		DisableRetry:     true, // what was charged twice cannot be taken back
 		DisableCache:     true,
@@ -60,6 +62,7 @@ func clientOption(c *Config, d *dialer) rueidis.ClientOption {
 			// An announcement of a new master that was missed would be missed for good.
 			TopologyRefreshInterval: 5 * time.Second,
 		}
+		o.Sentinel.Dialer.Resolver = sentinelResolver
 	case c.Cluster:
 		o.ShuffleInit = true
 		o.ClusterOption.MaxMovedRedirections = 5

@@ -62,6 +62,9 @@ type Config struct {
 	Master string
 	// Username and Password of an ACL user, or of the default one.
 	Username, Password string
+	// PasswordFile has the password, unless Password or the URL do. It is read again for
+	// every connection, so that a password may be changed while the Store is open.
+	PasswordFile string
 	// SentinelUsername and SentinelPassword are what the Sentinels ask for.
 	SentinelUsername, SentinelPassword string
 	// DB is the number of the database; a cluster has only 0.
@@ -177,6 +180,15 @@ func (c *Config) complete() error {
 	}
 	if c.Deadline == 0 {
 		c.Deadline = DefaultDeadline
+	}
+	if c.Password != "" {
+		c.PasswordFile = ""
+	}
+	if c.PasswordFile != "" && !c.unread {
+		var err error
+		if c.Password, err = readPassword(c.PasswordFile); err != nil {
+			return err
+		}
 	}
 	switch {
 	case len(c.Addrs) == 0:

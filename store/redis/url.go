@@ -57,7 +57,7 @@ func (c *Config) readURL() error {
 		if err := c.readUser(hosts[:i]); err != nil {
 			return err
 		}
-		hosts = hosts[i+1:]
+		hosts, c.PasswordFile = hosts[i+1:], ""
 	}
 	if err := c.readPlace(how, hosts, path); err != nil {
 		return err
