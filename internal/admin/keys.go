@@ -28,6 +28,9 @@ type Counter struct {
 	Capacity   int64   `json:"capacity"`
 	RetryAfter float64 `json:"retry_after_seconds,omitempty"`
 	ResetAfter float64 `json:"reset_after_seconds,omitempty"` // when it is as good as new
+	// Local: the store does not answer. These are counts of this process, which admits its
+	// share of the limit meanwhile.
+	Local bool `json:"local,omitempty"`
 
 	check tidegate.Check
 }
@@ -58,6 +61,7 @@ func (s *server) peek(ctx context.Context, q Question) (Keys, error) {
 		}
 		c.OK, c.Remaining, c.Capacity = d.OK, d.Remaining, c.check.Limit.Capacity()
 		c.RetryAfter, c.ResetAfter = d.RetryAfter.Seconds(), d.ResetAfter.Seconds()
+		c.Local = d.Receipt.Origin == tidegate.OriginLocal
 	}
 	return Keys{found}, nil
 }

@@ -172,6 +172,24 @@ func TestStoreThatSomebodyAnswersFor(t *testing.T) {
 	problem(t, d.ask("GET", "/keys?rule=site", ""), 503, "connection refused")
 }
 
+// standIn is a store in whose place counters of this process answer.
+type standIn struct{ lesser }
+
+func (s standIn) Take(context.Context, []tidegate.Check, int) (tidegate.Decision, error) {
+	return tidegate.Decision{OK: true, Remaining: 3, Receipt: tidegate.Receipt{Origin: tidegate.OriginLocal}}, nil
+}
+
+func TestLocalCountsAreMarked(t *testing.T) {
+	d := newDesk(t, shop, nil)
+	if got := d.ask("GET", "/keys?rule=site", "").Body.String(); strings.Contains(got, "local") {
+		t.Errorf("the store answers, and %s", got)
+	}
+	d = newDesk(t, shop, func(o *Options) { o.Store = standIn{} })
+	if got := d.ask("GET", "/keys?rule=site", "").Body.String(); !strings.Contains(got, `"local": true`) && !strings.Contains(got, `"local":true`) {
+		t.Errorf("counts of this process are shown as the store's: %s", got)
+	}
+}
+
 func TestStoreThatCannot(t *testing.T) {
 	d := newDesk(t, shop, func(o *Options) { o.Store = lesser{errors.New("connection refused")} })
 	problem(t, d.ask("GET", "/keys?rule=site", ""), 503, "connection refused")

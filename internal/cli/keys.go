@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -103,9 +104,12 @@ func (o *keysOptions) print(env *Env, verb string, keys admin.Keys) int {
 	for i := range keys.Counters {
 		c := &keys.Counters[i]
 		who, _, _ := strings.Cut(c.Scope, "#")
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d of %d\t%s\n", c.Rule, strings.TrimSpace(who+" "+c.Key), limitText(c), c.Remaining, c.Capacity, nowText(c))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d of %d\t%s\n", c.Rule, strings.TrimSpace(who+" "+c.Key), limitText(c), c.Remaining, c.Capacity, nowText(c)+localText(c))
 	}
 	_ = w.Flush() // what does not reach standard output is not ours to mend
+	if slices.ContainsFunc(keys.Counters, func(c admin.Counter) bool { return c.Local }) {
+		fmt.Fprintln(env.Stderr, "tidegate keys: the store does not answer: what is marked local was counted by this instance alone, which admits its share of the limit meanwhile")
+	}
 	return code
 }
 
@@ -114,6 +118,13 @@ func limitText(c *admin.Counter) string {
 		return c.Limit
 	}
 	return c.Limit + " (" + c.Role + ")"
+}
+
+func localText(c *admin.Counter) string {
+	if c.Local {
+		return " (local)"
+	}
+	return ""
 }
 
 // nowText is what would become of one more.

@@ -62,6 +62,9 @@ func TestTrap11LostRedisIsNobodysError(t *testing.T) {
 	if passed != 10 {
 		t.Errorf("`local` admits %d, want a fourth of 40", passed)
 	}
+	if got, why := w.keys(0, "get", "--server", admin, "--rule", "few", "--as", "customer=new"); !strings.Contains(got, "(local)") || !strings.Contains(why, "the store does not answer") {
+		t.Errorf("local counts are shown as those of Redis:\n%s%s", got, why)
+	}
 	h := w.health(admin)
 	if h.Why == "" || h.Since.IsZero() || time.Since(h.Since) > time.Minute {
 		t.Errorf("health is %+v", h)
