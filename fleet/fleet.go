@@ -62,6 +62,10 @@ type Options struct {
 	// OnLostLease is told when slots turn out to have been lost while they were held, and
 	// when that is over; not of each.
 	OnLostLease func(LostLease)
+	// OnEviction is told when a server turns out to have a maxmemory-policy by which it
+	// evicts counters, and when it has evicted keys, at most every few seconds. It must not
+	// call the Store.
+	OnEviction func(Eviction)
 	// OnCall is told how long each call of Redis for decisions took.
 	OnCall func(took time.Duration)
 	// OnTake is told how long one in 64 decisions took, without the time in line.
@@ -71,12 +75,13 @@ type Options struct {
 // Store is a [tidegate.Store] whose counters a fleet shares, also a Renewer, Reserver and
 // Resetter. Use [Open]. Its methods may be called from any number of goroutines.
 type Store struct {
-	redis    *redis.Store
-	node     *node.Node
-	queue    *queue.Store
-	registry *registry.Registry
-	o        Options
-	standing standing
+	redis     *redis.Store
+	node      *node.Node
+	queue     *queue.Store
+	registry  *registry.Registry
+	o         Options
+	standing  standing
+	evictions evictions
 }
 
 var (
@@ -97,6 +102,7 @@ func Open(url string, o Options) (*Store, error) {
 	}
 	s := &Store{redis: inner, o: o}
 	s.standing.tell = o.OnState
+	s.evictions.memory, s.evictions.tell = inner.Memory, o.OnEviction
 	s.standing.ask = s.health
 	s.node = node.New(inner, node.Options{
 		Name: "Redis", Deadline: o.Deadline, Default: o.OnStoreFailure, Instances: s.Instances,
@@ -107,7 +113,7 @@ func Open(url string, o Options) (*Store, error) {
 		layer = timed{layer, o.OnTake}
 	}
 	s.queue = queue.New(layer)
-	s.registry = registry.New(inner, registry.Options{OnBeat: s.standing.beat})
+	s.registry = registry.New(inner, registry.Options{OnBeat: s.beat})
 	if !o.JoinLater {
 		s.Join()
 	}
@@ -116,6 +122,14 @@ func Open(url string, o Options) (*Store, error) {
 
 // Join has this instance counted among those that share the limits, from now on.
 func (s *Store) Join() { s.registry.Join() }
+
+// beat is told how each heartbeat went.
+func (s *Store) beat(err error) {
+	s.standing.beat(err)
+	if err == nil {
+		s.evictions.look()
+	}
+}
 
 // Instances is how many share the limits, as far as is known: at least this one.
 func (s *Store) Instances() int {

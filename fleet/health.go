@@ -31,6 +31,8 @@ type Health struct {
 	Instances int
 	// Unasked are limits that Redis, while it works, cannot be asked about.
 	Unasked []Unasked
+	// Warnings are of servers that do not keep counters as they should.
+	Warnings []string
 	// Connection says why the connections to Redis are of no use, if that is known.
 	Connection error
 }
@@ -85,10 +87,18 @@ type Stats struct {
 }
 
 // Health tells how the Store is doing now.
-func (s *Store) Health() Health { return s.standing.now() }
+func (s *Store) Health() Health {
+	h := s.standing.now()
+	h.Warnings = s.evictions.warnings()
+	return h
+}
 
 // Stats tells what happened so far.
 func (s *Store) Stats() Stats { return Stats(s.node.Health().Counts) }
+
+// Evicted is how many keys servers of Redis have evicted since Open, of whatever prefix, as far
+// as is known.
+func (s *Store) Evicted() int64 { return s.evictions.total() }
 
 // Unasked are the limits that Redis could not be asked about, ever.
 func (s *Store) Unasked() (all []Unasked) {

@@ -12,6 +12,8 @@ type Health struct {
 	Why    string    `json:"why,omitempty"`  // it is not ok
 	// Unasked are rules that the store, while it works, cannot be asked about.
 	Unasked []Unasked `json:"cannot_ask,omitempty"`
+	// Warnings are of a store that does not keep counters as it should.
+	Warnings []string `json:"warnings,omitempty"`
 	// Instances that share the counters; 0: they are of this process.
 	Instances int `json:"instances,omitempty"`
 }
@@ -60,7 +62,9 @@ func (s *server) ready(w http.ResponseWriter, r *http.Request) {
 	}
 	// So are requests while the store does not answer.
 	if s.Health != nil {
-		if h := s.Health(); len(h.Unasked) > 0 && h.Status == "partial" {
+		h := s.Health()
+		is.Warnings = append(is.Warnings, h.Warnings...)
+		if len(h.Unasked) > 0 && h.Status == "partial" {
 			is.Warnings = append(is.Warnings, "the store cannot be asked about every rule; see /healthz")
 		} else if h.Status != "ok" {
 			is.Warnings = append(is.Warnings, "the store is "+h.Status+"; see /healthz")

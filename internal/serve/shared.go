@@ -26,7 +26,7 @@ func newShared(c config.Redis, instances func() int, m *telemetry.Metrics, log *
 	s = &shared{standing: standing{log: log}}
 	s.Store, err = fleet.Open(c.URL, fleet.Options{
 		Username: c.Username, PasswordFile: c.PasswordFile, Deadline: c.Deadline, Instances: instances, JoinLater: true,
-		OnState: s.turned, OnUnasked: s.unasked, OnLostLease: s.lostLease, OnCall: m.Calls(), OnTake: m.Taken,
+		OnState: s.turned, OnUnasked: s.unasked, OnLostLease: s.lostLease, OnEviction: s.evicts, OnCall: m.Calls(), OnTake: m.Taken,
 	})
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func readToken(file string) (string, error) {
 // health is for /healthz.
 func (s *shared) health() admin.Health {
 	h := s.Health()
-	is := admin.Health{Status: h.Status, Since: h.Since, Instances: h.Instances}
+	is := admin.Health{Status: h.Status, Since: h.Since, Instances: h.Instances, Warnings: h.Warnings}
 	if h.Why != nil {
 		is.Why = h.Why.Error()
 	}
@@ -95,6 +95,6 @@ func (s *shared) stats() telemetry.SharedStats {
 		Denied: uint64(n.Denied), Calls: uint64(n.Calls), Shared: uint64(n.Shared), InFlight: n.InFlight,
 		Answered: n.Answered, Rejected: n.Rejected, Errors: n.Errors, Timeouts: n.Timeouts, Busy: n.Busy, Probes: n.Probes,
 		Allowed: n.Allowed, Closed: n.Closed, Admitted: n.Admitted, Refused: n.Refused,
-		Posted: n.Posted, Lost: n.Lost, Owed: n.Owed, LeasesLost: n.LeasesLost,
+		Posted: n.Posted, Lost: n.Lost, Owed: n.Owed, LeasesLost: n.LeasesLost, Evicted: s.Evicted(),
 	}
 }

@@ -19,6 +19,7 @@ type standing struct {
 	trouble time.Time // under mu: when the trouble began that the log was told of
 	reason  bool      // under mu: it was told why connections are of no use
 	members bool      // under mu: it was told that the instances cannot be counted
+	evicted time.Time // under mu: it was told that keys were evicted
 }
 
 // turned is told when health changes.
@@ -51,6 +52,24 @@ func (s *standing) membersLocked(is fleet.Health) {
 		}
 	}
 	s.members = false
+}
+
+// evictedPause is between two lines about keys that were evicted.
+const evictedPause = time.Minute
+
+// evicts tells the log that counters may be, or were, evicted.
+func (s *standing) evicts(e fleet.Eviction) {
+	if e.Evicted == 0 {
+		s.log.Warn("the store may forget counters: " + e.String())
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if time.Since(s.evicted) < evictedPause {
+		return
+	}
+	s.evicted = time.Now()
+	s.log.Warn("the store has evicted keys, and with them perhaps counters: whoever was counted starts afresh", "server", e.Server, "keys", e.Evicted, "maxmemory-policy", e.Policy)
 }
 
 // unasked tells the log that the store cannot be asked about a rule, and when that is over.

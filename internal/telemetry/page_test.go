@@ -52,7 +52,7 @@ rules:
 	d.WatchShared(func() SharedStats {
 		return SharedStats{
 			State: "recovering", Instances: 3, Denied: 1, Shared: 2, Calls: 4, InFlight: 5, Answered: 6, Rejected: 18, Unasked: map[string]int64{"login": 19}, Errors: 7, Timeouts: 8, Busy: 9,
-			Probes: 10, Allowed: 11, Closed: 12, Admitted: 13, Refused: 14, Posted: 15, Lost: 16, Owed: 17, LeasesLost: 20,
+			Probes: 10, Allowed: 11, Closed: 12, Admitted: 13, Refused: 14, Posted: 15, Lost: 16, Owed: 17, LeasesLost: 20, Evicted: 21,
 		}
 	})
 	d.WatchLogs(func() map[string]LogStats { return map[string]LogStats{"access": {Dropped: 18, Errors: 19}} })

@@ -21,6 +21,7 @@ type SharedStats struct {
 	Unasked map[string]int64 // requests that the store cannot be asked about, by rule
 
 	Allowed, Closed, Admitted, Refused int64 // by on_store_failure: allow, deny, and local's two
+	Evicted                            int64 // keys that the store has evicted
 	Posted, Lost, Owed                 int64 // amounts admitted locally: charged later, perhaps never, not yet
 	LeasesLost                         int64 // renewals of slots whose lease had run out
 }
@@ -44,8 +45,10 @@ var (
 	owedDesc      = describe("tidegate_store_owed", "Counters to which something admitted locally is still to be charged.")
 	leasesDesc    = describe("tidegate_store_leases_lost_total", "Renewals of slots whose lease had run out: others may have been admitted beside their holders.")
 
+	evictedKeysDesc = describe("tidegate_store_evicted_keys_total", "Keys that servers of the shared store have evicted for want of memory, counters among them perhaps.")
+
 	sharedDescs = []*prometheus.Desc{
-		stateDesc, instancesDesc, deniedDesc, sharedDesc, callsDesc, flyingDesc, answersDesc, unaskedDesc, probesDesc, fallbackDesc, postedDesc, lostDesc, owedDesc, leasesDesc,
+		stateDesc, instancesDesc, deniedDesc, sharedDesc, callsDesc, flyingDesc, answersDesc, unaskedDesc, probesDesc, fallbackDesc, postedDesc, lostDesc, owedDesc, leasesDesc, evictedKeysDesc,
 	}
 )
 
@@ -75,4 +78,5 @@ func (s *SharedStats) collect(emit emit) {
 	emit(lostDesc, counter, float64(s.Lost))
 	emit(owedDesc, gauge, float64(s.Owed))
 	emit(leasesDesc, counter, float64(s.LeasesLost))
+	emit(evictedKeysDesc, counter, float64(s.Evicted))
 }

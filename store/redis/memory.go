@@ -1,0 +1,83 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/redis/rueidis"
+)
+
+// Memory is what a server says of its own.
+type Memory struct {
+	Server string // its address in a cluster, otherwise "Redis"
+	// Policy is its maxmemory-policy, such as noeviction; Max its maxmemory in bytes, 0
+	// if it has none.
+	Policy string
+	Max    int64
+	// Evicted is how many keys it has evicted since it was started, of whatever prefix.
+	Evicted int64
+}
+
+// MayEvict reports whether the server forgets counters when its memory is full: all of them
+// have a time to live, so that every policy but noeviction does.
+func (m *Memory) MayEvict() bool { return m.Max > 0 && m.Policy != "noeviction" }
+
+// Memory asks the server, or every master of a cluster, about its memory. It takes a user
+// who may run INFO. Of servers that do not answer nothing is known; the error is theirs.
+func (s *Store) Memory(ctx context.Context) ([]Memory, error) {
+	ctx, end := s.within(ctx)
+	defer end()
+	client, err := s.link.get(ctx)
+	if err != nil {
+		return nil, s.failure("memory", err)
+	}
+	if !s.cluster {
+		m, err := memoryOf(ctx, client, lone[0])
+		if err != nil {
+			return nil, s.failure("memory", err)
+		}
+		return []Memory{m}, nil
+	}
+	t := s.chart.now.Load()
+	if t == nil {
+		s.survey()
+		return nil, nil
+	}
+	var all []Memory
+	var wrong error
+	for _, master := range t.masters {
+		if master.client == nil {
+			continue
+		}
+		if m, err := memoryOf(ctx, master.client, master.addr); err == nil {
+			all = append(all, m)
+		} else {
+			wrong = errors.Join(wrong, err)
+		}
+	}
+	return all, s.failure("memory", wrong)
+}
+
+func memoryOf(ctx context.Context, client rueidis.Client, server string) (m Memory, err error) {
+	m.Server = server
+	for _, section := range []string{"memory", "stats"} {
+		info, err := client.Do(ctx, client.B().Info().Section(section).Build()).ToString()
+		if err != nil {
+			return m, err
+		}
+		for line := range strings.Lines(info) {
+			name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+			switch name {
+			case "maxmemory_policy":
+				m.Policy = value
+			case "maxmemory":
+				m.Max, _ = strconv.ParseInt(value, 10, 64)
+			case "evicted_keys":
+				m.Evicted, _ = strconv.ParseInt(value, 10, 64)
+			}
+		}
+	}
+	return m, nil
+}
