@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 )
@@ -15,7 +16,7 @@ type Change struct {
 	Was string `json:"was,omitempty"`
 	// For is how long requests are held to the counters of that one as well, so that
 	// nobody is refilled; 0 when the counters start empty.
-	For time.Duration `json:"for,omitempty"`
+	For time.Duration `json:"-"`
 	// Why the counters start empty.
 	Why string `json:"why,omitempty"`
 }
@@ -30,6 +31,15 @@ func (c Change) String() string {
 		return fmt.Sprintf("rule %s: counters of %s start empty: %s", c.Rule, limit, c.Why)
 	}
 	return fmt.Sprintf("rule %s: %s counts on from %s, which also holds for %s", c.Rule, limit, c.Was, c.For)
+}
+
+// MarshalJSON implements json.Marshaler; For is in seconds.
+func (c Change) MarshalJSON() ([]byte, error) {
+	type plain Change
+	return json.Marshal(struct {
+		plain
+		For float64 `json:"for_seconds,omitempty"`
+	}{plain(c), c.For.Seconds()})
 }
 
 // Compare tells which counters do not just go on when set takes the place of old. A limit

@@ -1,9 +1,11 @@
 package rules
 
 import (
+	"maps"
 	"math"
 	"math/bits"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tidegate.dev/tidegate"
@@ -18,8 +20,8 @@ type predecessor struct {
 	limit *tidegate.Limit // as it was
 	until time.Time
 
-	mu     sync.Mutex
-	stands map[*tidegate.Limit]*tidegate.Limit // under mu, see standIn
+	mu     sync.Mutex                                          // held while stands is replaced
+	stands atomic.Pointer[map[*tidegate.Limit]*tidegate.Limit] // see standIn; never written
 }
 
 // maxStandIns bounds how many of one predecessor are kept, as limits can be made of what
@@ -30,17 +32,29 @@ const maxStandIns = 1024
 // preserved are used events. Everything else is as its successor has it, and clients are
 // told of that one.
 func (p *predecessor) standIn(successor *tidegate.Limit) *tidegate.Limit {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if made := p.stands[successor]; made != nil {
+	if made := p.made(successor); made != nil {
 		return made
 	}
-	if p.stands == nil || len(p.stands) >= maxStandIns {
-		p.stands = make(map[*tidegate.Limit]*tidegate.Limit)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if made := p.made(successor); made != nil {
+		return made
+	}
+	after := make(map[*tidegate.Limit]*tidegate.Limit)
+	if before := p.stands.Load(); before != nil && len(*before) < maxStandIns {
+		maps.Copy(after, *before)
 	}
 	made := standIn(p.limit, successor)
-	p.stands[successor] = made
+	after[successor] = made
+	p.stands.Store(&after)
 	return made
+}
+
+func (p *predecessor) made(successor *tidegate.Limit) *tidegate.Limit {
+	if all := p.stands.Load(); all != nil {
+		return (*all)[successor]
+	}
+	return nil
 }
 
 func standIn(old, successor *tidegate.Limit) *tidegate.Limit {

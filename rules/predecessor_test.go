@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -374,4 +376,28 @@ func TestPredecessorIsNotTold(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Requests that come while rules change are each held to one Set and what is before it.
+func TestPredecessorsUnderLoad(t *testing.T) {
+	d := newDesk(t, rulesOf(ways["bucket"]))
+	var clients sync.WaitGroup
+	var enough atomic.Bool
+	for range 4 {
+		clients.Go(func() {
+			for !enough.Load() {
+				if n := len(d.live.Match(as("GET /", "user", "ann"), nil)); n < 1 || n > 1+maxPredecessors {
+					t.Errorf("held to %d limits", n)
+					return
+				}
+			}
+		})
+	}
+	for range 20 {
+		for _, terms := range ways {
+			d.live.Swap(parse(t, rulesOf(terms), d.config()))
+		}
+	}
+	enough.Store(true)
+	clients.Wait()
 }
