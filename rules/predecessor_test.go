@@ -188,6 +188,9 @@ func TestPredecessorsOfAnchoredQuotas(t *testing.T) {
 	f(month, year, "7", "90/year quota on the 7", "90/month quota on the 7")
 	f(month, year, "none", "90/year quota on the 1", "90/month quota on the 1")
 	f("limits: 5/hour", year, "7", "90/year quota on the 7", "90/1h0m0s sliding_log on the 0")
+	f("quota: 10/month", month, "7", "10/month quota on the 7", "10/month quota on the 1")
+	f("quota: 10/month", month, "none", "10/month quota on the 1")
+	f(month, "quota: 10/month", "7", "10/month quota on the 1")
 	f(month, "limits: 5/hour", "7", "5/1h0m0s sliding_log on the 0")
 }
 
@@ -215,6 +218,9 @@ func TestCompare(t *testing.T) {
 		"rule another: counters of 5/1m0s sliding_log start empty: the rule is new, or counted nothing")
 	f("limits: 5/minute }\n  - { name: other, per: ip, limits: 5/minute", "limits: 5/minute }\n  - { name: other, per: user, limits: 5/minute",
 		"rule other: counters of 5/1m0s sliding_log start empty: `per` has changed")
+	f("quota: { amount: 10/month, anchor: header X-Since }", "quota: 20/month",
+		"rule api: counters of 20/month quota start empty: the quota before it started on a day of each caller")
+	f("quota: { amount: 10/month, anchor: header X-Since }", "quota: { amount: 20/month, anchor: header X-Since }")
 	f("quota: { amount: 10/month, anchor: header X-Since }", "limits: 5/hour",
 		"rule api: counters of 5/1h0m0s sliding_log start empty: the quota before it started on a day of each caller")
 }

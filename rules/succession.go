@@ -102,14 +102,14 @@ func (s *succession) pair(r *account, old, all []counter, ends lives) {
 
 // follow attaches o to c.
 func (s *succession) follow(r *account, o, c *counter, ends lives) {
-	if o.limit.Identity() == c.limit.Identity() { // it goes on
+	if o.anchored && !c.anchored {
+		s.tell(r, c, o.text(), "the quota before it started on a day of each caller", 0)
+		return
+	}
+	if o.limit.Identity() == c.limit.Identity() && o.anchored == c.anchored { // it goes on
 		for _, l := range c.each() {
 			s.inherit(l.Identity(), l.Identity())
 		}
-		return
-	}
-	if o.anchored && !c.anchored {
-		s.tell(r, c, o.text(), "the quota before it started on a day of each caller", 0)
 		return
 	}
 	lasts := ends.of(o, c)
