@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"tidegate.dev/tidegate"
 )
 
 // Each promise is one that a wrong store would break.
@@ -77,6 +79,26 @@ func TestRulesPlayed(t *testing.T) {
 		o.PeakRSS = 0 // of all of them together
 		if got := c.broken(s, o); err != nil || len(got) > 0 {
 			t.Errorf("%s: %v (%v)", c.name(), got, err)
+		}
+	}
+}
+
+// Without -case, every policy is played against what a rule gets that names no algorithm,
+// and against every algorithm.
+func TestDefaultRunHasEveryKind(t *testing.T) {
+	played := make(map[string]bool)
+	for _, f := range floods(size{}, size{}) {
+		played[f.name] = true
+	}
+	kinds := []string{"default"}
+	for a := range tidegate.Deny {
+		if a != tidegate.Auto {
+			kinds = append(kinds, a.String())
+		}
+	}
+	for _, kind := range kinds {
+		if !played[kind+"-evict"] || !played[kind+"-refuse"] && kind != tidegate.Concurrency.String() {
+			t.Errorf("%s: not every policy is played: %v", kind, played)
 		}
 	}
 }

@@ -229,3 +229,14 @@ func TestTables(t *testing.T) {
 		}
 	}
 }
+
+// Rounds in which neighbours had the caches say nothing of the limit.
+func TestAddedIsThatOfQuietRounds(t *testing.T) {
+	c := cost{
+		bare:    []float64{200, 390, 202, 410, 400, 380, 395, 405},
+		limited: []float64{900, 1900, 904, 2100, 2000, 1800, 1850, 2050},
+	}
+	if got := c.added(); got < 700 || got > 702 {
+		t.Errorf("%v ns added, want those of the rounds with 200 and 202 without the limit", got)
+	}
+}
