@@ -22,6 +22,7 @@ type decoder struct {
 	broken    map[diag.Pos]bool   // lines that YAML did not understand: not judged again
 	partial   bool                // not all files could be read
 	once      map[string]diag.Pos // where a setting of the whole set was said
+	listAt    map[string]int      // where in file.Lists a list is, by name
 	addresses map[*List]bool      // lists of addresses and networks alone
 	fallback  policies            // of defaults
 }

@@ -40,16 +40,15 @@ func (d *decoder) lists(root object) {
 		}
 		l := List{Name: Word{name, f.Key.Pos}}
 		d.fillList(&l, f.Value)
+		d.listAt[name] = len(d.file.Lists)
 		d.file.Lists = append(d.file.Lists, l)
 	}
 }
 
 // list finds a list by its name.
 func (d *decoder) list(name string) *List {
-	for i := range d.file.Lists {
-		if d.file.Lists[i].Name.Text == name {
-			return &d.file.Lists[i]
-		}
+	if i, ok := d.listAt[name]; ok {
+		return &d.file.Lists[i]
 	}
 	return nil
 }

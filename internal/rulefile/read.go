@@ -56,6 +56,7 @@ func newDecoder(name string, o Options) *decoder {
 		broken: make(map[diag.Pos]bool),
 		once:   make(map[string]diag.Pos),
 
+		listAt:    make(map[string]int),
 		addresses: make(map[*List]bool),
 	}
 }

@@ -70,7 +70,7 @@ func (s *scanner) address() int {
 	if !isAddress(text) {
 		return 0
 	}
-	s.refuse(s.here(n), fmt.Sprintf("the IPv6 address `%s` has no quotes, and YAML reads colons in its own way", text), "quote it: "+quote(text))
+	s.refuse(s.here(n), fmt.Sprintf("the IPv6 address `%s` has no quotes, and YAML reads colons in its own way", shorten(text)), "quote it: "+quote(text))
 	return n
 }
 

@@ -19,6 +19,10 @@ func shorten(text string) string {
 
 // quote writes text as YAML that reads as it looks.
 func quote(text string) string {
+	const most = 200
+	if r := []rune(text); len(r) > most {
+		text = string(r[:most-1]) + "…"
+	}
 	if strings.ContainsAny(text, `"\`) {
 		return "'" + strings.ReplaceAll(text, "'", "''") + "'"
 	}
