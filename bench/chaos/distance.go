@@ -1,15 +1,18 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"net"
+	"slices"
 	"time"
 )
 
 // distances are the round trips that are added to those over loopback.
 var distances = []time.Duration{1, 5, 10, 12, 13, 14, 15, 16, 18, 20} // ms
 
-var distanceHead = []string{"added round trip", "admitted, even", "due", "decided locally", "admitted, on one node", "due", "decided locally", "slowest answer, ms", "degraded nodes"}
+var distanceHead = []string{"added round trip", "measured: half, 99 %, ms", "admitted, even", "due", "decided locally", "admitted, on one node", "due", "decided locally", "slowest answer, ms", "degraded nodes"}
 
 const (
 	distanceWarmUp = 2 * time.Second // the burst is used up by then
@@ -30,12 +33,12 @@ func distanceTrials() (all []trial) {
 }
 
 func playDistance(ctx context.Context, d time.Duration) (*finding, error) {
-	f := new(finding)
-	f.cell("%s", d)
+	f := &finding{bears: deadline - d}
+	f.cells = []string{d.String(), ""}
 	c := cast{site: far(d), rules: []string{rulesText}}
 	err := onStage(ctx, c, func(s *stage) {
 		l := newLoad(s)
-		w := watchHealth(s)
+		w, trips := watchHealth(s), pingThrough(s)
 		var slowest time.Duration
 		for _, of := range [][]demand{
 			{{hotPath: distanceAsked / nodes}},
@@ -52,6 +55,8 @@ func playDistance(ctx context.Context, d time.Duration) (*finding, error) {
 				f.miss("the slowest answer took %s and the oversleep of its process, want at most %s + %s", ms(p.inside.awake), ms(deadline), ms(grace))
 			}
 		}
+		half, most := trips()
+		f.cells[1] = tenths(half) + ", " + tenths(most)
 		f.cell("%s", tenths(slowest))
 		affected, _, _ := w.end(time.Now())
 		f.cell("%d", affected)
@@ -97,5 +102,39 @@ func far(d time.Duration) func(*stage) []string {
 			s.must(p.set(delayed))
 		}
 		return urls
+	}
+}
+
+// pingThrough measures the round trip through the first proxy until it is asked for the
+// one that half of all, and that 99 in 100 were within.
+func pingThrough(s *stage) (trips func() (half, most time.Duration)) {
+	conn, err := net.Dial("tcp", s.proxies[0].address)
+	s.must(err)
+	ctx, cancel := context.WithCancel(s.ctx)
+	s.Cleanup(cancel)
+	context.AfterFunc(ctx, func() { _ = conn.Close() })
+	all := make(chan []time.Duration, 1)
+	go func() {
+		var took []time.Duration
+		defer func() { all <- took }()
+		for in := bufio.NewReader(conn); ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
+			start := time.Now()
+			if _, err := fmt.Fprint(conn, "PING\r\n"); err != nil {
+				return
+			}
+			if _, err := in.ReadString('\n'); err != nil {
+				return
+			}
+			took = append(took, time.Since(start))
+		}
+	}()
+	return func() (half, most time.Duration) {
+		cancel()
+		took := <-all
+		if len(took) == 0 {
+			s.Fatal("nothing came through the proxy")
+		}
+		slices.Sort(took)
+		return took[len(took)/2], took[len(took)*99/100]
 	}
 }
