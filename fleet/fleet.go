@@ -76,6 +76,7 @@ type Options struct {
 // Resetter. Use [Open]. Its methods may be called from any number of goroutines.
 type Store struct {
 	redis     *redis.Store
+	shared    chain.Shared // what is inside
 	node      *node.Node
 	queue     *queue.Store
 	registry  *registry.Registry
@@ -101,10 +102,11 @@ func Open(url string, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{redis: inner, o: o}
+	s.shared, _ = chain.SharedBy(inner) // every one of package redis has it
 	s.standing.tell = o.OnState
 	s.evictions.memory, s.evictions.tell = inner.Memory, o.OnEviction
 	s.standing.ask = s.health
-	s.node = node.New(inner, node.Options{
+	s.node = node.New(s.shared, node.Options{
 		Name: "Redis", Deadline: o.Deadline, Default: o.OnStoreFailure, Instances: s.Instances,
 		OnState: s.standing.turned, OnUnasked: s.unasked, OnLostLease: s.lostLease, OnCall: o.OnCall,
 	})
@@ -113,7 +115,7 @@ func Open(url string, o Options) (*Store, error) {
 		layer = timed{layer, o.OnTake}
 	}
 	s.queue = queue.New(layer)
-	s.registry = registry.New(inner, registry.Options{OnBeat: s.beat})
+	s.registry = registry.New(s.shared, registry.Options{OnBeat: s.beat})
 	if !o.JoinLater {
 		s.Join()
 	}

@@ -122,7 +122,7 @@ func (s *Store) unasked(u node.Unasked) {
 
 // health is what the node and the connections say, without the heartbeats.
 func (s *Store) health() (node.Health, int, error) {
-	return s.node.Health(), s.Instances(), s.redis.Trouble()
+	return s.node.Health(), s.Instances(), s.shared.Trouble()
 }
 
 // standing joins what requests and heartbeats say of Redis.

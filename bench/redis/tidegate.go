@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	layers "tidegate.dev/tidegate/internal/chain"
 	"tidegate.dev/tidegate/internal/chain/node"
 	"tidegate.dev/tidegate/store/redis"
 )
@@ -21,7 +22,7 @@ func chain(name, prefix string, terms tidegate.Terms) contestant {
 		if err != nil {
 			return limiter{}, err
 		}
-		node := node.New(store, node.Options{Deadline: deadline})
+		node := node.New(layers.Adapt(store), node.Options{Deadline: deadline})
 		ask, err := q.asker(node, &terms)
 		return limiter{
 			caller: ask,

@@ -13,6 +13,9 @@ func Adapt(s tidegate.Store) Backend {
 	if b, ok := s.(Backend); ok {
 		return b
 	}
+	if b, ok := SharedBy(s); ok {
+		return b
+	}
 	a := adapted{Store: s, Renewer: lacking{}, Reserver: lacking{}, Resetter: lacking{}, batcher: oneByOne{s}, servers: alone{}, poster: lacking{}}
 	if r, ok := s.(tidegate.Renewer); ok {
 		a.Renewer = r

@@ -12,7 +12,7 @@ import (
 )
 
 // expect compares what else a step says about its last request.
-func (r *running) expect(s *Step, i int, d *tidegate.Decision) {
+func (r *running) expect(s *step, i int, d *tidegate.Decision) {
 	e := &s.Expect
 	if e.Rule != nil && decider(d) != e.Rule.Value {
 		r.fail(e.Rule.Pos, s, i, fmt.Sprintf("wanted `%s` to decide, it was %s", e.Rule.Value, name(decider(d))), d)
@@ -42,14 +42,14 @@ func answer(d *tidegate.Decision) int {
 	return httplimit.Status(*d)
 }
 
-func (r *running) number(want *Number, s *Step, i int, what string, got int64, d *tidegate.Decision) {
+func (r *running) number(want *placedNumber, s *step, i int, what string, got int64, d *tidegate.Decision) {
 	if want != nil && want.Value != got {
 		r.fail(want.Pos, s, i, fmt.Sprintf("wanted %s %d, got %d", what, want.Value, got), d)
 	}
 }
 
 // time compares to the millisecond: who writes 333ms means a third of a second.
-func (r *running) time(want *Time, s *Step, i int, what string, got time.Duration, d *tidegate.Decision) {
+func (r *running) time(want *placedTime, s *step, i int, what string, got time.Duration, d *tidegate.Decision) {
 	if want != nil && (got-want.Value).Abs() >= time.Millisecond {
 		r.fail(want.Pos, s, i, fmt.Sprintf("wanted %s %s, got %s", what, want.Value, got.Round(time.Microsecond)), d)
 	}
@@ -84,7 +84,7 @@ func (t *trace) add(rule string, c *tidegate.Check) {
 	}
 }
 
-func (r *running) fail(pos diag.Pos, s *Step, i int, message string, d *tidegate.Decision) {
+func (r *running) fail(pos diag.Pos, s *step, i int, message string, d *tidegate.Decision) {
 	if s.Times > 1 {
 		message = fmt.Sprintf("%s (time %d of %d)", message, i+1, s.Times)
 	}
@@ -94,7 +94,7 @@ func (r *running) fail(pos diag.Pos, s *Step, i int, message string, d *tidegate
 }
 
 // why is the story of the last request.
-func (r *running) why(s *Step, d *tidegate.Decision) []string {
+func (r *running) why(s *step, d *tidegate.Decision) []string {
 	why := []string{fmt.Sprintf("at %s, %s %s%s", s.At, s.Method, s.Host, s.Target)}
 	if d.Limit != nil {
 		text := fmt.Sprintf("decided by %s: %d remaining", d.Limit, remaining(d))
@@ -116,7 +116,7 @@ func (r *running) why(s *Step, d *tidegate.Decision) []string {
 	return why
 }
 
-func expected(s *Step) string {
+func expected(s *step) string {
 	if s.Expect.Rule == nil {
 		return ""
 	}

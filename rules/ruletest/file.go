@@ -16,21 +16,21 @@ import (
 type File struct {
 	Name  string // as it was asked for
 	Rules string // the rule file or folder under test, relative to the working directory
-	Cases []Case
+	cases []scenario
 
 	lines []string
 }
 
-// Case is requests that share counters; each case starts with none.
-type Case struct {
+// scenario is requests that share counters; each case starts with none.
+type scenario struct {
 	Name  string
 	Pos   rules.Pos
 	Start time.Time // what the clock shows at 0s
-	Steps []Step
+	Steps []step
 }
 
-// Step is one request, or the same several times at one instant.
-type Step struct {
+// step is one request, or the same several times at one instant.
+type step struct {
 	Pos     rules.Pos
 	At      time.Duration // since the start of the case
 	Method  string
@@ -41,8 +41,8 @@ type Step struct {
 	Body    string // JSON
 	Cost    int64  // what the caller says it costs; 0: not said
 	Times   int
-	Want    []Want // one per time
-	Expect  Expect // of the last time
+	Want    []wanted    // one per time
+	Expect  expectation // of the last time
 
 	// What the server does with it, if it is let in.
 	Status  int           // answers this; 0 means 200
@@ -51,45 +51,45 @@ type Step struct {
 	Actual  int64
 }
 
-// Want is what is to come of a request.
-type Want struct {
-	Outcome Outcome
+// wanted is what is to come of a request.
+type wanted struct {
+	Outcome verdict
 	Pos     rules.Pos
 }
 
-// Outcome is what came of a request.
-type Outcome string
+// verdict is what came of a request.
+type verdict string
 
 const (
-	OK      Outcome = "ok"      // admitted
-	Soft    Outcome = "soft"    // admitted above the limit, and marked
-	Refused Outcome = "refused" // by a limit
-	Denied  Outcome = "denied"  // by an access rule
+	admitted verdict = "ok"
+	soft     verdict = "soft"    // admitted above the limit, and marked
+	refused  verdict = "refused" // by a limit
+	denied   verdict = "denied"  // by an access rule
 )
 
-// Expect is what else is to hold for the last request of a step; nil expects
+// expectation is what else is to hold for the last request of a step; nil expects
 // nothing.
-type Expect struct {
-	Rule       *Text
-	Remaining  *Number
-	RetryAfter *Time
-	ResetAfter *Time
-	Wait       *Time
-	Answer     *Number // the HTTP status of the answer
-	Shadow     *Text   // a rule in shadow, or a candidate, that would have refused
+type expectation struct {
+	Rule       *placedText
+	Remaining  *placedNumber
+	RetryAfter *placedTime
+	ResetAfter *placedTime
+	Wait       *placedTime
+	Answer     *placedNumber // the HTTP status of the answer
+	Shadow     *placedText   // a rule in shadow, or a candidate, that would have refused
 }
 
-// Text, Number and Time are expected values and where they are written.
+// placedText, placedNumber and placedTime are expected values and where they are written.
 type (
-	Text struct {
+	placedText struct {
 		Value string
 		Pos   rules.Pos
 	}
-	Number struct {
+	placedNumber struct {
 		Value int64
 		Pos   rules.Pos
 	}
-	Time struct {
+	placedTime struct {
 		Value time.Duration
 		Pos   rules.Pos
 	}

@@ -30,11 +30,11 @@ func Read(name string) (*File, rules.Problems) {
 	if err != nil {
 		return nil, diag.List{{Pos: diag.Pos{File: name, Line: 1, Col: 1}, Message: fmt.Sprintf("cannot read the test file: %v", err)}}
 	}
-	return Parse(name, src)
+	return parse(name, src)
 }
 
-// Parse is Read of a file whose text is at hand.
-func Parse(name string, src []byte) (*File, rules.Problems) {
+// parse is Read of a file whose text is at hand.
+func parse(name string, src []byte) (*File, rules.Problems) {
 	root, problems := yamltree.Parse(name, src)
 	r := reader{lines: strings.Split(string(src), "\n"), problems: problems}
 	f := &File{Name: name, lines: r.lines}
@@ -59,7 +59,7 @@ func (r *reader) file(f *File, n *yamltree.Node) {
 		}},
 		field{"cases", func(n *yamltree.Node) {
 			for _, item := range items(n) {
-				f.Cases = append(f.Cases, r.testCase(item))
+				f.cases = append(f.cases, r.testCase(item))
 			}
 		}},
 	)
@@ -67,13 +67,13 @@ func (r *reader) file(f *File, n *yamltree.Node) {
 	case n.Kind != yamltree.Map:
 	case f.Rules == "":
 		r.bad(n.Pos, "the test does not say what it tests", "write, for example, `rules: rules.yaml` first")
-	case len(f.Cases) == 0:
+	case len(f.cases) == 0:
 		r.bad(n.Pos, "there are no cases", "write `cases:` and below it `- name: …` with `steps:`")
 	}
 }
 
-func (r *reader) testCase(n *yamltree.Node) Case {
-	c := Case{Pos: n.Pos, Start: midnight}
+func (r *reader) testCase(n *yamltree.Node) scenario {
+	c := scenario{Pos: n.Pos, Start: midnight}
 	r.fields(n, "a case",
 		field{"name", func(n *yamltree.Node) { c.Name = r.text(n, "write a sentence that says what is to hold") }},
 		field{"start", func(n *yamltree.Node) { c.Start = r.instant(n) }},
@@ -104,8 +104,8 @@ func (r *reader) instant(n *yamltree.Node) time.Time {
 	return t
 }
 
-func (r *reader) step(n *yamltree.Node, at time.Duration) Step {
-	s := Step{Pos: n.Pos, At: at, Times: 1}
+func (r *reader) step(n *yamltree.Node, at time.Duration) step {
+	s := step{Pos: n.Pos, At: at, Times: 1}
 	var want *yamltree.Node
 	before := len(r.problems)
 	r.fields(n, "a step",
@@ -124,8 +124,8 @@ func (r *reader) step(n *yamltree.Node, at time.Duration) Step {
 		field{"want", func(n *yamltree.Node) { want = n }},
 		field{"rule", func(n *yamltree.Node) { s.Expect.Rule = r.expectText(n, "write the name of a rule") }},
 		field{"shadow", func(n *yamltree.Node) { s.Expect.Shadow = r.expectText(n, "write the name of a rule") }},
-		field{"remaining", func(n *yamltree.Node) { s.Expect.Remaining = &Number{r.number(n, 0, maxCost), n.Pos} }},
-		field{"answer", func(n *yamltree.Node) { s.Expect.Answer = &Number{r.number(n, 100, 599), n.Pos} }},
+		field{"remaining", func(n *yamltree.Node) { s.Expect.Remaining = &placedNumber{r.number(n, 0, maxCost), n.Pos} }},
+		field{"answer", func(n *yamltree.Node) { s.Expect.Answer = &placedNumber{r.number(n, 100, 599), n.Pos} }},
 		field{"retry_after", func(n *yamltree.Node) { s.Expect.RetryAfter = r.expectTime(n) }},
 		field{"reset_after", func(n *yamltree.Node) { s.Expect.ResetAfter = r.expectTime(n) }},
 		field{"wait", func(n *yamltree.Node) { s.Expect.Wait = r.expectTime(n) }},
@@ -142,17 +142,17 @@ func (r *reader) step(n *yamltree.Node, at time.Duration) Step {
 	return s
 }
 
-func (r *reader) expectText(n *yamltree.Node, hint string) *Text {
-	return &Text{r.text(n, hint), n.Pos}
+func (r *reader) expectText(n *yamltree.Node, hint string) *placedText {
+	return &placedText{r.text(n, hint), n.Pos}
 }
 
-func (r *reader) expectTime(n *yamltree.Node) *Time {
+func (r *reader) expectTime(n *yamltree.Node) *placedTime {
 	d, _ := r.duration(n)
-	return &Time{d, n.Pos}
+	return &placedTime{d, n.Pos}
 }
 
 // request reads "POST /posts" or "GET example.com/search?q=x".
-func (r *reader) request(s *Step, n *yamltree.Node) {
+func (r *reader) request(s *step, n *yamltree.Node) {
 	const hint = "write, for example, `POST /posts` or `GET example.com/search?q=x`"
 	text := r.text(n, hint)
 	method, target, ok := strings.Cut(text, " ")
@@ -182,7 +182,7 @@ func (r *reader) identities(n *yamltree.Node) map[string]string {
 	return as
 }
 
-func (r *reader) response(s *Step, n *yamltree.Node) {
+func (r *reader) response(s *step, n *yamltree.Node) {
 	r.fields(n, "a response",
 		field{"status", func(n *yamltree.Node) { s.Status = int(r.number(n, 100, 599)) }},
 		field{"cost", func(n *yamltree.Node) { s.Settles, s.Actual = true, r.number(n, 0, maxCost) }},
@@ -191,22 +191,22 @@ func (r *reader) response(s *Step, n *yamltree.Node) {
 }
 
 // outcomes are the words of want.
-var outcomes = []string{string(OK), string(Soft), string(Refused), string(Denied)}
+var outcomes = []string{string(admitted), string(soft), string(refused), string(denied)}
 
 // want reads one outcome for all times, or one for each.
-func (r *reader) want(n *yamltree.Node, times int) []Want {
+func (r *reader) want(n *yamltree.Node, times int) []wanted {
 	words := items(n)
 	if n.Kind == yamltree.List && len(words) != times {
 		r.bad(n.Pos, fmt.Sprintf("want has %d outcomes for %d times", len(words), times), "write one word for all, or one for each")
 		return nil
 	}
-	all := make([]Want, 0, times)
+	all := make([]wanted, 0, times)
 	for _, w := range words {
 		if !slices.Contains(outcomes, w.Value) || w.Kind != yamltree.Scalar {
 			r.unknown(w, "outcome", "want", outcomes)
 			return nil
 		}
-		all = append(all, Want{Outcome(w.Value), w.Pos})
+		all = append(all, wanted{verdict(w.Value), w.Pos})
 	}
 	for len(all) < times {
 		all = append(all, all[0])

@@ -112,7 +112,7 @@ func TestUnknownIdentity(t *testing.T) {
 
 func TestAddressIsOne(t *testing.T) {
 	for _, ip := range []string{"nowhere", "300.1.1.1", "absent", "192.0.2.0/24", ""} {
-		_, problems := Parse("test.yaml", []byte("rules: r.yaml\ncases: [{ name: a, steps: [{ request: GET /, as: { ip: "+ip+" }, want: ok }] }]"))
+		_, problems := parse("test.yaml", []byte("rules: r.yaml\ncases: [{ name: a, steps: [{ request: GET /, as: { ip: "+ip+" }, want: ok }] }]"))
 		if err := problems.Err(); err == nil || !strings.Contains(err.Error(), "2:52: error: `ip` is the address") {
 			t.Errorf("%s: %v", ip, err)
 		}
@@ -123,7 +123,7 @@ func TestAddressIsOne(t *testing.T) {
 func TestRequestIsOne(t *testing.T) {
 	for _, request := range []string{"G(T /api/x", "GET [::1/x", "get /x", "GET x", "GET /a b"} {
 		src := "rules: rules.yaml\ncases:\n  - name: odd\n    steps:\n      - { request: \"" + request + "\", want: ok }\n"
-		if file, problems := Parse("test.yaml", []byte(src)); file != nil || len(problems) != 1 || !strings.Contains(problems[0].Message, "is not a request") {
+		if file, problems := parse("test.yaml", []byte(src)); file != nil || len(problems) != 1 || !strings.Contains(problems[0].Message, "is not a request") {
 			t.Errorf("%s: got %v", request, problems)
 		}
 	}
@@ -169,14 +169,14 @@ func FuzzParse(f *testing.F) {
 		f.Add(src)
 	}
 	f.Fuzz(func(t *testing.T, src []byte) {
-		file, problems := Parse("test.yaml", src)
+		file, problems := parse("test.yaml", src)
 		if (file == nil) != problems.HasErrors() {
 			t.Fatalf("a file: %t, problems: %v", file != nil, problems)
 		}
 		if file == nil {
 			return
 		}
-		for _, c := range file.Cases {
+		for _, c := range file.cases {
 			for i := range c.Steps {
 				if s := &c.Steps[i]; len(s.Want) != s.Times {
 					t.Fatalf("%d outcomes for %d times", len(s.Want), s.Times)

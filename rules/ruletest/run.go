@@ -48,8 +48,8 @@ func (r *Report) Failed() (n int) {
 func (f *File) Run(ctx context.Context, c rules.Config) (*Report, error) {
 	report := &Report{File: f.Name, Rules: f.Rules}
 	touched := make(map[string]bool)
-	for i := range f.Cases {
-		run, err := f.start(&f.Cases[i], c, touched)
+	for i := range f.cases {
+		run, err := f.start(&f.cases[i], c, touched)
 		if err != nil {
 			return nil, err
 		}
@@ -74,7 +74,7 @@ func (f *File) Run(ctx context.Context, c rules.Config) (*Report, error) {
 type running struct {
 	name     string
 	file     *File
-	steps    []Step
+	steps    []step
 	set      *rules.Set
 	gate     *tidegate.Gate
 	clock    clock
@@ -86,7 +86,7 @@ type running struct {
 	trace trace // of the last request
 }
 
-func (f *File) start(c *Case, config rules.Config, touched map[string]bool) (*running, error) {
+func (f *File) start(c *scenario, config rules.Config, touched map[string]bool) (*running, error) {
 	r := &running{name: c.Name, file: f, steps: c.Steps, clock: clock{now: c.Start, start: c.Start}, touched: touched}
 	config.Now = r.clock.read
 	set, err := rules.Load(f.Rules, config)

@@ -11,7 +11,7 @@ import (
 )
 
 // step sends the requests of one step and compares what comes of them.
-func (r *running) step(ctx context.Context, s *Step) {
+func (r *running) step(ctx context.Context, s *step) {
 	if !r.knows(s) {
 		return
 	}
@@ -34,7 +34,7 @@ func (r *running) step(ctx context.Context, s *Step) {
 
 // enter puts the request of a step to the gate. In virtual time whole periods come out
 // whole: who is refused for the rounding of a bucket alone comes that moment later.
-func (r *running) enter(ctx context.Context, s *Step) (tidegate.Decision, *tidegate.Visit) {
+func (r *running) enter(ctx context.Context, s *step) (tidegate.Decision, *tidegate.Visit) {
 	d, v := r.gate.Enter(ctx, s.newRequest())
 	if !d.OK && d.RetryAfter > 0 && d.Limit.Terms.AtEnd.Block == nil && d.RetryAfter <= rounding(d.Limit, r.clock.now.Sub(r.clock.start)) {
 		r.clock.now = r.clock.now.Add(d.RetryAfter)
@@ -61,7 +61,7 @@ func rounding(l *tidegate.Limit, since time.Duration) time.Duration {
 }
 
 // knows reports whether the rules have all the identities that the step names.
-func (r *running) knows(s *Step) bool {
+func (r *running) knows(s *step) bool {
 	known := true
 	described := s.described()
 	names := r.set.Identities()
@@ -79,20 +79,20 @@ func (r *running) knows(s *Step) bool {
 	return known
 }
 
-func outcome(d *tidegate.Decision) Outcome {
+func outcome(d *tidegate.Decision) verdict {
 	switch {
 	case d.OK && d.Soft:
-		return Soft
+		return soft
 	case d.OK:
-		return OK
+		return admitted
 	case d.Limit.Algorithm == tidegate.Deny:
-		return Denied
+		return denied
 	}
-	return Refused
+	return refused
 }
 
 // described is the request of a step.
-func (s *Step) described() describe.Request {
+func (s *step) described() describe.Request {
 	header := make(http.Header)
 	for name, value := range s.Headers {
 		header.Set(name, value)
@@ -108,7 +108,7 @@ func (s *Step) described() describe.Request {
 
 // newRequest is what a front end makes of the request. Parse has seen that it can be
 // made.
-func (s *Step) newRequest() *tidegate.Request {
+func (s *step) newRequest() *tidegate.Request {
 	described := s.described()
 	r, err := described.Request()
 	if err != nil {

@@ -21,7 +21,7 @@ type visit struct {
 }
 
 // admit lets a request in: it waits its turn, lasts, and ends.
-func (r *running) admit(v *tidegate.Visit, s *Step, wait time.Duration) {
+func (r *running) admit(v *tidegate.Visit, s *step, wait time.Duration) {
 	end := tidegate.Outcome{Status: s.Status, Cost: s.Actual, CostKnown: s.Settles}
 	if end.Status == 0 {
 		end.Status = 200

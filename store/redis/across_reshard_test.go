@@ -100,7 +100,7 @@ func TestReshardBatches(t *testing.T) {
 					asks[i] = chain.Ask{Checks: []tidegate.Check{{Key: fmt.Sprint("u", who[i]), Limit: limits[law], Cost: 1}}, Copies: 1 + r.IntN(2)}
 				}
 				ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-				if err := s.TakeBatch(ctx, asks); err != nil {
+				if err := in(s).TakeBatch(ctx, asks); err != nil {
 					t.Errorf("TakeBatch: %v", err)
 				}
 				cancel()

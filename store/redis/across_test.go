@@ -60,7 +60,7 @@ func (s among) Take(ctx context.Context, checks []tidegate.Check, n int) (tidega
 		at := rand.IntN(len(asks) + 1)
 		asks = append(asks[:at], append([]chain.Ask{{Checks: []tidegate.Check{peek}, Copies: 1}}, asks[at:]...)...)
 	}
-	if err := s.TakeBatch(ctx, asks); err != nil {
+	if err := in(s.Store).TakeBatch(ctx, asks); err != nil {
 		return tidegate.Decision{}, err
 	}
 	for _, a := range asks {

@@ -29,7 +29,7 @@ func takeBatches(t *testing.T, s *Store, l *tidegate.Limit, times int) {
 	t.Helper()
 	for n := range times {
 		asks := batchOf(l, maxBatch)
-		if err := s.TakeBatch(t.Context(), asks); err != nil {
+		if err := in(s).TakeBatch(t.Context(), asks); err != nil {
 			t.Fatal(err)
 		}
 		for i, a := range asks {
@@ -147,7 +147,7 @@ func TestClusterOfOlderServers(t *testing.T) {
 	}
 	for n := range 3 {
 		asks := batchOf(l, maxBatch)
-		if err := s.TakeBatch(t.Context(), asks); err != nil {
+		if err := in(s).TakeBatch(t.Context(), asks); err != nil {
 			t.Fatal(err)
 		}
 		for i, a := range asks {
@@ -232,7 +232,7 @@ func TestClusterACL(t *testing.T) {
 	for range 2 { // also when it is careful
 		asks := batchOf(l, maxBatch)
 		before := s.across.shared.Load()
-		if err := s.TakeBatch(t.Context(), asks); err != nil {
+		if err := in(s).TakeBatch(t.Context(), asks); err != nil {
 			t.Fatal(err)
 		}
 		for i, a := range asks {
@@ -259,7 +259,7 @@ func TestClusterOutOfMemory(t *testing.T) {
 		n.Do("CONFIG", "SET", "maxmemory", "1")
 	}
 	asks := batchOf(l, maxBatch)
-	if err := s.TakeBatch(t.Context(), asks); err != nil {
+	if err := in(s).TakeBatch(t.Context(), asks); err != nil {
 		t.Fatal(err)
 	}
 	for i, a := range asks {
@@ -268,7 +268,7 @@ func TestClusterOutOfMemory(t *testing.T) {
 		}
 	}
 	asks = batchOf(bucket("other", "user", 3, 24*time.Hour), maxBatch)
-	if err := s.TakeBatch(t.Context(), asks); err != nil {
+	if err := in(s).TakeBatch(t.Context(), asks); err != nil {
 		t.Fatal(err)
 	}
 	for i, a := range asks {
@@ -283,16 +283,16 @@ func TestServers(t *testing.T) {
 	t.Parallel()
 	alone := openTest(t, Config{Addrs: []string{testdep.Redis(t).Addr}})
 	l := bucket("api", "user", 3, time.Hour)
-	if n := alone.Server(l, "ann"); n != 0 || len(alone.Servers()) != 1 {
-		t.Errorf("one server: %d of %q", n, alone.Servers())
+	if n := in(alone).Server(l, "ann"); n != 0 || len(in(alone).Servers()) != 1 {
+		t.Errorf("one server: %d of %q", n, in(alone).Servers())
 	}
 	nodes := testdep.RedisCluster(t, 3, 0)
 	s := openTest(t, clusterOf(nodes))
 	awaitBatches(t, s, 3)
-	if got := len(s.Servers()); got != 3 {
-		t.Fatalf("three masters: %q", s.Servers())
+	if got := len(in(s).Servers()); got != 3 {
+		t.Fatalf("three masters: %q", in(s).Servers())
 	}
-	where := func(user string) string { return s.Servers()[s.Server(l, user)] }
+	where := func(user string) string { return in(s).Servers()[in(s).Server(l, user)] }
 	for i := range 20 {
 		user := fmt.Sprint("u", i)
 		slot := fmt.Sprint(slotOfKey("{user=" + user + "}"))
@@ -300,7 +300,7 @@ func TestServers(t *testing.T) {
 			t.Errorf("%s is at %s, Redis says %s", user, got, want)
 		}
 	}
-	before := s.Server(l, "u1")
+	before := in(s).Server(l, "u1")
 	slot := fmt.Sprint(slotOfKey("{user=u1}"))
 	from := holder(t, nodes, slot)
 	mustTake(t, s, 1, tidegate.Check{Key: "u1", Limit: l, Cost: 1})
@@ -309,7 +309,7 @@ func TestServers(t *testing.T) {
 		_, _ = s.Take(context.Background(), []tidegate.Check{{Key: "u1", Limit: l, Cost: 1}}, 1)
 		return where("u1") == nodes[(from+1)%3].Addr
 	})
-	if after := s.Server(l, "u1"); after == before {
+	if after := in(s).Server(l, "u1"); after == before {
 		t.Errorf("it has moved from %d to %d", before, after)
 	}
 	if host, _, err := net.SplitHostPort(where("u1")); err != nil || host != "127.0.0.1" {

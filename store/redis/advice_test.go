@@ -100,7 +100,7 @@ func TestErrorsQuoteNoScript(t *testing.T) {
 		for what, call := range map[string]func() error{
 			"take":   func() error { _, err := s.Take(t.Context(), []tidegate.Check{one100}, 1); return err },
 			"adjust": func() error { return s.Adjust(t.Context(), tidegate.Receipt{}, []tidegate.Check{one100}) },
-			"beat":   func() error { _, err := s.Beat(t.Context(), "me", time.Second); return err },
+			"beat":   func() error { _, err := in(s).Beat(t.Context(), "me", time.Second); return err },
 		} {
 			err := call()
 			if err == nil || strings.Contains(err.Error(), "local ") || strings.Contains(err.Error(), "redis.call") || len(err.Error()) > 200 {

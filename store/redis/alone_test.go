@@ -57,7 +57,7 @@ func TestKeyOfAnotherType(t *testing.T) {
 				continue
 			}
 			asks := asksOf(tidegate.Check{Key: "a", Limit: l, Cost: 1}, one[0], tidegate.Check{Key: "b", Limit: l, Cost: 1})
-			if err := s.TakeBatch(t.Context(), asks); err != nil {
+			if err := in(s).TakeBatch(t.Context(), asks); err != nil {
 				t.Fatal(err)
 			}
 			if !errors.Is(asks[1].Err, tidegate.ErrCannotAsk) || asks[0].Err != nil || asks[2].Err != nil || !asks[0].Granted.OK || !asks[2].Granted.OK {
@@ -89,7 +89,7 @@ func TestForbiddenCommand(t *testing.T) {
 			_, err := s.Take(t.Context(), []tidegate.Check{check}, 1)
 			asks := asksOf(check, tidegate.Check{Key: "bob", Limit: l, Cost: 1})
 			if l.Algorithm != tidegate.Concurrency {
-				_ = s.TakeBatch(t.Context(), asks)
+				_ = in(s).TakeBatch(t.Context(), asks)
 				if (err == nil) != (asks[0].Err == nil) {
 					t.Errorf("without %s, %s: %v alone, and %v with others", command, l, err, asks[0].Err)
 				}
@@ -171,7 +171,7 @@ func TestTroubleIsTold(t *testing.T) {
 			if _, err = s.Take(ctx, []tidegate.Check{one100}, 1); err == nil {
 				t.Fatalf("%s works", url)
 			}
-			if why := s.Trouble(); why == nil || !strings.Contains(why.Error(), want) || !strings.Contains(err.Error(), want) {
+			if why := in(s).Trouble(); why == nil || !strings.Contains(why.Error(), want) || !strings.Contains(err.Error(), want) {
 				return fmt.Errorf("%s: %v; trouble: %v; want %q", url, err, why, want)
 			}
 			return nil
@@ -187,7 +187,7 @@ func TestTroubleIsTold(t *testing.T) {
 	f("redis://:wrong@"+server.Addr, "is wrong")
 	s := openTest(t, Config{URL: "redis://:secret@" + server.Addr})
 	mustTake(t, s, 1, one100)
-	if err := s.Trouble(); err != nil {
+	if err := in(s).Trouble(); err != nil {
 		t.Errorf("all is well, and %v", err)
 	}
 }

@@ -17,13 +17,13 @@ import (
 const maxBatch = 32
 
 // MaxBatch is for package fleet: how many asks share a round trip.
-func (s *Store) MaxBatch() int { return maxBatch }
+func (s inside) MaxBatch() int { return maxBatch }
 
 // TakeBatch is for package fleet: Take of several vectors that have nothing to do with
 // each other, in one round trip. Vectors of one check share a call of a script if they
 // are of one algorithm and, in a cluster, of one master, which takes Redis up to half less
 // than a call for each.
-func (s *Store) TakeBatch(ctx context.Context, asks []chain.Ask) error {
+func (s inside) TakeBatch(ctx context.Context, asks []chain.Ask) error {
 	if len(asks) == 1 {
 		s.takeAlone(ctx, &asks[0])
 		return nil
@@ -40,7 +40,7 @@ func (s *Store) TakeBatch(ctx context.Context, asks []chain.Ask) error {
 		case err != nil:
 			asks[i].Err = err
 		case ready:
-			l.group(a.b.kind, a.master).add(a, s)
+			l.group(a.b.kind, a.master).add(a, s.Store)
 		default:
 			others.Go(func() { s.takeAlone(ctx, &asks[i]) })
 		}

@@ -50,7 +50,7 @@ func TestBatchIsOneAfterTheOther(t *testing.T) {
 			c := tidegate.Check{Key: fmt.Sprint(r.IntN(3)), Limit: limits[r.IntN(len(limits))], Cost: r.Int64N(3), MaxWait: time.Duration(r.IntN(2)) * time.Second}
 			asks[i] = chain.Ask{Checks: []tidegate.Check{c}, Copies: 1 + r.IntN(4)}
 		}
-		if err := each.TakeBatch(t.Context(), asks); err != nil {
+		if err := in(each).TakeBatch(t.Context(), asks); err != nil {
 			t.Fatal(err)
 		}
 		for i := range asks {
@@ -82,14 +82,14 @@ func TestBatchIsOneCall(t *testing.T) {
 	t.Parallel()
 	server := testdep.Redis(t)
 	s := openTest(t, Config{Addrs: []string{server.Socket}})
-	asks := make([]chain.Ask, s.MaxBatch())
+	asks := make([]chain.Ask, in(s).MaxBatch())
 	limits := []*tidegate.Limit{bucket("a", "user", 10, time.Minute), tidegate.MustLimit(tidegate.Spec{Name: "b", Events: 10, Period: time.Minute, Algorithm: tidegate.FixedWindow})}
 	for i := range asks {
 		asks[i] = chain.Ask{Checks: []tidegate.Check{{Key: fmt.Sprint(i), Limit: limits[i%2], Cost: 1}}, Copies: 1}
 	}
 	for round := range 3 {
 		commands(server)
-		if err := s.TakeBatch(t.Context(), asks); err != nil {
+		if err := in(s).TakeBatch(t.Context(), asks); err != nil {
 			t.Fatal(err)
 		}
 		for i, a := range asks {
@@ -121,7 +121,7 @@ func TestBatchOfAllKinds(t *testing.T) {
 			{Checks: one(tidegate.Check{Key: "k", Limit: l, Cost: 1}), Copies: 0},
 			{Checks: one(tidegate.Check{Key: "k", Cost: 1}), Copies: 1},
 		}
-		if err := s.TakeBatch(t.Context(), asks); err != nil {
+		if err := in(s).TakeBatch(t.Context(), asks); err != nil {
 			t.Fatal(err)
 		}
 		for i, want := range []int64{1, 2, 1, 2, -1, -1, -1} {
@@ -135,7 +135,7 @@ func TestBatchOfAllKinds(t *testing.T) {
 		// Without an answer, each ask is told why.
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := s.TakeBatch(ctx, asks); err != nil {
+		if err := in(s).TakeBatch(ctx, asks); err != nil {
 			t.Fatal(err)
 		}
 		for i := range asks[:4] {

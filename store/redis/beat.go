@@ -15,7 +15,7 @@ func (s *Store) roll() string { return s.prefix + ":nodes" }
 
 // Beat says that id is there, and will be for ttl unless it says so again. It returns
 // how many are, this one included, all by Redis' clock.
-func (s *Store) Beat(ctx context.Context, id string, ttl time.Duration) (live int, err error) {
+func (s inside) Beat(ctx context.Context, id string, ttl time.Duration) (live int, err error) {
 	if id == "" || ttl < time.Millisecond {
 		return 0, fmt.Errorf("redis: Beat(%q, %s): %w", id, ttl, errBeat)
 	}
@@ -37,7 +37,7 @@ func (s *Store) Beat(ctx context.Context, id string, ttl time.Duration) (live in
 const maxNodes = 1 << 20
 
 // Leave says that id is there no longer.
-func (s *Store) Leave(ctx context.Context, id string) error {
+func (s inside) Leave(ctx context.Context, id string) error {
 	client, err := s.link.get(ctx)
 	if err == nil {
 		err = client.Do(ctx, client.B().Zrem().Key(s.roll()).Member(id).Build()).Error()

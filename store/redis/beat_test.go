@@ -11,7 +11,7 @@ import (
 // mustBeat wants a beat to count so many.
 func mustBeat(t *testing.T, s *Store, id string, ttl time.Duration, want int) {
 	t.Helper()
-	if got, err := s.Beat(context.Background(), id, ttl); err != nil || got != want {
+	if got, err := in(s).Beat(context.Background(), id, ttl); err != nil || got != want {
 		t.Errorf("the beat of %s counts %d, %v; want %d", id, got, err, want)
 	}
 }
@@ -23,15 +23,15 @@ func testBeats(t *testing.T, a, b *Store) {
 	mustBeat(t, b, "bob", time.Minute, 2)
 	mustBeat(t, a, "ann", time.Minute, 2)
 	for range 2 { // who is gone may say so again
-		if err := b.Leave(ctx, "bob"); err != nil {
+		if err := in(b).Leave(ctx, "bob"); err != nil {
 			t.Error(err)
 		}
 	}
 	mustBeat(t, a, "ann", time.Minute, 1)
-	if _, err := a.Beat(ctx, "", time.Minute); err == nil {
+	if _, err := in(a).Beat(ctx, "", time.Minute); err == nil {
 		t.Error("nobody was counted")
 	}
-	if _, err := a.Beat(ctx, "ann", time.Microsecond); err == nil {
+	if _, err := in(a).Beat(ctx, "ann", time.Microsecond); err == nil {
 		t.Error("a beat was taken that is over before it is counted")
 	}
 	for k := range a.Keys(ctx, "") {
@@ -48,11 +48,11 @@ func TestBeats(t *testing.T) {
 	testBeats(t, a, b)
 
 	// Who says nothing is given up; the roll of nobody goes.
-	if _, err := b.Beat(context.Background(), "bob", 20*time.Millisecond); err != nil {
+	if _, err := in(b).Beat(context.Background(), "bob", 20*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		n, err := a.Beat(context.Background(), "ann", 20*time.Millisecond)
+		n, err := in(a).Beat(context.Background(), "ann", 20*time.Millisecond)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +75,7 @@ func TestBeatsOfAClockAhead(t *testing.T) {
 	server.Do("ZADD", s.roll(), "9999999999999", "ghost")
 	mustBeat(t, s, "ann", 50*time.Millisecond, 2)
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		n, err := s.Beat(context.Background(), "ann", 10*time.Millisecond)
+		n, err := in(s).Beat(context.Background(), "ann", 10*time.Millisecond)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,10 +100,10 @@ func TestBeatsOfAServerThatIsDown(t *testing.T) {
 	server := testdep.Redis(t)
 	s := openTest(t, Config{URL: "redis://" + server.Addr})
 	server.Kill()
-	if n, err := s.Beat(context.Background(), "ann", time.Minute); err == nil {
+	if n, err := in(s).Beat(context.Background(), "ann", time.Minute); err == nil {
 		t.Errorf("%d are counted by a server that is down", n)
 	}
-	if err := s.Leave(context.Background(), "ann"); err == nil {
+	if err := in(s).Leave(context.Background(), "ann"); err == nil {
 		t.Error("a server that is down was told")
 	}
 }

@@ -81,3 +81,6 @@ func sentinelsOf(sentinels []*testdep.RedisServer) Config {
 	}
 	return c
 }
+
+// in is s as package fleet has it.
+func in(s *Store) inside { return inside{s} }

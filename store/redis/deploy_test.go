@@ -113,7 +113,7 @@ func TestDeployedUser(t *testing.T) {
 	}
 	defer s.Close()
 	mustBeat(t, s, "ann", time.Minute, 1)
-	if err := s.Leave(t.Context(), "ann"); err != nil {
+	if err := in(s).Leave(t.Context(), "ann"); err != nil {
 		t.Error(err)
 	}
 	if err := s.Ping(t.Context()); err != nil {

@@ -87,7 +87,7 @@ func (d *dialer) report(addr string, err error) {
 // Trouble is why the server cannot be used, as far as connections tell: it refuses them,
 // does not speak TLS or Redis' protocol, or does not let the user in. It is nil when one
 // was of use since.
-func (s *Store) Trouble() error {
+func (s inside) Trouble() error {
 	if err := s.dialer.trouble.Load(); err != nil {
 		return *err
 	}

@@ -238,7 +238,7 @@ func (s *Store) failure(what string, err error) (told error) {
 		}
 	}()
 	var answer *rueidis.RedisError
-	why := s.Trouble()
+	why := inside{s}.Trouble()
 	switch {
 	case why == nil, errors.As(err, &answer), errors.Is(err, errNonsense):
 		return failure(what, err)

@@ -187,7 +187,7 @@ func tryGarbled(t *testing.T, s *Store, alg tidegate.Algorithm) tidegate.Check {
 				switch way := (i + j) % 4; {
 				case way == 0 && alg != tidegate.Concurrency:
 					asks := []chain.Ask{{Checks: checks, Copies: 1}, {Checks: []tidegate.Check{check}, Copies: 2}}
-					if err := s.TakeBatch(ctx, asks); err != nil {
+					if err := in(s).TakeBatch(ctx, asks); err != nil {
 						t.Error(err)
 					}
 					for _, a := range asks {
@@ -205,7 +205,7 @@ func tryGarbled(t *testing.T, s *Store, alg tidegate.Algorithm) tidegate.Check {
 						d.Granted = 0
 						note(d)
 					}
-					_, _ = s.Beat(ctx, "node", time.Second)
+					_, _ = in(s).Beat(ctx, "node", time.Second)
 				default:
 					if d, err := s.Take(ctx, checks, 1); err == nil {
 						note(d)
@@ -252,7 +252,7 @@ func aside(ctx context.Context, s *Store, limit *tidegate.Limit, note func(tideg
 	}
 	_ = s.Reset(ctx, checks)
 	_ = s.Ping(ctx)
-	_ = s.Leave(ctx, "node")
+	_ = in(s).Leave(ctx, "node")
 }
 
 // eventually wants try to work in a while.
@@ -314,7 +314,7 @@ func TestFakeServers(t *testing.T) {
 					if err := s.Settle(ctx, tidegate.Receipt{Handle: tidegate.NewHandle()}, 1); err == nil {
 						t.Error("settled by a server that has no records")
 					}
-					_, _ = s.Beat(ctx, "me", time.Second)
+					_, _ = in(s).Beat(ctx, "me", time.Second)
 					for range s.Keys(ctx, "") {
 						break
 					}

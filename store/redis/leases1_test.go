@@ -128,10 +128,10 @@ func TestSlotsBesideFormat1(t *testing.T) {
 		}
 		first := open()
 		l := tidegate.MustLimit(tidegate.Spec{Name: "slots", Events: 6, Period: 10 * time.Second, Algorithm: tidegate.Concurrency})
-		nodes := []slotted{first, newLeases1(open()), open(), newLeases1(open())}
+		nodes := []slotted{in(first), newLeases1(open()), in(open()), newLeases1(open())}
 		for _, n := range nodes {
 			switch n := n.(type) {
-			case *Store:
+			case inside:
 				n.prefix = first.prefix
 			case *leases1:
 				n.prefix = first.prefix
@@ -160,7 +160,7 @@ func TestSlotsBesideFormat1(t *testing.T) {
 				cost := 1 + r.Int64N(2)
 				asks := []chain.Ask{{Checks: check(cost), Copies: 1, Handle: tidegate.NewHandle()}}
 				marked := r.IntN(5) == 0
-				if s, ok := node.(*Store); ok && marked { // the release came first
+				if s, ok := node.(inside); ok && marked { // the release came first
 					if err := s.Adjust(t.Context(), tidegate.Receipt{Handle: asks[0].Handle}, check(-cost)); err != nil {
 						t.Fatal(err)
 					}

@@ -15,7 +15,7 @@ import (
 // Post is for package fleet: a charge that can be sent again until it is answered, and
 // counts once. Beside the counter the script leaves the number of the last post of that
 // process, for as long as the post may be sent again.
-func (s *Store) Post(ctx context.Context, p chain.Post) error {
+func (s inside) Post(ctx context.Context, p chain.Post) error {
 	ctx, end := s.within(ctx)
 	defer end()
 	c := &p.Check

@@ -59,7 +59,7 @@ func TestPostsCountOnce(t *testing.T) {
 						var copies sync.WaitGroup
 						for range 5 {
 							copies.Go(func() {
-								if err := s.Post(ctx, p); err != nil {
+								if err := in(s).Post(ctx, p); err != nil {
 									t.Error(err)
 								}
 							})
@@ -67,7 +67,7 @@ func TestPostsCountOnce(t *testing.T) {
 						copies.Wait()
 						if number > 1 {
 							p.Number -= 10 // an old copy, which was under way for long
-							if err := s.Post(ctx, p); err != nil {
+							if err := in(s).Post(ctx, p); err != nil {
 								t.Error(err)
 							}
 						}
@@ -100,7 +100,7 @@ func TestPostsAreForgotten(t *testing.T) {
 		server.Do("FLUSHALL")
 		for number := range 3 {
 			p := chain.Post{Boot: [2]uint64{1, 2}, Number: uint64(number + 1), Check: tidegate.Check{Key: "k", Limit: l, Cost: 1}}
-			if err := s.Post(context.Background(), p); err != nil {
+			if err := in(s).Post(context.Background(), p); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -139,7 +139,7 @@ func TestPostsThatAreNone(t *testing.T) {
 		{chain.Post{Number: 1 << 53, Check: tidegate.Check{Key: "k", Limit: l, Cost: 1}}, false},
 		{chain.Post{Number: 1, Check: tidegate.Check{Key: "k"}}, false},
 	} {
-		if err := s.Post(context.Background(), c.post); (err == nil) != c.ok {
+		if err := in(s).Post(context.Background(), c.post); (err == nil) != c.ok {
 			t.Error(i, fmt.Sprint(err))
 		}
 	}

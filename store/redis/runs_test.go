@@ -84,7 +84,7 @@ func TestTrapResolutionRefillsNobody(t *testing.T) {
 				d, err = nodes[node].Take(ctx, checks, 1)
 			} else {
 				asks := []chain.Ask{{Checks: checks, Copies: 1}}
-				err = cmp.Or(nodes[node].TakeBatch(ctx, asks), asks[0].Err)
+				err = cmp.Or(in(nodes[node]).TakeBatch(ctx, asks), asks[0].Err)
 				d = asks[0].Granted
 			}
 			if err != nil {

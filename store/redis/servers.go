@@ -9,7 +9,7 @@ import (
 // Server is for package fleet: the number of the server that a counter lives on. Outside of
 // a cluster, and while nothing is known of it, that is 0. A master keeps its number as long
 // as it has slots.
-func (s *Store) Server(l *tidegate.Limit, key string) int {
+func (s inside) Server(l *tidegate.Limit, key string) int {
 	if !s.cluster || l == nil {
 		return 0
 	}
@@ -22,7 +22,7 @@ func (s *Store) Server(l *tidegate.Limit, key string) int {
 
 // Servers is for package fleet: the names of all servers, by number. The slice, which nobody
 // may change, is another one whenever counters have moved.
-func (s *Store) Servers() []string {
+func (s inside) Servers() []string {
 	if t := s.chart.now.Load(); t != nil {
 		return t.names
 	}

@@ -18,7 +18,7 @@ import (
 func takeSlots(t *testing.T, s *Store, l *tidegate.Limit, cost int64, copies int, name tidegate.Handle) tidegate.Decision {
 	t.Helper()
 	asks := []chain.Ask{{Checks: []tidegate.Check{{Key: "k", Limit: l, Cost: cost}}, Copies: copies, Handle: name}}
-	if err := s.TakeBatch(t.Context(), asks); err != nil || asks[0].Err != nil {
+	if err := in(s).TakeBatch(t.Context(), asks); err != nil || asks[0].Err != nil {
 		t.Fatal(err, asks[0].Err)
 	}
 	return asks[0].Granted

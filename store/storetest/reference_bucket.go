@@ -70,7 +70,7 @@ func (b *bucket) ask(l *tidegate.Limit, now time.Time, q question) answer {
 	used := b.settle(l, now)
 	free := new(big.Rat).Sub(whole(l.Capacity()), used)
 	over := new(big.Rat).Sub(whole(q.need()), free) // events that must drain first
-	excess := new(big.Rat).Sub(b.used, used)    // as above, and of the old limit
+	excess := new(big.Rat).Sub(b.used, used)        // as above, and of the old limit
 	a := answer{remaining: max(0, floor(free)-q.floor), reset: drainTime(l, used)}
 	if excess.Sign() > 0 {
 		a.reset = drainTime(b.limit, b.used)
