@@ -8,8 +8,9 @@
 // process, and Close it at the end.
 //
 // A Store neither retries nor waits: when Redis does not answer within the context, or
-// within [Config].Deadline if that has none, Take returns an error, and nobody knows whether it was charged. What becomes of the
-// request then is the caller's to say, as with [tidegate.Limiter.OnStoreFailure].
+// within [Config].Deadline if that has none, Take returns an error, and nobody knows
+// whether it was charged; slots are given back in the background. What becomes of the
+// request is the caller's to say, as with [tidegate.Limiter.OnStoreFailure].
 //
 // Counters of one subject under one rule are kept under one readable key, such as
 // tg:api:{user=42}; see the names in key.go. In a Redis Cluster, a request that is held

@@ -120,6 +120,32 @@ func TestMarksOfSlotsAreBounded(t *testing.T) {
 	}
 }
 
+// A bare store gives slots back that it asked for without an answer.
+func TestSlotWithoutAnAnswerIsGivenBack(t *testing.T) {
+	t.Parallel()
+	server := testdep.Redis(t)
+	s := openTest(t, Config{Addrs: []string{server.Addr}})
+	l := tidegate.MustLimit(tidegate.Spec{Name: "slots", Events: 5, Period: time.Hour, Algorithm: tidegate.Concurrency})
+	check := tidegate.Check{Key: "k", Limit: l, Cost: 2}
+	mustTake(t, s, 1, tidegate.Check{Key: "other", Limit: l, Cost: 1}) // it is connected
+	server.Pause()
+	for _, copies := range []int{1, 2} {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		if d, err := s.Take(ctx, []tidegate.Check{check}, copies); err == nil {
+			t.Errorf("%+v of a server that stands still", d)
+		}
+		cancel()
+	}
+	server.Resume()
+	b, err := s.bind(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wait(t, "all that was asked for was given back", func() bool {
+		return left(t, s, check) == 5 && server.Do("EXISTS", b.name("k")) != "0" // it was there, or is marked
+	})
+}
+
 // However many requests pass between taking slots over three subjects of a cluster and
 // giving them back, they are renewed, nobody else is admitted, and they are given back.
 // TIDEGATE_LONG=1 lets 100,000 pass.

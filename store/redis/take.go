@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -25,8 +26,12 @@ func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tideg
 	if len(plans) == 0 {
 		return tidegate.Decision{OK: true, Granted: int64(n), Receipt: tidegate.Receipt{At: s.clock.redis() * algo.Micro}}, nil
 	}
-	d, _, err := s.decide(ctx, plans, order{copies: int64(n), handle: slotsOf(plans)})
-	return d, s.failure("take", err)
+	o := order{copies: int64(n), handle: slotsOf(plans)}
+	d, _, err := s.decide(ctx, plans, o)
+	if err = s.failure("take", err); err != nil && !errors.Is(err, tidegate.ErrCannotAsk) {
+		s.abandon(ctx, plans, o)
+	}
+	return d, err
 }
 
 // takeShort is Take that says more when some of the copies were granted and not all:
@@ -66,6 +71,30 @@ type order struct {
 	handle  tidegate.Handle // of the slots, if there are any
 	refused bool            // elsewhere: nothing is to be granted
 	rec     *reservation    // to be left behind; nil: none
+}
+
+// maxAbandoned is of how many copies slots are given back that nobody knows the answer for.
+const maxAbandoned = 1024
+
+// abandon gives slots back, in the background, that were asked for without an answer. A
+// server that does not answer for longer keeps them for a lease.
+func (s *Store) abandon(ctx context.Context, plans []*plan, o order) {
+	var changes []change
+	for _, p := range plans {
+		for i := range min(o.copies, maxAbandoned) {
+			if p.leased() {
+				changes = append(changes, change{b: p.b, key: p.key, act: giveBack, n: p.cost, handle: o.handle.Copy(i)})
+			}
+		}
+	}
+	if len(changes) == 0 {
+		return
+	}
+	go func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), backTime)
+		defer cancel()
+		_, _ = s.applyAll(ctx, changes)
+	}()
 }
 
 // slotsOf is a new name for the slots among plans; zero if there are none.

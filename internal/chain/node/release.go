@@ -16,6 +16,21 @@ type release struct {
 	taken  tidegate.Receipt
 	checks []tidegate.Check // with negative costs
 	until  time.Duration    // when the leases have run out by themselves
+	after  time.Duration    // it is not tried again before
+	tries  int              // how often it failed for a reason of its own
+}
+
+// maxReleasePause is how long a release that the server refuses waits at most until it is
+// tried again.
+const maxReleasePause = 5 * time.Second
+
+// putOff has a release wait that failed with err.
+func (r *release) putOff(now time.Duration, err error) {
+	r.after = now + jitter(postPause)
+	if shows(err) {
+		r.tries++
+		r.after = now + jitter(min(postPause<<min(r.tries, 10), maxReleasePause))
+	}
 }
 
 // maxReleases bounds how many are kept. Leases beyond run out by themselves.
@@ -50,8 +65,12 @@ func (s *server) releaseLater(taken tidegate.Receipt, checks []tidegate.Check) {
 	if len(s.releases) >= maxReleases {
 		return
 	}
-	s.releases = append(s.releases, release{taken, slots, n.now() + lease})
+	s.releases = append(s.releases, release{taken: taken, checks: slots, until: n.now() + lease})
 	s.freeLocked()
+	select {
+	case s.arrived <- struct{}{}:
+	default:
+	}
 }
 
 // giveUpLocked has the slots given back that a call asks for, and that nobody waits for any
@@ -106,29 +125,52 @@ func (s *server) free() {
 	n := s.node
 	for {
 		n.mu.Lock()
-		all := s.releases
-		if len(all) == 0 || !s.circuit.answers() {
+		due, wait := s.dueLocked()
+		if len(due)+len(s.releases) == 0 || !s.circuit.answers() {
+			s.releases = append(due, s.releases...)
 			s.freeing = false
 			n.mu.Unlock()
 			return
 		}
-		s.releases, s.releasing = nil, all
+		s.releasing = due
 		n.mu.Unlock()
-		again := s.freeAll(all)
-		n.mu.Lock()
-		s.releases, s.releasing = append(again, s.releases...), nil
-		n.mu.Unlock()
-		if len(again) == 0 {
+		if len(due) > 0 {
+			again := s.freeAll(due)
+			n.mu.Lock()
+			s.releases, s.releasing = append(s.releases, again...), nil
+			n.mu.Unlock()
 			continue
 		}
-		timer := time.NewTimer(jitter(postPause))
+		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
+		case <-s.arrived:
 		case <-n.stop:
 			timer.Stop()
 			return
 		}
+		timer.Stop()
 	}
+}
+
+// dueLocked takes the releases out that can be tried now, and forgets those whose leases
+// have run out. wait is how long until another can be tried.
+func (s *server) dueLocked() (due []release, wait time.Duration) {
+	now := s.node.now()
+	wait = maxReleasePause
+	var rest []release
+	for _, r := range s.releases {
+		switch {
+		case now >= r.until:
+		case now >= r.after:
+			due = append(due, r)
+		default:
+			rest = append(rest, r)
+			wait = min(wait, r.after-now)
+		}
+	}
+	s.releases = rest
+	return due, wait
 }
 
 // releasers is how many calls of freeAll are out at a time.
@@ -140,25 +182,24 @@ func (s *server) freeAll(all []release) (again []release) {
 	var (
 		mu   sync.Mutex // over again
 		next atomic.Int64
-		stop atomic.Bool
+		stop atomic.Pointer[error]
 		work sync.WaitGroup
 	)
 	for range min(releasers, len(all)) {
 		work.Go(func() {
 			for i := next.Add(1) - 1; i < int64(len(all)); i = next.Add(1) - 1 {
-				r := &all[i]
-				if s.node.now() >= r.until {
+				r := all[i]
+				err := error(nil)
+				if why := stop.Load(); why != nil {
+					err = *why
+				} else if err = s.freeOne(&r); err == nil {
 					continue
+				} else if !shows(err) {
+					stop.Store(&err)
 				}
-				if !stop.Load() {
-					err := s.freeOne(r)
-					if err == nil {
-						continue
-					}
-					stop.CompareAndSwap(false, !shows(err))
-				}
+				r.putOff(s.node.now(), err)
 				mu.Lock()
-				again = append(again, *r)
+				again = append(again, r)
 				mu.Unlock()
 			}
 		})

@@ -2,12 +2,14 @@ package node
 
 import (
 	"context"
+	"math/rand/v2"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain"
 	"tidegate.dev/tidegate/store/memory"
 )
 
@@ -82,4 +84,49 @@ func TestReleasesInAnOutage(t *testing.T) {
 		}
 		_ = n.Close()
 	})
+}
+
+// A slot that the store refuses to take back is tried again, less and less often, and is in
+// nobody's way.
+func TestReleaseThatIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		way := &stubborn{slotWay: slotWay{Backend: chain.Adapt(&faulty{}), server: newSlotServer(), rand: rand.New(rand.NewPCG(1, 1)), trip: time.Millisecond}}
+		n := New(way, Options{})
+		slots := tidegate.MustLimit(tidegate.Spec{Name: "slots", Events: 20, Period: time.Minute, Algorithm: tidegate.Concurrency})
+		lim := tidegate.New(n, slots)
+		bad, good := lim.Acquire(t.Context(), "bad"), lim.Acquire(t.Context(), "good")
+		_ = bad.Cancel()
+		time.Sleep(20 * time.Second)
+		if err := good.Cancel(); err != nil {
+			t.Error(err)
+		}
+		late := tidegate.NewHandle()
+		n.releaseEach(tidegate.Receipt{Handle: late}, []tidegate.Check{{Key: "good", Limit: slots, Cost: 1}})
+		time.Sleep(10 * time.Millisecond)
+		way.server.mu.Lock()
+		if way.server.marks[late].IsZero() {
+			t.Error("a release waits for one that is refused")
+		}
+		way.server.mu.Unlock()
+		time.Sleep(2 * time.Minute)
+		if calls := way.refused.Load(); calls < 5 || calls > 40 {
+			t.Errorf("it was tried %d times in a minute", calls)
+		}
+		wantNoGoroutine(t)
+		_ = n.Close()
+	})
+}
+
+// stubborn does not take back what is under the key "bad".
+type stubborn struct {
+	slotWay
+	refused atomic.Int64
+}
+
+func (s *stubborn) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
+	if checks[0].Key == "bad" {
+		s.refused.Add(1)
+		return tidegate.ErrCannotAsk
+	}
+	return s.slotWay.Adjust(ctx, r, checks)
 }

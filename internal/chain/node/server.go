@@ -35,6 +35,7 @@ type server struct {
 	backlog   backlog
 	releases  []release
 	releasing []release     // that are out just now
+	arrived   chan struct{} // there is another release
 	reachable time.Duration // when it last turned out to be
 	repaying  bool          // repay runs
 	freeing   bool          // free runs
@@ -46,7 +47,7 @@ type server struct {
 const maxServers = 1024
 
 func (n *Node) newServer(number int) *server {
-	s := &server{node: n, number: number}
+	s := &server{node: n, number: number, arrived: make(chan struct{}, 1)}
 	s.batches.state.most = n.most
 	s.runBatches = s.workBatches
 	s.circuit.failures = n.o.Failures
