@@ -108,7 +108,7 @@ func TestJudgePrograms(t *testing.T) {
 
 func TestJudgeMasters(t *testing.T) {
 	callers := []string{"a", "b", "c"} // a is on the dead master
-	f := func(want string, m mastered, change func(*phase), said ...int) {
+	f := func(want string, m mastered, change func(*phase), said ...changes) {
 		t.Helper()
 		p := newPhase()
 		p.began, p.ended = at(0), at(20_000)
@@ -122,7 +122,7 @@ func TestJudgeMasters(t *testing.T) {
 		misses(t, want, func(f *finding) { f.judgeMasters(m, p, callers, 0, time.Second, said) })
 	}
 	strict := mastered{}
-	f("", strict, func(*phase) {}, 2, 2, 2)
+	f("", strict, func(*phase) {}, changes{"it is ill": 1, "it is well": 1}, changes{"it is ill": 1})
 	f("1 requests of healthy masters' callers were decided locally", strict, func(p *phase) { p.inside.count("/honest/b", "local", 1) })
 	f("", mastered{down: true}, func(p *phase) { p.inside.count("/honest/b", "local", 1000) })
 	f("1100 requests of healthy masters' callers", mastered{down: true}, func(p *phase) { p.inside.count("/honest/b", "local", 1100) })
@@ -130,7 +130,7 @@ func TestJudgeMasters(t *testing.T) {
 	f("", strict, func(p *phase) { p.paths["/honest/a"].refused.Store(30) })
 	f("2101 admitted at 50/s by each of the healthy", strict, func(p *phase) { p.paths["/greedy/c"].passed.Store(1101) })
 	f("1106 admitted at 50/s by the dead", strict, func(p *phase) { p.paths["/greedy/a"].passed.Store(1106) })
-	f("gateway 2 wrote 3 lines", strict, func(*phase) {}, 2, 3)
+	f("gateway 2 wrote 2 times: it is ill", strict, func(*phase) {}, changes{"it is ill": 1}, changes{"it is ill": 2})
 }
 
 func TestJudgeSubjects(t *testing.T) {

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -39,19 +41,27 @@ func keepLogs(ctx context.Context, stage string) error {
 	return nil
 }
 
-// said counts the lines that a node wrote with one of these words in them, since it had
-// written so many bytes.
-func (n *node) said(since int64, words ...string) (lines []string) {
+// changes is how often a node wrote each line about its store, or about one server of it.
+type changes map[string]int
+
+func (c changes) lines() (n int) {
+	for _, times := range c {
+		n += times
+	}
+	return n
+}
+
+// said is what a node wrote about its store since it had written so many bytes.
+func (n *node) said(since int64) changes {
 	b, _ := os.ReadFile(n.log)
-	for line := range strings.Lines(string(b[min(since, int64(len(b))):])) {
-		for _, w := range words {
-			if strings.Contains(line, w) {
-				lines = append(lines, strings.TrimSpace(line))
-				break
-			}
+	all := changes{}
+	for line := range bytes.Lines(b[min(since, int64(len(b))):]) {
+		var l struct{ Msg, Server string }
+		if json.Unmarshal(line, &l) == nil && strings.Contains(l.Msg, "store") {
+			all[strings.TrimSpace(l.Msg+" "+l.Server)]++
 		}
 	}
-	return lines
+	return all
 }
 
 // wrote is how many bytes a node has written to its log.

@@ -128,7 +128,7 @@ func (s *stage) indexOf(r *testdep.RedisServer) int {
 
 // judgeMasters holds the callers of the healthy masters to Redis, and those of the dead
 // one to the bounds of the fallback.
-func (f *finding) judgeMasters(m mastered, p *phase, callers []string, dead int, down time.Duration, said []int) {
+func (f *finding) judgeMasters(m mastered, p *phase, callers []string, dead int, down time.Duration, said []changes) {
 	f.still = p.inside.still
 	due := greedyRate * p.lasted().Seconds()
 	tenth := (greedyRate + due) / 10
@@ -150,7 +150,7 @@ func (f *finding) judgeMasters(m mastered, p *phase, callers []string, dead int,
 	f.cells = []string{
 		m.name, fmt.Sprint(local[0]), fmt.Sprintf("%d of %d", refused[0], honest[0]), fmt.Sprint(admitted[0]), fmt.Sprintf("%.0f", due*(masters-1)),
 		fmt.Sprint(local[1]), fmt.Sprintf("%d of %d", refused[1], honest[1]), fmt.Sprint(admitted[1]), fmt.Sprintf("%.0f", due+tenth),
-		tenths(p.inside.Slowest), strings.Trim(fmt.Sprint(said), "[]"),
+		tenths(p.inside.Slowest), "",
 	}
 	if m.down {
 		// What Redis refuses, the fallback decides: for as long as it does so, and until the
@@ -178,11 +178,16 @@ func (f *finding) judgeMasters(m mastered, p *phase, callers []string, dead int,
 	if awake := p.inside.awake; awake > deadline+grace {
 		f.miss("the slowest answer took %s and the oversleep of its process, want at most %s + %s", ms(awake), ms(deadline), ms(grace))
 	}
-	for i, n := range said {
-		if n > 2 { // it begins, it is over
-			f.miss("gateway %d wrote %d lines about its store, want one per change", i+1, n)
+	var lines []string
+	for i, c := range said {
+		lines = append(lines, fmt.Sprint(c.lines()))
+		for what, times := range c {
+			if times > 1 { // it begins once, and is over once
+				f.miss("gateway %d wrote %d times: %s", i+1, times, what)
+			}
 		}
 	}
+	f.cells[len(f.cells)-1] = strings.Join(lines, ", ")
 }
 
 // saidSoFar is how much each node has written.
@@ -193,10 +198,10 @@ func (s *stage) saidSoFar() (all []int64) {
 	return all
 }
 
-// saidSince counts the lines about the store that each node has written since.
-func (s *stage) saidSince(from []int64) (all []int) {
+// saidSince is what each node has written about its store since.
+func (s *stage) saidSince(from []int64) (all []changes) {
 	for i, n := range s.fleet {
-		all = append(all, len(n.said(from[i], "store", "master", "redis", "Redis")))
+		all = append(all, n.said(from[i]))
 	}
 	return all
 }
