@@ -69,7 +69,7 @@ func standIn(old, successor *tidegate.Limit) *tidegate.Limit {
 	was.OnFull, was.Terms = successor.OnFull, &terms
 	was.CountRejected = was.CountRejected && successor.CountRejected
 	spec := was
-	if terms.Role != tidegate.Blocks { // somebody who is blocked stays so for as long as was said
+	if terms.Role != tidegate.Blocks { // a block is no number: somebody blocked stays so
 		renumber(&spec, old, successor)
 	}
 	if made, err := tidegate.NewLimit(spec); err == nil && made.Identity() == old.Identity() {
