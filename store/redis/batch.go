@@ -16,8 +16,17 @@ import (
 // a third of a millisecond.
 const maxBatch = 32
 
+// maxBatchAcross is the same for a master of a cluster, which has only a part of the calls to
+// keep waiting. It makes up for what a cluster adds to every command of a script.
+const maxBatchAcross = 2 * maxBatch
+
 // MaxBatch is for package fleet: how many asks share a round trip.
-func (s inside) MaxBatch() int { return maxBatch }
+func (s inside) MaxBatch() int {
+	if s.cluster {
+		return maxBatchAcross
+	}
+	return maxBatch
+}
 
 // TakeBatch is for package fleet: Take of several vectors that have nothing to do with
 // each other, in one round trip. Vectors of one check share a call of a script if they
@@ -69,10 +78,11 @@ type letter struct {
 
 var letters = sync.Pool{New: func() any { return new(letter) }}
 
-// group returns the checks of one law and master that have room for one more.
+// group returns the checks of one law and master that have room for one more. How many are
+// asked for at once outside of a cluster is the caller's to say.
 func (l *letter) group(k kind, m *master) *together {
 	for _, t := range l.groups[:l.used] {
-		if t.kind == k && t.master == m && len(t.asks) < maxBatch {
+		if t.kind == k && t.master == m && len(t.asks) < maxBatchAcross {
 			return t
 		}
 	}
