@@ -44,11 +44,11 @@ type evictions struct {
 func (e *evictions) look() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if now := time.Now(); e.looking || now.Before(e.next) {
+	now := time.Now()
+	if e.looking || now.Before(e.next) {
 		return
-	} else {
-		e.looking, e.next = true, now.Add(evictionPause)
 	}
+	e.looking, e.next = true, now.Add(evictionPause)
 	go func() {
 		// Who may not run INFO is not told anything: all else works.
 		all, _ := e.memory(context.Background())

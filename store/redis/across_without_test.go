@@ -246,6 +246,36 @@ func TestClusterACL(t *testing.T) {
 	}
 }
 
+// A key of another type fails alone, also the first time, for every algorithm.
+func TestClusterKeyOfAnotherType(t *testing.T) {
+	t.Parallel()
+	nodes := testdep.RedisCluster(t, 3, 0)
+	for _, l := range countingLaws("api", 50) {
+		s := openTest(t, clusterOf(nodes))
+		awaitBatches(t, s, 3)
+		b, err := s.bind(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := b.name("u7")
+		nodes[holder(t, nodes, nodes[0].Do("CLUSTER", "KEYSLOT", key))].Do("HSET", key, "a", "b")
+		for n := range int64(2) {
+			asks := batchOf(l, maxBatch)
+			if err := s.TakeBatch(t.Context(), asks); err != nil {
+				t.Fatal(err)
+			}
+			for i, a := range asks {
+				if alien := i == 7; alien != errors.Is(a.Err, tidegate.ErrCannotAsk) || !alien && (a.Err != nil || a.Granted.Remaining != 49-n) {
+					t.Errorf("%s: user %d: %+v, %v", l, i, a.Granted, a.Err)
+				}
+			}
+		}
+		if s.across.shared.Load() == 0 {
+			t.Errorf("%s: no batch was sent: the test has lost its point", l)
+		}
+	}
+}
+
 // A master that is out of memory refuses a script that may write before it runs. Asks that
 // write nothing have their answers all the same.
 func TestClusterOutOfMemory(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/redis/rueidis"
 )
@@ -45,18 +46,28 @@ func (s *Store) Memory(ctx context.Context) ([]Memory, error) {
 		s.survey()
 		return nil, nil
 	}
-	var all []Memory
-	var wrong error
+	var (
+		asked sync.WaitGroup
+		mu    sync.Mutex // over all and wrong
+		all   []Memory
+		wrong error
+	)
 	for _, master := range t.masters {
 		if master.client == nil {
 			continue
 		}
-		if m, err := memoryOf(ctx, master.client, master.addr); err == nil {
+		asked.Go(func() {
+			m, err := memoryOf(ctx, master.client, master.addr)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				wrong = errors.Join(wrong, err)
+				return
+			}
 			all = append(all, m)
-		} else {
-			wrong = errors.Join(wrong, err)
-		}
+		})
 	}
+	asked.Wait()
 	return all, s.failure("memory", wrong)
 }
 

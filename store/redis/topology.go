@@ -168,15 +168,16 @@ func (t *topology) master(addr, id string) *master {
 	return m
 }
 
-// join gives masters their clients, and what was known of them before. One that the client
-// does not know by that address is sent no batches.
+// join gives masters their clients, and what was known of them before, unless there was no
+// other then whose keys they could have been found not to take. One that the client does not
+// know by that address is sent no batches.
 func (t *topology) join(nodes map[string]rueidis.Client, before *topology) {
 	for _, m := range t.masters {
 		if m.client = nodes[m.addr]; m.client == nil {
 			m.able.set(unable, retryAble)
 			continue
 		}
-		if before == nil {
+		if before == nil || len(before.masters) == 1 && len(t.masters) > 1 {
 			continue
 		}
 		for _, old := range before.masters {

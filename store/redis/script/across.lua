@@ -1,8 +1,8 @@
 -- A batch of keys in several slots of one master, which is a form of each.lua and of
 -- careful.lua. Redis takes only keys of one slot as KEYS, so all of them come in ARGV, from
 -- the third argument on; those of the first check are in KEYS as well. Any of them may
--- belong to another master by now, or be on its way there: a check whose keys cannot be read
--- here got -4 copies, and nothing was written for it.
+-- belong to another master by now, or be on its way there, or be of another type: a check whose
+-- keys cannot be read here got -4 copies, and nothing was written for it.
 
 --:head
 local KEYS, try, is = ARGV, redis.pcall, type
@@ -15,14 +15,14 @@ else
 box = box or ''
 
 --:parts
-local box, beside = try('GET', KEYS[key]), try('EXISTS', KEYS[key + 1])
+local box, beside = try('GET', KEYS[key]), try('LLEN', KEYS[key + 1])
 if is(box) == 'table' or is(beside) == 'table' then
   --<across elsewhere>
 else
 box = box or ''
 
 --:log
-local box, beside = try('EXISTS', KEYS[key]), try('EXISTS', KEYS[key + 1])
+local box, beside = try('LLEN', KEYS[key]), try('GET', KEYS[key + 1])
 if is(box) == 'table' or is(beside) == 'table' then
   --<across elsewhere>
 else
