@@ -261,7 +261,7 @@ func TestClusterKeyOfAnotherType(t *testing.T) {
 		nodes[holder(t, nodes, nodes[0].Do("CLUSTER", "KEYSLOT", key))].Do("HSET", key, "a", "b")
 		for n := range int64(2) {
 			asks := batchOf(l, maxBatch)
-			if err := s.TakeBatch(t.Context(), asks); err != nil {
+			if err := in(s).TakeBatch(t.Context(), asks); err != nil {
 				t.Fatal(err)
 			}
 			for i, a := range asks {
