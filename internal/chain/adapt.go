@@ -46,6 +46,7 @@ type batcher interface {
 type servers interface {
 	Server(l *tidegate.Limit, key string) int
 	Servers() []string
+	Heard(server int) time.Time
 }
 
 type poster interface {
@@ -87,6 +88,8 @@ type alone struct{}
 func (alone) Server(*tidegate.Limit, string) int { return 0 }
 
 func (alone) Servers() []string { return theStore }
+
+func (alone) Heard(int) time.Time { return time.Time{} }
 
 var theStore = []string{"the store"}
 

@@ -128,6 +128,7 @@ func Open(c Config) (*Store, error) {
 		c.node = c.pretend
 	}
 	d := &dialer{timeout: c.DialTimeout}
+	d.heard.start = time.Now()
 	s := &Store{
 		link:     link{option: clientOption(&c, d)},
 		dialer:   d,

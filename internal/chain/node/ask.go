@@ -109,7 +109,11 @@ func (n *Node) leaveLocked(c *call, i int) {
 // settles it. It unlocks the shard.
 func (n *Node) decideLateLocked(sh *shard, c *call, i int, checks []tidegate.Check, copies int) (tidegate.Decision, error) {
 	began, out := c.deadlines[i]-n.o.Deadline, c.sent
-	n.failed(c.stream, n.late, began, 1)
+	if out && !n.queued(c, n.now()) {
+		n.failed(c.stream, n.late, began, 1)
+	} else {
+		n.countFailure(n.late, 1)
+	}
 	n.leaveLocked(c, i)
 	if out {
 		c.late.undecided++

@@ -36,6 +36,7 @@ func (n *Node) batched(s *stream) bool {
 // launchLocked has a call sent that is ready: with others if it can be, otherwise by
 // itself.
 func (n *Node) launchLocked(c *call, now time.Duration) {
+	c.ready = now
 	if !n.batched(c.stream) {
 		go c.run()
 	} else if s := c.stream.server; s.putLocked(c, now) {

@@ -25,6 +25,8 @@ type call struct {
 	gone      []int           // waiters that left without an answer, in order
 	expired   int             // so many were woken because their deadlines had passed
 
+	ready   time.Duration // when it was to be sent
+	lag     time.Duration // how much later it was
 	sent    bool          // a worker has it
 	stamp   stamp         // from before it was sent
 	back    time.Duration // when it should have its reply

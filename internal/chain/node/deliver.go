@@ -103,10 +103,11 @@ func (n *Node) nextLocked(c *call) (next *call, more bool) {
 		return nil, false
 	}
 	s.coalescer, ready = s.coalescer.step(coalesceEvent{kind: replied, now: now})
-	switch {
-	case !ready:
+	if !ready {
 		return nil, false
-	case n.batched(s):
+	}
+	s.next.ready = now
+	if n.batched(s) {
 		return nil, s.server.putLocked(s.next, now)
 	}
 	return s.next, false

@@ -51,7 +51,8 @@ type Node struct {
 
 	servers atomic.Pointer[[]*server] // by number; replaced under mu
 	several *server                   // what is common to calls that several servers take part in
-	uneasy  atomic.Bool               // some server does not get all that is for it
+	lag     lag
+	uneasy  atomic.Bool // some server does not get all that is for it
 
 	local     *memory.Store
 	instance  uint64 // of what is decided locally
@@ -190,3 +191,6 @@ func (n *Node) Server(l *tidegate.Limit, key string) int { return n.inner.Server
 
 // Servers implements chain.Backend.
 func (n *Node) Servers() []string { return n.inner.Servers() }
+
+// Heard implements chain.Backend.
+func (n *Node) Heard(server int) time.Time { return n.inner.Heard(server) }

@@ -7,15 +7,31 @@ import "time"
 type roundTrip struct {
 	mean, deviation time.Duration
 	known           bool
+
+	// The shortest of this span of time and of the one before it.
+	least, before time.Duration
+	span          time.Duration // when it began
+	since         time.Duration // when the first of spans without a gap began
 }
+
+// leastSpan is for how long the shortest call is remembered, and up to twice that.
+const leastSpan = time.Second
 
 // unknownTrip is the estimate before the first call: most of the deadline.
 func unknownTrip(deadline time.Duration) roundTrip { return roundTrip{mean: deadline * 7 / 10} }
 
 // add returns the estimate after a call that took so long.
-func (r roundTrip) add(took time.Duration) roundTrip {
+func (r roundTrip) add(took, now time.Duration) roundTrip {
+	switch {
+	case !r.known || now-r.span >= 2*leastSpan:
+		r.least, r.before, r.span, r.since = took, took, now, now
+	case now-r.span >= leastSpan:
+		r.least, r.before, r.span = took, r.least, now
+	}
+	r.least = min(r.least, took)
 	if !r.known {
-		return roundTrip{mean: took, deviation: took / 2, known: true}
+		r.mean, r.deviation, r.known = took, took/2, true
+		return r
 	}
 	off := took - r.mean
 	r.mean += off / 8
@@ -28,6 +44,11 @@ func (r roundTrip) add(took time.Duration) roundTrip {
 	}
 	r.deviation += more / 4
 	return r
+}
+
+// far reports whether every call takes so long, for a while: not just in a burst.
+func (r roundTrip) far(long, now time.Duration) bool {
+	return now-r.since >= leastSpan && min(r.least, r.before) >= long
 }
 
 // reserve is how long before a deadline a call has to leave to be back by then: a tenth

@@ -20,6 +20,8 @@ type server struct {
 	reserve  atomic.Int64          // roundTrip.reserve, as it is now
 	inFlight atomic.Int64
 	good     atomic.Uint64 // how often it has shown that it works
+	replied  atomic.Int64  // when it last replied to a call for requests
+	near     atomic.Bool   // without a queue it takes much less than the deadline
 	held     held
 
 	batches    batches
@@ -57,6 +59,7 @@ func (n *Node) newServer(number int) *server {
 	s.roundTrip = unknownTrip(n.o.Deadline)
 	s.reserve.Store(int64(s.roundTrip.reserve()))
 	s.share.Store(whole)
+	s.near.Store(true)
 	return s
 }
 
@@ -121,9 +124,11 @@ func (s *server) begin() bool {
 }
 
 // tripped notes how long a call took that was answered.
-func (s *server) tripped(took time.Duration) {
+func (s *server) tripped(took, now time.Duration) {
 	s.node.mu.Lock()
 	defer s.node.mu.Unlock()
-	s.roundTrip = s.roundTrip.add(took)
+	s.roundTrip = s.roundTrip.add(took, now)
+	s.near.Store(!s.roundTrip.far(s.node.o.Deadline/2, now))
+	s.replied.Store(int64(now))
 	s.reserve.Store(int64(s.roundTrip.reserve()))
 }

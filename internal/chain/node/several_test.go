@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/chain"
@@ -68,6 +69,8 @@ func (c *cluster) Servers() []string {
 	defer c.mu.Unlock()
 	return c.names
 }
+
+func (c *cluster) Heard(int) time.Time { return time.Time{} }
 
 // each calls do with the checks of each server, until there is an error.
 func (c *cluster) each(checks []tidegate.Check, do func(s *faulty, part []tidegate.Check, from []int) error) error {

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"runtime"
 	"sync"
 	"time"
 
@@ -138,8 +139,9 @@ func (n *Node) alarmLocked(sh *shard, at time.Duration) {
 	if sh.at > 0 && sh.at <= at {
 		return
 	}
-	in := max(at-n.now(), 0)
-	if sh.at = at; sh.alarm == nil {
+	now := n.now()
+	in := max(at-now, 0)
+	if sh.at = max(at, now); sh.alarm == nil {
 		sh.alarm = time.AfterFunc(in, func() { n.ring(sh) })
 	} else {
 		sh.alarm.Reset(in)
@@ -149,22 +151,33 @@ func (n *Node) alarmLocked(sh *shard, at time.Duration) {
 // ring sees to what is due in a shard: waiters whose deadlines have passed, calls that
 // are overdue, and those that have to leave.
 func (n *Node) ring(sh *shard) {
+	// Replies that are here already go first. How long that takes tells how late we are.
+	began := n.now()
+	runtime.Gosched()
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	// What is due in a moment is seen to now, so that nobody waits for longer than its
 	// deadline and the alarm does not ring all the time.
 	now, next := n.now()+n.o.Deadline/64, time.Duration(0)
+	if sh.at > 0 {
+		began = min(began, sh.at)
+	}
+	n.lag.note(n.now()-began, now, n.o.Deadline)
 	sh.at = 0
 	at := func(t time.Duration) {
+		if t > 0 && t <= now { // it stands behind others
+			t = now + n.o.Deadline/8
+		}
 		if t > 0 && (next == 0 || t < next) {
 			next = t
 		}
 	}
 	for c := sh.first; c != nil; {
 		older, s := c.older, c.stream
-		at(c.expireLocked(now))
+		longer := n.longer(c, now)
+		at(c.expireLocked(now - longer))
 		switch {
-		case c.sent && !c.overdue && now >= c.back:
+		case c.sent && !c.overdue && now >= c.back+longer:
 			n.overdueLocked(c, now)
 		case c.sent && !c.overdue:
 			at(c.back)

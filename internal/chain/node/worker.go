@@ -95,6 +95,10 @@ func (n *Node) send(c *call, stamp stamp) (copies int) {
 	if s.traits&slotted != 0 {
 		c.name = tidegate.NewHandle()
 	}
+	if c.lag = 0; !again {
+		c.lag = max(stamp.at-c.ready, 0)
+		n.lag.note(c.lag, stamp.at, n.o.Deadline)
+	}
 	if !again {
 		s.next = nil
 		s.coalescer, _ = s.coalescer.step(coalesceEvent{kind: sent, now: stamp.at})
@@ -108,14 +112,25 @@ func (s *server) exchange(asks []chain.Ask, began time.Duration) error {
 	n := s.node
 	n.count.calls.Add(1)
 	err := n.takeBatch(asks)
-	took := n.now() - began
-	if err == nil {
-		s.tripped(took)
+	now := n.now()
+	took := now - began
+	if err == nil && replies(asks) {
+		s.tripped(took, now)
 	}
 	if n.o.OnCall != nil {
 		n.o.OnCall(took)
 	}
 	return err
+}
+
+// replies reports whether some of asks were answered.
+func replies(asks []chain.Ask) bool {
+	for i := range asks {
+		if shows(asks[i].Err) {
+			return true
+		}
+	}
+	return false
 }
 
 func (n *Node) takeBatch(asks []chain.Ask) (err error) {

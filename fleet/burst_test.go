@@ -1,0 +1,140 @@
+package fleet_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/fleet"
+	"tidegate.dev/tidegate/internal/testdep"
+)
+
+// A burst is not a fault of Redis. 200 addresses that have used up their limit come back
+// at once over three nodes with the default deadline, beside 25 that have not. None of the
+// former is admitted, whether the node has seen it before or not, and none of the latter
+// is refused by the limit that all share while there are places.
+func TestBurst(t *testing.T) {
+	urls := map[string]string{"single": "redis://" + testdep.Redis(t).Addr}
+	var addrs []string
+	for _, n := range testdep.RedisCluster(t, 3, 0) {
+		addrs = append(addrs, n.Addr)
+	}
+	urls["cluster"] = "redis-cluster://" + strings.Join(addrs, ",")
+	for name, url := range urls {
+		for _, free := range []int64{10, 35} { // places: for some of those who have not, and for all
+			for _, seen := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/%d free/seen %v", name, free, seen), func(t *testing.T) {
+					prefix := fmt.Sprintf("?prefix=burst-%d-%v", free, seen)
+					(&burst{T: t, url: url + prefix, free: free, seen: seen}).run()
+				})
+			}
+		}
+	}
+}
+
+const (
+	burstAddresses = 200
+	burstEach      = 5 // events an hour
+	burstHonest    = 25
+	burstNodes     = 3
+)
+
+type burst struct {
+	*testing.T
+	url  string
+	free int64
+	seen bool
+
+	ip, wide *tidegate.Limit
+	nodes    []*fleet.Store
+	over     atomic.Int64 // requests admitted of those who have used up theirs
+	admitted atomic.Int64 // of the others
+	refused  atomic.Int64 // of the others, by the limit that all share
+	local    atomic.Int64
+}
+
+func (b *burst) checks(key string) []tidegate.Check {
+	return []tidegate.Check{{Key: key, Limit: b.ip, Cost: 1}, {Limit: b.wide, Cost: 1}}
+}
+
+func (b *burst) run() {
+	b.ip = tidegate.MustLimit(tidegate.Spec{Name: "burst", Scope: "ip", Events: burstEach, Period: time.Hour, Algorithm: tidegate.SlidingLog})
+	b.wide = tidegate.MustLimit(tidegate.Spec{Name: "burst", Scope: "everyone", Events: burstAddresses*burstEach + b.free, Period: 24 * time.Hour, Algorithm: tidegate.SlidingLog})
+	calm := open(b.T, b.url, fleet.Options{Deadline: patient})
+	for range burstNodes {
+		b.nodes = append(b.nodes, open(b.T, b.url, fleet.Options{}))
+	}
+	for i, s := range b.nodes {
+		eventually(b.T, fmt.Sprint("instances of ", i), func() bool { return s.Instances() == burstNodes+1 })
+	}
+	for i := range burstAddresses {
+		d, err := calm.Take(b.Context(), b.checks(fmt.Sprint("10.0.0.", i)), burstEach)
+		if err != nil || d.Granted != burstEach {
+			b.Fatalf("%+v, %v", d, err)
+		}
+		for _, s := range b.nodes {
+			if b.seen {
+				_, _ = s.Take(b.Context(), b.checks(fmt.Sprint("10.0.0.", i)), 1)
+			}
+		}
+	}
+	if b.seen {
+		time.Sleep(1100 * time.Millisecond) // refusals are remembered for a second
+	}
+	b.all()
+	b.Logf("%d of %d admitted, %d refused, %d decided locally", b.admitted.Load(), burstHonest, b.refused.Load(), b.local.Load())
+	if n := b.over.Load(); n > 0 {
+		b.Errorf("%d of %d requests of addresses that had used up their limit were admitted", n, burstNodes*burstAddresses)
+	}
+	if got, want := b.admitted.Load(), min(b.free, burstHonest); got != want {
+		b.Errorf("%d of %d were admitted to %d places, and %d refused by the limit that all share", got, burstHonest, b.free, b.refused.Load())
+	}
+	for i, s := range b.nodes {
+		if h := s.Health(); h.Status != fleet.OK {
+			b.Errorf("node %d is %s: %v", i, h.Status, h.Why)
+		}
+	}
+}
+
+// all has everybody come at once.
+func (b *burst) all() {
+	var all sync.WaitGroup
+	start := make(chan struct{})
+	for k, s := range b.nodes {
+		for i := range burstAddresses {
+			all.Go(func() {
+				<-start
+				d, err := s.Take(b.Context(), b.checks(fmt.Sprint("10.0.0.", i)), 1)
+				if err != nil || d.OK {
+					b.over.Add(1)
+				}
+				b.note(&d)
+			})
+		}
+		for i := k; i < burstHonest; i += burstNodes {
+			all.Go(func() {
+				<-start
+				d, err := s.Take(b.Context(), b.checks(fmt.Sprint("192.0.2.", i)), 1)
+				switch {
+				case err == nil && d.OK:
+					b.admitted.Add(1)
+				case err == nil && d.Limit == b.wide:
+					b.refused.Add(1)
+				}
+				b.note(&d)
+			})
+		}
+	}
+	close(start)
+	all.Wait()
+}
+
+func (b *burst) note(d *tidegate.Decision) {
+	if d.Receipt.Origin == tidegate.OriginLocal {
+		b.local.Add(1)
+	}
+}

@@ -1,0 +1,74 @@
+package node
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// A request that is not answered by its deadline has either met a server that is slow or
+// gone, or stands behind others: in this process, which has more to do than processors to
+// do it on, or in the connection, behind what a burst has sent before it. The latter is no
+// fault of the server, and the answer is on its way: deciding without it would be wrong,
+// and no quicker. So such a request waits for longer.
+
+// maxQueueing bounds how much longer than its deadline a request waits.
+const maxQueueing = lateFor / 2
+
+// lag is how late this process is with what it is about to do.
+type lag struct {
+	size  atomic.Int64 // when it was last found to be late
+	until atomic.Int64 // for so long it is expected to be
+}
+
+// note notes that something was done so much later than it was to be.
+func (l *lag) note(late, now, deadline time.Duration) {
+	if late < deadline/16 || int64(now+late) < l.until.Load() {
+		return
+	}
+	l.size.Store(int64(late))
+	l.until.Store(int64(now + 2*late))
+}
+
+// now is how late this process is.
+func (l *lag) now(now time.Duration) time.Duration {
+	if int64(now) >= l.until.Load() {
+		return 0
+	}
+	return time.Duration(l.size.Load())
+}
+
+// queued reports whether a call stands behind others: its server has said something since
+// it was sent, and takes much less than the deadline when there is no queue, or this process
+// is late.
+func (n *Node) queued(c *call, now time.Duration) bool {
+	s := c.stream.server
+	busy := n.lag.now(now) > 0
+	if !c.sent {
+		return busy
+	}
+	return (busy || s.near.Load()) && n.heard(c.stream, c.stamp.at)
+}
+
+// heard reports whether a server of a stream has said anything since then.
+func (n *Node) heard(s *stream, since time.Duration) bool {
+	if time.Duration(s.server.replied.Load()) > since {
+		return true
+	}
+	if s.server != n.several {
+		return n.inner.Heard(s.server.number).Sub(n.start) > since
+	}
+	for _, part := range s.where {
+		if n.inner.Heard(part.number).Sub(n.start) > since {
+			return true
+		}
+	}
+	return false
+}
+
+// longer is how much longer than their deadlines those who wait for a call do.
+func (n *Node) longer(c *call, now time.Duration) time.Duration {
+	if n.queued(c, now) {
+		return maxQueueing
+	}
+	return min(c.lag+2*n.lag.now(now), maxQueueing) // the server has not had its time yet
+}
