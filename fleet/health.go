@@ -1,20 +1,15 @@
 package fleet
 
 import (
-	"errors"
-	"fmt"
-	"strings"
-	"sync"
 	"time"
 
-	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/chain/node"
 )
 
 // The values of Health.Status.
 const (
 	OK         = "ok"         // Redis decides
-	Partial    = "partial"    // Redis decides, but about some limits it cannot be asked
+	Partial    = "partial"    // Redis decides, but some masters of a cluster do not, or about some limits it cannot be asked
 	Degraded   = "degraded"   // Redis does not answer: on_store_failure of each limit decides
 	Recovering = "recovering" // Redis answers again, and traffic returns to it gradually
 )
@@ -29,12 +24,25 @@ type Health struct {
 	Why error
 	// Instances that share the limits, as far as is known.
 	Instances int
+	// Servers are the masters of a Redis Cluster, each by itself; nil if there is one.
+	Servers []Server
 	// Unasked are limits that Redis, while it works, cannot be asked about.
 	Unasked []Unasked
 	// Warnings are of servers that do not keep counters as they should.
 	Warnings []string
 	// Connection says why the connections to Redis are of no use, if that is known.
 	Connection error
+}
+
+// Server is how a master of a Redis Cluster is doing. While it does not answer,
+// on_store_failure of each limit decides about what is counted there, and about nothing
+// else.
+type Server struct {
+	Name   string // its address
+	Status string // OK, Degraded or Recovering
+	Since  time.Time
+	Why    error // it is not OK
+	Owed   int64 // counters that something is still to be charged to
 }
 
 // Unasked is a limit that Redis cannot be asked about: its fail mode decides.
@@ -123,86 +131,4 @@ func (s *Store) unasked(u node.Unasked) {
 // health is what the node and the connections say, without the heartbeats.
 func (s *Store) health() (node.Health, int, error) {
 	return s.node.Health(), s.Instances(), s.shared.Trouble()
-}
-
-// standing joins what requests and heartbeats say of Redis.
-type standing struct {
-	ask  func() (h node.Health, instances int, connection error)
-	tell func(Health)
-
-	mu     sync.Mutex
-	missed error     // under mu: why heartbeats fail
-	since  time.Time // under mu: they do
-	told   string    // under mu: the status that was last told; "" is OK
-	reason bool      // under mu: it was told why connections are of no use
-}
-
-// beat is told how each heartbeat went.
-func (s *standing) beat(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err != nil && s.missed == nil {
-		s.since = time.Now()
-	}
-	s.missed = err
-	s.lookLocked()
-}
-
-// turned is told when the node's state changes.
-func (s *standing) turned(h node.Health) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if h.State == node.OK {
-		s.missed = nil // Redis answers; the next beat tells whether those, too
-	}
-	s.lookLocked()
-}
-
-func (s *standing) now() Health {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.healthLocked()
-}
-
-// lookLocked tells of a change.
-func (s *standing) lookLocked() {
-	is := s.healthLocked()
-	changed := is.Status != s.told && (is.Status != OK || s.told != "")
-	// Connecting may take longer than a request waits.
-	if !changed && (is.Status == OK || is.Connection == nil || s.reason) {
-		return
-	}
-	s.told, s.reason = is.Status, is.Connection != nil && is.Status != OK
-	if s.tell != nil {
-		s.tell(is)
-	}
-}
-
-func (s *standing) healthLocked() Health {
-	h, instances, connection := s.ask()
-	is := Health{Status: h.State.String(), Since: h.Since, Why: h.Why, Instances: instances, Connection: connection}
-	switch {
-	case s.missed == nil:
-	case errors.Is(s.missed, tidegate.ErrCannotAsk): // Redis works
-		is.Unasked = append(is.Unasked, Unasked{Rule: "instances", Why: s.missed, Since: s.since})
-	case h.State == node.OK || s.since.Before(h.Since):
-		is.Since = s.since
-		if h.State == node.OK {
-			is.Status, is.Why = Degraded, s.missed
-		}
-	}
-	if is.Why != nil && connection != nil && !strings.Contains(is.Why.Error(), errors.Unwrap(connection).Error()) {
-		is.Why = fmt.Errorf("%w: %w", is.Why, connection)
-	}
-	for _, u := range h.Unasked {
-		if !u.Over {
-			is.Unasked = append(is.Unasked, Unasked(u))
-		}
-	}
-	if len(is.Unasked) > 0 && is.Status == OK {
-		first := is.Unasked[0]
-		is.Status, is.Since = Partial, first.Since
-		is.Why = fmt.Errorf("the store cannot be asked about %s: %w", first.Rule, first.Why)
-	}
-	return is
 }

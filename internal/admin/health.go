@@ -10,12 +10,22 @@ type Health struct {
 	Status string    `json:"status"`         // ok, full, partial, degraded, recovering
 	Since  time.Time `json:"since,omitzero"` // when it became ok, or ceased to be
 	Why    string    `json:"why,omitempty"`  // it is not ok
+	// Servers are masters of a cluster that are not ok while others are.
+	Servers []Server `json:"servers,omitempty"`
 	// Unasked are rules that the store, while it works, cannot be asked about.
 	Unasked []Unasked `json:"cannot_ask,omitempty"`
 	// Warnings are of a store that does not keep counters as it should.
 	Warnings []string `json:"warnings,omitempty"`
 	// Instances that share the counters; 0: they are of this process.
 	Instances int `json:"instances,omitempty"`
+}
+
+// Server is a master of a cluster. on_store_failure decides about what is counted there.
+type Server struct {
+	Name   string    `json:"server"`
+	Status string    `json:"status"`
+	Since  time.Time `json:"since"`
+	Why    string    `json:"why"`
 }
 
 // Unasked is one of them. Its on_store_failure decides.
@@ -64,7 +74,9 @@ func (s *server) ready(w http.ResponseWriter, r *http.Request) {
 	if s.Health != nil {
 		h := s.Health()
 		is.Warnings = append(is.Warnings, h.Warnings...)
-		if len(h.Unasked) > 0 && h.Status == "partial" {
+		if len(h.Servers) > 0 && h.Status == "partial" {
+			is.Warnings = append(is.Warnings, "some servers of the store do not answer; see /healthz")
+		} else if len(h.Unasked) > 0 && h.Status == "partial" {
 			is.Warnings = append(is.Warnings, "the store cannot be asked about every rule; see /healthz")
 		} else if h.Status != "ok" {
 			is.Warnings = append(is.Warnings, "the store is "+h.Status+"; see /healthz")

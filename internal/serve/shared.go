@@ -76,6 +76,11 @@ func (s *shared) health() admin.Health {
 	if h.Why != nil {
 		is.Why = h.Why.Error()
 	}
+	for _, m := range h.Servers {
+		if m.Status != fleet.OK {
+			is.Servers = append(is.Servers, admin.Server{Name: m.Name, Status: m.Status, Since: m.Since, Why: m.Why.Error()})
+		}
+	}
 	for _, u := range h.Unasked {
 		is.Unasked = append(is.Unasked, admin.Unasked{Rule: u.Rule, Why: u.Why.Error(), Since: u.Since})
 	}
@@ -89,9 +94,14 @@ func (s *shared) stats() telemetry.SharedStats {
 	for _, u := range s.Unasked() {
 		unasked[u.Rule] = u.Count
 	}
+	h := s.Health()
+	servers := make(map[string]telemetry.ServerStats)
+	for _, m := range h.Servers {
+		servers[m.Name] = telemetry.ServerStats{State: m.Status, Owed: m.Owed}
+	}
 	return telemetry.SharedStats{
-		Unasked: unasked,
-		State:   s.Health().Status, Instances: s.Instances(),
+		Unasked: unasked, Servers: servers,
+		State: h.Status, Instances: s.Instances(),
 		Denied: uint64(n.Denied), Calls: uint64(n.Calls), Shared: uint64(n.Shared), InFlight: n.InFlight,
 		Answered: n.Answered, Rejected: n.Rejected, Errors: n.Errors, Timeouts: n.Timeouts, Busy: n.Busy, Probes: n.Probes,
 		Allowed: n.Allowed, Closed: n.Closed, Admitted: n.Admitted, Refused: n.Refused,

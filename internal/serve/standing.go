@@ -20,6 +20,8 @@ type standing struct {
 	reason  bool      // under mu: it was told why connections are of no use
 	members bool      // under mu: it was told that the instances cannot be counted
 	evicted time.Time // under mu: it was told that keys were evicted
+
+	servers map[string]time.Time // under mu: as trouble, of masters of a cluster
 }
 
 // turned is told when health changes.
@@ -27,6 +29,7 @@ func (s *standing) turned(is fleet.Health) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.membersLocked(is)
+	s.serversLocked(is)
 	switch ok := is.Status == fleet.OK || is.Status == fleet.Partial; { // unasked tells of those
 	case !ok && s.trouble.IsZero():
 		s.trouble, s.reason = is.Since, is.Connection != nil
@@ -38,6 +41,29 @@ func (s *standing) turned(is fleet.Health) {
 		s.log.Info("the store answers again", "after", time.Since(s.trouble).Round(time.Millisecond))
 		s.trouble = time.Time{}
 	}
+}
+
+// serversLocked tells of masters of a cluster that do not answer while others do, and of
+// those that do again: a line per change.
+func (s *standing) serversLocked(is fleet.Health) {
+	troubled := make(map[string]time.Time)
+	for _, m := range is.Servers {
+		if m.Status == fleet.OK || is.Status != fleet.Partial && s.servers[m.Name].IsZero() { // of all, turned tells
+			continue
+		}
+		since, told := s.servers[m.Name]
+		if !told {
+			since = m.Since
+			s.log.Warn("a master of the store does not answer: on_store_failure decides about what is counted there until it does", "server", m.Name, "err", m.Why)
+		}
+		troubled[m.Name] = since
+	}
+	for name, since := range s.servers {
+		if _, still := troubled[name]; !still {
+			s.log.Info("a master of the store answers again, or has been replaced", "server", name, "after", time.Since(since).Round(time.Millisecond))
+		}
+	}
+	s.servers = troubled
 }
 
 // membersLocked tells that heartbeats are not allowed.

@@ -1,6 +1,10 @@
 package telemetry
 
 import (
+	"cmp"
+	"maps"
+	"slices"
+
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -18,13 +22,23 @@ type SharedStats struct {
 	Answered, Rejected, Errors, Timeouts, Busy int64 // what became of calls
 	Probes                                     int64 // of a store that did not answer
 
-	Unasked map[string]int64 // requests that the store cannot be asked about, by rule
+	Servers map[string]ServerStats // of a cluster, by address
+	Unasked map[string]int64       // requests that the store cannot be asked about, by rule
 
 	Allowed, Closed, Admitted, Refused int64 // by on_store_failure: allow, deny, and local's two
 	Evicted                            int64 // keys that the store has evicted
 	Posted, Lost, Owed                 int64 // amounts admitted locally: charged later, perhaps never, not yet
 	LeasesLost                         int64 // renewals of slots whose lease had run out
 }
+
+// ServerStats are of one server of a shared store.
+type ServerStats struct {
+	State string
+	Owed  int64
+}
+
+// maxServers bounds how many servers have metrics of their own.
+const maxServers = 64
 
 // WatchShared shows how a shared store is doing.
 func (m *Metrics) WatchShared(stats func() SharedStats) { m.watched.shared.Store(&stats) }
@@ -38,6 +52,8 @@ var (
 	flyingDesc    = describe("tidegate_store_inflight", "Calls of the shared store that have not come back.")
 	answersDesc   = describe("tidegate_store_answers_total", "What became of questions to the shared store; busy: too many were waiting already; rejected: it works and cannot be asked this.", "outcome")
 	unaskedDesc   = describe("tidegate_store_unasked_total", "Requests that a shared store which works cannot be asked about, by rule: a key of another type, a forbidden command.", "rule")
+	serverDesc    = describe("tidegate_store_server_state", "How a server of the shared store is doing, in a cluster: 1 for the state that it is in. At most 64 servers, those that are not ok first.", "server", "state")
+	serverOwed    = describe("tidegate_store_server_owed", "Counters of a server to which something admitted locally is still to be charged.", "server")
 	probesDesc    = describe("tidegate_store_probes_total", "Probes of a shared store that did not answer.")
 	fallbackDesc  = describe("tidegate_store_fallback_total", "Requests decided without the shared store, by on_store_failure and verdict.", "mode", "verdict")
 	postedDesc    = describe("tidegate_store_posted_total", "Amounts that were admitted locally and charged to the shared store later.")
@@ -48,7 +64,7 @@ var (
 	evictedKeysDesc = describe("tidegate_store_evicted_keys_total", "Keys that servers of the shared store have evicted for want of memory, counters among them perhaps.")
 
 	sharedDescs = []*prometheus.Desc{
-		stateDesc, instancesDesc, deniedDesc, sharedDesc, callsDesc, flyingDesc, answersDesc, unaskedDesc, probesDesc, fallbackDesc, postedDesc, lostDesc, owedDesc, leasesDesc, evictedKeysDesc,
+		stateDesc, instancesDesc, deniedDesc, sharedDesc, callsDesc, flyingDesc, answersDesc, unaskedDesc, serverDesc, serverOwed, probesDesc, fallbackDesc, postedDesc, lostDesc, owedDesc, leasesDesc, evictedKeysDesc,
 	}
 )
 
@@ -69,6 +85,13 @@ func (s *SharedStats) collect(emit emit) {
 	for rule, n := range s.Unasked {
 		emit(unaskedDesc, counter, float64(n), rule)
 	}
+	for _, name := range s.shown() {
+		server := s.Servers[name]
+		for _, state := range []string{"ok", "degraded", "recovering"} {
+			emit(serverDesc, gauge, number(server.State == state), name, state)
+		}
+		emit(serverOwed, gauge, float64(server.Owed), name)
+	}
 	emit(probesDesc, counter, float64(s.Probes))
 	emit(fallbackDesc, counter, float64(s.Allowed), "allow", "admitted")
 	emit(fallbackDesc, counter, float64(s.Closed), "deny", "refused")
@@ -79,4 +102,13 @@ func (s *SharedStats) collect(emit emit) {
 	emit(owedDesc, gauge, float64(s.Owed))
 	emit(leasesDesc, counter, float64(s.LeasesLost))
 	emit(evictedKeysDesc, counter, float64(s.Evicted))
+}
+
+// shown are the servers that have metrics of their own.
+func (s *SharedStats) shown() []string {
+	names := slices.SortedFunc(maps.Keys(s.Servers), func(a, b string) int {
+		well := func(name string) int { return int(number(s.Servers[name].State == "ok")) }
+		return cmp.Or(cmp.Compare(well(a), well(b)), cmp.Compare(a, b))
+	})
+	return names[:min(len(names), maxServers)]
 }

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -105,5 +106,52 @@ func TestBeatsOfAServerThatIsDown(t *testing.T) {
 	}
 	if err := in(s).Leave(context.Background(), "ann"); err == nil {
 		t.Error("a server that is down was told")
+	}
+}
+
+// Every master of a cluster has a roll: instances are counted as long as one of them
+// answers, and it is told which do not.
+func TestRollOfEveryMaster(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"killed", "stopped"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			servers := testdep.RedisCluster(t, 3, 0, "--cluster-require-full-coverage", "no")
+			a, b := openTest(t, clusterOf(servers)), openTest(t, clusterOf(servers))
+			b.prefix = a.prefix
+			beat := func(s *Store, id string) (int, error) {
+				ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+				defer cancel()
+				return s.Beat(ctx, id, time.Minute)
+			}
+			for _, s := range []*Store{a, b} {
+				wait(t, "it knows all rolls", func() bool {
+					_, _ = beat(s, "x")
+					return len(s.rolls()) == 3
+				})
+				if err := s.Leave(context.Background(), "x"); err != nil {
+					t.Error(err)
+				}
+			}
+			wait(t, "both are counted", func() bool {
+				one, err := beat(a, "a")
+				two, err2 := beat(b, "b")
+				return one == 2 && two == 2 && err == nil && err2 == nil
+			})
+			dead := servers[holder(t, servers, servers[0].Do("CLUSTER", "KEYSLOT", a.roll()))]
+			if how == "killed" {
+				dead.Kill()
+			} else {
+				dead.Pause()
+				defer dead.Resume()
+			}
+			for range 3 {
+				n, err := beat(a, "a")
+				var missed interface{ Servers() map[string]error }
+				if n != 2 || !errors.As(err, &missed) || len(missed.Servers()) != 1 || missed.Servers()[dead.Addr] == nil {
+					t.Errorf("%d, %v; want 2, and to be told of %s", n, err, dead.Addr)
+				}
+			}
+		})
 	}
 }

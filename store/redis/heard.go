@@ -37,7 +37,7 @@ func (l listening) Read(b []byte) (int, error) {
 }
 
 // Heard is for package fleet: when a server last said anything, whatever it was about.
-func (s *Store) Heard(server int) time.Time {
+func (s inside) Heard(server int) time.Time {
 	h := &s.dialer.heard
 	at := &h.last
 	if names := s.Servers(); len(names) > 1 && server < len(names) {

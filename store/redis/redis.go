@@ -92,6 +92,7 @@ type Config struct {
 type Store struct {
 	link     link
 	dialer   *dialer
+	beating  sync.Map // names of servers whose roll is being called
 	prefix   string
 	deadline time.Duration
 	cluster  bool

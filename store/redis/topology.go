@@ -85,8 +85,8 @@ func (s *Store) survey() {
 	}()
 }
 
-// look asks one server after the other for the topology until one tells it, and finds out
-// which masters can be sent batches.
+// look asks the servers for the topology, takes it from the first that tells it, and finds
+// out which masters can be sent batches.
 func (s *Store) look() {
 	ctx, end := context.WithTimeout(context.Background(), surveyTime)
 	client, err := s.link.get(ctx)
@@ -95,9 +95,16 @@ func (s *Store) look() {
 		return
 	}
 	nodes := client.Nodes()
+	told := make(chan *topology, len(nodes))
 	for addr, node := range nodes {
-		t, err := askTopology(addr, node)
-		if err != nil {
+		go func() {
+			t, _ := askTopology(addr, node)
+			told <- t
+		}()
+	}
+	for range nodes {
+		t := <-told
+		if t == nil {
 			continue
 		}
 		before := s.chart.now.Load()

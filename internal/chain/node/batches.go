@@ -36,8 +36,8 @@ func (n *Node) batched(s *stream) bool {
 // launchLocked has a call sent that is ready: with others if it can be, otherwise by
 // itself.
 func (n *Node) launchLocked(c *call, now time.Duration) {
-	c.ready = now
 	if !n.batched(c.stream) {
+		c.ready = now
 		go c.run()
 	} else if s := c.stream.server; s.putLocked(c, now) {
 		go s.runBatches()
@@ -52,6 +52,7 @@ func (s *server) putLocked(c *call, now time.Duration) bool {
 // put adds a call that is ready, and reports whether a worker is needed.
 func (s *server) put(c *call, leave, now time.Duration) bool {
 	b := &s.batches
+	c.ready = max(leave, now)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ready = append(b.ready, ready{c, leave})

@@ -106,10 +106,10 @@ func (n *Node) nextLocked(c *call) (next *call, more bool) {
 	if !ready {
 		return nil, false
 	}
-	s.next.ready = now
 	if n.batched(s) {
 		return nil, s.server.putLocked(s.next, now)
 	}
+	s.next.ready = now
 	return s.next, false
 }
 

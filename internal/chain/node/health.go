@@ -95,6 +95,11 @@ func (n *Node) Health() Health {
 			h.Servers = append(h.Servers, is)
 		}
 	}
+	for i := len(n.all()); i < len(names); i++ { // that nobody has asked anything of
+		if names[i] != "" {
+			h.Servers = append(h.Servers, ServerHealth{Name: names[i], Since: n.start})
+		}
+	}
 	h.sum()
 	return h
 }

@@ -20,13 +20,17 @@ type lag struct {
 	until atomic.Int64 // for so long it is expected to be
 }
 
-// note notes that something was done so much later than it was to be.
-func (l *lag) note(late, now, deadline time.Duration) {
-	if late < deadline/16 || int64(now+late) < l.until.Load() {
-		return
+// note notes that something was done so much later than it was to be. It returns how much
+// that is, if it is worth telling.
+func (l *lag) note(late, now, deadline time.Duration) time.Duration {
+	if late < deadline/16 {
+		return 0
 	}
-	l.size.Store(int64(late))
-	l.until.Store(int64(now + 2*late))
+	if int64(now+2*late) > l.until.Load() {
+		l.size.Store(int64(late))
+		l.until.Store(int64(now + 2*late))
+	}
+	return late
 }
 
 // now is how late this process is.
@@ -37,16 +41,19 @@ func (l *lag) now(now time.Duration) time.Duration {
 	return time.Duration(l.size.Load())
 }
 
+// aLine is how many calls of a server make a line.
+const aLine = 32
+
 // queued reports whether a call stands behind others: its server has said something since
-// it was sent, and takes much less than the deadline when there is no queue, or this process
-// is late.
+// it was sent, and there is a line without which it takes much less than the deadline, or
+// this process is late.
 func (n *Node) queued(c *call, now time.Duration) bool {
 	s := c.stream.server
 	busy := n.lag.now(now) > 0
 	if !c.sent {
 		return busy
 	}
-	return (busy || s.near.Load()) && n.heard(c.stream, c.stamp.at)
+	return (busy || s.lines(c.stamp.at)) && n.heard(c.stream, c.stamp.at)
 }
 
 // heard reports whether a server of a stream has said anything since then.
@@ -70,5 +77,22 @@ func (n *Node) longer(c *call, now time.Duration) time.Duration {
 	if n.queued(c, now) {
 		return maxQueueing
 	}
-	return min(c.lag+2*n.lag.now(now), maxQueueing) // the server has not had its time yet
+	late := 2 * n.lag.now(now)
+	if c.sent { // the server has not had its time yet
+		late += c.lag
+	}
+	if c.sent && c.stream.server.lines(c.stamp.at) && n.heard(c.stream, now-recently) {
+		late = max(late, n.o.Deadline) // nor has the first in line
+	}
+	return min(late, maxQueueing)
+}
+
+// recently is when a server was last heard that is not taken to be gone at once if nothing
+// comes back of a whole line.
+const recently = time.Second
+
+// lines reports whether there was a line of calls, at some time since then, and calls are
+// quick without one.
+func (s *server) lines(since time.Duration) bool {
+	return s.near.Load() && time.Duration(s.lined.Load()) >= since
 }

@@ -21,6 +21,8 @@ type server struct {
 	inFlight atomic.Int64
 	good     atomic.Uint64 // how often it has shown that it works
 	replied  atomic.Int64  // when it last replied to a call for requests
+	overdue  atomic.Int64  // of the calls in flight, those that nobody waits for
+	lined    atomic.Int64  // when there last was a line of calls
 	near     atomic.Bool   // without a queue it takes much less than the deadline
 	held     held
 
@@ -60,6 +62,7 @@ func (n *Node) newServer(number int) *server {
 	s.reserve.Store(int64(s.roundTrip.reserve()))
 	s.share.Store(whole)
 	s.near.Store(true)
+	s.lined.Store(-1)
 	return s
 }
 
@@ -116,7 +119,11 @@ func (s *server) name() string {
 
 // begin reports whether the server may be called once more.
 func (s *server) begin() bool {
-	if s.inFlight.Add(1) > int64(s.node.o.InFlight) {
+	out := s.inFlight.Add(1)
+	if out-s.overdue.Load() >= aLine {
+		s.lined.Store(int64(s.node.now()))
+	}
+	if out > int64(s.node.o.InFlight) {
 		s.inFlight.Add(-1)
 		return false
 	}

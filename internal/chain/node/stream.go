@@ -120,6 +120,9 @@ func (n *Node) endCallLocked(c *call) {
 	}
 	c.newer, c.older = nil, nil
 	s.server.inFlight.Add(-1)
+	if c.overdue {
+		s.server.overdue.Add(-1)
+	}
 	if s.calls--; s.calls == 0 {
 		n.endLocked(s)
 	}
@@ -162,7 +165,7 @@ func (n *Node) ring(sh *shard) {
 	if sh.at > 0 {
 		began = min(began, sh.at)
 	}
-	n.lag.note(n.now()-began, now, n.o.Deadline)
+	_ = n.lag.note(n.now()-began, now, n.o.Deadline)
 	sh.at = 0
 	at := func(t time.Duration) {
 		if t > 0 && t <= now { // it stands behind others
@@ -198,6 +201,7 @@ func (n *Node) ring(sh *shard) {
 // for it.
 func (n *Node) overdueLocked(c *call, now time.Duration) {
 	c.overdue = true
+	c.stream.server.overdue.Add(1)
 	if len(c.deadlines) == len(c.gone) && c.late.undecided == 0 && c.late.admitted == 0 {
 		n.failed(c.stream, n.late, c.stamp.at, 1) // nobody who waited has told of it
 	}

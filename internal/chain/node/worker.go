@@ -96,8 +96,7 @@ func (n *Node) send(c *call, stamp stamp) (copies int) {
 		c.name = tidegate.NewHandle()
 	}
 	if c.lag = 0; !again {
-		c.lag = max(stamp.at-c.ready, 0)
-		n.lag.note(c.lag, stamp.at, n.o.Deadline)
+		c.lag = n.lag.note(stamp.at-c.ready, stamp.at, n.o.Deadline)
 	}
 	if !again {
 		s.next = nil

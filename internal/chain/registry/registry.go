@@ -27,7 +27,8 @@ const (
 
 // Roll is where instances say that they are there.
 type Roll interface {
-	// Beat says that id is there, for ttl from now on, and returns how many are.
+	// Beat says that id is there, for ttl from now on, and returns how many are. With a
+	// number and an error, parts of the roll have not answered and the others have.
 	Beat(ctx context.Context, id string, ttl time.Duration) (live int, err error)
 	// Leave says that id is gone.
 	Leave(ctx context.Context, id string) error

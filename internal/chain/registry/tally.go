@@ -13,12 +13,12 @@ type tally struct {
 	most  int
 }
 
-// step is the tally after a beat that counted live at now, or failed. More are
+// step is the tally after a beat that counted live at now, or failed, or both. More are
 // believed at once: shares that are too small admit too little for a moment, shares
 // that are too large admit too much.
 func (t tally) step(live int, err error, now, ttl time.Duration) tally {
 	switch {
-	case err != nil:
+	case err != nil && live < 1: // else a part of the roll has answered
 		t.fewer = false
 	case live >= t.size:
 		t = tally{size: live}

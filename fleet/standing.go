@@ -1,0 +1,173 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain/node"
+)
+
+// standing joins what requests and heartbeats say of Redis.
+type standing struct {
+	ask  func() (h node.Health, instances int, connection error)
+	tell func(Health)
+
+	mu     sync.Mutex
+	missed error                 // under mu: why heartbeats fail
+	since  time.Time             // under mu: they do
+	silent map[string]*oneMaster // under mu: masters of a cluster that heartbeats miss
+	told   string                // under mu: what was last told; "" is OK
+	reason bool                  // under mu: it was told why connections are of no use
+}
+
+// oneMaster is a master of a cluster that heartbeats miss.
+type oneMaster struct {
+	why   error
+	since time.Time
+	times int
+}
+
+// missedBeats is how many heartbeats in a row a master misses that is taken to be gone: one
+// alone gets lost on a busy machine.
+const missedBeats = 2
+
+// beat is told how each heartbeat went.
+func (s *standing) beat(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var some interface{ Servers() map[string]error }
+	if errors.As(err, &some) && !errors.Is(err, tidegate.ErrCannotAsk) {
+		s.missLocked(some.Servers())
+		err = nil
+	} else {
+		s.silent = nil
+	}
+	if err != nil && s.missed == nil {
+		s.since = time.Now()
+	}
+	s.missed = err
+	s.lookLocked()
+}
+
+// missLocked notes which masters a heartbeat has missed.
+func (s *standing) missLocked(servers map[string]error) {
+	before := s.silent
+	s.silent = make(map[string]*oneMaster, len(servers))
+	for name, why := range servers {
+		one := before[name]
+		if one == nil {
+			one = &oneMaster{since: time.Now()}
+		}
+		one.why, one.times = why, one.times+1
+		s.silent[name] = one
+	}
+}
+
+// turned is told when the node's state changes.
+func (s *standing) turned(h node.Health) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h.State == node.OK {
+		s.missed = nil // Redis answers; the next beat tells whether those, too
+	}
+	for _, server := range h.Servers {
+		if m := s.silent[server.Name]; m != nil && server.State == node.OK && server.Since.After(m.since) {
+			delete(s.silent, server.Name)
+		}
+	}
+	s.lookLocked()
+}
+
+func (s *standing) now() Health {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.healthLocked()
+}
+
+// lookLocked tells of a change.
+func (s *standing) lookLocked() {
+	is := s.healthLocked()
+	tells := is.summary()
+	changed := tells != s.told && (tells != OK || s.told != "")
+	// Connecting may take longer than a request waits.
+	if !changed && (is.Status == OK || is.Connection == nil || s.reason) {
+		return
+	}
+	s.told, s.reason = tells, is.Connection != nil && is.Status != OK
+	if s.tell != nil {
+		s.tell(is)
+	}
+}
+
+// summary is the status, and of a part which one it is.
+func (h *Health) summary() string {
+	tells := h.Status
+	for i := range h.Servers {
+		if s := &h.Servers[i]; s.Status != OK && h.Status == Partial {
+			tells += " " + s.Name + " " + s.Status
+		}
+	}
+	return tells
+}
+
+func (s *standing) healthLocked() Health {
+	h, instances, connection := s.ask()
+	is := Health{Status: h.State.String(), Since: h.Since, Why: h.Why, Instances: instances, Connection: connection}
+	if len(h.Servers) > 1 {
+		s.serversLocked(&is, h.Servers)
+	}
+	switch {
+	case s.missed == nil:
+	case errors.Is(s.missed, tidegate.ErrCannotAsk): // Redis works
+		is.Unasked = append(is.Unasked, Unasked{Rule: "instances", Why: s.missed, Since: s.since})
+	case h.State == node.OK || s.since.Before(h.Since):
+		is.Since = s.since
+		if h.State == node.OK {
+			is.Status, is.Why = Degraded, s.missed
+		}
+	}
+	if is.Why != nil && connection != nil && !strings.Contains(is.Why.Error(), errors.Unwrap(connection).Error()) {
+		is.Why = fmt.Errorf("%w: %w", is.Why, connection)
+	}
+	for _, u := range h.Unasked {
+		if !u.Over {
+			is.Unasked = append(is.Unasked, Unasked(u))
+		}
+	}
+	if len(is.Unasked) > 0 && is.Status == OK {
+		first := is.Unasked[0]
+		is.Status, is.Since = Partial, first.Since
+		is.Why = fmt.Errorf("the store cannot be asked about %s: %w", first.Rule, first.Why)
+	}
+	return is
+}
+
+// serversLocked says how the masters of a cluster are, and what that makes of the whole.
+func (s *standing) serversLocked(is *Health, servers []node.ServerHealth) {
+	well := 0
+	var first *Server
+	is.Servers = make([]Server, len(servers))
+	for i, h := range servers {
+		one := Server{Name: h.Name, Status: h.State.String(), Since: h.Since, Why: h.Why, Owed: h.Owed}
+		if m := s.silent[h.Name]; m != nil && m.times >= missedBeats && h.State == node.OK {
+			one.Status, one.Since, one.Why = Degraded, m.since, m.why
+		}
+		is.Servers[i] = one
+		if one.Status == OK {
+			well++
+		} else if first == nil || one.Since.Before(first.Since) {
+			first = &is.Servers[i]
+		}
+	}
+	if first == nil {
+		return
+	}
+	is.Since, is.Why = first.Since, fmt.Errorf("%s: %w", first.Name, first.Why)
+	if is.Status = Partial; well == 0 {
+		is.Status = first.Status
+	}
+}
