@@ -28,8 +28,16 @@ func TestBurst(t *testing.T) {
 		for _, free := range []int64{10, 35} { // places: for some of those who have not, and for all
 			for _, seen := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s/%d free/seen %v", name, free, seen), func(t *testing.T) {
-					prefix := fmt.Sprintf("?prefix=burst-%d-%v", free, seen)
-					(&burst{T: t, url: url + prefix, free: free, seen: seen}).run()
+					for try := range burstTries {
+						b := &burst{T: t, url: fmt.Sprintf("%s?prefix=burst-%d-%v-%d", url, free, seen, try), free: free, seen: seen}
+						stood := b.run()
+						if stood < burstStands {
+							b.check()
+							return
+						}
+						t.Logf("the machine let this process stand for %s: once more", stood)
+					}
+					t.Skip("the machine is too busy to tell")
 				})
 			}
 		}
@@ -41,6 +49,10 @@ const (
 	burstEach      = 5 // events an hour
 	burstHonest    = 25
 	burstNodes     = 3
+
+	// A process that the machine does not let run finds out nothing.
+	burstTries  = 5
+	burstStands = 100 * time.Millisecond
 )
 
 type burst struct {
@@ -61,7 +73,8 @@ func (b *burst) checks(key string) []tidegate.Check {
 	return []tidegate.Check{{Key: key, Limit: b.ip, Cost: 1}, {Limit: b.wide, Cost: 1}}
 }
 
-func (b *burst) run() {
+// run returns for how long the machine did not let this process run, at worst.
+func (b *burst) run() (stood time.Duration) {
 	b.ip = tidegate.MustLimit(tidegate.Spec{Name: "burst", Scope: "ip", Events: burstEach, Period: time.Hour, Algorithm: tidegate.SlidingLog})
 	b.wide = tidegate.MustLimit(tidegate.Spec{Name: "burst", Scope: "everyone", Events: burstAddresses*burstEach + b.free, Period: 24 * time.Hour, Algorithm: tidegate.SlidingLog})
 	calm := open(b.T, b.url, fleet.Options{Deadline: patient})
@@ -85,7 +98,27 @@ func (b *burst) run() {
 	if b.seen {
 		time.Sleep(1100 * time.Millisecond) // refusals are remembered for a second
 	}
+	over := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		const nap = 5 * time.Millisecond
+		for {
+			start := time.Now()
+			select {
+			case <-over:
+				return
+			case <-time.After(nap):
+				stood = max(stood, time.Since(start)-nap)
+			}
+		}
+	})
 	b.all()
+	close(over)
+	watch.Wait()
+	return stood
+}
+
+func (b *burst) check() {
 	b.Logf("%d of %d admitted, %d refused, %d decided locally", b.admitted.Load(), burstHonest, b.refused.Load(), b.local.Load())
 	if n := b.over.Load(); n > 0 {
 		b.Errorf("%d of %d requests of addresses that had used up their limit were admitted", n, burstNodes*burstAddresses)

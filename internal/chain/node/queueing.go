@@ -58,18 +58,21 @@ func (n *Node) queued(c *call, now time.Duration) bool {
 
 // heard reports whether a server of a stream has said anything since then.
 func (n *Node) heard(s *stream, since time.Duration) bool {
-	if time.Duration(s.server.replied.Load()) > since {
-		return true
-	}
 	if s.server != n.several {
-		return n.inner.Heard(s.server.number).Sub(n.start) > since
+		return s.server.heardSince(since)
 	}
 	for _, part := range s.where {
-		if n.inner.Heard(part.number).Sub(n.start) > since {
+		if part.heardSince(since) {
 			return true
 		}
 	}
-	return false
+	return time.Duration(n.several.replied.Load()) > since
+}
+
+// heardSince reports whether the server has said anything since then.
+func (s *server) heardSince(since time.Duration) bool {
+	n := s.node
+	return time.Duration(s.replied.Load()) > since || n.inner.Heard(s.number).Sub(n.start) > since
 }
 
 // longer is how much longer than their deadlines those who wait for a call do.
@@ -82,14 +85,14 @@ func (n *Node) longer(c *call, now time.Duration) time.Duration {
 		late += c.lag
 	}
 	if c.sent && c.stream.server.lines(c.stamp.at) && n.heard(c.stream, now-recently) {
-		late = max(late, n.o.Deadline) // nor has the first in line
+		late = max(late, 3*n.o.Deadline) // nor has the first in line
 	}
 	return min(late, maxQueueing)
 }
 
 // recently is when a server was last heard that is not taken to be gone at once if nothing
 // comes back of a whole line.
-const recently = time.Second
+const recently = 3 * time.Second
 
 // lines reports whether there was a line of calls, at some time since then, and calls are
 // quick without one.

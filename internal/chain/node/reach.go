@@ -148,7 +148,7 @@ func (s *server) recordOne(err error, began time.Duration, aside bool) {
 		return
 	}
 	n.countFailure(err, 1)
-	if !aside {
+	if inLine := unsure(err) && (s.lines(began) || n.lag.now(n.now()) > 0) && s.heardSince(began); !aside && !inLine {
 		s.fail(err, began, 1)
 	}
 }

@@ -37,15 +37,16 @@ func (s *server) examine() {
 	for {
 		began := n.now()
 		err := s.touch()
+		well := shows(err) || unsure(err) && s.heardSince(began) // it is there, and has much to do
 		n.mu.Lock()
 		requests := max(s.suspected, 1)
 		s.suspected = 0
-		if shows(err) {
+		if well {
 			s.good.Add(1)
 		} else {
 			s.stepCircuitLocked(event{kind: failed, now: n.now(), began: began, times: requests, good: s.good.Load()}, err)
 		}
-		if shows(err) || s.circuit.state != OK || n.closed {
+		if well || s.circuit.state != OK || n.closed {
 			s.examined = false
 			n.mu.Unlock()
 			return
