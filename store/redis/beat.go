@@ -82,7 +82,10 @@ func (s inside) Beat(ctx context.Context, id string, ttl time.Duration) (live in
 		return live, nil
 	}
 	s.survey()
-	return live, s.failure("beat", missed)
+	for name, err := range missed {
+		missed[name] = s.failure("beat", err)
+	}
+	return live, missed
 }
 
 // eachRoll calls do for every roll at the same time, and notes in missed what became of
