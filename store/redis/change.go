@@ -197,21 +197,6 @@ func (s *Store) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegat
 	return s.failure("adjust", err)
 }
 
-// chargedAt is when the counter under key was charged for what r is the receipt of: by the
-// clock of its server, where several took part. r.At may have been moved.
-func chargedAt(r tidegate.Receipt, key string) int64 {
-	if r.Apart != nil {
-		if at, ok := r.Apart.At[tagOf(key)]; ok {
-			return at + r.At - r.Apart.At[apartFrom]
-		}
-	}
-	return r.At
-}
-
-// apartFrom is where a receipt over several slots says what At was at first. No tag is
-// empty.
-const apartFrom = ""
-
 // Renew implements tidegate.Renewer.
 func (s *Store) Renew(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
 	ctx, end := s.within(ctx)

@@ -109,6 +109,21 @@ func apart(subjects []*subject) *tidegate.Apart {
 	return &tidegate.Apart{At: at}
 }
 
+// chargedAt is when the counter under key was charged for what r is the receipt of: by the
+// clock of its server, where several took part. r.At may have been moved.
+func chargedAt(r tidegate.Receipt, key string) int64 {
+	if r.Apart != nil {
+		if at, ok := r.Apart.At[tagOf(key)]; ok {
+			return at + r.At - r.Apart.At[apartFrom]
+		}
+	}
+	return r.At
+}
+
+// apartFrom is where a receipt over several slots says what At was at first. No tag is
+// empty.
+const apartFrom = ""
+
 // askRefused asks subjects, at the same time, about a request that was refused already:
 // the answer is also about their limits, and what is rejected may count there.
 func (s *Store) askRefused(ctx context.Context, subjects []*subject, copies int64) error {

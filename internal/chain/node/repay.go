@@ -1,29 +1,11 @@
 package node
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/internal/chain"
-)
-
-// How the backlog is posted: all that there is, many calls at a time, so that it is done
-// well before keys that were counted locally go back to the backend; see heldFor. Each
-// call is for one counter.
-const (
-	postEvery    = 10 * time.Millisecond  // half to one and a half of it
-	maxPosts     = 1 << 13                // before looking at the circuit again
-	postWithin   = 10                     // deadlines
-	posters      = 512                    // calls at a time
-	maxTries     = 600                    // a minute
-	enoughFailed = 8                      // posts of a round, if no more were charged, for the rest not to be begun
-	postPause    = 100 * time.Millisecond // after one that failed
 )
 
 // owe adds copies of checks that were admitted locally to the backlog.
@@ -169,114 +151,4 @@ func (s *server) probe() {
 	defer n.mu.Unlock()
 	e.now = n.now()
 	s.stepCircuitLocked(e, err)
-}
-
-// post posts the backlog, if the server answers and it is time. What could not be posted
-// is tried again until it has faded or was tried too often.
-func (s *server) post(when *time.Duration) {
-	n := s.node
-	n.mu.Lock()
-	now := n.now()
-	if n.gone { // it is posted by a successor
-		*when = now + postPause
-	}
-	if !s.circuit.answers() || now < *when {
-		n.mu.Unlock()
-		return
-	}
-	posts := s.backlog.take(maxPosts, now, s.reckonedLocked(now))
-	s.backlog.sending = posts
-	n.mu.Unlock()
-	again := s.postAll(posts)
-	*when = n.now() + jitter(postEvery)
-	if len(again) > 0 {
-		*when = n.now() + jitter(postPause)
-	}
-	n.mu.Lock()
-	s.backlog.sending = nil
-	s.backlog.putBack(again, n.now())
-	n.mu.Unlock()
-}
-
-// postAll posts debts and returns those that are still owed. One that cannot be posted is
-// not in the way of others; when most fail for reasons that are not their own, those that
-// were not begun are not.
-func (s *server) postAll(posts []post) (again []post) {
-	var (
-		mu   sync.Mutex // over again
-		next atomic.Int64
-		good atomic.Int64
-		bad  atomic.Int64
-		all  sync.WaitGroup
-	)
-	work := func() {
-		for {
-			i := int(next.Add(1) - 1)
-			if i >= len(posts) {
-				return
-			}
-			p := &posts[i]
-			if n := bad.Load(); n < enoughFailed || n <= good.Load() {
-				err := s.postOne(p)
-				if err == nil {
-					good.Add(1)
-					continue
-				}
-				if !errors.Is(err, tidegate.ErrCannotAsk) {
-					bad.Add(1)
-				}
-				if errors.Is(err, errLost) {
-					continue
-				}
-				p.debt.tries++
-			}
-			mu.Lock()
-			again = append(again, *p)
-			mu.Unlock()
-		}
-	}
-	for range min(posters, len(posts)) {
-		all.Go(work)
-	}
-	all.Wait()
-	return again
-}
-
-// errLost is of a post that may have been charged and cannot be sent again.
-var errLost = errors.New("nobody knows whether it was charged")
-
-// postOne charges one debt, and counts what became of it.
-func (s *server) postOne(p *post) error {
-	n := s.node
-	until := n.contexts.post.get(n, postWithin*n.o.Deadline) // nobody waits for it
-	told := p.chainPost()
-	err := s.reachBy(context.Background(), until, true, func(ctx context.Context) error { return n.charge(ctx, told) })
-	switch {
-	case err == nil:
-		n.count.posted.Add(1)
-	case unsure(err) && n.cannot.barred(p.debt.limit): // then it was not charged
-		return fmt.Errorf("%w: %v", tidegate.ErrCannotAsk, err)
-	case !n.chargesOnce.Load(): // a second time would be charged again
-		if unsure(err) {
-			n.mu.Lock()
-			s.backlog.lost++
-			n.mu.Unlock()
-			return fmt.Errorf("%w: %w", errLost, err)
-		}
-	case mayHaveArrived(err):
-		p.doubt = true
-	}
-	return err
-}
-
-// charge posts to the backend, or adjusts where that does not know posts.
-func (n *Node) charge(ctx context.Context, p chain.Post) error {
-	if n.chargesOnce.Load() {
-		err := n.inner.Post(ctx, p)
-		if !errors.Is(err, tidegate.ErrUnsupported) {
-			return err
-		}
-		n.chargesOnce.Store(false)
-	}
-	return n.inner.Adjust(ctx, tidegate.Receipt{}, []tidegate.Check{p.Check})
 }
