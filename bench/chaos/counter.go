@@ -8,11 +8,22 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // used is how much of a counter the store says is used. who is "name=value", or "" for a
-// rule that counts everyone.
-func (n *node) used(ctx context.Context, rule, who string) (int64, error) {
+// rule that counts everyone. A store that does not answer in time is asked again.
+func (n *node) used(ctx context.Context, rule, who string) (used int64, err error) {
+	for range 50 {
+		if used, err = n.look(ctx, rule, who); err == nil {
+			return used, nil
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return 0, err
+}
+
+func (n *node) look(ctx context.Context, rule, who string) (int64, error) {
 	q := url.Values{"rule": {rule}}
 	if who != "" {
 		q.Set("as", who)

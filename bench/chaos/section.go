@@ -72,7 +72,7 @@ func (t trial) attempt(ctx context.Context, with indulgence, out io.Writer) atte
 		if len(r.misses()) == 0 || !r.disturbed() || try >= with.tries || ctx.Err() != nil {
 			return attempted{t, r, try}
 		}
-		fmt.Fprintln(out, "  once more: the machine stood still for longer than the deadline allows")
+		fmt.Fprintln(out, "  once more: the machine stood still for longer than the deadline allows, or the row could not be played")
 	}
 }
 
@@ -98,7 +98,7 @@ func (s section) page(all []attempted, started time.Time) string {
 	b.WriteString(s.tables(results))
 	for _, a := range all {
 		if a.tries > 1 {
-			fmt.Fprintf(&b, "\n%s was run %d times: before, a bound was missed while a process stood still for longer than the deadline allows.\n", a.name, a.tries)
+			fmt.Fprintf(&b, "\n%s was run %d times: before, a process stood still for longer than the deadline allows and a bound was missed, or it could not be played to its end.\n", a.name, a.tries)
 		}
 		for _, m := range a.misses() {
 			fmt.Fprintf(&b, "\n**Missed**, %s: %s.\n", a.name, m)

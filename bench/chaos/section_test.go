@@ -66,7 +66,8 @@ func TestAttempt(t *testing.T) {
 	f(1, missed, good)
 	f(2, disturbed, good)
 	f(3, disturbed)
-	f(1, broken{errors.New("no Redis")}, good)
+	f(2, broken{errors.New("no Redis")}, good)
+	f(3, broken{errors.New("no Redis")})
 }
 
 func TestPage(t *testing.T) {

@@ -85,11 +85,14 @@ func (s *stage) dial() (net.Conn, *bufio.Reader) {
 // hotKey is what the key of the rule hot has in it.
 const hotKey = ":hot:"
 
-// keyLike finds a key and the master that has it.
+// keyLike finds a key and the master that has it. It waits a while: a node that could not
+// ask in time charges later.
 func (s *stage) keyLike(part string) (key string, at *testdep.RedisServer) {
-	for _, r := range s.servers[:min(masters, len(s.servers))] {
-		for found := range strings.Lines(r.Do("KEYS", "*"+part+"*")) {
-			return strings.TrimSpace(found), r
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); s.pause(50 * time.Millisecond) {
+		for _, r := range s.servers[:min(masters, len(s.servers))] {
+			for found := range strings.Lines(r.Do("KEYS", "*"+part+"*")) {
+				return strings.TrimSpace(found), r
+			}
 		}
 	}
 	s.Fatalf("no master has a key with %s in it", part)
