@@ -23,13 +23,17 @@ func (s *server) moved() {
 	for _, p := range s.backlog.doubtful {
 		posts = append(posts, p)
 	}
+	limits := make([]*tidegate.Limit, len(posts))
+	for i, p := range posts {
+		limits[i] = p.debt.limit
+	}
 	releases := s.releases
 	s.releases = nil
 	n.mu.Unlock()
 
 	homes := make([]*server, len(posts))
 	for i, p := range posts {
-		homes[i] = n.serverOf(&tidegate.Check{Limit: p.debt.limit, Key: p.id.key})
+		homes[i] = n.server(n.inner.Server(limits[i], p.id.key))
 	}
 	var back []*server
 	for _, r := range releases {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,16 +19,17 @@ type serial struct {
 	*memory.Store
 	turn     chan struct{} // full while one is decided; a Mutex would stop virtual time
 	decides  time.Duration // takes so long
-	distance time.Duration // there and back
+	distance atomic.Int64  // there and back, in ns
 }
 
 func (s *serial) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
-	time.Sleep(s.distance / 2)
+	far := time.Duration(s.distance.Load())
+	time.Sleep(far / 2)
 	s.turn <- struct{}{}
 	time.Sleep(s.decides)
 	d, err := s.Store.Take(ctx, checks, n)
 	<-s.turn
-	time.Sleep(s.distance - s.distance/2)
+	time.Sleep(far - far/2)
 	return d, err
 }
 
@@ -38,7 +40,8 @@ func TestBurstStandsInLine(t *testing.T) {
 		for _, burst := range []int{50, 200, 400} {
 			t.Run(fmt.Sprint(decides, " ", burst), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					store := &serial{Store: memory.New(), turn: make(chan struct{}, 1), decides: decides, distance: time.Millisecond}
+					store := &serial{Store: memory.New(), turn: make(chan struct{}, 1), decides: decides}
+					store.distance.Store(int64(time.Millisecond))
 					g := newNode(store, Options{Instances: func() int { return 3 }})
 					defer g.Close()
 					l := limit("burst", 10, tidegate.FailLocal)
@@ -74,7 +77,8 @@ func TestBurstStandsInLine(t *testing.T) {
 // takes so long.
 func TestFarIsNotInLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &serial{Store: memory.New(), turn: make(chan struct{}, 1), distance: time.Millisecond}
+		store := &serial{Store: memory.New(), turn: make(chan struct{}, 1)}
+		store.distance.Store(int64(time.Millisecond))
 		g := newNode(store, Options{Failures: 1 << 30, DenyEntries: -1})
 		defer g.Close()
 		l := limit("far", 1_000_000, tidegate.FailLocal)
@@ -97,12 +101,12 @@ func TestFarIsNotInLine(t *testing.T) {
 		if got := slowest(3 * time.Second); got > 2*time.Millisecond {
 			t.Errorf("it takes %s", got)
 		}
-		store.distance = 40 * time.Millisecond
+		store.distance.Store(int64(40 * time.Millisecond))
 		slowest(3 * leastSpan) // it may be the line
 		if got := slowest(5 * time.Second); got > DefaultDeadline {
 			t.Errorf("it takes %s to answer for a server that takes 40ms", got)
 		}
-		store.distance = time.Millisecond
+		store.distance.Store(int64(time.Millisecond))
 		slowest(time.Second)
 		if got := slowest(3 * time.Second); got > 2*time.Millisecond {
 			t.Errorf("it takes %s", got)

@@ -30,21 +30,6 @@ func newCluster(names ...string) *cluster {
 	return c
 }
 
-// node is one of a fleet that shares the same counters, with faults of its own.
-func (c *cluster) node() *cluster {
-	other := newCluster(c.names...)
-	other.homes = c.homes
-	for i, s := range c.servers {
-		s.mu.Lock()
-		if s.server == nil {
-			s.server = new(common)
-		}
-		other.servers[i].server = s.server
-		s.mu.Unlock()
-	}
-	return other
-}
-
 // move has a key live on a server.
 func (c *cluster) move(server int, keys ...string) {
 	c.mu.Lock()
