@@ -9,7 +9,8 @@
 //
 // Start with [Run]. [RunReal] is for a store whose clock cannot be set, such as
 // one on another machine. [RunRollout] is for several stores that share counters, which
-// are asked under different versions of a limit. The first two hold the store to what package tidegate says of
+// are asked under different versions of a limit, [RunShared] for two that settle each
+// other's reservations, or say that they cannot. The first two hold the store to what package tidegate says of
 // Store, Renewer, Reserver and Resetter; a store that lacks one of the optional
 // abilities passes, and the log says which ones were not asked for.
 //
