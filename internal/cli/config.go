@@ -10,13 +10,13 @@ import (
 
 var configCommand = command{
 	name:    "config",
-	summary: "Print the configuration that serve would run with, and where each value is from.",
+	summary: "Print the configuration that serve would run with, and where each value comes from.",
 	help: `
 Usage: tidegate config [FLAGS]
 
 Takes the flags, environment and file of tidegate serve, checks them in the same
-way, and prints what is in force as a configuration file, with the origin of each
-value beside it. Nothing is started.
+way, and prints the settings in force as a configuration file, with the origin of
+each value beside it. Nothing is started.
 
 Examples:
   tidegate config

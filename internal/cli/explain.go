@@ -17,16 +17,16 @@ import (
 
 var explainCommand = command{
 	name:    "explain",
-	summary: "Say which rules a request meets, and why others it does not.",
+	summary: "Show which rules apply to a request, and why the others do not.",
 	help: `
 Usage: tidegate explain [FLAGS] [METHOD] URL
        tidegate explain [FLAGS] --curl 'curl …'
        tidegate explain [FLAGS] --request FILE
 
-Prints who is asking, each rule with why it applies or not, the keys and limits
-that it is held to, and what would be answered to a caller who has used nothing
-yet. Nothing is charged anywhere. With --was it shows what requests are held to
-just after a reload: which counters go on from those of the old rules.
+Prints the identities of the request, each rule and why it applies or not, the keys
+and limits it uses, and the answer to a caller that has used nothing yet. Nothing is
+charged anywhere. With --was it shows which limits apply just after a reload: which
+counters go on from those of the old rules.
 
 Examples:
   tidegate explain --as user=42 --as role=premium POST /posts
@@ -36,13 +36,13 @@ Examples:
 	setup: func(flags *flag.FlagSet) func(context.Context, Env, []string) int {
 		o := explainOptions{draft: newDraft()}
 		flags.StringVar(&o.rules, "rules", "rules.yaml", "`FILE` or folder of rules")
-		flags.StringVar(&o.was, "was", "", "`FILE` or folder of rules that these have just taken the place of")
-		flags.Func("as", "`NAME=VALUE` of an identity, in place of what the request has; several times", o.draft.addIdentity)
-		flags.Func("H", "`HEADER: VALUE` of the request; several times", o.draft.addHeader)
+		flags.StringVar(&o.was, "was", "", "`FILE` or folder of the rules that these have just replaced")
+		flags.Func("as", "`NAME=VALUE` of an identity, instead of the one in the request; may be repeated", o.draft.addIdentity)
+		flags.Func("H", "`HEADER: VALUE` of the request; may be repeated", o.draft.addHeader)
 		flags.StringVar(&o.draft.IP, "ip", describe.Someone, "`ADDRESS` that the request comes from")
 		flags.StringVar(&o.draft.Body, "body", "", "`JSON` body of the request")
-		flags.Int64Var(&o.draft.Cost, "cost", 0, "what the caller says it costs")
-		flags.StringVar(&o.curl, "curl", "", "the request as a `LINE` of curl")
+		flags.Int64Var(&o.draft.Cost, "cost", 0, "the cost that the caller sends")
+		flags.StringVar(&o.curl, "curl", "", "the request as a curl command `LINE`")
 		flags.StringVar(&o.file, "request", "", "the request as JSON in `FILE`; - is standard input")
 		flags.BoolVar(&o.all, "all", false, "show the rules for other paths and methods, too")
 		flags.BoolVar(&o.json, "json", false, "print JSON")

@@ -17,8 +17,8 @@ Usage: tidegate COMMAND [FLAGS] [ARGUMENTS]
 		fmt.Fprintf(w, "  %-9s %s\n", c.name, c.summary)
 	}
 	fmt.Fprint(w, `
-Run tidegate COMMAND --help for what a command does, with examples.
-Exit code: 0 fine, 1 errors found, 2 the command was not understood.
+Run tidegate COMMAND --help for details and examples.
+Exit codes: 0 success, 1 errors found, 2 invalid command line.
 `)
 }
 

@@ -19,10 +19,11 @@ var keysCommand = command{
 Usage: tidegate keys get   [FLAGS] --as NAME=VALUE [[METHOD] URL]
        tidegate keys reset [FLAGS] --as NAME=VALUE [[METHOD] URL]
 
-get shows where somebody stands under the rules that count them: what is left, and
-for how long they are refused. It charges nothing. reset makes them start afresh,
-and ends a block. With a request, the rules are those that it meets; without, all
-that count by who was named. What all share is shown and reset only by --rule.
+get shows what a caller has left under the rules that count it, and for how long it
+is refused. It charges nothing. reset empties the caller's counters and ends a block.
+With a request, only the rules that apply to it are used; without one, all rules that
+count by the identities named. Counters that all callers share are shown and reset
+only with --rule.
 
 The server is the admin listener of tidegate serve: --server, or TIDEGATE_SERVER.
 Its token, if it has one, is in --token-file, in the file that TIDEGATE_TOKEN_FILE
@@ -37,7 +38,7 @@ Examples:
 		who := newDraft()
 		o := keysOptions{question: admin.Question{As: who.As}}
 		o.remote.flags(flags)
-		flags.Func("as", "`NAME=VALUE` of an identity; several times", who.addIdentity)
+		flags.Func("as", "`NAME=VALUE` of an identity; may be repeated", who.addIdentity)
 		flags.StringVar(&o.question.Rule, "rule", "", "only the counters of this `RULE`")
 		flags.BoolVar(&o.json, "json", false, "print JSON")
 		return o.run

@@ -12,26 +12,26 @@ import (
 
 var lintCommand = command{
 	name:    "lint",
-	summary: "Look for mistakes in rule files.",
+	summary: "Find mistakes in rule files.",
 	help: `
 Usage: tidegate lint [FLAGS] FILE|FOLDER...
        tidegate lint [FLAGS] --was OLD FILE|FOLDER
 
-Reports everything that keeps the rules from loading, and what would load and
-still not do what was meant: limits that can be escaped, that never bite, that
+Reports everything that prevents the rules from loading, and rules that load but do
+not do what was meant: limits that can be escaped, that never take effect, that
 shadow each other. Each check has a page in docs/lint. With --was it also says which
-counters do not just go on when these rules take the place of the old ones.
+counters do not simply go on when these rules replace the old ones.
 
 Examples:
   tidegate lint rules.yaml
-  tidegate lint --strict --json rules/     # in CI: warnings fail, too
+  tidegate lint --strict --json rules/     # in CI: fail on warnings, too
   tidegate lint --was old.yaml rules.yaml  # which counters start where
-  tidegate lint --checks                   # what is looked for`,
+  tidegate lint --checks                   # list all checks`,
 	setup: func(flags *flag.FlagSet) func(context.Context, Env, []string) int {
 		var o lintOptions
 		flags.BoolVar(&o.json, "json", false, "print JSON")
 		flags.BoolVar(&o.strict, "strict", false, "exit 1 for warnings, too")
-		flags.StringVar(&o.was, "was", "", "`FILE` or folder of the rules that these take the place of")
+		flags.StringVar(&o.was, "was", "", "`FILE` or folder of the rules that these replace")
 		flags.BoolVar(&o.list, "checks", false, "list the checks and exit")
 		return o.run
 	},

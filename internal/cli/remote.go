@@ -37,7 +37,7 @@ const (
 func (r *remote) flags(flags *flag.FlagSet) {
 	flags.StringVar(&r.server, "server", "", "`URL` of the admin listener (TIDEGATE_SERVER, or "+defaultServer+")")
 	flags.StringVar(&r.tokenFile, "token-file", "", "`FILE` with its token (TIDEGATE_TOKEN_FILE, or the token itself in TIDEGATE_TOKEN)")
-	flags.StringVar(&r.caFile, "ca-file", "", "`FILE` with the certificates (PEM) that vouch for an https server, instead of those of this machine (TIDEGATE_CA_FILE)")
+	flags.StringVar(&r.caFile, "ca-file", "", "`FILE` with the certificate authorities (PEM) of an https server, instead of those of this machine (TIDEGATE_CA_FILE)")
 }
 
 // find completes what the flags do not say from the environment.

@@ -12,22 +12,21 @@ import (
 
 var serveCommand = command{
 	name:    "serve",
-	summary: "Run the gateway: a reverse proxy that holds requests to the rules.",
+	summary: "Run the gateway: a reverse proxy that enforces the rules.",
 	help: `
 Usage: tidegate serve [-c tidegate.yaml] [FLAGS]
 
-Without any configuration it listens on this machine alone, keeps counters in
-memory, and stands before a small API to try. Every setting is a flag, an
-environment variable (listen.gateway is TIDEGATE_LISTEN_GATEWAY) and a field of the
-file; a flag wins over a variable, that over the file. tidegate config prints them
-with their values. docs/gateway.md tells the rest.
+Without any configuration it listens on this machine only, keeps counters in memory,
+and proxies to a small built-in API. Every setting is a flag, an environment variable
+(listen.gateway is TIDEGATE_LISTEN_GATEWAY) and a field of the file. Flags take
+precedence over variables, variables over the file. tidegate config prints all
+settings with their values; docs/gateway.md explains them.
 
 Signals:
-  SIGTERM  accept no more, finish requests in hand, write the counters if they are
-           in memory, end;
-           a second one ends at once
-  SIGHUP   open the log files again, and read rules, lists and certificates again
-  SIGUSR2  start a successor, hand the sockets and counters over to it, and end;
+  SIGTERM  stop accepting, finish requests in flight, write the counters if they are
+           in memory, and exit; a second SIGTERM exits at once
+  SIGHUP   reopen the log files; reload rules, lists and certificates
+  SIGUSR2  start a successor, hand the sockets and counters over to it, and exit;
            no connection is refused
 
 Examples:
@@ -36,7 +35,7 @@ Examples:
   tidegate serve -c /etc/tidegate/tidegate.yaml`,
 	setup: func(flags *flag.FlagSet) func(context.Context, Env, []string) int {
 		var o serve.Options
-		flags.BoolVar(&o.Demo, "demo", false, "stand before the small API to try, with example rules unless there are others, and print what to try")
+		flags.BoolVar(&o.Demo, "demo", false, "proxy to the small built-in API, with example rules unless others are set, and print what to try")
 		o.Flags = config.Flags(flags)
 		return func(ctx context.Context, env Env, args []string) int {
 			if len(args) > 0 {

@@ -18,8 +18,8 @@ var testCommand = command{
 	help: `
 Usage: tidegate test [FLAGS] FILE...
 
-A test file names a rule file, and cases of requests at instants of a virtual
-clock with what is to come of them:
+A test file names a rule file and has cases: requests at instants of a virtual clock,
+and the results they must have:
 
   rules: rules.yaml
   cases:
@@ -28,7 +28,7 @@ clock with what is to come of them:
         - { at: 0s,   request: POST /posts, as: { user: 42 }, times: 3, want: [ok, ok, refused], retry_after: 1s }
         - { at: 1.1s, request: POST /posts, as: { user: 42 }, want: ok, remaining: 1 }
 
-A day of traffic takes no time. docs/rules.md has every word of it.
+A day of virtual traffic runs at once. docs/rules.md explains every field.
 
 Examples:
   tidegate test rules_test.yaml
@@ -37,8 +37,8 @@ Examples:
 	setup: func(flags *flag.FlagSet) func(context.Context, Env, []string) int {
 		var o testOptions
 		flags.BoolVar(&o.json, "json", false, "print JSON")
-		flags.BoolVar(&o.strict, "strict", false, "exit 1 when a rule is touched by no test, too")
-		flags.BoolVar(&o.verbose, "v", false, "name the cases that pass, too")
+		flags.BoolVar(&o.strict, "strict", false, "exit 1 also if a rule is exercised by no test")
+		flags.BoolVar(&o.verbose, "v", false, "list passing cases, too")
 		flags.BoolVar(&o.watch, "watch", false, "run again whenever a test or rule file changes, until interrupted")
 		return o.run
 	},

@@ -24,12 +24,12 @@ var table = []*setting{
 	{
 		path: "listen.gateway", example: "127.0.0.1:8080", fallback: "127.0.0.1:8080",
 		slot: one(func(c *Config) *Address { return &c.Listen.Gateway }, address("8080")),
-		help: "`ADDRESS` for clients: 127.0.0.1:8080 for this machine alone, :8080 for all that reach it, or unix:/run/tidegate.sock",
+		help: "`ADDRESS` for clients: 127.0.0.1:8080 for this machine only, :8080 for every machine that can reach it, or unix:/run/tidegate.sock",
 	},
 	{
 		path: "listen.admin", example: "127.0.0.1:9090", fallback: "127.0.0.1:9090",
 		slot: one(func(c *Config) *Address { return &c.Listen.Admin }, address("9090")),
-		help: "`ADDRESS` for operators: health, metrics, keys; one that other machines reach needs admin.token_file",
+		help: "`ADDRESS` for operators: health, metrics, keys; an address that other machines can reach needs admin.token_file",
 	},
 	{
 		path: "upstreams", example: "http://127.0.0.1:9000", item: "url",
@@ -44,48 +44,48 @@ var table = []*setting{
 	{
 		path: "trust.unix", example: "true", fallback: "false",
 		slot: yesNo(func(c *Config) *bool { return &c.Trust.Unix }),
-		help: "who connects by a Unix socket is your own proxy, too",
+		help: "clients on a Unix socket are your own proxies, too",
 	},
 	{
 		path: "trust.jwt.jwks", example: "jwks.json", file: aFile,
 		slot: one(func(c *Config) *string { return &c.Trust.JWT.JWKS }, path),
-		help: "`FILE` with the JSON Web Key Set that bearer tokens are verified by",
+		help: "`FILE` with the JSON Web Key Set that verifies bearer tokens",
 	},
 	{
 		path: "trust.jwt.key", example: "jwt.pem", file: aFile,
 		slot: one(func(c *Config) *string { return &c.Trust.JWT.Key }, path),
-		help: "`FILE` with the public key (PEM) or shared secret that bearer tokens are verified by, instead of trust.jwt.jwks",
+		help: "`FILE` with the public key (PEM) or shared secret that verifies bearer tokens, instead of trust.jwt.jwks",
 	},
 	{
 		path: "trust.jwt.issuer", example: "https://login.example.com",
 		slot: one(func(c *Config) *string { return &c.Trust.JWT.Issuer }, text),
-		help: "`ISSUER` that a token must have, else any",
+		help: "`ISSUER` that a token must have; any if not set",
 	},
 	{
 		path: "trust.jwt.audience", example: "api",
 		slot: one(func(c *Config) *string { return &c.Trust.JWT.Audience }, text),
-		help: "`AUDIENCE` that a token must have, else any",
+		help: "`AUDIENCE` that a token must have; any if not set",
 	},
 	{
 		path: "store", example: InMemory, fallback: InMemory,
 		slot:    one(func(c *Config) *string { return &c.Store.Kind }, storeKind),
 		derived: "redis if there is a store.redis, else memory",
-		help:    "`STORE` of the counters: memory, each process for itself; or redis, which all share",
+		help:    "`STORE` of the counters: memory, one per process; or redis, shared by all",
 	},
 	{
 		path: "store.memory.max", of: InMemory, example: "1GiB", fallback: "256MiB",
 		slot: one(func(c *Config) *int64 { return &c.Store.Memory.Max }, size(span[int64]{least: 1 << 20, most: 1 << 40})),
-		help: "`SIZE` that all counters together may take; about 35 bytes hold a key",
+		help: "`SIZE` that all counters together may take; a key takes about 35 bytes",
 	},
 	{
 		path: "store.memory.snapshot", of: InMemory, example: "/var/lib/tidegate/snapshot", file: itsFolder,
 		slot: one(func(c *Config) *string { return &c.Store.Memory.Snapshot }, path),
-		help: "`FILE` that keeps the counters over a restart",
+		help: "`FILE` that keeps the counters across a restart",
 	},
 	{
 		path: "store.memory.snapshot_every", of: InMemory, example: "10s", fallback: "10s",
 		slot: one(func(c *Config) *time.Duration { return &c.Store.Memory.SnapshotEvery }, lastingOrNone(100*time.Millisecond, day)),
-		help: "`TIME` between two snapshots: what was counted since the last is lost when the process is killed; 0 to write one at the end alone",
+		help: "`TIME` between two snapshots: what was counted since the last is lost when the process is killed; 0 to write one at shutdown only",
 	},
 	{
 		path: "store.redis", of: InRedis, example: "redis://127.0.0.1:6379",
@@ -96,7 +96,7 @@ var table = []*setting{
 	{
 		path: "store.deadline", of: InRedis, example: "25ms", fallback: "25ms",
 		slot: one(func(c *Config) *time.Duration { return &c.Store.Redis.Deadline }, lasting(time.Millisecond, 10*time.Second)),
-		help: "`TIME` by which a decision is there, whatever Redis does; from then on each rule's on_store_failure decides",
+		help: "`TIME` within which a decision is made, whatever Redis does; after that, each rule's on_store_failure decides",
 	},
 	{
 		path: "store.username", of: InRedis, example: "tidegate",
@@ -121,7 +121,7 @@ var table = []*setting{
 	{
 		path: "tls.client_ca", example: "clients-ca.pem", file: aFile,
 		slot: one(func(c *Config) *string { return &c.TLS.ClientCA }, path),
-		help: "`FILE` with the authorities that certificates of clients are verified by (PEM), for tls.client_cn in rules; read again when it changes",
+		help: "`FILE` with the certificate authorities that verify client certificates (PEM), for tls.client_cn in rules; read again when it changes",
 	},
 	{
 		path: "tls.client_auth", example: Require, fallback: Request,
@@ -172,7 +172,7 @@ var table = []*setting{
 	{
 		path: "limits.stall", example: "1m", fallback: "1m",
 		slot: one(func(c *Config) *time.Duration { return &c.Limits.Stall }, lastingOrNone(100*time.Millisecond, day)),
-		help: "`TIME` that a client may stand still in the middle of a body, its own or the answer's, over HTTP/1 and HTTP/2; 0 for any",
+		help: "`TIME` that a client may stall in the middle of a body, its own or the answer's, over HTTP/1 and HTTP/2; 0 for any",
 	},
 	{
 		path: "limits.tunnel", example: "1h", fallback: "1h",
@@ -193,23 +193,23 @@ var table = []*setting{
 	{
 		path: "limits.requests", example: "5000", fallback: "0",
 		slot: one(func(c *Config) *int { return &c.Limits.Requests }, count(span[int]{least: 1, most: 10_000_000, orZero: true})),
-		help: "`NUMBER` of requests in flight at once, those that wait in line included; 0 for any",
+		help: "`NUMBER` of requests in flight at once, those that wait in a queue included; 0 for any",
 	},
 	{
 		path: "health.path", example: "/healthz",
 		slot: one(func(c *Config) *string { return &c.Health.Path }, urlPath),
-		help: "`PATH` to ask each upstream for; without one, only failing requests tell that it is ill",
+		help: "`PATH` to probe on each upstream; without one, only failing requests show that it is unhealthy",
 	},
 	{
 		path: "health.every", example: "5s", fallback: "5s",
 		slot: one(func(c *Config) *time.Duration { return &c.Health.Every }, lasting(100*time.Millisecond, day)),
-		help: "`TIME` between two such questions",
+		help: "`TIME` between two probes",
 	},
 	{
 		path: "health.timeout", example: "2s", fallback: "2s",
 		slot:    one(func(c *Config) *time.Duration { return &c.Health.Timeout }, lasting(10*time.Millisecond, time.Hour)),
 		derived: "2s, or health.every if that is shorter",
-		help:    "`TIME` that an upstream has to answer them",
+		help:    "`TIME` that an upstream has to answer a probe",
 	},
 	{
 		path: "health.unhealthy_after", example: "3", fallback: "3",
@@ -219,7 +219,7 @@ var table = []*setting{
 	{
 		path: "keep_alive.idle", example: "30s", fallback: "1m30s",
 		slot: one(func(c *Config) *time.Duration { return &c.KeepAlive.Idle }, lastingOrNone(100*time.Millisecond, day)),
-		help: "`TIME` that an unused connection to an upstream is kept; less than the upstream keeps it, or a request may meet its end. 0 to close each after its answer",
+		help: "`TIME` that an unused connection to an upstream is kept; set it below the upstream's own, or a request may hit a connection that is just being closed. 0 to close each after its answer",
 	},
 	{
 		path: "keep_alive.connections", example: "1024", fallback: "1024",
@@ -259,18 +259,18 @@ var table = []*setting{
 	{
 		path: "log.keys", example: Plain, fallback: Hashed,
 		slot: one(func(c *Config) *string { return &c.Log.Keys }, oneOf(Hashed, Plain, Off)),
-		help: "`HOW` the access log shows who was refused: hashed, which leaves addresses as they are, plain, or off",
+		help: "`HOW` the access log shows who was refused: hashed (addresses are shown as they are), plain, or off",
 	},
 	{
 		path: "log.level", example: "info", fallback: "info",
 		slot: one(func(c *Config) *slog.Level { return &c.Log.Level }, named(
 			[]string{"debug", "info", "warn", "error"}, []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError})),
-		help: "`LEVEL` from which on the process tells about itself: debug, info, warn or error",
+		help: "lowest `LEVEL` that the process logs about itself: debug, info, warn or error",
 	},
 	{
 		path: "admin.token_file", example: "admin.token", file: aFile,
 		slot: one(func(c *Config) *string { return &c.Admin.TokenFile }, path),
-		help: "`FILE` with the token that the admin listener asks for, of 16 bytes or more; without one, only this machine is served",
+		help: "`FILE` with the token that the admin listener requires, of 16 bytes or more; without one, only this machine is served",
 	},
 	{
 		path: "admin.tls.cert", example: "admin-cert.pem", file: aFile,
@@ -285,6 +285,6 @@ var table = []*setting{
 	{
 		path: "drain", example: "30s", fallback: "30s",
 		slot: one(func(c *Config) *time.Duration { return &c.Drain }, lastingOrNone(time.Millisecond, day)),
-		help: "`TIME` for requests in flight to end when the process is told to; 0 to cut them off",
+		help: "`TIME` for requests in flight to end at shutdown; 0 to cut them off",
 	},
 }
