@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -65,19 +65,16 @@ func (s inside) Beat(ctx context.Context, id string, ttl time.Duration) (live in
 		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/2)
 		defer cancel()
 	}
-	var (
-		mu     sync.Mutex
-		missed = silent{}
-	)
+	var most atomic.Int64 // of those that count after this is over, too
+	missed := silent{}
 	s.eachRoll(ctx, rolls, func(ctx context.Context, server, key string) error {
 		n, err := s.beatAt(ctx, key, id, ttl)
-		mu.Lock()
-		live = max(live, n)
-		mu.Unlock()
+		for was := most.Load(); int64(n) > was && !most.CompareAndSwap(was, int64(n)); {
+			was = most.Load()
+		}
 		return err
 	}, missed)
-	mu.Lock()
-	defer mu.Unlock()
+	live = int(most.Load())
 	if len(missed) == 0 {
 		return live, nil
 	}
