@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -295,4 +296,44 @@ func TestOneDebtIsNotInTheWay(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A line before one server does not hide that another, which takes part in the same
+// requests, is silent.
+func TestSilenceBehindALine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster("a:1", "b:2")
+		g := newNode(c, Options{})
+		defer g.Close()
+		l, all := limit("each", 1_000_000, tidegate.FailLocal), limit("all", 1_000_000, tidegate.FailLocal)
+		c.move(1, "everyone")
+		stop := make(chan struct{})
+		var workers sync.WaitGroup
+		for i := range 4 * aLine {
+			workers.Go(func() {
+				for j := 0; ; j++ {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					checks := []tidegate.Check{{Key: fmt.Sprint(i, " ", j%7), Limit: l, Cost: 1}, {Key: "everyone", Limit: all, Cost: 1}}
+					if _, err := g.Take(t.Context(), checks, 1); err != nil {
+						t.Error(err)
+					}
+					time.Sleep(time.Millisecond)
+				}
+			})
+		}
+		time.Sleep(time.Second)
+		c.servers[1].set(frozen)
+		time.Sleep(time.Second)
+		if h := g.Health(); h.Servers[1].State != Degraded || h.Servers[0].State != OK {
+			t.Errorf("%+v", h.Servers)
+		}
+		c.servers[1].set(none)
+		close(stop)
+		workers.Wait()
+		time.Sleep(2 * lateFor)
+	})
 }

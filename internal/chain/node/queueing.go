@@ -56,17 +56,18 @@ func (n *Node) queued(c *call, now time.Duration) bool {
 	return (busy || s.lines(c.stamp.at)) && n.heard(c.stream, c.stamp.at)
 }
 
-// heard reports whether a server of a stream has said anything since then.
+// heard reports whether the servers of a stream have said anything since then: all of them,
+// or the call may be waiting for the one that has not.
 func (n *Node) heard(s *stream, since time.Duration) bool {
 	if s.server != n.several {
 		return s.server.heardSince(since)
 	}
 	for _, part := range s.where {
-		if part.heardSince(since) {
-			return true
+		if !part.heardSince(since) {
+			return false
 		}
 	}
-	return time.Duration(n.several.replied.Load()) > since
+	return true
 }
 
 // heardSince reports whether the server has said anything since then.

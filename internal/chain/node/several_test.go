@@ -55,7 +55,16 @@ func (c *cluster) Servers() []string {
 	return c.names
 }
 
-func (c *cluster) Heard(int) time.Time { return time.Time{} }
+// Heard says that those that nothing is the matter with are never silent.
+func (c *cluster) Heard(i int) time.Time {
+	s := c.servers[i]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fault != none {
+		return time.Time{}
+	}
+	return time.Now()
+}
 
 // each calls do with the checks of each server, until there is an error.
 func (c *cluster) each(checks []tidegate.Check, do func(s *faulty, part []tidegate.Check, from []int) error) error {
