@@ -1,5 +1,6 @@
-// Package fleet is the store for programs of which several run and share their limits
-// through Redis. It is for a [tidegate.Limiter], a [tidegate.Gate] or package httplimit:
+// Package fleet is the store for programs that run as several instances and share their
+// limits through Redis. Use it with a [tidegate.Limiter], a [tidegate.Gate] or package
+// httplimit:
 //
 //	store, err := fleet.Open("redis://localhost:6379", fleet.Options{})
 //	if err != nil {
@@ -8,11 +9,11 @@
 //	defer store.Close()
 //	lim := tidegate.New(store, tidegate.PerMinute(100))
 //
-// Every decision has an answer by a deadline, whatever Redis does. When Redis is away,
-// each instance goes on counting with its share of the limit, and settles up afterwards;
-// how many instances there are is known by heartbeats. Requests for the same key share a
-// call, keys that are ready together share a round trip, and refusals are remembered.
-// The gateway that `tidegate serve` runs stands on the same Store.
+// Every decision is made within a deadline, whatever Redis does. When Redis is away, each
+// instance goes on counting with its share of the limit, and charges Redis afterwards.
+// Instances count each other by heartbeats. Requests for the same key share a call, keys
+// that are ready together share a round trip, and refusals are remembered. The gateway of
+// `tidegate serve` uses the same Store.
 //
 // For Redis alone, one call per decision and an error when it does not answer, use package
 // store/redis.

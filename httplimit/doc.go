@@ -1,4 +1,4 @@
-// Package httplimit holds the requests of a net/http server to a limit.
+// Package httplimit limits the requests of a net/http server.
 //
 // Start with [Limit]: it joins a [tidegate.Limiter] with a [KeyFunc], which says
 // who is asking, and returns ordinary middleware.
@@ -6,12 +6,12 @@
 //	lim := tidegate.New(memory.New(), tidegate.PerMinute(100))
 //	http.Handle("/api/", httplimit.Limit(lim, httplimit.IP())(api))
 //
-// A refused request is answered 429 with Retry-After and a problem+json body;
-// every decided one carries the RateLimit fields of the IETF. [Options] changes
-// that. [Gate] is the same for a [tidegate.Gate], where rules say who and what.
+// A refused request is answered with 429, Retry-After and a problem+json body;
+// the answer to every decided request carries the RateLimit fields of the IETF. [Options] changes
+// that. [Gate] does the same for a [tidegate.Gate], where rules say who and what.
 //
 // The package decides nothing itself: the numbers in the headers are those of
-// the one Decision that let the request in or turned it away. It is not a
+// the one Decision that admitted or refused the request. It is not a
 // reverse proxy and does not authenticate: a [Header] or [ContextValue] is as
 // trustworthy as whoever put it there.
 package httplimit

@@ -1,7 +1,7 @@
-// Package rules turns a rule file into a [Set] that says, for every request, what
-// it is held to.
+// Package rules compiles a rule file into a [Set], which finds the limits that
+// apply to a request.
 //
-// Start with [Load]; a Set is a [tidegate.Matcher], so a Gate takes it as it is:
+// Start with [Load]. A Set is a [tidegate.Matcher], so a Gate accepts it as it is:
 //
 //	set, err := rules.Load("rules.yaml", rules.Config{})
 //	if err != nil {
@@ -9,10 +9,10 @@
 //	}
 //	gate := tidegate.NewGate(set, memory.New())
 //
-// A Set never changes. Where rules are reloaded, a [Live] holds the Set in force
-// and is what the Gate asks; counters belong to the names of the rules, so they
-// survive the change. [Set.Explain] tells why a request is held to what it is.
+// A Set never changes. Where rules are reloaded, give the Gate a [Live], which
+// holds the Set in force; counters belong to the names of the rules, so they
+// survive the change. [Set.Explain] tells which limits apply to a request and why.
 //
-// This package matches and counts nothing: reading the file is internal/rulefile,
-// finding patterns internal/route, the count is kept by a store.
+// This package matches and counts nothing itself: internal/rulefile reads the
+// file, internal/route finds patterns, a store keeps the counts.
 package rules

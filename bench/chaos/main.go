@@ -1,7 +1,7 @@
 // Command chaos breaks Redis in every way it knows, under gateways that share it, and
-// tells what became of the requests: how long the slowest answer took, whether the
-// limiter made errors of its own, how much was admitted, how long it took to recover
-// and whether anything was left behind. It also moves Redis away, gives the gateways
+// reports what happened to the requests: how long the slowest answer took, whether the
+// limiter caused errors of its own, how much was admitted, how long recovery took and
+// whether anything was left behind. It also puts Redis far away, gives the gateways
 // different versions of a rule, replaces them, and takes masters of a Cluster from them.
 //
 // The gateways are processes: this program, run again as tidegate serve with a probe

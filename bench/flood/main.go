@@ -1,8 +1,8 @@
 // Command flood shows what a bounded memory store does when strangers send more
-// keys than it has room for: the table stays within its bound, and so does the
-// process; somebody who has used up a quota is not forgotten because of it; and
-// where the flood itself holds as much debt as everybody else, what has to be
-// given up is what OnFull says, and is counted. Then one rule of six is flooded, by
+// keys than it has room for. The table stays within its bound, and so does the
+// process; a caller that has used up a quota is not forgotten because of it; and
+// where the flood itself holds as much debt as everybody else, OnFull says what is
+// dropped or refused, and that is counted. Then one rule of six is flooded, by
 // every algorithm: the answers of the other five do not change.
 //
 // Every case runs in a fresh process. It exits 1 when a case breaks a promise.

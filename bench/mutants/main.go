@@ -1,7 +1,7 @@
-// Command mutants shows that the suite of store/storetest sees what it is for: it puts
-// one small fault after another into the arithmetic of every algorithm, in Go and in
-// Lua, and runs the suite, which has to fail each time. The faults are listed in
-// mutants.txt. No file is changed: the compiler is told to read another in its place.
+// Command mutants shows that the suite of store/storetest finds faults: it puts one
+// small fault after another into the arithmetic of every algorithm, in Go and in Lua,
+// and runs the suite, which has to fail each time. The faults are listed in
+// mutants.txt. No file is changed: the compiler reads another one in its place.
 package main
 
 import (

@@ -5,7 +5,7 @@
 //
 // Load generator and Redis share the cores. The contestants take turns in many short
 // rounds, so that a noisy neighbour hits all alike, and a ratio is the median of the
-// ratios within each round. What each of them admits is held against what the limit
+// ratios within each round. What each of them admits is compared with what the limit
 // allows: nobody wins by being wrong.
 package main
 

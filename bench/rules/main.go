@@ -1,4 +1,4 @@
-// Command rules measures what it takes to find what a request is held to, among
+// Command rules measures how long it takes to find the limits of a request among
 // ten rules and among a thousand, three of which match in both. It prints one
 // last line that a script can read.
 //

@@ -1,11 +1,11 @@
 // Command accuracy runs every algorithm that decides at once against an exact
-// log, over shapes of traffic, and says how often and how far each is wrong.
-// It prints tables, draws plots, and keeps the tables in docs/algorithms.md:
+// log, over shapes of traffic, and reports how often and how far each is wrong.
+// It prints tables, draws plots, and writes the tables into docs/algorithms.md:
 //
 //	go run ./internal/accuracy -out docs/img -update docs/algorithms.md
 //
-// It is about the laws of internal/algo alone: no store, no clock. The same
-// seed gives the same numbers, on however many cores. Start with measure.
+// It tests the laws of internal/algo alone: no store, no clock. The same seed
+// gives the same numbers, on any number of cores. Start with measure.
 package main
 
 import (

@@ -1,10 +1,10 @@
-// Package admin is what an operator asks a running Tidegate: is it alive, is it
-// ready, which rules are in force, where does a key stand; and what they tell it:
-// forget a key, here is the load. It is for the admin listener, never for the one
-// that clients reach.
+// Package admin is the HTTP API for operators of a running Tidegate. It reports
+// whether the process is alive and ready, which rules are in force and what a key
+// has used; it resets a key and accepts the load signal. It is for the admin
+// listener, never for the one that clients reach.
 //
-// Everything but /healthz and /readyz wants the token, or, where there is none,
-// somebody on this machine. Every write is logged with who it was.
+// Everything except /healthz and /readyz requires the token, or, if none is set,
+// a client on this machine. Every write is logged with who made it.
 //
 // Start with [New].
 package admin

@@ -1,18 +1,18 @@
-// Package algo is the arithmetic of every limit: one file per algorithm, each
-// a law (what the limit asks) and a state (what is remembered of a key), with
+// Package algo is the arithmetic of every limit. Each algorithm has one file with
+// a law (the limit's numbers) and a state (what is stored for a key), and
 // functions of (state, now, ask) and nothing else. It has no clock, no lock, no
 // goroutine and no I/O; stores own those. Start with Ask, Verdict and the law
-// of the algorithm at hand.
+// of the algorithm you need.
 //
 // Time is in ticks of 1/1024 µs since the Unix epoch, 0 to LastInstant; windows and logs count in
-// whole microseconds, and interpolate in units of 2^s µs chosen such that every
+// whole microseconds, and interpolate in units of 2^s µs chosen so that every
 // product stays below 2^53, so that a store that computes in doubles agrees to
-// the bit. All of it saturates instead of wrapping.
+// the bit. Everything saturates instead of wrapping.
 //
-// Time in a state never runs back. A state later than now is decided as at its
-// own instant; one that lies more than a period ahead, after a clock step, is
-// moved to now with all its counts. A step therefore never refills, and holds
-// nobody back for more than a period longer.
+// Time in a state never runs backwards. A state later than now is decided as of
+// its own instant; one that lies more than a period ahead, after a clock step, is
+// moved to now with all its counts. A step therefore never refills, and delays
+// no caller by more than one extra period.
 package algo
 
 // Ask is what a request wants of one limit.

@@ -1,6 +1,6 @@
-// Package bounded reads files that an operator names without trusting them: one that
-// grew beyond memory, a device without an end or a pipe that nobody writes to is an
-// error, and neither ends the process nor holds it up.
+// Package bounded reads files that an operator names without trusting them. A file
+// larger than memory, an endless device or a pipe that nobody writes to is an error;
+// it neither ends nor blocks the process.
 //
 // Start with [ReadFile]. It is for files that are read whole.
 package bounded

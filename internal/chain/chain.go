@@ -1,11 +1,11 @@
-// Package chain is what stands between a Limiter or Gate and a store: layers, each a
-// [Backend] around another. It is not a store itself; package node has the layer for
-// stores that a fleet shares, package queue the one in which requests wait, package
-// registry how many instances there are.
+// Package chain defines the layers between a Limiter or Gate and a store, each a
+// [Backend] around another. It is not a store itself. Package node is the layer for
+// stores that a fleet shares, package queue the one in which requests wait; package
+// registry counts the instances.
 //
 // A layer embeds the Backend below it and overrides what it changes. All abilities are
-// in the one interface, so that none can be lost on the way: [Adapt] looks once what a
-// store is able to do, and nobody looks again.
+// in one interface, so that no layer can lose one: [Adapt] finds out once what a store
+// can do, and nothing checks again.
 package chain
 
 import (

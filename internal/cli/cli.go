@@ -1,5 +1,5 @@
-// Package cli is the command tidegate: its subcommands, what they print and how
-// they exit.
+// Package cli implements the command tidegate: its subcommands, their output and
+// exit codes.
 //
 // Start with [Main].
 package cli

@@ -1,7 +1,7 @@
 // Package config is the configuration of tidegate serve: where it listens, what
 // it protects, whom it trusts. The file tidegate.yaml, environment variables and
 // flags all set the same settings, described once, in a table; each value in
-// force remembers where it was said. Who may do how much is not here but in the
+// force remembers where it comes from. Limits are not configured here but in the
 // rule file.
 //
 // Start with [Load].

@@ -1,5 +1,5 @@
-// Package demo is a small API to stand behind the gateway while somebody tries it,
-// with rules for it and the lines to try. It is not meant to serve anybody.
+// Package demo is a small API behind the gateway for people who try it, with rules
+// and commands to try. It is not meant for production.
 //
 // Start with [Start].
 package demo

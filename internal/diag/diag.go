@@ -1,8 +1,8 @@
-// Package diag is how a problem in a file that an operator wrote is told: where,
-// the line itself with a caret, why, and what to write instead.
+// Package diag describes problems in files that operators write: the place, the
+// line itself with a caret, why, and what to write instead.
 //
-// Start with [List]; whoever reads a file adds to one and goes on, so that all
-// problems are told at once.
+// Start with [List]. A reader of a file adds each problem to one and goes on, so
+// that all problems are reported at once.
 package diag
 
 // Pos is a place in a file. Line and Col count from 1, Col in characters. Len is

@@ -1,6 +1,6 @@
-// Package edits changes a rule file at random while nodes decide by it, and holds them to
-// what is promised of that. It is for tests of stores: a version of the rules is in force on
-// each node, and an edit puts another one into force on one of them.
+// Package edits changes a rule file at random while nodes use it, and checks the promises
+// about such changes. It is for tests of stores: each node has a version of the rules in
+// force, and an edit puts another version into force on one node.
 //
 // Start with [Run].
 package edits

@@ -1,9 +1,9 @@
-// Package gateway is a reverse proxy that holds requests to limits. It passes on
-// what the rules let pass, in the order and at the pace that they want, and
-// settles costs by what the upstream answers.
+// Package gateway is a reverse proxy that limits requests. It passes on the
+// requests that the rules admit, in the order and at the pace that the rules set,
+// and settles costs by the upstream's answer.
 //
-// On the way of a request come: what is wrong with it as HTTP, and is refused
-// before anybody reads a rule; the gate, which refuses, denies or lets it wait;
+// A request passes these stages: a check of its HTTP, which refuses ambiguous
+// requests before any rule is read; the gate, which refuses, denies or queues it;
 // and a healthy upstream. The answer goes back unbuffered.
 //
 // It does not cache, compress, rewrite or authenticate, and does not know where

@@ -1,8 +1,8 @@
-// Package handover lets a process begin where another ends, so that no
-// connection is refused and nobody is refilled in between.
+// Package handover lets a process take over from another, so that no connection
+// is refused and no counter is refilled in between.
 //
 // Listening sockets are inherited: from systemd (LISTEN_FDS) or from the process
-// that this one replaces. A socket that somebody holds keeps taking connections,
+// that this one replaces. A socket that any process holds keeps taking connections,
 // which wait in the kernel until one of its holders accepts them. A process that
 // is asked to hand over starts its successor with the same sockets and arguments,
 // and the two talk over a pair of pipes:
@@ -11,8 +11,8 @@
 //	predecessor  yours "SNAPSHOT"  it accepts no more, and wrote its counters
 //	successor    serving           it has read them, and accepts
 //
-// Until the last word the predecessor can go on as if nothing had happened, and
-// does so when the successor fails.
+// Until the last message the predecessor can go on as if nothing had happened, and
+// does so if the successor fails.
 //
 // Start with [Inherit], [Heir.Listen] and [Serve].
 package handover

@@ -1,8 +1,8 @@
 // Package jsonvalue finds single values in a JSON text without decoding the rest.
 // It finds what encoding/json would: the two are compared by a fuzz test.
 //
-// Start with [Parse], then [Value.Find]. It is not a decoder: arrays are not
-// looked into, and nothing is converted but to text.
+// Start with [Parse], then [Value.Find]. It is not a decoder: it does not search
+// arrays, and converts values to text only.
 package jsonvalue
 
 import (

@@ -1,12 +1,13 @@
 // Package jwt reads the claims of bearer tokens (RFC 7519) after it has verified
-// them: the signature, by keys from a file, and when and for whom they hold.
+// them: the signature, with keys from a file, and the validity times, issuer and
+// audience.
 //
-// Start with [New] and [Verifier.Claims]. What a token says without proof is
-// [Unverified], which no other function here uses.
+// Start with [New] and [Verifier.Claims]. [Unverified] reads claims without proof;
+// no other function here uses it.
 //
-// The signature is HS256, RS256, ES256 or EdDSA. A key is good for one of them,
-// by its own type: what a token says of its algorithm only selects among the
-// keys of that algorithm, so a public key never serves as a secret. The package
+// The signature is HS256, RS256, ES256 or EdDSA. A key is valid for one of them,
+// by its own type: the algorithm that a token names only selects among the keys
+// of that algorithm, so a public key never serves as a secret. The package
 // issues no tokens, fetches no keys over the network and decrypts nothing.
 package jwt
 

@@ -1,8 +1,8 @@
-// Package logsink takes the lines of a log and has one goroutine write them, so that
-// who logs never waits for who reads. What finds no room is dropped and counted: a
-// reader that stands still or a disk that is full costs lines, never a request.
+// Package logsink buffers the lines of a log and writes them on one goroutine, so that
+// logging never waits for the reader. Lines that find no room are dropped and counted: a
+// stalled reader or a full disk costs lines, never a request.
 //
-// It knows nothing of what is in a line. Start with [Open] or [New].
+// It does not interpret lines. Start with [Open] or [New].
 package logsink
 
 import (

@@ -1,5 +1,5 @@
-// Package marked writes what a program found into a page, between two marks that stand
-// there for it: <!-- name:begin --> and <!-- name:end -->. Start with [Update].
+// Package marked writes generated text into a page, between two marks:
+// <!-- name:begin --> and <!-- name:end -->. Start with [Update].
 package marked
 
 import (

@@ -1,6 +1,6 @@
-// Package outcome has the words for what became of a request, and who decided it.
-// The access log and the metrics both take them from here, so that a line and a
-// counter never call one thing by two names. It counts and writes nothing.
+// Package outcome names the outcomes of a request and what decided them. The access
+// log and the metrics share these names, so that both call a thing the same. It
+// counts and writes nothing.
 //
 // Start with [Of].
 package outcome

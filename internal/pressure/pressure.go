@@ -1,13 +1,13 @@
-// Package pressure measures how much room there is: the signals that elastic
-// limits go by. A limit is elastic in two steps, not by degrees: while the signal
-// has room the ceiling decides, else the nominal limit does. What keeps it from
-// switching to and fro is here: values are averages over seconds, and a verdict
-// stays while the value is near the bound and for a second at least.
+// Package pressure measures the signals of elastic limits. A limit is elastic in
+// two steps, nothing between: while the signal has room the ceiling decides,
+// otherwise the nominal limit. This package also prevents flapping: values are
+// averages over seconds, and a verdict stays while the value is near the bound and
+// for at least a second.
 //
-// It has no goroutine. Values are measured by whoever asks for them, each of them
-// at most every so often.
+// It has no goroutine. The calls that ask for a value measure it, each value at
+// most at a certain interval.
 //
-// Start with [New], tell it of requests by Inflight and Answered, and hand it to
+// Start with [New], report requests by Inflight and Answered, and hand it to
 // rules.Config.
 package pressure
 

@@ -1,12 +1,11 @@
-// Package rediswire stands between a Redis client and its connection. A client that pipelines
-// takes replies in the order of its commands, and trusts the server: a reply that nobody
-// asked for, an announced length of a terabyte or a reply of an odd shape can end the
-// process, on a goroutine where nobody recovers. [Conn] reads along in both directions and
-// turns whatever cannot be right into an error of that one connection, before the client
-// sees it.
+// Package rediswire sits between a Redis client and its connection. A client that pipelines
+// takes replies in the order of its commands, and trusts the server: an unrequested reply, an
+// announced length of a terabyte or a reply of an odd shape can end the process, on a
+// goroutine where nobody recovers. [Conn] reads along in both directions and turns invalid
+// data into an error of that one connection, before the client sees it.
 //
-// It checks the frame, the order and the shape of replies. What the numbers in a script's
-// reply mean is for whoever sent the script to check.
+// It checks the frame, the order and the shape of replies. The caller of a script checks the
+// numbers in its reply.
 //
 // Start with [Wrap].
 package rediswire

@@ -1,7 +1,7 @@
 // Package route finds the patterns that a request matches: all of them, not the
 // most specific one as net/http.ServeMux does, because every rule that matches
-// applies. Patterns are written as for ServeMux. The package knows nothing of
-// rules; whoever adds a pattern gives it a number.
+// applies. Patterns are written as for ServeMux. The package knows nothing about
+// rules; the caller gives each pattern a number.
 //
 // Start with [Split] for a pattern as text, and with [Tree].
 package route

@@ -1,6 +1,6 @@
-// Package rulefile reads the rule file as it was written: a tree of what is
-// there, with the place of everything, and all that is wrong with it. It knows
-// the language, not how a request is matched: package rules compiles a File.
+// Package rulefile parses the rule file: it returns a tree of the text, with the
+// place of every element, and all problems. It knows the language, not how a
+// request is matched: package rules compiles a File.
 //
 // Start with [Read].
 package rulefile

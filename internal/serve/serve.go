@@ -1,6 +1,6 @@
-// Package serve is the composition root of tidegate serve: it puts the rules, the counters,
-// the gateway and the admin listener together as the configuration says, follows signals,
-// and hands over to a successor.
+// Package serve is the composition root of tidegate serve: it wires the rules, the counters,
+// the gateway and the admin listener as the configuration says, handles signals, and hands
+// over to a successor.
 //
 //	config → server.prepare: all that can be wrong → server.open: the counters → doors
 //

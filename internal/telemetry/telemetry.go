@@ -1,10 +1,9 @@
 // Package telemetry counts what Tidegate does, for Prometheus.
 //
-// Metrics are labelled by what an operator wrote, rules and upstreams, and by a few
-// fixed words. Never by keys: whoever sends requests cannot make a series. What is
-// counted for each request is a plain counter that was found when the rules were
-// loaded, not by its labels; what somebody else counts already is asked for when
-// it is scraped.
+// Metrics are labelled by names that an operator wrote, rules and upstreams, and by a
+// few fixed words, never by keys: a client cannot create a series. Counters of
+// requests are looked up when the rules are loaded, not by labels for each request;
+// figures that other packages count are read at scrape time.
 //
 // Start with [New], hand Observe to a Gate, and serve [Handler].
 package telemetry

@@ -1,6 +1,6 @@
-// Package testdep lets a test say which program of the machine it cannot do
-// without, such as a real redis-server. Start with [Need]. It installs nothing:
-// that is what scripts/test-deps.sh is for.
+// Package testdep lets a test name an installed program that it needs, such as a
+// real redis-server. Start with [Need]. It installs nothing; scripts/test-deps.sh
+// does.
 package testdep
 
 import (

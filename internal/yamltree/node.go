@@ -1,8 +1,8 @@
-// Package yamltree reads YAML as a tree of what was written, with the place of
-// everything. It is for files that operators write, so it takes the part of
-// YAML that reads as it looks: no anchors, tags or merge keys, one document, and
-// no scalar becomes a number, a bool or null. Each refusal says what to write
-// instead. It knows no fields; that is for whoever reads the tree.
+// Package yamltree parses YAML into a tree of the text, with the place of every
+// node. It is for files that operators write, so it accepts the part of YAML that
+// means what it looks like: no anchors, tags or merge keys, one document, and no
+// scalar becomes a number, a bool or null. Each error says what to write instead.
+// It knows no fields; its callers do.
 //
 // Start with [Parse].
 package yamltree

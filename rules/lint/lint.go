@@ -1,9 +1,9 @@
-// Package lint finds what a rule file says and its author cannot have meant:
-// limits that can be escaped, that never refuse anybody, that never apply. It
-// looks at files that load; what keeps one from loading, rulefile tells.
+// Package lint finds rules that load but cannot be what their author meant: limits
+// that can be escaped, that never refuse anybody, that never apply. It checks files
+// that load; rulefile reports mistakes that prevent loading.
 //
-// Start with [File]. A check is a file here, with its test, its testdata and its
-// page in docs/lint, all of its name.
+// Start with [File]. Each check has a file here, a test, testdata and a page in
+// docs/lint, all with its name.
 package lint
 
 import (

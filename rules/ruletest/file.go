@@ -1,7 +1,7 @@
 // Package ruletest runs the tests that users write for their rules: requests at
-// instants of a virtual clock, and what is to come of each. A test of a day's
-// quota takes microseconds, and the same rules, gate and memory store decide as
-// in production.
+// instants of a virtual clock, and the result that each must have. A test of a
+// day's quota takes microseconds, and the same rules, gate and memory store decide
+// as in production.
 //
 // Start with [Read] and [File.Run].
 package ruletest

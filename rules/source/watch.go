@@ -9,17 +9,18 @@
 //	defer w.Close()
 //	gate := tidegate.NewGate(w.Live(), memory.New())
 //
-// A change of the rule file, of what it includes or of its lists holds within a
+// A change of the rule file, of its includes or of its lists takes effect within a
 // second, whether the file is written in place, replaced, or reached through
-// links, as Kubernetes mounts a ConfigMap. The kernel's reports make that quick,
-// and polling makes it sure: network mounts report nothing.
+// links, as Kubernetes mounts a ConfigMap. The kernel's notifications make that
+// fast, and polling makes it reliable: network mounts report nothing.
 //
-// Rules load whole or not at all. When they do not, or when the file is gone, those
-// loaded before stay in force; it is logged, counted, and shown by [Watcher.Status].
-// A file that is bad only while an editor writes it is not reported.
+// Rules load whole or not at all. If they do not load, or the file is gone, the
+// previous ones stay in force; that is logged, counted, and shown by
+// [Watcher.Status]. A file that is invalid only while an editor writes it is not
+// reported.
 //
-// What the machine does not show cannot be followed: a single file mounted into a
-// container (a subPath, a bind mount) stays what it was. Mount its folder.
+// A single file mounted into a container (a subPath, a bind mount) never changes
+// there, so changes cannot be followed. Mount its folder.
 package source
 
 import (

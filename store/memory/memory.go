@@ -1,12 +1,12 @@
 // Package memory is the store that lives in the process: bounded tables of
-// packed states, decided by one compare-and-swap where one check is asked, and
-// all or none where several are. It shares nothing with other processes.
+// packed states. One check is decided by one compare-and-swap, several are
+// charged all or none. It shares nothing with other processes.
 //
 // Start with [New], or [Open] to set the bound. A Store needs no closing and
-// runs no goroutine: what has to be swept is swept by the calls that come, so
-// it works inside a testing/synctest bubble.
+// runs no goroutine: calls sweep as they come, so it works inside a
+// testing/synctest bubble.
 //
-// Keys are remembered by a keyed hash of 76 bits. At a hundred million keys the
+// Keys are stored as a keyed hash of 76 bits. At a hundred million keys the
 // chance that any two of them share a counter is below one in ten million.
 package memory
 

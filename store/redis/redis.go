@@ -1,21 +1,21 @@
-// Package redis is the store that a fleet shares: counters in Redis, or anything
-// that speaks its protocol and runs its scripts, decided there by one atomic
-// script per request and by Redis' own clock. The clocks of the processes that ask
+// Package redis is the store that a fleet shares: counters in Redis, or in any
+// server that speaks its protocol and runs its scripts, decided there by one atomic
+// script per request and by Redis' own clock. The clocks of the calling processes
 // make no difference.
 //
 // Start with [New], which takes a URL; [Open] takes a [Config]. One Store is one
-// long-lived client that pipelines all that is asked at once; make one per
-// process, and Close it at the end.
+// long-lived client that pipelines concurrent calls; create one per process, and
+// Close it at the end.
 //
 // A Store neither retries nor waits: when Redis does not answer within the context, or
-// within [Config].Deadline if that has none, Take returns an error, and nobody knows
-// whether it was charged; slots are given back in the background. What becomes of the
-// request is the caller's to say, as with [tidegate.Limiter.OnStoreFailure].
+// within [Config].Deadline if that has none, Take returns an error, and it is unknown
+// whether it was charged; slots are released in the background. The caller decides what
+// happens to the request, as with [tidegate.Limiter.OnStoreFailure].
 //
 // Counters of one subject under one rule are kept under one readable key, such as
-// tg:api:{user=42}; see the names in key.go. In a Redis Cluster, a request that is held
-// to limits of several subjects is decided subject by subject, the widest last; what
-// was charged for a request that is refused in the end is given back.
+// tg:api:{user=42}; see the names in key.go. In a Redis Cluster, a request with limits
+// of several subjects is decided subject by subject, the widest last; what was charged
+// for a request that is refused in the end is given back.
 package redis
 
 import (

@@ -8,13 +8,13 @@
 //	}
 //
 // Start with [Run]. [RunReal] is for a store whose clock cannot be set, such as
-// one on another machine. [RunRollout] is for several stores that share counters, which
-// are asked under different versions of a limit, [RunShared] for two that settle each
-// other's reservations, or say that they cannot. The first two hold the store to what package tidegate says of
-// Store, Renewer, Reserver and Resetter; a store that lacks one of the optional
-// abilities passes, and the log says which ones were not asked for.
+// one on another machine. [RunRollout] is for several stores that share counters and
+// are asked under different versions of a limit; [RunShared] is for two that settle
+// each other's reservations, or say that they cannot. The first two check what package
+// tidegate says about Store, Renewer, Reserver and Resetter; a store that lacks one of
+// the optional abilities passes, and the log says which ones were not tested.
 //
-// What depends on time is told as scripts in testdata, one per behaviour, that
-// read without knowing Go; trace.go explains their lines. The suite does not
-// measure speed or memory, and it asks nothing of a store at its memory bound.
+// Tests that depend on time are scripts in testdata, one per behaviour, which can
+// be read without knowing Go; trace.go explains their lines. The suite does not
+// measure speed or memory, and it does not test a store at its memory bound.
 package storetest

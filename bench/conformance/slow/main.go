@@ -1,4 +1,4 @@
-// Command slow attacks the gateway with clients that stand still: slowhttptest's slow heads,
+// Command slow attacks the gateway with clients that stall: slowhttptest's slow heads,
 // bodies and reads over HTTP/1, plain and in TLS, and a hundred streams of HTTP/2 with half-sent
 // bodies and without a window. It fails unless honest clients are served throughout, and
 // every attacker is gone two seconds after the limit that ends it.

@@ -1,5 +1,5 @@
-// Package keybuf makes millions of keys without garbage, so that what a rig
-// leaves on the heap is not taken for the store's.
+// Package keybuf makes millions of keys without garbage, so that the heap of a rig
+// is not mistaken for the store's.
 package keybuf
 
 import "unsafe"

@@ -1,5 +1,5 @@
-// Package process measures and starts processes: the memory a figure stands
-// for is that of a fresh child, in which nothing else has left its traces.
+// Package process measures and starts processes: memory is measured in a fresh
+// child process, in which nothing else has left traces.
 package process
 
 import (

@@ -1,6 +1,6 @@
-// Package report is how a rig tells what it found: tables of text, printed for
-// people or written as Markdown, with the machine and the day that figures are
-// worth nothing without. Start with [New].
+// Package report formats the results of a rig: tables of text, printed for people
+// or written as Markdown, with the machine and the date, without which figures are
+// worth nothing. Start with [New].
 package report
 
 import (

@@ -1,6 +1,6 @@
-// Package rig is what every rig of this module begins and ends with: it runs until it
-// is done or told to stop, says how far it is, holds what came out to the bars, and ends
-// with one line that a script can read. Start with [Main].
+// Package rig is the frame of every rig of this module: it runs until it is done or told
+// to stop, reports progress, compares the results with the bars, and ends with one line
+// that a script can read. Start with [Main].
 package rig
 
 import (

@@ -1,5 +1,5 @@
 // Package served runs the gateway as it is installed: built from this tree, in a process
-// of its own, on loopback, before an upstream. Start with [Start].
+// of its own, on loopback, in front of an upstream. Start with [Start].
 package served
 
 import (

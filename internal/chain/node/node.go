@@ -1,18 +1,18 @@
-// Package node is what one instance of a fleet does before it asks the store that all
-// share, and instead of asking it: refusals are remembered, requests for the same key
-// share a call, calls share a round trip, and when there is no answer by the deadline a
-// fallback decides. It is a [chain.Backend] around another and always has an answer.
+// Package node is the layer of one fleet instance in front of the shared store. It
+// remembers refusals, lets requests for the same key share a call and calls share a
+// round trip; when there is no answer by the deadline, a fallback decides. It is a
+// [chain.Backend] around another and always has an answer.
 //
 //	deny cache → coalescer → batcher → call → fallback
 //
-// A refusal is an answer of the store like any other; no fallback looks at it again. The
-// fallback `local` counts on in a memory store that lives as long as the Node: a key is
-// held to its limit divided by the live instances, starts with what this node last saw
-// of it, and what was admitted is charged to the shared store once that answers (the
-// backlog). Slots are the exception: a lease cannot be taken unasked.
+// A refusal is an answer of the store like any other; no fallback overrides it. The
+// fallback `local` goes on counting in a memory store that lives as long as the Node: a
+// key has its limit divided by the live instances and starts with what this node last
+// saw of it; what was admitted is charged to the shared store once that answers (the
+// backlog). Slots are the exception: a lease cannot be taken without asking.
 //
-// What decides when something happens (coalescer, batcher, circuit) is a value with a
-// step function that reads no clock.
+// The parts that decide when something happens (coalescer, batcher, circuit) are values
+// with a step function that reads no clock.
 //
 // Start with [New].
 package node

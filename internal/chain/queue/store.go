@@ -1,13 +1,13 @@
-// Package queue lets requests wait in line instead of being refused. It is a
+// Package queue makes requests wait instead of refusing them. It is a
 // [chain.Backend] around another: Take returns when it is the request's turn, first in
-// first out per key, or at once when the wait would be too long or the line is
+// first out per key, or at once when the wait would be too long or the queue is
 // full.
 //
-// There are two kinds of line. A bucket is booked ahead: the inner store says
-// when the turn comes, and who leaves before it gives the turn to the next in
-// line, that one's to the one behind, and the last one back to the store. Any
-// other limit with [tidegate.Handling.Queue] is asked again, by the first in line
-// alone, when it said it would have room.
+// There are two kinds of queue. A bucket is booked ahead: the inner store says
+// when the turn comes. A waiter that leaves early passes its turn to the next
+// waiter, which passes its own to the one behind it, and so on; the last turn goes
+// back to the store. For any other limit with [tidegate.Handling.Queue], only the
+// first waiter asks again, when the limit said it would have room.
 //
 // Start with [New].
 package queue

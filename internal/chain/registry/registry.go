@@ -1,10 +1,10 @@
-// Package registry knows how many instances share the counters. Each says every few
-// seconds that it is there, in a roll that all can reach; who has said nothing for a
-// while is counted no longer.
+// Package registry counts the instances that share the counters. Each instance sends a
+// heartbeat every few seconds to a roll that all can reach; one that has been silent for
+// a while is no longer counted.
 //
-// While the roll cannot be reached, the number is the one known before: those who
-// lost it together go on sharing as they did. It does not shrink before the roll has
-// said so for a while, since after an outage everybody has to come back first.
+// While the roll cannot be reached, the number stays as it was: instances that lost the
+// roll together keep their shares. The number does not shrink before the roll has said so
+// for a while, because after an outage all instances have to come back first.
 //
 // Start with [Join].
 package registry

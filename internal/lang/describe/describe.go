@@ -1,7 +1,7 @@
-// Package describe makes a request out of what somebody wrote by hand: the flags of a
-// command, a step of a rule test, a question to the admin API. It is what a front end
-// would make of the same request, with the named identities in place of those that a
-// front end would find.
+// Package describe builds a request from a description written by hand: the flags of a
+// command, a step of a rule test, a query to the admin API. The result is what a front
+// end would build for the same request, with the named identities in place of those that
+// a front end would find.
 package describe
 
 import (
