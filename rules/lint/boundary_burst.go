@@ -10,8 +10,8 @@ import (
 func boundaryBurst(p *pass) {
 	p.eachLimit(func(_ *rulefile.Rule, l rulefile.Limit) {
 		if l.Spec.Algorithm == tidegate.FixedWindow {
-			p.warn(l.Pos, fmt.Sprintf("a fixed window lets %d through within a moment, half of them before the boundary and half behind it", 2*l.Spec.Events),
-				"take `algorithm: fixed_window` out: the default has no boundaries")
+			p.warn(l.Pos, fmt.Sprintf("a fixed window admits %d within a moment, half of them before the boundary and half after it", 2*l.Spec.Events),
+				"remove `algorithm: fixed_window`: the default has no boundaries")
 		}
 	})
 }

@@ -9,7 +9,7 @@ func candidateEqualsLive(p *pass) {
 		}
 		for _, l := range r.Terms.Limits.All {
 			if l.From == nil && l.Spec == r.Candidate.Spec {
-				p.warn(r.Candidate.Pos, "the candidate is "+diag.Quote(l.Text)+", the limit that is live: it would refuse what is refused already", "write the limit that you think of, or take `candidate` out")
+				p.warn(r.Candidate.Pos, "the candidate is "+diag.Quote(l.Text)+", which equals the live limit: it would refuse the same requests", "write the limit that you want to try, or remove `candidate`")
 				break
 			}
 		}

@@ -35,31 +35,31 @@ func (p *pass) byDefault(r *rulefile.Rule) bool {
 
 func (p *pass) leased(r *rulefile.Rule, t rulefile.Terms) {
 	if t.Concurrency != nil {
-		p.warn(t.Concurrency.Pos, "slots cannot be leased ahead, so "+diag.Quote(r.Name.Text)+" is strict", "write `consistency: strict`, or take it out")
+		p.warn(t.Concurrency.Pos, "slots cannot be leased ahead, so "+diag.Quote(r.Name.Text)+" is strict", "write `consistency: strict`, or remove it")
 	}
 	for _, l := range bounds(t) {
 		switch l.Spec.Algorithm {
 		case tidegate.TokenBucket, tidegate.FixedWindow, tidegate.Quota:
 		default:
 			p.warn(l.Pos, fmt.Sprintf("%s is counted by %s, which cannot be leased ahead, so %s is strict", l.said(), l.Spec.Algorithm, diag.Quote(r.Name.Text)),
-				"write `{ rate: …, algorithm: token_bucket }`, or take `consistency: leased` out")
+				"write `{ rate: …, algorithm: token_bucket }`, or remove `consistency: leased`")
 			continue
 		}
 		if need := perInstance * max(1, p.file.Instances); capacity(l.Spec) < float64(need) {
 			p.warn(l.Pos, fmt.Sprintf("%s holds %.0f at once, and leases for %s need room for %d, so %s is strict", l.said(), capacity(l.Spec), instances(p.file.Instances), need, diag.Quote(r.Name.Text)),
-				fmt.Sprintf("give it a burst of %d or more, or take `consistency: leased` out", need))
+				fmt.Sprintf("give it a burst of %d or more, or remove `consistency: leased`", need))
 		}
 	}
 }
 
 func (p *pass) eventual(r *rulefile.Rule, t rulefile.Terms) {
 	if t.Concurrency != nil {
-		p.warn(t.Concurrency.Pos, "slots cannot be counted eventually, so "+diag.Quote(r.Name.Text)+" is strict", "write `consistency: strict`, or take it out")
+		p.warn(t.Concurrency.Pos, "slots cannot be counted eventually, so "+diag.Quote(r.Name.Text)+" is strict", "write `consistency: strict`, or remove it")
 	}
 	for _, l := range bounds(t) {
 		if l.Spec.Algorithm == tidegate.SlidingLog || l.Spec.Algorithm == tidegate.LeakyBucket {
 			p.warn(l.Pos, fmt.Sprintf("%s is counted by %s, of which nodes cannot exchange counts, so %s is strict", l.said(), l.Spec.Algorithm, diag.Quote(r.Name.Text)),
-				"write `{ rate: …, algorithm: sub_windows }`, or take `consistency: eventual` out")
+				"write `{ rate: …, algorithm: sub_windows }`, or remove `consistency: eventual`")
 		}
 	}
 }

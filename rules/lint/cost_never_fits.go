@@ -33,8 +33,8 @@ func (p *pass) costFits(t rulefile.Terms) {
 			spec = t.Over.Ceiling(spec)
 		}
 		if room := int64(capacity(spec)); c.Max > room {
-			p.warn(c.Pos, fmt.Sprintf("a request may cost %d, and %s has room for %d: what costs more is refused for ever", c.Max, l.said(), room),
-				fmt.Sprintf("write `max: %d`, which charges it as all there is, or raise the limit or its burst", room))
+			p.warn(c.Pos, fmt.Sprintf("a request may cost %d, and %s has room for %d: a request that costs more is always refused", c.Max, l.said(), room),
+				fmt.Sprintf("write `max: %d`, which charges such a request the whole limit, or raise the limit or its burst", room))
 			return
 		}
 	}

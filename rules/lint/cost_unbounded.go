@@ -9,7 +9,7 @@ import (
 func costUnbounded(p *pass) {
 	p.eachTerms(func(r *rulefile.Rule, t rulefile.Terms) {
 		if c := t.Cost; c != nil && c.Reserve != nil && writes(*c.Reserve) && !bounded(c) {
-			p.warn(c.ReservePos, diag.Quote(r.Name.Text)+" reserves whatever the caller writes in "+diag.Quote(c.Reserve.Text)+": one request can take all there is",
+			p.warn(c.ReservePos, diag.Quote(r.Name.Text)+" reserves whatever the caller writes in "+diag.Quote(c.Reserve.Text)+": one request can take the whole limit",
 				"add `max`, the most that one request can really cost")
 		}
 	})

@@ -8,7 +8,7 @@ func dayBelowHour(p *pass) {
 		p.pairs(r, func(a, b bound) {
 			if a.period > b.period && !told[b.Pos] {
 				told[b.Pos] = true
-				p.warn(b.Pos, b.said()+" never refuses anybody: "+a.said()+" has refused before", "swap the numbers if they are, or take "+b.said()+" out")
+				p.warn(b.Pos, b.said()+" never refuses anybody: "+a.said()+" refuses earlier", "swap the numbers if they are reversed, or remove "+b.said())
 			}
 		})
 	}

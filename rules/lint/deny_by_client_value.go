@@ -12,7 +12,7 @@ func denyByClientValue(p *pass) {
 		}
 		for _, c := range r.When {
 			if p.says(c.Name.Text, changes) && namesValues(c) {
-				p.warn(c.Name.Pos, "who is refused by "+diag.Quote(r.Name.Text)+" only has to send another "+diag.Quote(c.Name.Text)+", or none",
+				p.warn(c.Name.Pos, "a caller that is refused by "+diag.Quote(r.Name.Text)+" only has to send another "+diag.Quote(c.Name.Text)+", or none",
 					"refuse by what cannot be changed, such as `ip: in LIST` or a verified identity, or limit the route `per: ip`")
 				break
 			}

@@ -12,7 +12,7 @@ func exemptTooWide(p *pass) {
 		e := &p.file.Exempt[i]
 		wide := slices.ContainsFunc(shapes(e.Match), shape.everything)
 		if wide && unconditional(e) {
-			p.fail(e.Pos, "this exempts every request, so that no limit holds for anybody", "narrow its `match`, add a `when`, or take it out")
+			p.fail(e.Pos, "this exempts every request, so no limit applies to anybody", "narrow its `match`, add a `when`, or remove it")
 			continue
 		}
 		c := p.claim(guard{e.When, e.Unless}, writes)
@@ -23,7 +23,7 @@ func exemptTooWide(p *pass) {
 		if !wide {
 			severity = diag.Warning
 		}
-		p.report(c.name.Pos, severity, "no limit holds for whoever "+c.deed+c.andSo(),
+		p.report(c.name.Pos, severity, "no limit applies to a caller that "+c.deed+c.andSo(),
 			"exempt what callers cannot choose: `ip: in LIST`, a verified claim, or a `match` alone")
 	}
 }

@@ -18,7 +18,7 @@ func expiredUntil(p *pass) {
 			if b.Reason != "" {
 				message += " (it was for: " + b.Reason + ")"
 			}
-			p.warn(b.UntilPos, message, "take the branch out, or move its `until`")
+			p.warn(b.UntilPos, message, "remove the branch, or extend its `until`")
 		}
 	}
 }

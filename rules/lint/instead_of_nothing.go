@@ -11,8 +11,8 @@ func insteadOfNothing(p *pass) {
 			for _, o := range p.file.Rules {
 				p.step(1)
 				if o.Name.Text == name.Text && p.apart(r, o) {
-					p.warn(name.Pos, diag.Quote(r.Name.Text)+" and "+diag.Quote(o.Name.Text)+" never hold for the same request, so that there is nothing to take the place of",
-						"make their patterns meet (`/api/` holds for `/api` and all below, `/api` for itself alone), or take `instead_of` out")
+					p.warn(name.Pos, diag.Quote(r.Name.Text)+" and "+diag.Quote(o.Name.Text)+" never apply to the same request, so there is nothing to replace",
+						"make their patterns overlap (`/api/` matches `/api` and everything below, `/api` only itself), or remove `instead_of`")
 				}
 			}
 		}

@@ -23,7 +23,7 @@ func ipPrefix(p *pass) {
 			switch {
 			case s.Kind != rulefile.SourceIP:
 			case s.Bits6 > subscriber6:
-				p.warn(s.Pos, fmt.Sprintf("a subscriber sends from any address of its IPv6 /64, so that a counter per /%d is a fresh one whenever it likes", s.Bits6),
+				p.warn(s.Pos, fmt.Sprintf("a subscriber can send from any address of its IPv6 /64, so with a counter per /%d it gets a fresh one whenever it likes", s.Bits6),
 					fmt.Sprintf("write `ip /%d /64`", s.Bits4))
 			case s.Bits4 < provider4 || s.Bits6 < provider6:
 				p.warn(s.Pos, fmt.Sprintf("an IPv4 /%d or IPv6 /%d is a whole provider: all its customers share one counter", s.Bits4, s.Bits6),

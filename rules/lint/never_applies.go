@@ -14,11 +14,11 @@ func neverApplies(p *pass) {
 		}
 		own := guard{r.When, r.Unless}
 		if p.never(own, own) {
-			p.warn(r.Name.Pos, "the conditions of "+diag.Quote(r.Name.Text)+" exclude each other, so that it never applies", "take one of them out, or make two rules of it")
+			p.warn(r.Name.Pos, "the conditions of "+diag.Quote(r.Name.Text)+" exclude each other, so it never applies", "remove one of them, or make two rules")
 			continue
 		}
 		if p.alwaysExempt(r) && !p.exemptsAll() {
-			p.warn(r.Name.Pos, diag.Quote(r.Name.Text)+" never applies, because all it holds for is exempt", "take the rule out, or narrow the `match` under `exempt`")
+			p.warn(r.Name.Pos, diag.Quote(r.Name.Text)+" never applies, because all its requests are exempt", "remove the rule, or narrow the `match` under `exempt`")
 			continue
 		}
 		for _, o := range p.file.Rules {
@@ -27,11 +27,11 @@ func neverApplies(p *pass) {
 				continue
 			}
 			if replaces(o, r) {
-				p.warn(r.Name.Pos, diag.Quote(r.Name.Text)+" never applies, because "+diag.Quote(o.Name.Text)+" holds for all the same requests, instead of it", "take the rule out, or narrow the `match` of "+diag.Quote(o.Name.Text))
+				p.warn(r.Name.Pos, diag.Quote(r.Name.Text)+" never applies, because "+diag.Quote(o.Name.Text)+" applies to all the same requests, instead of it", "remove the rule, or narrow the `match` of "+diag.Quote(o.Name.Text))
 				break
 			}
 			if !r.Deny && !slices.ContainsFunc(p.shapes[o], shape.everything) {
-				p.warn(r.Name.Pos, diag.Quote(r.Name.Text)+" never decides, because "+diag.Quote(o.Name.Text)+" refuses all the same requests", "take the rule out, or narrow the `match` of "+diag.Quote(o.Name.Text))
+				p.warn(r.Name.Pos, diag.Quote(r.Name.Text)+" never decides, because "+diag.Quote(o.Name.Text)+" refuses all the same requests", "remove the rule, or narrow the `match` of "+diag.Quote(o.Name.Text))
 				break
 			}
 		}

@@ -16,15 +16,15 @@ func neverBites(p *pass) {
 			}
 			told[b.Pos] = true
 			if b.Spec.Algorithm == tidegate.TokenBucket {
-				p.warn(b.Pos, b.said()+" never refuses anybody: "+a.said()+" is not faster and has no larger burst", "take it out, or give it a smaller burst or a slower rate")
+				p.warn(b.Pos, b.said()+" never refuses anybody: "+a.said()+" is not faster and has no larger burst", "remove it, or give it a smaller burst or a slower rate")
 				return
 			}
 			n := float64(a.Spec.Events) * float64(b.period/a.period)
 			if !aligned(a.Spec, b.Spec) {
 				n = most(a.Spec, b.period)
 			}
-			p.warn(b.Pos, fmt.Sprintf("%s never refuses anybody: %s lets no more than %.0f through in that time", b.said(), a.said(), n),
-				fmt.Sprintf("take it out, or make it fewer than %.0f", n))
+			p.warn(b.Pos, fmt.Sprintf("%s never refuses anybody: %s admits no more than %.0f in that time", b.said(), a.said(), n),
+				fmt.Sprintf("remove it, or make it fewer than %.0f", n))
 		})
 	}
 }

@@ -35,7 +35,7 @@ func (p *pass) subtrees(match []rulefile.Pattern, deny bool) {
 		}
 		last := s.segments[len(s.segments)-1].literal
 		if folder.MatchString(last) || deny && s.method == "" && p.patternBelow(s, all) {
-			p.warn(m.Pos, diag.Quote(m.Text)+" holds for that one path, and not for what is below it",
+			p.warn(m.Pos, diag.Quote(m.Text)+" matches that one path, and not the paths below it",
 				"write "+diag.Quote(m.Text+"/")+" for the path and all below, or "+diag.Quote(m.Text+"/{$}")+" to say that it alone is meant")
 		}
 	}

@@ -13,7 +13,7 @@ func pathInPer(p *pass) {
 		for _, per := range r.Per {
 			for _, s := range p.sources(per.Text) {
 				if s.Kind == rulefile.SourcePath {
-					p.fail(per.Pos, diag.Quote(r.Name.Text)+" counts per "+diag.Quote(per.Text)+", so that a caller has a fresh counter for every path it invents",
+					p.fail(per.Pos, diag.Quote(r.Name.Text)+" counts per "+diag.Quote(per.Text)+", so a caller has a fresh counter for every path it invents",
 						"write `route`, which is the pattern that matched, or `path {name}` for one segment of it")
 				}
 			}

@@ -15,13 +15,13 @@ func shadowedBranch(p *pass) {
 			own := guard{b.When, b.Unless}
 			switch {
 			case p.never(own, own):
-				p.warn(b.Pos, "the conditions of this branch exclude each other, so that it is never reached", "take one of them out, or make two branches of it")
+				p.warn(b.Pos, "the conditions of this branch exclude each other, so it is never reached", "remove one of them, or make two branches")
 			case p.never(own, guard{r.When, r.Unless}):
-				p.warn(b.Pos, "this branch is never reached, because the conditions of "+diag.Quote(r.Name.Text)+" itself exclude it", "take the branch out, or widen the conditions of the rule")
+				p.warn(b.Pos, "this branch is never reached, because the conditions of "+diag.Quote(r.Name.Text)+" itself exclude it", "remove the branch, or widen the conditions of the rule")
 			default:
 				if by := p.shadow(r.For[:i], b); by != nil {
 					p.warn(b.Pos, fmt.Sprintf("this branch is never reached: the one in line %d holds whenever it does, and the first that holds is taken", by.Pos.Line),
-						"put the narrower branch first, or take it out")
+						"put the narrower branch first, or remove it")
 				}
 			}
 		}

@@ -28,9 +28,9 @@ func (p *pass) claimedBranch(r *rulefile.Rule, b *rulefile.Branch) {
 	}
 	hint := verifiedHint
 	if strings.HasPrefix(c.deed, "leaves") {
-		hint = "give more only to who shows something: `when: { " + c.name.Text + ": present }`, or a value"
+		hint = "give more only to callers that show something: `when: { " + c.name.Text + ": present }`, or a value"
 	}
-	p.report(c.name.Pos, c.severity(), diag.Quote(r.Name.Text)+" gives more to whoever "+c.deed+c.andSo(), hint)
+	p.report(c.name.Pos, c.severity(), diag.Quote(r.Name.Text)+" gives more to a caller that "+c.deed+c.andSo(), hint)
 }
 
 // claimedUnless finds a rule that does not hold for who knows a word. One that
@@ -38,7 +38,7 @@ func (p *pass) claimedBranch(r *rulefile.Rule, b *rulefile.Branch) {
 // escapable-route looks whether there is one.
 func (p *pass) claimedUnless(r *rulefile.Rule) {
 	if c := p.claim(guard{when: r.Unless}, asserts); c.effort == secret || c.effort == guess {
-		p.report(c.name.Pos, c.severity(), diag.Quote(r.Name.Text)+" does not hold for whoever "+c.deed+c.andSo(), verifiedHint)
+		p.report(c.name.Pos, c.severity(), diag.Quote(r.Name.Text)+" does not apply to a caller that "+c.deed+c.andSo(), verifiedHint)
 	}
 }
 

@@ -15,7 +15,7 @@ func unusedIdentity(p *pass) {
 	p.eachCondition(func(c rulefile.Condition) { used[c.Name.Text] = true })
 	for _, id := range p.file.Identify {
 		if !used[id.Name.Text] {
-			p.warn(id.Name.Pos, "nothing is counted by "+diag.Quote(id.Name.Text)+", and no condition asks for it", "use it in `per`, `when` or `unless`, or take it out")
+			p.warn(id.Name.Pos, "nothing is counted by "+diag.Quote(id.Name.Text)+", and no condition uses it", "use it in `per`, `when` or `unless`, or remove it")
 		}
 	}
 }

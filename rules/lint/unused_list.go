@@ -16,7 +16,7 @@ func unusedList(p *pass) {
 	})
 	for _, l := range p.file.Lists {
 		if !used[l.Name.Text] {
-			p.warn(l.Name.Pos, "no condition asks whether anything is in "+diag.Quote(l.Name.Text), "use it, as in `when: { ip: in "+l.Name.Text+" }`, or take it out")
+			p.warn(l.Name.Pos, "no condition uses the list "+diag.Quote(l.Name.Text), "use it, as in `when: { ip: in "+l.Name.Text+" }`, or remove it")
 		}
 	}
 }

@@ -20,7 +20,7 @@ func victimLockout(p *pass) {
 			names = append(names, per.Text)
 		}
 		joined := strings.Join(names, ", ")
-		p.warn(r.PerPos, diag.Quote(r.Name.Text)+" counts tries per "+diag.Quote(joined)+", which anybody can send for somebody else, who is then locked out",
+		p.warn(r.PerPos, diag.Quote(r.Name.Text)+" counts tries per "+diag.Quote(joined)+", which anybody can send to lock somebody else out",
 			"count the tries of each address for each name, `per: [ip, "+joined+"]`, and those of an address for all names in a rule of its own, `per: ip`")
 	}
 }
