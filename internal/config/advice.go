@@ -43,7 +43,7 @@ func adviseField(word, prefix string) string {
 		return "did you mean " + diag.Choice(homes) + "?"
 	}
 	if len(known) == 0 { // in an item of a list
-		return "take it out"
+		return "remove it"
 	}
 	return "the fields are " + strings.Join(known, ", ")
 }
@@ -60,7 +60,7 @@ func (s *setting) nested() string {
 
 // fieldAdvice is for words that people bring from elsewhere, or that come later.
 var fieldAdvice = map[string]string{
-	"version":           "take it out: the rule file has a version, the configuration has none",
+	"version":           "remove it: the rule file has a version, the configuration has none",
 	"identify":          inRules("identify"),
 	"lists":             inRules("lists"),
 	"exempt":            inRules("exempt"),
@@ -99,7 +99,7 @@ var fieldAdvice = map[string]string{
 	"store.timeout":     "did you mean `deadline`?",
 	"store.prefix":      "write it behind the URL, as in `redis: redis://127.0.0.1:6379?prefix=tg`",
 	"store.max":         "write `memory: { max: 1GiB }`",
-	"metrics":           "take it out: metrics are at /metrics of `listen: { admin: 127.0.0.1:9090 }`",
+	"metrics":           "remove it: metrics are at /metrics of `listen: { admin: 127.0.0.1:9090 }`",
 	"timeout":           "write `limits: { upstream: 1m }` for how long an upstream may take",
 	"timeouts":          "did you mean `limits`? it has the timeouts: `limits: { read_header: 10s, upstream: 1m }`",
 	"limits.timeout":    "did you mean `upstream`?",
@@ -125,4 +125,4 @@ func inRules(word string) string {
 	return quote(word) + " belongs into the rule file, which is named here: `rules: rules.yaml`"
 }
 
-func notYet(what string) string { return "take it out: " + what + " is not built yet" }
+func notYet(what string) string { return "remove it: " + what + " is not built yet" }

@@ -58,7 +58,7 @@ func (l *loader) takeEnvironment() {
 
 // unknownVariable does not tell the value: it may be a secret under a wrong name.
 func (l *loader) unknownVariable(name string, known []string) {
-	hint := "take it out; `tidegate config` lists the settings"
+	hint := "remove it; `tidegate config` lists the settings"
 	var words []string // without the prefix, which would make everything look near
 	for _, k := range known {
 		words = append(words, strings.TrimPrefix(k, envPrefix))

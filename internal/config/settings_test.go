@@ -78,7 +78,7 @@ func TestSettingsAreJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = `{"path":"drain","flag":"--drain","env":"TIDEGATE_DRAIN","value":"1s","origin":"tidegate.yaml:1:8","default":"30s",` +
-		`"help":"TIME for requests in flight to end when the process is told to; 0 to cut them off"}]`
+		`"help":"TIME for requests in flight to end at shutdown; 0 to cut them off"}]`
 	if !strings.HasSuffix(string(text), want) {
 		t.Errorf("got %s\nwant at its end %s", text, want)
 	}

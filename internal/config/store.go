@@ -124,7 +124,7 @@ func (l *loader) checkStore() {
 			continue
 		}
 		if s.path != "store.redis" { // which may wait for its day
-			l.clash(s.path, diag.Warning, quote(s.path)+" does nothing: it is about the store "+quote(s.of)+", and counters are in "+quote(store.Kind), "take it out")
+			l.clash(s.path, diag.Warning, quote(s.path)+" does nothing: it is about the store "+quote(s.of)+", and counters are in "+quote(store.Kind), "remove it")
 		}
 		l.drop(s)
 	}

@@ -21,7 +21,7 @@ func readUpstream(w rawValue) (*url.URL, mistake) {
 	}
 	u, err := url.Parse(w.text)
 	if err != nil {
-		return nil, advised("is no URL: "+quote(w.text), "")
+		return nil, advised("is not a valid URL: "+quote(w.text), "")
 	}
 	base := &url.URL{Scheme: u.Scheme, Host: u.Host}
 	switch {

@@ -30,7 +30,7 @@ func (d *decoder) branches(o object, r *Rule, sc scope) (maps []object, expired 
 			continue
 		}
 		expired = append(expired, b)
-		d.warn(b.UntilPos, "this branch ended at "+b.Until.Format(time.RFC3339)+" and is ignored", "take it out, or give it a later `until`")
+		d.warn(b.UntilPos, "this branch ended at "+b.Until.Format(time.RFC3339)+" and is ignored", "remove it, or give it a later `until`")
 	}
 	return maps, expired
 }
@@ -84,6 +84,6 @@ func (d *decoder) until(n *yamltree.Node) time.Time {
 			hint = "write date, time and zone: " + diag.Quote(t.Format(time.RFC3339))
 		}
 	}
-	d.fail(n.Pos, diag.Quote(text)+" is no instant with date, time and zone", hint)
+	d.fail(n.Pos, diag.Quote(text)+" is not an instant with date, time and zone", hint)
 	return time.Time{}
 }

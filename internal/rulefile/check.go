@@ -50,7 +50,7 @@ func (d *decoder) checkTerms(t Terms) {
 func (d *decoder) checkLimit(l *Limit, t Terms) *tidegate.Limit {
 	if l.Spec.Algorithm == tidegate.LeakyBucket {
 		if t.Queue == nil {
-			d.fail(l.Pos, "a leaky bucket lets requests wait, and there is no `queue`", "write `queue: { places: 100, max_wait: 2s }` in the rule, or take another algorithm")
+			d.fail(l.Pos, "a leaky bucket makes requests wait, and there is no `queue`", "write `queue: { places: 100, max_wait: 2s }` in the rule, or choose another algorithm")
 			return nil
 		}
 		if t.Queue.Places == 0 {

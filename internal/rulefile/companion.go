@@ -14,11 +14,11 @@ type companion struct {
 }
 
 var companions = []companion{
-	{"over", []string{"limits", "quota"}, "write `limits: 100/minute`, or take `over` out"},
+	{"over", []string{"limits", "quota"}, "write `limits: 100/minute`, or remove `over`"},
 	{"cost", []string{"limits", "quota"}, "write `limits: 100/minute`, or take `cost` out: a slot is one slot"},
-	{"count", []string{"limits", "quota"}, "write `limits: 5/15m`, or take `count` out"},
-	{"block", []string{"limits"}, "write `limits: 5/15m`, or take `block` out"},
-	{"queue", []string{"limits", "concurrency"}, "write `limits: 50/second`, or take `queue` out"},
+	{"count", []string{"limits", "quota"}, "write `limits: 5/15m`, or remove `count`"},
+	{"block", []string{"limits"}, "write `limits: 5/15m`, or remove `block`"},
+	{"queue", []string{"limits", "concurrency"}, "write `limits: 50/second`, or remove `queue`"},
 	{"candidate", []string{"limits"}, "write the limit that is in force as `limits:`, or use `mode: shadow` for a rule that only looks"},
 }
 

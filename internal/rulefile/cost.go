@@ -121,9 +121,9 @@ func (d *decoder) settleAt(n *yamltree.Node) string {
 	}
 	fix := strings.TrimPrefix(strings.TrimPrefix(text, "response."), "body.")
 	if dottedName(fix) && !strings.ContainsAny(fix, " \t\n") {
-		d.fail(n.Pos, diag.Quote(text)+" is no place in a response", "did you mean "+diag.Quote("response.body."+fix)+"?")
+		d.fail(n.Pos, diag.Quote(text)+" is not a place in a response", "did you mean "+diag.Quote("response.body."+fix)+"?")
 		return ""
 	}
-	d.fail(n.Pos, diag.Quote(text)+" is no place in a response", hint)
+	d.fail(n.Pos, diag.Quote(text)+" is not a place in a response", hint)
 	return ""
 }

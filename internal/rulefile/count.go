@@ -32,7 +32,7 @@ func (d *decoder) count(o object) *Count {
 		}
 		r, ok := parseStatus(text)
 		if !ok {
-			d.fail(item.Pos, diag.Quote(text)+" is no status or range of them, which are from 100 to 599", countHint)
+			d.fail(item.Pos, diag.Quote(text)+" is not a status or a range of them, from 100 to 599", countHint)
 			continue
 		}
 		c.Status = append(c.Status, r)

@@ -17,7 +17,7 @@ func (d *decoder) limitFrom(o object) (Limit, bool) {
 	ok := true
 	for _, word := range []string{"rate", "burst"} {
 		if o.said(word) {
-			d.fail(o.key(word), diag.Quote(word)+" cannot stand beside `from`, which brings the number", fromHint)
+			d.fail(o.key(word), diag.Quote(word)+" cannot be used with `from`, which gives the number", fromHint)
 			ok = false
 		}
 	}
@@ -53,7 +53,7 @@ func (d *decoder) limitFrom(o object) (Limit, bool) {
 		return l, false
 	}
 	if l.From.Else > l.From.Max {
-		d.fail(o.pos("else"), fmt.Sprintf("`else` is %d, above `max`, which is %d", l.From.Else, l.From.Max), "make `else` at most `max`: it is for those who bring no number")
+		d.fail(o.pos("else"), fmt.Sprintf("`else` is %d, above `max`, which is %d", l.From.Else, l.From.Max), "make `else` at most `max`: it is for callers without a number")
 		return l, false
 	}
 	text := fmt.Sprintf("%d/%s", l.From.Max, l.From.Period)
@@ -63,7 +63,7 @@ func (d *decoder) limitFrom(o object) (Limit, bool) {
 // believed takes n as a source whose value the caller cannot choose.
 func (d *decoder) believed(n *yamltree.Node, what string) (Source, bool) {
 	if id, ok := d.file.Identity(n.Value); ok && len(id.Sources) > 0 && !id.Sources[0].always() {
-		d.fail(n.Pos, "here stands the source itself, not a name of `identify`", "write "+diag.Quote(id.Sources[0].Text))
+		d.fail(n.Pos, "this needs the source itself, not a name of `identify`", "write "+diag.Quote(id.Sources[0].Text))
 		return Source{}, false
 	}
 	s, ok := d.source(n, "")
@@ -73,7 +73,7 @@ func (d *decoder) believed(n *yamltree.Node, what string) (Source, bool) {
 	if s.Kind == SourceHeader || s.Kind == SourceJWT || s.Kind == SourceDescriptor {
 		return s, true
 	}
-	message := diag.Quote(s.Text) + " is no number that could be believed"
+	message := diag.Quote(s.Text) + " is not a number that can be trusted"
 	if slices.Contains([]SourceKind{SourceClientHeader, SourceCookie, SourceQuery, SourceBody, SourceMetadata, SourcePathWildcard, SourceJWTUnverified}, s.Kind) {
 		message = "the caller chooses " + diag.Quote(s.Text) + ", and would choose " + what + " with it"
 	}

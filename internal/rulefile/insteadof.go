@@ -20,7 +20,7 @@ func (d *decoder) insteadOf() {
 		for _, w := range r.InsteadOf {
 			switch {
 			case w.Text == r.Name.Text:
-				d.fail(w.Pos, "a rule cannot replace itself", "write the name of another rule, or take it out")
+				d.fail(w.Pos, "a rule cannot replace itself", "write the name of another rule, or remove it")
 			case byName[w.Text] == nil:
 				hint := "write the name of a rule of this set"
 				if near := d.nearest(w.Text, names); near != "" {

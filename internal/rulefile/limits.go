@@ -25,7 +25,7 @@ func (d *decoder) limits(o object) *Limits {
 	}
 	for _, item := range d.several(n, "`limits`", limitsHint) {
 		if item.Kind == yamltree.Scalar && item.Value == "unlimited" {
-			d.fail(item.Pos, "`unlimited` cannot be one of several limits", "write `limits: unlimited` alone, or take it out")
+			d.fail(item.Pos, "`unlimited` cannot be one of several limits", "write `limits: unlimited` alone, or remove it")
 			continue
 		}
 		if limit, ok := d.limit(item); ok {
@@ -83,7 +83,7 @@ func (d *decoder) fullLimit(o object) (Limit, bool) {
 	ok := true
 	for _, word := range []string{"per", "max", "else"} {
 		if o.said(word) {
-			d.fail(o.key(word), diag.Quote(word)+" goes with `from`, which is not there", "write `limits: { from: jwt.rpm, per: minute, max: 10000, else: 100 }`, or take it out")
+			d.fail(o.key(word), diag.Quote(word)+" needs `from`, which is missing", "write `limits: { from: jwt.rpm, per: minute, max: 10000, else: 100 }`, or remove it")
 			ok = false
 		}
 	}
@@ -133,10 +133,10 @@ func (d *decoder) burst(o object, s *tidegate.Spec) bool {
 		d.fail(o.key("burst"), "the burst of a leaky bucket is its line", "write `queue: { places: 100, max_wait: 2s }` in the rule instead")
 		return false
 	case tidegate.Auto:
-		d.fail(o.key("burst"), "only a token bucket has a burst, and `algorithm` is not said", "add `algorithm: token_bucket`, or take `burst` out")
+		d.fail(o.key("burst"), "only a token bucket has a burst, and `algorithm` is not set", "add `algorithm: token_bucket`, or remove `burst`")
 		return false
 	default:
-		d.fail(o.key("burst"), "`burst` means nothing to "+s.Algorithm.String(), "write `algorithm: token_bucket`, or take `burst` out")
+		d.fail(o.key("burst"), "`burst` means nothing to "+s.Algorithm.String(), "write `algorithm: token_bucket`, or remove `burst`")
 		return false
 	}
 	n := o.get("burst")
@@ -163,7 +163,7 @@ func (d *decoder) details(o object, s *tidegate.Spec) bool {
 	if o.said("count_rejected") && s.Algorithm != tidegate.SlidingLog {
 		why := "`count_rejected` means nothing to " + s.Algorithm.String()
 		if s.Algorithm == tidegate.Auto {
-			why = "only a sliding log counts what it refused, and `algorithm` is not said"
+			why = "only a sliding log counts what it refused, and `algorithm` is not set"
 		}
 		d.fail(o.key("count_rejected"), why, "write `algorithm: sliding_log`, or take `count_rejected` out")
 		return false

@@ -47,7 +47,7 @@ func (d *decoder) enforce(o object, n *yamltree.Node, r *Rule) {
 	switch {
 	case !ok:
 	case share == 0:
-		d.fail(n.Pos, "`enforce` is nobody at all", "write `mode: shadow` to count without refusing")
+		d.fail(n.Pos, "`enforce` selects nobody at all", "write `mode: shadow` to count without refusing")
 	case share > wholeShare:
 		d.fail(n.Pos, "`enforce` is more than everybody", "write a share of the keys such as `enforce: 25%`")
 	case r.Mode != Enforce:

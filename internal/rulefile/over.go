@@ -97,7 +97,7 @@ func (d *decoder) while(n *yamltree.Node, e *Elastic) {
 	}
 	e.Signal = Word{name, n.Pos}
 	if e.Below, ok = signalBound(name, bound); !ok {
-		d.fail(n.Pos, diag.Quote(bound)+" is no bound for "+diag.Quote(name), hint)
+		d.fail(n.Pos, diag.Quote(bound)+" is not a valid bound for "+diag.Quote(name), hint)
 	}
 }
 

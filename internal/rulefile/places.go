@@ -21,8 +21,8 @@ var (
 			"on_partition":     {"", "write it for all rules as `defaults: { on_partition: share }`, or in a rule"},
 			"limits":           {"rules", "limits belong to a rule: `rules: [{ name: api, per: ip, limits: 100/minute }]`"},
 			"name":             {"rules", "a rule is an item of `rules:`, as in `- { name: api, per: ip, limits: 100/minute }`"},
-			"whitelist":        {"", "write `exempt:` for who is not limited, `lists:` for lists of values"},
-			"allow":            {"", "write `exempt:` for who is not limited"},
+			"whitelist":        {"", "write `exempt:` for callers that are not limited, `lists:` for lists of values"},
+			"allow":            {"", "write `exempt:` for callers that are not limited"},
 		},
 	}
 	defaultsPlace = place{
@@ -192,7 +192,7 @@ var ruleAdvice = map[string]advice{
 	"slots":       {"concurrency", "write `concurrency: { slots: 20, lease: 30s }`"},
 	"status":      {"", "write `respond: { status: 403 }` for the answer, `count: { status: 401 }` for what is counted"},
 	"message":     {"respond", "write `respond: { message: \"…\" }`"},
-	"allow":       {"", "who is not limited is said at the top of the file: `exempt: [{ match: /healthz }]`"},
+	"allow":       {"", "name callers that are not limited at the top of the file: `exempt: [{ match: /healthz }]`"},
 	"exempt":      {"unless", "write `unless: { role: admin }`, or `exempt:` at the top of the file"},
 	"until":       {"", "`until` is a field of a branch: `for: [{ when: { user: acme }, limits: 500/minute, until: 2030-01-01T00:00:00Z }]`"},
 	"description": {"", "write a comment: `# why this rule is here`"},

@@ -79,7 +79,7 @@ func (d *decoder) zone(n *yamltree.Node) string {
 		return ""
 	}
 	if _, err := time.LoadLocation(text); err != nil {
-		d.fail(n.Pos, diag.Quote(text)+" is no time zone known on this machine", hint)
+		d.fail(n.Pos, diag.Quote(text)+" is not a time zone known on this machine", hint)
 		return ""
 	}
 	return text

@@ -133,7 +133,7 @@ func TestNoCascades(t *testing.T) {
 	f(head+"  - { name: a, match: x, per: route, limits: 5/second }", "has no path")
 	f(head+"  - { name: a, per: user, limits: 5/second, denny: true }", "unknown field `denny`")
 	f(head+"  - { name: a, per: user, limits: { rate: 5/second, algorithm: leaky_bucket }, for: [{ unless: { user: x }, cost: 1 }] }", "there is no `queue`")
-	f("version: 1\nidentify: { user: jwt }\nrules:\n  - { name: a, per: user, limits: 5/minute, when: { user: x } }", "is no place to find a value in")
+	f("version: 1\nidentify: { user: jwt }\nrules:\n  - { name: a, per: user, limits: 5/minute, when: { user: x } }", "is not a place to find a value in")
 	f("version: 1\nlists: { l: file none.txt }\nrules:\n  - { name: a, when: { ip: in l }, deny: true }", "cannot read")
 	f("version: 1\nidentify: { user: jwt.sub }\nrule:\n  - { name: a, per: user, limits: 5/minute }", "unknown field `rule`")
 }

@@ -92,7 +92,7 @@ func (d *decoder) names(o object, word, hint string) []Word {
 			continue
 		}
 		if seen[text] {
-			d.fail(item.Pos, diag.Quote(text)+" is in the list twice", "take one out")
+			d.fail(item.Pos, diag.Quote(text)+" is in the list twice", "remove one of them")
 			continue
 		}
 		seen[text] = true
@@ -108,7 +108,7 @@ func (d *decoder) denyRule(o object, r *Rule) {
 	r.Deny = true
 	if n := o.get("deny"); n != nil {
 		if text, ok := d.text(n, "`deny`", "write `deny: true`"); ok && text != "true" {
-			d.fail(n.Pos, "`deny` cannot be "+diag.Quote(text), "write `deny: true`, or take the field out")
+			d.fail(n.Pos, "`deny` cannot be "+diag.Quote(text), "write `deny: true`, or remove the field")
 		}
 	}
 	if o.meant["deny"] {
@@ -174,7 +174,7 @@ func (d *decoder) per(o object, r *Rule, sc scope) {
 	}
 	for _, w := range r.Per {
 		if w.Text == "everyone" && len(r.Per) > 1 {
-			d.fail(w.Pos, "`everyone` beside another name says nothing", "take `everyone` out")
+			d.fail(w.Pos, "`everyone` beside another name says nothing", "remove `everyone`")
 		}
 	}
 	if skip {
@@ -195,7 +195,7 @@ func (d *decoder) missing(o object, r *Rule) {
 	r.MissingSaid = true
 	r.Missing = map[string]Missing{"ip": MissingIP, "skip": MissingSkip, "refuse": MissingRefuse}[text]
 	if len(r.Per) > 0 && !slices.ContainsFunc(r.Per, func(w Word) bool { return d.canMiss(w.Text) }) {
-		d.warn(o.key("missing"), "`missing` never applies, since every request has "+diag.Quote(r.Per[0].Text), "take `missing` out")
+		d.warn(o.key("missing"), "`missing` never applies, since every request has "+diag.Quote(r.Per[0].Text), "remove `missing`")
 	}
 }
 

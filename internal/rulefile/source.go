@@ -148,7 +148,7 @@ func (s *Source) parseNamed(words []string) mistake {
 	case SourceJWTUnverified:
 		claim, ok := strings.CutPrefix(s.Arg, "jwt.")
 		if !ok || !dottedName(claim) {
-			return mistake{"only a claim can be unverified, and " + diag.Quote(s.Arg) + " is none", "write `unverified jwt.sub`"}
+			return mistake{"only a claim can be unverified, and " + diag.Quote(s.Arg) + " is not a claim", "write `unverified jwt.sub`"}
 		}
 		s.Arg = claim
 	}
@@ -162,7 +162,7 @@ func isToken(text string) bool {
 
 // unknownSource says what was probably meant.
 func unknownSource(text string) mistake {
-	message := diag.Quote(text) + " is no place to find a value in"
+	message := diag.Quote(text) + " is not a place to find a value in"
 	words := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" .:", r) })
 	if len(words) == 0 {
 		words = []string{text}

@@ -54,7 +54,7 @@ func (d *decoder) condition(f yamltree.Field, sc scope) (Condition, bool) {
 		return c, false
 	}
 	if id.is(SourceEveryone) {
-		d.fail(f.Key.Pos, "`everyone` is the same for every request, so it cannot be a condition", "write who is meant, such as `role: admin`, or take it out")
+		d.fail(f.Key.Pos, "`everyone` is the same for every request, so it cannot be a condition", "write who is meant, such as `role: admin`, or remove it")
 		return c, false
 	}
 	if !d.findable(f.Key.Pos, id, sc) {
@@ -185,7 +185,7 @@ func fitting(t Test, id Identity, sc scope) (Test, mistake) {
 		}
 	case id.is(SourceRoute) && t.Kind == TestLiteral && !sc.unsure:
 		if !sc.texts[t.Text] {
-			return t, mistake{"`route` is never " + diag.Quote(t.Text), "write a pattern as it stands in `match` of this rule"}
+			return t, mistake{"`route` is never " + diag.Quote(t.Text), "write a pattern of this rule's `match`"}
 		}
 	}
 	// Other identities are text: an address is compared as it is written.

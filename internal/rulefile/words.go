@@ -53,9 +53,9 @@ func emptyHint(word string) string {
 		}
 	}
 	if example == "" {
-		return "write a value, or take the field out"
+		return "write a value, or remove the field"
 	}
-	return "write a value, as in " + diag.Quote(example) + ", or take the field out"
+	return "write a value, as in " + diag.Quote(example) + ", or remove the field"
 }
 
 // examples are for words that are no place of their own.

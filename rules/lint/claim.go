@@ -41,7 +41,7 @@ func (c claim) andSo() string {
 	case guess:
 		return ", which is easily guessed"
 	case secret:
-		return ", which is no secret once it stands in a file"
+		return ", which is not a secret once it is in a file"
 	}
 	return ", and everybody can"
 }
