@@ -19,7 +19,7 @@ func (c *Config) Write(w io.Writer) error {
 	p := &printer{config: c}
 	p.section("", "")
 	var text strings.Builder
-	fmt.Fprintf(&text, "# What is in force, and where it was said. Read: %s.\n", file)
+	fmt.Fprintf(&text, "# The settings in force, and where each comes from. Read: %s.\n", file)
 	for _, line := range p.lines {
 		if line.comment == "" {
 			text.WriteString(line.text + "\n")

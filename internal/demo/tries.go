@@ -64,7 +64,7 @@ func Invite(w io.Writer, p Place) {
 		fmt.Fprintf(w, "\n# %s\n%s\n#   -> %s\n", t.About, t.Line, t.Want)
 	}
 	if p.Rules != "" {
-		fmt.Fprintf(w, "\nEdit %s meanwhile: a change holds within a second.", p.Rules)
+		fmt.Fprintf(w, "\nEdit %s meanwhile: a change takes effect within a second.", p.Rules)
 	}
 	fmt.Fprint(w, "\nCtrl-C ends it.\n\n")
 }
