@@ -31,13 +31,13 @@ func TestBurst(t *testing.T) {
 					for try := range burstTries {
 						b := &burst{T: t, url: fmt.Sprintf("%s?prefix=burst-%d-%v-%d", url, free, seen, try), free: free, seen: seen}
 						stood := b.run()
-						if stood < burstStands {
-							b.check()
+						wrong := b.wrong()
+						if len(wrong) == 0 {
 							return
 						}
-						t.Logf("the machine let this process stand for %s: once more", stood)
+						t.Logf("try %d, in which the machine let this process stand for %s: %s", try, stood, strings.Join(wrong, "; "))
 					}
-					t.Skip("the machine is too busy to tell")
+					t.Errorf("in none of %d tries", burstTries)
 				})
 			}
 		}
@@ -50,9 +50,9 @@ const (
 	burstHonest    = 25
 	burstNodes     = 3
 
-	// A process that the machine does not let run finds out nothing.
-	burstTries  = 5
-	burstStands = 100 * time.Millisecond
+	// On a machine that has other things to do, a request may be late all the same: before
+	// bursts were told from faults, about one in three of these requests was.
+	burstTries = 5
 )
 
 type burst struct {
@@ -118,19 +118,21 @@ func (b *burst) run() (stood time.Duration) {
 	return stood
 }
 
-func (b *burst) check() {
+// wrong is what should not have happened.
+func (b *burst) wrong() (all []string) {
 	b.Logf("%d of %d admitted, %d refused, %d decided locally", b.admitted.Load(), burstHonest, b.refused.Load(), b.local.Load())
 	if n := b.over.Load(); n > 0 {
-		b.Errorf("%d of %d requests of addresses that had used up their limit were admitted", n, burstNodes*burstAddresses)
+		all = append(all, fmt.Sprintf("%d of %d requests of addresses that had used up their limit were admitted", n, burstNodes*burstAddresses))
 	}
 	if got, want := b.admitted.Load(), min(b.free, burstHonest); got != want {
-		b.Errorf("%d of %d were admitted to %d places, and %d refused by the limit that all share", got, burstHonest, b.free, b.refused.Load())
+		all = append(all, fmt.Sprintf("%d of %d were admitted to %d places, and %d refused by the limit that all share", got, burstHonest, b.free, b.refused.Load()))
 	}
 	for i, s := range b.nodes {
 		if h := s.Health(); h.Status != fleet.OK {
-			b.Errorf("node %d is %s: %v", i, h.Status, h.Why)
+			all = append(all, fmt.Sprintf("node %d is %s: %v", i, h.Status, h.Why))
 		}
 	}
+	return all
 }
 
 // all has everybody come at once.

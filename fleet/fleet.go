@@ -42,7 +42,9 @@ type Options struct {
 	// PasswordFile has the password, if it is not in the URL nor in Password. It is read
 	// again for every connection, so that the password may be changed meanwhile.
 	PasswordFile string
-	// Deadline is by when every decision has an answer; 0 means DefaultDeadline.
+	// Deadline is by when every decision has an answer; 0 means DefaultDeadline. One that
+	// is queued behind others, in a burst, while Redis answers those waits for up to half a
+	// second longer.
 	Deadline time.Duration
 	// OnStoreFailure is what decides when Redis does not, for limits without Terms; nil
 	// means tidegate.FailLocal. Limits of a rule file have their own. A Limiter's or Gate's

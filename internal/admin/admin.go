@@ -12,6 +12,7 @@ package admin
 import (
 	"log/slog"
 	"net/http"
+	"time"
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/rules"
@@ -35,6 +36,8 @@ type Options struct {
 	Health func() Health
 	// Load takes what is pushed to /load; nil: nothing goes by it.
 	Load func(value float64) error
+	// LoadLasts is how long a pushed load is believed.
+	LoadLasts time.Duration
 	// Metrics serves /metrics; nil: there are none.
 	Metrics http.Handler
 	// Log is told of every write; nil means slog.Default.

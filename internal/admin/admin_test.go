@@ -98,6 +98,7 @@ func TestWithoutRules(t *testing.T) {
 func TestLoad(t *testing.T) {
 	var got []float64
 	d := newDesk(t, few, func(o *Options) {
+		o.LoadLasts = time.Minute
 		o.Load = func(v float64) error {
 			if v < 0 {
 				return errors.New("a load is a number from 0 upwards")

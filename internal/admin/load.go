@@ -1,10 +1,6 @@
 package admin
 
-import (
-	"net/http"
-
-	"tidegate.dev/tidegate/internal/pressure"
-)
+import "net/http"
 
 // pushed is the body of POST /load.
 type pushed struct {
@@ -26,5 +22,5 @@ func (s *server) pushLoad(r *http.Request) (any, []any, error) {
 	return struct {
 		Value   float64 `json:"value"`
 		Expires float64 `json:"expires_in_seconds"`
-	}{*p.Value, pressure.LoadLasts.Seconds()}, what, nil
+	}{*p.Value, s.LoadLasts.Seconds()}, what, nil
 }

@@ -183,7 +183,7 @@ func (s *server) adminHandler() http.Handler {
 		Token:   s.token,
 		Store:   s.counters,
 		Ready:   []func() error{s.ready},
-		Load:    s.signals.Push,
+		Load:    s.signals.Push, LoadLasts: pressure.LoadLasts,
 		Metrics: telemetry.Handler(s.registry),
 		Log:     s.log,
 	}

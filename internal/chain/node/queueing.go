@@ -85,15 +85,8 @@ func (n *Node) longer(c *call, now time.Duration) time.Duration {
 	if c.sent { // the server has not had its time yet
 		late += c.lag
 	}
-	if c.sent && c.stream.server.lines(c.stamp.at) && n.heard(c.stream, now-recently) {
-		late = max(late, 3*n.o.Deadline) // nor has the first in line
-	}
 	return min(late, maxQueueing)
 }
-
-// recently is when a server was last heard that is not taken to be gone at once if nothing
-// comes back of a whole line.
-const recently = 3 * time.Second
 
 // lines reports whether there was a line of calls, at some time since then, and calls are
 // quick without one.
