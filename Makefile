@@ -43,11 +43,11 @@ chaos: check-go ## break Redis in every way under three gateways; writes docs/ch
 	@scripts/test-deps.sh
 	cd bench && $(GO) run ./chaos $(if $(ROW),-row '$(ROW)',-update ../docs/chaos.md) $(ARGS)
 
-conformance: check-go ## hold the gateway against real servers and tools; writes internal/gateway/testdata/readings.tsv (PART=paths picks one)
+conformance: check-go ## hold the gateway against real servers and tools; writes internal/front/gateway/testdata/readings.tsv (PART=paths picks one)
 	@scripts/conformance.sh $(PART)
 
 accuracy: check-go ## compare every algorithm with the exact log: tables, and the plots of docs/algorithms.md
-	$(GO) run ./internal/accuracy -out docs/img -update docs/algorithms.md
+	$(GO) run ./internal/dev/accuracy -out docs/img -update docs/algorithms.md
 
 fuzz: check-go ## fuzz every target for FUZZTIME, 60s by default (FUZZ=regexp selects)
 	@scripts/fuzz.sh

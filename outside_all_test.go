@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"tidegate.dev/tidegate/internal/testdep"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // publicPackages are the folders of packages that programs outside can import.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"tidegate.dev/tidegate/internal/testdep"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // A program of another module can name what it is handed, and gets no dependency that only

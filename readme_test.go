@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"tidegate.dev/tidegate/internal/testdep"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")

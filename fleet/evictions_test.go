@@ -10,7 +10,7 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/fleet"
-	"tidegate.dev/tidegate/internal/testdep"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // await polls.

@@ -14,7 +14,7 @@ import (
 	"tidegate.dev/tidegate/fleet"
 	"tidegate.dev/tidegate/httplimit"
 	"tidegate.dev/tidegate/internal/chain/queue/queuetest"
-	"tidegate.dev/tidegate/internal/testdep"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/store/storetest"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/fleet"
-	"tidegate.dev/tidegate/internal/testdep"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // Redis is slow for a moment, answers get lost and clients leave, under requests that hold

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"tidegate.dev/tidegate/internal/jsonvalue"
+	"tidegate.dev/tidegate/internal/lang/jsonvalue"
 )
 
 // maxBody is the length of the longest body that is looked into.

@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/internal/diag"
-	"tidegate.dev/tidegate/internal/rulefile"
+	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
 // compiler turns a file without errors into a Set.

@@ -5,8 +5,8 @@ import (
 	"net/netip"
 	"slices"
 
-	"tidegate.dev/tidegate/internal/route"
-	"tidegate.dev/tidegate/internal/rulefile"
+	"tidegate.dev/tidegate/internal/lang/route"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
 // condition is what a when or unless says of one identity.

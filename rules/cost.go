@@ -3,7 +3,7 @@ package rules
 import (
 	"sync/atomic"
 
-	"tidegate.dev/tidegate/internal/rulefile"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
 // cost is what a request takes from each limit of a rule. The zero value takes

@@ -13,6 +13,6 @@
 // holds the Set in force; counters belong to the names of the rules, so they
 // survive the change. [Set.Explain] tells which limits apply to a request and why.
 //
-// This package matches and counts nothing itself: internal/rulefile reads the
-// file, internal/route finds patterns, a store keeps the counts.
+// This package matches and counts nothing itself: internal/lang/rulefile reads the
+// file, internal/lang/route finds patterns, a store keeps the counts.
 package rules

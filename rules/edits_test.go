@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/internal/edits"
+	"tidegate.dev/tidegate/internal/dev/edits"
 	"tidegate.dev/tidegate/store/memory"
 )
 

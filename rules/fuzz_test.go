@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/internal/rulefile"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
 // everything is a file that uses every word of the language.

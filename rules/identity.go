@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strconv"
 
-	"tidegate.dev/tidegate/internal/rulefile"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
 // identity is what a name of per, when, unless and for stands for. Its value is

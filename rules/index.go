@@ -3,8 +3,8 @@ package rules
 import (
 	"slices"
 
-	"tidegate.dev/tidegate/internal/route"
-	"tidegate.dev/tidegate/internal/rulefile"
+	"tidegate.dev/tidegate/internal/lang/route"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
 // index finds the rules and exemptions that a request may fall under, at a cost

@@ -3,8 +3,8 @@ package rules
 import (
 	"net/netip"
 
-	"tidegate.dev/tidegate/internal/route"
-	"tidegate.dev/tidegate/internal/rulefile"
+	"tidegate.dev/tidegate/internal/lang/route"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
 // list is a named list of the rule file, ready to be asked. Values are compared

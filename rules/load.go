@@ -1,8 +1,8 @@
 package rules
 
 import (
-	"tidegate.dev/tidegate/internal/diag"
-	"tidegate.dev/tidegate/internal/rulefile"
+	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
 // Load reads a rule file, or a folder of them, and all it includes. The error is

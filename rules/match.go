@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/internal/rulefile"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
 // hit is a rule or an exemption that a request may fall under, and what became

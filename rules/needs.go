@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"tidegate.dev/tidegate/internal/rulefile"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
 // Need is something that a rule asks of a front end or of the fleet beyond

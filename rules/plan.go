@@ -2,7 +2,7 @@ package rules
 
 import (
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/internal/rulefile"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
 // plan is what a request is held to by a rule, or by the branch of its for that

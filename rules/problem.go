@@ -1,6 +1,6 @@
 package rules
 
-import "tidegate.dev/tidegate/internal/diag"
+import "tidegate.dev/tidegate/internal/lang/diag"
 
 // Problem is one thing that is wrong with a file, or doubtful: where, the line
 // itself, why, and what to write instead. Severity tells the two apart.

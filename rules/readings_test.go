@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/internal/route"
+	"tidegate.dev/tidegate/internal/lang/route"
 )
 
 // readRules have everything that can depend on the path, and all that can take a rule

@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/internal/rulefile"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
 // rule is a rule of the file, compiled.

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"sync"
 
-	"tidegate.dev/tidegate/internal/diag"
-	"tidegate.dev/tidegate/internal/jwt"
-	"tidegate.dev/tidegate/internal/rulefile"
+	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/lang/jwt"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
 // Set is a rule file, ready to be asked what requests are held to. It never

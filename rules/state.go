@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/internal/jwt"
-	"tidegate.dev/tidegate/internal/route"
-	"tidegate.dev/tidegate/internal/rulefile"
+	"tidegate.dev/tidegate/internal/lang/jwt"
+	"tidegate.dev/tidegate/internal/lang/route"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
 // state is what is known of one request while it is matched: each identity is

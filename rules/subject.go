@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/internal/rulefile"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
 // subject is who a rule counts: its per. Where a part has several sources, or is

@@ -3,9 +3,9 @@ package rules
 import (
 	"strings"
 
-	"tidegate.dev/tidegate/internal/diag"
-	"tidegate.dev/tidegate/internal/jwt"
-	"tidegate.dev/tidegate/internal/rulefile"
+	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/lang/jwt"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
 // verified are the claims of the request's token, looked at once; one that is

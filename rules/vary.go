@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/internal/rulefile"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
 // vary is a limit of which one number comes from who is asking: the events of

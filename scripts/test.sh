@@ -12,11 +12,11 @@ fi
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-export TIDEGATE_SKIPPED=$scratch/skipped # see internal/testdep
+export TIDEGATE_SKIPPED=$scratch/skipped # see internal/dev/testdep
 touch "$TIDEGATE_SKIPPED"
 
 race=(-race)
-if ! CGO_ENABLED=1 "$GO" test -race -run '^$' ./internal/testdep >"$scratch/race" 2>&1; then
+if ! CGO_ENABLED=1 "$GO" test -race -run '^$' ./internal/dev/testdep >"$scratch/race" 2>&1; then
 	cat "$scratch/race" >&2
 	if [ "${CI:-}" = true ]; then
 		echo "CI=true: the race detector does not work here, and that is a failure." >&2
@@ -32,7 +32,7 @@ failed=
 "$GO" vet ./...
 (cd bench && "$GO" vet ./... && "$GO" test ${args[@]+"${args[@]}"} ./...) || failed="the bench module"
 # The race detector allocates, so what must not allocate is tested without it.
-[ ${#race[@]} -eq 0 ] || "$GO" test -run Alloc . ./internal/algo ./store/memory ./httplimit ./rules ./internal/route || failed="${failed:+$failed and }allocations"
+[ ${#race[@]} -eq 0 ] || "$GO" test -run Alloc . ./internal/algo ./store/memory ./httplimit ./rules ./internal/lang/route || failed="${failed:+$failed and }allocations"
 "$GO" test ${race[@]+"${race[@]}"} ${args[@]+"${args[@]}"} ./... || failed="${failed:+$failed and }the main module"
 
 sort -u "$TIDEGATE_SKIPPED"

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"tidegate.dev/tidegate/internal/testdep"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // The test is the program that runs itself again as a node.

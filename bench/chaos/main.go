@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate/bench/internal/rig"
-	"tidegate.dev/tidegate/internal/marked"
+	"tidegate.dev/tidegate/internal/dev/marked"
 )
 
 // mostTime bounds a run.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"tidegate.dev/tidegate/internal/testdep"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // Each caller is on one master: what is done to another is nothing to it.

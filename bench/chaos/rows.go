@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"tidegate.dev/tidegate/internal/testdep"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // rows in the order of the table.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"tidegate.dev/tidegate/internal/testdep"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // onDisk makes Redis keep what it acknowledged.

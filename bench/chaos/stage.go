@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate/bench/internal/rig"
-	"tidegate.dev/tidegate/internal/testdep"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // nodes is how many gateways share a Redis, unless a row says otherwise.
@@ -28,7 +28,7 @@ type cast struct {
 }
 
 // stage is where a row is played: Redis, what stands before it, the gateways, the
-// upstream. It is also the test that internal/testdep starts servers for: what fails
+// upstream. It is also the test that internal/dev/testdep starts servers for: what fails
 // ends the row, and what was started ends with it.
 type stage struct {
 	testing.TB // none; what is not written here is not called

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"tidegate.dev/tidegate/internal/testdep"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // A request is held to three limits, of everyone, its tenant and its user, which are on

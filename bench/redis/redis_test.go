@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate/bench/internal/rig"
-	"tidegate.dev/tidegate/internal/testdep"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // Scripts read the last line: its form is a promise.

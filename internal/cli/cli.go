@@ -14,7 +14,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"tidegate.dev/tidegate/internal/diag"
+	"tidegate.dev/tidegate/internal/lang/diag"
 )
 
 // Exit codes.

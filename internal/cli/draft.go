@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"strings"
 
-	"tidegate.dev/tidegate/internal/bounded"
+	"tidegate.dev/tidegate/internal/lang/bounded"
 	"tidegate.dev/tidegate/internal/lang/describe"
 )
 

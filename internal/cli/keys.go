@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"tidegate.dev/tidegate/internal/admin"
+	"tidegate.dev/tidegate/internal/front/admin"
 )
 
 var keysCommand = command{

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/internal/admin"
+	"tidegate.dev/tidegate/internal/front/admin"
 	"tidegate.dev/tidegate/internal/lang/describe"
 	"tidegate.dev/tidegate/rules/source"
 	"tidegate.dev/tidegate/store/memory"

@@ -5,7 +5,7 @@ import (
 	"flag"
 	"fmt"
 
-	"tidegate.dev/tidegate/internal/diag"
+	"tidegate.dev/tidegate/internal/lang/diag"
 	"tidegate.dev/tidegate/rules"
 	"tidegate.dev/tidegate/rules/lint"
 )

@@ -15,8 +15,8 @@ import (
 	"strings"
 	"time"
 
-	"tidegate.dev/tidegate/internal/admin"
-	"tidegate.dev/tidegate/internal/bounded"
+	"tidegate.dev/tidegate/internal/front/admin"
+	"tidegate.dev/tidegate/internal/lang/bounded"
 )
 
 // remote is the admin listener of a running server.

@@ -6,7 +6,7 @@ import (
 	"flag"
 
 	"tidegate.dev/tidegate/internal/config"
-	"tidegate.dev/tidegate/internal/diag"
+	"tidegate.dev/tidegate/internal/lang/diag"
 	"tidegate.dev/tidegate/internal/serve"
 )
 

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"tidegate.dev/tidegate/internal/diag"
+	"tidegate.dev/tidegate/internal/lang/diag"
 	"tidegate.dev/tidegate/rules"
 	"tidegate.dev/tidegate/rules/ruletest"
 )

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"tidegate.dev/tidegate/internal/rulefile"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 	"tidegate.dev/tidegate/rules/ruletest"
 )
 

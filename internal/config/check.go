@@ -3,7 +3,7 @@ package config
 import (
 	"slices"
 
-	"tidegate.dev/tidegate/internal/diag"
+	"tidegate.dev/tidegate/internal/lang/diag"
 )
 
 // check tells of settings that contradict each other.

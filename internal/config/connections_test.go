@@ -12,7 +12,7 @@ func TestConnectionsFitOpenFiles(t *testing.T) {
 			t.Fatalf("%d open files: %d connections, and %d with fewer", files, got, before)
 		}
 		before = got
-		told := min(got, max(64, got/8)) // see internal/gateway
+		told := min(got, max(64, got/8)) // see internal/front/gateway
 		used := uint64(got + told + got)
 		reserve := min(64, files/4)
 		if files >= 4 && used+reserve > files {

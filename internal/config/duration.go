@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"tidegate.dev/tidegate/internal/diag"
+	"tidegate.dev/tidegate/internal/lang/diag"
 )
 
 const day = 24 * time.Hour

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"tidegate.dev/tidegate/internal/diag"
+	"tidegate.dev/tidegate/internal/lang/diag"
 )
 
 const (

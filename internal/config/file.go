@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"tidegate.dev/tidegate/internal/diag"
-	"tidegate.dev/tidegate/internal/yamltree"
+	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/lang/yamltree"
 )
 
 // named is the configuration file and who named it, "" for nobody.

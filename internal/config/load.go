@@ -5,9 +5,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"tidegate.dev/tidegate/internal/bounded"
-	"tidegate.dev/tidegate/internal/diag"
-	"tidegate.dev/tidegate/internal/yamltree"
+	"tidegate.dev/tidegate/internal/lang/bounded"
+	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/lang/yamltree"
 )
 
 // defaultFile is read when no other is named.

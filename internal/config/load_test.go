@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"tidegate.dev/tidegate/internal/diag"
+	"tidegate.dev/tidegate/internal/lang/diag"
 )
 
 // What a golden file cannot hold.

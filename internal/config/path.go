@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"tidegate.dev/tidegate/internal/diag"
+	"tidegate.dev/tidegate/internal/lang/diag"
 )
 
 // fileNeed is what must be there for a path to be of use.

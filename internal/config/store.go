@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"tidegate.dev/tidegate/internal/diag"
-	"tidegate.dev/tidegate/internal/yamltree"
+	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/lang/yamltree"
 	"tidegate.dev/tidegate/store/redis"
 )
 

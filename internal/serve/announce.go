@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"tidegate.dev/tidegate/internal/bounded"
-	"tidegate.dev/tidegate/internal/demo"
+	"tidegate.dev/tidegate/internal/dev/demo"
+	"tidegate.dev/tidegate/internal/lang/bounded"
 )
 
 // announce says where it listens, what it stands before, and what can be tried.

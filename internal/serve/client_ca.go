@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"tidegate.dev/tidegate/internal/bounded"
 	"tidegate.dev/tidegate/internal/config"
+	"tidegate.dev/tidegate/internal/lang/bounded"
 )
 
 // authorities vouch for the certificates of clients. Their file is read again when

@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"time"
 
-	"tidegate.dev/tidegate/internal/gateway"
-	"tidegate.dev/tidegate/internal/handover"
+	"tidegate.dev/tidegate/internal/front/gateway"
+	"tidegate.dev/tidegate/internal/serve/handover"
 )
 
 // doors are what the process listens on.

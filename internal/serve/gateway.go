@@ -7,9 +7,9 @@ import (
 
 	"tidegate.dev/tidegate/httplimit"
 	"tidegate.dev/tidegate/internal/config"
-	"tidegate.dev/tidegate/internal/gateway"
-	"tidegate.dev/tidegate/internal/pressure"
+	"tidegate.dev/tidegate/internal/front/gateway"
 	"tidegate.dev/tidegate/internal/telemetry"
+	"tidegate.dev/tidegate/internal/telemetry/pressure"
 )
 
 // patienceOfHeld is how long idle connections are kept at the end where systemd

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate/internal/config"
-	"tidegate.dev/tidegate/internal/gateway"
-	"tidegate.dev/tidegate/internal/handover"
+	"tidegate.dev/tidegate/internal/front/gateway"
+	"tidegate.dev/tidegate/internal/serve/handover"
 )
 
 // Every limit that the gateway knows can be set, and none is mistaken for another.

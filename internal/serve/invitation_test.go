@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"tidegate.dev/tidegate/internal/demo"
-	"tidegate.dev/tidegate/internal/testdep"
+	"tidegate.dev/tidegate/internal/dev/demo"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // The printed lines, run by a shell as they are, do what they promise.
@@ -74,6 +74,6 @@ func TestExampleRulesAreTheDemos(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !slices.Equal(text, demo.Rules) {
-		t.Errorf("%s is not internal/demo/rules.yaml: copy one over the other", shown)
+		t.Errorf("%s is not internal/dev/demo/rules.yaml: copy one over the other", shown)
 	}
 }

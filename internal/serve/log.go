@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate/internal/config"
-	"tidegate.dev/tidegate/internal/diag"
-	"tidegate.dev/tidegate/internal/gateway"
-	"tidegate.dev/tidegate/internal/logsink"
+	"tidegate.dev/tidegate/internal/front/gateway"
+	"tidegate.dev/tidegate/internal/lang/diag"
 	"tidegate.dev/tidegate/internal/telemetry"
+	"tidegate.dev/tidegate/internal/telemetry/logsink"
 )
 
 // logs are where a server writes what happens. Nobody ever waits for who reads them.

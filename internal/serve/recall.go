@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"os"
 
-	"tidegate.dev/tidegate/internal/bounded"
+	"tidegate.dev/tidegate/internal/lang/bounded"
 	"tidegate.dev/tidegate/rules"
 )
 

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"tidegate.dev/tidegate/internal/testdep"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // counting is handoverRules with another way to count.

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"tidegate.dev/tidegate/internal/testdep"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 const quotaRules = `version: 1

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"tidegate.dev/tidegate/internal/testdep"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 const leaseRules = `version: 1

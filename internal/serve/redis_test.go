@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"tidegate.dev/tidegate/internal/admin"
-	"tidegate.dev/tidegate/internal/testdep"
+	"tidegate.dev/tidegate/internal/dev/testdep"
+	"tidegate.dev/tidegate/internal/front/admin"
 )
 
 const redisRules = `version: 1

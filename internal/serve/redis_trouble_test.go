@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"tidegate.dev/tidegate/internal/testdep"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // Redis is killed and comes back empty: requests are answered all the time, as each

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"tidegate.dev/tidegate/internal/testdep"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 const unaskedRules = `version: 1

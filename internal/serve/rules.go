@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate/internal/config"
-	"tidegate.dev/tidegate/internal/demo"
-	"tidegate.dev/tidegate/internal/diag"
+	"tidegate.dev/tidegate/internal/dev/demo"
+	"tidegate.dev/tidegate/internal/lang/diag"
 	"tidegate.dev/tidegate/internal/telemetry"
 	"tidegate.dev/tidegate/rules"
 	"tidegate.dev/tidegate/rules/source"

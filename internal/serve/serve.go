@@ -19,9 +19,9 @@ import (
 	"syscall"
 
 	"tidegate.dev/tidegate/internal/config"
-	"tidegate.dev/tidegate/internal/diag"
-	"tidegate.dev/tidegate/internal/handover"
-	"tidegate.dev/tidegate/internal/logsink"
+	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/serve/handover"
+	"tidegate.dev/tidegate/internal/telemetry/logsink"
 )
 
 // Options say what to serve, and what the process has around it.

@@ -12,16 +12,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/internal/admin"
 	"tidegate.dev/tidegate/internal/chain"
 	"tidegate.dev/tidegate/internal/chain/queue"
 	"tidegate.dev/tidegate/internal/config"
-	"tidegate.dev/tidegate/internal/demo"
-	"tidegate.dev/tidegate/internal/diag"
-	"tidegate.dev/tidegate/internal/gateway"
-	"tidegate.dev/tidegate/internal/handover"
-	"tidegate.dev/tidegate/internal/pressure"
+	"tidegate.dev/tidegate/internal/dev/demo"
+	"tidegate.dev/tidegate/internal/front/admin"
+	"tidegate.dev/tidegate/internal/front/gateway"
+	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/serve/handover"
 	"tidegate.dev/tidegate/internal/telemetry"
+	"tidegate.dev/tidegate/internal/telemetry/pressure"
 	"tidegate.dev/tidegate/store/memory"
 )
 
@@ -180,10 +180,10 @@ func (s *server) open(handed string) {
 
 func (s *server) adminHandler() http.Handler {
 	o := admin.Options{
-		Token:   s.token,
-		Store:   s.counters,
-		Ready:   []func() error{s.ready},
-		Load:    s.signals.Push, LoadLasts: pressure.LoadLasts,
+		Token: s.token,
+		Store: s.counters,
+		Ready: []func() error{s.ready},
+		Load:  s.signals.Push, LoadLasts: pressure.LoadLasts,
 		Metrics: telemetry.Handler(s.registry),
 		Log:     s.log,
 	}

@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"tidegate.dev/tidegate/fleet"
-	"tidegate.dev/tidegate/internal/admin"
-	"tidegate.dev/tidegate/internal/bounded"
 	"tidegate.dev/tidegate/internal/config"
-	"tidegate.dev/tidegate/internal/diag"
+	"tidegate.dev/tidegate/internal/front/admin"
+	"tidegate.dev/tidegate/internal/lang/bounded"
+	"tidegate.dev/tidegate/internal/lang/diag"
 	"tidegate.dev/tidegate/internal/telemetry"
 )
 

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"tidegate.dev/tidegate/internal/admin"
+	"tidegate.dev/tidegate/internal/front/admin"
 	"tidegate.dev/tidegate/store/memory"
 )
 

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"tidegate.dev/tidegate/internal/testdep"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // What a start says, and what it refuses.

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"tidegate.dev/tidegate/internal/bounded"
 	"tidegate.dev/tidegate/internal/config"
+	"tidegate.dev/tidegate/internal/lang/bounded"
 )
 
 // certificate is that of a listener, read again when its files change.

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/internal/outcome"
+	"tidegate.dev/tidegate/internal/telemetry/outcome"
 )
 
 const (

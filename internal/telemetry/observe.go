@@ -2,7 +2,7 @@ package telemetry
 
 import (
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/internal/outcome"
+	"tidegate.dev/tidegate/internal/telemetry/outcome"
 )
 
 // ruleMetrics is what is counted for a rule.

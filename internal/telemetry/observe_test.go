@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/internal/outcome"
+	"tidegate.dev/tidegate/internal/telemetry/outcome"
 	"tidegate.dev/tidegate/rules"
 	"tidegate.dev/tidegate/store/memory"
 )

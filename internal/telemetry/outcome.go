@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/internal/outcome"
+	"tidegate.dev/tidegate/internal/telemetry/outcome"
 )
 
 // origins is how many there are of who decides.

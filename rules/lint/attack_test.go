@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/internal/rulefile"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 	"tidegate.dev/tidegate/rules"
 	"tidegate.dev/tidegate/rules/lint"
 )

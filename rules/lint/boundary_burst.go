@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/internal/rulefile"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
 func boundaryBurst(p *pass) {

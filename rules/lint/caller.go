@@ -3,7 +3,7 @@ package lint
 import (
 	"strings"
 
-	"tidegate.dev/tidegate/internal/rulefile"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
 // control is what a caller can do about a value that rules look at.

@@ -1,6 +1,6 @@
 package lint
 
-import "tidegate.dev/tidegate/internal/diag"
+import "tidegate.dev/tidegate/internal/lang/diag"
 
 func candidateEqualsLive(p *pass) {
 	for _, r := range p.file.Rules {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"tidegate.dev/tidegate/internal/rulefile"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
 // tests reports whether t lets a value through that is there.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"tidegate.dev/tidegate/internal/rulefile"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
 // test reads a value as conditions have it.

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/internal/diag"
-	"tidegate.dev/tidegate/internal/rulefile"
+	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
 // perInstance is how many events a lease needs room for, for each instance: a

@@ -3,7 +3,7 @@ package lint
 import (
 	"fmt"
 
-	"tidegate.dev/tidegate/internal/rulefile"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
 func costNeverFits(p *pass) {

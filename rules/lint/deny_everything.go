@@ -3,7 +3,7 @@ package lint
 import (
 	"slices"
 
-	"tidegate.dev/tidegate/internal/diag"
+	"tidegate.dev/tidegate/internal/lang/diag"
 )
 
 func denyEverything(p *pass) {

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"tidegate.dev/tidegate/internal/diag"
-	"tidegate.dev/tidegate/internal/rulefile"
+	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
 func duplicateMeaning(p *pass) {

@@ -1,6 +1,6 @@
 package lint
 
-import "tidegate.dev/tidegate/internal/rulefile"
+import "tidegate.dev/tidegate/internal/lang/rulefile"
 
 // escape is a way to ask for a route without being held back as meant.
 type escape struct {

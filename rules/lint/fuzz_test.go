@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"tidegate.dev/tidegate/internal/rulefile"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 	"tidegate.dev/tidegate/rules/lint"
 )
 

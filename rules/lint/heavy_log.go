@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/internal/diag"
-	"tidegate.dev/tidegate/internal/rulefile"
+	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
 // heavyEvents are as many stamps as take 8 kB.

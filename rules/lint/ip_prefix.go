@@ -3,7 +3,7 @@ package lint
 import (
 	"fmt"
 
-	"tidegate.dev/tidegate/internal/rulefile"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
 // A subscriber has at least a /64 of IPv6 to send from; a provider is a /32 of

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/internal/diag"
+	"tidegate.dev/tidegate/internal/lang/diag"
 )
 
 func neverBites(p *pass) {

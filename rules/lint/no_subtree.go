@@ -4,8 +4,8 @@ import (
 	"regexp"
 	"slices"
 
-	"tidegate.dev/tidegate/internal/diag"
-	"tidegate.dev/tidegate/internal/rulefile"
+	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
 // folder is a last segment that is asked for because of what is below it.

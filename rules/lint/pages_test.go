@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"tidegate.dev/tidegate/internal/rulefile"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 	"tidegate.dev/tidegate/rules/lint"
 )
 

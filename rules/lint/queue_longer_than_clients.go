@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"tidegate.dev/tidegate/internal/diag"
-	"tidegate.dev/tidegate/internal/rulefile"
+	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
 // patience is how long the proxies and clients of this world wait, most of them.

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"tidegate.dev/tidegate/internal/diag"
-	"tidegate.dev/tidegate/internal/rulefile"
+	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
 // route is what callers can ask for: requests of one pattern with one method. Its

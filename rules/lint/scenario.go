@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"tidegate.dev/tidegate/internal/rulefile"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
 // scenario is one way to ask for a route: what the caller shows, of all it could.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"tidegate.dev/tidegate/internal/diag"
-	"tidegate.dev/tidegate/internal/rulefile"
+	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
 func shadowedBranch(p *pass) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"tidegate.dev/tidegate/internal/rulefile"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
 // shape is the set of requests that a pattern holds for. The zero shape with

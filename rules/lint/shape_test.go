@@ -5,8 +5,8 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	paths "tidegate.dev/tidegate/internal/route"
-	"tidegate.dev/tidegate/internal/rulefile"
+	paths "tidegate.dev/tidegate/internal/lang/route"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
 func shaped(t *testing.T, text string) shape {

@@ -3,8 +3,8 @@ package lint
 import (
 	"fmt"
 
-	"tidegate.dev/tidegate/internal/diag"
-	"tidegate.dev/tidegate/internal/rulefile"
+	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
 func softOver100(p *pass) {

@@ -3,8 +3,8 @@ package lint
 import (
 	"strings"
 
-	"tidegate.dev/tidegate/internal/diag"
-	"tidegate.dev/tidegate/internal/rulefile"
+	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
 const verifiedHint = "take it from where it is verified: a claim of the token (`jwt.NAME`), or a header that your own proxy sets (`header NAME`)"

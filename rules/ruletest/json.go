@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"strings"
 
-	"tidegate.dev/tidegate/internal/yamltree"
+	"tidegate.dev/tidegate/internal/lang/yamltree"
 )
 
 // json writes a YAML value as the JSON body that a client would send. What is

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"tidegate.dev/tidegate/internal/bounded"
-	"tidegate.dev/tidegate/internal/diag"
+	"tidegate.dev/tidegate/internal/lang/bounded"
 	"tidegate.dev/tidegate/internal/lang/describe"
-	"tidegate.dev/tidegate/internal/yamltree"
+	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/lang/yamltree"
 	"tidegate.dev/tidegate/rules"
 )
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"tidegate.dev/tidegate/internal/diag"
-	"tidegate.dev/tidegate/internal/yamltree"
+	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/lang/yamltree"
 )
 
 // reader collects what is wrong with a test file, and goes on.

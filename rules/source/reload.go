@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"tidegate.dev/tidegate/internal/bounded"
-	"tidegate.dev/tidegate/internal/rulefile"
+	"tidegate.dev/tidegate/internal/lang/bounded"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
 // pace is how long the reloader waits for what. A change holds within poll +

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"tidegate.dev/tidegate/internal/testdep"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // A master dies and its replica takes over: batches find it there, with what was counted.

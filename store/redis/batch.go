@@ -9,7 +9,7 @@ import (
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/algo"
 	"tidegate.dev/tidegate/internal/chain"
-	"tidegate.dev/tidegate/internal/rediswire"
+	"tidegate.dev/tidegate/store/redis/internal/rediswire"
 )
 
 // maxBatch is how many checks one call decides: it keeps all others waiting for about

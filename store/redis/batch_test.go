@@ -10,7 +10,7 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/chain"
-	"tidegate.dev/tidegate/internal/testdep"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // TakeBatch answers what takeShort would, asked for one check after the other.

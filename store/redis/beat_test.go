@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"tidegate.dev/tidegate/internal/testdep"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // mustBeat wants a beat to count so many.

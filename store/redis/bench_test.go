@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/internal/testdep"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // BenchmarkTake asks about 10,000 keys from many goroutines, and also tells the time that

@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"tidegate.dev/tidegate/internal/bounded"
+	"tidegate.dev/tidegate/internal/lang/bounded"
 )
 
 // maxSecret is how long a file with a password may be.

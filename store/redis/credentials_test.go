@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/internal/testdep"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // A password is changed in Redis and in its file: the next connection uses it, of whatever

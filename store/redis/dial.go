@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"tidegate.dev/tidegate/internal/rediswire"
+	"tidegate.dev/tidegate/store/redis/internal/rediswire"
 )
 
 // dialer makes connections whose replies are checked, and remembers what is wrong with the

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/internal/edits"
-	"tidegate.dev/tidegate/internal/testdep"
+	"tidegate.dev/tidegate/internal/dev/edits"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // A thousand edits of rule files of each kind, on two nodes that share their counters.

@@ -12,7 +12,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/internal/rediswire"
+	"tidegate.dev/tidegate/store/redis/internal/rediswire"
 )
 
 var (

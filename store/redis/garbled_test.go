@@ -16,8 +16,8 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/chain"
-	"tidegate.dev/tidegate/internal/rediswire"
-	"tidegate.dev/tidegate/internal/testdep"
+	"tidegate.dev/tidegate/internal/dev/testdep"
+	"tidegate.dev/tidegate/store/redis/internal/rediswire"
 )
 
 // garbler is a proxy before Redis that changes what Redis says.

@@ -31,7 +31,7 @@ func (p *packer) ticks(t int64) {
 	p.uint16(uint16(t % 1024))
 }
 
-// tag tells a call of a script from others. Its reply begins with it: see internal/rediswire,
+// tag tells a call of a script from others. Its reply begins with it: see store/redis/internal/rediswire,
 // which closes a connection whose replies are to other calls.
 type tag float64
 

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/internal/testdep"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 func bucket(name, scope string, events int64, period time.Duration) *tidegate.Limit {

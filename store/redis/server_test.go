@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/internal/testdep"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 var one100 = tidegate.Check{Key: "ann", Cost: 1, Limit: bucket("api", "user", 100, 24*time.Hour)}

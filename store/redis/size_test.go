@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/internal/testdep"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 var update = flags.Bool("update", false, "write what was measured into docs/redis.md")

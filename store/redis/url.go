@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"tidegate.dev/tidegate/internal/bounded"
+	"tidegate.dev/tidegate/internal/lang/bounded"
 )
 
 // scheme is what the word before :// says.

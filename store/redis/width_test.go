@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/internal/testdep"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // Who shares a counter decides which one is asked last, whatever the rates are.

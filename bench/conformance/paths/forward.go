@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"tidegate.dev/tidegate/internal/gateway"
+	"tidegate.dev/tidegate/internal/front/gateway"
 )
 
 // forwarded returns what gateways of every strictness make of the targets: what an

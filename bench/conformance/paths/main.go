@@ -1,5 +1,5 @@
 // Command paths asks real servers how they read request targets, and writes their
-// answers into a table. The tests of internal/gateway take that table: whatever a server
+// answers into a table. The tests of internal/front/gateway take that table: whatever a server
 // takes for a route, the rules of that route must have held.
 package main
 

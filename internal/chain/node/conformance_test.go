@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/internal/testdep"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/store/memory"
 	"tidegate.dev/tidegate/store/redis"
 	"tidegate.dev/tidegate/store/storetest"

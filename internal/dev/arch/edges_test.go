@@ -1,0 +1,151 @@
+package arch
+
+import (
+	"flag"
+	"fmt"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"tidegate.dev/tidegate/internal/dev/marked"
+)
+
+var update = flag.Bool("update", false, "write the table of imports into docs/design.md")
+
+// edge is a package, what of this module it imports, and what for.
+type edge struct{ from, to, why string }
+
+// edges are all imports of one package of this module by another, tests aside. A new one
+// is a decision: it gets a line here, and so does one that is gone.
+var edges = []edge{
+	{"cmd/tidegate", "internal/cli", "the command line is all of it"},
+	{"internal/cli", "internal/serve", "the command serve"},
+	{"internal/cli", "internal/config", "the command config, and the flags of serve"},
+	{"internal/cli", "internal/front/admin", "the command keys speaks to the admin listener in its words"},
+	{"internal/cli", "rules rules/lint rules/ruletest", "the commands lint, test and explain"},
+	{"internal/cli", "internal/lang/describe internal/lang/diag internal/lang/rulefile internal/lang/bounded", "requests and files as operators write them"},
+	{"internal/cli", "root httplimit store/memory", "explain puts a request through the middleware, on counters of its own"},
+
+	{"internal/serve", "internal/front/gateway internal/front/admin", "the composition root knows every front end"},
+	{"internal/serve", "fleet store/memory internal/chain internal/chain/queue", "and every store, with what stands before it"},
+	{"internal/serve", "internal/config internal/telemetry internal/telemetry/logsink internal/telemetry/pressure internal/serve/handover internal/dev/demo", "and what a process has around it"},
+	{"internal/serve", "root httplimit rules rules/source", "and the rules"},
+	{"internal/serve", "internal/lang/bounded internal/lang/diag", "files of operators, and what is wrong with them"},
+
+	{"internal/front/gateway", "root httplimit", "the gateway renders decisions as the middleware does"},
+	{"internal/front/gateway", "internal/chain/queue", "it can hold a request while that waits in line"},
+	{"internal/front/gateway", "internal/lang/jsonvalue internal/telemetry/outcome", "values of bodies; the words of the access log"},
+	{"internal/front/admin", "root rules rules/source", "it shows rules and counters"},
+	{"internal/front/admin", "internal/lang/describe internal/lang/diag internal/lang/route", "questions are requests described by hand"},
+
+	{"fleet", "root internal/chain internal/chain/node internal/chain/queue internal/chain/registry store/redis", "the whole chain before Redis, for programs and for serve"},
+	{"internal/chain", "root", "layers are stores"},
+	{"internal/chain/queue", "root internal/chain internal/algo", "a layer, and turns of buckets"},
+	{"internal/chain/queue/queuetest", "root internal/chain/queue", "the queue for the suite of every store"},
+	{"internal/chain/node", "root internal/chain internal/algo store/memory", "a layer, and the counters that it falls back to"},
+
+	{"rules", "root internal/lang/rulefile internal/lang/route internal/lang/jwt internal/lang/diag", "a rule file compiled into checks"},
+	{"rules/source", "rules internal/lang/rulefile internal/lang/bounded", "follows rule files"},
+	{"rules/lint", "root rules internal/lang/rulefile internal/lang/diag", "reads rule files as they were written"},
+	{"rules/ruletest", "root rules httplimit store/memory", "runs requests against rules in virtual time"},
+	{"rules/ruletest", "internal/lang/describe internal/lang/yamltree internal/lang/diag internal/lang/bounded", "as they are described in a file"},
+
+	{"internal/config", "internal/lang/yamltree internal/lang/diag internal/lang/bounded", "tidegate.yaml as it was written"},
+	{"internal/config", "store/redis", "says whether a URL of Redis can be used"},
+	{"internal/telemetry", "root internal/chain internal/telemetry/outcome", "watches decisions, and times a layer"},
+	{"internal/telemetry/outcome", "root", "words for decisions"},
+
+	{"store/memory", "root internal/algo", "the arithmetic, on counters in this process"},
+	{"store/redis", "root internal/algo internal/chain internal/lang/bounded store/redis/internal/rediswire", "the arithmetic in Lua; batches; files of passwords and certificates"},
+	{"store/storetest", "root", "the suite of every store"},
+	{"httplimit", "root internal/lang/jsonvalue", "renders decisions; finds values in requests"},
+	{"internal/algo", "root", "limits"},
+
+	{"internal/lang/rulefile", "root internal/lang/yamltree internal/lang/diag internal/lang/route internal/lang/bounded", "the rule file as it was written"},
+	{"internal/lang/yamltree", "internal/lang/diag", "mistakes have places"},
+	{"internal/lang/jwt", "internal/lang/bounded internal/lang/jsonvalue", "key files, claims"},
+	{"internal/lang/describe", "root httplimit internal/lang/diag", "makes what a front end would make"},
+
+	{"internal/dev/accuracy", "root internal/algo internal/dev/marked", "compares the algorithms, and writes a page"},
+	{"internal/dev/edits", "root rules", "random edits of rule files, for tests of stores"},
+}
+
+func TestEdges(t *testing.T) {
+	is := edgesOf(t)
+	for _, e := range edges {
+		for to := range strings.FieldsSeq(e.to) {
+			if !is[e.from][to] {
+				t.Errorf("%s no longer imports %s: take that out of the table", e.from, to)
+			}
+			delete(is[e.from], to)
+		}
+	}
+	for _, from := range slices.Sorted(maps.Keys(is)) {
+		for _, to := range slices.Sorted(maps.Keys(is[from])) {
+			t.Errorf("%s imports %s, which the table does not have: what is it for?", from, to)
+		}
+	}
+}
+
+// edgesOf are the imports of one package by another, by their folders; the root is "root".
+func edgesOf(t *testing.T) map[string]map[string]bool {
+	t.Helper()
+	all := make(map[string]map[string]bool)
+	for name, src := range moduleFiles(t, "../../..") {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, src, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from := path.Dir(name)
+		for _, i := range file.Imports {
+			to, err := strconv.Unquote(i.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rest, ours := strings.CutPrefix(to, module)
+			if !ours {
+				continue
+			}
+			if rest = strings.TrimPrefix(rest, "/"); rest == "" {
+				rest = "root"
+			}
+			if all[from] == nil {
+				all[from] = make(map[string]bool)
+			}
+			all[from][rest] = true
+		}
+	}
+	return all
+}
+
+// docs/design.md shows the table.
+func TestDesignPageHasTheTable(t *testing.T) {
+	const page = "../../../docs/design.md"
+	var b strings.Builder
+	b.WriteString("| package | imports | for |\n|---|---|---|\n")
+	for _, e := range edges {
+		to := "`" + strings.Join(strings.Fields(e.to), "`, `") + "`"
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", e.from, strings.ReplaceAll(to, "`root`", "root"), e.why)
+	}
+	if *update {
+		if err := marked.Update(page, "edges", b.String()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	src, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(src), b.String()) {
+		t.Errorf("%s does not have the table of imports as it is (-update writes it)", page)
+	}
+}

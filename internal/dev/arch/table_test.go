@@ -1,0 +1,166 @@
+package arch
+
+import "slices"
+
+// A rule forbids packages to import something, or to use a name of it.
+//
+// Patterns are read in order, the last that matches wins, and "!" takes back.
+// "./store/memory" is a package of this module, "./store/..." it and what is
+// below, "." the root package, "module" any package of another module, "net/..."
+// one of the standard library and what is below.
+type rule struct {
+	from  []string // who
+	not   []string // may not import this
+	use   []string // nor use these: "time.Now", or "go" for a go statement
+	tests bool     // test files are held to it as well
+	why   string
+}
+
+// wire are the front ends that speak a protocol. Some are still to come; the
+// rule is here first.
+var wire = []string{"./internal/front/gateway/...", "./internal/front/admin/...", "./internal/rls/...", "./internal/checkapi/...", "./internal/resp/..."}
+
+// readsClock are the names of package time that read a clock or wait for it.
+var readsClock = []string{
+	"time.Now", "time.Since", "time.Until", "time.Sleep", "time.After", "time.AfterFunc",
+	"time.Tick", "time.NewTicker", "time.NewTimer",
+}
+
+// table is docs/design.md, "Who may import whom".
+var table = append(apart(wire), []rule{
+	{
+		from: []string{"."},
+		not:  []string{"./...", "module"},
+		why:  "the root package holds the shared words; whoever imports it gets the standard library and nothing else",
+	},
+	{
+		from: []string{"./internal/algo/..."},
+		not:  []string{"./...", "!.", "!./internal/algo/...", "module"},
+		why:  "algorithms know limits and nothing of stores, rules or front ends",
+	},
+	{
+		from: []string{"./internal/algo/..."},
+		not:  []string{"context", "crypto/rand", "io/...", "log/...", "math/rand/...", "net/...", "os/...", "sync/...", "syscall"},
+		use:  append([]string{"go"}, readsClock...),
+		why:  "algorithms are pure functions of (state, now, cost): no clock, lock, goroutine, chance or I/O, so that Go and Lua agree and traces replay",
+	},
+	{
+		from: []string{"./store/..."},
+		not:  []string{"./...", "!.", "!./internal/algo/...", "!./internal/lang/bounded", "!./store/redis/internal/rediswire", "!./internal/chain"},
+		why:  "a store turns checks into decisions; it knows no rules and no front end, and the stores do not know each other",
+	},
+	{
+		from: []string{"./store/memory/...", "./store/storetest/..."},
+		not:  []string{"module"},
+		why:  "five lines in one process must not bring a dependency",
+	},
+	{
+		from: []string{"./store/memory/..."},
+		use:  []string{"go", "time.AfterFunc", "time.Tick", "time.NewTicker", "time.NewTimer"},
+		why:  "the memory store has no goroutine of its own, so that it works in users' synctest bubbles and needs no Close",
+	},
+	{
+		from: []string{"./httplimit/..."},
+		not:  []string{"./...", "!.", "!./httplimit/...", "!./internal/lang/jsonvalue", "module"},
+		why:  "the middleware renders decisions of any store; it makes none and brings no dependency",
+	},
+	{
+		from: []string{"./internal/lang/bounded/...", "./internal/lang/route/...", "./internal/lang/jsonvalue/...", "./internal/lang/diag/...", "./internal/dev/marked/...", "./store/redis/internal/rediswire/..."},
+		not:  []string{"./...", "module"},
+		why:  "these know strings and numbers and nothing of limits: whoever needs them must not get more",
+	},
+	{
+		from: []string{"./internal/lang/yamltree/..."},
+		not:  []string{"./...", "!./internal/lang/diag", "!./internal/lang/yamltree/...", "module"},
+		why:  "a file is read before anybody knows what it is about",
+	},
+	{
+		from: []string{"./internal/lang/rulefile/..."},
+		not:  []string{"./...", "!.", "!./internal/lang/diag", "!./internal/lang/yamltree", "!./internal/lang/route", "!./internal/lang/bounded", "!./internal/lang/rulefile/..."},
+		why:  "what was written is one thing, how requests are matched another: rules compiles a file, not the other way round",
+	},
+	{
+		from: []string{"./rules"},
+		not:  []string{"./...", "!.", "!./internal/lang/diag", "!./internal/lang/rulefile", "!./internal/lang/route", "!./internal/lang/jwt", "!./internal/lang/jsonvalue"},
+		why:  "rules turn requests into checks; they count nothing and answer nobody",
+	},
+	{
+		from: []string{"./internal/chain"},
+		not:  []string{"./...", "!.", "module"},
+		why:  "what layers and stores agree on knows neither of them",
+	},
+	{
+		from: []string{"./internal/chain/queue/..."},
+		not:  []string{"./...", "!.", "!./internal/algo/...", "!./internal/chain", "!./internal/chain/queue", "module"},
+		why:  "a line is a store around a store, whatever the store and whoever waits",
+	},
+	{
+		from: []string{"./fleet/..."},
+		not:  []string{"./...", "!.", "!./internal/chain/...", "!./store/redis"},
+		why:  "it wires the chain in front of Redis for programs and for the command alike; it knows no rules and no front end",
+	},
+	{
+		from: []string{"./internal/serve/handover/..."},
+		not:  []string{"./...", "!./internal/serve/handover/...", "module"},
+		why:  "sockets pass from process to process, whoever listens on them",
+	},
+	{
+		from: []string{"./internal/chain/registry/..."},
+		not:  []string{"./...", "!./internal/chain/registry/...", "module"},
+		why:  "it counts who is there, whatever they share and wherever the roll is",
+	},
+	{
+		from: []string{"./internal/chain/node/..."},
+		not:  []string{"./...", "!.", "!./internal/chain", "!./internal/algo/...", "!./store/memory", "module"},
+		why:  "it stands around any store that a fleet shares; the one it falls back to is the memory store",
+	},
+	{
+		from: []string{"./internal/telemetry/outcome/..."},
+		not:  []string{"./...", "!.", "module"},
+		why:  "it has words for decisions, whoever makes them and whoever tells of them",
+	},
+	{
+		from: []string{"./internal/telemetry/logsink/..."},
+		not:  []string{"./...", "module"},
+		why:  "it takes lines of any log, and what is wrong with one must not depend on anything else",
+	},
+	{
+		from: []string{"./internal/telemetry/...", "./internal/telemetry/pressure/..."},
+		not:  []string{"./...", "!.", "!./internal/chain", "!./internal/telemetry/outcome", "!./internal/telemetry/...", "!./internal/telemetry/pressure/..."},
+		why:  "what is measured is told to them; they ask nobody",
+	},
+	{
+		from: wire,
+		not:  []string{"./store/...", "./internal/algo/..."},
+		why:  "front ends are handed a Store by the command, wrapped as the operator wants it",
+	},
+	{
+		from: []string{"./...", "!./cmd/..."},
+		not:  []string{"./cmd/..."},
+		why:  "commands wire the rest together; nothing is below them",
+	},
+	{
+		from: []string{"./...", "!./store/storetest/...", "!./internal/dev/testdep", "!./internal/dev/edits"},
+		not:  []string{"testing/...", "./store/storetest/...", "./internal/dev/testdep", "./internal/dev/edits"},
+		why:  "test helpers must not be linked into a user's program",
+	},
+	{
+		from:  []string{"./..."},
+		not:   []string{"./bench/..."},
+		tests: true,
+		why:   "bench is a module of its own, so that the rivals never enter the main go.mod",
+	},
+}...)
+
+// apart forbids each of the packages to import the others.
+func apart(packages []string) []rule {
+	var rules []rule
+	for _, p := range packages {
+		rules = append(rules, rule{
+			from: []string{p},
+			not:  append(slices.Clone(packages), "!"+p),
+			why:  "front ends do not import each other: what two of them need belongs below both",
+		})
+	}
+	return rules
+}

@@ -1,0 +1,129 @@
+package rulefile
+
+import (
+	"fmt"
+	"strings"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/lang/yamltree"
+)
+
+const costHint = "write `cost: 5`, or `cost: { reserve: body.max_tokens, default: 1000, min: 1, max: 32000, settle: response.body.usage.total_tokens }`"
+
+// cost reads what a request takes; nil when it does not say.
+func (d *decoder) cost(o object, sc scope) *Cost {
+	n := o.get("cost")
+	if n == nil {
+		return nil
+	}
+	c := &Cost{Pos: o.pos("cost"), Min: 1, Max: tidegate.MaxCount}
+	if n.Kind == yamltree.Scalar {
+		d.fixedCost(n, c)
+		return c
+	}
+	if n.Kind != yamltree.Map {
+		d.fail(n.Pos, "`cost` is a number or a map, and this is "+n.What(), costHint)
+		return c
+	}
+	in, _ := d.open(n, &costPlace)
+	if n := in.get("reserve"); n != nil {
+		c.ReservePos = n.Pos
+		c.Reserve = d.reserve(n, sc)
+	}
+	if n := in.get("settle"); n != nil {
+		c.SettlePos = n.Pos
+		c.Settle = d.settleAt(n)
+	}
+	if !in.said("reserve") && !in.said("settle") {
+		d.fail(in.at, "`cost` says neither where the cost comes from nor where it is settled", costHint)
+		return c
+	}
+	d.costNumbers(in, c)
+	if !in.said("reserve") {
+		c.Fixed = c.Default // the same estimate for every request
+	}
+	return c
+}
+
+func (d *decoder) fixedCost(n *yamltree.Node, c *Cost) {
+	if strings.TrimSpace(n.Value) == "0" {
+		d.fail(n.Pos, "a request that costs nothing is not limited", "leave it out of the rule with `unless:`, or of all rules with `exempt:`")
+		return
+	}
+	if s, _ := parseSource(or(strings.TrimSpace(n.Value), "?"), ""); s.Kind != SourceNone {
+		d.fail(n.Pos, "a cost from the request needs a default as well", "write "+diag.Quote("cost: { reserve: "+s.Text+", default: 1000, max: 32000 }"))
+		return
+	}
+	c.Fixed, _ = d.whole(n, "`cost`", 1, tidegate.MaxCount, "cost: 5")
+	c.Default = c.Fixed
+}
+
+// costNumbers holds min ≤ default ≤ max.
+func (d *decoder) costNumbers(in object, c *Cost) {
+	numbers := []struct {
+		word, example string
+		to            *int64
+	}{{"min", "min: 1", &c.Min}, {"max", "max: 32000", &c.Max}, {"default", "default: 1000", &c.Default}}
+	fine := true
+	for _, number := range numbers {
+		n := in.get(number.word)
+		if number.word == "default" {
+			n = d.need(in, "default", "a cost from the request", "write what a request costs that does not say, as in `default: 1000`")
+		}
+		if n == nil {
+			fine = fine && !in.said(number.word)
+			continue
+		}
+		// Not 0: a cost of nothing would only look, and take nothing.
+		v, ok := d.whole(n, diag.Quote(number.word), 1, tidegate.MaxCount, number.example)
+		fine = fine && ok
+		*number.to = v
+	}
+	switch {
+	case !fine:
+	case c.Min > c.Max:
+		d.fail(in.pos("min"), fmt.Sprintf("`min` is %d, above `max`, which is %d", c.Min, c.Max), "make `min` at most `max`")
+	case c.Default < c.Min || c.Default > c.Max:
+		d.fail(in.pos("default"), fmt.Sprintf("`default` is %d, outside of `min` and `max`, which are %d and %d", c.Default, c.Min, c.Max), "make `default` lie between them")
+	}
+}
+
+// reserve takes n as the source of an estimate, which may be the client's word.
+func (d *decoder) reserve(n *yamltree.Node, sc scope) *Source {
+	s, ok := d.source(n, "")
+	if !ok {
+		return nil
+	}
+	if s.always() || s.Kind == SourceBasicUser || s.Kind == SourceTLSClientCN {
+		d.fail(n.Pos, diag.Quote(s.Text)+" is never a number", "write where the number is found, such as `body.max_tokens` or `client header X-Cost`")
+		return nil
+	}
+	if !d.findable(n.Pos, Identity{Name: Word{Text: "reserve"}, Sources: []Source{s}}, sc) {
+		return nil
+	}
+	return &s
+}
+
+func (d *decoder) settleAt(n *yamltree.Node) string {
+	const hint = "write `response.body.usage.total_tokens` or `response.header.X-Cost`"
+	text, ok := d.text(n, "`settle`", hint)
+	if !ok {
+		return ""
+	}
+	field, body := strings.CutPrefix(text, "response.body.")
+	name, header := strings.CutPrefix(text, "response.header.")
+	switch {
+	case body && dottedName(field) && !strings.ContainsAny(field, " \t\n"):
+		return text
+	case header && isToken(name):
+		return text
+	}
+	fix := strings.TrimPrefix(strings.TrimPrefix(text, "response."), "body.")
+	if dottedName(fix) && !strings.ContainsAny(fix, " \t\n") {
+		d.fail(n.Pos, diag.Quote(text)+" is not a place in a response", "did you mean "+diag.Quote("response.body."+fix)+"?")
+		return ""
+	}
+	d.fail(n.Pos, diag.Quote(text)+" is not a place in a response", hint)
+	return ""
+}

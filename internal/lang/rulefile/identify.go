@@ -1,0 +1,147 @@
+package rulefile
+
+import (
+	"strings"
+
+	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/lang/yamltree"
+)
+
+// builtIn are the identities that need no identify.
+var builtIn = map[string]SourceKind{
+	"ip": SourceIP, "method": SourceMethod, "path": SourcePath, "host": SourceHost,
+	"route": SourceRoute, "everyone": SourceEveryone,
+}
+
+// Identity finds the identity that a name in per, when or unless stands for,
+// built in or of identify.
+func (f *File) Identity(name string) (Identity, bool) {
+	if k, ok := builtIn[name]; ok {
+		return Identity{Name: Word{Text: name}, Sources: []Source{{Kind: k, Bits4: 32, Bits6: 64, Text: name}}}, true
+	}
+	if i, ok := f.byName[name]; ok {
+		return f.Identify[i], true
+	}
+	return Identity{}, false
+}
+
+const identifyHint = "write names with where each is found: `identify: { user: jwt.sub, api_key: client header X-Api-Key }`"
+
+func (d *decoder) identify(root object) {
+	n := root.get("identify")
+	if n == nil {
+		return
+	}
+	if n.Kind != yamltree.Map {
+		d.fail(n.Pos, "`identify` is a map of names, and this is "+n.What(), identifyHint)
+		return
+	}
+	for _, f := range n.Fields {
+		name := f.Key.Value
+		if !d.identityName(f.Key) {
+			continue
+		}
+		id := Identity{Name: Word{name, f.Key.Pos}}
+		if f.Value.Kind == yamltree.Null {
+			d.fail(f.Key.Pos, "nothing is written after "+diag.Quote(name+":"), "write where "+diag.Quote(name)+" is found, such as `jwt.sub` or `client header X-User`")
+		} else {
+			id.Sources = d.sourcesOf(f.Value, name)
+		}
+		// Kept even without a source, so that whoever uses the name is not told that it is unknown.
+		if d.file.byName == nil {
+			d.file.byName = make(map[string]int)
+		}
+		d.file.byName[id.Name.Text] = len(d.file.Identify)
+		d.file.Identify = append(d.file.Identify, id)
+	}
+}
+
+func (d *decoder) identityName(key *yamltree.Node) bool {
+	name := key.Value
+	if _, ok := builtIn[name]; ok {
+		d.fail(key.Pos, diag.Quote(name)+" is built in and cannot be redefined", "choose another name, such as "+diag.Quote("my_"+name))
+		return false
+	}
+	if strings.Trim(name, nameLetters) != "" || len(name) > 64 || name == "" {
+		d.fail(key.Pos, diag.Quote(name)+" is not a name for an identity", "use up to 64 letters, digits, `-` and `_`, such as `api_key`")
+		return false
+	}
+	if twice, ok := d.file.Identity(name); ok {
+		d.fail(key.Pos, diag.Quote(name)+" is already defined at "+where(twice.Name.Pos), "keep one of the two; for a fallback write a list: "+diag.Quote(name+": [jwt.sub, client header X-User]"))
+		return false
+	}
+	return true
+}
+
+const nameLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+
+func (d *decoder) sourcesOf(n *yamltree.Node, name string) []Source {
+	var all []Source
+	seen := make(map[string]bool)
+	for _, item := range d.several(n, "`identify`", identifyHint) {
+		s, ok := d.source(item, name)
+		if !ok {
+			continue
+		}
+		if seen[s.Text] {
+			d.fail(item.Pos, diag.Quote(s.Text)+" is in the list twice", "take one out: the first source that has a value is taken")
+			continue
+		}
+		if len(all) > 0 && all[len(all)-1].always() {
+			d.fail(item.Pos, diag.Quote(s.Text)+" is never reached, since every request has "+diag.Quote(all[len(all)-1].Text), "put "+diag.Quote(all[len(all)-1].Text)+" last")
+			continue
+		}
+		seen[s.Text] = true
+		all = append(all, s)
+	}
+	return all
+}
+
+// always reports whether every request has it.
+func (s Source) always() bool { return s.Kind >= SourceIP && s.Kind <= SourceEveryone }
+
+// known takes n as the name of an identity.
+func (d *decoder) known(n *yamltree.Node, what string) (Identity, bool) {
+	name, ok := d.text(n, what, "write a name of `identify`, or `ip`, `route`, `everyone`")
+	if !ok {
+		return Identity{}, false
+	}
+	if id, ok := d.file.Identity(name); ok {
+		return id, true
+	}
+	message := "unknown name " + diag.Quote(name) + ": it is neither built in nor in `identify`"
+	if strings.Contains(name, ",") {
+		d.fail(n.Pos, message, "write a list: "+diag.Quote("["+name+"]"))
+		return Identity{}, false
+	}
+	if s, _ := parseSource(name, ""); s.Kind != SourceNone {
+		d.fail(n.Pos, message, "give it a name, as in "+diag.Quote("identify: { "+suggestName(s)+": "+name+" }")+", and write the name here")
+		return Identity{}, false
+	}
+	names := []string{"ip", "method", "path", "host", "route", "everyone"}
+	for _, id := range d.file.Identify {
+		names = append(names, id.Name.Text)
+	}
+	hint := "say where it is found: " + diag.Quote("identify: { "+name+": jwt."+name+" }") + "; a key that callers of the check API send is " + diag.Quote(name+": descriptor")
+	if near := d.nearest(name, names); near != "" {
+		hint = "did you mean " + diag.Quote(near) + "? else " + hint
+	}
+	d.fail(n.Pos, message, hint)
+	return Identity{}, false
+}
+
+// suggestName makes a name of a source: user of jwt.sub, api_key of X-Api-Key.
+func suggestName(s Source) string {
+	name := strings.ToLower(s.Arg)
+	name = strings.TrimPrefix(name, "x-")
+	name = strings.Map(func(r rune) rune {
+		if strings.ContainsRune(nameLetters, r) && r != '-' {
+			return r
+		}
+		return '_'
+	}, name)
+	if _, taken := builtIn[name]; name == "" || name == "sub" || taken {
+		return "user"
+	}
+	return name
+}

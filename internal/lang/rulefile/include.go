@@ -1,0 +1,118 @@
+package rulefile
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/lang/yamltree"
+)
+
+// Bounds of what one file may pull in.
+const (
+	maxFiles = 1000
+	maxDepth = 16
+)
+
+// tree is a file that was read, not yet understood.
+type tree struct {
+	file string
+	root *yamltree.Node
+}
+
+// readFile reads a file that was asked for at from, by the files of chain.
+func (d *decoder) readFile(name string, from diag.Pos, chain []string) {
+	name = filepath.Clean(name)
+	switch {
+	case slices.Contains(chain, name):
+		loop := append(slices.Clone(chain[slices.Index(chain, name):]), name)
+		d.fail(from, "files include each other: "+strings.Join(loop, " → "), "take this one out of `include`")
+		return
+	case slices.Contains(d.file.Files, name):
+		return
+	case len(chain) > maxDepth || len(d.file.Files) >= maxFiles:
+		d.fail(from, "too many files include others", "include at most 1000 files, nested at most 16 deep")
+		return
+	}
+	src, err := d.o.ReadFile(name)
+	if err != nil {
+		d.file.Files = append(d.file.Files, name) // it may appear
+		d.partial = true
+		d.fail(from, "cannot read "+diag.Quote(name)+": "+diag.Reason(err), missingFile(chain))
+		return
+	}
+	d.readText(name, src, chain)
+}
+
+func missingFile(chain []string) string {
+	if len(chain) == 0 {
+		return "name a rule file that exists and may be read"
+	}
+	return "names are relative to the folder of " + diag.Quote(chain[len(chain)-1]) + "; for all files of a folder write `rules.d/*.yaml`"
+}
+
+// readText parses a file and goes on with those that it includes.
+func (d *decoder) readText(name string, src []byte, chain []string) {
+	d.file.Files = append(d.file.Files, name)
+	d.file.lines[name] = diag.SplitLines(src)
+	root, problems := yamltree.Parse(name, src)
+	for _, p := range problems {
+		if p.Hint == "" { // YAML does not know what the file is for
+			p.Hint = "a rule file begins with `version: 1`, then has `rules:`"
+		}
+		d.problems.Add(p)
+		d.broken[lineOf(p.Pos)] = p.Severity == diag.Error
+	}
+	d.partial = d.partial || problems.HasErrors()
+	if root == nil {
+		return
+	}
+	d.trees = append(d.trees, tree{name, root})
+	for _, f := range root.Fields {
+		if f.Key.Value == "include" && f.Value.Kind != yamltree.Null {
+			d.include(f.Value, name, append(slices.Clone(chain), name))
+		}
+	}
+}
+
+func (d *decoder) include(n *yamltree.Node, file string, chain []string) {
+	const hint = "write `include: rules.d/*.yaml`, or a list of files"
+	for _, item := range d.several(n, "`include`", hint) {
+		text, ok := d.text(item, "a file to include", hint)
+		if !ok {
+			continue
+		}
+		if strings.Contains(text, "://") {
+			d.fail(item.Pos, "only files can be included, and "+diag.Quote(text)+" is an address", hint)
+			continue
+		}
+		name := beside(file, text)
+		if !strings.ContainsAny(text, "*?[") {
+			d.readFile(name, item.Pos, chain)
+			continue
+		}
+		found, err := d.o.Glob(name)
+		if err != nil {
+			d.fail(item.Pos, diag.Quote(text)+" is not a pattern of file names: "+err.Error(), hint)
+			continue
+		}
+		if len(found) == 0 {
+			d.warn(item.Pos, "no file is called "+diag.Quote(name), missingFile(chain))
+		}
+		for _, f := range found {
+			// A pattern that also fits the file it stands in means the others.
+			if f = filepath.Clean(f); f != file {
+				d.readFile(f, item.Pos, chain)
+			}
+		}
+	}
+}
+
+// beside is name as seen from the folder of file.
+func beside(file, name string) string {
+	if filepath.IsAbs(name) {
+		return filepath.Clean(name)
+	}
+	return filepath.Join(filepath.Dir(file), name)
+}

@@ -1,0 +1,182 @@
+package rulefile
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/lang/yamltree"
+)
+
+const limitsHint = "write `limits: 100/minute`, a list of such, or `limits: unlimited`"
+
+// limits reads the limits of a rule or of a branch; nil when it says none.
+func (d *decoder) limits(o object) *Limits {
+	n := o.get("limits")
+	if n == nil {
+		return nil
+	}
+	l := &Limits{Pos: o.pos("limits")}
+	if n.Kind == yamltree.Scalar && n.Value == "unlimited" {
+		l.Unlimited = true
+		return l
+	}
+	for _, item := range d.several(n, "`limits`", limitsHint) {
+		if item.Kind == yamltree.Scalar && item.Value == "unlimited" {
+			d.fail(item.Pos, "`unlimited` cannot be one of several limits", "write `limits: unlimited` alone, or remove it")
+			continue
+		}
+		if limit, ok := d.limit(item); ok {
+			l.All = append(l.All, limit)
+		}
+	}
+	return l
+}
+
+// limit reads one limit, in any of its three forms.
+func (d *decoder) limit(n *yamltree.Node) (Limit, bool) {
+	switch n.Kind {
+	case yamltree.Scalar:
+		return d.plainLimit(n)
+	case yamltree.Map:
+		o, _ := d.open(n, &limitsPlace)
+		if o.said("from") {
+			return d.limitFrom(o)
+		}
+		return d.fullLimit(o)
+	}
+	d.fail(n.Pos, "a limit is a rate, and this is "+n.What(), limitsHint)
+	return Limit{}, false
+}
+
+func (d *decoder) plainLimit(n *yamltree.Node) (Limit, bool) {
+	l := Limit{Pos: n.Pos, Text: strings.TrimSpace(n.Value)}
+	if near := diag.Nearest(l.Text, []string{"unlimited"}); near != "" || l.Text == "none" || l.Text == "off" {
+		d.fail(n.Pos, diag.Quote(l.Text)+" is not a valid rate", "did you mean `unlimited`?")
+		return l, false
+	}
+	events, unit, ok := d.rate(n, "a limit", "100/minute")
+	if !ok {
+		return l, false
+	}
+	period, ok := d.period(n.Pos, unit, l.Text)
+	if !ok {
+		return l, false
+	}
+	l.Spec = tidegate.Spec{Events: events, Period: period}
+	return l, d.slowEnough(l.Pos, l.Text, events, period)
+}
+
+// slowEnough refuses rates that no store counts per key.
+func (d *decoder) slowEnough(pos diag.Pos, text string, events int64, period time.Duration) bool {
+	if events*int64(time.Second)/tidegate.MaxPerSecond <= int64(period) {
+		return true
+	}
+	d.fail(pos, fmt.Sprintf("%s is more than %d a second for one key", diag.Quote(text), tidegate.MaxPerSecond),
+		"count in larger units, such as kilobytes instead of bytes: `cost: { reserve: body.kilobytes, default: 1 }`")
+	return false
+}
+
+func (d *decoder) fullLimit(o object) (Limit, bool) {
+	ok := true
+	for _, word := range []string{"per", "max", "else"} {
+		if o.said(word) {
+			d.fail(o.key(word), diag.Quote(word)+" needs `from`, which is missing", "write `limits: { from: jwt.rpm, per: minute, max: 10000, else: 100 }`, or remove it")
+			ok = false
+		}
+	}
+	n := d.need(o, "rate", "a limit", "write `rate: 100/minute`")
+	if n == nil {
+		return Limit{}, false
+	}
+	l, fine := d.plainLimit(n)
+	if !fine || !d.algorithm(o, &l.Spec) {
+		return l, false
+	}
+	if o.said("burst") {
+		ok = d.burst(o, &l.Spec) && ok
+	}
+	return l, d.details(o, &l.Spec) && ok
+}
+
+// algorithms are those of limits, in the order in which they are offered.
+var algorithms = []string{"token_bucket", "leaky_bucket", "fixed_window", "sliding_log", "sliding_window", "sub_windows"}
+
+func (d *decoder) algorithm(o object, s *tidegate.Spec) bool {
+	n := o.get("algorithm")
+	if n == nil {
+		return !o.said("algorithm")
+	}
+	switch n.Value {
+	case "quota", "concurrency":
+		d.fail(n.Pos, diag.Quote(n.Value)+" is not an algorithm but a field of the rule", "write `quota: { amount: 1000/month }` or `concurrency: { slots: 20, lease: 30s }` beside `limits`")
+		return false
+	case "gcra":
+		d.fail(n.Pos, "`algorithm` cannot be `gcra`", "write `token_bucket`, which is counted that way")
+		return false
+	}
+	text, ok := d.oneOf(n, "`algorithm`", algorithms...)
+	if !ok {
+		return false
+	}
+	var err error
+	s.Algorithm, err = tidegate.ParseAlgorithm(text)
+	return err == nil
+}
+
+func (d *decoder) burst(o object, s *tidegate.Spec) bool {
+	switch s.Algorithm {
+	case tidegate.TokenBucket:
+	case tidegate.LeakyBucket:
+		d.fail(o.key("burst"), "the burst of a leaky bucket is its line", "write `queue: { places: 100, max_wait: 2s }` in the rule instead")
+		return false
+	case tidegate.Auto:
+		d.fail(o.key("burst"), "only a token bucket has a burst, and `algorithm` is not set", "add `algorithm: token_bucket`, or remove `burst`")
+		return false
+	default:
+		d.fail(o.key("burst"), "`burst` means nothing to "+s.Algorithm.String(), "write `algorithm: token_bucket`, or remove `burst`")
+		return false
+	}
+	n := o.get("burst")
+	if n == nil {
+		return false
+	}
+	v, ok := d.whole(n, "`burst`", 1, tidegate.MaxCount, "burst: 200")
+	s.Burst = v
+	return ok
+}
+
+// details reads what belongs to one algorithm each.
+func (d *decoder) details(o object, s *tidegate.Spec) bool {
+	ok := true
+	for _, word := range []string{"parts", "ceiling"} {
+		if o.said(word) && s.Algorithm == tidegate.Auto {
+			s.Algorithm = tidegate.SubWindows // nothing else has them
+		}
+		if o.said(word) && s.Algorithm != tidegate.SubWindows {
+			d.fail(o.key(word), diag.Quote(word)+" means nothing to "+s.Algorithm.String(), "write `algorithm: sub_windows`, or take "+diag.Quote(word)+" out")
+			ok = false
+		}
+	}
+	if o.said("count_rejected") && s.Algorithm != tidegate.SlidingLog {
+		why := "`count_rejected` means nothing to " + s.Algorithm.String()
+		if s.Algorithm == tidegate.Auto {
+			why = "only a sliding log counts what it refused, and `algorithm` is not set"
+		}
+		d.fail(o.key("count_rejected"), why, "write `algorithm: sliding_log`, or take `count_rejected` out")
+		return false
+	}
+	if n := o.get("parts"); n != nil && ok {
+		v, fine := d.whole(n, "`parts`", 1, tidegate.MaxParts, "parts: 60")
+		s.Parts, ok = int(v), fine
+	}
+	if n := o.get("ceiling"); n != nil && ok {
+		s.Ceiling = d.yes(n, "`ceiling`")
+	}
+	if n := o.get("count_rejected"); n != nil {
+		s.CountRejected = d.yes(n, "`count_rejected`")
+	}
+	return ok
+}

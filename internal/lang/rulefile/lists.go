@@ -1,0 +1,134 @@
+package rulefile
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/lang/yamltree"
+)
+
+const (
+	listsHint = "write `lists: { partners: [203.0.113.0/24], banned: file banned.txt }`"
+	// MaxBytes is how long a list may be. Rule files are shorter.
+	MaxBytes = 16 << 20
+	// maxListTold is how many problems of one list are told: a file that is no
+	// list at all has one per line.
+	maxListTold = 10
+)
+
+func (d *decoder) lists(root object) {
+	n := root.get("lists")
+	if n == nil {
+		return
+	}
+	if n.Kind != yamltree.Map {
+		d.fail(n.Pos, "`lists` is a map of names, and this is "+n.What(), listsHint)
+		return
+	}
+	for _, f := range n.Fields {
+		name := f.Key.Value
+		if strings.Trim(name, nameLetters+".") != "" || len(name) > 64 || name == "" {
+			d.fail(f.Key.Pos, diag.Quote(name)+" is not a name for a list", "use up to 64 letters, digits, `.`, `-` and `_`, such as `partners`")
+			continue
+		}
+		if l := d.list(name); l != nil {
+			d.fail(f.Key.Pos, "list "+diag.Quote(name)+" is already defined at "+where(l.Name.Pos), "keep one of the two, or give one another name")
+			continue
+		}
+		l := List{Name: Word{name, f.Key.Pos}}
+		d.fillList(&l, f.Value)
+		d.listAt[name] = len(d.file.Lists)
+		d.file.Lists = append(d.file.Lists, l)
+	}
+}
+
+// list finds a list by its name.
+func (d *decoder) list(name string) *List {
+	if i, ok := d.listAt[name]; ok {
+		return &d.file.Lists[i]
+	}
+	return nil
+}
+
+func (d *decoder) fillList(l *List, n *yamltree.Node) {
+	switch n.Kind {
+	case yamltree.List:
+		for _, item := range d.filled(n.Items, listsHint) {
+			if text, ok := d.text(item, "a value of a list", listsHint); ok {
+				d.addValue(l, Word{text, item.Pos})
+			}
+		}
+	case yamltree.Scalar:
+		file, ok := strings.CutPrefix(strings.TrimSpace(n.Value), "file ")
+		if !ok {
+			d.fail(n.Pos, "list "+diag.Quote(l.Name.Text)+" is neither a list nor a file", "write "+diag.Quote("["+n.Value+"]")+", or `file banned.txt`")
+			return
+		}
+		d.readList(l, n.Pos, strings.TrimSpace(file))
+	default:
+		d.fail(l.Name.Pos, "list "+diag.Quote(l.Name.Text)+" is "+n.What(), listsHint)
+	}
+}
+
+// readList reads a value per line. A list file is not a rule file: it is not
+// joined, and two lists may read the same one.
+func (d *decoder) readList(l *List, from diag.Pos, name string) {
+	l.File = filepath.Clean(beside(from.File, name))
+	d.file.Files = appendNew(d.file.Files, l.File)
+	src, err := d.o.ReadFile(l.File)
+	switch {
+	case err != nil:
+		d.fail(from, "cannot read "+diag.Quote(l.File)+": "+diag.Reason(err), "names are relative to the folder of "+diag.Quote(from.File)+"; the file has a value per line")
+		return
+	case len(src) > MaxBytes:
+		d.fail(from, fmt.Sprintf("%s is larger than %d MiB", diag.Quote(l.File), MaxBytes>>20), "name networks instead of addresses: `203.0.113.0/24`")
+		return
+	case !utf8.Valid(src):
+		d.fail(from, diag.Quote(l.File)+" is not UTF-8 text", "the file has a value per line, and # starts a comment")
+		return
+	}
+	lines := diag.SplitLines(src)
+	d.file.lines[l.File] = lines
+	bad := 0
+	for i, line := range lines {
+		line, _, _ = strings.Cut(" "+strings.ReplaceAll(line, "\t", " "), " #") // the space: a comment may be all there is
+		text := strings.TrimSpace(line)
+		if text == "" {
+			continue
+		}
+		col := utf8.RuneCountInString(line[:strings.Index(line, text)]) // has the space too much that counting from 0 has too little
+		if !d.addValue(l, Word{text, diag.Pos{File: l.File, Line: i + 1, Col: col, Len: utf8.RuneCountInString(text)}}) {
+			if bad++; bad == maxListTold {
+				d.fail(from, diag.Quote(l.File)+" has more lines like these", "the file has a value per line: an address, a network such as `203.0.113.0/24`, or a name")
+				return
+			}
+		}
+	}
+}
+
+func appendNew(all []string, s string) []string {
+	for _, a := range all {
+		if a == s {
+			return all
+		}
+	}
+	return append(all, s)
+}
+
+func (d *decoder) addValue(l *List, w Word) bool {
+	t, wrong := parseValue(w)
+	if wrong != (mistake{}) {
+		d.fail(w.Pos, wrong.message, wrong.hint)
+		return false
+	}
+	if t.Kind == TestLiteral && strings.HasPrefix(w.Text, "file ") && l.File == "" {
+		d.fail(w.Pos, "a file cannot be one of several values", "write "+diag.Quote(l.Name.Text+": "+w.Text)+" without brackets")
+		return false
+	}
+	l.Values = append(l.Values, w)
+	l.Tests = append(l.Tests, t)
+	return true
+}

@@ -1,0 +1,110 @@
+package rulefile
+
+import (
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/lang/yamltree"
+)
+
+// root takes a tree as a rule file and holds it to its version.
+func (d *decoder) root(t tree) (object, bool) {
+	for _, f := range t.root.Fields {
+		switch f.Key.Value {
+		case "domain":
+			d.fail(f.Key.Pos, "a file with `domain` is a configuration of envoyproxy/ratelimit, which is not read yet",
+				"write a rule file: `version: 1`, then `rules:` with what `descriptors` says")
+			return object{}, false
+		case "cases":
+			d.fail(f.Key.Pos, "a file with `cases` is a test of rules, not a rule file",
+				"run it with `tidegate test`, and keep it out of the folder that is read for rules")
+			return object{}, false
+		}
+	}
+	o, ok := d.open(t.root, &rootPlace)
+	if ok {
+		d.version(o)
+	}
+	return o, ok
+}
+
+func (d *decoder) version(o object) {
+	const hint = "write `version: 1` as the first line"
+	n := d.need(o, "version", "every rule file", hint)
+	if n == nil {
+		return
+	}
+	if text, ok := d.text(n, "`version`", hint); ok && text != "1" {
+		d.fail(n.Pos, "`version` is "+diag.Quote(text)+", and this program knows only 1", "write `version: 1`")
+	}
+}
+
+// settings are the fields that the whole set has once, whichever file says them.
+func (d *decoder) settings(o object) {
+	if n := d.only(o, "defaults"); n != nil {
+		d.defaults(n)
+	}
+	if n := d.only(o, "respond"); n != nil {
+		d.file.Respond = d.respond(n, o.pos("respond"))
+	}
+	if n := d.only(o, "headers"); n != nil {
+		d.headers(n, o.pos("headers"))
+	}
+	if n := d.only(o, "instances"); n != nil {
+		v, _ := d.whole(n, "`instances`", 1, 100_000, "instances: 3")
+		d.file.Instances, d.file.InstancesPos = int(v), n.Pos
+	}
+}
+
+// only returns a field of o that no file said before.
+func (d *decoder) only(o object, word string) *yamltree.Node {
+	n := o.get(word)
+	if n == nil {
+		return nil
+	}
+	if at, ok := d.once[word]; ok {
+		d.fail(o.key(word), diag.Quote(word)+" is already set at "+where(at), "keep one of the two: it holds for the rules of all files")
+		return nil
+	}
+	d.once[word] = o.key(word)
+	return n
+}
+
+func (d *decoder) defaults(n *yamltree.Node) {
+	o, ok := d.open(n, &defaultsPlace)
+	if !ok {
+		return
+	}
+	d.fallback = d.policies(o, policies{})
+	d.file.OnStoreFailure, d.file.OnFull = d.fallback.onStoreFailure, d.fallback.onFull
+}
+
+// policies are the words that a rule takes from defaults where it has none.
+type policies struct {
+	onStoreFailure           FailMode
+	onFull                   tidegate.OnFull
+	consistency, onPartition Word
+	layers                   Layers
+}
+
+// policies reads them from a rule or from defaults, over what holds otherwise.
+func (d *decoder) policies(o object, p policies) policies {
+	if n := o.get("on_store_failure"); n != nil {
+		if text, ok := d.oneOf(n, "`on_store_failure`", "local", "allow", "deny"); ok {
+			p.onStoreFailure = map[string]FailMode{"local": FailLocal, "allow": FailAllow, "deny": FailDeny}[text]
+		}
+	}
+	if n := o.get("on_full"); n != nil {
+		if text, ok := d.oneOf(n, "`on_full`", "evict", "refuse"); ok {
+			p.onFull = map[string]tidegate.OnFull{"evict": tidegate.EvictLeast, "refuse": tidegate.RefuseNew}[text]
+		}
+	}
+	if n := o.get("consistency"); n != nil {
+		d.consistency(n, &p)
+	}
+	if n := o.get("on_partition"); n != nil {
+		if text, ok := d.oneOf(n, "`on_partition`", "continue", "share"); ok {
+			p.onPartition = Word{text, n.Pos}
+		}
+	}
+	return p
+}

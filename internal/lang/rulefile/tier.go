@@ -1,0 +1,81 @@
+package rulefile
+
+import (
+	"fmt"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/lang/diag"
+)
+
+// checkTiers tells of branches whose limits are counted apart from those of the
+// rule that they replace: a change of tier would not keep what was used.
+func (d *decoder) checkTiers(r *Rule) {
+	base := r.Terms
+	limits := newTierBase(base.Limits)
+	for i := range r.For {
+		t := r.For[i].Terms
+		if t.Limits != nil {
+			for j := range t.Limits.All {
+				d.checkTier(&t.Limits.All[j], limits)
+			}
+		}
+		if q, other := t.Quota, base.Quota; q != nil && other != nil && q.Spec.Calendar == other.Spec.Calendar && apart(q.Spec, other.Spec) {
+			name := func(s tidegate.Spec) string { return fmt.Sprintf("%d/%s", s.Events, s.Calendar) }
+			d.warnApart(q.Pos, name(q.Spec), name(other.Spec), "write the same `zone` and `anchor` in both")
+		}
+	}
+}
+
+// tierBase is the limits of a rule by period.
+type tierBase map[time.Duration]*tierPeriod
+
+type tierPeriod struct {
+	last     *Limit
+	counters map[string]bool // identities of their counters
+	unsure   bool            // one is no limit, which was told
+}
+
+func newTierBase(l *Limits) tierBase {
+	base := make(tierBase)
+	if l == nil {
+		return base
+	}
+	for i := range l.All {
+		limit := &l.All[i]
+		p := base[limit.Spec.Period]
+		if p == nil {
+			p = &tierPeriod{counters: make(map[string]bool)}
+			base[limit.Spec.Period] = p
+		}
+		p.last = limit
+		if made, err := tidegate.NewLimit(limit.Spec); err == nil {
+			p.counters[made.Identity()] = true
+		} else {
+			p.unsure = true
+		}
+	}
+	return base
+}
+
+// checkTier finds the limit that l is in place of by its period.
+func (d *decoder) checkTier(l *Limit, base tierBase) {
+	p := base[l.Spec.Period]
+	if p == nil || p.unsure {
+		return
+	}
+	if made, err := tidegate.NewLimit(l.Spec); err == nil && !p.counters[made.Identity()] {
+		d.warnApart(l.Pos, l.Text, p.last.Text, "write the same `algorithm`, and `parts`, in both")
+	}
+}
+
+func (d *decoder) warnApart(pos diag.Pos, text, other, hint string) {
+	d.warn(pos, diag.Quote(text)+" is counted apart from "+diag.Quote(other)+" of the rule, so a change of tier does not keep what was used", hint)
+}
+
+// apart reports whether both are limits and have counters of their own.
+func apart(a, b tidegate.Spec) bool {
+	la, errA := tidegate.NewLimit(a)
+	lb, errB := tidegate.NewLimit(b)
+	return errA == nil && errB == nil && la.Identity() != lb.Identity()
+}

@@ -1,0 +1,206 @@
+package rulefile
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/lang/yamltree"
+)
+
+const whenHint = "write names with what they must be: `when: { role: [premium, admin], ip: in partners }`"
+
+// scope is what conditions can rely on: the patterns of their rule.
+type scope struct {
+	patterns []Pattern
+	unsure   bool // a pattern is wrong, so nothing is said about those that are missing
+	// Of the patterns.
+	texts, wildcards map[string]bool
+}
+
+// conditions reads when or unless.
+func (d *decoder) conditions(o object, word string, sc scope) []Condition {
+	n := o.get(word)
+	if n == nil {
+		return nil
+	}
+	if n.Kind != yamltree.Map {
+		d.fail(n.Pos, diag.Quote(word)+" is a map of names, and this is "+n.What(), strings.Replace(whenHint, "when", word, 1))
+		return nil
+	}
+	if len(n.Fields) == 0 {
+		d.fail(n.Pos, diag.Quote(word)+" is empty", strings.Replace(whenHint, "when", word, 1))
+	}
+	var all []Condition
+	for _, f := range n.Fields {
+		if c, ok := d.condition(f, sc); ok {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+func (d *decoder) condition(f yamltree.Field, sc scope) (Condition, bool) {
+	id, ok := d.known(f.Key, "a condition")
+	if !ok {
+		return Condition{}, false
+	}
+	name := f.Key.Value
+	c := Condition{Name: Word{name, f.Key.Pos}}
+	if f.Value.Kind == yamltree.Null {
+		d.fail(f.Key.Pos, "nothing is written after "+diag.Quote(name+":"), "write what "+diag.Quote(name)+" must be, or `present` or `absent`")
+		return c, false
+	}
+	if id.is(SourceEveryone) {
+		d.fail(f.Key.Pos, "`everyone` is the same for every request, so it cannot be a condition", "write who is meant, such as `role: admin`, or remove it")
+		return c, false
+	}
+	if !d.findable(f.Key.Pos, id, sc) {
+		return c, false
+	}
+	const hint = "write a value, a list, `\"*-bot\"`, a network, `in LIST`, `present` or `absent`"
+	for _, item := range d.several(f.Value, "what "+diag.Quote(name)+" must be", hint) {
+		text, ok := d.text(item, "what "+diag.Quote(name)+" must be", hint)
+		if !ok {
+			continue
+		}
+		if t, ok := d.test(Word{text, item.Pos}, id, sc); ok {
+			c.Any = append(c.Any, t)
+		}
+	}
+	return c, len(c.Any) > 0
+}
+
+// findable tells of an identity that no request of the rule can have.
+func (d *decoder) findable(pos diag.Pos, id Identity, sc scope) bool {
+	if sc.unsure || len(id.Sources) != 1 {
+		return true
+	}
+	s := id.Sources[0]
+	switch s.Kind {
+	case SourceRoute:
+		if len(sc.patterns) == 0 {
+			d.fail(pos, "`route` is the pattern that matched, and there is no `match`", "write `match: [/api/, /search]`, or count by something else")
+			return false
+		}
+	case SourcePathWildcard:
+		if !sc.wildcards[s.Arg] {
+			d.fail(pos, fmt.Sprintf("%s is %s, and no pattern of `match` has {%s}", diag.Quote(id.Name.Text), diag.Quote(s.Text), s.Arg),
+				fmt.Sprintf("write the wildcard into the pattern, as in `match: \"/orders/{%s}\"`", s.Arg))
+			return false
+		}
+	}
+	return true
+}
+
+// is reports whether k is the only source.
+func (i Identity) is(k SourceKind) bool { return len(i.Sources) == 1 && i.Sources[0].Kind == k }
+
+// test reads one value of a condition on id.
+func (d *decoder) test(w Word, id Identity, sc scope) (Test, bool) {
+	first, rest, _ := strings.Cut(w.Text, " ")
+	switch {
+	case w.Text == "absent" || w.Text == "present":
+		return d.presence(w, id)
+	case first == "in":
+		return d.in(Word{strings.TrimSpace(rest), w.Pos}, id)
+	case first == "not" || strings.HasPrefix(first, "!"):
+		d.fail(w.Pos, "a value cannot be negated: "+diag.Quote(w.Text), "write the condition under `unless:`, without the negation")
+		return Test{}, false
+	}
+	t, wrong := parseValue(w)
+	if wrong == (mistake{}) {
+		t, wrong = fitting(t, id, sc)
+	}
+	if wrong != (mistake{}) {
+		d.fail(w.Pos, wrong.message, wrong.hint)
+		return t, false
+	}
+	return t, true
+}
+
+func (d *decoder) presence(w Word, id Identity) (Test, bool) {
+	if len(id.Sources) > 0 && id.Sources[len(id.Sources)-1].always() {
+		holds := map[string]string{"absent": "never", "present": "always"}[w.Text]
+		d.fail(w.Pos, "every request has "+diag.Quote(id.Name.Text)+", so "+diag.Quote(w.Text)+" "+holds+" holds", "take the condition out, or write a value")
+		return Test{}, false
+	}
+	t := Test{Kind: TestAbsent, Text: w.Text, Pos: w.Pos}
+	if w.Text == "present" {
+		t.Kind = TestPresent
+	}
+	return t, true
+}
+
+// in reads a test against a list, whose values must fit who is tested.
+func (d *decoder) in(w Word, id Identity) (Test, bool) {
+	t := Test{Kind: TestIn, Text: w.Text, Pos: w.Pos}
+	l := d.list(w.Text)
+	if l == nil {
+		var names []string
+		for _, other := range d.file.Lists {
+			names = append(names, other.Name.Text)
+		}
+		hint := "say it at the top of the file: `lists: { partners: [203.0.113.0/24] }`, then write `in partners`"
+		if near := d.nearest(w.Text, names); near != "" {
+			hint = "did you mean " + diag.Quote("in "+near) + "?"
+		}
+		d.fail(w.Pos, "there is no list "+diag.Quote(w.Text), hint)
+		return t, false
+	}
+	if !id.is(SourceIP) || d.addresses[l] {
+		return t, true
+	}
+	bad := 0
+	for _, v := range l.Tests {
+		if v.Kind == TestPrefix {
+			continue
+		}
+		d.fail(v.Pos, fmt.Sprintf("%s is not a valid address or network, and %s tests `%s` against list `%s`", diag.Quote(v.Text), where(w.Pos), id.Name.Text, l.Name.Text),
+			"write an address such as `203.0.113.7` or a network such as `203.0.113.0/24`")
+		if bad++; bad == maxListTold {
+			break
+		}
+	}
+	d.addresses[l] = bad == 0
+	return t, bad == 0
+}
+
+// fitting makes a test fit the kind of identity, or says that it never holds.
+func fitting(t Test, id Identity, sc scope) (Test, mistake) {
+	switch {
+	case id.is(SourceIP):
+		if t.Kind == TestGlob {
+			return t, mistake{"addresses are not compared as text: " + diag.Quote(t.Text), "write a network: " + diag.Quote(globNetwork(t.Text))}
+		}
+		if t.Kind != TestPrefix {
+			return t, mistake{diag.Quote(t.Text) + " is not a valid address or network", "write `203.0.113.7`, `203.0.113.0/24`, `\"2001:db8::/32\"` or `in LIST`"}
+		}
+		return t, mistake{}
+	case id.is(SourceMethod) && t.Kind == TestLiteral:
+		if wrong := checkMethod(t.Text); wrong != (mistake{}) {
+			return t, wrong
+		}
+	case id.is(SourceRoute) && t.Kind == TestLiteral && !sc.unsure:
+		if !sc.texts[t.Text] {
+			return t, mistake{"`route` is never " + diag.Quote(t.Text), "write a pattern of this rule's `match`"}
+		}
+	}
+	// Other identities are text: an address is compared as it is written.
+	if t.Kind == TestPrefix && t.Prefix.IsSingleIP() && !strings.Contains(t.Text, "/") {
+		t.Kind = TestLiteral
+	}
+	return t, mistake{}
+}
+
+// globNetwork is the network that 10.0.* was meant to be.
+func globNetwork(glob string) string {
+	parts := strings.Split(strings.TrimRight(glob, ".*"), ".")
+	full := strings.Join(append(slices.Clone(parts), "0", "0", "0")[:4], ".")
+	if p, err := netip.ParsePrefix(fmt.Sprintf("%s/%d", full, 8*len(parts))); err == nil {
+		return p.String()
+	}
+	return "203.0.113.0/24"
+}

@@ -1,0 +1,71 @@
+package rulefile
+
+import (
+	"slices"
+	"strings"
+
+	"tidegate.dev/tidegate/internal/lang/diag"
+)
+
+// place is a map of the language: the words that may stand there.
+type place struct {
+	name    string // as in "unknown field in a rule"
+	words   []string
+	example string
+	advice  map[string]advice // for words that people bring from elsewhere
+}
+
+// advice is what to write instead of a word, and the word that it stands for,
+// which is then not missed.
+type advice struct{ means, hint string }
+
+// advise says what to write instead of an unknown word.
+func (p *place) advise(word string) advice {
+	if a, ok := p.advice[word]; ok {
+		return a
+	}
+	if near := diag.Nearest(word, p.words); near != "" {
+		return advice{near, "did you mean " + diag.Quote(near) + "?"}
+	}
+	if home := homes(word); home != "" {
+		return advice{"", diag.Quote(word) + " is a field of " + home}
+	}
+	return advice{"", "the fields are " + strings.Join(p.words, ", ")}
+}
+
+// homes names the places where word may stand.
+func homes(word string) string {
+	var names []string
+	for _, p := range places {
+		if slices.Contains(p.words, word) {
+			names = append(names, p.name)
+		}
+	}
+	return strings.Join(names, ", or of ")
+}
+
+// emptyHint says what to write after a word.
+func emptyHint(word string) string {
+	example := examples[word]
+	for _, p := range places {
+		if strings.HasPrefix(p.example, word+":") {
+			example = p.example
+		}
+	}
+	if example == "" {
+		return "write a value, or remove the field"
+	}
+	return "write a value, as in " + diag.Quote(example) + ", or remove the field"
+}
+
+// examples are for words that are no place of their own.
+var examples = map[string]string{
+	"include": "include: rules.d/*.yaml", "identify": "identify: { user: jwt.sub }", "lists": "lists: { partners: [203.0.113.0/24] }",
+	"exempt": "exempt: [{ match: /healthz }]", "instances": "instances: 3", "name": "name: api", "match": "match: /api/",
+	"per": "per: ip", "missing": "missing: skip", "when": "when: { role: premium }", "unless": "unless: { role: admin }",
+	"for":        "for: [{ when: { role: premium }, limits: 1000/minute }]",
+	"instead_of": "instead_of: api", "block": "block: 15m", "deny": "deny: true", "mode": "mode: shadow", "enforce": "enforce: 25%",
+	"candidate": "candidate: 80/minute", "rate": "rate: 100/minute", "burst": "burst: 200", "amount": "amount: 1000/month",
+	"until": "until: 2030-01-31T00:00:00Z",
+	"rules": "rules: [{ name: api, per: ip, limits: 100/minute }]",
+}

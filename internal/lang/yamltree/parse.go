@@ -1,0 +1,36 @@
+package yamltree
+
+import "tidegate.dev/tidegate/internal/lang/diag"
+
+// Parse reads one YAML document. The root is nil where its shape is unclear;
+// where a problem leaves the shape clear, such as a value that wants quotes,
+// there are both, so that the caller can go on looking for problems.
+func Parse(file string, src []byte) (*Node, diag.List) {
+	lines, text, bad := decode(file, src)
+	if bad != nil {
+		return nil, diag.List{*bad}
+	}
+	s := scan(file, lines, text)
+	root := s.tree()
+	s.problems.Sort()
+	return root, s.problems
+}
+
+// tree is nil when there is nothing to make one of, with a problem that says so.
+func (s *scanner) tree() *Node {
+	if s.broken {
+		return nil
+	}
+	if len(s.tokens) == 0 {
+		if len(s.problems) == 0 {
+			at := diag.Pos{File: s.file, Line: 1, Col: 1, Len: 1}
+			s.problems.Add(diag.Problem{Pos: at, Message: "the file is empty, or has only comments"})
+		}
+		return nil
+	}
+	root := s.build()
+	if root != nil {
+		s.unique(root)
+	}
+	return root
+}
