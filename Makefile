@@ -12,7 +12,7 @@ help: ## list the targets
 check-go:
 	@scripts/check-go.sh
 
-run: check-go ## start the gateway before a small API and print the curl lines to try (ARGS=--listen.gateway=127.0.0.1:8081)
+run: check-go ## start the gateway in front of a small API and print curl commands to try (ARGS=--listen.gateway=127.0.0.1:8081)
 	$(GO) build -o bin/ ./cmd/tidegate
 	bin/tidegate serve --demo -c deploy/example/tidegate.yaml $(ARGS)
 
@@ -43,7 +43,7 @@ chaos: check-go ## break Redis in every way under three gateways; writes docs/ch
 	@scripts/test-deps.sh
 	cd bench && $(GO) run ./chaos $(if $(ROW),-row '$(ROW)',-update ../docs/chaos.md) $(ARGS)
 
-conformance: check-go ## hold the gateway against real servers and tools; writes internal/front/gateway/testdata/readings.tsv (PART=paths picks one)
+conformance: check-go ## compare the gateway with real servers and tools; writes internal/front/gateway/testdata/readings.tsv (PART=paths picks one)
 	@scripts/conformance.sh $(PART)
 
 accuracy: check-go ## compare every algorithm with the exact log: tables, and the plots of docs/algorithms.md
@@ -52,9 +52,9 @@ accuracy: check-go ## compare every algorithm with the exact log: tables, and th
 fuzz: check-go ## fuzz every target for FUZZTIME, 60s by default (FUZZ=regexp selects)
 	@scripts/fuzz.sh
 
-flood: check-go ## slow: hold the memory bound against floods of fresh keys, by every algorithm (ARGS="-case default" picks some)
+flood: check-go ## slow: test the memory bound with floods of fresh keys, by every algorithm (ARGS="-case default" picks some)
 	cd bench && $(GO) run ./flood $(ARGS)
 
-mutants: check-go ## break every algorithm in ten ways and more, and see that store/storetest fails each time (ONLY=regexp)
+mutants: check-go ## break every algorithm in ten ways and more, and check that store/storetest fails each time (ONLY=regexp)
 	@scripts/test-deps.sh
 	cd bench && $(GO) run ./mutants $(if $(ONLY),-only '$(ONLY)')
