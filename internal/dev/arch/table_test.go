@@ -26,7 +26,7 @@ var readsClock = []string{
 	"time.Tick", "time.NewTicker", "time.NewTimer",
 }
 
-// table is docs/design.md, "Who may import whom".
+// table is what docs/design.md, "Who imports whom", rules out.
 var table = append(apart(wire), []rule{
 	{
 		from: []string{"."},
