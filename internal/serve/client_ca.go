@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
 
@@ -24,18 +23,15 @@ type authorities struct {
 	log      *slog.Logger
 
 	mu     sync.Mutex
-	looked time.Time   // under mu; when the file was last looked at
-	seen   fs.FileInfo // under mu; as it was then, nil: not there
+	disk   followed    // under mu
 	config *tls.Config // under mu
 }
 
 func loadAuthorities(c config.TLS, identity func(*tls.ClientHelloInfo) (*tls.Certificate, error), log *slog.Logger) (*authorities, error) {
-	a := &authorities{file: c.ClientCA, auth: tls.VerifyClientCertIfGiven, identity: identity, log: log}
+	a := &authorities{file: c.ClientCA, auth: tls.VerifyClientCertIfGiven, identity: identity, log: log, disk: follow(c.ClientCA)}
 	if c.ClientAuth == config.Require {
 		a.auth = tls.RequireAndVerifyClientCert
 	}
-	a.changed()
-	a.looked = time.Now()
 	if err := a.load(); err != nil {
 		return nil, fmt.Errorf("read the authorities of client certificates: %w", err)
 	}
@@ -47,11 +43,8 @@ func loadAuthorities(c config.TLS, identity func(*tls.ClientHelloInfo) (*tls.Cer
 func (a *authorities) forClient(*tls.ClientHelloInfo) (*tls.Config, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if now := time.Now(); now.Sub(a.looked) >= lookAgain {
-		a.looked = now
-		if a.changed() {
-			a.reload()
-		}
+	if a.disk.changed() {
+		a.reload()
 	}
 	return a.config, nil
 }
@@ -63,8 +56,7 @@ func (a *authorities) again() {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.looked = time.Now()
-	a.changed()
+	a.disk.look(time.Now())
 	a.reload()
 }
 
@@ -95,23 +87,4 @@ func (a *authorities) load() error {
 		ClientCAs:      pool,
 	}
 	return nil
-}
-
-// changed reports whether the file is not what it was, and remembers what it is.
-func (a *authorities) changed() bool {
-	is, err := os.Stat(a.file)
-	if err != nil {
-		is = nil
-	}
-	was := a.seen
-	a.seen = is
-	return !sameFile(is, was)
-}
-
-// sameFile compares two looks at one name; nil: nothing was there.
-func sameFile(is, was fs.FileInfo) bool {
-	if is == nil || was == nil {
-		return is == nil && was == nil
-	}
-	return os.SameFile(is, was) && is.ModTime().Equal(was.ModTime()) && is.Size() == was.Size()
 }

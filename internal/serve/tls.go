@@ -3,9 +3,7 @@ package serve
 import (
 	"crypto/tls"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
 
@@ -19,27 +17,22 @@ type certificate struct {
 	files [2]string // with the certificate and with its key
 	log   *slog.Logger
 
-	mu     sync.Mutex
-	looked time.Time      // under mu; when the files were last looked at
-	seen   [2]fs.FileInfo // under mu; as they were then, nil: not there
-	made   *tls.Certificate
+	mu   sync.Mutex
+	disk followed         // under mu
+	made *tls.Certificate // under mu
 }
-
-// lookAgain is how long the files are believed to be as they were.
-const lookAgain = time.Second
 
 // loadCertificate returns nil when none is wanted.
 func loadCertificate(whose string, files config.KeyPair, log *slog.Logger) (*certificate, error) {
 	if files.Cert == "" {
 		return nil, nil
 	}
-	c := &certificate{whose: whose, files: [2]string{files.Cert, files.Key}, log: log}
-	c.changed()
+	c := &certificate{whose: whose, files: [2]string{files.Cert, files.Key}, log: log, disk: follow(files.Cert, files.Key)}
 	made, err := bounded.KeyPair(files.Cert, files.Key)
 	if err != nil {
 		return nil, fmt.Errorf("read the certificate of %s: %w", whose, err)
 	}
-	c.made, c.looked = &made, time.Now()
+	c.made = &made
 	return c, nil
 }
 
@@ -58,8 +51,7 @@ func (c *certificate) again() {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.looked = time.Now()
-	c.changed()
+	c.disk.look(time.Now())
 	c.reload()
 }
 
@@ -68,26 +60,10 @@ func (c *certificate) again() {
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now := time.Now(); now.Sub(c.looked) >= lookAgain {
-		c.looked = now
-		if c.changed() {
-			c.reload()
-		}
+	if c.disk.changed() {
+		c.reload()
 	}
 	return c.made, nil
-}
-
-// changed reports whether a file is not what it was, and remembers what it is.
-func (c *certificate) changed() (changed bool) {
-	for i, name := range c.files {
-		is, err := os.Stat(name)
-		if err != nil {
-			is = nil
-		}
-		changed = changed || !sameFile(is, c.seen[i])
-		c.seen[i] = is
-	}
-	return changed
 }
 
 func (c *certificate) reload() {

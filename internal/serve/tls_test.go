@@ -58,7 +58,7 @@ func TestCertificateIsReadAgain(t *testing.T) {
 	}
 	want := func(name string) {
 		t.Helper()
-		c.looked = time.Time{} // as if it were long ago
+		c.disk.looked = time.Time{} // as if it were long ago
 		got, err := c.get(nil)
 		if err != nil || got.Leaf.Subject.CommonName != name {
 			t.Errorf("got the certificate of %s, want that of %s (%v)", got.Leaf.Subject.CommonName, name, err)

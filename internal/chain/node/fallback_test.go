@@ -126,7 +126,7 @@ func TestFallbackGrantsCopies(t *testing.T) {
 	}
 }
 
-// Misuse is told as such, also while the store is left alone, and is no failure.
+// Misuse is told as such, also while the circuit is open, and is no failure.
 func TestMisuseIsNoFailure(t *testing.T) {
 	l := limit("local", 5, tidegate.FailLocal)
 	deny := tidegate.MustLimit(tidegate.Spec{Name: "deny", Algorithm: tidegate.Deny})

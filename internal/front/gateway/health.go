@@ -9,7 +9,7 @@ import (
 
 // health is what is known of an upstream. After some failures in a row it is left
 // alone if there is another, then one request may try it: if that succeeds all may, if
-// not it is left alone for longer. The zero value with after set is in order.
+// not it is ejected for longer. The zero value with after set is in order.
 type health struct {
 	after   int           // so many failures in a row
 	recheck time.Duration // how often it is asked, if it is
@@ -19,14 +19,14 @@ type health struct {
 
 	mu       sync.Mutex
 	failures int       // in a row
-	left     int       // how many times in a row it was left alone
-	until    time.Time // is left alone; zero: it is not
+	left     int       // how many times in a row it was ejected
+	until    time.Time // is ejected; zero: it is not
 	trying   bool      // one request tries it, the others wait for what it finds
 	unfit    int       // answers to the question in a row that were none, or bad
 	down     bool      // by that question
 }
 
-// How long an upstream is left alone at first, and at most.
+// How long an upstream is ejected at first, and at most.
 const (
 	firstPause = time.Second
 	maxPause   = 10 * time.Second
@@ -59,7 +59,7 @@ func (h *health) claim(now time.Time) bool {
 	return true
 }
 
-// sound reports whether nothing speaks against it: it is neither left alone, nor being
+// sound reports whether nothing speaks against it: it is neither ejected, nor being
 // tried, nor down.
 func (h *health) sound() bool {
 	if !h.trouble.Load() {
@@ -101,8 +101,8 @@ func (h *health) clearLocked() {
 }
 
 // failed tells that it could not be connected to, or did not answer in time. It
-// reports for how long it is left alone from now on; 0 means no change, and less that it is
-// in use again. The last upstream there is never left alone: a request that may fail is
+// reports for how long it is ejected from now on; 0 means no change, and less that it is
+// in use again. The last upstream there is never ejected: a request that may fail is
 // better than one that must.
 func (h *health) failed(now time.Time, last bool) time.Duration {
 	h.mu.Lock()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// An upstream that fails is left alone for longer and longer, and one at a time
+// An upstream that fails is ejected for longer and longer, and one at a time
 // may try it.
 func TestHealth(t *testing.T) {
 	h := &health{after: 3}
@@ -17,13 +17,13 @@ func TestHealth(t *testing.T) {
 		return pause
 	}
 	if pause := fail(2); pause != 0 || !h.usable(now) || !h.claim(now) {
-		t.Fatalf("left alone for %s after two failures", pause)
+		t.Fatalf("ejected for %s after two failures", pause)
 	}
 	if h.succeeded(now) {
 		t.Error("it is back, and was never away")
 	}
 	if pause := fail(2); pause != 0 {
-		t.Fatalf("left alone for %s: the failures were not in a row", pause)
+		t.Fatalf("ejected for %s: the failures were not in a row", pause)
 	}
 	for i, most := range []time.Duration{1, 2, 4, 8, 10, 10} {
 		most *= time.Second

@@ -52,7 +52,7 @@ func TestLastUpstreamIsNeverLeftAlone(t *testing.T) {
 						res, _ := get(t, g.url)
 						statuses[res.StatusCode]++
 					}
-					for range 10 { // by now, whoever is dead is left alone
+					for range 10 { // by now, whoever is dead is ejected
 						if res, _ := get(t, g.url); alive > 0 && kind == "dead" && res.StatusCode != http.StatusOK {
 							t.Errorf("%s, and one is alive", res.Status)
 						}
@@ -113,7 +113,7 @@ func TestSlowRequestsEjectNobody(t *testing.T) {
 				select {
 				case <-done:
 					if n == 1 && ejected.Load() > 0 {
-						t.Errorf("%d times the only upstream was left alone", ejected.Load())
+						t.Errorf("%d times the only upstream was ejected", ejected.Load())
 					}
 					return
 				default:
@@ -146,7 +146,7 @@ func TestOwnFaultsAreNotTheUpstreams(t *testing.T) {
 			}
 			for _, u := range g.Upstreams() {
 				if !u.Usable {
-					t.Errorf("%s is left alone", u.URL)
+					t.Errorf("%s is ejected", u.URL)
 				}
 			}
 		})
@@ -167,19 +167,19 @@ func TestOwnFaultsAreNotTheUpstreams(t *testing.T) {
 	f(errors.New("anything"), false)
 }
 
-// An upstream that is left alone is used again at once when the others are found to be down.
+// An upstream that is ejected is used again at once when the others are found to be down.
 func TestOnlyOtherIsDown(t *testing.T) {
 	now := time.Now()
 	a, b := &upstream{health: health{after: 1}}, &upstream{health: health{after: 1}}
 	p := pool{a, b}
 	if pause := a.health.failed(now, p.last(a)); pause <= 0 {
-		t.Fatal("it is not left alone, and there is another")
+		t.Fatal("it is not ejected, and there is another")
 	}
 	if p.pick(now, nil) != b {
 		t.Error("it is used while there is another")
 	}
 	if pause := b.health.failed(now, p.last(b)); pause != 0 || !b.health.usable(now) {
-		t.Error("the last is left alone")
+		t.Error("the last is ejected")
 	}
 	b.health.asked(false)
 	if got := p.pick(now, nil); got != a {

@@ -91,7 +91,7 @@ type Paths struct {
 }
 
 // Health is how upstreams are looked after. One that cannot be connected to, or
-// does not answer in time, several times in a row is left alone for a while. With
+// does not answer in time, several times in a row is ejected for a while. With
 // a Path it is also asked.
 type Health struct {
 	Path           string        // to GET from each upstream; "" asks nothing

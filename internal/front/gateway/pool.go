@@ -11,7 +11,7 @@ type pool []*upstream
 // pick returns the upstream with the least in flight, one of them by chance if
 // there are several, but not the one that was tried already. nil: all others are
 // out of order. That one failed some requests is no reason to send a request nowhere: if
-// there is nothing better, the first try goes to one that is left alone.
+// there is nothing better, the first try goes to one that is ejected.
 func (p pool) pick(now time.Time, tried *upstream) *upstream {
 	usable := func(u *upstream) bool { return u != tried && u.health.usable(now) }
 	for range p {

@@ -277,7 +277,7 @@ func TestStraightGivesUp(t *testing.T) {
 	f("half a body", okLine+"Content-Length: 9\r\n\r\nhello", io.ErrUnexpectedEOF)
 }
 
-// A body that is left alone takes its connection along.
+// A body that is ejected takes its connection along.
 func TestStraightDoesNotWaitForTheRest(t *testing.T) {
 	up := newScripted(t, []string{okLine + "Content-Length: 100000000\r\n\r\nhello stay\n"}, []string{five})
 	s := up.straight(time.Minute)

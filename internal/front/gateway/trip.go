@@ -80,7 +80,7 @@ func (t *trips) try(x *exchange, u *upstream, req *http.Request) (*http.Response
 // judge learns from a try how the upstream is. Its answers count as health,
 // whatever they say; what the client broke off says nothing, and neither does what this
 // machine could not do. Nor does a request that took too long while others were answered:
-// who asks for something slow could have any upstream left alone.
+// who asks for something slow could have any upstream ejected.
 func (t *trips) judge(x *exchange, u *upstream, start time.Time, err error) {
 	switch {
 	case err == nil:
@@ -98,7 +98,7 @@ func (t *trips) judge(x *exchange, u *upstream, start time.Time, err error) {
 		case pause > 0:
 			u.closeIdle()
 			x.gateway.usable(u, false)
-			t.log.Warn("upstream fails; it is left alone", slog.String("upstream", u.name), slog.Duration("for", pause), slog.String("error", err.Error()))
+			t.log.Warn("upstream fails; it is ejected", slog.String("upstream", u.name), slog.Duration("for", pause), slog.String("error", err.Error()))
 		case pause < 0:
 			x.gateway.usable(u, true)
 			t.log.Warn("upstream still fails, and is used since there is no other", slog.String("upstream", u.name), slog.String("error", err.Error()))

@@ -21,14 +21,22 @@ func deadURL(t testing.TB) *url.URL {
 	return u
 }
 
-// heldURL is as deadURL, with what gives the port up: until then it is that of a
-// connection, and nobody else gets it.
-func heldURL(t testing.TB) (u *url.URL, giveUp func()) {
+// heldURL is as deadURL, with what listens on the port in the end: until then it is that of
+// a connection, and nobody else gets it.
+func heldURL(t testing.TB) (u *url.URL, listen func() net.Listener) {
 	t.Helper()
 	conn, _ := connected(t)
-	return parseURL(t, "http://"+conn.LocalAddr().String()), func() {
+	u = parseURL(t, "http://"+conn.LocalAddr().String())
+	return u, func() (l net.Listener) {
+		t.Helper()
 		_ = conn.SetLinger(0) // or the port would be taken for a while
 		conn.Close()
+		soon(t, "the port is free again", func() (ok bool) {
+			var err error
+			l, err = net.Listen("tcp", u.Host)
+			return err == nil
+		})
+		return l
 	}
 }
 
@@ -87,7 +95,7 @@ func TestUnreachableUpstreamIsSkipped(t *testing.T) {
 		}
 	}
 	if failures != 3 || retries != 3 {
-		t.Errorf("%d failures and %d retries, want 3: it is left alone after them", failures, retries)
+		t.Errorf("%d failures and %d retries, want 3: it is ejected after them", failures, retries)
 	}
 	if states := g.Upstreams(); states[0].Usable || !states[1].Usable {
 		t.Errorf("states %+v", states)
@@ -141,11 +149,11 @@ func TestStaleConnection(t *testing.T) {
 	}
 }
 
-// An upstream that is down is left alone, and found again.
+// An upstream that is down is ejected, and found again.
 func TestEjectionAndRecovery(t *testing.T) {
 	t.Parallel()
 	var log logBuffer
-	u, giveUp := heldURL(t)
+	u, listen := heldURL(t)
 	var mu sync.Mutex
 	var told []string
 	var o tries
@@ -164,20 +172,16 @@ func TestEjectionAndRecovery(t *testing.T) {
 		}
 		return n
 	}
-	soon(t, "it is left alone", func() bool {
+	soon(t, "it is ejected", func() bool {
 		if res, body := get(t, g.url); res.StatusCode != http.StatusOK || body != "other" {
 			t.Fatalf("%s %q", res.Status, body)
 		}
 		return !g.Upstreams()[0].Usable
 	})
 	if n := failures(); n != 3 {
-		t.Errorf("left alone after %d failures, want 3", n)
+		t.Errorf("ejected after %d failures, want 3", n)
 	}
-	giveUp()
-	l, err := net.Listen("tcp", u.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := listen()
 	go func() { _ = http.Serve(l, http.HandlerFunc(hello)) }()
 	defer l.Close()
 	soon(t, "it is back", func() bool {
@@ -190,7 +194,7 @@ func TestEjectionAndRecovery(t *testing.T) {
 		t.Errorf("told %q", told)
 	}
 	text := strings.Join(log.lines(), "\n")
-	for _, want := range []string{"upstream fails; it is left alone", "upstream is back"} {
+	for _, want := range []string{"upstream fails; it is ejected", "upstream is back"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in the log:\n%s", want, text)
 		}
