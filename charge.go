@@ -20,7 +20,7 @@ type Charge struct {
 func (g *Gate) EnterCharged(ctx context.Context, r *Request, c *Charge) (Decision, *Visit) {
 	held := g.checks.Get().(*[]Check)
 	checks := g.matcher.Match(r, (*held)[:0])
-	d, counted := g.decide(ctx, r, checks)
+	d, counted := g.decide(ctx, r, checks, false)
 	if !d.OK || d.Err != nil {
 		g.put(held, checks)
 		*c = Charge{}

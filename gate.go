@@ -75,7 +75,7 @@ func (g *Gate) Observe(f func(r *Request, checks []Check, d Decision)) *Gate {
 func (g *Gate) Decide(ctx context.Context, r *Request) Decision {
 	held := g.checks.Get().(*[]Check)
 	checks := g.matcher.Match(r, (*held)[:0])
-	d, counted := g.decide(ctx, r, checks)
+	d, counted := g.decide(ctx, r, checks, false)
 	if d.OK && d.Err == nil {
 		g.settleAll(ctx, counted, &d)
 	}
@@ -88,7 +88,7 @@ func (g *Gate) Decide(ctx context.Context, r *Request) Decision {
 func (g *Gate) Enter(ctx context.Context, r *Request) (Decision, *Visit) {
 	held := g.checks.Get().(*[]Check)
 	checks := g.matcher.Match(r, (*held)[:0])
-	d, counted := g.decide(ctx, r, checks)
+	d, counted := g.decide(ctx, r, checks, false)
 	var v *Visit
 	if d.OK && d.Err == nil {
 		v = newVisit(ctx, g.store, counted, &d)

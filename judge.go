@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// decide also returns the checks that were put to the store.
-func (g *Gate) decide(ctx context.Context, r *Request, checks []Check) (d Decision, counted []Check) {
+// decide also returns the checks that were put to the store. With record, the store keeps
+// a record of the estimates among them.
+func (g *Gate) decide(ctx context.Context, r *Request, checks []Check, record bool) (d Decision, counted []Check) {
 	counted, denied := access(checks)
 	switch {
 	case denied != nil:
@@ -14,7 +15,7 @@ func (g *Gate) decide(ctx context.Context, r *Request, checks []Check) (d Decisi
 	case len(counted) == 0:
 		d = Decision{OK: true, Granted: 1}
 	default:
-		d = g.take(ctx, counted)
+		d = g.take(ctx, counted, record)
 	}
 	if g.observe != nil {
 		g.observe(r, checks, d)
@@ -43,8 +44,8 @@ func access(checks []Check) (counted []Check, denied *Limit) {
 	return checks[:n], denied
 }
 
-func (g *Gate) take(ctx context.Context, checks []Check) Decision {
-	d, err := g.store.Take(ctx, checks, 1)
+func (g *Gate) take(ctx context.Context, checks []Check, record bool) Decision {
+	d, err := g.ask(ctx, checks, record)
 	switch {
 	case err != nil && ctx.Err() != nil: // nobody is there to be let in
 		return Decision{Err: err, RetryAfter: time.Second, Limit: asked(checks)}
@@ -56,6 +57,17 @@ func (g *Gate) take(ctx context.Context, checks []Check) Decision {
 		g.block(ctx, checks, &d)
 	}
 	return d
+}
+
+func (g *Gate) ask(ctx context.Context, checks []Check, record bool) (Decision, error) {
+	if !record {
+		return g.store.Take(ctx, checks, 1)
+	}
+	store, ok := g.store.(Reserver)
+	if !ok {
+		return Decision{}, ErrUnsupported
+	}
+	return store.Reserve(ctx, checks, ReserveTTL)
 }
 
 // asked is the limit that who left was waiting for: that of the line, or the first

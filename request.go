@@ -14,6 +14,13 @@ type Request struct {
 	Values Values
 	// Cost in events; 0 means 1.
 	Cost int64
+	// Estimate: Cost is what the request will cost at most, or so; the true cost is told
+	// at its end. See [Gate.Issue] and [Visit.End].
+	Estimate bool
+	// Unattended: the front end can neither hold the request nor see its answer. It is
+	// refused where it would have to wait, with the wait as RetryAfter, and limits that
+	// give way while there is room do not.
+	Unattended bool
 
 	keys  []byte   // what Key has made
 	owner *Request // of keys: a copy of a request must not write into them

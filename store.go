@@ -27,6 +27,9 @@ type Check struct {
 	// Estimate marks a cost that [Reserver.Settle] or [Visit.End] replaces by
 	// the true one.
 	Estimate bool
+	// Unattended: nobody can hold the request, so it does not stand in the line of
+	// Handling.Queue; see [Request.Unattended].
+	Unattended bool
 	// Over is written by Take, for advisory checks alone: it had no room for
 	// what was granted. It says nothing when the request was refused.
 	Over bool

@@ -176,16 +176,18 @@ func (v *Visit) End(o Outcome) error {
 	if ended {
 		return nil
 	}
-	var changes []Check
+	return v.end(o, nil)
+}
+
+// end makes the changes of the outcome, and those besides.
+func (v *Visit) end(o Outcome, changes []Check) error {
 	if v.slots != nil {
-		changes = v.slots.end()
+		changes = append(changes, v.slots.end()...)
 	}
+	changes = append(changes, v.settledBlocks(v.kept, o)...)
 	var errs error
 	for _, c := range v.kept {
 		cost := v.trueCost(&c, o)
-		if cost > 0 && c.unsettled() {
-			changes = append(changes, Check{Key: c.Key, Limit: c.Limit.settled, Cost: cost})
-		}
 		c.Cost = cost - c.Cost
 		switch {
 		case c.Cost == 0:
@@ -196,6 +198,17 @@ func (v *Visit) End(o Outcome) error {
 		}
 	}
 	return errors.Join(errs, v.taken.adjust(v.ctx, v.store, changes))
+}
+
+// settledBlocks are the charges that may start a block, now that the outcome is known.
+func (v *Visit) settledBlocks(checks []Check, o Outcome) (changes []Check) {
+	for i := range checks {
+		c := &checks[i]
+		if cost := v.trueCost(c, o); cost > 0 && c.unsettled() {
+			changes = append(changes, Check{Key: c.Key, Limit: c.Limit.settled, Cost: cost})
+		}
+	}
+	return changes
 }
 
 // trueCost of a check by the outcome. It has ended: found stays as it is.

@@ -55,18 +55,21 @@ func (st *state) appendPlan(dst []tidegate.Check, h *hit, p *plan) []tidegate.Ch
 		return dst
 	}
 	cost := p.cost.of(st, h, &r.clamped)
-	room := p.elastic == nil || st.set.hasRoom(p)
+	room := p.elastic == nil || !st.request.Unattended && st.set.hasRoom(p)
+	estimate := p.cost.estimate || st.request.Estimate && p.cost.isRequests()
 	for i := range items[h.scope] {
 		it := &items[h.scope][i]
 		held := &it.held
 		if it.vary != nil {
 			held = it.vary.of(st, h)
 		}
-		c := tidegate.Check{Key: h.key, Limit: held.limit, Cost: cost, Advisory: held.tries, Estimate: p.cost.estimate}
+		c := tidegate.Check{Key: h.key, Limit: held.limit, Cost: cost, Advisory: held.tries, Estimate: estimate}
 		if held.slot {
 			c.Cost, c.Estimate = 1, false
 		}
-		c.MaxWait = held.maxWait
+		if c.Unattended = st.request.Unattended; !c.Unattended {
+			c.MaxWait = held.maxWait
+		}
 		if held.nominal != nil {
 			dst = append(dst, held.under(c, room))
 		}

@@ -41,6 +41,9 @@ func (c *cost) of(st *state, h *hit, clamped *atomic.Int64) int64 {
 	return max(st.request.Cost, 1)
 }
 
+// isRequests reports whether the cost is the one that the request has.
+func (c *cost) isRequests() bool { return c.reserve == nil && c.fixed == 0 }
+
 func (c *cost) reserved(st *state, h *hit, clamped *atomic.Int64) int64 {
 	n := max(c.fallback, 1)
 	if v, ok := st.find(c.reserve, h); ok {

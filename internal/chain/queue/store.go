@@ -73,7 +73,7 @@ func (s *Store) TakeBatch(ctx context.Context, asks []chain.Ask) error {
 func queued(checks []tidegate.Check) *tidegate.Check {
 	for i := range checks {
 		c := &checks[i]
-		if !c.Advisory && c.Cost > 0 && c.Limit.Terms != nil && c.Limit.Terms.Handling.Queue != nil && !isBucket(c.Limit) {
+		if !c.Advisory && !c.Unattended && c.Cost > 0 && c.Limit.Terms != nil && c.Limit.Terms.Handling.Queue != nil && !isBucket(c.Limit) {
 			return c
 		}
 	}

@@ -38,6 +38,7 @@ var edges = []edge{
 	{"internal/serve", "root httplimit rules rules/source", "and the rules"},
 	{"internal/serve", "internal/lang/bounded internal/lang/diag", "files of operators, and what is wrong with them"},
 
+	{"internal/front/desk", "root", "questions to a gate"},
 	{"internal/front/gateway", "root httplimit", "the gateway renders decisions as the middleware does"},
 	{"internal/front/gateway", "internal/chain/queue", "it can hold a request while that waits in line"},
 	{"internal/front/gateway", "internal/lang/jsonvalue internal/telemetry/outcome", "values of bodies; the words of the access log"},

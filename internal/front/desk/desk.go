@@ -1,0 +1,123 @@
+// Package desk is what callers can ask who decide for themselves what to do with the
+// answer: may this pass, what would be said, reserve, settle, hold a slot. Front ends that
+// speak some protocol turn its questions into these calls, and these answers into words.
+//
+// Nobody here sees how a request ends, and nobody can hold one: what would wait in line is
+// refused with the wait as RetryAfter, elastic limits are hard, and what counts by the
+// outcome counts, until the caller comes back with a ticket and tells.
+//
+// Start with [New].
+package desk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"tidegate.dev/tidegate"
+)
+
+// ErrTicket: the text is not a ticket, or not one of this version.
+var ErrTicket = errors.New("this is not a ticket")
+
+// Desk answers questions. It may be used by many goroutines at once.
+type Desk struct{ gate *tidegate.Gate }
+
+// New returns a Desk that asks gate.
+func New(gate *tidegate.Gate) *Desk {
+	if gate == nil {
+		panic("desk: New: the gate is nil")
+	}
+	return &Desk{gate}
+}
+
+// Answer is a decision and, where something is left to do, the ticket to do it with.
+type Answer struct {
+	tidegate.Decision
+	Ticket string // "" when nothing is left to do
+}
+
+// Word says in one word what became of the request: allowed, limited or denied.
+func Word(d *tidegate.Decision) string {
+	switch {
+	case d.OK:
+		return "allowed"
+	case d.Limit != nil && d.Limit.Algorithm == tidegate.Deny:
+		return "denied"
+	}
+	return "limited"
+}
+
+// Check decides and charges, for callers who will not come back: what counts by the outcome
+// counts, estimates stay charged, a slot is held for its lease.
+func (d *Desk) Check(ctx context.Context, r *tidegate.Request) tidegate.Decision {
+	r.Unattended = true
+	return d.gate.Decide(ctx, r)
+}
+
+// Open is Check for callers who will come back with the ticket: to settle what counts by
+// the outcome or on an estimate, to renew slots and to release them.
+func (d *Desk) Open(ctx context.Context, r *tidegate.Request) Answer {
+	r.Unattended = true
+	decision, ticket := d.gate.Issue(ctx, r)
+	a := Answer{Decision: decision}
+	if ticket != nil {
+		text, err := ticket.MarshalText()
+		if err != nil { // numbers, strings and bytes: this cannot fail
+			panic(fmt.Sprintf("desk: writing a ticket: %v", err))
+		}
+		a.Ticket = string(text)
+	}
+	return a
+}
+
+// Reserve is Open of a request whose cost is an estimate, in every rule that charges what
+// the request says.
+func (d *Desk) Reserve(ctx context.Context, r *tidegate.Request) Answer {
+	r.Estimate = true
+	return d.Open(ctx, r)
+}
+
+// Peek tells what Check would of a cost of 1, and charges nothing.
+func (d *Desk) Peek(ctx context.Context, r *tidegate.Request) tidegate.Decision {
+	r.Unattended = true
+	return d.gate.Peek(ctx, r)
+}
+
+// Settle tells how a request ended: its status, its true cost, or both. It happens once:
+// afterwards it is tidegate.ErrSettled. It is tidegate.ErrElsewhere if another process
+// has the counters, and ErrTicket if the text is none.
+func (d *Desk) Settle(ctx context.Context, ticket string, o tidegate.Outcome) error {
+	t, err := parse(ticket)
+	if err != nil {
+		return err
+	}
+	return d.gate.Settle(ctx, t, o)
+}
+
+// Renew prolongs the leases of a ticket's slots. It is tidegate.ErrLeaseLost if one has
+// run out, or there are none.
+func (d *Desk) Renew(ctx context.Context, ticket string) error {
+	t, err := parse(ticket)
+	if err != nil {
+		return err
+	}
+	return d.gate.Renew(ctx, t)
+}
+
+// Release gives a ticket's slots back, and leaves the rest as it is. It may be repeated.
+func (d *Desk) Release(ctx context.Context, ticket string) error {
+	t, err := parse(ticket)
+	if err != nil {
+		return err
+	}
+	return d.gate.Release(ctx, t)
+}
+
+func parse(text string) (*tidegate.Ticket, error) {
+	t := new(tidegate.Ticket)
+	if t.UnmarshalText([]byte(text)) != nil {
+		return nil, ErrTicket
+	}
+	return t, nil
+}
