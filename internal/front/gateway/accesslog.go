@@ -9,31 +9,31 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// AccessLog is where the lines about requests go. The zero value writes none.
+// AccessLog configures the access log. The zero value writes none.
 type AccessLog struct {
-	// To gets each line in one Write, and requests wait for it: it should not.
+	// To gets each line in one Write. Requests wait for it, so it must not block.
 	To io.Writer
-	// Text writes lines for people to read, instead of JSON.
+	// Text writes key=value lines instead of JSON.
 	Text bool
-	// Keys says how the keys of refused requests are shown.
+	// Keys says how the keys of refused requests are logged.
 	Keys Keys
 }
 
-// logLine is the memory that a line is written in.
-type logLine struct{ pairs }
+// logLine is a pooled buffer for one line.
+type logLine struct{ lineEncoder }
 
-var logLines = sync.Pool{New: func() any { return &logLine{pairs{b: make([]byte, 0, 1<<10)}} }}
+var logLines = sync.Pool{New: func() any { return &logLine{lineEncoder{b: make([]byte, 0, 1<<10)}} }}
 
-// maxKept bounds the memory that a line is kept with: a path may be long.
+// maxKept is the largest buffer that goes back to the pool: a path may be long.
 const maxKept = 16 << 10
 
-// write writes the line about r. What there was none of is left out.
+// write writes the line about r, without the fields that are empty.
 func (a *AccessLog) write(r *Record) {
 	l := logLines.Get().(*logLine)
 	l.begin(a.Text, r.Time.Add(r.Duration))
 	l.record(r)
 	l.end()
-	_, _ = a.To.Write(l.b) // whoever writes it looks after that
+	_, _ = a.To.Write(l.b) // the writer reports its own errors
 	if cap(l.b) <= maxKept {
 		logLines.Put(l)
 	}
@@ -50,14 +50,14 @@ func (l *logLine) record(r *Record) {
 	l.number("sent", r.Sent)
 	l.number("received", r.Received)
 	l.milliseconds("duration_ms", r.Duration)
-	l.some("decision", r.Decision)
-	l.some("decided_by", r.DecidedBy)
-	l.some("rule", r.Rule)
+	l.textIfSet("decision", r.Decision)
+	l.textIfSet("decided_by", r.DecidedBy)
+	l.textIfSet("rule", r.Rule)
 	if r.Limit != nil {
-		l.some("limit", limitText(r.Limit))
-		l.some("scope", r.Limit.Scope)
+		l.textIfSet("limit", limitText(r.Limit))
+		l.textIfSet("scope", r.Limit.Scope)
 	}
-	l.some("key", r.Key)
+	l.textIfSet("key", r.Key)
 	if r.Wait > 0 {
 		l.milliseconds("wait_ms", r.Wait)
 	}
@@ -68,16 +68,16 @@ func (l *logLine) record(r *Record) {
 	if r.Retries > 0 {
 		l.number("retries", int64(r.Retries))
 	}
-	l.some("reason", r.Reason)
+	l.textIfSet("reason", r.Reason)
 	if r.Cut {
-		l.yes("cut")
+		l.flag("cut")
 	}
 }
 
-// limitText is without the name of the rule, which has a place of its own.
+// limitText returns the limit without the name of the rule, which has a field of its own.
 func limitText(l *tidegate.Limit) string { return strings.TrimPrefix(l.String(), l.Name+": ") }
 
-// clientText has a word for peers without an address, as on a Unix socket.
+// clientText returns the address; "@" for a peer without one, as on a Unix socket.
 func clientText(a netip.Addr) string {
 	if !a.IsValid() {
 		return "@"

@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// body is that of a request: it knows how far it was read, and why not further.
-// The zero value is one that is not there.
+// body is the body of a request. It records how much was read, and why not more.
+// The zero value is a request without a body.
 type body struct {
 	inner   io.ReadCloser
-	length  int64       // announced; -1: not
-	trailer http.Header // filled at its end
-	// trailers are the names that may be in it: net/http adds what was not announced.
+	length  int64       // Content-Length; -1 if unknown
+	trailer http.Header // filled at the end of the body
+	// trailers are the names that are passed on: net/http adds some that were not announced.
 	trailers []string
 	read     atomic.Int64
-	whole    atomic.Bool
-	failed   atomic.Pointer[error] // why it cannot be read further
+	complete atomic.Bool
+	readErr  atomic.Pointer[error] // the first error but io.EOF
 	stall    stall
 }
 
@@ -46,31 +46,31 @@ func (b *body) Read(p []byte) (int, error) {
 	read := b.read.Add(int64(n))
 	switch {
 	case err == io.EOF:
-		b.whole.Store(true)
+		b.complete.Store(true)
 		maps.DeleteFunc(b.trailer, func(name string, _ []string) bool { return !slices.Contains(b.trailers, name) })
 	case err == nil && read == b.length:
-		b.whole.Store(true)
+		b.complete.Store(true)
 	case err != nil:
-		b.failed.CompareAndSwap(nil, &err)
+		b.readErr.CompareAndSwap(nil, &err)
 	}
 	return n, err
 }
 
 func (b *body) Close() error { return b.inner.Close() }
 
-// pending reports whether the client may have more of it to send.
-func (b *body) pending() bool { return b.inner != nil && !b.whole.Load() }
+// pending reports whether the client may still have some of it to send.
+func (b *body) pending() bool { return b.inner != nil && !b.complete.Load() }
 
-// openEnded reports whether the client did not announce a length: it may have a
-// conversation with the upstream.
-func (b *body) openEnded() bool { return b.length < 0 }
+// unknownLength reports whether the body has no Content-Length. Client and upstream may then
+// be talking to each other.
+func (b *body) unknownLength() bool { return b.length < 0 }
 
 func (b *body) received() int64 { return b.read.Load() }
 
-// err is why the client's body could not be read to its end; nil: it was, or
-// nobody wanted to.
+// err returns why the body could not be read to its end; nil if it was, or if nobody
+// tried.
 func (b *body) err() error {
-	if e := b.failed.Load(); e != nil && !errors.Is(*e, http.ErrBodyReadAfterClose) {
+	if e := b.readErr.Load(); e != nil && !errors.Is(*e, http.ErrBodyReadAfterClose) {
 		return *e
 	}
 	return nil
@@ -78,11 +78,11 @@ func (b *body) err() error {
 
 func tooLarge(limit int64) *problem {
 	p := newProblem(http.StatusRequestEntityTooLarge, fmt.Sprintf("The body is longer than %d bytes.", limit))
-	p.hurt = true
+	p.closeConn = true
 	return p
 }
 
-// bodyProblem answers a request whose own body was its end.
+// bodyProblem returns the answer to a request whose body could not be read.
 func (g *Gateway) bodyProblem(err error) *problem {
 	var long *http.MaxBytesError
 	var slow interface{ Timeout() bool }
@@ -95,6 +95,6 @@ func (g *Gateway) bodyProblem(err error) *problem {
 	default:
 		p = badRequest("The body is broken off or wrongly encoded.")
 	}
-	p.hurt = true
+	p.closeConn = true
 	return p
 }

@@ -5,8 +5,8 @@ import "sync"
 // bufferSize is how much of a response is copied at a time.
 const bufferSize = 32 << 10
 
-// buffers is the httputil.BufferPool of the proxy. Arrays, since a slice would
-// have to be put in memory of its own to be pooled.
+// buffers is the httputil.BufferPool of the proxy. It pools arrays, since pooling a slice
+// would allocate its header.
 type buffers struct{ pool sync.Pool }
 
 func (b *buffers) Get() []byte {

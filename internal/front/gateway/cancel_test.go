@@ -67,7 +67,7 @@ rules:
 	})
 	soon(t, "it is recorded", func() bool {
 		_, records := o.got()
-		return slices.ContainsFunc(records, func(r Record) bool { return r.Status == clientLeft && r.Cut })
+		return slices.ContainsFunc(records, func(r Record) bool { return r.Status == statusClientGone && r.Cut })
 	})
 	if states := g.Upstreams(); !states[0].Usable || states[0].InFlight != 0 {
 		t.Errorf("%+v: who leaves says nothing about the upstream", states)
@@ -77,8 +77,8 @@ rules:
 	}
 }
 
-// Who stands in line and leaves does not reach the upstream; who stays, does.
-func TestLeavingTheLine(t *testing.T) {
+// A request whose client leaves the queue does not reach the upstream; the others do.
+func TestLeavingTheQueue(t *testing.T) {
 	t.Parallel()
 	var o tries
 	reached := make(chan string, 10)
@@ -105,7 +105,7 @@ rules:
 			t.Error("the second was answered before its turn")
 		}
 	}()
-	soon(t, "the second is in line", func() bool { return g.InFlight() == 1 })
+	soon(t, "the second is queued", func() bool { return g.InFlight() == 1 })
 	leave()
 	<-gone
 	soon(t, "it has left", func() bool { return g.InFlight() == 0 })
@@ -119,7 +119,7 @@ rules:
 		if r.Path == "/3" && (r.Decision != "waited" || r.Wait < 50*time.Millisecond || r.Rule != "line") {
 			t.Errorf("the third: %+v", r)
 		}
-		if r.Path == "/2" && (r.Status != clientLeft || r.Upstream != "" || r.Decision != "canceled" || r.DecidedBy != "" || r.Rule != "line") {
+		if r.Path == "/2" && (r.Status != statusClientGone || r.Upstream != "" || r.Decision != "canceled" || r.DecidedBy != "" || r.Rule != "line") {
 			t.Errorf("the second: %+v", r)
 		}
 	}

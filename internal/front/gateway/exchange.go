@@ -12,28 +12,28 @@ import (
 	"tidegate.dev/tidegate/internal/telemetry/outcome"
 )
 
-// exchange is a request and its answer on their way through the gateway. It is
-// the context of the request, so that every station finds it.
+// exchange is a request and its response on their way through the gateway. It is the
+// context of the request, so that every stage finds it.
 type exchange struct {
 	context.Context
-	gateway *Gateway
-	method  string
-	http1   bool
-	line    *line // nil: not one of ours
-	trusted bool  // the peer is one of our own proxies
-	writer  writer
-	body    body
-	own     *ownHeaders // while an upstream is asked
-	settle  *settling   // nil: nothing to be found in the response body
+	gateway    *Gateway
+	method     string
+	http1      bool
+	connInfo   *connInfo // nil if the connection did not come through Serve
+	trusted    bool      // the peer is a trusted proxy
+	writer     writer
+	body       body
+	own        *ownHeaders // set while the proxy runs
+	costFinder *costFinder // nil if the cost is not in the response body
 
-	start    time.Time
-	record   Record
-	upstream *upstream   // that has the request; nil: none
-	informed atomic.Bool // the client was sent a 1xx of the upstream's
-	talks    atomic.Bool // over HTTP/2, with an upstream that answers while the body is sent
-	reached  atomic.Bool // something of the request may have come to an upstream
-	fate     httplimit.Fate
-	finished bool // the answer is whole
+	start     time.Time
+	record    Record
+	upstream  *upstream   // of the last try; nil before the first
+	sent1xx   atomic.Bool // the client was sent a 1xx of the upstream
+	talks     atomic.Bool // HTTP/2: the upstream answers while the body is sent
+	maybeSent atomic.Bool // an upstream may have got something of the request
+	fate      httplimit.Fate
+	finished  bool // the handler returned, so the response is complete
 }
 
 type exchangeKey struct{}
@@ -49,21 +49,21 @@ func (x *exchange) Value(key any) any {
 	return x.Context.Value(key)
 }
 
-// exchangeOf is nil for a request that did not come through a Gateway.
+// exchangeOf returns the exchange of a request; nil if it did not come through a Gateway.
 func exchangeOf(ctx context.Context) *exchange {
 	x, _ := ctx.Value(exchangeKey{}).(*exchange)
 	return x
 }
 
-// begin returns r for the stations to come.
+// begin returns the exchange of r, and r for the stages to come.
 func (g *Gateway) begin(w http.ResponseWriter, r *http.Request) (*exchange, *http.Request) {
-	x := &exchange{Context: r.Context(), gateway: g, method: r.Method, http1: r.ProtoMajor == 1, line: lineOf(r.Context())}
+	x := &exchange{Context: r.Context(), gateway: g, method: r.Method, http1: r.ProtoMajor == 1, connInfo: connInfoOf(r.Context())}
 	x.start = time.Now()
 	x.writer = writer{ResponseWriter: w, exchange: x}
-	x.trusted = g.trusts && g.o.HTTP.ClientIP.TrustsPeer(r)
+	x.trusted = g.trustsProxies && g.o.HTTP.ClientIP.TrustsPeer(r)
 	x.record = Record{ID: requestID(r, x.trusted), Method: r.Method, Host: r.Host, Path: r.URL.Path}
 	w.Header()["X-Request-Id"] = []string{x.record.ID}
-	if g.tells {
+	if g.records {
 		x.record.Time, x.record.Proto = x.start, r.Proto
 		x.record.Client = g.o.HTTP.ClientIP.Addr(r)
 	}
@@ -71,18 +71,18 @@ func (g *Gateway) begin(w http.ResponseWriter, r *http.Request) (*exchange, *htt
 	if r.Body != nil && r.Body != http.NoBody {
 		x.body.open(w, r, &g.o.Limits)
 		if r.Trailer != nil {
-			x.body.trailers = g.keepTrailers(r)
+			x.body.trailers = g.filterTrailers(r)
 		}
 		r.Body = &x.body
 	}
 	return x, r
 }
 
-// end is called when the handler is done, or has panicked to cut off the answer.
+// end is called when the handler has returned, or panicked to abort the response.
 func (x *exchange) end() {
 	if x.upstream != nil {
 		x.upstream.inflight.Add(-1)
-		x.gateway.inflight(-1)
+		x.gateway.reportInflight(-1)
 	}
 	switch {
 	case x.writer.hijacked:
@@ -91,31 +91,31 @@ func (x *exchange) end() {
 	case x.body.pending():
 		x.linger()
 	}
-	if x.gateway.tells {
-		x.tell()
+	if x.gateway.records {
+		x.report()
 	}
 }
 
-// lingering is how long a client may take to send the rest of a body that nobody
-// wants any more, before its connection is closed.
+// lingering is how long a client may take to send the rest of a body that is no longer
+// wanted, before its connection is closed.
 const lingering = 2 * time.Second
 
-// linger keeps net/http, which reads some of such a rest to save the connection,
-// from waiting for longer. A client that has stood still for too long gets no more time.
+// linger bounds how long net/http reads the rest of a body in order to reuse the
+// connection. A client whose body has timed out gets no more time.
 func (x *exchange) linger() {
 	patience := lingering
 	if isTimeout(x.body.err()) {
 		patience = 0
 	}
-	if c := x.line.watched(); c != nil {
+	if c := x.connInfo.watched(); c != nil {
 		c.hurry(patience)
 		return
 	}
 	_ = http.NewResponseController(x.writer.ResponseWriter).SetReadDeadline(time.Now().Add(patience)) // or there is no connection to wait for
 }
 
-// leaveStream holds the client to taking what net/http still has of the answer: the
-// stream stays open for that after the handler has returned.
+// leaveStream bounds how long net/http waits for the client to read the rest of the
+// response: the stream stays open for that after the handler has returned.
 func (x *exchange) leaveStream() {
 	x.body.stall.close()
 	x.writer.stall.close()
@@ -130,14 +130,14 @@ func (x *exchange) leaveStream() {
 	_ = http.NewResponseController(x.writer.ResponseWriter).SetWriteDeadline(latest) // or the stream has ended
 }
 
-// answer is the gateway's own.
-func (x *exchange) answer(p *problem) {
+// reply sends a response of the gateway itself.
+func (x *exchange) reply(p *problem) {
 	x.record.Reason = p.Detail
 	p.write(&x.writer, x.method)
 }
 
-// decided notes what the gate said. Checks and their keys are the gate's.
-func (x *exchange) decided(checks []tidegate.Check, d *tidegate.Decision) {
+// recordDecision puts the gate's decision into the record. It keeps neither checks nor keys.
+func (x *exchange) recordDecision(checks []tidegate.Check, d *tidegate.Decision) {
 	r, log := &x.record, &x.gateway.o.AccessLog
 	r.Decision = outcome.Of(d).String()
 	if outcome.Decided(d) {
@@ -156,7 +156,7 @@ func (x *exchange) decided(checks []tidegate.Check, d *tidegate.Decision) {
 	}
 	r.Limit = l
 	for i := range checks {
-		// A store around another may have a limit of its own for a counter.
+		// A layer around a store may have replaced the limit by one of the same counter.
 		if c := &checks[i]; c.Limit == l || c.Limit != nil && c.Limit.Identity() == l.Identity() {
 			r.Key = log.Keys.show(c.Key, l)
 			return
@@ -164,14 +164,14 @@ func (x *exchange) decided(checks []tidegate.Check, d *tidegate.Decision) {
 	}
 }
 
-// tell gives the record to those who asked for it.
-func (x *exchange) tell() {
+// report completes the record and passes it to the access log and the observer.
+func (x *exchange) report() {
 	r := &x.record
 	r.Duration = time.Since(x.start)
 	r.Status, r.Sent, r.Received = x.writer.status, x.writer.sent.Load(), x.body.received()
-	r.Cut = !x.finished || x.writer.gone || r.Status == 0
+	r.Cut = !x.finished || x.writer.clientGone || r.Status == 0
 	if r.Status == 0 && x.Err() != nil {
-		r.Status = clientLeft
+		r.Status = statusClientGone
 	}
 	if log := &x.gateway.o.AccessLog; log.To != nil {
 		log.write(r)

@@ -23,30 +23,29 @@ import (
 	"tidegate.dev/tidegate/httplimit"
 )
 
-// Gateway is an http.Handler. It is best served by its own Serve, which sees
-// what net/http does not tell a handler: requests with two lengths, and too many
-// connections.
+// Gateway is an http.Handler. Serve it with its own Serve, which sees what net/http
+// does not tell a handler: requests with two lengths, and too many connections.
 type Gateway struct {
-	o       Options
-	trusts  bool // some peers
-	tells   bool // somebody what happens
-	pool    pool
-	proxy   *httputil.ReverseProxy
-	handler http.Handler // the gate and what is behind it
-	server  *http.Server
+	o             Options
+	trustsProxies bool // some peers are trusted proxies
+	records       bool // there is an access log or an observer
+	pool          pool
+	proxy         *httputil.ReverseProxy
+	handler       http.Handler // the gate, then the proxy
+	server        *http.Server
 
 	requests atomic.Int64 // in flight
 	conns    atomic.Int64 // open
-	active   atomic.Int64 // connections with a request under way, or with its answer
+	active   atomic.Int64 // connections with a request or its answer in progress
 	draining atomic.Bool
-	hurried  atomic.Bool // to the end of the process
+	hurried  atomic.Bool // the process ends, nobody takes over
 
 	mu        sync.Mutex
-	listeners []net.Listener // under mu: being served
+	listeners []net.Listener // under mu: those that are served
 
-	life    context.Context // ends with Close
-	stop    context.CancelFunc
-	running sync.WaitGroup // the goroutines that ask upstreams how they are
+	life   context.Context // ends with Close
+	stop   context.CancelFunc
+	probes sync.WaitGroup // health probes
 }
 
 // New returns a Gateway. The caller closes it.
@@ -55,8 +54,8 @@ func New(o Options) (*Gateway, error) {
 		return nil, err
 	}
 	g := &Gateway{o: o}
-	g.trusts = len(o.HTTP.ClientIP.Trusted) > 0 || o.HTTP.ClientIP.TrustUnix
-	g.tells = o.AccessLog.To != nil || o.Observer != nil
+	g.trustsProxies = len(o.HTTP.ClientIP.Trusted) > 0 || o.HTTP.ClientIP.TrustUnix
+	g.records = o.AccessLog.To != nil || o.Observer != nil
 	for _, u := range o.Upstreams {
 		g.pool = append(g.pool, newUpstream(u, &g.o, g.reclaim))
 	}
@@ -66,8 +65,8 @@ func New(o Options) (*Gateway, error) {
 		rest := o.HTTP
 		rest.Fate = func(r *http.Request) httplimit.Fate { return exchangeOf(r.Context()).fate }
 		gate := o.Gate
-		if g.tells {
-			gate = gate.Observe(note)
+		if g.records {
+			gate = gate.Observe(observeDecision)
 		}
 		g.handler = rest.Gate(gate)(g.handler)
 	}
@@ -75,15 +74,15 @@ func New(o Options) (*Gateway, error) {
 	g.server = g.newServer(g.life)
 	if o.Health.Path != "" {
 		for _, u := range g.pool {
-			g.running.Go(func() { g.probe(g.life, u) })
+			g.probes.Go(func() { g.probe(g.life, u) })
 		}
 	}
 	return g, nil
 }
 
-// note has decisions in the record.
-func note(q *tidegate.Request, checks []tidegate.Check, d tidegate.Decision) {
-	exchangeOf(httplimit.HTTPRequest(q).Context()).decided(checks, &d)
+// observeDecision puts a decision into the record of its request.
+func observeDecision(q *tidegate.Request, checks []tidegate.Check, d tidegate.Decision) {
+	exchangeOf(httplimit.HTTPRequest(q).Context()).recordDecision(checks, &d)
 }
 
 // ServeHTTP implements http.Handler.
@@ -92,17 +91,17 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer g.requests.Add(-1)
 	x, r := g.begin(w, r)
 	defer x.end()
-	if p := g.receive(r, inFlight); p != nil {
-		x.answer(p)
+	if p := g.precheck(r, inFlight); p != nil {
+		x.reply(p)
 	} else {
 		g.handler.ServeHTTP(&x.writer, r)
 	}
 	x.finished = true
 }
 
-// receive says why a request is not even put to the gate.
-func (g *Gateway) receive(r *http.Request, inFlight int64) *problem {
-	line := lineOf(r.Context())
+// precheck returns why a request is refused before it gets to the gate.
+func (g *Gateway) precheck(r *http.Request, inFlight int64) *problem {
+	line := connInfoOf(r.Context())
 	if p := line.inspect(); p != nil {
 		return p
 	}
@@ -110,25 +109,25 @@ func (g *Gateway) receive(r *http.Request, inFlight int64) *problem {
 		return p
 	}
 	if line.isSurplus() {
-		p := overload("Too many connections are open.", time.Second)
-		p.hurt = true
+		p := unavailable("Too many connections are open.", time.Second)
+		p.closeConn = true
 		return p
 	}
 	if limit := g.o.Limits.Requests; limit > 0 && inFlight > int64(limit) {
-		return overload("Too many requests are in flight.", time.Second)
+		return unavailable("Too many requests are in flight.", time.Second)
 	}
 	onlyWebSocket(r)
 	return nil
 }
 
-// UpstreamState is how an upstream is right now.
+// UpstreamState is the state of an upstream right now.
 type UpstreamState struct {
 	URL      string
 	Usable   bool
 	InFlight int64
 }
 
-// Upstreams returns how they are, in the order of Options.
+// Upstreams returns the state of all upstreams, in the order of Options.
 func (g *Gateway) Upstreams() []UpstreamState {
 	now := time.Now()
 	states := make([]UpstreamState, len(g.pool))
@@ -143,19 +142,19 @@ func (g *Gateway) Upstreams() []UpstreamState {
 	return states
 }
 
-// InFlight is how many requests are being served, tunnels included.
+// InFlight returns how many requests are being served, tunnels included.
 func (g *Gateway) InFlight() int64 { return g.requests.Load() }
 
-// Connections is how many connections of clients are open.
+// Connections returns how many client connections are open.
 func (g *Gateway) Connections() int64 { return g.conns.Load() }
 
-func (g *Gateway) inflight(delta int) {
+func (g *Gateway) reportInflight(delta int) {
 	if g.o.Inflight != nil {
 		g.o.Inflight(delta)
 	}
 }
 
-func (g *Gateway) usable(u *upstream, usable bool) {
+func (g *Gateway) reportUsable(u *upstream, usable bool) {
 	if g.o.Usable != nil {
 		g.o.Usable(u.name, usable)
 	}

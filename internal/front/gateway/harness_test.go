@@ -79,7 +79,7 @@ func parseURL(t testing.TB, s string) *url.URL {
 	return u
 }
 
-// gateOf decides by rules, with waiting in line; nil for no rules.
+// gateOf returns a gate with a queue; nil if there are no rules.
 func gateOf(t testing.TB, text string) *tidegate.Gate {
 	t.Helper()
 	if text == "" {

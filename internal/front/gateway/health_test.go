@@ -8,7 +8,7 @@ import (
 // An upstream that fails is ejected for longer and longer, and one at a time
 // may try it.
 func TestHealth(t *testing.T) {
-	h := &health{after: 3}
+	h := &health{threshold: 3}
 	now := time.Unix(1_000_000, 0)
 	fail := func(n int) (pause time.Duration) {
 		for range n {
@@ -34,8 +34,8 @@ func TestHealth(t *testing.T) {
 		if pause := fail(20); pause != 0 {
 			t.Errorf("what was under way made a pause of %s", pause)
 		}
-		if h.usable(now) || h.claim(now) || h.back(now) != pause {
-			t.Errorf("it is used in pause %d; back in %s, want %s", i+1, h.back(now), pause)
+		if h.usable(now) || h.claim(now) || h.retryAfter(now) != pause {
+			t.Errorf("it is used in pause %d; back in %s, want %s", i+1, h.retryAfter(now), pause)
 		}
 		now = now.Add(pause)
 		if !h.usable(now) || !h.claim(now) {
@@ -45,45 +45,45 @@ func TestHealth(t *testing.T) {
 			t.Errorf("two try it after pause %d", i+1)
 		}
 	}
-	if !h.succeeded(now) || !h.usable(now) || h.trouble.Load() {
+	if !h.succeeded(now) || !h.usable(now) || h.degraded.Load() {
 		t.Error("it is not back")
 	}
 }
 
-// Who tries it may leave without a word: another may try then.
+// A request on trial may end without a result: another may try then.
 func TestTryThatLeaves(t *testing.T) {
-	h := &health{after: 1}
+	h := &health{threshold: 1}
 	now := time.Unix(1_000_000, 0)
 	now = now.Add(h.failed(now, false))
 	if !h.claim(now) {
 		t.Fatal("nobody may try")
 	}
-	if now = now.Add(firstPause); !h.claim(now) {
+	if now = now.Add(firstEjection); !h.claim(now) {
 		t.Error("nobody may try after the first left")
 	}
 }
 
-func TestHealthByQuestion(t *testing.T) {
-	h := &health{after: 2, recheck: 5 * time.Second}
+func TestHealthByProbe(t *testing.T) {
+	h := &health{threshold: 2, probeEvery: 5 * time.Second}
 	now := time.Unix(1_000_000, 0)
-	if h.asked(false) || !h.usable(now) {
-		t.Error("down after one bad answer")
+	if h.probed(false) || !h.usable(now) {
+		t.Error("down after one failed probe")
 	}
-	if !h.asked(false) || h.usable(now) || h.claim(now) || h.back(now) != 5*time.Second {
+	if !h.probed(false) || h.usable(now) || h.claim(now) || h.retryAfter(now) != 5*time.Second {
 		t.Error("not down after two")
 	}
-	if h.asked(false) {
+	if h.probed(false) {
 		t.Error("down again")
 	}
 	if h.succeeded(now) || h.usable(now) { // a request that was under way
-		t.Error("up, before it was asked")
+		t.Error("up, before a probe")
 	}
-	if !h.asked(true) || !h.usable(now) {
-		t.Error("not up after a good answer")
+	if !h.probed(true) || !h.usable(now) {
+		t.Error("not up after a good probe")
 	}
 	h.failed(now, false)
 	h.failed(now, false)
-	if h.usable(now) || !h.asked(true) || !h.usable(now) {
-		t.Error("a good answer does not end a pause")
+	if h.usable(now) || !h.probed(true) || !h.usable(now) {
+		t.Error("a good probe does not end an ejection")
 	}
 }

@@ -10,22 +10,22 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// Keys is how keys are shown that may be secrets, such as those of an API.
+// Keys says how the access log shows keys, which may be secrets such as API keys.
 type Keys uint8
 
 const (
-	// KeysHashed shows addresses as they are, and of all else a hash.
+	// KeysHashed shows addresses as they are, and hashes of everything else.
 	KeysHashed Keys = iota
 	// KeysPlain shows them as they are.
 	KeysPlain
-	// KeysOff shows none.
+	// KeysOff omits them.
 	KeysOff
 )
 
-// hashBytes are enough to tell the keys of a site apart.
+// hashBytes is enough to tell the keys of a site apart.
 const hashBytes = 8
 
-// show is key as it may be shown. It is a copy.
+// show returns a copy of key as it may be shown.
 func (k Keys) show(key string, l *tidegate.Limit) string {
 	switch {
 	case key == "" || k == KeysOff:
@@ -35,7 +35,7 @@ func (k Keys) show(key string, l *tidegate.Limit) string {
 	}
 	parts := []string{key}
 	if strings.Contains(l.Scope, ",") {
-		parts = unframe(key)
+		parts = splitKey(key)
 	}
 	shown := make([]string, len(parts))
 	for i, p := range parts {
@@ -44,7 +44,7 @@ func (k Keys) show(key string, l *tidegate.Limit) string {
 	return strings.Join(shown, ",")
 }
 
-// hashed is the beginning of a SHA-256 in hex, unless part is an address.
+// hashed returns the beginning of the SHA-256 in hex, or part itself if it is an address.
 func hashed(part string) string {
 	if isAddress(part) {
 		return strings.Clone(part)
@@ -53,7 +53,7 @@ func hashed(part string) string {
 	return hex.EncodeToString(sum[:hashBytes])
 }
 
-// isAddress: of a client, of its network, or the word for having none.
+// isAddress reports whether s is an address, a network, or the mark of a client without one.
 func isAddress(s string) bool {
 	if s == "@" {
 		return true
@@ -65,9 +65,9 @@ func isAddress(s string) bool {
 	return err == nil
 }
 
-// unframe returns the parts of a key that [tidegate.Key] made, or key itself if it was
+// splitKey returns the parts of a key that [tidegate.Key] made, or key itself if it was
 // too long to have them.
-func unframe(key string) (parts []string) {
+func splitKey(key string) (parts []string) {
 	for rest := key; rest != ""; {
 		size, after, ok := strings.Cut(rest, ":")
 		n, err := strconv.Atoi(size)

@@ -106,24 +106,24 @@ func (w watching) Accept() (net.Conn, error) {
 	return newWatched(c, w.limits), nil
 }
 
-// line is what handlers know of the connection that a request came on.
-type line struct {
+// connInfo is what handlers know of the connection that a request came on.
+type connInfo struct {
 	conn    *watchedConn // nil: not HTTP/1
 	surplus bool
 	served  int64 // requests, this one included; there is one at a time
 }
 
-type lineKey struct{}
+type connInfoKey struct{}
 
-// lineOf is nil for a connection that did not come through a listener of ours.
-func lineOf(ctx context.Context) *line {
-	l, _ := ctx.Value(lineKey{}).(*line)
+// connInfoOf is nil for a connection that did not come through a listener of ours.
+func connInfoOf(ctx context.Context) *connInfo {
+	l, _ := ctx.Value(connInfoKey{}).(*connInfo)
 	return l
 }
 
-// withLine is the ConnContext of the server.
-func withLine(ctx context.Context, c net.Conn) context.Context {
-	l := new(line)
+// withConnInfo is the ConnContext of the server.
+func withConnInfo(ctx context.Context, c net.Conn) context.Context {
+	l := new(connInfo)
 	switch t := c.(type) {
 	case *watchedTLS:
 		l.conn = &t.watchedConn
@@ -133,11 +133,11 @@ func withLine(ctx context.Context, c net.Conn) context.Context {
 	if raw := rawConn(c); raw != nil {
 		l.surplus = raw.surplus
 	}
-	return context.WithValue(ctx, lineKey{}, l)
+	return context.WithValue(ctx, connInfoKey{}, l)
 }
 
 // inspect says what is wrong with the lines of the request that is served now.
-func (l *line) inspect() *problem {
+func (l *connInfo) inspect() *problem {
 	if l == nil || l.conn == nil {
 		return nil
 	}
@@ -148,14 +148,14 @@ func (l *line) inspect() *problem {
 	if l.conn.framing.folded.Load() {
 		p = badRequest("The request has a header that is folded into the next line.")
 	}
-	p.hurt = true
+	p.closeConn = true
 	return p
 }
 
-func (l *line) isSurplus() bool { return l != nil && l.surplus }
+func (l *connInfo) isSurplus() bool { return l != nil && l.surplus }
 
 // watched returns the connection of a request over HTTP/1; nil if it is not ours to watch.
-func (l *line) watched() *watchedConn {
+func (l *connInfo) watched() *watchedConn {
 	if l == nil {
 		return nil
 	}

@@ -14,93 +14,92 @@ import (
 	"tidegate.dev/tidegate/httplimit"
 )
 
-// Options is what a gateway stands before, and how it behaves. Upstreams are
-// needed, the rest is right for most.
+// Options configure a gateway. Upstreams are required; the other defaults suit most.
 type Options struct {
-	// Gate says who may pass; nil lets everybody.
+	// Gate decides about requests; nil admits all of them.
 	Gate *tidegate.Gate
-	// HTTP is how requests are told apart and refusals are answered. Its
-	// ClientIP also says whose forwarding headers and request ids are believed.
+	// HTTP says how callers are identified and refusals answered. Its ClientIP also
+	// says whose forwarding headers and request ids are trusted.
 	HTTP httplimit.Options
-	// ReadsHeader reports whether rules read the header of that name: a trailer must not
-	// say it again, and otherwise. nil means that they read none.
+	// ReadsHeader reports whether rules read the header of that name. A trailer of that
+	// name is dropped, since it could contradict the header. nil means that they read none.
 	ReadsHeader func(name string) bool
-	// Upstreams are the servers behind the gateway: http or https, with a path
-	// if all paths are to be below it.
+	// Upstreams are the servers behind the gateway: http or https, with a path if it is
+	// to be prepended to every request's path.
 	Upstreams []*url.URL
-	// Transport is how they are connected to.
+	// Transport configures connections to upstreams.
 	Transport Transport
 	// Limits bound what a connection and a request may take.
 	Limits Limits
-	// Paths says what is done with paths that can be read in two ways.
+	// Paths says what to do with ambiguous paths.
 	Paths Paths
-	// Health is how upstreams are looked after.
+	// Health configures the health checks of upstreams.
 	Health Health
-	// Patience is how long clients get, at Shutdown, to come with one more request
-	// and be told that their connection ends; 0 means 5s.
+	// Patience is how long Shutdown leaves idle connections open, so that their clients
+	// can send one more request and be told that the connection ends; 0 means 5s.
 	Patience time.Duration
-	// Store is what it is called where the gate's counters are, for those who are
-	// told who decided; "" means store.
+	// Store is the name of the gate's store in the access log's decided_by; "" means
+	// store.
 	Store string
-	// AccessLog gets a line for every request.
+	// AccessLog gets a line per request.
 	AccessLog AccessLog
-	// Log is told what an operator should know, such as an upstream that went
-	// away; nil tells nobody.
+	// Log gets what an operator should know, such as an upstream that fails; nil means
+	// that nothing is logged.
 	Log *slog.Logger
-	// Observer is told of requests and tries; nil is nobody.
+	// Observer is called for requests and tries; nil means no observer.
 	Observer Observer
-	// Inflight is told that delta more requests, or fewer, are at the upstreams;
-	// nil is nobody.
+	// Inflight is called with the change in the number of requests at the upstreams;
+	// nil means that nobody is told.
 	Inflight func(delta int)
-	// Usable is told when an upstream gets no more requests because it fails, and
-	// when it does again; nil is nobody.
+	// Usable is called when an upstream is ejected because it fails, and when it gets
+	// requests again; nil means that nobody is told.
 	Usable func(upstream string, usable bool)
 }
 
-// Transport is how upstreams are connected to.
+// Transport configures connections to upstreams.
 type Transport struct {
-	Connect   time.Duration // until a connection and its TLS are there; 0 means 5s
-	Idle      time.Duration // that an unused connection is kept; 0 means 90s, negative that none is
-	IdleConns int           // unused connections kept per upstream; 0 means 1024
-	TLS       *tls.Config   // for https; nil trusts the authorities of the machine
+	Connect   time.Duration // timeout for a connection and its TLS handshake; 0 means 5s
+	Idle      time.Duration // how long an idle connection is kept; 0 means 90s, negative means that none is
+	IdleConns int           // idle connections kept per upstream; 0 means 1024
+	TLS       *tls.Config   // for https; nil trusts the authorities of the system
 }
 
 // Limits bound what a connection and a request may take.
 type Limits struct {
-	HeaderBytes int           // of the whole head of a request; 0 means 64 KiB
+	HeaderBytes int           // of the request line and all headers; 0 means 64 KiB
 	HeaderLines int           // 0 means 128
 	URI         int           // bytes of the request target; 0 means 8 KiB
 	Body        int64         // bytes of a request body; 0 means any
-	ReadHeader  time.Duration // until the head of a request is there; 0 means 10s
-	Read        time.Duration // until the whole request is there; 0 means any
-	Write       time.Duration // from the head until the answer is sent; 0 means any. It ends streams, too
+	ReadHeader  time.Duration // from the first byte, or the connection, until the end of the headers; 0 means 10s
+	Read        time.Duration // until the end of the request body; 0 means any
+	Write       time.Duration // from the request headers until the response is sent, streams included; 0 means any
 	Idle        time.Duration // between two requests of a connection; 0 means 2m
-	Stall       time.Duration // that a client may not move in the middle of a body, its own or the answer's; 0 means 1m, negative any
-	Tunnel      time.Duration // that both sides of a WebSocket, or of a body that is answered while it is sent, may be silent; 0 means 1h, negative any
-	Upstream    time.Duration // from the end of a request until the head of the answer; 0 means 1m, negative any
+	Stall       time.Duration // without progress in the middle of a body, the client's or the response's; 0 means 1m, negative any
+	Tunnel      time.Duration // of silence on both sides of a WebSocket, or of a request answered while its body is sent; 0 means 1h, negative any
+	Upstream    time.Duration // from the end of a request until the response headers; 0 means 1m, negative any
 	Requests    int           // in flight at once, more are answered 503; 0 means any
 	Connections int           // open at once, more are answered 503, and many more are closed; 0 means any
 }
 
-// Paths says what is done with paths that can be read in two ways. The zero value
-// answers 400 to all of them, so that no spelling of a path escapes a rule.
+// Paths says what to do with paths that two servers may read in two ways. The zero value
+// refuses them with 400, so that no spelling of a path escapes a rule.
 type Paths struct {
 	EncodedSlash bool // pass %2F and backslashes on as they are
 	CleanDots    bool // resolve . and .. before rules and upstream see the path
-	MergeSlashes bool // make one slash of several before rules and upstream see the path
+	MergeSlashes bool // merge slashes before rules and upstream see the path
 }
 
-// Health is how upstreams are looked after. One that cannot be connected to, or
-// does not answer in time, several times in a row is ejected for a while. With
-// a Path it is also asked.
+// Health configures the health checks of upstreams. An upstream that several times in a
+// row cannot be connected to, or does not answer in time, is ejected for a while. With
+// a Path, upstreams are also probed.
 type Health struct {
-	Path           string        // to GET from each upstream; "" asks nothing
+	Path           string        // that probes GET; "" means no probes
 	Every          time.Duration // 0 means 5s
 	Timeout        time.Duration // 0 means 2s
 	UnhealthyAfter int           // failures in a row; 0 means 3
 }
 
-// complete fills in the defaults, or says what cannot be served.
+// complete fills in the defaults, and returns what is wrong with the options.
 func (o *Options) complete() error {
 	var errs []error
 	if len(o.Upstreams) == 0 {

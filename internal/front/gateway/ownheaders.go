@@ -5,25 +5,25 @@ import (
 	"sync"
 )
 
-// ownHeaders are those that the answer has before the upstream has answered: the
-// request id, and what the limits say. They are in an array, as they are few and
-// every request has them, and pooled: they are of no use once it is answered.
+// ownHeaders are the response headers that are set before the upstream answers: the request
+// id, and those of the limits. They are few and every request has them, so they are kept in
+// a pooled array.
 type ownHeaders struct {
 	names  [8]string
 	values [8][]string
 	n      int
 }
 
-var ownPool = sync.Pool{New: func() any { return new(ownHeaders) }}
+var ownHeadersPool = sync.Pool{New: func() any { return new(ownHeaders) }}
 
-// release gives o back.
+// release returns o to the pool.
 func (o *ownHeaders) release() {
 	clear(o.values[:o.n])
-	ownPool.Put(o)
+	ownHeadersPool.Put(o)
 }
 
-// keep remembers what h has now.
-func (o *ownHeaders) keep(h http.Header) {
+// save saves what h contains now.
+func (o *ownHeaders) save(h http.Header) {
 	o.n = 0
 	for name, values := range h {
 		if o.n == len(o.names) {
@@ -34,21 +34,21 @@ func (o *ownHeaders) keep(h http.Header) {
 	}
 }
 
-// restore puts them back: a proxy that passes a 1xx on empties the headers.
+// restore puts them back: ReverseProxy clears the headers when it forwards a 1xx.
 func (o *ownHeaders) restore(h http.Header) {
 	for i := range o.n {
 		h[o.names[i]] = o.values[i]
 	}
 }
 
-// lists are fields to which the upstream may add.
-var lists = map[string]bool{"Ratelimit": true, "Ratelimit-Policy": true}
+// listFields are fields that the upstream may extend.
+var listFields = map[string]bool{"Ratelimit": true, "Ratelimit-Policy": true}
 
-// override takes out of the upstream's answer what would be said twice, and
-// differently.
+// override removes from the upstream's response the headers that we set, so that none is
+// sent twice with different values.
 func (o *ownHeaders) override(upstream http.Header) {
 	for _, name := range o.names[:o.n] {
-		if !lists[name] {
+		if !listFields[name] {
 			delete(upstream, name)
 		}
 	}

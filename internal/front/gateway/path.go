@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// inspect refuses a path that rules and upstream may read differently, or makes
-// it one that they read the same. Where parameters (;) and backslashes pass, rules are
-// held against every reading; see route.Tree.Readings.
+// inspect refuses a path that rules and upstream may read differently, or normalizes it.
+// Where parameters (;) and backslashes pass, the rules of every reading apply; see
+// route.Tree.Readings.
 func (p Paths) inspect(r *http.Request) *problem {
 	path := r.URL.Path
 	backslash, dots, empty := false, false, false
@@ -20,7 +20,7 @@ func (p Paths) inspect(r *http.Request) *problem {
 			empty = empty || i > 0 && path[i-1] == '/'
 		case c == '\\':
 			backslash = true
-		case c == '%': // an escape was escaped
+		case c == '%': // a percent sign that was escaped itself
 			dots = true
 		case c == '.':
 			dots = dots || i == 0 || path[i-1] == '/' || path[i-1] == '\\'
@@ -50,13 +50,13 @@ func (p Paths) inspect(r *http.Request) *problem {
 	return nil
 }
 
-// looksLikeHost reports whether whoever decodes a path before it is taken apart would
-// find a host at its beginning.
+// looksLikeHost reports whether a server that decodes the path before parsing the URL
+// would find a host at its beginning.
 func looksLikeHost(path string) bool {
 	return len(path) > 1 && (path[1] == '/' || path[1] == '\\')
 }
 
-// mergeSlashes makes one slash of several.
+// mergeSlashes replaces runs of slashes by one.
 func mergeSlashes(u *url.URL) *url.URL {
 	var b strings.Builder
 	escaped := u.EscapedPath()
@@ -68,18 +68,17 @@ func mergeSlashes(u *url.URL) *url.URL {
 	return withPath(u, b.String())
 }
 
-// hasEncodedSlash looks at a path as sent; one that has any is never without a
-// RawPath.
+// hasEncodedSlash reports whether a path, as sent, has an encoded slash. URLs with one
+// always have a RawPath.
 func hasEncodedSlash(raw string) bool {
 	return raw != "" && (strings.Contains(raw, "%2F") || strings.Contains(raw, "%2f"))
 }
 
-// maxDecodings is how many times over an upstream might decode a path.
+// maxDecodings is how often an upstream might decode a path.
 const maxDecodings = 3
 
-// hasDots looks for dot segments in a decoded path: as it is, and as it would be
-// to whoever decodes it again, takes backslashes for slashes, or cuts parameters
-// off.
+// hasDots reports whether a decoded path has dot segments, as it is or for a server that
+// decodes it again, takes backslashes for slashes, or removes parameters.
 func hasDots(path string) bool {
 	for range maxDecodings {
 		for rest, more := path, true; more; {
@@ -103,7 +102,7 @@ func hasDots(path string) bool {
 	return false
 }
 
-// decodeAgain decodes the escapes that are valid, and leaves the others.
+// decodeAgain decodes valid escapes and leaves the others.
 func decodeAgain(s string) string {
 	if !strings.Contains(s, "%") {
 		return s
@@ -122,8 +121,8 @@ func decodeAgain(s string) string {
 	return b.String()
 }
 
-// cleanDots resolves the dot segments of a path as RFC 3986 does, those with
-// escaped dots as well. Nothing else of the path changes.
+// cleanDots resolves dot segments as RFC 3986 does, including those with escaped dots.
+// The rest of the path stays as it is.
 func cleanDots(u *url.URL) *url.URL {
 	var kept []string
 	segments := strings.Split(strings.TrimPrefix(u.EscapedPath(), "/"), "/")
@@ -139,7 +138,7 @@ func cleanDots(u *url.URL) *url.URL {
 			fallthrough
 		case ".":
 			if last {
-				kept = append(kept, "") // what is left is a folder
+				kept = append(kept, "") // so that the path ends in a slash
 			}
 		default:
 			kept = append(kept, segment)
@@ -148,10 +147,10 @@ func cleanDots(u *url.URL) *url.URL {
 	return withPath(u, "/"+strings.Join(kept, "/"))
 }
 
-// withPath returns u with another path, whose parts came out of its own.
+// withPath returns u with another path, made of parts of its own.
 func withPath(u *url.URL, escaped string) *url.URL {
 	made := *u
-	made.Path, _ = url.PathUnescape(escaped) // so that it is valid
+	made.Path, _ = url.PathUnescape(escaped) // the parts are valid, so this cannot fail
 	made.RawPath = ""
 	if made.EscapedPath() != escaped {
 		made.RawPath = escaped

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// pool is the upstreams.
+// pool is all upstreams.
 type pool []*upstream
 
-// pick returns the upstream with the least in flight, one of them by chance if
-// there are several, but not the one that was tried already. nil: all others are
-// out of order. That one failed some requests is no reason to send a request nowhere: if
-// there is nothing better, the first try goes to one that is ejected.
+// pick returns the upstream with the fewest requests in flight, a random one of several,
+// but not the one that was tried already. It returns nil if there is no other. If all are
+// ejected, the first try goes to one of them: a request that may fail is better than one
+// that must.
 func (p pool) pick(now time.Time, tried *upstream) *upstream {
 	usable := func(u *upstream) bool { return u != tried && u.health.usable(now) }
 	for range p {
-		u := p.least(usable)
+		u := p.leastLoaded(usable)
 		if u == nil {
 			break
 		}
@@ -26,20 +26,20 @@ func (p pool) pick(now time.Time, tried *upstream) *upstream {
 	if tried != nil {
 		return nil
 	}
-	return p.least(func(u *upstream) bool { return !u.health.isDown() })
+	return p.leastLoaded(func(u *upstream) bool { return !u.health.isDown() })
 }
 
-// last reports whether u is the only one that can be counted on.
-func (p pool) last(u *upstream) bool {
+// isLast reports whether no other upstream is healthy.
+func (p pool) isLast(u *upstream) bool {
 	for _, other := range p {
-		if other != u && other.health.sound() {
+		if other != u && other.health.healthy() {
 			return false
 		}
 	}
 	return true
 }
 
-func (p pool) least(fits func(*upstream) bool) *upstream {
+func (p pool) leastLoaded(fits func(*upstream) bool) *upstream {
 	if len(p) == 1 {
 		if fits(p[0]) {
 			return p[0]
@@ -65,11 +65,11 @@ func (p pool) least(fits func(*upstream) bool) *upstream {
 	return best
 }
 
-// back is when the first of them may be tried again.
-func (p pool) back(now time.Time) time.Duration {
-	soonest := p[0].health.back(now)
+// retryAfter returns how long until one of them may be tried again.
+func (p pool) retryAfter(now time.Time) time.Duration {
+	soonest := p[0].health.retryAfter(now)
 	for _, u := range p[1:] {
-		soonest = min(soonest, u.health.back(now))
+		soonest = min(soonest, u.health.retryAfter(now))
 	}
 	return soonest
 }

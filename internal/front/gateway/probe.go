@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// probe asks an upstream how it is, until ctx ends.
+// probe checks the health of an upstream at an interval, until ctx ends.
 func (g *Gateway) probe(ctx context.Context, u *upstream) {
 	o := &g.o.Health
 	client := &http.Client{
@@ -25,19 +25,19 @@ func (g *Gateway) probe(ctx context.Context, u *upstream) {
 		case <-ctx.Done():
 			return
 		}
-		err := ask(ctx, client, u.name+o.Path)
+		err := checkHealth(ctx, client, u.name+o.Path)
 		if ctx.Err() != nil {
 			return
 		}
-		if !isOwnFault(err) && u.health.asked(err == nil) {
-			g.tellHealth(u, err)
+		if !isLocalFailure(err) && u.health.probed(err == nil) {
+			g.logHealth(u, err)
 		}
 		timer.Reset(jitter(o.Every))
 	}
 }
 
-// ask takes any answer below 400 for a good one.
-func ask(ctx context.Context, client *http.Client, url string) error {
+// checkHealth sends one probe. Any status below 400 is healthy.
+func checkHealth(ctx context.Context, client *http.Client, url string) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
@@ -54,8 +54,8 @@ func ask(ctx context.Context, client *http.Client, url string) error {
 	return nil
 }
 
-func (g *Gateway) tellHealth(u *upstream, err error) {
-	g.usable(u, err == nil)
+func (g *Gateway) logHealth(u *upstream, err error) {
+	g.reportUsable(u, err == nil)
 	if err == nil {
 		g.o.Log.Info("upstream is back", slog.String("upstream", u.name))
 		return
@@ -63,7 +63,7 @@ func (g *Gateway) tellHealth(u *upstream, err error) {
 	g.o.Log.Warn("upstream is out of order; it gets no requests until it answers", slog.String("upstream", u.name), slog.String("error", unwrapURL(err).Error()))
 }
 
-// unwrapURL leaves out what the line says already.
+// unwrapURL removes the URL, which the log line has already.
 func unwrapURL(err error) error {
 	if inner := errors.Unwrap(err); inner != nil {
 		return inner

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// problem is an answer of the gateway itself (RFC 9457): the request was not fit
-// to be passed on, or there was nobody to pass it on to.
+// problem is a response of the gateway itself (RFC 9457): the request cannot be passed on,
+// or no upstream is available.
 type problem struct {
 	Type   string `json:"type"`
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	Detail string `json:"detail"`
 
-	retry time.Duration // when to come again; 0: not said
-	allow string        // methods, for a 405
-	hurt  bool          // the connection cannot be used further
+	retryAfter time.Duration // 0 means no Retry-After
+	allow      string        // methods, for a 405
+	closeConn  bool          // the connection cannot be reused
 }
 
 func newProblem(status int, detail string) *problem {
@@ -26,10 +26,10 @@ func newProblem(status int, detail string) *problem {
 
 func badRequest(detail string) *problem { return newProblem(http.StatusBadRequest, detail) }
 
-// overload tells a client that it is not to blame, and when to come again.
-func overload(detail string, retry time.Duration) *problem {
+// unavailable returns a 503 with a Retry-After of at least a second.
+func unavailable(detail string, retry time.Duration) *problem {
 	p := newProblem(http.StatusServiceUnavailable, detail)
-	p.retry = max(retry, time.Second)
+	p.retryAfter = max(retry, time.Second)
 	return p
 }
 
@@ -37,13 +37,13 @@ func (p *problem) write(w http.ResponseWriter, method string) {
 	h := w.Header()
 	h["Content-Type"] = []string{"application/problem+json"}
 	h["X-Content-Type-Options"] = []string{"nosniff"}
-	if p.retry > 0 {
-		h["Retry-After"] = []string{strconv.FormatInt(int64((p.retry+time.Second-1)/time.Second), 10)}
+	if p.retryAfter > 0 {
+		h["Retry-After"] = []string{strconv.FormatInt(int64((p.retryAfter+time.Second-1)/time.Second), 10)}
 	}
 	if p.allow != "" {
 		h["Allow"] = []string{p.allow}
 	}
-	if p.hurt {
+	if p.closeConn {
 		h["Connection"] = []string{"close"}
 	}
 	w.WriteHeader(p.Status)

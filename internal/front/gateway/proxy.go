@@ -12,89 +12,88 @@ import (
 	"tidegate.dev/tidegate/httplimit"
 )
 
-// newProxy returns the last station: what comes here goes to an upstream. Streams
-// are flushed as they come; a body of known length is not, until it is whole or a
-// buffer is full.
+// newProxy returns the last stage, which sends requests to upstreams. Streams are flushed
+// as they come; a body of known length is flushed when it is complete or a buffer is full.
 func newProxy(g *Gateway) *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Rewrite:        rewrite,
-		Transport:      &trips{pool: g.pool, observer: g.o.Observer, log: g.o.Log},
+		Transport:      &balancer{pool: g.pool, observer: g.o.Observer, log: g.o.Log},
 		BufferPool:     new(buffers),
-		ModifyResponse: answered,
-		ErrorHandler:   g.failed,
+		ModifyResponse: modifyResponse,
+		ErrorHandler:   g.handleError,
 		ErrorLog:       errorLog(g.o.Log),
 	}
 }
 
-// forward is for requests that may pass.
+// forward passes an admitted request on.
 func (g *Gateway) forward(w http.ResponseWriter, r *http.Request) {
 	x := exchangeOf(r.Context())
-	if x.Err() != nil { // its client left while it stood in line
+	if x.Err() != nil { // the client left while the request was queued
 		abort()
 	}
-	x.own = ownPool.Get().(*ownHeaders)
+	x.own = ownHeadersPool.Get().(*ownHeaders)
 	defer x.own.release()
-	x.own.keep(w.Header())
-	x.settle = newSettling(httplimit.VisitOf(r.Context()))
+	x.own.save(w.Header())
+	x.costFinder = newCostFinder(httplimit.VisitOf(r.Context()))
 	g.proxy.ServeHTTP(w, r)
 }
 
-// rewrite makes the request of the upstream. Its address is set for each try.
+// rewrite prepares the request to the upstream. The address is set for each try.
 func rewrite(pr *httputil.ProxyRequest) {
 	x := exchangeOf(pr.In.Context())
-	pr.Out.URL.RawQuery = pr.In.URL.RawQuery // as it was sent, whoever may be able to read it
-	pr.Out.Trailer = pr.In.Trailer           // the same map: it is filled at the end of the body
-	forwarding(pr.Out.Header, pr.In, x)
-	if x.settle != nil {
-		pr.Out.Header["Accept-Encoding"] = []string{"identity"} // what is compressed cannot be looked into
+	pr.Out.URL.RawQuery = pr.In.URL.RawQuery // as it was sent, even if it does not parse
+	pr.Out.Trailer = pr.In.Trailer           // the same map, which is filled at the end of the body
+	setForwarded(pr.Out.Header, pr.In, x)
+	if x.costFinder != nil {
+		pr.Out.Header["Accept-Encoding"] = []string{"identity"} // a compressed body cannot be inspected
 	}
 }
 
 var errStatus = errors.New("the answer has a status below 100")
 
-// answered is called with the head of the upstream's answer.
-func answered(res *http.Response) error {
+// modifyResponse is called with the headers of the upstream's response.
+func modifyResponse(res *http.Response) error {
 	if res.StatusCode < 100 { // net/http would panic
 		return errStatus
 	}
 	x := exchangeOf(res.Request.Context())
-	if x.informed.Load() {
+	if x.sent1xx.Load() {
 		x.own.restore(x.writer.Header())
 	}
 	x.own.override(res.Header)
-	if x.settle != nil && res.StatusCode != http.StatusSwitchingProtocols {
-		res.Body = x.settle.watch(res)
+	if x.costFinder != nil && res.StatusCode != http.StatusSwitchingProtocols {
+		res.Body = x.costFinder.wrap(res)
 	}
 	return nil
 }
 
-// failed answers where the upstream did not.
-func (g *Gateway) failed(w http.ResponseWriter, r *http.Request, err error) {
+// handleError answers a request that got no response from an upstream.
+func (g *Gateway) handleError(w http.ResponseWriter, r *http.Request, err error) {
 	x := exchangeOf(r.Context())
-	if x.Err() != nil && x.body.err() == nil { // nobody is there to be told
+	if x.Err() != nil && x.body.err() == nil { // the client is gone
 		abort()
 	}
-	if x.informed.Load() {
+	if x.sent1xx.Load() {
 		x.own.restore(w.Header())
 	}
-	p := g.explain(x, err)
+	p := g.problemOf(x, err)
 	x.record.Reason = p.Detail
 	x.fate = x.fateOf(err)
 	p.write(w, x.method)
-	if p.Status == http.StatusBadGateway || p.Status == http.StatusGatewayTimeout { // that all are out of order was said once
+	if p.Status == http.StatusBadGateway || p.Status == http.StatusGatewayTimeout { // an ejection is logged once, by recordResult
 		g.o.Log.LogAttrs(context.Background(), slog.LevelWarn, "upstream does not answer",
 			slog.String("id", x.record.ID), slog.String("upstream", x.record.Upstream), slog.Int("status", p.Status), slog.String("error", err.Error()))
 	}
 }
 
-// fateOf says whether a request that failed stays charged. What its client did wrong
-// is counted as what it is.
+// fateOf returns whether a failed request stays charged. One that failed through its own
+// client counts like any other.
 func (x *exchange) fateOf(err error) httplimit.Fate {
 	var none *noUpstreamError
 	switch {
 	case x.body.err() != nil:
 		return httplimit.Served
-	case x.reached.Load():
+	case x.maybeSent.Load():
 		return httplimit.Lost
 	case errors.As(err, &none) || notConnected(err):
 		return httplimit.Unsent
@@ -102,21 +101,20 @@ func (x *exchange) fateOf(err error) httplimit.Fate {
 	return httplimit.Lost
 }
 
-// abort cuts the connection. To return would be to answer 200, and a client that
-// has only ended its own side would see that.
+// abort closes the connection. Returning would answer 200, which a client that has only
+// closed its own side would see.
 func abort() { panic(http.ErrAbortHandler) }
 
-// explain says whose fault it was, and no more: which upstreams there are is
-// nobody's business.
-func (g *Gateway) explain(x *exchange, err error) *problem {
+// problemOf returns an answer that says what failed, but nothing about the upstreams.
+func (g *Gateway) problemOf(x *exchange, err error) *problem {
 	var none *noUpstreamError
 	switch cause := x.body.err(); {
 	case cause != nil:
 		return g.bodyProblem(cause)
 	case errors.As(err, &none):
-		return overload("No upstream is available right now.", none.after)
-	case isOwnFault(err):
-		return overload("The gateway has no connection to spare right now.", time.Second)
+		return unavailable("No upstream is available right now.", none.retryAfter)
+	case isLocalFailure(err):
+		return unavailable("The gateway has no connection to spare right now.", time.Second)
 	case isTimeout(err):
 		return newProblem(http.StatusGatewayTimeout, "The upstream did not answer in time.")
 	}
@@ -128,5 +126,5 @@ func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &slow) && slow.Timeout()
 }
 
-// errorLog is for what net/http has to say.
+// errorLog returns a logger for the messages of net/http.
 func errorLog(to *slog.Logger) *log.Logger { return slog.NewLogLogger(to.Handler(), slog.LevelDebug) }

@@ -7,27 +7,26 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// Observer is told what happens, for metrics. It is called by many goroutines at
-// once, and requests wait for it.
+// Observer gets events for metrics. It is called by many goroutines at once, and requests
+// wait for it.
 type Observer interface {
-	// Tried is told of every try of an upstream, when the head of the answer is
-	// there or there will be none.
+	// Tried is called for every try of an upstream, with the response headers or the error.
 	Tried(Try)
-	// Done is told of every request, once it is over. It must not keep the record.
+	// Done is called at the end of every request. It must not keep the record.
 	Done(*Record)
 }
 
-// Try is one attempt to have a request answered.
+// Try is one attempt to send a request to an upstream.
 type Try struct {
 	Upstream string        // "http://127.0.0.1:9000"
-	Took     time.Duration // until the head of the answer
-	Status   int           // 0: no answer
-	Err      error         // why there was none
-	Retry    bool          // it is the second for its request
+	Took     time.Duration // until the response headers
+	Status   int           // 0 if there was no response
+	Err      error         // why there was no response
+	Retry    bool          // it is the second of its request
 }
 
-// Record is what is known of a request when it is over. There are no secrets in
-// it: no query, no header but the host, no body, and of keys what AccessLog.Keys says.
+// Record describes a finished request. It contains no secrets: no query, no header but the
+// host, no body, and keys only as AccessLog.Keys says.
 type Record struct {
 	Time     time.Time
 	ID       string
@@ -36,23 +35,23 @@ type Record struct {
 	Host     string
 	Path     string
 	Proto    string
-	Status   int   // of the answer; 499: the client left before there was one
-	Sent     int64 // bytes of the answer's body
-	Received int64 // bytes of the request's body
+	Status   int   // of the response; 499 if the client left before
+	Sent     int64 // bytes of the response body
+	Received int64 // bytes of the request body
 	Duration time.Duration
 
-	Upstream     string        // that had it last; "": none
-	UpstreamTime time.Duration // until the head of its answer, all tries together
+	Upstream     string        // of the last try; "" if there was none
+	UpstreamTime time.Duration // until the response headers, all tries together
 	Retries      int
-	Decision     string          // the word of package outcome; "": nobody was asked
-	DecidedBy    string          // the same; "": nobody had to
+	Decision     string          // a word of package outcome; "" without a gate
+	DecidedBy    string          // a word of package outcome; "" if no rule applied
 	Rule         string          // that decided
-	Limit        *tidegate.Limit // that did not admit it; nil: it was admitted
-	Key          string          // that is over Limit, as it may be shown; "": everyone's, or not to be shown
-	Wait         time.Duration   // in line
-	Reason       string          // of an answer that is the gateway's own
-	Cut          bool            // the answer is not whole
+	Limit        *tidegate.Limit // that refused it; nil if it was admitted
+	Key          string          // that is over Limit, as it may be logged; "" if the limit has no key, or it may not
+	Wait         time.Duration   // in the queue
+	Reason       string          // of a response by the gateway itself
+	Cut          bool            // the response is not complete
 }
 
-// clientLeft is what nginx calls this, and many tools with it.
-const clientLeft = 499
+// statusClientGone is the status that nginx and many tools use for a client that left.
+const statusClientGone = 499

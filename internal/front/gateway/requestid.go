@@ -6,10 +6,10 @@ import (
 	"net/http"
 )
 
-// maxID is the longest request id that is taken from a proxy.
+// maxID is the longest request id that is accepted from a proxy.
 const maxID = 128
 
-// requestID is the one that a trusted peer gave to the request, or a new one.
+// requestID returns the id that a trusted peer gave to the request, or a new one.
 func requestID(r *http.Request, trusted bool) string {
 	if given := r.Header["X-Request-Id"]; trusted && len(given) == 1 && validID(given[0]) {
 		return given[0]
@@ -21,7 +21,7 @@ func requestID(r *http.Request, trusted bool) string {
 	return string(text[:])
 }
 
-// validID: what needs no quotes in a log or a shell.
+// validID reports whether an id needs no quotes in a log or a shell.
 func validID(s string) bool {
 	for _, c := range []byte(s) {
 		switch {

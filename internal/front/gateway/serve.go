@@ -22,7 +22,7 @@ func (g *Gateway) newServer(ctx context.Context) *http.Server {
 		MaxHeaderBytes:               l.HeaderBytes,
 		ErrorLog:                     errorLog(g.o.Log),
 		BaseContext:                  func(net.Listener) context.Context { return ctx },
-		ConnContext:                  withLine,
+		ConnContext:                  withConnInfo,
 		ConnState:                    g.track,
 		HTTP2:                        &http.HTTP2Config{SendPingTimeout: l.Stall},
 	}
@@ -123,7 +123,7 @@ func (g *Gateway) Close() error {
 	g.closeListeners()
 	g.stop()
 	err := g.server.Close()
-	g.running.Wait()
+	g.probes.Wait()
 	g.reclaim()
 	return err
 }

@@ -344,13 +344,13 @@ func TestStreamsOfAConnectionThatNobodyReads(t *testing.T) {
 
 // A client whose body did not come in time has had its time: nothing of it is waited for
 // any longer. One whose answer came early may still send for a moment.
-func TestStandingClientGetsNoMoreTime(t *testing.T) {
+func TestStalledClientGetsNoMoreTime(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		_, conn := connected(t)
 		c := newWatched(conn, new(Limits))
-		x := &exchange{line: &line{conn: c}}
+		x := &exchange{connInfo: &connInfo{conn: c}}
 		if late {
-			x.body.failed.Store(new(error(os.ErrDeadlineExceeded)))
+			x.body.readErr.Store(new(error(os.ErrDeadlineExceeded)))
 		}
 		x.linger()
 		if left := time.Until(c.linger); late != (left <= 0) {

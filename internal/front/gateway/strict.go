@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// allowed is what a 405 says: CONNECT would make a tunnel of the gateway, TRACE
-// would show a script what browsers hide from it.
-const allowed = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
+// allowedMethods is the Allow header of a 405. CONNECT would turn the gateway into a tunnel, TRACE
+// would show scripts the headers that browsers hide from them.
+const allowedMethods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 
-// inspect says what is wrong with a request, before rules are asked: it must mean
-// the same to them, to the upstream and to whoever is in front. What net/http
-// refuses by itself does not come here.
+// inspect returns what is wrong with a request, before any rule is evaluated: it must mean
+// the same to the rules, to the upstream and to proxies in front. net/http has refused
+// some requests before.
 func (g *Gateway) inspect(r *http.Request) *problem {
 	if p := inspectMethod(r.Method); p != nil {
 		return p
@@ -37,15 +37,15 @@ func (g *Gateway) inspect(r *http.Request) *problem {
 	return g.o.Paths.inspect(r)
 }
 
-// inspectMethod also refuses what is not in upper case: a rule for POST would not
-// see "post", which some servers take for the same.
+// inspectMethod also refuses lower case: a rule for POST would not match "post", which some
+// servers take for the same.
 func inspectMethod(method string) *problem {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
 		return nil
 	case http.MethodConnect, http.MethodTrace:
 		p := newProblem(http.StatusMethodNotAllowed, "The method "+method+" is not passed on.")
-		p.allow = allowed
+		p.allow = allowedMethods
 		return p
 	}
 	for _, c := range []byte(method) {
@@ -68,9 +68,9 @@ func isTokenByte(c byte) bool {
 	return strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
 }
 
-// inspectTarget takes origin-form, absolute-form, whose host then is the one that
-// counts, and for OPTIONS the asterisk. In HTTP/2 nothing keeps a client from spaces in
-// the target, which would end it in the request line of an upstream.
+// inspectTarget accepts origin-form, absolute-form, whose host takes precedence, and for
+// OPTIONS the asterisk. HTTP/2 clients can send spaces in the target, which would end it in
+// the request line to an upstream.
 func inspectTarget(r *http.Request) *problem {
 	u := r.URL
 	for i := range len(r.RequestURI) {
@@ -95,8 +95,8 @@ func inspectTarget(r *http.Request) *problem {
 	return nil
 }
 
-// validHost is stricter than RFC 3986, which has room for much that no host is
-// called: a name or an address, and maybe a port.
+// validHost reports whether host is a name or an address, with or without a port. It is
+// stricter than RFC 3986, which allows much that is not a host.
 func validHost(host string) bool {
 	name, port, ported := host, "", false
 	if inside, ok := strings.CutPrefix(host, "["); ok {
@@ -135,8 +135,8 @@ func isPort(s string) bool {
 	return s != "" && len(s) <= len("65535")
 }
 
-// onlyWebSocket takes away every other offer to change the protocol: an upstream
-// that took up h2c would be talked to past all rules.
+// onlyWebSocket removes every other offer to switch protocols: a client could talk h2c to an
+// upstream that accepts it, bypassing all rules.
 func onlyWebSocket(r *http.Request) {
 	offers := r.Header["Upgrade"]
 	if len(offers) == 1 && strings.EqualFold(offers[0], "websocket") && r.Method == http.MethodGet && r.ContentLength == 0 && r.Proto == "HTTP/1.1" {

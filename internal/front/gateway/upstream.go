@@ -17,38 +17,38 @@ import (
 type upstream struct {
 	scheme    string
 	host      string
-	name      string   // both
-	base      *url.URL // what all paths are below; nil: the root
+	name      string   // scheme://host
+	base      *url.URL // whose path is prepended to all others; nil if it is the root
 	transport *http.Transport
-	straight  *straight   // nil: everything is for the transport
-	http2     atomic.Bool // it spoke HTTP/2 the last time
+	direct    *directTransport // nil if everything goes through transport
+	http2     atomic.Bool      // the last response was HTTP/2
 	inflight  atomic.Int64
 	health    health
 }
 
-// newUpstream makes an upstream; reclaim frees connections when there are none left to
-// be had.
+// newUpstream returns an upstream; reclaim frees idle connections when no more can be
+// opened.
 func newUpstream(u *url.URL, o *Options, reclaim func()) *upstream {
 	made := &upstream{
 		scheme:    u.Scheme,
 		host:      u.Host,
 		name:      u.Scheme + "://" + u.Host,
 		transport: newTransport(o, reclaim),
-		health:    health{after: o.Health.UnhealthyAfter, recheck: o.Health.Every},
+		health:    health{threshold: o.Health.UnhealthyAfter, probeEvery: o.Health.Every},
 	}
 	if strings.Trim(u.Path, "/") != "" {
 		made.base = u
 	}
-	if u.Scheme == "http" && canLook && isASCII(u.Host) && o.Transport.Idle >= 0 { // other names are translated by the transport
-		made.straight = &straight{
-			dial: made.transport.DialContext, address: withPort(u.Host),
-			wait: o.Limits.Upstream, keep: o.Transport.Idle, most: o.Transport.IdleConns,
+	if u.Scheme == "http" && canCheckIdle && isASCII(u.Host) && o.Transport.Idle >= 0 { // http.Transport translates other names to Punycode
+		made.direct = &directTransport{
+			dial: made.transport.DialContext, address: withDefaultPort(u.Host),
+			headTimeout: o.Limits.Upstream, idleTimeout: o.Transport.Idle, maxIdle: o.Transport.IdleConns,
 		}
 	}
 	return made
 }
 
-func withPort(host string) string {
+func withDefaultPort(host string) string {
 	if name, port, err := net.SplitHostPort(host); err == nil {
 		if port != "" {
 			return host
@@ -62,17 +62,17 @@ func isASCII(s string) bool {
 	return strings.IndexFunc(s, func(c rune) bool { return c >= utf8.RuneSelf }) < 0
 }
 
-// RoundTrip has the upstream answer.
+// RoundTrip implements http.RoundTripper.
 func (u *upstream) RoundTrip(r *http.Request) (*http.Response, error) {
-	if u.straight.takes(r) {
-		return u.straight.RoundTrip(r)
+	if u.direct.handles(r) {
+		return u.direct.RoundTrip(r)
 	}
 	if (r.Body == nil || r.Body == http.NoBody) && !u.http2.Load() {
-		onlyOnce(r)
+		preventResend(r)
 	}
 	var connected *atomic.Bool
-	if u.scheme == "https" { // without TLS, a connection is there when it is dialed
-		r, connected = noteSent(r)
+	if u.scheme == "https" { // without TLS, a dialed connection can be used
+		r, connected = traceSent(r)
 	}
 	res, err := u.transport.RoundTrip(r)
 	if err != nil && connected != nil && !connected.Load() && !notConnected(err) {
@@ -85,20 +85,20 @@ func (u *upstream) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func (u *upstream) closeIdle() {
-	if u.straight != nil {
-		u.straight.CloseIdleConnections()
+	if u.direct != nil {
+		u.direct.CloseIdleConnections()
 	}
 	u.transport.CloseIdleConnections()
 }
 
-// newTransport keeps enough connections that a burst does not end in as many new
-// ones, and compresses nothing: what the client did not ask for it would not get.
+// newTransport keeps enough idle connections for a burst, and does not ask for compression
+// that the client did not ask for.
 func newTransport(o *Options, reclaim func()) *http.Transport {
 	dialer := &net.Dialer{Timeout: o.Transport.Connect, KeepAlive: 15 * time.Second}
 	return &http.Transport{
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			conn, err := dialer.DialContext(ctx, network, address)
-			if isOwnFault(err) {
+			if isLocalFailure(err) {
 				reclaim()
 				conn, err = dialer.DialContext(ctx, network, address)
 			}
@@ -107,7 +107,7 @@ func newTransport(o *Options, reclaim func()) *http.Transport {
 			}
 			return conn, nil
 		},
-		TLSClientConfig:        o.Transport.TLS.Clone(), // it is written to
+		TLSClientConfig:        o.Transport.TLS.Clone(), // http.Transport modifies it
 		TLSHandshakeTimeout:    o.Transport.Connect,
 		ForceAttemptHTTP2:      true,
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 5 * time.Second},
@@ -117,17 +117,17 @@ func newTransport(o *Options, reclaim func()) *http.Transport {
 		DisableKeepAlives:      o.Transport.Idle < 0,
 		ResponseHeaderTimeout:  o.Limits.Upstream,
 		ExpectContinueTimeout:  time.Second,
-		MaxResponseHeaderBytes: mostHead,
+		MaxResponseHeaderBytes: maxResponseHead,
 	}
 }
 
-// connectError: there was no connection, so nothing was sent.
+// connectError means that there was no connection, so nothing was sent.
 type connectError struct{ err error }
 
 func (e *connectError) Error() string { return e.err.Error() }
 func (e *connectError) Unwrap() error { return e.err }
 
-// notConnected reports whether err came before a byte of the request was sent.
+// notConnected reports whether the request failed before any of it was sent.
 func notConnected(err error) bool {
 	var connect *connectError
 	var certificate *tls.CertificateVerificationError
@@ -135,18 +135,18 @@ func notConnected(err error) bool {
 	return errors.As(err, &connect) || errors.As(err, &certificate) || errors.As(err, &noTLS)
 }
 
-// address is where u has what was asked for.
-func (u *upstream) address(target *url.URL) *url.URL {
+// urlFor returns the URL of target at u.
+func (u *upstream) urlFor(target *url.URL) *url.URL {
 	at := *target
 	at.Scheme, at.Host = u.scheme, u.host
 	if u.base != nil && at.Path != "*" {
-		at.RawPath = below(u.base.EscapedPath(), at.EscapedPath()) // ignored where it is the usual one
-		at.Path = below(u.base.Path, at.Path)
+		at.RawPath = joinPath(u.base.EscapedPath(), at.EscapedPath()) // ignored if it is the default encoding
+		at.Path = joinPath(u.base.Path, at.Path)
 	}
 	return &at
 }
 
-func below(base, path string) string {
+func joinPath(base, path string) string {
 	joined := "/" + strings.Trim(base, "/") + path
 	if path == "" {
 		joined += "/"

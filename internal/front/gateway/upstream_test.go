@@ -214,7 +214,7 @@ func TestUpstreamTimeout(t *testing.T) {
 	}
 }
 
-// An upstream whose health question goes wrong gets no requests, even if it
+// An upstream whose health probe fails gets no requests, even if it
 // answers them.
 func TestActiveHealth(t *testing.T) {
 	var sick atomic.Bool

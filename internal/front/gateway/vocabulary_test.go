@@ -165,7 +165,7 @@ func TestLogAndMetricsUseTheSameWords(t *testing.T) {
 					res.Body.Close()
 				}
 			}()
-			soon(t, "it is in line", func() bool { return v.InFlight() == 1 })
+			soon(t, "it is queued", func() bool { return v.InFlight() == 1 })
 			leave()
 			<-gone
 			soon(t, "it has left", func() bool { return v.InFlight() == 0 })

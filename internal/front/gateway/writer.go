@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// writer is the one to the client: it sees everything that is answered, by
-// whomever.
+// writer is the http.ResponseWriter of a request. It sees every response: the upstream's,
+// the gate's and the gateway's own.
 type writer struct {
 	http.ResponseWriter
-	exchange *exchange
-	status   int // that the client got; 0: not answered yet
-	hijacked bool
-	gone     bool         // the client, before it was answered
-	sent     atomic.Int64 // bytes; a tunnel is written to by another goroutine
-	stall    stall
+	exchange   *exchange
+	status     int // of the response; 0 before it
+	hijacked   bool
+	clientGone bool         // the client left before the response
+	sent       atomic.Int64 // bytes of the body; atomic because another goroutine writes to a tunnel
+	stall      stall
 }
 
 // buffered is how much of an answer net/http keeps to itself in HTTP/2, whether the
@@ -40,22 +40,22 @@ func (w *writer) watch() {
 	}
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap makes the methods of the connection available to http.ResponseController.
 func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *writer) WriteHeader(status int) {
 	if status >= 100 && status < 200 && status != http.StatusSwitchingProtocols {
-		w.exchange.informed.Store(true)
+		w.exchange.sent1xx.Store(true)
 		w.ResponseWriter.WriteHeader(status)
 		return
 	}
 	if w.status == 0 {
-		if w.gone = w.exchange.Err() != nil && w.exchange.body.err() == nil; !w.gone {
+		if w.clientGone = w.exchange.Err() != nil && w.exchange.body.err() == nil; !w.clientGone {
 			w.status = status
 		} else {
-			w.status = clientLeft
+			w.status = statusClientGone
 		}
-		w.exchange.answering(w.Header())
+		w.exchange.beforeHeader(w.Header())
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
@@ -95,7 +95,7 @@ func (w *writer) writeStream(b []byte, stall time.Duration) (n int, err error) {
 // Flush implements http.Flusher.
 func (w *writer) Flush() { _ = w.FlushError() }
 
-// FlushError is what http.ResponseController calls.
+// FlushError implements the method that http.ResponseController calls.
 func (w *writer) FlushError() error {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
@@ -108,7 +108,7 @@ func (w *writer) FlushError() error {
 	return err
 }
 
-// Hijack implements http.Hijacker. What is hijacked here becomes a tunnel.
+// Hijack implements http.Hijacker. The connection becomes a tunnel.
 func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buf, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	if err != nil {
@@ -118,11 +118,11 @@ func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		seen.unwatch()
 	}
 	w.hijacked, w.status = true, http.StatusSwitchingProtocols
-	early, _ := buf.Reader.Peek(buf.Reader.Buffered()) // that much is there
+	early, _ := buf.Reader.Peek(buf.Reader.Buffered()) // it has that many bytes
 	return tunnel{conn, &w.sent, bytes.NewReader(early)}, buf, nil
 }
 
-// tunnel counts what is sent to the client.
+// tunnel is a hijacked connection that counts what is sent to the client.
 type tunnel struct {
 	net.Conn
 	sent  *atomic.Int64
@@ -142,14 +142,14 @@ func (t tunnel) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// CloseWrite passes on that the upstream has said all. The client gets a moment to
-// end its side, too: nobody listens to it any more.
+// CloseWrite passes on that the upstream has closed its side. The client gets a moment to
+// close its own, which nobody reads any more.
 func (t tunnel) CloseWrite() error {
-	_ = t.SetReadDeadline(time.Now().Add(lingering)) // or it is closed already
+	_ = t.SetReadDeadline(time.Now().Add(lingering)) // it may be closed already
 	return closeWrite(t.Conn)
 }
 
-// closeWrite closes one direction, where a connection can do that.
+// closeWrite closes the write side of a connection, or all of it if it cannot do that.
 func closeWrite(conn net.Conn) error {
 	if half, ok := conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -157,20 +157,20 @@ func closeWrite(conn net.Conn) error {
 	return conn.Close()
 }
 
-// answering is called before the head of the answer is sent.
-func (x *exchange) answering(h http.Header) {
+// beforeHeader is called before the response headers are sent.
+func (x *exchange) beforeHeader(h http.Header) {
 	switch {
 	case x.gateway.draining.Load():
 		h["Connection"] = []string{"close"}
-	case !x.http1 && !x.line.isSurplus():
-		delete(h, "Connection") // a stream that is spoilt ends alone
+	case !x.http1 && !x.connInfo.isSurplus():
+		delete(h, "Connection") // a bad stream ends without its connection
 	}
 	if !x.body.pending() {
 		return
 	}
-	// net/http wants the whole body before it sends an answer. One of ours waits
-	// a little for that. An upstream's may be one half of a conversation: where
-	// the connection is not used again, it is sent at once and the body goes on.
+	// net/http reads the rest of the body before it sends a response. For our own
+	// responses it may do so for a moment. An upstream's may be one half of a
+	// conversation: if the connection is not reused, it is sent at once.
 	switch {
 	case x.upstream == nil:
 		if x.http1 {
@@ -180,7 +180,7 @@ func (x *exchange) answering(h http.Header) {
 	case x.http1:
 		h["Connection"] = []string{"close"}
 	}
-	if x.body.openEnded() {
+	if x.body.unknownLength() {
 		x.converse()
 	}
 }
@@ -189,7 +189,7 @@ func (x *exchange) answering(h http.Header) {
 // while it is still sending, and it is theirs to say who has the next word. A body of an
 // announced length is an upload, and no conversation.
 func (x *exchange) converse() {
-	if c := x.line.watched(); c != nil {
+	if c := x.connInfo.watched(); c != nil {
 		c.converse()
 		return
 	}

@@ -23,7 +23,7 @@ func TestForwarding(t *testing.T) {
 		}
 		x := &exchange{trusted: trusted}
 		x.record.ID = "id"
-		forwarding(out, r, x)
+		setForwarded(out, r, x)
 		for name, values := range want {
 			if got := out[name]; len(got) != len(values) || len(got) > 0 && got[0] != values[0] {
 				t.Errorf("%s from %s: %q, want %q", name, remote, got, values)

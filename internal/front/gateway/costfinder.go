@@ -12,9 +12,8 @@ import (
 	"tidegate.dev/tidegate/internal/lang/jsonvalue"
 )
 
-// settling finds the true cost of a request in the body of its answer, as that
-// passes by.
-type settling struct {
+// costFinder finds the true cost of a request in the response body, as that passes through.
+type costFinder struct {
 	visit   *tidegate.Visit
 	sources []source
 }
@@ -26,12 +25,12 @@ type source struct {
 	last string // "total_tokens"
 }
 
-// newSettling returns nil where the body tells nothing that is asked for.
-func newSettling(visit *tidegate.Visit) *settling {
+// newCostFinder returns nil if no rule reads the cost from the response body.
+func newCostFinder(visit *tidegate.Visit) *costFinder {
 	if visit == nil {
 		return nil
 	}
-	s := &settling{visit: visit}
+	s := &costFinder{visit: visit}
 	for _, name := range visit.Sources() {
 		if path, ok := strings.CutPrefix(name, "response.body."); ok {
 			s.sources = append(s.sources, source{name, path, path[strings.LastIndexByte(path, '.')+1:]})
@@ -40,44 +39,44 @@ func newSettling(visit *tidegate.Visit) *settling {
 	return s
 }
 
-// reader looks at a body.
-type reader interface {
-	see(p []byte) // the next part of it
-	end()         // there is no more
+// bodyScanner parses a body as it passes through.
+type bodyScanner interface {
+	scan(p []byte) // the next part of it
+	end()          // there is no more
 }
 
-// watch returns the body of res, watched if there may be something to find.
-func (s *settling) watch(res *http.Response) io.ReadCloser {
+// wrap returns the body of res, with a scanner if it may contain the cost.
+func (s *costFinder) wrap(res *http.Response) io.ReadCloser {
 	if coding := res.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
 		return res.Body
 	}
 	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	switch {
 	case kind == "text/event-stream":
-		return &watchedBody{res.Body, &events{look: s.look}}
+		return &scannedBody{res.Body, &eventScanner{inspect: s.inspect}}
 	case (kind == "application/json" || strings.HasSuffix(kind, "+json")) && res.ContentLength <= maxDocument:
-		return &watchedBody{res.Body, &document{look: s.look}}
+		return &scannedBody{res.Body, &jsonScanner{inspect: s.inspect}}
 	}
 	return res.Body
 }
 
-// watchedBody shows what is read from it. Nothing waits for that.
-type watchedBody struct {
+// scannedBody shows its scanner what is read, and delays nothing.
+type scannedBody struct {
 	io.ReadCloser
-	reader reader
+	scanner bodyScanner
 }
 
-func (b *watchedBody) Read(p []byte) (int, error) {
+func (b *scannedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	b.reader.see(p[:n])
+	b.scanner.scan(p[:n])
 	if err == io.EOF {
-		b.reader.end()
+		b.scanner.end()
 	}
 	return n, err
 }
 
-// look tells the visit what a JSON text says. In a stream the last one counts.
-func (s *settling) look(text []byte) {
+// inspect tells the visit the costs that a JSON text contains. In a stream the last one counts.
+func (s *costFinder) inspect(text []byte) {
 	if !s.mentions(text) {
 		return
 	}
@@ -94,9 +93,9 @@ func (s *settling) look(text []byte) {
 	}
 }
 
-// mentions spares most events of a stream the parsing. A name may be written
-// with escapes.
-func (s *settling) mentions(text []byte) bool {
+// mentions reports whether text may contain a source, so that most events of a stream need
+// no parsing. Names may be written with escapes.
+func (s *costFinder) mentions(text []byte) bool {
 	t := string(text)
 	for _, src := range s.sources {
 		if strings.Contains(t, src.last) {
@@ -106,8 +105,7 @@ func (s *settling) mentions(text []byte) bool {
 	return strings.Contains(t, `\u`)
 }
 
-// parseCost takes whole numbers, and others as the next one above. What is
-// negative is not believed.
+// parseCost parses a number and rounds it up. Negative numbers are not believed.
 func parseCost(s string) (int64, bool) {
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
 		return n, n >= 0

@@ -7,18 +7,18 @@ import (
 	"unicode/utf8"
 )
 
-// pairs writes names and values as the handlers of log/slog do, JSON or text, without
-// looking at types. Names are ours and need no quotes.
-type pairs struct {
-	b     []byte
-	plain bool // for people to read
+// lineEncoder encodes a log line as the handlers of log/slog do, as JSON or text, without
+// reflection. Names are constants and need no quotes.
+type lineEncoder struct {
+	b      []byte
+	asText bool // key=value, not JSON
 }
 
-// maxText is how much of one value a line has: who sends a longer path is seen by that.
-const maxText = 8 << 10
+// maxValue is the length at which a value is cut.
+const maxValue = 8 << 10
 
-func (p *pairs) begin(plain bool, at time.Time) {
-	p.b, p.plain = p.b[:0], plain
+func (p *lineEncoder) begin(plain bool, at time.Time) {
+	p.b, p.asText = p.b[:0], plain
 	if plain {
 		p.b = append(p.b, "time="...)
 		p.b = at.AppendFormat(p.b, "2006-01-02T15:04:05.000Z07:00")
@@ -30,15 +30,15 @@ func (p *pairs) begin(plain bool, at time.Time) {
 	p.b = append(p.b, `","level":"INFO","msg":"request"`...)
 }
 
-func (p *pairs) end() {
-	if !p.plain {
+func (p *lineEncoder) end() {
+	if !p.asText {
 		p.b = append(p.b, '}')
 	}
 	p.b = append(p.b, '\n')
 }
 
-func (p *pairs) name(name string) {
-	if p.plain {
+func (p *lineEncoder) name(name string) {
+	if p.asText {
 		p.b = append(p.b, ' ')
 		p.b = append(p.b, name...)
 		p.b = append(p.b, '=')
@@ -49,46 +49,46 @@ func (p *pairs) name(name string) {
 	p.b = append(p.b, '"', ':')
 }
 
-// some is text, unless there is none.
-func (p *pairs) some(name, value string) {
+// textIfSet writes text, unless it is empty.
+func (p *lineEncoder) textIfSet(name, value string) {
 	if value != "" {
 		p.text(name, value)
 	}
 }
 
-func (p *pairs) text(name, value string) {
+func (p *lineEncoder) text(name, value string) {
 	p.name(name)
-	if len(value) > maxText {
-		value = value[:maxText] + "…"
+	if len(value) > maxValue {
+		value = value[:maxValue] + "…"
 	}
 	switch {
-	case !p.plain:
+	case !p.asText:
 		p.b = appendJSON(p.b, value)
-	case wantsQuotes(value):
+	case needsQuotes(value):
 		p.b = strconv.AppendQuote(p.b, value)
 	default:
 		p.b = append(p.b, value...)
 	}
 }
 
-func (p *pairs) number(name string, value int64) {
+func (p *lineEncoder) number(name string, value int64) {
 	p.name(name)
 	p.b = strconv.AppendInt(p.b, value, 10)
 }
 
-func (p *pairs) milliseconds(name string, d time.Duration) {
+func (p *lineEncoder) milliseconds(name string, d time.Duration) {
 	p.name(name)
 	p.b = strconv.AppendFloat(p.b, float64(d.Microseconds())/1000, 'f', -1, 64)
 }
 
-func (p *pairs) yes(name string) {
+func (p *lineEncoder) flag(name string) {
 	p.name(name)
 	p.b = append(p.b, "true"...)
 }
 
 const hexDigits = "0123456789abcdef"
 
-// appendJSON appends s in quotes, as JSON of log/slog, without regard to HTML.
+// appendJSON appends s as a JSON string, as log/slog does: nothing is escaped for HTML.
 func appendJSON(b []byte, s string) []byte {
 	b = append(b, '"')
 	from := 0
@@ -110,7 +110,7 @@ func appendJSON(b []byte, s string) []byte {
 			b = append(b, s[from:i]...)
 			b = append(b, `\ufffd`...)
 			from = i + size
-		} else if r == '\u2028' || r == '\u2029' { // ends a line in JavaScript
+		} else if r == '\u2028' || r == '\u2029' { // line ends in JavaScript
 			b = append(b, s[from:i]...)
 			b = append(b, `\u202`...)
 			b = append(b, hexDigits[r&0xf])
@@ -136,8 +136,8 @@ func appendEscape(b []byte, c byte) []byte {
 	return append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0xf])
 }
 
-// wantsQuotes reports whether a value of a text line would be misread without.
-func wantsQuotes(s string) bool {
+// needsQuotes reports whether a value of a text line needs quotes.
+func needsQuotes(s string) bool {
 	if s == "" {
 		return true
 	}

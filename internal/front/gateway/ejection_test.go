@@ -16,10 +16,10 @@ import (
 	"time"
 )
 
-// Whatever fails, and of however many, one upstream is used: requests get its answer, or
-// are told that it did not answer, and never that there is none. With one that answers,
-// all are answered.
-func TestLastUpstreamIsNeverLeftAlone(t *testing.T) {
+// Whatever fails, and with any number of upstreams, one stays in use: requests get its
+// response, or are told that it did not answer, and never that there is none. If one
+// upstream answers, all requests are answered.
+func TestLastUpstreamIsNeverEjected(t *testing.T) {
 	t.Parallel()
 	release := make(chan bool)
 	t.Cleanup(func() { close(release) })
@@ -72,7 +72,7 @@ func TestLastUpstreamIsNeverLeftAlone(t *testing.T) {
 	}
 }
 
-// Clients that ask for what takes too long take nothing from those who do not.
+// Requests that time out do not harm those that do not.
 func TestSlowRequestsEjectNobody(t *testing.T) {
 	t.Parallel()
 	for n := 1; n <= 3; n++ {
@@ -126,16 +126,16 @@ func TestSlowRequestsEjectNobody(t *testing.T) {
 	}
 }
 
-// What this machine cannot do is not the upstream's fault: idle connections are given up,
-// and if that does not help, the client is told to come again.
-func TestOwnFaultsAreNotTheUpstreams(t *testing.T) {
-	for _, number := range ownFaults {
+// A failure of this machine is not the upstream's: idle connections are closed, and if that
+// does not help, the client is told to retry.
+func TestLocalFailuresAreNotTheUpstreams(t *testing.T) {
+	for _, number := range localFailures {
 		t.Run(number.Error(), func(t *testing.T) {
 			g := start(t, Options{Upstreams: []*url.URL{serve(t, hello), serve(t, hello)}}, nil)
 			fault := &connectError{&net.OpError{Op: "dial", Err: os.NewSyscallError("socket", number)}}
 			for _, u := range g.pool {
 				fail := func(context.Context, string, string) (net.Conn, error) { return nil, fault }
-				u.transport.DialContext, u.straight.dial = fail, fail
+				u.transport.DialContext, u.direct.dial = fail, fail
 			}
 			for i := range 20 {
 				method := []string{http.MethodGet, http.MethodPost}[i%2]
@@ -153,7 +153,7 @@ func TestOwnFaultsAreNotTheUpstreams(t *testing.T) {
 	}
 	f := func(err error, want bool) {
 		t.Helper()
-		if isOwnFault(err) != want {
+		if isLocalFailure(err) != want {
 			t.Errorf("%v: %v, want %v", err, !want, want)
 		}
 	}
@@ -170,22 +170,22 @@ func TestOwnFaultsAreNotTheUpstreams(t *testing.T) {
 // An upstream that is ejected is used again at once when the others are found to be down.
 func TestOnlyOtherIsDown(t *testing.T) {
 	now := time.Now()
-	a, b := &upstream{health: health{after: 1}}, &upstream{health: health{after: 1}}
+	a, b := &upstream{health: health{threshold: 1}}, &upstream{health: health{threshold: 1}}
 	p := pool{a, b}
-	if pause := a.health.failed(now, p.last(a)); pause <= 0 {
+	if pause := a.health.failed(now, p.isLast(a)); pause <= 0 {
 		t.Fatal("it is not ejected, and there is another")
 	}
 	if p.pick(now, nil) != b {
 		t.Error("it is used while there is another")
 	}
-	if pause := b.health.failed(now, p.last(b)); pause != 0 || !b.health.usable(now) {
+	if pause := b.health.failed(now, p.isLast(b)); pause != 0 || !b.health.usable(now) {
 		t.Error("the last is ejected")
 	}
-	b.health.asked(false)
+	b.health.probed(false)
 	if got := p.pick(now, nil); got != a {
 		t.Errorf("%v is used", got)
 	}
-	a.health.asked(false)
+	a.health.probed(false)
 	if got := p.pick(now, nil); got != nil {
 		t.Errorf("%v is used though both were asked and are down", got)
 	}

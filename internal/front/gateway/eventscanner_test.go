@@ -8,10 +8,10 @@ import (
 
 // eventData is the data of the events in text, read in parts of n bytes.
 func eventData(text string, n int) (all []string) {
-	e := &events{look: func(data []byte) { all = append(all, string(data)) }}
+	e := &eventScanner{inspect: func(data []byte) { all = append(all, string(data)) }}
 	for text != "" {
 		part := text[:min(n, len(text))]
-		e.see([]byte(part))
+		e.scan([]byte(part))
 		text = text[len(part):]
 	}
 	e.end()
@@ -70,9 +70,9 @@ func TestDocument(t *testing.T) {
 	f := func(size int, want bool) {
 		t.Helper()
 		seen := false
-		d := &document{look: func([]byte) { seen = true }}
+		d := &jsonScanner{inspect: func([]byte) { seen = true }}
 		for range size / 1000 {
-			d.see(make([]byte, 1000))
+			d.scan(make([]byte, 1000))
 		}
 		if len(d.text) > maxDocument {
 			t.Errorf("%d bytes are kept", len(d.text))

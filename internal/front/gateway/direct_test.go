@@ -94,12 +94,12 @@ func (s *scripted) seen() (conns int, heads []string) {
 	return s.conns, append([]string(nil), s.heads...)
 }
 
-func (s *scripted) straight(wait time.Duration) *straight {
+func (s *scripted) transport(wait time.Duration) *directTransport {
 	var d net.Dialer
-	return &straight{dial: d.DialContext, address: s.Addr().String(), wait: wait, keep: time.Minute, most: 10}
+	return &directTransport{dial: d.DialContext, address: s.Addr().String(), headTimeout: wait, idleTimeout: time.Minute, maxIdle: 10}
 }
 
-// connected are the two ends of a connection that is open until the test ends. The
+// connected returns the two ends of a connection that is open until the test ends. The
 // port of the first was bound: nobody else gets it while that is open.
 func connected(t testing.TB) (conn, peer *net.TCPConn) {
 	t.Helper()
@@ -127,14 +127,14 @@ const (
 	five   = okLine + "Content-Length: 5\r\n\r\nhello"
 )
 
-// askStraight returns the status and the body, or the error.
-func askStraight(ctx context.Context, t *testing.T, s *straight, method, path string) (string, error) {
+// askDirect returns the status and the body, or the error.
+func askDirect(ctx context.Context, t *testing.T, s *directTransport, method, path string) (string, error) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(ctx, method, "http://upstream"+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !s.takes(r) {
+	if !s.handles(r) {
 		t.Fatalf("%s %s is not taken", method, path)
 	}
 	res, err := s.RoundTrip(r)
@@ -146,20 +146,20 @@ func askStraight(ctx context.Context, t *testing.T, s *straight, method, path st
 	return fmt.Sprintf("%d %s", res.StatusCode, body), err
 }
 
-func wantAnswer(t *testing.T, s *straight, method, path, want string) {
+func wantAnswer(t *testing.T, s *directTransport, method, path, want string) {
 	t.Helper()
-	if got, err := askStraight(t.Context(), t, s, method, path); err != nil || got != want {
+	if got, err := askDirect(t.Context(), t, s, method, path); err != nil || got != want {
 		t.Fatalf("%s %s: got %q (%v), want %q", method, path, got, err, want)
 	}
 }
 
-func TestStraightUsesAConnectionAgain(t *testing.T) {
+func TestDirectUsesAConnectionAgain(t *testing.T) {
 	up := newScripted(t, []string{
 		five, okLine + "Transfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n",
 		okLine + "Content-Length: 5\r\n\r\n", "HTTP/1.1 204 No Content\r\n\r\n", "HTTP/1.1 304 Not Modified\r\n\r\n",
 		okLine + "Content-Length: 0\r\n\r\n", five, "HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno",
 	})
-	s := up.straight(time.Minute)
+	s := up.transport(time.Minute)
 	defer s.CloseIdleConnections()
 	wantAnswer(t, s, "GET", "/1", "200 hello")
 	wantAnswer(t, s, "GET", "/2", "200 hello")
@@ -175,11 +175,11 @@ func TestStraightUsesAConnectionAgain(t *testing.T) {
 }
 
 // A connection that was closed while it was idle costs nobody an answer.
-func TestStraightIsNotBotheredByClosedConnections(t *testing.T) {
+func TestDirectIsNotBotheredByClosedConnections(t *testing.T) {
 	f := func(name string, first []string, sent int) {
 		t.Run(name, func(t *testing.T) {
 			up := newScripted(t, first, []string{five, five})
-			s := up.straight(time.Minute)
+			s := up.transport(time.Minute)
 			defer s.CloseIdleConnections()
 			wantAnswer(t, s, "GET", "/first", "200 hello")
 			wantAnswer(t, s, "GET", "/second", "200 hello")
@@ -194,11 +194,11 @@ func TestStraightIsNotBotheredByClosedConnections(t *testing.T) {
 	f("until the end", []string{okLine + "\r\nhello"}, 3)
 }
 
-// What comes on an idle connection is nobody's answer.
-func TestStraightTakesNoAnswerToAnotherQuestion(t *testing.T) {
+// What comes on an idle connection is not the answer to the next request.
+func TestDirectTakesNoAnswerToAnotherQuestion(t *testing.T) {
 	late := "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 4\r\n\r\nlate"
 	up := newScripted(t, []string{five + late + "stay\n"}, []string{five})
-	s := up.straight(time.Minute)
+	s := up.transport(time.Minute)
 	defer s.CloseIdleConnections()
 	wantAnswer(t, s, "GET", "/first", "200 hello")
 	wantAnswer(t, s, "GET", "/second", "200 hello")
@@ -208,47 +208,47 @@ func TestStraightTakesNoAnswerToAnotherQuestion(t *testing.T) {
 	}
 }
 
-// As above, but it comes when the answer has been read long since.
-func TestStraightLooksBeforeItAsks(t *testing.T) {
+// The same, but it comes long after the last response.
+func TestDirectLooksBeforeItAsks(t *testing.T) {
 	conn, peer := connected(t)
-	l := newLink(conn)
+	l := newUpstreamConn(conn)
 	defer l.Close()
-	if !l.silent() {
-		t.Error("a new connection is not silent")
+	if !l.stillIdle() {
+		t.Error("a new connection is not idle")
 	}
 	_ = l.SetDeadline(time.Now().Add(-time.Second))
-	if !l.silent() {
-		t.Error("a deadline makes a noise")
+	if !l.stillIdle() {
+		t.Error("a deadline is mistaken for data")
 	}
 	_, _ = io.WriteString(peer, "HTTP/1.1 408 Request Timeout\r\n\r\n")
-	soon(t, "what came is noticed", func() bool { return !l.silent() })
+	soon(t, "what came is noticed", func() bool { return !l.stillIdle() })
 	peer.Close()
-	soon(t, "the end is noticed", func() bool { return !l.silent() })
+	soon(t, "the end is noticed", func() bool { return !l.stillIdle() })
 }
 
-func TestStraightGivesUp(t *testing.T) {
+func TestDirectGivesUp(t *testing.T) {
 	t.Run("no head in time", func(t *testing.T) {
 		up := newScripted(t, []string{"hang"})
-		s := up.straight(20 * time.Millisecond)
-		if _, err := askStraight(t.Context(), t, s, "GET", "/"); !isTimeout(err) {
+		s := up.transport(20 * time.Millisecond)
+		if _, err := askDirect(t.Context(), t, s, "GET", "/"); !isTimeout(err) {
 			t.Errorf("got %v, want a timeout", err)
 		}
 		<-up.closed
 	})
 	t.Run("no head in time on a used connection", func(t *testing.T) {
 		up := newScripted(t, []string{"hang"}, []string{five})
-		s := up.straight(20 * time.Millisecond)
+		s := up.transport(20 * time.Millisecond)
 		conn, err := s.dial(t.Context(), "tcp", s.address)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.put(newLink(conn))
-		if _, err := askStraight(t.Context(), t, s, "GET", "/"); !isTimeout(err) {
+		s.putIdle(newUpstreamConn(conn))
+		if _, err := askDirect(t.Context(), t, s, "GET", "/"); !isTimeout(err) {
 			t.Errorf("got %v, want a timeout", err)
 		}
 		<-up.closed
 		if conns, heads := up.seen(); conns != 1 {
-			t.Errorf("who is slow was asked again: %q on %d connections", heads, conns)
+			t.Errorf("a slow upstream was asked again: %q on %d connections", heads, conns)
 		}
 	})
 	t.Run("the client has left", func(t *testing.T) {
@@ -258,7 +258,7 @@ func TestStraightGivesUp(t *testing.T) {
 			soon(t, "it was asked", func() bool { _, heads := up.seen(); return len(heads) == 1 })
 			cancel()
 		}()
-		if _, err := askStraight(ctx, t, up.straight(time.Minute), "GET", "/"); !errors.Is(err, context.Canceled) {
+		if _, err := askDirect(ctx, t, up.transport(time.Minute), "GET", "/"); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
 		<-up.closed
@@ -266,21 +266,21 @@ func TestStraightGivesUp(t *testing.T) {
 	f := func(name, answer string, want error) {
 		t.Run(name, func(t *testing.T) {
 			up := newScripted(t, []string{answer})
-			if _, err := askStraight(t.Context(), t, up.straight(time.Minute), "GET", "/"); err == nil || want != nil && !errors.Is(err, want) {
+			if _, err := askDirect(t.Context(), t, up.transport(time.Minute), "GET", "/"); err == nil || want != nil && !errors.Is(err, want) {
 				t.Errorf("got %v, want %v", err, want)
 			}
 		})
 	}
 	f("no HTTP", "SSH-2.0-OpenSSH\r\n\r\n", nil)
 	f("other protocol", "HTTP/1.1 101 Switching Protocols\r\nUpgrade: chess\r\nConnection: upgrade\r\n\r\n", errSwitched)
-	f("endless head", okLine+strings.Repeat("A: "+strings.Repeat("a", 1000)+"\r\n", mostHead/1000+2), errLongHead)
+	f("endless head", okLine+strings.Repeat("A: "+strings.Repeat("a", 1000)+"\r\n", maxResponseHead/1000+2), errLongHead)
 	f("half a body", okLine+"Content-Length: 9\r\n\r\nhello", io.ErrUnexpectedEOF)
 }
 
-// A body that is ejected takes its connection along.
-func TestStraightDoesNotWaitForTheRest(t *testing.T) {
+// A body that is closed before its end costs the connection.
+func TestDirectDoesNotWaitForTheRest(t *testing.T) {
 	up := newScripted(t, []string{okLine + "Content-Length: 100000000\r\n\r\nhello stay\n"}, []string{five})
-	s := up.straight(time.Minute)
+	s := up.transport(time.Minute)
 	r, _ := http.NewRequestWithContext(t.Context(), "GET", "http://upstream/", nil)
 	res, err := s.RoundTrip(r)
 	if err != nil {
@@ -297,9 +297,9 @@ func TestStraightDoesNotWaitForTheRest(t *testing.T) {
 	s.CloseIdleConnections()
 }
 
-func TestStraightPassesOnWhatComesBefore(t *testing.T) {
+func TestDirectPassesOnWhatComesBefore(t *testing.T) {
 	up := newScripted(t, []string{"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n" + five})
-	s := up.straight(time.Minute)
+	s := up.transport(time.Minute)
 	defer s.CloseIdleConnections()
 	var got []string
 	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
@@ -308,51 +308,51 @@ func TestStraightPassesOnWhatComesBefore(t *testing.T) {
 			return nil
 		},
 	})
-	if answer, err := askStraight(ctx, t, s, "GET", "/"); answer != "200 hello" || err != nil {
+	if answer, err := askDirect(ctx, t, s, "GET", "/"); answer != "200 hello" || err != nil {
 		t.Errorf("%q, %v", answer, err)
 	}
 	if fmt.Sprint(got) != "[103 map[Link:[</a>]] 102 map[]]" {
 		t.Errorf("was told of %q", got)
 	}
 	up = newScripted(t, []string{"HTTP/1.1 103 Early Hints\r\n\r\n" + five})
-	other := up.straight(time.Minute)
+	other := up.transport(time.Minute)
 	defer other.CloseIdleConnections()
 	wantAnswer(t, other, "GET", "/", "200 hello") // where nobody wants to know
 }
 
-func TestStraightKeepsConnectionsForAWhile(t *testing.T) {
+func TestDirectKeepsConnectionsForAWhile(t *testing.T) {
 	stay := five + "stay\n"
 	up := newScripted(t, []string{stay}, []string{stay}, []string{stay})
-	s := up.straight(time.Minute)
-	s.keep, s.most = 50*time.Millisecond, 2
-	links := make([]*link, 3)
+	s := up.transport(time.Minute)
+	s.idleTimeout, s.maxIdle = 50*time.Millisecond, 2
+	links := make([]*upstreamConn, 3)
 	for i := range links {
 		conn, err := s.dial(t.Context(), "tcp", s.address)
 		if err != nil {
 			t.Fatal(err)
 		}
-		links[i] = newLink(conn)
+		links[i] = newUpstreamConn(conn)
 	}
 	for _, l := range links {
 		if _, err := io.WriteString(l, "GET / HTTP/1.1\r\nHost: h\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
-		s.put(l)
+		s.putIdle(l)
 	}
 	soon(t, "all are closed", func() bool { return len(up.closed) == 3 })
-	if s.take() != nil {
+	if s.takeIdle() != nil {
 		t.Error("a connection is still idle")
 	}
 }
 
-func TestStraightLeavesTheRestToTheTransport(t *testing.T) {
+func TestDirectLeavesTheRestToTheTransport(t *testing.T) {
 	f := func(takes bool, method string, change func(*http.Request)) {
 		t.Helper()
 		r, _ := http.NewRequest(method, "http://upstream/", nil)
 		if change != nil {
 			change(r)
 		}
-		if got := new(straight).takes(r); got != takes {
+		if got := new(directTransport).handles(r); got != takes {
 			t.Errorf("%s %v: taken %t", method, r.Header, got)
 		}
 	}
@@ -363,7 +363,7 @@ func TestStraightLeavesTheRestToTheTransport(t *testing.T) {
 	f(false, "GET", func(r *http.Request) { r.Header.Set("Expect", "100-continue") })
 	f(false, "POST", nil) // if its connection is closed just then, nobody knows whether it was done
 	f(false, "DELETE", nil)
-	if (*straight)(nil).takes(newRequest(t, "GET", "https://upstream/", nil)) {
+	if (*directTransport)(nil).handles(newRequest(t, "GET", "https://upstream/", nil)) {
 		t.Error("taken by nobody")
 	}
 }
@@ -373,25 +373,25 @@ func TestUpstreamPort(t *testing.T) {
 		"a": "a:80", "a:81": "a:81", "[::1]": "[::1]:80", "[::1]:81": "[::1]:81", "127.0.0.1": "127.0.0.1:80",
 		"a:": "a:80", "[::1]:": "[::1]:80",
 	} {
-		if got := withPort(host); got != want {
+		if got := withDefaultPort(host); got != want {
 			t.Errorf("withPort(%q) = %q, want %q", host, got, want)
 		}
 	}
 }
 
-// The resolver knows no other names than ASCII ones; the transport can translate.
+// The resolver knows ASCII names only; http.Transport translates others.
 func TestUpstreamWithAForeignName(t *testing.T) {
 	o := new(Options)
-	if newUpstream(parseURL(t, "http://bücher.example"), o, nil).straight != nil {
+	if newUpstream(parseURL(t, "http://bücher.example"), o, nil).direct != nil {
 		t.Error("a name that is not ASCII is dialed as it is")
 	}
-	if newUpstream(parseURL(t, "http://xn--bcher-kva.example"), o, nil).straight == nil {
+	if newUpstream(parseURL(t, "http://xn--bcher-kva.example"), o, nil).direct == nil {
 		t.Error("an ASCII name is not dialed")
 	}
 }
 
-// An upstream that restarts between two requests is noticed by nobody, and no
-// goroutine of the transport is needed.
+// No client notices an upstream that restarts between two requests, and no goroutine of
+// http.Transport is needed.
 func TestGatewayOverAnUpstreamThatClosesWhatIsIdle(t *testing.T) {
 	up := newScripted(t, []string{five}, []string{five}, []string{five})
 	g := start(t, Options{Upstreams: []*url.URL{parseURL(t, "http://"+up.Addr().String())}}, nil)

@@ -19,28 +19,28 @@ import (
 	"tidegate.dev/tidegate/store/memory"
 )
 
-const lineRules = `version: 1
+const queueRules = `version: 1
 identify: { who: client header X-Who }
 rules:
   - { name: line, per: who, limits: { rate: %d/second, algorithm: leaky_bucket }, queue: { places: 1000, max_wait: 1m } }
 `
 
-// Thousands wait in line, over ten keys. Per key they arrive at the upstream in
+// Many requests are queued, over ten keys. Per key they arrive at the upstream in
 // the order in which the gateway has taken them in, and at the rate of the rule.
-func TestLine(t *testing.T) { testLine(t, false) }
+func TestQueueOrder(t *testing.T) { testQueueOrder(t, false) }
 
 // Half of them leave: those behind move up, and the outflow stays what it was.
-func TestLineWhenHalfLeave(t *testing.T) { testLine(t, true) }
+func TestQueueOrderWhenHalfLeave(t *testing.T) { testQueueOrder(t, true) }
 
-func testLine(t *testing.T, half bool) {
+func testQueueOrder(t *testing.T, half bool) {
 	const keys = 10
 	each, rate := 40, 20 // two seconds of each key
 	long := os.Getenv("TIDEGATE_LONG") != ""
 	if long {
 		each, rate = 200, 9 // ten and more, also of half of them
 	}
-	l := &lineTest{arrived: make([][]arrival, keys), turns: make(map[int]int64), asked: make(map[*tidegate.Check]int)}
-	set, err := rules.Parse("rules.yaml", []byte(fmt.Sprintf(lineRules, rate)), rules.Config{})
+	l := &queueTest{arrived: make([][]arrival, keys), turns: make(map[int]int64), asked: make(map[*tidegate.Check]int)}
+	set, err := rules.Parse("rules.yaml", []byte(fmt.Sprintf(queueRules, rate)), rules.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func testLine(t *testing.T, half bool) {
 		Upstreams: []*url.URL{serve(t, l.upstream)},
 	}, nil)
 
-	l.close(t, set, keys, 2*rate) // so that all are in line before the first may leave
+	l.close(t, set, keys, 2*rate) // so that all are queued before the first may leave
 
 	var wg sync.WaitGroup
 	var leave []context.CancelFunc
@@ -64,7 +64,7 @@ func testLine(t *testing.T, half bool) {
 		}
 		wg.Go(func() { l.send(ctx, g.url, n, keys) })
 	}
-	soon(t, "all are in line", func() bool { return l.taken() == keys*each })
+	soon(t, "all are queued", func() bool { return l.taken() == keys*each })
 	for _, cancel := range leave {
 		cancel()
 	}
@@ -79,9 +79,9 @@ func testLine(t *testing.T, half bool) {
 	}
 }
 
-// lineTest numbers requests, and notes when the gateway says that their turn
+// queueTest numbers requests, and notes when the gateway says that their turn
 // comes and when they arrive.
-type lineTest struct {
+type queueTest struct {
 	tidegate.Matcher
 	tidegate.Store
 
@@ -97,7 +97,7 @@ type arrival struct {
 }
 
 // numbering knows a request by the vector that it is held to.
-type numbering struct{ *lineTest }
+type numbering struct{ *queueTest }
 
 func (m numbering) Match(r *tidegate.Request, dst []tidegate.Check) []tidegate.Check {
 	dst = m.Matcher.Match(r, dst)
@@ -113,7 +113,7 @@ func (m numbering) Match(r *tidegate.Request, dst []tidegate.Check) []tidegate.C
 }
 
 // numbered notes the turn that a request got.
-type numbered struct{ *lineTest }
+type numbered struct{ *queueTest }
 
 func (s numbered) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
 	d, err := s.Store.Take(ctx, checks, n)
@@ -123,7 +123,7 @@ func (s numbered) Take(ctx context.Context, checks []tidegate.Check, n int) (tid
 	return d, err
 }
 
-func (l *lineTest) upstream(_ http.ResponseWriter, r *http.Request) {
+func (l *queueTest) upstream(_ http.ResponseWriter, r *http.Request) {
 	now := time.Now()
 	key, _ := strconv.Atoi(r.Header.Get("X-Who"))
 	number, _ := strconv.Atoi(r.Header.Get("X-Number"))
@@ -132,7 +132,7 @@ func (l *lineTest) upstream(_ http.ResponseWriter, r *http.Request) {
 	l.arrived[key] = append(l.arrived[key], arrival{number, now})
 }
 
-func (l *lineTest) send(ctx context.Context, url string, number, keys int) {
+func (l *queueTest) send(ctx context.Context, url string, number, keys int) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		panic(err)
@@ -145,7 +145,7 @@ func (l *lineTest) send(ctx context.Context, url string, number, keys int) {
 }
 
 // close takes so many turns ahead of everybody.
-func (l *lineTest) close(t *testing.T, set *rules.Set, keys, turns int) {
+func (l *queueTest) close(t *testing.T, set *rules.Set, keys, turns int) {
 	for key := range keys {
 		r := &tidegate.Request{Method: http.MethodGet, Path: "/", Cost: int64(turns), Values: header{"client header X-Who", fmt.Sprint(key)}}
 		checks := set.Match(r, nil)
@@ -160,13 +160,13 @@ type header struct{ name, value string }
 
 func (h header) Value(name string) (string, bool) { return h.value, name == h.name }
 
-func (l *lineTest) taken() int {
+func (l *queueTest) taken() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.turns)
 }
 
-func (l *lineTest) count() (n int) {
+func (l *queueTest) count() (n int) {
 	for _, all := range l.arrived {
 		n += len(all)
 	}
@@ -176,7 +176,7 @@ func (l *lineTest) count() (n int) {
 // checkOrder: on a machine that stands still, those who are late leave together,
 // and may overtake each other on their way to the upstream. So where it is not said
 // to be quiet, some may; without a line, half of them would.
-func (l *lineTest) checkOrder(t *testing.T, key int, exact bool) {
+func (l *queueTest) checkOrder(t *testing.T, key int, exact bool) {
 	t.Helper()
 	overtaken := 0
 	for i, a := range l.arrived[key][1:] {
@@ -191,7 +191,7 @@ func (l *lineTest) checkOrder(t *testing.T, key int, exact bool) {
 
 // checkPace asserts the rate where the machine is said to be quiet; the tests of
 // internal/chain/queue assert it in virtual time.
-func (l *lineTest) checkPace(t *testing.T, key, rate int, exact bool) {
+func (l *queueTest) checkPace(t *testing.T, key, rate int, exact bool) {
 	t.Helper()
 	all := l.arrived[key]
 	took := all[len(all)-1].at.Sub(all[0].at)

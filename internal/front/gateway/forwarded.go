@@ -5,28 +5,28 @@ import (
 	"strings"
 )
 
-// forwarding sets what the upstream is told of the client and of the way here.
-// What our own proxies say is kept and added to; what anybody else says of
-// itself is not passed on, under no spelling.
-func forwarding(out http.Header, in *http.Request, x *exchange) {
+// setForwarded sets the headers that describe the client and its path to the upstream.
+// Those of trusted proxies are kept and extended; those of anybody else are dropped,
+// however they are spelled.
+func setForwarded(out http.Header, in *http.Request, x *exchange) {
 	for name := range out {
-		if isOurs(name) && !(x.trusted && tellsOfClient(name)) {
+		if isForwardingAlias(name) && !(x.trusted && isForwardingHeader(name)) {
 			delete(out, name)
 		}
 	}
 	peer := peerAddress(in.RemoteAddr)
-	values := &[5]string{ // one piece of memory for all
+	values := &[5]string{ // one allocation for all
 		in.Host, "http",
-		added(in.Header["X-Forwarded-For"], peer, x.trusted),
-		added(in.Header["Forwarded"], element(peer, in), x.trusted),
+		appendEntry(in.Header["X-Forwarded-For"], peer, x.trusted),
+		appendEntry(in.Header["Forwarded"], forwardedElement(peer, in), x.trusted),
 		x.record.ID,
 	}
 	if in.TLS != nil {
 		values[1] = "https"
 	}
 	if x.trusted {
-		values[0] = said(in.Header, "X-Forwarded-Host", values[0])
-		values[1] = said(in.Header, "X-Forwarded-Proto", values[1])
+		values[0] = singleValue(in.Header, "X-Forwarded-Host", values[0])
+		values[1] = singleValue(in.Header, "X-Forwarded-Proto", values[1])
 	}
 	out["X-Forwarded-Host"] = values[0:1:1]
 	out["X-Forwarded-Proto"] = values[1:2:2]
@@ -37,16 +37,16 @@ func forwarding(out http.Header, in *http.Request, x *exchange) {
 	out["X-Request-Id"] = values[4:5:5]
 }
 
-// isOurs: the name, or one that is the same to CGI and its kin, where a dash
-// becomes an underscore.
-func isOurs(name string) bool {
+// isForwardingAlias reports whether a header is one of those, or becomes one for CGI and the like,
+// where a dash becomes an underscore.
+func isForwardingAlias(name string) bool {
 	if strings.IndexByte(name, '_') >= 0 {
 		name = http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
 	}
-	return tellsOfClient(name)
+	return isForwardingHeader(name)
 }
 
-func tellsOfClient(name string) bool {
+func isForwardingHeader(name string) bool {
 	switch name {
 	case "Forwarded", "X-Real-Ip", "X-Request-Id":
 		return true
@@ -56,9 +56,9 @@ func tellsOfClient(name string) bool {
 	return strings.HasPrefix(name, "X-Forwarded-")
 }
 
-// added is the list with one more entry, or only that if nobody trusted wrote
-// the list.
-func added(list []string, entry string, trusted bool) string {
+// appendEntry returns the list with one more entry, or only that entry if the list does not come
+// from a trusted proxy.
+func appendEntry(list []string, entry string, trusted bool) string {
 	if !trusted || len(list) == 0 {
 		return entry
 	}
@@ -69,16 +69,16 @@ func added(list []string, entry string, trusted bool) string {
 	return before + ", " + entry
 }
 
-// said is the header, if it has one value, or the other.
-func said(h http.Header, name, other string) string {
+// singleValue returns the value of a header that has exactly one, and other otherwise.
+func singleValue(h http.Header, name, other string) string {
 	if values := h[name]; len(values) == 1 && values[0] != "" {
 		return values[0]
 	}
 	return other
 }
 
-// element is ours of Forwarded (RFC 7239): who asked us, for which host, and how.
-func element(peer string, in *http.Request) string {
+// forwardedElement returns our element of Forwarded (RFC 7239): peer, host and protocol.
+func forwardedElement(peer string, in *http.Request) string {
 	switch {
 	case peer == "":
 		peer = "unknown"
@@ -86,7 +86,7 @@ func element(peer string, in *http.Request) string {
 		peer = `"[` + peer + `]"`
 	}
 	host := in.Host
-	if strings.ContainsAny(host, ":[") { // neither is part of a token
+	if strings.ContainsAny(host, ":[") { // which are not allowed in a token
 		host = `"` + host + `"`
 	}
 	proto := ";proto=http"
@@ -96,7 +96,7 @@ func element(peer string, in *http.Request) string {
 	return "for=" + peer + ";host=" + host + proto
 }
 
-// peerAddress is the address without port, brackets and zone; "" on a Unix socket.
+// peerAddress returns the address without port, brackets and zone; "" on a Unix socket.
 func peerAddress(remote string) string {
 	colon := strings.LastIndexByte(remote, ':')
 	if colon < 0 {

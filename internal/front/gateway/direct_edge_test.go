@@ -28,9 +28,9 @@ func (c *cut) Write(b []byte) (int, error) {
 	}
 }
 
-// An upstream may have enough of a long head before it has read it all. What it
-// said before it closed is the answer.
-func TestStraightHearsAnAnswerToHalfARequest(t *testing.T) {
+// An upstream may answer long headers before it has read them all, and close. That is the
+// response.
+func TestDirectHearsAnAnswerToHalfARequest(t *testing.T) {
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func TestStraightHearsAnAnswerToHalfARequest(t *testing.T) {
 			c.Close() // with much unread: that is a reset
 		}
 	}()
-	s := &straight{address: server.Addr().String(), wait: time.Minute, keep: time.Minute, most: 10}
+	s := &directTransport{address: server.Addr().String(), headTimeout: time.Minute, idleTimeout: time.Minute, maxIdle: 10}
 	s.dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 		var d net.Dialer
 		conn, err := d.DialContext(ctx, network, address)
@@ -68,18 +68,18 @@ func TestStraightHearsAnAnswerToHalfARequest(t *testing.T) {
 	if res.StatusCode != http.StatusRequestHeaderFieldsTooLarge || string(body) != "long" || err != nil {
 		t.Errorf("%s %q, %v", res.Status, body, err)
 	}
-	if s.take() != nil {
+	if s.takeIdle() != nil {
 		t.Error("a connection with half a request on it is kept")
 	}
 }
 
-// What was said before a byte of the request was sent is no answer to it.
-func TestStraightHearsNoAnswerToNothing(t *testing.T) {
+// What came before a byte of the request was sent is not its response.
+func TestDirectHearsNoAnswerToNothing(t *testing.T) {
 	conn, peer := connected(t)
 	other := newScripted(t, []string{five})
-	s := other.straight(time.Minute)
+	s := other.transport(time.Minute)
 	defer s.CloseIdleConnections()
-	s.put(newLink(&cut{conn, func() bool { // it was looked at just now
+	s.putIdle(newUpstreamConn(&cut{conn, func() bool { // it was looked at just now
 		_, _ = io.WriteString(peer, "HTTP/1.1 408 Request Timeout\r\nContent-Length: 4\r\n\r\nlate")
 		_ = peer.SetLinger(0)
 		peer.Close()
@@ -88,12 +88,12 @@ func TestStraightHearsNoAnswerToNothing(t *testing.T) {
 	wantAnswer(t, s, "GET", "/", "200 hello")
 }
 
-// What has gone wrong, or was closed, is no end: who asks again must not take half
-// an answer for a whole one.
-func TestStraightBodyDoesNotEndTwice(t *testing.T) {
+// After an error or a close, further reads do not return io.EOF: half a response must not
+// be taken for a complete one.
+func TestDirectBodyDoesNotEndTwice(t *testing.T) {
 	f := func(name, answer string, spoil func(io.ReadCloser), want error) {
 		t.Run(name, func(t *testing.T) {
-			s := newScripted(t, []string{answer}).straight(time.Minute)
+			s := newScripted(t, []string{answer}).transport(time.Minute)
 			defer s.CloseIdleConnections()
 			res, err := s.RoundTrip(newRequest(t, "GET", "http://upstream/", nil))
 			if err != nil {
@@ -118,11 +118,11 @@ func TestStraightBodyDoesNotEndTwice(t *testing.T) {
 	f("a whole body", five, all, io.EOF)
 }
 
-// Connections that become idle after all were to be closed are closed, too, until
-// somebody asks again; as with http.Transport.
-func TestStraightClosesWhatBecomesIdleLater(t *testing.T) {
+// Connections that become idle after CloseIdleConnections and before the next request are
+// closed, too, as with http.Transport.
+func TestDirectClosesWhatBecomesIdleLater(t *testing.T) {
 	up := newScripted(t, []string{five + "stay\n"}, []string{five, five})
-	s := up.straight(time.Minute)
+	s := up.transport(time.Minute)
 	defer s.CloseIdleConnections()
 	res, err := s.RoundTrip(newRequest(t, "GET", "http://upstream/", nil))
 	if err != nil {
@@ -142,13 +142,13 @@ func TestStraightClosesWhatBecomesIdleLater(t *testing.T) {
 
 // A machine that was suspended has timers that are late: whatever is between it and
 // the upstream may have forgotten the connection long since.
-func TestStraightUsesNothingThatIsTooOld(t *testing.T) {
+func TestDirectUsesNothingThatIsTooOld(t *testing.T) {
 	up := newScripted(t, []string{five, five}, []string{five})
-	s := up.straight(time.Minute)
+	s := up.transport(time.Minute)
 	defer s.CloseIdleConnections()
 	wantAnswer(t, s, "GET", "/first", "200 hello")
 	s.mu.Lock()
-	s.idle[0].since = time.Now().Round(0).Add(-time.Hour) // by the clock on the wall
+	s.idle[0].idleSince = time.Now().Round(0).Add(-time.Hour) // by the clock on the wall
 	s.mu.Unlock()
 	wantAnswer(t, s, "GET", "/second", "200 hello")
 	if conns, heads := up.seen(); conns != 2 || len(heads) != 2 {
@@ -156,10 +156,10 @@ func TestStraightUsesNothingThatIsTooOld(t *testing.T) {
 	}
 }
 
-// A status that no answer may have is the upstream's fault, and the client is told.
+// An invalid status is the upstream's fault, and the client is told.
 func TestGatewayOverAnUpstreamWithoutStatus(t *testing.T) {
 	for _, status := range []string{"000", "042", "099"} {
-		for _, method := range []string{"GET", "POST"} { // the latter is not for straight
+		for _, method := range []string{"GET", "POST"} { // POST goes through http.Transport
 			answer := "HTTP/1.1 " + status + " Odd\r\nContent-Length: 5\r\n\r\nhello"
 			up := newScripted(t, []string{answer}, []string{answer}, []string{answer})
 			g := start(t, Options{Upstreams: []*url.URL{parseURL(t, "http://"+up.Addr().String())}}, nil)
@@ -172,12 +172,12 @@ func TestGatewayOverAnUpstreamWithoutStatus(t *testing.T) {
 	}
 }
 
-// What an answer is followed by, or wrongly comes with, is not the next answer.
-func TestStraightIsNotPutOutOfStep(t *testing.T) {
+// Extra bytes after a response, or in one that has no body, are not the next response.
+func TestDirectIsNotPutOutOfStep(t *testing.T) {
 	f := func(name, method, answer, want string, conns int) {
 		t.Run(name, func(t *testing.T) {
 			up := newScripted(t, []string{answer, five}, []string{five})
-			s := up.straight(time.Minute)
+			s := up.transport(time.Minute)
 			defer s.CloseIdleConnections()
 			wantAnswer(t, s, method, "/first", want)
 			wantAnswer(t, s, "GET", "/second", "200 hello")
@@ -202,7 +202,7 @@ func TestStraightIsNotPutOutOfStep(t *testing.T) {
 	f("HTTP/1.0 that stays", "GET", "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 5\r\n\r\nhello", "200 hello", 1)
 }
 
-// dated knows its deadline, and what that was when it was written to last.
+// dated records its deadline, and what it was at the last write.
 type dated struct {
 	*net.TCPConn
 	until, asked time.Time
@@ -218,9 +218,9 @@ func (d *dated) Write(b []byte) (int, error) {
 	return d.TCPConn.Write(b)
 }
 
-// The time for a head is not that of the body, and a time that is over while a
-// connection is idle is not that of the next request.
-func TestStraightTimeIsForTheHead(t *testing.T) {
+// The timeout is for the headers and not for the body, and one that passes while a
+// connection is idle does not fail the next request.
+func TestDirectTimeIsForTheHead(t *testing.T) {
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -242,7 +242,7 @@ func TestStraightTimeIsForTheHead(t *testing.T) {
 	var d net.Dialer
 	var conn *dated
 	dials := 0
-	s := &straight{address: server.Addr().String(), wait: time.Minute, keep: time.Minute, most: 10}
+	s := &directTransport{address: server.Addr().String(), headTimeout: time.Minute, idleTimeout: time.Minute, maxIdle: 10}
 	s.dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 		dials++
 		c, err := d.DialContext(ctx, network, address)
@@ -272,8 +272,8 @@ func TestStraightTimeIsForTheHead(t *testing.T) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		l := s.idle[0]
-		l.until = time.Now().Add(-time.Second)
-		if err := l.SetDeadline(l.until); err != nil {
+		l.deadline = time.Now().Add(-time.Second)
+		if err := l.SetDeadline(l.deadline); err != nil {
 			t.Fatal(err)
 		}
 	}

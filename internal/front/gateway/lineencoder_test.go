@@ -68,7 +68,7 @@ func ourLine(r *Record, text bool) string {
 }
 
 // Lines that we write ourselves are those that log/slog wrote, byte by byte.
-func TestLineIsThatOfSlog(t *testing.T) {
+func TestLogLineIsThatOfSlog(t *testing.T) {
 	l := tidegate.MustLimit(tidegate.Spec{Name: "api", Scope: "user", Events: 5, Period: time.Minute})
 	at := time.Date(2026, 11, 15, 19, 30, 0, 120_000_000, time.FixedZone("", 9*3600))
 	for _, r := range []Record{
@@ -88,20 +88,20 @@ func TestLineIsThatOfSlog(t *testing.T) {
 
 // A value that is too long is cut, whatever is at the cut.
 func TestLongValues(t *testing.T) {
-	for _, path := range []string{strings.Repeat("x", 10*maxText), strings.Repeat("\xf0", 10*maxText), strings.Repeat("é", maxText)} {
+	for _, path := range []string{strings.Repeat("x", 10*maxValue), strings.Repeat("\xf0", 10*maxValue), strings.Repeat("é", maxValue)} {
 		line := ourLine(&Record{Path: path}, false)
-		if len(line) > 7*maxText || !json.Valid([]byte(line)) || strings.Count(line, "\n") != 1 {
+		if len(line) > 7*maxValue || !json.Valid([]byte(line)) || strings.Count(line, "\n") != 1 {
 			t.Errorf("a line of %d bytes: %.100s", len(line), line)
 		}
 	}
 }
 
-func FuzzLine(f *testing.F) {
+func FuzzLogLine(f *testing.F) {
 	for _, s := range []string{"", "plain", "with space", "\"quoted\"", "a=b", "\\", "\x00\x01\b\f\n\r\t\x1f\x7f", "\xff\xfe", "é", "\u2028\u2029\ufffd", "<&>", "🙂", " ", "a\u00a0b", "\u200b"} {
 		f.Add(s, s, int64(1234567))
 	}
 	f.Fuzz(func(t *testing.T, path, key string, took int64) {
-		if len(path) > maxText || len(key) > maxText {
+		if len(path) > maxValue || len(key) > maxValue {
 			t.Skip()
 		}
 		took %= int64(240 * time.Hour)
@@ -148,7 +148,7 @@ func TestKeysAreShown(t *testing.T) {
 	f(KeysOff, "ip", "192.0.2.1", "")
 }
 
-func BenchmarkLine(b *testing.B) {
+func BenchmarkLogLine(b *testing.B) {
 	r := &Record{
 		Time: time.Now(), ID: "787cc869a79813cbc8fc1f75920064a4", Client: netip.MustParseAddr("192.0.2.1"), Method: "GET", Host: "example.com",
 		Path: "/api/things", Proto: "HTTP/1.1", Status: 200, Sent: 512, Duration: 123456, Decision: "ok", DecidedBy: "memory", Rule: "api",

@@ -1,0 +1,49 @@
+//go:build unix
+
+package gateway
+
+import (
+	"errors"
+	"net"
+	"syscall"
+)
+
+// idleCheck finds out, without blocking, whether something has come on an idle connection. A
+// byte that has come is lost, and the connection with it.
+type idleCheck struct {
+	conn    syscall.RawConn
+	read    func(fd uintptr) // allocated once
+	one     [1]byte
+	nothing bool
+}
+
+// newIdleCheck returns nil for a connection that cannot be checked.
+func newIdleCheck(conn net.Conn) *idleCheck {
+	open, ok := conn.(syscall.Conn)
+	if !ok {
+		return nil
+	}
+	raw, err := open.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	c := &idleCheck{conn: raw}
+	c.read = func(fd uintptr) {
+		_, err := syscall.Read(int(fd), c.one[:])
+		c.nothing = errors.Is(err, syscall.EAGAIN)
+	}
+	return c
+}
+
+func (c *idleCheck) nothingCame() bool {
+	return c != nil && c.conn.Control(c.read) == nil && c.nothing
+}
+
+// wasReset reports whether a write failed because the other side has closed. What it sent
+// before can still be read, without blocking.
+func wasReset(err error) bool {
+	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+// canCheckIdle says that idle connections can be checked on this system.
+const canCheckIdle = true
