@@ -95,11 +95,15 @@ type Answer struct {
 	// Body instead of a problem+json one, as ContentType. {rule}, {limit},
 	// {remaining} and {retry_after} in it are replaced; nothing else is.
 	Body, ContentType string
-	// Dialect of the headers, "draft11", "draft6", "x" or "none"; "" is the
-	// front end's.
-	Dialect string
+	// Dialects of the headers, all of which are sent: "draft11", "draft6", "x", or
+	// "none" alone; no dialects means the front end's.
+	Dialects []string
 	// Reset in the headers, "delta" or "epoch"; "" is the front end's.
 	Reset string
+	// RetryJitter spreads the Retry-After that front ends write for a FixedWindow or a
+	// Quota over this share of the window, 0.1 being a tenth; 0 is the front end's,
+	// negative means none. The Decision stays exact.
+	RetryJitter float64
 	// Nominal is, for a limit that is a ceiling or a block, the limit that clients
 	// are told.
 	Nominal *Limit

@@ -8,8 +8,11 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// Dialect is how a response tells its client where it stands. All of them
-// report the Decision that decided this request and round times up to whole
+// Dialect is how a response tells its client where it stands. Dialects can be
+// combined, as in Draft11 | X; the zero value is Draft11. A dialect that has a number
+// stays as that draft was.
+//
+// All of them report the Decision that decided this request and round times up to whole
 // seconds. A request that nothing limits, that an access rule refused or that the
 // fail mode decided gets no such headers: there are no numbers to report.
 //
@@ -27,18 +30,24 @@ const (
 	// when the limit is as good as new, and for a refused one the same as
 	// Retry-After. Slots have qu="concurrent-requests" and no times. When
 	// limits nest, each adds its own entry.
-	Draft11 Dialect = iota
+	Draft11 Dialect = 1 << iota
 	// Draft6 is draft 6 of the same: RateLimit-Limit, RateLimit-Remaining,
 	// RateLimit-Reset, and RateLimit-Policy as in "100;w=60". Reset is, for a
-	// refused request, the same as Retry-After.
+	// refused request, the same as Retry-After. Beside Draft11 it has no
+	// RateLimit-Policy, which it may leave out: the two write it differently.
 	Draft6
 	// X is X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset and, for
 	// refused requests, X-RateLimit-Retry-After. Limit is what Remaining starts
 	// from; Reset is always when the limit is as good as new.
 	X
-	// NoHeaders tells nothing but the Retry-After of a refusal.
+	// NoHeaders tells nothing but the Retry-After of a refusal. It cannot be combined.
 	NoHeaders
 )
+
+// valid reports whether d is dialects that can be sent together.
+func (d Dialect) valid() bool {
+	return d == NoHeaders || d > 0 && d <= Draft11|Draft6|X
+}
 
 // Reset is how the dialects X and Draft6 tell a moment. The t of Draft11 and
 // Retry-After are always a delta.
@@ -48,7 +57,7 @@ const (
 	// ResetDelta is in how many seconds: no clocks need to agree.
 	ResetDelta Reset = iota
 	// ResetEpoch is Unix time in seconds; all responses about one window name
-	// the same second.
+	// the same second, unless Options.RetryJitter spreads those of refusals.
 	ResetEpoch
 )
 
@@ -58,30 +67,19 @@ type form struct {
 	reset   Reset
 }
 
-// describe sets the headers of the dialect.
+// describe sets the headers of the dialects.
 func (o *Options) describe(h http.Header, d *tidegate.Decision, p *policy, known *policies) {
 	if p == nil || p.silent || d.Err != nil {
 		return
 	}
-	f := form{o.Headers, o.Reset}
-	if p.ownForm {
-		f = p.form(f)
-	}
+	f := p.form(form{o.Headers, o.Reset})
 	switch f.dialect {
 	case NoHeaders:
 		return
-	case Draft11:
+	case Draft11, 0:
 		draft11(h, d, p, known)
-	case Draft6:
-		f.three(h, "Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset", d, p)
-		if list := known.list6(p); list != "" {
-			h["Ratelimit-Policy"] = []string{list}
-		}
-	case X:
-		f.three(h, "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", d, p)
-		if !d.OK && !d.Never {
-			h["X-Ratelimit-Retry-After"] = []string{strconv.FormatInt(retrySeconds(d), 10)}
-		}
+	default:
+		f.combined(h, d, p, known)
 	}
 	if d.Soft {
 		h["X-Ratelimit-Soft"] = []string{"true"}
@@ -91,43 +89,94 @@ func (o *Options) describe(h http.Header, d *tidegate.Decision, p *policy, known
 // draft11 is on the way of every admitted request: one allocation, or two for
 // what was not said lately.
 func draft11(h http.Header, d *tidegate.Decision, p *policy, known *policies) {
-	reset := int64(0)
-	if !p.slots {
-		reset = resetSeconds(d)
-	}
-	values := known.said.values(p, p.left(d), reset, known.list11(p))
+	values := known.said.values(p, p.left(d), p.reset(d), known.list11(p))
 	if len(h) > 0 && len(h["Ratelimit"]) > 0 { // an outer limit's
-		h["Ratelimit"] = append(h["Ratelimit"], values[0])
-		h["Ratelimit-Policy"] = append(h["Ratelimit-Policy"], values[1])
+		addDraft11(h, values[0], values[1])
 		return
 	}
 	h["Ratelimit"] = values[0:1:1]
 	h["Ratelimit-Policy"] = values[1:2:2]
 }
 
-// three sets what Draft6 and X have in common.
-func (f form) three(h http.Header, limit, remaining, reset string, d *tidegate.Decision, p *policy) {
-	values := &[3]string{p.capacity, strconv.FormatInt(p.left(d), 10)}
-	h[limit] = values[0:1:1]
-	h[remaining] = values[1:2:2]
-	if p.slots {
-		return // nobody can tell when a slot is given back
-	}
-	after := ceilSeconds(d.ResetAfter)
-	if f.dialect == Draft6 {
-		after = resetSeconds(d)
-	}
-	if f.reset == ResetEpoch {
-		after = f.epoch(d, time.Now())
-	}
-	values[2] = strconv.FormatInt(after, 10)
-	h[reset] = values[2:3:3]
+// addDraft11 adds the entries of an inner limit.
+func addDraft11(h http.Header, item, policy string) {
+	h["Ratelimit"] = append(h["Ratelimit"], item)
+	h["Ratelimit-Policy"] = append(h["Ratelimit-Policy"], policy)
 }
 
-// resetSeconds is the reset of the IETF dialects, where Retry-After should not
+// fields are the values of a response, in one array.
+type fields struct {
+	header http.Header
+	values []string
+}
+
+// mostFields is how many the dialects have together.
+const mostFields = 9
+
+func (f *fields) set(name, value string) {
+	n := len(f.values)
+	f.values = append(f.values, value)
+	f.header[name] = f.values[n : n+1 : n+1]
+}
+
+// combined sets the headers of one dialect or several; one allocation, as draft11,
+// unless a time of its own has to be written.
+func (f form) combined(h http.Header, d *tidegate.Decision, p *policy, known *policies) {
+	said := known.said.find(p, p.left(d), p.reset(d))
+	out := fields{h, make([]string, 0, mostFields)}
+	switch {
+	case f.dialect&Draft11 == 0:
+	case len(h["Ratelimit"]) > 0: // an outer limit's
+		addDraft11(h, said.text, known.list11(p))
+	default:
+		out.set("Ratelimit", said.text)
+		out.set("Ratelimit-Policy", known.list11(p))
+	}
+	if f.dialect&Draft6 != 0 {
+		out.set("Ratelimit-Limit", p.capacity)
+		out.set("Ratelimit-Remaining", said.left())
+		if !p.slots { // nobody can tell when a slot is given back
+			out.set("Ratelimit-Reset", f.at(said, d, resetAfter(d)))
+		}
+		if list := known.list6(p); list != "" && f.dialect&Draft11 == 0 {
+			out.set("Ratelimit-Policy", list)
+		}
+	}
+	if f.dialect&X != 0 {
+		out.set("X-Ratelimit-Limit", p.capacity)
+		out.set("X-Ratelimit-Remaining", said.left())
+		if !p.slots {
+			out.set("X-Ratelimit-Reset", f.at(said, d, d.ResetAfter))
+		}
+		if !d.OK && !d.Never {
+			out.set("X-Ratelimit-Retry-After", said.number(retrySeconds(d)))
+		}
+	}
+}
+
+// at writes the moment after the decision as the form has it.
+func (f form) at(said *phrase, d *tidegate.Decision, after time.Duration) string {
+	if f.reset == ResetEpoch {
+		return strconv.FormatInt(epoch(d, after, time.Now()), 10)
+	}
+	return said.number(ceilSeconds(after))
+}
+
+// resetAfter is the reset of the IETF dialects, where Retry-After should not
 // be earlier than it.
-func resetSeconds(d *tidegate.Decision) int64 {
+func resetAfter(d *tidegate.Decision) time.Duration {
 	if !d.OK && !d.Never {
+		return max(d.RetryAfter, 1) // Retry-After is never 0
+	}
+	return d.ResetAfter
+}
+
+// reset is that in seconds, as Retry-After has it; slots have none.
+func (p *policy) reset(d *tidegate.Decision) int64 {
+	switch {
+	case p.slots:
+		return 0
+	case !d.OK && !d.Never:
 		return retrySeconds(d)
 	}
 	return ceilSeconds(d.ResetAfter)
@@ -150,21 +199,17 @@ func ceilSeconds(d time.Duration) int64 {
 	return max(s, 0)
 }
 
-// epoch is the second in which the reset falls. It is reckoned from the store's
-// time of the decision: our own clock, read a moment later, would now and again
+// epoch is the second in which a moment after the decision falls. It is reckoned from the
+// store's time of the decision: our own clock, read a moment later, would now and again
 // show the last instant of a window as the next second. A store whose time is
 // not the wall clock's, as after a suspend, is not asked.
-func (f form) epoch(d *tidegate.Decision, now time.Time) int64 {
-	after := d.ResetAfter
-	if f.dialect == Draft6 && !d.OK && !d.Never {
-		after = d.RetryAfter
-	}
+func epoch(d *tidegate.Decision, after time.Duration, now time.Time) int64 {
 	at := now.UnixNano()
 	store := d.Receipt.At/1024*1000 + d.Receipt.At%1024*1000/1024 // nanoseconds, if it is Unix time
 	if off := store - at; off > -int64(time.Second) && off < int64(time.Second) {
 		at = store
 	}
-	return ceilSeconds(time.Duration(at) + after - clockSlack)
+	return ceilSeconds(later(time.Duration(at)-clockSlack, after))
 }
 
 // clockSlack is how far past a full second still counts as that second: clocks

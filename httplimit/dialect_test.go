@@ -70,6 +70,42 @@ Retry-After: 2`)
 	f(Options{Headers: X}, never, `X-RateLimit-Limit: 100
 X-RateLimit-Remaining: 7
 X-RateLimit-Reset: 60`)
+	f(Options{Headers: Draft11 | X}, admitted, `RateLimit-Policy: "burst";q=100;w=60
+RateLimit: "burst";r=49;t=30
+X-RateLimit-Limit: 100
+X-RateLimit-Remaining: 49
+X-RateLimit-Reset: 30`)
+	f(Options{Headers: Draft11 | X}, refused, `RateLimit-Policy: "burst";q=100;w=60
+RateLimit: "burst";r=0;t=2
+X-RateLimit-Limit: 100
+X-RateLimit-Remaining: 0
+X-RateLimit-Reset: 60
+X-Ratelimit-Retry-After: 2
+Retry-After: 2`)
+	f(Options{Headers: Draft11 | X}, never, `RateLimit-Policy: "burst";q=100;w=60
+RateLimit: "burst";r=7;t=60
+X-RateLimit-Limit: 100
+X-RateLimit-Remaining: 7
+X-RateLimit-Reset: 60`)
+	f(Options{Headers: Draft6 | X}, refused, `RateLimit-Policy: 100;w=60
+RateLimit-Limit: 100
+RateLimit-Remaining: 0
+RateLimit-Reset: 2
+X-RateLimit-Limit: 100
+X-RateLimit-Remaining: 0
+X-RateLimit-Reset: 60
+X-Ratelimit-Retry-After: 2
+Retry-After: 2`)
+	f(Options{Headers: Draft11 | Draft6 | X}, refused, `RateLimit-Policy: "burst";q=100;w=60
+RateLimit: "burst";r=0;t=2
+RateLimit-Limit: 100
+RateLimit-Remaining: 0
+RateLimit-Reset: 2
+X-RateLimit-Limit: 100
+X-RateLimit-Remaining: 0
+X-RateLimit-Reset: 60
+X-Ratelimit-Retry-After: 2
+Retry-After: 2`)
 	f(Options{Headers: NoHeaders}, admitted, ``)
 	f(Options{Headers: NoHeaders}, refused, `Retry-After: 2`)
 }
@@ -79,20 +115,19 @@ func TestTrap19ResetDoesNotWobble(t *testing.T) {
 	// store rounds what is left to nanoseconds, up or down, and our clock is
 	// read a little later than the store's, or is of another opinion.
 	const end = at + 60*second
-	x := form{X, ResetEpoch}
 	for stamp := int64(at); stamp < end; stamp += 7_777_777_777 {
 		left := float64(end-stamp) / 1024 * 1000
 		ours := time.Unix(0, stamp/1024*1000)
 		for _, after := range []time.Duration{time.Duration(left), time.Duration(left) + 1} {
 			d := tidegate.Decision{OK: true, Receipt: tidegate.Receipt{At: stamp}, ResetAfter: after}
 			for _, late := range []time.Duration{0, time.Microsecond, 20 * time.Millisecond, -20 * time.Millisecond, 999 * time.Millisecond} {
-				if got := x.epoch(&d, ours.Add(late)); got != 1_763_172_660 {
+				if got := epoch(&d, d.ResetAfter, ours.Add(late)); got != 1_763_172_660 {
 					t.Fatalf("asked %d, %s left, our clock %s off: reset at %d, want 1763172660", stamp, after, late, got)
 				}
 			}
 			d.Receipt.At = 0 // a store that does not tell
 			for _, late := range []time.Duration{0, time.Microsecond, 20 * time.Millisecond, -20 * time.Millisecond} {
-				if got := x.epoch(&d, ours.Add(late)); got != 1_763_172_660 {
+				if got := epoch(&d, d.ResetAfter, ours.Add(late)); got != 1_763_172_660 {
 					t.Fatalf("asked %d by our clock, %s off, %s left: reset at %d, want 1763172660", stamp, late, after, got)
 				}
 			}
@@ -103,7 +138,11 @@ func TestTrap19ResetDoesNotWobble(t *testing.T) {
 func TestResetEpochIsTheReset(t *testing.T) {
 	f := func(dialect Dialect, d tidegate.Decision, now time.Time, want int64) {
 		t.Helper()
-		if got := (form{dialect, ResetEpoch}).epoch(&d, now); got != want {
+		after := d.ResetAfter
+		if dialect == Draft6 {
+			after = resetAfter(&d)
+		}
+		if got := epoch(&d, after, now); got != want {
 			t.Errorf("%+v: reset at %d, want %d", d, got, want)
 		}
 	}
@@ -158,6 +197,34 @@ func TestNestedLimitsAreAllReported(t *testing.T) {
 	got := fmt.Sprint(w.Header()["Ratelimit"], w.Header()["Ratelimit-Policy"])
 	if want := `["outer";r=5;t=1 "inner";r=3;t=1] ["outer";q=9;w=1 "inner";q=9;w=1]`; got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// Inner limits add to the lists of draft 11 and replace the single values, whatever
+// dialects are combined.
+func TestNestedLimitsInSeveralDialects(t *testing.T) {
+	limit := func(name string, remaining int64) func(http.Handler) http.Handler {
+		store := &script{decisions: []tidegate.Decision{{OK: true, Remaining: remaining, ResetAfter: time.Second}}}
+		return Options{Headers: Draft11 | X}.Limit(tidegate.New(store, tidegate.MustLimit(tidegate.Spec{Name: name, Events: 9, Period: time.Second})), IP())
+	}
+	w := get(limit("outer", 5)(limit("inner", 3)(hello)))
+	got := fmt.Sprint(w.Header()["Ratelimit"], w.Header()["Ratelimit-Policy"], w.Header()["X-Ratelimit-Remaining"])
+	if want := `["outer";r=5;t=1 "inner";r=3;t=1] ["outer";q=9;w=1 "inner";q=9;w=1] [3]`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestSlotsInEveryDialect(t *testing.T) {
+	l := tidegate.MustLimit(tidegate.Spec{Name: "slots", Events: 30, Period: time.Minute, Algorithm: tidegate.Concurrency})
+	d := tidegate.Decision{OK: true, Granted: 1, Remaining: 12}
+	w := get(Options{Headers: Draft11 | Draft6 | X}.Gate(tidegate.NewGate(everyone{l}, &script{decisions: []tidegate.Decision{d}}))(hello))
+	want := http.Header{
+		"Ratelimit": {`"slots";r=12`}, "Ratelimit-Policy": {`"slots";q=30;qu="concurrent-requests"`},
+		"Ratelimit-Limit": {"30"}, "Ratelimit-Remaining": {"12"}, "X-Ratelimit-Limit": {"30"}, "X-Ratelimit-Remaining": {"12"},
+	}
+	delete(w.Header(), "Content-Type")
+	if fmt.Sprint(w.Header()) != fmt.Sprint(want) {
+		t.Errorf("got %v, want %v", w.Header(), want)
 	}
 }
 

@@ -110,11 +110,11 @@ func (h *gateHandler) serve(w http.ResponseWriter, r *http.Request, d tidegate.D
 func (h *gateHandler) answer(w http.ResponseWriter, r *http.Request, d tidegate.Decision) {
 	h.observe(r, &d)
 	p := h.known.of(d.Limit)
-	h.describe(w.Header(), &d, p, &h.known)
 	if !d.OK {
-		h.refuse(w, r, &d, p)
+		h.refuse(w, r, &d, p, &h.known)
 		return
 	}
+	h.describe(w.Header(), &d, p, &h.known)
 	if d.Wait > 0 && !sleep(r.Context(), d.Wait) {
 		return
 	}

@@ -62,7 +62,7 @@ func (h *limitHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case h.Missing == Refuse:
 		d := tidegate.Decision{Err: ErrMissing}
 		h.observe(r, &d)
-		h.refuse(w, r, &d, nil)
+		h.refuse(w, r, &d, nil, &h.known)
 		return
 	default:
 		key = addressKey(h.ClientIP.key(r))
@@ -86,9 +86,10 @@ func (h *limitHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *limitHandler) admit(w http.ResponseWriter, r *http.Request, d *tidegate.Decision) bool {
 	h.observe(r, d)
 	p := h.known.of(d.Limit)
-	h.describe(w.Header(), d, p, &h.known)
 	if !d.OK {
-		h.refuse(w, r, d, p)
+		h.refuse(w, r, d, p, &h.known)
+		return false
 	}
-	return d.OK
+	h.describe(w.Header(), d, p, &h.known)
+	return true
 }

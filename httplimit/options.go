@@ -9,12 +9,19 @@ import (
 // Options says how requests are told apart and how they are answered. The zero
 // value is what [Limit] and [Gate] use, and right for most servers.
 type Options struct {
-	// Headers is the dialect in which clients are told where they stand; the
-	// zero value is Draft11.
+	// Headers is the dialect in which clients are told where they stand, or several,
+	// as in Draft11 | X; the zero value is Draft11.
 	Headers Dialect
 	// Reset is how the X and Draft6 dialects say when a limit is as good as
 	// new: in so many seconds (the zero value) or as Unix time.
 	Reset Reset
+	// RetryJitter spreads the clients that a FixedWindow or a Quota refuses over this
+	// share of the window after its end, so that they do not all come back in the same
+	// second: 0.1 adds up to 6 s to the Retry-After of a minute, at random for each
+	// refusal, and never more than MostRetryJitter. Every time in the headers and in
+	// the body of the refusal is later by the same; Decisions stay exact. Other limits
+	// have no moment for which all clients wait, and stay as they are. From 0 to 1.
+	RetryJitter float64
 	// ClientIP says which address is the client's. The zero value takes the
 	// peer of the connection and believes no header. Limit uses it for requests
 	// without a key, Gate for the attributes "ip" and "header".
@@ -23,7 +30,7 @@ type Options struct {
 	// counts it by its client's address.
 	Missing Missing
 	// Render answers refused requests instead of the problem+json body. The
-	// headers of the dialect and Retry-After are set already; it writes the
+	// headers of the dialects and Retry-After are set already; it writes the
 	// status, usually Status(d), and the body. It must leave the body out for
 	// HEAD, as any handler.
 	Render func(w http.ResponseWriter, r *http.Request, d tidegate.Decision)
@@ -69,8 +76,11 @@ const (
 
 // check panics on what can only be a mistake in the program.
 func (o *Options) check() {
-	if o.Headers > NoHeaders {
-		panic("httplimit: Options.Headers is none of the dialects")
+	if o.Headers != 0 && !o.Headers.valid() {
+		panic("httplimit: Options.Headers is neither some of the dialects nor NoHeaders alone")
+	}
+	if !(o.RetryJitter >= 0 && o.RetryJitter <= 1) {
+		panic("httplimit: Options.RetryJitter is not from 0 to 1")
 	}
 	if o.Reset > ResetEpoch {
 		panic("httplimit: Options.Reset is neither ResetDelta nor ResetEpoch")

@@ -38,6 +38,11 @@ func TestPhrasesAreNeverMixedUp(t *testing.T) {
 					return
 				}
 				got[0], got[1] = "mine", "now" // as a handler may
+				again := said.find(p, remaining, reset)
+				if again.text != want || again.left() != fmt.Sprint(remaining) || again.number(reset) != fmt.Sprint(reset) || again.number(77) != "77" {
+					t.Errorf("%q: %s left, reset in %s, and 77 is %s", again.text, again.left(), again.number(reset), again.number(77))
+					return
+				}
 			}
 		})
 	}

@@ -48,11 +48,13 @@ type problem struct {
 
 // refuse answers a request that may not pass. A Retry-After is left out where
 // coming again would not help: a cost that can never fit, a key that is missing.
-func (o *Options) refuse(w http.ResponseWriter, r *http.Request, d *tidegate.Decision, p *policy) {
+func (o *Options) refuse(w http.ResponseWriter, r *http.Request, d *tidegate.Decision, p *policy, known *policies) {
 	h := w.Header()
+	told := o.told(d, p)
+	o.describe(h, &told, p, known)
 	retry := int64(0)
 	if !d.Never && !errors.Is(d.Err, ErrMissing) {
-		retry = retrySeconds(d)
+		retry = retrySeconds(&told)
 		h["Retry-After"] = []string{strconv.FormatInt(retry, 10)}
 	}
 	if o.Render != nil {

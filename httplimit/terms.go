@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"tidegate.dev/tidegate"
 )
@@ -16,14 +17,17 @@ type terms struct {
 	answer  tidegate.Answer
 	denies  bool            // an access rule
 	silent  bool            // there are no numbers to tell
-	ownForm bool            // the answer says how headers are written
+	written form            // how the answer wants headers written; its zero values leave it to the options
+	ownForm bool            // it wants anything
+	jitter  float64         // of the answer; 0 leaves it to the options
+	window  time.Duration   // aligned to the clock, at whose end all clients come back; 0 when it has none
 	nominal *tidegate.Limit // that clients are told instead; nil: the limit itself
 	above   int64           // by how much its own capacity is above that
 	blocks  bool            // it keeps out who was refused: nothing is left of what it tells
 }
 
 func termsOf(l *tidegate.Limit) terms {
-	t := terms{rule: l.Name, denies: l.Algorithm == tidegate.Deny}
+	t := terms{rule: l.Name, denies: l.Algorithm == tidegate.Deny, window: alignedWindow(l)}
 	t.silent = t.denies
 	said := l.Terms
 	if said == nil {
@@ -33,12 +37,18 @@ func termsOf(l *tidegate.Limit) terms {
 		t.rule = said.Rule
 	}
 	t.answer = said.Answer
-	t.ownForm = t.answer.Dialect != "" || t.answer.Reset != ""
+	t.jitter = t.answer.RetryJitter
+	for _, word := range t.answer.Dialects {
+		t.written.dialect |= dialects[word]
+	}
+	t.written.reset = resets[t.answer.Reset]
+	t.ownForm = t.written != form{} || t.answer.Reset != ""
 	if t.nominal = said.Answer.Nominal; t.nominal != nil {
 		t.above = l.Capacity() - t.nominal.Capacity()
 	}
 	if said.Role == tidegate.Blocks {
 		t.blocks = true
+		t.window = 0 // it begins with a refusal
 		t.silent = t.nominal == nil // its numbers are not those of the rule
 	}
 	return t
@@ -51,11 +61,14 @@ var (
 
 // form is how the answer wants headers written, where it says so.
 func (t *terms) form(f form) form {
-	if d, ok := dialects[t.answer.Dialect]; ok {
-		f.dialect = d
+	if !t.ownForm {
+		return f
 	}
-	if r, ok := resets[t.answer.Reset]; ok {
-		f.reset = r
+	if t.written.dialect.valid() {
+		f.dialect = t.written.dialect
+	}
+	if t.answer.Reset != "" {
+		f.reset = t.written.reset
 	}
 	return f
 }

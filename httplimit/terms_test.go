@@ -121,14 +121,18 @@ func TestRuleChoosesTheDialect(t *testing.T) {
 			}
 		}
 	}
-	f(Options{}, tidegate.Answer{Dialect: "draft6"}, "RateLimit-Limit", "RateLimit")
-	f(Options{}, tidegate.Answer{Dialect: "x"}, "X-RateLimit-Limit", "RateLimit")
-	f(Options{}, tidegate.Answer{Dialect: "none"}, "", "RateLimit", "RateLimit-Policy")
-	f(Options{Headers: X}, tidegate.Answer{Dialect: "draft11"}, "RateLimit", "X-RateLimit-Limit")
+	f(Options{}, tidegate.Answer{Dialects: []string{"draft6"}}, "RateLimit-Limit", "RateLimit")
+	f(Options{}, tidegate.Answer{Dialects: []string{"x"}}, "X-RateLimit-Limit", "RateLimit")
+	f(Options{}, tidegate.Answer{Dialects: []string{"none"}}, "", "RateLimit", "RateLimit-Policy")
+	f(Options{Headers: X}, tidegate.Answer{Dialects: []string{"draft11"}}, "RateLimit", "X-RateLimit-Limit")
+	f(Options{}, tidegate.Answer{Dialects: []string{"draft11", "x"}}, "RateLimit", "RateLimit-Limit")
+	f(Options{}, tidegate.Answer{Dialects: []string{"x", "draft11"}}, "X-RateLimit-Limit", "RateLimit-Limit")
+	f(Options{}, tidegate.Answer{Dialects: []string{"x", "draft6"}}, "RateLimit-Limit", "RateLimit")
+	f(Options{}, tidegate.Answer{Dialects: []string{"none", "x"}}, "RateLimit", "X-RateLimit-Limit") // nonsense
 	f(Options{Headers: X}, tidegate.Answer{Reset: "epoch"}, "X-RateLimit-Reset", "RateLimit")
-	f(Options{Headers: X}, tidegate.Answer{Dialect: "pirate"}, "X-RateLimit-Limit")
+	f(Options{Headers: X}, tidegate.Answer{Dialects: []string{"pirate"}}, "X-RateLimit-Limit")
 	for reset, want := range map[string]bool{"": false, "delta": false, "epoch": true} {
-		_, h, _ := ruled(t, Options{}, admitted, tidegate.Terms{Answer: tidegate.Answer{Dialect: "x", Reset: reset}})
+		_, h, _ := ruled(t, Options{}, admitted, tidegate.Terms{Answer: tidegate.Answer{Dialects: []string{"x"}, Reset: reset}})
 		if got := h.Get("X-RateLimit-Reset"); len(got) > 5 != want {
 			t.Errorf("reset %q: %s", reset, got)
 		}
@@ -156,7 +160,7 @@ func TestAccessRuleIsForbidden(t *testing.T) {
 	}
 	f(nil, 403, "The policy members only does not allow this request.")
 	f(&tidegate.Terms{Answer: tidegate.Answer{Message: "for subscribers only"}}, 403, "for subscribers only")
-	f(&tidegate.Terms{Answer: tidegate.Answer{Status: 404, Dialect: "x"}}, 404, "The policy members only does not allow this request.")
+	f(&tidegate.Terms{Answer: tidegate.Answer{Status: 404, Dialects: []string{"x"}}}, 404, "The policy members only does not allow this request.")
 	f(&tidegate.Terms{Answer: tidegate.Answer{Status: 400, Message: "say who you are"}}, 400, "say who you are")
 }
 

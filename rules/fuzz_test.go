@@ -28,7 +28,7 @@ exempt:
   - { when: { ip: in partners } }
 defaults: { on_store_failure: local }
 respond: { status: 429, message: "slow down" }
-headers: { dialect: draft11, reset: delta }
+headers: { dialect: [draft11, x], reset: delta, retry_jitter: 10% }
 rules:
   - name: api
     match: /api/

@@ -188,7 +188,7 @@ func (l *limiter) under(h *held, spec tidegate.Spec, scope string, as role, over
 // answer is how refusals by the rule are answered. What the file says of the
 // status is about limits: who is denied is not told to come back.
 func answer(f *rulefile.File, r *rulefile.Rule) tidegate.Answer {
-	a := tidegate.Answer{Dialect: f.Headers.Dialect, Reset: f.Headers.Reset}
+	a := tidegate.Answer{Dialects: f.Headers.Dialects, Reset: f.Headers.Reset, RetryJitter: f.Headers.RetryJitter}
 	respond := r.Respond
 	if respond == nil {
 		respond = f.Respond

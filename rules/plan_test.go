@@ -124,12 +124,12 @@ rules:
 			t.Errorf("%s: %+v %s %v\nwant %+v %s", path, got, counts, l.OnFull, want, wantCounts)
 		}
 	}
-	headers := tidegate.Answer{Status: 420, Message: "slow down", Dialect: "x", Reset: "epoch"}
+	headers := tidegate.Answer{Status: 420, Message: "slow down", Dialects: []string{"x"}, Reset: "epoch"}
 	closed := tidegate.FailClosed
 	f("/plain", 0, tidegate.Terms{Rule: "plain", Answer: headers, Handling: tidegate.Handling{OnStoreFailure: closed}}, tidegate.RefuseNew)
 	f("/own", 0, tidegate.Terms{
 		Rule:     "own",
-		Answer:   tidegate.Answer{Status: 503, Body: "{rule}", ContentType: "text/html", Dialect: "x", Reset: "epoch"},
+		Answer:   tidegate.Answer{Status: 503, Body: "{rule}", ContentType: "text/html", Dialects: []string{"x"}, Reset: "epoch"},
 		Handling: tidegate.Handling{OnStoreFailure: tidegate.FailOpen},
 	}, tidegate.EvictLeast)
 	f("/asked", 0, tidegate.Terms{Rule: "asked", Answer: headers, Handling: tidegate.Handling{OnStoreFailure: closed, NoDenyCache: true, NoCoalesce: true}}, tidegate.RefuseNew)

@@ -76,7 +76,7 @@ func (c *compiler) access(l *limiter, s *subject, as tidegate.Role) (deny *tideg
 			Role: as,
 			Answer: tidegate.Answer{
 				Status: 400, Message: "the request has no " + s.parts[i].id.name,
-				Dialect: l.answer.Dialect, Reset: l.answer.Reset,
+				Dialects: l.answer.Dialects, Reset: l.answer.Reset,
 			},
 			Handling: tidegate.Handling{OnStoreFailure: l.fail},
 		}

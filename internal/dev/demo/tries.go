@@ -25,7 +25,7 @@ func Tries(p Place) []Try {
 			"5 requests in 10 s for each client address",
 			`for i in 1 2 3 4 5 6 7; do ` + status + `GATEWAY/api/things; done; echo`, "200 200 200 200 200 429 429",
 		},
-		{"the same once more, with all it says", `curl -s -i GATEWAY/api/things`, "429 with Retry-After, RateLimit and a problem+json body"},
+		{"the same once more, with all it says", `curl -s -i GATEWAY/api/things`, "429 with Retry-After, RateLimit, X-RateLimit-* and a problem+json body"},
 		{
 			"an admin is not limited: our own proxy says who is one, and in this example curl is that proxy",
 			`for i in 1 2 3 4 5 6 7; do ` + status + `-H 'X-Role: admin' GATEWAY/api/things; done; echo`, "200 200 200 200 200 200 200",

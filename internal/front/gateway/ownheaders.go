@@ -9,10 +9,13 @@ import (
 // id, and those of the limits. They are few and every request has them, so they are kept in
 // a pooled array.
 type ownHeaders struct {
-	names  [8]string
-	values [8][]string
+	names  [mostOwn]string
+	values [mostOwn][]string
 	n      int
 }
+
+// mostOwn is the request id, all dialects of the limits together, and their mark.
+const mostOwn = 12
 
 var ownHeadersPool = sync.Pool{New: func() any { return new(ownHeaders) }}
 

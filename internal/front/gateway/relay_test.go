@@ -79,6 +79,14 @@ func TestHeadersAreSaidOnce(t *testing.T) {
 		http.Header{"Ratelimit": {`"limited";r=0;t=3600`, `"inner";r=3;t=1`}})
 	f("version: 1\nheaders: { dialect: x }\n"+strings.TrimPrefix(wireRules, "\nversion: 1\n"), http.Header{"X-Ratelimit-Remaining": {"3"}, "X-Other": {"a", "b"}},
 		http.Header{"X-Ratelimit-Remaining": {"0"}, "X-Other": {"a", "b"}})
+	theirs := http.Header{"X-Request-Id": {"theirs"}, "X-Other": {"a", "b"}}
+	ours := http.Header{"X-Other": {"a", "b"}}
+	for name, value := range map[string]string{"Limit": "1", "Remaining": "0", "Reset": "3600"} {
+		theirs["Ratelimit-"+name], theirs["X-Ratelimit-"+name] = []string{"theirs"}, []string{"theirs"}
+		ours["Ratelimit-"+name], ours["X-Ratelimit-"+name] = []string{value}, []string{value}
+	}
+	ours["Ratelimit-Policy"] = []string{`"limited";q=1;w=3600`}
+	f("version: 1\nheaders: { dialect: [draft6, x, draft11] }\n"+strings.TrimPrefix(wireRules, "\nversion: 1\n"), theirs, ours)
 }
 
 // Bodies, statuses and header values of an upstream pass as they are.

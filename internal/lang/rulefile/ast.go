@@ -277,11 +277,13 @@ type Respond struct {
 	Type    string // of Body; "" means text/plain
 }
 
-// Headers is the dialect in which clients are told where they stand.
+// Headers is how clients are told where they stand.
 type Headers struct {
-	Pos     diag.Pos
-	Dialect string // "": the front end's; draft11, draft6, x, none
-	Reset   string // "", delta, epoch
+	Pos         diag.Pos
+	Dialects    []string // of draft11, draft6 and x, or none alone; empty means the front end's
+	Reset       string   // "", delta, epoch
+	RetryJitter float64  // share of an aligned window, up to 1; 0: the front end's, negative: none
+	JitterPos   diag.Pos // of retry_jitter, where it is said
 }
 
 // Missing is what happens to a request without the identity a rule counts by.

@@ -89,6 +89,7 @@ func TestWords(t *testing.T) {
 	want(t, "Files", f.Files, []string{"words.yaml", "more/identify.yaml", "more/rules.yaml", "more/extras.txt"})
 	want(t, "OnFull", f.OnFull, tidegate.RefuseNew)
 	want(t, "Instances", f.Instances, 3)
+	want(t, "Headers", f.Headers, Headers{Pos: f.Headers.Pos, Dialects: []string{"draft11", "x"}, Reset: "epoch", RetryJitter: 0.125, JitterPos: f.Headers.JitterPos})
 	tenants := f.rule(t, "tenants")
 	want(t, "own words of tenants", [2]string{tenants.Consistency.Text, tenants.OnPartition.Text}, [2]string{"strict", "continue"})
 	want(t, "layers of tenants", tenants.Layers, Layers{NoDenyCache: true, NoCoalesce: true})

@@ -162,8 +162,12 @@ var (
 	}
 	headersPlace = place{
 		name:    "`headers`",
-		words:   []string{"dialect", "reset"},
-		example: "headers: { dialect: draft11 }",
+		words:   []string{"dialect", "reset", "retry_jitter"},
+		example: "headers: { dialect: [draft11, x] }",
+		advice: map[string]advice{
+			"dialects": {"dialect", "did you mean `dialect`? it takes one or a list"},
+			"jitter":   {"retry_jitter", "did you mean `retry_jitter`?"},
+		},
 	}
 )
 

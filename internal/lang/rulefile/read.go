@@ -126,4 +126,5 @@ func (d *decoder) decode() {
 		d.fail(roots[0].at, "there are no rules", "write `rules:` with at least one, as in `- { name: api, per: ip, limits: 100/minute }`")
 	}
 	d.insteadOf()
+	d.jitterSpreads()
 }

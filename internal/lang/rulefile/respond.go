@@ -85,22 +85,3 @@ func (d *decoder) mediaType(n *yamltree.Node) string {
 	}
 	return text
 }
-
-// headers reads the dialect in which clients are told where they stand.
-func (d *decoder) headers(n *yamltree.Node, pos diag.Pos) {
-	in, ok := d.open(n, &headersPlace)
-	if !ok {
-		return
-	}
-	h := Headers{Pos: pos}
-	if n := in.get("dialect"); n != nil {
-		h.Dialect, _ = d.oneOf(n, "`dialect`", "draft11", "draft6", "x", "none")
-	}
-	if n := in.get("reset"); n != nil {
-		h.Reset, _ = d.oneOf(n, "`reset`", "delta", "epoch")
-	}
-	if h.Reset == "epoch" && (h.Dialect == "draft11" || h.Dialect == "none") {
-		d.fail(in.key("reset"), "the dialect "+diag.Quote(h.Dialect)+" does not tell times as epoch", "take `reset` out, or write `dialect: x` or `dialect: draft6`")
-	}
-	d.file.Headers = h
-}
