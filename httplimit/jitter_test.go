@@ -170,7 +170,7 @@ func TestRetryJitterLeavesTheDecisionExact(t *testing.T) {
 	}
 	// The longest wait there is stays one.
 	endless := tidegate.Decision{Limit: l, RetryAfter: math.MaxInt64, ResetAfter: math.MaxInt64}
-	w := get(o.Limit(tidegate.New(&script{decisions: []tidegate.Decision{endless}}, l), IP())(hello))
+	w := get(Options{RetryJitter: 1}.Limit(tidegate.New(&script{decisions: []tidegate.Decision{endless}}, l), IP())(hello))
 	if got := w.Header().Get("Retry-After"); len(got) != len("9223372037") {
 		t.Errorf("Retry-After %s", got)
 	}

@@ -48,7 +48,7 @@ func termsOf(l *tidegate.Limit) terms {
 	}
 	if said.Role == tidegate.Blocks {
 		t.blocks = true
-		t.window = 0 // it begins with a refusal
+		t.window = 0                // it begins with a refusal
 		t.silent = t.nominal == nil // its numbers are not those of the rule
 	}
 	return t

@@ -55,9 +55,9 @@ func checkTry(t *testing.T, try demo.Try, said string) {
 			`^HTTP/1.1 429 `, `\nRetry-After: \d`, `(?i)\nRateLimit: "api";r=0;t=`, `application/problem\+json`,
 			`\nX-Ratelimit-Limit: 5\r`, `\nX-Ratelimit-Remaining: 0\r`, `\nX-Ratelimit-Retry-After: \d`,
 		},
-		"201 after 0, 1 and 2 s":                                  {`(?m)^201 after 0\.`, `(?m)^201 after (1\.|0\.9)`, `(?m)^201 after (2\.|1\.9)`},
-		`"limit unlimited" under api`:                             {`(?m)^api applies`, `(?m)^ +limit +unlimited`},
-		"a line for each rule":                                    {`(?m)^api +ip 127.0.0.1`, `(?m)^login +ip 127.0.0.1 .*blocked`, `(?m)^orders +ip 127.0.0.1`},
+		"201 after 0, 1 and 2 s":      {`(?m)^201 after 0\.`, `(?m)^201 after (1\.|0\.9)`, `(?m)^201 after (2\.|1\.9)`},
+		`"limit unlimited" under api`: {`(?m)^api applies`, `(?m)^ +limit +unlimited`},
+		"a line for each rule":        {`(?m)^api +ip 127.0.0.1`, `(?m)^login +ip 127.0.0.1 .*blocked`, `(?m)^orders +ip 127.0.0.1`},
 	}[try.Want]
 	if signs == nil && said != try.Want {
 		t.Errorf("%s\nsaid %q, want %q", try.Line, said, try.Want)
