@@ -15,7 +15,7 @@ const (
 )
 
 var (
-	requestsDesc  = describe("tidegate_requests_total", "Decisions on requests, by outcome.", "outcome")
+	requestsDesc  = describe("tidegate_requests_total", "Decisions on requests, by the listener that asked and by outcome.", "door", "outcome")
 	decisionsDesc = describe("tidegate_decisions_total", "Decisions of rules on requests: an admitted request counts for every rule "+
 		"that it was held to, a refused one for the rule that refused it.", "rule", "outcome")
 	decidedDesc = describe("tidegate_decided_total", "Decisions on requests that are limited, by who made them: the store of the counters, "+
@@ -59,8 +59,10 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 }
 
 func (m *Metrics) collectDecisions(emit emit) {
-	for o := range outcome.Whole {
-		emit(requestsDesc, counter, float64(m.requests.n[o].Load()), o.String())
+	for _, d := range m.doors {
+		for o := range outcome.Whole {
+			emit(requestsDesc, counter, float64(d.requests.n[o].Load()), d.name, o.String())
+		}
 	}
 	for o := range m.decided {
 		emit(decidedDesc, counter, float64(m.decided[o].Load()), outcome.DecidedBy(tidegate.Origin(o), m.store))

@@ -15,12 +15,33 @@ func (m *Metrics) SetRules(names []string, limits []*tidegate.Limit) {
 	m.watched.limits.Store(&limits)
 }
 
+// Door counts the decisions that one listener asks for. The Metrics' own count those of
+// the gateway.
+type Door struct {
+	*Metrics
+	name     string
+	requests counters // of all rules together
+}
+
+// Door returns the Door of a listener. It must not be called once requests are decided.
+func (m *Metrics) Door(name string) *Door {
+	d := &Door{Metrics: m, name: name}
+	m.doors = append(m.doors, d)
+	return d
+}
+
+// Observe is [Door.Observe] of the gateway.
+func (m *Metrics) Observe(r *tidegate.Request, checks []tidegate.Check, d tidegate.Decision) {
+	m.gateway.Observe(r, checks, d)
+}
+
 // Observe counts a decision: it is for [tidegate.Gate.Observe]. An admitted request
 // counts for every rule that it was held to, a refused one for the rule that
 // refused it, since the others were not asked for their room. It allocates nothing.
-func (m *Metrics) Observe(_ *tidegate.Request, checks []tidegate.Check, d tidegate.Decision) {
+func (door *Door) Observe(_ *tidegate.Request, checks []tidegate.Check, d tidegate.Decision) {
+	m := door.Metrics
 	whole := outcome.Of(&d)
-	m.requests.add(whole)
+	door.requests.add(whole)
 	if outcome.Decided(&d) {
 		m.decided[d.Receipt.Origin].Add(1)
 	}

@@ -44,16 +44,16 @@ func TestOutcomes(t *testing.T) {
 			t.Errorf("%s: requests have\n%s, want\n%s", path, got, requests)
 		}
 	}
-	f("/other", 1, `{outcome="ok",rule="site"} 1`, `{outcome="ok"} 1`)
+	f("/other", 1, `{outcome="ok",rule="site"} 1`, `{door="gateway",outcome="ok"} 1`)
 	f("/api/x", 5, `{outcome="ok",rule="api"} 2; {outcome="ok",rule="site"} 2; {outcome="refused",rule="api"} 3`,
-		`{outcome="ok"} 2; {outcome="refused"} 3`)
+		`{door="gateway",outcome="ok"} 2; {door="gateway",outcome="refused"} 3`)
 	f("/search", 3, `{outcome="ok",rule="search"} 1; {outcome="ok",rule="site"} 2; {outcome="refused",rule="search"} 1; {outcome="soft",rule="search"} 1`,
-		`{outcome="ok"} 1; {outcome="refused"} 1; {outcome="soft"} 1`)
-	f("/admin/", 2, `{outcome="denied",rule="banned"} 2`, `{outcome="denied"} 2`)
-	f("/keyed", 1, `{outcome="denied",rule="keyed"} 1`, `{outcome="denied"} 1`)
+		`{door="gateway",outcome="ok"} 1; {door="gateway",outcome="refused"} 1; {door="gateway",outcome="soft"} 1`)
+	f("/admin/", 2, `{outcome="denied",rule="banned"} 2`, `{door="gateway",outcome="denied"} 2`)
+	f("/keyed", 1, `{outcome="denied",rule="keyed"} 1`, `{door="gateway",outcome="denied"} 1`)
 	f("/idea", 3, `{outcome="ok",rule="idea"} 1; {outcome="ok",rule="site"} 3; {outcome="shadow_refused",rule="deny-idea"} 3; {outcome="shadow_refused",rule="idea"} 2`,
-		`{outcome="ok"} 3`)
-	f("/try", 3, `{outcome="ok",rule="site"} 3; {outcome="ok",rule="try"} 3; {outcome="shadow_refused",rule="try"} 2`, `{outcome="ok"} 3`)
+		`{door="gateway",outcome="ok"} 3`)
+	f("/try", 3, `{outcome="ok",rule="site"} 3; {outcome="ok",rule="try"} 3; {outcome="shadow_refused",rule="try"} 2`, `{door="gateway",outcome="ok"} 3`)
 }
 
 // A request that is held to the counters of rules before, too, counts once.
@@ -98,9 +98,9 @@ func TestOutcomesWithoutStore(t *testing.T) {
 		}
 	}
 	down := errors.New("connection refused")
-	f(down, "/api/", `{outcome="error",rule="api"} 1`, `{outcome="error",rule="site"} 1`, `{outcome="error"} 1`)
-	f(down, "/closed", `{outcome="error",rule="closed"} 1`, `{outcome="error"} 1`)
-	f(fmt.Errorf("in line: %w", context.Canceled), "/api/", `{outcome="canceled",rule="api"} 1`, `{outcome="canceled"} 1`)
+	f(down, "/api/", `{outcome="error",rule="api"} 1`, `{outcome="error",rule="site"} 1`, `{door="gateway",outcome="error"} 1`)
+	f(down, "/closed", `{outcome="error",rule="closed"} 1`, `{door="gateway",outcome="error"} 1`)
+	f(fmt.Errorf("in line: %w", context.Canceled), "/api/", `{outcome="canceled",rule="api"} 1`, `{door="gateway",outcome="canceled"} 1`)
 }
 
 // Limits that belong to no rule are counted together, whatever they are called.
@@ -113,7 +113,7 @@ func TestLimitsOfNoRule(t *testing.T) {
 	}
 	d.Observe(nil, nil, tidegate.Decision{OK: true})
 	d.wants(t, `tidegate_decisions_total{outcome="ok",rule=""} 10`, `tidegate_decisions_total{outcome="refused",rule=""} 10`,
-		`tidegate_requests_total{outcome="ok"} 11`)
+		`tidegate_requests_total{door="gateway",outcome="ok"} 11`)
 }
 
 // A metrics page that grows with the number of clients was 5.8 MB at 37,000 of them.

@@ -22,7 +22,8 @@ import (
 type Metrics struct {
 	reg       prometheus.Registerer
 	store     string   // what it is called that the counters are in
-	requests  counters // of all rules together
+	gateway   Door
+	doors     []*Door // the gateway and those that were opened; set before anything is counted
 	decided   [origins]atomic.Uint64
 	rules     *table[ruleMetrics]
 	match     prometheus.Observer // of the sampled
@@ -39,6 +40,8 @@ type Metrics struct {
 // already.
 func New(reg prometheus.Registerer, store string) *Metrics {
 	m := &Metrics{reg: reg, store: store}
+	m.gateway = Door{Metrics: m, name: "gateway"}
+	m.doors = []*Door{&m.gateway}
 	decision := histogram("tidegate_decision_seconds",
 		"Time to find what a request is held to (match) and to decide it (take), of one decision in 64.", 1e-7, 1e-1, "step")
 	waited := histogram("tidegate_queue_wait_seconds", "Time that requests waited in line, those included that gave up.", 1e-3, 100)
