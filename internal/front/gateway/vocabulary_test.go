@@ -129,7 +129,7 @@ func TestLogAndMetricsUseTheSameWords(t *testing.T) {
 		if word != want || decider != by || named != rule {
 			t.Errorf("the line says %q by %q of %q, want %q by %q of %q: %v", word, decider, named, want, by, rule, line)
 		}
-		if strings.Count(added, "requests_total") != 1 || !strings.Contains(added, fmt.Sprintf("requests_total{outcome=%q}", want)) {
+		if strings.Count(added, "requests_total") != 1 || !strings.Contains(added, fmt.Sprintf("requests_total{door=\"gateway\",outcome=%q}", want)) {
 			t.Errorf("%s is counted as\n%s", want, added)
 		}
 		if by == "" && strings.Contains(added, "decided_total") || by != "" && !strings.Contains(added, fmt.Sprintf("decided_total{by=%q}", by)) {
@@ -174,7 +174,7 @@ func TestLogAndMetricsUseTheSameWords(t *testing.T) {
 		compare(v, "error", "rule", "open", ask("/open"))
 		compare(v, "error", "rule", "closed", ask("/closed"))
 		if added, line := v.told(t, ask("/shadow")); line["decision"] != "ok" || line["decided_by"] != nil ||
-			!strings.Contains(added, `requests_total{outcome="ok"}`) || !strings.Contains(added, `decisions_total{outcome="shadow_error",rule="shadow"}`) || strings.Contains(added, `"error"`) {
+			!strings.Contains(added, `requests_total{door="gateway",outcome="ok"}`) || !strings.Contains(added, `decisions_total{outcome="shadow_error",rule="shadow"}`) || strings.Contains(added, `"error"`) {
 			t.Errorf("a rule in shadow mode that cannot be asked: %v, and\n%s", line, added)
 		}
 		if shared {
