@@ -9,6 +9,7 @@ import (
 	"tidegate.dev/tidegate/internal/config"
 	"tidegate.dev/tidegate/internal/front/gateway"
 	"tidegate.dev/tidegate/internal/telemetry"
+	"tidegate.dev/tidegate/internal/telemetry/accesslog"
 	"tidegate.dev/tidegate/internal/telemetry/pressure"
 )
 
@@ -98,7 +99,7 @@ func (o observer) Tried(t gateway.Try) {
 }
 
 // Done implements [gateway.Observer].
-func (o observer) Done(r *gateway.Record) {
+func (o observer) Done(r *accesslog.Record) {
 	if r.Wait > 0 {
 		o.metrics.Waited(r.Wait)
 	}

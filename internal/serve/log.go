@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate/internal/config"
-	"tidegate.dev/tidegate/internal/front/gateway"
 	"tidegate.dev/tidegate/internal/lang/diag"
 	"tidegate.dev/tidegate/internal/telemetry"
+	"tidegate.dev/tidegate/internal/telemetry/accesslog"
 	"tidegate.dev/tidegate/internal/telemetry/logsink"
 )
 
@@ -20,7 +20,7 @@ type logs struct {
 	plain    bool         // for people to read
 	process  *logsink.Sink
 	access   *logsink.Sink // about requests; may be process; nil: nobody wants to know
-	requests gateway.AccessLog
+	requests accesslog.Log
 }
 
 const (
@@ -61,11 +61,11 @@ func openLogs(c config.Log, stdout, stderr io.Writer) (l logs, err error) {
 			return l, err
 		}
 	}
-	l.requests = gateway.AccessLog{To: l.access, Text: l.plain, Keys: keysWords[c.Keys]}
+	l.requests = accesslog.Log{To: l.access, Text: l.plain, Keys: keysWords[c.Keys]}
 	return l, nil
 }
 
-var keysWords = map[string]gateway.Keys{config.Hashed: gateway.KeysHashed, config.Plain: gateway.KeysPlain, config.Off: gateway.KeysOff}
+var keysWords = map[string]accesslog.Keys{config.Hashed: accesslog.Hashed, config.Plain: accesslog.Plain, config.Off: accesslog.Off}
 
 func (l *logs) handler(w io.Writer, level slog.Level) slog.Handler {
 	o := &slog.HandlerOptions{Level: level, ReplaceAttr: withUnits}

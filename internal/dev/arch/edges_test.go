@@ -34,14 +34,14 @@ var edges = []edge{
 
 	{"internal/serve", "internal/front/gateway internal/front/admin", "the composition root knows every front end"},
 	{"internal/serve", "fleet store/memory internal/chain internal/chain/queue", "and every store, with what stands before it"},
-	{"internal/serve", "internal/config internal/telemetry internal/telemetry/logsink internal/telemetry/pressure internal/serve/handover internal/dev/demo", "and what a process has around it"},
+	{"internal/serve", "internal/config internal/telemetry internal/telemetry/accesslog internal/telemetry/logsink internal/telemetry/pressure internal/serve/handover internal/dev/demo", "and what a process has around it"},
 	{"internal/serve", "root httplimit rules rules/source", "and the rules"},
 	{"internal/serve", "internal/lang/bounded internal/lang/diag", "files of operators, and what is wrong with them"},
 
 	{"internal/front/desk", "root", "questions to a gate"},
 	{"internal/front/gateway", "root httplimit", "the gateway renders decisions as the middleware does"},
 	{"internal/front/gateway", "internal/chain/queue", "it can hold a request while that waits in line"},
-	{"internal/front/gateway", "internal/lang/jsonvalue internal/telemetry/outcome", "values of bodies; the words of the access log"},
+	{"internal/front/gateway", "internal/lang/jsonvalue internal/telemetry/accesslog", "values of bodies; a line for each request"},
 	{"internal/front/admin", "root rules rules/source", "it shows rules and counters"},
 	{"internal/front/admin", "internal/lang/describe internal/lang/diag internal/lang/route", "questions are requests described by hand"},
 
@@ -60,6 +60,7 @@ var edges = []edge{
 	{"internal/config", "internal/lang/yamltree internal/lang/diag internal/lang/bounded", "tidegate.yaml as it was written"},
 	{"internal/config", "store/redis", "says whether a URL of Redis can be used"},
 	{"internal/telemetry", "root internal/chain internal/telemetry/outcome", "watches decisions, and times a layer"},
+	{"internal/telemetry/accesslog", "root internal/telemetry/outcome", "a line for each decision"},
 	{"internal/telemetry/outcome", "root", "words for decisions"},
 
 	{"store/memory", "root internal/algo", "the arithmetic, on counters in this process"},

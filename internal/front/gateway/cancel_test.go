@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"tidegate.dev/tidegate/internal/telemetry/accesslog"
 )
 
 // A client that leaves frees its slot, and the upstream is told.
@@ -67,7 +69,7 @@ rules:
 	})
 	soon(t, "it is recorded", func() bool {
 		_, records := o.got()
-		return slices.ContainsFunc(records, func(r Record) bool { return r.Status == statusClientGone && r.Cut })
+		return slices.ContainsFunc(records, func(r accesslog.Record) bool { return r.Status == statusClientGone && r.Cut })
 	})
 	if states := g.Upstreams(); !states[0].Usable || states[0].InFlight != 0 {
 		t.Errorf("%+v: who leaves says nothing about the upstream", states)

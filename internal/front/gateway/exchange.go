@@ -9,7 +9,7 @@ import (
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/httplimit"
 	"tidegate.dev/tidegate/internal/chain/queue"
-	"tidegate.dev/tidegate/internal/telemetry/outcome"
+	"tidegate.dev/tidegate/internal/telemetry/accesslog"
 )
 
 // exchange is a request and its response on their way through the gateway. It is the
@@ -27,7 +27,7 @@ type exchange struct {
 	costFinder *costFinder // nil if the cost is not in the response body
 
 	start     time.Time
-	record    Record
+	record    accesslog.Record
 	upstream  *upstream   // of the last try; nil before the first
 	sent1xx   atomic.Bool // the client was sent a 1xx of the upstream
 	talks     atomic.Bool // HTTP/2: the upstream answers while the body is sent
@@ -61,7 +61,7 @@ func (g *Gateway) begin(w http.ResponseWriter, r *http.Request) (*exchange, *htt
 	x.start = time.Now()
 	x.writer = writer{ResponseWriter: w, exchange: x}
 	x.trusted = g.trustsProxies && g.o.HTTP.ClientIP.TrustsPeer(r)
-	x.record = Record{ID: requestID(r, x.trusted), Method: r.Method, Host: r.Host, Path: r.URL.Path}
+	x.record = accesslog.Record{ID: requestID(r, x.trusted), Method: r.Method, Host: r.Host, Path: r.URL.Path}
 	w.Header()["X-Request-Id"] = []string{x.record.ID}
 	if g.records {
 		x.record.Time, x.record.Proto = x.start, r.Proto
@@ -138,30 +138,7 @@ func (x *exchange) reply(p *problem) {
 
 // recordDecision puts the gate's decision into the record. It keeps neither checks nor keys.
 func (x *exchange) recordDecision(checks []tidegate.Check, d *tidegate.Decision) {
-	r, log := &x.record, &x.gateway.o.AccessLog
-	r.Decision = outcome.Of(d).String()
-	if outcome.Decided(d) {
-		r.DecidedBy = outcome.DecidedBy(d.Receipt.Origin, x.gateway.o.Store)
-	}
-	l := d.Limit
-	if l == nil {
-		return
-	}
-	r.Rule = l.Name
-	if l.Terms != nil && l.Terms.Rule != "" {
-		r.Rule = l.Terms.Rule
-	}
-	if d.OK || log.To == nil {
-		return
-	}
-	r.Limit = l
-	for i := range checks {
-		// A layer around a store may have replaced the limit by one of the same counter.
-		if c := &checks[i]; c.Limit == l || c.Limit != nil && c.Limit.Identity() == l.Identity() {
-			r.Key = log.Keys.show(c.Key, l)
-			return
-		}
-	}
+	x.record.Decided(checks, d, x.gateway.o.Store, &x.gateway.o.AccessLog)
 }
 
 // report completes the record and passes it to the access log and the observer.
@@ -174,7 +151,7 @@ func (x *exchange) report() {
 		r.Status = statusClientGone
 	}
 	if log := &x.gateway.o.AccessLog; log.To != nil {
-		log.write(r)
+		log.Write(r)
 	}
 	if o := x.gateway.o.Observer; o != nil {
 		o.Done(r)

@@ -20,6 +20,7 @@ import (
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/chain"
 	"tidegate.dev/tidegate/internal/chain/queue"
+	"tidegate.dev/tidegate/internal/telemetry/accesslog"
 	"tidegate.dev/tidegate/rules"
 	"tidegate.dev/tidegate/store/memory"
 )
@@ -164,7 +165,7 @@ func (b *logBuffer) Write(p []byte) (int, error) {
 
 func (b *logBuffer) logger() *slog.Logger { return slog.New(slog.NewJSONHandler(b, nil)) }
 
-func (b *logBuffer) access() AccessLog { return AccessLog{To: b} }
+func (b *logBuffer) access() accesslog.Log { return accesslog.Log{To: b} }
 
 func (b *logBuffer) lines() []string {
 	b.mu.Lock()

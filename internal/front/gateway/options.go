@@ -12,6 +12,7 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/httplimit"
+	"tidegate.dev/tidegate/internal/telemetry/accesslog"
 )
 
 // Options configure a gateway. Upstreams are required; the other defaults suit most.
@@ -42,7 +43,7 @@ type Options struct {
 	// store.
 	Store string
 	// AccessLog gets a line per request.
-	AccessLog AccessLog
+	AccessLog accesslog.Log
 	// Log gets what an operator should know, such as an upstream that fails; nil means
 	// that nothing is logged.
 	Log *slog.Logger

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"tidegate.dev/tidegate/internal/telemetry/accesslog"
 )
 
 // deadURL is of a port that nobody listens on.
@@ -44,7 +46,7 @@ func heldURL(t testing.TB) (u *url.URL, listen func() net.Listener) {
 type tries struct {
 	mu   sync.Mutex
 	all  []Try
-	done []Record
+	done []accesslog.Record
 }
 
 func (o *tries) Tried(try Try) {
@@ -53,16 +55,16 @@ func (o *tries) Tried(try Try) {
 	o.all = append(o.all, try)
 }
 
-func (o *tries) Done(r *Record) {
+func (o *tries) Done(r *accesslog.Record) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.done = append(o.done, *r)
 }
 
-func (o *tries) got() ([]Try, []Record) {
+func (o *tries) got() ([]Try, []accesslog.Record) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return append([]Try(nil), o.all...), append([]Record(nil), o.done...)
+	return append([]Try(nil), o.all...), append([]accesslog.Record(nil), o.done...)
 }
 
 // Nothing was sent to an upstream that cannot be connected to, so any request may

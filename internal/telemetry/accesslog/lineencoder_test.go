@@ -1,4 +1,4 @@
-package gateway
+package accesslog
 
 import (
 	"bytes"
@@ -29,8 +29,20 @@ func slogLine(r *Record, text bool) string {
 		return n
 	}
 	line := slog.NewRecord(r.Time.Add(r.Duration), slog.LevelInfo, "request", 0)
-	line.Add("id", r.ID, "client", clientText(r.Client), "method", r.Method, "host", r.Host, "path", r.Path, "proto", r.Proto,
-		"status", r.Status, "sent", r.Sent, "received", r.Received, "duration_ms", ms(r.Duration))
+	if r.Door != "" {
+		line.Add("door", r.Door)
+		if r.Client.IsValid() {
+			line.Add("client", clientText(r.Client))
+		}
+		for _, pair := range [][2]string{{"method", r.Method}, {"host", r.Host}, {"path", r.Path}} {
+			if pair[1] != "" {
+				line.Add(pair[0], pair[1])
+			}
+		}
+	} else {
+		line.Add("id", r.ID, "client", clientText(r.Client), "method", r.Method, "host", r.Host, "path", r.Path, "proto", r.Proto,
+			"status", r.Status, "sent", r.Sent, "received", r.Received, "duration_ms", ms(r.Duration))
+	}
 	some := func(name, value string) {
 		if value != "" {
 			line.Add(name, value)
@@ -63,7 +75,7 @@ func slogLine(r *Record, text bool) string {
 
 func ourLine(r *Record, text bool) string {
 	var b bytes.Buffer
-	(&AccessLog{To: &b, Text: text}).write(r)
+	(&Log{To: &b, Text: text}).Write(r)
 	return b.String()
 }
 
@@ -73,6 +85,8 @@ func TestLogLineIsThatOfSlog(t *testing.T) {
 	at := time.Date(2026, 11, 15, 19, 30, 0, 120_000_000, time.FixedZone("", 9*3600))
 	for _, r := range []Record{
 		{Time: at},
+		{Time: at, Door: "resp"},
+		{Time: at, Door: "check", Client: netip.MustParseAddr("192.0.2.1"), Method: "GET", Host: "a", Path: "/b", Decision: "refused", Rule: "api", Limit: l, Key: "k"},
 		{Time: at, ID: "7", Client: netip.MustParseAddr("2001:db8::1"), Method: "GET", Host: "example.com", Path: "/a b", Proto: "HTTP/2.0", Status: 200, Sent: 1 << 40, Duration: 1234567},
 		{Time: at, Decision: "refused", DecidedBy: "redis", Rule: "api", Limit: l, Key: "73475cb40a568e8d", Status: 429, Duration: 999},
 		{Time: at, Decision: "waited", DecidedBy: "local", Rule: "api", Wait: 1500 * time.Microsecond, Upstream: "http://127.0.0.1:9000", UpstreamTime: time.Hour, Retries: 1},
@@ -135,17 +149,17 @@ func TestKeysAreShown(t *testing.T) {
 		}
 	}
 	const secret, hash = "42", "73475cb40a568e8d" // printf 42 | sha256sum
-	f(KeysHashed, "user", secret, hash)
-	f(KeysHashed, "ip", "192.0.2.1", "192.0.2.1")
-	f(KeysHashed, "ip", "2001:db8::/64", "2001:db8::/64")
-	f(KeysHashed, "ip", "@", "@")
-	f(KeysHashed, "everyone", "", "")
-	f(KeysHashed, "user,ip", tidegate.Key(secret, "192.0.2.1"), hash+",192.0.2.1")
-	f(KeysHashed, "user,ip", tidegate.Key(strings.Repeat("x", 99), "192.0.2.1"), hashed(tidegate.Key(strings.Repeat("x", 99), "192.0.2.1")))
-	f(KeysHashed, "user", "2:42", hashed("2:42"))
-	f(KeysPlain, "user", secret, secret)
-	f(KeysOff, "user", secret, "")
-	f(KeysOff, "ip", "192.0.2.1", "")
+	f(Hashed, "user", secret, hash)
+	f(Hashed, "ip", "192.0.2.1", "192.0.2.1")
+	f(Hashed, "ip", "2001:db8::/64", "2001:db8::/64")
+	f(Hashed, "ip", "@", "@")
+	f(Hashed, "everyone", "", "")
+	f(Hashed, "user,ip", tidegate.Key(secret, "192.0.2.1"), hash+",192.0.2.1")
+	f(Hashed, "user,ip", tidegate.Key(strings.Repeat("x", 99), "192.0.2.1"), hashed(tidegate.Key(strings.Repeat("x", 99), "192.0.2.1")))
+	f(Hashed, "user", "2:42", hashed("2:42"))
+	f(Plain, "user", secret, secret)
+	f(Off, "user", secret, "")
+	f(Off, "ip", "192.0.2.1", "")
 }
 
 func BenchmarkLogLine(b *testing.B) {
@@ -154,11 +168,11 @@ func BenchmarkLogLine(b *testing.B) {
 		Path: "/api/things", Proto: "HTTP/1.1", Status: 200, Sent: 512, Duration: 123456, Decision: "ok", DecidedBy: "memory", Rule: "api",
 		Upstream: "http://127.0.0.1:9000", UpstreamTime: 100000,
 	}
-	log := AccessLog{To: nowhere{}}
+	log := Log{To: nowhere{}}
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			log.write(r)
+			log.Write(r)
 		}
 	})
 }

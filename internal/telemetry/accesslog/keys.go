@@ -1,4 +1,4 @@
-package gateway
+package accesslog
 
 import (
 	"crypto/sha256"
@@ -14,12 +14,12 @@ import (
 type Keys uint8
 
 const (
-	// KeysHashed shows addresses as they are, and hashes of everything else.
-	KeysHashed Keys = iota
-	// KeysPlain shows them as they are.
-	KeysPlain
-	// KeysOff omits them.
-	KeysOff
+	// Hashed shows addresses as they are, and hashes of everything else.
+	Hashed Keys = iota
+	// Plain shows them as they are.
+	Plain
+	// Off omits them.
+	Off
 )
 
 // hashBytes is enough to tell the keys of a site apart.
@@ -28,9 +28,9 @@ const hashBytes = 8
 // show returns a copy of key as it may be shown.
 func (k Keys) show(key string, l *tidegate.Limit) string {
 	switch {
-	case key == "" || k == KeysOff:
+	case key == "" || k == Off:
 		return ""
-	case k == KeysPlain:
+	case k == Plain:
 		return strings.Clone(key)
 	}
 	parts := []string{key}

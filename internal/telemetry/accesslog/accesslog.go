@@ -1,4 +1,8 @@
-package gateway
+// Package accesslog writes a line for each request: what was asked, by whom, and what was
+// decided. It writes as log/slog does, without reflection.
+//
+// Start with [Log].
+package accesslog
 
 import (
 	"io"
@@ -10,7 +14,7 @@ import (
 )
 
 // AccessLog configures the access log. The zero value writes none.
-type AccessLog struct {
+type Log struct {
 	// To gets each line in one Write. Requests wait for it, so it must not block.
 	To io.Writer
 	// Text writes key=value lines instead of JSON.
@@ -27,8 +31,8 @@ var logLines = sync.Pool{New: func() any { return &logLine{lineEncoder{b: make([
 // maxKept is the largest buffer that goes back to the pool: a path may be long.
 const maxKept = 16 << 10
 
-// write writes the line about r, without the fields that are empty.
-func (a *AccessLog) write(r *Record) {
+// Write writes the line about r, without the fields that are empty.
+func (a *Log) Write(r *Record) {
 	l := logLines.Get().(*logLine)
 	l.begin(a.Text, r.Time.Add(r.Duration))
 	l.record(r)
@@ -40,16 +44,11 @@ func (a *AccessLog) write(r *Record) {
 }
 
 func (l *logLine) record(r *Record) {
-	l.text("id", r.ID)
-	l.text("client", clientText(r.Client))
-	l.text("method", r.Method)
-	l.text("host", r.Host)
-	l.text("path", r.Path)
-	l.text("proto", r.Proto)
-	l.number("status", int64(r.Status))
-	l.number("sent", r.Sent)
-	l.number("received", r.Received)
-	l.milliseconds("duration_ms", r.Duration)
+	if r.Door != "" {
+		l.asked(r)
+	} else {
+		l.served(r)
+	}
 	l.textIfSet("decision", r.Decision)
 	l.textIfSet("decided_by", r.DecidedBy)
 	l.textIfSet("rule", r.Rule)
@@ -72,6 +71,31 @@ func (l *logLine) record(r *Record) {
 	if r.Cut {
 		l.flag("cut")
 	}
+}
+
+// served is about a request that passed through here.
+func (l *logLine) served(r *Record) {
+	l.text("id", r.ID)
+	l.text("client", clientText(r.Client))
+	l.text("method", r.Method)
+	l.text("host", r.Host)
+	l.text("path", r.Path)
+	l.text("proto", r.Proto)
+	l.number("status", int64(r.Status))
+	l.number("sent", r.Sent)
+	l.number("received", r.Received)
+	l.milliseconds("duration_ms", r.Duration)
+}
+
+// asked is about a request of which somebody asked whether it may pass.
+func (l *logLine) asked(r *Record) {
+	l.text("door", r.Door)
+	if r.Client.IsValid() {
+		l.text("client", clientText(r.Client))
+	}
+	l.textIfSet("method", r.Method)
+	l.textIfSet("host", r.Host)
+	l.textIfSet("path", r.Path)
 }
 
 // limitText returns the limit without the name of the rule, which has a field of its own.
