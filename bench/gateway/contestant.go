@@ -2,6 +2,9 @@ package main
 
 import "net/http"
 
+// loadPath is what every request asks for.
+const loadPath = "/users/42"
+
 // contestant is a server before the upstream, set up for one kind of answer.
 type contestant struct {
 	name   string

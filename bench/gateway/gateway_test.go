@@ -11,8 +11,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tidegate.dev/tidegate/bench/internal/daemon"
 	"tidegate.dev/tidegate/bench/internal/report"
 	"tidegate.dev/tidegate/bench/internal/rig"
+	"tidegate.dev/tidegate/bench/internal/wrk"
 	"tidegate.dev/tidegate/rules"
 )
 
@@ -55,62 +57,21 @@ func TestAgainst(t *testing.T) {
 }
 
 func TestWrongAnswers(t *testing.T) {
-	f := func(name string, c tally, status int, served, want int64) {
+	f := func(name string, c wrk.Tally, status int, served, want int64) {
 		t.Helper()
-		if got := c.wrong(status, served); got != want {
+		if got := wrong(c, status, served); got != want {
 			t.Errorf("%s: %d wrong, want %d", name, got, want)
 		}
 	}
-	f("all pass", tally{Requests: 100}, http.StatusOK, 100, 0)
-	f("some are on their way at the end", tally{Requests: 100}, http.StatusOK, 164, 0)
-	f("more than can be on their way", tally{Requests: 100}, http.StatusOK, 165, 1)
-	f("some were not answered by the upstream", tally{Requests: 100}, http.StatusOK, 97, 3)
-	f("some are refused", tally{Requests: 100, Status: 5}, http.StatusOK, 95, 5)
-	f("some are lost", tally{Requests: 100, Socket: 2}, http.StatusOK, 100, 2)
-	f("all are refused", tally{Requests: 100, Status: 100}, http.StatusTooManyRequests, 0, 0)
-	f("one passes", tally{Requests: 100, Status: 99}, http.StatusTooManyRequests, 1, 2)
-	f("refused, and still passed on", tally{Requests: 100, Status: 100}, http.StatusTooManyRequests, 7, 7)
-}
-
-func TestReadTally(t *testing.T) {
-	const said = "Running 5s test @ http://127.0.0.1:8080\n\n{\"requests\":500,\"micros\":5000000,\"status\":4,\"socket\":3,\"p50\":20,\"p99\":900}\n"
-	got, err := readTally([]byte(said))
-	if want := (tally{500, 5_000_000, 4, 3, 20, 900}); err != nil || got != want {
-		t.Errorf("got %+v, %v, want %+v", got, err, want)
-	}
-	if got.rate() != 100 {
-		t.Errorf("%v requests/s, want 100", got.rate())
-	}
-	for _, bad := range []string{"", "unable to connect", `{"requests":0,"micros":5}`} {
-		if got, err := readTally([]byte(bad)); err == nil {
-			t.Errorf("%q: %+v, want an error", bad, got)
-		}
-	}
-}
-
-func TestParseStat(t *testing.T) {
-	const stat = "4242 (a (strange) name) S 1 4242 4242 0 -1 4194560 1000 0 0 0 150 75 9 9 20 0 1 0 100 0 0"
-	if got, err := parseStat(stat); err != nil || got != 2250*time.Millisecond {
-		t.Errorf("got %v, %v, want 2.25s", got, err)
-	}
-	for _, bad := range []string{"", "1 (x) S 1 2", strings.Replace(stat, "150", "x", 1)} {
-		if got, err := parseStat(bad); err == nil {
-			t.Errorf("%q: %v, want an error", bad, got)
-		}
-	}
-}
-
-func TestParseCores(t *testing.T) {
-	const stat = "cpu  100 5 50 800 20 3 2 20 0 0\ncpu0 1 2 3 4 5 6 7 8 0 0\n"
-	busy, all, err := parseCores(stat)
-	if err != nil || busy != 180 || all != 1000 {
-		t.Errorf("busy %d of %d, %v, want 180 of 1000", busy, all, err)
-	}
-	for _, bad := range []string{"", "cpu  1 2 3", "cpu0 1 2 3 4 5 6 7 8", "cpu 1 2 3 x 5 6 7 8"} {
-		if _, _, err := parseCores(bad); err == nil {
-			t.Errorf("%q: want an error", bad)
-		}
-	}
+	f("all pass", wrk.Tally{Requests: 100}, http.StatusOK, 100, 0)
+	f("some are on their way at the end", wrk.Tally{Requests: 100}, http.StatusOK, 164, 0)
+	f("more than can be on their way", wrk.Tally{Requests: 100}, http.StatusOK, 165, 1)
+	f("some were not answered by the upstream", wrk.Tally{Requests: 100}, http.StatusOK, 97, 3)
+	f("some are refused", wrk.Tally{Requests: 100, Status: 5}, http.StatusOK, 95, 5)
+	f("some are lost", wrk.Tally{Requests: 100, Socket: 2}, http.StatusOK, 100, 2)
+	f("all are refused", wrk.Tally{Requests: 100, Status: 100}, http.StatusTooManyRequests, 0, 0)
+	f("one passes", wrk.Tally{Requests: 100, Status: 99}, http.StatusTooManyRequests, 1, 2)
+	f("refused, and still passed on", wrk.Tally{Requests: 100, Status: 100}, http.StatusTooManyRequests, 7, 7)
 }
 
 // What arrives late is waited for, so that it is not taken for the next heat's.
@@ -143,7 +104,7 @@ func TestSettled(t *testing.T) {
 // startTestUpstream returns the address of one that listens.
 func startTestUpstream(t *testing.T) string {
 	t.Helper()
-	address, err := freeAddress()
+	address, err := daemon.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +127,7 @@ func TestUpstream(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	up := &server{name: "the upstream", address: address}
+	up := &server{&daemon.Server{Name: "the upstream", Address: address}}
 	for range 3 {
 		if err := up.probe(t.Context(), http.StatusOK); err != nil {
 			t.Error(err)

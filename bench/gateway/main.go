@@ -17,6 +17,7 @@ import (
 	"runtime"
 	"time"
 
+	"tidegate.dev/tidegate/bench/internal/process"
 	"tidegate.dev/tidegate/bench/internal/report"
 	"tidegate.dev/tidegate/bench/internal/rig"
 )
@@ -62,7 +63,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	neighbours, err := lookAround(ctx)
+	neighbours, err := process.LookAround(ctx)
 	if err != nil {
 		return err
 	}

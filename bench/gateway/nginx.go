@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 )
@@ -43,25 +41,6 @@ http {
   }
 }
 `
-
-// findNginx also looks where users have no path to.
-func findNginx() (string, error) {
-	for _, name := range []string{"nginx", "/usr/sbin/nginx"} {
-		if program, err := exec.LookPath(name); err == nil {
-			return program, nil
-		}
-	}
-	return "", fmt.Errorf("nginx is missing: run scripts/bench-deps.sh as root")
-}
-
-func versionOfNginx(program string) string {
-	out, err := exec.Command(program, "-v").CombinedOutput() // nginx version: nginx/1.22.1
-	_, version, ok := bytes.Cut(bytes.TrimSpace(out), []byte(": nginx/"))
-	if err != nil || !ok {
-		return "nginx"
-	}
-	return fmt.Sprintf("nginx %s", version)
-}
 
 func (s *site) nginxCommand(dir, address string) command {
 	conf := filepath.Join(dir, "nginx.conf")

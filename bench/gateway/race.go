@@ -7,8 +7,10 @@ import (
 	"slices"
 	"time"
 
+	"tidegate.dev/tidegate/bench/internal/process"
 	"tidegate.dev/tidegate/bench/internal/report"
 	"tidegate.dev/tidegate/bench/internal/rig"
+	"tidegate.dev/tidegate/bench/internal/wrk"
 )
 
 // warmUp is the heat before the first round, which does not count.
@@ -43,14 +45,14 @@ func race(ctx context.Context, s *site, es entrants, rounds int, heat time.Durat
 			if err != nil {
 				return fmt.Errorf("%s: %w", e.name, err)
 			}
-			rig.Progress("round %d of %d: %s: %s requests/s, %.1f µs of CPU each", round, rounds, e.name, report.Thousands(int64(h.rate())), h.micros())
+			rig.Progress("round %d of %d: %s: %s requests/s, %.1f µs of CPU each", round, rounds, e.name, report.Thousands(int64(h.Rate())), h.micros())
 			if h.wrong > 0 {
 				rig.Progress("  %d wrong: of %d answers %d were of 400 and above, %d requests had none, the upstream served %d", h.wrong, h.Requests, h.Status, h.Socket, h.served)
 			}
 			e.wrong += h.wrong
 			e.asked += h.Requests
 			if round > 0 {
-				e.rates, e.micros = append(e.rates, h.rate()), append(e.micros, h.micros())
+				e.rates, e.micros = append(e.rates, h.Rate()), append(e.micros, h.micros())
 				e.p99 = append(e.p99, float64(h.P99)/1000)
 			}
 		}
@@ -61,7 +63,7 @@ func race(ctx context.Context, s *site, es entrants, rounds int, heat time.Durat
 
 // heatResult is one turn of one entrant.
 type heatResult struct {
-	tally
+	wrk.Tally
 	cpu    time.Duration // of the entrant
 	served int64         // by the upstream
 	wrong  int64
@@ -75,19 +77,19 @@ func (s *site) heat(ctx context.Context, e *entrant, d time.Duration) (h heatRes
 	if err := e.server.probe(ctx, e.status); err != nil {
 		return h, err
 	}
-	pid := e.server.cmd.Process.Pid
+	pid := e.server.PID
 	served, err := servedBy(ctx, s.upstream)
 	if err != nil {
 		return h, err
 	}
-	cpu, err := cpuTime(pid)
+	cpu, err := process.TreeTime(pid)
 	if err != nil {
 		return h, err
 	}
-	if h.tally, err = s.wrk.run(ctx, e.server.address, d); err != nil {
+	if h.Tally, err = s.wrk.Run(ctx, "http://"+e.server.Address+loadPath, d); err != nil {
 		return h, err
 	}
-	cpuNow, err := cpuTime(pid)
+	cpuNow, err := process.TreeTime(pid)
 	if err != nil {
 		return h, err
 	}
@@ -96,7 +98,7 @@ func (s *site) heat(ctx context.Context, e *entrant, d time.Duration) (h heatRes
 		return h, err
 	}
 	h.cpu, h.served = cpuNow-cpu, servedNow-served
-	h.wrong = h.tally.wrong(e.status, h.served)
+	h.wrong = wrong(h.Tally, e.status, h.served)
 	return h, e.server.probe(ctx, e.status)
 }
 
@@ -104,13 +106,13 @@ func (s *site) heat(ctx context.Context, e *entrant, d time.Duration) (h heatRes
 // somebody else than they should: the upstream sees what passes and nothing of
 // what is refused. What is on its way when the time is up is counted by the
 // upstream alone.
-func (t tally) wrong(status int, served int64) int64 {
+func wrong(t wrk.Tally, status int, served int64) int64 {
 	n := t.Socket
 	if status != http.StatusOK {
 		return n + t.Requests - t.Status + served
 	}
 	passed := t.Requests - t.Status
-	return n + t.Status + max(0, passed-served, served-passed-connections)
+	return n + t.Status + max(0, passed-served, served-passed-wrk.Connections)
 }
 
 func wrongAnswers(es entrants) (n int64) {

@@ -12,7 +12,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"tidegate.dev/tidegate/bench/internal/daemon"
 	"tidegate.dev/tidegate/bench/internal/rig"
+	"tidegate.dev/tidegate/bench/internal/wrk"
 )
 
 // site is where the race is run: the programs, the upstream and what was started.
@@ -21,7 +23,7 @@ type site struct {
 	nginx    string // programs
 	caddy    string
 	tidegate string
-	wrk      wrk
+	wrk      wrk.Program
 	upstream string // its address
 	versions []string
 	started  []*server
@@ -39,16 +41,16 @@ func openSite(ctx context.Context, binary string) (_ *site, err error) {
 			s.close()
 		}
 	}()
-	if s.wrk, err = findWrk(s.dir); err != nil {
+	if s.wrk, err = wrk.Find(s.dir); err != nil {
 		return nil, err
 	}
-	if s.nginx, err = findNginx(); err != nil {
+	if s.nginx, err = daemon.FindNginx(); err != nil {
 		return nil, err
 	}
 	if err = s.build(ctx); err != nil {
 		return nil, err
 	}
-	s.versions = []string{versionOfNginx(s.nginx), s.versionOfCaddy(ctx), s.wrk.version() + ", the load generator"}
+	s.versions = []string{daemon.NginxVersion(s.nginx), s.versionOfCaddy(ctx), s.wrk.Version() + ", the load generator"}
 	return s, s.startUpstream(ctx)
 }
 
@@ -109,7 +111,7 @@ func (s *site) startUpstream(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.upstream = up.address
+	s.upstream = up.Address
 	return up.await(ctx, http.StatusOK)
 }
 
@@ -127,7 +129,7 @@ func (s *site) start(name string, how func(dir, address string) command) (*serve
 	if err != nil {
 		return nil, err
 	}
-	address, err := freeAddress()
+	address, err := daemon.FreeAddress()
 	if err != nil {
 		return nil, err
 	}
@@ -135,10 +137,11 @@ func (s *site) start(name string, how func(dir, address string) command) (*serve
 	if c.prepare != nil {
 		return nil, fmt.Errorf("start %s: %w", name, c.prepare)
 	}
-	srv, err := startServer(name, dir, address, c.env, c.program, c.args...)
+	started, err := daemon.Start(name, dir, address, c.env, c.program, c.args...)
 	if err != nil {
 		return nil, err
 	}
+	srv := &server{started}
 	s.started = append(s.started, srv)
 	return srv, nil
 }
@@ -146,7 +149,7 @@ func (s *site) start(name string, how func(dir, address string) command) (*serve
 // close ends everything that was started.
 func (s *site) close() {
 	for _, srv := range s.started {
-		srv.stop()
+		srv.Stop()
 	}
 	_ = os.RemoveAll(s.dir)
 }

@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate/bench/internal/report"
+	"tidegate.dev/tidegate/bench/internal/wrk"
 )
 
 func raceTable(es entrants, heat time.Duration) report.Table {
 	t := report.Table{
 		Title: "A reverse proxy before one fast upstream",
 		Note: fmt.Sprintf("wrk with %d kept connections and %d threads, medians of %d rounds of %s; load generator, proxy and upstream share the cores. "+
-			"The CPU time is the proxy's own.", connections, threads, len(es[nginxProxy].rates), heat),
+			"The CPU time is the proxy's own.", wrk.Connections, wrk.Threads, len(es[nginxProxy].rates), heat),
 		Head: []string{"", "answers", "requests/s", "against nginx", "against Caddy", "CPU µs/request", "p99 ms", "wrong answers"},
 	}
 	for i, e := range es {

@@ -47,7 +47,7 @@ func tidegateCommand(q quota, log string) func(*site, string, string) command {
 func checkLog(e *entrant) error {
 	lines := int64(0)
 	for range 50 { // what is not yet written is soon
-		text, err := os.ReadFile(filepath.Join(filepath.Dir(e.server.log), accessLog))
+		text, err := os.ReadFile(filepath.Join(filepath.Dir(e.server.Log), accessLog))
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package main
+package process
 
 import (
 	"context"
@@ -14,9 +14,9 @@ import (
 // quiet is the share of the cores that others may take before figures are rough.
 const quiet = 0.1
 
-// lookAround tells what others take of the cores while everything of ours is up
+// LookAround tells what others take of the cores while everything of ours is up
 // and idle. They disturb all contestants, but not all alike.
-func lookAround(ctx context.Context) (string, error) {
+func LookAround(ctx context.Context) (string, error) {
 	busy, all, err := coreTime()
 	if err != nil {
 		return "", err

@@ -1,4 +1,4 @@
-package main
+package process
 
 import (
 	"fmt"
@@ -12,9 +12,9 @@ import (
 // that Go runs on.
 const tick = 10 * time.Millisecond
 
-// cpuTime is what a process and its children that live have taken of the cores:
+// TreeTime is what a process and its children that live have taken of the cores:
 // the work of nginx is done by its children.
-func cpuTime(pid int) (time.Duration, error) {
+func TreeTime(pid int) (time.Duration, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, fmt.Errorf("read CPU time (needs Linux): %w", err)
@@ -32,7 +32,7 @@ func cpuTime(pid int) (time.Duration, error) {
 		if err != nil {
 			return 0, fmt.Errorf("read CPU time: child %q of process %d: %w", child, pid, err)
 		}
-		t, err := cpuTime(n)
+		t, err := TreeTime(n)
 		if err != nil {
 			return 0, err
 		}
