@@ -13,17 +13,18 @@ import (
 
 // terms are those of a limit, as far as its headers and refusals go.
 type terms struct {
-	rule    string
-	answer  tidegate.Answer
-	denies  bool            // an access rule
-	silent  bool            // there are no numbers to tell
-	written form            // how the answer wants headers written; its zero values leave it to the options
-	ownForm bool            // it wants anything
-	jitter  float64         // of the answer; 0 leaves it to the options
-	window  time.Duration   // aligned to the clock, at whose end all clients come back; 0 when it has none
-	nominal *tidegate.Limit // that clients are told instead; nil: the limit itself
-	above   int64           // by how much its own capacity is above that
-	blocks  bool            // it keeps out who was refused: nothing is left of what it tells
+	rule     string
+	answer   tidegate.Answer
+	denies   bool // an access rule
+	silent   bool // there are no numbers to tell
+	written  form // how the answer wants headers written
+	ownForm  bool // it wants a dialect or a reset of its own
+	ownReset bool
+	jitter   float64         // of the answer; 0 leaves it to the options
+	window   time.Duration   // aligned to the clock, at whose end all clients come back; 0 when it has none
+	nominal  *tidegate.Limit // that clients are told instead; nil: the limit itself
+	above    int64           // by how much its own capacity is above that
+	blocks   bool            // it keeps out who was refused: nothing is left of what it tells
 }
 
 func termsOf(l *tidegate.Limit) terms {
@@ -41,8 +42,8 @@ func termsOf(l *tidegate.Limit) terms {
 	for _, word := range t.answer.Dialects {
 		t.written.dialect |= dialects[word]
 	}
-	t.written.reset = resets[t.answer.Reset]
-	t.ownForm = t.written != form{} || t.answer.Reset != ""
+	t.written.reset, t.ownReset = resets[t.answer.Reset]
+	t.ownForm = t.written.dialect.valid() || t.ownReset
 	if t.nominal = said.Answer.Nominal; t.nominal != nil {
 		t.above = l.Capacity() - t.nominal.Capacity()
 	}
@@ -67,7 +68,7 @@ func (t *terms) form(f form) form {
 	if t.written.dialect.valid() {
 		f.dialect = t.written.dialect
 	}
-	if t.answer.Reset != "" {
+	if t.ownReset {
 		f.reset = t.written.reset
 	}
 	return f

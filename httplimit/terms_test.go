@@ -130,8 +130,11 @@ func TestRuleChoosesTheDialect(t *testing.T) {
 	f(Options{}, tidegate.Answer{Dialects: []string{"x", "draft6"}}, "RateLimit-Limit", "RateLimit")
 	f(Options{}, tidegate.Answer{Dialects: []string{"none", "x"}}, "RateLimit", "X-RateLimit-Limit") // nonsense
 	f(Options{Headers: X}, tidegate.Answer{Reset: "epoch"}, "X-RateLimit-Reset", "RateLimit")
+	if _, h, _ := ruled(t, Options{Headers: X, Reset: ResetEpoch}, admitted, tidegate.Terms{Answer: tidegate.Answer{Dialects: []string{"x"}, Reset: "pirate"}}); len(h.Get("X-RateLimit-Reset")) < 5 {
+		t.Errorf("a reset that is none takes that of the options away: %v", h)
+	}
 	f(Options{Headers: X}, tidegate.Answer{Dialects: []string{"pirate"}}, "X-RateLimit-Limit")
-	for reset, want := range map[string]bool{"": false, "delta": false, "epoch": true} {
+	for reset, want := range map[string]bool{"": false, "delta": false, "epoch": true, "pirate": false} {
 		_, h, _ := ruled(t, Options{}, admitted, tidegate.Terms{Answer: tidegate.Answer{Dialects: []string{"x"}, Reset: reset}})
 		if got := h.Get("X-RateLimit-Reset"); len(got) > 5 != want {
 			t.Errorf("reset %q: %s", reset, got)
