@@ -20,29 +20,29 @@ const maxRefill = int64(tidegate.MaxRefill/time.Microsecond) * Micro
 type BucketLaw struct {
 	Em    int64 // ticks an event takes
 	Tau   int64 // ticks that capacity events take
-	Cap   int64 // events: the burst, or the place being served and those in line
+	Cap   int64 // events: the burst, or the one being served and those in the queue
 	Leaky bool  // admitted events leave one by one, Em apart
 
-	// Brim and Fits are Tau and Cap, less what has to remain for others: up to where it
-	// may be filled. What is owed is read and kept by Tau and Cap all the same.
+	// Brim and Fits are Tau and Cap less the floor: how far the bucket may be filled.
+	// The level is still read and stored by Tau and Cap.
 	Brim, Fits int64
 
 	// Widest is for states that do not say when they were written: the largest
 	// capacity of all laws that share the counter, tiers and overrides, and at
-	// least Cap. More than that can only be owed because the clock was set back.
+	// least Cap. A higher level can only come from a clock that was set back.
 	// It is right only where one process knows all of these laws.
 	Widest int64
-	// Longest is, of the same laws, the longest time that a full one takes to drain; 0: not
-	// known.
+	// Longest is the longest time in which a full bucket of any of these laws drains; 0
+	// means that it is not known.
 	Longest int64
 }
 
 // Bucket is the state of a key. The zero value is a full bucket.
 type Bucket struct {
-	Drained int64 // GCRA's TAT: the instant at which nothing is owed any more
+	Drained int64 // GCRA's TAT: the instant at which the level is back at 0
 	Em      int64 // the law it was written under
-	Ahead   bool  // it was written beyond any capacity: booked by waiters, or in debt
-	Written int64 // when it was written, by which a clock set back is judged; 0: the store keeps none
+	Ahead   bool  // the level was above any capacity: booked by waiters, or in debt
+	Written int64 // when it was written, which shows that a clock was set back; 0: the store does not keep it
 }
 
 // NewBucketLaw makes the law of a token or leaky bucket.
@@ -53,39 +53,39 @@ func NewBucketLaw(l *tidegate.Limit) BucketLaw {
 	return BucketLaw{Em: em, Tau: tau, Brim: tau, Cap: capacity, Fits: capacity, Widest: capacity, Leaky: l.Algorithm == tidegate.LeakyBucket}
 }
 
-// settle is how long s needs to drain under this law, as of the instant it is
-// decided at, and the state to keep even if nothing is charged.
+// advance brings s to now. It returns the state to keep even if nothing is charged, the
+// instant to decide at, and the level then: the ticks that s takes to drain under this law.
 //
-// What is preserved of a state written under another law are its used events. If
-// the capacity holds them, they drain at this law's pace from here on. If it does
-// not, the state stays as it is, and drains at its own pace until it fits: the next
-// ask may come under the wider law again, perhaps from a node that knows only that.
-func (l *BucketLaw) settle(s Bucket, now int64) (kept Bucket, at, owed int64) {
-	s, now = l.date(s, now)
-	owed = s.Drained - now
-	if owed <= 0 {
+// A state written under another law keeps its used events. If the capacity holds them,
+// they drain at this law's pace from now on. If it does not, the state stays as it is
+// and drains at its own pace until it fits: the next ask may come under the wider law
+// again, perhaps from a node that knows only that one.
+func (l *BucketLaw) advance(s Bucket, now int64) (kept Bucket, at, level int64) {
+	s, now = l.decideAt(s, now)
+	level = s.Drained - now
+	if level <= 0 {
 		return s, now, 0
 	}
 	if s.Em <= 0 {
 		s.Em = l.Em
 	}
-	if most := l.most(s); s.Written == 0 && owed > most { // the clock was set back
-		s.Drained, owed = add(now, most), most
+	if highest := l.maxLevel(s); s.Written == 0 && level > highest { // the clock was set back
+		s.Drained, level = add(now, highest), highest
 	}
 	if s.Em == l.Em {
-		return s, now, owed
+		return s, now, level
 	}
-	owed = mulDivCeil(owed, l.Em, s.Em)
-	if owed > l.Tau {
-		return s, now, owed
+	level = mulDivCeil(level, l.Em, s.Em)
+	if level > l.Tau {
+		return s, now, level
 	}
-	return l.state(now, owed), now, owed
+	return l.state(now, level), now, level
 }
 
-// date is the instant to decide about s at. Where the clock was set back before s was
-// written, that is when it was written, if it comes within the time a burst takes;
-// otherwise s is moved to now with all it owes. Neither refills anything.
-func (l *BucketLaw) date(s Bucket, now int64) (kept Bucket, at int64) {
+// decideAt returns the instant to decide about s at. If the clock was set back to before s was
+// written, that is when it was written, if less than the time of a burst is missing;
+// otherwise s is moved to now with its level. Neither refills anything.
+func (l *BucketLaw) decideAt(s Bucket, now int64) (kept Bucket, at int64) {
 	ahead := s.Written - now
 	switch {
 	case ahead <= 0:
@@ -97,20 +97,20 @@ func (l *BucketLaw) date(s Bucket, now int64) (kept Bucket, at int64) {
 	return s, now
 }
 
-// most is the most that s can have come to owe, at the pace it drains at.
-func (l *BucketLaw) most(s Bucket) int64 {
-	most := mul(l.Widest, s.Em) // another law's pace: none of them may have both
+// maxLevel returns the highest level that s can have, at the pace it drains at.
+func (l *BucketLaw) maxLevel(s Bucket) int64 {
+	highest := mul(l.Widest, s.Em) // another law's pace: none of them may have both
 	if l.Longest > 0 {
-		most = min(most, max(l.Longest, l.Tau))
+		highest = min(highest, max(l.Longest, l.Tau))
 	}
 	if s.Ahead {
-		most = add(most, max(most, maxAhead))
+		highest = add(highest, max(highest, maxAhead))
 	}
-	return most
+	return highest
 }
 
-// wait is how far ahead a may be charged. A leaky bucket needs no bound: it has
-// only so many places.
+// wait is how far ahead a may be charged. A leaky bucket needs no other bound than its
+// capacity.
 func (l *BucketLaw) wait(a Ask) int64 {
 	if l.Leaky {
 		return max(a.MaxWait, 0)
@@ -118,86 +118,86 @@ func (l *BucketLaw) wait(a Ask) int64 {
 	return min(max(a.MaxWait, 0), maxAhead)
 }
 
-func (l *BucketLaw) state(now, owed int64) Bucket {
-	if owed == 0 {
+func (l *BucketLaw) state(now, level int64) Bucket {
+	if level == 0 {
 		return Bucket{Em: l.Em} // full, also at an instant before now
 	}
-	return Bucket{Drained: add(now, owed), Em: l.Em, Ahead: owed > mul(l.Widest, l.Em), Written: now}
+	return Bucket{Drained: add(now, level), Em: l.Em, Ahead: level > mul(l.Widest, l.Em), Written: now}
 }
 
-// room is how many events would be admitted on top of owed.
-func (l *BucketLaw) room(owed, maxWait int64) int64 {
+// room is how many events would be admitted at that level.
+func (l *BucketLaw) room(level, maxWait int64) int64 {
 	if !l.Leaky {
-		return max(0, (l.Brim-owed+maxWait)/l.Em)
+		return max(0, (l.Brim-level+maxWait)/l.Em)
 	}
-	if owed > maxWait || owed > l.Brim {
+	if level > maxWait || level > l.Brim {
 		return 0
 	}
-	return (l.Brim - owed) / l.Em
+	return (l.Brim - level) / l.Em
 }
 
-func (l *BucketLaw) fit(owed int64, a Ask) int64 {
+func (l *BucketLaw) fit(level int64, a Ask) int64 {
 	unit := a.unit()
 	if unit > l.Fits {
 		return 0
 	}
 	wait := l.wait(a)
-	k := a.copies(l.room(owed, wait))
+	k := a.copies(l.room(level, wait))
 	if l.Leaky && k > 1 && a.Cost > 0 { // the last copy must also leave in time
-		k = min(k, (wait-owed)/(unit*l.Em)+1)
+		k = min(k, (wait-level)/(unit*l.Em)+1)
 	}
 	return k
 }
 
 // Fit is how many copies Take would grant.
 func (l *BucketLaw) Fit(s Bucket, now int64, a Ask) int64 {
-	_, _, owed := l.settle(s, now)
-	return l.fit(owed, a)
+	_, _, level := l.advance(s, now)
+	return l.fit(level, a)
 }
 
 // Take grants what fits and charges it. What it returns is to be kept even when
 // nothing was granted: a state written under another law, or before the clock
 // was set back, drains from now on under this one.
 func (l *BucketLaw) Take(s Bucket, now int64, a Ask) (Bucket, Verdict) {
-	s, at, owed := l.settle(s, now)
-	k := l.fit(owed, a)
+	s, at, level := l.advance(s, now)
+	k := l.fit(level, a)
 	if k == 0 {
-		return s, l.refuse(s, now, owed, a)
+		return s, l.refuse(s, now, level, a)
 	}
 	v := Verdict{Granted: k}
 	if l.Leaky {
-		v.Delay = owed
+		v.Delay = level
 	} else {
-		v.Delay = max(0, owed+a.unit()*l.Em-l.Brim)
+		v.Delay = max(0, level+a.unit()*l.Em-l.Brim)
 	}
 	if a.Cost > 0 {
-		owed += k * a.Cost * l.Em
-		s = l.state(at, owed)
+		level += k * a.Cost * l.Em
+		s = l.state(at, level)
 	}
-	v.Remaining = l.remaining(owed, a)
+	v.Remaining = l.remaining(level, a)
 	v.Reset = max(0, s.Drained-now) // a peek leaves it draining at its own pace
 	return s, v
 }
 
-func (l *BucketLaw) remaining(owed int64, a Ask) int64 {
+func (l *BucketLaw) remaining(level int64, a Ask) int64 {
 	if l.Leaky {
 		wait := l.wait(a)
-		if owed > wait {
+		if level > wait {
 			return 0
 		}
-		return min(l.room(owed, wait), (wait-owed)/l.Em+1)
+		return min(l.room(level, wait), (wait-level)/l.Em+1)
 	}
-	return l.room(owed, 0)
+	return l.room(level, 0)
 }
 
-func (l *BucketLaw) refuse(s Bucket, now, owed int64, a Ask) Verdict {
-	v := Verdict{Remaining: l.remaining(owed, a), Reset: max(0, s.Drained-now)}
+func (l *BucketLaw) refuse(s Bucket, now, level int64, a Ask) Verdict {
+	v := Verdict{Remaining: l.remaining(level, a), Reset: max(0, s.Drained-now)}
 	unit := a.unit()
 	if unit > l.Fits {
 		v.Delay = Never
 		return v
 	}
-	// It passes when no more than this is owed.
+	// It passes once the level is no higher than this.
 	limit := l.Brim - unit*l.Em
 	if l.Leaky {
 		limit = min(limit, l.wait(a))
@@ -219,17 +219,17 @@ func (l *BucketLaw) Return(s Bucket, now, at, n int64) Bucket {
 	if add(at, l.Tau) < now {
 		return s
 	}
-	s, now, owed := l.settle(s, now)
+	s, now, level := l.advance(s, now)
 	if l.Leaky {
 		return l.returnTurn(s, now, at, n)
 	}
-	if owed > l.Tau && s.Em != l.Em { // more than this law holds: at its own pace
+	if level > l.Tau && s.Em != l.Em { // more than this law holds: at its own pace
 		return s.until(now, s.Drained-mul(n, s.Em))
 	}
-	return l.state(now, max(0, owed-mul(n, l.Em)))
+	return l.state(now, max(0, level-mul(n, l.Em)))
 }
 
-// until is s, written now, with another instant at which nothing is owed any more.
+// until returns s, written now, with another instant at which it has drained.
 func (s Bucket) until(now, drained int64) Bucket {
 	if drained <= now {
 		return Bucket{Em: s.Em}
@@ -239,9 +239,9 @@ func (s Bucket) until(now, drained int64) Bucket {
 }
 
 // returnTurn gives back the turns of n events of a leaky bucket, the first of which
-// is due at the instant at, if they are the last in line. When others leave after
-// them, they stay a hole, whether their time has come or not, or two would leave at
-// once. An instant may be off by less than half a turn, having been rounded.
+// is due at the instant at, if they are the last in the queue. If others leave after
+// them, their turns stay unused, whether their time has come or not, or two would leave
+// at once. An instant may be off by less than half a turn, because it was rounded.
 func (l *BucketLaw) returnTurn(s Bucket, now, at, n int64) Bucket {
 	if at >= s.Drained || add(at, mul(n, s.Em)) < s.Drained-s.Em/2 {
 		return s
@@ -258,13 +258,13 @@ func (l *BucketLaw) returnTurn(s Bucket, now, at, n int64) Bucket {
 
 // Force charges n events unasked, into a debt of at most one capacity.
 func (l *BucketLaw) Force(s Bucket, now, n int64) Bucket {
-	s, now, owed := l.settle(s, now)
-	if owed > l.Tau && s.Em != l.Em { // more than this law holds: at its own pace
+	s, now, level := l.advance(s, now)
+	if level > l.Tau && s.Em != l.Em { // more than this law holds: at its own pace
 		own := *l
 		own.Em, own.Tau = s.Em, min(mul(l.Cap, s.Em), maxRefill) // no law holds longer
 		return own.Force(s, now, n)
 	}
-	return l.state(now, max(owed, min(add(owed, mul(n, l.Em)), 2*l.Tau)))
+	return l.state(now, max(level, min(add(level, mul(n, l.Em)), 2*l.Tau)))
 }
 
 // Idle reports whether s says nothing more than the zero value does.

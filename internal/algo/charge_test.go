@@ -102,20 +102,20 @@ func TestReturnRestores(t *testing.T) {
 
 // TestForceIsBounded: however much is forced, the debt is at most one capacity.
 func TestForceIsBounded(t *testing.T) {
-	owed := func(k subject, now int64) int64 {
+	level := func(k subject, now int64) int64 {
 		switch k := k.(type) {
 		case *bucketKey:
 			return (k.s.Drained - now) / k.law.Em
 		case *counterKey:
-			s, _ := k.law.settle(k.s, k.span(now), now)
+			s, _ := k.law.advance(k.s, k.span(now), now)
 			return s.Count
 		case *slidingKey:
-			v := k.law.settle(k.s, now)
+			v := k.law.advance(k.s, now)
 			return k.law.used(v)
 		case *logKey:
 			return k.r.Used()
 		case *partsKey:
-			part, off := k.law.settle(k.r, now)
+			part, off := k.law.advance(k.r, now)
 			return k.law.used(k.r, part, off)
 		}
 		return -1
@@ -128,12 +128,12 @@ func TestForceIsBounded(t *testing.T) {
 			k, now := busy(t, l, seed)
 			for i, n := range []int64{1, 1, 2, 3, math.MaxInt64, 1, math.MaxInt64} {
 				now += int64(i%2) * second
-				before := owed(k, now)
-				if k.force(now, n); owed(k, now) > 2*l.Capacity() {
-					t.Fatalf("%s seed %d: owes %d after %d were forced", l, seed, owed(k, now), n)
+				before := level(k, now)
+				if k.force(now, n); level(k, now) > 2*l.Capacity() {
+					t.Fatalf("%s seed %d: owes %d after %d were forced", l, seed, level(k, now), n)
 				}
-				if want := min(before+n, 2*l.Capacity()); n < 9 && i%2 == 0 && owed(k, now) < want {
-					t.Fatalf("%s seed %d: owes %d after %d were forced on %d", l, seed, owed(k, now), n, before)
+				if want := min(before+n, 2*l.Capacity()); n < 9 && i%2 == 0 && level(k, now) < want {
+					t.Fatalf("%s seed %d: owes %d after %d were forced on %d", l, seed, level(k, now), n, before)
 				}
 			}
 			if v, _ := k.take(now, Ask{Cost: 1, Copies: 1}); v.Granted > 0 || v.Remaining != 0 {

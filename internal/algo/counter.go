@@ -5,7 +5,7 @@ import "tidegate.dev/tidegate"
 // CounterLaw is fixed_window and quota: a count per period, back to zero at once.
 type CounterLaw struct {
 	Events int64
-	Brim   int64 // what may be used: Events, less what has to remain
+	Brim   int64 // how many may be used: Events less the floor
 	limit  *tidegate.Limit
 }
 
@@ -19,8 +19,8 @@ func NewCounterLaw(l *tidegate.Limit) CounterLaw {
 	return CounterLaw{Events: l.Events, Brim: l.Events, limit: l}
 }
 
-// settle brings s to now, which lies in span, and returns the period's end in ticks.
-func (l *CounterLaw) settle(s Counter, span Span, now int64) (Counter, int64) {
+// advance brings s to now, which lies in span, and returns the period's end in ticks.
+func (l *CounterLaw) advance(s Counter, span Span, now int64) (Counter, int64) {
 	switch ahead := s.Start*Micro - now; {
 	case s.Start < span.Start || s.Count == 0:
 		return Counter{Start: span.Start}, span.End * Micro
@@ -34,24 +34,24 @@ func (l *CounterLaw) settle(s Counter, span Span, now int64) (Counter, int64) {
 
 // Fit is how many copies Take would grant.
 func (l *CounterLaw) Fit(s Counter, span Span, now int64, a Ask) int64 {
-	s, _ = l.settle(s, span, now)
+	s, _ = l.advance(s, span, now)
 	return a.copies(l.Brim - s.Count)
 }
 
 // Take grants what fits and charges it. now lies in span. What it returns is to
 // be kept even when nothing was granted: after a clock step it is relabelled.
 func (l *CounterLaw) Take(s Counter, span Span, now int64, a Ask) (Counter, Verdict) {
-	settled, end := l.settle(s, span, now)
-	k := a.copies(l.Brim - settled.Count)
+	current, end := l.advance(s, span, now)
+	k := a.copies(l.Brim - current.Count)
 	v := Verdict{Granted: k}
 	if k > 0 && a.Cost > 0 {
-		settled.Count += k * a.Cost
+		current.Count += k * a.Cost
 	}
-	if settled.Count > 0 {
-		s = settled
+	if current.Count > 0 {
+		s = current
 	}
-	v.Remaining = max(0, l.Brim-settled.Count)
-	if settled.Count > 0 {
+	v.Remaining = max(0, l.Brim-current.Count)
+	if current.Count > 0 {
 		v.Reset = end - now
 	}
 	switch {
@@ -67,17 +67,17 @@ func (l *CounterLaw) Take(s Counter, span Span, now int64, a Ask) (Counter, Verd
 // Return gives back n events charged in the period charged, if it is still the
 // one that counts.
 func (l *CounterLaw) Return(s Counter, span, charged Span, now, n int64) Counter {
-	settled, _ := l.settle(s, span, now)
-	if settled.Start != charged.Start {
+	current, _ := l.advance(s, span, now)
+	if current.Start != charged.Start {
 		return s
 	}
-	settled.Count -= min(n, settled.Count)
-	return settled
+	current.Count -= min(n, current.Count)
+	return current
 }
 
 // Force charges n events unasked, into a debt of at most one capacity.
 func (l *CounterLaw) Force(s Counter, span Span, now, n int64) Counter {
-	s, _ = l.settle(s, span, now)
+	s, _ = l.advance(s, span, now)
 	s.Count = max(s.Count, min(add(s.Count, n), 2*l.Events))
 	return s
 }

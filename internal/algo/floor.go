@@ -1,27 +1,27 @@
 package algo
 
-// Above has a law grant only what leaves floor events: what is used is counted as before,
-// and less of it is there for who asks.
+// SetFloor makes a law grant only what leaves floor events. Used events are counted as
+// before.
 
-// Above leaves floor events.
-func (l *BucketLaw) Above(floor int64) {
-	l.Fits = above(l.Cap, floor)
+// SetFloor leaves floor events.
+func (l *BucketLaw) SetFloor(floor int64) {
+	l.Fits = lessFloor(l.Cap, floor)
 	l.Brim = mul(l.Fits, l.Em)
 }
 
-// Above leaves floor events.
-func (l *CounterLaw) Above(floor int64) { l.Brim = above(l.Events, floor) }
+// SetFloor leaves floor events.
+func (l *CounterLaw) SetFloor(floor int64) { l.Brim = lessFloor(l.Events, floor) }
 
-// Above leaves floor events.
-func (l *SlidingLaw) Above(floor int64) { l.Brim = above(l.Events, floor) }
+// SetFloor leaves floor events.
+func (l *SlidingLaw) SetFloor(floor int64) { l.Brim = lessFloor(l.Events, floor) }
 
-// Above leaves floor events.
-func (l *RunsLaw) Above(floor int64) {
-	l.log.Brim = above(l.log.Events, floor)
-	l.parts.Brim = above(l.parts.Events, floor)
+// SetFloor leaves floor events.
+func (l *RunsLaw) SetFloor(floor int64) {
+	l.log.Brim = lessFloor(l.log.Events, floor)
+	l.parts.Brim = lessFloor(l.parts.Events, floor)
 }
 
-// Above leaves floor slots.
-func (l *LeaseLaw) Above(floor int64) { l.Brim = above(l.Slots, floor) }
+// SetFloor leaves floor slots.
+func (l *LeaseLaw) SetFloor(floor int64) { l.Brim = lessFloor(l.Slots, floor) }
 
-func above(all, floor int64) int64 { return max(0, all-max(0, floor)) }
+func lessFloor(all, floor int64) int64 { return max(0, all-max(0, floor)) }

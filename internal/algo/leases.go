@@ -10,7 +10,7 @@ import (
 // renews. A lease is named by the instant at which it was taken.
 type LeaseLaw struct {
 	Slots int64
-	Brim  int64 // what may be in use: Slots, less what has to remain
+	Brim  int64 // how many may be in use: Slots less the floor
 	Lease int64 // ticks
 }
 
@@ -47,9 +47,9 @@ func (r *Record) vacate(i int) {
 	r.Set(0, uint64(last))
 }
 
-// settle forgets the leases that have ended. One that ends further ahead than
+// advance forgets the leases that have ended. One that ends further ahead than
 // any lease can is cut to a full one: the clock was set back.
-func (l *LeaseLaw) settle(r Leases, now int64) {
+func (l *LeaseLaw) advance(r Leases, now int64) {
 	for i := r.Held() - 1; i >= 0; i-- {
 		if ends := r.ends(i); ends <= now {
 			r.vacate(i)
@@ -61,14 +61,14 @@ func (l *LeaseLaw) settle(r Leases, now int64) {
 
 // Fit is how many copies Take would grant.
 func (l *LeaseLaw) Fit(r Leases, now int64, a Ask) int64 {
-	l.settle(r, now)
+	l.advance(r, now)
 	return a.copies(l.Brim - int64(r.Held()))
 }
 
 // Take grants what fits: copy i is held under the name at+i. When r is too
 // small it does nothing and reports false.
 func (l *LeaseLaw) Take(r Leases, now, at int64, a Ask) (Verdict, bool) {
-	l.settle(r, now)
+	l.advance(r, now)
 	k := a.copies(l.Brim - int64(r.Held()))
 	v := Verdict{Granted: k}
 	if n := int(k * max(a.Cost, 0)); n > 0 {
@@ -116,7 +116,7 @@ func (l *LeaseLaw) retry(r Leases, cost int64) int64 {
 
 // Release frees up to n slots taken at the instant at.
 func (l *LeaseLaw) Release(r Leases, now, at, n int64) {
-	l.settle(r, now)
+	l.advance(r, now)
 	for i := r.Held() - 1; i >= 0 && n > 0; i-- {
 		if r.taken(i) == at {
 			r.vacate(i)
@@ -128,7 +128,7 @@ func (l *LeaseLaw) Release(r Leases, now, at, n int64) {
 // Renew prolongs the leases taken at the instant at and reports whether there
 // are any.
 func (l *LeaseLaw) Renew(r Leases, now, at int64) bool {
-	l.settle(r, now)
+	l.advance(r, now)
 	found := false
 	for i := range r.Held() {
 		if r.taken(i) == at {
@@ -149,8 +149,8 @@ func (l *LeaseLaw) Idle(r Leases, now int64) bool {
 	return true
 }
 
-// Named reports whether a lease of r is named by an instant from from to to.
-func (l *LeaseLaw) Named(r Leases, from, to int64) bool {
+// HasName reports whether a lease of r is named by an instant from from to to.
+func (l *LeaseLaw) HasName(r Leases, from, to int64) bool {
 	for i := range r.Held() {
 		if at := r.taken(i); from <= at && at <= to {
 			return true

@@ -9,14 +9,14 @@ import (
 // LogLaw is sliding_log: a stamp in µs per event, and the window (now-T, now].
 type LogLaw struct {
 	Events        int64
-	Brim          int64 // what may be used: Events, less what has to remain
+	Brim          int64 // how many may be used: Events less the floor
 	Period        int64 // µs
 	CountRejected bool  // refused events are stamped as well
 }
 
 // logShape leaves 49 bits for µs (17 years) and 15 for a count of up to twice
 // tidegate.MaxLogEvents.
-var logShape = runsShape{bits: 15}
+var logShape = runPacking{bits: 15}
 
 // NewLogLaw makes the law of a sliding log.
 func NewLogLaw(l *tidegate.Limit) LogLaw {
@@ -27,8 +27,8 @@ func NewLogLaw(l *tidegate.Limit) LogLaw {
 // written under a higher limit may hold more.
 func (l *LogLaw) MaxEntries() int { return int(2 * l.Events) }
 
-// settle drops what has left the window and returns the instant to decide at.
-func (l *LogLaw) settle(r Runs, now int64) (us int64) {
+// advance drops what has left the window and returns the instant to decide at.
+func (l *LogLaw) advance(r Runs, now int64) (us int64) {
 	us = now / Micro
 	if last, ok := logShape.last(r); ok && last > us {
 		if last-us > l.Period {
@@ -48,14 +48,14 @@ func (l *LogLaw) settle(r Runs, now int64) (us int64) {
 
 // Fit is how many copies Take would grant.
 func (l *LogLaw) Fit(r Runs, now int64, a Ask) int64 {
-	l.settle(r, now)
+	l.advance(r, now)
 	return a.copies(l.Brim - r.total())
 }
 
 // Take grants what fits and charges it. When r is too small it does nothing and
 // reports false: the store gives it a larger record and asks again.
 func (l *LogLaw) Take(r Runs, now int64, a Ask) (Verdict, bool) {
-	us := l.settle(r, now)
+	us := l.advance(r, now)
 	k := a.copies(l.Brim - r.total())
 	v := Verdict{Granted: k}
 	switch {
@@ -85,7 +85,7 @@ func (l *LogLaw) Take(r Runs, now int64, a Ask) (Verdict, bool) {
 }
 
 // Holds reports whether r has room for one more stamp.
-func (l *LogLaw) Holds(r Runs, now int64) bool { return logShape.fits(r, l.settle(r, now)) }
+func (l *LogLaw) Holds(r Runs, now int64) bool { return logShape.fits(r, l.advance(r, now)) }
 
 // Reject stamps the copies of an ask that another limit refused, if rejected
 // ones count. It reports false as Take does.
@@ -93,20 +93,20 @@ func (l *LogLaw) Reject(r Runs, now int64, a Ask) bool {
 	if !l.CountRejected || a.Cost <= 0 || a.Cost > l.Brim {
 		return true
 	}
-	return l.stampAll(r, l.settle(r, now), a)
+	return l.stampAll(r, l.advance(r, now), a)
 }
 
 // stampAll stamps every copy, granted or not. The oldest events beyond the limit
 // make room: they decide nothing. What a higher limit stamped beyond this one
 // stays as many, since the next ask may come under that one again.
 func (l *LogLaw) stampAll(r Runs, us int64, a Ask) bool {
-	if l.Brim < l.Events && r.total() > l.Brim { // nobody uses up what is to remain by being refused
+	if l.Brim < l.Events && r.total() > l.Brim { // being refused does not use up what is below the floor
 		return true
 	}
-	keep := max(l.Brim, r.total())
-	stamps := min(mul(a.Cost, a.Copies), keep)
+	kept := max(l.Brim, r.total())
+	stamps := min(mul(a.Cost, a.Copies), kept)
 	room := logShape.fits(r, us)
-	for over := r.total() + stamps - keep; over > 0 || !room; {
+	for over := r.total() + stamps - kept; over > 0 || !room; {
 		if r.len() == 0 {
 			return false
 		}
@@ -140,14 +140,14 @@ func (l *LogLaw) retry(r Runs, cost int64) int64 {
 
 // Return removes n stamps made at the instant at, if still in the window.
 func (l *LogLaw) Return(r Runs, now, at, n int64) {
-	l.settle(r, now)
+	l.advance(r, now)
 	logShape.takeBack(r, at/Micro, n)
 }
 
 // Force stamps n events unasked, into a debt of at most one capacity. It
 // reports false as Take does.
 func (l *LogLaw) Force(r Runs, now, n int64) bool {
-	us := l.settle(r, now)
+	us := l.advance(r, now)
 	n = min(n, 2*l.Events-r.total())
 	if n <= 0 {
 		return true
@@ -169,6 +169,6 @@ func (l *LogLaw) Idle(r Runs, now int64) bool {
 // a third of the period too long; the limit is never over for it. It reports false
 // when the record is too small for that.
 func (l *LogLaw) Squeeze(r Runs, now int64) bool {
-	l.settle(r, now)
+	l.advance(r, now)
 	return logShape.squeeze(r, l.Period)
 }

@@ -48,10 +48,10 @@ func (o *logOracle) refused(now, unit, copies int64) {
 		return
 	}
 	o.stamps = o.inWindow(now)
-	keep := max(o.limit.Events, o.used(now))
-	for range min(copies, keep) { // more would push out each other
+	kept := max(o.limit.Events, o.used(now))
+	for range min(copies, kept) { // more would push out each other
 		o.stamp(now, unit)
-		o.stamps = o.stamps[max(0, int64(len(o.stamps))-keep):]
+		o.stamps = o.stamps[max(0, int64(len(o.stamps))-kept):]
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // Ceiling, whole.
 type PartsLaw struct {
 	Events  int64
-	Brim    int64 // what may be used: Events, less what has to remain
+	Brim    int64 // how many may be used: Events less the floor
 	Parts   int64
 	Part    int64 // µs; N parts are at least the period
 	Ceiling bool
@@ -20,7 +20,7 @@ type PartsLaw struct {
 
 // partsShape leaves 34 bits for part numbers and 30 for a count of up to twice
 // tidegate.MaxCount.
-var partsShape = runsShape{bits: 30}
+var partsShape = runPacking{bits: 30}
 
 // NewPartsLaw makes the law of sub-windows.
 func NewPartsLaw(l *tidegate.Limit) PartsLaw {
@@ -35,9 +35,9 @@ func partOf(period, n int64) int64 { return (period + n - 1) / n }
 // MaxEntries is the most entries a record can come to need.
 func (l *PartsLaw) MaxEntries() int { return int(l.Parts + 1) }
 
-// settle drops what has left the window and returns the part to decide in and
+// advance drops what has left the window and returns the part to decide in and
 // how far into it, in units.
-func (l *PartsLaw) settle(r Runs, now int64) (part, off int64) {
+func (l *PartsLaw) advance(r Runs, now int64) (part, off int64) {
 	us := now / Micro
 	part = us / l.Part
 	off = l.units(us - part*l.Part)
@@ -89,14 +89,14 @@ func (l *PartsLaw) used(r Runs, part, off int64) int64 {
 
 // Fit is how many copies Take would grant.
 func (l *PartsLaw) Fit(r Runs, now int64, a Ask) int64 {
-	part, off := l.settle(r, now)
+	part, off := l.advance(r, now)
 	return a.copies(l.Brim - l.used(r, part, off))
 }
 
 // Take grants what fits and charges it. When r is too small it does nothing and
 // reports false: the store gives it a larger record and asks again.
 func (l *PartsLaw) Take(r Runs, now int64, a Ask) (Verdict, bool) {
-	part, off := l.settle(r, now)
+	part, off := l.advance(r, now)
 	used := l.used(r, part, off)
 	k := a.copies(l.Brim - used)
 	v := Verdict{Granted: k}
@@ -109,7 +109,7 @@ func (l *PartsLaw) Take(r Runs, now int64, a Ask) (Verdict, bool) {
 	}
 	v.Remaining = max(0, l.Brim-used)
 	if last, ok := partsShape.last(r); ok && r.total() > 0 {
-		v.Reset = l.gone(last) - now
+		v.Reset = l.expiry(last) - now
 	}
 	switch {
 	case k > 0:
@@ -123,12 +123,12 @@ func (l *PartsLaw) Take(r Runs, now int64, a Ask) (Verdict, bool) {
 
 // Holds reports whether r has room for one more part.
 func (l *PartsLaw) Holds(r Runs, now int64) bool {
-	part, _ := l.settle(r, now)
+	part, _ := l.advance(r, now)
 	return partsShape.fits(r, part)
 }
 
-// gone is when the count of a part has wholly left the window, in ticks.
-func (l *PartsLaw) gone(stamp int64) int64 { return (stamp + l.Parts + 1) * l.Part * Micro }
+// expiry returns when the whole count of a part has left the window, in ticks.
+func (l *PartsLaw) expiry(stamp int64) int64 { return (stamp + l.Parts + 1) * l.Part * Micro }
 
 // retry is the first instant, in ticks, at which cost would pass if nothing
 // else came. It lets the parts leave one by one, oldest first.
@@ -146,7 +146,7 @@ func (l *PartsLaw) retry(r Runs, cost int64) int64 {
 			leaving := (stamp + l.Parts) * l.Part
 			return (leaving + l.micros(off)) * Micro
 		}
-		at = l.gone(stamp)
+		at = l.expiry(stamp)
 	}
 	return at
 }
@@ -154,14 +154,14 @@ func (l *PartsLaw) retry(r Runs, cost int64) int64 {
 // Return gives back n events charged at the instant at into the part that was
 // charged, if it is still held.
 func (l *PartsLaw) Return(r Runs, now, at, n int64) {
-	l.settle(r, now)
+	l.advance(r, now)
 	partsShape.takeBack(r, at/Micro/l.Part, n)
 }
 
 // Force charges n events unasked, into a debt of at most one capacity. It
 // reports false as Take does.
 func (l *PartsLaw) Force(r Runs, now, n int64) bool {
-	part, off := l.settle(r, now)
+	part, off := l.advance(r, now)
 	n = min(n, 2*l.Events-l.used(r, part, off))
 	if n <= 0 {
 		return true
@@ -176,13 +176,13 @@ func (l *PartsLaw) Force(r Runs, now, n int64) bool {
 // Idle reports whether r says nothing more than an empty record does.
 func (l *PartsLaw) Idle(r Runs, now int64) bool {
 	last, ok := partsShape.last(r)
-	return !ok || r.total() == 0 || l.gone(last) <= now
+	return !ok || r.total() == 0 || l.expiry(last) <= now
 }
 
 // Squeeze makes room in a record that may not grow, by holding events for at most
 // a third of the period too long; the limit is never over for it. It reports false
 // when the record is too small for that.
 func (l *PartsLaw) Squeeze(r Runs, now int64) bool {
-	l.settle(r, now)
+	l.advance(r, now)
 	return partsShape.squeeze(r, l.Parts+1)
 }

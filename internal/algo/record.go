@@ -1,10 +1,9 @@
 package algo
 
-// Record is the memory that a store lends to the state of a key: a row of words,
-// all zero at first, in one piece or in pages. The laws write numbers below 2^63
-// into it. In memory every word written has its top bit set: a store may lend
-// what was a table of slots before, and a reader that comes late has to find
-// every one of them busy.
+// Record is memory of a store for the state of a key: a row of words, all zero at
+// first, in one piece or in pages. The laws write numbers below 2^63 into it. In
+// memory every word written has its top bit set, because the same memory may have
+// been a table of slots before: a reader that comes late must find each of them busy.
 type Record struct {
 	first []uint64 // all of it, or its first page
 	size  int      // in words
@@ -27,11 +26,11 @@ type Page [PageWords]uint64
 // NewRecord returns an empty record of so many words.
 func NewRecord(words int) *Record { return &Record{first: make([]uint64, words), size: words} }
 
-// LieIn makes r the record that lies in words.
-func (r *Record) LieIn(words []uint64) { r.first, r.size = words, len(words) }
+// SetWords makes r the record stored in words.
+func (r *Record) SetWords(words []uint64) { r.first, r.size = words, len(words) }
 
-// LieInPages makes r the record in those of pages whose numbers are listed.
-func (r *Record) LieInPages(list []uint64, pages []*Page) {
+// SetPages makes r the record stored in those pages whose numbers are listed.
+func (r *Record) SetPages(list []uint64, pages []*Page) {
 	r.first, r.size = pages[list[0]&^topBit][:], len(list)*PageWords
 	r.list, r.pages = list, pages
 }
@@ -46,7 +45,7 @@ func (r *Record) Get(i int) uint64 {
 	if i < len(r.first) {
 		return r.first[i] &^ topBit
 	}
-	return *r.far(i) &^ topBit
+	return *r.farWord(i) &^ topBit
 }
 
 // Set replaces the word i.
@@ -55,11 +54,11 @@ func (r *Record) Set(i int, w uint64) {
 		r.first[i] = w | topBit
 		return
 	}
-	*r.far(i) = w | topBit
+	*r.farWord(i) = w | topBit
 }
 
-// far is where the word i is beyond the first page.
-func (r *Record) far(i int) *uint64 {
+// farWord is where the word i is beyond the first page.
+func (r *Record) farWord(i int) *uint64 {
 	return &r.pages[r.list[i/PageWords]&^topBit][i%PageWords]
 }
 

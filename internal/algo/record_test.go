@@ -7,7 +7,7 @@ import "testing"
 func TestRecordInPages(t *testing.T) {
 	pages := []*Page{new(Page), nil, new(Page), new(Page)}
 	var paged Record
-	paged.LieInPages([]uint64{2, 0, 3 | topBit}, pages)
+	paged.SetPages([]uint64{2, 0, 3 | topBit}, pages)
 	whole := NewRecord(3 * PageWords)
 	law := LogLaw{Events: 500, Brim: 500, Period: 100}
 	if paged.Words() != whole.Words() {

@@ -42,20 +42,20 @@ func (r *Record) slot(i int) int {
 	return RunsHeader + i
 }
 
-// runsShape says how an entry is packed.
-type runsShape struct {
+// runPacking says how an entry is packed.
+type runPacking struct {
 	bits uint // of the count
 }
 
-func (p runsShape) at(r Runs, i int) (stamp, count int64) {
+func (p runPacking) at(r Runs, i int) (stamp, count int64) {
 	w := r.Get(r.slot(i))
 	return p.stamp(r, w), int64(w & (1<<(p.bits&63) - 1))
 }
 
 // stamp is the one of the entry w.
-func (p runsShape) stamp(r Runs, w uint64) int64 { return r.base() + int64(w>>(p.bits&63)) }
+func (p runPacking) stamp(r Runs, w uint64) int64 { return r.base() + int64(w>>(p.bits&63)) }
 
-func (p runsShape) last(r Runs) (stamp int64, ok bool) {
+func (p runPacking) last(r Runs) (stamp int64, ok bool) {
 	n := r.len()
 	if n == 0 {
 		return 0, false
@@ -65,7 +65,7 @@ func (p runsShape) last(r Runs) (stamp int64, ok bool) {
 }
 
 // drop forgets the oldest entry.
-func (p runsShape) drop(r Runs) {
+func (p runPacking) drop(r Runs) {
 	_, count := p.at(r, 0)
 	r.Set(2, r.Get(2)-uint64(count))
 	n := r.len() - 1
@@ -77,7 +77,7 @@ func (p runsShape) drop(r Runs) {
 }
 
 // fits reports whether push(stamp) needs no larger record.
-func (p runsShape) fits(r Runs, stamp int64) bool {
+func (p runPacking) fits(r Runs, stamp int64) bool {
 	if r.len() < r.room() {
 		return true
 	}
@@ -86,7 +86,7 @@ func (p runsShape) fits(r Runs, stamp int64) bool {
 }
 
 // push adds count at stamp, which is not before the last one; fits must hold.
-func (p runsShape) push(r Runs, stamp, count int64) {
+func (p runPacking) push(r Runs, stamp, count int64) {
 	n := r.len()
 	if n == 0 {
 		r.Set(0, uint64(stamp))
@@ -108,7 +108,7 @@ func (p runsShape) push(r Runs, stamp, count int64) {
 }
 
 // rebase makes the oldest stamp the base.
-func (p runsShape) rebase(r Runs) {
+func (p runPacking) rebase(r Runs) {
 	oldest, _ := p.at(r, 0)
 	shift := uint64(oldest-r.base()) << p.bits
 	for i := range r.len() {
@@ -119,7 +119,7 @@ func (p runsShape) rebase(r Runs) {
 }
 
 // takeBack forgets up to n of what is counted at stamp.
-func (p runsShape) takeBack(r Runs, stamp, n int64) {
+func (p runPacking) takeBack(r Runs, stamp, n int64) {
 	for i := r.len() - 1; i >= 0; i-- {
 		s, count := p.at(r, i)
 		if s > stamp {
@@ -173,7 +173,7 @@ func (r *Record) Entries() int { return r.len() }
 // counted at the last stamp in it. So nothing is held for longer than a cell too
 // long, however often this is done. It reports false when there is no room for
 // even one cell and what is just outside of it.
-func (p runsShape) squeeze(r Runs, window int64) bool {
+func (p runPacking) squeeze(r Runs, window int64) bool {
 	room := r.room()
 	if room < minSqueeze {
 		return false
@@ -200,8 +200,8 @@ func (p runsShape) squeeze(r Runs, window int64) bool {
 // one that is leaving and the one to come.
 const minSqueeze = 5
 
-// Whole reports whether the header of a record read from a file makes sense.
-func (r *Record) Whole() bool {
+// Valid reports whether the header of a record read from a file makes sense.
+func (r *Record) Valid() bool {
 	head := int(r.head())
 	return r.size >= RunsHeader && r.len() <= r.room() && (head == 0 || head < r.room()) && r.Parts() <= tidegate.MaxParts
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // entries lists what a record holds.
-func (p runsShape) entries(r Runs) (all []sliceCharge) {
+func (p runPacking) entries(r Runs) (all []sliceCharge) {
 	for i := range r.len() {
 		stamp, count := p.at(r, i)
 		all = append(all, sliceCharge{stamp, count})
@@ -20,7 +20,7 @@ func (p runsShape) entries(r Runs) (all []sliceCharge) {
 func TestRuns(t *testing.T) {
 	for seed := range uint64(500) {
 		in := randomTape(seed, 600)
-		p := runsShape{bits: uint(40 + in.upTo(14))}
+		p := runPacking{bits: uint(40 + in.upTo(14))}
 		room := 1 + in.upTo(7)
 		longest := int64(1)<<(63-p.bits) - 1 // within the first and the last stamp
 		r := NewRecord(int(RunsHeader + room))

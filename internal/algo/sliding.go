@@ -10,7 +10,7 @@ import (
 // its window is still in view.
 type SlidingLaw struct {
 	Events int64
-	Brim   int64 // what may be used: Events, less what has to remain
+	Brim   int64 // how many may be used: Events less the floor
 	Period int64 // µs
 	scale
 }
@@ -27,13 +27,13 @@ func NewSlidingLaw(l *tidegate.Limit) SlidingLaw {
 	return SlidingLaw{Events: l.Events, Brim: l.Events, Period: period, scale: newScale(period, l.Events)}
 }
 
-// view is a state brought to an instant that lies off units into its window.
+// view is a state at an instant that lies off units into its window.
 type view struct {
 	Sliding
 	off int64
 }
 
-func (l *SlidingLaw) settle(s Sliding, now int64) view {
+func (l *SlidingLaw) advance(s Sliding, now int64) view {
 	us := now / Micro
 	window := us / l.Period
 	v := view{s, l.units(us - window*l.Period)}
@@ -61,14 +61,14 @@ func (l *SlidingLaw) used(v view) int64 { return v.Cur + l.weigh(v.Prev, v.off) 
 
 // Fit is how many copies Take would grant.
 func (l *SlidingLaw) Fit(s Sliding, now int64, a Ask) int64 {
-	v := l.settle(s, now)
+	v := l.advance(s, now)
 	return a.copies(l.Brim - l.used(v))
 }
 
 // Take grants what fits and charges it. What it returns is to be kept even when
 // nothing was granted: after a clock step it is relabelled.
 func (l *SlidingLaw) Take(s Sliding, now int64, a Ask) (Sliding, Verdict) {
-	at := l.settle(s, now)
+	at := l.advance(s, now)
 	used := l.used(at)
 	k := a.copies(l.Brim - used)
 	v := Verdict{Granted: k}
@@ -111,7 +111,7 @@ func (l *SlidingLaw) retry(v view, cost int64) int64 {
 // Return gives back n events charged at the instant at into the window that
 // was charged, if it is still held.
 func (l *SlidingLaw) Return(s Sliding, now, at, n int64) Sliding {
-	v := l.settle(s, now)
+	v := l.advance(s, now)
 	switch at / Micro / l.Period {
 	case v.Window:
 		v.Cur -= min(n, v.Cur)
@@ -125,13 +125,13 @@ func (l *SlidingLaw) Return(s Sliding, now, at, n int64) Sliding {
 
 // Force charges n events unasked, into a debt of at most one capacity.
 func (l *SlidingLaw) Force(s Sliding, now, n int64) Sliding {
-	v := l.settle(s, now)
+	v := l.advance(s, now)
 	v.Cur += max(0, min(n, 2*l.Events-l.used(v)))
 	return v.Sliding
 }
 
 // Idle reports whether s says nothing more than the zero value does.
 func (l *SlidingLaw) Idle(s Sliding, now int64) bool {
-	v := l.settle(s, now)
+	v := l.advance(s, now)
 	return v.Cur+v.Prev == 0
 }

@@ -45,7 +45,7 @@ type bucketKey struct {
 	dated bool
 }
 
-func (k *bucketKey) keep(s Bucket) {
+func (k *bucketKey) set(s Bucket) {
 	if k.s = s; !k.dated {
 		k.s.Written = 0
 	}
@@ -57,13 +57,13 @@ func (k *bucketKey) change(l *tidegate.Limit) {
 	k.law.Widest = max(k.law.Widest, widest)
 }
 func (k *bucketKey) fit(now int64, a Ask) int64 { return k.law.Fit(k.s, now, a) }
-func (k *bucketKey) giveBack(now, at, n int64)  { k.keep(k.law.Return(k.s, now, at, n)) }
-func (k *bucketKey) force(now, n int64)         { k.keep(k.law.Force(k.s, now, n)) }
+func (k *bucketKey) giveBack(now, at, n int64)  { k.set(k.law.Return(k.s, now, at, n)) }
+func (k *bucketKey) force(now, n int64)         { k.set(k.law.Force(k.s, now, n)) }
 func (k *bucketKey) idle(now int64) bool        { return k.s.Idle(now) }
 func (k *bucketKey) clone() subject             { c := *k; return &c }
 func (k *bucketKey) take(now int64, a Ask) (v Verdict, at int64) {
 	s, v := k.law.Take(k.s, now, a)
-	k.keep(s)
+	k.set(s)
 	if k.law.Leaky && v.Granted > 0 {
 		return v, now + v.Wait() // its turn
 	}

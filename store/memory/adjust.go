@@ -14,7 +14,7 @@ func (s *Store) Adjust(_ context.Context, r tidegate.Receipt, checks []tidegate.
 	now := s.now()
 	for i := range checks {
 		c := &checks[i]
-		b, err := s.bind(c.Limit)
+		b, err := s.compile(c.Limit)
 		if err != nil {
 			return err
 		}
@@ -24,11 +24,11 @@ func (s *Store) Adjust(_ context.Context, r tidegate.Receipt, checks []tidegate.
 	return nil
 }
 
-func (s *Store) adjust(b *bound, k keyHash, now, at, cost int64) {
+func (s *Store) adjust(b *compiledLimit, k keyHash, now, at, cost int64) {
 	if cost == 0 {
 		return
 	}
-	s.own(b, k, now, cost > 0, func(b *bound, g *segment, c cell, last bool) (cell, bool) {
+	s.withSlot(b, k, now, cost > 0, func(b *compiledLimit, g *segment, c cell, last bool) (cell, bool) {
 		if cost > 0 {
 			return s.force(b, g, c, now, cost, last)
 		}
@@ -39,13 +39,12 @@ func (s *Store) adjust(b *bound, k keyHash, now, at, cost int64) {
 	})
 }
 
-// own calls change with the state of k while its slot is owned. A key that is
-// not known is inserted first, if create says so and there is room. Where change
-// reports that there is no memory it is called again when some was reclaimed, or
-// for the last time.
-func (s *Store) own(b *bound, k keyHash, now int64, create bool, change func(b *bound, g *segment, c cell, last bool) (cell, bool)) {
+// withSlot calls change with the state of k while its slot is owned. A key that is not known
+// is inserted first, if create is set and there is room. If change reports that it lacks
+// memory, it is called again after some was reclaimed, or with last set if there is none.
+func (s *Store) withSlot(b *compiledLimit, k keyHash, now int64, create bool, change func(b *compiledLimit, g *segment, c cell, last bool) (cell, bool)) {
 	last := false
-	for turn := 0; ; turn++ {
+	for attempt := 0; ; attempt++ {
 		b = s.current(b)
 		sl := b.table.find(k)
 		if sl == nil {
@@ -63,7 +62,7 @@ func (s *Store) own(b *bound, k keyHash, now int64, create bool, change func(b *
 		}
 		old, word, ok := sl.lock(k)
 		if !ok {
-			spin(turn)
+			spin(attempt)
 			continue
 		}
 		next, ok := change(b, b.table.segment(k), old, last)
@@ -79,7 +78,7 @@ func (s *Store) own(b *bound, k keyHash, now int64, create bool, change func(b *
 	}
 }
 
-func (s *Store) force(b *bound, g *segment, c cell, now, n int64, squeeze bool) (cell, bool) {
+func (s *Store) force(b *compiledLimit, g *segment, c cell, now, n int64, squeeze bool) (cell, bool) {
 	switch b.kind {
 	case buckets:
 		law := b.law()
@@ -98,13 +97,13 @@ func (s *Store) force(b *bound, g *segment, c cell, now, n int64, squeeze bool) 
 			return c, true
 		}
 		var ok bool
-		if c, ok = b.larger(g, c, now, algo.Ask{Cost: n, Copies: 1}, squeeze); !ok {
+		if c, ok = b.growRecord(g, c, now, algo.Ask{Cost: n, Copies: 1}, squeeze); !ok {
 			return c, false
 		}
 	}
 }
 
-func (s *Store) giveBack(b *bound, c cell, now, at, n int64) cell {
+func (s *Store) giveBack(b *compiledLimit, c cell, now, at, n int64) cell {
 	var r algo.Record
 	if b.kind.inRecord() {
 		r = b.record(c)
@@ -133,7 +132,7 @@ func (s *Store) Renew(_ context.Context, r tidegate.Receipt, checks []tidegate.C
 	var lost error
 	for i := range checks {
 		c := &checks[i]
-		b, err := s.bind(c.Limit)
+		b, err := s.compile(c.Limit)
 		if err != nil {
 			return err
 		}
@@ -141,7 +140,7 @@ func (s *Store) Renew(_ context.Context, r tidegate.Receipt, checks []tidegate.C
 			continue
 		}
 		renewed := false
-		s.own(b, s.hash.sum(c.Key, b.table.salt), now, false, func(b *bound, _ *segment, c cell, _ bool) (cell, bool) {
+		s.withSlot(b, s.hash.sum(c.Key, b.table.salt), now, false, func(b *compiledLimit, _ *segment, c cell, _ bool) (cell, bool) {
 			rec := b.record(c)
 			renewed = b.lease.Renew(&rec, now, r.At)
 			return c, true
@@ -159,11 +158,11 @@ func (s *Store) Reset(_ context.Context, checks []tidegate.Check) error {
 	now := s.now()
 	for i := range checks {
 		c := &checks[i]
-		b, err := s.bind(c.Limit)
+		b, err := s.compile(c.Limit)
 		if err != nil {
 			return err
 		}
-		s.own(b, s.hash.sum(c.Key, b.table.salt), now, false, func(b *bound, g *segment, c cell, _ bool) (cell, bool) {
+		s.withSlot(b, s.hash.sum(c.Key, b.table.salt), now, false, func(b *compiledLimit, g *segment, c cell, _ bool) (cell, bool) {
 			if b.kind.inRecord() {
 				g.records.release(handle(c.slow))
 			}

@@ -2,12 +2,11 @@ package memory
 
 import "unsafe"
 
-// Blocks are what pages are cut from once a store is past its beginnings. They
-// are the system's memory where that can be asked for, not the collector's: its
-// heap may grow to twice of what is live before it collects, and that would be
-// twice the bound. They lie on huge pages, where there are such: a table of
-// millions of keys misses the translation buffer at nearly every key otherwise,
-// which costs as much as missing the cache.
+// A store that is no longer small cuts its pages from blocks. Where possible these
+// are mapped from the system, not allocated from the Go heap, which may grow to
+// twice its live size before a collection, and so to twice the bound. They lie on
+// huge pages where the system has them: otherwise a table of millions of keys misses
+// the TLB at nearly every key, which costs as much as missing the cache.
 const (
 	smallPages = 512 // allocated one by one: 768 KiB
 	hugePage   = 2 << 20
@@ -15,7 +14,7 @@ const (
 	pageSize   = int(unsafe.Sizeof(page{}))
 )
 
-// blocks is what a store has of the system, for as long as it is reachable.
+// blocks is memory mapped from the system, for as long as its store is reachable.
 type blocks struct {
 	mapped [][]byte
 }
@@ -43,8 +42,8 @@ func (b *blocks) add() []page {
 	return unsafe.Slice((*page)(unsafe.Pointer(unsafe.SliceData(block))), blockBytes/pageSize)
 }
 
-// alloc returns zeroed memory, of the collector's where there is no other, and for
-// the race detector, which only sees that.
+// alloc returns zeroed memory: from the Go heap if none can be mapped, and with the race
+// detector, which sees nothing else.
 func (b *blocks) alloc(bytes int) []byte {
 	if !raceEnabled {
 		if m := mapMemory(bytes); m != nil {

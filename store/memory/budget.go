@@ -8,13 +8,13 @@ import (
 	"tidegate.dev/tidegate/internal/algo"
 )
 
-// page is the piece in which memory is handed out, to whatever table and for
-// whatever it needs: 64 slots, or the words of records. All are of one size, so
-// that what one gives back any other can use, and nothing is left to the collector.
+// page is the unit of allocation for every table, whether it holds 64 slots or the
+// words of records. All pages are of one size, so that any table can use one that
+// another gives back, and the garbage collector has nothing to do.
 //
-// A reader without a lock may still be looking at the slots that a page was before.
-// It finds them busy or vacant: each word of a record has the top bit set, which
-// is a slot's busyBit.
+// A reader without a lock may still be reading slots of a page that now holds
+// records. It finds them busy or vacant: each word of a record has the top bit set,
+// which is a slot's busyBit.
 type page = algo.Page
 
 // chunk is a page as slots.
@@ -22,7 +22,7 @@ type chunk [chunkSlots]slot
 
 const (
 	chunkSlots = 64
-	pageBytes  = chunkSlots*slotBytes + 16 // and what it takes to keep track of it
+	pageBytes  = chunkSlots*slotBytes + 16 // with its share of the lists of pages
 )
 
 // budget is the memory of all tables.
@@ -60,28 +60,28 @@ func (b *budget) giveBack(t *table, bytes int64) {
 	t.bytes.Add(-bytes)
 }
 
-// spare is how many pages are left until the bound.
-func (b *budget) spare() int { return int((b.max - b.used.Load()) / pageBytes) }
+// freePages is how many pages there are left up to the bound.
+func (b *budget) freePages() int { return int((b.max - b.used.Load()) / pageBytes) }
 
-// A table that spares its keys is rationed: it may hold so many times what is
-// left for all. Nothing can be reclaimed from it, so it may not take the last of
-// the memory: however many such tables there are, the last sixteenth is for those that
-// hold little; in a small store a quarter of it, beside one that holds most.
+// A table that keeps its exhausted keys is rationed: it may hold at most so many times
+// what is left for all. Nothing can be reclaimed from it, so it may not take the last of
+// the memory: however many such tables there are, the last sixteenth is for tables that
+// hold little; in a small store a quarter of it, beside a table that holds most.
 const (
-	ration  = 15
-	little  = 64 // that part of the memory, at most
-	reserve = 64 << 10
+	ration        = 15
+	smallShare    = 64 // a table holds little up to this part of the memory
+	reservedBytes = 64 << 10
 )
 
 // rationed reports whether t may not have one more page.
 func (b *budget) rationed(t *table) bool {
-	if !t.spares.Load() {
+	if !t.keepsExhausted.Load() {
 		return false
 	}
 	held, left := t.bytes.Load()+pageBytes, b.max-b.used.Load()-pageBytes
 	return held > ration*left ||
-		left < b.max/(ration+1) && held > b.max/little ||
-		left < min(reserve, b.max/4) && held > b.max/2
+		left < b.max/(ration+1) && held > b.max/smallShare ||
+		left < min(reservedBytes, b.max/4) && held > b.max/2
 }
 
 // take returns the number of a page for t, or 0 at the bound.

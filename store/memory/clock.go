@@ -43,9 +43,9 @@ func (c *clock) now() int64 {
 	return c.base + int64(ns+ns*3/125) // 1024 ticks are 1000 ns
 }
 
-// owned is now for who owns a slot, which must be released even if a custom clock
-// panics.
-func (c *clock) owned() (now int64, failed any) {
+// tryNow is now for a caller that owns a slot, which it must release even if a custom
+// clock panics.
+func (c *clock) tryNow() (now int64, failed any) {
 	if c.custom != nil {
 		defer func() { failed = recover() }()
 	}

@@ -15,11 +15,11 @@ import (
 // exhausted is admitted, and the bound holds.
 func TestCrowdAtTheBound(t *testing.T) {
 	const blocked, workers = 20, 4
-	bound, keys := int64(512<<10), 30_000
+	maxBytes, keys := int64(512<<10), 30_000
 	if raceEnabled {
-		bound, keys = 160<<10, 6_000
+		maxBytes, keys = 160<<10, 6_000
 	}
-	s := Open(Config{MaxBytes: bound})
+	s := Open(Config{MaxBytes: maxBytes})
 	var lasting []*tidegate.Limit
 	for i, a := range stateful {
 		lasting = append(lasting, tidegate.MustLimit(specOf(fmt.Sprint("lasting", i), a, 5, 40*24*time.Hour, tidegate.EvictLeast)))
@@ -59,8 +59,8 @@ func TestCrowdAtTheBound(t *testing.T) {
 					t.Error(err)
 				}
 				// What several take at once may be over for a moment, by a page each.
-				if st := s.Stats(); st.Bytes > bound+workers*pageBytes {
-					t.Errorf("%d bytes, the bound is %d", st.Bytes, bound)
+				if st := s.Stats(); st.Bytes > maxBytes+workers*pageBytes {
+					t.Errorf("%d bytes, the bound is %d", st.Bytes, maxBytes)
 					return
 				}
 			}

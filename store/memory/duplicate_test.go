@@ -14,7 +14,7 @@ func TestCounterTwiceInAVectorWhileItsTableIsDropped(t *testing.T) {
 	for _, a := range []tidegate.Algorithm{tidegate.TokenBucket, tidegate.FixedWindow, tidegate.SlidingWindow, tidegate.SlidingLog, tidegate.SubWindows} {
 		s := New()
 		pair := tidegate.MustLimit(tidegate.Spec{Name: "pair", Events: 3, Period: time.Hour, Algorithm: a})
-		before, err := s.bind(pair)
+		before, err := s.compile(pair)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -26,10 +26,10 @@ func TestCounterTwiceInAVectorWhileItsTableIsDropped(t *testing.T) {
 			t.Fatalf("%s: bound again, it does not share its counters", a)
 		}
 		key := s.hash.sum("ann", after.table.salt)
-		v := vector{plans: []plan{{b: before, key: key, ask: ask(1, 0, 1)}, {b: after, key: key, ask: ask(1, 0, 1)}}}
+		v := vector{pending: []pendingCheck{{b: before, key: key, ask: ask(1, 0, 1)}, {b: after, key: key, ask: ask(1, 0, 1)}}}
 		v.merge(1)
-		if !v.plans[1].skip || v.plans[0].ask.Cost != 2 {
-			t.Errorf("%s: the two are not merged: %+v", a, v.plans)
+		if !v.pending[1].skip || v.pending[0].ask.Cost != 2 {
+			t.Errorf("%s: the two are not merged: %+v", a, v.pending)
 		}
 		checks := []tidegate.Check{{Key: "ann", Limit: pair, Cost: 1}, {Key: "ann", Limit: pair, Cost: 1}}
 		if d, err := s.Take(context.Background(), checks, 1); err != nil || !d.OK || d.Remaining != 1 {

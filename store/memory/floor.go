@@ -6,24 +6,24 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// maxFloors is how many floors of a limit are kept ready. Who asks with many others gets
-// slower, not larger.
+// maxFloors is how many floors of a limit are kept compiled. A caller that uses more of
+// them gets slower, not larger.
 const maxFloors = 16
 
-// bindCheck is bind for a check, which may have a floor.
-func (s *Store) bindCheck(c *tidegate.Check) (*bound, error) {
-	b, err := s.bind(c.Limit)
+// compileCheck is compile for a check, which may have a floor.
+func (s *Store) compileCheck(c *tidegate.Check) (*compiledLimit, error) {
+	b, err := s.compile(c.Limit)
 	if err != nil || c.Floor == 0 {
 		return b, err
 	}
 	if c.Floor < 0 {
 		return nil, fmt.Errorf("memory: Take(%s): floor is %d; want 0 or more", c.Limit, c.Floor)
 	}
-	return b.above(c.Floor), nil
+	return b.withFloor(c.Floor), nil
 }
 
-// above is b for those who have to leave floor events.
-func (b *bound) above(floor int64) *bound {
+// withFloor returns b for requests that have to leave floor events.
+func (b *compiledLimit) withFloor(floor int64) *compiledLimit {
 	if floor = min(floor, b.limit.Capacity()); floor == 0 {
 		return b
 	}
@@ -35,25 +35,25 @@ func (b *bound) above(floor int64) *bound {
 			}
 		}
 	}
-	made := makeBound(b.limit, b.table, b.budget)
+	made := newCompiledLimit(b.limit, b.table, b.budget)
 	made.floor, made.fits = floor, made.fits-floor
 	switch b.kind {
 	case buckets:
-		made.bucket.Above(floor)
+		made.bucket.SetFloor(floor)
 	case counters:
-		made.counter.Above(floor)
+		made.counter.SetFloor(floor)
 	case slidings:
-		made.sliding.Above(floor)
+		made.sliding.SetFloor(floor)
 	case runs:
-		made.runs.Above(floor)
+		made.runs.SetFloor(floor)
 	case leases:
-		made.lease.Above(floor)
+		made.lease.SetFloor(floor)
 	}
-	var all []*bound
+	var all []*compiledLimit
 	if old != nil && len(*old) < maxFloors {
 		all = append(all, *old...)
 	}
 	all = append(all, made)
-	b.floors.CompareAndSwap(old, &all) // else it is made again when it is next asked for
+	b.floors.CompareAndSwap(old, &all) // otherwise it is made again at the next call
 	return made
 }

@@ -1,8 +1,6 @@
 package memory
 
 import (
-	"sync/atomic"
-
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/algo"
 )
@@ -74,65 +72,8 @@ func slidingCell(n algo.Sliding) cell {
 	return cell{slow: uint64(n.Window), fast: uint64(n.Prev)<<curBits | uint64(n.Cur)}
 }
 
-// bound is a limit bound to its table in this store, with its law made ready.
-type bound struct {
-	limit  *tidegate.Limit
-	table  *table
-	budget *budget
-	kind   kind
-	plain  bool // a token bucket
-
-	hot atomic.Pointer[slot] // where a token bucket's key was found lately
-
-	bucket  algo.BucketLaw
-	counter algo.CounterLaw
-	sliding algo.SlidingLaw
-	runs    algo.RunsLaw
-	lease   algo.LeaseLaw
-
-	spans atomic.Pointer[algo.Span] // the counter's current period
-
-	fits   int64                    // events that can be used at once: the capacity less floor
-	floor  int64                    // events that have to remain
-	floors atomic.Pointer[[]*bound] // the same limit with floors; see above
-}
-
-func newBound(l *tidegate.Limit, t *table, budget *budget) *bound {
-	b := makeBound(l, t, budget)
-	t.widen(l.Capacity(), b.bucket.Tau)
-	t.bound.Store(b)
-	t.spares.Store(b.spares())
-	return b
-}
-
-func makeBound(l *tidegate.Limit, t *table, budget *budget) *bound {
-	b := &bound{limit: l, table: t, budget: budget, kind: t.kind, plain: l.Algorithm == tidegate.TokenBucket, fits: l.Capacity()}
-	switch t.kind {
-	case buckets:
-		b.bucket = algo.NewBucketLaw(l)
-	case counters:
-		b.counter = algo.NewCounterLaw(l)
-	case slidings:
-		b.sliding = algo.NewSlidingLaw(l)
-	case runs:
-		b.runs = algo.NewRunsLaw(l)
-	case leases:
-		b.lease = algo.NewLeaseLaw(l)
-	}
-	b.hot.Store(new(slot))
-	return b
-}
-
-// law is the bucket's law among the others of its table. A slot has no room for when it
-// was written; but all limits of the table are known here, and so is the widest.
-func (b *bound) law() algo.BucketLaw {
-	l := b.bucket
-	l.Widest, l.Longest = b.table.widest.Load(), b.table.longest.Load()
-	return l
-}
-
 // span is the period of a counter that holds the wall-clock instant.
-func (b *bound) span(wall int64) algo.Span {
+func (b *compiledLimit) span(wall int64) algo.Span {
 	if s := b.spans.Load(); s != nil && s.Holds(wall/algo.Micro) {
 		return *s
 	}

@@ -2,11 +2,11 @@ package memory
 
 import "tidegate.dev/tidegate/internal/algo"
 
-// leaseName reserves n names of leases, one after the other: instants that no
-// other lease has. They are of the same microsecond as now, as what else is
-// charged at now will be looked for under the receipt: where a clock stands still
-// and so many leases were taken that it has no more names, or where it was set
-// back, names are used that no lease of these keys has.
+// leaseName reserves n consecutive names of leases: instants that no other lease has.
+// They are in the same microsecond as now, because whatever else is charged at now is
+// found again by the receipt. If the clock stands still and that microsecond has no
+// names left, or if the clock was set back, names are reused that no lease of these
+// keys has.
 func (s *Store) leaseName(now, n int64, taken func(from, to int64) bool) int64 {
 	n = max(n, 1)
 	micro := now / algo.Micro * algo.Micro

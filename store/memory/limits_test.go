@@ -20,7 +20,7 @@ func heap() int64 {
 
 // Limits are under the bound as their keys are, however many there are.
 func TestManyLimitsStayWithinTheBound(t *testing.T) {
-	limits, bound := 100_000, int64(1<<20)
+	limits, maxBytes := 100_000, int64(1<<20)
 	if raceEnabled {
 		limits = 5_000
 	}
@@ -30,21 +30,21 @@ func TestManyLimitsStayWithinTheBound(t *testing.T) {
 			all[i] = tidegate.MustLimit(specOf(fmt.Sprint("limit", i), a, 5, time.Hour, tidegate.EvictLeast))
 		}
 		before := heap()
-		s, _ := openAt(bound)
+		s, _ := openAt(maxBytes)
 		for i, l := range all {
 			if d := ask1(t, s, l, "a"); !d.OK {
 				t.Fatalf("%s: limit %d: %+v", a, i, d)
 			}
-			if st := s.Stats(); i%1000 == 0 && st.Bytes > bound {
+			if st := s.Stats(); i%1000 == 0 && st.Bytes > maxBytes {
 				t.Fatalf("%s: %d bytes after %d limits", a, st.Bytes, i)
 			}
 		}
-		most := 3 * bound
+		most := 3 * maxBytes
 		if raceEnabled { // blocks are in Go's heap then, not all of each in use
 			most += 16 << 20
 		}
 		if grew := heap() - before; grew > most {
-			t.Errorf("%s: %d limits take %d bytes, the bound is %d; %+v", a, limits, grew, bound, s.Stats())
+			t.Errorf("%s: %d limits take %d bytes, the bound is %d; %+v", a, limits, grew, maxBytes, s.Stats())
 		}
 		if n := ask1(t, s, all[limits-1], "a"); n.Remaining != 3 {
 			t.Errorf("%s: %+v: the limit used last was forgotten", a, n)
@@ -70,8 +70,8 @@ func TestUnusedLimitsAreDropped(t *testing.T) {
 		ask1(t, s, l, fmt.Sprint(k))
 	}
 	of, all := s.LimitStats(l), s.Stats()
-	if rest := all.Bytes - of.Bytes; rest > full.Bytes/20 || len(s.allTables()) > 25 || len(s.bounds) > 25 {
-		t.Errorf("%d of %d bytes, %d tables and %d limits are still held", rest, full.Bytes, len(s.allTables()), len(s.bounds))
+	if rest := all.Bytes - of.Bytes; rest > full.Bytes/20 || len(s.allTables()) > 25 || len(s.compiled) > 25 {
+		t.Errorf("%d of %d bytes, %d tables and %d limits are still held", rest, full.Bytes, len(s.allTables()), len(s.compiled))
 	}
 }
 
@@ -84,7 +84,7 @@ func TestLimitsOfOneIdentityDoNotPileUp(t *testing.T) {
 			t.Fatalf("request %d: %+v (%v)", k, d, err)
 		}
 	}
-	if len(s.bounds) > maxBounds {
-		t.Errorf("%d limits are bound", len(s.bounds))
+	if len(s.compiled) > maxCompiled {
+		t.Errorf("%d limits are bound", len(s.compiled))
 	}
 }

@@ -45,16 +45,16 @@ type Store struct {
 	origin  atomic.Int64 // ticks; bucket states count from here
 	moving  sync.Mutex   // held while origin changes
 	lastAt  atomic.Int64
-	recent  [256]atomic.Pointer[bound] // by limit, direct mapped
+	recent  [256]atomic.Pointer[compiledLimit] // by limit, direct mapped
 	sweeper sweeper
 
-	mu      sync.Mutex
-	bounds  map[*tidegate.Limit]*bound // under mu
-	byID    map[string]*table          // under mu
-	tables  []*table                   // under mu
-	largest *table                     // under mu: the largest that was seen lately
-	looked  int                        // under mu: where it was looked for
-	gone    Stats                      // under mu: what happened in tables that were dropped
+	mu           sync.Mutex
+	compiled     map[*tidegate.Limit]*compiledLimit // under mu: the limits in use
+	byID         map[string]*table                  // under mu
+	tables       []*table                           // under mu
+	largest      *table                             // under mu: the largest that was seen lately
+	victimCursor int                                // under mu: the table that victim looked at last
+	droppedStats Stats                              // under mu: what happened in tables that were dropped
 
 	instance     uint64 // whose reservations these are: not another process's
 	reservations reservations
@@ -76,10 +76,10 @@ func Open(c Config) *Store { return open(c, newHashKey()) }
 
 func open(c Config, key hashKey) *Store {
 	s := &Store{
-		clock:  newClock(c.Now),
-		hash:   key,
-		bounds: make(map[*tidegate.Limit]*bound),
-		byID:   make(map[string]*table),
+		clock:    newClock(c.Now),
+		hash:     key,
+		compiled: make(map[*tidegate.Limit]*compiledLimit),
+		byID:     make(map[string]*table),
 	}
 	if c.MaxBytes <= 0 {
 		c.MaxBytes = DefaultMaxBytes
@@ -104,7 +104,7 @@ type Stats struct {
 func (s *Store) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	total := s.gone
+	total := s.droppedStats
 	total.Bytes = s.budget.used.Load()
 	for _, t := range s.tables {
 		total.add(t)

@@ -10,30 +10,30 @@ const (
 	originSpan   = 3 * originMargin
 )
 
-// reaches reports whether buckets can be kept at now.
-func reaches(origin, now int64) bool { return uint64(now-origin) <= uint64(originSpan) }
+// inReach reports whether buckets can be kept at now.
+func inReach(origin, now int64) bool { return uint64(now-origin) <= uint64(originSpan) }
 
 // now is the store's time. The caller owns no slot.
 func (s *Store) now() int64 {
 	now := s.clock.now()
-	if !reaches(s.origin.Load(), now) {
+	if !inReach(s.origin.Load(), now) {
 		s.moveOrigin(now)
 	}
 	return now
 }
 
-// moveOrigin counts from another origin. Whoever decides meanwhile either finds
-// now out of reach and waits here, or loses its slot: each gets another generation.
+// moveOrigin counts from another origin. A caller that decides meanwhile either finds
+// now out of reach and waits here, or loses its slot, whose generation changes.
 func (s *Store) moveOrigin(now int64) {
 	s.moving.Lock()
 	defer s.moving.Unlock()
 	old := s.origin.Load()
-	if reaches(old, now) {
+	if inReach(old, now) {
 		return
 	}
 	origin := now - originMargin
 	for _, t := range s.allTables() {
-		if b := t.bound.Load(); t.kind == buckets && b != nil {
+		if b := t.lastLimit.Load(); t.kind == buckets && b != nil {
 			for g := range t.segments() {
 				s.rebase(b, g, old, origin, now)
 			}
@@ -42,9 +42,9 @@ func (s *Store) moveOrigin(now int64) {
 	s.origin.Store(origin)
 }
 
-// rebase rewrites the buckets of g. One that the clock was set back before is
-// moved to now with all it owes, as its law says.
-func (s *Store) rebase(b *bound, g *segment, from, to, now int64) {
+// rebase rewrites the buckets of g. One that lies in the future, because the clock was
+// set back, is moved to now with its level, as its law says.
+func (s *Store) rebase(b *compiledLimit, g *segment, from, to, now int64) {
 	law := b.law()
 	for i := range int(g.slots.Load()) {
 		sl := &g.chunks[i/chunkSlots].Load()[i%chunkSlots]

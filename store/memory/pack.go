@@ -8,16 +8,16 @@ import (
 	"tidegate.dev/tidegate/internal/algo"
 )
 
-// packing is a page of records while a segment is rebuilt.
-type packing struct {
+// pageUse is what is in use of a page of records, while a segment is rebuilt.
+type pageUse struct {
 	page  uint32
 	class int
 	live  uint64 // a bit per record in use
-	keep  bool
+	kept  bool
 }
 
-var packings = sync.Pool{New: func() any {
-	p := make([]packing, 0, 256)
+var pageUsePool = sync.Pool{New: func() any {
+	p := make([]pageUse, 0, 256)
 	return &p
 }}
 
@@ -30,8 +30,8 @@ func (r *records) pack(all []entry) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	held := packings.Get().(*[]packing)
-	defer packings.Put(held)
+	held := pageUsePool.Get().(*[]pageUse)
+	defer pageUsePool.Put(held)
 	pages := r.mark((*held)[:0], all)
 	if *held = pages; !choose(pages) {
 		return
@@ -39,39 +39,39 @@ func (r *records) pack(all []entry) {
 	r.free = [len(classWords)]handle{}
 	r.pages = r.pages[:0]
 	for _, p := range pages {
-		if p.keep {
-			r.keepLocked(p)
+		if p.kept {
+			r.relistLocked(p)
 		}
 	}
 	for i := range all {
 		h := handle(all[i].cell.slow)
-		if h == 0 || h.class() == paged || find(pages, h).keep {
+		if h == 0 || h.class() == paged || findPage(pages, h).kept {
 			continue
 		}
 		all[i].cell.slow = uint64(r.moveLocked(h, r))
 	}
 	for _, p := range pages {
-		if !p.keep {
+		if !p.kept {
 			r.budget.drop(r.table, p.page)
 		}
 	}
 }
 
 // mark lists the pages by number, with what is in use of each.
-func (r *records) mark(pages []packing, all []entry) []packing {
+func (r *records) mark(pages []pageUse, all []entry) []pageUse {
 	for _, p := range r.pages {
-		pages = append(pages, packing{page: p >> 4, class: int(p & 15)})
+		pages = append(pages, pageUse{page: p >> 4, class: int(p & 15)})
 	}
-	slices.SortFunc(pages, func(a, b packing) int { return int(a.page) - int(b.page) })
+	slices.SortFunc(pages, func(a, b pageUse) int { return int(a.page) - int(b.page) })
 	for i := range all {
 		if h := handle(all[i].cell.slow); h != 0 && h.class() != paged {
-			find(pages, h).live |= 1 << (h.at() / classWords[h.class()])
+			findPage(pages, h).live |= 1 << (h.at() / classWords[h.class()])
 		}
 	}
 	return pages
 }
 
-func find(pages []packing, h handle) *packing {
+func findPage(pages []pageUse, h handle) *pageUse {
 	lo, hi := 0, len(pages)-1
 	for lo < hi {
 		if mid := (lo + hi) / 2; pages[mid].page < h.page() {
@@ -85,7 +85,7 @@ func find(pages []packing, h handle) *packing {
 
 // choose keeps, of each class, the fullest pages that hold all of its records. It
 // reports whether any page is left over.
-func choose(pages []packing) (some bool) {
+func choose(pages []pageUse) (leftOver bool) {
 	var live, room [len(classWords)]int
 	for i := range pages {
 		live[pages[i].class] += bits.OnesCount64(pages[i].live)
@@ -94,19 +94,19 @@ func choose(pages []packing) (some bool) {
 		for i := range pages {
 			p := &pages[i]
 			if bits.OnesCount64(p.live) == full && room[p.class] < live[p.class] {
-				p.keep = true
+				p.kept = true
 				room[p.class] += algo.PageWords / classWords[p.class]
 			}
 		}
 	}
 	for i := range pages {
-		some = some || !pages[i].keep
+		leftOver = leftOver || !pages[i].kept
 	}
-	return some
+	return leftOver
 }
 
-// keepLocked lists a page again, and what is free of it.
-func (r *records) keepLocked(p packing) {
+// relistLocked lists a page again, and what is free of it.
+func (r *records) relistLocked(p pageUse) {
 	r.pages = append(r.pages, p.page<<4|uint32(p.class))
 	words := classWords[p.class]
 	for i := range algo.PageWords / words {
@@ -124,9 +124,9 @@ func (r *records) moveLocked(h handle, to *records) handle {
 	return moved
 }
 
-// hand gives the records of all to another segment, whose pages for that are
-// reserved. What is left is to be packed.
-func (r *records) hand(all []entry, to *records) {
+// moveTo moves the records of all to another segment, which has reserved the pages for
+// them. The caller packs what is left.
+func (r *records) moveTo(all []entry, to *records) {
 	if r == nil {
 		return
 	}

@@ -14,14 +14,14 @@ var scratch = sync.Pool{New: func() any {
 	return &e
 }}
 
-// maxGrowths is how often memory is reclaimed for one key before it is one of its
-// own segment's that has to go.
+// maxGrowths is how often memory is reclaimed for one key before its own segment has
+// to drop one.
 const maxGrowths = 4
 
-// insert settles k with the state c and reports false when there is no room,
-// which a limit's OnFull decides. inserted is false when k was there already, or
-// the table is not the store's any more: both are looked up again.
-func (s *Store) insert(b *bound, k keyHash, c cell, now int64) (inserted, ok bool) {
+// insert stores k with the state c and reports false when there is no room, which the
+// limit's OnFull decides. inserted is false when k was there already, or the table was
+// dropped: the caller looks k up again.
+func (s *Store) insert(b *compiledLimit, k keyHash, c cell, now int64) (inserted, ok bool) {
 	t := b.table
 	for try := 0; ; try++ {
 		g := t.segment(k)
@@ -34,14 +34,14 @@ func (s *Store) insert(b *bound, k keyHash, c cell, now int64) (inserted, ok boo
 			g.mu.Unlock()
 			return false, true
 		}
-		if g.used < most(int(g.slots.Load())) {
-			g.vacant(k).settle(k, c)
+		if g.used < maxKeys(int(g.slots.Load())) {
+			g.vacant(k).occupy(k, c)
 			g.used++
 			t.keys.Add(1)
 			g.mu.Unlock()
 			return true, true
 		}
-		if b.spares() && g.barren.on(now) {
+		if b.keepsExhausted() && g.shedBackoff.active(now) {
 			g.mu.Unlock()
 			return false, false
 		}
@@ -60,35 +60,34 @@ func (s *Store) insert(b *bound, k keyHash, c cell, now int64) (inserted, ok boo
 	}
 }
 
-// mustShed reports whether a full segment of t has nothing to grow by but what t
-// itself sheds.
+// mustShed reports whether a full segment of t can only grow by memory that t sheds.
 func (s *Store) mustShed(t *table, now int64) bool {
-	return s.budget.spare() == 0 && s.victim(now) == t && !s.sweeper.sweep(s, t, now)
+	return s.budget.freePages() == 0 && s.victim(now) == t && !s.sweeper.sweep(s, t, now)
 }
 
 // makeRoom drops what is idle in a full segment and, if that is not enough,
 // grows or splits it. Without memory for that it says how many pages it wants or,
 // if it is to shed, drops what matters least.
-func (s *Store) makeRoom(b *bound, g *segment, now int64, shed bool) (made bool, want int) {
+func (s *Store) makeRoom(b *compiledLimit, g *segment, now int64, shed bool) (made bool, want int) {
 	held := scratch.Get().(*[]entry)
 	defer scratch.Put(held)
 	all := s.takeOut(b, g, (*held)[:0], now)
 	slots := int(g.slots.Load())
 	t := b.table
 	switch {
-	case slots > 0 && len(all) <= most(slots)*7/8:
+	case slots > 0 && len(all) <= maxKeys(slots)*7/8:
 		made = true
 	case slots < t.maxChunks*chunkSlots:
 		want = 1
-		made = s.widen(t, g, min(slots/chunkSlots+max(1, t.maxChunks/8), t.maxChunks))
+		made = s.addChunks(t, g, min(slots/chunkSlots+max(1, t.maxChunks/8), t.maxChunks))
 	default:
 		all, made, want = s.split(t, g, all)
 	}
 	if !made && shed {
 		// A quarter at a time, since a rebuild costs as much as many decisions.
-		all = s.shed(b, g, all, most(slots)*3/4, now, b.spares())
-		made = len(all) < most(slots)
-		g.barren.searched(made, now)
+		all = s.shed(b, g, all, maxKeys(slots)*3/4, now, b.keepsExhausted())
+		made = len(all) < maxKeys(slots)
+		g.shedBackoff.record(made, now)
 	}
 	for _, e := range all {
 		g.putBack(e)
@@ -97,7 +96,7 @@ func (s *Store) makeRoom(b *bound, g *segment, now int64, shed bool) (made bool,
 }
 
 // takeOut vacates g and returns its keys, except the idle ones, which it drops.
-func (s *Store) takeOut(b *bound, g *segment, all []entry, now int64) []entry {
+func (s *Store) takeOut(b *compiledLimit, g *segment, all []entry, now int64) []entry {
 	n := int(g.slots.Load())
 	for i := range n {
 		sl := &g.chunks[i/chunkSlots].Load()[i%chunkSlots]
@@ -120,11 +119,11 @@ func (s *Store) takeOut(b *bound, g *segment, all []entry, now int64) []entry {
 }
 
 func (g *segment) putBack(e entry) {
-	g.vacant(e.key).settle(e.key, e.cell)
+	g.vacant(e.key).occupy(e.key, e.cell)
 	g.used++
 }
 
-// free gives back what a key that is no longer remembered has held.
+// free gives back the memory of a key that is forgotten.
 func (g *segment) free(t *table, e entry) {
 	t.keys.Add(-1)
 	if g.records != nil {
@@ -132,9 +131,9 @@ func (g *segment) free(t *table, e entry) {
 	}
 }
 
-// widen grows g to so many chunks, or as far as memory goes. All its slots are
+// addChunks grows g to so many chunks, or as far as memory goes. All its slots are
 // vacant.
-func (s *Store) widen(t *table, g *segment, chunks int) bool {
+func (s *Store) addChunks(t *table, g *segment, chunks int) bool {
 	had := int(g.slots.Load()) / chunkSlots
 	for n := had; n < chunks; n++ {
 		page := s.budget.take(t)
@@ -154,8 +153,8 @@ func (g *segment) add(page uint32, c *chunk) {
 	g.slots.Store(uint32((n + 1) * chunkSlots))
 }
 
-// narrow takes chunks from the end of g. All its slots are vacant.
-func (s *Store) narrow(t *table, g *segment, chunks int) {
+// removeChunks takes chunks from the end of g. All its slots are vacant.
+func (s *Store) removeChunks(t *table, g *segment, chunks int) {
 	had := int(g.slots.Load()) / chunkSlots
 	g.slots.Store(uint32(chunks * chunkSlots))
 	for i := chunks; i < had; i++ {
@@ -184,52 +183,52 @@ func (s *Store) split(t *table, g *segment, all []entry) (rest []entry, ok bool,
 		classes, recordPages = pagesFor(all[n:])
 	}
 	want = max(0, mine+its-t.maxChunks) + recordPages
-	twin := s.twin(t, want, max(0, its-(t.maxChunks-mine)), classes)
-	if twin == nil {
+	sibling := s.newSibling(t, want, max(0, its-(t.maxChunks-mine)), classes)
+	if sibling == nil {
 		return all, false, want + 1
 	}
 	had := int(g.slots.Load()) / chunkSlots
 	g.slots.Store(uint32(mine * chunkSlots))
 	for i := mine; i < had; i++ {
 		c := g.chunks[i].Swap(nil)
-		if int(twin.slots.Load())/chunkSlots < its {
-			twin.add(g.pages[i], c)
+		if int(sibling.slots.Load())/chunkSlots < its {
+			sibling.add(g.pages[i], c)
 		} else {
 			s.budget.drop(t, g.pages[i])
 		}
 	}
-	twin.mu.Lock()
-	defer twin.mu.Unlock()
-	t.split(g, twin, &s.budget)
-	g.records.hand(all[n:], twin.records)
+	sibling.mu.Lock()
+	defer sibling.mu.Unlock()
+	t.split(g, sibling, &s.budget)
+	g.records.moveTo(all[n:], sibling.records)
 	for _, e := range all[n:] {
-		twin.putBack(e)
+		sibling.putBack(e)
 	}
 	g.records.pack(all[:n])
 	return all[:n], true, 0
 }
 
-// twin returns a new segment with so many chunks and pages for records, or nil
-// when there is no memory for that.
-func (s *Store) twin(t *table, want, chunks int, classes [len(classWords)]int) *segment {
-	if s.budget.spare() < want+1 || !s.budget.spend(t, t.segmentBytes()) {
+// newSibling returns a new segment with that many chunks and pages for records, or nil
+// when there is no memory for it.
+func (s *Store) newSibling(t *table, want, chunks int, classes [len(classWords)]int) *segment {
+	if s.budget.freePages() < want+1 || !s.budget.spend(t, t.segmentBytes()) {
 		return nil // and leaves no garbage
 	}
-	twin := t.newSegment(&s.budget)
-	ok := s.widen(t, twin, chunks) && int(twin.slots.Load()) == chunks*chunkSlots
+	sibling := t.newSegment(&s.budget)
+	ok := s.addChunks(t, sibling, chunks) && int(sibling.slots.Load()) == chunks*chunkSlots
 	for class, n := range classes {
 		for ; ok && n > 0; n-- {
 			page := s.budget.take(t)
 			if ok = page != 0; ok {
-				twin.records.addLocked(page, class)
+				sibling.records.addLocked(page, class)
 			}
 		}
 	}
 	if ok {
-		return twin
+		return sibling
 	}
-	s.narrow(t, twin, 0)
-	twin.records.pack(nil)
+	s.removeChunks(t, sibling, 0)
+	sibling.records.pack(nil)
 	s.budget.giveBack(t, t.segmentBytes())
 	return nil
 }
@@ -238,7 +237,7 @@ func (s *Store) twin(t *table, want, chunks int, classes [len(classWords)]int) *
 // as a segment can.
 func (t *table) chunksFor(n int) int {
 	chunks := 0
-	for chunks < t.maxChunks && most(chunks*chunkSlots)*7/8 < n {
+	for chunks < t.maxChunks && maxKeys(chunks*chunkSlots)*7/8 < n {
 		chunks++
 	}
 	return chunks

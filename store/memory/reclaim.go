@@ -6,32 +6,32 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// exhausted is the use of a key that holds somebody back.
+// exhausted is the use of a key whose next request would be refused.
 const exhausted = 1 << 20
 
 // Memory is reclaimed in this order: idle keys of any table; keys of the largest
-// table, those with the least debt first. Each step rebuilds one segment.
+// table, the least used first. Each step rebuilds one segment.
 
-// mercy is what a rebuild may drop.
-type mercy int
+// dropScope says which keys a rebuild may drop.
+type dropScope int
 
 const (
-	dropIdle   mercy = iota // what says nothing
-	dropUnused              // and what holds nobody back
-	dropAny                 // and what does, where the limit allows it
+	dropIdle   dropScope = iota // idle ones
+	dropUnused                  // and others that are not exhausted
+	dropAny                     // and exhausted ones, if the limit allows it
 )
 
 // maxRebuilds bounds the work of one reclaim, and so the longest a decision is
 // held up.
 const maxRebuilds = 16
 
-// reclaim makes room for so many pages for t. It reports false when t has to shed
-// keys of its own, because it is the largest or may not take more, unless it is to
-// do that as well, anywhere in t; then, when that was in vain.
+// reclaim makes room for want more pages of t. If t itself has to shed keys, because it
+// is the largest table or is rationed, it does so only if own is set. It reports whether
+// there is room.
 func (s *Store) reclaim(t *table, want int, now int64, own bool) bool {
 	for range maxRebuilds {
 		rationed := s.budget.rationed(t)
-		if !rationed && s.budget.spare() >= want {
+		if !rationed && s.budget.freePages() >= want {
 			return true
 		}
 		if s.sweeper.sweep(s, t, now) {
@@ -45,13 +45,13 @@ func (s *Store) reclaim(t *table, want int, now int64, own bool) bool {
 			return false
 		}
 	}
-	return !s.budget.rationed(t) && s.budget.spare() >= want
+	return !s.budget.rationed(t) && s.budget.freePages() >= want
 }
 
-// shedFrom makes v give a page to t. A table that is not much smaller than v and
-// has keys that hold nobody back gives those before any of v's that do.
+// shedFrom makes v give a page to t. If t is not much smaller than v, it gives its own
+// keys that are not exhausted before v gives exhausted ones.
 func (s *Store) shedFrom(v, t *table, now int64) bool {
-	if v.isBarren(s, now) {
+	if v.inShedBackoff(s, now) {
 		return false
 	}
 	nth := s.sweeper.next()
@@ -63,31 +63,31 @@ func (s *Store) shedFrom(v, t *table, now int64) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v.barren.searched(found, now)
+	v.shedBackoff.record(found, now)
 	return found
 }
 
-func (t *table) isBarren(s *Store, now int64) bool {
+func (t *table) inShedBackoff(s *Store, now int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return t.barren.on(now)
+	return t.shedBackoff.active(now)
 }
 
-// victim is the largest table that may have something to give. Where there are
-// very many tables, a part of them is looked at each time.
+// victim returns the largest table that may have something to give. If there are very
+// many tables, it looks at a part of them each time.
 func (s *Store) victim(now int64) (largest *table) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	consider := func(t *table) {
-		if t != nil && !t.barren.on(now) && (largest == nil || t.bytes.Load() > largest.bytes.Load()) {
+		if t != nil && !t.shedBackoff.active(now) && (largest == nil || t.bytes.Load() > largest.bytes.Load()) {
 			largest = t
 		}
 	}
 	consider(s.largest)
 	n := len(s.tables)
 	for range min(n, 64) {
-		s.looked++
-		consider(s.tables[s.looked%n])
+		s.victimCursor++
+		consider(s.tables[s.victimCursor%n])
 	}
 	if s.largest = largest; largest != nil && largest.bytes.Load() < pageBytes {
 		return nil
@@ -95,14 +95,16 @@ func (s *Store) victim(now int64) (largest *table) {
 	return largest
 }
 
-// spares reports whether keys that hold somebody back are kept at all costs: a
-// lease forgotten would be a slot given twice.
-func (b *bound) spares() bool { return b.limit.OnFull == tidegate.RefuseNew || b.kind == leases }
+// keepsExhausted reports whether exhausted keys are never dropped. Leases never are: a
+// forgotten one would be a slot given twice.
+func (b *compiledLimit) keepsExhausted() bool {
+	return b.limit.OnFull == tidegate.RefuseNew || b.kind == leases
+}
 
 // shed drops keys until keep are left, the least used first, as far as a
 // sixty-fourth of the capacity tells them apart.
-func (s *Store) shed(b *bound, g *segment, all []entry, keep int, now int64, spare bool) []entry {
-	drop := len(all) - keep
+func (s *Store) shed(b *compiledLimit, g *segment, all []entry, target int, now int64, keepExhausted bool) []entry {
+	drop := len(all) - target
 	if drop <= 0 {
 		return all
 	}
@@ -116,8 +118,8 @@ func (s *Store) shed(b *bound, g *segment, all []entry, keep int, now int64, spa
 	for below := used[0]; below < drop; below += used[least] {
 		least++
 	}
-	if least == exhausted>>shift && spare {
-		if keep == 0 {
+	if least == exhausted>>shift && keepExhausted {
+		if target == 0 {
 			return all // it is all or nothing
 		}
 		least--
@@ -139,8 +141,8 @@ func (s *Store) shed(b *bound, g *segment, all []entry, keep int, now int64, spa
 }
 
 // shrink rebuilds a segment of t and reports whether that gave anything back.
-func (s *Store) shrink(t *table, nth uint64, now int64, m mercy) bool {
-	b := t.bound.Load()
+func (s *Store) shrink(t *table, nth uint64, now int64, m dropScope) bool {
+	b := t.lastLimit.Load()
 	d := t.dir.Load()
 	g := d.segs[nth%uint64(len(d.segs))].Load()
 	if b == nil || !g.mu.TryLock() {
@@ -159,21 +161,21 @@ func (s *Store) shrink(t *table, nth uint64, now int64, m mercy) bool {
 // rebuild drops keys of g as far as m allows and is needed, and gives back the
 // pages it then does not need. It reports whether it freed anything. The caller
 // holds g's lock.
-func (s *Store) rebuild(b *bound, g *segment, now int64, m mercy) bool {
+func (s *Store) rebuild(b *compiledLimit, g *segment, now int64, m dropScope) bool {
 	held := scratch.Get().(*[]entry)
 	defer scratch.Put(held)
 	t := b.table
 	before, keys := t.bytes.Load(), t.keys.Load()
 	all := s.takeOut(b, g, (*held)[:0], now)
-	s.tighten(t, g, all, m)
+	s.releasePages(t, g, all, m)
 	few := len(all) <= chunkSlots/4 // its pages come free only if nothing is left
 	if m != dropIdle && t.bytes.Load() >= before && (!few || g.depth == 0) {
-		keep := len(all) * 3 / 4
+		target := len(all) * 3 / 4
 		if few {
-			keep = 0
+			target = 0
 		}
-		all = s.shed(b, g, all, keep, now, m == dropUnused || b.spares())
-		s.tighten(t, g, all, m)
+		all = s.shed(b, g, all, target, now, m == dropUnused || b.keepsExhausted())
+		s.releasePages(t, g, all, m)
 	}
 	for _, e := range all {
 		g.putBack(e)
@@ -184,19 +186,19 @@ func (s *Store) rebuild(b *bound, g *segment, now int64, m mercy) bool {
 	return t.bytes.Load() < before || m == dropAny && t.keys.Load() < keys
 }
 
-// tighten gives back the pages that all, the keys of g, do not need. Sweeping
+// releasePages gives back the pages that all, the keys of g, do not need. Sweeping
 // leaves chunks alone that a few more keys will need.
-func (s *Store) tighten(t *table, g *segment, all []entry, m mercy) {
+func (s *Store) releasePages(t *table, g *segment, all []entry, m dropScope) {
 	had, chunks := int(g.slots.Load())/chunkSlots, t.chunksFor(len(all))
 	if chunks < had && (m != dropIdle || chunks <= had/2) {
-		s.narrow(t, g, chunks)
+		s.removeChunks(t, g, chunks)
 	}
 	g.records.pack(all)
 }
 
 // worthSweeping looks at a few slots of g and reports whether enough of them are
 // idle or vacant for a rebuild to pay.
-func (s *Store) worthSweeping(b *bound, g *segment, now int64) bool {
+func (s *Store) worthSweeping(b *compiledLimit, g *segment, now int64) bool {
 	const samples = 16
 	n := int(g.slots.Load())
 	live := 0
@@ -210,9 +212,9 @@ func (s *Store) worthSweeping(b *bound, g *segment, now int64) bool {
 	return live < samples*9/16 // a full segment has 12 of 16
 }
 
-// sampleIdle reports whether the key in a slot is idle. A record is only looked at
-// by who owns its slot; one that is in use is not idle.
-func (s *Store) sampleIdle(b *bound, sl *slot, now int64) bool {
+// sampleIdle reports whether the key in a slot is idle. Only the owner of a slot reads
+// its record; a slot that is in use is not idle.
+func (s *Store) sampleIdle(b *compiledLimit, sl *slot, now int64) bool {
 	word := sl.word.Load()
 	if !b.kind.inRecord() {
 		return s.idle(b, cell{sl.meta.Load() & slowMask, word & fastMask}, now)
@@ -225,22 +227,22 @@ func (s *Store) sampleIdle(b *bound, sl *slot, now int64) bool {
 	return idle
 }
 
-// sweeper visits the segments of all tables in turn: one for every one that was
-// found full, so that tables nobody inserts into shrink as well; and some whenever
-// memory is short.
+// sweeper visits the segments of all tables in turn: one for every segment that is
+// found full, so that tables shrink that nobody inserts into; and a few whenever memory
+// is short.
 type sweeper struct {
 	at      atomic.Uint64
 	table   atomic.Uint64 // the table that is being swept, and
 	segment atomic.Uint64 // its next segment
 }
 
-const sweepMost = 2 // segments for one that is short of memory
+const maxSweeps = 2 // segments for one that is short of memory
 
 func (w *sweeper) next() uint64 { return w.at.Add(1) }
 
 // sweep visits a few segments, until one had idle keys.
 func (w *sweeper) sweep(s *Store, user *table, now int64) bool {
-	for range sweepMost {
+	for range maxSweeps {
 		if w.visit(s, user, now) {
 			return true
 		}

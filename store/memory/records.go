@@ -12,8 +12,8 @@ import (
 // parts and leases. They are cut from pages of one size each; one that is larger
 // than a page has pages of its own. A record belongs to the slot that holds its
 // handle, and only the owner of that slot looks at it. When the segment is
-// rebuilt, records are moved together and pages given back (see pack.go): what is
-// free is never in the way of what is needed.
+// rebuilt, records are moved together and pages given back (see pack.go), so that
+// free space in one size never blocks another.
 type records struct {
 	table  *table
 	budget *budget
@@ -30,7 +30,7 @@ type handle uint64
 var classWords = [...]int{4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 192}
 
 const (
-	paged        = 15                 // class of a record in pages; its handle is of their list
+	paged        = 15                 // class of a record in pages; its handle names the list of them
 	maxPages     = algo.PageWords - 1 // in a list, which starts with how many
 	recordsBytes = 200                // of records, roughly
 )
@@ -45,19 +45,19 @@ func (h handle) class() int   { return int(h & 15) }
 
 // record returns what h names.
 func (b *budget) record(h handle) (r algo.Record) {
-	b.lend(&r, h)
+	b.loadRecord(&r, h)
 	return r
 }
 
-// lend is record into r, which spares whoever decides a copy.
-func (b *budget) lend(r *algo.Record, h handle) {
+// loadRecord is record into r, which saves a copy.
+func (b *budget) loadRecord(r *algo.Record, h handle) {
 	p := b.page(h.page())
 	if h.class() == paged {
-		r.LieInPages(p[1:1+p[0]&^busyBit], *b.all.Load())
+		r.SetPages(p[1:1+p[0]&^busyBit], *b.all.Load())
 		return
 	}
 	n := classWords[h.class()]
-	r.LieIn(p[h.at() : h.at()+n : h.at()+n])
+	r.SetWords(p[h.at() : h.at()+n : h.at()+n])
 }
 
 // touch starts fetching the record that h names.

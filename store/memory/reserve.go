@@ -51,8 +51,8 @@ func (s *Store) Reserve(_ context.Context, checks []tidegate.Check, ttl time.Dur
 	if !s.makeRoomFor(size) {
 		return tidegate.Decision{Err: tidegate.ErrFull, Limit: first(checks), RetryAfter: fullRetry}, nil
 	}
-	plans := make([]plan, len(checks))
-	d, err := s.decideAll(plans, checks, 1)
+	pending := make([]pendingCheck, len(checks))
+	d, err := s.decideAll(pending, checks, 1)
 	runtime.KeepAlive(s)
 	if err != nil || !d.OK {
 		s.budget.used.Add(-size)
@@ -61,7 +61,7 @@ func (s *Store) Reserve(_ context.Context, checks []tidegate.Check, ttl time.Dur
 	r := reservation{size: size, at: d.Receipt.At, expires: d.Receipt.At + min(algo.Ticks(ttl), maxTTL)}
 	for i := range checks {
 		// An advisory check may have been left out, a merged one is charged.
-		if c, p := &checks[i], &plans[i]; c.Estimate && (p.charged || !c.Advisory) {
+		if c, p := &checks[i], &pending[i]; c.Estimate && (p.charged || !c.Advisory) {
 			r.charged = append(r.charged, charged{limit: c.Limit, key: p.key, cost: c.Cost, wait: p.wait})
 		}
 	}
@@ -155,7 +155,7 @@ func (s *Store) Settle(_ context.Context, r tidegate.Receipt, actual int64) erro
 		return tidegate.ErrSettled
 	}
 	for _, c := range one.charged {
-		b, err := s.bind(c.limit)
+		b, err := s.compile(c.limit)
 		if err != nil {
 			return err
 		}

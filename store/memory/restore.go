@@ -109,7 +109,7 @@ func (r *snapshotReader) store(c Config) (*Store, error) {
 	s := open(c, expandHashKey(k0, k1))
 	now := s.now()
 	elapsed := max(0, now-wall)
-	// A bucket that owed x when the snapshot was taken owes x - elapsed now.
+	// A bucket of level x when the snapshot was taken is at x - elapsed now.
 	shift := (now - elapsed - taken) + (origin - s.origin.Load())
 	r.skew = wall - taken
 	for {
@@ -139,12 +139,12 @@ func (r *snapshotReader) table(s *Store, specBytes uint64, shift, now int64) err
 	if err != nil {
 		return err
 	}
-	b, err := s.bind(l)
+	b, err := s.compile(l)
 	if err != nil {
 		return err
 	}
 	widest := int64(r.word())
-	b.table.widen(widest, 0)
+	b.table.noteLimit(widest, 0)
 	for r.word() == 1 {
 		tag, meta, fast := r.word(), r.word(), r.word()
 		k := keyHash{tag, meta &^ slowMask}
@@ -152,7 +152,7 @@ func (r *snapshotReader) table(s *Store, specBytes uint64, shift, now int64) err
 		switch {
 		case b.kind == buckets && c != (cell{}):
 			c.fast = min(uint64(max(0, int64(c.fast)+shift)), fastMask)
-			b.table.widen(widest, product(widest, int64(c.slow))) // under whatever limit it was written
+			b.table.noteLimit(widest, product(widest, int64(c.slow))) // under whatever limit it was written
 		case b.kind == slidings && c != (cell{}):
 			c.slow = uint64(max(0, int64(c.slow)+r.skewIn(b.sliding.Period))) & slowMask
 		case b.kind.inRecord():
@@ -175,7 +175,7 @@ func (r *snapshotReader) skewIn(us int64) int64 { return r.skew / algo.Micro / u
 
 // record reads a record into the store; without memory for it the key starts
 // afresh, and is counted as forgotten.
-func (r *snapshotReader) record(s *Store, b *bound, k keyHash, now int64) {
+func (r *snapshotReader) record(s *Store, b *compiledLimit, k keyHash, now int64) {
 	n := r.word()
 	if r.err == nil && n > maxPages*algo.PageWords {
 		r.err = fmt.Errorf("%w: a record of %d words", ErrSnapshot, n)
@@ -190,7 +190,7 @@ func (r *snapshotReader) record(s *Store, b *bound, k keyHash, now int64) {
 	switch {
 	case r.err != nil || n == algo.RunsHeader:
 		return
-	case !read.Whole():
+	case !read.Valid():
 		r.err = fmt.Errorf("%w: a record does not add up", ErrSnapshot)
 		return
 	}
@@ -199,7 +199,7 @@ func (r *snapshotReader) record(s *Store, b *bound, k keyHash, now int64) {
 	}
 	read.Shift(r.skewIn(b.runs.Unit(read)))
 	kept := false
-	s.own(b, k, now, true, func(b *bound, g *segment, c cell, _ bool) (cell, bool) {
+	s.withSlot(b, k, now, true, func(b *compiledLimit, g *segment, c cell, _ bool) (cell, bool) {
 		h := g.records.alloc(int(n))
 		if h == 0 {
 			return c, false

@@ -16,19 +16,19 @@ var stateful = []tidegate.Algorithm{
 }
 
 // everyFlood calls f for every algorithm, OnFull and a few bounds.
-func everyFlood(t *testing.T, f func(t *testing.T, a tidegate.Algorithm, full tidegate.OnFull, bound int64)) {
+func everyFlood(t *testing.T, f func(t *testing.T, a tidegate.Algorithm, full tidegate.OnFull, maxBytes int64)) {
 	bounds := []int64{256 << 10, 1 << 20}
 	if raceEnabled { // which makes it fifty times slower, and nothing here runs at once
 		bounds = []int64{96 << 10}
 	}
-	for _, bound := range bounds {
+	for _, maxBytes := range bounds {
 		for _, a := range stateful {
 			for _, full := range []tidegate.OnFull{tidegate.EvictLeast, tidegate.RefuseNew} {
-				if (raceEnabled || bound >= 1<<20) && a != tidegate.SlidingLog && a != tidegate.SubWindows {
+				if (raceEnabled || maxBytes >= 1<<20) && a != tidegate.SlidingLog && a != tidegate.SubWindows {
 					continue
 				}
-				name := fmt.Sprintf("%s/%s/%dKiB", a, []string{"evict", "refuse"}[full], bound>>10)
-				t.Run(name, func(t *testing.T) { f(t, a, full, bound) })
+				name := fmt.Sprintf("%s/%s/%dKiB", a, []string{"evict", "refuse"}[full], maxBytes>>10)
+				t.Run(name, func(t *testing.T) { f(t, a, full, maxBytes) })
 			}
 		}
 	}
@@ -52,9 +52,9 @@ type pair struct {
 	clock        *testClock
 }
 
-func newPair(t *testing.T, bound int64) *pair {
+func newPair(t *testing.T, maxBytes int64) *pair {
 	c := &testClock{t: noon.Add(-11 * time.Hour)}
-	return &pair{t: t, bounded: Open(Config{MaxBytes: bound, Now: c.now}), all: Open(Config{MaxBytes: 1 << 30, Now: c.now}), clock: c}
+	return &pair{t: t, bounded: Open(Config{MaxBytes: maxBytes, Now: c.now}), all: Open(Config{MaxBytes: 1 << 30, Now: c.now}), clock: c}
 }
 
 // same asks both, and wants one answer.
@@ -79,8 +79,8 @@ func (p *pair) withinBound() {
 // A flood of invented keys on one rule, of whatever algorithm, changes no answer of
 // five other rules, neither for who is exhausted nor for who stays below the limit.
 func TestFloodOfOneRuleChangesNoOtherAnswer(t *testing.T) {
-	everyFlood(t, func(t *testing.T, a tidegate.Algorithm, full tidegate.OnFull, bound int64) {
-		p := newPair(t, bound)
+	everyFlood(t, func(t *testing.T, a tidegate.Algorithm, full tidegate.OnFull, maxBytes int64) {
+		p := newPair(t, maxBytes)
 		flooded := tidegate.MustLimit(specOf("flooded", a, 5, 7*24*time.Hour, full))
 		var others []*tidegate.Limit
 		for i, other := range stateful {
@@ -90,7 +90,7 @@ func TestFloodOfOneRuleChangesNoOtherAnswer(t *testing.T) {
 			tidegate.MustLimit(specOf("steady log", tidegate.SlidingLog, 50, time.Minute, full)),
 			tidegate.MustLimit(specOf("steady parts", tidegate.SubWindows, 100, time.Minute, full)),
 		}
-		blocked := int(bound >> 15) // the more of them, the more memory
+		blocked := int(maxBytes >> 15) // the more of them, the more memory
 		for _, l := range others {
 			for k := range blocked {
 				for range 6 {
@@ -98,7 +98,7 @@ func TestFloodOfOneRuleChangesNoOtherAnswer(t *testing.T) {
 				}
 			}
 		}
-		keys := int(bound / 12) // six times as many as there is room for
+		keys := int(maxBytes / 12) // six times as many as there is room for
 		if full == tidegate.RefuseNew {
 			keys /= 2
 		}
@@ -141,11 +141,11 @@ func TestFloodOfOneRuleChangesNoOtherAnswer(t *testing.T) {
 // The keys of a flood are exhausted and not to be forgotten: new ones are refused,
 // and the other rules have room all the same.
 func TestFloodThatIsSparedLeavesRoomForOthers(t *testing.T) {
-	everyFlood(t, func(t *testing.T, a tidegate.Algorithm, full tidegate.OnFull, bound int64) {
-		p := newPair(t, bound)
+	everyFlood(t, func(t *testing.T, a tidegate.Algorithm, full tidegate.OnFull, maxBytes int64) {
+		p := newPair(t, maxBytes)
 		flooded := tidegate.MustLimit(specOf("flooded", a, 1, 7*24*time.Hour, full))
 		refused := 0
-		for k := range int(bound / 24) {
+		for k := range int(maxBytes / 24) {
 			if d := ask1(t, p.bounded, flooded, fmt.Sprint("invented", k)); !d.OK {
 				refused++
 			}
@@ -167,25 +167,25 @@ func TestFloodThatIsSparedLeavesRoomForOthers(t *testing.T) {
 
 // After a flood has passed, and an hour of quiet, nobody is held back for it.
 func TestShortageEnds(t *testing.T) {
-	everyFlood(t, func(t *testing.T, a tidegate.Algorithm, full tidegate.OnFull, bound int64) {
-		p := newPair(t, bound)
+	everyFlood(t, func(t *testing.T, a tidegate.Algorithm, full tidegate.OnFull, maxBytes int64) {
+		p := newPair(t, maxBytes)
 		events, quiet := int64(100), time.Hour
 		if a == tidegate.Quota { // its period is a day
 			events, quiet = 500, 25*time.Hour
 		}
 		l := tidegate.MustLimit(specOf("limit", a, events, time.Minute, full))
-		keys := int(bound / 20)
+		keys := int(maxBytes / 20)
 		for k := range keys {
 			p.clock.pass(50 * time.Second / time.Duration(keys))
 			ask1(t, p.bounded, l, fmt.Sprint("invented", k))
 		}
 		p.clock.pass(quiet)
-		clients := int(bound >> 15)
-		for turn := range 60 * 5 {
+		clients := int(maxBytes >> 15)
+		for attempt := range 60 * 5 {
 			for c := range clients {
 				p.clock.pass(time.Second / time.Duration(clients))
 				if !p.same(l, fmt.Sprint("client", c)) {
-					t.Fatalf("second %d: a client at 60 %% of the limit was refused; %+v", turn, p.bounded.Stats())
+					t.Fatalf("second %d: a client at 60 %% of the limit was refused; %+v", attempt, p.bounded.Stats())
 				}
 			}
 		}
@@ -196,20 +196,20 @@ func TestShortageEnds(t *testing.T) {
 // While memory is short, a client below its limit is held back for a period at
 // most, and one that is over it is never let go over.
 func TestHeldBackForAPeriodAtMost(t *testing.T) {
-	everyFlood(t, func(t *testing.T, a tidegate.Algorithm, full tidegate.OnFull, bound int64) {
+	everyFlood(t, func(t *testing.T, a tidegate.Algorithm, full tidegate.OnFull, maxBytes int64) {
 		if a == tidegate.Quota {
 			return // a day would have to pass between two turns; see TestShortageEnds
 		}
-		s, clock := openAt(bound)
+		s, clock := openAt(maxBytes)
 		l := tidegate.MustLimit(specOf("limit", a, 100, time.Minute, full))
 		exhausting := tidegate.MustLimit(specOf("flooded", a, 1, 24*time.Hour, full))
 		const clients = 8
 		var since [clients]time.Time // when it was first refused
 		var log [clients][]time.Time // of one that asks too often
 		invented := 0
-		for turn := range 60 * 4 {
+		for attempt := range 60 * 4 {
 			for c := range clients {
-				for range bound / 24 / (clients * 120) {
+				for range maxBytes / 24 / (clients * 120) {
 					ask1(t, s, exhausting, fmt.Sprint(invented))
 					invented++
 				}
@@ -222,7 +222,7 @@ func TestHeldBackForAPeriodAtMost(t *testing.T) {
 				case since[c].IsZero():
 					since[c] = now
 				case now.Sub(since[c]) > time.Minute:
-					t.Fatalf("turn %d: client %d was held back since %s; %+v", turn, c, since[c], s.Stats())
+					t.Fatalf("turn %d: client %d was held back since %s; %+v", attempt, c, since[c], s.Stats())
 				}
 				for range 4 {
 					if d, _ := s.TakeOne(context.Background(), fmt.Sprint("greedy", c), l, 1, 0); d.OK {
@@ -255,15 +255,15 @@ func TestHeldBackForAPeriodAtMost(t *testing.T) {
 // A rule that is first used after a flood of another has room for its counters: nobody
 // gets more of it than its limit, nor less.
 func TestRuleUsedAfterAFloodCounts(t *testing.T) {
-	everyFlood(t, func(t *testing.T, a tidegate.Algorithm, full tidegate.OnFull, bound int64) {
+	everyFlood(t, func(t *testing.T, a tidegate.Algorithm, full tidegate.OnFull, maxBytes int64) {
 		for _, events := range []int64{1, 5} { // keys that are exhausted by one request, and that are not
-			p := newPair(t, bound)
+			p := newPair(t, maxBytes)
 			flooded := tidegate.MustLimit(specOf("flooded", a, events, 7*24*time.Hour, full))
-			for k := range int(bound / 12) {
+			for k := range int(maxBytes / 12) {
 				p.clock.pass(time.Millisecond)
 				ask1(t, p.bounded, flooded, fmt.Sprint("invented", k))
 			}
-			addresses := int(bound >> 12)
+			addresses := int(maxBytes >> 12)
 			if full == tidegate.RefuseNew { // an exhausted flood leaves a sixteenth for all others
 				addresses /= 4
 			}

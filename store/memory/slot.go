@@ -104,8 +104,8 @@ func (s *slot) seize() (word uint64) {
 // another generation.
 func (s *slot) vacate() { s.tag.Store(0) }
 
-// settle moves k into a vacant slot; the caller holds the segment's lock.
-func (s *slot) settle(k keyHash, c cell) {
+// occupy puts k into a vacant slot; the caller holds the segment's lock.
+func (s *slot) occupy(k keyHash, c cell) {
 	word := s.word.Load()
 	if word&busyBit == 0 { // never used before
 		s.word.Store(busyBit)
@@ -115,10 +115,10 @@ func (s *slot) settle(k keyHash, c cell) {
 	s.word.Store((word+genOne)&genMask | c.fast)
 }
 
-// spin is one turn of waiting for somebody who holds a slot for nanoseconds,
-// unless it has been preempted.
-func spin(turn int) {
-	if turn > 4 {
+// spin waits a moment for the owner of a slot, who holds it for nanoseconds unless it
+// is preempted.
+func spin(attempt int) {
+	if attempt > 4 {
 		runtime.Gosched()
 	}
 }

@@ -57,7 +57,7 @@ func (s *Store) writeSnapshot(f io.Writer) error {
 	now := s.now()
 	w.words(s.hash.key[0], s.hash.key[1], uint64(now), uint64(s.clock.wall(now)), uint64(s.origin.Load()))
 	for _, t := range s.allTables() {
-		b := t.bound.Load()
+		b := t.lastLimit.Load()
 		if b == nil || t.kind == leases {
 			continue
 		}
@@ -85,7 +85,7 @@ func (s *Store) writeSnapshot(f io.Writer) error {
 
 // writeTable visits the segments in the order of their tags, each under its
 // lock, so that splits before or behind it make no difference.
-func (s *Store) writeTable(w *snapshotWriter, b *bound) {
+func (s *Store) writeTable(w *snapshotWriter, b *compiledLimit) {
 	t := b.table
 	var at uint64      // the first tag not yet written
 	var words []uint64 // of one segment: nobody waits for the disk
@@ -108,7 +108,7 @@ func (s *Store) writeTable(w *snapshotWriter, b *bound) {
 }
 
 // copySegment appends the keys of g, whose lock the caller holds.
-func (b *bound) copySegment(g *segment, words []uint64) []uint64 {
+func (b *compiledLimit) copySegment(g *segment, words []uint64) []uint64 {
 	for i := range int(g.slots.Load()) {
 		sl := &g.chunks[i/chunkSlots].Load()[i%chunkSlots]
 		tag := sl.tag.Load()

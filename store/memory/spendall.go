@@ -5,33 +5,33 @@ import (
 	"tidegate.dev/tidegate/internal/algo"
 )
 
-// maxSpends is the longest vector that has a short way.
-const maxSpends = 8
+// maxFastVector is the longest vector that spendAll decides.
+const maxFastVector = 8
 
-// spending is one charge of a vector of token buckets.
-type spending struct {
-	b    *bound
-	slot *slot
-	key  keyHash
-	word uint64 // as looked at
-	owed int64  // once charged
+// bucketCharge is one charge of a vector of token buckets.
+type bucketCharge struct {
+	b     *compiledLimit
+	slot  *slot
+	key   keyHash
+	word  uint64 // as looked at
+	level int64  // once charged
 }
 
-// spendAll decides into d a vector of token buckets whose keys are known and have
-// room, or reports false and has changed nothing. A counter that comes twice is
-// found busy by its second charge.
+// spendAll decides into d a vector of token buckets whose keys are known and have room,
+// or changes nothing and reports false, as for a counter that comes twice: its second
+// charge finds the slot busy.
 func (s *Store) spendAll(d *tidegate.Decision, checks []tidegate.Check) bool {
-	if len(checks) == 0 || len(checks) > maxSpends {
+	if len(checks) == 0 || len(checks) > maxFastVector {
 		return false
 	}
-	var room [maxSpends]spending
+	var room [maxFastVector]bucketCharge
 	all := room[:len(checks)]
-	var b *bound
+	var b *compiledLimit
 	for i := range checks {
 		c := &checks[i]
 		if b == nil || b.limit != c.Limit {
 			var err error
-			if b, err = s.bind(c.Limit); err != nil || !b.plain {
+			if b, err = s.compile(c.Limit); err != nil || !b.isTokenBucket {
 				return false
 			}
 		}
@@ -43,21 +43,21 @@ func (s *Store) spendAll(d *tidegate.Decision, checks []tidegate.Check) bool {
 		b.table.touch(p.key)
 	}
 	origin, now := s.origin.Load(), s.clock.now()
-	if !reaches(origin, now) {
+	if !inReach(origin, now) {
 		return false
 	}
 	for i := range all {
 		p := &all[i]
 		var old cell
-		p.slot, old, p.word = p.b.table.look(p.key)
+		p.slot, old, p.word = p.b.table.findAndRead(p.key)
 		if p.slot == nil || old.slow != uint64(p.b.bucket.Em) {
 			return false
 		}
-		owed, ok, sure := p.b.bucket.Spend(origin+int64(old.fast), now, checks[i].Cost)
+		level, ok, sure := p.b.bucket.Spend(origin+int64(old.fast), now, checks[i].Cost)
 		if !ok || !sure {
 			return false
 		}
-		p.owed = owed
+		p.level = level
 	}
 	for i := range all {
 		p := &all[i]
@@ -68,24 +68,24 @@ func (s *Store) spendAll(d *tidegate.Decision, checks []tidegate.Check) bool {
 			return false
 		}
 	}
-	tell(d, all, now)
+	reportLeast(d, all, now)
 	for i := range all {
 		p := &all[i]
-		p.slot.word.Store(p.word&genMask | uint64(now+p.owed-origin))
+		p.slot.word.Store(p.word&genMask | uint64(now+p.level-origin))
 	}
 	return true
 }
 
-// tell describes the limit with the least left, the first of equals.
-func tell(d *tidegate.Decision, all []spending, now int64) {
-	var least *spending
+// reportLeast fills in the limit with the least left, the first of equals.
+func reportLeast(d *tidegate.Decision, all []bucketCharge, now int64) {
+	var least *bucketCharge
 	var left, whole int64
 	for i := range all {
 		p := &all[i]
-		if least != nil && p.b == least.b && p.owed <= least.owed {
+		if least != nil && p.b == least.b && p.level <= least.level {
 			continue
 		}
-		l, w := p.b.bucket.Left(p.owed), p.b.limit.Capacity()
+		l, w := p.b.bucket.Left(p.level), p.b.limit.Capacity()
 		if least == nil || l*whole < left*w {
 			least, left, whole = p, l, w
 		}
@@ -93,5 +93,5 @@ func tell(d *tidegate.Decision, all []spending, now int64) {
 	d.OK, d.Granted = true, 1
 	d.Limit, d.Receipt.At = least.b.limit, now
 	d.Remaining = left
-	d.ResetAfter = algo.Duration(least.owed)
+	d.ResetAfter = algo.Duration(least.level)
 }

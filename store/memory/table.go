@@ -15,20 +15,20 @@ import (
 // one's place. Nothing but one segment is ever rebuilt at a time, and the load
 // stays between three fifths and three quarters. An empty table holds no page.
 type table struct {
-	id        string
-	kind      kind
-	maxChunks int
-	salt      uint64
-	dir       atomic.Pointer[directory]
-	bound     atomic.Pointer[bound] // the limit last bound: whose law sweeps it
-	spares    atomic.Bool           // that limit spares keys that hold somebody back
-	dropped   atomic.Bool           // it is no longer the store's: bind again
+	id             string
+	kind           kind
+	maxChunks      int
+	salt           uint64
+	dir            atomic.Pointer[directory]
+	lastLimit      atomic.Pointer[compiledLimit] // compiled last: sweeps go by its law
+	keepsExhausted atomic.Bool                   // that limit never drops exhausted keys
+	dropped        atomic.Bool                   // the store has forgotten this table: compile again
 
 	mu sync.Mutex // guards changes of dir; taken after a segment's
 
-	barren pause             // under Store.mu: nothing could be shed
-	limits []*tidegate.Limit // under Store.mu: bound to it
-	place  int               // under Store.mu: in Store.tables
+	shedBackoff backoff           // under Store.mu: nothing could be shed
+	limits      []*tidegate.Limit // under Store.mu: compiled for it
+	index       int               // under Store.mu: in Store.tables
 
 	widest                      atomic.Int64 // capacity of the widest limit counted here
 	longest                     atomic.Int64 // ticks that the slowest bucket counted here takes to drain
@@ -49,23 +49,23 @@ type segment struct {
 	chunks  [maxChunks]atomic.Pointer[chunk]
 	records *records // nil: states are in the slots
 
-	mu     sync.Mutex
-	pages  [maxChunks]uint32 // under mu: the numbers of the chunks
-	depth  uint              // under mu: how many upper bits of the tag all keys share
-	prefix uint64            // under mu: those bits
-	used   int               // under mu: slots that are not vacant
-	barren pause             // under mu: nothing could be dropped
+	mu          sync.Mutex
+	pages       [maxChunks]uint32 // under mu: the numbers of the chunks
+	depth       uint              // under mu: how many upper bits of the tag all keys share
+	prefix      uint64            // under mu: those bits
+	used        int               // under mu: slots that are not vacant
+	shedBackoff backoff           // under mu: nothing could be dropped
 }
 
 const (
 	maxChunks    = 16
 	recordChunks = 4 // in a segment with records: they are moved when it is rebuilt
 	segmentBytes = maxChunks*12 + 80
-	tableBytes   = 512 // of a table and its bound, roughly
+	tableBytes   = 512 // of a table and its compiled limit, roughly
 )
 
-// most is how many keys a segment of that many slots may hold.
-func most(slots int) int { return slots * 3 / 4 }
+// maxKeys is how many keys a segment of that many slots may hold.
+func maxKeys(slots int) int { return slots * 3 / 4 }
 
 func newTable(id string, k kind, salt uint64, b *budget) *table {
 	t := &table{id: id, kind: k, salt: salt, maxChunks: maxChunks}
@@ -98,8 +98,8 @@ func (t *table) segmentBytes() int64 {
 	return segmentBytes
 }
 
-// widen notes a limit that counts here: its capacity, and for how long a bucket remembers.
-func (t *table) widen(capacity, ticks int64) {
+// noteLimit notes a limit that counts here: its capacity, and for how long a bucket remembers.
+func (t *table) noteLimit(capacity, ticks int64) {
 	raise(&t.widest, capacity)
 	raise(&t.longest, ticks)
 }
@@ -134,9 +134,9 @@ func (t *table) touch(k keyHash) {
 	}
 }
 
-// look is find and read in one pass: it returns the state of k as well, and
-// the word that vouches for it. A busy slot is as good as none here.
-func (t *table) look(k keyHash) (s *slot, c cell, word uint64) {
+// findAndRead is find and read in one pass: it returns the state of k as well, and
+// the word that vouches for it. A busy slot counts as missing.
+func (t *table) findAndRead(k keyHash) (s *slot, c cell, word uint64) {
 	d := t.dir.Load()
 	g := d.segs[k.tag>>d.shift].Load()
 	n := uint64(g.slots.Load())
@@ -203,8 +203,8 @@ func (g *segment) find(k keyHash) *slot {
 // home is where among n slots a tag belongs.
 func home(tag, n uint64) uint64 { return tag & (1<<32 - 1) * n >> 32 }
 
-// vacant is the slot in which k is to settle. The caller holds mu, k is not
-// there, and there is room.
+// vacant returns the slot for k. The caller holds mu, k is not there, and there is
+// room.
 func (g *segment) vacant(k keyHash) *slot {
 	n := uint64(g.slots.Load())
 	i := home(k.tag, n)
@@ -241,9 +241,9 @@ func (t *table) segments() iter.Seq[*segment] {
 	}
 }
 
-// split makes g and twin share g's keys by one more bit of their tags. The
+// split divides g's keys between g and sibling by one more bit of their tags. The
 // caller holds the locks of both, and all slots of g are vacant.
-func (t *table) split(g, twin *segment, b *budget) {
+func (t *table) split(g, sibling *segment, b *budget) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	d := t.dir.Load()
@@ -259,8 +259,8 @@ func (t *table) split(g, twin *segment, b *budget) {
 	}
 	g.depth++
 	g.prefix <<= 1
-	twin.depth, twin.prefix = g.depth, g.prefix|1
-	d.point(twin)
+	sibling.depth, sibling.prefix = g.depth, g.prefix|1
+	d.point(sibling)
 	t.dir.Store(d)
 }
 
@@ -272,8 +272,8 @@ func (d *directory) point(g *segment) {
 	}
 }
 
-// join lets g take the place of its twin too, if that is as large a part of the
-// table and empty. The caller holds g's lock.
+// join makes g hold the keys of its sibling too, if that is empty and as large a part
+// of the table. The caller holds g's lock.
 func (t *table) join(g *segment, b *budget) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -281,12 +281,12 @@ func (t *table) join(g *segment, b *budget) bool {
 	if g.depth == 0 {
 		return false
 	}
-	twin := d.segs[(g.prefix^1)<<(64-d.shift-g.depth)].Load()
-	if !twin.mu.TryLock() { // a segment's lock comes before the table's
+	sibling := d.segs[(g.prefix^1)<<(64-d.shift-g.depth)].Load()
+	if !sibling.mu.TryLock() { // a segment's lock comes before the table's
 		return false
 	}
-	defer twin.mu.Unlock()
-	if twin.depth != g.depth || twin.slots.Load() > 0 {
+	defer sibling.mu.Unlock()
+	if sibling.depth != g.depth || sibling.slots.Load() > 0 {
 		return false
 	}
 	g.depth--

@@ -20,16 +20,16 @@ func (s *Store) Take(_ context.Context, checks []tidegate.Check, n int) (d tideg
 		if n != 1 || !s.spendAll(&d, checks) {
 			d, err = s.takeAll(checks, n)
 		}
-		runtime.KeepAlive(s) // whoever decides may hold pointers that do not keep it
+		runtime.KeepAlive(s) // pointers into mapped memory do not keep it alive
 		return d, err
 	}
 	c := &checks[0]
-	b, err := s.bindCheck(c)
+	b, err := s.compileCheck(c)
 	if err != nil {
 		return d, err
 	}
 	k := s.hash.sum(c.Key, b.table.salt)
-	if !b.plain || n != 1 || c.Cost <= 0 || c.MaxWait > 0 || !s.spend(&d, b, k, c.Cost) {
+	if !b.isTokenBucket || n != 1 || c.Cost <= 0 || c.MaxWait > 0 || !s.spend(&d, b, k, c.Cost) {
 		err = s.takeSingle(&d, b, k, c.Cost, c.MaxWait, n)
 	}
 	runtime.KeepAlive(s)
@@ -38,12 +38,12 @@ func (s *Store) Take(_ context.Context, checks []tidegate.Check, n int) (d tideg
 
 // TakeOne implements tidegate.OneTaker.
 func (s *Store) TakeOne(_ context.Context, key string, l *tidegate.Limit, cost int64, maxWait time.Duration) (d tidegate.Decision, err error) {
-	b, err := s.bind(l)
+	b, err := s.compile(l)
 	if err != nil {
 		return d, err
 	}
 	k := s.hash.sum(key, b.table.salt)
-	if !b.plain || cost <= 0 || maxWait > 0 || !s.spend(&d, b, k, cost) {
+	if !b.isTokenBucket || cost <= 0 || maxWait > 0 || !s.spend(&d, b, k, cost) {
 		err = s.takeSingle(&d, b, k, cost, maxWait, 1)
 	}
 	runtime.KeepAlive(s)
@@ -51,7 +51,7 @@ func (s *Store) TakeOne(_ context.Context, key string, l *tidegate.Limit, cost i
 }
 
 // takeSingle decides into d one check that spend could not.
-func (s *Store) takeSingle(d *tidegate.Decision, b *bound, k keyHash, cost int64, maxWait time.Duration, n int) error {
+func (s *Store) takeSingle(d *tidegate.Decision, b *compiledLimit, k keyHash, cost int64, maxWait time.Duration, n int) error {
 	switch a := ask(cost, maxWait, n); {
 	case cost < 0:
 		return negativeCost(b.limit, cost)
@@ -78,8 +78,8 @@ func negativeCost(l *tidegate.Limit, cost int64) error {
 // takeOne decides a single check whose state fits a slot: a refusal writes
 // nothing, an admission is one compare-and-swap. The clock is read after the
 // state, so that nobody is refused for a charge from the future.
-func (s *Store) takeOne(d *tidegate.Decision, b *bound, k keyHash, a algo.Ask) {
-	for turn := 0; ; turn++ {
+func (s *Store) takeOne(d *tidegate.Decision, b *compiledLimit, k keyHash, a algo.Ask) {
+	for attempt := 0; ; attempt++ {
 		b = s.current(b)
 		sl := b.table.find(k)
 		if sl == nil {
@@ -90,7 +90,7 @@ func (s *Store) takeOne(d *tidegate.Decision, b *bound, k keyHash, a algo.Ask) {
 		}
 		old, word, ok := sl.read(k)
 		if !ok {
-			spin(turn)
+			spin(attempt)
 			continue
 		}
 		now := s.now()
@@ -109,7 +109,7 @@ func (s *Store) takeOne(d *tidegate.Decision, b *bound, k keyHash, a algo.Ask) {
 
 // takeFirst decides for a key that was not found. It reports false when the key
 // is there after all.
-func (s *Store) takeFirst(d *tidegate.Decision, b *bound, k keyHash, a algo.Ask) bool {
+func (s *Store) takeFirst(d *tidegate.Decision, b *compiledLimit, k keyHash, a algo.Ask) bool {
 	now := s.now()
 	next, v := s.take(b, cell{}, now, a)
 	answer(d, b.limit, v, now)
@@ -123,8 +123,8 @@ func (s *Store) takeFirst(d *tidegate.Decision, b *bound, k keyHash, a algo.Ask)
 	return inserted || !ok
 }
 
-// answer fills in d what v says of the limit l, in the caller's terms. Large as it
-// is, a Decision is not handed up by value: each copy costs as much as a law.
+// answer fills in d from the verdict v about the limit l. A Decision is large and not
+// returned by value: each copy costs as much as the arithmetic.
 func answer(d *tidegate.Decision, l *tidegate.Limit, v algo.Verdict, at int64) {
 	d.OK, d.Never = v.Granted > 0, v.Never() && v.Granted == 0
 	d.Limit, d.Receipt.At = l, at
@@ -132,12 +132,12 @@ func answer(d *tidegate.Decision, l *tidegate.Limit, v algo.Verdict, at int64) {
 	d.RetryAfter, d.ResetAfter, d.Wait = algo.Duration(v.Retry()), algo.Duration(v.Reset), algo.Duration(v.Wait())
 }
 
-// fullRetry is when a key that found no room may try again: there is no telling
-// when there will be.
+// fullRetry is when a key that found no room may try again: nobody knows when there
+// will be room.
 const fullRetry = time.Second
 
 // full is the answer to a new key that finds no room.
-func (s *Store) full(d *tidegate.Decision, b *bound, now int64) {
+func (s *Store) full(d *tidegate.Decision, b *compiledLimit, now int64) {
 	b.table.refused.Add(1)
 	answer(d, b.limit, algo.Verdict{}, now)
 	d.Err = tidegate.ErrFull

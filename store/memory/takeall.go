@@ -8,8 +8,8 @@ import (
 
 // takeAll decides a vector: all of it or nothing.
 func (s *Store) takeAll(checks []tidegate.Check, n int) (tidegate.Decision, error) {
-	var one [1]plan
-	var some [8]plan
+	var one [1]pendingCheck
+	var some [8]pendingCheck
 	switch len(checks) {
 	case 0:
 		return tidegate.Decision{OK: true, Granted: int64(n), Receipt: tidegate.Receipt{At: s.clock.now()}}, nil
@@ -18,29 +18,29 @@ func (s *Store) takeAll(checks []tidegate.Check, n int) (tidegate.Decision, erro
 	case 2, 3, 4, 5, 6, 7, 8:
 		return s.decideAll(some[:len(checks)], checks, n)
 	}
-	return s.decideAll(make([]plan, len(checks)), checks, n)
+	return s.decideAll(make([]pendingCheck, len(checks)), checks, n)
 }
 
-// staleAt: who is told to come back this soon may be refused only because the
-// clock was read a moment before somebody else's charge. It is read again, once.
-// Records are safe from that: the clock is read when they are owned, so that
-// what they are stamped with is what the receipt says.
+// staleAt is the retry-after below which a refusal may only be due to a clock that was
+// read a moment before somebody else's charge: then the clock is read again, once.
+// Records do not need that: the clock is read when they are owned, so that their stamps
+// are what the receipt says.
 const staleAt = time.Millisecond
 
-// decideAll looks at all states and refuses without writing if one refuses;
-// otherwise it owns all slots, decides again what has changed, and charges.
-func (s *Store) decideAll(plans []plan, checks []tidegate.Check, n int) (d tidegate.Decision, err error) {
-	v := vector{checks: checks, plans: plans, copies: int64(n)}
+// decideAll reads all states and refuses without writing if one of them refuses;
+// otherwise it owns all slots, decides again if something has changed, and charges.
+func (s *Store) decideAll(pending []pendingCheck, checks []tidegate.Check, n int) (d tidegate.Decision, err error) {
+	v := vector{checks: checks, pending: pending, copies: int64(n)}
 	if err := v.prepare(s, n); err != nil {
 		return d, err
 	}
 	again, reclaims := false, 0
-	for turn := 0; ; turn++ {
+	for attempt := 0; ; attempt++ {
 		v.find(s)
 		v.now = s.now()
-		if !v.records && !v.look(s) {
+		if !v.records && !v.inspect(s) {
 			d = v.refuse(s)
-			v.keep()
+			v.writeRefused()
 			if again || d.RetryAfter >= staleAt {
 				return d, nil
 			}
@@ -51,18 +51,18 @@ func (s *Store) decideAll(plans []plan, checks []tidegate.Check, n int) (d tideg
 			s.full(&d, full, v.now)
 			return d, nil
 		}
-		if !v.lock(turn > 0) {
-			spin(turn)
+		if !v.lock(attempt > 0) {
+			spin(attempt)
 			continue
 		}
 		if v.records {
 			var failed any
-			if v.now, failed = s.clock.owned(); failed != nil {
+			if v.now, failed = s.clock.tryNow(); failed != nil {
 				v.unlock()
 				panic(failed)
 			}
 		}
-		var short *plan
+		var short *pendingCheck
 		d, short = v.decide(s, reclaims > maxReclaims)
 		v.unlock()
 		switch {

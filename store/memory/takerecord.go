@@ -5,16 +5,15 @@ import (
 	"tidegate.dev/tidegate/internal/algo"
 )
 
-// maxReclaims is how often room for one record is made before giving up: what
-// was freed may have gone to others. Then records are squeezed.
+// maxReclaims is how often memory is reclaimed for one record, since others may take
+// what was freed. After that, records are squeezed.
 const maxReclaims = 3
 
-// takeOneRecord decides a single check whose state is in a record, which is
-// owned for that long. The clock is read when it is, so that stamps come in
-// order and the receipt says what they are.
-func (s *Store) takeOneRecord(d *tidegate.Decision, b *bound, k keyHash, a algo.Ask) {
+// takeOneRecord decides a single check whose state is in a record. The clock is read
+// while the slot is owned, so that stamps are in order and are what the receipt says.
+func (s *Store) takeOneRecord(d *tidegate.Decision, b *compiledLimit, k keyHash, a algo.Ask) {
 	reclaims := 0
-	for turn := 0; ; turn++ {
+	for attempt := 0; ; attempt++ {
 		b = s.current(b)
 		sl := b.table.find(k)
 		if sl == nil {
@@ -25,11 +24,11 @@ func (s *Store) takeOneRecord(d *tidegate.Decision, b *bound, k keyHash, a algo.
 		}
 		old, word, ok := sl.lock(k)
 		if !ok {
-			spin(turn)
+			spin(attempt)
 			continue
 		}
-		b.budget.touch(handle(old.slow)) // it comes while the clock is read
-		now, failed := s.clock.owned()
+		b.budget.touch(handle(old.slow)) // it is fetched while the clock is read
+		now, failed := s.clock.tryNow()
 		if failed != nil {
 			sl.release(word, k, old, old)
 			panic(failed)
@@ -37,7 +36,7 @@ func (s *Store) takeOneRecord(d *tidegate.Decision, b *bound, k keyHash, a algo.
 		at := now
 		if b.kind == leases && a.Cost > 0 {
 			r := b.record(old)
-			at = s.leaseName(now, b.lease.Fit(&r, now, a), func(from, to int64) bool { return b.lease.Named(&r, from, to) })
+			at = s.leaseName(now, b.lease.Fit(&r, now, a), func(from, to int64) bool { return b.lease.HasName(&r, from, to) })
 		}
 		next, v, ok := s.takeRecord(b, b.table.segment(k), old, now, at, a, reclaims > maxReclaims)
 		sl.release(word, k, old, next)
@@ -56,13 +55,12 @@ func (s *Store) takeOneRecord(d *tidegate.Decision, b *bound, k keyHash, a algo.
 	}
 }
 
-// roomForRecord makes room for a record larger than what c has, or reports false
-// when that was in vain: where limits spare keys that hold somebody back, and
-// there are no others.
-func (s *Store) roomForRecord(b *bound, c cell, a algo.Ask, now int64) bool {
+// roomForRecord reclaims memory for a record larger than that of c. It reports false
+// when there is none, because limits keep their exhausted keys and there are no others.
+func (s *Store) roomForRecord(b *compiledLimit, c cell, a algo.Ask, now int64) bool {
 	words := 0
 	if h := handle(c.slow); h.class() == paged {
-		words = 2 * len(classWords) * algo.PageWords // enough to go on with
+		words = 2 * len(classWords) * algo.PageWords // enough for a while
 	}
 	if b.kind == leases {
 		words = max(words, int(2*min(a.Copies, b.limit.Events)*a.Cost))
@@ -70,10 +68,9 @@ func (s *Store) roomForRecord(b *bound, c cell, a algo.Ask, now int64) bool {
 	return s.reclaim(b.table, 2+words/algo.PageWords, now, true)
 }
 
-// insertRecord gives a key that is not known a slot, or answers at once when
-// there is nothing to remember of it. It reports false when it is to be looked
-// up again.
-func (s *Store) insertRecord(d *tidegate.Decision, b *bound, k keyHash, a algo.Ask) bool {
+// insertRecord gives a slot to a key that is not known, or answers at once when there
+// is nothing to store. It reports false when the key is to be looked up again.
+func (s *Store) insertRecord(d *tidegate.Decision, b *compiledLimit, k keyHash, a algo.Ask) bool {
 	now := s.clock.now()
 	if a.Cost > 0 && a.Cost <= b.fits {
 		_, ok := s.insert(b, k, cell{}, now)

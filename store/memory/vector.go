@@ -11,7 +11,7 @@ import (
 // vector is a vector of checks being decided.
 type vector struct {
 	checks  []tidegate.Check
-	plans   []plan
+	pending []pendingCheck
 	copies  int64 // asked for
 	granted int64 // that all enforcing states looked at have room for
 	now, at int64
@@ -22,31 +22,31 @@ type vector struct {
 	room    [8]int
 }
 
-// plan is what is known of one check while its vector is decided.
-type plan struct {
-	b        *bound
+// pendingCheck is a check while its vector is decided.
+type pendingCheck struct {
+	b        *compiledLimit
 	key      keyHash
 	ask      algo.Ask
 	advisory bool
 	skip     bool // merged into another check of the same counter
 	seen     bool // old and word are as looked at
-	plain    bool // owed is what the short way came to
+	bySpend  bool // level was computed by Spend, the fast path
 	charged  bool
 	wait     int64 // until the turn of what was charged comes
 
-	slot      *slot // nil: the key is not known yet
+	slot      *slot // nil if the key is not known yet
 	word      uint64
 	old, next cell
-	owed      int64
+	level     int64
 }
 
 func (v *vector) prepare(s *Store, n int) error {
-	var b *bound
+	var b *compiledLimit
 	for i := range v.checks {
 		c := &v.checks[i]
 		if b == nil || b.limit != c.Limit || b.floor != c.Floor {
 			var err error
-			if b, err = s.bindCheck(c); err != nil {
+			if b, err = s.compileCheck(c); err != nil {
 				return err
 			}
 		}
@@ -56,7 +56,7 @@ func (v *vector) prepare(s *Store, n int) error {
 		if c.Advisory {
 			c.Over = false
 		}
-		p := &v.plans[i]
+		p := &v.pending[i]
 		p.b, p.advisory = b, c.Advisory
 		p.key = s.hash.sum(c.Key, b.table.salt)
 		p.ask = ask(c.Cost, c.MaxWait, n)
@@ -68,17 +68,19 @@ func (v *vector) prepare(s *Store, n int) error {
 	return nil
 }
 
-// sharesCounters reports whether the keys of b and o are the same. Their tables need not
-// be: one may have been dropped between two checks of a vector.
-func (b *bound) sharesCounters(o *bound) bool { return b.table == o.table || b.table.id == o.table.id }
+// sharesCounters reports whether b and o count in the same keys. Their tables need not be
+// the same: one may have been dropped between two checks of a vector.
+func (b *compiledLimit) sharesCounters(o *compiledLimit) bool {
+	return b.table == o.table || b.table.id == o.table.id
+}
 
 // merge joins the check i with an earlier one of the same counter: their costs
 // add up under the tighter limit. A check that only advises on a counter that
 // another check decides on is left out.
 func (v *vector) merge(i int) {
-	p := &v.plans[i]
+	p := &v.pending[i]
 	for j := range i {
-		q := &v.plans[j]
+		q := &v.pending[j]
 		if q.key.tag != p.key.tag || q.skip || q.key != p.key || !q.b.sharesCounters(p.b) {
 			continue
 		}
@@ -102,16 +104,16 @@ func (v *vector) merge(i int) {
 	}
 }
 
-// find looks all keys up. Their homes are touched first, in one go, so that
-// what misses the cache does so at the same time.
+// find looks up all keys. It prefetches their slots first, so that cache misses
+// overlap.
 func (v *vector) find(s *Store) {
-	if len(v.plans) > 1 {
-		for i := range v.plans {
-			v.plans[i].b.table.touch(v.plans[i].key)
+	if len(v.pending) > 1 {
+		for i := range v.pending {
+			v.pending[i].b.table.touch(v.pending[i].key)
 		}
 	}
-	for i := range v.plans {
-		p := &v.plans[i]
+	for i := range v.pending {
+		p := &v.pending[i]
 		if !p.skip {
 			p.b = s.current(p.b)
 			p.slot = p.b.table.find(p.key)
@@ -120,8 +122,8 @@ func (v *vector) find(s *Store) {
 	if v.writes {
 		return // keys that are being moved are found when inserted
 	}
-	for i := range v.plans {
-		p := &v.plans[i]
+	for i := range v.pending {
+		p := &v.pending[i]
 		for !p.skip && p.slot == nil && p.b.table.holds(p.key) {
 			p.slot = p.b.table.find(p.key)
 		}
@@ -130,12 +132,12 @@ func (v *vector) find(s *Store) {
 
 // insertMissing gives every key that is to be charged a slot. It returns the
 // limit whose key found no room.
-func (v *vector) insertMissing(s *Store) (full *bound) {
+func (v *vector) insertMissing(s *Store) (full *compiledLimit) {
 	if !v.writes {
 		return nil
 	}
-	for i := range v.plans {
-		p := &v.plans[i]
+	for i := range v.pending {
+		p := &v.pending[i]
 		for p.slot == nil && !p.skip {
 			p.b = s.current(p.b)
 			if _, ok := s.insert(p.b, p.key, cell{}, v.now); ok {
@@ -152,14 +154,14 @@ func (v *vector) insertMissing(s *Store) (full *bound) {
 	return nil
 }
 
-// lock owns all slots, or none and reports false. Nobody waits for a slot while
-// owning another; those who have met go by the order of addresses from then on,
-// so that one of them gets through.
-func (v *vector) lock(met bool) bool {
+// lock owns all slots, or none and reports false. Nobody waits for a slot while owning
+// another. After contention slots are locked in the order of their addresses, so that
+// one of the callers gets through.
+func (v *vector) lock(contended bool) bool {
 	v.changed = v.records
-	order := v.order(met)
+	order := v.order(contended)
 	for n, i := range order {
-		p := &v.plans[i]
+		p := &v.pending[i]
 		if p.skip || p.slot == nil {
 			p.next = cell{}
 			continue
@@ -171,7 +173,7 @@ func (v *vector) lock(met bool) bool {
 		}
 		if !ok {
 			for _, j := range order[:n] {
-				v.plans[j].release()
+				v.pending[j].release()
 			}
 			return false
 		}
@@ -180,13 +182,14 @@ func (v *vector) lock(met bool) bool {
 	return true
 }
 
-// order is the plans' indices, if asked by the address of their slots.
+// order returns the indices of the checks, sorted by the address of their slots if
+// byAddress is set.
 func (v *vector) order(byAddress bool) []int {
 	order := v.room[:0]
-	for i := range v.plans {
+	for i := range v.pending {
 		j := len(order)
 		order = append(order, i)
-		for ; byAddress && j > 0 && after(v.plans[order[j-1]].slot, v.plans[i].slot); j-- {
+		for ; byAddress && j > 0 && after(v.pending[order[j-1]].slot, v.pending[i].slot); j-- {
 			order[j] = order[j-1]
 		}
 		order[j] = i
@@ -196,14 +199,14 @@ func (v *vector) order(byAddress bool) []int {
 
 func after(a, b *slot) bool { return uintptr(unsafe.Pointer(a)) > uintptr(unsafe.Pointer(b)) }
 
-func (p *plan) release() {
+func (p *pendingCheck) release() {
 	if !p.skip && p.slot != nil {
 		p.slot.release(p.word, p.key, p.old, p.next)
 	}
 }
 
 func (v *vector) unlock() {
-	for i := range v.plans {
-		v.plans[i].release()
+	for i := range v.pending {
+		v.pending[i].release()
 	}
 }

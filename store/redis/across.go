@@ -11,54 +11,54 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// In a cluster, a batch is for keys of one master, in whatever slots: script/across.lua. That
-// takes a server that lets scripts touch keys they have not declared, and stops them at
-// those of other masters. Which one does is found out by a script that only reads; where
-// none does (before Redis 7, or as some services have it), asks are sent one by one.
+// In a cluster, a batch is for keys of one master, in any of its slots: script/across.lua.
+// The server must let scripts touch keys that they have not declared, and stop them at keys
+// of other masters. A script that only reads finds out whether a master does so. If it does
+// not (before Redis 7, and in some hosted services), asks are sent one by one.
 
-// ability is whether a master can be sent batches.
-type ability struct {
+// batchSupport is whether a master supports batches.
+type batchSupport struct {
 	state atomic.Int32
-	until atomic.Int64 // in ns: unable until then, and unknown afterwards
+	until atomic.Int64 // in ns: unsupported until then, and unknown afterwards
 }
 
 const (
-	unknown int32 = iota
-	able
-	unable
+	supportUnknown int32 = iota
+	supported
+	unsupported
 )
 
 const (
-	retryAble = time.Minute // until a server is asked again whether it can
-	retrySoon = time.Second // and where it could not say
+	recheckLater = time.Minute // until a server without support is probed again
+	recheckSoon  = time.Second // the same after a probe that failed
 )
 
 // now is the state at an instant.
-func (a *ability) now(t time.Time) int32 {
+func (a *batchSupport) now(t time.Time) int32 {
 	state := a.state.Load()
-	if state == unable && t.UnixNano() >= a.until.Load() {
-		return unknown
+	if state == unsupported && t.UnixNano() >= a.until.Load() {
+		return supportUnknown
 	}
 	return state
 }
 
-func (a *ability) set(state int32, d time.Duration) {
+func (a *batchSupport) set(state int32, d time.Duration) {
 	a.until.Store(time.Now().Add(d).UnixNano())
 	a.state.Store(state)
 }
 
-// acrossCounts are asks in batches of several slots.
+// acrossCounts counts asks in batches of several slots.
 type acrossCounts struct {
 	shared    atomic.Uint64 // that shared a call
-	elsewhere atomic.Uint64 // of those, that had to be asked alone, as their keys were not there
-	unrun     atomic.Uint64 // that had to be asked alone, as their call was not taken
+	elsewhere atomic.Uint64 // of those, asked again alone because their keys were not there
+	notRun    atomic.Uint64 // asked again alone because the script was not run
 }
 
-// probeMaster finds out whether m can be sent batches.
+// probeMaster finds out whether m supports batches.
 func (s *Store) probeMaster(t *topology, m *master) {
 	here, there := t.samples(m, s.prefix)
 	if len(here) < 2 {
-		m.able.set(unable, retryAble)
+		m.support.set(unsupported, recheckLater)
 		return
 	}
 	tag := s.tag()
@@ -68,20 +68,20 @@ func (s *Store) probeMaster(t *topology, m *master) {
 	if there != "" {
 		args = append(args, there)
 	}
-	ctx, end := context.WithTimeout(context.Background(), surveyTime)
+	ctx, end := context.WithTimeout(context.Background(), topologyTimeout)
 	defer end()
 	text, err := runAt(ctx, m.client, probeScript(), here[:1], args)
 	if err == nil {
 		var got reply
 		if got, err = parseReply(text, tag); err == nil && len(got) == 1 && got[0] == 1 {
-			m.able.set(able, 0)
+			m.support.set(supported, 0)
 			return
 		}
 	}
-	if e, ok := rueidis.IsRedisErr(err); err == nil || ok && !passing(e.Error()) {
-		m.able.set(unable, retryAble)
+	if e, ok := rueidis.IsRedisErr(err); err == nil || ok && !isTransient(e.Error()) {
+		m.support.set(unsupported, recheckLater)
 	} else {
-		m.able.set(unable, retrySoon)
+		m.support.set(unsupported, recheckSoon)
 	}
 }
 
@@ -99,64 +99,65 @@ func (t *topology) samples(m *master, prefix string) (here []string, there strin
 	return here, there
 }
 
-// unrun are words of errors that a server gives before it runs a script.
-var unrun = map[string]bool{
+// notRunCodes are the codes of errors that a server gives before it runs a script.
+var notRunCodes = map[string]bool{
 	"MOVED": true, "ASK": true, "TRYAGAIN": true, "CROSSSLOT": true, "CLUSTERDOWN": true, "NOPERM": true, "OOM": true,
 	"READONLY": true, "MASTERDOWN": true, "MISCONF": true, "NOREPLICAS": true, "LOADING": true, "BUSY": true,
 }
 
-// passing reports whether an error says nothing of what a server is able to do.
-func passing(text string) bool {
+// isTransient reports whether an error will pass, and says nothing about support of batches.
+func isTransient(text string) bool {
 	word, _, _ := strings.Cut(text, " ")
-	return unrun[word] && word != "NOPERM" && word != "CROSSSLOT"
+	return notRunCodes[word] && word != "NOPERM" && word != "CROSSSLOT"
 }
 
-// incapable are parts of what servers say that do not take such scripts.
-var incapable = []string{"compiling script", "shebang", "undeclared", "input keys", "Unknown command", "unknown command"}
+// unsupportedTexts are parts of the errors of servers that do not support such scripts.
+var unsupportedTexts = []string{"compiling script", "shebang", "undeclared", "input keys", "Unknown command", "unknown command"}
 
-// notRun reports whether a script that has failed was not run at all, so that its asks may be
-// sent once more. An error out of a script says where in it.
+// notRun reports whether a script that failed was not run at all, so that its asks may be
+// sent once more, and whether it never will be. An error raised inside a script names the
+// line.
 func notRun(text string) (not, never bool) {
 	if strings.Contains(text, "user_script:") && !strings.Contains(text, "compiling script") {
 		return false, false
 	}
 	word, _, _ := strings.Cut(text, " ")
-	for _, part := range incapable {
+	for _, part := range unsupportedTexts {
 		never = never || strings.Contains(text, part)
 	}
 	never = never || word == "NOPERM" || word == "CROSSSLOT"
-	return unrun[word] || never, never
+	return notRunCodes[word] || never, never
 }
 
-// askAcross asks a master for all of t, and notes the answers. What cannot be asked there is
-// asked one by one: nothing was charged for it.
-func (s *Store) askAcross(ctx context.Context, t *together) {
+// askAcross sends all of t to a master, and notes the answers. Asks that the master does not
+// take are sent one by one: nothing was charged for them.
+func (s *Store) askAcross(ctx context.Context, t *lawBatch) {
 	if len(t.asks) == 1 {
 		s.takeAlone(ctx, t.asks[0].from)
 		return
 	}
-	form := eachAcross
-	if s.batchForm() == careful {
-		form = carefulAcross
+	template := takeEachAcross
+	if s.batchTemplate() == takeEachCareful {
+		template = takeEachCarefulAcross
 	}
 	var law kindSet
 	law.add(t.asks[0].b.kind)
 	head := string(t.args)
 	args := append([]string{head[:sizeOfHead], head[sizeOfHead:]}, t.keys...)
 	first := 1
-	if t.asks[0].b.inRuns() {
+	if t.asks[0].b.isRuns() {
 		first = 2
 	}
-	text, err := runAt(ctx, t.master.client, scriptFor(form, law), t.keys[:first], args)
+	text, err := runAt(ctx, t.master.client, scriptFor(template, law), t.keys[:first], args)
 	if err != nil {
-		s.survey()
+		s.refreshTopology()
 		if e, ok := rueidis.IsRedisErr(err); ok {
 			not, never := notRun(e.Error())
 			if never {
-				t.master.able.set(unable, retryAble)
+				t.master.support.set(unsupported, recheckLater)
 			}
 			if not {
-				s.across.unrun.Add(uint64(len(t.asks)))
+				s.across.notRun.Add(uint64(len(t.asks)))
 				s.takeEachAlone(ctx, t.asks)
 				return
 			}
@@ -174,8 +175,8 @@ func (s *Store) askAcross(ctx context.Context, t *together) {
 	}
 }
 
-// takeEachAlone asks for each by itself, at the same time.
-func (s *Store) takeEachAlone(ctx context.Context, asks []*ask) {
+// takeEachAlone sends each ask by itself, all at the same time.
+func (s *Store) takeEachAlone(ctx context.Context, asks []*batchItem) {
 	var all sync.WaitGroup
 	for _, a := range asks {
 		all.Go(func() { s.takeAlone(ctx, a.from) })

@@ -142,7 +142,7 @@ func TestReshardBatches(t *testing.T) {
 			}
 		}
 	}
-	shared, elsewhere, unrun := s.across.shared.Load(), s.across.elsewhere.Load(), s.across.unrun.Load()
+	shared, elsewhere, unrun := s.across.shared.Load(), s.across.elsewhere.Load(), s.across.notRun.Load()
 	t.Logf("%d passed and %d were told to try again; %d asks in batches, of which %d were elsewhere; %d in batches not taken", sum, failed.Load(), shared, elsewhere, unrun)
 	if shared == 0 || elsewhere == 0 || unrun == 0 {
 		t.Error("the test has lost its point")

@@ -29,9 +29,9 @@ func awaitBatches(t testing.TB, s *Store, masters int) {
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
 		s.batchOwner(s.prefix + ":")
 		n := 0
-		if c := s.chart.now.Load(); c != nil {
+		if c := s.topology.current.Load(); c != nil {
 			for _, m := range c.masters {
-				if m.able.now(time.Now()) == able {
+				if m.support.now(time.Now()) == supported {
 					n++
 				}
 			}

@@ -57,12 +57,12 @@ func settled(t *testing.T, s *Store) {
 	t.Helper()
 	wait(t, "all masters were tried", func() bool {
 		s.batchOwner(s.prefix + ":")
-		c := s.chart.now.Load()
+		c := s.topology.current.Load()
 		if c == nil {
 			return false
 		}
 		for _, m := range c.masters {
-			if m.able.now(time.Now()) == unknown {
+			if m.support.now(time.Now()) == supportUnknown {
 				return false
 			}
 		}
@@ -91,14 +91,14 @@ func TestClusterOfOlderServers(t *testing.T) {
 		c.Addrs = append(c.Addrs, m.addr)
 	}
 	announce(t, func(i int, command ...string) string { return nodes[i].Do(command...) }, men)
-	for _, said := range []string{
+	for _, reply := range []string{
 		"ERR Error compiling script (new function): user_script:1: unexpected symbol near '#' ", // Redis 6.2
 		"ERR Unexpected flag in script shebang: allow-cross-slot-keys",
 		"ERR Lua scripts without any input keys are not supported",
 		"ERR script tried accessing undeclared key",
 		"NOPERM this user has no permissions to run the 'eval' command",
 	} {
-		text.Store(&said)
+		text.Store(&reply)
 		for _, n := range nodes {
 			n.Do("SCRIPT", "FLUSH")
 		}
@@ -109,13 +109,13 @@ func TestClusterOfOlderServers(t *testing.T) {
 			takeBatches(t, s, l, 3)
 		}
 		if n := s.across.shared.Load(); n != 0 || refused.Load() != 0 {
-			t.Errorf("%s: %d asks went in batches, and %d were refused one that had been told", said, n, refused.Load())
+			t.Errorf("%s: %d asks went in batches, and %d were refused one that had been told", reply, n, refused.Load())
 		}
 	}
 
 	// The servers are replaced by older ones while batches are sent.
-	said := ""
-	text.Store(&said)
+	reply := ""
+	text.Store(&reply)
 	for _, n := range nodes {
 		n.Do("SCRIPT", "FLUSH")
 	}
@@ -139,8 +139,8 @@ func TestClusterOfOlderServers(t *testing.T) {
 	if shared == 0 {
 		t.Fatal("no batch was sent: the test has lost its point")
 	}
-	said = "ERR Error compiling script (new function): user_script:1: unexpected symbol near '#' "
-	text.Store(&said)
+	reply = "ERR Error compiling script (new function): user_script:1: unexpected symbol near '#' "
+	text.Store(&reply)
 	open.Store(false)
 	for _, n := range nodes {
 		n.Do("SCRIPT", "FLUSH")
@@ -156,8 +156,8 @@ func TestClusterOfOlderServers(t *testing.T) {
 			}
 		}
 	}
-	if s.across.unrun.Load() == 0 || s.across.shared.Load() != shared {
-		t.Errorf("%d were asked alone, and %d in batches", s.across.unrun.Load(), s.across.shared.Load()-shared)
+	if s.across.notRun.Load() == 0 || s.across.shared.Load() != shared {
+		t.Errorf("%d were asked alone, and %d in batches", s.across.notRun.Load(), s.across.shared.Load()-shared)
 	}
 }
 
@@ -240,7 +240,7 @@ func TestClusterACL(t *testing.T) {
 				t.Errorf("user %d: %+v, %v", i, a.Granted, a.Err)
 			}
 		}
-		if s.across.shared.Load() == before && s.across.unrun.Load() == 0 {
+		if s.across.shared.Load() == before && s.across.notRun.Load() == 0 {
 			t.Error("no batch was sent: the test has lost its point")
 		}
 	}
@@ -253,7 +253,7 @@ func TestClusterKeyOfAnotherType(t *testing.T) {
 	for _, l := range countingLaws("api", 50) {
 		s := openTest(t, clusterOf(nodes))
 		awaitBatches(t, s, 3)
-		b, err := s.bind(l)
+		b, err := s.compile(l)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -60,7 +60,7 @@ func TestAdviceOfEveryCall(t *testing.T) {
 
 	// One subject cannot be asked about, and the server of another is out of memory.
 	all("CONFIG", "SET", "maxmemory", "0")
-	b, err := s.bind(estimate[1].Limit)
+	b, err := s.compile(estimate[1].Limit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestAdviceOfEveryCall(t *testing.T) {
 		t.Errorf("adjust of what cannot be asked about: %v", err)
 	}
 	reset := []tidegate.Check{estimate[0], estimate[2], {Key: estimate[1].Key, Limit: tidegate.MustLimit(tidegate.Spec{Name: estimate[1].Limit.Name, Scope: "ip", Events: 5, Period: time.Hour, Algorithm: tidegate.FixedWindow})}}
-	b, _ = s.bind(reset[2].Limit)
+	b, _ = s.compile(reset[2].Limit)
 	nodes[there].Do("DEL", b.name(reset[2].Key))
 	nodes[there].Do("LPUSH", b.name(reset[2].Key), "mine")
 	if err := s.Reset(ctx, reset); !errors.Is(err, tidegate.ErrCannotAsk) || strings.Count(fmt.Sprint(err), alien) != 1 {

@@ -40,7 +40,7 @@ func TestKeyOfAnotherType(t *testing.T) {
 		prefix := fmt.Sprint("alien", i)
 		s := openTest(t, Config{URL: "redis://" + server.Addr + "?prefix=" + prefix})
 		for _, l := range everyLaw("api", 5) {
-			b, err := s.bind(l)
+			b, err := s.compile(l)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -114,8 +114,8 @@ func TestForbiddenCommand(t *testing.T) {
 func TestClassify(t *testing.T) {
 	f := func(text, advice string, alone bool) {
 		t.Helper()
-		if got := classify(text); got.alone != alone || !strings.Contains(got.advice, advice) || advice == "" && got.advice != "" {
-			t.Errorf("%s: alone %t, %q; want %t, %q", text, got.alone, got.advice, alone, advice)
+		if got := classify(text); got.oneRequest != alone || !strings.Contains(got.advice, advice) || advice == "" && got.advice != "" {
+			t.Errorf("%s: alone %t, %q; want %t, %q", text, got.oneRequest, got.advice, alone, advice)
 		}
 	}
 	const whose, script = "somebody else", "the user needs to"

@@ -12,16 +12,16 @@ import (
 	"tidegate.dev/tidegate/store/redis/internal/rediswire"
 )
 
-// maxBatch is how many checks one call decides: it keeps all others waiting for about
-// a third of a millisecond.
+// maxBatch is how many checks one call decides: it blocks all others for about a third of
+// a millisecond.
 const maxBatch = 32
 
-// maxBatchAcross is the same for a master of a cluster, which has only a part of the calls to
-// keep waiting. It makes up for what a cluster adds to every command of a script.
+// maxBatchAcross is the same for a master of a cluster, which has only a part of the calls
+// to block. It makes up for what a cluster adds to every command of a script.
 const maxBatchAcross = 2 * maxBatch
 
 // MaxBatch is for package fleet: how many asks share a round trip.
-func (s inside) MaxBatch() int {
+func (s fleetStore) MaxBatch() int {
 	if s.cluster {
 		return maxBatchAcross
 	}
@@ -32,12 +32,12 @@ func (s inside) MaxBatch() int {
 // each other, in one round trip. Vectors of one check share a call of a script if they
 // are of one algorithm and, in a cluster, of one master, which takes Redis up to half less
 // than a call for each.
-func (s inside) TakeBatch(ctx context.Context, asks []chain.Ask) error {
+func (s fleetStore) TakeBatch(ctx context.Context, asks []chain.Ask) error {
 	if len(asks) == 1 {
 		s.takeAlone(ctx, &asks[0])
 		return nil
 	}
-	l := letters.Get().(*letter)
+	l := batchBuffers.Get().(*batchBuffer)
 	defer l.done()
 	var others sync.WaitGroup
 	defer others.Wait()
@@ -66,28 +66,28 @@ func (s inside) TakeBatch(ctx context.Context, asks []chain.Ask) error {
 
 // takeAlone decides about one ask in a script of its own.
 func (s *Store) takeAlone(ctx context.Context, a *chain.Ask) {
-	a.Granted, a.Rest, a.Err = s.takeShort(ctx, a.Checks, a.Copies, a.Handle)
+	a.Granted, a.Rest, a.Err = s.takeWithRest(ctx, a.Checks, a.Copies, a.Handle)
 }
 
-// letter is memory of TakeBatch that is used again.
-type letter struct {
-	asks   []ask
-	groups []*together
+// batchBuffer is the memory of a TakeBatch, which is reused.
+type batchBuffer struct {
+	asks   []batchItem
+	groups []*lawBatch
 	used   int // of groups
 }
 
-var letters = sync.Pool{New: func() any { return new(letter) }}
+var batchBuffers = sync.Pool{New: func() any { return new(batchBuffer) }}
 
-// group returns the checks of one law and master that have room for one more. How many are
-// asked for at once outside of a cluster is the caller's to say.
-func (l *letter) group(k kind, m *master) *together {
+// group returns the batch of one law and master that has room for one more check. Outside of
+// a cluster the caller decides how large a batch is.
+func (l *batchBuffer) group(k kind, m *master) *lawBatch {
 	for _, t := range l.groups[:l.used] {
 		if t.kind == k && t.master == m && len(t.asks) < maxBatchAcross {
 			return t
 		}
 	}
 	if l.used == len(l.groups) {
-		l.groups = append(l.groups, new(together))
+		l.groups = append(l.groups, new(lawBatch))
 	}
 	t := l.groups[l.used]
 	l.used++
@@ -95,9 +95,9 @@ func (l *letter) group(k kind, m *master) *together {
 	return t
 }
 
-// done forgets all that l was about. The client may still have the keys, and the strings
-// that args were made into, but not their slices.
-func (l *letter) done() {
+// done clears l and puts it back into the pool. The client may still hold the keys, and the
+// strings made from args, but not their slices.
+func (l *batchBuffer) done() {
 	clear(l.asks)
 	l.asks = l.asks[:0]
 	for _, t := range l.groups[:l.used] {
@@ -106,24 +106,24 @@ func (l *letter) done() {
 		t.asks, t.keys, t.args, t.master = t.asks[:0], t.keys[:0], t.args[:0], nil
 	}
 	l.used = 0
-	letters.Put(l)
+	batchBuffers.Put(l)
 }
 
-// ask is a check that goes with others and is decided alone.
-type ask struct {
-	plan
+// batchItem is a check in a batch. It is decided independently of the others.
+type batchItem struct {
+	pendingCheck
 	copies int64
 	from   *chain.Ask
 	master *master // in a cluster
 }
 
-// ready reports whether an ask can go with others.
-func (s *Store) ready(a *ask, from *chain.Ask) (bool, error) {
+// ready reports whether an ask can be part of a batch, and prepares it.
+func (s *Store) ready(a *batchItem, from *chain.Ask) (bool, error) {
 	if len(from.Checks) != 1 {
 		return false, nil
 	}
 	c := &from.Checks[0]
-	b, err := s.bind(c.Limit)
+	b, err := s.compile(c.Limit)
 	switch {
 	case err != nil:
 		return false, err
@@ -133,8 +133,8 @@ func (s *Store) ready(a *ask, from *chain.Ask) (bool, error) {
 		return false, nil
 	}
 	a.copies, a.from = int64(from.Copies), from
-	b = b.guess()
-	a.plan = plan{b: b, check: c, key: b.name(c.Key), cost: c.Cost, floor: min(c.Floor, b.capacity), wait: algo.Ticks(c.MaxWait)}
+	b = b.asLastSeen()
+	a.pendingCheck = pendingCheck{b: b, check: c, key: b.name(c.Key), cost: c.Cost, floor: min(c.Floor, b.capacity), wait: algo.Ticks(c.MaxWait)}
 	if s.cluster {
 		a.master = s.batchOwner(a.key)
 		return a.master != nil, nil
@@ -142,19 +142,19 @@ func (s *Store) ready(a *ask, from *chain.Ask) (bool, error) {
 	return true, nil
 }
 
-// together is checks of one law on their way to Redis, in a cluster to one master.
-type together struct {
+// lawBatch is a batch of checks of one law, in a cluster for one master.
+type lawBatch struct {
 	kind   kind
 	master *master
-	asks   []*ask
+	asks   []*batchItem
 	keys   []string
 	args   packer
 	tag    tag
 }
 
-const sizeOfHead = 2 * 8 // the tag, and the time that is pretended
+const sizeOfHead = 2 * 8 // the tag, and the pretended time
 
-func (t *together) add(a *ask, s *Store) {
+func (t *lawBatch) add(a *batchItem, s *Store) {
 	c := &s.clock
 	if len(t.args) == 0 {
 		t.tag = s.tag()
@@ -162,24 +162,24 @@ func (t *together) add(a *ask, s *Store) {
 		t.args.number(c.pretended())
 	}
 	t.asks, t.keys = append(t.asks, a), append(t.keys, a.key)
-	key, twin := uint16(len(t.keys)), uint16(0)
+	key, altKey := uint16(len(t.keys)), uint16(0)
 	if t.master != nil {
-		key += 2 // keys are numbered by their place in ARGV
+		key += 2 // keys are numbered by their index in ARGV
 	}
-	if a.b.inRuns() {
-		t.keys = append(t.keys, a.b.twin(a.key))
-		twin = key + 1
+	if a.b.isRuns() {
+		t.keys = append(t.keys, a.b.altKey(a.key))
+		altKey = key + 1
 	}
 	start := len(t.args)
-	t.args.uint16(0) // its size, when that is known
+	t.args.uint16(0) // its size, filled in below
 	t.args.int(min(a.copies, maxCopies))
-	a.pack(&t.args, key, twin, c)
+	a.pack(&t.args, key, altKey, c)
 	size := len(t.args) - start
 	t.args[start], t.args[start+1] = byte(size), byte(size>>8)
 }
 
-// askEach asks for all of t, and notes the answers.
-func (s *Store) askEach(ctx context.Context, t *together) {
+// askEach sends all of t, and notes the answers.
+func (s *Store) askEach(ctx context.Context, t *lawBatch) {
 	if t.master != nil {
 		s.askAcross(ctx, t)
 		return
@@ -187,7 +187,7 @@ func (s *Store) askEach(ctx context.Context, t *together) {
 	var law kindSet
 	law.add(t.asks[0].b.kind)
 	args := string(t.args)
-	got, err := s.numbers(ctx, scriptFor(s.batchForm(), law), t.keys, []string{args[:sizeOfHead], args[sizeOfHead:]}, t.tag)
+	got, err := s.runNumbers(ctx, scriptFor(s.batchTemplate(), law), t.keys, []string{args[:sizeOfHead], args[sizeOfHead:]}, t.tag)
 	if err == nil {
 		err = s.answers(ctx, t, got)
 	}
@@ -197,25 +197,25 @@ func (s *Store) askEach(ctx context.Context, t *together) {
 }
 
 // fail notes that there is no answer.
-func (t *together) fail(s *Store, err error) {
+func (t *lawBatch) fail(s *Store, err error) {
 	for _, a := range t.asks {
 		a.from.Granted, a.from.Err = tidegate.Decision{}, s.failure("take", err)
 	}
 }
 
-// answers reads the answers to t.
-func (s *Store) answers(ctx context.Context, t *together, got reply) error {
+// answers notes the answers to t, and sends again what has to be asked elsewhere.
+func (s *Store) answers(ctx context.Context, t *lawBatch, got reply) error {
 	if err := t.read(got); err != nil {
 		return err
 	}
-	var elsewhere []*ask
+	var elsewhere []*batchItem
 	now, got := got[0], got[1:]
 	for _, a := range t.asks {
 		size := a.size(got)
-		plans, g, err := []*plan{&a.plan}, grant{copies: got[0], at: now * algo.Micro}, error(nil)
+		pending, g, err := []*pendingCheck{&a.pendingCheck}, grant{copies: got[0], at: now * algo.Micro}, error(nil)
 		switch g.copies {
 		default:
-			a.from.Granted, a.from.Err = decision(plans, g, a.copies), nil
+			a.from.Granted, a.from.Err = decision(pending, g, a.copies), nil
 		case itemElsewhere:
 			elsewhere = append(elsewhere, a)
 			got = got[size:]
@@ -224,28 +224,28 @@ func (s *Store) answers(ctx context.Context, t *together, got reply) error {
 			a.from.Granted, a.from.Err = tidegate.Decision{}, s.failure("take", itemErrors[got[1]])
 		case itemMissed, itemMoved: // its calendar bounds were missed, or its counter was found elsewhere
 			if g.copies == itemMissed {
-				s.reach(plans, now, got[1])
+				s.extendDates(pending, now, got[1])
 			} else {
 				a.move(got[1])
 			}
-			a.from.Granted, g, err = s.decide(ctx, plans, order{copies: a.copies})
+			a.from.Granted, g, err = s.decide(ctx, pending, takeParams{copies: a.copies})
 			a.from.Err = s.failure("take", err)
 		}
 		a.from.Rest = tidegate.Decision{}
 		if n := a.from.Granted.Granted; n > 0 && n < a.copies {
-			a.from.Rest = shortfall(plans, g)
+			a.from.Rest = shortfall(pending, g)
 		}
 		got = got[size:]
 	}
 	if len(elsewhere) > 0 {
-		s.survey()
+		s.refreshTopology()
 		s.across.elsewhere.Add(uint64(len(elsewhere)))
 		s.takeEachAlone(ctx, elsewhere)
 	}
 	return nil
 }
 
-// What a check gets, instead of copies, that has no answer.
+// What a script returns in place of the copies of a check that it did not decide.
 const (
 	itemMissed    = -1
 	itemFailed    = -2
@@ -260,24 +260,24 @@ var itemErrors = [...]error{
 	3: rediswire.ServerError("ERR user_script: the key holds what the script cannot read"),
 }
 
-// read notes the answers to t, and says what is wrong with them.
-func (t *together) read(got reply) error {
+// read notes the answers to t, or reports what is wrong with them.
+func (t *lawBatch) read(got reply) error {
 	asks := t.asks
 	if len(got) == 0 || got[0] < 0 {
-		return nonsense("%d numbers about %d checks", len(got), len(asks))
+		return invalidReply("%d numbers about %d checks", len(got), len(asks))
 	}
 	at, got := got[0]*algo.Micro, got[1:]
 	for _, a := range asks {
 		size := a.size(got)
 		if len(got) < size {
-			return nonsense("%d numbers too few about %d checks", size-len(got), len(asks))
+			return invalidReply("%d numbers too few about %d checks", size-len(got), len(asks))
 		}
 		one := got[:size]
 		got = got[size:]
 		if one[0] == itemMissed && a.calendar() || one[0] == itemFailed && one[1] > 0 && int(one[1]) < len(itemErrors) {
 			continue
 		}
-		if one[0] == itemMoved && a.b.inRuns() && one[1] >= 0 && one[1] <= tidegate.MaxParts {
+		if one[0] == itemMoved && a.b.isRuns() && one[1] >= 0 && one[1] <= tidegate.MaxParts {
 			continue
 		}
 		if one[0] == itemElsewhere && t.master != nil {
@@ -285,18 +285,18 @@ func (t *together) read(got reply) error {
 		}
 		a.at, a.answer = at, answerOf(one)
 		g := grant{copies: one[0], at: at}
-		if err := g.sane([]*plan{&a.plan}, order{copies: a.copies}); err != nil {
+		if err := g.validate([]*pendingCheck{&a.pendingCheck}, takeParams{copies: a.copies}); err != nil {
 			return err
 		}
 	}
 	if len(got) > 0 {
-		return nonsense("%d numbers too many about %d checks", len(got), len(asks))
+		return invalidReply("%d numbers too many about %d checks", len(got), len(asks))
 	}
 	return nil
 }
 
-// size is how many numbers are about a, which comes next.
-func (a *ask) size(got reply) int {
+// size is how many numbers of got, which starts with them, are about a.
+func (a *batchItem) size(got reply) int {
 	if len(got) > 0 && got[0] > 0 && got[0] < min(a.copies, maxCopies) {
 		return 8
 	}

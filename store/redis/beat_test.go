@@ -48,7 +48,7 @@ func TestBeats(t *testing.T) {
 	b.prefix = a.prefix
 	testBeats(t, a, b)
 
-	// Who says nothing is given up; the roll of nobody goes.
+	// A node that sends nothing expires, and a set without nodes is deleted.
 	if _, err := in(b).Beat(context.Background(), "bob", 20*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestBeats(t *testing.T) {
 			t.Fatalf("%d are counted, one of which is long gone", n)
 		}
 	}
-	if ttl := server.Do("TTL", a.roll()); ttl != "1" && ttl != "2" {
+	if ttl := server.Do("TTL", a.nodeSet()); ttl != "1" && ttl != "2" {
 		t.Errorf("the roll lives for %s s", ttl)
 	}
 }
@@ -73,7 +73,7 @@ func TestBeats(t *testing.T) {
 func TestBeatsOfAClockAhead(t *testing.T) {
 	server := testdep.Redis(t)
 	s := openTest(t, Config{URL: "redis://" + server.Addr})
-	server.Do("ZADD", s.roll(), "9999999999999", "ghost")
+	server.Do("ZADD", s.nodeSet(), "9999999999999", "ghost")
 	mustBeat(t, s, "ann", 50*time.Millisecond, 2)
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		n, err := in(s).Beat(context.Background(), "ann", 10*time.Millisecond)
@@ -109,9 +109,9 @@ func TestBeatsOfAServerThatIsDown(t *testing.T) {
 	}
 }
 
-// Every master of a cluster has a roll: instances are counted as long as one of them
+// Every master of a cluster has a set of nodes: instances are counted as long as one of them
 // answers, and it is told which do not.
-func TestRollOfEveryMaster(t *testing.T) {
+func TestNodesOfEveryMaster(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"killed", "stopped"} {
 		t.Run(how, func(t *testing.T) {
@@ -122,14 +122,14 @@ func TestRollOfEveryMaster(t *testing.T) {
 			beat := func(s *Store, id string) (int, error) {
 				ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 				defer cancel()
-				return inside{s}.Beat(ctx, id, time.Minute)
+				return fleetStore{s}.Beat(ctx, id, time.Minute)
 			}
 			for _, s := range []*Store{a, b} {
 				wait(t, "it knows all rolls", func() bool {
 					_, _ = beat(s, "x")
-					return len(s.rolls()) == 3
+					return len(s.nodeSets()) == 3
 				})
-				if err := (inside{s}).Leave(context.Background(), "x"); err != nil {
+				if err := (fleetStore{s}).Leave(context.Background(), "x"); err != nil {
 					t.Error(err)
 				}
 			}
@@ -138,7 +138,7 @@ func TestRollOfEveryMaster(t *testing.T) {
 				two, err2 := beat(b, "b")
 				return one == 2 && two == 2 && err == nil && err2 == nil
 			})
-			dead := servers[holder(t, servers, servers[0].Do("CLUSTER", "KEYSLOT", a.roll()))]
+			dead := servers[holder(t, servers, servers[0].Do("CLUSTER", "KEYSLOT", a.nodeSet()))]
 			if how == "killed" {
 				dead.Kill()
 			} else {

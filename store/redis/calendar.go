@@ -27,8 +27,8 @@ func newDates(l *tidegate.Limit, us, until int64) dates {
 	return d
 }
 
-// around is the bounds to send now; nil for what has no calendar.
-func (b *bound) around(c *clock) dates {
+// datesAround returns the dates to send now; nil for a limit without a calendar.
+func (b *compiledLimit) datesAround(c *clock) dates {
 	if b.limit.Algorithm != tidegate.Quota {
 		return nil
 	}
@@ -41,8 +41,8 @@ func (b *bound) around(c *clock) dates {
 	return d
 }
 
-// reach makes bounds that reach what a script missed.
-func (b *bound) reach(now, us int64) {
+// extendDates makes dates that include the instant us, which a script did not find.
+func (b *compiledLimit) extendDates(now, us int64) {
 	if b.limit.Algorithm == tidegate.Quota {
 		d := newDates(b.limit, now, max(now, us))
 		b.dates.Store(&d)

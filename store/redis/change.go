@@ -13,9 +13,9 @@ import (
 	"tidegate.dev/tidegate/internal/algo"
 )
 
-// change is one thing to do to what was charged.
+// change is one correction of what was charged.
 type change struct {
-	b   *bound
+	b   *compiledLimit
 	key string
 	act act
 	n   int64 // events
@@ -37,8 +37,8 @@ const (
 // maxReturn is more than any counter holds, and what a script multiplies exactly.
 const maxReturn = 1 << 40
 
-// adjustment is the change of an Adjust by cost; false: there is nothing to do.
-func adjustment(b *bound, key string, at, cost int64) (change, bool) {
+// adjustment returns the change of an Adjust by cost, or false if there is nothing to do.
+func adjustment(b *compiledLimit, key string, at, cost int64) (change, bool) {
 	switch {
 	case cost > 0: // a debt is at most one capacity
 		return change{b: b, key: key, act: force, n: min(cost, 2*b.capacity), at: at}, true
@@ -63,24 +63,24 @@ func (r *request) put(c *change, clock *clock) {
 		charged = algo.SpanAt(c.b.limit, max(c.at, 0)).Start
 	}
 	a.int(charged)
-	var twin uint16
-	if c.b.inRuns() {
-		twin = r.key(c.b.twin(c.key))
+	var altKey uint16
+	if c.b.isRuns() {
+		altKey = r.key(c.b.altKey(c.key))
 	}
-	c.b.law(&a, 0, c.b.around(clock), twin)
+	c.b.law(&a, 0, c.b.datesAround(clock), altKey)
 	if c.b.kind == leases {
 		a.handle(c.handle)
 	}
-	if c.act != reset || c.b.inRuns() {
+	if c.act != reset || c.b.isRuns() {
 		r.kinds.add(c.b.kind)
 	}
 	r.args = append(r.args, string(a))
 }
 
-// apply does changes of one slot in one script, and what how says about a record: it
-// reports false, and has done nothing, where that says so. lost is how many leases were
-// not there to be renewed.
-func (s *Store) apply(ctx context.Context, changes []change, how settling) (lost int64, done bool, err error) {
+// apply makes changes in one slot by one script, and does what how says about a record. It
+// reports false, and has changed nothing, if the state of that record says so. lost is how
+// many leases were not there to be renewed.
+func (s *Store) apply(ctx context.Context, changes []change, how recordAction) (lost int64, done bool, err error) {
 	// Those of the calendar go first: a script that misses bounds has written nothing.
 	slices.SortStableFunc(changes, func(a, b change) int { return calendarLast(a) - calendarLast(b) })
 	for range maxMoves(len(changes)) {
@@ -98,7 +98,7 @@ func (s *Store) apply(ctx context.Context, changes []change, how settling) (lost
 		if how.act != settleNothing {
 			r.keys = append(r.keys, how.key)
 		}
-		got, err := s.numbers(ctx, scriptFor(alter, r.kinds), r.keys, r.args, r.tag)
+		got, err := s.runNumbers(ctx, scriptFor(changeCharges, r.kinds), r.keys, r.args, r.tag)
 		if err != nil {
 			return 0, false, err
 		}
@@ -115,14 +115,14 @@ func (s *Store) apply(ctx context.Context, changes []change, how settling) (lost
 			continue
 		}
 		if !again {
-			if err := got.sane(changes, how.act != settleNothing); err != nil {
+			if err := got.validate(changes, how.act != settleNothing); err != nil {
 				return 0, false, err
 			}
 			return got[2], got[0] == 1, nil
 		}
-		s.clock.seen(now)
+		s.clock.sync(now)
 		for _, c := range changes {
-			c.b.reach(now, us)
+			c.b.extendDates(now, us)
 		}
 	}
 	return 0, false, errMissed
@@ -151,7 +151,7 @@ func (s *Store) applyAll(ctx context.Context, changes []change) (lost int64, err
 		return 0, nil
 	}
 	if !s.cluster {
-		lost, _, err = s.apply(ctx, changes, settling{})
+		lost, _, err = s.apply(ctx, changes, recordAction{})
 		return lost, err
 	}
 	apart := bySlot(changes)
@@ -162,7 +162,7 @@ func (s *Store) applyAll(ctx context.Context, changes []change) (lost int64, err
 	results := make(chan result, len(apart))
 	for _, some := range apart {
 		go func() {
-			n, _, err := s.apply(ctx, some, settling{})
+			n, _, err := s.apply(ctx, some, recordAction{})
 			results <- result{n, err}
 		}()
 	}
@@ -177,16 +177,16 @@ func (s *Store) applyAll(ctx context.Context, changes []change) (lost int64, err
 // Adjust implements tidegate.Store. For a lease, a negative cost releases it. It is
 // one script, or in a cluster one for each subject.
 func (s *Store) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
-	ctx, end := s.within(ctx)
+	ctx, end := s.withDeadline(ctx)
 	defer end()
 	changes := make([]change, 0, len(checks))
 	for i := range checks {
 		c := &checks[i]
-		b, err := s.bind(c.Limit)
+		b, err := s.compile(c.Limit)
 		if err != nil {
 			return err
 		}
-		b = b.guess()
+		b = b.asLastSeen()
 		key := b.name(c.Key)
 		one, ok := adjustment(b, key, chargedAt(r, key), c.Cost)
 		if one.handle = r.Handle; ok && (b.kind != leases || !r.Handle.IsZero()) {
@@ -199,12 +199,12 @@ func (s *Store) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegat
 
 // Renew implements tidegate.Renewer.
 func (s *Store) Renew(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
-	ctx, end := s.within(ctx)
+	ctx, end := s.withDeadline(ctx)
 	defer end()
 	var changes []change
 	for i := range checks {
 		c := &checks[i]
-		b, err := s.bind(c.Limit)
+		b, err := s.compile(c.Limit)
 		if err != nil {
 			return err
 		}
@@ -222,11 +222,11 @@ func (s *Store) Renew(ctx context.Context, r tidegate.Receipt, checks []tidegate
 
 // Reset implements tidegate.Resetter.
 func (s *Store) Reset(ctx context.Context, checks []tidegate.Check) error {
-	ctx, end := s.within(ctx)
+	ctx, end := s.withDeadline(ctx)
 	defer end()
 	var changes []change
 	for i := range checks {
-		b, err := s.bind(checks[i].Limit)
+		b, err := s.compile(checks[i].Limit)
 		if err != nil {
 			return fmt.Errorf("redis: reset: %w", err)
 		}

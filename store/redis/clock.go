@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// clock is what a process knows of Redis' time. It decides nothing: it is where the
-// bounds of calendar periods are sent around, and Redis picks among them.
+// clock is what a process knows of Redis' time. It decides nothing: the bounds of calendar
+// periods around it are sent to Redis, which picks among them by its own clock.
 type clock struct {
 	pretend func() time.Time // replaces Redis' clock, in tests
 	node    func() time.Time // replaces this process'
@@ -24,10 +24,10 @@ func (c *clock) micros() int64 {
 // redis is about the µs that Redis' clock shows now.
 func (c *clock) redis() int64 { return c.micros() + c.ahead.Load() }
 
-// seen says what Redis' clock showed just now.
-func (c *clock) seen(us int64) { c.ahead.Store(us - c.micros()) }
+// sync notes what Redis' clock showed just now.
+func (c *clock) sync(us int64) { c.ahead.Store(us - c.micros()) }
 
-// pretended is the instant that scripts are told in place of Redis' time; 0: none.
+// pretended is the instant that scripts take in place of Redis' time; 0 means none.
 func (c *clock) pretended() float64 {
 	if c.pretend == nil {
 		return 0

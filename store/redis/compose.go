@@ -6,12 +6,11 @@ import (
 	"sync"
 )
 
-// The laws of internal/algo are in script/ once more, a file for each, cut into sections
-// by lines such as --:fit. The forms that a script can have are files, too; where one of
-// them says --<fit>, the section of every law it has to know goes there, and where it says
-// --<box find>, that section of that file. The sections are not functions, because Redis
-// makes all the functions of a script anew each time it runs, which would take as long as
-// all the rest of a decision.
+// The laws of internal/algo are written once more in script/, a file for each, cut into
+// sections by lines such as --:fit. The templates of scripts are files, too: --<fit> stands
+// for that section of every law that the script knows, and --<box find> for that section of
+// that file. The sections are not functions, because Redis creates all the functions of a
+// script each time it runs, which would take as long as all the rest of a decision.
 
 // sections of a file by name; what stands before the first is for readers.
 type sections map[string]string
@@ -32,8 +31,8 @@ var sectionsOf = sync.OnceValue(func() map[string]sections {
 	return all
 })
 
-// cut drops comments, which Redis need not read, and sorts the rest by section. What is
-// in none is in "".
+// cut drops comments and splits the rest into sections. Lines before the first section are
+// in "".
 func cut(text string) sections {
 	all, at := sections{}, ""
 	for line := range strings.SplitSeq(text, "\n") {
@@ -50,9 +49,9 @@ func cut(text string) sections {
 	return all
 }
 
-// compose makes a script of a form that knows the laws of a set.
-func compose(f form, set kindSet) string {
-	c := composer{form: f, set: set}
+// compose makes the script of a template that knows the laws of a set.
+func compose(f template, set kindSet) string {
+	c := composer{template: f, set: set}
 	if f.across() {
 		c.WriteString(acrossFlags)
 		c.write(sectionsOf()["across"]["head"])
@@ -69,7 +68,7 @@ func compose(f form, set kindSet) string {
 			c.write(k.section("help"))
 		}
 	}
-	c.write(sectionsOf()[formFiles[f]][""])
+	c.write(sectionsOf()[templateFiles[f]][""])
 	return c.String()
 }
 
@@ -79,11 +78,11 @@ const acrossFlags = "#!lua flags=allow-cross-slot-keys\n"
 
 type composer struct {
 	strings.Builder
-	form form
-	set  kindSet
+	template template
+	set      kindSet
 }
 
-// write appends text, with what it asks for in place.
+// write appends text, with its placeholders filled in.
 func (c *composer) write(text string) {
 	for line := range strings.Lines(text) {
 		name, ok := strings.CutPrefix(line, "--<")
@@ -100,7 +99,7 @@ func (c *composer) write(text string) {
 		case name == "read":
 			c.read()
 		case name == "done":
-			if c.form.across() {
+			if c.template.across() {
 				c.write(sectionsOf()["across"]["done"])
 			}
 		default:
@@ -109,20 +108,20 @@ func (c *composer) write(text string) {
 	}
 }
 
-// moves appends how changes of counters that are kept elsewhere are found before anything
-// is written, if there are any that can be.
+// moves appends the search for counters that are kept under their other key, which comes
+// before anything is written, if a law of the set has such keys.
 func (c *composer) moves() {
 	if c.set.has(logs) || c.set.has(parts) {
 		c.write(sectionsOf()["moves"][""])
 	}
 }
 
-// read appends how a batch first looks at the keys of a check. Across slots that finds, before
-// anything is written, whether they are there.
+// read appends how a batch first reads the keys of a check. Across slots that shows, before
+// anything is written, whether they are on this master.
 func (c *composer) read() {
 	section := "box"
 	switch {
-	case !c.form.across():
+	case !c.template.across():
 		c.write(sectionsOf()["box"]["read"])
 		return
 	case c.set.has(parts):
@@ -140,7 +139,7 @@ func (c *composer) laws(section string) {
 		if !c.set.has(k) || k.section(section) == "" {
 			continue
 		}
-		if !c.form.single() {
+		if !c.template.single() {
 			fmt.Fprintf(c, "%s kind == %d then\n", word, k)
 			word = "elseif"
 		}
@@ -159,12 +158,12 @@ func (c *composer) law(k kind, section string) {
 	switch {
 	case !again:
 		fmt.Fprintf(c, "local %s\n", vars)
-		c.write(k.section("settle"))
-	case !c.form.single():
+		c.write(k.section("advance"))
+	case !c.template.single():
 		fmt.Fprintf(c, "local %s = spread(saved, 1, %d)\n", vars, strings.Count(vars, ",")+1)
 	}
 	c.write(k.section(section))
-	if section == "fit" && !c.form.single() {
+	if section == "fit" && !c.template.single() {
 		fmt.Fprintf(c, "saved = {%s}\n", vars)
 	}
 }

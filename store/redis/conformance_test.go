@@ -83,4 +83,4 @@ func sentinelsOf(sentinels []*testdep.RedisServer) Config {
 }
 
 // in is s as package fleet has it.
-func in(s *Store) inside { return inside{s} }
+func in(s *Store) fleetStore { return fleetStore{s} }

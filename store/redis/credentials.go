@@ -27,7 +27,7 @@ func readPassword(file string) (string, error) {
 }
 
 // The client asks for credentials by address alone, and has one function for Redis and for
-// Sentinels. Theirs are told by a resolver of their own, which resolves as any other.
+// Sentinels. Sentinels are recognized by a resolver of their own, which resolves as any other.
 var sentinelResolver = &net.Resolver{}
 
 // sentinelConn is a connection to a Sentinel.
@@ -37,9 +37,9 @@ type sentinelAddr struct{ net.Addr }
 
 func (c sentinelConn) RemoteAddr() net.Addr { return sentinelAddr{c.Conn.RemoteAddr()} }
 
-// credentials is asked by the client for every connection that it makes, so that a password
-// that was changed is used from the next one on. While the file cannot be read, the last
-// that it had is.
+// credentials returns what the client calls for every connection that it makes, so that a
+// changed password is used from the next one on. While the file cannot be read, the last
+// password is used.
 func (c *Config) credentials(d *dialer) func(rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
 	if c.PasswordFile == "" {
 		return nil

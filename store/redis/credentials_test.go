@@ -40,7 +40,7 @@ func TestPasswordIsReadAgain(t *testing.T) {
 			eventually(t, func() error { // it finds out that the file is out of date
 				_, err := s.Take(t.Context(), []tidegate.Check{one100}, 1)
 				if err == nil || !strings.Contains(err.Error(), "is wrong") {
-					return errNonsense
+					return errInvalidReply
 				}
 				return nil
 			})

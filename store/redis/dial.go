@@ -14,12 +14,12 @@ import (
 	"tidegate.dev/tidegate/store/redis/internal/rediswire"
 )
 
-// dialer makes connections whose replies are checked, and remembers what is wrong with the
+// dialer makes connections whose replies are checked, and remembers the last error of the
 // server: callers have a short deadline, and see only that it passed.
 type dialer struct {
-	timeout time.Duration
-	heard   heard
-	trouble atomic.Pointer[error] // since a connection was last of use; nil: none
+	timeout   time.Duration
+	heard     heard
+	lastError atomic.Pointer[error] // since a connection last worked; nil means none
 	// password is what the file of Config.PasswordFile last had.
 	password atomic.Pointer[string]
 }
@@ -77,21 +77,21 @@ func handshakeError(err error) error {
 	return fmt.Errorf("TLS handshake: %w", err)
 }
 
-// report notes what is wrong with a server; nil: nothing.
+// report notes what is wrong with a server; nil means nothing.
 func (d *dialer) report(addr string, err error) {
 	if err == nil {
-		d.trouble.Store(nil)
+		d.lastError.Store(nil)
 		return
 	}
-	err = fmt.Errorf("%s: %w", addr, advised(err))
-	d.trouble.Store(&err)
+	err = fmt.Errorf("%s: %w", addr, withAdvice(err))
+	d.lastError.Store(&err)
 }
 
-// Trouble is why the server cannot be used, as far as connections tell: it refuses them,
-// does not speak TLS or Redis' protocol, or does not let the user in. It is nil when one
-// was of use since.
-func (s inside) Trouble() error {
-	if err := s.dialer.trouble.Load(); err != nil {
+// Trouble returns why the server cannot be used, as far as connections show: it refuses
+// them, does not speak TLS or Redis' protocol, or does not let the user in. It is nil once
+// a connection works.
+func (s fleetStore) Trouble() error {
+	if err := s.dialer.lastError.Load(); err != nil {
 		return *err
 	}
 	return nil

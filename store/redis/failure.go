@@ -16,23 +16,23 @@ import (
 )
 
 var (
-	errNoURL    = errors.New("no address: give a URL such as redis://localhost:6379")
-	errClosed   = errors.New("the store is closed")
-	errRecord   = errors.New("the reservation was not written by this version of Tidegate")
-	errNonsense = errors.New("the server answered what cannot be")
-	errMissed   = errors.New("the calendar of this process does not reach Redis' clock: compare their times")
+	errNoURL        = errors.New("no address: give a URL such as redis://localhost:6379")
+	errClosed       = errors.New("the store is closed")
+	errRecord       = errors.New("the reservation was not written by this version of Tidegate")
+	errInvalidReply = errors.New("the server sent an invalid reply")
+	errMissed       = errors.New("the calendar of this process does not reach Redis' clock: compare their times")
 )
 
-// trouble is a kind of error that Redis answers.
-type trouble struct {
+// errorClass is a kind of error that Redis returns.
+type errorClass struct {
 	advice string
-	// alone: it is about this question, and says nothing about others.
-	alone bool
+	// oneRequest says that only this request failed, and others may work.
+	oneRequest bool
 }
 
-// troubles by the word that Redis' error has for them. What is not here, and no error of
-// a script, counts as trouble of the server.
-var troubles = map[string]trouble{
+// errorClasses by the code that Redis' error starts with. Any other error, unless a script
+// raised it, is one of the whole server.
+var errorClasses = map[string]errorClass{
 	"WRONGTYPE": {"somebody else keeps something under this key: delete it, or use another prefix", true},
 	"NOPERM":    {"the user needs to read, write and run scripts on the keys of the prefix: docs/redis.md has the commands", true},
 
@@ -54,15 +54,15 @@ var troubles = map[string]trouble{
 	"UNKILLABLE":  {advice: "the server is held up by a script that has written: only SHUTDOWN NOSAVE ends it"},
 }
 
-// codes finds the word where a script's error wraps it, as every version does it in its
-// own way: "ERR Error running script (call to f_…): @user_script:3: -OOM command not …".
+// codes finds the code inside an error of a script, which every version wraps in its own
+// way: "ERR Error running script (call to f_…): @user_script:3: -OOM command not …".
 var codes = regexp.MustCompile(`(?:^|[^A-Za-z])-?(WRONGTYPE|NOPERM|OOM|MISCONF|NOREPLICAS|READONLY|MASTERDOWN|CLUSTERDOWN|LOADING|BUSY|CROSSSLOT|TRYAGAIN)(?:[^A-Za-z]|$)`)
 
-// forbidden is how scripts are told that a user may not do something, besides NOPERM.
+// forbidden are texts of errors, besides NOPERM, that say that a user may not do something.
 var forbidden = []string{"ACL failure in script", "can't run this command", "can't access at least one of the keys", "can't access the specified"}
 
-// sentences are errors that have no word of their own, with what helps.
-var sentences = []struct{ text, advice string }{
+// errorTexts are errors without a code, with what helps.
+var errorTexts = []struct{ text, advice string }{
 	{"max number of clients reached", "raise maxclients of the server, or have fewer connect"},
 	{"DB index is out of range", "the URL names a database that the server does not have"},
 	{"Client sent AUTH, but no password is set", "the server asks for no password: leave it out of the URL"},
@@ -73,10 +73,10 @@ var sentences = []struct{ text, advice string }{
 	{"Unknown Redis command called from script", "a command is disabled that this rule needs: docs/redis.md has them"},
 }
 
-// classify says what kind of trouble an error of Redis is.
-func classify(text string) (t trouble) {
+// classify returns the kind of an error of Redis.
+func classify(text string) (t errorClass) {
 	word, _, _ := strings.Cut(text, " ")
-	if _, known := troubles[word]; !known {
+	if _, known := errorClasses[word]; !known {
 		word = ""
 		if m := codes.FindStringSubmatch(text); m != nil {
 			word = m[1]
@@ -87,14 +87,14 @@ func classify(text string) (t trouble) {
 			}
 		}
 	}
-	t = troubles[word]
+	t = errorClasses[word]
 	switch {
 	case word == "NOPERM" && asksForAll(text):
-		t.alone = false
+		t.oneRequest = false
 	case word == "" && strings.Contains(text, "user_script"):
-		t = trouble{"somebody else keeps something under this key, or the server runs scripts in its own way", true}
+		t = errorClass{"somebody else keeps something under this key, or the server runs scripts in its own way", true}
 	}
-	for _, s := range sentences {
+	for _, s := range errorTexts {
 		if word == "" && strings.Contains(text, s.text) {
 			t.advice = s.advice
 		}
@@ -102,7 +102,7 @@ func classify(text string) (t trouble) {
 	return t
 }
 
-// asksForAll reports whether a user may not run any script at all, nor introduce itself.
+// asksForAll reports whether a user may not run any script at all, or not even log in.
 func asksForAll(text string) bool {
 	lower := strings.ToLower(text)
 	for _, name := range []string{"evalsha", "eval", "hello", "auth", "select", "time"} {
@@ -113,28 +113,28 @@ func asksForAll(text string) bool {
 	return false
 }
 
-// surplus are parts of errors that say nothing to an operator: where in a script it was, and,
+// errorNoise matches parts of errors that do not help an operator: the line of the script, and,
 // after a command that the server does not have, the script itself.
-var surplus = regexp.MustCompile(`(?s), with args beginning with:.*| script: [0-9a-f]{40}, on @user_script:\d+\.`)
+var errorNoise = regexp.MustCompile(`(?s), with args beginning with:.*| script: [0-9a-f]{40}, on @user_script:\d+\.`)
 
-// advised is err with what helps, if that is known.
-func advised(err error) error {
+// withAdvice returns err with what helps, if that is known.
+func withAdvice(err error) error {
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
-		return advisedAll(all.Unwrap())
+		return withAdviceAll(all.Unwrap())
 	}
 	text := ""
 	var answer *rueidis.RedisError
-	var said rediswire.ServerError
+	var serverError rediswire.ServerError
 	if errors.As(err, &answer) && !answer.IsNil() {
 		text = answer.Error()
-	} else if errors.As(err, &said) {
-		text = string(said)
+	} else if errors.As(err, &serverError) {
+		text = string(serverError)
 	}
 	if text == "" {
-		return adviseOn(err)
+		return violationWithAdvice(err)
 	}
 	t := classify(text)
-	if short := surplus.ReplaceAllString(text, ""); short != text {
+	if short := errorNoise.ReplaceAllString(text, ""); short != text {
 		text, err = short, rediswire.ServerError(short)
 	}
 	if len(text) > maxErrorText { // an error of a script may quote a lot
@@ -143,39 +143,39 @@ func advised(err error) error {
 	if t.advice != "" {
 		err = fmt.Errorf("%w (%s)", err, t.advice)
 	}
-	if t.alone {
-		err = alone{err}
+	if t.oneRequest {
+		err = requestError{err}
 	}
 	return err
 }
 
-// advisedAll is what is wrong with several servers, or about several subjects, each with
-// what helps, and each said once. It is about one question only if all are.
-func advisedAll(all []error) error {
-	var told severalErrors
+// withAdviceAll returns errors of several servers, or about several subjects, each with what
+// helps, and each once. The result is about one request only if all of them are.
+func withAdviceAll(all []error) error {
+	var result multiError
 	outer := false
 	for _, err := range all {
-		err = advised(err)
-		if !slices.ContainsFunc(told, func(e error) bool { return e.Error() == err.Error() }) {
-			told = append(told, err)
+		err = withAdvice(err)
+		if !slices.ContainsFunc(result, func(e error) bool { return e.Error() == err.Error() }) {
+			result = append(result, err)
 		}
 		outer = outer || !errors.Is(err, tidegate.ErrCannotAsk)
 	}
 	if outer {
-		for i, err := range told {
-			if a, ok := err.(alone); ok {
-				told[i] = a.error
+		for i, err := range result {
+			if a, ok := err.(requestError); ok {
+				result[i] = a.error
 			}
 		}
 	}
-	if len(told) == 1 {
-		return told[0]
+	if len(result) == 1 {
+		return result[0]
 	}
-	return told
+	return result
 }
 
-// adviseOn is err of a connection over which the server said, unasked, what was wrong.
-func adviseOn(err error) error {
+// violationWithAdvice returns err with what helps, if the server sent an error before any request.
+func violationWithAdvice(err error) error {
 	var v *rediswire.Violation
 	if errors.As(err, &v) && strings.HasPrefix(v.Got, "-") {
 		if t := classify(v.Got[1:]); t.advice != "" {
@@ -185,29 +185,29 @@ func adviseOn(err error) error {
 	return err
 }
 
-// waryTime is how long batches are asked carefully after something could not be asked.
-const waryTime = time.Minute
+// carefulTime is how long batches use the careful template after one check failed alone.
+const carefulTime = time.Minute
 
-// batchForm is the script that decides a batch. One that cannot be asked about fails all
-// that were sent with it, the first time; see careful.lua.
-func (s *Store) batchForm() form {
-	if until := s.wary.Load(); until > 0 && time.Now().UnixNano() < until {
-		return careful
+// batchTemplate returns the template that decides a batch. The first time, a check that fails
+// alone fails all that were sent with it; see careful.lua.
+func (s *Store) batchTemplate() template {
+	if until := s.carefulUntil.Load(); until > 0 && time.Now().UnixNano() < until {
+		return takeEachCareful
 	}
-	return each
+	return takeEach
 }
 
 const maxErrorText = 300
 
-// alone is an error of a server that works, about one question.
-type alone struct{ error }
+// requestError is an error of one request, from a server that works.
+type requestError struct{ error }
 
-func (a alone) Unwrap() []error { return []error{a.error, tidegate.ErrCannotAsk} }
+func (a requestError) Unwrap() []error { return []error{a.error, tidegate.ErrCannotAsk} }
 
-// severalErrors are errors that came of one question.
-type severalErrors []error
+// multiError are the errors of one request.
+type multiError []error
 
-func (all severalErrors) Error() string {
+func (all multiError) Error() string {
 	texts := make([]string, len(all))
 	for i, err := range all {
 		texts[i] = err.Error()
@@ -215,32 +215,32 @@ func (all severalErrors) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-func (all severalErrors) Unwrap() []error { return all }
+func (all multiError) Unwrap() []error { return all }
 
-// failure says what could not be done, and what helps.
+// failure returns an error that says what failed, why, and what helps.
 func failure(what string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("redis: %s: %w", what, advised(err))
+	return fmt.Errorf("redis: %s: %w", what, withAdvice(err))
 }
 
-// failure is failure with what is wrong with the connection, where a call failed without
-// an answer: that is all that a caller with a short deadline would not see.
-func (s *Store) failure(what string, err error) (told error) {
+// failure is failure with what is wrong with the connection, if a call failed without an
+// answer: a caller with a short deadline would not see that otherwise.
+func (s *Store) failure(what string, err error) (result error) {
 	if err == nil {
 		return nil
 	}
-	s.survey() // perhaps of where things are
+	s.refreshTopology() // slots may have moved
 	defer func() {
-		if errors.Is(told, tidegate.ErrCannotAsk) {
-			s.wary.Store(time.Now().Add(waryTime).UnixNano())
+		if errors.Is(result, tidegate.ErrCannotAsk) {
+			s.carefulUntil.Store(time.Now().Add(carefulTime).UnixNano())
 		}
 	}()
 	var answer *rueidis.RedisError
-	why := inside{s}.Trouble()
+	why := fleetStore{s}.Trouble()
 	switch {
-	case why == nil, errors.As(err, &answer), errors.Is(err, errNonsense):
+	case why == nil, errors.As(err, &answer), errors.Is(err, errInvalidReply):
 		return failure(what, err)
 	case !errors.Is(err, context.DeadlineExceeded) && strings.Contains(why.Error(), err.Error()):
 		return failure(what, err) // it is the same

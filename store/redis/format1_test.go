@@ -35,7 +35,7 @@ func newFormat1(s *Store) *format1 {
 
 func (f *format1) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
 	c := checks[0]
-	b, err := f.bind(c.Limit)
+	b, err := f.compile(c.Limit)
 	if err != nil || b.kind != buckets {
 		return f.Store.Take(ctx, checks, n)
 	}
@@ -57,7 +57,7 @@ func (f *format1) Take(ctx context.Context, checks []tidegate.Check, n int) (tid
 	ask.int(f.widest[identity])
 	ask.byte(flag(b.bucket.Leaky))
 	ask.ticks(min(algo.Ticks(c.MaxWait), b.longest))
-	got, err := f.numbers(ctx, f.script, []string{b.name(c.Key)}, []string{string(head), string(ask)}, tag)
+	got, err := f.runNumbers(ctx, f.script, []string{b.name(c.Key)}, []string{string(head), string(ask)}, tag)
 	if err != nil {
 		return tidegate.Decision{}, err
 	}

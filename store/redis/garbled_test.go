@@ -199,7 +199,7 @@ func tryGarbled(t *testing.T, s *Store, alg tidegate.Algorithm) tidegate.Check {
 						}
 					}
 				case way == 1:
-					if d, _, err := s.takeShort(ctx, checks, 3, tidegate.Handle{}); err == nil {
+					if d, _, err := s.takeWithRest(ctx, checks, 3, tidegate.Handle{}); err == nil {
 						note(d)
 					}
 				case way == 2:
@@ -277,9 +277,9 @@ func TestSurplusReply(t *testing.T) {
 	s := openTest(t, Config{URL: "redis://" + g.Addr().String()})
 	for i := range 20 {
 		eventually(t, func() error { return s.Ping(t.Context()) })
-		for _, said := range []string{"+OK\r\n", "-ERR max number of clients reached\r\n", "$3\r\nabc\r\n", "*0\r\n", ">0\r\n"} {
+		for _, serverError := range []string{"+OK\r\n", "-ERR max number of clients reached\r\n", "$3\r\nabc\r\n", "*0\r\n", ">0\r\n"} {
 			select {
-			case g.extra <- []byte(said):
+			case g.extra <- []byte(serverError):
 			case <-time.After(time.Millisecond * time.Duration(10+i)):
 			}
 		}
@@ -360,23 +360,23 @@ func fake(l net.Listener, says []string, seed uint64) {
 	}
 }
 
-// TestNonsenseInAReply changes one number at a time of replies that are right, with the sum
+// TestInvalidReplies changes one number at a time of replies that are right, with the sum
 // made right again: what the law cannot give is a failed call.
-func TestNonsenseInAReply(t *testing.T) {
+func TestInvalidReplies(t *testing.T) {
 	limit := bucket("api", "user", 100, time.Hour)
-	s := &Store{families: map[string]*family{}}
-	b, err := s.bind(limit)
+	s := &Store{}
+	b, err := s.compile(limit)
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := func(want string, numbers ...int64) {
 		t.Helper()
-		plans := []*plan{{b: b, cost: 1}}
-		_, err := reply(numbers).grant(plans, order{copies: 2})
+		pending := []*pendingCheck{{b: b, cost: 1}}
+		_, err := reply(numbers).grant(pending, takeParams{copies: 2})
 		switch {
 		case want == "" && err != nil:
 			t.Errorf("%d: %v", numbers, err)
-		case want != "" && (!errors.Is(err, errNonsense) || !strings.Contains(err.Error(), want)):
+		case want != "" && (!errors.Is(err, errInvalidReply) || !strings.Contains(err.Error(), want)):
 			t.Errorf("%d: %v, want %q", numbers, err, want)
 		}
 	}
@@ -397,11 +397,11 @@ func TestNonsenseInAReply(t *testing.T) {
 	f("numbers", 2, 1e15, 2, 98, 0, 0, 0, 0, 0)
 	f("numbers", 2, -1, 2, 98, 0, 0, 0, 0)
 	f("by no limit", 0, 1e15, 1, 98, 0, 0, 0, 0)
-	if _, err := parseReply("12345678", 1); !errors.Is(err, errNonsense) {
+	if _, err := parseReply("12345678", 1); !errors.Is(err, errInvalidReply) {
 		t.Errorf("%v, want nonsense", err)
 	}
 	var v *rediswire.Violation
-	if errors.As(nonsense("x"), &v) {
+	if errors.As(invalidReply("x"), &v) {
 		t.Error("nonsense is not about the connection")
 	}
 }
@@ -430,7 +430,7 @@ func TestMaxClients(t *testing.T) {
 	for i := range stores {
 		stores[i] = openTest(t, Config{URL: "redis://" + server.Addr})
 	}
-	var told atomic.Int64
+	var reported atomic.Int64
 	var all sync.WaitGroup
 	for _, s := range stores {
 		all.Go(func() {
@@ -441,13 +441,13 @@ func TestMaxClients(t *testing.T) {
 				if err == nil {
 					t.Errorf("%+v of a server that takes no connection", d)
 				} else if strings.Contains(err.Error(), "max number of clients") && strings.Contains(err.Error(), "maxclients") {
-					told.Add(1)
+					reported.Add(1)
 				}
 			}
 		})
 	}
 	all.Wait()
-	if told.Load() == 0 {
+	if reported.Load() == 0 {
 		t.Error("nobody was told that there are too many clients")
 	}
 	say("CONFIG SET maxclients 100")

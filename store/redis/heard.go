@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// heard is when servers last said anything, by their addresses, as times since start.
+// heard is when data last came from servers, by their addresses, as times since start.
 type heard struct {
 	start  time.Time
 	byAddr sync.Map     // string → *atomic.Int64
 	last   atomic.Int64 // of all
 }
 
-// listening is a connection that notes when the server says something.
+// listening is a connection that notes when data comes from the server.
 type listening struct {
 	net.Conn
 	all *heard
@@ -36,8 +36,8 @@ func (l listening) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Heard is for package fleet: when a server last said anything, whatever it was about.
-func (s inside) Heard(server int) time.Time {
+// Heard is for package fleet: when data last came from a server, whatever it was about.
+func (s fleetStore) Heard(server int) time.Time {
 	h := &s.dialer.heard
 	at := &h.last
 	if names := s.Servers(); len(names) > 1 && server < len(names) {

@@ -93,7 +93,7 @@ func tagOf(key string) string {
 	return tag
 }
 
-// cutFrame cuts the first of several parts off that tidegate.Key has joined.
+// cutFrame cuts off the first of several parts that tidegate.Key joined.
 func cutFrame(key string) (part, rest string, ok bool) {
 	digits, rest, ok := strings.Cut(key, ":")
 	n, err := strconv.Atoi(digits)
@@ -115,7 +115,7 @@ type Key struct {
 	Kind, Period string
 }
 
-// parseKey takes a key apart. It reports false for one that is no counter's.
+// parseKey takes a key apart. It reports false for a key that is not a counter's.
 func parseKey(prefix, name string) (Key, bool) {
 	k := Key{Name: name}
 	rest, ok := strings.CutPrefix(name, prefix+":")

@@ -10,7 +10,7 @@ import (
 
 func nameOf(rule, scope, value string) string {
 	l := tidegate.MustLimit(tidegate.Spec{Name: rule, Scope: scope, Events: 1, Period: time.Minute, Algorithm: tidegate.TokenBucket})
-	return newBound("tg", l, new(family)).name(value)
+	return newCompiledLimit("tg", l).name(value)
 }
 
 func TestKeyNames(t *testing.T) {
@@ -35,10 +35,10 @@ func TestKeyNames(t *testing.T) {
 	f("api", "user", strings.Repeat("x", 65), "tg:api:{user=#lTfF_fEgSC99WNJentWD9SwCtOME6oFNsWM61WWu1-k}")
 
 	l := tidegate.MustLimit(tidegate.Spec{Name: "login", Scope: "ip", Events: 5, Period: 15 * time.Minute, Algorithm: tidegate.SlidingLog})
-	if got, want := newBound("tg", l, new(family)).name("10.0.0.1"), "tg:login:{ip=10.0.0.1}:log:15m0s"; got != want {
+	if got, want := newCompiledLimit("tg", l).name("10.0.0.1"), "tg:login:{ip=10.0.0.1}:log:15m0s"; got != want {
 		t.Errorf("a log is kept under %s, want %s", got, want)
 	}
-	if got, want := newBound("tg", tidegate.Slots(2, 30*time.Second), new(family)).name("ann"), "tg::{ann}:slots:30s"; got != want {
+	if got, want := newCompiledLimit("tg", tidegate.Slots(2, 30*time.Second)).name("ann"), "tg::{ann}:slots:30s"; got != want {
 		t.Errorf("slots are kept under %s, want %s", got, want)
 	}
 }

@@ -10,15 +10,15 @@ import (
 // scanCount is how many keys Redis looks at per call.
 const scanCount = 1000
 
-// Keys goes through the keys of all counters, of one rule if its name is not "". Redis
-// goes on meanwhile: a key that comes or ends then may be seen, or twice, or not.
+// Keys lists the keys of all counters, or of one rule if its name is not "". Redis keeps
+// working meanwhile: a key that appears or expires then may be listed once, twice or not.
 func (s *Store) Keys(ctx context.Context, rule string) iter.Seq2[Key, error] {
 	match := s.prefix + ":*"
 	if rule != "" {
 		match = s.prefix + ":" + escape(rule) + ":{*"
 	}
 	return func(yield func(Key, error) bool) {
-		client, err := s.link.get(ctx)
+		client, err := s.client.get(ctx)
 		if err != nil {
 			yield(Key{}, s.failure("keys", err))
 			return

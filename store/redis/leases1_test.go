@@ -39,7 +39,7 @@ func newLeases1(s *Store) *leases1 {
 
 func (l *leases1) TakeBatch(ctx context.Context, asks []chain.Ask) error {
 	c := asks[0].Checks[0]
-	b, err := l.bind(c.Limit)
+	b, err := l.compile(c.Limit)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (l *leases1) TakeBatch(ctx context.Context, asks []chain.Ask) error {
 	ask.text(b.id)
 	ask.int(c.Cost)
 	b.law(&ask, 0, nil, 0)
-	got, err := l.numbers(ctx, l.take, []string{b.name(c.Key)}, []string{string(head), string(ask)}, tag)
+	got, err := l.runNumbers(ctx, l.take, []string{b.name(c.Key)}, []string{string(head), string(ask)}, tag)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (l *leases1) TakeBatch(ctx context.Context, asks []chain.Ask) error {
 }
 
 func (l *leases1) alter(ctx context.Context, verb act, r tidegate.Receipt, c tidegate.Check) (lost int64, err error) {
-	b, err := l.bind(c.Limit)
+	b, err := l.compile(c.Limit)
 	if err != nil {
 		return 0, err
 	}
@@ -86,7 +86,7 @@ func (l *leases1) alter(ctx context.Context, verb act, r tidegate.Receipt, c tid
 	ask.ticks(r.At)
 	ask.int(0)
 	b.law(&ask, 0, nil, 0)
-	got, err := l.numbers(ctx, l.change, []string{b.name(c.Key)}, []string{string(head), string(ask)}, tag)
+	got, err := l.runNumbers(ctx, l.change, []string{b.name(c.Key)}, []string{string(head), string(ask)}, tag)
 	if err != nil {
 		return 0, err
 	}
@@ -131,7 +131,7 @@ func TestSlotsBesideFormat1(t *testing.T) {
 		nodes := []slotted{in(first), newLeases1(open()), in(open()), newLeases1(open())}
 		for _, n := range nodes {
 			switch n := n.(type) {
-			case inside:
+			case fleetStore:
 				n.prefix = first.prefix
 			case *leases1:
 				n.prefix = first.prefix
@@ -160,7 +160,7 @@ func TestSlotsBesideFormat1(t *testing.T) {
 				cost := 1 + r.Int64N(2)
 				asks := []chain.Ask{{Checks: check(cost), Copies: 1, Handle: tidegate.NewHandle()}}
 				marked := r.IntN(5) == 0
-				if s, ok := node.(inside); ok && marked { // the release came first
+				if s, ok := node.(fleetStore); ok && marked { // the release came first
 					if err := s.Adjust(t.Context(), tidegate.Receipt{Handle: asks[0].Handle}, check(-cost)); err != nil {
 						t.Fatal(err)
 					}

@@ -10,7 +10,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Memory is what a server says of its own.
+// Memory is what a server reports about its memory.
 type Memory struct {
 	Server string // its address in a cluster, otherwise "Redis"
 	// Policy is its maxmemory-policy, such as noeviction; Max its maxmemory in bytes, 0
@@ -21,34 +21,34 @@ type Memory struct {
 	Evicted int64
 }
 
-// MayEvict reports whether the server forgets counters when its memory is full: all of them
-// have a time to live, so that every policy but noeviction does.
+// MayEvict reports whether the server drops counters when its memory is full. Every policy
+// but noeviction does, because all counters have a time to live.
 func (m *Memory) MayEvict() bool { return m.Max > 0 && m.Policy != "noeviction" }
 
-// Memory asks the server, or every master of a cluster, about its memory. It takes a user
-// who may run INFO. Of servers that do not answer nothing is known; the error is theirs.
+// Memory asks the server, or every master of a cluster, about its memory. The user must be
+// allowed to run INFO. Servers that do not answer are missing; the error is theirs.
 func (s *Store) Memory(ctx context.Context) ([]Memory, error) {
-	ctx, end := s.within(ctx)
+	ctx, end := s.withDeadline(ctx)
 	defer end()
-	client, err := s.link.get(ctx)
+	client, err := s.client.get(ctx)
 	if err != nil {
 		return nil, s.failure("memory", err)
 	}
 	if !s.cluster {
-		m, err := memoryOf(ctx, client, lone[0])
+		m, err := memoryOf(ctx, client, singleName[0])
 		if err != nil {
 			return nil, s.failure("memory", err)
 		}
 		return []Memory{m}, nil
 	}
-	t := s.chart.now.Load()
+	t := s.topology.current.Load()
 	if t == nil {
-		s.survey()
+		s.refreshTopology()
 		return nil, nil
 	}
 	var (
 		asked sync.WaitGroup
-		mu    sync.Mutex // over all and wrong
+		mu    sync.Mutex // guards all and wrong
 		all   []Memory
 		wrong error
 	)

@@ -141,9 +141,9 @@ func announce(t *testing.T, do func(i int, command ...string) string, men []*mid
 	}
 	wait(t, "all nodes know the addresses", func() bool {
 		for i := range men {
-			told := do(i, "CLUSTER", "NODES")
+			reported := do(i, "CLUSTER", "NODES")
 			for _, m := range men {
-				if !strings.Contains(told, m.addr+"@") {
+				if !strings.Contains(reported, m.addr+"@") {
 					return false
 				}
 			}

@@ -8,9 +8,9 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// What scripts are told and what they answer is packed as Lua's struct has it: bytes,
-// and numbers as little-endian doubles, all of them whole and below 2^53. It is
-// cheaper than decimals on both sides, and nothing is rounded.
+// The arguments and replies of scripts are packed as by Lua's struct library: bytes, and
+// numbers as little-endian doubles, all of them whole and below 2^53. That is cheaper than
+// decimals on both sides, and nothing is rounded.
 
 type packer []byte
 
@@ -48,8 +48,9 @@ func unpack(text string, i int) float64 {
 	return math.Float64frombits(word)
 }
 
-// whole is the numbers in a text; false: it has others than whole ones below 2^53.
-func whole(text string) (reply, bool) {
+// wholeNumbers returns the numbers in a text, or false if it has any that are not whole or not
+// below 2^53.
+func wholeNumbers(text string) (reply, bool) {
 	r := make(reply, len(text)/8)
 	for i := range r {
 		x := unpack(text, i)
@@ -64,12 +65,12 @@ func whole(text string) (reply, bool) {
 // reply is the numbers that a script answered, between its tag and their sum.
 type reply []int64
 
-// parseReply reads the reply to a call of that tag. The sum, which is taken in the same
-// order as the script does, shows that no bit was changed on the way.
+// parseReply reads the reply to a call of that tag. The sum, added up in the same order as
+// in the script, shows that no bit was changed on the way.
 func parseReply(text string, of tag) (reply, error) {
 	n := len(text) / 8
 	if len(text)%8 != 0 || n < 3 {
-		return nil, nonsense("a reply of %d bytes", len(text))
+		return nil, invalidReply("a reply of %d bytes", len(text))
 	}
 	sum := 0.0
 	for i := range n - 1 {
@@ -77,18 +78,18 @@ func parseReply(text string, of tag) (reply, error) {
 	}
 	switch {
 	case unpack(text, 0) != float64(of):
-		return nil, nonsense("a reply to another call")
+		return nil, invalidReply("a reply to another call")
 	case unpack(text, n-1) != sum:
-		return nil, nonsense("a reply whose numbers do not add up: %x", text[:min(len(text), 64)])
+		return nil, invalidReply("a reply whose numbers do not add up: %x", text[:min(len(text), 64)])
 	}
-	r, ok := whole(text[8 : len(text)-8])
+	r, ok := wholeNumbers(text[8 : len(text)-8])
 	if !ok {
-		return nil, nonsense("a reply of odd numbers: %x", text[:min(len(text), 64)])
+		return nil, invalidReply("a reply of odd numbers: %x", text[:min(len(text), 64)])
 	}
 	return r, nil
 }
 
-// missed says that calendar bounds did not reach the instant us of Redis' time now.
+// missed reports that the dates sent did not include the instant us, and Redis' time now.
 func (r reply) missed() (now, us int64, ok bool) {
 	if len(r) != 3 || r[0] != -1 {
 		return 0, 0, false
@@ -96,7 +97,7 @@ func (r reply) missed() (now, us int64, ok bool) {
 	return r[1], r[2], true
 }
 
-// nonsense is the error of a reply that the script cannot have given.
-func nonsense(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", errNonsense, fmt.Sprintf(format, args...))
+// invalidReply returns the error of a reply that the script cannot have sent.
+func invalidReply(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", errInvalidReply, fmt.Sprintf(format, args...))
 }

@@ -13,32 +13,32 @@ import (
 )
 
 // Post is for package fleet: a charge that can be sent again until it is answered, and
-// counts once. Beside the counter the script leaves the number of the last post of that
+// counts once. Beside the counter the script stores the number of the last post of that
 // process, for as long as the post may be sent again.
-func (s inside) Post(ctx context.Context, p chain.Post) error {
-	ctx, end := s.within(ctx)
+func (s fleetStore) Post(ctx context.Context, p chain.Post) error {
+	ctx, end := s.withDeadline(ctx)
 	defer end()
 	c := &p.Check
-	b, err := s.bind(c.Limit)
+	b, err := s.compile(c.Limit)
 	if err != nil {
 		return err
 	}
 	if c.Cost < 0 || p.Number >= 1<<53 {
 		return fmt.Errorf("redis: Post(%s): cost %d, number %d", c.Limit, c.Cost, p.Number)
 	}
-	b = b.guess()
+	b = b.asLastSeen()
 	key := b.name(c.Key)
 	one, ok := adjustment(b, key, 0, c.Cost)
 	if !ok {
 		return nil
 	}
-	mark := settling{key: s.postKey(p.Boot, c.Limit, key), act: settleNumber, actual: int64(p.Number), life: postLife(c.Limit)}
+	mark := recordAction{key: s.postKey(p.Boot, c.Limit, key), act: settleNumber, actual: int64(p.Number), life: postLife(c.Limit)}
 	_, _, err = s.apply(ctx, []change{one}, mark)
 	return s.failure("post", err)
 }
 
-// postKey is the key of the mark that posts of a process leave beside a counter, which is
-// kept under key.
+// postKey returns the key of the mark that posts of a process leave beside the counter
+// under key.
 func (s *Store) postKey(boot [2]uint64, l *tidegate.Limit, key string) string {
 	var start [16]byte
 	binary.LittleEndian.PutUint64(start[:8], boot[0])
@@ -47,8 +47,9 @@ func (s *Store) postKey(boot [2]uint64, l *tidegate.Limit, key string) string {
 	return s.prefix + ":posted:" + base64.RawURLEncoding.EncodeToString(sum[:15]) + "{" + tagOf(key) + "}"
 }
 
-// postLife is how long the number of a post is kept: while what it charged may count, by
-// two periods of a window or the time that a bucket takes to drain, with a minute to spare.
+// postLife is how long the number of a post is kept: while its charge may count, which is
+// two periods of a window or the time that a bucket takes to drain, and a minute more. No
+// post is sent again after chain.PostLife, so that is enough.
 func postLife(l *tidegate.Limit) time.Duration {
 	if l.Algorithm == tidegate.Quota {
 		return chain.PostLife + time.Minute

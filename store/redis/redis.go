@@ -39,7 +39,7 @@ const (
 )
 
 // Config of a Store. URL, or Addrs, says where Redis is; everything else has a default.
-// What the URL says goes before the fields.
+// The URL takes precedence over the fields.
 type Config struct {
 	// URL is one of
 	//
@@ -83,29 +83,27 @@ type Config struct {
 	// pretend replaces Redis' clock, and node this process' own, in tests. Scripts
 	// are told the pretended time with each call, and go by Redis' if there is none.
 	pretend, node func() time.Time
-	// unread: the files that the URL names are not read.
-	unread bool
+	// skipFiles says not to read the files that the URL names.
+	skipFiles bool
 }
 
 // Store is a tidegate.Store in Redis, also a Renewer, Reserver and Resetter. Its
 // methods may be called from any number of goroutines.
 type Store struct {
-	link     link
-	dialer   *dialer
-	beating  sync.Map // names of servers whose roll is being called
-	prefix   string
-	deadline time.Duration
-	cluster  bool
-	clock    clock
-	lastTag  atomic.Uint64
-	wary     atomic.Int64 // until then, in ns, batches are asked carefully
-	chart    chart        // of a cluster
-	across   acrossCounts
+	client        lazyClient
+	dialer        *dialer
+	beatsInFlight sync.Map // names of servers that have not answered a heartbeat yet
+	prefix        string
+	deadline      time.Duration
+	cluster       bool
+	clock         clock
+	lastTag       atomic.Uint64
+	carefulUntil  atomic.Int64  // in ns: batches use the careful template until then
+	topology      topologyCache // of a cluster
+	across        acrossCounts
 
-	bounds   sync.Map     // *tidegate.Limit → *bound
-	bound    atomic.Int64 // how many
-	mu       sync.Mutex
-	families map[string]*family // by identity, under mu
+	compiled      sync.Map     // *tidegate.Limit → *compiledLimit
+	compiledCount atomic.Int64 // how many there are
 }
 
 var (
@@ -119,8 +117,8 @@ var (
 func New(url string) (*Store, error) { return Open(Config{URL: url}) }
 
 // Open checks c and returns a Store. It does not wait for Redis, which may be down
-// when a process starts: what is asked meanwhile is answered with an error, and the
-// first call that can connects. To know whether it is there, use Ping.
+// when a process starts: until then calls return an error, and the first call that can
+// connects. To know whether Redis answers, use Ping.
 func Open(c Config) (*Store, error) {
 	if err := c.complete(); err != nil {
 		return nil, fmt.Errorf("redis: %w", err)
@@ -131,31 +129,30 @@ func Open(c Config) (*Store, error) {
 	d := &dialer{timeout: c.DialTimeout}
 	d.heard.start = time.Now()
 	s := &Store{
-		link:     link{option: clientOption(&c, d)},
+		client:   lazyClient{option: clientOption(&c, d)},
 		dialer:   d,
 		prefix:   c.Prefix,
 		deadline: c.Deadline,
 		cluster:  c.Cluster,
 		clock:    clock{pretend: c.pretend, node: c.node},
-		families: make(map[string]*family),
 	}
 	s.lastTag.Store(rand.Uint64N(tags))
 	return s, nil
 }
 
-// within bounds a call that nobody else has.
-func (s *Store) within(ctx context.Context) (context.Context, context.CancelFunc) {
+// withDeadline gives a call a deadline that has none.
+func (s *Store) withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok || s.deadline < 0 {
 		return ctx, func() {}
 	}
 	return context.WithTimeout(ctx, s.deadline)
 }
 
-// Ping asks Redis for a sign of life, in a cluster one node.
+// Ping checks that Redis answers, in a cluster one node.
 func (s *Store) Ping(ctx context.Context) error {
-	ctx, end := s.within(ctx)
+	ctx, end := s.withDeadline(ctx)
 	defer end()
-	client, err := s.link.get(ctx)
+	client, err := s.client.get(ctx)
 	if err == nil {
 		err = client.Do(ctx, client.B().Exists().Key(s.prefix+":").Build()).Error()
 	}
@@ -164,11 +161,11 @@ func (s *Store) Ping(ctx context.Context) error {
 
 // Close ends the connections. Calls under way end with an error.
 func (s *Store) Close() error {
-	s.link.close()
+	s.client.close()
 	return nil
 }
 
-// complete fills in what the URL says and the defaults, and finds what cannot be.
+// complete fills in what the URL says and the defaults, and checks the result.
 func (c *Config) complete() error {
 	if c.URL != "" {
 		if err := c.readURL(); err != nil {
@@ -187,7 +184,7 @@ func (c *Config) complete() error {
 	if c.Password != "" {
 		c.PasswordFile = ""
 	}
-	if c.PasswordFile != "" && !c.unread {
+	if c.PasswordFile != "" && !c.skipFiles {
 		var err error
 		if c.Password, err = readPassword(c.PasswordFile); err != nil {
 			return err

@@ -21,20 +21,20 @@ type reservation struct {
 
 // charge is a check that was charged on an estimate.
 type charge struct {
-	Key   string  `json:"k"`
-	Cost  int64   `json:"n"`
-	Limit numbers `json:"l"`
-	// Check is its place among the checks of the script that wrote the record, which
-	// knows when and whether it was charged; -1: charged before that, at At.
+	Key   string       `json:"k"`
+	Cost  int64        `json:"n"`
+	Limit limitNumbers `json:"l"`
+	// Check is its index among the checks of the script that wrote the record, which
+	// knows when and whether it was charged; -1 means charged before that, at At.
 	Check int   `json:"c"`
 	At    int64 `json:"t,omitempty"` // ticks
 	Due   int64 `json:"d,omitempty"` // ticks; when a turn that was booked comes
 
-	plan *plan
+	pending *pendingCheck
 }
 
-// numbers are what a limit asks, without its names.
-type numbers struct {
+// limitNumbers are the numbers of a limit, without its names.
+type limitNumbers struct {
 	Algorithm tidegate.Algorithm `json:"a"`
 	Events    int64              `json:"e"`
 	Period    time.Duration      `json:"p,omitempty"`
@@ -45,20 +45,20 @@ type numbers struct {
 	Calendar  tidegate.Calendar  `json:"c,omitempty"`
 	Zone      string             `json:"z,omitempty"`
 	Anchor    int                `json:"o,omitempty"`
-	// Widest is read by nodes of the first format of buckets: more than that, they
-	// take for a clock that was set back. This way they do not.
+	// Widest is for nodes with the first format of buckets, which take a level above it for
+	// a clock that was set back. It is so high that they do not.
 	Widest int64 `json:"w"`
 }
 
-func numbersOf(b *bound) numbers {
+func limitNumbersOf(b *compiledLimit) limitNumbers {
 	l := b.limit
-	return numbers{
+	return limitNumbers{
 		l.Algorithm, l.Events, l.Period, l.Burst, l.Parts, l.Ceiling, l.CountRejected,
 		l.Calendar, l.Zone, l.Anchor, tidegate.MaxCount,
 	}
 }
 
-func (n *numbers) bound() (*bound, error) {
+func (n *limitNumbers) compile() (*compiledLimit, error) {
 	l, err := tidegate.NewLimit(tidegate.Spec{
 		Algorithm: n.Algorithm, Events: n.Events, Period: n.Period, Burst: n.Burst, Parts: n.Parts, Ceiling: n.Ceiling,
 		CountRejected: n.Rejected, Calendar: n.Calendar, Zone: n.Zone, Anchor: n.Anchor,
@@ -66,20 +66,20 @@ func (n *numbers) bound() (*bound, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newBound("", l, &family{l.Identity()}), nil
+	return newCompiledLimit("", l), nil
 }
 
-// maxTTL is a time that everything here can count.
+// maxTTL is the longest that a reservation is kept.
 const maxTTL = 10 * 366 * 24 * time.Hour
 
 // Reserve implements tidegate.Reserver.
 func (s *Store) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.Duration) (tidegate.Decision, error) {
-	ctx, end := s.within(ctx)
+	ctx, end := s.withDeadline(ctx)
 	defer end()
 	if ttl <= 0 {
 		return tidegate.Decision{}, fmt.Errorf("redis: Reserve(ttl=%s): want a time to live", ttl)
 	}
-	plans, index, err := s.plan(checks)
+	pending, index, err := s.prepare(checks)
 	if err != nil {
 		return tidegate.Decision{}, err
 	}
@@ -87,45 +87,45 @@ func (s *Store) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.D
 	for i := range checks {
 		if j := index[i]; checks[i].Estimate && j >= 0 {
 			rec.charges = append(rec.charges, charge{
-				Key: plans[j].b.home().name(checks[i].Key), Cost: checks[i].Cost, Limit: numbersOf(plans[j].b), plan: plans[j],
+				Key: pending[j].b.original().name(checks[i].Key), Cost: checks[i].Cost, Limit: limitNumbersOf(pending[j].b), pending: pending[j],
 			})
 		}
 	}
-	d, _, err := s.decide(ctx, plans, order{copies: 1, handle: rec.handle, rec: rec})
+	d, _, err := s.decide(ctx, pending, takeParams{copies: 1, handle: rec.handle, rec: rec})
 	if err != nil || !d.OK {
 		return d, s.failure("reserve", err)
 	}
-	last := plans
-	if s.cluster && len(plans) > 0 {
-		subjects := split(plans)
-		last = subjects[len(subjects)-1].plans
+	last := pending
+	if s.cluster && len(pending) > 0 {
+		subjects := split(pending)
+		last = subjects[len(subjects)-1].pending
 	}
-	d.Receipt.Handle, d.Receipt.Place = rec.handle, s.placeOf(last)
+	d.Receipt.Handle, d.Receipt.Place = rec.handle, s.recordSlot(last)
 	return d, nil
 }
 
 func (s *Store) recordKey(id string) string { return s.prefix + ":reservation:" + id }
 
-// note says when the charges of subjects that have granted were made.
+// note sets when subjects that have granted were charged.
 func (r *reservation) note(subjects []*subject) {
 	if r == nil {
 		return
 	}
 	for i := range r.charges {
 		for _, sub := range subjects {
-			if c := &r.charges[i]; slices.Contains(sub.plans, c.plan) {
-				c.Check, c.At, c.Due = -1, c.plan.at, c.plan.at+c.plan.answer.other
+			if c := &r.charges[i]; slices.Contains(sub.pending, c.pending) {
+				c.Check, c.At, c.Due = -1, c.pending.at, c.pending.at+c.pending.answer.delay
 			}
 		}
 	}
-	r.charges = slices.DeleteFunc(r.charges, func(c charge) bool { return c.Check < 0 && c.plan.answer.got == 0 })
+	r.charges = slices.DeleteFunc(r.charges, func(c charge) bool { return c.Check < 0 && c.pending.answer.got == 0 })
 }
 
-// text is the record as it is kept beside the counters of plans.
-func (r *reservation) text(plans []*plan) (string, error) {
+// text returns the record as it is stored beside the counters of the checks.
+func (r *reservation) text(pending []*pendingCheck) (string, error) {
 	for i := range r.charges {
 		if c := &r.charges[i]; c.Check >= 0 {
-			c.Check = slices.Index(plans, c.plan)
+			c.Check = slices.Index(pending, c.pending)
 		}
 	}
 	text, err := json.Marshal(r.charges)
@@ -140,7 +140,7 @@ const maxActual = 1 << 52
 // subjects are changed by scripts of their own, it can be repeated after an error until
 // it has happened; see settleApart.
 func (s *Store) Settle(ctx context.Context, r tidegate.Receipt, actual int64) error {
-	ctx, end := s.within(ctx)
+	ctx, end := s.withDeadline(ctx)
 	defer end()
 	if actual < 0 {
 		return fmt.Errorf("redis: Settle(actual=%d): want 0 or more", actual)
@@ -172,7 +172,7 @@ func (s *Store) settle(ctx context.Context, id string, actual int64) error {
 	if err != nil {
 		return err
 	}
-	how := settling{key: s.recordKey(id), act: settleWhole}
+	how := recordAction{key: s.recordKey(id), act: settleWhole}
 	if len(elsewhere) > 0 {
 		how.act, how.actual = settleBegin, actual
 	}
@@ -184,7 +184,7 @@ func (s *Store) settle(ctx context.Context, id string, actual int64) error {
 		return nil
 	case !done && len(elsewhere) == 0:
 		return tidegate.ErrSettled
-	case !done: // somebody was quicker: what is left of it says what to do
+	case !done: // another call was first: read again how far it came
 		if rec, err = s.readRecord(ctx, id); err != nil {
 			return err
 		}

@@ -103,7 +103,7 @@ func TestWiderStateIsLeftAlone(t *testing.T) {
 			t.Fatalf("%+v", d)
 		}
 	}
-	bound, err := a.bind(wide.Limit)
+	bound, err := a.compile(wide.Limit)
 	if err != nil {
 		t.Fatal(err)
 	}

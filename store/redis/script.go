@@ -19,33 +19,33 @@ type script struct {
 	text, sha string
 }
 
-// form is what a script is for, by the file it is made from.
-type form uint8
+// template is a template that scripts are made from. Each is a file; some have two uses.
+type template uint8
 
 const (
-	one form = iota
-	each
-	careful // each, by itself even where one cannot be asked
-	eachAcross
-	carefulAcross // both, of keys in several slots of a master
-	several
-	alter
-	forms
+	takeOne         template = iota // one check
+	takeEach                        // a batch of independent checks of one law
+	takeEachCareful                 // the same while some keys cannot be used: the others are decided
+	takeEachAcross                  // the same for keys in several slots of a master
+	takeEachCarefulAcross
+	takeMulti // the checks of one request, all or none
+	changeCharges
+	templateCount
 )
 
-var formFiles = [forms]string{"one", "each", "careful", "each", "careful", "several", "change"}
+var templateFiles = [templateCount]string{"one", "each", "careful", "each", "careful", "several", "change"}
 
-// single reports whether all its checks are of one law, and need no telling apart.
-func (f form) single() bool { return f < several }
+// single reports whether all checks of the script are of one law.
+func (f template) single() bool { return f < takeMulti }
 
 // across reports whether its keys are in several slots of one master.
-func (f form) across() bool { return f == eachAcross || f == carefulAcross }
+func (f template) across() bool { return f == takeEachAcross || f == takeEachCarefulAcross }
 
-// scripts by form and by the kinds they know.
-var scripts [forms][1 << kinds]atomic.Pointer[script]
+// scripts by template and by the kinds they know.
+var scripts [templateCount][1 << kinds]atomic.Pointer[script]
 
-// scriptFor puts a script together at the first call.
-func scriptFor(f form, set kindSet) *script {
+// scriptFor returns a script, which is composed at the first call.
+func scriptFor(f template, set kindSet) *script {
 	at := &scripts[f][set]
 	if s := at.Load(); s != nil {
 		return s
@@ -57,7 +57,7 @@ func scriptFor(f form, set kindSet) *script {
 	return s
 }
 
-// newScript is a script that is a file as it is.
+// newScript returns the script in a file that is no template.
 func newScript(file string) *script {
 	text, err := files.ReadFile("script/" + file + ".lua")
 	if err != nil {
@@ -73,12 +73,12 @@ var (
 	probeScript  = sync.OnceValue(func() *script { return newScript("probe") })
 )
 
-// run sends a script by its hash, and its text only when Redis says that it does not
-// know it. Nothing else is tried twice: after a timeout nobody knows whether it ran.
+// run sends a script by its hash, and its text only if Redis does not know it. Nothing else
+// is tried twice: after a timeout nobody knows whether the script ran.
 //
 // The first argument starts with the tag of the call.
 func (s *Store) run(ctx context.Context, sc *script, keys, args []string) (string, error) {
-	client, err := s.link.get(ctx)
+	client, err := s.client.get(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -94,8 +94,8 @@ func runAt(ctx context.Context, client rueidis.Client, sc *script, keys, args []
 	return result.ToString()
 }
 
-// numbers is run for a script that answers numbers.
-func (s *Store) numbers(ctx context.Context, sc *script, keys, args []string, of tag) (reply, error) {
+// runNumbers is run for a script that answers numbers.
+func (s *Store) runNumbers(ctx context.Context, sc *script, keys, args []string, of tag) (reply, error) {
 	text, err := s.run(ctx, sc, keys, args)
 	if err != nil {
 		return nil, err

@@ -30,17 +30,17 @@ func mustTake(t testing.TB, s *Store, n int, checks ...tidegate.Check) tidegate.
 // Every script that can be put together is one that Redis compiles.
 func TestEveryScriptCompiles(t *testing.T) {
 	server := testdep.Redis(t)
-	for f := range forms {
+	for f := range templateCount {
 		for set := range kindSet(1 << kinds) {
 			if f.single() && (set == 0 || set&(set-1) != 0) {
 				continue // it is about one check
 			}
 			sc := scriptFor(f, set)
 			if got := server.Do("SCRIPT", "LOAD", sc.text); got != sc.sha {
-				t.Errorf("%s of %06b has the hash %s, Redis says %s", formFiles[f], set, sc.sha, got)
+				t.Errorf("%s of %06b has the hash %s, Redis says %s", templateFiles[f], set, sc.sha, got)
 			}
 			if strings.Contains(sc.text, "--<") || strings.Contains(sc.text, "--:") {
-				t.Errorf("%s of %06b has a gap:\n%s", formFiles[f], set, sc.text)
+				t.Errorf("%s of %06b has a gap:\n%s", templateFiles[f], set, sc.text)
 			}
 		}
 	}

@@ -6,10 +6,10 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// Server is for package fleet: the number of the server that a counter lives on. Outside of
-// a cluster, and while nothing is known of it, that is 0. A master keeps its number as long
+// Server is for package fleet: the number of the server that a counter lives on. It is 0
+// outside of a cluster, and until the topology is known. A master keeps its number as long
 // as it has slots.
-func (s inside) Server(l *tidegate.Limit, key string) int {
+func (s fleetStore) Server(l *tidegate.Limit, key string) int {
 	if !s.cluster || l == nil {
 		return 0
 	}
@@ -20,13 +20,13 @@ func (s inside) Server(l *tidegate.Limit, key string) int {
 	return 0
 }
 
-// Servers is for package fleet: the names of all servers, by number. The slice, which nobody
-// may change, is another one whenever counters have moved.
-func (s inside) Servers() []string {
-	if t := s.chart.now.Load(); t != nil {
+// Servers is for package fleet: the names of all servers, by number. The slice is read-only,
+// and is another one whenever counters have moved.
+func (s fleetStore) Servers() []string {
+	if t := s.topology.current.Load(); t != nil {
 		return t.names
 	}
-	return lone
+	return singleName
 }
 
-var lone = []string{"Redis"}
+var singleName = []string{"Redis"}

@@ -16,34 +16,35 @@ import (
 	"tidegate.dev/tidegate/internal/algo"
 )
 
-// How a record is settled over several slots of a cluster, where no script reaches all:
+// How a record is settled over several slots of a cluster, where no script reaches all of
+// them:
 //
 //  1. one script makes the changes of the record's own subject, and marks the record as
 //     being settled, with the amount;
 //  2. every other subject is changed by a script that leaves a mark of its own beside the
 //     counters, and does nothing where it finds that mark;
-//  3. the record is deleted, and the marks are left to end soon.
+//  3. the record is deleted, and the marks are made to expire soon.
 //
-// Whoever finds a record that is being settled goes on from there with the amount it says.
-// So each step can fail, or its answer be lost, and Settle be called again until it is
-// through; every change is made once.
+// A caller that finds a record that is being settled continues with the amount in it. So
+// each step can fail, or its answer be lost, and Settle can be called again until all is
+// done; every change is made once.
 
 const (
-	// settleLife is how long a record that is being settled is kept for whoever goes on
-	// with it. Marks are kept for twice as long, so that they outlive the record.
+	// settleLife is how long a record that is being settled is kept for a caller that
+	// continues. Marks are kept for twice as long, so that they outlive the record.
 	settleLife = 24 * time.Hour
 	// settleTime bounds a call of Settle, and markLife is how long marks stay when the
-	// record is gone: others that have read it may still be at work.
+	// record is gone: another caller that has read it may still be at work.
 	settleTime = 10 * time.Second
 	markLife   = time.Minute
 )
 
-// settling says what a script that changes counters does about a record, or a mark.
-type settling struct {
+// recordAction says what a script that changes counters does with a record, or with a mark.
+type recordAction struct {
 	key    string // of the record, or of a mark
 	act    settleAct
 	actual int64         // or the number of a post
-	life   time.Duration // of what is left behind; 0 means as long as act says
+	life   time.Duration // of the mark or record; 0 means that of act
 }
 
 // settleAct is what is done, by the number it has in scripts.
@@ -51,13 +52,13 @@ type settleAct byte
 
 const (
 	settleNothing settleAct = iota
-	settleWhole             // delete the record; without it change nothing
-	settleBegin             // mark the record; without it, or if it is marked, change nothing
-	settleOnce              // leave a mark; where there is one change nothing
-	settleNumber            // leave the number as a mark; where there is one as high change nothing
+	settleWhole             // delete the record; change nothing if there is none
+	settleBegin             // mark the record; change nothing if there is none, or it is marked
+	settleOnce              // leave a mark; change nothing if there is one
+	settleNumber            // leave the number as a mark; change nothing if there is one as high
 )
 
-// life is how long what is left behind is kept.
+// life is how long the mark or the record is kept.
 func (a settleAct) life() time.Duration {
 	if a == settleOnce {
 		return 2 * settleLife
@@ -85,7 +86,7 @@ func (s *Store) readRecord(ctx context.Context, id string) (*record, error) {
 	return parseRecord(text)
 }
 
-// recordText reads what is kept under key; "" is nothing.
+// recordText reads the record under key; "" means that there is none.
 func (s *Store) recordText(ctx context.Context, key string) (string, error) {
 	var head packer
 	head.number(float64(s.tag()))
@@ -95,30 +96,30 @@ func (s *Store) recordText(ctx context.Context, key string) (string, error) {
 	}
 	text, ok := strings.CutPrefix(text, string(head))
 	if !ok {
-		return "", nonsense("a reply to another call")
+		return "", invalidReply("a reply to another call")
 	}
 	if text == "" {
 		return "", nil
 	}
 	if len(text) < 2*sha1.Size {
-		return "", nonsense("a record of %d bytes", len(text))
+		return "", invalidReply("a record of %d bytes", len(text))
 	}
 	hash, text := text[:2*sha1.Size], text[2*sha1.Size:]
 	if sum := sha1.Sum([]byte(text)); hash != hex.EncodeToString(sum[:]) {
-		return "", nonsense("a record that was changed on the way")
+		return "", invalidReply("a record that was changed on the way")
 	}
 	return text, nil
 }
 
-// parseRecord reads what several.lua wrote: when the record ends, the receipt, when a turn
-// that was booked comes, who paid, and the charges. One that is being settled ends at 0,
-// and has the amount behind everything.
+// parseRecord reads what multi.lua wrote: when the record ends, the receipt, when a turn
+// that was booked comes, which checks were charged, and the charges. A record that is being
+// settled ends at 0, and has the amount at the end.
 func parseRecord(text string) (*record, error) {
 	const numbers = 5 * 8
 	if len(text) < numbers+2 {
 		return nil, errRecord
 	}
-	n, ok := whole(text[:numbers])
+	n, ok := wholeNumbers(text[:numbers])
 	if !ok {
 		return nil, errRecord
 	}
@@ -147,8 +148,8 @@ func parseRecord(text string) (*record, error) {
 	return rec, nil
 }
 
-// settlement is what makes the charges of a record the actual ones: beside the record
-// itself, and in other slots.
+// settlement returns the changes that make the charges of a record the actual ones: in the
+// slot of the record, and in others.
 func (s *Store) settlement(rec *record, id string, actual int64) (here, elsewhere []change, err error) {
 	for _, c := range rec.charges {
 		if c.Check >= 0 {
@@ -157,7 +158,7 @@ func (s *Store) settlement(rec *record, id string, actual int64) (here, elsewher
 			}
 			c.At, c.Due = rec.at, rec.due
 		}
-		b, err := c.Limit.bound()
+		b, err := c.Limit.compile()
 		if err != nil {
 			return nil, nil, fmt.Errorf("%w: %w", errRecord, err)
 		}
@@ -176,8 +177,8 @@ func (s *Store) settlement(rec *record, id string, actual int64) (here, elsewher
 	return here, elsewhere, nil
 }
 
-// settleApart goes on with a record that is being settled. It returns ErrSettled, when it
-// is through, if that was not with the amount actual.
+// settleApart continues with a record that is being settled. At the end it returns
+// ErrSettled if the amount of the record is not actual.
 func (s *Store) settleApart(ctx context.Context, id string, rec *record, actual int64) error {
 	_, elsewhere, err := s.settlement(rec, id, rec.actual)
 	if err != nil {
@@ -191,7 +192,7 @@ func (s *Store) settleApart(ctx context.Context, id string, rec *record, actual 
 		mark, failed := s.markKey(id, tag), &errs[len(marks)]
 		marks = append(marks, mark)
 		all.Go(func() {
-			_, _, *failed = s.apply(ctx, changes, settling{key: mark, act: settleOnce})
+			_, _, *failed = s.apply(ctx, changes, recordAction{key: mark, act: settleOnce})
 		})
 	}
 	all.Wait()
@@ -217,20 +218,20 @@ func (s *Store) markKey(id, tag string) string {
 }
 
 func (s *Store) delete(ctx context.Context, key string) error {
-	client, err := s.link.get(ctx)
+	client, err := s.client.get(ctx)
 	if err != nil {
 		return err
 	}
 	return client.Do(ctx, client.B().Del().Key(key).Build()).Error()
 }
 
-// forgetMarks has marks end soon. It need not succeed: they end by themselves.
+// forgetMarks makes marks expire soon. It need not succeed: they expire later anyway.
 func (s *Store) forgetMarks(ctx context.Context, marks []string) {
-	client, err := s.link.get(ctx)
+	client, err := s.client.get(ctx)
 	if err != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), backTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), returnTimeout)
 	go func() {
 		defer cancel()
 		for _, mark := range marks {

@@ -78,7 +78,7 @@ func breakOff(t *testing.T, s *Store, r *rand.Rand, id string, actual int64) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := s.apply(ctx, here, settling{key: s.recordKey(id), act: settleBegin, actual: actual}); err != nil {
+		if _, _, err := s.apply(ctx, here, recordAction{key: s.recordKey(id), act: settleBegin, actual: actual}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -92,7 +92,7 @@ func breakOff(t *testing.T, s *Store, r *rand.Rand, id string, actual int64) {
 			all = false
 			continue
 		}
-		if _, _, err := s.apply(ctx, changes, settling{key: s.markKey(id, tag), act: settleOnce}); err != nil {
+		if _, _, err := s.apply(ctx, changes, recordAction{key: s.markKey(id, tag), act: settleOnce}); err != nil {
 			t.Fatal(err)
 		}
 	}

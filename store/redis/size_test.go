@@ -91,7 +91,7 @@ func TestSizes(t *testing.T) {
 		t.Fatal(err)
 	}
 	block := regexp.MustCompile(`(?s)(<!-- sizes -->\n.*?\n\|---.*?\n).*?(<!-- /sizes -->)`)
-	told := block.FindString(string(text))
+	reported := block.FindString(string(text))
 	if *update {
 		text = block.ReplaceAll(text, []byte("${1}"+strings.Join(rows, "\n")+"\n${2}"))
 		if err := os.WriteFile(page, text, 0o644); err != nil {
@@ -100,7 +100,7 @@ func TestSizes(t *testing.T) {
 		return
 	}
 	for i, size := range sizes { // servers differ a little
-		row := regexp.MustCompile(`\| ` + regexp.QuoteMeta(size.name) + ` \| (\d+) \| (\d+) \|`).FindStringSubmatch(told)
+		row := regexp.MustCompile(`\| ` + regexp.QuoteMeta(size.name) + ` \| (\d+) \| (\d+) \|`).FindStringSubmatch(reported)
 		if row == nil {
 			t.Errorf("%s: docs/redis.md does not tell of it: run go test ./store/redis -run TestSizes -update", size.name)
 			continue

@@ -7,14 +7,14 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// maxAbandoned is of how many copies slots are given back that nobody knows the answer for.
+// maxAbandoned is for how many copies without an answer slots are given back.
 const maxAbandoned = 1024
 
-// abandon gives slots back, in the background, that were asked for without an answer. A
-// server that does not answer for longer keeps them for a lease.
-func (s *Store) abandon(ctx context.Context, plans []*plan, o order) {
+// abandon gives back, in the background, slots that were asked for without an answer. If the
+// server does not answer that either, they end with their lease.
+func (s *Store) abandon(ctx context.Context, pending []*pendingCheck, o takeParams) {
 	var changes []change
-	for _, p := range plans {
+	for _, p := range pending {
 		for i := range min(o.copies, maxAbandoned) {
 			if p.leased() {
 				changes = append(changes, change{b: p.b, key: p.key, act: giveBack, n: p.cost, handle: o.handle.Copy(i)})
@@ -25,15 +25,15 @@ func (s *Store) abandon(ctx context.Context, plans []*plan, o order) {
 		return
 	}
 	go func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), backTime)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), returnTimeout)
 		defer cancel()
 		_, _ = s.applyAll(ctx, changes)
 	}()
 }
 
-// slotsOf is a new name for the slots among plans; zero if there are none.
-func slotsOf(plans []*plan) tidegate.Handle {
-	if slices.ContainsFunc(plans, (*plan).leased) {
+// newSlotHandle returns a new handle for the slots among the checks; zero if there are none.
+func newSlotHandle(pending []*pendingCheck) tidegate.Handle {
+	if slices.ContainsFunc(pending, (*pendingCheck).leased) {
 		return tidegate.NewHandle()
 	}
 	return tidegate.Handle{}

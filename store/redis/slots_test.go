@@ -94,7 +94,7 @@ func TestMarksOfSlotsAreBounded(t *testing.T) {
 		}
 		now = now.Add(time.Microsecond)
 	}
-	b, err := s.bind(l)
+	b, err := s.compile(l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestSlotWithoutAnAnswerIsGivenBack(t *testing.T) {
 		cancel()
 	}
 	server.Resume()
-	b, err := s.bind(l)
+	b, err := s.compile(l)
 	if err != nil {
 		t.Fatal(err)
 	}

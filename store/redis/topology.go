@@ -13,12 +13,12 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// topology is which master of a cluster has which slots, as far as this process has heard.
-// The client has such a table itself and shows it to nobody. Ours says who gets a batch, and
-// may be out of date: whoever is asked about a key of another master says so.
+// topology is which master of a cluster has which slots, as far as this process knows. The
+// client has such a table too, but does not show it. Ours decides which master gets a batch,
+// and may be out of date: a master that is asked about another's key answers so.
 type topology struct {
 	masters []*master
-	owners  [slotCount]*master // nil: nobody is known
+	owners  [slotCount]*master // nil if not known
 	names   []string           // of masters by number, "" for a number that none has
 	until   time.Time          // when it is to be asked for again
 }
@@ -28,27 +28,28 @@ type master struct {
 	number   int // which it keeps as long as it has slots
 	addr, id string
 	client   rueidis.Client // of this server alone: it follows no redirection
-	able     *ability
+	support  *batchSupport
 }
 
-// chart is the present topology of a Store, and how it is found. The zero value knows nothing.
-type chart struct {
-	now       atomic.Pointer[topology]
-	next      atomic.Int64 // in ns: not asked again before
-	surveying atomic.Bool
+// topologyCache is the present topology of a Store, and when it is refreshed. The zero value is an
+// unknown topology.
+type topologyCache struct {
+	current    atomic.Pointer[topology]
+	next       atomic.Int64 // in ns: not asked for again before
+	refreshing atomic.Bool
 }
 
 const (
-	chartPause = 200 * time.Millisecond // between two times that the topology is asked for
-	chartTime  = 5 * time.Second        // for which it is believed while nothing speaks against it
-	surveyTime = time.Second            // that one server may take to tell it
+	topologyPause   = 200 * time.Millisecond // between two requests for the topology
+	topologyTTL     = 5 * time.Second        // after which it is asked for again
+	topologyTimeout = time.Second            // in which a server has to answer
 )
 
-// owner is the master that has a slot; nil: that is not known.
+// owner returns the master that has a slot, or nil if that is not known.
 func (s *Store) owner(slot uint16, now time.Time) *master {
-	t := s.chart.now.Load()
+	t := s.topology.current.Load()
 	if t == nil || now.After(t.until) || t.owners[slot] == nil {
-		s.survey()
+		s.refreshTopology()
 	}
 	if t == nil {
 		return nil
@@ -56,70 +57,70 @@ func (s *Store) owner(slot uint16, now time.Time) *master {
 	return t.owners[slot]
 }
 
-// batchOwner is the master that has a key, if that is known and batches can be sent to it.
+// batchOwner returns the master that has a key, if it is known and supports batches.
 func (s *Store) batchOwner(key string) *master {
 	now := time.Now()
 	m := s.owner(slotOfKey(key), now)
 	if m == nil {
 		return nil
 	}
-	switch m.able.now(now) {
-	case able:
+	switch m.support.now(now) {
+	case supported:
 		return m
-	case unknown:
-		s.survey()
+	case supportUnknown:
+		s.refreshTopology()
 	}
 	return nil
 }
 
-// survey has the topology asked for, at some time soon: something has changed, or nothing
-// is known yet.
-func (s *Store) survey() {
-	if !s.cluster || time.Now().UnixNano() < s.chart.next.Load() || !s.chart.surveying.CompareAndSwap(false, true) {
+// refreshTopology asks for the topology in the background, because it is unknown or may have
+// changed.
+func (s *Store) refreshTopology() {
+	if !s.cluster || time.Now().UnixNano() < s.topology.next.Load() || !s.topology.refreshing.CompareAndSwap(false, true) {
 		return
 	}
 	go func() {
-		defer s.chart.surveying.Store(false)
-		s.look()
-		s.chart.next.Store(time.Now().Add(chartPause).UnixNano())
+		defer s.topology.refreshing.Store(false)
+		s.fetchTopology()
+		s.topology.next.Store(time.Now().Add(topologyPause).UnixNano())
 	}()
 }
 
-// look asks the servers for the topology, takes it from the first that tells it, and finds
-// out which masters can be sent batches.
-func (s *Store) look() {
-	ctx, end := context.WithTimeout(context.Background(), surveyTime)
-	client, err := s.link.get(ctx)
+// fetchTopology asks all servers for the topology, takes the first answer, and finds out which
+// masters support batches.
+func (s *Store) fetchTopology() {
+	ctx, end := context.WithTimeout(context.Background(), topologyTimeout)
+	client, err := s.client.get(ctx)
 	end()
 	if err != nil {
 		return
 	}
 	nodes := client.Nodes()
-	told := make(chan *topology, len(nodes))
+	reported := make(chan *topology, len(nodes))
 	for addr, node := range nodes {
 		go func() {
-			t, _ := askTopology(addr, node)
-			told <- t
+			t, _ := queryTopology(addr, node)
+			reported <- t
 		}()
 	}
 	for range nodes {
-		t := <-told
+		t := <-reported
 		if t == nil {
 			continue
 		}
-		before := s.chart.now.Load()
-		t.join(nodes, before)
+		before := s.topology.current.Load()
+		t.adopt(nodes, before)
 		t.enumerate(before)
-		t.until = time.Now().Add(chartTime)
-		s.chart.now.Store(t)
+		t.until = time.Now().Add(topologyTTL)
+		s.topology.current.Store(t)
 		s.probe(t)
 		return
 	}
 }
 
-// askTopology asks the server at addr who has which slots.
-func askTopology(addr string, client rueidis.Client) (*topology, error) {
-	ctx, end := context.WithTimeout(context.Background(), surveyTime)
+// queryTopology asks the server at addr which masters have which slots.
+func queryTopology(addr string, client rueidis.Client) (*topology, error) {
+	ctx, end := context.WithTimeout(context.Background(), topologyTimeout)
 	defer end()
 	ranges, err := client.Do(ctx, client.B().ClusterSlots().Build()).ToArray()
 	if err != nil {
@@ -148,7 +149,7 @@ func (t *topology) add(r rueidis.RedisMessage, from string) error {
 	if err := errors.Join(err1, err2, err3); err != nil || first < 0 || last >= slotCount || len(server) < 3 {
 		return errTopology
 	}
-	host, _ := server[0].ToString() // null: the one that was asked
+	host, _ := server[0].ToString() // null means the server that was asked
 	port, err := server[1].AsInt64()
 	id, err2 := server[2].ToString()
 	if err != nil || err2 != nil {
@@ -170,18 +171,18 @@ func (t *topology) master(addr, id string) *master {
 			return m
 		}
 	}
-	m := &master{addr: addr, id: id, able: new(ability)}
+	m := &master{addr: addr, id: id, support: new(batchSupport)}
 	t.masters = append(t.masters, m)
 	return m
 }
 
-// join gives masters their clients, and what was known of them before, unless there was no
-// other then whose keys they could have been found not to take. One that the client does not
-// know by that address is sent no batches.
-func (t *topology) join(nodes map[string]rueidis.Client, before *topology) {
+// adopt gives masters their clients, and the support of batches that was found before,
+// unless they were alone then: that probe had no key of another master to try. A master that
+// the client does not know by its address is sent no batches.
+func (t *topology) adopt(nodes map[string]rueidis.Client, before *topology) {
 	for _, m := range t.masters {
 		if m.client = nodes[m.addr]; m.client == nil {
-			m.able.set(unable, retryAble)
+			m.support.set(unsupported, recheckLater)
 			continue
 		}
 		if before == nil || len(before.masters) == 1 && len(t.masters) > 1 {
@@ -189,7 +190,7 @@ func (t *topology) join(nodes map[string]rueidis.Client, before *topology) {
 		}
 		for _, old := range before.masters {
 			if old.addr == m.addr && old.id == m.id && old.client != nil {
-				m.able = old.able
+				m.support = old.support
 			}
 		}
 	}
@@ -233,11 +234,11 @@ func (t *topology) same(before *topology) bool {
 	return true
 }
 
-// probe finds out of every master that it is not known of whether it can be sent batches.
+// probe finds out whether masters support batches, if that is not known.
 func (s *Store) probe(t *topology) {
 	var all sync.WaitGroup
 	for _, m := range t.masters {
-		if m.client != nil && m.able.now(time.Now()) == unknown {
+		if m.client != nil && m.support.now(time.Now()) == supportUnknown {
 			all.Go(func() { s.probeMaster(t, m) })
 		}
 	}

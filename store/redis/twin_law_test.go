@@ -18,7 +18,7 @@ type lawTwin struct {
 func (t *lawTwin) Take(_ context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
 	c, now := checks[0], algo.Instant(t.now())
 	law := algo.NewBucketLaw(c.Limit)
-	law.Above(c.Floor)
+	law.SetFloor(c.Floor)
 	var v algo.Verdict
 	t.s, v = law.Take(t.s, now, algo.Ask{Cost: c.Cost, Copies: int64(n), MaxWait: algo.Ticks(c.MaxWait)})
 	return tidegate.Decision{

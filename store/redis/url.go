@@ -13,7 +13,7 @@ import (
 	"tidegate.dev/tidegate/internal/lang/bounded"
 )
 
-// scheme is what the word before :// says.
+// scheme is what the part of a URL before :// means.
 type scheme struct {
 	tls, cluster, sentinel, socket bool
 }
@@ -30,18 +30,18 @@ var schemes = map[string]scheme{
 	"unix":            {socket: true},
 }
 
-// CheckURL says what is wrong with a URL, if anything. It neither connects nor reads
-// the files that the URL names.
+// CheckURL reports what is wrong with a URL. It neither connects nor reads the files that
+// the URL names.
 func CheckURL(url string) error {
 	if url == "" {
 		return errNoURL
 	}
-	c := Config{URL: url, unread: true}
+	c := Config{URL: url, skipFiles: true}
 	return c.complete()
 }
 
-// readURL fills in what the URL says. It is taken apart by hand: net/url knows no list
-// of hosts. What it complains about it does not quote whole, for the password's sake.
+// readURL fills in what the URL says. It does not use net/url, which does not know lists of
+// hosts. Its errors do not quote the whole URL, which may contain a password.
 func (c *Config) readURL() error {
 	word, rest, ok := strings.Cut(c.URL, "://")
 	how, known := schemes[word]
@@ -177,7 +177,7 @@ func (c *Config) readTLS(ca, cert, key string) error {
 	if c.TLS == nil {
 		return errors.New("ca, cert and key are for TLS: use rediss://")
 	}
-	if c.unread {
+	if c.skipFiles {
 		return nil
 	}
 	c.TLS = c.TLS.Clone()

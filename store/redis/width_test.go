@@ -45,14 +45,14 @@ func TestWidestLast(t *testing.T) {
 	} {
 		for range 2 {
 			slices.Reverse(c.checks)
-			s := &Store{families: map[string]*family{}}
-			plans, _, err := s.plan(c.checks)
+			s := &Store{}
+			pending, _, err := s.prepare(c.checks)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var got []string
-			for _, sub := range split(plans) {
-				got = append(got, sub.plans[0].b.limit.Scope)
+			for _, sub := range split(pending) {
+				got = append(got, sub.pending[0].b.limit.Scope)
 			}
 			if !slices.Equal(got, c.want) {
 				t.Errorf("%s: asked in the order %q, want %q", c.name, got, c.want)

@@ -1,8 +1,8 @@
--- A batch of keys in several slots of one master, which is a form of each.lua and of
+-- A batch of keys in several slots of one master: what is different then in each.lua and in
 -- careful.lua. Redis takes only keys of one slot as KEYS, so all of them come in ARGV, from
 -- the third argument on; those of the first check are in KEYS as well. Any of them may
 -- belong to another master by now, or be on its way there, or be of another type: a check whose
--- keys cannot be read here got -4 copies, and nothing was written for it.
+-- keys cannot be read here gets -4 copies, and nothing is written for it.
 
 --:head
 local KEYS, try, is = ARGV, redis.pcall, type

@@ -1,14 +1,13 @@
--- Notes that a member of the roll is there, and counts those that are.
+-- Registers a node, and counts those that are registered.
 --
--- The roll is a sorted set of members by the ms at which they are given up. KEYS[1] is
--- the roll, ARGV[1] the tag of the reply, ARGV[2] the member, ARGV[3] for how many ms it is
--- believed to be there.
+-- KEYS[1] is a sorted set of nodes by the ms at which they expire, ARGV[1] the tag of the
+-- reply, ARGV[2] the node, ARGV[3] for how many ms it is registered.
 local tag = struct.unpack('<d', ARGV[1])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local last = now + tonumber(ARGV[3])
 
--- A clock that was set back, or another master's: nobody is believed for longer.
+-- After a clock was set back, or on another master: no node stays for longer than this one.
 for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], string.format('(%.0f', last), '+inf')) do
   redis.call('ZADD', KEYS[1], string.format('%.0f', last), member)
 end

@@ -22,11 +22,11 @@ at = at < #box and at + 16 or nil
 if at == 17 and #box == 16 + #state and till <= unpack('<I5', box, 10) * 1000000 then
   call('SETRANGE', KEYS[key], '16', state)
 else
-  --<box keep>
+  --<box merge>
   --<box write>
 end
 
---:keep
+--:merge
 -- The state, which says something until till, takes the place of the one at, and what
 -- is over goes; '' is no state. last is the second in which the last entry ends.
 local last, entry = 0, ''

@@ -1,6 +1,6 @@
 -- token_bucket (GCRA) and leaky_bucket (departure times), as internal/algo/bucket.go
 -- has them. The state is, as '<dI2ddB', 27 bytes:
---   the instant at which nothing is owed any more, in µs and ticks, the latter + 32768
+--   the instant at which it has drained, in µs and ticks, the latter + 32768
 --   the pace it drains at: what one event takes, in ticks
 --   when it was written, in µs, and the number of this format, 2
 -- Format 1 was the first 18 bytes of that. A node that writes it reads the first 18 bytes of
@@ -42,7 +42,7 @@ after = function(us, ticks, than, thanticks)
   return (us - than) * 1024 + (ticks - thanticks) > 0
 end
 
--- pour is the state that owes so much at an instant, and when it is over.
+-- pour returns the state of a level at an instant, and when it has drained.
 pour = function(us, ticks, pace, at)
   if us == 0 and ticks == 0 then return '', 0 end
   return pack('<dI2ddB', at + us, ticks + 32768, pace, at, 2), at + us + 1
@@ -63,15 +63,15 @@ local function convert(us, ticks, old, em)
 end
 
 --:vars
-em, cap, leaky, wait, waitt, tau, taut, us, t, own, ownt, pace, lag, changed, room, turns, owed
+em, cap, leaky, wait, waitt, tau, taut, us, t, own, ownt, pace, lag, changed, room, turns, level
 
---:settle
--- Mostly what is owed is less than 2^50 ticks, twelve days, at the pace of this law, and
--- nobody waits: then owed is that, in one number, and there is nothing else to know.
--- Otherwise us and t are what is owed under this law, own and ownt the same at its own
--- pace. Those differ only while more is owed than this law holds. lag is how far behind the
--- instant that is decided at the clock is. changed says that the state is to be kept as it
--- is now, even if nothing is charged.
+--:advance
+-- The level is the time that what was charged still takes to drain. Mostly it is below 2^50
+-- ticks, twelve days, at the pace of this law, and nobody waits: then level is that, in one
+-- number, and nothing else is needed. Otherwise us and t are the level under this law, own and
+-- ownt the same at its own pace. Those differ only while the level is above what this law holds.
+-- lag is how far the clock is behind the instant that is decided at. changed says that the state
+-- is to be kept as it is now, even if nothing is charged.
 em, cap, leaky, wait, waitt = unpack('<ddBdI2', arg, from)
 local drained, ticks, old, written, bytes = 0, 0, em, now
 if at then
@@ -85,13 +85,13 @@ if at then
 end
 if leaky == 0 and wait == 0 and waitt == 0 and cap * em < 1125899906842624 then
   if drained < now then
-    owed = 0
+    level = 0
   elseif old == em and written <= now then
-    owed = (drained - now) * 1024 + ticks
-    if owed >= 1125899906842624 then owed = nil end
+    level = (drained - now) * 1024 + ticks
+    if level >= 1125899906842624 then level = nil end
   end
 end
-if not owed then
+if not level then
   --<bucket slow>
 end
 
@@ -127,23 +127,23 @@ end
 
 --:fit
 -- How many events there are to the brim, and to the end of the wait.
-if owed then
-  room = floor((cap * em - owed) / em) - keep
-  if unit + keep <= cap then k = fits(room, cost, unit, copies) end
+if level then
+  room = floor((cap * em - level) / em) - reserved
+  if unit + reserved <= cap then k = fits(room, cost, unit, copies) end
 else
-  room = count(tau - us, taut - t, em) - keep
+  room = count(tau - us, taut - t, em) - reserved
   if leaky == 1 then
     turns = count(wait - us, waitt - t, em)
-    if unit + keep <= cap and turns >= 0 and room >= 0 then
+    if unit + reserved <= cap and turns >= 0 and room >= 0 then
       k = fits(room, cost, unit, copies)
       if k > 1 and cost > 0 then -- the last copy must also leave in time
         local last = floor(turns / unit) + 1
         if last < k then k = last end
       end
     end
-  elseif unit + keep <= cap then
+  elseif unit + reserved <= cap then
     local free = room
-    if wait > 0 or waitt > 0 then free = count(tau - us + wait, taut - t + waitt, em) - keep end
+    if wait > 0 or waitt > 0 then free = count(tau - us + wait, taut - t + waitt, em) - reserved end
     k = fits(free, cost, unit, copies)
   end
 end
@@ -151,16 +151,16 @@ end
 --:take
 local n = k * cost
 left = room - n
-if owed then
+if level then
   if n > 0 then
-    owed = owed + n * em
-    reset = floor(owed / 1024)
-    resett = owed - reset * 1024
+    level = level + n * em
+    reset = floor(level / 1024)
+    resett = level - reset * 1024
     state, till = pack('<dI2ddB', now + reset, resett + 32768, em, now, 2), now + reset + 1
   else
-    reset, resett = 0, owed
+    reset, resett = 0, level
   end
-  if (k == 0 or short) and unit + keep <= cap then latert = owed - (cap - keep - unit) * em end
+  if (k == 0 or short) and unit + reserved <= cap then latert = level - (cap - reserved - unit) * em end
 else
   if leaky == 1 then
     if turns < n then left = 0 elseif turns - n + 1 < left then left = turns - n + 1 end
@@ -168,10 +168,10 @@ else
   if changed then state, till = pour(own, ownt, pace, now + lag) end
   if k > 0 then
     if leaky == 1 then
-      other, othert = us, t
+      delay, delayt = us, t
     else
-      local one, onet = events(unit + keep, em)
-      if after(us + one, t + onet, tau, taut) then other, othert = us + one - tau, t + onet - taut end
+      local one, onet = events(unit + reserved, em)
+      if after(us + one, t + onet, tau, taut) then delay, delayt = us + one - tau, t + onet - taut end
     end
     if n > 0 then
       local more, moret = events(n, em)
@@ -182,9 +182,9 @@ else
     end
   end
   reset, resett = own + lag, ownt
-  if (k == 0 or short) and unit + keep <= cap then
-    -- It passes when no more than this is owed.
-    local limit, limitt = events(unit + keep, em)
+  if (k == 0 or short) and unit + reserved <= cap then
+    -- It passes once the level is no higher than this.
+    local limit, limitt = events(unit + reserved, em)
     limit, limitt = tau - limit, taut - limitt
     if leaky == 0 then
       limit, limitt = limit + wait, limitt + waitt
@@ -201,8 +201,8 @@ end
 if left < 0 then left = 0 end
 
 --:pair
--- For what is done seldom, all that is owed is in two numbers.
-if owed then
+-- Rare operations take the level in two numbers.
+if level then
   --<bucket slow>
 end
 
@@ -214,7 +214,7 @@ if after(now, 0, taken + tau, takent + taut) then
   changed = false -- it does not count any more
 elseif leaky == 1 and (not after(now + lag + own, ownt, taken, takent) or
     after(now + lag + own, ownt - half, taken + more, takent + moret)) then
-  -- Others leave after it: its place stays a hole, or two would leave at once.
+  -- Others leave after it: its turn stays unused, or two would leave at once.
 else
   own, ownt, changed = own - more, ownt - moret, true
   if ownt < 0 then own, ownt = own - 1, ownt + 1024 end

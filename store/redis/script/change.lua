@@ -3,11 +3,12 @@
 -- seconds: 0 nothing; 1 it is a record, which is settled and deleted; 2 it is a record,
 -- which is marked as being settled with the amount; 3 it is a mark, which is left; 4 it is
 -- a mark of the amount, which is left. Where the record is missing or marked, or the mark
--- is there, or one of as high an amount, nothing is changed. ARGV[2] and on are the changes. Those of calendar periods come first: while their bounds are
--- missed, nothing has been written; nor when a counter is found elsewhere.
+-- is there, or one of as high an amount, nothing is changed. ARGV[2] and on are the changes.
+-- Those of calendar periods come first: while their bounds are missed, nothing has been
+-- written; nor when a counter is found elsewhere.
 --
--- The reply is packed numbers, between tag and sum: 1, or 0 when nothing was changed; now; how many leases were
--- lost.
+-- The reply is packed numbers, between tag and sum: 1, or 0 when nothing was changed; now; how
+-- many leases were lost.
 local _, _, settles, amount, life = unpack('<ddBdd', ARGV[1])
 local lost, held = 0
 if settles > 0 then
@@ -40,7 +41,7 @@ for i = 2, #ARGV do
   end
   if missed then return pack('<ddddd', tag, -1, now, missed, tag - 1 + now + missed) end
   if state then
-    --<box keep>
+    --<box merge>
     boxes[key], lasts[key] = box, last
   end
 end

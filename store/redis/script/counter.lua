@@ -22,7 +22,7 @@ end
 --:vars
 events, start, finish, total, changed
 
---:settle
+--:advance
 -- total is what counts in the period from start to finish.
 local period, bounds, dates
 events, period, bounds, dates = unpack('<ddB', arg, from)
@@ -44,13 +44,13 @@ if at then
 end
 
 --:fit
-k = fits(events - keep - total, cost, unit, copies)
+k = fits(events - reserved - total, cost, unit, copies)
 
 --:take
 local n = k * cost
 total = total + n
 if n > 0 or changed then state, till = pack('<dI4', start, total), finish end
-left = total < events - keep and events - keep - total or 0
+left = total < events - reserved and events - reserved - total or 0
 if total > 0 then reset = finish - now end
 if k == 0 or short then later = finish - now end
 

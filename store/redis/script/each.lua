@@ -1,5 +1,5 @@
--- Asks checks that have nothing to do with each other: each is decided by itself, as
--- one.lua does it, one after the other. They are of one law, which is not that of leases.
+-- Decides independent checks: each by itself, as in one.lua, one after the other. They are
+-- of one law, which is not that of leases.
 -- ARGV[2] is all of them, each with its size and the copies asked for before it.
 --
 -- The reply is packed numbers, between tag and sum: now; then for each check what one.lua
@@ -10,8 +10,8 @@
 local arg, item, replies, sum = ARGV[2], 1, {}, tag + now
 while item < #arg do
   local size, copies, kind, flags, key, id, cost, from = unpack('<I2dBBI2c9d', arg, item)
-  local unit, asked, k, keep = cost > 0 and cost or 1, copies, 0, 0
-  if flags > 1 then keep, from = unpack('<d', arg, from) end -- so many are to remain
+  local unit, asked, k, reserved = cost > 0 and cost or 1, copies, 0, 0
+  if flags > 1 then reserved, from = unpack('<d', arg, from) end -- so many are to remain
   missed, moved = nil, nil
   --<read>
   --<box find>
@@ -24,15 +24,15 @@ while item < #arg do
     sum = sum - 3 + moved
   else
     local granted = k
-    local left, reset, resett, other, othert, later, latert, state, till = 0, 0, 0, 0, 0, 0, 0
+    local left, reset, resett, delay, delayt, later, latert, state, till = 0, 0, 0, 0, 0, 0, 0
     local short = granted > 0 and granted < copies
     --<take>
-    if k == 0 then other, othert = later, latert end
+    if k == 0 then delay, delayt = later, latert end
     if state then
       --<box change>
     end
-    replies[#replies + 1] = pack('<dddddd', granted, left, reset, resett, other, othert)
-    sum = sum + granted + left + reset + resett + other + othert
+    replies[#replies + 1] = pack('<dddddd', granted, left, reset, resett, delay, delayt)
+    sum = sum + granted + left + reset + resett + delay + delayt
     if short then
       replies[#replies + 1] = pack('<dd', later, latert)
       sum = sum + later + latert

@@ -50,7 +50,7 @@ end
 --:vars
 slots, lease, held, last
 
---:settle
+--:advance
 -- held leases have not ended, the last of them ends at last. One that ends later than
 -- any can is cut to a full one: the clock was set back.
 slots, lease = unpack('<dd', arg, from)
@@ -69,7 +69,7 @@ if latest and tonumber(latest) > now then
 end
 
 --:fit
-k = fits(slots - keep - held, cost, unit, copies)
+k = fits(slots - reserved - held, cost, unit, copies)
 if cost > 0 then
   for copy = 0, k - 1 do
     if call('ZSCORE', KEYS[key], member(name, copy, 0)) then
@@ -90,10 +90,10 @@ if n > 0 then
   expire(key, last)
 end
 held = held + n
-left = held < slots - keep and slots - keep - held or 0
+left = held < slots - reserved and slots - reserved - held or 0
 reset = last - now
-if (k == 0 or short) and unit + keep <= slots then
-  local must = held + unit + keep - slots
+if (k == 0 or short) and unit + reserved <= slots then
+  local must = held + unit + reserved - slots
   if must > 0 then -- otherwise it came too late
     later = call('ZRANGEBYSCORE', KEYS[key], '(' .. text(now), '+inf', 'WITHSCORES', 'LIMIT', must - 1, 1)[2] - now
   end

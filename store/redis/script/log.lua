@@ -31,11 +31,11 @@ local function outdated(key, size, edge)
 end
 
 --:vars
-events, period, rejected, us, gone, total, last, twin, anew
+events, period, rejected, us, gone, total, last, altkey, anew
 
---:settle
+--:advance
 -- total stamps count after the first gone, which do not; us is the instant to decide at.
-events, period, rejected, twin = unpack('<ddBI2', arg, from)
+events, period, rejected, altkey = unpack('<ddBI2', arg, from)
 anew = false
 us, gone, total, last = now, 0, call('LLEN', KEYS[key]), 0
 if total > 0 then
@@ -55,13 +55,13 @@ end
 
 --:fit
 --<log seek>
-k = fits(events - keep - total, cost, unit, copies)
+k = fits(events - reserved - total, cost, unit, copies)
 
 --:stamp
 if anew then -- counts that have left the window may come back into it if the clock is set back
-  local box, last = without(boxes[twin] or call('GET', KEYS[twin]), id)
-  if boxes[twin] then boxes[twin] = box end
-  if box == '' then call('DEL', KEYS[twin]) else call('SETEX', KEYS[twin], last - second + grace, box) end
+  local box, last = without(boxes[altkey] or call('GET', KEYS[altkey]), id)
+  if boxes[altkey] then boxes[altkey] = box end
+  if box == '' then call('DEL', KEYS[altkey]) else call('SETEX', KEYS[altkey], last - second + grace, box) end
   anew = false
 end
 -- n events are stamped, and the oldest over forgotten with those that are gone.
@@ -74,8 +74,8 @@ gone, total, last = 0, total - over + n, us
 -- What was asked is stamped, granted or not. The oldest events beyond the limit make
 -- room: they decide nothing. What a higher limit stamped stays as many.
 -- Nobody uses up what is to remain by being refused.
-if rejected == 1 and cost > 0 and unit + keep <= events and (keep == 0 or total <= events - keep) then
-  local held = total > events - keep and total or events - keep
+if rejected == 1 and cost > 0 and unit + reserved <= events and (reserved == 0 or total <= events - reserved) then
+  local held = total > events - reserved and total or events - reserved
   local n = cost * asked
   if n > held then n = held end
   local over = total + n > held and total + n - held or 0
@@ -89,10 +89,10 @@ elseif k * cost > 0 then
   local n, over = k * cost, 0
   --<log stamp>
 end
-left = total < events - keep and events - keep - total or 0
+left = total < events - reserved and events - reserved - total or 0
 if total > 0 then reset = last + period - now end
-if (k == 0 or short) and unit + keep <= events then
-  later = call('LINDEX', KEYS[key], gone + total - events + keep + unit - 1) + period - now
+if (k == 0 or short) and unit + reserved <= events then
+  later = call('LINDEX', KEYS[key], gone + total - events + reserved + unit - 1) + period - now
 end
 
 --:back
@@ -100,7 +100,7 @@ call('LREM', KEYS[key], -n, string.format('%.0f', taken))
 
 --:seek
 if total == 0 then -- it may be kept as counts
-  local box = call('GET', KEYS[twin])
+  local box = call('GET', KEYS[altkey])
   if box then
     local _, parts, _, _, over = counted(box, id)
     moved, anew = parts, over
@@ -109,7 +109,7 @@ end
 
 --:reset
 call('DEL', KEYS[key])
-key = twin
+key = altkey
 box = boxes[key] or call('GET', KEYS[key]) or ''
 state, till, box, at = '', 0, (without(box, id)), nil
 

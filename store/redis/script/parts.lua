@@ -28,18 +28,18 @@ local function push(base, counts, part, n)
 end
 
 --:vars
-events, parts, width, unitus, window, ceiling, part, off, base, total, counts, changed, used, twin, strict, stamped, anew
+events, parts, width, unitus, window, ceiling, part, off, base, total, counts, changed, used, altkey, strict, stamped, anew
 
---:settle
+--:advance
 -- part is the one to decide in, off how far into it now lies, in units of unitus µs.
 -- What has left the window is not among the counts.
-events, parts, width, unitus, window, ceiling, twin, strict = unpack('<dddddBI2B', arg, from)
+events, parts, width, unitus, window, ceiling, altkey, strict = unpack('<dddddBI2B', arg, from)
 anew = false
 if not at or (unpack('<d', box, at) + (unpack('<I2', box, at - 2) - 12) / 4 + parts) * width <= now then
-  local other, n, wide, its, over = counted(box, id)
+  local found, n, wide, its, over = counted(box, id)
   anew = over
-  if other then -- it goes on in the parts that it was begun in
-    at, id, parts, width, unitus = other, its, n, wide, 1
+  if found then -- it goes on in the parts that it was begun in
+    at, id, parts, width, unitus = found, its, n, wide, 1
     while (2 * events + 1) * -floor(-width / unitus) >= 9007199254740992 do unitus = 2 * unitus end
     window = -floor(-width / unitus)
   end
@@ -71,7 +71,7 @@ if at then
     base, counts = trim(base + gone, total, sub(counts, 4 * gone + 1))
   end
 end
-if total == 0 and strict == 0 and call('LLEN', KEYS[twin]) > 0 then
+if total == 0 and strict == 0 and call('LLEN', KEYS[altkey]) > 0 then
   --<parts convert>
 end
 used = total
@@ -83,7 +83,7 @@ end
 --:convert
 -- The stamps of a log become counts, those that count in it. A log is never later than the
 -- clock by more than its period, or else the clock was set back, and all of it moves to now.
-local stamps, period = call('LRANGE', KEYS[twin], 0, -1), periodOf(id)
+local stamps, period = call('LRANGE', KEYS[altkey], 0, -1), periodOf(id)
 local last, back = tonumber(stamps[#stamps]), 0
 if last - now > period then back = now - last end
 local edge = (last + back > now and last + back or now) - period
@@ -104,7 +104,7 @@ stamped, changed = true, total > 0
 
 --:fit
 --<parts seek>
-k = fits(events - keep - used, cost, unit, copies)
+k = fits(events - reserved - used, cost, unit, copies)
 
 --:take
 local n = k * cost
@@ -112,17 +112,17 @@ if n > 0 then
   base, counts = push(base, counts, part, n)
   total, used, changed = total + n, used + n, true
 end
-left = used < events - keep and events - keep - used or 0
+left = used < events - reserved and events - reserved - used or 0
 local over = (base + #counts / 4 + parts) * width -- when the last count has left the window
 if total > 0 then reset = over - now end
 if changed then
   if total > 0 then state, till = pack('<dI4', base, total) .. counts, over else state, till = '', 0 end
-  if stamped then call('DEL', KEYS[twin]) end
+  if stamped then call('DEL', KEYS[altkey]) end
   if anew then kin = id end
 end
-if (k == 0 or short) and unit + keep <= events then
+if (k == 0 or short) and unit + reserved <= events then
   -- The parts leave one by one, oldest first, until the rest leaves room.
-  local free, rest, first = events - keep - unit, total, 0
+  local free, rest, first = events - reserved - unit, total, 0
   for i = 0, #counts / 4 - 1 do
     if rest <= free then break end
     local one = nth(counts, i)
@@ -141,7 +141,7 @@ end
 if strict == 1 and total == 0 then moved = 0 end -- it can be a log again
 
 --:reset
-call('DEL', KEYS[twin])
+call('DEL', KEYS[altkey])
 state, till, box, at = '', 0, (without(box, id)), nil
 
 --:back
@@ -159,7 +159,7 @@ if changed then
   else
     state, till = '', 0
   end
-  if stamped then call('DEL', KEYS[twin]) end
+  if stamped then call('DEL', KEYS[altkey]) end
   if anew then kin = id end
 end
 
@@ -171,6 +171,6 @@ if n > 0 then
 end
 if changed and total > 0 then
   state, till = pack('<dI4', base, total) .. counts, (base + #counts / 4 + parts) * width
-  if stamped then call('DEL', KEYS[twin]) end
+  if stamped then call('DEL', KEYS[altkey]) end
   if anew then kin = id end
 end

@@ -12,7 +12,7 @@ end
 --:vars
 events, period, unitus, window, number, prev, cur, off, changed, used
 
---:settle
+--:advance
 -- off is how far into the window of that number now lies, in units of unitus µs.
 events, period, unitus, window = unpack('<dddd', arg, from)
 number, prev, cur, changed = floor(now / period), 0, 0, false
@@ -35,21 +35,21 @@ end
 
 --:fit
 used = cur + weigh(prev, off, window)
-k = fits(events - keep - used, cost, unit, copies)
+k = fits(events - reserved - used, cost, unit, copies)
 
 --:take
 local n = k * cost
 cur, used = cur + n, used + n
 if n > 0 or changed then state, till = slid(number, prev, cur, period) end
-left = used < events - keep and events - keep - used or 0
+left = used < events - reserved and events - reserved - used or 0
 if cur > 0 then reset = (number + 2) * period - now elseif prev > 0 then reset = (number + 1) * period - now end
-if (k == 0 or short) and unit + keep <= events then
+if (k == 0 or short) and unit + reserved <= events then
   -- The first µs at which it would pass, if nothing else came.
-  local first = admits(events - keep - unit - cur, prev, window)
+  local first = admits(events - reserved - unit - cur, prev, window)
   if first then
     later = number * period + (first > off and first or off) * unitus - now
   else
-    first = admits(events - keep - unit, cur, window)
+    first = admits(events - reserved - unit, cur, window)
     later = first and (number + 1) * period + first * unitus - now or (number + 2) * period - now
   end
 end

@@ -8,8 +8,8 @@ import (
 )
 
 // The record of a reservation lives beside the counters that it was charged to, in the same
-// slot of a cluster, so that one script reaches both. Its name must not tell whose they
-// are: a receipt says the number of the slot, and the record's key has a tag that any key
+// slot of a cluster, so that one script reaches both. Its name must not show whose they
+// are: a receipt has the number of the slot, and the record's key has a tag that any key
 // in that slot could have.
 
 // slotTags has a tag for each slot: the least number that falls into it.
@@ -25,18 +25,18 @@ var slotTags = sync.OnceValue(func() *[slotCount]string {
 	return &tags
 })
 
-// recordID is what a record is known by: the handle, and in a cluster a tag for its place.
-func (s *Store) recordID(h tidegate.Handle, place uint16) string {
+// recordID is the name of a record: the handle, and in a cluster a tag for its slot.
+func (s *Store) recordID(h tidegate.Handle, slot uint16) string {
 	if !s.cluster {
 		return h.String()
 	}
-	return h.String() + "{" + slotTags()[place%slotCount] + "}"
+	return h.String() + "{" + slotTags()[slot%slotCount] + "}"
 }
 
-// placeOf is where the record of a charge to plans is kept.
-func (s *Store) placeOf(plans []*plan) uint16 {
-	if !s.cluster || len(plans) == 0 {
+// recordSlot returns the slot for the record of a charge.
+func (s *Store) recordSlot(pending []*pendingCheck) uint16 {
+	if !s.cluster || len(pending) == 0 {
 		return 0
 	}
-	return slotOf(tagOf(plans[0].key))
+	return slotOf(tagOf(pending[0].key))
 }

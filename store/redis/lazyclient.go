@@ -11,28 +11,29 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// link is the one client of a Store. It is made when first used, and again after a
-// pause while that fails: a client for Sentinels or a cluster cannot be had before one
+// lazyClient is the one client of a Store. It is made when first used; while that fails, it is
+// tried again after a pause: a client for Sentinels or a cluster cannot be made before one
 // of them has answered. From then on it reconnects by itself.
-type link struct {
+type lazyClient struct {
 	option rueidis.ClientOption
-	client atomic.Pointer[rueidis.Client] // nil: none yet
+	client atomic.Pointer[rueidis.Client] // nil until it is made
 
 	mu     sync.Mutex
-	trying chan struct{} // closed when the try under way has ended; nil: none is
-	err    error         // of the last try
-	next   time.Time     // not before
+	trying chan struct{} // closed when the attempt under way has ended; nil if none is
+	err    error         // of the last attempt
+	next   time.Time     // no attempt before this
 	closed bool
 }
 
-// How long a connection may be silent with something to answer, and how often it is
-// asked for a sign of life. Callers do not wait that long: they have their deadlines.
+// How long a connection with requests under way may be silent, and how often it is sent a
+// ping. Callers do not wait that long: they have their deadlines.
 const (
 	silence   = 3 * time.Second
 	keepAlive = time.Second
 )
 
-// retryPause is between two tries to make a client, and up to twice that.
+// retryPause is the shortest pause between two attempts to make a client; the longest is
+// twice that.
 const retryPause = 100 * time.Millisecond
 
 func clientOption(c *Config, d *dialer) rueidis.ClientOption {
@@ -49,7 +50,7 @@ func clientOption(c *Config, d *dialer) rueidis.ClientOption {
 		AuthCredentialsFn: c.credentials(d),
 
 		ConnWriteTimeout: silence,
-		DisableRetry:     true, // what was charged twice cannot be taken back
+		DisableRetry:     true, // a retry might charge twice
 		DisableCache:     true,
 		// Otherwise a lone caller that gives up closes the connection.
 		AlwaysPipelining: true,
@@ -72,13 +73,13 @@ func clientOption(c *Config, d *dialer) rueidis.ClientOption {
 	return o
 }
 
-// get is the client, made if need be. It waits no longer than ctx.
-func (l *link) get(ctx context.Context) (rueidis.Client, error) {
+// get returns the client, which it makes if needed. It waits no longer than ctx.
+func (l *lazyClient) get(ctx context.Context) (rueidis.Client, error) {
 	for {
 		if client := l.client.Load(); client != nil {
 			return *client, nil
 		}
-		trying, err := l.trial()
+		trying, err := l.attempt()
 		if err != nil {
 			return nil, err
 		}
@@ -90,8 +91,9 @@ func (l *link) get(ctx context.Context) (rueidis.Client, error) {
 	}
 }
 
-// trial is when the try under way ends, which it may have to start.
-func (l *link) trial() (ended <-chan struct{}, err error) {
+// attempt returns a channel that is closed when the attempt under way ends. It starts one if
+// there is none.
+func (l *lazyClient) attempt() (ended <-chan struct{}, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -102,13 +104,13 @@ func (l *link) trial() (ended <-chan struct{}, err error) {
 		return nil, l.err
 	default:
 		l.trying = make(chan struct{})
-		go l.try()
+		go l.connect()
 	}
 	return l.trying, nil
 }
 
-// try makes a client, once.
-func (l *link) try() {
+// connect tries once to make a client.
+func (l *lazyClient) connect() {
 	client, err := rueidis.NewClient(l.option)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,7 +120,7 @@ func (l *link) try() {
 	case l.closed && client != nil:
 		client.Close()
 	case l.client.Load() != nil: // another one was quicker
-	case client != nil: // a lone Redis need not answer for that
+	case client != nil: // a single Redis need not have answered
 		l.client.Store(&client)
 	default:
 		l.err = err
@@ -126,12 +128,12 @@ func (l *link) try() {
 	}
 }
 
-func (l *link) close() {
+func (l *lazyClient) close() {
 	l.mu.Lock()
 	closed := l.closed
 	l.closed = true
 	l.mu.Unlock()
 	if client := l.client.Load(); client != nil && !closed {
-		(*client).Close() // it says so itself to whoever asks from then on
+		(*client).Close() // from then on its calls return an error
 	}
 }

@@ -6,15 +6,15 @@ import (
 )
 
 // take asks the law of b about the state c that is kept in a slot.
-func (s *Store) take(b *bound, c cell, now int64, a algo.Ask) (cell, algo.Verdict) {
+func (s *Store) take(b *compiledLimit, c cell, now int64, a algo.Ask) (cell, algo.Verdict) {
 	switch b.kind {
 	case buckets:
-		if b.short(c, a) {
+		if b.fastPath(c, a) {
 			origin := s.origin.Load()
-			owed, ok, sure := b.bucket.Spend(origin+int64(c.fast), now, a.Cost)
-			if ok && sure && reaches(origin, now) {
-				c.fast = uint64(now + owed - origin)
-				return c, algo.Verdict{Granted: 1, Remaining: b.bucket.Left(owed), Reset: owed}
+			level, ok, sure := b.bucket.Spend(origin+int64(c.fast), now, a.Cost)
+			if ok && sure && inReach(origin, now) {
+				c.fast = uint64(now + level - origin)
+				return c, algo.Verdict{Granted: 1, Remaining: b.bucket.Left(level), Reset: level}
 			}
 		}
 		law := b.law()
@@ -30,16 +30,16 @@ func (s *Store) take(b *bound, c cell, now int64, a algo.Ask) (cell, algo.Verdic
 	}
 }
 
-// short reports whether the short way of a token bucket may answer a.
-func (b *bound) short(c cell, a algo.Ask) bool {
-	return b.plain && c.slow == uint64(b.bucket.Em) && a.Copies == 1 && a.MaxWait == 0 && a.Cost > 0
+// fastPath reports whether Spend, the fast path of a token bucket, may answer a.
+func (b *compiledLimit) fastPath(c cell, a algo.Ask) bool {
+	return b.isTokenBucket && c.slow == uint64(b.bucket.Em) && a.Copies == 1 && a.MaxWait == 0 && a.Cost > 0
 }
 
 // fit is how many copies take would grant.
-func (s *Store) fit(b *bound, c cell, now int64, a algo.Ask) int64 {
+func (s *Store) fit(b *compiledLimit, c cell, now int64, a algo.Ask) int64 {
 	switch b.kind {
 	case buckets:
-		if b.short(c, a) {
+		if b.fastPath(c, a) {
 			if _, ok, sure := b.bucket.Spend(s.origin.Load()+int64(c.fast), now, a.Cost); ok && sure {
 				return 1
 			}
@@ -65,32 +65,32 @@ var (
 	noLeases [algo.LeasesHeader]uint64
 )
 
-// record is the key's record; the slot is owned.
-func (b *bound) record(c cell) (r algo.Record) {
-	b.lend(&r, c)
+// record returns the key's record. The caller owns the slot.
+func (b *compiledLimit) record(c cell) (r algo.Record) {
+	b.loadRecord(&r, c)
 	return r
 }
 
-// lend is record into r, which spares whoever decides a copy.
-func (b *bound) lend(r *algo.Record, c cell) {
+// loadRecord is record into r, which saves a copy.
+func (b *compiledLimit) loadRecord(r *algo.Record, c cell) {
 	switch {
 	case c.slow != 0:
-		b.budget.lend(r, handle(c.slow))
+		b.budget.loadRecord(r, handle(c.slow))
 	case b.kind == leases:
-		r.LieIn(noLeases[:])
+		r.SetWords(noLeases[:])
 	default:
-		r.LieIn(noRuns[:])
+		r.SetWords(noRuns[:])
 	}
 }
 
-// takeRecord asks the law of b about a state kept in a record, which is made
-// larger where it must be. It reports false when there is no memory for that.
-func (s *Store) takeRecord(b *bound, g *segment, c cell, now, at int64, a algo.Ask, squeeze bool) (cell, algo.Verdict, bool) {
+// takeRecord asks the law of b about a state kept in a record, which grows if
+// needed. It reports false when there is no memory for that.
+func (s *Store) takeRecord(b *compiledLimit, g *segment, c cell, now, at int64, a algo.Ask, squeeze bool) (cell, algo.Verdict, bool) {
 	for {
 		var r algo.Record
 		var v algo.Verdict
 		var ok bool
-		b.lend(&r, c)
+		b.loadRecord(&r, c)
 		if b.kind == runs {
 			v, ok = b.runs.Take(&r, now, a)
 		} else {
@@ -99,17 +99,16 @@ func (s *Store) takeRecord(b *bound, g *segment, c cell, now, at int64, a algo.A
 		if ok {
 			return c, v, true
 		}
-		if c, ok = b.larger(g, c, now, a, squeeze); !ok {
+		if c, ok = b.growRecord(g, c, now, a, squeeze); !ok {
 			return c, algo.Verdict{}, false
 		}
 	}
 }
 
-// larger moves a record of g into one that takes one more ask. Where there is no
-// memory for that, and there will be none, what is counted at stamps near each
-// other is joined at the latest: the limit then holds back a little longer, and is
-// never over.
-func (b *bound) larger(g *segment, c cell, now int64, a algo.Ask, squeeze bool) (cell, bool) {
+// growRecord moves a record of g into one with room for one more ask. If there is no
+// memory for that, and will be none, squeeze merges counts of neighbouring stamps at
+// the later one: the limit then holds back a little longer, and is never exceeded.
+func (b *compiledLimit) growRecord(g *segment, c cell, now int64, a algo.Ask, squeeze bool) (cell, bool) {
 	old := b.record(c)
 	words := old.Words() + 1
 	if b.kind == leases {
@@ -132,7 +131,7 @@ func (b *bound) larger(g *segment, c cell, now int64, a algo.Ask, squeeze bool) 
 	return c, b.runs.Squeeze(&old, now)
 }
 
-func (b *bound) move(old, dst *algo.Record) {
+func (b *compiledLimit) move(old, dst *algo.Record) {
 	if b.kind == leases {
 		old.Copy(dst)
 	} else {
@@ -140,8 +139,8 @@ func (b *bound) move(old, dst *algo.Record) {
 	}
 }
 
-// idle reports whether a key says nothing that an unknown one would not.
-func (s *Store) idle(b *bound, c cell, now int64) bool {
+// idle reports whether the state of a key is the same as that of an unknown key.
+func (s *Store) idle(b *compiledLimit, c cell, now int64) bool {
 	switch b.kind {
 	case buckets:
 		return s.bucket(c).Idle(now)
@@ -159,10 +158,10 @@ func (s *Store) idle(b *bound, c cell, now int64) bool {
 
 // use ranks keys by how much forgetting them would give away: from 0 to
 // exhausted, which is a key that would be refused now.
-func (s *Store) use(b *bound, c cell, now int64) int {
+func (s *Store) use(b *compiledLimit, c cell, now int64) int {
 	peek := algo.Ask{Copies: 1}
 	if b.limit.Algorithm == tidegate.LeakyBucket {
-		peek.MaxWait = algo.Never // it is used up when its line is full
+		peek.MaxWait = algo.Never // it is used up when its queue is full
 	}
 	var v algo.Verdict
 	switch {

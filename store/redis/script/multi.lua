@@ -1,4 +1,4 @@
--- Asks several checks and grants as many whole copies of them as all that decide have
+-- Decides several checks, and grants as many whole copies of them as all enforcing ones have
 -- room for, or nothing. ARGV[1] goes on with the copies asked for, how long a record of
 -- the charge is to be kept, in µs, and 1 if the request was refused elsewhere: then nothing
 -- is granted; if there are leases, their name is the end of it. ARGV[2] and on are the
@@ -11,15 +11,15 @@ local granted = refused == 1 and 0 or copies
 for i = 2, ttl > 0 and #ARGV - 1 or #ARGV do
   local arg = ARGV[i]
   local kind, flags, key, id, cost, from = unpack('<BBI2c9d', arg)
-  local unit, k, advisory, keep, saved = cost > 0 and cost or 1, 0, flags % 2, 0
-  if flags > 1 then keep, from = unpack('<d', arg, from) end -- so many are to remain
+  local unit, k, advisory, reserved, saved = cost > 0 and cost or 1, 0, flags % 2, 0
+  if flags > 1 then reserved, from = unpack('<d', arg, from) end -- so many are to remain
   local box = kind < 5 and (boxes[key] or call('GET', KEYS[key])) or ''
   boxes[key] = box
   --<box find>
   --<fit>
   if moved then return pack('<ddddd', tag, -2, i - 1, moved, tag - 2 + (i - 1) + moved) end
   if k < granted and advisory == 0 then granted = k end
-  checks[i - 1] = {kind, advisory, key, id, cost, unit, k, keep, saved}
+  checks[i - 1] = {kind, advisory, key, id, cost, unit, k, reserved, saved}
 end
 if missed then return pack('<ddddd', tag, -1, now, missed, tag - 1 + now + missed) end
 
@@ -27,25 +27,25 @@ local some = granted > 0 and granted < copies
 local reply, sum = pack('<ddd', tag, granted, now), tag + granted + now
 local charged, wait, waitt = '', nil, 0
 for i = 1, #checks do
-  local kind, advisory, key, id, cost, unit, fit, keep, saved = spread(checks[i])
+  local kind, advisory, key, id, cost, unit, fit, reserved, saved = spread(checks[i])
   local k, asked = fit < granted and fit or granted, advisory == 1 and granted or copies
-  local left, reset, resett, other, othert, later, latert, state, till = 0, 0, 0, 0, 0, 0, 0
+  local left, reset, resett, delay, delayt, later, latert, state, till = 0, 0, 0, 0, 0, 0, 0
   local short = some and fit == granted and advisory == 0
   if granted > 0 or fit == 0 and advisory == 0 then
     --<take>
     if state then
       local box = boxes[key]
       --<box find>
-      --<box keep>
+      --<box merge>
       boxes[key], lasts[key] = box, last
     end
-    if k == 0 then other, othert = later, latert end
+    if k == 0 then delay, delayt = later, latert end
     fit = k
   elseif advisory == 0 then
     --<reject>
   end
-  reply = reply .. pack('<dddddd', fit, left, reset, resett, other, othert)
-  sum = sum + fit + left + reset + resett + other + othert
+  reply = reply .. pack('<dddddd', fit, left, reset, resett, delay, delayt)
+  sum = sum + fit + left + reset + resett + delay + delayt
   if some then
     later = short and later or -1
     reply = reply .. pack('<dd', later, latert)
@@ -54,8 +54,8 @@ for i = 1, #checks do
   if ttl > 0 then
     charged = charged .. (k > 0 and '1' or '0')
     -- Of several turns the first: in a leaky bucket, one that is named too late would free another's.
-    if advisory == 0 and kind == 1 and (not wait or (other - wait) * 1024 + othert - waitt < 0) then
-      wait, waitt = other, othert
+    if advisory == 0 and kind == 1 and (not wait or (delay - wait) * 1024 + delayt - waitt < 0) then
+      wait, waitt = delay, delayt
     end
   end
 end

@@ -11,19 +11,19 @@ import (
 // Several rules at once are flooded with keys that are not to be forgotten: a rule that is
 // used afterwards has room, however many they were.
 func TestSparedFloodsOfSeveralRulesLeaveRoom(t *testing.T) {
-	bounds := []int64{512 << 10, 2 << 20}
+	sizes := []int64{512 << 10, 2 << 20}
 	if raceEnabled {
-		bounds = bounds[:1]
+		sizes = sizes[:1]
 	}
-	for _, bound := range bounds {
+	for _, maxBytes := range sizes {
 		for floods := 1; floods <= 7; floods++ {
-			t.Run(fmt.Sprintf("%d/%dKiB", floods, bound>>10), func(t *testing.T) {
-				p := newPair(t, bound)
+			t.Run(fmt.Sprintf("%d/%dKiB", floods, maxBytes>>10), func(t *testing.T) {
+				p := newPair(t, maxBytes)
 				var flooded []*tidegate.Limit
 				for i := range floods {
 					flooded = append(flooded, tidegate.MustLimit(specOf(fmt.Sprint("flooded", i), stateful[i], 1, 7*24*time.Hour, tidegate.RefuseNew)))
 				}
-				for k := range int(bound / 12) {
+				for k := range int(maxBytes / 12) {
 					p.clock.pass(time.Millisecond)
 					ask1(t, p.bounded, flooded[k%floods], fmt.Sprint("invented", k))
 				}
@@ -33,7 +33,7 @@ func TestSparedFloodsOfSeveralRulesLeaveRoom(t *testing.T) {
 				for _, other := range []tidegate.Algorithm{tidegate.SlidingLog, tidegate.SubWindows} {
 					l := tidegate.MustLimit(specOf(fmt.Sprint("login", other), other, 5, 15*time.Minute, tidegate.RefuseNew))
 					for range 12 {
-						for address := range int(bound >> 14) {
+						for address := range int(maxBytes >> 14) {
 							p.clock.pass(time.Millisecond)
 							p.same(l, fmt.Sprint("address", address))
 						}

@@ -42,9 +42,9 @@ func (l *RunsLaw) Unit(r Runs) int64 {
 	return 1
 }
 
-// of is how r is decided: by the law of sub-windows, or, if that is nil, by that of
-// the log. It makes r what it has to be for that.
-func (l *RunsLaw) of(r Runs, now int64) *PartsLaw {
+// lawFor returns the law of sub-windows that r is decided by, or nil if it is decided by that of
+// the log. It converts r where that is needed.
+func (l *RunsLaw) lawFor(r Runs, now int64) *PartsLaw {
 	n := r.Parts()
 	switch {
 	case n == l.parts.Parts && n > 0:
@@ -53,16 +53,16 @@ func (l *RunsLaw) of(r Runs, now int64) *PartsLaw {
 		return nil
 	}
 	if n > 0 && r.len() > 0 {
-		begun := l.in(n)
-		begun.scale = newScale(begun.Part, l.log.Events)
-		if begun.settle(r, now); r.len() > 0 {
-			return begun
+		found := l.partsLaw(n)
+		found.scale = newScale(found.Part, l.log.Events)
+		if found.advance(r, now); r.len() > 0 {
+			return found
 		}
 	}
 	if n == 0 {
-		l.count(r, now)
+		l.toCounts(r, now)
 	}
-	if r.room() > 0 { // nobody writes to one that is shared by all who have none
+	if r.room() > 0 { // keys without a record share an empty one, which is never written
 		r.SetParts(l.parts.Parts)
 	}
 	if l.exact() {
@@ -71,14 +71,14 @@ func (l *RunsLaw) of(r Runs, now int64) *PartsLaw {
 	return &l.parts
 }
 
-// in is the law for counts that were begun in n parts.
-func (l *RunsLaw) in(n int64) *PartsLaw {
+// partsLaw returns the law for counts that were begun in n parts.
+func (l *RunsLaw) partsLaw(n int64) *PartsLaw {
 	return &PartsLaw{Events: l.log.Events, Brim: l.log.Brim, Parts: n, Part: partOf(l.log.Period, n), Ceiling: l.parts.Ceiling || l.exact()}
 }
 
-// count turns the stamps of r into counts of the law's parts.
-func (l *RunsLaw) count(r Runs, now int64) {
-	if l.log.settle(r, now); r.len() == 0 {
+// toCounts turns the stamps of r into counts of the law's parts.
+func (l *RunsLaw) toCounts(r Runs, now int64) {
+	if l.log.advance(r, now); r.len() == 0 {
 		return
 	}
 	kept := 0
@@ -101,7 +101,7 @@ func (l *RunsLaw) count(r Runs, now int64) {
 
 // Fit is how many copies Take would grant.
 func (l *RunsLaw) Fit(r Runs, now int64, a Ask) int64 {
-	if parts := l.of(r, now); parts != nil {
+	if parts := l.lawFor(r, now); parts != nil {
 		return parts.Fit(r, now, a)
 	}
 	return l.log.Fit(r, now, a)
@@ -110,7 +110,7 @@ func (l *RunsLaw) Fit(r Runs, now int64, a Ask) int64 {
 // Take grants what fits and charges it. When r is too small it does nothing and
 // reports false: the store gives it a larger record and asks again.
 func (l *RunsLaw) Take(r Runs, now int64, a Ask) (Verdict, bool) {
-	if parts := l.of(r, now); parts != nil {
+	if parts := l.lawFor(r, now); parts != nil {
 		return parts.Take(r, now, a)
 	}
 	return l.log.Take(r, now, a)
@@ -118,7 +118,7 @@ func (l *RunsLaw) Take(r Runs, now int64, a Ask) (Verdict, bool) {
 
 // Holds reports whether r has room for one more entry.
 func (l *RunsLaw) Holds(r Runs, now int64) bool {
-	if parts := l.of(r, now); parts != nil {
+	if parts := l.lawFor(r, now); parts != nil {
 		return parts.Holds(r, now)
 	}
 	return l.log.Holds(r, now)
@@ -127,13 +127,13 @@ func (l *RunsLaw) Holds(r Runs, now int64) bool {
 // Reject stamps the copies of an ask that another limit refused, if rejected ones
 // count. It reports false as Take does.
 func (l *RunsLaw) Reject(r Runs, now int64, a Ask) bool {
-	return l.of(r, now) != nil || l.log.Reject(r, now, a)
+	return l.lawFor(r, now) != nil || l.log.Reject(r, now, a)
 }
 
 // Return gives back n events charged at the instant at, where they are counted, if
 // they still are.
 func (l *RunsLaw) Return(r Runs, now, at, n int64) {
-	if parts := l.of(r, now); parts != nil {
+	if parts := l.lawFor(r, now); parts != nil {
 		parts.Return(r, now, at, n)
 		return
 	}
@@ -143,7 +143,7 @@ func (l *RunsLaw) Return(r Runs, now, at, n int64) {
 // Force charges n events unasked, into a debt of at most one capacity. It reports
 // false as Take does.
 func (l *RunsLaw) Force(r Runs, now, n int64) bool {
-	if parts := l.of(r, now); parts != nil {
+	if parts := l.lawFor(r, now); parts != nil {
 		return parts.Force(r, now, n)
 	}
 	return l.log.Force(r, now, n)
@@ -152,7 +152,7 @@ func (l *RunsLaw) Force(r Runs, now, n int64) bool {
 // Idle reports whether r says nothing more than an empty record does.
 func (l *RunsLaw) Idle(r Runs, now int64) bool {
 	if n := r.Parts(); n > 0 {
-		return l.in(n).Idle(r, now)
+		return l.partsLaw(n).Idle(r, now)
 	}
 	return l.log.Idle(r, now)
 }
@@ -161,7 +161,7 @@ func (l *RunsLaw) Idle(r Runs, now int64) bool {
 // third of the period too long; the limit is never over for it. It reports false
 // when the record is too small for that.
 func (l *RunsLaw) Squeeze(r Runs, now int64) bool {
-	if parts := l.of(r, now); parts != nil {
+	if parts := l.lawFor(r, now); parts != nil {
 		return parts.Squeeze(r, now)
 	}
 	return l.log.Squeeze(r, now)

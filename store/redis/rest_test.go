@@ -15,7 +15,7 @@ import (
 // asks by itself at the same instant: for every algorithm, alone and with others. Where
 // subjects live on several servers, the widest need not have been asked for that copy,
 // which then is told of another limit that refuses it.
-func TestTakeShort(t *testing.T) {
+func TestTakeWithRest(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2031, 5, 6, 7, 8, 9, 1000, time.UTC)
 	clock := func() time.Time { return now }
@@ -76,7 +76,7 @@ func shortVector(r *rand.Rand, key string) []tidegate.Check {
 // whether that was so.
 func wantRest(t *testing.T, s *Store, checks []tidegate.Check, n int) bool {
 	t.Helper()
-	granted, rest, err := s.takeShort(context.Background(), checks, n, tidegate.Handle{})
+	granted, rest, err := s.takeWithRest(context.Background(), checks, n, tidegate.Handle{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,17 +97,17 @@ func wantRest(t *testing.T, s *Store, checks []tidegate.Check, n int) bool {
 	return true
 }
 
-func TestTakeShortMisused(t *testing.T) {
+func TestTakeWithRestMisused(t *testing.T) {
 	s := openTest(t, Config{Addrs: []string{testdep.Redis(t).Socket}})
 	c := one100
-	if _, _, err := s.takeShort(context.Background(), []tidegate.Check{c}, 0, tidegate.Handle{}); err == nil {
+	if _, _, err := s.takeWithRest(context.Background(), []tidegate.Check{c}, 0, tidegate.Handle{}); err == nil {
 		t.Error("no copies at all: no error")
 	}
 	c.Cost = -1
-	if _, _, err := s.takeShort(context.Background(), []tidegate.Check{c}, 2, tidegate.Handle{}); err == nil {
+	if _, _, err := s.takeWithRest(context.Background(), []tidegate.Check{c}, 2, tidegate.Handle{}); err == nil {
 		t.Error("a negative cost: no error")
 	}
-	if d, rest, err := s.takeShort(context.Background(), nil, 3, tidegate.Handle{}); err != nil || d.Granted != 3 || rest.Limit != nil {
+	if d, rest, err := s.takeWithRest(context.Background(), nil, 3, tidegate.Handle{}); err != nil || d.Granted != 3 || rest.Limit != nil {
 		t.Errorf("of nothing: %+v, %+v, %v", d, rest, err)
 	}
 }

@@ -5,14 +5,14 @@ import (
 	"tidegate.dev/tidegate/internal/algo"
 )
 
-// look reads the states as they stand, and reports whether they have room. One
-// that is just being written is looked at when it is owned. There are none in
-// records: then there is nothing to see before all are owned.
-func (v *vector) look(s *Store) (ok bool) {
+// inspect reads the states without owning them, and reports whether they have room. One
+// that is just being written is read once it is owned. It is not for vectors with
+// records, which can only be read by the owner of their slot.
+func (v *vector) inspect(s *Store) (ok bool) {
 	v.granted = v.copies
-	for i := range v.plans {
-		p := &v.plans[i]
-		p.next, p.seen, p.plain = cell{}, false, false
+	for i := range v.pending {
+		p := &v.pending[i]
+		p.next, p.seen, p.bySpend = cell{}, false, false
 		if p.skip {
 			continue
 		}
@@ -30,27 +30,27 @@ func (v *vector) look(s *Store) (ok bool) {
 }
 
 // fit is how many copies the state of p has room for.
-func (p *plan) fit(s *Store, now int64) int64 {
-	if p.b.short(p.next, p.ask) {
+func (p *pendingCheck) fit(s *Store, now int64) int64 {
+	if p.b.fastPath(p.next, p.ask) {
 		origin := s.origin.Load()
-		owed, ok, sure := p.b.bucket.Spend(origin+int64(p.next.fast), now, p.ask.Cost)
-		if ok && sure && reaches(origin, now) {
-			p.owed, p.plain = owed, true
+		level, ok, sure := p.b.bucket.Spend(origin+int64(p.next.fast), now, p.ask.Cost)
+		if ok && sure && inReach(origin, now) {
+			p.level, p.bySpend = level, true
 			return 1
 		}
 	}
-	p.plain = false
+	p.bySpend = false
 	return s.fit(p.b, p.next, now, p.ask)
 }
 
-// decide charges as many copies as all enforcing checks have room for. All
-// slots are owned. short is a check that memory lacks a record for; nothing is
-// charged then.
-func (v *vector) decide(s *Store, squeeze bool) (d tidegate.Decision, short *plan) {
+// decide charges as many copies as all enforcing checks have room for. All slots
+// are owned. If there is no memory for the record of a check, it charges nothing and
+// returns that check as short.
+func (v *vector) decide(s *Store, squeeze bool) (d tidegate.Decision, short *pendingCheck) {
 	if v.changed {
 		v.granted = v.copies
-		for i := range v.plans {
-			p := &v.plans[i]
+		for i := range v.pending {
+			p := &v.pending[i]
 			if p.skip {
 				continue
 			}
@@ -74,22 +74,22 @@ func (v *vector) decide(s *Store, squeeze bool) (d tidegate.Decision, short *pla
 	return v.charge(s), nil
 }
 
-// charge takes what was granted, and tells about the limit with the least left.
-// An advisory check without room for all of it is over; one that found no memory
-// was left out before, and is not.
+// charge takes what was granted, and reports the limit with the least left. An
+// advisory check without room for all of it is over; one without memory was left out
+// before, and is not.
 func (v *vector) charge(s *Store) (d tidegate.Decision) {
 	var least *tidegate.Limit
 	var left, whole, reset, wait int64
-	for i := range v.plans {
-		p := &v.plans[i]
+	for i := range v.pending {
+		p := &v.pending[i]
 		if p.skip {
 			continue
 		}
 		var remaining, full int64
 		p.charged, p.wait = true, 0
-		if p.plain {
-			p.next.fast = uint64(v.now + p.owed - s.origin.Load())
-			remaining, full = p.b.bucket.Left(p.owed), p.owed
+		if p.bySpend {
+			p.next.fast = uint64(v.now + p.level - s.origin.Load())
+			remaining, full = p.b.bucket.Left(p.level), p.level
 		} else {
 			p.ask.Copies = v.granted
 			verdict := v.take(s, p)
@@ -108,12 +108,12 @@ func (v *vector) charge(s *Store) (d tidegate.Decision) {
 			least, left, whole, reset = p.b.limit, remaining, c, full
 		}
 	}
-	told := algo.Verdict{Granted: v.granted, Remaining: left, Reset: reset, Delay: wait}
-	answer(&d, least, told, v.at)
+	verdict := algo.Verdict{Granted: v.granted, Remaining: left, Reset: reset, Delay: wait}
+	answer(&d, least, verdict, v.at)
 	return d
 }
 
-func (v *vector) take(s *Store, p *plan) (verdict algo.Verdict) {
+func (v *vector) take(s *Store, p *pendingCheck) (verdict algo.Verdict) {
 	if p.b.kind.inRecord() {
 		p.next, verdict, _ = s.takeRecord(p.b, p.b.table.segment(p.key), p.next, v.now, v.at, p.ask, true)
 	} else {
@@ -122,12 +122,12 @@ func (v *vector) take(s *Store, p *plan) (verdict algo.Verdict) {
 	return verdict
 }
 
-// refuse tells about the refusing check with the longest wait. Limits that
-// count what is rejected, by themselves or by others, count it.
+// refuse reports the refusing check with the longest wait. Limits that count rejected
+// requests count this one, whichever limit refused it.
 func (v *vector) refuse(s *Store) (d tidegate.Decision) {
 	first := true
-	for i := range v.plans {
-		p := &v.plans[i]
+	for i := range v.pending {
+		p := &v.pending[i]
 		if p.skip || p.advisory {
 			continue
 		}
@@ -145,12 +145,12 @@ func (v *vector) refuse(s *Store) (d tidegate.Decision) {
 	return d
 }
 
-// keep writes what a refusal made of states that were written under another
-// limit, or before the clock was set back: from now on they are of this limit and
-// time. Where somebody was quicker, it is up to the next refusal.
-func (v *vector) keep() {
-	for i := range v.plans {
-		p := &v.plans[i]
+// writeRefused writes back states that a refusal converted, because they were written under
+// another limit or before the clock was set back. If somebody else wrote first, the
+// next refusal does it.
+func (v *vector) writeRefused() {
+	for i := range v.pending {
+		p := &v.pending[i]
 		if !p.skip && p.seen && p.next != p.old {
 			p.slot.swap(p.word, p.key, p.old, p.next)
 		}
@@ -158,7 +158,7 @@ func (v *vector) keep() {
 }
 
 // reject counts what another limit refused, where rejected events count.
-func (p *plan) reject(now int64) {
+func (p *pendingCheck) reject(now int64) {
 	if p.b.kind != runs || !p.b.runs.CountsRejected() {
 		return
 	}
@@ -168,7 +168,7 @@ func (p *plan) reject(now int64) {
 			return
 		}
 		var ok bool
-		if p.next, ok = p.b.larger(p.b.table.segment(p.key), p.next, now, p.ask, true); !ok {
+		if p.next, ok = p.b.growRecord(p.b.table.segment(p.key), p.next, now, p.ask, true); !ok {
 			return
 		}
 	}
@@ -176,10 +176,10 @@ func (p *plan) reject(now int64) {
 
 // ensure makes the records large enough for what was granted, so that charging
 // them cannot fail. It returns an enforcing check for which there is no memory;
-// advisory ones are left out. Those that are over need none.
-func (v *vector) ensure(s *Store, squeeze bool) (short *plan) {
-	for i := range v.plans {
-		p := &v.plans[i]
+// advisory checks without memory are left out, and those that are over need none.
+func (v *vector) ensure(s *Store, squeeze bool) (short *pendingCheck) {
+	for i := range v.pending {
+		p := &v.pending[i]
 		if p.skip || p.advisory && s.fit(p.b, p.next, v.now, p.ask) == 0 || p.ensure(v.now, v.granted, squeeze || p.advisory) {
 			continue
 		}
@@ -193,19 +193,19 @@ func (v *vector) ensure(s *Store, squeeze bool) (short *plan) {
 	return nil
 }
 
-func (p *plan) ensure(now, k int64, squeeze bool) (ok bool) {
+func (p *pendingCheck) ensure(now, k int64, squeeze bool) (ok bool) {
 	if !p.b.kind.inRecord() || p.ask.Cost == 0 {
 		return true
 	}
 	grant := algo.Ask{Cost: p.ask.Cost, Copies: k}
 	for ok = true; ok && !p.holds(now, grant); {
-		p.next, ok = p.b.larger(p.b.table.segment(p.key), p.next, now, grant, squeeze)
+		p.next, ok = p.b.growRecord(p.b.table.segment(p.key), p.next, now, grant, squeeze)
 	}
 	return ok
 }
 
 // holds reports whether the record of p has room to write a.
-func (p *plan) holds(now int64, a algo.Ask) bool {
+func (p *pendingCheck) holds(now int64, a algo.Ask) bool {
 	r := p.b.record(p.next)
 	if p.b.kind == runs {
 		return p.b.runs.Holds(&r, now)
@@ -215,12 +215,12 @@ func (p *plan) holds(now int64, a algo.Ask) bool {
 
 // named reports whether a lease of any of the records has a name from from to to.
 func (v *vector) named(from, to int64) bool {
-	for i := range v.plans {
-		p := &v.plans[i]
+	for i := range v.pending {
+		p := &v.pending[i]
 		if p.skip || p.b.kind != leases {
 			continue
 		}
-		if r := p.b.record(p.next); p.b.lease.Named(&r, from, to) {
+		if r := p.b.record(p.next); p.b.lease.HasName(&r, from, to) {
 			return true
 		}
 	}

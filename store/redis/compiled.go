@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+	"unique"
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/algo"
@@ -46,40 +47,35 @@ var kindOf = map[tidegate.Algorithm]kind{
 	tidegate.Concurrency:   leases,
 }
 
-// family is the limits of one identity: tiers of a rule, which share counters.
-type family struct {
-	identity string
+// compiledLimit is a limit with everything about it that can be computed in advance.
+type compiledLimit struct {
+	limit     *tidegate.Limit
+	identity  unique.Handle[string] // limits of one identity, tiers of a rule, share counters
+	kind      kind
+	capacity  int64
+	id        string // of its state among others of its key
+	packedLaw string // the numbers of its law that never change, as scripts read them
+	bucket    algo.BucketLaw
+	longest   int64  // ticks that a bucket can be booked ahead, at most
+	start     string // of its keys, up to the brace
+	end       string // of its keys, from the brace on
+	dates     atomic.Pointer[dates]
+
+	// See runs.go. parts is how many parts it counts in. asParts is set for a log whose
+	// counters were last found in parts: the limit that reads them. Its log is this limit.
+	parts   int64
+	asParts atomic.Pointer[compiledLimit]
+	log     *compiledLimit
 }
 
-// bound is a limit with all that can be said of it in advance.
-type bound struct {
-	limit    *tidegate.Limit
-	family   *family
-	kind     kind
-	capacity int64
-	id       string // of its state among others of its key
-	numbers  string // of its law, those that never change
-	bucket   algo.BucketLaw
-	longest  int64  // ticks that a bucket can be booked ahead, at most
-	start    string // of its keys, up to the brace
-	end      string // of its keys, from the brace on
-	dates    atomic.Pointer[dates]
+// maxCompiled is how many compiled limits are kept; a caller that makes a new Limit per
+// request gets slower, not larger.
+const maxCompiled = 1 << 16
 
-	// See runs.go. parts is how many it counts in; strict the bound of a log whose
-	// counters were last found in parts, and log, of that one, the log it stands for.
-	parts  int64
-	strict atomic.Pointer[bound]
-	log    *bound
-}
-
-// maxBounds is how many limits are kept ready at once; a caller that makes a new
-// Limit per request gets slower, not larger.
-const maxBounds = 1 << 16
-
-// bind makes a limit ready at the first call.
-func (s *Store) bind(l *tidegate.Limit) (*bound, error) {
-	if b, ok := s.bounds.Load(l); ok {
-		return b.(*bound), nil
+// compile returns the compiled limit, which is made at the first call.
+func (s *Store) compile(l *tidegate.Limit) (*compiledLimit, error) {
+	if b, ok := s.compiled.Load(l); ok {
+		return b.(*compiledLimit), nil
 	}
 	if l == nil || l.Identity() == "" {
 		return nil, fmt.Errorf("redis: a check has no limit made by tidegate.NewLimit")
@@ -87,35 +83,21 @@ func (s *Store) bind(l *tidegate.Limit) (*bound, error) {
 	if l.Algorithm == tidegate.Deny {
 		return nil, fmt.Errorf("redis: %s is an access rule, which no store counts; put the request to a tidegate.Gate", l)
 	}
-	b := newBound(s.prefix, l, s.family(l.Identity()))
-	if s.bound.Add(1) > maxBounds {
-		s.bounds.Clear()
-		s.bound.Store(1)
+	b := newCompiledLimit(s.prefix, l)
+	if s.compiledCount.Add(1) > maxCompiled {
+		s.compiled.Clear()
+		s.compiledCount.Store(1)
 	}
-	s.bounds.Store(l, b)
+	s.compiled.Store(l, b)
 	return b, nil
-}
-
-func (s *Store) family(identity string) *family {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f := s.families[identity]
-	if f == nil {
-		if len(s.families) >= maxBounds {
-			clear(s.families)
-		}
-		f = &family{identity}
-		s.families[identity] = f
-	}
-	return f
 }
 
 // maxAhead bounds how far ahead of its burst a token bucket can be booked, as in
 // internal/algo.
 const maxAhead = time.Hour
 
-func newBound(prefix string, l *tidegate.Limit, f *family) *bound {
-	b := &bound{limit: l, family: f, kind: kindOf[l.Algorithm], capacity: l.Capacity(), id: stateID(l), end: "}"}
+func newCompiledLimit(prefix string, l *tidegate.Limit) *compiledLimit {
+	b := &compiledLimit{limit: l, identity: unique.Make(l.Identity()), kind: kindOf[l.Algorithm], capacity: l.Capacity(), id: stateID(l), end: "}"}
 	b.start = prefix + ":" + escape(l.Name) + ":{"
 	period := l.Period.Microseconds()
 	var p packer
@@ -123,7 +105,7 @@ func newBound(prefix string, l *tidegate.Limit, f *family) *bound {
 	case buckets:
 		b.bucket = algo.NewBucketLaw(l)
 		b.longest = algo.Ticks(maxAhead)
-		if b.bucket.Leaky { // to wait longer than for all who are in line changes nothing
+		if b.bucket.Leaky { // nobody has to wait for longer than the whole queue takes
 			b.longest = b.bucket.Tau
 		}
 		p.int(b.bucket.Em)
@@ -158,7 +140,7 @@ func newBound(prefix string, l *tidegate.Limit, f *family) *bound {
 		p.int(l.Events)
 		p.int(period)
 	}
-	b.numbers = string(p)
+	b.packedLaw = string(p)
 	return b
 }
 
@@ -169,7 +151,7 @@ func flag(set bool) byte {
 	return 0
 }
 
-// stateID tells the states under one key apart: 9 bytes of what a limit's identity
+// stateID tells the states under one key apart: 9 bytes made of what a limit's identity
 // has besides name and scope.
 func stateID(l *tidegate.Limit) string {
 	id := make([]byte, 9)
@@ -185,8 +167,8 @@ func stateID(l *tidegate.Limit) string {
 }
 
 // law appends the numbers of b to p. wait is in ticks.
-func (b *bound) law(p *packer, wait int64, dates []int64, twin uint16) {
-	p.text(b.numbers)
+func (b *compiledLimit) law(p *packer, wait int64, dates []int64, altKey uint16) {
+	p.text(b.packedLaw)
 	switch b.kind {
 	case buckets:
 		p.byte(flag(b.bucket.Leaky))
@@ -197,9 +179,9 @@ func (b *bound) law(p *packer, wait int64, dates []int64, twin uint16) {
 			p.int(us)
 		}
 	case logs:
-		p.uint16(twin)
+		p.uint16(altKey)
 	case parts:
-		p.uint16(twin)
+		p.uint16(altKey)
 		p.byte(flag(b.log != nil))
 	}
 }

@@ -1,0 +1,32 @@
+package memory
+
+import "tidegate.dev/tidegate/internal/algo"
+
+// backoff delays the next search after one that found nothing, for longer each time: a
+// search takes as long as a thousand decisions, and there are thousands of segments.
+type backoff struct {
+	until  int64
+	length int64
+}
+
+const (
+	minBackoff = 10_000 * algo.Micro
+	maxBackoff = 8_000_000 * algo.Micro
+)
+
+// record notes whether a search has found anything.
+func (p *backoff) record(found bool, now int64) {
+	if found {
+		*p = backoff{}
+		return
+	}
+	p.length = min(max(minBackoff, 4*p.length), maxBackoff)
+	p.until = now + p.length
+}
+
+// active reports whether another search would come too early. If the clock is set back, it
+// lasts no longer than intended.
+func (p *backoff) active(now int64) bool {
+	wait := p.until - now
+	return wait > 0 && wait <= p.length
+}
