@@ -35,36 +35,36 @@ type compiledLimit struct {
 
 // attachLimit compiles l and makes it the limit that sweeps of t go by.
 func attachLimit(l *tidegate.Limit, t *table, budget *budget) *compiledLimit {
-	b := newCompiledLimit(l, t, budget)
-	t.noteLimit(l.Capacity(), b.bucket.Tau)
-	t.lastLimit.Store(b)
-	t.keepsExhausted.Store(b.keepsExhausted())
-	return b
+	lim := newCompiledLimit(l, t, budget)
+	t.noteLimit(l.Capacity(), lim.bucket.Tau)
+	t.lastLimit.Store(lim)
+	t.keepsExhausted.Store(lim.keepsExhausted())
+	return lim
 }
 
 func newCompiledLimit(l *tidegate.Limit, t *table, budget *budget) *compiledLimit {
-	b := &compiledLimit{limit: l, table: t, budget: budget, kind: t.kind, isTokenBucket: l.Algorithm == tidegate.TokenBucket, fits: l.Capacity()}
+	lim := &compiledLimit{limit: l, table: t, budget: budget, kind: t.kind, isTokenBucket: l.Algorithm == tidegate.TokenBucket, fits: l.Capacity()}
 	switch t.kind {
 	case buckets:
-		b.bucket = algo.NewBucketLaw(l)
+		lim.bucket = algo.NewBucketLaw(l)
 	case counters:
-		b.counter = algo.NewCounterLaw(l)
+		lim.counter = algo.NewCounterLaw(l)
 	case slidings:
-		b.sliding = algo.NewSlidingLaw(l)
+		lim.sliding = algo.NewSlidingLaw(l)
 	case runs:
-		b.runs = algo.NewRunsLaw(l)
+		lim.runs = algo.NewRunsLaw(l)
 	case leases:
-		b.lease = algo.NewLeaseLaw(l)
+		lim.lease = algo.NewLeaseLaw(l)
 	}
-	b.hot.Store(new(slot))
-	return b
+	lim.hot.Store(new(slot))
+	return lim
 }
 
 // law is the bucket's law among the others of its table. A slot has no room for when it
 // was written; but all limits of the table are known here, and so is the widest.
-func (b *compiledLimit) law() algo.BucketLaw {
-	l := b.bucket
-	l.Widest, l.Longest = b.table.widest.Load(), b.table.longest.Load()
+func (lim *compiledLimit) law() algo.BucketLaw {
+	l := lim.bucket
+	l.Widest, l.Longest = lim.table.widest.Load(), lim.table.longest.Load()
 	return l
 }
 
@@ -74,14 +74,14 @@ const maxCompiled = 64
 
 // compile returns the compiled limit, with its table, which are made at the first call.
 func (s *Store) compile(l *tidegate.Limit) (*compiledLimit, error) {
-	if b := s.recentEntry(l).Load(); b != nil && b.limit == l {
-		return b, nil
+	if lim := s.recentEntry(l).Load(); lim != nil && lim.limit == l {
+		return lim, nil
 	}
-	b, err := s.compileSlow(l)
+	lim, err := s.compileSlow(l)
 	if err == nil {
-		s.remember(b)
+		s.remember(lim)
 	}
-	return b, err
+	return lim, err
 }
 
 // recentEntry returns the entry of the limit in the cache of recent ones.
@@ -89,7 +89,7 @@ func (s *Store) recentEntry(l *tidegate.Limit) *atomic.Pointer[compiledLimit] {
 	return &s.recent[uintptr(unsafe.Pointer(l))/unsafe.Sizeof(*l)%uintptr(len(s.recent))]
 }
 
-func (s *Store) remember(b *compiledLimit) { s.recentEntry(b.limit).Store(b) }
+func (s *Store) remember(lim *compiledLimit) { s.recentEntry(lim.limit).Store(lim) }
 
 func (s *Store) compileSlow(l *tidegate.Limit) (*compiledLimit, error) {
 	if l == nil || l.Identity() == "" {
@@ -99,17 +99,17 @@ func (s *Store) compileSlow(l *tidegate.Limit) (*compiledLimit, error) {
 		return nil, fmt.Errorf("memory: %s is an access rule, which no store counts; put the request to a tidegate.Gate", l)
 	}
 	s.mu.Lock()
-	b, added := s.compileLocked(l)
+	lim, added := s.compileLocked(l)
 	s.mu.Unlock()
 	if added { // at the memory bound, others must make room for its table
-		s.reclaim(b.table, 1, s.clock.now(), false)
+		s.reclaim(lim.table, 1, s.clock.now(), false)
 	}
-	return b, nil
+	return lim, nil
 }
 
-func (s *Store) compileLocked(l *tidegate.Limit) (b *compiledLimit, added bool) {
-	if b := s.compiled[l]; b != nil {
-		return b, false
+func (s *Store) compileLocked(l *tidegate.Limit) (lim *compiledLimit, added bool) {
+	if lim := s.compiled[l]; lim != nil {
+		return lim, false
 	}
 	t := s.byID[l.Identity()]
 	if added = t == nil; added {
@@ -122,10 +122,10 @@ func (s *Store) compileLocked(l *tidegate.Limit) (b *compiledLimit, added bool) 
 	if len(t.limits) == maxCompiled {
 		s.forgetLocked(t)
 	}
-	b = attachLimit(l, t, &s.budget)
+	lim = attachLimit(l, t, &s.budget)
 	t.limits = append(t.limits, l)
-	s.compiled[l] = b
-	return b, added
+	s.compiled[l] = lim
+	return lim, added
 }
 
 // forgetLocked forgets the compiled limits of t; those still in use are compiled again.
@@ -136,15 +136,15 @@ func (s *Store) forgetLocked(t *table) {
 	t.limits = nil
 }
 
-// current returns b, or the limit compiled again if its table was dropped.
-func (s *Store) current(b *compiledLimit) *compiledLimit {
-	for b.table.dropped.Load() {
-		floor := b.floor
-		b, _ = s.compileSlow(b.limit) // it was valid before
-		s.remember(b)
-		b = b.withFloor(floor)
+// current returns lim, or the limit compiled again if its table was dropped.
+func (s *Store) current(lim *compiledLimit) *compiledLimit {
+	for lim.table.dropped.Load() {
+		floor := lim.floor
+		lim, _ = s.compileSlow(lim.limit) // it was valid before
+		s.remember(lim)
+		lim = lim.withFloor(floor)
 	}
-	return b
+	return lim
 }
 
 // dropIfEmpty forgets a table without keys. If its limit is still used, it gets another.

@@ -26,7 +26,7 @@ func TestCounterTwiceInAVectorWhileItsTableIsDropped(t *testing.T) {
 			t.Fatalf("%s: bound again, it does not share its counters", a)
 		}
 		key := s.hash.sum("ann", after.table.salt)
-		v := vector{pending: []pendingCheck{{b: before, key: key, ask: ask(1, 0, 1)}, {b: after, key: key, ask: ask(1, 0, 1)}}}
+		v := vector{pending: []pendingCheck{{lim: before, key: key, ask: ask(1, 0, 1)}, {lim: after, key: key, ask: ask(1, 0, 1)}}}
 		v.merge(1)
 		if !v.pending[1].skip || v.pending[0].ask.Cost != 2 {
 			t.Errorf("%s: the two are not merged: %+v", a, v.pending)

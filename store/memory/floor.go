@@ -12,22 +12,22 @@ const maxFloors = 16
 
 // compileCheck is compile for a check, which may have a floor.
 func (s *Store) compileCheck(c *tidegate.Check) (*compiledLimit, error) {
-	b, err := s.compile(c.Limit)
+	lim, err := s.compile(c.Limit)
 	if err != nil || c.Floor == 0 {
-		return b, err
+		return lim, err
 	}
 	if c.Floor < 0 {
 		return nil, fmt.Errorf("memory: Take(%s): floor is %d; want 0 or more", c.Limit, c.Floor)
 	}
-	return b.withFloor(c.Floor), nil
+	return lim.withFloor(c.Floor), nil
 }
 
-// withFloor returns b for requests that have to leave floor events.
-func (b *compiledLimit) withFloor(floor int64) *compiledLimit {
-	if floor = min(floor, b.limit.Capacity()); floor == 0 {
-		return b
+// withFloor returns lim for requests that have to leave floor events.
+func (lim *compiledLimit) withFloor(floor int64) *compiledLimit {
+	if floor = min(floor, lim.limit.Capacity()); floor == 0 {
+		return lim
 	}
-	old := b.floors.Load()
+	old := lim.floors.Load()
 	if old != nil {
 		for _, made := range *old {
 			if made.floor == floor {
@@ -35,9 +35,9 @@ func (b *compiledLimit) withFloor(floor int64) *compiledLimit {
 			}
 		}
 	}
-	made := newCompiledLimit(b.limit, b.table, b.budget)
+	made := newCompiledLimit(lim.limit, lim.table, lim.budget)
 	made.floor, made.fits = floor, made.fits-floor
-	switch b.kind {
+	switch lim.kind {
 	case buckets:
 		made.bucket.SetFloor(floor)
 	case counters:
@@ -54,6 +54,6 @@ func (b *compiledLimit) withFloor(floor int64) *compiledLimit {
 		all = append(all, *old...)
 	}
 	all = append(all, made)
-	b.floors.CompareAndSwap(old, &all) // otherwise it is made again at the next call
+	lim.floors.CompareAndSwap(old, &all) // otherwise it is made again at the next call
 	return made
 }

@@ -73,12 +73,12 @@ func slidingCell(n algo.Sliding) cell {
 }
 
 // span is the period of a counter that holds the wall-clock instant.
-func (b *compiledLimit) span(wall int64) algo.Span {
-	if s := b.spans.Load(); s != nil && s.Holds(wall/algo.Micro) {
+func (lim *compiledLimit) span(wall int64) algo.Span {
+	if s := lim.spans.Load(); s != nil && s.Holds(wall/algo.Micro) {
 		return *s
 	}
-	s := spanAt(b.limit, wall)
-	b.spans.Store(&s)
+	s := spanAt(lim.limit, wall)
+	lim.spans.Store(&s)
 	return s
 }
 

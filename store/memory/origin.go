@@ -33,9 +33,9 @@ func (s *Store) moveOrigin(now int64) {
 	}
 	origin := now - originMargin
 	for _, t := range s.allTables() {
-		if b := t.lastLimit.Load(); t.kind == buckets && b != nil {
+		if lim := t.lastLimit.Load(); t.kind == buckets && lim != nil {
 			for g := range t.segments() {
-				s.rebase(b, g, old, origin, now)
+				s.rebase(lim, g, old, origin, now)
 			}
 		}
 	}
@@ -44,8 +44,8 @@ func (s *Store) moveOrigin(now int64) {
 
 // rebase rewrites the buckets of g. One that lies in the future, because the clock was
 // set back, is moved to now with its level, as its law says.
-func (s *Store) rebase(b *compiledLimit, g *segment, from, to, now int64) {
-	law := b.law()
+func (s *Store) rebase(lim *compiledLimit, g *segment, from, to, now int64) {
+	law := lim.law()
 	for i := range int(g.slots.Load()) {
 		sl := &g.chunks[i/chunkSlots].Load()[i%chunkSlots]
 		if sl.tag.Load() == 0 {

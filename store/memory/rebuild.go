@@ -21,8 +21,8 @@ const maxGrowths = 4
 // insert stores k with the state c and reports false when there is no room, which the
 // limit's OnFull decides. inserted is false when k was there already, or the table was
 // dropped: the caller looks k up again.
-func (s *Store) insert(b *compiledLimit, k keyHash, c cell, now int64) (inserted, ok bool) {
-	t := b.table
+func (s *Store) insert(lim *compiledLimit, k keyHash, c cell, now int64) (inserted, ok bool) {
+	t := lim.table
 	for try := 0; ; try++ {
 		g := t.segment(k)
 		g.mu.Lock()
@@ -41,14 +41,14 @@ func (s *Store) insert(b *compiledLimit, k keyHash, c cell, now int64) (inserted
 			g.mu.Unlock()
 			return true, true
 		}
-		if b.keepsExhausted() && g.shedBackoff.active(now) {
+		if lim.keepsExhausted() && g.shedBackoff.active(now) {
 			g.mu.Unlock()
 			return false, false
 		}
 		s.sweeper.visit(s, t, now) // not g, which is locked
 		empty := g.slots.Load() == 0
 		last := try >= maxGrowths || !empty && s.mustShed(t, now)
-		made, want := s.makeRoom(b, g, now, last)
+		made, want := s.makeRoom(lim, g, now, last)
 		g.mu.Unlock()
 		switch {
 		case made:
@@ -68,12 +68,12 @@ func (s *Store) mustShed(t *table, now int64) bool {
 // makeRoom drops what is idle in a full segment and, if that is not enough,
 // grows or splits it. Without memory for that it says how many pages it wants or,
 // if it is to shed, drops what matters least.
-func (s *Store) makeRoom(b *compiledLimit, g *segment, now int64, shed bool) (made bool, want int) {
+func (s *Store) makeRoom(lim *compiledLimit, g *segment, now int64, shed bool) (made bool, want int) {
 	held := scratch.Get().(*[]entry)
 	defer scratch.Put(held)
-	all := s.takeOut(b, g, (*held)[:0], now)
+	all := s.takeOut(lim, g, (*held)[:0], now)
 	slots := int(g.slots.Load())
-	t := b.table
+	t := lim.table
 	switch {
 	case slots > 0 && len(all) <= maxKeys(slots)*7/8:
 		made = true
@@ -85,7 +85,7 @@ func (s *Store) makeRoom(b *compiledLimit, g *segment, now int64, shed bool) (ma
 	}
 	if !made && shed {
 		// A quarter at a time, since a rebuild costs as much as many decisions.
-		all = s.shed(b, g, all, maxKeys(slots)*3/4, now, b.keepsExhausted())
+		all = s.shed(lim, g, all, maxKeys(slots)*3/4, now, lim.keepsExhausted())
 		made = len(all) < maxKeys(slots)
 		g.shedBackoff.record(made, now)
 	}
@@ -96,7 +96,7 @@ func (s *Store) makeRoom(b *compiledLimit, g *segment, now int64, shed bool) (ma
 }
 
 // takeOut vacates g and returns its keys, except the idle ones, which it drops.
-func (s *Store) takeOut(b *compiledLimit, g *segment, all []entry, now int64) []entry {
+func (s *Store) takeOut(lim *compiledLimit, g *segment, all []entry, now int64) []entry {
 	n := int(g.slots.Load())
 	for i := range n {
 		sl := &g.chunks[i/chunkSlots].Load()[i%chunkSlots]
@@ -107,8 +107,8 @@ func (s *Store) takeOut(b *compiledLimit, g *segment, all []entry, now int64) []
 		word := sl.seize()
 		meta := sl.meta.Load()
 		e := entry{key: keyHash{tag, meta &^ slowMask}, cell: cell{meta & slowMask, word & fastMask}}
-		if s.idle(b, e.cell, now) {
-			g.free(b.table, e)
+		if s.idle(lim, e.cell, now) {
+			g.free(lim.table, e)
 		} else {
 			all = append(all, e)
 		}

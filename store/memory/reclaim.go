@@ -97,13 +97,13 @@ func (s *Store) victim(now int64) (largest *table) {
 
 // keepsExhausted reports whether exhausted keys are never dropped. Leases never are: a
 // forgotten one would be a slot given twice.
-func (b *compiledLimit) keepsExhausted() bool {
-	return b.limit.OnFull == tidegate.RefuseNew || b.kind == leases
+func (lim *compiledLimit) keepsExhausted() bool {
+	return lim.limit.OnFull == tidegate.RefuseNew || lim.kind == leases
 }
 
 // shed drops keys until keep are left, the least used first, as far as a
 // sixty-fourth of the capacity tells them apart.
-func (s *Store) shed(b *compiledLimit, g *segment, all []entry, target int, now int64, keepExhausted bool) []entry {
+func (s *Store) shed(lim *compiledLimit, g *segment, all []entry, target int, now int64, keepExhausted bool) []entry {
 	drop := len(all) - target
 	if drop <= 0 {
 		return all
@@ -111,7 +111,7 @@ func (s *Store) shed(b *compiledLimit, g *segment, all []entry, target int, now 
 	const shift = 14
 	var used [exhausted>>shift + 1]int // keys by use
 	for i := range all {
-		all[i].use = s.use(b, all[i].cell, now)
+		all[i].use = s.use(lim, all[i].cell, now)
 		used[all[i].use>>shift]++
 	}
 	least := 0 // the last group of which some go
@@ -131,42 +131,42 @@ func (s *Store) shed(b *compiledLimit, g *segment, all []entry, target int, now 
 			continue
 		}
 		drop--
-		b.table.forgotten.Add(1)
+		lim.table.forgotten.Add(1)
 		if e.use < exhausted {
-			b.table.evicted.Add(1)
+			lim.table.evicted.Add(1)
 		}
-		g.free(b.table, e)
+		g.free(lim.table, e)
 	}
 	return left
 }
 
 // shrink rebuilds a segment of t and reports whether that gave anything back.
 func (s *Store) shrink(t *table, nth uint64, now int64, m dropScope) bool {
-	b := t.lastLimit.Load()
+	lim := t.lastLimit.Load()
 	d := t.dir.Load()
 	g := d.segs[nth%uint64(len(d.segs))].Load()
-	if b == nil || !g.mu.TryLock() {
+	if lim == nil || !g.mu.TryLock() {
 		return false
 	}
 	defer g.mu.Unlock()
 	if g.slots.Load() == 0 {
 		return t.join(g, &s.budget)
 	}
-	if m == dropIdle && !s.worthSweeping(b, g, now) {
+	if m == dropIdle && !s.worthSweeping(lim, g, now) {
 		return false
 	}
-	return s.rebuild(b, g, now, m)
+	return s.rebuild(lim, g, now, m)
 }
 
 // rebuild drops keys of g as far as m allows and is needed, and gives back the
 // pages it then does not need. It reports whether it freed anything. The caller
 // holds g's lock.
-func (s *Store) rebuild(b *compiledLimit, g *segment, now int64, m dropScope) bool {
+func (s *Store) rebuild(lim *compiledLimit, g *segment, now int64, m dropScope) bool {
 	held := scratch.Get().(*[]entry)
 	defer scratch.Put(held)
-	t := b.table
+	t := lim.table
 	before, keys := t.bytes.Load(), t.keys.Load()
-	all := s.takeOut(b, g, (*held)[:0], now)
+	all := s.takeOut(lim, g, (*held)[:0], now)
 	s.releasePages(t, g, all, m)
 	few := len(all) <= chunkSlots/4 // its pages come free only if nothing is left
 	if m != dropIdle && t.bytes.Load() >= before && (!few || g.depth == 0) {
@@ -174,7 +174,7 @@ func (s *Store) rebuild(b *compiledLimit, g *segment, now int64, m dropScope) bo
 		if few {
 			target = 0
 		}
-		all = s.shed(b, g, all, target, now, m == dropUnused || b.keepsExhausted())
+		all = s.shed(lim, g, all, target, now, m == dropUnused || lim.keepsExhausted())
 		s.releasePages(t, g, all, m)
 	}
 	for _, e := range all {
@@ -198,14 +198,14 @@ func (s *Store) releasePages(t *table, g *segment, all []entry, m dropScope) {
 
 // worthSweeping looks at a few slots of g and reports whether enough of them are
 // idle or vacant for a rebuild to pay.
-func (s *Store) worthSweeping(b *compiledLimit, g *segment, now int64) bool {
+func (s *Store) worthSweeping(lim *compiledLimit, g *segment, now int64) bool {
 	const samples = 16
 	n := int(g.slots.Load())
 	live := 0
 	for i := range samples {
 		at := i * n / samples
 		sl := &g.chunks[at/chunkSlots].Load()[at%chunkSlots]
-		if sl.tag.Load() != 0 && !s.sampleIdle(b, sl, now) {
+		if sl.tag.Load() != 0 && !s.sampleIdle(lim, sl, now) {
 			live++
 		}
 	}
@@ -214,15 +214,15 @@ func (s *Store) worthSweeping(b *compiledLimit, g *segment, now int64) bool {
 
 // sampleIdle reports whether the key in a slot is idle. Only the owner of a slot reads
 // its record; a slot that is in use is not idle.
-func (s *Store) sampleIdle(b *compiledLimit, sl *slot, now int64) bool {
+func (s *Store) sampleIdle(lim *compiledLimit, sl *slot, now int64) bool {
 	word := sl.word.Load()
-	if !b.kind.inRecord() {
-		return s.idle(b, cell{sl.meta.Load() & slowMask, word & fastMask}, now)
+	if !lim.kind.inRecord() {
+		return s.idle(lim, cell{sl.meta.Load() & slowMask, word & fastMask}, now)
 	}
 	if word&busyBit != 0 || !sl.word.CompareAndSwap(word, word|busyBit) {
 		return false
 	}
-	idle := s.idle(b, cell{sl.meta.Load() & slowMask, word & fastMask}, now)
+	idle := s.idle(lim, cell{sl.meta.Load() & slowMask, word & fastMask}, now)
 	sl.word.Store(word)
 	return idle
 }

@@ -155,11 +155,11 @@ func (s *Store) Settle(_ context.Context, r tidegate.Receipt, actual int64) erro
 		return tidegate.ErrSettled
 	}
 	for _, c := range one.charged {
-		b, err := s.compile(c.limit)
+		lim, err := s.compile(c.limit)
 		if err != nil {
 			return err
 		}
-		s.adjust(b, c.key, now, one.at+c.wait+c.limit.Turn(min(actual, c.cost)), actual-c.cost)
+		s.adjust(lim, c.key, now, one.at+c.wait+c.limit.Turn(min(actual, c.cost)), actual-c.cost)
 	}
 	runtime.KeepAlive(s)
 	return nil

@@ -139,31 +139,31 @@ func (r *snapshotReader) table(s *Store, specBytes uint64, shift, now int64) err
 	if err != nil {
 		return err
 	}
-	b, err := s.compile(l)
+	lim, err := s.compile(l)
 	if err != nil {
 		return err
 	}
 	widest := int64(r.word())
-	b.table.noteLimit(widest, 0)
+	lim.table.noteLimit(widest, 0)
 	for r.word() == 1 {
 		tag, meta, fast := r.word(), r.word(), r.word()
 		k := keyHash{tag, meta &^ slowMask}
 		c := cell{meta & slowMask, fast & fastMask}
 		switch {
-		case b.kind == buckets && c != (cell{}):
+		case lim.kind == buckets && c != (cell{}):
 			c.fast = min(uint64(max(0, int64(c.fast)+shift)), fastMask)
-			b.table.noteLimit(widest, product(widest, int64(c.slow))) // under whatever limit it was written
-		case b.kind == slidings && c != (cell{}):
-			c.slow = uint64(max(0, int64(c.slow)+r.skewIn(b.sliding.Period))) & slowMask
-		case b.kind.inRecord():
-			r.record(s, b, k, now)
+			lim.table.noteLimit(widest, product(widest, int64(c.slow))) // under whatever limit it was written
+		case lim.kind == slidings && c != (cell{}):
+			c.slow = uint64(max(0, int64(c.slow)+r.skewIn(lim.sliding.Period))) & slowMask
+		case lim.kind.inRecord():
+			r.record(s, lim, k, now)
 			continue
 		}
 		if r.err != nil {
 			return r.err
 		}
-		if inserted, _ := s.insert(b, k, c, now); !inserted {
-			b.table.forgotten.Add(1)
+		if inserted, _ := s.insert(lim, k, c, now); !inserted {
+			lim.table.forgotten.Add(1)
 		}
 	}
 	return r.err
@@ -175,7 +175,7 @@ func (r *snapshotReader) skewIn(us int64) int64 { return r.skew / algo.Micro / u
 
 // record reads a record into the store; without memory for it the key starts
 // afresh, and is counted as forgotten.
-func (r *snapshotReader) record(s *Store, b *compiledLimit, k keyHash, now int64) {
+func (r *snapshotReader) record(s *Store, lim *compiledLimit, k keyHash, now int64) {
 	n := r.word()
 	if r.err == nil && n > maxPages*algo.PageWords {
 		r.err = fmt.Errorf("%w: a record of %d words", ErrSnapshot, n)
@@ -195,22 +195,22 @@ func (r *snapshotReader) record(s *Store, b *compiledLimit, k keyHash, now int64
 		return
 	}
 	if r.older {
-		read.SetParts(int64(b.limit.Parts))
+		read.SetParts(int64(lim.limit.Parts))
 	}
-	read.Shift(r.skewIn(b.runs.Unit(read)))
+	read.Shift(r.skewIn(lim.runs.Unit(read)))
 	kept := false
-	s.withSlot(b, k, now, true, func(b *compiledLimit, g *segment, c cell, _ bool) (cell, bool) {
+	s.withSlot(lim, k, now, true, func(lim *compiledLimit, g *segment, c cell, _ bool) (cell, bool) {
 		h := g.records.alloc(int(n))
 		if h == 0 {
 			return c, false
 		}
 		kept = true
-		to := b.budget.record(h)
+		to := lim.budget.record(h)
 		read.CopyTo(&to)
 		return cell{slow: uint64(h)}, true
 	})
 	if !kept {
-		b.table.forgotten.Add(1)
+		lim.table.forgotten.Add(1)
 	}
 }
 

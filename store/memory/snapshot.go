@@ -57,11 +57,11 @@ func (s *Store) writeSnapshot(f io.Writer) error {
 	now := s.now()
 	w.words(s.hash.key[0], s.hash.key[1], uint64(now), uint64(s.clock.wall(now)), uint64(s.origin.Load()))
 	for _, t := range s.allTables() {
-		b := t.lastLimit.Load()
-		if b == nil || t.kind == leases {
+		lim := t.lastLimit.Load()
+		if lim == nil || t.kind == leases {
 			continue
 		}
-		named := b.limit.Spec
+		named := lim.limit.Spec
 		named.Terms = nil // the rules will say them again
 		spec, err := json.Marshal(named)
 		if err != nil {
@@ -70,7 +70,7 @@ func (s *Store) writeSnapshot(f io.Writer) error {
 		w.words(uint64(len(spec)))
 		w.bytes(spec)
 		w.words(uint64(t.widest.Load()))
-		s.writeTable(w, b)
+		s.writeTable(w, lim)
 		w.words(0)
 	}
 	w.words(0)
@@ -85,8 +85,8 @@ func (s *Store) writeSnapshot(f io.Writer) error {
 
 // writeTable visits the segments in the order of their tags, each under its
 // lock, so that splits before or behind it make no difference.
-func (s *Store) writeTable(w *snapshotWriter, b *compiledLimit) {
-	t := b.table
+func (s *Store) writeTable(w *snapshotWriter, lim *compiledLimit) {
+	t := lim.table
 	var at uint64      // the first tag not yet written
 	var words []uint64 // of one segment: nobody waits for the disk
 	for {
@@ -96,7 +96,7 @@ func (s *Store) writeTable(w *snapshotWriter, b *compiledLimit) {
 			g.mu.Unlock()
 			continue
 		}
-		words = b.copySegment(g, words[:0])
+		words = lim.copySegment(g, words[:0])
 		depth, prefix := g.depth, g.prefix
 		g.mu.Unlock()
 		w.words(words...)
@@ -108,7 +108,7 @@ func (s *Store) writeTable(w *snapshotWriter, b *compiledLimit) {
 }
 
 // copySegment appends the keys of g, whose lock the caller holds.
-func (b *compiledLimit) copySegment(g *segment, words []uint64) []uint64 {
+func (lim *compiledLimit) copySegment(g *segment, words []uint64) []uint64 {
 	for i := range int(g.slots.Load()) {
 		sl := &g.chunks[i/chunkSlots].Load()[i%chunkSlots]
 		tag := sl.tag.Load()
@@ -118,8 +118,8 @@ func (b *compiledLimit) copySegment(g *segment, words []uint64) []uint64 {
 		word := sl.seize()
 		meta := sl.meta.Load()
 		words = append(words, 1, tag, meta, word&fastMask)
-		if b.kind.inRecord() {
-			r := b.record(cell{slow: meta & slowMask})
+		if lim.kind.inRecord() {
+			r := lim.record(cell{slow: meta & slowMask})
 			words = append(words, uint64(r.Words()))
 			for i := range r.Words() {
 				words = append(words, r.Get(i))

@@ -11,76 +11,76 @@ import (
 const hotEvery = 16
 
 // spend decides into d the most common case, one token bucket, or reports false.
-func (s *Store) spend(d *tidegate.Decision, b *compiledLimit, k keyHash, cost int64) bool {
-	sl := b.hot.Load()
+func (s *Store) spend(d *tidegate.Decision, lim *compiledLimit, k keyHash, cost int64) bool {
+	sl := lim.hot.Load()
 	old, word, ok := sl.read(k)
 	if !ok {
-		return s.spendCold(d, b, k, cost)
+		return s.spendCold(d, lim, k, cost)
 	}
-	if old.slow != uint64(b.bucket.Em) {
+	if old.slow != uint64(lim.bucket.Em) {
 		return false
 	}
 	origin, now := s.origin.Load(), s.clock.now()
-	level, admitted, sure := b.bucket.Spend(origin+int64(old.fast), now, cost)
+	level, admitted, sure := lim.bucket.Spend(origin+int64(old.fast), now, cost)
 	if !sure || !inReach(origin, now) {
 		return false
 	}
 	if !admitted {
-		d.RetryAfter = algo.Duration(level + cost*b.bucket.Em - b.bucket.Brim)
-		b.report(d, level, now)
+		d.RetryAfter = algo.Duration(level + cost*lim.bucket.Em - lim.bucket.Brim)
+		lim.report(d, level, now)
 		return sl.word.Load() == word
 	}
 	if !sl.word.CompareAndSwap(word, word&genMask|uint64(now+level-origin)) {
-		if level, ok = s.spendAgain(sl, b, word, origin, now, cost); !ok {
+		if level, ok = s.spendAgain(sl, lim, word, origin, now, cost); !ok {
 			return false
 		}
 	}
 	d.OK, d.Granted = true, 1
-	b.report(d, level, now)
+	lim.report(d, level, now)
 	return true
 }
 
 // spendCold is spend for a key that is not the hot one. Its memory is fetched while the
 // clock is read. It refuses nobody, because the clock was read before the state.
-func (s *Store) spendCold(d *tidegate.Decision, b *compiledLimit, k keyHash, cost int64) bool {
-	b.table.touch(k)
+func (s *Store) spendCold(d *tidegate.Decision, lim *compiledLimit, k keyHash, cost int64) bool {
+	lim.table.touch(k)
 	origin, now := s.origin.Load(), s.clock.now()
-	sl, old, word := b.table.findAndRead(k)
-	if sl == nil || old.slow != uint64(b.bucket.Em) {
+	sl, old, word := lim.table.findAndRead(k)
+	if sl == nil || old.slow != uint64(lim.bucket.Em) {
 		return false
 	}
 	if now%hotEvery == 0 {
-		b.hot.Store(sl)
+		lim.hot.Store(sl)
 	}
-	level, ok, sure := b.bucket.Spend(origin+int64(old.fast), now, cost)
+	level, ok, sure := lim.bucket.Spend(origin+int64(old.fast), now, cost)
 	if !sure || !ok || !inReach(origin, now) {
 		return false
 	}
 	if !sl.word.CompareAndSwap(word, word&genMask|uint64(now+level-origin)) {
-		if level, ok = s.spendAgain(sl, b, word, origin, now, cost); !ok {
+		if level, ok = s.spendAgain(sl, lim, word, origin, now, cost); !ok {
 			return false
 		}
 	}
 	d.OK, d.Granted = true, 1
-	b.report(d, level, now)
+	lim.report(d, level, now)
 	return true
 }
 
 // report fills in the limit, and what is left of it.
-func (b *compiledLimit) report(d *tidegate.Decision, level, now int64) {
-	d.Limit, d.Receipt.At = b.limit, now
-	d.Remaining, d.ResetAfter = b.bucket.Left(level), algo.Duration(level)
+func (lim *compiledLimit) report(d *tidegate.Decision, level, now int64) {
+	d.Limit, d.Receipt.At = lim.limit, now
+	d.Remaining, d.ResetAfter = lim.bucket.Left(level), algo.Duration(level)
 }
 
 // spendAgain tries again to charge a slot that others wrote first, as long as it holds
 // the same key under the same limit. It refuses nobody, because now may be too old.
-func (s *Store) spendAgain(sl *slot, b *compiledLimit, word uint64, origin, now, cost int64) (level int64, ok bool) {
+func (s *Store) spendAgain(sl *slot, lim *compiledLimit, word uint64, origin, now, cost int64) (level int64, ok bool) {
 	for range 8 {
 		was := word
 		if word = sl.word.Load(); (word^was)&(busyBit|genMask) != 0 {
 			return 0, false
 		}
-		level, admitted, sure := b.bucket.Spend(origin+int64(word&fastMask), now, cost)
+		level, admitted, sure := lim.bucket.Spend(origin+int64(word&fastMask), now, cost)
 		if !sure || !admitted {
 			return 0, false
 		}

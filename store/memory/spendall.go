@@ -10,7 +10,7 @@ const maxFastVector = 8
 
 // bucketCharge is one charge of a vector of token buckets.
 type bucketCharge struct {
-	b     *compiledLimit
+	lim   *compiledLimit
 	slot  *slot
 	key   keyHash
 	word  uint64 // as looked at
@@ -26,12 +26,12 @@ func (s *Store) spendAll(d *tidegate.Decision, checks []tidegate.Check) bool {
 	}
 	var room [maxFastVector]bucketCharge
 	all := room[:len(checks)]
-	var b *compiledLimit
+	var lim *compiledLimit
 	for i := range checks {
 		c := &checks[i]
-		if b == nil || b.limit != c.Limit {
+		if lim == nil || lim.limit != c.Limit {
 			var err error
-			if b, err = s.compile(c.Limit); err != nil || !b.isTokenBucket {
+			if lim, err = s.compile(c.Limit); err != nil || !lim.isTokenBucket {
 				return false
 			}
 		}
@@ -39,8 +39,8 @@ func (s *Store) spendAll(d *tidegate.Decision, checks []tidegate.Check) bool {
 			return false
 		}
 		p := &all[i]
-		p.b, p.key = b, s.hash.sum(c.Key, b.table.salt)
-		b.table.touch(p.key)
+		p.lim, p.key = lim, s.hash.sum(c.Key, lim.table.salt)
+		lim.table.touch(p.key)
 	}
 	origin, now := s.origin.Load(), s.clock.now()
 	if !inReach(origin, now) {
@@ -49,11 +49,11 @@ func (s *Store) spendAll(d *tidegate.Decision, checks []tidegate.Check) bool {
 	for i := range all {
 		p := &all[i]
 		var old cell
-		p.slot, old, p.word = p.b.table.findAndRead(p.key)
-		if p.slot == nil || old.slow != uint64(p.b.bucket.Em) {
+		p.slot, old, p.word = p.lim.table.findAndRead(p.key)
+		if p.slot == nil || old.slow != uint64(p.lim.bucket.Em) {
 			return false
 		}
-		level, ok, sure := p.b.bucket.Spend(origin+int64(old.fast), now, checks[i].Cost)
+		level, ok, sure := p.lim.bucket.Spend(origin+int64(old.fast), now, checks[i].Cost)
 		if !ok || !sure {
 			return false
 		}
@@ -82,16 +82,16 @@ func reportLeast(d *tidegate.Decision, all []bucketCharge, now int64) {
 	var left, whole int64
 	for i := range all {
 		p := &all[i]
-		if least != nil && p.b == least.b && p.level <= least.level {
+		if least != nil && p.lim == least.lim && p.level <= least.level {
 			continue
 		}
-		l, w := p.b.bucket.Left(p.level), p.b.limit.Capacity()
+		l, w := p.lim.bucket.Left(p.level), p.lim.limit.Capacity()
 		if least == nil || l*whole < left*w {
 			least, left, whole = p, l, w
 		}
 	}
 	d.OK, d.Granted = true, 1
-	d.Limit, d.Receipt.At = least.b.limit, now
+	d.Limit, d.Receipt.At = least.lim.limit, now
 	d.Remaining = left
 	d.ResetAfter = algo.Duration(least.level)
 }

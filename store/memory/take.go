@@ -24,13 +24,13 @@ func (s *Store) Take(_ context.Context, checks []tidegate.Check, n int) (d tideg
 		return d, err
 	}
 	c := &checks[0]
-	b, err := s.compileCheck(c)
+	lim, err := s.compileCheck(c)
 	if err != nil {
 		return d, err
 	}
-	k := s.hash.sum(c.Key, b.table.salt)
-	if !b.isTokenBucket || n != 1 || c.Cost <= 0 || c.MaxWait > 0 || !s.spend(&d, b, k, c.Cost) {
-		err = s.takeSingle(&d, b, k, c.Cost, c.MaxWait, n)
+	k := s.hash.sum(c.Key, lim.table.salt)
+	if !lim.isTokenBucket || n != 1 || c.Cost <= 0 || c.MaxWait > 0 || !s.spend(&d, lim, k, c.Cost) {
+		err = s.takeSingle(&d, lim, k, c.Cost, c.MaxWait, n)
 	}
 	runtime.KeepAlive(s)
 	return d, err
@@ -38,27 +38,27 @@ func (s *Store) Take(_ context.Context, checks []tidegate.Check, n int) (d tideg
 
 // TakeOne implements tidegate.OneTaker.
 func (s *Store) TakeOne(_ context.Context, key string, l *tidegate.Limit, cost int64, maxWait time.Duration) (d tidegate.Decision, err error) {
-	b, err := s.compile(l)
+	lim, err := s.compile(l)
 	if err != nil {
 		return d, err
 	}
-	k := s.hash.sum(key, b.table.salt)
-	if !b.isTokenBucket || cost <= 0 || maxWait > 0 || !s.spend(&d, b, k, cost) {
-		err = s.takeSingle(&d, b, k, cost, maxWait, 1)
+	k := s.hash.sum(key, lim.table.salt)
+	if !lim.isTokenBucket || cost <= 0 || maxWait > 0 || !s.spend(&d, lim, k, cost) {
+		err = s.takeSingle(&d, lim, k, cost, maxWait, 1)
 	}
 	runtime.KeepAlive(s)
 	return d, err
 }
 
 // takeSingle decides into d one check that spend could not.
-func (s *Store) takeSingle(d *tidegate.Decision, b *compiledLimit, k keyHash, cost int64, maxWait time.Duration, n int) error {
+func (s *Store) takeSingle(d *tidegate.Decision, lim *compiledLimit, k keyHash, cost int64, maxWait time.Duration, n int) error {
 	switch a := ask(cost, maxWait, n); {
 	case cost < 0:
-		return negativeCost(b.limit, cost)
-	case b.kind.inRecord():
-		s.takeOneRecord(d, b, k, a)
+		return negativeCost(lim.limit, cost)
+	case lim.kind.inRecord():
+		s.takeOneRecord(d, lim, k, a)
 	default:
-		s.takeOne(d, b, k, a)
+		s.takeOne(d, lim, k, a)
 	}
 	return nil
 }
@@ -78,12 +78,12 @@ func negativeCost(l *tidegate.Limit, cost int64) error {
 // takeOne decides a single check whose state fits a slot: a refusal writes
 // nothing, an admission is one compare-and-swap. The clock is read after the
 // state, so that nobody is refused for a charge from the future.
-func (s *Store) takeOne(d *tidegate.Decision, b *compiledLimit, k keyHash, a algo.Ask) {
+func (s *Store) takeOne(d *tidegate.Decision, lim *compiledLimit, k keyHash, a algo.Ask) {
 	for attempt := 0; ; attempt++ {
-		b = s.current(b)
-		sl := b.table.find(k)
+		lim = s.current(lim)
+		sl := lim.table.find(k)
 		if sl == nil {
-			if s.takeFirst(d, b, k, a) {
+			if s.takeFirst(d, lim, k, a) {
 				return
 			}
 			continue
@@ -94,14 +94,14 @@ func (s *Store) takeOne(d *tidegate.Decision, b *compiledLimit, k keyHash, a alg
 			continue
 		}
 		now := s.now()
-		next, v := s.take(b, old, now, a)
+		next, v := s.take(lim, old, now, a)
 		if next == old { // refused or peeked: mostly nothing to write
 			ok = sl.word.Load() == word
 		} else {
 			ok = sl.swap(word, k, old, next)
 		}
 		if ok {
-			answer(d, b.limit, v, now)
+			answer(d, lim.limit, v, now)
 			return
 		}
 	}
@@ -109,16 +109,16 @@ func (s *Store) takeOne(d *tidegate.Decision, b *compiledLimit, k keyHash, a alg
 
 // takeFirst decides for a key that was not found. It reports false when the key
 // is there after all.
-func (s *Store) takeFirst(d *tidegate.Decision, b *compiledLimit, k keyHash, a algo.Ask) bool {
+func (s *Store) takeFirst(d *tidegate.Decision, lim *compiledLimit, k keyHash, a algo.Ask) bool {
 	now := s.now()
-	next, v := s.take(b, cell{}, now, a)
-	answer(d, b.limit, v, now)
+	next, v := s.take(lim, cell{}, now, a)
+	answer(d, lim.limit, v, now)
 	if v.Granted == 0 || a.Cost == 0 { // nothing to remember
-		return v.Never() || !b.table.holds(k)
+		return v.Never() || !lim.table.holds(k)
 	}
-	inserted, ok := s.insert(b, k, next, now)
+	inserted, ok := s.insert(lim, k, next, now)
 	if !ok {
-		s.full(d, b, now)
+		s.full(d, lim, now)
 	}
 	return inserted || !ok
 }
@@ -137,12 +137,12 @@ func answer(d *tidegate.Decision, l *tidegate.Limit, v algo.Verdict, at int64) {
 const fullRetry = time.Second
 
 // full is the answer to a new key that finds no room.
-func (s *Store) full(d *tidegate.Decision, b *compiledLimit, now int64) {
-	b.table.refused.Add(1)
-	answer(d, b.limit, algo.Verdict{}, now)
+func (s *Store) full(d *tidegate.Decision, lim *compiledLimit, now int64) {
+	lim.table.refused.Add(1)
+	answer(d, lim.limit, algo.Verdict{}, now)
 	d.Err = tidegate.ErrFull
-	d.RetryAfter = min(b.limit.Period, fullRetry)
-	if b.limit.Algorithm == tidegate.Quota {
+	d.RetryAfter = min(lim.limit.Period, fullRetry)
+	if lim.limit.Algorithm == tidegate.Quota {
 		d.RetryAfter = fullRetry
 	}
 }

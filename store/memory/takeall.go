@@ -71,9 +71,9 @@ func (s *Store) decideAll(pending []pendingCheck, checks []tidegate.Check, n int
 		case short == nil:
 			again = true
 		case reclaims > maxReclaims:
-			s.full(&d, short.b, v.now)
+			s.full(&d, short.lim, v.now)
 			return d, nil
-		case s.roomForRecord(short.b, short.old, short.ask, v.now):
+		case s.roomForRecord(short.lim, short.old, short.ask, v.now):
 			reclaims++
 		default:
 			reclaims = maxReclaims + 1

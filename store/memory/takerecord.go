@@ -11,13 +11,13 @@ const maxReclaims = 3
 
 // takeOneRecord decides a single check whose state is in a record. The clock is read
 // while the slot is owned, so that stamps are in order and are what the receipt says.
-func (s *Store) takeOneRecord(d *tidegate.Decision, b *compiledLimit, k keyHash, a algo.Ask) {
+func (s *Store) takeOneRecord(d *tidegate.Decision, lim *compiledLimit, k keyHash, a algo.Ask) {
 	reclaims := 0
 	for attempt := 0; ; attempt++ {
-		b = s.current(b)
-		sl := b.table.find(k)
+		lim = s.current(lim)
+		sl := lim.table.find(k)
 		if sl == nil {
-			if s.insertRecord(d, b, k, a) {
+			if s.insertRecord(d, lim, k, a) {
 				return
 			}
 			continue
@@ -27,27 +27,27 @@ func (s *Store) takeOneRecord(d *tidegate.Decision, b *compiledLimit, k keyHash,
 			spin(attempt)
 			continue
 		}
-		b.budget.touch(handle(old.slow)) // it is fetched while the clock is read
+		lim.budget.touch(handle(old.slow)) // it is fetched while the clock is read
 		now, failed := s.clock.tryNow()
 		if failed != nil {
 			sl.release(word, k, old, old)
 			panic(failed)
 		}
 		at := now
-		if b.kind == leases && a.Cost > 0 {
-			r := b.record(old)
-			at = s.leaseName(now, b.lease.Fit(&r, now, a), func(from, to int64) bool { return b.lease.HasName(&r, from, to) })
+		if lim.kind == leases && a.Cost > 0 {
+			r := lim.record(old)
+			at = s.leaseName(now, lim.lease.Fit(&r, now, a), func(from, to int64) bool { return lim.lease.HasName(&r, from, to) })
 		}
-		next, v, ok := s.takeRecord(b, b.table.segment(k), old, now, at, a, reclaims > maxReclaims)
+		next, v, ok := s.takeRecord(lim, lim.table.segment(k), old, now, at, a, reclaims > maxReclaims)
 		sl.release(word, k, old, next)
 		switch {
 		case ok:
-			answer(d, b.limit, v, at)
+			answer(d, lim.limit, v, at)
 			return
 		case reclaims > maxReclaims:
-			s.full(d, b, now)
+			s.full(d, lim, now)
 			return
-		case s.roomForRecord(b, old, a, now):
+		case s.roomForRecord(lim, old, a, now):
 			reclaims++
 		default:
 			reclaims = maxReclaims + 1
@@ -57,29 +57,29 @@ func (s *Store) takeOneRecord(d *tidegate.Decision, b *compiledLimit, k keyHash,
 
 // roomForRecord reclaims memory for a record larger than that of c. It reports false
 // when there is none, because limits keep their exhausted keys and there are no others.
-func (s *Store) roomForRecord(b *compiledLimit, c cell, a algo.Ask, now int64) bool {
+func (s *Store) roomForRecord(lim *compiledLimit, c cell, a algo.Ask, now int64) bool {
 	words := 0
 	if h := handle(c.slow); h.class() == paged {
 		words = 2 * len(classWords) * algo.PageWords // enough for a while
 	}
-	if b.kind == leases {
-		words = max(words, int(2*min(a.Copies, b.limit.Events)*a.Cost))
+	if lim.kind == leases {
+		words = max(words, int(2*min(a.Copies, lim.limit.Events)*a.Cost))
 	}
-	return s.reclaim(b.table, 2+words/algo.PageWords, now, true)
+	return s.reclaim(lim.table, 2+words/algo.PageWords, now, true)
 }
 
 // insertRecord gives a slot to a key that is not known, or answers at once when there
 // is nothing to store. It reports false when the key is to be looked up again.
-func (s *Store) insertRecord(d *tidegate.Decision, b *compiledLimit, k keyHash, a algo.Ask) bool {
+func (s *Store) insertRecord(d *tidegate.Decision, lim *compiledLimit, k keyHash, a algo.Ask) bool {
 	now := s.clock.now()
-	if a.Cost > 0 && a.Cost <= b.fits {
-		_, ok := s.insert(b, k, cell{}, now)
+	if a.Cost > 0 && a.Cost <= lim.fits {
+		_, ok := s.insert(lim, k, cell{}, now)
 		if !ok {
-			s.full(d, b, now)
+			s.full(d, lim, now)
 		}
 		return !ok
 	}
-	_, v, _ := s.takeRecord(b, nil, cell{}, now, now, a, false) // a peek, or never fits
-	answer(d, b.limit, v, now)
-	return !b.table.holds(k)
+	_, v, _ := s.takeRecord(lim, nil, cell{}, now, now, a, false) // a peek, or never fits
+	answer(d, lim.limit, v, now)
+	return !lim.table.holds(k)
 }

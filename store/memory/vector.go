@@ -24,7 +24,7 @@ type vector struct {
 
 // pendingCheck is a check while its vector is decided.
 type pendingCheck struct {
-	b        *compiledLimit
+	lim      *compiledLimit
 	key      keyHash
 	ask      algo.Ask
 	advisory bool
@@ -41,12 +41,12 @@ type pendingCheck struct {
 }
 
 func (v *vector) prepare(s *Store, n int) error {
-	var b *compiledLimit
+	var lim *compiledLimit
 	for i := range v.checks {
 		c := &v.checks[i]
-		if b == nil || b.limit != c.Limit || b.floor != c.Floor {
+		if lim == nil || lim.limit != c.Limit || lim.floor != c.Floor {
 			var err error
-			if b, err = s.compileCheck(c); err != nil {
+			if lim, err = s.compileCheck(c); err != nil {
 				return err
 			}
 		}
@@ -57,21 +57,21 @@ func (v *vector) prepare(s *Store, n int) error {
 			c.Over = false
 		}
 		p := &v.pending[i]
-		p.b, p.advisory = b, c.Advisory
-		p.key = s.hash.sum(c.Key, b.table.salt)
+		p.lim, p.advisory = lim, c.Advisory
+		p.key = s.hash.sum(c.Key, lim.table.salt)
 		p.ask = ask(c.Cost, c.MaxWait, n)
-		v.records = v.records || b.kind.inRecord()
-		v.leases = v.leases || b.kind == leases
+		v.records = v.records || lim.kind.inRecord()
+		v.leases = v.leases || lim.kind == leases
 		v.writes = v.writes || c.Cost > 0
 		v.merge(i)
 	}
 	return nil
 }
 
-// sharesCounters reports whether b and o count in the same keys. Their tables need not be
+// sharesCounters reports whether lim and o count in the same keys. Their tables need not be
 // the same: one may have been dropped between two checks of a vector.
-func (b *compiledLimit) sharesCounters(o *compiledLimit) bool {
-	return b.table == o.table || b.table.id == o.table.id
+func (lim *compiledLimit) sharesCounters(o *compiledLimit) bool {
+	return lim.table == o.table || lim.table.id == o.table.id
 }
 
 // merge joins the check i with an earlier one of the same counter: their costs
@@ -81,7 +81,7 @@ func (v *vector) merge(i int) {
 	p := &v.pending[i]
 	for j := range i {
 		q := &v.pending[j]
-		if q.key.tag != p.key.tag || q.skip || q.key != p.key || !q.b.sharesCounters(p.b) {
+		if q.key.tag != p.key.tag || q.skip || q.key != p.key || !q.lim.sharesCounters(p.lim) {
 			continue
 		}
 		switch {
@@ -91,8 +91,8 @@ func (v *vector) merge(i int) {
 			q.skip = true
 			continue
 		default:
-			if p.b.fits < q.b.fits {
-				q.b = p.b
+			if p.lim.fits < q.lim.fits {
+				q.lim = p.lim
 			}
 			if q.ask.Cost += p.ask.Cost; q.ask.Cost < 0 {
 				q.ask.Cost = math.MaxInt64
@@ -109,14 +109,14 @@ func (v *vector) merge(i int) {
 func (v *vector) find(s *Store) {
 	if len(v.pending) > 1 {
 		for i := range v.pending {
-			v.pending[i].b.table.touch(v.pending[i].key)
+			v.pending[i].lim.table.touch(v.pending[i].key)
 		}
 	}
 	for i := range v.pending {
 		p := &v.pending[i]
 		if !p.skip {
-			p.b = s.current(p.b)
-			p.slot = p.b.table.find(p.key)
+			p.lim = s.current(p.lim)
+			p.slot = p.lim.table.find(p.key)
 		}
 	}
 	if v.writes {
@@ -124,8 +124,8 @@ func (v *vector) find(s *Store) {
 	}
 	for i := range v.pending {
 		p := &v.pending[i]
-		for !p.skip && p.slot == nil && p.b.table.holds(p.key) {
-			p.slot = p.b.table.find(p.key)
+		for !p.skip && p.slot == nil && p.lim.table.holds(p.key) {
+			p.slot = p.lim.table.find(p.key)
 		}
 	}
 }
@@ -139,15 +139,15 @@ func (v *vector) insertMissing(s *Store) (full *compiledLimit) {
 	for i := range v.pending {
 		p := &v.pending[i]
 		for p.slot == nil && !p.skip {
-			p.b = s.current(p.b)
-			if _, ok := s.insert(p.b, p.key, cell{}, v.now); ok {
-				p.slot, p.seen = p.b.table.find(p.key), false
+			p.lim = s.current(p.lim)
+			if _, ok := s.insert(p.lim, p.key, cell{}, v.now); ok {
+				p.slot, p.seen = p.lim.table.find(p.key), false
 				continue
 			}
 			if !p.advisory {
-				return p.b
+				return p.lim
 			}
-			p.b.table.refused.Add(1)
+			p.lim.table.refused.Add(1)
 			p.skip = true
 		}
 	}

@@ -31,16 +31,16 @@ func (v *vector) inspect(s *Store) (ok bool) {
 
 // fit is how many copies the state of p has room for.
 func (p *pendingCheck) fit(s *Store, now int64) int64 {
-	if p.b.fastPath(p.next, p.ask) {
+	if p.lim.fastPath(p.next, p.ask) {
 		origin := s.origin.Load()
-		level, ok, sure := p.b.bucket.Spend(origin+int64(p.next.fast), now, p.ask.Cost)
+		level, ok, sure := p.lim.bucket.Spend(origin+int64(p.next.fast), now, p.ask.Cost)
 		if ok && sure && inReach(origin, now) {
 			p.level, p.bySpend = level, true
 			return 1
 		}
 	}
 	p.bySpend = false
-	return s.fit(p.b, p.next, now, p.ask)
+	return s.fit(p.lim, p.next, now, p.ask)
 }
 
 // decide charges as many copies as all enforcing checks have room for. All slots
@@ -89,7 +89,7 @@ func (v *vector) charge(s *Store) (d tidegate.Decision) {
 		p.charged, p.wait = true, 0
 		if p.bySpend {
 			p.next.fast = uint64(v.now + p.level - s.origin.Load())
-			remaining, full = p.b.bucket.Left(p.level), p.level
+			remaining, full = p.lim.bucket.Left(p.level), p.level
 		} else {
 			p.ask.Copies = v.granted
 			verdict := v.take(s, p)
@@ -104,8 +104,8 @@ func (v *vector) charge(s *Store) (d tidegate.Decision) {
 		if p.advisory {
 			continue
 		}
-		if c := p.b.limit.Capacity(); least == nil || remaining*whole < left*c {
-			least, left, whole, reset = p.b.limit, remaining, c, full
+		if c := p.lim.limit.Capacity(); least == nil || remaining*whole < left*c {
+			least, left, whole, reset = p.lim.limit, remaining, c, full
 		}
 	}
 	verdict := algo.Verdict{Granted: v.granted, Remaining: left, Reset: reset, Delay: wait}
@@ -114,10 +114,10 @@ func (v *vector) charge(s *Store) (d tidegate.Decision) {
 }
 
 func (v *vector) take(s *Store, p *pendingCheck) (verdict algo.Verdict) {
-	if p.b.kind.inRecord() {
-		p.next, verdict, _ = s.takeRecord(p.b, p.b.table.segment(p.key), p.next, v.now, v.at, p.ask, true)
+	if p.lim.kind.inRecord() {
+		p.next, verdict, _ = s.takeRecord(p.lim, p.lim.table.segment(p.key), p.next, v.now, v.at, p.ask, true)
 	} else {
-		p.next, verdict = s.take(p.b, p.next, v.now, p.ask)
+		p.next, verdict = s.take(p.lim, p.next, v.now, p.ask)
 	}
 	return verdict
 }
@@ -131,13 +131,13 @@ func (v *vector) refuse(s *Store) (d tidegate.Decision) {
 		if p.skip || p.advisory {
 			continue
 		}
-		if s.fit(p.b, p.next, v.now, p.ask) > 0 {
+		if s.fit(p.lim, p.next, v.now, p.ask) > 0 {
 			p.reject(v.now)
 			continue
 		}
 		verdict := v.take(s, p)
 		var next tidegate.Decision
-		if answer(&next, p.b.limit, verdict, v.now); first || next.Outranks(&d) {
+		if answer(&next, p.lim.limit, verdict, v.now); first || next.Outranks(&d) {
 			d = next
 		}
 		first = false
@@ -159,16 +159,16 @@ func (v *vector) writeRefused() {
 
 // reject counts what another limit refused, where rejected events count.
 func (p *pendingCheck) reject(now int64) {
-	if p.b.kind != runs || !p.b.runs.CountsRejected() {
+	if p.lim.kind != runs || !p.lim.runs.CountsRejected() {
 		return
 	}
 	for {
-		r := p.b.record(p.next)
-		if p.b.runs.Reject(&r, now, p.ask) {
+		r := p.lim.record(p.next)
+		if p.lim.runs.Reject(&r, now, p.ask) {
 			return
 		}
 		var ok bool
-		if p.next, ok = p.b.growRecord(p.b.table.segment(p.key), p.next, now, p.ask, true); !ok {
+		if p.next, ok = p.lim.growRecord(p.lim.table.segment(p.key), p.next, now, p.ask, true); !ok {
 			return
 		}
 	}
@@ -180,7 +180,7 @@ func (p *pendingCheck) reject(now int64) {
 func (v *vector) ensure(s *Store, squeeze bool) (short *pendingCheck) {
 	for i := range v.pending {
 		p := &v.pending[i]
-		if p.skip || p.advisory && s.fit(p.b, p.next, v.now, p.ask) == 0 || p.ensure(v.now, v.granted, squeeze || p.advisory) {
+		if p.skip || p.advisory && s.fit(p.lim, p.next, v.now, p.ask) == 0 || p.ensure(v.now, v.granted, squeeze || p.advisory) {
 			continue
 		}
 		if !p.advisory {
@@ -188,27 +188,27 @@ func (v *vector) ensure(s *Store, squeeze bool) (short *pendingCheck) {
 		}
 		p.release()
 		p.skip = true
-		p.b.table.refused.Add(1)
+		p.lim.table.refused.Add(1)
 	}
 	return nil
 }
 
 func (p *pendingCheck) ensure(now, k int64, squeeze bool) (ok bool) {
-	if !p.b.kind.inRecord() || p.ask.Cost == 0 {
+	if !p.lim.kind.inRecord() || p.ask.Cost == 0 {
 		return true
 	}
 	grant := algo.Ask{Cost: p.ask.Cost, Copies: k}
 	for ok = true; ok && !p.holds(now, grant); {
-		p.next, ok = p.b.growRecord(p.b.table.segment(p.key), p.next, now, grant, squeeze)
+		p.next, ok = p.lim.growRecord(p.lim.table.segment(p.key), p.next, now, grant, squeeze)
 	}
 	return ok
 }
 
 // holds reports whether the record of p has room to write a.
 func (p *pendingCheck) holds(now int64, a algo.Ask) bool {
-	r := p.b.record(p.next)
-	if p.b.kind == runs {
-		return p.b.runs.Holds(&r, now)
+	r := p.lim.record(p.next)
+	if p.lim.kind == runs {
+		return p.lim.runs.Holds(&r, now)
 	}
 	return r.Words() >= algo.LeasesHeader+2*(r.Held()+int(a.Copies*a.Cost))
 }
@@ -217,10 +217,10 @@ func (p *pendingCheck) holds(now int64, a algo.Ask) bool {
 func (v *vector) named(from, to int64) bool {
 	for i := range v.pending {
 		p := &v.pending[i]
-		if p.skip || p.b.kind != leases {
+		if p.skip || p.lim.kind != leases {
 			continue
 		}
-		if r := p.b.record(p.next); p.b.lease.HasName(&r, from, to) {
+		if r := p.lim.record(p.next); p.lim.lease.HasName(&r, from, to) {
 			return true
 		}
 	}

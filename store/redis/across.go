@@ -141,11 +141,11 @@ func (s *Store) askAcross(ctx context.Context, t *lawBatch) {
 		template = takeEachCarefulAcross
 	}
 	var law kindSet
-	law.add(t.asks[0].b.kind)
+	law.add(t.asks[0].lim.kind)
 	head := string(t.args)
 	args := append([]string{head[:sizeOfHead], head[sizeOfHead:]}, t.keys...)
 	first := 1
-	if t.asks[0].b.isRuns() {
+	if t.asks[0].lim.isRuns() {
 		first = 2
 	}
 	text, err := runAt(ctx, t.master.client, scriptFor(template, law), t.keys[:first], args)

@@ -253,11 +253,11 @@ func TestClusterKeyOfAnotherType(t *testing.T) {
 	for _, l := range countingLaws("api", 50) {
 		s := openTest(t, clusterOf(nodes))
 		awaitBatches(t, s, 3)
-		b, err := s.compile(l)
+		lim, err := s.compile(l)
 		if err != nil {
 			t.Fatal(err)
 		}
-		key := b.name("u7")
+		key := lim.name("u7")
 		nodes[holder(t, nodes, nodes[0].Do("CLUSTER", "KEYSLOT", key))].Do("HSET", key, "a", "b")
 		for n := range int64(2) {
 			asks := batchOf(l, maxBatch)

@@ -60,11 +60,11 @@ func TestAdviceOfEveryCall(t *testing.T) {
 
 	// One subject cannot be asked about, and the server of another is out of memory.
 	all("CONFIG", "SET", "maxmemory", "0")
-	b, err := s.compile(estimate[1].Limit)
+	lim, err := s.compile(estimate[1].Limit)
 	if err != nil {
 		t.Fatal(err)
 	}
-	key := b.name(estimate[1].Key)
+	key := lim.name(estimate[1].Key)
 	there := holder(t, nodes, nodes[0].Do("CLUSTER", "KEYSLOT", key))
 	nodes[there].Do("DEL", key)
 	nodes[there].Do("SET", key, "mine")
@@ -82,9 +82,9 @@ func TestAdviceOfEveryCall(t *testing.T) {
 		t.Errorf("adjust of what cannot be asked about: %v", err)
 	}
 	reset := []tidegate.Check{estimate[0], estimate[2], {Key: estimate[1].Key, Limit: tidegate.MustLimit(tidegate.Spec{Name: estimate[1].Limit.Name, Scope: "ip", Events: 5, Period: time.Hour, Algorithm: tidegate.FixedWindow})}}
-	b, _ = s.compile(reset[2].Limit)
-	nodes[there].Do("DEL", b.name(reset[2].Key))
-	nodes[there].Do("LPUSH", b.name(reset[2].Key), "mine")
+	lim, _ = s.compile(reset[2].Limit)
+	nodes[there].Do("DEL", lim.name(reset[2].Key))
+	nodes[there].Do("LPUSH", lim.name(reset[2].Key), "mine")
 	if err := s.Reset(ctx, reset); !errors.Is(err, tidegate.ErrCannotAsk) || strings.Count(fmt.Sprint(err), alien) != 1 {
 		t.Errorf("reset of what somebody else keeps: %v", err)
 	}

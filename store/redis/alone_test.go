@@ -40,15 +40,15 @@ func TestKeyOfAnotherType(t *testing.T) {
 		prefix := fmt.Sprint("alien", i)
 		s := openTest(t, Config{URL: "redis://" + server.Addr + "?prefix=" + prefix})
 		for _, l := range everyLaw("api", 5) {
-			b, err := s.compile(l)
+			lim, err := s.compile(l)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if l.Algorithm == tidegate.Concurrency && alien[0] == "ZADD" || l.Algorithm == tidegate.SlidingLog && alien[0] == "RPUSH" {
 				continue // that is what it is
 			}
-			server.Do("DEL", b.name("bad"))
-			server.Do(strings.Fields(strings.Replace(strings.Join(alien, " "), "KEY", b.name("bad"), 1))...)
+			server.Do("DEL", lim.name("bad"))
+			server.Do(strings.Fields(strings.Replace(strings.Join(alien, " "), "KEY", lim.name("bad"), 1))...)
 			one := []tidegate.Check{{Key: "bad", Limit: l, Cost: 1}}
 			if _, err := s.Take(t.Context(), one, 1); !errors.Is(err, tidegate.ErrCannotAsk) {
 				t.Errorf("%s on %s: %v, want ErrCannotAsk", alien[0], l, err)

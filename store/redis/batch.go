@@ -37,25 +37,25 @@ func (s fleetStore) TakeBatch(ctx context.Context, asks []chain.Ask) error {
 		s.takeAlone(ctx, &asks[0])
 		return nil
 	}
-	l := batchBuffers.Get().(*batchBuffer)
-	defer l.done()
+	buf := batchBuffers.Get().(*batchBuffer)
+	defer buf.done()
 	var others sync.WaitGroup
 	defer others.Wait()
-	l.asks = slices.Grow(l.asks, len(asks))[:len(asks)]
+	buf.asks = slices.Grow(buf.asks, len(asks))[:len(asks)]
 	for i := range asks {
-		a := &l.asks[i]
+		a := &buf.asks[i]
 		ready, err := s.ready(a, &asks[i])
 		switch {
 		case err != nil:
 			asks[i].Err = err
 		case ready:
-			l.group(a.b.kind, a.master).add(a, s.Store)
+			buf.group(a.lim.kind, a.master).add(a, s.Store)
 		default:
 			others.Go(func() { s.takeAlone(ctx, &asks[i]) })
 		}
 	}
-	for i, t := range l.groups[:l.used] {
-		if i == l.used-1 {
+	for i, t := range buf.groups[:buf.used] {
+		if i == buf.used-1 {
 			s.askEach(ctx, t)
 		} else {
 			others.Go(func() { s.askEach(ctx, t) })
@@ -80,33 +80,33 @@ var batchBuffers = sync.Pool{New: func() any { return new(batchBuffer) }}
 
 // group returns the batch of one law and master that has room for one more check. Outside of
 // a cluster the caller decides how large a batch is.
-func (l *batchBuffer) group(k kind, m *master) *lawBatch {
-	for _, t := range l.groups[:l.used] {
+func (buf *batchBuffer) group(k kind, m *master) *lawBatch {
+	for _, t := range buf.groups[:buf.used] {
 		if t.kind == k && t.master == m && len(t.asks) < maxBatchAcross {
 			return t
 		}
 	}
-	if l.used == len(l.groups) {
-		l.groups = append(l.groups, new(lawBatch))
+	if buf.used == len(buf.groups) {
+		buf.groups = append(buf.groups, new(lawBatch))
 	}
-	t := l.groups[l.used]
-	l.used++
+	t := buf.groups[buf.used]
+	buf.used++
 	t.kind, t.master = k, m
 	return t
 }
 
 // done clears l and puts it back into the pool. The client may still hold the keys, and the
 // strings made from args, but not their slices.
-func (l *batchBuffer) done() {
-	clear(l.asks)
-	l.asks = l.asks[:0]
-	for _, t := range l.groups[:l.used] {
+func (buf *batchBuffer) done() {
+	clear(buf.asks)
+	buf.asks = buf.asks[:0]
+	for _, t := range buf.groups[:buf.used] {
 		clear(t.asks)
 		clear(t.keys)
 		t.asks, t.keys, t.args, t.master = t.asks[:0], t.keys[:0], t.args[:0], nil
 	}
-	l.used = 0
-	batchBuffers.Put(l)
+	buf.used = 0
+	batchBuffers.Put(buf)
 }
 
 // batchItem is a check in a batch. It is decided independently of the others.
@@ -123,18 +123,18 @@ func (s *Store) ready(a *batchItem, from *chain.Ask) (bool, error) {
 		return false, nil
 	}
 	c := &from.Checks[0]
-	b, err := s.compile(c.Limit)
+	lim, err := s.compile(c.Limit)
 	switch {
 	case err != nil:
 		return false, err
 	case from.Copies < 1 || c.Cost < 0 || c.Floor < 0:
 		return false, fmt.Errorf("redis: TakeBatch(%s): %d copies at a cost of %d above %d", c.Limit, from.Copies, c.Cost, c.Floor)
-	case c.Advisory || b.kind == leases:
+	case c.Advisory || lim.kind == leases:
 		return false, nil
 	}
 	a.copies, a.from = int64(from.Copies), from
-	b = b.asLastSeen()
-	a.pendingCheck = pendingCheck{b: b, check: c, key: b.name(c.Key), cost: c.Cost, floor: min(c.Floor, b.capacity), wait: algo.Ticks(c.MaxWait)}
+	lim = lim.asLastSeen()
+	a.pendingCheck = pendingCheck{lim: lim, check: c, key: lim.name(c.Key), cost: c.Cost, floor: min(c.Floor, lim.capacity), wait: algo.Ticks(c.MaxWait)}
 	if s.cluster {
 		a.master = s.batchOwner(a.key)
 		return a.master != nil, nil
@@ -166,8 +166,8 @@ func (t *lawBatch) add(a *batchItem, s *Store) {
 	if t.master != nil {
 		key += 2 // keys are numbered by their index in ARGV
 	}
-	if a.b.isRuns() {
-		t.keys = append(t.keys, a.b.altKey(a.key))
+	if a.lim.isRuns() {
+		t.keys = append(t.keys, a.lim.altKey(a.key))
 		altKey = key + 1
 	}
 	start := len(t.args)
@@ -185,7 +185,7 @@ func (s *Store) askEach(ctx context.Context, t *lawBatch) {
 		return
 	}
 	var law kindSet
-	law.add(t.asks[0].b.kind)
+	law.add(t.asks[0].lim.kind)
 	args := string(t.args)
 	got, err := s.runNumbers(ctx, scriptFor(s.batchTemplate(), law), t.keys, []string{args[:sizeOfHead], args[sizeOfHead:]}, t.tag)
 	if err == nil {
@@ -277,7 +277,7 @@ func (t *lawBatch) read(got reply) error {
 		if one[0] == itemMissed && a.calendar() || one[0] == itemFailed && one[1] > 0 && int(one[1]) < len(itemErrors) {
 			continue
 		}
-		if one[0] == itemMoved && a.b.isRuns() && one[1] >= 0 && one[1] <= tidegate.MaxParts {
+		if one[0] == itemMoved && a.lim.isRuns() && one[1] >= 0 && one[1] <= tidegate.MaxParts {
 			continue
 		}
 		if one[0] == itemElsewhere && t.master != nil {

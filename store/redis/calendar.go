@@ -28,23 +28,23 @@ func newDates(l *tidegate.Limit, us, until int64) dates {
 }
 
 // datesAround returns the dates to send now; nil for a limit without a calendar.
-func (b *compiledLimit) datesAround(c *clock) dates {
-	if b.limit.Algorithm != tidegate.Quota {
+func (lim *compiledLimit) datesAround(c *clock) dates {
+	if lim.limit.Algorithm != tidegate.Quota {
 		return nil
 	}
 	us := c.redis()
-	if d := b.dates.Load(); d != nil && d.current(us) {
+	if d := lim.dates.Load(); d != nil && d.current(us) {
 		return *d
 	}
-	d := newDates(b.limit, us, us)
-	b.dates.Store(&d)
+	d := newDates(lim.limit, us, us)
+	lim.dates.Store(&d)
 	return d
 }
 
 // extendDates makes dates that include the instant us, which a script did not find.
-func (b *compiledLimit) extendDates(now, us int64) {
-	if b.limit.Algorithm == tidegate.Quota {
-		d := newDates(b.limit, now, max(now, us))
-		b.dates.Store(&d)
+func (lim *compiledLimit) extendDates(now, us int64) {
+	if lim.limit.Algorithm == tidegate.Quota {
+		d := newDates(lim.limit, now, max(now, us))
+		lim.dates.Store(&d)
 	}
 }

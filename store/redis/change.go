@@ -15,7 +15,7 @@ import (
 
 // change is one correction of what was charged.
 type change struct {
-	b   *compiledLimit
+	lim *compiledLimit
 	key string
 	act act
 	n   int64 // events
@@ -38,12 +38,12 @@ const (
 const maxReturn = 1 << 40
 
 // adjustment returns the change of an Adjust by cost, or false if there is nothing to do.
-func adjustment(b *compiledLimit, key string, at, cost int64) (change, bool) {
+func adjustment(lim *compiledLimit, key string, at, cost int64) (change, bool) {
 	switch {
 	case cost > 0: // a debt is at most one capacity
-		return change{b: b, key: key, act: force, n: min(cost, 2*b.capacity), at: at}, true
+		return change{lim: lim, key: key, act: force, n: min(cost, 2*lim.capacity), at: at}, true
 	case cost < 0:
-		return change{b: b, key: key, act: giveBack, n: min(-max(cost, -math.MaxInt64), maxReturn), at: at}, true
+		return change{lim: lim, key: key, act: giveBack, n: min(-max(cost, -math.MaxInt64), maxReturn), at: at}, true
 	}
 	return change{}, false
 }
@@ -52,27 +52,27 @@ func adjustment(b *compiledLimit, key string, at, cost int64) (change, bool) {
 func (r *request) put(c *change, clock *clock) {
 	var room [160]byte
 	a := packer(room[:0])
-	a.byte(byte(c.b.kind))
+	a.byte(byte(c.lim.kind))
 	a.byte(byte(c.act))
 	a.uint16(r.key(c.key))
-	a.text(c.b.id)
+	a.text(c.lim.id)
 	a.int(c.n)
 	a.ticks(max(c.at, 0))
 	var charged int64
-	if c.act == giveBack && c.b.kind == counters {
-		charged = algo.SpanAt(c.b.limit, max(c.at, 0)).Start
+	if c.act == giveBack && c.lim.kind == counters {
+		charged = algo.SpanAt(c.lim.limit, max(c.at, 0)).Start
 	}
 	a.int(charged)
 	var altKey uint16
-	if c.b.isRuns() {
-		altKey = r.key(c.b.altKey(c.key))
+	if c.lim.isRuns() {
+		altKey = r.key(c.lim.altKey(c.key))
 	}
-	c.b.law(&a, 0, c.b.datesAround(clock), altKey)
-	if c.b.kind == leases {
+	c.lim.law(&a, 0, c.lim.datesAround(clock), altKey)
+	if c.lim.kind == leases {
 		a.handle(c.handle)
 	}
-	if c.act != reset || c.b.isRuns() {
-		r.kinds.add(c.b.kind)
+	if c.act != reset || c.lim.isRuns() {
+		r.kinds.add(c.lim.kind)
 	}
 	r.args = append(r.args, string(a))
 }
@@ -122,7 +122,7 @@ func (s *Store) apply(ctx context.Context, changes []change, how recordAction) (
 		}
 		s.clock.sync(now)
 		for _, c := range changes {
-			c.b.extendDates(now, us)
+			c.lim.extendDates(now, us)
 		}
 	}
 	return 0, false, errMissed
@@ -182,14 +182,14 @@ func (s *Store) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegat
 	changes := make([]change, 0, len(checks))
 	for i := range checks {
 		c := &checks[i]
-		b, err := s.compile(c.Limit)
+		lim, err := s.compile(c.Limit)
 		if err != nil {
 			return err
 		}
-		b = b.asLastSeen()
-		key := b.name(c.Key)
-		one, ok := adjustment(b, key, chargedAt(r, key), c.Cost)
-		if one.handle = r.Handle; ok && (b.kind != leases || !r.Handle.IsZero()) {
+		lim = lim.asLastSeen()
+		key := lim.name(c.Key)
+		one, ok := adjustment(lim, key, chargedAt(r, key), c.Cost)
+		if one.handle = r.Handle; ok && (lim.kind != leases || !r.Handle.IsZero()) {
 			changes = append(changes, one)
 		}
 	}
@@ -204,13 +204,13 @@ func (s *Store) Renew(ctx context.Context, r tidegate.Receipt, checks []tidegate
 	var changes []change
 	for i := range checks {
 		c := &checks[i]
-		b, err := s.compile(c.Limit)
+		lim, err := s.compile(c.Limit)
 		if err != nil {
 			return err
 		}
-		if b.kind == leases {
-			key := b.name(c.Key)
-			changes = append(changes, change{b: b, key: key, act: renew, handle: r.Handle})
+		if lim.kind == leases {
+			key := lim.name(c.Key)
+			changes = append(changes, change{lim: lim, key: key, act: renew, handle: r.Handle})
 		}
 	}
 	lost, err := s.applyAll(ctx, changes)
@@ -226,11 +226,11 @@ func (s *Store) Reset(ctx context.Context, checks []tidegate.Check) error {
 	defer end()
 	var changes []change
 	for i := range checks {
-		b, err := s.compile(checks[i].Limit)
+		lim, err := s.compile(checks[i].Limit)
 		if err != nil {
 			return fmt.Errorf("redis: reset: %w", err)
 		}
-		changes = append(changes, change{b: b, key: b.name(checks[i].Key), act: reset})
+		changes = append(changes, change{lim: lim, key: lim.name(checks[i].Key), act: reset})
 	}
 	_, err := s.applyAll(ctx, changes)
 	return s.failure("reset", err)

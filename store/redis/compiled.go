@@ -83,13 +83,13 @@ func (s *Store) compile(l *tidegate.Limit) (*compiledLimit, error) {
 	if l.Algorithm == tidegate.Deny {
 		return nil, fmt.Errorf("redis: %s is an access rule, which no store counts; put the request to a tidegate.Gate", l)
 	}
-	b := newCompiledLimit(s.prefix, l)
+	lim := newCompiledLimit(s.prefix, l)
 	if s.compiledCount.Add(1) > maxCompiled {
 		s.compiled.Clear()
 		s.compiledCount.Store(1)
 	}
-	s.compiled.Store(l, b)
-	return b, nil
+	s.compiled.Store(l, lim)
+	return lim, nil
 }
 
 // maxAhead bounds how far ahead of its burst a token bucket can be booked, as in
@@ -97,19 +97,19 @@ func (s *Store) compile(l *tidegate.Limit) (*compiledLimit, error) {
 const maxAhead = time.Hour
 
 func newCompiledLimit(prefix string, l *tidegate.Limit) *compiledLimit {
-	b := &compiledLimit{limit: l, identity: unique.Make(l.Identity()), kind: kindOf[l.Algorithm], capacity: l.Capacity(), id: stateID(l), end: "}"}
-	b.start = prefix + ":" + escape(l.Name) + ":{"
+	lim := &compiledLimit{limit: l, identity: unique.Make(l.Identity()), kind: kindOf[l.Algorithm], capacity: l.Capacity(), id: stateID(l), end: "}"}
+	lim.start = prefix + ":" + escape(l.Name) + ":{"
 	period := l.Period.Microseconds()
 	var p packer
-	switch b.kind {
+	switch lim.kind {
 	case buckets:
-		b.bucket = algo.NewBucketLaw(l)
-		b.longest = algo.Ticks(maxAhead)
-		if b.bucket.Leaky { // nobody has to wait for longer than the whole queue takes
-			b.longest = b.bucket.Tau
+		lim.bucket = algo.NewBucketLaw(l)
+		lim.longest = algo.Ticks(maxAhead)
+		if lim.bucket.Leaky { // nobody has to wait for longer than the whole queue takes
+			lim.longest = lim.bucket.Tau
 		}
-		p.int(b.bucket.Em)
-		p.int(b.bucket.Cap)
+		p.int(lim.bucket.Em)
+		p.int(lim.bucket.Cap)
 	case counters:
 		p.int(l.Events)
 		p.int(period)
@@ -122,7 +122,7 @@ func newCompiledLimit(prefix string, l *tidegate.Limit) *compiledLimit {
 		p.int(window)
 	case parts:
 		law := algo.NewPartsLaw(l)
-		b.parts = law.Parts
+		lim.parts = law.Parts
 		shift, window := law.Unit()
 		p.int(l.Events)
 		p.int(law.Parts)
@@ -131,17 +131,17 @@ func newCompiledLimit(prefix string, l *tidegate.Limit) *compiledLimit {
 		p.int(window)
 		p.byte(flag(l.Ceiling))
 	case logs:
-		b.end = "}:log:" + l.Period.String()
+		lim.end = "}:log:" + l.Period.String()
 		p.int(l.Events)
 		p.int(period)
 		p.byte(flag(l.CountRejected))
 	case leases:
-		b.end = "}:slots:" + l.Period.String()
+		lim.end = "}:slots:" + l.Period.String()
 		p.int(l.Events)
 		p.int(period)
 	}
-	b.packedLaw = string(p)
-	return b
+	lim.packedLaw = string(p)
+	return lim
 }
 
 func flag(set bool) byte {
@@ -166,13 +166,13 @@ func stateID(l *tidegate.Limit) string {
 	return string(id)
 }
 
-// law appends the numbers of b to p. wait is in ticks.
-func (b *compiledLimit) law(p *packer, wait int64, dates []int64, altKey uint16) {
-	p.text(b.packedLaw)
-	switch b.kind {
+// law appends the numbers of lim to p. wait is in ticks.
+func (lim *compiledLimit) law(p *packer, wait int64, dates []int64, altKey uint16) {
+	p.text(lim.packedLaw)
+	switch lim.kind {
 	case buckets:
-		p.byte(flag(b.bucket.Leaky))
-		p.ticks(min(wait, b.longest))
+		p.byte(flag(lim.bucket.Leaky))
+		p.ticks(min(wait, lim.longest))
 	case counters:
 		p.byte(byte(len(dates)))
 		for _, us := range dates {
@@ -182,6 +182,6 @@ func (b *compiledLimit) law(p *packer, wait int64, dates []int64, altKey uint16)
 		p.uint16(altKey)
 	case parts:
 		p.uint16(altKey)
-		p.byte(flag(b.log != nil))
+		p.byte(flag(lim.log != nil))
 	}
 }

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -31,6 +32,15 @@ var sectionsOf = sync.OnceValue(func() map[string]sections {
 	return all
 })
 
+// sectionOf returns a section that must exist.
+func sectionOf(file, name string) string {
+	text, ok := sectionsOf()[file][name]
+	if !ok {
+		panic("redis: script/" + file + ".lua has no section " + strconv.Quote(name))
+	}
+	return text
+}
+
 // cut drops comments and splits the rest into sections. Lines before the first section are
 // in "".
 func cut(text string) sections {
@@ -54,21 +64,21 @@ func compose(f template, set kindSet) string {
 	c := composer{template: f, set: set}
 	if f.across() {
 		c.WriteString(acrossFlags)
-		c.write(sectionsOf()["across"]["head"])
+		c.write(sectionOf("across", "head"))
 	}
-	c.write(sectionsOf()["prelude"][""])
+	c.write(sectionOf("prelude", ""))
 	if set.has(slidings) || set.has(parts) {
-		c.write(sectionsOf()["scale"]["help"])
+		c.write(sectionOf("scale", "help"))
 	}
 	if set.has(logs) || set.has(parts) {
-		c.write(sectionsOf()["runs"]["help"])
+		c.write(sectionOf("runs", "help"))
 	}
 	for k := buckets; k <= kinds; k++ {
 		if set.has(k) {
 			c.write(k.section("help"))
 		}
 	}
-	c.write(sectionsOf()[templateFiles[f]][""])
+	c.write(sectionOf(templateFiles[f], ""))
 	return c.String()
 }
 
@@ -93,14 +103,14 @@ func (c *composer) write(text string) {
 		name = strings.TrimSuffix(name, ">\n")
 		switch file, section, of := strings.Cut(name, " "); {
 		case of:
-			c.write(sectionsOf()[file][section])
+			c.write(sectionOf(file, section))
 		case name == "moves":
 			c.moves()
 		case name == "read":
 			c.read()
 		case name == "done":
 			if c.template.across() {
-				c.write(sectionsOf()["across"]["done"])
+				c.write(sectionOf("across", "done"))
 			}
 		default:
 			c.laws(name)
@@ -112,7 +122,7 @@ func (c *composer) write(text string) {
 // before anything is written, if a law of the set has such keys.
 func (c *composer) moves() {
 	if c.set.has(logs) || c.set.has(parts) {
-		c.write(sectionsOf()["moves"][""])
+		c.write(sectionOf("moves", ""))
 	}
 }
 
@@ -122,14 +132,14 @@ func (c *composer) read() {
 	section := "box"
 	switch {
 	case !c.template.across():
-		c.write(sectionsOf()["box"]["read"])
+		c.write(sectionOf("box", "read"))
 		return
 	case c.set.has(parts):
 		section = "parts"
 	case c.set.has(logs):
 		section = "log"
 	}
-	c.write(sectionsOf()["across"][section])
+	c.write(sectionOf("across", section))
 }
 
 // laws appends a section of every law, each for its kind.

@@ -35,34 +35,34 @@ func newFormat1(s *Store) *format1 {
 
 func (f *format1) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
 	c := checks[0]
-	b, err := f.compile(c.Limit)
-	if err != nil || b.kind != buckets {
+	lim, err := f.compile(c.Limit)
+	if err != nil || lim.kind != buckets {
 		return f.Store.Take(ctx, checks, n)
 	}
 	identity := c.Limit.Identity()
-	f.widest[identity] = max(f.widest[identity], b.capacity)
+	f.widest[identity] = max(f.widest[identity], lim.capacity)
 	tag := f.tag()
 	var head, ask packer
 	head.number(float64(tag))
 	head.number(f.clock.pretended())
 	head.int(int64(n))
 	head.uint16(0)
-	ask.byte(byte(b.kind))
+	ask.byte(byte(lim.kind))
 	ask.byte(0)
 	ask.uint16(1)
-	ask.text(b.id)
+	ask.text(lim.id)
 	ask.int(c.Cost)
-	ask.int(b.bucket.Em)
-	ask.int(b.bucket.Cap)
+	ask.int(lim.bucket.Em)
+	ask.int(lim.bucket.Cap)
 	ask.int(f.widest[identity])
-	ask.byte(flag(b.bucket.Leaky))
-	ask.ticks(min(algo.Ticks(c.MaxWait), b.longest))
-	got, err := f.runNumbers(ctx, f.script, []string{b.name(c.Key)}, []string{string(head), string(ask)}, tag)
+	ask.byte(flag(lim.bucket.Leaky))
+	ask.ticks(min(algo.Ticks(c.MaxWait), lim.longest))
+	got, err := f.runNumbers(ctx, f.script, []string{lim.name(c.Key)}, []string{string(head), string(ask)}, tag)
 	if err != nil {
 		return tidegate.Decision{}, err
 	}
 	d := tidegate.Decision{OK: got[0] > 0, Limit: c.Limit, Granted: got[0], Remaining: got[4], Receipt: tidegate.Receipt{At: got[1] * algo.Micro}}
-	d.Never = !d.OK && max(c.Cost, 1) > b.capacity
+	d.Never = !d.OK && max(c.Cost, 1) > lim.capacity
 	// As a Store tells it: in whole microseconds, rounded up.
 	up := func(us, ticks int64) time.Duration {
 		return time.Duration(us+(ticks+algo.Micro-1)/algo.Micro) * time.Microsecond

@@ -365,13 +365,13 @@ func fake(l net.Listener, says []string, seed uint64) {
 func TestInvalidReplies(t *testing.T) {
 	limit := bucket("api", "user", 100, time.Hour)
 	s := &Store{}
-	b, err := s.compile(limit)
+	lim, err := s.compile(limit)
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := func(want string, numbers ...int64) {
 		t.Helper()
-		pending := []*pendingCheck{{b: b, cost: 1}}
+		pending := []*pendingCheck{{lim: lim, cost: 1}}
 		_, err := reply(numbers).grant(pending, takeParams{copies: 2})
 		switch {
 		case want == "" && err != nil:

@@ -39,7 +39,7 @@ func newLeases1(s *Store) *leases1 {
 
 func (l *leases1) TakeBatch(ctx context.Context, asks []chain.Ask) error {
 	c := asks[0].Checks[0]
-	b, err := l.compile(c.Limit)
+	lim, err := l.compile(c.Limit)
 	if err != nil {
 		return err
 	}
@@ -50,13 +50,13 @@ func (l *leases1) TakeBatch(ctx context.Context, asks []chain.Ask) error {
 	head.int(int64(asks[0].Copies))
 	head.uint16(l.names % 1024)
 	l.names++
-	ask.byte(byte(b.kind))
+	ask.byte(byte(lim.kind))
 	ask.byte(0)
 	ask.uint16(1)
-	ask.text(b.id)
+	ask.text(lim.id)
 	ask.int(c.Cost)
-	b.law(&ask, 0, nil, 0)
-	got, err := l.runNumbers(ctx, l.take, []string{b.name(c.Key)}, []string{string(head), string(ask)}, tag)
+	lim.law(&ask, 0, nil, 0)
+	got, err := l.runNumbers(ctx, l.take, []string{lim.name(c.Key)}, []string{string(head), string(ask)}, tag)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (l *leases1) TakeBatch(ctx context.Context, asks []chain.Ask) error {
 }
 
 func (l *leases1) alter(ctx context.Context, verb act, r tidegate.Receipt, c tidegate.Check) (lost int64, err error) {
-	b, err := l.compile(c.Limit)
+	lim, err := l.compile(c.Limit)
 	if err != nil {
 		return 0, err
 	}
@@ -78,15 +78,15 @@ func (l *leases1) alter(ctx context.Context, verb act, r tidegate.Receipt, c tid
 	head.byte(0)
 	head.int(0)
 	head.int(0)
-	ask.byte(byte(b.kind))
+	ask.byte(byte(lim.kind))
 	ask.byte(byte(verb))
 	ask.uint16(1)
-	ask.text(b.id)
+	ask.text(lim.id)
 	ask.int(max(-c.Cost, c.Cost))
 	ask.ticks(r.At)
 	ask.int(0)
-	b.law(&ask, 0, nil, 0)
-	got, err := l.runNumbers(ctx, l.change, []string{b.name(c.Key)}, []string{string(head), string(ask)}, tag)
+	lim.law(&ask, 0, nil, 0)
+	got, err := l.runNumbers(ctx, l.change, []string{lim.name(c.Key)}, []string{string(head), string(ask)}, tag)
 	if err != nil {
 		return 0, err
 	}

@@ -10,7 +10,7 @@ import (
 
 // pendingCheck is a check that is being sent to Redis, and the answer.
 type pendingCheck struct {
-	b        *compiledLimit
+	lim      *compiledLimit
 	check    *tidegate.Check
 	key      string // in Redis
 	cost     int64  // of a copy; with those merged into it
@@ -23,7 +23,7 @@ type pendingCheck struct {
 }
 
 // leased reports whether p takes slots.
-func (p *pendingCheck) leased() bool { return p.b.kind == leases && p.cost > 0 }
+func (p *pendingCheck) leased() bool { return p.lim.kind == leases && p.cost > 0 }
 
 // answer is the verdict of a law about one check, times in ticks.
 type answer struct {
@@ -35,7 +35,7 @@ type answer struct {
 }
 
 // never reports whether the cost is above what can ever fit.
-func (p *pendingCheck) never() bool { return max(p.cost, 1) > p.b.capacity-p.floor }
+func (p *pendingCheck) never() bool { return max(p.cost, 1) > p.lim.capacity-p.floor }
 
 // maxCopies is what a double can count.
 const maxCopies = 1 << 52
@@ -47,7 +47,7 @@ func (s *Store) prepare(checks []tidegate.Check) (pending []*pendingCheck, index
 	pending, index = make([]*pendingCheck, 0, len(checks)), make([]int, len(checks))
 	for i := range checks {
 		c := &checks[i]
-		b, err := s.compile(c.Limit)
+		lim, err := s.compile(c.Limit)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -60,9 +60,9 @@ func (s *Store) prepare(checks []tidegate.Check) (pending []*pendingCheck, index
 		if c.Advisory {
 			c.Over = false
 		}
-		b = b.asLastSeen()
+		lim = lim.asLastSeen()
 		p := &all[i]
-		*p = pendingCheck{b: b, check: c, key: b.name(c.Key), cost: c.Cost, floor: min(c.Floor, b.capacity), wait: algo.Ticks(c.MaxWait), advisory: c.Advisory}
+		*p = pendingCheck{lim: lim, check: c, key: lim.name(c.Key), cost: c.Cost, floor: min(c.Floor, lim.capacity), wait: algo.Ticks(c.MaxWait), advisory: c.Advisory}
 		index[i] = len(pending)
 		if j := same(pending, p); j < 0 {
 			pending = append(pending, p)
@@ -76,7 +76,7 @@ func (s *Store) prepare(checks []tidegate.Check) (pending []*pendingCheck, index
 // same returns the index of the check of the same counter as p, or -1.
 func same(pending []*pendingCheck, p *pendingCheck) int {
 	for j, q := range pending {
-		if q.b.identity == p.b.identity && q.check.Key == p.check.Key {
+		if q.lim.identity == p.lim.identity && q.check.Key == p.check.Key {
 			return j
 		}
 	}
@@ -103,8 +103,8 @@ func merge(q, p *pendingCheck, index []int, j int) {
 		return
 	}
 	index[last] = j
-	if p.b.capacity-p.floor < q.b.capacity-q.floor {
-		q.b, q.key, q.floor = p.b, p.key, p.floor
+	if p.lim.capacity-p.floor < q.lim.capacity-q.floor {
+		q.lim, q.key, q.floor = p.lim, p.key, p.floor
 	}
 	if q.cost += p.cost; q.cost < 0 {
 		q.cost = math.MaxInt64
@@ -113,11 +113,11 @@ func merge(q, p *pendingCheck, index []int, j int) {
 }
 
 // name returns the key in Redis that value is counted under.
-func (b *compiledLimit) name(value string) string {
+func (lim *compiledLimit) name(value string) string {
 	var room [160]byte
-	name := append(room[:0], b.start...)
-	name = appendTag(name, b.limit.Scope, value)
-	return string(append(name, b.end...))
+	name := append(room[:0], lim.start...)
+	name = appendTag(name, lim.limit.Scope, value)
+	return string(append(name, lim.end...))
 }
 
 // request is the call of a script.
@@ -144,30 +144,30 @@ func (r *request) ask(p *pendingCheck, c *clock) {
 	var room [160]byte
 	a := packer(room[:0])
 	var altKey uint16
-	if p.b.isRuns() {
-		altKey = r.key(p.b.altKey(p.key))
+	if p.lim.isRuns() {
+		altKey = r.key(p.lim.altKey(p.key))
 	}
 	p.pack(&a, r.key(p.key), altKey, c)
-	r.kinds.add(p.b.kind)
+	r.kinds.add(p.lim.kind)
 	r.args = append(r.args, string(a))
 }
 
 // pack appends a check as scripts read it; key and altKey are the numbers of its keys in
 // KEYS.
 func (p *pendingCheck) pack(a *packer, key, altKey uint16, c *clock) {
-	a.byte(byte(p.b.kind))
+	a.byte(byte(p.lim.kind))
 	flags := flag(p.advisory)
 	if p.floor > 0 {
 		flags |= 2
 	}
 	a.byte(flags)
 	a.uint16(key)
-	a.text(p.b.id)
-	a.int(min(p.cost, p.b.capacity+1))
+	a.text(p.lim.id)
+	a.int(min(p.cost, p.lim.capacity+1))
 	if p.floor > 0 {
 		a.int(p.floor)
 	}
-	p.b.law(a, p.wait, p.b.datesAround(c), altKey)
+	p.lim.law(a, p.wait, p.lim.datesAround(c), altKey)
 }
 
 // request returns the call of a script that decides about the checks.

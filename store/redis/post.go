@@ -19,16 +19,16 @@ func (s fleetStore) Post(ctx context.Context, p chain.Post) error {
 	ctx, end := s.withDeadline(ctx)
 	defer end()
 	c := &p.Check
-	b, err := s.compile(c.Limit)
+	lim, err := s.compile(c.Limit)
 	if err != nil {
 		return err
 	}
 	if c.Cost < 0 || p.Number >= 1<<53 {
 		return fmt.Errorf("redis: Post(%s): cost %d, number %d", c.Limit, c.Cost, p.Number)
 	}
-	b = b.asLastSeen()
-	key := b.name(c.Key)
-	one, ok := adjustment(b, key, 0, c.Cost)
+	lim = lim.asLastSeen()
+	key := lim.name(c.Key)
+	one, ok := adjustment(lim, key, 0, c.Cost)
 	if !ok {
 		return nil
 	}

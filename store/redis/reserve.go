@@ -50,8 +50,8 @@ type limitNumbers struct {
 	Widest int64 `json:"w"`
 }
 
-func limitNumbersOf(b *compiledLimit) limitNumbers {
-	l := b.limit
+func limitNumbersOf(lim *compiledLimit) limitNumbers {
+	l := lim.limit
 	return limitNumbers{
 		l.Algorithm, l.Events, l.Period, l.Burst, l.Parts, l.Ceiling, l.CountRejected,
 		l.Calendar, l.Zone, l.Anchor, tidegate.MaxCount,
@@ -87,7 +87,7 @@ func (s *Store) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.D
 	for i := range checks {
 		if j := index[i]; checks[i].Estimate && j >= 0 {
 			rec.charges = append(rec.charges, charge{
-				Key: pending[j].b.original().name(checks[i].Key), Cost: checks[i].Cost, Limit: limitNumbersOf(pending[j].b), pending: pending[j],
+				Key: pending[j].lim.original().name(checks[i].Key), Cost: checks[i].Cost, Limit: limitNumbersOf(pending[j].lim), pending: pending[j],
 			})
 		}
 	}

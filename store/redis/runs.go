@@ -19,14 +19,14 @@ import (
 // scripts of parts find all of that under the keys they are given. The script of a log
 // says how many parts it found, and is then asked again as the script of these.
 
-// isRuns reports whether b is a sliding_log or sub_windows.
-func (b *compiledLimit) isRuns() bool { return b.kind == logs || b.kind == parts }
+// isRuns reports whether lim is a sliding_log or sub_windows.
+func (lim *compiledLimit) isRuns() bool { return lim.kind == logs || lim.kind == parts }
 
-// altKey returns the other key that the counter of b may be kept under: that of the counts
+// altKey returns the other key that the counter of lim may be kept under: that of the counts
 // for a log, and that of the log for counts.
-func (b *compiledLimit) altKey(key string) string {
-	if b.kind == parts {
-		return key + ":log:" + b.limit.Period.String()
+func (lim *compiledLimit) altKey(key string) string {
+	if lim.kind == parts {
+		return key + ":log:" + lim.limit.Period.String()
 	}
 	brace := strings.LastIndexByte(key, '}')
 	return key[:brace+1]
@@ -34,8 +34,8 @@ func (b *compiledLimit) altKey(key string) string {
 
 // inParts returns the limit that reads the counter of a log that was found in n parts; with
 // 0, the log itself.
-func (b *compiledLimit) inParts(n int64) *compiledLimit {
-	original := b.original()
+func (lim *compiledLimit) inParts(n int64) *compiledLimit {
+	original := lim.original()
 	if n == 0 {
 		original.asParts.Store(nil)
 		return original
@@ -58,35 +58,35 @@ func (b *compiledLimit) inParts(n int64) *compiledLimit {
 	return made
 }
 
-// original returns the log that b stands for, or b itself.
-func (b *compiledLimit) original() *compiledLimit {
-	if b.log != nil {
-		return b.log
+// original returns the log that lim stands for, or lim itself.
+func (lim *compiledLimit) original() *compiledLimit {
+	if lim.log != nil {
+		return lim.log
 	}
-	return b
+	return lim
 }
 
-// asLastSeen returns b as its counters were kept when last seen.
-func (b *compiledLimit) asLastSeen() *compiledLimit {
-	if made := b.asParts.Load(); made != nil {
+// asLastSeen returns lim as its counters were kept when last seen.
+func (lim *compiledLimit) asLastSeen() *compiledLimit {
+	if made := lim.asParts.Load(); made != nil {
 		return made
 	}
-	return b
+	return lim
 }
 
 // move makes p use its counter where a script found it.
 func (p *pendingCheck) move(n int64) {
-	p.b = p.b.inParts(n)
-	p.key = p.b.name(p.check.Key)
+	p.lim = p.lim.inParts(n)
+	p.key = p.lim.name(p.check.Key)
 }
 
 // move makes c use its counter where a script found it.
 func (c *change) move(n int64) {
-	next := c.b.inParts(n)
-	if next.kind != c.b.kind {
-		c.key = c.b.altKey(c.key)
+	next := c.lim.inParts(n)
+	if next.kind != c.lim.kind {
+		c.key = c.lim.altKey(c.key)
 	}
-	c.b = next
+	c.lim = next
 }
 
 // moved reports that the counter of check or change i of a request is kept in n parts.

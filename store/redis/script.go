@@ -19,7 +19,7 @@ type script struct {
 	text, sha string
 }
 
-// template is a template that scripts are made from. Each is a file; some have two uses.
+// template is what a script is made from, by its use. Some files have two uses.
 type template uint8
 
 const (
@@ -33,7 +33,7 @@ const (
 	templateCount
 )
 
-var templateFiles = [templateCount]string{"one", "each", "careful", "each", "careful", "several", "change"}
+var templateFiles = [templateCount]string{"one", "each", "careful", "each", "careful", "multi", "change"}
 
 // single reports whether all checks of the script are of one law.
 func (f template) single() bool { return f < takeMulti }

@@ -158,14 +158,14 @@ func (s *Store) settlement(rec *record, id string, actual int64) (here, elsewher
 			}
 			c.At, c.Due = rec.at, rec.due
 		}
-		b, err := c.Limit.compile()
+		lim, err := c.Limit.compile()
 		if err != nil {
 			return nil, nil, fmt.Errorf("%w: %w", errRecord, err)
 		}
-		if b.kind == buckets {
-			c.At = c.Due + b.limit.Turn(min(actual, c.Cost))
+		if lim.kind == buckets {
+			c.At = c.Due + lim.limit.Turn(min(actual, c.Cost))
 		}
-		one, ok := adjustment(b, c.Key, c.At, actual-c.Cost)
+		one, ok := adjustment(lim, c.Key, c.At, actual-c.Cost)
 		switch {
 		case !ok:
 		case s.cluster && slotOf(tagOf(c.Key)) != slotOf(tagOf(id)):

@@ -94,12 +94,12 @@ func TestMarksOfSlotsAreBounded(t *testing.T) {
 		}
 		now = now.Add(time.Microsecond)
 	}
-	b, err := s.compile(l)
+	lim, err := s.compile(l)
 	if err != nil {
 		t.Fatal(err)
 	}
 	kept := func() int {
-		n, _ := strconv.Atoi(strings.TrimSpace(server.Do("ZCARD", b.name("k"))))
+		n, _ := strconv.Atoi(strings.TrimSpace(server.Do("ZCARD", lim.name("k"))))
 		return n
 	}
 	if n := kept(); n != 1024 {
@@ -108,7 +108,7 @@ func TestMarksOfSlotsAreBounded(t *testing.T) {
 	if d := takeSlots(t, s, l, 1, 1, names[1099]); d.OK { // the latest of them
 		t.Errorf("%+v", d)
 	}
-	if ttl, _ := strconv.Atoi(strings.TrimSpace(server.Do("TTL", b.name("k")))); ttl < 60 || ttl > 3600+62 {
+	if ttl, _ := strconv.Atoi(strings.TrimSpace(server.Do("TTL", lim.name("k")))); ttl < 60 || ttl > 3600+62 {
 		t.Errorf("the key lives for %d seconds", ttl)
 	}
 	if d := takeSlots(t, s, l, 1, 2, tidegate.NewHandle()); d.Granted != 2 {
@@ -137,12 +137,12 @@ func TestSlotWithoutAnAnswerIsGivenBack(t *testing.T) {
 		cancel()
 	}
 	server.Resume()
-	b, err := s.compile(l)
+	lim, err := s.compile(l)
 	if err != nil {
 		t.Fatal(err)
 	}
 	wait(t, "all that was asked for was given back", func() bool {
-		return left(t, s, check) == 5 && server.Do("EXISTS", b.name("k")) != "0" // it was there, or is marked
+		return left(t, s, check) == 5 && server.Do("EXISTS", lim.name("k")) != "0" // it was there, or is marked
 	})
 }
 

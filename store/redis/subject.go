@@ -41,12 +41,12 @@ func split(pending []*pendingCheck) []*subject {
 		tag := tagOf(p.key)
 		sub := byTag[tag]
 		if sub == nil {
-			sub = &subject{tag: tag, width: width{parts: partsOf(p.b.limit.Scope, p.check.Key)}}
+			sub = &subject{tag: tag, width: width{parts: partsOf(p.lim.limit.Scope, p.check.Key)}}
 			byTag[tag] = sub
 			all = append(all, sub)
 		}
 		sub.pending = append(sub.pending, p)
-		sub.width.capacity = max(sub.width.capacity, p.b.capacity)
+		sub.width.capacity = max(sub.width.capacity, p.lim.capacity)
 	}
 	slices.SortStableFunc(all, compareWidth)
 	return all
@@ -177,19 +177,19 @@ func (s *Store) returnUnused(ctx context.Context, subjects []*subject, kept int6
 // and makes its answer what it is afterwards.
 func (p *pendingCheck) surplus(kept int64) []change {
 	extra := p.answer.got - kept
-	if extra <= 0 || p.cost == 0 || kept == 0 && p.b.kind == logs && p.b.limit.CountRejected {
+	if extra <= 0 || p.cost == 0 || kept == 0 && p.lim.kind == logs && p.lim.limit.CountRejected {
 		return nil
 	}
-	back := change{b: p.b, key: p.key, act: giveBack, n: extra * p.cost, at: p.at}
+	back := change{lim: p.lim, key: p.key, act: giveBack, n: extra * p.cost, at: p.at}
 	p.answer.left += back.n
-	switch law := &p.b.bucket; p.b.kind {
+	switch law := &p.lim.bucket; p.lim.kind {
 	case buckets:
 		p.answer.reset -= back.n * law.Em
 		p.answer.left = max(0, (law.Tau-p.answer.reset)/law.Em-p.floor)
 		back.at += p.answer.delay // a turn that was booked is returned at its own instant
 		if law.Leaky {
 			back.at += kept * p.cost * law.Em
-			ahead := min(p.wait, p.b.longest) - p.answer.reset
+			ahead := min(p.wait, p.lim.longest) - p.answer.reset
 			p.answer.left = min(p.answer.left, max(0, ahead/law.Em+1))
 			if ahead < 0 {
 				p.answer.left = 0

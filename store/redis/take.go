@@ -161,7 +161,7 @@ func answerOf(a reply) answer {
 func (s *Store) extendDates(pending []*pendingCheck, now, us int64) {
 	s.clock.sync(now)
 	for _, p := range pending {
-		p.b.extendDates(now, us)
+		p.lim.extendDates(now, us)
 	}
 }
 
@@ -187,7 +187,7 @@ func decision(pending []*pendingCheck, g grant, n int64) tidegate.Decision {
 			continue
 		}
 		wait = max(wait, p.answer.delay)
-		d := tidegate.Decision{OK: true, Limit: p.b.limit, Remaining: p.answer.left, ResetAfter: duration(p.answer.reset)}
+		d := tidegate.Decision{OK: true, Limit: p.lim.limit, Remaining: p.answer.left, ResetAfter: duration(p.answer.reset)}
 		if reported.Limit == nil || d.Outranks(&reported) {
 			reported = d
 		}
@@ -203,7 +203,7 @@ func refusal(pending []*pendingCheck, g grant) tidegate.Decision {
 		if p.advisory || p.answer.got > 0 {
 			continue
 		}
-		d := tidegate.Decision{Limit: p.b.limit, Never: p.never(), Remaining: p.answer.left, ResetAfter: duration(p.answer.reset), Receipt: tidegate.Receipt{At: g.at}}
+		d := tidegate.Decision{Limit: p.lim.limit, Never: p.never(), Remaining: p.answer.left, ResetAfter: duration(p.answer.reset), Receipt: tidegate.Receipt{At: g.at}}
 		if !d.Never {
 			d.RetryAfter = duration(p.answer.delay)
 		}
@@ -223,7 +223,7 @@ func shortfall(pending []*pendingCheck, g grant) tidegate.Decision {
 			continue
 		}
 		d := tidegate.Decision{
-			Limit: p.b.limit, Remaining: p.answer.left, ResetAfter: duration(p.answer.reset),
+			Limit: p.lim.limit, Remaining: p.answer.left, ResetAfter: duration(p.answer.reset),
 			RetryAfter: duration(p.answer.later), Receipt: tidegate.Receipt{At: g.at},
 		}
 		if reported.Limit == nil || d.Outranks(&reported) {

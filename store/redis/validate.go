@@ -8,38 +8,38 @@ import (
 // Every reply is checked against the request: one that the law cannot give is a failed
 // call, not a decision.
 
-// mostTicks is the longest time in any answer of b, in ticks. The state of a bucket may be
+// mostTicks is the longest time in any answer of lim, in ticks. The state of a bucket may be
 // one of another limit, which this process need not know: no bucket takes longer than
 // MaxRefill, a debt twice that, and a clock set back once more.
-func (b *compiledLimit) mostTicks() int64 {
-	switch b.kind {
+func (lim *compiledLimit) mostTicks() int64 {
+	switch lim.kind {
 	case buckets:
 		return 3*algo.Ticks(tidegate.MaxRefill) - 1
 	case counters:
-		if b.limit.Algorithm == tidegate.Quota {
+		if lim.limit.Algorithm == tidegate.Quota {
 			return 3 * algo.Ticks(tidegate.MaxPeriod)
 		}
 	}
-	return 3 * algo.Ticks(b.limit.Period) // a window, the one before, and a clock set back
+	return 3 * algo.Ticks(lim.limit.Period) // a window, the one before, and a clock set back
 }
 
 // validate reports what is wrong with the answer a to p, of which n copies were asked.
 func (p *pendingCheck) validate(a *answer, n int64) error {
-	most := p.b.mostTicks()
-	ahead := most + min(p.wait, p.b.longest)
+	most := p.lim.mostTicks()
+	ahead := most + min(p.wait, p.lim.longest)
 	switch {
 	case a.got < 0 || a.got > n:
-		return invalidReply("%d copies of %d for %s", a.got, n, p.b.limit)
-	case a.left < 0 || a.left > p.b.capacity:
-		return invalidReply("%d left for %s", a.left, p.b.limit)
+		return invalidReply("%d copies of %d for %s", a.got, n, p.lim.limit)
+	case a.left < 0 || a.left > p.lim.capacity:
+		return invalidReply("%d left for %s", a.left, p.lim.limit)
 	case a.reset < 0 || a.reset > most:
-		return invalidReply("%s is as good as new in %s", p.b.limit, algo.Duration(a.reset))
+		return invalidReply("%s is as good as new in %s", p.lim.limit, algo.Duration(a.reset))
 	case a.delay < 0 || a.delay > ahead:
-		return invalidReply("%s in %s", p.b.limit, algo.Duration(a.delay))
+		return invalidReply("%s in %s", p.lim.limit, algo.Duration(a.delay))
 	case a.later < -algo.Micro || a.later > ahead:
-		return invalidReply("the next of %s in %s", p.b.limit, algo.Duration(a.later))
+		return invalidReply("the next of %s in %s", p.lim.limit, algo.Duration(a.later))
 	case a.got > 0 && p.never():
-		return invalidReply("a grant of %d for %s", p.cost, p.b.limit)
+		return invalidReply("a grant of %d for %s", p.cost, p.lim.limit)
 	}
 	return nil
 }
@@ -58,7 +58,7 @@ func (g *grant) validate(pending []*pendingCheck, o takeParams) error {
 		switch {
 		case p.advisory:
 		case g.copies > 0 && p.answer.got != g.copies:
-			return invalidReply("%d copies, of which %s has %d", g.copies, p.b.limit, p.answer.got)
+			return invalidReply("%d copies, of which %s has %d", g.copies, p.lim.limit, p.answer.got)
 		case p.answer.got == 0:
 			refused = true
 		}
@@ -101,6 +101,6 @@ func missed(got reply, calendar bool) (now, us int64, ok bool, err error) {
 	return now, us, ok, err
 }
 
-func (p *pendingCheck) calendar() bool { return p.b.limit.Algorithm == tidegate.Quota }
+func (p *pendingCheck) calendar() bool { return p.lim.limit.Algorithm == tidegate.Quota }
 
-func (c change) calendar() bool { return c.b.limit.Algorithm == tidegate.Quota }
+func (c change) calendar() bool { return c.lim.limit.Algorithm == tidegate.Quota }

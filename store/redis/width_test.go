@@ -52,7 +52,7 @@ func TestWidestLast(t *testing.T) {
 			}
 			var got []string
 			for _, sub := range split(pending) {
-				got = append(got, sub.pending[0].b.limit.Scope)
+				got = append(got, sub.pending[0].lim.limit.Scope)
 			}
 			if !slices.Equal(got, c.want) {
 				t.Errorf("%s: asked in the order %q, want %q", c.name, got, c.want)
