@@ -18,7 +18,8 @@ Usage: tidegate COMMAND [FLAGS] [ARGUMENTS]
 	}
 	fmt.Fprint(w, `
 Run tidegate COMMAND --help for details and examples.
-Exit codes: 0 success, 1 errors found, 2 invalid command line.
+Exit codes: 0 success; 1 errors were found, or the command failed; 2 the command line,
+or the configuration or rules of serve, cannot be used.
 `)
 }
 
