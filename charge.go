@@ -22,7 +22,7 @@ func (g *Gate) EnterCharged(ctx context.Context, r *Request, c *Charge) (Decisio
 	checks := g.matcher.Match(r, (*held)[:0])
 	d, counted := g.decide(ctx, r, checks, false)
 	if !d.OK || d.Err != nil {
-		g.put(held, checks)
+		g.putChecks(held, checks)
 		*c = Charge{}
 		return d, nil
 	}
@@ -33,7 +33,7 @@ func (g *Gate) EnterCharged(ctx context.Context, r *Request, c *Charge) (Decisio
 // Keep leaves everything charged.
 func (c *Charge) Keep() {
 	if c.gate != nil {
-		c.gate.put(c.held, c.checks)
+		c.gate.putChecks(c.held, c.checks)
 		*c = Charge{}
 	}
 }

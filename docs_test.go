@@ -133,12 +133,12 @@ func addBehaviours(names map[string]bool, f *ast.File) {
 		if !isName || !isFunc || name.Kind != token.STRING {
 			return true
 		}
-		said, _ := strconv.Unquote(name.Value)
+		title, _ := strconv.Unquote(name.Value)
 		switch {
 		case strings.HasPrefix(run.Name, "test"):
-			names["store/storetest: "+said] = true
+			names["store/storetest: "+title] = true
 		case strings.HasPrefix(run.Name, "contest"):
-			names["store/storetest: concurrent/"+said] = true
+			names["store/storetest: concurrent/"+title] = true
 		}
 		return true
 	})

@@ -79,7 +79,7 @@ func (g *Gate) Decide(ctx context.Context, r *Request) Decision {
 	if d.OK && d.Err == nil {
 		g.settleAll(ctx, counted, &d)
 	}
-	g.put(held, checks)
+	g.putChecks(held, checks)
 	return d
 }
 
@@ -93,11 +93,11 @@ func (g *Gate) Enter(ctx context.Context, r *Request) (Decision, *Visit) {
 	if d.OK && d.Err == nil {
 		v = newVisit(ctx, g.store, counted, &d)
 	}
-	g.put(held, checks)
+	g.putChecks(held, checks)
 	return d, v
 }
 
-func (g *Gate) put(held *[]Check, checks []Check) {
+func (g *Gate) putChecks(held *[]Check, checks []Check) {
 	clear(checks)
 	*held = checks[:0]
 	g.checks.Put(held)

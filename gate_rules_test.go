@@ -110,8 +110,8 @@ func TestGateTellsItsObservers(t *testing.T) {
 	if got := strings.Join(told, "|"); got != want {
 		t.Errorf("told  %s\nwant  %s", got, want)
 	}
-	if said := panicOf(func() { silent.Observe(nil) }); !strings.Contains(said, "nil") {
-		t.Errorf("Observe(nil) panicked with %q", said)
+	if message := panicOf(func() { silent.Observe(nil) }); !strings.Contains(message, "nil") {
+		t.Errorf("Observe(nil) panicked with %q", message)
 	}
 }
 

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// holding is slots in use. They are renewed until they are freed, which the end
-// of the context that they were taken under does as well.
+// holding is slots in use. They are renewed until they are freed, at the latest by the end
+// of the context that they were taken under.
 type holding struct {
 	store Store
-	ctx   context.Context // what is given back outlives the caller's
+	ctx   context.Context // outlives the caller's, to give slots back
 	taken Receipt
 	slots []Check
 
@@ -46,7 +46,7 @@ func (h *holding) keepAliveLocked() {
 	}
 	every := h.every()
 	h.renew = time.AfterFunc(every, func() {
-		_ = renewer.Renew(h.ctx, h.taken, h.slots) // lost or not reached: the next one tells
+		_ = renewer.Renew(h.ctx, h.taken, h.slots) // after an error the next one tries again
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if !h.freed {
@@ -55,15 +55,15 @@ func (h *holding) keepAliveLocked() {
 	})
 }
 
-// keep holds the slots past the end of the context.
-func (h *holding) keep() {
+// outliveContext holds the slots past the end of the context.
+func (h *holding) outliveContext() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.detach()
 }
 
-// end stops renewing and returns the slots, to be given back by Adjust; none when
-// that was done before.
+// end stops renewing and returns the slots, to be given back by Adjust; none if that was
+// done before.
 func (h *holding) end() []Check {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -109,18 +109,18 @@ func TestMustLimitPanics(t *testing.T) {
 		"PerSecond": func() { tidegate.PerSecond(0) },
 		"Slots":     func() { tidegate.Slots(-1, time.Minute) },
 	} {
-		said := panicOf(make)
-		if !strings.HasPrefix(said, `tidegate: limit "`) || !strings.Contains(said, "a limit needs at least 1") {
-			t.Errorf("%s panicked with %q", name, said)
+		message := panicOf(make)
+		if !strings.HasPrefix(message, `tidegate: limit "`) || !strings.Contains(message, "a limit needs at least 1") {
+			t.Errorf("%s panicked with %q", name, message)
 		}
 	}
 }
 
 // panicOf is what f panics with, "" when it does not.
-func panicOf(f func()) (said string) {
+func panicOf(f func()) (message string) {
 	defer func() {
 		if v := recover(); v != nil {
-			said, _ = v.(string)
+			message, _ = v.(string)
 		}
 	}()
 	f()

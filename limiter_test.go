@@ -105,16 +105,16 @@ func TestLimiterWithoutLimitsAdmits(t *testing.T) {
 func TestNewPanicsOnMisuse(t *testing.T) {
 	f := func(want string, limits ...*tidegate.Limit) {
 		t.Helper()
-		if said := panicOf(func() { tidegate.New(memory.New(), limits...) }); !strings.Contains(said, want) {
-			t.Errorf("New(%v) panicked with %q, want %q in it", limits, said, want)
+		if message := panicOf(func() { tidegate.New(memory.New(), limits...) }); !strings.Contains(message, want) {
+			t.Errorf("New(%v) panicked with %q, want %q in it", limits, message, want)
 		}
 	}
 	f("a limit is nil", nil)
 	f("a limit is nil", tidegate.PerMinute(1), nil)
 	f("limits 5/1m0s sliding_log and 6/1m0s sliding_log share a counter; name them", tidegate.PerMinute(5), tidegate.PerMinute(6))
 	f("access rule", tidegate.MustLimit(tidegate.Spec{Name: "banned", Algorithm: tidegate.Deny}))
-	if said := panicOf(func() { tidegate.New(memory.New(), tidegate.PerMinute(5), tidegate.PerHour(6)) }); said != "" {
-		t.Error(said)
+	if message := panicOf(func() { tidegate.New(memory.New(), tidegate.PerMinute(5), tidegate.PerHour(6)) }); message != "" {
+		t.Error(message)
 	}
 }
 
@@ -220,9 +220,9 @@ func TestFailLocalNeedsAStoreThatCan(t *testing.T) {
 		} {
 			func() {
 				defer func() {
-					said := recover()
-					if (said != nil) != want || want && !strings.Contains(said.(string), "package fleet") {
-						t.Errorf("a %s on %T: %v", who, store, said)
+					message := recover()
+					if (message != nil) != want || want && !strings.Contains(message.(string), "package fleet") {
+						t.Errorf("a %s on %T: %v", who, store, message)
 					}
 				}()
 				make()

@@ -7,8 +7,8 @@ import "context"
 func (g *Gate) Peek(ctx context.Context, r *Request) Decision {
 	held := g.checks.Get().(*[]Check)
 	checks := g.matcher.Match(r, (*held)[:0])
-	defer g.put(held, checks)
-	counted, denied := access(checks)
+	defer g.putChecks(held, checks)
+	counted, denied := splitAccess(checks)
 	switch {
 	case denied != nil:
 		return Decision{Never: true, Limit: denied, Receipt: Receipt{Origin: OriginRule}}
@@ -30,8 +30,8 @@ func (g *Gate) Peek(ctx context.Context, r *Request) Decision {
 func (g *Gate) PeekEach(ctx context.Context, r *Request, f func(Check, Decision)) {
 	held := g.checks.Get().(*[]Check)
 	checks := g.matcher.Match(r, (*held)[:0])
-	defer g.put(held, checks)
-	counted, _ := access(checks)
+	defer g.putChecks(held, checks)
+	counted, _ := splitAccess(checks)
 	peeking(counted)
 	for i := range counted {
 		if counted[i].Advisory {

@@ -90,13 +90,13 @@ func TestREADMEProgramRuns(t *testing.T) {
 		}
 	}
 	run("mod tidy")
-	said := strings.Split(strings.TrimSpace(run("run .")), "\n")
-	if len(said) != 5 {
-		t.Fatalf("it said %q", said)
+	lines := strings.Split(strings.TrimSpace(run("run .")), "\n")
+	if len(lines) != 5 {
+		t.Fatalf("it printed %q", lines)
 	}
 	for i, want := range []string{"true 2 0s", "true 1 0s", "true 0 0s", "false 0 ", "false 0 "} {
-		if !strings.HasPrefix(said[i], want) || said[i] == "false 0 0s" {
-			t.Errorf("line %d is %q, want %q", i, said[i], want)
+		if !strings.HasPrefix(lines[i], want) || lines[i] == "false 0 0s" {
+			t.Errorf("line %d is %q, want %q", i, lines[i], want)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func (r *Reservation) Cancel() error { return r.Settle(0) }
 // or Settle free it then.
 func (r *Reservation) Detach() {
 	if r.slots != nil {
-		r.slots.keep()
+		r.slots.outliveContext()
 	}
 }
 

@@ -30,14 +30,14 @@ type Ticket struct {
 func (g *Gate) Issue(ctx context.Context, r *Request) (Decision, *Ticket) {
 	held := g.checks.Get().(*[]Check)
 	checks := g.matcher.Match(r, (*held)[:0])
-	counted, _ := access(checks)
+	counted, _ := splitAccess(checks)
 	estimates := markRecorded(counted)
 	d, counted := g.decide(ctx, r, checks, estimates != nil)
 	var t *Ticket
 	if d.OK && d.Err == nil {
 		t = newTicket(counted, estimates, &d)
 	}
-	g.put(held, checks)
+	g.putChecks(held, checks)
 	return d, t
 }
 

@@ -47,7 +47,7 @@ type checkPart struct {
 func (t *Ticket) MarshalText() ([]byte, error) {
 	r := &t.taken.receipt
 	raw, err := json.Marshal(ticketParts{
-		At: r.At, Wait: int64(t.taken.wait), Sole: t.taken.sole,
+		At: r.At, Wait: int64(t.taken.wait), Sole: t.taken.oneBucket,
 		Handle: r.Handle, Instance: r.Instance, Origin: r.Origin, Place: r.Place, Apart: r.Apart,
 		Slots: writeChecks(t.slots), Recorded: writeChecks(t.recorded), Others: writeChecks(t.others),
 	})
@@ -92,7 +92,7 @@ func (t *Ticket) UnmarshalText(text []byte) error {
 	}
 	got := Ticket{taken: taken{
 		receipt: Receipt{At: p.At, Handle: p.Handle, Instance: p.Instance, Origin: p.Origin, Place: p.Place, Apart: p.Apart},
-		wait:    time.Duration(p.Wait), sole: p.Sole,
+		wait:    time.Duration(p.Wait), oneBucket: p.Sole,
 	}}
 	for _, list := range []struct {
 		parts []checkPart

@@ -90,7 +90,7 @@ func (v *Visit) Holds() bool { return v != nil && v.slots != nil }
 // Detach keeps the slots when the context ends: only End gives them back then.
 func (v *Visit) Detach() {
 	if v.Holds() {
-		v.slots.keep()
+		v.slots.outliveContext()
 	}
 }
 
@@ -192,7 +192,7 @@ func (v *Visit) end(o Outcome, changes []Check) error {
 		switch {
 		case c.Cost == 0:
 		case c.Cost < 0 && c.Limit.Turn(cost) > 0: // the turns of those that stay are before it
-			errs = errors.Join(errs, v.store.Adjust(v.ctx, v.taken.at(v.taken.of(&c)+c.Limit.Turn(cost)), []Check{c}))
+			errs = errors.Join(errs, v.store.Adjust(v.ctx, v.taken.receiptAt(v.taken.instantOf(&c)+c.Limit.Turn(cost)), []Check{c}))
 		default:
 			changes = append(changes, c)
 		}

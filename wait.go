@@ -20,12 +20,12 @@ func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		patience := time.Duration(math.MaxInt64)
+		maxWait := time.Duration(math.MaxInt64)
 		if deadline, ok := ctx.Deadline(); ok {
-			patience = max(0, time.Until(deadline))
+			maxWait = max(0, time.Until(deadline))
 		}
 		var d Decision
-		l.take(ctx, &d, key, n, patience)
+		l.take(ctx, &d, key, n, maxWait)
 		switch {
 		case d.OK && d.Wait == 0:
 			return nil
@@ -35,10 +35,10 @@ func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 			return fmt.Errorf("tidegate: Wait(%q, %d) on %s: %w", key, n, d.Limit, ErrNever)
 		case d.Err != nil && d.RetryAfter == 0:
 			return fmt.Errorf("tidegate: Wait(%q, %d): %w", key, n, d.Err)
-		case d.Err != nil && d.RetryAfter > patience:
+		case d.Err != nil && d.RetryAfter > maxWait:
 			return fmt.Errorf("tidegate: Wait(%q, %d): %w, as the store has no answer: %w", key, n, ErrWait, d.Err)
-		case turn(&d, n, patience) > patience:
-			return fmt.Errorf("tidegate: Wait(%q, %d) on %s needs %s: %w", key, n, d.Limit, turn(&d, n, patience), ErrWait)
+		case turn(&d, n, maxWait) > maxWait:
+			return fmt.Errorf("tidegate: Wait(%q, %d) on %s needs %s: %w", key, n, d.Limit, turn(&d, n, maxWait), ErrWait)
 		}
 		if err := sleep(ctx, d.RetryAfter); err != nil {
 			return err
@@ -49,19 +49,19 @@ func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 // bookAhead is how far ahead a token bucket is booked at most.
 const bookAhead = time.Hour
 
-// turn is how long after the refusal d the turn of n would come. RetryAfter is
-// when asking again helps: for a bucket that is when it can be booked, by all
-// the patience there is before the turn, or as soon as there is a place in line.
-func turn(d *Decision, n int64, patience time.Duration) time.Duration {
+// turn is how long after the refusal d the turn of n would come. RetryAfter is when asking
+// again helps: for a token bucket, when it can be booked, maxWait before the turn; for a
+// leaky bucket, as soon as there is a place in the queue.
+func turn(d *Decision, n int64, maxWait time.Duration) time.Duration {
 	l := d.Limit
 	switch {
 	case d.Err != nil || l == nil:
 		return d.RetryAfter
 	case l.Algorithm == TokenBucket:
-		return d.RetryAfter + min(patience, bookAhead)
+		return d.RetryAfter + min(maxWait, bookAhead)
 	case l.Algorithm == LeakyBucket:
-		line := float64(l.Capacity()-max(n, 1)) * float64(l.Period) / float64(l.Events)
-		return d.RetryAfter + min(patience, time.Duration(line))
+		queueTime := float64(l.Capacity()-max(n, 1)) * float64(l.Period) / float64(l.Events)
+		return d.RetryAfter + min(maxWait, time.Duration(queueTime))
 	}
 	return d.RetryAfter
 }
@@ -87,12 +87,12 @@ func (l *Limiter) giveBack(ctx context.Context, key string, n int64, d Decision)
 
 // taken is the receipt of a vector, and when the turn of its buckets comes.
 type taken struct {
-	receipt Receipt
-	wait    time.Duration
-	sole    bool // one bucket at most is waited for: the wait is its own
+	receipt   Receipt
+	wait      time.Duration
+	oneBucket bool // one bucket at most is waited for: the wait is its own
 }
 
-// newTaken is that of d, a grant of checks.
+// newTaken returns the receipt of d, which granted checks.
 func newTaken(d *Decision, checks []Check) taken {
 	buckets := 0
 	for i := range checks {
@@ -107,37 +107,37 @@ func (c *Check) isBucket() bool {
 	return c.Limit.Algorithm == TokenBucket || c.Limit.Algorithm == LeakyBucket
 }
 
-// of is the instant by which what c was charged is returned. A turn in a bucket
-// counts from when it comes, not from when it was booked: a long wait would
-// otherwise outlast it. Where several buckets are waited for, nobody knows the turn
-// in a leaky one: by an instant before it, it stays a hole.
-func (t *taken) of(c *Check) int64 {
-	if !c.isBucket() || c.Limit.Algorithm == LeakyBucket && (c.Advisory || !t.sole) {
+// instantOf returns the instant to give back what c was charged at. A turn in a bucket counts
+// from when it comes, not from when it was booked: a long wait would otherwise outlast it.
+// If several buckets were waited for, nobody knows the turn in a leaky one: an earlier
+// instant leaves it unused.
+func (t *taken) instantOf(c *Check) int64 {
+	if !c.isBucket() || c.Limit.Algorithm == LeakyBucket && (c.Advisory || !t.oneBucket) {
 		return t.receipt.At
 	}
 	return t.receipt.At + ticks(t.wait)
 }
 
-// at is the receipt with another instant.
-func (t *taken) at(at int64) Receipt {
+// receiptAt returns the receipt with another instant.
+func (t *taken) receiptAt(receiptAt int64) Receipt {
 	r := t.receipt
-	r.At = at
+	r.At = receiptAt
 	return r
 }
 
-// adjust is Store.Adjust of checks, in a call for each instant that they were taken at.
+// adjust calls Store.Adjust for checks, once for each instant that they were taken at.
 func (t taken) adjust(ctx context.Context, store Store, checks []Check) (err error) {
 	for len(checks) > 0 {
-		at := t.of(&checks[0])
+		at := t.instantOf(&checks[0])
 		var now, later []Check
 		for _, c := range checks {
-			if t.of(&c) == at {
+			if t.instantOf(&c) == at {
 				now = append(now, c)
 			} else {
 				later = append(later, c)
 			}
 		}
-		err = errors.Join(err, store.Adjust(ctx, t.at(at), now))
+		err = errors.Join(err, store.Adjust(ctx, t.receiptAt(at), now))
 		checks = later
 	}
 	return err
@@ -146,6 +146,7 @@ func (t taken) adjust(ctx context.Context, store Store, checks []Check) (err err
 // ticks of 1/1024 µs, as in Receipt.At.
 func ticks(d time.Duration) int64 { return int64(d) + int64(d)*3/125 }
 
+// sleep waits for d, or returns ctx's error if that ends first.
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -59,28 +59,28 @@ func TestWaitRefusesAtOnceWhatWouldPassTheDeadline(t *testing.T) {
 	inBubble(t, waiting(), func(t *testing.T, l *tidegate.Limit, lim *tidegate.Limiter) {
 		lim.AllowN(t.Context(), "alice", 4)
 		need := lim.Allow(t.Context(), "alice").RetryAfter
-		f := func(patience time.Duration, want error) {
+		f := func(timeout time.Duration, want error) {
 			t.Helper()
 			before := lim.Peek(t.Context(), "alice")
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), timeout)
 			defer cancel()
 			start := time.Now()
 			err := lim.Wait(ctx, "alice")
 			if !errors.Is(err, want) {
-				t.Errorf("with %s of %s: %v, want %v", patience, need, err, want)
+				t.Errorf("with %s of %s: %v, want %v", timeout, need, err, want)
 			}
 			if want == nil {
 				return
 			}
 			if waited := time.Since(start); waited != 0 {
-				t.Errorf("with %s of %s: refused after %s", patience, need, waited)
+				t.Errorf("with %s of %s: refused after %s", timeout, need, waited)
 			}
 			if after := lim.Peek(t.Context(), "alice"); after != before {
-				t.Errorf("with %s of %s: a refusal changed %+v to %+v", patience, need, before, after)
+				t.Errorf("with %s of %s: a refusal changed %+v to %+v", timeout, need, before, after)
 			}
 		}
-		for _, patience := range []time.Duration{time.Nanosecond, need / 3, need / 2, need * 9 / 10, need - time.Microsecond} {
-			f(patience, tidegate.ErrWait)
+		for _, timeout := range []time.Duration{time.Nanosecond, need / 3, need / 2, need * 9 / 10, need - time.Microsecond} {
+			f(timeout, tidegate.ErrWait)
 		}
 		f(need+time.Millisecond, nil)
 	})
@@ -89,19 +89,19 @@ func TestWaitRefusesAtOnceWhatWouldPassTheDeadline(t *testing.T) {
 // In a line that is full a leaky bucket books nothing, yet the turn can be told.
 func TestWaitOnAFullLine(t *testing.T) {
 	l := tidegate.MustLimit(tidegate.Spec{Events: 1, Period: time.Second, Burst: 5, Algorithm: tidegate.LeakyBucket})
-	for _, patience := range []time.Duration{5900 * time.Millisecond, 6100 * time.Millisecond} {
+	for _, timeout := range []time.Duration{5900 * time.Millisecond, 6100 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
 			lim := tidegate.New(memory.New(), l)
 			lim.AllowN(t.Context(), "alice", 6) // one is served, five are in line
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), timeout)
 			defer cancel()
 			start := time.Now()
 			err := lim.Wait(ctx, "alice")
 			switch waited := time.Since(start); {
-			case patience > 6*time.Second && (err != nil || waited != 6*time.Second):
-				t.Errorf("with %s: %v after %s, want a turn after 6s", patience, err, waited)
-			case patience < 6*time.Second && (!errors.Is(err, tidegate.ErrWait) || waited != 0):
-				t.Errorf("with %s: %v after %s, want ErrWait at once", patience, err, waited)
+			case timeout > 6*time.Second && (err != nil || waited != 6*time.Second):
+				t.Errorf("with %s: %v after %s, want a turn after 6s", timeout, err, waited)
+			case timeout < 6*time.Second && (!errors.Is(err, tidegate.ErrWait) || waited != 0):
+				t.Errorf("with %s: %v after %s, want ErrWait at once", timeout, err, waited)
 			}
 		})
 	}

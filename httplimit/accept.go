@@ -15,16 +15,16 @@ func prefersText(accept []string) bool {
 			q := quality(params)
 			switch strings.ToLower(strings.TrimSpace(media)) {
 			case "application/problem+json", "application/json":
-				json.say(3, q)
+				json.note(3, q)
 			case "application/*":
-				json.say(2, q)
+				json.note(2, q)
 			case "text/plain", "text/html":
-				text.say(3, q)
+				text.note(3, q)
 			case "text/*":
-				text.say(2, q)
+				text.note(2, q)
 			case "*/*":
-				json.say(1, q)
-				text.say(1, q)
+				json.note(1, q)
+				text.note(1, q)
 			}
 		}
 	}
@@ -37,7 +37,7 @@ type preference struct {
 	q    float64
 }
 
-func (p *preference) say(rank int, q float64) {
+func (p *preference) note(rank int, q float64) {
 	if rank > p.rank || rank == p.rank && q > p.q {
 		*p = preference{rank, q}
 	}

@@ -53,10 +53,10 @@ func TestAdmittedRequestsAllocateOnlyTheirHeaders(t *testing.T) {
 	silent := Options{Headers: NoHeaders}
 	const v4, v6 = "192.0.2.1:1234", "[2001:db8::1]:1234"
 	f("ip", Limit(lim, IP())(nothing{}), v4, 1)
-	f("ip, never said before", Limit(tidegate.New(&countdown{limit: limit}, limit), IP())(nothing{}), v4, 2)
+	f("ip, not in the cache", Limit(tidegate.New(&countdown{limit: limit}, limit), IP())(nothing{}), v4, 2)
 	both := Options{Headers: Draft11 | X}
 	f("ip in two dialects", both.Limit(lim, IP())(nothing{}), v4, 1)
-	f("ip in two dialects, never said before", both.Limit(tidegate.New(&countdown{limit: limit}, limit), IP())(nothing{}), v4, 3)
+	f("ip in two dialects, not in the cache", both.Limit(tidegate.New(&countdown{limit: limit}, limit), IP())(nothing{}), v4, 3)
 	f("ip in all dialects", Options{Headers: Draft11 | Draft6 | X}.Limit(lim, IP())(nothing{}), v4, 1)
 	f("ip without headers", silent.Limit(lim, IP())(nothing{}), v4, 0)
 	f("ip version 6", silent.Limit(lim, IP())(nothing{}), v6, 1)

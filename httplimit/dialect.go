@@ -61,8 +61,8 @@ const (
 	ResetEpoch
 )
 
-// form is how the headers of one response are written.
-type form struct {
+// headerStyle says how the headers of one response are written.
+type headerStyle struct {
 	dialect Dialect
 	reset   Reset
 }
@@ -72,7 +72,7 @@ func (o *Options) describe(h http.Header, d *tidegate.Decision, p *policy, known
 	if p == nil || p.silent || d.Err != nil {
 		return
 	}
-	f := p.form(form{o.Headers, o.Reset})
+	f := p.style(headerStyle{o.Headers, o.Reset})
 	switch f.dialect {
 	case NoHeaders:
 		return
@@ -86,10 +86,10 @@ func (o *Options) describe(h http.Header, d *tidegate.Decision, p *policy, known
 	}
 }
 
-// draft11 is on the way of every admitted request: one allocation, or two for
-// what was not said lately.
+// draft11 sets the headers of draft 11. It runs for every admitted request: one
+// allocation, or two if the value is not in the cache.
 func draft11(h http.Header, d *tidegate.Decision, p *policy, known *policies) {
-	values := known.said.values(p, p.left(d), p.reset(d), known.list11(p))
+	values := known.cache.values(p, p.left(d), p.reset(d), known.list11(p))
 	if len(h) > 0 && len(h["Ratelimit"]) > 0 { // an outer limit's
 		addDraft11(h, values[0], values[1])
 		return
@@ -121,22 +121,22 @@ func (f *fields) set(name, value string) {
 
 // combined sets the headers of one dialect or several; one allocation, as draft11,
 // unless a time of its own has to be written.
-func (f form) combined(h http.Header, d *tidegate.Decision, p *policy, known *policies) {
-	said := known.said.find(p, p.left(d), p.reset(d))
+func (f headerStyle) combined(h http.Header, d *tidegate.Decision, p *policy, known *policies) {
+	cached := known.cache.find(p, p.left(d), p.reset(d))
 	out := fields{h, make([]string, 0, mostFields)}
 	switch {
 	case f.dialect&Draft11 == 0:
 	case len(h["Ratelimit"]) > 0: // an outer limit's
-		addDraft11(h, said.text, known.list11(p))
+		addDraft11(h, cached.text, known.list11(p))
 	default:
-		out.set("Ratelimit", said.text)
+		out.set("Ratelimit", cached.text)
 		out.set("Ratelimit-Policy", known.list11(p))
 	}
 	if f.dialect&Draft6 != 0 {
 		out.set("Ratelimit-Limit", p.capacity)
-		out.set("Ratelimit-Remaining", said.left())
+		out.set("Ratelimit-Remaining", cached.left())
 		if !p.slots { // nobody can tell when a slot is given back
-			out.set("Ratelimit-Reset", f.at(said, d, resetAfter(d)))
+			out.set("Ratelimit-Reset", f.at(cached, d, resetAfter(d)))
 		}
 		if list := known.list6(p); list != "" && f.dialect&Draft11 == 0 {
 			out.set("Ratelimit-Policy", list)
@@ -144,22 +144,22 @@ func (f form) combined(h http.Header, d *tidegate.Decision, p *policy, known *po
 	}
 	if f.dialect&X != 0 {
 		out.set("X-Ratelimit-Limit", p.capacity)
-		out.set("X-Ratelimit-Remaining", said.left())
+		out.set("X-Ratelimit-Remaining", cached.left())
 		if !p.slots {
-			out.set("X-Ratelimit-Reset", f.at(said, d, d.ResetAfter))
+			out.set("X-Ratelimit-Reset", f.at(cached, d, d.ResetAfter))
 		}
 		if !d.OK && !d.Never {
-			out.set("X-Ratelimit-Retry-After", said.number(retrySeconds(d)))
+			out.set("X-Ratelimit-Retry-After", cached.number(retrySeconds(d)))
 		}
 	}
 }
 
-// at writes the moment after the decision as the form has it.
-func (f form) at(said *phrase, d *tidegate.Decision, after time.Duration) string {
+// at writes the moment after the decision as the style asks.
+func (f headerStyle) at(cached *cachedValue, d *tidegate.Decision, after time.Duration) string {
 	if f.reset == ResetEpoch {
 		return strconv.FormatInt(epoch(d, after, time.Now()), 10)
 	}
-	return said.number(ceilSeconds(after))
+	return cached.number(ceilSeconds(after))
 }
 
 // resetAfter is the reset of the IETF dialects, where Retry-After should not
@@ -182,8 +182,8 @@ func (p *policy) reset(d *tidegate.Decision) int64 {
 	return ceilSeconds(d.ResetAfter)
 }
 
-// retrySeconds is what Retry-After says. When a slot comes free nobody knows;
-// the lease, which is what the Decision knows, is only the longest it can take.
+// retrySeconds is the value of Retry-After. Nobody knows when a slot comes free; the
+// lease, which the Decision has, is only the longest it can take.
 func retrySeconds(d *tidegate.Decision) int64 {
 	if l := d.Limit; l != nil && l.Algorithm == tidegate.Concurrency {
 		return 1

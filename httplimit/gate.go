@@ -58,17 +58,17 @@ type gateHandler struct {
 	next  http.Handler
 }
 
-// asking is a request on its way through a gate, pooled.
-type asking struct {
+// gateRequest is a request as a Gate is asked about it, with its memory. It is pooled.
+type gateRequest struct {
 	request tidegate.Request
 	values  values
 	charge  tidegate.Charge // empty unless there is a Fate
 }
 
-var askings = sync.Pool{New: func() any { return new(asking) }}
+var gateRequests = sync.Pool{New: func() any { return new(gateRequest) }}
 
 func (h *gateHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	a := askings.Get().(*asking)
+	a := gateRequests.Get().(*gateRequest)
 	a.describe(r, &h.ClientIP)
 	if h.Fate != nil {
 		h.serveCharged(w, r, a)
@@ -81,7 +81,7 @@ func (h *gateHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serveCharged keeps what was charged until the handler has returned. If that
 // panics, it stays charged, and a is left to the garbage collector.
-func (h *gateHandler) serveCharged(w http.ResponseWriter, r *http.Request, a *asking) {
+func (h *gateHandler) serveCharged(w http.ResponseWriter, r *http.Request, a *gateRequest) {
 	d, visit := h.gate.EnterCharged(r.Context(), &a.request, &a.charge)
 	h.serve(w, r, d, visit)
 	if d.OK && h.Fate(r) == Unsent {
@@ -93,10 +93,10 @@ func (h *gateHandler) serveCharged(w http.ResponseWriter, r *http.Request, a *as
 }
 
 // done puts a back for another request.
-func (a *asking) done() {
+func (a *gateRequest) done() {
 	a.request.Reset()
 	a.values = values{}
-	askings.Put(a)
+	gateRequests.Put(a)
 }
 
 func (h *gateHandler) serve(w http.ResponseWriter, r *http.Request, d tidegate.Decision, visit *tidegate.Visit) {
@@ -104,7 +104,7 @@ func (h *gateHandler) serve(w http.ResponseWriter, r *http.Request, d tidegate.D
 		h.answer(w, r, d)
 		return
 	}
-	stayFor(visit, h.Fate, w, r, func(w http.ResponseWriter) { h.answer(w, withVisit(r, visit), d) })
+	recordVisit(visit, h.Fate, w, r, func(w http.ResponseWriter) { h.answer(w, withVisit(r, visit), d) })
 }
 
 func (h *gateHandler) answer(w http.ResponseWriter, r *http.Request, d tidegate.Decision) {
@@ -121,7 +121,7 @@ func (h *gateHandler) answer(w http.ResponseWriter, r *http.Request, d tidegate.
 	h.next.ServeHTTP(w, r)
 }
 
-// sleep reports false when the client left.
+// sleep waits for d, or reports false when the client left.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -141,8 +141,8 @@ func TestTrap21GateKeepsTheSlotOfAHijackedConnectionUntilClosed(t *testing.T) {
 	}
 	srv.wantStatus(t, 429)
 	close(finish)
-	if said, _ := io.ReadAll(conn); string(said) != "goodbye" {
-		t.Errorf("the connection said %q", said)
+	if got, _ := io.ReadAll(conn); string(got) != "goodbye" {
+		t.Errorf("the connection said %q", got)
 	}
 	waitFor(t, "the slot to come free", srv.free)
 }

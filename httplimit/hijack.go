@@ -8,8 +8,8 @@ import (
 	"net/http"
 )
 
-// watch returns w, wrapped if its connection can be hijacked, as that has to be
-// noticed. What HTTP/2 gives is returned as it is.
+// watch returns w, wrapped to notice when its connection is hijacked. A writer that cannot
+// be hijacked, as over HTTP/2, is returned as it is.
 func (s *slot) watch(w http.ResponseWriter) http.ResponseWriter {
 	if !canHijack(w) {
 		return w
@@ -53,12 +53,12 @@ func (w watchedWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return heldConn{conn, w.slot}, buf, nil
 }
 
-// ReadFrom keeps what the server's own writer makes of io.Copy: sendfile.
+// ReadFrom lets io.Copy reach the server's own writer, which uses sendfile.
 func (w watchedWriter) ReadFrom(src io.Reader) (int64, error) {
 	return io.Copy(w.ResponseWriter, src)
 }
 
-// WriteString spares io.WriteString a copy.
+// WriteString saves io.WriteString a copy.
 func (w watchedWriter) WriteString(s string) (int, error) {
 	return io.WriteString(w.ResponseWriter, s)
 }
@@ -87,7 +87,7 @@ func (c heldConn) CloseWrite() error {
 	return errors.ErrUnsupported
 }
 
-// NetConn returns the connection itself, for those who set socket options.
+// NetConn returns the connection itself, for handlers that set socket options.
 func (c heldConn) NetConn() net.Conn { return c.Conn }
 
 var (

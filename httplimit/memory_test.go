@@ -112,12 +112,12 @@ func TestSlotsUnderLoad(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	})))
 	defer srv.Close()
-	load := func(patience time.Duration) {
+	load := func(timeout time.Duration) {
 		var wg sync.WaitGroup
 		for range 8 {
 			wg.Go(func() {
 				for range 50 {
-					ctx, cancel := context.WithTimeout(t.Context(), patience)
+					ctx, cancel := context.WithTimeout(t.Context(), timeout)
 					req, _ := http.NewRequestWithContext(ctx, http.MethodGet, srv.URL, nil)
 					if resp, err := srv.Client().Do(req); err == nil {
 						if resp.StatusCode == 200 {

@@ -15,7 +15,7 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// policy is what can be said of a limit before there is a decision.
+// policy is what responses say about a limit whatever the decision.
 type policy struct {
 	limit    *tidegate.Limit
 	name     string // printable ASCII
@@ -24,11 +24,11 @@ type policy struct {
 	draft6   string // 100;w=60, or "" when it has no window
 	capacity string
 	slots    bool
-	salt     uint64 // keeps the phrases of several limits apart
-	terms           // what a rule says of it
+	salt     uint64 // spreads the cached values of several limits
+	terms           // what a rule says about it
 }
 
-// newPolicy is about the limit that clients are told.
+// newPolicy returns the policy of l. It describes the limit that clients are told.
 func newPolicy(l *tidegate.Limit, name string) *policy {
 	of, terms := l, termsOf(l)
 	if terms.nominal != nil {
@@ -108,19 +108,19 @@ type policies struct {
 	fixed      []*policy
 	all11      string
 	all6       string
-	said       *phrases
+	cache      *valueCache
 	recent     *[1 << recentBits]atomic.Pointer[policy]
 	learned    *sync.Map // of *tidegate.Limit to *policy
 	learnedLen *atomic.Int64
 }
 
-// recentBits is of how many policies there is a shorter way to.
+// recentBits is the size of the cache of policies used last, as a power of two.
 const recentBits = 6
 
 // newPolicies knows limits from the start. Limits that would have the same name
 // are numbered, so that a client can tell which one an entry is about.
 func newPolicies(limits []*tidegate.Limit) policies {
-	ps := policies{said: new(phrases), recent: new([1 << recentBits]atomic.Pointer[policy]), learned: new(sync.Map), learnedLen: new(atomic.Int64)}
+	ps := policies{cache: new(valueCache), recent: new([1 << recentBits]atomic.Pointer[policy]), learned: new(sync.Map), learnedLen: new(atomic.Int64)}
 	var list11, list6 []string
 	used := map[string]bool{}
 	for _, l := range limits {
@@ -166,7 +166,7 @@ func (ps *policies) of(l *tidegate.Limit) *policy {
 	return p
 }
 
-// learn is of for limits that have not been asked for lately.
+// learn is of for limits that are not in the cache.
 func (ps *policies) learn(l *tidegate.Limit) *policy {
 	if p, ok := ps.learned.Load(l); ok {
 		return p.(*policy)

@@ -7,10 +7,10 @@ import (
 	"net/http"
 )
 
-// record returns w, wrapped to learn the status. What w can do, the wrapped one
-// can: flush, be hijacked, copy from a reader, and the rest by Unwrap.
-func (s *stay) record(w http.ResponseWriter) http.ResponseWriter {
-	recorder := recordingWriter{ResponseWriter: w, stay: s}
+// record returns w, wrapped to record the status. The result can do what w can: flush, be
+// hijacked, copy from a reader, and the rest by Unwrap.
+func (s *visitRecorder) record(w http.ResponseWriter) http.ResponseWriter {
+	recorder := recordingWriter{ResponseWriter: w, recorder: s}
 	_, flushes := w.(http.Flusher)
 	switch hijacks := canHijack(w); {
 	case hijacks && flushes:
@@ -23,44 +23,44 @@ func (s *stay) record(w http.ResponseWriter) http.ResponseWriter {
 	return recorder
 }
 
-// recordingWriter learns the status of the answer.
+// recordingWriter records the status of the answer.
 type recordingWriter struct {
 	http.ResponseWriter
-	stay *stay
+	recorder *visitRecorder
 }
 
 // Unwrap is for http.ResponseController: deadlines, full duplex.
 func (w recordingWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w recordingWriter) WriteHeader(status int) {
-	w.stay.answered(status)
+	w.recorder.answered(status)
 	w.ResponseWriter.WriteHeader(status)
 }
 
 func (w recordingWriter) Write(b []byte) (int, error) {
-	w.stay.answered(http.StatusOK)
+	w.recorder.answered(http.StatusOK)
 	return w.ResponseWriter.Write(b)
 }
 
-// WriteString spares io.WriteString a copy.
+// WriteString saves io.WriteString a copy.
 func (w recordingWriter) WriteString(s string) (int, error) {
-	w.stay.answered(http.StatusOK)
+	w.recorder.answered(http.StatusOK)
 	return io.WriteString(w.ResponseWriter, s)
 }
 
-// ReadFrom keeps what the server's own writer makes of io.Copy: sendfile. A copy
-// of nothing sends no status.
+// ReadFrom lets io.Copy reach the server's own writer, which uses sendfile. A copy of
+// nothing sends no status.
 func (w recordingWriter) ReadFrom(src io.Reader) (int64, error) {
-	status := w.stay.answering(http.StatusOK)
+	status := w.recorder.answering(http.StatusOK)
 	n, err := io.Copy(w.ResponseWriter, src)
 	if n > 0 {
-		w.stay.status.CompareAndSwap(0, status)
+		w.recorder.status.CompareAndSwap(0, status)
 	}
 	return n, err
 }
 
 func (w recordingWriter) flush() {
-	w.stay.answered(http.StatusOK)
+	w.recorder.answered(http.StatusOK)
 	_ = http.NewResponseController(w.ResponseWriter).Flush()
 }
 
@@ -69,13 +69,13 @@ type recordingFlusher struct{ recordingWriter }
 
 func (w recordingFlusher) Flush() { w.flush() }
 
-// recordingHijacker can be hijacked: what is answered then is not known.
+// recordingHijacker can be hijacked; the status is not known then.
 type recordingHijacker struct{ recordingWriter }
 
 func (w recordingHijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buf, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	if err == nil {
-		w.stay.status.CompareAndSwap(0, unknown)
+		w.recorder.status.CompareAndSwap(0, unknown)
 	}
 	return conn, buf, err
 }

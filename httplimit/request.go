@@ -10,7 +10,7 @@ import (
 // and for asking without answering. It refers to r.
 func (o Options) Request(r *http.Request) *tidegate.Request {
 	o.check()
-	a := new(asking)
+	a := new(gateRequest)
 	a.describe(r, &o.ClientIP)
 	return &a.request
 }
@@ -24,8 +24,8 @@ func HTTPRequest(q *tidegate.Request) *http.Request {
 	return nil
 }
 
-// describe makes a of r. What a request was made of before is forgotten.
-func (a *asking) describe(r *http.Request, client *ClientIP) {
+// describe fills in a from r.
+func (a *gateRequest) describe(r *http.Request, client *ClientIP) {
 	a.values = values{request: r, client: client}
 	q := &a.request
 	q.Method, q.Host, q.Path, q.Values = r.Method, r.Host, r.URL.Path, &a.values

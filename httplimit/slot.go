@@ -13,7 +13,7 @@ type slot struct {
 	hijacked atomic.Bool
 }
 
-// held is a *tidegate.Reservation, or a stay.
+// held is a *tidegate.Reservation, or a visitRecorder.
 type held interface {
 	Detach()       // do not end with the context
 	Cancel() error // at the end; counts once
@@ -38,6 +38,6 @@ func (s *slot) hijack() {
 	s.hijacked.Store(true)
 }
 
-// free gives the slot back, once. When the store cannot be told, the slot comes
-// free by the end of its lease.
+// free gives the slot back, once. If the store cannot be reached, the slot comes free at
+// the end of its lease.
 func (s *slot) free() { _ = s.held.Cancel() }

@@ -181,8 +181,8 @@ func TestTrap21HijackedConnectionHoldsItsSlotUntilClosed(t *testing.T) {
 				t.Errorf("status %d while the slot is held", resp.StatusCode)
 			}
 			close(finish)
-			if said, _ := io.ReadAll(conn); string(said) != "goodbye" {
-				t.Errorf("the connection said %q", said)
+			if got, _ := io.ReadAll(conn); string(got) != "goodbye" {
+				t.Errorf("the connection said %q", got)
 			}
 			waitFor(t, "the slot to come free", func() bool { return store.inUse() == 0 })
 		})

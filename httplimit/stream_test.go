@@ -88,8 +88,8 @@ func TestResponseControllerKeepsWorking(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer resp.Body.Close()
-		if said, _ := io.ReadAll(resp.Body); len(said) > 0 && (resp.ProtoMajor == 1 || strings.Count(string(said), "\n") > 1) {
-			t.Errorf("HTTP/%d: %s", resp.ProtoMajor, said)
+		if got, _ := io.ReadAll(resp.Body); len(got) > 0 && (resp.ProtoMajor == 1 || strings.Count(string(got), "\n") > 1) {
+			t.Errorf("HTTP/%d: %s", resp.ProtoMajor, got)
 		}
 	})
 }
@@ -104,8 +104,8 @@ func TestCopyingKeepsWorking(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer resp.Body.Close()
-		if said, _ := io.ReadAll(resp.Body); string(said) != "got what you sent" {
-			t.Errorf("%q", said)
+		if got, _ := io.ReadAll(resp.Body); string(got) != "got what you sent" {
+			t.Errorf("%q", got)
 		}
 	})
 }
@@ -179,8 +179,8 @@ func TestUpgradeThroughAReverseProxy(t *testing.T) {
 	}
 	conn := resp.Body.(io.ReadWriteCloser)
 	_, _ = io.WriteString(conn, "hello\n")
-	if said, _ := bufio.NewReader(conn).ReadString('\n'); said != "echo hello\n" {
-		t.Errorf("said %q", said)
+	if got, _ := bufio.NewReader(conn).ReadString('\n'); got != "echo hello\n" {
+		t.Errorf("said %q", got)
 	}
 	if rest, err := io.ReadAll(conn); len(rest) > 0 || err != nil {
 		t.Errorf("after the backend's half-close: %q, %v", rest, err)

@@ -11,43 +11,43 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// terms are those of a limit, as far as its headers and refusals go.
+// terms are what headers and refusals need of the Terms of a limit.
 type terms struct {
 	rule     string
 	answer   tidegate.Answer
-	denies   bool // an access rule
-	silent   bool // there are no numbers to tell
-	written  form // how the answer wants headers written
-	ownForm  bool // it wants a dialect or a reset of its own
+	denies   bool        // an access rule
+	silent   bool        // there are no numbers to show
+	written  headerStyle // how the answer wants headers written
+	ownStyle bool        // it wants a dialect or a reset of its own
 	ownReset bool
 	jitter   float64         // of the answer; 0 leaves it to the options
-	window   time.Duration   // aligned to the clock, at whose end all clients come back; 0 when it has none
-	nominal  *tidegate.Limit // that clients are told instead; nil: the limit itself
+	window   time.Duration   // aligned to the clock, at whose end all clients come back; 0 if it has none
+	nominal  *tidegate.Limit // that clients are told instead; nil means the limit itself
 	above    int64           // by how much its own capacity is above that
-	blocks   bool            // it keeps out who was refused: nothing is left of what it tells
+	blocks   bool            // it is a block, of which nothing remains
 }
 
 func termsOf(l *tidegate.Limit) terms {
 	t := terms{rule: l.Name, denies: l.Algorithm == tidegate.Deny, window: alignedWindow(l)}
 	t.silent = t.denies
-	said := l.Terms
-	if said == nil {
+	cached := l.Terms
+	if cached == nil {
 		return t
 	}
-	if said.Rule != "" {
-		t.rule = said.Rule
+	if cached.Rule != "" {
+		t.rule = cached.Rule
 	}
-	t.answer = said.Answer
+	t.answer = cached.Answer
 	t.jitter = t.answer.RetryJitter
 	for _, word := range t.answer.Dialects {
 		t.written.dialect |= dialects[word]
 	}
 	t.written.reset, t.ownReset = resets[t.answer.Reset]
-	t.ownForm = t.written.dialect.valid() || t.ownReset
-	if t.nominal = said.Answer.Nominal; t.nominal != nil {
+	t.ownStyle = t.written.dialect.valid() || t.ownReset
+	if t.nominal = cached.Answer.Nominal; t.nominal != nil {
 		t.above = l.Capacity() - t.nominal.Capacity()
 	}
-	if said.Role == tidegate.Blocks {
+	if cached.Role == tidegate.Blocks {
 		t.blocks = true
 		t.window = 0                // it begins with a refusal
 		t.silent = t.nominal == nil // its numbers are not those of the rule
@@ -60,9 +60,9 @@ var (
 	resets   = map[string]Reset{"delta": ResetDelta, "epoch": ResetEpoch}
 )
 
-// form is how the answer wants headers written, where it says so.
-func (t *terms) form(f form) form {
-	if !t.ownForm {
+// style returns f, changed to what the answer says about headers.
+func (t *terms) style(f headerStyle) headerStyle {
+	if !t.ownStyle {
 		return f
 	}
 	if t.written.dialect.valid() {
@@ -82,7 +82,7 @@ func (t *terms) left(d *tidegate.Decision) int64 {
 	return max(d.Remaining-t.above, 0)
 }
 
-// status is that of the answer, or the other when it has none that can be sent.
+// status returns the status of the answer, or other if it has none that can be sent.
 func status(a tidegate.Answer, other int) int {
 	if a.Status >= http.StatusOK && a.Status <= 599 {
 		return a.Status

@@ -27,9 +27,9 @@ var usedUp = tidegate.Decision{RetryAfter: 14500 * time.Millisecond, ResetAfter:
 func TestAnswerOfARule(t *testing.T) {
 	f := func(a tidegate.Answer, status int, kind, body string) {
 		t.Helper()
-		code, h, said := ruled(t, Options{}, usedUp, tidegate.Terms{Rule: "the rule", Answer: a})
-		if code != status || h.Get("Content-Type") != kind || !strings.Contains(said, body) || h.Get("Retry-After") != "15" {
-			t.Errorf("%+v: %d %v\n%s", a, code, h, said)
+		code, h, got := ruled(t, Options{}, usedUp, tidegate.Terms{Rule: "the rule", Answer: a})
+		if code != status || h.Get("Content-Type") != kind || !strings.Contains(got, body) || h.Get("Retry-After") != "15" {
+			t.Errorf("%+v: %d %v\n%s", a, code, h, got)
 		}
 	}
 	const text, problem = "text/plain; charset=utf-8", "application/problem+json"
@@ -73,12 +73,12 @@ func TestAnswerIsFilledInOnce(t *testing.T) {
 func TestNameIsEscapedForTheTypeOfTheBody(t *testing.T) {
 	f := func(kind, body, want string) {
 		t.Helper()
-		_, _, said := ruled(t, Options{}, usedUp, tidegate.Terms{Rule: `<b>"x"`, Answer: tidegate.Answer{Body: body, ContentType: kind}})
-		if said != want {
-			t.Errorf("%s: %s, want %s", kind, said, want)
+		_, _, got := ruled(t, Options{}, usedUp, tidegate.Terms{Rule: `<b>"x"`, Answer: tidegate.Answer{Body: body, ContentType: kind}})
+		if got != want {
+			t.Errorf("%s: %s, want %s", kind, got, want)
 		}
-		if strings.Contains(kind, "json") && !json.Valid([]byte(said)) {
-			t.Errorf("not JSON: %s", said)
+		if strings.Contains(kind, "json") && !json.Valid([]byte(got)) {
+			t.Errorf("not JSON: %s", got)
 		}
 	}
 	f("", "{rule}", `<b>"x"`)
@@ -87,9 +87,9 @@ func TestNameIsEscapedForTheTypeOfTheBody(t *testing.T) {
 }
 
 func TestAnswerLeavesTheBodyOutForHead(t *testing.T) {
-	code, _, said := ruled(t, Options{}, usedUp, tidegate.Terms{Answer: tidegate.Answer{Body: "x"}}, func(r *http.Request) { r.Method = http.MethodHead })
-	if code != 429 || said != "" {
-		t.Errorf("%d %q", code, said)
+	code, _, got := ruled(t, Options{}, usedUp, tidegate.Terms{Answer: tidegate.Answer{Body: "x"}}, func(r *http.Request) { r.Method = http.MethodHead })
+	if code != 429 || got != "" {
+		t.Errorf("%d %q", code, got)
 	}
 }
 
@@ -214,9 +214,9 @@ func TestBlockIsToldByRetryAfterAlone(t *testing.T) {
 	if code != 200 || len(h["Ratelimit"]) > 0 {
 		t.Errorf("%d %v", code, h)
 	}
-	code, h, said := ruled(t, Options{}, usedUp, tidegate.Terms{Role: tidegate.Blocks})
-	if code != 429 || len(h["Ratelimit"]) > 0 || h.Get("Retry-After") != "15" || !strings.Contains(said, "try again in 15 s") {
-		t.Errorf("%d %v %s", code, h, said)
+	code, h, got := ruled(t, Options{}, usedUp, tidegate.Terms{Role: tidegate.Blocks})
+	if code != 429 || len(h["Ratelimit"]) > 0 || h.Get("Retry-After") != "15" || !strings.Contains(got, "try again in 15 s") {
+		t.Errorf("%d %v %s", code, h, got)
 	}
 	// A refusal for want of a slot starts none: slots are in flight.
 	slots := tidegate.MustLimit(tidegate.Spec{Name: "slots", Events: 1, Period: time.Minute, Algorithm: tidegate.Concurrency, Terms: &tidegate.Terms{AtEnd: tidegate.AtEnd{Block: tidegate.PerHour(1)}}})

@@ -75,7 +75,7 @@ func clientName(state *tls.ConnectionState) string {
 		return ""
 	}
 	subject := &state.VerifiedChains[0][0].Subject
-	s := sole{value: subject.CommonName, seen: true}
+	s := singleValue{value: subject.CommonName, seen: true}
 	for _, attribute := range subject.Names {
 		if name, ok := attribute.Value.(string); ok && attribute.Type.Equal(commonName) {
 			s.add(name)

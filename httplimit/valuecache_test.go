@@ -20,7 +20,7 @@ func TestPhrasesAreNeverMixedUp(t *testing.T) {
 	}
 	slots := newPolicy(tidegate.Slots(3, time.Minute), "slots")
 	all := []*policy{named("a"), named("b"), slots}
-	var said phrases
+	var cache valueCache
 	var wg sync.WaitGroup
 	for g := range 8 {
 		wg.Go(func() {
@@ -32,13 +32,13 @@ func TestPhrasesAreNeverMixedUp(t *testing.T) {
 					reset = 0
 					want = fmt.Sprintf(`"slots";r=%d`, remaining)
 				}
-				got := said.values(p, remaining, reset, p.draft11)
+				got := cache.values(p, remaining, reset, p.draft11)
 				if got[0] != want || got[1] != p.draft11 {
 					t.Errorf("got %q, want %q and %q", *got, want, p.draft11)
 					return
 				}
 				got[0], got[1] = "mine", "now" // as a handler may
-				again := said.find(p, remaining, reset)
+				again := cache.find(p, remaining, reset)
 				if again.text != want || again.left() != fmt.Sprint(remaining) || again.number(reset) != fmt.Sprint(reset) || again.number(77) != "77" {
 					t.Errorf("%q: %s left, reset in %s, and 77 is %s", again.text, again.left(), again.number(reset), again.number(77))
 					return
@@ -51,15 +51,15 @@ func TestPhrasesAreNeverMixedUp(t *testing.T) {
 
 func TestPhrasesAreFoundAgain(t *testing.T) {
 	// Where a bucket of 100 per minute can stand; few may share a slot.
-	var said phrases
+	var cache valueCache
 	p := newPolicy(tidegate.PerMinute(100), "default")
 	allocs := testing.AllocsPerRun(10, func() {
 		for r := range int64(100) {
-			said.values(p, r, (100-r)*60/100+1, "")
+			cache.values(p, r, (100-r)*60/100+1, "")
 		}
 	})
 	if allocs > 130 { // one if found, two if not
-		t.Errorf("%v allocations for 100 phrases said before", allocs)
+		t.Errorf("%v allocations for 100 values in the cache", allocs)
 	}
 }
 

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// decide also returns the checks that were put to the store. With record, the store keeps
+// decide decides about r, and returns the checks that the store was asked about. With record, the store keeps
 // a record of the estimates among them.
 func (g *Gate) decide(ctx context.Context, r *Request, checks []Check, record bool) (d Decision, counted []Check) {
-	counted, denied := access(checks)
+	counted, denied := splitAccess(checks)
 	switch {
 	case denied != nil:
 		d = Decision{Never: true, Limit: denied, Receipt: Receipt{Origin: OriginRule}}
@@ -23,9 +23,9 @@ func (g *Gate) decide(ctx context.Context, r *Request, checks []Check, record bo
 	return d, counted
 }
 
-// access moves the access rules behind the checks that are counted. denied is
-// the first of them that is enforced.
-func access(checks []Check) (counted []Check, denied *Limit) {
+// splitAccess moves the access rules behind the checks that are counted, and returns the first
+// of them that is enforced as denied.
+func splitAccess(checks []Check) (counted []Check, denied *Limit) {
 	n := 0
 	for i := range checks {
 		c := &checks[i]
@@ -47,8 +47,8 @@ func access(checks []Check) (counted []Check, denied *Limit) {
 func (g *Gate) take(ctx context.Context, checks []Check, record bool) Decision {
 	d, err := g.ask(ctx, checks, record)
 	switch {
-	case err != nil && ctx.Err() != nil: // nobody is there to be let in
-		return Decision{Err: err, RetryAfter: time.Second, Limit: asked(checks)}
+	case err != nil && ctx.Err() != nil: // the caller has left
+		return Decision{Err: err, RetryAfter: time.Second, Limit: waitedLimit(checks)}
 	case err != nil:
 		return g.failed(checks, err)
 	case d.OK:
@@ -70,9 +70,9 @@ func (g *Gate) ask(ctx context.Context, checks []Check, record bool) (Decision, 
 	return store.Reserve(ctx, checks, ReserveTTL)
 }
 
-// asked is the limit that who left was waiting for: that of the line, or the first
-// that is enforced.
-func asked(checks []Check) (first *Limit) {
+// waitedLimit returns the limit that a caller who left was waiting for: the one with a queue, or
+// the first that is enforced.
+func waitedLimit(checks []Check) (first *Limit) {
 	for i := range checks {
 		c := &checks[i]
 		if c.Advisory || c.Limit == nil {
@@ -124,15 +124,14 @@ func soft(checks []Check) bool {
 	return false
 }
 
-// inFlightRetry is when to ask again where only places of requests in flight are
-// in the way: any of them may be given back at any moment.
+// inFlightRetry is the retry-after when only requests in flight are in the way: any of
+// them may give its place back at any moment.
 const inFlightRetry = time.Second
 
-// block starts the block of the limit that refused, unless it has started: it is
-// taken only when there is room, so that further refusals do not prolong it. Who
-// was refused for want of memory, or asked for what can never fit, has not used
-// the limit up and is not blocked; neither is who only found places held by
-// requests in flight.
+// block starts the block of the limit that refused, unless it has started: further
+// refusals do not prolong it. A caller that was refused because memory was full, or
+// because its cost can never fit, has not used up the limit and is not blocked; neither is
+// one that only found places held by requests in flight.
 func (g *Gate) block(ctx context.Context, checks []Check, d *Decision) {
 	if d.Never || d.Err != nil || d.Limit.Algorithm == Concurrency {
 		return
@@ -169,7 +168,7 @@ func (g *Gate) usedUp(ctx context.Context, c *Check) (bool, error) {
 	}
 	d, err := g.store.Take(ctx, []Check{{Key: c.Key, Limit: c.Limit.settled, MaxWait: c.MaxWait, Floor: c.Floor}}, 1)
 	if err == nil {
-		err = d.Err // somebody else has answered for the store
+		err = d.Err // a fallback has answered for the store
 	}
 	return d.Remaining < max(c.Cost, 1), err
 }
@@ -180,7 +179,7 @@ func (c *Check) unsettled() bool {
 	return !c.Advisory && c.Limit.settled != nil && (c.Estimate || c.byStatus())
 }
 
-// settleAll takes what was charged for settled: nobody will tell the outcome.
+// settleAll counts what was charged as settled, because no outcome will be reported.
 func (g *Gate) settleAll(ctx context.Context, checks []Check, d *Decision) {
 	var all []Check
 	for i := range checks {
@@ -189,7 +188,7 @@ func (g *Gate) settleAll(ctx context.Context, checks []Check, d *Decision) {
 		}
 	}
 	if len(all) > 0 {
-		// Not reached: who is refused is refused all the same, and not blocked.
+		// If the store is not reached, a refused caller is not blocked, only refused.
 		_ = g.store.Adjust(context.WithoutCancel(ctx), d.Receipt, all)
 	}
 }

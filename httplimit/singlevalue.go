@@ -7,26 +7,26 @@ import (
 	"strings"
 )
 
-// sole collects what a request says under one name. Servers differ in which of
-// two values they take, so two that differ are as good as none.
-type sole struct {
-	value      string
-	seen, torn bool
+// singleValue collects the values that a request has under one name. Servers differ in which of
+// two values they use, so two that differ count as none.
+type singleValue struct {
+	value             string
+	seen, conflicting bool
 }
 
-func (s *sole) add(value string) {
+func (s *singleValue) add(value string) {
 	if s.seen && value != s.value {
-		s.torn = true
+		s.conflicting = true
 	}
 	s.value, s.seen = value, true
 }
 
-// spoil notes a value that some servers read and others do not.
-func (s *sole) spoil() { s.seen, s.torn = true, true }
+// addUnclear adds a value that some servers read and others do not.
+func (s *singleValue) addUnclear() { s.seen, s.conflicting = true, true }
 
-// text is the one value, or "".
-func (s *sole) text() string {
-	if s.torn {
+// text returns the one value, or "".
+func (s *singleValue) text() string {
+	if s.conflicting {
 		return ""
 	}
 	return s.value
@@ -39,24 +39,24 @@ func header(r *http.Request, name string) string {
 	if name == "Host" {
 		return r.Host
 	}
-	var s sole
+	var s singleValue
 	for _, line := range r.Header[name] {
 		s.add(textproto.TrimString(line)) // HTTP/2 lets spaces in, and what is sent on has none
 	}
 	if strings.IndexByte(name, '-') >= 0 {
-		s.addTwins(r.Header, name)
+		s.addCGINames(r.Header, name)
 	}
 	return s.text()
 }
 
-// addTwins adds the lines of names that are the same to CGI and its kin, where a
-// dash becomes an underscore: the server behind may not tell them apart.
-func (s *sole) addTwins(h http.Header, name string) {
+// addCGINames adds the lines of names that are the same to CGI and its like, where a dash
+// becomes an underscore: the server behind may not tell them apart.
+func (s *singleValue) addCGINames(h http.Header, name string) {
 	if !s.seen {
 		return
 	}
 	for other, lines := range h {
-		if len(other) != len(name) || strings.IndexByte(other, '_') < 0 || !twins(other, name) {
+		if len(other) != len(name) || strings.IndexByte(other, '_') < 0 || !sameInCGI(other, name) {
 			continue
 		}
 		for _, line := range lines {
@@ -65,8 +65,8 @@ func (s *sole) addTwins(h http.Header, name string) {
 	}
 }
 
-// twins compares names of one length.
-func twins(a, b string) bool {
+// sameInCGI reports whether two names of the same length are the same to CGI.
+func sameInCGI(a, b string) bool {
 	for i := range len(a) {
 		if fold(a[i]) != fold(b[i]) {
 			return false
@@ -85,10 +85,10 @@ func fold(c byte) byte {
 	return c
 }
 
-// cookie returns the value that all cookies of that name have. A value is read as
-// by package http, and one that http would drop is spoiled: others keep it.
+// cookie returns the value that all cookies of that name have. A value is read as by
+// package http. One that http would drop is unclear, because others keep it.
 func cookie(r *http.Request, name string) string {
-	var s sole
+	var s singleValue
 	for _, line := range r.Header["Cookie"] {
 		for more := true; more; {
 			var pair string
@@ -100,14 +100,14 @@ func cookie(r *http.Request, name string) string {
 			if value, ok := cookieValue(textproto.TrimString(value)); ok && key == name {
 				s.add(value)
 			} else {
-				s.spoil()
+				s.addUnclear()
 			}
 		}
 	}
 	return s.text()
 }
 
-// decodesTo: some servers decode the names of cookies.
+// decodesTo reports whether key is name to servers that decode the names of cookies.
 func decodesTo(key, name string) bool {
 	if strings.IndexByte(key, '%') < 0 && strings.IndexByte(key, '+') < 0 {
 		return false
@@ -130,11 +130,11 @@ func cookieValue(v string) (string, bool) {
 }
 
 // query returns the value that all parameters of that name have, without a map.
-// It must see what the handler will see, so it is compared with url.ParseQuery by
-// a fuzz test. What that drops (a semicolon, a bad escape) is spoiled: others
-// keep it, or take the semicolon for a separator.
+// It must see what the handler will see, so a fuzz test compares it with url.ParseQuery.
+// What that drops (a semicolon, a bad escape) is unclear: others keep it, or take the
+// semicolon for a separator.
 func query(raw, name string) string {
-	var s sole
+	var s singleValue
 	for raw != "" {
 		var pair string
 		pair, raw, _ = strings.Cut(raw, "&")
@@ -142,7 +142,7 @@ func query(raw, name string) string {
 			continue
 		}
 		if strings.IndexByte(pair, ';') >= 0 {
-			s.addParted(pair, name)
+			s.addSemicolonParts(pair, name)
 			continue
 		}
 		key, value, _ := strings.Cut(pair, "=")
@@ -152,20 +152,20 @@ func query(raw, name string) string {
 		if value, err := url.QueryUnescape(value); err == nil {
 			s.add(value)
 		} else {
-			s.spoil()
+			s.addUnclear()
 		}
 	}
 	return s.text()
 }
 
-// addParted is for a pair that is several where ; separates them.
-func (s *sole) addParted(pair, name string) {
+// addSemicolonParts adds a pair that is several pairs to servers where ; separates them.
+func (s *singleValue) addSemicolonParts(pair, name string) {
 	for more := true; more; {
 		var part string
 		part, pair, more = strings.Cut(pair, ";")
 		key, _, _ := strings.Cut(part, "=")
 		if isNamed(key, name) {
-			s.spoil()
+			s.addUnclear()
 		}
 	}
 }

@@ -10,25 +10,25 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// stay is a visit to a gate on its way through the handler.
-type stay struct {
+// visitRecorder follows a visit through the handler, to end it with what became of the request.
+type visitRecorder struct {
 	slot
 	visit    *tidegate.Visit
 	ctx      context.Context // the request's
 	header   http.Header     // of the answer
-	status   atomic.Int32    // of the answer; 0: none yet, or unknown
+	status   atomic.Int32    // of the answer; 0 means none yet
 	finished bool            // the handler has returned, and did not panic
-	fate     func() Fate     // once it has
+	fate     func() Fate     // called after that
 }
 
-// unknown is the status of an answer that the client was not there to get, or
-// that is not ours: it is no more to be learned.
+// unknown is the status of an answer that the client had left before, or that was not
+// written through this writer: no later status counts.
 const unknown = -1
 
-// stayFor calls f with a writer that notices what has to be known at the end of
-// the visit, and ends it.
-func stayFor(visit *tidegate.Visit, fate func(*http.Request) Fate, w http.ResponseWriter, r *http.Request, f func(http.ResponseWriter)) {
-	s := &stay{visit: visit, ctx: r.Context(), header: w.Header(), fate: func() Fate { return Served }}
+// recordVisit calls f with a writer that records what the end of the visit depends on, and
+// ends the visit.
+func recordVisit(visit *tidegate.Visit, fate func(*http.Request) Fate, w http.ResponseWriter, r *http.Request, f func(http.ResponseWriter)) {
+	s := &visitRecorder{visit: visit, ctx: r.Context(), header: w.Header(), fate: func() Fate { return Served }}
 	if fate != nil {
 		s.fate = func() Fate { return fate(r) }
 	}
@@ -45,11 +45,11 @@ func stayFor(visit *tidegate.Visit, fate func(*http.Request) Fate, w http.Respon
 }
 
 // Detach implements held.
-func (s *stay) Detach() { s.visit.Detach() }
+func (s *visitRecorder) Detach() { s.visit.Detach() }
 
 // Cancel implements held: it ends the visit.
-func (s *stay) Cancel() error {
-	if s.hijacked.Load() { // the answer, if there was one, was not ours
+func (s *visitRecorder) Cancel() error {
+	if s.hijacked.Load() { // the answer, if any, did not pass through the writer
 		return s.visit.End(tidegate.Outcome{})
 	}
 	if s.finished {
@@ -74,17 +74,17 @@ func (s *stay) Cancel() error {
 	return s.visit.End(o)
 }
 
-// answering is what is to be learned from a status that is about to be sent. Who
-// has left is not told: a proxy's 502 to nobody must not count as the answer.
-func (s *stay) answering(status int) int32 {
+// answering returns the status to record for one that is about to be sent. It is unknown
+// if the client has left: a proxy's 502 to nobody must not count as the answer.
+func (s *visitRecorder) answering(status int) int32 {
 	if s.ctx.Err() != nil {
 		return unknown
 	}
 	return int32(status)
 }
 
-// answered learns the first status that is not informational.
-func (s *stay) answered(status int) {
+// answered records the first status that is not informational.
+func (s *visitRecorder) answered(status int) {
 	if s.status.Load() == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
 		s.status.CompareAndSwap(0, s.answering(status))
 	}
