@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/lang/redisurl"
 	"tidegate.dev/tidegate/internal/lang/yamltree"
-	"tidegate.dev/tidegate/store/redis"
 )
 
 // storeKinds are what a store can be.
@@ -15,7 +15,7 @@ var storeKinds = []string{InMemory, InRedis}
 // storeKind is which of them.
 var storeKind = codec[string]{
 	read: func(w rawValue) (string, mistake) {
-		if strings.Contains(w.text, "://") && redis.CheckURL(w.text) == nil {
+		if strings.Contains(w.text, "://") && redisurl.Check(w.text) == nil {
 			m := advised("is which store, and this is the URL of one: "+quote(w.text), "write `store: { redis: URL }`, `--store.redis=URL` or `TIDEGATE_STORE_REDIS=URL`")
 			m.secret = odd(w.text)
 			return "", m
@@ -32,7 +32,7 @@ var storeKind = codec[string]{
 // the same only if it has none.
 var redisURL = codec[string]{
 	read: func(w rawValue) (string, mistake) {
-		if err := redis.CheckURL(w.text); err != nil {
+		if err := redisurl.Check(w.text); err != nil {
 			return "", mistake{message: "cannot be used: " + err.Error(), hint: "write a URL such as `redis://127.0.0.1:6379`, `rediss://redis.example.com`, `redis-sentinel://a,b,c/mymaster` or `redis-cluster://a,b,c`", secret: odd(w.text)}
 		}
 		return w.text, mistake{}

@@ -16,7 +16,6 @@ import (
 )
 
 var (
-	errNoURL        = errors.New("no address: give a URL such as redis://localhost:6379")
 	errClosed       = errors.New("the store is closed")
 	errRecord       = errors.New("the reservation was not written by this version of Tidegate")
 	errInvalidReply = errors.New("the server sent an invalid reply")

@@ -21,7 +21,6 @@ package redis
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -83,8 +82,6 @@ type Config struct {
 	// pretend replaces Redis' clock, and node this process' own, in tests. Scripts
 	// are told the pretended time with each call, and go by Redis' if there is none.
 	pretend, node func() time.Time
-	// skipFiles says not to read the files that the URL names.
-	skipFiles bool
 }
 
 // Store is a tidegate.Store in Redis, also a Renewer, Reserver and Resetter. Its
@@ -184,23 +181,12 @@ func (c *Config) complete() error {
 	if c.Password != "" {
 		c.PasswordFile = ""
 	}
-	if c.PasswordFile != "" && !c.skipFiles {
+	if c.PasswordFile != "" {
 		var err error
 		if c.Password, err = readPassword(c.PasswordFile); err != nil {
 			return err
 		}
 	}
-	switch {
-	case len(c.Addrs) == 0:
-		return errNoURL
-	case c.Cluster && c.Master != "":
-		return errors.New("a cluster has no Sentinels: give a master's name, or a cluster, not both")
-	case c.Cluster && c.DB != 0:
-		return fmt.Errorf("database %d: a cluster has only database 0", c.DB)
-	case len(c.Addrs) > 1 && !c.Cluster && c.Master == "":
-		return errors.New("several addresses: say whether they are a cluster or Sentinels, and of which master")
-	case escape(c.Prefix) != c.Prefix:
-		return fmt.Errorf("prefix %q: use up to %d letters, digits and ._@-", c.Prefix, maxPart)
-	}
-	return nil
+	t := c.target()
+	return t.Check()
 }

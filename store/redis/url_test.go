@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"tidegate.dev/tidegate/internal/lang/redisurl"
 )
 
 func TestURL(t *testing.T) {
@@ -81,5 +83,23 @@ func TestURLMistakes(t *testing.T) {
 	}
 	if _, err := Open(Config{Addrs: []string{"a:1"}, Cluster: true, Master: "m"}); err == nil || !strings.Contains(err.Error(), "not both") {
 		t.Errorf("cluster with a master: %v", err)
+	}
+}
+
+// A prefix that a URL may have is written into keys as it is, and no other is.
+func TestPrefixesNeedNoEscape(t *testing.T) {
+	for c := range 256 {
+		prefix := "a" + string([]byte{byte(c)})
+		target := redisurl.Target{Addrs: []string{"a:1"}, Prefix: prefix}
+		if ok := target.Check() == nil; ok != (escape(prefix) == prefix) {
+			t.Errorf("%q: valid is %t, escaped it is %q", prefix, ok, escape(prefix))
+		}
+	}
+	for _, n := range []int{1, maxPart, maxPart + 1} {
+		prefix := strings.Repeat("a", n)
+		target := redisurl.Target{Addrs: []string{"a:1"}, Prefix: prefix}
+		if ok := target.Check() == nil; ok != (escape(prefix) == prefix) {
+			t.Errorf("%d letters: valid is %t", n, ok)
+		}
 	}
 }

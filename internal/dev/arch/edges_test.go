@@ -58,13 +58,13 @@ var edges = []edge{
 	{"rules/ruletest", "internal/lang/describe internal/lang/yamltree internal/lang/diag internal/lang/bounded", "as they are described in a file"},
 
 	{"internal/config", "internal/lang/yamltree internal/lang/diag internal/lang/bounded", "tidegate.yaml as it was written"},
-	{"internal/config", "store/redis", "says whether a URL of Redis can be used"},
+	{"internal/config", "internal/lang/redisurl", "checks the URL of Redis"},
 	{"internal/telemetry", "root internal/chain internal/telemetry/outcome", "watches decisions, and times a layer"},
 	{"internal/telemetry/accesslog", "root internal/telemetry/outcome", "a line for each decision"},
 	{"internal/telemetry/outcome", "root", "words for decisions"},
 
 	{"store/memory", "root internal/algo", "the arithmetic, on counters in this process"},
-	{"store/redis", "root internal/algo internal/chain internal/lang/bounded store/redis/internal/rediswire", "the arithmetic in Lua; batches; files of passwords and certificates"},
+	{"store/redis", "root internal/algo internal/chain internal/lang/bounded internal/lang/redisurl store/redis/internal/rediswire", "the arithmetic in Lua; batches; URLs; files of passwords and certificates"},
 	{"store/storetest", "root", "the suite of every store"},
 	{"httplimit", "root internal/lang/jsonvalue", "renders decisions; finds values in requests"},
 	{"internal/algo", "root", "limits"},

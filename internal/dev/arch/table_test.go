@@ -46,7 +46,7 @@ var table = append(apart(wire), []rule{
 	},
 	{
 		from: []string{"./store/..."},
-		not:  []string{"./...", "!.", "!./internal/algo/...", "!./internal/lang/bounded", "!./store/redis/internal/rediswire", "!./internal/chain"},
+		not:  []string{"./...", "!.", "!./internal/algo/...", "!./internal/lang/bounded", "!./internal/lang/redisurl", "!./store/redis/internal/rediswire", "!./internal/chain"},
 		why:  "a store turns checks into decisions; it knows no rules and no front end, and the stores do not know each other",
 	},
 	{
@@ -65,7 +65,7 @@ var table = append(apart(wire), []rule{
 		why:  "the middleware renders decisions of any store; it makes none and brings no dependency",
 	},
 	{
-		from: []string{"./internal/lang/bounded/...", "./internal/lang/route/...", "./internal/lang/jsonvalue/...", "./internal/lang/diag/...", "./internal/dev/marked/...", "./store/redis/internal/rediswire/..."},
+		from: []string{"./internal/lang/bounded/...", "./internal/lang/redisurl/...", "./internal/lang/route/...", "./internal/lang/jsonvalue/...", "./internal/lang/diag/...", "./internal/dev/marked/...", "./store/redis/internal/rediswire/..."},
 		not:  []string{"./...", "module"},
 		why:  "these know strings and numbers and nothing of limits: whoever needs them must not get more",
 	},
