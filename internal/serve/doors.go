@@ -1,13 +1,14 @@
 package serve
 
 import (
+	"context"
 	"crypto/tls"
-	"log/slog"
 	"net"
 	"net/http"
 	"time"
 
 	"tidegate.dev/tidegate/internal/front/gateway"
+	"tidegate.dev/tidegate/internal/front/listen"
 	"tidegate.dev/tidegate/internal/serve/handover"
 )
 
@@ -20,17 +21,10 @@ func (s *server) doors() []handover.Door {
 				return nil, err
 			}
 			s.gateway.Store(g)
-			return encrypted{g, s.tlsConfig()}, nil
+			return tlsServer{g, s.tlsConfig()}, nil
 		}},
 		{Name: "admin", Listener: s.admin, Last: true, Open: func() (handover.Server, error) {
-			return operators{&http.Server{
-				Handler:           s.adminHandler(),
-				ReadHeaderTimeout: 10 * time.Second,
-				ReadTimeout:       30 * time.Second,
-				IdleTimeout:       time.Minute,
-				ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
-				TLSConfig:         s.adminCert.config(),
-			}}, nil
+			return tlsServer{s.adminServer(), s.adminCert.config()}, nil
 		}},
 	}
 }
@@ -44,25 +38,35 @@ func (s *server) tlsConfig() *tls.Config {
 	return c
 }
 
-// encrypted is a gateway that speaks TLS, if it is to.
-type encrypted struct {
-	*gateway.Gateway
+// maxOperators is how many connections the admin listener has at once: clients that nobody
+// authenticated must not take the open files that others need.
+const maxOperators = 32
+
+func (s *server) adminServer() *listen.Server {
+	return listen.NewServer(listen.ServerOptions{
+		Handler: s.adminHandler(),
+		Limits: listen.HTTPLimits{
+			Limits:      listen.Limits{Connections: maxOperators, Surplus: -1},
+			HeaderBytes: http.DefaultMaxHeaderBytes,
+			ReadHeader:  10 * time.Second,
+			Read:        30 * time.Second,
+			Idle:        time.Minute,
+		},
+		IdleGrace: -1,
+		Log:       s.log,
+	})
+}
+
+// tlsServer is a server with the TLS configuration of its listener; nil means plain HTTP.
+type tlsServer struct {
+	server interface {
+		Serve(net.Listener, *tls.Config) error
+		Shutdown(context.Context) error
+		Close() error
+	}
 	config *tls.Config
 }
 
-func (e encrypted) Serve(l net.Listener) error { return e.Gateway.Serve(l, e.config) }
-
-// operators speaks TLS, if it is to.
-type operators struct{ *http.Server }
-
-// mostOperators is how many connections the admin listener has at once: those that nobody
-// authenticated must not take the open files that clients need.
-const mostOperators = 32
-
-func (a operators) Serve(l net.Listener) error {
-	l = &fewConns{Listener: l, most: mostOperators}
-	if a.TLSConfig == nil {
-		return a.Server.Serve(l)
-	}
-	return a.ServeTLS(l, "", "")
-}
+func (t tlsServer) Serve(l net.Listener) error         { return t.server.Serve(l, t.config) }
+func (t tlsServer) Shutdown(ctx context.Context) error { return t.server.Shutdown(ctx) }
+func (t tlsServer) Close() error                       { return t.server.Close() }

@@ -13,16 +13,16 @@ import (
 	"tidegate.dev/tidegate/internal/telemetry/pressure"
 )
 
-// patienceOfHeld is how long idle connections are kept at the end where systemd
+// graceOfHeld is how long idle connections are kept at the end where systemd
 // holds the socket: others wait there for the next process to begin.
-const patienceOfHeld = 200 * time.Millisecond
+const graceOfHeld = 200 * time.Millisecond
 
 // gatewayOptions are the settings in the words of the gateway.
 func (s *server) gatewayOptions() gateway.Options {
 	c := s.config
-	var patience time.Duration // the gateway's own
+	var grace time.Duration // the gateway's own
 	if s.heir.Held() {
-		patience = patienceOfHeld
+		grace = graceOfHeld
 	}
 	var reads func(string) bool
 	if s.rules != nil {
@@ -60,7 +60,7 @@ func (s *server) gatewayOptions() gateway.Options {
 			Timeout:        c.Health.Timeout,
 			UnhealthyAfter: c.Health.UnhealthyAfter,
 		},
-		Patience:  patience,
+		IdleGrace: grace,
 		Store:     c.Store.Kind,
 		AccessLog: s.requests,
 		Log:       s.log,

@@ -110,7 +110,7 @@ func (o *Options) serve(ctx context.Context, upgrade, reload <-chan os.Signal) e
 		Upgrade:  upgrade,
 		Stopping: func() {
 			s.stopping.Store(true)
-			s.gateway.Load().Hurry()
+			s.gateway.Load().SkipIdleGrace()
 		},
 		Resumed: s.resumed,
 		Log:     s.log,

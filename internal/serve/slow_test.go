@@ -78,7 +78,7 @@ func testManyOperators(t *testing.T, bin string) {
 			closed <- true
 		}()
 	}
-	for range 100 - mostOperators {
+	for range 100 - maxOperators {
 		select {
 		case <-closed:
 		case <-time.After(20 * time.Second):
@@ -88,7 +88,7 @@ func testManyOperators(t *testing.T, bin string) {
 	if got, _ := s.w.get(once, gateway+"/"); got == 0 {
 		t.Error("clients are not answered")
 	}
-	for range mostOperators { // these end with the time for a head
+	for range maxOperators { // these end with the time for a head
 		<-closed
 	}
 	if got, _ := s.w.get(once, admin+"/healthz"); got != http.StatusOK {

@@ -85,6 +85,8 @@ func TestEveryRuleCanFail(t *testing.T) {
 	f("internal/front/gateway/a.go", `import "tidegate.dev/tidegate/internal/front/rls"`, 1)
 	f("internal/front/gateway/a.go", `import "tidegate.dev/tidegate/internal/front/gateway/proxy"`, 0)
 	f("internal/front/admin/a.go", `import "tidegate.dev/tidegate/internal/front/gateway"`, 1)
+	f("internal/front/listen/a.go", `import "tidegate.dev/tidegate/httplimit"`, 1)
+	f("internal/front/listen/a.go", `import "net/http"`, 0)
 	f("internal/telemetry/a.go", `import "tidegate.dev/tidegate/rules"`, 1)
 	f("internal/telemetry/a.go", `import "github.com/prometheus/client_golang/prometheus"`, 0)
 	f("internal/telemetry/a.go", `import "tidegate.dev/tidegate/internal/telemetry/outcome"`, 0)

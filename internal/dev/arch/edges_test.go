@@ -32,7 +32,7 @@ var edges = []edge{
 	{"internal/cli", "internal/lang/describe internal/lang/diag internal/lang/rulefile internal/lang/bounded", "requests and files as operators write them"},
 	{"internal/cli", "root httplimit store/memory", "explain puts a request through the middleware, on counters of its own"},
 
-	{"internal/serve", "internal/front/gateway internal/front/admin", "the composition root knows every front end"},
+	{"internal/serve", "internal/front/gateway internal/front/admin internal/front/listen", "the composition root knows every front end, and what serves them"},
 	{"internal/serve", "fleet store/memory internal/chain internal/chain/queue", "and every store, with what stands before it"},
 	{"internal/serve", "internal/config internal/telemetry internal/telemetry/accesslog internal/telemetry/logsink internal/telemetry/pressure internal/serve/handover internal/dev/demo", "and what a process has around it"},
 	{"internal/serve", "root httplimit rules rules/source", "and the rules"},
@@ -40,6 +40,7 @@ var edges = []edge{
 
 	{"internal/front/desk", "root", "questions to a gate"},
 	{"internal/front/gateway", "root httplimit", "the gateway renders decisions as the middleware does"},
+	{"internal/front/gateway", "internal/front/listen", "connections are held to limits in one place"},
 	{"internal/front/gateway", "internal/chain/queue", "it can hold a request while that waits in line"},
 	{"internal/front/gateway", "internal/lang/jsonvalue internal/telemetry/accesslog", "values of bodies; a line for each request"},
 	{"internal/front/admin", "root rules rules/source", "it shows rules and counters"},

@@ -135,13 +135,18 @@ var table = append(apart(wire), []rule{
 		why:  "front ends are handed a Store by the command, wrapped as the operator wants it",
 	},
 	{
+		from: []string{"./internal/front/listen/..."},
+		not:  []string{"./...", "module"},
+		why:  "it holds connections to limits, whatever they speak and whatever is decided about requests",
+	},
+	{
 		from: []string{"./...", "!./cmd/..."},
 		not:  []string{"./cmd/..."},
 		why:  "commands wire the rest together; nothing is below them",
 	},
 	{
-		from: []string{"./...", "!./store/storetest/...", "!./internal/dev/testdep", "!./internal/dev/edits"},
-		not:  []string{"testing/...", "./store/storetest/...", "./internal/dev/testdep", "./internal/dev/edits"},
+		from: []string{"./...", "!./store/storetest/...", "!./internal/dev/testdep", "!./internal/dev/edits", "!./internal/dev/rawh2"},
+		not:  []string{"testing/...", "./store/storetest/...", "./internal/dev/testdep", "./internal/dev/edits", "./internal/dev/rawh2"},
 		why:  "test helpers must not be linked into a user's program",
 	},
 	{

@@ -8,13 +8,15 @@ import (
 	"net/http"
 	"slices"
 	"sync/atomic"
-	"time"
+
+	"tidegate.dev/tidegate/internal/front/listen"
 )
 
 // body is the body of a request. It records how much was read, and why not more.
 // The zero value is a request without a body.
 type body struct {
 	inner   io.ReadCloser
+	client  *listen.Client
 	length  int64       // Content-Length; -1 if unknown
 	trailer http.Header // filled at the end of the body
 	// trailers are the names that are passed on: net/http adds some that were not announced.
@@ -22,27 +24,17 @@ type body struct {
 	read     atomic.Int64
 	complete atomic.Bool
 	readErr  atomic.Pointer[error] // the first error but io.EOF
-	stall    stall
 }
 
-// past is a deadline that ends a wait at once.
-var past = time.Unix(1, 0)
-
-func (b *body) open(w http.ResponseWriter, r *http.Request, l *Limits) {
-	b.inner, b.length, b.trailer = r.Body, r.ContentLength, r.Trailer
-	if l.Body > 0 {
-		b.inner = http.MaxBytesReader(w, r.Body, l.Body)
-	}
-	if r.ProtoMajor > 1 && l.Stall > 0 {
-		b.stall.limit = l.Stall
-		b.stall.expire = func() { _ = http.NewResponseController(w).SetReadDeadline(past) } // or the stream has ended
+func (b *body) open(w http.ResponseWriter, r *http.Request, x *exchange) {
+	b.inner, b.client, b.length, b.trailer = r.Body, &x.client, r.ContentLength, r.Trailer
+	if limit := x.gateway.o.Limits.Body; limit > 0 {
+		b.inner = http.MaxBytesReader(w, r.Body, limit)
 	}
 }
 
 func (b *body) Read(p []byte) (int, error) {
-	b.stall.begin()
-	n, err := b.inner.Read(p)
-	b.stall.done()
+	n, err := b.client.ReadBody(b.inner, p)
 	read := b.read.Add(int64(n))
 	switch {
 	case err == io.EOF:
@@ -77,8 +69,8 @@ func (b *body) err() error {
 }
 
 func tooLarge(limit int64) *problem {
-	p := newProblem(http.StatusRequestEntityTooLarge, fmt.Sprintf("The body is longer than %d bytes.", limit))
-	p.closeConn = true
+	p := listen.NewProblem(http.StatusRequestEntityTooLarge, fmt.Sprintf("The body is longer than %d bytes.", limit))
+	p.CloseConn = true
 	return p
 }
 
@@ -91,10 +83,10 @@ func (g *Gateway) bodyProblem(err error) *problem {
 	case errors.As(err, &long):
 		return tooLarge(g.o.Limits.Body)
 	case errors.As(err, &slow) && slow.Timeout():
-		p = newProblem(http.StatusRequestTimeout, "The body did not come in time.")
+		p = listen.NewProblem(http.StatusRequestTimeout, "The body did not come in time.")
 	default:
 		p = badRequest("The body is broken off or wrongly encoded.")
 	}
-	p.closeConn = true
+	p.CloseConn = true
 	return p
 }

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"testing"
 	"time"
+
+	"tidegate.dev/tidegate/internal/dev/rawh2"
 )
 
 // echoUpstream answers every part of a body as it comes.
@@ -53,30 +55,30 @@ func TestSilenceInAConversation(t *testing.T) {
 		}
 	}
 	// HTTP/2.
-	c := dialH2(t, shortTLS, 1<<16)
-	s := c.request("POST", "/", false)
+	c := rawh2.Dial(t, shortTLS.addr, 1<<16)
+	s := c.Request("POST", "/", false)
 	for i := range 4 {
-		c.body(s, []byte("hello"), false)
-		soon(t, "it is echoed", func() bool { _, n, _, _ := c.received(s); return n == 5*(i+1) })
+		c.Body(s, []byte("hello"), false)
+		soon(t, "it is echoed", func() bool { _, n, _, _ := c.Received(s); return n == 5*(i+1) })
 		time.Sleep(2 * brief)
 	}
-	kept := dialH2(t, longTLS, 1<<16)
-	k := kept.request("POST", "/", false)
-	kept.body(k, []byte("hello"), false)
+	kept := rawh2.Dial(t, longTLS.addr, 1<<16)
+	k := kept.Request("POST", "/", false)
+	kept.Body(k, []byte("hello"), false)
 
-	soon(t, "what is silent for longer is over", func() bool { return c.over(s) && short.Connections() == 0 })
-	if kept.over(k) || long.Connections() != 1 {
+	soon(t, "what is silent for longer is over", func() bool { return c.Over(s) && short.Connections() == 0 })
+	if kept.Over(k) || long.Connections() != 1 {
 		t.Error("a conversation ended before its time")
 	}
 
 	// These owe something.
-	d := dialH2(t, longTLS, 1<<16)
-	upload := d.request("POST", "/", false, "content-length", "1000")
-	d.body(upload, []byte("hello"), false)
+	d := rawh2.Dial(t, longTLS.addr, 1<<16)
+	upload := d.Request("POST", "/", false, "content-length", "1000")
+	d.Body(upload, []byte("hello"), false)
 	for _, sent := range []string{"Content-Length: 1000\r\n\r\nhello", "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n5\r\nhe"} {
 		fmt.Fprint(dial(t, long.addr), "POST / HTTP/1.1\r\nHost: example.com\r\n"+sent)
 	}
-	soon(t, "the uploads are over", func() bool { return d.over(upload) && long.Connections() == 1 })
+	soon(t, "the uploads are over", func() bool { return d.Over(upload) && long.Connections() == 1 })
 }
 
 // A tunnel ends when both sides have been silent for limits.tunnel; what either says counts.
@@ -136,12 +138,12 @@ func TestUpstreamTalksToASilentStream(t *testing.T) {
 		})},
 		Limits: Limits{Stall: brief, Tunnel: limit},
 	}, server)
-	c := dialH2(t, g, 1<<16)
-	s := c.request("POST", "/", false)
-	c.body(s, []byte("hello"), false)
-	soon(t, "all is said", func() bool { _, n, _, _ := c.received(s); return n == 8 || c.over(s) })
-	if _, n, _, _ := c.received(s); n != 8 {
+	c := rawh2.Dial(t, g.addr, 1<<16)
+	s := c.Request("POST", "/", false)
+	c.Body(s, []byte("hello"), false)
+	soon(t, "all is said", func() bool { _, n, _, _ := c.Received(s); return n == 8 || c.Over(s) })
+	if _, n, _, _ := c.Received(s); n != 8 {
 		t.Errorf("the stream ended after %d words", n)
 	}
-	soon(t, "the silent stream is over", func() bool { return c.over(s) && g.InFlight() == 0 })
+	soon(t, "the silent stream is over", func() bool { return c.Over(s) && g.InFlight() == 0 })
 }

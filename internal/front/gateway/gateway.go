@@ -12,7 +12,6 @@ package gateway
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"net/http/httputil"
 	"sync"
@@ -21,6 +20,7 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/httplimit"
+	"tidegate.dev/tidegate/internal/front/listen"
 )
 
 // Gateway is an http.Handler. Serve it with its own Serve, which sees what net/http
@@ -32,16 +32,9 @@ type Gateway struct {
 	pool          pool
 	proxy         *httputil.ReverseProxy
 	handler       http.Handler // the gate, then the proxy
-	server        *http.Server
+	server        *listen.Server
 
 	requests atomic.Int64 // in flight
-	conns    atomic.Int64 // open
-	active   atomic.Int64 // connections with a request or its answer in progress
-	draining atomic.Bool
-	hurried  atomic.Bool // the process ends, nobody takes over
-
-	mu        sync.Mutex
-	listeners []net.Listener // under mu: those that are served
 
 	life   context.Context // ends with Close
 	stop   context.CancelFunc
@@ -71,7 +64,7 @@ func New(o Options) (*Gateway, error) {
 		g.handler = rest.Gate(gate)(g.handler)
 	}
 	g.life, g.stop = context.WithCancel(context.Background())
-	g.server = g.newServer(g.life)
+	g.server = g.newServer()
 	if o.Health.Path != "" {
 		for _, u := range g.pool {
 			g.probes.Go(func() { g.probe(g.life, u) })
@@ -91,7 +84,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer g.requests.Add(-1)
 	x, r := g.begin(w, r)
 	defer x.end()
-	if p := g.precheck(r, inFlight); p != nil {
+	if p := g.precheck(x, r, inFlight); p != nil {
 		x.reply(p)
 	} else {
 		g.handler.ServeHTTP(&x.writer, r)
@@ -100,17 +93,14 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // precheck returns why a request is refused before it gets to the gate.
-func (g *Gateway) precheck(r *http.Request, inFlight int64) *problem {
-	line := connInfoOf(r.Context())
-	if p := line.inspect(); p != nil {
+func (g *Gateway) precheck(x *exchange, r *http.Request, inFlight int64) *problem {
+	if p := x.client.Malformed(); p != nil {
 		return p
 	}
 	if p := g.inspect(r); p != nil {
 		return p
 	}
-	if line.isSurplus() {
-		p := unavailable("Too many connections are open.", time.Second)
-		p.closeConn = true
+	if p := x.client.Surplus(); p != nil {
 		return p
 	}
 	if limit := g.o.Limits.Requests; limit > 0 && inFlight > int64(limit) {
@@ -146,7 +136,7 @@ func (g *Gateway) Upstreams() []UpstreamState {
 func (g *Gateway) InFlight() int64 { return g.requests.Load() }
 
 // Connections returns how many client connections are open.
-func (g *Gateway) Connections() int64 { return g.conns.Load() }
+func (g *Gateway) Connections() int64 { return g.server.Connections() }
 
 func (g *Gateway) reportInflight(delta int) {
 	if g.o.Inflight != nil {

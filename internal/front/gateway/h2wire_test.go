@@ -7,10 +7,12 @@ import (
 	"io"
 	"testing"
 	"time"
+
+	"tidegate.dev/tidegate/internal/dev/rawh2"
 )
 
 // h2wire is a client of HTTP/2 that sends whatever it is told to, one request at a time:
-// it waits for the answer, which rawH2 does not.
+// it waits for the answer, which rawh2 does not.
 type h2wire struct {
 	conn   *tls.Conn
 	in     *bufio.Reader
@@ -27,8 +29,8 @@ func dialH2Wire(t testing.TB, addr string) *h2wire {
 	_ = conn.SetDeadline(time.Now().Add(5 * time.Minute))
 	c := &h2wire{conn: conn, in: bufio.NewReader(conn)}
 	_, _ = io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
-	c.frame(frameSettings, 0, 0, nil)
-	c.frame(frameWindow, 0, 0, binary.BigEndian.AppendUint32(nil, 1<<30)) // answers are not held up
+	c.frame(rawh2.FrameSettings, 0, 0, nil)
+	c.frame(rawh2.FrameWindow, 0, 0, binary.BigEndian.AppendUint32(nil, 1<<30)) // answers are not held up
 	return c
 }
 
@@ -62,21 +64,21 @@ func fields(pairs ...string) []byte {
 func (c *h2wire) send(method, path string, header []string, body string, trailer ...string) {
 	c.stream += 2
 	stream := c.stream - 1
-	flags := byte(flagEndHeaders)
+	flags := byte(rawh2.FlagEndHeaders)
 	if body == "" && len(trailer) == 0 {
-		flags |= flagEndStream
+		flags |= rawh2.FlagEndStream
 	}
 	all := append([]string{":method", method, ":scheme", "https", ":authority", "example.com", ":path", path}, header...)
-	c.frame(frameHeaders, flags, stream, fields(all...))
+	c.frame(rawh2.FrameHeaders, flags, stream, fields(all...))
 	if body != "" {
 		flags = 0
 		if len(trailer) == 0 {
-			flags = flagEndStream
+			flags = rawh2.FlagEndStream
 		}
-		c.frame(frameData, flags, stream, []byte(body))
+		c.frame(rawh2.FrameData, flags, stream, []byte(body))
 	}
 	if len(trailer) > 0 {
-		c.frame(frameHeaders, flagEndHeaders|flagEndStream, stream, fields(trailer...))
+		c.frame(rawh2.FrameHeaders, rawh2.FlagEndHeaders|rawh2.FlagEndStream, stream, fields(trailer...))
 	}
 }
 
@@ -94,18 +96,18 @@ func (c *h2wire) answered() (head []byte, ok bool) {
 		}
 		kind, flags, stream := start[3], start[4], binary.BigEndian.Uint32(start[5:])
 		switch {
-		case kind == frameSettings && flags&flagAck == 0:
-			c.frame(frameSettings, flagAck, 0, nil)
-		case kind == frameGoAway:
+		case kind == rawh2.FrameSettings && flags&rawh2.FlagAck == 0:
+			c.frame(rawh2.FrameSettings, rawh2.FlagAck, 0, nil)
+		case kind == rawh2.FrameGoAway:
 			return nil, false
 		case stream != c.stream-1:
-		case kind == frameReset:
+		case kind == rawh2.FrameReset:
 			return nil, true
-		case kind == frameHeaders || kind == frameData:
-			if kind == frameHeaders && head == nil {
+		case kind == rawh2.FrameHeaders || kind == rawh2.FrameData:
+			if kind == rawh2.FrameHeaders && head == nil {
 				head = payload
 			}
-			if flags&flagEndStream != 0 {
+			if flags&rawh2.FlagEndStream != 0 {
 				return head, true
 			}
 		}

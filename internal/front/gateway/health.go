@@ -26,6 +26,9 @@ type health struct {
 	down         bool      // by its probes
 }
 
+// epoch is the origin of times that are kept in an atomic word, on the monotonic clock.
+var epoch = time.Now()
+
 // How long an upstream is ejected: at first, and at most.
 const (
 	firstEjection = time.Second

@@ -36,9 +36,9 @@ type Options struct {
 	Paths Paths
 	// Health configures the health checks of upstreams.
 	Health Health
-	// Patience is how long Shutdown leaves idle connections open, so that their clients
+	// IdleGrace is how long Shutdown leaves idle connections open, so that their clients
 	// can send one more request and be told that the connection ends; 0 means 5s.
-	Patience time.Duration
+	IdleGrace time.Duration
 	// Store is the name of the gate's store in the access log's decided_by; "" means
 	// store.
 	Store string
@@ -116,7 +116,6 @@ func (o *Options) complete() error {
 	o.Limits.complete()
 	o.Health.complete()
 	o.Store = cmp.Or(o.Store, tidegate.OriginStore.String())
-	o.Patience = cmp.Or(o.Patience, 5*time.Second)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -144,13 +143,8 @@ func (t *Transport) complete() {
 }
 
 func (l *Limits) complete() {
-	l.HeaderBytes = cmp.Or(l.HeaderBytes, 64<<10)
 	l.HeaderLines = cmp.Or(l.HeaderLines, 128)
 	l.URI = cmp.Or(l.URI, 8<<10)
-	l.ReadHeader = cmp.Or(l.ReadHeader, 10*time.Second)
-	l.Idle = cmp.Or(l.Idle, 2*time.Minute)
-	l.Stall = max(0, cmp.Or(l.Stall, time.Minute))
-	l.Tunnel = max(0, cmp.Or(l.Tunnel, time.Hour))
 	l.Upstream = max(0, cmp.Or(l.Upstream, time.Minute))
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate/httplimit"
+	"tidegate.dev/tidegate/internal/front/listen"
 )
 
 // newProxy returns the last stage, which sends requests to upstreams. Streams are flushed
@@ -79,7 +80,7 @@ func (g *Gateway) handleError(w http.ResponseWriter, r *http.Request, err error)
 	p := g.problemOf(x, err)
 	x.record.Reason = p.Detail
 	x.fate = x.fateOf(err)
-	p.write(w, x.method)
+	p.Write(w, x.method)
 	if p.Status == http.StatusBadGateway || p.Status == http.StatusGatewayTimeout { // an ejection is logged once, by recordResult
 		g.o.Log.LogAttrs(context.Background(), slog.LevelWarn, "upstream does not answer",
 			slog.String("id", x.record.ID), slog.String("upstream", x.record.Upstream), slog.Int("status", p.Status), slog.String("error", err.Error()))
@@ -116,9 +117,9 @@ func (g *Gateway) problemOf(x *exchange, err error) *problem {
 	case isLocalFailure(err):
 		return unavailable("The gateway has no connection to spare right now.", time.Second)
 	case isTimeout(err):
-		return newProblem(http.StatusGatewayTimeout, "The upstream did not answer in time.")
+		return listen.NewProblem(http.StatusGatewayTimeout, "The upstream did not answer in time.")
 	}
-	return newProblem(http.StatusBadGateway, "The upstream cannot be reached, or its answer is not HTTP.")
+	return listen.NewProblem(http.StatusBadGateway, "The upstream cannot be reached, or its answer is not HTTP.")
 }
 
 func isTimeout(err error) bool {

@@ -97,7 +97,7 @@ func TestShutdown(t *testing.T) {
 	<-entered
 	down := make(chan error)
 	go func() { down <- shutdown(t, g, 20*time.Second) }()
-	soon(t, "it drains", g.draining.Load)
+	soon(t, "it drains", g.server.Draining)
 	if res := ask(); res.StatusCode != http.StatusOK || !res.Close {
 		t.Errorf("one more request: %s, close %v", res.Status, res.Close)
 	}

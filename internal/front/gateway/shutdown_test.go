@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tidegate.dev/tidegate/internal/dev/rawh2"
 )
 
 // Connections without a request hold up nobody who wants to end: they are closed, or
@@ -28,7 +30,7 @@ func TestShutdownInAHurry(t *testing.T) {
 	for _, config := range []*tls.Config{nil, server} {
 		for _, busy := range []bool{false, true} {
 			t.Run(fmt.Sprintf("TLS %v, busy %v", config != nil, busy), func(t *testing.T) {
-				g := start(t, Options{Upstreams: upstreams, Patience: time.Hour}, config)
+				g := start(t, Options{Upstreams: upstreams, IdleGrace: time.Hour}, config)
 				idle := []string{
 					"", "GET / HT", "GET / HTTP/1.1\r\nHost: example.com\r\n\r\n",
 					"POST / HTTP/1.1\r\nHost: example.com\r\nContent-Length: 0\r\n\r\n",
@@ -50,11 +52,11 @@ func TestShutdownInAHurry(t *testing.T) {
 						go func() { _, _ = io.Copy(io.Discard, conn) }()
 					}
 				}
-				var c *rawH2
+				var c *rawh2.Conn
 				if config != nil {
-					c = dialH2(t, g, 1<<20)
-					c.window(0, 1<<20)
-					c.answered("/", size)
+					c = rawh2.Dial(t, g.addr, 1<<20)
+					c.Window(0, 1<<20)
+					c.Answered("/", size)
 				}
 				slow := make(chan string, 1)
 				var stream uint32
@@ -72,15 +74,15 @@ func TestShutdownInAHurry(t *testing.T) {
 					}()
 					<-entered
 					if c != nil {
-						stream = c.request("GET", "/slow", true)
+						stream = c.Request("GET", "/slow", true)
 						<-entered
 					}
 				}
-				g.Hurry()
+				g.SkipIdleGrace()
 				down, begun := make(chan error, 1), time.Now()
 				go func() { down <- shutdown(t, g, time.Minute) }()
 				if busy {
-					soon(t, "only the busy are left", func() bool { return g.draining.Load() && g.Connections() <= 4 })
+					soon(t, "only the busy are left", func() bool { return g.server.Draining() && g.Connections() <= 4 })
 					select {
 					case err := <-down:
 						t.Fatalf("it ended with requests under way: %v", err)
@@ -92,8 +94,8 @@ func TestShutdownInAHurry(t *testing.T) {
 					}
 					if c != nil {
 						release <- true
-						soon(t, "the stream is over", func() bool { return c.over(stream) })
-						if _, n, ended, _ := c.received(stream); n != size || !ended {
+						soon(t, "the stream is over", func() bool { return c.Over(stream) })
+						if _, n, ended, _ := c.Received(stream); n != size || !ended {
 							t.Errorf("the slow stream: %d bytes, ended %v", n, ended)
 						}
 					}
@@ -105,11 +107,7 @@ func TestShutdownInAHurry(t *testing.T) {
 					t.Errorf("it took %s", took)
 				}
 				if c != nil {
-					soon(t, "the client was told to go away", func() bool {
-						c.mu.Lock()
-						defer c.mu.Unlock()
-						return c.away
-					})
+					soon(t, "the client was told to go away", c.Away)
 				}
 			})
 		}

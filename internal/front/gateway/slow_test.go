@@ -9,11 +9,12 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"tidegate.dev/tidegate/internal/dev/rawh2"
 )
 
 // earlyUpstream answers as soon as it has the head of a request, and never reads a body.
@@ -202,9 +203,9 @@ func TestSilentConnections(t *testing.T) {
 		conn := tls.Client(dial(t, secure.addr), &tls.Config{InsecureSkipVerify: true})
 		fmt.Fprint(conn, sent)
 	}
-	dialH2(t, secure, 1<<16)
-	half := dialH2(t, secure, 1<<16)
-	half.send(frameHeaders, 0, 1, []byte{0x82}) // and no CONTINUATION
+	rawh2.Dial(t, secure.addr, 1<<16)
+	half := rawh2.Dial(t, secure.addr, 1<<16)
+	half.Send(rawh2.FrameHeaders, 0, 1, []byte{0x82}) // and no CONTINUATION
 	soon(t, "all are gone", func() bool { return plain.Connections() == 0 && secure.Connections() == 0 })
 }
 
@@ -226,22 +227,22 @@ func TestHalfBodiesOfStreams(t *testing.T) {
 		})},
 		Limits: Limits{Stall: brief},
 	}, server)
-	c := dialH2(t, g, 1<<16)
+	c := rawh2.Dial(t, g.addr, 1<<16)
 	for round, more := range [][]string{nil, {"content-length", "1000"}, {"expect", "100-continue"}} {
 		var streams []uint32
 		for i := range 3 {
-			s := c.request("POST", "/held/a", false, more...)
+			s := c.Request("POST", "/held/a", false, more...)
 			if i > 0 {
-				c.body(s, []byte("hello"), false)
+				c.Body(s, []byte("hello"), false)
 			}
 			streams = append(streams, s)
 		}
 		for _, s := range streams {
-			soon(t, "the stream is over", func() bool { return c.over(s) })
+			soon(t, "the stream is over", func() bool { return c.Over(s) })
 		}
 		soon(t, "nothing is in flight", func() bool { return g.InFlight() == 0 && g.Upstreams()[0].InFlight == 0 })
-		c.answered("/held/b", len("hello"))
-		if _, _, _, gone := c.received(0); gone {
+		c.Answered("/held/b", len("hello"))
+		if _, _, _, gone := c.Received(0); gone {
 			t.Fatalf("round %d: the connection is gone", round)
 		}
 	}
@@ -277,22 +278,20 @@ func TestAnswersWithoutAWindow(t *testing.T) {
 		Limits: Limits{Stall: brief},
 	}, server)
 	for _, window := range []uint32{0, 1, 3} {
-		c := dialH2(t, g, window)
+		c := rawh2.Dial(t, g.addr, window)
 		for _, path := range []string{"/held/small", "/held/flushed", "/held/trailer", "/held/big", "/held/events", "/denied/a"} {
 			var streams []uint32
 			for range 3 {
-				streams = append(streams, c.request("GET", path, true))
+				streams = append(streams, c.Request("GET", path, true))
 			}
 			for _, s := range streams {
-				soon(t, fmt.Sprintf("stream %d, %s, is over", s, path), func() bool { return c.over(s) })
-				c.mu.Lock()
-				if c.resets[s] == 0 {
+				soon(t, fmt.Sprintf("stream %d, %s, is over", s, path), func() bool { return c.Over(s) })
+				if !c.Reset(s) {
 					t.Errorf("%s with a window of %d was not reset", path, window)
 				}
-				c.mu.Unlock()
 			}
 			soon(t, "nothing is in flight", func() bool { return g.InFlight() == 0 && g.Upstreams()[0].InFlight == 0 })
-			c.answered("/held/small", len("hello"))
+			c.Answered("/held/small", len("hello"))
 		}
 	}
 }
@@ -306,14 +305,14 @@ func TestSlowStream(t *testing.T) {
 		Upstreams: []*url.URL{serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.Copy(w, zeros(size)) })},
 		Limits:    Limits{Stall: 5 * brief},
 	}, server)
-	c := dialH2(t, g, 0)
-	s := c.request("GET", "/", true)
+	c := rawh2.Dial(t, g.addr, 0)
+	s := c.Request("GET", "/", true)
 	for sent := 0; sent < size; sent += 2000 { // longer than that in all
-		c.window(s, 2000)
+		c.Window(s, 2000)
 		time.Sleep(brief / 2)
 	}
-	soon(t, "the stream is over", func() bool { return c.over(s) })
-	if _, data, ended, _ := c.received(s); data != size || !ended {
+	soon(t, "the stream is over", func() bool { return c.Over(s) })
+	if _, data, ended, _ := c.Received(s); data != size || !ended {
 		t.Errorf("%d bytes came, ended %v", data, ended)
 	}
 }
@@ -326,35 +325,11 @@ func TestStreamsOfAConnectionThatNobodyReads(t *testing.T) {
 		Upstreams: []*url.URL{serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.Copy(w, zeros(1<<30)) })},
 		Limits:    Limits{Stall: brief},
 	}, server)
-	conn, err := tls.Dial("tcp", g.addr, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	c := &rawH2{t: t, conn: conn, next: 1}
-	_, _ = io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
-	c.send(frameSettings, 0, 0, []byte{0, 4, 0x7f, 0xff, 0xff, 0xff})
-	c.window(0, 1<<30)
+	c := rawh2.DialUnread(t, g.addr, 1<<31-1)
+	c.Window(0, 1<<30)
 	for range 5 {
-		c.request("GET", "/", true)
+		c.Request("GET", "/", true)
 	}
 	soon(t, "they are at the upstream", func() bool { return g.Upstreams()[0].InFlight > 0 })
 	soon(t, "all are gone", func() bool { return g.Connections() == 0 && g.InFlight() == 0 })
-}
-
-// A client whose body did not come in time has had its time: nothing of it is waited for
-// any longer. One whose answer came early may still send for a moment.
-func TestStalledClientGetsNoMoreTime(t *testing.T) {
-	for _, late := range []bool{false, true} {
-		_, conn := connected(t)
-		c := newWatched(conn, new(Limits))
-		x := &exchange{connInfo: &connInfo{conn: c}}
-		if late {
-			x.body.readErr.Store(new(error(os.ErrDeadlineExceeded)))
-		}
-		x.linger()
-		if left := time.Until(c.linger); late != (left <= 0) {
-			t.Errorf("stood still %t: it has %s left", late, left)
-		}
-	}
 }

@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"tidegate.dev/tidegate/internal/front/listen"
 )
 
 // zeros is a body of n bytes that takes no memory.
@@ -206,7 +208,7 @@ func TestRefusedClientThatStalls(t *testing.T) {
 	start := time.Now()
 	fmt.Fprint(conn, "POST /denied/a HTTP/1.1\r\nHost: example.com\r\nContent-Length: 1000\r\n\r\n")
 	answer, err := io.ReadAll(conn) // until it is closed
-	if took := time.Since(start); err != nil || !bytes.HasPrefix(answer, []byte("HTTP/1.1 403 ")) || took > 3*lingering {
+	if took := time.Since(start); err != nil || !bytes.HasPrefix(answer, []byte("HTTP/1.1 403 ")) || took > 3*listen.Linger {
 		t.Errorf("after %s: %v, %.100q", took, err, answer)
 	}
 	if reached.Load() != 0 {

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+
+	"tidegate.dev/tidegate/internal/front/listen"
 )
 
 // allowedMethods is the Allow header of a 405. CONNECT would turn the gateway into a tunnel, TRACE
@@ -19,14 +21,14 @@ func (g *Gateway) inspect(r *http.Request) *problem {
 		return p
 	}
 	if len(r.RequestURI) > g.o.Limits.URI {
-		return newProblem(http.StatusRequestURITooLong, fmt.Sprintf("The request target is longer than %d bytes.", g.o.Limits.URI))
+		return listen.NewProblem(http.StatusRequestURITooLong, fmt.Sprintf("The request target is longer than %d bytes.", g.o.Limits.URI))
 	}
 	lines := 0
 	for _, values := range r.Header {
 		lines += len(values)
 	}
 	if lines > g.o.Limits.HeaderLines {
-		return newProblem(http.StatusRequestHeaderFieldsTooLarge, fmt.Sprintf("The request has more than %d header lines.", g.o.Limits.HeaderLines))
+		return listen.NewProblem(http.StatusRequestHeaderFieldsTooLarge, fmt.Sprintf("The request has more than %d header lines.", g.o.Limits.HeaderLines))
 	}
 	if p := inspectTarget(r); p != nil {
 		return p
@@ -44,8 +46,8 @@ func inspectMethod(method string) *problem {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
 		return nil
 	case http.MethodConnect, http.MethodTrace:
-		p := newProblem(http.StatusMethodNotAllowed, "The method "+method+" is not passed on.")
-		p.allow = allowedMethods
+		p := listen.NewProblem(http.StatusMethodNotAllowed, "The method "+method+" is not passed on.")
+		p.Allow = allowedMethods
 		return p
 	}
 	for _, c := range []byte(method) {

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"tidegate.dev/tidegate/internal/front/listen"
 )
 
 // writer is the http.ResponseWriter of a request. It sees every response: the upstream's,
@@ -18,26 +20,6 @@ type writer struct {
 	hijacked   bool
 	clientGone bool         // the client left before the response
 	sent       atomic.Int64 // bytes of the body; atomic because another goroutine writes to a tunnel
-	stall      stall
-}
-
-// buffered is how much of an answer net/http keeps to itself in HTTP/2, whether the
-// client takes anything or not.
-const buffered = 4 << 10
-
-// A stream of HTTP/2 is written to in parts, so that a client which takes them slowly, but
-// takes them, is not mistaken for one that stands still.
-const (
-	part      = 16 << 10
-	smallPart = 1 << 10 // for a client that was slow to take the last
-)
-
-// watch holds the client of a stream to taking what is written.
-func (w *writer) watch() {
-	if l := &w.exchange.gateway.o.Limits; !w.exchange.http1 && l.Stall > 0 && w.stall.expire == nil {
-		w.stall.limit = l.Stall
-		w.stall.expire = func() { _ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(past) } // or it has ended
-	}
 }
 
 // Unwrap makes the methods of the connection available to http.ResponseController.
@@ -64,31 +46,8 @@ func (w *writer) Write(b []byte) (int, error) {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
 	}
-	if stall := w.exchange.gateway.o.Limits.Stall; !w.exchange.http1 && stall > 0 && w.sent.Load()+int64(len(b)) > buffered {
-		return w.writeStream(b, stall)
-	}
-	n, err := w.ResponseWriter.Write(b)
+	n, err := w.exchange.client.Write(b)
 	w.sent.Add(int64(n))
-	return n, err
-}
-
-// writeStream writes what the client of a stream may have to make room for.
-func (w *writer) writeStream(b []byte, stall time.Duration) (n int, err error) {
-	w.watch()
-	size := part
-	for n < len(b) && err == nil {
-		start := time.Now()
-		m := 0
-		w.stall.begin()
-		m, err = w.ResponseWriter.Write(b[n:min(n+size, len(b))])
-		w.stall.done()
-		n += m
-		w.sent.Add(int64(m))
-		if size = part; time.Since(start) > stall/8 {
-			size = smallPart
-		}
-	}
-	w.exchange.heard()
 	return n, err
 }
 
@@ -100,12 +59,7 @@ func (w *writer) FlushError() error {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
 	}
-	w.watch()
-	w.stall.begin()
-	err := http.NewResponseController(w.ResponseWriter).Flush()
-	w.stall.done()
-	w.exchange.heard()
-	return err
+	return w.exchange.client.Flush()
 }
 
 // Hijack implements http.Hijacker. The connection becomes a tunnel.
@@ -113,9 +67,6 @@ func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buf, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	if err != nil {
 		return conn, buf, err
-	}
-	if seen, ok := conn.(interface{ unwatch() }); ok {
-		seen.unwatch()
 	}
 	w.hijacked, w.status = true, http.StatusSwitchingProtocols
 	early, _ := buf.Reader.Peek(buf.Reader.Buffered()) // it has that many bytes
@@ -145,24 +96,16 @@ func (t tunnel) Write(b []byte) (int, error) {
 // CloseWrite passes on that the upstream has closed its side. The client gets a moment to
 // close its own, which nobody reads any more.
 func (t tunnel) CloseWrite() error {
-	_ = t.SetReadDeadline(time.Now().Add(lingering)) // it may be closed already
-	return closeWrite(t.Conn)
-}
-
-// closeWrite closes the write side of a connection, or all of it if it cannot do that.
-func closeWrite(conn net.Conn) error {
-	if half, ok := conn.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
-	}
-	return conn.Close()
+	_ = t.SetReadDeadline(time.Now().Add(listen.Linger)) // it may be closed already
+	return listen.CloseWrite(t.Conn)
 }
 
 // beforeHeader is called before the response headers are sent.
 func (x *exchange) beforeHeader(h http.Header) {
 	switch {
-	case x.gateway.draining.Load():
+	case x.gateway.server.Draining():
 		h["Connection"] = []string{"close"}
-	case !x.http1 && !x.connInfo.isSurplus():
+	case !x.http1 && x.client.Surplus() == nil:
 		delete(h, "Connection") // a bad stream ends without its connection
 	}
 	if !x.body.pending() {
@@ -174,33 +117,13 @@ func (x *exchange) beforeHeader(h http.Header) {
 	switch {
 	case x.upstream == nil:
 		if x.http1 {
-			x.linger()
+			x.client.DropBody()
 		}
 		return
 	case x.http1:
 		h["Connection"] = []string{"close"}
 	}
 	if x.body.unknownLength() {
-		x.converse()
-	}
-}
-
-// converse lets the client be silent for as long as a tunnel may be: the upstream answers
-// while it is still sending, and it is theirs to say who has the next word. A body of an
-// announced length is an upload, and no conversation.
-func (x *exchange) converse() {
-	if c := x.connInfo.watched(); c != nil {
-		c.converse()
-		return
-	}
-	x.talks.Store(true)
-	x.body.stall.relax(x.gateway.o.Limits.Tunnel)
-}
-
-// heard is called when something was written to the client of a stream: in a conversation
-// it may be silent from then on.
-func (x *exchange) heard() {
-	if x.talks.Load() {
-		x.body.stall.relax(x.gateway.o.Limits.Tunnel)
+		x.client.AllowSilence() // a body of a known length is an upload, and no conversation
 	}
 }

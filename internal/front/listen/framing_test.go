@@ -1,4 +1,4 @@
-package gateway
+package listen
 
 import (
 	"bufio"
@@ -16,7 +16,7 @@ func follow(data []byte, n int) *framing {
 	f := new(framing)
 	for len(data) > 0 {
 		part := data[:min(n, len(data))]
-		f.see(part)
+		f.observe(part)
 		data = data[len(part):]
 	}
 	return f
@@ -98,7 +98,7 @@ func isTrick(head []byte, proto string) bool {
 // What net/http reads as requests, framing has seen; it refuses those with two
 // lengths or folded headers and no others.
 func FuzzFraming(f *testing.F) {
-	files, err := filepath.Glob("testdata/wire/*.txt")
+	files, err := filepath.Glob("../gateway/testdata/wire/*.txt")
 	if err != nil {
 		f.Fatal(err)
 	}
