@@ -12,6 +12,7 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/httplimit"
+	"tidegate.dev/tidegate/internal/front/strict"
 	"tidegate.dev/tidegate/internal/telemetry/accesslog"
 )
 
@@ -82,13 +83,8 @@ type Limits struct {
 	Connections int           // open at once, more are answered 503, and many more are closed; 0 means any
 }
 
-// Paths says what to do with paths that two servers may read in two ways. The zero value
-// refuses them with 400, so that no spelling of a path escapes a rule.
-type Paths struct {
-	EncodedSlash bool // pass %2F and backslashes on as they are
-	CleanDots    bool // resolve . and .. before rules and upstream see the path
-	MergeSlashes bool // merge slashes before rules and upstream see the path
-}
+// Paths says what to do with paths that two servers may read in two ways.
+type Paths = strict.Paths
 
 // Health configures the health checks of upstreams. An upstream that several times in a
 // row cannot be connected to, or does not answer in time, is ejected for a while. With

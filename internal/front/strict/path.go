@@ -1,4 +1,4 @@
-package gateway
+package strict
 
 import (
 	"net/http"
@@ -6,10 +6,18 @@ import (
 	"strings"
 )
 
-// inspect refuses a path that rules and upstream may read differently, or normalizes it.
+// Paths says what to do with paths that two servers may read in two ways. The zero value
+// refuses them, so that no spelling of a path escapes a rule.
+type Paths struct {
+	EncodedSlash bool // pass %2F and backslashes on as they are
+	CleanDots    bool // resolve . and .. before rules and upstream see the path
+	MergeSlashes bool // merge slashes before rules and upstream see the path
+}
+
+// Inspect refuses a path that rules and upstream may read differently, or normalizes it.
 // Where parameters (;) and backslashes pass, the rules of every reading apply; see
 // route.Tree.Readings.
-func (p Paths) inspect(r *http.Request) *problem {
+func (p Paths) Inspect(r *http.Request) *Problem {
 	path := r.URL.Path
 	backslash, dots, empty := false, false, false
 	for i := range len(path) {
