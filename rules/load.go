@@ -36,6 +36,10 @@ func newSet(name string, f *rulefile.File, problems diag.List, c Config) (*Set, 
 		return nil, &LoadError{Name: name, Problems: problems}
 	}
 	set.warnings = problems
+	set.blind = make(map[Door]diag.List)
+	for _, door := range Doors() {
+		set.blind[door] = f.Blind(rulefile.Door(door))
+	}
 	return set, nil
 }
 

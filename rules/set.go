@@ -22,6 +22,7 @@ type Set struct {
 	instances int
 	files     []string
 	warnings  diag.List
+	blind     map[Door]diag.List
 	headers   map[string]bool // that are read, by canonical name
 	states    sync.Pool       // of *state
 }

@@ -2,8 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"slices"
 
 	"tidegate.dev/tidegate/internal/lang/diag"
 	"tidegate.dev/tidegate/rules"
@@ -26,12 +28,14 @@ Examples:
   tidegate lint rules.yaml
   tidegate lint --strict --json rules/     # in CI: fail on warnings, too
   tidegate lint --was old.yaml rules.yaml  # which counters start where
+  tidegate lint --door forward-auth rules.yaml  # what that door cannot know
   tidegate lint --checks                   # list all checks`,
 	setup: func(flags *flag.FlagSet) func(context.Context, Env, []string) int {
 		var o lintOptions
 		flags.BoolVar(&o.json, "json", false, "print JSON")
 		flags.BoolVar(&o.strict, "strict", false, "exit 1 for warnings, too")
 		flags.StringVar(&o.was, "was", "", "`FILE` or folder of the rules that these replace")
+		flags.Func("door", "also say what this `DOOR` cannot know or do: forward-auth, check or resp; may be repeated", o.addDoor)
 		flags.BoolVar(&o.list, "checks", false, "list the checks and exit")
 		return o.run
 	},
@@ -40,6 +44,15 @@ Examples:
 type lintOptions struct {
 	json, strict, list bool
 	was                string
+	doors              []rules.Door
+}
+
+func (o *lintOptions) addDoor(name string) error {
+	if !slices.Contains(rules.Doors(), rules.Door(name)) {
+		return errors.New("there are forward-auth, check and resp")
+	}
+	o.doors = append(o.doors, rules.Door(name))
+	return nil
 }
 
 func (o *lintOptions) run(_ context.Context, env Env, args []string) int {
@@ -54,7 +67,7 @@ func (o *lintOptions) run(_ context.Context, env Env, args []string) int {
 	}
 	found := diag.List{} // printed as [] in JSON
 	for _, name := range args {
-		found.Add(lint.File(name, lint.Options{})...)
+		found.Add(lint.File(name, lint.Options{Doors: o.doors})...)
 	}
 	found = found.Bounded()
 	var changes []rules.Change

@@ -19,6 +19,8 @@ import (
 type Options struct {
 	// Now is the time that `until` is compared with; nil means time.Now.
 	Now func() time.Time
+	// Doors are the front ends beside the gateway that the rules are for.
+	Doors []rules.Door
 }
 
 // Check is something that is looked for.
@@ -58,6 +60,7 @@ var Checks = []Check{
 	check("candidate-equals-live", "a candidate that equals the limit it is compared with", candidateEqualsLive),
 	check("consistency-needs", "a consistency mode that the limits do not support", consistencyNeeds),
 	check("queue-longer-than-clients", "a queue in which requests wait longer than clients do", queueLongerThanClients),
+	check("blind-door", "a rule says what a door cannot know or do (only with `--door`)", blindDoor),
 	check("expired-until", "a branch of `for` whose time has passed", expiredUntil),
 	check("unused-identity", "an identity that nothing uses", unusedIdentity),
 	check("unused-list", "a list that nothing uses", unusedList),
@@ -88,6 +91,7 @@ func run(f *rulefile.File, o Options) diag.List {
 		o.Now = time.Now
 	}
 	p := newPass(f, o.Now())
+	p.doors = o.Doors
 	var cut []string
 	for _, c := range Checks {
 		if !p.run(c) {
@@ -136,6 +140,7 @@ type pass struct {
 	whole *rulefile.File
 	file  *rulefile.File // without branches that have ended
 	now   time.Time
+	doors []rules.Door
 	check string // the one at work
 	steps int    // that it may still make
 	found diag.Tally

@@ -1,0 +1,54 @@
+package lint_test
+
+import (
+	"testing"
+
+	"tidegate.dev/tidegate/internal/lang/rulefile"
+	"tidegate.dev/tidegate/rules/lint"
+)
+
+func TestBlindDoor(t *testing.T) {
+	f := func(src string, want ...string) {
+		t.Helper()
+		finds(t, "blind-door", src, want...)
+	}
+	const three = "warning a"
+	f(`
+rules:
+  - { name: a, per: ip, limits: 5/minute, count: { status: 401 } }
+`, three, three, three)
+	f(`
+rules:
+  - { name: a, per: ip, limits: 5/minute, for: [{ when: { ip: 10.0.0.0/8 }, queue: { places: 5, max_wait: 5s } }] }
+`, three, three, three)
+	// A slot can be given back, and a body sent, by all but forward-auth.
+	f(`
+identify: { user: body.user }
+rules:
+  - { name: a, per: user, limits: 5/minute }
+`, three)
+	f(`
+rules:
+  - { name: a, per: ip, concurrency: { slots: 2, lease: 30s } }
+`, three)
+	f(`
+identify: { user: body.user }
+rules:
+  - { name: a, per: ip, limits: 5/minute, over: { soft: 20% } }
+  - { name: b, per: user, limits: 5/minute, mode: disabled }
+`)
+}
+
+// Nobody who did not ask for a door is told of it.
+func TestBlindDoorOnlyOnRequest(t *testing.T) {
+	src := "version: 1\nrules: [{ name: a, per: ip, limits: 5/minute, count: { status: 401 } }]\n"
+	f, problems := rulefile.Parse("rules.yaml", []byte(src), rulefile.Options{})
+	if problems.HasErrors() {
+		t.Fatal(problems)
+	}
+	for _, p := range lint.Run(f, lint.Options{Now: now}) {
+		if p.Check == "blind-door" {
+			t.Errorf("%v", p)
+		}
+	}
+}

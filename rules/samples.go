@@ -1,0 +1,52 @@
+package rules
+
+import (
+	"slices"
+	"strings"
+
+	"tidegate.dev/tidegate/internal/lang/route"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
+)
+
+// Sample is a request that a pattern of a rule matches.
+type Sample struct{ Method, Host, Path string }
+
+// Samples returns a request for every pattern of the rules, each once: together they meet
+// all rules, as far as that depends on the path. Rules that count by the path or a part of
+// it are left out, as nobody is counted under what stands there.
+func (s *Set) Samples() []Sample {
+	var all []Sample
+	for _, r := range s.rules {
+		byPath := slices.ContainsFunc(r.subject.parts, func(p part) bool { return p.id.ofPath() })
+		if r.mode == rulefile.Disabled || r.written.Deny || byPath {
+			continue
+		}
+		patterns := s.Patterns(r.name)
+		if len(patterns) == 0 {
+			patterns = []string{"/"}
+		}
+		for _, text := range patterns {
+			p, err := route.Split(text)
+			if err != nil { // it has loaded: it is one
+				continue
+			}
+			if made := sample(p); !slices.Contains(all, made) {
+				all = append(all, made)
+			}
+		}
+	}
+	return all
+}
+
+// sample puts the names of wildcards in their place.
+func sample(p route.Pattern) Sample {
+	segments := strings.Split(p.Path, "/")
+	for i, s := range segments {
+		if s == "{$}" {
+			segments[i] = ""
+		} else if strings.HasPrefix(s, "{") {
+			segments[i] = strings.Trim(s, "{.}")
+		}
+	}
+	return Sample{p.Method, p.Host, strings.Join(segments, "/")}
+}
