@@ -73,7 +73,7 @@ func (c *Check) statuses() []StatusRange {
 }
 
 func newTicket(checks []Check, estimates []bool, d *Decision) *Ticket {
-	t := &Ticket{taken: newTaken(d, checks)}
+	var t *Ticket
 	for i := range checks {
 		c := checks[i]
 		recorded := estimates != nil && c.Estimate
@@ -82,6 +82,9 @@ func newTicket(checks []Check, estimates []bool, d *Decision) *Ticket {
 		}
 		if !c.lingers() {
 			continue
+		}
+		if t == nil {
+			t = &Ticket{taken: newTaken(d, checks)}
 		}
 		c.Key = strings.Clone(c.Key) // it may lie in memory of the request
 		switch {
@@ -92,9 +95,6 @@ func newTicket(checks []Check, estimates []bool, d *Decision) *Ticket {
 		default:
 			t.others = append(t.others, c)
 		}
-	}
-	if len(t.slots)+len(t.recorded)+len(t.others) == 0 {
-		return nil
 	}
 	return t
 }

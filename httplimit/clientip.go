@@ -21,6 +21,10 @@ type ClientIP struct {
 	Trusted []netip.Prefix
 	// TrustUnix: peers on a Unix socket are your own proxies, too.
 	TrustUnix bool
+	// TrustPeer reports whether the peer of a request is one of your own proxies although
+	// it is in none of these networks, because it has proved that otherwise; nil means
+	// that it is not.
+	TrustPeer func(r *http.Request) bool
 	// IPv4Bits and IPv6Bits are how much of an address makes a key; 0 means 32
 	// and 64. A subscriber has a whole IPv6 /64 to send from, if not more.
 	IPv4Bits, IPv6Bits int
@@ -60,7 +64,7 @@ func (c *ClientIP) check() {
 }
 
 func (c *ClientIP) key(r *http.Request) string {
-	if len(c.Trusted) == 0 && !c.TrustUnix && c.IPv4Bits&31 == 0 { // 0 means 32
+	if c.trustsNobody() && c.IPv4Bits&31 == 0 { // 0 means 32
 		if ip := plainIPv4(r.RemoteAddr); ip != "" {
 			return ip
 		}
@@ -79,7 +83,7 @@ func (c *ClientIP) key(r *http.Request) string {
 // somebody trusted.
 func (c *ClientIP) find(r *http.Request) hop {
 	at := parseHop(r.RemoteAddr)
-	if len(c.Trusted) == 0 && !c.TrustUnix {
+	if c.trustsNobody() {
 		return at
 	}
 	trusted := c.trustsPeer(r, at)
@@ -102,7 +106,14 @@ func (c *ClientIP) find(r *http.Request) hop {
 	return at
 }
 
+func (c *ClientIP) trustsNobody() bool {
+	return len(c.Trusted) == 0 && !c.TrustUnix && c.TrustPeer == nil
+}
+
 func (c *ClientIP) trustsPeer(r *http.Request, peer hop) bool {
+	if c.TrustPeer != nil && c.TrustPeer(r) {
+		return true
+	}
 	if peer.addr.IsValid() {
 		return c.trusts(peer.addr)
 	}

@@ -49,6 +49,11 @@ type problem struct {
 // refuse answers a request that may not pass. A Retry-After is left out where
 // coming again would not help: a cost that can never fit, a key that is missing.
 func (o *Options) refuse(w http.ResponseWriter, r *http.Request, d *tidegate.Decision, p *policy, known *policies) {
+	o.refuseWith(w, r, d, p, known, Status(*d))
+}
+
+// refuseWith is refuse with a status of the front end's choice.
+func (o *Options) refuseWith(w http.ResponseWriter, r *http.Request, d *tidegate.Decision, p *policy, known *policies, status int) {
 	h := w.Header()
 	told := o.told(d, p)
 	o.describe(h, &told, p, known)
@@ -65,11 +70,11 @@ func (o *Options) refuse(w http.ResponseWriter, r *http.Request, d *tidegate.Dec
 	if d.Err == nil && p != nil && p.answer.Body != "" {
 		body, kind = p.body(d, retry)
 	} else {
-		body, kind = explain(d, p, retry).render(prefersText(r.Header["Accept"]))
+		body, kind = explain(d, p, retry, status).render(prefersText(r.Header["Accept"]))
 	}
 	h["Content-Type"] = []string{kind}
 	h["X-Content-Type-Options"] = []string{"nosniff"}
-	w.WriteHeader(Status(*d))
+	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
 		_, _ = io.WriteString(w, body) // the client may be gone
 	}
@@ -85,10 +90,9 @@ func (why problem) render(text bool) (body, kind string) {
 
 // explain says no more of the limit than its name: with [NoHeaders] the numbers
 // are nobody's business.
-func explain(d *tidegate.Decision, p *policy, retry int64) problem {
+func explain(d *tidegate.Decision, p *policy, retry int64, status int) problem {
 	again := "; try again in " + strconv.FormatInt(retry, 10) + " s."
-	why := problem{Type: "about:blank", Status: Status(*d)}
-	why.Title = http.StatusText(why.Status)
+	why := problem{Type: "about:blank", Title: http.StatusText(Status(*d)), Status: status}
 	switch {
 	case errors.Is(d.Err, ErrMissing):
 		why.Detail = "The request does not say who is asking, which its limit goes by."

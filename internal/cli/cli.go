@@ -60,7 +60,7 @@ type command struct {
 var commands []command
 
 func init() {
-	commands = []command{serveCommand, configCommand, lintCommand, testCommand, explainCommand, keysCommand, versionCommand}
+	commands = []command{serveCommand, configCommand, lintCommand, testCommand, explainCommand, askCommand, keysCommand, versionCommand}
 }
 
 // Main runs one command and returns its exit code.

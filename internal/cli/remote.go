@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -19,13 +20,31 @@ import (
 	"tidegate.dev/tidegate/internal/lang/bounded"
 )
 
-// remote is the admin listener of a running server.
+// remote is a listener of a running server.
 type remote struct {
+	listener                  // the zero value is the admin listener
 	server, tokenFile, caFile string
 
 	at    *url.URL
 	token string
 	roots *x509.CertPool // nil: those of this machine
+}
+
+// listener is what a server listens for, and how operators name it.
+type listener struct {
+	name    string // "": admin
+	env     string // what the names of environment variables begin with
+	example string
+}
+
+// checkListener has no address unless the operator gives it one.
+var checkListener = listener{"check", "TIDEGATE_CHECK_", "http://127.0.0.1:9091"}
+
+func (l listener) orAdmin() listener {
+	if l.name == "" {
+		return listener{"admin", "TIDEGATE_", defaultServer}
+	}
+	return l
 }
 
 const (
@@ -35,31 +54,27 @@ const (
 )
 
 func (r *remote) flags(flags *flag.FlagSet) {
-	flags.StringVar(&r.server, "server", "", "`URL` of the admin listener (TIDEGATE_SERVER, or "+defaultServer+")")
-	flags.StringVar(&r.tokenFile, "token-file", "", "`FILE` with its token (TIDEGATE_TOKEN_FILE, or the token itself in TIDEGATE_TOKEN)")
+	l := r.orAdmin()
+	flags.StringVar(&r.server, "server", "", "`URL` of the "+l.name+" listener ("+l.env+"SERVER, or "+l.example+")")
+	flags.StringVar(&r.tokenFile, "token-file", "", "`FILE` with its token ("+l.env+"TOKEN_FILE, or the token itself in "+l.env+"TOKEN)")
 	flags.StringVar(&r.caFile, "ca-file", "", "`FILE` with the certificate authorities (PEM) of an https server, instead of those of this machine (TIDEGATE_CA_FILE)")
 }
 
 // find completes what the flags do not say from the environment.
 func (r *remote) find(env Env) error {
-	server := r.server
-	if server == "" {
-		server = env.Getenv("TIDEGATE_SERVER")
-	}
-	if server == "" {
-		server = defaultServer
-	}
+	l := r.orAdmin()
+	server := cmp.Or(r.server, env.Getenv(l.env+"SERVER"), l.example)
 	if !strings.Contains(server, "://") {
 		server = "http://" + server
 	}
 	at, err := url.Parse(server)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" || at.RawQuery != "" || at.User != nil {
-		return fmt.Errorf("the server %q is not a valid address: write, for example, %s", server, defaultServer)
+		return fmt.Errorf("the server %q is not a valid address: write, for example, %s", server, l.example)
 	}
 	r.at = at
-	file, token := r.tokenFile, env.Getenv("TIDEGATE_TOKEN")
+	file, token := r.tokenFile, env.Getenv(l.env+"TOKEN")
 	if file == "" && token == "" {
-		file = env.Getenv("TIDEGATE_TOKEN_FILE")
+		file = env.Getenv(l.env + "TOKEN_FILE")
 	}
 	if file != "" {
 		text, err := bounded.ReadFile(file, maxToken)
@@ -137,7 +152,7 @@ func (r *remote) do(ctx context.Context, method string, at *url.URL, body []byte
 		if u, ok := errors.AsType[*url.Error](err); ok {
 			err = u.Err
 		}
-		return fmt.Errorf("cannot ask %s: %w; is tidegate serve running, and is this its admin listener?", r.at, err)
+		return fmt.Errorf("cannot ask %s: %w; is tidegate serve running, and is this its %s listener?", r.at, err, r.orAdmin().name)
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
@@ -148,7 +163,7 @@ func (r *remote) do(ctx context.Context, method string, at *url.URL, body []byte
 		return r.refused(response, text)
 	}
 	if err := json.Unmarshal(text, answer); err != nil {
-		return fmt.Errorf("%s does not answer as an admin listener: %w", r.at, err)
+		return fmt.Errorf("%s does not answer as the %s listener does: %w", r.at, r.orAdmin().name, err)
 	}
 	return nil
 }
@@ -158,5 +173,5 @@ func (r *remote) refused(response *http.Response, text []byte) error {
 	if json.Unmarshal(text, &why) == nil && why.Detail != "" {
 		return errors.New(why.Detail)
 	}
-	return fmt.Errorf("%s answers %s: is this the admin listener?", r.at, response.Status)
+	return fmt.Errorf("%s answers %s: is this the %s listener?", r.at, response.Status, r.orAdmin().name)
 }

@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+var askCommand = command{
+	name:    "ask",
+	summary: "Ask a running server whether a request may pass.",
+	help: `
+Usage: tidegate ask [FLAGS] [METHOD] URL
+       tidegate ask [FLAGS] --request FILE
+
+Puts the request to the check listener of a running server, which decides and charges it,
+and prints the decision. With --peek nothing is charged. The exit code is 0 if the request
+may pass and 1 if not.
+
+The server is the check listener of tidegate serve (listen.check): --server, or
+TIDEGATE_CHECK_SERVER. Its token, if it has one, is in --token-file, in the file that
+TIDEGATE_CHECK_TOKEN_FILE names, or in TIDEGATE_CHECK_TOKEN.
+
+Examples:
+  tidegate ask --as user=42 POST /posts
+  tidegate ask --peek --ip 203.0.113.9 GET /api/things
+  tidegate ask --as user=42 --cost 500 --json POST https://api.example.com/v1/chat`,
+	setup: func(flags *flag.FlagSet) func(context.Context, Env, []string) int {
+		o := askOptions{explainOptions: explainOptions{draft: newDraft()}, remote: remote{listener: checkListener}}
+		o.draft.IP = ""
+		o.remote.flags(flags)
+		flags.Func("as", "`NAME=VALUE` of an identity; may be repeated", o.draft.addIdentity)
+		flags.Func("H", "`HEADER: VALUE` of the request; may be repeated", o.draft.addHeader)
+		flags.StringVar(&o.draft.IP, "ip", "", "`ADDRESS` that the request comes from")
+		flags.StringVar(&o.draft.Body, "body", "", "`JSON` body of the request")
+		flags.Int64Var(&o.draft.Cost, "cost", 0, "what the request costs")
+		flags.StringVar(&o.curl, "curl", "", "the request as a curl command `LINE`")
+		flags.StringVar(&o.file, "request", "", "the request as JSON in `FILE`; - is standard input")
+		flags.BoolVar(&o.peek, "peek", false, "charge nothing")
+		flags.BoolVar(&o.json, "json", false, "print JSON")
+		return o.run
+	},
+}
+
+// askOptions describes the request as explain does.
+type askOptions struct {
+	explainOptions
+	remote remote
+	peek   bool
+}
+
+// asked is the request in the words of the check API.
+type asked struct {
+	Method  string            `json:"method,omitempty"`
+	Host    string            `json:"host,omitempty"`
+	Path    string            `json:"path"`
+	IP      string            `json:"ip,omitempty"`
+	Headers http.Header       `json:"headers,omitempty"`
+	Body    string            `json:"body,omitempty"`
+	Cost    int64             `json:"cost,omitempty"`
+	As      map[string]string `json:"as,omitempty"`
+}
+
+// verdict is its answer.
+type verdict struct {
+	Decision   string   `json:"decision"`
+	Rule       string   `json:"rule"`
+	Limit      *int64   `json:"limit"`
+	Remaining  int64    `json:"remaining"`
+	RetryAfter float64  `json:"retry_after"`
+	Ticket     string   `json:"ticket"`
+	Soft       bool     `json:"soft"`
+	Never      bool     `json:"never"`
+	Fallback   bool     `json:"fallback"`
+	Reason     string   `json:"reason"`
+	Unknown    []string `json:"unknown"`
+}
+
+func (o *askOptions) run(ctx context.Context, env Env, args []string) int {
+	if err := o.describe(env, args); err != nil {
+		return misused(env, "ask", "%v", err)
+	}
+	if err := o.remote.find(env); err != nil {
+		return misused(env, "ask", "%v", err)
+	}
+	path := "/v1/check"
+	if o.peek {
+		path = "/v1/peek"
+	}
+	var raw json.RawMessage
+	var v verdict
+	err := o.remote.post(ctx, path, o.question(), &raw)
+	if err == nil {
+		err = json.Unmarshal(raw, &v)
+	}
+	if err != nil {
+		fmt.Fprintln(env.Stderr, "tidegate ask:", err)
+		return exitFound
+	}
+	for _, name := range v.Unknown {
+		fmt.Fprintf(env.Stderr, "tidegate ask: the rules have no identity %q, which changes nothing\n", name)
+	}
+	if o.json {
+		if code := printJSON(env, raw); code != exitOK {
+			return code
+		}
+	} else {
+		v.print(&env)
+	}
+	if v.Decision != "allowed" {
+		return exitFound
+	}
+	return exitOK
+}
+
+// question takes the URL apart, and leaves the path as it was written.
+func (o *askOptions) question() asked {
+	d := &o.draft
+	host, path := "", d.URL
+	if _, after, whole := strings.Cut(path, "://"); whole {
+		path = after
+	}
+	if !strings.HasPrefix(path, "/") {
+		host, path, _ = strings.Cut(path, "/")
+		path = "/" + path
+	}
+	return asked{d.Method, host, path, d.IP, d.Header, d.Body, d.Cost, d.As}
+}
+
+func (v *verdict) print(env *Env) {
+	color := red
+	if v.Decision == "allowed" {
+		color = green
+	}
+	text := env.paint(color, v.Decision)
+	if v.Rule != "" {
+		text += " by " + v.Rule
+	}
+	if v.Limit != nil {
+		text += fmt.Sprintf(": %d of %d left", v.Remaining, *v.Limit)
+	}
+	switch {
+	case v.Never:
+		text += ", and the cost can never fit"
+	case v.RetryAfter > 0:
+		text += ", try again in " + time.Duration(v.RetryAfter*float64(time.Second)).Round(time.Millisecond).String()
+	case v.Soft:
+		text += ", above the limit"
+	}
+	fmt.Fprintln(env.Stdout, text)
+	if v.Fallback {
+		fmt.Fprintln(env.Stdout, "the store did not answer: the rule's on_store_failure decided")
+	}
+	if v.Reason != "" {
+		fmt.Fprintln(env.Stdout, v.Reason)
+	}
+	if v.Ticket != "" {
+		fmt.Fprintln(env.Stdout, "ticket", v.Ticket)
+	}
+}

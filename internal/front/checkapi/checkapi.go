@@ -1,0 +1,162 @@
+// Package checkapi answers over HTTP whether a request may pass: to programs that describe
+// it in JSON (POST /v1/check and its kin), and to proxies that pass its head on
+// (/v1/forward-auth). It decides nothing itself, and passes nothing on.
+//
+// It is an http.Handler for a listener of its own, never for the one that clients reach:
+// whoever may ask is believed. Start with [New].
+package checkapi
+
+import (
+	"cmp"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/httplimit"
+	"tidegate.dev/tidegate/internal/front/desk"
+	"tidegate.dev/tidegate/internal/front/strict"
+)
+
+// Options of [New]. Desk is needed, the rest is right for most.
+type Options struct {
+	Desk *desk.Desk
+	// HTTP is how forward-auth finds the client and answers. Its ClientIP also says which
+	// peers are proxies.
+	HTTP httplimit.Options
+	// EncodedSlash lets paths with %2F and backslashes through to the rules, which hold for
+	// every reading of them. Otherwise they are denied, as are dot segments and empty ones:
+	// an answer cannot rewrite the path that a proxy passes on.
+	EncodedSlash bool
+	// Token that callers present; it is asked for every request, so that it may change.
+	// nil or "" means that there is none: then the API answers callers on this machine only.
+	Token func() string
+	// Certificates: a client certificate that the listener has verified will do instead.
+	Certificates bool
+	// Unix: so will a connection by a Unix socket.
+	Unix bool
+	// Known reports whether the rules have an identity of that name; nil means all.
+	Known func(identity string) bool
+	// Samples are requests that meet the rules, for callers that ask for their usage
+	// without saying of what; nil means GET / alone.
+	Samples func() []Sample
+	// Deadline is when a question has an answer, whatever the store does; 0 means 1s. The
+	// store's own should be shorter.
+	Deadline time.Duration
+	// Checks that one question may have; 0 means 256.
+	Checks int
+	// Answered is told of every answer; nil tells nobody. It must keep nothing of it.
+	Answered func(*Answer)
+	// Log is told what an operator should know; nil tells nobody.
+	Log *slog.Logger
+}
+
+// Sample is a request that meets some rule.
+type Sample struct{ Method, Host, Path string }
+
+// Answer is what Options.Answered is told.
+type Answer struct {
+	Request *http.Request
+	Verb    string // check, peek, forward-auth, …
+	Status  int
+	// Decision is the last that was made; nil if there was none.
+	Decision *tidegate.Decision
+}
+
+// Server is the check API, an http.Handler.
+type Server struct {
+	Options
+	guard    guard
+	clientIP httplimit.ClientIP // of Options: which peers are proxies
+	front    *httplimit.Front   // believes the peer
+	paths    strict.Paths
+	room     room
+
+	forgotAddress sync.Once
+}
+
+// New returns a Server.
+func New(o Options) *Server {
+	if o.Desk == nil {
+		panic("checkapi: New: Options.Desk is nil")
+	}
+	o.Deadline = cmp.Or(o.Deadline, time.Second)
+	o.Checks = cmp.Or(o.Checks, 256)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{Options: o, clientIP: o.HTTP.ClientIP, paths: strict.Paths{EncodedSlash: o.EncodedSlash}}
+	s.guard = guard{token: o.Token, certs: o.Certificates, unix: o.Unix}
+	believing := o.HTTP
+	believing.ClientIP.TrustPeer = func(*http.Request) bool { return true } // others were refused before
+	s.front = believing.Front()
+	return s
+}
+
+const forwardAuth = "/v1/forward-auth"
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// As it was sent: what follows may be a path that nobody has cleaned yet.
+	if rest, ok := strings.CutPrefix(r.RequestURI, forwardAuth); ok && (rest == "" || rest[0] == '?' || rest[0] == '/') {
+		s.forwardAuth(w, r, rest)
+		return
+	}
+	name, _ := strings.CutPrefix(r.URL.Path, "/v1/")
+	v, ok := verbs[name]
+	switch {
+	case ok && name == "usage" && r.Method != http.MethodPost:
+		s.ownUsage(w, r)
+	case ok:
+		s.answer(w, r, name, v)
+	case name == "openapi.yaml":
+		s.describe(w, r)
+	default:
+		s.fail(w, r, "", problemf(http.StatusNotFound, "There is nothing at %s; see /v1/openapi.yaml.", r.URL.Path))
+	}
+}
+
+// answer is the way of all verbs that take JSON.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, name string, v verb) {
+	if p := s.guard.refuse(r); p != nil {
+		s.fail(w, r, name, p)
+		return
+	}
+	if r.Method != http.MethodPost {
+		p := problemf(http.StatusMethodNotAllowed, "%s takes POST, not %s.", r.URL.Path, r.Method)
+		p.allow = http.MethodPost
+		s.fail(w, r, name, p)
+		return
+	}
+	x := exchanges.Get().(*exchange)
+	defer x.done(&s.room)
+	text, p := x.read(r, &s.room)
+	if p == nil {
+		ctx := deadline{Context: r.Context(), at: time.Now().Add(s.Deadline)}
+		p = v(s, &ctx, x, text)
+		ctx.stop()
+	}
+	if p != nil {
+		s.fail(w, r, name, p)
+		return
+	}
+	h := w.Header()
+	h["Content-Type"] = jsonType
+	if x.word != "" {
+		h[decisionHeader] = words[x.word]
+	}
+	_, _ = w.Write(x.out) // the client may be gone
+	if s.Answered != nil {
+		s.Answered(&Answer{Request: r, Verb: name, Status: http.StatusOK, Decision: x.last()})
+	}
+}
+
+// fail answers with a problem.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, name string, p *problem) {
+	p.write(w)
+	if s.Answered != nil {
+		s.Answered(&Answer{Request: r, Verb: name, Status: p.Status})
+	}
+}

@@ -1,0 +1,142 @@
+package checkapi
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/httplimit"
+	"tidegate.dev/tidegate/internal/front/question"
+	"tidegate.dev/tidegate/internal/front/strict"
+)
+
+// original is the request that a proxy asks about, pooled.
+type original struct {
+	http.Request
+	url      url.URL
+	said     testimony
+	decision tidegate.Decision
+}
+
+var originals = sync.Pool{New: func() any { return new(original) }}
+
+func (o *original) done() {
+	*o = original{}
+	originals.Put(o)
+}
+
+// forwardAuth answers a proxy by status: 204, and it passes the request on; anything else,
+// and it answers its client with that. rest is what follows the path as it was sent.
+func (s *Server) forwardAuth(w http.ResponseWriter, r *http.Request, rest string) {
+	o := originals.Get().(*original)
+	defer o.done()
+	deny := 0
+	p := s.believes(r)
+	if p == nil && !strings.HasPrefix(rest, "/") {
+		deny, p = denyStatus(rest)
+		rest = ""
+	}
+	if p == nil {
+		p = o.read(r, rest, s.paths)
+	}
+	if p != nil {
+		w.Header()[decisionHeader] = words[denied]
+		if deny != 0 {
+			p.Status = deny
+		}
+		s.fail(w, r, "forward-auth", p)
+		return
+	}
+	if len(r.Header["X-Forwarded-For"]) == 0 {
+		s.forgotAddress.Do(func() {
+			s.Log.Warn("check: a proxy asks forward-auth without X-Forwarded-For: its clients are all counted by its own address", "peer", r.RemoteAddr)
+		})
+	}
+	ctx := deadline{Context: r.Context(), at: time.Now().Add(s.Deadline)}
+	d := &o.decision
+	s.front.Ask(&o.Request, func(q *tidegate.Request) { *d = s.Desk.Check(&ctx, q) })
+	ctx.stop()
+	s.tellProxy(w, r, d, deny)
+}
+
+func (s *Server) tellProxy(w http.ResponseWriter, r *http.Request, d *tidegate.Decision, deny int) {
+	h := w.Header()
+	h[decisionHeader] = words[wordOf(d)]
+	h["Cache-Control"] = noStore
+	status := http.StatusNoContent
+	if d.OK {
+		s.front.Describe(h, d)
+		w.WriteHeader(status)
+	} else {
+		status = deny
+		s.front.Refuse(w, r, d, deny)
+	}
+	if s.Answered != nil {
+		if status == 0 {
+			status = httplimit.Status(*d)
+		}
+		s.Answered(&Answer{Request: r, Verb: "forward-auth", Status: status, Decision: d})
+	}
+}
+
+// denyStatus reads ?deny=NNN, the status of refusals for proxies that take only some.
+func denyStatus(rest string) (int, *problem) {
+	query := strings.TrimPrefix(rest, "?")
+	if query == "" {
+		return 0, nil
+	}
+	digits, ok := strings.CutPrefix(query, "deny=")
+	if !ok || len(digits) != 3 || digits < "400" || digits > "599" || strings.Trim(digits, "0123456789") != "" {
+		return 0, problemf(http.StatusBadRequest, "Forward-auth takes ?deny=NNN with a status from 400 to 599, and nothing else.")
+	}
+	return int(digits[0]-'0')*100 + int(digits[1]-'0')*10 + int(digits[2]-'0'), nil
+}
+
+// read finds the request that the proxy asks about: by X-Original-URL, X-Original-URI or
+// X-Forwarded-Uri, or by the suffix of the path. Two that say different things are refused:
+// one of them may be the client's, passed on by a proxy that does not know it.
+func (o *original) read(r *http.Request, suffix string, paths strict.Paths) *problem {
+	said := &o.said
+	said.target = suffix
+	if suffix != "" {
+		said.method, said.host = r.Method, r.Host
+	}
+	if p := said.hear(r.Header); p != nil {
+		return p
+	}
+	if said.host == "" {
+		said.host = r.Host
+	}
+	o.Request = *r
+	o.Method, o.Host, o.RequestURI, o.URL = said.method, said.host, said.target, &o.url
+	o.ProtoMajor = 1 // the target is a path, whatever the proxy speaks with us
+	o.TLS = nil      // it is the proxy's
+	o.Body, o.ContentLength = http.NoBody, 0
+	if p := o.inspect(paths); p != nil {
+		return problemf(p.Status, "%s", p.Detail)
+	}
+	return nil
+}
+
+func (o *original) inspect(paths strict.Paths) *strict.Problem {
+	if p := strict.Method(o.Method); p != nil {
+		return p
+	}
+	if len(o.RequestURI) > question.MaxTarget {
+		return &strict.Problem{Status: http.StatusRequestURITooLong, Detail: fmt.Sprintf("The request target is longer than %d bytes.", question.MaxTarget)}
+	}
+	if o.RequestURI[0] != '/' && o.RequestURI != "*" {
+		return &strict.Problem{Status: http.StatusBadRequest, Detail: "The request target is not a path."}
+	}
+	if p := strict.Parse(o.RequestURI, &o.url); p != nil {
+		return p
+	}
+	if p := strict.Target(&o.Request); p != nil {
+		return p
+	}
+	return paths.Inspect(&o.Request)
+}

@@ -1,0 +1,130 @@
+package checkapi
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+)
+
+// tokenHeader is how proxies present the token, as Authorization is their clients'.
+const tokenHeader = "X-Tidegate-Token"
+
+// guard knows who may ask.
+type guard struct {
+	token  func() string // nil: there is none
+	certs  bool
+	unix   bool
+	hashed atomic.Pointer[hashedToken]
+}
+
+// hashedToken is the token and its hash: hashes are of one length.
+type hashedToken struct {
+	text string
+	sum  [sha256.Size]byte
+}
+
+// secret returns the token in force; nil if there is none.
+func (g *guard) secret() *hashedToken {
+	if g.token == nil {
+		return nil
+	}
+	text := g.token()
+	if text == "" {
+		return nil
+	}
+	if h := g.hashed.Load(); h != nil && h.text == text {
+		return h
+	}
+	h := &hashedToken{text, sha256.Sum256([]byte(text))}
+	g.hashed.Store(h)
+	return h
+}
+
+func (h *hashedToken) is(given string) bool {
+	sum := sha256.Sum256([]byte(given))
+	return subtle.ConstantTimeCompare(sum[:], h.sum[:]) == 1
+}
+
+// proved reports whether the peer has shown who it is without a token.
+func (g *guard) proved(r *http.Request) bool {
+	return g.certs && r.TLS != nil && len(r.TLS.VerifiedChains) > 0 || g.unix && isUnix(r)
+}
+
+func isUnix(r *http.Request) bool {
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return local != nil && local.Network() == "unix"
+}
+
+// refuse says why a caller of the API may not ask.
+func (g *guard) refuse(r *http.Request) *problem {
+	secret := g.secret()
+	if secret == nil && !g.certs {
+		return refuseFar(r)
+	}
+	if secret != nil {
+		given, said := presented(r.Header)
+		if said && secret.is(given) {
+			return nil
+		}
+		if said {
+			return problemf(http.StatusUnauthorized, "This is not the token of the check API.")
+		}
+	}
+	if g.proved(r) {
+		return nil
+	}
+	if secret == nil {
+		return problemf(http.StatusUnauthorized, "The check API needs a client certificate that it can verify.")
+	}
+	return problemf(http.StatusUnauthorized, "The check API needs its token, as X-Tidegate-Token: TOKEN or Authorization: Bearer TOKEN.")
+}
+
+// presented returns the token that a caller of the API sends.
+func presented(h http.Header) (token string, said bool) {
+	if lines := h[tokenHeader]; len(lines) > 0 {
+		return strings.TrimSpace(lines[0]), len(lines) == 1
+	}
+	lines := h["Authorization"]
+	if len(lines) != 1 {
+		return "", false
+	}
+	scheme, token, _ := strings.Cut(lines[0], " ")
+	return strings.TrimSpace(token), strings.EqualFold(scheme, "Bearer")
+}
+
+// refuseFar is for an API that is open: it is for this machine, and not for pages of other
+// sites that a browser on this machine shows.
+func refuseFar(r *http.Request) *problem {
+	if !isUnix(r) {
+		peer, err := netip.ParseAddrPort(r.RemoteAddr)
+		if err != nil || !peer.Addr().Unmap().IsLoopback() {
+			return problemf(http.StatusForbidden, "Without a token only this machine may ask; set check.token_file and present the token.")
+		}
+	}
+	site := r.Header["Sec-Fetch-Site"]
+	if len(r.Header["Origin"]) > 0 || len(site) > 0 && site[0] != "none" && site[0] != "same-origin" {
+		return problemf(http.StatusForbidden, "Without a token no web page may ask; set check.token_file and present the token.")
+	}
+	return nil
+}
+
+// believes says why the peer of a forward-auth request is not believed to be a proxy.
+func (s *Server) believes(r *http.Request) *problem {
+	lines := r.Header[tokenHeader]
+	if len(lines) > 0 {
+		if secret := s.guard.secret(); secret != nil {
+			if len(lines) == 1 && secret.is(strings.TrimSpace(lines[0])) {
+				return nil
+			}
+			return problemf(http.StatusForbidden, "This is not the token of the check API.")
+		}
+	}
+	if s.guard.proved(r) || s.clientIP.TrustsPeer(r) {
+		return nil
+	}
+	return problemf(http.StatusForbidden, "The peer is not known as a proxy, so what it says of a request is not believed; name its network in trust.proxies, or let it send X-Tidegate-Token.")
+}

@@ -1,0 +1,143 @@
+package checkapi
+
+import (
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/front/desk"
+)
+
+// decisionHeader says in one word what became of a question, for proxies that know only
+// some statuses.
+const decisionHeader = "X-Tidegate-Decision"
+
+const (
+	allowed = "allowed"
+	limited = "limited"
+	denied  = "denied"
+)
+
+var (
+	words = map[string][]string{allowed: {allowed}, limited: {limited}, denied: {denied}}
+	rank  = map[string]int{allowed: 1, limited: 2, denied: 3}
+)
+
+// wordOf is what became of a request. One that was refused without a limit never came to
+// the rules.
+func wordOf(d *tidegate.Decision) string {
+	if !d.OK && d.Limit == nil && d.Err == nil {
+		return denied
+	}
+	return desk.Word(d)
+}
+
+// appendAnswer appends an object without its closing brace.
+func appendAnswer(b []byte, a *desk.Answer, word, why string) []byte {
+	d := &a.Decision
+	b = append(b, `{"decision":"`...)
+	b = append(b, word...)
+	b = append(b, '"')
+	if rule := ruleOf(d.Limit); rule != "" {
+		b = append(b, `,"rule":`...)
+		b = appendString(b, rule)
+	}
+	if limit, remaining, ok := numbers(d); ok {
+		b = append(b, `,"limit":`...)
+		b = strconv.AppendInt(b, limit, 10)
+		b = append(b, `,"remaining":`...)
+		b = strconv.AppendInt(b, remaining, 10)
+	}
+	if !d.OK && !d.Never {
+		b = append(b, `,"retry_after":`...)
+		b = appendSeconds(b, d.RetryAfter)
+	}
+	if d.Limit != nil && d.Err == nil && d.Limit.Algorithm != tidegate.Deny && d.Limit.Algorithm != tidegate.Concurrency {
+		b = append(b, `,"reset_after":`...)
+		b = appendSeconds(b, d.ResetAfter)
+	}
+	if a.Ticket != "" {
+		b = append(b, `,"ticket":`...)
+		b = appendString(b, a.Ticket)
+	}
+	if d.Soft {
+		b = append(b, `,"soft":true`...)
+	}
+	if d.Never && word == limited {
+		b = append(b, `,"never":true`...)
+	}
+	if d.Err != nil {
+		b = append(b, `,"fallback":true`...)
+	}
+	if why != "" {
+		b = append(b, `,"reason":`...)
+		b = appendString(b, why)
+	}
+	return b
+}
+
+func ruleOf(l *tidegate.Limit) string {
+	switch {
+	case l == nil:
+		return ""
+	case l.Terms != nil && l.Terms.Rule != "":
+		return l.Terms.Rule
+	}
+	return l.Name
+}
+
+// numbers are those of the limit that clients are told; not ok where there are none.
+func numbers(d *tidegate.Decision) (limit, remaining int64, ok bool) {
+	l := d.Limit
+	if l == nil || d.Err != nil || l.Algorithm == tidegate.Deny {
+		return 0, 0, false
+	}
+	told, remaining := l, d.Remaining
+	if t := l.Terms; t != nil {
+		blocks := t.Role == tidegate.Blocks
+		switch {
+		case t.Answer.Nominal != nil:
+			told = t.Answer.Nominal
+		case blocks: // its numbers are not those of the rule
+			return 0, 0, false
+		}
+		if blocks {
+			remaining = 0
+		}
+	}
+	return told.Capacity(), max(0, remaining-max(0, l.Capacity()-told.Capacity())), true
+}
+
+// appendSeconds writes a duration exactly.
+func appendSeconds(b []byte, d time.Duration) []byte {
+	d = max(d, 0)
+	b = strconv.AppendInt(b, int64(d/time.Second), 10)
+	rest := int64(d % time.Second)
+	if rest == 0 {
+		return b
+	}
+	b = append(b, '.')
+	for digit := int64(time.Second / 10); rest > 0; digit /= 10 {
+		b = append(b, byte('0'+rest/digit))
+		rest %= digit
+	}
+	return b
+}
+
+// appendString writes a string as JSON; what is not UTF-8 becomes U+FFFD.
+func appendString(b []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	b = append(b, '"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b = append(b, '\\', byte(r))
+		case r < ' ' || r == 0x7f:
+			b = append(b, '\\', 'u', '0', '0', hex[r>>4], hex[r&15])
+		default:
+			b = utf8.AppendRune(b, r)
+		}
+	}
+	return append(b, '"')
+}

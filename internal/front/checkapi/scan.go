@@ -1,0 +1,225 @@
+package checkapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"tidegate.dev/tidegate/internal/lang/jsonvalue"
+)
+
+// scanner reads JSON of a known form from left to right, strictly, and copies nothing that
+// is not escaped. After the first mistake it reads on as if the text had ended.
+type scanner struct {
+	text string
+	at   int
+	err  error
+}
+
+func (s *scanner) fail(format string, args ...any) {
+	if s.err == nil {
+		s.err = fmt.Errorf(format, args...)
+	}
+	s.at = len(s.text)
+}
+
+func (s *scanner) expected(what string) {
+	if s.at >= len(s.text) {
+		s.fail("the JSON ends where %s is expected", what)
+		return
+	}
+	s.fail("the JSON has %q at byte %d, where %s is expected", s.text[s.at], s.at, what)
+}
+
+// peek is the next byte that is not a space; 0 at the end.
+func (s *scanner) peek() byte {
+	for ; s.at < len(s.text); s.at++ {
+		switch c := s.text[s.at]; c {
+		case ' ', '\t', '\r', '\n':
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+// open reads the bracket that begins an object or an array.
+func (s *scanner) open(bracket byte, what string) bool {
+	if s.peek() != bracket {
+		s.expected(what)
+		return false
+	}
+	s.at++
+	return true
+}
+
+// next reports whether another element follows, before which it has read the comma; n
+// counts them. It reads the bracket at the end.
+func (s *scanner) next(closing byte, n *int) bool {
+	c := s.peek()
+	switch {
+	case c == closing && s.err == nil:
+		s.at++
+		return false
+	case *n > 0 && c == ',':
+		s.at++
+		s.peek()
+	case *n > 0 || s.err != nil || c == 0:
+		s.expected("a comma or " + string(rune(closing)))
+		return false
+	}
+	*n++
+	return s.err == nil
+}
+
+// name reads the name of a member and the colon.
+func (s *scanner) name() string {
+	name := s.str("the name of a field")
+	if s.peek() != ':' {
+		s.expected("a colon")
+		return ""
+	}
+	s.at++
+	return name
+}
+
+// str reads a string.
+func (s *scanner) str(what string) string {
+	if s.peek() != '"' {
+		s.expected(what)
+		return ""
+	}
+	ascii := true
+	for i := s.at + 1; i < len(s.text); i++ {
+		switch c := s.text[i]; {
+		case c == '"':
+			value := s.text[s.at+1 : i]
+			if !ascii && !utf8.ValidString(value) {
+				s.fail("%s is not valid UTF-8", what)
+				return ""
+			}
+			s.at = i + 1
+			return value
+		case c == '\\':
+			return s.escaped(what)
+		case c < ' ':
+			s.fail("%s has a control character at byte %d, which JSON escapes", what, i)
+			return ""
+		case c >= utf8.RuneSelf:
+			ascii = false
+		}
+	}
+	s.fail("the JSON ends within %s", what)
+	return ""
+}
+
+// escaped reads a string with a backslash in it.
+func (s *scanner) escaped(what string) string {
+	end := s.at + 1
+	for ; end < len(s.text) && s.text[end] != '"'; end++ {
+		if s.text[end] == '\\' {
+			end++
+		}
+	}
+	if end >= len(s.text) {
+		s.fail("the JSON ends within %s", what)
+		return ""
+	}
+	quoted := s.text[s.at : end+1]
+	var value string
+	if !utf8.ValidString(quoted) || json.Unmarshal([]byte(quoted), &value) != nil {
+		s.fail("%s is not a valid JSON string", what)
+		return ""
+	}
+	s.at = end + 1
+	return value
+}
+
+// integer reads a whole number from low to high.
+func (s *scanner) integer(what string, low, high int64) int64 {
+	s.peek()
+	text := s.token()
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || text[0] == '+' || strconv.FormatInt(n, 10) != text || n < low || n > high {
+		s.fail("%s is not a whole number from %d to %d", what, low, high)
+		return 0
+	}
+	return n
+}
+
+// token reads what is neither quoted nor in brackets.
+func (s *scanner) token() string {
+	rest := s.text[s.at:]
+	if end := strings.IndexAny(rest, ",]} \t\r\n"); end >= 0 {
+		rest = rest[:end]
+	}
+	s.at += len(rest)
+	return rest
+}
+
+// scalar reads a string, or a number as its digits.
+func (s *scanner) scalar(what string) string {
+	c := s.peek()
+	if c == '-' || '0' <= c && c <= '9' {
+		token := s.token()
+		if text, ok := jsonvalue.Value(token).Text(); ok && json.Valid([]byte(token)) {
+			return text
+		}
+		s.fail("%s is not a number", what)
+		return ""
+	}
+	return s.str(what)
+}
+
+// value reads anything, and returns it as it is written.
+func (s *scanner) value(what string) string {
+	s.peek()
+	start := s.at
+	depth := 0
+	for s.at < len(s.text) && s.err == nil {
+		switch c := s.peek(); c {
+		case '"':
+			s.str(what)
+		case '{', '[':
+			depth++
+			s.at++
+			continue
+		case '}', ']':
+			depth--
+			s.at++
+		case ',', ':':
+			if depth == 0 {
+				s.expected(what)
+				return ""
+			}
+			s.at++
+			continue
+		default:
+			if before := s.at; s.token() == "" {
+				s.at = max(before, s.at) + 1
+			}
+		}
+		if depth <= 0 {
+			break
+		}
+	}
+	if s.err != nil || start >= len(s.text) {
+		s.expected(what)
+		return ""
+	}
+	if text := s.text[start:s.at]; json.Valid([]byte(text)) {
+		return text
+	}
+	s.fail("%s is not valid JSON", what)
+	return ""
+}
+
+// end refuses what follows the text.
+func (s *scanner) end() error {
+	if s.peek() != 0 || s.at < len(s.text) {
+		s.expected("the end")
+	}
+	return s.err
+}

@@ -1,0 +1,214 @@
+package checkapi
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/httplimit"
+	"tidegate.dev/tidegate/internal/front/desk"
+	"tidegate.dev/tidegate/internal/front/strict"
+)
+
+// maxSamples bounds how many requests are looked at for one question about usage.
+const maxSamples = 128
+
+// samples are what a question about usage means that names no path.
+func (s *Server) samples() []Sample {
+	var all []Sample
+	if s.Samples != nil {
+		all = s.Samples()
+	}
+	if len(all) == 0 {
+		all = []Sample{{Path: "/"}}
+	}
+	return all[:min(len(all), maxSamples)]
+}
+
+// usage answers POST /v1/usage, which describes whose limits are meant.
+func (s *Server) usage(ctx context.Context, x *exchange, text string) *problem {
+	sc := scanner{text: text}
+	q := x.question()
+	readQuestion(&sc, q)
+	if err := sc.end(); err != nil {
+		return badInput(err)
+	}
+	asked, named := []Sample{{q.Method, q.Host, q.Target}}, q.Target != ""
+	if !named {
+		asked = s.samples()
+	}
+	var found uses
+	for _, sample := range asked {
+		q.Method, q.Host, q.Target = sample.Method, sample.Host, sample.Path
+		r, denied, err := q.Request(s.paths)
+		switch {
+		case err != nil:
+			return badInput(err)
+		case denied != nil && named:
+			return problemf(denied.Status, "%s", denied.Detail)
+		case denied == nil:
+			found.add(s.Desk.Usage(ctx, r))
+		}
+	}
+	x.out = found.appendTo(x.out)
+	return nil
+}
+
+// ownUsage answers GET /v1/usage, which a proxy passes on for a client: the limits of the
+// one who sent the request.
+func (s *Server) ownUsage(w http.ResponseWriter, r *http.Request) {
+	if s.believes(r) != nil {
+		if p := s.guard.refuse(r); p != nil {
+			s.fail(w, r, "usage", p)
+			return
+		}
+	}
+	s.tellUsage(w, r, s.front, "GET, POST")
+}
+
+// Usage returns a handler that tells clients of their own limits, free of charge, for a path
+// of a listener that clients reach themselves. It asks nobody for a token.
+func (s *Server) Usage() http.Handler {
+	front := s.HTTP.Front()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.tellUsage(w, r, front, "GET") })
+}
+
+// tellUsage is about the client of r, as front finds it, and the request that the query
+// names by method and path.
+func (s *Server) tellUsage(w http.ResponseWriter, r *http.Request, front *httplimit.Front, allow string) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		p := problemf(http.StatusMethodNotAllowed, "%s takes %s, not %s.", r.URL.Path, allow, r.Method)
+		p.allow = allow
+		s.fail(w, r, "usage", p)
+		return
+	}
+	asked, p := s.askedOf(r)
+	if p != nil {
+		s.fail(w, r, "usage", p)
+		return
+	}
+	ctx := deadline{Context: r.Context(), at: time.Now().Add(s.Deadline)}
+	defer ctx.stop()
+	var found uses
+	for _, sample := range asked {
+		o := originals.Get().(*original)
+		p := o.imagine(r, sample, s.paths)
+		if p == nil {
+			front.Ask(&o.Request, func(q *tidegate.Request) { found.add(s.Desk.Usage(&ctx, q)) })
+		}
+		o.done()
+		if p != nil && r.URL.RawQuery != "" { // else nobody named that path
+			s.fail(w, r, "usage", problemf(p.Status, "%s", p.Detail))
+			return
+		}
+	}
+	h := w.Header()
+	h["Content-Type"] = jsonType
+	h["Cache-Control"] = noStore
+	h["X-Content-Type-Options"] = nosniff
+	_, _ = w.Write(found.appendTo(nil)) // the client may be gone
+	if s.Answered != nil {
+		s.Answered(&Answer{Request: r, Verb: "usage", Status: http.StatusOK})
+	}
+}
+
+// askedOf reads ?method=POST&path=/posts.
+func (s *Server) askedOf(r *http.Request) ([]Sample, *problem) {
+	var one Sample
+	for name, values := range r.URL.Query() {
+		switch {
+		case len(values) != 1:
+			return nil, problemf(http.StatusBadRequest, "The parameter %q is there twice.", name)
+		case name == "method":
+			one.Method = values[0]
+		case name == "path":
+			one.Path = values[0]
+		default:
+			return nil, problemf(http.StatusBadRequest, "There is no parameter %q; there are method and path.", name)
+		}
+	}
+	switch {
+	case one.Path != "":
+		return []Sample{one}, nil
+	case one.Method != "":
+		return nil, problemf(http.StatusBadRequest, "There is a method without a path.")
+	}
+	return s.samples(), nil
+}
+
+// imagine makes o the request of a sample, from the client of r.
+func (o *original) imagine(r *http.Request, sample Sample, paths strict.Paths) *strict.Problem {
+	o.Request = *r
+	o.Method, o.RequestURI, o.URL = sample.Method, sample.Path, &o.url
+	if o.Method == "" {
+		o.Method = http.MethodGet
+	}
+	if sample.Host != "" {
+		o.Host = sample.Host
+	}
+	o.ProtoMajor = 1
+	o.Body, o.ContentLength = http.NoBody, 0
+	return o.inspect(paths)
+}
+
+// uses are limits and where somebody stands with them, each once.
+type uses []desk.Use
+
+func (all *uses) add(more []desk.Use) {
+	for _, u := range more {
+		known := false
+		for i := range *all {
+			had := &(*all)[i]
+			known = known || had.Rule == u.Rule && had.Blocked == u.Blocked && had.Limit.Identity() == u.Limit.Identity() && had.Used == u.Used
+		}
+		if !known {
+			*all = append(*all, u)
+		}
+	}
+}
+
+func (all uses) appendTo(b []byte) []byte {
+	b = append(b, `{"limits":[`...)
+	for i := range all {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendUse(b, &all[i])
+	}
+	return append(b, `]}`...)
+}
+
+func appendUse(b []byte, u *desk.Use) []byte {
+	b = append(b, `{"rule":`...)
+	b = appendString(b, u.Rule)
+	b = append(b, `,"limit":`...)
+	b = strconv.AppendInt(b, u.Limit.Capacity(), 10)
+	b = append(b, `,"algorithm":`...)
+	b = appendString(b, strings.ToLower(u.Limit.Algorithm.String()))
+	if u.Limit.Algorithm != tidegate.Quota && u.Limit.Algorithm != tidegate.Concurrency {
+		b = append(b, `,"period":`...)
+		b = appendSeconds(b, u.Limit.Period)
+	}
+	if u.Err != nil {
+		return append(b, `,"failed":true}`...)
+	}
+	b = append(b, `,"used":`...)
+	b = strconv.AppendInt(b, u.Used, 10)
+	b = append(b, `,"remaining":`...)
+	b = strconv.AppendInt(b, u.Remaining, 10)
+	if u.RetryAfter > 0 {
+		b = append(b, `,"retry_after":`...)
+		b = appendSeconds(b, u.RetryAfter)
+	}
+	if u.Limit.Algorithm != tidegate.Concurrency {
+		b = append(b, `,"reset_after":`...)
+		b = appendSeconds(b, u.ResetAfter)
+	}
+	if u.Blocked {
+		b = append(b, `,"blocked":true`...)
+	}
+	return append(b, '}')
+}

@@ -1,0 +1,157 @@
+package checkapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/front/desk"
+	"tidegate.dev/tidegate/internal/front/question"
+)
+
+// verb answers the JSON in text by appending to x.out, or says why it does not.
+type verb func(s *Server, ctx context.Context, x *exchange, text string) *problem
+
+var verbs = map[string]verb{
+	"check":   asking((*desk.Desk).Open, true, ""),
+	"peek":    asking(peek, true, ""),
+	"reserve": asking((*desk.Desk).Reserve, false, ""),
+	"acquire": asking((*desk.Desk).Open, false, "No rule with concurrency applies, so there is no slot to hold."),
+	"usage":   (*Server).usage,
+	"settle":  reporting((*desk.Desk).Settle, "cost"),
+	"report":  reporting((*desk.Desk).Settle, "status or cost"),
+	"renew":   reporting(renew, ""),
+	"release": reporting(release, ""),
+}
+
+func peek(d *desk.Desk, ctx context.Context, r *tidegate.Request) desk.Answer {
+	return desk.Answer{Decision: d.Peek(ctx, r)}
+}
+
+func renew(d *desk.Desk, ctx context.Context, ticket string, _ tidegate.Outcome) error {
+	return d.Renew(ctx, ticket)
+}
+
+func release(d *desk.Desk, ctx context.Context, ticket string, _ tidegate.Outcome) error {
+	return d.Release(ctx, ticket)
+}
+
+// asking is for verbs about requests, several at a time if many. idle is what to say of a
+// request that was allowed and left nothing to do.
+func asking(ask func(*desk.Desk, context.Context, *tidegate.Request) desk.Answer, many bool, idle string) verb {
+	return func(s *Server, ctx context.Context, x *exchange, text string) *problem {
+		if err := x.readChecks(text, s.Checks); err != nil {
+			return badInput(err)
+		}
+		if x.many && !many {
+			return badInput(errors.New("this takes one request at a time"))
+		}
+		// All are read before one is charged.
+		if err := x.prepare(s); err != nil {
+			return badInput(err)
+		}
+		if x.many {
+			x.out = append(x.out, `{"answers":[`...)
+		}
+		for i, q := range x.asked {
+			if i > 0 {
+				x.out = append(x.out, ',')
+			}
+			var a desk.Answer
+			why := ""
+			if p := x.ready[i].denied; p != nil {
+				a.Never, why = true, p.Detail
+			} else {
+				a = ask(s.Desk, ctx, x.ready[i].request)
+				if a.OK && a.Ticket == "" && a.Err == nil {
+					why = idle
+				}
+			}
+			x.say(&a, why, q, s.Known)
+		}
+		if x.many {
+			x.out = append(x.out, `]}`...)
+		}
+		return nil
+	}
+}
+
+// prepare makes requests of the questions.
+func (x *exchange) prepare(s *Server) error {
+	for i, q := range x.asked {
+		r, denied, err := q.Request(s.paths)
+		if err != nil && x.many {
+			err = inCheck(i, err)
+		}
+		if err != nil {
+			return err
+		}
+		x.ready = append(x.ready, ready{r, denied})
+	}
+	return nil
+}
+
+// say appends an answer to the question q.
+func (x *exchange) say(a *desk.Answer, why string, q *question.Question, known func(string) bool) {
+	word := wordOf(&a.Decision)
+	x.decision = a.Decision
+	if rank[word] > rank[x.word] {
+		x.word = word
+	}
+	x.out = appendAnswer(x.out, a, word, why)
+	first := true
+	for i := range q.As {
+		if name := q.As[i].Name; known != nil && !known(name) {
+			if first {
+				x.out = append(x.out, `,"unknown":[`...)
+			} else {
+				x.out = append(x.out, ',')
+			}
+			x.out = appendString(x.out, name)
+			first = false
+		}
+	}
+	if !first {
+		x.out = append(x.out, ']')
+	}
+	x.out = append(x.out, '}')
+}
+
+// reporting is for verbs about a ticket. needs are the fields that it takes beside it, of
+// which one has to be there.
+func reporting(report func(*desk.Desk, context.Context, string, tidegate.Outcome) error, needs string) verb {
+	return func(s *Server, ctx context.Context, x *exchange, text string) *problem {
+		r, err := readReport(text, needs == "status or cost", needs != "")
+		if err == nil && needs != "" && r.outcome == (tidegate.Outcome{}) {
+			err = errors.New("there is no " + needs)
+		}
+		if err != nil {
+			return badInput(err)
+		}
+		if err := report(s.Desk, ctx, r.ticket, r.outcome); err != nil {
+			return unreported(err)
+		}
+		x.out = append(x.out, `{"done":true}`...)
+		return nil
+	}
+}
+
+// unreported says why nothing came of a report.
+func unreported(err error) *problem {
+	switch {
+	case errors.Is(err, desk.ErrTicket):
+		return problemf(http.StatusBadRequest, "This is not a ticket.")
+	case errors.Is(err, tidegate.ErrSettled):
+		return problemf(http.StatusConflict, "The ticket is settled already, or has expired; nothing was changed.")
+	case errors.Is(err, tidegate.ErrLeaseLost):
+		return problemf(http.StatusConflict, "The ticket holds no slot any more: its lease has run out, or it was given back.")
+	case errors.Is(err, tidegate.ErrElsewhere):
+		return problemf(http.StatusMisdirectedRequest, "The counters of this ticket are those of another process, which alone can do this; nothing was changed.")
+	case errors.Is(err, tidegate.ErrUnsupported):
+		return problemf(http.StatusNotImplemented, "The store cannot do this.")
+	}
+	p := problemf(http.StatusServiceUnavailable, "The store could not do this: %v.", err)
+	p.retry = true
+	return p
+}

@@ -1,0 +1,155 @@
+// Package question is a request as somebody describes it who asks about it: a method, a
+// target, an address, headers, identities by name. Front ends that are asked in some
+// protocol fill in a Question and get the request that a gate decides.
+//
+// Whoever asks is believed: what As names goes before whatever would be found otherwise,
+// and headers count as those of a trusted proxy. The target is the client's own word, so it
+// passes the same inspection as at the gateway.
+//
+// Start with [Question.Request].
+package question
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/front/strict"
+)
+
+// Bounds of a question; whoever reads one holds it to them.
+const (
+	MaxTarget  = 8 << 10
+	MaxHeaders = 128
+	MaxAs      = 64
+	MaxBody    = 64 << 10
+)
+
+// Question is a request as it was described. It is used again after Reset.
+type Question struct {
+	Method  string // "" means GET
+	Host    string // "" means that nobody said
+	Target  string // path and query exactly as the client sent them; "" means /
+	IP      string // the client's address; "" means that it is not known
+	Headers []Pair
+	Body    string // JSON, unless a header Content-Type says otherwise
+	Cost    int64  // 0 means 1
+	As      []Pair // identities by the names of the rules; ip goes before IP
+
+	request tidegate.Request
+	url     url.URL
+	http    http.Request // what strict inspects, and values are read from
+	ip      string       // of As or IP
+	addr    netip.Addr
+	values  tidegate.Values // nil until somebody asks for more than the address
+}
+
+// Pair is a name and a value.
+type Pair struct{ Name, Value string }
+
+// Reset empties q. Requests made of it are no longer valid.
+func (q *Question) Reset() {
+	q.request.Reset()
+	clear(q.Headers)
+	clear(q.As)
+	*q = Question{Headers: q.Headers[:0], As: q.As[:0], request: q.request}
+}
+
+// Request returns what a gate is asked. The problem is why the gateway would not pass such a
+// request on, whatever the rules say; the error is a mistake of who describes it. The request
+// refers to q.
+func (q *Question) Request(paths strict.Paths) (*tidegate.Request, *strict.Problem, error) {
+	if err := q.findAddress(); err != nil {
+		return nil, nil, err
+	}
+	target := cmp.Or(q.Target, "/")
+	host, p := q.host()
+	if p != nil {
+		return nil, p, nil
+	}
+	q.http.Method, q.http.Host, q.http.RequestURI = cmp.Or(q.Method, http.MethodGet), host, target
+	q.http.URL, q.http.ProtoMajor = &q.url, 1
+	if p := q.inspect(target, paths); p != nil {
+		return nil, p, nil
+	}
+	r := &q.request
+	r.Reset()
+	u := q.http.URL
+	r.Method, r.Host, r.Path, r.Values, r.Cost = q.http.Method, q.http.Host, u.Path, q, q.Cost
+	if u.RawPath != "" {
+		r.RawPath = u.EscapedPath()
+	}
+	return r, nil, nil
+}
+
+func (q *Question) inspect(target string, paths strict.Paths) *strict.Problem {
+	if p := strict.Method(q.http.Method); p != nil {
+		return p
+	}
+	if len(target) > MaxTarget {
+		return &strict.Problem{Status: http.StatusRequestURITooLong, Detail: fmt.Sprintf("The request target is longer than %d bytes.", MaxTarget)}
+	}
+	if target[0] != '/' && target != "*" { // what is passed on is a path
+		return &strict.Problem{Status: http.StatusBadRequest, Detail: "The request target is not a path."}
+	}
+	if p := strict.Parse(target, &q.url); p != nil {
+		return p
+	}
+	unsaid := q.http.Host == ""
+	if unsaid {
+		q.http.Host = "localhost" // a host is not needed here
+	}
+	if p := strict.Target(&q.http); p != nil {
+		return p
+	}
+	if unsaid {
+		q.http.Host = ""
+	}
+	return paths.Inspect(&q.http)
+}
+
+var otherHost = &strict.Problem{Status: http.StatusBadRequest, Detail: "The request names two hosts."}
+
+// host is Host, or the header of that name.
+func (q *Question) host() (string, *strict.Problem) {
+	host := q.Host
+	for i := range q.Headers {
+		if h := &q.Headers[i]; len(h.Name) == len("Host") && strings.EqualFold(h.Name, "Host") {
+			if host != "" && !strings.EqualFold(host, h.Value) {
+				return "", otherHost
+			}
+			host = h.Value
+		}
+	}
+	return host, nil
+}
+
+func (q *Question) findAddress() error {
+	q.ip, q.addr = q.IP, netip.Addr{}
+	if named, ok := q.as("ip"); ok {
+		q.ip = named
+	}
+	if q.ip == "" {
+		return nil
+	}
+	addr, err := netip.ParseAddr(q.ip)
+	if err != nil || addr.Zone() != "" {
+		return errors.New("the ip is not an address: write, for example, 203.0.113.9 or 2001:db8::1")
+	}
+	q.addr = addr.Unmap()
+	return nil
+}
+
+func (q *Question) as(name string) (string, bool) {
+	for i := range q.As {
+		if q.As[i].Name == name {
+			return q.As[i].Value, true
+		}
+	}
+	return "", false
+}
