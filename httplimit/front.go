@@ -23,7 +23,7 @@ func (o Options) Front() *Front {
 // Ask calls f with what the middleware would ask a gate about r. The Request is valid until
 // f returns; it lies in memory that is used again.
 func (f *Front) Ask(r *http.Request, ask func(*tidegate.Request)) {
-	a := askings.Get().(*asking)
+	a := gateRequests.Get().(*gateRequest)
 	a.describe(r, &f.o.ClientIP)
 	ask(&a.request)
 	a.done()
