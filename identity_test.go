@@ -38,6 +38,9 @@ func TestIdentityLeavesTheNumbersOut(t *testing.T) {
 	const m, token = time.Minute, tidegate.TokenBucket
 	f(S{Events: 5, Period: m}, S{Events: 6, Period: m}, true)
 	f(S{Events: 5, Period: m, Algorithm: token}, S{Events: 6, Period: m, Burst: 9, Algorithm: token}, true)
+	f(S{Events: 5, Period: m, Algorithm: token, RawTime: true}, S{Events: 6, Period: 7 * m, Algorithm: token, RawTime: true}, true)
+	f(S{Events: 5, Period: m, Algorithm: token, RawTime: true}, S{Events: 5, Period: m, Algorithm: token}, false)
+	f(S{Events: 5, Period: m, Algorithm: token, RawTime: true}, S{Events: 5, Period: m, Algorithm: token, RawTime: true, Name: "a"}, false)
 	f(S{Events: 5, Period: m}, S{Events: 5, Period: m, OnFull: tidegate.RefuseNew}, true)
 	f(S{Events: 100, Period: m}, S{Events: 100, Period: m, Algorithm: tidegate.SubWindows, Ceiling: true}, true)
 	f(S{Events: 5, Period: m}, S{Events: 5, Period: m, CountRejected: true}, true)

@@ -26,6 +26,11 @@ type Spec struct {
 	// Burst, for TokenBucket: how many may pass at once; 0 means Events.
 	// For LeakyBucket: the places in line behind the one being served.
 	Burst int64
+	// RawTime, for TokenBucket: all that is kept of a key is the instant at which it will
+	// have refilled, whatever limit it was charged under. A change of limit then converts
+	// nothing, and the period is not part of the limit's identity. That is how redis-cell
+	// counts; in everything else, used events are what matters.
+	RawTime bool
 	// Parts of SubWindows; 0 means DefaultParts.
 	Parts int
 	// Ceiling, for SubWindows: count the oldest part whole, so that no window

@@ -37,6 +37,10 @@ func TestNewLimitSaysWhatIsWrong(t *testing.T) {
 	)
 	f(S{Events: 1, Period: m, Algorithm: 10}, "unknown algorithm(10)")
 	f(S{Period: m}, "events is 0: "+always)
+	f(S{Events: 1, Period: m, Algorithm: leaky, RawTime: true}, "raw time means nothing to leaky_bucket: use token_bucket")
+	f(S{Events: 1, Period: m, Algorithm: log, RawTime: true}, "raw time means nothing to sliding_log: use token_bucket")
+	f(S{Events: 1, Algorithm: quota, Calendar: tidegate.Day, RawTime: true}, "raw time means nothing to quota: use token_bucket")
+	f(S{Algorithm: tidegate.Deny, RawTime: true}, "an access rule counts nothing: it has a name and nothing else")
 	f(S{Events: -1, Period: m}, "events is -1: "+always)
 	f(S{Events: 1 << 28, Period: m}, "events is 268435456: at most 268435455 can be counted; use a shorter period")
 

@@ -129,6 +129,8 @@ func (s *Spec) checkMisplaced() error {
 	switch {
 	case s.Burst != 0 && s.Algorithm != TokenBucket && s.Algorithm != LeakyBucket:
 		return fmt.Errorf("burst means nothing to %s: use token_bucket", s.Algorithm)
+	case s.RawTime && s.Algorithm != TokenBucket:
+		return fmt.Errorf("raw time means nothing to %s: use token_bucket", s.Algorithm)
 	case s.Parts != 0 && s.Algorithm != SubWindows:
 		return fmt.Errorf("parts means nothing to %s: use sub_windows", s.Algorithm)
 	case s.Ceiling && s.Algorithm != SubWindows:
@@ -147,6 +149,8 @@ func (s *Spec) checkQuota() error {
 		return errors.New("a quota needs a calendar period: day, week, month or year")
 	case s.Period != 0 || s.Burst != 0 || s.Parts != 0 || s.Ceiling || s.CountRejected:
 		return errors.New("a quota has no period, burst, parts, ceiling or count_rejected")
+	case s.RawTime:
+		return errors.New("raw time means nothing to quota: use token_bucket")
 	case s.Anchor < 1 || s.Anchor > 31:
 		return fmt.Errorf("anchor is %d: want a day of the month, 1 to 31", s.Anchor)
 	case s.Anchor != 1 && s.Calendar != Month && s.Calendar != Year:
@@ -156,7 +160,7 @@ func (s *Spec) checkQuota() error {
 }
 
 func (s *Spec) checkDeny() error {
-	if s.Events != 0 || s.Period != 0 || s.Burst != 0 || s.Parts != 0 || s.Ceiling || s.CountRejected || s.Calendar != NoCalendar || s.Zone != "" || s.Anchor != 0 {
+	if s.Events != 0 || s.Period != 0 || s.Burst != 0 || s.RawTime || s.Parts != 0 || s.Ceiling || s.CountRejected || s.Calendar != NoCalendar || s.Zone != "" || s.Anchor != 0 {
 		return errors.New("an access rule counts nothing: it has a name and nothing else")
 	}
 	return nil
@@ -189,6 +193,9 @@ func (s *Spec) identity() string {
 	}
 	if s.Algorithm == Quota {
 		return id + "/" + s.Calendar.String() + "/" + strconv.Itoa(s.Anchor) + "/" + s.Zone
+	}
+	if s.RawTime { // one counter, whatever the rate
+		return id + "/raw"
 	}
 	return id + "/" + s.Period.String()
 }

@@ -22,6 +22,7 @@ type BucketLaw struct {
 	Tau   int64 // ticks that capacity events take
 	Cap   int64 // events: the burst, or the one being served and those in the queue
 	Leaky bool  // admitted events leave one by one, Em apart
+	Raw   bool  // a state is an instant and nothing else: nothing is converted
 
 	// Brim and Fits are Tau and Cap less the floor: how far the bucket may be filled.
 	// The level is still read and stored by Tau and Cap.
@@ -50,7 +51,7 @@ func NewBucketLaw(l *tidegate.Limit) BucketLaw {
 	em := mulDivCeil(int64(l.Period/time.Microsecond), Micro, l.Events)
 	capacity := l.Capacity()
 	tau := mul(capacity, em)
-	return BucketLaw{Em: em, Tau: tau, Brim: tau, Cap: capacity, Fits: capacity, Widest: capacity, Leaky: l.Algorithm == tidegate.LeakyBucket}
+	return BucketLaw{Em: em, Tau: tau, Brim: tau, Cap: capacity, Fits: capacity, Widest: capacity, Leaky: l.Algorithm == tidegate.LeakyBucket, Raw: l.RawTime}
 }
 
 // advance brings s to now. It returns the state to keep even if nothing is charged, the
@@ -66,7 +67,7 @@ func (l *BucketLaw) advance(s Bucket, now int64) (kept Bucket, at, level int64) 
 	if level <= 0 {
 		return s, now, 0
 	}
-	if s.Em <= 0 {
+	if s.Em <= 0 || l.Raw {
 		s.Em = l.Em
 	}
 	if highest := l.maxLevel(s); s.Written == 0 && level > highest { // the clock was set back
@@ -99,7 +100,7 @@ func (l *BucketLaw) decideAt(s Bucket, now int64) (kept Bucket, at int64) {
 
 // maxLevel returns the highest level that s can have, at the pace it drains at.
 func (l *BucketLaw) maxLevel(s Bucket) int64 {
-	highest := mul(l.Widest, s.Em) // another law's pace: none of them may have both
+	highest := l.widestLevel(s.Em)
 	if l.Longest > 0 {
 		highest = min(highest, max(l.Longest, l.Tau))
 	}
@@ -107,6 +108,15 @@ func (l *BucketLaw) maxLevel(s Bucket) int64 {
 		highest = add(highest, max(highest, maxAhead))
 	}
 	return highest
+}
+
+// widestLevel is the level of the widest law when it is used up, at a pace. Which law a raw
+// state was written under is not known.
+func (l *BucketLaw) widestLevel(em int64) int64 {
+	if l.Raw {
+		return max(l.Longest, l.Tau)
+	}
+	return mul(l.Widest, em) // another law's pace: none of them may have both
 }
 
 // wait is how far ahead a may be charged. A leaky bucket needs no other bound than its
@@ -122,7 +132,7 @@ func (l *BucketLaw) state(now, level int64) Bucket {
 	if level == 0 {
 		return Bucket{Em: l.Em} // full, also at an instant before now
 	}
-	return Bucket{Drained: add(now, level), Em: l.Em, Ahead: level > mul(l.Widest, l.Em), Written: now}
+	return Bucket{Drained: add(now, level), Em: l.Em, Ahead: level > l.widestLevel(l.Em), Written: now}
 }
 
 // room is how many events would be admitted at that level.

@@ -152,7 +152,11 @@ func (r *snapshotReader) table(s *Store, specBytes uint64, shift, now int64) err
 		switch {
 		case lim.kind == buckets && c != (cell{}):
 			c.fast = min(uint64(max(0, int64(c.fast)+shift)), fastMask)
-			lim.table.noteLimit(widest, product(widest, int64(c.slow))) // under whatever limit it was written
+			if lim.bucket.Raw {
+				lim.table.noteLimit(widest, s.bucket(c).Drained-now)
+			} else {
+				lim.table.noteLimit(widest, product(widest, int64(c.slow))) // under whatever limit it was written
+			}
 		case lim.kind == slidings && c != (cell{}):
 			c.slow = uint64(max(0, int64(c.slow)+r.skewIn(lim.sliding.Period))) & slowMask
 		case lim.kind.inRecord():

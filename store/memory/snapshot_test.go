@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/algo"
 )
 
 // everyAlgorithm is a limit of 5 that is long in refilling, by each algorithm
@@ -204,5 +205,35 @@ func TestSnapshotLeavesTermsOut(t *testing.T) {
 	}
 	if n := drain(t, r, l, "a"); n > 0 {
 		t.Errorf("admitted %d times after the restore", n)
+	}
+}
+
+// Raw time is the same after a restart, whichever limit asks first.
+func TestRestoreKeepsRawTime(t *testing.T) {
+	now := noon
+	clock := func() time.Time { return now }
+	raw := func(events int64, period time.Duration) *tidegate.Limit {
+		return tidegate.MustLimit(tidegate.Spec{Name: "raw", Algorithm: tidegate.TokenBucket, RawTime: true, Events: events, Period: period})
+	}
+	slow, fast := raw(10, 24*time.Hour), raw(10, time.Second)
+	s := Open(Config{Now: clock})
+	drain(t, s, slow, "ann")
+	back := []tidegate.Check{{Key: "ann", Limit: fast, Cost: -1}} // the last that it is written under
+	if err := s.Adjust(context.Background(), tidegate.Receipt{At: algo.Instant(now)}, back); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "snapshot")
+	if err := s.Snapshot(path); err != nil {
+		t.Fatal(err)
+	}
+	restored, err := Restore(path, Config{Now: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range []*tidegate.Limit{fast, slow, fast} {
+		d, err := restored.Take(context.Background(), []tidegate.Check{{Key: "ann", Limit: l}}, 1)
+		if err != nil || d.OK || d.ResetAfter != 24*time.Hour-100*time.Millisecond {
+			t.Errorf("%s: %+v, %v", l, d, err)
+		}
 	}
 }

@@ -56,6 +56,7 @@ type compiledLimit struct {
 	id        string // of its state among others of its key
 	packedLaw string // the numbers of its law that never change, as scripts read them
 	bucket    algo.BucketLaw
+	variant   byte   // of a bucket: 0, 1 if it is leaky, or rawTime
 	longest   int64  // ticks that a bucket can be booked ahead, at most
 	start     string // of its keys, up to the brace
 	end       string // of its keys, from the brace on
@@ -67,6 +68,9 @@ type compiledLimit struct {
 	asParts atomic.Pointer[compiledLimit]
 	log     *compiledLimit
 }
+
+// rawTime tells scripts that a bucket converts nothing.
+const rawTime = 2
 
 // maxCompiled is how many compiled limits are kept; a caller that makes a new Limit per
 // request gets slower, not larger.
@@ -106,7 +110,9 @@ func newCompiledLimit(prefix string, l *tidegate.Limit) *compiledLimit {
 		lim.bucket = algo.NewBucketLaw(l)
 		lim.longest = algo.Ticks(maxAhead)
 		if lim.bucket.Leaky { // nobody has to wait for longer than the whole queue takes
-			lim.longest = lim.bucket.Tau
+			lim.longest, lim.variant = lim.bucket.Tau, 1
+		} else if lim.bucket.Raw {
+			lim.variant = rawTime
 		}
 		p.int(lim.bucket.Em)
 		p.int(lim.bucket.Cap)
@@ -159,7 +165,7 @@ func stateID(l *tidegate.Limit) string {
 		zone := sha256.Sum256([]byte(l.Zone))
 		copy(id[1:], zone[:])
 		id[1] = byte(l.Calendar)<<5 | byte(l.Anchor)
-	} else {
+	} else if !l.RawTime { // of which a key has one, whatever the period
 		binary.BigEndian.PutUint64(id[1:], uint64(l.Period.Microseconds())<<10|uint64(l.Parts))
 	}
 	id[0] = byte(l.Algorithm)
@@ -171,7 +177,7 @@ func (lim *compiledLimit) law(p *packer, wait int64, dates []int64, altKey uint1
 	p.text(lim.packedLaw)
 	switch lim.kind {
 	case buckets:
-		p.byte(flag(lim.bucket.Leaky))
+		p.byte(lim.variant)
 		p.ticks(min(wait, lim.longest))
 	case counters:
 		p.byte(byte(len(dates)))

@@ -45,6 +45,7 @@ type limitNumbers struct {
 	Calendar  tidegate.Calendar  `json:"c,omitempty"`
 	Zone      string             `json:"z,omitempty"`
 	Anchor    int                `json:"o,omitempty"`
+	RawTime   bool               `json:"q,omitempty"`
 	// Widest is for nodes with the first format of buckets, which take a level above it for
 	// a clock that was set back. It is so high that they do not.
 	Widest int64 `json:"w"`
@@ -54,14 +55,14 @@ func limitNumbersOf(lim *compiledLimit) limitNumbers {
 	l := lim.limit
 	return limitNumbers{
 		l.Algorithm, l.Events, l.Period, l.Burst, l.Parts, l.Ceiling, l.CountRejected,
-		l.Calendar, l.Zone, l.Anchor, tidegate.MaxCount,
+		l.Calendar, l.Zone, l.Anchor, l.RawTime, tidegate.MaxCount,
 	}
 }
 
 func (n *limitNumbers) compile() (*compiledLimit, error) {
 	l, err := tidegate.NewLimit(tidegate.Spec{
 		Algorithm: n.Algorithm, Events: n.Events, Period: n.Period, Burst: n.Burst, Parts: n.Parts, Ceiling: n.Ceiling,
-		CountRejected: n.Rejected, Calendar: n.Calendar, Zone: n.Zone, Anchor: n.Anchor,
+		CountRejected: n.Rejected, Calendar: n.Calendar, Zone: n.Zone, Anchor: n.Anchor, RawTime: n.RawTime,
 	})
 	if err != nil {
 		return nil, err

@@ -55,6 +55,7 @@ type twins struct {
 	receipts  [][2]tidegate.Receipt // of both, for the same charges
 	said      []string
 	fresh     bool // the last step has charged something
+	raw       bool // the limits keep the time, and differ in their periods
 
 	asked, refused int
 }
@@ -77,6 +78,9 @@ func (tw *twins) spec(period time.Duration, parts, anchor int) tidegate.Spec {
 	s.Events = pick(r, 1, 2, 3, 7, 10, 100, 1000, 9_973, 60_000, 1<<20, tidegate.MaxCount, 1+r.Int64N(50))
 	switch tw.algorithm {
 	case tidegate.TokenBucket, tidegate.LeakyBucket:
+		if s.RawTime = tw.raw; tw.raw {
+			s.Period = pick(r, period, 17*time.Millisecond, time.Second, time.Hour)
+		}
 		s.Burst = pick(r, 0, 1, 2, 5, s.Events/2, s.Events*3, 1<<28-2, r.Int64N(100))
 	case tidegate.SubWindows: // tiers of one counter, in any resolution
 		switch r.IntN(4) {
@@ -101,6 +105,7 @@ func (tw *twins) limits() {
 	tw.tiers = nil
 	period := pick(r, time.Millisecond, 17*time.Millisecond, time.Second, time.Minute, 433*time.Second, time.Hour,
 		24*time.Hour, 7*24*time.Hour, 90*24*time.Hour, 365*24*time.Hour).Truncate(time.Microsecond)
+	tw.raw = tw.algorithm == tidegate.TokenBucket && r.IntN(3) == 0
 	parts, anchor := pick(r, 1, 2, 6, 60, 97, 1000), 1+r.IntN(31)
 	want := 1 + r.IntN(3)
 	for range 100 {

@@ -53,8 +53,8 @@ type receiptOf struct {
 
 // modelTiers has numbers for which an event of a bucket takes whole ticks, so
 // that the reference, which knows no ticks, is right to the nanosecond. Buckets
-// have one tier: between two asks under different ones, a store may drain at
-// the pace of either. The last tiers count in different resolutions.
+// have one tier, unless they keep raw time: between two asks under different ones, a
+// store may drain at the pace of either. The last tiers count in different resolutions.
 func modelTiers() (tiers [][]*tidegate.Limit) {
 	for _, k := range kinds {
 		var tier []*tidegate.Limit
@@ -67,6 +67,16 @@ func modelTiers() (tiers [][]*tidegate.Limit) {
 		}
 		tiers = append(tiers, tier)
 	}
+	var raw []*tidegate.Limit // of which any may follow any
+	for _, spec := range []tidegate.Spec{
+		{Events: 10, Burst: 4, Period: minute},
+		{Events: 4, Burst: 10, Period: minute},
+		{Events: 5, Burst: 7, Period: time.Second},
+	} {
+		spec.Name, spec.Algorithm, spec.RawTime = "raw", tidegate.TokenBucket, true
+		raw = append(raw, tidegate.MustLimit(spec))
+	}
+	tiers = append(tiers, raw)
 	var resolutions []*tidegate.Limit
 	for _, spec := range []tidegate.Spec{
 		{Events: 6, Algorithm: tidegate.SubWindows, Parts: 6},

@@ -49,8 +49,12 @@ func (b *bucket) settle(l *tidegate.Limit, now time.Time) *big.Rat {
 		used = whole(0)
 	}
 	b.used, b.since = used, now
-	if b.limit.Events == l.Events && b.limit.Capacity() == l.Capacity() {
+	if b.limit.Events == l.Events && b.limit.Capacity() == l.Capacity() && b.limit.Period == l.Period {
 		return used
+	}
+	if l.RawTime { // the time stays, and is so many events of the other limit
+		b.used, b.limit = used.Quo(used.Mul(used, rate(l)), rate(b.limit)), l
+		return b.used
 	}
 	// More than a lowered limit can hold counts as its capacity, but is not
 	// forgotten while it is only asked about: else asking under a narrower

@@ -54,6 +54,9 @@ func parseTraits(spec *tidegate.Spec, words []string) error {
 		case "count_rejected":
 			spec.CountRejected = true
 			continue
+		case "raw":
+			spec.RawTime = true
+			continue
 		}
 		if len(words) == 0 {
 			return fmt.Errorf("%q needs a value", trait)
@@ -73,7 +76,7 @@ func parseTraits(spec *tidegate.Spec, words []string) error {
 		case "lease":
 			spec.Period, err = time.ParseDuration(value)
 		default:
-			err = fmt.Errorf("want burst, parts, ceiling, count_rejected, anchor, zone or lease")
+			err = fmt.Errorf("want burst, raw, parts, ceiling, count_rejected, anchor, zone or lease")
 		}
 		if err != nil {
 			return fmt.Errorf("%s %s: %w", trait, value, err)

@@ -90,6 +90,9 @@ func under(l *tidegate.Limit, epoch uint64) uint64 {
 	if l.Ceiling {
 		sum = mix(sum ^ 1)
 	}
+	if l.RawTime {
+		sum = mix(sum ^ uint64(l.Period))
+	}
 	return mix(sum ^ epoch)
 }
 

@@ -191,3 +191,26 @@ func TestTrap10OverrideHasItsOwnRefusals(t *testing.T) {
 		s.refused(false, same)
 	})
 }
+
+// Where a key keeps raw time, limits of one counter may differ in their periods: a refusal
+// under one of them says nothing of another.
+func TestRawTimeHasItsOwnRefusals(t *testing.T) {
+	deny(t, func(s *denying) {
+		raw := func(period time.Duration) tidegate.Check {
+			l := tidegate.MustLimit(tidegate.Spec{Name: "raw", Events: 5, Period: period, Algorithm: tidegate.TokenBucket, RawTime: true})
+			return tidegate.Check{Key: "ann", Limit: l, Cost: 1}
+		}
+		fast, slow := raw(time.Minute), raw(time.Hour)
+		s.use(fast)
+		s.refused(false, fast)
+		for range 4 { // the minute that is owed is less than one of its events
+			if d := s.take(slow); !d.OK {
+				s.Fatalf("under the slower limit: %+v", d)
+			}
+		}
+		s.inner.wantCalls(s.T, 1, 1, 1, 1)
+		s.refused(true, slow)
+		s.refused(false, slow)
+		s.refused(false, raw(time.Hour))
+	})
+}

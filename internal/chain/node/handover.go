@@ -57,20 +57,21 @@ type handedLimit struct {
 	Calendar      tidegate.Calendar
 	Zone          string
 	Anchor        int
+	RawTime       bool `json:",omitempty"`
 }
 
 func handLimit(l *tidegate.Limit) handedLimit {
 	s := &l.Spec
 	return handedLimit{
 		s.Name, s.Scope, s.Algorithm, s.Events, s.Burst, s.Period, s.Parts,
-		s.Ceiling, s.CountRejected, s.Calendar, s.Zone, s.Anchor,
+		s.Ceiling, s.CountRejected, s.Calendar, s.Zone, s.Anchor, s.RawTime,
 	}
 }
 
 func (l *handedLimit) limit() (*tidegate.Limit, error) {
 	return tidegate.NewLimit(tidegate.Spec{
 		Name: l.Name, Scope: l.Scope, Algorithm: l.Algorithm, Events: l.Events, Burst: l.Burst, Period: l.Period, Parts: l.Parts,
-		Ceiling: l.Ceiling, CountRejected: l.CountRejected, Calendar: l.Calendar, Zone: l.Zone, Anchor: l.Anchor,
+		Ceiling: l.Ceiling, CountRejected: l.CountRejected, Calendar: l.Calendar, Zone: l.Zone, Anchor: l.Anchor, RawTime: l.RawTime,
 	})
 }
 

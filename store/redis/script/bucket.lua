@@ -83,6 +83,7 @@ if at then
   end
   if ticks >= 32768 then ticks = ticks - 32768 end
 end
+if leaky == 2 then leaky, old = 0, em end -- raw time: whatever pace it was written at
 if leaky == 0 and wait == 0 and waitt == 0 and cap * em < 1125899906842624 then
   if drained < now then
     level = 0
