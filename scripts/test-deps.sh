@@ -14,6 +14,7 @@ certificates() { [ "$(uname)" != Linux ] || [ -n "${SSL_CERT_FILE:-}" ] || [ -e 
 find_missing() {
 	missing=() packages=()
 	command -v redis-server >/dev/null || { missing+=("redis-server"); packages+=(redis-server); }
+	command -v redis-cli >/dev/null && command -v redis-benchmark >/dev/null || { missing+=("redis-cli and redis-benchmark"); packages+=(redis-tools); }
 	compiles || { missing+=("a C compiler (the race detector needs it)"); packages+=(gcc libc6-dev); }
 	command -v curl >/dev/null || { missing+=("curl"); packages+=(curl); }
 	command -v h2load >/dev/null || { missing+=("h2load"); packages+=(nghttp2-client); }

@@ -1,0 +1,276 @@
+package resp_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"tidegate.dev/tidegate/internal/front/resp"
+	"tidegate.dev/tidegate/store/memory"
+)
+
+// What is not RESP, or too much of it, is told so and disconnected.
+func TestProtocolErrors(t *testing.T) {
+	long := strings.Repeat("x", resp.MaxCommand)
+	store := memory.New()
+	s, _ := serve(t, resp.Options{Store: store})
+	addr := listen(t, s)
+	f := func(sent, want string) {
+		t.Helper()
+		c := dial(t, addr)
+		go func() { _, _ = io.WriteString(c, sent) }() // it may be disconnected before all was sent
+		if got := c.gone(); got != want {
+			t.Errorf("%.40q: got %q, want %q", sent, got, want)
+		}
+	}
+	f("*x\r\n", "-ERR Protocol error: invalid multibulk length\r\n")
+	f("*\r\n", "-ERR Protocol error: invalid multibulk length\r\n")
+	f("*1x\r\n", "-ERR Protocol error: invalid multibulk length\r\n")
+	f("*1\rx", "-ERR Protocol error: invalid multibulk length\r\n")
+	f("*1025\r\n", "-ERR Protocol error: invalid multibulk length\r\n")
+	f("*99999999999\r\n", "-ERR Protocol error: invalid multibulk length\r\n")
+	f("*"+strings.Repeat("0", 100), "-ERR Protocol error: invalid multibulk length\r\n")
+	f("*1\r\nPING\r\n", "-ERR Protocol error: expected '$', got 'P'\r\n")
+	f("*1\r\n\r\n", "-ERR Protocol error: expected '$', got '?'\r\n")
+	f("*1\r\n$-1\r\n", "-ERR Protocol error: invalid bulk length\r\n")
+	f("*1\r\n$x\r\n", "-ERR Protocol error: invalid bulk length\r\n")
+	f("*1\r\n$65537\r\n", "-ERR Protocol error: invalid bulk length\r\n")
+	f("*1\r\n$99999999999999999999\r\n", "-ERR Protocol error: invalid bulk length\r\n")
+	f("*1\r\n$4\r\nPINGS\r\n", "-ERR Protocol error: expected CRLF after a bulk string\r\n")
+	f("*5\r\n"+strings.Repeat("$65000\r\n"+long[:65000]+"\r\n", 5), "-ERR Protocol error: too big command\r\n")
+	f(long, "-ERR Protocol error: too big inline request\r\n")
+	f(long+"\n", "-ERR Protocol error: too big inline request\r\n")
+	f(long[1:]+"\nQUIT\n", "-ERR unknown command '"+long[:128]+"', with args beginning with: \r\n+OK\r\n")
+	f("ECHO \"x\n", "-ERR Protocol error: unbalanced quotes in request\r\n")
+	f("ECHO \"x\"y\n", "-ERR Protocol error: unbalanced quotes in request\r\n")
+	f(strings.Repeat("a ", 1025)+"\n", "-ERR Protocol error: too many arguments in request\r\n")
+	f("POST / HTTP/1.1\r\nHost: x\r\n\r\n", "")
+	f("GET / HTTP/1.1\r\nHost: x\r\n\r\n", "-ERR unknown command 'GET', with args beginning with: '/' 'HTTP/1.1' \r\n")
+	f("PING\r\n*x\r\n", "+PONG\r\n-ERR Protocol error: invalid multibulk length\r\n")
+	f("QUIT\r\nPING\r\n", "+OK\r\n")
+	if n := s.Stats().Protocol; n != 23 {
+		t.Errorf("%d connections are counted as broken, want 23", n)
+	}
+}
+
+// The largest that is allowed works, also in small pieces.
+func TestLargestCommand(t *testing.T) {
+	store := memory.New()
+	_, c := serve(t, resp.Options{Store: store})
+	big := strings.Repeat("x", resp.MaxBulk)
+	if got := c.call("ECHO", big); len(got) != resp.MaxBulk+10 {
+		t.Errorf("ECHO of the largest: %d bytes", len(got))
+	}
+	args := []string{"DEL"}
+	for len(args) < resp.MaxArgs {
+		args = append(args, fmt.Sprint("key", len(args)))
+	}
+	c.want("PING", "+PONG|")
+	all := encode(args...)
+	for len(all) > 0 {
+		n := min(len(all), 7)
+		c.send(all[:n])
+		all = all[n:]
+	}
+	if got := c.reply(); got != ":0\r\n" {
+		t.Errorf("DEL of %d keys: %q", len(args)-1, got)
+	}
+	three := encode("ECHO", big[:60000]) + encode("PING") + encode("ECHO", big[:50000])
+	c.send(three + three + three)
+	for range 3 {
+		if got := len(c.reply()) + len(c.reply()) + len(c.reply()); got != 60010+7+50010 {
+			t.Errorf("%d bytes", got)
+		}
+	}
+}
+
+// Before AUTH a client can send nothing that is worth remembering, and not for long.
+func TestBeforeAuth(t *testing.T) {
+	store := memory.New()
+	s := resp.New(resp.Options{Store: store, Users: []resp.User{{Name: "default", Password: "secret"}}, AuthWithin: 200 * time.Millisecond})
+	addr := listen(t, s)
+	f := func(sent, want string) {
+		t.Helper()
+		c := dial(t, addr)
+		go func() { _, _ = io.WriteString(c, sent) }()
+		if got := c.gone(); got != want {
+			t.Errorf("%.40q: got %q, want %q", sent, got, want)
+		}
+	}
+	f("*11\r\n", "-ERR Protocol error: unauthenticated multibulk length\r\n")
+	f("*2\r\n$4\r\nAUTH\r\n$1025\r\n", "-ERR Protocol error: unauthenticated bulk length\r\n")
+	f("*9\r\n"+strings.Repeat("$1000\r\n"+strings.Repeat("x", 1000)+"\r\n", 9), "-ERR Protocol error: too big command\r\n")
+	f(strings.Repeat("x", 5000), "-ERR Protocol error: too big inline request\r\n")
+	wrong := "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
+	f(strings.Repeat(encode("AUTH", "x"), 20), strings.Repeat(wrong, 10))
+	f("", "") // nothing in time
+	f("PING\r\n", "-NOAUTH Authentication required.\r\n")
+	if st := s.Stats(); st.Stalled != 2 || st.WrongAuth != 10 {
+		t.Errorf("%+v", st)
+	}
+	c := dial(t, addr)
+	c.want("AUTH secret", "+OK|")
+	time.Sleep(300 * time.Millisecond)
+	c.want("PING", "+PONG|")
+}
+
+// A command that is begun and not finished, and replies that are not taken, end the
+// connection; one that only does nothing may stay.
+func TestStalled(t *testing.T) {
+	store := memory.New()
+	s := resp.New(resp.Options{Store: store, Stall: 300 * time.Millisecond})
+	addr := listen(t, s)
+	idle := dial(t, addr)
+	idle.want("PING", "+PONG|")
+	half := dial(t, addr)
+	half.send("PING\r\n*2\r\n$4\r\nECHO\r\n")
+	if got := half.gone(); got != "+PONG\r\n" {
+		t.Errorf("%q", got)
+	}
+	drip := dial(t, addr)
+	go func() {
+		for range 100 { // a byte now and then is no progress
+			if _, err := io.WriteString(drip, "x"); err != nil {
+				return
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}()
+	drip.gone()
+	deaf := dial(t, addr)
+	go func() {
+		big := encode("ECHO", strings.Repeat("x", 60000))
+		for { // until it is disconnected, and never reading
+			if _, err := io.WriteString(deaf, big); err != nil {
+				return
+			}
+		}
+	}()
+	waitFor(t, "three stalled connections", func() bool { return s.Stats().Stalled == 3 })
+	idle.want("PING", "+PONG|")
+	// A stream of commands that never ends with a whole one is progress.
+	busy := dial(t, addr)
+	piece := encode("PING")
+	busy.send(piece[:5])
+	for range 20 {
+		busy.send(piece[5:] + piece[:5])
+		if got := busy.reply(); got != "+PONG\r\n" {
+			t.Fatal(got)
+		}
+		time.Sleep(30 * time.Millisecond)
+	}
+}
+
+func waitFor(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("there are no %s", what)
+		}
+	}
+}
+
+// Many clients that begin large commands hold no more than the bound, and many that send
+// without reading hold no more than their buffers.
+func TestMemoryIsBounded(t *testing.T) {
+	const large, clients = 4 << 20, 200
+	store := memory.New()
+	s := resp.New(resp.Options{Store: store, LargeBytes: large})
+	addr := listen(t, s)
+	before := heap()
+	begun := "*4\r\n" + strings.Repeat("$60000\r\n"+strings.Repeat("x", 60000)+"\r\n", 3) + "$60000\r\n"
+	flood := strings.Repeat(encode("ECHO", strings.Repeat("x", 60000)), 40)
+	for i := range clients {
+		c := dial(t, addr)
+		go func() {
+			if i%2 == 0 {
+				_, _ = io.WriteString(c, begun)
+			} else {
+				_, _ = io.WriteString(c, flood) // and never reads
+			}
+		}()
+	}
+	waitFor(t, "bounded buffers", func() bool {
+		st := s.Stats()
+		if st.LargeBytes > large {
+			t.Fatalf("%d bytes of large buffers", st.LargeBytes)
+		}
+		return st.Accepted == clients && st.LargeBytes > large*3/4
+	})
+	time.Sleep(100 * time.Millisecond)
+	// Each may also hold a usual buffer, and output of one write and a reply.
+	if grown := heap() - before; grown > large+clients*(16<<10+3*(64<<10))+8<<20 {
+		t.Errorf("the heap has grown by %d KiB", grown>>10)
+	}
+	_ = s.Close()
+	if st := s.Stats(); st.LargeBytes != 0 || st.Connections != 0 {
+		t.Errorf("%+v", st)
+	}
+}
+
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// Shutdown lets everybody have the answers to what was read, and then hangs up.
+func TestShutdown(t *testing.T) {
+	store := memory.New()
+	s, c := serve(t, resp.Options{Store: store})
+	idle, half := c.another(), c.another()
+	half.want("PING", "+PONG|")
+	half.send("*2\r\n$4\r\nECHO")
+	c.send(strings.Repeat("PING\r\n", 1000))
+	for range 1000 {
+		c.reply()
+	}
+	if err := s.Shutdown(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []*client{c, idle, half} {
+		if got := c.gone(); got != "" {
+			t.Errorf("%q", got)
+		}
+	}
+	if conn, err := net.Dial("tcp", c.addr); err == nil {
+		t.Error("it still listens")
+		_ = conn.Close()
+	}
+	if st := s.Stats(); st.Connections != 0 || st.Stalled != 0 {
+		t.Errorf("%+v", st)
+	}
+	if err := s.Serve(closedListener{}); err != nil {
+		t.Errorf("Serve after Shutdown: %v", err)
+	}
+}
+
+type closedListener struct{ net.Listener }
+
+func (closedListener) Close() error { return nil }
+
+// Users can be changed while they are connected.
+func TestSetUsers(t *testing.T) {
+	store := memory.New()
+	ann, bob := resp.User{Name: "ann", Password: "a", Prefix: "1:"}, resp.User{Name: "bob", Password: "b"}
+	s, a := serve(t, resp.Options{Store: store, Users: []resp.User{ann, bob}})
+	b, c := a.another(), a.another()
+	a.want("AUTH ann a", "+OK|")
+	b.want("AUTH bob b", "+OK|")
+	a.want("CL.THROTTLE k 0 1 3600", "*5|:0|:1|:0|:-1|:3600|")
+	ann.Prefix, bob.Password = "2:", "changed"
+	s.SetUsers([]resp.User{ann, bob})
+	a.want("CL.THROTTLE k 0 1 3600", "*5|:0|:1|:0|:-1|:3600|") // another prefix
+	b.want("PING", "-NOAUTH Authentication required.|")
+	b.want("AUTH bob b", "-WRONGPASS invalid username-password pair or user is disabled.|")
+	b.want("AUTH bob changed", "+OK|")
+	c.want("PING", "-NOAUTH Authentication required.|")
+	s.SetUsers(nil)
+	c.want("PING", "+PONG|")
+}

@@ -1,0 +1,273 @@
+package resp
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// conn is a connection. All of it belongs to the goroutine that serves it.
+type conn struct {
+	reply
+	srv *Server
+	net net.Conn
+	in  reader
+
+	id       int64
+	since    time.Time
+	name     string
+	lib      [2]string // name and version
+	accounts *accounts // by which account was found
+	account  *account  // nil: nobody
+	wrong    int       // passwords
+
+	last   *command // the command before, and how it was written
+	named  [maxName]byte
+	length int
+	key    []byte // the key that is asked about
+	rate   *rate  // that was asked about last
+	checks [1]tidegate.Check
+	access Access
+
+	commands int64 // since the server was last told
+	closing  bool  // nothing more is read
+	armed    bool  // there is a deadline for reading
+	filled   bool  // the last read filled the buffer
+	calm     int   // reads in a row that needed only a small buffer
+	large    int64
+	writeBy  time.Time // the deadline for writing
+}
+
+func newConn(s *Server, raw net.Conn) *conn {
+	c := &conn{srv: s, net: raw, id: s.ids.Add(1), since: time.Now(), accounts: s.accounts.Load()}
+	c.resp = 2
+	c.in.buf = make([]byte, smallBuffer)
+	c.access.Client = raw.RemoteAddr().String()
+	return c
+}
+
+// serve answers until the client leaves, or has to.
+func (c *conn) serve() {
+	defer c.srv.leave(c)
+	defer func() { _ = c.net.Close() }()
+	defer c.shrink(0)
+	defer func() {
+		if v := recover(); v != nil {
+			c.srv.report(fmt.Errorf("resp: panic while serving %s: %v\n%s", c.access.Client, v, debug.Stack()))
+		}
+	}()
+	progress := true
+	for c.arm(progress) && c.read() {
+		var err error
+		progress, err = c.batch()
+		c.count()
+		if err != nil {
+			c.refuse(err)
+		}
+		if !c.flush() {
+			return
+		}
+		if c.closing {
+			c.linger()
+			return
+		}
+	}
+	if c.srv.draining.Load() {
+		c.linger()
+	}
+}
+
+// batch answers all commands that were received whole, and reports whether there were any.
+func (c *conn) batch() (some bool, err error) {
+	c.enter()
+	for !c.closing {
+		args, err := c.in.next(c.bounds())
+		if len(args) == 0 || err != nil {
+			return some, err
+		}
+		some = true
+		c.commands++
+		c.execute(args)
+		if len(c.out) >= flushAt && !c.flush() {
+			return some, net.ErrClosed
+		}
+	}
+	return some, nil
+}
+
+// count tells the server how many commands there were.
+func (c *conn) count() {
+	c.srv.commands.Add(c.commands)
+	c.commands = 0
+}
+
+// enter looks whether the users have changed.
+func (c *conn) enter() {
+	if now := c.srv.accounts.Load(); now != c.accounts {
+		c.account = now.still(c.account)
+		c.accounts = now
+	}
+}
+
+// anonymous reports whether the client has to authenticate first.
+func (c *conn) anonymous() bool { return c.account == nil && !c.accounts.open() }
+
+func (c *conn) bounds() *bounds {
+	if c.anonymous() {
+		return &unknown
+	}
+	return &known
+}
+
+// refuse answers what cannot be understood.
+func (c *conn) refuse(err error) {
+	c.closing = true
+	if errors.Is(err, net.ErrClosed) {
+		return
+	}
+	c.srv.broken.Add(1)
+	if err != errHTTP {
+		c.error("ERR " + err.Error())
+	}
+}
+
+// arm sets the deadline of the next read. progress means that a command was complete since
+// it was last set. It reports false when the server is draining.
+func (c *conn) arm(progress bool) bool {
+	var by time.Time
+	switch {
+	case c.anonymous():
+		by = c.since.Add(c.srv.o.AuthWithin)
+	case c.in.partial() && !progress && c.armed:
+		return true
+	case c.in.partial():
+		by = time.Now().Add(c.srv.o.Stall)
+	case c.srv.o.Idle > 0:
+		by = time.Now().Add(c.srv.o.Idle)
+	case !c.armed:
+		return !c.srv.draining.Load()
+	}
+	_ = c.net.SetReadDeadline(by)
+	c.armed = !by.IsZero()
+	return !c.srv.draining.Load() // it may have begun before the deadline was set
+}
+
+// read reads once. It reports false when there is nothing more to come.
+func (c *conn) read() bool {
+	p := &c.in
+	if p.r > 0 {
+		copy(p.buf, p.buf[p.r:p.w])
+		p.r, p.w = 0, p.w-p.r
+	}
+	if !c.room() {
+		return false
+	}
+	n, err := c.net.Read(p.buf[p.w:])
+	p.w += n
+	c.filled = p.w == len(p.buf)
+	if n > smallBuffer/2 {
+		c.calm = 0
+	}
+	if n > 0 {
+		return true
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) && !c.srv.draining.Load() {
+		c.srv.stalled.Add(1)
+	}
+	return false
+}
+
+// room makes the buffer as large as it has to be: larger when it was full, smaller when it
+// need not be.
+func (c *conn) room() bool {
+	p := &c.in
+	size := len(p.buf)
+	switch {
+	case p.w == size: // a command that is longer
+		return c.grow(min(2*size, max(MaxCommand, size)+smallBuffer))
+	case size < pipeBuffer && c.filled && !c.anonymous(): // many commands at once
+		return c.grow(pipeBuffer)
+	case size > pipeBuffer && p.w < pipeBuffer/2:
+		c.shrink(pipeBuffer)
+	case size > smallBuffer && p.w == 0:
+		if c.calm++; c.calm > 64 {
+			c.shrink(smallBuffer)
+		}
+	}
+	return true
+}
+
+// grow reports false when all connections together have too much.
+func (c *conn) grow(size int) bool {
+	if size > pipeBuffer {
+		more := int64(size-pipeBuffer) - c.large
+		if c.srv.large.Add(more) > c.srv.o.LargeBytes {
+			c.srv.large.Add(-more)
+			c.error("ERR too many large commands at once, try again later")
+			c.flush()
+			c.closing = true
+			return false
+		}
+		c.large += more
+	}
+	c.resize(size)
+	return true
+}
+
+func (c *conn) shrink(size int) {
+	c.srv.large.Add(-c.large)
+	c.large = 0
+	if size > 0 {
+		c.resize(size)
+	}
+}
+
+func (c *conn) resize(size int) {
+	buf := make([]byte, size)
+	copy(buf, c.in.buf[:c.in.w])
+	c.in.buf, c.calm = buf, 0
+}
+
+// flush writes what has gathered. It reports false when the client does not take it.
+func (c *conn) flush() bool {
+	if len(c.out) == 0 {
+		return true
+	}
+	now := time.Now()
+	if stall := c.srv.o.Stall; c.writeBy.Sub(now) < stall*3/4 { // set seldom, as it costs as much as a decision
+		c.writeBy = now.Add(stall)
+		_ = c.net.SetWriteDeadline(c.writeBy)
+	}
+	_, err := c.net.Write(c.out)
+	if cap(c.out) > pipeBuffer {
+		c.out = nil
+	}
+	c.out = c.out[:0]
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		c.srv.stalled.Add(1)
+	}
+	if err != nil {
+		c.closing = true
+	}
+	return err == nil
+}
+
+// lingerFor is how long a client may take to notice that it was answered for the last time.
+const lingerFor = 500 * time.Millisecond
+
+// linger closes the connection for writing and reads on for a while, so that the last
+// answer is not lost to a reset.
+func (c *conn) linger() {
+	half, ok := c.net.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil {
+		return
+	}
+	_ = c.net.SetReadDeadline(time.Now().Add(lingerFor))
+	_, _ = io.CopyN(io.Discard, c.net, 1<<20)
+}

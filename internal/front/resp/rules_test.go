@@ -1,0 +1,182 @@
+package resp_test
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/fleet"
+	"tidegate.dev/tidegate/internal/dev/testdep"
+	"tidegate.dev/tidegate/internal/front/resp"
+	"tidegate.dev/tidegate/store/memory"
+)
+
+// eachStore runs f on counters in memory and in Redis. forget makes what is not settled yet
+// too late to settle.
+func eachStore(t *testing.T, f func(t *testing.T, store tidegate.Store, forget func())) {
+	t.Run("memory", func(t *testing.T) {
+		clock := newClock()
+		f(t, memory.Open(memory.Config{Now: clock.now}), func() { clock.add(tidegate.ReserveTTL + time.Second) })
+	})
+	t.Run("redis", func(t *testing.T) {
+		server := testdep.Redis(t)
+		store, err := fleet.Open("redis://"+server.Addr, fleet.Options{Deadline: patience})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = store.Close() })
+		f(t, store, func() {
+			t.Helper()
+			records := strings.Fields(redisCLI(t, server.Addr, "KEYS", "*:reservation:*"))
+			if len(records) != 1 {
+				t.Fatalf("records: %q", records)
+			}
+			redisCLI(t, server.Addr, "DEL", records[0]) // as when its time is over
+		})
+	})
+}
+
+// Five at once reserve all there is: one gets it. It is settled once, and what it did not
+// use is there again. One that is never settled stays charged.
+func TestReserve(t *testing.T) {
+	eachStore(t, func(t *testing.T, store tidegate.Store, forget func()) {
+		_, c := serve(t, resp.Options{Desk: newDesk(t, store), Store: store})
+		tickets := make(chan string, 5)
+		var all sync.WaitGroup
+		for range 5 {
+			one := c.another()
+			all.Go(func() {
+				got := fields(one.do("TG.RESERVE PATH /chat METHOD POST IP 192.0.2.1 COST 100"))
+				if got["decision"] == "allowed" {
+					tickets <- got["ticket"]
+				} else if got["decision"] != "limited" || got["ticket"] != "" || got["rule"] != "tokens" {
+					t.Errorf("%v", got)
+				}
+			})
+		}
+		all.Wait()
+		close(tickets)
+		if len(tickets) != 1 {
+			t.Fatalf("%d of five reservations of all there is were admitted", len(tickets))
+		}
+		ticket := <-tickets
+		left := func(want string) {
+			t.Helper()
+			if got := fields(c.do("TG.PEEK PATH /chat METHOD POST IP 192.0.2.1")); got["remaining"] != want {
+				t.Errorf("%v, want %s remaining", got, want)
+			}
+		}
+		left("0")
+		c.want("TG.SETTLE "+ticket+" COST 37", ":1|")
+		left("63")
+		for _, cost := range []string{"37", "0", "100"} {
+			c.want("TG.SETTLE "+ticket+" COST "+cost, ":0|")
+			left("63")
+		}
+		late := fields(c.do("TG.RESERVE PATH /chat METHOD POST IP 192.0.2.1 COST 60"))["ticket"]
+		forget()
+		left("3")
+		c.want("TG.SETTLE "+late+" COST 1", ":0|")
+		left("3")
+	})
+}
+
+// What counts by the outcome counts, unless the client wants a ticket and tells.
+func TestReport(t *testing.T) {
+	eachStore(t, func(t *testing.T, store tidegate.Store, _ func()) {
+		_, c := serve(t, resp.Options{Desk: newDesk(t, store)})
+		f := func(ip, more, want string) string {
+			t.Helper()
+			got := fields(c.do("TG.CHECK PATH /login METHOD POST IP " + ip + more))
+			if got["decision"] != want {
+				t.Errorf("%s: %v, want %s", ip, got, want)
+			}
+			return got["ticket"]
+		}
+		for range 10 {
+			c.want("TG.SETTLE "+f("192.0.2.1", " TICKET", "allowed")+" STATUS 200", ":1|")
+		}
+		c.want("TG.SETTLE "+f("192.0.2.1", " TICKET", "allowed")+" STATUS 401", ":1|")
+		c.want("TG.SETTLE "+f("192.0.2.1", " TICKET", "allowed")+" STATUS 401", ":1|")
+		f("192.0.2.1", " TICKET", "limited")
+		if ticket := f("192.0.2.2", "", "allowed"); ticket != "" {
+			t.Errorf("a ticket for nobody: %s", ticket)
+		}
+		f("192.0.2.2", "", "allowed")
+		f("192.0.2.2", "", "limited")
+	})
+}
+
+// A slot is held until it is released.
+func TestSlots(t *testing.T) {
+	eachStore(t, func(t *testing.T, store tidegate.Store, _ func()) {
+		_, c := serve(t, resp.Options{Desk: newDesk(t, store)})
+		const acquire = "TG.ACQUIRE PATH /render IP 192.0.2.1"
+		ticket := fields(c.do(acquire))["ticket"]
+		if got := fields(c.do(acquire)); got["decision"] != "limited" || got["ticket"] != "" {
+			t.Errorf("%v", got)
+		}
+		c.want("TG.RENEW "+ticket, ":1|")
+		c.want("TG.RELEASE "+ticket, ":1|")
+		c.want("TG.RENEW "+ticket, ":0|")
+		if got := fields(c.do(acquire)); got["decision"] != "allowed" {
+			t.Errorf("%v", got)
+		}
+		// Nothing is to be held where no rule has slots.
+		if got := fields(c.do("TG.ACQUIRE PATH /posts AS user 1")); got["decision"] != "allowed" || got["ticket"] != "" {
+			t.Errorf("%v", got)
+		}
+	})
+}
+
+// A body is read as the gateway reads it.
+func TestBody(t *testing.T) {
+	store := memory.New()
+	_, c := serve(t, resp.Options{Desk: newDesk(t, store)})
+	f := func(account, want string) {
+		t.Helper()
+		got := fields(c.call("TG.CHECK", "PATH", "/body", "METHOD", "POST", "HEADER", "Content-Type", "application/json", "BODY", `{"account": "`+account+`"}`))
+		if got["decision"] != want {
+			t.Errorf("%s: %v, want %s", account, got, want)
+		}
+	}
+	f("a", "allowed")
+	f("a", "limited")
+	f("b", "allowed")
+}
+
+// CL.THROTTLE on counters that a fleet shares: two instances, one counter.
+func TestThrottleOnFleet(t *testing.T) {
+	server := testdep.Redis(t)
+	open := func() *client {
+		store, err := fleet.Open("redis://"+server.Addr, fleet.Options{Deadline: patience})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = store.Close() })
+		_, c := serve(t, resp.Options{Desk: newDesk(t, store), Store: store})
+		return c
+	}
+	here, there := open(), open()
+	f := func(c *client, args, want string) {
+		t.Helper()
+		if got := c.five(args); got != want {
+			t.Errorf("CL.THROTTLE %s: got %q, want %q", args, got, want)
+		}
+	}
+	f(here, "k 9 1 3600 4", "0 10 6 -1 14400")
+	f(there, "k 9 1 3600 4", "0 10 2 -1 28800")
+	f(here, "k 9 1 3600 3", "1 10 2 3600 28800")
+	f(there, "k 9 1 3600 3", "1 10 2 3600 28800")
+	f(here, "k 9 1 3600 11", "1 10 2 -1 28800")
+	f(there, "k 9 1 3600 0", "0 10 2 -1 28800")
+	f(there, "k 19 2 3600 0", "0 20 4 -1 28800") // the same time, in other events
+	f(here, "k 1 1 3600 1", "1 2 0 25200 28800")
+	f(here, "k 19 2 3600 4", "0 20 0 -1 36000")
+	f(there, "k 9 1 3600 -6", "0 10 6 -1 14400")
+	f(here, "k 9 1 3600", "0 10 5 -1 18000")
+	there.want("DEL k other", ":1|")
+	f(here, "k 9 1 3600 0", "0 10 10 -1 0")
+}

@@ -1,0 +1,218 @@
+package resp
+
+import (
+	"math"
+	"time"
+	"unsafe"
+
+	"tidegate.dev/tidegate"
+)
+
+// throttle is CL.THROTTLE key max_burst count period [quantity]. It answers five integers
+// as redis-cell does: 0 or 1 for limited, the limit, what remains, in how many seconds to
+// try again (-1: allowed, or it will never fit), and when all is regained.
+func (c *conn) throttle(args [][]byte) {
+	if len(args) != 5 && len(args) != 6 {
+		c.error("Cell error: Store error: Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]")
+		return
+	}
+	var n [4]int64
+	n[3] = 1
+	for i, a := range args[2:] {
+		v, ok := integer(a)
+		if !ok {
+			c.error("Cell error: Store error: Couldn't parse as integer: " + string(a[:min(len(a), 256)]))
+			return
+		}
+		n[i] = v
+	}
+	r := c.rate // most clients have one
+	if t := (triple{n[0], n[1], n[2]}); r == nil || r.triple != t {
+		var wrong string
+		if r, wrong = c.srv.rates.get(t); wrong != "" {
+			c.error(wrong)
+			return
+		}
+		c.rate = r
+	}
+	key, quantity := c.keyOf(args[1]), n[3]
+	switch {
+	case quantity > 0 && !r.never:
+		d, err := c.take(key, r.limit, min(quantity, tidegate.MaxCount+1))
+		if err != nil {
+			c.failed(err)
+			return
+		}
+		retry := int64(-1)
+		if !d.OK && !d.Never {
+			retry = seconds(d.RetryAfter)
+		}
+		c.five(!d.OK, r, d.Remaining, retry, seconds(d.ResetAfter))
+	default:
+		c.look(key, r, quantity)
+	}
+}
+
+// five is the answer. The numbers are mostly small.
+func (c *conn) five(limited bool, r *rate, remaining, retry, reset int64) {
+	if limited {
+		c.out = append(c.out, "*5\r\n:1\r\n"...)
+	} else {
+		c.out = append(c.out, "*5\r\n:0\r\n"...)
+	}
+	c.int(r.burst + 1)
+	c.int(remaining)
+	c.int(retry)
+	c.int(reset)
+}
+
+// look answers what takes nothing: a quantity of 0, a negative one, which gives back, and
+// whatever is asked under a negative burst. redis-cell looks at what is owed after it, and
+// admits it if that is no more than the burst: so nobody is limited who asks for 0, also
+// when nothing remains, but for who asks under a tighter triple than was used up.
+func (c *conn) look(key string, r *rate, quantity int64) {
+	d, err := c.take(key, r.limit, 0)
+	if err != nil {
+		c.failed(err)
+		return
+	}
+	owed, full := float64(d.ResetAfter), (float64(r.burst)+1)*r.em
+	asked := float64(quantity) * r.em
+	after := owed + asked
+	if after > full+1 { // a store rounds up to a nanosecond
+		retry := int64(-1)
+		if asked <= full {
+			retry = seconds(duration(after - full))
+		}
+		c.five(true, r, max(0, r.fits(full-owed)), retry, seconds(d.ResetAfter))
+		return
+	}
+	if quantity < 0 {
+		back := tidegate.Check{Key: key, Limit: r.limit, Cost: max(quantity, -2*tidegate.MaxCount)}
+		if err := c.srv.o.Store.Adjust(c.srv.ctx, d.Receipt, []tidegate.Check{back}); err != nil {
+			c.failed(err)
+			return
+		}
+	}
+	c.five(false, r, r.fits(full-after), -1, seconds(duration(after)))
+}
+
+// fits is how many events take no more than a time that a store may have rounded by a
+// nanosecond.
+func (r *rate) fits(ns float64) int64 {
+	return int64(min(max(math.Floor((ns+1)/r.em), math.MinInt64/2), math.MaxInt64/2))
+}
+
+func duration(ns float64) time.Duration {
+	return time.Duration(min(max(ns, math.MinInt64/2), math.MaxInt64/2))
+}
+
+// take asks the store, and tells whoever watches.
+func (c *conn) take(key string, l *tidegate.Limit, cost int64) (d tidegate.Decision, err error) {
+	s := c.srv
+	if s.one != nil {
+		d, err = s.one.TakeOne(s.ctx, key, l, cost, 0)
+	} else {
+		c.checks[0] = tidegate.Check{Key: key, Limit: l, Cost: cost}
+		d, err = s.o.Store.Take(s.ctx, c.checks[:], 1)
+	}
+	if err == nil && s.o.Observe != nil {
+		c.checks[0] = tidegate.Check{Key: key, Limit: l, Cost: cost}
+		s.o.Observe(nil, c.checks[:], d)
+	}
+	c.decided(&d)
+	return d, err
+}
+
+// decided notes a decision for the access log.
+func (c *conn) decided(d *tidegate.Decision) {
+	if c.srv.o.Access != nil {
+		c.access.Command, c.access.Decision = "?", *d
+	}
+}
+
+func (c *conn) failed(err error) { c.error("ERR the counters cannot be asked: " + err.Error()) }
+
+// keyOf is the counter of a key, behind the prefix of the user. It is valid until the next
+// one.
+func (c *conn) keyOf(key []byte) string {
+	prefix := ""
+	if c.account != nil {
+		prefix = c.account.Prefix
+	}
+	if len(prefix)+len(key) >= tidegate.MaxKey {
+		return tidegate.Key(prefix + string(key))
+	}
+	b := append(c.key[:0], '=')
+	b = append(b, prefix...)
+	b = append(b, key...)
+	c.key = b
+	return unsafe.String(unsafe.SliceData(b), len(b))
+}
+
+// anyRate is for what is the same under every triple.
+var anyRate = triple{0, 1, 1}
+
+// del is DEL key [key ...]. It answers how many of the keys had something to forget.
+func (c *conn) del(args [][]byte) {
+	store, ok := c.srv.o.Store.(tidegate.Resetter)
+	if !ok {
+		c.failed(tidegate.ErrUnsupported)
+		return
+	}
+	r, wrong := c.srv.rates.get(anyRate)
+	if wrong != "" {
+		c.error(wrong)
+		return
+	}
+	var gone int64
+	for _, a := range args[1:] {
+		key := c.keyOf(a)
+		check := []tidegate.Check{{Key: key, Limit: r.limit}}
+		d, err := c.srv.o.Store.Take(c.srv.ctx, check, 1)
+		if err == nil && d.ResetAfter > 0 {
+			gone++
+			err = store.Reset(c.srv.ctx, check)
+		}
+		if err != nil {
+			c.failed(err)
+			return
+		}
+	}
+	c.int(gone)
+}
+
+// integer reads a number as redis-cell does: a sign, and digits.
+func integer(b []byte) (int64, bool) {
+	if len(b) > 0 && len(b) < 19 && b[0]-'0' <= 9 { // mostly
+		var n int64
+		for _, c := range b {
+			if c-'0' > 9 {
+				return 0, false
+			}
+			n = n*10 + int64(c-'0')
+		}
+		return n, true
+	}
+	minus := false
+	if len(b) > 0 && (b[0] == '-' || b[0] == '+') {
+		b, minus = b[1:], b[0] == '-'
+	}
+	if len(b) == 0 {
+		return 0, false
+	}
+	var n uint64
+	for _, c := range b {
+		if c-'0' > 9 || n > math.MaxInt64/10+1 {
+			return 0, false
+		}
+		n = n*10 + uint64(c-'0')
+	}
+	switch {
+	case minus && n <= 1<<63:
+		return -int64(n), true
+	case minus || n > math.MaxInt64:
+		return 0, false
+	}
+	return int64(n), true
+}
