@@ -23,7 +23,7 @@ type balancer struct {
 type noUpstreamError struct{ retryAfter time.Duration }
 
 func (e *noUpstreamError) Error() string {
-	return fmt.Sprintf("all upstreams are out of order, the next is tried in %s", e.retryAfter)
+	return fmt.Sprintf("all upstreams fail their health probes, the next one is in %s", e.retryAfter)
 }
 
 // RoundTrip implements http.RoundTripper.

@@ -71,11 +71,11 @@ func (t *directTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // send sends r over c, which is closed if the request is cancelled.
 func (t *directTransport) send(ctx context.Context, c *upstreamConn, r *http.Request) (*http.Response, error) {
-	unwatch := context.AfterFunc(ctx, func() { _ = c.Close() })
+	stopCancel := context.AfterFunc(ctx, func() { _ = c.Close() })
 	c.setTimeout(t.headTimeout)
 	res, err := c.roundTrip(r, hook1xx(ctx))
 	if err != nil {
-		unwatch()
+		stopCancel()
 		_ = c.Close()
 		if x := exchangeOf(ctx); x != nil && c.sent {
 			x.maybeSent.Store(true)
@@ -85,7 +85,7 @@ func (t *directTransport) send(ctx context.Context, c *upstreamConn, r *http.Req
 		}
 		return nil, err
 	}
-	b := &directBody{body: res.Body, conn: c, transport: t, stopCancel: unwatch, ctx: ctx, closeAfter: res.Close}
+	b := &directBody{body: res.Body, conn: c, transport: t, stopCancel: stopCancel, ctx: ctx, closeAfter: res.Close}
 	if res.Body == http.NoBody {
 		b.end(io.EOF)
 		return res, nil

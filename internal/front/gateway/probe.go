@@ -60,7 +60,7 @@ func (g *Gateway) logHealth(u *upstream, err error) {
 		g.o.Log.Info("upstream is back", slog.String("upstream", u.name))
 		return
 	}
-	g.o.Log.Warn("upstream is out of order; it gets no requests until it answers", slog.String("upstream", u.name), slog.String("error", unwrapURL(err).Error()))
+	g.o.Log.Warn("upstream fails its health probes; it is ejected until one succeeds", slog.String("upstream", u.name), slog.String("error", unwrapURL(err).Error()))
 }
 
 // unwrapURL removes the URL, which the log line has already.
