@@ -43,8 +43,8 @@ type Options struct {
 	// again for every connection, so that the password may be changed meanwhile.
 	PasswordFile string
 	// Deadline is by when every decision has an answer; 0 means DefaultDeadline. One that
-	// is queued behind others, in a burst, while Redis answers those waits for up to half a
-	// second longer.
+	// is only queued behind others, in a burst, waits on for up to half a second, unless
+	// Redis says nothing for as long as the deadline.
 	Deadline time.Duration
 	// OnStoreFailure is what decides when Redis does not, for limits without Terms; nil
 	// means tidegate.FailLocal. Limits of a rule file have their own. A Limiter's or Gate's

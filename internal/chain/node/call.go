@@ -25,15 +25,17 @@ type call struct {
 	gone      []int           // waiters that left without an answer, in order
 	expired   int             // so many were woken because their deadlines had passed
 
-	ready   time.Duration // when it was to be sent
-	lag     time.Duration // how much later it was
+	ready   time.Duration // when it is to be sent at the latest
+	lag     time.Duration // how much later than it should have been it was
 	sent    bool          // a worker has it
 	stamp   stamp         // from before it was sent
 	back    time.Duration // when it should have its reply
 	overdue bool          // that is over
-	late    late
-	name    tidegate.Handle // of the slots it asks for
-	givenUp bool            // they are given back
+	// windowed: it counts in the window of its queue. What is sent again does not.
+	windowed bool
+	late     late
+	name     tidegate.Handle // of the slots it asks for
+	givenUp  bool            // they are given back
 
 	done    atomic.Bool
 	alone   bool // there was one waiter

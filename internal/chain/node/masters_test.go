@@ -309,7 +309,7 @@ func TestSilenceBehindALine(t *testing.T) {
 		c.move(1, "everyone")
 		stop := make(chan struct{})
 		var workers sync.WaitGroup
-		for i := range 4 * aLine {
+		for i := range 4 * minQueue {
 			workers.Go(func() {
 				for j := 0; ; j++ {
 					select {

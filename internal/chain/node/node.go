@@ -104,7 +104,7 @@ func New(inner chain.Backend, o Options) *Node {
 	n.streams.New = func() any { return new(stream) }
 	n.calls.New = func() any {
 		c := new(call)
-		c.run = func() { n.work(c) }
+		c.run = func() { n.workRest(c) }
 		return c
 	}
 	n.parts.New = func() any { return new(part) }
@@ -193,4 +193,4 @@ func (n *Node) Server(l *tidegate.Limit, key string) int { return n.inner.Server
 func (n *Node) Servers() []string { return n.inner.Servers() }
 
 // Heard implements chain.Backend.
-func (n *Node) Heard(server int) time.Time { return n.inner.Heard(server) }
+func (n *Node) Heard(server int) (heard, asked time.Time) { return n.inner.Heard(server) }

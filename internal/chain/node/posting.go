@@ -104,7 +104,7 @@ func (s *server) postOne(p *post) error {
 	n := s.node
 	until := n.contexts.post.get(n, postWithin*n.o.Deadline) // nobody waits for it
 	told := p.chainPost()
-	err := s.reachBy(context.Background(), until, true, func(ctx context.Context) error { return n.charge(ctx, told) })
+	err := s.callInnerBy(context.Background(), innerCall{until: until, aside: true}, func(ctx context.Context) error { return n.charge(ctx, told) })
 	switch {
 	case err == nil:
 		n.count.posted.Add(1)

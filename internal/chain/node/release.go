@@ -212,5 +212,5 @@ func (s *server) freeOne(r *release) error {
 	n := s.node
 	until := n.contexts.post.get(n, postWithin*n.o.Deadline) // nobody waits for it
 	taken, checks := r.taken, r.checks
-	return s.reachBy(context.Background(), until, true, func(ctx context.Context) error { return n.inner.Adjust(ctx, taken, checks) })
+	return s.callInnerBy(context.Background(), innerCall{until: until, aside: true}, func(ctx context.Context) error { return n.inner.Adjust(ctx, taken, checks) })
 }

@@ -189,7 +189,7 @@ func (n *Node) Settle(ctx context.Context, r tidegate.Receipt, actual int64) err
 	if all := n.all(); len(all) == 1 {
 		return all[0].pass(ctx, do)
 	}
-	return n.several.reach(ctx, true, do)
+	return n.several.callInner(ctx, true, do)
 }
 
 // foreign reports whether r is of what another node decided locally.

@@ -25,6 +25,14 @@ type stream struct {
 	calls     int       // under shard.mu: calls that have not ended
 }
 
+// serversOf are the servers that the calls of a stream are for.
+func (n *Node) serversOf(s *stream) []*server {
+	if s.server == n.several {
+		return s.where
+	}
+	return s.server.self[:]
+}
+
 // shards are where streams are found, by the hash of their vectors.
 const shards = 64
 
@@ -202,6 +210,9 @@ func (n *Node) ring(sh *shard) {
 func (n *Node) overdueLocked(c *call, now time.Duration) {
 	c.overdue = true
 	c.stream.server.overdue.Add(1)
+	if q := n.queueOf(c.stream); c.windowed && q.step(batchEvent{kind: batchOverdue, now: now}) {
+		go q.run()
+	}
 	if len(c.deadlines) == len(c.gone) && c.late.undecided == 0 && c.late.admitted == 0 {
 		n.failed(c.stream, n.late, c.stamp.at, 1) // nobody who waited has told of it
 	}

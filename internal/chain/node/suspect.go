@@ -85,7 +85,7 @@ func (s *server) touch() error {
 	n := s.node
 	key := s.probeKey()
 	n.count.probes.Add(1)
-	return s.reach(context.Background(), true, func(ctx context.Context) error {
+	return s.callInner(context.Background(), true, func(ctx context.Context) error {
 		_, err := n.inner.Take(ctx, []tidegate.Check{{Key: key, Limit: probing, Cost: 1}}, 1)
 		return err
 	})

@@ -17,32 +17,29 @@ func (s *server) pass(ctx context.Context, do func(context.Context) error) error
 	if s.share.Load() == 0 {
 		return *s.why.Load()
 	}
-	return s.reach(ctx, false, do)
+	return s.callInner(ctx, false, do)
 }
 
-// passSeveral is pass of a call that several servers take part in.
-func (n *Node) passSeveral(ctx context.Context, where []*server, do func(context.Context) error) error {
+// passWhole is pass of a call about checks that cannot be divided. Like Take, it waits on
+// beyond the deadline while it is only queued behind others.
+func (n *Node) passWhole(ctx context.Context, checks []tidegate.Check, do func(context.Context) error) error {
+	way, where := n.wayTo(checks, nil)
+	if way != n.several {
+		where = way.self[:]
+	}
 	for _, s := range where {
 		if s.share.Load() == 0 {
 			return *s.why.Load()
 		}
 	}
-	err := n.several.reach(ctx, true, do)
-	if ctx.Err() == nil && !shows(err) {
+	until := n.contexts.deadline.get(n, n.o.Deadline)
+	err := way.callInnerBy(ctx, innerCall{until: until, queuedAt: where, aside: way == n.several}, do)
+	if way == n.several && ctx.Err() == nil && !shows(err) {
 		for _, s := range where {
 			s.suspect(1)
 		}
 	}
 	return err
-}
-
-// passWhole is pass of a call about checks that cannot be divided.
-func (n *Node) passWhole(ctx context.Context, checks []tidegate.Check, do func(context.Context) error) error {
-	way, where := n.wayTo(checks, nil)
-	if way != n.several {
-		return way.pass(ctx, do)
-	}
-	return n.passSeveral(ctx, where, do)
 }
 
 // passEach is pass for the checks of each server by themselves, at the same time: one that
@@ -83,7 +80,14 @@ func partOf(checks []tidegate.Check, where []*server, s *server) (part []tidegat
 	return part
 }
 
-// The states of a call that is not Take's.
+// innerCall is a call of the backend that is not for Take.
+type innerCall struct {
+	until    context.Context // ends by when it is given up
+	aside    bool            // it is for no request: its failure does not open the circuit
+	queuedAt []*server       // it is not given up while it is only queued at these
+}
+
+// The states of an innerCall.
 const (
 	passing     = iota
 	passed      // it has a result
@@ -91,52 +95,72 @@ const (
 	passedAlone // its caller has left: how it ends is still to be counted
 )
 
-// reach is pass even if the circuit is open. What is done aside is for no request.
-func (s *server) reach(ctx context.Context, aside bool, do func(context.Context) error) error {
+// callInner is pass even if the circuit is open.
+func (s *server) callInner(ctx context.Context, aside bool, do func(context.Context) error) error {
 	n := s.node
-	return s.reachBy(ctx, n.contexts.deadline.get(n, n.o.Deadline), aside, do)
+	return s.callInnerBy(ctx, innerCall{until: n.contexts.deadline.get(n, n.o.Deadline), aside: aside}, do)
 }
 
-// reachBy is reach by another deadline than that of requests.
-func (s *server) reachBy(ctx, until context.Context, aside bool, do func(context.Context) error) error {
+// callInnerBy calls the backend once, and returns when that does or the call is given up.
+func (s *server) callInnerBy(ctx context.Context, c innerCall, do func(context.Context) error) error {
 	n := s.node
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	began := n.now()
-	record := func(err error) { s.recordOne(err, began, aside) }
+	record := func(err error) { s.recordOne(err, began, c.aside) }
 	if !s.begin() {
 		record(ErrBusy)
 		return ErrBusy
 	}
+	own := c.until
+	if len(c.queuedAt) > 0 {
+		own = n.contexts.late.get(n, n.o.Deadline+lateFor)
+	}
 	var state atomic.Uint32
 	done := make(chan error, 1)
 	go func() {
-		err := safely(within{until, ctx}, do)
+		for _, at := range c.queuedAt {
+			at.noteAsked(n.now())
+		}
+		err := safely(within{own, ctx}, do)
 		s.inFlight.Add(-1)
+		if shows(err) {
+			for _, at := range c.queuedAt {
+				at.replied.Store(int64(n.now()))
+			}
+		}
 		if state.CompareAndSwap(passing, passed) {
 			done <- err
 		} else if state.Load() == passedAlone {
 			record(err)
 		}
 	}()
-	var err error
-	select {
-	case err = <-done:
-	case <-until.Done():
-		if state.CompareAndSwap(passing, passedLate) {
-			record(n.late)
-			return n.late
+	left, over := ctx.Done(), c.until.Done()
+	var later <-chan time.Time
+	for {
+		select {
+		case err := <-done:
+			record(err)
+			return err
+		case <-left:
+			if left = nil; state.CompareAndSwap(passing, passedAlone) {
+				return ctx.Err()
+			}
+		case <-over:
+			over, later = nil, time.After(0)
+		case <-later:
+			now := n.now()
+			if len(c.queuedAt) > 0 && now-began < n.o.Deadline+n.maxQueueing(now) && n.behind(s, began, now) && !n.silent(c.queuedAt, began, now) {
+				later = time.After(n.o.Deadline / 8)
+				continue
+			}
+			if later = nil; state.CompareAndSwap(passing, passedLate) {
+				record(n.late)
+				return n.late
+			}
 		}
-		err = <-done
-	case <-ctx.Done():
-		if state.CompareAndSwap(passing, passedAlone) {
-			return ctx.Err()
-		}
-		err = <-done
 	}
-	record(err)
-	return err
 }
 
 // recordOne counts how a call ended that began then. What is done aside, for no request,
@@ -148,7 +172,8 @@ func (s *server) recordOne(err error, began time.Duration, aside bool) {
 		return
 	}
 	n.countFailure(err, 1)
-	if inLine := unsure(err) && (s.lines(began) || n.lag.now(n.now()) > 0) && s.heardSince(began); !aside && !inLine {
+	queued := unsure(err) && n.behind(s, began, n.now()) && s.heardSince(began)
+	if !aside && !queued {
 		s.fail(err, began, 1)
 	}
 }
