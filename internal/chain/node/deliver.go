@@ -32,8 +32,8 @@ func (n *Node) deliver(c *call, a *chain.Ask, err error) (rest *call, more, over
 			part.replied.Store(int64(n.now()))
 		}
 		n.see(s.checks, &a.Granted, c.stamp.at)
-		if n.cannot.some.Load() {
-			n.cannot.answered(s.checks)
+		if n.unaskable.some.Load() {
+			n.unaskable.answered(s.checks)
 		}
 		n.rememberBlock(c, &a.Granted)
 		if refusal != nil && !refusal.OK {
@@ -163,7 +163,7 @@ func (c *call) copyOver(from []tidegate.Check) {
 // release lets a call that had one waiter be used again, when it is called for the second
 // time: by the worker, and by the waiter.
 func (n *Node) release(c *call) {
-	if c.alone && c.parted.Swap(true) {
+	if c.alone && c.releasedOnce.Swap(true) {
 		c.reset()
 		n.calls.Put(c)
 	}

@@ -23,8 +23,8 @@ func (s *server) pass(ctx context.Context, do func(context.Context) error) error
 // passWhole is pass of a call about checks that cannot be divided. Like Take, it waits on
 // beyond the deadline while it is only queued behind others.
 func (n *Node) passWhole(ctx context.Context, checks []tidegate.Check, do func(context.Context) error) error {
-	way, where := n.wayTo(checks, nil)
-	if way != n.several {
+	way, where := n.serversFor(checks, nil)
+	if way != n.multi {
 		where = way.self[:]
 	}
 	for _, s := range where {
@@ -33,8 +33,8 @@ func (n *Node) passWhole(ctx context.Context, checks []tidegate.Check, do func(c
 		}
 	}
 	until := n.contexts.deadline.get(n, n.o.Deadline)
-	err := way.callInnerBy(ctx, innerCall{until: until, queuedAt: where, aside: way == n.several}, do)
-	if way == n.several && ctx.Err() == nil && !shows(err) {
+	err := way.callInnerBy(ctx, innerCall{until: until, queuedAt: where, aside: way == n.multi}, do)
+	if way == n.multi && ctx.Err() == nil && !showsLife(err) {
 		for _, s := range where {
 			s.suspect(1)
 		}
@@ -53,8 +53,8 @@ func (n *Node) passEach(ctx context.Context, checks []tidegate.Check, do func(co
 		}
 		return err
 	}
-	way, where := n.wayTo(checks, nil)
-	if way != n.several {
+	way, where := n.serversFor(checks, nil)
+	if way != n.multi {
 		return one(way, checks)
 	}
 	var (
@@ -125,7 +125,7 @@ func (s *server) callInnerBy(ctx context.Context, c innerCall, do func(context.C
 		}
 		err := safely(within{own, ctx}, do)
 		s.inFlight.Add(-1)
-		if shows(err) {
+		if showsLife(err) {
 			for _, at := range c.queuedAt {
 				at.replied.Store(int64(n.now()))
 			}

@@ -87,7 +87,7 @@ func TestBurstDoesNotSilenceTheServer(t *testing.T) {
 						for i := range burst {
 							callers.Go(func() {
 								d, err := g.Take(t.Context(), vector(fmt.Sprint(i)), 1)
-								if err != nil || d.OK || instead(&d) {
+								if err != nil || d.OK || byFallback(&d) {
 									wrong.Add(1)
 								}
 							})

@@ -31,7 +31,7 @@ func (s *server) post(when *time.Duration) {
 	n := s.node
 	n.mu.Lock()
 	now := n.now()
-	if n.gone { // it is posted by a successor
+	if n.handedOver { // it is posted by a successor
 		*when = now + postPause
 	}
 	if !s.circuit.answers() || now < *when {
@@ -108,7 +108,7 @@ func (s *server) postOne(p *post) error {
 	switch {
 	case err == nil:
 		n.count.posted.Add(1)
-	case unsure(err) && n.cannot.barred(p.debt.limit): // then it was not charged
+	case unsure(err) && n.unaskable.barred(p.debt.limit): // then it was not charged
 		return fmt.Errorf("%w: %v", tidegate.ErrCannotAsk, err)
 	case !n.chargesOnce.Load(): // a second time would be charged again
 		if unsure(err) {

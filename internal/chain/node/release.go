@@ -27,7 +27,7 @@ const maxReleasePause = 5 * time.Second
 // putOff has a release wait that failed with err.
 func (r *release) putOff(now time.Duration, err error) {
 	r.after = now + jitter(postPause)
-	if shows(err) {
+	if showsLife(err) {
 		r.tries++
 		r.after = now + jitter(min(postPause<<min(r.tries, 10), maxReleasePause))
 	}
@@ -92,8 +92,8 @@ func (n *Node) giveBack(taken tidegate.Receipt, checks []tidegate.Check, copies 
 
 // releaseEach is releaseLater of the slots of every server.
 func (n *Node) releaseEach(taken tidegate.Receipt, checks []tidegate.Check) {
-	way, where := n.wayTo(checks, nil)
-	if way != n.several {
+	way, where := n.serversFor(checks, nil)
+	if way != n.multi {
 		way.releaseLater(taken, checks)
 		return
 	}
@@ -194,7 +194,7 @@ func (s *server) freeAll(all []release) (again []release) {
 					err = *why
 				} else if err = s.freeOne(&r); err == nil {
 					continue
-				} else if !shows(err) {
+				} else if !showsLife(err) {
 					stop.Store(&err)
 				}
 				r.putOff(s.node.now(), err)

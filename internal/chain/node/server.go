@@ -91,9 +91,9 @@ func (n *Node) server(number int) *server {
 // serverOf is the server that the counter of a check lives on.
 func (n *Node) serverOf(c *tidegate.Check) *server { return n.server(n.inner.Server(c.Limit, c.Key)) }
 
-// wayTo is the server that all checks live on. If they live on several, it is what is
+// serversFor is the server that all checks live on. If they live on several, it is what is
 // common to calls of several, and where has the server of each check.
-func (n *Node) wayTo(checks []tidegate.Check, room []*server) (way *server, where []*server) {
+func (n *Node) serversFor(checks []tidegate.Check, room []*server) (way *server, where []*server) {
 	if len(checks) == 0 {
 		return n.server(0), room
 	}
@@ -106,7 +106,7 @@ func (n *Node) wayTo(checks []tidegate.Check, room []*server) (way *server, wher
 		for j := range checks {
 			where = append(where, n.serverOf(&checks[j]))
 		}
-		return n.several, where
+		return n.multi, where
 	}
 	return way, where
 }

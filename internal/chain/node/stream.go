@@ -27,7 +27,7 @@ type stream struct {
 
 // serversOf are the servers that the calls of a stream are for.
 func (n *Node) serversOf(s *stream) []*server {
-	if s.server == n.several {
+	if s.server == n.multi {
 		return s.where
 	}
 	return s.server.self[:]
@@ -69,7 +69,7 @@ func (n *Node) newStreamLocked(sh *shard, hash uint64, checks []tidegate.Check, 
 	s := n.streams.Get().(*stream)
 	s.shard, s.hash, s.traits, s.copies = sh, hash, t, copies
 	s.copy(checks)
-	s.server, s.where = n.wayTo(checks, s.where)
+	s.server, s.where = n.serversFor(checks, s.where)
 	if t&together != 0 && sh.streams[hash] == nil {
 		s.listed = true
 		sh.streams[hash] = s
@@ -213,7 +213,7 @@ func (n *Node) overdueLocked(c *call, now time.Duration) {
 	if q := n.queueOf(c.stream); c.windowed && q.step(batchEvent{kind: batchOverdue, now: now}) {
 		go q.run()
 	}
-	if len(c.deadlines) == len(c.gone) && c.late.undecided == 0 && c.late.admitted == 0 {
+	if len(c.deadlines) == len(c.left) && c.late.undecided == 0 && c.late.admitted == 0 {
 		n.failed(c.stream, n.late, c.stamp.at, 1) // nobody who waited has told of it
 	}
 	n.stepLocked(c.stream, coalesceEvent{kind: replied, now: now})

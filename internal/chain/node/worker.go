@@ -81,7 +81,7 @@ func (s *server) exchange(asks []chain.Ask, began time.Duration) error {
 // replies reports whether some of asks were answered.
 func replies(asks []chain.Ask) bool {
 	for i := range asks {
-		if shows(asks[i].Err) {
+		if showsLife(asks[i].Err) {
 			return true
 		}
 	}
