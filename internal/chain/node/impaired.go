@@ -12,13 +12,13 @@ import (
 // that do are decided by the backend, the others by their fallbacks.
 func (n *Node) takeImpaired(ctx context.Context, checks []tidegate.Check, copies int, t traits, now time.Duration) (tidegate.Decision, error) {
 	var room [8]*server
-	way, where := n.serversFor(checks, room[:0])
-	if way != n.multi {
-		if way.asks(checks, now) {
+	target, where := n.serversFor(checks, room[:0])
+	if target != n.multi {
+		if target.asks(checks, now) {
 			return n.ask(ctx, checks, copies, t, now)
 		}
-		way.holdLocal(checks)
-		d, _, err := n.fallback(checks, copies, way.reason(), now, true)
+		target.holdLocal(checks)
+		d, _, err := n.fallback(checks, copies, target.reason(), now, true)
 		return d, err
 	}
 	here, there := n.part(checks, where, now)

@@ -23,9 +23,9 @@ func (s *server) pass(ctx context.Context, do func(context.Context) error) error
 // passWhole is pass of a call about checks that cannot be divided. Like Take, it waits on
 // beyond the deadline while it is only queued behind others.
 func (n *Node) passWhole(ctx context.Context, checks []tidegate.Check, do func(context.Context) error) error {
-	way, where := n.serversFor(checks, nil)
-	if way != n.multi {
-		where = way.self[:]
+	target, where := n.serversFor(checks, nil)
+	if target != n.multi {
+		where = target.self[:]
 	}
 	for _, s := range where {
 		if s.share.Load() == 0 {
@@ -33,8 +33,8 @@ func (n *Node) passWhole(ctx context.Context, checks []tidegate.Check, do func(c
 		}
 	}
 	until := n.contexts.deadline.get(n, n.o.Deadline)
-	err := way.callInnerBy(ctx, innerCall{until: until, queuedAt: where, aside: way == n.multi}, do)
-	if way == n.multi && ctx.Err() == nil && !showsLife(err) {
+	err := target.callInnerBy(ctx, innerCall{until: until, queuedAt: where, aside: target == n.multi}, do)
+	if target == n.multi && ctx.Err() == nil && !showsLife(err) {
 		for _, s := range where {
 			s.suspect(1)
 		}
@@ -53,9 +53,9 @@ func (n *Node) passEach(ctx context.Context, checks []tidegate.Check, do func(co
 		}
 		return err
 	}
-	way, where := n.serversFor(checks, nil)
-	if way != n.multi {
-		return one(way, checks)
+	target, where := n.serversFor(checks, nil)
+	if target != n.multi {
+		return one(target, checks)
 	}
 	var (
 		all  sync.WaitGroup

@@ -21,6 +21,7 @@ type looping struct {
 	decides time.Duration // about one ask
 	most    int
 	came    chan *looped
+	turns   int // it stops after so many; 0 means that it does not
 }
 
 type looped struct {
@@ -29,7 +30,11 @@ type looped struct {
 }
 
 func (l *looping) serve(t *testing.T) {
-	for one := range l.came {
+	for turns := 1; ; turns++ {
+		one, ok := <-l.came
+		if !ok || turns == l.turns {
+			return
+		}
 		turn := []*looped{one}
 		for len(l.came) > 0 {
 			turn = append(turn, <-l.came)
@@ -49,11 +54,15 @@ func (l *looping) serve(t *testing.T) {
 
 func (l *looping) MaxBatch() int { return l.most }
 
-func (l *looping) TakeBatch(_ context.Context, asks []chain.Ask) error {
+func (l *looping) TakeBatch(ctx context.Context, asks []chain.Ask) error {
 	c := &looped{asks, make(chan struct{})}
 	l.came <- c
-	<-c.done
-	return nil
+	select {
+	case <-c.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // A server that is busy with a burst says nothing for as long as that takes. Three nodes do
@@ -115,4 +124,86 @@ func TestBurstDoesNotSilenceTheServer(t *testing.T) {
 		f(20*time.Microsecond, burst, 1, 32)
 	}
 	f(10*time.Microsecond, 3000, 1, 32)
+}
+
+// A server that stops in the middle of a burst is waited for until it has been silent for a
+// while, and not for as long as a queue may take.
+func TestQueueEndsWithSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &looping{Store: memory.New(), decides: 100 * time.Microsecond, most: 1, came: make(chan *looped, 1<<16), turns: 3}
+		go store.serve(t)
+		g := newNode(store, Options{Failures: 1 << 30})
+		l := limit("silent", 1_000_000, tidegate.FailLocal)
+		var callers sync.WaitGroup
+		var local atomic.Int64
+		start := time.Now()
+		for i := range 300 {
+			callers.Go(func() {
+				d, err := g.Take(t.Context(), []tidegate.Check{{Key: fmt.Sprint(i), Limit: l, Cost: 1}}, 1)
+				if took := time.Since(start); err != nil || took > (heardDeadlines+1)*DefaultDeadline {
+					t.Errorf("%+v, %v after %s", d, err, took)
+				}
+				if byFallback(&d) {
+					local.Add(1)
+				}
+			})
+		}
+		callers.Wait()
+		if local.Load() == 0 {
+			t.Error("the server has answered everybody")
+		}
+		began := time.Now()
+		for i := range 100 {
+			callers.Go(func() {
+				d, err := g.Take(t.Context(), []tidegate.Check{{Key: fmt.Sprint("later ", i), Limit: l, Cost: 1}}, 1)
+				if took := time.Since(began); err != nil || !byFallback(&d) || took > DefaultDeadline {
+					t.Errorf("%+v, %v after %s", d, err, took)
+				}
+			})
+		}
+		callers.Wait()
+		_ = g.Close()
+		close(store.came)
+		time.Sleep(2 * lateFor)
+	})
+}
+
+// slowReserve reserves one after the other.
+type slowReserve struct {
+	*memory.Store
+	turn chan struct{}
+}
+
+func (s *slowReserve) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.Duration) (tidegate.Decision, error) {
+	s.turn <- struct{}{}
+	defer func() { <-s.turn }()
+	time.Sleep(200 * time.Microsecond)
+	return s.Store.Reserve(ctx, checks, ttl)
+}
+
+// Reservations are queued like other requests.
+func TestReservationsAreQueued(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &slowReserve{memory.New(), make(chan struct{}, 1)}
+		g := newNode(store, Options{})
+		l := limit("reserved", 10, tidegate.FailLocal)
+		var callers sync.WaitGroup
+		for i := range 400 {
+			check := []tidegate.Check{{Key: fmt.Sprint(i), Limit: l, Cost: 10}}
+			if d, _ := store.Store.Take(t.Context(), check, 1); !d.OK {
+				t.Fatalf("%+v", d)
+			}
+			callers.Go(func() {
+				check := []tidegate.Check{{Key: fmt.Sprint(i), Limit: l, Cost: 1, Estimate: true}}
+				if d, err := g.Reserve(t.Context(), check, time.Minute); err != nil || d.OK || byFallback(&d) {
+					t.Errorf("%+v, %v", d, err)
+				}
+			})
+		}
+		callers.Wait()
+		if h := g.Health(); h.State != OK || h.Timeouts != 0 {
+			t.Errorf("%+v", h)
+		}
+		_ = g.Close()
+	})
 }

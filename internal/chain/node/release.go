@@ -92,9 +92,9 @@ func (n *Node) giveBack(taken tidegate.Receipt, checks []tidegate.Check, copies 
 
 // releaseEach is releaseLater of the slots of every server.
 func (n *Node) releaseEach(taken tidegate.Receipt, checks []tidegate.Check) {
-	way, where := n.serversFor(checks, nil)
-	if way != n.multi {
-		way.releaseLater(taken, checks)
+	target, where := n.serversFor(checks, nil)
+	if target != n.multi {
+		target.releaseLater(taken, checks)
 		return
 	}
 	for i, s := range where {

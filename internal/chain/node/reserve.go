@@ -106,13 +106,13 @@ func (n *Node) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.Du
 
 // unasked returns a server that is not asked about its part of checks, or nil.
 func (n *Node) unasked(checks []tidegate.Check, now time.Duration) *server {
-	way, where := n.serversFor(checks, nil)
-	if way != n.multi {
-		where = []*server{way}
+	target, where := n.serversFor(checks, nil)
+	if target != n.multi {
+		where = target.self[:]
 	}
 	for _, s := range where {
 		part := checks
-		if way == n.multi {
+		if target == n.multi {
 			part = partOf(checks, where, s)
 		}
 		if s.asks(part, now) {

@@ -93,14 +93,14 @@ func (n *Node) serverOf(c *tidegate.Check) *server { return n.server(n.inner.Ser
 
 // serversFor is the server that all checks live on. If they live on several, it is what is
 // common to calls of several, and where has the server of each check.
-func (n *Node) serversFor(checks []tidegate.Check, room []*server) (way *server, where []*server) {
+func (n *Node) serversFor(checks []tidegate.Check, room []*server) (target *server, where []*server) {
 	if len(checks) == 0 {
 		return n.server(0), room
 	}
-	way, where = n.serverOf(&checks[0]), room[:0]
+	target, where = n.serverOf(&checks[0]), room[:0]
 	for i := 1; i < len(checks); i++ {
 		s := n.serverOf(&checks[i])
-		if s == way {
+		if s == target {
 			continue
 		}
 		for j := range checks {
@@ -108,7 +108,7 @@ func (n *Node) serversFor(checks []tidegate.Check, room []*server) (way *server,
 		}
 		return n.multi, where
 	}
-	return way, where
+	return target, where
 }
 
 // name is what the server is called in messages.
