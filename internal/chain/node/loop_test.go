@@ -163,7 +163,6 @@ func TestQueueEndsWithSilence(t *testing.T) {
 		}
 		callers.Wait()
 		_ = g.Close()
-		close(store.came)
 		time.Sleep(2 * lateFor)
 	})
 }
