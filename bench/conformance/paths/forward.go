@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -35,6 +36,29 @@ func forwarded(targets []string) ([]string, error) {
 		}
 	}
 	return got, nil
+}
+
+// stripped returns what other proxies make of the targets: the path of a whole URL, no
+// space at the end, and what Go writes for letters that should be escaped.
+func stripped(targets []string) []string {
+	var got []string
+	for _, target := range targets {
+		target = strings.TrimRight(target, " ")
+		if scheme, rest, whole := strings.Cut(target, "://"); whole && !strings.ContainsAny(scheme, "/?#") {
+			slash := strings.IndexByte(rest, '/')
+			if slash < 0 {
+				continue
+			}
+			target = rest[slash:]
+		}
+		got = append(got, target)
+	}
+	for _, target := range targets {
+		if u, err := url.ParseRequestURI(target); err == nil {
+			got = append(got, u.RequestURI())
+		}
+	}
+	return got
 }
 
 // pass sends every target through one gateway.

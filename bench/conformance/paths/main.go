@@ -37,6 +37,7 @@ func run(out string) error {
 	}
 	defer stop()
 	targets := spellings()
+	targets = append(targets, stripped(targets)...)
 	passed, err := forwarded(targets)
 	if err != nil {
 		return err
