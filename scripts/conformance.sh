@@ -40,8 +40,30 @@ slow() {
 	(cd bench && "${GO:-go}" run ./conformance/slow)
 }
 
+has_lua_socket() { [ -e /usr/share/lua/5.3/socket.lua ]; } # that of Apache's mod_lua
+
+# doors: the proxies of docs/front-ends.md, those of make test and more. Traefik is tested
+# where it is installed; the distribution does not have it.
+doors() {
+	PATH=$PATH:/usr/sbin
+	local daemon more="caddy apache2"
+	for daemon in nginx haproxy caddy apache2; do
+		command -v "$daemon" >/dev/null || { need "$daemon" "$daemon"; update-rc.d "$daemon" disable || true; } # nor at the next boot
+	done
+	need has_lua_socket lua-socket
+	nginx -v
+	haproxy -v | head -1
+	echo "caddy $(caddy version)"
+	apache2 -v | head -1
+	if command -v traefik >/dev/null; then
+		more+=" traefik"
+		traefik version | head -1
+	fi
+	TEST_PROXIES=$more CI=true "${GO:-go}" test -count=1 ./internal/dev/proxies
+}
+
 parts=("$@")
-[ ${#parts[@]} -gt 0 ] || parts=(paths h2spec slow)
+[ ${#parts[@]} -gt 0 ] || parts=(paths h2spec slow doors)
 for part in "${parts[@]}"; do
 	echo "== $part"
 	"$part"

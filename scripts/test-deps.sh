@@ -5,6 +5,7 @@
 set -euo pipefail
 
 . "$(dirname "$0")/packages.sh"
+PATH=$PATH:/usr/sbin # where nginx and haproxy are, and users do not look
 
 # A program, what proves that it is there, and its Debian packages.
 compiles() { echo '#include <stdlib.h>
@@ -18,6 +19,8 @@ find_missing() {
 	compiles || { missing+=("a C compiler (the race detector needs it)"); packages+=(gcc libc6-dev); }
 	command -v curl >/dev/null || { missing+=("curl"); packages+=(curl); }
 	command -v h2load >/dev/null || { missing+=("h2load"); packages+=(nghttp2-client); }
+	command -v nginx >/dev/null || { missing+=("nginx"); packages+=(nginx); }
+	command -v haproxy >/dev/null || { missing+=("haproxy"); packages+=(haproxy); }
 	command -v systemd-analyze >/dev/null && [ -x /bin/kill ] || { missing+=("systemd-analyze, and the kill that units call (nothing of systemd is started)"); packages+=(systemd procps); }
 	certificates || { missing+=("certificates of the public authorities"); packages+=(ca-certificates); }
 }
@@ -30,8 +33,10 @@ if can_install; then
 	log=$(mktemp)
 	if ! install_packages "${packages[@]}" >"$log" 2>&1; then
 		cat "$log" >&2
-	elif [[ " ${packages[*]} " == *" redis-server "* ]]; then
-		update-rc.d redis-server disable || true # nor at the next boot
+	else
+		for daemon in redis-server nginx haproxy; do
+			[[ " ${packages[*]} " != *" $daemon "* ]] || update-rc.d "$daemon" disable || true # nor at the next boot
+		done
 	fi
 	rm -f "$log"
 	find_missing
