@@ -12,7 +12,7 @@ import (
 
 var serveCommand = command{
 	name:    "serve",
-	summary: "Run the gateway: a reverse proxy that enforces the rules.",
+	summary: "Run the gateway, a reverse proxy that enforces the rules, and the doors for callers that ask.",
 	help: `
 Usage: tidegate serve [-c tidegate.yaml] [FLAGS]
 
@@ -25,7 +25,8 @@ settings with their values; docs/gateway.md explains them.
 Signals:
   SIGTERM  stop accepting, finish requests in flight, write the counters if they are
            in memory, and exit; a second SIGTERM exits at once
-  SIGHUP   reopen the log files; reload rules, lists and certificates
+  SIGHUP   reopen the log files; reload rules, lists, certificates,
+           tokens and users
   SIGUSR2  start a successor, hand the sockets and counters over to it, and exit;
            no connection is refused
 
@@ -41,7 +42,7 @@ Examples:
 			if len(args) > 0 {
 				return misused(env, "serve", "it takes no arguments, but got %q; the file is named by -c", args[0])
 			}
-			o.Stdout, o.Stderr, o.Getenv = env.Stdout, env.Stderr, env.Getenv
+			o.Stdout, o.Stderr, o.Getenv, o.Version = env.Stdout, env.Stderr, env.Getenv, release
 			return exitOf(serve.Run(ctx, o))
 		}
 	},

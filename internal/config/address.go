@@ -16,8 +16,14 @@ type Address struct {
 
 const unixPrefix = "unix:"
 
-// String is how it is written: 127.0.0.1:8080, or unix:/run/tidegate.sock.
+// Open reports whether there is anything to listen on; the zero value is off.
+func (a Address) Open() bool { return a.Network != "" }
+
+// String is how it is written: 127.0.0.1:8080, unix:/run/tidegate.sock, or off.
 func (a Address) String() string {
+	if !a.Open() {
+		return Off
+	}
 	if a.Network == "unix" {
 		return unixPrefix + a.Address
 	}
@@ -45,6 +51,9 @@ func (a Address) port() string {
 
 // meets reports whether a and b cannot both be listened on.
 func (a Address) meets(b Address) bool {
+	if !a.Open() || !b.Open() {
+		return false
+	}
 	if a.Network != b.Network || a.Network == "unix" {
 		return a == b
 	}
@@ -56,7 +65,7 @@ func (a Address) meets(b Address) bool {
 
 // reachedAt reports whether who connects to host and port arrives at a.
 func (a Address) reachedAt(host, port string) bool {
-	if a.Network == "unix" || a.port() != port {
+	if a.Network != "tcp" || a.port() != port {
 		return false
 	}
 	own := a.host()
@@ -90,6 +99,19 @@ func address(usual string) codec[Address] {
 		},
 		write: Address.String,
 	}
+}
+
+// addressOrOff is address, or the word off.
+func addressOrOff(usual string) codec[Address] {
+	c := address(usual)
+	read := c.read
+	c.read = func(w rawValue) (Address, mistake) {
+		if w.text == Off {
+			return Address{}, mistake{}
+		}
+		return read(w)
+	}
+	return c
 }
 
 func readHostPort(text, host, port string) (Address, mistake) {

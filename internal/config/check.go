@@ -15,6 +15,8 @@ func (l *loader) check() {
 	l.checkSnapshot()
 	l.checkTLS()
 	l.checkPair("admin.tls", l.config.Admin.TLS)
+	l.checkDoorTLS("check.tls", l.config.Check.TLS)
+	l.checkDoorTLS("resp.tls", l.config.RESP.TLS)
 	l.checkTimes()
 	l.checkHealth()
 }
@@ -43,40 +45,68 @@ func (l *loader) either(first, second string) string {
 	return second
 }
 
-func (l *loader) checkListen() {
+// door is a listener by its setting.
+type door struct {
+	path string
+	Address
+}
+
+func (l *loader) doors() []door {
 	listen := l.config.Listen
-	if !l.sound("listen.gateway", "listen.admin") {
+	return []door{{"listen.gateway", listen.Gateway}, {"listen.check", listen.Check}, {"listen.resp", listen.RESP}, {"listen.admin", listen.Admin}}
+}
+
+func (l *loader) checkListen() {
+	doors := l.doors()
+	for i, b := range doors {
+		for _, a := range doors[:i] {
+			if l.sound(a.path, b.path) && a.meets(b.Address) {
+				l.clash(l.either(b.path, a.path), diag.Error,
+					quote(a.path)+" "+quote(a.String())+" and "+quote(b.path)+" "+quote(b.String())+" are the same place",
+					"give them different ports")
+			}
+		}
+	}
+	listen := l.config.Listen
+	if l.sound("listen.gateway", "listen.check", "listen.resp") && !listen.Gateway.Open() && !listen.Check.Open() && !listen.RESP.Open() {
+		l.clash("listen.gateway", diag.Error, "`listen.gateway` is off, and nothing else is open for anybody to ask", "open `listen.check` or `listen.resp`")
+	}
+	l.checkOpen("listen.check", listen.Check, "token", "check.token_file", "check.tls.client_ca", l.config.Check.TokenFile, l.config.Check.TLS.ClientCA)
+	l.checkOpen("listen.resp", listen.RESP, "password", "resp.users_file", "resp.tls.client_ca", l.config.RESP.UsersFile, l.config.RESP.TLS.ClientCA)
+	l.checkOpen("listen.admin", listen.Admin, "token", "admin.token_file", "", l.config.Admin.TokenFile, "")
+}
+
+// checkOpen wants a listener that other machines reach to ask who is there.
+func (l *loader) checkOpen(path string, at Address, secret, file, authorities, fileGiven, authoritiesGiven string) {
+	if !l.sound(path) || !at.Open() || at.Local() || fileGiven != "" || authoritiesGiven != "" || !l.sound(file) || authorities != "" && !l.sound(authorities) {
 		return
 	}
-	if listen.Gateway.meets(listen.Admin) {
-		l.clash(l.either("listen.admin", "listen.gateway"), diag.Error,
-			"`listen.gateway` "+quote(listen.Gateway.String())+" and `listen.admin` "+quote(listen.Admin.String())+" are the same place",
-			"give them different ports")
-	}
-	if !listen.Admin.Local() && l.config.Admin.TokenFile == "" && l.sound("admin.token_file") {
-		l.clash("listen.admin", diag.Error,
-			"`listen.admin` is reached from other machines, and asks for no token: "+quote(listen.Admin.String()),
-			"name a file with a token in `admin.token_file`, or listen on "+quote("127.0.0.1:"+listen.Admin.port()))
-	}
+	l.clash(path, diag.Error,
+		quote(path)+" is reached from other machines, and asks for no "+secret+": "+quote(at.String()),
+		"name a file with a "+secret+" in "+quote(file)+", or listen on "+quote("127.0.0.1:"+at.port()))
 }
 
 func (l *loader) checkUpstreams() {
-	listen := l.config.Listen
-	if !l.sound("upstreams", "listen.gateway", "listen.admin") {
+	if !l.sound("upstreams", "listen.gateway", "listen.check", "listen.resp", "listen.admin") {
 		return
 	}
 	for i, u := range l.config.Upstreams {
 		host, port := u.Hostname(), portOf(u)
-		switch {
-		case listen.Gateway.reachedAt(host, port):
-			l.clashItem("upstreams", i, diag.Error, "the upstream "+quote(u.String())+" is the gateway itself, which would ask itself for ever",
-				"name the server behind it, or move `listen.gateway`")
-		case listen.Admin.reachedAt(host, port):
-			l.clashItem("upstreams", i, diag.Error, "the upstream "+quote(u.String())+" is the admin listener, which is not for clients",
-				"name the server behind the gateway, or move `listen.admin`")
+		for _, d := range l.doors() {
+			switch {
+			case !d.reachedAt(host, port):
+			case d.path == "listen.gateway":
+				l.clashItem("upstreams", i, diag.Error, "the upstream "+quote(u.String())+" is the gateway itself, which would ask itself for ever",
+					"name the server behind it, or move `listen.gateway`")
+			default:
+				l.clashItem("upstreams", i, diag.Error, "the upstream "+quote(u.String())+" is the "+doorNames[d.path]+", which is not for clients",
+					"name the server behind the gateway, or move "+quote(d.path))
+			}
 		}
 	}
 }
+
+var doorNames = map[string]string{"listen.check": "check API", "listen.resp": "RESP listener", "listen.admin": "admin listener"}
 
 func (l *loader) checkTrust() {
 	trust := l.config.Trust
@@ -112,6 +142,15 @@ func (l *loader) checkTLS() {
 		l.clash("tls.client_ca", diag.Error, "`tls.client_ca` is given, and the gateway does not speak TLS", "name its own certificate in `tls.cert` and `tls.key`")
 	case tls.ClientAuth == Require && tls.ClientCA == "" && tls.Cert != "" == (tls.Key != "") && l.sound("tls.client_ca", "tls.client_auth"):
 		l.clash("tls.client_auth", diag.Error, "`tls.client_auth` requires certificates that nothing verifies", "name a file with their authorities in `tls.client_ca`")
+	}
+}
+
+func (l *loader) checkDoorTLS(path string, t DoorTLS) {
+	l.checkPair(path, t.KeyPair)
+	authorities := path + ".client_ca"
+	if t.ClientCA != "" && t.Cert == "" && t.Key == "" && l.sound(authorities, path+".cert", path+".key") {
+		l.clash(authorities, diag.Error, quote(authorities)+" is given, and its listener does not speak TLS",
+			"name its own certificate in "+quote(path+".cert")+" and "+quote(path+".key"))
 	}
 }
 

@@ -44,6 +44,13 @@ type Config struct {
 	Paths Paths
 	// Log says what is written about requests and about the process.
 	Log Log
+	// Check is about the HTTP check API.
+	Check Check
+	// RESP is about the listener that speaks the Redis protocol.
+	RESP RESP
+	// Usage is a path of the gateway at which callers see where they stand with their
+	// limits; "": there is none.
+	Usage string
 	// Admin is about the admin listener.
 	Admin Admin
 	// Drain is how long requests in flight may take to end when the process
@@ -53,10 +60,12 @@ type Config struct {
 	origins map[string]origin // by path; missing are defaults
 }
 
-// Listen says where to accept connections. The two are never the same, unless
-// the system chooses the port.
+// Listen says where to accept connections. No two are ever the same, unless
+// the system chooses the port. All but Admin may be off.
 type Listen struct {
 	Gateway Address // default: 127.0.0.1:8080
+	Check   Address // default: off; reachable from elsewhere only with Check.TokenFile or Check.TLS.ClientCA
+	RESP    Address // default: off; reachable from elsewhere only with RESP.UsersFile or RESP.TLS.ClientCA
 	Admin   Address // default: 127.0.0.1:9090; reachable from elsewhere only with Admin.TokenFile
 }
 
@@ -194,6 +203,25 @@ const (
 	Hashed = "hashed" // all but addresses
 	Plain  = "plain"
 )
+
+// Check is about the HTTP check API.
+type Check struct {
+	TokenFile string        // file with the token that it asks for; default: none
+	Deadline  time.Duration // by which every question is answered; default: 250ms
+	TLS       DoorTLS
+}
+
+// RESP is about the listener that speaks the Redis protocol.
+type RESP struct {
+	UsersFile string // file with the users that may ask, and their passwords; default: none, anybody may
+	TLS       DoorTLS
+}
+
+// DoorTLS is what a listener speaks that other servers ask: certificate and key, or neither.
+type DoorTLS struct {
+	KeyPair
+	ClientCA string // file with the authorities of certificates that callers must have, in PEM; default: none
+}
 
 // Admin is about the admin listener.
 type Admin struct {

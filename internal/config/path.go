@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"net/url"
+	slashpath "path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -113,4 +114,22 @@ func (s *setting) whereTo(at origin) string {
 		return "what is written in the file is relative to its folder"
 	}
 	return "what a flag or variable says is relative to the working folder"
+}
+
+// ownPath is a path of the gateway itself: as it is compared with those of requests.
+var ownPath = codec[string]{
+	read: func(w rawValue) (string, mistake) {
+		switch {
+		case !strings.HasPrefix(w.text, "/"):
+			return "", wrong("does not begin with a slash: "+quote(w.text), "/"+w.text)
+		case w.text == "/" || slashpath.Clean(w.text) != w.text || strings.ContainsFunc(w.text, notInPath):
+			return "", advised("is not a plain path: "+quote(w.text), "write one of letters, digits and -._~, as in `/.well-known/ratelimit`")
+		}
+		return w.text, mistake{}
+	},
+	write: func(v string) string { return v },
+}
+
+func notInPath(r rune) bool {
+	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/-._~", r))
 }

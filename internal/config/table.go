@@ -23,8 +23,18 @@ var table = []*setting{
 	},
 	{
 		path: "listen.gateway", example: "127.0.0.1:8080", fallback: "127.0.0.1:8080",
-		slot: one(func(c *Config) *Address { return &c.Listen.Gateway }, address("8080")),
-		help: "`ADDRESS` for clients: 127.0.0.1:8080 for this machine only, :8080 for every machine that can reach it, or unix:/run/tidegate.sock",
+		slot: one(func(c *Config) *Address { return &c.Listen.Gateway }, addressOrOff("8080")),
+		help: "`ADDRESS` for clients: 127.0.0.1:8080 for this machine only, :8080 for every machine that can reach it, unix:/run/tidegate.sock, or off",
+	},
+	{
+		path: "listen.check", example: "127.0.0.1:8081", fallback: Off,
+		slot: one(func(c *Config) *Address { return &c.Listen.Check }, addressOrOff("8081")),
+		help: "`ADDRESS` of the HTTP check API, for proxies and services that ask before they act; one that other machines can reach needs check.token_file or check.tls.client_ca",
+	},
+	{
+		path: "listen.resp", example: "127.0.0.1:6380", fallback: Off,
+		slot: one(func(c *Config) *Address { return &c.Listen.RESP }, addressOrOff("6380")),
+		help: "`ADDRESS` for Redis clients, which ask by commands such as CL.THROTTLE; one that other machines can reach needs resp.users_file or resp.tls.client_ca",
 	},
 	{
 		path: "listen.admin", example: "127.0.0.1:9090", fallback: "127.0.0.1:9090",
@@ -266,6 +276,56 @@ var table = []*setting{
 		slot: one(func(c *Config) *slog.Level { return &c.Log.Level }, named(
 			[]string{"debug", "info", "warn", "error"}, []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError})),
 		help: "lowest `LEVEL` that the process logs about itself: debug, info, warn or error",
+	},
+	{
+		path: "check.token_file", example: "check.token", file: aFile,
+		slot: one(func(c *Config) *string { return &c.Check.TokenFile }, path),
+		help: "`FILE` with the token that the check API requires, of 16 bytes or more; read again when it changes",
+	},
+	{
+		path: "check.deadline", example: "250ms", fallback: "250ms",
+		slot: one(func(c *Config) *time.Duration { return &c.Check.Deadline }, lasting(time.Millisecond, time.Minute)),
+		help: "`TIME` by which the check API answers every question",
+	},
+	{
+		path: "check.tls.cert", example: "check-cert.pem", file: aFile,
+		slot: one(func(c *Config) *string { return &c.Check.TLS.Cert }, path),
+		help: "`FILE` with the certificate of the check API and its chain (PEM); read again when it changes",
+	},
+	{
+		path: "check.tls.key", example: "check-key.pem", file: aFile,
+		slot: one(func(c *Config) *string { return &c.Check.TLS.Key }, path),
+		help: "`FILE` with the private key of check.tls.cert (PEM)",
+	},
+	{
+		path: "check.tls.client_ca", example: "check-callers.pem", file: aFile,
+		slot: one(func(c *Config) *string { return &c.Check.TLS.ClientCA }, path),
+		help: "`FILE` with the authorities (PEM) of the certificates that callers of the check API must have",
+	},
+	{
+		path: "resp.users_file", example: "resp.users", file: aFile,
+		slot: one(func(c *Config) *string { return &c.RESP.UsersFile }, path),
+		help: "`FILE` with the users of the RESP listener, a line each: name, password and, if wanted, a prefix for its keys; read again when it changes",
+	},
+	{
+		path: "resp.tls.cert", example: "resp-cert.pem", file: aFile,
+		slot: one(func(c *Config) *string { return &c.RESP.TLS.Cert }, path),
+		help: "`FILE` with the certificate of the RESP listener and its chain (PEM); read again when it changes",
+	},
+	{
+		path: "resp.tls.key", example: "resp-key.pem", file: aFile,
+		slot: one(func(c *Config) *string { return &c.RESP.TLS.Key }, path),
+		help: "`FILE` with the private key of resp.tls.cert (PEM)",
+	},
+	{
+		path: "resp.tls.client_ca", example: "resp-callers.pem", file: aFile,
+		slot: one(func(c *Config) *string { return &c.RESP.TLS.ClientCA }, path),
+		help: "`FILE` with the authorities (PEM) of the certificates that callers of the RESP listener must have",
+	},
+	{
+		path: "usage", example: "/.well-known/ratelimit",
+		slot: one(func(c *Config) *string { return &c.Usage }, ownPath),
+		help: "`PATH` of the gateway at which callers see where they stand with their limits, free of charge; it does not reach the upstreams",
 	},
 	{
 		path: "admin.token_file", example: "admin.token", file: aFile,

@@ -15,14 +15,25 @@ import (
 // announce says where it listens, what it stands before, and what can be tried.
 func (s *server) announce() {
 	for _, unused := range s.heir.Unused() {
-		s.log.Warn("an inherited socket is not used: its name should be gateway or admin", "socket", unused)
+		s.log.Warn("an inherited socket is not used: its name should be gateway, check, resp or admin", "socket", unused)
 	}
 	var upstreams []string
 	for _, u := range s.upstreams {
 		upstreams = append(upstreams, u.String())
 	}
-	s.log.Info("serving", "gateway", s.address(s.clients, s.certificate != nil), "admin", s.address(s.admin, s.adminCert != nil),
-		"upstreams", strings.Join(upstreams, ","), "rules", s.rules.count(), "store", s.config.Store.Kind, "configuration", s.config.File)
+	var where []any
+	if s.clients != nil {
+		where = append(where, "gateway", s.address(s.clients, s.certificate != nil))
+	}
+	if l := s.checkDoor.listener; l != nil {
+		where = append(where, "check", s.address(l, s.checkDoor.tls.certificate != nil))
+	}
+	if l := s.respDoor.listener; l != nil {
+		where = append(where, "resp", redisAddress(l, s.respDoor.tls.certificate != nil))
+	}
+	where = append(where, "admin", s.address(s.admin, s.adminCert != nil))
+	s.log.Info("serving", append(where,
+		"upstreams", strings.Join(upstreams, ","), "rules", s.rules.count(), "store", s.config.Store.Kind, "configuration", s.config.File)...)
 	if s.sample == nil {
 		return
 	}
@@ -60,10 +71,21 @@ func program() string {
 
 // address is how to reach a listener from this machine.
 func (s *server) address(l net.Listener, tls bool) string {
-	scheme := "http"
 	if tls {
-		scheme = "https"
+		return urlOf("https", l)
 	}
+	return urlOf("http", l)
+}
+
+// redisAddress is the same for Redis clients.
+func redisAddress(l net.Listener, tls bool) string {
+	if tls {
+		return urlOf("rediss", l)
+	}
+	return urlOf("redis", l)
+}
+
+func urlOf(scheme string, l net.Listener) string {
 	if l.Addr().Network() == "unix" {
 		return "unix:" + l.Addr().String()
 	}

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"tidegate.dev/tidegate/internal/config"
 	"tidegate.dev/tidegate/internal/lang/bounded"
 )
 
@@ -19,7 +18,7 @@ import (
 type authorities struct {
 	file     string
 	auth     tls.ClientAuthType
-	identity func(*tls.ClientHelloInfo) (*tls.Certificate, error) // of the gateway
+	identity func(*tls.ClientHelloInfo) (*tls.Certificate, error) // of the listener
 	log      *slog.Logger
 
 	mu     sync.Mutex
@@ -27,11 +26,8 @@ type authorities struct {
 	config *tls.Config // under mu
 }
 
-func loadAuthorities(c config.TLS, identity func(*tls.ClientHelloInfo) (*tls.Certificate, error), log *slog.Logger) (*authorities, error) {
-	a := &authorities{file: c.ClientCA, auth: tls.VerifyClientCertIfGiven, identity: identity, log: log, disk: follow(c.ClientCA)}
-	if c.ClientAuth == config.Require {
-		a.auth = tls.RequireAndVerifyClientCert
-	}
+func loadAuthorities(file string, auth tls.ClientAuthType, identity func(*tls.ClientHelloInfo) (*tls.Certificate, error), log *slog.Logger) (*authorities, error) {
+	a := &authorities{file: file, auth: auth, identity: identity, log: log, disk: follow(file)}
 	if err := a.load(); err != nil {
 		return nil, fmt.Errorf("read the authorities of client certificates: %w", err)
 	}

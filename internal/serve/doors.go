@@ -13,20 +13,31 @@ import (
 )
 
 // doors are what the process listens on.
-func (s *server) doors() []handover.Door {
-	return []handover.Door{
-		{Name: "gateway", Listener: s.clients, Open: func() (handover.Server, error) {
-			g, err := gateway.New(s.gatewayOptions())
-			if err != nil {
-				return nil, err
-			}
-			s.gateway.Store(g)
-			return tlsServer{g, s.tlsConfig()}, nil
-		}},
-		{Name: "admin", Listener: s.admin, Last: true, Open: func() (handover.Server, error) {
-			return tlsServer{s.adminServer(), s.adminCert.config()}, nil
-		}},
+func (s *server) doors() (doors []handover.Door) {
+	for _, d := range []handover.Door{
+		{Name: "gateway", Listener: s.clients, Open: s.openGateway},
+		{Name: "check", Listener: s.checkDoor.listener, Open: s.openCheck},
+		{Name: "resp", Listener: s.respDoor.listener, Open: s.openRESP},
+		{Name: "admin", Listener: s.admin, Last: true, Open: s.openAdmin},
+	} {
+		if d.Listener != nil {
+			doors = append(doors, d)
+		}
 	}
+	return doors
+}
+
+func (s *server) openGateway() (handover.Server, error) {
+	g, err := gateway.New(s.gatewayOptions())
+	if err != nil {
+		return nil, err
+	}
+	s.gateway.Store(g)
+	return tlsServer{g, s.tlsConfig()}, nil
+}
+
+func (s *server) openAdmin() (handover.Server, error) {
+	return tlsServer{s.adminServer(), s.adminCert.config()}, nil
 }
 
 // tlsConfig is that of the gateway; nil speaks plain HTTP.

@@ -20,10 +20,6 @@ const graceOfHeld = 200 * time.Millisecond
 // gatewayOptions are the settings in the words of the gateway.
 func (s *server) gatewayOptions() gateway.Options {
 	c := s.config
-	var grace time.Duration // the gateway's own
-	if s.heir.Held() {
-		grace = graceOfHeld
-	}
 	var reads func(string) bool
 	if s.rules != nil {
 		reads = func(name string) bool { return s.rules.live.Set().ReadsHeader(name) }
@@ -60,7 +56,7 @@ func (s *server) gatewayOptions() gateway.Options {
 			Timeout:        c.Health.Timeout,
 			UnhealthyAfter: c.Health.UnhealthyAfter,
 		},
-		IdleGrace: grace,
+		IdleGrace: s.idleGrace(),
 		Store:     c.Store.Kind,
 		AccessLog: s.requests,
 		Log:       s.log,
@@ -71,6 +67,14 @@ func (s *server) gatewayOptions() gateway.Options {
 		},
 		Usable: func(upstream string, usable bool) { s.metrics.Ejected(upstream, !usable) },
 	}
+}
+
+// idleGrace is how long idle connections are kept at the end; 0 is the listener's own.
+func (s *server) idleGrace() time.Duration {
+	if s.heir.Held() {
+		return graceOfHeld
+	}
+	return 0
 }
 
 // orAny is a time in the words of the gateway, to which 0 is its own default.

@@ -8,7 +8,7 @@ import (
 // reload is for operators who say that something has changed. What is wrong leaves what
 // was before in use.
 func (s *server) reload() {
-	s.log.Info("told to reload: logs are opened again; rules, lists and certificates are read again")
+	s.log.Info("told to reload: logs are opened again; rules, lists, certificates, tokens and users are read again")
 	s.logs.reopen()
 	if s.rules != nil && s.rules.Watcher != nil {
 		s.rules.Reload()
@@ -16,6 +16,8 @@ func (s *server) reload() {
 	s.certificate.again()
 	s.authorities.again()
 	s.adminCert.again()
+	s.checkDoor.again()
+	s.respDoor.again()
 }
 
 // reloadWhen follows signals until ctx ends.

@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"tidegate.dev/tidegate/internal/config"
@@ -41,7 +42,7 @@ func (s *server) loadRules() (*ruleSource, error) {
 				if s.shared != nil { // what was refused may no longer be
 					s.shared.Forget()
 				}
-				s.warn(s.unmet(now))
+				s.warn(append(s.unmet(now), s.doorWarnings.Of(now)...))
 			},
 		})
 		if err != nil {
@@ -113,7 +114,18 @@ func (s *server) doubts() diag.List {
 		return nil
 	}
 	set := s.rules.live.Set()
-	return append(set.Warnings(), s.unmet(set)...)
+	return slices.Concat(set.Warnings(), s.unmet(set), s.doorWarnings.Of(set))
+}
+
+// doorsOf are the ways to ask that are open.
+func doorsOf(l config.Listen) (doors []rules.Door) {
+	if l.Check.Open() {
+		doors = append(doors, rules.DoorForwardAuth, rules.DoorCheck)
+	}
+	if l.RESP.Open() {
+		doors = append(doors, rules.DoorRESP)
+	}
+	return doors
 }
 
 // unmet tells of what rules ask for and this gateway does not do.

@@ -1,6 +1,6 @@
 // Package serve is the composition root of tidegate serve: it wires the rules, the counters,
-// the gateway and the admin listener as the configuration says, handles signals, and hands
-// over to a successor.
+// the gateway, the doors for callers and the admin listener as the configuration says,
+// handles signals, and hands over to a successor.
 //
 //	config → server.prepare: all that can be wrong → server.open: the counters → doors
 //
@@ -30,6 +30,7 @@ type Options struct {
 	Flags          *config.FlagValues
 	Stdout, Stderr io.Writer
 	Getenv         func(string) string
+	Version        string // of the program
 }
 
 // Run serves until ctx ends, a signal says so, or a successor has taken over. It prints why
@@ -88,7 +89,7 @@ func (o *Options) serve(ctx context.Context, upgrade, reload <-chan os.Signal) e
 	if c == nil {
 		return problems
 	}
-	s := &server{config: c, stdout: o.Stdout, stderr: o.Stderr, heir: heir, demo: o.Demo}
+	s := &server{config: c, stdout: o.Stdout, stderr: o.Stderr, heir: heir, demo: o.Demo, version: o.Version}
 	defer s.close()
 	if err := s.prepare(problems); err != nil {
 		return err
@@ -110,7 +111,9 @@ func (o *Options) serve(ctx context.Context, upgrade, reload <-chan os.Signal) e
 		Upgrade:  upgrade,
 		Stopping: func() {
 			s.stopping.Store(true)
-			s.gateway.Load().SkipIdleGrace()
+			if g := s.gateway.Load(); g != nil {
+				g.SkipIdleGrace()
+			}
 		},
 		Resumed: s.resumed,
 		Log:     s.log,

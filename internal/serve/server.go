@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -22,6 +23,7 @@ import (
 	"tidegate.dev/tidegate/internal/serve/handover"
 	"tidegate.dev/tidegate/internal/telemetry"
 	"tidegate.dev/tidegate/internal/telemetry/pressure"
+	"tidegate.dev/tidegate/rules"
 	"tidegate.dev/tidegate/store/memory"
 )
 
@@ -31,6 +33,8 @@ type server struct {
 	stdout, stderr io.Writer
 	heir           *handover.Heir
 	demo           bool // it was asked for
+	version        string
+	doorWarnings   rules.DoorWarnings
 
 	// Prepared: all that can be wrong.
 	logs
@@ -44,7 +48,9 @@ type server struct {
 	token          string
 	sample         *demo.Upstream // nil: there are others
 	upstreams      []*url.URL
-	clients, admin net.Listener
+	clients, admin net.Listener // clients is nil without a gateway
+	checkDoor      checkDoor
+	respDoor       respDoor
 
 	// shared has the counters of a fleet; nil: they are of this process.
 	shared *shared
@@ -66,6 +72,7 @@ func (s *server) prepare(doubts diag.List) (err error) {
 	if s.logs, err = openLogs(c.Log, s.stdout, s.stderr); err != nil {
 		return err
 	}
+	s.doorWarnings.Doors = doorsOf(c.Listen)
 	s.signals = pressure.New()
 	s.registry = prometheus.NewRegistry()
 	s.metrics = telemetry.New(s.registry, c.Store.Kind)
@@ -82,27 +89,48 @@ func (s *server) prepare(doubts diag.List) (err error) {
 		return err
 	}
 	if c.TLS.ClientCA != "" {
-		if s.authorities, err = loadAuthorities(c.TLS, s.certificate.get, s.log); err != nil {
+		auth := tls.VerifyClientCertIfGiven
+		if c.TLS.ClientAuth == config.Require {
+			auth = tls.RequireAndVerifyClientCert
+		}
+		if s.authorities, err = loadAuthorities(c.TLS.ClientCA, auth, s.certificate.get, s.log); err != nil {
 			return err
 		}
 	}
 	if s.adminCert, err = loadCertificate("the admin listener", c.Admin.TLS, s.log); err != nil {
 		return err
 	}
-	if s.token, err = readToken(c.Admin.TokenFile); err != nil {
+	if s.token, err = readToken(c.Admin.TokenFile, "the admin listener"); err != nil {
 		return err
 	}
-	if s.upstreams = c.Upstreams; s.demo || len(s.upstreams) == 0 {
+	if err = s.checkDoor.prepare(c, s.log); err != nil {
+		return err
+	}
+	if err = s.respDoor.prepare(c, s.log); err != nil {
+		return err
+	}
+	if s.upstreams = c.Upstreams; s.demo || len(s.upstreams) == 0 && c.Listen.Gateway.Open() {
 		if s.sample, err = demo.Start(); err != nil {
 			return err
 		}
 		s.upstreams = []*url.URL{s.sample.URL}
 	}
-	if s.clients, err = s.heir.Listen("gateway", c.Listen.Gateway.Network, c.Listen.Gateway.Address); err != nil {
-		return err
-	}
-	if s.admin, err = s.heir.Listen("admin", c.Listen.Admin.Network, c.Listen.Admin.Address); err != nil {
-		return err
+	for _, l := range []struct {
+		name string
+		at   config.Address
+		to   *net.Listener
+	}{
+		{"gateway", c.Listen.Gateway, &s.clients},
+		{"check", c.Listen.Check, &s.checkDoor.listener},
+		{"resp", c.Listen.RESP, &s.respDoor.listener},
+		{"admin", c.Listen.Admin, &s.admin},
+	} {
+		if !l.at.Open() {
+			continue
+		}
+		if *l.to, err = s.heir.Listen(l.name, l.at.Network, l.at.Address); err != nil {
+			return err
+		}
 	}
 	s.warn(doubts)
 	s.warn(s.doubts())
@@ -176,6 +204,12 @@ func (s *server) open(handed string) {
 	if s.rules != nil {
 		s.gate = tidegate.NewGate(s.metrics.Matcher(s.rules.Live()), s.limited).Observe(s.metrics.Observe)
 	}
+	if s.checkDoor.listener != nil {
+		s.checkDoor.callers = s.newCallers("check")
+	}
+	if s.respDoor.listener != nil {
+		s.respDoor.callers = s.newCallers("resp")
+	}
 }
 
 func (s *server) adminHandler() http.Handler {
@@ -204,7 +238,11 @@ func (s *server) ready() error {
 	if s.stopping.Load() {
 		return errors.New("this process is about to end")
 	}
-	for _, u := range s.gateway.Load().Upstreams() {
+	g := s.gateway.Load()
+	if g == nil {
+		return nil
+	}
+	for _, u := range g.Upstreams() {
 		if u.Usable {
 			return nil
 		}
@@ -240,7 +278,7 @@ func (s *server) close() {
 	if s.sample != nil {
 		s.sample.Close()
 	}
-	for _, l := range []net.Listener{s.clients, s.admin} {
+	for _, l := range []net.Listener{s.clients, s.checkDoor.listener, s.respDoor.listener, s.admin} {
 		if l != nil {
 			l.Close()
 		}

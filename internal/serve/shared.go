@@ -56,13 +56,13 @@ func readSecret(file, what string) (string, error) {
 // minToken is the shortest token that is taken: 16 bytes at random cannot be guessed.
 const minToken = 16
 
-// readToken reads that of the admin listener; "" names none.
-func readToken(file string) (string, error) {
-	token, err := readSecret(file, "the token of the admin listener")
+// readToken reads that of a listener; "" names none.
+func readToken(file, whose string) (string, error) {
+	token, err := readSecret(file, "the token of "+whose)
 	if err == nil && token != "" && len(token) < minToken {
 		return "", diag.List{{
 			Pos: diag.Pos{File: file}, Severity: diag.Error,
-			Message: fmt.Sprintf("the token of the admin listener has %d bytes, and takes at least %d to be hard to guess", len(token), minToken),
+			Message: fmt.Sprintf("the token of %s has %d bytes, and takes at least %d to be hard to guess", whose, len(token), minToken),
 			Hint:    "make one with `openssl rand -hex 16`",
 		}}
 	}

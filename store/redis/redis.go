@@ -124,6 +124,7 @@ func Open(c Config) (*Store, error) {
 		c.node = c.pretend
 	}
 	d := &dialer{timeout: c.DialTimeout}
+	d.heard.start = time.Now()
 	s := &Store{
 		client:   lazyClient{option: clientOption(&c, d)},
 		dialer:   d,

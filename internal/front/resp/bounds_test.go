@@ -220,38 +220,6 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// Connections that have sent the largest there is, and then do nothing, hold little.
-func TestIdleHoldsLittle(t *testing.T) {
-	const clients = 100
-	store := memory.New()
-	s := resp.New(resp.Options{Store: store, Desk: newDesk(t, store)})
-	addr := listen(t, s)
-	many := []string{"DEL"}
-	for len(many) < resp.MaxArgs {
-		many = append(many, "key")
-	}
-	large := []string{"TG.CHECK", "PATH", "/posts", "BODY", strings.Repeat("x", resp.MaxBulk), "HEADER", "a", strings.Repeat("x", resp.MaxBulk), "HEADER", "b", strings.Repeat("x", resp.MaxBulk)}
-	dial(t, addr).call(large...) // what is made once
-	all := make([]*client, clients)
-	for i := range all {
-		all[i] = dial(t, addr)
-	}
-	before := heap()
-	for _, c := range all {
-		c.call(large...)
-		c.call(many...)
-		for range 70 { // and then as usual
-			c.call("PING")
-		}
-	}
-	if each := (heap() - before) / clients; each > 16<<10 {
-		t.Errorf("each of them holds %d bytes", each)
-	}
-	if n := s.Stats().LargeBytes; n != 0 {
-		t.Errorf("%d bytes of large buffers", n)
-	}
-}
-
 // Shutdown lets everybody have the answers to what was read, and then hangs up.
 func TestShutdown(t *testing.T) {
 	store := memory.New()
@@ -280,6 +248,37 @@ func TestShutdown(t *testing.T) {
 	}
 	if err := s.Serve(closedListener{}); err != nil {
 		t.Errorf("Serve after Shutdown: %v", err)
+	}
+}
+
+// Who asks while the server shuts down is answered, and so is who connected just before.
+func TestAskedWhileShuttingDown(t *testing.T) {
+	s, c := serve(t, resp.Options{Store: memory.New()})
+	c.want("PING", "+PONG|")
+	newcomer := c.another()
+	for end := time.Now().Add(20 * time.Second); s.Stats().Connections < 2 && time.Now().Before(end); {
+		time.Sleep(time.Millisecond) // until it is accepted
+	}
+	done := make(chan error)
+	go func() { done <- s.Shutdown(context.Background()) }()
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if conn, err := net.Dial("tcp", c.addr); err != nil {
+			break // it does not listen any more
+		} else {
+			_ = conn.Close()
+		}
+	}
+	for range 20 {
+		c.want("CL.THROTTLE k 100 100 60 0", "*5|:0|:101|:101|:-1|:0|")
+	}
+	newcomer.want("PING", "+PONG|")
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	for _, c := range []*client{c, newcomer} {
+		if got := c.gone(); got != "" {
+			t.Errorf("%q", got)
+		}
 	}
 }
 

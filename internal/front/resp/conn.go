@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"tidegate.dev/tidegate"
@@ -34,13 +35,13 @@ type conn struct {
 	rate   *rate  // that was asked about last
 	checks [1]tidegate.Check
 	access Access
-	asked  asked // the request of a TG command
 
-	commands int64 // since the server was last told
-	closing  bool  // nothing more is read
-	armed    bool  // there is a deadline for reading
-	filled   bool  // the last read filled the buffer
-	calm     int   // reads in a row that needed only a small buffer
+	asked    atomic.Bool // it has sent a command
+	commands int64       // since the server was last told
+	closing  bool        // nothing more is read
+	armed    bool        // there is a deadline for reading
+	filled   bool        // the last read filled the buffer
+	calm     int         // reads in a row that needed only a small buffer
 	large    int64
 	writeBy  time.Time // the deadline for writing
 }
@@ -78,7 +79,6 @@ func (c *conn) serve() {
 			c.linger()
 			return
 		}
-		c.forget()
 	}
 	if c.srv.draining.Load() {
 		c.linger()
@@ -103,22 +103,12 @@ func (c *conn) batch() (some bool, err error) {
 	return some, nil
 }
 
-// keptArgs is for how many arguments memory is kept.
-const keptArgs = 64
-
-// forget lets go of what only the last commands needed: the connection may be idle for long.
-func (c *conn) forget() {
-	if p := &c.in; cap(p.ends) > keptArgs && p.left == 0 {
-		p.ends, p.args = nil, nil
-	}
-	if c.asked.used {
-		c.asked.reset()
-	}
-}
-
 // count tells the server how many commands there were.
 func (c *conn) count() {
 	c.srv.commands.Add(c.commands)
+	if c.commands > 0 && !c.asked.Load() {
+		c.asked.Store(true)
+	}
 	c.commands = 0
 }
 
@@ -152,9 +142,32 @@ func (c *conn) refuse(err error) {
 	}
 }
 
+// quiet is how long the connection may be quiet while the server shuts down. It may be
+// called by another goroutine.
+func (c *conn) quiet() time.Duration {
+	if c.asked.Load() {
+		return quietAtEnd
+	}
+	return newcomerAtEnd
+}
+
+// armAtEnd is arm while the server shuts down. It reports false when it is time to leave.
+func (c *conn) armAtEnd() bool {
+	now := time.Now()
+	by := now.Add(c.quiet())
+	if last := time.Unix(0, c.srv.drainBy.Load()); by.After(last) {
+		by = last
+	}
+	_ = c.net.SetReadDeadline(by)
+	return by.After(now)
+}
+
 // arm sets the deadline of the next read. progress means that a command was complete since
-// it was last set. It reports false when the server is draining.
+// it was last set. It reports false when it is time to leave.
 func (c *conn) arm(progress bool) bool {
+	if c.srv.draining.Load() {
+		return c.armAtEnd()
+	}
 	var by time.Time
 	switch {
 	case c.anonymous():
@@ -166,11 +179,11 @@ func (c *conn) arm(progress bool) bool {
 	case c.srv.o.Idle > 0:
 		by = time.Now().Add(c.srv.o.Idle)
 	case !c.armed:
-		return !c.srv.draining.Load()
+		return !c.srv.draining.Load() || c.armAtEnd()
 	}
 	_ = c.net.SetReadDeadline(by)
 	c.armed = !by.IsZero()
-	return !c.srv.draining.Load() // it may have begun before the deadline was set
+	return !c.srv.draining.Load() || c.armAtEnd() // it may have begun before the deadline was set
 }
 
 // read reads once. It reports false when there is nothing more to come.

@@ -11,7 +11,6 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/front/desk"
-	"tidegate.dev/tidegate/internal/front/strict"
 )
 
 // Options of a Server. What is nil or zero has the default that is said.
@@ -22,10 +21,6 @@ type Options struct {
 	// is asked about one check at a time and nobody waits in line, so that a store without
 	// layers that are for other things is faster.
 	Store tidegate.Store
-	// Known reports whether the rules have an identity of that name; nil means all.
-	Known func(identity string) bool
-	// Paths is what the gateway lets pass of paths that can be read in several ways.
-	Paths strict.Paths
 	// OnStoreFailure is what CL.THROTTLE goes by when the store cannot answer; nil means
 	// FailLocal if the store is a tidegate.LocalFallback. One that is not is answered for by an
 	// error.
@@ -91,7 +86,8 @@ type Server struct {
 	large                                            atomic.Int64
 
 	mu        sync.Mutex
-	draining  atomic.Bool // changed under mu
+	draining  atomic.Bool  // changed under mu
+	drainBy   atomic.Int64 // Unix time in nanoseconds at which Shutdown waits for no more commands
 	conns     map[*conn]struct{}
 	listeners map[net.Listener]struct{}
 	done      sync.WaitGroup // connections
@@ -140,8 +136,8 @@ func (s *Server) Serve(l net.Listener) error {
 		raw, err := l.Accept()
 		switch {
 		case s.draining.Load():
-			if err == nil {
-				_ = raw.Close()
+			if err == nil { // it was connected before the end
+				s.accept(raw)
 			}
 			return nil
 		case err != nil && temporary(err): // out of file descriptors, mostly
@@ -176,7 +172,7 @@ func (s *Server) listens(l net.Listener, on bool) bool {
 func (s *Server) accept(raw net.Conn) {
 	c := newConn(s, raw)
 	s.mu.Lock()
-	if s.draining.Load() {
+	if s.ctx.Err() != nil {
 		s.mu.Unlock()
 		_ = raw.Close()
 		return
@@ -197,10 +193,23 @@ func (s *Server) leave(c *conn) {
 	s.done.Done()
 }
 
-// Shutdown stops listening, lets every connection answer what it has read, and closes it. It
-// returns when all are closed, or, with the error of ctx, closes them at its end.
+// How long a connection may be quiet while the server shuts down before it is closed, how
+// long one may be that has not asked anything yet, and when all are closed after their next
+// answer. The protocol has no word to tell a client to leave: one that is asking meanwhile is
+// answered, and most see the end between two commands.
+const (
+	quietAtEnd    = 200 * time.Millisecond
+	newcomerAtEnd = time.Second
+	graceAtEnd    = 5 * time.Second
+)
+
+// Shutdown stops listening and closes each connection once it is quiet, or after a few
+// seconds between two answers. It returns when all are closed, or, with the error of ctx,
+// closes them at its end.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.drain(func(c *conn) { _ = c.net.SetReadDeadline(past) })
+	now := time.Now()
+	s.drainBy.Store(now.Add(graceAtEnd).UnixNano())
+	s.drain(func(c *conn) { _ = c.net.SetReadDeadline(now.Add(c.quiet())) })
 	closed := make(chan struct{})
 	go func() {
 		s.done.Wait()
@@ -236,9 +245,6 @@ func (s *Server) drain(each func(*conn)) {
 		each(c)
 	}
 }
-
-// past is a deadline that is over.
-var past = time.Unix(1, 0)
 
 func (s *Server) report(err error) {
 	if s.o.Report != nil {

@@ -1,0 +1,63 @@
+package serve
+
+import (
+	"net/netip"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/front/desk"
+	"tidegate.dev/tidegate/internal/telemetry/accesslog"
+)
+
+// callers is what a listener for callers asks: its decisions are counted under its name,
+// and each gets a line in the access log.
+type callers struct {
+	desk    *desk.Desk
+	observe func(*tidegate.Request, []tidegate.Check, tidegate.Decision)
+}
+
+// newCallers is for a listener that is open; it is called once for each.
+func (s *server) newCallers(door string) *callers {
+	var rules tidegate.Matcher = unlimited{}
+	if s.rules != nil {
+		rules = s.metrics.Matcher(s.rules.Live())
+	}
+	observe := s.metrics.Door(door).Observe
+	if s.requests.To != nil {
+		counted := observe
+		observe = func(r *tidegate.Request, checks []tidegate.Check, d tidegate.Decision) {
+			counted(r, checks, d)
+			s.logAsked(door, r, checks, &d)
+		}
+	}
+	return &callers{desk.New(tidegate.NewGate(rules, s.limited).Observe(observe)), observe}
+}
+
+// logAsked writes the line about a decision that somebody asked for. There may be no
+// request, but a key alone.
+func (s *server) logAsked(door string, r *tidegate.Request, checks []tidegate.Check, d *tidegate.Decision) {
+	record := accesslog.Record{Time: time.Now(), Door: door}
+	if r != nil {
+		record.Method, record.Host, record.Path = r.Method, r.Host, r.Path
+		if ip, ok := r.Value("ip"); ok {
+			record.Client = clientOf(ip)
+		}
+	}
+	record.Decided(checks, d, s.config.Store.Kind, &s.requests)
+	s.requests.Write(&record)
+}
+
+// clientOf is the address of a client, or of its network.
+func clientOf(ip string) netip.Addr {
+	if prefix, err := netip.ParsePrefix(ip); err == nil {
+		return prefix.Addr()
+	}
+	addr, _ := netip.ParseAddr(ip)
+	return addr
+}
+
+// unlimited are the rules where there are none.
+type unlimited struct{}
+
+// Match implements [tidegate.Matcher].
+func (unlimited) Match(_ *tidegate.Request, dst []tidegate.Check) []tidegate.Check { return dst }

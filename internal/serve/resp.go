@@ -1,0 +1,102 @@
+package serve
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"time"
+
+	"tidegate.dev/tidegate/internal/config"
+	"tidegate.dev/tidegate/internal/front/listen"
+	"tidegate.dev/tidegate/internal/front/resp"
+	"tidegate.dev/tidegate/internal/serve/handover"
+)
+
+// respDoor is the listener for Redis clients.
+type respDoor struct {
+	listener net.Listener // nil: it is not open
+	tls      doorTLS
+	users    *followedFile[[]resp.User] // nil: anybody may ask
+	callers  *callers
+}
+
+func (d *respDoor) prepare(c *config.Config, log *slog.Logger) (err error) {
+	if !c.Listen.RESP.Open() {
+		return nil
+	}
+	if d.tls, err = loadDoorTLS("the RESP listener", c.RESP.TLS, log); err != nil {
+		return err
+	}
+	if c.RESP.UsersFile != "" {
+		d.users, err = followFile("the users of the RESP listener", c.RESP.UsersFile, readUsers, log)
+	}
+	return err
+}
+
+func (d *respDoor) again() {
+	d.tls.again()
+	d.users.again()
+}
+
+// aYear is as good as any time.
+const aYear = 365 * 24 * time.Hour
+
+// openRESP returns a server for Redis clients.
+func (s *server) openRESP() (handover.Server, error) {
+	l := s.config.Limits
+	stall := l.Stall
+	if stall == 0 { // any
+		stall = aYear
+	}
+	server := resp.New(resp.Options{
+		Desk:    s.respDoor.callers.desk,
+		Store:   s.counters,
+		Version: s.version,
+		Observe: s.respDoor.callers.observe,
+		Report:  func(err error) { s.log.Error("a connection of the RESP listener failed", "err", err) },
+		Stall:   stall,
+		Idle:    l.Idle,
+	})
+	return &respServer{
+		Server: server, users: s.respDoor.users,
+		conns: listen.NewGroup(listen.Options{Limits: listen.Limits{Connections: l.Connections, Surplus: -1, Stall: orAny(l.Stall)}, Log: s.log}),
+		door:  &s.respDoor,
+	}, nil
+}
+
+// respServer holds connections to their limits, and follows the file of users.
+type respServer struct {
+	*resp.Server
+	users *followedFile[[]resp.User]
+	conns *listen.Group
+	door  *respDoor
+}
+
+// Serve implements [handover.Server].
+func (r *respServer) Serve(l net.Listener) error {
+	ctx, end := context.WithCancel(context.Background())
+	defer end()
+	if r.users != nil {
+		r.SetUsers(r.users.get())
+		go r.follow(ctx)
+	}
+	return r.Server.Serve(r.conns.Listen(ctx, l, r.door.tls.config()))
+}
+
+// follow looks at the users again and again, until ctx ends.
+func (r *respServer) follow(ctx context.Context) {
+	tick := time.NewTicker(lookAgain)
+	defer tick.Stop()
+	for was := r.users.value.Load(); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		users := r.users.get()
+		if is := r.users.value.Load(); is != was {
+			was = is
+			r.SetUsers(users)
+		}
+	}
+}
