@@ -28,16 +28,11 @@ func TestBurst(t *testing.T) {
 		for _, free := range []int64{10, 35} { // places: for some of those who have not, and for all
 			for _, seen := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s/%d free/seen %v", name, free, seen), func(t *testing.T) {
-					for try := range burstTries {
+					undisturbed(t, func(try int) []string {
 						b := &burst{T: t, url: fmt.Sprintf("%s?prefix=burst-%d-%v-%d", url, free, seen, try), free: free, seen: seen}
-						stood := b.run()
-						wrong := b.wrong()
-						if len(wrong) == 0 {
-							return
-						}
-						t.Logf("try %d, in which the machine let this process stand for %s: %s", try, stood, strings.Join(wrong, "; "))
-					}
-					t.Errorf("in none of %d tries", burstTries)
+						b.run()
+						return b.wrong()
+					})
 				})
 			}
 		}
@@ -49,10 +44,6 @@ const (
 	burstEach      = 5 // events an hour
 	burstHonest    = 25
 	burstNodes     = 3
-
-	// On a machine that has other things to do, a request may be late all the same: before
-	// bursts were told from faults, about one in three of these requests was.
-	burstTries = 5
 )
 
 type burst struct {
@@ -73,8 +64,8 @@ func (b *burst) checks(key string) []tidegate.Check {
 	return []tidegate.Check{{Key: key, Limit: b.ip, Cost: 1}, {Limit: b.wide, Cost: 1}}
 }
 
-// run returns for how long the machine did not let this process run, at worst.
-func (b *burst) run() (stood time.Duration) {
+// run uses up the limits of all addresses, and then has everybody come at once.
+func (b *burst) run() {
 	b.ip = tidegate.MustLimit(tidegate.Spec{Name: "burst", Scope: "ip", Events: burstEach, Period: time.Hour, Algorithm: tidegate.SlidingLog})
 	b.wide = tidegate.MustLimit(tidegate.Spec{Name: "burst", Scope: "everyone", Events: burstAddresses*burstEach + b.free, Period: 24 * time.Hour, Algorithm: tidegate.SlidingLog})
 	calm := open(b.T, b.url, fleet.Options{Deadline: patient})
@@ -98,24 +89,7 @@ func (b *burst) run() (stood time.Duration) {
 	if b.seen {
 		time.Sleep(1100 * time.Millisecond) // refusals are remembered for a second
 	}
-	over := make(chan struct{})
-	var watch sync.WaitGroup
-	watch.Go(func() {
-		const nap = 5 * time.Millisecond
-		for {
-			start := time.Now()
-			select {
-			case <-over:
-				return
-			case <-time.After(nap):
-				stood = max(stood, time.Since(start)-nap)
-			}
-		}
-	})
 	b.all()
-	close(over)
-	watch.Wait()
-	return stood
 }
 
 // wrong is what should not have happened.
@@ -133,6 +107,40 @@ func (b *burst) wrong() (all []string) {
 		}
 	}
 	return all
+}
+
+// undisturbed fails if anything is wrong after run, unless the machine did not let this
+// process run for most of a deadline, or Redis beside it: then it is run again.
+func undisturbed(t *testing.T, run func(try int) (wrong []string)) {
+	t.Helper()
+	for try := range 10 {
+		over, done := make(chan struct{}), make(chan time.Duration)
+		go func() {
+			const nap = time.Millisecond
+			var stood time.Duration
+			for {
+				start := time.Now()
+				select {
+				case <-over:
+					done <- stood
+					return
+				case <-time.After(nap):
+					stood = max(stood, time.Since(start)-nap)
+				}
+			}
+		}()
+		wrong := run(try)
+		close(over)
+		stood := <-done
+		if len(wrong) == 0 {
+			return
+		}
+		if stood < fleet.DefaultDeadline*3/4 {
+			t.Fatal(strings.Join(wrong, "; "))
+		}
+		t.Logf("this process stood still for %s: %s", stood, strings.Join(wrong, "; "))
+	}
+	t.Skip("this machine is too busy")
 }
 
 // all has everybody come at once.
@@ -171,5 +179,57 @@ func (b *burst) all() {
 func (b *burst) note(d *tidegate.Decision) {
 	if d.Receipt.Origin == tidegate.OriginLocal {
 		b.local.Add(1)
+	}
+}
+
+// Whatever a burst is counted by: limits that are asked for alone, and so go in batches.
+func TestBurstOfOneLimit(t *testing.T) {
+	url := "redis://" + testdep.Redis(t).Addr
+	for _, a := range []tidegate.Algorithm{tidegate.TokenBucket, tidegate.FixedWindow, tidegate.SlidingWindow, tidegate.SlidingLog, tidegate.SubWindows, tidegate.Quota} {
+		t.Run(a.String(), func(t *testing.T) {
+			undisturbed(t, func(try int) (wrong []string) {
+				spec := tidegate.Spec{Name: "one", Scope: "ip", Events: burstEach, Period: 24 * time.Hour, Algorithm: a}
+				if a == tidegate.Quota {
+					spec.Period, spec.Calendar = 0, tidegate.Month
+				}
+				l := tidegate.MustLimit(spec)
+				url := fmt.Sprintf("%s?prefix=one-%d-%d", url, a, try)
+				calm := open(t, url, fleet.Options{Deadline: patient})
+				var nodes []*fleet.Store
+				for range burstNodes {
+					nodes = append(nodes, open(t, url, fleet.Options{}))
+				}
+				for i, s := range nodes {
+					eventually(t, fmt.Sprint("instances of ", i), func() bool { return s.Instances() == burstNodes+1 })
+				}
+				check := func(i int) []tidegate.Check {
+					return []tidegate.Check{{Key: fmt.Sprint("10.0.0.", i), Limit: l, Cost: 1}}
+				}
+				for i := range burstAddresses {
+					if d, err := calm.Take(t.Context(), check(i), burstEach); err != nil || d.Granted != burstEach {
+						t.Fatalf("%+v, %v", d, err)
+					}
+				}
+				var all sync.WaitGroup
+				start := make(chan struct{})
+				var over atomic.Int64
+				for _, s := range nodes {
+					for i := range burstAddresses {
+						all.Go(func() {
+							<-start
+							if d, err := s.Take(t.Context(), check(i), 1); err != nil || d.OK {
+								over.Add(1)
+							}
+						})
+					}
+				}
+				close(start)
+				all.Wait()
+				if n := over.Load(); n > 0 {
+					wrong = append(wrong, fmt.Sprintf("%d of %d requests of addresses that had used up their limit were admitted", n, burstNodes*burstAddresses))
+				}
+				return wrong
+			})
+		})
 	}
 }

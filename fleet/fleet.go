@@ -43,8 +43,8 @@ type Options struct {
 	// again for every connection, so that the password may be changed meanwhile.
 	PasswordFile string
 	// Deadline is by when every decision has an answer; 0 means DefaultDeadline. One that
-	// is queued behind others, in a burst, while Redis answers those waits for up to half a
-	// second longer.
+	// is only queued behind others, in a burst, waits on for up to half a second, unless
+	// Redis says nothing for as long as the deadline.
 	Deadline time.Duration
 	// OnStoreFailure is what decides when Redis does not, for limits without Terms; nil
 	// means tidegate.FailLocal. Limits of a rule file have their own. A Limiter's or Gate's
@@ -84,7 +84,7 @@ type Store struct {
 	queue     *queue.Store
 	registry  *registry.Registry
 	o         Options
-	standing  standing
+	watch     healthWatch
 	evictions evictions
 }
 
@@ -106,12 +106,12 @@ func Open(url string, o Options) (*Store, error) {
 	}
 	s := &Store{redis: inner, o: o}
 	s.shared, _ = chain.SharedBy(inner) // every one of package redis has it
-	s.standing.tell = o.OnState
+	s.watch.tell = o.OnState
 	s.evictions.memory, s.evictions.tell = inner.Memory, o.OnEviction
-	s.standing.ask = s.health
+	s.watch.ask = s.health
 	s.node = node.New(s.shared, node.Options{
 		Name: "Redis", Deadline: o.Deadline, Default: o.OnStoreFailure, Instances: s.Instances,
-		OnState: s.standing.turned, OnUnasked: s.unasked, OnLostLease: s.lostLease, OnCall: o.OnCall,
+		OnState: s.watch.turned, OnUnasked: s.unasked, OnLostLease: s.lostLease, OnCall: o.OnCall,
 	})
 	var layer chain.Backend = s.node
 	if o.OnTake != nil {
@@ -130,7 +130,7 @@ func (s *Store) Join() { s.registry.Join() }
 
 // beat is told how each heartbeat went.
 func (s *Store) beat(err error) {
-	s.standing.beat(err)
+	s.watch.beat(err)
 	if err == nil {
 		s.evictions.look()
 	}

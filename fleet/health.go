@@ -96,7 +96,7 @@ type Stats struct {
 
 // Health tells how the Store is doing now.
 func (s *Store) Health() Health {
-	h := s.standing.now()
+	h := s.watch.now()
 	h.Warnings = s.evictions.warnings()
 	return h
 }

@@ -46,7 +46,7 @@ type batcher interface {
 type servers interface {
 	Server(l *tidegate.Limit, key string) int
 	Servers() []string
-	Heard(server int) time.Time
+	Heard(server int) (heard, asked time.Time)
 }
 
 type poster interface {
@@ -89,7 +89,7 @@ func (alone) Server(*tidegate.Limit, string) int { return 0 }
 
 func (alone) Servers() []string { return theStore }
 
-func (alone) Heard(int) time.Time { return time.Time{} }
+func (alone) Heard(int) (heard, asked time.Time) { return time.Time{}, time.Time{} }
 
 var theStore = []string{"the store"}
 

@@ -33,9 +33,10 @@ type Backend interface {
 	// Servers are the names of all servers, by number; "" stands for a number that no
 	// server has now. The slice is another one whenever counters have moved.
 	Servers() []string
-	// Heard is when a server last said anything, whatever it was about: one that did
-	// since it was asked is not gone. Zero means that this is not known.
-	Heard(server int) time.Time
+	// Heard is when a server last said anything, whatever it was about, and when it was
+	// first asked something after that: when this left the process, which may be later
+	// than TakeBatch was called. Zero means that this is not known.
+	Heard(server int) (heard, asked time.Time)
 	// TakeBatch decides about asks that have nothing to do with each other, each as
 	// Take would, and writes the answers into them. An error means that none was
 	// answered.

@@ -18,7 +18,7 @@ import (
 // server: callers have a short deadline, and see only that it passed.
 type dialer struct {
 	timeout   time.Duration
-	heard     heard
+	exchanges exchanges
 	lastError atomic.Pointer[error] // since a connection last worked; nil means none
 	// password is what the file of Config.PasswordFile last had.
 	password atomic.Pointer[string]
@@ -36,7 +36,7 @@ func (d *dialer) dial(ctx context.Context, addr string, by *net.Dialer, config *
 	if by.Resolver == sentinelResolver {
 		conn = sentinelConn{conn}
 	} else {
-		conn = d.heard.listen(addr, conn)
+		conn = d.exchanges.watch(addr, conn)
 	}
 	return rediswire.Wrap(conn, func(err error) { d.report(addr, err) }), nil
 }

@@ -124,7 +124,6 @@ func Open(c Config) (*Store, error) {
 		c.node = c.pretend
 	}
 	d := &dialer{timeout: c.DialTimeout}
-	d.heard.start = time.Now()
 	s := &Store{
 		client:   lazyClient{option: clientOption(&c, d)},
 		dialer:   d,

@@ -26,7 +26,7 @@ func (n *Node) ask(ctx context.Context, checks []tidegate.Check, copies int, t t
 				n.endLocked(s)
 			}
 			sh.mu.Unlock()
-			return n.instead(ctx, checks, copies, ErrBusy)
+			return n.fallBack(ctx, checks, copies, ErrBusy)
 		}
 	}
 	deadline := now + n.o.Deadline
@@ -84,7 +84,7 @@ func (n *Node) answered(ctx context.Context, c *call, i int, checks []tidegate.C
 	d, err := c.answer(i)
 	n.release(c)
 	if err != nil {
-		return n.instead(ctx, checks, copies, err)
+		return n.fallBack(ctx, checks, copies, err)
 	}
 	return d, nil
 }

@@ -14,7 +14,7 @@ import (
 type backlog struct {
 	start    time.Time // of all times
 	debts    map[counterID]*debt
-	pressing []counterID        // those of used up keys come first; some may be posted
+	urgent   []counterID        // those of used up keys come first; some may be posted
 	doubtful map[counterID]post // sent, and nobody knows whether they arrived
 	sending  []post             // that are out just now; others write only doubt and tries
 	boot     [2]uint64          // of posts
@@ -40,7 +40,7 @@ type debt struct {
 	known    float64       // in the backend
 	when     time.Duration // when that was
 	tries    int           // how often it could not be posted
-	pressing bool
+	urgent   bool
 }
 
 // maxDebts bounds how many counters something is owed to. What is admitted beyond is
@@ -61,8 +61,8 @@ func (d *debt) fade(used float64, start time.Time, from, to time.Duration) float
 	return fade(d.limit, used, start.Add(from), start.Add(to))
 }
 
-// gone reports whether nothing of d can count any more.
-func (d *debt) gone(start time.Time, now time.Duration) bool {
+// faded reports whether nothing of d can count any more.
+func (d *debt) faded(start time.Time, now time.Duration) bool {
 	return d.fade(float64(d.limit.Capacity()), start, d.last, now) == 0
 }
 
@@ -94,7 +94,7 @@ func (b *backlog) owe(c *tidegate.Check, admitted, charged, used, nodes int64, n
 	d.used = max(0, d.usedAt(b.start, now)+float64(charged))
 	d.admitted = max(0, d.admitted+admitted)
 	d.last = now
-	b.press(id, d)
+	b.markUrgent(id, d)
 }
 
 // enter adds a new debt, if there is room.
@@ -110,11 +110,11 @@ func (b *backlog) enter(id counterID, d *debt, now time.Duration) bool {
 	return true
 }
 
-// press has the debt of a key that is used up posted before others.
-func (b *backlog) press(id counterID, d *debt) {
-	if !d.pressing && d.used+float64(d.nodes) > float64(d.limit.Capacity()) {
-		d.pressing = true
-		b.pressing = append(b.pressing, id)
+// markUrgent has the debt of a key that is used up posted before others.
+func (b *backlog) markUrgent(id counterID, d *debt) {
+	if !d.urgent && d.used+float64(d.nodes) > float64(d.limit.Capacity()) {
+		d.urgent = true
+		b.urgent = append(b.urgent, id)
 	}
 }
 
@@ -137,7 +137,7 @@ func (b *backlog) sweep(now time.Duration) bool {
 	if now-b.swept > time.Second {
 		b.swept = now
 		for id, d := range b.debts {
-			if d.gone(b.start, now) {
+			if d.faded(b.start, now) {
 				delete(b.debts, id)
 			}
 		}

@@ -99,7 +99,7 @@ func TestBatchTakesWhoIsThere(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		s.server(0).workBatches()
+		s.server(0).batches.work()
 		all.Wait()
 		sum := 0
 		for _, n := range inner.calls() {
@@ -138,7 +138,7 @@ func TestBatchWithoutThoseWhoLeft(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		synctest.Wait()
-		s.server(0).workBatches()
+		s.server(0).batches.work()
 		all.Wait()
 		if got := inner.calls(); !slices.Equal(got, []int{1}) {
 			t.Errorf("one was left, asked for in calls of %v", got)
@@ -234,7 +234,7 @@ func TestBatchThatFails(t *testing.T) {
 				})
 			}
 			synctest.Wait()
-			s.server(0).workBatches()
+			s.server(0).batches.work()
 			all.Wait()
 		})
 	}

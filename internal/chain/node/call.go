@@ -22,27 +22,29 @@ type call struct {
 	closed bool          // wake was
 
 	deadlines []time.Duration // of the waiters, by index
-	gone      []int           // waiters that left without an answer, in order
+	left      []int           // waiters that left without an answer, in order
 	expired   int             // so many were woken because their deadlines had passed
 
-	ready   time.Duration // when it was to be sent
-	lag     time.Duration // how much later it was
+	ready   time.Duration // when it is to be sent at the latest
+	lag     time.Duration // how much later than it should have been it was
 	sent    bool          // a worker has it
 	stamp   stamp         // from before it was sent
 	back    time.Duration // when it should have its reply
 	overdue bool          // that is over
-	late    late
-	name    tidegate.Handle // of the slots it asks for
-	givenUp bool            // they are given back
+	// windowed: it counts in the window of its queue. What is sent again does not.
+	windowed bool
+	late     late
+	name     tidegate.Handle // of the slots it asks for
+	givenUp  bool            // they are given back
 
-	done    atomic.Bool
-	alone   bool // there was one waiter
-	parted  atomic.Bool
-	served  int       // so many of those who have not left are granted what they came for
-	grants  []granted // to those, unless all were granted at once
-	granted tidegate.Decision
-	refused tidegate.Decision // to those behind them
-	err     error             // instead of it
+	done         atomic.Bool
+	alone        bool // there was one waiter
+	releasedOnce atomic.Bool
+	served       int       // so many of those who have not left are granted what they came for
+	grants       []granted // to those, unless all were granted at once
+	granted      tidegate.Decision
+	refused      tidegate.Decision // to those behind them
+	err          error             // instead of it
 
 	sole []tidegate.Check // of a caller that is asked for alone: to be written to while it waits
 	asks [1]chain.Ask
@@ -72,15 +74,15 @@ func (c *call) joinLocked(deadline time.Duration) int {
 
 // place is how many waiters are before one.
 func (c *call) place(i int) int {
-	if len(c.gone) == 0 {
+	if len(c.left) == 0 {
 		return i
 	}
-	before, _ := slices.BinarySearch(c.gone, i)
+	before, _ := slices.BinarySearch(c.left, i)
 	return i - before
 }
 
 // waiting is how many have no answer.
-func (c *call) waiting() int { return len(c.deadlines) - len(c.gone) - c.served }
+func (c *call) waiting() int { return len(c.deadlines) - len(c.left) - c.served }
 
 // serve grants d to as many as there are grants for, and returns how many are left over.
 func (c *call) serve(d *tidegate.Decision, grants int64) int64 {
@@ -107,7 +109,7 @@ func (c *call) conclude(refusal *tidegate.Decision, err error, ended bool) {
 		c.refused = *refusal
 	}
 	c.err = err
-	c.alone = ended && len(c.deadlines) == 1 && len(c.gone) == 0
+	c.alone = ended && len(c.deadlines) == 1 && len(c.left) == 0
 	c.done.Store(true)
 }
 
@@ -127,8 +129,8 @@ func (c *call) answer(i int) (tidegate.Decision, error) {
 
 // leaveLocked gives a waiter's place up.
 func (c *call) leaveLocked(i int) {
-	at, _ := slices.BinarySearch(c.gone, i)
-	c.gone = slices.Insert(c.gone, at, i)
+	at, _ := slices.BinarySearch(c.left, i)
+	c.left = slices.Insert(c.left, at, i)
 	c.sole = nil
 }
 
@@ -212,9 +214,9 @@ func (c *call) reset() {
 	clear(c.asks[:])
 	c.stream, c.sole, c.err = nil, nil, nil
 	c.granted, c.refused, c.grants = tidegate.Decision{}, tidegate.Decision{}, nil
-	c.deadlines, c.gone, c.expired, c.served = c.deadlines[:0], c.gone[:0], 0, 0
+	c.deadlines, c.left, c.expired, c.served = c.deadlines[:0], c.left[:0], 0, 0
 	c.sent, c.overdue, c.closed, c.alone, c.late = false, false, false, false, late{}
 	c.name, c.givenUp = tidegate.Handle{}, false
 	c.done.Store(false)
-	c.parted.Store(false)
+	c.releasedOnce.Store(false)
 }

@@ -26,7 +26,7 @@ func TestCallsInFlightAreBounded(t *testing.T) {
 			all.Go(func() {
 				began := time.Now()
 				d, err := g.Take(t.Context(), []tidegate.Check{{Key: fmt.Sprint(i), Limit: perSecond, Cost: 1}}, 1)
-				if err != nil || !d.OK || !instead(&d) {
+				if err != nil || !d.OK || !byFallback(&d) {
 					t.Errorf("%+v, %v", d, err)
 				}
 				want := time.Duration(0)
@@ -48,7 +48,7 @@ func TestCallsInFlightAreBounded(t *testing.T) {
 		if h := g.Health(); h.InFlight != 0 {
 			t.Errorf("%+v", h)
 		}
-		if d, err := g.Take(t.Context(), []tidegate.Check{one(perSecond)}, 1); err != nil || instead(&d) {
+		if d, err := g.Take(t.Context(), []tidegate.Check{one(perSecond)}, 1); err != nil || byFallback(&d) {
 			t.Errorf("%+v, %v: want an answer of the inner store", d, err)
 		}
 		_ = g.Close()

@@ -5,10 +5,10 @@ import (
 	"tidegate.dev/tidegate/internal/chain"
 )
 
-// deliver gives those who wait for a call their answers. It returns the call to be sent
-// next, by itself: the same one, if there are some left whose answer is not known. more
-// means that a worker is needed for a batch.
-func (n *Node) deliver(c *call, a *chain.Ask, err error) (next *call, more bool) {
+// deliver gives those who wait for a call their answers. It returns the call if there are
+// some left whose answer is not known, for whom it is to be sent again. more means that the
+// stream's queue needs a worker.
+func (n *Node) deliver(c *call, a *chain.Ask, err error) (rest *call, more, overdue bool) {
 	if err == nil {
 		err = a.Err
 	}
@@ -28,9 +28,12 @@ func (n *Node) deliver(c *call, a *chain.Ask, err error) (next *call, more bool)
 	}
 	known := false
 	if err == nil {
+		for _, part := range s.where {
+			part.replied.Store(int64(n.now()))
+		}
 		n.see(s.checks, &a.Granted, c.stamp.at)
-		if n.cannot.some.Load() {
-			n.cannot.answered(s.checks)
+		if n.unaskable.some.Load() {
+			n.unaskable.answered(s.checks)
 		}
 		n.rememberBlock(c, &a.Granted)
 		if refusal != nil && !refusal.OK {
@@ -81,10 +84,11 @@ func (n *Node) deliver(c *call, a *chain.Ask, err error) (next *call, more bool)
 	if told > 0 { // else it was counted when it was late
 		n.record(s, err, c.stamp.at, told)
 	}
+	overdue = c.overdue && c.windowed
 	if again {
-		next = c
+		rest = c
 	} else {
-		next, more = n.nextLocked(c)
+		more = n.nextLocked(c)
 		n.endCallLocked(c)
 	}
 	c.wakeLocked()
@@ -92,25 +96,18 @@ func (n *Node) deliver(c *call, a *chain.Ask, err error) (next *call, more bool)
 	if !again {
 		n.release(c)
 	}
-	return next, more
+	return rest, more, overdue
 }
 
-// nextLocked tells the stream of a call that it has its reply. It returns the call that
-// is ready by that, if it goes by itself; more means that a worker is needed for a batch.
-func (n *Node) nextLocked(c *call) (next *call, more bool) {
+// nextLocked tells the stream of a call that it has its reply, and reports whether its queue
+// needs a worker for the call that is ready by that.
+func (n *Node) nextLocked(c *call) (more bool) {
 	s, now, ready := c.stream, n.now(), false
 	if c.overdue {
-		return nil, false
+		return false
 	}
 	s.coalescer, ready = s.coalescer.step(coalesceEvent{kind: replied, now: now})
-	if !ready {
-		return nil, false
-	}
-	if n.batched(s) {
-		return nil, s.server.putLocked(s.next, now)
-	}
-	s.next.ready = now
-	return s.next, false
+	return ready && n.queueOf(s).putLocked(s.next, now)
 }
 
 // serveSentLocked gives grants that are left over to those who wait for other calls of a
@@ -166,7 +163,7 @@ func (c *call) copyOver(from []tidegate.Check) {
 // release lets a call that had one waiter be used again, when it is called for the second
 // time: by the worker, and by the waiter.
 func (n *Node) release(c *call) {
-	if c.alone && c.parted.Swap(true) {
+	if c.alone && c.releasedOnce.Swap(true) {
 		c.reset()
 		n.calls.Put(c)
 	}

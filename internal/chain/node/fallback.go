@@ -39,12 +39,12 @@ func (n *Node) mode(l *tidegate.Limit) tidegate.FailMode {
 	return *n.o.Default
 }
 
-// instead is the answer when the backend has none, because of err.
-func (n *Node) instead(ctx context.Context, checks []tidegate.Check, copies int, err error) (tidegate.Decision, error) {
+// fallBack is the answer when the backend has none, because of err.
+func (n *Node) fallBack(ctx context.Context, checks []tidegate.Check, copies int, err error) (tidegate.Decision, error) {
 	if ctx.Err() != nil {
 		return tidegate.Decision{}, err
 	}
-	n.cannot.note(checks, err, time.Now())
+	n.unaskable.note(checks, err, time.Now())
 	d, _, err := n.fallback(checks, copies, err, n.now(), !unsure(err) || n.barred(checks))
 	return d, err
 }
@@ -53,7 +53,7 @@ func (n *Node) instead(ctx context.Context, checks []tidegate.Check, copies int,
 // known: what has no answer was not charged then.
 func (n *Node) barred(checks []tidegate.Check) bool {
 	for i := range checks {
-		if n.cannot.barred(checks[i].Limit) {
+		if n.unaskable.barred(checks[i].Limit) {
 			return true
 		}
 	}

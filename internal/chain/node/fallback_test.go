@@ -45,7 +45,7 @@ func TestFallbackOfVectors(t *testing.T) {
 				t.Fatal(err)
 			}
 			passed += d.Granted
-			if d.OK != (d.Granted > 0) || !instead(&d) {
+			if d.OK != (d.Granted > 0) || !byFallback(&d) {
 				t.Errorf("%+v", d)
 			}
 		}
@@ -169,7 +169,7 @@ func TestReceiptsFindTheirStore(t *testing.T) {
 		g := newNode(way, Options{})
 		gate := tidegate.NewGate(matched{one(slots), one(errs)}, g)
 		held, before := gate.Enter(t.Context(), &tidegate.Request{})
-		if !held.OK || instead(&held) {
+		if !held.OK || byFallback(&held) {
 			t.Fatalf("%+v", held)
 		}
 		way.set(broken)

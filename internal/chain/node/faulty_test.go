@@ -200,7 +200,7 @@ func (f *faulty) posted(l *tidegate.Limit, key string) (total int64) {
 	return total
 }
 
-// instead reports whether d was decided in place of the backend.
-func instead(d *tidegate.Decision) bool {
+// byFallback reports whether d was decided in place of the backend.
+func byFallback(d *tidegate.Decision) bool {
 	return d.Receipt.Origin == tidegate.OriginLocal || d.Receipt.Origin == tidegate.OriginRule
 }

@@ -131,7 +131,7 @@ func wantNoGoroutine(t *testing.T) {
 	t.Helper()
 	stacks := make([]byte, 1<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
-	for _, f := range []string{"node.(*Node).work", "node.(*Node).workBatches", "node.(*Node).reachBy.func2", "node.(*Node).repay"} {
+	for _, f := range []string{"node.(*sendQueue).work", "node.(*Node).workRest", "node.(*server).callInnerBy.func2", "node.(*server).repay"} {
 		if n := bytes.Count(stacks, []byte(f+"(")); n > 0 {
 			t.Errorf("%d goroutines in %s", n, f)
 		}

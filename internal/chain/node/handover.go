@@ -80,7 +80,7 @@ func (l *handedLimit) limit() (*tidegate.Limit, error) {
 func (n *Node) HandOver(file string) error {
 	h := handed{Version: handedVersion, Key: n.seen.key, Instances: int(n.nodes())}
 	n.mu.Lock()
-	n.gone = true
+	n.handedOver = true
 	for _, s := range n.all() {
 		for id, d := range s.backlog.debts {
 			h.Debts = append(h.Debts, n.handedDebt(id, d))
@@ -119,7 +119,7 @@ func (n *Node) handedDebt(id counterID, d *debt) handedDebt {
 func (n *Node) Resume() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.gone = false
+	n.handedOver = false
 }
 
 // TakeOver reads what a predecessor handed over, before the first request. It returns how
@@ -183,7 +183,7 @@ func (n *Node) takeOverDebt(d *handedDebt) {
 	one := n.debtOf(d, l)
 	id := counterID{l.Identity(), d.Key}
 	if s.backlog.enter(id, one, 0) {
-		s.backlog.press(id, one)
+		s.backlog.markUrgent(id, one)
 		s.held.note(n.seen.name(l, d.Key))
 		s.repayLocked()
 	}

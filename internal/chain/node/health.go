@@ -68,7 +68,7 @@ type counts struct {
 
 // Health tells how the Node is doing now.
 func (n *Node) Health() Health {
-	asked, cannot, names := n.asked(), n.cannot.all(), n.inner.Servers()
+	asked, cannot, names := n.asked(), n.unaskable.all(), n.inner.Servers()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	c := &n.count
@@ -76,7 +76,7 @@ func (n *Node) Health() Health {
 	h := Health{
 		Since: n.start, Unasked: cannot,
 		Counts: Counts{
-			InFlight: n.several.inFlight.Load(),
+			InFlight: n.multi.inFlight.Load(),
 			Asked:    asked + denied, Denied: denied, Calls: int64(c.calls.Load()), Shared: int64(c.shared.Load()),
 			Answered: int64(c.good.Load()), Rejected: c.rejected.Load(), Errors: c.errors.Load(), Timeouts: c.timeouts.Load(), Busy: c.busy.Load(), Probes: c.probes.Load(),
 			Allowed: c.allowed.Load(), Closed: c.closed.Load(), Admitted: c.admitted.Load(), Refused: c.refused.Load(),

@@ -43,9 +43,9 @@ func (n *Node) inherited(c *tidegate.Check, sum uint64) (refused, bool) {
 	return refused{}, false
 }
 
-// disinherit forgets what a predecessor remembered of the counter of c, which got something
+// forgetInherited forgets what a predecessor remembered of the counter of c, which got something
 // back.
-func (n *Node) disinherit(c *tidegate.Check) {
+func (n *Node) forgetInherited(c *tidegate.Check) {
 	in := n.inherit.Load()
 	if in == nil {
 		return

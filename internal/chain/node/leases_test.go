@@ -30,7 +30,7 @@ func TestLostLeasesAreCountedAndTold(t *testing.T) {
 			}
 			for round := range int64(2) {
 				d, err := n.Take(t.Context(), check, 1)
-				if err != nil || !d.OK || instead(&d) != away {
+				if err != nil || !d.OK || byFallback(&d) != away {
 					t.Fatalf("%+v, %v", d, err)
 				}
 				if err := n.Renew(t.Context(), d.Receipt, check); err != nil {

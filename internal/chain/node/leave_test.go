@@ -184,7 +184,7 @@ func working() (n int) {
 	stacks := make([]byte, 1<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
 	for one := range strings.SplitSeq(string(stacks), "\n\n") {
-		if strings.Contains(one, "synctest bubble") && strings.Contains(one, "(*Node).work") {
+		if strings.Contains(one, "synctest bubble") && strings.Contains(one, "(*sendQueue).work") {
 			n++
 		}
 	}
@@ -194,19 +194,19 @@ func working() (n int) {
 // A worker goes on while there is something to send, and ends then.
 func TestWorkersEnd(t *testing.T) {
 	with(t, plain, Options{}, func(t *testing.T, c *crowd, inner *slow) {
-		for i := range 50 {
+		for i := range leastAlone {
 			key := hundred
 			key.Key = string(rune('a' + i))
 			c.come(1, key)
 			c.come(1, key)
 		}
-		if got := working(); got != 50 {
-			t.Errorf("%d workers for 50 keys", got)
+		if got := working(); got != leastAlone {
+			t.Errorf("%d workers for %d keys", got, leastAlone)
 		}
 		time.Sleep(trip)
 		synctest.Wait()
-		if got := working(); got != 50 {
-			t.Errorf("%d workers for the second calls of 50 keys", got)
+		if got := working(); got != leastAlone {
+			t.Errorf("%d workers for the second calls of %d keys", got, leastAlone)
 		}
 		c.Wait()
 		synctest.Wait()

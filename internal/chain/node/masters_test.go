@@ -248,7 +248,7 @@ func TestDebtsMove(t *testing.T) {
 		if h := g.Health(); h.Owed != 0 || h.State != OK || c.servers[1].posted(l, "z") != 7 {
 			t.Errorf("%+v", h)
 		}
-		if g.uneasy.Load() {
+		if g.impaired.Load() {
 			t.Error("it is still looked where checks live")
 		}
 	})
@@ -309,7 +309,7 @@ func TestSilenceBehindALine(t *testing.T) {
 		c.move(1, "everyone")
 		stop := make(chan struct{})
 		var workers sync.WaitGroup
-		for i := range 4 * aLine {
+		for i := range 4 * minQueue {
 			workers.Go(func() {
 				for j := 0; ; j++ {
 					select {

@@ -49,10 +49,10 @@ type Node struct {
 	calls    sync.Pool // of *call
 	batches  sync.Pool // of *batch
 
-	servers atomic.Pointer[[]*server] // by number; replaced under mu
-	several *server                   // what is common to calls that several servers take part in
-	lag     lag
-	uneasy  atomic.Bool // some server does not get all that is for it
+	servers  atomic.Pointer[[]*server] // by number; replaced under mu
+	multi    *server                   // what is common to calls that several servers take part in
+	lag      lag
+	impaired atomic.Bool // some server does not get all that is for it
 
 	local     *memory.Store
 	instance  uint64 // of what is decided locally
@@ -62,9 +62,9 @@ type Node struct {
 	parts     sync.Pool // of *part
 	count     counts
 
-	cannot unasked
-	leases lostLeases
-	boot   [2]uint64 // random: what posts of this process are known by
+	unaskable unasked
+	leases    lostLeases
+	boot      [2]uint64 // random: what posts of this process are known by
 	// chargesOnce: the backend knows posts, as far as is known.
 	chargesOnce atomic.Bool
 	stop        chan struct{}
@@ -74,9 +74,9 @@ type Node struct {
 
 	telling sync.Mutex // serializes OnState
 
-	mu     sync.Mutex // taken after shard.mu
-	closed bool       // under mu
-	gone   bool       // under mu: the backlog was handed over
+	mu         sync.Mutex // taken after shard.mu
+	closed     bool       // under mu
+	handedOver bool       // under mu: the backlog was handed over
 }
 
 var _ chain.Backend = (*Node)(nil)
@@ -104,16 +104,16 @@ func New(inner chain.Backend, o Options) *Node {
 	n.streams.New = func() any { return new(stream) }
 	n.calls.New = func() any {
 		c := new(call)
-		c.run = func() { n.work(c) }
+		c.run = func() { n.workRest(c) }
 		return c
 	}
 	n.parts.New = func() any { return new(part) }
 	n.deny.init(o.DenyEntries)
 	n.boot = randomWords()
 	n.chargesOnce.Store(true)
-	n.cannot.tell = o.OnUnasked
+	n.unaskable.tell = o.OnUnasked
 	n.leases.tell = o.OnLostLease
-	n.several = n.newServer(-1)
+	n.multi = n.newServer(-1)
 	n.servers.Store(&[]*server{n.newServer(0)})
 	return n
 }
@@ -128,7 +128,7 @@ func (n *Node) Close() error {
 		close(n.stop)
 	}
 	n.mu.Unlock()
-	n.cannot.close()
+	n.unaskable.close()
 	n.leases.close()
 	n.stopped.Wait()
 	return nil
@@ -167,8 +167,8 @@ func (n *Node) Take(ctx context.Context, checks []tidegate.Check, copies int) (t
 		t &^= together
 	}
 	now := n.now()
-	if n.uneasy.Load() {
-		return n.takeUneasy(ctx, checks, copies, t, now)
+	if n.impaired.Load() {
+		return n.takeImpaired(ctx, checks, copies, t, now)
 	}
 	return n.ask(ctx, checks, copies, t, now)
 }
@@ -193,4 +193,4 @@ func (n *Node) Server(l *tidegate.Limit, key string) int { return n.inner.Server
 func (n *Node) Servers() []string { return n.inner.Servers() }
 
 // Heard implements chain.Backend.
-func (n *Node) Heard(server int) time.Time { return n.inner.Heard(server) }
+func (n *Node) Heard(server int) (heard, asked time.Time) { return n.inner.Heard(server) }

@@ -22,8 +22,8 @@ type Options struct {
 	// Name is what the backend is called in messages; "" means "the store".
 	Name string
 	// Deadline is by when every request has an answer, up to a sixty-fourth less; 0
-	// means DefaultDeadline. A request that is queued behind others while the backend
-	// answers those waits for up to half a second longer.
+	// means DefaultDeadline. A request that is only queued behind others waits on, for up
+	// to half a second, unless the backend says nothing for as long as the deadline.
 	Deadline time.Duration
 	// InFlight bounds the calls that the backend has not returned from, those that
 	// nobody waits for included; 0 means DefaultInFlight. Beyond, fallbacks answer at

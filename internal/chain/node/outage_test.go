@@ -173,7 +173,7 @@ func TestKeysComeBackOneByOne(t *testing.T) {
 				key := fmt.Sprint(i)
 				for range 2 {
 					d, _ := g.Take(t.Context(), []tidegate.Check{{Key: key, Limit: perSecond, Cost: 1}}, 1)
-					if there := !instead(&d); there != back[key] && back[key] {
+					if there := !byFallback(&d); there != back[key] && back[key] {
 						t.Fatalf("%s went to the store and away again", key)
 					} else {
 						back[key] = there

@@ -28,7 +28,7 @@ func (n *Node) record(s *stream, err error, began time.Duration, requests int) {
 // worked counts a call that was for so many requests, if it shows that the server works.
 func (n *Node) worked(err error, requests int) bool {
 	switch {
-	case !shows(err):
+	case !showsLife(err):
 		return false
 	case errors.Is(err, tidegate.ErrCannotAsk): // others can be; see unasked
 		n.count.rejected.Add(int64(requests))
@@ -38,8 +38,8 @@ func (n *Node) worked(err error, requests int) bool {
 	return true
 }
 
-// shows reports whether what came of a call shows that the server works.
-func shows(err error) bool {
+// showsLife reports whether what came of a call shows that the server works.
+func showsLife(err error) bool {
 	if err == nil || errors.Is(err, tidegate.ErrCannotAsk) {
 		return true
 	}
@@ -54,7 +54,7 @@ func shows(err error) bool {
 // failed counts a failure of a call of a stream that began then, for so many requests.
 func (n *Node) failed(s *stream, err error, began time.Duration, requests int) {
 	n.countFailure(err, requests)
-	if s.server != n.several {
+	if s.server != n.multi {
 		s.server.fail(err, began, requests)
 		return
 	}
@@ -113,7 +113,7 @@ func (s *server) stepCircuitLocked(e event, err error) action {
 	}
 	s.share.Store(s.circuit.share(e.now))
 	if state != OK {
-		s.node.uneasy.Store(true)
+		s.node.impaired.Store(true)
 		s.repayLocked()
 	}
 	return todo
@@ -122,7 +122,7 @@ func (s *server) stepCircuitLocked(e event, err error) action {
 // mayHaveArrived reports whether the backend may have done what failed with err: it was
 // sent, and there was no answer.
 func mayHaveArrived(err error) bool {
-	return !isBusy(err) && !errors.Is(err, tidegate.ErrCannotAsk) && !errors.Is(err, ErrOpen) && !shows(err)
+	return !isBusy(err) && !errors.Is(err, tidegate.ErrCannotAsk) && !errors.Is(err, ErrOpen) && !showsLife(err)
 }
 
 // unsure reports whether what failed with err may have been charged all the same.

@@ -20,7 +20,7 @@ func TestTrap12RefusalIsNotAFailure(t *testing.T) {
 		l := limit("l", 1, mode)
 		for i := range 1000 {
 			d, err := g.Take(t.Context(), []tidegate.Check{one(l)}, 1)
-			if err != nil || d.OK != (i == 0) || d.Err != nil || instead(&d) {
+			if err != nil || d.OK != (i == 0) || d.Err != nil || byFallback(&d) {
 				t.Fatalf("request %d = %+v, %v", i+1, d, err)
 			}
 		}

@@ -31,7 +31,7 @@ func (s *server) post(when *time.Duration) {
 	n := s.node
 	n.mu.Lock()
 	now := n.now()
-	if n.gone { // it is posted by a successor
+	if n.handedOver { // it is posted by a successor
 		*when = now + postPause
 	}
 	if !s.circuit.answers() || now < *when {
@@ -104,11 +104,11 @@ func (s *server) postOne(p *post) error {
 	n := s.node
 	until := n.contexts.post.get(n, postWithin*n.o.Deadline) // nobody waits for it
 	told := p.chainPost()
-	err := s.reachBy(context.Background(), until, true, func(ctx context.Context) error { return n.charge(ctx, told) })
+	err := s.callInnerBy(context.Background(), innerCall{until: until, aside: true}, func(ctx context.Context) error { return n.charge(ctx, told) })
 	switch {
 	case err == nil:
 		n.count.posted.Add(1)
-	case unsure(err) && n.cannot.barred(p.debt.limit): // then it was not charged
+	case unsure(err) && n.unaskable.barred(p.debt.limit): // then it was not charged
 		return fmt.Errorf("%w: %v", tidegate.ErrCannotAsk, err)
 	case !n.chargesOnce.Load(): // a second time would be charged again
 		if unsure(err) {

@@ -24,7 +24,7 @@ func (p *post) chainPost() chain.Post {
 	return chain.Post{Boot: p.boot, Number: p.number, Check: tidegate.Check{Key: p.id.key, Limit: p.debt.limit, Cost: p.amount}}
 }
 
-// take takes up to most posts out: of debts pressing ones, or others if there are none,
+// take takes up to most posts out: of debts urgent ones, or others if there are none,
 // and those that are sent again. They come last, since one that is in the way of others
 // is likely among them. reachable is when the backend was found to be.
 func (b *backlog) take(most int, now, reachable time.Duration) (posts []post) {
@@ -33,7 +33,7 @@ func (b *backlog) take(most int, now, reachable time.Duration) (posts []post) {
 		if d == nil {
 			return
 		}
-		d.pressing = false
+		d.urgent = false
 		if _, waits := b.doubtful[id]; waits {
 			return
 		}
@@ -43,17 +43,17 @@ func (b *backlog) take(most int, now, reachable time.Duration) (posts []post) {
 			amount = most
 			b.lost++
 		}
-		if amount > 0 && !d.gone(b.start, now) {
+		if amount > 0 && !d.faded(b.start, now) {
 			b.number++
 			posts = append(posts, post{id: id, debt: d, amount: amount, boot: b.boot, number: b.number, sent: now})
 		}
 	}
-	for len(posts) < most && len(b.pressing) > 0 {
-		one(b.pressing[0])
-		b.pressing = b.pressing[1:]
+	for len(posts) < most && len(b.urgent) > 0 {
+		one(b.urgent[0])
+		b.urgent = b.urgent[1:]
 	}
-	if len(b.pressing) == 0 {
-		b.pressing = nil
+	if len(b.urgent) == 0 {
+		b.urgent = nil
 	}
 	if len(posts) == 0 {
 		for id := range b.debts {
@@ -76,7 +76,7 @@ func (b *backlog) takeDoubtful(posts []post, most int, now, reachable time.Durat
 		d := p.debt
 		p.amount = min(p.amount, d.amount(b.start, d.reckoned(now, reachable)))
 		switch {
-		case p.amount <= 0 || d.gone(b.start, now):
+		case p.amount <= 0 || d.faded(b.start, now):
 		case now-p.sent > chain.PostLife: // the backend may have forgotten its number
 			b.lost++
 		default:
@@ -113,6 +113,6 @@ func (b *backlog) putBack(posts []post, now time.Duration) {
 			d.admitted += p.debt.admitted
 			d.known, d.when, d.tries = p.debt.known, p.debt.when, p.debt.tries
 		}
-		b.press(p.id, d)
+		b.markUrgent(p.id, d)
 	}
 }

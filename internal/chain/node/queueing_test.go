@@ -56,7 +56,7 @@ func TestBurstStandsInLine(t *testing.T) {
 						for i := range burst {
 							all.Go(func() {
 								d, err := g.Take(t.Context(), []tidegate.Check{{Key: fmt.Sprint(i), Limit: l, Cost: 1}}, 1)
-								if err != nil || d.OK || instead(&d) {
+								if err != nil || d.OK || byFallback(&d) {
 									t.Errorf("%+v, %v", d, err)
 								}
 							})
@@ -133,7 +133,7 @@ func TestSilenceIsNotWaitedFor(t *testing.T) {
 		take("before")
 		way.set(frozen)
 		for i := range 100 {
-			if d, took := take(fmt.Sprint(i)); !instead(&d) || took > DefaultDeadline {
+			if d, took := take(fmt.Sprint(i)); !byFallback(&d) || took > DefaultDeadline {
 				t.Errorf("%+v after %s", d, took)
 			}
 		}

@@ -27,7 +27,7 @@ const maxReleasePause = 5 * time.Second
 // putOff has a release wait that failed with err.
 func (r *release) putOff(now time.Duration, err error) {
 	r.after = now + jitter(postPause)
-	if shows(err) {
+	if showsLife(err) {
 		r.tries++
 		r.after = now + jitter(min(postPause<<min(r.tries, 10), maxReleasePause))
 	}
@@ -92,9 +92,9 @@ func (n *Node) giveBack(taken tidegate.Receipt, checks []tidegate.Check, copies 
 
 // releaseEach is releaseLater of the slots of every server.
 func (n *Node) releaseEach(taken tidegate.Receipt, checks []tidegate.Check) {
-	way, where := n.wayTo(checks, nil)
-	if way != n.several {
-		way.releaseLater(taken, checks)
+	target, where := n.serversFor(checks, nil)
+	if target != n.multi {
+		target.releaseLater(taken, checks)
 		return
 	}
 	for i, s := range where {
@@ -194,7 +194,7 @@ func (s *server) freeAll(all []release) (again []release) {
 					err = *why
 				} else if err = s.freeOne(&r); err == nil {
 					continue
-				} else if !shows(err) {
+				} else if !showsLife(err) {
 					stop.Store(&err)
 				}
 				r.putOff(s.node.now(), err)
@@ -212,5 +212,5 @@ func (s *server) freeOne(r *release) error {
 	n := s.node
 	until := n.contexts.post.get(n, postWithin*n.o.Deadline) // nobody waits for it
 	taken, checks := r.taken, r.checks
-	return s.reachBy(context.Background(), until, true, func(ctx context.Context) error { return n.inner.Adjust(ctx, taken, checks) })
+	return s.callInnerBy(context.Background(), innerCall{until: until, aside: true}, func(ctx context.Context) error { return n.inner.Adjust(ctx, taken, checks) })
 }

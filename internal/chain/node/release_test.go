@@ -79,7 +79,7 @@ func TestReleasesInAnOutage(t *testing.T) {
 		}
 		way.set(none)
 		time.Sleep(5 * time.Second)
-		if d := lim.Peek(t.Context(), "all"); d.Remaining != 5 || instead(&d) {
+		if d := lim.Peek(t.Context(), "all"); d.Remaining != 5 || byFallback(&d) {
 			t.Errorf("%+v, want 5 slots free", d)
 		}
 		_ = n.Close()

@@ -124,7 +124,7 @@ func (s *server) idle(told State, next time.Duration) (wait time.Duration, done 
 	}
 	owing := s.backlog.some() && s.circuit.answers()
 	holding := s.held.over(now)
-	n.easeLocked()
+	n.setImpairedLocked()
 	switch wait = s.circuit.wake(now); {
 	case owing && state == OK:
 		wait = max(next-now, time.Millisecond)
@@ -142,7 +142,7 @@ func (s *server) idle(told State, next time.Duration) (wait time.Duration, done 
 // probe asks the server something and tells the circuit.
 func (s *server) probe() {
 	n := s.node
-	err := s.touch()
+	err := s.askProbe()
 	e := event{kind: answered}
 	if err != nil && !errors.Is(err, tidegate.ErrCannotAsk) { // which is an answer
 		e.kind = unanswered

@@ -54,7 +54,7 @@ func TestDebtsArePaidOnce(t *testing.T) {
 				t.Errorf("%d charged to %s, want %d", n, key, 5+i)
 			}
 		}
-		if d := tidegate.New(g, l).Peek(t.Context(), "a"); d.Remaining != 85 || instead(&d) {
+		if d := tidegate.New(g, l).Peek(t.Context(), "a"); d.Remaining != 85 || byFallback(&d) {
 			t.Errorf("%+v, want 85 left in the inner store", d)
 		}
 		if h := g.Health(); h.Owed != 0 || h.Posted != 3 || h.Lost != 0 {

@@ -75,7 +75,7 @@ func (n *Node) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.Du
 		return n.local.Reserve(ctx, checks, ttl) // says what is wrong
 	}
 	now := n.now()
-	if n.uneasy.Load() {
+	if n.impaired.Load() {
 		if s := n.unasked(checks, now); s != nil {
 			return n.reserveLocally(checks, ttl, s.reason(), now)
 		}
@@ -94,7 +94,7 @@ func (n *Node) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.Du
 	case ctx.Err() != nil, errors.Is(err, tidegate.ErrUnsupported):
 		return tidegate.Decision{}, err
 	default:
-		n.cannot.note(checks, err, time.Now())
+		n.unaskable.note(checks, err, time.Now())
 		return n.reserveLocally(checks, ttl, err, n.now())
 	}
 	for i := range checks {
@@ -106,13 +106,13 @@ func (n *Node) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.Du
 
 // unasked returns a server that is not asked about its part of checks, or nil.
 func (n *Node) unasked(checks []tidegate.Check, now time.Duration) *server {
-	way, where := n.wayTo(checks, nil)
-	if way != n.several {
-		where = []*server{way}
+	target, where := n.serversFor(checks, nil)
+	if target != n.multi {
+		where = target.self[:]
 	}
 	for _, s := range where {
 		part := checks
-		if way == n.several {
+		if target == n.multi {
 			part = partOf(checks, where, s)
 		}
 		if s.asks(part, now) {
@@ -189,7 +189,7 @@ func (n *Node) Settle(ctx context.Context, r tidegate.Receipt, actual int64) err
 	if all := n.all(); len(all) == 1 {
 		return all[0].pass(ctx, do)
 	}
-	return n.several.reach(ctx, true, do)
+	return n.multi.callInner(ctx, true, do)
 }
 
 // foreign reports whether r is of what another node decided locally.

@@ -64,7 +64,7 @@ func TestReserveInAnOutage(t *testing.T) {
 			if got := way.posted(limit, "ann"); got != owed {
 				t.Errorf("%s, settled at %d: %d charged to the backend, want %d", a, actual, got, owed)
 			}
-			if d := lim.Peek(t.Context(), "ann"); d.Remaining != 120-owed || instead(&d) {
+			if d := lim.Peek(t.Context(), "ann"); d.Remaining != 120-owed || byFallback(&d) {
 				t.Errorf("%s, settled at %d: %+v", a, actual, d)
 			}
 			_, _ = n.Close(), other.Close()

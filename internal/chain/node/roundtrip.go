@@ -46,9 +46,13 @@ func (r roundTrip) add(took, now time.Duration) roundTrip {
 	return r
 }
 
-// far reports whether every call takes so long, for a while: not just in a burst.
-func (r roundTrip) far(long, now time.Duration) bool {
-	return now-r.since >= leastSpan && min(r.least, r.before) >= long
+// distance is how long every call takes, for a while: not just in a burst. It is 0 as long
+// as that is not known.
+func (r roundTrip) distance(now time.Duration) time.Duration {
+	if now-r.since < leastSpan {
+		return 0
+	}
+	return min(r.least, r.before)
 }
 
 // reserve is how long before a deadline a call has to leave to be back by then: a tenth

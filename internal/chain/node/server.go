@@ -13,6 +13,7 @@ import (
 type server struct {
 	node   *Node
 	number int
+	self   [1]*server // this one, for those who look at several
 
 	// share of the keys, in 64ths, goes to the server; see circuit.share.
 	share    atomic.Uint32
@@ -20,14 +21,15 @@ type server struct {
 	reserve  atomic.Int64          // roundTrip.reserve, as it is now
 	inFlight atomic.Int64
 	good     atomic.Uint64 // how often it has shown that it works
+	asked    atomic.Int64  // when it was first asked after that for requests
 	replied  atomic.Int64  // when it last replied to a call for requests
 	overdue  atomic.Int64  // of the calls in flight, those that nobody waits for
-	lined    atomic.Int64  // when there last was a line of calls
+	queue    atomic.Int64  // when there last was a queue of calls
 	near     atomic.Bool   // without a queue it takes much less than the deadline
 	held     held
 
-	batches    batches
-	runBatches func() // workBatches, made once
+	batches sendQueue // of calls that share round trips
+	alone   sendQueue // of the others
 
 	layout *string // of repay: of chain.Backend.Servers when it was last looked at
 
@@ -52,8 +54,9 @@ const maxServers = 1024
 
 func (n *Node) newServer(number int) *server {
 	s := &server{node: n, number: number, arrived: make(chan struct{}, 1)}
-	s.batches.state.most = n.most
-	s.runBatches = s.workBatches
+	s.self[0] = s
+	s.batches.init(s, n.most, leastBatches*n.most)
+	s.alone.init(s, 1, leastAlone)
 	s.circuit.failures = n.o.Failures
 	s.backlog.start = n.start
 	// A counter that moves may have posts from here and from its other server.
@@ -62,7 +65,7 @@ func (n *Node) newServer(number int) *server {
 	s.reserve.Store(int64(s.roundTrip.reserve()))
 	s.share.Store(whole)
 	s.near.Store(true)
-	s.lined.Store(-1)
+	s.queue.Store(-1)
 	return s
 }
 
@@ -88,24 +91,24 @@ func (n *Node) server(number int) *server {
 // serverOf is the server that the counter of a check lives on.
 func (n *Node) serverOf(c *tidegate.Check) *server { return n.server(n.inner.Server(c.Limit, c.Key)) }
 
-// wayTo is the server that all checks live on. If they live on several, it is what is
+// serversFor is the server that all checks live on. If they live on several, it is what is
 // common to calls of several, and where has the server of each check.
-func (n *Node) wayTo(checks []tidegate.Check, room []*server) (way *server, where []*server) {
+func (n *Node) serversFor(checks []tidegate.Check, room []*server) (target *server, where []*server) {
 	if len(checks) == 0 {
 		return n.server(0), room
 	}
-	way, where = n.serverOf(&checks[0]), room[:0]
+	target, where = n.serverOf(&checks[0]), room[:0]
 	for i := 1; i < len(checks); i++ {
 		s := n.serverOf(&checks[i])
-		if s == way {
+		if s == target {
 			continue
 		}
 		for j := range checks {
 			where = append(where, n.serverOf(&checks[j]))
 		}
-		return n.several, where
+		return n.multi, where
 	}
-	return way, where
+	return target, where
 }
 
 // name is what the server is called in messages.
@@ -120,8 +123,8 @@ func (s *server) name() string {
 // begin reports whether the server may be called once more.
 func (s *server) begin() bool {
 	out := s.inFlight.Add(1)
-	if out-s.overdue.Load() >= aLine {
-		s.lined.Store(int64(s.node.now()))
+	if out-s.overdue.Load() >= minQueue {
+		s.queue.Store(int64(s.node.now()))
 	}
 	if out > int64(s.node.o.InFlight) {
 		s.inFlight.Add(-1)
@@ -135,7 +138,21 @@ func (s *server) tripped(took, now time.Duration) {
 	s.node.mu.Lock()
 	defer s.node.mu.Unlock()
 	s.roundTrip = s.roundTrip.add(took, now)
-	s.near.Store(!s.roundTrip.far(s.node.o.Deadline/2, now))
+	s.near.Store(s.roundTrip.distance(now) < s.node.o.Deadline/2)
 	s.replied.Store(int64(now))
 	s.reserve.Store(int64(s.roundTrip.reserve()))
+}
+
+// speed is how quickly a call was answered that took so long.
+func (s *server) speed(took, now time.Duration) speed {
+	s.node.mu.Lock()
+	defer s.node.mu.Unlock()
+	more := took - s.roundTrip.distance(now)
+	switch slack := s.node.o.Deadline / 8; {
+	case more <= slack:
+		return speedQuick
+	case more > 2*slack:
+		return speedSlow
+	}
+	return speedSteady
 }

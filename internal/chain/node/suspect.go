@@ -36,8 +36,8 @@ func (s *server) examine() {
 	n := s.node
 	for {
 		began := n.now()
-		err := s.touch()
-		well := shows(err) || unsure(err) && s.heardSince(began) // it is there, and has much to do
+		err := s.askProbe()
+		well := showsLife(err) || unsure(err) && s.heardSince(began) // it is there, and has much to do
 		n.mu.Lock()
 		requests := max(s.suspected, 1)
 		s.suspected = 0
@@ -80,12 +80,12 @@ func (s *server) probeKey() string {
 	return key
 }
 
-// touch asks the server something of its own. What comes of it is told to no circuit.
-func (s *server) touch() error {
+// askProbe asks the server something of its own. What comes of it is told to no circuit.
+func (s *server) askProbe() error {
 	n := s.node
 	key := s.probeKey()
 	n.count.probes.Add(1)
-	return s.reach(context.Background(), true, func(ctx context.Context) error {
+	return s.callInner(context.Background(), true, func(ctx context.Context) error {
 		_, err := n.inner.Take(ctx, []tidegate.Check{{Key: key, Limit: probing, Cost: 1}}, 1)
 		return err
 	})

@@ -16,7 +16,7 @@ type lines struct {
 	waiting atomic.Int64
 
 	mu   sync.Mutex
-	byID map[who]*line // under mu: those with somebody in them
+	byID map[lineID]*line // under mu: those with somebody in them
 }
 
 // line is who waits for one counter.
@@ -33,7 +33,7 @@ type member struct{ first chan struct{} } // closed when it is the first
 // by the limit of c.
 func (q *lines) take(ctx context.Context, store tidegate.Store, checks []tidegate.Check, c *tidegate.Check) (tidegate.Decision, error) {
 	terms := c.Limit.Terms.Handling.Queue
-	id := whoOf(c)
+	id := lineOf(c)
 	arrived := time.Now()
 	if !q.busy(id) {
 		d, err := store.Take(ctx, checks, 1)
@@ -44,13 +44,13 @@ func (q *lines) take(ctx context.Context, store tidegate.Store, checks []tidegat
 		if full {
 			return d, nil
 		}
-		return q.stand(ctx, store, checks, c, id, m, arrived)
+		return q.waitInLine(ctx, store, checks, c, id, m, arrived)
 	}
 	m, full := q.join(id, terms.Places, nil)
 	if full {
 		return q.turnedAway(id), nil
 	}
-	return q.stand(ctx, store, checks, c, id, m, arrived)
+	return q.waitInLine(ctx, store, checks, c, id, m, arrived)
 }
 
 // mayWait: it was refused by the limit that has the line, and not for longer
@@ -84,7 +84,7 @@ func askIn(d *tidegate.Decision) time.Duration {
 	return d.RetryAfter
 }
 
-func (q *lines) busy(id who) bool {
+func (q *lines) busy(id lineID) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.byID[id] != nil
@@ -92,7 +92,7 @@ func (q *lines) busy(id who) bool {
 
 // join takes a place at the end, or reports that there is none. d is what the
 // store said to who found no line.
-func (q *lines) join(id who, places int64, d *tidegate.Decision) (m *member, full bool) {
+func (q *lines) join(id lineID, places int64, d *tidegate.Decision) (m *member, full bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := q.byID[id]
@@ -104,7 +104,7 @@ func (q *lines) join(id who, places int64, d *tidegate.Decision) (m *member, ful
 		id.key = strings.Clone(id.key) // it may lie in memory of the request
 		l = &line{}
 		if q.byID == nil {
-			q.byID = make(map[who]*line)
+			q.byID = make(map[lineID]*line)
 		}
 		q.byID[id] = l
 		close(m.first)
@@ -118,7 +118,7 @@ func (q *lines) join(id who, places int64, d *tidegate.Decision) (m *member, ful
 }
 
 // turnedAway is the answer to who finds no place, or has waited long enough.
-func (q *lines) turnedAway(id who) tidegate.Decision {
+func (q *lines) turnedAway(id lineID) tidegate.Decision {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	d := tidegate.Decision{RetryAfter: time.Second}
@@ -130,16 +130,16 @@ func (q *lines) turnedAway(id who) tidegate.Decision {
 	return d
 }
 
-// stand waits until m is the first, then asks whenever there should be room.
-func (q *lines) stand(ctx context.Context, store tidegate.Store, checks []tidegate.Check, c *tidegate.Check, id who, m *member, arrived time.Time) (tidegate.Decision, error) {
+// waitInLine waits until m is the first, then asks whenever there should be room.
+func (q *lines) waitInLine(ctx context.Context, store tidegate.Store, checks []tidegate.Check, c *tidegate.Check, id lineID, m *member, arrived time.Time) (tidegate.Decision, error) {
 	defer note(ctx, arrived)
 	defer q.leave(id, m)
 	most := c.Limit.Terms.Handling.Queue.MaxWait
-	patience := time.NewTimer(time.Until(arrived.Add(most)))
-	defer patience.Stop()
+	maxWait := time.NewTimer(time.Until(arrived.Add(most)))
+	defer maxWait.Stop()
 	select {
 	case <-m.first:
-	case <-patience.C:
+	case <-maxWait.C:
 		d := q.refusal(id, c)
 		d.Queued = true
 		return d, nil
@@ -159,25 +159,25 @@ func (q *lines) stand(ctx context.Context, store tidegate.Store, checks []tidega
 			d.Queued = true
 			return d, err
 		}
-		q.told(id, &d)
+		q.noteRefusal(id, &d)
 	}
 }
 
 // refusal is turnedAway in terms of the limit of c, which may be that of another
 // tier than the first's.
-func (q *lines) refusal(id who, c *tidegate.Check) tidegate.Decision {
+func (q *lines) refusal(id lineID, c *tidegate.Check) tidegate.Decision {
 	d := q.turnedAway(id)
 	d.Limit = c.Limit
 	return d
 }
 
-func (q *lines) again(id who) time.Time {
+func (q *lines) again(id lineID) time.Time {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.byID[id].until
 }
 
-func (q *lines) told(id who, d *tidegate.Decision) {
+func (q *lines) noteRefusal(id lineID, d *tidegate.Decision) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := q.byID[id]
@@ -185,7 +185,7 @@ func (q *lines) told(id who, d *tidegate.Decision) {
 }
 
 // leave takes m out; whoever is first then asks at once.
-func (q *lines) leave(id who, m *member) {
+func (q *lines) leave(id lineID, m *member) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.waiting.Add(-1)

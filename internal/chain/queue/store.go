@@ -103,11 +103,11 @@ func isBucket(l *tidegate.Limit) bool {
 // Waiting is how many requests stand in line.
 func (s *Store) Waiting() int64 { return s.turns.waiting.Load() + s.lines.waiting.Load() }
 
-// who names the line of a check: that of its counter, and of those who have to leave as
+// lineID names the line of a check: that of its counter, and of those who have to leave as
 // much. Who may take more does not wait behind who may not.
-type who struct {
+type lineID struct {
 	identity, key string
 	floor         int64
 }
 
-func whoOf(c *tidegate.Check) who { return who{c.Limit.Identity(), c.Key, c.Floor} }
+func lineOf(c *tidegate.Check) lineID { return lineID{c.Limit.Identity(), c.Key, c.Floor} }

@@ -17,7 +17,7 @@ type turns struct {
 	waiting atomic.Int64
 
 	mu   sync.Mutex
-	byID map[who]*turnLine // under mu: those with somebody in them
+	byID map[lineID]*turnLine // under mu: those with somebody in them
 }
 
 // turnLine is who waits for one counter. The turns belong to this process; who
@@ -59,7 +59,7 @@ func (t *turns) wait(ctx context.Context, store tidegate.Store, c *tidegate.Chec
 	}
 	t.waiting.Add(1)
 	defer t.waiting.Add(-1)
-	id := whoOf(c)
+	id := lineOf(c)
 	l := t.enter(id, store, c)
 	defer t.leave(id, l)
 	booked := d.Receipt
@@ -76,7 +76,7 @@ func (t *turns) wait(ctx context.Context, store tidegate.Store, c *tidegate.Chec
 	}
 }
 
-func (t *turns) enter(id who, store tidegate.Store, c *tidegate.Check) *turnLine {
+func (t *turns) enter(id lineID, store tidegate.Store, c *tidegate.Check) *turnLine {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l := t.byID[id]
@@ -85,7 +85,7 @@ func (t *turns) enter(id who, store tidegate.Store, c *tidegate.Check) *turnLine
 		l = &turnLine{clock: t.clock, store: store, check: *c}
 		l.check.Key = id.key
 		if t.byID == nil {
-			t.byID = make(map[who]*turnLine)
+			t.byID = make(map[lineID]*turnLine)
 		}
 		t.byID[id] = l
 	}
@@ -93,7 +93,7 @@ func (t *turns) enter(id who, store tidegate.Store, c *tidegate.Check) *turnLine
 	return l
 }
 
-func (t *turns) leave(id who, l *turnLine) {
+func (t *turns) leave(id lineID, l *turnLine) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if l.users--; l.users == 0 {

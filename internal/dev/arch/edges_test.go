@@ -39,7 +39,7 @@ var edges = []edge{
 	{"internal/serve", "internal/lang/bounded internal/lang/diag", "files of operators, and what is wrong with them"},
 
 	{"internal/front/desk", "root", "questions to a gate"},
-	{"internal/front/resp", "root internal/front/desk internal/lang/describe", "the Redis protocol: questions that callers describe, and limits that they bring along"},
+	{"internal/front/resp", "root internal/front/desk internal/front/question internal/front/strict", "the Redis protocol: questions that callers describe, and limits that they bring along"},
 	{"internal/front/gateway", "root httplimit", "the gateway renders decisions as the middleware does"},
 	{"internal/front/gateway", "internal/front/listen", "connections are held to limits in one place"},
 	{"internal/front/gateway", "internal/front/strict", "it passes on no request that a rule and a server may understand differently"},

@@ -1,184 +1,98 @@
 package resp
 
 import (
-	"net/http"
-
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/front/desk"
-	"tidegate.dev/tidegate/internal/lang/describe"
 )
 
-// request is how the TG commands describe one.
-const request = "PATH path [METHOD method] [HOST host] [IP address] [AS identity value ...] [HEADER name value ...] [BODY text] [COST cost]"
-
-// asked is a request as it was described, and whether the client wants a ticket.
-type asked struct {
-	*tidegate.Request
-	ticket bool
-}
-
-// parseRequest reads a description up to its end, or to the word NEXT, and returns what is
-// behind that.
-func parseRequest(args [][]byte, many bool) (q asked, rest [][]byte, wrong string) {
-	var d describe.Request
-	var path, host string
-	for len(args) > 0 {
-		word := args[0]
-		if many && equalFold(word, "next") {
-			break
-		}
-		if equalFold(word, "ticket") {
-			q.ticket, args = true, args[1:]
-			continue
-		}
-		need := 2
-		if equalFold(word, "as") || equalFold(word, "header") {
-			need = 3
-		}
-		if len(args) < need {
-			return q, nil, "ERR syntax error: " + quoted(word) + " needs a value"
-		}
-		value := string(args[need-1])
-		switch {
-		case equalFold(word, "path"):
-			path = value
-		case equalFold(word, "method"):
-			d.Method = value
-		case equalFold(word, "host"):
-			host = value
-		case equalFold(word, "ip"):
-			d.IP = value
-		case equalFold(word, "body"):
-			d.Body = value
-		case equalFold(word, "as"):
-			if d.As == nil {
-				d.As = map[string]string{}
-			}
-			d.As[string(args[1])] = value
-		case equalFold(word, "header"):
-			if d.Header == nil {
-				d.Header = http.Header{}
-			}
-			d.Header.Add(string(args[1]), value)
-		case equalFold(word, "cost"):
-			n, ok := integer(args[1])
-			if !ok || n < 1 {
-				return q, nil, "ERR COST is not a positive integer"
-			}
-			d.Cost = n
-		default:
-			return q, nil, "ERR syntax error: " + quoted(word) + " is not one of PATH, METHOD, HOST, IP, AS, HEADER, BODY, COST"
-		}
-		args = args[need:]
-	}
-	if path == "" || path[0] != '/' {
-		return q, nil, "ERR PATH is missing or does not start with a slash"
-	}
-	d.URL = path
-	if host != "" {
-		if d.Header == nil {
-			d.Header = http.Header{}
-		}
-		d.Header.Set("Host", host)
-	}
-	var err error
-	if q.Request, err = d.Request(); err != nil {
-		return q, nil, "ERR " + err.Error()
-	}
-	return q, args, ""
-}
-
-// quoted is a word of the client as an error may show it.
-func quoted(b []byte) string { return "'" + string(b[:min(len(b), 64)]) + "'" }
-
-// ask reads the request of a command, and answers what is wrong with it.
-func (c *conn) ask(args [][]byte) (asked, bool) {
-	q, _, wrong := parseRequest(args[1:], false)
-	if wrong != "" {
+// ask answers the request of a command by f.
+func (c *conn) ask(args [][]byte, f func(*conn, *tidegate.Request) desk.Answer, idle string) {
+	if _, wrong := c.readRequest(args[1:], false); wrong != "" {
 		c.error(wrong)
+		return
 	}
-	return q, wrong == ""
+	c.decide(f, idle)
 }
 
-func (c *conn) check(args [][]byte) {
-	if q, ok := c.ask(args); ok {
-		c.checkOne(&q)
+// decide answers the request that was read. idle is said of one that was allowed and left
+// nothing to do.
+func (c *conn) decide(f func(*conn, *tidegate.Request) desk.Answer, idle string) {
+	if c.asked.request == nil {
+		c.answer(&desk.Answer{}, "denied", c.asked.reason)
+		return
 	}
+	a := f(c, c.asked.request)
+	c.decided(&a.Decision)
+	reason := c.asked.reason
+	if reason == "" && a.OK && a.Ticket == "" && a.Err == nil {
+		reason = idle
+	}
+	c.answer(&a, desk.Word(&a.Decision), reason)
 }
 
-// checkOne decides for good, unless the client wants to come back with a ticket.
-func (c *conn) checkOne(q *asked) {
-	if q.ticket {
-		c.answer(c.srv.o.Desk.Open(c.srv.ctx, q.Request))
-	} else {
-		c.answer(desk.Answer{Decision: c.srv.o.Desk.Check(c.srv.ctx, q.Request)})
-	}
+func open(c *conn, r *tidegate.Request) desk.Answer { return c.srv.o.Desk.Open(c.srv.ctx, r) }
+
+func reserve(c *conn, r *tidegate.Request) desk.Answer { return c.srv.o.Desk.Reserve(c.srv.ctx, r) }
+
+func peek(c *conn, r *tidegate.Request) desk.Answer {
+	return desk.Answer{Decision: c.srv.o.Desk.Peek(c.srv.ctx, r)}
 }
 
-func (c *conn) peek(args [][]byte) {
-	if q, ok := c.ask(args); ok {
-		c.answer(desk.Answer{Decision: c.srv.o.Desk.Peek(c.srv.ctx, q.Request)})
-	}
-}
-
-func (c *conn) reserve(args [][]byte) {
-	if q, ok := c.ask(args); ok {
-		c.answer(c.srv.o.Desk.Reserve(c.srv.ctx, q.Request))
-	}
-}
+func (c *conn) check(args [][]byte)   { c.ask(args, open, "") }
+func (c *conn) peek(args [][]byte)    { c.ask(args, peek, "") }
+func (c *conn) reserve(args [][]byte) { c.ask(args, reserve, "") }
 
 func (c *conn) acquire(args [][]byte) {
-	if q, ok := c.ask(args); ok {
-		c.answer(c.srv.o.Desk.Open(c.srv.ctx, q.Request))
-	}
+	c.ask(args, open, "No rule with concurrency applies, so there is no slot to hold.")
 }
 
-// checkMany is TG.MCHECK. Nothing is charged if one of the requests is not understood.
+// checkMany is TG.MCHECK. All requests are read before one is charged: nothing is if one of
+// them is not understood.
 func (c *conn) checkMany(args [][]byte) {
-	var all []asked
-	for rest := args; len(rest) > 0; {
-		if len(all) == MaxRequests {
-			c.error("ERR too many requests in one command, at most 128")
-			return
+	n := 0
+	for rest := args; len(rest) > 0; n++ {
+		var wrong string
+		if rest, wrong = c.readRequest(rest[1:], true); wrong == "" && n == MaxRequests {
+			wrong = "ERR too many requests in one command, at most 128"
 		}
-		q, behind, wrong := parseRequest(rest[1:], true) // after the name, or NEXT
 		if wrong != "" {
 			c.error(wrong)
 			return
 		}
-		all, rest = append(all, q), behind
 	}
-	c.array(len(all))
-	for i := range all {
-		c.checkOne(&all[i])
+	c.array(n)
+	for rest := args; len(rest) > 0; {
+		rest, _ = c.readRequest(rest[1:], true) // after the name, or NEXT
+		c.decide(open, "")
 	}
 }
 
 // answer is a decision in pairs.
-func (c *conn) answer(a desk.Answer) {
-	c.decided(&a.Decision)
+func (c *conn) answer(a *desk.Answer, word, reason string) {
 	retry := int64(-1)
-	if !a.OK && !a.Never {
+	if !a.OK && !a.Never && a.Limit != nil {
 		retry = milliseconds(a.RetryAfter)
 	}
 	rule, limit, left := told(a.Limit, a.Remaining)
-	c.pairs(8)
-	c.bulk("decision")
-	c.bulk(desk.Word(&a.Decision))
-	c.bulk("rule")
+	c.pairs(9)
+	c.raw("$8\r\ndecision\r\n")
+	c.bulk(word)
+	c.raw("$4\r\nrule\r\n")
 	c.bulk(rule)
-	c.bulk("limit")
+	c.raw("$5\r\nlimit\r\n")
 	c.int(limit)
-	c.bulk("remaining")
+	c.raw("$9\r\nremaining\r\n")
 	c.int(left)
-	c.bulk("retry_after")
+	c.raw("$11\r\nretry_after\r\n")
 	c.int(retry)
-	c.bulk("reset_after")
+	c.raw("$11\r\nreset_after\r\n")
 	c.int(milliseconds(a.ResetAfter))
-	c.bulk("soft")
+	c.raw("$4\r\nsoft\r\n")
 	c.int(flag(a.Soft))
-	c.bulk("ticket")
+	c.raw("$6\r\nticket\r\n")
 	c.bulk(a.Ticket)
+	c.raw("$6\r\nreason\r\n")
+	c.bulk(reason)
 }
 
 // told is what clients are told of a limit: its rule, its number and what is left of that,
@@ -200,28 +114,32 @@ func told(l *tidegate.Limit, remaining int64) (rule string, limit, left int64) {
 
 // usage is TG.USAGE: an array of limits, each in pairs.
 func (c *conn) usage(args [][]byte) {
-	q, ok := c.ask(args)
-	if !ok {
+	if _, wrong := c.readRequest(args[1:], false); wrong != "" {
+		c.error(wrong)
 		return
 	}
-	all := c.srv.o.Desk.Usage(c.srv.ctx, q.Request)
+	if c.asked.request == nil {
+		c.error("ERR " + c.asked.reason)
+		return
+	}
+	all := c.srv.o.Desk.Usage(c.srv.ctx, c.asked.request)
 	c.array(len(all))
 	for i := range all {
 		u := &all[i]
 		c.pairs(7)
-		c.bulk("rule")
+		c.raw("$4\r\nrule\r\n")
 		c.bulk(u.Rule)
-		c.bulk("limit")
+		c.raw("$5\r\nlimit\r\n")
 		c.int(u.Limit.Capacity())
-		c.bulk("used")
+		c.raw("$4\r\nused\r\n")
 		c.int(u.Used)
-		c.bulk("remaining")
+		c.raw("$9\r\nremaining\r\n")
 		c.int(u.Remaining)
-		c.bulk("retry_after")
+		c.raw("$11\r\nretry_after\r\n")
 		c.int(milliseconds(u.RetryAfter))
-		c.bulk("reset_after")
+		c.raw("$11\r\nreset_after\r\n")
 		c.int(milliseconds(u.ResetAfter))
-		c.bulk("blocked")
+		c.raw("$7\r\nblocked\r\n")
 		c.int(flag(u.Blocked))
 	}
 }

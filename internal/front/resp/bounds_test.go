@@ -220,6 +220,38 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
+// Connections that have sent the largest there is, and then do nothing, hold little.
+func TestIdleHoldsLittle(t *testing.T) {
+	const clients = 100
+	store := memory.New()
+	s := resp.New(resp.Options{Store: store, Desk: newDesk(t, store)})
+	addr := listen(t, s)
+	many := []string{"DEL"}
+	for len(many) < resp.MaxArgs {
+		many = append(many, "key")
+	}
+	large := []string{"TG.CHECK", "PATH", "/posts", "BODY", strings.Repeat("x", resp.MaxBulk), "HEADER", "a", strings.Repeat("x", resp.MaxBulk), "HEADER", "b", strings.Repeat("x", resp.MaxBulk)}
+	dial(t, addr).call(large...) // what is made once
+	all := make([]*client, clients)
+	for i := range all {
+		all[i] = dial(t, addr)
+	}
+	before := heap()
+	for _, c := range all {
+		c.call(large...)
+		c.call(many...)
+		for range 70 { // and then as usual
+			c.call("PING")
+		}
+	}
+	if each := (heap() - before) / clients; each > 16<<10 {
+		t.Errorf("each of them holds %d bytes", each)
+	}
+	if n := s.Stats().LargeBytes; n != 0 {
+		t.Errorf("%d bytes of large buffers", n)
+	}
+}
+
 // Shutdown lets everybody have the answers to what was read, and then hangs up.
 func TestShutdown(t *testing.T) {
 	store := memory.New()

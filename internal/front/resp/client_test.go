@@ -48,7 +48,7 @@ func TestRedisCLI(t *testing.T) {
 	f("PONG", "--no-auth-warning", "-a", "secret", "PING")
 	f("0 16 15 -1 2", "--no-auth-warning", "-a", "secret", "CL.THROTTLE", "k", "15", "30", "60")
 	f("0 16 15 -1 2", "--no-auth-warning", "--user", "ann", "-a", "pass", "-3", "CL.THROTTLE", "k", "15", "30", "60")
-	f("decision allowed rule posts limit 3 remaining 2 retry_after -1 reset_after 3600000 soft 0 ticket",
+	f("decision allowed rule posts limit 3 remaining 2 retry_after -1 reset_after 3600000 soft 0 ticket  reason",
 		"--no-auth-warning", "-a", "secret", "TG.CHECK", "PATH", "/posts", "AS", "user", "42")
 	f("ERR unknown command 'GET', with args beginning with: 'x'", "--no-auth-warning", "-a", "secret", "GET", "x")
 	// What it asks when it is used by hand.

@@ -35,6 +35,7 @@ type conn struct {
 	rate   *rate  // that was asked about last
 	checks [1]tidegate.Check
 	access Access
+	asked  asked // the request of a TG command
 
 	asked    atomic.Bool // it has sent a command
 	commands int64       // since the server was last told
@@ -79,6 +80,7 @@ func (c *conn) serve() {
 			c.linger()
 			return
 		}
+		c.forget()
 	}
 	if c.srv.draining.Load() {
 		c.linger()
@@ -101,6 +103,19 @@ func (c *conn) batch() (some bool, err error) {
 		}
 	}
 	return some, nil
+}
+
+// keptArgs is for how many arguments memory is kept.
+const keptArgs = 64
+
+// forget lets go of what only the last commands needed: the connection may be idle for long.
+func (c *conn) forget() {
+	if p := &c.in; cap(p.ends) > keptArgs && p.left == 0 {
+		p.ends, p.args = nil, nil
+	}
+	if c.asked.used {
+		c.asked.reset()
+	}
 }
 
 // count tells the server how many commands there were.

@@ -13,7 +13,9 @@
 //	a bulk string                    MaxBulk, 64 KiB; before AUTH 1 KiB
 //	arguments of a command           MaxArgs, 1024; before AUTH 10
 //	a command, or an inline line     MaxCommand, 256 KiB; before AUTH 4 KiB
-//	input buffer                     4 KiB, as much more as the unfinished command is long
+//	input buffer                     4 KiB, 16 KiB while it pipelines, and as much as the command
+//	                                 that it has begun is long
+//	arguments                        40 KiB while a command of so many is read
 //	output buffer                    64 KiB, and one reply
 //	requests of one TG.MCHECK        MaxRequests, 128
 //	large buffers of all connections Options.LargeBytes, 64 MiB together

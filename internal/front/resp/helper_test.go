@@ -44,7 +44,7 @@ func (c *clock) add(d time.Duration) {
 const ruleFile = `
 version: 1
 identify:
-  user: client header X-User
+  user: header X-User
   account: body.account
 rules:
   - { name: tokens, match: POST /chat, per: ip, limits: 100/24h }

@@ -55,6 +55,9 @@ func (r *reply) simple(s string) {
 	r.end()
 }
 
+// raw appends what is in the form of the protocol already.
+func (r *reply) raw(s string) { r.out = append(r.out, s...) }
+
 func (r *reply) ok() { r.out = append(r.out, "+OK\r\n"...) }
 
 func (r *reply) bulk(s string) {

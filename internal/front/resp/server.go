@@ -11,6 +11,7 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/front/desk"
+	"tidegate.dev/tidegate/internal/front/strict"
 )
 
 // Options of a Server. What is nil or zero has the default that is said.
@@ -21,6 +22,10 @@ type Options struct {
 	// is asked about one check at a time and nobody waits in line, so that a store without
 	// layers that are for other things is faster.
 	Store tidegate.Store
+	// Known reports whether the rules have an identity of that name; nil means all.
+	Known func(identity string) bool
+	// Paths is what the gateway lets pass of paths that can be read in several ways.
+	Paths strict.Paths
 	// OnStoreFailure is what CL.THROTTLE goes by when the store cannot answer; nil means
 	// FailLocal if the store is a tidegate.LocalFallback. One that is not is answered for by an
 	// error.

@@ -8,17 +8,17 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// takeUneasy is Take while some server does not get all that is for it. Checks on servers
+// takeImpaired is Take while some server does not get all that is for it. Checks on servers
 // that do are decided by the backend, the others by their fallbacks.
-func (n *Node) takeUneasy(ctx context.Context, checks []tidegate.Check, copies int, t traits, now time.Duration) (tidegate.Decision, error) {
+func (n *Node) takeImpaired(ctx context.Context, checks []tidegate.Check, copies int, t traits, now time.Duration) (tidegate.Decision, error) {
 	var room [8]*server
-	way, where := n.wayTo(checks, room[:0])
-	if way != n.several {
-		if way.asks(checks, now) {
+	target, where := n.serversFor(checks, room[:0])
+	if target != n.multi {
+		if target.asks(checks, now) {
 			return n.ask(ctx, checks, copies, t, now)
 		}
-		way.holdLocal(checks)
-		d, _, err := n.fallback(checks, copies, way.reason(), now, true)
+		target.holdLocal(checks)
+		d, _, err := n.fallback(checks, copies, target.reason(), now, true)
 		return d, err
 	}
 	here, there := n.part(checks, where, now)
@@ -94,13 +94,13 @@ func (s *server) chosen(checks []tidegate.Check, share uint32) bool {
 	return uint32(s.node.seen.hash(checks[0].Key)%whole) < share
 }
 
-// easeLocked looks whether every server gets all that is for it.
-func (n *Node) easeLocked() {
+// setImpairedLocked looks whether every server gets all that is for it.
+func (n *Node) setImpairedLocked() {
 	for _, s := range n.all() {
 		if s.circuit.state != OK || s.held.until.Load() > 0 {
-			n.uneasy.Store(true)
+			n.impaired.Store(true)
 			return
 		}
 	}
-	n.uneasy.Store(false)
+	n.impaired.Store(false)
 }

@@ -59,7 +59,7 @@ func (n *Node) returned(checks []tidegate.Check) {
 	for i := range checks {
 		if c := &checks[i]; c.Cost < 0 && c.Limit != nil {
 			n.deny.drop(n.deny.counter(c.Limit, c.Key), n.now())
-			n.disinherit(c)
+			n.forgetInherited(c)
 		}
 	}
 }

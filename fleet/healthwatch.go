@@ -11,8 +11,8 @@ import (
 	"tidegate.dev/tidegate/internal/chain/node"
 )
 
-// standing joins what requests and heartbeats say of Redis.
-type standing struct {
+// healthWatch joins what requests and heartbeats say of Redis.
+type healthWatch struct {
 	ask  func() (h node.Health, instances int, connection error)
 	tell func(Health)
 
@@ -36,7 +36,7 @@ type oneMaster struct {
 const missedBeats = 2
 
 // beat is told how each heartbeat went.
-func (s *standing) beat(err error) {
+func (s *healthWatch) beat(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var some interface{ Servers() map[string]error }
@@ -54,7 +54,7 @@ func (s *standing) beat(err error) {
 }
 
 // missLocked notes which masters a heartbeat has missed.
-func (s *standing) missLocked(servers map[string]error) {
+func (s *healthWatch) missLocked(servers map[string]error) {
 	before := s.silent
 	s.silent = make(map[string]*oneMaster, len(servers))
 	for name, why := range servers {
@@ -68,7 +68,7 @@ func (s *standing) missLocked(servers map[string]error) {
 }
 
 // turned is told when the node's state changes.
-func (s *standing) turned(h node.Health) {
+func (s *healthWatch) turned(h node.Health) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if h.State == node.OK {
@@ -82,14 +82,14 @@ func (s *standing) turned(h node.Health) {
 	s.lookLocked()
 }
 
-func (s *standing) now() Health {
+func (s *healthWatch) now() Health {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.healthLocked()
 }
 
 // lookLocked tells of a change.
-func (s *standing) lookLocked() {
+func (s *healthWatch) lookLocked() {
 	is := s.healthLocked()
 	tells := is.summary()
 	changed := tells != s.told && (tells != OK || s.told != "")
@@ -114,7 +114,7 @@ func (h *Health) summary() string {
 	return tells
 }
 
-func (s *standing) healthLocked() Health {
+func (s *healthWatch) healthLocked() Health {
 	h, instances, connection := s.ask()
 	is := Health{Status: h.State.String(), Since: h.Since, Why: h.Why, Instances: instances, Connection: connection}
 	if len(h.Servers) > 1 {
@@ -147,7 +147,7 @@ func (s *standing) healthLocked() Health {
 }
 
 // serversLocked says how the masters of a cluster are, and what that makes of the whole.
-func (s *standing) serversLocked(is *Health, servers []node.ServerHealth) {
+func (s *healthWatch) serversLocked(is *Health, servers []node.ServerHealth) {
 	well := 0
 	var first *Server
 	is.Servers = make([]Server, len(servers))

@@ -56,14 +56,14 @@ func (c *cluster) Servers() []string {
 }
 
 // Heard says that those that nothing is the matter with are never silent.
-func (c *cluster) Heard(i int) time.Time {
+func (c *cluster) Heard(i int) (heard, asked time.Time) {
 	s := c.servers[i]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.fault != none {
-		return time.Time{}
+		return time.Time{}, time.Time{}
 	}
-	return time.Now()
+	return time.Now(), time.Time{}
 }
 
 // each calls do with the checks of each server, until there is an error.

@@ -1,0 +1,184 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// pass calls the backend by the deadline, unless the circuit is open. It is not tried
+// again, whatever comes of it.
+func (s *server) pass(ctx context.Context, do func(context.Context) error) error {
+	if s.share.Load() == 0 {
+		return *s.why.Load()
+	}
+	return s.callInner(ctx, false, do)
+}
+
+// passWhole is pass of a call about checks that cannot be divided. Like Take, it waits on
+// beyond the deadline while it is only queued behind others.
+func (n *Node) passWhole(ctx context.Context, checks []tidegate.Check, do func(context.Context) error) error {
+	target, where := n.serversFor(checks, nil)
+	if target != n.multi {
+		where = target.self[:]
+	}
+	for _, s := range where {
+		if s.share.Load() == 0 {
+			return *s.why.Load()
+		}
+	}
+	until := n.contexts.deadline.get(n, n.o.Deadline)
+	err := target.callInnerBy(ctx, innerCall{until: until, queuedAt: where, aside: target == n.multi}, do)
+	if target == n.multi && ctx.Err() == nil && !showsLife(err) {
+		for _, s := range where {
+			s.suspect(1)
+		}
+	}
+	return err
+}
+
+// passEach is pass for the checks of each server by themselves, at the same time: one that
+// does not answer is not in the way of others. failed is told the checks of those that
+// failed.
+func (n *Node) passEach(ctx context.Context, checks []tidegate.Check, do func(context.Context, []tidegate.Check) error, failed func(*server, []tidegate.Check)) error {
+	one := func(s *server, part []tidegate.Check) error {
+		err := s.pass(ctx, func(ctx context.Context) error { return do(ctx, part) })
+		if err != nil && failed != nil {
+			failed(s, part)
+		}
+		return err
+	}
+	target, where := n.serversFor(checks, nil)
+	if target != n.multi {
+		return one(target, checks)
+	}
+	var (
+		all  sync.WaitGroup
+		errs = make([]error, len(where))
+	)
+	for i, s := range where {
+		if slices.Index(where, s) == i {
+			all.Go(func() { errs[i] = one(s, partOf(checks, where, s)) })
+		}
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// partOf is those of checks that live on s.
+func partOf(checks []tidegate.Check, where []*server, s *server) (part []tidegate.Check) {
+	for i := range checks {
+		if where[i] == s {
+			part = append(part, checks[i])
+		}
+	}
+	return part
+}
+
+// innerCall is a call of the backend that is not for Take.
+type innerCall struct {
+	until    context.Context // ends by when it is given up
+	aside    bool            // it is for no request: its failure does not open the circuit
+	queuedAt []*server       // it is not given up while it is only queued at these
+}
+
+// The states of an innerCall.
+const (
+	passing     = iota
+	passed      // it has a result
+	passedLate  // it was given up at the deadline, and counted as a failure
+	passedAlone // its caller has left: how it ends is still to be counted
+)
+
+// callInner is pass even if the circuit is open.
+func (s *server) callInner(ctx context.Context, aside bool, do func(context.Context) error) error {
+	n := s.node
+	return s.callInnerBy(ctx, innerCall{until: n.contexts.deadline.get(n, n.o.Deadline), aside: aside}, do)
+}
+
+// callInnerBy calls the backend once, and returns when that does or the call is given up.
+func (s *server) callInnerBy(ctx context.Context, c innerCall, do func(context.Context) error) error {
+	n := s.node
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	began := n.now()
+	record := func(err error) { s.recordOne(err, began, c.aside) }
+	if !s.begin() {
+		record(ErrBusy)
+		return ErrBusy
+	}
+	own := c.until
+	if len(c.queuedAt) > 0 {
+		own = n.contexts.late.get(n, n.o.Deadline+lateFor)
+	}
+	var state atomic.Uint32
+	done := make(chan error, 1)
+	go func() {
+		for _, at := range c.queuedAt {
+			at.noteAsked(n.now())
+		}
+		err := safely(within{own, ctx}, do)
+		s.inFlight.Add(-1)
+		if showsLife(err) {
+			for _, at := range c.queuedAt {
+				at.replied.Store(int64(n.now()))
+			}
+		}
+		if state.CompareAndSwap(passing, passed) {
+			done <- err
+		} else if state.Load() == passedAlone {
+			record(err)
+		}
+	}()
+	left, over := ctx.Done(), c.until.Done()
+	var later <-chan time.Time
+	for {
+		select {
+		case err := <-done:
+			record(err)
+			return err
+		case <-left:
+			if left = nil; state.CompareAndSwap(passing, passedAlone) {
+				return ctx.Err()
+			}
+		case <-over:
+			over, later = nil, time.After(0)
+		case <-later:
+			now := n.now()
+			if len(c.queuedAt) > 0 && now-began < n.o.Deadline+n.maxQueueing(now) && n.behind(s, began, now) && !n.silent(c.queuedAt, began, now) {
+				later = time.After(n.o.Deadline / 8)
+				continue
+			}
+			if later = nil; state.CompareAndSwap(passing, passedLate) {
+				record(n.late)
+				return n.late
+			}
+		}
+	}
+}
+
+// recordOne counts how a call ended that began then. What is done aside, for no request,
+// does not open the circuit.
+func (s *server) recordOne(err error, began time.Duration, aside bool) {
+	n := s.node
+	if n.worked(err, 1) {
+		s.good.Add(1)
+		return
+	}
+	n.countFailure(err, 1)
+	queued := unsure(err) && n.behind(s, began, n.now()) && s.heardSince(began)
+	if !aside && !queued {
+		s.fail(err, began, 1)
+	}
+}
+
+func safely(ctx context.Context, do func(context.Context) error) (err error) {
+	defer recovered(&err)
+	return do(ctx)
+}

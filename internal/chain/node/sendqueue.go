@@ -1,0 +1,186 @@
+package node
+
+import (
+	"runtime"
+	"sync"
+	"time"
+
+	"tidegate.dev/tidegate/internal/chain"
+)
+
+// sendQueue is the calls for a server that are ready to be sent, and when they leave. A
+// server has two: one of calls that share round trips, one of calls that go alone.
+type sendQueue struct {
+	server *server
+	most   int    // calls in a batch
+	run    func() // work, made once
+
+	mu     sync.Mutex
+	state  batcher       // under mu
+	ready  []ready       // under mu
+	called time.Duration // under mu: when a worker was last asked for
+	alarm  *time.Timer   // under mu: nil until it is first needed
+	at     time.Duration // under mu: when it rings; 0 means that it does not
+}
+
+// ready is a call that waits to be sent.
+type ready struct {
+	call        *call
+	leave, last time.Duration
+}
+
+// batch is calls that share a round trip.
+type batch struct {
+	calls []*call
+	asks  []chain.Ask
+	lag   time.Duration // how much later than it was called for its worker has begun
+}
+
+func (q *sendQueue) init(s *server, most, least int) {
+	q.server, q.most, q.run = s, most, q.work
+	q.state = batcher{most: most, least: least, window: least}
+}
+
+// queueOf is the queue that the calls of a stream are sent from.
+func (n *Node) queueOf(s *stream) *sendQueue {
+	if n.most > 1 && s.traits&together != 0 && len(s.checks) == 1 {
+		return &s.server.batches
+	}
+	return &s.server.alone
+}
+
+// launchLocked has a call sent that is ready.
+func (n *Node) launchLocked(c *call, now time.Duration) {
+	if q := n.queueOf(c.stream); q.putLocked(c, now) {
+		go q.run()
+	}
+}
+
+// putLocked adds a call that is ready, and reports whether a worker is needed.
+func (q *sendQueue) putLocked(c *call, now time.Duration) bool {
+	last := c.stream.coalescer.leave
+	leave := min(last, now+q.server.node.o.Deadline/8)
+	c.ready = max(last, now)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.ready = append(q.ready, ready{c, leave, last})
+	return q.stepLocked(batchEvent{kind: batchReady, now: now, leave: leave, last: last})
+}
+
+// stepLocked lets the batcher take a step, and reports whether a worker is needed.
+func (q *sendQueue) stepLocked(e batchEvent) (send bool) {
+	q.state, send = q.state.step(e)
+	if send {
+		q.called = e.now
+		return true
+	}
+	if q.state.sending || q.state.ready == 0 {
+		return false
+	}
+	at := max(q.state.wake(), e.now+q.server.node.o.Deadline/64)
+	if at == neverWaking || q.at > 0 && q.at <= at {
+		return false
+	}
+	q.at = at
+	if q.alarm == nil {
+		q.alarm = time.AfterFunc(at-e.now, q.due)
+	} else {
+		q.alarm.Reset(at - e.now)
+	}
+	return false
+}
+
+// step is stepLocked for those that do not hold the lock.
+func (q *sendQueue) step(e batchEvent) (send bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.stepLocked(e)
+}
+
+// due is called when calls that are ready may have waited long enough.
+func (q *sendQueue) due() {
+	q.mu.Lock()
+	q.at = 0
+	send := q.stepLocked(batchEvent{kind: batchDue, now: q.server.node.now()})
+	q.mu.Unlock()
+	if send {
+		q.work()
+	}
+}
+
+// take moves a batch of ready calls to b.
+func (q *sendQueue) take(to *batch) (more bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := q.server.node.now()
+	k := min(len(q.ready), q.most)
+	to.calls, to.lag = to.calls[:0], now-q.called
+	for _, r := range q.ready[:k] {
+		to.calls = append(to.calls, r.call)
+	}
+	rest := copy(q.ready, q.ready[k:])
+	clear(q.ready[rest:])
+	q.ready = q.ready[:rest]
+	e := batchEvent{kind: batchTaken, now: now, n: k}
+	for i, r := range q.ready {
+		if i == 0 || r.leave < e.leave {
+			e.leave = r.leave
+		}
+		if i == 0 || r.last < e.last {
+			e.last = r.last
+		}
+	}
+	return q.stepLocked(e)
+}
+
+// work sends batches until nobody waits for one. It first lets those run who are about to
+// ask.
+func (q *sendQueue) work() {
+	n := q.server.node
+	b := n.batches.Get().(*batch)
+	for again := true; again; {
+		if q.most > 1 {
+			runtime.Gosched()
+		}
+		if q.take(b) {
+			go q.run()
+		}
+		again = q.send(b)
+	}
+	n.batches.Put(b)
+}
+
+// send asks the server for a batch and delivers the replies. It reports whether there is
+// another to be sent that no other worker takes.
+func (q *sendQueue) send(b *batch) (again bool) {
+	s, n := q.server, q.server.node
+	calls := b.calls[:0]
+	b.asks = b.asks[:0]
+	stamp := n.stamp()
+	lag := n.lag.note(b.lag, stamp.at, n.o.Deadline)
+	for _, c := range b.calls {
+		if copies := n.send(c, stamp, lag); copies > 0 {
+			calls = append(calls, c)
+			b.asks = append(b.asks, chain.Ask{Checks: c.stream.checks, Copies: copies, Handle: c.name})
+		}
+	}
+	back := batchEvent{kind: batchReplied, n: len(b.calls)}
+	if len(calls) > 0 {
+		err := s.exchange(b.asks, stamp.at)
+		back.now = n.now()
+		back.speed = s.speed(back.now-stamp.at, back.now)
+		for i, c := range calls {
+			rest, more, overdue := n.deliver(c, &b.asks[i], err)
+			if rest != nil {
+				go rest.run()
+			}
+			if again = again || more; overdue {
+				back.n--
+			}
+		}
+	}
+	clear(b.calls[:cap(b.calls)])
+	clear(b.asks[:cap(b.asks)])
+	back.now = n.now()
+	return q.step(back) || again
+}
