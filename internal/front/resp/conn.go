@@ -37,7 +37,7 @@ type conn struct {
 	access Access
 	asked  asked // the request of a TG command
 
-	asked    atomic.Bool // it has sent a command
+	hasAsked atomic.Bool // it has sent a command
 	commands int64       // since the server was last told
 	closing  bool        // nothing more is read
 	armed    bool        // there is a deadline for reading
@@ -121,8 +121,8 @@ func (c *conn) forget() {
 // count tells the server how many commands there were.
 func (c *conn) count() {
 	c.srv.commands.Add(c.commands)
-	if c.commands > 0 && !c.asked.Load() {
-		c.asked.Store(true)
+	if c.commands > 0 && !c.hasAsked.Load() {
+		c.hasAsked.Store(true)
 	}
 	c.commands = 0
 }
@@ -160,7 +160,7 @@ func (c *conn) refuse(err error) {
 // quiet is how long the connection may be quiet while the server shuts down. It may be
 // called by another goroutine.
 func (c *conn) quiet() time.Duration {
-	if c.asked.Load() {
+	if c.hasAsked.Load() {
 		return quietAtEnd
 	}
 	return newcomerAtEnd
