@@ -105,7 +105,7 @@ func Open(url string, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{redis: inner, o: o}
-	s.shared, _ = chain.SharedBy(inner) // every one of package redis has it
+	s.shared, _ = chain.AsShared(inner) // every store of package redis is one
 	s.watch.tell = o.OnState
 	s.evictions.memory, s.evictions.tell = inner.Memory, o.OnEviction
 	s.watch.ask = s.health

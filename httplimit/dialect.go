@@ -67,8 +67,9 @@ type headerStyle struct {
 	reset   Reset
 }
 
-// describe sets the headers of the dialects.
-func (o *Options) describe(h http.Header, d *tidegate.Decision, p *policy, known *policies) {
+// setLimitHeaders sets the response headers that describe the limit, in the dialect of o or
+// of p. It sets none if the limit is unknown or silent, or if the store failed.
+func (o *Options) setLimitHeaders(h http.Header, d *tidegate.Decision, p *policy, known *policies) {
 	if p == nil || p.silent || d.Err != nil {
 		return
 	}

@@ -12,32 +12,31 @@ import (
 // Gate is shorthand for Options{}.Gate(gate).
 func Gate(gate *tidegate.Gate) func(http.Handler) http.Handler { return Options{}.Gate(gate) }
 
-// Gate returns middleware that puts every request to gate. What the rules can
-// ask about a request, beyond its method, host and path:
+// Gate returns middleware that asks gate about every request. Beyond the method, host
+// and path, rules can read:
 //
 //	ip                the client's address by ClientIP, as a key: IPv6 by /64
 //	ip /24 /48        the same by these prefix lengths for IPv4 and IPv6
 //	header NAME       a header, believed only from a trusted proxy: see ClientIP
 //	client header NAME  a header, from anyone: the client chooses the value
 //	cookie NAME, query NAME, path {NAME}
-//	route             the pattern of the ServeMux that matched, if it is outside
+//	route             the pattern of the ServeMux that called this middleware, if one did
 //
-// A value that is empty counts as missing, and so do two that differ: headers,
-// cookies, query parameters or body fields of one name. Values are looked up when a rule
-// asks; a Matcher must not keep the Request or its Values.
+// An empty value counts as missing. So do two different values of one name, be they
+// headers, cookies, query parameters or body fields. Values are looked up only when a
+// rule asks for them; a Matcher must not keep the Request or its Values.
 //
-// A request that a rule lets wait its turn waits here, until its client leaves.
-// Slots are held as with Limit. What is counted by status is counted by the status
-// that the client got; it stays charged when there was none, as when the client
-// left, the handler panicked or the connection was hijacked, or if Options.Fate says
-// that the status is not the server's. An estimate is settled
-// by the response header that its rule names, once the handler has returned. One
-// that is to be settled by the body of the response stays charged as it is, unless
-// the handler finds the cost: the middleware does not read what passes through it.
-// See [VisitOf].
+// A request that a rule queues waits here for its turn. If its client leaves first, the
+// handler is not called. Slots are held as with Limit. A limit that counts by status
+// counts the status that the client got. The request stays charged when there was none
+// (the client left, the handler panicked, the connection was hijacked) and when
+// Options.Fate says that the status is not the server's. An estimate is settled by the
+// response header that its rule names, once the handler has returned. An estimate that
+// is settled by the response body stays charged unless the handler reports the cost,
+// because the middleware does not read bodies: see [VisitOf].
 //
-// A refusal is answered as the Terms of the limit say, where they say it. An access
-// rule is answered 403.
+// Refusals are answered by Options.Render if it is set, otherwise as the limit's Terms
+// say, otherwise with a problem+json body and the code of [Status].
 func (o Options) Gate(gate *tidegate.Gate) func(http.Handler) http.Handler {
 	if gate == nil {
 		panic("httplimit: Gate: the gate is nil")
@@ -58,18 +57,18 @@ type gateHandler struct {
 	next  http.Handler
 }
 
-// gateRequest is a request as a Gate is asked about it, with its memory. It is pooled.
+// gateRequest holds what a Gate is asked about one request. It is pooled.
 type gateRequest struct {
 	request tidegate.Request
 	values  values
-	charge  tidegate.Charge // empty unless there is a Fate
+	charge  tidegate.Charge // used only if Options.Fate is set
 }
 
 var gateRequests = sync.Pool{New: func() any { return new(gateRequest) }}
 
 func (h *gateHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := gateRequests.Get().(*gateRequest)
-	a.describe(r, &h.ClientIP)
+	a.fill(r, &h.ClientIP)
 	if h.Fate != nil {
 		h.serveCharged(w, r, a)
 		return
@@ -79,26 +78,28 @@ func (h *gateHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.serve(w, r, d, visit)
 }
 
-// serveCharged keeps what was charged until the handler has returned. If that
-// panics, it stays charged, and a is left to the garbage collector.
+// serveCharged serves a request whose charge is given back if Options.Fate reports it as
+// Unsent. If the handler panics, the charge stands and a does not return to the pool.
 func (h *gateHandler) serveCharged(w http.ResponseWriter, r *http.Request, a *gateRequest) {
 	d, visit := h.gate.EnterCharged(r.Context(), &a.request, &a.charge)
 	h.serve(w, r, d, visit)
 	if d.OK && h.Fate(r) == Unsent {
-		_ = a.charge.Return(r.Context()) // not reached: it stays charged
+		_ = a.charge.Return(r.Context()) // if the store fails, the charge stands
 	} else {
 		a.charge.Keep()
 	}
 	a.done()
 }
 
-// done puts a back for another request.
+// done returns a to the pool.
 func (a *gateRequest) done() {
 	a.request.Reset()
 	a.values = values{}
 	gateRequests.Put(a)
 }
 
+// serve answers the request by d. It ends visit, unless that is nil, when the handler has
+// returned.
 func (h *gateHandler) serve(w http.ResponseWriter, r *http.Request, d tidegate.Decision, visit *tidegate.Visit) {
 	if visit == nil {
 		h.answer(w, r, d)
@@ -107,6 +108,7 @@ func (h *gateHandler) serve(w http.ResponseWriter, r *http.Request, d tidegate.D
 	recordVisit(visit, h.Fate, w, r, func(w http.ResponseWriter) { h.answer(w, withVisit(r, visit), d) })
 }
 
+// answer refuses the request, or waits for its turn and calls the handler.
 func (h *gateHandler) answer(w http.ResponseWriter, r *http.Request, d tidegate.Decision) {
 	h.observe(r, &d)
 	p := h.known.of(d.Limit)
@@ -114,14 +116,14 @@ func (h *gateHandler) answer(w http.ResponseWriter, r *http.Request, d tidegate.
 		h.refuse(w, r, &d, p, &h.known)
 		return
 	}
-	h.describe(w.Header(), &d, p, &h.known)
+	h.setLimitHeaders(w.Header(), &d, p, &h.known)
 	if d.Wait > 0 && !sleep(r.Context(), d.Wait) {
 		return
 	}
 	h.next.ServeHTTP(w, r)
 }
 
-// sleep waits for d, or reports false when the client left.
+// sleep waits for d and reports whether ctx lasted that long.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -12,17 +12,18 @@ func Limit(lim *tidegate.Limiter, key KeyFunc) func(http.Handler) http.Handler {
 }
 
 // Limit returns middleware that charges lim one event per request, under the
-// key of whoever is asking. The key in lim is what key returned, so that
-// lim.Peek(ctx, "alice") tells where alice stands; see [KeyFunc] for the
-// exceptions.
+// key that key finds in the request. If key returns "alice", lim.Peek(ctx,
+// "alice") reads the same counter; see [KeyFunc] for the exceptions.
+// Options.Missing says what happens to a request without a key.
 //
 // When lim has a Concurrency limit, the request holds a slot until its handler
-// returns or panics, its client goes away, or, when the handler hijacked the
-// connection, that is closed.
+// returns or panics or its client goes away. If the handler hijacks the
+// connection, the slot is held until that is closed.
 //
-// Limits nest: the handler of one can be another's. Each is charged when its
-// turn comes, so put the one that refuses most outside, or give one Limiter
-// several limits, which are charged together or not at all.
+// Limits nest: a handler may be wrapped in several. Each is charged when the
+// request reaches it, also if an inner one refuses, so put the one that refuses
+// most outside. Or give one Limiter several limits: they are charged together or
+// not at all.
 func (o Options) Limit(lim *tidegate.Limiter, key KeyFunc) func(http.Handler) http.Handler {
 	if lim == nil {
 		panic("httplimit: Limit: the limiter is nil")
@@ -47,7 +48,7 @@ type limitHandler struct {
 	lim   *tidegate.Limiter
 	key   KeyFunc
 	known policies
-	holds bool // slots, not only events
+	holds bool // lim has a Concurrency limit, so requests hold slots
 	next  http.Handler
 }
 
@@ -82,7 +83,8 @@ func (h *limitHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// admit tells the client and the observer about d, and answers a refusal.
+// admit tells the client and the observer about d, and answers a refusal. It reports
+// whether the handler is to be called.
 func (h *limitHandler) admit(w http.ResponseWriter, r *http.Request, d *tidegate.Decision) bool {
 	h.observe(r, d)
 	p := h.known.of(d.Limit)
@@ -90,6 +92,6 @@ func (h *limitHandler) admit(w http.ResponseWriter, r *http.Request, d *tidegate
 		h.refuse(w, r, d, p, &h.known)
 		return false
 	}
-	h.describe(w.Header(), d, p, &h.known)
+	h.setLimitHeaders(w.Header(), d, p, &h.known)
 	return true
 }

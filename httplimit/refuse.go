@@ -56,7 +56,7 @@ func (o *Options) refuse(w http.ResponseWriter, r *http.Request, d *tidegate.Dec
 func (o *Options) refuseWith(w http.ResponseWriter, r *http.Request, d *tidegate.Decision, p *policy, known *policies, status int) {
 	h := w.Header()
 	told := o.told(d, p)
-	o.describe(h, &told, p, known)
+	o.setLimitHeaders(h, &told, p, known)
 	retry := int64(0)
 	if !d.Never && !errors.Is(d.Err, ErrMissing) {
 		retry = retrySeconds(&told)

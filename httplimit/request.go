@@ -11,7 +11,7 @@ import (
 func (o Options) Request(r *http.Request) *tidegate.Request {
 	o.check()
 	a := new(gateRequest)
-	a.describe(r, &o.ClientIP)
+	a.fill(r, &o.ClientIP)
 	return &a.request
 }
 
@@ -24,8 +24,8 @@ func HTTPRequest(q *tidegate.Request) *http.Request {
 	return nil
 }
 
-// describe fills in a from r.
-func (a *gateRequest) describe(r *http.Request, client *ClientIP) {
+// fill sets a to what rules can read of r.
+func (a *gateRequest) fill(r *http.Request, client *ClientIP) {
 	a.values = values{request: r, client: client}
 	q := &a.request
 	q.Method, q.Host, q.Path, q.Values = r.Method, r.Host, r.URL.Path, &a.values

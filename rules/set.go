@@ -10,20 +10,20 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// Set is a rule file, ready to be asked what requests are held to. It never
-// changes and is used by many goroutines at once. [Load] makes it.
+// Set is a compiled rule file: it finds the limits that apply to a request. It is
+// immutable and safe for concurrent use. [Load] returns one.
 type Set struct {
 	config    Config
 	ids       *identities
 	entries   []entry // exemptions, then rules
 	rules     []*rule
-	index     index
-	verifier  *jwt.Verifier // nil: no token is believed
+	index     index         // of entries
+	verifier  *jwt.Verifier // nil means that no token is trusted
 	instances int
 	files     []string
 	warnings  diag.List
 	blind     map[Door]diag.List
-	headers   map[string]bool // that are read, by canonical name
+	headers   map[string]bool // canonical names of those that rules read
 	states    sync.Pool       // of *state
 }
 
@@ -36,8 +36,8 @@ func (s *Set) Rules() []string {
 	return names
 }
 
-// Identities returns the names by which somebody can be known to the rules, the
-// built-in ones included, in order.
+// Identities returns the sorted names of what rules can count by: those of the file and
+// the built-in ones.
 func (s *Set) Identities() []string {
 	names := []string{"everyone", "host", "ip", "method", "path", "route"}
 	for name := range s.ids.byName {
@@ -49,11 +49,12 @@ func (s *Set) Identities() []string {
 	return slices.Compact(names)
 }
 
-// ReadsHeader reports whether the rules read the header of that canonical name, to know
-// who is asking or what it costs.
+// ReadsHeader reports whether an identity, a cost or a number of the rules is read from the
+// request header of that canonical name.
 func (s *Set) ReadsHeader(name string) bool { return s.headers[name] }
 
-// headersOf returns the canonical names of the headers that identities are read from.
+// headersOf returns the canonical names of the headers that ids are read from. Costs and
+// numbers that are read from a request are among ids.
 func headersOf(ids *identities) map[string]bool {
 	names := make(map[string]bool)
 	for _, id := range ids.byName {
@@ -71,20 +72,19 @@ func headersOf(ids *identities) map[string]bool {
 	return names
 }
 
-// Files returns the files that the Set was made of: when one of them changes, it
-// is out of date.
+// Files returns the files that the Set was loaded from, such as the rule file and its lists.
+// When one of them changes, load the rules again.
 func (s *Set) Files() []string { return slices.Clone(s.files) }
 
-// Warnings returns what is doubtful about the rules and does not keep them from
-// being used.
+// Warnings returns the problems of the rules that do not prevent their use.
 func (s *Set) Warnings() Problems { return slices.Clone(s.warnings) }
 
-// Instances is how many instances the file says share the limits; 0 when it does
-// not say.
+// Instances returns how many instances share the limits, as the file says; 0 means that
+// it does not say.
 func (s *Set) Instances() int { return s.instances }
 
-// Clamped returns how often a rule's cost was outside its min and max and was
-// moved there, since the Set was made.
+// Clamped returns how often the cost of a request by that rule was outside min and max
+// and was moved to the nearer of them, since the Set was loaded.
 func (s *Set) Clamped(rule string) int64 {
 	if r := s.find(rule); r != nil {
 		return r.clamped.Load()
@@ -92,6 +92,7 @@ func (s *Set) Clamped(rule string) int64 {
 	return 0
 }
 
+// find returns the rule of that name, or nil.
 func (s *Set) find(name string) *rule {
 	for _, r := range s.rules {
 		if r.name == name {

@@ -13,7 +13,7 @@ func Adapt(s tidegate.Store) Backend {
 	if b, ok := s.(Backend); ok {
 		return b
 	}
-	if b, ok := SharedBy(s); ok {
+	if b, ok := AsShared(s); ok {
 		return b
 	}
 	a := adapted{Store: s, Renewer: lacking{}, Reserver: lacking{}, Resetter: lacking{}, batcher: oneByOne{s}, servers: alone{}, poster: lacking{}}

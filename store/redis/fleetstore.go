@@ -5,14 +5,14 @@ import (
 	"tidegate.dev/tidegate/internal/chain"
 )
 
-// fleetStore is a Store for package fleet: with methods that the layers in front of a store
-// need, and that would be in the way of everybody else.
+// fleetStore is a Store with the methods that only the layers of package fleet call. They
+// are not methods of Store, so that its users do not see them.
 type fleetStore struct{ *Store }
 
 var _ chain.Shared = fleetStore{}
 
 func init() {
-	chain.Inside(func(s tidegate.Store) (chain.Shared, bool) {
+	chain.RegisterShared(func(s tidegate.Store) (chain.Shared, bool) {
 		own, ok := s.(*Store)
 		return fleetStore{own}, ok
 	})

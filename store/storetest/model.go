@@ -11,9 +11,9 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// runModel sends the same random histories to the store and to the reference
-// and compares every answer. A failure prints the seed and the last steps.
-// There are twenty times as many of them with TIDEGATE_LONG=1.
+// runModel sends the same random calls to the store and to the reference and
+// compares every answer. A failure prints the seed and the last steps. With
+// TIDEGATE_LONG=1 it runs twenty times as many seeds.
 func runModel(t *testing.T, open func(t *testing.T, now func() time.Time) tidegate.Store) {
 	seeds := uint64(8)
 	if long() {
@@ -35,26 +35,28 @@ func runModel(t *testing.T, open func(t *testing.T, now func() time.Time) tidega
 	}
 }
 
+// model is a run of random calls to the store under test and to the reference.
 type model struct {
 	subject
-	rand  *rand.Rand
-	want  *reference
-	tiers [][]*tidegate.Limit // by identity; the tiers of one differ in numbers
-	taken []receiptOf
-	said  []string
+	rand    *rand.Rand
+	want    *reference
+	tiers   [][]*tidegate.Limit // each a list of limits that share a counter
+	taken   []grant             // not adjusted yet
+	history []string            // the last steps, for a failure
 }
 
-// receiptOf is a grant by both stores, to be returned or released later.
-type receiptOf struct {
+// grant is what both stores granted in one call, to be adjusted later.
+type grant struct {
 	got, want tidegate.Receipt
 	checks    []tidegate.Check
-	wait      time.Duration
+	wait      time.Duration // until its turn
 }
 
-// modelTiers has numbers for which an event of a bucket takes whole ticks, so
-// that the reference, which knows no ticks, is right to the nanosecond. Buckets
-// have one tier, unless they keep raw time: between two asks under different ones, a
-// store may drain at the pace of either. The last tiers count in different resolutions.
+// modelTiers returns lists of limits that share a counter and differ in numbers, as the
+// plans of a customer do: one list per algorithm. Bucket rates are chosen so that an event
+// takes whole ticks; the reference has no ticks, and is then exact to the nanosecond. A
+// bucket has one limit, unless it keeps raw time, because a store may drain at the rate of
+// either between calls under different ones. The limits of the last list differ in resolution.
 func modelTiers() (tiers [][]*tidegate.Limit) {
 	for _, k := range kinds {
 		var tier []*tidegate.Limit
@@ -89,10 +91,11 @@ func modelTiers() (tiers [][]*tidegate.Limit) {
 	return append(tiers, resolutions)
 }
 
+// step advances the clock, adjusts an earlier grant or takes, at random.
 func (m *model) step() {
 	m.Helper()
 	switch m.rand.IntN(10) {
-	case 0, 1, 2: // time goes on by anything from a step to several periods
+	case 0, 1, 2: // time advances by anything up to several periods
 		limit := int64(1) << (10 + m.rand.IntN(28))
 		m.clock.add(time.Duration(m.rand.Int64N(limit)) / step * step)
 		m.note("at %s", m.clock.now().Format("02 15:04:05.000000"))
@@ -103,15 +106,16 @@ func (m *model) step() {
 	}
 }
 
+// note adds a line to the history, which keeps the last 25.
 func (m *model) note(format string, args ...any) {
-	m.said = append(m.said, fmt.Sprintf(format, args...))
-	if len(m.said) > 25 {
-		m.said = m.said[1:]
+	m.history = append(m.history, fmt.Sprintf(format, args...))
+	if len(m.history) > 25 {
+		m.history = m.history[1:]
 	}
 }
 
-// checks is a random vector of limits with different counters, now and then one
-// of them twice.
+// checks returns one to three random checks of different counters, now and then one of
+// them twice.
 func (m *model) checks() (checks []tidegate.Check) {
 	for _, i := range m.rand.Perm(len(m.tiers))[:1+m.rand.IntN(3)] {
 		tier := m.tiers[i]
@@ -124,13 +128,13 @@ func (m *model) checks() (checks []tidegate.Check) {
 		if m.rand.IntN(3) == 0 {
 			c.Floor = m.rand.Int64N(8)
 		}
-		c.Over = c.Advisory && m.rand.IntN(2) == 0 // of an earlier call
+		c.Over = c.Advisory && m.rand.IntN(2) == 0 // as left behind by an earlier call
 		if m.rand.IntN(3) == 0 {
 			c.MaxWait = time.Duration(m.rand.IntN(90)) * time.Second
 		}
 		if i == len(m.tiers)-1 {
-			// Whether a counter has another resolution after others have refused is up to the
-			// store: it is asked about alone.
+			// When another check refuses, it is up to the store whether this counter
+			// changes its resolution: so it is asked about alone.
 			c.Advisory, c.Over = false, false
 			return []tidegate.Check{c}
 		}
@@ -142,6 +146,7 @@ func (m *model) checks() (checks []tidegate.Check) {
 	return checks
 }
 
+// take asks both stores for the same checks and compares their answers.
 func (m *model) take() {
 	m.Helper()
 	checks, n := m.checks(), 1
@@ -157,18 +162,18 @@ func (m *model) take() {
 	}
 	m.note("Take(%s, %d) = %s", describe(checks), n, show(got))
 	if !sameAnswer(got, want) || got.OK && !slices.Equal(checks, expected) {
-		for _, line := range m.said {
+		for _, line := range m.history {
 			m.Log(line)
 		}
 		m.Fatalf("Take(%s, %d)\n\tgot  %s, %s\n\twant %s, %s", describe(checks), n, show(got), describe(checks), show(want), describe(expected))
 	}
 	if got.OK && len(m.taken) < 20 && !slices.ContainsFunc(checks, func(c tidegate.Check) bool { return c.Advisory }) {
-		m.taken = append(m.taken, receiptOf{got.Receipt, want.Receipt, checks, got.Wait})
+		m.taken = append(m.taken, grant{got.Receipt, want.Receipt, checks, got.Wait})
 	}
 }
 
-// sameAnswer compares what a caller sees. Where two limits are equally near to
-// their end, a store may report either.
+// sameAnswer reports whether a caller sees the same in both. Where two limits are
+// equally close to refusing, a store may report either.
 func sameAnswer(got, want tidegate.Decision) bool {
 	if got.OK != want.OK || got.Never != want.Never || got.Granted != want.Granted ||
 		got.RetryAfter != want.RetryAfter || got.Wait != want.Wait {
@@ -180,7 +185,9 @@ func sameAnswer(got, want tidegate.Decision) bool {
 	return got.Limit != nil && want.Limit != nil && !got.Outranks(&want) && !want.Outranks(&got)
 }
 
-// adjust gives back a part of what was taken, or charges a little unasked.
+// adjust settles a grant on both stores, once: it gives back one event of each check, or
+// charges one more without asking whether there is room. Half of the time it does so for
+// buckets alone, dated at the turn that the grant waited for.
 func (m *model) adjust() {
 	if len(m.taken) == 0 {
 		return
@@ -195,7 +202,7 @@ func (m *model) adjust() {
 			checks[j].Cost = 1
 		}
 	}
-	if m.rand.IntN(2) == 0 { // by the turn that was waited for
+	if m.rand.IntN(2) == 0 {
 		r.got, r.want = after(r.got, turnAfter(r.wait)), after(r.want, turnAfter(r.wait))
 		checks = slices.DeleteFunc(checks, func(c tidegate.Check) bool { return !isBucket(c.Limit) })
 	}

@@ -7,7 +7,8 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// stamp is what has to be known from before the backend is asked.
+// stamp is the time and the epoch of the deny cache from before the backend was asked: an
+// answer is dated by them, since either may have moved on when it comes.
 type stamp struct {
 	at    time.Duration
 	epoch uint64
@@ -15,20 +16,22 @@ type stamp struct {
 
 func (n *Node) stamp() stamp { return stamp{n.now(), n.deny.epoch.Load()} }
 
-// deniable reports whether a refusal of c is remembered. That of a slot is not: its
-// holder may give it back at any moment. Nor is that of an estimate, which will be. Of
-// peeks, only that of a block is, since it may take longer than the refusal beside it.
+// deniable reports whether a refusal of c may be remembered. A refusal by a Concurrency
+// limit may not: a slot may be given back at any moment. Nor may that of an estimate, part
+// of which is given back when it is settled. Of checks that only peek, a refusal is
+// remembered if it is by a block, which may last longer than the refusal beside it.
 func deniable(c *tidegate.Check) bool {
 	l := c.Limit
 	return (c.Cost > 0 || final(l)) && !c.Advisory && !c.Estimate && l.Algorithm != tidegate.Concurrency &&
 		(l.Terms == nil || !l.Terms.Handling.NoDenyCache)
 }
 
-// final reports whether what is taken from l is never given back, as that of a block.
+// final reports whether what is taken from l is never given back, as from the limit of a
+// block.
 func final(l *tidegate.Limit) bool { return l.Terms != nil && l.Terms.Handling.Final }
 
-// denied answers checks by what was refused before, if that says enough. Of several
-// refusals it tells the one that takes longest.
+// denied answers checks from the deny cache; ok is false if the backend has to be asked. Of
+// several remembered refusals it returns the one with the longest RetryAfter.
 func (n *Node) denied(checks []tidegate.Check) (d tidegate.Decision, ok bool) {
 	var now time.Duration
 	for i := range checks {
@@ -56,8 +59,8 @@ func (n *Node) denied(checks []tidegate.Check) (d tidegate.Decision, ok bool) {
 	return d, d.Limit != nil
 }
 
-// needed is how much room there must be for c. Who leaves some is refused like who takes as
-// much more.
+// needed returns how many events there must be room for if c is to pass. A floor is like a
+// higher cost: a check of cost 2 and floor 3 is refused whenever one of cost 5 is.
 func needed(c *tidegate.Check) int64 {
 	if cost := max(c.Cost, 1); cost <= math.MaxInt64-c.Floor {
 		return cost + c.Floor
@@ -65,8 +68,8 @@ func needed(c *tidegate.Check) int64 {
 	return math.MaxInt64
 }
 
-// joined reports whether another check counts with c: their costs add up, under the
-// tighter of their limits.
+// joined reports whether another check is of the same counter as c. Their costs then add up,
+// under the tighter of their limits, so a refusal of c alone does not answer them.
 func joined(checks []tidegate.Check, c *tidegate.Check) bool {
 	for i := range checks {
 		if o := &checks[i]; o != c && !o.Advisory && o.Key == c.Key && o.Limit.Identity() == c.Limit.Identity() {
@@ -76,8 +79,8 @@ func joined(checks []tidegate.Check, c *tidegate.Check) bool {
 	return false
 }
 
-// remember notes a refusal. It reports whether another request for the same, now, would
-// be refused by it.
+// remember adds the refusal d of call to the deny cache. It reports whether denied would now
+// refuse the same checks by it.
 func (n *Node) remember(call *call, d *tidegate.Decision) bool {
 	s, sent := call.stream, call.stamp
 	if s.traits&remembered == 0 || d.Limit == nil || d.Never || d.Err != nil || d.RetryAfter <= 0 {
@@ -99,7 +102,7 @@ func (n *Node) remember(call *call, d *tidegate.Decision) bool {
 	}
 	c := &s.checks[about]
 	r := refused{retry: sent.at + d.RetryAfter, reset: sent.at + d.ResetAfter, left: d.Remaining}
-	if r.left > 0 { // above its floor; if there is none, that many may be left or not
+	if r.left > 0 { // Remaining is above the floor; 0 may hide what is left below it
 		r.left += c.Floor
 	}
 	r.until = min(r.retry, sent.at+maxDenial)
@@ -107,8 +110,8 @@ func (n *Node) remember(call *call, d *tidegate.Decision) bool {
 	return noted && sent.epoch == n.deny.epoch.Load() && n.now() < r.until
 }
 
-// rememberBlock notes that a block has begun: from now on it refuses, and for longer than
-// what it was begun for.
+// rememberBlock adds a block that call has just begun to the deny cache: it refuses from now
+// on, and for longer than the refusal that began it.
 func (n *Node) rememberBlock(call *call, d *tidegate.Decision) {
 	s, sent := call.stream, call.stamp
 	if len(s.checks) != 1 || !d.OK || d.Remaining > 0 || d.ResetAfter <= 0 || n.o.DenyEntries < 0 {

@@ -8,13 +8,13 @@ import (
 	"syscall"
 )
 
-// idleCheck finds out, without blocking, whether something has come on an idle connection. A
-// byte that has come is lost, and the connection with it.
+// idleCheck finds out, without blocking, whether an idle connection was closed or has sent
+// something. It reads a byte if there is one, so the connection must not be used then.
 type idleCheck struct {
 	conn    syscall.RawConn
-	read    func(fd uintptr) // allocated once
+	read    func(fd uintptr) // a field, so that it is allocated once
 	one     [1]byte
-	nothing bool
+	nothing bool // what the last read found
 }
 
 // newIdleCheck returns nil for a connection that cannot be checked.
@@ -35,12 +35,14 @@ func newIdleCheck(conn net.Conn) *idleCheck {
 	return c
 }
 
+// nothingCame reports whether the connection is open and has nothing to read, so that it
+// can be used for another request. It is false for a nil c.
 func (c *idleCheck) nothingCame() bool {
 	return c != nil && c.conn.Control(c.read) == nil && c.nothing
 }
 
-// wasReset reports whether a write failed because the other side has closed. What it sent
-// before can still be read, without blocking.
+// wasReset reports whether a write failed because the other side has closed the connection.
+// What it sent before that can still be read, without blocking.
 func wasReset(err error) bool {
 	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }

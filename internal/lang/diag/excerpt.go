@@ -5,21 +5,20 @@ import (
 	"unicode"
 )
 
-// Columns of a terminal that an excerpt may take, and those of them that are
-// before the caret where the line is longer.
 const (
-	widest = 100
-	before = 30
+	widest = 100 // terminal columns of an excerpt
+	before = 30  // characters kept in front of the caret when the line is too long
 )
 
-// excerpt returns the source line, and how many carets stand below it after how
-// many spaces; no carets when there is no line to show.
+// excerpt returns the source line without its indentation, cut to widest columns around
+// the problem, and the number of carets to print below it and of spaces in front of them.
+// It returns no carets when there is no line to show.
 func (p Problem) excerpt() (line string, spaces, carets int) {
 	if strings.TrimSpace(p.Source) == "" || p.Line == 0 || p.Col == 0 {
 		return "", 0, 0
 	}
 	text := []rune(p.Source)
-	at := min(p.Col-1, len(text)) // behind the line is what is missing there
+	at := min(p.Col-1, len(text)) // the end of the line if something is missing there
 	from := 0
 	for from < at && unicode.IsSpace(text[from]) {
 		from++ // the indentation
@@ -48,12 +47,13 @@ func fitting(text []rune) int {
 	return len(text)
 }
 
-// show writes tabs as spaces, so that the carets stand below what they mean
-// whatever the terminal makes of tabs.
+// show returns text ready to print, with each tab as two spaces so that the carets line
+// up whatever the tab width of the terminal.
 func show(text []rune) string {
 	return printable(strings.ReplaceAll(string(text), "\t", "  "))
 }
 
+// width returns how many columns of a terminal text takes, as show writes it.
 func width(text []rune) int {
 	n := 0
 	for _, r := range text {
@@ -62,7 +62,7 @@ func width(text []rune) int {
 	return n
 }
 
-// columns is how many columns of a terminal r takes, as show writes it.
+// columns returns how many columns of a terminal r takes, as show writes it.
 func columns(r rune) int {
 	switch {
 	case unicode.In(r, unicode.Mn, unicode.Me):
@@ -94,8 +94,8 @@ var wide = &unicode.RangeTable{
 	},
 }
 
-// printable replaces what would steer a terminal, or reorder the text on it:
-// the file may be anybody's.
+// printable replaces characters that would control the terminal or reorder its text: the
+// file may come from an attacker.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) {

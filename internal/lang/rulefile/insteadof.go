@@ -7,9 +7,9 @@ import (
 	"tidegate.dev/tidegate/internal/lang/diag"
 )
 
-// insteadOf holds the names of instead_of to rules that are there, and to no
-// circle: in one, none of the rules would apply.
-func (d *decoder) insteadOf() {
+// checkInsteadOf reports names in instead_of that are not rules, and cycles: in a cycle
+// none of the rules would apply.
+func (d *decoder) checkInsteadOf() {
 	byName := make(map[string]*Rule)
 	var names []string
 	for _, r := range d.file.Rules {
@@ -30,20 +30,20 @@ func (d *decoder) insteadOf() {
 			}
 		}
 	}
-	c := circles{d: d, rules: byName, state: make(map[*Rule]progress)}
+	c := cycleFinder{d: d, rules: byName, state: make(map[*Rule]progress)}
 	for _, r := range d.file.Rules {
 		c.visit(r, nil)
 	}
 }
 
-// circles finds rules that replace each other.
-type circles struct {
+// cycleFinder reports rules that replace each other, by depth-first search.
+type cycleFinder struct {
 	d     *decoder
 	rules map[string]*Rule
 	state map[*Rule]progress
 }
 
-// progress is how far the search is with a rule.
+// progress is how far the search is with a rule; 0 means not visited yet.
 type progress uint8
 
 const (
@@ -51,7 +51,8 @@ const (
 	done
 )
 
-func (c *circles) visit(r *Rule, path []string) {
+// visit searches the rules that r replaces. path are the names of the rules that led to r.
+func (c *cycleFinder) visit(r *Rule, path []string) {
 	if c.state[r] == done {
 		return
 	}

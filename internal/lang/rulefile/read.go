@@ -125,6 +125,6 @@ func (d *decoder) decode() {
 	if !said && !d.partial {
 		d.fail(roots[0].at, "there are no rules", "write `rules:` with at least one, as in `- { name: api, per: ip, limits: 100/minute }`")
 	}
-	d.insteadOf()
+	d.checkInsteadOf()
 	d.jitterSpreads()
 }

@@ -8,28 +8,28 @@ import (
 	"sync/atomic"
 )
 
-// Door is a socket and what answers on it.
+// Door is a listening socket and the server that answers on it.
 type Door struct {
-	// Name is what a successor asks for the socket by.
+	// Name is the name of the socket, by which a successor inherits it.
 	Name string
-	// Listener is as [Heir.Listen] returned it.
+	// Listener is the one that [Heir.Listen] returned.
 	Listener net.Listener
-	// Open returns a new server each time it is called: one that was shut down is
-	// used up, and when a successor fails, another one begins.
+	// Open returns a new server. It is called again when a successor fails to take
+	// over, because a server that was shut down cannot serve again.
 	Open func() (Server, error)
-	// Last: it stays open while the others are closed, so that operators see how
-	// that goes.
+	// Last keeps the door open until the others are closed, so that operators can
+	// watch the shutdown: set it for the admin listener.
 	Last bool
 }
 
-// Server is what an http.Server can do.
+// Server is the part of http.Server that a Door needs.
 type Server interface {
-	// Serve answers until Shutdown or Close.
+	// Serve serves until Shutdown or Close is called.
 	Serve(net.Listener) error
-	// Shutdown closes the listener, tells clients to leave, and returns when they
-	// have, or when ctx ends.
+	// Shutdown closes the listener, tells clients to disconnect, and returns when
+	// they have, or when ctx ends.
 	Shutdown(context.Context) error
-	// Close cuts off what is under way.
+	// Close closes all connections at once.
 	Close() error
 }
 
@@ -37,10 +37,10 @@ type Server interface {
 type opened struct {
 	Door
 	server  Server
-	closing atomic.Bool
+	closing atomic.Bool // set before the server is told to end, so that its error is expected
 }
 
-// build makes the server, which does not serve yet.
+// build opens a server for the door. It does not serve yet.
 func (d Door) build() (*opened, error) {
 	server, err := d.Open()
 	if err != nil {
@@ -49,7 +49,8 @@ func (d Door) build() (*opened, error) {
 	return &opened{Door: d, server: server}, nil
 }
 
-// serve begins to; failed is told if that ends by itself.
+// serve starts the server in the background. If it ends without being told to, its error
+// is sent to failed.
 func (o *opened) serve(failed chan<- error) {
 	go func() {
 		if err := o.server.Serve(o.Listener); !o.closing.Load() {
@@ -58,8 +59,8 @@ func (o *opened) serve(failed chan<- error) {
 	}()
 }
 
-// leave closes the listener, and returns when requests in hand are done; those
-// that are not when ctx ends are cut off.
+// leave closes the listener and waits for the requests in hand. Those that are not done
+// when ctx ends are cut off.
 func (o *opened) leave(ctx context.Context, log *slog.Logger) {
 	switch err := o.server.Shutdown(ctx); {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -70,14 +71,14 @@ func (o *opened) leave(ctx context.Context, log *slog.Logger) {
 	o.end()
 }
 
-// end cuts off what is left.
+// end closes the server and all connections that it has left.
 func (o *opened) end() {
 	o.closing.Store(true)
-	_ = o.server.Close() // what it says of connections is of no use to anybody
+	_ = o.server.Close() // errors of single connections help nobody
 }
 
-// pass leaves the file of a Unix socket in place when the listener is closed:
-// somebody else goes on with it.
+// pass makes closing the listener leave the file of a Unix socket in place, because a
+// successor goes on using it.
 func (o *opened) pass() {
 	if u, ok := o.Listener.(*net.UnixListener); ok {
 		u.SetUnlinkOnClose(false)

@@ -1,0 +1,43 @@
+package chain
+
+import (
+	"context"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// Shared is a Backend that the instances of a fleet share and through which they count
+// each other.
+type Shared interface {
+	Backend
+
+	// Beat registers the instance id as live for the next ttl. It returns how many
+	// instances are live, this one included.
+	Beat(ctx context.Context, id string, ttl time.Duration) (live int, err error)
+	// Leave removes the instance id at once.
+	Leave(ctx context.Context, id string) error
+	// Trouble returns why the backend cannot be reached, judged by its connections
+	// alone; nil means that nothing is known to be wrong.
+	Trouble() error
+}
+
+// sharedFinders are the functions given to RegisterShared.
+var sharedFinders []func(tidegate.Store) (Shared, bool)
+
+// RegisterShared adds a function that returns the Shared behind a store, and false for
+// stores of other packages. A store package calls it in an init function, so that it need
+// not export the methods that only layers call.
+func RegisterShared(find func(tidegate.Store) (Shared, bool)) {
+	sharedFinders = append(sharedFinders, find)
+}
+
+// AsShared returns the Shared behind s, and false if the package of s registered none.
+func AsShared(s tidegate.Store) (Shared, bool) {
+	for _, find := range sharedFinders {
+		if found, ok := find(s); ok {
+			return found, true
+		}
+	}
+	return nil, false
+}
