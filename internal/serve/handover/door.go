@@ -14,8 +14,8 @@ type Door struct {
 	Name string
 	// Listener is the one that [Heir.Listen] returned.
 	Listener net.Listener
-	// Open returns a new server. It is called again when a successor fails to take
-	// over, because a server that was shut down cannot serve again.
+	// Open returns a new server. A server that was shut down cannot serve again, so it
+	// is called before each handover too, for the case that the successor fails.
 	Open func() (Server, error)
 	// Last keeps the door open until the others are closed, so that operators can
 	// watch the shutdown: set it for the admin listener.
