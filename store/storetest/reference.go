@@ -14,38 +14,41 @@ import (
 
 // reference is the Store that the others are compared with: slow, unbounded and
 // plain. It is one map under one mutex, keeps lists of what was taken and
-// counts them by the definitions. It shares no arithmetic with other stores;
-// copies are taken one by one, and when something passes is found by searching.
+// counts them by the definitions of the algorithms. It shares no arithmetic with other
+// stores, takes copies one by one, and finds by search when a refused request would pass.
 type reference struct {
 	now      func() time.Time
 	mu       sync.Mutex
 	counters map[[2]string]counter // by the limit's identity and the key
 	records  map[tidegate.Handle]record
-	lastName int64 // of a lease
-	lastID   uint64
+	lastName int64  // the highest receipt so far
+	lastID   uint64 // of a reservation
 }
 
-// counter is what is remembered of one key for one limit.
+// counter is the state of one key under one limit.
 type counter interface {
-	// ask says what a request would be told; it charges nothing.
+	// ask returns what a request would be told; it charges nothing.
 	ask(l *tidegate.Limit, now time.Time, q question) answer
 	charge(l *tidegate.Limit, now time.Time, r receipt, cost int64)
+	// giveBack returns a part of what was charged under the receipt at.
 	giveBack(l *tidegate.Limit, now time.Time, at, cost int64)
+	// force charges cost even if there is no room for it.
 	force(l *tidegate.Limit, now time.Time, cost int64)
 }
 
-// receipt names a charge: the grant it belongs to, and which copy of it.
+// receipt names a charge by the receipt of its grant and that of its copy.
 type receipt struct {
 	grant, copy int64
 }
 
-// question is what is asked of a counter: room for a cost, with a floor left below it.
+// question asks a counter for room for a cost, with a floor left below it, now or within
+// maxWait.
 type question struct {
 	cost, floor int64
-	patience    time.Duration
+	maxWait     time.Duration
 }
 
-// need is how much room there has to be, as much as can be counted.
+// need returns how much room there has to be, at most the largest int64.
 func (q question) need() int64 {
 	if q.cost > math.MaxInt64-q.floor {
 		return math.MaxInt64
@@ -59,7 +62,7 @@ type answer struct {
 	retry, reset, wait time.Duration
 }
 
-// record is what a reservation charged on estimate.
+// record is what a reservation charged as an estimate.
 type record struct {
 	at      int64
 	charged []tidegate.Check
@@ -70,6 +73,7 @@ func newReference(now func() time.Time) *reference {
 	return &reference{now: now, counters: map[[2]string]counter{}, records: map[tidegate.Handle]record{}}
 }
 
+// counterLocked returns the counter of c, which it makes if there is none.
 func (r *reference) counterLocked(c *tidegate.Check) counter {
 	id := [2]string{c.Limit.Identity(), c.Key}
 	held := r.counters[id]
@@ -84,7 +88,7 @@ func (r *reference) counterLocked(c *tidegate.Check) counter {
 		default:
 			held = &tally{}
 		}
-		id[1] = strings.Clone(c.Key) // the caller's may lie in memory that is used again
+		id[1] = strings.Clone(c.Key) // callers may reuse the memory of theirs
 		r.counters[id] = held
 	}
 	return held
@@ -97,7 +101,7 @@ func (r *reference) Take(_ context.Context, checks []tidegate.Check, n int) (tid
 	return d, err
 }
 
-// takeLocked also returns what was charged for the last copy.
+// takeLocked is Take. It also returns the checks that were charged for the last copy.
 func (r *reference) takeLocked(checks []tidegate.Check, n int) (d tidegate.Decision, charged []tidegate.Check, err error) {
 	if n <= 0 {
 		return d, nil, fmt.Errorf("take %d copies: want at least 1", n)
@@ -130,7 +134,7 @@ func (r *reference) takeLocked(checks []tidegate.Check, n int) (d tidegate.Decis
 		charged = r.chargeLocked(checks, now, receipt{at, at + granted})
 		r.lastName = max(r.lastName, at+granted)
 		granted++
-		if len(charged) == 0 { // the others will be told the same
+		if len(charged) == 0 { // nothing changed, so the other copies get the same answer
 			granted = int64(n)
 		}
 	}
@@ -144,8 +148,8 @@ func (r *reference) takeLocked(checks []tidegate.Check, n int) (d tidegate.Decis
 	return d, charged, nil
 }
 
-// nameLocked is the receipt: the time in ticks, and where slots are taken a
-// name that no lease had before.
+// nameLocked returns the receipt of a grant: the time in ticks, or later if slots are
+// taken, which need a receipt that no other grant has.
 func (r *reference) nameLocked(now time.Time, checks []tidegate.Check) int64 {
 	name := ticks(now)
 	for i := range checks {

@@ -70,7 +70,7 @@ func (b *bucket) settle(l *tidegate.Limit, now time.Time) *big.Rat {
 func (b *bucket) change(l *tidegate.Limit, used *big.Rat) { b.limit, b.used = l, used }
 
 func (b *bucket) ask(l *tidegate.Limit, now time.Time, q question) answer {
-	patience := q.patience
+	patience := q.maxWait
 	used := b.settle(l, now)
 	free := new(big.Rat).Sub(whole(l.Capacity()), used)
 	over := new(big.Rat).Sub(whole(q.need()), free) // events that must drain first

@@ -9,14 +9,15 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// traceParser reads a script from top to bottom; a line is read under the
-// limits, day and zone of those above it.
+// traceParser reads a script from top to bottom. It holds what the lines so far have
+// set: limits by name, and the day and zone that times of day are in.
 type traceParser struct {
 	limits map[string]*tidegate.Limit
 	day    string
 	zone   *time.Location
 }
 
+// parseTrace returns the steps of a script. Lines that only set something are not steps.
 func parseTrace(file, text string) ([]traceStep, error) {
 	p := traceParser{limits: map[string]*tidegate.Limit{}, day: "2026-01-05", zone: time.UTC}
 	var steps []traceStep
@@ -38,6 +39,7 @@ func parseTrace(file, text string) ([]traceStep, error) {
 	return steps, nil
 }
 
+// parseLine returns the step of a line, nil if it only sets something.
 func (p *traceParser) parseLine(line string) (*traceStep, error) {
 	word, rest, _ := strings.Cut(line, " ")
 	rest = strings.TrimSpace(rest)
@@ -58,6 +60,7 @@ func (p *traceParser) parseLine(line string) (*traceStep, error) {
 	return nil, fmt.Errorf("unknown line %q: want limit, relimit, date, zone or at", word)
 }
 
+// parseLimit reads "limit NAME: …", or "relimit NAME: …", which changes its numbers.
 func (p *traceParser) parseLimit(word, text string) error {
 	name, text, ok := strings.Cut(text, ":")
 	if !ok {
@@ -78,6 +81,7 @@ func (p *traceParser) parseLimit(word, text string) error {
 	return nil
 }
 
+// parseStep reads what follows "at": a time, a command with its options, and the answer.
 func (p *traceParser) parseStep(text string) (*traceStep, error) {
 	asked, wanted, ok := strings.Cut(text, "->")
 	words := strings.Fields(asked)
@@ -107,15 +111,16 @@ func (p *traceParser) parseStep(text string) (*traceStep, error) {
 	return s, err
 }
 
-// options are those of a step that go into its checks.
-type options struct {
+// checkOptions are the options of a step that apply to all of its checks.
+type checkOptions struct {
 	cost *int64
 	key  string
 	wait time.Duration
 }
 
-func (s *traceStep) parseOptions(words []string, limits map[string]*tidegate.Limit) (options, error) {
-	o := options{key: "key"}
+// parseOptions reads the names of limits, which become checks, and NAME=VALUE options.
+func (s *traceStep) parseOptions(words []string, limits map[string]*tidegate.Limit) (checkOptions, error) {
+	o := checkOptions{key: "key"}
 	for _, w := range words {
 		name, value, isOption := strings.Cut(w, "=")
 		var err error
@@ -153,8 +158,8 @@ func (s *traceStep) parseOptions(words []string, limits map[string]*tidegate.Lim
 	return o, nil
 }
 
-// complete puts the options into the checks, as the command has them.
-func (s *traceStep) complete(o options) error {
+// complete fills in the checks from o, as the command needs them.
+func (s *traceStep) complete(o checkOptions) error {
 	cost := int64(1)
 	if o.cost != nil {
 		cost = *o.cost
@@ -170,7 +175,7 @@ func (s *traceStep) complete(o options) error {
 		needsOf = true
 	case "settle":
 		needsOf = true
-		s.checks = []tidegate.Check{{Cost: cost}} // only to carry the true cost
+		s.checks = []tidegate.Check{{Cost: cost}} // carries the actual cost and nothing else
 	default:
 		return fmt.Errorf("unknown command %q", s.command)
 	}

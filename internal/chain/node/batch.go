@@ -6,21 +6,21 @@ import (
 )
 
 // batcher decides when calls that are ready are sent, and how many share a round trip.
-// While few batches are out, whoever is ready leaves at once. While more are, fewer than
-// fit into a batch wait for a reply, since a busy store would make them wait anyway; but no
-// longer than the first of them can.
+// While fewer than fewBatches are out, a ready call is sent at once. Otherwise calls wait
+// until a batch is full, a reply comes or the first of them has to leave: a busy store
+// would make them wait anyway.
 //
 // No more than a window of calls wait for a reply at once: a server that has read a burst
-// says nothing before it has decided all of it, and could not be told from one that is gone.
-// The window grows while replies come as quickly as ever, and shrinks when they do not.
-// Calls that would not be back in time any more may leave beyond it, up to twice as many.
+// sends nothing before it has decided all of it, and looks like one that is down. The
+// window grows while replies come as quickly as ever, and shrinks when they do not. Calls
+// that would otherwise not be back in time may exceed it, up to twice its size.
 //
-// It is a value: step takes it from one to the next, and reads no clock.
+// It is a value: step returns the next one, and reads no clock.
 type batcher struct {
-	most    int           // calls in a batch
+	most    int           // calls that fit into a batch
 	ready   int           // calls that wait to be sent
-	leave   time.Duration // when the first of them leaves, if the window lets it
-	last    time.Duration // when it has to leave to be back in time
+	leave   time.Duration // when the first of them is sent, if the window allows it
+	last    time.Duration // when it is sent even beyond the window, to be back in time
 	out     int           // batches that have no reply yet
 	calls   int           // calls of these that are not overdue
 	least   int           // the smallest window
@@ -29,24 +29,24 @@ type batcher struct {
 	sending bool          // a worker is about to take a batch
 }
 
-// fewBatches are out while nobody waits for a reply: one that is being decided, and one
-// that is on its way.
+// fewBatches is how many batches are out before calls wait: one that the store is working
+// on, and one on its way to it.
 const fewBatches = 2
 
 const (
 	maxWindow    = 1 << 15
-	mostWindows  = 2                            // that are sent to be back in time
-	neverWaking  = time.Duration(math.MaxInt64) // before there is a reply
-	leastAlone   = 32                           // calls that go alone, in the smallest window
-	leastBatches = 4                            // full batches, in the smallest window
+	mostWindows  = 2                            // how many windows may be out, if calls would not be back in time otherwise
+	neverWaking  = time.Duration(math.MaxInt64) // not before a reply comes
+	leastAlone   = 32                           // the smallest window, in calls, where batches are of one call
+	leastBatches = 4                            // the smallest window, in full batches
 )
 
 // batchEvent is what happens to a batcher.
 type batchEvent struct {
 	kind        batchKind
 	now         time.Duration
-	n           int           // batchTaken: calls that were; batchReplied: those that were not overdue
-	leave, last time.Duration // batchReady: of this call; batchTaken: of the first that is left
+	n           int           // batchTaken: calls taken; batchReplied: calls of the batch that were not overdue
+	leave, last time.Duration // batchReady: of this call; batchTaken: of the first call left behind
 	speed       speed         // batchReplied: of the reply
 }
 
@@ -62,10 +62,10 @@ const (
 type batchKind uint8
 
 const (
-	batchReady   batchKind = iota // a call
-	batchTaken                    // calls, by a worker that sends them
-	batchReplied                  // to a batch
-	batchOverdue                  // a call has no reply in time
+	batchReady   batchKind = iota // a call is ready to be sent
+	batchTaken                    // a worker has taken calls, and sends them
+	batchReplied                  // the store replied to a batch
+	batchOverdue                  // a call got no reply in time
 	batchDue                      // time has passed
 )
 
@@ -111,7 +111,7 @@ func (b *batcher) resize(s speed, calls int) {
 	}
 }
 
-// wake is when calls that are ready are sent if nothing else happens.
+// wake returns when calls that are ready are sent if nothing else happens.
 func (b *batcher) wake() time.Duration {
 	switch {
 	case b.calls >= mostWindows*b.window:

@@ -16,52 +16,52 @@ const (
 	Partial
 )
 
-// String is the state as it is said: "ok", "degraded", "recovering" or "partial".
+// String returns "ok", "degraded", "recovering" or "partial".
 func (s State) String() string { return [...]string{"ok", "degraded", "recovering", "partial"}[s] }
 
 // How the circuit opens and closes.
 const (
 	window     = time.Second           // failures are compared with successes over this long
 	silence    = 20 * time.Millisecond // open early if nothing succeeded for this long
-	firstPause = 50 * time.Millisecond // before the first probe; doubled with every one that fails
+	firstPause = 50 * time.Millisecond // before the first probe; doubled after each one that fails
 	maxPause   = 250 * time.Millisecond
 	calm       = 10 * time.Second       // a backend that was well for this long is not flapping
-	firstProof = 300 * time.Millisecond // how long probes must be answered; doubled each time if it flaps
+	firstProof = 300 * time.Millisecond // probes must be answered for this long; doubled each time if the backend flaps
 	maxProof   = time.Second
 	proofEvery = 100 * time.Millisecond // between probes that are answered
 	rampStep   = 100 * time.Millisecond // the share of keys doubles this often
-	firstShare = 8                      // of whole
+	firstShare = 8                      // of the keys, in parts of whole
 	whole      = 64
 )
 
 // circuit decides when the backend is no longer asked and when it is asked again. It is a
-// value: step takes it from one to the next, and reads no clock.
+// value: step returns the next one, and reads no clock.
 type circuit struct {
-	failures int // how many it takes
+	failures int // how many failures open it
 	state    State
-	since    time.Duration // in this state
+	since    time.Duration // when it entered this state
 	failed   int           // failures that opened it, and probes that failed since
 
 	// Unless Degraded: the failures in this window, and those since the last success.
 	recent, running tally
 
-	// Unless OK: when the next probe is due. Degraded: how long the pause before it
-	// was, and for how long probes must be answered, of which the first was then.
-	next    time.Duration
-	pause   time.Duration
-	proof   time.Duration
-	replied bool
-	doubted bool // the last one was not
-	first   time.Duration
+	// Unless OK, the state of the probes.
+	next    time.Duration // when the next one is due
+	pause   time.Duration // before the next one, without jitter; doubled while none is answered
+	proof   time.Duration // how long they must be answered before Recovering
+	replied bool          // they are being answered
+	first   time.Duration // when the first of those that are being answered was
+	doubted bool          // replied, but the last one was not answered
 }
 
-// tally is failures, since when, and how many successes there had been by then.
+// tally counts failures from an instant on.
 type tally struct {
 	from time.Duration
 	bad  int
-	good uint64
+	good uint64 // all successes before from
 }
 
+// add counts the failure e, from the start if restart is set.
 func (t *tally) add(e event, restart bool) {
 	if restart || t.bad == 0 {
 		*t = tally{from: e.now, good: e.good}
@@ -73,19 +73,19 @@ func (t *tally) add(e event, restart bool) {
 type event struct {
 	kind   kind
 	now    time.Duration
-	began  time.Duration // failed: when the call did
-	times  int           // failed: so many requests at once; 0 means one
-	good   uint64        // failed: successes so far
-	chance float64       // in [0, 1), for jitter
+	began  time.Duration // failed: when the call began
+	times  int           // failed: how many requests the call was for; 0 means one
+	good   uint64        // failed: all successes so far
+	chance float64       // a random number in [0, 1), for jitter
 }
 
 type kind uint8
 
 const (
-	failed     kind = iota // a call
+	failed     kind = iota // a call failed
 	tick                   // time has passed
-	answered               // the probe was
-	unanswered             // the probe was not
+	answered               // the probe was answered
+	unanswered             // the probe was not answered
 )
 
 // action is what a step asks for.
@@ -120,11 +120,11 @@ func (c circuit) step(e event) (circuit, action) {
 	return c, nothing
 }
 
-// fail counts a failure. A backend that is wholly gone opens the circuit after the first
-// few, however slowly they come; one that fails now and then does not. Nor does one that
-// stood still for a moment: one of the calls must have begun after the first failure.
+// fail counts a failed call. A backend that is down opens the circuit after the first few
+// failures, however slowly they come; one that fails now and then does not. Nor does one
+// that paused for a moment: a call that began after the first failure must fail as well.
 func (c circuit) fail(e event) circuit {
-	if c.state == Degraded || e.began < c.since { // it tells how things were before
+	if c.state == Degraded || e.began < c.since { // the call says nothing about this state
 		return c
 	}
 	c.recent.add(e, e.good > c.recent.good && e.now-c.recent.from > window)
@@ -136,13 +136,14 @@ func (c circuit) fail(e event) circuit {
 	return c
 }
 
-// outweighs reports whether the failures are enough, and as many as succeeded.
+// outweighs reports whether there are enough failures and at least as many as successes,
+// and whether the call of e began after the first of them.
 func (t *tally) outweighs(failures int, e event) bool {
 	return t.bad >= failures && uint64(t.bad) >= e.good-t.good && e.began >= t.from
 }
 
-// open opens the circuit. A backend that comes and goes has to prove itself for longer
-// each time: nodes that go to and fro disagree about who counts.
+// open opens the circuit. A backend that flaps has to answer probes for longer each time:
+// whenever nodes switch back and forth, they disagree for a moment about who counts.
 func (c *circuit) open(e event) {
 	c.failed = max(c.recent.bad, c.running.bad, 1)
 	if c.state == OK && (c.since == 0 || e.now-c.since > calm) {
@@ -155,9 +156,10 @@ func (c *circuit) open(e event) {
 	c.putOff(e)
 }
 
-// reply believes a probe that was answered once others were for long enough: by then
-// every node has found out, as none pauses for longer. A request that is sent earlier
-// would find a store that knows nothing of what the other nodes admitted.
+// reply handles a probe that was answered. Once probes have been answered for as long as
+// proof says, the circuit is Recovering. No node pauses for longer between probes, so by
+// then all of them know that the backend is back. A request sent earlier would find a store
+// without what the other nodes admitted meanwhile.
 func (c *circuit) reply(e event) {
 	c.next, c.doubted = e.now+e.jitter(proofEvery), false
 	if c.state == Recovering {
@@ -171,9 +173,9 @@ func (c *circuit) reply(e event) {
 	}
 }
 
-// doubt believes a probe that was not answered, or the second one if others were just
-// before: one alone gets lost on a busy machine. Keys that are still counted here
-// would not notice.
+// doubt handles a probe that was not answered. After others were answered it takes two to
+// count, because a single one gets lost on a busy machine. In Recovering the second opens
+// the circuit: keys that are not yet back at the backend would not notice that it failed.
 func (c *circuit) doubt(e event) {
 	c.failed++
 	switch {
@@ -183,30 +185,31 @@ func (c *circuit) doubt(e event) {
 	case c.state == Recovering:
 		c.open(e)
 	default:
-		if c.replied { // it may be back soon
+		if c.replied { // the backend may be back soon, so the pauses start over
 			c.replied, c.doubted, c.pause = false, false, 0
 		}
 		c.putOff(e)
 	}
 }
 
+// enter changes the state, and forgets failures from before.
 func (c *circuit) enter(s State, e event) {
 	c.state, c.since, c.recent, c.running = s, e.now, tally{}, tally{}
 }
 
-// putOff doubles the pause before the next probe.
+// putOff schedules the next probe after twice the last pause.
 func (c *circuit) putOff(e event) {
 	c.pause = min(max(2*c.pause, firstPause), maxPause)
 	c.next = e.now + e.jitter(c.pause)
 }
 
-// jitter is between half of d and d, so that the nodes of a fleet do not probe
-// together.
+// jitter returns a duration between half of d and d, so that the nodes of a fleet do not
+// probe together.
 func (e *event) jitter(d time.Duration) time.Duration {
 	return d/2 + time.Duration(e.chance*float64(d/2))
 }
 
-// share is how many of whole keys go to the backend.
+// share returns which part of the keys goes to the backend, in parts of whole.
 func (c *circuit) share(now time.Duration) uint32 {
 	switch c.state {
 	case OK:
@@ -217,10 +220,10 @@ func (c *circuit) share(now time.Duration) uint32 {
 	return uint32(min(firstShare<<min((now-c.since)/rampStep, 8), whole))
 }
 
-// answers reports whether the backend did when it was last asked.
+// answers reports whether the backend answered when it was last asked.
 func (c *circuit) answers() bool { return c.state != Degraded || c.replied && !c.doubted }
 
-// wake is how long after now there is something to look at; 0 when OK.
+// wake returns how long after now the next tick is due; 0 means that none is.
 func (c *circuit) wake(now time.Duration) time.Duration {
 	switch c.state {
 	case Degraded:

@@ -9,8 +9,8 @@ import (
 	"tidegate.dev/tidegate/rules"
 )
 
-// samples are requests that meet a rule, one for each of its patterns: what a rule
-// counts by may depend on which of them it was.
+// samples returns made-up requests by the caller with the identities as: one for each
+// pattern of the rule, since the key that the rule counts by may depend on the pattern.
 func samples(set *rules.Set, rule string, as map[string]string) []*tidegate.Request {
 	var all []*tidegate.Request
 	patterns := set.Patterns(rule)
@@ -19,7 +19,7 @@ func samples(set *rules.Set, rule string, as map[string]string) []*tidegate.Requ
 	}
 	for _, text := range patterns {
 		p, err := route.Split(text)
-		if err != nil { // it has loaded: it is one
+		if err != nil { // cannot be: the rules have been loaded
 			continue
 		}
 		if r, err := sample(p, as).Request(); err == nil {
@@ -29,7 +29,7 @@ func samples(set *rules.Set, rule string, as map[string]string) []*tidegate.Requ
 	return all
 }
 
-// sample is a request that p matches.
+// sample returns a request that p matches, with each wildcard replaced by its name.
 func sample(p route.Pattern, as map[string]string) *describe.Request {
 	segments := strings.Split(p.Path, "/")
 	for i, s := range segments {

@@ -23,8 +23,8 @@ import (
 	"tidegate.dev/tidegate/internal/front/listen"
 )
 
-// Gateway is an http.Handler. Serve it with its own Serve, which sees what net/http
-// does not tell a handler: requests with two lengths, and too many connections.
+// Gateway is an http.Handler. Serve it with its own Serve, which sees what net/http hides
+// from handlers: requests with two lengths, and the number of connections.
 type Gateway struct {
 	o             Options
 	trustsProxies bool // some peers are trusted proxies
@@ -41,7 +41,7 @@ type Gateway struct {
 	probes sync.WaitGroup // health probes
 }
 
-// New returns a Gateway. The caller closes it.
+// New returns a Gateway, which probes its upstreams until Close is called.
 func New(o Options) (*Gateway, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func New(o Options) (*Gateway, error) {
 	return g, nil
 }
 
-// observeDecision puts a decision into the record of its request.
+// observeDecision adds a decision of the gate to the access log record of its request.
 func observeDecision(q *tidegate.Request, checks []tidegate.Check, d tidegate.Decision) {
 	exchangeOf(httplimit.HTTPRequest(q).Context()).recordDecision(checks, &d)
 }
@@ -92,7 +92,8 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.finished = true
 }
 
-// precheck returns why a request is refused before it gets to the gate.
+// precheck returns why a request is refused before it gets to the gate; nil means that it
+// is not. inFlight is the number of requests being served, this one included.
 func (g *Gateway) precheck(x *exchange, r *http.Request, inFlight int64) *problem {
 	if p := x.client.Malformed(); p != nil {
 		return p
@@ -138,12 +139,14 @@ func (g *Gateway) InFlight() int64 { return g.requests.Load() }
 // Connections returns how many client connections are open.
 func (g *Gateway) Connections() int64 { return g.server.Connections() }
 
+// reportInflight tells Options.Inflight that so many more requests are with upstreams.
 func (g *Gateway) reportInflight(delta int) {
 	if g.o.Inflight != nil {
 		g.o.Inflight(delta)
 	}
 }
 
+// reportUsable tells Options.Usable whether u can be used.
 func (g *Gateway) reportUsable(u *upstream, usable bool) {
 	if g.o.Usable != nil {
 		g.o.Usable(u.name, usable)

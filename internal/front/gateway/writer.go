@@ -77,7 +77,7 @@ func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 type tunnel struct {
 	net.Conn
 	sent  *atomic.Int64
-	early *bytes.Reader // what the client sent behind its request, before it was answered
+	early *bytes.Reader // what the client sent after its request, before the response
 }
 
 func (t tunnel) Read(b []byte) (int, error) {
@@ -93,14 +93,15 @@ func (t tunnel) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// CloseWrite passes on that the upstream has closed its side. The client gets a moment to
-// close its own, which nobody reads any more.
+// CloseWrite tells the client that the upstream has closed its side. The client then has
+// listen.Linger to close its own.
 func (t tunnel) CloseWrite() error {
 	_ = t.SetReadDeadline(time.Now().Add(listen.Linger)) // it may be closed already
 	return listen.CloseWrite(t.Conn)
 }
 
-// beforeHeader is called before the response headers are sent.
+// beforeHeader sets the Connection header and the time limits for the rest of the request
+// body. It is called before the response headers are sent.
 func (x *exchange) beforeHeader(h http.Header) {
 	switch {
 	case x.gateway.server.Draining():

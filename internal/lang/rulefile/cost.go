@@ -11,7 +11,7 @@ import (
 
 const costHint = "write `cost: 5`, or `cost: { reserve: body.max_tokens, default: 1000, min: 1, max: 32000, settle: response.body.usage.total_tokens }`"
 
-// cost reads what a request takes; nil when it does not say.
+// cost reads `cost` of o; nil means that there is none.
 func (d *decoder) cost(o object, sc scope) *Cost {
 	n := o.get("cost")
 	if n == nil {
@@ -46,6 +46,7 @@ func (d *decoder) cost(o object, sc scope) *Cost {
 	return c
 }
 
+// fixedCost reads `cost: 5`.
 func (d *decoder) fixedCost(n *yamltree.Node, c *Cost) {
 	if strings.TrimSpace(n.Value) == "0" {
 		d.fail(n.Pos, "a request that costs nothing is not limited", "leave it out of the rule with `unless:`, or of all rules with `exempt:`")
@@ -59,7 +60,7 @@ func (d *decoder) fixedCost(n *yamltree.Node, c *Cost) {
 	c.Default = c.Fixed
 }
 
-// costNumbers holds min ≤ default ≤ max.
+// costNumbers reads min, max and default, and checks that default is between the others.
 func (d *decoder) costNumbers(in object, c *Cost) {
 	numbers := []struct {
 		word, example string
@@ -75,7 +76,7 @@ func (d *decoder) costNumbers(in object, c *Cost) {
 			fine = fine && !in.said(number.word)
 			continue
 		}
-		// Not 0: a cost of nothing would only look, and take nothing.
+		// Not 0: a check with a cost of 0 only peeks.
 		v, ok := d.whole(n, diag.Quote(number.word), 1, tidegate.MaxCount, number.example)
 		fine = fine && ok
 		*number.to = v
@@ -89,7 +90,8 @@ func (d *decoder) costNumbers(in object, c *Cost) {
 	}
 }
 
-// reserve takes n as the source of an estimate, which may be the client's word.
+// reserve reads where the estimate of a request is found; nil after a mistake. Unlike an
+// identity it may be a value that the client chooses.
 func (d *decoder) reserve(n *yamltree.Node, sc scope) *Source {
 	s, ok := d.source(n, "")
 	if !ok {
@@ -105,6 +107,7 @@ func (d *decoder) reserve(n *yamltree.Node, sc scope) *Source {
 	return &s
 }
 
+// settleAt reads where in the response the true cost is found; "" after a mistake.
 func (d *decoder) settleAt(n *yamltree.Node) string {
 	const hint = "write `response.body.usage.total_tokens` or `response.header.X-Cost`"
 	text, ok := d.text(n, "`settle`", hint)

@@ -12,8 +12,8 @@ import (
 	"tidegate.dev/tidegate/internal/lang/route"
 )
 
-// parsePattern reads [METHOD ][HOST]/path as net/http.ServeMux does, and refuses
-// also what ServeMux takes but no request can look like.
+// parsePattern reads [METHOD ][HOST]/path as net/http.ServeMux does. Unlike ServeMux it
+// refuses patterns that no request can match. The zero mistake means that there is none.
 func parsePattern(text string) (Pattern, mistake) {
 	if strings.ContainsFunc(text, unicode.IsControl) {
 		return Pattern{}, mistake{"a pattern cannot have control characters", "write it on one line: `POST /login`"}
@@ -22,7 +22,7 @@ func parsePattern(text string) (Pattern, mistake) {
 	rest := text
 	if i := strings.Index(text, " "); i > 0 && !strings.Contains(text[:i], "/") {
 		p.Method, rest = text[:i], strings.TrimLeft(text[i:], " ")
-		if upper := strings.ToUpper(p.Method); upper != p.Method && slices.Contains(common, upper) {
+		if upper := strings.ToUpper(p.Method); upper != p.Method && slices.Contains(commonMethods, upper) {
 			return p, mistake{"methods are in capitals, and " + diag.Quote(p.Method) + " never matches", "write " + diag.Quote(upper+" "+rest)}
 		}
 		if wrong := checkMethod(p.Method); wrong != (mistake{}) {
@@ -30,7 +30,7 @@ func parsePattern(text string) (Pattern, mistake) {
 		}
 	}
 	if strings.HasPrefix(rest, "^") || strings.HasPrefix(rest, "~") {
-		return p, mistake{"a pattern is not a valid regular expression: " + diag.Quote(rest), "write `/api/` for all below it, `/posts/{id}` for any one segment"}
+		return p, mistake{"a pattern is not a regular expression: " + diag.Quote(rest), "write `/api/` for all below it, `/posts/{id}` for any one segment"}
 	}
 	if scheme, after, ok := strings.Cut(rest, "://"); ok {
 		return p, mistake{"a pattern has no scheme: " + diag.Quote(scheme+"://"), "write " + diag.Quote(strings.TrimSpace(p.Method+" "+after))}
@@ -49,8 +49,8 @@ func parsePattern(text string) (Pattern, mistake) {
 	return p, p.checkRoute()
 }
 
-// Route is the pattern as package route reads it: with escapes, where a rule file
-// has the path as it reads decoded.
+// Route returns the pattern as package route reads it, with the path escaped: in a rule
+// file it is written decoded.
 func (p Pattern) Route() route.Pattern {
 	segments := strings.Split(p.Path, "/")
 	for i, s := range segments {
@@ -61,7 +61,7 @@ func (p Pattern) Route() route.Pattern {
 	return route.Pattern{Method: p.Method, Host: p.Host, Path: strings.Join(segments, "/")}
 }
 
-// checkRoute leaves the last word to who matches it.
+// checkRoute reports what package route, which does the matching, finds wrong with p.
 func (p Pattern) checkRoute() mistake {
 	r := p.Route()
 	_, err := route.Split(strings.TrimSpace(r.Method + " " + r.Host + r.Path))
@@ -72,6 +72,7 @@ func (p Pattern) checkRoute() mistake {
 	return mistake{message, or(hint, "write it as in `POST api.example.com/orders/{id}`")}
 }
 
+// noPath returns the mistake of a pattern without a slash, with what was probably meant.
 func noPath(method, rest string) mistake {
 	message := diag.Quote(strings.TrimSpace(method+" "+rest)) + " has no path"
 	switch {
@@ -85,18 +86,18 @@ func noPath(method, rest string) mistake {
 	return mistake{message, "a path starts with a slash: " + diag.Quote(strings.TrimSpace(method+" /"+rest))}
 }
 
-// common are the methods that misspelt ones are compared with, other the less
-// common ones that are no misspelling.
+// A method that is in neither list and close to one of commonMethods is a misspelling.
 var (
-	common = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"}
-	other  = []string{"BAN", "BIND", "COPY", "LINK", "LOCK", "MOVE", "PURGE", "QUERY", "REPORT", "SEARCH", "UNLOCK"}
+	commonMethods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"}
+	otherMethods  = []string{"BAN", "BIND", "COPY", "LINK", "LOCK", "MOVE", "PURGE", "QUERY", "REPORT", "SEARCH", "UNLOCK"}
 )
 
+// checkMethod accepts methods it does not know unless they look like a misspelling.
 func checkMethod(method string) mistake {
 	upper := strings.ToUpper(method)
-	isCommon := slices.Contains(common, upper)
+	isCommon := slices.Contains(commonMethods, upper)
 	switch {
-	case slices.Contains(common, method) || slices.Contains(other, method):
+	case slices.Contains(commonMethods, method) || slices.Contains(otherMethods, method):
 		return mistake{}
 	case isCommon:
 		return mistake{"methods are in capitals, and " + diag.Quote(method) + " never matches", "write " + diag.Quote(upper)}
@@ -107,7 +108,7 @@ func checkMethod(method string) mistake {
 	case strings.Trim(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "":
 		return mistake{diag.Quote(method) + " is not a valid method", "write the method in capitals, a space, then the path: `POST /login`"}
 	}
-	if near := diag.Nearest(method, common); near != "" {
+	if near := diag.Nearest(method, commonMethods); near != "" {
 		return mistake{"no request has the method " + diag.Quote(method), "did you mean " + diag.Quote(near) + "?"}
 	}
 	return mistake{}
@@ -118,7 +119,7 @@ func checkHost(host, rest, method string) mistake {
 	switch {
 	case host == "" || host[0] == '[': // IPv6, which checkRoute reads
 		return mistake{}
-	case method == " " && slices.Contains(common, strings.ToUpper(host)):
+	case method == " " && slices.Contains(commonMethods, strings.ToUpper(host)):
 		return mistake{"there is no space between method and path", "write " + diag.Quote(strings.ToUpper(host)+" "+rest)}
 	case strings.Contains(host, " "):
 		return mistake{"a pattern is a method, a space, and a host or path: " + diag.Quote(strings.TrimSpace(method+host+rest)) + " is more", "write a list for several: `match: [GET /posts, POST /posts]`"}
@@ -143,7 +144,7 @@ func checkPath(p string) mistake {
 	if strings.Contains(p, " /") {
 		return mistake{"a pattern is one path, and this is more", "write a list: `match: [GET /posts, POST /posts]`"}
 	}
-	if i := strings.LastIndex(p, " "); i > 0 && slices.Contains(common, p[i+1:]) {
+	if i := strings.LastIndex(p, " "); i > 0 && slices.Contains(commonMethods, p[i+1:]) {
 		return mistake{"the method comes first", "write " + diag.Quote(p[i+1:]+" "+strings.TrimSpace(p[:i]))}
 	}
 	if clean := cleanPath(p); clean != p {
@@ -167,10 +168,11 @@ func checkPath(p string) mistake {
 	return mistake{}
 }
 
-// maxSegments is how many a pattern may have; no request that a server takes has more.
+// maxSegments is how many segments a pattern may have; no request that a server accepts
+// has more.
 const maxSegments = 1000
 
-// cleanPath takes out dot segments and double slashes, and keeps the last slash.
+// cleanPath removes dot segments and double slashes, and keeps a slash at the end.
 func cleanPath(p string) string {
 	clean := path.Clean(p)
 	if strings.HasSuffix(p, "/") && clean != "/" {
@@ -179,7 +181,7 @@ func cleanPath(p string) string {
 	return clean
 }
 
-// checkSegment holds what is between two slashes to a literal or a wildcard.
+// checkSegment checks that s, the text between two slashes, is a literal or a wildcard.
 func checkSegment(s string, last bool) mistake {
 	if !strings.ContainsAny(s, "{}") {
 		return checkLiteral(s)
@@ -203,6 +205,7 @@ func checkSegment(s string, last bool) mistake {
 	return mistake{}
 }
 
+// checkLiteral refuses wildcards as other tools write them, and escapes.
 func checkLiteral(s string) mistake {
 	switch {
 	case s == "*" || s == "**":
@@ -224,7 +227,7 @@ func checkLiteral(s string) mistake {
 
 func isHex(c byte) bool { return strings.IndexByte("0123456789abcdefABCDEF", c) >= 0 }
 
-// wildcard is the name in a segment, "" when it is none.
+// wildcard returns the name of the wildcard that segment is; "" means that it is none.
 func wildcard(segment string) string {
 	if !strings.HasPrefix(segment, "{") || segment == "{$}" {
 		return ""
@@ -232,7 +235,7 @@ func wildcard(segment string) string {
 	return strings.TrimSuffix(strings.Trim(segment, "{}"), "...")
 }
 
-// names returns those of the wildcards.
+// names returns the names of the wildcards of p.
 func (p Pattern) names() []string {
 	var all []string
 	for s := range strings.SplitSeq(p.Path, "/") {
@@ -243,7 +246,7 @@ func (p Pattern) names() []string {
 	return all
 }
 
-// isIdentifier is the rule for names of wildcards, which is that of Go.
+// isIdentifier reports whether text is a Go identifier, as names of wildcards have to be.
 func isIdentifier(text string) bool {
 	for i, r := range text {
 		if !unicode.IsLetter(r) && r != '_' && (i == 0 || !unicode.IsDigit(r)) {
