@@ -24,14 +24,14 @@ func (o Options) Front() *Front {
 // f returns; it lies in memory that is used again.
 func (f *Front) Ask(r *http.Request, ask func(*tidegate.Request)) {
 	a := gateRequests.Get().(*gateRequest)
-	a.describe(r, &f.o.ClientIP)
+	a.fill(r, &f.o.ClientIP)
 	ask(&a.request)
 	a.done()
 }
 
 // Describe sets the headers of the dialect for a request that was admitted.
 func (f *Front) Describe(h http.Header, d *tidegate.Decision) {
-	f.o.describe(h, d, f.known.of(d.Limit), &f.known)
+	f.o.setLimitHeaders(h, d, f.known.of(d.Limit), &f.known)
 }
 
 // Refuse answers a refusal, headers of the dialect included. A status of 0 means [Status].
