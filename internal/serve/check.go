@@ -3,11 +3,13 @@ package serve
 import (
 	"log/slog"
 	"net"
+	"net/http"
 	"slices"
 
 	"tidegate.dev/tidegate/httplimit"
 	"tidegate.dev/tidegate/internal/config"
 	"tidegate.dev/tidegate/internal/front/checkapi"
+	"tidegate.dev/tidegate/internal/front/desk"
 	"tidegate.dev/tidegate/internal/front/listen"
 	"tidegate.dev/tidegate/internal/serve/handover"
 )
@@ -43,21 +45,11 @@ func (d *checkDoor) again() {
 // openCheck returns a server for the check API.
 func (s *server) openCheck() (handover.Server, error) {
 	c := s.config
-	o := checkapi.Options{
-		Desk:         s.checkDoor.callers.desk,
-		HTTP:         httplimit.Options{ClientIP: httplimit.ClientIP{Trusted: c.Trust.Proxies, TrustUnix: c.Trust.Unix}},
-		EncodedSlash: c.Paths.EncodedSlash == config.Allow,
-		Certificates: c.Check.TLS.ClientCA != "",
-		Unix:         c.Listen.Check.Network == "unix",
-		Deadline:     c.Check.Deadline,
-		Log:          s.log,
-	}
+	o := s.checkOptions(s.checkDoor.callers.desk)
+	o.Certificates = c.Check.TLS.ClientCA != ""
+	o.Unix = c.Listen.Check.Network == "unix"
 	if s.checkDoor.token != nil {
 		o.Token = s.checkDoor.token.get
-	}
-	if s.rules != nil {
-		o.Known = s.rules.knows
-		o.Samples = s.rules.samples
 	}
 	return tlsServer{listen.NewServer(listen.ServerOptions{
 		Handler: checkapi.New(o),
@@ -72,6 +64,47 @@ func (s *server) openCheck() (handover.Server, error) {
 		IdleGrace: s.idleGrace(),
 		Log:       s.log,
 	}), s.checkDoor.tls.config()}, nil
+}
+
+// checkOptions are what the check API and the usage of the gateway have in common.
+func (s *server) checkOptions(d *desk.Desk) checkapi.Options {
+	c := s.config
+	o := checkapi.Options{
+		Desk:         d,
+		HTTP:         httplimit.Options{ClientIP: httplimit.ClientIP{Trusted: c.Trust.Proxies, TrustUnix: c.Trust.Unix}},
+		EncodedSlash: c.Paths.EncodedSlash == config.Allow,
+		Deadline:     c.Check.Deadline,
+		Log:          s.log,
+	}
+	if s.rules != nil {
+		o.Known = s.rules.knows
+		o.Samples = s.rules.samples
+	}
+	return o
+}
+
+// maxUsage is how many clients are told of their limits at once: it is free, and asks the
+// store once for each limit.
+const maxUsage = 64
+
+// usageHandler tells clients of the gateway where they stand. Without rules there is nothing
+// to tell.
+func (s *server) usageHandler() http.Handler {
+	if s.config.Usage == "" || s.gate == nil {
+		return http.NotFoundHandler()
+	}
+	inner := checkapi.New(s.checkOptions(desk.New(s.gate))).Usage()
+	places := make(chan struct{}, maxUsage)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case places <- struct{}{}:
+			defer func() { <-places }()
+			inner.ServeHTTP(w, r)
+		default:
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, "Too many clients ask for their usage.", http.StatusServiceUnavailable)
+		}
+	})
 }
 
 // knows reports whether the rules in force have an identity of that name.

@@ -145,6 +145,24 @@ func testDoors(t *testing.T, bin string) {
 	}
 }
 
+// Clients of the gateway see where they stand, and pay nothing for it; the upstream is not
+// asked.
+func testUsage(t *testing.T, bin string) {
+	w := newWorld(t, bin, "rules.yaml", doorRules)
+	s := w.serve("", nil, "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0", "--usage=/my/limits")
+	gateway, _ := s.ready()
+	w.get(once, gateway+"/few")
+	for range 5 {
+		status, body := w.get(once, gateway+"/my/limits?path=/few")
+		if status != 200 || !strings.Contains(body, `"rule":"few","limit":3,`) || !strings.Contains(body, `"used":1,"remaining":2,`) {
+			t.Fatalf("%d %s", status, body)
+		}
+	}
+	if status, _ := w.get(once, gateway+"/my/limits/x"); status == 200 {
+		t.Error("a path below it is answered")
+	}
+}
+
 // A process without a gateway is replaced while both doors are asked: no connection is
 // refused, no question stays without an answer, nobody is refilled.
 func testDoorsUpgrade(t *testing.T, bin string) {

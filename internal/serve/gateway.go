@@ -25,6 +25,8 @@ func (s *server) gatewayOptions() gateway.Options {
 		reads = func(name string) bool { return s.rules.live.Set().ReadsHeader(name) }
 	}
 	return gateway.Options{
+		OwnPath:     c.Usage,
+		Own:         s.usageHandler(),
 		Gate:        s.gate,
 		ReadsHeader: reads,
 		HTTP:        httplimit.Options{ClientIP: httplimit.ClientIP{Trusted: c.Trust.Proxies, TrustUnix: c.Trust.Unix}},

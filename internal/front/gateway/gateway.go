@@ -86,6 +86,8 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer x.end()
 	if p := g.precheck(x, r, inFlight); p != nil {
 		x.reply(p)
+	} else if g.o.OwnPath != "" && r.URL.Path == g.o.OwnPath {
+		g.o.Own.ServeHTTP(&x.writer, r)
 	} else {
 		g.handler.ServeHTTP(&x.writer, r)
 	}

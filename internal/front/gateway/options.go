@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -43,6 +44,10 @@ type Options struct {
 	// Store is the name of the gate's store in the access log's decided_by; "" means
 	// store.
 	Store string
+	// OwnPath is a path that Own answers instead of the upstreams, and that no rule is asked
+	// about; "" means none.
+	OwnPath string
+	Own     http.Handler
 	// AccessLog gets a line per request.
 	AccessLog accesslog.Log
 	// Log gets what an operator should know, such as an upstream that fails; nil means
