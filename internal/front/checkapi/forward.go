@@ -83,15 +83,17 @@ func (s *Server) tellProxy(w http.ResponseWriter, r *http.Request, d *tidegate.D
 	}
 }
 
-// denyStatus reads ?deny=NNN, the status of refusals for proxies that take only some.
+// denyStatus reads ?deny=NNN, the status of refusals for proxies that take only some. It is
+// never 5xx: a proxy that fails open would take a refusal for an absence, and some pass their
+// client's query on.
 func denyStatus(rest string) (int, *problem) {
 	query := strings.TrimPrefix(rest, "?")
 	if query == "" {
 		return 0, nil
 	}
 	digits, ok := strings.CutPrefix(query, "deny=")
-	if !ok || len(digits) != 3 || digits < "400" || digits > "599" || strings.Trim(digits, "0123456789") != "" {
-		return 0, problemf(http.StatusBadRequest, "Forward-auth takes ?deny=NNN with a status from 400 to 599, and nothing else.")
+	if !ok || len(digits) != 3 || digits < "400" || digits > "499" || strings.Trim(digits, "0123456789") != "" {
+		return 0, problemf(http.StatusBadRequest, "Forward-auth takes ?deny=NNN with a status from 400 to 499, and nothing else.")
 	}
 	return int(digits[0]-'0')*100 + int(digits[1]-'0')*10 + int(digits[2]-'0'), nil
 }

@@ -129,11 +129,11 @@ func TestForwardAuthDeny(t *testing.T) {
 	f("?deny=403", post, 204, "allowed")
 	f("?deny=403", post, 403, "limited")
 	f("?deny=401", post, 401, "limited")
-	f("?deny=503", asProxy("GET", "/private/"), 503, "denied")
+	f("?deny=404", asProxy("GET", "/private/"), 404, "denied")
 	f("?deny=403", asProxy("GET", "/a/../b"), 403, "denied")
 	f("?deny=403", asProxy("get", "/a"), 403, "denied")
 	f("?deny=403", nil, 403, "denied")
-	for _, bad := range []string{"?deny=200", "?deny=302", "?deny=399", "?deny=600", "?deny=", "?deny=4o3", "?deny=0403", "?deny=403&x", "?x", "?deny=403&deny=401", "?DENY=403"} {
+	for _, bad := range []string{"?deny=200", "?deny=302", "?deny=399", "?deny=500", "?deny=503", "?deny=599", "?deny=600", "?deny=", "?deny=4o3", "?deny=0403", "?deny=403&x", "?x", "?deny=403&deny=401", "?DENY=403"} {
 		f(bad, post, 400, "denied")
 	}
 }
