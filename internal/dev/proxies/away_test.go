@@ -82,6 +82,21 @@ rules:
 	})
 }
 
+// A rule that refuses with a status of its own, even one that looks like an absence, refuses.
+func TestRuleRefusesWith503(t *testing.T) {
+	const rules = "version: 1\nrules: [ { name: own, match: /own/, per: ip, limits: 1/hour, respond: { status: 503 } } ]\n"
+	each(t, func(t *testing.T, p proxy) {
+		o, d := newOrigin(t), newDoor(t, rules)
+		c := newClient(t, p.run(t, d.addr, o.addr))
+		for i, want := range []int{200, 503, 503} {
+			got := c.get("/own/x")
+			if arrived := len(o.reached()); (got.status == 200) != (want == 200) || (arrived == 1) != (want == 200) || p.name != "nginx" && got.status != want {
+				t.Errorf("request %d: %d, %d arrived", i, got.status, arrived)
+			}
+		}
+	})
+}
+
 // A request whose origin fails is not sent again because of how Tidegate's absence is
 // handled, and is counted once.
 func TestOriginIsAway(t *testing.T) {

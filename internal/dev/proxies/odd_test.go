@@ -4,11 +4,38 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // A request that Tidegate cannot be asked about, because it is too large or too odd for the
-// question, is no request that Tidegate was away for: it never passes uncounted.
+// question, is not one that Tidegate was away for: it never passes uncounted.
 func TestOddRequests(t *testing.T) {
+	odd := oddRequests()
+	each(t, func(t *testing.T, p proxy) {
+		o, check := newOrigin(t), "127.0.0.1:"+testdep.FreePort(t)
+		serveCheck(t, newFolder(t, twoPerMinute), check)
+		addr := p.run(t, check, o.addr)
+		refused := 0
+		for name, request := range odd {
+			c := newClient(t, addr)
+			got := c.exchange(strings.Fields(request)[0], request)
+			if arrived := o.reached(); len(arrived) > 0 {
+				t.Errorf("%s: %d, reached the origin: %s %.100s", name, got.status, arrived[0].method, arrived[0].target)
+			}
+			if got.status >= 400 {
+				refused++
+			}
+			c.close()
+		}
+		if refused < len(odd)/2 {
+			t.Errorf("%d of %d requests were answered", refused, len(odd))
+		}
+	})
+}
+
+// oddRequests are requests of a route that is denied.
+func oddRequests() map[string]string {
 	head := func(lines ...string) string {
 		return strings.Join(append([]string{"Host: example.com"}, lines...), "\r\n")
 	}
@@ -60,23 +87,5 @@ func TestOddRequests(t *testing.T) {
 		}
 		odd[fmt.Sprintf("%d names", lines)] = "GET /denied/x HTTP/1.1\r\n" + head() + own.String() + "\r\n\r\n"
 	}
-	each(t, func(t *testing.T, p proxy) {
-		o, d := newOrigin(t), newDoor(t, twoPerMinute)
-		addr := p.run(t, d.addr, o.addr)
-		refused := 0
-		for name, request := range odd {
-			c := newClient(t, addr)
-			got := c.exchange(strings.Fields(request)[0], request)
-			if arrived := o.reached(); len(arrived) > 0 {
-				t.Errorf("%s: %d, reached the origin: %s %.100s", name, got.status, arrived[0].method, arrived[0].target)
-			}
-			if got.status >= 400 {
-				refused++
-			}
-			c.close()
-		}
-		if refused < len(odd)/2 {
-			t.Errorf("%d of %d requests were answered", refused, len(odd))
-		}
-	})
+	return odd
 }
