@@ -46,7 +46,7 @@ var edges = []edge{
 	{"internal/front/gateway", "internal/chain/queue", "it can hold a request while that waits in line"},
 	{"internal/front/gateway", "internal/lang/jsonvalue internal/telemetry/accesslog", "values of bodies; a line for each request"},
 	{"internal/front/question", "root httplimit internal/front/strict", "a described request, inspected as at the gateway, with values found as the middleware finds them"},
-	{"internal/front/checkapi", "internal/front/desk internal/front/question internal/front/strict", "questions in HTTP, put to the desk"},
+	{"internal/front/checkapi", "internal/front/desk internal/front/question internal/front/strict internal/front/listen", "questions in HTTP, put to the desk; problems as every front end writes them"},
 	{"internal/front/checkapi", "root httplimit internal/lang/jsonvalue", "answers to proxies are rendered as the middleware does; numbers as text"},
 	{"internal/front/admin", "root rules rules/source", "it shows rules and counters"},
 	{"internal/front/admin", "internal/lang/describe internal/lang/diag internal/lang/route", "questions are requests described by hand"},

@@ -125,9 +125,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, name string, v v
 		return
 	}
 	if r.Method != http.MethodPost {
-		p := problemf(http.StatusMethodNotAllowed, "%s takes POST, not %s.", r.URL.Path, r.Method)
-		p.allow = http.MethodPost
-		s.fail(w, r, name, p)
+		s.fail(w, r, name, notAllowed(r, "POST"))
 		return
 	}
 	x := exchanges.Get().(*exchange)
@@ -155,7 +153,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, name string, v v
 
 // fail answers with a problem.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, name string, p *problem) {
-	p.write(w)
+	writeProblem(w, r, p)
 	if s.Answered != nil {
 		s.Answered(&Answer{Request: r, Verb: name, Status: p.Status})
 	}

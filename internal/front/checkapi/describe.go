@@ -16,9 +16,7 @@ func (s *Server) describe(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		p := problemf(http.StatusMethodNotAllowed, "%s takes GET, not %s.", r.URL.Path, r.Method)
-		p.allow = "GET"
-		s.fail(w, r, "", p)
+		s.fail(w, r, "", notAllowed(r, "GET"))
 		return
 	}
 	w.Header()["Content-Type"] = yamlType

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/front/question"
@@ -129,7 +130,7 @@ func (x *exchange) grow(room *room) *problem {
 	if size > smallBody {
 		if !room.take(int64(size)) {
 			p := problemf(http.StatusServiceUnavailable, "Too many long bodies are being read; send less at a time.")
-			p.retry = true
+			p.RetryAfter = time.Second
 			return p
 		}
 		room.give(x.reserved)

@@ -80,9 +80,7 @@ func (s *Server) Usage() http.Handler {
 // names by method and path.
 func (s *Server) tellUsage(w http.ResponseWriter, r *http.Request, front *httplimit.Front, allow string) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		p := problemf(http.StatusMethodNotAllowed, "%s takes %s, not %s.", r.URL.Path, allow, r.Method)
-		p.allow = allow
-		s.fail(w, r, "usage", p)
+		s.fail(w, r, "usage", notAllowed(r, allow))
 		return
 	}
 	asked, p := s.askedOf(r)

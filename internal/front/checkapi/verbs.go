@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/front/desk"
@@ -152,6 +153,6 @@ func unreported(err error) *problem {
 		return problemf(http.StatusNotImplemented, "The store cannot do this.")
 	}
 	p := problemf(http.StatusServiceUnavailable, "The store could not do this: %v.", err)
-	p.retry = true
+	p.RetryAfter = time.Second
 	return p
 }
