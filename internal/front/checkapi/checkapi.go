@@ -142,7 +142,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, name string, v v
 	}
 	h := w.Header()
 	h["Content-Type"] = jsonType
-	if x.word != "" {
+	if x.word != undecided {
 		h[decisionHeader] = words[x.word]
 	}
 	_, _ = w.Write(x.out) // the client may be gone

@@ -30,11 +30,12 @@ type exchange struct {
 	in, out  []byte
 	reserved int64                // of room
 	asked    []*question.Question // those of this request
-	spare    []*question.Question // all there are
+	spare    []*question.Question // all there are, empty unless used
+	used     int                  // how many of them were
 	many     bool
 	ready    []ready // as the gate is asked
 	decision tidegate.Decision
-	word     string // what became of it, or of the worst of several; "": nobody decided
+	word     word // what became of it, or of the worst of several
 }
 
 // ready is a question that can be put to the gate, or why that is not done.
@@ -45,7 +46,7 @@ type ready struct {
 
 // last is the decision that was made last; nil if there was none.
 func (x *exchange) last() *tidegate.Decision {
-	if x.word == "" {
+	if x.word == undecided {
 		return nil
 	}
 	return &x.decision
@@ -60,7 +61,10 @@ func (x *exchange) question() *question.Question {
 		x.spare = append(x.spare, new(question.Question))
 	}
 	q := x.spare[n]
-	q.Reset()
+	if n < x.used {
+		q.Reset()
+	}
+	x.used = max(x.used, n+1)
 	x.asked = append(x.asked, q)
 	return q
 }
@@ -68,7 +72,7 @@ func (x *exchange) question() *question.Question {
 // done puts x back for another request, unless it has grown.
 func (x *exchange) done(room *room) {
 	room.give(x.reserved)
-	for _, q := range x.asked {
+	for _, q := range x.spare[:x.used] {
 		q.Reset()
 	}
 	if cap(x.in) > maxKept || cap(x.out) > maxKept || len(x.spare) > maxKeptQuestions {

@@ -13,31 +13,36 @@ import (
 // some statuses.
 const decisionHeader = "X-Tidegate-Decision"
 
+// word is what became of a request, the worst last.
+type word uint8
+
 const (
-	allowed = "allowed"
-	limited = "limited"
-	denied  = "denied"
+	undecided word = iota
+	allowed
+	limited
+	denied
 )
 
-var (
-	words = map[string][]string{allowed: {allowed}, limited: {limited}, denied: {denied}}
-	rank  = map[string]int{allowed: 1, limited: 2, denied: 3}
-)
+// words are the values of the header.
+var words = [...][]string{allowed: {"allowed"}, limited: {"limited"}, denied: {"denied"}}
 
 // wordOf is what became of a request. One that was refused without a limit never came to
 // the rules.
-func wordOf(d *tidegate.Decision) string {
-	if !d.OK && d.Limit == nil && d.Err == nil {
+func wordOf(d *tidegate.Decision) word {
+	switch {
+	case d.OK:
+		return allowed
+	case d.Limit == nil && d.Err == nil, desk.Word(d) == words[denied][0]:
 		return denied
 	}
-	return desk.Word(d)
+	return limited
 }
 
 // appendAnswer appends an object without its closing brace.
-func appendAnswer(b []byte, a *desk.Answer, word, why string) []byte {
+func appendAnswer(b []byte, a *desk.Answer, said word, why string) []byte {
 	d := &a.Decision
 	b = append(b, `{"decision":"`...)
-	b = append(b, word...)
+	b = append(b, words[said][0]...)
 	b = append(b, '"')
 	if rule := ruleOf(d.Limit); rule != "" {
 		b = append(b, `,"rule":`...)
@@ -64,7 +69,7 @@ func appendAnswer(b []byte, a *desk.Answer, word, why string) []byte {
 	if d.Soft {
 		b = append(b, `,"soft":true`...)
 	}
-	if d.Never && word == limited {
+	if d.Never && said == limited {
 		b = append(b, `,"never":true`...)
 	}
 	if d.Err != nil {

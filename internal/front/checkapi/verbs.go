@@ -95,12 +95,10 @@ func (x *exchange) prepare(s *Server) error {
 
 // say appends an answer to the question q.
 func (x *exchange) say(a *desk.Answer, why string, q *question.Question, known func(string) bool) {
-	word := wordOf(&a.Decision)
+	said := wordOf(&a.Decision)
 	x.decision = a.Decision
-	if rank[word] > rank[x.word] {
-		x.word = word
-	}
-	x.out = appendAnswer(x.out, a, word, why)
+	x.word = max(x.word, said)
+	x.out = appendAnswer(x.out, a, said, why)
 	first := true
 	for i := range q.As {
 		if name := q.As[i].Name; known != nil && !known(name) {

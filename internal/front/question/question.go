@@ -57,7 +57,12 @@ func (q *Question) Reset() {
 	q.request.Reset()
 	clear(q.Headers)
 	clear(q.As)
-	*q = Question{Headers: q.Headers[:0], As: q.As[:0], request: q.request}
+	q.Headers, q.As = q.Headers[:0], q.As[:0]
+	q.Method, q.Host, q.Target, q.IP, q.Body, q.Cost = "", "", "", "", "", 0
+	q.ip, q.addr = "", netip.Addr{}
+	if q.values != nil { // else the rest of http is still empty
+		q.values, q.http = nil, http.Request{}
+	}
 }
 
 // Request returns what a gate is asked. The problem is why the gateway would not pass such a

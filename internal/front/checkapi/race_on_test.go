@@ -1,0 +1,6 @@
+//go:build race
+
+package checkapi
+
+// raceEnabled: under the race detector a sync.Pool forgets on purpose.
+const raceEnabled = true
