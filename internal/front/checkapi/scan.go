@@ -177,43 +177,36 @@ func (s *scanner) scalar(what string) string {
 func (s *scanner) value(what string) string {
 	s.peek()
 	start := s.at
-	depth := 0
-	for s.at < len(s.text) && s.err == nil {
-		switch c := s.peek(); c {
-		case '"':
+	for depth := 0; s.err == nil; {
+		switch c := s.peek(); {
+		case s.at == len(s.text), depth == 0 && (c == ',' || c == ':'):
+			s.expected(what)
+		case c == '"':
 			s.str(what)
-		case '{', '[':
+		case c == '{' || c == '[':
 			depth++
 			s.at++
-			continue
-		case '}', ']':
+		case c == '}' || c == ']':
 			depth--
 			s.at++
-		case ',', ':':
-			if depth == 0 {
-				s.expected(what)
-				return ""
-			}
+		case c == ',' || c == ':':
 			s.at++
-			continue
 		default:
-			if before := s.at; s.token() == "" {
-				s.at = max(before, s.at) + 1
-			}
+			s.token()
 		}
 		if depth <= 0 {
 			break
 		}
 	}
-	if s.err != nil || start >= len(s.text) {
-		s.expected(what)
+	if s.err != nil {
 		return ""
 	}
-	if text := s.text[start:s.at]; json.Valid([]byte(text)) {
-		return text
+	text := s.text[start:s.at]
+	if !json.Valid([]byte(text)) {
+		s.fail("%s is not valid JSON", what)
+		return ""
 	}
-	s.fail("%s is not valid JSON", what)
-	return ""
+	return text
 }
 
 // end refuses what follows the text.
