@@ -62,8 +62,15 @@ doors() {
 	TEST_PROXIES=$more CI=true "${GO:-go}" test -count=1 ./internal/dev/proxies
 }
 
+# clients: Redis clients of npm, on the Redis protocol.
+clients() {
+	need node nodejs
+	need npm npm
+	(cd bench && "${GO:-go}" run ./conformance/clients)
+}
+
 parts=("$@")
-[ ${#parts[@]} -gt 0 ] || parts=(paths h2spec slow doors)
+[ ${#parts[@]} -gt 0 ] || parts=(paths h2spec slow doors clients)
 for part in "${parts[@]}"; do
 	echo "== $part"
 	"$part"
