@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/front/desk"
 	"tidegate.dev/tidegate/store/memory"
 )
 
@@ -96,5 +97,28 @@ func BenchmarkThrottle(b *testing.B) {
 			b.ResetTimer()
 			c.serve()
 		})
+	}
+}
+
+// A check of rules copies its words and makes no other garbage.
+func TestHotPathOfRules(t *testing.T) {
+	store := memory.New()
+	gate := tidegate.NewGate(held{{Key: "k", Limit: tidegate.MustLimit(tidegate.Spec{Events: 1000, Period: time.Second, Algorithm: tidegate.TokenBucket}), Cost: 1}}, store)
+	s := New(Options{Desk: desk.New(gate)})
+	l := &loop{in: "tg.check PATH /posts?page=2 METHOD POST HOST api.example IP 203.0.113.7 AS user 42 COST 3\r\n", rounds: 1}
+	c := ready(s, l)
+	if !c.read() {
+		t.Fatal("nothing to read")
+	}
+	line, end := []byte(l.in), c.in.w
+	if n := testing.AllocsPerRun(100, func() {
+		copy(c.in.buf, line) // words are written over it
+		c.in.r, c.in.w = 0, end
+		if _, err := c.batch(); err != nil || !c.flush() {
+			t.Error(err)
+		}
+		c.forget()
+	}); n > 1 {
+		t.Errorf("%v allocations", n)
 	}
 }
