@@ -36,19 +36,19 @@ func flood(t *testing.T, store *memory.Store, l *tidegate.Limit, keys int, cost 
 // The full size of this is `make flood`.
 func TestTrap14FloodOfFreshKeys(t *testing.T) {
 	algorithms := []tidegate.Algorithm{tidegate.TokenBucket, tidegate.SlidingLog, tidegate.FixedWindow, tidegate.SlidingWindow}
-	keys, bound := 60_000, int64(1<<20) // at 24 bytes and more, they do not fit
-	if raceEnabled {                    // which makes it fifty times slower, and nothing here runs at once
-		algorithms, keys, bound = algorithms[:2], 3_000, 1<<16
+	keys, maxBytes := 60_000, int64(1<<20) // at 24 bytes and more, they do not fit
+	if raceEnabled {                       // which makes it fifty times slower, and nothing here runs at once
+		algorithms, keys, maxBytes = algorithms[:2], 3_000, 1<<16
 	}
-	f := func(s tidegate.Spec, keys int, bound, cost int64, check func(s memory.Stats, again, refused int) bool) {
+	f := func(s tidegate.Spec, keys int, maxBytes, cost int64, check func(s memory.Stats, again, refused int) bool) {
 		t.Helper()
 		s.Events, s.Period = 10, 24*time.Hour
 		l := tidegate.MustLimit(s)
-		store := memory.Open(memory.Config{MaxBytes: bound})
+		store := memory.Open(memory.Config{MaxBytes: maxBytes})
 		again, refused := flood(t, store, l, keys, cost)
 		stats := store.Stats()
-		if stats.Bytes > bound {
-			t.Errorf("%s: %d bytes are held, more than %d", l, stats.Bytes, bound)
+		if stats.Bytes > maxBytes {
+			t.Errorf("%s: %d bytes are held, more than %d", l, stats.Bytes, maxBytes)
 		}
 		if !check(stats, again, refused) {
 			t.Errorf("%s, each spends %d: %d debtors are admitted again, %d fresh keys were refused, %+v", l, cost, again, refused, stats)
@@ -57,13 +57,13 @@ func TestTrap14FloodOfFreshKeys(t *testing.T) {
 	for _, a := range algorithms {
 		// Keys that hold nobody back go first: no debtor is forgotten.
 		for _, on := range []tidegate.OnFull{tidegate.EvictLeast, tidegate.RefuseNew} {
-			f(tidegate.Spec{Algorithm: a, OnFull: on}, keys, bound, 1, func(s memory.Stats, again, refused int) bool {
+			f(tidegate.Spec{Algorithm: a, OnFull: on}, keys, maxBytes, 1, func(s memory.Stats, again, refused int) bool {
 				return again == 0 && refused == 0 && s.Evicted > 0 && s.Forgotten == s.Evicted && s.RefusedFull == 0
 			})
 		}
 		// All of them are debtors. Something has to give: it is as OnFull says,
 		// and it is counted.
-		f(tidegate.Spec{Algorithm: a}, keys, bound, 10, func(s memory.Stats, again, refused int) bool {
+		f(tidegate.Spec{Algorithm: a}, keys, maxBytes, 10, func(s memory.Stats, again, refused int) bool {
 			return refused == 0 && s.Forgotten > 0 && int64(again) <= s.Forgotten && s.RefusedFull == 0
 		})
 		f(tidegate.Spec{Algorithm: a, OnFull: tidegate.RefuseNew}, 2_500, 1<<16, 10, func(s memory.Stats, again, refused int) bool {

@@ -13,16 +13,16 @@ func TestInsteadOfChains(t *testing.T) {
 		var b strings.Builder
 		b.WriteString("identify: { depth: header X-Depth }\nrules:\n")
 		for i := range length {
-			when, instead := "", ""
+			when, replacing := "", ""
 			if i > 0 {
 				var deeper []string // rule i holds for requests of depth i and more
 				for d := i; d < length; d++ {
 					deeper = append(deeper, fmt.Sprint("d", d))
 				}
 				when = fmt.Sprintf("when: { depth: [%s] }, ", strings.Join(deeper, ", "))
-				instead = fmt.Sprintf(", instead_of: r%d", i-1)
+				replacing = fmt.Sprintf(", instead_of: r%d", i-1)
 			}
-			fmt.Fprintf(&b, "  - { name: r%d, %sper: ip, limits: %d/minute%s }\n", i, when, i+1, instead)
+			fmt.Fprintf(&b, "  - { name: r%d, %sper: ip, limits: %d/minute%s }\n", i, when, i+1, replacing)
 		}
 		set := parse(t, b.String(), Config{})
 		for depth := range length {

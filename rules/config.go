@@ -52,7 +52,7 @@ type Signals interface {
 // the bound of a rule, so that a value which trembles around it does not switch
 // the limit with every request. What is not known is not below.
 type Steady interface {
-	Below(name string, bound float64) bool
+	Below(name string, threshold float64) bool
 }
 
 // Identified is implemented by [tidegate.Values] that know who is asking by the

@@ -116,7 +116,7 @@ func (st *state) explain() Explanation {
 // explainReading is about the reading at hand.
 func (st *state) explainReading() (found []ExplainedRule, exempt string) {
 	s := st.set
-	first := st.judgeAll()
+	first := st.resolveAll()
 	for i := range first {
 		if h := &st.hits[i]; h.verdict == applies {
 			exempt = place(s.entries[h.entry].exempt.Pos)

@@ -51,7 +51,7 @@ func (st *state) match(dst []tidegate.Check) []tidegate.Check {
 		dst = st.matchEach(dst)
 	} else {
 		st.collect()
-		for i := st.judgeAll(); i < len(st.hits); i++ {
+		for i := st.resolveAll(); i < len(st.hits); i++ {
 			dst = st.append(dst, &st.hits[i])
 		}
 	}
@@ -59,8 +59,8 @@ func (st *state) match(dst []tidegate.Check) []tidegate.Check {
 	return dst
 }
 
-// judgeAll gives every hit its verdict, and returns where those of rules begin.
-func (st *state) judgeAll() int {
+// resolveAll gives every hit its verdict, and returns where those of rules begin.
+func (st *state) resolveAll() int {
 	first := 0
 	exempt := int32(-1)
 	for ; first < len(st.hits); first++ {
@@ -76,14 +76,14 @@ func (st *state) judgeAll() int {
 		}
 	}
 	for i := first; i < len(st.hits); i++ {
-		st.judge(&st.hits[i], exempt)
+		st.resolve(&st.hits[i], exempt)
 	}
 	return first
 }
 
-// judge finds whether a rule applies. A rule that another replaces asks about
+// resolve finds whether a rule applies. A rule that another replaces asks about
 // that one first, so the order in the file does not matter.
-func (st *state) judge(h *hit, exempt int32) {
+func (st *state) resolve(h *hit, exempt int32) {
 	if h.verdict != open {
 		return
 	}
@@ -132,7 +132,7 @@ func (st *state) stands(entry, exempt int32) bool {
 		return false
 	}
 	h := &st.hits[i]
-	st.judge(h, exempt)
+	st.resolve(h, exempt)
 	return (h.verdict == applies || h.verdict == refuses || h.verdict == replaced) && !h.try
 }
 

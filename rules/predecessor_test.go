@@ -16,8 +16,8 @@ import (
 	"tidegate.dev/tidegate/store/memory"
 )
 
-// ways to count ten a minute.
-var ways = map[string]string{
+// limitVariants to count ten a minute.
+var limitVariants = map[string]string{
 	"log":     "limits: { rate: 10/minute, algorithm: sliding_log }",
 	"parts":   "limits: { rate: 10/minute, algorithm: sub_windows, parts: 6, ceiling: true }",
 	"window":  "limits: { rate: 10/minute, algorithm: fixed_window }",
@@ -35,8 +35,8 @@ func rulesOf(terms string) string {
 // Whatever limit takes the place of another: who had used it up is refused, and admitted
 // at the latest when told to come back then; the counters in between refill nobody either.
 func TestNoChangeRefills(t *testing.T) {
-	for from, old := range ways {
-		for to, new := range ways {
+	for from, old := range limitVariants {
+		for to, new := range limitVariants {
 			for _, between := range []string{"", "log", "bucket", "window"} {
 				name := from + " to " + to
 				if between != "" {
@@ -49,7 +49,7 @@ func TestNoChangeRefills(t *testing.T) {
 					told = d.ask(as("GET /", "user", "ann"))
 				}
 				if between != "" {
-					d.reload(rulesOf(ways[between]))
+					d.reload(rulesOf(limitVariants[between]))
 				}
 				d.reload(rulesOf(new))
 				now := d.ask(as("GET /", "user", "ann"))
@@ -73,7 +73,7 @@ func TestNoChangeRefills(t *testing.T) {
 
 // A predecessor holds for one life, also through reloads of other things, and is then gone.
 func TestPredecessorEnds(t *testing.T) {
-	d := newDesk(t, rulesOf(ways["bucket"]))
+	d := newDesk(t, rulesOf(limitVariants["bucket"]))
 	f := func(want ...string) {
 		t.Helper()
 		if got := show(d.live.Match(as("GET /", "user", "ann"), nil)); got != strings.Join(append(want, ""), "\n") {
@@ -82,14 +82,14 @@ func TestPredecessorEnds(t *testing.T) {
 	}
 	const log, bucket, window = "api: 10/1m0s sliding_log per user ann", "api: 10/1m0s token_bucket burst 10 per user ann", "api: 10/1m0s fixed_window per user ann"
 	f(bucket)
-	d.reload(rulesOf(ways["log"]))
+	d.reload(rulesOf(limitVariants["log"]))
 	f(log, bucket)
 	d.wait(30 * time.Second)
-	d.reload(rulesOf("respond: { message: no }, " + ways["log"]))
+	d.reload(rulesOf("respond: { message: no }, " + limitVariants["log"]))
 	f(log, bucket)
-	d.reload(rulesOf(ways["window"])) // what the log took the place of counts on
+	d.reload(rulesOf(limitVariants["window"])) // what the log took the place of counts on
 	f(window, bucket, log)
-	d.reload(rulesOf(ways["log"])) // back
+	d.reload(rulesOf(limitVariants["log"])) // back
 	f(log, bucket, window)
 	d.wait(30*time.Second - 1)
 	f(log, bucket, window)
@@ -227,8 +227,8 @@ func TestCompare(t *testing.T) {
 
 // What is held to by the rules before is explained, with when that ends.
 func TestExplainTellsOfPredecessors(t *testing.T) {
-	d := newDesk(t, rulesOf(ways["bucket"]))
-	d.reload(rulesOf(ways["log"]))
+	d := newDesk(t, rulesOf(limitVariants["bucket"]))
+	d.reload(rulesOf(limitVariants["log"]))
 	checks := d.live.Explain(as("GET /", "user", "ann")).Rules[0].Checks
 	if len(checks) != 2 || checks[0].Until != nil || checks[1].Until == nil || !checks[1].Until.Equal(d.clock.Add(time.Minute)) || checks[1].Algorithm != "token_bucket" {
 		t.Errorf("%+v", checks)
@@ -248,7 +248,7 @@ func TestPredecessorOfALine(t *testing.T) {
 	if !last.OK || last.Wait != 54*time.Second {
 		t.Fatalf("the tenth in line: %+v", last)
 	}
-	d.reload(rulesOf(ways["bucket"]))
+	d.reload(rulesOf(limitVariants["bucket"]))
 	if now := d.ask(as("GET /", "user", "ann")); now.OK || now.RetryAfter != time.Minute {
 		t.Errorf("ten in line, and %+v", now)
 	}
@@ -257,7 +257,7 @@ func TestPredecessorOfALine(t *testing.T) {
 		t.Errorf("the line has left, and %+v", now)
 	}
 	// The other way round it waits behind what was used.
-	d = newDesk(t, rulesOf(ways["bucket"]))
+	d = newDesk(t, rulesOf(limitVariants["bucket"]))
 	for range 10 {
 		d.ask(as("GET /", "user", "ann"))
 	}
@@ -346,8 +346,8 @@ func TestPredecessorOfWhatCountsByStatus(t *testing.T) {
 
 // Clients are told of one limit, the one in force, and of what is left by both.
 func TestPredecessorIsNotTold(t *testing.T) {
-	for from, old := range ways {
-		for to, new := range ways {
+	for from, old := range limitVariants {
+		for to, new := range limitVariants {
 			now := time.Date(2026, 11, 15, 12, 0, 7, 0, time.UTC)
 			c := Config{Now: func() time.Time { return now }}
 			live := NewLive(parse(t, rulesOf(old), c))
@@ -386,7 +386,7 @@ func TestPredecessorIsNotTold(t *testing.T) {
 
 // Requests that come while rules change are each held to one Set and what is before it.
 func TestPredecessorsUnderLoad(t *testing.T) {
-	d := newDesk(t, rulesOf(ways["bucket"]))
+	d := newDesk(t, rulesOf(limitVariants["bucket"]))
 	var clients sync.WaitGroup
 	var enough atomic.Bool
 	for range 4 {
@@ -400,7 +400,7 @@ func TestPredecessorsUnderLoad(t *testing.T) {
 		})
 	}
 	for range 20 {
-		for _, terms := range ways {
+		for _, terms := range limitVariants {
 			d.live.Swap(parse(t, rulesOf(terms), d.config()))
 		}
 	}

@@ -37,7 +37,7 @@ func agreeOnBranches(t *testing.T, set *Set, r *tidegate.Request) {
 	st := set.state(r)
 	defer st.done()
 	st.collect()
-	for i := st.judgeAll(); i < len(st.hits); i++ {
+	for i := st.resolveAll(); i < len(st.hits); i++ {
 		h := &st.hits[i]
 		rule := set.entries[h.entry].rule
 		if h.verdict != applies || rule.written.Deny {

@@ -6,8 +6,8 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// owed is a check and the entry of the rule that wants it.
-type owed struct {
+// matchedCheck is a check and the entry of the rule that wants it.
+type matchedCheck struct {
 	entry int32
 	check tidegate.Check
 }
@@ -20,13 +20,13 @@ func (st *state) matchEach(dst []tidegate.Check) []tidegate.Check {
 		limit *tidegate.Limit
 		key   string
 	}
-	var all []owed
+	var all []matchedCheck
 	var checks []tidegate.Check
 	at := make(map[counter]int)
 	for way := range st.readings {
 		st.turnTo(way)
 		st.collect()
-		for i := st.judgeAll(); i < len(st.hits); i++ {
+		for i := st.resolveAll(); i < len(st.hits); i++ {
 			h := &st.hits[i]
 			checks = st.append(checks[:0], h)
 			for _, c := range checks {
@@ -36,11 +36,11 @@ func (st *state) matchEach(dst []tidegate.Check) []tidegate.Check {
 					continue
 				}
 				at[counter{c.Limit, c.Key}] = len(all)
-				all = append(all, owed{h.entry, c})
+				all = append(all, matchedCheck{h.entry, c})
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b owed) int { return int(a.entry - b.entry) })
+	slices.SortStableFunc(all, func(a, b matchedCheck) int { return int(a.entry - b.entry) })
 	for i := range all {
 		dst = append(dst, all[i].check)
 	}

@@ -112,15 +112,15 @@ func TestReadingsAreJoined(t *testing.T) {
 		q := plainRequest(path)
 		q.RawPath = raw
 		want := map[string]bool{}
-		ways := route.New().Readings(path, raw, nil)
-		if len(ways) > 1 {
+		variants := route.New().Readings(path, raw, nil)
+		if len(variants) > 1 {
 			odd++
 		}
-		for _, way := range ways {
+		for _, way := range variants {
 			st := set.state(q)
 			st.readings = []route.Reading{way} // as if it were the only one
 			st.collect()
-			for i := st.judgeAll(); i < len(st.hits); i++ {
+			for i := st.resolveAll(); i < len(st.hits); i++ {
 				for _, c := range st.append(nil, &st.hits[i]) {
 					want[show([]tidegate.Check{c})] = true
 				}

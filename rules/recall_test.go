@@ -13,13 +13,13 @@ import (
 // A process that goes on with the counters of another, under other rules, refills nobody
 // either; nor does one after a change that its predecessor still had in hand.
 func TestRecall(t *testing.T) {
-	for from, old := range ways {
-		for to, new := range ways {
+	for from, old := range limitVariants {
+		for to, new := range limitVariants {
 			d := newDesk(t, rulesOf(old))
 			d.wait(7 * time.Second)
 			for d.ask(as("GET /", "user", "ann")).OK {
 			}
-			for _, between := range []string{"", ways["log"]} {
+			for _, between := range []string{"", limitVariants["log"]} {
 				if between != "" {
 					d.reload(rulesOf(between))
 				}
@@ -63,7 +63,7 @@ func TestRecallOfEveryKind(t *testing.T) {
 }
 
 func TestRecallOfSomethingElse(t *testing.T) {
-	d := newDesk(t, rulesOf(ways["log"]))
+	d := newDesk(t, rulesOf(limitVariants["log"]))
 	for _, data := range []string{
 		"", "{", "[]", `{"ledger":[null]}x`, `{"ledger":[{"rule":"api","scopes":["user"],"plans":[{"by":[[{"name":"api","algorithm":"none"}]]}]}]}`,
 		`{"before":[{"of":"x","counter":{"name":"api","algorithm":"fixed_window"}}]}`,

@@ -16,9 +16,9 @@ type subject struct {
 }
 
 type part struct {
-	id      *identity
-	missing rulefile.Missing
-	ways    int // sources, and one more for the address in place of what is missing
+	id       *identity
+	missing  rulefile.Missing
+	variants int // sources, and one more for the address in place of what is missing
 }
 
 // maxScopes bounds the combinations, as there are limits for each.
@@ -40,9 +40,9 @@ func (c *compiler) subject(r *rulefile.Rule) (subject, bool) {
 		if p.missing == rulefile.MissingIP && !p.id.always {
 			names = append(names, c.ids.ip.name)
 		}
-		p.ways = len(names)
+		p.variants = len(names)
 		s.parts = append(s.parts, p)
-		if len(s.scopes)*p.ways > maxScopes {
+		if len(s.scopes)*p.variants > maxScopes {
 			return subject{}, false
 		}
 		s.scopes = combine(s.scopes, names, i > 0)
@@ -101,7 +101,7 @@ func (s *subject) find(st *state, h *hit) (key string, scope int, missing *part)
 			}
 			v.source = len(p.id.sources)
 		}
-		scope = scope*p.ways + v.source
+		scope = scope*p.variants + v.source
 		st.parts = append(st.parts, v.text)
 	}
 	return st.key(), scope, nil

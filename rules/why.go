@@ -118,7 +118,7 @@ func (st *state) explainMissed(i int) ExplainedRule {
 		x.Pattern, x.Why = "", st.whyNoPattern(e.patterns)
 		return x
 	}
-	st.judge(&h, -1)
+	st.resolve(&h, -1)
 	x := st.describe(&h)
 	x.Why = st.why(&h)
 	return x

@@ -47,9 +47,9 @@ func TestOneRow(t *testing.T) {
 	if o.during.paths[closedPath].denied.Load() == 0 {
 		t.Error("nothing was denied where the fallback is to deny")
 	}
-	var said strings.Builder
-	o.tell(&said)
-	t.Log(said.String())
+	var printed strings.Builder
+	o.tell(&printed)
+	t.Log(printed.String())
 }
 
 // An outcome that is just within every bound, and everything that can be wrong with it.
@@ -74,7 +74,7 @@ func TestJudge(t *testing.T) {
 		t.Helper()
 		o := good()
 		change(o)
-		o.judge()
+		o.check()
 		if got := strings.Join(o.missed, "; "); (want == "") != (got == "") || !strings.Contains(got, want) {
 			t.Errorf("missed %q, want %q", got, want)
 		}

@@ -135,18 +135,18 @@ func (n *node) await(ctx context.Context, instances int) error {
 }
 
 func (n *node) failed(why string) error {
-	said, _ := os.ReadFile(n.log)
-	return fmt.Errorf("a node does not come up: %s; it said:\n%s", why, bytes.TrimSpace(said[max(0, len(said)-2000):]))
+	printed, _ := os.ReadFile(n.log)
+	return fmt.Errorf("a node does not come up: %s; it said:\n%s", why, bytes.TrimSpace(printed[max(0, len(printed)-2000):]))
 }
 
-// standing is what a node says of its store.
-type standing struct {
+// healthReply is what a node says of its store.
+type healthReply struct {
 	Status    string `json:"status"`
 	Why       string `json:"why"`
 	Instances int    `json:"instances"`
 }
 
-func (n *node) health(ctx context.Context) (h standing, err error) {
+func (n *node) health(ctx context.Context) (h healthReply, err error) {
 	return h, getJSON(ctx, n.admin+"/healthz", &h)
 }
 

@@ -23,12 +23,12 @@ func keepLogs(ctx context.Context, stage string) error {
 	if to == "" {
 		return nil
 	}
-	said, err := filepath.Glob(filepath.Join(stage, "node*", "log"))
+	printed, err := filepath.Glob(filepath.Join(stage, "node*", "log"))
 	if err != nil {
 		return err
 	}
 	i := stages.Add(1)
-	for _, file := range said {
+	for _, file := range printed {
 		b, err := os.ReadFile(file)
 		if err != nil {
 			return err
@@ -51,8 +51,8 @@ func (c changes) lines() (n int) {
 	return n
 }
 
-// said is what a node wrote about its store since it had written so many bytes.
-func (n *node) said(since int64) changes {
+// logChanges is what a node wrote about its store since it had written so many bytes.
+func (n *node) logChanges(since int64) changes {
 	b, _ := os.ReadFile(n.log)
 	all := changes{}
 	for line := range bytes.Lines(b[min(since, int64(len(b))):]) {

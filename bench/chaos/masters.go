@@ -34,8 +34,8 @@ var masterHead = []string{"one master stopped for 12 s", "healthy: decided local
 type mastered struct {
 	name, what string
 	args       []string // of the servers
-	stay       bool     // its replica must not take over
-	roll       bool     // it is the master with the roll of instances
+	noFailover bool     // its replica must not take over
+	nodes      bool     // it is the master with the roll of instances
 	// down reports that the whole cluster may refuse commands for a while: it was
 	// configured to.
 	down bool
@@ -44,15 +44,15 @@ type mastered struct {
 var masterWays = []mastered{
 	{
 		name: "full coverage yes, back before its timeout", what: "a master stands still for 12 s and is missed by nobody but its callers",
-		args: []string{"--cluster-require-full-coverage", "yes", "--cluster-node-timeout", "15000"}, stay: true,
+		args: []string{"--cluster-require-full-coverage", "yes", "--cluster-node-timeout", "15000"}, noFailover: true,
 	},
 	{
 		name: "full coverage no, back before its timeout", what: "the master with the roll of instances stands still for 12 s",
-		args: []string{"--cluster-require-full-coverage", "no", "--cluster-node-timeout", "15000"}, stay: true, roll: true,
+		args: []string{"--cluster-require-full-coverage", "no", "--cluster-node-timeout", "15000"}, noFailover: true, nodes: true,
 	},
 	{
 		name: "full coverage no, its slots uncovered", what: "a master is found dead and nobody takes over",
-		args: []string{"--cluster-require-full-coverage", "no", "--cluster-replica-no-failover", "yes"}, stay: true, roll: true,
+		args: []string{"--cluster-require-full-coverage", "no", "--cluster-replica-no-failover", "yes"}, noFailover: true, nodes: true,
 	},
 	{
 		name: "full coverage no, its replica takes over", what: "a master is found dead, its replica takes over and it comes back as a replica",
@@ -78,7 +78,7 @@ func (m mastered) play(ctx context.Context) (*finding, error) {
 		l := newLoad(s)
 		callers := s.callers(l)
 		dead := 0
-		if m.roll {
+		if m.nodes {
 			dead = s.indexOf(s.holder(":nodes"))
 		}
 		of := demand{}
@@ -87,7 +87,7 @@ func (m mastered) play(ctx context.Context) (*finding, error) {
 		}
 		l.begin(of)
 		s.pause(masterAhead) // the bursts are used up
-		said := s.saidSoFar()
+		printed := s.saidSoFar()
 		var outage clusterDown
 		p := l.next(of)
 		s.servers[dead].Pause()
@@ -97,7 +97,7 @@ func (m mastered) play(ctx context.Context) (*finding, error) {
 		s.pause(masterBehind)
 		stop()
 		l.settle(p)
-		f.judgeMasters(m, p, callers, dead, outage.lasted, s.saidSince(said))
+		f.judgeMasters(m, p, callers, dead, outage.lasted, s.saidSince(printed))
 	})
 	return f, err
 }
@@ -128,7 +128,7 @@ func (s *stage) indexOf(r *testdep.RedisServer) int {
 
 // judgeMasters holds the callers of the healthy masters to Redis, and those of the dead
 // one to the bounds of the fallback.
-func (f *finding) judgeMasters(m mastered, p *phase, callers []string, dead int, down time.Duration, said []changes) {
+func (f *finding) judgeMasters(m mastered, p *phase, callers []string, dead int, down time.Duration, printed []changes) {
 	f.still = p.inside.still
 	due := greedyRate * p.lasted().Seconds()
 	tenth := (greedyRate + due) / 10
@@ -179,7 +179,7 @@ func (f *finding) judgeMasters(m mastered, p *phase, callers []string, dead int,
 		f.miss("the slowest answer took %s and the oversleep of its process, want at most %s + %s", ms(awake), ms(deadline), ms(grace))
 	}
 	var lines []string
-	for i, c := range said {
+	for i, c := range printed {
 		lines = append(lines, fmt.Sprint(c.lines()))
 		for what, times := range c {
 			if times > 1 { // it begins once, and is over once
@@ -201,7 +201,7 @@ func (s *stage) saidSoFar() (all []int64) {
 // saidSince is what each node has written about its store since.
 func (s *stage) saidSince(from []int64) (all []changes) {
 	for i, n := range s.fleet {
-		all = append(all, n.said(from[i]))
+		all = append(all, n.logChanges(from[i]))
 	}
 	return all
 }
@@ -219,7 +219,7 @@ func (c *clusterDown) watch(s *stage, dead int) (stop func()) {
 		const look = 20 * time.Millisecond
 		for last := time.Now(); ctx.Err() == nil; time.Sleep(look) {
 			now := time.Now()
-			if said, err := at.Try("CLUSTER", "INFO"); err == nil && strings.Contains(said, "cluster_state:fail") {
+			if printed, err := at.Try("CLUSTER", "INFO"); err == nil && strings.Contains(printed, "cluster_state:fail") {
 				c.lasted += now.Sub(last)
 			}
 			last = now

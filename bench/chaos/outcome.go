@@ -38,8 +38,8 @@ func (o *outcome) phases() map[string]*phase {
 	return map[string]*phase{"before": o.before, "during": o.during, "after": o.after}
 }
 
-// judge compares with the bounds.
-func (o *outcome) judge() {
+// check compares with the bounds.
+func (o *outcome) check() {
 	for _, name := range phaseNames {
 		p := o.phases()[name]
 		if awake := p.inside.awake; awake > deadline+grace {

@@ -40,8 +40,8 @@ type figures struct {
 	RSS        int64 `json:"rss"`
 }
 
-// line is what is read of the access log.
-type line struct {
+// accessLine is what is read of the access log.
+type accessLine struct {
 	Path       string  `json:"path"`
 	Status     int     `json:"status"`
 	MS         float64 `json:"duration_ms"`
@@ -53,7 +53,7 @@ type line struct {
 // of their requests.
 func (p *probe) Write(b []byte) (int, error) {
 	for text := range bytes.Lines(b) {
-		var l line
+		var l accessLine
 		if json.Unmarshal(text, &l) == nil && l.Status != 0 { // else what serve says at the start
 			p.note(&l)
 		}
@@ -61,7 +61,7 @@ func (p *probe) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (p *probe) note(l *line) {
+func (p *probe) note(l *accessLine) {
 	own := time.Duration((l.MS - l.UpstreamMS) * float64(time.Millisecond))
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -62,12 +62,12 @@ func runProgram(address, redis string) error {
 	mux.Handle("/probe", p)
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) {
 		h := store.Health()
-		_ = json.NewEncoder(w).Encode(standing{Status: h.Status, Instances: h.Instances})
+		_ = json.NewEncoder(w).Encode(healthReply{Status: h.Status, Instances: h.Instances})
 	})
 	mux.HandleFunc(programPath, func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
 		handler.ServeHTTP(w, r)
-		p.note(&line{Path: r.URL.Path, MS: float64(time.Since(start)) / float64(time.Millisecond)})
+		p.note(&accessLine{Path: r.URL.Path, MS: float64(time.Since(start)) / float64(time.Millisecond)})
 	})
 	return http.ListenAndServe(address, mux)
 }

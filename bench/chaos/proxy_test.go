@@ -54,9 +54,9 @@ func TestProxyMoods(t *testing.T) {
 		t.Cleanup(func() { _ = c.Close() })
 		return c, bufio.NewReader(c)
 	}
-	say := func(c net.Conn, in *bufio.Reader, patience time.Duration) error {
+	say := func(c net.Conn, in *bufio.Reader, timeout time.Duration) error {
 		_, _ = io.WriteString(c, "hello\n")
-		_ = c.SetReadDeadline(time.Now().Add(patience))
+		_ = c.SetReadDeadline(time.Now().Add(timeout))
 		_, err := in.ReadString('\n')
 		return err
 	}

@@ -46,7 +46,7 @@ func (r row) run(ctx context.Context) (*outcome, error) {
 	if err := onStage(ctx, c, func(s *stage) { r.play(s, o) }); err != nil {
 		return nil, err
 	}
-	o.judge()
+	o.check()
 	return o, nil
 }
 

@@ -117,7 +117,7 @@ func (v version) play(ctx context.Context) (*finding, error) {
 		p := l.begin(demand{firstPath: v.asked}, demand{otherPath: v.asked})
 		v.edit(s)
 		l.settle(p)
-		v.judge(f, p)
+		v.check(f, p)
 	})
 	return f, err
 }
@@ -136,7 +136,7 @@ func (v version) edit(s *stage) {
 	}
 }
 
-func (v version) judge(f *finding, p *phase) {
+func (v version) check(f *finding, p *phase) {
 	one, other := p.paths[firstPath], p.paths[otherPath]
 	passes := append(append([]span(nil), one.passes...), other.passes...)
 	n, over := len(passes), excess(passes, v.most)

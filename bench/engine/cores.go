@@ -68,8 +68,8 @@ func duel(ctx context.Context, c contestant.Contestant, q contestant.Quota, ok b
 		if err := ctx.Err(); err != nil {
 			return scaling{}, err
 		}
-		a, errA := together(newRun, keys, ok, 1)
-		b, errB := together(newRun, keys, ok, 2)
+		a, errA := concurrentRate(newRun, keys, ok, 1)
+		b, errB := concurrentRate(newRun, keys, ok, 2)
 		if err := errors.Join(errA, errB); err != nil {
 			return scaling{}, err
 		}
@@ -78,8 +78,8 @@ func duel(ctx context.Context, c contestant.Contestant, q contestant.Quota, ok b
 	return scaling{report.Median(one), report.Median(two), report.Median(ratios)}, nil
 }
 
-// together is the decisions per second of n goroutines that ask for one spell.
-func together(newRun func() contestant.Run, keys []string, ok bool, n int) (float64, error) {
+// concurrentRate is the decisions per second of n goroutines that ask for one spell.
+func concurrentRate(newRun func() contestant.Run, keys []string, ok bool, n int) (float64, error) {
 	var wait sync.WaitGroup
 	var ready atomic.Int32
 	rates, wrong := make([]float64, n), make([]int, n)

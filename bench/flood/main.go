@@ -74,7 +74,7 @@ func run(ctx context.Context, args []string) (ok bool, err error) {
 			continue
 		}
 		fmt.Printf("%s: %s\n", f.name, f.about)
-		report, found, err := f.judge(func(o any) error {
+		report, found, err := f.check(func(o any) error {
 			return process.Ask(ctx, caseTime, o, append(args, "-child", f.name)...)
 		})
 		if err != nil {
@@ -100,7 +100,7 @@ func run(ctx context.Context, args []string) (ok bool, err error) {
 type flood struct {
 	name, about string
 	play        func(context.Context) (any, error)
-	judge       func(ask func(o any) error) (report string, broken []string, err error)
+	check       func(ask func(o any) error) (report string, broken []string, err error)
 }
 
 // floods are all cases: of one rule alone, and of one among six.

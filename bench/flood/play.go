@@ -67,7 +67,7 @@ func (p *player) exhaust(ctx context.Context) error {
 
 func (c floodCase) flood(ctx context.Context, p *player, s size) (o outcome, err error) {
 	start := time.Now()
-	said := start
+	reported := start
 	for i := range s.keys {
 		d, err := p.take(ctx, "fresh", i, c.cost)
 		switch {
@@ -84,8 +84,8 @@ func (c floodCase) flood(ctx context.Context, p *player, s size) (o outcome, err
 		}
 		st := p.store.Stats()
 		o.MaxTable, o.MaxKeys = max(o.MaxTable, st.Bytes), max(o.MaxKeys, st.Keys)
-		if time.Since(said) > sayEvery {
-			said = time.Now()
+		if time.Since(reported) > sayEvery {
+			reported = time.Now()
 			rss, err := process.RSS()
 			if err != nil {
 				return o, err

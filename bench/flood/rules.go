@@ -145,7 +145,7 @@ func (c rulesCase) flood(ctx context.Context, p *rulesPlayer, s size, o *rulesOu
 	runtime.LockOSThread() // as CPUTime asks for
 	defer runtime.UnlockOSThread()
 	start := time.Now()
-	said := start
+	reported := start
 	next := p.now
 	for i := range s.keys {
 		p.now = p.now.Add(time.Second / pace)
@@ -171,8 +171,8 @@ func (c rulesCase) flood(ctx context.Context, p *rulesPlayer, s size, o *rulesOu
 		}
 		if i%lookEvery == 0 {
 			st := p.store.Stats()
-			if o.MaxTable = max(o.MaxTable, st.Bytes); time.Since(said) > sayEvery {
-				said = time.Now()
+			if o.MaxTable = max(o.MaxTable, st.Bytes); time.Since(reported) > sayEvery {
+				reported = time.Now()
 				rss, err := process.RSS()
 				if err != nil {
 					return err

@@ -82,11 +82,11 @@ func goTool() string { return cmp.Or(os.Getenv("GO"), "go") }
 
 func goList(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, goTool(), append([]string{"list"}, args...)...)
-	var said bytes.Buffer
-	cmd.Stderr = &said
+	var output bytes.Buffer
+	cmd.Stderr = &output
 	out, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("find the source; run this from the folder bench, as make does: %w\n%s", err, &said)
+		return "", fmt.Errorf("find the source; run this from the folder bench, as make does: %w\n%s", err, &output)
 	}
 	return strings.TrimSpace(string(out)), nil
 }

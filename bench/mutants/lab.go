@@ -67,11 +67,11 @@ func (l *lab) try(ctx context.Context, n int, m mutant) result {
 		return result{mutant: m, fate: misfit, said: err.Error()}
 	}
 	name := fmt.Sprint("m", n)
-	instead := filepath.Join(l.dir, name+filepath.Ext(m.file))
+	overlay := filepath.Join(l.dir, name+filepath.Ext(m.file))
 	overlay := filepath.Join(l.dir, name+".json")
-	text, err := json.Marshal(map[string]any{"Replace": map[string]string{path: instead}})
+	text, err := json.Marshal(map[string]any{"Replace": map[string]string{path: overlay}})
 	if err == nil {
-		err = os.WriteFile(instead, []byte(edited), 0o600)
+		err = os.WriteFile(overlay, []byte(edited), 0o600)
 	}
 	if err == nil {
 		err = os.WriteFile(overlay, text, 0o600)

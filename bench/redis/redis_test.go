@@ -70,7 +70,7 @@ func TestSummary(t *testing.T) {
 }
 
 func TestWrong(t *testing.T) {
-	said := func(f figures, want string) {
+	output := func(f figures, want string) {
 		t.Helper()
 		err := f.wrong()
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
@@ -80,17 +80,17 @@ func TestWrong(t *testing.T) {
 	total := func(t tally, span time.Duration) *entrant {
 		return &entrant{contestant: contestant{name: "one"}, total: t, span: span}
 	}
-	said(figures{keys: [][]*entrant{{total(tally{decisions: 9, admitted: 9}, 0)}}}, "")
-	said(figures{keys: [][]*entrant{{total(tally{decisions: 9, admitted: 8}, 0)}}}, "refused 1 of 9")
-	said(figures{hot: []*entrant{total(tally{decisions: 9, admitted: 9, failed: 2, why: errors.New("late")}, 0)}}, "no answer for 2 of 11: late")
+	output(figures{keys: [][]*entrant{{total(tally{decisions: 9, admitted: 9}, 0)}}}, "")
+	output(figures{keys: [][]*entrant{{total(tally{decisions: 9, admitted: 8}, 0)}}}, "refused 1 of 9")
+	output(figures{hot: []*entrant{total(tally{decisions: 9, admitted: 9, failed: 2, why: errors.New("late")}, 0)}}, "no answer for 2 of 11: late")
 	most := int64(attackers * (scarce.burst + scarce.events))
-	said(figures{attack: []*entrant{total(tally{decisions: 1 << 30, admitted: most}, scarce.period)}}, "")
-	said(figures{attack: []*entrant{total(tally{decisions: 1 << 30, admitted: most + 1}, scarce.period)}}, "of the attackers")
+	output(figures{attack: []*entrant{total(tally{decisions: 1 << 30, admitted: most}, scarce.period)}}, "")
+	output(figures{attack: []*entrant{total(tally{decisions: 1 << 30, admitted: most + 1}, scarce.period)}}, "of the attackers")
 	most = int64(steadyUsers * (steady.burst + steady.events))
-	said(figures{truth: []truthful{{"one", tally{admitted: most, took: steady.period}}}}, "")
-	said(figures{truth: []truthful{{"one", tally{admitted: most + 1, took: steady.period}}}}, "of what the limit allows")
-	said(figures{truth: []truthful{{"one", tally{decisions: most, admitted: most / 2, took: steady.period}}}}, "") // it was not asked for more
-	said(figures{truth: []truthful{{"one", tally{decisions: 2 * most, admitted: most / 2, took: steady.period}}}}, "of what the limit allows")
+	output(figures{truth: []truthful{{"one", tally{admitted: most, took: steady.period}}}}, "")
+	output(figures{truth: []truthful{{"one", tally{admitted: most + 1, took: steady.period}}}}, "of what the limit allows")
+	output(figures{truth: []truthful{{"one", tally{decisions: most, admitted: most / 2, took: steady.period}}}}, "") // it was not asked for more
+	output(figures{truth: []truthful{{"one", tally{decisions: 2 * most, admitted: most / 2, took: steady.period}}}}, "of what the limit allows")
 }
 
 func TestParseAccount(t *testing.T) {

@@ -84,8 +84,8 @@ func (o *tokenOracle) giveBack(now, at, n int64) {
 func (o *tokenOracle) force(now, n int64) {
 	o.refill(now)
 	after := new(big.Rat).Sub(o.level, whole(n))
-	if debt := whole(-o.burst); after.Cmp(debt) < 0 {
-		after = debt
+	if overdraft := whole(-o.burst); after.Cmp(overdraft) < 0 {
+		after = overdraft
 	}
 	o.level = less(o.level, after)
 }

@@ -110,16 +110,16 @@ func (o *explainOptions) run(_ context.Context, env Env, args []string) int {
 
 // describe fills the draft from whichever way the request was given.
 func (o *explainOptions) describe(env Env, args []string) error {
-	ways := 0
+	variants := 0
 	for _, given := range []bool{len(args) > 0, o.curl != "", o.file != ""} {
 		if given {
-			ways++
+			variants++
 		}
 	}
 	switch {
-	case ways == 0:
+	case variants == 0:
 		return fmt.Errorf("no request: write, for example, POST /posts")
-	case ways > 1:
+	case variants > 1:
 		return fmt.Errorf("give the request once: as METHOD URL, by --curl or by --request")
 	case o.curl != "":
 		return o.draft.fromCurl(o.curl)

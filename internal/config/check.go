@@ -187,8 +187,8 @@ func (l *loader) checkTimes() {
 func (l *loader) checkSnapshot() {
 	const every, file = "store.memory.snapshot_every", "store.memory.snapshot"
 	memory := l.config.Store.Memory
-	said := l.given(every) && memory.SnapshotEvery > 0 && lookup(every).slot.write(l.config)[0] != lookup(every).fallback
-	if said && memory.Snapshot == "" && l.config.Store.Kind == InMemory && l.sound(every, file) {
+	changed := l.given(every) && memory.SnapshotEvery > 0 && lookup(every).slot.write(l.config)[0] != lookup(every).fallback
+	if changed && memory.Snapshot == "" && l.config.Store.Kind == InMemory && l.sound(every, file) {
 		l.clash(every, diag.Warning, quote(every)+" does nothing: there is no file to write to", "name one in "+quote(file))
 	}
 }
@@ -197,8 +197,8 @@ func (l *loader) checkSnapshot() {
 func (l *loader) checkHealth() {
 	for _, path := range []string{"health.every", "health.timeout"} {
 		s := lookup(path)
-		said := l.given(path) && s.slot.write(l.config)[0] != s.fallback
-		if said && l.config.Health.Path == "" && l.sound(path, "health.path") {
+		changed := l.given(path) && s.slot.write(l.config)[0] != s.fallback
+		if changed && l.config.Health.Path == "" && l.sound(path, "health.path") {
 			l.clash(path, diag.Warning, quote(path)+" does nothing: upstreams are asked only when there is a `health.path`", "set `health.path`, as in `path: /healthz`")
 		}
 	}

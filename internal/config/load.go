@@ -107,7 +107,7 @@ func (l *loader) take(s *setting, words []rawValue, at origin) {
 
 // advice is what to write instead, in the way of who wrote it.
 func (s *setting) advice(m mistake, at origin) string {
-	instead := func(value string) string {
+	write := func(value string) string {
 		switch {
 		case s.slot.many:
 			return quote(value)
@@ -120,9 +120,9 @@ func (s *setting) advice(m mistake, at origin) string {
 	case m.hint != "":
 		return m.hint
 	case m.fix != "":
-		return "write " + instead(m.fix)
+		return "write " + write(m.fix)
 	}
-	return "write a value such as " + instead(s.example)
+	return "write a value such as " + write(s.example)
 }
 
 func (l *loader) tell(at origin, s diag.Severity, message, hint string) {

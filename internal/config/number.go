@@ -120,8 +120,8 @@ func notSize(text string) mistake {
 	case digits == "":
 		return advised(message, "")
 	case len(name) == 1 && strings.Contains("kmgt", name):
-		letter := strings.ToUpper(name)
-		return advised(message, fmt.Sprintf("write %s for 1024s, %s for thousands", quote(digits+letter+"iB"), quote(digits+letter+"B")))
+		prefix := strings.ToUpper(name)
+		return advised(message, fmt.Sprintf("write %s for 1024s, %s for thousands", quote(digits+prefix+"iB"), quote(digits+prefix+"B")))
 	}
 	for _, u := range units {
 		if name == strings.ToLower(u.name) {

@@ -98,12 +98,12 @@ func (l *loader) choose(s *setting, n *yamltree.Node) {
 // good as a word.
 func (l *loader) deriveStore() {
 	store := &l.config.Store
-	said, url := l.config.origins["store"], l.config.origins["store.redis"]
+	chosen, url := l.config.origins["store"], l.config.origins["store.redis"]
 	switch {
 	case !l.sound("store", "store.redis"):
-	case store.Kind == InMemory && store.Redis.URL != "" && url.rank() > said.rank():
+	case store.Kind == InMemory && store.Redis.URL != "" && url.rank() > chosen.rank():
 		store.Kind, l.config.origins["store"] = InRedis, url
-	case store.Kind == InRedis && store.Redis.URL == "" && l.given("store.redis") && url.rank() > said.rank():
+	case store.Kind == InRedis && store.Redis.URL == "" && l.given("store.redis") && url.rank() > chosen.rank():
 		store.Kind, l.config.origins["store"] = InMemory, url
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"tidegate.dev/tidegate/internal/lang/bounded"
 )
 
-// announce says where it listens, what it stands before, and what can be tried.
+// announce logs where the server listens, its upstreams, and what can be tried.
 func (s *server) announce() {
 	for _, unused := range s.heir.Unused() {
 		s.log.Warn("an inherited socket is not used: its name should be gateway, check, resp or admin", "socket", unused)

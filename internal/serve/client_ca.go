@@ -13,8 +13,8 @@ import (
 	"tidegate.dev/tidegate/internal/lang/bounded"
 )
 
-// authorities vouch for the certificates of clients. Their file is read again when
-// it changes, and connections that begin from then on are held to it.
+// authorities are the CAs of client certificates. Their file is read again when it changes,
+// for connections that begin from then on.
 type authorities struct {
 	file     string
 	auth     tls.ClientAuthType

@@ -93,8 +93,8 @@ func testClientCertificates(t *testing.T, bin string) {
 		"--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0", "--rules=rules.yaml",
 		"--tls.cert=cert.pem", "--tls.key=key.pem",
 	}
-	begin := func(t *testing.T, more ...string) (*world, *serving, string) {
-		w := newWorld(t, bin, "cert.pem", gatewayCert, "key.pem", gatewayKey, "ca.pem", ours.pem(), "rules.yaml", deviceRules)
+	begin := func(t *testing.T, more ...string) (*sandbox, *serving, string) {
+		w := newSandbox(t, bin, "cert.pem", gatewayCert, "key.pem", gatewayKey, "ca.pem", ours.pem(), "rules.yaml", deviceRules)
 		s := w.serve("", nil, append(args, more...)...)
 		gateway, _ := s.ready()
 		return w, s, gateway
@@ -158,7 +158,7 @@ func testClientCertificates(t *testing.T, bin string) {
 		w.write("ca.pem", "nothing")
 		w.until("a bad file is told of", func() bool {
 			_ = ask(device(nil, true), gateway) // the file is looked at when somebody comes
-			return strings.Contains(s.said(), "the authorities of client certificates were not reloaded")
+			return strings.Contains(s.logText(), "the authorities of client certificates were not reloaded")
 		})
 		if got := ask(resuming, gateway); got != "HTTP/2.0 200" {
 			t.Errorf("with a bad file: %s", got)

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// lookAgain is how long files are believed to be as they were.
+// lookAgain is the shortest time between two checks of the files.
 const lookAgain = time.Second
 
-// followed are files that are read again when one of them is not what it was. Whoever has
-// it sees to it that one goroutine looks at a time.
+// followed are files that are read again when one of them has changed. The caller makes
+// sure that one goroutine at a time uses it.
 type followed struct {
 	names  []string
-	seen   []fs.FileInfo // as they were when they were last looked at; nil: not there
+	seen   []fs.FileInfo // at the last check; nil for a file that was not there
 	looked time.Time
 }
 
@@ -23,13 +23,13 @@ func follow(names ...string) followed {
 	return f
 }
 
-// changed reports whether a file is not what it was, if it is time to look again.
+// changed reports whether a file has changed, if it is time to check again.
 func (f *followed) changed() bool {
 	now := time.Now()
 	return now.Sub(f.looked) >= lookAgain && f.look(now)
 }
 
-// look remembers what the files are, and reports whether one is not what it was.
+// look remembers the files as they are, and reports whether one has changed.
 func (f *followed) look(now time.Time) (changed bool) {
 	f.looked = now
 	for i, name := range f.names {
@@ -43,7 +43,7 @@ func (f *followed) look(now time.Time) (changed bool) {
 	return changed
 }
 
-// sameFile compares two looks at one name; nil: nothing was there.
+// sameFile reports whether a file is the same as before; nil means that it was not there.
 func sameFile(is, was fs.FileInfo) bool {
 	if is == nil || was == nil {
 		return is == nil && was == nil

@@ -31,7 +31,7 @@ rules:
 var once = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
 // spend uses up the limit of a customer.
-func (w *world) spend(gateway, customer string) {
+func (w *sandbox) spend(gateway, customer string) {
 	w.Helper()
 	for i, want := range []int{200, 200, 200, 429} {
 		if got, body := w.get(once, gateway+"/api/things?customer="+customer); got != want {
@@ -41,7 +41,7 @@ func (w *world) spend(gateway, customer string) {
 }
 
 // exhausted checks that a customer has nothing left, and others have.
-func (w *world) exhausted(gateway, customer string) {
+func (w *sandbox) exhausted(gateway, customer string) {
 	w.Helper()
 	if got, _ := w.get(once, gateway+"/api/things?customer="+customer); got != http.StatusTooManyRequests {
 		w.Errorf("%s, who has used up everything, is answered %d after the hand-over", customer, got)
@@ -52,7 +52,7 @@ func (w *world) exhausted(gateway, customer string) {
 }
 
 // counted is how many requests a server has counted for everyone.
-func (w *world) counted(admin string) int64 {
+func (w *sandbox) counted(admin string) int64 {
 	w.Helper()
 	c := w.counters(admin + "/keys?rule=load")
 	if len(c) != 1 {
@@ -63,7 +63,7 @@ func (w *world) counted(admin string) int64 {
 
 type counter struct{ Remaining, Capacity int64 }
 
-func (w *world) counters(at string) []counter {
+func (w *sandbox) counters(at string) []counter {
 	w.Helper()
 	_, body := w.get(once, at)
 	var keys struct{ Counters []counter }
@@ -81,7 +81,7 @@ const (
 // A process is replaced by another under load: nobody notices, and nobody is
 // refilled. One connection is idle all the time, and used at the end.
 func testUpgrade(t *testing.T, bin string) {
-	w := newWorld(t, bin, "rules.yaml", handoverRules)
+	w := newSandbox(t, bin, "rules.yaml", handoverRules)
 	s := w.serve("", nil, "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0")
 	gateway, admin := s.ready()
 	w.spend(gateway, "acme")
@@ -120,7 +120,7 @@ func testUpgrade(t *testing.T, bin string) {
 // TLS handshake neither.
 func testUpgradeTLS(t *testing.T, bin string) {
 	cert, key := newCertificate(t, "us")
-	w := newWorld(t, bin, "cert.pem", cert, "key.pem", key)
+	w := newSandbox(t, bin, "cert.pem", cert, "key.pem", key)
 	s := w.serve("", nil, "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0", "--tls.cert=cert.pem", "--tls.key=key.pem")
 	gateway, _ := s.ready()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
@@ -163,7 +163,7 @@ func testUpgradeTLS(t *testing.T, bin string) {
 // A process ends, and another one starts on the socket that somebody else holds,
 // as systemd does.
 func testRestart(t *testing.T, bin string) {
-	w := newWorld(t, bin, "rules.yaml", handoverRules)
+	w := newSandbox(t, bin, "rules.yaml", handoverRules)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -216,7 +216,7 @@ func testRestart(t *testing.T, bin string) {
 
 // A successor that cannot start, or is told too late, leaves everything as it was.
 func testFailedUpgrades(t *testing.T, bin string) {
-	w := newWorld(t, bin, "rules.yaml", handoverRules, "tidegate.yaml", "drain: 2s\n")
+	w := newSandbox(t, bin, "rules.yaml", handoverRules, "tidegate.yaml", "drain: 2s\n")
 	s := w.serve("", nil, "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0")
 	gateway, _ := s.ready()
 	w.spend(gateway, "acme")
@@ -225,7 +225,7 @@ func testFailedUpgrades(t *testing.T, bin string) {
 	w.write("tidegate.yaml", "drain: soon\n")
 	s.signal(syscall.SIGUSR2)
 	s.await(1, refused)
-	if !strings.Contains(s.said(), "tidegate.yaml:1:8: error: `drain`") {
+	if !strings.Contains(s.logText(), "tidegate.yaml:1:8: error: `drain`") {
 		t.Error("it is not said what is wrong with the configuration")
 	}
 	w.exhausted(gateway, "acme")
@@ -247,7 +247,7 @@ func testFailedUpgrades(t *testing.T, bin string) {
 
 // A snapshot that is not whole is refused, and the start goes on.
 func testBrokenSnapshot(t *testing.T, bin string) {
-	w := newWorld(t, bin, "rules.yaml", handoverRules, "counters", "tidegate memory snapshot 1\nand then the disk was full")
+	w := newSandbox(t, bin, "rules.yaml", handoverRules, "counters", "tidegate memory snapshot 1\nand then the disk was full")
 	args := []string{"--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0", "--store.memory.snapshot=counters"}
 	s := w.serve("", nil, args...)
 	gateway, _ := s.ready()
@@ -268,7 +268,7 @@ func testBrokenSnapshot(t *testing.T, bin string) {
 // The file of a Unix socket stays where it is through an upgrade, and goes with
 // the last process. One that a dead process left is replaced.
 func testUnixSocket(t *testing.T, bin string) {
-	w := newWorld(t, bin, "rules.yaml", handoverRules)
+	w := newSandbox(t, bin, "rules.yaml", handoverRules)
 	socket := filepath.Join(w.dir, "s")
 	dead, err := net.Listen("unix", socket)
 	if err != nil {
@@ -314,7 +314,7 @@ func testSecondSignal(t *testing.T, bin string) {
 		<-r.Context().Done() // nobody is answered
 	}))
 	t.Cleanup(upstream.Close) // after the end of who asks
-	w := newWorld(t, bin)
+	w := newSandbox(t, bin)
 	s := w.serve("", nil, "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0", "--upstreams="+upstream.URL)
 	gateway, admin := s.ready()
 	slow := make(chan error, 1)

@@ -23,32 +23,32 @@ func testInvitation(t *testing.T, bin string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWorld(t, bin)
+	w := newSandbox(t, bin)
 	s := w.serve("", nil, "--demo", "-c", filepath.Join(example, "tidegate.yaml"), "--log.format=json",
 		"--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0")
 	gateway, admin := s.ready()
-	for end := time.Now().Add(10 * time.Second); !strings.Contains(s.said(), "Ctrl-C"); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(10 * time.Second); !strings.Contains(s.logText(), "Ctrl-C"); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("nothing to try is printed")
 		}
 	}
 	place := demo.Place{Gateway: gateway, Admin: admin, Program: bin, Rules: filepath.Join(example, "rules.yaml")}
 	for _, try := range demo.Tries(place) {
-		if printed := "\n# " + try.About + "\n" + try.Line + "\n#   -> " + try.Want + "\n"; !strings.Contains(s.said(), printed) {
+		if printed := "\n# " + try.About + "\n" + try.Line + "\n#   -> " + try.Want + "\n"; !strings.Contains(s.logText(), printed) {
 			t.Errorf("it does not print\n%s", printed)
 		}
 		sh := exec.Command("sh", "-c", try.Line)
-		said, err := sh.CombinedOutput()
+		printed, err := sh.CombinedOutput()
 		if err != nil {
-			t.Fatalf("%s: %v\n%s", try.Line, err, said)
+			t.Fatalf("%s: %v\n%s", try.Line, err, printed)
 		}
-		checkTry(t, try, strings.TrimSpace(string(said)))
+		checkTry(t, try, strings.TrimSpace(string(printed)))
 	}
 }
 
 // checkTry compares what a line printed with what was promised, word for word or,
 // where the promise is in words of its own, by what stands for it.
-func checkTry(t *testing.T, try demo.Try, said string) {
+func checkTry(t *testing.T, try demo.Try, printed string) {
 	t.Helper()
 	signs := map[string][]string{
 		"429 with Retry-After, RateLimit, X-RateLimit-* and a problem+json body": {
@@ -59,12 +59,12 @@ func checkTry(t *testing.T, try demo.Try, said string) {
 		`"limit unlimited" under api`: {`(?m)^api applies`, `(?m)^ +limit +unlimited`},
 		"a line for each rule":        {`(?m)^api +ip 127.0.0.1`, `(?m)^login +ip 127.0.0.1 .*blocked`, `(?m)^orders +ip 127.0.0.1`},
 	}[try.Want]
-	if signs == nil && said != try.Want {
-		t.Errorf("%s\nsaid %q, want %q", try.Line, said, try.Want)
+	if signs == nil && printed != try.Want {
+		t.Errorf("%s\nsaid %q, want %q", try.Line, printed, try.Want)
 	}
 	for _, sign := range signs {
-		if !regexp.MustCompile(sign).MatchString(said) {
-			t.Errorf("%s\ndoes not say %s:\n%s", try.Line, sign, said)
+		if !regexp.MustCompile(sign).MatchString(printed) {
+			t.Errorf("%s\ndoes not say %s:\n%s", try.Line, sign, printed)
 		}
 	}
 }

@@ -14,20 +14,20 @@ import (
 	"tidegate.dev/tidegate/internal/telemetry/logsink"
 )
 
-// logs are where a server writes what happens. Nobody ever waits for who reads them.
+// logs are where a server writes what happens. Nothing waits for their readers.
 type logs struct {
 	log      *slog.Logger // about the process
 	plain    bool         // for people to read
 	process  *logsink.Sink
-	access   *logsink.Sink // about requests; may be process; nil: nobody wants to know
+	access   *logsink.Sink // about requests; may be the same as process; nil if it is off
 	requests accesslog.Log
 }
 
 const (
-	// together is how long a line about a request waits for others.
-	together = 100 * time.Millisecond
-	// readerPatience is how long a reader may stand still at the end.
-	readerPatience = time.Second
+	// accessLogDelay is how long a line about a request waits for others.
+	accessLogDelay = 100 * time.Millisecond
+	// readerTimeout is how long the end waits for a reader that does not read.
+	readerTimeout = time.Second
 )
 
 func openLogs(c config.Log, stdout, stderr io.Writer) (l logs, err error) {
@@ -37,7 +37,7 @@ func openLogs(c config.Log, stdout, stderr io.Writer) (l logs, err error) {
 	}})
 	l.log = slog.New(l.handler(l.process, c.Level))
 	o := logsink.Options{
-		Delay: together,
+		Delay: accessLogDelay,
 		OnTrouble: func(err error) {
 			why := "its reader stands still"
 			if err != nil {
@@ -75,7 +75,7 @@ func (l *logs) handler(w io.Writer, level slog.Level) slog.Handler {
 	return slog.NewJSONHandler(w, o)
 }
 
-// withUnits writes times as people do, and not as a number of nanoseconds.
+// withUnits writes durations with units, not as a number of nanoseconds.
 func withUnits(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		d := a.Value.Duration()
@@ -87,7 +87,7 @@ func withUnits(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// reopen is for files that were renamed.
+// reopen opens the access log again, whose file may have been renamed.
 func (l *logs) reopen() {
 	if l.access == nil || l.access == l.process {
 		return
@@ -116,14 +116,14 @@ func (l *logs) stats() map[string]telemetry.LogStats {
 
 func (l *logs) close() {
 	if l.access != nil && l.access != l.process {
-		l.access.Close(readerPatience)
+		l.access.Close(readerTimeout)
 	}
 	if l.process != nil {
-		l.process.Close(readerPatience)
+		l.process.Close(readerTimeout)
 	}
 }
 
-// warn tells of what is doubtful: with carets to people, in lines to machines.
+// warn logs warnings: with carets for people, as lines for machines.
 func (s *server) warn(doubts diag.List) {
 	if s.plain {
 		var text strings.Builder
@@ -136,12 +136,12 @@ func (s *server) warn(doubts diag.List) {
 		if d.Line > 0 {
 			at = fmt.Sprintf("%s:%d:%d", d.File, d.Line, d.Col)
 		}
-		var line []any
+		var attrs []any
 		for _, word := range [...][2]string{{"at", at}, {"source", strings.TrimSpace(d.Source)}, {"hint", d.Hint}} {
 			if word[1] != "" {
-				line = append(line, word[0], word[1])
+				attrs = append(attrs, word[0], word[1])
 			}
 		}
-		s.log.Warn(d.Message, line...)
+		s.log.Warn(d.Message, attrs...)
 	}
 }

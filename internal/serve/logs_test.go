@@ -19,7 +19,7 @@ import (
 )
 
 // ask sends requests over many connections, and fails when one is not answered.
-func (w *world) ask(gateway string, requests int) {
+func (w *sandbox) ask(gateway string, requests int) {
 	w.Helper()
 	client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 8}}
 	defer client.CloseIdleConnections()
@@ -45,7 +45,7 @@ func (w *world) ask(gateway string, requests int) {
 }
 
 // metric is the value of a line of /metrics.
-func (w *world) metric(admin, name string) (value float64) {
+func (w *sandbox) metric(admin, name string) (value float64) {
 	w.Helper()
 	_, page := w.get(once, admin+"/metrics")
 	for line := range strings.Lines(page) {
@@ -63,7 +63,7 @@ func (w *world) metric(admin, name string) (value float64) {
 // Nobody reads the access log: requests are served all the same, what finds no room is
 // counted, and a line tells when it is read again. It ends in time, too.
 func testStandingReader(t *testing.T, bin string) {
-	w := newWorld(t, bin)
+	w := newSandbox(t, bin)
 	r, stdout, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func testStandingReader(t *testing.T, bin string) {
 
 // Nobody reads what the process says about itself.
 func testStandingErrors(t *testing.T, bin string) {
-	w := newWorld(t, bin)
+	w := newSandbox(t, bin)
 	r, stderr, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -129,9 +129,9 @@ func testStandingErrors(t *testing.T, bin string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var said struct{ Msg, Gateway, Admin string }
-		if json.Unmarshal([]byte(line), &said) == nil && said.Msg == "serving" {
-			gateway, admin = said.Gateway, said.Admin
+		var printed struct{ Msg, Gateway, Admin string }
+		if json.Unmarshal([]byte(line), &printed) == nil && printed.Msg == "serving" {
+			gateway, admin = printed.Gateway, printed.Admin
 		}
 	}
 	const dropped = `tidegate_log_dropped_total{log="process"}`
@@ -151,7 +151,7 @@ func testStandingErrors(t *testing.T, bin string) {
 
 // The reader of a log goes away: the process does not.
 func testGoneReader(t *testing.T, bin string) {
-	w := newWorld(t, bin)
+	w := newSandbox(t, bin)
 	r, stdout, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -174,7 +174,7 @@ func testFullDisk(t *testing.T, bin string) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip(err)
 	}
-	w := newWorld(t, bin)
+	w := newSandbox(t, bin)
 	s := w.start(nil, nil, "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0", "--log.access=/dev/full")
 	gateway, admin := s.ready()
 	const told = "the access log cannot be written: what finds no room is dropped and counted"
@@ -196,7 +196,7 @@ func testFullDisk(t *testing.T, bin string) {
 // As logrotate does: the file is renamed and the process told. Every request has its
 // line in one of them, those on the way through a hand-over and the end included.
 func testRotation(t *testing.T, bin string) {
-	w := newWorld(t, bin)
+	w := newSandbox(t, bin)
 	s := w.start(nil, nil, "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0", "--log.access=access.log")
 	gateway, _ := s.ready()
 	const told = "told to reload: logs are opened again; rules, lists and certificates are read again"
@@ -252,7 +252,7 @@ func testCutOffIsLogged(t *testing.T, bin string) {
 		<-r.Context().Done() // nobody is answered
 	}))
 	t.Cleanup(upstream.Close)
-	w := newWorld(t, bin)
+	w := newSandbox(t, bin)
 	s := w.start(nil, nil, "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0", "--upstreams="+upstream.URL, "--drain=50ms", "--log.access=access.log")
 	gateway, _ := s.ready()
 	go func() {

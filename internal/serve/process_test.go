@@ -42,21 +42,21 @@ func built(t *testing.T) string {
 	return bin
 }
 
-// world is a folder with the files of a server, and the processes that ran in it.
-type world struct {
+// sandbox is a folder with the files of a server, and the processes that ran in it.
+type sandbox struct {
 	*testing.T
 	bin, dir string
 }
 
-func newWorld(t *testing.T, bin string, files ...string) *world {
-	w := &world{t, bin, t.TempDir()}
+func newSandbox(t *testing.T, bin string, files ...string) *sandbox {
+	w := &sandbox{t, bin, t.TempDir()}
 	for i := 0; i < len(files); i += 2 {
 		w.write(files[i], files[i+1])
 	}
 	return w
 }
 
-func (w *world) write(name, text string) {
+func (w *sandbox) write(name, text string) {
 	w.Helper()
 	if err := os.WriteFile(filepath.Join(w.dir, name), []byte(text), 0o600); err != nil {
 		w.Fatal(err)
@@ -65,7 +65,7 @@ func (w *world) write(name, text string) {
 
 // serving is a process that serves.
 type serving struct {
-	w      *world
+	w      *sandbox
 	cmd    *exec.Cmd
 	ended  chan error
 	output string // file of what it and its successors print
@@ -73,18 +73,18 @@ type serving struct {
 
 // serve starts a server without an access log, by a shell that may have words before the
 // command.
-func (w *world) serve(words string, files []*os.File, args ...string) *serving {
+func (w *sandbox) serve(words string, files []*os.File, args ...string) *serving {
 	w.Helper()
 	return w.run(words, nil, nil, files, append([]string{"--log.access=off"}, args...)...)
 }
 
 // start starts a server that writes to these files; nil are the output.
-func (w *world) start(stdout, stderr *os.File, args ...string) *serving {
+func (w *sandbox) start(stdout, stderr *os.File, args ...string) *serving {
 	w.Helper()
 	return w.run("", stdout, stderr, nil, args...)
 }
 
-func (w *world) run(words string, stdout, stderr *os.File, files []*os.File, args ...string) *serving {
+func (w *sandbox) run(words string, stdout, stderr *os.File, files []*os.File, args ...string) *serving {
 	w.Helper()
 	out, err := os.CreateTemp(w.dir, "output")
 	if err != nil {
@@ -110,13 +110,13 @@ func (w *world) run(words string, stdout, stderr *os.File, files []*os.File, arg
 			_ = syscall.Kill(int(line["successor"].(float64)), syscall.SIGKILL)
 		}
 		if w.Failed() {
-			w.Logf("%s:\n%s", strings.Join(args, " "), s.said())
+			w.Logf("%s:\n%s", strings.Join(args, " "), s.logText())
 		}
 	})
 	return s
 }
 
-func (s *serving) said() string {
+func (s *serving) logText() string {
 	text, err := os.ReadFile(s.output)
 	if err != nil {
 		s.w.Fatal(err)
@@ -126,7 +126,7 @@ func (s *serving) said() string {
 
 // lines are those of the log with this message.
 func (s *serving) lines(msg string) (found []map[string]any) {
-	for line := range strings.Lines(s.said()) {
+	for line := range strings.Lines(s.logText()) {
 		var fields map[string]any
 		if json.Unmarshal([]byte(line), &fields) == nil && fields["msg"] == msg {
 			found = append(found, fields)
@@ -176,7 +176,7 @@ func (s *serving) end() int {
 }
 
 // get returns the status of an answer, and the body.
-func (w *world) get(client *http.Client, url string) (int, string) {
+func (w *sandbox) get(client *http.Client, url string) (int, string) {
 	w.Helper()
 	res, err := client.Get(url)
 	if err != nil {
@@ -191,7 +191,7 @@ func (w *world) get(client *http.Client, url string) (int, string) {
 }
 
 // keys runs tidegate keys and returns what it printed.
-func (w *world) keys(want int, args ...string) (stdout, stderr string) {
+func (w *sandbox) keys(want int, args ...string) (stdout, stderr string) {
 	w.Helper()
 	var out, problems bytes.Buffer
 	c := exec.Command(w.bin, append([]string{"keys"}, args...)...)

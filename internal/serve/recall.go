@@ -10,12 +10,12 @@ import (
 	"tidegate.dev/tidegate/rules"
 )
 
-// ofRules is what is added to the name of the file of counters for that of the rules which
-// made them, so that whoever goes on under other rules refills nobody.
+// ofRules is added to the name of the file of counters for the file with the rules that made
+// them, so that a process with other rules refills nobody.
 const ofRules = ".rules"
 
-// remember writes where the rules in force count, beside the counters in file. Without it the
-// counters are as good: only those of limits that have changed start empty.
+// remember writes where the rules in force count, beside the counters in file. Without it only
+// the counters of limits that have changed start empty.
 func (s *server) remember(file string) error {
 	if s.rules == nil {
 		return nil
@@ -58,5 +58,5 @@ func (s *server) recall(file string) {
 	}
 }
 
-// maxRules bounds what is read of them.
+// maxRules is how long that file may be.
 const maxRules = 64 << 20

@@ -18,7 +18,7 @@ func counting(limits string) string {
 // Whoever is replaced, or restarted, with rules that count otherwise refills nobody: what the
 // rules before counted is known.
 func testRestartWithOtherRules(t *testing.T, bin string) {
-	w := newWorld(t, bin, "rules.yaml", counting("{ rate: 3/hour, algorithm: token_bucket }"))
+	w := newSandbox(t, bin, "rules.yaml", counting("{ rate: 3/hour, algorithm: token_bucket }"))
 	serve := func() *serving {
 		return w.serve("", nil, "--store.memory.snapshot=counters", "--store.memory.snapshot_every=0", "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0")
 	}
@@ -50,7 +50,7 @@ func testRestartWithOtherRules(t *testing.T, bin string) {
 // The same of counters in Redis, which a successor goes on with.
 func TestUpgradeWithOtherRulesOnRedis(t *testing.T) {
 	server := testdep.Redis(t)
-	w := newWorld(t, built(t), "rules.yaml", counting("{ rate: 3/hour, algorithm: token_bucket }"))
+	w := newSandbox(t, built(t), "rules.yaml", counting("{ rate: 3/hour, algorithm: token_bucket }"))
 	s := w.serveRedis("redis://"+server.Addr, "--store.deadline=1s")
 	gateway, _ := s.ready()
 	w.spend(gateway, "acme")

@@ -22,7 +22,7 @@ const lostLine = "a slot was lost while it was held: others may be admitted besi
 // the log once.
 func TestLostSlotIsTold(t *testing.T) {
 	server := testdep.Redis(t)
-	w := newWorld(t, built(t), "rules.yaml", leaseRules)
+	w := newSandbox(t, built(t), "rules.yaml", leaseRules)
 	s := w.serveRedis("redis://"+server.Addr, "--store.deadline=250ms")
 	gateway, admin := s.ready()
 	var requests sync.WaitGroup
@@ -40,7 +40,7 @@ func TestLostSlotIsTold(t *testing.T) {
 		t.Errorf("%g renewals are counted, want one of each request at least", n)
 	}
 	s.await(1, lostLine)
-	if n := strings.Count(s.said(), lostLine); n != 1 {
+	if n := strings.Count(s.logText(), lostLine); n != 1 {
 		t.Errorf("the log tells %d times, want once", n)
 	}
 }

@@ -32,14 +32,14 @@ rules:
 var anyPorts = []string{"--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0"}
 
 // serveRedis starts a gateway whose counters are in Redis.
-func (w *world) serveRedis(url string, args ...string) *serving {
+func (w *sandbox) serveRedis(url string, args ...string) *serving {
 	w.Helper()
 	w.Setenv("TIDEGATE_STORE_REDIS", url)
 	return w.serve("", nil, append(anyPorts, args...)...)
 }
 
 // until polls.
-func (w *world) until(what string, f func() bool) {
+func (w *sandbox) until(what string, f func() bool) {
 	w.Helper()
 	for end := time.Now().Add(20 * time.Second); !f(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -48,7 +48,7 @@ func (w *world) until(what string, f func() bool) {
 	}
 }
 
-func (w *world) health(address string) (h admin.Health) {
+func (w *sandbox) health(address string) (h admin.Health) {
 	w.Helper()
 	status, body := w.get(once, address+"/healthz")
 	if err := json.Unmarshal([]byte(body), &h); err != nil || status != http.StatusOK {
@@ -75,7 +75,7 @@ func TestServeRedis(t *testing.T) {
 // them forgets, the other has forgotten.
 func testRedisShared(t *testing.T, bin string) {
 	server := testdep.Redis(t)
-	w := newWorld(t, bin, "rules.yaml", redisRules)
+	w := newSandbox(t, bin, "rules.yaml", redisRules)
 	var gateways, admins [2]string
 	for i := range gateways {
 		gateways[i], admins[i] = w.serveRedis("redis://" + server.Addr).ready()
@@ -132,7 +132,7 @@ var goroutines = regexp.MustCompile(`(?m)^go_goroutines (\d+)$`)
 // Reloads make no new client, and leak nothing.
 func TestTrap6ReloadsMakeNoNewClient(t *testing.T) {
 	server := testdep.Redis(t)
-	w := newWorld(t, built(t), "rules.yaml", redisRules)
+	w := newSandbox(t, built(t), "rules.yaml", redisRules)
 	gateway, admin := w.serveRedis("redis://" + server.Addr).ready()
 	clients := func() int { return strings.Count(server.Do("CLIENT", "LIST"), "name=tidegate") }
 	running := func() int {
@@ -170,7 +170,7 @@ func TestTrap6ReloadsMakeNoNewClient(t *testing.T) {
 // A successor takes over, and is one instance like its predecessor; whoever ends says so.
 func testRedisUpgrade(t *testing.T, bin string) {
 	server := testdep.Redis(t)
-	w := newWorld(t, bin, "rules.yaml", strings.Replace(redisRules, "40/hour", "3/hour", 1))
+	w := newSandbox(t, bin, "rules.yaml", strings.Replace(redisRules, "40/hour", "3/hour", 1))
 	s := w.serveRedis("redis://" + server.Addr)
 	gateway, _ := s.ready()
 	w.spend(gateway, "acme")

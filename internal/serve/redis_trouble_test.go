@@ -15,7 +15,7 @@ import (
 // rule says.
 func TestTrap11LostRedisIsNobodysError(t *testing.T) {
 	server := testdep.Redis(t)
-	w := newWorld(t, built(t), "rules.yaml", "instances: 4\n"+redisRules)
+	w := newSandbox(t, built(t), "rules.yaml", "instances: 4\n"+redisRules)
 	s := w.serveRedis("redis://"+server.Addr, "--store.deadline=250ms") // as long as this machine may take
 	gateway, admin := s.ready()
 	ask := func(path, customer string) int {
@@ -97,7 +97,7 @@ func TestTrap11LostRedisIsNobodysError(t *testing.T) {
 func testRedisDown(t *testing.T, bin string) {
 	server := testdep.Redis(t)
 	server.Kill()
-	w := newWorld(t, bin, "rules.yaml", redisRules+`
+	w := newSandbox(t, bin, "rules.yaml", redisRules+`
   - { name: hot, match: /hot, per: everyone, limits: { rate: 1000/second, burst: 5000, algorithm: token_bucket }, consistency: leased, on_partition: share }
   - { name: exact, match: /exact, per: everyone, limits: 10/second, consistency: { mode: strict, deny_cache: false } }
 `)
@@ -105,7 +105,7 @@ func testRedisDown(t *testing.T, bin string) {
 	gateway, admin := s.ready()
 	s.await(1, "`consistency` of the rule `hot` does nothing here: leased is not built yet: the counters in Redis are shared strictly")
 	s.await(1, "`on_partition` of the rule `hot` does nothing here: it is not built yet: a gateway that is cut off goes by on_store_failure")
-	if strings.Contains(s.said(), "`exact`") {
+	if strings.Contains(s.logText(), "`exact`") {
 		t.Error("`strict` is doubted, and it is what Redis is for")
 	}
 	if got, _ := w.get(once, gateway+"/api/things?customer=acme"); got != http.StatusOK {
@@ -123,7 +123,7 @@ func testRedisDown(t *testing.T, bin string) {
 func testRedisPassword(t *testing.T, bin string) {
 	server := testdep.Redis(t)
 	server.Do("CONFIG", "SET", "requirepass", "correct")
-	w := newWorld(t, bin, "rules.yaml", redisRules, "password", "s3cret\n", "right", "correct\n")
+	w := newSandbox(t, bin, "rules.yaml", redisRules, "password", "s3cret\n", "right", "correct\n")
 	s := w.serveRedis("redis://"+server.Addr, "--store.password_file=password")
 	gateway, admin := s.ready()
 	s.await(1, troubleLine)
@@ -135,7 +135,7 @@ func testRedisPassword(t *testing.T, bin string) {
 	if h := w.health(admin); !strings.Contains(h.Why, "password is wrong") {
 		t.Errorf("health is %+v", h)
 	}
-	if said := s.said(); strings.Contains(said, "s3cret") || strings.Count(said, "WRONGPASS") != 1 {
+	if printed := s.logText(); strings.Contains(printed, "s3cret") || strings.Count(printed, "WRONGPASS") != 1 {
 		t.Errorf("the log has the password, or does not tell once that it is wrong")
 	}
 	gateway, admin = w.serveRedis("redis://"+server.Addr, "--store.password_file=right").ready()
@@ -143,7 +143,7 @@ func testRedisPassword(t *testing.T, bin string) {
 		t.Errorf("with the right one: %d, %+v", got, w.health(admin))
 	}
 	s = w.serveRedis("redis://:correct@"+server.Addr, "--store.redis=redis://:s3cret@host:port:1")
-	if code := s.end(); code != 2 || strings.Contains(s.said(), "s3cret") {
+	if code := s.end(); code != 2 || strings.Contains(s.logText(), "s3cret") {
 		t.Errorf("exits with %d", code)
 	}
 }

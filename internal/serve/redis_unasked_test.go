@@ -28,7 +28,7 @@ const (
 func TestRuleThatCannotBeAsked(t *testing.T) {
 	server := testdep.Redis(t)
 	server.Do("ACL", "SETUSER", "tidegate", "on", ">secret", "~*", "+@all", "-rpush")
-	w := newWorld(t, built(t), "rules.yaml", unaskedRules)
+	w := newSandbox(t, built(t), "rules.yaml", unaskedRules)
 	s := w.serveRedis("redis://tidegate:secret@"+server.Addr, "--store.deadline=250ms")
 	gateway, admin := s.ready()
 	passed := 0
@@ -62,7 +62,7 @@ func TestRuleThatCannotBeAsked(t *testing.T) {
 		return w.health(admin).Status == "ok"
 	})
 	s.await(1, askedLine)
-	if n := strings.Count(s.said(), unaskedLine); n != 1 {
+	if n := strings.Count(s.logText(), unaskedLine); n != 1 {
 		t.Errorf("the log tells %d times, want once", n)
 	}
 	if got, _ := w.get(once, gateway+"/api/things?customer=ann"); got != http.StatusTooManyRequests {
@@ -85,7 +85,7 @@ func TestRuleThatCannotBeAsked(t *testing.T) {
 // TestConnectionOfTheWrongKind says at the start and in health what to do about it.
 func TestConnectionOfTheWrongKind(t *testing.T) {
 	server := testdep.Redis(t)
-	w := newWorld(t, built(t), "rules.yaml", unaskedRules)
+	w := newSandbox(t, built(t), "rules.yaml", unaskedRules)
 	s := w.serveRedis("rediss://" + server.Addr)
 	gateway, admin := s.ready()
 	w.until("health says what it is", func() bool {
@@ -93,14 +93,14 @@ func TestConnectionOfTheWrongKind(t *testing.T) {
 		h := w.health(admin)
 		return h.Status == "degraded" && strings.Contains(h.Why, "does not speak TLS")
 	})
-	w.until("the log says so", func() bool { return strings.Contains(s.said(), "if it does not speak TLS, use redis://") })
+	w.until("the log says so", func() bool { return strings.Contains(s.logText(), "if it does not speak TLS, use redis://") })
 }
 
 // TestHeartbeatsAreForbidden is about the roll of instances alone: requests go on.
 func TestHeartbeatsAreForbidden(t *testing.T) {
 	server := testdep.Redis(t)
 	server.Do("ACL", "SETUSER", "tidegate", "on", ">secret", "~*", "+@all", "-zadd")
-	w := newWorld(t, built(t), "rules.yaml", unaskedRules)
+	w := newSandbox(t, built(t), "rules.yaml", unaskedRules)
 	s := w.serveRedis("redis://tidegate:secret@"+server.Addr, "--store.deadline=250ms")
 	gateway, admin := s.ready()
 	w.until("health says so", func() bool {
@@ -110,7 +110,7 @@ func TestHeartbeatsAreForbidden(t *testing.T) {
 	if got, _ := w.get(once, gateway+"/healthz?customer=ann"); got != http.StatusOK {
 		t.Errorf("`deny` is answered %d by a store that works", got)
 	}
-	if strings.Contains(s.said(), troubleLine) {
+	if strings.Contains(s.logText(), troubleLine) {
 		t.Error("the log says that the store does not answer")
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// reload is for operators who say that something has changed. What is wrong leaves what
-// was before in use.
+// reload reads everything again that an operator may have changed. What cannot be read stays
+// as it was.
 func (s *server) reload() {
 	s.log.Info("told to reload: logs are opened again; rules, lists, certificates, tokens and users are read again")
 	s.logs.reopen()

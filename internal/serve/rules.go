@@ -14,10 +14,10 @@ import (
 	"tidegate.dev/tidegate/rules/source"
 )
 
-// ruleSource is the rules in force: those of files that are followed, or the
-// example's own.
+// ruleSource is the rules in force: those of files that are followed, or those of the
+// example.
 type ruleSource struct {
-	*source.Watcher // nil: the example's
+	*source.Watcher // nil for the example
 	live            *rules.Live
 	since           time.Time
 }
@@ -74,7 +74,7 @@ func trustOf(t config.Trust) rules.Trust {
 	return rules.Trust{JWT: &rules.JWT{Key: j.Key, JWKS: j.JWKS, Issuer: j.Issuer, Audience: j.Audience}}
 }
 
-// mistakes is err as what is wrong with a file, if it is that.
+// mistakes returns the problems of a file if err is about one, and err otherwise.
 func mistakes(err error) error {
 	var load *rules.LoadError
 	if errors.As(err, &load) {
@@ -108,7 +108,7 @@ func (r *ruleSource) count() int {
 	return len(r.live.Set().Rules())
 }
 
-// doubts are what to tell of the rules at the start.
+// doubts returns the warnings about the rules at the start.
 func (s *server) doubts() diag.List {
 	if s.rules == nil {
 		return nil
@@ -128,7 +128,7 @@ func doorsOf(l config.Listen) (doors []rules.Door) {
 	return doors
 }
 
-// unmet tells of what rules ask for and this gateway does not do.
+// unmet returns warnings about what rules ask for and this gateway does not do.
 func (s *server) unmet(set *rules.Set) (doubts diag.List) {
 	for _, n := range set.Needs() {
 		var why string

@@ -33,8 +33,8 @@ type Options struct {
 	Version        string // of the program
 }
 
-// Run serves until ctx ends, a signal says so, or a successor has taken over. It prints why
-// it ends if that is an error: a diag.List for what is wrong with the files of the operator.
+// Run serves until ctx ends, a signal comes, or a successor has taken over. It prints the
+// error that it ends with: a diag.List if the operator's files are wrong.
 func Run(ctx context.Context, o Options) error {
 	collectLess(o.Getenv)
 	upgrade := make(chan os.Signal, 1)
@@ -45,7 +45,7 @@ func Run(ctx context.Context, o Options) error {
 	reload := make(chan os.Signal, 1)
 	signal.Notify(reload, syscall.SIGHUP)
 	defer signal.Stop(reload)
-	signal.Ignore(syscall.SIGPIPE) // who reads a log may go; the gateway does not
+	signal.Ignore(syscall.SIGPIPE) // the reader of a log may exit; the gateway does not
 	err := o.serve(ctx, upgrade, reload)
 	if err == nil || ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil
@@ -54,7 +54,7 @@ func Run(ctx context.Context, o Options) error {
 	return err
 }
 
-// lastWords prints why the process ends. The end does not wait for a reader that stands still.
+// lastWords prints why the process ends. It does not wait for a reader that does not read.
 func (o *Options) lastWords(err error) {
 	text := fmt.Sprintln("tidegate serve:", err)
 	var mistakes diag.List
@@ -65,12 +65,11 @@ func (o *Options) lastWords(err error) {
 	}
 	s := logsink.New(o.Stderr, logsink.Options{})
 	_, _ = io.WriteString(s, text)
-	s.Close(readerPatience)
+	s.Close(readerTimeout)
 }
 
-// garbage is how much a gateway lets lie, in percent of what it holds. Counters are
-// outside of the collected memory, so what it holds is little, and the usual 100
-// would have it collect all the time.
+// garbage is GOGC of a gateway, in percent of the live heap. Counters are outside of the Go
+// heap, which is small, so that with the usual 100 it would collect all the time.
 const garbage = 400
 
 func collectLess(getenv func(string) string) {

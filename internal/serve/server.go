@@ -38,35 +38,35 @@ type server struct {
 
 	// Prepared: all that can be wrong.
 	logs
-	rules          *ruleSource // nil: nothing is limited
+	rules          *ruleSource // nil if nothing is limited
 	signals        *pressure.Signals
 	registry       *prometheus.Registry
 	metrics        *telemetry.Metrics
-	certificate    *certificate // nil: plain HTTP
-	authorities    *authorities // of clients; nil: their certificates are not asked for
-	adminCert      *certificate // nil: plain HTTP
+	certificate    *certificate // nil for plain HTTP
+	authorities    *authorities // of clients; nil if their certificates are not asked for
+	adminCert      *certificate // nil for plain HTTP
 	token          string
-	sample         *demo.Upstream // nil: there are others
+	sample         *demo.Upstream // nil if there are others
 	upstreams      []*url.URL
 	clients, admin net.Listener // clients is nil without a gateway
 	checkDoor      checkDoor
 	respDoor       respDoor
 
-	// shared has the counters of a fleet; nil: they are of this process.
+	// shared has the counters of a fleet; nil if they are of this process.
 	shared *shared
 
 	// Open, when the counters are ours.
-	memory   *memory.Store  // nil: they are shared
-	keeper   *keeper        // of them; nil: the same
-	shortage *shortage      // of their memory; nil: the same
-	counters tidegate.Store // either
-	limited  tidegate.Store // the same, with a line to wait in
-	gate     *tidegate.Gate // nil without rules
-	gateway  atomic.Pointer[gateway.Gateway]
-	stopping atomic.Bool
+	memory      *memory.Store  // nil: they are shared
+	snapshotter *snapshotter   // of them; nil: the same
+	shortage    *shortage      // of their memory; nil: the same
+	counters    tidegate.Store // either
+	limited     tidegate.Store // the same, with a line to wait in
+	gate        *tidegate.Gate // nil without rules
+	gateway     atomic.Pointer[gateway.Gateway]
+	stopping    atomic.Bool
 }
 
-// prepare does everything that can fail, but for reading the counters.
+// prepare does everything that can fail, except reading the counters.
 func (s *server) prepare(doubts diag.List) (err error) {
 	c := s.config
 	if s.logs, err = openLogs(c.Log, s.stdout, s.stderr); err != nil {
@@ -137,7 +137,8 @@ func (s *server) prepare(doubts diag.List) (err error) {
 	return nil
 }
 
-// instances are how many the rules in force say share their limits; 0: they do not say.
+// instances returns how many instances share the limits, as the rules in force say; 0 if they
+// do not.
 func (s *server) instances() int {
 	if s.rules == nil {
 		return 0
@@ -145,15 +146,16 @@ func (s *server) instances() int {
 	return s.rules.live.Set().Instances()
 }
 
-// snapshot writes the counters to a file, or what is counted here while Redis is away.
+// snapshot returns what writes the counters to a file, or with Redis the local counters of an
+// outage.
 func (s *server) snapshot() func(file string) error {
 	if s.shared != nil {
 		return func(file string) error { return errors.Join(s.shared.HandOver(file), s.remember(file)) }
 	}
-	return s.keeper.hand
+	return s.snapshotter.handOver
 }
 
-// kept is the file that counters are kept in when the process ends; "" if they are not.
+// kept is the file that counters are written to when the process ends; "" if they are not.
 func (s *server) kept() string {
 	if s.shared != nil {
 		return ""
@@ -163,16 +165,15 @@ func (s *server) kept() string {
 
 // resumed is called when a successor did not take over.
 func (s *server) resumed() {
-	if s.keeper != nil {
-		s.keeper.resume()
+	if s.snapshotter != nil {
+		s.snapshotter.resume()
 	}
 	if s.shared != nil {
 		s.shared.Resume()
 	}
 }
 
-// open takes up the counters: those of a fleet, of a predecessor, those that were kept,
-// or none.
+// open opens the counters: those of a fleet, of a predecessor, of a snapshot, or none.
 func (s *server) open(handed string) {
 	if s.shared != nil {
 		if handed != "" {
@@ -187,14 +188,14 @@ func (s *server) open(handed string) {
 	} else {
 		s.memory = s.restore(handed)
 		s.counters = s.memory
-		s.keeper = newKeeper(s.memory, s.config.Store.Memory, s.remember, s.log)
+		s.snapshotter = newSnapshotter(s.memory, s.config.Store.Memory, s.remember, s.log)
 		s.shortage = watchShortage(s.memory.Stats, s.config.Store.Memory.Max, s.log)
 		s.metrics.WatchStore(
 			func() telemetry.StoreStats { return telemetry.StoreStats(s.memory.Stats()) },
 			func(l *tidegate.Limit) telemetry.StoreStats { return telemetry.StoreStats(s.memory.LimitStats(l)) })
-		line := queue.New(s.metrics.Store(chain.Adapt(s.memory)))
-		s.limited = line
-		s.metrics.WatchQueue(line.Waiting)
+		queued := queue.New(s.metrics.Store(chain.Adapt(s.memory)))
+		s.limited = queued
+		s.metrics.WatchQueue(queued.Waiting)
 	}
 	if handed == "" {
 		handed = s.kept()
@@ -233,7 +234,7 @@ func (s *server) adminHandler() http.Handler {
 	return admin.New(o)
 }
 
-// ready says why requests should go elsewhere.
+// ready returns why requests should go elsewhere, or nil.
 func (s *server) ready() error {
 	if s.stopping.Load() {
 		return errors.New("this process is about to end")
@@ -250,10 +251,10 @@ func (s *server) ready() error {
 	return errors.New("all upstreams are out of order")
 }
 
-// cutOff is how long requests that were cut off get to be told of in the access log.
+// cutOff is how long to wait until requests that were cut off are in the access log.
 const cutOff = time.Second
 
-// awaitCut returns when no request is in hand, or soon.
+// awaitCut returns when no request is in flight, or soon.
 func (s *server) awaitCut() {
 	g := s.gateway.Load()
 	for end := time.Now().Add(cutOff); g != nil && g.InFlight() > 0 && time.Now().Before(end); {
@@ -266,8 +267,8 @@ func (s *server) close() {
 	if s.shortage != nil {
 		s.shortage.close()
 	}
-	if s.keeper != nil {
-		s.keeper.close()
+	if s.snapshotter != nil {
+		s.snapshotter.close()
 	}
 	if s.rules != nil {
 		s.rules.close()

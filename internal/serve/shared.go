@@ -13,20 +13,20 @@ import (
 	"tidegate.dev/tidegate/internal/telemetry"
 )
 
-// shared is the store of a fleet, with all that stands before it on this node. There
-// is one as long as the process, whatever is reloaded.
+// shared is the store of a fleet, with all layers in front of it on this node. It lives as
+// long as the process, whatever is reloaded.
 type shared struct {
 	*fleet.Store
-	standing
+	storeLog
 }
 
-// newShared connects to nothing: Redis may be down, and a successor may not take over.
-// instances are those that the rules name, 0 if they do not.
+// newShared does not connect yet: Redis may be down, and a successor may not take over.
+// instances returns the number that the rules name, 0 if they do not.
 func newShared(c config.Redis, instances func() int, m *telemetry.Metrics, log *slog.Logger) (s *shared, err error) {
-	s = &shared{standing: standing{log: log}}
+	s = &shared{storeLog: storeLog{log: log}}
 	s.Store, err = fleet.Open(c.URL, fleet.Options{
 		Username: c.Username, PasswordFile: c.PasswordFile, Deadline: c.Deadline, Instances: instances, JoinLater: true,
-		OnState: s.turned, OnUnasked: s.unasked, OnLostLease: s.lostLease, OnEviction: s.evicts, OnCall: m.Calls(), OnTake: m.Taken,
+		OnState: s.stateChanged, OnUnasked: s.unasked, OnLostLease: s.lostLease, OnEviction: s.evicts, OnCall: m.Calls(), OnTake: m.Taken,
 	})
 	if err != nil {
 		return nil, err

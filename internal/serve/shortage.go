@@ -10,8 +10,8 @@ import (
 	"tidegate.dev/tidegate/store/memory"
 )
 
-// shortage tells the log and health when the memory of the counters is used up: when
-// keys are forgotten that had used events, or new ones find no room.
+// shortage reports, in the log and in health, that the memory of the counters is used up: keys
+// that had used events are forgotten, or new ones find no room.
 type shortage struct {
 	stats func() memory.Stats
 	max   int64 // bytes
@@ -22,14 +22,14 @@ type shortage struct {
 	mu    sync.Mutex
 	last  memory.Stats // under mu
 	began memory.Stats // under mu: before the shortage
-	since time.Time    // under mu: it began; zero: there is none
+	since time.Time    // under mu: when it began; zero if there is none
 	grew  time.Time    // under mu: when it was last seen
 }
 
 const (
 	shortageEvery = time.Second
-	// shortageOver is how long nothing may be lost until the shortage is over, and so
-	// how often the log is told at most.
+	// shortageOver is how long after the last loss the shortage is over. It bounds how often
+	// there is a line in the log.
 	shortageOver = time.Minute
 )
 

@@ -22,7 +22,7 @@ func testHangUp(t *testing.T, bin string) {
 	const rules = "version: 1\nidentify: { who: query who }\nlists: { bad: file bad.txt }\nrules:\n" +
 		"  - { name: banned, match: /, when: { who: in bad }, deny: true }\n  - { name: few, match: /few, per: who, limits: %d/hour }\n"
 	cert, key := newCertificate(t, "first")
-	w := newWorld(t, bin, "rules.yaml", fmt.Sprintf(rules, 1), "bad.txt", "mallory\n", "cert.pem", cert, "key.pem", key)
+	w := newSandbox(t, bin, "rules.yaml", fmt.Sprintf(rules, 1), "bad.txt", "mallory\n", "cert.pem", cert, "key.pem", key)
 	s := w.serve("", nil, "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0", "--tls.cert=cert.pem", "--tls.key=key.pem", "--admin.tls.cert=cert.pem", "--admin.tls.key=key.pem")
 	gateway, admin := s.ready()
 	if !strings.HasPrefix(admin, "https://") {
@@ -95,7 +95,7 @@ var killPaths = []string{"bucket", "window", "sliding", "parts", "log", "quota"}
 // was used stays used, but for what was counted after the last snapshot but one interval.
 func testKill(t *testing.T, bin string) {
 	const every = 200 * time.Millisecond
-	w := newWorld(t, bin, "rules.yaml", killRules)
+	w := newSandbox(t, bin, "rules.yaml", killRules)
 	args := []string{
 		"--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0", "--store.memory.snapshot=counters", "--store.memory.snapshot_every=" + every.String(),
 	}
@@ -176,7 +176,7 @@ func modTime(file string) time.Time {
 }
 
 // used is what a rule has counted for acme.
-func (w *world) used(admin, rule string) int64 {
+func (w *sandbox) used(admin, rule string) int64 {
 	w.Helper()
 	c := w.counters(admin + "/keys?rule=" + rule + "&as=who=acme")
 	if len(c) != 1 {
@@ -197,7 +197,7 @@ func testSnapshotOwner(t *testing.T, bin string) {
 	}))
 	t.Cleanup(upstream.Close)
 	defer close(answer)
-	w := newWorld(t, bin, "rules.yaml", handoverRules, "tidegate.yaml", "drain: 20s\n")
+	w := newSandbox(t, bin, "rules.yaml", handoverRules, "tidegate.yaml", "drain: 20s\n")
 	s := w.serve("", nil, "--upstreams="+upstream.URL, "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0", "--store.memory.snapshot=counters", "--store.memory.snapshot_every=100ms")
 	gateway, _ := s.ready()
 	file := filepath.Join(w.dir, "counters")

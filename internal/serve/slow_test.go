@@ -22,7 +22,7 @@ func testFewOpenFiles(t *testing.T, bin string) {
 		_, _ = io.WriteString(w, "hello")
 	}))
 	defer upstream.Close()
-	s := newWorld(t, bin).serve("ulimit -n 200;", nil, "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0",
+	s := newSandbox(t, bin).serve("ulimit -n 200;", nil, "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0",
 		"--upstreams="+upstream.URL, "--limits.stall=2s", "--limits.read_header=2s")
 	gateway, admin := s.ready()
 	address := strings.TrimPrefix(gateway, "http://")
@@ -56,14 +56,14 @@ func testFewOpenFiles(t *testing.T, bin string) {
 			}
 		}
 	}
-	if strings.Contains(s.said(), "too many open files") {
+	if strings.Contains(s.logText(), "too many open files") {
 		t.Error("it ran out of open files")
 	}
 }
 
 // Connections to the admin listener are few, and none of them is held for ever.
 func testManyOperators(t *testing.T, bin string) {
-	s := newWorld(t, bin).serve("", nil, "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0")
+	s := newSandbox(t, bin).serve("", nil, "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0")
 	gateway, admin := s.ready()
 	closed := make(chan bool, 100)
 	for range 100 {
@@ -99,7 +99,7 @@ func testManyOperators(t *testing.T, bin string) {
 // A process that is told to end does so at once if nothing is under way, whatever idle
 // connections there are, and blames nobody.
 func testEndWithIdleConnections(t *testing.T, bin string) {
-	s := newWorld(t, bin).serve("", nil, "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0", "--drain=30s")
+	s := newSandbox(t, bin).serve("", nil, "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0", "--drain=30s")
 	gateway, _ := s.ready()
 	if got, _ := s.w.get(http.DefaultClient, gateway+"/"); got == 0 {
 		t.Fatal("no answer")
@@ -119,7 +119,7 @@ func testEndWithIdleConnections(t *testing.T, bin string) {
 	if took := time.Since(start); took > 4*time.Second {
 		t.Errorf("it took %s", took)
 	}
-	if said := s.said(); strings.Contains(said, "cut off") || strings.Contains(said, "not closed") {
-		t.Errorf("it blames somebody:\n%s", said)
+	if printed := s.logText(); strings.Contains(printed, "cut off") || strings.Contains(printed, "not closed") {
+		t.Errorf("it blames somebody:\n%s", printed)
 	}
 }

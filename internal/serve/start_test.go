@@ -21,7 +21,7 @@ func testStart(t *testing.T, bin string) {
 	ports := []string{"--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0"}
 
 	t.Run("no configuration", func(t *testing.T) {
-		s := newWorld(t, bin).serve("", nil, ports...)
+		s := newSandbox(t, bin).serve("", nil, ports...)
 		gateway, admin := s.ready()
 		s.await(1, "there are no rules: nothing is limited")
 		s.await(1, "there are no upstreams: requests go to a small API to try; name your own with --upstreams")
@@ -40,7 +40,7 @@ func testStart(t *testing.T, bin string) {
 	})
 
 	t.Run("what is not built", func(t *testing.T) {
-		s := newWorld(t, bin, "rules.yaml", `version: 1
+		s := newSandbox(t, bin, "rules.yaml", `version: 1
 rules:
   - name: checkout
     per: ip
@@ -52,7 +52,7 @@ rules:
 	})
 
 	t.Run("token", func(t *testing.T) {
-		s := newWorld(t, bin, "token", "s3cret-0123456789\n").serve("", nil, append(ports, "--admin.token_file=token")...)
+		s := newSandbox(t, bin, "token", "s3cret-0123456789\n").serve("", nil, append(ports, "--admin.token_file=token")...)
 		_, admin := s.ready()
 		ask := func(header string) int {
 			r, err := http.NewRequest(http.MethodGet, admin+"/metrics", nil)
@@ -70,13 +70,13 @@ rules:
 		if without, with := ask(""), ask("Bearer s3cret-0123456789"); without != http.StatusUnauthorized || with != http.StatusOK {
 			t.Errorf("without the token %d, with it %d", without, with)
 		}
-		if strings.Contains(s.said(), "s3cret") {
+		if strings.Contains(s.logText(), "s3cret") {
 			t.Error("the token is in the log")
 		}
 	})
 
 	t.Run("upstream out of order", func(t *testing.T) {
-		s := newWorld(t, bin).serve("", nil, append(ports, "--upstreams=http://127.0.0.1:1", "--health.path=/", "--health.every=100ms", "--health.unhealthy_after=1")...)
+		s := newSandbox(t, bin).serve("", nil, append(ports, "--upstreams=http://127.0.0.1:1", "--health.path=/", "--health.every=100ms", "--health.unhealthy_after=1")...)
 		gateway, admin := s.ready()
 		for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 			got, body := s.w.get(once, admin+"/readyz")
@@ -102,9 +102,9 @@ rules:
 	defer l.Close()
 	f := func(name string, code int, want string, args ...string) {
 		t.Run(name, func(t *testing.T) {
-			s := newWorld(t, bin, "empty", "", "short", "fifteen bytes--\n", "torn.pem", "-----BEGIN").serve("", nil, args...)
-			if got := s.end(); got != code || !strings.Contains(s.said(), want) {
-				t.Errorf("exits with %d, want %d and %q:\n%s", got, code, want, s.said())
+			s := newSandbox(t, bin, "empty", "", "short", "fifteen bytes--\n", "torn.pem", "-----BEGIN").serve("", nil, args...)
+			if got := s.end(); got != code || !strings.Contains(s.logText(), want) {
+				t.Errorf("exits with %d, want %d and %q:\n%s", got, code, want, s.logText())
 			}
 		})
 	}
@@ -120,7 +120,7 @@ rules:
 // restart.
 func testCertificate(t *testing.T, bin string) {
 	cert, key := newCertificate(t, "first")
-	w := newWorld(t, bin, "cert.pem", cert, "key.pem", key)
+	w := newSandbox(t, bin, "cert.pem", cert, "key.pem", key)
 	s := w.serve("", nil, "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0", "--tls.cert=cert.pem", "--tls.key=key.pem")
 	gateway, _ := s.ready()
 	holder := func() string {
@@ -154,7 +154,7 @@ func testCertificate(t *testing.T, bin string) {
 // systemd understands deploy/systemd.
 func testUnits(t *testing.T, bin string) {
 	verify := testdep.Need(t, "systemd-analyze")
-	w := newWorld(t, bin)
+	w := newSandbox(t, bin)
 	var files []string
 	for _, name := range []string{"tidegate.service", "tidegate.socket"} {
 		text, err := os.ReadFile(filepath.Join("../../deploy/systemd", name))
@@ -167,7 +167,7 @@ func testUnits(t *testing.T, bin string) {
 	if text, err := os.ReadFile(files[0]); err != nil || !strings.Contains(string(text), "\nExecReload=/bin/kill -HUP $MAINPID\n") {
 		t.Errorf("reload is not SIGHUP, %v", err)
 	}
-	if said, err := exec.Command(verify, append([]string{"verify", "--man=no"}, files...)...).CombinedOutput(); err != nil || len(said) > 0 {
-		t.Errorf("%v\n%s", err, said)
+	if printed, err := exec.Command(verify, append([]string{"verify", "--man=no"}, files...)...).CombinedOutput(); err != nil || len(printed) > 0 {
+		t.Errorf("%v\n%s", err, printed)
 	}
 }

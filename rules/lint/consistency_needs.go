@@ -37,16 +37,16 @@ func (p *pass) leased(r *rulefile.Rule, t rulefile.Terms) {
 	if t.Concurrency != nil {
 		p.warn(t.Concurrency.Pos, "slots cannot be leased ahead, so "+diag.Quote(r.Name.Text)+" is strict", "write `consistency: strict`, or remove it")
 	}
-	for _, l := range bounds(t) {
+	for _, l := range knownLimits(t) {
 		switch l.Spec.Algorithm {
 		case tidegate.TokenBucket, tidegate.FixedWindow, tidegate.Quota:
 		default:
-			p.warn(l.Pos, fmt.Sprintf("%s is counted by %s, which cannot be leased ahead, so %s is strict", l.said(), l.Spec.Algorithm, diag.Quote(r.Name.Text)),
+			p.warn(l.Pos, fmt.Sprintf("%s is counted by %s, which cannot be leased ahead, so %s is strict", l.label(), l.Spec.Algorithm, diag.Quote(r.Name.Text)),
 				"write `{ rate: …, algorithm: token_bucket }`, or remove `consistency: leased`")
 			continue
 		}
 		if need := perInstance * max(1, p.file.Instances); capacity(l.Spec) < float64(need) {
-			p.warn(l.Pos, fmt.Sprintf("%s holds %.0f at once, and leases for %s need room for %d, so %s is strict", l.said(), capacity(l.Spec), instances(p.file.Instances), need, diag.Quote(r.Name.Text)),
+			p.warn(l.Pos, fmt.Sprintf("%s holds %.0f at once, and leases for %s need room for %d, so %s is strict", l.label(), capacity(l.Spec), instances(p.file.Instances), need, diag.Quote(r.Name.Text)),
 				fmt.Sprintf("give it a burst of %d or more, or remove `consistency: leased`", need))
 		}
 	}
@@ -56,9 +56,9 @@ func (p *pass) eventual(r *rulefile.Rule, t rulefile.Terms) {
 	if t.Concurrency != nil {
 		p.warn(t.Concurrency.Pos, "slots cannot be counted eventually, so "+diag.Quote(r.Name.Text)+" is strict", "write `consistency: strict`, or remove it")
 	}
-	for _, l := range bounds(t) {
+	for _, l := range knownLimits(t) {
 		if l.Spec.Algorithm == tidegate.SlidingLog || l.Spec.Algorithm == tidegate.LeakyBucket {
-			p.warn(l.Pos, fmt.Sprintf("%s is counted by %s, of which nodes cannot exchange counts, so %s is strict", l.said(), l.Spec.Algorithm, diag.Quote(r.Name.Text)),
+			p.warn(l.Pos, fmt.Sprintf("%s is counted by %s, of which nodes cannot exchange counts, so %s is strict", l.label(), l.Spec.Algorithm, diag.Quote(r.Name.Text)),
 				"write `{ rate: …, algorithm: sub_windows }`, or remove `consistency: eventual`")
 		}
 	}

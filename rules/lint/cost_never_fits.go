@@ -27,13 +27,13 @@ func (p *pass) costFits(t rulefile.Terms) {
 	if c == nil || c.Reserve == nil || !bounded(c) {
 		return
 	}
-	for _, l := range bounds(t) {
+	for _, l := range knownLimits(t) {
 		spec := l.Spec
 		if raised(t.Over) {
 			spec = t.Over.Ceiling(spec)
 		}
 		if room := int64(capacity(spec)); c.Max > room {
-			p.warn(c.Pos, fmt.Sprintf("a request may cost %d, and %s has room for %d: a request that costs more is always refused", c.Max, l.said(), room),
+			p.warn(c.Pos, fmt.Sprintf("a request may cost %d, and %s has room for %d: a request that costs more is always refused", c.Max, l.label(), room),
 				fmt.Sprintf("write `max: %d`, which charges such a request the whole limit, or raise the limit or its burst", room))
 			return
 		}

@@ -5,10 +5,10 @@ import "tidegate.dev/tidegate/internal/lang/diag"
 func dayBelowHour(p *pass) {
 	for _, r := range p.file.Rules {
 		told := make(map[diag.Pos]bool)
-		p.pairs(r, func(a, b bound) {
+		p.pairs(r, func(a, b knownLimit) {
 			if a.period > b.period && !told[b.Pos] {
 				told[b.Pos] = true
-				p.warn(b.Pos, b.said()+" never refuses anybody: "+a.said()+" refuses earlier", "swap the numbers if they are reversed, or remove "+b.said())
+				p.warn(b.Pos, b.label()+" never refuses anybody: "+a.label()+" refuses earlier", "swap the numbers if they are reversed, or remove "+b.label())
 			}
 		})
 	}

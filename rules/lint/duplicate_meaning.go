@@ -15,16 +15,16 @@ func duplicateMeaning(p *pass) {
 		if r.Mode == rulefile.Disabled {
 			continue
 		}
-		said := meaning(r)
-		same := before[said]
-		before[said] = append(same, r)
+		described := meaning(r)
+		same := before[described]
+		before[described] = append(same, r)
 		for _, o := range same {
 			p.step(1 + len(o.InsteadOf) + len(r.InsteadOf))
 			if replaces(o, r) || replaces(r, o) {
 				continue
 			}
 			if b, first, ok := p.samePeriod(r, o); ok {
-				p.warn(b.Pos, fmt.Sprintf("%s limits the same requests by the same value over the same time as %s does with %s, and the smaller number decides", diag.Quote(r.Name.Text), diag.Quote(o.Name.Text), first.said()),
+				p.warn(b.Pos, fmt.Sprintf("%s limits the same requests by the same value over the same time as %s does with %s, and the smaller number decides", diag.Quote(r.Name.Text), diag.Quote(o.Name.Text), first.label()),
 					"keep one of the two")
 				break
 			}
@@ -33,9 +33,9 @@ func duplicateMeaning(p *pass) {
 }
 
 // samePeriod finds limits of both over the same time.
-func (p *pass) samePeriod(r, o *rulefile.Rule) (b, first bound, ok bool) {
-	others := bounds(o.Terms)
-	for _, b := range bounds(r.Terms) {
+func (p *pass) samePeriod(r, o *rulefile.Rule) (b, first knownLimit, ok bool) {
+	others := knownLimits(o.Terms)
+	for _, b := range knownLimits(r.Terms) {
 		p.step(len(others))
 		for _, first := range others {
 			if b.Spec.Period == first.Spec.Period && b.Spec.Calendar == first.Spec.Calendar {
@@ -43,7 +43,7 @@ func (p *pass) samePeriod(r, o *rulefile.Rule) (b, first bound, ok bool) {
 			}
 		}
 	}
-	return bound{}, bound{}, false
+	return knownLimit{}, knownLimit{}, false
 }
 
 // replaces reports whether r is instead of o.
@@ -62,17 +62,17 @@ func meaning(r *rulefile.Rule) string {
 	}
 	slices.Sort(match)
 	slices.Sort(per)
-	said := fmt.Sprintf("%d %q %q when %s unless %s", r.Mode, match, per, conditionText(r.When), conditionText(r.Unless))
+	described := fmt.Sprintf("%d %q %q when %s unless %s", r.Mode, match, per, conditionText(r.When), conditionText(r.Unless))
 	if c := r.Terms.Cost; c != nil {
-		said += fmt.Sprintf(" cost %d %d %d %d %s", c.Fixed, c.Default, c.Min, c.Max, c.Settle)
+		described += fmt.Sprintf(" cost %d %d %d %d %s", c.Fixed, c.Default, c.Min, c.Max, c.Settle)
 		if c.Reserve != nil {
-			said += " " + c.Reserve.Text
+			described += " " + c.Reserve.Text
 		}
 	}
 	if r.Count != nil {
-		said += fmt.Sprint(" count ", r.Count.Status)
+		described += fmt.Sprint(" count ", r.Count.Status)
 	}
-	return said
+	return described
 }
 
 func conditionText(conditions []rulefile.Condition) string {

@@ -150,13 +150,13 @@ func (p *pass) missing(r *rulefile.Rule, name string) rulefile.Missing {
 // meetings are what the rules on a route do in w, where some stand in for others.
 func (p *pass) meetings(rt *route, w scenario) []meeting {
 	all := make([]meeting, 0, len(rt.rules))
-	instead := false
+	replaced := false
 	for _, r := range rt.rules {
 		a, _ := p.seen(r, rt)
 		all = append(all, p.meet(r, a, w))
-		instead = instead || len(r.InsteadOf) > 0
+		replaced = replaced || len(r.InsteadOf) > 0
 	}
-	if instead {
+	if replaced {
 		settled := make([]bool, len(all))
 		for i := range all {
 			p.replace(all, i, settled)

@@ -21,7 +21,7 @@ func escapableRoute(p *pass) {
 			if rt.pattern.Text == "" {
 				pos = r.PerPos
 			}
-			p.fail(pos, "every limit on "+rt.said()+" can be escaped: "+e.ways(),
+			p.fail(pos, "every limit on "+rt.label()+" can be escaped: "+e.reasons(),
 				"add a rule for "+rt.written()+" that counts `per: ip`, or per a verified identity without `missing: skip`")
 		}
 	}
@@ -30,16 +30,16 @@ func escapableRoute(p *pass) {
 // wayOut finds how to ask for rt, where somebody is limited, without any limit
 // that counts what the caller cannot choose; nil when there is none.
 func (p *pass) wayOut(rt *route) *escape {
-	e, ok := p.ways[rt]
+	e, ok := p.escapes[rt]
 	if !ok {
 		e = p.escape(rt, func(all []meeting) bool { return !has(all, shares) && !has(all, counts) })
-		p.ways[rt] = e
+		p.escapes[rt] = e
 	}
 	return e
 }
 
-// ways are how the rules on the route are escaped.
-func (e *escape) ways() string {
+// reasons are how the rules on the route are escaped.
+func (e *escape) reasons() string {
 	var all []string
 	for _, m := range e.meetings {
 		if m.why != "" {

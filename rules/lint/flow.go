@@ -116,44 +116,44 @@ func longest(c tidegate.Calendar) time.Duration {
 	}[c]
 }
 
-// bound is one of the limits that are charged together.
-type bound struct {
+// knownLimit is one of the limits that are charged together.
+type knownLimit struct {
 	rulefile.Limit
 	period time.Duration // its length, for a quota about
 }
 
-// said is how messages name it.
-func (b bound) said() string {
+// label is how messages name it.
+func (b knownLimit) label() string {
 	if b.Spec.Algorithm == tidegate.Quota {
 		return fmt.Sprintf("the quota of %d a %s", b.Spec.Events, b.Spec.Calendar)
 	}
 	return diag.Quote(b.Text)
 }
 
-// bounds are the limits of t whose numbers are known.
-func bounds(t rulefile.Terms) []bound {
-	var all []bound
+// knownLimits are the limits of t whose numbers are known.
+func knownLimits(t rulefile.Terms) []knownLimit {
+	var all []knownLimit
 	if t.Limits != nil {
 		for _, l := range t.Limits.All {
 			if l.From == nil {
-				all = append(all, bound{l, l.Spec.Period})
+				all = append(all, knownLimit{l, l.Spec.Period})
 			}
 		}
 	}
 	if q := t.Quota; q != nil && q.AnchorFrom == nil {
-		all = append(all, bound{rulefile.Limit{Pos: q.Pos, Spec: q.Spec}, longest(q.Spec.Calendar)})
+		all = append(all, knownLimit{rulefile.Limit{Pos: q.Pos, Spec: q.Spec}, longest(q.Spec.Calendar)})
 	}
 	return all
 }
 
 // pairs calls f with every two limits that are charged together, of the rule's
 // own terms and of each branch that names limits; a keeps b from being reached.
-func (p *pass) pairs(r *rulefile.Rule, f func(a, b bound)) {
+func (p *pass) pairs(r *rulefile.Rule, f func(a, b knownLimit)) {
 	each := func(t rulefile.Terms) {
 		if raised(t.Over) || t.Cost != nil && t.Cost.Settle != "" {
 			return // the numbers that decide are others; what is settled is charged unasked
 		}
-		all := bounds(t)
+		all := knownLimits(t)
 		for i, a := range all {
 			p.step(len(all))
 			for j, b := range all {

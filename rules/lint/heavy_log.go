@@ -13,7 +13,7 @@ const heavyEvents = 1000
 
 func heavyLog(p *pass) {
 	p.eachLimit(func(r *rulefile.Rule, l rulefile.Limit) {
-		if l.Spec.Algorithm == tidegate.SlidingLog && l.Spec.Events > heavyEvents && !p.together(r) {
+		if l.Spec.Algorithm == tidegate.SlidingLog && l.Spec.Events > heavyEvents && !p.sharedByAll(r) {
 			p.warn(l.Pos, fmt.Sprintf("the log of %s keeps a timestamp of 8 bytes for each event: up to %d kB for every caller", diag.Quote(l.Text), l.Spec.Events*8/1000),
 				"remove `algorithm: sliding_log`, or write `{ algorithm: sub_windows, ceiling: true }`, which never exceeds the limit either and takes half a kilobyte")
 		}

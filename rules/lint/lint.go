@@ -149,7 +149,7 @@ type pass struct {
 	shapes  map[*rulefile.Rule][]shape // of their match
 	byFirst map[string][]int           // enforced rules, see first
 	asked   map[string][]*route        // by pattern, see routesOf
-	ways    map[*route]*escape         // see wayOut
+	escapes map[*route]*escape         // see wayOut
 	escaped []*escape                  // what escapable-route found
 }
 
@@ -159,7 +159,7 @@ func newPass(f *rulefile.File, now time.Time) *pass {
 		shapes:  make(map[*rulefile.Rule][]shape),
 		byFirst: make(map[string][]int),
 		asked:   make(map[string][]*route),
-		ways:    make(map[*route]*escape),
+		escapes: make(map[*route]*escape),
 		lists:   make(map[string][]rulefile.Test),
 	}
 	for _, l := range f.Lists {

@@ -9,12 +9,12 @@ import (
 
 func oneTakesAll(p *pass) {
 	for _, r := range p.file.Rules {
-		if !enforced(r) || r.Deny || !p.together(r) || p.alwaysExempt(r) {
+		if !enforced(r) || r.Deny || !p.sharedByAll(r) || p.alwaysExempt(r) {
 			continue
 		}
 		beside := slices.ContainsFunc(p.file.Rules, func(o *rulefile.Rule) bool {
 			p.step(1)
-			return enforced(o) && !o.Deny && !p.together(o) && (p.allContain(p.shapes[o], p.shapes[r]) || len(r.Match) == 0)
+			return enforced(o) && !o.Deny && !p.sharedByAll(o) && (p.allContain(p.shapes[o], p.shapes[r]) || len(r.Match) == 0)
 		})
 		if !beside {
 			p.warn(r.PerPos, diag.Quote(r.Name.Text)+" is one limit for all callers, and beside it none for each: one caller can use it up and shut out the others",
@@ -23,7 +23,7 @@ func oneTakesAll(p *pass) {
 	}
 }
 
-// together reports whether r counts all callers as one.
-func (p *pass) together(r *rulefile.Rule) bool {
+// sharedByAll reports whether r counts all callers as one.
+func (p *pass) sharedByAll(r *rulefile.Rule) bool {
 	return len(r.Per) > 0 && all(r.Per, func(per rulefile.Word) bool { return all(p.sources(per.Text), shared) })
 }

@@ -146,8 +146,8 @@ func (p *pass) seen(r *rulefile.Rule, rt *route) (at, bool) {
 	return a, true
 }
 
-// said is how a message names the route.
-func (rt *route) said() string {
+// label is how a message names the route.
+func (rt *route) label() string {
 	if rt.method != rt.pattern.Method {
 		return diag.Quote(rt.method + " " + rt.pattern.Host + rt.pattern.Path)
 	}

@@ -10,7 +10,7 @@ import (
 // bad leaves what was in force, each time.
 func TestReload(t *testing.T) {
 	t.Parallel()
-	deaf := pace{poll: time.Hour, quiet: time.Hour, most: time.Hour, settle: time.Hour, patience: time.Hour, silent: true}
+	deaf := pace{poll: time.Hour, quiet: time.Hour, most: time.Hour, settle: time.Hour, badTimeout: time.Hour, silent: true}
 	name := filepath.Join(t.TempDir(), "rules.yaml")
 	write(t, name, limit(1))
 	w := start(t, name, deaf)

@@ -63,7 +63,7 @@ func TestBroken(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothWays(t, func(t *testing.T, p pace) {
+			bothModes(t, func(t *testing.T, p pace) {
 				file := filepath.Join(mkdir(t, t.TempDir(), "conf"), "rules.yaml")
 				write(t, file, limit(10))
 				o := Options{}
@@ -114,7 +114,7 @@ func TestReadErrorThatPasses(t *testing.T) {
 		}
 		return os.ReadFile(name)
 	}
-	w := startWith(t, file, ways["polling"], o)
+	w := startWith(t, file, modes["polling"], o)
 	bad.Store(true)
 	write(t, file+".new", limit(20))
 	old := time.Now().Add(-time.Hour)
@@ -130,7 +130,7 @@ func TestReadErrorThatPasses(t *testing.T) {
 
 // Back to what is in force: there is nothing to reload, and nothing wrong.
 func TestBrokenAndPutBack(t *testing.T) {
-	bothWays(t, func(t *testing.T, p pace) {
+	bothModes(t, func(t *testing.T, p pace) {
 		file := filepath.Join(t.TempDir(), "rules.yaml")
 		write(t, file, limit(10))
 		w := start(t, file, p)
@@ -148,8 +148,8 @@ func TestBrokenAndPutBack(t *testing.T) {
 
 // Something bad that keeps changing is told as well, if not at once.
 func TestBrokenAndChanging(t *testing.T) {
-	bothWays(t, func(t *testing.T, p pace) {
-		p.settle, p.patience = time.Second, 200*time.Millisecond
+	bothModes(t, func(t *testing.T, p pace) {
+		p.settle, p.badTimeout = time.Second, 200*time.Millisecond
 		file := filepath.Join(t.TempDir(), "rules.yaml")
 		write(t, file, limit(10))
 		w := start(t, file, p)
@@ -164,7 +164,7 @@ func TestBrokenAndChanging(t *testing.T) {
 
 // The one bad file of many: none of the others is used either.
 func TestBrokenOfSeveral(t *testing.T) {
-	bothWays(t, func(t *testing.T, p pace) {
+	bothModes(t, func(t *testing.T, p pace) {
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, "a.yaml"), rule("a", 1))
 		write(t, filepath.Join(dir, "b.yaml"), rule("b", 2))

@@ -58,7 +58,7 @@ func TestEdits(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothWays(t, func(t *testing.T, p pace) {
+			bothModes(t, func(t *testing.T, p pace) {
 				p.settle = deadline // a test that is stopped in the middle is no broken file
 				file := filepath.Join(mkdir(t, t.TempDir(), "conf"), "rules.yaml")
 				write(t, file, limit(10))
@@ -85,7 +85,7 @@ func TestHalfWritten(t *testing.T) {
 		"not here": func(t *testing.T, file string) { do(t, os.Remove(file)) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothWays(t, func(t *testing.T, p pace) {
+			bothModes(t, func(t *testing.T, p pace) {
 				p.settle = deadline
 				file := filepath.Join(t.TempDir(), "rules.yaml")
 				write(t, file, limit(10))
@@ -127,7 +127,7 @@ rules:
 // A list that is emptied and then written does not let anybody in meanwhile; one
 // that is emptied for good does.
 func TestEmptiedList(t *testing.T) {
-	bothWays(t, func(t *testing.T, p pace) {
+	bothModes(t, func(t *testing.T, p pace) {
 		p.settle = 300 * time.Millisecond
 		dir := t.TempDir()
 		file, list := filepath.Join(dir, "rules.yaml"), filepath.Join(dir, "names.txt")
@@ -155,7 +155,7 @@ func TestEmptiedList(t *testing.T) {
 }
 
 func TestBurst(t *testing.T) {
-	bothWays(t, func(t *testing.T, p pace) {
+	bothModes(t, func(t *testing.T, p pace) {
 		p.quiet, p.most, p.settle = 100*time.Millisecond, 500*time.Millisecond, deadline
 		file := filepath.Join(t.TempDir(), "rules.yaml")
 		write(t, file, limit(1))
@@ -180,7 +180,7 @@ func TestBurst(t *testing.T) {
 
 // Changes that never stop do not put a reload off for ever.
 func TestEndlessBurst(t *testing.T) {
-	bothWays(t, func(t *testing.T, p pace) {
+	bothModes(t, func(t *testing.T, p pace) {
 		p.quiet, p.most = 200*time.Millisecond, 300*time.Millisecond
 		file := filepath.Join(t.TempDir(), "rules.yaml")
 		write(t, file, limit(1))
@@ -197,7 +197,7 @@ func TestEndlessBurst(t *testing.T) {
 
 // What is the same afterwards is not reloaded, whatever was done to the file.
 func TestUnchanged(t *testing.T) {
-	bothWays(t, func(t *testing.T, p pace) {
+	bothModes(t, func(t *testing.T, p pace) {
 		p.settle = deadline
 		dir := t.TempDir()
 		file := filepath.Join(dir, "rules.yaml")
@@ -223,7 +223,7 @@ func TestUnchanged(t *testing.T) {
 }
 
 func TestManyFiles(t *testing.T) {
-	bothWays(t, func(t *testing.T, p pace) {
+	bothModes(t, func(t *testing.T, p pace) {
 		dir := t.TempDir()
 		for n := range 100 {
 			write(t, filepath.Join(dir, "r"+strconv.Itoa(n)+".yaml"), rule("r"+strconv.Itoa(n), 1))

@@ -11,7 +11,7 @@ import (
 )
 
 func TestFolder(t *testing.T) {
-	bothWays(t, func(t *testing.T, p pace) {
+	bothModes(t, func(t *testing.T, p pace) {
 		dir := mkdir(t, t.TempDir(), "rules.d")
 		in := func(name string) string { return filepath.Join(dir, name) }
 		write(t, in("a.yaml"), rule("a", 1))
@@ -41,7 +41,7 @@ func TestFolder(t *testing.T) {
 // What is included, by name or by a pattern that nothing fits at first, and what
 // the lists are read from.
 func TestIncludedFiles(t *testing.T) {
-	bothWays(t, func(t *testing.T, p pace) {
+	bothModes(t, func(t *testing.T, p pace) {
 		dir := t.TempDir()
 		in := func(name string) string { return filepath.Join(dir, name) }
 		more := mkdir(t, dir, "more")
@@ -98,7 +98,7 @@ func TestHash(t *testing.T) {
 		for name, text := range files {
 			write(t, filepath.Join(dir, name), text)
 		}
-		return start(t, dir, ways["reports"]).Status().Hash
+		return start(t, dir, modes["reports"]).Status().Hash
 	}
 	first := hash(map[string]string{"a.yaml": rule("a", 1), "b.yaml": rule("b", 1)})
 	f := func(same bool, files map[string]string) {
@@ -116,7 +116,7 @@ func TestHash(t *testing.T) {
 // The key that tokens are verified with is followed as well, and kept out of the
 // hash: that may be shown, and a weak secret could be guessed from it.
 func TestKeyFile(t *testing.T) {
-	bothWays(t, func(t *testing.T, p pace) {
+	bothModes(t, func(t *testing.T, p pace) {
 		dir := t.TempDir()
 		file, key := filepath.Join(dir, "rules.yaml"), filepath.Join(dir, "key")
 		write(t, key, strings.Repeat("a", 40))

@@ -20,16 +20,16 @@ import (
 // far quicker; that of users is held to a second by TestAChangeHoldsWithinASecond.
 const deadline = 5 * time.Second
 
-// ways are how changes are found: by the reports of the kernel alone, and by
+// modes are how changes are found: by the reports of the kernel alone, and by
 // polling alone. Every test of a change passes both.
-var ways = map[string]pace{
-	"reports": {poll: time.Hour, quiet: 10 * time.Millisecond, most: 200 * time.Millisecond, settle: 30 * time.Millisecond, patience: 2 * deadline},
-	"polling": {poll: 20 * time.Millisecond, quiet: 10 * time.Millisecond, most: 200 * time.Millisecond, settle: 30 * time.Millisecond, patience: 2 * deadline, silent: true},
+var modes = map[string]pace{
+	"reports": {poll: time.Hour, quiet: 10 * time.Millisecond, most: 200 * time.Millisecond, settle: 30 * time.Millisecond, badTimeout: 2 * deadline},
+	"polling": {poll: 20 * time.Millisecond, quiet: 10 * time.Millisecond, most: 200 * time.Millisecond, settle: 30 * time.Millisecond, badTimeout: 2 * deadline, silent: true},
 }
 
-func bothWays(t *testing.T, f func(t *testing.T, p pace)) {
+func bothModes(t *testing.T, f func(t *testing.T, p pace)) {
 	t.Helper()
-	for name, p := range ways {
+	for name, p := range modes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f(t, p)

@@ -20,7 +20,7 @@ rules:
 `
 	for _, large := range []string{"rules.yaml", "more.yaml", "banned.txt"} {
 		t.Run(large, func(t *testing.T) {
-			bothWays(t, func(t *testing.T, p pace) {
+			bothModes(t, func(t *testing.T, p pace) {
 				dir := t.TempDir()
 				texts := map[string]string{"rules.yaml": rules, "more.yaml": "version: 1\n", "banned.txt": "mallory\n"}
 				for name, text := range texts {

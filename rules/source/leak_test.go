@@ -55,7 +55,7 @@ func TestThousandReloadsLeakNothing(t *testing.T) {
 	before := use()
 	c := newConfigMap(t, map[string]string{"rules.yaml": limit(1)})
 	file := filepath.Join(c.dir, "rules.yaml")
-	p := pace{poll: time.Hour, quiet: 100 * time.Microsecond, most: time.Millisecond, settle: time.Millisecond, patience: time.Second}
+	p := pace{poll: time.Hour, quiet: 100 * time.Microsecond, most: time.Millisecond, settle: time.Millisecond, badTimeout: time.Second}
 	reloaded, failed := make(chan struct{}, 1), make(chan struct{}, 1)
 	w, err := watch(t.Context(), file, Options{
 		Log:      slog.New(slog.NewTextHandler(io.Discard, nil)),

@@ -10,7 +10,7 @@ import (
 // A link to a file elsewhere: followed when its target changes, when it is
 // pointed elsewhere, and when a folder on the way is.
 func TestLinks(t *testing.T) {
-	bothWays(t, func(t *testing.T, p pace) {
+	bothModes(t, func(t *testing.T, p pace) {
 		p.settle = deadline
 		dir := t.TempDir()
 		one := filepath.Join(mkdir(t, dir, "one"), "rules.yaml")
@@ -70,7 +70,7 @@ func (c *configMap) update(version string, files map[string]string) {
 }
 
 func TestTrap25ConfigMapIsSeenOnce(t *testing.T) {
-	bothWays(t, func(t *testing.T, p pace) {
+	bothModes(t, func(t *testing.T, p pace) {
 		for what, name := range map[string]string{"file": "rules.yaml", "folder": ""} {
 			c := newConfigMap(t, map[string]string{"rules.yaml": limit(1), "banned.txt": "mallory"})
 			w := start(t, filepath.Join(c.dir, name), p)
@@ -90,7 +90,7 @@ func TestTrap25ConfigMapIsSeenOnce(t *testing.T) {
 // The kubelet writes a new version for every change of the ConfigMap, also when
 // the rules are the same.
 func TestTrap25SameRulesInANewVersionAreNotReloaded(t *testing.T) {
-	bothWays(t, func(t *testing.T, p pace) {
+	bothModes(t, func(t *testing.T, p pace) {
 		c := newConfigMap(t, map[string]string{"rules.yaml": limit(1), "other.txt": "1"})
 		w := start(t, filepath.Join(c.dir, "rules.yaml"), p)
 		c.update("..2", map[string]string{"rules.yaml": limit(1), "other.txt": "2"})

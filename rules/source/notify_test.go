@@ -36,7 +36,7 @@ func TestFollowedThoughUnchanged(t *testing.T) {
 				looks.Add(1)
 				return os.ReadFile(name)
 			}
-			p := ways["reports"]
+			p := modes["reports"]
 			p.settle = deadline
 			w := startWith(t, file, p, o)
 			before := looks.Load()

@@ -14,20 +14,20 @@ import (
 // pace is how long the reloader waits for what. A change holds within poll +
 // quiet + settle and the time it takes to load, whether the kernel tells or not.
 type pace struct {
-	poll     time.Duration // between two looks at the files
-	quiet    time.Duration // without a further change, before a reload
-	most     time.Duration // that changes in a row can put it off
-	settle   time.Duration // that something doubtful has to stay as it is
-	patience time.Duration // with something that is bad and keeps changing
-	silent   bool          // the kernel is not asked
+	poll       time.Duration // between two looks at the files
+	quiet      time.Duration // without a further change, before a reload
+	most       time.Duration // that changes in a row can put it off
+	settle     time.Duration // that something doubtful has to stay as it is
+	badTimeout time.Duration // with something that is bad and keeps changing
+	silent     bool          // the kernel is not asked
 }
 
 var usual = pace{
-	poll:     400 * time.Millisecond,
-	quiet:    75 * time.Millisecond,
-	most:     500 * time.Millisecond,
-	settle:   150 * time.Millisecond,
-	patience: 2 * time.Second,
+	poll:       400 * time.Millisecond,
+	quiet:      75 * time.Millisecond,
+	most:       500 * time.Millisecond,
+	settle:     150 * time.Millisecond,
+	badTimeout: 2 * time.Second,
 }
 
 // reloader follows the files below a name, and puts into force what loads. It
@@ -155,7 +155,7 @@ func (r *reloader) step(now time.Time) (again time.Duration) {
 		case r.doubtful.IsZero():
 			r.doubtful = now
 		}
-		if r.pending && now.Sub(r.doubtful) < r.pace.patience {
+		if r.pending && now.Sub(r.doubtful) < r.pace.badTimeout {
 			return r.pace.settle
 		}
 	} else if !r.pending {

@@ -11,7 +11,7 @@ import (
 func TestTrap26BadRulesAreNeverReady(t *testing.T) {
 	good := rule("one", 1) + "  - { name: two, per: everyone, limits: 2/hour }\n"
 	half := rule("one", 10) + "  - { name: two, per: everyone, limit: 20/hour }\n"
-	bothWays(t, func(t *testing.T, p pace) {
+	bothModes(t, func(t *testing.T, p pace) {
 		file := filepath.Join(t.TempDir(), "rules.yaml")
 		write(t, file, half)
 		if w, err := watch(t.Context(), file, Options{}, p); err == nil || w != nil {

@@ -20,7 +20,7 @@ func TestExactUnderGrowth(t *testing.T) {
 			s := Open(Config{MaxBytes: 64 << 20})
 			admitted := make([]atomic.Int32, keys)
 			done := make(chan struct{})
-			var sweeping, asking sync.WaitGroup
+			var sweeping, callers sync.WaitGroup
 			sweeping.Go(func() {
 				for n := uint64(0); ; n++ {
 					select {
@@ -34,7 +34,7 @@ func TestExactUnderGrowth(t *testing.T) {
 				}
 			})
 			for w := range workers {
-				asking.Go(func() {
+				callers.Go(func() {
 					rng := rand.New(rand.NewPCG(uint64(w), 1))
 					for range rounds {
 						for _, k := range rng.Perm(keys) {
@@ -45,7 +45,7 @@ func TestExactUnderGrowth(t *testing.T) {
 					}
 				})
 			}
-			asking.Wait()
+			callers.Wait()
 			close(done)
 			sweeping.Wait()
 			for k := range admitted {

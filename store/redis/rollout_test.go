@@ -103,11 +103,11 @@ func TestWiderStateIsLeftAlone(t *testing.T) {
 			t.Fatalf("%+v", d)
 		}
 	}
-	bound, err := a.compile(wide.Limit)
+	most, err := a.compile(wide.Limit)
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw := func() string { return server.Do("GET", bound.name("ann")) }
+	raw := func() string { return server.Do("GET", most.name("ann")) }
 	before := raw()
 	peek := narrow
 	peek.Cost = 0

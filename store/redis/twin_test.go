@@ -53,7 +53,7 @@ type twins struct {
 	tiers     []*tidegate.Limit
 	key       string
 	receipts  [][2]tidegate.Receipt // of both, for the same charges
-	said      []string
+	answers   []string
 	fresh     bool // the last step has charged something
 	raw       bool // the limits keep the time, and differ in their periods
 
@@ -121,7 +121,7 @@ func (tw *twins) limits() {
 
 func (tw *twins) play(seed uint64) {
 	tw.rand = rand.New(rand.NewPCG(seed, uint64(tw.algorithm)))
-	tw.key, tw.receipts, tw.said, tw.fresh = fmt.Sprint("seed ", seed), nil, nil, false
+	tw.key, tw.receipts, tw.answers, tw.fresh = fmt.Sprint("seed ", seed), nil, nil, false
 	if tw.limits(); len(tw.tiers) == 0 {
 		return
 	}
@@ -141,7 +141,7 @@ func (tw *twins) play(seed uint64) {
 			tw.take()
 		}
 		if tw.Failed() {
-			for _, s := range tw.said {
+			for _, s := range tw.answers {
 				tw.Log(s)
 			}
 			tw.FailNow()
@@ -183,7 +183,7 @@ func (tw *twins) remembered() bool {
 }
 
 func (tw *twins) note(format string, args ...any) {
-	tw.said = append(tw.said, fmt.Sprintf(format, args...))
+	tw.answers = append(tw.answers, fmt.Sprintf(format, args...))
 }
 
 func (tw *twins) check() tidegate.Check {

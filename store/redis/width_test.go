@@ -79,9 +79,9 @@ func TestTrapWideLimitIsNotChargedForTheRefused(t *testing.T) {
 				mustTake(t, s, 40, tidegate.Check{Key: fmt.Sprint("10.9.0.", i), Limit: narrow, Cost: 1})
 			}
 			var refused, admitted atomic.Int64
-			var asking sync.WaitGroup
+			var callers sync.WaitGroup
 			for i := range exhausted {
-				asking.Go(func() {
+				callers.Go(func() {
 					for range 3 {
 						if d, err := s.Take(ctx, checks(fmt.Sprint("10.9.0.", i)), 1); err != nil {
 							t.Error(err)
@@ -92,7 +92,7 @@ func TestTrapWideLimitIsNotChargedForTheRefused(t *testing.T) {
 				})
 			}
 			for i := range honest {
-				asking.Go(func() {
+				callers.Go(func() {
 					if d, err := s.Take(ctx, checks(fmt.Sprint("10.8.0.", i)), 1); err != nil {
 						t.Error(err)
 					} else if !d.OK {
@@ -100,7 +100,7 @@ func TestTrapWideLimitIsNotChargedForTheRefused(t *testing.T) {
 					}
 				})
 			}
-			asking.Wait()
+			callers.Wait()
 			if refused.Load() > 0 || admitted.Load() > 0 {
 				t.Errorf("%d of %d honest callers refused with %d places to spare, %d of the exhausted admitted", refused.Load(), honest, free, admitted.Load())
 			}

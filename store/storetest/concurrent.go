@@ -52,8 +52,8 @@ func duration() time.Duration {
 // long reports whether there is time to be thorough.
 func long() bool { return os.Getenv("TIDEGATE_LONG") == "1" }
 
-// together runs f in every worker and waits for all.
-func (c *contest) together(f func(worker int, r *rand.Rand)) {
+// inParallel runs f in every worker and waits for all.
+func (c *contest) inParallel(f func(worker int, r *rand.Rand)) {
 	c.Helper()
 	var all sync.WaitGroup
 	var start sync.WaitGroup
@@ -97,7 +97,7 @@ func contestExact(c *contest) {
 			l := k.slow("exact", places)
 			key := tidegate.Key("exact", l.String())
 			var admitted atomic.Int64
-			c.together(func(int, *rand.Rand) {
+			c.inParallel(func(int, *rand.Rand) {
 				for range 60 {
 					if c.take(1, check(l, key, 1)).OK {
 						admitted.Add(1)
@@ -118,7 +118,7 @@ func contestVectors(c *contest) {
 	for _, k := range kinds {
 		pair, one := k.slow("pair", 101), k.slow("one", 100)
 		var admitted atomic.Int64
-		c.together(func(_ int, r *rand.Rand) {
+		c.inParallel(func(_ int, r *rand.Rand) {
 			checks := []tidegate.Check{check(pair, "all", 1), check(one, "all", 1), check(pair, "all", 1)}
 			for range 60 {
 				r.Shuffle(len(checks), func(i, j int) { checks[i], checks[j] = checks[j], checks[i] })
@@ -140,7 +140,7 @@ func contestCopies(c *contest) {
 	for _, k := range kinds {
 		l, beside := k.slow("copies", 100), k.slow("beside copies", 110)
 		var granted atomic.Int64
-		c.together(func(_ int, r *rand.Rand) {
+		c.inParallel(func(_ int, r *rand.Rand) {
 			for range 40 {
 				n := 1 + r.IntN(7)
 				d := c.take(n, check(beside, "all", 1), check(l, "all", 1))

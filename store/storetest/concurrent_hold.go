@@ -27,7 +27,7 @@ func (g *gauge) down() { g.now.Add(-1) }
 func (c *contest) cycle(l *tidegate.Limit, key string, times int) {
 	c.Helper()
 	var g gauge
-	c.together(func(int, *rand.Rand) {
+	c.inParallel(func(int, *rand.Rand) {
 		for range times {
 			d := c.take(1, check(l, key, 1))
 			if !d.OK {
@@ -62,7 +62,7 @@ func contestSlots(c *contest) {
 	c.cycle(l, "all", 500)
 	calls := kinds[3].slow("calls", 100)
 	var names sync.Map
-	c.together(func(int, *rand.Rand) {
+	c.inParallel(func(int, *rand.Rand) {
 		for range 100 {
 			d := c.take(1, check(l, "mixed", 1), check(calls, "mixed", 1))
 			if !d.OK {
@@ -93,7 +93,7 @@ func contestSettle(c *contest) {
 			c.Fatalf("Reserve = %s, %v; want it granted", show(d), err)
 		}
 		var settled atomic.Int64
-		c.together(func(int, *rand.Rand) {
+		c.inParallel(func(int, *rand.Rand) {
 			switch err := store.Settle(ctx, d.Receipt, 60); {
 			case err == nil:
 				settled.Add(1)

@@ -34,7 +34,7 @@ func contestOverlap(c *contest) {
 }
 
 func overlapRound(c *contest, key string, limits []*usage) {
-	c.together(func(w int, r *rand.Rand) {
+	c.inParallel(func(w int, r *rand.Rand) {
 		for range 40 {
 			var mine []*usage
 			var checks []tidegate.Check
@@ -92,7 +92,7 @@ func contestLastPlace(c *contest) {
 			c.Fatalf("the first place of %s is taken", tight)
 		}
 		var places, done atomic.Int64
-		c.together(func(w int, r *rand.Rand) {
+		c.inParallel(func(w int, r *rand.Rand) {
 			if w%2 == 0 {
 				for done.Load() < workers/2 {
 					if d := c.take(1, check(wide, key, 1), check(mid, key, 1), check(tight, key, 1)); d.OK {

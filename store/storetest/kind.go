@@ -37,7 +37,7 @@ func (k kind) slow(name string, n int64) *tidegate.Limit {
 	spec.Name, spec.Events, spec.Period = name+" "+k.name, n, k.slowly
 	if spec.Algorithm == tidegate.LeakyBucket {
 		// One leaves every half minute: longer than a test, and short enough
-		// for a line of a hundred to be served within patience.
+		// for a queue of a hundred to be served within leakyWait.
 		spec.Events, spec.Period, spec.Burst = 2, time.Minute, n-1
 	}
 	return tidegate.MustLimit(spec)
@@ -64,15 +64,15 @@ func (k kind) period() time.Duration {
 	return minute
 }
 
-// patience is how long a request waits in the line of a leaky bucket.
-const patience = time.Hour
+// leakyWait is how long a request waits in the line of a leaky bucket.
+const leakyWait = time.Hour
 
 // check is one of limit for key. In a leaky bucket it waits in line, so that
 // its capacity can be used at one instant, like that of the others.
 func check(l *tidegate.Limit, key string, cost int64) tidegate.Check {
 	c := tidegate.Check{Key: key, Limit: l, Cost: cost}
 	if l.Algorithm == tidegate.LeakyBucket {
-		c.MaxWait = patience
+		c.MaxWait = leakyWait
 	}
 	return c
 }

@@ -70,7 +70,7 @@ func (b *bucket) settle(l *tidegate.Limit, now time.Time) *big.Rat {
 func (b *bucket) change(l *tidegate.Limit, used *big.Rat) { b.limit, b.used = l, used }
 
 func (b *bucket) ask(l *tidegate.Limit, now time.Time, q question) answer {
-	patience := q.maxWait
+	maxWait := q.maxWait
 	used := b.settle(l, now)
 	free := new(big.Rat).Sub(whole(l.Capacity()), used)
 	over := new(big.Rat).Sub(whole(q.need()), free) // events that must drain first
@@ -81,27 +81,27 @@ func (b *bucket) ask(l *tidegate.Limit, now time.Time, q question) answer {
 	}
 	if l.Algorithm == tidegate.LeakyBucket {
 		turn := drainTime(l, used)
-		a.ok = over.Sign() <= 0 && turn <= patience
+		a.ok = over.Sign() <= 0 && turn <= maxWait
 		a.wait = turn
-		a.retry = max(drainTime(l, over), turn-patience)
+		a.retry = max(drainTime(l, over), turn-maxWait)
 		if excess.Sign() > 0 {
-			inTime := new(big.Rat).Mul(rate(l), whole(int64(patience))) // whose turn comes soon enough
+			inTime := new(big.Rat).Mul(rate(l), whole(int64(maxWait))) // whose turn comes soon enough
 			a.retry = max(drainTime(b.limit, excess.Add(excess, over)), drainTime(b.limit, inTime.Sub(b.used, inTime)))
 		}
 		line := int64(0) // how many could stand in line and be served in time
-		if turn <= patience {
-			line = floor(new(big.Rat).Mul(rate(l), whole(int64(patience-turn)))) + 1
+		if turn <= maxWait {
+			line = floor(new(big.Rat).Mul(rate(l), whole(int64(maxWait-turn)))) + 1
 		}
 		a.remaining = min(a.remaining, line)
 		return a
 	}
 	wait := drainTime(l, over)
-	a.ok = wait <= patience
-	a.retry = wait - patience
+	a.ok = wait <= maxWait
+	a.retry = wait - maxWait
 	if excess.Sign() > 0 {
 		a.retry = drainTime(b.limit, excess.Add(excess, over))
 	}
-	if patience > 0 {
+	if maxWait > 0 {
 		a.wait = wait
 	}
 	return a
@@ -142,9 +142,9 @@ func ticks(t time.Time) int64 { return t.UnixNano()/1000*1024 + t.UnixNano()%100
 
 func (b *bucket) force(l *tidegate.Limit, now time.Time, cost int64) {
 	used := b.settle(l, now)
-	debt := lesser(new(big.Rat).Add(used, whole(cost)), whole(2*l.Capacity()))
-	if debt.Cmp(used) > 0 {
-		b.change(l, debt)
+	level := lesser(new(big.Rat).Add(used, whole(cost)), whole(2*l.Capacity()))
+	if level.Cmp(used) > 0 {
+		b.change(l, level)
 	}
 }
 

@@ -25,11 +25,11 @@ func testStepBack(s *subject) {
 				s.Errorf("back by %s with 2 of 5 used: a peek = %s, want at most 3 left", back, show(d))
 			}
 			// The oldest part of sub-windows may still be leaving after two.
-			bound := 2*p + p/6 + step
+			atMost := 2*p + p/6 + step
 			waited := time.Duration(0)
 			for ; !s.takeN(1, full).OK; waited += p / 24 {
-				if waited > bound {
-					s.Errorf("back by %s: still refused %s later, want at most %s", back, waited, bound)
+				if waited > atMost {
+					s.Errorf("back by %s: still refused %s later, want at most %s", back, waited, atMost)
 					break
 				}
 				s.clock.add(p / 24)

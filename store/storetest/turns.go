@@ -30,9 +30,9 @@ func (s *subject) depart(key string, cost int64) departure {
 }
 
 // giveBack returns all events of a turn but the first keep of them.
-func (s *subject) giveBack(key string, d departure, keep int64) {
+func (s *subject) giveBack(key string, d departure, kept int64) {
 	s.Helper()
-	s.adjust(after(d.receipt, outflow.Turn(keep)), tidegate.Check{Key: key, Limit: outflow, Cost: keep - d.cost})
+	s.adjust(after(d.receipt, outflow.Turn(kept)), tidegate.Check{Key: key, Limit: outflow, Cost: kept - d.cost})
 }
 
 // testTurnsOnce: whatever is given back, whole or in part, before its turn or after
@@ -70,12 +70,12 @@ func testTurnsOnce(s *subject) {
 					continue
 				}
 				i := len(held) - 1 - r.IntN(min(3, len(held)))
-				keep := r.Int64N(held[i].cost)
-				s.giveBack(key, held[i], keep)
-				if keep == 0 {
+				kept := r.Int64N(held[i].cost)
+				s.giveBack(key, held[i], kept)
+				if kept == 0 {
 					held = slices.Delete(held, i, i+1)
 				} else {
-					held[i].cost, held[i].to = keep, held[i].from.Add(time.Duration(keep)*every)
+					held[i].cost, held[i].to = kept, held[i].from.Add(time.Duration(kept)*every)
 				}
 			default:
 				s.clock.add(time.Duration(r.IntN(10)) * every / 4)

@@ -35,8 +35,8 @@ func run(ctx context.Context, _ []string, out io.Writer) error {
 	}
 	defer os.RemoveAll(dir)
 	program := filepath.Join(dir, "h2spec")
-	if said, err := exec.CommandContext(ctx, "go", "build", "-o", program, suite).CombinedOutput(); err != nil {
-		return fmt.Errorf("build %s: %w\n%s", suite, err, said)
+	if output, err := exec.CommandContext(ctx, "go", "build", "-o", program, suite).CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w\n%s", suite, err, output)
 	}
 	tidegate, err := served.Build(ctx, dir)
 	if err != nil {
@@ -145,11 +145,11 @@ func runSuite(ctx context.Context, program, dir, address string) (result, error)
 	}
 	file := filepath.Join(dir, "report.xml")
 	// It ends with 1 when a case fails, which the report tells better.
-	said, _ := exec.CommandContext(ctx, program, "--tls", "--insecure", "--strict", "--timeout=5",
+	output, _ := exec.CommandContext(ctx, program, "--tls", "--insecure", "--strict", "--timeout=5",
 		"--host="+host, "--port="+port, "--junit-report="+file).CombinedOutput()
 	raw, err := os.ReadFile(file)
 	if err != nil {
-		return result{}, fmt.Errorf("run %s: %w\n%s", suite, err, said)
+		return result{}, fmt.Errorf("run %s: %w\n%s", suite, err, output)
 	}
 	defer os.Remove(file)
 	var r report

@@ -18,8 +18,8 @@ func slowhttptest(path string, flags ...string) func(context.Context, string) (t
 		args := append([]string{"-c", n, "-r", n, "-l", "60", "-p", "20", "-u", url + path}, flags...)
 		ctx, cancel := context.WithCancel(ctx)
 		cmd := exec.CommandContext(ctx, "slowhttptest", args...)
-		var said bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &said, &said
+		var output bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &output, &output
 		if err := cmd.Start(); err != nil {
 			cancel()
 			return 0, err

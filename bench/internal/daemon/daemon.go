@@ -88,8 +88,8 @@ func (s *Server) Await(ctx context.Context, probe func(context.Context) error) e
 }
 
 func (s *Server) failure(err error) error {
-	said, _ := os.ReadFile(s.Log)
-	if last := bytes.TrimSpace(said[max(0, len(said)-2000):]); len(last) > 0 {
+	output, _ := os.ReadFile(s.Log)
+	if last := bytes.TrimSpace(output[max(0, len(output)-2000):]); len(last) > 0 {
 		return fmt.Errorf("%s does not come up: %w; it said:\n%s", s.Name, err, last)
 	}
 	return fmt.Errorf("%s does not come up: %w", s.Name, err)

@@ -31,12 +31,12 @@ func LookAround(ctx context.Context) (string, error) {
 		return "", err
 	}
 	share := float64(busyNow-busy) / float64(max(1, allNow-all))
-	said := fmt.Sprintf("before the race, others took %.0f %% of the cores", 100*share)
+	output := fmt.Sprintf("before the race, others took %.0f %% of the cores", 100*share)
 	if share > quiet {
-		said += ": the figures are rough"
+		output += ": the figures are rough"
 	}
-	rig.Progress("%s", said)
-	return said, nil
+	rig.Progress("%s", output)
+	return output, nil
 }
 
 func coreTime() (busy, all int64, err error) {

@@ -47,7 +47,7 @@ func Start(ctx context.Context, program string, flags ...string) (*Gateway, erro
 	args := append([]string{"serve", "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0", "--log.access=off", "--drain=2s"}, flags...)
 	g := &Gateway{cmd: exec.Command(program, args...), ended: make(chan struct{})}
 	g.cmd.SysProcAttr = endWithUs()
-	said, err := g.cmd.StderrPipe()
+	output, err := g.cmd.StderrPipe()
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func Start(ctx context.Context, program string, flags ...string) (*Gateway, erro
 	serving := make(chan bool, 1)
 	go func() {
 		defer close(g.ended)
-		lines := bufio.NewScanner(said)
+		lines := bufio.NewScanner(output)
 		for lines.Scan() {
 			var line struct{ Level, Msg, Gateway, Admin string }
 			if json.Unmarshal(lines.Bytes(), &line) != nil || line.Level == "ERROR" {

@@ -87,10 +87,10 @@ func measure(cs []contestant, shapes []shape, scale float64, seed uint64, worker
 
 // worker is what one goroutine reuses from client to client.
 type worker struct {
-	seed  uint64
-	gates []gate
-	judge history
-	buf   []int64
+	seed      uint64
+	gates     []gate
+	reference history
+	buf       []int64
 }
 
 func newWorker(cs []contestant, seed uint64) *worker {
@@ -108,9 +108,9 @@ func (w *worker) run(s shape, j job) result {
 		s.make(t)
 		w.buf = t.sorted()
 		r.requests += int64(len(w.buf))
-		r.exact += exact(&w.judge, w.buf)
+		r.exact += exact(&w.reference, w.buf)
 		for i, g := range w.gates {
-			r.scores[i].play(g, &w.judge, w.buf)
+			r.scores[i].play(g, &w.reference, w.buf)
 		}
 	}
 	return r

@@ -16,9 +16,9 @@ import (
 	"time"
 )
 
-// patience is how long a server may take for what it does in no time when the
+// startTimeout is how long a server may take for what it does in no time when the
 // machine is idle.
-const patience = 30 * time.Second
+const startTimeout = 30 * time.Second
 
 // RedisServer is a redis-server that a test has started. It ends with the test, and
 // with the process of the test.
@@ -143,7 +143,7 @@ func (r *RedisServer) wait(word string, command ...string) {
 	r.t.Helper()
 	var got string
 	var err error
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(startTimeout); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if got, err = r.Try(command...); err == nil && strings.Contains(got, word) {
 			return
 		}
@@ -170,7 +170,7 @@ func (r *RedisServer) Try(command ...string) (string, error) {
 		return "", err
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(patience))
+	_ = conn.SetDeadline(time.Now().Add(startTimeout))
 	request := fmt.Sprintf("*%d\r\n", len(command))
 	for _, word := range command {
 		request += fmt.Sprintf("$%d\r\n%s\r\n", len(word), word)

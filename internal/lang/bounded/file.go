@@ -19,8 +19,8 @@ import (
 // PEM is how long a file of certificates or keys may be.
 const PEM = 1 << 20
 
-// patience is how long a pipe has to say everything.
-const patience = 5 * time.Second
+// pipeTimeout is how long a pipe has to say everything.
+const pipeTimeout = 5 * time.Second
 
 // A TooLargeError is the cause when a file is longer than it may be.
 type TooLargeError struct{ Max int64 }
@@ -86,7 +86,7 @@ func read(f *os.File, max int64) ([]byte, error) {
 // readPipe takes a pipe that says nothing for one without a writer, not for an empty
 // file: a list of those to be kept out must not be empty by accident.
 func readPipe(f *os.File, max int64) ([]byte, error) {
-	if err := f.SetReadDeadline(time.Now().Add(patience)); err != nil {
+	if err := f.SetReadDeadline(time.Now().Add(pipeTimeout)); err != nil {
 		return nil, err
 	}
 	text, err := All(f, max)

@@ -7,13 +7,13 @@ import (
 
 func TestMatchAllocatesNothing(t *testing.T) {
 	tr := tree(t, "/", "/api/", "GET /api/{user}/posts/{id}", "/api/{user}/{rest...}", "HEAD /api/1/", "api.example.com/api/", "[2001:db8::1]/")
-	hits, ways := make([]Hit, 0, 16), make([]Reading, 0, 4)
+	hits, variants := make([]Hit, 0, 16), make([]Reading, 0, 4)
 	f := func(method, host, path, raw string, want int) {
 		t.Helper()
 		n := testing.AllocsPerRun(100, func() {
-			ways = tr.Readings(path, raw, ways[:0])
+			variants = tr.Readings(path, raw, variants[:0])
 			hits = hits[:0]
-			for _, way := range ways {
+			for _, way := range variants {
 				hits = tr.Match(method, host, way, hits)
 			}
 			for i := range hits {

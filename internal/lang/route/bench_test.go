@@ -33,12 +33,12 @@ func BenchmarkMatchOdd(b *testing.B) {
 }
 
 func run(b *testing.B, tr *Tree, host, path, raw string, want int) {
-	hits, ways := make([]Hit, 0, 16), make([]Reading, 0, 4)
+	hits, variants := make([]Hit, 0, 16), make([]Reading, 0, 4)
 	b.ReportAllocs()
 	for b.Loop() {
-		ways = tr.Readings(path, raw, ways[:0])
+		variants = tr.Readings(path, raw, variants[:0])
 		hits = hits[:0]
-		for _, way := range ways {
+		for _, way := range variants {
 			hits = tr.Match("GET", host, way, hits)
 		}
 	}

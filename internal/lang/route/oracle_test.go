@@ -19,7 +19,7 @@ type request struct{ method, host, path, raw string }
 
 // oracle says the same as the tree in the plainest way: every pattern by itself,
 // segment by segment. It returns the value of each wildcard.
-func oracle(p Pattern, r request, ways [][]string) (values map[string]string, ok bool) {
+func oracle(p Pattern, r request, variants [][]string) (values map[string]string, ok bool) {
 	method := p.Method == "" || p.Method == r.method || p.Method == "GET" && r.method == "HEAD"
 	if !method || p.Host != "" && !sameHost(p.Host, r.host) {
 		return nil, false
@@ -32,7 +32,7 @@ func oracle(p Pattern, r request, ways [][]string) (values map[string]string, ok
 		}
 		return nil, p.Path == "/"
 	}
-	for _, segments := range ways {
+	for _, segments := range variants {
 		if v, fine := fits(p.Path, segments); fine {
 			return v, true
 		}
@@ -97,11 +97,11 @@ func readings(r request) [][][]string {
 		}
 	}
 	for _, f := range forms {
-		ways := []string{f}
+		variants := []string{f}
 		if strings.Contains(r.path, ";") {
-			ways = append(ways, cuts(f)[1], cuts(regexp.MustCompile(`(?i)%3b`).ReplaceAllString(f, ";"))[1])
+			variants = append(variants, cuts(f)[1], cuts(regexp.MustCompile(`(?i)%3b`).ReplaceAllString(f, ";"))[1])
 		}
-		for _, w := range ways {
+		for _, w := range variants {
 			if both, ok := segmentwise(divide(w)); ok {
 				all = append(all, both)
 			}
@@ -188,10 +188,10 @@ func compare(t *testing.T, patterns []Pattern, r request) {
 		tr.Add(p, i)
 	}
 	want, got := map[string]bool{}, map[string]bool{}
-	for _, ways := range readings(r) {
+	for _, variants := range readings(r) {
 		var hits []string
 		for i, p := range patterns {
-			if values, ok := oracle(p, r, ways); ok {
+			if values, ok := oracle(p, r, variants); ok {
 				hits = append(hits, fmt.Sprintf("%d%q", i, values))
 			}
 		}

@@ -158,16 +158,16 @@ func (w *reader) segmentwise(raw string, odd oddity) {
 	if !odd.slash && !odd.dot {
 		return
 	}
-	ways := []string{raw}
+	variants := []string{raw}
 	if odd.slash && odd.dot {
-		ways = append(ways, replaceEscape(raw, '.', '.'))
+		variants = append(variants, replaceEscape(raw, '.', '.'))
 	}
 	if odd.backslash {
-		for _, way := range ways {
-			ways = append(ways, turnBackslashes(way))
+		for _, way := range variants {
+			variants = append(variants, turnBackslashes(way))
 		}
 	}
-	for _, way := range ways {
+	for _, way := range variants {
 		w.segments(way)
 		if odd.parameter {
 			w.segments(withoutParameters(way))

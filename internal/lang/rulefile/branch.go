@@ -49,7 +49,7 @@ func (d *decoder) branch(in, rule object, sc scope) Branch {
 	if n := in.get("reason"); n != nil {
 		b.Reason, _ = d.text(n, "`reason`", "write why the branch is there: `reason: \"migration, ticket 4711\"`")
 	}
-	if !in.said("when") && !in.said("unless") && !in.said("until") {
+	if !in.has("when") && !in.has("unless") && !in.has("until") {
 		d.fail(in.at, "this branch always holds, so the limits of the rule never do", "write for whom it is: `when: { role: premium }`, or change the rule itself")
 	}
 	if names := []string{"limits", "quota", "concurrency", "over", "cost", "queue"}; !in.saysAny(names) {
@@ -61,7 +61,7 @@ func (d *decoder) branch(in, rule object, sc scope) Branch {
 
 func (o object) saysAny(words []string) bool {
 	for _, w := range words {
-		if o.said(w) {
+		if o.has(w) {
 			return true
 		}
 	}

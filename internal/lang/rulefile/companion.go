@@ -29,7 +29,7 @@ func (d *decoder) companions(o object, all []object) {
 			continue
 		}
 		found := slices.ContainsFunc(c.of, func(w string) bool {
-			return slices.ContainsFunc(all, func(o object) bool { return o.said(w) })
+			return slices.ContainsFunc(all, func(o object) bool { return o.has(w) })
 		})
 		if !found {
 			d.fail(o.key(c.word), diag.Quote(c.word)+" means nothing without "+diag.Choice(c.of), c.hint)

@@ -35,12 +35,12 @@ func (d *decoder) cost(o object, sc scope) *Cost {
 		c.SettlePos = n.Pos
 		c.Settle = d.settleAt(n)
 	}
-	if !in.said("reserve") && !in.said("settle") {
+	if !in.has("reserve") && !in.has("settle") {
 		d.fail(in.at, "`cost` says neither where the cost comes from nor where it is settled", costHint)
 		return c
 	}
 	d.costNumbers(in, c)
-	if !in.said("reserve") {
+	if !in.has("reserve") {
 		c.Fixed = c.Default // the same estimate for every request
 	}
 	return c
@@ -73,7 +73,7 @@ func (d *decoder) costNumbers(in object, c *Cost) {
 			n = d.need(in, "default", "a cost from the request", "write what a request costs that does not say, as in `default: 1000`")
 		}
 		if n == nil {
-			fine = fine && !in.said(number.word)
+			fine = fine && !in.has(number.word)
 			continue
 		}
 		// Not 0: a check with a cost of 0 only peeks.

@@ -25,7 +25,7 @@ func (d *decoder) count(o object) *Count {
 	if status == nil {
 		return c
 	}
-	for _, item := range d.several(status, "`status`", countHint) {
+	for _, item := range d.oneOrMore(status, "`status`", countHint) {
 		text, ok := d.text(item, "a status", countHint)
 		if !ok {
 			continue

@@ -99,8 +99,8 @@ func (d *decoder) open(n *yamltree.Node, p *place) (object, bool) {
 	return o, true
 }
 
-// said reports whether the field is there, whatever it says.
-func (o object) said(word string) bool {
+// has reports whether the field is there, whatever it says.
+func (o object) has(word string) bool {
 	_, ok := o.fields[word]
 	return ok || o.meant[word]
 }
@@ -136,7 +136,7 @@ func (o object) key(word string) diag.Pos {
 
 // need returns the value of a field that must be there.
 func (d *decoder) need(o object, word, in, hint string) *yamltree.Node {
-	if !o.said(word) {
+	if !o.has(word) {
 		d.fail(o.at, in+" needs "+diag.Quote(word), hint)
 	}
 	return o.get(word)
@@ -154,8 +154,8 @@ func (d *decoder) items(n *yamltree.Node, what, hint string) []*yamltree.Node {
 	return d.filled(n.Items, hint)
 }
 
-// several takes n as a list that is not empty, or as its only item.
-func (d *decoder) several(n *yamltree.Node, what, hint string) []*yamltree.Node {
+// oneOrMore takes n as a list that is not empty, or as its only item.
+func (d *decoder) oneOrMore(n *yamltree.Node, what, hint string) []*yamltree.Node {
 	if n.Kind != yamltree.List {
 		return []*yamltree.Node{n}
 	}

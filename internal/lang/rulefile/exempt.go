@@ -11,7 +11,7 @@ func (d *decoder) exempt(root object) {
 		if !ok {
 			continue
 		}
-		if !o.said("match") && !o.said("when") && !o.said("unless") {
+		if !o.has("match") && !o.has("when") && !o.has("unless") {
 			d.fail(item.Pos, "this would exempt every request", "write whom: `{ match: /healthz }` or `{ when: { ip: 10.0.0.0/8 } }`")
 			continue
 		}

@@ -16,7 +16,7 @@ func (d *decoder) limitFrom(o object) (Limit, bool) {
 	l := Limit{Pos: o.pos("from"), From: &From{}}
 	ok := true
 	for _, word := range []string{"rate", "burst"} {
-		if o.said(word) {
+		if o.has(word) {
 			d.fail(o.key(word), diag.Quote(word)+" cannot be used with `from`, which gives the number", fromHint)
 			ok = false
 		}

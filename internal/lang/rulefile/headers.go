@@ -40,15 +40,15 @@ func (d *decoder) headers(n *yamltree.Node, pos diag.Pos) {
 }
 
 // dialects reads one dialect or several, and reports whether all of them are fine.
-func (d *decoder) dialects(n *yamltree.Node) (said []string, ok bool) {
+func (d *decoder) dialects(n *yamltree.Node) (written []string, ok bool) {
 	const hint = "write `dialect: draft11`, or several as in `dialect: [draft11, x]`"
-	items := d.several(n, "`dialect`", hint)
+	items := d.oneOrMore(n, "`dialect`", hint)
 	ok = len(items) > 0
 	for _, item := range items {
 		word, known := d.oneOf(item, "`dialect`", dialects...)
 		switch {
 		case !known:
-		case slices.Contains(said, word):
+		case slices.Contains(written, word):
 			d.fail(item.Pos, diag.Quote(word)+" is in the list twice", "take one of them out")
 			known = false
 		case word == noDialect && len(items) > 1:
@@ -56,10 +56,10 @@ func (d *decoder) dialects(n *yamltree.Node) (said []string, ok bool) {
 			known = false
 		}
 		if ok = ok && known; known {
-			said = append(said, word)
+			written = append(written, word)
 		}
 	}
-	return said, ok
+	return written, ok
 }
 
 // retryJitter reads a share of the window. What is said goes before what the front end

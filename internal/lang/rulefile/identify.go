@@ -78,7 +78,7 @@ const nameLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456
 func (d *decoder) sourcesOf(n *yamltree.Node, name string) []Source {
 	var all []Source
 	seen := make(map[string]bool)
-	for _, item := range d.several(n, "`identify`", identifyHint) {
+	for _, item := range d.oneOrMore(n, "`identify`", identifyHint) {
 		s, ok := d.source(item, name)
 		if !ok {
 			continue

@@ -78,7 +78,7 @@ func (d *decoder) readText(name string, src []byte, chain []string) {
 
 func (d *decoder) include(n *yamltree.Node, file string, chain []string) {
 	const hint = "write `include: rules.d/*.yaml`, or a list of files"
-	for _, item := range d.several(n, "`include`", hint) {
+	for _, item := range d.oneOrMore(n, "`include`", hint) {
 		text, ok := d.text(item, "a file to include", hint)
 		if !ok {
 			continue

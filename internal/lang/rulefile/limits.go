@@ -23,7 +23,7 @@ func (d *decoder) limits(o object) *Limits {
 		l.Unlimited = true
 		return l
 	}
-	for _, item := range d.several(n, "`limits`", limitsHint) {
+	for _, item := range d.oneOrMore(n, "`limits`", limitsHint) {
 		if item.Kind == yamltree.Scalar && item.Value == "unlimited" {
 			d.fail(item.Pos, "`unlimited` cannot be one of several limits", "write `limits: unlimited` alone, or remove it")
 			continue
@@ -42,7 +42,7 @@ func (d *decoder) limit(n *yamltree.Node) (Limit, bool) {
 		return d.plainLimit(n)
 	case yamltree.Map:
 		o, _ := d.open(n, &limitsPlace)
-		if o.said("from") {
+		if o.has("from") {
 			return d.limitFrom(o)
 		}
 		return d.fullLimit(o)
@@ -82,7 +82,7 @@ func (d *decoder) slowEnough(pos diag.Pos, text string, events int64, period tim
 func (d *decoder) fullLimit(o object) (Limit, bool) {
 	ok := true
 	for _, word := range []string{"per", "max", "else"} {
-		if o.said(word) {
+		if o.has(word) {
 			d.fail(o.key(word), diag.Quote(word)+" needs `from`, which is missing", "write `limits: { from: jwt.rpm, per: minute, max: 10000, else: 100 }`, or remove it")
 			ok = false
 		}
@@ -95,7 +95,7 @@ func (d *decoder) fullLimit(o object) (Limit, bool) {
 	if !fine || !d.algorithm(o, &l.Spec) {
 		return l, false
 	}
-	if o.said("burst") {
+	if o.has("burst") {
 		ok = d.burst(o, &l.Spec) && ok
 	}
 	return l, d.details(o, &l.Spec) && ok
@@ -107,7 +107,7 @@ var algorithms = []string{"token_bucket", "leaky_bucket", "fixed_window", "slidi
 func (d *decoder) algorithm(o object, s *tidegate.Spec) bool {
 	n := o.get("algorithm")
 	if n == nil {
-		return !o.said("algorithm")
+		return !o.has("algorithm")
 	}
 	switch n.Value {
 	case "quota", "concurrency":
@@ -152,15 +152,15 @@ func (d *decoder) burst(o object, s *tidegate.Spec) bool {
 func (d *decoder) details(o object, s *tidegate.Spec) bool {
 	ok := true
 	for _, word := range []string{"parts", "ceiling"} {
-		if o.said(word) && s.Algorithm == tidegate.Auto {
+		if o.has(word) && s.Algorithm == tidegate.Auto {
 			s.Algorithm = tidegate.SubWindows // nothing else has them
 		}
-		if o.said(word) && s.Algorithm != tidegate.SubWindows {
+		if o.has(word) && s.Algorithm != tidegate.SubWindows {
 			d.fail(o.key(word), diag.Quote(word)+" means nothing to "+s.Algorithm.String(), "write `algorithm: sub_windows`, or take "+diag.Quote(word)+" out")
 			ok = false
 		}
 	}
-	if o.said("count_rejected") && s.Algorithm != tidegate.SlidingLog {
+	if o.has("count_rejected") && s.Algorithm != tidegate.SlidingLog {
 		why := "`count_rejected` means nothing to " + s.Algorithm.String()
 		if s.Algorithm == tidegate.Auto {
 			why = "only a sliding log counts what it refused, and `algorithm` is not set"

@@ -9,12 +9,12 @@ const matchHint = "write a pattern or a list: `match: [POST /posts, PUT /posts/]
 
 // match reads the patterns of a rule or of an exemption.
 func (d *decoder) match(o object) scope {
-	sc := scope{unsure: o.meant["match"] || o.said("match") && o.get("match") == nil}
+	sc := scope{unsure: o.meant["match"] || o.has("match") && o.get("match") == nil}
 	n := o.get("match")
 	if n == nil {
 		return sc
 	}
-	items := d.several(n, "`match`", matchHint)
+	items := d.oneOrMore(n, "`match`", matchHint)
 	sc.texts, sc.wildcards = make(map[string]bool), make(map[string]bool)
 	seen := make(map[[3]string]bool)
 	sc.unsure = len(items) == 0

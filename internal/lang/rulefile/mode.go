@@ -17,7 +17,7 @@ func (d *decoder) mode(o object, r *Rule) {
 	if n := o.get("enforce"); n != nil {
 		d.enforce(o, n, r)
 	}
-	if n := o.get("candidate"); n != nil && !o.said("deny") {
+	if n := o.get("candidate"); n != nil && !o.has("deny") {
 		if l, ok := d.candidate(n); ok {
 			r.Candidate = &l
 		}
@@ -40,7 +40,7 @@ func (d *decoder) modeWord(n *yamltree.Node, r *Rule) {
 }
 
 func (d *decoder) enforce(o object, n *yamltree.Node, r *Rule) {
-	if !o.said("mode") {
+	if !o.has("mode") {
 		r.ModePos = n.Pos
 	}
 	share, ok := d.percent(n, "`enforce`", "enforce: 25%")

@@ -30,13 +30,13 @@ func (d *decoder) over(o object) *Over {
 		return v
 	}
 	switch {
-	case in.said("soft") && in.said("elastic"):
+	case in.has("soft") && in.has("elastic"):
 		d.fail(in.key("elastic"), "a limit is either soft or elastic", "take one of the two out")
 	case in.get("soft") != nil:
 		v.Soft = d.soft(in.get("soft"))
 	case in.get("elastic") != nil:
 		v.Elastic = d.elastic(in.get("elastic"))
-	case !in.said("soft") && !in.said("elastic"):
+	case !in.has("soft") && !in.has("elastic"):
 		d.fail(in.at, "`over` is empty", overHint)
 	}
 	return v
@@ -86,9 +86,9 @@ func (d *decoder) while(n *yamltree.Node, e *Elastic) {
 	if !ok {
 		return
 	}
-	name, bound, below := strings.Cut(text, "<")
-	name, bound = strings.TrimSpace(name), strings.TrimSpace(bound)
-	if !below || bound == "" || bound[0] == '=' {
+	name, threshold, below := strings.Cut(text, "<")
+	name, threshold = strings.TrimSpace(name), strings.TrimSpace(threshold)
+	if !below || threshold == "" || threshold[0] == '=' {
 		d.fail(n.Pos, diag.Quote(text)+" does not say below what the signal must be", hint)
 		return
 	}
@@ -96,8 +96,8 @@ func (d *decoder) while(n *yamltree.Node, e *Elastic) {
 		return
 	}
 	e.Signal = Word{name, n.Pos}
-	if e.Below, ok = signalBound(name, bound); !ok {
-		d.fail(n.Pos, diag.Quote(bound)+" is not a valid bound for "+diag.Quote(name), hint)
+	if e.Below, ok = signalBound(name, threshold); !ok {
+		d.fail(n.Pos, diag.Quote(threshold)+" is not a valid bound for "+diag.Quote(name), hint)
 	}
 }
 

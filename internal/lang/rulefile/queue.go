@@ -10,12 +10,12 @@ import (
 
 // queue reads the line in which requests wait; nil when there is none.
 func (d *decoder) queue(o object) *Queue {
-	if !o.said("queue") {
+	if !o.has("queue") {
 		return nil
 	}
 	q := &Queue{Pos: o.pos("queue")} // also where it says nothing that is right: it is not missing
 	if n := o.get("queue"); n != nil {
-		q.Places, q.MaxWait = d.line(n, &queuePlace, "max_wait", "2s")
+		q.Places, q.MaxWait = d.placesAndTime(n, &queuePlace, "max_wait", "2s")
 	}
 	return q
 }
@@ -27,12 +27,12 @@ func (d *decoder) deferred(o object) *Defer {
 		return nil
 	}
 	q := &Defer{Pos: o.pos("defer")}
-	q.Places, q.Keep = d.line(n, &deferPlace, "keep", "24h")
+	q.Places, q.Keep = d.placesAndTime(n, &deferPlace, "keep", "24h")
 	return q
 }
 
-// line reads places and a time, which queue and defer have both.
-func (d *decoder) line(n *yamltree.Node, p *place, word, example string) (int64, time.Duration) {
+// placesAndTime reads places and a time, which queue and defer have both.
+func (d *decoder) placesAndTime(n *yamltree.Node, p *place, word, example string) (int64, time.Duration) {
 	in, ok := d.open(n, p)
 	if !ok {
 		return 0, 0

@@ -118,11 +118,11 @@ func (d *decoder) decode() {
 	for _, o := range roots {
 		d.exempt(o)
 	}
-	said := false
+	written := false
 	for _, o := range roots {
-		said = d.rules(o) || said
+		written = d.rules(o) || written
 	}
-	if !said && !d.partial {
+	if !written && !d.partial {
 		d.fail(roots[0].at, "there are no rules", "write `rules:` with at least one, as in `- { name: api, per: ip, limits: 100/minute }`")
 	}
 	d.checkInsteadOf()

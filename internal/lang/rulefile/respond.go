@@ -35,9 +35,9 @@ func (d *decoder) respond(n *yamltree.Node, pos diag.Pos) *Respond {
 		r.Type = d.mediaType(n)
 	}
 	switch {
-	case in.said("message") && in.said("body"):
+	case in.has("message") && in.has("body"):
 		d.fail(in.key("message"), "`message` is not seen where `body` replaces the whole answer", "write the sentence into `body`, or remove one of the two")
-	case in.said("type") && !in.said("body"):
+	case in.has("type") && !in.has("body"):
 		d.fail(in.key("type"), "`type` is the type of `body`, which is not there", "write `body:` as well, or remove `type`")
 	case len(in.fields) == 0 && len(in.meant) == 0:
 		d.fail(in.at, "`respond` is empty", "write "+diag.Quote(respondPlace.example))

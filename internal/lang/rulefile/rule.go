@@ -13,7 +13,7 @@ import (
 func (d *decoder) rules(root object) bool {
 	n := root.get("rules")
 	if n == nil {
-		return root.said("rules")
+		return root.has("rules")
 	}
 	if n.Kind == yamltree.List && len(n.Items) == 0 {
 		d.warn(n.Pos, "there are no rules, so nothing is limited", "write one, such as `- { name: api, per: ip, limits: 100/minute }`")
@@ -47,7 +47,7 @@ func (d *decoder) rule(n *yamltree.Node) {
 	r.Layers = p.layers
 	d.mode(o, r)
 	r.InsteadOf = d.names(o, "instead_of", "write the rule that this one replaces: `instead_of: api`")
-	if o.said("deny") {
+	if o.has("deny") {
 		d.denyRule(o, r)
 	} else {
 		d.limitRule(o, r, sc)
@@ -86,7 +86,7 @@ func (d *decoder) names(o object, word, hint string) []Word {
 	}
 	var all []Word
 	seen := make(map[string]bool)
-	for _, item := range d.several(n, diag.Quote(word), hint) {
+	for _, item := range d.oneOrMore(n, diag.Quote(word), hint) {
 		text, ok := d.text(item, diag.Quote(word), hint)
 		if !ok {
 			continue
@@ -131,9 +131,9 @@ func (d *decoder) limitRule(o object, r *Rule, sc scope) {
 		r.BlockPos = n.Pos
 	}
 	branches, expired := d.branches(o, r, sc)
-	if !o.said("limits") && !o.said("quota") && !o.said("concurrency") {
+	if !o.has("limits") && !o.has("quota") && !o.has("concurrency") {
 		hint := "write `limits: 100/minute`, or `quota:`, `concurrency:` or `deny: true`"
-		if o.said("for") {
+		if o.has("for") {
 			hint = "write what holds for all others as well: `limits: unlimited` or `limits: 100/minute`"
 		}
 		d.fail(o.at, "this rule limits nothing", hint)
@@ -160,7 +160,7 @@ func (d *decoder) terms(o object, sc scope) Terms {
 func (d *decoder) per(o object, r *Rule, sc scope) {
 	r.PerPos = o.pos("per")
 	const hint = "write `per: ip` or another name of `identify`, or `per: everyone` for one counter"
-	if !o.said("per") {
+	if !o.has("per") {
 		d.fail(o.at, "this rule does not say who is counted", hint)
 	}
 	skip := false

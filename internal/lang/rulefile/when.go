@@ -61,7 +61,7 @@ func (d *decoder) condition(f yamltree.Field, sc scope) (Condition, bool) {
 		return c, false
 	}
 	const hint = "write a value, a list, `\"*-bot\"`, a network, `in LIST`, `present` or `absent`"
-	for _, item := range d.several(f.Value, "what "+diag.Quote(name)+" must be", hint) {
+	for _, item := range d.oneOrMore(f.Value, "what "+diag.Quote(name)+" must be", hint) {
 		text, ok := d.text(item, "what "+diag.Quote(name)+" must be", hint)
 		if !ok {
 			continue

@@ -19,7 +19,7 @@ func (s *scanner) plain(mayBeKey bool) {
 	s.refuseText(n)
 	s.addWord(at, n)
 	if stop == 0 && len(s.flow) == 0 {
-		s.goOn(mayBeKey)
+		s.continuePlain(mayBeKey)
 	}
 }
 
@@ -58,9 +58,9 @@ func (s *scanner) run() (n int, stop rune) {
 	}
 }
 
-// goOn appends the lines below to the word just read: those indented deeper
+// continuePlain appends the lines below to the word just read: those indented deeper
 // than what the word belongs to.
-func (s *scanner) goOn(mayBeKey bool) {
+func (s *scanner) continuePlain(mayBeKey bool) {
 	w := len(s.tokens) - 1
 	var text strings.Builder
 	text.WriteString(s.tokens[w].text)

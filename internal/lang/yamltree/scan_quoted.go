@@ -13,15 +13,15 @@ func (s *scanner) quoted(q rune) (lineBegins bool) {
 	at := s.here(0)
 	s.col++
 	var text []rune
-	keep := 0 // what is before this was escaped, and so is not trimmed
+	minLen := 0 // what is before this was escaped, and so is not trimmed
 	for {
 		switch c := s.peek(0); {
 		case c == 0:
-			if !s.foldQuoted(&text, keep) {
+			if !s.foldQuoted(&text, minLen) {
 				s.notClosed(at, q)
 				return true
 			}
-			keep = len(text)
+			minLen = len(text)
 		case c == q && q == '\'' && s.peek(1) == q:
 			text = append(text, q)
 			s.col += 2
@@ -31,7 +31,7 @@ func (s *scanner) quoted(q rune) (lineBegins bool) {
 			return false
 		case c == '\\' && q == '"':
 			text = s.escape(text)
-			keep = len(text)
+			minLen = len(text)
 		default:
 			text = append(text, c)
 			s.col++
@@ -53,10 +53,10 @@ func (s *scanner) addQuoted(at place, text []rune) {
 
 // foldQuoted goes over the end of a line. It reports false when the lines below
 // cannot belong to the scalar.
-func (s *scanner) foldQuoted(text *[]rune, keep int) bool {
+func (s *scanner) foldQuoted(text *[]rune, minLen int) bool {
 	escaped := s.col > len(s.text[s.line]) // by a backslash, see escape
 	if !escaped {
-		for len(*text) > keep && blank((*text)[len(*text)-1]) {
+		for len(*text) > minLen && blank((*text)[len(*text)-1]) {
 			*text = (*text)[:len(*text)-1]
 		}
 	}

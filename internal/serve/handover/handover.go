@@ -42,8 +42,8 @@ const (
 )
 
 const (
-	// patience is how long a successor may take for each of its words.
-	patience = 30 * time.Second
+	// stepTimeout is how long a successor may take for each of its words.
+	stepTimeout = 30 * time.Second
 	// parting is how long clients have to leave by themselves, being told with
 	// their next answer; after it, connections that are idle are closed.
 	parting = 200 * time.Millisecond

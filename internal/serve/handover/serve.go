@@ -38,11 +38,11 @@ type Options struct {
 // When ctx ends, it accepts no more connections, tells clients to leave, waits
 // for requests in hand as long as Drain says, and writes the counters.
 func Serve(ctx context.Context, h *Heir, o Options) error {
-	return serve(ctx, h, o, patience)
+	return serve(ctx, h, o, stepTimeout)
 }
 
-func serve(ctx context.Context, h *Heir, o Options, patience time.Duration) error {
-	p := &process{Options: o, held: h.held, patience: patience, failed: make(chan error, 1)}
+func serve(ctx context.Context, h *Heir, o Options, stepTimeout time.Duration) error {
+	p := &process{Options: o, held: h.held, stepTimeout: stepTimeout, failed: make(chan error, 1)}
 	for _, d := range o.Doors {
 		door, err := d.build()
 		if err != nil {
@@ -72,11 +72,11 @@ func serve(ctx context.Context, h *Heir, o Options, patience time.Duration) erro
 // process is one that serves.
 type process struct {
 	Options
-	held     bool // the sockets, by systemd
-	patience time.Duration
-	doors    []*opened
-	old      sync.WaitGroup // doors of upgrades that failed, which may have requests
-	failed   chan error
+	held        bool // the sockets, by systemd
+	stepTimeout time.Duration
+	doors       []*opened
+	old         sync.WaitGroup // doors of upgrades that failed, which may have requests
+	failed      chan error
 }
 
 func (p *process) serve() {
@@ -109,7 +109,7 @@ func (p *process) stop() error {
 	}
 	<-p.leave(first)
 	p.old.Wait()
-	err := p.keep()
+	err := p.save()
 	for _, d := range last {
 		d.end()
 	}
@@ -134,8 +134,8 @@ func (p *process) leave(doors []*opened) <-chan struct{} {
 	return gone
 }
 
-// keep writes the counters to where the next process finds them.
-func (p *process) keep() error {
+// save writes the counters to where the next process finds them.
+func (p *process) save() error {
 	if p.Snapshot == nil || p.File == "" {
 		return nil
 	}

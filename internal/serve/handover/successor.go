@@ -88,7 +88,7 @@ func (s *successor) await(ctx context.Context, word string, within time.Duration
 		return err
 	}
 	defer context.AfterFunc(ctx, func() { _ = s.from.SetReadDeadline(time.Now()) })()
-	said, _, err := hear(s.words)
+	reply, _, err := hear(s.words)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -96,8 +96,8 @@ func (s *successor) await(ctx context.Context, word string, within time.Duration
 		return fmt.Errorf("it was not %s within %s", word, within)
 	case err != nil:
 		return s.why()
-	case said != word:
-		return fmt.Errorf("it said %q instead of %q: is it another program?", said, word)
+	case reply != word:
+		return fmt.Errorf("it said %q instead of %q: is it another program?", reply, word)
 	}
 	return nil
 }

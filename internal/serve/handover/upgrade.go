@@ -44,7 +44,7 @@ func (p *process) replace(ctx context.Context) (*successor, <-chan struct{}, err
 	if err != nil {
 		return nil, nil, err
 	}
-	err = s.await(ctx, wordPrepared, p.patience)
+	err = s.await(ctx, wordPrepared, p.stepTimeout)
 	var again []*opened
 	if err == nil {
 		again, err = p.spare()
@@ -85,7 +85,7 @@ func (p *process) give(ctx context.Context, s *successor) error {
 	if err := s.yours(file); err != nil {
 		return s.why()
 	}
-	return s.await(ctx, wordServing, p.patience)
+	return s.await(ctx, wordServing, p.stepTimeout)
 }
 
 // write writes the counters for a successor. Without a file of their own, they

@@ -122,7 +122,7 @@ type scene struct {
 	release chan bool // lets it be answered
 }
 
-func play(t *testing.T, role string, patience time.Duration, snapshot func(string) error) *scene {
+func play(t *testing.T, role string, stepTimeout time.Duration, snapshot func(string) error) *scene {
 	t.Helper()
 	t.Setenv(envRole, role)
 	l := listen(t)
@@ -140,7 +140,7 @@ func play(t *testing.T, role string, patience time.Duration, snapshot func(strin
 		s.ended <- serve(ctx, &Heir{}, Options{
 			Doors: []Door{speaker(l, "predecessor", hold)}, Snapshot: snapshot, Drain: 5 * time.Second,
 			Upgrade: s.upgrade, Log: slog.New(slog.NewTextHandler(&s.log, nil)),
-		}, patience)
+		}, stepTimeout)
 	}()
 	return s
 }
@@ -192,9 +192,9 @@ func TestHandOver(t *testing.T) {
 }
 
 func TestPredecessorGoesOn(t *testing.T) {
-	f := func(role string, patience time.Duration, snapshot func(string) error, why string) {
+	f := func(role string, stepTimeout time.Duration, snapshot func(string) error, why string) {
 		t.Run(role, func(t *testing.T) {
-			s := play(t, role, patience, snapshot)
+			s := play(t, role, stepTimeout, snapshot)
 			for i := range 2 { // a failed upgrade does not hinder the next
 				s.upgrade <- syscall.SIGUSR2
 				s.log.await(t, i+1, "not upgraded")

@@ -142,7 +142,7 @@ func (s *Sink) Stats() Stats { return Stats{Dropped: s.dropped.Load(), Errors: s
 
 // Close writes what waits, as long as the reader reads: it gives up when nothing moves
 // for the time given. What is written later is dropped.
-func (s *Sink) Close(patience time.Duration) {
+func (s *Sink) Close(timeout time.Duration) {
 	s.mu.Lock()
 	if !s.closed {
 		s.closed = true
@@ -154,7 +154,7 @@ func (s *Sink) Close(patience time.Duration) {
 		select {
 		case <-s.done:
 			return
-		case <-time.After(patience):
+		case <-time.After(timeout):
 			if s.written.Load() == before {
 				return
 			}

@@ -78,8 +78,8 @@ func (s *Signals) signal(name string, now time.Duration) (value float64, ok bool
 
 // Below reports whether a signal is below a bound, and has been for a moment: see
 // the package comment. What is not known is not below.
-func (s *Signals) Below(name string, bound float64) bool {
+func (s *Signals) Below(name string, threshold float64) bool {
 	now := s.now()
 	value, ok := s.signal(name, now)
-	return s.verdicts.step(name, bound, value, ok, now)
+	return s.verdicts.step(name, threshold, value, ok, now)
 }

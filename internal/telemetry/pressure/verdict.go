@@ -19,17 +19,17 @@ type verdict struct {
 }
 
 // step is what the verdict becomes by a value.
-func (v verdict) step(value, bound float64, known bool, now time.Duration) verdict {
+func (v verdict) step(value, threshold float64, known bool, now time.Duration) verdict {
 	room := v.room
 	switch {
 	case !known:
 		room = false
 	case !v.asked:
-		room = value < bound
+		room = value < threshold
 	case now-v.since < dwell:
-	case value < bound*(1-band):
+	case value < threshold*(1-band):
 		room = true
-	case value >= bound*(1+band):
+	case value >= threshold*(1+band):
 		room = false
 	}
 	if v.asked && room == v.room {
@@ -57,20 +57,20 @@ func unpack(word uint64) verdict {
 // verdicts are the verdicts of all bounds that rules have asked about.
 type verdicts struct {
 	mu   sync.Mutex
-	made atomic.Pointer[map[bound]*atomic.Uint64] // replaced, never written
+	made atomic.Pointer[map[comparison]*atomic.Uint64] // replaced, never written
 }
 
-type bound struct {
+type comparison struct {
 	name  string
 	below float64
 }
 
-// maxBounds are kept. There are as many as rules write, and reloads may bring
+// maxComparisons are kept. There are as many as rules write, and reloads may bring
 // others for ever; a verdict that is dropped is found anew.
-const maxBounds = 1024
+const maxComparisons = 1024
 
 func (v *verdicts) step(name string, below, value float64, known bool, now time.Duration) bool {
-	word := v.find(bound{name, below})
+	word := v.find(comparison{name, below})
 	before := word.Load()
 	after := unpack(before).step(value, below, known, now)
 	if packed := after.pack(); packed != before && !word.CompareAndSwap(before, packed) {
@@ -79,18 +79,18 @@ func (v *verdicts) step(name string, below, value float64, known bool, now time.
 	return after.room
 }
 
-func (v *verdicts) find(b bound) *atomic.Uint64 {
+func (v *verdicts) find(b comparison) *atomic.Uint64 {
 	if made := v.made.Load(); made != nil && (*made)[b] != nil {
 		return (*made)[b]
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	after := make(map[bound]*atomic.Uint64)
+	after := make(map[comparison]*atomic.Uint64)
 	if made := v.made.Load(); made != nil {
 		if word := (*made)[b]; word != nil {
 			return word
 		}
-		if len(*made) < maxBounds {
+		if len(*made) < maxComparisons {
 			for k, word := range *made {
 				after[k] = word
 			}

@@ -11,7 +11,7 @@ import (
 
 // tell plays a script: an instant, the value then, and the verdict. A value of "?"
 // is not known.
-func tell(t *testing.T, bound float64, script string) {
+func tell(t *testing.T, threshold float64, script string) {
 	t.Helper()
 	var v verdict
 	for line := range strings.Lines(strings.TrimSpace(script)) {
@@ -31,7 +31,7 @@ func tell(t *testing.T, bound float64, script string) {
 				t.Fatal(err)
 			}
 		}
-		v = v.step(number, bound, known, now)
+		v = v.step(number, threshold, known, now)
 		if got := map[bool]string{true: "room", false: "full"}[v.room]; got != want {
 			t.Errorf("%q: %s", strings.TrimSpace(line), got)
 		}
@@ -104,7 +104,7 @@ func TestVerdictsAreApartAndBounded(t *testing.T) {
 	for i := range 5000 {
 		v.step(Load, float64(i+1), 0, true, 0)
 	}
-	if n := len(*v.made.Load()); n > maxBounds {
+	if n := len(*v.made.Load()); n > maxComparisons {
 		t.Errorf("%d verdicts are kept", n)
 	}
 }

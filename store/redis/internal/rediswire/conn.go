@@ -121,7 +121,7 @@ func (c *Conn) begin(b []byte) error {
 	pushed := typ == '>' || typ == '*' && c.pubsub && !c.resp3 && (next == nil || next.kind != hello)
 	switch {
 	case pushed:
-		c.in.begin(limits{elements: 64, bytes: maxPush, keep: maxPush})
+		c.in.begin(limits{elements: 64, bytes: maxPush, inspect: maxPush})
 	case next == nil:
 		return c.surplus(b)
 	default:
@@ -143,12 +143,12 @@ func (c *Conn) finish() error {
 	if err := next.accept(c.in.kept); err != nil {
 		return err
 	}
-	c.judge(next.kind)
+	c.noteReply(next.kind)
 	return c.answeredLocked(next)
 }
 
-// judge tells what a reply says about the server.
-func (c *Conn) judge(k kind) {
+// noteReply reports what a reply says about the server.
+func (c *Conn) noteReply(k kind) {
 	failed := c.in.kept[0] == '-'
 	switch k {
 	case hello, status:

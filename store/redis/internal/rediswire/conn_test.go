@@ -14,11 +14,11 @@ import (
 // stream is a connection whose server has said all it will.
 type stream struct {
 	net.Conn
-	said   io.Reader
-	closed bool
+	incoming io.Reader
+	closed   bool
 }
 
-func (s *stream) Read(b []byte) (int, error)  { return s.said.Read(b) }
+func (s *stream) Read(b []byte) (int, error)  { return s.incoming.Read(b) }
 func (s *stream) Write(b []byte) (int, error) { return len(b), nil }
 func (s *stream) Close() error                { s.closed = true; return nil }
 
@@ -36,8 +36,8 @@ func eval(tag string) string { return cmd("EVALSHA", "sha", "2", "k1", "k2", tag
 func blobOf(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
 
 // read is what comes of a connection over which so much is sent, and then said.
-func read(sent, said string, by func(io.Reader) io.Reader) (got string, err error, closed bool) {
-	s := &stream{said: by(strings.NewReader(said))}
+func read(sent, incoming string, by func(io.Reader) io.Reader) (got string, err error, closed bool) {
+	s := &stream{incoming: by(strings.NewReader(incoming))}
 	c := Wrap(s, nil)
 	if _, err := c.Write([]byte(sent)); err != nil {
 		return "", err, false
@@ -46,7 +46,7 @@ func read(sent, said string, by func(io.Reader) io.Reader) (got string, err erro
 	return string(b), err, s.closed
 }
 
-var ways = map[string]func(io.Reader) io.Reader{
+var readers = map[string]func(io.Reader) io.Reader{
 	"whole":   func(r io.Reader) io.Reader { return r },
 	"by byte": iotest.OneByteReader,
 	"half":    iotest.HalfReader,
@@ -55,11 +55,11 @@ var ways = map[string]func(io.Reader) io.Reader{
 const helloReply = "%2\r\n$6\r\nserver\r\n$5\r\nredis\r\n$5\r\nproto\r\n:3\r\n"
 
 func TestConnPassesWhatIsInOrder(t *testing.T) {
-	f := func(name, sent, said string) {
+	f := func(name, sent, incoming string) {
 		t.Helper()
-		for way, by := range ways {
-			if got, err, closed := read(sent, said, by); err != nil || closed || got != said {
-				t.Errorf("%s, %s: got %q of %q, %v", name, way, got, said, err)
+		for reader, by := range readers {
+			if got, err, closed := read(sent, incoming, by); err != nil || closed || got != incoming {
+				t.Errorf("%s, %s: got %q of %q, %v", name, reader, got, incoming, err)
 			}
 		}
 	}
@@ -93,14 +93,14 @@ func TestConnPassesWhatIsInOrder(t *testing.T) {
 func TestConnEndsWhatIsNot(t *testing.T) {
 	f := func(name, sent, good, bad string) {
 		t.Helper()
-		for way, by := range ways {
+		for reader, by := range readers {
 			got, err, closed := read(sent, good+bad, by)
 			var v *Violation
 			if !errors.As(err, &v) || !closed {
-				t.Errorf("%s, %s: %v, closed %t; want a violation", name, way, err, closed)
+				t.Errorf("%s, %s: %v, closed %t; want a violation", name, reader, err, closed)
 			}
 			if !strings.HasPrefix(got, good) || len(got) >= len(good+bad) {
-				t.Errorf("%s, %s: %q was passed on, want no more than %q and not all of %q", name, way, got, good, bad)
+				t.Errorf("%s, %s: %q was passed on, want no more than %q and not all of %q", name, reader, got, good, bad)
 			}
 		}
 	}
@@ -152,21 +152,21 @@ func TestConnEndsWhatIsNot(t *testing.T) {
 }
 
 func TestConnTellsWhatAServerIs(t *testing.T) {
-	f := func(said, want string) {
+	f := func(incoming, want string) {
 		t.Helper()
-		_, err, _ := read(cmd("HELLO", "3"), said, ways["whole"])
+		_, err, _ := read(cmd("HELLO", "3"), incoming, readers["whole"])
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %q in it", said, err, want)
+			t.Errorf("%q: %v, want %q in it", incoming, err, want)
 		}
 	}
 	f("HTTP/1.1 400 Bad Request\r\n", "it speaks HTTP")
 	f("\x15\x03\x01\x00\x02\x02\x46", "use rediss://")
 	f("220 mail.example.com ESMTP\r\n", "it is not Redis")
-	_, err, _ := read("", "-ERR max number of clients reached\r\n", ways["whole"])
+	_, err, _ := read("", "-ERR max number of clients reached\r\n", readers["whole"])
 	if err == nil || !strings.Contains(err.Error(), "max number of clients") {
 		t.Errorf("%v, want the server's own words", err)
 	}
-	_, err, _ = read(cmd("PING"), "+"+strings.Repeat("x", 60<<10)+"\r\n", ways["whole"])
+	_, err, _ = read(cmd("PING"), "+"+strings.Repeat("x", 60<<10)+"\r\n", readers["whole"])
 	if err == nil || len(err.Error()) > 300 {
 		t.Errorf("an error of %d bytes, want a short one", len(fmt.Sprint(err)))
 	}
@@ -185,7 +185,7 @@ func TestConnOfACommandInPieces(t *testing.T) {
 	if n := len(c.wanted.all); n != 2 || string(c.wanted.all[1].tag[:]) != "12345678" {
 		t.Fatalf("%d commands, %v", n, c.wanted.all)
 	}
-	s.said = strings.NewReader("+PONG\r\n" + blobOf("12345678"))
+	s.incoming = strings.NewReader("+PONG\r\n" + blobOf("12345678"))
 	if _, err := io.ReadAll(c); err != nil {
 		t.Fatal(err)
 	}
@@ -198,14 +198,14 @@ func FuzzConn(f *testing.F) {
 	f.Add([]byte(helloReply + blobOf("12345678") + "*1\r\n$6\r\nmaster\r\n>3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n+PONG\r\n"))
 	f.Add([]byte(helloReply + "$999999999999\r\n"))
 	f.Add([]byte("-ERR max number of clients reached\r\n"))
-	f.Fuzz(func(t *testing.T, said []byte) {
-		got, err, _ := read(sent, string(said), ways["whole"])
-		again, err2, _ := read(sent, string(said), ways["by byte"])
+	f.Fuzz(func(t *testing.T, incoming []byte) {
+		got, err, _ := read(sent, string(incoming), readers["whole"])
+		again, err2, _ := read(sent, string(incoming), readers["by byte"])
 		if (err == nil) != (err2 == nil) {
 			t.Fatalf("whole: %v; by the byte: %v", err, err2)
 		}
-		if !bytes.HasPrefix(said, []byte(got)) || !strings.HasPrefix(again, got) {
-			t.Fatalf("%q and %q were passed on of %q", got, again, said)
+		if !bytes.HasPrefix(incoming, []byte(got)) || !strings.HasPrefix(again, got) {
+			t.Fatalf("%q and %q were passed on of %q", got, again, incoming)
 		}
 	})
 }

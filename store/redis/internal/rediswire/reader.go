@@ -54,7 +54,7 @@ func (r *reader) scan(b []byte) (n int, whole bool, err error) {
 		if r.lim.bytes -= n - from; r.lim.bytes < 0 {
 			return n, false, violation("a message that is too long", r.kept)
 		}
-		if room := r.lim.keep - len(r.kept); room > 0 {
+		if room := r.lim.inspect - len(r.kept); room > 0 {
 			r.kept = append(r.kept, b[from:n][:min(room, n-from)]...)
 		}
 		if !r.open {

@@ -83,7 +83,7 @@ var types = [...]string{
 type limits struct {
 	elements int // that arrays may announce, in all
 	bytes    int
-	keep     int // so many of the first bytes are looked at in the end
+	inspect  int // so many of the first bytes are looked at in the end
 }
 
 const (
@@ -98,15 +98,15 @@ const (
 func (w *want) limits(typ byte) limits {
 	switch {
 	case typ == '-' || typ == '!':
-		return limits{bytes: maxLine, keep: maxLine}
+		return limits{bytes: maxLine, inspect: maxLine}
 	case w.kind == script:
-		return limits{bytes: maxBlob, keep: maxWord + TagSize}
+		return limits{bytes: maxBlob, inspect: maxWord + TagSize}
 	case w.kind == topology:
-		return limits{elements: 1 << 19, bytes: maxTopology, keep: maxWord}
+		return limits{elements: 1 << 19, bytes: maxTopology, inspect: maxWord}
 	case w.kind == page:
-		return limits{elements: 1 << 16, bytes: maxReply, keep: maxWord}
+		return limits{elements: 1 << 16, bytes: maxReply, inspect: maxWord}
 	}
-	return limits{elements: 1 << 12, bytes: maxBlob, keep: maxBlob}
+	return limits{elements: 1 << 12, bytes: maxBlob, inspect: maxBlob}
 }
 
 // accept reports what is wrong with the reply m, the first bytes of which are kept.

@@ -10,27 +10,26 @@ import (
 	"tidegate.dev/tidegate/fleet"
 )
 
-// standing tells the log how the shared store is doing when that changes, and not per
-// request.
-type standing struct {
+// storeLog logs how the shared store is doing: a line per change, not per request.
+type storeLog struct {
 	log *slog.Logger
 
 	mu      sync.Mutex
-	trouble time.Time // under mu: when the trouble began that the log was told of
-	reason  bool      // under mu: it was told why connections are of no use
-	members bool      // under mu: it was told that the instances cannot be counted
-	evicted time.Time // under mu: it was told that keys were evicted
+	trouble time.Time // under mu: when the trouble began that was logged; zero if there is none
+	reason  bool      // under mu: why connections fail was logged
+	members bool      // under mu: that the instances cannot be counted was logged
+	evicted time.Time // under mu: when evicted keys were last logged
 
-	servers map[string]time.Time // under mu: as trouble, of masters of a cluster
+	servers map[string]time.Time // under mu: as trouble, for masters of a cluster
 }
 
-// turned is told when health changes.
-func (s *standing) turned(is fleet.Health) {
+// stateChanged is called when health changes.
+func (s *storeLog) stateChanged(is fleet.Health) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.membersLocked(is)
 	s.serversLocked(is)
-	switch ok := is.Status == fleet.OK || is.Status == fleet.Partial; { // unasked tells of those
+	switch ok := is.Status == fleet.OK || is.Status == fleet.Partial; { // unasked logs those
 	case !ok && s.trouble.IsZero():
 		s.trouble, s.reason = is.Since, is.Connection != nil
 		s.log.Warn("the store does not answer: on_store_failure of each rule decides until it does", "err", is.Why)
@@ -43,12 +42,12 @@ func (s *standing) turned(is fleet.Health) {
 	}
 }
 
-// serversLocked tells of masters of a cluster that do not answer while others do, and of
-// those that do again: a line per change.
-func (s *standing) serversLocked(is fleet.Health) {
+// serversLocked logs masters of a cluster that do not answer while others do, and those that
+// answer again.
+func (s *storeLog) serversLocked(is fleet.Health) {
 	troubled := make(map[string]time.Time)
 	for _, m := range is.Servers {
-		if m.Status == fleet.OK || is.Status != fleet.Partial && s.servers[m.Name].IsZero() { // of all, turned tells
+		if m.Status == fleet.OK || is.Status != fleet.Partial && s.servers[m.Name].IsZero() { // if all fail, stateChanged logs it
 			continue
 		}
 		since, told := s.servers[m.Name]
@@ -66,8 +65,8 @@ func (s *standing) serversLocked(is fleet.Health) {
 	s.servers = troubled
 }
 
-// membersLocked tells that heartbeats are not allowed.
-func (s *standing) membersLocked(is fleet.Health) {
+// membersLocked logs that heartbeats are not allowed.
+func (s *storeLog) membersLocked(is fleet.Health) {
 	for _, u := range is.Unasked {
 		if u.Rule == "instances" && errors.Is(u.Why, tidegate.ErrCannotAsk) {
 			if !s.members {
@@ -80,11 +79,11 @@ func (s *standing) membersLocked(is fleet.Health) {
 	s.members = false
 }
 
-// evictedPause is between two lines about keys that were evicted.
+// evictedPause is the shortest time between two lines about evicted keys.
 const evictedPause = time.Minute
 
-// evicts tells the log that counters may be, or were, evicted.
-func (s *standing) evicts(e fleet.Eviction) {
+// evicts logs that counters may be, or were, evicted.
+func (s *storeLog) evicts(e fleet.Eviction) {
 	if e.Evicted == 0 {
 		s.log.Warn("the store may forget counters: " + e.String())
 		return
@@ -98,8 +97,8 @@ func (s *standing) evicts(e fleet.Eviction) {
 	s.log.Warn("the store has evicted keys, and with them perhaps counters: whoever was counted starts afresh", "server", e.Server, "keys", e.Evicted, "maxmemory-policy", e.Policy)
 }
 
-// unasked tells the log that the store cannot be asked about a rule, and when that is over.
-func (s *standing) unasked(u fleet.Unasked) {
+// unasked logs that the store cannot be asked about a rule, and when that is over.
+func (s *storeLog) unasked(u fleet.Unasked) {
 	if u.Over {
 		s.log.Info("the store can be asked about the rule again", "rule", u.Rule, "after", time.Since(u.Since).Round(time.Millisecond))
 		return
@@ -107,8 +106,8 @@ func (s *standing) unasked(u fleet.Unasked) {
 	s.log.Warn("the store cannot be asked about a rule: its on_store_failure decides", "rule", u.Rule, "err", u.Why)
 }
 
-// lostLease tells the log that slots were lost while they were held, and when that is over.
-func (s *standing) lostLease(l fleet.LostLease) {
+// lostLease logs that slots were lost while they were held, and when that is over.
+func (s *storeLog) lostLease(l fleet.LostLease) {
 	if l.Over {
 		s.log.Info("no slots were lost for a minute", "rule", l.Rule, "renewals", l.Count)
 		return

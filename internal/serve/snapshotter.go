@@ -14,31 +14,31 @@ import (
 	"tidegate.dev/tidegate/store/memory"
 )
 
-// keeper writes the counters of a memory store to their file from time to time, so that
-// a process that is killed takes little with it.
-type keeper struct {
+// snapshotter writes the counters of a memory store to their file from time to time, so that
+// little is lost if the process is killed.
+type snapshotter struct {
 	store *memory.Store
-	file  string // "": none
+	file  string // "" means none
 	every time.Duration
-	also  func(file string) error // written beside the counters
+	also  func(file string) error // writes what belongs beside the counters
 	log   *slog.Logger
 	stop  chan struct{}
 	done  chan struct{} // closed when nothing runs
 
 	mu     sync.Mutex // held while the file is written
-	handed bool       // under mu: the counters are somebody else's now
-	failed bool       // under mu: the last time
+	handed bool       // under mu: a successor has the counters now
+	failed bool       // under mu: the last write failed
 }
 
-// The file is written beside its place, under a name of which a killed process may leave
-// one, and what is no snapshot is kept under another.
+// The file is written under another name first, which a killed process may leave behind. A
+// file that is not a valid snapshot is kept under a third.
 const (
 	newSnapshot = ".new"
 	badSnapshot = ".bad"
 )
 
-func newKeeper(store *memory.Store, c config.Memory, also func(file string) error, log *slog.Logger) *keeper {
-	k := &keeper{store: store, file: c.Snapshot, every: c.SnapshotEvery, also: also, log: log, stop: make(chan struct{}), done: make(chan struct{})}
+func newSnapshotter(store *memory.Store, c config.Memory, also func(file string) error, log *slog.Logger) *snapshotter {
+	k := &snapshotter{store: store, file: c.Snapshot, every: c.SnapshotEvery, also: also, log: log, stop: make(chan struct{}), done: make(chan struct{})}
 	if k.file == "" || k.every <= 0 {
 		close(k.done)
 		return k
@@ -48,8 +48,8 @@ func newKeeper(store *memory.Store, c config.Memory, also func(file string) erro
 }
 
 // run writes, and then waits for at least as long as that took: a large store must not
-// keep a disk busy for good.
-func (k *keeper) run() {
+// keep a disk busy all the time.
+func (k *snapshotter) run() {
 	defer close(k.done)
 	for wait := k.every; ; {
 		select {
@@ -58,13 +58,13 @@ func (k *keeper) run() {
 		case <-time.After(wait):
 		}
 		start := time.Now()
-		k.keep()
+		k.save()
 		wait = max(k.every, time.Since(start))
 	}
 }
 
-// keep writes the file, unless the counters are no longer ours.
-func (k *keeper) keep() {
+// save writes the file, unless a successor has the counters.
+func (k *snapshotter) save() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.handed {
@@ -80,7 +80,7 @@ func (k *keeper) keep() {
 	}
 }
 
-func (k *keeper) write(file string) error {
+func (k *snapshotter) write(file string) error {
 	if err := k.store.Snapshot(file + newSnapshot); err != nil {
 		return err
 	}
@@ -90,27 +90,28 @@ func (k *keeper) write(file string) error {
 	return k.also(file)
 }
 
-// hand writes the counters for whoever goes on with them: from here on they are not
-// written by this process, unless resume says that it goes on itself.
-func (k *keeper) hand(file string) error {
+// handOver writes the counters for a successor. From then on this process does not write
+// them, unless resume says that the successor did not take over.
+func (k *snapshotter) handOver(file string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.handed = true
 	return k.write(file)
 }
 
-func (k *keeper) resume() {
+func (k *snapshotter) resume() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.handed = false
 }
 
-func (k *keeper) close() {
+func (k *snapshotter) close() {
 	close(k.stop)
 	<-k.done
 }
 
-// restore takes up the counters that were handed over, or kept; or none.
+// restore opens a store with the counters that were handed over, or those of the snapshot,
+// or none.
 func (s *server) restore(handed string) *memory.Store {
 	o := memory.Config{MaxBytes: s.config.Store.Memory.Max}
 	file, kept := handed, s.config.Store.Memory.Snapshot
@@ -132,23 +133,23 @@ func (s *server) restore(handed string) *memory.Store {
 		s.log.Info("no counters to restore", "file", file)
 		return memory.Open(o)
 	}
-	line := []any{"err", err}
-	if handed == "" && os.Rename(file, file+badSnapshot) == nil { // or it would soon be written over
-		line = append(line, "kept_as", file+badSnapshot)
+	attrs := []any{"err", err}
+	if handed == "" && os.Rename(file, file+badSnapshot) == nil { // it would soon be overwritten
+		attrs = append(attrs, "kept_as", file+badSnapshot)
 	}
-	s.log.Warn("the counters could not be restored: everybody starts afresh", line...)
+	s.log.Warn("the counters could not be restored: everybody starts afresh", attrs...)
 	return memory.Open(o)
 }
 
-// dropRemains removes what a process left that was killed while it wrote.
+// dropRemains removes what a process left behind that was killed while it wrote.
 func dropRemains(file string) {
 	remains, _ := filepath.Glob(globQuote(file+newSnapshot) + ".*") // the pattern is well-formed
 	for _, name := range append(remains, file+newSnapshot) {
-		_ = os.Remove(name) // it is in nobody's way
+		_ = os.Remove(name) // it does no harm
 	}
 }
 
-// globQuote is a pattern that only name matches.
+// globQuote returns a pattern that only name matches.
 func globQuote(name string) string {
 	var quoted []byte
 	for i := range len(name) {

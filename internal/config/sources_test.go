@@ -190,12 +190,12 @@ func TestThreeWaysAreTheSame(t *testing.T) {
 
 // What Write writes is the same configuration again.
 func TestWriteReadsBack(t *testing.T) {
-	together := maps.Clone(others)
-	delete(together, "trust.jwt.key")
-	delete(together, "limits.write")
-	delete(together, "store")
-	shared, own := maps.Clone(together), maps.Clone(together)
-	for path := range together {
+	joined := maps.Clone(others)
+	delete(joined, "trust.jwt.key")
+	delete(joined, "limits.write")
+	delete(joined, "store")
+	shared, own := maps.Clone(joined), maps.Clone(joined)
+	for path := range joined {
 		switch lookup(path).of {
 		case InMemory:
 			delete(shared, path)

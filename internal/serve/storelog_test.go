@@ -13,7 +13,7 @@ import (
 // The log has a line per change and master, whatever else is told meanwhile.
 func TestLogOfMasters(t *testing.T) {
 	var text strings.Builder
-	s := standing{log: slog.New(slog.NewTextHandler(&text, nil))}
+	s := storeLog{log: slog.New(slog.NewTextHandler(&text, nil))}
 	why := errors.New("connection refused")
 	is := func(a, b, c string) fleet.Health {
 		h := fleet.Health{Status: fleet.Partial, Why: why, Since: time.Now()}
@@ -39,7 +39,7 @@ func TestLogOfMasters(t *testing.T) {
 	f := func(h fleet.Health, want ...string) {
 		t.Helper()
 		text.Reset()
-		s.turned(h)
+		s.stateChanged(h)
 		lines := strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
 		if text.Len() == 0 {
 			lines = nil

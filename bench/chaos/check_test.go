@@ -50,7 +50,7 @@ func TestJudgeVersions(t *testing.T) {
 		for _, ms := range sent {
 			p.paths[firstPath].pass(span{at(ms), at(ms + 1)})
 		}
-		misses(t, want, func(f *finding) { v.judge(f, p) })
+		misses(t, want, func(f *finding) { v.check(f, p) })
 	}
 	f("", v, 0, 2000)
 	f("1.0 more than 2", v, 0, 10, 2000)
@@ -108,7 +108,7 @@ func TestJudgePrograms(t *testing.T) {
 
 func TestJudgeMasters(t *testing.T) {
 	callers := []string{"a", "b", "c"} // a is on the dead master
-	f := func(want string, m mastered, change func(*phase), said ...changes) {
+	f := func(want string, m mastered, change func(*phase), printed ...changes) {
 		t.Helper()
 		p := newPhase()
 		p.began, p.ended = at(0), at(20_000)
@@ -119,7 +119,7 @@ func TestJudgeMasters(t *testing.T) {
 		}
 		p.inside.count("/greedy/a", "local", 500)
 		change(p)
-		misses(t, want, func(f *finding) { f.judgeMasters(m, p, callers, 0, time.Second, said) })
+		misses(t, want, func(f *finding) { f.judgeMasters(m, p, callers, 0, time.Second, printed) })
 	}
 	strict := mastered{}
 	f("", strict, func(*phase) {}, changes{"it is ill": 1, "it is well": 1}, changes{"it is ill": 1})
