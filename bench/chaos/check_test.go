@@ -18,11 +18,11 @@ func tenSeconds(passed map[string]int64) *phase {
 	return p
 }
 
-// misses holds what judge finds to a text, "" for nothing.
-func misses(t *testing.T, want string, judge func(*finding)) {
+// misses holds what check finds to a text, "" for nothing.
+func misses(t *testing.T, want string, check func(*finding)) {
 	t.Helper()
 	f := new(finding)
-	judge(f)
+	check(f)
 	if got := strings.Join(f.missed, "; "); (want == "") != (got == "") || !strings.Contains(got, want) {
 		t.Errorf("missed %q, want %q", got, want)
 	}
@@ -66,7 +66,7 @@ func TestJudgeSlots(t *testing.T) {
 		before, while, after := p(), p(), p()
 		while.paths[slowPath].refused.Store(50)
 		after.paths[slowPath].refused.Store(refused)
-		misses(t, want, func(f *finding) { f.judgeSlots(time.Second, inUse, before, while, after) })
+		misses(t, want, func(f *finding) { f.checkSlots(time.Second, inUse, before, while, after) })
 	}
 	f("", 0, 1)
 	f("2 of 100 refused", 0, 2)
@@ -77,7 +77,7 @@ func TestJudgeUpgrades(t *testing.T) {
 	f := func(want string, used, blocked, fresh int, hot int64, recovery time.Duration) {
 		t.Helper()
 		misses(t, want, func(f *finding) {
-			f.judgeUpgrades("x", tenSeconds(map[string]int64{hotPath: hot}), used, blocked, fresh, recovery)
+			f.checkUpgrades("x", tenSeconds(map[string]int64{hotPath: hot}), used, blocked, fresh, recovery)
 		})
 	}
 	f("", 0, 0, 10, 1110, mostRecovery)
@@ -96,7 +96,7 @@ func TestJudgePrograms(t *testing.T) {
 		t.Helper()
 		p := func(n, m int64) *phase { return tenSeconds(map[string]int64{"/hello/0": n, "/hello/1": m}) }
 		misses(t, want, func(f *finding) {
-			f.judgePrograms([]string{"/hello/0", "/hello/1"}, 0, p(before, 0), p(one, other), p(after, 0))
+			f.checkPrograms([]string{"/hello/0", "/hello/1"}, 0, p(before, 0), p(one, other), p(after, 0))
 		})
 	}
 	f("", 500, 250, 250, 0)
@@ -119,7 +119,7 @@ func TestJudgeMasters(t *testing.T) {
 		}
 		p.inside.count("/greedy/a", "local", 500)
 		change(p)
-		misses(t, want, func(f *finding) { f.judgeMasters(m, p, callers, 0, time.Second, printed) })
+		misses(t, want, func(f *finding) { f.checkMasters(m, p, callers, 0, time.Second, printed) })
 	}
 	strict := mastered{}
 	f("", strict, func(*phase) {}, changes{"it is ill": 1, "it is well": 1}, changes{"it is ill": 1})
@@ -137,7 +137,7 @@ func TestJudgeSubjects(t *testing.T) {
 	f := func(want string, c subjected, passed, tenant, user, lost int64) {
 		t.Helper()
 		p := tenSeconds(map[string]int64{"/x": passed})
-		misses(t, want, func(f *finding) { f.judgeSubjects(c, p, "/x", tenant, user, lost) })
+		misses(t, want, func(f *finding) { f.checkSubjects(c, p, "/x", tenant, user, lost) })
 	}
 	f("", subjected{}, 600, 600, 600, 0)
 	f("", subjected{}, 600, 610, 605, 10)
@@ -149,5 +149,5 @@ func TestJudgeSubjects(t *testing.T) {
 	for range 61 {
 		p.paths["/x"].pass(span{at(0), at(1)})
 	}
-	misses(t, "0.9 more than 60", func(f *finding) { f.judgeSubjects(subjected{}, p, "/x", 61, 61, 0) })
+	misses(t, "0.9 more than 60", func(f *finding) { f.checkSubjects(subjected{}, p, "/x", 61, 61, 0) })
 }

@@ -35,7 +35,7 @@ type mastered struct {
 	name, what string
 	args       []string // of the servers
 	noFailover bool     // its replica must not take over
-	nodes      bool     // it is the master with the roll of instances
+	nodes      bool     // it is the master with the list of instances
 	// down reports that the whole cluster may refuse commands for a while: it was
 	// configured to.
 	down bool
@@ -47,7 +47,7 @@ var masterWays = []mastered{
 		args: []string{"--cluster-require-full-coverage", "yes", "--cluster-node-timeout", "15000"}, noFailover: true,
 	},
 	{
-		name: "full coverage no, back before its timeout", what: "the master with the roll of instances stands still for 12 s",
+		name: "full coverage no, back before its timeout", what: "the master with the list of instances stands still for 12 s",
 		args: []string{"--cluster-require-full-coverage", "no", "--cluster-node-timeout", "15000"}, noFailover: true, nodes: true,
 	},
 	{
@@ -97,7 +97,7 @@ func (m mastered) play(ctx context.Context) (*finding, error) {
 		s.pause(masterBehind)
 		stop()
 		l.settle(p)
-		f.judgeMasters(m, p, callers, dead, outage.lasted, s.saidSince(printed))
+		f.checkMasters(m, p, callers, dead, outage.lasted, s.saidSince(printed))
 	})
 	return f, err
 }
@@ -126,9 +126,9 @@ func (s *stage) indexOf(r *testdep.RedisServer) int {
 	return -1
 }
 
-// judgeMasters holds the callers of the healthy masters to Redis, and those of the dead
+// checkMasters holds the callers of the healthy masters to Redis, and those of the dead
 // one to the bounds of the fallback.
-func (f *finding) judgeMasters(m mastered, p *phase, callers []string, dead int, down time.Duration, printed []changes) {
+func (f *finding) checkMasters(m mastered, p *phase, callers []string, dead int, down time.Duration, printed []changes) {
 	f.still = p.inside.still
 	due := greedyRate * p.lasted().Seconds()
 	tenth := (greedyRate + due) / 10

@@ -60,7 +60,7 @@ func playProgram(ctx context.Context, copies int) (*finding, error) {
 		s.pause(programAfter)
 		l.settle(after)
 		w.end(mended)
-		f.judgePrograms(paths, recovery, before, during, after)
+		f.checkPrograms(paths, recovery, before, during, after)
 	})
 	return f, err
 }
@@ -78,9 +78,9 @@ func (s *stage) startProgram(i int, redis string) *node {
 	return n
 }
 
-// judgePrograms: each copy has its share of what was left, to the request, and all together
+// checkPrograms: each copy has its share of what was left, to the request, and all together
 // have the limit.
-func (f *finding) judgePrograms(paths []string, recovery time.Duration, before, during, after *phase) {
+func (f *finding) checkPrograms(paths []string, recovery time.Duration, before, during, after *phase) {
 	var each []string
 	var sum, used, late, sent int64
 	for _, path := range paths {

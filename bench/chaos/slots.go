@@ -56,12 +56,12 @@ func playSlots(ctx context.Context, late time.Duration) (*finding, error) {
 		s.pause(time.Second)
 		inUse, err := s.fleet[0].used(ctx, "slots", "")
 		s.must(err)
-		f.judgeSlots(late, inUse, before, while, after)
+		f.checkSlots(late, inUse, before, while, after)
 	})
 	return f, err
 }
 
-func (f *finding) judgeSlots(late time.Duration, inUse int64, phases ...*phase) {
+func (f *finding) checkSlots(late time.Duration, inUse int64, phases ...*phase) {
 	var asked, refused string
 	for i, p := range phases {
 		t := p.paths[slowPath]

@@ -141,7 +141,7 @@ func (c subjected) play(ctx context.Context) (*finding, error) {
 			s.must(n.await(s.ctx, len(s.fleet)))
 		}
 		s.pause(time.Second) // what is given back late
-		f.judgeSubjects(c, p, t.path, charged("tenants", "tenant="+t.tenant)-tenant, charged("users", "user="+t.user)-user, unheard()-lost)
+		f.checkSubjects(c, p, t.path, charged("tenants", "tenant="+t.tenant)-tenant, charged("users", "user="+t.user)-user, unheard()-lost)
 	})
 	return f, err
 }
@@ -162,9 +162,9 @@ func (s *stage) trio(l *load) *trio {
 	}
 }
 
-// judgeSubjects: nothing passes beyond the limit, and what is charged and did not pass
+// checkSubjects: nothing passes beyond the limit, and what is charged and did not pass
 // is at most what Redis may have answered without being heard.
-func (f *finding) judgeSubjects(c subjected, p *phase, path string, tenant, user, lost int64) {
+func (f *finding) checkSubjects(c subjected, p *phase, path string, tenant, user, lost int64) {
 	f.still = p.inside.still
 	t, most := p.paths[path], allowance{subjectRate, subjectRate}
 	over := excess(t.passes, most)

@@ -73,12 +73,12 @@ func playUpgrades(ctx context.Context, name string, fault, mend func(*stage)) (*
 		blocked += l.each(blockedPath, 3)
 		l.settle(p)
 		w.end(mended)
-		f.judgeUpgrades(name, p, used, blocked, fresh, recovery)
+		f.checkUpgrades(name, p, used, blocked, fresh, recovery)
 	})
 	return f, err
 }
 
-func (f *finding) judgeUpgrades(name string, p *phase, used, blocked, fresh int, recovery time.Duration) {
+func (f *finding) checkUpgrades(name string, p *phase, used, blocked, fresh int, recovery time.Duration) {
 	f.still = p.inside.still
 	due := hotRate * p.lasted().Seconds()
 	most := due + (hotRate+due)/10

@@ -28,7 +28,7 @@ type result struct {
 	mutant mutant
 	fate   fate
 	took   time.Duration
-	said   string
+	output   string
 }
 
 // row of the table that it is counted in.
@@ -49,7 +49,7 @@ func (l *lab) sane(ctx context.Context) error {
 	for _, lua := range []bool{false, true} {
 		r := l.run(ctx, "sane", "", mutant{file: map[bool]string{true: ".lua", false: ".go"}[lua]})
 		if r.fate != survived {
-			return fmt.Errorf("the suite fails without a mutant:\n%s", r.said)
+			return fmt.Errorf("the suite fails without a mutant:\n%s", r.output)
 		}
 	}
 	return nil
@@ -60,24 +60,24 @@ func (l *lab) try(ctx context.Context, n int, m mutant) result {
 	path := filepath.Join(l.root, m.file)
 	source, err := os.ReadFile(path)
 	if err != nil {
-		return result{mutant: m, fate: misfit, said: err.Error()}
+		return result{mutant: m, fate: misfit, output: err.Error()}
 	}
 	edited, err := m.apply(string(source))
 	if err != nil {
-		return result{mutant: m, fate: misfit, said: err.Error()}
+		return result{mutant: m, fate: misfit, output: err.Error()}
 	}
 	name := fmt.Sprint("m", n)
-	overlay := filepath.Join(l.dir, name+filepath.Ext(m.file))
+	mutated := filepath.Join(l.dir, name+filepath.Ext(m.file))
 	overlay := filepath.Join(l.dir, name+".json")
-	text, err := json.Marshal(map[string]any{"Replace": map[string]string{path: overlay}})
+	text, err := json.Marshal(map[string]any{"Replace": map[string]string{path: mutated}})
 	if err == nil {
-		err = os.WriteFile(overlay, []byte(edited), 0o600)
+		err = os.WriteFile(mutated, []byte(edited), 0o600)
 	}
 	if err == nil {
 		err = os.WriteFile(overlay, text, 0o600)
 	}
 	if err != nil {
-		return result{mutant: m, fate: misfit, said: err.Error()}
+		return result{mutant: m, fate: misfit, output: err.Error()}
 	}
 	return l.run(ctx, name, overlay, m)
 }

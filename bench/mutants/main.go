@@ -128,7 +128,7 @@ func report(results []result, took time.Duration) error {
 			continue
 		}
 		alive++
-		fmt.Printf("\n%s: %s\n%s\n", r.mutant.name(), r.fate, r.said)
+		fmt.Printf("\n%s: %s\n%s\n", r.mutant.name(), r.fate, r.output)
 	}
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "\nalgorithm\tmutants\tkilled")
