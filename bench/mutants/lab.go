@@ -28,7 +28,7 @@ type result struct {
 	mutant mutant
 	fate   fate
 	took   time.Duration
-	output   string
+	output string
 }
 
 // row of the table that it is counted in.

@@ -55,7 +55,7 @@ func (p *Program) Kill() {
 // Listens waits until somebody listens on an address that the program was told of.
 func (p *Program) Listens(t testing.TB, network, addr string) {
 	t.Helper()
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(startTimeout); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		conn, err := net.Dial(network, addr)
 		if err == nil {
 			conn.Close()
