@@ -29,7 +29,7 @@ rules:
 `
 
 // asks sends a question to the check API and returns the status and what it says.
-func (w *world) asks(client *http.Client, api, verb, question string, header ...string) (int, map[string]any) {
+func (w *sandbox) asks(client *http.Client, api, verb, question string, header ...string) (int, map[string]any) {
 	w.Helper()
 	r, err := http.NewRequest(http.MethodPost, api+"/v1/"+verb, strings.NewReader(question))
 	if err != nil {
@@ -51,7 +51,7 @@ func (w *world) asks(client *http.Client, api, verb, question string, header ...
 }
 
 // command sends a command on a connection of its own and returns the first line of the reply.
-func (w *world) command(network, address string, config *tls.Config, lines ...string) string {
+func (w *sandbox) command(network, address string, config *tls.Config, lines ...string) string {
 	w.Helper()
 	c, err := net.Dial(network, address)
 	if err != nil {
@@ -102,7 +102,7 @@ func readReply(in *bufio.Reader) (string, error) {
 // Both doors ask the counters that the gateway asks, each answer is counted under its door
 // and is a line in the access log.
 func testDoors(t *testing.T, bin string) {
-	w := newWorld(t, bin, "rules.yaml", doorRules)
+	w := newSandbox(t, bin, "rules.yaml", doorRules)
 	s := w.start(nil, nil, "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0", "--listen.check=127.0.0.1:0", "--listen.resp=unix:resp.sock")
 	first := s.await(1, "serving")
 	gateway, api, admin := first["gateway"].(string), first["check"].(string), first["admin"].(string)
@@ -148,7 +148,7 @@ func testDoors(t *testing.T, bin string) {
 // Clients of the gateway see where they stand, and pay nothing for it; the upstream is not
 // asked.
 func testUsage(t *testing.T, bin string) {
-	w := newWorld(t, bin, "rules.yaml", doorRules)
+	w := newSandbox(t, bin, "rules.yaml", doorRules)
 	s := w.serve("", nil, "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0", "--usage=/my/limits")
 	gateway, _ := s.ready()
 	w.get(once, gateway+"/few")
@@ -166,7 +166,7 @@ func testUsage(t *testing.T, bin string) {
 // A process without a gateway is replaced while both doors are asked: no connection is
 // refused, no question stays without an answer, nobody is refilled.
 func testDoorsUpgrade(t *testing.T, bin string) {
-	w := newWorld(t, bin, "rules.yaml", doorRules)
+	w := newSandbox(t, bin, "rules.yaml", doorRules)
 	s := w.serve("", nil, "--listen.gateway=off", "--listen.admin=127.0.0.1:0", "--listen.check=127.0.0.1:0", "--listen.resp=127.0.0.1:0")
 	first := s.await(1, "serving")
 	api, redis := first["check"].(string), strings.TrimPrefix(first["resp"].(string), "redis://")
@@ -222,7 +222,7 @@ func testDoorsUpgrade(t *testing.T, bin string) {
 // Tokens, users and certificates are asked for, and read again when their files change.
 func testDoorSecrets(t *testing.T, bin string) {
 	cert, key := newCertificate(t, "doors")
-	w := newWorld(t, bin, "rules.yaml", doorRules, "token", "a token of more than 16 bytes", "users", "# who may ask\ndefault secret\nann other ann:\n",
+	w := newSandbox(t, bin, "rules.yaml", doorRules, "token", "a token of more than 16 bytes", "users", "# who may ask\ndefault secret\nann other ann:\n",
 		"cert.pem", cert, "key.pem", key)
 	s := w.serve("", nil, "--listen.gateway=off", "--listen.admin=127.0.0.1:0",
 		"--listen.check=127.0.0.1:0", "--check.token_file=token", "--check.tls.cert=cert.pem", "--check.tls.key=key.pem",
@@ -264,10 +264,10 @@ func testDoorSecrets(t *testing.T, bin string) {
 func testDoorMistakes(t *testing.T, bin string) {
 	f := func(users, want string) {
 		t.Helper()
-		w := newWorld(t, bin, "rules.yaml", doorRules, "users", users)
+		w := newSandbox(t, bin, "rules.yaml", doorRules, "users", users)
 		s := w.serve("", nil, "--listen.gateway=off", "--listen.admin=127.0.0.1:0", "--listen.resp=127.0.0.1:0", "--resp.users_file=users")
-		if code := s.end(); code != 2 || !strings.Contains(s.said(), want) {
-			t.Errorf("users %q: exits with %d and says\n%s\nwant %s", users, code, s.said(), want)
+		if code := s.end(); code != 2 || !strings.Contains(s.logText(), want) {
+			t.Errorf("users %q: exits with %d and says\n%s\nwant %s", users, code, s.logText(), want)
 		}
 	}
 	f("ann\n", "users:1:1: error: the user has no password")
@@ -278,7 +278,7 @@ func testDoorMistakes(t *testing.T, bin string) {
 
 // The socket of a door is removed with its process.
 func testDoorSocketIsGone(t *testing.T, bin string) {
-	w := newWorld(t, bin, "rules.yaml", doorRules)
+	w := newSandbox(t, bin, "rules.yaml", doorRules)
 	s := w.serve("", nil, "--listen.gateway=off", "--listen.admin=127.0.0.1:0", "--listen.check=unix:check.sock")
 	s.await(1, "serving")
 	socket := filepath.Join(w.dir, "check.sock")
