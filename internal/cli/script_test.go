@@ -33,10 +33,10 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-var servingLine = regexp.MustCompile(`"msg":"serving","gateway":"(.*?)","admin":"(.*?)"`)
+var servingLine = regexp.MustCompile(`"msg":"serving","gateway":"(.*?)",(?:"check":"(.*?)",)?"admin":"(.*?)"`)
 
 // scriptServes is `serving ARGS`: it runs tidegate serve in the background until the script ends, and sets GATEWAY,
-// ADMIN and PID. What it logs is in serve.log.
+// CHECK, ADMIN and PID. What it logs is in serve.log.
 func scriptServes(ts *testscript.TestScript, _ bool, args []string) {
 	log, err := os.Create(ts.MkAbs("serve.log"))
 	ts.Check(err)
@@ -70,7 +70,8 @@ func scriptServes(ts *testscript.TestScript, _ bool, args []string) {
 			ts.Fatalf("tidegate serve ended: %s", ts.ReadFile("serve.log"))
 		}
 		ts.Setenv("GATEWAY", m[1])
-		ts.Setenv("ADMIN", m[2])
+		ts.Setenv("CHECK", m[2]) // "" without --listen.check
+		ts.Setenv("ADMIN", m[3])
 	case <-time.After(time.Minute):
 		ts.Fatalf("tidegate serve does not say that it serves: %s", ts.ReadFile("serve.log"))
 	}

@@ -29,7 +29,9 @@ const benchQuestion = `{"method":"GET","host":"api.example","path":"/api/things"
 
 // newCheck returns what asks once.
 func newCheck(tb testing.TB) func() {
-	s := newServer(tb, benchRules, func(o *Options) { o.Token, o.Known = func() string { return secret }, func(string) bool { return true } })
+	s := newServer(tb, benchRules, func(o *Options) {
+		o.Token, o.Known = func() string { return secret }, func(string) bool { return true }
+	})
 	body := strings.NewReader(benchQuestion)
 	r, err := http.NewRequest("POST", "/v1/check", io.NopCloser(body))
 	if err != nil {
