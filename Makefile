@@ -3,7 +3,7 @@ FUZZTIME ?= 60s
 export GO FUZZTIME COUNT ARGS FUZZ
 export PATH := $(PATH):/usr/local/go/bin
 
-.PHONY: help check-go run test lint bench bench-engine bench-rules bench-gateway bench-redis chaos conformance accuracy fuzz flood mutants
+.PHONY: help check-go run test lint bench bench-engine bench-rules bench-gateway bench-redis bench-doors chaos conformance accuracy fuzz flood mutants
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -38,6 +38,11 @@ bench-gateway: check-go ## measure the gateway beside nginx and Caddy (CHECK=1: 
 bench-redis: check-go ## measure Tidegate on Redis beside redis_rate, throttled and itself (CHECK=1: fail below the bars)
 	@scripts/test-deps.sh
 	cd bench && $(GO) run ./redis $(if $(CHECK),-check)
+
+bench-doors: check-go ## measure CL.THROTTLE beside INCR of redis-server, and the HTTP check beside nginx (CHECK=1: fail below the bars)
+	@scripts/test-deps.sh
+	@scripts/bench-deps.sh
+	cd bench && $(GO) run ./doors $(if $(CHECK),-check)
 
 chaos: check-go ## break Redis in every way under three gateways; writes docs/chaos.md (ROW=regexp picks rows, and writes nothing; ARGS=-list)
 	@scripts/test-deps.sh

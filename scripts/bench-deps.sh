@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs from the distribution what bench-gateway needs and this machine lacks,
+# Installs from the distribution what bench-gateway and bench-doors need and this machine lacks,
 # without starting any daemon. Where it may not, it says what is missing and fails:
 # a comparison without the rival is none.
 set -euo pipefail

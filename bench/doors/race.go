@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"tidegate.dev/tidegate/bench/internal/process"
+	"tidegate.dev/tidegate/bench/internal/report"
+	"tidegate.dev/tidegate/bench/internal/rig"
+)
+
+// warmUp is the heat before the first round, which does not count.
+const warmUp = time.Second
+
+// heatOf asks a server for about d.
+type heatOf func(ctx context.Context, d time.Duration) (heat, error)
+
+// heat is one turn of one entrant.
+type heat struct {
+	answers int64
+	wrong   int64
+	rate    float64 // per second
+	p99     time.Duration
+}
+
+// entrant is a server that is asked in one way, with what it did in each round.
+type entrant struct {
+	name  string
+	race  string // resp or http
+	depth int    // of the pipeline; 0 over HTTP
+	rival *entrant
+	pid   int
+	ask   heatOf
+
+	rates  []float64
+	micros []float64 // of its own CPU time per answer
+	p99    []float64 // milliseconds
+	bad    int64
+}
+
+type entrants []*entrant
+
+// race lets the entrants take turns; every other round goes backwards, so that
+// nobody always comes after the same one.
+func race(ctx context.Context, es entrants, rounds int, d time.Duration) error {
+	order := slices.Clone(es)
+	for round := range rounds + 1 {
+		length := d
+		if round == 0 {
+			length = warmUp
+		}
+		for _, e := range order {
+			if err := e.run(ctx, round, rounds, length); err != nil {
+				return fmt.Errorf("%s: %w", e.name, err)
+			}
+		}
+		slices.Reverse(order)
+	}
+	return nil
+}
+
+// run is one heat.
+func (e *entrant) run(ctx context.Context, round, rounds int, d time.Duration) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	before, err := process.TreeTime(e.pid)
+	if err != nil {
+		return err
+	}
+	h, err := e.ask(ctx, d)
+	if err != nil {
+		return err
+	}
+	after, err := process.TreeTime(e.pid)
+	if err != nil {
+		return err
+	}
+	micros := float64((after - before).Microseconds()) / float64(max(1, h.answers))
+	rig.Progress("round %d of %d: %s: %s answers/s, %.2f µs of CPU each", round, rounds, e.name, report.Thousands(int64(h.rate)), micros)
+	if e.bad += h.wrong; h.wrong > 0 {
+		rig.Progress("  %d of %d are wrong", h.wrong, h.answers)
+	}
+	if round > 0 {
+		e.rates, e.micros = append(e.rates, h.rate), append(e.micros, micros)
+		e.p99 = append(e.p99, h.p99.Seconds()*1000)
+	}
+	return nil
+}
+
+// against is the rate of one by that of its rival, of the median round.
+func (e *entrant) against() float64 {
+	var ratios []float64
+	for i, rate := range e.rates {
+		ratios = append(ratios, rate/e.rival.rates[i])
+	}
+	return report.Median(ratios)
+}
+
+func (es entrants) wrong() (n int64) {
+	for _, e := range es {
+		n += e.bad
+	}
+	return n
+}
