@@ -12,8 +12,9 @@ import (
 // callers is what a listener for callers asks: its decisions are counted under its name,
 // and each gets a line in the access log.
 type callers struct {
-	desk    *desk.Desk
-	observe func(*tidegate.Request, []tidegate.Check, tidegate.Decision)
+	desk  *desk.Desk
+	count func(d *tidegate.Decision, n int64)                          // decisions without a gate
+	log   func(*tidegate.Request, []tidegate.Check, tidegate.Decision) // one of them; nil: there is no log
 }
 
 // newCallers is for a listener that is open; it is called once for each.
@@ -22,15 +23,20 @@ func (s *server) newCallers(door string) *callers {
 	if s.rules != nil {
 		rules = s.metrics.Matcher(s.rules.Live())
 	}
-	observe := s.metrics.Door(door).Observe
+	metrics := s.metrics.Door(door)
+	c := &callers{count: metrics.ObserveMany}
+	observe := metrics.Observe
 	if s.requests.To != nil {
-		counted := observe
-		observe = func(r *tidegate.Request, checks []tidegate.Check, d tidegate.Decision) {
-			counted(r, checks, d)
+		c.log = func(r *tidegate.Request, checks []tidegate.Check, d tidegate.Decision) {
 			s.logAsked(door, r, checks, &d)
 		}
+		observe = func(r *tidegate.Request, checks []tidegate.Check, d tidegate.Decision) {
+			metrics.Observe(r, checks, d)
+			c.log(r, checks, d)
+		}
 	}
-	return &callers{desk.New(tidegate.NewGate(rules, s.limited).Observe(observe)), observe}
+	c.desk = desk.New(tidegate.NewGate(rules, s.limited).Observe(observe))
+	return c
 }
 
 // logAsked writes the line about a decision that somebody asked for. There may be no

@@ -63,6 +63,18 @@ func (door *Door) Observe(_ *tidegate.Request, checks []tidegate.Check, d tidega
 	}
 }
 
+// ObserveMany counts n decisions that ended like d, each about one check.
+func (door *Door) ObserveMany(d *tidegate.Decision, n int64) {
+	m, whole := door.Metrics, outcome.Of(d)
+	door.requests.addMany(whole, n)
+	if outcome.Decided(d) {
+		m.decided[d.Receipt.Origin].Add(uint64(n))
+	}
+	if d.Limit != nil {
+		m.rules.get(ruleOf(d.Limit)).addMany(whole, n)
+	}
+}
+
 // admitted counts a request for a rule that let it pass.
 func (m *Metrics) admitted(rule string, checks []tidegate.Check, d *tidegate.Decision) {
 	counts := m.rules.get(rule)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/telemetry/outcome"
@@ -210,5 +211,36 @@ func BenchmarkObserve(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		d.Observe(nil, checks, tidegate.Decision{OK: true, Limit: l})
+	}
+}
+
+// Many decisions that ended alike count as that many one by one do.
+func TestManyCountAsOneByOne(t *testing.T) {
+	limit := tidegate.MustLimit(tidegate.Spec{Name: "x", Events: 5, Period: time.Minute, Terms: &tidegate.Terms{Rule: "api"}})
+	for _, d := range []tidegate.Decision{
+		{OK: true, Granted: 1, Limit: limit},
+		{Limit: limit},
+		{Limit: limit, Never: true},
+		{OK: true, Limit: limit, Receipt: tidegate.Receipt{Origin: tidegate.OriginLocal}},
+		{Limit: limit, Receipt: tidegate.Receipt{Origin: tidegate.OriginRemembered}},
+		{OK: true, Limit: limit, Err: errors.New("away")},
+		{Limit: limit, Err: errors.New("away")},
+		{Limit: limit, Err: context.Canceled},
+		{OK: true},
+	} {
+		one, many := newDesk(t, allKinds, memory.New()), newDesk(t, allKinds, memory.New())
+		var checks []tidegate.Check
+		if d.Limit != nil {
+			checks = []tidegate.Check{{Key: "k", Limit: limit, Cost: 1}}
+		}
+		for range 7 {
+			one.gateway.Observe(nil, checks, d)
+		}
+		many.gateway.ObserveMany(&d, 7)
+		for _, name := range []string{"tidegate_decisions_total", "tidegate_requests_total", "tidegate_decided_total"} {
+			if got, want := fmt.Sprint(many.nonZero(t, name)), fmt.Sprint(one.nonZero(t, name)); got != want {
+				t.Errorf("%+v: %s is %s, one by one %s", d, name, got, want)
+			}
+		}
 	}
 }

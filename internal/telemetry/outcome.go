@@ -18,3 +18,5 @@ type counters struct {
 }
 
 func (c *counters) add(o outcome.Outcome) { c.n[o].Add(1) }
+
+func (c *counters) addMany(o outcome.Outcome, n int64) { c.n[o].Add(uint64(n)) }

@@ -58,12 +58,17 @@ func ready(s *Server, l *loop) *conn {
 // A decision makes no garbage, with whoever watches it; all commands of a read are answered
 // by one write.
 func TestHotPath(t *testing.T) {
-	seen := 0
+	seen, counted := 0, int64(0)
 	s := New(Options{
 		Store: memory.New(), Users: []User{{Name: "ann", Password: "p", Prefix: "ann:"}},
 		Observe: func(_ *tidegate.Request, checks []tidegate.Check, d tidegate.Decision) {
 			if seen++; checks[0].Limit.Terms.Rule != RuleName || d.Limit == nil {
 				t.Errorf("%+v %+v", checks, d)
+			}
+		},
+		Counted: func(d *tidegate.Decision, n int64) {
+			if counted += n; d.Limit == nil || n == 0 {
+				t.Errorf("%d of %+v", n, d)
 			}
 		},
 	})
@@ -76,14 +81,16 @@ func TestHotPath(t *testing.T) {
 	end := c.in.w
 	f := func() {
 		c.in.r, c.in.w = 0, end
-		if _, err := c.batch(); err != nil || !c.flush() {
+		_, err := c.batch()
+		c.count()
+		if err != nil || !c.flush() {
 			t.Error(err)
 		}
 	}
 	if n := testing.AllocsPerRun(100, f); n != 0 {
 		t.Errorf("%v allocations for 64 commands", n)
 	}
-	if l.wrote != 101 || seen != 101*64 || s.rates.all[0].next.Load() > 100 {
+	if l.wrote != 101 || seen != 101*64 || counted != 101*64 || s.rates.all[0].next.Load() > 100 {
 		t.Errorf("%d writes, %d decisions", l.wrote, seen)
 	}
 }

@@ -37,6 +37,7 @@ type conn struct {
 	access Access
 	asked  asked // the request of a TG command
 
+	run      run
 	hasAsked atomic.Bool // it has sent a command
 	commands int64       // since the server was last told
 	closing  bool        // nothing more is read
@@ -118,8 +119,9 @@ func (c *conn) forget() {
 	}
 }
 
-// count tells the server how many commands there were.
+// count tells the server how many commands there were, and whoever counts how they ended.
 func (c *conn) count() {
+	c.tellRun()
 	c.srv.commands.Add(c.commands)
 	if c.commands > 0 && !c.hasAsked.Load() {
 		c.hasAsked.Store(true)

@@ -38,6 +38,9 @@ type Options struct {
 	// Observe is told of every decision of CL.THROTTLE, as tidegate.Gate.Observe tells of
 	// the others; the rule of all of them is RuleName. There is no request.
 	Observe func(r *tidegate.Request, checks []tidegate.Check, d tidegate.Decision)
+	// Counted is told of the same decisions for metrics, of n at once that ended like d. It
+	// must not keep d.
+	Counted func(d *tidegate.Decision, n int64)
 	// Access is told of every decision, for a log. The Access is used again.
 	Access func(*Access)
 	// Report is told of what should not happen, such as a panic.

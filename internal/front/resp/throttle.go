@@ -120,6 +120,9 @@ func (c *conn) take(key string, l *tidegate.Limit, cost int64) (d tidegate.Decis
 		c.checks[0] = tidegate.Check{Key: key, Limit: l, Cost: cost}
 		s.o.Observe(nil, c.checks[:], d)
 	}
+	if err == nil && s.o.Counted != nil {
+		c.noted(&d)
+	}
 	c.decided(&d)
 	return d, err
 }
