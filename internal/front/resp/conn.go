@@ -45,6 +45,8 @@ type conn struct {
 	filled   bool        // the last read filled the buffer
 	calm     int         // reads in a row that needed only a small buffer
 	large    int64
+	replied  time.Time // when replies were last sent
+	readBy   time.Time // the deadline for reading, if it is armed
 	writeBy  time.Time // the deadline for writing
 }
 
@@ -194,12 +196,19 @@ func (c *conn) arm(progress bool) bool {
 	case c.in.partial():
 		by = time.Now().Add(c.srv.o.Stall)
 	case c.srv.o.Idle > 0:
-		by = time.Now().Add(c.srv.o.Idle)
+		now, idle := c.replied, c.srv.o.Idle
+		if now.IsZero() {
+			now = time.Now()
+		}
+		if c.armed && c.readBy.Sub(now) > idle-idle/16 { // set seldom, as it costs as much as a decision
+			return !c.srv.draining.Load() || c.armAtEnd()
+		}
+		by = now.Add(idle)
 	case !c.armed:
 		return !c.srv.draining.Load() || c.armAtEnd()
 	}
 	_ = c.net.SetReadDeadline(by)
-	c.armed = !by.IsZero()
+	c.armed, c.readBy = !by.IsZero(), by
 	return !c.srv.draining.Load() || c.armAtEnd() // it may have begun before the deadline was set
 }
 
@@ -285,6 +294,7 @@ func (c *conn) flush() bool {
 		return true
 	}
 	now := time.Now()
+	c.replied = now
 	if stall := c.srv.o.Stall; c.writeBy.Sub(now) < stall*3/4 { // set seldom, as it costs as much as a decision
 		c.writeBy = now.Add(stall)
 		_ = c.net.SetWriteDeadline(c.writeBy)

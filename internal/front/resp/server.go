@@ -51,7 +51,8 @@ type Options struct {
 	Stall time.Duration
 	// AuthWithin is how long it may take to authenticate; 10 seconds by default.
 	AuthWithin time.Duration
-	// Idle is how long a connection may do nothing; 0 means for ever.
+	// Idle is how long a connection may do nothing, or up to a sixteenth less; 0 means for
+	// ever.
 	Idle time.Duration
 	// LargeBytes bounds the input buffers above 16 KiB of all connections together; 64 MiB
 	// by default.
