@@ -38,7 +38,7 @@ type listener struct {
 }
 
 // checkListener has no address unless the operator gives it one.
-var checkListener = listener{"check", "TIDEGATE_CHECK_", "http://127.0.0.1:9091"}
+var checkListener = listener{"check", "TIDEGATE_CHECK_", "http://127.0.0.1:8081"}
 
 func (l listener) orAdmin() listener {
 	if l.name == "" {
