@@ -50,6 +50,22 @@ func TestTidegateIsAway(t *testing.T) {
 	})
 }
 
+// Files that do not fail open limit all the same.
+func TestClosedFilesLimit(t *testing.T) {
+	each(t, func(t *testing.T, p proxy) {
+		o, d := newOrigin(t), newDoor(t, twoPerMinute)
+		c := newClient(t, p.run(t, d.addr, o.addr, p.closed...))
+		for i, want := range []int{200, 200, 429} {
+			if got := c.get("/two/x"); got.status != want || (got.header.Get("Retry-After") != "") != (want == 429) {
+				t.Errorf("request %d: %+v", i, got)
+			}
+		}
+		if got := c.get("/denied/x"); got.status != 403 {
+			t.Errorf("denied: %+v", got)
+		}
+	})
+}
+
 // brokenStore never answers.
 type brokenStore struct{}
 

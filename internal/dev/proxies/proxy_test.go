@@ -41,7 +41,7 @@ var always = []string{"nginx", "haproxy"}
 
 var all = []proxy{
 	{
-		name: "nginx", start: startNginx, patient: []string{"100ms;", "30s;", "500ms;", "30s;"}, opens: true, closed: []string{"error_page 500 502 503 504 = @tidegate_away;", ""},
+		name: "nginx", start: startNginx, patient: []string{"100ms;", "30s;", "500ms;", "30s;"}, opens: true, closed: []string{"error_page 500 502 503 504 = @tidegate_away;", "", "proxy_intercept_errors on;", ""},
 		http2: func(addr, pem string) []string {
 			return []string{"listen " + addr + ";", "listen " + addr + " ssl http2; ssl_certificate " + pem + "; ssl_certificate_key " + pem + ";"}
 		},
