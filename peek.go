@@ -2,8 +2,8 @@ package tidegate
 
 import "context"
 
-// Peek tells what Decide would about a request of cost 1. It charges nothing, starts no
-// block, and is not observed.
+// Peek tells what Decide would about a request. It charges nothing, starts no block, and
+// is not observed.
 func (g *Gate) Peek(ctx context.Context, r *Request) Decision {
 	held := g.checks.Get().(*[]Check)
 	checks := g.matcher.Match(r, (*held)[:0])
@@ -15,13 +15,57 @@ func (g *Gate) Peek(ctx context.Context, r *Request) Decision {
 	case len(counted) == 0:
 		return Decision{OK: true, Granted: 1}
 	}
-	peeking(counted)
+	never := peekingAll(counted)
+	if never != nil {
+		d := g.peekOne(ctx, never)
+		d.OK, d.Never, d.Granted, d.RetryAfter = false, true, 0, 0
+		return d
+	}
 	d, err := g.store.Take(ctx, counted, 1)
 	if err != nil {
 		return g.failed(counted, err)
 	}
 	d.Soft = d.OK && soft(counted)
+	for i := range counted {
+		// What remains is told without the rest of the cost, for which room is asked.
+		if c := &counted[i]; c.Limit == d.Limit && !c.Advisory && c.Floor > 0 {
+			if d.OK {
+				d.Remaining += c.Floor
+			} else {
+				d.Remaining = min(g.peekOne(ctx, c).Remaining, c.Floor)
+			}
+			break
+		}
+	}
 	return d
+}
+
+// peekOne tells where the counter of c stands.
+func (g *Gate) peekOne(ctx context.Context, c *Check) Decision {
+	alone := []Check{*c}
+	peeking(alone)
+	alone[0].Floor = 0
+	d, err := g.store.Take(ctx, alone, 1)
+	if err != nil {
+		return Decision{Limit: c.Limit}
+	}
+	return d
+}
+
+// peekingAll asks whether there is room for all of the cost: a check that peeks asks for one
+// event, and the rest is to remain. It returns a check whose cost can never fit; nil if all
+// can.
+func peekingAll(checks []Check) (never *Check) {
+	for i := range checks {
+		c := &checks[i]
+		if rest := c.Cost - 1; rest > 0 && !c.Advisory && c.Limit != nil && c.Limit.Algorithm != Concurrency {
+			if c.Floor += rest; c.Floor >= c.Limit.Capacity() && never == nil {
+				never = c
+			}
+		}
+	}
+	peeking(checks)
+	return never
 }
 
 // PeekEach calls f for every limit that the request is held to, with what the limit by

@@ -78,7 +78,7 @@ func (d *Desk) Reserve(ctx context.Context, r *tidegate.Request) Answer {
 	return d.Open(ctx, r)
 }
 
-// Peek tells what Check would of a cost of 1, and charges nothing.
+// Peek tells what Check would, and charges nothing.
 func (d *Desk) Peek(ctx context.Context, r *tidegate.Request) tidegate.Decision {
 	r.Unattended = true
 	return d.gate.Peek(ctx, r)
