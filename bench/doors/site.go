@@ -168,7 +168,7 @@ rules:
 
 // startTidegate leaves everything as it is by default, but for the access log.
 func (s *site) startTidegate(ctx context.Context, binary string) (err error) {
-	dir, resp, err := s.folder("tidegate")
+	dir, resp, err := s.folder("serve")
 	if err != nil {
 		return err
 	}
