@@ -155,11 +155,11 @@ func (c *condition) hasText(value string) bool {
 }
 
 func (c *condition) hasAddress(addr netip.Addr) bool {
-	if c.networks.contain(addr) {
+	if c.networks.contains(addr) {
 		return true
 	}
 	for _, l := range c.lists {
-		if l.networks.contain(addr) {
+		if l.networks.contains(addr) {
 			return true
 		}
 	}

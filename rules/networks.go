@@ -7,9 +7,10 @@ import (
 	"slices"
 )
 
-// networks is a set of IP networks that is asked whether it holds an address.
-// Networks become ranges, sorted and merged, so that a hundred thousand of them
-// cost one binary search. IPv4 and IPv6 are apart: ::/0 holds no IPv4 address.
+// networks is a set of IP networks, for looking up whether one of them contains an
+// address. They are kept as sorted ranges that do not overlap, so that a lookup among a
+// hundred thousand is one binary search. IPv4 and IPv6 are apart: ::/0 contains no IPv4
+// address.
 type networks struct {
 	v4 []span[uint32]
 	v6 []span[uint128]
@@ -24,7 +25,8 @@ func (a uint128) compare(b uint128) int {
 	return cmp.Or(cmp.Compare(a.hi, b.hi), cmp.Compare(a.lo, b.lo))
 }
 
-// newNetworks makes the set of all that prefixes hold.
+// newNetworks returns the set of all addresses in prefixes. IPv4 networks that are written
+// as IPv6 (::ffff:0:0/96) are IPv4 networks.
 func newNetworks(prefixes []netip.Prefix) networks {
 	var n networks
 	for _, p := range prefixes {
@@ -60,7 +62,7 @@ func bits6(a netip.Addr) uint128 {
 	return uint128{binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])}
 }
 
-// hostMask is the bits of an IPv6 address behind the first so many.
+// hostMask returns an IPv6 address whose first bits are 0 and all others 1.
 func hostMask(bits int) uint128 {
 	if bits >= 64 {
 		return uint128{0, ^uint64(0) >> (bits - 64)}
@@ -86,8 +88,8 @@ func merge[T any](spans []span[T], compare func(a, b T) int) []span[T] {
 
 func (n *networks) empty() bool { return len(n.v4) == 0 && len(n.v6) == 0 }
 
-// contain reports whether one of the networks holds addr, which is unmapped.
-func (n *networks) contain(addr netip.Addr) bool {
+// contains reports whether addr is in one of the networks. addr must be unmapped.
+func (n *networks) contains(addr netip.Addr) bool {
 	switch {
 	case addr.Is4():
 		return inSpans(n.v4, bits4(addr), cmp.Compare[uint32])
@@ -97,7 +99,7 @@ func (n *networks) contain(addr netip.Addr) bool {
 	return false
 }
 
-// inSpans looks at the last span that starts at or before at.
+// inSpans reports whether at is in one of spans, which are sorted and do not overlap.
 func inSpans[T any](spans []span[T], at T, compare func(a, b T) int) bool {
 	lo, hi := 0, len(spans)
 	for lo < hi {

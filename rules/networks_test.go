@@ -15,7 +15,7 @@ func TestNetworks(t *testing.T) {
 			all = append(all, netip.MustParsePrefix(p))
 		}
 		n := newNetworks(all)
-		if got := n.contain(netip.MustParseAddr(addr).Unmap()); got != want {
+		if got := n.contains(netip.MustParseAddr(addr).Unmap()); got != want {
 			t.Errorf("%s in %v: %v, want %v", addr, prefixes, got, want)
 		}
 	}
@@ -62,7 +62,7 @@ func TestNetworksAgreeWithPrefixes(t *testing.T) {
 			for _, p := range prefixes {
 				want = want || p.Contains(a)
 			}
-			if got := n.contain(a); got != want {
+			if got := n.contains(a); got != want {
 				t.Fatalf("%s in %v: %v, want %v", a, prefixes, got, want)
 			}
 		}
@@ -80,6 +80,6 @@ func BenchmarkNetworks(b *testing.B) {
 	n := newNetworks(prefixes)
 	addr := netip.MustParseAddr("203.0.113.7")
 	for b.Loop() {
-		n.contain(addr)
+		n.contains(addr)
 	}
 }

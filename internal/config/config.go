@@ -25,10 +25,9 @@ type Config struct {
 	// Listen says where to accept connections.
 	Listen Listen
 	// Upstreams are the servers that requests go to: http or https, without
-	// user, query and fragment. Default: none, and it is for the caller to say
-	// what that means.
+	// user, query and fragment. Default: none; the caller decides what that means.
 	Upstreams []*url.URL
-	// Trust says whose word is taken for who is asking.
+	// Trust says which statements about the caller are trusted.
 	Trust Trust
 	// Store is where counters live.
 	Store Store
@@ -57,7 +56,7 @@ type Config struct {
 	// ends; 0 cuts them off. Default: 30s.
 	Drain time.Duration
 
-	origins map[string]origin // by path; missing are defaults
+	origins map[string]origin // where settings were set, by path; a default has none
 }
 
 // Listen says where to accept connections. No two are ever the same, unless
@@ -105,7 +104,8 @@ type Memory struct {
 	SnapshotEvery time.Duration // between two of them, 0: only at the end; default: 10s
 }
 
-// Redis is the store that gateways share. Its settings are those of store itself.
+// Redis is the store that gateways share. In the file, all but URL are fields of store:
+// store.deadline, not store.redis.deadline.
 type Redis struct {
 	URL          string        // which may have a password; there is one if the store is InRedis
 	Deadline     time.Duration // by which every decision is there, whatever Redis does; default: 25ms

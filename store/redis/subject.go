@@ -11,7 +11,8 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// subject is the checks of one request that live in one slot of a cluster.
+// subject is the checks of one request whose counters are in the same slot of a cluster,
+// and the answer to them.
 type subject struct {
 	tag     string
 	pending []*pendingCheck
@@ -20,9 +21,9 @@ type subject struct {
 	err     error
 }
 
-// width tells subjects that many requests share from those of one caller.
+// width says how many callers share a subject.
 type width struct {
-	parts    int   // of the key that tell callers apart: none for everyone
+	parts    int   // of the key that tell callers apart; 0 if everyone shares it
 	capacity int64 // of the largest of its limits
 }
 
@@ -109,8 +110,8 @@ func apart(subjects []*subject) *tidegate.Apart {
 	return &tidegate.Apart{At: at}
 }
 
-// chargedAt returns when the counter under key was charged in the decision of receipt r: by
-// the clock of its server, if there were several. r.At may have been moved.
+// chargedAt returns when the counter under key was charged in the decision of receipt r, by
+// the clock of its own server. If r.At was moved since, so is the result.
 func chargedAt(r tidegate.Receipt, key string) int64 {
 	if r.Apart != nil {
 		if at, ok := r.Apart.At[tagOf(key)]; ok {
@@ -120,8 +121,8 @@ func chargedAt(r tidegate.Receipt, key string) int64 {
 	return r.At
 }
 
-// apartFrom is the key in a receipt over several slots that holds the original At. No tag
-// is empty.
+// apartFrom is the key in Apart.At under which the original Receipt.At is kept, so that
+// chargedAt can tell by how much it was moved. No tag is empty.
 const apartFrom = ""
 
 // askRefused asks the remaining subjects, at the same time, about a request that was
@@ -174,7 +175,7 @@ func (s *Store) returnUnused(ctx context.Context, subjects []*subject, kept int6
 }
 
 // surplus returns the changes that give back what p got beyond the copies that are kept,
-// and makes its answer what it is afterwards.
+// and updates p.answer to what is left after them.
 func (p *pendingCheck) surplus(kept int64) []change {
 	extra := p.answer.got - kept
 	if extra <= 0 || p.cost == 0 || kept == 0 && p.lim.kind == logs && p.lim.limit.CountRejected {

@@ -5,6 +5,8 @@ import (
 	"tidegate.dev/tidegate/internal/algo"
 )
 
+// Each gate below is the law of one algorithm and the state of one key.
+
 var one = algo.Ask{Cost: 1, Copies: 1}
 
 type bucketGate struct {
@@ -48,7 +50,7 @@ func (g *slidingGate) take(us int64) bool {
 
 func (g *slidingGate) reset() { g.state = algo.Sliding{} }
 
-// The records below have room for all they can come to need, so Take never
+// The records of the next two are created large enough for their limit, so Take never
 // reports that one is too small.
 
 type logGate struct {

@@ -26,19 +26,19 @@ type Options struct {
 	Token string
 	// Rules in force; nil when nothing is limited.
 	Rules Rules
-	// Store is where they count; needed with Rules.
+	// Store has the counters of Rules; it is needed if Rules is set.
 	Store tidegate.Store
 	// Ready are asked by /readyz: an error says why requests should go elsewhere.
 	// Everybody can read it, so it names no secrets.
 	Ready []func() error
-	// Health is how the store is doing that the counters are in, for /healthz; nil:
-	// as the process itself. Everybody can read it, so it names no secrets.
+	// Health returns the state of the store, for /healthz; nil means that it is ok
+	// whenever the process answers. Everybody can read it, so it names no secrets.
 	Health func() Health
-	// Load takes what is pushed to /load; nil: nothing goes by it.
+	// Load takes the values that are pushed to /load; nil means that there is no /load.
 	Load func(value float64) error
-	// LoadLasts is how long a pushed load is believed.
+	// LoadLasts is how long a pushed value is valid.
 	LoadLasts time.Duration
-	// Metrics serves /metrics; nil: there are none.
+	// Metrics serves /metrics; nil means that there is no /metrics.
 	Metrics http.Handler
 	// Log is told of every write; nil means slog.Default.
 	Log *slog.Logger
@@ -50,7 +50,7 @@ type Rules interface {
 	Status() source.Status
 }
 
-// server answers by its Options.
+// server has the handlers of the API.
 type server struct {
 	Options
 	guard guard
@@ -79,12 +79,12 @@ func New(o Options) http.Handler {
 	outer.Handle("/healthz", s.read(s.alive))
 	outer.Handle("/readyz", http.HandlerFunc(s.ready))
 	outer.Handle("/", s.guarded(inner))
-	return plain(outer)
+	return withHeaders(outer)
 }
 
-// plain sets what every answer has: none of them is for a browser to keep or to
-// guess the type of.
-func plain(next http.Handler) http.Handler {
+// withHeaders sets the headers of every answer, so that no browser stores it or guesses
+// its type.
+func withHeaders(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")

@@ -9,46 +9,48 @@ import (
 	"tidegate.dev/tidegate/internal/lang/yamltree"
 )
 
-// decoder turns trees into a File. It goes on after a problem, so that all of
-// them are told at once, and leaves out what would only follow from one already
-// told.
+// decoder turns YAML trees into a File. It goes on after a problem, so that all problems
+// are reported at once, except those that only follow from one already reported.
 type decoder struct {
 	o         Options
 	now       time.Time
 	file      *File
 	trees     []tree
 	problems  diag.Tally
-	told      map[told]bool
-	broken    map[diag.Pos]bool   // lines that YAML did not understand: not judged again
+	reported  map[reportKey]bool
+	broken    map[diag.Pos]bool   // lines with an error of YAML, about which nothing else is reported
 	partial   bool                // not all files could be read
-	once      map[string]diag.Pos // where a setting of the whole set was said
+	once      map[string]diag.Pos // where what all files may have only once was found: settings, names of rules
 	listAt    map[string]int      // where in file.Lists a list is, by name
 	addresses map[*List]bool      // lists of addresses and networks alone
 	fallback  policies            // of defaults
 }
 
-// told is a problem that need not be told again.
-type told struct {
+// reportKey identifies a problem, so that it is reported once.
+type reportKey struct {
 	diag.Pos
 	message string
 }
 
-func (d *decoder) fail(pos diag.Pos, message, hint string) { d.tell(pos, diag.Error, message, hint) }
+func (d *decoder) fail(pos diag.Pos, message, hint string) { d.report(pos, diag.Error, message, hint) }
 
-func (d *decoder) warn(pos diag.Pos, message, hint string) { d.tell(pos, diag.Warning, message, hint) }
+func (d *decoder) warn(pos diag.Pos, message, hint string) {
+	d.report(pos, diag.Warning, message, hint)
+}
 
-func (d *decoder) tell(pos diag.Pos, s diag.Severity, message, hint string) {
-	key := told{pos, message}
-	if d.told[key] || d.broken[lineOf(pos)] {
+func (d *decoder) report(pos diag.Pos, s diag.Severity, message, hint string) {
+	key := reportKey{pos, message}
+	if d.reported[key] || d.broken[lineOf(pos)] {
 		return
 	}
 	if !d.problems.Full(s) { // else it is only counted, perhaps twice
-		d.told[key] = true
+		d.reported[key] = true
 	}
 	d.problems.Add(d.file.Problem(pos, s, message, hint))
 }
 
-// nearest is diag.Nearest for the hint of an error that will be told.
+// nearest is diag.Nearest for the hint of an error. It returns "" without searching if so
+// many errors were found that no more are printed.
 func (d *decoder) nearest(word string, known []string) string {
 	if d.problems.Full(diag.Error) {
 		return ""
@@ -56,25 +58,27 @@ func (d *decoder) nearest(word string, known []string) string {
 	return diag.Nearest(word, known)
 }
 
-// where is pos as problems name another place.
+// where returns pos as a message names another place: FILE:LINE.
 func where(pos diag.Pos) string { return fmt.Sprintf("%s:%d", pos.File, pos.Line) }
 
-// lineOf is pos without its column.
+// lineOf returns pos without its column.
 func lineOf(pos diag.Pos) diag.Pos { return diag.Pos{File: pos.File, Line: pos.Line} }
 
-// Problem is for what is found wrong with f later, by lint or by the compiler.
+// Problem returns a problem at pos with its source line, for lint and the compiler, which
+// find what is wrong with f later.
 func (f *File) Problem(pos diag.Pos, s diag.Severity, message, hint string) diag.Problem {
 	return f.lines[pos.File].Problem(pos, s, message, hint)
 }
 
-// object is a map of the file with only the fields that may be there.
+// object is a map in the file, without its unknown fields.
 type object struct {
 	at     diag.Pos
 	fields map[string]yamltree.Field
-	meant  map[string]bool // fields that a misspelt one was probably meant to be
+	meant  map[string]bool // known fields that an unknown one was probably meant to be
 }
 
-// open takes n as a map with the words of p, and tells of all other words.
+// open reads n as a map with the fields of p, and reports all other fields. It returns
+// false, and reports that, if n is not a map.
 func (d *decoder) open(n *yamltree.Node, p *place) (object, bool) {
 	if n.Kind != yamltree.Map {
 		d.fail(n.Pos, p.name+" is a map of fields, and this is "+n.What(), "write "+diag.Quote(p.example))
@@ -99,13 +103,13 @@ func (d *decoder) open(n *yamltree.Node, p *place) (object, bool) {
 	return o, true
 }
 
-// has reports whether the field is there, whatever it says.
+// has reports whether the field is there, even if it is empty or misspelt.
 func (o object) has(word string) bool {
 	_, ok := o.fields[word]
 	return ok || o.meant[word]
 }
 
-// get returns the value of a field, nil when there is none.
+// get returns the value of a field; nil means that it is missing or empty.
 func (o object) get(word string) *yamltree.Node {
 	f, ok := o.fields[word]
 	if !ok || f.Value.Kind == yamltree.Null {
@@ -114,7 +118,8 @@ func (o object) get(word string) *yamltree.Node {
 	return f.Value
 }
 
-// pos is where to point at for a field: at what a reader sees first of it.
+// pos returns where a problem with a field is shown: at its value if that is a scalar,
+// otherwise at its name; at the map if the field is missing.
 func (o object) pos(word string) diag.Pos {
 	f, ok := o.fields[word]
 	switch {
@@ -126,7 +131,7 @@ func (o object) pos(word string) diag.Pos {
 	return f.Key.Pos
 }
 
-// key is where the word itself stands.
+// key returns where the name of a field is, or the map if the field is missing.
 func (o object) key(word string) diag.Pos {
 	if f, ok := o.fields[word]; ok {
 		return f.Key.Pos
@@ -134,7 +139,8 @@ func (o object) key(word string) diag.Pos {
 	return o.at
 }
 
-// need returns the value of a field that must be there.
+// need returns the value of a field, and reports a field that is missing. It returns nil if
+// there is no value.
 func (d *decoder) need(o object, word, in, hint string) *yamltree.Node {
 	if !o.has(word) {
 		d.fail(o.at, in+" needs "+diag.Quote(word), hint)
@@ -142,7 +148,7 @@ func (d *decoder) need(o object, word, in, hint string) *yamltree.Node {
 	return o.get(word)
 }
 
-// items takes n as a list that is not empty.
+// items returns the items of n, and reports if n is not a list or is empty.
 func (d *decoder) items(n *yamltree.Node, what, hint string) []*yamltree.Node {
 	if n.Kind != yamltree.List {
 		d.fail(n.Pos, what+" is a list, and this is "+n.What(), hint)
@@ -151,10 +157,10 @@ func (d *decoder) items(n *yamltree.Node, what, hint string) []*yamltree.Node {
 	if len(n.Items) == 0 {
 		d.fail(n.Pos, what+" is an empty list", hint)
 	}
-	return d.filled(n.Items, hint)
+	return d.withoutEmpty(n.Items, hint)
 }
 
-// oneOrMore takes n as a list that is not empty, or as its only item.
+// oneOrMore is items for a field that may also be written as a single item.
 func (d *decoder) oneOrMore(n *yamltree.Node, what, hint string) []*yamltree.Node {
 	if n.Kind != yamltree.List {
 		return []*yamltree.Node{n}
@@ -162,8 +168,9 @@ func (d *decoder) oneOrMore(n *yamltree.Node, what, hint string) []*yamltree.Nod
 	return d.items(n, what, hint)
 }
 
-// filled leaves out items after whose dash nothing is written.
-func (d *decoder) filled(items []*yamltree.Node, hint string) []*yamltree.Node {
+// withoutEmpty returns items without those that have nothing after their dash, which it
+// reports.
+func (d *decoder) withoutEmpty(items []*yamltree.Node, hint string) []*yamltree.Node {
 	return slices.DeleteFunc(slices.Clone(items), func(n *yamltree.Node) bool {
 		if n.Kind == yamltree.Null {
 			d.fail(n.Pos, "nothing is written in this item of the list", hint)

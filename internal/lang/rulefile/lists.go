@@ -56,7 +56,7 @@ func (d *decoder) list(name string) *List {
 func (d *decoder) fillList(l *List, n *yamltree.Node) {
 	switch n.Kind {
 	case yamltree.List:
-		for _, item := range d.filled(n.Items, listsHint) {
+		for _, item := range d.withoutEmpty(n.Items, listsHint) {
 			if text, ok := d.text(item, "a value of a list", listsHint); ok {
 				d.addValue(l, Word{text, item.Pos})
 			}

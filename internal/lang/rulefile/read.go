@@ -49,12 +49,12 @@ func newDecoder(name string, o Options) *decoder {
 		o.Now = time.Now
 	}
 	return &decoder{
-		o:      o,
-		now:    o.Now(),
-		file:   &File{Name: name, lines: make(map[string]diag.Lines)},
-		told:   make(map[told]bool),
-		broken: make(map[diag.Pos]bool),
-		once:   make(map[string]diag.Pos),
+		o:        o,
+		now:      o.Now(),
+		file:     &File{Name: name, lines: make(map[string]diag.Lines)},
+		reported: make(map[reportKey]bool),
+		broken:   make(map[diag.Pos]bool),
+		once:     make(map[string]diag.Pos),
 
 		listAt:    make(map[string]int),
 		addresses: make(map[*List]bool),
