@@ -31,7 +31,7 @@ func (n *Node) ask(ctx context.Context, checks []tidegate.Check, copies int, t t
 	}
 	deadline := now + n.o.Deadline
 	i := c.joinLocked(deadline)
-	if t&together == 0 {
+	if t&coalescible == 0 {
 		c.sole = checks
 	}
 	n.stepLocked(s, coalesceEvent{kind: arrived, now: now, leave: deadline - time.Duration(s.server.reserve.Load())})

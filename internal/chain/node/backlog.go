@@ -13,7 +13,7 @@ import (
 // read no clock; whoever has it sees to locks and calls.
 type backlog struct {
 	start    time.Time // of all times
-	debts    map[counterID]*debt
+	entries    map[counterID]*backlogEntry
 	urgent   []counterID        // those of used up keys come first; some may be posted
 	doubtful map[counterID]post // sent, and nobody knows whether they arrived
 	sending  []post             // that are out just now; others write only doubt and tries
@@ -28,10 +28,10 @@ type counterID struct{ identity, key string }
 
 func counterOf(c *tidegate.Check) counterID { return counterID{c.Limit.Identity(), c.Key} }
 
-// debt is what was admitted and still counts: a long outage leaves no more than the
+// backlogEntry is what was admitted and still counts: a long outage leaves no more than the
 // key has used of its limit in the end. That is what was used here, less what the
 // backend knows itself, by this node's share. Both are in events of the fleet.
-type debt struct {
+type backlogEntry struct {
 	limit    *tidegate.Limit
 	nodes    int64
 	admitted int64
@@ -48,28 +48,28 @@ type debt struct {
 const maxDebts = 1 << 16
 
 // amount is how much is to be charged, at a time from last on.
-func (d *debt) amount(start time.Time, at time.Duration) int64 {
+func (d *backlogEntry) amount(start time.Time, at time.Duration) int64 {
 	more := d.usedAt(start, at) - d.fade(d.known, start, d.when, at)
 	return min(d.admitted, int64(math.Ceil(more/float64(d.nodes))))
 }
 
-func (d *debt) usedAt(start time.Time, at time.Duration) float64 {
+func (d *backlogEntry) usedAt(start time.Time, at time.Duration) float64 {
 	return d.fade(d.used, start, d.last, at)
 }
 
-func (d *debt) fade(used float64, start time.Time, from, to time.Duration) float64 {
+func (d *backlogEntry) fade(used float64, start time.Time, from, to time.Duration) float64 {
 	return fade(d.limit, used, start.Add(from), start.Add(to))
 }
 
 // faded reports whether nothing of d can count any more.
-func (d *debt) faded(start time.Time, now time.Duration) bool {
+func (d *backlogEntry) faded(start time.Time, now time.Duration) bool {
 	return d.fade(float64(d.limit.Capacity()), start, d.last, now) == 0
 }
 
 // reckoned is when a debt is reckoned: what fades during an outage does not fade any
 // more once the backend is asked again, since others use that by then. reachable is when
 // that was; now, if it is not.
-func (d *debt) reckoned(now, reachable time.Duration) time.Duration {
+func (d *backlogEntry) reckoned(now, reachable time.Duration) time.Duration {
 	return max(d.last, min(now, reachable))
 }
 
@@ -77,13 +77,13 @@ func (d *debt) reckoned(now, reachable time.Duration) time.Duration {
 // are negative when it was returned. used is what the local store says is used, with it.
 func (b *backlog) owe(c *tidegate.Check, admitted, charged, used, nodes int64, now time.Duration) {
 	id := counterOf(c)
-	d := b.debts[id]
+	d := b.entries[id]
 	if d == nil {
 		if admitted <= 0 {
 			return
 		}
 		// What was used here before is used there as well: debts have been posted.
-		d = &debt{known: float64(max(0, used-charged)), when: now, last: now}
+		d = &backlogEntry{known: float64(max(0, used-charged)), when: now, last: now}
 		d.used = d.known
 		id.key = strings.Clone(c.Key) // it may lie in memory of the request
 		if !b.enter(id, d, now) {
@@ -98,20 +98,20 @@ func (b *backlog) owe(c *tidegate.Check, admitted, charged, used, nodes int64, n
 }
 
 // enter adds a new debt, if there is room.
-func (b *backlog) enter(id counterID, d *debt, now time.Duration) bool {
-	if len(b.debts) >= maxDebts && !b.sweep(now) {
+func (b *backlog) enter(id counterID, d *backlogEntry, now time.Duration) bool {
+	if len(b.entries) >= maxDebts && !b.sweep(now) {
 		b.lost++
 		return false
 	}
-	if b.debts == nil {
-		b.debts = make(map[counterID]*debt)
+	if b.entries == nil {
+		b.entries = make(map[counterID]*backlogEntry)
 	}
-	b.debts[id] = d
+	b.entries[id] = d
 	return true
 }
 
 // markUrgent has the debt of a key that is used up posted before others.
-func (b *backlog) markUrgent(id counterID, d *debt) {
+func (b *backlog) markUrgent(id counterID, d *backlogEntry) {
 	if !d.urgent && d.used+float64(d.nodes) > float64(d.limit.Capacity()) {
 		d.urgent = true
 		b.urgent = append(b.urgent, id)
@@ -122,7 +122,7 @@ func (b *backlog) markUrgent(id counterID, d *debt) {
 // the backend. It returns what is used in all.
 func (b *backlog) reconcile(id counterID, known float64, nodes int64, now, reachable time.Duration) float64 {
 	sent := float64(b.doubtful[id].amount * nodes) // which the backend may not know of
-	d := b.debts[id]
+	d := b.entries[id]
 	if d == nil {
 		return known + sent
 	}
@@ -136,31 +136,31 @@ func (b *backlog) reconcile(id counterID, known float64, nodes int64, now, reach
 func (b *backlog) sweep(now time.Duration) bool {
 	if now-b.swept > time.Second {
 		b.swept = now
-		for id, d := range b.debts {
+		for id, d := range b.entries {
 			if d.faded(b.start, now) {
-				delete(b.debts, id)
+				delete(b.entries, id)
 			}
 		}
 	}
-	return len(b.debts) < maxDebts
+	return len(b.entries) < maxDebts
 }
 
 // forget drops what is owed to counters.
 func (b *backlog) forget(checks []tidegate.Check) {
 	for i := range checks {
-		delete(b.debts, counterOf(&checks[i]))
+		delete(b.entries, counterOf(&checks[i]))
 		delete(b.doubtful, counterOf(&checks[i]))
 	}
 }
 
 // some reports whether something is still to be charged.
-func (b *backlog) some() bool { return len(b.debts)+len(b.doubtful) > 0 }
+func (b *backlog) some() bool { return len(b.entries)+len(b.doubtful) > 0 }
 
 // owing is how many counters something is still to be charged to.
 func (b *backlog) owing() int {
-	n := len(b.debts)
+	n := len(b.entries)
 	for id := range b.doubtful {
-		if b.debts[id] == nil {
+		if b.entries[id] == nil {
 			n++
 		}
 	}

@@ -16,7 +16,7 @@ func (n *Node) deliver(c *call, a *chain.Ask, err error) (rest *call, more, over
 		a.Granted, a.Rest = tidegate.Decision{}, tidegate.Decision{}
 	}
 	s := c.stream
-	sole := s.traits&together == 0
+	sole := s.traits&coalescible == 0
 	grant, refusal := a.Granted, &a.Rest
 	switch {
 	case sole || a.Granted.Granted <= 0:

@@ -82,7 +82,7 @@ func (n *Node) HandOver(file string) error {
 	n.mu.Lock()
 	n.handedOver = true
 	for _, s := range n.all() {
-		for id, d := range s.backlog.debts {
+		for id, d := range s.backlog.entries {
 			h.Debts = append(h.Debts, n.handedDebt(id, d))
 		}
 		h.Posts = append(h.Posts, s.handPostsLocked()...)
@@ -109,7 +109,7 @@ func (n *Node) HandOver(file string) error {
 	return nil
 }
 
-func (n *Node) handedDebt(id counterID, d *debt) handedDebt {
+func (n *Node) handedDebt(id counterID, d *backlogEntry) handedDebt {
 	return handedDebt{
 		Limit: handLimit(d.limit), Key: id.key, Nodes: d.nodes, Admitted: d.admitted, Used: d.used, Last: n.wall(d.last), Known: d.known, When: n.wall(d.when),
 	}
@@ -189,8 +189,8 @@ func (n *Node) takeOverDebt(d *handedDebt) {
 	}
 }
 
-func (n *Node) debtOf(d *handedDebt, l *tidegate.Limit) *debt {
-	return &debt{
+func (n *Node) debtOf(d *handedDebt, l *tidegate.Limit) *backlogEntry {
+	return &backlogEntry{
 		limit: l, nodes: max(d.Nodes, 1), admitted: d.Admitted, used: d.Used, last: d.Last.Sub(n.start),
 		known: d.Known, when: d.When.Sub(n.start),
 	}

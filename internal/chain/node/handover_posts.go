@@ -21,7 +21,7 @@ type handedPost struct {
 func (s *server) handPostsLocked() (all []handedPost) {
 	n := s.node
 	add := func(p *post) {
-		all = append(all, handedPost{n.handedDebt(p.id, p.debt), p.amount, p.boot, p.number, n.wall(p.sent)})
+		all = append(all, handedPost{n.handedDebt(p.id, p.entry), p.amount, p.boot, p.number, n.wall(p.sent)})
 	}
 	for _, p := range s.backlog.doubtful {
 		add(&p)
@@ -47,7 +47,7 @@ func (n *Node) takeOverPost(h *handedPost) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	p := post{
-		id: counterID{l.Identity(), h.Debt.Key}, debt: n.debtOf(&h.Debt, l), amount: h.Amount,
+		id: counterID{l.Identity(), h.Debt.Key}, entry: n.debtOf(&h.Debt, l), amount: h.Amount,
 		boot: h.Boot, number: h.Number, sent: h.Sent.Sub(n.start), doubt: true,
 	}
 	s.backlog.putBack([]post{p}, 0)

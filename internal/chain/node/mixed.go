@@ -17,7 +17,7 @@ func (n *Node) takeMixed(ctx context.Context, checks []tidegate.Check, here, the
 	}
 	t, _ := traitsOf(there.checks)
 	if local.Granted != 1 {
-		t &^= together
+		t &^= coalescible
 	}
 	d, err := n.ask(ctx, there.checks, int(local.Granted), t, n.now())
 	there.copyOver(checks)

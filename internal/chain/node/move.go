@@ -16,16 +16,16 @@ func (s *server) moved() {
 	}
 	s.layout = &names[0]
 	n.mu.Lock()
-	posts := make([]post, 0, len(s.backlog.debts))
-	for id, d := range s.backlog.debts {
-		posts = append(posts, post{id: id, debt: d})
+	posts := make([]post, 0, len(s.backlog.entries))
+	for id, d := range s.backlog.entries {
+		posts = append(posts, post{id: id, entry: d})
 	}
 	for _, p := range s.backlog.doubtful {
 		posts = append(posts, p)
 	}
 	limits := make([]*tidegate.Limit, len(posts))
 	for i, p := range posts {
-		limits[i] = p.debt.limit
+		limits[i] = p.entry.limit
 	}
 	releases := s.releases
 	s.releases = nil
@@ -48,10 +48,10 @@ func (s *server) moved() {
 		switch {
 		case home == s:
 			continue
-		case p.doubt && s.backlog.doubtful[p.id].debt == p.debt:
+		case p.doubt && s.backlog.doubtful[p.id].entry == p.entry:
 			delete(s.backlog.doubtful, p.id)
-		case !p.doubt && s.backlog.debts[p.id] == p.debt:
-			delete(s.backlog.debts, p.id)
+		case !p.doubt && s.backlog.entries[p.id] == p.entry:
+			delete(s.backlog.entries, p.id)
 		default: // it was posted, or forgotten, meanwhile
 			continue
 		}

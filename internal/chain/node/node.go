@@ -164,7 +164,7 @@ func (n *Node) Take(ctx context.Context, checks []tidegate.Check, copies int) (t
 		}
 	}
 	if copies != 1 { // they are together already
-		t &^= together
+		t &^= coalescible
 	}
 	now := n.now()
 	if n.impaired.Load() {

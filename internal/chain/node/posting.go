@@ -82,7 +82,7 @@ func (s *server) postAll(posts []post) (again []post) {
 				if errors.Is(err, errLost) {
 					continue
 				}
-				p.debt.tries++
+				p.entry.tries++
 			}
 			mu.Lock()
 			again = append(again, *p)
@@ -108,7 +108,7 @@ func (s *server) postOne(p *post) error {
 	switch {
 	case err == nil:
 		n.count.posted.Add(1)
-	case unsure(err) && n.unaskable.barred(p.debt.limit): // then it was not charged
+	case unsure(err) && n.unaskable.barred(p.entry.limit): // then it was not charged
 		return fmt.Errorf("%w: %v", tidegate.ErrCannotAsk, err)
 	case !n.chargesOnce.Load(): // a second time would be charged again
 		if unsure(err) {

@@ -12,7 +12,7 @@ import (
 // charged once, whatever was lost on the way.
 type post struct {
 	id     counterID
-	debt   *debt
+	entry   *backlogEntry
 	amount int64
 	boot   [2]uint64
 	number uint64
@@ -21,7 +21,7 @@ type post struct {
 }
 
 func (p *post) chainPost() chain.Post {
-	return chain.Post{Boot: p.boot, Number: p.number, Check: tidegate.Check{Key: p.id.key, Limit: p.debt.limit, Cost: p.amount}}
+	return chain.Post{Boot: p.boot, Number: p.number, Check: tidegate.Check{Key: p.id.key, Limit: p.entry.limit, Cost: p.amount}}
 }
 
 // take takes up to most posts out: of debts urgent ones, or others if there are none,
@@ -29,7 +29,7 @@ func (p *post) chainPost() chain.Post {
 // is likely among them. reachable is when the backend was found to be.
 func (b *backlog) take(most int, now, reachable time.Duration) (posts []post) {
 	one := func(id counterID) {
-		d := b.debts[id]
+		d := b.entries[id]
 		if d == nil {
 			return
 		}
@@ -37,7 +37,7 @@ func (b *backlog) take(most int, now, reachable time.Duration) (posts []post) {
 		if _, waits := b.doubtful[id]; waits {
 			return
 		}
-		delete(b.debts, id)
+		delete(b.entries, id)
 		amount := d.amount(b.start, d.reckoned(now, reachable))
 		if most := d.limit.Capacity(); amount > most { // no store charges more unasked
 			amount = most
@@ -45,7 +45,7 @@ func (b *backlog) take(most int, now, reachable time.Duration) (posts []post) {
 		}
 		if amount > 0 && !d.faded(b.start, now) {
 			b.number++
-			posts = append(posts, post{id: id, debt: d, amount: amount, boot: b.boot, number: b.number, sent: now})
+			posts = append(posts, post{id: id, entry: d, amount: amount, boot: b.boot, number: b.number, sent: now})
 		}
 	}
 	for len(posts) < most && len(b.urgent) > 0 {
@@ -56,7 +56,7 @@ func (b *backlog) take(most int, now, reachable time.Duration) (posts []post) {
 		b.urgent = nil
 	}
 	if len(posts) == 0 {
-		for id := range b.debts {
+		for id := range b.entries {
 			if len(posts) >= most {
 				break
 			}
@@ -73,7 +73,7 @@ func (b *backlog) takeDoubtful(posts []post, most int, now, reachable time.Durat
 			break
 		}
 		delete(b.doubtful, id)
-		d := p.debt
+		d := p.entry
 		p.amount = min(p.amount, d.amount(b.start, d.reckoned(now, reachable)))
 		switch {
 		case p.amount <= 0 || d.faded(b.start, now):
@@ -90,7 +90,7 @@ func (b *backlog) takeDoubtful(posts []post, most int, now, reachable time.Durat
 // too often: they are lost.
 func (b *backlog) putBack(posts []post, now time.Duration) {
 	for _, p := range posts {
-		if p.debt.tries > maxTries {
+		if p.entry.tries > maxTries {
 			b.lost++
 			continue
 		}
@@ -104,14 +104,14 @@ func (b *backlog) putBack(posts []post, now time.Duration) {
 			b.doubtful[p.id] = p
 			continue
 		}
-		d := b.debts[p.id]
+		d := b.entries[p.id]
 		if d == nil {
-			if d = p.debt; !b.enter(p.id, d, now) {
+			if d = p.entry; !b.enter(p.id, d, now) {
 				continue
 			}
 		} else { // more was admitted meanwhile
-			d.admitted += p.debt.admitted
-			d.known, d.when, d.tries = p.debt.known, p.debt.when, p.debt.tries
+			d.admitted += p.entry.admitted
+			d.known, d.when, d.tries = p.entry.known, p.entry.when, p.entry.tries
 		}
 		b.markUrgent(p.id, d)
 	}

@@ -31,11 +31,11 @@ func (s *server) owe(c *tidegate.Check, admitted, charged, nodes int64, now time
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var used int64
-	if s.backlog.debts[counterOf(c)] == nil {
+	if s.backlog.entries[counterOf(c)] == nil {
 		used, _ = n.localUse(c.Limit, c.Key)
 	}
 	s.backlog.owe(c, admitted, charged, used, nodes, now)
-	if len(s.backlog.debts) > 0 {
+	if len(s.backlog.entries) > 0 {
 		s.repayLocked()
 	}
 }

@@ -100,22 +100,22 @@ func TestDebtAmount(t *testing.T) {
 	start := time.Date(2026, time.January, 5, 1, 0, 0, 0, time.UTC)
 	window := tidegate.MustLimit(tidegate.Spec{Algorithm: tidegate.FixedWindow, Events: 100, Period: time.Hour})
 	bucket := tidegate.MustLimit(tidegate.Spec{Algorithm: tidegate.TokenBucket, Events: 60, Period: time.Hour})
-	f := func(d debt, at time.Duration, want int64) {
+	f := func(d backlogEntry, at time.Duration, want int64) {
 		t.Helper()
 		if got := d.amount(start, at); got != want {
 			t.Errorf("%+v owes %d after %s, want %d", d, got, at, want)
 		}
 	}
-	f(debt{limit: window, nodes: 1, admitted: 10, used: 10}, 0, 10)
-	f(debt{limit: window, nodes: 3, admitted: 10, used: 30}, 0, 10)
-	f(debt{limit: window, nodes: 3, admitted: 10, used: 80, known: 50}, 59*time.Minute, 10)
-	f(debt{limit: window, nodes: 3, admitted: 10, used: 80, known: 50}, time.Hour, 0)
-	f(debt{limit: window, nodes: 3, admitted: 1, used: 5}, 0, 1) // a cost above the share
-	f(debt{limit: window, nodes: 5, admitted: 1, used: 1}, 0, 1) // of a limit of one
-	f(debt{limit: bucket, nodes: 2, admitted: 90, used: 60, known: 60}, 0, 0)
-	f(debt{limit: bucket, nodes: 2, admitted: 90, used: 60, known: 60, last: 20 * time.Minute}, 20*time.Minute, 10)
-	f(debt{limit: bucket, nodes: 2, admitted: 90, used: 60, known: 60, last: 90 * time.Minute}, 90*time.Minute, 30)
-	f(debt{limit: bucket, nodes: 2, admitted: 90, used: 60, known: 60, last: 90 * time.Minute}, 100*time.Minute, 25)
+	f(backlogEntry{limit: window, nodes: 1, admitted: 10, used: 10}, 0, 10)
+	f(backlogEntry{limit: window, nodes: 3, admitted: 10, used: 30}, 0, 10)
+	f(backlogEntry{limit: window, nodes: 3, admitted: 10, used: 80, known: 50}, 59*time.Minute, 10)
+	f(backlogEntry{limit: window, nodes: 3, admitted: 10, used: 80, known: 50}, time.Hour, 0)
+	f(backlogEntry{limit: window, nodes: 3, admitted: 1, used: 5}, 0, 1) // a cost above the share
+	f(backlogEntry{limit: window, nodes: 5, admitted: 1, used: 1}, 0, 1) // of a limit of one
+	f(backlogEntry{limit: bucket, nodes: 2, admitted: 90, used: 60, known: 60}, 0, 0)
+	f(backlogEntry{limit: bucket, nodes: 2, admitted: 90, used: 60, known: 60, last: 20 * time.Minute}, 20*time.Minute, 10)
+	f(backlogEntry{limit: bucket, nodes: 2, admitted: 90, used: 60, known: 60, last: 90 * time.Minute}, 90*time.Minute, 30)
+	f(backlogEntry{limit: bucket, nodes: 2, admitted: 90, used: 60, known: 60, last: 90 * time.Minute}, 100*time.Minute, 25)
 }
 
 // What could not be paid is joined with what was admitted meanwhile.

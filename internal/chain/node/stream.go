@@ -49,7 +49,7 @@ type shard struct {
 
 // findLocked returns the stream that checks can join; nil means that there is none.
 func (sh *shard) findLocked(hash uint64, checks []tidegate.Check, t traits) *stream {
-	if t&together == 0 {
+	if t&coalescible == 0 {
 		return nil
 	}
 	s := sh.last
@@ -70,7 +70,7 @@ func (n *Node) newStreamLocked(sh *shard, hash uint64, checks []tidegate.Check, 
 	s.shard, s.hash, s.traits, s.copies = sh, hash, t, copies
 	s.copy(checks)
 	s.server, s.where = n.serversFor(checks, s.where)
-	if t&together != 0 && sh.streams[hash] == nil {
+	if t&coalescible != 0 && sh.streams[hash] == nil {
 		s.listed = true
 		sh.streams[hash] = s
 	}

@@ -12,8 +12,8 @@ import (
 type traits uint8
 
 const (
-	// together: requests for it may share a call.
-	together traits = 1 << iota
+	// coalescible: requests for it may share a call.
+	coalescible traits = 1 << iota
 	// remembered: a remembered refusal may answer it. That goes for the vector; which
 	// of its checks can refuse so is said by deniable.
 	remembered
@@ -24,7 +24,7 @@ const (
 // traitsOf tells the traits of checks. It is not ok if every store would return an error
 // for them, and rightly so.
 func traitsOf(checks []tidegate.Check) (t traits, ok bool) {
-	t, peeks, none := together|remembered, true, false
+	t, peeks, none := coalescible|remembered, true, false
 	for i := range checks {
 		c := &checks[i]
 		l := c.Limit
@@ -39,7 +39,7 @@ func traitsOf(checks []tidegate.Check) (t traits, ok bool) {
 			peeks = false
 		}
 		if c.Advisory || l.Algorithm == tidegate.Concurrency { // told, and named, one by one
-			t &^= together
+			t &^= coalescible
 		}
 		if l.Algorithm == tidegate.Concurrency && c.Cost > 0 {
 			t |= slotted
@@ -49,7 +49,7 @@ func traitsOf(checks []tidegate.Check) (t traits, ok bool) {
 		}
 		if l.Terms != nil {
 			if l.Terms.Handling.NoCoalesce {
-				t &^= together
+				t &^= coalescible
 			}
 			if l.Terms.Handling.Queue != nil { // by which limit it is refused decides whether it waits
 				t &^= remembered

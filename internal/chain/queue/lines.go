@@ -16,11 +16,11 @@ type lines struct {
 	waiting atomic.Int64
 
 	mu   sync.Mutex
-	byID map[lineID]*line // under mu: those with somebody in them
+	byID map[lineID]*waitingLine // under mu: those with somebody in them
 }
 
-// line is who waits for one counter.
-type line struct {
+// waitingLine is who waits for one counter.
+type waitingLine struct {
 	waiters []*member         // under lines.mu, in the order they came
 	refused tidegate.Decision // under lines.mu: what the first was last told
 	until   time.Time         // under lines.mu: when the first asks again
@@ -102,9 +102,9 @@ func (q *lines) join(id lineID, places int64, d *tidegate.Decision) (m *member, 
 	m = &member{make(chan struct{})}
 	if l == nil {
 		id.key = strings.Clone(id.key) // it may lie in memory of the request
-		l = &line{}
+		l = &waitingLine{}
 		if q.byID == nil {
-			q.byID = make(map[lineID]*line)
+			q.byID = make(map[lineID]*waitingLine)
 		}
 		q.byID[id] = l
 		close(m.first)
