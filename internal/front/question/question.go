@@ -60,8 +60,11 @@ func (q *Question) Reset() {
 	q.Headers, q.As = q.Headers[:0], q.As[:0]
 	q.Method, q.Host, q.Target, q.IP, q.Body, q.Cost = "", "", "", "", "", 0
 	q.ip, q.addr = "", netip.Addr{}
-	if q.values != nil { // else the rest of http is still empty
+	q.url = url.URL{}
+	if q.values != nil {
 		q.values, q.http = nil, http.Request{}
+	} else { // the rest of http is still empty
+		q.http.Method, q.http.Host, q.http.RequestURI, q.http.URL = "", "", "", nil
 	}
 }
 

@@ -1,11 +1,32 @@
 package question
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
+	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/front/strict"
 )
+
+// What was asked is not kept: it may be a part of something large, or be written over.
+func TestResetKeepsNothing(t *testing.T) {
+	for _, ask := range []string{"ip", "body.a", "header X-A"} {
+		q := &Question{Method: "POST", Host: "a.example", Target: "/a%20b?x=1", IP: "192.0.2.1", Headers: []Pair{{"X-A", "1"}}, Body: `{"a":1}`, As: []Pair{{"user", "42"}}}
+		r, denied, err := q.Request(strict.Paths{})
+		if denied != nil || err != nil {
+			t.Fatal(denied, err)
+		}
+		r.Value(ask)
+		q.Reset()
+		q.request = tidegate.Request{} // keeps memory for keys
+		q.http.ProtoMajor = 0          // is always the same
+		q.Headers, q.As = q.Headers[:1], q.As[:1]
+		if want := (Question{Headers: make([]Pair, 1), As: make([]Pair, 1)}); !reflect.DeepEqual(*q, want) {
+			t.Errorf("%s: %+v is left", ask, q)
+		}
+	}
+}
 
 // A question that is used again remembers nothing.
 func TestReset(t *testing.T) {
