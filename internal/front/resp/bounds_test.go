@@ -215,6 +215,7 @@ func TestMemoryIsBounded(t *testing.T) {
 
 func heap() int64 {
 	runtime.GC()
+	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)

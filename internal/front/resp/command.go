@@ -61,6 +61,9 @@ func init() {
 // execute answers one command.
 func (c *conn) execute(args [][]byte) {
 	cmd := c.find(args[0])
+	if len(c.pending) > 0 && (cmd == nil || cmd.name != "cl.throttle") {
+		c.settlePending()
+	}
 	switch {
 	case cmd != nil && !c.anonymous():
 	case cmd != nil && cmd.free:
@@ -83,12 +86,18 @@ func (c *conn) execute(args [][]byte) {
 	c.access.Command = ""
 	cmd.run(c, args)
 	if c.access.Command != "" {
-		c.access.Command, c.access.Took, c.access.User = cmd.name, time.Since(start), ""
-		if c.account != nil {
-			c.access.User = c.account.Name
-		}
-		c.srv.o.Access(&c.access)
+		c.log(cmd.name, start)
 	}
+}
+
+// log tells the access log of the decision that was made last.
+func (c *conn) log(command string, start time.Time) {
+	c.access.Command, c.access.Took, c.access.User = command, time.Since(start), ""
+	if c.account != nil {
+		c.access.User = c.account.Name
+	}
+	c.srv.o.Access(&c.access)
+	c.access.Command = ""
 }
 
 // find finds a command by its name. Clients mostly repeat the last one.

@@ -37,6 +37,7 @@ type conn struct {
 	access Access
 	asked  asked // the request of a TG command
 
+	pending  []pending
 	run      run
 	hasAsked atomic.Bool // it has sent a command
 	commands int64       // since the server was last told
@@ -93,6 +94,7 @@ func (c *conn) serve() {
 // batch answers all commands that were received whole, and reports whether there were any.
 func (c *conn) batch() (some bool, err error) {
 	c.enter()
+	defer c.settlePending()
 	for !c.closing {
 		args, err := c.in.next(c.bounds())
 		if len(args) == 0 || err != nil {
@@ -119,6 +121,7 @@ func (c *conn) forget() {
 	if c.asked.used {
 		c.asked.reset()
 	}
+	c.pending = nil
 }
 
 // count tells the server how many commands there were, and whoever counts how they ended.

@@ -48,8 +48,18 @@ func (h held) Match(_ *tidegate.Request, dst []tidegate.Check) []tidegate.Check 
 	return append(dst, h...)
 }
 
+// far is a store that is asked about several commands at a time.
+type far struct {
+	tidegate.Store
+	tidegate.Resetter
+}
+
 // play has a server of its own answer bytes that come in pieces.
 func play(t *testing.T, in, pieces []byte, users ...User) []byte {
+	return playOn(t, in, pieces, false, users...)
+}
+
+func playOn(t *testing.T, in, pieces []byte, isFar bool, users ...User) []byte {
 	now := time.Unix(1e9, 0)
 	store := memory.Open(memory.Config{MaxBytes: 1 << 20, Now: func() time.Time { return now }})
 	gate := tidegate.NewGate(held{
@@ -60,6 +70,9 @@ func play(t *testing.T, in, pieces []byte, users ...User) []byte {
 		Desk: desk.New(gate), Store: store, Users: users, Report: func(err error) { t.Fatal(err) },
 		Observe: func(*tidegate.Request, []tidegate.Check, tidegate.Decision) {}, Access: func(*Access) {},
 	})
+	if isFar {
+		s.o.Store, s.one = far{store, store}, nil
+	}
 	c := &script{in: bytes.Clone(in), pieces: pieces}
 	s.done.Add(1)
 	newConn(s, c).serve()
@@ -92,6 +105,9 @@ func FuzzConnection(f *testing.F) {
 		checkReplies(t, whole)
 		if parts := play(t, in, pieces); !bytes.Equal(mask(parts), mask(whole)) {
 			t.Fatalf("in pieces of %v: %q\nat once: %q", pieces, parts, whole)
+		}
+		if there := playOn(t, in, nil, true); !bytes.Equal(mask(there), mask(whole)) {
+			t.Fatalf("on a store that is far away: %q\nhere: %q", there, whole)
 		}
 		checkReplies(t, play(t, in, pieces, User{Name: "default", Password: "x"}))
 	})

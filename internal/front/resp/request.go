@@ -19,11 +19,12 @@ type asked struct {
 
 // reset forgets the request.
 func (a *asked) reset() {
+	if cap(a.text) > smallBuffer { // strings of the question are parts of it
+		*a = asked{}
+		return
+	}
 	a.question.Reset()
 	a.request, a.reason, a.used = nil, "", false
-	if cap(a.text) > smallBuffer {
-		a.text = nil
-	}
 }
 
 // readRequest reads a description up to its end, or to the word NEXT if there may be many, and

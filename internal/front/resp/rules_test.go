@@ -1,8 +1,10 @@
 package resp_test
 
 import (
+	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -177,4 +179,69 @@ func TestThrottleOnFleet(t *testing.T) {
 	f(here, "k 9 1 3600", "0 10 5 -1 18000")
 	there.want("DEL k other", ":1|")
 	f(here, "k 9 1 3600 0", "0 10 10 -1 0")
+}
+
+// What is pipelined to counters far away is asked at once, and answered in order: each key
+// as if its commands had come one by one.
+func TestPipelineOnFleet(t *testing.T) {
+	server := testdep.Redis(t)
+	var calls atomic.Int64
+	store, err := fleet.Open("redis://"+server.Addr, fleet.Options{Deadline: patience, OnCall: func(time.Duration) { calls.Add(1) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	var seen, counted, logged atomic.Int64
+	_, c := serve(t, resp.Options{
+		Store:   store,
+		Observe: func(*tidegate.Request, []tidegate.Check, tidegate.Decision) { seen.Add(1) },
+		Counted: func(_ *tidegate.Decision, n int64) { counted.Add(n) },
+		Access:  func(a *resp.Access) { logged.Add(a.Decision.Granted) },
+	})
+	const keys, rounds = 50, 6
+	var all strings.Builder
+	for round := range rounds {
+		for key := range keys {
+			all.WriteString(encode("CL.THROTTLE", fmt.Sprint("k", key), "4", "1", "3600"))
+		}
+		switch round {
+		case 1:
+			all.WriteString(encode("PING") + encode("CL.THROTTLE", "k0", "x", "1", "1") + encode("CL.THROTTLE", "k0", "4", "1", "3600", "0"))
+		case 3:
+			all.WriteString(encode("DEL", "k0"))
+		}
+	}
+	c.send(all.String())
+	for round := range rounds {
+		for key := range keys {
+			left := 4 - round
+			want := fmt.Sprintf("*5|:0|:5|:%d|:-1|:%d|", left, 3600*(5-left))
+			switch {
+			case key == 0 && round > 3:
+				want = fmt.Sprintf("*5|:0|:5|:%d|:-1|:%d|", left+4, 3600*(1-left))
+			case left < 0:
+				want = "*5|:1|:5|:0|:3600|:18000|"
+			}
+			if got := strings.ReplaceAll(c.reply(), "\r\n", "|"); got != want {
+				t.Fatalf("round %d of key %d: got %s, want %s", round, key, got, want)
+			}
+		}
+		switch round {
+		case 1:
+			if got := c.reply() + c.reply() + c.reply(); got != "+PONG\r\n-Cell error: Store error: Couldn't parse as integer: x\r\n*5\r\n:0\r\n:5\r\n:3\r\n:-1\r\n:7200\r\n" {
+				t.Errorf("between them: %q", got)
+			}
+		case 3:
+			if got := c.reply(); got != ":1\r\n" {
+				t.Errorf("DEL: %q", got)
+			}
+		}
+	}
+	if n := calls.Load(); n > keys*rounds/2 {
+		t.Errorf("%d calls of Redis for %d commands", n, keys*rounds)
+	}
+	c.do("PING") // what was read together is counted after it was answered
+	if seen.Load() < keys*rounds || seen.Load() != counted.Load() || logged.Load() < keys*(rounds-1) {
+		t.Errorf("%d decisions were seen, %d counted, %d logged as granted", seen.Load(), counted.Load(), logged.Load())
+	}
 }

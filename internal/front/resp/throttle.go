@@ -13,6 +13,7 @@ import (
 // try again (-1: allowed, or it will never fit), and when all is regained.
 func (c *conn) throttle(args [][]byte) {
 	if len(args) != 5 && len(args) != 6 {
+		c.settlePending()
 		c.error("Cell error: Store error: Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]")
 		return
 	}
@@ -21,6 +22,7 @@ func (c *conn) throttle(args [][]byte) {
 	for i, a := range args[2:] {
 		v, ok := integer(a)
 		if !ok {
+			c.settlePending()
 			c.error("Cell error: Store error: Couldn't parse as integer: " + string(a[:min(len(a), 256)]))
 			return
 		}
@@ -30,27 +32,37 @@ func (c *conn) throttle(args [][]byte) {
 	if t := (triple{n[0], n[1], n[2]}); r == nil || r.triple != t {
 		var wrong string
 		if r, wrong = c.srv.rates.get(t); wrong != "" {
+			c.settlePending()
 			c.error(wrong)
 			return
 		}
 		c.rate = r
 	}
 	key, quantity := c.keyOf(args[1]), n[3]
+	cost := min(quantity, tidegate.MaxCount+1)
 	switch {
-	case quantity > 0 && !r.never:
-		d, err := c.take(key, r.limit, min(quantity, tidegate.MaxCount+1))
-		if err != nil {
-			c.failed(err)
-			return
-		}
-		retry := int64(-1)
-		if !d.OK && !d.Never {
-			retry = seconds(d.RetryAfter)
-		}
-		c.five(!d.OK, r, d.Remaining, retry, seconds(d.ResetAfter))
-	default:
+	case quantity <= 0 || r.never:
+		c.settlePending()
 		c.look(key, r, quantity)
+	case c.srv.one != nil:
+		d, err := c.take(key, r.limit, cost)
+		c.throttled(r, &d, err)
+	default:
+		c.later(key, r, cost)
 	}
+}
+
+// throttled answers what the store has decided.
+func (c *conn) throttled(r *rate, d *tidegate.Decision, err error) {
+	if err != nil {
+		c.failed(err)
+		return
+	}
+	retry := int64(-1)
+	if !d.OK && !d.Never {
+		retry = seconds(d.RetryAfter)
+	}
+	c.five(!d.OK, r, d.Remaining, retry, seconds(d.ResetAfter))
 }
 
 // five is the answer. The numbers are mostly small.
