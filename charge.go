@@ -13,10 +13,9 @@ type Charge struct {
 	taken   taken
 }
 
-// EnterCharged is Enter for front ends that can tell when a request never reached
-// whom it was for: c remembers what it was charged until Keep or Return. r must not
-// be Reset before, as keys may lie in its memory. A request that was refused leaves
-// c empty.
+// EnterCharged is Enter for front ends that can tell when a request never reached its
+// destination: c holds what the request was charged until Keep or Return. r must not be
+// Reset before that, because keys may be in its memory. A refused request leaves c empty.
 func (g *Gate) EnterCharged(ctx context.Context, r *Request, c *Charge) (Decision, *Visit) {
 	held := g.checks.Get().(*[]Check)
 	checks := g.matcher.Match(r, (*held)[:0])
@@ -38,9 +37,9 @@ func (c *Charge) Keep() {
 	}
 }
 
-// Return gives back what was charged, but for what the Visit of the request gives
-// back itself: call End there, with an Outcome that is Void. The error is the
-// store's: what could not be given back stays charged.
+// Return gives back what was charged, except for what the Visit of the request gives
+// back: call its End, too, with an Outcome that is Void. An error is the store's, and
+// what could not be given back stays charged.
 func (c *Charge) Return(ctx context.Context) error {
 	if c.gate == nil {
 		return nil

@@ -20,15 +20,15 @@ type Check struct {
 	// MaxWait is how far into the future a bucket may be charged; 0: now or
 	// never. Other algorithms ignore it.
 	MaxWait time.Duration
-	// Floor is how many events have to remain afterwards, for others who ask with a
-	// lower one: the check passes only then, and Decision.Remaining is what is above it.
-	// It is about this request alone; what is used is counted as ever.
+	// Floor is how many events have to remain afterwards, for checks with a lower
+	// floor: only then does the check pass, and Decision.Remaining is what is above it.
+	// It concerns this request only; what is used is counted as without it.
 	Floor int64
 	// Estimate marks a cost that [Reserver.Settle] or [Visit.End] replaces by
 	// the true one.
 	Estimate bool
-	// Unattended: nobody can hold the request, so it does not stand in the line of
-	// Handling.Queue; see [Request.Unattended].
+	// Unattended: nobody can hold the request, so it does not wait in Handling.Queue;
+	// see [Request.Unattended].
 	Unattended bool
 	// Over is written by Take, for advisory checks alone: it had no room for
 	// what was granted. It says nothing when the request was refused.

@@ -2,15 +2,15 @@ package tidegate
 
 import "time"
 
-// Terms are what a rule says of a limit beyond its numbers. They are no part of the limit's
+// Terms are what a rule says about a limit beyond its numbers. They are not part of the limit's
 // identity, and stores do not read them. Each part has its readers: front ends read Answer,
-// a Gate acts by AtEnd, and layers between a Gate and its store read Handling alone.
+// a Gate acts on AtEnd, and layers between a Gate and its store read only Handling.
 type Terms struct {
 	// Rule is the name of the rule that the limit belongs to.
 	Rule string
 	// Role is what the limit is for within its rule.
 	Role Role
-	// Answer is how front ends answer who is refused, and what they tell of the limit.
+	// Answer is how front ends answer a refusal, and what they tell clients about the limit.
 	Answer Answer
 	// AtEnd is what becomes of a charge when the request has ended, or was refused.
 	AtEnd AtEnd
@@ -42,20 +42,20 @@ type Handling struct {
 	// OnStoreFailure is what the rule answers when the store cannot, instead of
 	// the Gate's.
 	OnStoreFailure FailMode
-	// Queue, when not nil: who is refused may wait in line, where the front end
-	// can hold a request. Buckets are booked ahead instead, by Check.MaxWait.
+	// Queue, when not nil: a refused request may wait in a queue, if the front end
+	// can hold it. Buckets are booked ahead instead, by Check.MaxWait.
 	Queue *Queue
-	// InLineOf is another limit of the request, in whose line who is refused by this one
-	// waits. It is set where that limit counted before a change of the rules.
+	// InLineOf is another limit of the request. A request that this limit refuses waits
+	// in the queue of that one. It is set on the limit from before a change of the rules.
 	InLineOf *Limit
-	// Final: what is taken is never given back, as that of a block. So a refusal stands
-	// until its RetryAfter, also for who asks with a cost of 0.
+	// Final: what is taken is never given back, as from the limit of a block. So a
+	// refusal stands until its RetryAfter, also for a check with a cost of 0.
 	Final bool
-	// NoDenyCache: every request is put to the store that a fleet shares, even if
+	// NoDenyCache: the store that a fleet shares is asked about every request, even if
 	// the node knows from a refusal that there is no room yet.
 	NoDenyCache bool
-	// NoCoalesce: a request is not put to that store together with others that ask
-	// for the same.
+	// NoCoalesce: that store is asked about each request in a call of its own, not
+	// together with others for the same checks.
 	NoCoalesce bool
 }
 
@@ -70,7 +70,7 @@ const (
 	Marks
 	// Tries: a shadow rule or a candidate limit, counted to be looked at.
 	Tries
-	// Blocks: refuses who was refused before.
+	// Blocks: refuses a key for a while after a refusal.
 	Blocks
 )
 

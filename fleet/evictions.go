@@ -50,7 +50,7 @@ func (e *evictions) look() {
 	}
 	e.looking, e.next = true, now.Add(evictionPause)
 	go func() {
-		// Who may not run INFO is not told anything: all else works.
+		// If this user may not run INFO, nothing is reported: all else works.
 		all, _ := e.memory(context.Background())
 		e.mu.Lock()
 		defer e.mu.Unlock()

@@ -46,7 +46,7 @@ func (st *state) appendPlan(dst []tidegate.Check, h *hit, p *plan) []tidegate.Ch
 	items := p.tries
 	if !h.try {
 		items = p.decides
-		// Who is unlimited is not kept out by what was before.
+		// A caller without a limit is not blocked by an earlier refusal either.
 		if block := p.blocks[h.scope]; block != nil {
 			dst = append(dst, tidegate.Check{Key: h.key, Limit: block})
 		}

@@ -185,8 +185,8 @@ func (l *limiter) under(h *held, spec tidegate.Spec, scope string, as role, over
 	return err
 }
 
-// answer is how refusals by the rule are answered. What the file says of the
-// status is about limits: who is denied is not told to come back.
+// answer returns how refusals by the rule are answered. The status that the file sets for
+// all rules is for limits, not for access rules: a denied caller is not told to come back.
 func answer(f *rulefile.File, r *rulefile.Rule) tidegate.Answer {
 	a := tidegate.Answer{Dialects: f.Headers.Dialects, Reset: f.Headers.Reset, RetryJitter: f.Headers.RetryJitter}
 	respond := r.Respond

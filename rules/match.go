@@ -136,7 +136,7 @@ func (st *state) stands(entry, exempt int32) bool {
 	return (h.verdict == applies || h.verdict == refuses || h.verdict == replaced) && !h.try
 }
 
-// ipKey is who has not said who they are.
+// ipKey returns the key of a caller who is known by address only.
 func (st *state) ipKey() string {
 	if v, ok := st.find(st.set.ids.ip, nil); ok {
 		return v.text

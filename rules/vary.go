@@ -14,7 +14,7 @@ type vary struct {
 	id    *identity
 	most  int64 // numbers are 1 to this
 	clamp bool  // those beyond are moved there; else they are no numbers
-	// otherwise is for who has no number.
+	// otherwise is for callers without a number.
 	otherwise *held
 	make      func(n int64) (held, error)
 

@@ -62,7 +62,7 @@ type explained struct {
 	Answer answer `json:"answer"`
 }
 
-// answer is what somebody would be told who has used nothing yet.
+// answer is the answer to a caller that has used nothing yet.
 type answer struct {
 	Status  int         `json:"status"` // 200 stands for whatever the server answers
 	Rule    string      `json:"rule,omitempty"`

@@ -76,7 +76,7 @@ func (l *loader) checkListen() {
 	l.checkOpen("listen.admin", listen.Admin, "token", "admin.token_file", "", l.config.Admin.TokenFile, "")
 }
 
-// checkOpen wants a listener that other machines reach to ask who is there.
+// checkOpen reports a listener that other machines can reach without authentication.
 func (l *loader) checkOpen(path string, at Address, secret, file, authorities, fileGiven, authoritiesGiven string) {
 	if !l.sound(path) || !at.Open() || at.Local() || fileGiven != "" || authoritiesGiven != "" || !l.sound(file) || authorities != "" && !l.sound(authorities) {
 		return

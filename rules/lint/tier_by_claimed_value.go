@@ -33,9 +33,9 @@ func (p *pass) claimedBranch(r *rulefile.Rule, b *rulefile.Branch) {
 	p.report(c.name.Pos, c.severity(), diag.Quote(r.Name.Text)+" gives more to a caller that "+c.deed+c.andSo(), hint)
 }
 
-// claimedUnless finds a rule that does not hold for who knows a word. One that
-// does not hold for who has a value at all leaves them to another rule;
-// escapable-route looks whether there is one.
+// claimedUnless finds a rule that does not apply to callers who know a word. A rule that
+// does not apply to callers with any value at all leaves them to another rule;
+// escapable-route checks whether there is one.
 func (p *pass) claimedUnless(r *rulefile.Rule) {
 	if c := p.claim(guard{when: r.Unless}, asserts); c.effort == secret || c.effort == guess {
 		p.report(c.name.Pos, c.severity(), diag.Quote(r.Name.Text)+" does not apply to a caller that "+c.deed+c.andSo(), verifiedHint)

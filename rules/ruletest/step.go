@@ -33,7 +33,7 @@ func (r *running) step(ctx context.Context, s *step) {
 }
 
 // enter puts the request of a step to the gate. In virtual time whole periods come out
-// whole: who is refused for the rounding of a bucket alone comes that moment later.
+// whole: a request that is refused only by the rounding of a bucket comes that moment later.
 func (r *running) enter(ctx context.Context, s *step) (tidegate.Decision, *tidegate.Visit) {
 	d, v := r.gate.Enter(ctx, s.newRequest())
 	if !d.OK && d.RetryAfter > 0 && d.Limit.Terms.AtEnd.Block == nil && d.RetryAfter <= rounding(d.Limit, r.clock.now.Sub(r.clock.start)) {

@@ -137,7 +137,8 @@ func queryTopology(addr string, client rueidis.Client) (*topology, error) {
 
 var errTopology = errors.New("the answer to CLUSTER SLOTS cannot be read")
 
-// add notes a range of slots: its first and last, then who has it, the master first.
+// add notes a range of slots. r is its first and last slot, then the servers that have it,
+// the master first.
 func (t *topology) add(r rueidis.RedisMessage, from string) error {
 	fields, err := r.ToArray()
 	if err != nil || len(fields) < 3 {

@@ -99,7 +99,8 @@ func testAdvisoryOver(s *subject) {
 	})
 }
 
-// testAdvisoryOverInCopies: over is who has no room for all that was granted.
+// testAdvisoryOverInCopies: an advisory check is over if it has no room for all copies that
+// were granted.
 func testAdvisoryOverInCopies(s *subject) {
 	s.each(func(s *subject, k kind) {
 		l, narrow, ample := k.slow("enforced", 5), k.slow("narrow", 3), k.slow("ample", 5)

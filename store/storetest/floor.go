@@ -15,8 +15,8 @@ func above(c tidegate.Check, floor int64) tidegate.Check {
 	return c
 }
 
-// testFloor: who has to leave some passes only while that many remain afterwards; others
-// use them. What is told to remain is what is above the floor.
+// testFloor: a check with a floor passes only while that many events remain afterwards;
+// others may use them. Remaining is what is above the floor.
 func testFloor(s *subject) {
 	s.each(func(s *subject, k kind) {
 		l := k.slow("floor", 10)
@@ -183,8 +183,8 @@ func testFloorWait(s *subject) {
 	s.wantRetry(s.refuse(c).RetryAfter, c)
 }
 
-// testFloorHammered: where refused requests count, who is refused again and again for a floor
-// does not hold those back who need not leave it.
+// testFloorHammered: where refused requests count, a caller that is refused again and again
+// because of its floor does not hold back callers without one.
 func testFloorHammered(s *subject) {
 	l := tidegate.MustLimit(tidegate.Spec{Name: "floor hammered", Events: 10, Period: minute, Algorithm: tidegate.SlidingLog, CountRejected: true})
 	c := check(l, "ann", 1)

@@ -59,8 +59,8 @@ func testWaitToken(s *subject) {
 	s.wantLeft(2, tidegate.Check{Key: "new", Limit: l})
 }
 
-// testWaitLeaky: events leave one by one; who does not wait is served only when
-// nobody is.
+// testWaitLeaky: events leave one by one; a request that does not wait passes only if
+// nobody is waiting.
 func testWaitLeaky(s *subject) {
 	l := tidegate.MustLimit(tidegate.Spec{Events: 1, Period: time.Second, Burst: 5, Algorithm: tidegate.LeakyBucket})
 	c := tidegate.Check{Key: "ann", Limit: l, Cost: 1}

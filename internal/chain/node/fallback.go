@@ -8,8 +8,8 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// denyRetry is when who is denied may ask again: there is no telling when the store
-// will be back.
+// denyRetry is the RetryAfter of a request that on_store_failure denies: nobody knows when
+// the store will be back.
 const denyRetry = time.Second
 
 // part is the part of a vector that the local store is asked about.

@@ -26,7 +26,7 @@ type estimate struct {
 	expires time.Duration
 }
 
-// maxEstimates bounds how many are kept. Who asks for more is refused.
+// maxEstimates bounds how many are kept. Reservations beyond it are refused.
 const maxEstimates = 1 << 16
 
 // room reports whether one more can be kept.

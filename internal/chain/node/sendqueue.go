@@ -133,8 +133,8 @@ func (q *sendQueue) take(to *batch) (more bool) {
 	return q.stepLocked(e)
 }
 
-// work sends batches until nobody waits for one. It first lets those run who are about to
-// ask.
+// work sends batches until no call is ready. It first yields to goroutines that are about
+// to make one ready.
 func (q *sendQueue) work() {
 	n := q.server.node
 	b := n.batches.Get().(*batch)

@@ -63,8 +63,8 @@ func mayWait(ctx context.Context, d *tidegate.Decision, c *tidegate.Check, most 
 	return !ok || time.Until(deadline) >= askIn(d)
 }
 
-// standsFor reports whether who is refused by l waits in the line of another limit, or l is
-// that limit.
+// standsFor reports whether requests that l refuses wait in the queue of line: l is that
+// limit, or names it as InLineOf.
 func standsFor(l, line *tidegate.Limit) bool {
 	if l.Identity() == line.Identity() {
 		return true

@@ -52,7 +52,8 @@ type waiter struct {
 }
 
 // wait returns when the turn booked by d has come, or an earlier one that somebody
-// gave up, and how long after the booking that is. Who leaves before gives it up.
+// gave up, and how long after the booking that is. A waiter that leaves before gives up
+// its turn.
 func (t *turns) wait(ctx context.Context, store tidegate.Store, c *tidegate.Check, d *tidegate.Decision) (time.Duration, error) {
 	if c == nil {
 		return d.Wait, sleep(ctx, t.clock, d.Wait)
@@ -125,8 +126,8 @@ func (l *turnLine) callNext() {
 }
 
 // callLocked lets the first go if its time has come, and otherwise sets the alarm
-// for it. Who was called calls the next: on a machine that has stood still, those
-// who are late leave one after the other, and not as the scheduler has them.
+// for it. Each waiter that goes calls the next: after a pause of the machine, late waiters
+// then go one after the other, and not in the order of the scheduler.
 func (l *turnLine) callLocked() {
 	if len(l.waiters) == 0 {
 		return

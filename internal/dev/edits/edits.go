@@ -172,7 +172,7 @@ func (p *play) take(n *node, c caller) tidegate.Decision {
 
 func (p *play) caller() caller { return caller{users[p.rand.IntN(len(users))], p.rand.IntN(2) == 0} }
 
-// ask asks a node; who is refused sometimes comes back when told to.
+// ask asks a node. A caller that is refused sometimes comes back at the time it was told.
 func (p *play) ask(n *node) {
 	c := p.caller()
 	d := p.take(n, c)

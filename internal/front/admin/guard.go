@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// guard lets in who may ask.
+// guard checks whether a request may use the API.
 type guard struct {
 	token [sha256.Size]byte // its hash: all are of one length
 	open  bool              // there is no token
@@ -35,8 +35,8 @@ func (g *guard) who(r *http.Request) (string, *Problem) {
 	return "token", nil
 }
 
-// local refuses who is not on this machine, and whom a browser or a proxy on this
-// machine asks on behalf of somebody else: another site's page may lead its own
+// local refuses requests from other machines, and those that a browser or a proxy on this
+// machine sends on behalf of somebody else: another site's page may lead its own
 // name to 127.0.0.1, and proxies put their own address in place of the client's.
 func local(r *http.Request) *Problem {
 	const advice = "; set admin.token_file and present the token."

@@ -13,7 +13,7 @@ import (
 // tokenHeader is how proxies present the token, as Authorization is their clients'.
 const tokenHeader = "X-Tidegate-Token"
 
-// guard knows who may ask.
+// guard checks whether a caller may ask.
 type guard struct {
 	token  func() string // nil: there is none
 	certs  bool

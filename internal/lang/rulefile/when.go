@@ -134,7 +134,7 @@ func (d *decoder) presence(w Word, id Identity) (Test, bool) {
 	return t, true
 }
 
-// in reads a test against a list, whose values must fit who is tested.
+// in reads a test against a list. The values of the list must be of the kind that id has.
 func (d *decoder) in(w Word, id Identity) (Test, bool) {
 	t := Test{Kind: TestIn, Text: w.Text, Pos: w.Pos}
 	l := d.list(w.Text)
