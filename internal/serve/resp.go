@@ -60,7 +60,7 @@ func (s *server) openRESP() (handover.Server, error) {
 	})
 	return &respServer{
 		Server: server, users: s.respDoor.users,
-		conns: listen.NewGroup(listen.Options{Limits: listen.Limits{Connections: l.Connections, Surplus: -1, Stall: orAny(l.Stall)}, Log: s.log}),
+		conns: listen.NewGroup(listen.Options{Limits: listen.Limits{Connections: l.Connections, Surplus: -1, Stall: -1}, Log: s.log}),
 		door:  &s.respDoor,
 	}, nil
 }

@@ -13,7 +13,7 @@ import (
 // read no clock; whoever has it sees to locks and calls.
 type backlog struct {
 	start    time.Time // of all times
-	entries    map[counterID]*backlogEntry
+	entries  map[counterID]*backlogEntry
 	urgent   []counterID        // those of used up keys come first; some may be posted
 	doubtful map[counterID]post // sent, and nobody knows whether they arrived
 	sending  []post             // that are out just now; others write only doubt and tries

@@ -12,7 +12,7 @@ import (
 // charged once, whatever was lost on the way.
 type post struct {
 	id     counterID
-	entry   *backlogEntry
+	entry  *backlogEntry
 	amount int64
 	boot   [2]uint64
 	number uint64

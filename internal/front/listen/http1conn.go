@@ -36,7 +36,9 @@ func newHTTP1Conn(inner net.Conn, l *HTTPLimits) *http1Conn {
 }
 
 func (c *http1Conn) init(inner net.Conn, l *HTTPLimits) {
-	c.Conn, c.limits, c.counted = inner, l, ConnOf(inner)
+	if c.Conn, c.limits, c.counted = inner, l, ConnOf(inner); c.counted != nil {
+		c.counted.watched = true
+	}
 	c.in.set = inner.SetReadDeadline
 }
 
