@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 )
 
-var asksOnPage = regexp.MustCompile(`\$ curl -s http://127\.0\.0\.1:9091(/v1/\w+) -d '(.*)'\n(\{.*\})\n`)
+var asksOnPage = regexp.MustCompile(`\$ curl -s http://127\.0\.0\.1:\d+(/v1/\w+) -d '(.*)'\n(\{.*\})\n`)
 
 // The examples of docs/check-api.md are questions that are understood, and answers as the
 // API gives them.
