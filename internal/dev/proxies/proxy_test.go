@@ -30,7 +30,6 @@ type proxy struct {
 	http2 func(addr, pem string) []string
 	// ownBody: clients get a page of the proxy, not Tidegate's problem+json.
 	ownBody bool
-	threads int // each of which keeps a connection to Tidegate; 0 if they share them
 	// toOrigin: headers of an allowed decision go to the origin, not to the client; untold:
 	// to nobody.
 	toOrigin, untold bool
@@ -72,7 +71,7 @@ var all = []proxy{
 		},
 	},
 	{
-		name: "apache2", start: startApache, patient: []string{"settimeout(0.1)", "settimeout(30)", "settimeout(0.5)", "settimeout(30)"}, opens: true, ownBody: true, threads: 25, closed: []string{"return apache2.DECLINED -- fail open", "return 503"},
+		name: "apache2", start: startApache, patient: []string{"settimeout(0.1)", "settimeout(30)", "settimeout(0.5)", "settimeout(30)"}, opens: true, ownBody: true, closed: []string{"return apache2.DECLINED -- fail open", "return 503"},
 		http2: func(addr, pem string) []string {
 			return []string{"Listen " + addr, "Listen " + addr + "\nSSLEngine on\nSSLCertificateFile " + pem + "\nSSLCertificateKeyFile " + pem + "\nProtocols h2"}
 		},
@@ -202,7 +201,7 @@ func runCaddy(t *testing.T, file, addr, door, origin string, edits ...string) {
 
 func startTraefik(t *testing.T, addr, door, origin string, edits ...string) {
 	bin := testdep.Need(t, "traefik")
-	dir := deployed(t, "traefik", append([]string{":80", addr, "127.0.0.1:9000", origin, "127.0.0.1:8081", door}, edits...)...)
+	dir := deployed(t, "traefik", append([]string{`":80"`, `"` + addr + `"`, "127.0.0.1:9000", origin, "127.0.0.1:8081", door}, edits...)...)
 	testdep.Run(t, dir, bin, "--configFile=traefik.yaml").Listens(t, "tcp", addr)
 }
 
