@@ -4,12 +4,14 @@ package proxies
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"tidegate.dev/tidegate/internal/dev/testdep"
 )
@@ -30,6 +32,8 @@ type proxy struct {
 	http2 func(addr, pem string) []string
 	// ownBody: clients get a page of the proxy, not Tidegate's problem+json.
 	ownBody bool
+	// rewrites: it normalizes paths before it asks and passes them on.
+	rewrites bool
 	// toOrigin: headers of an allowed decision go to the origin, not to the client; untold:
 	// to nobody.
 	toOrigin, untold bool
@@ -65,7 +69,7 @@ var all = []proxy{
 		},
 	},
 	{
-		name: "traefik", start: startTraefik, toOrigin: true,
+		name: "traefik", start: startTraefik, toOrigin: true, rewrites: true,
 		http2: func(_, pem string) []string {
 			return []string{"http:\n", "tls: { certificates: [ { certFile: " + pem + ", keyFile: " + pem + " } ] }\nhttp:\n", "service: application\n", "service: application\n      tls: {}\n"}
 		},
@@ -199,10 +203,28 @@ func runCaddy(t *testing.T, file, addr, door, origin string, edits ...string) {
 	testdep.Run(t, dir, bin, "run", "--adapter", "caddyfile", "--config", file).Listens(t, "tcp", addr)
 }
 
+// startTraefik waits until the routes are there, which Traefik reads after it listens; its
+// API says so.
 func startTraefik(t *testing.T, addr, door, origin string, edits ...string) {
 	bin := testdep.Need(t, "traefik")
-	dir := deployed(t, "traefik", append([]string{`":80"`, `"` + addr + `"`, "127.0.0.1:9000", origin, "127.0.0.1:8081", door}, edits...)...)
+	api := "127.0.0.1:" + testdep.FreePort(t)
+	dir := deployed(t, "traefik", append([]string{
+		`":80"`, `"` + addr + `"`, "127.0.0.1:9000", origin, "127.0.0.1:8081", door,
+		"entryPoints:\n  web", "api: { insecure: true }\nentryPoints:\n  traefik: { address: \"" + api + "\" }\n  web",
+	}, edits...)...)
 	testdep.Run(t, dir, bin, "--configFile=traefik.yaml").Listens(t, "tcp", addr)
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		res, err := http.Get("http://" + api + "/api/http/routers/application@file")
+		if err == nil {
+			res.Body.Close()
+			if res.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		if time.Now().After(end) {
+			t.Fatalf("traefik has no routes: %v", err)
+		}
+	}
 }
 
 // apacheFrame is what a distribution has around the files.
