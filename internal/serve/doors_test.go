@@ -4,6 +4,7 @@ package serve
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
@@ -282,7 +283,7 @@ func testDoorSocketIsGone(t *testing.T, bin string) {
 	s := w.serve("", nil, "--listen.gateway=off", "--listen.admin=127.0.0.1:0", "--listen.check=unix:check.sock")
 	s.await(1, "serving")
 	socket := filepath.Join(w.dir, "check.sock")
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, Dial: func(string, string) (net.Conn, error) { return net.Dial("unix", socket) }}}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", socket) }}}
 	if status, said := w.asks(client, "http://check", "check", `{"path":"/few","ip":"192.0.2.1"}`); status != 200 || said["decision"] != "allowed" {
 		t.Errorf("over the socket: %d %v", status, said)
 	}

@@ -21,7 +21,7 @@ import (
 // many goroutines at once.
 type Metrics struct {
 	reg       prometheus.Registerer
-	store     string   // what it is called that the counters are in
+	store     string // what it is called that the counters are in
 	gateway   Door
 	doors     []*Door // the gateway and those that were opened; set before anything is counted
 	decided   [origins]atomic.Uint64
