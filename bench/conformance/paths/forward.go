@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -55,10 +56,26 @@ func stripped(targets []string) []string {
 	}
 	for _, target := range targets {
 		if u, err := url.ParseRequestURI(target); err == nil {
-			got = append(got, u.RequestURI())
+			got = append(got, u.RequestURI(), normalized(u))
 		}
 	}
 	return got
+}
+
+// normalized is a target by RFC 3986, 6.2.2, as Traefik writes it: letters are not escaped,
+// escapes are in upper case, dots are resolved and slashes merged.
+func normalized(u *url.URL) string {
+	escaped := regexp.MustCompile("%..").ReplaceAllStringFunc(u.EscapedPath(), func(escape string) string {
+		letter, err := url.PathUnescape(escape)
+		if err == nil && url.PathEscape(letter) == letter && !strings.ContainsAny(letter, "$&+,;=:@") {
+			return letter
+		}
+		return strings.ToUpper(escape)
+	})
+	clean := *u
+	clean.RawPath = escaped
+	clean.Path, _ = url.PathUnescape(escaped) // so that it is valid
+	return clean.JoinPath().RequestURI()
 }
 
 // pass sends every target through one gateway.
