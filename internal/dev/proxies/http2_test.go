@@ -91,17 +91,18 @@ func (c *client2) get(target string) answer {
 		c.t.Fatalf("%q is too long for this client", target)
 	}
 	c.frame(frameHeaders, flagEndHeaders|flagEndStream, c.stream, block)
-	got, ok := c.answered()
+	got, more := c.answered()
 	c.stream += 2
-	if !ok {
+	if !more {
 		c.close()
 	}
 	return got
 }
 
-// answered waits until the request is answered or broken off; false means that the
-// connection has ended.
-func (c *client2) answered() (got answer, ok bool) {
+// answered waits until the request is answered or broken off; more says whether the
+// connection takes another one.
+func (c *client2) answered() (got answer, more bool) {
+	more = true
 	for {
 		var head [9]byte
 		if _, err := io.ReadFull(c.in, head[:]); err != nil {
@@ -115,17 +116,20 @@ func (c *client2) answered() (got answer, ok bool) {
 		switch {
 		case kind == frameSettings && flags&flagAck == 0:
 			c.frame(frameSettings, flagAck, 0, nil)
-		case kind == frameGoAway:
-			return answer{}, false
+		case kind == frameGoAway && len(payload) >= 4:
+			if last := binary.BigEndian.Uint32(payload); last < c.stream {
+				return answer{}, false
+			}
+			more = false // this one is still answered
 		case stream != c.stream:
 		case kind == frameReset:
-			return answer{}, true
+			return answer{}, more
 		case kind == frameHeaders || kind == frameData:
 			if kind == frameHeaders && isOK(payload) {
 				got.status = 200
 			}
 			if flags&flagEndStream != 0 {
-				return got, true
+				return got, more
 			}
 		}
 	}
