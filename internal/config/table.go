@@ -27,8 +27,8 @@ var table = []*setting{
 		help: "`ADDRESS` for clients: 127.0.0.1:8080 for this machine only, :8080 for every machine that can reach it, unix:/run/tidegate.sock, or off",
 	},
 	{
-		path: "listen.check", example: "127.0.0.1:9091", fallback: Off,
-		slot: one(func(c *Config) *Address { return &c.Listen.Check }, addressOrOff("9091")),
+		path: "listen.check", example: "127.0.0.1:8081", fallback: Off,
+		slot: one(func(c *Config) *Address { return &c.Listen.Check }, addressOrOff("8081")),
 		help: "`ADDRESS` of the HTTP check API, for proxies and services that ask before they act; one that other machines can reach needs check.token_file or check.tls.client_ca",
 	},
 	{
