@@ -14,7 +14,7 @@ import (
 var others = map[string]string{
 	"rules":                       "other.yaml",
 	"listen.gateway":              ":80",
-	"listen.check":                "127.0.0.1:9091",
+	"listen.check":                "127.0.0.1:8081",
 	"listen.resp":                 "unix:/run/resp.sock",
 	"listen.admin":                "unix:/run/admin.sock",
 	"check.token_file":            "check.token",
