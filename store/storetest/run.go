@@ -130,6 +130,7 @@ var timed = []behaviour{
 	{"wait/without end", testWaitForever},
 	{"adjust/return lands where it counts", testReturnLands},
 	{"adjust/debt is one capacity", testDebt},
+	{"adjust/debt is given back first", testDebtIsGivenBack},
 	{"change/retry is exact", testChangeRetry},
 	{"change/reset is exact", testChangeReset},
 	{"change/resolution", testChangeResolution},
