@@ -147,18 +147,18 @@ func (s *server) callInnerBy(ctx context.Context, c innerCall, do func(context.C
 			if left = nil; state.CompareAndSwap(passing, passedAlone) {
 				return ctx.Err()
 			}
+			continue // its result is there
 		case <-over:
-			over, later = nil, time.After(0)
+			over = nil
 		case <-later:
-			now := n.now()
-			if len(c.queuedAt) > 0 && now-began < n.o.Deadline+n.maxQueueing(now) && n.behind(s, began, now) && !n.silent(c.queuedAt, began, now) {
-				later = time.After(n.o.Deadline / 8)
-				continue
-			}
-			if later = nil; state.CompareAndSwap(passing, passedLate) {
-				record(n.late)
-				return n.late
-			}
+			later = nil
+		}
+		now := n.now()
+		if len(c.queuedAt) > 0 && now-began < n.o.Deadline+n.maxQueueing(now) && n.behind(s, began, now) && !n.silent(c.queuedAt, began, now) {
+			later = time.After(n.o.Deadline / 8)
+		} else if state.CompareAndSwap(passing, passedLate) {
+			record(n.late)
+			return n.late
 		}
 	}
 }
