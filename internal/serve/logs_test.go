@@ -199,7 +199,7 @@ func testRotation(t *testing.T, bin string) {
 	w := newSandbox(t, bin)
 	s := w.start(nil, nil, "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0", "--log.access=access.log")
 	gateway, _ := s.ready()
-	const told = "told to reload: logs are opened again; rules, lists and certificates are read again"
+	const told = "told to reload: logs are opened again; rules, lists, certificates, tokens and users are read again"
 	sent := 0
 	for i := range 5 {
 		w.ask(gateway, 160)
