@@ -130,7 +130,7 @@ var timed = []behaviour{
 	{"wait/without end", testWaitForever},
 	{"adjust/return lands where it counts", testReturnLands},
 	{"adjust/debt is one capacity", testDebt},
-	{"adjust/debt is given back first", testDebtIsGivenBack},
+	{"adjust/debt is seen under a larger limit", testDebtIsSeen},
 	{"change/retry is exact", testChangeRetry},
 	{"change/reset is exact", testChangeReset},
 	{"change/resolution", testChangeResolution},
