@@ -16,6 +16,9 @@ func (n *Node) deliver(c *call, a *chain.Ask, err error) (rest *call, more, over
 		a.Granted, a.Rest = tidegate.Decision{}, tidegate.Decision{}
 	}
 	s := c.stream
+	for _, at := range n.serversOf(s) {
+		at.noteEnded()
+	}
 	sole := s.traits&coalescible == 0
 	grant, refusal := a.Granted, &a.Rest
 	switch {

@@ -125,8 +125,9 @@ func (s *server) callInnerBy(ctx context.Context, c innerCall, do func(context.C
 		}
 		err := safely(within{own, ctx}, do)
 		s.inFlight.Add(-1)
-		if showsLife(err) {
-			for _, at := range c.queuedAt {
+		for _, at := range c.queuedAt {
+			at.noteEnded()
+			if showsLife(err) {
 				at.replied.Store(int64(n.now()))
 			}
 		}

@@ -114,11 +114,15 @@ func (n *Node) maxQueueing(now time.Duration) time.Duration {
 	return min(maxQueueing+n.lag.recent(now), lateFor)
 }
 
-// silence is for how long the server has said nothing since it was asked something.
+// silence is for how long the server has said nothing while it owed an answer.
 func (s *server) silence(now time.Duration) time.Duration {
 	n := s.node
-	heard, asked := n.inner.Heard(s.number)
-	return now - max(time.Duration(s.asked.Load()), time.Duration(s.replied.Load()), heard.Sub(n.start), asked.Sub(n.start))
+	heard, written := n.inner.Heard(s.number)
+	asked, last := time.Duration(s.asked.Load()), max(time.Duration(s.replied.Load()), heard.Sub(n.start))
+	if asked >= last { // what it was asked may have left this process only later
+		last = max(asked, written.Sub(n.start))
+	}
+	return now - last
 }
 
 // heardSince reports whether the server has said anything since then.
@@ -127,12 +131,16 @@ func (s *server) heardSince(since time.Duration) bool {
 	return time.Duration(s.replied.Load()) > since || heard.Sub(s.node.start) > since
 }
 
-// noteAsked notes that the server is asked something: the first since it replied counts.
+// noteAsked notes that the server is asked something. If it owed no answer, it owes one from
+// now on.
 func (s *server) noteAsked(now time.Duration) {
-	if was := s.asked.Load(); s.replied.Load() >= was {
-		s.asked.CompareAndSwap(was, int64(now))
+	if s.owes.Add(1) == 1 {
+		s.asked.Store(int64(now))
 	}
 }
+
+// noteEnded notes that something the server was asked has ended, replied to or not.
+func (s *server) noteEnded() { s.owes.Add(-1) }
 
 // queuedSince reports whether there was a queue of calls at some time since then, and calls
 // are quick without one.

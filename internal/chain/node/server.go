@@ -21,7 +21,8 @@ type server struct {
 	reserve  atomic.Int64          // roundTrip.reserve, as it is now
 	inFlight atomic.Int64
 	good     atomic.Uint64 // how often it has shown that it works
-	asked    atomic.Int64  // when it was first asked after that for requests
+	owes     atomic.Int64  // answers to calls for requests
+	asked    atomic.Int64  // since when it owes some
 	replied  atomic.Int64  // when it last replied to a call for requests
 	overdue  atomic.Int64  // of the calls in flight, those that nobody waits for
 	queue    atomic.Int64  // when there last was a queue of calls
