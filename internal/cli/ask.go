@@ -30,27 +30,19 @@ Examples:
   tidegate ask --peek --ip 203.0.113.9 GET /api/things
   tidegate ask --as user=42 --cost 500 --json POST https://api.example.com/v1/chat`,
 	setup: func(flags *flag.FlagSet) func(context.Context, Env, []string) int {
-		o := askOptions{explainOptions: explainOptions{draft: newDraft()}, remote: remote{listener: checkListener}}
-		o.draft.IP = ""
+		o := askOptions{draft: newDraft(""), remote: remote{listener: checkListener}}
 		o.remote.flags(flags)
-		flags.Func("as", "`NAME=VALUE` of an identity; may be repeated", o.draft.addIdentity)
-		flags.Func("H", "`HEADER: VALUE` of the request; may be repeated", o.draft.addHeader)
-		flags.StringVar(&o.draft.IP, "ip", "", "`ADDRESS` that the request comes from")
-		flags.StringVar(&o.draft.Body, "body", "", "`JSON` body of the request")
-		flags.Int64Var(&o.draft.Cost, "cost", 0, "what the request costs")
-		flags.StringVar(&o.curl, "curl", "", "the request as a curl command `LINE`")
-		flags.StringVar(&o.file, "request", "", "the request as JSON in `FILE`; - is standard input")
+		o.draft.flags(flags, "`NAME=VALUE` of an identity; may be repeated", "what the request costs")
 		flags.BoolVar(&o.peek, "peek", false, "charge nothing")
 		flags.BoolVar(&o.json, "json", false, "print JSON")
 		return o.run
 	},
 }
 
-// askOptions describes the request as explain does.
 type askOptions struct {
-	explainOptions
-	remote remote
-	peek   bool
+	draft      draft
+	remote     remote
+	peek, json bool
 }
 
 // asked is the request in the words of the check API.
@@ -81,7 +73,7 @@ type verdict struct {
 }
 
 func (o *askOptions) run(ctx context.Context, env Env, args []string) int {
-	if err := o.describe(env, args); err != nil {
+	if err := o.draft.describe(env, args); err != nil {
 		return misused(env, "ask", "%v", err)
 	}
 	if err := o.remote.find(env); err != nil {

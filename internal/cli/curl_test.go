@@ -25,7 +25,7 @@ func TestShellWords(t *testing.T) {
 func TestCurl(t *testing.T) {
 	f := func(line, method, url, header, value, body string) {
 		t.Helper()
-		d := newDraft()
+		d := newDraft("")
 		if err := d.fromCurl(line); err != nil {
 			t.Errorf("%s: %v", line, err)
 			return
@@ -52,7 +52,7 @@ func TestCurl(t *testing.T) {
 func TestCurlMistakes(t *testing.T) {
 	f := func(line string) {
 		t.Helper()
-		d := newDraft()
+		d := newDraft("")
 		if d.fromCurl(line) == nil {
 			t.Errorf("%s: no error", line)
 		}
@@ -70,7 +70,7 @@ func FuzzCurl(f *testing.F) {
 	f.Add("curl -XPUT https://example.com/x -H 'A: b'")
 	f.Add(`curl "a\"b" --json '{}'`)
 	f.Fuzz(func(_ *testing.T, line string) {
-		d := newDraft()
+		d := newDraft("")
 		if d.fromCurl(line) == nil {
 			_, _ = d.Request.Request()
 		}

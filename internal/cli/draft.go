@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -15,10 +16,56 @@ import (
 
 // draft is a request that is being described: by flags, by a curl line, or by
 // JSON.
-type draft struct{ describe.Request }
+type draft struct {
+	describe.Request
+	curl, file string // the line, and the file with JSON, if it is described so
+}
 
-func newDraft() draft {
-	return draft{describe.Request{Header: make(http.Header), IP: describe.Someone, As: make(map[string]string)}}
+// newDraft returns the request that nobody has described yet, which comes from ip.
+func newDraft(ip string) draft {
+	return draft{Request: describe.Request{Header: make(http.Header), IP: ip, As: make(map[string]string)}}
+}
+
+// flags adds the flags that describe a request, with what a command says about --as and
+// --cost.
+func (d *draft) flags(flags *flag.FlagSet, as, cost string) {
+	flags.Func("as", as, d.addIdentity)
+	flags.Func("H", "`HEADER: VALUE` of the request; may be repeated", d.addHeader)
+	flags.StringVar(&d.IP, "ip", d.IP, "`ADDRESS` that the request comes from")
+	flags.StringVar(&d.Body, "body", "", "`JSON` body of the request")
+	flags.Int64Var(&d.Cost, "cost", 0, cost)
+	flags.StringVar(&d.curl, "curl", "", "the request as a curl command `LINE`")
+	flags.StringVar(&d.file, "request", "", "the request as JSON in `FILE`; - is standard input")
+}
+
+// describe fills the draft from whichever way the request was given.
+func (d *draft) describe(env Env, args []string) error {
+	variants := 0
+	for _, given := range []bool{len(args) > 0, d.curl != "", d.file != ""} {
+		if given {
+			variants++
+		}
+	}
+	switch {
+	case variants == 0:
+		return fmt.Errorf("no request: write, for example, POST /posts")
+	case variants > 1:
+		return fmt.Errorf("give the request once: as METHOD URL, by --curl or by --request")
+	case d.curl != "":
+		return d.fromCurl(d.curl)
+	case d.file != "":
+		return d.fromJSON(d.file, env.Stdin)
+	case len(args) > 2:
+		return fmt.Errorf("the request is METHOD and URL, but there is also %q", args[2])
+	case len(args) == 2:
+		d.Method, d.URL = args[0], args[1]
+	default:
+		d.URL = args[0]
+	}
+	if d.Body != "" {
+		d.asJSON()
+	}
+	return nil
 }
 
 // plain is a draft as JSON.

@@ -34,16 +34,10 @@ Examples:
   tidegate explain --curl "curl -XPOST https://example.com/login -d user=x"
   echo '{"method":"POST","url":"/v1/chat","body":{"max_tokens":5}}' | tidegate explain --request -`,
 	setup: func(flags *flag.FlagSet) func(context.Context, Env, []string) int {
-		o := explainOptions{draft: newDraft()}
+		o := explainOptions{draft: newDraft(describe.Someone)}
 		flags.StringVar(&o.rules, "rules", "rules.yaml", "`FILE` or folder of rules")
 		flags.StringVar(&o.was, "was", "", "`FILE` or folder of the rules that these have just replaced")
-		flags.Func("as", "`NAME=VALUE` of an identity, instead of the one in the request; may be repeated", o.draft.addIdentity)
-		flags.Func("H", "`HEADER: VALUE` of the request; may be repeated", o.draft.addHeader)
-		flags.StringVar(&o.draft.IP, "ip", describe.Someone, "`ADDRESS` that the request comes from")
-		flags.StringVar(&o.draft.Body, "body", "", "`JSON` body of the request")
-		flags.Int64Var(&o.draft.Cost, "cost", 0, "the cost that the caller sends")
-		flags.StringVar(&o.curl, "curl", "", "the request as a curl command `LINE`")
-		flags.StringVar(&o.file, "request", "", "the request as JSON in `FILE`; - is standard input")
+		o.draft.flags(flags, "`NAME=VALUE` of an identity, instead of the one in the request; may be repeated", "the cost that the caller sends")
 		flags.BoolVar(&o.all, "all", false, "show the rules for other paths and methods, too")
 		flags.BoolVar(&o.json, "json", false, "print JSON")
 		return o.run
@@ -51,9 +45,9 @@ Examples:
 }
 
 type explainOptions struct {
-	rules, was, curl, file string
-	all, json              bool
-	draft                  draft
+	rules, was string
+	all, json  bool
+	draft      draft
 }
 
 // explained is what is printed.
@@ -71,7 +65,7 @@ type answer struct {
 }
 
 func (o *explainOptions) run(_ context.Context, env Env, args []string) int {
-	if err := o.describe(env, args); err != nil {
+	if err := o.draft.describe(env, args); err != nil {
 		return misused(env, "explain", "%v", err)
 	}
 	set, err := rules.Load(o.rules, rules.Config{})
@@ -106,36 +100,6 @@ func (o *explainOptions) run(_ context.Context, env Env, args []string) int {
 	}
 	e.print(&env, o.all)
 	return exitOK
-}
-
-// describe fills the draft from whichever way the request was given.
-func (o *explainOptions) describe(env Env, args []string) error {
-	variants := 0
-	for _, given := range []bool{len(args) > 0, o.curl != "", o.file != ""} {
-		if given {
-			variants++
-		}
-	}
-	switch {
-	case variants == 0:
-		return fmt.Errorf("no request: write, for example, POST /posts")
-	case variants > 1:
-		return fmt.Errorf("give the request once: as METHOD URL, by --curl or by --request")
-	case o.curl != "":
-		return o.draft.fromCurl(o.curl)
-	case o.file != "":
-		return o.draft.fromJSON(o.file, env.Stdin)
-	case len(args) > 2:
-		return fmt.Errorf("the request is METHOD and URL, but there is also %q", args[2])
-	case len(args) == 2:
-		o.draft.Method, o.draft.URL = args[0], args[1]
-	default:
-		o.draft.URL = args[0]
-	}
-	if o.draft.Body != "" {
-		o.draft.asJSON()
-	}
-	return nil
 }
 
 // answer puts the request through the middleware, before counters of its own.

@@ -35,7 +35,7 @@ Examples:
   tidegate keys reset --as ip=203.0.113.9 --rule login
   tidegate keys get --rule site --json`,
 	setup: func(flags *flag.FlagSet) func(context.Context, Env, []string) int {
-		who := newDraft()
+		who := newDraft("")
 		o := keysOptions{question: admin.Question{As: who.As}}
 		o.remote.flags(flags)
 		flags.Func("as", "`NAME=VALUE` of an identity; may be repeated", who.addIdentity)
