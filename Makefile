@@ -48,7 +48,7 @@ chaos: check-go ## break Redis in every way under three gateways; writes docs/ch
 	@scripts/test-deps.sh
 	cd bench && $(GO) run ./chaos $(if $(ROW),-row '$(ROW)',-update ../docs/chaos.md) $(ARGS)
 
-conformance: check-go ## compare the gateway with real servers and tools; writes internal/front/gateway/testdata/readings.tsv (PART=paths picks one)
+conformance: check-go ## compare the gateway with real servers and tools; writes internal/dev/readings/readings.tsv (PART=paths picks one)
 	@scripts/conformance.sh $(PART)
 
 accuracy: check-go ## compare every algorithm with the exact log: tables, and the plots of docs/algorithms.md

@@ -21,14 +21,14 @@ need() {
 has_tomcat() { [ -e /usr/share/java/tomcat10-embed-core.jar ]; }
 
 # paths: how real servers read the spellings of a path; writes the table that
-# internal/front/gateway is tested with.
+# front ends are tested with.
 paths() {
 	PATH=$PATH:/usr/sbin # where nginx is, and users do not look
 	command -v nginx >/dev/null || { need nginx nginx; update-rc.d nginx disable || true; } # nor at the next boot
 	need node nodejs
 	need javac default-jdk-headless
 	need has_tomcat libtomcat10-embed-java
-	(cd bench && "${GO:-go}" run ./conformance/paths -out ../internal/front/gateway/testdata/readings.tsv)
+	(cd bench && "${GO:-go}" run ./conformance/paths -out ../internal/dev/readings/readings.tsv)
 }
 
 # h2spec: the conformance suite of HTTP/2; fails where plain net/http does not.

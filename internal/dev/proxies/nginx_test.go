@@ -4,12 +4,13 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"tidegate.dev/tidegate/internal/dev/readings"
 )
 
 // nginx that serves files itself reads paths in its own way, and passes on none.
 func TestNginxServesFiles(t *testing.T) {
-	table := readReadings(t)
-	d := newDoor(t, spellingRules)
+	d := newDoor(t, readings.Rules)
 	root := t.TempDir()
 	for _, route := range []string{"denied", "limited", "exempt", "other"} {
 		for _, name := range []string{"x", "index.html", "y/index.html"} {
@@ -20,7 +21,7 @@ func TestNginxServesFiles(t *testing.T) {
 	writeFile(t, filepath.Join(root, "404.html"), "missing")
 	c := newClient(t, all[0].run(t, d.addr, "127.0.0.1:9000", "proxy_pass http://127.0.0.1:9000;", "root "+root+"; error_page 404 /404.html; #"))
 	served := map[string]int{}
-	for _, target := range table.targets("") {
+	for _, target := range readings.Read(t).Targets("") {
 		got := c.get(target)
 		asked := d.decisions()
 		served[got.body]++
@@ -28,7 +29,7 @@ func TestNginxServesFiles(t *testing.T) {
 		case "denied", "limited", "exempt", "other", "missing":
 			if len(asked) != 1 {
 				t.Errorf("%q: %s, %d: asked about %d times", target, route, got.status, len(asked))
-			} else if wrong := escaped(route, asked[0]); wrong != "" {
+			} else if wrong := readings.Escaped(route, asked[0]); wrong != "" {
 				t.Errorf("%q: %s, %d: %s (held to %v)", target, route, got.status, wrong, asked[0])
 			}
 		}
