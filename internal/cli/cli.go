@@ -12,6 +12,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 
 	"tidegate.dev/tidegate/internal/lang/diag"
@@ -110,8 +112,7 @@ func (c *command) run(ctx context.Context, env Env, args []string) int {
 		c.usage(env.Stdout, flags)
 		return exitOK
 	case err != nil:
-		fmt.Fprintf(env.Stderr, "tidegate %s: %v\nRun tidegate %s --help.\n", c.name, err, c.name)
-		return exitUsage
+		return misused(env, c.name, "%s", flagMistake(flags, err))
 	}
 	return do(ctx, env, rest)
 }
@@ -131,6 +132,31 @@ func parse(flags *flag.FlagSet, args []string) (rest []string, err error) {
 		}
 		rest, args = append(rest, left[0]), left[1:]
 	}
+}
+
+// flagMistake says what is wrong with the flags, and what was probably meant by a name
+// that there is not.
+func flagMistake(flags *flag.FlagSet, err error) string {
+	name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
+	if !unknown {
+		return err.Error()
+	}
+	var names []string
+	flags.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })
+	// A setting is often called by its last word.
+	last := func(f string) string { return f[strings.LastIndexByte(f, '.')+1:] }
+	near := diag.Nearest(name, names)
+	if i := slices.IndexFunc(names, func(f string) bool { return near == "" && last(f) == last(name) }); i >= 0 {
+		near = names[i]
+	}
+	text := fmt.Sprintf("there is no flag --%s", name)
+	switch {
+	case near != "":
+		text += fmt.Sprintf("; did you mean --%s?", near)
+	case len(names) > 0 && len(names) < 20:
+		text += "; there are --" + strings.Join(names, ", --")
+	}
+	return text
 }
 
 func commandNames() []string {

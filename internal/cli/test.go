@@ -3,11 +3,16 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 	"tidegate.dev/tidegate/rules"
 	"tidegate.dev/tidegate/rules/ruletest"
 )
@@ -16,9 +21,9 @@ var testCommand = command{
 	name:    "test",
 	summary: "Run unit tests of rules, in virtual time.",
 	help: `
-Usage: tidegate test [FLAGS] FILE...
+Usage: tidegate test [FLAGS] FILE|FOLDER...
 
-A test file names a rule file and has cases: requests at instants of a virtual clock,
+Of a folder, it runs all files *_test.yaml. A test file names a rule file and has cases: requests at instants of a virtual clock,
 and the results they must have:
 
   rules: rules.yaml
@@ -32,6 +37,7 @@ A day of virtual traffic runs at once. docs/rules.md explains every field.
 
 Examples:
   tidegate test rules_test.yaml
+  tidegate test --strict rules/            # in CI: all tests of a folder, for all its rules
   tidegate test --watch rules_test.yaml    # again whenever a file changes
   tidegate test --json *_test.yaml`,
 	setup: func(flags *flag.FlagSet) func(context.Context, Env, []string) int {
@@ -49,7 +55,7 @@ type testOptions struct{ json, strict, verbose, watch bool }
 func (o *testOptions) run(ctx context.Context, env Env, args []string) int {
 	switch {
 	case len(args) == 0:
-		return misused(env, "test", "name a test file")
+		return misused(env, "test", "name a test file, or a folder of them")
 	case o.watch && o.json:
 		return misused(env, "test", "--watch and --json do not go together")
 	case o.watch:
@@ -60,22 +66,30 @@ func (o *testOptions) run(ctx context.Context, env Env, args []string) int {
 
 // tested is what came of one test file: a report, or why there is none.
 type tested struct {
+	name     string
 	report   *ruletest.Report
 	problems diag.List
 }
 
 func (o *testOptions) runAll(ctx context.Context, env Env, args []string) int {
-	var all []tested
-	for _, name := range args {
-		t := runTest(ctx, name)
-		all = append(all, t)
-		if !o.json {
-			o.print(env, name, t)
+	all := []tested{} // printed as [] in JSON
+	for _, arg := range args {
+		names, err := testFiles(arg)
+		if err != nil {
+			all = append(all, tested{name: arg, problems: diag.List{{Pos: diag.Pos{File: arg}, Message: err.Error(), Hint: "name a test file, or a folder that has one"}}})
+		}
+		for _, name := range names {
+			all = append(all, runTest(ctx, name))
 		}
 	}
+	touchedByAny(all)
 	if o.json {
 		if code := printJSON(env, all); code != exitOK {
 			return code
+		}
+	} else {
+		for _, t := range all {
+			o.print(env, t)
 		}
 	}
 	for _, t := range all {
@@ -86,16 +100,60 @@ func (o *testOptions) runAll(ctx context.Context, env Env, args []string) int {
 	return exitOK
 }
 
+// testFiles returns the test files that an argument stands for: itself, or those of
+// the folder.
+func testFiles(name string) ([]string, error) {
+	info, err := os.Stat(name)
+	if err != nil || !info.IsDir() {
+		return []string{name}, nil // reading it tells what is wrong
+	}
+	entries, err := os.ReadDir(name)
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the folder: %s", diag.Reason(err))
+	}
+	var all []string
+	for _, e := range entries {
+		if rulefile.IsTest(e.Name()) && !e.IsDir() && e.Name()[0] != '.' {
+			all = append(all, filepath.Join(name, e.Name()))
+		}
+	}
+	if len(all) == 0 {
+		return nil, errors.New("the folder has no *_test.yaml file")
+	}
+	return all, nil
+}
+
+// touchedByAny leaves a rule among the untouched ones of a report only if no other
+// test of the same rules touches it.
+func touchedByAny(all []tested) {
+	left := make(map[string][]string) // untouched by all reports so far, by rule file
+	for _, t := range all {
+		if t.report == nil {
+			continue
+		}
+		untouched, seen := left[t.report.Rules]
+		if !seen {
+			untouched = slices.Clone(t.report.Untouched)
+		}
+		left[t.report.Rules] = slices.DeleteFunc(untouched, func(rule string) bool { return !slices.Contains(t.report.Untouched, rule) })
+	}
+	for _, t := range all {
+		if t.report != nil {
+			t.report.Untouched = slices.Clone(left[t.report.Rules])
+		}
+	}
+}
+
 func runTest(ctx context.Context, name string) tested {
 	file, problems := ruletest.Read(name)
 	if file == nil {
-		return tested{problems: problems}
+		return tested{name: name, problems: problems}
 	}
 	report, err := file.Run(ctx, rules.Config{})
 	if err != nil {
-		return tested{problems: problemsOf(err)}
+		return tested{name: name, problems: problemsOf(err)}
 	}
-	return tested{report: report}
+	return tested{name: name, report: report}
 }
 
 // MarshalJSON gives the report, or the problems that kept it from being made.
@@ -108,10 +166,10 @@ func (t tested) MarshalJSON() ([]byte, error) {
 	}{t.problems})
 }
 
-func (o *testOptions) print(env Env, name string, t tested) {
+func (o *testOptions) print(env Env, t tested) {
 	if t.report == nil {
 		t.problems.Write(env.Stdout, env.Color)
-		fmt.Fprintf(env.Stdout, "%s %s\n", env.paint(red, "FAIL"), name)
+		fmt.Fprintf(env.Stdout, "%s %s\n", env.paint(red, "FAIL"), t.name)
 		return
 	}
 	for _, c := range t.report.Cases {
@@ -129,7 +187,7 @@ func (o *testOptions) print(env Env, name string, t tested) {
 	if t.report.Failed() > 0 {
 		word = env.paint(red, "FAIL")
 	}
-	fmt.Fprintf(env.Stdout, "%s %s: %s, %d failed, %s", word, name,
+	fmt.Fprintf(env.Stdout, "%s %s: %s, %d failed, %s", word, t.name,
 		plural(len(t.report.Cases), "case"), t.report.Failed(), plural(t.report.Requests, "request"))
 	if len(t.report.Untouched) > 0 {
 		fmt.Fprintf(env.Stdout, "; touched by no test: %s", strings.Join(t.report.Untouched, ", "))

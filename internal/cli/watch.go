@@ -38,7 +38,13 @@ func (o *testOptions) runWatching(ctx context.Context, env Env, args []string) i
 // stamp changes when one of the test files, or what they read, does.
 func stamp(tests []string) string {
 	var b strings.Builder
-	for _, name := range tests {
+	var files []string
+	for _, arg := range tests {
+		stampFile(&b, arg)
+		names, _ := testFiles(arg)
+		files = append(files, names...)
+	}
+	for _, name := range files {
 		stampFile(&b, name)
 		test, _ := ruletest.Read(name)
 		if test == nil {

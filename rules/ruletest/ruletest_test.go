@@ -3,6 +3,7 @@ package ruletest
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -79,6 +80,40 @@ func TestFails(t *testing.T) {
 	f("want: ok, wait: 1s", "1s", "wanted wait 1s, got 0s")
 	f("times: 3, want: [ok, ok, refused], retry_after: 61s", "61s", "wanted retry_after 1m1s, got 1m0s (time 3 of 3)")
 	f("want: ok, reset_after: 2m", "2m", "wanted reset_after 2m0s, got 1m0s")
+}
+
+// A rule that applies without a limit is touched, by its own terms or by a branch; one
+// that does not apply is not, and one that is disabled cannot be.
+func TestUnlimitedRulesAreTouched(t *testing.T) {
+	const src = `version: 1
+identify: { role: jwt.role }
+exempt: [{ match: /healthz }]
+rules:
+  - { name: free, match: /free/, per: ip, limits: unlimited }
+  - { name: staff, match: /staff/, per: ip, limits: 2/minute, for: [{ when: { role: admin }, limits: unlimited }] }
+  - { name: health, match: /healthz, per: ip, limits: unlimited }
+  - { name: late, match: /late/, per: ip, limits: unlimited, when: { role: late } }
+  - { name: shadow, match: /shadow/, per: ip, limits: unlimited, mode: shadow }
+  - { name: off, match: /off/, per: ip, limits: 2/minute, mode: disabled }
+  - { name: deny, match: /deny/, deny: true }
+`
+	f := func(steps string, untouched ...string) {
+		t.Helper()
+		r := run(t, src, steps)
+		if r.Failed() != 0 || !slices.Equal(r.Untouched, untouched) {
+			t.Errorf("untouched are %q, want %q; %+v", r.Untouched, untouched, r.Cases[0].Failures)
+		}
+	}
+	f("      - { request: GET /free/, want: ok }\n", "staff", "health", "late", "shadow", "deny")
+	f("      - { request: GET /staff/, as: { role: admin }, times: 9, want: ok }\n", "free", "health", "late", "shadow", "deny")
+	f("      - { request: GET /healthz, want: ok }\n      - { request: GET /late/, want: ok }\n", "free", "staff", "health", "late", "shadow", "deny")
+	f(`
+      - { request: GET /free/, want: ok }
+      - { request: GET /staff/, as: { role: admin }, want: ok }
+      - { request: GET /late/, as: { role: late }, want: ok }
+      - { request: GET /shadow/, want: ok }
+      - { request: GET /deny/, want: denied }
+`, "health")
 }
 
 // What remains is what clients are told: of the limit as it is written, not of the

@@ -61,6 +61,7 @@ func (f *File) Run(ctx context.Context, c rules.Config) (*Report, error) {
 				return nil, err
 			}
 			run.step(ctx, &run.steps[j])
+			run.touchUncounted(&run.steps[j])
 		}
 		report.Steps += len(run.steps)
 		report.Requests += run.requests
@@ -97,6 +98,20 @@ func (f *File) start(c *scenario, config rules.Config, touched map[string]bool) 
 	store := memory.Open(memory.Config{Now: r.clock.read})
 	r.gate = tidegate.NewGate(set, store).Observe(r.observe)
 	return r, nil
+}
+
+// touchUncounted marks the rules that apply to the request of a step and hold it to
+// nothing, which the gate does not see, and those that are disabled, which no request
+// can touch.
+func (r *running) touchUncounted(s *step) {
+	if !slices.ContainsFunc(r.set.Rules(), func(rule string) bool { return !r.touched[rule] }) {
+		return
+	}
+	for _, x := range r.set.Explain(s.newRequest()).Rules {
+		if x.Applies && x.Unlimited || x.Mode == "disabled" {
+			r.touched[x.Name] = true
+		}
+	}
 }
 
 // observe keeps which rules a request met: checks belong to the gate.

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
 // thing is what a reading of the rules asks for: a file, a folder, or the names
@@ -54,7 +56,7 @@ func ruleFiles(folder string) ([]string, error) {
 	}
 	var names []string
 	for _, e := range entries {
-		if ending := filepath.Ext(e.Name()); ending == ".yaml" || ending == ".yml" {
+		if rulefile.InFolder(e.Name()) {
 			names = append(names, e.Name())
 		}
 	}

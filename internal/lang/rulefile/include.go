@@ -97,6 +97,7 @@ func (d *decoder) include(n *yamltree.Node, file string, chain []string) {
 			d.fail(item.Pos, diag.Quote(text)+" is not a pattern of file names: "+err.Error(), hint)
 			continue
 		}
+		found = slices.DeleteFunc(found, IsTest)
 		if len(found) == 0 {
 			d.warn(item.Pos, "no file is called "+diag.Quote(name), missingFile(chain))
 		}

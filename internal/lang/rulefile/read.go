@@ -18,7 +18,7 @@ type Options struct {
 }
 
 // Read reads a rule file with all that it includes, or a folder, whose *.yaml
-// and *.yml are joined as if one file included them. The File is nil only when
+// and *.yml but for tests are joined as if one file included them. The File is nil only when
 // nothing could be read; it is fit for use only when the list has no errors.
 func Read(name string, o Options) (*File, diag.List) {
 	d := newDecoder(name, o)
@@ -58,28 +58,6 @@ func newDecoder(name string, o Options) *decoder {
 
 		listAt:    make(map[string]int),
 		addresses: make(map[*List]bool),
-	}
-}
-
-func (d *decoder) readFolder(name string) {
-	entries, err := os.ReadDir(name)
-	if err != nil {
-		d.fail(diag.Pos{File: name}, "cannot list the folder: "+diag.Reason(err), "name a file, or a folder that may be read")
-		return
-	}
-	found := false
-	for _, e := range entries { // in order of name
-		file := filepath.Join(name, e.Name())
-		ending := filepath.Ext(file)
-		// Names with a dot in front are how Kubernetes and editors keep other versions.
-		if e.IsDir() || ending != ".yaml" && ending != ".yml" || e.Name()[0] == '.' {
-			continue
-		}
-		found = true
-		d.readFile(file, diag.Pos{File: file}, nil)
-	}
-	if !found {
-		d.fail(diag.Pos{File: name}, "the folder has no *.yaml file", "put a rule file there, such as "+diag.Quote(filepath.Join(name, "rules.yaml")))
 	}
 }
 

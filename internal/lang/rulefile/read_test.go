@@ -50,6 +50,43 @@ func TestReadFolder(t *testing.T) {
 	want(t, "Files", f.Files, []string{filepath.Join(folder, "a.yml"), filepath.Join(folder, "b.yaml")})
 }
 
+// Tests may be kept beside the rules: neither a folder nor a pattern reads them. A file
+// that is named is read, whatever its name.
+func TestTestsAreLeftOut(t *testing.T) {
+	const test = "rules: a.yaml\ncases: [{ name: a, steps: [{ request: GET /, want: ok }] }]\n"
+	files := map[string]string{"a.yaml": smallest, "b.yml": smallest, "a_test.yaml": test, "b_test.yml": test, "_test.yaml": test, "atest.yaml": smallest}
+	folder := write(t, files)
+	f, problems := Read(folder, Options{})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	want(t, "rules of the folder", names(f), "a atest b")
+
+	files["main.yml"] = "version: 1\ninclude: ['a*.yaml', '*.yml']\n"
+	folder = write(t, files)
+	f, problems = Read(filepath.Join(folder, "main.yml"), Options{})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	want(t, "rules of patterns", names(f), "a atest b")
+
+	folder = write(t, map[string]string{"load_test.yaml": smallest, "main.yml": "version: 1\ninclude: load_test.yaml\n", "none.yml": "version: 1\ninclude: '*_test.yaml'\nrules: []\n"})
+	for _, name := range []string{"load_test.yaml", "main.yml"} {
+		f, problems = Read(filepath.Join(folder, name), Options{})
+		if len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		want(t, "rules of "+name, names(f), "load_test")
+	}
+	if _, problems = Read(filepath.Join(folder, "none.yml"), Options{}); len(problems) != 2 || !strings.Contains(problems[0].Message, "no file is called") {
+		t.Errorf("a pattern of tests alone: %v", problems)
+	}
+	folder = write(t, map[string]string{"a_test.yaml": test})
+	if _, problems = Read(folder, Options{}); len(problems) != 1 || !strings.Contains(problems[0].Message, "no *.yaml file with rules") {
+		t.Errorf("a folder of tests alone: %v", problems)
+	}
+}
+
 func TestReadNothing(t *testing.T) {
 	f := func(name, message string) {
 		t.Helper()

@@ -16,7 +16,7 @@ func (d *decoder) root(t tree) (object, bool) {
 			return object{}, false
 		case "cases":
 			d.fail(f.Key.Pos, "a file with `cases` is a test of rules, not a rule file",
-				"run it with `tidegate test`, and keep it out of the folder that is read for rules")
+				"run it with `tidegate test`, and call it NAME_test.yaml: then a folder is read without it")
 			return object{}, false
 		}
 	}

@@ -1,0 +1,47 @@
+package rulefile
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"tidegate.dev/tidegate/internal/lang/diag"
+)
+
+// IsTest reports whether a file of that name holds tests of rules: *_test.yaml or
+// *_test.yml. Folders and patterns leave such files out, so that tests can be kept
+// beside the rules.
+func IsTest(name string) bool {
+	stem, ok := strings.CutSuffix(filepath.Base(name), ".yaml")
+	if !ok {
+		stem, ok = strings.CutSuffix(filepath.Base(name), ".yml")
+	}
+	return ok && strings.HasSuffix(stem, "_test")
+}
+
+// InFolder reports whether a folder of rules that has a file of that name is read with
+// it. Names with a dot in front are how Kubernetes and editors keep other versions.
+func InFolder(name string) bool {
+	ending := filepath.Ext(name)
+	return (ending == ".yaml" || ending == ".yml") && !strings.HasPrefix(name, ".") && !IsTest(name)
+}
+
+func (d *decoder) readFolder(name string) {
+	entries, err := os.ReadDir(name)
+	if err != nil {
+		d.fail(diag.Pos{File: name}, "cannot list the folder: "+diag.Reason(err), "name a file, or a folder that may be read")
+		return
+	}
+	found := false
+	for _, e := range entries { // in order of name
+		if e.IsDir() || !InFolder(e.Name()) {
+			continue
+		}
+		found = true
+		file := filepath.Join(name, e.Name())
+		d.readFile(file, diag.Pos{File: file}, nil)
+	}
+	if !found {
+		d.fail(diag.Pos{File: name}, "the folder has no *.yaml file with rules", "put a rule file there, such as "+diag.Quote(filepath.Join(name, "rules.yaml")))
+	}
+}
