@@ -37,6 +37,7 @@ func proxied(s *stage) (urls []string) {
 
 func sentinel(s *stage) []string {
 	servers, sentinels := testdep.RedisSentinel(s, 2)
+	testdep.FailOverSoon(sentinels)
 	s.servers = servers
 	return []string{"redis-sentinel://" + addresses(sentinels) + "/mymaster"}
 }
@@ -48,6 +49,7 @@ func cluster(s *stage) []string { return clustered(s) }
 // clustered is a Cluster of three masters with a replica each.
 func clustered(s *stage, args ...string) []string {
 	s.servers = testdep.RedisCluster(s, masters, 1, args...)
+	testdep.FailOverSoon(s.servers)
 	return []string{"redis-cluster://" + addresses(s.servers)}
 }
 

@@ -13,6 +13,7 @@ import (
 func TestBatchesFailover(t *testing.T) {
 	t.Parallel()
 	nodes := testdep.RedisCluster(t, 3, 1)
+	testdep.FailOverSoon(nodes)
 	s := openTest(t, clusterOf(nodes))
 	awaitBatches(t, s, 3)
 	l := bucket("api", "user", 1000, 24*time.Hour)

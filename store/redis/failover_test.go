@@ -15,7 +15,7 @@ func survives(t *testing.T, s *Store, replicated func() bool, kill func()) {
 	t.Helper()
 	c := tidegate.Check{Key: "ann", Cost: 40, Limit: bucket("api", "user", 100, 24*time.Hour)}
 	mustTake(t, s, 1, c)
-	for end := time.Now().Add(10 * time.Second); !replicated(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !replicated(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the replica has not got it")
 		}
@@ -45,6 +45,7 @@ func survives(t *testing.T, s *Store, replicated func() bool, kill func()) {
 func TestSentinelFailover(t *testing.T) {
 	t.Parallel()
 	servers, sentinels := testdep.RedisSentinel(t, 2)
+	testdep.FailOverSoon(sentinels)
 	replicated := func() bool { return servers[1].Do("DBSIZE") == "1" && servers[2].Do("DBSIZE") == "1" }
 	survives(t, openTest(t, sentinelsOf(sentinels)), replicated, servers[0].Kill)
 }
@@ -52,6 +53,7 @@ func TestSentinelFailover(t *testing.T) {
 func TestClusterFailover(t *testing.T) {
 	t.Parallel()
 	nodes := testdep.RedisCluster(t, 3, 1)
+	testdep.FailOverSoon(nodes)
 	holder := 0
 	replicated := func() bool {
 		for i := range 3 {

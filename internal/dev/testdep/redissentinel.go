@@ -10,7 +10,8 @@ import (
 )
 
 // RedisSentinel starts a Redis with replicas and as many Sentinels as there are of
-// both, which know it as "mymaster". The master comes first of the servers.
+// both, which know it as "mymaster". The master comes first of the servers. Nothing
+// fails over because the machine is busy; a test of failovers calls [FailOverSoon].
 func RedisSentinel(t testing.TB, replicas int, args ...string) (servers, sentinels []*RedisServer) {
 	t.Helper()
 	master := Redis(t, append([]string{"--repl-diskless-sync-delay", "0"}, args...)...)
@@ -23,8 +24,8 @@ func RedisSentinel(t testing.TB, replicas int, args ...string) (servers, sentine
 		s := newRedis(t)
 		_, own, _ := net.SplitHostPort(s.Addr)
 		file := filepath.Join(filepath.Dir(s.Socket), "sentinel.conf") // it writes into it
-		text := fmt.Sprintf("port %s\nlogfile %q\nsentinel monitor mymaster %s %s %d\nsentinel down-after-milliseconds mymaster 1000\nsentinel failover-timeout mymaster 3000\n",
-			own, s.log, host, port, len(servers)/2+1)
+		text := fmt.Sprintf("port %s\nlogfile %q\nsentinel monitor mymaster %s %s %d\nsentinel down-after-milliseconds mymaster %s\nsentinel failover-timeout mymaster 3000\n",
+			own, s.log, host, port, len(servers)/2+1, steady)
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
