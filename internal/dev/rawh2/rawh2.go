@@ -193,7 +193,7 @@ func (c *Conn) Answered(path string, size int) {
 	c.t.Helper()
 	stream := c.Request("GET", path, true)
 	c.Window(stream, 1<<20)
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(30 * time.Second)
 	for {
 		heads, data, ended, gone := c.Received(stream)
 		if ended {

@@ -54,7 +54,7 @@ rules:
 	}
 	select {
 	case <-left:
-	case <-time.After(5 * time.Second):
+	case <-time.After(30 * time.Second):
 		t.Fatal("the upstream was not told")
 	}
 	// From here on the next may come while the upstream is still being told.

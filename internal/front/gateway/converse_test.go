@@ -33,9 +33,9 @@ func TestSilenceInAConversation(t *testing.T) {
 	server, _ := certificate(t)
 	upstreams := []*url.URL{serve(t, echoUpstream)}
 	long := start(t, Options{Upstreams: upstreams, Limits: Limits{Stall: brief}}, nil)
-	short := start(t, Options{Upstreams: upstreams, Limits: Limits{Stall: brief, Tunnel: 5 * brief}}, nil)
+	short := start(t, Options{Upstreams: upstreams, Limits: Limits{Stall: brief, Tunnel: lenient}}, nil)
 	longTLS := start(t, Options{Upstreams: upstreams, Limits: Limits{Stall: brief}}, server)
-	shortTLS := start(t, Options{Upstreams: upstreams, Limits: Limits{Stall: brief, Tunnel: 5 * brief}}, server)
+	shortTLS := start(t, Options{Upstreams: upstreams, Limits: Limits{Stall: brief, Tunnel: lenient}}, server)
 
 	// HTTP/1.
 	for _, g := range []running{long, short} {
@@ -84,7 +84,6 @@ func TestSilenceInAConversation(t *testing.T) {
 // A tunnel ends when both sides have been silent for limits.tunnel; what either says counts.
 func TestSilentTunnel(t *testing.T) {
 	t.Parallel()
-	const limit = 4 * brief
 	talk := make(chan bool)
 	upstream := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		conn, buf, err := http.NewResponseController(w).Hijack()
@@ -100,19 +99,19 @@ func TestSilentTunnel(t *testing.T) {
 		}
 		_, _ = io.Copy(io.Discard, conn)
 	})
-	g := start(t, Options{Upstreams: []*url.URL{upstream}, Limits: Limits{Stall: brief, Tunnel: limit}}, nil)
+	g := start(t, Options{Upstreams: []*url.URL{upstream}, Limits: Limits{Stall: brief, Tunnel: lenient}}, nil)
 	conn := dial(t, g.addr)
 	in := openTunnel(t, conn)
-	for range 4 { // the upstream talks
-		time.Sleep(limit / 2)
+	for range 6 { // the upstream talks, for longer than the limit in all
+		time.Sleep(lenient / 5)
 		talk <- true
 		if _, err := in.ReadByte(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	close(talk)
-	for range 4 { // the client does
-		time.Sleep(limit / 2)
+	for range 6 { // the client does
+		time.Sleep(lenient / 5)
 		fmt.Fprint(conn, "x")
 	}
 	if g.InFlight() != 1 {
@@ -124,7 +123,6 @@ func TestSilentTunnel(t *testing.T) {
 // What the upstream says counts in a conversation over HTTP/2 as well, however little it is.
 func TestUpstreamTalksToASilentStream(t *testing.T) {
 	t.Parallel()
-	const limit = 4 * brief
 	server, _ := certificate(t)
 	g := start(t, Options{
 		Upstreams: []*url.URL{serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -132,11 +130,11 @@ func TestUpstreamTalksToASilentStream(t *testing.T) {
 			for range 8 {
 				_, _ = io.WriteString(w, "x")
 				_ = http.NewResponseController(w).Flush()
-				time.Sleep(limit / 3)
+				time.Sleep(lenient / 6)
 			}
 			_, _ = io.Copy(io.Discard, r.Body)
 		})},
-		Limits: Limits{Stall: brief, Tunnel: limit},
+		Limits: Limits{Stall: brief, Tunnel: lenient},
 	}, server)
 	c := rawh2.Dial(t, g.addr, 1<<16)
 	s := c.Request("POST", "/", false)

@@ -132,10 +132,10 @@ var loopback = netip.MustParsePrefix("127.0.0.0/8")
 // soon fails the test unless cond becomes true.
 func soon(t testing.TB, what string, cond func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(30 * time.Second)
 	for !cond() {
 		if time.Now().After(deadline) {
-			t.Fatalf("not so after 10 s: %s", what)
+			t.Fatalf("not so after 30 s: %s", what)
 		}
 		time.Sleep(2 * time.Millisecond)
 	}

@@ -139,18 +139,21 @@ func TestSlowUpload(t *testing.T) {
 	t.Parallel()
 	g := start(t, Options{
 		Upstreams: []*url.URL{serve(t, func(w http.ResponseWriter, r *http.Request) {
-			time.Sleep(3 * brief)
+			time.Sleep(lenient * 5 / 4)
 			n, err := io.Copy(io.Discard, r.Body)
 			fmt.Fprint(w, n, err)
 		})},
-		Limits: Limits{Stall: 2 * brief},
+		Limits: Limits{Stall: lenient},
 	}, nil)
 	conn := dial(t, g.addr)
 	in := bufio.NewReader(conn)
-	for range 2 {
+	for i := range 2 {
+		if i > 0 {
+			time.Sleep(lenient * 5 / 4) // silence between requests is for limits.idle
+		}
 		fmt.Fprint(conn, "POST / HTTP/1.1\r\nHost: example.com\r\nContent-Length: 12\r\n\r\n")
 		for range 12 {
-			time.Sleep(brief / 2)
+			time.Sleep(lenient / 10) // longer than that in all
 			fmt.Fprint(conn, "x")
 		}
 		res, err := http.ReadResponse(in, nil)
@@ -160,7 +163,6 @@ func TestSlowUpload(t *testing.T) {
 		if body, _ := io.ReadAll(res.Body); string(body) != "12 <nil>" {
 			t.Errorf("%s %q", res.Status, body)
 		}
-		time.Sleep(3 * brief) // silence between requests is for limits.idle
 	}
 }
 
@@ -303,13 +305,13 @@ func TestSlowStream(t *testing.T) {
 	const size = 40_000
 	g := start(t, Options{
 		Upstreams: []*url.URL{serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.Copy(w, zeros(size)) })},
-		Limits:    Limits{Stall: 5 * brief},
+		Limits:    Limits{Stall: lenient},
 	}, server)
 	c := rawh2.Dial(t, g.addr, 0)
 	s := c.Request("GET", "/", true)
-	for sent := 0; sent < size; sent += 2000 { // longer than that in all
-		c.Window(s, 2000)
-		time.Sleep(brief / 2)
+	for sent := 0; sent < size; sent += 3200 { // longer than that in all
+		c.Window(s, 3200)
+		time.Sleep(lenient / 10)
 	}
 	soon(t, "the stream is over", func() bool { return c.Over(s) })
 	if _, data, ended, _ := c.Received(s); data != size || !ended {

@@ -217,8 +217,12 @@ func TestRefusedClientThatStalls(t *testing.T) {
 	soon(t, "the connection is closed", func() bool { return g.Connections() == 0 })
 }
 
-// brief is how long clients may stall in these tests.
-const brief = 200 * time.Millisecond
+// brief is how long clients may stall who do. lenient is a limit for those who are slow and
+// must not exceed it, not even on a busy machine: they pause for a small part of it.
+const (
+	brief   = 200 * time.Millisecond
+	lenient = 2 * time.Second
+)
 
 func stalling(t *testing.T, upstream http.HandlerFunc) running {
 	t.Helper()
@@ -246,7 +250,7 @@ func TestSlowDownload(t *testing.T) {
 	const size = 24 << 20
 	g := start(t, Options{
 		Upstreams: []*url.URL{serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.Copy(w, zeros(size)) })},
-		Limits:    Limits{Stall: time.Second},
+		Limits:    Limits{Stall: lenient},
 	}, nil)
 	res, err := client.Do(newRequest(t, http.MethodGet, g.url, nil))
 	if err != nil {
@@ -259,7 +263,7 @@ func TestSlowDownload(t *testing.T) {
 		if n += part; err != nil {
 			t.Fatalf("after %d bytes: %v", n, err)
 		}
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(lenient / 10)
 	}
 }
 
@@ -282,6 +286,6 @@ func dial(t *testing.T, addr string) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
 	return conn
 }

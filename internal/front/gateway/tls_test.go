@@ -99,7 +99,7 @@ func TestHTTP1InTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
 	fmt.Fprint(conn, "POST /a HTTP/1.1\r\nHost: example.com\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
 	res, err = http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
@@ -118,7 +118,7 @@ func TestWebSocketInTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
 	in := openTunnel(t, conn)
 	fmt.Fprint(conn, "hello")
 	got := make([]byte, 5)

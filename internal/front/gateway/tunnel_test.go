@@ -114,7 +114,7 @@ func TestWebSocketEarlyBytes(t *testing.T) {
 			}
 			_, _ = conn.Write([]byte("late"))
 			echoed := make([]byte, n+len("late"))
-			_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+			_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
 			if got, err := io.ReadFull(in, echoed); err != nil || string(echoed) != string(early)+"late" {
 				t.Errorf("%d bytes, TLS %v: %d came back, %v", n, secure, got, err)
 			}

@@ -255,7 +255,7 @@ func (c wireCase) talk(t *testing.T, addr string) (text string, statuses []int) 
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
 	if _, err := conn.Write(c.send); err != nil {
 		t.Logf("write: %v", err) // it was refused before all was sent
 	}

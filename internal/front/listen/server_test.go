@@ -197,7 +197,7 @@ func TestHijackedConnections(t *testing.T) {
 				t.Fatalf("%q, %v", got, err)
 			}
 		}
-		s := start(t, ServerOptions{Handler: echo, Limits: HTTPLimits{Limits: Limits{Stall: brief}, Tunnel: 4 * brief}}, config)
+		s := start(t, ServerOptions{Handler: echo, Limits: HTTPLimits{Limits: Limits{Stall: brief}, Tunnel: lenient}}, config)
 		conn, in := tunnel(s)
 		// What looks like a request with a body is none here.
 		talk(conn, in, "POST / HTTP/1.1\r\n")

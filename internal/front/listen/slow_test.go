@@ -162,12 +162,12 @@ func TestSlowClient(t *testing.T) {
 				n, err := io.Copy(io.Discard, r.Body)
 				fmt.Fprint(w, n, err)
 			}),
-			Limits: HTTPLimits{Limits: Limits{Stall: 4 * brief}},
+			Limits: HTTPLimits{Limits: Limits{Stall: lenient}},
 		}, config)
 		conn := dial(t, s.addr, config)
 		fmt.Fprint(conn, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\nConnection: close\r\n\r\n")
 		for range 8 {
-			time.Sleep(brief) // longer than the limit in all
+			time.Sleep(lenient / 6) // longer than the limit in all
 			fmt.Fprint(conn, "x")
 		}
 		if answer, err := io.ReadAll(conn); err != nil && config == nil || !strings.HasSuffix(string(answer), "8 <nil>") {
@@ -196,7 +196,7 @@ func TestSilenceInFullDuplex(t *testing.T) {
 		}
 	})
 	plainAndTLS(t, func(t *testing.T, config *tls.Config) {
-		s := start(t, ServerOptions{Handler: echo, Limits: HTTPLimits{Limits: Limits{Stall: brief}, Tunnel: 6 * brief}}, config)
+		s := start(t, ServerOptions{Handler: echo, Limits: HTTPLimits{Limits: Limits{Stall: brief}, Tunnel: lenient}}, config)
 		conn := dial(t, s.addr, config)
 		fmt.Fprint(conn, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")
 		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
