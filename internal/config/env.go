@@ -13,15 +13,18 @@ const (
 	envFile   = envPrefix + "CONFIG" // names the configuration file
 )
 
-// elsewhere are variables that are no settings: of other commands and of tests.
-var elsewhere = []string{envFile, "TIDEGATE_SERVER", "TIDEGATE_TOKEN", "TIDEGATE_LONG", "TIDEGATE_SKIPPED"}
+// elsewhere are variables that are not settings: those of other commands and of tests.
+var elsewhere = []string{
+	envFile, "TIDEGATE_SERVER", "TIDEGATE_TOKEN", "TIDEGATE_TOKEN_FILE", "TIDEGATE_CA_FILE",
+	"TIDEGATE_CHECK_SERVER", "TIDEGATE_CHECK_TOKEN", "TIDEGATE_LONG", "TIDEGATE_SKIPPED",
+}
 
 // serviceLink are the variables that Kubernetes gives to every container beside
 // a service that is called tidegate, or tidegate-something.
 var serviceLink = regexp.MustCompile(`^TIDEGATE_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
 
-// environment is what has our prefix and is not empty: an empty variable is as
-// good as none, since many tools cannot leave one out.
+// environment returns the variables that have our prefix and are not empty. An empty
+// variable counts as not set, because many tools cannot leave one out.
 func (l *loader) environment() map[string]string {
 	vars := make(map[string]string)
 	for _, entry := range l.o.Environ {
@@ -33,6 +36,7 @@ func (l *loader) environment() map[string]string {
 	return vars
 }
 
+// takeEnvironment takes settings from variables, and warns about those that are unknown.
 func (l *loader) takeEnvironment() {
 	vars := l.environment()
 	var known []string
@@ -56,7 +60,8 @@ func (l *loader) takeEnvironment() {
 	}
 }
 
-// unknownVariable does not tell the value: it may be a secret under a wrong name.
+// unknownVariable warns about a variable, without its value: that may be a secret under a
+// wrong name.
 func (l *loader) unknownVariable(name string, known []string) {
 	hint := "remove it; `tidegate config` lists the settings"
 	var words []string // without the prefix, which would make everything look near
