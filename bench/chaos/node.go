@@ -14,7 +14,7 @@ import (
 	"tidegate.dev/tidegate/internal/cli"
 )
 
-// nodeWord is how this program is told to be a gateway.
+// nodeWord is the first argument of this program when it is to be a gateway.
 const nodeWord = "node"
 
 // nodeArgs are the arguments of a node: its configuration, the address of its probe, and
@@ -30,10 +30,10 @@ func asNode() {
 	}
 }
 
-// runNode is tidegate serve, with a probe in the same process whose figures are had from
-// an address of their own. What serve writes to its access log goes to the probe.
-func runNode(config, address, rig string) int {
-	pid, err := strconv.Atoi(rig)
+// runNode runs tidegate serve, with a probe in the same process that serves its figures on
+// an address of its own. What serve writes to its access log goes to the probe.
+func runNode(config, address, parent string) int {
+	pid, err := strconv.Atoi(parent)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "chaos node:", err)
 		return 1
@@ -57,7 +57,7 @@ func endWith(pid int) {
 	}
 }
 
-// serve gives the figures, as soon as a predecessor has left the address.
+// serve answers with the figures, as soon as a predecessor has released the address.
 func (p *probe) serve(address string) {
 	for ; ; time.Sleep(20 * time.Millisecond) {
 		if l, err := net.Listen("tcp", address); err == nil {

@@ -9,7 +9,7 @@ import (
 // summary is the last line: what is promised of matching.
 type summary struct {
 	few, many float64 // nanoseconds, among ten rules and a thousand
-	ratio     float64 // many by few, of the median round
+	ratio     float64 // many / few, in the median round
 	allocs    float64 // per request
 }
 

@@ -62,13 +62,14 @@ func (s *slot) swap(word uint64, k keyHash, old, c cell) bool {
 	return true
 }
 
-// lock owns the slot, or reports false when it is busy or no longer k's.
+// lock takes ownership of the slot, or reports false when it is busy or no longer k's.
 func (s *slot) lock(k keyHash) (c cell, word uint64, ok bool) {
 	c, word, ok = s.read(k)
 	if !ok || !s.word.CompareAndSwap(word, word|busyBit) {
 		return c, word, false
 	}
-	// A word of few bits may have come round: look again, now that it is ours.
+	// The generation has few bits and may have wrapped around: look again, now that the
+	// slot is ours.
 	meta := s.meta.Load()
 	if s.tag.Load() != k.tag || meta&^slowMask != k.extra {
 		s.word.Store(word)
@@ -88,8 +89,8 @@ func (s *slot) release(word uint64, k keyHash, old, c cell) {
 	s.word.Store(gen | c.fast)
 }
 
-// seize owns the slot whoever's it is; the caller holds the segment's lock, so
-// that nobody else vacates it.
+// seize takes ownership of the slot, whatever key it remembers; the caller holds the
+// segment's lock, so that nobody else vacates it.
 func (s *slot) seize() (word uint64) {
 	for i := 0; ; i++ {
 		word = s.word.Load()
@@ -100,8 +101,8 @@ func (s *slot) seize() (word uint64) {
 	}
 }
 
-// vacate empties a slot that is owned. It stays busy, and the next tenant gets
-// another generation.
+// vacate empties a slot that the caller owns. It stays busy, and the next key gets another
+// generation.
 func (s *slot) vacate() { s.tag.Store(0) }
 
 // occupy puts k into a vacant slot; the caller holds the segment's lock.

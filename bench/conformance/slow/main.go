@@ -28,7 +28,7 @@ const (
 	attackers  = 100
 )
 
-// rules has slots that an attack can hold, and honest clients do without.
+// rules has slots that an attack can hold, and that honest clients do not need.
 var rules = fmt.Sprintf(`version: 1
 rules:
   - { name: held, match: /held/, per: everyone, concurrency: { slots: %d, lease: 1h } }
@@ -36,7 +36,7 @@ rules:
 
 func main() { rig.Main("slow", 10*time.Minute, run) }
 
-// attack is one kind of attackers.
+// attack is one kind of attack, by many clients.
 type attack struct {
 	name  string
 	limit time.Duration // that ends it
@@ -105,7 +105,7 @@ func run(ctx context.Context, _ []string, out io.Writer) error {
 	return nil
 }
 
-// against runs the attack while honest clients ask, and says what came of it.
+// against runs the attack while honest clients ask, and prints the result.
 func (a attack) against(ctx context.Context, g *served.Gateway, way string, out io.Writer) error {
 	before, err := goroutines(g)
 	if err != nil {

@@ -35,7 +35,7 @@ var past = time.Unix(1, 0)
 func (c *Client) Open(s *Server, w http.ResponseWriter, r *http.Request, now time.Time) {
 	c.limits, c.w, c.http1, c.start = &s.o.Limits, w, r.ProtoMajor == 1, now
 	c.conn, _ = r.Context().Value(connInfoKey{}).(*connInfo)
-	c.malformed = c.conn.next()
+	c.malformed = c.conn.beginRequest()
 	if !c.http1 && c.limits.Stall > 0 && r.Body != nil && r.Body != http.NoBody {
 		c.in.limit = c.limits.Stall
 		c.in.expire = func() { _ = http.NewResponseController(w).SetReadDeadline(past) } // the stream may have ended

@@ -166,9 +166,9 @@ func withConnInfo(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connInfoKey{}, info)
 }
 
-// next is called once per request. It returns why the request must be refused; "" if it
-// need not be.
-func (i *connInfo) next() string {
+// beginRequest counts a request, and returns why it must be refused; "" means that it need
+// not be.
+func (i *connInfo) beginRequest() string {
 	if i == nil || i.http1 == nil {
 		return ""
 	}
