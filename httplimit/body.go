@@ -3,36 +3,34 @@ package httplimit
 import (
 	"io"
 	"net/http"
-	"strings"
 	"sync/atomic"
 
+	"tidegate.dev/tidegate/internal/lang/formvalue"
 	"tidegate.dev/tidegate/internal/lang/jsonvalue"
 )
 
 // maxBody is the length of the longest body that is looked into.
 const maxBody = 64 << 10
 
-// bodyValue finds a value in a JSON body by the names of nested objects, "a.b".
-// The first call reads the body and puts one in its place that gives the handler
+// bodyValue finds a value in a JSON body or in a form by the names of nested objects,
+// "a.b". The first call reads the body and puts one in its place that gives the handler
 // every byte; nothing else of r changes. It waits for the client to send it.
-// Fields that are there twice are missing, unless they say the same.
+// Fields that are there twice are missing, unless a JSON body says the same in both.
 func bodyValue(r *http.Request, path string) string {
 	body, ok := r.Body.(*headBody)
 	if !ok {
-		if r.Body == nil || r.Body == http.NoBody || r.ContentLength > maxBody || !isJSON(header(r, "Content-Type")) {
+		if r.Body == nil || r.Body == http.NoBody || r.ContentLength > maxBody {
 			return ""
 		}
-		body = readHead(r.Body)
+		is := bodyTypeOf(r)
+		if is.kind == bodyOther {
+			return ""
+		}
+		body = readHead(r.Body, is)
 		r.Body = body
 	}
-	text, _ := body.json.Sole(path)
+	text, _ := body.find(path)
 	return text
-}
-
-func isJSON(contentType string) bool {
-	kind, _, _ := strings.Cut(contentType, ";")
-	kind = strings.ToLower(strings.TrimSpace(kind))
-	return kind == "application/json" || strings.HasSuffix(kind, "+json")
 }
 
 // headBody is a body of which the head has been read: it is read again from
@@ -42,18 +40,34 @@ type headBody struct {
 	read   int             // how much of head was read again
 	err    error           // what followed head; nil: more
 	json   jsonvalue.Value // head, if it is all of the body and valid
+	form   formvalue.Form  // the same of a form
 	rest   io.ReadCloser
 	closed atomic.Bool // a proxy may close while it reads
 }
 
-func readHead(body io.ReadCloser) *headBody {
+func readHead(body io.ReadCloser, is bodyType) *headBody {
 	head, err := io.ReadAll(io.LimitReader(body, maxBody+1))
 	b := &headBody{head: head, err: err, rest: body}
 	if err == nil && len(head) <= maxBody {
 		b.err = io.EOF
-		b.json, _ = jsonvalue.Parse(head)
+		switch is.kind {
+		case bodyJSON:
+			b.json, _ = jsonvalue.Parse(head)
+		case bodyURLEncoded:
+			b.form, _ = formvalue.ParseURLEncoded(head)
+		case bodyMultipart:
+			b.form, _ = formvalue.ParseMultipart(head, is.boundary)
+		}
 	}
 	return b
+}
+
+// find returns a value of the body, which is JSON or a form and not both.
+func (b *headBody) find(path string) (string, bool) {
+	if b.json != "" {
+		return b.json.Sole(path)
+	}
+	return b.form.Sole(path)
 }
 
 func (b *headBody) Read(p []byte) (int, error) {

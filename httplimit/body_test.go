@@ -295,7 +295,7 @@ func TestBodyIsReadOnceByTwoGates(t *testing.T) {
 
 func TestClosedBody(t *testing.T) {
 	body := &bodyOf{Reader: strings.NewReader(`{"n":1}`)}
-	b := readHead(body)
+	b := readHead(body, bodyType{kind: bodyJSON})
 	if n, err := b.Read(make([]byte, 3)); n != 3 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}

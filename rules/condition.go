@@ -47,27 +47,22 @@ func (c *compiler) conditions(written []rulefile.Condition) conditions {
 func (c *compiler) condition(w *rulefile.Condition) condition {
 	made := condition{id: c.ids.find(w.Name.Text), written: w}
 	made.fold = c.config.IgnoreCase && made.id.ofPath()
-	spelt := func(text string) string {
-		if made.fold {
-			return route.Fold(text)
-		}
-		return text
-	}
+	spell := made.spellings()
 	var prefixes []netip.Prefix
 	var literals []string
 	for _, t := range w.Any {
 		switch t.Kind {
 		case rulefile.TestLiteral:
-			literals = append(literals, spelt(t.Text))
+			literals = append(literals, spelled(t.Text, spell)...)
 		case rulefile.TestGlob:
-			made.globs = append(made.globs, spelt(t.Text))
+			made.globs = append(made.globs, spelled(t.Text, spell)...)
 		case rulefile.TestPrefix:
 			prefixes = append(prefixes, t.Prefix)
 			literals = append(literals, t.Text)
 		case rulefile.TestIn:
 			l := c.lists[t.Text]
-			if made.fold {
-				l = l.folded()
+			if spell != nil {
+				l = l.respelled(spell)
 			}
 			made.lists = append(made.lists, l)
 			made.byAddress = made.byAddress || !l.networks.empty()
@@ -90,6 +85,40 @@ func (c *compiler) condition(w *rulefile.Condition) condition {
 		made.set[l] = struct{}{}
 	}
 	return made
+}
+
+// spellings are what is done to values of the identity, by the source that they are found
+// in; nil means nothing by any. What they are compared with is spelled in the same ways.
+func (c *condition) spellings() []func(string) string {
+	var all []func(string) string
+	for i := range c.id.sources {
+		spelling := c.id.sources[i].spelling
+		if spelling == 0 && !c.fold {
+			continue
+		}
+		all = append(all, func(text string) string {
+			if c.fold {
+				text = route.Fold(text)
+			}
+			return spelling.Apply(text)
+		})
+	}
+	if len(all) > 0 && len(all) < len(c.id.sources) {
+		all = append(all, func(text string) string { return text })
+	}
+	return all
+}
+
+// spelled returns text in each of the ways, or as it is if there are none.
+func spelled(text string, ways []func(string) string) []string {
+	if len(ways) == 0 {
+		return []string{text}
+	}
+	all := make([]string, len(ways))
+	for i, spell := range ways {
+		all[i] = spell(text)
+	}
+	return all
 }
 
 // values returns the literals that the condition waits for, where it waits for

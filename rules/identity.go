@@ -26,11 +26,12 @@ type source struct {
 	ask          string // what Request.Values calls it
 	arg          string // the claim or wildcard
 	bits4, bits6 int
+	spelling     rulefile.Spelling
 	text         string // as written: part of the scope where there are several
 }
 
 func newSource(s rulefile.Source) source {
-	return source{kind: s.Kind, ask: askFor(s), arg: s.Arg, bits4: s.Bits4, bits6: s.Bits6, text: s.Text}
+	return source{kind: s.Kind, ask: askFor(s), arg: s.Arg, bits4: s.Bits4, bits6: s.Bits6, spelling: s.Spelling, text: s.Text}
 }
 
 // askFor is the name by which front ends know what s is about.
@@ -63,8 +64,9 @@ func askFor(s rulefile.Source) string {
 
 // sourceKey tells sources apart.
 type sourceKey struct {
-	kind rulefile.SourceKind
-	ask  string
+	kind     rulefile.SourceKind
+	spelling rulefile.Spelling
+	ask      string
 }
 
 // identities are all that a rule set asks for, by name.
@@ -102,7 +104,7 @@ func (ids *identities) find(name string) *identity {
 // one of identify that is this source and no other, or one by its text.
 func (ids *identities) from(s rulefile.Source) *identity {
 	ids.unnamed = append(ids.unnamed, s)
-	if id := ids.bySource[sourceKey{s.Kind, askFor(s)}]; id != nil {
+	if id := ids.bySource[sourceKey{s.Kind, s.Spelling, askFor(s)}]; id != nil {
 		return id
 	}
 	name := s.Text
@@ -134,7 +136,7 @@ func (ids *identities) add(name string, sources ...rulefile.Source) *identity {
 		}
 		ids.all = append(ids.all, id)
 		if len(sources) == 1 {
-			key := sourceKey{sources[0].Kind, id.sources[0].ask}
+			key := sourceKey{sources[0].Kind, sources[0].Spelling, id.sources[0].ask}
 			if ids.bySource[key] == nil {
 				ids.bySource[key] = id
 			}

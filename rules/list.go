@@ -3,7 +3,6 @@ package rules
 import (
 	"net/netip"
 
-	"tidegate.dev/tidegate/internal/lang/route"
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
@@ -33,14 +32,16 @@ func newList(l *rulefile.List) *list {
 	return made
 }
 
-// folded returns the list for values that are compared without their case.
-func (l *list) folded() *list {
+// respelled returns the list for values that are spelled in some ways.
+func (l *list) respelled(ways []func(string) string) *list {
 	made := &list{literals: make(map[string]struct{}, len(l.literals)), networks: l.networks}
 	for text := range l.literals {
-		made.literals[route.Fold(text)] = struct{}{}
+		for _, one := range spelled(text, ways) {
+			made.literals[one] = struct{}{}
+		}
 	}
 	for _, glob := range l.globs {
-		made.globs = append(made.globs, route.Fold(glob))
+		made.globs = append(made.globs, spelled(glob, ways)...)
 	}
 	return made
 }

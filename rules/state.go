@@ -103,6 +103,8 @@ func (st *state) look(id *identity, h *hit) value {
 		if text, known := st.identified.Identity(id.name); known {
 			if id.isIP(0) {
 				text = network(text, &id.sources[0])
+			} else {
+				text = id.sources[0].spelling.Apply(text)
 			}
 			return value{text: text, there: text != ""}
 		}
@@ -110,6 +112,9 @@ func (st *state) look(id *identity, h *hit) value {
 	for i := range id.sources {
 		s := &id.sources[i]
 		text := st.read(s, h)
+		if s.spelling != 0 {
+			text = s.spelling.Apply(text)
+		}
 		if text != "" || s.kind == rulefile.SourceEveryone {
 			return value{text: text, source: i, there: true}
 		}

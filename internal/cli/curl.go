@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
+
+	"tidegate.dev/tidegate/internal/lang/describe"
 )
 
 // curlValue are the options of curl that take a value, by what it means here:
@@ -14,7 +17,8 @@ var curlValue = map[string]string{
 	"-X": "method", "--request": "method",
 	"-H": "header", "--header": "header",
 	"-d": "data", "--data": "data", "--data-raw": "data", "--data-binary": "data", "--data-ascii": "data",
-	"--json": "json", "--data-urlencode": "data",
+	"--json": "json", "--data-urlencode": "encode",
+	"-F": "part", "--form": "part", "--form-string": "part",
 	"-u": "user", "--user": "user",
 	"-b": "cookie", "--cookie": "cookie",
 	"-A": "agent", "--user-agent": "agent",
@@ -82,9 +86,14 @@ func (d *draft) curlOption(what, value string) error {
 		d.Method = value
 	case "header":
 		return d.addHeader(value)
-	case "data", "json":
+	case "part":
+		return d.curlPart(value)
+	case "data", "json", "encode":
 		if strings.HasPrefix(value, "@") {
 			return fmt.Errorf("%s: give the data itself, not a file", value)
+		}
+		if what == "encode" {
+			value = curlEncoded(value)
 		}
 		if d.Body != "" {
 			value = d.Body + "&" + value
@@ -107,6 +116,33 @@ func (d *draft) curlOption(what, value string) error {
 		d.URL = value
 	}
 	return nil
+}
+
+// curlPart adds a field of a form that is sent in parts. What curl reads from files is of
+// no matter to a rule.
+func (d *draft) curlPart(value string) error {
+	name, value, ok := strings.Cut(value, "=")
+	if !ok || name == "" {
+		return fmt.Errorf("the field %q of the curl line has no value: write -F name=value", name)
+	}
+	if strings.HasPrefix(value, "@") || strings.HasPrefix(value, "<") {
+		return fmt.Errorf("%s: give the data itself, not a file", value)
+	}
+	d.parts = append(d.parts, describe.Field{Name: name, Value: value})
+	d.SetMultipart(d.parts)
+	return nil
+}
+
+// curlEncoded is what --data-urlencode makes of content, =content or name=content.
+func curlEncoded(value string) string {
+	name, content, ok := strings.Cut(value, "=")
+	switch {
+	case !ok:
+		return url.QueryEscape(value)
+	case name == "":
+		return url.QueryEscape(content)
+	}
+	return name + "=" + url.QueryEscape(content)
 }
 
 // curlMethod is what curl would use: data makes a POST of it.

@@ -43,6 +43,9 @@ func TestCurl(t *testing.T) {
 	f("curl -XPUT https://example.com/x -H 'A: b'", "PUT", "https://example.com/x", "A", "b", "")
 	f("curl /x -d a=1 -d b=2", "POST", "http://localhost/x", "Content-Type", "application/x-www-form-urlencoded", "a=1&b=2")
 	f(`curl /x --json '{"a":1}'`, "POST", "http://localhost/x", "Content-Type", "application/json", `{"a":1}`)
+	f("curl /x --data-urlencode 'a=x&y' --data-urlencode '=b c'", "POST", "http://localhost/x", "Content-Type", "application/x-www-form-urlencoded", "a=x%26y&b+c")
+	f("curl /x -F a=1 --form-string b=2", "POST", "http://localhost/x", "Content-Type", "multipart/form-data; boundary=tidegate-form-boundary",
+		"--tidegate-form-boundary\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n1\r\n--tidegate-form-boundary\r\nContent-Disposition: form-data; name=\"b\"\r\n\r\n2\r\n--tidegate-form-boundary--\r\n")
 	f("curl -I /x", "HEAD", "http://localhost/x", "A", "", "")
 	f("curl -G /x -d a=1", "GET", "http://localhost/x?a=1", "A", "", "")
 	f("curl --user u:p --url=/x", "GET", "http://localhost/x", "Authorization", "Basic dTpw", "")

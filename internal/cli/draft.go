@@ -18,7 +18,9 @@ import (
 // JSON.
 type draft struct {
 	describe.Request
-	curl, file string // the line, and the file with JSON, if it is described so
+	curl, file string           // the line, and the file with JSON, if it is described so
+	fields     []describe.Field // of a form, by --form
+	parts      []describe.Field // of one that is sent in parts, by a curl line
 }
 
 // newDraft returns the request that nobody has described yet, which comes from ip.
@@ -33,6 +35,7 @@ func (d *draft) flags(flags *flag.FlagSet, as, cost string) {
 	flags.Func("H", "`HEADER: VALUE` of the request; may be repeated", d.addHeader)
 	flags.StringVar(&d.IP, "ip", d.IP, "`ADDRESS` that the request comes from")
 	flags.StringVar(&d.Body, "body", "", "`JSON` body of the request")
+	flags.Func("form", "`NAME=VALUE` of a form that is the body of the request; may be repeated", d.addField)
 	flags.Int64Var(&d.Cost, "cost", 0, cost)
 	flags.StringVar(&d.curl, "curl", "", "the request as a curl command `LINE`")
 	flags.StringVar(&d.file, "request", "", "the request as JSON in `FILE`; - is standard input")
@@ -62,10 +65,7 @@ func (d *draft) describe(env Env, args []string) error {
 	default:
 		d.URL = args[0]
 	}
-	if d.Body != "" {
-		d.asJSON()
-	}
-	return nil
+	return d.setBody()
 }
 
 // plain is a draft as JSON.
@@ -110,15 +110,32 @@ func (d *draft) fromJSON(name string, stdin io.Reader) error {
 	maps.Copy(d.As, p.As)
 	if len(p.Body) > 0 {
 		d.Body = string(p.Body)
-		d.asJSON()
+		d.SetJSON()
 	}
 	return nil
 }
 
-func (d *draft) asJSON() {
-	if d.Header.Get("Content-Type") == "" {
-		d.Header.Set("Content-Type", "application/json")
+// addField takes email=ann, a field of a form.
+func (d *draft) addField(text string) error {
+	name, value, ok := strings.Cut(text, "=")
+	if !ok || name == "" {
+		return errors.New("write, for example, email=ann@example.com")
 	}
+	d.fields = append(d.fields, describe.Field{Name: name, Value: value})
+	return nil
+}
+
+// setBody says what the body is that was given by flags.
+func (d *draft) setBody() error {
+	switch {
+	case d.fields != nil && d.Body != "":
+		return errors.New("give the body once: by --body or by --form")
+	case d.fields != nil:
+		d.SetForm(d.fields)
+	case d.Body != "":
+		d.SetJSON()
+	}
+	return nil
 }
 
 func (d *draft) addHeader(line string) error {

@@ -67,7 +67,7 @@ func variable(s rulefile.Source) (name string, ok bool) {
 	case s.Kind == rulefile.SourceJWT:
 		return "jwt", true
 	case proof(s) || writes(s):
-		return strings.ToLower(s.Text), true // as header names are compared
+		return strings.ToLower(s.Place()), true // as header names are compared
 	}
 	return "", false
 }

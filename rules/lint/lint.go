@@ -41,6 +41,7 @@ var Checks = []Check{
 	check("deny-by-client-value", "a ban that the banned client can get around", denyByClientValue),
 	check("deny-everything", "an access rule refuses every request", denyEverything),
 	check("victim-lockout", "anybody can lock another user out by sending their name", victimLockout),
+	check("loose-spelling", "an account has many counters, because its name can be spelled in many ways", looseSpelling),
 	check("one-takes-all", "one caller can use up what all callers share", oneTakesAll),
 	check("ip-prefix", "an address counted so narrowly that it can be changed, or so widely that strangers share a counter", ipPrefix),
 	check("fail-open-guard", "a guard against guessing lets everybody through when the store fails", failOpenGuard),

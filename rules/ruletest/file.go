@@ -9,6 +9,7 @@ package ruletest
 import (
 	"time"
 
+	"tidegate.dev/tidegate/internal/lang/describe"
 	"tidegate.dev/tidegate/rules"
 )
 
@@ -38,8 +39,10 @@ type step struct {
 	Target  string            // path and query
 	As      map[string]string // identities by name; "" is absent
 	Headers map[string]string
-	Body    string // JSON
-	Cost    int64  // what the caller says it costs; 0: not said
+	Body    string           // JSON
+	Form    []describe.Field // instead of Body
+	Parts   bool             // Form is sent in parts
+	Cost    int64            // what the caller says it costs; 0: not said
 	Times   int
 	Want    []wanted    // one per time
 	Expect  expectation // of the last time

@@ -8,6 +8,14 @@ import (
 	"tidegate.dev/tidegate/internal/lang/yamltree"
 )
 
+// body reads a JSON body.
+func (r *reader) body(s *step, n *yamltree.Node) {
+	if s.Form != nil {
+		r.bad(n.Pos, "the step has a body already", "write one of `body`, `form` and `multipart`")
+	}
+	s.Body = r.json(n)
+}
+
 // json writes a YAML value as the JSON body that a client would send. What is
 // quoted is a string; what is not and looks like a number or a truth value is
 // one.

@@ -221,3 +221,24 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestForms(t *testing.T) {
+	const login = "version: 1\nidentify: { account: lower trim body.user.email }\nrules: [{ name: login, match: POST /login, per: account, limits: 3/minute }]\n"
+	r := run(t, login, `
+      - { request: POST /login, form: { "user[email]": "Ann ", x: 1 }, want: ok, remaining: 2 }
+      - { request: POST /login, multipart: { user.email: ANN }, want: ok, remaining: 1 }
+      - { request: POST /login, body: { user: { email: ann } }, want: ok, remaining: 0 }
+      - { request: POST /login, as: { account: aNN }, want: refused }
+      - { request: POST /login, form: { user.email: [ann, bob] }, want: ok, remaining: 2 }
+      - { request: POST /login, headers: { Content-Type: text/plain }, form: { user.email: zoe }, want: ok, remaining: 1 }
+`)
+	if r.Failed() != 0 {
+		t.Errorf("%+v", r.Cases)
+	}
+	for _, step := range []string{"form: ann", "form: { a: { b: c } }", "form: { a: b }, body: { a: b }", "body: { a: b }, multipart: { a: b }", "form: { a: b }, multipart: { a: b }"} {
+		src := "rules: rules.yaml\ncases:\n  - name: one\n    steps:\n      - { request: POST /login, " + step + ", want: ok }\n"
+		if _, problems := parse("test.yaml", []byte(src)); len(problems) != 1 || !problems.HasErrors() {
+			t.Errorf("%s: %v", step, problems)
+		}
+	}
+}

@@ -97,13 +97,19 @@ func (s *step) described() describe.Request {
 	for name, value := range s.Headers {
 		header.Set(name, value)
 	}
-	if s.Body != "" && header.Get("Content-Type") == "" {
-		header.Set("Content-Type", "application/json")
-	}
-	return describe.Request{
+	r := describe.Request{
 		Method: s.Method, URL: s.Host + s.Target, Header: header, Body: s.Body,
 		IP: describe.Someone, Cost: s.Cost, As: s.As,
 	}
+	switch {
+	case s.Body != "":
+		r.SetJSON()
+	case s.Parts:
+		r.SetMultipart(s.Form)
+	case s.Form != nil:
+		r.SetForm(s.Form)
+	}
+	return r
 }
 
 // newRequest is what a front end makes of the request. Parse has seen that it can be

@@ -72,7 +72,7 @@ var edges = []edge{
 	{"store/memory", "root internal/algo", "the arithmetic, on counters in this process"},
 	{"store/redis", "root internal/algo internal/chain internal/lang/bounded internal/lang/redisurl store/redis/internal/rediswire", "the arithmetic in Lua; batches; URLs; files of passwords and certificates"},
 	{"store/storetest", "root", "the suite of every store"},
-	{"httplimit", "root internal/lang/jsonvalue", "renders decisions; finds values in requests"},
+	{"httplimit", "root internal/lang/jsonvalue internal/lang/formvalue", "renders decisions; finds values in requests"},
 	{"internal/algo", "root", "limits"},
 
 	{"internal/lang/rulefile", "root internal/lang/yamltree internal/lang/diag internal/lang/route internal/lang/bounded", "the rule file as it was written"},

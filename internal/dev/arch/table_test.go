@@ -61,11 +61,11 @@ var table = append(apart(wire), []rule{
 	},
 	{
 		from: []string{"./httplimit/..."},
-		not:  []string{"./...", "!.", "!./httplimit/...", "!./internal/lang/jsonvalue", "module"},
+		not:  []string{"./...", "!.", "!./httplimit/...", "!./internal/lang/jsonvalue", "!./internal/lang/formvalue", "module"},
 		why:  "the middleware renders decisions of any store; it makes none and brings no dependency",
 	},
 	{
-		from: []string{"./internal/lang/bounded/...", "./internal/lang/redisurl/...", "./internal/lang/route/...", "./internal/lang/jsonvalue/...", "./internal/lang/diag/...", "./internal/dev/marked/...", "./store/redis/internal/rediswire/..."},
+		from: []string{"./internal/lang/bounded/...", "./internal/lang/redisurl/...", "./internal/lang/route/...", "./internal/lang/jsonvalue/...", "./internal/lang/formvalue/...", "./internal/lang/diag/...", "./internal/dev/marked/...", "./store/redis/internal/rediswire/..."},
 		not:  []string{"./...", "module"},
 		why:  "these know strings and numbers and nothing of limits: whoever needs them must not get more",
 	},

@@ -128,7 +128,7 @@ rules:
 // Values are found where the gateway finds them.
 func TestCheckFindsWhatTheGatewayFinds(t *testing.T) {
 	s := newServer(t, `
-identify: { q: query q, c: cookie c, b: body.a.b, h: header X-H, basic: basic.user, net: ip /24 /48 }
+identify: { q: query q, c: cookie c, b: lower trim body.a.b, h: header X-H, basic: basic.user, net: ip /24 /48 }
 rules:
   - { name: q, match: /q, per: q, limits: 9/hour }
   - { name: c, match: /c, per: c, limits: 9/hour }
@@ -153,6 +153,11 @@ rules:
 	f(`{"path":"/c","headers":{"Cookie":"c=1"}}`, `{"path":"/c","headers":{"cookie":"d=2; c=1"}}`, true)
 	f(`{"path":"/b","body":{"a":{"b":7}}}`, `{"path":"/b","body":"{\"a\":{\"b\":\"7\"}}"}`, true)
 	f(`{"path":"/b","body":{"a":{"b":8}}}`, `{"path":"/b","body":{"a":{"b":9}}}`, false)
+	const form = `"headers":{"Content-Type":"application/x-www-form-urlencoded"}`
+	f(`{"path":"/b","body":{"a":{"b":"x"}}}`, `{"path":"/b",`+form+`,"body":"a%5Bb%5D=x"}`, true)
+	f(`{"path":"/b",`+form+`,"body":"a.b=y"}`, `{"path":"/b",`+form+`,"body":"a.b=z"}`, false)
+	f(`{"path":"/b","body":{"a":{"b":"Spelled "}}}`, `{"path":"/b","body":{"a":{"b":"spelled"}}}`, true)
+	f(`{"path":"/b","body":{"a":{"b":"named"}}}`, `{"path":"/b","as":{"b":" NAMED"}}`, true)
 	f(`{"path":"/h","headers":{"X-H":"1"}}`, `{"path":"/h","headers":{"x-h":"1"}}`, true)
 	f(`{"path":"/basic","headers":{"Authorization":"Basic YTpi"}}`, `{"path":"/basic","headers":{"Authorization":"Basic YTpj"}}`, true)
 	f(`{"path":"/net","ip":"192.0.2.1"}`, `{"path":"/net","ip":"192.0.2.200"}`, true)

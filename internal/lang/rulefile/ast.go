@@ -78,8 +78,9 @@ const (
 type Source struct {
 	Kind         SourceKind
 	Arg          string
-	Bits4, Bits6 int // SourceIP; 32 and 64 unless written
-	Text         string
+	Bits4, Bits6 int      // SourceIP; 32 and 64 unless written
+	Spelling     Spelling // what is done to the value
+	Text         string   // as written, words of the spelling in one order
 	Pos          diag.Pos
 }
 

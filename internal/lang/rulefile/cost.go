@@ -94,7 +94,7 @@ func (d *decoder) costNumbers(in object, c *Cost) {
 // identity it may be a value that the client chooses.
 func (d *decoder) reserve(n *yamltree.Node, sc scope) *Source {
 	s, ok := d.source(n, "")
-	if !ok {
+	if !ok || !d.unspelled(s) {
 		return nil
 	}
 	if s.always() || s.Kind == SourceBasicUser || s.Kind == SourceTLSClientCN {

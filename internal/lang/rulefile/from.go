@@ -67,7 +67,7 @@ func (d *decoder) believed(n *yamltree.Node, what string) (Source, bool) {
 		return Source{}, false
 	}
 	s, ok := d.source(n, "")
-	if !ok {
+	if !ok || !d.unspelled(s) {
 		return s, false
 	}
 	if s.Kind == SourceHeader || s.Kind == SourceJWT || s.Kind == SourceDescriptor {

@@ -30,7 +30,10 @@ type mistake struct{ message, hint string }
 func parseSource(text, name string) (Source, mistake) {
 	words := strings.Fields(text)
 	s := Source{Text: strings.Join(words, " ")}
-	var wrong mistake
+	words, wrong := s.cutSpelling(words)
+	if wrong != (mistake{}) {
+		return s, wrong
+	}
 	switch first := words[0]; {
 	case first == "ip":
 		wrong = s.parseIP(words[1:])
@@ -38,6 +41,9 @@ func parseSource(text, name string) (Source, mistake) {
 		wrong = s.parseWord(first, name)
 	default:
 		wrong = s.parseNamed(words)
+	}
+	if s.Spelling != 0 && s.always() {
+		wrong = mistake{diag.Quote(s.Place()) + " has one spelling already", "write " + diag.Quote(s.Place())}
 	}
 	if wrong != (mistake{}) {
 		s.Kind = SourceNone
@@ -99,7 +105,7 @@ func (s *Source) parseWord(word, name string) mistake {
 		s.Kind, s.Arg = k, rest
 		return mistake{}
 	}
-	return unknownSource(s.Text)
+	return unknownSource(s.Place())
 }
 
 // dottedName reports whether text has names between its dots.
@@ -122,7 +128,7 @@ func (s *Source) parseNamed(words []string) mistake {
 	last := len(words) - 1
 	k, ok := named[strings.Join(words[:last], " ")]
 	if !ok {
-		return unknownSource(s.Text)
+		return unknownSource(s.Place())
 	}
 	s.Kind, s.Arg = k, words[last]
 	switch k {
