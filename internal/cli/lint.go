@@ -5,9 +5,13 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"slices"
+	"strconv"
 
+	"tidegate.dev/tidegate/internal/lang/bounded"
 	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 	"tidegate.dev/tidegate/rules"
 	"tidegate.dev/tidegate/rules/lint"
 )
@@ -18,33 +22,61 @@ var lintCommand = command{
 	help: `
 Usage: tidegate lint [FLAGS] FILE|FOLDER...
        tidegate lint [FLAGS] --was OLD FILE|FOLDER
+       tidegate lint [FLAGS] - < FILE
 
 Reports everything that prevents the rules from loading, and rules that load but do
 not do what was meant: limits that can be escaped, that never take effect, that
-shadow each other. Each check has a page in docs/lint. With --was it also says which
+shadow each other. Each check has a page in docs/lint. What you know and accept is
+silenced by the rule or file itself, with a reason, and listed as waived:
+
+  waive: { invented-key: "the partner's proxy strips it" }
+
+With --was it also says which
 counters do not simply go on when these rules replace the old ones.
 
 Examples:
   tidegate lint rules.yaml
   tidegate lint --strict --json rules/     # in CI: fail on warnings, too
+  tidegate lint --format sarif rules/ > lint.sarif  # for code scanning
+  git show HEAD:rules.yaml | tidegate lint --was - rules.yaml
   tidegate lint --was old.yaml rules.yaml  # which counters start where
   tidegate lint --door forward-auth rules.yaml  # what that door cannot know
   tidegate lint --checks                   # list all checks`,
 	setup: func(flags *flag.FlagSet) func(context.Context, Env, []string) int {
-		var o lintOptions
-		flags.BoolVar(&o.json, "json", false, "print JSON")
-		flags.BoolVar(&o.strict, "strict", false, "exit 1 for warnings, too")
-		flags.StringVar(&o.was, "was", "", "`FILE` or folder of the rules that these replace")
+		o := lintOptions{format: "text"}
+		flags.Func("format", "`FORMAT` of what is found: text, json or sarif (2.1.0)", o.setFormat)
+		flags.BoolFunc("json", "short for --format json", func(yes string) error {
+			if on, err := strconv.ParseBool(yes); err != nil || !on {
+				return err
+			}
+			return o.setFormat("json")
+		})
+		flags.BoolVar(&o.strict, "strict", false, "exit 1 for warnings, too; what is waived is neither")
+		flags.StringVar(&o.was, "was", "", "`FILE` or folder of the rules that these replace; - is standard input")
 		flags.Func("door", "also say what this `DOOR` cannot know or do: forward-auth, check or resp; may be repeated", o.addDoor)
 		flags.BoolVar(&o.list, "checks", false, "list the checks and exit")
 		return o.run
 	},
 }
 
+// lintFormats are the words of --format.
+var lintFormats = []string{"text", "json", "sarif"}
+
 type lintOptions struct {
-	json, strict, list bool
-	was                string
-	doors              []rules.Door
+	format       string
+	strict, list bool
+	was          string
+	doors        []rules.Door
+
+	stdin []byte // what "-" stands for
+}
+
+func (o *lintOptions) setFormat(name string) error {
+	if !slices.Contains(lintFormats, name) {
+		return errors.New("there are text, json and sarif")
+	}
+	o.format = name
+	return nil
 }
 
 func (o *lintOptions) addDoor(name string) error {
@@ -62,21 +94,26 @@ func (o *lintOptions) run(_ context.Context, env Env, args []string) int {
 		}
 		return exitOK
 	}
-	if len(args) == 0 {
-		return misused(env, "lint", "name a rule file or a folder of them")
+	switch {
+	case len(args) == 0:
+		return misused(env, "lint", "name a rule file or a folder of them, or - for standard input")
+	case o.was != "" && len(args) > 1:
+		return misused(env, "lint", "--was is about one rule file or folder, and there are %d", len(args))
+	case o.was != "" && o.format == "sarif":
+		return misused(env, "lint", "--was is not part of SARIF; use text or json")
+	}
+	if err := o.readStdin(env.Stdin, append(slices.Clone(args), o.was)); err != nil {
+		return misused(env, "lint", "%v", err)
 	}
 	found := diag.List{} // printed as [] in JSON
 	for _, name := range args {
-		found.Add(lint.File(name, lint.Options{Doors: o.doors})...)
+		found.Add(o.look(name)...)
 	}
 	found = found.Bounded()
 	var changes []rules.Change
 	if o.was != "" && !found.HasErrors() {
-		if len(args) > 1 {
-			return misused(env, "lint", "--was is about one rule file or folder, and there are %d", len(args))
-		}
 		var err error
-		if changes, err = compare(o.was, args[0]); err != nil {
+		if changes, err = o.compare(args[0]); err != nil {
 			problemsOf(err).Write(env.Stderr, false)
 			return exitFound
 		}
@@ -84,24 +121,72 @@ func (o *lintOptions) run(_ context.Context, env Env, args []string) int {
 	if code := o.print(env, found, changes, len(args)); code != exitOK {
 		return code
 	}
-	if found.HasErrors() || o.strict && len(found) > 0 {
+	if errors, warnings := found.Count(); errors > 0 || o.strict && warnings > 0 {
 		return exitFound
 	}
 	return exitOK
 }
 
+// stdinName is what problems call standard input.
+const stdinName = "<stdin>"
+
+// readStdin reads standard input if one of names is "-".
+func (o *lintOptions) readStdin(stdin io.Reader, names []string) (err error) {
+	names = slices.DeleteFunc(names, func(name string) bool { return name != "-" })
+	switch len(names) {
+	case 0:
+		return nil
+	case 1:
+		if o.stdin, err = bounded.All(stdin, rulefile.MaxBytes); err != nil {
+			return fmt.Errorf("standard input: %w", err)
+		}
+		return nil
+	}
+	return errors.New("standard input can be read once")
+}
+
+func (o *lintOptions) look(name string) rules.Problems {
+	options := lint.Options{Doors: o.doors}
+	if name == "-" {
+		return lint.Text(stdinName, o.stdin, options)
+	}
+	return lint.File(name, options)
+}
+
+func (o *lintOptions) load(name string) (*rules.Set, error) {
+	if name == "-" {
+		return rules.Parse(stdinName, o.stdin, rules.Config{})
+	}
+	return rules.Load(name, rules.Config{})
+}
+
+// compare tells what becomes of counters when the rules of a file replace those of --was.
+func (o *lintOptions) compare(now string) ([]rules.Change, error) {
+	was, err := o.load(o.was)
+	if err != nil {
+		return nil, err
+	}
+	set, err := o.load(now)
+	if err != nil {
+		return nil, err
+	}
+	return append([]rules.Change{}, rules.Compare(was, set)...), nil
+}
+
 func (o *lintOptions) print(env Env, found diag.List, changes []rules.Change, files int) int {
 	switch {
-	case o.json && o.was != "":
+	case o.format == "sarif":
+		return printJSON(env, sarif(found))
+	case o.format == "json" && o.was != "":
 		return printJSON(env, struct {
 			Problems diag.List      `json:"problems"`
 			Changes  []rules.Change `json:"changes"`
 		}{found, changes})
-	case o.json:
+	case o.format == "json":
 		return printJSON(env, found)
 	}
 	found.Write(env.Stdout, env.Color)
-	o.sum(env, found, files)
+	sum(env, found, files)
 	for _, c := range changes {
 		fmt.Fprintln(env.Stdout, c)
 	}
@@ -111,23 +196,12 @@ func (o *lintOptions) print(env Env, found diag.List, changes []rules.Change, fi
 	return exitOK
 }
 
-// compare tells what becomes of counters when the rules of one file take the place of
-// another's.
-func compare(old, now string) ([]rules.Change, error) {
-	was, err := rules.Load(old, rules.Config{})
-	if err != nil {
-		return nil, err
-	}
-	set, err := rules.Load(now, rules.Config{})
-	if err != nil {
-		return nil, err
-	}
-	return append([]rules.Change{}, rules.Compare(was, set)...), nil
-}
-
-func (o *lintOptions) sum(env Env, found diag.List, files int) {
+func sum(env Env, found diag.List, files int) {
 	errors, warnings := found.Count()
 	text := fmt.Sprintf("%s: %s, %s", plural(files, "file"), plural(errors, "error"), plural(warnings, "warning"))
+	if n := found.CountWaived(); n > 0 {
+		text += fmt.Sprintf(", %d waived", n)
+	}
 	if len(found) > 0 {
 		fmt.Fprintln(env.Stdout)
 	}

@@ -5,8 +5,7 @@ import "tidegate.dev/tidegate/internal/lang/rulefile"
 func blindDoor(p *pass) {
 	for _, door := range p.doors {
 		for _, problem := range p.file.Blind(rulefile.Door(door)) {
-			problem.Check = p.check
-			p.found.Add(problem)
+			p.add(problem)
 		}
 	}
 }

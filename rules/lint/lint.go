@@ -65,6 +65,7 @@ var Checks = []Check{
 	check("expired-until", "a branch of `for` whose time has passed", expiredUntil),
 	check("unused-identity", "an identity that nothing uses", unusedIdentity),
 	check("unused-list", "a list that nothing uses", unusedList),
+	check("unused-waiver", "a waiver that silences nothing", unusedWaiver), // after all others
 }
 
 func check(name, summary string, run func(*pass)) Check {
@@ -77,7 +78,23 @@ func File(name string, o Options) rules.Problems {
 	// Read as if no branch had ended, so that expired-until can tell of those that
 	// have: who loads the file no longer sees them.
 	f, problems := rulefile.Read(name, rulefile.Options{Now: func() time.Time { return time.Time{} }})
-	if f != nil && !problems.HasErrors() {
+	return look(f, problems, o)
+}
+
+// Text is File for a file whose text is at hand. What it includes is read as if the file
+// were called name.
+func Text(name string, src []byte, o Options) rules.Problems {
+	f, problems := rulefile.Parse(name, src, rulefile.Options{Now: func() time.Time { return time.Time{} }})
+	return look(f, problems, o)
+}
+
+// look adds what is found in a file to the problems of reading it.
+func look(f *rulefile.File, problems diag.List, o Options) diag.List {
+	loads := f != nil && !problems.HasErrors()
+	if f != nil {
+		problems.Add(unknownWaivers(f)...)
+	}
+	if loads {
 		problems.Add(run(f, o)...)
 	}
 	problems = problems.Bounded()
@@ -97,7 +114,9 @@ func run(f *rulefile.File, o Options) diag.List {
 	for _, c := range Checks {
 		if !p.run(c) {
 			cut = append(cut, diag.Quote(c.Name))
+			continue
 		}
+		p.done[c.Name] = true
 	}
 	if len(cut) > 0 {
 		p.check = ""
@@ -147,6 +166,11 @@ type pass struct {
 	found diag.Tally
 	lists map[string][]rulefile.Test // those that are written in the file
 
+	waivers []*waiver
+	waive   map[waiverKey][]*waiver
+	open    map[string]diag.Pos // by check: the first of what it found that is not waived
+	done    map[string]bool     // checks that have looked at everything
+
 	shapes  map[*rulefile.Rule][]shape // of their match
 	byFirst map[string][]int           // enforced rules, see first
 	asked   map[string][]*route        // by pattern, see routesOf
@@ -162,6 +186,12 @@ func newPass(f *rulefile.File, now time.Time) *pass {
 		asked:   make(map[string][]*route),
 		escapes: make(map[*route]*escape),
 		lists:   make(map[string][]rulefile.Test),
+		waive:   make(map[waiverKey][]*waiver),
+		open:    make(map[string]diag.Pos),
+		done:    make(map[string]bool),
+	}
+	for i := range f.Waive {
+		p.addWaiver(&f.Waive[i])
 	}
 	for _, l := range f.Lists {
 		if l.File == "" {
@@ -199,7 +229,18 @@ func inForce(f *rulefile.File, now time.Time) *rulefile.File {
 // report adds a problem: message is why, hint what to write.
 func (p *pass) report(pos diag.Pos, s diag.Severity, message, hint string) {
 	problem := p.file.Problem(pos, s, message, hint)
+	p.add(problem)
+}
+
+// add takes what the check at work found, which the file may waive.
+func (p *pass) add(problem diag.Problem) {
 	problem.Check = p.check
+	if w := p.waiver(problem.Pos); w != nil {
+		w.used = true
+		problem.Waived = w.Reason
+	} else if _, told := p.open[p.check]; !told {
+		p.open[p.check] = problem.Pos
+	}
 	p.found.Add(problem)
 }
 

@@ -29,6 +29,7 @@ var edges = []edge{
 	{"internal/cli", "internal/config", "the command config, and the flags of serve"},
 	{"internal/cli", "internal/front/admin", "the command keys speaks to the admin listener in its words"},
 	{"internal/cli", "rules rules/lint rules/ruletest", "the commands lint, test and explain"},
+	{"internal/cli", "docs", "the pages of the checks, for code scanning"},
 	{"internal/cli", "internal/lang/describe internal/lang/diag internal/lang/rulefile internal/lang/bounded", "requests and files as operators write them"},
 	{"internal/cli", "root httplimit store/memory", "explain puts a request through the middleware, on counters of its own"},
 

@@ -8,13 +8,23 @@ import (
 // MaxTold is how many problems are told: whoever has mended as many looks again.
 const MaxTold = 100
 
-// Tally collects problems up to MaxTold of each severity, and counts the rest. The
-// zero value is empty.
+// Tally collects problems up to MaxTold of each severity, and of those that are waived,
+// and counts the rest. The zero value is empty.
 type Tally struct {
 	list List
-	told [2]int // by severity
-	more [2]int
+	told [3]int // by class
+	more [3]int
 }
+
+// class is the severity of a problem, or waived.
+func (p *Problem) class() int {
+	if p.Waived != "" {
+		return waived
+	}
+	return int(p.Severity)
+}
+
+const waived = 2
 
 // Full reports whether a problem of that severity would only be counted: what it
 // takes long to say of it need not be found out.
@@ -23,27 +33,27 @@ func (t *Tally) Full(s Severity) bool { return t.told[s] >= MaxTold }
 // Add takes problems.
 func (t *Tally) Add(all ...Problem) {
 	for _, p := range all {
-		switch {
+		switch c := p.class(); {
 		case p.more > 0:
-			t.more[p.Severity] += p.more
-		case t.Full(p.Severity):
-			t.more[p.Severity]++
+			t.more[c] += p.more
+		case t.told[c] >= MaxTold:
+			t.more[c]++
 		default:
-			t.told[p.Severity]++
+			t.told[c]++
 			t.list = append(t.list, p)
 		}
 	}
 }
 
 // List returns at most MaxTold problems by their places, errors before warnings if
-// there is no room for all, and at the end how many more there are.
+// there is no room for all, as many that are waived, and at the end how many more there are.
 func (t *Tally) List() List {
 	l := slices.Clone(t.list)
 	l.Sort()
 	more := t.more
 	room := max(MaxTold-t.told[Error], 0)
 	l = slices.DeleteFunc(l, func(p Problem) bool {
-		if p.Severity != Warning {
+		if p.class() != int(Warning) {
 			return false
 		}
 		if room--; room < 0 {
@@ -58,6 +68,9 @@ func (t *Tally) List() List {
 			}
 			l = append(l, Problem{Pos: Pos{File: t.list[0].File}, Severity: s, Message: fmt.Sprintf("and %d more %s", n, what), more: n})
 		}
+	}
+	if n := more[waived]; n > 0 {
+		l = append(l, Problem{Pos: Pos{File: t.list[0].File}, Severity: Warning, Message: fmt.Sprintf("and %d more", n), Waived: "as the file says", more: n})
 	}
 	l.Sort()
 	return l
@@ -76,13 +89,16 @@ func (l List) Bounded() List {
 // Count returns how many errors and warnings there are, those included that are only
 // counted.
 func (l List) Count() (errors, warnings int) {
+	n := l.count()
+	return n[Error], n[Warning]
+}
+
+// CountWaived returns how many problems are waived.
+func (l List) CountWaived() int { return l.count()[waived] }
+
+func (l List) count() (n [3]int) {
 	for _, p := range l {
-		n := max(p.more, 1)
-		if p.Severity == Error {
-			errors += n
-		} else {
-			warnings += n
-		}
+		n[p.class()] += max(p.more, 1)
 	}
-	return errors, warnings
+	return n
 }

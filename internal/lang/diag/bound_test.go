@@ -44,6 +44,29 @@ func TestBounded(t *testing.T) {
 	}
 }
 
+// Waived problems fail nobody, take nobody's room, and are counted.
+func TestWaivedAreCountedApart(t *testing.T) {
+	for _, n := range []int{0, 1, 100, 101, 5000} {
+		var all List
+		for i := range max(n, 100) {
+			if i < n {
+				all.Add(Problem{Pos: Pos{File: "a", Line: 2*i + 1, Col: 1}, Severity: Severity(i % 2), Message: "known", Waived: "we know"})
+			}
+			if i < 100 {
+				all.Add(Problem{Pos: Pos{File: "a", Line: 2*i + 2, Col: 1}, Severity: Warning, Message: "w"})
+			}
+		}
+		l := all.Bounded().Bounded()
+		errors, warnings := l.Count()
+		if errors != 0 || warnings != 100 || l.CountWaived() != n || l.HasErrors() || l.Err() != nil {
+			t.Errorf("%d waived: %d errors, %d warnings, %d waived, %v", n, errors, warnings, l.CountWaived(), l.HasErrors())
+		}
+		if told := strings.Count(l.Error(), ": w\n") + strings.Count(l.Error(), ": w"); told < 100 || len(l) > 2*MaxTold+1 {
+			t.Errorf("%d waived: %d problems, of %d warnings", n, len(l), told)
+		}
+	}
+}
+
 // A hundred problems of one line of a megabyte are not a hundred megabytes.
 func TestLongLinesAreNotInJSON(t *testing.T) {
 	line := strings.Repeat("x, ", 1<<18)

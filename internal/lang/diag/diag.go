@@ -31,6 +31,10 @@ type Problem struct {
 	Message  string   `json:"message"`         // why, a phrase without a full stop
 	Hint     string   `json:"hint,omitempty"`  // what to write instead
 
+	// Waived is why the file accepts what Check found, as it says under `waive`; "" if it
+	// does not. A waived problem counts neither as an error nor as a warning.
+	Waived string `json:"waived,omitempty"`
+
 	more int // how many others it stands for; 0: it is one itself
 }
 

@@ -27,7 +27,7 @@ func (l List) Sort() {
 
 // HasErrors reports whether anything in l keeps a file from being used.
 func (l List) HasErrors() bool {
-	return slices.ContainsFunc(l, func(p Problem) bool { return p.Severity == Error })
+	return slices.ContainsFunc(l, func(p Problem) bool { return p.Severity == Error && p.Waived == "" })
 }
 
 // Err returns l as an error, nil when it holds no errors: warnings alone let a

@@ -59,6 +59,8 @@ func TestJSON(t *testing.T) {
 		`[{"file":"f","line":1,"col":2,"severity":"error","source":"a: b","message":"m"}]`)
 	f(List{{Severity: Warning, Check: "c", Hint: "h"}},
 		`[{"file":"","line":0,"col":0,"severity":"warning","check":"c","source":"","message":"","hint":"h"}]`)
+	f(List{{Severity: Warning, Check: "c", Message: "m", Waived: "we know"}},
+		`[{"file":"","line":0,"col":0,"severity":"warning","check":"c","source":"","message":"m","waived":"we know"}]`)
 }
 
 func TestLines(t *testing.T) {

@@ -14,7 +14,8 @@ import (
 //	  did you mean `limits`?
 //
 // The source line is shown without its indentation, and where it is long only
-// around the caret. Color is for terminals.
+// around the caret. A waived problem is shown without it, with why it is waived. Color
+// is for terminals.
 func (l List) Write(w io.Writer, color bool) error {
 	_, err := w.Write(l.render(color))
 	return err
@@ -31,6 +32,9 @@ func (l List) render(color bool) []byte {
 func (p Problem) render(text []byte, in pen) []byte {
 	text = append(text, in.bold(p.place())...)
 	text = append(text, p.heading(in)+": "+in.bold(printable(p.Message))+"\n"...)
+	if p.Waived != "" { // nothing is to be done about it
+		return append(text, "  "+printable(p.Waived)+"\n"...)
+	}
 	if line, spaces, carets := p.excerpt(); carets > 0 {
 		text = append(text, "    "+line+"\n"...)
 		text = append(text, "    "+strings.Repeat(" ", spaces)+in.green(strings.Repeat("^", carets))+"\n"...)
@@ -66,8 +70,14 @@ func number(n int) string {
 
 func (p Problem) heading(in pen) string {
 	word := p.Severity.String()
+	if p.Waived != "" {
+		word = "waived"
+	}
 	if p.Check != "" {
 		word += "[" + printable(p.Check) + "]"
+	}
+	if p.Waived != "" {
+		return in.green(word)
 	}
 	if p.Severity == Warning {
 		return in.yellow(word)

@@ -42,6 +42,10 @@ var shown = List{
 	{Pos: Pos{File: "rules.yaml", Line: 11, Col: 1}, Message: "without its line"},
 	{Pos: Pos{File: "rules.yaml"}, Message: "of the whole file", Hint: "save it as UTF-8"},
 	{Message: "of no file"},
+	{
+		Pos: Pos{File: "rules.yaml", Line: 12, Col: 5, Len: 5}, Severity: Error, Check: "never-bites", Source: "    limit: 100/minute",
+		Message: "a waived one", Hint: "remove it", Waived: "we know\x1b[2J",
+	},
 }
 
 func TestWrite(t *testing.T) {

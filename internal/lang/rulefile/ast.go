@@ -23,6 +23,7 @@ type File struct {
 	Lists    []List
 	Exempt   []Exempt
 	Rules    []*Rule
+	Waive    []Waiver // of all files and rules
 
 	Respond        *Respond
 	Headers        Headers

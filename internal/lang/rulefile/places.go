@@ -11,7 +11,7 @@ var (
 		name: "a rule file",
 		words: []string{
 			"version", "include", "identify", "lists", "exempt", "defaults", "rules",
-			"respond", "headers", "instances",
+			"respond", "headers", "instances", "waive",
 		},
 		example: "version: 1",
 		advice: map[string]advice{
@@ -40,7 +40,7 @@ var (
 		words: []string{
 			"name", "match", "per", "missing", "when", "unless", "limits", "quota", "concurrency", "over", "cost",
 			"queue", "for", "instead_of", "count", "block", "defer", "deny", "respond", "mode", "enforce", "candidate",
-			"on_store_failure", "on_full", "consistency", "on_partition",
+			"on_store_failure", "on_full", "consistency", "on_partition", "waive",
 		},
 		example: "- { name: api, match: /api/, per: ip, limits: 100/minute }",
 		advice:  ruleAdvice,
@@ -202,6 +202,9 @@ var ruleAdvice = map[string]advice{
 	"description": {"", "write a comment: `# why this rule is here`"},
 	"comment":     {"", "write a comment: `# why this rule is here`"},
 	"reason":      {"", "write a comment: `# why this rule is here`"},
+	"ignore":      {"waive", "write `waive: { CHECK: \"why\" }`"},
+	"nolint":      {"waive", "write `waive: { CHECK: \"why\" }`"},
+	"suppress":    {"waive", "write `waive: { CHECK: \"why\" }`"},
 	"id":          {"name", "did you mean `name`?"},
 	"replaces":    {"instead_of", "did you mean `instead_of`?"},
 	"tiers":       {"for", "write `for: [{ when: { role: premium }, limits: 1000/minute }]`"},

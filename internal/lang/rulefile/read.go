@@ -96,6 +96,9 @@ func (d *decoder) decode() {
 	for _, o := range roots {
 		d.exempt(o)
 	}
+	for _, o := range roots {
+		d.waive(o, "", Extent{From: o.at})
+	}
 	written := false
 	for _, o := range roots {
 		written = d.rules(o) || written

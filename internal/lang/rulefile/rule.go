@@ -35,6 +35,7 @@ func (d *decoder) rule(n *yamltree.Node) {
 	if r.Name.Text != "" {
 		o.at = r.Name.Pos // what is missing is told there
 	}
+	d.waive(o, r.Name.Text, extentOf(n))
 	sc := d.match(o)
 	r.Match = sc.patterns
 	r.When = d.conditions(o, "when", sc)
@@ -102,7 +103,7 @@ func (d *decoder) names(o object, word, hint string) []Word {
 }
 
 // denies are the words of a rule that denies: it counts nothing.
-var denies = []string{"name", "match", "when", "unless", "deny", "respond", "mode"}
+var denies = []string{"name", "match", "when", "unless", "deny", "respond", "mode", "waive"}
 
 func (d *decoder) denyRule(o object, r *Rule) {
 	r.Deny = true

@@ -1,0 +1,35 @@
+package lint
+
+import (
+	"fmt"
+
+	"tidegate.dev/tidegate/internal/lang/diag"
+)
+
+func unusedWaiver(p *pass) {
+	for _, own := range []bool{false, true} { // the others decide whether those of this check silence anything
+		for _, w := range p.waivers {
+			if (w.Check.Text == p.check) == own {
+				p.judge(w)
+			}
+		}
+	}
+}
+
+// judge reports a waiver that silences nothing, unless its check has not looked at
+// everything.
+func (p *pass) judge(w *waiver) {
+	check := w.Check.Text
+	if w.used || !p.done[check] && check != p.check || check == "blind-door" && len(p.doors) == 0 {
+		return
+	}
+	where := "the rule " + diag.Quote(w.Rule)
+	if w.Rule == "" {
+		where = "the file"
+	}
+	hint := "remove it"
+	if pos, ok := p.open[check]; ok {
+		hint = fmt.Sprintf("remove it, or move it to what is found at %s:%d", pos.File, pos.Line)
+	}
+	p.warn(w.Check.Pos, diag.Quote(check)+" finds nothing in "+where+", so this waiver silences nothing", hint)
+}
