@@ -37,15 +37,6 @@ var cases = []floodCase{
 	{"heavy-refuse", "each fresh key uses up its quota; on_full: refuse", quota, tidegate.RefuseNew},
 }
 
-func findCase(name string) (floodCase, error) {
-	for _, c := range cases {
-		if c.name == name {
-			return c, nil
-		}
-	}
-	return floodCase{}, fmt.Errorf("no such case: %q", name)
-}
-
 // full: everybody in the flood owes as much as the debtors do.
 func (c floodCase) full() bool { return c.cost == quota }
 

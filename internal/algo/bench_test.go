@@ -42,7 +42,7 @@ func takers() map[string]taker {
 	parts := NewPartsLaw(limit(tidegate.SubWindows))
 	counts := NewRecord(RunsHeader + parts.MaxEntries())
 	lease := NewLeaseLaw(limit(tidegate.Concurrency))
-	leases := NewRecord(lease.MaxWords())
+	leases := NewRecord(maxWords(lease))
 	return map[string]taker{
 		"token_bucket":   bucket(tidegate.TokenBucket),
 		"leaky_bucket":   bucket(tidegate.LeakyBucket),

@@ -25,9 +25,6 @@ func NewLeaseLaw(l *tidegate.Limit) LeaseLaw {
 // LeasesHeader is how many words a record has besides its leases, of two words each.
 const LeasesHeader = 1
 
-// MaxWords is the most words a record can come to need.
-func (l *LeaseLaw) MaxWords() int { return LeasesHeader + 2*int(l.Slots) }
-
 // Held is how many leases the record holds, ended ones included.
 func (r *Record) Held() int { return int(r.Get(0)) }
 

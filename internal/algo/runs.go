@@ -165,9 +165,6 @@ func (r *Record) CopyTo(dst Runs) {
 // Used is the sum of all counts held, expired ones included.
 func (r *Record) Used() int64 { return r.total() }
 
-// Entries is how many entries are in use.
-func (r *Record) Entries() int { return r.len() }
-
 // squeeze makes room in a record that may not grow: the window is cut into as
 // many equal cells as leave some of the entries free, and what lies in one cell is
 // counted at the last stamp in it. So nothing is held for longer than a cell too

@@ -81,7 +81,7 @@ func TestRuns(t *testing.T) {
 			for _, e := range list {
 				total += e.n
 			}
-			if got := p.entries(r); !slices.Equal(got, list) || r.Used() != total || r.Entries() != len(list) {
+			if got := p.entries(r); !slices.Equal(got, list) || r.Used() != total || r.len() != len(list) {
 				t.Fatalf("seed %d: after %s\n%v of %d, want\n%v of %d", seed, what, got, r.Used(), list, total)
 			}
 		}

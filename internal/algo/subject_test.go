@@ -142,8 +142,8 @@ func (k *partsKey) idle(now int64) bool        { return k.law.Idle(k.r, now) }
 func (k *partsKey) clone() subject             { c := *k; c.r = k.r.clone(); return &c }
 func (k *partsKey) take(now int64, a Ask) (v Verdict, at int64) {
 	k.r = grown(k.t, k.r, func(r Runs) (ok bool) { v, ok = k.law.Take(r, now, a); return ok })
-	if k.r.Entries() > k.law.MaxEntries() {
-		k.t.Fatalf("%d entries: more than %d", k.r.Entries(), k.law.MaxEntries())
+	if k.r.len() > k.law.MaxEntries() {
+		k.t.Fatalf("%d entries: more than %d", k.r.len(), k.law.MaxEntries())
 	}
 	return v, now
 }
@@ -167,11 +167,11 @@ func grown(t testing.TB, r Runs, op func(Runs) bool) Runs {
 	used := r.Used()
 	larger := NewRecord(r.Words() + 1)
 	r.CopyTo(larger)
-	if larger.Used() != used || larger.Entries() != r.Entries() {
-		t.Fatalf("CopyTo: %d in %d entries became %d in %d", used, r.Entries(), larger.Used(), larger.Entries())
+	if larger.Used() != used || larger.len() != r.len() {
+		t.Fatalf("CopyTo: %d in %d entries became %d in %d", used, r.len(), larger.Used(), larger.len())
 	}
 	if !op(larger) {
-		t.Fatalf("one more entry than %d is not enough", r.Entries())
+		t.Fatalf("one more entry than %d is not enough", r.len())
 	}
 	return larger
 }
@@ -190,6 +190,10 @@ func (k *leasesKey) giveBack(now, at, n int64)  { k.law.Release(k.r, now, at, n)
 func (k *leasesKey) force(int64, int64)         {}
 func (k *leasesKey) idle(now int64) bool        { return k.law.Idle(k.r, now) }
 func (k *leasesKey) clone() subject             { c := *k; c.r = k.r.clone(); return &c }
+
+// maxWords is the most words that a record of leases can come to need.
+func maxWords(l LeaseLaw) int { return LeasesHeader + 2*int(l.Slots) }
+
 func (k *leasesKey) take(now int64, a Ask) (v Verdict, at int64) {
 	at = max(now, k.name+1)
 	v, ok := k.law.Take(k.r, now, at, a)
@@ -197,8 +201,8 @@ func (k *leasesKey) take(now int64, a Ask) (v Verdict, at int64) {
 		n := int(k.law.Fit(k.r, now, a) * a.Cost)
 		larger := NewRecord(LeasesHeader + 2*(k.r.Held()+n))
 		k.r.Copy(larger)
-		if k.r = larger; larger.Words() > k.law.MaxWords() {
-			k.t.Fatalf("%d words: more than %d", larger.Words(), k.law.MaxWords())
+		if k.r = larger; larger.Words() > maxWords(k.law) {
+			k.t.Fatalf("%d words: more than %d", larger.Words(), maxWords(k.law))
 		}
 		if v, ok = k.law.Take(k.r, now, at, a); !ok {
 			k.t.Fatalf("%d words are not enough", larger.Words())

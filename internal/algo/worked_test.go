@@ -175,7 +175,7 @@ func TestWorkedSubWindows(t *testing.T) {
 // cancel frees at once.
 func TestWorkedConcurrency(t *testing.T) {
 	law := NewLeaseLaw(tidegate.Slots(2, 30*time.Second))
-	r := NewRecord(law.MaxWords())
+	r := NewRecord(maxWords(law))
 	crashed, stream := epoch, epoch+1
 	take := func(now, at int64) bool {
 		v, ok := law.Take(r, now, at, one)

@@ -165,21 +165,3 @@ func collectKeys(n *yamltree.Node, to map[string]bool) {
 		collectKeys(item, to)
 	}
 }
-
-func TestNeedsHolding(t *testing.T) {
-	f := func(file string, want ...string) {
-		t.Helper()
-		var got []string
-		for _, h := range good(t, file).NeedsHolding() {
-			got = append(got, h.Rule.Text+" "+h.Word)
-			if h.Pos.Line == 0 {
-				t.Errorf("%s %s has no place", h.Rule.Text, h.Word)
-			}
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: %q, want %q", file, got, want)
-		}
-	}
-	f("full.yaml", "reports concurrency", "checkout queue", "checkout defer")
-	f("words.yaml", "strict queue", "strict concurrency", "line queue")
-}
