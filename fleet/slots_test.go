@@ -25,8 +25,8 @@ func TestSlotsAreFreeAfterSlowness(t *testing.T) {
 	})
 	lim := tidegate.New(s, slots)
 	var admitted atomic.Int64
-	visit := func(patience time.Duration) bool {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+	visit := func(timeout time.Duration) bool {
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
 		defer cancel()
 		slot := lim.Acquire(ctx, "ann")
 		if slot.OK {
@@ -50,11 +50,11 @@ func TestSlotsAreFreeAfterSlowness(t *testing.T) {
 			case 100:
 				way.cuts.Store(0)
 			}
-			patience := time.Minute
+			timeout := time.Minute
 			if i%5 == 0 {
-				patience = time.Duration(i%20) * time.Millisecond
+				timeout = time.Duration(i%20) * time.Millisecond
 			}
-			visits.Go(func() { visit(patience) })
+			visits.Go(func() { visit(timeout) })
 			time.Sleep(5 * time.Millisecond)
 		}
 		visits.Wait()

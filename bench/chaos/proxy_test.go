@@ -60,14 +60,14 @@ func TestProxyMoods(t *testing.T) {
 		_, err := in.ReadString('\n')
 		return err
 	}
-	const patience = 30 * time.Second
+	const timeout = 30 * time.Second
 	c, in := dial()
-	if err := say(c, in, patience); err != nil {
+	if err := say(c, in, timeout); err != nil {
 		t.Errorf("passing: %v", err)
 	}
 	set(delayed)
 	began := time.Now()
-	if err := say(c, in, patience); err != nil || time.Since(began) < lag {
+	if err := say(c, in, timeout); err != nil || time.Since(began) < lag {
 		t.Errorf("delayed: %v after %s", err, time.Since(began))
 	}
 	set(silent)
@@ -75,12 +75,12 @@ func TestProxyMoods(t *testing.T) {
 		t.Errorf("silent: %v", err)
 	}
 	set(passing)
-	_ = c.SetReadDeadline(time.Now().Add(patience))
+	_ = c.SetReadDeadline(time.Now().Add(timeout))
 	if _, err := in.ReadString('\n'); err != nil {
 		t.Errorf("what was held back does not come: %v", err)
 	}
 	set(refusing)
-	if err := say(c, in, patience); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+	if err := say(c, in, timeout); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("a connection that was cut: %v", err)
 	}
 	if c, err := net.Dial("tcp", p.address); err == nil {
@@ -89,7 +89,7 @@ func TestProxyMoods(t *testing.T) {
 	}
 	set(passing)
 	c, in = dial()
-	if err := say(c, in, patience); err != nil {
+	if err := say(c, in, timeout); err != nil {
 		t.Errorf("passing again: %v", err)
 	}
 }

@@ -26,7 +26,7 @@ func (o *outlying) set(away bool) {
 	o.away = away
 }
 
-func (o *outlying) reach() error {
+func (o *outlying) reachable() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.away {
@@ -36,14 +36,14 @@ func (o *outlying) reach() error {
 }
 
 func (o *outlying) TakeBatch(ctx context.Context, asks []chain.Ask) error {
-	if err := o.reach(); err != nil {
+	if err := o.reachable(); err != nil {
 		return err
 	}
 	return o.distant.TakeBatch(ctx, asks)
 }
 
 func (o *outlying) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
-	if err := o.reach(); err != nil {
+	if err := o.reachable(); err != nil {
 		return tidegate.Decision{}, err
 	}
 	time.Sleep(o.trip())
@@ -51,7 +51,7 @@ func (o *outlying) Take(ctx context.Context, checks []tidegate.Check, n int) (ti
 }
 
 func (o *outlying) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
-	if err := o.reach(); err != nil {
+	if err := o.reachable(); err != nil {
 		return err
 	}
 	trip := o.trip()
@@ -62,7 +62,7 @@ func (o *outlying) Adjust(ctx context.Context, r tidegate.Receipt, checks []tide
 
 // Many users use their limits up in an outage, at all of three nodes; when the shared
 // counter is back they ask again at once. In all they get what the limit says.
-func TestManyDebts(t *testing.T) {
+func TestLargeBacklog(t *testing.T) {
 	const events, nodes = 12, 3
 	for _, algorithm := range []tidegate.Algorithm{tidegate.SlidingLog, tidegate.TokenBucket, tidegate.FixedWindow} {
 		for _, users := range []int{100, 1000, 8000, 20000} {
@@ -73,16 +73,16 @@ func TestManyDebts(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					l := tidegate.MustLimit(tidegate.Spec{Name: "hour", Events: events, Period: time.Hour, Algorithm: algorithm})
 					shared, trip := memory.New(), time.Duration(ms)*time.Millisecond
-					var ways []*outlying
+					var backends []*outlying
 					var all []*Node
 					for range nodes {
-						way := &outlying{distant: distant{shared, func() time.Duration { return trip }, 32}}
-						ways = append(ways, way)
-						all = append(all, newNode(way, Options{Instances: func() int { return nodes }}))
+						backend := &outlying{distant: distant{shared, func() time.Duration { return trip }, 32}}
+						backends = append(backends, backend)
+						all = append(all, newNode(backend, Options{Instances: func() int { return nodes }}))
 					}
 					time.Sleep(10 * time.Minute) // not at the edge of an hour
 					for i, n := range all {
-						ways[i].set(true)
+						backends[i].set(true)
 						for range DefaultFailures {
 							_, _ = n.Take(t.Context(), []tidegate.Check{{Key: "first", Limit: l, Cost: 1}}, 1)
 						}
@@ -96,14 +96,14 @@ func TestManyDebts(t *testing.T) {
 						}
 					}
 					during := admitted
-					for _, way := range ways {
-						way.set(false)
+					for _, backend := range backends {
+						backend.set(false)
 					}
 					// Each user asks once in a quarter of a second, somewhere.
-					var asking sync.WaitGroup
+					var asked sync.WaitGroup
 					var mu sync.Mutex
 					for u := range users {
-						asking.Go(func() {
+						asked.Go(func() {
 							time.Sleep(250 * time.Millisecond * time.Duration(u) / time.Duration(users))
 							for i := range 12 {
 								if d, _ := all[(u+i)%nodes].Take(t.Context(), []tidegate.Check{{Key: fmt.Sprint(u), Limit: l, Cost: 1}}, 1); d.OK {
@@ -115,7 +115,7 @@ func TestManyDebts(t *testing.T) {
 							}
 						})
 					}
-					asking.Wait()
+					asked.Wait()
 					due := users * events
 					t.Logf("%s, %d users, round trip %d ms: %d admitted during the outage and %d after it, %d are due: %+.1f %%",
 						algorithm, users, ms, during, admitted-during, due, 100*float64(admitted-due)/float64(due))

@@ -10,7 +10,7 @@ import (
 )
 
 // Many debts are paid a few at a time, those of used up keys first.
-func TestDebtsOfUsedUpKeysComeFirst(t *testing.T) {
+func TestBacklogOfUsedUpKeysComesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		way := &faulty{fault: broken}
 		g := newNode(way, Options{})
@@ -38,7 +38,7 @@ func TestDebtsOfUsedUpKeysComeFirst(t *testing.T) {
 }
 
 // What is owed is bounded, and what goes beyond is counted.
-func TestDebtsAreBounded(t *testing.T) {
+func TestBacklogIsBounded(t *testing.T) {
 	g := newNode(&faulty{fault: broken}, Options{Deadline: patient})
 	defer g.Close()
 	l := limit("l", 10, tidegate.FailLocal)

@@ -16,11 +16,11 @@ import (
 // lives in a synctest bubble.
 type fleet struct {
 	*testing.T
-	server common
-	ways   []*faulty
-	nodes  []*Node
-	check  tidegate.Check
-	start  time.Time
+	server   common
+	backends []*faulty
+	nodes    []*Node
+	check    tidegate.Check
+	start    time.Time
 
 	stop    chan struct{}
 	workers sync.WaitGroup
@@ -34,9 +34,9 @@ type fleet struct {
 func newFleet(t *testing.T, nodes int, l *tidegate.Limit) *fleet {
 	f := &fleet{T: t, check: tidegate.Check{Key: "k", Limit: l, Cost: 1}, start: time.Now(), stop: make(chan struct{})}
 	for range nodes {
-		way := &faulty{server: &f.server}
-		f.ways = append(f.ways, way)
-		f.nodes = append(f.nodes, newNode(way, Options{Instances: func() int { return nodes }, DenyEntries: -1}))
+		backend := &faulty{server: &f.server}
+		f.backends = append(f.backends, backend)
+		f.nodes = append(f.nodes, newNode(backend, Options{Instances: func() int { return nodes }, DenyEntries: -1}))
 	}
 	return f
 }
@@ -45,9 +45,9 @@ func newFleet(t *testing.T, nodes int, l *tidegate.Limit) *fleet {
 // remembered.
 func newWiredFleet(t *testing.T, nodes int, l *tidegate.Limit) *fleet {
 	f := newFleet(t, nodes, l)
-	for i, way := range f.ways {
+	for i, backend := range f.backends {
 		_ = f.nodes[i].Close()
-		f.nodes[i] = newNode(way, Options{Instances: func() int { return nodes }})
+		f.nodes[i] = newNode(backend, Options{Instances: func() int { return nodes }})
 	}
 	return f
 }
@@ -95,9 +95,9 @@ func (f *fleet) ask(g *Node) {
 	}
 }
 
-// each does something to every way.
+// each does something to every backend.
 func (f *fleet) each(do func(*faulty)) {
-	for _, w := range f.ways {
+	for _, w := range f.backends {
 		do(w)
 	}
 }

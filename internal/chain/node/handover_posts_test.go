@@ -13,7 +13,7 @@ import (
 	"tidegate.dev/tidegate/store/memory"
 )
 
-// pass hands n over to a successor, which has that way to the backend.
+// pass hands n over to the successor that open creates.
 func pass(t *testing.T, n *Node, open func() *Node) *Node {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "handed")
@@ -39,11 +39,11 @@ func TestHandOversChargeOnce(t *testing.T) {
 				l := tidegate.MustLimit(tidegate.Spec{Name: "l", Algorithm: a, Events: 1000, Period: 4000 * time.Hour, Terms: &tidegate.Terms{
 					Handling: tidegate.Handling{OnStoreFailure: tidegate.FailLocal},
 				}})
-				way := &lossy{Store: memory.New(), rand: rand.New(rand.NewPCG(seed, 7)), loses: 0.2, marks: map[string]uint64{}}
-				open := func() *Node { return newNode(way, Options{}) }
+				backend := &lossy{Store: memory.New(), rand: rand.New(rand.NewPCG(seed, 7)), loses: 0.2, marks: map[string]uint64{}}
+				open := func() *Node { return newNode(backend, Options{}) }
 				n, admitted := open(), map[string]int{}
 				for range 4 {
-					way.set(true)
+					backend.set(true)
 					for k := range 30 {
 						key := fmt.Sprint(k)
 						admitted[key] += spend(t, n, l, key, 1+k%3)
@@ -51,7 +51,7 @@ func TestHandOversChargeOnce(t *testing.T) {
 					for range 1 + r.IntN(2) {
 						time.Sleep(time.Duration(r.IntN(1500)) * time.Millisecond)
 						n = pass(t, n, open)
-						way.set(false)
+						backend.set(false)
 						time.Sleep(time.Duration(r.IntN(600)) * time.Millisecond) // while it posts
 						n = pass(t, n, open)
 					}
@@ -61,7 +61,7 @@ func TestHandOversChargeOnce(t *testing.T) {
 					t.Errorf("%s, seed %d: %+v", l, seed, h)
 				}
 				for key, want := range admitted {
-					d := tidegate.New(way, l).Peek(t.Context(), key)
+					d := tidegate.New(backend, l).Peek(t.Context(), key)
 					if used := usedOf(&d); used != int64(want) {
 						t.Errorf("%s, seed %d: %d charged to %s, %d were admitted", l, seed, used, key, want)
 					}
@@ -77,8 +77,8 @@ func TestHandOversChargeOnce(t *testing.T) {
 // numbers alone; what got something back is asked again.
 func TestHandOverPassesRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		way := &faulty{}
-		open := func() *Node { return newNode(way, Options{}) }
+		backend := &faulty{}
+		open := func() *Node { return newNode(backend, Options{}) }
 		n := open()
 		n.Forget() // rules were loaded
 		two := func(events int64) *tidegate.Limit {
@@ -97,11 +97,11 @@ func TestHandOverPassesRefusals(t *testing.T) {
 			}
 			return d
 		}
-		calls := way.asked()
+		calls := backend.asked()
 		for step := range 2 { // also by the second successor
 			for _, cost := range []int64{1, 2} {
-				if d := ask(l, "a", cost); d.OK || d.Receipt.Origin != tidegate.OriginRemembered || d.RetryAfter != time.Minute || way.asked() != calls {
-					t.Errorf("step %d, cost %d: %+v after %d calls", step, cost, d, way.asked()-calls)
+				if d := ask(l, "a", cost); d.OK || d.Receipt.Origin != tidegate.OriginRemembered || d.RetryAfter != time.Minute || backend.asked() != calls {
+					t.Errorf("step %d, cost %d: %+v after %d calls", step, cost, d, backend.asked()-calls)
 				}
 			}
 			if step == 0 {
@@ -133,14 +133,14 @@ func TestHandOverPassesRefusals(t *testing.T) {
 func TestHandOverPassesReleases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlotTable(tidegate.FailClosed, 3)
-		way := s.ways[0]
+		backend := s.backends[0]
 		n := s.nodes[0]
 		lim := tidegate.New(n, s.limit)
 		var held []*tidegate.Reservation
 		for range 5 {
 			held = append(held, lim.Acquire(context.Background(), "all"))
 		}
-		way.set(time.Millisecond, 1) // nothing arrives
+		backend.set(time.Millisecond, 1) // nothing arrives
 		for range DefaultFailures {
 			lim.Acquire(context.Background(), "all")
 		}
@@ -151,10 +151,10 @@ func TestHandOverPassesReleases(t *testing.T) {
 			t.Fatalf("%d held: the test has lost its point", s.server.held())
 		}
 		for range 2 {
-			n = pass(t, n, func() *Node { return New(way, Options{}) })
+			n = pass(t, n, func() *Node { return New(backend, Options{}) })
 			time.Sleep(time.Second)
 		}
-		way.set(time.Millisecond, 0)
+		backend.set(time.Millisecond, 0)
 		time.Sleep(3 * time.Second)
 		if got := s.server.held(); got != 0 {
 			t.Errorf("%d of 5 slots are held after two hand-overs", got)

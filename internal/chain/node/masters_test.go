@@ -16,15 +16,15 @@ import (
 // one, alone or in the same request, and what is said of it is about that one.
 func TestTroubleIsOfOneServer(t *testing.T) {
 	for name, is := range faults {
-		for several := range 2 {
-			t.Run(fmt.Sprint(name, " ", several), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { testTroubleIsOfOneServer(t, is, several == 1) })
+		for multi := range 2 {
+			t.Run(fmt.Sprint(name, " ", multi), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { testTroubleIsOfOneServer(t, is, multi == 1) })
 			})
 		}
 	}
 }
 
-func testTroubleIsOfOneServer(t *testing.T, is fault, several bool) {
+func testTroubleIsOfOneServer(t *testing.T, is fault, multi bool) {
 	c := newCluster("a:1", "b:2", "c:3")
 	var told []string
 	g := newNode(c, Options{OnState: func(h Health) {
@@ -44,7 +44,7 @@ func testTroubleIsOfOneServer(t *testing.T, is fault, several bool) {
 	c.move(1, "everyone")
 	ask := func(i int) tidegate.Decision {
 		checks := []tidegate.Check{{Key: fmt.Sprint("k", i%90), Limit: l, Cost: 1}}
-		if several {
+		if multi {
 			checks = append(checks, tidegate.Check{Key: "everyone", Limit: all, Cost: 1})
 		}
 		d, err := g.Take(t.Context(), checks, 1)
@@ -77,7 +77,7 @@ func testTroubleIsOfOneServer(t *testing.T, is fault, several bool) {
 	}
 	run(time.Second)
 	c.servers[1].set(is)
-	if several { // which one it is has to be found out
+	if multi { // which one it is has to be found out
 		run(time.Second)
 	}
 	healthy, dead, healthyLocal, deadLocal := run(12 * time.Second)
@@ -209,7 +209,7 @@ func testMixed(t *testing.T, a tidegate.Algorithm, copies int) {
 }
 
 // What is owed to counters of a server that does not answer follows them when they move.
-func TestDebtsMove(t *testing.T) {
+func TestBacklogMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster("a:1", "b:2")
 		g := newNode(c, Options{DenyEntries: -1})
@@ -267,7 +267,7 @@ func (s stuck) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegate
 
 // One debt that cannot be paid is not in the way of others: none of them waits for longer
 // than keys are held.
-func TestOneDebtIsNotInTheWay(t *testing.T) {
+func TestOneAmountIsNotInTheWay(t *testing.T) {
 	for debts := 1; debts <= 4096; debts *= 4 {
 		t.Run(fmt.Sprint(debts), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

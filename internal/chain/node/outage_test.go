@@ -106,9 +106,9 @@ func TestTrap11OneNodeCutOffAddsItsShare(t *testing.T) {
 		f := newWiredFleet(t, 3, perSecond)
 		f.press(10, 20*time.Millisecond)
 		time.Sleep(5 * second)
-		f.ways[1].set(frozen)
+		f.backends[1].set(frozen)
 		time.Sleep(10 * second)
-		f.ways[1].set(none)
+		f.backends[1].set(none)
 		time.Sleep(5 * second)
 		f.end()
 		f.want("during", f.between(5*second, 15*second), 1333, 1100)
@@ -159,10 +159,10 @@ func TestTrap11FlappingStoreIsNoBurst(t *testing.T) {
 // While it recovers, more and more keys go to the store, and each key stays there.
 func TestKeysComeBackOneByOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		way := &faulty{fault: broken}
-		g := newNode(way, Options{})
+		backend := &faulty{fault: broken}
+		g := newNode(backend, Options{})
 		spend(t, g, perSecond, "k", DefaultFailures)
-		way.set(none)
+		backend.set(none)
 		for g.Health().State != Recovering {
 			time.Sleep(time.Millisecond)
 		}
@@ -198,13 +198,13 @@ func TestRecoveryIsNoStampede(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 1, perSecond)
 		f.press(10, 20*time.Millisecond)
-		f.ways[0].set(broken)
+		f.backends[0].set(broken)
 		time.Sleep(10 * second)
-		calls := f.ways[0].asked()
+		calls := f.backends[0].asked()
 		if probes := f.nodes[0].Health().Probes; probes < 40 || probes > 80 || int64(calls) > probes+DefaultFailures+2 { // at first there is something to pay
 			t.Errorf("%d probes and %d calls in 10 seconds of outage", probes, calls)
 		}
-		f.ways[0].set(none)
+		f.backends[0].set(none)
 		began := time.Now()
 		for f.nodes[0].Health().State == Degraded {
 			time.Sleep(10 * time.Millisecond)

@@ -90,8 +90,8 @@ func TestReleasesInAnOutage(t *testing.T) {
 // nobody's way.
 func TestReleaseThatIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		way := &stubborn{slotWay: slotWay{Backend: chain.Adapt(&faulty{}), server: newSlotServer(), rand: rand.New(rand.NewPCG(1, 1)), trip: time.Millisecond}}
-		n := New(way, Options{})
+		backend := &stubborn{slotBackend: slotBackend{Backend: chain.Adapt(&faulty{}), server: newSlotServer(), rand: rand.New(rand.NewPCG(1, 1)), trip: time.Millisecond}}
+		n := New(backend, Options{})
 		slots := tidegate.MustLimit(tidegate.Spec{Name: "slots", Events: 20, Period: time.Minute, Algorithm: tidegate.Concurrency})
 		lim := tidegate.New(n, slots)
 		bad, good := lim.Acquire(t.Context(), "bad"), lim.Acquire(t.Context(), "good")
@@ -103,13 +103,13 @@ func TestReleaseThatIsRefused(t *testing.T) {
 		late := tidegate.NewHandle()
 		n.releaseEach(tidegate.Receipt{Handle: late}, []tidegate.Check{{Key: "good", Limit: slots, Cost: 1}})
 		time.Sleep(10 * time.Millisecond)
-		way.server.mu.Lock()
-		if way.server.marks[late].IsZero() {
+		backend.server.mu.Lock()
+		if backend.server.marks[late].IsZero() {
 			t.Error("a release waits for one that is refused")
 		}
-		way.server.mu.Unlock()
+		backend.server.mu.Unlock()
 		time.Sleep(2 * time.Minute)
-		if calls := way.refused.Load(); calls < 5 || calls > 40 {
+		if calls := backend.refused.Load(); calls < 5 || calls > 40 {
 			t.Errorf("it was tried %d times in a minute", calls)
 		}
 		wantNoGoroutine(t)
@@ -119,7 +119,7 @@ func TestReleaseThatIsRefused(t *testing.T) {
 
 // stubborn does not take back what is under the key "bad".
 type stubborn struct {
-	slotWay
+	slotBackend
 	refused atomic.Int64
 }
 
@@ -128,5 +128,5 @@ func (s *stubborn) Adjust(ctx context.Context, r tidegate.Receipt, checks []tide
 		s.refused.Add(1)
 		return tidegate.ErrCannotAsk
 	}
-	return s.slotWay.Adjust(ctx, r, checks)
+	return s.slotBackend.Adjust(ctx, r, checks)
 }

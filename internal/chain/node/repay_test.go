@@ -32,7 +32,7 @@ func longest(l *tidegate.Limit) time.Duration {
 }
 
 // What was admitted locally is charged to the inner store, each amount once.
-func TestDebtsArePaidOnce(t *testing.T) {
+func TestBacklogIsChargedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		way := &faulty{}
 		g := newNode(way, Options{Instances: func() int { return 2 }})
@@ -68,7 +68,7 @@ func TestDebtsArePaidOnce(t *testing.T) {
 
 // A payment that surely failed is made later; one that may have been made is not made
 // again.
-func TestDebtsThatCannotBePaid(t *testing.T) {
+func TestBacklogThatCannotBeCharged(t *testing.T) {
 	f := func(is fault, posted, lost int64) {
 		synctest.Test(t, func(t *testing.T) {
 			way := &faulty{fault: broken}
@@ -96,7 +96,7 @@ func TestDebtsThatCannotBePaid(t *testing.T) {
 
 // What is owed is what is used here and not known there, by this node's share, and
 // never more than was admitted.
-func TestDebtAmount(t *testing.T) {
+func TestBacklogAmount(t *testing.T) {
 	start := time.Date(2026, time.January, 5, 1, 0, 0, 0, time.UTC)
 	window := tidegate.MustLimit(tidegate.Spec{Algorithm: tidegate.FixedWindow, Events: 100, Period: time.Hour})
 	bucket := tidegate.MustLimit(tidegate.Spec{Algorithm: tidegate.TokenBucket, Events: 60, Period: time.Hour})
@@ -119,7 +119,7 @@ func TestDebtAmount(t *testing.T) {
 }
 
 // What could not be paid is joined with what was admitted meanwhile.
-func TestDebtsThatComeBackAreJoined(t *testing.T) {
+func TestBacklogThatComesBackIsJoined(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		way := &faulty{fault: broken}
 		g := newNode(way, Options{})
@@ -143,7 +143,7 @@ func TestDebtsThatComeBackAreJoined(t *testing.T) {
 
 // A debt that can never be paid is given up after a minute or so, and is no reason to
 // leave the store alone.
-func TestDebtsAreGivenUp(t *testing.T) {
+func TestBacklogIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		way := &faulty{fault: broken}
 		g := newNode(way, Options{})
@@ -163,7 +163,7 @@ func TestDebtsAreGivenUp(t *testing.T) {
 
 // What no longer counts is not charged: it is neither billed to the next window nor
 // to a bucket that would have drained.
-func TestDebtsFade(t *testing.T) {
+func TestBacklogFades(t *testing.T) {
 	f := func(spec tidegate.Spec, n int, outage time.Duration, want int64) {
 		t.Helper()
 		synctest.Test(t, func(t *testing.T) {
@@ -196,7 +196,7 @@ func TestDebtsFade(t *testing.T) {
 
 // Once the store answers, what is owed does not fade any more, however long it takes to
 // pay: others use the limit meanwhile.
-func TestDebtsDoNotFadeWhileOthersCount(t *testing.T) {
+func TestBacklogDoesNotFadeWhileOthersCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		way := &faulty{fault: broken}
 		g := newNode(way, Options{})
@@ -216,7 +216,7 @@ func TestDebtsDoNotFadeWhileOthersCount(t *testing.T) {
 
 // A key whose debt is not paid when the store goes again has used both: what the store
 // had counted by then, and what it had not been told.
-func TestDebtsAddToWhatWasSeen(t *testing.T) {
+func TestBacklogAddsToWhatWasSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		way := &faulty{fault: broken}
 		g := newNode(way, Options{})

@@ -68,10 +68,10 @@ func (s *slotServer) release(l *tidegate.Limit, name tidegate.Handle) {
 	}
 }
 
-// slotWay is a node's way to such a server. Messages take their time, each its own, so that
+// slotBackend connects a node to such a server. Messages take their time, each its own, so that
 // one overtakes another, and get lost, there and back. Callers give up with their context;
 // what was sent still arrives.
-type slotWay struct {
+type slotBackend struct {
 	chain.Backend // the rest is not asked
 	server        *slotServer
 	mu            sync.Mutex
@@ -87,14 +87,14 @@ type fate struct {
 	lost  bool
 }
 
-func (w *slotWay) set(trip time.Duration, loss float64) {
+func (w *slotBackend) set(trip time.Duration, loss float64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.trip, w.loss = trip, loss
 }
 
 // message is how long one takes; false means that it does not arrive.
-func (w *slotWay) message() (time.Duration, bool) {
+func (w *slotBackend) message() (time.Duration, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.fates) > 0 {
@@ -106,7 +106,7 @@ func (w *slotWay) message() (time.Duration, bool) {
 }
 
 // send has do done at the server, and waits for its answer.
-func (w *slotWay) send(ctx context.Context, do func()) error {
+func (w *slotBackend) send(ctx context.Context, do func()) error {
 	there, arrives := w.message()
 	back, returns := w.message()
 	answered := make(chan struct{})
@@ -128,9 +128,9 @@ func (w *slotWay) send(ctx context.Context, do func()) error {
 	}
 }
 
-func (w *slotWay) MaxBatch() int { return 1 }
+func (w *slotBackend) MaxBatch() int { return 1 }
 
-func (w *slotWay) TakeBatch(ctx context.Context, asks []chain.Ask) error {
+func (w *slotBackend) TakeBatch(ctx context.Context, asks []chain.Ask) error {
 	a := &asks[0]
 	limit, name := a.Checks[0].Limit, a.Handle
 	if name.IsZero() {
@@ -144,21 +144,21 @@ func (w *slotWay) TakeBatch(ctx context.Context, asks []chain.Ask) error {
 	return err
 }
 
-func (w *slotWay) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) { // of probes
+func (w *slotBackend) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) { // of probes
 	return tidegate.Decision{OK: true, Granted: int64(n), Limit: checks[0].Limit}, w.send(ctx, func() {})
 }
 
-func (w *slotWay) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
+func (w *slotBackend) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
 	limit := checks[0].Limit
 	return w.send(ctx, func() { w.server.release(limit, r.Handle) })
 }
 
-// slotTable is three nodes that share slots over ways of their own.
+// slotTable is three nodes that share slots, each over a backend of its own.
 type slotTable struct {
-	limit  *tidegate.Limit
-	server *slotServer
-	ways   []*slotWay
-	nodes  []*Node
+	limit    *tidegate.Limit
+	server   *slotServer
+	backends []*slotBackend
+	nodes    []*Node
 }
 
 func newSlotTable(mode tidegate.FailMode, seed uint64) *slotTable {
@@ -167,9 +167,9 @@ func newSlotTable(mode tidegate.FailMode, seed uint64) *slotTable {
 		Terms: &tidegate.Terms{Handling: tidegate.Handling{OnStoreFailure: mode}},
 	})}
 	for i := range 3 {
-		way := &slotWay{Backend: chain.Adapt(&faulty{}), server: s.server, rand: rand.New(rand.NewPCG(seed, uint64(i))), trip: time.Millisecond}
-		s.ways = append(s.ways, way)
-		s.nodes = append(s.nodes, New(way, Options{Instances: func() int { return 3 }}))
+		backend := &slotBackend{Backend: chain.Adapt(&faulty{}), server: s.server, rand: rand.New(rand.NewPCG(seed, uint64(i))), trip: time.Millisecond}
+		s.backends = append(s.backends, backend)
+		s.nodes = append(s.nodes, New(backend, Options{Instances: func() int { return 3 }}))
 	}
 	return s
 }
@@ -205,8 +205,8 @@ func TestSlotsUnderLateAndLostReplies(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					trip := trip * time.Millisecond
 					s := newSlotTable(mode, uint64(i))
-					for _, way := range s.ways {
-						way.set(trip, loss)
+					for _, backend := range s.backends {
+						backend.set(trip, loss)
 					}
 					refused := 0
 					var mu sync.Mutex
@@ -229,8 +229,8 @@ func TestSlotsUnderLateAndLostReplies(t *testing.T) {
 					if trip <= 12*time.Millisecond && loss == 0 && refused > 0 {
 						t.Errorf("%s: %d refused while nothing was late", trip, refused)
 					}
-					for _, way := range s.ways {
-						way.set(time.Millisecond, 0)
+					for _, backend := range s.backends {
+						backend.set(time.Millisecond, 0)
 					}
 					visits.Wait()
 					time.Sleep(3 * time.Second) // it recovers
@@ -267,7 +267,7 @@ func TestSlotGivenUpIsFreeAtOnce(t *testing.T) {
 		t.Helper()
 		synctest.Test(t, func(t *testing.T) {
 			s := newSlotTable(tidegate.FailClosed, 1)
-			s.ways[0].fates = fates
+			s.backends[0].fates = fates
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
 			if leaves > 0 {

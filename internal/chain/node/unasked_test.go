@@ -103,7 +103,7 @@ func TestOneKeyThatCannotBeAskedAbout(t *testing.T) {
 }
 
 // A debt that cannot be charged keeps no other from it.
-func TestUnpayableDebtIsSetAside(t *testing.T) {
+func TestUnpayableAmountIsSetAside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := newPicky(errWrongType)
 		g := newNode(inner, Options{Deadline: patient})
