@@ -35,8 +35,15 @@ func (s *server) loadRules() (*ruleSource, error) {
 	r := &ruleSource{since: time.Now()}
 	switch {
 	case s.config.Rules != "":
+		first := true
 		w, err := source.Watch(context.Background(), s.config.Rules, source.Options{
 			Config: c, Log: s.log,
+			OnWarnings: func(doubts rules.Problems) {
+				if !first { // doubts tells those of the start
+					s.warn(doubts)
+				}
+				first = false
+			},
 			OnReload: func(old, now *rules.Set) {
 				set(old, now)
 				if s.shared != nil { // what was refused may no longer be

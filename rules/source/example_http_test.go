@@ -8,8 +8,11 @@ import (
 	"net/http/httptest"
 	"os"
 
+	"github.com/golang-jwt/jwt/v5"
+
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/httplimit"
+	"tidegate.dev/tidegate/rules"
 	"tidegate.dev/tidegate/rules/source"
 	"tidegate.dev/tidegate/store/memory"
 )
@@ -27,9 +30,12 @@ func Example_middleware() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	text := "version: 1\nrules:\n  - { name: api, per: ip, limits: 1/minute }\n"
-	if err := os.WriteFile(dir+"/rules.yaml", []byte(text), 0o600); err != nil {
-		log.Fatal(err)
+	text := "version: 1\nidentify: { user: jwt.sub }\nrules:\n  - { name: api, per: user, limits: 1/minute }\n"
+	secret := []byte("a secret that signs the tokens of the example")
+	for name, content := range map[string][]byte{"rules.yaml": []byte(text), "jwt.key": secret} {
+		if err := os.WriteFile(dir+"/"+name, content, 0o600); err != nil {
+			log.Fatal(err)
+		}
 	}
 	before, err := os.Getwd()
 	if err != nil {
@@ -40,7 +46,11 @@ func Example_middleware() {
 	}
 	defer os.Chdir(before)
 
-	followed, err := source.Watch(ctx, "rules.yaml", source.Options{}) // loads, and reloads when it changes
+	followed, err := source.Watch(ctx, "rules.yaml", source.Options{ // loads, and reloads when it changes
+		Config: rules.Config{Trust: rules.Trust{
+			JWT: &rules.JWT{Key: "jwt.key"}, // verifies tokens; without it, nobody is a user
+		}},
+	})
 	if err != nil {
 		log.Fatal(err) // every mistake, with its line and what to write instead
 	}
@@ -49,12 +59,19 @@ func Example_middleware() {
 	gate := tidegate.NewGate(followed.Live(), memory.New())
 	handler := httplimit.Gate(gate)(mux)
 
-	for range 2 {
+	for _, user := range []string{"ann", "ann", "bob"} {
+		token, err := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.MapClaims{"sub": user}).SignedString(secret)
+		if err != nil {
+			log.Fatal(err)
+		}
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.Header.Set("Authorization", "Bearer "+token)
 		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
-		fmt.Println(w.Code)
+		handler.ServeHTTP(w, r)
+		fmt.Println(user, w.Code)
 	}
 	// Output:
-	// 404
-	// 429
+	// ann 404
+	// ann 429
+	// bob 404
 }

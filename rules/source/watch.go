@@ -26,6 +26,7 @@ package source
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 
@@ -37,12 +38,15 @@ type Options struct {
 	// Config is what the rules are loaded with. Its ReadFile, if there is one, reads
 	// files that exist on disk: that is where changes are looked for.
 	Config rules.Config
-	// Log is told of reloads and failures; nil means slog.Default.
+	// Log is told of reloads, failures and warnings; nil means slog.Default.
 	Log *slog.Logger
+	// OnWarnings is told what is doubtful about rules that are about to be put into force,
+	// the first ones included, also if that is nothing; nil logs it.
+	OnWarnings func(rules.Problems)
 	// OnReload is called after other rules were put into force.
 	OnReload func(old, new *rules.Set)
 	// OnError is called once for everything that could not be put into force, with
-	// a *rules.LoadError. Neither may call Close.
+	// a *rules.LoadError. None of them may call Close.
 	OnError func(error)
 }
 
@@ -70,7 +74,7 @@ func watch(ctx context.Context, name string, o Options, p pace) (*Watcher, error
 		c := o.Config
 		c.ReadFile, c.Glob = v.readFile, v.glob
 		loaded, err := rules.Load(name, c)
-		return func() { old, set = set, loaded; w.enforce(loaded) }, err
+		return func() { old, set = set, loaded; o.warn(loaded); w.enforce(loaded) }, err
 	}
 	r.onReload = func() {
 		logReload(o.Log, name, old, set)
@@ -108,8 +112,24 @@ func logChanges(log *slog.Logger, changes []rules.Change) {
 func logReload(log *slog.Logger, name string, old, set *rules.Set) {
 	log.Info("rules reloaded", "name", name, "rules", len(set.Rules()))
 	logChanges(log, rules.Compare(old, set))
-	if doubts := set.Warnings(); len(doubts) > 0 {
-		log.Warn("rules have doubtful points", "name", name, "problems", doubts.Error())
+}
+
+// maxWarnings is how many warnings are logged for one version of the rules.
+const maxWarnings = 20
+
+// warn tells what is doubtful about set: above all, what a rule counts by and nobody is
+// trusted to say.
+func (o *Options) warn(set *rules.Set) {
+	all := set.Warnings()
+	if o.OnWarnings != nil {
+		o.OnWarnings(all)
+		return
+	}
+	for _, p := range all[:min(len(all), maxWarnings)] {
+		o.Log.Warn(p.Message, "at", fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Col), "hint", p.Hint)
+	}
+	if more := len(all) - maxWarnings; more > 0 {
+		o.Log.Warn("the rules have more warnings: tidegate lint shows them all", "warnings", more)
 	}
 }
 
