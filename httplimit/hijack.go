@@ -53,6 +53,24 @@ func (w watchedWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return heldConn{conn, w.slot}, buf, nil
 }
 
+// CloseNotify is for frameworks that panic without it, as gin does.
+func (w watchedWriter) CloseNotify() <-chan bool { return closeNotify(w.ResponseWriter) }
+
+// closeNotify looks for an http.CloseNotifier where http.ResponseController would. The
+// channel of a writer that has none stays silent.
+func closeNotify(w http.ResponseWriter) <-chan bool {
+	for {
+		switch t := w.(type) {
+		case interface{ CloseNotify() <-chan bool }:
+			return t.CloseNotify()
+		case interface{ Unwrap() http.ResponseWriter }:
+			w = t.Unwrap()
+		default:
+			return nil
+		}
+	}
+}
+
 // ReadFrom lets io.Copy reach the server's own writer, which uses sendfile.
 func (w watchedWriter) ReadFrom(src io.Reader) (int64, error) {
 	return io.Copy(w.ResponseWriter, src)

@@ -2,10 +2,13 @@ package httplimit
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/textproto"
 	"reflect"
 	"strconv"
+	"strings"
+	"sync"
 
 	"tidegate.dev/tidegate"
 )
@@ -33,12 +36,27 @@ func Header(name string) KeyFunc {
 
 // PathValue takes the key from a wildcard of the pattern that matched, such as
 // "tenant" of "/{tenant}/". The middleware has to be inside the ServeMux: only
-// that knows the pattern.
+// that knows the pattern. Other routers have to hand their values to the request with
+// SetPathValue; docs/frameworks.md says how. A request whose router has not done that is one
+// without a key, and the first one is logged.
 func PathValue(name string) KeyFunc {
+	var warn sync.Once
 	return func(r *http.Request) (string, bool) {
 		v := r.PathValue(name)
+		if v == "" && lacksPathValues(r, name) {
+			warn.Do(func() {
+				slog.Warn("httplimit: requests have no path value of this name: call the middleware inside the router, and let the router set the value (docs/frameworks.md)",
+					"name", name, "pattern", r.Pattern)
+			})
+		}
 		return v, v != ""
 	}
+}
+
+// lacksPathValues reports whether no router has matched r yet, or one that knows the name
+// but did not set its value.
+func lacksPathValues(r *http.Request, name string) bool {
+	return r.Pattern == "" || strings.Contains(r.Pattern, "{"+name+"}") || strings.Contains(r.Pattern, ":"+name)
 }
 
 // ContextValue takes the key from what an outer handler, such as the one that

@@ -1,8 +1,11 @@
 package httplimit
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -130,4 +133,36 @@ func TestLimitRefusesNonsense(t *testing.T) {
 	f("an unknown dialect", func() { Options{Headers: 9}.Limit(lim, IP()) })
 	f("an unknown reset", func() { Options{Reset: 9}.Limit(lim, IP()) })
 	f("an unknown missing", func() { Options{Missing: 9}.Limit(lim, IP()) })
+}
+
+// A router that does not hand over its path values is told of, once: everybody is counted
+// by address then.
+func TestPathValueThatNoRouterSets(t *testing.T) {
+	f := func(want int, pattern, value string) {
+		t.Helper()
+		var out bytes.Buffer
+		before := slog.Default()
+		slog.SetDefault(slog.New(slog.NewTextHandler(&out, nil)))
+		defer slog.SetDefault(before)
+		key := PathValue("tenant")
+		for range 3 {
+			r := httptest.NewRequest(http.MethodGet, "/ann/report", nil)
+			r.Pattern = pattern
+			if value != "" {
+				r.SetPathValue("tenant", value)
+			}
+			if got, ok := key(r); got != value || ok != (value != "") {
+				t.Errorf("PathValue of %q = %q, %t", pattern, got, ok)
+			}
+		}
+		if got := strings.Count(out.String(), "have no path value"); got != want {
+			t.Errorf("pattern %q, value %q: %d warnings, want %d", pattern, value, got, want)
+		}
+	}
+	f(0, "GET /{tenant}/report", "ann")
+	f(0, "/other", "") // a route without it
+	f(0, "/{tenant...}", "")
+	f(1, "", "")
+	f(1, "/:tenant/report", "") // echo
+	f(1, "/{tenant}/report", "")
 }

@@ -48,13 +48,16 @@ func (w recordingWriter) WriteString(s string) (int, error) {
 	return io.WriteString(w.ResponseWriter, s)
 }
 
+// CloseNotify is for frameworks that panic without it, as gin does.
+func (w recordingWriter) CloseNotify() <-chan bool { return closeNotify(w.ResponseWriter) }
+
 // ReadFrom lets io.Copy reach the server's own writer, which uses sendfile. A copy of
 // nothing sends no status.
 func (w recordingWriter) ReadFrom(src io.Reader) (int64, error) {
 	status := w.recorder.answering(http.StatusOK)
 	n, err := io.Copy(w.ResponseWriter, src)
 	if n > 0 {
-		w.recorder.status.CompareAndSwap(0, status)
+		w.recorder.settle(status)
 	}
 	return n, err
 }
@@ -75,7 +78,7 @@ type recordingHijacker struct{ recordingWriter }
 func (w recordingHijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buf, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	if err == nil {
-		w.recorder.status.CompareAndSwap(0, unknown)
+		w.recorder.settle(unknown)
 	}
 	return conn, buf, err
 }

@@ -14,11 +14,13 @@ import (
 type visitRecorder struct {
 	slot
 	visit    *tidegate.Visit
-	ctx      context.Context // the request's
-	header   http.Header     // of the answer
-	status   atomic.Int32    // of the answer; 0 means none yet
-	finished bool            // the handler has returned, and did not panic
-	fate     func() Fate     // called after that
+	ctx      context.Context     // the request's
+	writer   http.ResponseWriter // that the middleware was given
+	header   http.Header         // of the answer
+	status   atomic.Int32        // of the answer; 0 means none yet
+	finished bool                // the handler has returned, and did not panic
+	late     atomic.Bool         // and had not answered: see await
+	fate     func() Fate         // called after that; nil means Served
 }
 
 // unknown is the status of an answer that the client had left before, or that was not
@@ -28,7 +30,7 @@ const unknown = -1
 // recordVisit calls f with a writer that records what the end of the visit depends on, and
 // ends the visit.
 func recordVisit(visit *tidegate.Visit, fate func(*http.Request) Fate, w http.ResponseWriter, r *http.Request, f func(http.ResponseWriter)) {
-	s := &visitRecorder{visit: visit, ctx: r.Context(), header: w.Header(), fate: func() Fate { return Served }}
+	s := &visitRecorder{visit: visit, ctx: r.Context(), writer: w, header: w.Header()}
 	if fate != nil {
 		s.fate = func() Fate { return fate(r) }
 	}
@@ -44,6 +46,24 @@ func recordVisit(visit *tidegate.Visit, fate func(*http.Request) Fate, w http.Re
 	s.finished = true
 }
 
+// returned ends the visit when the handler has returned or panicked, unless its status is
+// yet to come.
+func (s *visitRecorder) returned() {
+	switch {
+	case s.hijacked.Load():
+		return
+	case !s.finished || s.status.Load() != 0 || !s.visit.ByStatus():
+	default:
+		if status := statusBelow(s.writer); status != 0 {
+			s.status.Store(s.answering(status))
+		} else if s.answersLate() {
+			s.await()
+			return
+		}
+	}
+	s.free()
+}
+
 // Detach implements held.
 func (s *visitRecorder) Detach() { s.visit.Detach() }
 
@@ -52,7 +72,7 @@ func (s *visitRecorder) Cancel() error {
 	if s.hijacked.Load() { // the answer, if any, did not pass through the writer
 		return s.visit.End(tidegate.Outcome{})
 	}
-	if s.finished {
+	if s.finished && s.fate != nil {
 		switch s.fate() {
 		case Lost:
 			return s.visit.End(tidegate.Outcome{})
@@ -60,13 +80,7 @@ func (s *visitRecorder) Cancel() error {
 			return s.visit.End(tidegate.Outcome{Void: true})
 		}
 	}
-	for _, source := range s.visit.Sources() {
-		if name, ok := strings.CutPrefix(source, "response.header."); ok {
-			if cost, err := strconv.ParseUint(s.header.Get(name), 10, 63); err == nil {
-				s.visit.Found(source, int64(cost))
-			}
-		}
-	}
+	s.findCosts()
 	o := tidegate.Outcome{Status: max(0, int(s.status.Load()))}
 	if s.status.Load() == 0 && s.finished && s.ctx.Err() == nil {
 		o.Status = http.StatusOK // what the server answers for a handler that did not
@@ -74,10 +88,22 @@ func (s *visitRecorder) Cancel() error {
 	return s.visit.End(o)
 }
 
+// findCosts tells the visit the costs that headers of the answer name.
+func (s *visitRecorder) findCosts() {
+	for _, source := range s.visit.Sources() {
+		if name, ok := strings.CutPrefix(source, "response.header."); ok {
+			if cost, err := strconv.ParseUint(s.header.Get(name), 10, 63); err == nil {
+				s.visit.Found(source, int64(cost))
+			}
+		}
+	}
+}
+
 // answering returns the status to record for one that is about to be sent. It is unknown
-// if the client has left: a proxy's 502 to nobody must not count as the answer.
+// if the client has left: a proxy's 502 to nobody must not count as the answer. After the
+// handler, others may have ended the context.
 func (s *visitRecorder) answering(status int) int32 {
-	if s.ctx.Err() != nil {
+	if s.ctx.Err() != nil && !s.late.Load() {
 		return unknown
 	}
 	return int32(status)
@@ -86,6 +112,13 @@ func (s *visitRecorder) answering(status int) int32 {
 // answered records the first status that is not informational.
 func (s *visitRecorder) answered(status int) {
 	if s.status.Load() == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
-		s.status.CompareAndSwap(0, s.answering(status))
+		s.settle(s.answering(status))
+	}
+}
+
+// settle keeps the first status. If that was awaited, it ends the visit.
+func (s *visitRecorder) settle(status int32) {
+	if s.status.CompareAndSwap(0, status) && s.late.Load() {
+		s.free()
 	}
 }
