@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the linters pinned in tools/go.mod over both modules; any finding fails.
+# Runs the linters pinned in tools/go.mod over the modules; any finding fails.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 : "${GO:=go}"
@@ -15,7 +15,7 @@ silent() {
 }
 
 silent tool gofumpt -l .
-for module in . bench; do
+for module in . bench adapters; do
 	cd "$root/$module" || exit
 	echo "lint $(sed -n 's/^module //p' go.mod)"
 	silent "$GO" vet ./...

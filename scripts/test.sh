@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Vets and tests both modules. COUNT repeats each test, ARGS are passed to go test.
+# Vets and tests all modules but tools. COUNT repeats each test, ARGS are passed to go test.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 : "${GO:=go}"
@@ -31,6 +31,7 @@ fi
 failed=
 "$GO" vet ./...
 (cd bench && "$GO" vet ./... && "$GO" test ${args[@]+"${args[@]}"} ./...) || failed="the bench module"
+(cd adapters && "$GO" vet ./... && "$GO" test ${args[@]+"${args[@]}"} ./...) || failed="${failed:+$failed and }the adapters module"
 # The race detector allocates, so what must not allocate is tested without it.
 [ ${#race[@]} -eq 0 ] || "$GO" test -run Alloc . ./internal/algo ./store/memory ./httplimit ./rules ./internal/lang/route || failed="${failed:+$failed and }allocations"
 "$GO" test ${race[@]+"${race[@]}"} ${args[@]+"${args[@]}"} ./... || failed="${failed:+$failed and }the main module"
