@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -73,6 +74,7 @@ func (c *conn) serve() {
 	for c.arm(progress) && c.read() {
 		var err error
 		progress, err = c.batch()
+		yields := c.commands <= fewCommands && c.srv.open.Load() > 1
 		c.count()
 		if err != nil {
 			c.refuse(err)
@@ -85,11 +87,19 @@ func (c *conn) serve() {
 			return
 		}
 		c.forget()
+		if yields {
+			runtime.Gosched()
+		}
 	}
 	if c.srv.draining.Load() {
 		c.linger()
 	}
 }
+
+// fewCommands is the largest batch after which a connection lets the others go first before
+// it reads again. Its client's next command is mostly not there yet, and a read that finds
+// nothing, with the wake-up after it, costs more than a yield.
+const fewCommands = 4
 
 // batch answers all commands that were received whole, and reports whether there were any.
 func (c *conn) batch() (some bool, err error) {

@@ -76,9 +76,9 @@ func (p *reader) next(b *bounds) ([][]byte, error) {
 // multibulk reads on in the command that has begun. It reports whether it is complete.
 func (p *reader) multibulk(b *bounds) (bool, error) {
 	got := p.buf[p.r:p.w]
-	at := p.scan
-	for ; p.left > 0; p.left-- {
-		if p.bulk < 0 {
+	at, left, bulk := p.scan, p.left, p.bulk // copies stay in registers
+	for ; left > 0; left-- {
+		if bulk < 0 {
 			if at == len(got) {
 				break
 			}
@@ -101,20 +101,20 @@ func (p *reader) multibulk(b *bounds) (bool, error) {
 				return false, protocolError("too big command")
 			}
 			at += 1 + size
-			p.bulk = n
+			bulk = n
 		}
-		if len(got)-at < p.bulk+2 {
+		if len(got)-at < bulk+2 {
 			break
 		}
-		end := at + p.bulk
+		end := at + bulk
 		if got[end] != '\r' || got[end+1] != '\n' {
 			return false, protocolError("expected CRLF after a bulk string")
 		}
 		p.ends = append(p.ends, span{at, end})
-		at, p.bulk = end+2, -1
+		at, bulk = end+2, -1
 	}
-	p.scan = at
-	return p.left == 0, nil
+	p.scan, p.left, p.bulk = at, left, bulk
+	return left == 0, nil
 }
 
 // take returns the command that is complete, and goes on behind it.
@@ -135,6 +135,15 @@ const maxDigits = 10
 // length reads a number and CRLF. size is how many bytes that takes, 0 if they are not all
 // there.
 func length(b []byte, wrong string) (n, size int, err error) {
+	if len(b) >= 4 { // most have one digit or two
+		ones, tens := b[1]-'0', b[0]-'0'
+		switch {
+		case tens <= 9 && b[1] == '\r' && b[2] == '\n':
+			return int(tens), 3, nil
+		case tens <= 9 && ones <= 9 && b[2] == '\r' && b[3] == '\n':
+			return 10*int(tens) + int(ones), 4, nil
+		}
+	}
 	i, minus := 0, false
 	if i < len(b) && b[i] == '-' {
 		i, minus = 1, true

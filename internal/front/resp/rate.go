@@ -20,7 +20,8 @@ type rate struct {
 	// never: max_burst is below 0, and nothing ever fits. The limit is for looking at the
 	// key.
 	never bool
-	em    float64 // what an event takes, in ns
+	em    float64   // what an event takes, in ns
+	begin [2]string // how answers start: 0 when allowed, 1 when limited
 }
 
 // ways and sets are the shape of rates.
@@ -89,6 +90,9 @@ func (r *rates) make(t triple) (*rate, string) {
 		}
 	}
 	made := &rate{triple: t, never: t.burst < 0}
+	for i := range made.begin {
+		made.begin[i] = fmt.Sprintf("*5\r\n:%d\r\n:%d\r\n", i, t.burst+1)
+	}
 	limit, err := tidegate.NewLimit(tidegate.Spec{
 		Name: RuleName, Algorithm: tidegate.TokenBucket, RawTime: true,
 		Events: events, Period: time.Duration(us) * time.Microsecond, Burst: max(t.burst+1, 1),

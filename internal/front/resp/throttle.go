@@ -45,7 +45,10 @@ func (c *conn) throttle(args [][]byte) {
 		c.settlePending()
 		c.look(key, r, quantity)
 	case c.srv.one != nil:
-		d, err := c.take(key, r.limit, cost)
+		d, err := c.srv.one.TakeOne(c.srv.ctx, key, r.limit, cost, 0)
+		if err == nil {
+			c.watch(key, r.limit, cost, &d)
+		}
 		c.throttled(r, &d, err)
 	default:
 		c.later(key, r, cost)
@@ -65,14 +68,13 @@ func (c *conn) throttled(r *rate, d *tidegate.Decision, err error) {
 	c.five(!d.OK, r, d.Remaining, retry, seconds(d.ResetAfter))
 }
 
-// five is the answer. The numbers are mostly small.
+// five is the answer. Its last numbers are mostly small.
 func (c *conn) five(limited bool, r *rate, remaining, retry, reset int64) {
+	begin := r.begin[0]
 	if limited {
-		c.out = append(c.out, "*5\r\n:1\r\n"...)
-	} else {
-		c.out = append(c.out, "*5\r\n:0\r\n"...)
+		begin = r.begin[1]
 	}
-	c.int(r.burst + 1)
+	c.raw(begin)
 	c.int(remaining)
 	c.int(retry)
 	c.int(reset)
@@ -120,23 +122,25 @@ func duration(ns float64) time.Duration {
 }
 
 // take asks the store, and tells whoever watches.
-func (c *conn) take(key string, l *tidegate.Limit, cost int64) (d tidegate.Decision, err error) {
-	s := c.srv
-	if s.one != nil {
-		d, err = s.one.TakeOne(s.ctx, key, l, cost, 0)
-	} else {
-		c.checks[0] = tidegate.Check{Key: key, Limit: l, Cost: cost}
-		d, err = s.o.Store.Take(s.ctx, c.checks[:], 1)
+func (c *conn) take(key string, l *tidegate.Limit, cost int64) (tidegate.Decision, error) {
+	c.checks[0] = tidegate.Check{Key: key, Limit: l, Cost: cost}
+	d, err := c.srv.o.Store.Take(c.srv.ctx, c.checks[:], 1)
+	if err == nil {
+		c.watch(key, l, cost, &d)
 	}
-	if err == nil && s.o.Observe != nil {
-		c.checks[0] = tidegate.Check{Key: key, Limit: l, Cost: cost}
-		s.o.Observe(nil, c.checks[:], d)
-	}
-	if err == nil && s.o.Counted != nil {
-		c.noted(&d)
-	}
-	c.decided(&d)
 	return d, err
+}
+
+// watch tells the observers of a decision.
+func (c *conn) watch(key string, l *tidegate.Limit, cost int64, d *tidegate.Decision) {
+	if c.srv.o.Observe != nil {
+		c.checks[0] = tidegate.Check{Key: key, Limit: l, Cost: cost}
+		c.srv.o.Observe(nil, c.checks[:], *d)
+	}
+	if c.srv.o.Counted != nil {
+		c.noted(d)
+	}
+	c.decided(d)
 }
 
 // decided notes a decision for the access log.
