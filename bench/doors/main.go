@@ -11,8 +11,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"runtime"
@@ -33,18 +31,10 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
-	flags := flag.NewFlagSet("doors", flag.ExitOnError)
-	check := flags.Bool("check", false, "exit 1 when a bar is missed, naming it")
-	markdown := flags.String("markdown", "", "also write the tables to this `FILE`, with machine and date")
-	rounds := flags.Int("rounds", 7, "how many rounds count")
-	heat := flags.Duration("heat", 2*time.Second, "how long a contestant is asked in a round")
-	binary := flags.String("tidegate", "", "measure this `BINARY` instead of one built from the source")
-	only := flags.String("only", "", "run this `RACE` alone: resp or http; there is no last line then")
+	flags := rig.NewFlags("doors", 7, 2*time.Second, time.Second)
+	binary, only := flags.Binary(), flags.Only("resp, one depth of it such as resp64, or http")
 	if err := flags.Parse(args); err != nil {
 		return err
-	}
-	if *rounds < 1 || *heat < time.Second {
-		return errors.New("at least one round, and heats of at least a second")
 	}
 
 	start := time.Now()
@@ -58,7 +48,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	es := site.entrants(*only)
-	if err := race(ctx, es, *rounds, *heat); err != nil {
+	if len(es) == 0 {
+		return fmt.Errorf("-only %s: there is no such race", *only)
+	}
+	if err := race(ctx, es, flags.Rounds, flags.Heat); err != nil {
 		return err
 	}
 	if err := site.probe(ctx); err != nil {
@@ -67,12 +60,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	s := es.summary()
 	r := report.New(start)
 	r.Notes, r.LastLine = append(site.versions, neighbours), s.String()
-	r.Tables = es.tables(*heat)
-	r.WriteText(out)
-	if *markdown != "" {
-		if err := r.WriteMarkdownFile(*markdown); err != nil {
-			return err
-		}
+	r.Tables = es.tables(flags.Heat)
+	if err := r.Write(out, flags.Markdown); err != nil {
+		return err
 	}
 	if n := es.wrong(); n > 0 {
 		return fmt.Errorf("%d requests were not answered as they should be, so that the comparison is void", n)
@@ -80,5 +70,5 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if *only != "" {
 		return nil
 	}
-	return rig.Conclude(out, *check, s, s.missed())
+	return rig.Conclude(out, flags.Check, s, s.missed())
 }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 
@@ -118,25 +117,11 @@ func (s *site) startRedis(ctx context.Context) error {
 	return s.redis.Await(ctx, func(context.Context) error { return askOnce(address, incr.append(nil, "probe"), ":1\r\n", ":2\r\n") })
 }
 
-// nginxConf answers by itself, as fast as nginx can.
-const nginxConf = `daemon off;
-worker_processes %[1]d;
-pid %[2]s/pid;
-error_log stderr error;
-events { worker_connections 1024; }
-http {
-  access_log off;
-  keepalive_requests 1000000000;
-  client_body_temp_path %[2]s/body;
-  proxy_temp_path %[2]s/proxy;
-  fastcgi_temp_path %[2]s/fastcgi;
-  uwsgi_temp_path %[2]s/uwsgi;
-  scgi_temp_path %[2]s/scgi;
-  server {
-    listen %[3]s;
+// nginxServer answers by itself, as fast as nginx can.
+const nginxServer = `  server {
+    listen %s;
     location / { return 200 "allowed\n"; }
   }
-}
 `
 
 func (s *site) startNginx(ctx context.Context) error {
@@ -148,12 +133,12 @@ func (s *site) startNginx(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	conf := filepath.Join(dir, "nginx.conf")
-	if err := os.WriteFile(conf, fmt.Appendf(nil, nginxConf, runtime.NumCPU(), dir, address), 0o600); err != nil {
+	args, err := daemon.NginxArgs(dir, fmt.Sprintf(nginxServer, address))
+	if err != nil {
 		return err
 	}
 	s.versions = append(s.versions, daemon.NginxVersion(program))
-	if s.nginx, err = daemon.Start("nginx", dir, address, nil, program, "-p", dir, "-e", "stderr", "-c", conf); err != nil {
+	if s.nginx, err = daemon.Start("nginx", dir, address, nil, program, args...); err != nil {
 		return err
 	}
 	return s.nginx.Await(ctx, s.probeNginx)
@@ -184,10 +169,10 @@ func (s *site) startTidegate(ctx context.Context, binary string) (err error) {
 	return err
 }
 
-// entrants are who is asked, those of one race or all.
+// entrants are who is asked, those of one race (resp), of one depth of it (resp64) or all.
 func (s *site) entrants(only string) (es entrants) {
 	add := func(e *entrant) *entrant {
-		if only == "" || only == e.race {
+		if only == "" || only == e.race || only == fmt.Sprint(e.race, e.depth) {
 			es = append(es, e)
 		}
 		return e

@@ -42,11 +42,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	r := f.report(start)
-	r.WriteText(out)
-	if *markdown != "" {
-		if err := r.WriteMarkdownFile(*markdown); err != nil {
-			return err
-		}
+	if err := r.Write(out, *markdown); err != nil {
+		return err
 	}
 	return rig.Conclude(out, *check, f.summary, f.summary.missed())
 }

@@ -10,8 +10,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"runtime"
@@ -32,21 +30,14 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
-	flags := flag.NewFlagSet("gateway", flag.ExitOnError)
-	check := flags.Bool("check", false, "exit 1 when a bar is missed, naming it")
-	markdown := flags.String("markdown", "", "also write the tables to this `FILE`, with machine and date")
-	rounds := flags.Int("rounds", 5, "how many rounds count")
-	heat := flags.Duration("heat", 5*time.Second, "how long a contestant is asked in a round")
-	binary := flags.String("tidegate", "", "measure this `BINARY` instead of one built from the source")
+	flags := rig.NewFlags("gateway", 5, 5*time.Second, time.Second)
+	binary := flags.Binary()
 	child := flags.String("child", "", "used by this program when it runs itself: where the upstream listens")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if *child != "" {
 		return serveUpstream(ctx, *child)
-	}
-	if *rounds < 1 || *heat < time.Second {
-		return errors.New("at least one round, and heats of at least a second")
 	}
 
 	start := time.Now()
@@ -67,21 +58,18 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := race(ctx, site, es, *rounds, *heat); err != nil {
+	if err := race(ctx, site, es, flags.Rounds, flags.Heat); err != nil {
 		return err
 	}
 	s := summarize(es, cost)
 	r := report.New(start)
 	r.Notes, r.LastLine = append(site.versions, neighbours), s.String()
-	r.Tables = []report.Table{raceTable(es, *heat), costTable(es, cost)}
-	r.WriteText(out)
-	if *markdown != "" {
-		if err := r.WriteMarkdownFile(*markdown); err != nil {
-			return err
-		}
+	r.Tables = []report.Table{raceTable(es, flags.Heat), costTable(es, cost)}
+	if err := r.Write(out, flags.Markdown); err != nil {
+		return err
 	}
 	if n := wrongAnswers(es); n > 0 {
 		return fmt.Errorf("%d requests were not answered as they should be, so that the comparison is void", n)
 	}
-	return rig.Conclude(out, *check, s, s.missed())
+	return rig.Conclude(out, flags.Check, s, s.missed())
 }

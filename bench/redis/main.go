@@ -11,8 +11,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"io"
 	"runtime/debug"
 	"time"
@@ -34,17 +32,10 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
-	flags := flag.NewFlagSet("redis", flag.ExitOnError)
-	check := flags.Bool("check", false, "exit 1 when a bar is missed, naming it")
-	markdown := flags.String("markdown", "", "also write the tables to this `FILE`, with machine and date")
-	rounds := flags.Int("rounds", 15, "how many rounds count")
-	heat := flags.Duration("heat", 400*time.Millisecond, "how long a contestant is asked in a round")
-	only := flags.String("only", "", "run this `RACE` alone: keys, hot, attack, truth, scripts or cluster; there is no last line then")
+	flags := rig.NewFlags("redis", 15, 400*time.Millisecond, time.Millisecond)
+	only := flags.Only("keys, hot, attack, truth, scripts or cluster")
 	if err := flags.Parse(args); err != nil {
 		return err
-	}
-	if *rounds < 1 || *heat <= 0 {
-		return errors.New("at least one round, and heats that take time")
 	}
 
 	start := time.Now()
@@ -53,19 +44,16 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	defer server.stop()
-	b := &bench{server: server, rounds: *rounds, heat: *heat}
+	b := &bench{server: server, rounds: flags.Rounds, heat: flags.Heat}
 	f, err := b.all(ctx, *only)
 	if err != nil {
 		return err
 	}
 	r := report.New(start)
 	s := f.summary()
-	r.Notes, r.Tables, r.LastLine = append([]string{server.version}, versions...), f.tables(*heat), s.String()
-	r.WriteText(out)
-	if *markdown != "" {
-		if err := r.WriteMarkdownFile(*markdown); err != nil {
-			return err
-		}
+	r.Notes, r.Tables, r.LastLine = append([]string{server.version}, versions...), f.tables(flags.Heat), s.String()
+	if err := r.Write(out, flags.Markdown); err != nil {
+		return err
 	}
 	if err := f.wrong(); err != nil {
 		return err
@@ -73,5 +61,5 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if *only != "" {
 		return nil
 	}
-	return rig.Conclude(out, *check, s, s.missed())
+	return rig.Conclude(out, flags.Check, s, s.missed())
 }

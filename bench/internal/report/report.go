@@ -56,6 +56,15 @@ func (r *Report) WriteText(out io.Writer) {
 	fmt.Fprintf(out, "\n%s in all\n", r.took.Round(time.Second))
 }
 
+// Write is WriteText, and also WriteMarkdownFile if a file is given.
+func (r *Report) Write(out io.Writer, markdown string) error {
+	r.WriteText(out)
+	if markdown == "" {
+		return nil
+	}
+	return r.WriteMarkdownFile(markdown)
+}
+
 // WriteMarkdownFile is for the pages.
 func (r *Report) WriteMarkdownFile(name string) error {
 	var b strings.Builder

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 )
 
 type line string
@@ -44,4 +45,19 @@ func TestAllocs(t *testing.T) {
 			t.Errorf("Allocs(%v) = %s, want %s", n, got, want)
 		}
 	}
+}
+
+func TestFlags(t *testing.T) {
+	f := func(want Flags, ok bool, args ...string) {
+		t.Helper()
+		got := NewFlags("bench", 5, 2*time.Second, time.Second)
+		err := got.Parse(args)
+		if (err == nil) != ok || got.Check != want.Check || got.Markdown != want.Markdown || got.Rounds != want.Rounds || got.Heat != want.Heat {
+			t.Errorf("%q: %+v, %v", args, got, err)
+		}
+	}
+	f(Flags{Rounds: 5, Heat: 2 * time.Second}, true)
+	f(Flags{Check: true, Markdown: "f", Rounds: 1, Heat: time.Second}, true, "-check", "-markdown=f", "-rounds=1", "-heat=1s")
+	f(Flags{Rounds: 0, Heat: 2 * time.Second}, false, "-rounds=0")
+	f(Flags{Rounds: 5, Heat: 999 * time.Millisecond}, false, "-heat=999ms")
 }

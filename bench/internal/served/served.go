@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"tidegate.dev/tidegate/bench/internal/daemon"
 )
 
 // How long a gateway may take to listen, and to end.
@@ -46,7 +48,7 @@ func Build(ctx context.Context, dir string) (string, error) {
 func Start(ctx context.Context, program string, flags ...string) (*Gateway, error) {
 	args := append([]string{"serve", "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0", "--log.access=off", "--drain=2s"}, flags...)
 	g := &Gateway{cmd: exec.Command(program, args...), ended: make(chan struct{})}
-	g.cmd.SysProcAttr = endWithUs()
+	g.cmd.SysProcAttr = daemon.EndWithUs()
 	output, err := g.cmd.StderrPipe()
 	if err != nil {
 		return nil, err
