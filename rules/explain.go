@@ -59,11 +59,19 @@ type ExplainedRule struct {
 	Per   string `json:"per,omitempty"`
 	Scope string `json:"scope,omitempty"`
 	Key   string `json:"key,omitempty"`
+	// Subject is what Scope and Key say, part by part.
+	Subject []SubjectPart `json:"subject,omitempty"`
 	// Unlimited: it applies and holds the request to nothing.
 	Unlimited bool `json:"unlimited,omitempty"`
 	// Elastic says what the signal has to give.
 	Elastic string           `json:"elastic,omitempty"`
 	Checks  []ExplainedCheck `json:"checks,omitempty"`
+}
+
+// SubjectPart is one of the values that a rule counts by.
+type SubjectPart struct {
+	Name  string `json:"name"`  // user, or who/cookie session where an identity has several sources
+	Value string `json:"value"` // as it was found; "" for everyone
 }
 
 // ExplainedCheck is one check that the request is held to by a rule.
@@ -73,10 +81,12 @@ type ExplainedCheck struct {
 	Algorithm string `json:"algorithm"`
 	Scope     string `json:"scope,omitempty"`
 	Key       string `json:"key"`
-	Cost      int64  `json:"cost"`
-	Estimate  bool   `json:"estimate,omitempty"` // the true cost comes later
-	Advisory  bool   `json:"advisory,omitempty"`
-	MaxWait   string `json:"max_wait,omitempty"`
+	// Subject is what Scope and Key say, part by part.
+	Subject  []SubjectPart `json:"subject,omitempty"`
+	Cost     int64         `json:"cost"`
+	Estimate bool          `json:"estimate,omitempty"` // the true cost comes later
+	Advisory bool          `json:"advisory,omitempty"`
+	MaxWait  string        `json:"max_wait,omitempty"`
 	// Until is for counters that rules in force before counted in, by an algorithm or over
 	// a period that is another now: until then requests are held to what was used there.
 	Until *time.Time `json:"until,omitempty"`
@@ -191,11 +201,13 @@ func (st *state) explainHit(h *hit) ExplainedRule {
 	}
 	if h.verdict == applies && !r.written.Deny {
 		x.Per, x.Scope = r.subject.text(), r.subject.scopes[h.scope]
+		x.Subject = r.subject.named(st, h)
 		st.explainPlan(&x, r.plan(st, h))
 	}
 	checks := st.append(nil, h)
 	for _, c := range checks {
 		made := explainCheck(c)
+		made.Subject = x.Subject
 		if p := st.predecessorOf(checks, c.Limit); p != nil {
 			made.Until = &p.until
 		}

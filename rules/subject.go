@@ -121,6 +121,25 @@ func (st *state) key() string {
 	return st.request.Key(st.parts...)
 }
 
+// named returns what the request is counted by, part by part.
+func (s *subject) named(st *state, h *hit) []SubjectPart {
+	_, scope, missing := s.find(st, h)
+	if missing != nil {
+		return nil
+	}
+	all := make([]SubjectPart, len(s.parts))
+	for i := len(s.parts) - 1; i >= 0; i-- { // as find has put the ways together
+		p := &s.parts[i]
+		way := scope % p.variants
+		scope /= p.variants
+		all[i] = SubjectPart{Name: st.set.ids.ip.name, Value: strings.Clone(st.parts[i])}
+		if way < len(p.id.sources) {
+			all[i].Name = p.id.scope(way)
+		}
+	}
+	return all
+}
+
 // text is per as the rule file has it.
 func (s *subject) text() string {
 	var names []string

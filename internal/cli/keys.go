@@ -20,7 +20,9 @@ Usage: tidegate keys get   [FLAGS] --as NAME=VALUE [[METHOD] URL]
        tidegate keys reset [FLAGS] --as NAME=VALUE [[METHOD] URL]
 
 get shows what a caller has left under the rules that count it, and for how long it
-is refused. It charges nothing. reset empties the caller's counters and ends a block.
+is refused. It charges nothing. What one instance counts by itself while the store is
+away is marked local, what the store cannot say is marked unknown. reset empties the
+caller's counters and ends a block; if nothing was counted, it says so and exits 1.
 With a request, only the rules that apply to it are used; without one, all rules that
 count by the identities named. Counters that all callers share are shown and reset
 only with --rule.
@@ -91,27 +93,75 @@ func (o *keysOptions) print(env *Env, verb string, keys admin.Keys) int {
 	if len(keys.Counters) == 0 {
 		code = exitFound
 	}
-	switch {
-	case o.json:
+	for _, u := range keys.Unnamed {
+		hint := "which changes nothing"
+		if u.Near != "" {
+			hint = fmt.Sprintf("did you mean %q?", u.Near)
+		}
+		fmt.Fprintf(env.Stderr, "tidegate keys: the rules have no identity %q; %s\n", u.Name, hint)
+	}
+	used := 0
+	for _, c := range keys.Counters {
+		if c.WasUsed {
+			used++
+		}
+		if c.Unknown != "" {
+			code = exitFound
+		}
+	}
+	if verb == "reset" && used == 0 {
+		code = exitFound
+	}
+	if o.json {
 		return max(code, printJSON(*env, keys))
-	case code != exitOK:
+	}
+	switch {
+	case len(keys.Counters) == 0:
 		fmt.Fprintln(env.Stderr, "tidegate keys: no rule counts by that; tidegate explain says what a request is counted by")
 		return code
+	case verb == "reset" && used == 0:
+		fmt.Fprintf(env.Stderr, "tidegate keys: nobody was reset: nothing is counted for %s\n", whose(keys.Counters))
+		return code
+	case verb == "reset" && used < len(keys.Counters):
+		fmt.Fprintf(env.Stdout, "reset %d of %s:\n", used, plural(len(keys.Counters), "counter"))
 	case verb == "reset":
-		fmt.Fprintf(env.Stdout, "reset %s:\n", plural(len(keys.Counters), "counter"))
+		fmt.Fprintf(env.Stdout, "reset %s:\n", plural(used, "counter"))
 	}
+	printCounters(env, keys.Counters)
+	return code
+}
+
+// whose names the subjects of counters, each once.
+func whose(counters []admin.Counter) string {
+	var all []string
+	for i := range counters {
+		if text := subjectText(counters[i].Subject); !slices.Contains(all, text) {
+			all = append(all, text)
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+func printCounters(env *Env, counters []admin.Counter) {
 	w := tabwriter.NewWriter(env.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "RULE\tCOUNTED\tLIMIT\tLEFT\tNOW")
-	for i := range keys.Counters {
-		c := &keys.Counters[i]
-		who, _, _ := strings.Cut(c.Scope, "#")
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d of %d\t%s\n", c.Rule, strings.TrimSpace(who+" "+c.Key), limitText(c), c.Remaining, c.Capacity, nowText(c)+localText(c))
+	local, unknown := false, ""
+	for i := range counters {
+		c := &counters[i]
+		left, now := fmt.Sprintf("%d of %d", c.Remaining, c.Capacity), nowText(c)+localText(c)
+		if c.Unknown != "" {
+			left, now, unknown = "?", "unknown", c.Unknown
+		}
+		local = local || c.Local
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", c.Rule, subjectText(c.Subject), limitText(c), left, now)
 	}
 	_ = w.Flush() // what does not reach standard output is not ours to mend
-	if slices.ContainsFunc(keys.Counters, func(c admin.Counter) bool { return c.Local }) {
+	if local {
 		fmt.Fprintln(env.Stderr, "tidegate keys: the store does not answer: what is marked local was counted by this instance alone, which admits its share of the limit meanwhile")
 	}
-	return code
+	if unknown != "" {
+		fmt.Fprintf(env.Stderr, "tidegate keys: the store cannot say what is marked unknown: %s; the on_store_failure of these rules decides meanwhile\n", unknown)
+	}
 }
 
 func limitText(c *admin.Counter) string {

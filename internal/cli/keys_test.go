@@ -108,6 +108,67 @@ api   user 42  2/1h0m0s sliding_log            2 of 2  passes
 	}
 }
 
+// Nobody is reset where nothing is counted, and a caller is named as people would.
+func TestKeysOfNobody(t *testing.T) {
+	server, charge := adminServer(t, `
+identify: { user: header X-User }
+rules:
+  - { name: posts, match: [POST /posts, "PUT /posts/{id}"], per: [user, route], limits: 2/hour }
+  - { name: search, match: /search, per: user, limits: 9/hour }
+`, "")
+	env := map[string]string{"TIDEGATE_SERVER": server}
+	f := func(code int, want, wantErr string, args ...string) {
+		t.Helper()
+		out, stderr := keys(t, env, code, args...)
+		if strings.TrimSpace(out) != strings.TrimSpace(want) || strings.TrimSpace(stderr) != wantErr {
+			t.Errorf("tidegate keys %s:\n%s%swant\n%s\n%s", strings.Join(args, " "), out, stderr, strings.TrimLeft(want, "\n"), wantErr)
+		}
+	}
+	f(exitFound, "", `tidegate keys: nobody was reset: nothing is counted for user 42, route POST /posts; user 42, route PUT /posts/{id}; user 42`, "reset", "--as", "user=42")
+	charge("/search", "42")
+	f(exitOK, `
+reset 1 of 3 counters:
+RULE    COUNTED                         LIMIT                 LEFT    NOW
+posts   user 42, route POST /posts      2/1h0m0s sliding_log  2 of 2  passes
+posts   user 42, route PUT /posts/{id}  2/1h0m0s sliding_log  2 of 2  passes
+search  user 42                         9/1h0m0s sliding_log  9 of 9  passes
+`, "", "reset", "--as", "user=42")
+	f(exitFound, "", "tidegate keys: nobody was reset: nothing is counted for user 42", "reset", "--as", "user=42", "--rule", "search")
+	if out, _ := keys(t, env, exitFound, "reset", "--as", "user=42", "--json"); strings.Contains(out, "was_used") || !strings.Contains(out, `"value": "POST /posts"`) {
+		t.Errorf("printed %s", out)
+	}
+	f(exitOK, `
+RULE    COUNTED                 LIMIT                 LEFT    NOW
+search  user "\x1b[2Ja, \"b\n"  9/1h0m0s sliding_log  9 of 9  passes
+`, "", "get", "--rule", "search", "--as", "user=\x1b[2Ja, \"b\n")
+	long := strings.Repeat("é", 200)
+	out, _ := keys(t, env, exitOK, "get", "--rule", "search", "--as", "user="+long)
+	if !strings.Contains(out, "user "+strings.Repeat("é", 60)+"…  ") {
+		t.Errorf("a long value: %s", out)
+	}
+	_, stderr := keys(t, env, exitOK, "get", "--rule", "search", "--as", "user=42", "--as", "usr=1")
+	if !strings.Contains(stderr, `the rules have no identity "usr"; did you mean "user"?`) {
+		t.Errorf("said %q", stderr)
+	}
+}
+
+// What the store cannot say, and what one instance counts alone, is marked.
+func TestKeysAreMarked(t *testing.T) {
+	answer := `{"counters":[
+{"rule":"api","role":"decides","limit":"2/1h0m0s sliding_log","key":"42","subject":[{"name":"user","value":"42"}],"ok":true,"remaining":1,"capacity":2,"local":true},
+{"rule":"plan","role":"decides","limit":"9/1h0m0s sliding_log","key":"@","subject":[{"name":"ip","value":"@"}],"unknown":"connection refused"}]}`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(answer)) }))
+	t.Cleanup(server.Close)
+	out, stderr := keys(t, map[string]string{"TIDEGATE_SERVER": server.URL}, exitFound, "get", "--as", "user=42")
+	want := `RULE  COUNTED     LIMIT                 LEFT    NOW
+api   user 42     2/1h0m0s sliding_log  1 of 2  passes (local)
+plan  ip unknown  9/1h0m0s sliding_log  ?       unknown
+`
+	if out != want || !strings.Contains(stderr, "marked local") || !strings.Contains(stderr, "marked unknown: connection refused") {
+		t.Errorf("got\n%s%swant\n%s", out, stderr, want)
+	}
+}
+
 func TestKeysThatCannotBeHad(t *testing.T) {
 	server, _ := adminServer(t, keysRules, "")
 	other := httptest.NewServer(http.NotFoundHandler())

@@ -70,7 +70,7 @@ func printApplied(env *Env, r *rules.ExplainedRule) {
 	if r.Branch != "" {
 		line("for", strings.TrimSuffix(r.Branch+": "+r.Reason, ": "))
 	}
-	line("counts", strings.TrimSpace(r.Scope+" "+r.Key))
+	line("counts", subjectText(r.Subject))
 	line("elastic", r.Elastic)
 	if r.Unlimited {
 		line("limit", "unlimited")

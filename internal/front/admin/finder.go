@@ -89,10 +89,8 @@ func (f *finder) whyNot(x *rules.ExplainedRule, ids []rules.FoundIdentity) strin
 }
 
 func (f *finder) add(rule string, c rules.ExplainedCheck) {
-	for _, before := range f.found {
-		if before.check.Key == c.Check.Key && before.check.Limit.Identity() == c.Check.Limit.Identity() {
-			return
-		}
+	made := Counter{Rule: rule, Role: c.Role, Limit: c.Limit, Scope: c.Scope, Key: c.Key, Subject: c.Subject, check: c.Check}
+	if !slices.ContainsFunc(f.found, func(before Counter) bool { return before.same(&made) }) {
+		f.found = append(f.found, made)
 	}
-	f.found = append(f.found, Counter{Rule: rule, Role: c.Role, Limit: c.Limit, Scope: c.Scope, Key: c.Key, check: c.Check})
 }

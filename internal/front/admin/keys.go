@@ -7,12 +7,22 @@ import (
 	"strings"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/lang/describe"
 	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/rules"
 )
 
 // Keys answers a [Question].
 type Keys struct {
 	Counters []Counter `json:"counters"`
+	// Unnamed are identities of the question that the rules do not have.
+	Unnamed []Unnamed `json:"unnamed,omitempty"`
+}
+
+// Unnamed is a name that the rules do not have, and the one that it resembles.
+type Unnamed struct {
+	Name string `json:"name"`
+	Near string `json:"near,omitempty"`
 }
 
 // Counter is where a key stands under one limit of a rule.
@@ -22,6 +32,8 @@ type Counter struct {
 	Limit string `json:"limit"` // 100/1m0s sub_windows
 	Scope string `json:"scope"` // who is counted: user
 	Key   string `json:"key"`   // 42
+	// Subject is what Scope and Key say, part by part.
+	Subject []rules.SubjectPart `json:"subject,omitempty"`
 	// OK: one more would pass.
 	OK         bool    `json:"ok"`
 	Remaining  int64   `json:"remaining"`
@@ -31,6 +43,10 @@ type Counter struct {
 	// Local: the store does not answer. These are counts of this process, which admits its
 	// share of the limit meanwhile.
 	Local bool `json:"local,omitempty"`
+	// Unknown is why the store cannot say where the key stands; the numbers are 0 then.
+	Unknown string `json:"unknown,omitempty"`
+	// WasUsed: something was counted here before a reset, or that is not known.
+	WasUsed bool `json:"was_used,omitempty"`
 
 	check tidegate.Check
 }
@@ -49,6 +65,8 @@ func (s *server) peek(ctx context.Context, q Question) (Keys, error) {
 	if err != nil {
 		return Keys{}, err
 	}
+	var failed error
+	known := len(found) == 0
 	for i := range found {
 		c := &found[i]
 		look := tidegate.Check{Key: c.check.Key, Limit: c.check.Limit} // a cost of 0 peeks
@@ -57,13 +75,47 @@ func (s *server) peek(ctx context.Context, q Question) (Keys, error) {
 			err = d.Err // somebody else has answered for the store
 		}
 		if err != nil {
-			return Keys{}, problemf(http.StatusServiceUnavailable, "The store cannot say where %s stands: %v.", c.Rule, err)
+			c.Unknown = err.Error()
+			if failed == nil {
+				failed = problemf(http.StatusServiceUnavailable, "The store cannot say where %s stands: %v.", c.Rule, err)
+			}
+			continue
 		}
+		known = true
 		c.OK, c.Remaining, c.Capacity = d.OK, d.Remaining, c.check.Limit.Capacity()
 		c.RetryAfter, c.ResetAfter = d.RetryAfter.Seconds(), d.ResetAfter.Seconds()
 		c.Local = d.Receipt.Origin == tidegate.OriginLocal
 	}
-	return Keys{found}, nil
+	if !known {
+		return Keys{}, failed
+	}
+	return Keys{found, s.unnamed(q)}, nil
+}
+
+// unnamed are the identities of a question that change nothing, because the rules do not
+// have them.
+func (s *server) unnamed(q Question) (all []Unnamed) {
+	described := describe.Request{As: q.As}
+	described.Unknown(s.Rules.Live().Set().Identities(), func(name, near string) {
+		all = append(all, Unnamed{name, near})
+	})
+	return all
+}
+
+// used reports whether anything is counted in c, as far as that is known.
+func (c *Counter) used() bool {
+	return c.Unknown != "" || !c.OK || c.ResetAfter > 0
+}
+
+// used reports whether anything is counted in a counter of k, or it was not looked at.
+func (k *Keys) used(c *Counter) bool {
+	i := slices.IndexFunc(k.Counters, func(o Counter) bool { return o.same(c) })
+	return i < 0 || k.Counters[i].used()
+}
+
+// same reports whether a and b are the same counter.
+func (c *Counter) same(o *Counter) bool {
+	return c.check.Key == o.check.Key && c.check.Limit.Identity() == o.check.Limit.Identity()
 }
 
 func (s *server) resetKeys(r *http.Request) (any, []any, error) {
@@ -80,6 +132,8 @@ func (s *server) resetKeys(r *http.Request) (any, []any, error) {
 	if !ok {
 		return nil, what, problemf(http.StatusNotImplemented, "The store cannot forget.")
 	}
+	was, err := s.peek(r.Context(), q)
+	knows := err == nil
 	var checks []tidegate.Check
 	for _, c := range found {
 		checks = append(checks, c.check)
@@ -92,6 +146,9 @@ func (s *server) resetKeys(r *http.Request) (any, []any, error) {
 		return nil, what, problemf(http.StatusServiceUnavailable, "The store could not forget: %v.", err)
 	}
 	now, err := s.peek(r.Context(), q)
+	for i := range now.Counters {
+		now.Counters[i].WasUsed = !knows || was.used(&now.Counters[i])
+	}
 	return now, what, err
 }
 
