@@ -19,7 +19,7 @@ type Charge struct {
 func (g *Gate) EnterCharged(ctx context.Context, r *Request, c *Charge) (Decision, *Visit) {
 	held := g.checks.Get().(*[]Check)
 	checks := g.matcher.Match(r, (*held)[:0])
-	d, counted := g.decide(ctx, r, checks, false)
+	d, counted := g.decide(ctx, r, checks, how{})
 	if !d.OK || d.Err != nil {
 		g.putChecks(held, checks)
 		*c = Charge{}

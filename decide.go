@@ -5,9 +5,14 @@ import (
 	"time"
 )
 
-// decide decides about r, and returns the checks that the store was asked about. With record, the store keeps
-// a record of the estimates among them.
-func (g *Gate) decide(ctx context.Context, r *Request, checks []Check, record bool) (d Decision, counted []Check) {
+// how a request is charged.
+type how struct {
+	record  bool // the store keeps a record of the estimates
+	settled bool // what may be given back counts as settled, too; see Limit.Settled
+}
+
+// decide decides about r, and returns the checks that the store was asked about.
+func (g *Gate) decide(ctx context.Context, r *Request, checks []Check, how how) (d Decision, counted []Check) {
 	counted, denied := splitAccess(checks)
 	switch {
 	case denied != nil:
@@ -15,7 +20,7 @@ func (g *Gate) decide(ctx context.Context, r *Request, checks []Check, record bo
 	case len(counted) == 0:
 		d = Decision{OK: true, Granted: 1}
 	default:
-		d = g.take(ctx, counted, record)
+		d = g.take(ctx, counted, how)
 	}
 	if g.observe != nil {
 		g.observe(r, checks, d)
@@ -44,8 +49,8 @@ func splitAccess(checks []Check) (counted []Check, denied *Limit) {
 	return checks[:n], denied
 }
 
-func (g *Gate) take(ctx context.Context, checks []Check, record bool) Decision {
-	d, err := g.ask(ctx, checks, record)
+func (g *Gate) take(ctx context.Context, checks []Check, how how) Decision {
+	d, err := g.ask(ctx, checks, how)
 	switch {
 	case err != nil && ctx.Err() != nil: // the caller has left
 		return Decision{Err: err, RetryAfter: time.Second, Limit: waitedLimit(checks)}
@@ -59,7 +64,16 @@ func (g *Gate) take(ctx context.Context, checks []Check, record bool) Decision {
 	return d
 }
 
-func (g *Gate) ask(ctx context.Context, checks []Check, record bool) (Decision, error) {
+func (g *Gate) ask(ctx context.Context, checks []Check, how how) (Decision, error) {
+	if how.settled {
+		if all := withSettled(checks); len(all) > len(checks) {
+			return g.askSettled(ctx, checks, all, how.record)
+		}
+	}
+	return g.askStore(ctx, checks, how.record)
+}
+
+func (g *Gate) askStore(ctx context.Context, checks []Check, record bool) (Decision, error) {
 	if !record {
 		return g.store.Take(ctx, checks, 1)
 	}
@@ -148,15 +162,21 @@ func (g *Gate) block(ctx context.Context, checks []Check, d *Decision) {
 		if err != nil {
 			return
 		}
+		start := Check{Key: c.Key, Limit: b, Cost: 1}
 		if !usedUp {
 			d.RetryAfter = min(d.RetryAfter, inFlightRetry)
+			start.Cost = 0 // look only
+		}
+		started, err := g.store.Take(ctx, []Check{start}, 1)
+		switch {
+		case err != nil || started.Err != nil:
 			return
-		}
-		started, err := g.store.Take(ctx, []Check{{Key: c.Key, Limit: b, Cost: 1}}, 1)
-		if err == nil && started.OK {
+		case !started.OK: // it has begun before, or another refusal was faster
+			d.RetryAfter = max(d.RetryAfter, started.RetryAfter)
+		case usedUp:
 			d.RetryAfter = max(d.RetryAfter, b.Period)
-			d.ResetAfter = max(d.ResetAfter, d.RetryAfter)
 		}
+		d.ResetAfter = max(d.ResetAfter, d.RetryAfter)
 		return
 	}
 }
@@ -177,18 +197,4 @@ func (g *Gate) usedUp(ctx context.Context, c *Check) (bool, error) {
 // the request, and what is settled of its limit is counted apart.
 func (c *Check) unsettled() bool {
 	return !c.Advisory && c.Limit.settled != nil && (c.Estimate || c.byStatus())
-}
-
-// settleAll counts what was charged as settled, because no outcome will be reported.
-func (g *Gate) settleAll(ctx context.Context, checks []Check, d *Decision) {
-	var all []Check
-	for i := range checks {
-		if c := &checks[i]; c.unsettled() && c.Cost > 0 {
-			all = append(all, Check{Key: c.Key, Limit: c.Limit.settled, Cost: c.Cost})
-		}
-	}
-	if len(all) > 0 {
-		// If the store is not reached, a refused caller is not blocked, only refused.
-		_ = g.store.Adjust(context.WithoutCancel(ctx), d.Receipt, all)
-	}
 }

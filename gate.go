@@ -75,10 +75,7 @@ func (g *Gate) Observe(f func(r *Request, checks []Check, d Decision)) *Gate {
 func (g *Gate) Decide(ctx context.Context, r *Request) Decision {
 	held := g.checks.Get().(*[]Check)
 	checks := g.matcher.Match(r, (*held)[:0])
-	d, counted := g.decide(ctx, r, checks, false)
-	if d.OK && d.Err == nil {
-		g.settleAll(ctx, counted, &d)
-	}
+	d, _ := g.decide(ctx, r, checks, how{settled: true})
 	g.putChecks(held, checks)
 	return d
 }
@@ -88,7 +85,7 @@ func (g *Gate) Decide(ctx context.Context, r *Request) Decision {
 func (g *Gate) Enter(ctx context.Context, r *Request) (Decision, *Visit) {
 	held := g.checks.Get().(*[]Check)
 	checks := g.matcher.Match(r, (*held)[:0])
-	d, counted := g.decide(ctx, r, checks, false)
+	d, counted := g.decide(ctx, r, checks, how{})
 	var v *Visit
 	if d.OK && d.Err == nil {
 		v = newVisit(ctx, g.store, counted, &d)

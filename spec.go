@@ -175,7 +175,7 @@ func (s Spec) settled() *Limit {
 	s.Scope += "#settled"
 	s.CountRejected = false
 	s.Terms = &Terms{Rule: s.Terms.Rule, Role: Blocks, Handling: s.Terms.Handling}
-	s.Terms.Handling.Queue, s.Terms.Handling.InLineOf, s.Terms.Handling.Final = nil, nil, true
+	s.Terms.Handling.Queue, s.Terms.Handling.InLineOf = nil, nil
 	return MustLimit(s)
 }
 

@@ -19,6 +19,8 @@ type Ticket struct {
 	// record settles all of them, once. others are charged beside it, and are settled by
 	// whoever settles the record.
 	recorded, others []Check
+	// settled: all of them count as settled already, until they are.
+	settled bool
 }
 
 // Issue is Enter for front ends that do not see the end of a request: whoever asked settles
@@ -26,16 +28,32 @@ type Ticket struct {
 // them. What is never settled stays charged, and slots are free when their lease runs out.
 // The ticket is nil when nothing is left to do, or the request was refused.
 //
-// What counts by status, or on an estimate, is kept as a reservation, for [ReserveTTL].
+// What counts by status, or on an estimate, is kept as a reservation, for [ReserveTTL]. Until it
+// is settled, it is in flight: it refuses others and starts no Block. Use IssueSettled for callers
+// who may never come back.
 func (g *Gate) Issue(ctx context.Context, r *Request) (Decision, *Ticket) {
+	return g.issue(ctx, r, false)
+}
+
+// IssueSettled is Issue for callers who may settle the ticket or never come back: until they do,
+// the request counts as if its outcome did, and as much as was estimated. So it may start a Block,
+// as after Decide.
+func (g *Gate) IssueSettled(ctx context.Context, r *Request) (Decision, *Ticket) {
+	return g.issue(ctx, r, true)
+}
+
+func (g *Gate) issue(ctx context.Context, r *Request, settled bool) (Decision, *Ticket) {
 	held := g.checks.Get().(*[]Check)
 	checks := g.matcher.Match(r, (*held)[:0])
 	counted, _ := splitAccess(checks)
 	estimates := markRecorded(counted)
-	d, counted := g.decide(ctx, r, checks, estimates != nil)
+	d, counted := g.decide(ctx, r, checks, how{record: estimates != nil, settled: settled})
 	var t *Ticket
 	if d.OK && d.Err == nil {
 		t = newTicket(counted, estimates, &d)
+	}
+	if t != nil {
+		t.settled = settled
 	}
 	g.putChecks(held, checks)
 	return d, t
@@ -110,7 +128,7 @@ func (g *Gate) Settle(ctx context.Context, t *Ticket, o Outcome) error {
 	if t == nil {
 		return nil
 	}
-	v := &Visit{store: g.store, ctx: context.WithoutCancel(ctx), taken: t.taken, kept: t.others}
+	v := &Visit{store: g.store, ctx: context.WithoutCancel(ctx), taken: t.taken, kept: t.others, settled: t.settled}
 	if len(t.recorded) > 0 {
 		store, ok := g.store.(Reserver)
 		if !ok {
@@ -123,7 +141,7 @@ func (g *Gate) Settle(ctx context.Context, t *Ticket, o Outcome) error {
 	if len(t.slots) > 0 {
 		v.slots = &holding{store: g.store, ctx: v.ctx, taken: t.taken.receipt, slots: t.slots, detach: func() bool { return false }}
 	}
-	return v.end(o, v.settledBlocks(t.recorded, o))
+	return v.end(o, t.recorded)
 }
 
 // Renew prolongs the leases of the slots of a ticket; see [Renewer].

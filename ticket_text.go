@@ -28,6 +28,7 @@ type ticketParts struct {
 	Slots    []checkPart `json:"s,omitempty"`
 	Recorded []checkPart `json:"r,omitempty"`
 	Others   []checkPart `json:"c,omitempty"`
+	Settled  bool        `json:"d,omitempty"`
 }
 
 type checkPart struct {
@@ -49,7 +50,7 @@ func (t *Ticket) MarshalText() ([]byte, error) {
 	raw, err := json.Marshal(ticketParts{
 		At: r.At, Wait: int64(t.taken.wait), Sole: t.taken.oneBucket,
 		Handle: r.Handle, Instance: r.Instance, Origin: r.Origin, Place: r.Place, Apart: r.Apart,
-		Slots: writeChecks(t.slots), Recorded: writeChecks(t.recorded), Others: writeChecks(t.others),
+		Slots: writeChecks(t.slots), Recorded: writeChecks(t.recorded), Others: writeChecks(t.others), Settled: t.settled,
 	})
 	if err != nil {
 		return nil, err
@@ -93,7 +94,7 @@ func (t *Ticket) UnmarshalText(text []byte) error {
 	got := Ticket{taken: taken{
 		receipt: Receipt{At: p.At, Handle: p.Handle, Instance: p.Instance, Origin: p.Origin, Place: p.Place, Apart: p.Apart},
 		wait:    time.Duration(p.Wait), oneBucket: p.Sole,
-	}}
+	}, settled: p.Settled}
 	for _, list := range []struct {
 		parts []checkPart
 		to    *[]Check

@@ -19,6 +19,8 @@ type Visit struct {
 	taken taken
 	slots *holding // nil: none
 	kept  []Check  // counted by status, or on an estimate
+	// settled: what is kept counts as settled already; see Limit.Settled.
+	settled bool
 
 	mu    sync.Mutex
 	ended bool
@@ -179,36 +181,52 @@ func (v *Visit) End(o Outcome) error {
 	return v.end(o, nil)
 }
 
-// end makes the changes of the outcome, and those besides.
-func (v *Visit) end(o Outcome, changes []Check) error {
+// end makes the changes of the outcome. The charges of recorded are changed already, and what
+// counts as settled of them is not.
+func (v *Visit) end(o Outcome, recorded []Check) error {
+	var p pending
 	if v.slots != nil {
-		changes = append(changes, v.slots.end()...)
+		p.changes = v.slots.end()
 	}
-	changes = append(changes, v.settledBlocks(v.kept, o)...)
-	var errs error
-	for _, c := range v.kept {
-		cost := v.trueCost(&c, o)
-		c.Cost = cost - c.Cost
-		switch {
-		case c.Cost == 0:
-		case c.Cost < 0 && c.Limit.Turn(cost) > 0: // the turns of those that stay are before it
-			errs = errors.Join(errs, v.store.Adjust(v.ctx, v.taken.receiptAt(v.taken.instantOf(&c)+c.Limit.Turn(cost)), []Check{c}))
-		default:
-			changes = append(changes, c)
-		}
+	for i := range recorded {
+		v.settle(&p, &recorded[i], o)
 	}
-	return errors.Join(errs, v.taken.adjust(v.ctx, v.store, changes))
+	for i := range v.kept {
+		c := v.kept[i]
+		v.settle(&p, &c, o)
+		p.change(v, c, v.trueCost(&c, o))
+	}
+	return errors.Join(p.err, v.taken.adjust(v.ctx, v.store, p.changes))
 }
 
-// settledBlocks are the charges that may start a block, now that the outcome is known.
-func (v *Visit) settledBlocks(checks []Check, o Outcome) (changes []Check) {
-	for i := range checks {
-		c := &checks[i]
-		if cost := v.trueCost(c, o); cost > 0 && c.unsettled() {
-			changes = append(changes, Check{Key: c.Key, Limit: c.Limit.settled, Cost: cost})
-		}
+// settle counts as settled what stays charged of c: it may start a block from now on.
+func (v *Visit) settle(p *pending, c *Check, o Outcome) {
+	if !c.unsettled() {
+		return
 	}
-	return changes
+	counted := int64(0)
+	if v.settled {
+		counted = c.Cost
+	}
+	p.change(v, Check{Key: c.Key, Limit: c.Limit.settled, Cost: counted}, v.trueCost(c, o))
+}
+
+// pending are changes that are made together, and the error of those that were not.
+type pending struct {
+	changes []Check
+	err     error
+}
+
+// change makes the charge of c one of cost.
+func (p *pending) change(v *Visit, c Check, cost int64) {
+	c.Cost = cost - c.Cost
+	switch {
+	case c.Cost == 0:
+	case c.Cost < 0 && c.Limit.Turn(cost) > 0: // the turns of those that stay are before it
+		p.err = errors.Join(p.err, v.store.Adjust(v.ctx, v.taken.receiptAt(v.taken.instantOf(&c)+c.Limit.Turn(cost)), []Check{c}))
+	default:
+		p.changes = append(p.changes, c)
+	}
 }
 
 // trueCost of a check by the outcome. It has ended: found stays as it is.

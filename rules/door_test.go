@@ -35,6 +35,14 @@ rules:
 	if all := parse(t, src, Config{}).Blind(DoorCheck); len(all) != 1 {
 		t.Errorf("%v", all)
 	}
+	blocks := strings.Replace(src, "count: { status: 401 }", "count: { status: 401 }, block: 15m", 1)
+	for _, door := range Doors() {
+		for _, p := range parse(t, blocks, Config{}).Blind(door)[:1] {
+			if !strings.Contains(p.Message, "charges every request, also towards `block`") {
+				t.Errorf("%s: %s", door, p.Message)
+			}
+		}
+	}
 	if none := new(DoorWarnings).Of(parse(t, src, Config{})); len(none) != 0 {
 		t.Errorf("%v", none)
 	}

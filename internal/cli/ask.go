@@ -21,6 +21,10 @@ Puts the request to the check listener of a running server, which decides and ch
 and prints the decision. With --peek nothing is charged. The exit code is 0 if the request
 may pass and 1 if not.
 
+A rule that counts by status counts the request, whatever becomes of it, until its status is
+reported with the ticket (POST /v1/report). With --report that is promised: until then the
+request is in flight and starts no block.
+
 The server is the check listener of tidegate serve (listen.check): --server, or
 TIDEGATE_CHECK_SERVER. Its token, if it has one, is in --token-file, in the file that
 TIDEGATE_CHECK_TOKEN_FILE names, or in TIDEGATE_CHECK_TOKEN.
@@ -34,15 +38,16 @@ Examples:
 		o.remote.flags(flags)
 		o.draft.flags(flags, "`NAME=VALUE` of an identity; may be repeated", "what the request costs")
 		flags.BoolVar(&o.peek, "peek", false, "charge nothing")
+		flags.BoolVar(&o.report, "report", false, "how the request ends will be reported, with the ticket")
 		flags.BoolVar(&o.json, "json", false, "print JSON")
 		return o.run
 	},
 }
 
 type askOptions struct {
-	draft      draft
-	remote     remote
-	peek, json bool
+	draft              draft
+	remote             remote
+	peek, report, json bool
 }
 
 // asked is the request in the words of the check API.
@@ -55,6 +60,7 @@ type asked struct {
 	Body    string            `json:"body,omitempty"`
 	Cost    int64             `json:"cost,omitempty"`
 	As      map[string]string `json:"as,omitempty"`
+	Report  bool              `json:"report,omitempty"`
 }
 
 // verdict is its answer.
@@ -78,6 +84,9 @@ func (o *askOptions) run(ctx context.Context, env Env, args []string) int {
 	}
 	if err := o.remote.find(env); err != nil {
 		return misused(env, "ask", "%v", err)
+	}
+	if o.peek && o.report {
+		return misused(env, "ask", "with --peek there is nothing to report")
 	}
 	path := "/v1/check"
 	if o.peek {
@@ -120,7 +129,7 @@ func (o *askOptions) question() asked {
 		host, path, _ = strings.Cut(path, "/")
 		path = "/" + path
 	}
-	return asked{d.Method, host, path, d.IP, d.Header, d.Body, d.Cost, d.As}
+	return asked{d.Method, host, path, d.IP, d.Header, d.Body, d.Cost, d.As, o.report}
 }
 
 func (v *verdict) print(env *Env) {

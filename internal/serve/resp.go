@@ -9,6 +9,7 @@ import (
 	"tidegate.dev/tidegate/internal/config"
 	"tidegate.dev/tidegate/internal/front/listen"
 	"tidegate.dev/tidegate/internal/front/resp"
+	"tidegate.dev/tidegate/internal/front/strict"
 	"tidegate.dev/tidegate/internal/serve/handover"
 )
 
@@ -48,18 +49,22 @@ func (s *server) openRESP() (handover.Server, error) {
 	if stall == 0 { // any
 		stall = aYear
 	}
-	server := resp.New(resp.Options{
+	o := resp.Options{
 		Desk:    s.respDoor.callers.desk,
 		Store:   s.counters,
+		Paths:   strict.Paths{EncodedSlash: s.config.Paths.EncodedSlash == config.Allow},
 		Version: s.version,
 		Counted: s.respDoor.callers.count,
 		Observe: s.respDoor.callers.log,
 		Report:  func(err error) { s.log.Error("a connection of the RESP listener failed", "err", err) },
 		Stall:   stall,
 		Idle:    l.Idle,
-	})
+	}
+	if s.rules != nil {
+		o.Known = s.rules.knows
+	}
 	return &respServer{
-		Server: server, users: s.respDoor.users,
+		Server: resp.New(o), users: s.respDoor.users,
 		conns: listen.NewGroup(listen.Options{Limits: listen.Limits{Connections: l.Connections, Surplus: -1, Stall: -1}, Log: s.log}),
 		door:  &s.respDoor,
 	}, nil

@@ -108,6 +108,7 @@ var behaviours = []behaviour{
 	{"reserve/advisory", testSettleAdvisory},
 	{"reset", testReset},
 	{"gate/only what is settled blocks", testSettledBlocks},
+	{"gate/what nobody reports is settled", testUnreportedBlocks},
 	{"misuse/rejected without effect", testMisuse},
 	{"misuse/access rules", testAccessRules},
 	{"misuse/slice reused", testSliceReused},

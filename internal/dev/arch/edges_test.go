@@ -33,7 +33,7 @@ var edges = []edge{
 	{"internal/cli", "internal/lang/describe internal/lang/diag internal/lang/rulefile internal/lang/bounded", "requests and files as operators write them"},
 	{"internal/cli", "root httplimit store/memory", "explain puts a request through the middleware, on counters of its own"},
 
-	{"internal/serve", "internal/front/gateway internal/front/admin internal/front/checkapi internal/front/resp internal/front/desk internal/front/listen", "the composition root knows every front end, and what serves them"},
+	{"internal/serve", "internal/front/gateway internal/front/admin internal/front/checkapi internal/front/resp internal/front/desk internal/front/strict internal/front/listen", "the composition root knows every front end, and what serves them"},
 	{"internal/serve", "fleet store/memory internal/chain internal/chain/queue", "and every store, with what stands before it"},
 	{"internal/serve", "internal/config internal/telemetry internal/telemetry/accesslog internal/telemetry/logsink internal/telemetry/pressure internal/serve/handover internal/dev/demo", "and what a process has around it"},
 	{"internal/serve", "root httplimit rules rules/source", "and the rules"},

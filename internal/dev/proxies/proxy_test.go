@@ -26,6 +26,8 @@ type proxy struct {
 	// which they do not.
 	opens  bool
 	closed []string
+	// refuses503: it cannot tell a 503 of Tidegate that has no decision from a refusal.
+	refuses503 bool
 	// patient are the edits after which it waits for Tidegate as long as a busy machine takes.
 	patient []string
 	// http2 are the edits that make it speak HTTP/2 on addr, with a certificate and its key.
@@ -69,7 +71,8 @@ var all = []proxy{
 		},
 	},
 	{
-		name: "traefik", start: startTraefik, toOrigin: true, rewrites: true,
+		name: "traefik", start: startTraefik, patient: []string{"dialTimeout: 100ms", "dialTimeout: 30s", "responseHeaderTimeout: 500ms", "responseHeaderTimeout: 30s"}, toOrigin: true, rewrites: true,
+		opens: true, refuses503: true, closed: []string{"middlewares: [fail-open]", "middlewares: []"},
 		http2: func(_, pem string) []string {
 			return []string{"http:\n", "tls: { certificates: [ { certFile: " + pem + ", keyFile: " + pem + " } ] }\nhttp:\n", "service: application\n", "service: application\n      tls: {}\n"}
 		},
@@ -209,7 +212,7 @@ func startTraefik(t *testing.T, addr, door, origin string, edits ...string) {
 	bin := testdep.Need(t, "traefik")
 	api := "127.0.0.1:" + testdep.FreePort(t)
 	dir := deployed(t, "traefik", append([]string{
-		`":80"`, `"` + addr + `"`, "127.0.0.1:9000", origin, "127.0.0.1:8081", door,
+		`":80"`, `"` + addr + `"`, "127.0.0.1:9000", origin, "127.0.0.1:8081", door, "127.0.0.1:8082", "127.0.0.1:" + testdep.FreePort(t),
 		"entryPoints:\n  web", "api: { insecure: true }\nentryPoints:\n  traefik: { address: \"" + api + "\" }\n  web",
 	}, edits...)...)
 	testdep.Run(t, dir, bin, "--configFile=traefik.yaml").Listens(t, "tcp", addr)

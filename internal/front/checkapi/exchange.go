@@ -27,15 +27,15 @@ const (
 
 // exchange is the memory of one request and its answer, pooled.
 type exchange struct {
-	in, out  []byte
-	reserved int64                // of room
-	asked    []*question.Question // those of this request
-	spare    []*question.Question // all there are, empty unless used
-	used     int                  // how many of them were
-	many     bool
-	ready    []ready // as the gate is asked
-	decision tidegate.Decision
-	word     word // what became of it, or of the worst of several
+	in, out   []byte
+	reserved  int64                // of room
+	questions []*question.Question // those of this request
+	spare     []*question.Question // all there are, empty unless used
+	used      int                  // how many of them were
+	many      bool
+	ready     []ready // as the gate is asked
+	decision  tidegate.Decision
+	word      word // what became of it, or of the worst of several
 }
 
 // ready is a question that can be put to the gate, or why that is not done.
@@ -56,7 +56,7 @@ var exchanges = sync.Pool{New: func() any { return new(exchange) }}
 
 // question returns an empty one, the next of this request.
 func (x *exchange) question() *question.Question {
-	n := len(x.asked)
+	n := len(x.questions)
 	if n == len(x.spare) {
 		x.spare = append(x.spare, new(question.Question))
 	}
@@ -65,7 +65,7 @@ func (x *exchange) question() *question.Question {
 		q.Reset()
 	}
 	x.used = max(x.used, n+1)
-	x.asked = append(x.asked, q)
+	x.questions = append(x.questions, q)
 	return q
 }
 
@@ -79,7 +79,7 @@ func (x *exchange) done(room *room) {
 		return
 	}
 	clear(x.ready)
-	*x = exchange{in: x.in[:0], out: x.out[:0], asked: x.asked[:0], spare: x.spare, ready: x.ready[:0]}
+	*x = exchange{in: x.in[:0], out: x.out[:0], questions: x.questions[:0], spare: x.spare, ready: x.ready[:0]}
 	exchanges.Put(x)
 }
 

@@ -59,5 +59,6 @@ const pageRules = `
 identify: { user: client header X-User }
 rules:
   - { name: posts, match: POST /posts, per: user, limits: 10/hour }
+  - { name: login, match: POST /login, per: ip, limits: 5/15m, count: { status: 401 }, block: 15m }
   - { name: tokens, match: POST /v1/chat, per: user, limits: 100/hour }
 `

@@ -57,9 +57,12 @@ func readField(s *scanner, name string, q *question.Question, seen *fields) {
 	case "as":
 		seen.once(s, name, 7)
 		readAs(s, q)
+	case "report":
+		seen.once(s, name, 8)
+		q.Report = s.boolean("report")
 	default:
 		if s.err == nil {
-			s.fail("there is no field %q; there are method, host, path, ip, headers, body, cost and as", name)
+			s.fail("there is no field %q; there are method, host, path, ip, headers, body, cost, as and report", name)
 		}
 	}
 }
@@ -141,7 +144,7 @@ func (x *exchange) readChecks(text string, most int) error {
 			continue
 		}
 		seen.once(&s, name, checksBit)
-		x.many, x.asked = true, x.asked[:0]
+		x.many, x.questions = true, x.questions[:0]
 		x.readMany(&s, most)
 	}
 	if x.many && seen != 1<<checksBit {
@@ -164,7 +167,7 @@ func (x *exchange) readMany(s *scanner, most int) {
 			s.err = inCheck(n-1, s.err)
 		}
 	}
-	if len(x.asked) == 0 {
+	if len(x.questions) == 0 {
 		s.fail("the array of checks is empty")
 	}
 }

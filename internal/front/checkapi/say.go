@@ -39,16 +39,17 @@ func wordOf(d *tidegate.Decision) word {
 }
 
 // appendAnswer appends an object without its closing brace.
-func appendAnswer(b []byte, a *desk.Answer, said word, why string) []byte {
+func appendAnswer(b []byte, a *desk.Answer, result word, reason string) []byte {
 	d := &a.Decision
 	b = append(b, `{"decision":"`...)
-	b = append(b, words[said][0]...)
+	b = append(b, words[result][0]...)
 	b = append(b, '"')
-	if rule := ruleOf(d.Limit); rule != "" {
+	rule, limit, remaining, ok := desk.Told(d)
+	if rule != "" {
 		b = append(b, `,"rule":`...)
 		b = appendString(b, rule)
 	}
-	if limit, remaining, ok := numbers(d); ok {
+	if ok {
 		b = append(b, `,"limit":`...)
 		b = strconv.AppendInt(b, limit, 10)
 		b = append(b, `,"remaining":`...)
@@ -69,49 +70,17 @@ func appendAnswer(b []byte, a *desk.Answer, said word, why string) []byte {
 	if d.Soft {
 		b = append(b, `,"soft":true`...)
 	}
-	if d.Never && said == limited {
+	if d.Never && result == limited {
 		b = append(b, `,"never":true`...)
 	}
 	if d.Err != nil {
 		b = append(b, `,"fallback":true`...)
 	}
-	if why != "" {
+	if reason != "" {
 		b = append(b, `,"reason":`...)
-		b = appendString(b, why)
+		b = appendString(b, reason)
 	}
 	return b
-}
-
-func ruleOf(l *tidegate.Limit) string {
-	switch {
-	case l == nil:
-		return ""
-	case l.Terms != nil && l.Terms.Rule != "":
-		return l.Terms.Rule
-	}
-	return l.Name
-}
-
-// numbers are those of the limit that clients are told; not ok where there are none.
-func numbers(d *tidegate.Decision) (limit, remaining int64, ok bool) {
-	l := d.Limit
-	if l == nil || d.Err != nil || l.Algorithm == tidegate.Deny {
-		return 0, 0, false
-	}
-	told, remaining := l, d.Remaining
-	if t := l.Terms; t != nil {
-		blocks := t.Role == tidegate.Blocks
-		switch {
-		case t.Answer.Nominal != nil:
-			told = t.Answer.Nominal
-		case blocks: // its numbers are not those of the rule
-			return 0, 0, false
-		}
-		if blocks {
-			remaining = 0
-		}
-	}
-	return told.Capacity(), max(0, remaining-max(0, l.Capacity()-told.Capacity())), true
 }
 
 // appendSeconds writes a duration exactly.

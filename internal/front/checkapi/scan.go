@@ -137,6 +137,20 @@ func (s *scanner) escaped(what string) string {
 	return value
 }
 
+// boolean reads true or false.
+func (s *scanner) boolean(what string) bool {
+	s.peek()
+	for _, value := range [...]bool{true, false} {
+		word := strconv.FormatBool(value)
+		if strings.HasPrefix(s.text[s.at:], word) {
+			s.at += len(word)
+			return value
+		}
+	}
+	s.expected(what + ", true or false,")
+	return false
+}
+
 // integer reads a whole number from low to high.
 func (s *scanner) integer(what string, low, high int64) int64 {
 	s.peek()

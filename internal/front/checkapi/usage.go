@@ -33,7 +33,11 @@ func (s *Server) usage(ctx context.Context, x *exchange, text string) *problem {
 	sc := scanner{text: text}
 	q := x.question()
 	readQuestion(&sc, q)
-	if err := sc.end(); err != nil {
+	err := sc.end()
+	if err == nil && q.Report {
+		err = errReport
+	}
+	if err != nil {
 		return badInput(err)
 	}
 	asked, named := []Sample{{q.Method, q.Host, q.Target}}, q.Target != ""

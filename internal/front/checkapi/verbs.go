@@ -15,10 +15,10 @@ import (
 type verb func(s *Server, ctx context.Context, x *exchange, text string) *problem
 
 var verbs = map[string]verb{
-	"check":   asking((*desk.Desk).Open, true, ""),
-	"peek":    asking(peek, true, ""),
-	"reserve": asking((*desk.Desk).Reserve, false, ""),
-	"acquire": asking((*desk.Desk).Open, false, "No rule with concurrency applies, so there is no slot to hold."),
+	"check":   decide{ask: (*desk.Desk).Open, askPending: (*desk.Desk).OpenPending, many: true}.verb,
+	"peek":    decide{ask: peek, many: true}.verb,
+	"reserve": decide{ask: (*desk.Desk).Reserve}.verb,
+	"acquire": decide{ask: (*desk.Desk).Open, askPending: (*desk.Desk).OpenPending, idle: "No rule with concurrency applies, so there is no slot to hold."}.verb,
 	"usage":   (*Server).usage,
 	"settle":  reporting((*desk.Desk).Settle, "cost"),
 	"report":  reporting((*desk.Desk).Settle, "status or cost"),
@@ -38,50 +38,63 @@ func release(d *desk.Desk, ctx context.Context, ticket string, _ tidegate.Outcom
 	return d.Release(ctx, ticket)
 }
 
-// asking is for verbs about requests, several at a time if many. idle is what to say of a
-// request that was allowed and left nothing to do.
-func asking(ask func(*desk.Desk, context.Context, *tidegate.Request) desk.Answer, many bool, idle string) verb {
-	return func(s *Server, ctx context.Context, x *exchange, text string) *problem {
-		if err := x.readChecks(text, s.Checks); err != nil {
-			return badInput(err)
-		}
-		if x.many && !many {
-			return badInput(errors.New("this takes one request at a time"))
-		}
-		// All are read before one is charged.
-		if err := x.prepare(s); err != nil {
-			return badInput(err)
-		}
-		if x.many {
-			x.out = append(x.out, `{"answers":[`...)
-		}
-		for i, q := range x.asked {
-			if i > 0 {
-				x.out = append(x.out, ',')
-			}
-			var a desk.Answer
-			why := ""
-			if p := x.ready[i].denied; p != nil {
-				a.Never, why = true, p.Detail
-			} else {
-				a = ask(s.Desk, ctx, x.ready[i].request)
-				if a.OK && a.Ticket == "" && a.Err == nil {
-					why = idle
-				}
-			}
-			x.say(&a, why, q, s.Known)
-		}
-		if x.many {
-			x.out = append(x.out, `]}`...)
-		}
-		return nil
-	}
+// decide is a verb about requests.
+type decide struct {
+	ask func(*desk.Desk, context.Context, *tidegate.Request) desk.Answer
+	// askPending is for callers who will report the outcome; nil means that there is none to report.
+	askPending func(*desk.Desk, context.Context, *tidegate.Request) desk.Answer
+	many       bool   // several at a time
+	idle       string // said of a request that was allowed and left nothing to do
 }
 
-// prepare makes requests of the questions.
-func (x *exchange) prepare(s *Server) error {
-	for i, q := range x.asked {
+// verb implements a verb.
+func (d decide) verb(s *Server, ctx context.Context, x *exchange, text string) *problem {
+	if err := x.readChecks(text, s.Checks); err != nil {
+		return badInput(err)
+	}
+	if x.many && !d.many {
+		return badInput(errors.New("this takes one request at a time"))
+	}
+	// All are read before one is charged.
+	if err := x.prepare(s, d.askPending != nil); err != nil {
+		return badInput(err)
+	}
+	if x.many {
+		x.out = append(x.out, `{"answers":[`...)
+	}
+	for i, q := range x.questions {
+		if i > 0 {
+			x.out = append(x.out, ',')
+		}
+		var a desk.Answer
+		reason := ""
+		switch p := x.ready[i].denied; {
+		case p != nil:
+			a.Never, reason = true, p.Detail
+		case q.Report:
+			a = d.askPending(s.Desk, ctx, x.ready[i].request)
+		default:
+			a = d.ask(s.Desk, ctx, x.ready[i].request)
+		}
+		if a.OK && a.Ticket == "" && a.Err == nil {
+			reason = d.idle
+		}
+		x.write(&a, reason, q, s.Known)
+	}
+	if x.many {
+		x.out = append(x.out, `]}`...)
+	}
+	return nil
+}
+
+// prepare makes requests of the questions, which may say that their outcome will be reported if
+// there is one.
+func (x *exchange) prepare(s *Server, outcome bool) error {
+	for i, q := range x.questions {
 		r, denied, err := q.Request(s.paths)
+		if err == nil && q.Report && !outcome {
+			err = errReport
+		}
 		if err != nil && x.many {
 			err = inCheck(i, err)
 		}
@@ -93,12 +106,15 @@ func (x *exchange) prepare(s *Server) error {
 	return nil
 }
 
-// say appends an answer to the question q.
-func (x *exchange) say(a *desk.Answer, why string, q *question.Question, known func(string) bool) {
-	said := wordOf(&a.Decision)
+// errReport is for verbs whose requests have no outcome, or whose outcome is always reported.
+var errReport = errors.New("the field \"report\" is for check and acquire")
+
+// write appends the answer to the question q.
+func (x *exchange) write(a *desk.Answer, reason string, q *question.Question, known func(string) bool) {
+	result := wordOf(&a.Decision)
 	x.decision = a.Decision
-	x.word = max(x.word, said)
-	x.out = appendAnswer(x.out, a, said, why)
+	x.word = max(x.word, result)
+	x.out = appendAnswer(x.out, a, result, reason)
 	first := true
 	for i := range q.As {
 		if name := q.As[i].Name; known != nil && !known(name) {

@@ -2,9 +2,9 @@
 // answer: may this pass, what would be said, reserve, settle, hold a slot. Front ends that
 // speak some protocol turn its questions into these calls, and these answers into words.
 //
-// Nobody here sees how a request ends, and nobody can hold one: what would wait in line is
-// refused with the wait as RetryAfter, elastic limits are hard, and what counts by the
-// outcome counts, until the caller comes back with a ticket and tells.
+// Nobody here sees how a request ends, and nobody can hold one: what would wait in a queue is
+// refused with the wait as RetryAfter, elastic limits are hard, and a request counts as if its
+// outcome did, and costs what was estimated, until the caller reports with its ticket.
 //
 // Start with [New].
 package desk
@@ -55,11 +55,22 @@ func (d *Desk) Check(ctx context.Context, r *tidegate.Request) tidegate.Decision
 	return d.gate.Decide(ctx, r)
 }
 
-// Open is Check for callers who will come back with the ticket: to settle what counts by
-// the outcome or on an estimate, to renew slots and to release them.
+// Open is Check with a ticket for callers who may come back: to settle what counts by the
+// outcome or on an estimate, to renew slots and to release them. Until they do, it is charged
+// as Check does, and may start a block.
 func (d *Desk) Open(ctx context.Context, r *tidegate.Request) Answer {
 	r.Unattended = true
-	decision, ticket := d.gate.Issue(ctx, r)
+	return answer(d.gate.IssueSettled(ctx, r))
+}
+
+// OpenPending is Open for callers who have said that they will report the outcome: until they
+// do, the request is in flight. It holds its place, and starts no block.
+func (d *Desk) OpenPending(ctx context.Context, r *tidegate.Request) Answer {
+	r.Unattended = true
+	return answer(d.gate.Issue(ctx, r))
+}
+
+func answer(decision tidegate.Decision, ticket *tidegate.Ticket) Answer {
 	a := Answer{Decision: decision}
 	if ticket != nil {
 		text, err := ticket.MarshalText()
@@ -71,11 +82,11 @@ func (d *Desk) Open(ctx context.Context, r *tidegate.Request) Answer {
 	return a
 }
 
-// Reserve is Open of a request whose cost is an estimate, in every rule that charges what
-// the request says.
+// Reserve is OpenPending of a request whose cost is an estimate, in every rule that charges
+// what the request says.
 func (d *Desk) Reserve(ctx context.Context, r *tidegate.Request) Answer {
 	r.Estimate = true
-	return d.Open(ctx, r)
+	return d.OpenPending(ctx, r)
 }
 
 // Peek tells what Check would, and charges nothing.

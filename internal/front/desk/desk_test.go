@@ -184,3 +184,27 @@ func TestUsage(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 }
+
+// Nothing remains for a caller who is blocked.
+func TestUsageOfTheBlocked(t *testing.T) {
+	set, err := rules.Parse("rules.yaml", []byte("version: 1\nrules: [{ name: posts, per: ip, limits: 5/hour, block: 2h }]"), rules.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := desk.New(tidegate.NewGate(set, memory.New()))
+	for range 6 {
+		d.Check(t.Context(), request("GET /"))
+	}
+	blocked := 0
+	for _, u := range d.Usage(t.Context(), request("GET /")) {
+		if u.Rule != "posts" || u.Limit.Capacity() != 5 || u.Used != 5 || u.Remaining != 0 {
+			t.Errorf("%+v", u)
+		}
+		if u.Blocked {
+			blocked++
+		}
+	}
+	if blocked != 1 {
+		t.Errorf("%d blocks are told of", blocked)
+	}
+}

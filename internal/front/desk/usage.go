@@ -28,18 +28,18 @@ type Use struct {
 func (d *Desk) Usage(ctx context.Context, r *tidegate.Request) (all []Use) {
 	r.Unattended = true
 	d.gate.PeekEach(ctx, r, func(c tidegate.Check, got tidegate.Decision) {
-		u := Use{Limit: c.Limit, RetryAfter: got.RetryAfter, ResetAfter: got.ResetAfter, Err: got.Err}
-		if terms := c.Limit.Terms; terms != nil {
-			u.Rule = terms.Rule
-			if u.Blocked = terms.Role == tidegate.Blocks; u.Blocked && got.OK {
-				return
-			}
-			if terms.Answer.Nominal != nil {
-				u.Limit = terms.Answer.Nominal
-			}
+		l := c.Limit
+		u := Use{Limit: l, Blocked: blocks(l), RetryAfter: got.RetryAfter, ResetAfter: got.ResetAfter, Err: got.Err}
+		if u.Blocked && got.OK {
+			return
 		}
-		// What a ceiling leaves above the limit is not told as remaining.
-		u.Remaining = max(0, got.Remaining-(c.Limit.Capacity()-u.Limit.Capacity()))
+		if l.Terms != nil {
+			u.Rule = l.Terms.Rule
+		}
+		if shown := shown(l); shown != nil {
+			u.Limit = shown
+		}
+		u.Remaining = left(l, u.Limit, got.Remaining)
 		u.Used = max(0, u.Limit.Capacity()-u.Remaining)
 		all = append(all, u)
 	})

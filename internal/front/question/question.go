@@ -40,6 +40,7 @@ type Question struct {
 	Body    string // JSON, unless a header Content-Type says otherwise
 	Cost    int64  // 0 means 1
 	As      []Pair // identities by the names of the rules; ip goes before IP
+	Report  bool   // whoever asks will report how the request ended
 
 	request tidegate.Request
 	url     url.URL
@@ -59,6 +60,7 @@ func (q *Question) Reset() {
 	clear(q.As)
 	q.Headers, q.As = q.Headers[:0], q.As[:0]
 	q.Method, q.Host, q.Target, q.IP, q.Body, q.Cost = "", "", "", "", "", 0
+	q.Report = false
 	q.ip, q.addr = "", netip.Addr{}
 	q.url = url.URL{}
 	if q.values != nil {

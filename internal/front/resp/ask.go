@@ -14,6 +14,21 @@ func (c *conn) ask(args [][]byte, f func(*conn, *tidegate.Request) desk.Answer, 
 	c.decide(f, idle)
 }
 
+// askOnce is ask for commands that leave nothing to report, or always do.
+func (c *conn) askOnce(args [][]byte, f func(*conn, *tidegate.Request) desk.Answer) {
+	if _, wrong := c.readRequest(args[1:], false); wrong != "" {
+		c.error(wrong)
+		return
+	}
+	if c.asked.question.Report {
+		c.error(noReport)
+		return
+	}
+	c.decide(f, "")
+}
+
+const noReport = "ERR syntax error: REPORT is for TG.CHECK, TG.MCHECK and TG.ACQUIRE"
+
 // decide answers the request that was read. idle is said of one that was allowed and left
 // nothing to do.
 func (c *conn) decide(f func(*conn, *tidegate.Request) desk.Answer, idle string) {
@@ -30,7 +45,13 @@ func (c *conn) decide(f func(*conn, *tidegate.Request) desk.Answer, idle string)
 	c.answer(&a, desk.Word(&a.Decision), reason)
 }
 
-func open(c *conn, r *tidegate.Request) desk.Answer { return c.srv.o.Desk.Open(c.srv.ctx, r) }
+// open asks for a ticket. A caller that has said REPORT holds a place until it does.
+func open(c *conn, r *tidegate.Request) desk.Answer {
+	if c.asked.question.Report {
+		return c.srv.o.Desk.OpenPending(c.srv.ctx, r)
+	}
+	return c.srv.o.Desk.Open(c.srv.ctx, r)
+}
 
 func reserve(c *conn, r *tidegate.Request) desk.Answer { return c.srv.o.Desk.Reserve(c.srv.ctx, r) }
 
@@ -39,8 +60,8 @@ func peek(c *conn, r *tidegate.Request) desk.Answer {
 }
 
 func (c *conn) check(args [][]byte)   { c.ask(args, open, "") }
-func (c *conn) peek(args [][]byte)    { c.ask(args, peek, "") }
-func (c *conn) reserve(args [][]byte) { c.ask(args, reserve, "") }
+func (c *conn) peek(args [][]byte)    { c.askOnce(args, peek) }
+func (c *conn) reserve(args [][]byte) { c.askOnce(args, reserve) }
 
 func (c *conn) acquire(args [][]byte) {
 	c.ask(args, open, "No rule with concurrency applies, so there is no slot to hold.")
@@ -73,7 +94,10 @@ func (c *conn) answer(a *desk.Answer, word, reason string) {
 	if !a.OK && !a.Never && a.Limit != nil {
 		retry = milliseconds(a.RetryAfter)
 	}
-	rule, limit, left := told(a.Limit, a.Remaining)
+	rule, limit, left, ok := desk.Told(&a.Decision)
+	if !ok && (a.Limit == nil || a.Limit.Algorithm != tidegate.Deny) { // an access rule has 0 of 0
+		limit, left = -1, -1
+	}
 	c.pairs(9)
 	c.raw("$8\r\ndecision\r\n")
 	c.bulk(word)
@@ -95,30 +119,17 @@ func (c *conn) answer(a *desk.Answer, word, reason string) {
 	c.bulk(reason)
 }
 
-// told is what clients are told of a limit: its rule, its number and what is left of that,
-// which of a ceiling or a block is that of the limit below it.
-func told(l *tidegate.Limit, remaining int64) (rule string, limit, left int64) {
-	if l == nil {
-		return "", -1, -1
-	}
-	rule, limit, left = l.Name, l.Capacity(), remaining
-	if l.Terms != nil {
-		rule = l.Terms.Rule
-		if below := l.Terms.Answer.Nominal; below != nil {
-			left = max(0, left-(limit-below.Capacity()))
-			limit = below.Capacity()
-		}
-	}
-	return rule, limit, left
-}
-
 // usage is TG.USAGE: an array of limits, each in pairs.
 func (c *conn) usage(args [][]byte) {
 	if _, wrong := c.readRequest(args[1:], false); wrong != "" {
 		c.error(wrong)
 		return
 	}
-	if c.asked.request == nil {
+	switch {
+	case c.asked.question.Report:
+		c.error(noReport)
+		return
+	case c.asked.request == nil:
 		c.error("ERR " + c.asked.reason)
 		return
 	}

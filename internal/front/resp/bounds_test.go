@@ -119,53 +119,6 @@ func TestBeforeAuth(t *testing.T) {
 	c.want("PING", "+PONG|")
 }
 
-// A command that is begun and not finished, and replies that are not taken, end the
-// connection; one that only does nothing may stay.
-func TestStalled(t *testing.T) {
-	store := memory.New()
-	s := resp.New(resp.Options{Store: store, Stall: 300 * time.Millisecond})
-	addr := listen(t, s)
-	idle := dial(t, addr)
-	idle.want("PING", "+PONG|")
-	half := dial(t, addr)
-	half.send("PING\r\n*2\r\n$4\r\nECHO\r\n")
-	if got := half.gone(); got != "+PONG\r\n" {
-		t.Errorf("%q", got)
-	}
-	drip := dial(t, addr)
-	go func() {
-		for range 100 { // a byte now and then is no progress
-			if _, err := io.WriteString(drip, "x"); err != nil {
-				return
-			}
-			time.Sleep(50 * time.Millisecond)
-		}
-	}()
-	drip.gone()
-	deaf := dial(t, addr)
-	go func() {
-		big := encode("ECHO", strings.Repeat("x", 60000))
-		for { // until it is disconnected, and never reading
-			if _, err := io.WriteString(deaf, big); err != nil {
-				return
-			}
-		}
-	}()
-	waitFor(t, "three stalled connections", func() bool { return s.Stats().Stalled == 3 })
-	idle.want("PING", "+PONG|")
-	// A stream of commands that never ends with a whole one is progress.
-	busy := dial(t, addr)
-	piece := encode("PING")
-	busy.send(piece[:5])
-	for range 20 {
-		busy.send(piece[5:] + piece[:5])
-		if got := busy.reply(); got != "+PONG\r\n" {
-			t.Fatal(got)
-		}
-		time.Sleep(30 * time.Millisecond)
-	}
-}
-
 func waitFor(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {

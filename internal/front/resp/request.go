@@ -36,6 +36,11 @@ func (c *conn) readRequest(args [][]byte, many bool) (rest [][]byte, wrong strin
 	words := c.asked.copy(args)
 	for len(words.args) > 0 && !(many && equalFold(words.args[0], "next")) {
 		word := words.args[0]
+		if equalFold(word, "report") {
+			q.Report = true
+			words.next(1)
+			continue
+		}
 		need := 2
 		if equalFold(word, "as") || equalFold(word, "header") {
 			need = 3
@@ -72,7 +77,7 @@ func (c *conn) readRequest(args [][]byte, many bool) (rest [][]byte, wrong strin
 			}
 			q.Cost = n
 		default:
-			return nil, "ERR syntax error: " + quoted(word) + " is not one of PATH, METHOD, HOST, IP, AS, HEADER, BODY, COST"
+			return nil, "ERR syntax error: " + quoted(word) + " is not one of PATH, METHOD, HOST, IP, AS, HEADER, BODY, COST, REPORT"
 		}
 	}
 	return words.args, c.asked.make(c.srv)

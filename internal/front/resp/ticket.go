@@ -18,7 +18,7 @@ func (c *conn) settle(args [][]byte) {
 		}
 		n, ok := integer(rest[1])
 		switch {
-		case status && ok && n >= 100 && n <= 999:
+		case status && ok && n >= 100 && n <= 599:
 			o.Status = int(n)
 		case cost && ok && n >= 0:
 			o.Cost, o.CostKnown = n, true

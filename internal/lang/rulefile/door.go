@@ -74,7 +74,11 @@ func (f *File) blindTo(r *Rule, door Door) (parts []string) {
 	if by := door.report(); by != "" {
 		unless = ", unless the caller reports it by " + by
 	}
-	add(r.Count != nil, "`count` charges every request, as the status is not known"+unless)
+	towards := ""
+	if r.Block != 0 {
+		towards = ", also towards `block`"
+	}
+	add(r.Count != nil, "`count` charges every request"+towards+", as the status is not known"+unless)
 	add(r.settles(), "`settle` does not happen and the estimate stays charged, as the true cost is not known"+unless)
 	add(r.any(func(t *Terms) bool { return t.Over != nil && t.Over.Elastic != nil }), "`elastic` is hard")
 	add(r.any(func(t *Terms) bool { return t.Queue != nil }), "`queue` refuses with the wait as Retry-After, as nobody can wait there")
