@@ -64,7 +64,9 @@ func TestStalledDrip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := stallServer()
 		c := pipeTo(s)
+		ended := make(chan bool)
 		go func() {
+			defer close(ended)
 			for range 100 {
 				if _, err := io.WriteString(c, "x"); err != nil {
 					return
@@ -74,6 +76,7 @@ func TestStalledDrip(t *testing.T) {
 		}()
 		_, took := reads(c)
 		wantStalled(t, s, took)
+		<-ended
 	})
 }
 
