@@ -144,7 +144,7 @@ func testCertificate(t *testing.T, bin string) {
 	cert, key = newCertificate(t, "second")
 	w.write("cert.pem", cert)
 	w.write("key.pem", key)
-	for end := time.Now().Add(5 * time.Second); holder() != "second"; time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); holder() != "second"; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the new certificate is not used")
 		}
