@@ -54,7 +54,15 @@ type command struct {
 	name    string
 	summary string
 	help    string // usage and examples; flags are added
+	takes   takes
 	setup   func(*flag.FlagSet) func(context.Context, Env, []string) int
+}
+
+// takes is what the arguments of a command are, for completion.
+type takes struct {
+	words   []string            // the first argument is one of these
+	endings []string            // of the files among the arguments; folders are offered, too
+	values  map[string][]string // of flags, where they can be listed
 }
 
 // commands in the order of --help. It is filled in by init, because help is one
@@ -62,7 +70,7 @@ type command struct {
 var commands []command
 
 func init() {
-	commands = []command{serveCommand, configCommand, lintCommand, testCommand, explainCommand, askCommand, keysCommand, versionCommand}
+	commands = []command{serveCommand, configCommand, lintCommand, testCommand, explainCommand, askCommand, keysCommand, completionCommand, versionCommand}
 }
 
 // Main runs one command and returns its exit code.

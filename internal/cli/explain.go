@@ -33,6 +33,7 @@ Examples:
   tidegate explain --ip 203.0.113.9 -H 'X-Api-Key: abc' GET /api/things
   tidegate explain --curl "curl -XPOST https://example.com/login -d user=x"
   echo '{"method":"POST","url":"/v1/chat","body":{"max_tokens":5}}' | tidegate explain --request -`,
+	takes: takes{words: []string{"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"}},
 	setup: func(flags *flag.FlagSet) func(context.Context, Env, []string) int {
 		o := explainOptions{draft: newDraft(describe.Someone)}
 		flags.StringVar(&o.rules, "rules", "rules.yaml", "`FILE` or folder of rules")

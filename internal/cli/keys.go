@@ -36,6 +36,7 @@ Examples:
   tidegate keys get --as user=42 POST /posts
   tidegate keys reset --as ip=203.0.113.9 --rule login
   tidegate keys get --rule site --json`,
+	takes: takes{words: []string{"get", "reset"}},
 	setup: func(flags *flag.FlagSet) func(context.Context, Env, []string) int {
 		who := newDraft("")
 		o := keysOptions{question: admin.Question{As: who.As}}

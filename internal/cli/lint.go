@@ -42,6 +42,10 @@ Examples:
   tidegate lint --was old.yaml rules.yaml  # which counters start where
   tidegate lint --door forward-auth rules.yaml  # what that door cannot know
   tidegate lint --checks                   # list all checks`,
+	takes: takes{
+		endings: []string{".yaml", ".yml"},
+		values:  map[string][]string{"format": lintFormats, "door": {"forward-auth", "check", "resp"}},
+	},
 	setup: func(flags *flag.FlagSet) func(context.Context, Env, []string) int {
 		o := lintOptions{format: "text"}
 		flags.Func("format", "`FORMAT` of what is found: text, json or sarif (2.1.0)", o.setFormat)

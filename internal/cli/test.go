@@ -40,6 +40,7 @@ Examples:
   tidegate test --strict rules/            # in CI: all tests of a folder, for all its rules
   tidegate test --watch rules_test.yaml    # again whenever a file changes
   tidegate test --json *_test.yaml`,
+	takes: takes{endings: []string{"_test.yaml", "_test.yml"}},
 	setup: func(flags *flag.FlagSet) func(context.Context, Env, []string) int {
 		var o testOptions
 		flags.BoolVar(&o.json, "json", false, "print JSON")

@@ -25,7 +25,7 @@ func (o *output) Write(p []byte) (int, error) {
 
 func (o *output) await(t *testing.T, text string) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		o.mu.Lock()
 		got := o.buf.String()
 		o.mu.Unlock()

@@ -15,6 +15,7 @@ import (
 type codec[T any] struct {
 	read  func(rawValue) (T, mistake)
 	write func(T) string // "" for none
+	words []string       // all there are, where they can be listed
 }
 
 // slot is a field of Config together with the codec of its value.
@@ -23,11 +24,13 @@ type slot struct {
 	yesNo bool                                // a flag without a value means true
 	set   func(*Config, []rawValue) []mistake // no words: to none
 	write func(*Config) []string              // nothing for none
+	words []string                            // all values there are, where they can be listed
 }
 
 // one is a slot for a single value.
 func one[T any](field func(*Config) *T, f codec[T]) slot {
 	return slot{
+		words: f.words,
 		set: func(c *Config, words []rawValue) []mistake {
 			var v T
 			if len(words) > 0 {
@@ -115,6 +118,7 @@ func oneOf(words ...string) codec[string] {
 			return w.text, mistake{}
 		},
 		write: func(v string) string { return v },
+		words: words,
 	}
 }
 
@@ -129,6 +133,7 @@ func named[T comparable](words []string, values []T) codec[T] {
 			return values[i], mistake{}
 		},
 		write: func(v T) string { return words[slices.Index(values, v)] },
+		words: words,
 	}
 }
 

@@ -40,6 +40,9 @@ func (f *flagValue) Set(text string) error {
 	return nil
 }
 
+// Words returns all values that the setting can have; nil if they cannot be listed.
+func (f *flagValue) Words() []string { return f.setting.slot.words }
+
 // String is asked for the default, which --help prints; also of a zero flagValue.
 func (f *flagValue) String() string {
 	if f.setting == nil {

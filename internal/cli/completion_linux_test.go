@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
+)
+
+// terminal starts a command on a terminal of its own and returns the other end of it.
+func terminal(t *testing.T, c *exec.Cmd) *os.File {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("there are no terminals here: %v", err)
+	}
+	t.Cleanup(func() { _ = master.Close() })
+	var number, unlocked uint32
+	for request, arg := range map[uintptr]*uint32{syscall.TIOCGPTN: &number, syscall.TIOCSPTLCK: &unlocked} {
+		if _, _, e := syscall.Syscall(syscall.SYS_IOCTL, master.Fd(), request, uintptr(unsafe.Pointer(arg))); e != 0 {
+			t.Fatal(e)
+		}
+	}
+	slave, err := os.OpenFile("/dev/pts/"+strconv.Itoa(int(number)), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Stdin, c.Stdout, c.Stderr = slave, slave, slave
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = slave.Close()
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	})
+	return master
+}
+
+// In a bash that somebody types into, the tab key completes.
+func TestTabInBash(t *testing.T) {
+	c := exec.Command(testdep.Need(t, "bash"), "--norc", "--noprofile", "-i")
+	c.Dir = completedFolder(t)
+	c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + c.Dir, "TERM=dumb", "PS1=ready> ", "INPUTRC=/dev/null", "LC_ALL=C"}
+	tty := terminal(t, c)
+	var out output
+	go func() {
+		piece := make([]byte, 4096)
+		for {
+			n, err := tty.Read(piece)
+			_, _ = out.Write(piece[:n])
+			if err != nil {
+				return
+			}
+		}
+	}()
+	send := func(text string) {
+		t.Helper()
+		if _, err := tty.WriteString(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out.await(t, "ready> ")
+	send("bind 'set bell-style none'; bind 'set enable-bracketed-paste off'; source '" + completionScript(t, "bash") + "'; echo sour''ced\n")
+	out.await(t, "sourced")
+	for i, typed := range []struct{ keys, want string }{
+		{"tidegate com\t bash", "tidegate completion bash"},
+		{"tidegate lint --str\tn\t", "tidegate lint --strict n"}, // no rule file begins with n
+		{"tidegate lint my\t", "tidegate lint my rules.yml"},
+		{"tidegate lint --format=sa\trules.\t", "tidegate lint --format=sarif rules.yaml"},
+		{"tidegate test ru\t", "tidegate test rules_test.yaml"},
+		{"tidegate serve --log.le\twa\t", "tidegate serve --log.level warn"},
+		{"tidegate lint su\tmo\t", "tidegate lint sub/more.yaml"},
+	} {
+		mark := fmt.Sprintf("line %d is", i)
+		// Ctrl-A and Ctrl-E make of the line the argument of an echo, which shows what bash read.
+		send(typed.keys + "\x01echo '" + mark[:4] + "''" + mark[4:] + "' \x05\n")
+		out.await(t, mark+" "+typed.want+"\r\n")
+	}
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	if shown := out.buf.String(); strings.Contains(shown, "bash: ") {
+		t.Errorf("bash complains:\n%s", shown)
+	}
+}
