@@ -34,7 +34,7 @@ func compile(f *rulefile.File, config Config) (*Set, diag.List) {
 	for i := range f.Lists {
 		c.lists[f.Lists[i].Name.Text] = newList(&f.Lists[i])
 	}
-	s := &Set{config: config, ids: c.ids, instances: f.Instances, verifier: c.newVerifier()}
+	s := &Set{config: config, ids: c.ids, instances: f.Instances, verifier: c.newVerifier(), keys: c.newKeys()}
 	for i := range f.Exempt {
 		w := &f.Exempt[i]
 		s.entries = append(s.entries, entry{guard: c.guard(w.When, w.Unless), patterns: w.Match, exempt: w})
@@ -44,15 +44,13 @@ func compile(f *rulefile.File, config Config) (*Set, diag.List) {
 		s.rules = append(s.rules, r)
 		s.entries = append(s.entries, entry{guard: c.guard(w.When, w.Unless), patterns: w.Match, rule: r})
 	}
-	if config.Trust.JWT == nil {
-		c.warnUnverified()
-	}
+	c.warnUntrusted(s.keys)
 	if c.problems.HasErrors() {
 		return nil, c.problems
 	}
 	s.replace()
 	s.index = newIndex(s.entries, config.IgnoreCase)
-	s.files, s.headers = c.files, headersOf(c.ids)
+	s.files, s.headers = c.files, headersOf(c.ids, s.keys)
 	c.ids.file, c.ids.unnamed = nil, nil // of no more use
 	s.states.New = func() any { return s.newState() }
 	return s, c.problems

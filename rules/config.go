@@ -29,16 +29,9 @@ type Trust struct {
 	// JWT verifies the tokens that jwt.* is read from; nil trusts none, and what
 	// comes from a token counts as missing.
 	JWT *JWT
-}
-
-// JWT is how bearer tokens are verified. One of Key and JWKS is needed.
-type JWT struct {
-	// Key is a file with one public key (PEM), or with a shared secret.
-	Key string
-	// JWKS is a file with a JSON Web Key Set.
-	JWKS string
-	// Issuer and Audience that a token must have; "" takes any.
-	Issuer, Audience string
+	// APIKeys recognises the keys that api_key is read from; nil knows none, and what
+	// comes from a key counts as missing.
+	APIKeys *APIKeys
 }
 
 // Signals give the current value of a signal such as "cpu" or "upstream_p99", in

@@ -3,6 +3,7 @@ package rules
 import (
 	"slices"
 	"strconv"
+	"sync/atomic"
 
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
@@ -18,6 +19,7 @@ type identity struct {
 	local bool
 	// never missing: method, path, host, route, everyone. They may be empty.
 	always bool
+	missed atomic.Int64 // requests that a rule asked for it, and that had none
 }
 
 // source is one place to find an identity in.

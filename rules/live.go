@@ -45,6 +45,7 @@ func (l *Live) Swap(set *Set) *Set {
 	defer l.mu.Unlock()
 	f := l.force.Load()
 	s := newSuccession(f.set.ledger(), set.ledger(), f.before, set.config.now())
+	set.countOn(f.set)
 	l.force.Store(&force{set: set, before: s.before.end()})
 	return f.set
 }

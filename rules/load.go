@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"cmp"
+
 	"tidegate.dev/tidegate/internal/lang/diag"
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
@@ -43,11 +45,14 @@ func newSet(name string, f *rulefile.File, problems diag.List, c Config) (*Set, 
 	return set, nil
 }
 
-// LoadError is what is wrong with a rule file, all at once.
+// LoadError is what is wrong with a rule file, or with a file of API keys, all at once.
 type LoadError struct {
 	Name     string // of the file or folder
 	Problems Problems
+	what     string // "API keys"; "" means rules
 }
 
 // Error shows every problem with its line and what to write instead.
-func (e *LoadError) Error() string { return "load rules " + e.Name + ":\n" + e.Problems.Error() }
+func (e *LoadError) Error() string {
+	return "load " + cmp.Or(e.what, "rules") + " " + e.Name + ":\n" + e.Problems.Error()
+}

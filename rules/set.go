@@ -19,6 +19,7 @@ type Set struct {
 	rules     []*rule
 	index     index         // of entries
 	verifier  *jwt.Verifier // nil means that no token is trusted
+	keys      *keySource    // nil means that no API key is known
 	instances int
 	files     []string
 	warnings  diag.List
@@ -55,7 +56,7 @@ func (s *Set) ReadsHeader(name string) bool { return s.headers[name] }
 
 // headersOf returns the canonical names of the headers that ids are read from. Costs and
 // numbers that are read from a request are among ids.
-func headersOf(ids *identities) map[string]bool {
+func headersOf(ids *identities, keys *keySource) map[string]bool {
 	names := make(map[string]bool)
 	for _, id := range ids.byName {
 		for _, s := range id.sources {
@@ -66,6 +67,10 @@ func headersOf(ids *identities) map[string]bool {
 				names["Authorization"] = true
 			case rulefile.SourceCookie:
 				names["Cookie"] = true
+			case rulefile.SourceAPIKey:
+				if keys != nil && keys.from.Header != "" {
+					names[keys.from.Header] = true
+				}
 			}
 		}
 	}

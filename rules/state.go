@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/lang/apikey"
 	"tidegate.dev/tidegate/internal/lang/jwt"
 	"tidegate.dev/tidegate/internal/lang/route"
 	"tidegate.dev/tidegate/internal/lang/rulefile"
@@ -35,6 +36,8 @@ type state struct {
 	addressKnown bool
 	claims       jwt.Claims
 	claimsKnown  bool
+	keyRow       *apikey.Row // of the API key; nil: there is none, or nobody knows it
+	keyKnown     bool
 	loose        jwt.Claims // not verified
 	looseKnown   bool
 }
@@ -75,6 +78,7 @@ func (st *state) done() {
 	st.request, st.identified, st.explains = nil, nil, false
 	st.before = nil
 	st.address, st.addressKnown = netip.Addr{}, false
+	st.keyRow, st.keyKnown = nil, false
 	if st.claimsKnown || st.looseKnown {
 		st.claims, st.claimsKnown = jwt.Claims{}, false
 		st.loose, st.looseKnown = jwt.Claims{}, false
@@ -119,6 +123,9 @@ func (st *state) look(id *identity, h *hit) value {
 			return value{text: text, source: i, there: true}
 		}
 	}
+	if !st.explains && !id.local && !id.always {
+		id.missed.Add(1)
+	}
 	return value{}
 }
 
@@ -142,6 +149,8 @@ func (st *state) read(s *source, h *hit) string {
 	case rulefile.SourceJWTUnverified:
 		text, _ := st.unverified().Lookup(s.arg)
 		return text
+	case rulefile.SourceAPIKey:
+		return st.apiKey(s.arg)
 	case rulefile.SourceEveryone:
 		return ""
 	}

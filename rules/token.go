@@ -5,7 +5,6 @@ import (
 
 	"tidegate.dev/tidegate/internal/lang/diag"
 	"tidegate.dev/tidegate/internal/lang/jwt"
-	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
 // verified are the claims of the request's token, looked at once; one that is
@@ -13,8 +12,11 @@ import (
 func (st *state) verified() jwt.Claims {
 	if !st.claimsKnown {
 		st.claimsKnown = true
-		if token := st.token(); token != "" && st.set.verifier != nil {
-			st.claims, _ = st.set.verifier.Claims(token)
+		if token := st.token(); token != "" && st.set.verifier != nil && !st.isKey() {
+			var reason jwt.Reason
+			if st.claims, reason = st.set.verifier.Verify(token); reason != jwt.Holds && !st.explains {
+				st.set.config.Trust.JWT.rejected[reason].Add(1)
+			}
 		}
 	}
 	return st.claims
@@ -28,6 +30,11 @@ func (st *state) unverified() jwt.Claims {
 		}
 	}
 	return st.loose
+}
+
+// isKey reports whether the bearer token is an API key that is known.
+func (st *state) isKey() bool {
+	return st.set.keys != nil && st.set.keys.from.Bearer && st.apiKey("") != ""
 }
 
 // token is the bearer token, "" when there is none.
@@ -46,10 +53,7 @@ func (c *compiler) newVerifier() *jwt.Verifier {
 	if trust == nil {
 		return nil
 	}
-	v, err := jwt.New(jwt.Config{
-		KeyFile: trust.Key, JWKSFile: trust.JWKS, Issuer: trust.Issuer, Audience: trust.Audience,
-		Now: c.config.now, ReadFile: c.config.ReadFile,
-	})
+	v, err := trust.newVerifier(&c.config)
 	if err != nil {
 		c.problems.Add(diag.Problem{
 			Pos: diag.Pos{File: c.file.Name}, Severity: diag.Error, Message: err.Error(),
@@ -58,31 +62,10 @@ func (c *compiler) newVerifier() *jwt.Verifier {
 		return nil
 	}
 	for _, name := range []string{trust.Key, trust.JWKS} {
-		if name != "" {
+		if name != "" && !jwt.IsURL(name) {
 			c.files = append(c.files, name)
 		}
 	}
+	c.warnNoKeys(v)
 	return v
-}
-
-// warnUnverified tells of all that would come from there, named or not.
-func (c *compiler) warnUnverified() {
-	for _, id := range c.file.Identify {
-		for _, s := range id.Sources {
-			c.warnOf(s, "`"+id.Name.Text+"` is read from tokens, and no key is configured to verify them: it counts as missing")
-		}
-	}
-	told := make(map[diag.Pos]bool)
-	for _, s := range c.ids.unnamed {
-		if !told[s.Pos] {
-			c.warnOf(s, "`"+s.Text+"` is read from tokens, and no key is configured to verify them: it is never there")
-		}
-		told[s.Pos] = true
-	}
-}
-
-func (c *compiler) warnOf(s rulefile.Source, message string) {
-	if s.Kind == rulefile.SourceJWT {
-		c.problems.Add(c.file.Problem(s.Pos, diag.Warning, message, "set trust.jwt, or Config.Trust.JWT in a program"))
-	}
 }

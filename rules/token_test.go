@@ -66,7 +66,7 @@ rules:
 		}
 	}
 	note(token(secret, strings.Replace(claims, "gold", "", 1)), "the token has no claim plan.name")
-	note(token("another key that is just as long as it", claims), "the token is forged, expired or not for this service")
+	note(token("another key that is just as long as it", claims), "the token is forged, expired or not for this service (bad_signature)")
 
 	now = now.Add(time.Hour)
 	f("Bearer "+token(secret, claims), stranger)

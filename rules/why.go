@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/lang/jwt"
 	"tidegate.dev/tidegate/internal/lang/route"
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
@@ -89,18 +90,37 @@ func (st *state) whyMissing(id *identity) string {
 				return "there is a " + s.ask + ", which is believed only from a trusted peer"
 			}
 		}
+		if id.sources[i].kind == rulefile.SourceAPIKey {
+			if why := st.whyNoKey(id.sources[i].arg); why != "" {
+				return why
+			}
+			continue
+		}
 		if id.sources[i].kind != rulefile.SourceJWT || st.token() == "" {
 			continue
 		}
 		if st.set.verifier == nil {
 			return "there is a token, and no key is configured to verify it"
 		}
-		if _, ok := st.set.verifier.Claims(st.token()); !ok {
-			return "the token is forged, expired or not for this service"
+		if _, reason := st.set.verifier.Verify(st.token()); reason != jwt.Holds {
+			return "the token is forged, expired or not for this service (" + reason.String() + ")"
 		}
 		return "the token has no claim " + id.sources[i].arg
 	}
 	return ""
+}
+
+// whyNoKey is about an attribute of an API key; "" if there is no key.
+func (st *state) whyNoKey(attribute string) string {
+	switch {
+	case st.set.keys == nil:
+		return "no file of API keys is configured"
+	case st.keyText() == "":
+		return ""
+	case st.apiKey("") == "":
+		return "there is an API key, and it is not in the file: it was revoked, or never made"
+	}
+	return "the API key " + diag.Quote(st.apiKey("")) + " has no " + attribute
 }
 
 // explainMissed is about a rule that Match did not even look at: it is disabled,

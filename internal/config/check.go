@@ -2,8 +2,11 @@ package config
 
 import (
 	"slices"
+	"strings"
 
+	"tidegate.dev/tidegate/internal/lang/apikey"
 	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/lang/jwt"
 )
 
 // check tells of settings that contradict each other.
@@ -116,6 +119,7 @@ func (l *loader) checkTrust() {
 				"name the networks of your own proxies")
 		}
 	}
+	l.checkKeys()
 	if !l.sound("trust.jwt.jwks", "trust.jwt.key") {
 		return
 	}
@@ -130,6 +134,21 @@ func (l *loader) checkTrust() {
 			path = "trust.jwt.audience"
 		}
 		l.clash(path, diag.Error, quote(path)+" is given, and no key to verify tokens with", "name a file in `trust.jwt.jwks` or in `trust.jwt.key`")
+	}
+}
+
+// checkKeys tells of settings that wait for another.
+func (l *loader) checkKeys() {
+	trust := l.config.Trust
+	if l.given("trust.api_keys.from") && trust.APIKeys.From != apikey.Usual && trust.APIKeys.File == "" && l.sound("trust.api_keys.from", "trust.api_keys.file") {
+		l.clash("trust.api_keys.from", diag.Error, "`trust.api_keys.from` is given, and no file of keys", "name it in `trust.api_keys.file`; `tidegate api-keys add NAME` makes it")
+	}
+	for _, path := range []string{"trust.jwt.refresh", "trust.jwt.copy"} {
+		s := lookup(path)
+		text := strings.Join(s.slot.write(l.config), "")
+		if l.given(path) && text != s.fallback && !jwt.IsURL(trust.JWT.JWKS) && l.sound(path, "trust.jwt.jwks") {
+			l.clash(path, diag.Warning, quote(path)+" does nothing: it is about the keys of a URL", "name the URL in `trust.jwt.jwks`")
+		}
 	}
 }
 

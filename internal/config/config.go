@@ -73,15 +73,24 @@ type Trust struct {
 	Proxies []netip.Prefix // of our own proxies, whose X-Forwarded-For is believed; default: none
 	Unix    bool           // peers on a Unix socket are our own proxies, too; default: false
 	JWT     JWT
+	APIKeys APIKeys
 }
 
 // JWT is how bearer tokens are verified. With neither JWKS nor Key no token is
 // believed; there are never both.
 type JWT struct {
-	JWKS     string // file with a JSON Web Key Set; default: none
-	Key      string // file with one public key (PEM), or with a shared secret; default: none
-	Issuer   string // that a token must have; default: any
-	Audience string // that a token must have; default: any
+	JWKS     string        // URL or file of a JSON Web Key Set; default: none
+	Refresh  time.Duration // how old the keys of a URL get; default: 10m
+	Copy     string        // file that keeps the last good keys of a URL; default: none
+	Key      string        // file with one public key (PEM), or with a shared secret; default: none
+	Issuer   string        // that a token must have; default: any
+	Audience string        // that a token must have; default: any
+}
+
+// APIKeys is how API keys are recognised. Without a File none is.
+type APIKeys struct {
+	From string // where a request has its key; default: client header X-Api-Key
+	File string // file with their hashes, names and attributes; default: none
 }
 
 // Store is where counters live.

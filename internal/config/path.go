@@ -9,7 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	"tidegate.dev/tidegate/internal/lang/apikey"
 	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/lang/jwt"
 )
 
 // fileNeed is what must be there for a path to be of use.
@@ -37,6 +39,31 @@ var path = codec[string]{
 			return "", advised("is a URL, and only files are read yet: "+quote(w.text), "write it into a file, and name that")
 		}
 		return within(w.dir, w.text), mistake{}
+	},
+	write: func(v string) string { return v },
+}
+
+// keySet is the name of a file, or a URL that keys can be fetched from.
+var keySet = codec[string]{
+	read: func(w rawValue) (string, mistake) {
+		if !jwt.IsURL(w.text) {
+			return path.read(w)
+		}
+		if err := jwt.CheckURL(w.text); err != nil {
+			return "", advised("cannot be used: "+err.Error(), "write the `jwks_uri` of the issuer, as in `jwks: https://login.example.com/.well-known/jwks.json`")
+		}
+		return w.text, mistake{}
+	},
+	write: func(v string) string { return v },
+}
+
+// keyPlace is where a request has its API key.
+var keyPlace = codec[string]{
+	read: func(w rawValue) (string, mistake) {
+		if _, err := apikey.ParseFrom(w.text); err != nil {
+			return "", advised("is not a place where a key is: "+quote(w.text), err.Error())
+		}
+		return w.text, mistake{}
 	},
 	write: func(v string) string { return v },
 }
@@ -88,6 +115,9 @@ func (l *loader) findFiles() {
 			continue
 		}
 		name := names[0]
+		if jwt.IsURL(name) {
+			continue
+		}
 		if s.file == itsFolder {
 			name = filepath.Dir(name)
 		}

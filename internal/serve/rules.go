@@ -70,15 +70,19 @@ func (s *server) loadRules() (*ruleSource, error) {
 		st := r.Status()
 		return telemetry.RulesStatus{Reloads: st.Reloads, Failed: st.Failed, LoadedAt: st.LoadedAt, Failing: st.LastError != ""}
 	})
+	s.metrics.WatchTrust(r.trust)
 	return r, nil
 }
 
 func trustOf(t config.Trust) rules.Trust {
-	j := t.JWT
-	if j.Key == "" && j.JWKS == "" {
-		return rules.Trust{}
+	var trust rules.Trust
+	if j := t.JWT; j.Key != "" || j.JWKS != "" {
+		trust.JWT = &rules.JWT{Key: j.Key, JWKS: j.JWKS, Refresh: j.Refresh, Copy: j.Copy, Issuer: j.Issuer, Audience: j.Audience}
 	}
-	return rules.Trust{JWT: &rules.JWT{Key: j.Key, JWKS: j.JWKS, Issuer: j.Issuer, Audience: j.Audience}}
+	if k := t.APIKeys; k.File != "" {
+		trust.APIKeys = &rules.APIKeys{From: k.From, File: k.File}
+	}
+	return trust
 }
 
 // mistakes returns the problems of a file if err is about one, and err otherwise.

@@ -39,7 +39,7 @@ func (c collector) Describe(ch chan<- *prometheus.Desc) {
 	} {
 		ch <- d
 	}
-	for _, d := range slices.Concat(watchedDescs, sharedDescs) {
+	for _, d := range slices.Concat(watchedDescs, trustDescs, sharedDescs) {
 		ch <- d
 	}
 }

@@ -47,6 +47,14 @@ rules:
 	d.WatchRules(func() RulesStatus {
 		return RulesStatus{Reloads: 2, Failed: 1, LoadedAt: time.Unix(1_800_000_000, 250e6), Failing: true}
 	})
+	d.WatchTrust(func() TrustStats {
+		return TrustStats{
+			Missing:  []MissingIdentity{{"customer", "api_key", 22}, {"user", "jwt.sub, client header X-User", 0}},
+			Rejected: []Rejected{{"token", "expired", 23}, {"api_key", "unknown", 24}},
+			APIKeys:  &APIKeysStats{Keys: 25, Reloads: 26, Failed: 27, Failing: true},
+			JWKS:     &JWKSStats{Keys: 2, Fetched: 28, Failed: 29, FetchedAt: time.Unix(1_800_000_001, 0)},
+		}
+	})
 	d.WatchCosts(func(rule string) int64 { return int64(len(rule)) })
 	d.WatchSignals([]string{"cpu", "load"}, func(name string) (float64, bool) { return 0.25, name == "cpu" })
 	d.WatchShared(func() SharedStats {

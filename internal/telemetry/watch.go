@@ -19,6 +19,7 @@ type watched struct {
 	waiting atomic.Pointer[func() int64]
 	rules   atomic.Pointer[func() RulesStatus]
 	clamped atomic.Pointer[func(rule string) int64]
+	trust   atomic.Pointer[func() TrustStats]
 	signals atomic.Pointer[signalsFunc]
 	shared  atomic.Pointer[func() SharedStats]
 	logs    atomic.Pointer[func() map[string]LogStats]
@@ -106,6 +107,10 @@ func (w *watched) collect(emit emit) {
 		emit(reloadsDesc, counter, float64(s.Failed), "failed")
 		emit(loadedDesc, gauge, float64(s.LoadedAt.UnixMilli())/1000)
 		emit(currentDesc, gauge, number(!s.Failing))
+	}
+	if trust := w.trust.Load(); trust != nil {
+		s := (*trust)()
+		s.collect(emit)
 	}
 	if signals := w.signals.Load(); signals != nil {
 		for _, name := range signals.names {

@@ -19,7 +19,7 @@ const (
 // controlOf is what the caller of r can do about a value from s.
 func controlOf(s rulefile.Source, r *route) control {
 	switch s.Kind {
-	case rulefile.SourceHeader, rulefile.SourceJWT, rulefile.SourceTLSClientCN:
+	case rulefile.SourceHeader, rulefile.SourceJWT, rulefile.SourceTLSClientCN, rulefile.SourceAPIKey:
 		return proved
 	case rulefile.SourceClientHeader, rulefile.SourceCookie, rulefile.SourceQuery, rulefile.SourceBody,
 		rulefile.SourceJWTUnverified, rulefile.SourceBasicUser, rulefile.SourceMetadata:
@@ -61,11 +61,14 @@ func shared(s rulefile.Source) bool {
 }
 
 // variable names what the caller shows or leaves out to have a value from s; it
-// is not ok where it has no choice. All claims are in one token.
+// is not ok where it has no choice. All claims are in one token, and all attributes are
+// those of one key.
 func variable(s rulefile.Source) (name string, ok bool) {
 	switch {
 	case s.Kind == rulefile.SourceJWT:
 		return "jwt", true
+	case s.Kind == rulefile.SourceAPIKey:
+		return "api_key", true
 	case proof(s) || writes(s):
 		return strings.ToLower(s.Place()), true // as header names are compared
 	}

@@ -7,7 +7,7 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-const verifiedHint = "take it from where it is verified: a claim of the token (`jwt.NAME`), or a header that your own proxy sets (`header NAME`)"
+const verifiedHint = "take it from where it is verified: a claim of the token (`jwt.NAME`), an attribute of the API key (`api_key.NAME`), or a header that your own proxy sets (`header NAME`)"
 
 func tierByClaimedValue(p *pass) {
 	for _, r := range p.file.Rules {

@@ -31,10 +31,11 @@ var usual = pace{
 }
 
 // reloader follows the files below a name, and puts into force what loads. It
-// knows nothing of rules: load reads them all through the view, and says how to
+// knows nothing of rules and keys: load reads them all through the view, and says how to
 // put them into force, or why they are no good.
 type reloader struct {
 	name     string
+	what     string // "rules", for the log
 	load     func(*view) (enforce func(), err error)
 	open     func(string) ([]byte, error) // nil: from disk
 	secret   string                       // a file that has no part in the hash
@@ -82,6 +83,14 @@ func (r *reloader) start(ctx context.Context) error {
 	r.done, r.again = make(chan struct{}), make(chan struct{}, 1)
 	go r.run(ctx)
 	return nil
+}
+
+// readSoon has the files read even if nothing tells that they changed.
+func (r *reloader) readSoon() {
+	select {
+	case r.again <- struct{}{}:
+	default: // it is about to be done
+	}
 }
 
 // close stops the goroutine and waits until it has.
@@ -235,7 +244,7 @@ func (r *reloader) fail() {
 	}
 	r.err = r.last.err
 	r.mu.Unlock()
-	r.log.Error("rules not reloaded: those loaded before stay in force", "name", r.name, "err", r.last.err)
+	r.log.Error(r.what+" not reloaded: those loaded before stay in force", "name", r.name, "err", r.last.err)
 	r.onError(r.last.err)
 }
 
@@ -246,7 +255,7 @@ func (r *reloader) unchanged() {
 	r.status.Since, r.err = time.Time{}, nil
 	r.mu.Unlock()
 	if failed {
-		r.log.Info("rules are again as those in force", "name", r.name)
+		r.log.Info(r.what+" are again as those in force", "name", r.name)
 	}
 }
 

@@ -19,4 +19,19 @@ type Status struct {
 	LastError string
 	Problems  rules.Problems // the same, one by one
 	Since     time.Time      // when that began; zero when it has not
+
+	APIKeys *APIKeysStatus    // nil if the rules trust no file of API keys
+	JWKS    *rules.JWKSStatus // nil if tokens are not verified by the keys of a URL
+}
+
+// APIKeysStatus is the same about the file of API keys.
+type APIKeysStatus struct {
+	File      string    `json:"file"`
+	Keys      int       `json:"keys"` // in force
+	LoadedAt  time.Time `json:"loaded_at"`
+	Hash      string    `json:"hash"`
+	Reloads   int       `json:"reloads"`
+	Failed    int       `json:"failed"`
+	LastError string    `json:"error,omitempty"`
+	Since     time.Time `json:"since,omitzero"`
 }

@@ -9,15 +9,16 @@
 //	defer w.Close()
 //	gate := tidegate.NewGate(w.Live(), memory.New())
 //
-// A change of the rule file, of its includes or of its lists takes effect within a
-// second, whether the file is written in place, replaced, or reached through
+// A change of the rule file, of its includes, of its lists or of the API keys takes effect
+// within a second, whether the file is written in place, replaced, or reached through
 // links, as Kubernetes mounts a ConfigMap. The kernel's notifications make that
 // fast, and polling makes it reliable: network mounts report nothing.
 //
 // Rules load whole or not at all. If they do not load, or the file is gone, the
 // previous ones stay in force; that is logged, counted, and shown by
 // [Watcher.Status]. A file that is invalid only while an editor writes it is not
-// reported.
+// reported. The file of API keys is followed by itself: neither a broken rule file nor
+// a long one delays the revocation of a key, and broken keys do not hold up rules.
 //
 // A single file mounted into a container (a subPath, a bind mount) never changes
 // there, so changes cannot be followed. Mount its folder.
@@ -54,6 +55,8 @@ type Options struct {
 type Watcher struct {
 	live     *rules.Live
 	reloader *reloader
+	keys     *keyWatch  // of API keys; nil if there are none
+	jwks     *jwksWatch // of the keys of a URL; nil if there are none
 }
 
 // Watch loads the rules in name, a file or a folder, and follows their changes.
@@ -68,7 +71,7 @@ func watch(ctx context.Context, name string, o Options, p pace) (*Watcher, error
 	}
 	w := &Watcher{}
 	var old, set *rules.Set
-	r := &reloader{name: name, open: o.Config.ReadFile, log: o.Log, pace: p}
+	r := &reloader{name: name, what: "rules", open: o.Config.ReadFile, log: o.Log, pace: p}
 	w.reloader = r
 	r.load = func(v *view) (func(), error) {
 		c := o.Config
@@ -90,9 +93,17 @@ func watch(ctx context.Context, name string, o Options, p pace) (*Watcher, error
 	if o.Config.Trust.JWT != nil {
 		r.secret = o.Config.Trust.JWT.Key
 	}
+	if err := loadKeys(o); err != nil {
+		return nil, err
+	}
 	if err := r.start(ctx); err != nil {
 		return nil, err
 	}
+	if err := w.watchKeys(ctx, o, p); err != nil {
+		r.close()
+		return nil, err
+	}
+	w.jwks = watchJWKS(ctx, o.Config.Trust.JWT, o.Log)
 	return w, nil
 }
 
@@ -155,18 +166,23 @@ func (w *Watcher) Status() Status {
 			s.Problems = slices.Clone(bad.Problems)
 		}
 	}
+	s.APIKeys, s.JWKS = w.keys.status(), w.jwks.status()
 	return s
 }
 
 // Reload has the files read again soon, even if nothing tells that they changed. It does
 // not wait for that; how it went is logged and shown by Status.
 func (w *Watcher) Reload() {
-	select {
-	case w.reloader.again <- struct{}{}:
-	default: // it is about to be done
+	w.reloader.readSoon()
+	if w.keys != nil {
+		w.keys.reloader.readSoon()
 	}
 }
 
 // Close stops following the files; the rules in force stay. It returns when
 // nothing runs any more.
-func (w *Watcher) Close() { w.reloader.close() }
+func (w *Watcher) Close() {
+	w.reloader.close()
+	w.keys.close()
+	w.jwks.close()
+}

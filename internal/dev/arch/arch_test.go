@@ -72,6 +72,8 @@ func TestEveryRuleCanFail(t *testing.T) {
 	f("internal/lang/route/a.go", `import "tidegate.dev/tidegate"`, 1)
 	f("internal/lang/diag/a.go", `import "github.com/x/y"`, 1)
 	f("internal/lang/yamltree/a.go", `import "tidegate.dev/tidegate"`, 1)
+	f("internal/lang/apikey/a.go", `import "tidegate.dev/tidegate"`, 1)
+	f("internal/lang/apikey/a.go", `import "tidegate.dev/tidegate/internal/lang/bounded"`, 0)
 	f("internal/lang/yamltree/a.go", `import "github.com/x/y"`, 1)
 	f("internal/lang/rulefile/a.go", `import "tidegate.dev/tidegate/rules"`, 1)
 	f("rules/a.go", `import "tidegate.dev/tidegate/httplimit"`, 1)

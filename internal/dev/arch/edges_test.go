@@ -27,6 +27,7 @@ var edges = []edge{
 	{"cmd/tidegate", "internal/cli", "the command line is all of it"},
 	{"internal/cli", "internal/serve", "the command serve"},
 	{"internal/cli", "internal/config", "the command config, and the flags of serve"},
+	{"internal/cli", "internal/lang/apikey", "the command api-keys"},
 	{"internal/cli", "internal/front/admin", "the command keys speaks to the admin listener in its words"},
 	{"internal/cli", "rules rules/lint rules/ruletest", "the commands lint, test and explain"},
 	{"internal/cli", "docs", "the pages of the checks, for code scanning"},
@@ -58,14 +59,14 @@ var edges = []edge{
 	{"internal/chain/queue/queuetest", "root internal/chain/queue", "the queue for the suite of every store"},
 	{"internal/chain/node", "root internal/chain internal/algo store/memory", "a layer, and the counters that it falls back to"},
 
-	{"rules", "root internal/lang/rulefile internal/lang/route internal/lang/jwt internal/lang/diag", "a rule file compiled into checks"},
+	{"rules", "root internal/lang/rulefile internal/lang/route internal/lang/jwt internal/lang/apikey internal/lang/diag", "a rule file compiled into checks"},
 	{"rules/source", "rules internal/lang/rulefile internal/lang/bounded", "follows rule files"},
 	{"rules/lint", "root rules internal/lang/rulefile internal/lang/diag", "reads rule files as they were written"},
 	{"rules/ruletest", "root rules httplimit store/memory", "runs requests against rules in virtual time"},
 	{"rules/ruletest", "internal/lang/describe internal/lang/yamltree internal/lang/diag internal/lang/bounded", "as they are described in a file"},
 
 	{"internal/config", "internal/lang/yamltree internal/lang/diag internal/lang/bounded", "tidegate.yaml as it was written"},
-	{"internal/config", "internal/lang/redisurl", "checks the URL of Redis"},
+	{"internal/config", "internal/lang/redisurl internal/lang/jwt internal/lang/apikey", "checks the URLs of Redis and of key sets, and where API keys are"},
 	{"internal/telemetry", "root internal/chain internal/telemetry/outcome", "watches decisions, and times a layer"},
 	{"internal/telemetry/accesslog", "root internal/telemetry/outcome", "a line for each decision"},
 	{"internal/telemetry/outcome", "root", "words for decisions"},
@@ -79,6 +80,7 @@ var edges = []edge{
 	{"internal/lang/rulefile", "root internal/lang/yamltree internal/lang/diag internal/lang/route internal/lang/bounded", "the rule file as it was written"},
 	{"internal/lang/yamltree", "internal/lang/diag", "mistakes have places"},
 	{"internal/lang/jwt", "internal/lang/bounded internal/lang/jsonvalue", "key files, claims"},
+	{"internal/lang/apikey", "internal/lang/bounded internal/lang/diag", "files of keys, and mistakes in them"},
 	{"internal/lang/describe", "root httplimit internal/lang/diag", "makes what a front end would make"},
 
 	{"internal/dev/accuracy", "root internal/algo internal/dev/marked", "compares the algorithms, and writes a page"},

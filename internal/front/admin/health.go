@@ -2,6 +2,7 @@ package admin
 
 import (
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -14,7 +15,8 @@ type Health struct {
 	Servers []Server `json:"servers,omitempty"`
 	// Unasked are rules that the store, while it works, cannot be asked about.
 	Unasked []Unasked `json:"cannot_ask,omitempty"`
-	// Warnings are of a store that does not keep counters as it should.
+	// Warnings are of a store that does not keep counters as it should, and of keys that
+	// could not be read or fetched again.
 	Warnings []string `json:"warnings,omitempty"`
 	// Instances that share the counters; 0: they are of this process.
 	Instances int `json:"instances,omitempty"`
@@ -45,7 +47,27 @@ func (s *server) alive(*http.Request) (any, error) {
 	if s.Health != nil {
 		is.Health = s.Health()
 	}
+	is.Warnings = append(slices.Clip(is.Warnings), s.trustWarnings()...)
 	return is, nil
+}
+
+// trustWarnings are about keys that could not be read or fetched: those before are in use.
+func (s *server) trustWarnings() (all []string) {
+	if s.Rules == nil {
+		return nil
+	}
+	st := s.Rules.Status()
+	if k := st.APIKeys; k != nil && k.LastError != "" {
+		all = append(all, "the API keys in their file cannot be used, those loaded before are in force; see /rules")
+	}
+	if j := st.JWKS; j != nil && j.LastError != "" {
+		if j.Keys == 0 {
+			all = append(all, "there are no keys to verify tokens with, so that tokens count as missing; see /rules")
+		} else {
+			all = append(all, "the keys that verify tokens cannot be fetched, those fetched before are in use; see /rules")
+		}
+	}
+	return all
 }
 
 // readiness is whether requests should be sent here.
@@ -70,6 +92,7 @@ func (s *server) ready(w http.ResponseWriter, r *http.Request) {
 	if s.Rules != nil && s.Rules.Status().LastError != "" {
 		is.Warnings = append(is.Warnings, "the rules in the files do not load, those loaded before are in force; see /rules")
 	}
+	is.Warnings = append(is.Warnings, s.trustWarnings()...)
 	// So are requests while the store does not answer.
 	if s.Health != nil {
 		h := s.Health()

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/rules"
+	"tidegate.dev/tidegate/rules/source"
 )
 
 // ruleSet is what there is to know about the rules in force.
@@ -21,6 +23,9 @@ type ruleSet struct {
 	Error    string    `json:"error,omitempty"`
 	Problems diag.List `json:"problems,omitempty"`
 	Since    time.Time `json:"since,omitzero"`
+	// APIKeys and JWKS are how the keys are by which callers say who they are.
+	APIKeys *source.APIKeysStatus `json:"api_keys,omitempty"`
+	JWKS    *rules.JWKSStatus     `json:"jwks,omitempty"`
 }
 
 func (s *server) rules(*http.Request) (any, error) {
@@ -34,5 +39,6 @@ func (s *server) rules(*http.Request) (any, error) {
 	is.Warnings = set.Warnings()
 	is.Hash, is.LoadedAt, is.Reloads, is.Failed = st.Hash, st.LoadedAt, st.Reloads, st.Failed
 	is.Current, is.Error, is.Problems, is.Since = st.LastError == "", st.LastError, st.Problems, st.Since
+	is.APIKeys, is.JWKS = st.APIKeys, st.JWKS
 	return is, nil
 }

@@ -36,19 +36,20 @@ type generations struct {
 
 type entry struct {
 	claims Claims // the zero value: the token does not hold
+	reason Reason // why it does not
 	until  int64  // Unix nanoseconds
 }
 
-func (c *cache) get(sum *[sha256.Size]byte, now time.Time) (claims Claims, known bool) {
+func (c *cache) get(sum *[sha256.Size]byte, now time.Time) (claims Claims, reason Reason, known bool) {
 	s := &c[sum[0]%shards]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, g := range [...]map[[sha256.Size]byte]entry{s.good.young, s.good.old, s.bad.young, s.bad.old} {
 		if e, ok := g[*sum]; ok && e.fresh(now) {
-			return e.claims, true
+			return e.claims, e.reason, true
 		}
 	}
-	return Claims{}, false
+	return Claims{}, Holds, false
 }
 
 // fresh has two sides: after the clock was set back, what was remembered before
@@ -58,16 +59,16 @@ func (e entry) fresh(now time.Time) bool {
 	return left > 0 && left <= int64(maxAge)
 }
 
-// put remembers claims until then; without claims, that the token does not hold.
-func (c *cache) put(sum *[sha256.Size]byte, claims Claims, now, until time.Time) {
+// put remembers claims until then; without claims, why the token does not hold.
+func (c *cache) put(sum *[sha256.Size]byte, claims Claims, reason Reason, now, until time.Time) {
 	s := &c[sum[0]%shards]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if claims == (Claims{}) {
-		s.bad.put(sum, entry{until: now.Add(maxBadAge).UnixNano()}, maxBad)
+		s.bad.put(sum, entry{reason: reason, until: now.Add(maxBadAge).UnixNano()}, maxBad)
 		return
 	}
-	s.good.put(sum, entry{claims, until.UnixNano()}, maxGood)
+	s.good.put(sum, entry{claims: claims, until: until.UnixNano()}, maxGood)
 }
 
 func (g *generations) put(sum *[sha256.Size]byte, e entry, most int) {

@@ -32,7 +32,14 @@ type jwk struct {
 
 // parseJWKS takes the keys that verify one of our algorithms. A set may have
 // others, for other purposes; a broken one is an error all the same.
-func parseJWKS(text []byte) (keySet, error) {
+func parseJWKS(text []byte) (keySet, error) { return parseSet(text, false) }
+
+// parsePublished is parseJWKS for a set that somebody else publishes: a key that is of no
+// use here, or broken, does not keep the others from being used. What everybody can read
+// is not a secret, so a shared one is not taken.
+func parsePublished(text []byte) (keySet, error) { return parseSet(text, true) }
+
+func parseSet(text []byte, published bool) (keySet, error) {
 	var file struct {
 		Keys []jwk `json:"keys"`
 	}
@@ -50,10 +57,13 @@ func parseJWKS(text []byte) (keySet, error) {
 	}
 	var keys keySet
 	for i, j := range file.Keys {
-		if !j.signs() {
+		if !j.signs() || published && j.Type == "oct" {
 			continue
 		}
 		k, err := j.key()
+		if err != nil && published {
+			continue
+		}
 		if err != nil {
 			return nil, fmt.Errorf("key %d (kid %q): %w", i+1, j.ID, err)
 		}

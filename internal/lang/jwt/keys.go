@@ -75,7 +75,7 @@ func (s keySet) find(t *gojwt.Token) (any, error) {
 		}
 	}
 	if len(fit.Keys) == 0 {
-		return nil, fmt.Errorf("no key for %s with the id %q", t.Method.Alg(), id)
+		return nil, fmt.Errorf("%w: %s with the id %q", errUnknownKey, t.Method.Alg(), id)
 	}
 	return fit, nil
 }

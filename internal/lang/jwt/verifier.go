@@ -1,6 +1,6 @@
 // Package jwt reads the claims of bearer tokens (RFC 7519) after it has verified
-// them: the signature, with keys from a file, and the validity times, issuer and
-// audience.
+// them: the signature, with keys from a file or a URL, and the validity times, issuer
+// and audience.
 //
 // Start with [New] and [Verifier.Claims]. [Unverified] reads claims without proof;
 // no other function here uses it.
@@ -8,7 +8,7 @@
 // The signature is HS256, RS256, ES256 or EdDSA. A key is valid for one of them,
 // by its own type: the algorithm that a token names only selects among the keys
 // of that algorithm, so a public key never serves as a secret. The package
-// issues no tokens, fetches no keys over the network and decrypts nothing.
+// issues no tokens and decrypts nothing.
 package jwt
 
 import (
@@ -32,7 +32,7 @@ const (
 	leeway = 30 * time.Second
 )
 
-// Config says which tokens are believed. One of KeyFile and JWKSFile is needed.
+// Config says which tokens are believed. One of KeyFile, JWKSFile and URL is needed.
 type Config struct {
 	// KeyFile is a public key or certificate in PEM, or else the secret of
 	// HS256 as it is: at least 32 bytes, where the line end after a secret of
@@ -41,6 +41,14 @@ type Config struct {
 	KeyFile string
 	// JWKSFile is a JSON Web Key Set (RFC 7517).
 	JWKSFile string
+	// URL is where the issuer publishes its JSON Web Key Set: https, or http on this
+	// machine. The set is fetched again every Refresh, by default DefaultRefresh, or
+	// earlier if its Cache-Control says so, and when a token has a key id that it has not.
+	URL     string
+	Refresh time.Duration
+	// CopyFile keeps the last good copy of what URL had, for a start while it does not
+	// answer; "" keeps none.
+	CopyFile string
 	// Issuer and Audience are what the claims iss and aud must be; of several
 	// audiences one must be it. Empty: they are not looked at.
 	Issuer, Audience string
@@ -56,6 +64,7 @@ type Verifier struct {
 	config Config
 	parser *gojwt.Parser
 	inUse  atomic.Pointer[epoch]
+	remote *remote // nil if the keys are in a file
 }
 
 // epoch lasts from one load of the keys to the next. The cache goes with the
@@ -65,10 +74,17 @@ type epoch struct {
 	cache cache
 }
 
-// New reads the keys.
+// New reads the keys. Those of a URL may come later: until then no token holds, and
+// [Verifier.Status] tells why.
 func New(c Config) (*Verifier, error) {
-	if (c.KeyFile == "") == (c.JWKSFile == "") {
-		return nil, errors.New("verifying JWTs takes either a key file or a JWKS file: name one of the two")
+	named := 0
+	for _, name := range []string{c.KeyFile, c.JWKSFile, c.URL} {
+		if name != "" {
+			named++
+		}
+	}
+	if named != 1 {
+		return nil, errors.New("verifying JWTs takes either a key file or a JWKS: name one of the two")
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -90,6 +106,9 @@ func New(c Config) (*Verifier, error) {
 		options = append(options, gojwt.WithAudience(c.Audience))
 	}
 	v := &Verifier{config: c, parser: gojwt.NewParser(options...)}
+	if c.URL != "" {
+		return v, v.connect()
+	}
 	if err := v.Reload(); err != nil {
 		return nil, err
 	}
@@ -118,34 +137,53 @@ func (v *Verifier) Reload() error {
 	return nil
 }
 
-// Claims returns what a token says, if it is one to believe. The token comes
+// Claims is shorthand for Verify without the reason.
+func (v *Verifier) Claims(token string) (Claims, bool) {
+	claims, reason := v.Verify(token)
+	return claims, reason == Holds
+}
+
+// Verify returns what a token says, if it is one to believe. The token comes
 // without the word Bearer. Dates have a leeway of 30 seconds; a token without
 // an expiry holds until the keys change.
 //
+// Otherwise there is a reason. Where keys come from a URL, an unknown key has them fetched
+// again, which takes at most [Patience], and mostly nothing; see remote.
+//
 // That a token holds is remembered for a minute, or until it expires, and that
 // one does not for ten seconds. A remembered verdict costs a hash and no memory.
-func (v *Verifier) Claims(token string) (Claims, bool) {
+func (v *Verifier) Verify(token string) (Claims, Reason) {
 	if len(token) > MaxToken {
-		return Claims{}, false
+		return Claims{}, TooLong
 	}
+	claims, reason := v.look(token)
+	if v.remote != nil && v.remote.asked(reason) {
+		claims, reason = v.look(token)
+	}
+	return claims, reason
+}
+
+// look finds a token in the cache, or verifies it.
+func (v *Verifier) look(token string) (Claims, Reason) {
 	now := v.config.Now()
 	epoch := v.inUse.Load()
 	// The conversion would copy the token; Sum256 neither keeps nor changes it.
 	sum := sha256.Sum256(unsafe.Slice(unsafe.StringData(token), len(token)))
-	claims, known := epoch.cache.get(&sum, now)
+	claims, reason, known := epoch.cache.get(&sum, now)
 	if !known {
 		var until time.Time
-		if p, err := v.verify(epoch.keys, token); err == nil {
+		p, err := v.verify(epoch.keys, token)
+		if reason = reasonOf(err); reason == Holds {
 			claims, until = Claims{p.object}, p.until(now)
 		}
-		epoch.cache.put(&sum, claims, now, until)
+		epoch.cache.put(&sum, claims, reason, now, until)
 	}
-	return claims, claims.object != ""
+	return claims, reason
 }
 
 func (v *Verifier) verify(keys keySet, token string) (*payload, error) {
 	if !compact(token) {
-		return nil, errors.New("the token is not three parts in base64url")
+		return nil, errNotCompact
 	}
 	var p payload
 	if _, err := v.parser.ParseWithClaims(token, &p, keys.find); err != nil {

@@ -73,6 +73,7 @@ const (
 	SourceTLSClientCN
 	SourceMetadata   // Arg: gRPC metadata key
 	SourceDescriptor // Arg: a key that the caller of a check API sends
+	SourceAPIKey     // Arg: an attribute of the API key, "" for its name; looked up
 )
 
 // Source is one place to find an identity in.

@@ -70,13 +70,13 @@ func (d *decoder) believed(n *yamltree.Node, what string) (Source, bool) {
 	if !ok || !d.unspelled(s) {
 		return s, false
 	}
-	if s.Kind == SourceHeader || s.Kind == SourceJWT || s.Kind == SourceDescriptor {
+	if s.Kind == SourceHeader || s.Kind == SourceJWT || s.Kind == SourceAPIKey || s.Kind == SourceDescriptor {
 		return s, true
 	}
 	message := diag.Quote(s.Text) + " is not a number that can be trusted"
 	if slices.Contains([]SourceKind{SourceClientHeader, SourceCookie, SourceQuery, SourceBody, SourceMetadata, SourcePathWildcard, SourceJWTUnverified}, s.Kind) {
 		message = "the caller chooses " + diag.Quote(s.Text) + ", and would choose " + what + " with it"
 	}
-	d.fail(n.Pos, message, "take it from `jwt.CLAIM`, from `header NAME` of a trusted proxy, or from `descriptor NAME`")
+	d.fail(n.Pos, message, "take it from `jwt.CLAIM`, from `api_key.ATTRIBUTE`, from `header NAME` of a trusted proxy, or from `descriptor NAME`")
 	return s, false
 }

@@ -140,6 +140,9 @@ func suggestName(s Source) string {
 		}
 		return '_'
 	}, name)
+	if s.Kind == SourceAPIKey && s.Arg == "" {
+		return "customer"
+	}
 	if _, taken := builtIn[name]; name == "" || name == "sub" || taken {
 		return "user"
 	}

@@ -80,7 +80,7 @@ func prefixLength(text string, most int) (int, bool) {
 }
 
 // dotted are the sources whose name follows a dot.
-var dotted = map[string]SourceKind{"body": SourceBody, "jwt": SourceJWT}
+var dotted = map[string]SourceKind{"body": SourceBody, "jwt": SourceJWT, "api_key": SourceAPIKey}
 
 func (s *Source) parseWord(word, name string) mistake {
 	switch word {
@@ -90,6 +90,11 @@ func (s *Source) parseWord(word, name string) mistake {
 	case "tls.client_cn":
 		s.Kind = SourceTLSClientCN
 		return mistake{}
+	case "api_key":
+		s.Kind = SourceAPIKey
+		return mistake{}
+	case "api_key.sha256":
+		return mistake{"the hash of a key is not an attribute", "write `api_key`, which is the name of the key, or `api_key.NAME` for another column of the file"}
 	case "descriptor":
 		if name != "" {
 			s.Kind, s.Arg = SourceDescriptor, name
@@ -189,6 +194,7 @@ func unknownSource(text string) mistake {
 		"client": "client header " + or(arg, "X-Api-Key"), "metadata": "metadata " + or(arg, "x-user"),
 		"descriptor": "descriptor " + or(arg, "tenant"), "path": "path {" + or(strings.Trim(arg, "{}"), "id") + "}",
 		"unverified": "unverified jwt." + or(arg, "sub"), "user-agent": "client header User-Agent",
+		"api_key": "api_key." + or(arg, "plan"),
 	}
 	if e, ok := examples[first]; ok && e != text {
 		return mistake{message, "did you mean " + diag.Quote(e) + "?"}
@@ -196,11 +202,11 @@ func unknownSource(text string) mistake {
 	if len(words) == 1 && words[0] != first && isToken(text) {
 		return mistake{message, "for a header write " + diag.Quote("client header "+text)}
 	}
-	return mistake{message, "write `ip`, `jwt.CLAIM`, `header NAME`, `client header NAME`, `cookie NAME`, `query NAME`, `path {NAME}`, `body.FIELD`, `basic.user`, `tls.client_cn`, `metadata NAME` or `descriptor NAME`"}
+	return mistake{message, "write `ip`, `jwt.CLAIM`, `header NAME`, `client header NAME`, `cookie NAME`, `query NAME`, `path {NAME}`, `body.FIELD`, `api_key`, `api_key.ATTRIBUTE`, `basic.user`, `tls.client_cn`, `metadata NAME` or `descriptor NAME`"}
 }
 
 var sourceWords = []string{
-	"jwt", "body", "basic", "tls", "header", "cookie", "query", "client", "metadata", "descriptor", "path", "unverified",
+	"jwt", "body", "basic", "tls", "header", "cookie", "query", "client", "metadata", "descriptor", "path", "unverified", "api_key",
 }
 
 func or(text, other string) string {

@@ -1,0 +1,69 @@
+package apikey
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"strings"
+)
+
+// Change is what is different between two tables, by the names of keys.
+type Change struct {
+	Added, Removed []string
+	Changed        []string // with what: "acme: plan free, was pro"
+}
+
+// Compare tells what is different in now. A nil table has no keys.
+func Compare(was, now *Table) (c Change) {
+	if was == nil {
+		was = &Table{}
+	}
+	byName := make(map[string]*Row, len(was.rows))
+	for i := range was.rows {
+		byName[was.rows[i].Name] = &was.rows[i]
+	}
+	for i := range now.rows {
+		r := &now.rows[i]
+		old := byName[r.Name]
+		delete(byName, r.Name)
+		if old == nil {
+			c.Added = append(c.Added, r.Name)
+		} else if text := r.differs(old); text != "" {
+			c.Changed = append(c.Changed, r.Name+": "+text)
+		}
+	}
+	for i := range was.rows { // in the order of the file
+		if name := was.rows[i].Name; byName[name] != nil {
+			c.Removed = append(c.Removed, name)
+		}
+	}
+	return c
+}
+
+// differs tells what is different from the row of the same name before; "" if nothing is.
+func (r *Row) differs(old *Row) string {
+	var all []string
+	if r.hash != old.hash {
+		all = append(all, "another key")
+	}
+	for i, column := range r.table.columns {
+		if was := old.Attribute(column); was != r.values[i] {
+			all = append(all, fmt.Sprintf("%s %s, was %s", column, orNone(r.values[i]), orNone(was)))
+		}
+	}
+	for i, column := range old.table.columns {
+		if !r.table.Has(column) && old.values[i] != "" {
+			all = append(all, fmt.Sprintf("%s none, was %s", column, old.values[i]))
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "none"
+	}
+	return text
+}
+
+// Sum is the hash of a key as a file has it.
+func Sum(key string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(key))) }
