@@ -39,6 +39,7 @@ Examples:
   tidegate api-keys add --stdin acme plan=pro < key.txt
   tidegate api-keys revoke acme
   tidegate api-keys list --file api-keys.csv --json`,
+	takes: takes{words: []string{"add", "revoke", "list"}},
 	setup: func(flags *flag.FlagSet) func(context.Context, Env, []string) int {
 		var o apiKeysOptions
 		flags.StringVar(&o.file, "file", "", "`FILE` of API keys")
