@@ -44,7 +44,7 @@ const wideRules = allocRules + `
   - { name: order, match: "/api/orders/{id}", per: [order, plan], limits: 5/second, over: { soft: 10% } }
   - { name: rpm, per: user, limits: { from: header X-Rpm, per: minute, max: 10000, else: 100 }, instead_of: ghost }
   - { name: ghost, per: user, limits: 1/second }
-  - { name: chat, per: user, limits: 100000/minute, cost: { reserve: body.max_tokens, default: 1000, max: 32000 }, enforce: 50% }
+  - { name: chat, per: user, limits: 100000/minute, cost: { reserve: body.max_tokens, else: 1000, max: 32000 }, enforce: 50% }
   - { name: bots, when: { plan: "free-*" }, unless: { user: in partners }, per: ip, limits: 1/second }
   - { name: banned, when: { ip: 192.0.2.0/24 }, deny: true }
   - { name: tried, per: plan, limits: 3/second, mode: shadow }

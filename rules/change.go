@@ -19,10 +19,22 @@ type Change struct {
 	For time.Duration `json:"-"`
 	// Why the counters start empty.
 	Why string `json:"why,omitempty"`
+	// Gone is a tier or the row of a table that is no longer there, Who the requests that it
+	// was for. Limit is what they are held to now, Was what they were held to; Counted says
+	// where.
+	Gone    string `json:"gone,omitempty"`
+	Who     string `json:"who,omitempty"`
+	Counted string `json:"counted,omitempty"`
 }
 
 // String tells the change in a sentence.
 func (c Change) String() string {
+	if c.Gone != "" {
+		return fmt.Sprintf("rule %s: %s is gone: requests with %s are held to %s instead of %s, and %s", c.Rule, c.Gone, c.Who, c.Limit, c.Was, c.Counted)
+	}
+	if c.Limit == "" {
+		return fmt.Sprintf("rule %s: counters of %s start empty: %s", c.Rule, c.Who, c.Why)
+	}
 	limit := c.Limit
 	if c.Part != "" {
 		limit += " (" + c.Part + ")"

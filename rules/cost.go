@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"math"
 	"sync/atomic"
 
 	"tidegate.dev/tidegate/internal/lang/rulefile"
@@ -10,7 +11,8 @@ import (
 // what the front end says.
 type cost struct {
 	fixed    int64
-	reserve  *identity
+	reserve  []*identity // the first that is there, or all together
+	sum      bool
 	fallback int64
 	min, max int64
 	settle   string
@@ -21,10 +23,10 @@ func (c *compiler) cost(w *rulefile.Cost) cost {
 	if w == nil {
 		return cost{}
 	}
-	made := cost{fixed: w.Fixed, fallback: w.Default, min: max(w.Min, 1), max: w.Max, settle: w.Settle}
-	made.estimate = w.Reserve != nil || w.Settle != ""
-	if w.Reserve != nil {
-		made.reserve = c.ids.from(*w.Reserve)
+	made := cost{fixed: w.Fixed, fallback: w.Else, sum: w.Sum, min: max(w.Min, 1), max: w.Max, settle: w.Settle}
+	made.estimate = len(w.Reserve) > 0 || w.Settle != ""
+	for _, s := range w.Reserve {
+		made.reserve = append(made.reserve, c.ids.from(s))
 	}
 	return made
 }
@@ -33,7 +35,7 @@ func (c *compiler) cost(w *rulefile.Cost) cost {
 // without paying. A reserve beyond its bounds is moved to them and counted.
 func (c *cost) of(st *state, h *hit, clamped *atomic.Int64) int64 {
 	switch {
-	case c.reserve != nil:
+	case len(c.reserve) > 0:
 		return c.reserved(st, h, clamped)
 	case c.fixed > 0:
 		return c.fixed
@@ -42,14 +44,12 @@ func (c *cost) of(st *state, h *hit, clamped *atomic.Int64) int64 {
 }
 
 // isRequests reports whether the cost is the one that the request has.
-func (c *cost) isRequests() bool { return c.reserve == nil && c.fixed == 0 }
+func (c *cost) isRequests() bool { return len(c.reserve) == 0 && c.fixed == 0 }
 
 func (c *cost) reserved(st *state, h *hit, clamped *atomic.Int64) int64 {
-	n := max(c.fallback, 1)
-	if v, ok := st.find(c.reserve, h); ok {
-		if asked, ok := parseNumber(v.text); ok {
-			n = asked
-		}
+	n, ok := c.asked(st, h)
+	if !ok {
+		n = max(c.fallback, 1)
 	}
 	bounded := max(n, c.min)
 	if c.max > 0 {
@@ -59,4 +59,24 @@ func (c *cost) reserved(st *state, h *hit, clamped *atomic.Int64) int64 {
 		clamped.Add(1)
 	}
 	return bounded
+}
+
+// asked returns the estimate that the request brings. Of a list, the first value that is
+// there counts, even if it is not a number. In a sum, what is not there adds nothing, and
+// nothing takes away from the rest.
+func (c *cost) asked(st *state, h *hit) (n int64, ok bool) {
+	for _, id := range c.reserve {
+		v, there := st.find(id, h)
+		if !there {
+			continue
+		}
+		one, isNumber := parseNumber(v.text)
+		if !c.sum {
+			return one, isNumber
+		}
+		if isNumber {
+			n, ok = n+min(max(one, 0), math.MaxInt64-n), true
+		}
+	}
+	return n, ok
 }

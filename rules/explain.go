@@ -55,6 +55,13 @@ type ExplainedRule struct {
 	// terms. Reason is what the branch says of itself.
 	Branch string `json:"branch,omitempty"`
 	Reason string `json:"reason,omitempty"`
+	// Tier is the one that the request has, Row the values of the table's row that it falls
+	// into; "else" where it falls into none.
+	Tier string `json:"tier,omitempty"`
+	Row  string `json:"row,omitempty"`
+	// Was is the tier or row that the request had by other rules, with its limits; for
+	// whoever compares the two.
+	Was string `json:"was,omitempty"`
 	// Per is who is counted, Scope how that was found, Key the value.
 	Per   string `json:"per,omitempty"`
 	Scope string `json:"scope,omitempty"`
@@ -202,7 +209,9 @@ func (st *state) explainHit(h *hit) ExplainedRule {
 	if h.verdict == applies && !r.written.Deny {
 		x.Per, x.Scope = r.subject.text(), r.subject.scopes[h.scope]
 		x.Subject = r.subject.named(st, h)
-		st.explainPlan(&x, r.plan(st, h))
+		p := r.plan(st, h)
+		st.explainPlan(&x, p)
+		x.Tier, x.Row = r.written.TierOf(p.branch), r.written.RowOf(p.branch)
 	}
 	checks := st.append(nil, h)
 	for _, c := range checks {
@@ -228,8 +237,10 @@ func (st *state) describe(h *hit) ExplainedRule {
 
 func (st *state) explainPlan(x *ExplainedRule, p *plan) {
 	x.Unlimited = p.unlimited
-	if p.branch != nil {
-		x.Branch, x.Reason = place(p.branch.Pos), p.branch.Reason
+	if b := p.branch; b != nil && !b.Made {
+		x.Branch, x.Reason = place(b.Pos), b.Reason
+	} else if b != nil && b.Within.Line > 0 {
+		x.Branch, x.Reason = place(b.Within), b.Reason
 	}
 	if p.elastic == nil {
 		return

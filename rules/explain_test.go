@@ -96,7 +96,7 @@ rules:
     match: /api/
     per: [user, route]
     limits: [100/minute, { rate: 10/second, burst: 20, algorithm: token_bucket }]
-    cost: { reserve: body.size, default: 3, max: 50 }
+    cost: { reserve: body.size, else: 3, max: 50 }
     queue: { places: 5, max_wait: 2s }
     over: { soft: 10% }
     block: 1m

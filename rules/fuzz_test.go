@@ -42,7 +42,7 @@ rules:
   - { name: posts, match: [POST /posts, PUT /posts/], per: [user, route], limits: 2/second }
   - { name: site, per: everyone, limits: { rate: 10000/second, burst: 12000, algorithm: token_bucket } }
   - { name: login, match: POST /login, per: [ip], limits: 5/15m, count: { status: [401, 403] }, block: 15m }
-  - { name: chat, match: POST /v1/chat, per: user, limits: 100000/minute, cost: { reserve: body.max_tokens, default: 1000, min: 1, max: 32000, settle: response.body.usage.total_tokens } }
+  - { name: chat, match: POST /v1/chat, per: user, limits: 100000/minute, cost: { reserve: body.max_tokens, else: 1000, min: 1, max: 32000, settle: response.body.usage.total_tokens } }
   - { name: search, match: GET /search, per: api_key, limits: 60/minute, over: { soft: 10% }, missing: refuse }
   - { name: feed, match: GET /feed, per: net, limits: 300/minute, over: { elastic: { while: upstream_p99 < 200ms, up_to: 2x } } }
   - { name: reports, match: "POST /reports/{id}/render", per: doc, concurrency: { slots: 20, lease: 30s }, missing: skip }

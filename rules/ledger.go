@@ -3,10 +3,13 @@ package rules
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
 // ledger is where the rules of a Set count: all that others need to know of them to take
@@ -19,6 +22,9 @@ type account struct {
 	Scopes []string   `json:"scopes"` // ways to find who is counted
 	Plans  []counters `json:"plans"`  // of the rule itself, and of its branches
 	Blocks counters   `json:"blocks"`
+	// Rows are the values that are told apart in keys, by identity of `per`; of all others
+	// there is none.
+	Rows map[string][]string `json:"rows,omitempty"`
 	// Lives is for how long each counter remembers, by identity: the longest of all limits
 	// that share it.
 	Lives     map[string]time.Duration `json:"lives"`
@@ -29,6 +35,10 @@ type account struct {
 type counters struct {
 	Conditions string      `json:"conditions,omitempty"`
 	By         [][]counter `json:"by"` // scope
+	// Tier and Row are what a plan stands for that nobody wrote as a branch.
+	Tier   string              `json:"tier,omitempty"`
+	TierBy string              `json:"tier_by,omitempty"` // the identity that names it
+	Row    []rulefile.RowValue `json:"row,omitempty"`
 }
 
 // at is those of one scope; none where the rule is disabled.
@@ -55,6 +65,14 @@ func (s *Set) ledger() ledger {
 		for i := range r.plans {
 			a.Plans = append(a.Plans, r.plans[i].counters())
 		}
+		for i := range r.subject.parts {
+			if p := &r.subject.parts[i]; p.rows != nil {
+				if a.Rows == nil {
+					a.Rows = make(map[string][]string)
+				}
+				a.Rows[p.id.name] = slices.Sorted(maps.Keys(p.rows))
+			}
+		}
 		for _, l := range r.blocks {
 			if l == nil {
 				break // the rule has none
@@ -68,6 +86,11 @@ func (s *Set) ledger() ledger {
 
 func (p *plan) counters() counters {
 	all := counters{Conditions: p.guard.text()}
+	if b := p.branch; b != nil && b.Made && b.Within.Line == 0 {
+		if all.Tier, all.Row = b.Tier, b.Row; b.Tier != "" {
+			all.TierBy = b.When[0].Name.Text
+		}
+	}
 	by := p.decides
 	if by == nil {
 		by = p.tries

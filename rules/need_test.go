@@ -187,7 +187,7 @@ rules:
     match: POST /v1/chat
     per: user
     limits: 10000/minute
-    cost: { reserve: body.max_tokens, default: 1000, min: 1, max: 4000, settle: response.body.usage.total_tokens }
+    cost: { reserve: body.max_tokens, else: 1000, min: 1, max: 4000, settle: response.body.usage.total_tokens }
 `)
 	chat := func(tokens string) *tidegate.Request {
 		r := as("POST /v1/chat", "user", "42")

@@ -39,34 +39,11 @@ func (p *planner) plans() []plan {
 	all := []plan{p.plan(p.rule.Terms)}
 	for i := range p.rule.For {
 		b := &p.rule.For[i]
-		made := p.plan(override(p.rule.Terms, b.Terms))
+		made := p.plan(p.rule.Under(b))
 		made.branch, made.guard = b, p.guard(b.When, b.Unless)
 		all = append(all, made)
 	}
 	return all
-}
-
-// override replaces what the branch names.
-func override(base, branch rulefile.Terms) rulefile.Terms {
-	if branch.Limits != nil {
-		base.Limits = branch.Limits
-	}
-	if branch.Quota != nil {
-		base.Quota = branch.Quota
-	}
-	if branch.Concurrency != nil {
-		base.Concurrency = branch.Concurrency
-	}
-	if branch.Over != nil {
-		base.Over = branch.Over
-	}
-	if branch.Cost != nil {
-		base.Cost = branch.Cost
-	}
-	if branch.Queue != nil {
-		base.Queue = branch.Queue
-	}
-	return base
 }
 
 func (p *planner) plan(t rulefile.Terms) plan {

@@ -104,7 +104,7 @@ rules:
   - { name: quota, match: /quota, per: ip, quota: { amount: 9/month, zone: Asia/Seoul, anchor: 15, status: 402 } }
   - { name: denied, match: /denied, deny: true }
   - { name: login, match: /login, per: ip, limits: 5/15m, concurrency: { slots: 3, lease: 30s }, count: { status: [401, 5xx] }, block: 15m }
-  - { name: chat, match: /chat, per: ip, limits: 9/second, concurrency: { slots: 3, lease: 30s }, cost: { default: 5, settle: response.header.X-Cost } }
+  - { name: chat, match: /chat, per: ip, limits: 9/second, concurrency: { slots: 3, lease: 30s }, cost: { else: 5, settle: response.header.X-Cost } }
   - { name: asked, match: /asked, per: ip, limits: 1/second, consistency: { deny_cache: false, coalesce: false } }
 `, Config{})
 	terms := func(path string) []*tidegate.Limit {
@@ -164,7 +164,7 @@ func TestCosts(t *testing.T) {
 rules:
   - { name: plain, match: /plain, per: everyone, limits: 100000/minute }
   - { name: fixed, match: /fixed, per: everyone, limits: 100000/minute, cost: 7 }
-  - { name: chat, match: /chat, per: everyone, limits: 100000/minute, cost: { reserve: body.max_tokens, default: 1000, min: 10, max: 32000 } }
+  - { name: chat, match: /chat, per: everyone, limits: 100000/minute, cost: { reserve: body.max_tokens, else: 1000, min: 10, max: 32000 } }
 `, Config{})
 	f := func(path string, cost int64, tokens, want string) {
 		t.Helper()
@@ -307,4 +307,35 @@ rules:
 		"leaky: 50/1s leaky_bucket burst 100 per everyone wait 2s",
 		"token: 50/1s token_bucket burst 50 per everyone wait 2s",
 		"token: 1000/1h0m0s sub_windows per everyone")
+}
+
+// Of a list the first that is there counts; a sum is of those that are there, and nobody
+// makes it smaller by what is below zero.
+func TestReservesOfSeveral(t *testing.T) {
+	f := heldTo(t, parse(t, `
+rules:
+  - { name: first, match: /first, per: everyone, limits: 100000/min, cost: { reserve: [body.a, body.b], else: 50, max: 5000 } }
+  - { name: sum, match: /sum, per: everyone, limits: 100000/min, cost: { reserve: { sum: [body.a, body.b, body.c] }, else: 50, max: 5000 } }
+`, Config{}))
+	ask := func(a, b string, first, sum int) {
+		t.Helper()
+		if first == 1 { // is not shown
+			f(request("POST /first", "body.a", a, "body.b", b), "first: 100000/1m0s sub_windows per everyone estimate")
+			return
+		}
+		f(request("POST /first", "body.a", a, "body.b", b), fmt.Sprintf("first: 100000/1m0s sub_windows per everyone cost %d estimate", first))
+		f(request("POST /sum", "body.a", a, "body.b", b), fmt.Sprintf("sum: 100000/1m0s sub_windows per everyone cost %d estimate", sum))
+	}
+	ask("", "", 50, 50)
+	ask("20", "", 20, 20)
+	ask("", "30", 30, 30)
+	ask("20", "30", 20, 50)
+	ask("20", "x", 20, 20)
+	ask("x", "30", 50, 30) // there, and not a number
+	ask("x", "y", 50, 50)
+	ask("2000", "-1999", 2000, 2000)
+	ask("-5", "30", 1, 30)
+	ask("9e99", "9e99", 5000, 5000)
+	ask("9223372036854775807", "9223372036854775807", 5000, 5000)
+	ask("1.5", "1.5", 2, 4)
 }

@@ -91,7 +91,7 @@ func randomFile(random *rand.Rand, pick func(...string) string) string {
 		b.WriteString(pick("", "missing: skip, ", "missing: refuse, ", "missing: ip, "))
 		b.WriteString(pick("limits: 5/minute, ", "limits: [5/minute, 100/hour], ", "limits: { from: header X-User, per: minute, max: 90, else: 3 }, "))
 		b.WriteString(pick("", "over: { soft: 20% }, ", "over: { elastic: { while: cpu < 50%, up_to: 2x } }, "))
-		b.WriteString(pick("", "block: 1m, ", "candidate: 7/minute, ", "cost: { reserve: body.n, default: 1, max: 100 }, "))
+		b.WriteString(pick("", "block: 1m, ", "candidate: 7/minute, ", "cost: { reserve: body.n, else: 1, max: 100 }, "))
 		if random.IntN(3) == 0 {
 			b.WriteString("for: [")
 			for j := range random.IntN(14) + 1 {

@@ -39,7 +39,7 @@ rules:
     defer: { keep: 24h, places: 100000 }
     concurrency: { slots: 3, lease: 30s }
     count: { status: 401 }
-    cost: { default: 5, settle: response.header.X-Cost }
+    cost: { else: 5, settle: response.header.X-Cost }
     consistency: leased
     on_partition: share
   - { name: off, per: ip, concurrency: { slots: 3, lease: 30s }, mode: disabled }

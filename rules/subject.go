@@ -19,6 +19,10 @@ type part struct {
 	id       *identity
 	missing  rulefile.Missing
 	variants int // sources, and one more for the address in place of what is missing
+	// rows are all values that are told apart; nil means any. All others are other, and so
+	// is one that is missing.
+	rows  map[string]struct{}
+	other string
 }
 
 // maxScopes bounds the combinations, as there are limits for each.
@@ -33,11 +37,12 @@ func (c *compiler) subject(r *rulefile.Rule) (subject, bool) {
 	for i, name := range per {
 		p := part{id: c.ids.find(name.Text)}
 		p.missing = missing(r, p.id)
+		p.know(r)
 		names := make([]string, 0, len(p.id.sources)+1)
 		for way := range p.id.sources {
 			names = append(names, p.id.scope(way))
 		}
-		if p.missing == rulefile.MissingIP && !p.id.always {
+		if p.missing == rulefile.MissingIP && !p.id.always && p.rows == nil {
 			names = append(names, c.ids.ip.name)
 		}
 		p.variants = len(names)
@@ -48,6 +53,21 @@ func (c *compiler) subject(r *rulefile.Rule) (subject, bool) {
 		s.scopes = combine(s.scopes, names, i > 0)
 	}
 	return s, true
+}
+
+// know finds the values that the tables and tiers of r tell apart.
+func (p *part) know(r *rulefile.Rule) {
+	f := r.Finite(p.id.name)
+	if f == nil {
+		return
+	}
+	p.rows, p.other = make(map[string]struct{}, len(f.Values)), f.Else
+	for _, v := range f.Values {
+		p.rows[v] = struct{}{}
+	}
+	if !r.MissingSaid { // the table says what holds without a value
+		p.missing = rulefile.MissingIP
+	}
 }
 
 // missing is what happens without id. Every request has an address, even where
@@ -91,6 +111,10 @@ func (s *subject) find(st *state, h *hit) (key string, scope int, missing *part)
 		p := &s.parts[i]
 		v, ok := st.find(p.id, h)
 		switch {
+		case p.rows != nil && (ok || p.missing == rulefile.MissingIP):
+			if _, known := p.rows[v.text]; !known {
+				v = value{text: p.other}
+			}
 		case ok || p.id.always:
 		case p.missing != rulefile.MissingIP:
 			return "", 0, p

@@ -38,6 +38,8 @@ func (s *succession) rule(old, a *account) {
 		}
 		return
 	}
+	s.gone(old, a)
+	s.regroup(old, a)
 	ends, branches := lives{old.Lives, a.lookbacks}, old.branches()
 	for i, scope := range a.Scopes {
 		j := slices.Index(old.Scopes, scope)

@@ -99,7 +99,7 @@ func TestNumbersFromTokensWithoutKeys(t *testing.T) {
 	const src = "identify: { user: [jwt.sub, ip] }\nrules:\n" +
 		"  - { name: api, per: user, limits: { from: jwt.rpm, per: minute, max: 100, else: 10 } }\n" +
 		"  - { name: plan, per: user, quota: { amount: 5/month, anchor: jwt.billing_day } }\n" +
-		"  - { name: chat, per: user, limits: 10/minute, cost: { reserve: jwt.cost, default: 1 } }\n"
+		"  - { name: chat, per: user, limits: 10/minute, cost: { reserve: jwt.cost, else: 1 } }\n"
 	var at []string
 	for _, w := range parse(t, src, Config{}).Warnings() {
 		at = append(at, fmt.Sprintf("%d:%d", w.Line, w.Col))

@@ -82,9 +82,9 @@ func (o *explainOptions) run(_ context.Context, env Env, args []string) int {
 		return misused(env, "explain", "%v", err)
 	}
 	live := rules.NewLive(set)
+	var old *rules.Set
 	if o.was != "" {
-		old, err := rules.Load(o.was, rules.Config{})
-		if err != nil {
+		if old, err = rules.Load(o.was, rules.Config{}); err != nil {
 			problemsOf(err).Write(env.Stderr, false)
 			return exitFound
 		}
@@ -92,6 +92,9 @@ func (o *explainOptions) run(_ context.Context, env Env, args []string) int {
 		live.Swap(set)
 	}
 	e := explained{Explanation: live.Explain(request)}
+	if old != nil {
+		e.compare(old.Explain(request))
+	}
 	if e.Answer, err = o.answer(set); err != nil {
 		fmt.Fprintln(env.Stderr, "tidegate explain:", err)
 		return exitFound
@@ -119,4 +122,29 @@ func (o *explainOptions) answer(set *rules.Set) (a answer, err error) {
 	httplimit.Gate(gate)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w, request)
 	a.Status, a.Headers, a.Body = w.Code, w.Header(), strings.TrimSpace(w.Body.String())
 	return a, nil
+}
+
+// compare tells which tier or row the request had before.
+func (e *explained) compare(was rules.Explanation) {
+	for i := range e.Rules {
+		now := &e.Rules[i]
+		for j := range was.Rules {
+			old := &was.Rules[j]
+			if old.Name != now.Name || !old.Applies || old.Tier == now.Tier && old.Row == now.Row {
+				continue
+			}
+			var parts []string
+			for _, part := range []string{"tier " + old.Tier, "row " + old.Row} {
+				if !strings.HasSuffix(part, " ") {
+					parts = append(parts, part)
+				}
+			}
+			for _, c := range old.Checks {
+				if c.Role == "decides" {
+					parts = append(parts, c.Limit)
+				}
+			}
+			now.Was = strings.Join(parts, ", ")
+		}
+	}
 }

@@ -67,6 +67,15 @@ func printApplied(env *Env, r *rules.ExplainedRule) {
 	line("match", r.Pattern)
 	line("path", r.ReadAs)
 	line("why", r.Why)
+	if r.Tier != "" {
+		line("tier", r.Tier)
+	}
+	if r.Row != "" {
+		line("row", r.Row)
+	}
+	if r.Was != "" {
+		line("was", r.Was)
+	}
 	if r.Branch != "" {
 		line("for", strings.TrimSuffix(r.Branch+": "+r.Reason, ": "))
 	}

@@ -7,9 +7,19 @@ import (
 
 func claimedCost(p *pass) {
 	p.eachTerms(func(r *rulefile.Rule, t rulefile.Terms) {
-		if c := t.Cost; c != nil && c.Reserve != nil && asserts(*c.Reserve) && c.Settle == "" {
-			p.warn(c.ReservePos, diag.Quote(r.Name.Text)+" charges what the caller writes in "+diag.Quote(c.Reserve.Text)+", and nothing corrects it: every request will cost the least",
+		if c := t.Cost; c != nil && reservedBy(c, asserts) != "" && c.Settle == "" {
+			p.warn(c.ReservePos, diag.Quote(r.Name.Text)+" charges what the caller writes in "+diag.Quote(reservedBy(c, asserts))+", and nothing corrects it: every request will cost the least",
 				"settle it by what the request did cost (`settle: response.header.NAME` or `response.body.FIELD`), or reserve by what the upstream works from, such as `body.FIELD`")
 		}
 	})
+}
+
+// reservedBy returns the first place of a cost that is as says; "" if none is.
+func reservedBy(c *rulefile.Cost, says func(rulefile.Source) bool) string {
+	for _, s := range c.Reserve {
+		if says(s) {
+			return s.Text
+		}
+	}
+	return ""
 }

@@ -9,7 +9,7 @@ func TestClaimedCost(t *testing.T) {
 	}
 	f(`
 rules:
-  - { name: a, per: ip, limits: 100/minute, cost: { reserve: client header X-Cost, default: 10, max: 50 } }
+  - { name: a, per: ip, limits: 100/minute, cost: { reserve: client header X-Cost, else: 10, max: 50 } }
 `, "warning client header X-Cost")
 	f(`
 identify: { role: jwt.role }
@@ -17,14 +17,14 @@ rules:
   - name: a
     per: ip
     limits: 100/minute
-    for: [{ when: { role: x }, cost: { reserve: cookie cost, default: 10, max: 50 } }]
+    for: [{ when: { role: x }, cost: { reserve: cookie cost, else: 10, max: 50 } }]
 `, "warning cookie cost")
 	// It is settled, or is what the upstream works from, or is not the caller's word.
 	f(`
 rules:
-  - { name: a, per: ip, limits: 100/minute, cost: { reserve: client header X-Cost, default: 10, max: 50, settle: response.header.X-Cost } }
-  - { name: b, per: ip, limits: 100/minute, cost: { reserve: body.max_tokens, default: 10, max: 50 } }
-  - { name: c, per: ip, limits: 100/minute, cost: { reserve: header X-Cost, default: 10, max: 50 } }
+  - { name: a, per: ip, limits: 100/minute, cost: { reserve: client header X-Cost, else: 10, max: 50, settle: response.header.X-Cost } }
+  - { name: b, per: ip, limits: 100/minute, cost: { reserve: body.max_tokens, else: 10, max: 50 } }
+  - { name: c, per: ip, limits: 100/minute, cost: { reserve: header X-Cost, else: 10, max: 50 } }
   - { name: d, per: ip, limits: 100/minute, cost: 5 }
 `)
 }

@@ -24,7 +24,7 @@ func costNeverFits(p *pass) {
 // when the file is read.
 func (p *pass) costFits(t rulefile.Terms) {
 	c := t.Cost
-	if c == nil || c.Reserve == nil || !bounded(c) {
+	if c == nil || len(c.Reserve) == 0 || !bounded(c) {
 		return
 	}
 	for _, l := range knownLimits(t) {

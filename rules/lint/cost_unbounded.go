@@ -8,8 +8,8 @@ import (
 
 func costUnbounded(p *pass) {
 	p.eachTerms(func(r *rulefile.Rule, t rulefile.Terms) {
-		if c := t.Cost; c != nil && c.Reserve != nil && writes(*c.Reserve) && !bounded(c) {
-			p.warn(c.ReservePos, diag.Quote(r.Name.Text)+" reserves whatever the caller writes in "+diag.Quote(c.Reserve.Text)+": one request can take the whole limit",
+		if c := t.Cost; c != nil && reservedBy(c, writes) != "" && !bounded(c) {
+			p.warn(c.ReservePos, diag.Quote(r.Name.Text)+" reserves whatever the caller writes in "+diag.Quote(reservedBy(c, writes))+": one request can take the whole limit",
 				"add `max`, the most that one request can really cost")
 		}
 	})

@@ -9,16 +9,16 @@ func TestCostUnbounded(t *testing.T) {
 	}
 	f(`
 rules:
-  - { name: a, per: ip, limits: 100/minute, cost: { reserve: body.max_tokens, default: 10, settle: response.body.used } }
+  - { name: a, per: ip, limits: 100/minute, cost: { reserve: body.max_tokens, else: 10, settle: response.body.used } }
 `, "warning body.max_tokens")
 	f(`
 rules:
-  - { name: a, per: ip, limits: 100/minute, cost: { reserve: query n, default: 10, min: 5 } }
+  - { name: a, per: ip, limits: 100/minute, cost: { reserve: query n, else: 10, min: 5 } }
 `, "warning query n")
 	f(`
 rules:
-  - { name: a, per: ip, limits: 100/minute, cost: { reserve: body.max_tokens, default: 10, max: 50 } }
-  - { name: b, per: ip, limits: 100/minute, cost: { reserve: jwt.cost, default: 10 } }
-  - { name: c, per: ip, limits: 100/minute, cost: { default: 10, settle: response.body.used } }
+  - { name: a, per: ip, limits: 100/minute, cost: { reserve: body.max_tokens, else: 10, max: 50 } }
+  - { name: b, per: ip, limits: 100/minute, cost: { reserve: jwt.cost, else: 10 } }
+  - { name: c, per: ip, limits: 100/minute, cost: { else: 10, settle: response.body.used } }
 `)
 }

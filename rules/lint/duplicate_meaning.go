@@ -64,9 +64,9 @@ func meaning(r *rulefile.Rule) string {
 	slices.Sort(per)
 	described := fmt.Sprintf("%d %q %q when %s unless %s", r.Mode, match, per, conditionText(r.When), conditionText(r.Unless))
 	if c := r.Terms.Cost; c != nil {
-		described += fmt.Sprintf(" cost %d %d %d %d %s", c.Fixed, c.Default, c.Min, c.Max, c.Settle)
-		if c.Reserve != nil {
-			described += " " + c.Reserve.Text
+		described += fmt.Sprintf(" cost %d %d %d %d %s", c.Fixed, c.Else, c.Min, c.Max, c.Settle)
+		for _, s := range c.Reserve {
+			described += fmt.Sprintf(" %v %s", c.Sum, s.Text)
 		}
 	}
 	if r.Count != nil {

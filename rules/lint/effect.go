@@ -109,6 +109,9 @@ func (p *pass) subject(r *rulefile.Rule, a at, w scenario) (effect, string) {
 	var made []string
 	for _, per := range r.Per {
 		s, found := p.find(per.Text, a, w)
+		if r.Finite(per.Text) != nil && (found || !r.MissingSaid || r.Missing == rulefile.MissingIP) {
+			continue // one of a few values: nothing that can be invented, and nobody
+		}
 		if !found {
 			switch p.missing(r, per.Text) {
 			case rulefile.MissingSkip:

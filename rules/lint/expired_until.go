@@ -11,7 +11,7 @@ func expiredUntil(p *pass) {
 	for _, r := range p.whole.Rules {
 		for i := range r.For {
 			b := &r.For[i]
-			if !ended(b, p.now) {
+			if b.Made || !ended(b, p.now) {
 				continue
 			}
 			message := "this branch of " + diag.Quote(r.Name.Text) + " ended at " + b.Until.Format(time.RFC3339) + " and is ignored"

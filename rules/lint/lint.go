@@ -155,6 +155,13 @@ func (p *pass) step(n int) {
 	}
 }
 
+// telling is a problem that was reported.
+type telling struct {
+	check   string
+	pos     diag.Pos
+	message string
+}
+
 // pass is one look at a file.
 type pass struct {
 	whole *rulefile.File
@@ -164,6 +171,7 @@ type pass struct {
 	check string // the one at work
 	steps int    // that it may still make
 	found diag.Tally
+	told  telling                    // the last
 	lists map[string][]rulefile.Test // those that are written in the file
 
 	waivers []*waiver
@@ -176,6 +184,7 @@ type pass struct {
 	asked   map[string][]*route        // by pattern, see routesOf
 	escapes map[*route]*escape         // see wayOut
 	escaped []*escape                  // what escapable-route found
+	claimed map[diag.Pos]bool          // names that tier-by-claimed-value has told of
 }
 
 func newPass(f *rulefile.File, now time.Time) *pass {
@@ -186,6 +195,7 @@ func newPass(f *rulefile.File, now time.Time) *pass {
 		asked:   make(map[string][]*route),
 		escapes: make(map[*route]*escape),
 		lists:   make(map[string][]rulefile.Test),
+		claimed: make(map[diag.Pos]bool),
 		waive:   make(map[waiverKey][]*waiver),
 		open:    make(map[string]diag.Pos),
 		done:    make(map[string]bool),
@@ -228,6 +238,10 @@ func inForce(f *rulefile.File, now time.Time) *rulefile.File {
 
 // report adds a problem: message is why, hint what to write.
 func (p *pass) report(pos diag.Pos, s diag.Severity, message, hint string) {
+	if p.told == (telling{p.check, pos, message}) { // of a tier or table, for each of its branches
+		return
+	}
+	p.told = telling{p.check, pos, message}
 	problem := p.file.Problem(pos, s, message, hint)
 	p.add(problem)
 }

@@ -14,6 +14,9 @@ func looseSpelling(p *pass) {
 			continue
 		}
 		for _, per := range r.Per {
+			if r.Finite(per.Text) != nil {
+				continue
+			}
 			for _, s := range p.sources(per.Text) {
 				guards := r.Count != nil || r.Block > 0
 				isAccount := guards || s.Kind == rulefile.SourceBasicUser || namesAccount(s.Arg) || namesAccount(per.Text)

@@ -104,6 +104,6 @@ rules:
 	// What a request did cost is charged when it is known, beyond any limit.
 	f(`
 rules:
-  - { name: a, per: ip, limits: [10/second, 1000/minute], cost: { default: 1, settle: response.header.X-Cost } }
+  - { name: a, per: ip, limits: [10/second, 1000/minute], cost: { else: 1, settle: response.header.X-Cost } }
 `)
 }

@@ -25,5 +25,7 @@ func oneTakesAll(p *pass) {
 
 // sharedByAll reports whether r counts all callers as one.
 func (p *pass) sharedByAll(r *rulefile.Rule) bool {
-	return len(r.Per) > 0 && all(r.Per, func(per rulefile.Word) bool { return all(p.sources(per.Text), shared) })
+	return len(r.Per) > 0 && all(r.Per, func(per rulefile.Word) bool {
+		return r.Finite(per.Text) != nil || all(p.sources(per.Text), shared)
+	})
 }

@@ -67,7 +67,7 @@ var long = map[string]func(n int) string{
 		return manyRules(n, "match: POST /p#, per: ip, limits: 5/15m, count: { status: [401] }, block: 15m")
 	},
 	"rules with settle": func(n int) string {
-		return manyRules(n, "match: /p, per: user, limits: 100/minute, cost: { reserve: body.f#, default: 1, max: 10, settle: response.body.g# }")
+		return manyRules(n, "match: /p, per: user, limits: 100/minute, cost: { reserve: body.f#, else: 1, max: 10, settle: response.body.g# }")
 	},
 	"rules with from": func(n int) string {
 		return manyRules(n, "match: /p, per: user, limits: { from: jwt.f#, per: minute, max: 10, else: 5 }")

@@ -10,8 +10,9 @@ import (
 
 func shadowedBranch(p *pass) {
 	for _, r := range p.file.Rules {
-		for i := range r.For {
-			b := &r.For[i]
+		branches := slices.DeleteFunc(slices.Clone(r.For), func(b rulefile.Branch) bool { return b.Made })
+		for i := range branches {
+			b := &branches[i]
 			own := guard{b.When, b.Unless}
 			switch {
 			case p.never(own, own):
@@ -19,7 +20,7 @@ func shadowedBranch(p *pass) {
 			case p.never(own, guard{r.When, r.Unless}):
 				p.warn(b.Pos, "this branch is never reached, because the conditions of "+diag.Quote(r.Name.Text)+" itself exclude it", "remove the branch, or widen the conditions of the rule")
 			default:
-				if by := p.shadow(r.For[:i], b); by != nil {
+				if by := p.shadow(branches[:i], b); by != nil {
 					p.warn(b.Pos, fmt.Sprintf("this branch is never reached: the one in line %d holds whenever it does, and the first that holds is taken", by.Pos.Line),
 						"put the narrower branch first, or remove it")
 				}

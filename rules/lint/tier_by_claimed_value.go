@@ -23,9 +23,13 @@ func tierByClaimedValue(p *pass) {
 
 func (p *pass) claimedBranch(r *rulefile.Rule, b *rulefile.Branch) {
 	c := p.claim(guard{b.When, b.Unless}, asserts)
-	if c.effort == cannot || !generous(r.Terms, b.Terms) {
+	if c.effort == cannot || !generous(r.Terms, b.Terms) && !(b.Whole && lifts(r.Terms, b.Terms)) {
 		return
 	}
+	if b.Made && p.claimed[c.name.Pos] { // one of several tiers
+		return
+	}
+	p.claimed[c.name.Pos] = true
 	hint := verifiedHint
 	if strings.HasPrefix(c.deed, "leaves") {
 		hint = "give more only to callers that show something: `when: { " + c.name.Text + ": present }`, or a value"
@@ -73,6 +77,11 @@ func generous(t, b rulefile.Terms) bool {
 		return true
 	}
 	return b.Cost != nil && b.Cost.Fixed > 0 && t.Cost != nil && b.Cost.Fixed < t.Cost.Fixed
+}
+
+// lifts reports whether b, which is all there is, has nothing in the place of something of t.
+func lifts(t, b rulefile.Terms) bool {
+	return t.Limits != nil && b.Limits == nil || t.Quota != nil && b.Quota == nil || t.Concurrency != nil && b.Concurrency == nil
 }
 
 // heldBy reports whether one of limits is as tight as l.

@@ -11,6 +11,9 @@ func unusedIdentity(p *pass) {
 		for _, name := range namesOf(r) {
 			used[name] = true
 		}
+		for _, f := range r.Known {
+			used[f.Name] = true
+		}
 	}
 	p.eachCondition(func(c rulefile.Condition) { used[c.Name.Text] = true })
 	for _, id := range p.file.Identify {

@@ -29,7 +29,7 @@ rules:
   - { name: line, match: /line, per: ip, limits: { rate: 1/minute, algorithm: leaky_bucket }, queue: { places: 5, max_wait: 5m } }
   - { name: names, match: /names, per: name, limits: 1/hour }
   - { name: teapot, match: /tea, per: ip, limits: 1/hour, respond: { status: 418, message: "No tea." } }
-  - { name: huge, match: /huge, per: ip, limits: 1/hour, cost: { reserve: query n, default: 1, max: 9 } }
+  - { name: huge, match: /huge, per: ip, limits: 1/hour, cost: { reserve: query n, else: 1, max: 9 } }
 `
 
 // asProxy are the headers of Traefik and Caddy, for a request from a client.

@@ -22,7 +22,7 @@ rules:
   - { name: tokens, match: POST /chat, per: ip, limits: 100/hour }
   - { name: login, match: POST /login, per: ip, limits: 2/hour, count: { status: 401 } }
   - { name: render, match: /render, per: ip, concurrency: { slots: 1, lease: 30s } }
-  - { name: llm, match: POST /llm, per: ip, limits: 100/hour, cost: { reserve: body.max, default: 10, settle: response.body.used } }
+  - { name: llm, match: POST /llm, per: ip, limits: 100/hour, cost: { reserve: body.max, else: 10, settle: response.body.used } }
 `
 
 // onStores runs f on counters in memory and in Redis. Two servers share the counters in

@@ -71,7 +71,7 @@ rules:
     match: POST /v1/chat
     per: user
     limits: 100/minute
-    cost: { reserve: body.max_tokens, default: 100, min: 1, max: 1000, settle: response.body.usage.total_tokens }
+    cost: { reserve: body.max_tokens, else: 100, min: 1, max: 1000, settle: response.body.usage.total_tokens }
 `
 
 // 5 calls at once that reserve 100 of 100: one passes, and its usage of 37 leaves

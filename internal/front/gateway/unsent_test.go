@@ -28,7 +28,7 @@ rules:
   - { name: quota, match: /quota, per: ip, quota: 3/year }
   - { name: several, match: /several, per: ip, limits: [3/hour, 100/day], quota: 1000/year, candidate: 2/hour }
   - { name: status, match: /status, per: ip, limits: 3/hour, count: { status: [401] } }
-  - { name: estimate, match: /estimate, per: ip, limits: 3/hour, cost: { reserve: header X-Cost, default: 1, settle: response.header.X-Cost } }
+  - { name: estimate, match: /estimate, per: ip, limits: 3/hour, cost: { reserve: header X-Cost, else: 1, settle: response.header.X-Cost } }
   - { name: slots, match: /slots, per: ip, limits: 3/hour, concurrency: { slots: 5, lease: 30s } }
   - { name: soft, match: /soft, per: ip, limits: 2/hour, over: { soft: 50% } }
 `

@@ -27,7 +27,7 @@ version: 1
 rules:
   - { name: limited, match: /limited, per: everyone, limits: 1/hour }
   - { name: denied,  match: /denied/, deny: true }
-  - { name: tokens,  match: POST /tokens, per: everyone, limits: 10/hour, cost: { reserve: body.n, default: 1, min: 1, max: 100 } }
+  - { name: tokens,  match: POST /tokens, per: everyone, limits: 10/hour, cost: { reserve: body.n, else: 1, min: 1, max: 100 } }
 `
 
 // wireCase is a file of testdata/wire: what is sent, and below ---- what comes

@@ -21,6 +21,7 @@ type File struct {
 	Files    []string // all files read, included ones and lists too: what to watch
 	Identify []Identity
 	Lists    []List
+	Tiers    []Tier
 	Exempt   []Exempt
 	Rules    []*Rule
 	Waive    []Waiver // of all files and rules
@@ -147,8 +148,11 @@ type Rule struct {
 	Missing      Missing
 	MissingSaid  bool
 	When, Unless []Condition
-	Terms        Terms
-	For          []Branch
+	Terms        Terms    // of requests that no branch holds for; of the tier of all others, where there are tiers
+	For          []Branch // those written, and those that stand for its tiers and the rows of its tables
+	Tier         *TierUse // nil: none
+	Known        []Finite // see Rule.Finite
+	LimitsPos    diag.Pos // of its own limits, if it says any
 	InsteadOf    []Word
 	Count        *Count
 	Block        time.Duration // 0: not said
@@ -183,6 +187,7 @@ type Limits struct {
 	Pos       diag.Pos
 	Unlimited bool
 	All       []Limit
+	table     *table // nil: the same for all values; gone once the rule is read
 }
 
 // Limit is one limit. Name, Scope, OnFull and Terms of Spec are still empty; its
@@ -232,9 +237,10 @@ type Elastic struct {
 // Cost is what a request takes from each limit.
 type Cost struct {
 	Pos        diag.Pos
-	Fixed      int64   // > 0: the same for every request, to be settled if Settle says so
-	Reserve    *Source // else: where the estimate comes from
-	Default    int64   // when it does not
+	Fixed      int64    // > 0: the same for every request, to be settled if Settle says so
+	Reserve    []Source // otherwise: where the estimate comes from, the first that has one
+	Sum        bool     // all of Reserve together, instead of the first
+	Else       int64    // when none has one
 	Min, Max   int64
 	Settle     string // "": never; response.header.NAME or response.body.FIELD
 	SettlePos  diag.Pos
@@ -263,7 +269,18 @@ type Branch struct {
 	Until        time.Time
 	UntilPos     diag.Pos
 	Reason       string
+
+	// Made: nobody wrote it as a branch. It stands for a tier or for the row of a table,
+	// within the branch at Within if that is not zero.
+	Made   bool
+	Within diag.Pos
+	Whole  bool // Terms are all there is, and what they do not name does not hold
+	Tier   string
+	Row    []RowValue
 }
+
+// RowValue is what an identity must be for a row of a table.
+type RowValue struct{ Name, Value string }
 
 // Count says which responses are charged.
 type Count struct {

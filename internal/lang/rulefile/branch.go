@@ -52,12 +52,17 @@ func (d *decoder) branch(in, rule object, sc scope) Branch {
 	if !in.has("when") && !in.has("unless") && !in.has("until") {
 		d.fail(in.at, "this branch always holds, so the limits of the rule never do", "write for whom it is: `when: { role: premium }`, or change the rule itself")
 	}
-	if names := []string{"limits", "quota", "concurrency", "over", "cost", "queue"}; !in.saysAny(names) {
-		d.fail(in.at, "this branch replaces nothing", "write what it replaces: "+diag.Choice(names))
+	if !in.saysAny(termWords) {
+		d.fail(in.at, "this branch replaces nothing", "write what it replaces: "+diag.Choice(termWords))
 	}
-	d.companions(in, []object{in, rule})
+	if !rule.has("tier") { // which may say it
+		d.companions(in, []object{in, rule})
+	}
 	return b
 }
+
+// termWords are the fields of [Terms].
+var termWords = []string{"limits", "quota", "concurrency", "over", "cost", "queue"}
 
 func (o object) saysAny(words []string) bool {
 	for _, w := range words {

@@ -105,7 +105,7 @@ func (d *decoder) checkAbove(s tidegate.Spec, text string, t Terms) {
 	costs := []struct {
 		word string
 		n    int64
-	}{{"a cost", c.Fixed}, {"the least cost", c.Min}, {"the default cost", c.Default}}
+	}{{"a cost", c.Fixed}, {"the least cost", c.Min}, {"the cost `else`", c.Else}}
 	for _, cost := range costs {
 		if cost.n > limit.Capacity() {
 			d.fail(c.Pos, fmt.Sprintf("%s of %d never fits into %s", cost.word, cost.n, diag.Quote(text)),

@@ -9,7 +9,7 @@ import (
 	"tidegate.dev/tidegate/internal/lang/yamltree"
 )
 
-const costHint = "write `cost: 5`, or `cost: { reserve: body.max_tokens, default: 1000, min: 1, max: 32000, settle: response.body.usage.total_tokens }`"
+const costHint = "write `cost: 5`, or `cost: { reserve: body.max_tokens, else: 1000, min: 1, max: 32000, settle: response.body.usage.total_tokens }`"
 
 // cost reads `cost` of o; nil means that there is none.
 func (d *decoder) cost(o object, sc scope) *Cost {
@@ -29,7 +29,7 @@ func (d *decoder) cost(o object, sc scope) *Cost {
 	in, _ := d.open(n, &costPlace)
 	if n := in.get("reserve"); n != nil {
 		c.ReservePos = n.Pos
-		c.Reserve = d.reserve(n, sc)
+		d.reserves(n, sc, c)
 	}
 	if n := in.get("settle"); n != nil {
 		c.SettlePos = n.Pos
@@ -41,7 +41,7 @@ func (d *decoder) cost(o object, sc scope) *Cost {
 	}
 	d.costNumbers(in, c)
 	if !in.has("reserve") {
-		c.Fixed = c.Default // the same estimate for every request
+		c.Fixed = c.Else // the same estimate for every request
 	}
 	return c
 }
@@ -53,27 +53,27 @@ func (d *decoder) fixedCost(n *yamltree.Node, c *Cost) {
 		return
 	}
 	if s, _ := parseSource(or(strings.TrimSpace(n.Value), "?"), ""); s.Kind != SourceNone {
-		d.fail(n.Pos, "a cost from the request needs a default as well", "write "+diag.Quote("cost: { reserve: "+s.Text+", default: 1000, max: 32000 }"))
+		d.fail(n.Pos, "a cost from the request needs `else` as well", "write "+diag.Quote("cost: { reserve: "+s.Text+", else: 1000, max: 32000 }"))
 		return
 	}
 	c.Fixed, _ = d.whole(n, "`cost`", 1, tidegate.MaxCount, "cost: 5")
-	c.Default = c.Fixed
+	c.Else = c.Fixed
 }
 
-// costNumbers reads min, max and default, and checks that default is between the others.
+// costNumbers reads min, max and else, and checks that else is between the others.
 func (d *decoder) costNumbers(in object, c *Cost) {
 	numbers := []struct {
 		word, example string
 		to            *int64
-	}{{"min", "min: 1", &c.Min}, {"max", "max: 32000", &c.Max}, {"default", "default: 1000", &c.Default}}
+	}{{"min", "min: 1", &c.Min}, {"max", "max: 32000", &c.Max}, {"else", "else: 1000", &c.Else}}
 	fine := true
 	for _, number := range numbers {
 		n := in.get(number.word)
-		if number.word == "default" {
-			n = d.need(in, "default", "a cost from the request", "write what a request costs that does not say, as in `default: 1000`")
+		if number.word == "else" {
+			n = d.need(in, "else", "a cost from the request", "write what a request costs that does not say, as in `else: 1000`")
 		}
 		if n == nil {
-			fine = fine && !in.has(number.word)
+			fine = fine && !in.has(number.word) && number.word != "else"
 			continue
 		}
 		// Not 0: a check with a cost of 0 only peeks.
@@ -85,10 +85,45 @@ func (d *decoder) costNumbers(in object, c *Cost) {
 	case !fine:
 	case c.Min > c.Max:
 		d.fail(in.pos("min"), fmt.Sprintf("`min` is %d, above `max`, which is %d", c.Min, c.Max), "make `min` at most `max`")
-	case c.Default < c.Min || c.Default > c.Max:
-		d.fail(in.pos("default"), fmt.Sprintf("`default` is %d, outside of `min` and `max`, which are %d and %d", c.Default, c.Min, c.Max), "make `default` lie between them")
+	case c.Else < c.Min || c.Else > c.Max:
+		d.fail(in.pos("else"), fmt.Sprintf("`else` is %d, outside of `min` and `max`, which are %d and %d", c.Else, c.Min, c.Max), "make `else` lie between them")
 	}
 }
+
+const reserveHint = "write `reserve: body.max_tokens`, a list whose first that is there counts, or `reserve: { sum: [body.prompt_tokens, body.max_tokens] }`"
+
+// reserves reads one place, a list of which the first that has a value counts, or a sum.
+func (d *decoder) reserves(n *yamltree.Node, sc scope, c *Cost) {
+	items := []*yamltree.Node{n}
+	if n.Kind == yamltree.Map {
+		in, _ := d.open(n, &reservePlace)
+		if n = d.need(in, "sum", "a map after `reserve`", reserveHint); n == nil {
+			return
+		}
+		c.Sum = true
+		items = d.items(n, "`sum`", reserveHint)
+	} else if n.Kind == yamltree.List {
+		items = d.items(n, "`reserve`", reserveHint)
+	}
+	seen := make(map[string]bool)
+	for _, item := range items {
+		s := d.reserve(item, sc)
+		switch {
+		case s == nil:
+		case seen[s.Text]:
+			d.fail(item.Pos, diag.Quote(s.Text)+" is in the list twice", "remove one of them")
+		case len(c.Reserve) == maxReserves:
+			d.fail(item.Pos, fmt.Sprintf("a cost has at most %d places", maxReserves), "remove some")
+			return
+		default:
+			seen[s.Text] = true
+			c.Reserve = append(c.Reserve, *s)
+		}
+	}
+}
+
+// maxReserves bounds what is looked up for one request.
+const maxReserves = 16
 
 // reserve reads where the estimate of a request is found; nil after a mistake. Unlike an
 // identity it may be a value that the client chooses.

@@ -22,6 +22,8 @@ type decoder struct {
 	partial   bool                // not all files could be read
 	once      map[string]diag.Pos // where what all files may have only once was found: settings, names of rules
 	listAt    map[string]int      // where in file.Lists a list is, by name
+	tierAt    map[string]int      // where in file.Tiers a tier is, by name
+	tiersUsed bool                // by a rule
 	addresses map[*List]bool      // lists of addresses and networks alone
 	fallback  policies            // of defaults
 }
@@ -87,6 +89,9 @@ func (d *decoder) open(n *yamltree.Node, p *place) (object, bool) {
 	o := object{at: n.Pos, fields: make(map[string]yamltree.Field, len(n.Fields)), meant: make(map[string]bool)}
 	for _, f := range n.Fields {
 		word := f.Key.Value
+		if now, ok := p.renamed[word]; ok {
+			word = d.renamed(f, n, now, p)
+		}
 		if !slices.Contains(p.words, word) {
 			a := p.advise(word)
 			o.meant[a.means] = true
@@ -101,6 +106,17 @@ func (d *decoder) open(n *yamltree.Node, p *place) (object, bool) {
 		}
 	}
 	return o, true
+}
+
+// renamed reports a field by its old name, and returns the name that it has now.
+func (d *decoder) renamed(f yamltree.Field, in *yamltree.Node, now string, p *place) string {
+	old := f.Key.Value
+	if slices.ContainsFunc(in.Fields, func(o yamltree.Field) bool { return o.Key.Value == now }) {
+		d.fail(f.Key.Pos, diag.Quote(old)+" is the old name of "+diag.Quote(now)+", and both are there", "remove "+diag.Quote(old))
+	} else {
+		d.warn(f.Key.Pos, diag.Quote(old)+" of "+p.name+" is called "+diag.Quote(now)+" now", "write "+diag.Quote(now)+" in its place")
+	}
+	return now
 }
 
 // has reports whether the field is there, even if it is empty or misspelt.

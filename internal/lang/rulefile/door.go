@@ -130,8 +130,8 @@ func sourcesOf(r *Rule) (all []Source) {
 				}
 			}
 		}
-		if t.Cost != nil && t.Cost.Reserve != nil {
-			all = append(all, *t.Cost.Reserve)
+		if t.Cost != nil {
+			all = append(all, t.Cost.Reserve...)
 		}
 		if t.Quota != nil && t.Quota.AnchorFrom != nil {
 			all = append(all, *t.Quota.AnchorFrom)

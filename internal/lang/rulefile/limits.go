@@ -12,13 +12,21 @@ import (
 
 const limitsHint = "write `limits: 100/minute`, a list of such, or `limits: unlimited`"
 
-// limits reads the limits of a rule or of a branch; nil when it says none.
-func (d *decoder) limits(o object) *Limits {
+// limits reads the limits of a rule, a branch or a tier; nil when it says none.
+func (d *decoder) limits(o object, sc scope) *Limits {
 	n := o.get("limits")
 	if n == nil {
 		return nil
 	}
-	l := &Limits{Pos: o.pos("limits")}
+	if isTable(n) {
+		return d.table(n, o.pos("limits"), sc)
+	}
+	return d.limitsOf(n, o.pos("limits"))
+}
+
+// limitsOf reads limits that are the same for all.
+func (d *decoder) limitsOf(n *yamltree.Node, pos diag.Pos) *Limits {
+	l := &Limits{Pos: pos}
 	if n.Kind == yamltree.Scalar && n.Value == "unlimited" {
 		l.Unlimited = true
 		return l
@@ -26,6 +34,10 @@ func (d *decoder) limits(o object) *Limits {
 	for _, item := range d.oneOrMore(n, "`limits`", limitsHint) {
 		if item.Kind == yamltree.Scalar && item.Value == "unlimited" {
 			d.fail(item.Pos, "`unlimited` cannot be one of several limits", "write `limits: unlimited` alone, or remove it")
+			continue
+		}
+		if isTable(item) {
+			d.fail(item.Pos, "a table has all limits of a rule, and cannot be one of several", "write a list in each row: `rows: { large: [100/minute, 1000/hour] }`")
 			continue
 		}
 		if limit, ok := d.limit(item); ok {
@@ -75,7 +87,7 @@ func (d *decoder) slowEnough(pos diag.Pos, text string, events int64, period tim
 		return true
 	}
 	d.fail(pos, fmt.Sprintf("%s is more than %d a second for one key", diag.Quote(text), tidegate.MaxPerSecond),
-		"count in larger units, such as kilobytes instead of bytes: `cost: { reserve: body.kilobytes, default: 1 }`")
+		"count in larger units, such as kilobytes instead of bytes: `cost: { reserve: body.kilobytes, else: 1 }`")
 	return false
 }
 

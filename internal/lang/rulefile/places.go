@@ -2,15 +2,15 @@ package rulefile
 
 // places are all maps of the language.
 var places = []*place{
-	&rootPlace, &defaultsPlace, &rulePlace, &branchPlace, &exemptPlace, &limitsPlace, &quotaPlace, &concurrencyPlace,
-	&consistencyPlace, &overPlace, &elasticPlace, &costPlace, &queuePlace, &deferPlace, &countPlace, &respondPlace, &headersPlace,
+	&rootPlace, &defaultsPlace, &rulePlace, &branchPlace, &exemptPlace, &tierPlace, &tierUsePlace, &limitsPlace, &tablePlace, &quotaPlace, &concurrencyPlace,
+	&consistencyPlace, &overPlace, &elasticPlace, &costPlace, &reservePlace, &queuePlace, &deferPlace, &countPlace, &respondPlace, &headersPlace,
 }
 
 var (
 	rootPlace = place{
 		name: "a rule file",
 		words: []string{
-			"version", "include", "identify", "lists", "exempt", "defaults", "rules",
+			"version", "include", "identify", "lists", "tiers", "exempt", "defaults", "rules",
 			"respond", "headers", "instances", "waive",
 		},
 		example: "version: 1",
@@ -38,7 +38,7 @@ var (
 	rulePlace = place{
 		name: "a rule",
 		words: []string{
-			"name", "match", "per", "missing", "when", "unless", "limits", "quota", "concurrency", "over", "cost",
+			"name", "match", "per", "missing", "when", "unless", "tier", "limits", "quota", "concurrency", "over", "cost",
 			"queue", "for", "instead_of", "count", "block", "defer", "deny", "respond", "mode", "enforce", "candidate",
 			"on_store_failure", "on_full", "consistency", "on_partition", "waive",
 		},
@@ -66,6 +66,35 @@ var (
 			"path": {"match", "write `match: /healthz`"},
 			"ip":   {"when", "write `when: { ip: 10.0.0.0/8 }`"},
 			"user": {"when", "write `when: { user: NAME }`"},
+		},
+	}
+	tierPlace = place{
+		name:    "a tier",
+		words:   termWords,
+		example: "tiers: { free: { limits: 60/minute } }",
+		advice: map[string]advice{
+			"rate": {"limits", "write `limits: 1000/minute`"},
+			"when": {"", "a rule chooses the tier: `tier: { from: plan, else: free }`"},
+			"per":  {"", "a rule says who is counted, and chooses the tier: `tier: { from: plan, else: free }`"},
+		},
+	}
+	tierUsePlace = place{
+		name:    "`tier`",
+		words:   []string{"from", "else"},
+		example: "tier: { from: plan, else: free }",
+		advice: map[string]advice{
+			"by":      {"from", "did you mean `from`?"},
+			"default": {"else", "did you mean `else`?"},
+		},
+	}
+	tablePlace = place{
+		name:    "a table of limits",
+		words:   []string{"by", "rows", "else"},
+		example: "limits: { by: model, rows: { large: 10/minute }, else: 5/minute }",
+		advice: map[string]advice{
+			"default": {"else", "did you mean `else`?"},
+			"columns": {"by", "did you mean `by`?"},
+			"rate":    {"", "write a rate in each row: `rows: { large: 10/minute }`"},
 		},
 	}
 	limitsPlace = place{
@@ -122,11 +151,21 @@ var (
 	}
 	costPlace = place{
 		name:    "`cost`",
-		words:   []string{"reserve", "default", "min", "max", "settle"},
-		example: "cost: { reserve: body.max_tokens, default: 1000, max: 32000 }",
+		words:   []string{"reserve", "else", "min", "max", "settle"},
+		renamed: map[string]string{"default": "else"},
+		example: "cost: { reserve: body.max_tokens, else: 1000, max: 32000 }",
 		advice: map[string]advice{
 			"from": {"reserve", "did you mean `reserve`?"},
-			"else": {"default", "did you mean `default`?"},
+			"sum":  {"reserve", "write `reserve: { sum: [body.prompt_tokens, body.max_tokens] }`"},
+		},
+	}
+	reservePlace = place{
+		name:    "`reserve`",
+		words:   []string{"sum"},
+		example: "reserve: { sum: [body.prompt_tokens, body.max_tokens] }",
+		advice: map[string]advice{
+			"first": {"sum", "a plain list takes the first that is there: `reserve: [body.max_completion_tokens, body.max_tokens]`"},
+			"add":   {"sum", "did you mean `sum`?"},
 		},
 	}
 	queuePlace = place{
@@ -207,5 +246,6 @@ var ruleAdvice = map[string]advice{
 	"suppress":    {"waive", "write `waive: { CHECK: \"why\" }`"},
 	"id":          {"name", "did you mean `name`?"},
 	"replaces":    {"instead_of", "did you mean `instead_of`?"},
-	"tiers":       {"for", "write `for: [{ when: { role: premium }, limits: 1000/minute }]`"},
+	"tiers":       {"tier", "say `tiers:` at the top of the file, and `tier: { from: plan, else: free }` in the rule"},
+	"plan":        {"tier", "write `tier: { from: plan, else: free }`, with `tiers:` at the top of the file"},
 }

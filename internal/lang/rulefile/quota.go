@@ -56,7 +56,7 @@ func (d *decoder) amount(n *yamltree.Node, s *tidegate.Spec) {
 	}
 	s.Events = events
 	text := strings.TrimSpace(n.Value)
-	u, ok := units[unit]
+	u, ok := units[unitOf(unit)]
 	if ok && u.calendar != tidegate.NoCalendar {
 		s.Calendar = u.calendar
 		return

@@ -27,6 +27,17 @@ var units = map[string]struct {
 
 var unitNames = []string{"second", "minute", "hour", "day", "week", "month", "year"}
 
+// unitSpellings are other spellings of units.
+var unitSpellings = map[string]string{"s": "second", "sec": "second", "min": "minute", "h": "hour", "d": "day"}
+
+// unitOf returns the name of a unit that is spelled in another way.
+func unitOf(period string) string {
+	if name, ok := unitSpellings[period]; ok {
+		return name
+	}
+	return period
+}
+
 // unitNicknames are what people write instead.
 var unitNicknames = map[string]string{
 	"s": "second", "sec": "second", "secs": "second", "seconds": "second",
@@ -96,7 +107,7 @@ func notRate(text, count, example string) mistake {
 // period takes the part of a rate after the slash, or a unit alone, as a time
 // that passes; text is for messages.
 func (d *decoder) period(pos diag.Pos, period, text string) (time.Duration, bool) {
-	if u, ok := units[period]; ok && u.period > 0 {
+	if u, ok := units[unitOf(period)]; ok && u.period > 0 {
 		return u.period, true
 	}
 	before := strings.TrimSuffix(text, period)

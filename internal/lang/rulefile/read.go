@@ -57,6 +57,7 @@ func newDecoder(name string, o Options) *decoder {
 		once:     make(map[string]diag.Pos),
 
 		listAt:    make(map[string]int),
+		tierAt:    make(map[string]int),
 		addresses: make(map[*List]bool),
 	}
 }
@@ -94,6 +95,9 @@ func (d *decoder) decode() {
 		d.settings(o)
 	}
 	for _, o := range roots {
+		d.tiers(o)
+	}
+	for _, o := range roots {
 		d.exempt(o)
 	}
 	for _, o := range roots {
@@ -106,6 +110,7 @@ func (d *decoder) decode() {
 	if !written && !d.partial {
 		d.fail(roots[0].at, "there are no rules", "write `rules:` with at least one, as in `- { name: api, per: ip, limits: 100/minute }`")
 	}
+	d.unusedTiers()
 	d.checkInsteadOf()
 	d.jitterSpreads()
 }

@@ -161,7 +161,9 @@ func TestNoCascades(t *testing.T) {
 	head := "version: 1\nidentify: { user: jwt.sub }\nrules:\n"
 	f(head+"  - { name: a, pre: user, limits: 5/minute }", "unknown field `pre`")
 	f(head+"  - { name: a, per: user, limit: 5/minute, block: 5m }", "unknown field `limit`")
-	f(head+"  - { name: a, per: user, limits: 5/min, cost: 7, over: { soft: 10% }, block: 5m }", "unknown unit")
+	f(head+"  - { name: a, per: user, limits: 5/mins, cost: 7, over: { soft: 10% }, block: 5m }", "unknown unit")
+	f(head+"  - { name: a, per: user, tier: { from: user, else: free } }", "there is no tier")
+	f(head+"  - { name: a, per: user, limits: { by: usr, rows: { a: 5/minute }, else: 1/minute }, block: 5m }", "unknown name")
 	f(head+"  - { name: a, per: user, concurrency: { slots: 0, lease: 5s } }", "`slots` is 0")
 	f(head+"  - { name: a, per: user, quota: { amount: 5/hour, anchor: 3 } }", "a quota is per day")
 	f(head+"  - { name: a, per: user, limits: { rate: 5/second, algorithm: leaky_bucket }, queue: { places: x, max_wait: 1s } }", "`places` is not a whole number")

@@ -125,6 +125,10 @@ func (d *decoder) denyRule(o object, r *Rule) {
 func (d *decoder) limitRule(o object, r *Rule, sc scope) {
 	d.per(o, r, sc)
 	r.Terms = d.terms(o, sc)
+	r.Tier = d.tier(o, sc)
+	if o.has("limits") {
+		r.LimitsPos = o.key("limits")
+	}
 	r.Count = d.count(o)
 	r.Defer = d.deferred(o)
 	if n := o.get("block"); n != nil {
@@ -132,7 +136,7 @@ func (d *decoder) limitRule(o object, r *Rule, sc scope) {
 		r.BlockPos = n.Pos
 	}
 	branches, expired := d.branches(o, r, sc)
-	if !o.has("limits") && !o.has("quota") && !o.has("concurrency") {
+	if !o.has("limits") && !o.has("quota") && !o.has("concurrency") && !o.has("tier") {
 		hint := "write `limits: 100/minute`, or `quota:`, `concurrency:` or `deny: true`"
 		if o.has("for") {
 			hint = "write what holds for all others as well: `limits: unlimited` or `limits: 100/minute`"
@@ -140,7 +144,13 @@ func (d *decoder) limitRule(o object, r *Rule, sc scope) {
 		d.fail(o.at, "this rule limits nothing", hint)
 		return
 	}
+	if o.has("tier") {
+		for _, t := range d.file.Tiers {
+			branches = append(branches, t.said)
+		}
+	}
 	d.companions(o, append(branches, o))
+	expired = d.expandRule(r, expired)
 	r.settle(expired)
 	d.checkRule(r, expired)
 	d.checkTiers(r)
@@ -149,7 +159,7 @@ func (d *decoder) limitRule(o object, r *Rule, sc scope) {
 // terms reads what a rule and a branch can both say.
 func (d *decoder) terms(o object, sc scope) Terms {
 	return Terms{
-		Limits:      d.limits(o),
+		Limits:      d.limits(o, sc),
 		Quota:       d.quota(o),
 		Concurrency: d.concurrency(o),
 		Over:        d.over(o),

@@ -14,6 +14,11 @@ func (r *Rule) Under(b *Branch) Terms {
 	if b == nil {
 		return t
 	}
+	if b.Whole {
+		t = b.Terms
+		t.Limits = t.Limits.inLine(t.Queue)
+		return t
+	}
 	if b.Terms.Limits != nil {
 		t.Limits = b.Terms.Limits
 	}
@@ -34,6 +39,14 @@ func (r *Rule) Under(b *Branch) Terms {
 		t.Limits = t.Limits.inLine(t.Queue)
 	}
 	return t
+}
+
+// queueUnder is the queue of Under.
+func (r *Rule) queueUnder(b *Branch) *Queue {
+	if b.Whole || b.Terms.Queue != nil {
+		return b.Terms.Queue
+	}
+	return r.Terms.Queue
 }
 
 // inLine returns l with the leaky buckets that have this line.
@@ -78,7 +91,7 @@ func (r *Rule) settle(expired []Branch) {
 	collect(r.Terms, r.Terms.Queue)
 	for _, branches := range [][]Branch{r.For, expired} {
 		for i := range branches {
-			collect(branches[i].Terms, r.Under(&branches[i]).Queue)
+			collect(branches[i].Terms, r.queueUnder(&branches[i]))
 		}
 	}
 	if l := r.Candidate; l != nil {

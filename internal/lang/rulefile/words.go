@@ -13,6 +13,7 @@ type place struct {
 	words   []string
 	example string
 	advice  map[string]advice // for words that people bring from elsewhere
+	renamed map[string]string // words that had another name once, which still holds
 }
 
 // advice is what to write instead of a word, and the word that it stands for,

@@ -1,0 +1,254 @@
+package rulefile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tidegate.dev/tidegate/internal/lang/diag"
+)
+
+// Finite is an identity of which a rule knows all values that matter: those of its tables
+// and tiers. All others are one, in keys as well.
+type Finite struct {
+	Name   string
+	Values []string
+	Else   string // what stands in keys for all others
+}
+
+// Finite returns what r knows of the values of an identity; nil if any may matter.
+func (r *Rule) Finite(name string) *Finite {
+	i := slices.IndexFunc(r.Known, func(f Finite) bool { return f.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &r.Known[i]
+}
+
+// expander writes the tiers and tables of a rule as branches, behind and between those that
+// it has: a branch goes before a tier, and the rows of a table are branches themselves.
+type expander struct {
+	*decoder
+	rule *Rule
+	made []Branch
+}
+
+// expand returns the branches that r has with its tiers and tables. Those of before are
+// written, and keep what they say.
+func (d *decoder) expand(r *Rule, before []Branch) []Branch {
+	own := r.Terms
+	tiers := d.tiersOf(r)
+	if len(tiers) == 0 && !hasTable(own, before) {
+		return before
+	}
+	x := &expander{decoder: d, rule: r}
+	for i := range before {
+		b := &before[i]
+		for _, t := range tiers {
+			if t.Name.Text != r.Tier.Else.Text {
+				x.rows(b, &t, over(over(own, t.Terms), b.Terms), true)
+			}
+		}
+		x.rows(b, nil, over(x.base(own, tiers), b.Terms), false)
+		plain := *b
+		plain.Terms.Limits = plain.Terms.Limits.clone()
+		x.add(plain)
+	}
+	for _, t := range tiers {
+		if t.Name.Text != r.Tier.Else.Text {
+			x.rows(nil, &t, over(own, t.Terms), true)
+		}
+	}
+	x.rows(nil, nil, x.base(own, tiers), false)
+	return x.made
+}
+
+// base is the terms of a rule, with those of the tier of all others.
+func (x *expander) base(own Terms, tiers []Tier) Terms {
+	for _, t := range tiers {
+		if t.Name.Text == x.rule.Tier.Else.Text {
+			return over(own, t.Terms)
+		}
+	}
+	return own
+}
+
+func hasTable(own Terms, branches []Branch) bool {
+	return own.Limits.isTable() || slices.ContainsFunc(branches, func(b Branch) bool { return b.Terms.Limits.isTable() })
+}
+
+func (l *Limits) isTable() bool { return l != nil && l.table != nil }
+
+// tiersOf are those that r chooses from.
+func (d *decoder) tiersOf(r *Rule) []Tier {
+	if r.Tier == nil {
+		return nil
+	}
+	return d.file.Tiers
+}
+
+// rows adds a branch for every row of the terms of a branch or tier, and one for all other
+// values if rest.
+func (x *expander) rows(b *Branch, t *Tier, terms Terms, rest bool) {
+	made := Branch{Made: true, Whole: true, Pos: x.rule.Pos}
+	if b != nil {
+		made.When, made.Unless, made.Until, made.UntilPos, made.Reason, made.Pos = b.When, b.Unless, b.Until, b.UntilPos, b.Reason, b.Pos
+		made.Within = b.Pos
+	}
+	if t != nil {
+		made.Tier, made.Pos = t.Name.Text, t.Name.Pos
+		made.When = also(made.When, x.rule.Tier.From, Word{x.spelled(x.rule.Tier.From.Text, t.Name.Text), t.Name.Pos})
+	}
+	var cells []cell
+	if terms.Limits.isTable() {
+		cells = terms.Limits.table.cells
+		for _, c := range cells {
+			one := made
+			one.Terms = terms
+			one.Terms.Limits = c.limits.clone()
+			for i, v := range c.values {
+				one.When = also(one.When, terms.Limits.table.by[i], v)
+				one.Row = append(one.Row[:i:i], RowValue{terms.Limits.table.by[i].Text, v.Text})
+			}
+			if one.Pos = c.values[len(c.values)-1].Pos; !x.add(one) {
+				return
+			}
+		}
+	}
+	if rest {
+		made.Terms = terms
+		made.Terms.Limits = made.Terms.Limits.clone()
+		x.add(made)
+	}
+}
+
+// add reports false if there are too many.
+func (x *expander) add(b Branch) bool {
+	if len(x.made) == maxCells {
+		x.fail(x.rule.Name.Pos, fmt.Sprintf("the tiers, rows and branches of this rule make more than %d combinations", maxCells), "write fewer branches, or several rules")
+	}
+	x.made = append(x.made, b)
+	return len(x.made) <= maxCells
+}
+
+// spelled is the name of a tier as the values of an identity are spelled.
+func (d *decoder) spelled(name, value string) string {
+	if id, ok := d.file.Identity(name); ok && len(id.Sources) > 0 {
+		return id.Sources[0].Spelling.Apply(value)
+	}
+	return value
+}
+
+// also adds a condition that name has the value.
+func also(when []Condition, name, value Word) []Condition {
+	return append(when[:len(when):len(when)], Condition{Name: name, Any: []Test{{Kind: TestLiteral, Text: value.Text, Pos: value.Pos}}})
+}
+
+// clone returns limits of their own: what is still open in them is decided by each rule.
+func (l *Limits) clone() *Limits {
+	if l == nil {
+		return nil
+	}
+	to := *l
+	to.All, to.table = slices.Clone(l.All), nil
+	return &to
+}
+
+// know collects the values of identities that the tables and tiers of r name.
+func (d *decoder) know(r *Rule, branches []Branch) {
+	add := func(name, value, rest string) {
+		f := r.Finite(name)
+		if f == nil {
+			r.Known = append(r.Known, Finite{Name: name, Else: rest})
+			f = &r.Known[len(r.Known)-1]
+		}
+		if !slices.Contains(f.Values, value) {
+			f.Values = append(f.Values, value)
+		}
+	}
+	of := func(l *Limits) {
+		if !l.isTable() {
+			return
+		}
+		for _, c := range l.table.cells {
+			for i, v := range c.values {
+				add(l.table.by[i].Text, v.Text, otherRow)
+			}
+		}
+	}
+	if r.Tier != nil {
+		rest := d.spelled(r.Tier.From.Text, r.Tier.Else.Text)
+		add(r.Tier.From.Text, rest, rest)
+		for _, t := range d.file.Tiers {
+			add(r.Tier.From.Text, d.spelled(r.Tier.From.Text, t.Name.Text), rest)
+			of(t.Terms.Limits)
+		}
+	}
+	of(r.Terms.Limits)
+	for i := range branches {
+		of(branches[i].Terms.Limits)
+	}
+}
+
+// expandRule replaces the tiers and tables of r, and of branches that have ended, by
+// branches.
+func (d *decoder) expandRule(r *Rule, expired []Branch) []Branch {
+	d.know(r, slices.Concat(r.For, expired))
+	if len(expired) > 0 {
+		past := *r
+		expired = d.expand(&past, expired)
+	}
+	r.For = d.expand(r, r.For)
+	r.Terms = (&expander{decoder: d, rule: r}).base(r.Terms, d.tiersOf(r))
+	r.Terms.Limits = r.Terms.Limits.clone()
+	d.deadTerms(r)
+	return expired
+}
+
+// deadTerms tells of what a rule says itself although all its tiers say it.
+func (d *decoder) deadTerms(r *Rule) {
+	tiers := d.tiersOf(r)
+	if len(tiers) == 0 {
+		return
+	}
+	all := func(says func(Terms) bool) bool {
+		return !slices.ContainsFunc(tiers, func(t Tier) bool { return !says(t.Terms) })
+	}
+	if r.LimitsPos != (diag.Pos{}) && all(func(t Terms) bool { return t.Limits != nil }) {
+		d.warn(r.LimitsPos, "the limits of this rule never hold, since every tier has its own", "remove `limits`, or put what is for all tiers into a rule of its own")
+	}
+}
+
+// over is base with what terms say in its place.
+func over(base, terms Terms) Terms {
+	r := Rule{Terms: base}
+	return r.Under(&Branch{Terms: terms})
+}
+
+// TierOf returns the name of the tier that a branch is for, which is that of all others for
+// one that is for no other; "" if r has none.
+func (r *Rule) TierOf(b *Branch) string {
+	switch {
+	case r.Tier == nil:
+		return ""
+	case b != nil && b.Tier != "":
+		return b.Tier
+	}
+	return r.Tier.Else.Text
+}
+
+// RowOf returns the row of a table that a branch is for, as in "large, free"; "else" if it
+// is for no row, "" if r has no table.
+func (r *Rule) RowOf(b *Branch) string {
+	if b != nil && len(b.Row) > 0 {
+		values := make([]string, len(b.Row))
+		for i, v := range b.Row {
+			values[i] = v.Value
+		}
+		return strings.Join(values, ", ")
+	}
+	if slices.ContainsFunc(r.For, func(b Branch) bool { return len(b.Row) > 0 }) {
+		return otherRow
+	}
+	return ""
+}

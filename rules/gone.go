@@ -1,0 +1,144 @@
+package rules
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"tidegate.dev/tidegate/internal/lang/rulefile"
+)
+
+// gone tells of tiers and rows that a rule no longer has, and what their requests are held
+// to now.
+func (s *succession) gone(old, a *account) {
+	for i := range old.Plans {
+		was := &old.Plans[i]
+		if was.Tier == "" && len(was.Row) == 0 || slices.ContainsFunc(a.Plans, was.standsFor) {
+			continue
+		}
+		now := a.planOf(was)
+		change := Change{Rule: a.Rule, Gone: was.name(), Who: was.who(), Limit: now.text(), Was: was.text(), Counted: "keep what they have used"}
+		if apart := a.merged(was); apart != "" {
+			change.Counted = "are counted with all other values of " + apart
+		} else if change.Limit == change.Was {
+			continue // nobody notices
+		}
+		if !s.told[change] {
+			s.told[change] = true
+			s.changes = append(s.changes, change)
+		}
+	}
+}
+
+// standsFor reports whether c and other are the same tier and row.
+func (c *counters) standsFor(other counters) bool {
+	return c.Tier == other.Tier && slices.Equal(c.Row, other.Row)
+}
+
+// planOf returns the plan that requests of was have in a: that of the same row of the tier of
+// all others, or the row of fewer values, or that of none.
+func (a *account) planOf(was *counters) *counters {
+	tiers := []string{was.Tier}
+	if was.Tier != "" {
+		tiers = append(tiers, "")
+	}
+	for _, tier := range tiers {
+		known := tier == "" || slices.ContainsFunc(a.Plans, func(c counters) bool { return c.Tier == tier })
+		for i := 1; i < len(a.Plans) && known; i++ {
+			p := &a.Plans[i]
+			if p.Tier == tier && (p.Tier != "" || len(p.Row) > 0) && within(p.Row, was.Row) {
+				return p
+			}
+		}
+	}
+	return &a.Plans[0]
+}
+
+// within reports whether a request of the row has also these values.
+func within(values, row []rulefile.RowValue) bool {
+	return !slices.ContainsFunc(values, func(v rulefile.RowValue) bool { return !slices.Contains(row, v) })
+}
+
+// merged returns the identity by which requests of was are no longer told apart; "" if they
+// still are.
+func (a *account) merged(was *counters) string {
+	values := was.Row
+	if was.Tier != "" {
+		values = append(values[:len(values):len(values)], rulefile.RowValue{Name: was.TierBy, Value: was.Tier})
+	}
+	for _, v := range values {
+		if rows, ok := a.Rows[v.Name]; ok && !slices.Contains(rows, v.Value) {
+			return v.Name
+		}
+	}
+	return ""
+}
+
+func (c *counters) name() string {
+	var names []string
+	if c.Tier != "" {
+		names = append(names, "tier "+c.Tier)
+	}
+	if len(c.Row) > 0 {
+		values := make([]string, len(c.Row))
+		for i, v := range c.Row {
+			values[i] = v.Value
+		}
+		names = append(names, "row "+strings.Join(values, ", "))
+	}
+	return strings.Join(names, ", ")
+}
+
+// who are the requests that c is for, by its conditions.
+func (c *counters) who() string {
+	conditions, _, _ := strings.Cut(c.Conditions, "unless\n")
+	lines := strings.Split(strings.TrimSuffix(conditions, "\n"), "\n")
+	return strings.ReplaceAll(strings.Join(lines, " and "), ": ", " ")
+}
+
+// text is the limits that c has, by the first way to find who is counted.
+func (c *counters) text() string {
+	var all []string
+	for _, one := range c.at(0) {
+		if !strings.Contains(one.limit.Scope, "#") {
+			all = append(all, one.text())
+		}
+	}
+	if len(all) == 0 {
+		return "no limit"
+	}
+	return strings.Join(all, " and ")
+}
+
+// regroup tells of values that are counted together, or by themselves, and were not before.
+func (s *succession) regroup(old, a *account) {
+	for _, name := range slices.Sorted(maps.Keys(a.Rows)) {
+		had, ok := old.Rows[name]
+		if !ok {
+			if slices.ContainsFunc(old.Scopes, func(scope string) bool { return slices.Contains(strings.Split(scope, ","), name) }) {
+				s.freshFor(a, "all other values of "+name, "each value had its own, and now they share one")
+			}
+			continue
+		}
+		for _, value := range a.Rows[name] {
+			if !slices.Contains(had, value) {
+				s.freshFor(a, fmt.Sprintf("%s %q", name, value), "it was counted with all other values")
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(old.Rows)) {
+		if _, ok := a.Rows[name]; !ok && slices.ContainsFunc(a.Scopes, func(scope string) bool { return slices.Contains(strings.Split(scope, ","), name) }) {
+			s.freshFor(a, "all other values of "+name, "they shared one, and now each value has its own")
+		}
+	}
+}
+
+// freshFor tells of counters that start empty for some requests.
+func (s *succession) freshFor(a *account, who, why string) {
+	change := Change{Rule: a.Rule, Who: who, Why: why}
+	if !s.told[change] {
+		s.told[change] = true
+		s.changes = append(s.changes, change)
+	}
+}
