@@ -3,7 +3,7 @@ FUZZTIME ?= 60s
 export GO FUZZTIME COUNT ARGS FUZZ
 export PATH := $(PATH):/usr/local/go/bin
 
-.PHONY: help check-go run test lint bench bench-engine bench-rules bench-gateway bench-redis bench-doors chaos conformance accuracy fuzz flood mutants
+.PHONY: help check-go run test lint bench bench-engine bench-rules bench-gateway bench-redis bench-doors chaos conformance accuracy fuzz flood mutants docs
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -22,6 +22,9 @@ test: check-go ## vet and test everything, with the race detector (COUNT=3, ARGS
 
 lint: check-go ## run the linters pinned in tools/go.mod
 	@scripts/lint.sh
+
+docs: check-go ## write what pages show of the code and of example files: settings, examples, references
+	$(GO) test ./internal/cli -run 'Page' -update
 
 bench: bench-engine ## the same as bench-engine
 

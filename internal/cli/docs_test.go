@@ -20,14 +20,31 @@ var shown = regexp.MustCompile("(?m)^<!-- (.+) -->\n```([a-z]+)\n((?s:.*?))```$"
 // the command really prints.
 func TestRulesPageShowsWhatIsTrue(t *testing.T) {
 	t.Chdir("../..") // so that paths print as a reader would see them
-	const page = "docs/rules.md"
+	src := upToDate(t, "docs/rules.md", "docs")
+	blocks := len(shown.FindAllString(src, -1))
+	if blocks < 20 {
+		t.Errorf("found %d blocks: are they still marked?", blocks)
+	}
+	if fences := strings.Count(src, "\n```yaml\n"); fences > blocks {
+		t.Errorf("%d YAML blocks, but only %d blocks say which file they show", fences, blocks)
+	}
+}
+
+// upToDate returns a page, and fails if a block of it does not show its file, which is found
+// in folder, or what its command prints. With -update it rewrites the page.
+func upToDate(t *testing.T, page, folder string) string {
+	t.Helper()
 	src, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocks := 0
-	now := shown.ReplaceAllStringFunc(string(src), func(block string) string {
-		blocks++
+	return keep(t, page, string(src), refreshed(t, string(src), folder))
+}
+
+// refreshed returns src with every block as its file or its command is now.
+func refreshed(t *testing.T, src, folder string) string {
+	t.Helper()
+	return shown.ReplaceAllStringFunc(src, func(block string) string {
 		m := shown.FindStringSubmatch(block)
 		var want string
 		if command, ok := strings.CutPrefix(m[1], "$ tidegate "); ok {
@@ -35,7 +52,7 @@ func TestRulesPageShowsWhatIsTrue(t *testing.T) {
 			run(t.Context(), Env{Stdout: &out, Stderr: &out, Getenv: os.Getenv}, strings.Fields(command))
 			want = out.String()
 		} else {
-			file, err := os.ReadFile(filepath.Join("docs", m[1]))
+			file, err := os.ReadFile(filepath.Join(folder, m[1]))
 			if err != nil {
 				t.Error(err)
 			}
@@ -43,21 +60,22 @@ func TestRulesPageShowsWhatIsTrue(t *testing.T) {
 		}
 		return "<!-- " + m[1] + " -->\n```" + m[2] + "\n" + want + "```"
 	})
-	if blocks < 20 {
-		t.Errorf("found %d blocks: are they still marked?", blocks)
-	}
-	if fences := strings.Count(string(src), "\n```yaml\n"); fences > blocks {
-		t.Errorf("%d YAML blocks, but only %d blocks say which file they show", fences, blocks)
-	}
-	if now == string(src) {
-		return
+}
+
+// keep returns now, what a page has to be. It fails if the page was different; with -update
+// it rewrites the page instead.
+func keep(t *testing.T, page, was, now string) string {
+	t.Helper()
+	if now == was {
+		return now
 	}
 	if !*update {
-		t.Fatalf("%s does not show the examples as they are: run go test ./internal/cli -update", page)
+		t.Fatalf("%s does not show what is true: run make docs", page)
 	}
 	if err := os.WriteFile(page, []byte(now), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	return now
 }
 
 // Every example has a test that passes and touches all its rules, and no error
