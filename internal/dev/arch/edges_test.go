@@ -31,6 +31,7 @@ var edges = []edge{
 	{"internal/cli", "internal/front/admin", "the command keys speaks to the admin listener in its words"},
 	{"internal/cli", "rules rules/lint rules/ruletest", "the commands lint, test and explain"},
 	{"internal/cli", "docs", "the pages of the checks, for code scanning"},
+	{"internal/cli", "internal/chain/sim internal/lang/yamltree", "the command sim, and scenario files"},
 	{"internal/cli", "internal/lang/describe internal/lang/diag internal/lang/rulefile internal/lang/bounded", "requests and files as operators write them"},
 	{"internal/cli", "root httplimit store/memory", "explain puts a request through the middleware, on counters of its own"},
 
@@ -58,6 +59,7 @@ var edges = []edge{
 	{"internal/chain/queue", "root internal/chain internal/algo", "a layer, and turns of buckets"},
 	{"internal/chain/queue/queuetest", "root internal/chain/queue", "the queue for the suite of every store"},
 	{"internal/chain/node", "root internal/chain internal/algo store/memory", "a layer, and the counters that it falls back to"},
+	{"internal/chain/sim", "root internal/chain internal/chain/node internal/chain/queue internal/chain/registry store/memory", "the instances of a fleet, before a Redis that is simulated"},
 
 	{"rules", "root internal/lang/rulefile internal/lang/route internal/lang/jwt internal/lang/apikey internal/lang/diag", "a rule file compiled into checks"},
 	{"rules/source", "rules internal/lang/rulefile internal/lang/bounded", "follows rule files"},

@@ -150,9 +150,14 @@ var table = append(apart(wire), []rule{
 		why:  "commands wire the rest together; nothing is below them",
 	},
 	{
-		from: []string{"./...", "!./store/storetest/...", "!./internal/dev/testdep", "!./internal/dev/edits", "!./internal/dev/rawh2", "!./internal/dev/readings"},
+		from: []string{"./...", "!./store/storetest/...", "!./internal/dev/testdep", "!./internal/dev/edits", "!./internal/dev/rawh2", "!./internal/dev/readings", "!./internal/chain/sim"},
 		not:  []string{"testing/...", "./store/storetest/...", "./internal/dev/testdep", "./internal/dev/edits", "./internal/dev/rawh2", "./internal/dev/readings"},
 		why:  "test helpers must not be linked into a user's program",
+	},
+	{
+		from: []string{"./...", "!./internal/cli"},
+		not:  []string{"./internal/chain/sim"},
+		why:  "the simulator links package testing for its virtual time; only the command has it",
 	},
 	{
 		from:  []string{"./..."},

@@ -1,0 +1,60 @@
+package sim
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync/atomic"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain/node"
+	"tidegate.dev/tidegate/internal/chain/queue"
+	"tidegate.dev/tidegate/internal/chain/registry"
+)
+
+// instance is a process of the fleet, put together as package fleet does it.
+type instance struct {
+	link     *link
+	node     *node.Node
+	queue    *queue.Store
+	registry *registry.Registry
+	dead     atomic.Bool
+}
+
+// Sizes of an instance: a hundred share a machine here, and see fewer keys than in life.
+const (
+	denyEntries = 1 << 12
+	remember    = 1 << 15
+	localBytes  = 16 << 20
+)
+
+func (r *run) newInstance(number int) *instance {
+	in := &instance{link: &link{
+		Network: r.s.Network, node: number, server: r.server, faults: r.s.Faults, start: r.start,
+		rand: rand.New(rand.NewPCG(r.s.Seed, uint64(number)+1)),
+	}}
+	in.registry = registry.New(in.link, registry.Options{})
+	in.registry.Assume(r.s.Nodes)
+	in.node = node.New(in.link, node.Options{
+		Name: "Redis", Deadline: r.s.Deadline, Instances: in.registry.Size,
+		DenyEntries: denyEntries, Remember: remember, LocalBytes: localBytes,
+	})
+	in.queue = queue.New(in.node)
+	in.registry.Join()
+	return in
+}
+
+// crash ends an instance without a word: nobody gets its answers.
+func (in *instance) crash() {
+	in.dead.Store(true)
+	in.link.crash()
+	in.close()
+}
+
+func (in *instance) close() {
+	in.registry.Close()
+	_ = in.node.Close()
+}
+
+func (in *instance) take(checks []tidegate.Check) (tidegate.Decision, error) {
+	return in.queue.Take(context.Background(), checks, 1)
+}

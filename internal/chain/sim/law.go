@@ -1,0 +1,113 @@
+package sim
+
+import (
+	"math"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// law replays admissions of one key in the order of time. It is written anew here, in the
+// simplest way and without the code that it judges.
+type law interface {
+	// admit returns by how many events an admission at a time, in ns since the Unix epoch, is
+	// above the limit; up to 0 it is within.
+	admit(at int64, cost float64) (over float64)
+}
+
+// newLaw is the law of the widest of some versions of a limit.
+func newLaw(versions []*tidegate.Limit) law {
+	first := versions[0]
+	var events, burst, pace float64
+	for _, l := range versions {
+		events, burst, pace = max(events, float64(l.Events)), max(burst, float64(l.Capacity())), max(pace, rate(l))
+	}
+	switch period := period(first).Nanoseconds(); first.Algorithm {
+	case tidegate.TokenBucket, tidegate.LeakyBucket:
+		return &bucketLaw{burst: burst, rate: pace}
+	case tidegate.SlidingLog:
+		return &logLaw{events: events, period: period}
+	case tidegate.SlidingWindow:
+		return &partsLaw{events: events, part: period, parts: 1, counts: map[int64]float64{}}
+	case tidegate.SubWindows:
+		part := period / int64(first.Parts) / 1000 * 1000
+		return &partsLaw{events: events, part: part, parts: int64(first.Parts), counts: map[int64]float64{}}
+	default:
+		return &windowLaw{events: events, period: period}
+	}
+}
+
+// bucketLaw: in any stretch of time at most burst + rate × its length.
+type bucketLaw struct {
+	burst, rate float64
+	level       float64
+	last        int64
+}
+
+func (l *bucketLaw) admit(at int64, cost float64) float64 {
+	l.level = max(0, l.level-l.rate*float64(at-l.last)/1e9) + cost
+	l.last = at
+	// A receipt is in whole ticks, of which the charge is rounded up to one.
+	return l.level - l.burst - l.rate*2e-6 - 1e-3
+}
+
+// windowLaw: at most events in any window by the clock.
+type windowLaw struct {
+	events float64
+	period int64
+	window int64
+	count  float64
+}
+
+func (l *windowLaw) admit(at int64, cost float64) float64 {
+	if w := at / l.period; w != l.window {
+		l.window, l.count = w, 0
+	}
+	l.count += cost
+	return l.count - l.events
+}
+
+// logLaw: at most events in any stretch of a period.
+type logLaw struct {
+	events float64
+	period int64
+	log    []admission
+	costs  float64
+}
+
+func (l *logLaw) admit(at int64, cost float64) float64 {
+	l.log = append(l.log, admission{at: at})
+	l.costs += cost
+	for at-l.log[0].at >= l.period-time.Microsecond.Nanoseconds() { // stamps are in µs
+		l.log = l.log[1:]
+		l.costs -= cost
+	}
+	return l.costs - l.events
+}
+
+// partsLaw: at most events in the parts that are in view and what is left of the oldest.
+type partsLaw struct {
+	events float64
+	part   int64
+	parts  int64
+	counts map[int64]float64
+}
+
+func (l *partsLaw) admit(at int64, cost float64) float64 {
+	now := at / l.part
+	l.counts[now] += cost
+	used := 0.0
+	for i := range l.parts {
+		used += l.counts[now-i]
+	}
+	left := 1 - float64(at%l.part)/float64(l.part)
+	oldest := l.counts[now-l.parts]
+	if len(l.counts) > int(2*l.parts)+8 {
+		for p := range l.counts {
+			if p < now-l.parts {
+				delete(l.counts, p)
+			}
+		}
+	}
+	return used + math.Floor(max(0, oldest*left-1e-6)) - l.events
+}

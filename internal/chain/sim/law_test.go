@@ -1,0 +1,47 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// Each law admits what its limit does, and no more.
+func TestLaws(t *testing.T) {
+	const s = int64(time.Second)
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()
+	f := func(a tidegate.Algorithm, burst int64, want []bool, at ...int64) {
+		t.Helper()
+		spec := tidegate.Spec{Events: 4, Period: 4 * time.Second, Algorithm: a, Burst: burst}
+		if a == tidegate.SubWindows {
+			spec.Parts = 4
+		}
+		law := newLaw([]*tidegate.Limit{tidegate.MustLimit(spec)})
+		for i, x := range at {
+			if over := law.admit(start+x, 1); over <= 0 != want[i] {
+				t.Errorf("%s at %s: over by %g, want within %t", a, time.Duration(x), over, want[i])
+			}
+		}
+	}
+	yes, no := true, false
+	f(tidegate.TokenBucket, 2, []bool{yes, yes, no}, 0, 0, s/2)
+	f(tidegate.TokenBucket, 2, []bool{yes, yes, yes, yes, no}, 0, 0, s, 2*s, 2*s+s/2)
+	f(tidegate.FixedWindow, 0, []bool{yes, yes, yes, yes, yes}, 3*s, 3*s, 3*s, 3*s, 4*s)
+	f(tidegate.FixedWindow, 0, []bool{yes, yes, yes, yes, no}, 0, 1, 2, 3, 4*s-1)
+	f(tidegate.SlidingLog, 0, []bool{yes, yes, yes, yes, no, no}, 3*s, 3*s, 3*s, 3*s, 4*s, 7*s-s/1000)
+	f(tidegate.SlidingLog, 0, []bool{yes, yes, yes, yes, yes}, 3*s, 3*s, 3*s, 3*s, 7*s)
+	f(tidegate.SlidingWindow, 0, []bool{yes, yes, yes, yes, yes, yes, no}, 0, 0, 0, 0, 6*s-s/1000, 6*s-s/1000, 6*s-s/1000)
+	f(tidegate.SubWindows, 0, []bool{yes, yes, yes, yes, no}, 3*s, 3*s, 3*s, 3*s, 6*s+s/2)
+	f(tidegate.SubWindows, 0, []bool{yes, yes, yes, yes, yes, yes, no}, 3*s, 3*s, 3*s, 3*s, 7*s+s/2-s/1000, 7*s+s/2-s/1000, 7*s+s/2-s/1000)
+}
+
+// Of two versions the wider one counts.
+func TestLawOfVersions(t *testing.T) {
+	law := newLaw([]*tidegate.Limit{bucket("x", 1, 1), bucket("x", 1, 3), bucket("x", 2, 2)})
+	for i, within := range []bool{true, true, true, false} {
+		if over := law.admit(int64(i), 1); over <= 0 != within {
+			t.Errorf("admission %d: over by %g", i, over)
+		}
+	}
+}

@@ -1,0 +1,258 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain"
+)
+
+// link is a node's connection to the server. It is the chain.Shared that the node and its
+// heartbeats get.
+type link struct {
+	Network
+	node   int
+	server *server
+	faults timeline
+	start  time.Time
+
+	mu    sync.Mutex
+	rand  *rand.Rand
+	there time.Time // nothing arrives before what was sent before: there,
+	back  time.Time // and back
+	heard time.Time
+	asked time.Time
+	cut   bool // the node has crashed
+}
+
+var _ chain.Shared = (*link)(nil)
+
+var (
+	errRefused = errors.New("connection refused")
+	errReset   = errors.New("connection reset by peer")
+)
+
+// resend is after how long TCP sends a lost message again.
+const resend = 200 * time.Millisecond
+
+// message is when one that is sent now arrives.
+func (l *link) messageLocked(now time.Time, last *time.Time) time.Time {
+	takes := l.Latency/2 + l.faults.extra(l.node, now.Sub(l.start))
+	if l.Jitter > 0 {
+		takes += time.Duration(l.rand.Int64N(int64(l.Jitter/2) + 1))
+	}
+	if l.Loss > 0 && l.rand.Float64() < l.Loss {
+		takes += resend
+	}
+	at := now.Add(takes)
+	if at.Before(*last) {
+		at = *last
+	}
+	*last = at
+	return at
+}
+
+// silent reports whether messages get lost now.
+func (l *link) silent(now time.Time) bool {
+	_, is := l.faults.until(Silent, l.node, now.Sub(l.start))
+	return is
+}
+
+// operation is what the server does for a call.
+type operation struct {
+	calls int
+	do    func(*server)
+	// late returns do for a caller that no longer waits and may have reused what do refers to.
+	late func() func(*server)
+}
+
+// call has an operation done, and returns when the answer is here or the time is up.
+func (l *link) call(ctx context.Context, op operation) error {
+	now := time.Now()
+	l.mu.Lock()
+	if l.cut || l.faults.down(now.Sub(l.start)) {
+		l.mu.Unlock()
+		return errRefused
+	}
+	if !l.asked.After(l.heard) {
+		l.asked = now
+	}
+	lost := l.silent(now)
+	arrives := l.messageLocked(now, &l.there)
+	l.mu.Unlock()
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		deadline = now.Add(time.Hour)
+	}
+	if lost {
+		return expire(deadline)
+	}
+	if arrives.After(deadline) {
+		l.doLater(arrives, op.late())
+		return expire(deadline)
+	}
+	time.Sleep(arrives.Sub(now))
+	if end, stands := l.faults.until(Stall, l.node, arrives.Sub(l.start)); stands {
+		resumes := l.start.Add(end)
+		if resumes.After(deadline) {
+			l.doLater(resumes, op.late())
+			return expire(deadline)
+		}
+		time.Sleep(time.Until(resumes))
+	}
+	if l.faults.down(time.Since(l.start)) {
+		return errReset
+	}
+	op.do(l.server)
+	return l.answer(deadline, l.server.work(op.calls))
+}
+
+// answer waits for the answer, which leaves the server when its work is done.
+func (l *link) answer(deadline time.Time, work time.Duration) error {
+	now := time.Now()
+	l.mu.Lock()
+	returns := l.messageLocked(now.Add(work), &l.back)
+	lost := l.silent(returns)
+	l.mu.Unlock()
+	if lost || returns.After(deadline) {
+		return expire(deadline)
+	}
+	time.Sleep(returns.Sub(now))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cut {
+		return errReset
+	}
+	l.heard = returns
+	return nil
+}
+
+// doLater has done at the server what nobody waits for any more.
+func (l *link) doLater(at time.Time, do func(*server)) {
+	time.AfterFunc(time.Until(at), func() {
+		if !l.faults.down(time.Since(l.start)) {
+			do(l.server)
+		}
+	})
+}
+
+// expire waits for the deadline.
+func expire(deadline time.Time) error {
+	time.Sleep(time.Until(deadline))
+	return context.DeadlineExceeded
+}
+
+// simply is an operation that refers to nothing that its caller may reuse.
+func simply(do func(*server)) operation {
+	return operation{calls: 1, do: do, late: func() func(*server) { return do }}
+}
+
+// crash ends the connection, and all that comes of it.
+func (l *link) crash() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cut = true
+}
+
+// MaxBatch implements chain.Backend, as store/redis does.
+func (l *link) MaxBatch() int { return 32 }
+
+// Server implements chain.Backend: there is one.
+func (l *link) Server(*tidegate.Limit, string) int { return 0 }
+
+var oneServer = []string{"redis"}
+
+// Servers implements chain.Backend.
+func (l *link) Servers() []string { return oneServer }
+
+// Heard implements chain.Backend.
+func (l *link) Heard(int) (heard, asked time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.heard, l.asked
+}
+
+// Trouble implements chain.Shared.
+func (l *link) Trouble() error { return nil }
+
+// TakeBatch implements chain.Backend.
+func (l *link) TakeBatch(ctx context.Context, asks []chain.Ask) error {
+	return l.call(ctx, operation{
+		calls: 1 + len(asks)/4,
+		do:    func(s *server) { s.takeBatch(asks) },
+		late: func() func(*server) {
+			own := slices.Clone(asks)
+			for i := range own {
+				own[i].Checks = slices.Clone(own[i].Checks)
+			}
+			return func(s *server) { s.takeBatch(own) }
+		},
+	})
+}
+
+// Take implements tidegate.Store.
+func (l *link) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
+	asks := []chain.Ask{{Checks: slices.Clone(checks), Copies: n}}
+	if err := l.call(ctx, simply(func(s *server) { s.takeBatch(asks) })); err != nil {
+		return tidegate.Decision{}, err
+	}
+	return asks[0].Granted, asks[0].Err
+}
+
+// effect calls with a function whose error is the answer.
+func (l *link) effect(ctx context.Context, do func(*server) error) error {
+	answer := make(chan error, 1)
+	if err := l.call(ctx, simply(func(s *server) { answer <- do(s) })); err != nil {
+		return err
+	}
+	return <-answer
+}
+
+// Adjust implements tidegate.Store.
+func (l *link) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
+	checks = slices.Clone(checks)
+	return l.effect(ctx, func(s *server) error { return s.adjust(r, checks) })
+}
+
+// Renew implements tidegate.Renewer.
+func (l *link) Renew(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
+	checks = slices.Clone(checks)
+	return l.effect(ctx, func(s *server) error { return s.renew(r, checks) })
+}
+
+// Post implements chain.Backend.
+func (l *link) Post(ctx context.Context, p chain.Post) error {
+	return l.effect(ctx, func(s *server) error { return s.post(p) })
+}
+
+// Reserve implements tidegate.Reserver: nothing that is simulated reserves.
+func (l *link) Reserve(context.Context, []tidegate.Check, time.Duration) (tidegate.Decision, error) {
+	return tidegate.Decision{}, tidegate.ErrUnsupported
+}
+
+// Settle implements tidegate.Reserver.
+func (l *link) Settle(context.Context, tidegate.Receipt, int64) error {
+	return tidegate.ErrUnsupported
+}
+
+// Reset implements tidegate.Resetter.
+func (l *link) Reset(context.Context, []tidegate.Check) error { return tidegate.ErrUnsupported }
+
+// Beat implements chain.Shared.
+func (l *link) Beat(ctx context.Context, id string, ttl time.Duration) (live int, err error) {
+	answer := make(chan int, 1)
+	if err := l.call(ctx, simply(func(s *server) { answer <- s.beat(id, ttl) })); err != nil {
+		return 0, err
+	}
+	return <-answer, nil
+}
+
+// Leave implements chain.Shared.
+func (l *link) Leave(ctx context.Context, id string) error {
+	return l.call(ctx, simply(func(s *server) { s.leave(id) }))
+}

@@ -1,0 +1,201 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// load is a Subject under load, and what came of it.
+type load struct {
+	*Subject
+	run       *run
+	perSecond float64
+	keys      []string
+
+	mu      sync.Mutex
+	logs    [][]admission // by key
+	points  [bins]Point
+	worst   time.Duration
+	errs    int64
+	failure error
+	lost    int64 // leases
+	dropped int64 // answers that nobody got
+	holding []int // by key, now
+	most    []int // ever
+}
+
+// admission is a request that was admitted.
+type admission struct {
+	at    int64 // ns of the server's clock since the beginning
+	local bool  // a node decided by itself
+}
+
+// bins is how many points of time a plot has.
+const bins = 240
+
+func newLoad(r *run, i int) *load {
+	sub := &r.s.Subjects[i]
+	l := &load{Subject: sub, run: r, perSecond: sub.PerSecond}
+	if l.perSecond == 0 {
+		l.perSecond = sub.Load * sub.admits(sub.Versions[0], r.s.Lasts) / r.s.Lasts.Seconds()
+	}
+	l.keys = make([]string, sub.Keys)
+	for k := range l.keys {
+		l.keys[k] = fmt.Sprint("key", k)
+	}
+	l.logs = make([][]admission, sub.Keys)
+	l.holding, l.most = make([]int, sub.Keys), make([]int, sub.Keys)
+	return l
+}
+
+// fails is what decides when Redis does not.
+func (l *load) fails() tidegate.FailMode {
+	if limit := l.Versions[0]; limit.Terms != nil {
+		return limit.Terms.Handling.OnStoreFailure
+	}
+	return tidegate.FailLocal
+}
+
+// request is one that arrived at a node.
+type request struct {
+	load      *load
+	in        *instance
+	node, key int
+	now       time.Duration
+}
+
+// send sends a request to a node. Goroutines are used again: growing a new stack takes longer
+// than a decision.
+func (l *load) send(rnd *rand.Rand, now time.Duration) {
+	q := request{load: l, now: now, key: rnd.IntN(len(l.keys))}
+	if l.run.s.Shape != One {
+		q.node = rnd.IntN(l.run.s.Nodes)
+	}
+	r := l.run
+	q.in = r.fleet[q.node].Load()
+	r.asking.Add(1)
+	select {
+	case r.work <- q:
+	default:
+		go r.serve(q)
+	}
+}
+
+// serve makes requests, one after the other.
+func (r *run) serve(q request) {
+	for ok := true; ok; q, ok = <-r.work {
+		q.load.ask(q.in, q.node, q.key, q.now)
+		r.asking.Done()
+	}
+}
+
+// version is the limit that a node has at a time.
+func (l *load) version(node int, now time.Duration) *tidegate.Limit {
+	s := l.run.s
+	if s.Rollout == (Span{}) {
+		return l.Versions[node%len(l.Versions)]
+	}
+	if now < s.Rollout.From+(s.Rollout.To-s.Rollout.From)*time.Duration(node)/time.Duration(s.Nodes) {
+		return l.Versions[0]
+	}
+	return l.Versions[len(l.Versions)-1]
+}
+
+// ask is one request.
+func (l *load) ask(in *instance, node, key int, now time.Duration) {
+	if in.dead.Load() {
+		return // nothing listens there
+	}
+	checks := [1]tidegate.Check{{Key: l.keys[key], Limit: l.version(node, now), Cost: l.Cost}}
+	began := time.Now()
+	d, err := in.take(checks[:])
+	took := time.Since(began)
+	l.run.decided.Add(1)
+	held := l.note(&d, err, in.dead.Load(), key, now, took)
+	if held {
+		l.hold(in, &d, checks[:], key)
+	}
+}
+
+// note writes down what a request was told. It reports whether it holds a slot.
+func (l *load) note(d *tidegate.Decision, err error, dead bool, key int, now, took time.Duration) (holds bool) {
+	r := l.run
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := &l.points[min(int(now*bins/r.s.Lasts), bins-1)]
+	p.Offered++
+	l.worst = max(l.worst, took)
+	if err == nil {
+		err = d.Err
+	}
+	if err != nil && l.fails() == tidegate.FailLocal {
+		l.errs++
+		l.failure = err
+	}
+	if dead {
+		l.dropped++
+		return false
+	}
+	if !d.OK {
+		p.Refused++
+		return false
+	}
+	p.Admitted++
+	at, local := d.Receipt.At, d.Receipt.Origin != tidegate.OriginStore
+	if local || at == 0 {
+		p.Local++
+		at = r.server.now().Sub(r.start).Nanoseconds()
+	} else {
+		at = at/1024*1000 + at%1024*1000/1024 - r.start.UnixNano()
+	}
+	if isSlot(tidegate.Check{Limit: l.Versions[0]}) {
+		l.holding[key]++
+		l.most[key] = max(l.most[key], l.holding[key])
+		return true
+	}
+	l.logs[key] = append(l.logs[key], admission{at, local})
+	return false
+}
+
+// hold keeps a slot for a while, renews it meanwhile, and gives it back.
+func (l *load) hold(in *instance, d *tidegate.Decision, checks []tidegate.Check, key int) {
+	lost := false
+	for left := l.Hold; left > 0; {
+		nap := min(left, checks[0].Limit.Period/3)
+		time.Sleep(nap)
+		if left -= nap; left > 0 && !in.dead.Load() {
+			err := in.queue.Renew(context.Background(), d.Receipt, checks)
+			lost = lost || errors.Is(err, tidegate.ErrLeaseLost)
+		}
+	}
+	l.mu.Lock()
+	l.holding[key]--
+	if lost {
+		l.lost++
+	}
+	l.mu.Unlock()
+	if !in.dead.Load() {
+		checks[0].Cost = -checks[0].Cost
+		_ = in.queue.Adjust(context.Background(), d.Receipt, checks)
+	}
+}
+
+// poisson draws how many of so many on average come.
+func poisson(rnd *rand.Rand, mean float64) int {
+	if mean > 30 {
+		return max(0, int(math.Round(mean+math.Sqrt(mean)*rnd.NormFloat64())))
+	}
+	n, p, least := 0, rnd.Float64(), math.Exp(-mean)
+	for p > least {
+		p *= rnd.Float64()
+		n++
+	}
+	return n
+}

@@ -1,0 +1,216 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain/node"
+)
+
+// How much more than the limit may be admitted, as a share of burst + rate × time.
+const (
+	farTolerance    = 0.02 // a round trip takes most of the deadline
+	outageTolerance = 0.10 // Redis does not answer
+)
+
+// deadline is when the nodes answer at the latest.
+func (s *Scenario) deadline() time.Duration {
+	if s.Deadline > 0 {
+		return s.Deadline
+	}
+	return node.DefaultDeadline
+}
+
+// tolerance is how much more may be admitted because of the network, if nothing is the matter.
+func (s *Scenario) tolerance() float64 {
+	trip := s.Network.Latency + s.Network.Jitter
+	switch {
+	case s.Network.Loss > 0: // connections stand still one by one: those of k of N nodes at a time
+		return outageTolerance + 1
+	case trip > s.deadline()-1500*time.Microsecond:
+		return outageTolerance
+	case trip > s.deadline()*2/5:
+		return farTolerance
+	}
+	return 0
+}
+
+// stretch is a part of a run, and how much may be admitted in any part of it beyond the exact
+// limit.
+type stretch struct {
+	Span
+	share float64 // of burst + rate × its length
+	extra float64 // bursts
+	lag   Span    // admissions in it may have been forgotten
+	what  string
+}
+
+// stretches are the parts of a run: without faults, and from the beginning of each fault on.
+func (s *Scenario) stretches() (all []stretch) {
+	faults := slices.Clone(s.Faults)
+	slices.SortFunc(faults, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
+	calm := time.Duration(0)
+	const end = time.Hour
+	for _, f := range faults {
+		if f.Kind == Crash {
+			continue // what Redis knows stays
+		}
+		if f.At > calm {
+			all = append(all, stretch{Span: Span{calm, f.At - f.Lag}, share: s.tolerance(), what: "before " + f.String()})
+		}
+		over := f.At + f.For + settle
+		all = append(all, s.disturbed(f, over))
+		calm = max(calm, over)
+	}
+	return append(all, stretch{Span: Span{calm, end}, share: s.tolerance(), what: "without faults"})
+}
+
+// disturbed is the part of a run from the beginning of a fault until all is well.
+func (s *Scenario) disturbed(f Fault, over time.Duration) stretch {
+	d := stretch{Span: Span{f.At, over}, share: outageTolerance, what: f.String()}
+	if k := len(f.Nodes); k > 0 {
+		d.share += float64(k) / float64(s.Nodes)
+	}
+	switch f.Kind {
+	case Empty:
+		d.extra = 1
+	case Failover:
+		d.lag = Span{f.At - f.Lag - time.Second, f.At}
+	}
+	return d
+}
+
+// check holds what was admitted to the promises. It returns what was broken.
+func (l *load) check() (broken []string) {
+	s := l.run.s
+	if l.errs > 0 {
+		broken = append(broken, fmt.Sprintf("%s: %d requests failed, the last one with: %v", l.Name, l.errs, l.failure))
+	}
+	if most := s.slowest(); l.worst > most {
+		broken = append(broken, fmt.Sprintf("%s: an answer took %s, want at most %s", l.Name, l.worst, most))
+	}
+	if isSlot(tidegate.Check{Limit: l.Versions[0]}) {
+		return append(broken, l.checkSlots()...)
+	}
+	if l.Versions[0].Algorithm == tidegate.Quota {
+		return broken // a calendar is not replayed
+	}
+	for key, log := range l.logs {
+		slices.SortFunc(log, func(a, b admission) int { return cmp.Compare(a.at, b.at) })
+		for _, st := range s.remembered() {
+			if text := l.checkStretch(log, st, true); text != "" {
+				broken = append(broken, fmt.Sprintf("%s, %s, admitted by Redis alone: %s", l.Name, l.keys[key], text))
+			}
+		}
+		for _, st := range s.stretches() {
+			if l.fails() == tidegate.FailOpen && st.share > 0 {
+				continue // everything is admitted, as the rule says
+			}
+			if text := l.checkStretch(log, st, false); text != "" {
+				broken = append(broken, fmt.Sprintf("%s, %s: %s", l.Name, l.keys[key], text))
+			}
+		}
+	}
+	return broken
+}
+
+// queued is how many calls may be out at a node before others wait there for their turn.
+const queued = 32
+
+// slowest is how long an answer takes at most. One that is only queued behind others, at a
+// server that answers, may take longer than the deadline.
+func (s *Scenario) slowest() time.Duration {
+	calls := 0
+	for _, sub := range s.Subjects {
+		if calls += sub.Keys; isSlot(tidegate.Check{Limit: sub.Versions[0]}) { // asked for one by one
+			calls += queued
+		}
+	}
+	if s.Server.PerCall > 0 || s.Network.Loss > 0 || calls >= queued {
+		return s.deadline() + 500*time.Millisecond
+	}
+	return s.deadline()
+}
+
+// remembered are the parts of a run in which Redis forgets nothing: in these, what it admits
+// itself is never above the limit, whatever else is the matter.
+func (s *Scenario) remembered() (all []stretch) {
+	from := time.Duration(0)
+	for _, f := range s.Faults {
+		if f.Kind == Empty || f.Kind == Failover {
+			all = append(all, stretch{Span: Span{from, f.At}, what: "until Redis forgets"})
+			from = f.At
+		}
+	}
+	return append(all, stretch{Span: Span{from, time.Hour}, what: "whatever happens"})
+}
+
+// checkStretch replays the admissions of a key from the beginning of a stretch of time; only
+// those by Redis, if so.
+func (l *load) checkStretch(log []admission, st stretch, byRedis bool) string {
+	r := l.run
+	from := r.server.clockAt(r.start.Add(st.From)).Sub(r.start).Nanoseconds()
+	to := r.server.clockAt(r.start.Add(st.To)).Sub(r.start).Nanoseconds()
+	law := newLaw(l.Versions)
+	allowed := l.allowed(log, st, min(st.To, r.s.Lasts)-st.From)
+	worst, at, n := 0.0, int64(0), 0
+	for _, a := range log {
+		if a.at < from || a.at >= to || byRedis && a.local {
+			continue
+		}
+		n++
+		if over := law.admit(a.at+r.start.UnixNano(), float64(l.Cost)); over > worst {
+			worst, at = over, a.at
+		}
+	}
+	if worst <= allowed {
+		return ""
+	}
+	return fmt.Sprintf("%.4g more than the limit at %s, want at most %.4g (%s, %d admitted)", worst, time.Duration(at).Round(time.Microsecond), allowed, st.what, n)
+}
+
+// allowed is by how much a key may be above its limit in a stretch of time.
+func (l *load) allowed(log []admission, st stretch, lasts time.Duration) (sum float64) {
+	var burst, pace float64
+	for _, v := range l.Versions {
+		burst, pace = max(burst, float64(v.Capacity())), max(pace, rate(v))
+	}
+	if st.share == 0 && st.extra == 0 {
+		return 0
+	}
+	sum = st.share*(burst+pace*max(lasts, 0).Seconds()) + st.extra*burst
+	sum += float64(l.run.s.Nodes) * float64(l.Cost) // no share is nothing
+	for _, a := range log {
+		if st.lag.has(time.Duration(a.at)) {
+			sum += float64(l.Cost)
+		}
+	}
+	return sum
+}
+
+// checkSlots holds the slots in use to the limit. While Redis is away each node has a share, and
+// leases of before may still be held.
+func (l *load) checkSlots() (broken []string) {
+	most := 0
+	for _, v := range l.Versions {
+		most = max(most, int(v.Events))
+	}
+	for _, f := range l.run.s.Faults {
+		if f.Kind != Crash {
+			most += max(most, l.run.s.Nodes)
+			break
+		}
+	}
+	if l.run.s.tolerance() > 0 {
+		most += max(most, l.run.s.Nodes)
+	}
+	for key, n := range l.most {
+		if n > most {
+			broken = append(broken, fmt.Sprintf("%s, %s: %d slots in use, want at most %d", l.Name, l.keys[key], n, most))
+		}
+	}
+	return broken
+}

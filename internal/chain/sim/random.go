@@ -1,0 +1,143 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// Random is the Scenario of a seed: 2 to 100 nodes, any network, algorithm, shape and fault.
+func Random(seed uint64) Scenario { return random(seed, 5e3, 6e4) }
+
+// random is Random with a load of from to to requests a second.
+func random(seed uint64, from, to float64) Scenario {
+	r := &dice{rand.New(rand.NewPCG(seed, 0x7469646567617465))}
+	s := Scenario{
+		Name: fmt.Sprint("seed ", seed), Seed: seed,
+		Nodes: int(math.Round(r.log(2, 100))),
+		Lasts: r.time(2*time.Second, 5*time.Second),
+		Shape: Shape(r.IntN(int(shapes))),
+	}
+	s.Network = Network{Latency: r.time(0, 9*time.Millisecond), Jitter: r.time(0, time.Millisecond)}
+	s.Server.Skew = r.time(-time.Minute, time.Minute)
+	s.Server.Drift = (r.Float64() - 0.5) / 500
+	if r.one(4) {
+		s.Server.PerCall = r.time(time.Microsecond, 15*time.Microsecond)
+	}
+	versions := 1
+	switch r.IntN(8) {
+	case 0, 1: // far away
+		s.Network.Latency = r.time(s.deadline()/2, s.deadline()-3*time.Millisecond)
+		s.Shape = Even
+	case 2:
+		s.Network.Loss = r.log(0.0001, 0.02)
+	case 3, 4: // a rollout
+		versions = 2
+		if r.one(2) {
+			s.Rollout = Span{s.Lasts / 4, s.Lasts * 3 / 4}
+		}
+	case 5, 6:
+		r.faults(&s)
+	}
+	if r.one(6) {
+		s.Faults = append(s.Faults, Fault{Kind: Crash, At: r.time(0, s.Lasts), For: r.time(0, time.Second), Nodes: r.some(s.Nodes)})
+	}
+	offered := r.log(from, to)
+	for i := range 1 + r.IntN(2) {
+		s.Subjects = append(s.Subjects, r.subject(i, &s, offered/float64(i+1), versions))
+	}
+	return s
+}
+
+// dice are what a scenario is drawn with.
+type dice struct{ *rand.Rand }
+
+func (r *dice) one(in int) bool { return r.IntN(in) == 0 }
+
+// log draws a number evenly on a logarithmic scale.
+func (r *dice) log(from, to float64) float64 { return from * math.Exp(r.Float64()*math.Log(to/from)) }
+
+func (r *dice) time(from, to time.Duration) time.Duration {
+	return (from + time.Duration(r.Float64()*float64(to-from))).Truncate(time.Microsecond)
+}
+
+// some are some of so many nodes, not all.
+func (r *dice) some(nodes int) []int { return r.Perm(nodes)[:1+r.IntN(max(1, nodes-1))] }
+
+// faults adds trouble, one after the other.
+func (r *dice) faults(s *Scenario) {
+	at := r.time(300*time.Millisecond, 2*time.Second)
+	for range 1 + r.IntN(2) {
+		f := Fault{Kind: Kind(r.IntN(int(Crash))), At: at, For: r.time(20*time.Millisecond, 3*time.Second)}
+		switch f.Kind {
+		case Failover:
+			f.Lag = r.time(0, f.At/2)
+		case Slow:
+			f.Extra = r.time(5*time.Millisecond, 100*time.Millisecond)
+		}
+		if (f.Kind == Silent || f.Kind == Slow) && r.one(2) {
+			f.Nodes = r.some(s.Nodes)
+		}
+		s.Faults = append(s.Faults, f)
+		at = f.At + f.For + settle + r.time(0, time.Second)
+	}
+	s.Lasts = at + time.Second
+}
+
+var drawn = []tidegate.Algorithm{
+	tidegate.TokenBucket, tidegate.TokenBucket, tidegate.TokenBucket, tidegate.FixedWindow,
+	tidegate.SlidingLog, tidegate.SlidingWindow, tidegate.SubWindows, tidegate.Concurrency,
+}
+
+// subject draws a limit whose load is about so many requests a second.
+func (r *dice) subject(i int, s *Scenario, offered float64, versions int) Subject {
+	sub := Subject{
+		Name: fmt.Sprint("limit", i), Keys: int(math.Round(r.log(1, 300))),
+		PerSecond: offered, Cost: 1,
+	}
+	load := r.log(0.5, 20)
+	algorithm := drawn[r.IntN(len(drawn))]
+	if versions > 1 && r.one(2) {
+		algorithm = tidegate.TokenBucket
+	}
+	if algorithm == tidegate.Concurrency {
+		sub.Keys = min(sub.Keys, 20)
+		sub.PerSecond = min(offered, 5000)
+		sub.Hold = r.time(20*time.Millisecond, 500*time.Millisecond)
+		slots := int64(max(1, sub.PerSecond*sub.Hold.Seconds()/load/float64(sub.Keys)))
+		sub.Versions = []*tidegate.Limit{r.limit(sub.Name, algorithm, min(slots, 1000), r.time(600*time.Millisecond, 2*time.Second), 1)}
+		return sub
+	}
+	period := []time.Duration{100 * time.Millisecond, time.Second, time.Second, 3 * time.Second, time.Minute, time.Hour}[r.IntN(6)]
+	events := int64(max(1, offered/load/float64(sub.Keys)*period.Seconds()))
+	if algorithm == tidegate.SlidingLog {
+		events = min(events, 5000)
+	}
+	if period >= time.Minute { // else nothing would ever be used up
+		events = max(1, int64(float64(events)/period.Seconds()*r.log(0.5, 5)))
+	}
+	for v := range versions {
+		scale := 1.0
+		if v > 0 {
+			scale = r.log(0.2, 5)
+		}
+		sub.Versions = append(sub.Versions, r.limit(sub.Name, algorithm, int64(max(1, float64(events)*scale)), period, r.log(0.1, 1.5)))
+	}
+	return sub
+}
+
+func (r *dice) limit(name string, a tidegate.Algorithm, events int64, period time.Duration, burst float64) *tidegate.Limit {
+	spec := tidegate.Spec{Name: name, Events: events, Period: period, Algorithm: a}
+	switch a {
+	case tidegate.TokenBucket:
+		spec.Burst = int64(max(1, float64(events)*burst))
+	case tidegate.SubWindows:
+		spec.Parts = 10
+	case tidegate.SlidingLog:
+		spec.Events = min(events, tidegate.MaxLogEvents)
+	}
+	return tidegate.MustLimit(spec)
+}

@@ -1,0 +1,171 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// run is a Scenario that is under way.
+type run struct {
+	s      *Scenario
+	start  time.Time
+	server *server
+	fleet  []atomic.Pointer[instance]
+	loads  []*load
+	dir    string // for copies of counters
+
+	asking  sync.WaitGroup
+	work    chan request // to goroutines that have done one before
+	decided atomic.Int64
+	debts   int64
+	told    func(decisions int64)
+}
+
+// Run plays a Scenario in virtual time and returns what came of it. progress, unless nil, is
+// told now and then how many decisions were made since it was last told.
+func Run(s Scenario, in Bubble, progress func(decisions int64)) *Report {
+	s.complete()
+	r := &run{s: &s, told: progress}
+	began := time.Now()
+	in(r.play)
+	report := r.report()
+	report.Took = time.Since(began)
+	return report
+}
+
+func (s *Scenario) complete() {
+	s.Nodes = max(s.Nodes, 1)
+	s.Subjects = slices.Clone(s.Subjects)
+	for i := range s.Subjects {
+		sub := &s.Subjects[i]
+		sub.Keys, sub.Cost = max(sub.Keys, 1), max(sub.Cost, 1)
+		if sub.Hold == 0 {
+			sub.Hold = 100 * time.Millisecond
+		}
+		if sub.Name == "" {
+			sub.Name = sub.Versions[0].Name
+		}
+	}
+}
+
+func (r *run) play() {
+	r.start = time.Now()
+	r.work = make(chan request)
+	r.server = newServer(r.s, r.start)
+	r.fleet = make([]atomic.Pointer[instance], r.s.Nodes)
+	for i := range r.fleet {
+		r.fleet[i].Store(r.newInstance(i))
+	}
+	for i := range r.s.Subjects {
+		r.loads = append(r.loads, newLoad(r, i))
+	}
+	time.Sleep(10 * time.Millisecond) // all are counted
+	var faults sync.WaitGroup
+	for _, f := range r.s.Faults {
+		faults.Go(func() { r.suffer(f) })
+	}
+	r.press()
+	faults.Wait()
+	r.asking.Wait()
+	for _, f := range r.s.Faults {
+		r.sleepUntil(f.At + f.For)
+	}
+	time.Sleep(settle) // debts are paid
+	r.debts = r.owed()
+	for i := range r.fleet {
+		r.fleet[i].Load().close()
+	}
+	close(r.work)
+	time.Sleep(2 * time.Second) // calls that are out end
+	_ = os.RemoveAll(r.dir)
+}
+
+// owed is how many counters something is still owed to, by nodes that live.
+func (r *run) owed() (sum int64) {
+	for i := range r.fleet {
+		sum += r.fleet[i].Load().node.Health().Owed
+	}
+	return sum
+}
+
+// sleepUntil sleeps until a time since the beginning.
+func (r *run) sleepUntil(t time.Duration) { time.Sleep(t - time.Since(r.start)) }
+
+// suffer does what is to be done about a fault beyond what links know.
+func (r *run) suffer(f Fault) {
+	switch f.Kind {
+	case Empty:
+		r.sleepUntil(f.At)
+		r.server.loseAll()
+	case Failover:
+		r.sleepUntil(f.At - f.Lag)
+		if r.dir == "" {
+			r.dir, _ = os.MkdirTemp("", "tidegate-sim")
+		}
+		err := r.server.replicate(f.At, r.dir)
+		r.sleepUntil(f.At)
+		if err == nil {
+			err = r.server.failOver(f.At)
+		}
+		if err != nil {
+			panic(fmt.Sprintf("sim: %v", err))
+		}
+	case Crash:
+		r.sleepUntil(f.At)
+		var ends sync.WaitGroup
+		for _, i := range r.hit(f) {
+			ends.Go(func() { r.fleet[i].Load().crash() })
+		}
+		r.sleepUntil(f.At + f.For)
+		ends.Wait()
+		for _, i := range r.hit(f) {
+			r.fleet[i].Store(r.newInstance(i))
+		}
+	}
+}
+
+// hit are the nodes that a fault hits.
+func (r *run) hit(f Fault) (nodes []int) {
+	for i := range r.s.Nodes {
+		if f.hits(i) {
+			nodes = append(nodes, i)
+		}
+	}
+	return nodes
+}
+
+// tick is how often requests arrive.
+const tick = 500 * time.Microsecond
+
+// press sends requests until the time is up.
+func (r *run) press() {
+	rnd := rand.New(rand.NewPCG(r.s.Seed, 0))
+	told := int64(0)
+	for n := 0; ; n++ {
+		now := time.Since(r.start)
+		if now >= r.s.Lasts {
+			break
+		}
+		x := r.s.Shape.at(now, r.s.Lasts)
+		for _, l := range r.loads {
+			for range poisson(rnd, l.perSecond*x*tick.Seconds()) {
+				l.send(rnd, now)
+			}
+		}
+		if r.told != nil && n%1000 == 0 {
+			sum := r.decided.Load()
+			r.told(sum - told)
+			told = sum
+		}
+		time.Sleep(tick)
+	}
+	r.asking.Wait()
+	if r.told != nil {
+		r.told(r.decided.Load() - told)
+	}
+}
