@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 : "${GO:=go}"
 
-args=(${COUNT:+-count="$COUNT"})
+args=(-timeout=25m ${COUNT:+-count="$COUNT"}) # a busy machine takes longer than go test allows a package
 if [ -n "${ARGS:-}" ]; then
 	read -ra more <<<"$ARGS"
 	args+=("${more[@]}")
@@ -30,11 +30,11 @@ fi
 
 failed=
 "$GO" vet ./...
-(cd bench && "$GO" vet ./... && "$GO" test ${args[@]+"${args[@]}"} ./...) || failed="the bench module"
-(cd adapters && "$GO" vet ./... && "$GO" test ${args[@]+"${args[@]}"} ./...) || failed="${failed:+$failed and }the adapters module"
+(cd bench && "$GO" vet ./... && "$GO" test "${args[@]}" ./...) || failed="the bench module"
+(cd adapters && "$GO" vet ./... && "$GO" test "${args[@]}" ./...) || failed="${failed:+$failed and }the adapters module"
 # The race detector allocates, so what must not allocate is tested without it.
 [ ${#race[@]} -eq 0 ] || "$GO" test -run Alloc . ./internal/algo ./store/memory ./httplimit ./rules ./internal/lang/route || failed="${failed:+$failed and }allocations"
-"$GO" test ${race[@]+"${race[@]}"} ${args[@]+"${args[@]}"} ./... || failed="${failed:+$failed and }the main module"
+"$GO" test ${race[@]+"${race[@]}"} "${args[@]}" ./... || failed="${failed:+$failed and }the main module"
 
 sort -u "$TIDEGATE_SKIPPED"
 if [ -n "$failed" ]; then
