@@ -25,6 +25,19 @@ rules:
   - { name: a, match: POST /a, per: caller, limits: 5/week }
   - { name: b, per: everyone, limits: 100/second }
 `, "warning caller")
+	// Nobody can invent an API key that is looked up, as little as a token.
+	f(`
+identify: { customer: api_key, plan: api_key.plan }
+rules:
+  - { name: a, match: POST /a, per: [customer, plan], limits: 5/week, for: [{ when: { plan: pro }, limits: 50/week }] }
+  - { name: b, per: everyone, limits: 100/second }
+`)
+	f(`
+identify: { caller: [api_key, client header X-Api-Key] }
+rules:
+  - { name: a, match: POST /a, per: caller, limits: 5/week }
+  - { name: b, per: everyone, limits: 100/second }
+`, "warning caller")
 	// A rule that counts the caller is beside it.
 	f(`
 identify: { device: client header X-Device }
