@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 
+	"tidegate.dev/tidegate/internal/config"
+	"tidegate.dev/tidegate/internal/lang/apikey"
 	"tidegate.dev/tidegate/internal/lang/bounded"
 	"tidegate.dev/tidegate/internal/lang/diag"
 	"tidegate.dev/tidegate/internal/lang/rulefile"
@@ -41,6 +43,7 @@ Examples:
   git show HEAD:rules.yaml | tidegate lint --was - rules.yaml
   tidegate lint --was old.yaml rules.yaml  # which counters start where
   tidegate lint --door forward-auth rules.yaml  # what that door cannot know
+  tidegate lint --config tidegate.yaml rules.yaml  # what that configuration does not trust
   tidegate lint --checks                   # list all checks`,
 	takes: takes{
 		endings: []string{".yaml", ".yml"},
@@ -58,6 +61,7 @@ Examples:
 		flags.BoolVar(&o.strict, "strict", false, "exit 1 for warnings, too; what is waived is neither")
 		flags.StringVar(&o.was, "was", "", "`FILE` or folder of the rules that these replace; - is standard input")
 		flags.Func("door", "also say what this `DOOR` cannot know or do: forward-auth, check or resp; may be repeated", o.addDoor)
+		flags.StringVar(&o.config, "config", "", "also say what this configuration `FILE` of serve does not trust: tokens, API keys")
 		flags.BoolVar(&o.list, "checks", false, "list the checks and exit")
 		return o.run
 	},
@@ -71,6 +75,8 @@ type lintOptions struct {
 	strict, list bool
 	was          string
 	doors        []rules.Door
+	config       string
+	trust        *lint.Trust // of config; nil: none is named
 
 	stdin []byte // what "-" stands for
 }
@@ -109,6 +115,10 @@ func (o *lintOptions) run(_ context.Context, env Env, args []string) int {
 	if err := o.readStdin(env.Stdin, append(slices.Clone(args), o.was)); err != nil {
 		return misused(env, "lint", "%v", err)
 	}
+	if err := o.findTrust(); err != nil {
+		problemsOf(err).Write(env.Stderr, false)
+		return exitFound
+	}
 	found := diag.List{} // printed as [] in JSON
 	for _, name := range args {
 		found.Add(o.look(name)...)
@@ -131,6 +141,26 @@ func (o *lintOptions) run(_ context.Context, env Env, args []string) int {
 	return exitOK
 }
 
+// findTrust finds what the configuration believes.
+func (o *lintOptions) findTrust() error {
+	if o.config == "" {
+		return nil
+	}
+	c, problems := config.Load(config.Options{File: o.config, OwnRules: true})
+	if c == nil {
+		return problems
+	}
+	o.trust = &lint.Trust{JWT: c.Trust.JWT.Key != "" || c.Trust.JWT.JWKS != ""}
+	if file := c.Trust.APIKeys.File; file != "" {
+		t, err := apikey.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		o.trust.APIKeys, o.trust.Attributes = true, t.Columns()
+	}
+	return nil
+}
+
 // stdinName is what problems call standard input.
 const stdinName = "<stdin>"
 
@@ -150,7 +180,7 @@ func (o *lintOptions) readStdin(stdin io.Reader, names []string) (err error) {
 }
 
 func (o *lintOptions) look(name string) rules.Problems {
-	options := lint.Options{Doors: o.doors}
+	options := lint.Options{Doors: o.doors, Trust: o.trust}
 	if name == "-" {
 		return lint.Text(stdinName, o.stdin, options)
 	}

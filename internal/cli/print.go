@@ -26,6 +26,10 @@ func problemsOf(err error) diag.List {
 	if errors.As(err, &load) {
 		return load.Problems
 	}
+	var list diag.List
+	if errors.As(err, &list) {
+		return list
+	}
 	return diag.List{{Message: err.Error()}}
 }
 

@@ -21,6 +21,8 @@ type Options struct {
 	Now func() time.Time
 	// Doors are the front ends beside the gateway that the rules are for.
 	Doors []rules.Door
+	// Trust is what the configuration believes; nil means that it is not known.
+	Trust *Trust
 }
 
 // Check is something that is looked for.
@@ -61,6 +63,7 @@ var Checks = []Check{
 	check("candidate-equals-live", "a candidate that equals the limit it is compared with", candidateEqualsLive),
 	check("consistency-needs", "a consistency mode that the limits do not support", consistencyNeeds),
 	check("queue-longer-than-clients", "a queue in which requests wait longer than clients do", queueLongerThanClients),
+	check("untrusted-source", "a rule reads tokens or API keys that nothing is configured to believe (only with `--config`)", untrustedSource),
 	check("blind-door", "a rule says what a door cannot know or do (only with `--door`)", blindDoor),
 	check("expired-until", "a branch of `for` whose time has passed", expiredUntil),
 	check("unused-identity", "an identity that nothing uses", unusedIdentity),
@@ -109,7 +112,7 @@ func run(f *rulefile.File, o Options) diag.List {
 		o.Now = time.Now
 	}
 	p := newPass(f, o.Now())
-	p.doors = o.Doors
+	p.doors, p.trust = o.Doors, o.Trust
 	var cut []string
 	for _, c := range Checks {
 		if !p.run(c) {
@@ -168,6 +171,7 @@ type pass struct {
 	file  *rulefile.File // without branches that have ended
 	now   time.Time
 	doors []rules.Door
+	trust *Trust // nil: it is not known
 	check string // the one at work
 	steps int    // that it may still make
 	found diag.Tally

@@ -39,6 +39,9 @@ func run(t *testing.T, check, name, src string) diag.List {
 	if check == "blind-door" {
 		o.Doors = rules.Doors()
 	}
+	if check == "untrusted-source" {
+		o.Trust = new(lint.Trust)
+	}
 	for _, p := range lint.Run(f, o) {
 		if p.Check == check {
 			own.Add(p)

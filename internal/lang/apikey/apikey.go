@@ -82,6 +82,9 @@ func (t *Table) Len() int { return len(t.rows) }
 // Has reports whether the file has a column of that name.
 func (t *Table) Has(column string) bool { return slices.Contains(t.columns, column) }
 
+// Columns are those that rules can read, in the order of the file.
+func (t *Table) Columns() []string { return slices.Clone(t.columns) }
+
 // Attributes are the columns that are neither hash nor name nor date, in the order of the
 // file.
 func (t *Table) Attributes() []string {
