@@ -18,34 +18,43 @@ func untrustedSource(p *pass) {
 	if p.trust == nil {
 		return
 	}
+	told := make(map[diag.Pos]bool) // a tier's terms are those of every rule that uses it
+	check := func(s rulefile.Source, name, then string) {
+		if !told[s.Pos] {
+			told[s.Pos] = true
+			p.checkTrust(s, name, then)
+		}
+	}
 	for _, id := range p.whole.Identify {
 		for _, s := range id.Sources {
-			p.checkTrust(s, id.Name.Text, "it counts as missing")
+			check(s, id.Name.Text, "it counts as missing")
 		}
 	}
 	for _, r := range p.whole.Rules {
-		p.checkTerms(r.Terms)
+		eachUnnamed(r.Terms, check)
 		for i := range r.For {
-			p.checkTerms(r.For[i].Terms)
+			eachUnnamed(r.For[i].Terms, check)
 		}
 	}
 }
 
-// checkTerms looks at the sources that are written without a name.
-func (p *pass) checkTerms(t rulefile.Terms) {
+// eachUnnamed calls check with the sources that are written without a name.
+func eachUnnamed(t rulefile.Terms, check func(s rulefile.Source, name, then string)) {
 	const never = "it is never there"
 	if t.Limits != nil {
 		for _, l := range t.Limits.All {
 			if l.From != nil {
-				p.checkTrust(l.From.Source, l.From.Source.Text, never)
+				check(l.From.Source, l.From.Source.Text, never)
 			}
 		}
 	}
 	if t.Quota != nil && t.Quota.AnchorFrom != nil {
-		p.checkTrust(*t.Quota.AnchorFrom, t.Quota.AnchorFrom.Text, never)
+		check(*t.Quota.AnchorFrom, t.Quota.AnchorFrom.Text, never)
 	}
-	if t.Cost != nil && t.Cost.Reserve != nil {
-		p.checkTrust(*t.Cost.Reserve, t.Cost.Reserve.Text, never)
+	if t.Cost != nil {
+		for _, s := range t.Cost.Reserve {
+			check(s, s.Text, never)
+		}
 	}
 }
 

@@ -25,6 +25,14 @@ rules:
   - { name: b, per: ip, quota: { amount: 5/month, anchor: jwt.billing_day } }
   - { name: c, per: ip, limits: 5/minute, for: [{ when: { ip: 10.0.0.0/8 }, cost: { reserve: api_key.cost, default: 1, max: 5 } }] }
 `, "warning api_key.rpm", "warning jwt.billing_day", "warning api_key.cost")
+	// Once, however many rules use it.
+	f(`
+tiers: { free: { limits: { from: api_key.rpm, per: minute, max: 100, else: 10 } } }
+identify: { plan: header X-Plan }
+rules:
+  - { name: a, match: /a, per: ip, tier: { from: plan, else: free } }
+  - { name: b, match: /b, per: ip, tier: { from: plan, else: free } }
+`, "warning api_key.rpm")
 	f(`
 identify: { user: header X-User }
 rules:

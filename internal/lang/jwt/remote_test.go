@@ -272,7 +272,7 @@ func TestSlowServer(t *testing.T) {
 	v.remote.started = time.Now().Add(-Patience) // as if they came later
 	done, started := v.remote.flight, v.remote.started
 	v.remote.mu.Unlock()
-	if wait(done, started.Add(Patience).Sub(time.Now())) {
+	if wait(done, time.Until(started.Add(Patience))) {
 		t.Error("it waited")
 	}
 	if got := subject(v, signed(t, "a")); got != "alice" {
