@@ -3,7 +3,7 @@ FUZZTIME ?= 60s
 export GO FUZZTIME COUNT ARGS FUZZ
 export PATH := $(PATH):/usr/local/go/bin
 
-.PHONY: help check-go run test lint bench bench-engine bench-rules bench-gateway bench-redis bench-doors chaos conformance accuracy fuzz flood mutants sim docs
+.PHONY: help check-go run test lint bench bench-engine bench-rules bench-gateway bench-redis bench-doors chaos conformance accuracy fuzz flood mutants sim docs release
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -69,3 +69,6 @@ mutants: check-go ## break every algorithm in ten ways and more, and check that 
 
 sim: check-go ## run random fleets in virtual time, 200 million decisions, and look for broken promises (ARGS='-decisions 5000000 -seed 7', ARGS=-faults)
 	cd bench && $(GO) run ./sim $(ARGS)
+
+release: check-go ## build static binaries for Linux and macOS into dist, with checksums (CHECK=1: twice, and compare)
+	@CHECK='$(CHECK)' scripts/release.sh

@@ -70,7 +70,7 @@ type takes struct {
 var commands []command
 
 func init() {
-	commands = []command{serveCommand, configCommand, lintCommand, testCommand, explainCommand, simCommand, askCommand, keysCommand, apiKeysCommand, completionCommand, versionCommand}
+	commands = []command{serveCommand, configCommand, lintCommand, testCommand, explainCommand, simCommand, askCommand, keysCommand, apiKeysCommand, healthCommand, completionCommand, versionCommand}
 }
 
 // Main runs one command and returns its exit code.

@@ -24,6 +24,7 @@ import (
 type remote struct {
 	listener                  // the zero value is the admin listener
 	server, tokenFile, caFile string
+	also                      int // a status beside 200 that is an answer, too
 
 	at    *url.URL
 	token string
@@ -159,7 +160,7 @@ func (r *remote) do(ctx context.Context, method string, at *url.URL, body []byte
 	if err != nil {
 		return fmt.Errorf("the answer of %s: %w", r.at, err)
 	}
-	if response.StatusCode != http.StatusOK {
+	if response.StatusCode != http.StatusOK && response.StatusCode != r.also {
 		return r.refused(response, text)
 	}
 	if err := json.Unmarshal(text, answer); err != nil {
