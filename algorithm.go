@@ -22,7 +22,8 @@ const (
 	FixedWindow
 	// SlidingLog keeps a stamp per event: exact in every window.
 	SlidingLog
-	// SlidingWindow keeps two counts and weighs the older by its overlap.
+	// SlidingWindow keeps two counts and weighs the older by its overlap, or, with
+	// Ceiling, counts it whole and is never over.
 	SlidingWindow
 	// SubWindows keeps Parts+1 counts and weighs only the oldest by its
 	// overlap, or, with Ceiling, counts it whole and is never over.

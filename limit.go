@@ -33,8 +33,8 @@ type Spec struct {
 	RawTime bool
 	// Parts of SubWindows; 0 means DefaultParts.
 	Parts int
-	// Ceiling, for SubWindows: count the oldest part whole, so that no window
-	// is ever over the limit.
+	// Ceiling, for SubWindows and SlidingWindow: count the oldest part whole, so that no
+	// window is ever over the limit.
 	Ceiling bool
 	// CountRejected, for SlidingLog: refused events count as well.
 	CountRejected bool

@@ -133,8 +133,8 @@ func (s *Spec) checkMisplaced() error {
 		return fmt.Errorf("raw time means nothing to %s: use token_bucket", s.Algorithm)
 	case s.Parts != 0 && s.Algorithm != SubWindows:
 		return fmt.Errorf("parts means nothing to %s: use sub_windows", s.Algorithm)
-	case s.Ceiling && s.Algorithm != SubWindows:
-		return fmt.Errorf("ceiling means nothing to %s: use sub_windows", s.Algorithm)
+	case s.Ceiling && s.Algorithm != SubWindows && s.Algorithm != SlidingWindow:
+		return fmt.Errorf("ceiling means nothing to %s: use sub_windows or sliding_window", s.Algorithm)
 	case s.CountRejected && s.Algorithm != SlidingLog:
 		return fmt.Errorf("count_rejected means nothing to %s: use sliding_log", s.Algorithm)
 	case s.Calendar != NoCalendar || s.Zone != "" || s.Anchor != 0:

@@ -86,6 +86,7 @@ func TestWindowBounds(t *testing.T) {
 	f(tidegate.SlidingLog, func(*tidegate.Spec) {}, period)
 	f(tidegate.SubWindows, func(s *tidegate.Spec) { s.Parts, s.Ceiling = 6, true }, period)
 	f(tidegate.SubWindows, func(s *tidegate.Spec) { s.Parts, s.Ceiling = 1, true }, period)
+	f(tidegate.SlidingWindow, func(s *tidegate.Spec) { s.Ceiling = true }, period)
 	// Interpolated, the error is at most one part.
 	f(tidegate.SubWindows, func(s *tidegate.Spec) { s.Parts = 6 }, func(l *tidegate.Limit) int64 { return period(l) * 5 / 6 })
 }
@@ -162,6 +163,7 @@ func TestLaggingClock(t *testing.T) {
 	for _, period := range []time.Duration{time.Millisecond, time.Second} {
 		f(tidegate.Spec{Algorithm: tidegate.FixedWindow, Events: 5, Period: period}, aligned)
 		f(tidegate.Spec{Algorithm: tidegate.SlidingWindow, Events: 5, Period: period}, aligned)
+		f(tidegate.Spec{Algorithm: tidegate.SlidingWindow, Events: 5, Period: period, Ceiling: true}, sliding)
 		f(tidegate.Spec{Algorithm: tidegate.SlidingLog, Events: 5, Period: period}, sliding)
 		f(tidegate.Spec{Algorithm: tidegate.SubWindows, Events: 5, Period: period, Parts: 6, Ceiling: true}, sliding)
 	}

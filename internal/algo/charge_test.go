@@ -19,6 +19,7 @@ func everyLaw() []*tidegate.Limit {
 		{Algorithm: tidegate.Quota, Events: 5, Calendar: tidegate.Month, Anchor: 31, Zone: "America/New_York"},
 		{Algorithm: tidegate.SlidingLog, Events: 5, Period: time.Minute},
 		{Algorithm: tidegate.SlidingWindow, Events: 5, Period: time.Minute},
+		{Algorithm: tidegate.SlidingWindow, Events: 9, Period: time.Minute, Ceiling: true},
 		{Algorithm: tidegate.SubWindows, Events: 5, Period: time.Minute, Parts: 6},
 		{Algorithm: tidegate.SubWindows, Events: 5, Period: time.Minute, Parts: 6, Ceiling: true},
 		{Algorithm: tidegate.Concurrency, Events: 5, Period: time.Minute},

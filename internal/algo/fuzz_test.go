@@ -75,7 +75,7 @@ func FuzzSlidingLog(f *testing.F) {
 func FuzzSlidingWindow(f *testing.F) {
 	fuzzLaw(f, func(in *tape) tidegate.Spec {
 		events, period := in.numbers()
-		return tidegate.Spec{Algorithm: tidegate.SlidingWindow, Events: events, Period: period}
+		return tidegate.Spec{Algorithm: tidegate.SlidingWindow, Events: events, Period: period, Ceiling: in.flag()}
 	})
 }
 

@@ -48,6 +48,9 @@ func (o *slidingOracle) window(now int64) int64 { return now / 1024 / o.length()
 
 func (o *slidingOracle) used(now int64) int64 {
 	w := o.window(now)
+	if o.limit.Ceiling {
+		return o.all.in(w) + o.all.in(w-1)
+	}
 	return estimate(o.all.in(w), o.all.in(w-1), now/1024-w*o.length(), o.length(), o.limit.Events)
 }
 

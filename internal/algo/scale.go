@@ -23,6 +23,10 @@ func newScale(us, events int64) scale {
 	}
 }
 
+// undivided is the scale of a window that counts whole until it ends: one unit, longer than
+// the window, so that every instant lies at its start.
+func undivided(us int64) scale { return scale{shift: uint(bits.Len64(uint64(us))), window: 1} }
+
 // Unit is the power of two of µs that a unit is, and the window in units, for a
 // store that has another machine interpolate.
 func (s *scale) Unit() (shift uint, window int64) { return s.shift, s.window }

@@ -7,7 +7,7 @@ import (
 )
 
 // SlidingLaw is sliding_window: two counts, the older weighed by how much of
-// its window is still in view.
+// its window is still in view or, with Ceiling, whole.
 type SlidingLaw struct {
 	Events int64
 	Brim   int64 // how many may be used: Events less the floor
@@ -24,7 +24,11 @@ type Sliding struct {
 // NewSlidingLaw makes the law of a sliding window.
 func NewSlidingLaw(l *tidegate.Limit) SlidingLaw {
 	period := int64(l.Period / time.Microsecond)
-	return SlidingLaw{Events: l.Events, Brim: l.Events, Period: period, scale: newScale(period, l.Events)}
+	s := newScale(period, l.Events)
+	if l.Ceiling {
+		s = undivided(period)
+	}
+	return SlidingLaw{Events: l.Events, Brim: l.Events, Period: period, scale: s}
 }
 
 // view is a state at an instant that lies off units into its window.

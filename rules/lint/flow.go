@@ -31,6 +31,9 @@ func most(s tidegate.Spec, span time.Duration) float64 {
 		}
 		return events * windows(length)
 	case tidegate.FixedWindow, tidegate.SlidingWindow:
+		if s.Ceiling { // no window is ever over
+			return events * windows(s.Period)
+		}
 		return events * (windows(s.Period) + 1)
 	case tidegate.Quota:
 		return events * (windows(shortest(s.Calendar)) + 1)

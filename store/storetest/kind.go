@@ -25,10 +25,20 @@ var kinds = []kind{
 	{"fixed_window", tidegate.Spec{Algorithm: tidegate.FixedWindow}, ages},
 	{"sliding_log", tidegate.Spec{Algorithm: tidegate.SlidingLog}, 24 * time.Hour},
 	{"sliding_window", tidegate.Spec{Algorithm: tidegate.SlidingWindow}, ages},
+	{"sliding_window ceiling", tidegate.Spec{Algorithm: tidegate.SlidingWindow, Ceiling: true}, ages},
 	{"sub_windows", tidegate.Spec{Algorithm: tidegate.SubWindows, Parts: 6}, ages},
 	{"sub_windows ceiling", tidegate.Spec{Algorithm: tidegate.SubWindows, Parts: 6, Ceiling: true}, ages},
 	{"quota", tidegate.Spec{Algorithm: tidegate.Quota, Calendar: tidegate.Year}, 0},
 	{"concurrency", tidegate.Spec{Algorithm: tidegate.Concurrency}, time.Hour},
+}
+
+// part is the longest that the oldest events of a kind count on after their period: as long
+// as the part of the window that they are counted in.
+func (k kind) part() time.Duration {
+	if k.spec.Algorithm == tidegate.SlidingWindow && k.spec.Ceiling {
+		return k.period()
+	}
+	return k.period() / 6
 }
 
 // slow is a limit that lets n through and then nobody for the rest of a test.

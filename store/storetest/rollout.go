@@ -131,8 +131,8 @@ func (r *rollout) edit(node int) {
 func (r *rollout) widen(l *tidegate.Limit) {
 	r.largest.burst = max(r.largest.burst, l.Capacity())
 	r.largest.rate = max(r.largest.rate, float64(l.Events)/float64(r.kind.period()))
-	longest := r.kind.period() * 13 / 6 // two windows and a part
-	if r.bucket() {                     // to where it was when last charged, and from there
+	longest := 2*r.kind.period() + r.kind.part()
+	if r.bucket() { // to where it was when last charged, and from there
 		longest = 2 * (time.Duration(float64(l.Capacity())/float64(l.Events)*float64(l.Period)) + step)
 	}
 	r.longest = max(r.longest, longest)

@@ -33,6 +33,9 @@ func (r *rollout) used() int64 {
 		return within(now.Truncate(p), later)
 	case tidegate.SlidingWindow:
 		start := now.Truncate(p)
+		if r.kind.spec.Ceiling {
+			return within(start.Add(-p), later)
+		}
 		return within(start, later) + weighed(within(start.Add(-p), start), now.Sub(start), p)
 	case tidegate.SubWindows:
 		part := p / time.Duration(r.kind.spec.Parts)

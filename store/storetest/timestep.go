@@ -25,7 +25,7 @@ func testStepBack(s *subject) {
 				s.Errorf("back by %s with 2 of 5 used: a peek = %s, want at most 3 left", back, show(d))
 			}
 			// The oldest part of sub-windows may still be leaving after two.
-			atMost := 2*p + p/6 + step
+			atMost := 2*p + k.part() + step
 			waited := time.Duration(0)
 			for ; !s.takeN(1, full).OK; waited += p / 24 {
 				if waited > atMost {

@@ -165,9 +165,10 @@ func (d *decoder) details(o object, s *tidegate.Spec) bool {
 	ok := true
 	for _, word := range []string{"parts", "ceiling"} {
 		if o.has(word) && s.Algorithm == tidegate.Auto {
-			s.Algorithm = tidegate.SubWindows // nothing else has them
+			s.Algorithm = tidegate.SubWindows // which has both
 		}
-		if o.has(word) && s.Algorithm != tidegate.SubWindows {
+		two := word == "ceiling" && s.Algorithm == tidegate.SlidingWindow
+		if o.has(word) && s.Algorithm != tidegate.SubWindows && !two {
 			d.fail(o.key(word), diag.Quote(word)+" means nothing to "+s.Algorithm.String(), "write `algorithm: sub_windows`, or take "+diag.Quote(word)+" out")
 			ok = false
 		}
