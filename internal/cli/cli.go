@@ -31,6 +31,7 @@ type Env struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Color          bool // colours are welcome on Stdout
+	Asks           bool // somebody can be asked on Stdin
 	Getenv         func(string) string
 }
 
@@ -39,6 +40,7 @@ func System() Env {
 	return Env{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Color: isTerminal(os.Stdout) && os.Getenv("NO_COLOR") == "", Getenv: os.Getenv,
+		Asks: isTerminal(os.Stdin) && isTerminal(os.Stdout),
 	}
 }
 
@@ -70,7 +72,7 @@ type takes struct {
 var commands []command
 
 func init() {
-	commands = []command{serveCommand, configCommand, lintCommand, testCommand, explainCommand, simCommand, askCommand, keysCommand, apiKeysCommand, healthCommand, completionCommand, versionCommand}
+	commands = []command{initCommand, serveCommand, configCommand, lintCommand, testCommand, explainCommand, simCommand, askCommand, keysCommand, apiKeysCommand, healthCommand, completionCommand, versionCommand}
 }
 
 // Main runs one command and returns its exit code.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -44,13 +45,9 @@ func terminal(t *testing.T, c *exec.Cmd) *os.File {
 	return master
 }
 
-// In a bash that somebody types into, the tab key completes.
-func TestTabInBash(t *testing.T) {
-	c := exec.Command(testdep.Need(t, "bash"), "--norc", "--noprofile", "-i")
-	c.Dir = completedFolder(t)
-	c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + c.Dir, "TERM=dumb", "PS1=ready> ", "INPUTRC=/dev/null", "LC_ALL=C"}
-	tty := terminal(t, c)
-	var out output
+// shownOn collects what is shown on a terminal.
+func shownOn(tty *os.File) *output {
+	out := new(output)
 	go func() {
 		piece := make([]byte, 4096)
 		for {
@@ -61,6 +58,50 @@ func TestTabInBash(t *testing.T) {
 			}
 		}
 	}()
+	return out
+}
+
+// On a real terminal, init asks and writes.
+func TestInitOnATerminal(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tidegate := filepath.Join(t.TempDir(), "tidegate") // TestMain runs the command under this name
+	if err := os.Symlink(self, tidegate); err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	tty := terminal(t, exec.Command(tidegate, "init", "--redis", "none", folder))
+	out := shownOn(tty)
+	for _, turn := range [][2]string{
+		{"Where is the server to protect?", ""},
+		{"Which requests are limited?", "/api/"},
+		{"Who is counted", "nobody"},
+		{"write ip, user or api-key", "ip"},
+		{"How much may each do?", "7/minute"},
+		{"Which request is a login", ""},
+		{"In which networks", ""},
+	} {
+		out.await(t, turn[0])
+		if _, err := tty.WriteString(turn[1] + "\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out.await(t, "Written: ")
+	initiated(t, folder)
+	if text, err := os.ReadFile(filepath.Join(folder, rulesFile)); err != nil || !strings.Contains(string(text), "limits: 7/minute") || !strings.Contains(string(text), "match: /api/") {
+		t.Errorf("%v: %s", err, text)
+	}
+}
+
+// In a bash that somebody types into, the tab key completes.
+func TestTabInBash(t *testing.T) {
+	c := exec.Command(testdep.Need(t, "bash"), "--norc", "--noprofile", "-i")
+	c.Dir = completedFolder(t)
+	c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + c.Dir, "TERM=dumb", "PS1=ready> ", "INPUTRC=/dev/null", "LC_ALL=C"}
+	tty := terminal(t, c)
+	out := shownOn(tty)
 	send := func(text string) {
 		t.Helper()
 		if _, err := tty.WriteString(text); err != nil {
