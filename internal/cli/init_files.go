@@ -53,7 +53,7 @@ func (a *answers) least() int64 {
 
 // tests is the text of the test.
 func (a *answers) tests() string {
-	const each = 1000 // a limit of more is not used up
+	const each = 200 // a limit of more is not used up
 	var b strings.Builder
 	b.WriteString("# Run it with tidegate test rules_test.yaml; time is virtual.\nrules: rules.yaml\ncases:\n  - name: the limit holds\n    steps:\n")
 	step := func(request, rest string) { fmt.Fprintf(&b, "      - { request: %s, %s }\n", yamlText(request), rest) }
