@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 
 	"tidegate.dev/tidegate/internal/lang/apikey"
-
 	"tidegate.dev/tidegate/internal/lang/diag"
 )
 

@@ -19,7 +19,8 @@ import (
 // Parse reads a file of keys; file is what problems call it. The table is nil if anything
 // is wrong: keys are used all or not at all.
 func Parse(file string, text []byte) (*Table, diag.List) {
-	p := &parser{file: file, names: make(map[string]int), texts: make(map[string]string)}
+	p := &parser{file: file, most: min(bytes.Count(text, []byte("\n")), MaxRows), texts: make(map[string]string)}
+	p.names = make(map[string]int, p.most)
 	p.read(text)
 	if p.problems.HasErrors() {
 		p.problems = p.problems.Bounded()
@@ -33,6 +34,7 @@ func Parse(file string, text []byte) (*Table, diag.List) {
 // shows a line: somebody may have written a key where its hash belongs.
 type parser struct {
 	file     string
+	most     int // rows that there can be, to take memory for them once
 	table    *Table
 	hashAt   int            // the column of the hash
 	places   []int          // by column of the file: that of the table, -1 for the hash
@@ -109,7 +111,7 @@ func (p *parser) linesFit(text []byte) bool {
 }
 
 func (p *parser) header(record []string, line int) bool {
-	t := &Table{byHash: make(map[[sha256.Size]byte]int32)}
+	t := &Table{byHash: make(map[[sha256.Size]byte]int32, p.most), rows: make([]Row, 0, p.most)}
 	p.hashAt, p.nameAt = -1, -1
 	if len(record) > MaxColumns {
 		p.fail(line, 1, fmt.Sprintf("there are %d columns, and at most %d may be", len(record), MaxColumns), "")
@@ -170,6 +172,10 @@ func (p *parser) row(record []string, line int, col func(int) int) {
 		}
 		if !p.cell(text, line, col(i)) {
 			return
+		}
+		if p.places[i] == p.nameAt {
+			r.values[p.nameAt] = strings.Clone(text)
+			continue
 		}
 		r.values[p.places[i]] = p.shared(text)
 	}
