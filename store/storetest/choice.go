@@ -34,7 +34,7 @@ func testChoiceOfRefusal(s *subject) {
 // testChoiceOfAdmission: of the limits that admit, it is about the one with the
 // least left in proportion to its capacity.
 func testChoiceOfAdmission(s *subject) {
-	for _, k := range kinds {
+	for _, k := range s.asked.kinds() {
 		few, many := k.slow("few", 4), k.slow("many", 10)
 		checks := []tidegate.Check{check(many, "ann", 1), check(few, "ann", 1)}
 		for range 2 { // 9/10 and 3/4, then 8/10 and 2/4
@@ -57,7 +57,7 @@ func testReceipt(s *subject) {
 	if s.clock != nil {
 		now = s.clock.now
 	}
-	for _, k := range kinds {
+	for _, k := range s.asked.kinds() {
 		before := now()
 		d := s.admit(check(k.slow("receipt", 5), "ann", 1))
 		at := time.UnixMicro(d.Receipt.At / 1024)

@@ -19,11 +19,12 @@ const workers = 8
 type contest struct {
 	*testing.T
 	store tidegate.Store
+	kinds []kind // that are asked of it
 }
 
 // runConcurrent uses limits that do not refill during a test, so that what must
 // come out is exact whatever the order in which goroutines run.
-func runConcurrent(t *testing.T, open func(t *testing.T) tidegate.Store) {
+func runConcurrent(t *testing.T, a scope, open func(t *testing.T) tidegate.Store) {
 	for _, c := range []struct {
 		name string
 		run  func(*contest)
@@ -37,8 +38,21 @@ func runConcurrent(t *testing.T, open func(t *testing.T) tidegate.Store) {
 		{"slots", contestSlots},
 		{"settle once", contestSettle},
 	} {
-		t.Run("concurrent/"+c.name, func(t *testing.T) { c.run(&contest{T: t, store: open(t)}) })
+		if a.hasAll(contestParts[c.name]) {
+			t.Run("concurrent/"+c.name, func(t *testing.T) { c.run(&contest{T: t, store: open(t), kinds: a.kinds()}) })
+		}
 	}
+}
+
+// contestParts are the parts that contests use, beside the algorithms that are asked.
+var contestParts = map[string][]string{
+	"exact vectors":              {"vectors"},
+	"exact copies":               {"vectors", "copies"},
+	"overlapping limits":         {"vectors"},
+	"last place of a wide limit": {"vectors"},
+	"returns":                    {"returns"},
+	"slots":                      {"vectors", "returns", "concurrency", "sliding_log"},
+	"settle once":                {"reservations", "sliding_log"},
 }
 
 // duration is how long a contest that repeats itself goes on.
@@ -92,7 +106,7 @@ func (c *contest) wantLeft(want int64, l *tidegate.Limit, key string) {
 // contestExact: however many ask for the places of one key, exactly its
 // capacity is admitted; of two that want the last one, one.
 func contestExact(c *contest) {
-	for _, k := range kinds {
+	for _, k := range c.kinds {
 		for _, places := range []int64{1, 2, 100} {
 			l := k.slow("exact", places)
 			key := tidegate.Key("exact", l.String())
@@ -115,7 +129,7 @@ func contestExact(c *contest) {
 // contestVectors: three checks in any order, two of them on one counter. The
 // store must not mind the order, lock itself out, nor lose the duplicate.
 func contestVectors(c *contest) {
-	for _, k := range kinds {
+	for _, k := range c.kinds {
 		pair, one := k.slow("pair", 101), k.slow("one", 100)
 		var admitted atomic.Int64
 		c.inParallel(func(_ int, r *rand.Rand) {
@@ -137,7 +151,7 @@ func contestVectors(c *contest) {
 
 // contestCopies: the copies granted to all add up to exactly the capacity.
 func contestCopies(c *contest) {
-	for _, k := range kinds {
+	for _, k := range c.kinds {
 		l, beside := k.slow("copies", 100), k.slow("beside copies", 110)
 		var granted atomic.Int64
 		c.inParallel(func(_ int, r *rand.Rand) {

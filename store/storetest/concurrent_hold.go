@@ -50,7 +50,7 @@ func (c *contest) cycle(l *tidegate.Limit, key string, times int) {
 
 // contestReturns: what all return is all there again, no more and no less.
 func contestReturns(c *contest) {
-	for _, k := range kinds {
+	for _, k := range c.kinds {
 		c.cycle(k.slow("returned", 3), "all", 200)
 	}
 }

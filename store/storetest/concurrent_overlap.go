@@ -25,8 +25,8 @@ func contestOverlap(c *contest) {
 	for end := time.Now().Add(duration()); time.Now().Before(end) && !c.Failed(); round++ {
 		var limits []*usage
 		for i, places := range []int64{3, 10, 25, 60, 90, 100} {
-			k := kinds[(round+i)%len(kinds)]
-			limits = append(limits, &usage{limit: k.slow("overlap", places)})
+			k := c.kinds[(round+i)%len(c.kinds)]
+			limits = append(limits, &usage{limit: k.slow(fmt.Sprint("overlap ", i), places)})
 		}
 		overlapRound(c, fmt.Sprint("round ", round), limits)
 	}
@@ -86,7 +86,7 @@ func contestLastPlace(c *contest) {
 	round := 0
 	for end := time.Now().Add(duration()); time.Now().Before(end) && !c.Failed(); round++ {
 		key := fmt.Sprint("round ", round)
-		k := kinds[round%len(kinds)]
+		k := c.kinds[round%len(c.kinds)]
 		tight, mid, wide := k.slow("tight", 1), k.slow("mid", 50), k.slow("wide", 40)
 		if !c.take(1, check(tight, key, 1)).OK {
 			c.Fatalf("the first place of %s is taken", tight)

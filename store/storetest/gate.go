@@ -39,7 +39,8 @@ func testSettledBlocks(s *subject) {
 			s.Helper()
 			played++
 			w := newWrongPasswords(k.slow("login", int64(capacity)), fmt.Sprint("ann ", played))
-			gates := []*tidegate.Gate{tidegate.NewGate(w, s.store), tidegate.NewGate(w, s.store)}
+			store := s.whole("vectors", "returns")
+			gates := []*tidegate.Gate{tidegate.NewGate(w, store), tidegate.NewGate(w, store)}
 			if err := playTries(gates, capacity, steps); err != nil {
 				s.Fatal(err)
 			}

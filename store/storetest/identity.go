@@ -25,8 +25,12 @@ func testIdentityShared(s *subject) {
 // testIdentityApart: what differs in name, algorithm, period or key never
 // shares a counter, even where the parts joined read the same.
 func testIdentityApart(s *subject) {
+	algorithm := tidegate.SlidingLog
+	if !s.asked.has(algorithm.String()) {
+		algorithm = tidegate.TokenBucket
+	}
 	log := func(name string, period time.Duration) *tidegate.Limit {
-		return tidegate.MustLimit(tidegate.Spec{Name: name, Events: 1, Period: period, Algorithm: tidegate.SlidingLog})
+		return tidegate.MustLimit(tidegate.Spec{Name: name, Events: 1, Period: period, Algorithm: algorithm})
 	}
 	window := tidegate.MustLimit(tidegate.Spec{Name: "a", Events: 1, Period: ages, Algorithm: tidegate.FixedWindow})
 	for _, c := range []tidegate.Check{

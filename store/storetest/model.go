@@ -14,7 +14,7 @@ import (
 // runModel sends the same random calls to the store and to the reference and
 // compares every answer. A failure prints the seed and the last steps. With
 // TIDEGATE_LONG=1 it runs twenty times as many seeds.
-func runModel(t *testing.T, open func(t *testing.T, now func() time.Time) tidegate.Store) {
+func runModel(t *testing.T, a scope, open func(t *testing.T, now func() time.Time) tidegate.Store) {
 	seeds := uint64(8)
 	if long() {
 		seeds *= 20
@@ -23,10 +23,10 @@ func runModel(t *testing.T, open func(t *testing.T, now func() time.Time) tidega
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			c := newClock()
 			m := model{
-				subject: subject{T: t, store: open(t, c.now), clock: c},
+				subject: subject{T: t, store: open(t, c.now), clock: c, asked: a},
 				rand:    rand.New(rand.NewPCG(seed, 7)),
 				want:    newReference(c.now),
-				tiers:   modelTiers(),
+				tiers:   a.tiers(modelTiers()),
 			}
 			for range 1500 {
 				m.step()
@@ -85,10 +85,44 @@ func modelTiers() (tiers [][]*tidegate.Limit) {
 		{Events: 8, Algorithm: tidegate.SlidingLog},
 		{Events: 5, Algorithm: tidegate.SubWindows, Parts: 7, Ceiling: true},
 	} {
-		spec.Name, spec.Period = "resolution", minute
+		spec.Name, spec.Period = resolution, minute
 		resolutions = append(resolutions, tidegate.MustLimit(spec))
 	}
 	return append(tiers, resolutions)
+}
+
+// resolution is the name of the limits that differ in it.
+const resolution = "resolution"
+
+// tiers leaves out what is not asked.
+func (a scope) tiers(all [][]*tidegate.Limit) (some [][]*tidegate.Limit) {
+	for _, tier := range all {
+		var parts []string
+		for _, l := range tier {
+			parts = append(parts, partsOf([]tidegate.Check{{Limit: l}}, 1)...)
+		}
+		switch {
+		case !a.hasAll(parts) || tier[0].Name == resolution && !a.has("changes"):
+		case !a.has("changes"):
+			some = append(some, tier[:1])
+		default:
+			some = append(some, tier)
+		}
+	}
+	return some
+}
+
+// trim takes from a random check what is not asked.
+func (a scope) trim(c *tidegate.Check) {
+	if !a.has("advisory") {
+		c.Advisory, c.Over = false, false
+	}
+	if !a.has("floors") {
+		c.Floor = 0
+	}
+	if !a.has("waiting") && c.Limit.Algorithm == tidegate.TokenBucket {
+		c.MaxWait = 0
+	}
 }
 
 // step advances the clock, adjusts an earlier grant or takes, at random.
@@ -117,7 +151,7 @@ func (m *model) note(format string, args ...any) {
 // checks returns one to three random checks of different counters, now and then one of
 // them twice.
 func (m *model) checks() (checks []tidegate.Check) {
-	for _, i := range m.rand.Perm(len(m.tiers))[:1+m.rand.IntN(3)] {
+	for _, i := range m.rand.Perm(len(m.tiers))[:min(len(m.tiers), 1+m.rand.IntN(3))] {
 		tier := m.tiers[i]
 		c := tidegate.Check{
 			Key:      []string{"ann", "bob"}[m.rand.IntN(2)],
@@ -132,7 +166,8 @@ func (m *model) checks() (checks []tidegate.Check) {
 		if m.rand.IntN(3) == 0 {
 			c.MaxWait = time.Duration(m.rand.IntN(90)) * time.Second
 		}
-		if i == len(m.tiers)-1 {
+		m.asked.trim(&c)
+		if tier[0].Name == resolution {
 			// When another check refuses, it is up to the store whether this counter
 			// changes its resolution: so it is asked about alone.
 			c.Advisory, c.Over = false, false
@@ -142,6 +177,9 @@ func (m *model) checks() (checks []tidegate.Check) {
 		if !c.Advisory && m.rand.IntN(8) == 0 {
 			checks = append(checks, c)
 		}
+	}
+	if !m.asked.has("vectors") {
+		return checks[:1]
 	}
 	return checks
 }
@@ -153,6 +191,9 @@ func (m *model) take() {
 	peeks := func(c tidegate.Check) bool { return c.Cost == 0 }
 	if !slices.ContainsFunc(checks, peeks) {
 		n += m.rand.IntN(3)
+	}
+	if !m.asked.has("copies") {
+		n = 1
 	}
 	expected := slices.Clone(checks)
 	got := m.takeN(n, checks...)
@@ -189,7 +230,7 @@ func sameAnswer(got, want tidegate.Decision) bool {
 // charges one more without asking whether there is room. Half of the time it does so for
 // buckets alone, dated at the turn that the grant waited for.
 func (m *model) adjust() {
-	if len(m.taken) == 0 {
+	if len(m.taken) == 0 || !m.asked.has("returns") {
 		return
 	}
 	i := m.rand.IntN(len(m.taken))

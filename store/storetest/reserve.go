@@ -10,7 +10,7 @@ import (
 
 // reserver gives the store's reservations, or nil when it has none.
 func (s *subject) reserver() tidegate.Reserver {
-	r, _ := s.store.(tidegate.Reserver)
+	r, _ := reserver(s.store)
 	return r
 }
 
@@ -23,6 +23,9 @@ func estimate(c tidegate.Check) tidegate.Check {
 // when it was handed on as text.
 func (s *subject) reserve(ttl time.Duration, checks ...tidegate.Check) tidegate.Receipt {
 	s.Helper()
+	if g, ok := s.store.(*guard); ok {
+		g.need(partsOf(checks, 1)...)
+	}
 	d, err := s.reserver().Reserve(context.Background(), checks, ttl)
 	if err != nil || !d.OK || d.Receipt.Handle.IsZero() {
 		s.Fatalf("Reserve(%s) = %s, handle %s, error %v; want it granted with a handle", describe(checks), show(d), d.Receipt.Handle, err)

@@ -8,7 +8,7 @@ import (
 
 // testReset: the keys named start afresh, and no others.
 func testReset(s *subject) {
-	r, ok := s.store.(tidegate.Resetter)
+	r, ok := resetter(s.store)
 	if !ok {
 		return
 	}

@@ -1,23 +1,25 @@
 package storetest
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"tidegate.dev/tidegate"
 )
 
-// Run holds a store to everything in this package. open returns a new, empty
-// store that takes its time from now, and closes it by t.Cleanup if it must.
+// Run holds a store to everything in this package, or to the parts that [Only] selects. open
+// returns a new, empty store that takes its time from now, and closes it by t.Cleanup if it
+// must.
 // Concurrency tests run for a second; with TIDEGATE_LONG=1 in the environment
 // for ten.
-func Run(t *testing.T, open func(t *testing.T, now func() time.Time) tidegate.Store) {
+func Run(t *testing.T, open func(t *testing.T, now func() time.Time) tidegate.Store, only ...Selection) {
 	t.Helper()
-	reportAbilities(t, open(t, time.Now))
+	a := selected(t, only, open(t, time.Now))
 	run := func(name string, f func(*subject)) {
 		t.Run(name, func(t *testing.T) {
 			c := newClock()
-			f(&subject{T: t, store: open(t, c.now), clock: c})
+			f(&subject{T: t, store: guarded(t, open(t, c.now), a, c), clock: c, asked: a})
 		})
 	}
 	for _, b := range behaviours {
@@ -26,28 +28,47 @@ func Run(t *testing.T, open func(t *testing.T, now func() time.Time) tidegate.St
 	for _, b := range timed {
 		run(b.name, b.run)
 	}
-	t.Run("trace", func(t *testing.T) { runTraces(t, open) })
+	t.Run("trace", func(t *testing.T) { runTraces(t, a, open) })
 	t.Run("rollout", func(t *testing.T) {
-		runRollout(t, 200, func(t *testing.T, now func() time.Time) []tidegate.Store {
+		runRollout(t, 200, a, func(t *testing.T, now func() time.Time) []tidegate.Store {
 			s := open(t, now)
 			return []tidegate.Store{s, s}
 		})
 	})
-	t.Run("model", func(t *testing.T) { runModel(t, open) })
-	runConcurrent(t, func(t *testing.T) tidegate.Store { return open(t, time.Now) })
+	t.Run("model", func(t *testing.T) { runModel(t, a, open) })
+	runConcurrent(t, a, func(t *testing.T) tidegate.Store { return open(t, time.Now) })
 }
 
-// RunReal holds a store to what can be seen without setting its clock. open
-// returns a store that is empty for the names and keys of this test.
-func RunReal(t *testing.T, open func(t *testing.T) tidegate.Store) {
+// RunReal holds a store to what can be seen without setting its clock, or to the parts of
+// that which [Only] selects. open returns a store that is empty for the names and keys of
+// this test.
+func RunReal(t *testing.T, open func(t *testing.T) tidegate.Store, only ...Selection) {
 	t.Helper()
-	reportAbilities(t, open(t))
+	a := selected(t, only, open(t))
 	for _, b := range behaviours {
 		t.Run(b.name, func(t *testing.T) {
-			b.run(&subject{T: t, store: open(t)})
+			b.run(&subject{T: t, store: guarded(t, open(t), a, nil), asked: a})
 		})
 	}
-	runConcurrent(t, open)
+	runConcurrent(t, a, open)
+}
+
+// selected returns what is asked of the store, and logs what is not.
+func selected(t *testing.T, only []Selection, store tidegate.Store) scope {
+	t.Helper()
+	a, rest, err := resolve(only)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a == nil {
+		reportAbilities(t, store)
+	} else if lacking := a.lacks(store); lacking != "" {
+		t.Fatalf("storetest.Only: %s are selected, and the store has no method for them", lacking)
+	}
+	if len(rest) > 0 {
+		t.Logf("not asked of the store: %s", strings.Join(rest, ", "))
+	}
+	return a
 }
 
 type behaviour struct {

@@ -15,11 +15,12 @@ func slots(name string, n int64) *tidegate.Limit {
 }
 
 func (s *subject) renew(r tidegate.Receipt, checks ...tidegate.Check) error {
-	return s.store.(tidegate.Renewer).Renew(context.Background(), r, checks)
+	able, _ := renewer(s.store)
+	return able.Renew(context.Background(), r, checks)
 }
 
 func (s *subject) canRenew() bool {
-	_, ok := s.store.(tidegate.Renewer)
+	_, ok := renewer(s.store)
 	return ok
 }
 

@@ -13,13 +13,14 @@ type subject struct {
 	*testing.T
 	store tidegate.Store
 	clock *clock // nil when the store's clock cannot be set
+	asked scope
 }
 
-// each runs f as a subtest per algorithm, on the same store.
+// each runs f as a subtest per algorithm that is asked, on the same store.
 func (s *subject) each(f func(s *subject, k kind)) {
-	for _, k := range kinds {
+	for _, k := range s.asked.kinds() {
 		s.Run(k.name, func(t *testing.T) {
-			f(&subject{T: t, store: s.store, clock: s.clock}, k)
+			f(&subject{T: t, store: guardedIn(t, s.store), clock: s.clock, asked: s.asked}, k)
 		})
 	}
 }

@@ -52,7 +52,7 @@ import (
 //go:embed testdata/*.trace
 var traces embed.FS
 
-func runTraces(t *testing.T, open func(t *testing.T, now func() time.Time) tidegate.Store) {
+func runTraces(t *testing.T, a scope, open func(t *testing.T, now func() time.Time) tidegate.Store) {
 	files, err := traces.ReadDir("testdata")
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func runTraces(t *testing.T, open func(t *testing.T, now func() time.Time) tideg
 				t.Fatal(err)
 			}
 			c := newClock()
-			p := player{store: open(t, c.now), clock: c, receipts: map[string]tidegate.Receipt{}}
+			p := player{store: guarded(t, open(t, c.now), a, c), clock: c, receipts: map[string]tidegate.Receipt{}}
 			for _, s := range steps {
 				if !p.able(s.command) {
 					t.Logf("%s:%d: the store has no %s; the rest of the script is not asked of it", s.file, s.line, s.command)

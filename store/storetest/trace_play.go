@@ -21,11 +21,11 @@ func (p *player) able(command string) bool {
 	ok := true
 	switch command {
 	case "renew":
-		_, ok = p.store.(tidegate.Renewer)
+		_, ok = renewer(p.store)
 	case "reserve", "settle":
-		_, ok = p.store.(tidegate.Reserver)
+		_, ok = reserver(p.store)
 	case "reset":
-		_, ok = p.store.(tidegate.Resetter)
+		_, ok = resetter(p.store)
 	}
 	return ok
 }
@@ -54,16 +54,20 @@ func (p *player) once(s traceStep, last bool) error {
 		d, err := p.store.Take(ctx, s.checks, s.copies)
 		return p.decided(s, d, err, last)
 	case "reserve":
-		d, err := p.store.(tidegate.Reserver).Reserve(ctx, s.checks, time.Hour)
+		able, _ := reserver(p.store)
+		d, err := able.Reserve(ctx, s.checks, time.Hour)
 		return p.decided(s, d, err, last)
 	case "settle":
-		err := p.store.(tidegate.Reserver).Settle(ctx, taken, s.checks[0].Cost)
+		able, _ := reserver(p.store)
+		err := able.Settle(ctx, taken, s.checks[0].Cost)
 		return s.want.compareError(err, "settled", tidegate.ErrSettled)
 	case "renew":
-		err := p.store.(tidegate.Renewer).Renew(ctx, taken, s.checks)
+		able, _ := renewer(p.store)
+		err := able.Renew(ctx, taken, s.checks)
 		return s.want.compareError(err, "lost", tidegate.ErrLeaseLost)
 	case "reset":
-		return p.store.(tidegate.Resetter).Reset(ctx, s.checks)
+		able, _ := resetter(p.store)
+		return able.Reset(ctx, s.checks)
 	}
 	return p.store.Adjust(ctx, taken, s.checks)
 }

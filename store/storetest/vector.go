@@ -29,8 +29,8 @@ func testAllOrNone(s *subject) {
 // wide one that all share. Others charge one by one: 5 admitted, and the wide
 // counter at 30.
 func testWideDoesNotPay(s *subject) {
-	for _, wideKind := range kinds {
-		for _, tightKind := range kinds {
+	for _, wideKind := range s.asked.kinds() {
+		for _, tightKind := range s.asked.kinds() {
 			tight := tightKind.slow("tight under "+wideKind.name, 5)
 			wide := wideKind.slow("wide over "+tightKind.name, 30)
 			for i := range 30 {
