@@ -24,7 +24,7 @@ lint: check-go ## run the linters pinned in tools/go.mod
 	@scripts/lint.sh
 
 docs: check-go ## write what pages show of the code and of example files: settings, examples, references
-	$(GO) test ./internal/cli -run 'Page' -update
+	$(GO) test ./internal/cli ./internal/telemetry -run ShowsWhatIsTrue -update
 
 bench: bench-engine ## the same as bench-engine
 

@@ -37,7 +37,7 @@ func TestCookbook(t *testing.T) {
 }
 
 // docs/cookbook.md shows all of them as they are, in its order.
-func TestCookbookPage(t *testing.T) {
+func TestCookbookPageShowsWhatIsTrue(t *testing.T) {
 	t.Chdir("../..")
 	src := upToDate(t, "docs/cookbook.md", "docs")
 	var found []string

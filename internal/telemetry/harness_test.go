@@ -19,10 +19,17 @@ type desk struct {
 	gate *tidegate.Gate
 }
 
-func newDesk(t testing.TB, src string, store tidegate.Store) *desk {
+// around puts something around the registry that Metrics are registered with.
+type around func(prometheus.Registerer) prometheus.Registerer
+
+func newDesk(t testing.TB, src string, store tidegate.Store, by ...around) *desk {
 	t.Helper()
 	d := &desk{reg: prometheus.NewRegistry()}
-	d.Metrics = New(d.reg, "memory")
+	var reg prometheus.Registerer = d.reg
+	for _, wrap := range by {
+		reg = wrap(reg)
+	}
+	d.Metrics = New(reg, "memory")
 	set, err := rules.Parse("rules.yaml", []byte("version: 1\n"+src), rules.Config{})
 	if err != nil {
 		t.Fatal(err)

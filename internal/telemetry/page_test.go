@@ -22,12 +22,12 @@ import (
 var update = flag.Bool("update", false, "write the golden files")
 
 // busyDesk has seen a little of everything.
-func busyDesk(t *testing.T) *desk {
+func busyDesk(t *testing.T, by ...around) *desk {
 	d := newDesk(t, `
 rules:
   - { name: api, match: /api/, per: ip, limits: 2/minute }
   - { name: banned, match: /admin/, deny: true }
-`, memory.New())
+`, memory.New(), by...)
 	for range 3 {
 		d.ask(t, "/api/", who{"ip": "192.0.2.1"})
 	}
@@ -61,6 +61,7 @@ rules:
 		return SharedStats{
 			State: "recovering", Instances: 3, Denied: 1, Shared: 2, Calls: 4, InFlight: 5, Answered: 6, Rejected: 18, Unasked: map[string]int64{"login": 19}, Errors: 7, Timeouts: 8, Busy: 9,
 			Probes: 10, Allowed: 11, Closed: 12, Admitted: 13, Refused: 14, Posted: 15, Lost: 16, Owed: 17, LeasesLost: 20, Evicted: 21,
+			Servers: map[string]ServerStats{"192.0.2.9:6379": {State: "degraded", Owed: 22}},
 		}
 	})
 	d.WatchLogs(func() map[string]LogStats { return map[string]LogStats{"access": {Dropped: 18, Errors: 19}} })
