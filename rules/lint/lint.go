@@ -119,7 +119,7 @@ func run(f *rulefile.File, o Options) diag.List {
 			cut = append(cut, diag.Quote(c.Name))
 			continue
 		}
-		p.done[c.Name] = true
+		p.done[c.Name] = !p.partly
 	}
 	if len(cut) > 0 {
 		p.check = ""
@@ -146,7 +146,7 @@ func (p *pass) run(c Check) (whole bool) {
 			panic(why)
 		}
 	}()
-	p.check, p.steps = c.Name, maxSteps
+	p.check, p.steps, p.partly = c.Name, maxSteps, false
 	c.run(p)
 	return true
 }
@@ -182,6 +182,7 @@ type pass struct {
 	waive   map[waiverKey][]*waiver
 	open    map[string]diag.Pos // by check: the first of what it found that is not waived
 	done    map[string]bool     // checks that have looked at everything
+	partly  bool                // the one at work was not told all it needs to look at everything
 
 	shapes  map[*rulefile.Rule][]shape // of their match
 	byFirst map[string][]int           // enforced rules, see first

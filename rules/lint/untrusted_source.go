@@ -16,6 +16,7 @@ type Trust struct {
 
 func untrustedSource(p *pass) {
 	if p.trust == nil {
+		p.partly = true
 		return
 	}
 	told := make(map[diag.Pos]bool) // a tier's terms are those of every rule that uses it

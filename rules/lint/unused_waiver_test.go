@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"tidegate.dev/tidegate/rules"
 	"tidegate.dev/tidegate/rules/lint"
 )
 
@@ -40,10 +41,11 @@ identify: { net: ip /8 /16 }
 rules:
   - { name: a, per: net, limits: 5/minute, waive: { ip-prefix: known } }
 `, "warning ip-prefix")
-	// A door that was not asked about finds nothing.
+	// A door that was not asked about finds nothing, nor does an unknown configuration.
 	f(`
+identify: { user: jwt.sub }
 rules:
-  - { name: a, per: ip, limits: 5/minute, count: { status: 401 }, waive: { blind-door: known } }
+  - { name: a, per: user, limits: 5/minute, waive: { blind-door: known, untrusted-source: known } }
 `)
 	// Its own waiver holds for others, and is not left over.
 	f(`
@@ -54,6 +56,23 @@ rules:
 rules:
   - { name: a, per: ip, limits: 5/minute, waive: { unused-waiver: known } }
 `, "warning unused-waiver")
+}
+
+// A check that needs to be told more finds a waiver idle only when it was.
+func TestUnusedWaiverOfWhatWasAskedFor(t *testing.T) {
+	const src = "version: 1\nrules: [{ name: a, per: ip, limits: 5/minute, waive: { blind-door: known, untrusted-source: known } }]\n"
+	f := func(want int, o lint.Options) {
+		t.Helper()
+		o.Now = now
+		if got := lint.Text("rules.yaml", []byte(src), o); len(got) != want {
+			t.Errorf("%+v: %v", o, got)
+		}
+	}
+	f(0, lint.Options{})
+	f(0, lint.Options{Doors: rules.Doors()[:1]})
+	f(1, lint.Options{Doors: rules.Doors()})
+	f(1, lint.Options{Trust: new(lint.Trust)})
+	f(2, lint.Options{Doors: rules.Doors(), Trust: new(lint.Trust)})
 }
 
 // In a folder, a waiver of a file is about that file.
