@@ -63,7 +63,8 @@ Examples:
 		flags.DurationVar(&o.network.Jitter, "jitter", time.Millisecond, "how much longer it may take")
 		flags.Float64Var(&o.network.Loss, "loss", 0, "the `SHARE` of messages that TCP has to send again")
 		flags.DurationVar(&o.server.PerCall, "per-call", 0, "how long Redis works on a call")
-		flags.DurationVar(&o.server.Skew, "skew", 0, "how far the clock of Redis is ahead")
+		flags.DurationVar(&o.skew, "skew", 0, "how far the clock of an instance is ahead or behind at most")
+		flags.DurationVar(&o.server.Skew, "server-skew", 0, "how far the clock of Redis is ahead")
 		flags.Float64Var(&o.server.Drift, "drift", 0, "how much it gains: 0.001 is a millisecond a second")
 		flags.DurationVar(&o.outage, "outage", 0, "Redis is gone for so long, after a third of the time")
 		flags.Func("fault", "`FAULT` such as 'silent 2s+5s of 3 nodes'; may be repeated", o.addFault)
@@ -75,16 +76,16 @@ Examples:
 }
 
 type simOptions struct {
-	set                           *flag.FlagSet
-	rules, was, scenario, html    string
-	nodes, keys                   int
-	lasts, hold, deadline, outage time.Duration
-	load, shape                   string
-	network                       sim.Network
-	server                        sim.Server
-	faults                        []sim.Fault
-	seed                          uint64
-	random                        int64
+	set                                 *flag.FlagSet
+	rules, was, scenario, html          string
+	nodes, keys                         int
+	lasts, hold, deadline, outage, skew time.Duration
+	load, shape                         string
+	network                             sim.Network
+	server                              sim.Server
+	faults                              []sim.Fault
+	seed                                uint64
+	random                              int64
 }
 
 func (o *simOptions) addFault(text string) error {
@@ -174,14 +175,14 @@ func (o *simOptions) shared() (s sim.Scenario, err error) {
 		return s, fmt.Errorf("--keys is %d: write 1 to 100000", o.keys)
 	case o.lasts < time.Second || o.lasts > time.Hour:
 		return s, fmt.Errorf("--for is %s: write 1s to 1h", o.lasts)
-	case o.hold <= 0 || o.deadline <= 0 || o.network.Latency < 0 || o.network.Jitter < 0 || o.server.PerCall < 0 || o.outage < 0:
+	case o.hold <= 0 || o.deadline <= 0 || o.network.Latency < 0 || o.network.Jitter < 0 || o.server.PerCall < 0 || o.outage < 0 || o.skew < 0:
 		return s, fmt.Errorf("a duration is negative, or 0 where it must not be")
 	case o.network.Loss < 0 || o.network.Loss > 0.5:
 		return s, fmt.Errorf("--loss is %g: write 0 to 0.5", o.network.Loss)
 	}
 	s = sim.Scenario{
 		Name: o.rules, Seed: o.seed, Nodes: o.nodes, Lasts: o.lasts, Shape: shape, Deadline: o.deadline,
-		Network: o.network, Server: o.server, Faults: o.faults,
+		Skew: o.skew, Network: o.network, Server: o.server, Faults: o.faults,
 	}
 	for _, f := range s.Faults {
 		if len(f.Nodes) > o.nodes {

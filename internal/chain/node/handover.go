@@ -146,7 +146,7 @@ func (n *Node) TakeOver(file string) (instances int, err error) {
 	if err := os.WriteFile(own, h.Local, 0o600); err != nil {
 		return 0, err
 	}
-	local, err := memory.Restore(own, memory.Config{MaxBytes: n.o.LocalBytes})
+	local, err := memory.Restore(own, memory.Config{MaxBytes: n.o.LocalBytes, Now: n.o.clock()})
 	if err != nil {
 		return 0, err
 	}

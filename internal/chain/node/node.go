@@ -91,7 +91,7 @@ func New(inner chain.Backend, o Options) *Node {
 		seed:  maphash.MakeSeed(),
 		most:  inner.MaxBatch(),
 		late:  fmt.Errorf("%w (%s)", ErrTimeout, o.Deadline),
-		local: memory.Open(memory.Config{MaxBytes: o.LocalBytes}),
+		local: memory.Open(memory.Config{MaxBytes: o.LocalBytes, Now: o.clock()}),
 		seen:  newSeen(o.Remember),
 		stop:  make(chan struct{}),
 
@@ -141,7 +141,7 @@ func (n *Node) Forget() { n.deny.forget() }
 // now is the time since the Node was made, by the monotonic clock.
 func (n *Node) now() time.Duration { return time.Since(n.start) }
 
-func (n *Node) wall(now time.Duration) time.Time { return n.start.Add(now) }
+func (n *Node) wall(now time.Duration) time.Time { return n.start.Add(now + n.o.Skew) }
 
 // Take implements tidegate.Store. The error is nil unless the caller has left or asked
 // for what no store would answer. A caller that leaves does not take its question back:

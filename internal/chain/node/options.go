@@ -45,6 +45,9 @@ type Options struct {
 	// DenyEntries is how many refusals are remembered, about 80 bytes each; 0 means
 	// DefaultDenyEntries, less than that none.
 	DenyEntries int
+	// Skew is how far the wall clock of this process is ahead, for simulations of machines
+	// whose clocks differ.
+	Skew time.Duration
 	// OnState is told of every change of state, from one goroutine, in order. A state
 	// that was over before anybody could be told is left out.
 	OnState func(Health)
@@ -57,6 +60,15 @@ type Options struct {
 	// OnCall is told how long each call of the backend for requests took, those
 	// included that nobody waited for any more.
 	OnCall func(took time.Duration)
+}
+
+// clock is the wall clock of the local store; nil means the system's.
+func (o *Options) clock() func() time.Time {
+	if o.Skew == 0 {
+		return nil
+	}
+	skew := o.Skew
+	return func() time.Time { return time.Now().Add(skew) }
 }
 
 func (o *Options) complete() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"sync/atomic"
+	"time"
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/chain/node"
@@ -27,16 +28,22 @@ const (
 	localBytes  = 16 << 20
 )
 
-func (r *run) newInstance(number int) *instance {
+func (r *run) newInstance(number int, known bool) *instance {
 	in := &instance{link: &link{
 		Network: r.s.Network, node: number, server: r.server, faults: r.s.Faults, start: r.start,
 		rand: rand.New(rand.NewPCG(r.s.Seed, uint64(number)+1)),
 	}}
 	in.registry = registry.New(in.link, registry.Options{})
-	in.registry.Assume(r.s.Nodes)
+	if known {
+		in.registry.Assume(r.s.Nodes)
+	}
+	skew := time.Duration(0)
+	if most := r.s.Skew; most > 0 {
+		skew = time.Duration(rand.New(rand.NewPCG(r.s.Seed, ^uint64(number))).Int64N(2*int64(most))) - most
+	}
 	in.node = node.New(in.link, node.Options{
 		Name: "Redis", Deadline: r.s.Deadline, Instances: in.registry.Size,
-		DenyEntries: denyEntries, Remember: remember, LocalBytes: localBytes,
+		DenyEntries: denyEntries, Remember: remember, LocalBytes: localBytes, Skew: skew,
 	})
 	in.queue = queue.New(in.node)
 	in.registry.Join()

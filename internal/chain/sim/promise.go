@@ -42,9 +42,10 @@ func (s *Scenario) tolerance() float64 {
 // limit.
 type stretch struct {
 	Span
-	share float64 // of burst + rate × its length
-	extra float64 // bursts
-	lag   Span    // admissions in it may have been forgotten
+	since time.Duration // all was well from then on; not after From
+	share float64       // of burst + rate × its length
+	extra float64       // bursts
+	lag   Span          // admissions in it may have been forgotten
 	what  string
 }
 
@@ -59,13 +60,17 @@ func (s *Scenario) stretches() (all []stretch) {
 			continue // what Redis knows stays
 		}
 		if f.At > calm {
-			all = append(all, stretch{Span: Span{calm, f.At - f.Lag}, share: s.tolerance(), what: "before " + f.String()})
+			all = append(all, stretch{Span: Span{calm, f.At - f.Lag}, since: calm, share: s.tolerance(), what: "before " + f.String()})
 		}
 		over := f.At + f.For + settle
-		all = append(all, s.disturbed(f, over))
+		d := s.disturbed(f, over)
+		if d.since = calm; calm > f.At || f.Kind == Empty || f.Kind == Failover {
+			d.since = f.At
+		}
+		all = append(all, d)
 		calm = max(calm, over)
 	}
-	return append(all, stretch{Span: Span{calm, end}, share: s.tolerance(), what: "without faults"})
+	return append(all, stretch{Span: Span{calm, end}, since: calm, share: s.tolerance(), what: "without faults"})
 }
 
 // disturbed is the part of a run from the beginning of a fault until all is well.
@@ -74,9 +79,14 @@ func (s *Scenario) disturbed(f Fault, over time.Duration) stretch {
 	if k := len(f.Nodes); k > 0 {
 		d.share += float64(k) / float64(s.Nodes)
 	}
+	for _, c := range s.Faults { // who starts while Redis is away knows neither the others nor what was used
+		if c.Kind == Crash && c.At < over && f.At < c.At+c.For {
+			d.extra += 2 * float64(max(1, len(c.Nodes)))
+		}
+	}
 	switch f.Kind {
 	case Empty:
-		d.extra = 1
+		d.extra++
 	case Failover:
 		d.lag = Span{f.At - f.Lag - time.Second, f.At}
 	}
@@ -106,6 +116,9 @@ func (l *load) check() (broken []string) {
 			}
 		}
 		for _, st := range s.stretches() {
+			if l.seenBefore(st) { // nobody is refilled by an outage
+				st.From = st.since
+			}
 			if l.fails() == tidegate.FailOpen && st.share > 0 {
 				continue // everything is admitted, as the rule says
 			}
@@ -129,10 +142,26 @@ func (s *Scenario) slowest() time.Duration {
 			calls += queued
 		}
 	}
-	if s.Server.PerCall > 0 || s.Network.Loss > 0 || calls >= queued {
+	slow := slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Kind == Slow })
+	if s.Server.PerCall > 0 || s.tolerance() > 0 || slow || calls >= queued {
 		return s.deadline() + 500*time.Millisecond
 	}
 	return s.deadline()
+}
+
+// seenBefore reports whether every node that gets requests for a key during a fault has got some
+// just before it, so that it knows what was used.
+func (l *load) seenBefore(st stretch) bool {
+	s := l.run.s
+	if st.since >= st.From || s.Shape > One {
+		return false
+	}
+	each := l.perSecond / float64(l.Keys)
+	if s.Shape == Even {
+		each /= float64(s.Nodes)
+	}
+	// And often enough to know what others have used.
+	return each*(st.From-st.since).Seconds() >= 20 && each >= 4*rate(l.Versions[0])/float64(l.Versions[0].Capacity())
 }
 
 // remembered are the parts of a run in which Redis forgets nothing: in these, what it admits
@@ -156,6 +185,9 @@ func (l *load) checkStretch(log []admission, st stretch, byRedis bool) string {
 	to := r.server.clockAt(r.start.Add(st.To)).Sub(r.start).Nanoseconds()
 	law := newLaw(l.Versions)
 	allowed := l.allowed(log, st, min(st.To, r.s.Lasts)-st.From)
+	if l.underUsed(st) && len(log) < int(usedAtLeast*rate(l.Versions[0])*r.s.Lasts.Seconds()) {
+		return fmt.Sprintf("%d admitted, want %.0f %% of the limit", len(log), 100*usedAtLeast)
+	}
 	worst, at, n := 0.0, int64(0), 0
 	for _, a := range log {
 		if a.at < from || a.at >= to || byRedis && a.local {
@@ -172,6 +204,23 @@ func (l *load) checkStretch(log []admission, st stretch, byRedis bool) string {
 	return fmt.Sprintf("%.4g more than the limit at %s, want at most %.4g (%s, %d admitted)", worst, time.Duration(at).Round(time.Microsecond), allowed, st.what, n)
 }
 
+// usedAtLeast is which share of a limit is used by whoever asks for twice as much.
+const usedAtLeast = 0.9
+
+// underUsed reports whether a stretch is a whole run in which the limit must be used up, all the time.
+func (l *load) underUsed(st stretch) bool {
+	s, v := l.run.s, l.Versions[0]
+	if len(s.Faults) > 0 || s.tolerance() > farTolerance || s.Shape != Even || len(l.Versions) > 1 || l.Cost > 1 || st.To < s.Lasts {
+		return false
+	}
+	if v.Algorithm != tidegate.TokenBucket && v.Algorithm != tidegate.SlidingLog {
+		return false // windows end somewhere
+	}
+	each := l.perSecond / float64(l.Keys)
+	burst := float64(v.Capacity())
+	return s.Lasts >= 4*v.Period && each >= 2*rate(v) && each >= 50 && burst >= rate(v)*0.05
+}
+
 // allowed is by how much a key may be above its limit in a stretch of time.
 func (l *load) allowed(log []admission, st stretch, lasts time.Duration) (sum float64) {
 	var burst, pace float64
@@ -183,6 +232,11 @@ func (l *load) allowed(log []admission, st stretch, lasts time.Duration) (sum fl
 	}
 	sum = st.share*(burst+pace*max(lasts, 0).Seconds()) + st.extra*burst
 	sum += float64(l.run.s.Nodes) * float64(l.Cost) // no share is nothing
+	if s := l.run.s; s.Skew > 0 || s.Server.Skew != 0 {
+		if a := l.Versions[0].Algorithm; a != tidegate.TokenBucket && a != tidegate.SlidingLog {
+			sum += burst // windows of nodes begin at other times
+		}
+	}
 	for _, a := range log {
 		if st.lag.has(time.Duration(a.at)) {
 			sum += float64(l.Cost)

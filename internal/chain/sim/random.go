@@ -23,6 +23,9 @@ func random(seed uint64, from, to float64) Scenario {
 	}
 	s.Network = Network{Latency: r.time(0, 9*time.Millisecond), Jitter: r.time(0, time.Millisecond)}
 	s.Server.Skew = r.time(-time.Minute, time.Minute)
+	if r.one(2) {
+		s.Skew = r.time(0, 5*time.Second)
+	}
 	s.Server.Drift = (r.Float64() - 0.5) / 500
 	if r.one(4) {
 		s.Server.PerCall = r.time(time.Microsecond, 15*time.Microsecond)
@@ -100,11 +103,14 @@ func (r *dice) subject(i int, s *Scenario, offered float64, versions int) Subjec
 	}
 	load := r.log(0.5, 20)
 	algorithm := drawn[r.IntN(len(drawn))]
+	if r.one(4) {
+		sub.Cost = int64(1 + r.IntN(5))
+	}
 	if versions > 1 && r.one(2) {
 		algorithm = tidegate.TokenBucket
 	}
 	if algorithm == tidegate.Concurrency {
-		sub.Keys = min(sub.Keys, 20)
+		sub.Cost, sub.Keys = 1, min(sub.Keys, 20)
 		sub.PerSecond = min(offered, 5000)
 		sub.Hold = r.time(20*time.Millisecond, 500*time.Millisecond)
 		slots := int64(max(1, sub.PerSecond*sub.Hold.Seconds()/load/float64(sub.Keys)))
@@ -112,7 +118,7 @@ func (r *dice) subject(i int, s *Scenario, offered float64, versions int) Subjec
 		return sub
 	}
 	period := []time.Duration{100 * time.Millisecond, time.Second, time.Second, 3 * time.Second, time.Minute, time.Hour}[r.IntN(6)]
-	events := int64(max(1, offered/load/float64(sub.Keys)*period.Seconds()))
+	events := int64(max(1, offered*float64(sub.Cost)/load/float64(sub.Keys)*period.Seconds()))
 	if algorithm == tidegate.SlidingLog {
 		events = min(events, 5000)
 	}

@@ -14,7 +14,7 @@ func bubble(t *testing.T) Bubble {
 
 // Random fleets keep their promises. `make sim` runs many more, and larger ones.
 func TestRandomFleets(t *testing.T) {
-	count := uint64(60)
+	count := uint64(30)
 	if raceEnabled {
 		count = 8
 	}

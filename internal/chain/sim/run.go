@@ -59,7 +59,7 @@ func (r *run) play() {
 	r.server = newServer(r.s, r.start)
 	r.fleet = make([]atomic.Pointer[instance], r.s.Nodes)
 	for i := range r.fleet {
-		r.fleet[i].Store(r.newInstance(i))
+		r.fleet[i].Store(r.newInstance(i, true)) // as after a while
 	}
 	for i := range r.s.Subjects {
 		r.loads = append(r.loads, newLoad(r, i))
@@ -124,7 +124,7 @@ func (r *run) suffer(f Fault) {
 		r.sleepUntil(f.At + f.For)
 		ends.Wait()
 		for _, i := range r.hit(f) {
-			r.fleet[i].Store(r.newInstance(i))
+			r.fleet[i].Store(r.newInstance(i, false))
 		}
 	}
 }

@@ -23,6 +23,8 @@ type Scenario struct {
 	// one after the other; zero means that nodes keep the version of their number.
 	Rollout Span
 
+	// Skew is how far the clock of a node is ahead or behind at most.
+	Skew    time.Duration
 	Network Network
 	Server  Server
 	Faults  []Fault
