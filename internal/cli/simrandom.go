@@ -29,6 +29,10 @@ func (o *simOptions) runRandom(ctx context.Context, env Env) int {
 		}
 	}
 	show.end()
+	if ctx.Err() != nil {
+		fmt.Fprintln(env.Stderr, "tidegate sim: interrupted")
+		return exitFound
+	}
 	fmt.Fprintf(env.Stdout, "sim: %d decisions in %d scenarios, seeds %d to %d, in %s: no promise broken\n",
 		decisions, runs, o.seed, o.seed+uint64(runs)-1, time.Since(began).Round(time.Second))
 	return exitOK

@@ -95,7 +95,7 @@ func (r *Report) plot(b *strings.Builder, row *Row) {
 		fmt.Fprintf(b, `<text x="%.1f" y="%g" text-anchor="middle" fill="#5b6770">%.3gs</text>`+"\n", x(t), plotHeight-plotBottom+18, t.Seconds())
 	}
 	base := y(0)
-	fmt.Fprintf(b, `<path d="%sL%.1f %.1fL%.1f %.1fZ" fill="#e4eeea"/>`+"\n", line(func(p Point) int64 { return p.Offered }), x(s.Lasts), base, plotLeft, base)
+	fmt.Fprintf(b, `<path d="%sL%.1f %.1fL%.1f %.1fZ" fill="#cfe0d9" fill-opacity="0.6"/>`+"\n", line(func(p Point) int64 { return p.Offered }), x(s.Lasts), base, plotLeft, base)
 	fmt.Fprintf(b, `<path d="%s" fill="none" stroke="#22628c" stroke-width="1.5"/>`+"\n", line(func(p Point) int64 { return p.Admitted }))
 	fmt.Fprintf(b, `<path d="%s" fill="none" stroke="#c8452e" stroke-width="1"/>`+"\n", line(func(p Point) int64 { return p.Local }))
 	fmt.Fprintf(b, `<line x1="%g" y1="%.1f" x2="%g" y2="%.1f" stroke="#1f2933" stroke-dasharray="5 4"/>`+"\n", plotLeft, y(limit), plotWidth-plotRight, y(limit))
