@@ -25,6 +25,7 @@ type load struct {
 	worst   time.Duration
 	errs    int64
 	failure error
+	alone   int64 // decisions by nodes themselves
 	lost    int64 // leases
 	dropped int64 // answers that nobody got
 	holding []int // by key, now
@@ -142,6 +143,9 @@ func (l *load) note(d *tidegate.Decision, err error, dead bool, key int, now, to
 	if dead {
 		l.dropped++
 		return false
+	}
+	if o := d.Receipt.Origin; o == tidegate.OriginLocal || o == tidegate.OriginRule {
+		l.alone++
 	}
 	if !d.OK {
 		p.Refused++

@@ -102,6 +102,9 @@ func (l *load) check() (broken []string) {
 	if most := s.slowest(); l.worst > most {
 		broken = append(broken, fmt.Sprintf("%s: an answer took %s, want at most %s", l.Name, l.worst, most))
 	}
+	if text := l.checkAsked(); text != "" {
+		broken = append(broken, text)
+	}
 	if isSlot(tidegate.Check{Limit: l.Versions[0]}) {
 		return append(broken, l.checkSlots()...)
 	}
@@ -128,6 +131,26 @@ func (l *load) check() (broken []string) {
 		}
 	}
 	return broken
+}
+
+// aloneAtMost is which share of the decisions nodes make themselves while Redis answers within
+// the deadline: until they know how far away it is.
+const aloneAtMost = 0.03
+
+// checkAsked holds nodes to asking a Redis that answers within the deadline.
+func (l *load) checkAsked() string {
+	s := l.run.s
+	if len(s.Faults) > 0 || s.tolerance() > farTolerance || s.Server.PerCall > 0 {
+		return ""
+	}
+	var offered int64
+	for _, p := range l.points {
+		offered += p.Offered
+	}
+	if most := aloneAtMost*float64(offered) + 10; float64(l.alone) > most {
+		return fmt.Sprintf("%s: nodes decided about %d of %d requests themselves although Redis answers in time, want at most %.0f", l.Name, l.alone, offered, most)
+	}
+	return ""
 }
 
 // queued is how many calls may be out at a node before others wait there for their turn.

@@ -30,11 +30,11 @@ func random(seed uint64, from, to float64) Scenario {
 	if r.one(4) {
 		s.Server.PerCall = r.time(time.Microsecond, 15*time.Microsecond)
 	}
-	versions := 1
+	versions, far := 1, false
 	switch r.IntN(8) {
 	case 0, 1: // far away
 		s.Network.Latency = r.time(s.deadline()/2, s.deadline()-3*time.Millisecond)
-		s.Shape = Even
+		s.Shape, far = Even, true
 	case 2:
 		s.Network.Loss = r.log(0.0001, 0.02)
 	case 3, 4: // a rollout
@@ -49,6 +49,9 @@ func random(seed uint64, from, to float64) Scenario {
 		s.Faults = append(s.Faults, Fault{Kind: Crash, At: r.time(0, s.Lasts), For: r.time(0, time.Second), Nodes: r.some(s.Nodes)})
 	}
 	offered := r.log(from, to)
+	if far { // where a call that waits for another is too late
+		s.Subjects = append(s.Subjects, r.hot(offered/4))
+	}
 	for i := range 1 + r.IntN(2) {
 		s.Subjects = append(s.Subjects, r.subject(i, &s, offered/float64(i+1), versions))
 	}
@@ -88,6 +91,14 @@ func (r *dice) faults(s *Scenario) {
 		at = f.At + f.For + settle + r.time(0, time.Second)
 	}
 	s.Lasts = at + time.Second
+}
+
+// hot draws a bucket of few keys with a small burst, at 1.2 to 10 times its rate.
+func (r *dice) hot(offered float64) Subject {
+	sub := Subject{Name: "hot", Keys: 1 + r.IntN(5), PerSecond: offered}
+	events := int64(max(10, offered/r.log(1.2, 10)/float64(sub.Keys)))
+	sub.Versions = []*tidegate.Limit{r.limit(sub.Name, tidegate.TokenBucket, events, time.Second, r.log(0.05, 0.5))}
+	return sub
 }
 
 var drawn = []tidegate.Algorithm{
