@@ -14,7 +14,7 @@ import (
 )
 
 // await polls.
-func await(t *testing.T, what string, f func() bool) {
+func await(t testing.TB, what string, f func() bool) {
 	t.Helper()
 	for end := time.Now().Add(40 * time.Second); !f(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {

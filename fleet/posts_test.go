@@ -26,7 +26,7 @@ type cutter struct {
 	open   map[net.Conn]bool // under mu
 }
 
-func newCutter(t *testing.T, target string) *cutter {
+func newCutter(t testing.TB, target string) *cutter {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 const handoverRules = `version: 1
@@ -163,55 +165,57 @@ func testUpgradeTLS(t *testing.T, bin string) {
 // A process ends, and another one starts on the socket that somebody else holds,
 // as systemd does.
 func testRestart(t *testing.T, bin string) {
-	w := newSandbox(t, bin, "rules.yaml", handoverRules)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	socket, err := l.(*net.TCPListener).File()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer socket.Close()
-	serve := func() *serving {
-		return w.serve("LISTEN_FDS=1 LISTEN_FDNAMES=gateway LISTEN_PID=$$", []*os.File{socket},
-			"--store.memory.snapshot=counters", "--listen.admin=127.0.0.1:0")
-	}
-	first := serve()
-	gateway, _ := first.ready()
-	if want := "http://" + l.Addr().String(); gateway != want {
-		t.Fatalf("it listens on %s, want the socket that it was given, %s", gateway, want)
-	}
-	w.spend(gateway, "acme")
+	testdep.Undisturbed(t, 50*time.Millisecond, func(t testing.TB) {
+		w := newSandbox(t, bin, "rules.yaml", handoverRules)
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		socket, err := l.(*net.TCPListener).File()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer socket.Close()
+		serve := func() *serving {
+			return w.serve("LISTEN_FDS=1 LISTEN_FDNAMES=gateway LISTEN_PID=$$", []*os.File{socket},
+				"--store.memory.snapshot=counters", "--listen.admin=127.0.0.1:0")
+		}
+		first := serve()
+		gateway, _ := first.ready()
+		if want := "http://" + l.Addr().String(); gateway != want {
+			t.Fatalf("it listens on %s, want the socket that it was given, %s", gateway, want)
+		}
+		w.spend(gateway, "acme")
 
-	load := &load{address: l.Addr().String(), rate: loadRate, conns: 16}
-	idle := &loadClient{load: load}
-	defer idle.close()
-	if err := idle.ask(); err != nil {
-		t.Fatal(err)
-	}
-	load.sent.Add(1)
-	load.run(loadTime)
-	time.Sleep(loadTime / 3)
-	first.signal(syscall.SIGTERM)
-	if code := first.end(); code != 0 {
-		t.Errorf("it exits with %d", code)
-	}
-	second := serve()
-	_, admin := second.ready()
-	load.wait(t, loadTime)
-	if slowest := time.Duration(load.slowest.Load()); slowest > 4*time.Second {
-		t.Errorf("requests waited %s for the next process, as if for an idle connection", slowest)
-	}
-	w.exhausted(gateway, "acme")
-	if counted := w.counted(admin); counted != load.sent.Load() {
-		t.Errorf("%d requests are counted of %d", counted, load.sent.Load())
-	}
-	second.signal(syscall.SIGTERM)
-	if code := second.end(); code != 0 {
-		t.Errorf("the second exits with %d", code)
-	}
+		load := &load{address: l.Addr().String(), rate: loadRate, conns: 16}
+		idle := &loadClient{load: load}
+		defer idle.close()
+		if err := idle.ask(); err != nil {
+			t.Fatal(err)
+		}
+		load.sent.Add(1)
+		load.run(loadTime)
+		time.Sleep(loadTime / 3)
+		first.signal(syscall.SIGTERM)
+		if code := first.end(); code != 0 {
+			t.Errorf("it exits with %d", code)
+		}
+		second := serve()
+		_, admin := second.ready()
+		load.wait(t, loadTime)
+		if slowest := time.Duration(load.slowest.Load()); slowest > 4*time.Second {
+			t.Errorf("requests waited %s for the next process, as if for an idle connection", slowest)
+		}
+		w.exhausted(gateway, "acme")
+		if counted := w.counted(admin); counted != load.sent.Load() {
+			t.Errorf("%d requests are counted of %d", counted, load.sent.Load())
+		}
+		second.signal(syscall.SIGTERM)
+		if code := second.end(); code != 0 {
+			t.Errorf("the second exits with %d", code)
+		}
+	})
 }
 
 // A successor that cannot start, or is told too late, leaves everything as it was.

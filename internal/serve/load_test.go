@@ -62,7 +62,7 @@ func (l *load) fail(why string) {
 }
 
 // wait ends the load, and tells what came of it.
-func (l *load) wait(t *testing.T, during time.Duration) {
+func (l *load) wait(t testing.TB, during time.Duration) {
 	t.Helper()
 	l.clients.Wait()
 	t.Logf("%d requests, %d connections closed by the server after an answer, %d requests sent again, the slowest took %s",

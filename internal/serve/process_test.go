@@ -44,11 +44,11 @@ func built(t *testing.T) string {
 
 // sandbox is a folder with the files of a server, and the processes that ran in it.
 type sandbox struct {
-	*testing.T
+	testing.TB
 	bin, dir string
 }
 
-func newSandbox(t *testing.T, bin string, files ...string) *sandbox {
+func newSandbox(t testing.TB, bin string, files ...string) *sandbox {
 	w := &sandbox{t, bin, t.TempDir()}
 	for i := 0; i < len(files); i += 2 {
 		w.write(files[i], files[i+1])

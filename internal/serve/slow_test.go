@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // With few open files, and clients that hold every connection for as long as the limits
@@ -99,27 +101,29 @@ func testManyOperators(t *testing.T, bin string) {
 // A process that is told to end does so at once if nothing is under way, whatever idle
 // connections there are, and blames nobody.
 func testEndWithIdleConnections(t *testing.T, bin string) {
-	s := newSandbox(t, bin).serve("", nil, "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0", "--drain=30s")
-	gateway, _ := s.ready()
-	if got, _ := s.w.get(http.DefaultClient, gateway+"/"); got == 0 {
-		t.Fatal("no answer")
-	}
-	for range 3 { // without a request
-		conn, err := net.Dial("tcp", strings.TrimPrefix(gateway, "http://"))
-		if err != nil {
-			t.Fatal(err)
+	testdep.Undisturbed(t, 50*time.Millisecond, func(t testing.TB) {
+		s := newSandbox(t, bin).serve("", nil, "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0", "--drain=30s")
+		gateway, _ := s.ready()
+		if got, _ := s.w.get(http.DefaultClient, gateway+"/"); got == 0 {
+			t.Fatal("no answer")
 		}
-		defer conn.Close()
-	}
-	start := time.Now()
-	s.signal(syscall.SIGTERM)
-	if code := s.end(); code != 0 {
-		t.Errorf("exits with %d", code)
-	}
-	if took := time.Since(start); took > 4*time.Second {
-		t.Errorf("it took %s", took)
-	}
-	if printed := s.logText(); strings.Contains(printed, "cut off") || strings.Contains(printed, "not closed") {
-		t.Errorf("it blames somebody:\n%s", printed)
-	}
+		for range 3 { // without a request
+			conn, err := net.Dial("tcp", strings.TrimPrefix(gateway, "http://"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+		}
+		start := time.Now()
+		s.signal(syscall.SIGTERM)
+		if code := s.end(); code != 0 {
+			t.Errorf("exits with %d", code)
+		}
+		if took := time.Since(start); took > 4*time.Second {
+			t.Errorf("it took %s", took)
+		}
+		if printed := s.logText(); strings.Contains(printed, "cut off") || strings.Contains(printed, "not closed") {
+			t.Errorf("it blames somebody:\n%s", printed)
+		}
+	})
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/store/memory"
 )
 
@@ -134,7 +135,7 @@ func TestReloadUnderLoad(t *testing.T) {
 		most = numbers{max(most.scarce, now.scarce), max(most.busy, now.busy), max(most.user, now.user)}
 		replace(t, file, now.text())
 		wrote := time.Now()
-		stood := standstill(func() {
+		stood := testdep.Standstill(func() {
 			for kind, want := range []int64{now.scarce, now.busy, now.user} {
 				eventually(t, "the new limit in force", func() bool { return tr.limit[kind].Load() == want })
 			}
@@ -173,7 +174,7 @@ func TestAChangeHoldsWithinASecond(t *testing.T) {
 		w := start(t, file, p)
 		for n, again := int64(2), 0; n < 4; n++ {
 			var took time.Duration
-			stood := standstill(func() {
+			stood := testdep.Standstill(func() {
 				replace(t, file, limit(int(n)))
 				wrote := time.Now()
 				w.wants(n)
@@ -190,27 +191,4 @@ func TestAChangeHoldsWithinASecond(t *testing.T) {
 			n--
 		}
 	}
-}
-
-// standstill runs f, and returns the longest time for which this process did not get to
-// run meanwhile.
-func standstill(f func()) (longest time.Duration) {
-	const nap = time.Millisecond
-	over, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			start := time.Now()
-			select {
-			case <-over:
-				return
-			case <-time.After(nap):
-				longest = max(longest, time.Since(start)-nap)
-			}
-		}
-	}()
-	f()
-	close(over)
-	<-done
-	return longest
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/internal/telemetry/accesslog"
 )
 
@@ -82,47 +83,49 @@ rules:
 // A request whose client leaves the queue does not reach the upstream; the others do.
 func TestLeavingTheQueue(t *testing.T) {
 	t.Parallel()
-	var o tries
-	reached := make(chan string, 10)
-	g := start(t, Options{
-		Gate: gateOf(t, `
-version: 1
-rules:
-  - name: line
-    match: /
-    per: everyone
-    limits: { rate: 4/second, algorithm: leaky_bucket }
-    queue: { places: 10, max_wait: 5s }
-`),
-		Upstreams: []*url.URL{serve(t, func(_ http.ResponseWriter, r *http.Request) { reached <- r.URL.Path })},
-		Observer:  &o,
-	}, nil)
-	get(t, g.url+"/1")
-	ctx, leave := context.WithCancel(t.Context())
-	gone := make(chan bool)
-	go func() {
-		defer close(gone)
-		if res, err := client.Do(newRequest(t, http.MethodGet, g.url+"/2", nil).WithContext(ctx)); err == nil {
-			res.Body.Close()
-			t.Error("the second was answered before its turn")
+	testdep.Undisturbed(t, 50*time.Millisecond, func(t testing.TB) {
+		var o tries
+		reached := make(chan string, 10)
+		g := start(t, Options{
+			Gate: gateOf(t, `
+	version: 1
+	rules:
+	  - name: line
+	    match: /
+	    per: everyone
+	    limits: { rate: 4/second, algorithm: leaky_bucket }
+	    queue: { places: 10, max_wait: 5s }
+	`),
+			Upstreams: []*url.URL{serve(t, func(_ http.ResponseWriter, r *http.Request) { reached <- r.URL.Path })},
+			Observer:  &o,
+		}, nil)
+		get(t, g.url+"/1")
+		ctx, leave := context.WithCancel(t.Context())
+		gone := make(chan bool)
+		go func() {
+			defer close(gone)
+			if res, err := client.Do(newRequest(t, http.MethodGet, g.url+"/2", nil).WithContext(ctx)); err == nil {
+				res.Body.Close()
+				t.Error("the second was answered before its turn")
+			}
+		}()
+		soon(t, "the second is queued", func() bool { return g.InFlight() == 1 })
+		leave()
+		<-gone
+		soon(t, "it has left", func() bool { return g.InFlight() == 0 })
+		get(t, g.url+"/3")
+		if a, b := <-reached, <-reached; a != "/1" || b != "/3" {
+			t.Errorf("the upstream got %s and %s", a, b)
 		}
-	}()
-	soon(t, "the second is queued", func() bool { return g.InFlight() == 1 })
-	leave()
-	<-gone
-	soon(t, "it has left", func() bool { return g.InFlight() == 0 })
-	get(t, g.url+"/3")
-	if a, b := <-reached, <-reached; a != "/1" || b != "/3" {
-		t.Errorf("the upstream got %s and %s", a, b)
-	}
-	soon(t, "all is told", func() bool { _, done := o.got(); return len(done) == 3 })
-	_, done := o.got()
-	for _, r := range done {
-		if r.Path == "/3" && (r.Decision != "waited" || r.Wait < 50*time.Millisecond || r.Rule != "line") {
-			t.Errorf("the third: %+v", r)
+		soon(t, "all is told", func() bool { _, done := o.got(); return len(done) == 3 })
+		_, done := o.got()
+		for _, r := range done {
+			if r.Path == "/3" && (r.Decision != "waited" || r.Wait < 50*time.Millisecond || r.Rule != "line") {
+				t.Errorf("the third: %+v", r)
+			}
+			if r.Path == "/2" && (r.Status != statusClientGone || r.Upstream != "" || r.Decision != "canceled" || r.DecidedBy != "" || r.Rule != "line") {
+				t.Errorf("the second: %+v", r)
+			}
 		}
-		if r.Path == "/2" && (r.Status != statusClientGone || r.Upstream != "" || r.Decision != "canceled" || r.DecidedBy != "" || r.Rule != "line") {
-			t.Errorf("the second: %+v", r)
-		}
-	}
+	})
 }

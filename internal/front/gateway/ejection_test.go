@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // Whatever fails, and with any number of upstreams, one stays in use: requests get its
@@ -46,7 +48,11 @@ func TestLastUpstreamIsNeverEjected(t *testing.T) {
 					for range alive {
 						upstreams = append(upstreams, serve(t, hello))
 					}
-					g := start(t, Options{Upstreams: upstreams, Limits: Limits{Upstream: 20 * time.Millisecond}}, nil)
+					timeout := time.Minute
+					if kind == "slow" { // each request to these is waited for
+						timeout = 20 * time.Millisecond
+					}
+					g := start(t, Options{Upstreams: upstreams, Limits: Limits{Upstream: timeout}}, nil)
 					statuses := map[int]int{}
 					for range 25 {
 						res, _ := get(t, g.url)
@@ -75,53 +81,56 @@ func TestLastUpstreamIsNeverEjected(t *testing.T) {
 // Requests that time out do not harm those that do not.
 func TestSlowRequestsEjectNobody(t *testing.T) {
 	t.Parallel()
+	const upstreamTimeout = 500 * time.Millisecond
 	for n := 1; n <= 3; n++ {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
-			var ejected atomic.Int64
-			var upstreams []*url.URL
-			for range n {
-				upstreams = append(upstreams, serve(t, func(w http.ResponseWriter, r *http.Request) {
-					if r.URL.Path == "/slow" {
-						<-r.Context().Done()
-						return
-					}
-					_, _ = io.WriteString(w, "hello")
-				}))
-			}
-			g := start(t, Options{
-				Upstreams: upstreams, Limits: Limits{Upstream: 500 * time.Millisecond},
-				Usable: func(_ string, usable bool) {
-					if !usable {
-						ejected.Add(1)
-					}
-				},
-			}, nil)
-			var attackers sync.WaitGroup
-			done := make(chan bool)
-			for range 4 * n {
-				attackers.Go(func() {
-					for range 3 {
-						if res, _ := get(t, g.url+"/slow"); res.StatusCode != http.StatusGatewayTimeout {
-							t.Errorf("a slow request: %s", res.Status)
+			testdep.Undisturbed(t, upstreamTimeout/4, func(t testing.TB) {
+				var ejected atomic.Int64
+				var upstreams []*url.URL
+				for range n {
+					upstreams = append(upstreams, serve(t, func(w http.ResponseWriter, r *http.Request) {
+						if r.URL.Path == "/slow" {
+							<-r.Context().Done()
+							return
 						}
-					}
-				})
-			}
-			go func() { attackers.Wait(); close(done) }()
-			for honest := 0; ; honest++ {
-				select {
-				case <-done:
-					if n == 1 && ejected.Load() > 0 {
-						t.Errorf("%d times the only upstream was ejected", ejected.Load())
-					}
-					return
-				default:
+						_, _ = io.WriteString(w, "hello")
+					}))
 				}
-				if res, _ := get(t, g.url); res.StatusCode != http.StatusOK {
-					t.Fatalf("honest request %d: %s", honest, res.Status)
+				g := start(t, Options{
+					Upstreams: upstreams, Limits: Limits{Upstream: upstreamTimeout},
+					Usable: func(_ string, usable bool) {
+						if !usable {
+							ejected.Add(1)
+						}
+					},
+				}, nil)
+				var attackers sync.WaitGroup
+				done := make(chan bool)
+				for range 4 * n {
+					attackers.Go(func() {
+						for range 3 {
+							if res, _ := get(t, g.url+"/slow"); res.StatusCode != http.StatusGatewayTimeout {
+								t.Errorf("a slow request: %s", res.Status)
+							}
+						}
+					})
 				}
-			}
+				go func() { attackers.Wait(); close(done) }()
+				for honest := 0; ; honest++ {
+					select {
+					case <-done:
+						if n == 1 && ejected.Load() > 0 {
+							t.Errorf("%d times the only upstream was ejected", ejected.Load())
+						}
+						return
+					default:
+					}
+					if res, _ := get(t, g.url); res.StatusCode != http.StatusOK {
+						t.Fatalf("honest request %d: %s", honest, res.Status)
+					}
+				}
+			})
 		})
 	}
 }

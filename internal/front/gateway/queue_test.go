@@ -16,6 +16,7 @@ import (
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/chain"
 	"tidegate.dev/tidegate/internal/chain/queue"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/rules"
 	"tidegate.dev/tidegate/store/memory"
 )
@@ -49,7 +50,7 @@ func testQueueOrder(t *testing.T, half bool) {
 		{each: 10, rate: 2, ahead: 8, half: half},
 		{each: 10, rate: 1, ahead: 16, half: half},
 	} {
-		stood := standstill(func() { wrong = o.run(t) })
+		stood := testdep.Standstill(func() { wrong = o.run(t) })
 		if wrong == nil {
 			return
 		}
@@ -59,29 +60,6 @@ func testQueueOrder(t *testing.T, half bool) {
 		t.Logf("with %d turns a second, and a machine that stood still for %s at a time:\n%s", o.rate, stood, strings.Join(wrong, "\n"))
 	}
 	t.Error(strings.Join(wrong, "\n"))
-}
-
-// standstill runs f, and returns the longest time for which this process did not get to
-// run meanwhile.
-func standstill(f func()) (longest time.Duration) {
-	const nap = time.Millisecond
-	over, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			start := time.Now()
-			select {
-			case <-over:
-				return
-			case <-time.After(nap):
-				longest = max(longest, time.Since(start)-nap)
-			}
-		}
-	}()
-	f()
-	close(over)
-	<-done
-	return longest
 }
 
 // queueOrder is one try.

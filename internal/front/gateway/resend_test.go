@@ -47,7 +47,7 @@ type mortal struct {
 	serving sync.WaitGroup
 }
 
-func newMortal(t *testing.T, config *tls.Config, when moment, reset bool) *mortal {
+func newMortal(t testing.TB, config *tls.Config, when moment, reset bool) *mortal {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

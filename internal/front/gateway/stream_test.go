@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/internal/front/listen"
 )
 
@@ -144,40 +145,42 @@ func TestEventsAreNotDelayed(t *testing.T) {
 // A conversation over HTTP/1: what is answered to the first part of a body is
 // there before the second is sent, however long the client thinks about it.
 func TestConversation(t *testing.T) {
-	g := stalling(t, func(w http.ResponseWriter, r *http.Request) {
-		_ = http.NewResponseController(w).EnableFullDuplex()
-		lines := bufio.NewReader(r.Body)
-		for {
-			line, err := lines.ReadString('\n')
-			if err != nil {
-				return
+	testdep.Undisturbed(t, brief/4, func(t testing.TB) {
+		g := stalling(t, func(w http.ResponseWriter, r *http.Request) {
+			_ = http.NewResponseController(w).EnableFullDuplex()
+			lines := bufio.NewReader(r.Body)
+			for {
+				line, err := lines.ReadString('\n')
+				if err != nil {
+					return
+				}
+				fmt.Fprint(w, strings.ToUpper(line))
+				_ = http.NewResponseController(w).Flush()
 			}
-			fmt.Fprint(w, strings.ToUpper(line))
-			_ = http.NewResponseController(w).Flush()
+		})
+		out, in := io.Pipe()
+		go func() { _, _ = io.WriteString(in, "one\n") }()
+		res, err := client.Do(newRequest(t, http.MethodPost, g.url, out))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		lines := bufio.NewReader(res.Body)
+		f := func(want string) {
+			t.Helper()
+			if line, err := lines.ReadString('\n'); line != want {
+				t.Fatalf("%q, %v, want %q", line, err, want)
+			}
+		}
+		f("ONE\n")
+		time.Sleep(3 * brief)
+		_, _ = io.WriteString(in, "two\n")
+		f("TWO\n")
+		in.Close()
+		if rest, err := io.ReadAll(lines); err != nil || len(rest) > 0 {
+			t.Errorf("%q, %v after the end", rest, err)
 		}
 	})
-	out, in := io.Pipe()
-	go func() { _, _ = io.WriteString(in, "one\n") }()
-	res, err := client.Do(newRequest(t, http.MethodPost, g.url, out))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	lines := bufio.NewReader(res.Body)
-	f := func(want string) {
-		t.Helper()
-		if line, err := lines.ReadString('\n'); line != want {
-			t.Fatalf("%q, %v, want %q", line, err, want)
-		}
-	}
-	f("ONE\n")
-	time.Sleep(3 * brief)
-	_, _ = io.WriteString(in, "two\n")
-	f("TWO\n")
-	in.Close()
-	if rest, err := io.ReadAll(lines); err != nil || len(rest) > 0 {
-		t.Errorf("%q, %v after the end", rest, err)
-	}
 }
 
 // An upstream that does not want the body answers at once.
@@ -202,19 +205,21 @@ func TestEarlyAnswer(t *testing.T) {
 // A client that is refused and does not send its body holds nothing for long.
 func TestRefusedClientThatStalls(t *testing.T) {
 	t.Parallel()
-	var reached atomic.Int64
-	g := before(t, wireRules, func(http.ResponseWriter, *http.Request) { reached.Add(1) })
-	conn := dial(t, g.addr)
-	start := time.Now()
-	fmt.Fprint(conn, "POST /denied/a HTTP/1.1\r\nHost: example.com\r\nContent-Length: 1000\r\n\r\n")
-	answer, err := io.ReadAll(conn) // until it is closed
-	if took := time.Since(start); err != nil || !bytes.HasPrefix(answer, []byte("HTTP/1.1 403 ")) || took > 3*listen.Linger {
-		t.Errorf("after %s: %v, %.100q", took, err, answer)
-	}
-	if reached.Load() != 0 {
-		t.Error("the upstream was reached")
-	}
-	soon(t, "the connection is closed", func() bool { return g.Connections() == 0 })
+	testdep.Undisturbed(t, listen.Linger/8, func(t testing.TB) {
+		var reached atomic.Int64
+		g := before(t, wireRules, func(http.ResponseWriter, *http.Request) { reached.Add(1) })
+		conn := dial(t, g.addr)
+		start := time.Now()
+		fmt.Fprint(conn, "POST /denied/a HTTP/1.1\r\nHost: example.com\r\nContent-Length: 1000\r\n\r\n")
+		answer, err := io.ReadAll(conn) // until it is closed
+		if took := time.Since(start); err != nil || !bytes.HasPrefix(answer, []byte("HTTP/1.1 403 ")) || took > 3*listen.Linger {
+			t.Errorf("after %s: %v, %.100q", took, err, answer)
+		}
+		if reached.Load() != 0 {
+			t.Error("the upstream was reached")
+		}
+		soon(t, "the connection is closed", func() bool { return g.Connections() == 0 })
+	})
 }
 
 // brief is how long clients may stall who do. lenient is a limit for those who are slow and
@@ -224,7 +229,7 @@ const (
 	lenient = 2 * time.Second
 )
 
-func stalling(t *testing.T, upstream http.HandlerFunc) running {
+func stalling(t testing.TB, upstream http.HandlerFunc) running {
 	t.Helper()
 	return start(t, Options{Upstreams: []*url.URL{serve(t, upstream)}, Limits: Limits{Stall: brief}}, nil)
 }
@@ -247,24 +252,26 @@ func TestStalledDownload(t *testing.T) {
 // A client that reads slowly, but reads, is not.
 func TestSlowDownload(t *testing.T) {
 	t.Parallel()
-	const size = 24 << 20
-	g := start(t, Options{
-		Upstreams: []*url.URL{serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.Copy(w, zeros(size)) })},
-		Limits:    Limits{Stall: lenient},
-	}, nil)
-	res, err := client.Do(newRequest(t, http.MethodGet, g.url, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	n := int64(0)
-	for range 12 { // longer than that in all
-		part, err := io.CopyN(io.Discard, res.Body, size/12)
-		if n += part; err != nil {
-			t.Fatalf("after %d bytes: %v", n, err)
+	testdep.Undisturbed(t, lenient/8, func(t testing.TB) {
+		const size = 24 << 20
+		g := start(t, Options{
+			Upstreams: []*url.URL{serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.Copy(w, zeros(size)) })},
+			Limits:    Limits{Stall: lenient},
+		}, nil)
+		res, err := client.Do(newRequest(t, http.MethodGet, g.url, nil))
+		if err != nil {
+			t.Fatal(err)
 		}
-		time.Sleep(lenient / 10)
-	}
+		defer res.Body.Close()
+		n := int64(0)
+		for range 12 { // longer than that in all
+			part, err := io.CopyN(io.Discard, res.Body, size/12)
+			if n += part; err != nil {
+				t.Fatalf("after %d bytes: %v", n, err)
+			}
+			time.Sleep(lenient / 10)
+		}
+	})
 }
 
 // A client that does not send on is told so.
@@ -279,7 +286,7 @@ func TestStalledUpload(t *testing.T) {
 	soon(t, "nothing is in flight", func() bool { return g.InFlight() == 0 })
 }
 
-func dial(t *testing.T, addr string) net.Conn {
+func dial(t testing.TB, addr string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {

@@ -32,7 +32,7 @@ func webSocket(w http.ResponseWriter, r *http.Request) {
 const handshake = "GET /ws HTTP/1.1\r\nHost: example.com\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
 	"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
 
-func openTunnel(t *testing.T, conn net.Conn) *bufio.Reader {
+func openTunnel(t testing.TB, conn net.Conn) *bufio.Reader {
 	t.Helper()
 	fmt.Fprint(conn, handshake)
 	in := bufio.NewReader(conn)

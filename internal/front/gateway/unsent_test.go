@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // allLaws are rules of every algorithm, one that counts by status, one with an
@@ -104,6 +106,7 @@ func TestUnsentRequestsAreGivenBack(t *testing.T) {
 // upstream's: a password may have been tried.
 func TestSentRequestsStayCharged(t *testing.T) {
 	t.Parallel()
+	const upstreamTimeout = 50 * time.Millisecond
 	for name, upstream := range map[string]func(conn net.Conn){
 		"closed after the head": func(conn net.Conn) { _, _ = conn.Read(make([]byte, 4096)) },
 		"not HTTP": func(conn net.Conn) {
@@ -114,36 +117,38 @@ func TestSentRequestsStayCharged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer l.Close()
-			go func() {
-				for {
-					conn, err := l.Accept()
-					if err != nil {
-						return
-					}
-					go func() {
-						defer conn.Close()
-						upstream(conn)
-					}()
+			testdep.Undisturbed(t, upstreamTimeout/4, func(t testing.TB) {
+				l, err := net.Listen("tcp", "127.0.0.1:0")
+				if err != nil {
+					t.Fatal(err)
 				}
-			}()
-			g := start(t, Options{
-				Gate: gateOf(t, allLaws), Upstreams: []*url.URL{parseURL(t, "http://"+l.Addr().String())},
-				Limits: Limits{Upstream: 50 * time.Millisecond}, Health: Health{UnhealthyAfter: 1000},
-			}, nil)
-			for _, law := range laws {
-				for i := range 4 {
-					method := []string{"GET", "POST"}[i%2]
-					res, _ := do(t, newRequest(t, method, g.url+"/"+law, strings.NewReader("")))
-					if refused := res.StatusCode == http.StatusTooManyRequests; refused != (i == 3) {
-						t.Errorf("%s /%s, request %d: %s", method, law, i+1, res.Status)
+				defer l.Close()
+				go func() {
+					for {
+						conn, err := l.Accept()
+						if err != nil {
+							return
+						}
+						go func() {
+							defer conn.Close()
+							upstream(conn)
+						}()
+					}
+				}()
+				g := start(t, Options{
+					Gate: gateOf(t, allLaws), Upstreams: []*url.URL{parseURL(t, "http://"+l.Addr().String())},
+					Limits: Limits{Upstream: upstreamTimeout}, Health: Health{UnhealthyAfter: 1000},
+				}, nil)
+				for _, law := range laws {
+					for i := range 4 {
+						method := []string{"GET", "POST"}[i%2]
+						res, _ := do(t, newRequest(t, method, g.url+"/"+law, strings.NewReader("")))
+						if refused := res.StatusCode == http.StatusTooManyRequests; refused != (i == 3) {
+							t.Errorf("%s /%s, request %d: %s", method, law, i+1, res.Status)
+						}
 					}
 				}
-			}
+			})
 		})
 	}
 }

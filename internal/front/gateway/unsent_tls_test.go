@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // brokenTLS are servers with whom a handshake fails, each in its own way.
@@ -44,49 +46,52 @@ var brokenTLS = map[string]func(net.Conn){
 // request is sent: what was charged is given back, and another upstream is asked.
 func TestFailedHandshakesAreGivenBack(t *testing.T) {
 	t.Parallel()
+	const connectTimeout = 300 * time.Millisecond
 	for name, serve := range brokenTLS {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			broken := acceptAll(t, serve)
-			good := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-			defer good.Close()
-			o := Options{Gate: gateOf(t, allLaws), Upstreams: []*url.URL{broken}}
-			o.Transport = Transport{TLS: &tls.Config{InsecureSkipVerify: true}, Connect: 300 * time.Millisecond}
-			ask := func(g running, method, path string) int {
-				t.Helper()
-				var body io.Reader
-				if method == http.MethodPost {
-					body = strings.NewReader("body")
+			testdep.Undisturbed(t, connectTimeout/4, func(t testing.TB) {
+				broken := acceptAll(t, serve)
+				good := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+				defer good.Close()
+				o := Options{Gate: gateOf(t, allLaws), Upstreams: []*url.URL{broken}}
+				o.Transport = Transport{TLS: &tls.Config{InsecureSkipVerify: true}, Connect: connectTimeout}
+				ask := func(g running, method, path string) int {
+					t.Helper()
+					var body io.Reader
+					if method == http.MethodPost {
+						body = strings.NewReader("body")
+					}
+					res, _ := do(t, newRequest(t, method, g.url+path, body))
+					return res.StatusCode
 				}
-				res, _ := do(t, newRequest(t, method, g.url+path, body))
-				return res.StatusCode
-			}
-			alone := start(t, o, nil)
-			paths := laws
-			if name == "is silent" {
-				paths = laws[:2]
-			}
-			for _, law := range paths {
-				for _, method := range []string{"GET", "POST", "DELETE", "GET", "POST"} {
-					if got := ask(alone, method, "/"+law); got != http.StatusBadGateway && got != http.StatusGatewayTimeout {
-						t.Errorf("%s /%s: %d", method, law, got)
+				alone := start(t, o, nil)
+				paths := laws
+				if name == "is silent" {
+					paths = laws[:2]
+				}
+				for _, law := range paths {
+					for _, method := range []string{"GET", "POST", "DELETE", "GET", "POST"} {
+						if got := ask(alone, method, "/"+law); got != http.StatusBadGateway && got != http.StatusGatewayTimeout {
+							t.Errorf("%s /%s: %d", method, law, got)
+						}
 					}
 				}
-			}
-			o.Upstreams = append(o.Upstreams, parseURL(t, good.URL))
-			both := start(t, o, nil)
-			for i := range 10 {
-				method := []string{"GET", "POST", "DELETE"}[i%3]
-				if got := ask(both, method, fmt.Sprint("/elsewhere", i)); got != http.StatusOK {
-					t.Errorf("%s, and another upstream works: %d", method, got)
+				o.Upstreams = append(o.Upstreams, parseURL(t, good.URL))
+				both := start(t, o, nil)
+				for i := range 10 {
+					method := []string{"GET", "POST", "DELETE"}[i%3]
+					if got := ask(both, method, fmt.Sprint("/elsewhere", i)); got != http.StatusOK {
+						t.Errorf("%s, and another upstream works: %d", method, got)
+					}
 				}
-			}
+			})
 		})
 	}
 }
 
 // acceptAll has f serve every connection, which is closed then.
-func acceptAll(t *testing.T, f func(net.Conn)) *url.URL {
+func acceptAll(t testing.TB, f func(net.Conn)) *url.URL {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // echoLines serves a protocol that is not HTTP until l is closed: a line is answered with
@@ -47,7 +49,7 @@ func echoLines(l net.Listener) {
 	}
 }
 
-func startLines(t *testing.T, network string, limits Limits, config *tls.Config, notTLS func(net.Conn, []byte)) (*Group, func() net.Conn) {
+func startLines(t testing.TB, network string, limits Limits, config *tls.Config, notTLS func(net.Conn, []byte)) (*Group, func() net.Conn) {
 	t.Helper()
 	address := "127.0.0.1:0"
 	if network == "unix" {
@@ -82,36 +84,38 @@ func TestGroupOfAnotherProtocol(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
 		for _, config := range []*tls.Config{nil, server} {
 			t.Run(fmt.Sprintf("%s, TLS %v", network, config != nil), func(t *testing.T) {
-				g, connect := startLines(t, network, Limits{Connections: 2, Handshake: 5 * brief, Stall: 3 * brief}, config, nil)
-				say := func(line string) (net.Conn, string) {
-					conn := connect()
+				testdep.Undisturbed(t, brief/2, func(t testing.TB) {
+					g, connect := startLines(t, network, Limits{Connections: 2, Handshake: 5 * brief, Stall: 3 * brief}, config, nil)
+					say := func(line string) (net.Conn, string) {
+						conn := connect()
+						if config != nil {
+							conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true})
+						}
+						fmt.Fprint(conn, line)
+						if line == "big\n" {
+							return conn, ""
+						}
+						answer, _ := bufio.NewReader(conn).ReadString('\n')
+						return conn, answer
+					}
+					first, answer := say("hello\n")
+					if answer != "hello\n" {
+						t.Fatalf("%q", answer)
+					}
+					say("big\n") // and reads nothing
+					soon(t, "it is in use", func() bool { return g.Open() == 2 && g.Active() == 1 })
+					if _, answer := say("hello\n"); answer != "too many\n" {
+						t.Errorf("the third: %q", answer)
+					}
+					soon(t, "the client that does not read is gone", func() bool { return g.Open() == 1 && g.Active() == 0 })
+					first.Close()
+					soon(t, "so is the first", func() bool { return g.Open() == 0 })
 					if config != nil {
-						conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true})
+						connect() // says nothing
+						soon(t, "it is accepted", func() bool { return g.Open() == 1 })
+						soon(t, "and gone without a handshake", func() bool { return g.Open() == 0 })
 					}
-					fmt.Fprint(conn, line)
-					if line == "big\n" {
-						return conn, ""
-					}
-					answer, _ := bufio.NewReader(conn).ReadString('\n')
-					return conn, answer
-				}
-				first, answer := say("hello\n")
-				if answer != "hello\n" {
-					t.Fatalf("%q", answer)
-				}
-				say("big\n") // and reads nothing
-				soon(t, "it is in use", func() bool { return g.Open() == 2 && g.Active() == 1 })
-				if _, answer := say("hello\n"); answer != "too many\n" {
-					t.Errorf("the third: %q", answer)
-				}
-				soon(t, "the client that does not read is gone", func() bool { return g.Open() == 1 && g.Active() == 0 })
-				first.Close()
-				soon(t, "so is the first", func() bool { return g.Open() == 0 })
-				if config != nil {
-					connect() // says nothing
-					soon(t, "it is accepted", func() bool { return g.Open() == 1 })
-					soon(t, "and gone without a handshake", func() bool { return g.Open() == 0 })
-				}
+				})
 			})
 		}
 	}

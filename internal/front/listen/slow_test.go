@@ -9,10 +9,13 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"tidegate.dev/tidegate/internal/dev/rawh2"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // handlers are those that a stalled client could hold up.
@@ -113,31 +116,38 @@ var responses = map[string]http.HandlerFunc{
 // A stream whose client gives no window for the response ends, however small that is.
 func TestResponsesWithoutAWindow(t *testing.T) {
 	t.Parallel()
-	config := certificate(t)
-	mux := http.NewServeMux()
-	for path, handler := range responses {
-		mux.HandleFunc(path, handler)
-	}
-	s := start(t, ServerOptions{Handler: mux, Limits: HTTPLimits{Limits: Limits{Stall: brief}}}, config)
-	for _, window := range []uint32{0, 1, 3} {
-		c := rawh2.Dial(t, s.addr, window)
-		for path := range responses {
-			stream := c.Request("GET", path, true)
-			soon(t, path+" is over", func() bool { return c.Over(stream) })
-			if !c.Reset(stream) {
-				t.Errorf("%s with a window of %d was not reset", path, window)
-			}
-			soon(t, "no request is left", func() bool { return s.requests.Load() == 0 })
-			c.Answered("/small", len("hello"))
+	testdep.Undisturbed(t, brief/4, func(t testing.TB) {
+		config := certificate(t)
+		mux := http.NewServeMux()
+		for path, handler := range responses {
+			mux.HandleFunc(path, handler)
 		}
-	}
+		s := start(t, ServerOptions{Handler: mux, Limits: HTTPLimits{Limits: Limits{Stall: brief}}}, config)
+		for _, window := range []uint32{0, 1, 3} {
+			c := rawh2.Dial(t, s.addr, window)
+			for path := range responses {
+				stream := c.Request("GET", path, true)
+				soon(t, path+" is over", func() bool { return c.Over(stream) })
+				if !c.Reset(stream) {
+					t.Errorf("%s with a window of %d was not reset", path, window)
+				}
+				soon(t, "no request is left", func() bool { return s.requests.Load() == 0 })
+				c.Answered("/small", len("hello"))
+			}
+		}
+	})
 }
 
 // A connection that is not read from is gone, with all of its requests.
 func TestConnectionThatIsNotRead(t *testing.T) {
 	t.Parallel()
 	plainAndTLS(t, func(t *testing.T, config *tls.Config) {
-		s := start(t, ServerOptions{Handler: responses["/events"], Limits: HTTPLimits{Limits: Limits{Stall: brief}}}, config)
+		var served atomic.Int64
+		events := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			served.Add(1)
+			responses["/events"](w, r)
+		})
+		s := start(t, ServerOptions{Handler: events, Limits: HTTPLimits{Limits: Limits{Stall: brief}}}, config)
 		for range 3 {
 			fmt.Fprint(dial(t, s.addr, config), "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
 		}
@@ -148,7 +158,7 @@ func TestConnectionThatIsNotRead(t *testing.T) {
 				c.Request("GET", "/", true)
 			}
 		}
-		soon(t, "they are served", func() bool { return s.requests.Load() >= 3 })
+		soon(t, "they are served", func() bool { return served.Load() >= 3 })
 		soon(t, "all are gone", func() bool { return s.Connections() == 0 && s.isIdle() })
 	})
 }
@@ -231,19 +241,21 @@ func TestSilenceInFullDuplex(t *testing.T) {
 func TestSilentConnections(t *testing.T) {
 	t.Parallel()
 	plainAndTLS(t, func(t *testing.T, config *tls.Config) {
-		s := start(t, ServerOptions{Handler: hello, Limits: HTTPLimits{Limits: Limits{Stall: brief}, ReadHeader: brief, Idle: brief}}, config)
-		for _, sent := range []string{
-			"", "G", "GET / HTTP/1.1\r\nHost: exam", "GET / HTTP/1.1\r\nHost: a\r\nA: b\r\n",
-			"GET / HTTP/1.1\r\nHost: a\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\r\n\r\nGE",
-		} {
-			fmt.Fprint(dial(t, s.addr, nil), sent) // no handshake at all, or plain HTTP, where TLS is expected
-			fmt.Fprint(dial(t, s.addr, config), sent)
-		}
-		if config != nil {
-			rawh2.Dial(t, s.addr, 1<<16)
-			rawh2.Dial(t, s.addr, 1<<16).Send(rawh2.FrameHeaders, 0, 1, []byte{0x82}) // and no CONTINUATION
-		}
-		soon(t, "all are gone", func() bool { return s.Connections() == 0 })
+		testdep.Undisturbed(t, brief/4, func(t testing.TB) {
+			s := start(t, ServerOptions{Handler: hello, Limits: HTTPLimits{Limits: Limits{Stall: brief}, ReadHeader: brief, Idle: brief}}, config)
+			for _, sent := range []string{
+				"", "G", "GET / HTTP/1.1\r\nHost: exam", "GET / HTTP/1.1\r\nHost: a\r\nA: b\r\n",
+				"GET / HTTP/1.1\r\nHost: a\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\r\n\r\nGE",
+			} {
+				fmt.Fprint(dial(t, s.addr, nil), sent) // no handshake at all, or plain HTTP, where TLS is expected
+				fmt.Fprint(dial(t, s.addr, config), sent)
+			}
+			if config != nil {
+				rawh2.Dial(t, s.addr, 1<<16)
+				rawh2.Dial(t, s.addr, 1<<16).Send(rawh2.FrameHeaders, 0, 1, []byte{0x82}) // and no CONTINUATION
+			}
+			soon(t, "all are gone", func() bool { return s.Connections() == 0 })
+		})
 	})
 }
 
@@ -251,18 +263,20 @@ func TestSilentConnections(t *testing.T) {
 // longer. One whose response came early may still send for a moment.
 func TestStalledClientGetsNoMoreTime(t *testing.T) {
 	for _, late := range []bool{false, true} {
-		inner, peer := net.Pipe()
-		defer peer.Close()
-		defer inner.Close()
-		conn := newHTTP1Conn(inner, new(HTTPLimits))
-		c := Client{conn: &connInfo{http1: conn}, http1: true}
-		if late {
-			_, _ = c.ReadBody(failing{os.ErrDeadlineExceeded}, nil)
-		}
-		c.End(true)
-		if left := time.Until(conn.bodyDeadline); late != (left <= 0) {
-			t.Errorf("timed out %t: it has %s left", late, left)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			inner, peer := net.Pipe()
+			defer peer.Close()
+			defer inner.Close()
+			conn := newHTTP1Conn(inner, new(HTTPLimits))
+			c := Client{conn: &connInfo{http1: conn}, http1: true}
+			if late {
+				_, _ = c.ReadBody(failing{os.ErrDeadlineExceeded}, nil)
+			}
+			c.End(true)
+			if left := time.Until(conn.bodyDeadline); late != (left <= 0) {
+				t.Errorf("timed out %t: it has %s left", late, left)
+			}
+		})
 	}
 }
 

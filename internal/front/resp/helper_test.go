@@ -112,8 +112,8 @@ type client struct {
 	r    *bufio.Reader
 }
 
-// patience is far longer than anything takes.
-const patience = 30 * time.Second
+// testTimeout is far longer than anything takes.
+const testTimeout = 30 * time.Second
 
 func dial(t testing.TB, addr string) *client {
 	t.Helper()
@@ -122,7 +122,7 @@ func dial(t testing.TB, addr string) *client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	_ = c.SetDeadline(time.Now().Add(patience))
+	_ = c.SetDeadline(time.Now().Add(testTimeout))
 	return &client{t, c, addr, bufio.NewReader(c)}
 }
 

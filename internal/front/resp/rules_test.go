@@ -24,7 +24,7 @@ func eachStore(t *testing.T, f func(t *testing.T, store tidegate.Store, forget f
 	})
 	t.Run("redis", func(t *testing.T) {
 		server := testdep.Redis(t)
-		store, err := fleet.Open("redis://"+server.Addr, fleet.Options{Deadline: patience})
+		store, err := fleet.Open("redis://"+server.Addr, fleet.Options{Deadline: testTimeout})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +151,7 @@ func TestBody(t *testing.T) {
 func TestThrottleOnFleet(t *testing.T) {
 	server := testdep.Redis(t)
 	open := func() *client {
-		store, err := fleet.Open("redis://"+server.Addr, fleet.Options{Deadline: patience})
+		store, err := fleet.Open("redis://"+server.Addr, fleet.Options{Deadline: testTimeout})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -186,7 +186,7 @@ func TestThrottleOnFleet(t *testing.T) {
 func TestPipelineOnFleet(t *testing.T) {
 	server := testdep.Redis(t)
 	var calls atomic.Int64
-	store, err := fleet.Open("redis://"+server.Addr, fleet.Options{Deadline: patience, OnCall: func(time.Duration) { calls.Add(1) }})
+	store, err := fleet.Open("redis://"+server.Addr, fleet.Options{Deadline: testTimeout, OnCall: func(time.Duration) { calls.Add(1) }})
 	if err != nil {
 		t.Fatal(err)
 	}

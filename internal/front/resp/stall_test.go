@@ -145,3 +145,45 @@ func ping(t *testing.T, c net.Conn, in *bufio.Reader, raw string) {
 		t.Fatalf("%q, %v", got, err)
 	}
 }
+
+// A client that does not authenticate in time is disconnected, whether it asks something or
+// not; one that has may be silent afterwards.
+func TestAuthWithin(t *testing.T) {
+	const within = 10 * time.Second
+	start := func() *Server {
+		return New(Options{Store: memory.New(), Users: []User{{Name: "default", Password: "secret"}}, AuthWithin: within})
+	}
+	const denied = "-NOAUTH Authentication required.\r\n"
+	for sent, want := range map[string]string{"": "", "PING\r\n": denied, "PING\r\nAUTH": denied} {
+		for _, after := range []time.Duration{0, within / 2, within - 1} {
+			synctest.Test(t, func(t *testing.T) {
+				s := start()
+				c := pipeTo(s)
+				go func() {
+					if time.Sleep(after); sent != "" { // a pipe passes an empty write on
+						_, _ = io.WriteString(c, sent)
+					}
+				}()
+				if got, took := reads(c); got != want || took != within {
+					t.Errorf("%q after %s: got %q, closed after %s; want %q and %s", sent, after, got, took, want, within)
+				}
+				synctest.Wait()
+				if n := s.Stats().Stalled; n != 1 {
+					t.Errorf("%d connections are counted as stalled", n)
+				}
+			})
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		c := pipeTo(start())
+		in := bufio.NewReader(c)
+		time.Sleep(within - 1)
+		_, _ = io.WriteString(c, "AUTH secret\r\n")
+		if got, _ := in.ReadString('\n'); got != "+OK\r\n" {
+			t.Fatalf("AUTH: %q", got)
+		}
+		time.Sleep(2 * within)
+		ping(t, c, in, "PING\r\n")
+		_ = c.Close()
+	})
+}

@@ -1,0 +1,146 @@
+package testdep
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Standstill runs f, and returns the longest time for which this process did not get to
+// run meanwhile.
+func Standstill(f func()) (longest time.Duration) {
+	const nap = time.Millisecond
+	over, done := make(chan struct{}), make(chan struct{})
+	last := time.Now() // not when the goroutine begins, which a standstill may put off
+	go func() {
+		defer close(done)
+		for running := true; running; {
+			select {
+			case <-over:
+				running = false
+			case <-time.After(nap):
+			}
+			now := time.Now()
+			longest = max(longest, now.Sub(last)-nap)
+			last = now
+		}
+	}()
+	f()
+	close(over)
+	<-done
+	return longest
+}
+
+// attempts is how often a test is run on a machine that keeps standing still.
+const attempts = 10
+
+// Undisturbed runs a test that has to act within a time, and runs it again if it fails
+// although this process stood still for pause or longer meanwhile. A failure without a
+// standstill is a failure.
+//
+// It is for what virtual time cannot show, such as TLS, other processes and the kernel.
+func Undisturbed(t *testing.T, pause time.Duration, test func(t testing.TB)) {
+	t.Helper()
+	for range attempts {
+		a := &attempt{TB: t}
+		stood := Standstill(func() { a.run(test) })
+		log := strings.Join(a.log, "\n")
+		switch {
+		case a.skipped:
+			t.Skip(log)
+		case !a.Failed():
+			if log != "" {
+				t.Log(log)
+			}
+			return
+		case stood < pause:
+			t.Fatal(log)
+		}
+		t.Logf("again, as this process stood still for %s:\n%s", stood, log)
+	}
+	t.Fatalf("this machine stood still for %s in each of %d attempts: it is too busy to tell", pause, attempts)
+}
+
+// attempt is the testing.TB of one attempt. Its failures are its own.
+type attempt struct {
+	testing.TB
+	ctx context.Context
+
+	mu       sync.Mutex
+	log      []string
+	failed   bool
+	skipped  bool
+	cleanups []func()
+}
+
+// run runs the test in a goroutine of its own, which FailNow can end.
+func (a *attempt) run(test func(t testing.TB)) {
+	ctx, cancel := context.WithCancel(a.TB.Context())
+	a.ctx = ctx
+	a.apart(func() { test(a) })
+	cancel()
+	for {
+		a.mu.Lock()
+		last := len(a.cleanups) - 1
+		if last < 0 {
+			a.mu.Unlock()
+			return
+		}
+		f := a.cleanups[last]
+		a.cleanups = a.cleanups[:last]
+		a.mu.Unlock()
+		a.apart(f)
+	}
+}
+
+func (a *attempt) apart(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	<-done
+}
+
+func (a *attempt) note(text string, failed bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, file, line, _ := runtime.Caller(2)
+	a.log = append(a.log, fmt.Sprintf("%s:%d: %s", file[strings.LastIndexByte(file, '/')+1:], line, strings.TrimSuffix(text, "\n")))
+	a.failed = a.failed || failed
+}
+
+func (a *attempt) Cleanup(f func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.cleanups = append(a.cleanups, f)
+}
+
+func (a *attempt) Failed() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.failed
+}
+
+func (a *attempt) Fail() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.failed = true
+}
+
+func (a *attempt) Context() context.Context  { return a.ctx }
+func (a *attempt) FailNow()                  { a.Fail(); runtime.Goexit() }
+func (a *attempt) Log(v ...any)              { a.note(fmt.Sprintln(v...), false) }
+func (a *attempt) Logf(f string, v ...any)   { a.note(fmt.Sprintf(f, v...), false) }
+func (a *attempt) Error(v ...any)            { a.note(fmt.Sprintln(v...), true) }
+func (a *attempt) Errorf(f string, v ...any) { a.note(fmt.Sprintf(f, v...), true) }
+func (a *attempt) Fatal(v ...any)            { a.note(fmt.Sprintln(v...), true); runtime.Goexit() }
+func (a *attempt) Fatalf(f string, v ...any) { a.note(fmt.Sprintf(f, v...), true); runtime.Goexit() }
+func (a *attempt) SkipNow()                  { a.skipped = true; runtime.Goexit() }
+func (a *attempt) Skip(v ...any)             { a.note(fmt.Sprintln(v...), false); a.SkipNow() }
+func (a *attempt) Skipf(f string, v ...any)  { a.note(fmt.Sprintf(f, v...), false); a.SkipNow() }
+func (a *attempt) Skipped() bool             { return a.skipped }
