@@ -169,7 +169,7 @@ rules:
 func TestCheckMany(t *testing.T) {
 	s := newServer(t, "rules: [{ name: r, match: /a, per: ip, limits: 2/hour }, { name: d, match: /d, deny: true }]", func(o *Options) { o.Checks = 4 })
 	w := ask(t, s, "POST", "/v1/check", `{"checks":[{"path":"/a","ip":"192.0.2.1"},{"path":"/a","ip":"192.0.2.1","as":{"who":1}},{"path":"/a","ip":"192.0.2.1"},{"path":"/b"}]}`)
-	var got struct{ Answers []said }
+	var got struct{ Answers []answer }
 	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != 200 {
 		t.Fatalf("%v: %d %s", err, w.Code, w.Body)
 	}

@@ -17,9 +17,9 @@ import (
 // original is the request that a proxy asks about, pooled.
 type original struct {
 	http.Request
-	url      url.URL
-	said     testimony
-	decision tidegate.Decision
+	url       url.URL
+	forwarded forwarded
+	decision  tidegate.Decision
 }
 
 var originals = sync.Pool{New: func() any { return new(original) }}
@@ -102,19 +102,19 @@ func denyStatus(rest string) (int, *problem) {
 // X-Forwarded-Uri, or by the suffix of the path. Two that say different things are refused:
 // one of them may be the client's, passed on by a proxy that does not know it.
 func (o *original) read(r *http.Request, suffix string, paths strict.Paths) *problem {
-	said := &o.said
-	said.target = suffix
+	f := &o.forwarded
+	f.target = suffix
 	if suffix != "" {
-		said.method, said.host = r.Method, r.Host
+		f.method, f.host = r.Method, r.Host
 	}
-	if p := said.hear(r.Header); p != nil {
+	if p := f.read(r.Header); p != nil {
 		return p
 	}
-	if said.host == "" {
-		said.host = r.Host
+	if f.host == "" {
+		f.host = r.Host
 	}
 	o.Request = *r
-	o.Method, o.Host, o.RequestURI, o.URL = said.method, said.host, said.target, &o.url
+	o.Method, o.Host, o.RequestURI, o.URL = f.method, f.host, f.target, &o.url
 	o.ProtoMajor = 1 // the target is a path, whatever the proxy speaks with us
 	o.TLS = nil      // it is the proxy's
 	o.Body, o.ContentLength = http.NoBody, 0

@@ -66,11 +66,11 @@ func (g *guard) refuse(r *http.Request) *problem {
 		return refuseFar(r)
 	}
 	if secret != nil {
-		given, said := presented(r.Header)
-		if said && secret.is(given) {
+		given, ok := presented(r.Header)
+		if ok && secret.is(given) {
 			return nil
 		}
-		if said {
+		if ok {
 			return problemf(http.StatusUnauthorized, "This is not the token of the check API.")
 		}
 	}
@@ -84,7 +84,7 @@ func (g *guard) refuse(r *http.Request) *problem {
 }
 
 // presented returns the token that a caller of the API sends.
-func presented(h http.Header) (token string, said bool) {
+func presented(h http.Header) (token string, ok bool) {
 	if lines := h[tokenHeader]; len(lines) > 0 {
 		return strings.TrimSpace(lines[0]), len(lines) == 1
 	}

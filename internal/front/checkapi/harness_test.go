@@ -99,8 +99,8 @@ func overUnix(r *http.Request) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, net.Addr(&net.UnixAddr{Name: "s", Net: "unix"})))
 }
 
-// said is an answer in the fields that tests look at.
-type said struct {
+// answer is an answer in the fields that tests look at.
+type answer struct {
 	Decision   string   `json:"decision"`
 	Rule       string   `json:"rule"`
 	Limit      int64    `json:"limit"`
@@ -115,7 +115,7 @@ type said struct {
 }
 
 // post asks by JSON and expects an answer.
-func post(t testing.TB, s http.Handler, verb, body string) (a said) {
+func post(t testing.TB, s http.Handler, verb, body string) (a answer) {
 	t.Helper()
 	w := ask(t, s, "POST", "/v1/"+verb, body)
 	if w.Code != http.StatusOK {

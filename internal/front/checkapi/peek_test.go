@@ -23,7 +23,7 @@ func TestPeekOfAnyCost(t *testing.T) {
 	}
 	f := func(t *testing.T, s http.Handler) {
 		for _, a := range algorithms {
-			ask := func(verb string, cost int) said {
+			ask := func(verb string, cost int) answer {
 				t.Helper()
 				return post(t, s, verb, fmt.Sprintf(`{"path":"/%s","ip":"192.0.2.1","cost":%d}`, a, cost))
 			}

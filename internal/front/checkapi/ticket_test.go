@@ -73,7 +73,7 @@ func TestReserve(t *testing.T) {
 		}
 		ticket := ""
 		for range 5 {
-			var a said
+			var a answer
 			if err := json.Unmarshal([]byte(<-answers), &a); err != nil {
 				t.Fatal(err)
 			}

@@ -20,10 +20,10 @@ var verbs = map[string]verb{
 	"reserve": decide{ask: (*desk.Desk).Reserve}.verb,
 	"acquire": decide{ask: (*desk.Desk).Open, askPending: (*desk.Desk).OpenPending, idle: "No rule with concurrency applies, so there is no slot to hold."}.verb,
 	"usage":   (*Server).usage,
-	"settle":  reporting((*desk.Desk).Settle, "cost"),
-	"report":  reporting((*desk.Desk).Settle, "status or cost"),
-	"renew":   reporting(renew, ""),
-	"release": reporting(release, ""),
+	"settle":  ticketVerb((*desk.Desk).Settle, "cost"),
+	"report":  ticketVerb((*desk.Desk).Settle, "status or cost"),
+	"renew":   ticketVerb(renew, ""),
+	"release": ticketVerb(release, ""),
 }
 
 func peek(d *desk.Desk, ctx context.Context, r *tidegate.Request) desk.Answer {
@@ -133,9 +133,9 @@ func (x *exchange) write(a *desk.Answer, reason string, q *question.Question, kn
 	x.out = append(x.out, '}')
 }
 
-// reporting is for verbs about a ticket. needs are the fields that it takes beside it, of
+// ticketVerb returns the verb that reports something about a ticket. needs are the fields that it takes beside it, of
 // which one has to be there.
-func reporting(report func(*desk.Desk, context.Context, string, tidegate.Outcome) error, needs string) verb {
+func ticketVerb(report func(*desk.Desk, context.Context, string, tidegate.Outcome) error, needs string) verb {
 	return func(s *Server, ctx context.Context, x *exchange, text string) *problem {
 		r, err := readReport(text, needs == "status or cost", needs != "")
 		if err == nil && needs != "" && r.outcome == (tidegate.Outcome{}) {

@@ -5,46 +5,47 @@ import (
 	"strings"
 )
 
-// testimony is what a proxy says of the request that it asks about; "" is not said.
-type testimony struct{ method, host, target string }
+// forwarded is the request line and host that the headers of a proxy name; "" means that
+// none of them does.
+type forwarded struct{ method, host, target string }
 
-// hear adds what the headers say.
-func (t *testimony) hear(h http.Header) *problem {
-	if p := t.hearURL(h); p != nil {
+// read adds what the headers name.
+func (f *forwarded) read(h http.Header) *problem {
+	if p := f.readURL(h); p != nil {
 		return p
 	}
-	for _, said := range [...]struct {
-		name string
-		is   *string
+	for _, field := range [...]struct {
+		name  string
+		value *string
 	}{
-		{"X-Original-Uri", &t.target},
-		{"X-Forwarded-Uri", &t.target},
-		{"X-Original-Method", &t.method},
-		{"X-Forwarded-Method", &t.method},
-		{"X-Forwarded-Host", &t.host},
+		{"X-Original-Uri", &f.target},
+		{"X-Forwarded-Uri", &f.target},
+		{"X-Original-Method", &f.method},
+		{"X-Forwarded-Method", &f.method},
+		{"X-Forwarded-Host", &f.host},
 	} {
-		value, ok := sole(h[said.name])
+		value, ok := sole(h[field.name])
 		switch {
 		case !ok:
-			return contradiction(said.name)
+			return contradiction(field.name)
 		case value == "":
-		case *said.is == "":
-			*said.is = value
-		case said.is == &t.host && !sameHost(t.host, value), said.is != &t.host && *said.is != value:
-			return contradiction(said.name)
+		case *field.value == "":
+			*field.value = value
+		case field.value == &f.host && !sameHost(f.host, value), field.value != &f.host && *field.value != value:
+			return contradiction(field.name)
 		}
 	}
 	switch {
-	case t.target == "":
+	case f.target == "":
 		return problemf(http.StatusBadRequest, "The proxy does not say which request it asks about: let it send X-Original-URL, X-Original-URI or X-Forwarded-Uri.")
-	case t.method == "": // that of the question is always GET from some proxies
+	case f.method == "": // that of the question is always GET from some proxies
 		return problemf(http.StatusBadRequest, "The proxy does not say the method of the request: let it send X-Original-Method or X-Forwarded-Method.")
 	}
 	return nil
 }
 
-// hearURL takes a whole URL apart: its path must stay as it was sent.
-func (t *testimony) hearURL(h http.Header) *problem {
+// readURL takes a whole URL apart: its path must stay as it was sent.
+func (f *forwarded) readURL(h http.Header) *problem {
 	const name = "X-Original-Url"
 	value, ok := sole(h[name])
 	if !ok {
@@ -61,15 +62,15 @@ func (t *testimony) hearURL(h http.Header) *problem {
 		}
 		host := after[:slash]
 		target = after[slash:]
-		if t.host != "" && host != "" && !sameHost(t.host, host) {
+		if f.host != "" && host != "" && !sameHost(f.host, host) {
 			return contradiction(name)
 		}
-		t.host = host
+		f.host = host
 	}
-	if t.target != "" && t.target != target {
+	if f.target != "" && f.target != target {
 		return contradiction(name)
 	}
-	t.target = target
+	f.target = target
 	return nil
 }
 
