@@ -146,6 +146,42 @@ func testDoors(t *testing.T, bin string) {
 	}
 }
 
+// Both doors read paths as the gateway is told to, and know the identities of the rules in force.
+func testDoorSettings(t *testing.T, bin string) {
+	rules := func(identity string) string {
+		return "version: 1\nidentify: { " + identity + ": client header X-User }\nrules:\n  - { name: few, match: GET /few/, per: " + identity + ", limits: 100/hour }\n"
+	}
+	for setting, want := range map[string]string{"refuse": "denied", "allow": "allowed"} {
+		w := newSandbox(t, bin, "rules.yaml", rules("user"))
+		s := w.serve("", nil, "--listen.gateway=off", "--listen.admin=127.0.0.1:0", "--listen.check=127.0.0.1:0", "--listen.resp=127.0.0.1:0", "--paths.encoded_slash="+setting)
+		first := s.await(1, "serving")
+		api, redis := first["check"].(string), strings.TrimPrefix(first["resp"].(string), "redis://")
+		f := func(path, identity, want string, known bool) {
+			t.Helper()
+			_, said := w.asks(once, api, "check", fmt.Sprintf(`{"path":%q,"as":{%q:"ann"}}`, path, identity))
+			if said["decision"] != want || want != "denied" && (said["unknown"] == nil) != known {
+				t.Errorf("encoded_slash %s, %s as %s over HTTP: %v, want %s, known %t", setting, path, identity, said, want, known)
+			}
+			reply := w.command("tcp", redis, nil, "TG.CHECK METHOD GET PATH "+path+" AS "+identity+" ann")
+			if !strings.Contains(reply, "decision "+want) || want != "denied" && strings.Contains(reply, "no identity") == known {
+				t.Errorf("encoded_slash %s, %s as %s over RESP: %q, want %s, known %t", setting, path, identity, reply, want, known)
+			}
+		}
+		f("/few/a%2Fb", "user", want, true)
+		f("/few/a", "user", "allowed", true)
+		f("/few/a", "account", "allowed", false)
+		w.write("rules.yaml", rules("account"))
+		s.signal(syscall.SIGHUP)
+		s.await(1, "rules reloaded")
+		f("/few/a", "account", "allowed", true)
+		f("/few/a", "user", "allowed", false)
+		s.signal(syscall.SIGTERM)
+		if code := s.end(); code != 0 {
+			t.Errorf("it exits with %d", code)
+		}
+	}
+}
+
 // Clients of the gateway see where they stand, and pay nothing for it; the upstream is not
 // asked.
 func testUsage(t *testing.T, bin string) {

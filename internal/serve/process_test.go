@@ -24,7 +24,7 @@ func TestServe(t *testing.T) {
 		"broken snapshot": testBrokenSnapshot, "unix socket": testUnixSocket, "certificate": testCertificate, "client certificates": testClientCertificates, "second signal": testSecondSignal, "units": testUnits,
 		"standing reader": testStandingReader, "standing errors": testStandingErrors, "gone reader": testGoneReader, "full disk": testFullDisk, "rotation": testRotation, "cut off": testCutOffIsLogged,
 		"API keys": testAPIKeys, "keys of a URL": testKeysOfURL, "hang up": testHangUp, "kill": testKill, "owner of the snapshot": testSnapshotOwner,
-		"doors": testDoors, "usage": testUsage, "upgrade of doors": testDoorsUpgrade, "secrets of doors": testDoorSecrets, "mistakes about doors": testDoorMistakes, "socket of a door": testDoorSocketIsGone,
+		"doors": testDoors, "settings of doors": testDoorSettings, "usage": testUsage, "upgrade of doors": testDoorsUpgrade, "secrets of doors": testDoorSecrets, "mistakes about doors": testDoorMistakes, "socket of a door": testDoorSocketIsGone,
 		"few open files": testFewOpenFiles, "many operators": testManyOperators, "end with idle connections": testEndWithIdleConnections,
 	} {
 		t.Run(name, func(t *testing.T) { f(t, bin) })

@@ -1,6 +1,6 @@
 // Package testdep lets a test name an installed program that it needs, such as a
 // real redis-server. Start with [Need]. It installs nothing; scripts/test-deps.sh
-// does.
+// does. [Undisturbed] is for tests that have to act within a time.
 package testdep
 
 import (

@@ -80,6 +80,16 @@ rules:
 	}
 }
 
+const lineRules = `
+version: 1
+rules:
+  - name: line
+    match: /
+    per: everyone
+    limits: { rate: 4/second, algorithm: leaky_bucket }
+    queue: { places: 10, max_wait: 5s }
+`
+
 // A request whose client leaves the queue does not reach the upstream; the others do.
 func TestLeavingTheQueue(t *testing.T) {
 	t.Parallel()
@@ -87,15 +97,7 @@ func TestLeavingTheQueue(t *testing.T) {
 		var o tries
 		reached := make(chan string, 10)
 		g := start(t, Options{
-			Gate: gateOf(t, `
-	version: 1
-	rules:
-	  - name: line
-	    match: /
-	    per: everyone
-	    limits: { rate: 4/second, algorithm: leaky_bucket }
-	    queue: { places: 10, max_wait: 5s }
-	`),
+			Gate:      gateOf(t, lineRules),
 			Upstreams: []*url.URL{serve(t, func(_ http.ResponseWriter, r *http.Request) { reached <- r.URL.Path })},
 			Observer:  &o,
 		}, nil)
