@@ -85,6 +85,7 @@ var edges = []edge{
 	{"internal/lang/apikey", "internal/lang/bounded internal/lang/diag", "files of keys, and mistakes in them"},
 	{"internal/lang/describe", "root httplimit internal/lang/diag", "makes what a front end would make"},
 
+	{"internal/dev/openapi", "internal/lang/yamltree", "reads OpenAPI files"},
 	{"internal/dev/accuracy", "root internal/algo internal/dev/marked", "compares the algorithms, and writes a page"},
 	{"internal/dev/edits", "root rules", "random edits of rule files, for tests of stores"},
 }

@@ -73,6 +73,7 @@ func New(o Options) http.Handler {
 		inner.Handle("/metrics", o.Metrics)
 	}
 	inner.Handle("/debug/pprof/", new(profiles).handler())
+	inner.HandleFunc("/openapi.yaml", describeAPI)
 	inner.HandleFunc("/", notFound)
 
 	outer := http.NewServeMux()
@@ -93,5 +94,5 @@ func withHeaders(next http.Handler) http.Handler {
 }
 
 func notFound(w http.ResponseWriter, r *http.Request) {
-	problemf(http.StatusNotFound, "There is nothing at %s; there are /healthz, /readyz, /metrics, /rules, /keys, /keys/reset, /load and /debug/pprof/.", r.URL.Path).answer(w)
+	problemf(http.StatusNotFound, "There is nothing at %s; there are /healthz, /readyz, /metrics, /rules, /keys, /keys/reset, /load, /debug/pprof/ and /openapi.yaml.", r.URL.Path).answer(w)
 }

@@ -27,6 +27,7 @@ func (r *inForce) Status() source.Status { return r.status }
 // desk is an admin API before a gate.
 type desk struct {
 	http.Handler
+	t     testing.TB
 	gate  *tidegate.Gate
 	rules *inForce
 	log   *bytes.Buffer
@@ -38,7 +39,7 @@ func newDesk(t *testing.T, src string, change func(*Options)) *desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &desk{rules: &inForce{live: rules.NewLive(set)}, log: new(bytes.Buffer)}
+	d := &desk{t: t, rules: &inForce{live: rules.NewLive(set)}, log: new(bytes.Buffer)}
 	store := memory.New()
 	d.gate = tidegate.NewGate(d.rules.live, store)
 	o := Options{Rules: d.rules, Store: store, Log: slog.New(slog.NewTextHandler(d.log, nil))}
@@ -62,6 +63,7 @@ func (d *desk) ask(method, target, body string, change ...func(*http.Request)) *
 	}
 	w := httptest.NewRecorder()
 	d.ServeHTTP(w, r)
+	described(d.t, method, target, w)
 	return w
 }
 
