@@ -34,11 +34,6 @@ var faults = []fault{
 		file: "internal/chain/node/share.go",
 		old:  "int64(min(max(n.o.Instances(), 1), maxNodes))", new: "int64(min(max(n.o.Instances(), 1), 1))",
 	},
-	{
-		name: "nodes forget what they saw of a key when Redis goes away",
-		file: "internal/chain/node/fallback.go",
-		old:  "if _, _, word := n.seen.look(name); word == 0 {", new: "if true {",
-	},
 }
 
 // build builds the command, with a fault or without.
