@@ -69,7 +69,8 @@ func (b *budget) freePages() int { return int((b.max - b.used.Load()) / pageByte
 // hold little; in a small store a quarter of it, beside a table that holds most.
 const (
 	ration        = 15
-	smallShare    = 64 // a table holds little up to this part of the memory
+	smallShare    = 64                                                     // a table holds little up to this part of the memory, or
+	fewBytes      = tableBytes + segmentBytes + recordsBytes + 2*pageBytes // with a page of slots and one of records
 	reservedBytes = 64 << 10
 )
 
@@ -80,7 +81,7 @@ func (b *budget) rationed(t *table) bool {
 	}
 	held, left := t.bytes.Load()+pageBytes, b.max-b.used.Load()-pageBytes
 	return held > ration*left ||
-		left < b.max/(ration+1) && held > b.max/smallShare ||
+		left < b.max/(ration+1) && held > max(b.max/smallShare, fewBytes) ||
 		left < min(reservedBytes, b.max/4) && held > b.max/2
 }
 
