@@ -65,7 +65,7 @@ func TestNewLimitSaysWhatIsWrong(t *testing.T) {
 	f(S{Events: 1, Period: m, Burst: 2}, "burst means nothing to sliding_log: use token_bucket")
 	f(S{Events: 100, Period: m, Burst: 2}, "burst means nothing to sub_windows: use token_bucket")
 	f(S{Events: 1, Period: m, Parts: 6, Algorithm: fixed}, "parts means nothing to fixed_window: use sub_windows")
-	f(S{Events: 1, Period: m, Ceiling: true, Algorithm: token}, "ceiling means nothing to token_bucket: use sub_windows")
+	f(S{Events: 1, Period: m, Ceiling: true, Algorithm: token}, "ceiling means nothing to token_bucket: use sub_windows or sliding_window")
 	f(S{Events: 1, Period: m, CountRejected: true, Algorithm: leaky}, "count_rejected means nothing to leaky_bucket: use sliding_log")
 	f(S{Events: 1, Period: m, Calendar: tidegate.Day}, "calendar, zone and anchor mean nothing to sliding_log: use a quota")
 	f(S{Events: 1, Period: m, Zone: "UTC", Algorithm: slots}, "calendar, zone and anchor mean nothing to concurrency: use a quota")
