@@ -15,11 +15,14 @@ import (
 var opened atomic.Int64
 
 // openTest opens a Store that is empty: it has a prefix of its own.
+// patient is a deadline that a busy machine does not miss.
+const patient = time.Minute
+
 func openTest(t testing.TB, c Config) *Store {
 	t.Helper()
 	c.Prefix = fmt.Sprint("t", opened.Add(1))
 	if c.Deadline == 0 {
-		c.Deadline = time.Minute // which a busy machine does not miss
+		c.Deadline = patient
 	}
 	s, err := Open(c)
 	if err != nil {

@@ -97,7 +97,7 @@ func TestDeployedUser(t *testing.T) {
 		t.Errorf("docs/redis.md does not show deploy/redis/users.acl as it is: %v", err)
 	}
 	server := testdep.Redis(t, "--aclfile", users(t))
-	c := Config{URL: "redis://tidegate:CHANGE-ME@" + server.Addr}
+	c := Config{URL: "redis://tidegate:CHANGE-ME@" + server.Addr, Deadline: patient}
 	storetest.RunReal(t, func(t *testing.T) tidegate.Store {
 		s, err := Open(c)
 		if err != nil {
@@ -131,7 +131,7 @@ func TestDeployedUser(t *testing.T) {
 func TestDeployedUserOfACluster(t *testing.T) {
 	t.Parallel()
 	c := clusterOf(testdep.RedisCluster(t, 3, 1, "--aclfile", users(t)))
-	c.Username, c.Password = "tidegate", "CHANGE-ME"
+	c.Username, c.Password, c.Deadline = "tidegate", "CHANGE-ME", patient
 	s, err := Open(c)
 	if err != nil {
 		t.Fatal(err)

@@ -63,7 +63,7 @@ func TestHammer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := Open(Config{URL: "redis://" + addr, node: func() time.Time { return time.Now().Add(ahead) }})
+	s, err := Open(Config{URL: "redis://" + addr, Deadline: patient, node: func() time.Time { return time.Now().Add(ahead) }})
 	if err != nil {
 		t.Fatal(err)
 	}

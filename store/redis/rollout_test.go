@@ -12,7 +12,7 @@ import (
 // beside opens another Store on the counters of s, as another node does.
 func beside(t *testing.T, s *Store, c Config) *Store {
 	t.Helper()
-	c.Prefix = s.prefix
+	c.Prefix, c.Deadline = s.prefix, patient
 	other, err := Open(c)
 	if err != nil {
 		t.Fatal(err)

@@ -38,7 +38,7 @@ func TestTrapResolutionRefillsNobody(t *testing.T) {
 	clock := func() time.Time { return now }
 	var nodes [2]*Store
 	for i := range nodes {
-		s, err := Open(Config{Addrs: []string{server.Socket}, pretend: clock})
+		s, err := Open(Config{Addrs: []string{server.Socket}, Deadline: patient, pretend: clock})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -226,7 +226,7 @@ func TestNodeClocksDoNotMatter(t *testing.T) {
 	prefix := openTest(t, Config{URL: "redis://" + server.Addr}).prefix
 	var nodes []*Store
 	for _, skew := range []time.Duration{0, -10 * time.Minute, 10 * time.Minute, -400 * 24 * time.Hour, 400 * 24 * time.Hour} {
-		s, err := Open(Config{URL: "redis://" + server.Addr, Prefix: prefix, node: func() time.Time { return time.Now().Add(skew) }})
+		s, err := Open(Config{URL: "redis://" + server.Addr, Prefix: prefix, Deadline: patient, node: func() time.Time { return time.Now().Add(skew) }})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -24,7 +24,7 @@ func TestTriesInFlightElsewhereBlockNobody(t *testing.T) {
 	}})
 	var nodes []*tidegate.Gate
 	for range 3 {
-		s, err := Open(Config{Addrs: []string{server.Socket}, Prefix: "fleet"})
+		s, err := Open(Config{Addrs: []string{server.Socket}, Prefix: "fleet", Deadline: patient})
 		if err != nil {
 			t.Fatal(err)
 		}

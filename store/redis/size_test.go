@@ -55,7 +55,7 @@ func TestSizes(t *testing.T) {
 	measured := make([][2]int, len(sizes))
 	for i, size := range sizes {
 		server.Do("FLUSHALL")
-		c := Config{Addrs: []string{server.Socket}}
+		c := Config{Addrs: []string{server.Socket}, Deadline: patient}
 		var later atomic.Int64
 		if size.step > 0 {
 			start := time.Now()

@@ -244,7 +244,7 @@ func TestBatchThatFails(t *testing.T) {
 
 // On Redis, callers of many keys share calls, and every key gets what is due to it.
 func TestBatchesOnRedis(t *testing.T) {
-	inner, err := redis.Open(redis.Config{Addrs: []string{testdep.Redis(t).Socket}})
+	inner, err := redis.Open(redis.Config{Addrs: []string{testdep.Redis(t).Socket}, Deadline: patient})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,7 +59,7 @@ func conformReal(t *testing.T, c redis.Config) {
 	stores := 0
 	storetest.RunReal(t, func(t *testing.T) tidegate.Store {
 		stores++
-		c.Prefix = fmt.Sprint("t", stores)
+		c.Prefix, c.Deadline = fmt.Sprint("t", stores), patient
 		inner, err := redis.Open(c)
 		if err != nil {
 			t.Fatal(err)

@@ -33,7 +33,7 @@ func TestHotKeyOfAFleet(t *testing.T) {
 			var passed []tidegate.Decision
 			nodes := make([]*Node, 2)
 			for i := range nodes {
-				inner, err := redis.Open(redis.Config{Addrs: []string{server.Socket}})
+				inner, err := redis.Open(redis.Config{Addrs: []string{server.Socket}, Deadline: patient})
 				if err != nil {
 					t.Fatal(err)
 				}
