@@ -14,7 +14,7 @@ Usage: tidegate COMMAND [FLAGS] [ARGUMENTS]
 
 `)
 	for _, c := range commands {
-		fmt.Fprintf(w, "  %-9s %s\n", c.name, c.summary)
+		fmt.Fprintf(w, "  %-10s %s\n", c.name, c.summary)
 	}
 	fmt.Fprint(w, `
 Run tidegate COMMAND --help for details and examples.
