@@ -28,10 +28,10 @@ func TestBurst(t *testing.T) {
 		for _, free := range []int64{10, 35} { // places: for some of those who have not, and for all
 			for _, seen := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s/%d free/seen %v", name, free, seen), func(t *testing.T) {
-					deadline := fleet.DefaultDeadline / 2
+					attempt := 0
 					testdep.Undisturbed(t, disturbance, func(t testing.TB) {
-						deadline *= 2 // an attempt after the first is for a machine that is busy
-						b := &burst{TB: t, url: fmt.Sprintf("%s?prefix=burst-%d-%v-%s", url, free, seen, deadline), free: free, seen: seen, deadline: deadline}
+						attempt++
+						b := &burst{TB: t, url: fmt.Sprintf("%s?prefix=burst-%d-%v-%d", url, free, seen, attempt), free: free, seen: seen}
 						b.run()
 						b.check()
 					})
@@ -50,10 +50,9 @@ const (
 
 type burst struct {
 	testing.TB
-	url      string
-	free     int64
-	seen     bool
-	deadline time.Duration
+	url  string
+	free int64
+	seen bool
 
 	ip, wide *tidegate.Limit
 	nodes    []*fleet.Store
@@ -73,7 +72,7 @@ func (b *burst) run() {
 	b.wide = tidegate.MustLimit(tidegate.Spec{Name: "burst", Scope: "everyone", Events: burstAddresses*burstEach + b.free, Period: 24 * time.Hour, Algorithm: tidegate.SlidingLog})
 	calm := open(b.TB, b.url, fleet.Options{Deadline: patient})
 	for range burstNodes {
-		b.nodes = append(b.nodes, open(b.TB, b.url, fleet.Options{Deadline: b.deadline}))
+		b.nodes = append(b.nodes, open(b.TB, b.url, fleet.Options{}))
 	}
 	for i, s := range b.nodes {
 		eventually(b.TB, fmt.Sprint("instances of ", i), func() bool { return s.Instances() == burstNodes+1 })
@@ -159,19 +158,19 @@ func TestBurstOfOneLimit(t *testing.T) {
 	url := "redis://" + testdep.Redis(t).Addr
 	for _, a := range []tidegate.Algorithm{tidegate.TokenBucket, tidegate.FixedWindow, tidegate.SlidingWindow, tidegate.SlidingLog, tidegate.SubWindows, tidegate.Quota} {
 		t.Run(a.String(), func(t *testing.T) {
-			deadline := fleet.DefaultDeadline / 2
+			attempt := 0
 			testdep.Undisturbed(t, disturbance, func(t testing.TB) {
-				deadline *= 2 // an attempt after the first is for a machine that is busy
+				attempt++
 				spec := tidegate.Spec{Name: "one", Scope: "ip", Events: burstEach, Period: 24 * time.Hour, Algorithm: a}
 				if a == tidegate.Quota {
 					spec.Period, spec.Calendar = 0, tidegate.Month
 				}
 				l := tidegate.MustLimit(spec)
-				url := fmt.Sprintf("%s?prefix=one-%d-%s", url, a, deadline)
+				url := fmt.Sprintf("%s?prefix=one-%d-%d", url, a, attempt)
 				calm := open(t, url, fleet.Options{Deadline: patient})
 				var nodes []*fleet.Store
 				for range burstNodes {
-					nodes = append(nodes, open(t, url, fleet.Options{Deadline: deadline}))
+					nodes = append(nodes, open(t, url, fleet.Options{}))
 				}
 				for i, s := range nodes {
 					eventually(t, fmt.Sprint("instances of ", i), func() bool { return s.Instances() == burstNodes+1 })
