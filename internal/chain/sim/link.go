@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -152,6 +153,15 @@ func simply(do func(*server)) operation {
 	return operation{calls: 1, do: do, late: func() func(*server) { return do }}
 }
 
+// ownChecks copies checks whose slice and keys the caller may reuse.
+func ownChecks(checks []tidegate.Check) []tidegate.Check {
+	own := slices.Clone(checks)
+	for i := range own {
+		own[i].Key = strings.Clone(own[i].Key)
+	}
+	return own
+}
+
 // crash ends the connection, and all that comes of it.
 func (l *link) crash() {
 	l.mu.Lock()
@@ -188,7 +198,7 @@ func (l *link) TakeBatch(ctx context.Context, asks []chain.Ask) error {
 		late: func() func(*server) {
 			own := slices.Clone(asks)
 			for i := range own {
-				own[i].Checks = slices.Clone(own[i].Checks)
+				own[i].Checks = ownChecks(own[i].Checks)
 			}
 			return func(s *server) { s.takeBatch(own) }
 		},
@@ -197,7 +207,7 @@ func (l *link) TakeBatch(ctx context.Context, asks []chain.Ask) error {
 
 // Take implements tidegate.Store.
 func (l *link) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
-	asks := []chain.Ask{{Checks: slices.Clone(checks), Copies: n}}
+	asks := []chain.Ask{{Checks: ownChecks(checks), Copies: n}}
 	if err := l.call(ctx, simply(func(s *server) { s.takeBatch(asks) })); err != nil {
 		return tidegate.Decision{}, err
 	}
@@ -215,18 +225,19 @@ func (l *link) effect(ctx context.Context, do func(*server) error) error {
 
 // Adjust implements tidegate.Store.
 func (l *link) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
-	checks = slices.Clone(checks)
+	checks = ownChecks(checks)
 	return l.effect(ctx, func(s *server) error { return s.adjust(r, checks) })
 }
 
 // Renew implements tidegate.Renewer.
 func (l *link) Renew(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
-	checks = slices.Clone(checks)
+	checks = ownChecks(checks)
 	return l.effect(ctx, func(s *server) error { return s.renew(r, checks) })
 }
 
 // Post implements chain.Backend.
 func (l *link) Post(ctx context.Context, p chain.Post) error {
+	p.Check.Key = strings.Clone(p.Check.Key)
 	return l.effect(ctx, func(s *server) error { return s.post(p) })
 }
 
