@@ -14,9 +14,14 @@ const (
 	// OriginRule: the rule itself, without any counter: access rules, and what a rule
 	// says is to happen when the store cannot answer.
 	OriginRule
+	// OriginLeased: events that this process took from the store ahead, or that it
+	// knows not to be there; see [Leased].
+	OriginLeased
+	// OriginSplit: this process's share of the limit; see [Split].
+	OriginSplit
 )
 
-var originNames = [...]string{"store", "local", "remembered", "rule"}
+var originNames = [...]string{"store", "local", "remembered", "rule", "leased", "split"}
 
 // String gives the word used in logs and metrics, for example "local".
 func (o Origin) String() string {

@@ -29,9 +29,13 @@ const (
 
 func (s *Spec) complete() {
 	if s.Algorithm == Auto {
-		s.Algorithm = SubWindows
-		if s.Events <= AutoLogEvents {
+		switch {
+		case s.Terms != nil && s.Terms.Handling.Consistency != Strict:
+			s.Algorithm = TokenBucket
+		case s.Events <= AutoLogEvents:
 			s.Algorithm = SlidingLog
+		default:
+			s.Algorithm = SubWindows
 		}
 	}
 	switch s.Algorithm {

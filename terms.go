@@ -51,6 +51,8 @@ type Handling struct {
 	// Final: what is taken is never given back, as from the limit of a block. So a
 	// refusal stands until its RetryAfter, also for a check with a cost of 0.
 	Final bool
+	// Consistency is how a fleet shares the limit's counters.
+	Consistency Consistency
 	// NoDenyCache: the store that a fleet shares is asked about every request, even if
 	// the node knows from a refusal that there is no room yet.
 	NoDenyCache bool

@@ -1,0 +1,34 @@
+package tidegate
+
+// Consistency is how the instances of a fleet share a limit. The store of package fleet acts
+// on it; a store that is not shared counts alike in any case. Where nothing is said about the
+// algorithm, Leased and Split mean TokenBucket.
+type Consistency uint8
+
+const (
+	// Strict: every request is counted in the store that all share. Never above the limit.
+	Strict Consistency = iota
+	// Leased: instances take events ahead for the keys that are asked for often, and use them
+	// up within a tenth of a second. Never above the limit; up to a tenth of a second's
+	// events of the burst may be held back meanwhile. For TokenBucket, FixedWindow and
+	// Quota; others stay Strict.
+	Leased
+	// Split: every instance has its share of the limit and counts by itself; the shared
+	// store is not asked. For TokenBucket, FixedWindow and Quota; others stay Strict.
+	Split
+)
+
+var consistencyNames = [...]string{"strict", "leased", "split"}
+
+// String gives the word of rule files, for example "leased".
+func (c Consistency) String() string {
+	if int(c) < len(consistencyNames) {
+		return consistencyNames[c]
+	}
+	return "unknown"
+}
+
+// Suits reports whether limits of an algorithm can be shared so. Those that cannot are Strict.
+func (c Consistency) Suits(a Algorithm) bool {
+	return c == Strict || a == TokenBucket || a == FixedWindow || a == Quota
+}
