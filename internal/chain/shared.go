@@ -2,7 +2,6 @@ package chain
 
 import (
 	"context"
-	"time"
 
 	"tidegate.dev/tidegate"
 )
@@ -12,9 +11,9 @@ import (
 type Shared interface {
 	Backend
 
-	// Beat registers the instance id as live for the next ttl. It returns how many
-	// instances are live, this one included.
-	Beat(ctx context.Context, id string, ttl time.Duration) (live int, err error)
+	// Beat registers an instance as live. With a Roster and an error, some servers have
+	// not answered and the others have.
+	Beat(ctx context.Context, h Heartbeat) (Roster, error)
 	// Leave removes the instance id at once.
 	Leave(ctx context.Context, id string) error
 	// Trouble returns why the backend cannot be reached, judged by its connections

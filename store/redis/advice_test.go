@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain"
 	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
@@ -100,7 +101,10 @@ func TestErrorsQuoteNoScript(t *testing.T) {
 		for what, call := range map[string]func() error{
 			"take":   func() error { _, err := s.Take(t.Context(), []tidegate.Check{one100}, 1); return err },
 			"adjust": func() error { return s.Adjust(t.Context(), tidegate.Receipt{}, []tidegate.Check{one100}) },
-			"beat":   func() error { _, err := in(s).Beat(t.Context(), "me", time.Second); return err },
+			"beat": func() error {
+				_, err := in(s).Beat(t.Context(), chain.Heartbeat{ID: "me", TTL: time.Second})
+				return err
+			},
 		} {
 			err := call()
 			if err == nil || strings.Contains(err.Error(), "local ") || strings.Contains(err.Error(), "redis.call") || len(err.Error()) > 200 {

@@ -8,8 +8,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
+
+	"tidegate.dev/tidegate/internal/chain"
 )
 
 // The nodes that share the counters are a sorted set under the key PREFIX:nodes. No
@@ -43,46 +45,67 @@ func (s *Store) nodeSets() map[string]string {
 	return nodeSets
 }
 
-// Beat registers id for ttl, or for ttl more. It returns how many nodes are registered,
-// this one included, all by Redis' clock. In a cluster there may be both a number and an
-// error, which says which masters did not answer: its method Servers has their names.
-func (s fleetStore) Beat(ctx context.Context, id string, ttl time.Duration) (live int, err error) {
-	if id == "" || ttl < time.Millisecond {
-		return 0, fmt.Errorf("redis: Beat(%q, %s): %w", id, ttl, errBeat)
+// Beat registers an instance for h.TTL from now on, by Redis' clock. In a cluster there may
+// be both a roster and an error, which says which masters did not answer: its method
+// Servers has their names.
+func (s fleetStore) Beat(ctx context.Context, h chain.Heartbeat) (r chain.Roster, err error) {
+	if h.ID == "" || h.TTL < time.Millisecond || len(h.About) > chain.MaxAbout {
+		return r, fmt.Errorf("redis: Beat(%q, %s) with %d bytes: %w", h.ID, h.TTL, len(h.About), errBeat)
 	}
 	nodeSets := s.nodeSets()
 	if len(nodeSets) == 1 {
 		for _, key := range nodeSets {
-			live, err = s.beatAt(ctx, key, id, ttl)
+			r, err = s.beatAt(ctx, key, h)
 		}
 		if s.cluster {
 			s.refreshTopology()
 		}
-		return live, s.failure("beat", err)
+		return r, s.failure("beat", err)
 	}
 	if end, ok := ctx.Deadline(); ok { // leave the caller time for those that do answer
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/2)
 		defer cancel()
 	}
-	var most atomic.Int64 // late answers may still raise it after this returns
+	var merged mergedRoster // late answers may still change it after this returns
 	missed := unanswered{}
 	s.eachNodeSet(ctx, nodeSets, func(ctx context.Context, server, key string) error {
-		n, err := s.beatAt(ctx, key, id, ttl)
-		for was := most.Load(); int64(n) > was && !most.CompareAndSwap(was, int64(n)); {
-			was = most.Load()
+		one, err := s.beatAt(ctx, key, h)
+		if one.Clock.Server = server; err == nil {
+			merged.add(one)
 		}
 		return err
 	}, missed)
-	live = int(most.Load())
+	r = merged.get()
 	if len(missed) == 0 {
-		return live, nil
+		return r, nil
 	}
 	s.refreshTopology()
 	for name, err := range missed {
 		missed[name] = s.failure("beat", err)
 	}
-	return live, missed
+	return r, missed
+}
+
+// mergedRoster joins what the masters of a cluster answer.
+type mergedRoster struct {
+	mu sync.Mutex
+	is chain.Roster
+}
+
+func (m *mergedRoster) add(r chain.Roster) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.is.Live = max(m.is.Live, r.Live)
+	if c := r.Clock; !m.is.Clock.Known() || c.Beyond() > m.is.Clock.Beyond() {
+		m.is.Clock = c
+	}
+}
+
+func (m *mergedRoster) get() chain.Roster {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.is
 }
 
 // eachNodeSet calls do for every set at the same time, and notes in missed those that failed,
@@ -136,19 +159,24 @@ func (s unanswered) Servers() map[string]error { return s }
 
 var errNoAnswer = errors.New("no answer in time")
 
-func (s *Store) beatAt(ctx context.Context, key, id string, ttl time.Duration) (live int, err error) {
+func (s *Store) beatAt(ctx context.Context, key string, h chain.Heartbeat) (r chain.Roster, err error) {
 	of := s.tag()
 	var head packer
 	head.number(float64(of))
-	ms := strconv.FormatInt(ttl.Milliseconds(), 10)
-	got, err := s.runNumbers(ctx, beatScript(), []string{key}, []string{string(head), id, ms}, of)
-	if err == nil && (len(got) != 1 || got[0] < 1 || got[0] > maxNodes) {
-		err = invalidReply("%d live instances", got)
+	ms := strconv.FormatInt(h.TTL.Milliseconds(), 10)
+	start, sent := time.Now(), s.clock.micros()
+	got, err := s.runNumbers(ctx, beatScript(), []string{key}, []string{string(head), h.ID, ms}, of)
+	if err == nil && (len(got) != 2 || got[0] < 1 || got[0] > maxNodes || got[1] < 0) {
+		err = invalidReply("a heartbeat answered with %d", got)
 	}
 	if err != nil {
-		return 0, err
+		return r, err
 	}
-	return int(got[0]), nil
+	// The script ran at some time between now and then: in the middle, within half of it.
+	half := time.Since(start)/2 + time.Microsecond
+	r.Live = int(got[0])
+	r.Clock = chain.Clock{Offset: time.Duration(sent-got[1])*time.Microsecond + half, Within: half}
+	return r, nil
 }
 
 // maxNodes is more than ever share counters.
@@ -170,4 +198,4 @@ func (s fleetStore) Leave(ctx context.Context, id string) error {
 	return s.failure("leave", missed)
 }
 
-var errBeat = errors.New("want a name, and a time of at least a millisecond")
+var errBeat = errors.New("want a name, a time of at least a millisecond, and few bytes")

@@ -6,15 +6,22 @@ import (
 	"testing"
 	"time"
 
+	"tidegate.dev/tidegate/internal/chain"
 	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // mustBeat wants a beat to count so many.
 func mustBeat(t testing.TB, s *Store, id string, ttl time.Duration, want int) {
 	t.Helper()
-	if got, err := in(s).Beat(context.Background(), id, ttl); err != nil || got != want {
+	if got, err := beat(context.Background(), s, id, ttl); err != nil || got != want {
 		t.Errorf("the beat of %s counts %d, %v; want %d", id, got, err, want)
 	}
+}
+
+// beat registers a node and returns how many there are.
+func beat(ctx context.Context, s *Store, id string, ttl time.Duration) (int, error) {
+	r, err := in(s).Beat(ctx, chain.Heartbeat{ID: id, TTL: ttl})
+	return r.Live, err
 }
 
 func testBeats(t *testing.T, a, b *Store) {
@@ -29,10 +36,10 @@ func testBeats(t *testing.T, a, b *Store) {
 		}
 	}
 	mustBeat(t, a, "ann", time.Minute, 1)
-	if _, err := in(a).Beat(ctx, "", time.Minute); err == nil {
+	if _, err := beat(ctx, a, "", time.Minute); err == nil {
 		t.Error("nobody was counted")
 	}
-	if _, err := in(a).Beat(ctx, "ann", time.Microsecond); err == nil {
+	if _, err := beat(ctx, a, "ann", time.Microsecond); err == nil {
 		t.Error("a beat was taken that is over before it is counted")
 	}
 	for k := range a.Keys(ctx, "") {
@@ -49,11 +56,11 @@ func TestBeats(t *testing.T) {
 	testBeats(t, a, b)
 
 	// A node that sends nothing expires, and a set without nodes is deleted.
-	if _, err := in(b).Beat(context.Background(), "bob", 20*time.Millisecond); err != nil {
+	if _, err := beat(context.Background(), b, "bob", 20*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		n, err := in(a).Beat(context.Background(), "ann", 20*time.Millisecond)
+		n, err := beat(context.Background(), a, "ann", 20*time.Millisecond)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +86,7 @@ func TestBeatsOfAClockAhead(t *testing.T) {
 	server.Do("ZADD", s.nodeSet(), "9999999999999", "ghost")
 	mustBeat(t, s, "ann", 50*time.Millisecond, 2)
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		n, err := in(s).Beat(context.Background(), "ann", 10*time.Millisecond)
+		n, err := beat(context.Background(), s, "ann", 10*time.Millisecond)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +111,7 @@ func TestBeatsOfAServerThatIsDown(t *testing.T) {
 	server := testdep.Redis(t)
 	s := openTest(t, Config{URL: "redis://" + server.Addr})
 	server.Kill()
-	if n, err := in(s).Beat(context.Background(), "ann", time.Minute); err == nil {
+	if n, err := beat(context.Background(), s, "ann", time.Minute); err == nil {
 		t.Errorf("%d are counted by a server that is down", n)
 	}
 	if err := in(s).Leave(context.Background(), "ann"); err == nil {
@@ -122,14 +129,14 @@ func TestNodesOfEveryMaster(t *testing.T) {
 			servers := testdep.RedisCluster(t, 3, 0, "--cluster-require-full-coverage", "no")
 			a, b := openTest(t, clusterOf(servers)), openTest(t, clusterOf(servers))
 			b.prefix = a.prefix
-			beat := func(s *Store, id string) (int, error) {
+			register := func(s *Store, id string) (int, error) {
 				ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 				defer cancel()
-				return fleetStore{s}.Beat(ctx, id, time.Minute)
+				return beat(ctx, s, id, time.Minute)
 			}
 			for _, s := range []*Store{a, b} {
 				wait(t, "it knows all rolls", func() bool {
-					_, _ = beat(s, "x")
+					_, _ = register(s, "x")
 					return len(s.nodeSets()) == 3
 				})
 				if err := (fleetStore{s}).Leave(context.Background(), "x"); err != nil {
@@ -137,8 +144,8 @@ func TestNodesOfEveryMaster(t *testing.T) {
 				}
 			}
 			wait(t, "both are counted", func() bool {
-				one, err := beat(a, "a")
-				two, err2 := beat(b, "b")
+				one, err := register(a, "a")
+				two, err2 := register(b, "b")
 				return one == 2 && two == 2 && err == nil && err2 == nil
 			})
 			dead := servers[holder(t, servers, servers[0].Do("CLUSTER", "KEYSLOT", a.nodeSet()))]
@@ -149,7 +156,7 @@ func TestNodesOfEveryMaster(t *testing.T) {
 				defer dead.Resume()
 			}
 			for range 3 {
-				n, err := beat(a, "a")
+				n, err := register(a, "a")
 				var missed interface{ Servers() map[string]error }
 				if n != 2 || !errors.As(err, &missed) || len(missed.Servers()) != 1 || missed.Servers()[dead.Addr] == nil {
 					t.Errorf("%d, %v; want 2, and to be told of %s", n, err, dead.Addr)

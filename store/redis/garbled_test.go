@@ -208,7 +208,7 @@ func tryGarbled(t *testing.T, s *Store, alg tidegate.Algorithm) tidegate.Check {
 						d.Granted = 0
 						note(d)
 					}
-					_, _ = in(s).Beat(ctx, "node", time.Second)
+					_, _ = in(s).Beat(ctx, chain.Heartbeat{ID: "node", TTL: time.Second})
 				default:
 					if d, err := s.Take(ctx, checks, 1); err == nil {
 						note(d)
@@ -317,7 +317,7 @@ func TestFakeServers(t *testing.T) {
 					if err := s.Settle(ctx, tidegate.Receipt{Handle: tidegate.NewHandle()}, 1); err == nil {
 						t.Error("settled by a server that has no records")
 					}
-					_, _ = in(s).Beat(ctx, "me", time.Second)
+					_, _ = in(s).Beat(ctx, chain.Heartbeat{ID: "me", TTL: time.Second})
 					for range s.Keys(ctx, "") {
 						break
 					}

@@ -17,6 +17,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"tidegate.dev/tidegate/internal/chain"
 )
 
 // Defaults of Options.
@@ -27,9 +29,9 @@ const (
 
 // Roll is where instances say that they are there.
 type Roll interface {
-	// Beat says that id is there, for ttl from now on, and returns how many are. With a
-	// number and an error, parts of the roll have not answered and the others have.
-	Beat(ctx context.Context, id string, ttl time.Duration) (live int, err error)
+	// Beat says that an instance is there, and returns how many are. With a number and an
+	// error, parts of the roll have not answered and the others have.
+	Beat(ctx context.Context, h chain.Heartbeat) (chain.Roster, error)
 	// Leave says that id is gone.
 	Leave(ctx context.Context, id string) error
 }
@@ -112,16 +114,20 @@ func (f *Registry) beat(ctx context.Context) {
 	known := tally{size: f.Size()}
 	start := time.Now()
 	for {
-		var live atomic.Int64
+		var answer atomic.Pointer[chain.Roster]
 		err := f.ask(ctx, func(ctx context.Context) error {
-			n, err := f.roll.Beat(ctx, f.id, f.o.TTL)
-			live.Store(int64(n))
+			r, err := f.roll.Beat(ctx, chain.Heartbeat{ID: f.id, TTL: f.o.TTL})
+			answer.Store(&r)
 			return err
 		})
 		if ctx.Err() != nil {
 			return
 		}
-		known = known.step(int(live.Load()), err, time.Since(start), f.o.TTL)
+		var roster chain.Roster // of nobody if nothing was answered in time
+		if r := answer.Load(); r != nil {
+			roster = *r
+		}
+		known = known.step(roster.Live, err, time.Since(start), f.o.TTL)
 		f.size.Store(int64(known.size))
 		if f.o.OnBeat != nil {
 			f.o.OnBeat(err)

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"tidegate.dev/tidegate/internal/chain"
 )
 
 // paper is a roll in memory: Redis does not live in virtual time.
@@ -18,7 +20,7 @@ type paper struct {
 	mute  chan struct{} // if not nil, it answers when this is closed, whatever its context says
 }
 
-func (p *paper) Beat(_ context.Context, id string, ttl time.Duration) (int, error) {
+func (p *paper) Beat(_ context.Context, h chain.Heartbeat) (chain.Roster, error) {
 	p.mu.Lock()
 	mute := p.mute
 	p.mu.Unlock()
@@ -29,19 +31,19 @@ func (p *paper) Beat(_ context.Context, id string, ttl time.Duration) (int, erro
 	defer p.mu.Unlock()
 	p.beats++
 	if p.down {
-		return 0, errors.New("connection refused")
+		return chain.Roster{}, errors.New("connection refused")
 	}
 	if p.until == nil {
 		p.until = make(map[string]time.Time)
 	}
-	p.until[id] = time.Now().Add(ttl)
+	p.until[h.ID] = time.Now().Add(h.TTL)
 	n := 0
 	for _, until := range p.until {
 		if time.Now().Before(until) {
 			n++
 		}
 	}
-	return n, nil
+	return chain.Roster{Live: n}, nil
 }
 
 func (p *paper) Leave(_ context.Context, id string) error {

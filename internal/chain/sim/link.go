@@ -255,10 +255,10 @@ func (l *link) Settle(context.Context, tidegate.Receipt, int64) error {
 func (l *link) Reset(context.Context, []tidegate.Check) error { return tidegate.ErrUnsupported }
 
 // Beat implements chain.Shared.
-func (l *link) Beat(ctx context.Context, id string, ttl time.Duration) (live int, err error) {
-	answer := make(chan int, 1)
-	if err := l.call(ctx, simply(func(s *server) { answer <- s.beat(id, ttl) })); err != nil {
-		return 0, err
+func (l *link) Beat(ctx context.Context, h chain.Heartbeat) (chain.Roster, error) {
+	answer := make(chan chain.Roster, 1)
+	if err := l.call(ctx, simply(func(s *server) { answer <- s.beat(h) })); err != nil {
+		return chain.Roster{}, err
 	}
 	return <-answer, nil
 }

@@ -150,17 +150,17 @@ func (s *server) post(p chain.Post) error {
 }
 
 // beat counts an instance among the live ones.
-func (s *server) beat(id string, ttl time.Duration) (live int) {
+func (s *server) beat(h chain.Heartbeat) (r chain.Roster) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	s.state.roll[id] = now.Add(ttl)
+	s.state.roll[h.ID] = now.Add(h.TTL)
 	for _, until := range s.state.roll {
 		if until.After(now) {
-			live++
+			r.Live++
 		}
 	}
-	return live
+	return r
 }
 
 func (s *server) leave(id string) {

@@ -56,6 +56,7 @@ var edges = []edge{
 
 	{"fleet", "root internal/chain internal/chain/node internal/chain/queue internal/chain/registry store/redis", "the whole chain before Redis, for programs and for serve"},
 	{"internal/chain", "root", "layers are stores"},
+	{"internal/chain/registry", "internal/chain", "heartbeats as the backend takes them"},
 	{"internal/chain/queue", "root internal/chain internal/algo", "a layer, and turns of buckets"},
 	{"internal/chain/queue/queuetest", "root internal/chain/queue", "the queue for the suite of every store"},
 	{"internal/chain/node", "root internal/chain internal/algo store/memory", "a layer, and the counters that it falls back to"},

@@ -1,0 +1,46 @@
+package chain
+
+import "time"
+
+// Heartbeat is what an instance says to the others every few seconds.
+type Heartbeat struct {
+	ID  string
+	TTL time.Duration // for how long it is live from now on
+	// About is what the instance tells about itself, at most MaxAbout bytes; "" if
+	// nothing.
+	About string
+}
+
+// MaxAbout is the longest Heartbeat.About in bytes.
+const MaxAbout = 512
+
+// Roster is what a backend answers to a Heartbeat.
+type Roster struct {
+	Live int // instances that are live, this one included
+	// Clock compares the clock of this process with that of the backend; of several
+	// servers, with the one it differs from most.
+	Clock Clock
+}
+
+// Clock is how far the wall clock of a process is ahead of that of a server.
+type Clock struct {
+	Server string        // its name, where there are several
+	Offset time.Duration // less than 0: behind
+	// Within is how far Offset may be wrong: half the round trip in which the clocks were
+	// compared. 0 means that they were not compared.
+	Within time.Duration
+}
+
+// Known reports whether the clocks were compared.
+func (c Clock) Known() bool { return c.Within > 0 }
+
+// Beyond is by how much the clocks differ for certain.
+func (c Clock) Beyond() time.Duration { return max(c.Offset.Abs()-c.Within, 0) }
+
+// Entry is an instance that is live.
+type Entry struct {
+	ID      string
+	Age     time.Duration // since the heartbeat, if About is known
+	Expires time.Duration // until it is no longer live
+	About   string        // "" if it told nothing, as older versions do
+}
