@@ -96,7 +96,10 @@ type mergedRoster struct {
 func (m *mergedRoster) add(r chain.Roster) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.is.Live = max(m.is.Live, r.Live)
+	if r.Live > m.is.Live || r.Live == m.is.Live && r.Rank < m.is.Rank {
+		m.is.Live, m.is.Rank = r.Live, r.Rank // of the longest list
+	}
+	m.is.Listed = m.is.Listed || r.Listed
 	if c := r.Clock; !m.is.Clock.Known() || c.Beyond() > m.is.Clock.Beyond() {
 		m.is.Clock = c
 	}
@@ -166,7 +169,7 @@ func (s *Store) beatAt(ctx context.Context, key string, h chain.Heartbeat) (r ch
 	ms := strconv.FormatInt(h.TTL.Milliseconds(), 10)
 	start, sent := time.Now(), s.clock.micros()
 	got, err := s.runNumbers(ctx, beatScript(), []string{key}, []string{string(head), h.ID, ms}, of)
-	if err == nil && (len(got) != 2 || got[0] < 1 || got[0] > maxNodes || got[1] < 0) {
+	if err == nil && (len(got) != 4 || got[0] < 1 || got[0] > maxNodes || got[1] < 0 || got[2] < 0 || got[2] >= got[0]) {
 		err = invalidReply("a heartbeat answered with %d", got)
 	}
 	if err != nil {
@@ -174,7 +177,7 @@ func (s *Store) beatAt(ctx context.Context, key string, h chain.Heartbeat) (r ch
 	}
 	// The script ran at some time between now and then: in the middle, within half of it.
 	half := time.Since(start)/2 + time.Microsecond
-	r.Live = int(got[0])
+	r.Live, r.Rank, r.Listed = int(got[0]), int(got[2]), got[3] == 1
 	r.Clock = chain.Clock{Offset: time.Duration(sent-got[1])*time.Microsecond + half, Within: half}
 	return r, nil
 }

@@ -3,8 +3,8 @@
 // a while is no longer counted.
 //
 // While the roll cannot be reached, the number stays as it was: instances that lost the
-// roll together keep their shares. The number does not shrink before the roll has said so
-// for a while, because after an outage all instances have to come back first.
+// roll together keep their shares. After an outage the number does not shrink before the
+// roll has said so for a while, because all instances have to come back first.
 //
 // Start with [Join].
 package registry
@@ -42,8 +42,8 @@ type Options struct {
 	// DefaultEvery.
 	Every time.Duration
 	// TTL is after how long without a word it is counted no longer, and for how
-	// long the roll must say that there are fewer; 0 means DefaultTTL. Calls of the
-	// roll have half of Every.
+	// long after an outage the roll must say that there are fewer; 0 means DefaultTTL.
+	// Calls of the roll have half of Every.
 	TTL time.Duration
 	// OnBeat is told how each beat went, from one goroutine; nil: nobody is.
 	OnBeat func(err error)
@@ -54,7 +54,7 @@ type Registry struct {
 	roll Roll
 	o    Options
 	id   string
-	size atomic.Int64
+	is   atomic.Pointer[standing]
 	busy chan struct{}      // full while a call of the roll is under way
 	stop context.CancelFunc // nil until it joins
 	done sync.WaitGroup
@@ -77,7 +77,7 @@ func New(roll Roll, o Options) *Registry {
 		o.TTL = DefaultTTL
 	}
 	f := &Registry{roll: roll, o: o, id: rand.Text(), busy: make(chan struct{}, 1)}
-	f.size.Store(1)
+	f.Assume(1)
 	return f
 }
 
@@ -89,10 +89,20 @@ func (f *Registry) Join() {
 }
 
 // Size is how many instances there are, as far as is known: at least this one.
-func (f *Registry) Size() int { return int(f.size.Load()) }
+func (f *Registry) Size() int { return f.is.Load().size }
+
+// Standing is Size, and the rank of this instance among them, from 0 on, by one look; -1
+// while the roll has not said it.
+func (f *Registry) Standing() (size, rank int) {
+	is := f.is.Load()
+	return is.size, is.rank
+}
+
+// standing is what is known of the instances.
+type standing struct{ size, rank int }
 
 // Assume says how many there are, before Join: a predecessor knew.
-func (f *Registry) Assume(size int) { f.size.Store(int64(max(size, 1))) }
+func (f *Registry) Assume(size int) { f.is.Store(&standing{max(size, 1), -1}) }
 
 // Close leaves the roll, if that can be reached, and returns when it is done, after
 // half of Every at the latest.
@@ -127,8 +137,12 @@ func (f *Registry) beat(ctx context.Context) {
 		if r := answer.Load(); r != nil {
 			roster = *r
 		}
-		known = known.step(roster.Live, err, time.Since(start), f.o.TTL)
-		f.size.Store(int64(known.size))
+		known = known.step(roster, err, time.Since(start), f.o.TTL)
+		rank := f.is.Load().rank
+		if roster.Live > 0 {
+			rank = roster.Rank
+		}
+		f.is.Store(&standing{known.size, rank})
 		if f.o.OnBeat != nil {
 			f.o.OnBeat(err)
 		}

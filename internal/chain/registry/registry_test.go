@@ -36,14 +36,17 @@ func (p *paper) Beat(_ context.Context, h chain.Heartbeat) (chain.Roster, error)
 	if p.until == nil {
 		p.until = make(map[string]time.Time)
 	}
+	r := chain.Roster{Listed: time.Now().Before(p.until[h.ID])}
 	p.until[h.ID] = time.Now().Add(h.TTL)
-	n := 0
-	for _, until := range p.until {
+	for id, until := range p.until {
 		if time.Now().Before(until) {
-			n++
+			r.Live++
+			if id < h.ID {
+				r.Rank++
+			}
 		}
 	}
-	return chain.Roster{Live: n}, nil
+	return r, nil
 }
 
 func (p *paper) Leave(_ context.Context, id string) error {
@@ -169,7 +172,7 @@ func TestTally(t *testing.T) {
 	k := tally{size: 1}
 	f := func(live int, err error, at, want int) {
 		t.Helper()
-		k = k.step(live, err, time.Duration(at)*time.Second, 10*time.Second)
+		k = k.step(chain.Roster{Live: live}, err, time.Duration(at)*time.Second, 10*time.Second)
 		if k.size != want {
 			t.Errorf("at %d s: %d, want %d", at, k.size, want)
 		}

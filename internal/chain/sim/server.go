@@ -154,10 +154,14 @@ func (s *server) beat(h chain.Heartbeat) (r chain.Roster) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
+	r.Listed = s.state.roll[h.ID].After(now)
 	s.state.roll[h.ID] = now.Add(h.TTL)
-	for _, until := range s.state.roll {
+	for id, until := range s.state.roll {
 		if until.After(now) {
 			r.Live++
+			if id < h.ID {
+				r.Rank++
+			}
 		}
 	}
 	return r

@@ -1,4 +1,5 @@
--- Registers a node. Returns how many are registered, and Redis' time in us.
+-- Registers a node. Returns how many are registered, Redis' time in us, how many of them come
+-- before this one in the order of their names, and whether this one was registered before.
 --
 -- KEYS[1] is a sorted set of nodes by the ms at which they expire, ARGV[1] the tag of the
 -- reply, ARGV[2] the node, ARGV[3] for how many ms it is registered.
@@ -12,8 +13,14 @@ local last = now + tonumber(ARGV[3])
 for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], string.format('(%.0f', last), '+inf')) do
   redis.call('ZADD', KEYS[1], string.format('%.0f', last), member)
 end
-redis.call('ZADD', KEYS[1], string.format('%.0f', last), ARGV[2])
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', now))
+local listed = 1 - redis.call('ZADD', KEYS[1], string.format('%.0f', last), ARGV[2])
 redis.call('EXPIRE', KEYS[1], math.ceil(ARGV[3] / 1000) + 1)
-local live = redis.call('ZCOUNT', KEYS[1], '-inf', '+inf')
-return struct.pack('<dddd', tag, live, us, tag + live + us)
+local live, rank = 0, 0
+for _, member in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
+  live = live + 1
+  if member < ARGV[2] then
+    rank = rank + 1
+  end
+end
+return struct.pack('<dddddd', tag, live, us, rank, listed, tag + live + us + rank + listed)
