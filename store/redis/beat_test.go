@@ -30,6 +30,7 @@ func testBeats(t *testing.T, a, b *Store) {
 	mustBeat(t, a, "ann", time.Minute, 1)
 	mustBeat(t, b, "bob", time.Minute, 2)
 	mustBeat(t, a, "ann", time.Minute, 2)
+	testRanks(t, a, b)
 	for range 2 { // who is gone may say so again
 		if err := in(b).Leave(ctx, "bob"); err != nil {
 			t.Error(err)
@@ -45,6 +46,31 @@ func testBeats(t *testing.T, a, b *Store) {
 	for k := range a.Keys(ctx, "") {
 		t.Errorf("the roll is taken for a counter: %+v", k)
 	}
+}
+
+// testRanks wants every node to know how many come before it, and whether it is new. Ann and
+// Bob are registered.
+func testRanks(t *testing.T, a, b *Store) {
+	f := func(s *Store, id string, live, rank int, listed bool) {
+		t.Helper()
+		r, err := in(s).Beat(context.Background(), chain.Heartbeat{ID: id, TTL: time.Minute})
+		if err != nil || r.Live != live || r.Rank != rank || r.Listed != listed {
+			t.Errorf("the beat of %s: %+v, %v; want rank %d of %d, listed %t", id, r, err, rank, live, listed)
+		}
+	}
+	f(a, "ann", 2, 0, true)
+	f(b, "bob", 2, 1, true)
+	f(a, "Zoe", 3, 0, false) // by their bytes
+	f(a, "Zoe", 3, 0, true)
+	f(b, "bob", 3, 2, true)
+	f(b, "b", 4, 2, false)
+	for _, id := range []string{"Zoe", "b"} {
+		if err := in(b).Leave(context.Background(), id); err != nil {
+			t.Error(err)
+		}
+	}
+	f(b, "bob", 2, 1, true)
+	f(a, "ann", 2, 0, true)
 }
 
 func TestBeats(t *testing.T) {
