@@ -97,6 +97,7 @@ func (n *Node) localPart(checks []tidegate.Check, nodes int64) *part {
 		}
 		p.add(c, i)
 	}
+	n.addPaces(p, checks, nodes)
 	return p
 }
 
@@ -158,6 +159,6 @@ func (n *Node) forget(ctx context.Context, checks []tidegate.Check) {
 		_, _, word := n.seen.look(name)
 		n.seen.forget(name, word)
 	}
-	_ = n.local.Reset(ctx, checks) // limits that the backend takes, it takes
+	_ = n.local.Reset(ctx, n.withPaces(checks)) // limits that the backend takes, it takes
 	n.Forget()
 }

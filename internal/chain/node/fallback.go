@@ -14,11 +14,18 @@ const denyRetry = time.Second
 
 // part is the part of a vector that the local store is asked about.
 type part struct {
-	checks []tidegate.Check
-	from   []int // where they stand in the whole
+	checks []tidegate.Check // the first own ones are those of the whole, the others paces of these
+	from   []int            // where they stand in the whole
+	own    int
 }
 
+// add adds a check; paces come after all others.
 func (p *part) add(c tidegate.Check, i int) {
+	p.checks, p.from = append(p.checks, c), append(p.from, i)
+	p.own = len(p.checks)
+}
+
+func (p *part) addPace(c tidegate.Check, i int) {
 	p.checks, p.from = append(p.checks, c), append(p.from, i)
 }
 
@@ -88,6 +95,7 @@ func (n *Node) fallback(checks []tidegate.Check, copies int, err error, now time
 		}
 	}
 	if len(p.checks) > 0 {
+		n.addPaces(p, checks, nodes)
 		told, err := n.takeLocal(checks, p, copies, nodes, owed, now)
 		switch {
 		case err != nil:
@@ -108,20 +116,20 @@ func (n *Node) fallback(checks []tidegate.Check, copies int, err error, now time
 
 func (n *Node) putPart(p *part) {
 	clear(p.checks)
-	p.checks, p.from = p.checks[:0], p.from[:0]
+	p.checks, p.from, p.own = p.checks[:0], p.from[:0], 0
 	n.parts.Put(p)
 }
 
 // takeLocal asks the local store about p. What it admits is owed, if owed says so.
 func (n *Node) takeLocal(checks []tidegate.Check, p *part, copies int, nodes int64, owed bool, now time.Duration) (tidegate.Decision, error) {
-	for i := range p.checks {
-		n.seedLocal(&checks[p.from[i]], nodes, now)
+	for _, at := range p.from[:p.own] {
+		n.seedLocal(&checks[at], nodes, now)
 	}
 	d, err := n.local.Take(context.Background(), p.checks, copies)
 	if err != nil {
 		return tidegate.Decision{}, err
 	}
-	for i, at := range p.from {
+	for i, at := range p.from[:p.own] {
 		checks[at].Over = p.checks[i].Over
 	}
 	if d.Limit != nil {

@@ -16,7 +16,7 @@ func (n *Node) owe(checks []tidegate.Check, copies int64) {
 
 // owePart adds what the checks of p were charged locally to the backlog.
 func (n *Node) owePart(checks []tidegate.Check, p *part, copies, nodes int64, now time.Duration) {
-	for i, at := range p.from {
+	for i, at := range p.from[:p.own] {
 		c := &checks[at]
 		if c.Cost == 0 || c.Advisory && p.checks[i].Over || c.Limit.Algorithm == tidegate.Concurrency {
 			continue

@@ -207,8 +207,9 @@ func (n *Node) settleLocally(ctx context.Context, h tidegate.Handle, actual int6
 	var errs error
 	for _, c := range one.checks {
 		estimated := c.Cost
-		p := &part{from: []int{0}}
+		p := new(part)
 		was := n.scaled(c, one.nodes)
+		pace, paced := n.repace(c, actual, one.nodes)
 		c.Cost = actual
 		is := n.scaled(c, one.nodes)
 		taken := one.taken
@@ -216,7 +217,10 @@ func (n *Node) settleLocally(ctx context.Context, h tidegate.Handle, actual int6
 			taken.At += one.wait + was.Limit.Turn(min(is.Cost, was.Cost))
 		}
 		c.Cost, was.Cost = actual-estimated, is.Cost-was.Cost
-		p.checks = []tidegate.Check{was}
+		p.add(was, 0)
+		if paced {
+			p.addPace(pace, 0)
+		}
 		errs = errors.Join(errs, n.adjustPart(ctx, taken, []tidegate.Check{c}, p, one.nodes))
 	}
 	return errs

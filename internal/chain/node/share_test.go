@@ -75,3 +75,111 @@ func TestChangeOfNodesRefillsNothing(t *testing.T) {
 		}
 	}
 }
+
+// A share of less than one request is one request at first, and then paid for: whatever the
+// algorithm, the fleet has the rate of the limit and one request per node, not one per node in
+// every window.
+func TestShareOfLessThanARequestIsPaidFor(t *testing.T) {
+	f := func(spec tidegate.Spec, nodes int, cost int64) {
+		t.Helper()
+		if spec.Algorithm == tidegate.LeakyBucket {
+			spec.Burst = spec.Events - 1
+		}
+		l := tidegate.MustLimit(spec)
+		synctest.Test(t, func(t *testing.T) {
+			fleet := newFleet(t, nodes, l)
+			fleet.check.Cost = cost
+			fleet.each(func(w *faulty) { w.set(broken) })
+			fleet.press(1, 20*time.Millisecond)
+			const lasts = time.Minute
+			time.Sleep(lasts)
+			got := int64(fleet.between(0, lasts)) * cost
+			limit := int64(lasts/l.Period) * l.Events
+			// A request is due up to 20 ms before it is made, and a window ends before another begins.
+			if most, least := limit+int64(nodes)*cost+l.Capacity(), limit*6/10; got > most || got < least {
+				t.Errorf("%s on %d nodes, at a cost of %d: %d admitted in a minute, want %d to %d", l, nodes, cost, got, least, most)
+			}
+			fleet.end()
+		})
+	}
+	for _, a := range []tidegate.Algorithm{tidegate.TokenBucket, tidegate.LeakyBucket, tidegate.FixedWindow, tidegate.SlidingWindow, tidegate.SlidingLog, tidegate.SubWindows} {
+		for _, events := range []int64{1, 2, 3, 7} {
+			spec := tidegate.Spec{Algorithm: a, Events: events, Period: time.Second}
+			f(spec, 5, 1)
+			f(spec, 13, events)
+			spec.Events, spec.Period = 10*events, 10*time.Second
+			f(spec, 33, 5)
+		}
+	}
+}
+
+// The first request of each node is the only one that is not paid for, also where a larger
+// bucket is needed for it: nobody gets a second one sooner.
+func TestFirstRequestIsTheOnlyOne(t *testing.T) {
+	for nodes := 2; nodes <= 40; nodes++ {
+		synctest.Test(t, func(t *testing.T) {
+			l := tidegate.MustLimit(tidegate.Spec{Algorithm: tidegate.TokenBucket, Events: 1, Period: time.Second})
+			g := newNode(&faulty{fault: broken}, Options{Deadline: patient, Instances: func() int { return nodes }})
+			defer g.Close()
+			var at []time.Duration
+			began := time.Now()
+			for len(at) < 3 {
+				if d, _ := g.Take(t.Context(), []tidegate.Check{one(l)}, 1); d.OK {
+					at = append(at, time.Since(began))
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			for i, want := range []time.Duration{0, time.Duration(nodes) * time.Second, 2 * time.Duration(nodes) * time.Second} {
+				if at[i] < want || at[i] > want+time.Second/2 {
+					t.Errorf("one of %d: request %d admitted after %s, want %s", nodes, i, at[i], want)
+				}
+			}
+		})
+	}
+}
+
+// What is given back, or turns out to have cost less, need not be waited for.
+func TestPaceIsGivenBack(t *testing.T) {
+	for _, a := range []tidegate.Algorithm{tidegate.FixedWindow, tidegate.SlidingWindow, tidegate.SlidingLog, tidegate.SubWindows} {
+		synctest.Test(t, func(t *testing.T) {
+			l := tidegate.MustLimit(tidegate.Spec{Algorithm: a, Events: 3, Period: time.Second})
+			g := newNode(&faulty{fault: broken}, Options{Deadline: patient, Instances: func() int { return 10 }})
+			defer g.Close()
+			check := []tidegate.Check{one(l)}
+			for i := range 5 {
+				d, err := g.Take(t.Context(), check, 1)
+				if err != nil || !d.OK {
+					t.Fatalf("%s: take %d: %+v, %v", a, i, d, err)
+				}
+				back := []tidegate.Check{one(l)}
+				back[0].Cost = -1
+				if err := g.Adjust(t.Context(), d.Receipt, back); err != nil {
+					t.Fatal(err)
+				}
+			}
+			reserve := []tidegate.Check{one(l)}
+			reserve[0].Estimate = true
+			for i := range 5 {
+				d, err := g.Reserve(t.Context(), reserve, time.Minute)
+				if err != nil || !d.OK {
+					t.Fatalf("%s: reservation %d: %+v, %v", a, i, d, err)
+				}
+				if err := g.Settle(t.Context(), d.Receipt, 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if d, _ := g.Take(t.Context(), check, 1); !d.OK {
+				t.Errorf("%s: refused although all was given back: %+v", a, d)
+			}
+			if d, _ := g.Take(t.Context(), check, 1); d.OK || d.Limit != l || d.RetryAfter < 3*time.Second || d.Remaining != 0 {
+				t.Errorf("%s: %+v, want refused for 10/3 s", a, d)
+			}
+			if err := g.Reset(t.Context(), check); err == nil {
+				t.Error("a broken backend was reset")
+			}
+			if d, _ := g.Take(t.Context(), check, 1); !d.OK {
+				t.Errorf("%s: refused after a reset: %+v", a, d)
+			}
+		})
+	}
+}

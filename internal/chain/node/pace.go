@@ -1,0 +1,77 @@
+package node
+
+import "tidegate.dev/tidegate"
+
+// pace is a check beside that of a window whose share is less than one request of this cost.
+// Without it every node would admit one in every window, so that a fleet of many nodes would
+// be above the limit for as long as Redis is away. It is a bucket with the rate of the limit,
+// in which a request takes nodes times its cost, as in that of scaled.
+func (n *Node) pace(c tidegate.Check, nodes int64) (tidegate.Check, bool) {
+	if nodes == 1 || c.Advisory || !isWindow(c.Limit) {
+		return c, false
+	}
+	room := c.Limit.Capacity() - c.Floor
+	if c.Cost > room || c.Cost*nodes <= room { // the former can never fit
+		return c, false
+	}
+	c.Cost, c.MaxWait = c.Cost*nodes, 0
+	if c.Limit = n.sizes.pace(c.Limit, sizeFor(c.Cost)); c.Limit == nil {
+		return c, false
+	}
+	c.Floor = c.Limit.Capacity() - c.Cost
+	return c, true
+}
+
+// isWindow reports whether l forgets what was used at the end of a period. Quotas do so as
+// well, but theirs are longer than an outage.
+func isWindow(l *tidegate.Limit) bool {
+	switch l.Algorithm {
+	case tidegate.FixedWindow, tidegate.SlidingWindow, tidegate.SlidingLog, tidegate.SubWindows:
+		return true
+	}
+	return false
+}
+
+// addPaces adds the paces of the checks that p has of a whole.
+func (n *Node) addPaces(p *part, whole []tidegate.Check, nodes int64) {
+	for _, at := range p.from[:p.own] {
+		c, sign := whole[at], int64(1)
+		if c.Cost < 0 { // it is given back
+			c.Cost, sign = -c.Cost, -1
+		}
+		if c, ok := n.pace(c, nodes); ok {
+			c.Cost *= sign
+			p.addPace(c, at)
+		}
+	}
+}
+
+// repace is what the pace of c is charged when its cost turns out to be another one.
+func (n *Node) repace(c tidegate.Check, actual, nodes int64) (tidegate.Check, bool) {
+	is := c
+	is.Cost = min(actual, c.Limit.Capacity()-c.Floor)
+	was, had := n.pace(c, nodes)
+	is, has := n.pace(is, nodes)
+	switch {
+	case had && has:
+		is.Cost -= was.Cost
+	case had:
+		was.Cost = -was.Cost
+		return was, true
+	}
+	return is, has
+}
+
+// withPaces is checks and the paces that they may have, whatever the cost.
+func (n *Node) withPaces(checks []tidegate.Check) []tidegate.Check {
+	all := checks[:len(checks):len(checks)]
+	for _, c := range checks {
+		if !isWindow(c.Limit) {
+			continue
+		}
+		if l := n.sizes.pace(c.Limit, 1); l != nil {
+			all = append(all, tidegate.Check{Key: c.Key, Limit: l})
+		}
+	}
+	return all
+}
