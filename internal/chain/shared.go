@@ -16,6 +16,9 @@ type Shared interface {
 	Beat(ctx context.Context, h Heartbeat) (Roster, error)
 	// Leave removes the instance id at once.
 	Leave(ctx context.Context, id string) error
+	// Entries lists the instances that are live. With entries and an error, some servers
+	// have not answered and the others have.
+	Entries(ctx context.Context) ([]Entry, error)
 	// Trouble returns why the backend cannot be reached, judged by its connections
 	// alone; nil means that nothing is known to be wrong.
 	Trouble() error

@@ -168,7 +168,7 @@ func (s *Store) beatAt(ctx context.Context, key string, h chain.Heartbeat) (r ch
 	head.number(float64(of))
 	ms := strconv.FormatInt(h.TTL.Milliseconds(), 10)
 	start, sent := time.Now(), s.clock.micros()
-	got, err := s.runNumbers(ctx, beatScript(), []string{key}, []string{string(head), h.ID, ms}, of)
+	got, err := s.runNumbers(ctx, beatScript(), []string{key, aboutKey(key, h.ID)}, []string{string(head), h.ID, ms, h.About}, of)
 	if err == nil && (len(got) != 4 || got[0] < 1 || got[0] > maxNodes || got[1] < 0 || got[2] < 0 || got[2] >= got[0]) {
 		err = invalidReply("a heartbeat answered with %d", got)
 	}
@@ -187,13 +187,9 @@ const maxNodes = 1 << 20
 
 // Leave unregisters id.
 func (s fleetStore) Leave(ctx context.Context, id string) error {
-	client, err := s.client.get(ctx)
-	if err != nil {
-		return s.failure("leave", err)
-	}
 	missed := unanswered{}
 	s.eachNodeSet(ctx, s.nodeSets(), func(ctx context.Context, _, key string) error {
-		return client.Do(ctx, client.B().Zrem().Key(key).Member(id).Build()).Error()
+		return s.forget(ctx, key, id)
 	}, missed)
 	if len(missed) == 0 {
 		return nil

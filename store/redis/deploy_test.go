@@ -112,7 +112,10 @@ func TestDeployedUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	mustBeat(t, s, "ann", time.Minute, 1)
+	told(t, s, "ann", "{}", time.Minute)
+	if got := listed(t, s); got != "ann={}" {
+		t.Errorf("listed %q", got)
+	}
 	if err := in(s).Leave(t.Context(), "ann"); err != nil {
 		t.Error(err)
 	}
@@ -140,5 +143,8 @@ func TestDeployedUserOfACluster(t *testing.T) {
 	for _, key := range []string{"ann", "bob", "cleo", "dan"} {
 		mustTake(t, s, 1, threeSubjects(key, "10.0.0."+key, tidegate.SlidingLog, 5, 1000)...)
 	}
-	mustBeat(t, s, "ann", time.Minute, 1)
+	told(t, s, "ann", "{}", time.Minute)
+	if got := listed(t, s); got != "ann={}" {
+		t.Errorf("listed %q", got)
+	}
 }

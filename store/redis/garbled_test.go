@@ -208,7 +208,10 @@ func tryGarbled(t *testing.T, s *Store, alg tidegate.Algorithm) tidegate.Check {
 						d.Granted = 0
 						note(d)
 					}
-					_, _ = in(s).Beat(ctx, chain.Heartbeat{ID: "node", TTL: time.Second})
+					_, _ = in(s).Beat(ctx, chain.Heartbeat{ID: "node", TTL: time.Second, About: "{}"})
+					if all, err := in(s).Entries(ctx); err == nil && (len(all) > 1 || len(all) == 1 && (all[0].ID != "node" || all[0].About != "{}")) {
+						t.Errorf("garbled entries: %+v", all)
+					}
 				default:
 					if d, err := s.Take(ctx, checks, 1); err == nil {
 						note(d)
@@ -318,6 +321,7 @@ func TestFakeServers(t *testing.T) {
 						t.Error("settled by a server that has no records")
 					}
 					_, _ = in(s).Beat(ctx, chain.Heartbeat{ID: "me", TTL: time.Second})
+					_, _ = in(s).Entries(ctx)
 					for range s.Keys(ctx, "") {
 						break
 					}

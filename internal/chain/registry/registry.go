@@ -45,6 +45,12 @@ type Options struct {
 	// long after an outage the roll must say that there are fewer; 0 means DefaultTTL.
 	// Calls of the roll have half of Every.
 	TTL time.Duration
+	// About returns what this instance tells the others about itself, with each beat; nil
+	// means nothing.
+	About func() string
+	// OnClock is told how the clocks compare, after each beat that was answered, from one
+	// goroutine; nil means that nobody is.
+	OnClock func(chain.Clock)
 	// OnBeat is told how each beat went, from one goroutine; nil: nobody is.
 	OnBeat func(err error)
 }
@@ -88,6 +94,9 @@ func (f *Registry) Join() {
 	f.done.Go(func() { f.beat(ctx) })
 }
 
+// ID is the name of this instance in the roll, another one in every process.
+func (f *Registry) ID() string { return f.id }
+
 // Size is how many instances there are, as far as is known: at least this one.
 func (f *Registry) Size() int { return f.is.Load().size }
 
@@ -122,11 +131,15 @@ func (f *Registry) Close() {
 // beat is the goroutine of a Registry.
 func (f *Registry) beat(ctx context.Context) {
 	known := tally{size: f.Size()}
-	start := time.Now()
+	start, first := time.Now(), true
 	for {
+		about := ""
+		if f.o.About != nil {
+			about = f.o.About()
+		}
 		var answer atomic.Pointer[chain.Roster]
 		err := f.ask(ctx, func(ctx context.Context) error {
-			r, err := f.roll.Beat(ctx, chain.Heartbeat{ID: f.id, TTL: f.o.TTL})
+			r, err := f.roll.Beat(ctx, chain.Heartbeat{ID: f.id, TTL: f.o.TTL, About: about})
 			answer.Store(&r)
 			return err
 		})
@@ -143,8 +156,15 @@ func (f *Registry) beat(ctx context.Context) {
 			rank = roster.Rank
 		}
 		f.is.Store(&standing{known.size, rank})
+		if f.o.OnClock != nil && roster.Clock.Known() {
+			f.o.OnClock(roster.Clock)
+		}
 		if f.o.OnBeat != nil {
 			f.o.OnBeat(err)
+		}
+		if first && roster.Live > 0 && f.o.About != nil {
+			first = false
+			continue // what the answer has shown is to be told, too
 		}
 		// Between half of it and it, so that instances do not beat together.
 		timer := time.NewTimer(f.o.Every/2 + mathrand.N(f.o.Every/2+1))

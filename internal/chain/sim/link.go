@@ -267,3 +267,6 @@ func (l *link) Beat(ctx context.Context, h chain.Heartbeat) (chain.Roster, error
 func (l *link) Leave(ctx context.Context, id string) error {
 	return l.call(ctx, simply(func(s *server) { s.leave(id) }))
 }
+
+// Entries implements chain.Shared: nobody asks.
+func (l *link) Entries(context.Context) ([]chain.Entry, error) { return nil, tidegate.ErrUnsupported }
