@@ -20,6 +20,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"time"
@@ -53,6 +54,14 @@ type Options struct {
 	// Instances returns how many share the limits, this one included, where that is
 	// known better than by heartbeats; nil, or a result of 0, means by heartbeats.
 	Instances func() int
+	// Name is what operators call this instance, at most 64 bytes; "" means host:pid.
+	Name string
+	// Version is shown beside it; "" means the version of this module, if the build knows it.
+	Version string
+	// Rules returns the revision of the rules that this instance decides by, so that
+	// operators see which instances have which; nil means that there are none. Of a
+	// revision, 16 bytes are shown.
+	Rules func() string
 	// JoinLater: this instance is not counted among the others before [Store.Join].
 	// For programs that hand over to a successor.
 	JoinLater bool
@@ -69,10 +78,16 @@ type Options struct {
 	// evicts counters, and when it has evicted keys, at most every few seconds. It must not
 	// call the Store.
 	OnEviction func(Eviction)
+	// OnClock is told when the clock of this process turns out to differ from that of Redis
+	// by more than MaxClockOffset, and when that is over: see [Clock.Off]. It must not call
+	// the Store.
+	OnClock func(Clock)
 	// OnCall is told how long each call of Redis for decisions took.
 	OnCall func(took time.Duration)
 	// OnTake is told how long one in 64 decisions took, without the time in line.
 	OnTake func(took time.Duration)
+
+	skew time.Duration // how far the wall clock of this process is ahead, in tests
 }
 
 // Store is a [tidegate.Store] whose counters a fleet shares, also a Renewer, Reserver and
@@ -86,6 +101,10 @@ type Store struct {
 	o         Options
 	watch     healthWatch
 	evictions evictions
+	clock     clockWatch
+
+	name, version string
+	opened        time.Time
 }
 
 var (
@@ -104,13 +123,16 @@ func Open(url string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{redis: inner, o: o}
+	s := &Store{
+		redis: inner, o: o, clock: clockWatch{skew: o.skew, tell: o.OnClock}, opened: time.Now(),
+		name: cmp.Or(o.Name, defaultName()), version: cmp.Or(o.Version, defaultVersion()),
+	}
 	s.shared, _ = chain.AsShared(inner) // every store of package redis is one
 	s.watch.tell = o.OnState
 	s.evictions.memory, s.evictions.tell = inner.Memory, o.OnEviction
 	s.watch.ask = s.health
 	s.node = node.New(s.shared, node.Options{
-		Name: "Redis", Deadline: o.Deadline, Default: o.OnStoreFailure, Instances: s.Instances,
+		Name: "Redis", Deadline: o.Deadline, Default: o.OnStoreFailure, Instances: s.Instances, Skew: o.skew,
 		OnState: s.watch.turned, OnUnasked: s.unasked, OnLostLease: s.lostLease, OnCall: o.OnCall,
 	})
 	var layer chain.Backend = s.node
@@ -118,7 +140,7 @@ func Open(url string, o Options) (*Store, error) {
 		layer = timed{layer, o.OnTake}
 	}
 	s.queue = queue.New(layer)
-	s.registry = registry.New(s.shared, registry.Options{OnBeat: s.beat})
+	s.registry = registry.New(s.shared, registry.Options{OnBeat: s.beat, About: s.about, OnClock: s.clock.compared})
 	if !o.JoinLater {
 		s.Join()
 	}

@@ -28,7 +28,14 @@ type Health struct {
 	Servers []Server
 	// Unasked are limits that Redis, while it works, cannot be asked about.
 	Unasked []Unasked
-	// Warnings are of servers that do not keep counters as they should.
+	// Clock is how the clock of this process compares with that of Redis.
+	Clock Clock
+	// Leases are held by this instance, and LeasedEvents is what it may still admit by them
+	// without asking Redis.
+	Leases       int
+	LeasedEvents int64
+	// Warnings are of servers that do not keep counters as they should, and of a clock that
+	// differs from theirs.
 	Warnings []string
 	// Connection says why the connections to Redis are of no use, if that is known.
 	Connection error
@@ -98,6 +105,10 @@ type Stats struct {
 func (s *Store) Health() Health {
 	h := s.watch.now()
 	h.Warnings = s.evictions.warnings()
+	var off bool
+	if h.Clock, off = s.clock.now(); off {
+		h.Warnings = append(h.Warnings, h.Clock.warning())
+	}
 	return h
 }
 

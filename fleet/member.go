@@ -1,0 +1,103 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"tidegate.dev/tidegate/internal/chain"
+)
+
+// Member is an instance of the fleet as its last heartbeat described it, a few seconds ago at
+// most. Texts have no characters that a terminal takes for commands, whoever wrote them.
+type Member struct {
+	ID   string // another one in every process
+	Self bool   // it is this Store
+	// Known: it has told about itself. Older versions do not, and nothing below is known
+	// of those.
+	Known bool
+
+	Name    string // Options.Name
+	Version string // Options.Version
+	Rules   string // the revision of its rules, shortened; "" if it has none
+	Started time.Time
+	Seen    time.Time // its last heartbeat
+
+	// Clock is how its clock compares with that of Redis.
+	Clock Clock
+	// Status of its circuit is OK, Partial, Degraded or Recovering, and Since is when it
+	// became OK or ceased to be.
+	Status string
+	Since  time.Time
+	// Out are masters of a Redis Cluster that are not OK for it, the first few; OutCount is
+	// how many there are.
+	Out      []string
+	OutCount int
+
+	Owed         int64 // counters that something is still to be charged to
+	Leases       int   // that it holds
+	LeasedEvents int64 // that it may still admit by them
+	// Instances that it counts: its share of a limit, where it decides alone, is one of so
+	// many.
+	Instances int
+}
+
+// Members lists the instances that share the limits, by name. One that was closed is gone at
+// once, one that died after ten seconds. With members and an error, some masters of a
+// cluster have not answered, and the others have.
+//
+// A Store need not have joined to ask: see [Options].JoinLater.
+func (s *Store) Members(ctx context.Context) ([]Member, error) {
+	entries, err := s.shared.Entries(ctx)
+	now := time.Now()
+	all := make([]Member, 0, len(entries))
+	for _, e := range entries {
+		m := memberOf(e, now)
+		m.Self = e.ID == s.registry.ID()
+		all = append(all, m)
+	}
+	slices.SortFunc(all, func(a, b Member) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+	})
+	return all, err
+}
+
+// memberOf reads what an instance has told.
+func memberOf(e chain.Entry, now time.Time) Member {
+	m := Member{ID: label(e.ID, maxName)}
+	r, ok := readRecord(e.About)
+	if !ok {
+		return m
+	}
+	m.Known, m.Name, m.Version, m.Rules = true, r.Name, r.Version, r.Rules
+	m.Seen = now.Add(-e.Age)
+	m.Started, m.Since = m.Seen.Add(-r.Up.duration()), m.Seen.Add(-r.For.duration())
+	if r.Within > 0 {
+		m.Clock = Clock{Server: r.Server, Offset: r.Offset.duration(), Within: r.Within.duration()}
+	}
+	m.Status, m.Out, m.OutCount = r.Status, r.Out, r.OutCount
+	m.Owed, m.Leases, m.LeasedEvents, m.Instances = r.Owed, r.Leases, r.LeasedEvents, r.Instances
+	return m
+}
+
+// about is what this instance tells with a heartbeat.
+func (s *Store) about() string {
+	h := s.Health()
+	r := record{
+		Name: s.name, Version: s.version, Status: h.Status,
+		Up: secondsOf(time.Since(s.opened)), For: secondsOf(time.Since(h.Since.Add(-s.o.skew))),
+		Owed: s.Stats().Owed, Leases: h.Leases, LeasedEvents: h.LeasedEvents, Instances: h.Instances,
+		Offset: secondsOf(h.Clock.Offset), Within: secondsOf(h.Clock.Within), Server: h.Clock.Server,
+	}
+	if s.o.Rules != nil {
+		r.Rules = s.o.Rules()
+	}
+	for _, one := range h.Servers {
+		if one.Status != OK {
+			r.Out = append(r.Out, one.Name)
+			r.OutCount++
+		}
+	}
+	return r.encode()
+}
