@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/fleet"
 	"tidegate.dev/tidegate/internal/chain"
 	"tidegate.dev/tidegate/internal/chain/queue"
 	"tidegate.dev/tidegate/internal/config"
@@ -78,7 +80,7 @@ func (s *server) prepare(doubts diag.List) (err error) {
 	s.metrics = telemetry.New(s.registry, c.Store.Kind)
 	s.metrics.WatchLogs(s.logs.stats)
 	if c.Store.Kind == config.InRedis {
-		if s.shared, err = newShared(c.Store.Redis, s.instances, s.metrics, s.log); err != nil {
+		if s.shared, err = newShared(c.Store.Redis, fleet.Options{Instances: s.instances, Version: s.version, Rules: s.revision}, s.metrics, s.log); err != nil {
 			return err
 		}
 	}
@@ -144,6 +146,14 @@ func (s *server) instances() int {
 		return 0
 	}
 	return s.rules.live.Set().Instances()
+}
+
+// revision is the hash of the rules in force; "" if there are none.
+func (s *server) revision() string {
+	if s.rules == nil {
+		return ""
+	}
+	return s.rules.Status().Hash
 }
 
 // snapshot returns what writes the counters to a file, or with Redis the local counters of an
@@ -228,6 +238,7 @@ func (s *server) adminHandler() http.Handler {
 	switch {
 	case s.shared != nil:
 		o.Health = s.shared.health
+		o.Fleet = func(ctx context.Context) (admin.Fleet, error) { return ListFleet(ctx, s.shared.Store) }
 	case s.shortage != nil:
 		o.Health = s.shortage.health
 	}

@@ -21,13 +21,13 @@ type shared struct {
 }
 
 // newShared does not connect yet: Redis may be down, and a successor may not take over.
-// instances returns the number that the rules name, 0 if they do not.
-func newShared(c config.Redis, instances func() int, m *telemetry.Metrics, log *slog.Logger) (s *shared, err error) {
+// of says what this instance is.
+func newShared(c config.Redis, of fleet.Options, m *telemetry.Metrics, log *slog.Logger) (s *shared, err error) {
 	s = &shared{storeLog: storeLog{log: log}}
-	s.Store, err = fleet.Open(c.URL, fleet.Options{
-		Username: c.Username, PasswordFile: c.PasswordFile, Deadline: c.Deadline, Instances: instances, JoinLater: true,
-		OnState: s.stateChanged, OnUnasked: s.unasked, OnLostLease: s.lostLease, OnEviction: s.evicts, OnCall: m.Calls(), OnTake: m.Taken,
-	})
+	of.Username, of.PasswordFile, of.Deadline, of.JoinLater = c.Username, c.PasswordFile, c.Deadline, true
+	of.OnState, of.OnUnasked, of.OnLostLease, of.OnEviction, of.OnClock = s.stateChanged, s.unasked, s.lostLease, s.evicts, s.clock
+	of.OnCall, of.OnTake = m.Calls(), m.Taken
+	s.Store, err = fleet.Open(c.URL, of)
 	if err != nil {
 		return nil, err
 	}
@@ -73,6 +73,10 @@ func readToken(file, whose string) (string, error) {
 func (s *shared) health() admin.Health {
 	h := s.Health()
 	is := admin.Health{Status: h.Status, Since: h.Since, Instances: h.Instances, Warnings: h.Warnings}
+	if h.Clock.Known() {
+		offset := h.Clock.Offset.Seconds()
+		is.ClockOffset = &offset
+	}
 	if h.Why != nil {
 		is.Why = h.Why.Error()
 	}
@@ -99,8 +103,14 @@ func (s *shared) stats() telemetry.SharedStats {
 	for _, m := range h.Servers {
 		servers[m.Name] = telemetry.ServerStats{State: m.Status, Owed: m.Owed}
 	}
+	var clock *float64
+	if h.Clock.Known() {
+		offset := h.Clock.Offset.Seconds()
+		clock = &offset
+	}
 	return telemetry.SharedStats{
-		Unasked: unasked, Servers: servers,
+		ClockOffset: clock,
+		Unasked:     unasked, Servers: servers,
 		State: h.Status, Instances: s.Instances(),
 		Denied: uint64(n.Denied), Calls: uint64(n.Calls), Shared: uint64(n.Shared), InFlight: n.InFlight,
 		Answered: n.Answered, Rejected: n.Rejected, Errors: n.Errors, Timeouts: n.Timeouts, Busy: n.Busy, Probes: n.Probes,

@@ -97,6 +97,17 @@ func (s *storeLog) evicts(e fleet.Eviction) {
 	s.log.Warn("the store has evicted keys, and with them perhaps counters: whoever was counted starts afresh", "server", e.Server, "keys", e.Evicted, "maxmemory-policy", e.Policy)
 }
 
+// clock logs that the clock of this machine differs from that of the store, and when that is
+// over.
+func (s *storeLog) clock(c fleet.Clock) {
+	offset := slog.Duration("offset", c.Offset.Round(time.Millisecond))
+	if !c.Off() {
+		s.log.Info("the clock of this machine agrees with that of the store again", offset)
+		return
+	}
+	s.log.Warn("the clock of this machine is "+c.String()+": windows and quotas that are counted here while the store is away begin at other times than elsewhere; synchronize the clocks (NTP)", offset)
+}
+
 // unasked logs that the store cannot be asked about a rule, and when that is over.
 func (s *storeLog) unasked(u fleet.Unasked) {
 	if u.Over {

@@ -57,9 +57,10 @@ rules:
 	})
 	d.WatchCosts(func(rule string) int64 { return int64(len(rule)) })
 	d.WatchSignals([]string{"cpu", "load"}, func(name string) (float64, bool) { return 0.25, name == "cpu" })
+	offset := -0.125
 	d.WatchShared(func() SharedStats {
 		return SharedStats{
-			State: "recovering", Instances: 3, Denied: 1, Shared: 2, Calls: 4, InFlight: 5, Answered: 6, Rejected: 18, Unasked: map[string]int64{"login": 19}, Errors: 7, Timeouts: 8, Busy: 9,
+			State: "recovering", Instances: 3, ClockOffset: &offset, Denied: 1, Shared: 2, Calls: 4, InFlight: 5, Answered: 6, Rejected: 18, Unasked: map[string]int64{"login": 19}, Errors: 7, Timeouts: 8, Busy: 9,
 			Probes: 10, Allowed: 11, Closed: 12, Admitted: 13, Refused: 14, Posted: 15, Lost: 16, Owed: 17, LeasesLost: 20, Evicted: 21,
 			Servers: map[string]ServerStats{"192.0.2.9:6379": {State: "degraded", Owed: 22}},
 		}

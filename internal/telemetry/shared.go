@@ -9,10 +9,12 @@ import (
 )
 
 // SharedStats are of the way to a store that a fleet shares, and of what answered
-// when that could not. All but State, Instances, InFlight and Owed only grow.
+// when that could not. All but State, Instances, ClockOffset, InFlight and Owed only grow.
 type SharedStats struct {
 	State     string // "ok", "partial", "degraded" or "recovering"
 	Instances int    // that share the counters
+	// ClockOffset is how many seconds the clock of this process is ahead; nil: not known.
+	ClockOffset *float64
 
 	Denied   uint64 // refused by what was remembered of a refusal
 	Shared   uint64 // answered by a call that others had part in
@@ -46,6 +48,7 @@ func (m *Metrics) WatchShared(stats func() SharedStats) { m.watched.shared.Store
 var (
 	stateDesc     = describe("tidegate_store_state", "How the shared store is doing: 1 for the state that it is in.", "state")
 	instancesDesc = describe("tidegate_instances", "Instances that share the counters, as far as is known.")
+	clockDesc     = describe("tidegate_clock_offset_seconds", "How far the clock of this process is ahead of that of the shared store; less than 0: behind. In a cluster, of the server that it differs from most.")
 	deniedDesc    = describe("tidegate_store_remembered_total", "Requests refused by what was remembered of a refusal, without a call of the shared store.")
 	sharedDesc    = describe("tidegate_store_coalesced_total", "Requests answered by a call of the shared store that others had part in.")
 	callsDesc     = describe("tidegate_store_calls_total", "Calls of the shared store to decide requests.")
@@ -64,7 +67,7 @@ var (
 	evictedKeysDesc = describe("tidegate_store_evicted_keys_total", "Keys that servers of the shared store have evicted for want of memory, counters among them perhaps.")
 
 	sharedDescs = []*prometheus.Desc{
-		stateDesc, instancesDesc, deniedDesc, sharedDesc, callsDesc, flyingDesc, answersDesc, unaskedDesc, serverDesc, serverOwed, probesDesc, fallbackDesc, postedDesc, lostDesc, owedDesc, leasesDesc, evictedKeysDesc,
+		stateDesc, instancesDesc, clockDesc, deniedDesc, sharedDesc, callsDesc, flyingDesc, answersDesc, unaskedDesc, serverDesc, serverOwed, probesDesc, fallbackDesc, postedDesc, lostDesc, owedDesc, leasesDesc, evictedKeysDesc,
 	}
 )
 
@@ -73,6 +76,9 @@ func (s *SharedStats) collect(emit emit) {
 		emit(stateDesc, gauge, number(s.State == state), state)
 	}
 	emit(instancesDesc, gauge, float64(s.Instances))
+	if s.ClockOffset != nil {
+		emit(clockDesc, gauge, *s.ClockOffset)
+	}
 	emit(deniedDesc, counter, float64(s.Denied))
 	emit(sharedDesc, counter, float64(s.Shared))
 	emit(callsDesc, counter, float64(s.Calls))

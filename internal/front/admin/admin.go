@@ -1,6 +1,6 @@
 // Package admin is the HTTP API for operators of a running Tidegate. It reports
-// whether the process is alive and ready, which rules are in force and what a key
-// has used; it resets a key and accepts the load signal. It is for the admin
+// whether the process is alive and ready, which rules are in force, who shares the
+// counters and what a key has used; it resets a key and accepts the load signal. It is for the admin
 // listener, never for the one that clients reach.
 //
 // Everything except /healthz and /readyz requires the token, or, if none is set,
@@ -10,6 +10,7 @@
 package admin
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"time"
@@ -34,6 +35,9 @@ type Options struct {
 	// Health returns the state of the store, for /healthz; nil means that it is ok
 	// whenever the process answers. Everybody can read it, so it names no secrets.
 	Health func() Health
+	// Fleet lists the instances that share the counters; nil means that they are of this
+	// process.
+	Fleet func(context.Context) (Fleet, error)
 	// Load takes the values that are pushed to /load; nil means that there is no /load.
 	Load func(value float64) error
 	// LoadLasts is how long a pushed value is valid.
@@ -64,6 +68,7 @@ func New(o Options) http.Handler {
 	s := &server{o, newGuard(o.Token)}
 	inner := http.NewServeMux()
 	inner.Handle("/rules", s.read(s.rules))
+	inner.Handle("/fleet", s.read(s.fleet))
 	inner.Handle("/keys", s.read(s.keys))
 	inner.Handle("/keys/reset", s.write(s.resetKeys))
 	if o.Load != nil {
@@ -94,5 +99,5 @@ func withHeaders(next http.Handler) http.Handler {
 }
 
 func notFound(w http.ResponseWriter, r *http.Request) {
-	problemf(http.StatusNotFound, "There is nothing at %s; there are /healthz, /readyz, /metrics, /rules, /keys, /keys/reset, /load, /debug/pprof/ and /openapi.yaml.", r.URL.Path).answer(w)
+	problemf(http.StatusNotFound, "There is nothing at %s; there are /healthz, /readyz, /metrics, /rules, /fleet, /keys, /keys/reset, /load, /debug/pprof/ and /openapi.yaml.", r.URL.Path).answer(w)
 }

@@ -18,6 +18,9 @@ type Health struct {
 	// Warnings are of a store that does not keep counters as it should, and of keys that
 	// could not be read or fetched again.
 	Warnings []string `json:"warnings,omitempty"`
+	// ClockOffset is how far the clock of this process is ahead of that of the store, in
+	// seconds; nil means that they have not been compared.
+	ClockOffset *float64 `json:"clock_offset_seconds,omitempty"`
 	// Instances that share the counters; 0: they are of this process.
 	Instances int `json:"instances,omitempty"`
 }

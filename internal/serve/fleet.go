@@ -1,0 +1,145 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"tidegate.dev/tidegate/fleet"
+	"tidegate.dev/tidegate/internal/front/admin"
+)
+
+// fleetTimeout is how long the store may take to list the instances.
+const fleetTimeout = 5 * time.Second
+
+// ListFleet lists the instances that share the counters of store, with warnings. It fails if
+// no server of the store answers.
+func ListFleet(ctx context.Context, store *fleet.Store) (admin.Fleet, error) {
+	ctx, cancel := context.WithTimeout(ctx, fleetTimeout)
+	defer cancel()
+	members, err := store.Members(ctx)
+	is := admin.Fleet{Instances: make([]admin.Instance, 0, len(members))}
+	if err != nil && len(members) == 0 {
+		return is, err
+	}
+	for i := range members {
+		is.Instances = append(is.Instances, instanceOf(&members[i]))
+	}
+	is.Warnings = fleetWarnings(members)
+	if err != nil {
+		is.Incomplete = err.Error()
+		is.Warnings = append(is.Warnings, "not every server of the store could be asked, instances may be missing: "+is.Incomplete)
+	}
+	return is, nil
+}
+
+func instanceOf(m *fleet.Member) admin.Instance {
+	is := admin.Instance{
+		ID: m.ID, Self: m.Self, Known: m.Known, Name: m.Name, Version: m.Version, Rules: m.Rules, Started: m.Started, Seen: m.Seen,
+		Owed: m.Owed, Leases: m.Leases, LeasedEvents: m.LeasedEvents, Counts: m.Instances,
+	}
+	if m.Instances > 0 {
+		is.Share = 1 / float64(m.Instances)
+	}
+	if m.Known {
+		is.Circuit = &admin.Circuit{Status: m.Status, Since: m.Since, Servers: m.Out, Count: m.OutCount}
+	}
+	if c := m.Clock; c.Known() {
+		is.Clock = &admin.Clock{Offset: c.Offset.Seconds(), Within: c.Within.Seconds(), Server: c.Server, Off: c.Off()}
+	}
+	return is
+}
+
+// fleetWarnings says what an operator should look at.
+func fleetWarnings(members []fleet.Member) (all []string) {
+	all = clockWarnings(members)
+	revisions := make(map[string][]string)
+	var unknown []string
+	for i := range members {
+		m := &members[i]
+		switch {
+		case !m.Known:
+			unknown = append(unknown, m.ID)
+			continue
+		case m.Status == fleet.Partial:
+			all = append(all, fmt.Sprintf("%s is partial since %s: Redis does not answer it everywhere (%s); on_store_failure decides there", shownName(m), clockTime(m.Since), serversOf(m)))
+		case m.Status != fleet.OK:
+			all = append(all, fmt.Sprintf("%s is %s since %s: it does not decide by Redis alone, and on_store_failure of each rule decides the rest", shownName(m), m.Status, clockTime(m.Since)))
+		}
+		if m.Rules != "" {
+			revisions[m.Rules] = append(revisions[m.Rules], shownName(m))
+		}
+	}
+	if len(revisions) > 1 {
+		var parts []string
+		for _, revision := range slices.Sorted(maps.Keys(revisions)) {
+			parts = append(parts, revision+" ("+someOf(revisions[revision])+")")
+		}
+		all = append(all, "the rules differ: "+someOf(parts)+"; either a rollout is under way, or an instance has not loaded its file, which its /rules says")
+	}
+	if len(unknown) > 0 {
+		all = append(all, fmt.Sprintf("%d of the instances tell nothing about themselves, being of an older version: %s", len(unknown), someOf(unknown)))
+	}
+	return all
+}
+
+// clockWarnings are about clocks that differ from that of Redis. If all do by the same, it is
+// that of Redis which is wrong.
+func clockWarnings(members []fleet.Member) (all []string) {
+	var off []*fleet.Member
+	compared := 0
+	least, most := time.Duration(0), time.Duration(0)
+	for i := range members {
+		c := members[i].Clock
+		if !c.Known() {
+			continue
+		}
+		if compared++; compared == 1 {
+			least, most = c.Offset, c.Offset
+		}
+		least, most = min(least, c.Offset), max(most, c.Offset)
+		if c.Off() {
+			off = append(off, &members[i])
+		}
+	}
+	if len(off) > 1 && len(off) == compared && most-least <= fleet.MaxClockOffset {
+		return []string{fmt.Sprintf("the clocks of all instances agree with each other and are %s: synchronize the clock of Redis (NTP)", off[0].Clock)}
+	}
+	for _, m := range off {
+		all = append(all, fmt.Sprintf("the clock of %s is %s: windows and quotas that it counts while Redis is away begin at other times than elsewhere; synchronize its clock (NTP)", shownName(m), m.Clock))
+	}
+	return all
+}
+
+func shownName(m *fleet.Member) string {
+	if m.Name == "" {
+		return m.ID
+	}
+	return m.Name
+}
+
+func serversOf(m *fleet.Member) string {
+	if m.OutCount == 0 {
+		return "some rules cannot be asked about; its /healthz says which"
+	}
+	text := strings.Join(m.Out, ", ")
+	if more := m.OutCount - len(m.Out); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// maxNamed is how many names a warning has.
+const maxNamed = 5
+
+func someOf(names []string) string {
+	if more := len(names) - maxNamed; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
+func clockTime(t time.Time) string { return t.UTC().Format("15:04:05 UTC") }
