@@ -195,6 +195,9 @@ func (s *Spec) identity() string {
 	if s.Scope != "" {
 		id = strconv.Itoa(len(s.Scope)) + ":" + s.Scope + "@" + id
 	}
+	if s.Terms != nil && s.Terms.Handling.Consistency == Split && Split.Suits(s.Algorithm) {
+		id += "/split" // counted by each instance, not where others count it
+	}
 	if s.Algorithm == Quota {
 		return id + "/" + s.Calendar.String() + "/" + strconv.Itoa(s.Anchor) + "/" + s.Zone
 	}

@@ -3,7 +3,7 @@ package tidegate
 import "time"
 
 // Terms are what a rule says about a limit beyond its numbers. They are not part of the limit's
-// identity, and stores do not read them. Each part has its readers: front ends read Answer,
+// identity, except that counters that are Split are apart from others; stores do not read them. Each part has its readers: front ends read Answer,
 // a Gate acts on AtEnd, and layers between a Gate and its store read only Handling.
 type Terms struct {
 	// Rule is the name of the rule that the limit belongs to.

@@ -41,6 +41,7 @@ type checkPart struct {
 	Settle   string        `json:"s,omitempty"`
 	Block    time.Duration `json:"b,omitempty"`
 	Rule     string        `json:"r,omitempty"`
+	Shared   Consistency   `json:"y,omitempty"`
 }
 
 // MarshalText implements [encoding.TextMarshaler]: letters, digits, "-" and "_", some
@@ -63,7 +64,7 @@ func writeChecks(checks []Check) (parts []checkPart) {
 		c := &checks[i]
 		p := checkPart{Key: []byte(c.Key), Cost: c.Cost, Estimate: c.Estimate, Advisory: c.Advisory, Limit: c.Limit.Spec}
 		if terms := c.Limit.Terms; terms != nil {
-			p.Rule, p.Counts, p.Settle = terms.Rule, terms.AtEnd.Counts, terms.AtEnd.Settle
+			p.Rule, p.Counts, p.Settle, p.Shared = terms.Rule, terms.AtEnd.Counts, terms.AtEnd.Settle, terms.Handling.Consistency
 			if terms.AtEnd.Block != nil {
 				p.Block = terms.AtEnd.Block.Period
 			}
@@ -117,10 +118,10 @@ func (t *Ticket) UnmarshalText(text []byte) error {
 
 func (p *checkPart) check(slot bool) (Check, error) {
 	spec := p.Limit
-	if slot != (spec.Algorithm == Concurrency) || spec.Algorithm == Deny || p.Cost < 0 {
+	if slot != (spec.Algorithm == Concurrency) || spec.Algorithm == Deny || p.Cost < 0 || p.Shared > Split {
 		return Check{}, errTicket
 	}
-	terms := &Terms{Rule: p.Rule, AtEnd: AtEnd{Counts: p.Counts, Settle: p.Settle}}
+	terms := &Terms{Rule: p.Rule, AtEnd: AtEnd{Counts: p.Counts, Settle: p.Settle}, Handling: Handling{Consistency: p.Shared}}
 	if p.Block != 0 {
 		block, err := NewLimit(Spec{Name: spec.Name, Scope: spec.Scope, Events: 1, Period: p.Block, Algorithm: FixedWindow})
 		if err != nil {

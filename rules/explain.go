@@ -94,6 +94,10 @@ type ExplainedCheck struct {
 	Estimate bool          `json:"estimate,omitempty"` // the true cost comes later
 	Advisory bool          `json:"advisory,omitempty"`
 	MaxWait  string        `json:"max_wait,omitempty"`
+	// Consistency is how a fleet shares the counter, where the rule says leased or split:
+	// that, or strict if the limit cannot. Shared says what it means, or why it is strict.
+	Consistency string `json:"consistency,omitempty"`
+	Shared      string `json:"shared,omitempty"`
 	// Until is for counters that rules in force before counted in, by an algorithm or over
 	// a period that is another now: until then requests are held to what was used there.
 	Until *time.Time `json:"until,omitempty"`
@@ -219,6 +223,8 @@ func (st *state) explainHit(h *hit) ExplainedRule {
 		made.Subject = x.Subject
 		if p := st.predecessorOf(checks, c.Limit); p != nil {
 			made.Until = &p.until
+		} else {
+			r.explainShared(&made, st.set.instances)
 		}
 		x.Checks = append(x.Checks, made)
 	}

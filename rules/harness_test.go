@@ -93,6 +93,9 @@ func show(checks []tidegate.Check) string {
 		if role := c.Limit.Terms.Role; role != tidegate.Decides {
 			fmt.Fprintf(&b, " %s", roleTexts[role])
 		}
+		if shared := c.Limit.Terms.Handling.Consistency; shared != tidegate.Strict {
+			fmt.Fprintf(&b, " %s", shared)
+		}
 		b.WriteByte('\n')
 	}
 	return b.String()

@@ -154,7 +154,13 @@ func (r *rule) times(of func(l *tidegate.Limit, maxWait time.Duration) time.Dura
 	return times
 }
 
-func (c *counter) text() string { return strings.TrimPrefix(c.limit.String(), c.limit.Name+": ") }
+func (c *counter) text() string {
+	text := strings.TrimPrefix(c.limit.String(), c.limit.Name+": ")
+	if sharedAs(c.limit) == tidegate.Split { // counted elsewhere
+		text += " split"
+	}
+	return text
+}
 
 // class is what a limit counts: which caller, places or events, for the limit itself or for
 // what is beside it.
@@ -191,15 +197,20 @@ type saved struct {
 	Zone          string            `json:"zone,omitempty"`
 	Anchor        int               `json:"anchor,omitempty"`
 	Anchored      bool              `json:"anchored,omitempty"`
+	Consistency   string            `json:"consistency,omitempty"`
 }
 
 // MarshalJSON implements json.Marshaler.
 func (c counter) MarshalJSON() ([]byte, error) {
 	l := c.limit
-	return json.Marshal(saved{
-		l.Name, l.Scope, l.Events, l.Period, l.Algorithm.String(), l.Burst, l.Parts, l.Ceiling, l.CountRejected,
-		l.Calendar, l.Zone, l.Anchor, c.anchored,
-	})
+	s := saved{
+		Name: l.Name, Scope: l.Scope, Events: l.Events, Period: l.Period, Algorithm: l.Algorithm.String(), Burst: l.Burst, Parts: l.Parts,
+		Ceiling: l.Ceiling, CountRejected: l.CountRejected, Calendar: l.Calendar, Zone: l.Zone, Anchor: l.Anchor, Anchored: c.anchored,
+	}
+	if shared := sharedAs(l); shared != tidegate.Strict {
+		s.Consistency = shared.String()
+	}
+	return json.Marshal(s)
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -219,6 +230,15 @@ func (c *counter) UnmarshalJSON(data []byte) error {
 	}
 	if spec.Algorithm == tidegate.Auto {
 		return fmt.Errorf("unknown algorithm %q", s.Algorithm)
+	}
+	switch s.Consistency {
+	case "":
+	case tidegate.Leased.String():
+		spec.Terms = &tidegate.Terms{Handling: tidegate.Handling{Consistency: tidegate.Leased}}
+	case tidegate.Split.String():
+		spec.Terms = &tidegate.Terms{Handling: tidegate.Handling{Consistency: tidegate.Split}}
+	default:
+		return fmt.Errorf("unknown consistency %q", s.Consistency)
 	}
 	if s.Anchored && (spec.Algorithm != tidegate.Quota || spec.Calendar != tidegate.Month && spec.Calendar != tidegate.Year) {
 		return fmt.Errorf("%s per %s does not start on a day of each caller", s.Algorithm, spec.Calendar)

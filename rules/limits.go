@@ -39,6 +39,7 @@ type limiter struct {
 	blocks map[string]*tidegate.Limit // by scope
 	limits map[tidegate.Spec]*tidegate.Limit
 	terms  map[role]*tidegate.Terms
+	chosen map[string]bool // see rule
 }
 
 // role is what tells the terms of a rule's limits apart.
@@ -50,6 +51,7 @@ type role struct {
 	status  int
 	slot    bool
 	queue   tidegate.Queue // the zero value: nobody waits
+	shared  tidegate.Consistency
 }
 
 func newLimiter(f *rulefile.File, r *rulefile.Rule) *limiter {
@@ -60,6 +62,7 @@ func newLimiter(f *rulefile.File, r *rulefile.Rule) *limiter {
 		blocks: make(map[string]*tidegate.Limit),
 		limits: make(map[tidegate.Spec]*tidegate.Limit),
 		terms:  make(map[role]*tidegate.Terms),
+		chosen: make(map[string]bool),
 	}
 	if r.Count != nil {
 		l.counts = r.Count.Status
@@ -76,6 +79,9 @@ var failModes = map[rulefile.FailMode]tidegate.FailMode{
 // limit completes spec by what the rule says of all its limits.
 func (l *limiter) limit(spec tidegate.Spec, scope string, as role) (*tidegate.Limit, error) {
 	spec.Name, spec.Scope, spec.OnFull = l.rule.Name.Text, scope, l.rule.OnFull
+	if as.is != tidegate.Blocks { // a block must hold at every instance
+		as.shared, _ = l.rule.Sharing(spec.Algorithm)
+	}
 	spec.Terms = l.termsOf(as)
 	if made := l.limits[spec]; made != nil {
 		return made, nil
@@ -100,11 +106,14 @@ func (l *limiter) termsOf(as role) *tidegate.Terms {
 		return t
 	}
 	t := &tidegate.Terms{
-		Rule:     l.rule.Name.Text,
-		Role:     as.is,
-		Answer:   l.answer,
-		AtEnd:    tidegate.AtEnd{Block: as.block, Settle: as.settle},
-		Handling: tidegate.Handling{OnStoreFailure: l.fail, NoDenyCache: l.rule.Layers.NoDenyCache, NoCoalesce: l.rule.Layers.NoCoalesce},
+		Rule:   l.rule.Name.Text,
+		Role:   as.is,
+		Answer: l.answer,
+		AtEnd:  tidegate.AtEnd{Block: as.block, Settle: as.settle},
+		Handling: tidegate.Handling{
+			OnStoreFailure: l.fail, Consistency: as.shared,
+			NoDenyCache: l.rule.Layers.NoDenyCache, NoCoalesce: l.rule.Layers.NoCoalesce,
+		},
 	}
 	t.Answer.Nominal, t.Handling.Final = as.nominal, as.is == tidegate.Blocks
 	if !as.slot && as.is != tidegate.Blocks {

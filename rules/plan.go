@@ -163,5 +163,12 @@ func (p *planner) item(w *rulefile.Limit, q *rulefile.Queue, scope string, as ro
 		made.held, err = p.held(spec, scope, as, over)
 	}
 	p.found(w.Pos, err)
+	if err == nil && w.Auto && p.rule.Shares() != tidegate.Strict {
+		for _, l := range []*tidegate.Limit{made.some().limit, made.some().nominal} {
+			if l != nil {
+				p.chosen[l.Identity()] = true
+			}
+		}
+	}
 	return made
 }

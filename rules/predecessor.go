@@ -65,6 +65,7 @@ func standIn(old, successor *tidegate.Limit) *tidegate.Limit {
 	if terms.Handling.Queue = nil; terms.Role != tidegate.Blocks { // the line is its successor's
 		terms.Handling.InLineOf = successor
 	}
+	terms.Handling.Consistency = sharedAs(old) // its counters are where they were
 	was := old.Spec
 	was.OnFull, was.Terms = successor.OnFull, &terms
 	was.CountRejected = was.CountRejected && successor.CountRejected
@@ -76,6 +77,14 @@ func standIn(old, successor *tidegate.Limit) *tidegate.Limit {
 		return made
 	}
 	return tidegate.MustLimit(was) // the numbers do not fit into the period
+}
+
+// sharedAs is how a fleet shares the counters of l.
+func sharedAs(l *tidegate.Limit) tidegate.Consistency {
+	if l.Terms == nil {
+		return tidegate.Strict
+	}
+	return l.Terms.Handling.Consistency
 }
 
 // renumber gives spec, made of old, the numbers of a successor, so that used events are held

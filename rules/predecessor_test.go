@@ -26,6 +26,9 @@ var limitVariants = map[string]string{
 	"longer":  "limits: { rate: 20/2m, algorithm: token_bucket, burst: 10 }",
 	"shorter": "limits: { rate: 10/30s, algorithm: sliding_log }",
 	"quota":   "quota: 10/day",
+	"leased":  "limits: 10/minute, consistency: leased",
+	"split":   "limits: 10/minute, consistency: split",
+	"shares":  "limits: { rate: 10/minute, algorithm: fixed_window }, consistency: split",
 }
 
 func rulesOf(terms string) string {
@@ -218,6 +221,14 @@ func TestCompare(t *testing.T) {
 		"rule another: counters of 5/1m0s sliding_log start empty: the rule is new, or counted nothing")
 	f("limits: 5/minute }\n  - { name: other, per: ip, limits: 5/minute", "limits: 5/minute }\n  - { name: other, per: user, limits: 5/minute",
 		"rule other: counters of 5/1m0s sliding_log start empty: `per` has changed")
+	f("limits: 5/minute", "limits: 5/minute, consistency: leased",
+		"rule api: 5/1m0s token_bucket burst 5 counts on from 5/1m0s sliding_log, which also holds for 1m0s")
+	f("limits: { rate: 5/minute, algorithm: token_bucket }", "limits: 5/minute, consistency: leased")
+	f("limits: { rate: 5/minute, algorithm: token_bucket }", "limits: 5/minute, consistency: split",
+		"rule api: 5/1m0s token_bucket burst 5 split counts on from 5/1m0s token_bucket burst 5, which also holds for 1m0s")
+	f("limits: 5/minute, consistency: split", "limits: 5/minute, consistency: leased",
+		"rule api: 5/1m0s token_bucket burst 5 counts on from 5/1m0s token_bucket burst 5 split, which also holds for 1m0s")
+	f("limits: 5/minute", "limits: 5/minute, queue: { places: 2, max_wait: 1s }, consistency: split")
 	f("quota: { amount: 10/month, anchor: header X-Since }", "quota: 20/month",
 		"rule api: counters of 20/month quota start empty: the quota before it started on a day of each caller")
 	f("quota: { amount: 10/month, anchor: header X-Since }", "quota: { amount: 20/month, anchor: header X-Since }")

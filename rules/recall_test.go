@@ -51,7 +51,9 @@ func (d *desk) swapped(terms string) []tidegate.Check {
 
 func TestRecallOfEveryKind(t *testing.T) {
 	d := newDesk(t, rulesOf("limits: [5/second, { rate: 9/hour, algorithm: token_bucket }], quota: { amount: 10/month, anchor: header X-Since }, block: 15m, "+
-		"over: { soft: 20% }, candidate: 3/minute, for: [{ when: { user: bob }, concurrency: { slots: 3, lease: 1m } }]"))
+		"over: { soft: 20% }, candidate: 3/minute, for: [{ when: { user: bob }, concurrency: { slots: 3, lease: 1m } }] }\n"+
+		"  - { name: spread, per: user, limits: 5/second, quota: { amount: 10/month, anchor: header X-Since }, consistency: split }\n"+
+		"  - { name: ahead, per: user, limits: 5/second, consistency: leased"))
 	data, err := d.live.Remember()
 	if err != nil {
 		t.Fatal(err)
@@ -67,6 +69,7 @@ func TestRecallOfSomethingElse(t *testing.T) {
 	for _, data := range []string{
 		"", "{", "[]", `{"ledger":[null]}x`, `{"ledger":[{"rule":"api","scopes":["user"],"plans":[{"by":[[{"name":"api","algorithm":"none"}]]}]}]}`,
 		`{"before":[{"of":"x","counter":{"name":"api","algorithm":"fixed_window"}}]}`,
+		`{"before":[{"of":"x","counter":{"name":"api","events":1,"period":1000000000,"algorithm":"fixed_window","consistency":"eventual"}}]}`,
 		`{"before":[{"of":"x","counter":{"name":"api","events":1,"algorithm":"quota","calendar":1,"anchored":true}}]}`,
 	} {
 		if _, err := d.live.Recall([]byte(data)); err == nil {

@@ -24,7 +24,9 @@ type rule struct {
 	// replacers are the entries of the rules that name this one in instead_of.
 	replacers []int32
 	seed      uint64 // of the share of keys that are enforced
-	clamped   atomic.Int64
+	// chosen are the counters whose algorithm is what `consistency` means, by identity.
+	chosen  map[string]bool
+	clamped atomic.Int64
 }
 
 // rule compiles a rule.
@@ -41,6 +43,7 @@ func (c *compiler) rule(w *rulefile.Rule) *rule {
 	decides := w.Mode == rulefile.Enforce && w.Share > 0
 	tries := w.Mode == rulefile.Shadow || w.Share < wholeShare
 	l := newLimiter(c.file, w)
+	r.chosen = l.chosen
 	if decides {
 		r.deny, r.refuse = c.access(l, &subject, tidegate.Decides)
 	}

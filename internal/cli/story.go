@@ -102,6 +102,9 @@ func printApplied(env *Env, r *rules.ExplainedRule) {
 			text += ", as the rules before counted, until " + c.Until.UTC().Format(time.RFC3339)
 		}
 		line("limit", text)
+		if c.Shared != "" {
+			line("shared", c.Consistency+": "+c.Shared)
+		}
 	}
 }
 

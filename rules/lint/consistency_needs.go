@@ -2,54 +2,114 @@ package lint
 
 import (
 	"fmt"
-	"slices"
+	"math"
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/lang/diag"
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// perInstance is how many events a lease needs room for, for each instance: a
-// lease is worth taking from two events on, and half of what is there at most.
-const perInstance = 4
-
 func consistencyNeeds(p *pass) {
 	p.eachTerms(func(r *rulefile.Rule, t rulefile.Terms) {
-		if r.Deny || p.byDefault(r) {
+		// What is said for all rules holds where it can.
+		if r.Deny || r.Consistency == p.file.Consistency {
 			return
 		}
 		switch r.Consistency.Text {
-		case "leased":
-			p.leased(r, t)
+		case "leased", "split":
+			p.unfit(r, t)
+			if !r.Queues {
+				p.tooSmall(r, t)
+			}
 		case "eventual":
 			p.eventual(r, t)
 		}
 	})
-}
-
-// byDefault reports whether the consistency of r is the one in defaults: where
-// that can be had is good enough.
-func (p *pass) byDefault(r *rulefile.Rule) bool {
-	return slices.ContainsFunc(p.file.Rules, func(o *rulefile.Rule) bool { return o != r && o.Consistency == r.Consistency })
-}
-
-func (p *pass) leased(r *rulefile.Rule, t rulefile.Terms) {
-	if t.Concurrency != nil {
-		p.warn(t.Concurrency.Pos, "slots cannot be leased ahead, so "+diag.Quote(r.Name.Text)+" is strict", "write `consistency: strict`, or remove it")
-	}
-	for _, l := range knownLimits(t) {
-		switch l.Spec.Algorithm {
-		case tidegate.TokenBucket, tidegate.FixedWindow, tidegate.Quota:
-		default:
-			p.warn(l.Pos, fmt.Sprintf("%s is counted by %s, which cannot be leased ahead, so %s is strict", l.label(), l.Spec.Algorithm, diag.Quote(r.Name.Text)),
-				"write `{ rate: …, algorithm: token_bucket }`, or remove `consistency: leased`")
+	for _, r := range p.file.Rules {
+		if r.Mode == rulefile.Disabled || r.Consistency == p.file.Consistency || r.Consistency.Text != "leased" && r.Consistency.Text != "split" {
 			continue
 		}
-		if need := perInstance * max(1, p.file.Instances); capacity(l.Spec) < float64(need) {
-			p.warn(l.Pos, fmt.Sprintf("%s holds %.0f at once, and leases for %s need room for %d, so %s is strict", l.label(), capacity(l.Spec), instances(p.file.Instances), need, diag.Quote(r.Name.Text)),
-				fmt.Sprintf("give it a burst of %d or more, or remove `consistency: leased`", need))
+		if r.Candidate != nil {
+			p.unfitAlgorithm(r, *r.Candidate)
+		}
+		if r.Block > 0 {
+			p.warn(r.BlockPos, "a block is looked up in the shared store with every request, so "+diag.Quote(r.Name.Text)+" saves no calls by being "+r.Consistency.Text,
+				"remove `block`, or write `consistency: strict`")
 		}
 	}
+}
+
+// unfit tells of what was written and cannot be leased or split.
+func (p *pass) unfit(r *rulefile.Rule, t rulefile.Terms) {
+	mode, name := r.Consistency.Text, diag.Quote(r.Name.Text)
+	if t.Queue != nil {
+		p.fail(t.Queue.Pos, "requests that wait for their turn cannot be "+mode+", so "+name+" is strict", "remove `queue`, or write `consistency: strict`")
+	}
+	if t.Concurrency != nil {
+		p.fail(t.Concurrency.Pos, "slots cannot be "+mode+", so those of "+name+" are strict", "put `concurrency` into a rule of its own, without `consistency`")
+	}
+	if t.Limits == nil {
+		return
+	}
+	for _, l := range t.Limits.All {
+		p.unfitAlgorithm(r, l)
+	}
+}
+
+func (p *pass) unfitAlgorithm(r *rulefile.Rule, l rulefile.Limit) {
+	mode := r.Consistency.Text
+	if tidegate.Leased.Suits(l.Spec.Algorithm) {
+		return
+	}
+	switch {
+	case !l.Auto:
+		p.fail(l.Pos, fmt.Sprintf("%s is counted by %s, which cannot be %s, so it is strict", diag.Quote(l.Text), l.Spec.Algorithm, mode),
+			"leave the algorithm out, for token_bucket, or write `consistency: strict`")
+	case !r.Queues:
+		p.warn(l.Pos, fmt.Sprintf("%s is too slow for a token bucket, so it is counted by %s and strict", diag.Quote(l.Text), l.Spec.Algorithm),
+			"use a quota, or remove `consistency: "+mode+"`")
+	}
+}
+
+// tooSmall tells of limits with too few events to be leased or split among the instances.
+func (p *pass) tooSmall(r *rulefile.Rule, t rulefile.Terms) {
+	for _, l := range knownLimits(t) {
+		limit, err := tidegate.NewLimit(l.Spec)
+		if err != nil || !tidegate.Leased.Suits(l.Spec.Algorithm) {
+			continue
+		}
+		n := p.file.Instances
+		if r.Consistency.Text == "split" {
+			if limit.Capacity() < int64(n) {
+				p.warn(l.Pos, fmt.Sprintf("%s has %d at once for %s, so some have nothing to give while others have", l.label(), limit.Capacity(), rulefile.Instances(n)),
+					fmt.Sprintf("%s of %d or more, or remove `consistency: split`", raise(limit), n))
+			}
+			continue
+		}
+		if _, err := rulefile.LeaseOf(limit, n); err != nil {
+			p.warn(l.Pos, l.label()+" is strict: "+err.Error(), leaseHint(limit, n)+", or remove `consistency: leased`")
+		}
+	}
+}
+
+// raise is how the capacity of a limit is made larger.
+func raise(l *tidegate.Limit) string {
+	if l.Algorithm == tidegate.TokenBucket {
+		return "give it a burst"
+	}
+	return "give it a limit"
+}
+
+// leaseHint says with which burst or rate l could be leased.
+func leaseHint(l *tidegate.Limit, instances int) string {
+	perSecond := rulefile.RateOf(l)
+	rate := math.Ceil(rulefile.LeaseEach * float64(max(1, instances)) / rulefile.MaxLease.Seconds())
+	if perSecond < rate {
+		return fmt.Sprintf("raise the rate to %.0f a second or more", rate)
+	}
+	// The life that gives each instance its events decides, if it is above the least.
+	life := max(rulefile.MinLease.Seconds(), rulefile.LeaseEach*float64(max(1, instances))/perSecond)
+	return fmt.Sprintf("%s of %.0f or more", raise(l), math.Ceil(2*perSecond*life))
 }
 
 func (p *pass) eventual(r *rulefile.Rule, t rulefile.Terms) {
@@ -62,11 +122,4 @@ func (p *pass) eventual(r *rulefile.Rule, t rulefile.Terms) {
 				"write `{ rate: …, algorithm: sub_windows }`, or remove `consistency: eventual`")
 		}
 	}
-}
-
-func instances(n int) string {
-	if n <= 1 {
-		return "one instance"
-	}
-	return fmt.Sprintf("%d instances", n)
 }

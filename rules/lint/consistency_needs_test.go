@@ -1,6 +1,11 @@
 package lint_test
 
-import "testing"
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+)
 
 func TestConsistencyNeeds(t *testing.T) {
 	f := func(src string, want ...string) {
@@ -19,11 +24,9 @@ rules:
 instances: 5
 rules:
   - { name: a, per: ip, limits: { rate: 19/hour, algorithm: fixed_window }, consistency: leased }
-`, "warning 19/hour")
-	f(`
-rules:
-  - { name: a, per: ip, concurrency: { slots: 5, lease: 30s }, consistency: leased }
-`, "warning concurrency")
+  - { name: b, per: everyone, limits: { rate: 1000/second, burst: 20, algorithm: token_bucket }, consistency: leased }
+  - { name: c, per: ip, quota: 1000/day, consistency: leased }
+`, "warning 19/hour", "warning 1000/second", "warning 1000/day")
 	f(`
 rules:
   - { name: a, per: ip, limits: 10/minute, consistency: eventual }
@@ -32,20 +35,98 @@ rules:
 rules:
   - { name: a, per: ip, concurrency: { slots: 5, lease: 30s }, consistency: eventual }
 `, "warning concurrency")
+	// One word suffices.
 	f(`
 instances: 5
 rules:
-  - { name: a, per: everyone, limits: { rate: 1000/second, burst: 20, algorithm: token_bucket }, consistency: leased }
-  - { name: b, per: ip, quota: 1000/day, consistency: leased }
-  - { name: c, per: ip, limits: 1000/minute, consistency: eventual }
-  - { name: d, per: ip, limits: 10/minute, consistency: strict }
-  - { name: e, per: ip, limits: 10/minute }
+  - { name: a, per: everyone, limits: 1000/second, consistency: leased }
+  - { name: b, per: everyone, limits: { rate: 1000/second, burst: 40 }, consistency: leased }
+  - { name: c, per: ip, limits: 5/second, quota: 1000/day, consistency: split }
+  - { name: d, per: ip, limits: 1000/minute, consistency: eventual }
+  - { name: e, per: ip, limits: 10/minute, consistency: strict }
+  - { name: f, per: ip, limits: 10/minute }
 `)
-	// What is said for all rules holds where it can.
+	// A block is looked up in the shared store; a split limit of three has none for two of five.
 	f(`
-defaults: { consistency: leased }
+instances: 5
 rules:
-  - { name: a, per: ip, limits: 10/minute }
-  - { name: b, per: ip, limits: 10/hour }
-`)
+  - { name: a, per: ip, limits: 3/second, consistency: split }
+  - { name: b, per: ip, limits: 7/second, block: 1m, consistency: split }
+  - { name: c, per: ip, limits: 1/840h, consistency: split }
+  - { name: d, per: ip, quota: 4/day, consistency: split }
+`, "warning 3/second", "warning 1m", "warning 1/840h", "warning 4/day")
+}
+
+// Whatever was written out and cannot be shared is an error, in every place where it can be
+// written. What the file says for all rules holds where it can.
+func TestConsistencyUnfit(t *testing.T) {
+	const every = "identify: { plan: jwt.plan }\n"
+	for _, mode := range []string{"leased", "split", "{ mode: leased, deny_cache: false }", "{ mode: split }"} {
+		for terms, want := range map[string]string{
+			"limits: { rate: 1000/second, algorithm: token_bucket }":                                               "",
+			"limits: { rate: 1000/second, algorithm: fixed_window }":                                               "",
+			"limits: { rate: 1000/second, algorithm: sliding_log }":                                                "error 1000/second",
+			"limits: { rate: 1000/second, algorithm: sliding_log, count_rejected: true }":                          "error 1000/second",
+			"limits: { rate: 1000/second, algorithm: sliding_window }":                                             "error 1000/second",
+			"limits: { rate: 1000/second, algorithm: sub_windows }":                                                "error 1000/second",
+			"limits: { rate: 1000/second, parts: 10 }":                                                             "error 1000/second",
+			"limits: { rate: 1000/second, ceiling: true }":                                                         "error 1000/second",
+			"limits: { from: jwt.rps, per: second, max: 9, else: 3, algorithm: sub_windows }":                      "error jwt.rps",
+			"limits: 1000/second, candidate: { rate: 900/second, algorithm: sliding_window }":                      "error 900/second",
+			"limits: 1000/second, concurrency: { slots: 5, lease: 30s }":                                           "error concurrency",
+			"limits: 1000/second, queue: { places: 5, max_wait: 1s }":                                              "error queue",
+			"limits: { rate: 900/second, algorithm: leaky_bucket }, queue: { places: 5, max_wait: 1s }":            "error 900/second, error queue",
+			"limits: 1000/second, for: [{ when: { plan: a }, queue: { places: 5, max_wait: 1s } }]":                "error queue",
+			"limits: 1000/second, for: [{ when: { plan: a }, limits: { rate: 900/second, parts: 9 } }]":            "error 900/second",
+			"limits: { by: plan, rows: { a: { rate: 900/second, algorithm: sub_windows } }, else: 99/s }":          "error 900/second",
+			"limits: 1000/second, mode: shadow, concurrency: { slots: 5, lease: 30s }":                             "error concurrency",
+			"limits: { rate: 1000/second, algorithm: sliding_window }, mode: disabled":                             "",
+			"limits: 1000/second, over: { soft: 10% }, candidate: 900/second, cost: { reserve: query.n, else: 1 }": "",
+		} {
+			terms = strings.Replace(terms, "query.n", "query n", 1)
+			src := "version: 1\n" + every + "rules: [{ name: a, per: ip, " + terms + ", consistency: " + mode + " }]"
+			var got []string
+			for _, p := range run(t, "consistency-needs", "rules.yaml", src) {
+				got = append(got, p.Severity.String()+" "+underlined(p))
+			}
+			if strings.Join(got, ", ") != want {
+				t.Errorf("%s: finds %q, want %q", src, got, want)
+			}
+			src = "version: 1\n" + every + "defaults: { consistency: " + mode + " }\nrules: [{ name: a, per: ip, " + terms + " }]"
+			if found := run(t, "consistency-needs", "rules.yaml", src); len(found) > 0 {
+				t.Errorf("%s: finds\n%v", src, found)
+			}
+		}
+	}
+}
+
+// Whoever does what a warning about a limit that is too small says has none.
+func TestConsistencyHintsHelp(t *testing.T) {
+	burst, rate := regexp.MustCompile(`burst of (\d+)`), regexp.MustCompile(`rate to (\d+) a second`)
+	for _, mode := range []string{"leased", "split"} {
+		for _, instances := range []int{1, 2, 5, 20, 100, 1000} {
+			for _, events := range []int64{1, 3, 20, 100, 999, 20_000, 1_000_000} {
+				for _, size := range []int64{1, 7, 100, 5000, 1_000_000} {
+					events, size := events, size
+					hints := ""
+					for tries := 0; ; tries++ {
+						found := run(t, "consistency-needs", "rules.yaml", fmt.Sprintf(
+							"version: 1\ninstances: %d\nrules: [{ name: a, per: everyone, limits: { rate: %d/second, burst: %d }, consistency: %s }]", instances, events, size, mode))
+						if len(found) == 0 {
+							break
+						}
+						hints += found[0].Hint + "\n"
+						if m := burst.FindStringSubmatch(found[0].Hint); m != nil {
+							fmt.Sscan(m[1], &size)
+						} else if m := rate.FindStringSubmatch(found[0].Hint); m != nil {
+							fmt.Sscan(m[1], &events)
+						}
+						if tries == 2 { // the rate, then the burst for it
+							t.Fatalf("%s, %d instances: told\n%s and still\n%v", mode, instances, hints, found)
+						}
+					}
+				}
+			}
+		}
+	}
 }

@@ -30,6 +30,7 @@ type File struct {
 	Headers        Headers
 	OnStoreFailure FailMode // of defaults; rules have it filled in
 	OnFull         tidegate.OnFull
+	Consistency    Word
 	Instances      int // 0: not said
 	InstancesPos   diag.Pos
 
@@ -168,6 +169,7 @@ type Rule struct {
 	OnStoreFailure FailMode
 	OnFull         tidegate.OnFull
 	Consistency    Word // "", strict, leased, eventual, split
+	Queues         bool // requests wait for their turn, in the rule itself or in a branch
 	Layers         Layers
 	OnPartition    Word // "", continue, share
 }
@@ -197,6 +199,9 @@ type Limit struct {
 	Text string        // as written, for messages: 100/minute
 	Spec tidegate.Spec // valid by itself; for From, that of Else
 	From *From
+	// Auto: the algorithm is not written; the number of events, or `consistency`, chose it.
+	Auto     bool
+	burstPos diag.Pos
 }
 
 // From takes the number of events from who is asking.

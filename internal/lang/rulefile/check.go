@@ -57,6 +57,15 @@ func (d *decoder) checkLimit(l *Limit, t Terms) *tidegate.Limit {
 			return nil // already told
 		}
 	}
+	if l.Spec.Burst > 0 && l.Spec.Algorithm != tidegate.TokenBucket && l.Spec.Algorithm != tidegate.LeakyBucket {
+		// Which algorithm it has was not known when the burst was read.
+		why := "`burst` means nothing to " + l.Spec.Algorithm.String()
+		if l.Auto {
+			why = burstAlone
+		}
+		d.fail(l.burstPos, why, burstHint)
+		return nil
+	}
 	if l.Spec.Algorithm == tidegate.SlidingLog && l.most() > tidegate.MaxLogEvents {
 		d.fail(l.Pos, fmt.Sprintf("%s is more than a sliding log keeps, which is %d events per key", diag.Quote(l.Text), tidegate.MaxLogEvents),
 			"write `algorithm: sub_windows`, with `ceiling: true` if it must never be over")

@@ -26,6 +26,7 @@ type decoder struct {
 	tiersUsed bool                // by a rule
 	addresses map[*List]bool      // lists of addresses and networks alone
 	fallback  policies            // of defaults
+	mayBucket bool                // limits that name no algorithm may become token buckets
 }
 
 // reportKey identifies a problem, so that it is reported once.

@@ -107,7 +107,7 @@ func TestWords(t *testing.T) {
 	want(t, "orders when the store is down", orders.OnStoreFailure, FailDeny)
 	want(t, "share", orders.Share, 50)
 	want(t, "from", *orders.Terms.Limits.All[0].From, From{Source: orders.Terms.Limits.All[0].From.Source, Period: time.Minute, Max: 10000, Else: 100})
-	want(t, "limit of those without a number", orders.Terms.Limits.All[0].Spec, tidegate.Spec{Events: 100, Period: time.Minute, Algorithm: tidegate.SubWindows})
+	want(t, "limit of those without a number", orders.Terms.Limits.All[0].Spec, tidegate.Spec{Events: 100, Period: time.Minute, Algorithm: tidegate.TokenBucket})
 	want(t, "what orders are missing", orders.Missing, MissingIP)
 	strict := f.rule(t, "strict")
 	want(t, "007", strict.For[1].When[1].Any[0].Text, "007")

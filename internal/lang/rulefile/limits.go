@@ -108,6 +108,7 @@ func (d *decoder) fullLimit(o object) (Limit, bool) {
 		return l, false
 	}
 	if o.has("burst") {
+		l.burstPos = o.key("burst")
 		ok = d.burst(o, &l.Spec) && ok
 	}
 	return l, d.details(o, &l.Spec) && ok
@@ -138,6 +139,11 @@ func (d *decoder) algorithm(o object, s *tidegate.Spec) bool {
 	return err == nil
 }
 
+const (
+	burstAlone = "only a token bucket has a burst, and `algorithm` is not set"
+	burstHint  = "add `algorithm: token_bucket`, or remove `burst`"
+)
+
 func (d *decoder) burst(o object, s *tidegate.Spec) bool {
 	switch s.Algorithm {
 	case tidegate.TokenBucket:
@@ -145,8 +151,10 @@ func (d *decoder) burst(o object, s *tidegate.Spec) bool {
 		d.fail(o.key("burst"), "the burst of a leaky bucket is its line", "write `queue: { places: 100, max_wait: 2s }` in the rule instead")
 		return false
 	case tidegate.Auto:
-		d.fail(o.key("burst"), "only a token bucket has a burst, and `algorithm` is not set", "add `algorithm: token_bucket`, or remove `burst`")
-		return false
+		if !d.mayBucket { // else checkLimit knows
+			d.fail(o.key("burst"), burstAlone, burstHint)
+			return false
+		}
 	default:
 		d.fail(o.key("burst"), "`burst` means nothing to "+s.Algorithm.String(), "write `algorithm: token_bucket`, or remove `burst`")
 		return false

@@ -75,7 +75,7 @@ func (d *decoder) defaults(n *yamltree.Node) {
 		return
 	}
 	d.fallback = d.policies(o, policies{})
-	d.file.OnStoreFailure, d.file.OnFull = d.fallback.onStoreFailure, d.fallback.onFull
+	d.file.OnStoreFailure, d.file.OnFull, d.file.Consistency = d.fallback.onStoreFailure, d.fallback.onFull, d.fallback.consistency
 }
 
 // policies are the words that a rule takes from defaults where it has none.

@@ -46,6 +46,7 @@ func (d *decoder) rule(n *yamltree.Node) {
 	p := d.policies(o, d.fallback)
 	r.OnStoreFailure, r.OnFull, r.Consistency, r.OnPartition = p.onStoreFailure, p.onFull, p.consistency, p.onPartition
 	r.Layers = p.layers
+	d.mayBucket = modes[r.Consistency.Text] != tidegate.Strict
 	d.mode(o, r)
 	r.InsteadOf = d.names(o, "instead_of", "write the rule that this one replaces: `instead_of: api`")
 	if o.has("deny") {

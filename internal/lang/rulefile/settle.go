@@ -70,12 +70,14 @@ func (l *Limit) setLine(q *Queue) {
 }
 
 // settle decides what is still open in the limits of r: the line of leaky
-// buckets, and the algorithm of limits that name none. Those of one period get
-// one algorithm in all branches, so that a change of tier keeps its counters.
+// buckets, and the algorithm of limits that name none: what `consistency` asks for, or
+// else what suits the number of events. Those of one period get one algorithm in all
+// branches, so that a change of tier keeps its counters.
 func (r *Rule) settle(expired []Branch) {
 	open := make([]*Limit, 0, 4)
-	large := make(map[time.Duration]bool)
+	large, unfit := make(map[time.Duration]bool), make(map[time.Duration]bool)
 	collect := func(t Terms, q *Queue) {
+		r.Queues = r.Queues || t.Queue != nil
 		if t.Limits == nil {
 			return
 		}
@@ -83,8 +85,9 @@ func (r *Rule) settle(expired []Branch) {
 			l := &t.Limits.All[i]
 			l.setLine(q)
 			if l.Spec.Algorithm == tidegate.Auto {
-				open = append(open, l)
+				l.Auto, open = true, append(open, l)
 				large[l.Spec.Period] = large[l.Spec.Period] || l.most() > tidegate.AutoLogEvents
+				unfit[l.Spec.Period] = unfit[l.Spec.Period] || !l.canBeBucket()
 			}
 		}
 	}
@@ -98,19 +101,35 @@ func (r *Rule) settle(expired []Branch) {
 		// Counted apart from the others, so it is for itself.
 		l.setLine(r.Terms.Queue)
 		if l.Spec.Algorithm == tidegate.Auto {
-			l.Spec.Algorithm = auto(l.most() > tidegate.AutoLogEvents)
+			l.Auto, l.Spec.Algorithm = true, r.auto(l.most() > tidegate.AutoLogEvents, !l.canBeBucket())
 		}
 	}
 	for _, l := range open {
-		l.Spec.Algorithm = auto(large[l.Spec.Period])
+		l.Spec.Algorithm = r.auto(large[l.Spec.Period], unfit[l.Spec.Period])
 	}
 }
 
-func auto(large bool) tidegate.Algorithm {
-	if large {
+// auto is the algorithm of limits that name none; unfit means that one of them is too slow
+// for a bucket.
+func (r *Rule) auto(large, unfit bool) tidegate.Algorithm {
+	switch {
+	case r.Shares() != tidegate.Strict && !unfit:
+		return tidegate.TokenBucket
+	case large:
 		return tidegate.SubWindows
 	}
 	return tidegate.SlidingLog
+}
+
+// canBeBucket reports whether a token bucket can have the numbers of l.
+func (l *Limit) canBeBucket() bool {
+	for _, s := range l.specs() {
+		s.Algorithm = tidegate.TokenBucket
+		if _, err := tidegate.NewLimit(s); err != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // most is the largest number that the limit can have.

@@ -36,6 +36,7 @@ func (d *decoder) tiers(root object) {
 		d.fail(n.Pos, "`tiers` is a map of names, and this is "+n.What(), tiersHint)
 		return
 	}
+	d.mayBucket = true
 	for _, f := range n.Fields {
 		name := f.Key.Value
 		if name == "" || name == otherRow || len(name) > 64 {

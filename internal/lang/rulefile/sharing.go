@@ -1,0 +1,109 @@
+package rulefile
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// modes are the words of `consistency` that are built beside strict.
+var modes = map[string]tidegate.Consistency{"leased": tidegate.Leased, "split": tidegate.Split}
+
+// Shares returns how the rule says that a fleet shares the counters of its limits. A rule in
+// which requests wait for their turn is strict, in all branches alike: they share counters.
+func (r *Rule) Shares() tidegate.Consistency {
+	if r.Queues {
+		return tidegate.Strict
+	}
+	return modes[r.Consistency.Text]
+}
+
+// Sharing returns how a fleet shares the counters of the rule's limits that an algorithm
+// counts, and why this is strict where the rule says something else; "" if it is not.
+func (r *Rule) Sharing(a tidegate.Algorithm) (c tidegate.Consistency, why string) {
+	wanted := modes[r.Consistency.Text]
+	switch {
+	case wanted == tidegate.Strict:
+		return tidegate.Strict, ""
+	case r.Queues:
+		return tidegate.Strict, "requests that wait for their turn cannot be " + wanted.String()
+	case !wanted.Suits(a):
+		return tidegate.Strict, a.String() + " cannot be " + wanted.String()
+	}
+	return wanted, ""
+}
+
+// Bounds of how long what was taken ahead may be used. They are those of the layer that
+// takes leases.
+const (
+	MaxLease = 100 * time.Millisecond
+	MinLease = 20 * time.Millisecond
+	// LeaseEach is how many events a lease must have for each instance.
+	LeaseEach = 2
+)
+
+// Lease is what instances take ahead from a limit that is leased.
+type Lease struct {
+	Life   time.Duration // for how long it may be used
+	Events float64       // at most, in all leases that are out
+}
+
+// LeaseOf returns the leases of a limit that so many instances share. The error says why
+// there are none, so that the limit is strict.
+func LeaseOf(l *tidegate.Limit, instances int) (Lease, error) {
+	perSecond := RateOf(l)
+	// At most half of the burst is held back.
+	life := min(MaxLease.Seconds(), float64(l.Capacity())/2/perSecond)
+	if life < MinLease.Seconds() {
+		need := math.Ceil(2 * perSecond * MinLease.Seconds())
+		return Lease{}, fmt.Errorf("leases last at least %s, for which a burst of %.0f is needed, and it has %d", MinLease, need, l.Capacity())
+	}
+	events, need := perSecond*life, float64(LeaseEach*max(1, instances))
+	if events < need {
+		return Lease{}, fmt.Errorf("leases need %.0f events in %s for %s, and it has %s",
+			need, shortSeconds(life), Instances(instances), ShortNumber(events))
+	}
+	return Lease{Life: time.Duration(life * float64(time.Second)), Events: events}, nil
+}
+
+// RateOf is the events per second that l admits in the long run.
+func RateOf(l *tidegate.Limit) float64 {
+	if l.Algorithm == tidegate.Quota {
+		return float64(l.Events) / calendarLength[l.Calendar].Seconds()
+	}
+	return float64(l.Events) / l.Period.Seconds()
+}
+
+var calendarLength = map[tidegate.Calendar]time.Duration{
+	tidegate.Day: 24 * time.Hour, tidegate.Week: 7 * 24 * time.Hour, tidegate.Month: 30 * 24 * time.Hour, tidegate.Year: 365 * 24 * time.Hour,
+}
+
+// Instances is a number of them in words; 0 and 1 are one.
+func Instances(n int) string {
+	if n <= 1 {
+		return "one instance"
+	}
+	return fmt.Sprintf("%d instances", n)
+}
+
+// ShortNumber is n with two digits behind the point at most; what is less is shown with
+// one digit that counts.
+func ShortNumber(n float64) string {
+	if n != 0 && math.Abs(n) < 0.01 {
+		return fmt.Sprintf("%.1g", n)
+	}
+	text := fmt.Sprintf("%.2f", n)
+	for text[len(text)-1] == '0' {
+		text = text[:len(text)-1]
+	}
+	if text[len(text)-1] == '.' {
+		text = text[:len(text)-1]
+	}
+	return text
+}
+
+func shortSeconds(s float64) string {
+	return time.Duration(s * float64(time.Second)).Round(time.Millisecond).String()
+}

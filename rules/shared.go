@@ -1,0 +1,78 @@
+package rules
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
+)
+
+// explainShared tells how so many instances share the counter of a check; 0 means that the
+// file does not say how many. It tells nothing where the rule says nothing.
+func (r *rule) explainShared(x *ExplainedCheck, instances int) {
+	l := x.Check.Limit
+	if r.written.Deny || l.Terms.Role == tidegate.Blocks {
+		return
+	}
+	wanted := r.written.Consistency.Text
+	shared, why := r.written.Sharing(l.Algorithm)
+	switch {
+	case why != "":
+		x.Consistency, x.Shared = tidegate.Strict.String(), why
+		return
+	case shared == tidegate.Leased:
+		x.Consistency, x.Shared = leasedText(l, instances)
+	case shared == tidegate.Split:
+		x.Consistency, x.Shared = shared.String(), splitText(l, instances)
+	default:
+		return
+	}
+	if r.chosen[l.Identity()] {
+		x.Shared += "; " + l.Algorithm.String() + " because of `consistency: " + wanted + "`, as no algorithm is written"
+	}
+}
+
+func leasedText(l *tidegate.Limit, instances int) (consistency, text string) {
+	lease, err := rulefile.LeaseOf(l, instances)
+	if err != nil {
+		return tidegate.Strict.String(), "not leased: " + err.Error()
+	}
+	return tidegate.Leased.String(), "taken ahead " + grouped(int64(lease.Events)) + " at a time at most, used within " + lease.Life.Round(time.Millisecond).String()
+}
+
+func splitText(l *tidegate.Limit, instances int) string {
+	per := "/" + periodText(l)
+	whole := grouped(l.Events) + per
+	if instances == 0 {
+		return "each instance has its share of " + whole + ", by how many there are"
+	}
+	return "each of " + strings.Replace(rulefile.Instances(instances), "one instance", "1 instance", 1) +
+		" has " + rulefile.ShortNumber(float64(l.Events)/float64(instances)) + per + " of " + whole
+}
+
+// periodText is the period of a limit as it is written in a rule.
+func periodText(l *tidegate.Limit) string {
+	if l.Algorithm == tidegate.Quota {
+		return l.Calendar.String()
+	}
+	for _, unit := range []struct {
+		name string
+		is   time.Duration
+	}{{"second", time.Second}, {"minute", time.Minute}, {"hour", time.Hour}, {"day", 24 * time.Hour}, {"week", 7 * 24 * time.Hour}} {
+		if l.Period == unit.is {
+			return unit.name
+		}
+	}
+	return l.Period.String()
+}
+
+// grouped is n with a comma between thousands.
+func grouped(n int64) string {
+	text := strconv.FormatInt(n, 10)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
