@@ -45,6 +45,19 @@ func TestIdentityLeavesTheNumbersOut(t *testing.T) {
 	f(S{Events: 100, Period: m}, S{Events: 100, Period: m, Algorithm: tidegate.SubWindows, Ceiling: true}, true)
 	f(S{Events: 5, Period: m}, S{Events: 5, Period: m, CountRejected: true}, true)
 	f(S{Events: 5, Period: m}, S{Events: 5, Period: m, Terms: &tidegate.Terms{Rule: "a"}}, true)
+	for a := token; a < tidegate.Deny; a++ {
+		spec := S{Events: 5, Period: m, Algorithm: a}
+		if a == tidegate.Quota {
+			spec.Period, spec.Calendar = 0, tidegate.Month
+		}
+		shared := func(c tidegate.Consistency) S {
+			s := spec
+			s.Terms = &tidegate.Terms{Handling: tidegate.Handling{Consistency: c}}
+			return s
+		}
+		f(spec, shared(tidegate.Leased), true)
+		f(spec, shared(tidegate.Split), !tidegate.Split.Suits(a)) // counted by each instance
+	}
 	f(S{Events: 5, Period: m}, S{Events: 5, Period: m, Name: "a"}, false)
 	f(S{Events: 5, Period: m, Name: "a"}, S{Events: 5, Period: m, Name: "a", Scope: "ip"}, false)
 	f(S{Events: 5, Period: m, Name: "a", Scope: "user"}, S{Events: 5, Period: m, Name: "a", Scope: "ip"}, false)

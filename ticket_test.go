@@ -45,7 +45,7 @@ func randomEnds(rng *rand.Rand) vector {
 		if i == 0 { // of several buckets, a visit does not know whose turn it is
 			algorithms = algorithms[2:]
 		}
-		terms := tidegate.Terms{Rule: "r"}
+		terms := tidegate.Terms{Rule: "r", Handling: tidegate.Handling{Consistency: tidegate.Consistency(rng.IntN(3))}}
 		c := tidegate.Check{Key: "a", Cost: 1 + rng.Int64N(2)*6, MaxWait: time.Hour}
 		if spec.Algorithm == tidegate.Concurrency {
 			c.Cost = 1

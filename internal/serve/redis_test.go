@@ -65,7 +65,7 @@ const (
 func TestServeRedis(t *testing.T) {
 	bin := built(t)
 	for name, f := range map[string]func(*testing.T, string){
-		"shared": testRedisShared, "down at the start": testRedisDown, "password": testRedisPassword, "upgrade": testRedisUpgrade,
+		"shared": testRedisShared, "down at the start": testRedisDown, "password": testRedisPassword, "upgrade": testRedisUpgrade, "instances": testRedisInstances,
 	} {
 		t.Run(name, func(t *testing.T) { f(t, bin) })
 	}
@@ -195,4 +195,18 @@ func testRedisUpgrade(t *testing.T, bin string) {
 		t.Fatal(err)
 	}
 	w.until("nobody is in the roll", func() bool { return server.Do("ZCARD", "tg:nodes") == "0" })
+}
+
+// The rules say how many instances there are, and a reload is enough to say otherwise.
+func testRedisInstances(t *testing.T, bin string) {
+	server := testdep.Redis(t)
+	w := newSandbox(t, bin, "rules.yaml", "instances: 4\n"+redisRules)
+	_, admin := w.serveRedis("redis://" + server.Addr).ready()
+	for _, change := range []struct {
+		top  string
+		want int
+	}{{"instances: 4\n", 4}, {"instances: 7\n", 7}, {"", 1}, {"instances: 2\n", 2}} {
+		w.write("rules.yaml", change.top+redisRules)
+		w.until(strconv.Itoa(change.want)+" instances", func() bool { return w.health(admin).Instances == change.want })
+	}
 }

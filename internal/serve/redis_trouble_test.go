@@ -98,15 +98,19 @@ func testRedisDown(t *testing.T, bin string) {
 	server := testdep.Redis(t)
 	server.Kill()
 	w := newSandbox(t, bin, "rules.yaml", redisRules+`
-  - { name: hot, match: /hot, per: everyone, limits: { rate: 1000/second, burst: 5000, algorithm: token_bucket }, consistency: leased, on_partition: share }
+  - { name: hot, match: /hot, per: everyone, limits: 1000/second, consistency: eventual, on_partition: share }
+  - { name: ahead, match: /exact, per: everyone, limits: 1000/second, consistency: leased }
+  - { name: parts, match: /exact, per: everyone, limits: 1000/second, consistency: split }
   - { name: exact, match: /exact, per: everyone, limits: 10/second, consistency: { mode: strict, deny_cache: false } }
 `)
 	s := w.serveRedis("redis://" + server.Addr)
 	gateway, admin := s.ready()
-	s.await(1, "`consistency` of the rule `hot` does nothing here: leased is not built yet: the counters in Redis are shared strictly")
+	s.await(1, "`consistency` of the rule `hot` does nothing here: eventual is not built yet: the counters in Redis are shared strictly")
 	s.await(1, "`on_partition` of the rule `hot` does nothing here: it is not built yet: a gateway that is cut off goes by on_store_failure")
-	if strings.Contains(s.logText(), "`exact`") {
-		t.Error("`strict` is doubted, and it is what Redis is for")
+	for _, rule := range []string{"exact", "ahead", "parts"} {
+		if strings.Contains(s.logText(), "`"+rule+"`") {
+			t.Errorf("the consistency of %s is doubted, and it is what Redis is for", rule)
+		}
 	}
 	if got, _ := w.get(once, gateway+"/api/things?customer=acme"); got != http.StatusOK {
 		t.Errorf("answered %d", got)

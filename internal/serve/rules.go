@@ -157,9 +157,14 @@ func (s *server) unmet(set *rules.Set) (doubts diag.List) {
 			why = "keeping requests for later is not built yet: what finds no place is refused"
 		case n.Field != "consistency" && n.Field != "on_partition":
 			continue
+		case n.Value == "split":
+			if s.shared != nil || set.Instances() > 0 {
+				continue
+			}
+			why = "there is no Redis to count instances in, and the rules do not say `instances`: this one has the whole limit"
 		case s.shared == nil:
 			why = "it says how a fleet shares counters, and those of this process are its own"
-		case n.Value == "strict":
+		case n.Value == "strict" || n.Value == "leased":
 			continue
 		case n.Field == "consistency":
 			why = n.Value + " is not built yet: the counters in Redis are shared strictly"
