@@ -242,3 +242,33 @@ func TestForms(t *testing.T) {
 		}
 	}
 }
+
+// A test is one instance: however a fleet shares a limit, and however many instances the file
+// names, the whole limit is at hand, and no more.
+func TestLeasedAndSplitAreOneInstance(t *testing.T) {
+	for _, mode := range []string{"strict", "leased", "split"} {
+		for _, said := range []string{"rule", "defaults"} {
+			for _, instances := range []string{"", "instances: 1\n", "instances: 7\n"} {
+				for _, limit := range []string{
+					"limits: 20/minute", "limits: { rate: 20/minute, algorithm: token_bucket }", "limits: { rate: 20/minute, algorithm: fixed_window }",
+					"limits: { rate: 20/minute, algorithm: sliding_log }", "limits: { rate: 20/minute, algorithm: sliding_window }",
+					"limits: { rate: 20/minute, algorithm: sub_windows }", "quota: 20/day", "limits: { from: jwt.n, per: minute, max: 99, else: 20 }",
+				} {
+					top, own := "", ", consistency: "+mode
+					if said == "defaults" {
+						top, own = "defaults: { consistency: "+mode+" }\n", ""
+					}
+					r := run(t, "version: 1\n"+instances+top+"rules:\n  - { name: a, per: ip, "+limit+own+" }\n", `
+      - { request: GET /, times: 20, want: ok, remaining: 0 }
+      - { request: GET /, want: refused }
+      - { at: 25h, request: GET /, times: 20, want: ok }
+      - { at: 25h, request: GET /, want: refused }
+`)
+					if r.Failed() != 0 {
+						t.Errorf("%s%s in %s, %s: %+v", instances, mode, said, limit, r.Cases[0].Failures)
+					}
+				}
+			}
+		}
+	}
+}
