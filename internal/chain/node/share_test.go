@@ -90,33 +90,32 @@ func TestShareOfLessThanARequestIsPaidFor(t *testing.T) {
 			fleet := newFleet(t, nodes, l)
 			fleet.check.Cost = cost
 			fleet.each(func(w *faulty) { w.set(broken) })
-			fleet.press(1, 20*time.Millisecond)
-			const lasts = time.Minute
+			fleet.press(1, 100*time.Millisecond)
+			const lasts = 20 * time.Second
 			time.Sleep(lasts)
 			got := int64(fleet.between(0, lasts)) * cost
 			limit := int64(lasts/l.Period) * l.Events
-			// A request is due up to 20 ms before it is made, and a window ends before another begins.
+			// A request is due up to 100 ms before it is made, and a window ends before another begins.
 			if most, least := limit+int64(nodes)*cost+l.Capacity(), limit*6/10; got > most || got < least {
-				t.Errorf("%s on %d nodes, at a cost of %d: %d admitted in a minute, want %d to %d", l, nodes, cost, got, least, most)
+				t.Errorf("%s on %d nodes, at a cost of %d: %d admitted in %s, want %d to %d", l, nodes, cost, got, lasts, least, most)
 			}
 			fleet.end()
 		})
 	}
 	for _, a := range []tidegate.Algorithm{tidegate.TokenBucket, tidegate.LeakyBucket, tidegate.FixedWindow, tidegate.SlidingWindow, tidegate.SlidingLog, tidegate.SubWindows} {
-		for _, events := range []int64{1, 2, 3, 7} {
+		for _, events := range []int64{1, 2, 3} {
 			spec := tidegate.Spec{Algorithm: a, Events: events, Period: time.Second}
 			f(spec, 5, 1)
-			f(spec, 13, events)
-			spec.Events, spec.Period = 10*events, 10*time.Second
-			f(spec, 33, 5)
+			f(spec, 7, events)
 		}
+		f(tidegate.Spec{Algorithm: a, Events: 20, Period: 2 * time.Second}, 12, 5)
 	}
 }
 
 // The first request of each node is the only one that is not paid for, also where a larger
 // bucket is needed for it: nobody gets a second one sooner.
 func TestFirstRequestIsTheOnlyOne(t *testing.T) {
-	for nodes := 2; nodes <= 40; nodes++ {
+	for _, nodes := range []int{2, 3, 5, 9, 17} {
 		synctest.Test(t, func(t *testing.T) {
 			l := tidegate.MustLimit(tidegate.Spec{Algorithm: tidegate.TokenBucket, Events: 1, Period: time.Second})
 			g := newNode(&faulty{fault: broken}, Options{Deadline: patient, Instances: func() int { return nodes }})
@@ -127,7 +126,7 @@ func TestFirstRequestIsTheOnlyOne(t *testing.T) {
 				if d, _ := g.Take(t.Context(), []tidegate.Check{one(l)}, 1); d.OK {
 					at = append(at, time.Since(began))
 				}
-				time.Sleep(10 * time.Millisecond)
+				time.Sleep(100 * time.Millisecond)
 			}
 			for i, want := range []time.Duration{0, time.Duration(nodes) * time.Second, 2 * time.Duration(nodes) * time.Second} {
 				if at[i] < want || at[i] > want+time.Second/2 {
