@@ -23,6 +23,7 @@ import (
 	"cmp"
 	"context"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"tidegate.dev/tidegate"
@@ -105,6 +106,7 @@ type Store struct {
 
 	name, version string
 	opened        time.Time
+	joined        atomic.Bool
 }
 
 var (
@@ -148,7 +150,10 @@ func Open(url string, o Options) (*Store, error) {
 }
 
 // Join has this instance counted among those that share the limits, from now on.
-func (s *Store) Join() { s.registry.Join() }
+func (s *Store) Join() {
+	s.joined.Store(true)
+	s.registry.Join()
+}
 
 // beat is told how each heartbeat went.
 func (s *Store) beat(err error) {

@@ -72,7 +72,7 @@ type takes struct {
 var commands []command
 
 func init() {
-	commands = []command{initCommand, serveCommand, configCommand, lintCommand, testCommand, explainCommand, simCommand, askCommand, keysCommand, apiKeysCommand, healthCommand, completionCommand, versionCommand}
+	commands = []command{initCommand, serveCommand, configCommand, lintCommand, testCommand, explainCommand, simCommand, askCommand, keysCommand, apiKeysCommand, healthCommand, fleetCommand, completionCommand, versionCommand}
 }
 
 // Main runs one command and returns its exit code.

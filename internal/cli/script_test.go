@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // TestMain makes this binary the command, for the scripts.
@@ -29,7 +31,13 @@ func TestMain(m *testing.M) {
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", UpdateScripts: *update, RequireExplicitExec: true,
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"serving": scriptServes, "request": scriptRequests},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"serving": scriptServes, "request": scriptRequests, "await": scriptAwaits,
+			// `redis` starts a server that ends with the tests, and sets REDIS to its URL.
+			"redis": func(ts *testscript.TestScript, _ bool, _ []string) {
+				ts.Setenv("REDIS", "redis://"+testdep.Redis(t).Addr)
+			},
+		},
 	})
 }
 
@@ -76,6 +84,19 @@ func scriptServes(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("tidegate serve does not say that it serves: %s", ts.ReadFile("serve.log"))
 	}
 	ts.Setenv("PID", strconv.Itoa(c.Process.Pid))
+}
+
+// scriptAwaits is `await COMMAND`: it runs a command of the shell until that succeeds, for a minute.
+func scriptAwaits(ts *testscript.TestScript, _ bool, args []string) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		err := ts.Exec("sh", append([]string{"-c"}, args...)...)
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			ts.Fatalf("not within a minute: %v", err)
+		}
+	}
 }
 
 // binFolder is where testscript put the command.

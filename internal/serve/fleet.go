@@ -16,7 +16,7 @@ import (
 const fleetTimeout = 5 * time.Second
 
 // ListFleet lists the instances that share the counters of store, with warnings. It fails if
-// no server of the store answers.
+// no server of the store answers and store has not joined: otherwise that one is known.
 func ListFleet(ctx context.Context, store *fleet.Store) (admin.Fleet, error) {
 	ctx, cancel := context.WithTimeout(ctx, fleetTimeout)
 	defer cancel()

@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"tidegate.dev/tidegate/internal/front/admin"
+)
+
+// printFleet prints a line for each instance, and the warnings.
+func printFleet(env *Env, is *admin.Fleet) {
+	w := tabwriter.NewWriter(env.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "INSTANCE\tVERSION\tRULES\tUP\tCLOCK\tCIRCUIT\tOWED\tLEASES\tSHARE")
+	for i := range is.Instances {
+		one := &is.Instances[i]
+		if !one.Known {
+			fmt.Fprintf(w, "%s\tunknown\t?\t?\t?\t?\t?\t?\t?\n", instanceName(one))
+			continue
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", instanceName(one), orDash(one.Version), orDash(one.Rules),
+			upText(one), offsetText(one.Clock), circuitText(one.Circuit), one.Owed, leasesText(one), shareText(one.Counts))
+	}
+	_ = w.Flush() // what does not reach standard output is not ours to mend
+	for _, warning := range is.Warnings {
+		fmt.Fprintf(env.Stdout, "%s %s\n", env.paint(red, "warning:"), strings.Map(graphic, warning))
+	}
+}
+
+// graphic replaces what a terminal would not print as it is.
+func graphic(r rune) rune {
+	if !unicode.IsGraphic(r) {
+		return '?'
+	}
+	return r
+}
+
+func instanceName(one *admin.Instance) string {
+	name := one.Name
+	if name == "" {
+		name = one.ID
+	}
+	if name = valueText(name); one.Self {
+		name += " (asked)"
+	}
+	return name
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return valueText(text)
+}
+
+// upText is for how long an instance was running when it was last heard, in two units at most.
+func upText(one *admin.Instance) string {
+	up := max(one.Seen.Sub(one.Started), 0)
+	const day = 24 * time.Hour
+	switch {
+	case up >= day:
+		return fmt.Sprintf("%dd%dh", up/day, up%day/time.Hour)
+	case up >= time.Hour:
+		return fmt.Sprintf("%dh%dm", up/time.Hour, up%time.Hour/time.Minute)
+	case up >= time.Minute:
+		return fmt.Sprintf("%dm%ds", up/time.Minute, up%time.Minute/time.Second)
+	}
+	return up.Truncate(time.Second).String()
+}
+
+// offsetText is +1.5s, or +0.2ms ±0.5ms where the one may be the other.
+func offsetText(c *admin.Clock) string {
+	if c == nil {
+		return "?"
+	}
+	sign := "+"
+	if c.Offset < 0 {
+		sign = "-"
+	}
+	text := sign + secondsText(max(c.Offset, -c.Offset))
+	if c.Within*10 > max(c.Offset, -c.Offset) {
+		text += " ±" + secondsText(c.Within)
+	}
+	return text
+}
+
+// secondsText has as many digits as somebody might read.
+func secondsText(s float64) string {
+	switch d := time.Duration(s * float64(time.Second)); {
+	case d >= time.Minute:
+		return d.Round(time.Second).String()
+	case d >= time.Second:
+		return fmt.Sprintf("%.2fs", d.Seconds())
+	case d >= 10*time.Millisecond:
+		return fmt.Sprintf("%dms", d.Round(time.Millisecond)/time.Millisecond)
+	default:
+		return fmt.Sprintf("%.1fms", d.Seconds()*1000)
+	}
+}
+
+func circuitText(c *admin.Circuit) string {
+	if c == nil {
+		return "?"
+	}
+	text := valueText(c.Status)
+	if c.Count > 0 {
+		text += fmt.Sprintf(" (%s)", plural(c.Count, "master"))
+	}
+	return text
+}
+
+func leasesText(one *admin.Instance) string {
+	if one.Leases == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%d (%s)", one.Leases, plural(int(one.LeasedEvents), "event"))
+}
+
+func shareText(counts int) string {
+	switch counts {
+	case 0:
+		return "?"
+	case 1:
+		return "all"
+	}
+	return fmt.Sprintf("1/%d", counts)
+}
