@@ -26,6 +26,9 @@ type Receipt struct {
 	Origin Origin
 	// Place is where a store that has many places keeps the record.
 	Place uint16
+	// Lease is the number, in this process, of the portion that the limits which are
+	// [Leased] were taken from; 0: none were.
+	Lease uint32
 }
 
 // Copy is the receipt of copy i of a request for several, by which its slots are renewed

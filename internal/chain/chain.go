@@ -51,6 +51,10 @@ type Ask struct {
 	// Checks and Copies are what Take is asked for.
 	Checks []tidegate.Check
 	Copies int
+	// Lease, when not 0: what is granted is used within this time from before it was asked
+	// for, not at once. A bucket then keeps what refills meanwhile, from everybody, until it
+	// has been full for that long: so no stretch of time ever has more than the limit.
+	Lease time.Duration
 	// Handle names the slots among Checks, those of copy i by Handle.Copy(i), so that
 	// they can be given back whatever becomes of the answer. Zero, and a backend whose
 	// receipts have none, mean that the backend names them.

@@ -66,7 +66,7 @@ func (s fleetStore) TakeBatch(ctx context.Context, asks []chain.Ask) error {
 
 // takeAlone decides about one ask in a script of its own.
 func (s *Store) takeAlone(ctx context.Context, a *chain.Ask) {
-	a.Granted, a.Rest, a.Err = s.takeWithRest(ctx, a.Checks, a.Copies, a.Handle)
+	a.Granted, a.Rest, a.Err = s.takeWithRest(ctx, a.Checks, takeParams{copies: int64(a.Copies), handle: a.Handle, lease: a.Lease.Microseconds()})
 }
 
 // batchBuffer is the memory of a TakeBatch, which is reused.
@@ -134,7 +134,10 @@ func (s *Store) ready(a *batchItem, from *chain.Ask) (bool, error) {
 	}
 	a.copies, a.from = int64(from.Copies), from
 	lim = lim.asLastSeen()
-	a.pendingCheck = pendingCheck{lim: lim, check: c, key: lim.name(c.Key), cost: c.Cost, floor: min(c.Floor, lim.capacity), wait: algo.Ticks(c.MaxWait)}
+	a.pendingCheck = pendingCheck{
+		lim: lim, check: c, key: lim.name(c.Key), cost: c.Cost, floor: min(c.Floor, lim.capacity),
+		wait: algo.Ticks(c.MaxWait), lease: from.Lease.Microseconds(),
+	}
 	if s.cluster {
 		a.master = s.batchOwner(a.key)
 		return a.master != nil, nil

@@ -55,7 +55,7 @@ func TestBatchIsOneAfterTheOther(t *testing.T) {
 		}
 		for i := range asks {
 			a := &asks[i]
-			want, wantRest, err := one.takeWithRest(t.Context(), a.Checks, a.Copies, tidegate.Handle{})
+			want, wantRest, err := one.takeWithRest(t.Context(), a.Checks, takeParams{copies: int64(a.Copies)})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -199,7 +199,7 @@ func tryGarbled(t *testing.T, s *Store, alg tidegate.Algorithm) tidegate.Check {
 						}
 					}
 				case way == 1:
-					if d, _, err := s.takeWithRest(ctx, checks, 3, tidegate.Handle{}); err == nil {
+					if d, _, err := s.takeWithRest(ctx, checks, takeParams{copies: 3}); err == nil {
 						note(d)
 					}
 				case way == 2:

@@ -16,6 +16,7 @@ type pendingCheck struct {
 	cost     int64  // of a copy; with those merged into it
 	floor    int64  // events that have to remain
 	wait     int64  // ticks
+	lease    int64  // µs for which what is taken may be used; 0: it is used at once
 	advisory bool
 	answer   answer
 	at       int64           // the receipt of its subject, in ticks
@@ -157,15 +158,22 @@ func (r *request) ask(p *pendingCheck, c *clock) {
 func (p *pendingCheck) pack(a *packer, key, altKey uint16, c *clock) {
 	a.byte(byte(p.lim.kind))
 	flags := flag(p.advisory)
-	if p.floor > 0 {
+	floored, leased := p.floor > 0, p.lease > 0 && p.lim.kind == buckets
+	if floored || leased {
 		flags |= 2
+	}
+	if leased {
+		flags |= 4
 	}
 	a.byte(flags)
 	a.uint16(key)
 	a.text(p.lim.id)
 	a.int(min(p.cost, p.lim.capacity+1))
-	if p.floor > 0 {
+	if floored || leased {
 		a.int(p.floor)
+	}
+	if leased {
+		a.int(p.lease)
 	}
 	p.lim.law(a, p.wait, p.lim.datesAround(c), altKey)
 }

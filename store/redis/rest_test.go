@@ -76,7 +76,7 @@ func shortVector(r *rand.Rand, key string) []tidegate.Check {
 // whether that was so.
 func wantRest(t *testing.T, s *Store, checks []tidegate.Check, n int) bool {
 	t.Helper()
-	granted, rest, err := s.takeWithRest(context.Background(), checks, n, tidegate.Handle{})
+	granted, rest, err := s.takeWithRest(context.Background(), checks, takeParams{copies: int64(n)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,14 +100,14 @@ func wantRest(t *testing.T, s *Store, checks []tidegate.Check, n int) bool {
 func TestTakeWithRestMisused(t *testing.T) {
 	s := openTest(t, Config{Addrs: []string{testdep.Redis(t).Socket}})
 	c := one100
-	if _, _, err := s.takeWithRest(context.Background(), []tidegate.Check{c}, 0, tidegate.Handle{}); err == nil {
+	if _, _, err := s.takeWithRest(context.Background(), []tidegate.Check{c}, takeParams{}); err == nil {
 		t.Error("no copies at all: no error")
 	}
 	c.Cost = -1
-	if _, _, err := s.takeWithRest(context.Background(), []tidegate.Check{c}, 2, tidegate.Handle{}); err == nil {
+	if _, _, err := s.takeWithRest(context.Background(), []tidegate.Check{c}, takeParams{copies: 2}); err == nil {
 		t.Error("a negative cost: no error")
 	}
-	if d, rest, err := s.takeWithRest(context.Background(), nil, 3, tidegate.Handle{}); err != nil || d.Granted != 3 || rest.Limit != nil {
+	if d, rest, err := s.takeWithRest(context.Background(), nil, takeParams{copies: 3}); err != nil || d.Granted != 3 || rest.Limit != nil {
 		t.Errorf("of nothing: %+v, %+v, %v", d, rest, err)
 	}
 }

@@ -39,8 +39,9 @@ func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tideg
 // has no Limit. Over several subjects of a cluster it is about those that were asked for
 // that copy.
 //
-// name is the handle of slots; zero means a new one.
-func (s *Store) takeWithRest(ctx context.Context, checks []tidegate.Check, n int, name tidegate.Handle) (granted, rest tidegate.Decision, err error) {
+// o.handle names slots; zero means a new one.
+func (s *Store) takeWithRest(ctx context.Context, checks []tidegate.Check, o takeParams) (granted, rest tidegate.Decision, err error) {
+	n := int(o.copies)
 	if n < 1 {
 		return granted, rest, fmt.Errorf("redis: Take(n=%d): want at least 1", n)
 	}
@@ -52,10 +53,13 @@ func (s *Store) takeWithRest(ctx context.Context, checks []tidegate.Check, n int
 		granted, err = s.Take(ctx, checks, n)
 		return granted, rest, err
 	}
-	if name.IsZero() {
-		name = newSlotHandle(pending)
+	if o.handle.IsZero() {
+		o.handle = newSlotHandle(pending)
 	}
-	granted, g, err := s.decide(ctx, pending, takeParams{copies: int64(n), handle: name})
+	for _, p := range pending {
+		p.lease = o.lease
+	}
+	granted, g, err := s.decide(ctx, pending, o)
 	if err != nil {
 		return granted, rest, s.failure("take", err)
 	}
@@ -71,6 +75,7 @@ type takeParams struct {
 	handle  tidegate.Handle // of the slots, if there are any
 	refused bool            // by another subject: grant nothing
 	rec     *reservation    // to be stored with the charge, if not nil
+	lease   int64           // µs for which what is taken may be used; 0: it is used at once
 }
 
 func (s *Store) decide(ctx context.Context, pending []*pendingCheck, o takeParams) (tidegate.Decision, grant, error) {

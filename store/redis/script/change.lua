@@ -20,7 +20,7 @@ if settles > 0 then
 end
 --<moves>
 for i = 2, #ARGV do
-  local arg, state, till = ARGV[i]
+  local arg, reserved, lease, state, till = ARGV[i], 0, 0
   -- n events were taken at an instant, in a calendar period that began at charged.
   local kind, verb, key, id, n, taken, takent, charged, from = unpack('<BBI2c9ddI2d', arg)
   local box = kind < 5 and (boxes[key] or call('GET', KEYS[key])) or ''

@@ -11,7 +11,9 @@ local arg, item, replies, sum = ARGV[2], 1, {}, tag + now
 while item < #arg do
   local size, copies, kind, flags, key, id, cost, from = unpack('<I2dBBI2c9d', arg, item)
   local unit, asked, k, reserved = cost > 0 and cost or 1, copies, 0, 0
+  local lease = 0
   if flags > 1 then reserved, from = unpack('<d', arg, from) end -- so many are to remain
+  if flags > 3 then lease, from = unpack('<d', arg, from) end -- for so long what is taken may be used
   missed, moved = nil, nil
   --<read>
   --<box find>

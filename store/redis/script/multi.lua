@@ -12,7 +12,9 @@ for i = 2, ttl > 0 and #ARGV - 1 or #ARGV do
   local arg = ARGV[i]
   local kind, flags, key, id, cost, from = unpack('<BBI2c9d', arg)
   local unit, k, advisory, reserved, saved = cost > 0 and cost or 1, 0, flags % 2, 0
+  local lease = 0
   if flags > 1 then reserved, from = unpack('<d', arg, from) end -- so many are to remain
+  if flags > 3 then lease, from = unpack('<d', arg, from) end -- for so long what is taken may be used
   local box = kind < 5 and (boxes[key] or call('GET', KEYS[key])) or ''
   boxes[key] = box
   --<box find>

@@ -11,7 +11,9 @@ local _, _, copies = unpack('<ddd', ARGV[1])
 local arg = ARGV[2]
 local kind, flags, key, id, cost, from = unpack('<BBI2c9d', arg)
 local unit, asked, k, reserved = cost > 0 and cost or 1, copies, 0, 0
+local lease = 0
 if flags > 1 then reserved, from = unpack('<d', arg, from) end -- so many are to remain
+if flags > 3 then lease, from = unpack('<d', arg, from) end -- for so long what is taken may be used
 local box = kind < 5 and call('GET', KEYS[key]) or ''
 --<box find>
 --<fit>

@@ -1,0 +1,64 @@
+package lease
+
+import (
+	"context"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// ask takes a portion of n events. It runs by itself: nobody waits for it.
+func (s *Store) ask(sh *shard, sup *supply, n int64) {
+	sent := s.now()
+	granted, rest, err := s.lender.TakeAhead(context.Background(), sup.unit, int(n), sup.life)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	now := s.now()
+	if err != nil {
+		sup.fail(now)
+		return
+	}
+	p := portion{sent: sent}
+	if granted.OK {
+		p.number, p.left, p.granted = s.nextLease(), granted.Granted, granted
+		p.until = sent + sup.life - sup.life/waste
+		if len(sup.returns) > 0 { // events of a window are of no use in the next
+			p.until = min(p.until, sent+granted.ResetAfter)
+			time.AfterFunc(p.until-now, func() {
+				sh.mu.Lock()
+				defer sh.mu.Unlock()
+				sup.expire(s.now())
+				s.settleLocked(sup)
+			})
+		}
+	}
+	sup.grant(p, n, rest, now)
+	s.settleLocked(sup)
+}
+
+// nextLease is a number for a portion, never 0.
+func (s *Store) nextLease() uint32 {
+	for {
+		if n := s.lastLease.Add(1); n != 0 {
+			return n
+		}
+	}
+}
+
+// settleLocked returns to windows what was not used of them.
+func (s *Store) settleLocked(sup *supply) {
+	for _, p := range sup.over {
+		go s.giveBack(p.granted.Receipt, sup.returns, p.left)
+	}
+	sup.over = nil
+}
+
+// giveBack returns n events of each check to the store, unless their window is over.
+func (s *Store) giveBack(r tidegate.Receipt, checks []tidegate.Check, n int64) {
+	back := make([]tidegate.Check, len(checks))
+	for i, c := range checks {
+		c.Cost = -n
+		back[i] = c
+	}
+	_ = s.Backend.Adjust(context.Background(), r, back) // else they are over with their window
+}

@@ -1,0 +1,100 @@
+package lease
+
+import (
+	"hash/maphash"
+	"unsafe"
+
+	"tidegate.dev/tidegate"
+)
+
+// group is checks of a vector that are leased jointly: limits of one key, at one cost. Each
+// event of a portion is one of every limit.
+type group struct {
+	checks []tidegate.Check
+	from   []int  // where they stand in the vector
+	lease  uint32 // the portion they were taken from
+}
+
+// leased reports whether c may be decided from a portion.
+func leased(c *tidegate.Check) bool {
+	l := c.Limit
+	return isLeased(l) && c.Cost > 0 && !c.Advisory && !c.Estimate && c.Floor == 0 && c.MaxWait == 0 &&
+		l.Terms.Handling.Queue == nil
+}
+
+func isLeased(l *tidegate.Limit) bool {
+	return l != nil && l.Terms != nil && l.Terms.Handling.Consistency == tidegate.Leased &&
+		tidegate.Leased.Suits(l.Algorithm) && !l.RawTime
+}
+
+func anyLeased(checks []tidegate.Check) bool {
+	for i := range checks {
+		if leased(&checks[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// divide finds the groups of a vector. others are the indexes of all other checks, those
+// included whose counter a second check is of as well: their costs add up.
+func divide(checks []tidegate.Check) (groups []group, others []int) {
+next:
+	for i := range checks {
+		c := &checks[i]
+		if !leased(c) || twice(checks, c) {
+			others = append(others, i)
+			continue
+		}
+		for g := range groups {
+			if first := &groups[g].checks[0]; first.Key == c.Key && first.Cost == c.Cost && first.Limit.Scope == c.Limit.Scope {
+				groups[g].checks, groups[g].from = append(groups[g].checks, *c), append(groups[g].from, i)
+				continue next
+			}
+		}
+		groups = append(groups, group{checks: []tidegate.Check{*c}, from: []int{i}})
+	}
+	return groups, others
+}
+
+// twice reports whether another check is of the same counter as c.
+func twice(checks []tidegate.Check, c *tidegate.Check) bool {
+	for i := range checks {
+		if o := &checks[i]; o != c && o.Limit != nil && o.Key == c.Key && o.Limit.Identity() == c.Limit.Identity() {
+			return true
+		}
+	}
+	return false
+}
+
+// pick is some checks of a vector.
+func pick(checks []tidegate.Check, at []int) []tidegate.Check {
+	some := make([]tidegate.Check, len(at))
+	for i, j := range at {
+		some[i] = checks[j]
+	}
+	return some
+}
+
+// hash is equal for groups of the same counters, whatever the cost.
+func (s *Store) hash(checks []tidegate.Check) uint64 {
+	sum := maphash.String(s.seed, checks[0].Key)
+	for i := range checks {
+		sum = (sum ^ uint64(uintptr(unsafe.Pointer(checks[i].Limit)))) * 0x9E3779B97F4A7C15
+		sum ^= sum >> 32
+	}
+	return sum
+}
+
+// same reports whether a group is of the counters of unit.
+func same(unit, checks []tidegate.Check) bool {
+	if len(unit) != len(checks) || unit[0].Key != checks[0].Key {
+		return false
+	}
+	for i := range unit {
+		if unit[i].Limit != checks[i].Limit {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,141 @@
+// Package lease takes events ahead for the limits that are [tidegate.Leased]. It is a
+// [chain.Backend] around that of package node: of keys that are asked for often it keeps a
+// portion of the events that the shared store has granted, and decides from that without
+// asking. Portions are taken in the background, as large as the demand, and live for a tenth
+// of a second at most; what is not used by then is lost to a bucket, and goes back to a
+// window.
+//
+// A request that no portion answers is decided by the layer below, as if it were strict: of
+// keys that are asked for seldom, that is every request, and of all keys while the store does
+// not answer. Nobody ever waits for a portion.
+//
+// The limit is never exceeded, because the store knows of leases: see [chain.Ask].
+//
+// Start with [New].
+package lease
+
+import (
+	"context"
+	"hash/maphash"
+	"sync/atomic"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain"
+)
+
+// Lender takes events ahead, as [tidegate.dev/tidegate/internal/chain/node.Node.TakeAhead] does.
+type Lender interface {
+	TakeAhead(ctx context.Context, checks []tidegate.Check, copies int, life time.Duration) (granted, rest tidegate.Decision, err error)
+}
+
+// Options of a Store.
+type Options struct {
+	// Instances is how many share the limits, this one included; nil means one.
+	Instances func() int
+}
+
+// Store is a [chain.Backend] that decides from portions. Use [New].
+type Store struct {
+	chain.Backend
+	lender    Lender
+	instances func() int
+	start     time.Time // all times count from here, by the monotonic clock
+	seed      maphash.Seed
+	heat      heat
+	shards    [shards]shard
+	lastLease atomic.Uint32
+}
+
+// New returns a Store around inner. Portions are taken from lender, which asks the same
+// counters.
+func New(inner chain.Backend, lender Lender, o Options) *Store {
+	if o.Instances == nil {
+		o.Instances = func() int { return 1 }
+	}
+	s := &Store{Backend: inner, lender: lender, instances: o.Instances, start: time.Now(), seed: maphash.MakeSeed()}
+	for i := range s.shards {
+		s.shards[i].supplies = make(map[uint64]*supply)
+	}
+	return s
+}
+
+func (s *Store) now() time.Duration { return time.Since(s.start) }
+
+// Take implements tidegate.Store.
+func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
+	if n != 1 || !anyLeased(checks) {
+		return s.Backend.Take(ctx, checks, n)
+	}
+	if len(checks) == 1 { // which needs no memory
+		g := group{checks: checks}
+		switch d, how := s.takeGroup(&g); how {
+		case used, refused:
+			return d, nil
+		default:
+			return s.Backend.Take(ctx, checks, n)
+		}
+	}
+	return s.takeGroups(ctx, checks)
+}
+
+// takeGroups decides about a vector of several checks: first from portions, then by asking
+// about all others. What was taken from portions is put back if that refuses.
+func (s *Store) takeGroups(ctx context.Context, checks []tidegate.Check) (tidegate.Decision, error) {
+	groups, others := divide(checks)
+	var told tidegate.Decision
+	taken := groups[:0:0]
+	for i := range groups {
+		g := &groups[i]
+		d, how := s.takeGroup(g)
+		switch how {
+		case refused:
+			s.putBackAll(taken)
+			return d, nil
+		case used:
+			g.lease = d.Receipt.Lease
+			taken = append(taken, *g)
+			if told.Limit == nil || d.Outranks(&told) {
+				told = d
+			}
+		default:
+			others = append(others, g.from...)
+		}
+	}
+	if len(others) == 0 {
+		return told, nil
+	}
+	if len(taken) == 0 {
+		return s.Backend.Take(ctx, checks, 1)
+	}
+	rest := pick(checks, others)
+	d, err := s.Backend.Take(ctx, rest, 1)
+	for i, at := range others {
+		checks[at].Over = rest[i].Over
+	}
+	if err != nil || !d.OK {
+		s.putBackAll(taken)
+		return d, err
+	}
+	d.Receipt.Lease = told.Receipt.Lease
+	if told.Outranks(&d) {
+		d.Limit, d.Remaining, d.ResetAfter = told.Limit, told.Remaining, told.ResetAfter
+	}
+	return d, nil
+}
+
+func (s *Store) putBackAll(taken []group) {
+	for i := range taken {
+		s.putBack(&taken[i], taken[i].lease)
+	}
+}
+
+// TakeBatch implements chain.Backend, one by one.
+func (s *Store) TakeBatch(ctx context.Context, asks []chain.Ask) error {
+	for i := range asks {
+		a := &asks[i]
+		a.Rest = tidegate.Decision{}
+		a.Granted, a.Err = s.Take(ctx, a.Checks, a.Copies)
+	}
+	return nil
+}

@@ -1,0 +1,183 @@
+package lease
+
+import (
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// supply is what this instance holds of one group's counters, and when it asks for more. Its
+// methods read no clock.
+type supply struct {
+	unit  []tidegate.Check // the group, at a cost of 1, with a key of its own
+	life  time.Duration
+	most  int64 // events in a portion
+	first portion
+	next  portion // is used after first
+	meter meter
+
+	asking bool          // for a portion
+	before time.Duration // not asked again before this
+	// scarce: the last time, less was granted than asked for, as refusal says. Until it is
+	// asked again, there is none.
+	scarce  bool
+	refusal tidegate.Decision
+	told    time.Duration // when the refusal was told
+	asked   time.Duration // when somebody last came
+
+	returns []tidegate.Check // the part of unit that takes back what was not used: windows
+	over    []portion        // not used in time, to be returned
+}
+
+// portion is events that were taken ahead.
+type portion struct {
+	number uint32 // names it in receipts; 0: there is none
+	left   int64
+	until  time.Duration
+	// sent is from before it was asked for, granted what was answered then.
+	sent    time.Duration
+	granted tidegate.Decision
+}
+
+// answer is what a supply says to a request.
+type answer uint8
+
+const (
+	unknown answer = iota // ask the layer below
+	used                  // from a portion
+	refused               // there is nothing, as was just told
+)
+
+// waste is how early a portion ends, so that clocks that do not run alike do not matter.
+const waste = 64
+
+// use takes the cost of a request from the portions.
+func (s *supply) use(cost int64, now time.Duration) (from *portion, a answer) {
+	s.asked = now
+	s.meter.add(cost, now, s.life)
+	s.expire(now)
+	for _, p := range [...]*portion{&s.first, &s.next} {
+		if p.left >= cost {
+			p.left -= cost
+			return p, used
+		}
+	}
+	if s.scarce && (s.asking || now < s.before) {
+		return nil, refused
+	}
+	return nil, unknown
+}
+
+// expire puts aside what may not be used any more, and forgets what is used up.
+func (s *supply) expire(now time.Duration) {
+	for _, p := range [...]*portion{&s.next, &s.first} {
+		if p.until > now {
+			continue
+		}
+		if p.left > 0 && len(s.returns) > 0 {
+			s.over = append(s.over, *p)
+		}
+		*p = portion{}
+	}
+	if s.first.left == 0 && s.next.number != 0 {
+		s.first, s.next = s.next, portion{}
+	}
+}
+
+// wants is how many events to ask for now; 0 means none.
+func (s *supply) wants(now time.Duration) int64 {
+	if s.asking || now < s.before || s.next.number != 0 {
+		return 0
+	}
+	want := min(s.meter.expect(), s.most)
+	if want < least {
+		return 0
+	}
+	if s.first.until-now > s.life/2 { // it lasts for a while
+		if s.first.left > want/2 {
+			return 0
+		}
+		want -= s.first.left
+	}
+	return want
+}
+
+// Pauses between two asks. Whoever got less than it asked for waits for more to come, or it
+// would ask for each event by itself.
+const (
+	pause     = 2 * time.Millisecond
+	maxPause  = time.Second // what somebody else returned is noticed by then
+	shortPart = 4           // of a life
+)
+
+// grant notes what was granted of n events that were asked for.
+func (s *supply) grant(p portion, n int64, rest tidegate.Decision, now time.Duration) {
+	s.asking, s.scarce, s.before = false, false, p.sent+pause
+	s.expire(now)
+	if p.left < n {
+		s.scarce, s.refusal, s.told = true, rest, p.sent
+		s.before = now + max(pause, s.life/shortPart, min(rest.RetryAfter, maxPause))
+	}
+	s.next = p
+	s.expire(now)
+}
+
+// fail notes that there was no answer: the layer below is asked about each request for a
+// while.
+func (s *supply) fail(now time.Duration) {
+	s.asking, s.scarce, s.before = false, false, now+s.life
+}
+
+// putBack returns events to the portion they came from, and reports whether they can still
+// be used there.
+func (s *supply) putBack(number uint32, cost int64, now time.Duration) bool {
+	s.expire(now)
+	for _, p := range [...]*portion{&s.first, &s.next} {
+		if number != 0 && p.number == number {
+			p.left += cost
+			return true
+		}
+	}
+	return false
+}
+
+// admitted is what a request is told that was admitted from p.
+func (p *portion) admitted(now time.Duration) tidegate.Decision {
+	d := p.granted
+	d.Granted, d.Remaining = 1, d.Remaining+p.left
+	d.ResetAfter = max(d.ResetAfter-(now-p.sent), 0)
+	d.Receipt.Origin, d.Receipt.Lease = tidegate.OriginLeased, p.number
+	return d
+}
+
+// refuse is what a request is told that is refused.
+func (s *supply) refuse(cost int64, now time.Duration) tidegate.Decision {
+	d := s.refusal
+	since := now - s.told
+	d.RetryAfter = max(d.RetryAfter-since, s.before-now, time.Microsecond)
+	d.ResetAfter = max(d.ResetAfter-since, 0)
+	d.Remaining = min(d.Remaining, cost-1)
+	d.Receipt = tidegate.Receipt{Origin: tidegate.OriginLeased}
+	return d
+}
+
+// meter measures demand, in events per life.
+type meter struct {
+	since time.Duration
+	count int64
+	last  int64 // in the life before
+}
+
+func (m *meter) add(cost int64, now, life time.Duration) {
+	if passed := now - m.since; passed >= life {
+		rate := int64(float64(m.count) * float64(life) / float64(passed))
+		if m.last = max(rate, (m.last+rate)/2); passed > 4*life {
+			m.last = rate
+		}
+		m.since, m.count = now, 0
+	}
+	m.count += cost
+}
+
+// expect is how many events the next life will bring.
+func (m *meter) expect() int64 { return max(m.last, m.count) }

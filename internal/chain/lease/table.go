@@ -1,0 +1,128 @@
+package lease
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// shards are where supplies are found, by the hash of their groups.
+const shards = 64
+
+type shard struct {
+	mu       sync.Mutex
+	supplies map[uint64]*supply // under mu, and so is what they hold
+	_        [48]byte           // locks of different shards do not meet in one cache line
+}
+
+// maxSupplies bounds the keys of a shard that are leased; others are strict. Those that
+// nobody has asked for in a while make room.
+const (
+	maxSupplies = 1 << 10
+	idle        = time.Second
+)
+
+func (s *Store) shard(hash uint64) *shard { return &s.shards[hash%shards] }
+
+// takeGroup decides about a group from what is held of it.
+func (s *Store) takeGroup(g *group) (tidegate.Decision, answer) {
+	hash, now, cost := s.hash(g.checks), s.now(), g.checks[0].Cost
+	sh := s.shard(hash)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	sup := sh.supplies[hash]
+	if sup == nil {
+		if !s.heat.add(hash, now) {
+			return tidegate.Decision{}, unknown
+		}
+		if sup = s.newSupply(g.checks); sup == nil || !sh.addLocked(hash, sup, now) {
+			return tidegate.Decision{}, unknown
+		}
+	} else if !same(sup.unit, g.checks) {
+		return tidegate.Decision{}, unknown
+	}
+	from, a := sup.use(cost, now)
+	if n := sup.wants(now); n > 0 {
+		if sup.life = s.life(sup.unit); sup.life > 0 {
+			sup.asking = true
+			go s.ask(sh, sup, n)
+		} else { // more instances have come
+			sup.before = now + maxPause
+		}
+	}
+	s.settleLocked(sup)
+	switch a {
+	case used:
+		return from.admitted(now), used
+	case refused:
+		return sup.refuse(cost, now), refused
+	}
+	return tidegate.Decision{}, unknown
+}
+
+// life is for how long a group may be taken ahead: as its shortest limit.
+func (s *Store) life(checks []tidegate.Check) time.Duration {
+	life, instances := maxLife, s.instances()
+	for i := range checks {
+		life = min(life, Life(checks[i].Limit, instances))
+	}
+	return life
+}
+
+// newSupply makes an empty supply; nil means that the group cannot be leased.
+func (s *Store) newSupply(checks []tidegate.Check) *supply {
+	life := s.life(checks)
+	if life == 0 {
+		return nil
+	}
+	sup := &supply{unit: slices.Clone(checks), life: life, most: tidegate.MaxCount}
+	key := strings.Clone(checks[0].Key)
+	for i := range sup.unit {
+		c := &sup.unit[i]
+		c.Key, c.Cost, c.Over = key, 1, false
+		inLife := int64(perSecond(c.Limit) * life.Seconds())
+		sup.most = min(sup.most, max(inLife, c.Limit.Capacity()/(4*int64(max(s.instances(), 1)))))
+		if c.Limit.Algorithm != tidegate.TokenBucket {
+			sup.returns = append(sup.returns, *c)
+		}
+	}
+	return sup
+}
+
+// addLocked adds a supply, and reports whether there was room.
+func (sh *shard) addLocked(hash uint64, sup *supply, now time.Duration) bool {
+	if len(sh.supplies) >= maxSupplies/8 {
+		for h, old := range sh.supplies {
+			if now-old.asked > idle && !old.asking {
+				delete(sh.supplies, h)
+			}
+		}
+	}
+	if len(sh.supplies) >= maxSupplies {
+		return false
+	}
+	sh.supplies[hash] = sup
+	return true
+}
+
+// Outstanding is how many portions are held, and how many events are left in them.
+func (s *Store) Outstanding() (leases int, events int64) {
+	now := s.now()
+	for i := range s.shards {
+		sh := &s.shards[i]
+		sh.mu.Lock()
+		for _, sup := range sh.supplies {
+			for _, p := range [...]*portion{&sup.first, &sup.next} {
+				if p.left > 0 && p.until > now {
+					leases++
+					events += p.left
+				}
+			}
+		}
+		sh.mu.Unlock()
+	}
+	return leases, events
+}

@@ -1,0 +1,49 @@
+package node
+
+import (
+	"context"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain"
+)
+
+// TakeAhead takes up to so many copies of checks from the backend, to be used within a time
+// from before it was called. rest is what the next copy would have been refused with, if not
+// all were granted. It waits no longer than the deadline and has no fallback: an error says
+// that the backend was not asked, or has no answer in time; what it grants then is lost.
+func (n *Node) TakeAhead(ctx context.Context, checks []tidegate.Check, copies int, life time.Duration) (granted, rest tidegate.Decision, err error) {
+	checks = copied(checks) // a call that was given up goes on with them
+	began := n.now()
+	if n.impaired.Load() {
+		target, where := n.serversFor(checks, nil)
+		if target != n.multi {
+			where = target.self[:]
+		}
+		for _, s := range where {
+			if !s.asks(checks, began) {
+				return granted, rest, s.reason()
+			}
+		}
+	}
+	answer := make(chan chain.Ask, 1)
+	err = n.passWhole(ctx, checks, func(ctx context.Context) error {
+		asks := []chain.Ask{{Checks: checks, Copies: copies, Lease: life}}
+		err := n.inner.TakeBatch(ctx, asks)
+		if err == nil {
+			err = asks[0].Err
+		}
+		answer <- asks[0]
+		return err
+	})
+	if err != nil {
+		return granted, rest, err
+	}
+	got := <-answer
+	n.count.calls.Add(1)
+	n.see(checks, &got.Granted, began)
+	if granted = got.Granted; !granted.OK {
+		return granted, granted, nil
+	}
+	return granted, got.Rest, nil
+}

@@ -1,0 +1,172 @@
+package redis
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain"
+	"tidegate.dev/tidegate/internal/dev/testdep"
+)
+
+// leaseHistory is requests of some nodes to one bucket, of which some take events ahead and
+// use them up to a life later, and others take and use them at once.
+type leaseHistory struct {
+	*testing.T
+	rand  *rand.Rand
+	store fleetStore
+	now   time.Time
+	limit *tidegate.Limit
+	key   string
+	uses  []use
+}
+
+type use struct {
+	at     time.Time
+	events int64
+}
+
+// take asks in one of the ways that there are: a script for one check, for several that are
+// decided together, or for a batch.
+func (h *leaseHistory) take(copies int, lease time.Duration) tidegate.Decision {
+	check := tidegate.Check{Key: h.key, Limit: h.limit, Cost: 1}
+	asks := []chain.Ask{{Checks: []tidegate.Check{check}, Copies: copies, Lease: lease}}
+	wide := tidegate.Check{Key: h.key, Cost: 1, Limit: tidegate.MustLimit(tidegate.Spec{
+		Name: h.limit.Name, Events: 100_000_000, Period: time.Hour, Algorithm: tidegate.TokenBucket,
+	})}
+	switch h.rand.IntN(3) {
+	case 1:
+		asks[0].Checks = append(asks[0].Checks, wide)
+	case 2:
+		wide.Key = "somebody else"
+		asks = append(asks, chain.Ask{Checks: []tidegate.Check{wide}, Copies: 1})
+	}
+	if err := h.store.TakeBatch(h.Context(), asks); err != nil || asks[0].Err != nil {
+		h.Fatal(err, asks[0].Err)
+	}
+	return asks[0].Granted
+}
+
+// play has every step ask for a lease or for something to be used at once. guarded false is
+// what happens if the store is not told of leases.
+func (h *leaseHistory) play(life time.Duration, guarded bool) {
+	told := life
+	if !guarded {
+		told = 0
+	}
+	busy := h.rand.IntN(4)
+	for range 120 {
+		h.now = h.now.Add(time.Duration(h.rand.Int64N(int64(life)/2 + 1)))
+		if h.rand.IntN(40) == 0 {
+			h.now = h.now.Add(time.Duration(h.rand.Int64N(int64(20 * life))))
+		}
+		n := 1 + h.rand.IntN(int(h.limit.Burst))
+		if h.rand.IntN(4) < busy {
+			d := h.take(n, told)
+			for left := d.Granted; left > 0; {
+				some := 1 + h.rand.Int64N(left)
+				wait := time.Duration(h.rand.Int64N(int64(life) + 1))
+				if h.rand.IntN(2) == 0 {
+					wait = life
+				}
+				h.uses = append(h.uses, use{h.now.Add(wait), some})
+				left -= some
+			}
+		} else if d := h.take(n, 0); d.OK {
+			h.uses = append(h.uses, use{h.now, d.Granted})
+		}
+	}
+}
+
+// excess is by how many events the worst stretch of time is over burst + rate × time.
+func (h *leaseHistory) excess() (worst int64) {
+	slices.SortFunc(h.uses, func(a, b use) int { return a.at.Compare(b.at) })
+	emission := h.limit.Period / time.Duration(h.limit.Events)
+	var drained time.Time
+	for _, u := range h.uses {
+		if drained.Before(u.at) {
+			drained = u.at
+		}
+		drained = drained.Add(time.Duration(u.events) * emission)
+		over := drained.Sub(u.at) - time.Duration(h.limit.Burst)*emission
+		worst = max(worst, int64(over/emission))
+	}
+	return worst
+}
+
+// Whatever is taken ahead, and whenever it is used within its life, no stretch of time has
+// more than burst + rate × time, those included who take for themselves.
+func TestLeasesNeverExceedTheLimit(t *testing.T) {
+	t.Parallel()
+	server := testdep.Redis(t)
+	over := 0
+	for seed := range uint64(120) {
+		h := &leaseHistory{T: t, rand: rand.New(rand.NewPCG(seed, 1)), now: time.Unix(1_800_000_000, 0)}
+		h.key = fmt.Sprint("k", seed)
+		h.store = fleetStore{openTest(t, Config{Addrs: []string{server.Socket}, pretend: func() time.Time { return h.now }})}
+		life := pick(h.rand, 20*time.Millisecond, 50*time.Millisecond, 100*time.Millisecond)
+		events := pick(h.rand, int64(100), 200, 1000, 20_000)
+		inLife := events * int64(life) / int64(time.Second)
+		h.limit = tidegate.MustLimit(tidegate.Spec{
+			Name: h.key, Events: events, Period: time.Second, Algorithm: tidegate.TokenBucket,
+			Burst: pick(h.rand, 2*inLife, 3*inLife, events+2*inLife),
+		})
+		guarded := seed%4 != 0
+		h.play(life, guarded)
+		switch worst := h.excess(); {
+		case guarded && worst > 0:
+			t.Errorf("seed %d: %s on leases of %s is over by %d", seed, h.limit, life, worst)
+		case !guarded && worst > 0:
+			over++
+		}
+	}
+	if over < 10 {
+		t.Errorf("only %d of 30 histories are over without the guard: the test has lost its point", over)
+	}
+}
+
+// What is held back for a lease is there again once the bucket has been full for a life, and
+// a cost above what is left meanwhile is told to come back then, not never.
+func TestLeaseHoldsBackForAWhile(t *testing.T) {
+	t.Parallel()
+	server := testdep.Redis(t)
+	const life = 100 * time.Millisecond
+	h := &leaseHistory{T: t, rand: rand.New(rand.NewPCG(1, 1)), now: time.Unix(1_800_000_000, 0), key: "ann"}
+	h.store = fleetStore{openTest(t, Config{Addrs: []string{server.Socket}, pretend: func() time.Time { return h.now }})}
+	h.limit = tidegate.MustLimit(tidegate.Spec{Name: "api", Events: 1000, Period: time.Second, Burst: 500, Algorithm: tidegate.TokenBucket})
+	if d := h.take(1000, life); d.Granted != 400 {
+		t.Fatalf("%d of 500 are leased; want all but the 100 that refill in %s", d.Granted, life)
+	}
+	h.now = h.now.Add(400*time.Millisecond + life - time.Millisecond) // full for a little less
+	whole := []tidegate.Check{{Key: "ann", Limit: h.limit, Cost: 500}}
+	d, err := h.store.Take(t.Context(), whole, 1)
+	if err != nil || d.OK || d.Never || d.RetryAfter <= 0 || d.RetryAfter > 2*time.Millisecond {
+		t.Fatalf("the whole burst: %+v, %v; want a refusal for about a millisecond", d, err)
+	}
+	h.now = h.now.Add(d.RetryAfter)
+	if d, err := h.store.Take(t.Context(), whole, 1); err != nil || !d.OK {
+		t.Errorf("the whole burst after that: %+v, %v", d, err)
+	}
+}
+
+// Charges and returns keep what a bucket knows of its leases.
+func TestLeaseSurvivesChanges(t *testing.T) {
+	t.Parallel()
+	server := testdep.Redis(t)
+	const life = 100 * time.Millisecond
+	h := &leaseHistory{T: t, rand: rand.New(rand.NewPCG(1, 1)), now: time.Unix(1_800_000_000, 0), key: "ann"}
+	h.store = fleetStore{openTest(t, Config{Addrs: []string{server.Socket}, pretend: func() time.Time { return h.now }})}
+	h.limit = tidegate.MustLimit(tidegate.Spec{Name: "api", Events: 1000, Period: time.Second, Burst: 500, Algorithm: tidegate.TokenBucket})
+	d := h.take(300, life)
+	for _, cost := range []int64{50, -50, -300} { // the last leaves nothing charged
+		if err := h.store.Adjust(t.Context(), d.Receipt, []tidegate.Check{{Key: "ann", Limit: h.limit, Cost: cost}}); err != nil {
+			t.Fatal(err)
+		}
+		if got := h.take(1, 0); got.Remaining > 400 {
+			t.Errorf("after a charge of %d, %d remain to others: what is held back was forgotten", cost, got.Remaining)
+		}
+	}
+}
