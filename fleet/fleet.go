@@ -28,6 +28,7 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/chain"
+	"tidegate.dev/tidegate/internal/chain/lease"
 	"tidegate.dev/tidegate/internal/chain/node"
 	"tidegate.dev/tidegate/internal/chain/queue"
 	"tidegate.dev/tidegate/internal/chain/registry"
@@ -97,6 +98,7 @@ type Store struct {
 	redis     *redis.Store
 	shared    chain.Shared // what is inside
 	node      *node.Node
+	lease     *lease.Store
 	queue     *queue.Store
 	registry  *registry.Registry
 	o         Options
@@ -137,7 +139,8 @@ func Open(url string, o Options) (*Store, error) {
 		Name: "Redis", Deadline: o.Deadline, Default: o.OnStoreFailure, Instances: s.Instances, Skew: o.skew,
 		OnState: s.watch.turned, OnUnasked: s.unasked, OnLostLease: s.lostLease, OnCall: o.OnCall,
 	})
-	var layer chain.Backend = s.node
+	s.lease = lease.New(s.node, s.node, lease.Options{Instances: s.Instances})
+	var layer chain.Backend = s.lease
 	if o.OnTake != nil {
 		layer = timed{layer, o.OnTake}
 	}
@@ -203,6 +206,10 @@ func (s *Store) LocalFallback() {}
 
 // Forget forgets the refusals that are remembered here. Call it when limits were changed.
 func (s *Store) Forget() { s.node.Forget() }
+
+// Leases is how many portions of events are held that were taken ahead for limits that are
+// [tidegate.Leased], and how many events are left in them.
+func (s *Store) Leases() (portions int, events int64) { return s.lease.Outstanding() }
 
 // Waiting is how many requests stand in line for their turn.
 func (s *Store) Waiting() int64 { return s.queue.Waiting() }

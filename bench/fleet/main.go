@@ -1,0 +1,65 @@
+// Command fleet has three processes share one key of 20,000 a second under three times that
+// load, once strict and several times on leases: one of them killed, with wrong clocks, and
+// with a Redis that stands still. It merges what they admitted, replays it through an exact
+// bucket, and counts the calls of Redis.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"runtime"
+	"time"
+
+	"tidegate.dev/tidegate/bench/internal/report"
+	"tidegate.dev/tidegate/bench/internal/rig"
+)
+
+func main() {
+	asInstance()
+	runtime.LockOSThread() // children end with the thread that started them
+	rig.Main("fleet", 30*time.Minute, run)
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	f := flag.NewFlagSet("fleet", flag.ExitOnError)
+	check := f.Bool("check", false, "exit 1 when a bar is missed, naming it")
+	rounds := f.Int("rounds", 10, "how many rounds on leases count")
+	lasts := f.Duration("for", 30*time.Second, "how long a round is")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	if *rounds < 1 || *lasts < time.Second {
+		return errNoRounds
+	}
+	all := []round{{name: "strict"}}
+	for i := range *rounds {
+		r := round{name: "leased", leased: true}
+		switch i % 5 {
+		case 1:
+			r.name, r.kill = "leased, one instance killed", true
+		case 3:
+			r.name, r.skew = "leased, clocks 3 s apart", 3*time.Second
+		}
+		all = append(all, r)
+	}
+	all = append(all, round{name: "leased, Redis stands still for 2 s", leased: true, freeze: 2 * time.Second})
+	var results []result
+	for _, r := range all {
+		res, err := r.play(ctx, *lasts)
+		if err != nil {
+			return err
+		}
+		results = append(results, res)
+		print(out, res)
+	}
+	s := summarize(results)
+	return rig.Conclude(out, *check, s, s.missed())
+}
+
+func print(out io.Writer, r result) {
+	fmt.Fprintf(out, "%-36s %10s asked %9s admitted  use %.1f %%  not conforming %d (over by %d)  calls %s, 1 per %.0f requests  local %s\n",
+		r.name, report.Thousands(r.asked), report.Thousands(r.admitted), 100*r.use, r.nonconforming, r.worst,
+		report.Thousands(r.calls), float64(r.asked)/float64(max(r.calls, 1)), report.Thousands(r.local()))
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strconv"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"tidegate.dev/tidegate/bench/internal/daemon"
+)
+
+// redisServer is a Redis of ours, on loopback, that keeps nothing on disk.
+type redisServer struct {
+	*daemon.Server
+	control *goredis.Client
+}
+
+func startRedis(ctx context.Context, dir string) (*redisServer, error) {
+	program, err := exec.LookPath("redis-server")
+	if err != nil {
+		return nil, fmt.Errorf("redis-server is missing (scripts/test-deps.sh installs it): %w", err)
+	}
+	address, err := daemon.FreeAddress()
+	if err != nil {
+		return nil, err
+	}
+	port := regexp.MustCompile(`\d+$`).FindString(address)
+	s, err := daemon.Start("redis-server", dir, address, nil, program, "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no")
+	if err != nil {
+		return nil, err
+	}
+	r := &redisServer{s, goredis.NewClient(&goredis.Options{Addr: address, MaxRetries: -1})}
+	err = s.Await(ctx, func(ctx context.Context) error { return r.control.Ping(ctx).Err() })
+	if err != nil {
+		r.stop()
+	}
+	return r, err
+}
+
+func (r *redisServer) stop() {
+	_ = r.control.Close()
+	r.Stop()
+}
+
+var scriptCalls = regexp.MustCompile(`cmdstat_(?:evalsha|eval|evalsha_ro):calls=(\d+)`)
+
+// calls is how many scripts it has run.
+func (r *redisServer) calls(ctx context.Context) (sum int64, err error) {
+	info, err := r.control.Info(ctx, "commandstats").Result()
+	for _, m := range scriptCalls.FindAllStringSubmatch(info, -1) {
+		n, _ := strconv.ParseInt(m[1], 10, 64)
+		sum += n
+	}
+	return sum, err
+}
