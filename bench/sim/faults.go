@@ -30,6 +30,11 @@ var faults = []fault{
 		old:  "\tif level > l.Tau {\n\t\treturn s, now, level\n\t}\n", new: "\tlevel = min(level, l.Tau)\n",
 	},
 	{
+		name: "the store is not told that what it grants is used later, and holds nothing back",
+		file: "internal/chain/node/ahead.go",
+		old:  "Lease: life", new: "Lease: 0 * life",
+	},
+	{
 		name: "every node has the whole limit while Redis is away",
 		file: "internal/chain/node/share.go",
 		old:  "int64(min(max(n.o.Instances(), 1), maxNodes))", new: "int64(min(max(n.o.Instances(), 1), 1))",

@@ -32,8 +32,34 @@ func (s *Store) ask(sh *shard, sup *supply, n int64) {
 			})
 		}
 	}
-	sup.grant(p, n, rest, now)
+	if sup.grant(p, n, rest, now); sup.scarce {
+		time.AfterFunc(sup.before-now, func() { s.askAgain(sh, sup, now) })
+	}
 	s.settleLocked(sup)
+}
+
+// askAgain asks for a portion after there was not enough, if somebody has come since. So
+// those who come until the answer is there can be told that there is nothing.
+func (s *Store) askAgain(sh *shard, sup *supply, since time.Duration) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if sup.asked > since {
+		s.askLocked(sh, sup, s.now())
+	}
+}
+
+// askLocked asks for a portion if one is wanted.
+func (s *Store) askLocked(sh *shard, sup *supply, now time.Duration) {
+	n := sup.wants(now)
+	if n == 0 {
+		return
+	}
+	if sup.life = s.life(sup.unit); sup.life == 0 { // more instances have come
+		sup.before = now + maxPause
+		return
+	}
+	sup.asking = true
+	go s.ask(sh, sup, n)
 }
 
 // nextLease is a number for a portion, never 0.

@@ -62,7 +62,7 @@ func (s *supply) use(cost int64, now time.Duration) (from *portion, a answer) {
 			return p, used
 		}
 	}
-	if s.scarce && (s.asking || now < s.before) {
+	if s.scarce && (s.asking || now < s.before+pause) { // it is about to be asked for
 		return nil, refused
 	}
 	return nil, unknown

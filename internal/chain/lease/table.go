@@ -45,14 +45,7 @@ func (s *Store) takeGroup(g *group) (tidegate.Decision, answer) {
 		return tidegate.Decision{}, unknown
 	}
 	from, a := sup.use(cost, now)
-	if n := sup.wants(now); n > 0 {
-		if sup.life = s.life(sup.unit); sup.life > 0 {
-			sup.asking = true
-			go s.ask(sh, sup, n)
-		} else { // more instances have come
-			sup.before = now + maxPause
-		}
-	}
+	s.askLocked(sh, sup, now)
 	s.settleLocked(sup)
 	switch a {
 	case used:

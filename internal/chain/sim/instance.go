@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain/lease"
 	"tidegate.dev/tidegate/internal/chain/node"
 	"tidegate.dev/tidegate/internal/chain/queue"
 	"tidegate.dev/tidegate/internal/chain/registry"
@@ -45,7 +46,7 @@ func (r *run) newInstance(number int, known bool) *instance {
 		Name: "Redis", Deadline: r.s.Deadline, Instances: in.registry.Size,
 		DenyEntries: denyEntries, Remember: remember, LocalBytes: localBytes, Skew: skew,
 	})
-	in.queue = queue.New(in.node)
+	in.queue = queue.New(lease.New(in.node, in.node, lease.Options{Instances: in.registry.Size}))
 	in.registry.Join()
 	return in
 }

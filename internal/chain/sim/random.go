@@ -30,7 +30,7 @@ func random(seed uint64, from, to float64) Scenario {
 	if r.one(4) {
 		s.Server.PerCall = r.time(time.Microsecond, 15*time.Microsecond)
 	}
-	versions, far := 1, false
+	versions, far, surges := 1, false, false
 	switch r.IntN(8) {
 	case 0, 1: // far away
 		s.Network.Latency = r.time(s.deadline()/2, s.deadline()-3*time.Millisecond)
@@ -44,6 +44,8 @@ func random(seed uint64, from, to float64) Scenario {
 		}
 	case 5, 6:
 		r.faults(&s)
+	case 7: // few requests at first, then many
+		s.Nodes, s.Shape, surges = min(s.Nodes, 8), Flash, true
 	}
 	if r.one(6) {
 		s.Faults = append(s.Faults, Fault{Kind: Crash, At: r.time(0, s.Lasts), For: r.time(0, time.Second), Nodes: r.some(s.Nodes)})
@@ -51,6 +53,9 @@ func random(seed uint64, from, to float64) Scenario {
 	offered := r.log(from, to)
 	if far { // where a call that waits for another is too late
 		s.Subjects = append(s.Subjects, r.hot(offered/4))
+	}
+	if surges { // where what was taken ahead is used together with a full bucket
+		s.Subjects = append(s.Subjects, r.surge(offered/2))
 	}
 	for i := range 1 + r.IntN(2) {
 		s.Subjects = append(s.Subjects, r.subject(i, &s, offered/float64(i+1), versions))
@@ -101,6 +106,21 @@ func (r *dice) hot(offered float64) Subject {
 	return sub
 }
 
+// surge draws a bucket of few keys that is on leases, with a small burst, for a load that is
+// below its rate at first and far above it later.
+func (r *dice) surge(offered float64) Subject {
+	sub := Subject{Name: "surge", Keys: 1 + r.IntN(3), PerSecond: offered}
+	events := int64(max(10, 0.2*offered/r.log(0.2, 0.9)/float64(sub.Keys)))
+	sub.Versions = []*tidegate.Limit{tidegate.MustLimit(tidegate.Spec{
+		Name: sub.Name, Events: events, Period: time.Second, Algorithm: tidegate.TokenBucket,
+		Burst: int64(float64(events) * r.log(0.2, 0.5)), Terms: leased,
+	})}
+	return sub
+}
+
+// leased are the terms of limits that are leased.
+var leased = &tidegate.Terms{Handling: tidegate.Handling{Consistency: tidegate.Leased, OnStoreFailure: tidegate.FailLocal}}
+
 var drawn = []tidegate.Algorithm{
 	tidegate.TokenBucket, tidegate.TokenBucket, tidegate.TokenBucket, tidegate.FixedWindow,
 	tidegate.SlidingLog, tidegate.SlidingWindow, tidegate.SubWindows, tidegate.Concurrency,
@@ -148,6 +168,9 @@ func (r *dice) subject(i int, s *Scenario, offered float64, versions int) Subjec
 
 func (r *dice) limit(name string, a tidegate.Algorithm, events int64, period time.Duration, burst float64) *tidegate.Limit {
 	spec := tidegate.Spec{Name: name, Events: events, Period: period, Algorithm: a}
+	if tidegate.Leased.Suits(a) && r.one(2) {
+		spec.Terms = leased
+	}
 	switch a {
 	case tidegate.TokenBucket:
 		spec.Burst = int64(max(1, float64(events)*burst))

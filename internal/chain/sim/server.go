@@ -33,6 +33,7 @@ type state struct {
 	marks  map[tidegate.Handle]time.Time        // names that were given back before they were taken
 	posted map[postName]uint64                  // the last number
 	roll   map[string]time.Time                 // instances, and until when they count
+	lent   lentBuckets
 }
 
 type postName struct {
@@ -64,7 +65,7 @@ func (s *server) empty() state {
 	return state{
 		store: memory.Open(memory.Config{MaxBytes: s.bytes, Now: s.now}),
 		held:  map[tidegate.Handle]tidegate.Receipt{}, marks: map[tidegate.Handle]time.Time{},
-		posted: map[postName]uint64{}, roll: map[string]time.Time{},
+		posted: map[postName]uint64{}, roll: map[string]time.Time{}, lent: lentBuckets{},
 	}
 }
 
@@ -81,6 +82,7 @@ func (s *server) replicate(at time.Duration, dir string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := &replica{state: s.empty(), file: filepath.Join(dir, at.String())}
+	r.state.lent = s.state.lent.clone()
 	for name, number := range s.state.posted {
 		r.state.posted[name] = number
 	}
@@ -130,10 +132,7 @@ func (s *server) takeBatch(asks []chain.Ask) {
 			a.Granted, a.Rest, a.Err = s.takeSlotsLocked(a)
 			continue
 		}
-		a.Granted, a.Err = s.state.store.Take(context.Background(), a.Checks, a.Copies)
-		if a.Err == nil && a.Granted.OK && a.Granted.Granted < int64(a.Copies) {
-			a.Rest, a.Err = s.state.store.Take(context.Background(), a.Checks, 1)
-		}
+		s.takeLocked(a)
 	}
 }
 
@@ -146,6 +145,7 @@ func (s *server) post(p chain.Post) error {
 		return nil
 	}
 	s.state.posted[name] = p.Number
+	s.oweLocked(&p.Check)
 	return s.state.store.Adjust(context.Background(), tidegate.Receipt{}, []tidegate.Check{p.Check})
 }
 
