@@ -180,6 +180,7 @@ func (s *Store) Instances() int {
 // forgotten.
 func (s *Store) Close() error {
 	s.registry.Close()
+	s.lease.Close()
 	_ = s.node.Close()
 	return s.redis.Close()
 }

@@ -97,6 +97,7 @@ func (s *setup) run() error {
 	n := node.New(shared, node.Options{Name: "Redis", Instances: others.Size, Skew: s.skew})
 	defer n.Close()
 	store := lease.New(n, n, lease.Options{Instances: others.Size})
+	defer store.Close()
 	others.Join()
 	defer others.Close()
 	log, err := os.OpenFile(s.log, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)

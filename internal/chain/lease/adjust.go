@@ -74,7 +74,7 @@ func (s *Store) putBack(g *group, lease uint32) bool {
 	if sup == nil || !same(sup.unit, g.checks) {
 		return false
 	}
-	defer s.settleLocked(sup)
+	defer s.settleLocked(sh, sup)
 	return sup.putBack(lease, g.checks[0].Cost, s.now())
 }
 

@@ -2,6 +2,7 @@ package lease
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"tidegate.dev/tidegate"
@@ -28,14 +29,16 @@ func (s *Store) ask(sh *shard, sup *supply, n int64) {
 				sh.mu.Lock()
 				defer sh.mu.Unlock()
 				sup.expire(s.now())
-				s.settleLocked(sup)
+				s.settleLocked(sh, sup)
 			})
 		}
 	}
-	if sup.grant(p, n, rest, now); sup.scarce {
+	if sup.grant(p, n, rest, now); s.closed.Load() {
+		sup.expire(math.MaxInt64)
+	} else if sup.scarce {
 		time.AfterFunc(sup.before-now, func() { s.askAgain(sh, sup, now) })
 	}
-	s.settleLocked(sup)
+	s.settleLocked(sh, sup)
 }
 
 // askAgain asks for a portion after there was not enough, if somebody has come since. So
@@ -58,8 +61,11 @@ func (s *Store) askLocked(sh *shard, sup *supply, now time.Duration) {
 		sup.before = now + maxPause
 		return
 	}
+	if s.closed.Load() {
+		return
+	}
 	sup.asking = true
-	go s.ask(sh, sup, n)
+	s.calls.Go(func() { s.ask(sh, sup, n) })
 }
 
 // nextLease is a number for a portion, never 0.
@@ -72,19 +78,22 @@ func (s *Store) nextLease() uint32 {
 }
 
 // settleLocked returns to windows what was not used of them.
-func (s *Store) settleLocked(sup *supply) {
+func (s *Store) settleLocked(sh *shard, sup *supply) {
 	for _, p := range sup.over {
-		go s.giveBack(p.granted.Receipt, sup.returns, p.left)
+		s.calls.Go(func() { s.giveBack(sh, sup, &p) })
 	}
 	sup.over = nil
 }
 
-// giveBack returns n events of each check to the store, unless their window is over.
-func (s *Store) giveBack(r tidegate.Receipt, checks []tidegate.Check, n int64) {
-	back := make([]tidegate.Check, len(checks))
-	for i, c := range checks {
-		c.Cost = -n
+// giveBack returns what is left of a portion to the store, unless its window is over.
+func (s *Store) giveBack(sh *shard, sup *supply, p *portion) {
+	back := make([]tidegate.Check, len(sup.returns))
+	for i, c := range sup.returns {
+		c.Cost = -p.left
 		back[i] = c
 	}
-	_ = s.Backend.Adjust(context.Background(), r, back) // else they are over with their window
+	_ = s.Backend.Adjust(context.Background(), p.granted.Receipt, back) // else they are over with their window
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	sup.returned(s.now())
 }

@@ -11,8 +11,10 @@ import (
 // event of a portion is one of every limit.
 type group struct {
 	checks []tidegate.Check
-	from   []int  // where they stand in the vector
+	from   []int // where they stand in the vector
+	hash   uint64
 	lease  uint32 // the portion they were taken from
+	lacks  bool   // there was none for them, and one is wanted
 }
 
 // leased reports whether c may be decided from a portion.

@@ -17,6 +17,8 @@ package lease
 import (
 	"context"
 	"hash/maphash"
+	"math"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -45,6 +47,8 @@ type Store struct {
 	heat      heat
 	shards    [shards]shard
 	lastLease atomic.Uint32
+	closed    atomic.Bool
+	calls     sync.WaitGroup // that are under way; added to under a shard's mu, while not closed
 }
 
 // New returns a Store around inner. Portions are taken from lender, which asks the same
@@ -60,21 +64,38 @@ func New(inner chain.Backend, lender Lender, o Options) *Store {
 	return s
 }
 
+// Close ends the taking ahead, and returns to windows what was not used of them. Requests are
+// decided by the layer below from then on.
+func (s *Store) Close() {
+	s.closed.Store(true)
+	for i := range s.shards {
+		sh := &s.shards[i]
+		sh.mu.Lock()
+		for hash, sup := range sh.supplies {
+			sup.expire(math.MaxInt64)
+			s.settleLocked(sh, sup)
+			delete(sh.supplies, hash)
+		}
+		sh.mu.Unlock()
+	}
+	s.calls.Wait()
+}
+
 func (s *Store) now() time.Duration { return time.Since(s.start) }
 
 // Take implements tidegate.Store.
 func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
-	if n != 1 || !anyLeased(checks) {
+	if n != 1 || !anyLeased(checks) || s.closed.Load() {
 		return s.Backend.Take(ctx, checks, n)
 	}
 	if len(checks) == 1 { // which needs no memory
 		g := group{checks: checks}
-		switch d, how := s.takeGroup(&g); how {
-		case used, refused:
+		if d, how := s.takeGroup(&g); how != unknown {
 			return d, nil
-		default:
-			return s.Backend.Take(ctx, checks, n)
 		}
+		d, err := s.Backend.Take(ctx, checks, n)
+		s.askFor(&g)
+		return d, err
 	}
 	return s.takeGroups(ctx, checks)
 }
@@ -83,6 +104,11 @@ func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tideg
 // about all others. What was taken from portions is put back if that refuses.
 func (s *Store) takeGroups(ctx context.Context, checks []tidegate.Check) (tidegate.Decision, error) {
 	groups, others := divide(checks)
+	defer func() { // not before those who wait have an answer
+		for i := range groups {
+			s.askFor(&groups[i])
+		}
+	}()
 	var told tidegate.Decision
 	taken := groups[:0:0]
 	for i := range groups {

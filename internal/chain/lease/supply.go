@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"slices"
 	"time"
 
 	"tidegate.dev/tidegate"
@@ -11,9 +12,8 @@ import (
 type supply struct {
 	unit  []tidegate.Check // the group, at a cost of 1, with a key of its own
 	life  time.Duration
-	most  int64 // events in a portion
-	first portion
-	next  portion // is used after first
+	most  int64     // events in a portion
+	held  []portion // the oldest first
 	meter meter
 
 	asking bool          // for a portion
@@ -31,7 +31,7 @@ type supply struct {
 
 // portion is events that were taken ahead.
 type portion struct {
-	number uint32 // names it in receipts; 0: there is none
+	number uint32 // names it in receipts; never 0
 	left   int64
 	until  time.Duration
 	// sent is from before it was asked for, granted what was answered then.
@@ -56,8 +56,8 @@ func (s *supply) use(cost int64, now time.Duration) (from *portion, a answer) {
 	s.asked = now
 	s.meter.add(cost, now, s.life)
 	s.expire(now)
-	for _, p := range [...]*portion{&s.first, &s.next} {
-		if p.left >= cost {
+	for i := range s.held {
+		if p := &s.held[i]; p.left >= cost {
 			p.left -= cost
 			return p, used
 		}
@@ -68,38 +68,34 @@ func (s *supply) use(cost int64, now time.Duration) (from *portion, a answer) {
 	return nil, unknown
 }
 
-// expire puts aside what may not be used any more, and forgets what is used up.
+// expire drops what may not be used any more.
 func (s *supply) expire(now time.Duration) {
-	for _, p := range [...]*portion{&s.next, &s.first} {
-		if p.until > now {
-			continue
+	s.held = slices.DeleteFunc(s.held, func(p portion) bool {
+		if p.until <= now && p.left > 0 && len(s.returns) > 0 {
+			s.over = append(s.over, p)
 		}
-		if p.left > 0 && len(s.returns) > 0 {
-			s.over = append(s.over, *p)
-		}
-		*p = portion{}
-	}
-	if s.first.left == 0 && s.next.number != 0 {
-		s.first, s.next = s.next, portion{}
-	}
+		return p.until <= now
+	})
 }
 
 // wants is how many events to ask for now; 0 means none.
 func (s *supply) wants(now time.Duration) int64 {
-	if s.asking || now < s.before || s.next.number != 0 {
+	if s.asking || now < s.before {
 		return 0
 	}
 	want := min(s.meter.expect(), s.most)
 	if want < least {
 		return 0
 	}
-	if s.first.until-now > s.life/2 { // it lasts for a while
-		if s.first.left > want/2 {
-			return 0
-		}
-		want -= s.first.left
+	var usable int64 // of what is held, by when it ends
+	for i := range s.held {
+		p := &s.held[i]
+		usable += min(p.left, 1+int64(float64(want)*float64(p.until-now)/float64(s.life)))
 	}
-	return want
+	if usable > want/2 {
+		return 0
+	}
+	return want - usable
 }
 
 // Pauses between two asks. Whoever got less than it asked for waits for more to come, or it
@@ -118,9 +114,20 @@ func (s *supply) grant(p portion, n int64, rest tidegate.Decision, now time.Dura
 		s.scarce, s.refusal, s.told = true, rest, p.sent
 		s.before = now + max(pause, s.life/shortPart, min(rest.RetryAfter, maxPause))
 	}
-	s.next = p
-	s.expire(now)
+	if p.left == 0 || p.until <= now {
+		return
+	}
+	if len(s.held) >= maxHeld { // what is put back to it is lost
+		if i := slices.IndexFunc(s.held, func(p portion) bool { return p.left == 0 }); i >= 0 {
+			s.held = slices.Delete(s.held, i, i+1)
+		}
+	}
+	s.held = append(s.held, p)
 }
+
+// maxHeld is how many portions are held before those go that are used up, and might have got
+// something back.
+const maxHeld = 8
 
 // fail notes that there was no answer: the layer below is asked about each request for a
 // while.
@@ -128,12 +135,19 @@ func (s *supply) fail(now time.Duration) {
 	s.asking, s.scarce, s.before = false, false, now+s.life
 }
 
+// returned notes that a window got something back.
+func (s *supply) returned(now time.Duration) {
+	if s.scarce {
+		s.scarce, s.before = false, now
+	}
+}
+
 // putBack returns events to the portion they came from, and reports whether they can still
 // be used there.
 func (s *supply) putBack(number uint32, cost int64, now time.Duration) bool {
 	s.expire(now)
-	for _, p := range [...]*portion{&s.first, &s.next} {
-		if number != 0 && p.number == number {
+	for i := range s.held {
+		if p := &s.held[i]; p.number == number {
 			p.left += cost
 			return true
 		}
@@ -171,7 +185,7 @@ type meter struct {
 func (m *meter) add(cost int64, now, life time.Duration) {
 	if passed := now - m.since; passed >= life {
 		rate := int64(float64(m.count) * float64(life) / float64(passed))
-		if m.last = max(rate, (m.last+rate)/2); passed > 4*life {
+		if m.last = max(rate, (m.last+3*rate)/4); passed > 2*life {
 			m.last = rate
 		}
 		m.since, m.count = now, 0

@@ -30,6 +30,7 @@ func (s *Store) shard(hash uint64) *shard { return &s.shards[hash%shards] }
 // takeGroup decides about a group from what is held of it.
 func (s *Store) takeGroup(g *group) (tidegate.Decision, answer) {
 	hash, now, cost := s.hash(g.checks), s.now(), g.checks[0].Cost
+	g.hash = hash
 	sh := s.shard(hash)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -45,8 +46,10 @@ func (s *Store) takeGroup(g *group) (tidegate.Decision, answer) {
 		return tidegate.Decision{}, unknown
 	}
 	from, a := sup.use(cost, now)
-	s.askLocked(sh, sup, now)
-	s.settleLocked(sup)
+	if g.lacks = a == unknown; !g.lacks {
+		s.askLocked(sh, sup, now)
+	}
+	s.settleLocked(sh, sup)
 	switch a {
 	case used:
 		return from.admitted(now), used
@@ -54,6 +57,19 @@ func (s *Store) takeGroup(g *group) (tidegate.Decision, answer) {
 		return sup.refuse(cost, now), refused
 	}
 	return tidegate.Decision{}, unknown
+}
+
+// askFor asks for a portion for a group that had to be decided without one.
+func (s *Store) askFor(g *group) {
+	if !g.lacks {
+		return
+	}
+	sh := s.shard(g.hash)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if sup := sh.supplies[g.hash]; sup != nil {
+		s.askLocked(sh, sup, s.now())
+	}
 }
 
 // life is for how long a group may be taken ahead: as its shortest limit.
@@ -108,8 +124,8 @@ func (s *Store) Outstanding() (leases int, events int64) {
 		sh := &s.shards[i]
 		sh.mu.Lock()
 		for _, sup := range sh.supplies {
-			for _, p := range [...]*portion{&sup.first, &sup.next} {
-				if p.left > 0 && p.until > now {
+			for i := range sup.held {
+				if p := &sup.held[i]; p.left > 0 && p.until > now {
 					leases++
 					events += p.left
 				}

@@ -17,6 +17,7 @@ import (
 type instance struct {
 	link     *link
 	node     *node.Node
+	lease    *lease.Store
 	queue    *queue.Store
 	registry *registry.Registry
 	dead     atomic.Bool
@@ -46,7 +47,8 @@ func (r *run) newInstance(number int, known bool) *instance {
 		Name: "Redis", Deadline: r.s.Deadline, Instances: in.registry.Size,
 		DenyEntries: denyEntries, Remember: remember, LocalBytes: localBytes, Skew: skew,
 	})
-	in.queue = queue.New(lease.New(in.node, in.node, lease.Options{Instances: in.registry.Size}))
+	in.lease = lease.New(in.node, in.node, lease.Options{Instances: in.registry.Size})
+	in.queue = queue.New(in.lease)
 	in.registry.Join()
 	return in
 }
@@ -60,6 +62,7 @@ func (in *instance) crash() {
 
 func (in *instance) close() {
 	in.registry.Close()
+	in.lease.Close()
 	_ = in.node.Close()
 }
 
