@@ -3,7 +3,7 @@ FUZZTIME ?= 60s
 export GO FUZZTIME COUNT ARGS FUZZ
 export PATH := $(PATH):/usr/local/go/bin
 
-.PHONY: help check-go run test lint bench bench-engine bench-rules bench-gateway bench-redis bench-doors chaos conformance accuracy fuzz flood mutants sim docs release
+.PHONY: help check-go run test lint bench bench-engine bench-rules bench-gateway bench-redis bench-doors bench-fleet chaos conformance accuracy fuzz flood mutants sim docs release
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -46,6 +46,10 @@ bench-doors: check-go ## measure CL.THROTTLE beside INCR of redis-server, and th
 	@scripts/test-deps.sh
 	@scripts/bench-deps.sh
 	cd bench && $(GO) run ./doors $(if $(CHECK),-check)
+
+bench-fleet: check-go ## measure leases: three processes on one key, strict and leased; admissions are replayed (CHECK=1: fail below the bars)
+	@scripts/test-deps.sh
+	cd bench && $(GO) run ./fleet $(if $(CHECK),-check) $(ARGS)
 
 chaos: check-go ## break Redis in every way under three gateways; writes docs/chaos.md (ROW=regexp picks rows, and writes nothing; ARGS=-list)
 	@scripts/test-deps.sh

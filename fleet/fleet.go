@@ -208,10 +208,6 @@ func (s *Store) LocalFallback() {}
 // Forget forgets the refusals that are remembered here. Call it when limits were changed.
 func (s *Store) Forget() { s.node.Forget() }
 
-// Leases is how many portions of events are held that were taken ahead for limits that are
-// [tidegate.Leased], and how many events are left in them.
-func (s *Store) Leases() (portions int, events int64) { return s.lease.Outstanding() }
-
 // Waiting is how many requests stand in line for their turn.
 func (s *Store) Waiting() int64 { return s.queue.Waiting() }
 

@@ -105,6 +105,7 @@ type Stats struct {
 func (s *Store) Health() Health {
 	h := s.watch.now()
 	h.Warnings = s.evictions.warnings()
+	h.Leases, h.LeasedEvents = s.lease.Outstanding()
 	var off bool
 	if h.Clock, off = s.clock.now(); off {
 		h.Warnings = append(h.Warnings, h.Clock.warning())

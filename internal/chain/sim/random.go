@@ -169,7 +169,7 @@ func (r *dice) subject(i int, s *Scenario, offered float64, versions int) Subjec
 func (r *dice) limit(name string, a tidegate.Algorithm, events int64, period time.Duration, burst float64) *tidegate.Limit {
 	spec := tidegate.Spec{Name: name, Events: events, Period: period, Algorithm: a}
 	if tidegate.Leased.Suits(a) && r.one(2) {
-		spec.Terms = leased
+		spec = tidegate.Spec{Name: name, Events: events, Period: period, Algorithm: a, Terms: leased}
 	}
 	switch a {
 	case tidegate.TokenBucket:

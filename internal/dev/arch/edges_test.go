@@ -55,13 +55,14 @@ var edges = []edge{
 	{"internal/front/admin", "root rules rules/source", "it shows rules and counters"},
 	{"internal/front/admin", "internal/lang/describe internal/lang/diag internal/lang/route", "questions are requests described by hand"},
 
-	{"fleet", "root internal/chain internal/chain/node internal/chain/queue internal/chain/registry store/redis", "the whole chain before Redis, for programs and for serve"},
+	{"fleet", "root internal/chain internal/chain/lease internal/chain/node internal/chain/queue internal/chain/registry store/redis", "the whole chain before Redis, for programs and for serve"},
 	{"internal/chain", "root", "layers are stores"},
 	{"internal/chain/registry", "internal/chain", "heartbeats as the backend takes them"},
+	{"internal/chain/lease", "root internal/chain", "a layer, which decides from what it took ahead"},
 	{"internal/chain/queue", "root internal/chain internal/algo", "a layer, and turns of buckets"},
 	{"internal/chain/queue/queuetest", "root internal/chain/queue", "the queue for the suite of every store"},
 	{"internal/chain/node", "root internal/chain internal/algo store/memory", "a layer, and the counters that it falls back to"},
-	{"internal/chain/sim", "root internal/chain internal/chain/node internal/chain/queue internal/chain/registry store/memory", "the instances of a fleet, before a Redis that is simulated"},
+	{"internal/chain/sim", "root internal/chain internal/chain/lease internal/chain/node internal/chain/queue internal/chain/registry store/memory", "the instances of a fleet, before a Redis that is simulated"},
 
 	{"rules", "root internal/lang/rulefile internal/lang/route internal/lang/jwt internal/lang/apikey internal/lang/diag", "a rule file compiled into checks"},
 	{"rules/source", "rules internal/lang/rulefile internal/lang/bounded", "follows rule files"},

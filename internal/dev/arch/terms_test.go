@@ -42,6 +42,7 @@ func TestReadingMoreThanHandlingIsSeen(t *testing.T) {
 	f("internal/chain/queue/a.go", "look(l.Terms)", 1)
 	f("store/redis/a.go", "l.Terms.Handling.Final", 1)
 	f("store/memory/a.go", "l.Terms != nil", 1)
+	f("internal/chain/sim/a.go", "made(tidegate.Terms{})", 0)
 	f("httplimit/a.go", "l.Terms.Role == tidegate.Blocks", 0)
 }
 
@@ -86,7 +87,12 @@ func termsRead(t *testing.T, name, src string) (bad []string, handling int) {
 	return bad, handling
 }
 
+// isTerms reports whether e is the field, and not the type of it.
 func isTerms(e ast.Expr) bool {
 	s, ok := e.(*ast.SelectorExpr)
-	return ok && s.Sel.Name == "Terms"
+	if !ok || s.Sel.Name != "Terms" {
+		return false
+	}
+	of, ok := s.X.(*ast.Ident)
+	return !ok || of.Name != "tidegate"
 }
