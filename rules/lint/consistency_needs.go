@@ -87,7 +87,7 @@ func (p *pass) tooSmall(r *rulefile.Rule, t rulefile.Terms) {
 			continue
 		}
 		if _, err := rulefile.LeaseOf(limit, n); err != nil {
-			p.warn(l.Pos, l.label()+" is strict: "+err.Error(), leaseHint(limit, n)+", or remove `consistency: leased`")
+			p.warn(l.Pos, l.label()+" is strict: "+err.Error(), leaseHint(limit, n)+"remove `consistency: leased`")
 		}
 	}
 }
@@ -100,16 +100,37 @@ func raise(l *tidegate.Limit) string {
 	return "give it a limit"
 }
 
-// leaseHint says with which burst or rate l could be leased.
+// leaseHint says with which burst, rate or period l could be leased, if there is one, as the
+// first half of a choice.
 func leaseHint(l *tidegate.Limit, instances int) string {
-	perSecond := rulefile.RateOf(l)
-	rate := math.Ceil(rulefile.LeaseEach * float64(max(1, instances)) / rulefile.MaxLease.Seconds())
-	if perSecond < rate {
-		return fmt.Sprintf("raise the rate to %.0f a second or more", rate)
+	perSecond, need := rulefile.RateOf(l), rulefile.LeaseEach*float64(max(1, instances))
+	if l.Algorithm != tidegate.TokenBucket {
+		life := rulefile.MaxLease
+		if l.Period > 0 {
+			life = min(life, l.Period/2)
+		}
+		if life < rulefile.MinLease {
+			return fmt.Sprintf("make the period %s or longer, or ", 2*rulefile.MinLease)
+		}
+		events := math.Ceil(need / life.Seconds() * float64(l.Events) / perSecond)
+		if events > tidegate.MaxCount {
+			return ""
+		}
+		return fmt.Sprintf("raise the limit to %.0f or more, or ", events)
+	}
+	if rate := math.Ceil(need / rulefile.MaxLease.Seconds()); perSecond < rate {
+		return fmt.Sprintf("raise the rate to %.0f a second or more, or ", rate)
 	}
 	// The life that gives each instance its events decides, if it is above the least.
-	life := max(rulefile.MinLease.Seconds(), rulefile.LeaseEach*float64(max(1, instances))/perSecond)
-	return fmt.Sprintf("%s of %.0f or more", raise(l), math.Ceil(2*perSecond*life))
+	burst := math.Ceil(2 * perSecond * max(rulefile.MinLease.Seconds(), need/perSecond))
+	spec := l.Spec
+	spec.Burst = int64(burst)
+	if enough, err := tidegate.NewLimit(spec); err == nil {
+		if _, err := rulefile.LeaseOf(enough, instances); err != nil {
+			burst++ // lives are whole nanoseconds
+		}
+	}
+	return fmt.Sprintf("%s of %.0f or more, or ", raise(l), burst)
 }
 
 func (p *pass) eventual(r *rulefile.Rule, t rulefile.Terms) {

@@ -100,33 +100,60 @@ func TestConsistencyUnfit(t *testing.T) {
 	}
 }
 
-// Whoever does what a warning about a limit that is too small says has none.
+// Whoever does what a warning about a limit that is too small says has none: at the latest when
+// the second hint was followed, the rate and then the burst for it.
 func TestConsistencyHintsHelp(t *testing.T) {
-	burst, rate := regexp.MustCompile(`burst of (\d+)`), regexp.MustCompile(`rate to (\d+) a second`)
-	for _, mode := range []string{"leased", "split"} {
-		for _, instances := range []int{1, 2, 5, 20, 100, 1000} {
-			for _, events := range []int64{1, 3, 20, 100, 999, 20_000, 1_000_000} {
-				for _, size := range []int64{1, 7, 100, 5000, 1_000_000} {
-					events, size := events, size
-					hints := ""
-					for tries := 0; ; tries++ {
-						found := run(t, "consistency-needs", "rules.yaml", fmt.Sprintf(
-							"version: 1\ninstances: %d\nrules: [{ name: a, per: everyone, limits: { rate: %d/second, burst: %d }, consistency: %s }]", instances, events, size, mode))
-						if len(found) == 0 {
-							break
-						}
-						hints += found[0].Hint + "\n"
-						if m := burst.FindStringSubmatch(found[0].Hint); m != nil {
-							fmt.Sscan(m[1], &size)
-						} else if m := rate.FindStringSubmatch(found[0].Hint); m != nil {
-							fmt.Sscan(m[1], &events)
-						}
-						if tries == 2 { // the rate, then the burst for it
-							t.Fatalf("%s, %d instances: told\n%s and still\n%v", mode, instances, hints, found)
-						}
-					}
+	type numbers struct {
+		events, burst int64
+		per           string
+	}
+	hints := map[*regexp.Regexp]func(n *numbers, said string){
+		regexp.MustCompile(`burst of (\d+)`):             func(n *numbers, said string) { _, _ = fmt.Sscan(said, &n.burst) },
+		regexp.MustCompile(`rate to (\d+) a second`):     func(n *numbers, said string) { _, _ = fmt.Sscan(said, &n.events) },
+		regexp.MustCompile(`limit (?:to|of) (\d+)`):      func(n *numbers, said string) { _, _ = fmt.Sscan(said, &n.events) },
+		regexp.MustCompile(`the period (\S+) or longer`): func(n *numbers, said string) { n.per = said },
+	}
+	told := 0
+	follow := func(mode string, instances int, n numbers, text func(numbers) string) {
+		t.Helper()
+		var said []string
+		for range 3 {
+			src := fmt.Sprintf("version: 1\ninstances: %d\nrules: [{ name: a, per: everyone, %s, consistency: %s }]", instances, text(n), mode)
+			found := run(t, "consistency-needs", "rules.yaml", src)
+			if len(found) == 0 {
+				return
+			}
+			told++
+			if strings.HasPrefix(found[0].Hint, "remove") { // nothing else would help
+				return
+			}
+			said = append(said, found[0].Message+": "+found[0].Hint)
+			for hint, do := range hints {
+				if m := hint.FindStringSubmatch(found[0].Hint); m != nil {
+					do(&n, m[1])
 				}
 			}
 		}
+		t.Errorf("%s, %d instances: told\n%s", mode, instances, strings.Join(said, "\n"))
+	}
+	for _, mode := range []string{"leased", "split"} {
+		for _, instances := range []int{1, 2, 5, 20, 100, 1000} {
+			for _, events := range []int64{1, 3, 20, 100, 999, 20_000} {
+				for _, burst := range []int64{1, 7, 100, 5000, 1_000_000} {
+					follow(mode, instances, numbers{events, burst, "second"}, func(n numbers) string {
+						return fmt.Sprintf("limits: { rate: %d/%s, burst: %d }", n.events, n.per, n.burst)
+					})
+				}
+				for _, per := range []string{"25ms", "40ms", "70ms", "199ms", "second", "minute"} {
+					follow(mode, instances, numbers{events, 0, per}, func(n numbers) string {
+						return fmt.Sprintf("limits: { rate: %d/%s, algorithm: fixed_window }", n.events, n.per)
+					})
+				}
+				follow(mode, instances, numbers{events, 0, "day"}, func(n numbers) string { return fmt.Sprintf("quota: %d/%s", n.events, n.per) })
+			}
+		}
+	}
+	if told < 500 {
+		t.Errorf("only %d warnings: the test has lost its point", told)
 	}
 }

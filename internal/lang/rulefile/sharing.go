@@ -55,18 +55,25 @@ type Lease struct {
 func LeaseOf(l *tidegate.Limit, instances int) (Lease, error) {
 	perSecond := RateOf(l)
 	// At most half of the burst is held back.
-	life := min(MaxLease.Seconds(), float64(l.Capacity())/2/perSecond)
-	if life < MinLease.Seconds() {
+	life := min(MaxLease, seconds(float64(l.Capacity())/(2*perSecond)))
+	switch {
+	case life >= MinLease:
+	case l.Algorithm != tidegate.TokenBucket:
+		return Lease{}, fmt.Errorf("leases last at least %s, and half of its period at most, which is %s", MinLease, l.Period)
+	default:
 		need := math.Ceil(2 * perSecond * MinLease.Seconds())
 		return Lease{}, fmt.Errorf("leases last at least %s, for which a burst of %.0f is needed, and it has %d", MinLease, need, l.Capacity())
 	}
-	events, need := perSecond*life, float64(LeaseEach*max(1, instances))
+	events, need := perSecond*life.Seconds(), float64(LeaseEach*max(1, instances))
 	if events < need {
 		return Lease{}, fmt.Errorf("leases need %.0f events in %s for %s, and it has %s",
-			need, shortSeconds(life), Instances(instances), ShortNumber(events))
+			need, life.Round(time.Millisecond), Instances(instances), ShortNumber(events))
 	}
-	return Lease{Life: time.Duration(life * float64(time.Second)), Events: events}, nil
+	return Lease{Life: life, Events: events}, nil
 }
+
+// seconds is so many of them, or one if that is less: no lease is longer.
+func seconds(s float64) time.Duration { return time.Duration(min(s, 1) * float64(time.Second)) }
 
 // RateOf is the events per second that l admits in the long run.
 func RateOf(l *tidegate.Limit) float64 {
@@ -77,7 +84,7 @@ func RateOf(l *tidegate.Limit) float64 {
 }
 
 var calendarLength = map[tidegate.Calendar]time.Duration{
-	tidegate.Day: 24 * time.Hour, tidegate.Week: 7 * 24 * time.Hour, tidegate.Month: 30 * 24 * time.Hour, tidegate.Year: 365 * 24 * time.Hour,
+	tidegate.Day: 24 * time.Hour, tidegate.Week: 7 * 24 * time.Hour, tidegate.Month: 31 * 24 * time.Hour, tidegate.Year: 366 * 24 * time.Hour,
 }
 
 // Instances is a number of them in words; 0 and 1 are one.
@@ -102,8 +109,4 @@ func ShortNumber(n float64) string {
 		text = text[:len(text)-1]
 	}
 	return text
-}
-
-func shortSeconds(s float64) string {
-	return time.Duration(s * float64(time.Second)).Round(time.Millisecond).String()
 }
