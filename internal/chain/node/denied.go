@@ -59,6 +59,24 @@ func (n *Node) denied(checks []tidegate.Check) (d tidegate.Decision, ok bool) {
 	return d, d.Limit != nil
 }
 
+// stillRefused answers a check that the backend, while it could be asked, refused until some
+// time that has not come. What was given back on other nodes meanwhile cannot have arrived
+// there either. What was last seen of a counter is not enough to tell: when its events came is
+// not in it.
+func (n *Node) stillRefused(c *tidegate.Check, now time.Duration) (d tidegate.Decision, ok bool) {
+	if n.o.DenyEntries < 0 || !deniable(c) {
+		return d, false
+	}
+	r, found := n.deny.find(n.deny.counter(c.Limit, c.Key), under(c.Limit, n.deny.epoch.Load()), needed(c))
+	if !found || r.retry <= now {
+		return d, false
+	}
+	return tidegate.Decision{
+		Limit: c.Limit, Remaining: max(r.left-c.Floor, 0), RetryAfter: r.retry - now, ResetAfter: max(r.reset-now, 0),
+		Receipt: tidegate.Receipt{Origin: tidegate.OriginRemembered},
+	}, true
+}
+
 // needed returns how many events there must be room for if c is to pass. A floor is like a
 // higher cost: a check of cost 2 and floor 3 is refused whenever one of cost 5 is.
 func needed(c *tidegate.Check) int64 {

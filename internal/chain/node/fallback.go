@@ -86,6 +86,10 @@ func (n *Node) fallback(checks []tidegate.Check, copies int, err error, now time
 		}
 		switch mode := n.mode(c.Limit); {
 		case mode == tidegate.FailLocal:
+			if still, ok := n.stillRefused(c, now); ok {
+				n.count.refused.Add(1)
+				return still, 0, nil
+			}
 			counted = counted || !c.Advisory
 			p.add(n.scaled(*c, nodes), i)
 		case mode == tidegate.FailClosed && !c.Advisory:
