@@ -77,6 +77,17 @@ warning: the clock of web-2:42 is 1.53s behind Redis: synchronize it
 	}
 }
 
+// Instances of one name are told apart.
+func TestFleetOfNamesakes(t *testing.T) {
+	is := &admin.Fleet{Instances: []admin.Instance{{ID: "AAAAAAAAAA", Known: true, Name: "web"}, {ID: "BBB", Known: true, Name: "web", Self: true}, {ID: "CCCCCCCCCC", Known: true, Name: "worker"}}}
+	_, out, _ := runFleet(t, "--server", fleetServer(t, is))
+	for _, want := range []string{"\nweb AAAAAA ", "\nweb BBB (asked) ", "\nworker "} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}
+
 // Nothing that an instance, or a server that pretends to be one, says controls the terminal.
 func TestFleetOfStrangers(t *testing.T) {
 	evil := "a\x1b[2J\r\n\tb\u202e\u009b\x00"

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -14,13 +15,14 @@ import (
 func printFleet(env *Env, is *admin.Fleet) {
 	w := tabwriter.NewWriter(env.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "INSTANCE\tVERSION\tRULES\tUP\tCLOCK\tCIRCUIT\tOWED\tLEASES\tSHARE")
+	names := instanceNames(is.Instances)
 	for i := range is.Instances {
 		one := &is.Instances[i]
 		if !one.Known {
-			fmt.Fprintf(w, "%s\tunknown\t?\t?\t?\t?\t?\t?\t?\n", instanceName(one))
+			fmt.Fprintf(w, "%s\tunknown\t?\t?\t?\t?\t?\t?\t?\n", names[i])
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", instanceName(one), orDash(one.Version), orDash(one.Rules),
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", names[i], orDash(one.Version), orDash(one.Rules),
 			upText(one), offsetText(one.Clock), circuitText(one.Circuit), one.Owed, leasesText(one), shareText(one.Counts))
 	}
 	_ = w.Flush() // what does not reach standard output is not ours to mend
@@ -37,16 +39,29 @@ func graphic(r rune) rune {
 	return r
 }
 
-func instanceName(one *admin.Instance) string {
-	name := one.Name
-	if name == "" {
-		name = one.ID
+// instanceNames are what instances are called, with a part of their IDs where several are
+// called the same.
+func instanceNames(all []admin.Instance) []string {
+	count := make(map[string]int)
+	for i := range all {
+		count[all[i].Name]++
 	}
-	if name = valueText(name); one.Self {
-		name += " (asked)"
+	names := make([]string, len(all))
+	for i := range all {
+		one := &all[i]
+		names[i] = valueText(cmp.Or(one.Name, one.ID))
+		if one.Name != "" && count[one.Name] > 1 {
+			names[i] += " " + valueText(one.ID[:min(len(one.ID), shortID)])
+		}
+		if one.Self {
+			names[i] += " (asked)"
+		}
 	}
-	return name
+	return names
 }
+
+// shortID is how much of an ID tells instances apart.
+const shortID = 6
 
 func orDash(text string) string {
 	if text == "" {

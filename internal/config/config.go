@@ -120,6 +120,7 @@ type Redis struct {
 	Deadline     time.Duration // by which every decision is there, whatever Redis does; default: 25ms
 	Username     string        // unless the URL has one; default: none
 	PasswordFile string        // file with the password, unless the URL has one; default: none
+	Instance     string        // what operators call this process; default: none, which is host:pid
 }
 
 // TLS of the gateway: certificate and key, or neither.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -22,6 +23,21 @@ var storeKind = codec[string]{
 		}
 		if !slices.Contains(storeKinds, w.text) {
 			return "", notOneOf(w.text, storeKinds)
+		}
+		return w.text, mistake{}
+	},
+	write: func(v string) string { return v },
+}
+
+// maxInstance is how long the name of an instance may be, in bytes: it is sent with every
+// heartbeat.
+const maxInstance = 64
+
+// instanceName is what operators call a process.
+var instanceName = codec[string]{
+	read: func(w rawValue) (string, mistake) {
+		if len(w.text) > maxInstance {
+			return "", advised(fmt.Sprintf("has %d bytes, and at most %d are shown", len(w.text), maxInstance), "write a shorter name")
 		}
 		return w.text, mistake{}
 	},

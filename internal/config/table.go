@@ -141,6 +141,12 @@ var table = []*setting{
 		help: "`FILE` with the password of Redis, unless the URL has one",
 	},
 	{
+		path: "store.instance", of: InRedis, example: "web-1",
+		slot:    one(func(c *Config) *string { return &c.Store.Redis.Instance }, instanceName),
+		derived: "host:pid",
+		help:    "`NAME` of this process in tidegate fleet",
+	},
+	{
 		path: "tls.cert", example: "cert.pem", file: aFile,
 		slot: one(func(c *Config) *string { return &c.TLS.Cert }, path),
 		help: "`FILE` with the certificate of the gateway and its chain (PEM); read again when it changes",

@@ -24,7 +24,7 @@ type shared struct {
 // of says what this instance is.
 func newShared(c config.Redis, of fleet.Options, m *telemetry.Metrics, log *slog.Logger) (s *shared, err error) {
 	s = &shared{storeLog: storeLog{log: log}}
-	of.Username, of.PasswordFile, of.Deadline, of.JoinLater = c.Username, c.PasswordFile, c.Deadline, true
+	of.Username, of.PasswordFile, of.Deadline, of.Name, of.JoinLater = c.Username, c.PasswordFile, c.Deadline, c.Instance, true
 	of.OnState, of.OnUnasked, of.OnLostLease, of.OnEviction, of.OnClock = s.stateChanged, s.unasked, s.lostLease, s.evicts, s.clock
 	of.OnCall, of.OnTake = m.Calls(), m.Taken
 	s.Store, err = fleet.Open(c.URL, of)
