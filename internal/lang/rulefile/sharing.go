@@ -54,8 +54,13 @@ type Lease struct {
 // there are none, so that the limit is strict.
 func LeaseOf(l *tidegate.Limit, instances int) (Lease, error) {
 	perSecond := RateOf(l)
-	// At most half of the burst is held back.
-	life := min(MaxLease, seconds(float64(l.Capacity())/(2*perSecond)))
+	life := MaxLease
+	switch {
+	case l.Algorithm == tidegate.TokenBucket: // half of the burst is held back at most
+		life = min(life, seconds(float64(l.Capacity())/(2*perSecond)))
+	case l.Period > 0:
+		life = min(life, l.Period/2)
+	}
 	switch {
 	case life >= MinLease:
 	case l.Algorithm != tidegate.TokenBucket:
