@@ -13,7 +13,7 @@ import (
 type sharedCase struct {
 	mode      string // of consistency; "": nothing is said
 	byDefault bool
-	algorithm string // ""
+	algorithm string // "": none is written
 	events    int
 	queue     bool
 }
