@@ -10,35 +10,30 @@ import (
 	"strings"
 )
 
-// fault is an edit of a source file that puts a fault back.
+// fault is what puts a fault back: some edits of the code. To add one, append it to faults; the
+// rest follows from the list.
 type fault struct {
-	name     string
-	file     string
-	old, new string // the old text is there once
+	name  string
+	edits []edit
 }
+
+// edit replaces a text that is in a file once.
+type edit struct{ file, old, new string }
 
 // faults were all in the code once, or would be easy to put there.
 var faults = []fault{
-	{
-		name: "a coalesced call waits for the call under way, however long that takes",
-		file: "internal/chain/node/coalesce.go",
-		old:  "(freed || e.now >= c.leave)", new: "freed",
-	},
-	{
-		name: "a node with the narrower version of a limit clamps what is used, and writes it",
-		file: "internal/algo/bucket.go",
-		old:  "\tif level > l.Tau {\n\t\treturn s, now, level\n\t}\n", new: "\tlevel = min(level, l.Tau)\n",
-	},
-	{
-		name: "the store is not told that what it grants is used later, and holds nothing back",
-		file: "internal/chain/node/ahead.go",
-		old:  "Lease: life", new: "Lease: 0 * life",
-	},
-	{
-		name: "every node has the whole limit while Redis is away",
-		file: "internal/chain/node/share.go",
-		old:  "int64(min(max(n.o.Instances(), 1), maxNodes))", new: "int64(min(max(n.o.Instances(), 1), 1))",
-	},
+	{"a coalesced call waits for the call under way, however long that takes", []edit{
+		{"internal/chain/node/coalesce.go", "(freed || e.now >= c.leave)", "freed"},
+	}},
+	{"a node with the narrower version of a limit clamps what is used, and writes it", []edit{
+		{"internal/algo/bucket.go", "\tif level > l.Tau {\n\t\treturn s, now, level\n\t}\n", "\tlevel = min(level, l.Tau)\n"},
+	}},
+	{"the store is not told that what it grants is used later, and holds nothing back", []edit{
+		{"internal/chain/node/ahead.go", "Lease: life", "Lease: 0 * life"},
+	}},
+	{"every node has the whole limit while Redis is away", []edit{
+		{"internal/chain/node/share.go", "int64(min(max(n.o.Instances(), 1), maxNodes))", "int64(min(max(n.o.Instances(), 1), 1))"},
+	}},
 }
 
 // build builds the command, with a fault or without.
@@ -60,34 +55,41 @@ func (c *campaign) build(ctx context.Context, name string, f *fault) (string, er
 	return binary, nil
 }
 
-// overlay writes the edited file, and what tells the compiler to read it instead.
+// overlay writes the edited files, and what tells the compiler to read them instead.
 func (c *campaign) overlay(name string, f *fault) (string, error) {
-	path := filepath.Join(c.root, f.file)
-	source, err := os.ReadFile(path)
+	replace := map[string]string{}
+	for i, e := range f.edits {
+		path := filepath.Join(c.root, e.file)
+		from := path
+		if replace[path] != "" { // it was edited before
+			from = replace[path]
+		}
+		source, err := os.ReadFile(from)
+		if err != nil {
+			return "", err
+		}
+		edited, err := e.apply(string(source))
+		if err != nil {
+			return "", fmt.Errorf("fault %q: %w", f.name, err)
+		}
+		replace[path] = filepath.Join(c.dir, fmt.Sprint(name, i, ".go"))
+		if err := os.WriteFile(replace[path], []byte(edited), 0o600); err != nil {
+			return "", err
+		}
+	}
+	text, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		return "", err
-	}
-	edited, err := f.apply(string(source))
-	if err != nil {
-		return "", err
-	}
-	replaced := filepath.Join(c.dir, name+".go")
-	text, err := json.Marshal(map[string]any{"Replace": map[string]string{path: replaced}})
-	if err == nil {
-		err = os.WriteFile(replaced, []byte(edited), 0o600)
 	}
 	overlay := filepath.Join(c.dir, name+".json")
-	if err == nil {
-		err = os.WriteFile(overlay, text, 0o600)
-	}
-	return overlay, err
+	return overlay, os.WriteFile(overlay, text, 0o600)
 }
 
-func (f *fault) apply(source string) (string, error) {
-	if n := strings.Count(source, f.old); n != 1 {
-		return "", fmt.Errorf("%s has the text of the fault %q %d times, want once", f.file, f.name, n)
+func (e *edit) apply(source string) (string, error) {
+	if n := strings.Count(source, e.old); n != 1 {
+		return "", fmt.Errorf("%s has the text %q %d times, want once", e.file, e.old, n)
 	}
-	return strings.Replace(source, f.old, f.new, 1), nil
+	return strings.Replace(source, e.old, e.new, 1), nil
 }
 
 // enough is how many decisions a fault may stay unnoticed for.

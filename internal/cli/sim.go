@@ -28,7 +28,7 @@ Runs the code of as many instances as you like in front of a simulated Redis, an
 limit of the rules under load by itself. It prints what was offered, admitted and refused, and
 fails if a promise was broken; docs/sim.md lists them. Seconds take milliseconds.
 
-Scenarios that ship: latency_sweep, rollout, outage_many_keys, flash_sale. A file has the
+Scenarios that ship: latency_sweep, rollout, outage_many_keys, flash_sale, edge. A file has the
 flags as fields; those of the command line take precedence:
 
   rules: rules.yaml
@@ -45,14 +45,14 @@ Examples:
   tidegate sim --scenario flash_sale
   tidegate sim --random 1000000 --seed 7`,
 	takes: takes{endings: []string{".yaml"}, values: map[string][]string{
-		"shape": {"even", "one", "burst", "ramp", "flash"}, "scenario": {"latency_sweep", "rollout", "outage_many_keys", "flash_sale"},
+		"shape": {"even", "one", "burst", "ramp", "flash"}, "scenario": {"latency_sweep", "rollout", "outage_many_keys", "flash_sale", "edge"},
 	}},
 	setup: func(flags *flag.FlagSet) func(context.Context, Env, []string) int {
 		o := &simOptions{set: flags}
 		flags.StringVar(&o.rules, "rules", "", "`FILE` or folder of rules")
 		flags.StringVar(&o.was, "was", "", "`FILE` or folder of older rules that the nodes still have when it begins")
 		flags.StringVar(&o.scenario, "scenario", "", "`NAME` of a scenario that ships, or file")
-		flags.IntVar(&o.nodes, "nodes", 3, "`NUMBER` of instances, up to 100")
+		flags.IntVar(&o.nodes, "nodes", 3, "`NUMBER` of instances, up to 200")
 		flags.DurationVar(&o.lasts, "for", 20*time.Second, "how long there is load")
 		flags.StringVar(&o.load, "load", "3x", "how much is offered: `TIMES` what each limit admits in that time")
 		flags.IntVar(&o.keys, "keys", 10, "`NUMBER` of keys of each limit")
@@ -169,8 +169,8 @@ func (o *simOptions) shared() (s sim.Scenario, err error) {
 	switch {
 	case !ok:
 		return s, fmt.Errorf("--shape is %q: write even, one, burst, ramp or flash", o.shape)
-	case o.nodes < 1 || o.nodes > 100:
-		return s, fmt.Errorf("--nodes is %d: write 1 to 100", o.nodes)
+	case o.nodes < 1 || o.nodes > sim.MaxNodes:
+		return s, fmt.Errorf("--nodes is %d: write 1 to %d", o.nodes, sim.MaxNodes)
 	case o.keys < 1 || o.keys > 100_000:
 		return s, fmt.Errorf("--keys is %d: write 1 to 100000", o.keys)
 	case o.lasts < time.Second || o.lasts > time.Hour:

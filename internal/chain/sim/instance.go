@@ -32,9 +32,12 @@ const (
 
 func (r *run) newInstance(number int, known bool) *instance {
 	in := &instance{link: &link{
-		Network: r.s.Network, node: number, server: r.server, faults: r.s.Faults, start: r.start,
+		Network: r.s.Network, node: number, known: known, server: r.server, faults: r.s.Faults, start: r.start,
 		rand: rand.New(rand.NewPCG(r.s.Seed, uint64(number)+1)),
 	}}
+	r.mu.Lock()
+	r.links = append(r.links, in.link)
+	r.mu.Unlock()
 	in.registry = registry.New(in.link, registry.Options{})
 	if known {
 		in.registry.Assume(r.s.Nodes)

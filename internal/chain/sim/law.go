@@ -23,8 +23,10 @@ func newLaw(versions []*tidegate.Limit) law {
 		events, burst, pace = max(events, float64(l.Events)), max(burst, float64(l.Capacity())), max(pace, rate(l))
 	}
 	switch period := period(first).Nanoseconds(); first.Algorithm {
-	case tidegate.TokenBucket, tidegate.LeakyBucket:
+	case tidegate.TokenBucket:
 		return &bucketLaw{burst: burst, rate: pace}
+	case tidegate.LeakyBucket:
+		return &turnLaw{rate: pace}
 	case tidegate.SlidingLog:
 		return &logLaw{events: events, period: period}
 	case tidegate.SlidingWindow:
@@ -32,6 +34,8 @@ func newLaw(versions []*tidegate.Limit) law {
 	case tidegate.SubWindows:
 		part := period / int64(first.Parts) / 1000 * 1000
 		return &partsLaw{events: events, part: part, parts: int64(first.Parts), counts: map[int64]float64{}}
+	case tidegate.Quota:
+		return &calendarLaw{events: events, limit: first}
 	default:
 		return &windowLaw{events: events, period: period}
 	}
@@ -51,6 +55,19 @@ func (l *bucketLaw) admit(at int64, cost float64) float64 {
 	return l.level - l.burst - l.rate*2e-6 - 1e-3
 }
 
+// turnLaw: evenly spaced, as nobody who is simulated waits for a turn.
+type turnLaw struct {
+	rate  float64
+	level float64
+	last  int64
+}
+
+func (l *turnLaw) admit(at int64, cost float64) float64 {
+	before := max(0, l.level-l.rate*float64(at-l.last)/1e9)
+	l.level, l.last = before+cost, at
+	return before - l.rate*2e-6 - 1e-3
+}
+
 // windowLaw: at most events in any window by the clock.
 type windowLaw struct {
 	events float64
@@ -65,6 +82,45 @@ func (l *windowLaw) admit(at int64, cost float64) float64 {
 	}
 	l.count += cost
 	return l.count - l.events
+}
+
+// calendarLaw: at most events in any day, week, month or year of the limit's zone.
+type calendarLaw struct {
+	events float64
+	limit  *tidegate.Limit
+	period [2]int
+	count  float64
+}
+
+func (l *calendarLaw) admit(at int64, cost float64) float64 {
+	if p := calendarPeriod(l.limit, time.Unix(0, at).In(l.limit.Location())); p != l.period {
+		l.period, l.count = p, 0
+	}
+	l.count += cost
+	return l.count - l.events
+}
+
+// calendarPeriod numbers the periods of a quota: the year, and which one of it.
+func calendarPeriod(l *tidegate.Limit, t time.Time) [2]int {
+	year, month, day := t.Date()
+	switch l.Calendar {
+	case tidegate.Day:
+		return [2]int{year, t.YearDay()}
+	case tidegate.Week:
+		year, week := t.ISOWeek()
+		return [2]int{year, week}
+	case tidegate.Month:
+		last := time.Date(year, month+1, 0, 0, 0, 0, 0, time.UTC).Day()
+		if day < min(l.Anchor, last) {
+			year, month, _ = time.Date(year, month-1, 1, 0, 0, 0, 0, time.UTC).Date()
+		}
+		return [2]int{year, int(month)}
+	default:
+		if month == time.January && day < l.Anchor {
+			year--
+		}
+		return [2]int{year, 0}
+	}
 }
 
 // logLaw: at most events in any stretch of a period.

@@ -18,6 +18,7 @@ import (
 type link struct {
 	Network
 	node   int
+	known  bool // the node knew the others when it started
 	server *server
 	faults timeline
 	start  time.Time
@@ -28,7 +29,8 @@ type link struct {
 	back  time.Time // and back
 	heard time.Time
 	asked time.Time
-	cut   bool // the node has crashed
+	cut   bool   // the node has crashed
+	stood []Span // messages were late then, because one was lost; in no order
 }
 
 var _ chain.Shared = (*link)(nil)
@@ -48,7 +50,9 @@ func (l *link) messageLocked(now time.Time, last *time.Time) time.Time {
 		takes += time.Duration(l.rand.Int64N(int64(l.Jitter/2) + 1))
 	}
 	if l.Loss > 0 && l.rand.Float64() < l.Loss {
+		from := now.Sub(l.start) + takes
 		takes += resend
+		l.stood = append(l.stood, Span{from, from + resend})
 	}
 	at := now.Add(takes)
 	if at.Before(*last) {

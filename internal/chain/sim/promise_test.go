@@ -41,6 +41,7 @@ var judged = []*tidegate.Limit{
 	tidegate.MustLimit(tidegate.Spec{Name: "window", Events: 100, Period: time.Hour, Algorithm: tidegate.FixedWindow}),
 	tidegate.MustLimit(tidegate.Spec{Name: "log", Events: 100, Period: 3 * time.Second, Algorithm: tidegate.SlidingLog}),
 	tidegate.MustLimit(tidegate.Spec{Name: "sliding", Events: 100, Period: time.Minute, Algorithm: tidegate.SlidingWindow}),
+	tidegate.MustLimit(tidegate.Spec{Name: "quota", Events: 100, Calendar: tidegate.Day, Algorithm: tidegate.Quota}),
 	tidegate.MustLimit(tidegate.Spec{Name: "parts", Events: 100, Period: 10 * time.Second, Algorithm: tidegate.SubWindows}),
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"tidegate.dev/tidegate"
@@ -124,6 +125,7 @@ var leased = &tidegate.Terms{Handling: tidegate.Handling{Consistency: tidegate.L
 var drawn = []tidegate.Algorithm{
 	tidegate.TokenBucket, tidegate.TokenBucket, tidegate.TokenBucket, tidegate.FixedWindow,
 	tidegate.SlidingLog, tidegate.SlidingWindow, tidegate.SubWindows, tidegate.Concurrency,
+	tidegate.LeakyBucket, tidegate.Quota,
 }
 
 // subject draws a limit whose load is about so many requests a second.
@@ -153,6 +155,10 @@ func (r *dice) subject(i int, s *Scenario, offered float64, versions int) Subjec
 	if algorithm == tidegate.SlidingLog {
 		events = min(events, 5000)
 	}
+	if algorithm == tidegate.Quota {
+		period = calendars[1+r.IntN(4)]
+		events = int64(offered * float64(sub.Cost) / load / float64(sub.Keys) * period.Seconds())
+	}
 	if period >= time.Minute { // else nothing would ever be used up
 		events = max(1, int64(float64(events)/period.Seconds()*r.log(0.5, 5)))
 	}
@@ -161,7 +167,7 @@ func (r *dice) subject(i int, s *Scenario, offered float64, versions int) Subjec
 		if v > 0 {
 			scale = r.log(0.2, 5)
 		}
-		sub.Versions = append(sub.Versions, r.limit(sub.Name, algorithm, int64(max(1, float64(events)*scale)), period, r.log(0.1, 1.5)))
+		sub.Versions = append(sub.Versions, r.limit(sub.Name, algorithm, int64(max(float64(sub.Cost), float64(events)*scale)), period, max(r.log(0.1, 1.5), float64(sub.Cost)/float64(events)/scale)))
 	}
 	return sub
 }
@@ -173,7 +179,11 @@ func (r *dice) limit(name string, a tidegate.Algorithm, events int64, period tim
 	}
 	switch a {
 	case tidegate.TokenBucket:
-		spec.Burst = int64(max(1, float64(events)*burst))
+		spec.Burst = int64(max(1, math.Ceil(float64(events)*burst)))
+	case tidegate.LeakyBucket:
+		spec.Burst = int64(math.Ceil(float64(events) * burst))
+	case tidegate.Quota:
+		spec.Period, spec.Calendar = 0, tidegate.Calendar(slices.Index(calendars[:], period))
 	case tidegate.SubWindows:
 		spec.Parts = 10
 	case tidegate.SlidingLog:

@@ -19,6 +19,9 @@ type run struct {
 	loads  []*load
 	dir    string // for copies of counters
 
+	mu    sync.Mutex
+	links []*link // under mu: of all instances that ever were
+
 	asking  sync.WaitGroup
 	work    chan request // to goroutines that have done one before
 	decided atomic.Int64
@@ -91,6 +94,11 @@ func (r *run) owed() (sum int64) {
 		sum += r.fleet[i].Load().node.Health().Owed
 	}
 	return sum
+}
+
+// clock is what the server's clock shows at a time, in ns since the nodes' beginning.
+func (r *run) clock(t time.Duration) int64 {
+	return r.server.clockAt(r.start.Add(t)).Sub(r.start).Nanoseconds()
 }
 
 // sleepUntil sleeps until a time since the beginning.

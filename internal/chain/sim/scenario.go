@@ -7,12 +7,15 @@ import (
 	"tidegate.dev/tidegate"
 )
 
+// MaxNodes is how many nodes a Scenario may have.
+const MaxNodes = 200
+
 // Scenario is everything that happens in a run. It is a value: the same Scenario with the
 // same Seed gives the same faults, delays and traffic.
 type Scenario struct {
 	Name  string
 	Seed  uint64
-	Nodes int           // 2 to 100, or 1
+	Nodes int           // 1 to MaxNodes
 	Lasts time.Duration // how long there is traffic
 
 	Subjects []Subject
@@ -107,12 +110,16 @@ func (s Shape) at(t, lasts time.Duration) float64 {
 
 // period is how long a limit looks back.
 func period(l *tidegate.Limit) time.Duration {
-	const day = 24 * time.Hour
 	if l.Algorithm != tidegate.Quota {
 		return l.Period
 	}
-	return map[tidegate.Calendar]time.Duration{tidegate.Day: day, tidegate.Week: 7 * day, tidegate.Month: 30 * day, tidegate.Year: 365 * day}[l.Calendar]
+	return calendars[l.Calendar]
 }
+
+const day = 24 * time.Hour
+
+// calendars are about how long periods of quotas are.
+var calendars = [...]time.Duration{tidegate.Day: day, tidegate.Week: 7 * day, tidegate.Month: 30 * day, tidegate.Year: 365 * day}
 
 // rate is how many events a second a limit admits for one key in the long run.
 func rate(l *tidegate.Limit) float64 { return float64(l.Events) / period(l).Seconds() }
@@ -122,7 +129,11 @@ func (sub *Subject) admits(l *tidegate.Limit, lasts time.Duration) float64 {
 	if l.Algorithm == tidegate.Concurrency {
 		return float64(l.Events) * float64(sub.Keys) * lasts.Seconds() / sub.Hold.Seconds()
 	}
-	return (float64(l.Capacity()) + rate(l)*lasts.Seconds()) * float64(sub.Keys) / float64(sub.Cost)
+	burst := float64(l.Capacity())
+	if l.Algorithm == tidegate.LeakyBucket {
+		burst = float64(sub.Cost) // nobody who is simulated waits for a turn
+	}
+	return (burst + rate(l)*lasts.Seconds()) * float64(sub.Keys) / float64(sub.Cost)
 }
 
 // ParseShape reads the name of a shape.

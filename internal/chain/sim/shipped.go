@@ -13,6 +13,7 @@ var Shipped = []Ship{
 	{"rollout", "20 nodes change from 100/s to 50/s one after the other, at 3 times the limit", rollout},
 	{"outage_many_keys", "20 nodes, 5,000 keys at 3 times their limits, Redis gone for 5 s", outageManyKeys},
 	{"flash_sale", "50 nodes, a shop's limit of 5,000/s, ten times the load for a tenth of the time", flashSale},
+	{"edge", "200 nodes at the edge, Redis 14 to 18 ms away, 20 of them cut off for 3 s", edge},
 }
 
 // Ship is a scenario with a name.
@@ -65,4 +66,18 @@ func flashSale(seed uint64) []Scenario {
 		Network:  Network{Latency: time.Millisecond, Jitter: time.Millisecond},
 		Server:   Server{PerCall: 10 * time.Microsecond},
 	}}
+}
+
+func edge(seed uint64) []Scenario {
+	s := Scenario{
+		Name: "200 edge nodes", Seed: seed, Nodes: 200, Lasts: 12 * time.Second,
+		Subjects: one("account", bucket("account", 1000, 1000), 5, 1.5),
+		Network:  Network{Latency: 14 * time.Millisecond, Jitter: 4 * time.Millisecond},
+	}
+	f := Fault{Kind: Silent, At: 5 * time.Second, For: 3 * time.Second}
+	for i := range 20 {
+		f.Nodes = append(f.Nodes, i)
+	}
+	s.Faults = []Fault{f}
+	return []Scenario{s}
 }

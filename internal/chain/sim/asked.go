@@ -1,0 +1,72 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// aloneAtMost is which share of the decisions nodes make themselves while Redis answers within
+// the deadline: until they know how far away it is.
+const aloneAtMost = 0.03
+
+// checkAsked holds nodes to asking a Redis that answers within the deadline.
+func (l *load) checkAsked() string {
+	s := l.run.s
+	if len(s.Faults) > 0 || s.tolerance() > farTolerance || s.Server.PerCall > 0 {
+		return ""
+	}
+	var offered int64
+	for _, p := range l.points {
+		offered += p.Offered
+	}
+	if most := aloneAtMost*float64(offered) + 10; float64(l.alone) > most {
+		return fmt.Sprintf("%s: nodes decided about %d of %d requests themselves although Redis answers in time, want at most %.0f", l.Name, l.alone, offered, most)
+	}
+	return ""
+}
+
+const (
+	queued        = 32                     // calls that may be out at a node before others wait there for their turn
+	mostQueueing  = 500 * time.Millisecond // for how long they do, beside the deadline, at a server that has much to do
+	mostDeadlines = 6                      // for how long at one that takes no time itself
+)
+
+// slowest is how long an answer takes at most. One that is only queued behind others, at a
+// server that answers, may take longer than the deadline.
+func (s *Scenario) slowest() time.Duration {
+	calls := 0
+	for _, sub := range s.Subjects {
+		if calls += sub.Keys; isSlot(tidegate.Check{Limit: sub.Versions[0]}) { // asked for one by one
+			calls += queued
+		}
+	}
+	slow := slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Kind == Slow })
+	switch {
+	case s.Server.PerCall > 0 || slow:
+		return s.deadline() + mostQueueing
+	case s.tolerance() > 0 || calls >= queued:
+		return mostDeadlines * s.deadline()
+	}
+	return s.deadline()
+}
+
+// usedAtLeast is which share of a limit is used by whoever asks for twice as much.
+const usedAtLeast = 0.9
+
+// underUsed reports whether a stretch is a whole run in which the limit must be used up, all the time.
+func (l *load) underUsed(st stretch) bool {
+	s, v := l.run.s, l.Versions[0]
+	if len(s.Faults) > 0 || s.tolerance() > farTolerance || s.Shape != Even || len(l.Versions) > 1 || l.Cost > 1 || st.To < s.Lasts {
+		return false
+	}
+	if v.Algorithm != tidegate.TokenBucket && v.Algorithm != tidegate.SlidingLog {
+		return false // windows end somewhere
+	}
+	each := l.perSecond / float64(l.Keys)
+	// What refills while an answer is under way must fit.
+	trip := (s.Network.Latency + s.Network.Jitter).Seconds() + 0.05
+	return s.Lasts >= 4*v.Period && each >= 2*rate(v) && each >= 50 && float64(v.Capacity()) >= 5+4*rate(v)*trip
+}
