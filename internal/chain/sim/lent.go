@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"math"
+	"strings"
 	"time"
 
 	"tidegate.dev/tidegate"
@@ -79,6 +80,7 @@ func (s *server) lendLocked(a *chain.Ask, now time.Time) {
 		}
 		// What is granted of another limit of the ask may take longer: that holds back more.
 		held.drained = latest(held.drained, now.Add(a.Granted.ResetAfter))
+		name.key = strings.Clone(name.key) // the caller uses its memory again
 		s.state.lent[name] = held
 	}
 }
