@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/fleet"
 	"tidegate.dev/tidegate/internal/dev/testdep"
 )
@@ -190,4 +191,50 @@ func TestMembersDuringAnOutage(t *testing.T) {
 	if m.Name != "web" || m.Self {
 		t.Errorf("%+v", m)
 	}
+}
+
+// While a master of a cluster does not answer, the others list the instances, which say that
+// their circuits are not ok, and for which master.
+func TestMembersShowCircuits(t *testing.T) {
+	t.Parallel()
+	servers := testdep.RedisCluster(t, 3, 0, "--cluster-require-full-coverage", "no")
+	url := clusterURL(servers)
+	s := open(t, url, fleet.Options{Deadline: patient, Name: "web"})
+	reader := open(t, url, fleet.Options{Deadline: patient, JoinLater: true})
+	waitMembers(t, reader, "it is there", compared(1))
+	dead := servers[1]
+	dead.Pause()
+	defer dead.Resume()
+	for _, asked := range []*fleet.Store{s, reader} {
+		for end := time.Now().Add(time.Minute); ; {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			all, err := asked.Members(ctx)
+			cancel()
+			if len(all) == 1 && all[0].Status == fleet.Partial && all[0].OutCount == 1 && slices.Equal(all[0].Out, []string{dead.Addr}) &&
+				err != nil && strings.Contains(err.Error(), dead.Addr) {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%+v, %v; want it to be partial for want of %s", all, err, dead.Addr)
+			}
+		}
+	}
+}
+
+// What an instance has leased is told.
+func TestMembersShowLeases(t *testing.T) {
+	t.Parallel()
+	s := open(t, "redis://"+testdep.Redis(t).Addr, fleet.Options{Deadline: patient})
+	limit := tidegate.MustLimit(tidegate.Spec{Name: "hot", Events: 1_000_000, Period: time.Second, Terms: &tidegate.Terms{Handling: tidegate.Handling{Consistency: tidegate.Leased}}})
+	lim := tidegate.New(s, limit)
+	ctx, stop := context.WithCancel(t.Context())
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	defer stop()
+	asking.Go(func() {
+		for ctx.Err() == nil {
+			lim.Allow(ctx, "everyone")
+		}
+	})
+	waitMembers(t, s, "it holds a lease", func(all []fleet.Member) bool { return len(all) == 1 && all[0].Leases == 1 && all[0].LeasedEvents > 0 })
 }
