@@ -90,11 +90,12 @@ func offsetText(c *admin.Clock) string {
 	if c == nil {
 		return "?"
 	}
-	sign := "+"
-	if c.Offset < 0 {
-		sign = "-"
+	text := secondsText(max(c.Offset, -c.Offset))
+	if c.Offset < 0 && text != secondsText(0) {
+		text = "-" + text
+	} else {
+		text = "+" + text
 	}
-	text := sign + secondsText(max(c.Offset, -c.Offset))
 	if c.Within*10 > max(c.Offset, -c.Offset) {
 		text += " ±" + secondsText(c.Within)
 	}

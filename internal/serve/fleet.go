@@ -80,8 +80,12 @@ func fleetWarnings(members []fleet.Member) (all []string) {
 		}
 		all = append(all, "the rules differ: "+someOf(parts)+"; either a rollout is under way, or an instance has not loaded its file, which its /rules says")
 	}
-	if len(unknown) > 0 {
-		all = append(all, fmt.Sprintf("%d of the instances tell nothing about themselves, being of an older version: %s", len(unknown), someOf(unknown)))
+	switch len(unknown) {
+	case 0:
+	case 1:
+		all = append(all, "an instance tells nothing about itself, being of an older version: "+unknown[0])
+	default:
+		all = append(all, fmt.Sprintf("%d instances tell nothing about themselves, being of an older version: %s", len(unknown), someOf(unknown)))
 	}
 	return all
 }

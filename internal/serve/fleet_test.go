@@ -59,7 +59,8 @@ func TestFleetWarnings(t *testing.T) {
 		m.Status, m.Out, m.OutCount = fleet.Partial, []string{"10.0.0.1:6379"}, 3
 	})}, "a is partial since 03:04:05 UTC: Redis does not answer it everywhere (10.0.0.1:6379 and 2 more)")
 	f([]fleet.Member{with(well("a", 0), func(m *fleet.Member) { m.Status = fleet.Partial })}, "some rules cannot be asked about")
-	f([]fleet.Member{{ID: "OLD"}, {ID: "OLDER"}}, "2 of the instances tell nothing about themselves, being of an older version: OLD, OLDER")
+	f([]fleet.Member{{ID: "OLD"}, {ID: "OLDER"}}, "2 instances tell nothing about themselves, being of an older version: OLD, OLDER")
+	f([]fleet.Member{{ID: "OLD"}}, "an instance tells nothing about itself, being of an older version: OLD")
 	f([]fleet.Member{with(well("", 0), func(m *fleet.Member) { m.Status = fleet.Degraded })}, "ID is degraded")
 }
 

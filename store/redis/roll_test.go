@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -151,6 +152,13 @@ func TestEntriesOfStrangers(t *testing.T) {
 	want := "\x1b[2J\r\n{}= ann={} empty= future={} huge= list= number= plain= {="
 	if got := listed(t, s); got != want {
 		t.Errorf("listed %q, want %q", got, want)
+	}
+	for _, score := range []string{"inf", "1e300", "9007199254740993", live + ".5"} {
+		server.Do("ZADD", s.nodeSet(), score, "odd")
+		all, err := in(s).Entries(t.Context())
+		if err != nil || len(all) != 10 || slices.ContainsFunc(all, func(e chain.Entry) bool { return e.Expires < 0 || e.Expires > 24*time.Hour }) {
+			t.Errorf("with a score of %s: %+v, %v", score, all, err)
+		}
 	}
 	server.Do("DEL", s.nodeSet())
 	server.Do("SET", s.nodeSet(), "mine")

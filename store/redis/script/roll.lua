@@ -11,7 +11,9 @@ local nodes = redis.call('ZRANGEBYSCORE', KEYS[1], string.format('(%.0f', now), 
 local reply = {ARGV[1], struct.pack('<d', us)}
 for i = 1, #nodes, 2 do
   if #nodes[i] <= tonumber(ARGV[3]) then
-    reply[#reply + 1] = struct.pack('<dd', #nodes[i], nodes[i + 1] - now) .. nodes[i]
+    -- A score that is not ours may be fractional or infinite.
+    local left = math.min(math.floor(nodes[i + 1] - now), 86400000)
+    reply[#reply + 1] = struct.pack('<dd', #nodes[i], left) .. nodes[i]
   end
 end
 reply = table.concat(reply)
