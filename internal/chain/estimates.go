@@ -1,0 +1,57 @@
+package chain
+
+import (
+	"sync"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// Estimates are the reservations that a layer decided in counters of its own, with what it
+// has to know to settle them. The zero value is ready to use.
+type Estimates[T any] struct {
+	mu  sync.Mutex
+	all map[tidegate.Handle]kept[T]
+}
+
+type kept[T any] struct {
+	is      T
+	expires time.Duration
+}
+
+// maxEstimates bounds how many are kept. Reservations beyond it are to be refused.
+const maxEstimates = 1 << 16
+
+// Room reports whether one more can be kept.
+func (e *Estimates[T]) Room(now time.Duration) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.all) < maxEstimates {
+		return true
+	}
+	for h, one := range e.all {
+		if one.expires <= now {
+			delete(e.all, h)
+		}
+	}
+	return len(e.all) < maxEstimates
+}
+
+// Keep keeps one until it expires.
+func (e *Estimates[T]) Keep(h tidegate.Handle, one T, expires time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.all == nil {
+		e.all = make(map[tidegate.Handle]kept[T])
+	}
+	e.all[h] = kept[T]{one, expires}
+}
+
+// Take returns what was kept, once, and forgets it.
+func (e *Estimates[T]) Take(h tidegate.Handle, now time.Duration) (T, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	one, ok := e.all[h]
+	delete(e.all, h)
+	return one.is, ok && now < one.expires
+}

@@ -1,0 +1,94 @@
+package split
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"tidegate.dev/tidegate"
+)
+
+// foreign reports whether r is of what another instance decided.
+func (s *Store) foreign(r tidegate.Receipt) bool {
+	return r.Origin == tidegate.OriginSplit && r.Instance != s.instance
+}
+
+// Adjust implements tidegate.Store. What was taken from a share is given back there.
+func (s *Store) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
+	if s.foreign(r) {
+		return tidegate.ErrElsewhere
+	}
+	ours, here, theirs, there, errs := s.whose(r, checks)
+	if len(here) > 0 {
+		now := s.now()
+		for i := range here {
+			here[i] = s.scaled(here[i], ours.At, now)
+		}
+		errs = errors.Join(errs, s.local.Adjust(ctx, ours, here))
+	}
+	if len(there) > 0 {
+		errs = errors.Join(errs, s.Backend.Adjust(ctx, theirs, there))
+	}
+	return errs
+}
+
+// scaled is c as the own store is told about it: what is charged now costs what it costs now,
+// what was charged at an instant is returned as it was charged.
+func (s *Store) scaled(c tidegate.Check, at int64, now moment) tidegate.Check {
+	if !Is(c.Limit) {
+		return c
+	}
+	if c.Cost >= 0 {
+		n := s.members(now).n
+		c.Cost = min(c.Cost, math.MaxInt64/n) * n
+		return c
+	}
+	m := s.history.at(at)
+	cost := -max(c.Cost, -c.Limit.Capacity())
+	room := c.Limit.Capacity() - c.Floor
+	if want := cost * m.n; c.Limit.Algorithm != tidegate.TokenBucket || cost > room || want <= room {
+		c.Cost = -want
+		return c
+	}
+	t, _ := turnOf(c.Limit, cost, room, m, at+now.wall-now.steady)
+	if c.Cost = -cost * m.n; t.mine {
+		c.Cost = -t.cost
+	}
+	return c
+}
+
+// Renew implements tidegate.Renewer. Slots are not counted in shares.
+func (s *Store) Renew(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
+	if s.foreign(r) {
+		return tidegate.ErrElsewhere
+	}
+	if s.o.Whole {
+		return s.local.Renew(ctx, r, checks)
+	}
+	_, _, theirs, there, _ := s.whose(r, checks)
+	if len(there) == 0 {
+		return nil
+	}
+	return s.Backend.Renew(ctx, theirs, there)
+}
+
+// Reset implements tidegate.Resetter. Of a limit that is counted in shares, the one of this
+// instance starts afresh.
+func (s *Store) Reset(ctx context.Context, checks []tidegate.Check) error {
+	var here, there []tidegate.Check
+	for _, c := range checks {
+		if Is(c.Limit) {
+			here = append(here, c)
+		} else {
+			there = append(there, c)
+		}
+	}
+	var errs error
+	if len(here) > 0 {
+		errs = s.local.Reset(ctx, here)
+	}
+	if len(there) > 0 || len(here) == 0 {
+		errs = errors.Join(errs, s.Backend.Reset(ctx, there))
+	}
+	return errs
+}

@@ -1,0 +1,193 @@
+package split
+
+import (
+	"context"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/algo"
+)
+
+// part divides a vector: the checks that are counted in shares, and the rest.
+type part struct {
+	own      []tidegate.Check
+	ownFrom  []int // where they stand in the whole
+	rest     []tidegate.Check
+	restFrom []int
+
+	questions []question       // about own
+	asked     []tidegate.Check // those that are put to the own store
+	askedFrom []int            // where they stand in own
+}
+
+// divide returns nil if nothing is counted in shares.
+func (s *Store) divide(checks []tidegate.Check) *part {
+	first := -1
+	for i := range checks {
+		if Is(checks[i].Limit) {
+			first = i
+			break
+		}
+	}
+	if first < 0 {
+		return nil
+	}
+	p := s.parts.Get().(*part)
+	for i := range checks {
+		if s.o.Whole || Is(checks[i].Limit) {
+			p.own, p.ownFrom = append(p.own, checks[i]), append(p.ownFrom, i)
+		} else {
+			p.rest, p.restFrom = append(p.rest, checks[i]), append(p.restFrom, i)
+		}
+	}
+	return p
+}
+
+func (s *Store) putPart(p *part) {
+	clear(p.own)
+	clear(p.rest)
+	clear(p.asked)
+	clear(p.questions)
+	p.own, p.ownFrom, p.rest, p.restFrom = p.own[:0], p.ownFrom[:0], p.rest[:0], p.restFrom[:0]
+	p.questions, p.asked, p.askedFrom = p.questions[:0], p.asked[:0], p.askedFrom[:0]
+	s.parts.Put(p)
+}
+
+func (p *part) copyOver(checks []tidegate.Check) {
+	for i, at := range p.ownFrom {
+		checks[at].Over = p.own[i].Over
+	}
+	for i, at := range p.restFrom {
+		checks[at].Over = p.rest[i].Over
+	}
+}
+
+// takeShare decides about the shares of p, all or none.
+func (s *Store) takeShare(ctx context.Context, p *part, copies int) (tidegate.Decision, error) {
+	now := s.now()
+	m := s.members(now)
+	d, err := s.tryShare(ctx, p, copies, m, now, false)
+	if err != nil || d.OK || !p.waits() {
+		return d, err
+	}
+	return s.tryShare(ctx, p, copies, m, now, true)
+}
+
+// waits reports whether a request that has no room in its turn may be booked into a later one.
+func (p *part) waits() bool {
+	for i := range p.questions {
+		if q := &p.questions[i]; q.turns && p.own[i].MaxWait > 0 && p.own[i].Limit.Algorithm == tidegate.TokenBucket {
+			return true
+		}
+	}
+	return false
+}
+
+// tryShare is takeShare, which books ahead those that have turns if book is set.
+func (s *Store) tryShare(ctx context.Context, p *part, copies int, m members, now moment, book bool) (tidegate.Decision, error) {
+	p.questions, p.asked, p.askedFrom = p.questions[:0], p.asked[:0], p.askedFrom[:0]
+	for i := range p.own {
+		c := &p.own[i]
+		c.Over = false
+		q := s.ask(c, m, now)
+		p.questions = append(p.questions, q)
+		switch bucket := c.Limit.Algorithm == tidegate.TokenBucket; {
+		case q.turns && bucket && book && c.MaxWait > algo.Duration(q.next):
+			s.askAhead(&q, c, m)
+			p.questions[i] = q
+		case q.next > 0 && c.Advisory:
+			c.Over = true
+			continue
+		case q.next > 0:
+			return s.notInTurn(ctx, c, m, now)
+		case q.turns && bucket:
+			q.check.MaxWait = 0
+			copies = 1 // one in a turn
+		}
+		p.asked, p.askedFrom = append(p.asked, q.check), append(p.askedFrom, i)
+	}
+	d, err := s.local.Take(ctx, p.asked, copies)
+	if err != nil {
+		return d, err
+	}
+	for i, at := range p.askedFrom {
+		p.own[at].Over = p.asked[i].Over
+	}
+	if book && d.OK {
+		s.bookTurns(ctx, p, &d)
+	}
+	s.tell(p, &d, m, now)
+	return d, nil
+}
+
+// askAhead asks for a turn that may come later.
+func (s *Store) askAhead(q *question, c *tidegate.Check, m members) {
+	next := q.next
+	*q = question{check: *c, n: m.n, next: next, turns: true}
+	want := max(c.Cost, 1) * m.n
+	s.pose(q, want, want)
+	q.check.MaxWait -= algo.Duration(next)
+	q.more += c.Limit.Capacity() - c.Floor - want
+}
+
+// bookTurns makes those that were booked ahead wait until their turn begins. What is
+// left until then is charged as well, so that the next one waits for the turn after that.
+func (s *Store) bookTurns(ctx context.Context, p *part, d *tidegate.Decision) {
+	for i, at := range p.askedFrom {
+		q := &p.questions[at]
+		if later := q.next - algo.Ticks(d.Wait); q.next > 0 && later > 0 && !p.asked[i].Advisory {
+			l := p.own[at].Limit
+			period := int64(l.Period/time.Microsecond) * algo.Micro
+			c := p.asked[i]
+			c.Cost = later / ((period + l.Events - 1) / l.Events)
+			_ = s.local.Adjust(ctx, d.Receipt, []tidegate.Check{c}) // it has just answered
+			d.Wait = algo.Duration(q.next)
+		}
+	}
+}
+
+// tell makes of d, which the own store decided, what it means for the checks of p.
+func (s *Store) tell(p *part, d *tidegate.Decision, m members, now moment) {
+	for i, at := range p.askedFrom {
+		if d.Limit == nil || p.asked[i].Limit != d.Limit {
+			continue
+		}
+		c, q := &p.own[at], &p.questions[at]
+		d.Limit = c.Limit
+		d.Remaining = max(0, d.Remaining+q.more) / q.n
+		if d.OK && c.Cost == 0 && q.turns && d.Wait == 0 {
+			d.Remaining = max(d.Remaining, 1)
+		}
+		if !d.OK && !d.Never && q.turns && d.Err == nil && c.MaxWait == 0 {
+			d.RetryAfter = untilTurn(c, m, now, d.ResetAfter)
+		}
+		return
+	}
+}
+
+// untilTurn is until a turn of this instance in which c passes, after what is going on now.
+// What is used has drained after reset.
+func untilTurn(c *tidegate.Check, m members, now moment, reset time.Duration) time.Duration {
+	unit, room := max(c.Cost, 1), c.Limit.Capacity()-c.Floor
+	if c.Limit.Algorithm == tidegate.TokenBucket {
+		t, _ := turnOf(c.Limit, unit, room, m, now.wall)
+		return algo.Duration(t.free(algo.Ticks(reset)))
+	}
+	return algo.Duration(untilNextTurn(c.Limit, unit, room, m, algo.SpanAt(c.Limit, now.wall), now.wall))
+}
+
+// notInTurn refuses a check because this instance has no turn.
+func (s *Store) notInTurn(ctx context.Context, c *tidegate.Check, m members, now moment) (tidegate.Decision, error) {
+	less := tidegate.Check{Key: c.Key, Limit: c.Limit, Floor: c.Floor} // others may pass
+	q := s.ask(&less, m, now)
+	d, err := s.local.Take(ctx, []tidegate.Check{q.check}, 1)
+	if err != nil {
+		return d, err
+	}
+	if d.Remaining = max(0, d.Remaining+q.more) / q.n; q.next > 0 {
+		d.Remaining = 0
+	}
+	d.OK, d.Never, d.Granted, d.Limit = false, false, 0, c.Limit
+	d.RetryAfter = max(untilTurn(c, m, now, d.ResetAfter)-c.MaxWait, 1)
+	return d, nil
+}

@@ -1,0 +1,117 @@
+package split
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/algo"
+)
+
+// estimate is what was charged to shares and is to be replaced by the true cost.
+type estimate struct {
+	taken   tidegate.Receipt
+	charged []charged
+	below   bool // the store below keeps the other part
+}
+
+type charged struct {
+	check tidegate.Check // as the own store was asked about it
+	cost  int64          // of the request
+	n     int64          // by which that was multiplied
+	wait  int64          // ticks until the turn that was booked
+}
+
+// Reserve implements tidegate.Reserver. What is reserved of shares can be settled at this
+// instance alone; if another one settles a reservation that is partly of shares, it settles
+// the other part, and the estimate stays charged to the shares.
+func (s *Store) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.Duration) (tidegate.Decision, error) {
+	p := s.divide(checks)
+	if p == nil {
+		return s.Backend.Reserve(ctx, checks, ttl)
+	}
+	defer s.putPart(p)
+	if ttl <= 0 {
+		return s.local.Reserve(ctx, checks, ttl) // says what is wrong
+	}
+	if !s.estimates.Room(s.elapsed()) {
+		return tidegate.Decision{Err: tidegate.ErrFull, Limit: p.own[0].Limit, RetryAfter: time.Second}, nil
+	}
+	one := estimate{}
+	d, err := s.take(ctx, p, checks, 1, func(ctx context.Context, rest []tidegate.Check, _ int) (tidegate.Decision, error) {
+		d, err := s.Backend.Reserve(ctx, rest, ttl)
+		one.below = err == nil && !d.Receipt.Handle.IsZero()
+		return d, err
+	})
+	if err != nil || !d.OK {
+		return d, err
+	}
+	one.taken = d.Receipt
+	if apart := d.Receipt.Apart; apart != nil {
+		one.taken = tidegate.Receipt{At: d.Receipt.At + apart.Local[s.name(&p.own[0])]}
+	}
+	one.charged = s.chargedOf(p, &d)
+	if !one.below {
+		d.Receipt.Handle = tidegate.NewHandle()
+	}
+	s.estimates.Keep(d.Receipt.Handle, one, s.elapsed()+ttl)
+	return d, nil
+}
+
+// elapsed is the time since the Store was made.
+func (s *Store) elapsed() time.Duration {
+	if s.o.Now != nil {
+		return s.o.Now().Sub(time.Unix(0, 0))
+	}
+	return time.Since(s.start)
+}
+
+// chargedOf is what was charged for the estimates of p.
+func (s *Store) chargedOf(p *part, d *tidegate.Decision) (all []charged) {
+	for i, at := range p.askedFrom {
+		c := &p.own[at]
+		if !c.Estimate || c.Over {
+			continue
+		}
+		one := charged{check: p.asked[i], cost: c.Cost, n: p.questions[at].n}
+		one.check.Key = strings.Clone(one.check.Key)
+		if len(p.askedFrom) == 1 && c.MaxWait > 0 { // of several, nobody knows whose turn it is
+			one.wait = algo.Ticks(d.Wait)
+		}
+		all = append(all, one)
+	}
+	return slices.Clip(all)
+}
+
+// Settle implements tidegate.Reserver.
+func (s *Store) Settle(ctx context.Context, r tidegate.Receipt, actual int64) error {
+	switch {
+	case actual < 0:
+		return s.local.Settle(ctx, r, actual) // says what is wrong
+	case s.foreign(r):
+		return tidegate.ErrElsewhere
+	}
+	one, ok := s.estimates.Take(r.Handle, s.elapsed())
+	if !ok {
+		if r.Origin == tidegate.OriginSplit {
+			return tidegate.ErrSettled
+		}
+		r.Apart = without(r.Apart)
+		return s.Backend.Settle(ctx, r, actual)
+	}
+	var errs error
+	for _, c := range one.charged {
+		taken := one.taken
+		taken.At += c.wait
+		c.check.Cost = max((min(actual, c.check.Limit.Capacity()*2)-c.cost)*c.n, -c.check.Cost)
+		errs = errors.Join(errs, s.local.Adjust(ctx, taken, []tidegate.Check{c.check}))
+	}
+	if one.below {
+		r.Apart = without(r.Apart)
+		errs = errors.Join(errs, s.Backend.Settle(ctx, r, actual))
+	}
+	return errs
+}

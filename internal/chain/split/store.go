@@ -1,0 +1,184 @@
+// Package split is the layer in which every instance of a fleet has its share of a limit and
+// counts by itself: limits whose terms say [tidegate.Split]. The store below is never asked
+// about them. All others are its.
+//
+//	checks ─┬─ split: members → question → own memory store
+//	        └─ others, if that admits: the Backend below
+//
+// What is asked of the own store, and what of a limit an instance has at which time, is
+// computed without state from the check, the members and the time; see ask. Nothing here
+// counts instances: whoever makes a Store says how many there are.
+//
+// Start with [New].
+package split
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/algo"
+	"tidegate.dev/tidegate/internal/chain"
+	"tidegate.dev/tidegate/internal/chain/share"
+	"tidegate.dev/tidegate/store/memory"
+)
+
+// DefaultLocalBytes bounds the memory store of a Store whose Options do not.
+const DefaultLocalBytes = 64 << 20
+
+// Options of a Store.
+type Options struct {
+	// Members returns how many instances share the limits, this one included, and the rank
+	// of this one among them, from 0 on; a rank below 0 means that it is not known. It is
+	// asked at every decision. nil means that this instance is alone.
+	Members func() (instances, rank int)
+	// Local has the counters; nil means a store of its own, of LocalBytes.
+	Local *memory.Store
+	// Whole: Local is what is below, so that all checks of a vector are put to it at once.
+	Whole bool
+	// LocalBytes bounds that store; 0 means DefaultLocalBytes.
+	LocalBytes int64
+	// Now replaces the clock, for tests; Local has to have the same.
+	Now func() time.Time
+}
+
+// Store is a [chain.Backend] around another. Use [New]. Its methods may be called from any
+// number of goroutines, and it has none of its own.
+type Store struct {
+	chain.Backend
+	o         Options
+	local     *memory.Store
+	start     time.Time
+	offset    uint64 // instead of a rank that is not known
+	instance  uint64 // of what is decided here
+	history   history
+	sizes     share.Sizes
+	estimates chain.Estimates[estimate]
+	parts     sync.Pool // of *part
+}
+
+var _ chain.Backend = (*Store)(nil)
+
+// New returns a Store around inner.
+func New(inner chain.Backend, o Options) *Store {
+	if o.Members == nil {
+		o.Members = func() (int, int) { return 1, 0 }
+	}
+	if o.LocalBytes <= 0 {
+		o.LocalBytes = DefaultLocalBytes
+	}
+	s := &Store{
+		Backend: inner, o: o, local: o.Local, start: time.Now(),
+		offset: rand.Uint64(), instance: tidegate.NewHandle()[0] | 1,
+	}
+	if s.local == nil {
+		s.local = memory.Open(memory.Config{MaxBytes: o.LocalBytes, Now: o.Now})
+	}
+	s.parts.New = func() any { return new(part) }
+	s.members(s.now())
+	return s
+}
+
+// Is reports whether a limit is counted in shares.
+func Is(l *tidegate.Limit) bool {
+	return l != nil && l.Terms != nil && l.Terms.Handling.Consistency == tidegate.Split && tidegate.Split.Suits(l.Algorithm)
+}
+
+// now is the time by both clocks. The steady one is about that of the memory store.
+func (s *Store) now() moment {
+	if s.o.Now != nil {
+		t := algo.Instant(s.o.Now())
+		return moment{t, t}
+	}
+	t := time.Now()
+	return moment{steady: algo.Instant(s.start.Add(t.Sub(s.start)).Round(0)), wall: algo.Instant(t.Round(0))}
+}
+
+func (s *Store) members(now moment) members {
+	n, rank := s.o.Members()
+	return s.history.note(n, rank, s.offset, now.steady)
+}
+
+// Take implements tidegate.Store. The shares are asked first: what they grant is surely given
+// back if the store below refuses.
+func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
+	p := s.divide(checks)
+	if p == nil {
+		return s.Backend.Take(ctx, checks, n)
+	}
+	defer s.putPart(p)
+	return s.take(ctx, p, checks, n, s.Backend.Take)
+}
+
+// take decides about the checks that p divides; rest takes those of the store below.
+func (s *Store) take(ctx context.Context, p *part, checks []tidegate.Check, n int, rest func(context.Context, []tidegate.Check, int) (tidegate.Decision, error)) (tidegate.Decision, error) {
+	if n < 1 || !valid(checks) {
+		return s.local.Take(ctx, checks, n) // says what is wrong
+	}
+	own, err := s.takeShare(ctx, p, n)
+	p.copyOver(checks)
+	if err != nil {
+		return tidegate.Decision{}, err
+	}
+	own.Receipt.Origin, own.Receipt.Instance = tidegate.OriginSplit, s.instance
+	switch {
+	case len(p.rest) == 0:
+		return own, nil
+	case !own.OK:
+		s.countRejected(ctx, p.rest, n)
+		return own, nil
+	}
+	d, err := rest(ctx, p.rest, int(own.Granted))
+	p.copyOver(checks)
+	kept := d.Granted
+	if err != nil || !d.OK {
+		kept = 0
+	}
+	if own.Granted > kept {
+		s.putBack(ctx, p, own.Receipt, own.Granted-kept)
+	}
+	if err != nil || !d.OK {
+		return d, err
+	}
+	return s.mixed(&d, &own, p), nil
+}
+
+// countRejected charges what the shares refused to the limits below that count it.
+func (s *Store) countRejected(ctx context.Context, rest []tidegate.Check, n int) {
+	var all []tidegate.Check
+	for _, c := range rest {
+		if c.Limit.CountRejected && !c.Advisory && c.Cost > 0 && c.Cost <= c.Limit.Events-c.Floor {
+			c.Cost = min(c.Cost*int64(n), c.Limit.Events)
+			all = append(all, c)
+		}
+	}
+	if len(all) > 0 {
+		_ = s.Backend.Adjust(ctx, tidegate.Receipt{}, all) // refused it is in any case
+	}
+}
+
+// valid reports whether no store would return an error for checks.
+func valid(checks []tidegate.Check) bool {
+	for i := range checks {
+		c := &checks[i]
+		if l := c.Limit; l == nil || c.Cost < 0 || c.Floor < 0 || l.Algorithm == tidegate.Deny || l.Identity() == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// MaxBatch implements chain.Backend: shares are taken one by one.
+func (s *Store) MaxBatch() int { return 1 }
+
+// TakeBatch implements chain.Backend.
+func (s *Store) TakeBatch(ctx context.Context, asks []chain.Ask) error {
+	for i := range asks {
+		a := &asks[i]
+		a.Rest = tidegate.Decision{}
+		a.Granted, a.Err = s.Take(ctx, a.Checks, a.Copies)
+	}
+	return nil
+}
