@@ -22,6 +22,7 @@ package fleet
 import (
 	"cmp"
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -32,6 +33,7 @@ import (
 	"tidegate.dev/tidegate/internal/chain/node"
 	"tidegate.dev/tidegate/internal/chain/queue"
 	"tidegate.dev/tidegate/internal/chain/registry"
+	"tidegate.dev/tidegate/internal/chain/split"
 	"tidegate.dev/tidegate/store/redis"
 )
 
@@ -92,6 +94,15 @@ type Options struct {
 	skew time.Duration // how far the wall clock of this process is ahead, in tests
 }
 
+// clock is the wall clock of this process; nil means the system's.
+func (o *Options) clock() func() time.Time {
+	if o.skew == 0 {
+		return nil
+	}
+	skew := o.skew
+	return func() time.Time { return time.Now().Add(skew) }
+}
+
 // Store is a [tidegate.Store] whose counters a fleet shares, also a Renewer, Reserver and
 // Resetter. Use [Open]. Its methods may be called from any number of goroutines.
 type Store struct {
@@ -99,6 +110,7 @@ type Store struct {
 	shared    chain.Shared // what is inside
 	node      *node.Node
 	lease     *lease.Store
+	split     *split.Store
 	queue     *queue.Store
 	registry  *registry.Registry
 	o         Options
@@ -140,12 +152,13 @@ func Open(url string, o Options) (*Store, error) {
 		OnState: s.watch.turned, OnUnasked: s.unasked, OnLostLease: s.lostLease, OnCall: o.OnCall,
 	})
 	s.lease = lease.New(s.node, s.node, lease.Options{Instances: s.Instances})
-	var layer chain.Backend = s.lease
+	s.registry = registry.New(s.shared, registry.Options{OnBeat: s.beat, About: s.about, OnClock: s.clock.compared})
+	s.split = split.New(s.lease, split.Options{Members: s.standing, Now: o.clock()})
+	var layer chain.Backend = s.split
 	if o.OnTake != nil {
 		layer = timed{layer, o.OnTake}
 	}
 	s.queue = queue.New(layer)
-	s.registry = registry.New(s.shared, registry.Options{OnBeat: s.beat, About: s.about, OnClock: s.clock.compared})
 	if !o.JoinLater {
 		s.Join()
 	}
@@ -161,6 +174,7 @@ func (s *Store) Join() {
 // beat is told how each heartbeat went.
 func (s *Store) beat(err error) {
 	s.watch.beat(err)
+	s.split.Look()
 	if err == nil {
 		s.evictions.look()
 	}
@@ -168,12 +182,19 @@ func (s *Store) beat(err error) {
 
 // Instances is how many share the limits, as far as is known: at least this one.
 func (s *Store) Instances() int {
+	n, _ := s.standing()
+	return n
+}
+
+// standing is Instances, and the rank of this one among them; -1 if that is not known.
+func (s *Store) standing() (instances, rank int) {
+	instances, rank = s.registry.Standing()
 	if s.o.Instances != nil {
 		if n := s.o.Instances(); n > 0 {
-			return n
+			instances = n
 		}
 	}
-	return s.registry.Size()
+	return instances, rank
 }
 
 // Close leaves the fleet and ends the connections. What is still owed to Redis is
@@ -186,8 +207,17 @@ func (s *Store) Close() error {
 }
 
 // HandOver writes to a file what a successor of this process has to know while Redis is
-// away: what is counted locally, and what is owed. From then on it is the successor's.
-func (s *Store) HandOver(file string) error { return s.node.HandOver(file) }
+// away, what is counted locally, and what is owed; and what is counted of [tidegate.Split]
+// limits, in another file beside it. From then on it is the successor's.
+func (s *Store) HandOver(file string) error {
+	if err := s.split.HandOver(file + ofShares); err != nil {
+		return err
+	}
+	return s.node.HandOver(file)
+}
+
+// ofShares is at the end of the name of the file with what is counted of shares.
+const ofShares = ".shares"
 
 // Resume says that nobody has taken over.
 func (s *Store) Resume() { s.node.Resume() }
@@ -199,7 +229,7 @@ func (s *Store) TakeOver(file string) error {
 	if err == nil {
 		s.registry.Assume(instances)
 	}
-	return err
+	return errors.Join(err, s.split.TakeOver(file+ofShares))
 }
 
 // LocalFallback implements [tidegate.LocalFallback]: FailLocal is answered here.

@@ -17,6 +17,7 @@ import (
 	"tidegate.dev/tidegate/fleet"
 	"tidegate.dev/tidegate/internal/chain"
 	"tidegate.dev/tidegate/internal/chain/queue"
+	"tidegate.dev/tidegate/internal/chain/split"
 	"tidegate.dev/tidegate/internal/config"
 	"tidegate.dev/tidegate/internal/dev/demo"
 	"tidegate.dev/tidegate/internal/front/admin"
@@ -61,6 +62,7 @@ type server struct {
 	memory      *memory.Store  // nil: they are shared
 	snapshotter *snapshotter   // of them; nil: the same
 	shortage    *shortage      // of their memory; nil: the same
+	shares      *split.Store   // counts in memory; nil: the same
 	counters    tidegate.Store // either
 	limited     tidegate.Store // the same, with a line to wait in
 	gate        *tidegate.Gate // nil without rules
@@ -156,6 +158,9 @@ func (s *server) revision() string {
 	return s.rules.Status().Hash
 }
 
+// members is instances for counters that are not shared. Nobody knows the rank of this one.
+func (s *server) members() (instances, rank int) { return s.instances(), -1 }
+
 // snapshot returns what writes the counters to a file, or with Redis the local counters of an
 // outage.
 func (s *server) snapshot() func(file string) error {
@@ -198,12 +203,13 @@ func (s *server) open(handed string) {
 	} else {
 		s.memory = s.restore(handed)
 		s.counters = s.memory
+		s.shares = split.New(chain.Adapt(s.memory), split.Options{Members: s.members, Local: s.memory, Whole: true})
 		s.snapshotter = newSnapshotter(s.memory, s.config.Store.Memory, s.remember, s.log)
 		s.shortage = watchShortage(s.memory.Stats, s.config.Store.Memory.Max, s.log)
 		s.metrics.WatchStore(
 			func() telemetry.StoreStats { return telemetry.StoreStats(s.memory.Stats()) },
 			func(l *tidegate.Limit) telemetry.StoreStats { return telemetry.StoreStats(s.memory.LimitStats(l)) })
-		queued := queue.New(s.metrics.Store(chain.Adapt(s.memory)))
+		queued := queue.New(s.metrics.Store(s.shares))
 		s.limited = queued
 		s.metrics.WatchQueue(queued.Waiting)
 	}
@@ -234,6 +240,9 @@ func (s *server) adminHandler() http.Handler {
 	}
 	if s.rules != nil {
 		o.Rules = s.rules
+	}
+	if s.shares != nil {
+		o.Store = s.shares // what is used of a limit that is split is of its share
 	}
 	switch {
 	case s.shared != nil:

@@ -27,6 +27,7 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/chain"
+	"tidegate.dev/tidegate/internal/chain/share"
 	"tidegate.dev/tidegate/store/memory"
 )
 
@@ -56,9 +57,9 @@ type Node struct {
 
 	local     *memory.Store
 	instance  uint64 // of what is decided locally
-	estimates estimates
+	estimates chain.Estimates[estimate]
 	seen      *seen
-	sizes     sizes
+	sizes     share.Sizes
 	parts     sync.Pool // of *part
 	count     counts
 

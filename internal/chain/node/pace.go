@@ -1,6 +1,9 @@
 package node
 
-import "tidegate.dev/tidegate"
+import (
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain/share"
+)
 
 // pace is a check beside that of a window whose share is less than one request of this cost.
 // Without it every node would admit one in every window, so that a fleet of many nodes would
@@ -15,7 +18,7 @@ func (n *Node) pace(c tidegate.Check, nodes int64) (tidegate.Check, bool) {
 		return c, false
 	}
 	c.Cost, c.MaxWait = c.Cost*nodes, 0
-	if c.Limit = n.sizes.pace(c.Limit, sizeFor(c.Cost)); c.Limit == nil {
+	if c.Limit = n.sizes.Pace(c.Limit, share.For(c.Cost)); c.Limit == nil {
 		return c, false
 	}
 	c.Floor = c.Limit.Capacity() - c.Cost
@@ -69,7 +72,7 @@ func (n *Node) withPaces(checks []tidegate.Check) []tidegate.Check {
 		if !isWindow(c.Limit) {
 			continue
 		}
-		if l := n.sizes.pace(c.Limit, 1); l != nil {
+		if l := n.sizes.Pace(c.Limit, 1); l != nil {
 			all = append(all, tidegate.Check{Key: c.Key, Limit: l})
 		}
 	}

@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"errors"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -11,54 +10,12 @@ import (
 	"tidegate.dev/tidegate/internal/algo"
 )
 
-// estimates are reservations that were decided locally.
-type estimates struct {
-	mu  sync.Mutex
-	all map[tidegate.Handle]estimate
-}
-
 // estimate is what was charged locally and is to be replaced by the true cost.
 type estimate struct {
-	taken   tidegate.Receipt
-	wait    int64 // ticks until the turn of the one bucket
-	checks  []tidegate.Check
-	nodes   int64 // by which their costs were scaled
-	expires time.Duration
-}
-
-// maxEstimates bounds how many are kept. Reservations beyond it are refused.
-const maxEstimates = 1 << 16
-
-// room reports whether one more can be kept.
-func (e *estimates) room(now time.Duration) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if len(e.all) < maxEstimates {
-		return true
-	}
-	for h, one := range e.all {
-		if one.expires <= now {
-			delete(e.all, h)
-		}
-	}
-	return len(e.all) < maxEstimates
-}
-
-func (e *estimates) keep(one estimate) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.all == nil {
-		e.all = make(map[tidegate.Handle]estimate)
-	}
-	e.all[one.taken.Handle] = one
-}
-
-func (e *estimates) take(h tidegate.Handle, now time.Duration) (estimate, bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	one, ok := e.all[h]
-	delete(e.all, h)
-	return one, ok && now < one.expires
+	taken  tidegate.Receipt
+	wait   int64 // ticks until the turn of the one bucket
+	checks []tidegate.Check
+	nodes  int64 // by which their costs were scaled
 }
 
 // reserving is a call of the backend's Reserve.
@@ -138,7 +95,7 @@ const lateReply = time.Second
 // reserveLocally is Reserve by the fallbacks, because of err. All that is admitted is
 // owed: a reservation that the backend may have granted nevertheless is given back.
 func (n *Node) reserveLocally(checks []tidegate.Check, ttl time.Duration, err error, now time.Duration) (tidegate.Decision, error) {
-	if !n.estimates.room(now) {
+	if !n.estimates.Room(now) {
 		return tidegate.Decision{Err: tidegate.ErrFull, Limit: first(checks), RetryAfter: denyRetry}, nil
 	}
 	nodes := n.nodes()
@@ -146,7 +103,7 @@ func (n *Node) reserveLocally(checks []tidegate.Check, ttl time.Duration, err er
 	if err != nil || !d.OK || d.Receipt.Origin != tidegate.OriginLocal {
 		return d, err
 	}
-	one := estimate{nodes: nodes, expires: now + ttl}
+	one := estimate{nodes: nodes}
 	buckets := 0
 	for i := range checks {
 		if c := checks[i]; c.Estimate && n.mode(c.Limit) == tidegate.FailLocal && !(c.Advisory && c.Over) {
@@ -162,7 +119,7 @@ func (n *Node) reserveLocally(checks []tidegate.Check, ttl time.Duration, err er
 	one.checks = copied(one.checks)
 	d.Receipt.Handle = tidegate.NewHandle()
 	one.taken = d.Receipt
-	n.estimates.keep(one)
+	n.estimates.Keep(d.Receipt.Handle, one, now+ttl)
 	return d, nil
 }
 
@@ -200,7 +157,7 @@ func (n *Node) foreign(r tidegate.Receipt) bool {
 // settleLocally makes the estimates of a local reservation the actual cost, and what is
 // owed to the backend with them.
 func (n *Node) settleLocally(ctx context.Context, h tidegate.Handle, actual int64) error {
-	one, ok := n.estimates.take(h, n.now())
+	one, ok := n.estimates.Take(h, n.now())
 	if !ok {
 		return tidegate.ErrSettled
 	}

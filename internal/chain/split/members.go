@@ -14,7 +14,8 @@ type members struct{ n, rank int64 }
 type change struct {
 	at int64
 	members
-	known bool // the rank is
+	known  bool  // the rank is
+	before int64 // how many there were before; 0: it is the first that is known
 }
 
 // history is the latest changes of the members. What was charged before a change was charged
@@ -56,7 +57,10 @@ func (h *history) note(n, rank int, offset uint64, now int64) members {
 	if len(h.all) == maxChanges {
 		h.all = append(h.all[:0], h.all[1:]...)
 	}
-	c := change{now, m, known}
+	c := change{at: now, members: m, known: known}
+	if last != nil {
+		c.before = last.n
+	}
 	h.all = append(h.all, c)
 	h.last.Store(&c)
 	return m

@@ -29,19 +29,22 @@ func (s *Store) ask(c *tidegate.Check, m members, now moment) question {
 		return q
 	}
 	unit := max(c.Cost, 1) // a peek asks about one event
-	switch room := c.Limit.Capacity() - c.Floor; {
-	case m.n == 1 || unit > room: // the latter can never fit
+	room := c.Limit.Capacity() - c.Floor
+	last := s.history.last.Load()
+	if unit > room || m.n == 1 && last.before == 0 { // it can never fit, or there was never anybody else
 		return q
-	case c.Limit.Algorithm != tidegate.TokenBucket:
-		q.n = m.n
-		s.askWindow(&q, unit, room, m, now)
-	case unit*m.n > room:
-		q.n = m.n
-		s.askBucketInTurn(&q, unit, room, m, now)
-	default:
-		q.n = m.n
-		s.pose(&q, unit*m.n, room)
 	}
+	q.n = m.n
+	if c.Limit.Algorithm != tidegate.TokenBucket {
+		s.askWindow(&q, unit, room, m, now)
+		return q
+	}
+	if unit*m.n > room {
+		s.askBucketInTurn(&q, unit, room, m, now)
+		return q
+	}
+	s.seed(c, unit, room, last, now)
+	s.pose(&q, unit*m.n, room)
 	return q
 }
 
@@ -53,7 +56,7 @@ func (s *Store) pose(q *question, cost, brim int64) {
 	}
 	size := q.check.Limit.Capacity()
 	if brim > size {
-		q.check.Limit = s.sizes.Get(q.check.Limit, share.For(brim))
+		q.check.Limit = s.sizes.Get(q.check.Limit, min(share.For(brim), tidegate.MaxCount))
 		size = q.check.Limit.Capacity()
 	}
 	brim = min(brim, size) // no larger one can be made
@@ -72,10 +75,10 @@ func (s *Store) askBucketInTurn(q *question, unit, room int64, m members, now mo
 	want := unit * m.n
 	t, ok := turnOf(q.check.Limit, unit, room, m, now.wall)
 	q.turns = ok
-	switch {
+	switch last := s.history.last.Load(); {
 	case !ok:
 		s.pose(q, want, want)
-	case !t.mine:
+	case !t.mine, last.before != 0 && now.steady-t.phase <= last.at: // it began among others
 		q.next = t.next
 	default:
 		s.pose(q, t.cost, want)

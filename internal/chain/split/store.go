@@ -54,6 +54,7 @@ type Store struct {
 	offset    uint64 // instead of a rank that is not known
 	instance  uint64 // of what is decided here
 	history   history
+	seeding   sync.Mutex // serializes seed
 	sizes     share.Sizes
 	estimates chain.Estimates[estimate]
 	parts     sync.Pool // of *part
@@ -100,6 +101,10 @@ func (s *Store) members(now moment) members {
 	n, rank := s.o.Members()
 	return s.history.note(n, rank, s.offset, now.steady)
 }
+
+// Look notes how many instances there are. Call it after changes, so that it is known when they
+// came even if nobody asks meanwhile.
+func (s *Store) Look() { s.members(s.now()) }
 
 // Take implements tidegate.Store. The shares are asked first: what they grant is surely given
 // back if the store below refuses.

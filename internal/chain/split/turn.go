@@ -11,6 +11,7 @@ import (
 // turn is where an instance stands in the turns of a bucket, in ticks.
 type turn struct {
 	mine  bool
+	phase int64 // since the last one began
 	next  int64 // until the next one begins
 	cost  int64 // what a request costs now, in events of the fleet
 	lasts int64
@@ -27,13 +28,12 @@ func turnOf(l *tidegate.Limit, unit, room int64, m members, wall int64) (t turn,
 	}
 	t.round = want * t.em
 	t.lasts = min(max(room-unit, unit), want-1) * t.em
-	phase := (wall - m.rank*unit*t.em) % t.round
-	if phase < 0 {
-		phase += t.round
+	if t.phase = (wall - m.rank*unit*t.em) % t.round; t.phase < 0 {
+		t.phase += t.round
 	}
-	t.mine = phase < t.lasts
-	t.next = t.round - phase
-	t.cost = max(want-phase/t.em-1, phase/t.em+2) // only one passes, and is paid for by then
+	t.mine = t.phase < t.lasts
+	t.next = t.round - t.phase
+	t.cost = max(want-t.phase/t.em-1, t.phase/t.em+2) // only one passes, and is paid for by then
 	return t, true
 }
 

@@ -37,7 +37,7 @@ var edges = []edge{
 	{"internal/cli", "root httplimit store/memory", "explain puts a request through the middleware, on counters of its own"},
 
 	{"internal/serve", "internal/front/gateway internal/front/admin internal/front/checkapi internal/front/resp internal/front/desk internal/front/strict internal/front/listen", "the composition root knows every front end, and what serves them"},
-	{"internal/serve", "fleet store/memory internal/chain internal/chain/queue", "and every store, with what stands before it"},
+	{"internal/serve", "fleet store/memory internal/chain internal/chain/queue internal/chain/split", "and every store, with what stands before it"},
 	{"internal/serve", "internal/config internal/telemetry internal/telemetry/accesslog internal/telemetry/logsink internal/telemetry/pressure internal/serve/handover internal/dev/demo", "and what a process has around it"},
 	{"internal/serve", "root httplimit rules rules/source", "and the rules"},
 	{"internal/serve", "internal/lang/bounded internal/lang/diag", "files of operators, and what is wrong with them"},
@@ -55,13 +55,16 @@ var edges = []edge{
 	{"internal/front/admin", "root rules rules/source", "it shows rules and counters"},
 	{"internal/front/admin", "internal/lang/describe internal/lang/diag internal/lang/route", "questions are requests described by hand"},
 
-	{"fleet", "root internal/chain internal/chain/lease internal/chain/node internal/chain/queue internal/chain/registry store/redis", "the whole chain before Redis, for programs and for serve"},
+	{"fleet", "root internal/chain internal/chain/lease internal/chain/node internal/chain/queue internal/chain/registry internal/chain/split store/redis", "the whole chain before Redis, for programs and for serve"},
+	{"fleet", "store/memory", "counters of programs that share limits without Redis"},
 	{"internal/chain", "root", "layers are stores"},
 	{"internal/chain/registry", "internal/chain", "heartbeats as the backend takes them"},
 	{"internal/chain/lease", "root internal/chain", "a layer, which decides from what it took ahead"},
 	{"internal/chain/queue", "root internal/chain internal/algo", "a layer, and turns of buckets"},
 	{"internal/chain/queue/queuetest", "root internal/chain/queue", "the queue for the suite of every store"},
-	{"internal/chain/node", "root internal/chain internal/algo store/memory", "a layer, and the counters that it falls back to"},
+	{"internal/chain/share", "root", "limits of other sizes"},
+	{"internal/chain/node", "root internal/chain internal/chain/share internal/algo store/memory", "a layer, and the counters that it falls back to"},
+	{"internal/chain/split", "root internal/chain internal/chain/share internal/algo store/memory", "a layer, the counters of shares, and the spans of windows"},
 	{"internal/chain/sim", "root internal/chain internal/chain/lease internal/chain/node internal/chain/queue internal/chain/registry store/memory", "the instances of a fleet, before a Redis that is simulated"},
 
 	{"rules", "root internal/lang/rulefile internal/lang/route internal/lang/jwt internal/lang/apikey internal/lang/diag", "a rule file compiled into checks"},

@@ -101,7 +101,7 @@ var table = append(apart(wire), []rule{
 	},
 	{
 		from: []string{"./fleet/..."},
-		not:  []string{"./...", "!.", "!./internal/chain/...", "!./store/redis"},
+		not:  []string{"./...", "!.", "!./internal/chain/...", "!./store/redis", "!./store/memory"},
 		why:  "it wires the chain in front of Redis for programs and for the command alike; it knows no rules and no front end",
 	},
 	{
@@ -116,8 +116,19 @@ var table = append(apart(wire), []rule{
 	},
 	{
 		from: []string{"./internal/chain/node/..."},
-		not:  []string{"./...", "!.", "!./internal/chain", "!./internal/algo/...", "!./store/memory", "module"},
+		not:  []string{"./...", "!.", "!./internal/chain", "!./internal/chain/share", "!./internal/algo/...", "!./store/memory", "module"},
 		why:  "it stands around any store that a fleet shares; the one it falls back to is the memory store",
+	},
+	{
+		from: []string{"./internal/chain/split/..."},
+		not:  []string{"./...", "!.", "!./internal/chain", "!./internal/chain/share", "!./internal/algo/...", "!./store/memory", "module"},
+		use:  []string{"go"},
+		why:  "it stands around any store, counts in the memory store, and is told how many instances there are",
+	},
+	{
+		from: []string{"./internal/chain/share/..."},
+		not:  []string{"./...", "!.", "module"},
+		why:  "limits of other sizes, whoever counts by them",
 	},
 	{
 		from: []string{"./internal/telemetry/outcome/..."},

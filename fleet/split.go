@@ -1,0 +1,42 @@
+package fleet
+
+import (
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain"
+	"tidegate.dev/tidegate/internal/chain/queue"
+	"tidegate.dev/tidegate/internal/chain/split"
+	"tidegate.dev/tidegate/store/memory"
+)
+
+// Split returns a store for programs that run as several instances and have no Redis. Of a limit
+// whose terms say [tidegate.Split], each instance has the share that the number of instances
+// leaves it; every other limit is counted whole, as in a store of this process. The counters
+// are in store.
+//
+// instances is asked at every decision. It may return another number at any time, as the
+// configuration of the program says; nobody is refilled by that.
+//
+//	store := fleet.Split(memory.New(), func() int { return 5 })
+//	lim := tidegate.New(store, tidegate.MustLimit(tidegate.Spec{
+//		Events: 1000, Period: time.Second,
+//		Terms: &tidegate.Terms{Handling: tidegate.Handling{Consistency: tidegate.Split}},
+//	}))
+//
+// A Store of [Open] does so by itself, with the instances that it counts by heartbeats.
+func Split(store *memory.Store, instances func() int) *SplitStore {
+	return &SplitStore{queue.New(split.New(chain.Adapt(store), split.Options{
+		Members: func() (int, int) { return instances(), -1 }, Local: store, Whole: true,
+	}))}
+}
+
+// SplitStore is a [tidegate.Store] that counts the shares of one instance, also a Renewer,
+// Reserver and Resetter. Use [Split]. Its methods may be called from any number of goroutines.
+// A check with a MaxWait, or with a queue in its terms, returns when its turn has come.
+type SplitStore struct{ abilities }
+
+type abilities interface {
+	tidegate.Store
+	tidegate.Renewer
+	tidegate.Reserver
+	tidegate.Resetter
+}
