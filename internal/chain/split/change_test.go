@@ -69,6 +69,7 @@ func TestChangeRefillsNobody(t *testing.T) {
 			}
 			stay := c.live()
 			for range 10 {
+				c.now = c.now.Add(time.Microsecond)
 				if random.IntN(2) == 0 && len(stay) > 1 {
 					c.leave(1)
 					stay = stay[1:]

@@ -136,10 +136,8 @@ func (s *Store) bookTurns(ctx context.Context, p *part, d *tidegate.Decision) {
 	for i, at := range p.askedFrom {
 		q := &p.questions[at]
 		if later := q.next - algo.Ticks(d.Wait); q.next > 0 && later > 0 && !p.asked[i].Advisory {
-			l := p.own[at].Limit
-			period := int64(l.Period/time.Microsecond) * algo.Micro
-			c := p.asked[i]
-			c.Cost = later / ((period + l.Events - 1) / l.Events)
+			em, c := emission(p.own[at].Limit), p.asked[i]
+			c.Cost = (later + em - 1) / em
 			_ = s.local.Adjust(ctx, d.Receipt, []tidegate.Check{c}) // it has just answered
 			d.Wait = algo.Duration(q.next)
 		}
