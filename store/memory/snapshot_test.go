@@ -15,7 +15,7 @@ import (
 )
 
 // everyAlgorithm is a limit of 5 that is long in refilling, by each algorithm
-// that a snapshot keeps.
+// that a snapshot keeps, and shared in every way.
 func everyAlgorithm() []*tidegate.Limit {
 	var all []*tidegate.Limit
 	for _, a := range []tidegate.Algorithm{
@@ -30,6 +30,11 @@ func everyAlgorithm() []*tidegate.Limit {
 			spec.Burst = 4
 		}
 		all = append(all, tidegate.MustLimit(spec))
+		for _, c := range []tidegate.Consistency{tidegate.Leased, tidegate.Split} {
+			spec.Name = c.String() + " " + a.String()
+			spec.Terms = &tidegate.Terms{Rule: "r", Handling: tidegate.Handling{Consistency: c}}
+			all = append(all, tidegate.MustLimit(spec))
+		}
 	}
 	return all
 }
