@@ -27,7 +27,7 @@ func (c *crowd) spread(l *tidegate.Limit, times float64, d time.Duration) (admit
 func TestFiveTwoSeven(t *testing.T) {
 	for _, a := range []tidegate.Algorithm{tidegate.TokenBucket, tidegate.FixedWindow} {
 		for _, times := range []float64{1.5, 3} {
-			for seed := range uint64(5) {
+			for seed := range uint64(6 / thin) {
 				random := rand.New(rand.NewPCG(seed, 5))
 				l := limitOf(tidegate.Spec{Algorithm: a, Events: 1000, Period: time.Second, Burst: map[bool]int64{true: 100}[a == tidegate.TokenBucket]})
 				c := newCrowd(t, 5)
@@ -56,7 +56,7 @@ func TestChangeRefillsNobody(t *testing.T) {
 		{Algorithm: tidegate.FixedWindow, Period: time.Hour},
 		{Algorithm: tidegate.Quota, Calendar: tidegate.Day},
 	} {
-		for seed := range uint64(200) {
+		for seed := range uint64(200 / thin) {
 			random := rand.New(rand.NewPCG(seed, 9))
 			spec.Events = 1 + random.Int64N(1000)
 			l := limitOf(spec)
@@ -95,7 +95,7 @@ func TestChangeRefillsNobody(t *testing.T) {
 // more than those who stay, the difference.
 func TestWindowsOverChanges(t *testing.T) {
 	most := 0.0
-	for seed := range uint64(2000) {
+	for seed := range uint64(2000 / thin) {
 		random := rand.New(rand.NewPCG(seed, 11))
 		l := limitOf(tidegate.Spec{Algorithm: tidegate.FixedWindow, Events: 1 + random.Int64N(1000), Period: time.Minute})
 		c := newCrowd(t, 1+random.IntN(20))
@@ -134,7 +134,7 @@ func TestWindowsOverChanges(t *testing.T) {
 // With demand that is even over instances and time, a window with changes admits what the
 // limit says, to within a request for each instance.
 func TestEvenDemandOverChanges(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range uint64(300 / thin) {
 		random := rand.New(rand.NewPCG(seed, 13))
 		l := limitOf(tidegate.Spec{Algorithm: tidegate.FixedWindow, Events: 100 + random.Int64N(900), Period: time.Minute})
 		c := newCrowd(t, 1+random.IntN(20))

@@ -121,11 +121,3 @@ func TestConformanceMixed(t *testing.T) {
 		return newSplitting(New(chain.Adapt(memory.New()), Options{}))
 	})
 }
-
-// Without the word, nothing is split.
-func TestConformanceUnsplit(t *testing.T) {
-	storetest.Run(t, func(t *testing.T, now func() time.Time) tidegate.Store {
-		below := chain.Adapt(memory.Open(memory.Config{Now: now}))
-		return New(below, Options{Now: now, Members: func() (int, int) { return 5, 2 }})
-	})
-}

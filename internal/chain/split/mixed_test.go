@@ -66,7 +66,7 @@ func everySplit(t *testing.T, f func(t *testing.T, l func(name string, events in
 // grants less, for any number of instances, cost, and copies.
 func TestPutBackIsExact(t *testing.T) {
 	everySplit(t, func(t *testing.T, limit func(string, int64) *tidegate.Limit) {
-		for seed := range uint64(300) {
+		for seed := range uint64(300 / thin) {
 			random := rand.New(rand.NewPCG(seed, 3))
 			now := time.Unix(1.8e9, 0).Add(time.Duration(random.Int64N(int64(time.Hour))))
 			n := 1 + random.IntN(20)
