@@ -157,7 +157,7 @@ func TestSplitIsHandedOver(t *testing.T) {
 	server := testdep.Redis(t)
 	two := func() int { return 2 }
 	file := filepath.Join(t.TempDir(), "counters")
-	l := splitLimit(tidegate.Spec{Name: "split", Events: 20, Period: 24 * time.Hour, Algorithm: tidegate.FixedWindow})
+	l := splitLimit(tidegate.Spec{Name: "split", Events: 20, Period: 360 * 24 * time.Hour, Algorithm: tidegate.FixedWindow})
 	old := open(t, "redis://"+server.Addr, fleet.Options{Deadline: patient, Instances: two})
 	exhaust(t, old, l, "ann")
 	if err := old.HandOver(file); err != nil {

@@ -46,6 +46,12 @@ func (b *below) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.D
 // ctx is of tests that nobody ends.
 var ctx = context.Background()
 
+// noon is when nothing ends soon.
+func noon() time.Time { return time.Date(2027, 3, 3, 12, 30, 0, 0, time.UTC) }
+
+// still is a memory store at noon.
+func still() *memory.Store { return memory.Open(memory.Config{Now: noon}) }
+
 // everySplit calls f for every algorithm that can be split, with its limits of so many events.
 func everySplit(t *testing.T, f func(t *testing.T, l func(name string, events int64) *tidegate.Limit)) {
 	for _, spec := range []tidegate.Spec{
@@ -135,9 +141,9 @@ func TestPutBackIsExact(t *testing.T) {
 // what is refused hear of it.
 func TestRefusedByShares(t *testing.T) {
 	everySplit(t, func(t *testing.T, limit func(string, int64) *tidegate.Limit) {
-		inner := memory.New()
+		inner := still()
 		b := &below{Backend: chain.Adapt(inner)}
-		s := New(b, Options{Members: func() (int, int) { return 2, 0 }})
+		s := New(b, Options{Now: noon, Members: func() (int, int) { return 2, 0 }})
 		l := limit("a", 4)
 		counting := tidegate.MustLimit(tidegate.Spec{Name: "all", Events: 100, Period: 24 * time.Hour, Algorithm: tidegate.SlidingLog, CountRejected: true})
 		plain := tidegate.MustLimit(tidegate.Spec{Name: "some", Events: 100, Period: 24 * time.Hour, Algorithm: tidegate.SlidingLog})
@@ -161,7 +167,7 @@ func TestRefusedByShares(t *testing.T) {
 // An advisory share never decides, and says whether it had room.
 func TestAdvisoryShares(t *testing.T) {
 	everySplit(t, func(t *testing.T, limit func(string, int64) *tidegate.Limit) {
-		s := New(chain.Adapt(memory.New()), Options{Members: func() (int, int) { return 5, 0 }})
+		s := New(chain.Adapt(still()), Options{Now: noon, Members: func() (int, int) { return 5, 0 }})
 		l := limit("a", 10)
 		over := 0
 		for range 10 {
@@ -240,10 +246,10 @@ func TestWaitForShare(t *testing.T) {
 func TestReserveShares(t *testing.T) {
 	everySplit(t, func(t *testing.T, limit func(string, int64) *tidegate.Limit) {
 		for _, with := range []bool{false, true} {
-			inner := memory.New()
+			inner := still()
 			b := &below{Backend: chain.Adapt(inner)}
 			members := 4
-			s := New(b, Options{Members: func() (int, int) { return members, 1 }})
+			s := New(b, Options{Now: noon, Members: func() (int, int) { return members, 1 }})
 			l := limit("a", 400)
 			other := tidegate.MustLimit(tidegate.Spec{Name: "b", Events: 1000, Period: 24 * time.Hour, Algorithm: tidegate.SlidingLog})
 			checks := []tidegate.Check{{Key: "k", Limit: l, Cost: 30, Estimate: true}}
@@ -293,7 +299,7 @@ func TestReserveShares(t *testing.T) {
 			if err != nil || !d.OK {
 				t.Fatalf("%+v, %v", d, err)
 			}
-			elsewhere := New(chain.Adapt(memory.New()), Options{Members: func() (int, int) { return 4, 2 }})
+			elsewhere := New(chain.Adapt(still()), Options{Now: noon, Members: func() (int, int) { return 4, 2 }})
 			if err := elsewhere.Settle(ctx, d.Receipt, 1); !errors.Is(err, tidegate.ErrElsewhere) {
 				t.Errorf("settled elsewhere: %v", err)
 			}
