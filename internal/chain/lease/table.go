@@ -92,8 +92,7 @@ func (s *Store) newSupply(checks []tidegate.Check) *supply {
 	for i := range sup.unit {
 		c := &sup.unit[i]
 		c.Key, c.Cost, c.Over = key, 1, false
-		inLife := int64(perSecond(c.Limit) * life.Seconds())
-		sup.most = min(sup.most, max(inLife, c.Limit.Capacity()/(4*int64(max(s.instances(), 1)))))
+		sup.most = min(sup.most, int64(perSecond(c.Limit)*life.Seconds()))
 		if c.Limit.Algorithm != tidegate.TokenBucket {
 			sup.returns = append(sup.returns, *c)
 		}
