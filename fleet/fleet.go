@@ -11,7 +11,7 @@
 //
 // Every decision is made within a deadline, whatever Redis does. When Redis is away, each
 // instance goes on counting with its share of the limit, and charges Redis afterwards.
-// Instances count each other by heartbeats. Requests for the same key share a call, keys
+// Instances count each other by heartbeats, and [Store.Members] lists them. Requests for the same key share a call, keys
 // that are ready together share a round trip, and refusals are remembered. The gateway of
 // `tidegate serve` uses the same Store.
 //
@@ -200,6 +200,7 @@ func (s *Store) standing() (instances, rank int) {
 // Close leaves the fleet and ends the connections. What is still owed to Redis is
 // forgotten.
 func (s *Store) Close() error {
+	s.joined.Store(false)
 	s.registry.Close()
 	s.lease.Close()
 	_ = s.node.Close()

@@ -45,14 +45,14 @@ type Member struct {
 
 // Members lists the instances that share the limits, by name. One that was closed is gone at
 // once, one that died after ten seconds. With members and an error, Redis or some masters of
-// a cluster have not answered; this instance is among the members, if it has joined.
+// a cluster have not answered. This instance is always among them, unless it has not joined.
 //
 // A Store need not have joined to ask: see [Options].JoinLater.
 func (s *Store) Members(ctx context.Context) ([]Member, error) {
 	entries, err := s.shared.Entries(ctx)
 	now := time.Now()
 	isSelf := func(e chain.Entry) bool { return e.ID == s.registry.ID() }
-	if err != nil && s.joined.Load() && !slices.ContainsFunc(entries, isSelf) {
+	if s.joined.Load() && !slices.ContainsFunc(entries, isSelf) {
 		entries = append(entries, chain.Entry{ID: s.registry.ID(), About: s.about()})
 	}
 	all := make([]Member, 0, len(entries))

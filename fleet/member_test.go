@@ -186,6 +186,11 @@ func TestMembersDuringAnOutage(t *testing.T) {
 	if all, err := reader.Members(t.Context()); err == nil || len(all) != 0 {
 		t.Errorf("%+v, %v", all, err)
 	}
+	closed := open(t, url, fleet.Options{})
+	_ = closed.Close()
+	if all, err := closed.Members(t.Context()); err == nil || len(all) != 0 {
+		t.Errorf("%+v, %v of one that has left", all, err)
+	}
 	server.Start()
 	m := waitMembers(t, reader, "it is there again", func(all []fleet.Member) bool { return len(all) == 1 && all[0].Status == fleet.OK })[0]
 	if m.Name != "web" || m.Self {

@@ -71,19 +71,18 @@ func (o *fleetOptions) run(ctx context.Context, env Env, args []string) int {
 		return misused(env, "fleet", "%v", err)
 	}
 	defer end()
-	if !o.watch {
-		return o.show(ctx, &env, ask)
-	}
 	code := exitOK
 	for first := true; ; first = false {
-		if !o.json {
-			o.separate(&env, first)
-		}
-		shown := o.show(ctx, &env, ask)
-		if ctx.Err() != nil { // the last one may have been cut short
+		is, err := ask(ctx)
+		if ctx.Err() != nil && !first { // the last answer may have been cut short
 			return code
 		}
-		code = shown
+		if o.watch && !o.json {
+			o.separate(&env, first)
+		}
+		if code = o.show(&env, &is, err); !o.watch {
+			return code
+		}
 		select {
 		case <-ctx.Done():
 			return code
@@ -130,13 +129,10 @@ func (o *fleetOptions) source(env Env) (ask func(context.Context) (admin.Fleet, 
 	return func(ctx context.Context) (admin.Fleet, error) { return serve.ListFleet(ctx, store) }, func() { _ = store.Close() }, nil
 }
 
-// show asks once and prints the answer.
-func (o *fleetOptions) show(ctx context.Context, env *Env, ask func(context.Context) (admin.Fleet, error)) int {
-	is, err := ask(ctx)
+// show prints an answer.
+func (o *fleetOptions) show(env *Env, is *admin.Fleet, err error) int {
 	if err != nil {
-		if ctx.Err() == nil {
-			fmt.Fprintln(env.Stderr, "tidegate fleet:", err)
-		}
+		fmt.Fprintln(env.Stderr, "tidegate fleet:", err)
 		return exitFound
 	}
 	code := exitOK
@@ -154,7 +150,7 @@ func (o *fleetOptions) show(ctx context.Context, env *Env, ask func(context.Cont
 	case len(is.Instances) == 0:
 		fmt.Fprintln(env.Stderr, "tidegate fleet: no instance is registered there: is it the Redis of the fleet, and is the prefix the same?")
 	default:
-		printFleet(env, &is)
+		printFleet(env, is)
 	}
 	return code
 }
