@@ -34,6 +34,12 @@ var faults = []fault{
 	{"every node has the whole limit while Redis is away", []edit{
 		{"internal/chain/node/share.go", "int64(min(max(n.o.Instances(), 1), maxNodes))", "int64(min(max(n.o.Instances(), 1), 1))"},
 	}},
+	{"while Redis is away, every node admits a request in every window", []edit{
+		{"internal/chain/node/pace.go", "if nodes == 1 || c.Advisory", "if nodes >= 1 || c.Advisory"},
+	}},
+	{"what was admitted without Redis is not charged to it afterwards", []edit{
+		{"internal/chain/node/posting.go", "n.charge(ctx, told) })", "nil })\n\t_ = told"},
+	}},
 }
 
 // build builds the command, with a fault or without.

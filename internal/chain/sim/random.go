@@ -31,7 +31,7 @@ func random(seed uint64, from, to float64) Scenario {
 	if r.one(4) {
 		s.Server.PerCall = r.time(time.Microsecond, 15*time.Microsecond)
 	}
-	versions, far, surges := 1, false, false
+	versions, far, surges, tiny := 1, false, false, false
 	switch r.IntN(8) {
 	case 0, 1: // far away
 		s.Network.Latency = r.time(s.deadline()/2, s.deadline()-3*time.Millisecond)
@@ -45,6 +45,7 @@ func random(seed uint64, from, to float64) Scenario {
 		}
 	case 5, 6:
 		r.faults(&s)
+		tiny = r.one(2)
 	case 7: // few requests at first, then many
 		s.Nodes, s.Shape, surges = min(s.Nodes, 8), Flash, true
 	}
@@ -57,6 +58,9 @@ func random(seed uint64, from, to float64) Scenario {
 	}
 	if surges { // where what was taken ahead is used together with a full bucket
 		s.Subjects = append(s.Subjects, r.surge(offered/2))
+	}
+	if tiny { // where a node has less than one request
+		s.Subjects = append(s.Subjects, r.tiny(s.Nodes))
 	}
 	for i := range 1 + r.IntN(2) {
 		s.Subjects = append(s.Subjects, r.subject(i, &s, offered/float64(i+1), versions))
@@ -104,6 +108,16 @@ func (r *dice) hot(offered float64) Subject {
 	sub := Subject{Name: "hot", Keys: 1 + r.IntN(5), PerSecond: offered}
 	events := int64(max(10, offered/r.log(1.2, 10)/float64(sub.Keys)))
 	sub.Versions = []*tidegate.Limit{r.limit(sub.Name, tidegate.TokenBucket, events, time.Second, r.log(0.05, 0.5))}
+	return sub
+}
+
+// tiny draws a window of fewer events than there are nodes, each of which asks for more.
+func (r *dice) tiny(nodes int) Subject {
+	sub := Subject{Name: "tiny", Keys: 1 + r.IntN(3)}
+	algorithm := []tidegate.Algorithm{tidegate.FixedWindow, tidegate.SlidingWindow, tidegate.SlidingLog, tidegate.SubWindows}[r.IntN(4)]
+	period := r.time(100*time.Millisecond, 500*time.Millisecond).Truncate(10 * time.Millisecond)
+	sub.PerSecond = float64(nodes*sub.Keys) * 3 / period.Seconds()
+	sub.Versions = []*tidegate.Limit{r.limit(sub.Name, algorithm, 1+r.Int64N(int64(nodes+2)/3), period, 1)}
 	return sub
 }
 
