@@ -8,8 +8,7 @@ import (
 
 // summary is the last line: what is promised of leases.
 type summary struct {
-	fewer         float64 // times fewer calls than requests
-	strict        float64 // times fewer calls than strict
+	fewer         float64 // times fewer calls than strict, which shares calls as well
 	use           float64 // of the limit, where nothing is the matter: the least
 	nonconforming int64   // in all rounds
 }
@@ -32,13 +31,12 @@ func summarize(all []result) summary {
 			s.use = min(s.use, r.use)
 		}
 	}
-	s.fewer = asked / max(calls, 1)
-	s.strict = strict * s.fewer
+	s.fewer = strict * asked / max(calls, 1)
 	return s
 }
 
 func (s summary) String() string {
-	return fmt.Sprintf("bench-fleet: leased calls 1/%.0f strict 1/%.0f use %.1f%% nonconforming %d", s.fewer, s.strict, 100*s.use, s.nonconforming)
+	return fmt.Sprintf("bench-fleet: leased calls 1/%.0f use %.1f%% nonconforming %d", s.fewer, 100*s.use, s.nonconforming)
 }
 
 func (s summary) missed() []string {
