@@ -19,6 +19,7 @@ type link struct {
 	Network
 	node   int
 	known  bool // the node knew the others when it started
+	born   time.Duration
 	server *server
 	faults timeline
 	start  time.Time

@@ -138,7 +138,7 @@ func (l *load) checkSlots() (broken []string) {
 	for _, v := range l.Versions {
 		most = max(most, int(v.Events))
 	}
-	most += l.run.cutOff() * max(1, most/l.run.s.Nodes)
+	most += l.run.sharesOf(most)
 	for key, n := range l.most {
 		if n > most {
 			broken = append(broken, fmt.Sprintf("%s, %s: %d slots in use, want at most %d", l.Name, l.keys[key], n, most))
@@ -147,18 +147,27 @@ func (l *load) checkSlots() (broken []string) {
 	return broken
 }
 
-// cutOff is how many nodes ever had to do without Redis.
-func (r *run) cutOff() (count int) {
-	if r.s.Network.Loss == 0 && r.s.tolerance() > 0 {
-		return r.s.Nodes
-	}
-	for i := range r.s.Nodes {
-		hit := slices.ContainsFunc(r.s.Faults, func(f Fault) bool { return f.Kind != Crash && f.hits(i) })
-		if hit || slices.ContainsFunc(r.links, func(l *link) bool { return l.node == i && len(l.stood) > 0 }) {
-			count++
+// sharesOf is how many of so many slots instances may hold by shares of their own, because they had
+// to do without Redis: of all slots, if they had not heard of the others.
+func (r *run) sharesOf(slots int) (sum int) {
+	far := r.s.Network.Loss == 0 && r.s.tolerance() > 0
+	for _, l := range r.links {
+		alone := !l.known && len(l.stood) > 0
+		cut := far || len(l.stood) > 0
+		for _, f := range r.s.Faults {
+			if f.Kind != Crash && f.hits(l.node) {
+				cut = true
+				alone = alone || !l.known && f.At-hearing < l.born && l.born < f.At+f.For+settle
+			}
+		}
+		switch {
+		case alone:
+			sum += slots
+		case cut:
+			sum += max(1, slots/r.s.Nodes)
 		}
 	}
-	return count
+	return sum
 }
 
 // longRun is by how much so many events in all are more than the windows of a stretch of time
