@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"tidegate.dev/tidegate"
@@ -198,4 +199,21 @@ func TestSplitWithoutRedis(t *testing.T) {
 			t.Errorf("a limit that is not split: %d: %+v", i, d)
 		}
 	}
+}
+
+// Whoever may wait for a share comes at its pace, in order.
+func TestSplitInLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fleet.Split(memory.New(), func() int { return 5 })
+		lim := tidegate.New(s, splitLimit(tidegate.Spec{Name: "split", Events: 10, Period: time.Second}))
+		start := time.Now()
+		for range 12 {
+			if err := lim.Wait(t.Context(), "ann"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if took := time.Since(start); took < 5*time.Second || took > 5100*time.Millisecond { // two at once, then two a second
+			t.Errorf("12 took %s at 2/s", took)
+		}
+	})
 }

@@ -280,6 +280,48 @@ func TestBucketsAddUpToTheLimit(t *testing.T) {
 	})
 }
 
+// With requests of different costs, some of them above the share, the bound holds for each
+// such cost, and once more for all the others together.
+func TestCostsThatDiffer(t *testing.T) {
+	sweep(func(n int, events, _ int64, random *rand.Rand) {
+		costs := []int64{1}
+		for range 1 + random.IntN(3) {
+			costs = append(costs, 1+random.Int64N(events))
+		}
+		above := map[int64]bool{}
+		for _, c := range costs {
+			if c > events/int64(n) {
+				above[c] = true
+			}
+		}
+		times := int64(len(above) + 1)
+		window := limitOf(tidegate.Spec{Name: "w", Algorithm: tidegate.FixedWindow, Events: events, Period: time.Second})
+		bucket := limitOf(tidegate.Spec{Name: "b", Algorithm: tidegate.TokenBucket, Events: events, Period: time.Second})
+		c := newCrowd(t, n)
+		law := bucketLaw{burst: 2 * float64(times*events), rate: float64(times * events)}
+		var total int64
+		for range 100 {
+			was := c.now
+			c.now = c.now.Add(time.Duration(random.Int64N(int64(time.Second / 8))))
+			if spanOf(window, was) != spanOf(window, c.now) {
+				total = 0
+			}
+			for range 4 * n {
+				i, cost := c.all[random.IntN(n)], costs[random.IntN(len(costs))]
+				if c.take(i, window, cost) {
+					total += cost
+				}
+				if total > times*events {
+					t.Fatalf("%s, costs %v, %d instances: %d in a window", window, costs, n, total)
+				}
+				if c.take(i, bucket, cost) && law.admit(c.now, cost) > 1e-3 {
+					t.Fatalf("%s, costs %v, %d instances: above %d times the limit", bucket, costs, n, times)
+				}
+			}
+		}
+	})
+}
+
 // Three a second on five instances are three a second, not none, and not five.
 func TestThreeASecondOnFive(t *testing.T) {
 	for _, a := range []tidegate.Algorithm{tidegate.TokenBucket, tidegate.FixedWindow} {

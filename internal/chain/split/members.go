@@ -25,6 +25,7 @@ type history struct {
 
 	// joined is when this instance joined others that were there before it; 0: it did not.
 	joined atomic.Int64
+	fresh  atomic.Bool // it may have joined a short time ago
 
 	mu  sync.Mutex
 	all []change // under mu: the oldest first
@@ -53,6 +54,7 @@ func (h *history) note(n, rank int, offset uint64, now int64) members {
 	}
 	if last != nil && last.n == 1 && !last.known && m.n > 1 && known { // it did not know of the others
 		h.joined.Store(now)
+		h.fresh.Store(true)
 	}
 	if len(h.all) == maxChanges {
 		h.all = append(h.all[:0], h.all[1:]...)

@@ -382,3 +382,58 @@ func TestSharesRace(t *testing.T) {
 		})
 	})
 }
+
+// Copies and floors are of the share.
+func TestCopiesAndFloorsOfShares(t *testing.T) {
+	everySplit(t, func(t *testing.T, limit func(string, int64) *tidegate.Limit) {
+		f := func(c tidegate.Check, copies int, granted, remaining int64) {
+			t.Helper()
+			s := New(noStore{t: t}, Options{Now: noon, Members: func() (int, int) { return 5, 3 }})
+			c.Key, c.Limit = "k", limit("a", 100)
+			d, err := s.Take(ctx, []tidegate.Check{c}, copies)
+			if err != nil || d.Granted != granted || d.OK != (granted > 0) || d.Remaining != remaining {
+				t.Errorf("%+v, %d copies: %+v, %v; want %d granted and %d left", c, copies, d, err, granted, remaining)
+			}
+		}
+		f(tidegate.Check{Cost: 1}, 7, 7, 13)
+		f(tidegate.Check{Cost: 1}, 100, 20, 0)
+		f(tidegate.Check{Cost: 3}, 100, 6, 2)
+		f(tidegate.Check{Cost: 1, Floor: 50}, 100, 10, 0)
+		f(tidegate.Check{Cost: 1, Floor: 50}, 3, 3, 7)
+		f(tidegate.Check{Cost: 0, Floor: 50}, 1, 1, 10)
+		s := New(noStore{t: t}, Options{Now: noon, Members: func() (int, int) { return 5, 3 }})
+		if d, err := s.Take(ctx, []tidegate.Check{{Key: "k", Limit: limit("a", 100), Cost: 1, Floor: 100}}, 1); err != nil || !d.Never {
+			t.Errorf("a floor of everything: %+v, %v", d, err)
+		}
+		if d, err := s.Take(ctx, []tidegate.Check{{Key: "k", Limit: limit("a", 100), Cost: 101}}, 1); err != nil || !d.Never {
+			t.Errorf("more than the limit: %+v, %v", d, err)
+		}
+	})
+}
+
+// Instances that do not know their ranks have the limit on average, each of them.
+func TestRanksThatAreNotKnown(t *testing.T) {
+	for n := 1; n <= 20; n++ {
+		for _, events := range []int64{1, 3, 7, 20, 99} {
+			l := limitOf(tidegate.Spec{Algorithm: tidegate.FixedWindow, Events: events, Period: time.Second})
+			c := newCrowd(t, n)
+			for _, i := range c.all {
+				i.rank = -1
+			}
+			c.now = c.now.Add(time.Hour)
+			for k, i := range c.all {
+				var total int64
+				at := c.now
+				for range n {
+					for c.take(i, l, 1) {
+						total++
+					}
+					c.nextWindow(l)
+				}
+				if c.now = at; total != events {
+					t.Errorf("%d of %d instances admitted %d in as many windows, want %d", k, n, total, events)
+				}
+			}
+		}
+	}
+}

@@ -14,8 +14,14 @@ import (
 func (s *Store) seed(c *tidegate.Check, unit, room int64, last *change, now moment) {
 	since := int64(0)
 	full := c.Limit.Capacity() * emission(c.Limit)
-	if joined := s.history.joined.Load(); joined != 0 && full <= quickRefill {
-		since = joined
+	if s.history.fresh.Load() {
+		joined := s.history.joined.Load()
+		if full <= quickRefill {
+			since = joined
+		}
+		if now.steady-joined > quickRefill {
+			s.history.fresh.Store(false)
+		}
 	}
 	if unit*last.before > room {
 		since = max(since, last.at)

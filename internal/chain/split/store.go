@@ -109,6 +109,9 @@ func (s *Store) Look() { s.members(s.now()) }
 // Take implements tidegate.Store. The shares are asked first: what they grant is surely given
 // back if the store below refuses.
 func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
+	if d, ok, err := s.takeQuick(ctx, checks, n); ok {
+		return d, err
+	}
 	p := s.divide(checks)
 	if p == nil {
 		return s.Backend.Take(ctx, checks, n)
