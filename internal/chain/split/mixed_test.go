@@ -437,3 +437,39 @@ func TestRanksThatAreNotKnown(t *testing.T) {
 		}
 	}
 }
+
+// Counted in one store with other limits, a reservation of both is settled as that store does.
+func TestReserveSharesBesideALine(t *testing.T) {
+	now := noon()
+	clock := func() time.Time { return now }
+	plain := memory.Open(memory.Config{Now: clock})
+	store := memory.Open(memory.Config{Now: clock})
+	s := New(chain.Adapt(store), Options{Now: clock, Local: store, Whole: true})
+	line := tidegate.MustLimit(tidegate.Spec{Name: "line", Algorithm: tidegate.LeakyBucket, Events: 10, Period: time.Second, Burst: 50})
+	share := limitOf(tidegate.Spec{Name: "share", Algorithm: tidegate.FixedWindow, Events: 100, Period: time.Hour})
+	checks := func() []tidegate.Check {
+		return []tidegate.Check{
+			{Key: "k", Limit: line, Cost: 10, MaxWait: time.Minute, Estimate: true},
+			{Key: "k", Limit: share, Cost: 10, Estimate: true},
+		}
+	}
+	for _, actual := range []int64{10, 4, 0, 15} {
+		a, errA := plain.Reserve(ctx, checks(), time.Hour)
+		b, errB := s.Reserve(ctx, checks(), time.Hour)
+		if errA != nil || errB != nil || a.OK != b.OK || a.Wait != b.Wait {
+			t.Fatalf("%+v, %v; want %+v, %v", b, errB, a, errA)
+		}
+		if err := errors.Join(plain.Settle(ctx, a.Receipt, actual), s.Settle(ctx, b.Receipt, actual)); err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range []*tidegate.Limit{line, share} {
+			peek := []tidegate.Check{{Key: "k", Limit: l, MaxWait: time.Minute}}
+			a, _ := plain.Take(ctx, peek, 1)
+			b, _ := s.Take(ctx, peek, 1)
+			if a.Remaining != b.Remaining || a.ResetAfter != b.ResetAfter {
+				t.Errorf("%s, settled at %d: %+v, want %+v", l, actual, b, a)
+			}
+		}
+		now = now.Add(100 * time.Millisecond)
+	}
+}

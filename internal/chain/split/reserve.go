@@ -71,6 +71,12 @@ func (s *Store) elapsed() time.Duration {
 
 // chargedOf is what was charged for the estimates of p.
 func (s *Store) chargedOf(p *part, d *tidegate.Decision) (all []charged) {
+	buckets := 0
+	for i := range p.asked {
+		if isBucket(p.asked[i].Limit) {
+			buckets++
+		}
+	}
 	for i, at := range p.askedFrom {
 		c := &p.own[at]
 		if !c.Estimate || c.Over {
@@ -78,12 +84,16 @@ func (s *Store) chargedOf(p *part, d *tidegate.Decision) (all []charged) {
 		}
 		one := charged{check: p.asked[i], cost: c.Cost, n: p.questions[at].n}
 		one.check.Key = strings.Clone(one.check.Key)
-		if len(p.askedFrom) == 1 && c.MaxWait > 0 { // of several, nobody knows whose turn it is
+		if buckets == 1 && isBucket(c.Limit) { // of several, nobody knows whose turn it is
 			one.wait = algo.Ticks(d.Wait)
 		}
 		all = append(all, one)
 	}
 	return slices.Clip(all)
+}
+
+func isBucket(l *tidegate.Limit) bool {
+	return l.Algorithm == tidegate.TokenBucket || l.Algorithm == tidegate.LeakyBucket
 }
 
 // Settle implements tidegate.Reserver.
@@ -105,7 +115,7 @@ func (s *Store) Settle(ctx context.Context, r tidegate.Receipt, actual int64) er
 	var errs error
 	for _, c := range one.charged {
 		taken := one.taken
-		taken.At += c.wait
+		taken.At += c.wait + c.check.Limit.Turn(min(actual, c.cost))
 		c.check.Cost = max((min(actual, c.check.Limit.Capacity()*2)-c.cost)*c.n, -c.check.Cost)
 		errs = errors.Join(errs, s.local.Adjust(ctx, taken, []tidegate.Check{c.check}))
 	}
