@@ -122,3 +122,22 @@ func anyLimit(name string, alg uint8, micros int64, parts int, zone string, anch
 	l, err := tidegate.NewLimit(s)
 	return l, err == nil
 }
+
+// A limit made of what a store writes down has the same counters, and tells nothing else of
+// the rule.
+func TestCounterSpec(t *testing.T) {
+	for _, a := range []tidegate.Algorithm{tidegate.TokenBucket, tidegate.FixedWindow, tidegate.SlidingLog, tidegate.Quota} {
+		for _, c := range []tidegate.Consistency{tidegate.Strict, tidegate.Leased, tidegate.Split} {
+			spec := tidegate.Spec{Name: "a", Scope: "ip", Algorithm: a, Events: 5, Period: time.Minute}
+			if a == tidegate.Quota {
+				spec.Period, spec.Calendar = 0, tidegate.Day
+			}
+			spec.Terms = &tidegate.Terms{Rule: "r", Role: tidegate.Marks, Handling: tidegate.Handling{Consistency: c, NoCoalesce: true}}
+			l := tidegate.MustLimit(spec)
+			again := tidegate.MustLimit(l.CounterSpec())
+			if again.Identity() != l.Identity() || again.Terms != nil && (again.Terms.Rule != "" || again.Terms.Handling.NoCoalesce) {
+				t.Errorf("%s, %s: %q became %q with %+v", a, c, l.Identity(), again.Identity(), again.Terms)
+			}
+		}
+	}
+}

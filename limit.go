@@ -150,6 +150,17 @@ func Slots(n int64, lease time.Duration) *Limit {
 // limit, or a change of tier, keeps what was used.
 func (l *Limit) Identity() string { return l.identity }
 
+// CounterSpec is a Spec by which a store can write down which counters it has: a limit made of
+// it has the same Identity, and of the Terms only what that depends on.
+func (l *Limit) CounterSpec() Spec {
+	spec := l.Spec
+	spec.Terms = nil
+	if l.Terms != nil && l.Terms.Handling.Consistency == Split {
+		spec.Terms = &Terms{Handling: Handling{Consistency: Split}}
+	}
+	return spec
+}
+
 // Settled is a limit of the same numbers that has a counter of its own for events
 // whose outcome is known, nil unless the Terms have a Block. A Gate charges it
 // at the end of requests that hold a place while they are in flight; only when it

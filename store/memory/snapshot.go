@@ -11,8 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-
-	"tidegate.dev/tidegate"
 )
 
 // A snapshot file is the magic, the hash key, the store's and the wall clock's
@@ -63,9 +61,7 @@ func (s *Store) writeSnapshot(f io.Writer) error {
 		if lim == nil || t.kind == leases {
 			continue
 		}
-		named := lim.limit.Spec
-		named.Terms = termsOfIdentity(lim.limit) // the rules will say the others again
-		spec, err := json.Marshal(named)
+		spec, err := json.Marshal(lim.limit.CounterSpec()) // the rules will say the terms again
 		if err != nil {
 			return err
 		}
@@ -83,14 +79,6 @@ func (s *Store) writeSnapshot(f io.Writer) error {
 		w.err = buf.Flush()
 	}
 	return w.err
-}
-
-// termsOfIdentity returns those terms that the identity of a limit depends on.
-func termsOfIdentity(l *tidegate.Limit) *tidegate.Terms {
-	if l.Terms == nil || l.Terms.Handling.Consistency != tidegate.Split {
-		return nil
-	}
-	return &tidegate.Terms{Handling: tidegate.Handling{Consistency: tidegate.Split}}
 }
 
 // writeTable visits the segments in the order of their tags, each under its
