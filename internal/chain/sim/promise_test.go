@@ -85,3 +85,13 @@ func TestLatencySweepUsesTheLimit(t *testing.T) {
 		}
 	}
 }
+
+// 200 nodes keep their promises, of which 20 are cut off and have less than a request each.
+func TestEdgeKeepsItsPromises(t *testing.T) {
+	s := edge(1)[0]
+	s.Subjects = one("account", bucket("account", 100, 100), 1, 1.5)
+	r := Run(s, bubble(t), nil)
+	if used := float64(r.Rows[0].Admitted) / r.Rows[0].Limit; len(r.Violations) > 0 || used < 0.9 || r.Rows[0].Local == 0 {
+		t.Errorf("%.3f of the limit used, %d by nodes alone, %q", used, r.Rows[0].Local, r.Violations)
+	}
+}
