@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"fmt"
 	"log"
 	"net/http"
 	"time"
@@ -26,20 +27,23 @@ func Example() {
 	log.Fatal(http.ListenAndServe("127.0.0.1:8080", httplimit.Limit(lim, httplimit.IP())(mux)))
 }
 
-// One limit for all callers together, 20,000 a second, that is asked for with every request:
-// the instances take events ahead, and Redis is asked seldom.
+// One limit for all callers together, 20,000 a second, that every request is held to: the
+// instances take events ahead, and Redis is asked seldom. One word is enough.
 func Example_leased() {
-	store, err := fleet.Open("redis://localhost:6379", fleet.Options{})
+	store, err := fleet.Open("redis://localhost:6379", fleet.Options{}) // which need not be there yet
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer store.Close()
 
-	lim := tidegate.New(store, tidegate.MustLimit(tidegate.Spec{
-		Events: 20_000, Period: time.Second,
+	limit := tidegate.MustLimit(tidegate.Spec{
+		Name: "site", Events: 20_000, Period: time.Second,
 		Terms: &tidegate.Terms{Handling: tidegate.Handling{Consistency: tidegate.Leased}},
-	}))
-
+	})
+	lim := tidegate.New(store, limit)
 	everyone := func(*http.Request) (string, bool) { return "everyone", true }
-	log.Fatal(http.ListenAndServe("127.0.0.1:8080", httplimit.Limit(lim, everyone)(mux)))
+	mux.Handle("/site/", httplimit.Limit(lim, everyone)(http.NotFoundHandler()))
+
+	fmt.Println(limit)
+	// Output: site: 20000/1s token_bucket burst 20000
 }

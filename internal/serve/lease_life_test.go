@@ -14,11 +14,17 @@ import (
 func TestLeasesAreAsExplained(t *testing.T) {
 	leased := 0
 	for _, spec := range []tidegate.Spec{
-		{Period: time.Second, Algorithm: tidegate.TokenBucket}, {Period: time.Minute, Algorithm: tidegate.TokenBucket}, {Period: 7 * time.Millisecond, Algorithm: tidegate.TokenBucket},
-		{Period: 39 * time.Millisecond, Algorithm: tidegate.FixedWindow}, {Period: 40 * time.Millisecond, Algorithm: tidegate.FixedWindow},
-		{Period: time.Second, Algorithm: tidegate.FixedWindow}, {Period: time.Hour, Algorithm: tidegate.FixedWindow},
-		{Calendar: tidegate.Day, Algorithm: tidegate.Quota}, {Calendar: tidegate.Week, Algorithm: tidegate.Quota},
-		{Calendar: tidegate.Month, Algorithm: tidegate.Quota}, {Calendar: tidegate.Year, Algorithm: tidegate.Quota},
+		{Period: time.Second, Algorithm: tidegate.TokenBucket},
+		{Period: time.Minute, Algorithm: tidegate.TokenBucket},
+		{Period: 7 * time.Millisecond, Algorithm: tidegate.TokenBucket},
+		{Period: 39 * time.Millisecond, Algorithm: tidegate.FixedWindow},
+		{Period: 40 * time.Millisecond, Algorithm: tidegate.FixedWindow},
+		{Period: time.Second, Algorithm: tidegate.FixedWindow},
+		{Period: time.Hour, Algorithm: tidegate.FixedWindow},
+		{Calendar: tidegate.Day, Algorithm: tidegate.Quota},
+		{Calendar: tidegate.Week, Algorithm: tidegate.Quota},
+		{Calendar: tidegate.Month, Algorithm: tidegate.Quota},
+		{Calendar: tidegate.Year, Algorithm: tidegate.Quota},
 	} {
 		for _, spec.Events = range []int64{1, 3, 19, 20, 21, 100, 999, 1000, 20_000, 5_184_000, 53_568_000, 100_000_000} {
 			for _, burst := range []int64{0, 1, 2, 39, 40, 41, 79, 80, 81, 1000, 5000, 1_000_000} {
