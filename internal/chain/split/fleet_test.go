@@ -346,6 +346,7 @@ func TestThreeASecondOnFive(t *testing.T) {
 				t.Errorf("%s: %d in second %d", l, n, i)
 			}
 		}
+		t.Logf("%s: %d in a minute", l, sum)
 		if sum < 171 || sum > 183 {
 			t.Errorf("%s: %d in a minute, want 180: %v", l, sum, seconds)
 		}
