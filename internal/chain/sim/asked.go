@@ -31,15 +31,19 @@ func (l *load) checkAsked() string {
 const (
 	queued        = 32                     // calls that may be out at a node before others wait there for their turn
 	mostQueueing  = 500 * time.Millisecond // for how long they do, beside the deadline, at a server that has much to do
+	callsOfKey    = 3                      // that may be out while nothing comes back: the next one leaves when its slack is gone
 	mostDeadlines = 6                      // for how long at one that takes no time itself
 )
 
 // slowest is how long an answer takes at most. One that is only queued behind others, at a
 // server that answers, may take longer than the deadline.
 func (s *Scenario) slowest() time.Duration {
-	calls := 0
+	calls, each := 0, 1
+	if len(s.Faults) > 0 {
+		each = callsOfKey
+	}
 	for _, sub := range s.Subjects {
-		if calls += sub.Keys; isSlot(tidegate.Check{Limit: sub.Versions[0]}) { // asked for one by one
+		if calls += each * sub.Keys; isSlot(tidegate.Check{Limit: sub.Versions[0]}) { // asked for one by one
 			calls += queued
 		}
 	}
