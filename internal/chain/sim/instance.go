@@ -11,6 +11,7 @@ import (
 	"tidegate.dev/tidegate/internal/chain/node"
 	"tidegate.dev/tidegate/internal/chain/queue"
 	"tidegate.dev/tidegate/internal/chain/registry"
+	"tidegate.dev/tidegate/internal/chain/split"
 )
 
 // instance is a process of the fleet, put together as package fleet does it.
@@ -51,7 +52,10 @@ func (r *run) newInstance(number int, known bool) *instance {
 		DenyEntries: denyEntries, Remember: remember, LocalBytes: localBytes, Skew: skew,
 	})
 	in.lease = lease.New(in.node, in.node, lease.Options{Instances: in.registry.Size})
-	in.queue = queue.New(in.lease)
+	in.queue = queue.New(split.New(in.lease, split.Options{
+		Members: in.registry.Standing, LocalBytes: localBytes,
+		Now: func() time.Time { return time.Now().Add(skew) },
+	}))
 	in.registry.Join()
 	return in
 }

@@ -9,6 +9,7 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/chain/node"
+	"tidegate.dev/tidegate/internal/chain/split"
 )
 
 // How much more than the limit may be admitted, as a share of burst + rate × time.
@@ -53,6 +54,9 @@ func (l *load) check() (broken []string) {
 	}
 	if isSlot(tidegate.Check{Limit: l.Versions[0]}) {
 		return append(broken, l.checkSlots()...)
+	}
+	if split.Is(l.Versions[0]) {
+		return append(broken, l.checkShares()...)
 	}
 	remembered, stretches := s.remembered(), l.stretches()
 	for key, log := range l.logs {

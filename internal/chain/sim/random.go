@@ -133,6 +133,9 @@ func (r *dice) surge(offered float64) Subject {
 	return sub
 }
 
+// shares are the terms of limits that are split.
+var shares = &tidegate.Terms{Handling: tidegate.Handling{Consistency: tidegate.Split}}
+
 // leased are the terms of limits that are leased.
 var leased = &tidegate.Terms{Handling: tidegate.Handling{Consistency: tidegate.Leased, OnStoreFailure: tidegate.FailLocal}}
 
@@ -182,6 +185,11 @@ func (r *dice) subject(i int, s *Scenario, offered float64, versions int) Subjec
 			scale = r.log(0.2, 5)
 		}
 		sub.Versions = append(sub.Versions, r.limit(sub.Name, algorithm, int64(max(float64(sub.Cost), float64(events)*scale)), period, max(r.log(0.1, 1.5), float64(sub.Cost)/float64(events)/scale)))
+	}
+	if v := sub.Versions[0]; versions == 1 && tidegate.Split.Suits(algorithm) && r.one(6) {
+		sub.Versions[0] = tidegate.MustLimit(tidegate.Spec{
+			Name: v.Name, Events: v.Events, Period: v.Period, Algorithm: algorithm, Burst: v.Burst, Calendar: v.Calendar, Terms: shares,
+		})
 	}
 	return sub
 }

@@ -114,10 +114,23 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// So do vectors of which a store below has a part. Only which of several refusals is told may
-// differ: the shares are asked first.
+// So do vectors of which a store below has a part, one after the other. What a share grants
+// and the store then refuses is put back; in between it looks taken to others, whom a limit
+// may refuse that has room a moment later. TestSharesRace has them all at once.
 func TestConformanceMixed(t *testing.T) {
 	storetest.RunReal(t, func(t *testing.T) tidegate.Store {
-		return newSplitting(New(chain.Adapt(memory.New()), Options{}))
+		return &inTurn{splitting: newSplitting(New(chain.Adapt(memory.New()), Options{}))}
 	})
+}
+
+// inTurn asks about one vector at a time.
+type inTurn struct {
+	*splitting
+	turn sync.Mutex
+}
+
+func (s *inTurn) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	return s.splitting.Take(ctx, checks, n)
 }

@@ -65,7 +65,7 @@ var edges = []edge{
 	{"internal/chain/share", "root", "limits of other sizes"},
 	{"internal/chain/node", "root internal/chain internal/chain/share internal/algo store/memory", "a layer, and the counters that it falls back to"},
 	{"internal/chain/split", "root internal/chain internal/chain/share internal/algo store/memory", "a layer, the counters of shares, and the spans of windows"},
-	{"internal/chain/sim", "root internal/chain internal/chain/lease internal/chain/node internal/chain/queue internal/chain/registry store/memory", "the instances of a fleet, before a Redis that is simulated"},
+	{"internal/chain/sim", "root internal/chain internal/chain/lease internal/chain/node internal/chain/queue internal/chain/registry internal/chain/split store/memory", "the instances of a fleet, before a Redis that is simulated"},
 
 	{"rules", "root internal/lang/rulefile internal/lang/route internal/lang/jwt internal/lang/apikey internal/lang/diag", "a rule file compiled into checks"},
 	{"rules/source", "rules internal/lang/rulefile internal/lang/bounded", "follows rule files"},
