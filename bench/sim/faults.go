@@ -32,7 +32,7 @@ var faults = []fault{
 		{"internal/chain/node/ahead.go", "Lease: life", "Lease: 0 * life"},
 	}},
 	{"every node has the whole limit while Redis is away", []edit{
-		{"internal/chain/node/share.go", "int64(min(max(n.o.Instances(), 1), maxNodes))", "int64(min(max(n.o.Instances(), 1), 1))"},
+		{"internal/chain/node/share.go", "max(n.o.Instances(), 1), share.MaxInstances", "1, share.MaxInstances"},
 	}},
 	{"while Redis is away, every node admits a request in every window", []edit{
 		{"internal/chain/node/pace.go", "if nodes == 1 || c.Advisory", "if nodes >= 1 || c.Advisory"},
