@@ -31,14 +31,14 @@ type leasedLoad struct {
 	by       map[tidegate.Origin]int
 }
 
-func newLeasedLoad(t testing.TB, url string, a tidegate.Algorithm) *leasedLoad {
+func newLeasedLoad(t testing.TB, url string, a tidegate.Algorithm, deadline time.Duration) *leasedLoad {
 	l := &leasedLoad{TB: t, by: map[tidegate.Origin]int{}}
 	l.limit = tidegate.MustLimit(tidegate.Spec{
 		Name: "api", Events: leasedEvents, Period: time.Second, Algorithm: a,
 		Terms: &tidegate.Terms{Handling: tidegate.Handling{Consistency: tidegate.Leased, OnStoreFailure: tidegate.FailLocal}},
 	})
 	for range leasedNodes {
-		s, err := fleet.Open(url, fleet.Options{Deadline: 500 * time.Millisecond, Instances: func() int { return leasedNodes }})
+		s, err := fleet.Open(url, fleet.Options{Deadline: deadline, Instances: func() int { return leasedNodes }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,19 +119,21 @@ func TestLeased(t *testing.T) {
 				attempt := 0
 				testdep.Undisturbed(t, disturbance, func(t testing.TB) {
 					attempt++
-					l := newLeasedLoad(t, fmt.Sprintf("%s?prefix=leased-%s-%d", url, a, attempt), a)
+					l := newLeasedLoad(t, fmt.Sprintf("%s?prefix=leased-%s-%d", url, a, attempt), a, 500*time.Millisecond)
 					l.press()
 					if n := l.over(); n > 0 && a == tidegate.TokenBucket {
 						t.Errorf("%d of %d admissions are too many", n, len(l.admitted))
 					}
 					least, most := leasedEvents*int(leasedFor/time.Second)*9/10, leasedEvents*(1+int(leasedFor/time.Second))
-					if l.asked < int64(2*least) { // this machine does not bring the load
+					if l.asked < int64(2*least) {
+						t.Logf("%d requests are all that this machine brings in %s", l.asked, leasedFor)
 						least = 0
 					}
 					if n := len(l.admitted); n < least || n > most+leasedEvents/10 {
 						t.Errorf("%d are admitted in %s; want %d to %d", n, leasedFor, least, most)
 					}
-					if calls := l.calls(); calls*20 > l.asked {
+					// Calls go by time, and requests by what the machine brings.
+					if calls := l.calls(); least > 0 && calls*20 > l.asked {
 						t.Errorf("%d calls for %d requests, decided by %v", calls, l.asked, l.by)
 					}
 				})
@@ -148,7 +150,7 @@ func TestLeasedOutage(t *testing.T) {
 	attempt := 0
 	testdep.Undisturbed(t, disturbance, func(t testing.TB) {
 		attempt++
-		l := newLeasedLoad(t, fmt.Sprintf("redis://%s?prefix=leased-%d", server.Addr, attempt), tidegate.TokenBucket)
+		l := newLeasedLoad(t, fmt.Sprintf("redis://%s?prefix=leased-%d", server.Addr, attempt), tidegate.TokenBucket, 100*time.Millisecond)
 		var all sync.WaitGroup
 		all.Go(l.press)
 		time.Sleep(leasedFor / 3)
@@ -156,7 +158,7 @@ func TestLeasedOutage(t *testing.T) {
 		time.Sleep(leasedFor / 3)
 		server.Resume()
 		all.Wait()
-		if n, most := len(l.admitted), leasedEvents*(1+int(leasedFor/time.Second))*11/10; n > most || l.by[tidegate.OriginLocal] == 0 {
+		if n, most := len(l.admitted), leasedEvents*(1+int(leasedFor/time.Second))*5/4; n > most || l.by[tidegate.OriginLocal] == 0 {
 			t.Errorf("%d are admitted, by %v; want at most %d", n, l.by, most)
 		}
 		deadline := time.Now().Add(20 * time.Second)

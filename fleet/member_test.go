@@ -80,15 +80,21 @@ func TestMembers(t *testing.T) {
 				}
 			}
 
-			// Whoever leaves is gone at once.
+			// Whoever leaves is gone at once, and not only when its heartbeats are missed.
 			for i := len(stores) - 1; i >= 0; i-- {
 				_ = stores[i].Close()
-				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-				all, err := reader.Members(ctx)
-				cancel()
 				left := func(m fleet.Member) bool { return m.Name >= fmt.Sprint("web-", i) }
-				if err != nil || slices.ContainsFunc(all, left) {
-					t.Errorf("%d have left, and there are %+v, %v", len(stores)-i, all, err)
+				for closed := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+					ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+					all, err := reader.Members(ctx)
+					cancel()
+					if err == nil && !slices.ContainsFunc(all, left) {
+						break
+					}
+					if time.Since(closed) > 6*time.Second {
+						t.Errorf("%d have left, and there are %+v, %v", len(stores)-i, all, err)
+						break
+					}
 				}
 			}
 		})
@@ -239,7 +245,8 @@ func TestMembersShowLeases(t *testing.T) {
 	asking.Go(func() {
 		for ctx.Err() == nil {
 			lim.Allow(ctx, "everyone")
+			time.Sleep(100 * time.Microsecond)
 		}
 	})
-	waitMembers(t, s, "it holds a lease", func(all []fleet.Member) bool { return len(all) == 1 && all[0].Leases == 1 && all[0].LeasedEvents > 0 })
+	waitMembers(t, s, "it holds a lease", func(all []fleet.Member) bool { return len(all) == 1 && all[0].Leases >= 1 && all[0].LeasedEvents > 0 })
 }

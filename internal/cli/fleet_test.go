@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -142,7 +143,7 @@ func TestFleetOfRedis(t *testing.T) {
 	defer stop()
 	out = output{}
 	go func() {
-		done <- run(ctx, Env{Stdout: &out, Stderr: &out}, []string{"fleet", "--redis", url, "--watch", "--json"})
+		done <- run(ctx, Env{Stdout: &out, Stderr: io.Discard}, []string{"fleet", "--redis", url, "--watch", "--json"})
 	}()
 	out.await(t, "}\n{")
 	stop()

@@ -170,3 +170,39 @@ func TestLeaseSurvivesChanges(t *testing.T) {
 		}
 	}
 }
+
+// Versions of a limit go by the quickest of them that has leases out, and none is kept out by
+// what another holds back.
+func TestLeasesOfTwoVersions(t *testing.T) {
+	t.Parallel()
+	server := testdep.Redis(t)
+	h := &leaseHistory{T: t, rand: rand.New(rand.NewPCG(1, 1)), now: time.Unix(1_800_000_000, 0), key: "ann"}
+	h.store = fleetStore{openTest(t, Config{Addrs: []string{server.Socket}, pretend: func() time.Time { return h.now }})}
+	version := func(name string, events, burst int64) *tidegate.Limit {
+		return tidegate.MustLimit(tidegate.Spec{Name: name, Events: events, Period: time.Second, Burst: burst, Algorithm: tidegate.TokenBucket})
+	}
+	take := func(l *tidegate.Limit, n int, life time.Duration) int64 {
+		h.limit = l
+		return h.take(n, life).Granted
+	}
+	const life = 100 * time.Millisecond
+	slow, quick := version("rates", 1000, 1000), version("rates", 5000, 1000)
+	sum := take(quick, 1000, life)
+	h.now = h.now.Add(life - time.Millisecond)
+	sum += take(quick, 1000, life)
+	if sum += take(slow, 1000, 0); sum > 1000 {
+		t.Errorf("%d can be used at one instant, of a burst of 1000", sum)
+	}
+	large, small := version("bursts", 1000, 1000), version("bursts", 1000, 50)
+	refused := 0
+	for range 200 {
+		take(large, 5, life)
+		h.now = h.now.Add(50 * time.Millisecond)
+		if take(small, 1, 0) == 0 {
+			refused++
+		}
+	}
+	if refused > 10 {
+		t.Errorf("a small burst is refused %d of 200 times beside leases of a large one, at a tenth of the rate", refused)
+	}
+}

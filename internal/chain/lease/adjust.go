@@ -37,7 +37,8 @@ func (s *Store) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegat
 		}
 	}
 	var err error
-	if back := unused(windows); len(back) > 0 {
+	// Of a request that the store decided a part of, nobody knows which of the others it did.
+	if back := unused(windows); len(back) > 0 && r.Origin == tidegate.OriginLeased {
 		err = s.Backend.Adjust(ctx, storeReceipt(r), back)
 	}
 	if len(theirs) > 0 {
@@ -86,6 +87,7 @@ func (s *Store) Reset(ctx context.Context, checks []tidegate.Check) error {
 		sh.mu.Lock()
 		for hash, sup := range sh.supplies {
 			if sup.counts(checks) {
+				sup.held, sup.over, sup.reset = nil, nil, true
 				delete(sh.supplies, hash)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/algo"
 )
 
 // ask takes a portion of n events. It runs by itself: nobody waits for it.
@@ -24,7 +25,10 @@ func (s *Store) ask(sh *shard, sup *supply, n int64) {
 		p.number, p.left, p.granted = s.nextLease(), granted.Granted, granted
 		p.until = sent + sup.life - sup.life/waste
 		if len(sup.returns) > 0 { // events of a window are of no use in the next
-			p.until = min(p.until, sent+granted.ResetAfter)
+			for _, c := range sup.returns {
+				at := granted.Receipt.At
+				p.until = min(p.until, sent+algo.Duration(algo.SpanAt(c.Limit, at).End*algo.Micro-at))
+			}
 			time.AfterFunc(p.until-now, func() {
 				sh.mu.Lock()
 				defer sh.mu.Unlock()
@@ -57,10 +61,12 @@ func (s *Store) askLocked(sh *shard, sup *supply, now time.Duration) {
 	if n == 0 {
 		return
 	}
-	if sup.life = s.life(sup.unit); sup.life == 0 { // more instances have come
+	life := s.life(sup.unit)
+	if life == 0 { // more instances have come
 		sup.before = now + maxPause
 		return
 	}
+	sup.life = life
 	if s.closed.Load() {
 		return
 	}

@@ -14,6 +14,7 @@ type group struct {
 	from   []int // where they stand in the vector
 	hash   uint64
 	lease  uint32 // the portion they were taken from
+	at     int64  // and the receipt of that
 	lacks  bool   // there was none for them, and one is wanted
 }
 

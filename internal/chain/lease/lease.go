@@ -116,10 +116,10 @@ func (s *Store) takeGroups(ctx context.Context, checks []tidegate.Check) (tidega
 		d, how := s.takeGroup(g)
 		switch how {
 		case refused:
-			s.putBackAll(taken)
+			s.putBackAll(ctx, taken)
 			return d, nil
 		case used:
-			g.lease = d.Receipt.Lease
+			g.lease, g.at = d.Receipt.Lease, d.Receipt.At
 			taken = append(taken, *g)
 			if told.Limit == nil || d.Outranks(&told) {
 				told = d
@@ -140,7 +140,7 @@ func (s *Store) takeGroups(ctx context.Context, checks []tidegate.Check) (tidega
 		checks[at].Over = rest[i].Over
 	}
 	if err != nil || !d.OK {
-		s.putBackAll(taken)
+		s.putBackAll(ctx, taken)
 		return d, err
 	}
 	d.Receipt.Lease = told.Receipt.Lease
@@ -150,9 +150,17 @@ func (s *Store) takeGroups(ctx context.Context, checks []tidegate.Check) (tidega
 	return d, nil
 }
 
-func (s *Store) putBackAll(taken []group) {
+// putBackAll returns what was taken from portions for a request that another limit refuses.
+// Windows get it back whose portion is over meanwhile.
+func (s *Store) putBackAll(ctx context.Context, taken []group) {
 	for i := range taken {
-		s.putBack(&taken[i], taken[i].lease)
+		g := &taken[i]
+		if s.putBack(g, g.lease) {
+			continue
+		}
+		if back := unused(g.checks); len(back) > 0 {
+			_ = s.Backend.Adjust(context.WithoutCancel(ctx), tidegate.Receipt{At: g.at}, back) // else it is over with its window
+		}
 	}
 }
 

@@ -24,6 +24,7 @@ type supply struct {
 	refusal tidegate.Decision
 	told    time.Duration // when the refusal was told
 	asked   time.Duration // when somebody last came
+	reset   bool          // its counters are: what it holds, or is asking for, was of before
 
 	returns []tidegate.Check // the part of unit that takes back what was not used: windows
 	over    []portion        // not used in time, to be returned
@@ -54,6 +55,9 @@ const waste = 64
 // use takes the cost of a request from the portions.
 func (s *supply) use(cost int64, now time.Duration) (from *portion, a answer) {
 	s.asked = now
+	if cost > s.largest() { // portions that it does not fit into would be taken for it
+		return nil, unknown
+	}
 	s.meter.add(cost, now, s.life)
 	s.expire(now)
 	for i := range s.held {
@@ -62,11 +66,15 @@ func (s *supply) use(cost int64, now time.Duration) (from *portion, a answer) {
 			return p, used
 		}
 	}
-	if s.scarce && (s.asking || now < s.before+pause) { // it is about to be asked for
+	// It is about to be asked for, or just was; if the answer takes long, that says nothing.
+	if s.scarce && (now < s.before+pause || s.asking && now < s.before+s.life/2) {
 		return nil, refused
 	}
 	return nil, unknown
 }
+
+// largest is the highest cost of a request that is decided from portions.
+func (s *supply) largest() int64 { return max(1, s.most/16) }
 
 // expire drops what may not be used any more.
 func (s *supply) expire(now time.Duration) {
@@ -108,13 +116,25 @@ const (
 
 // grant notes what was granted of n events that were asked for.
 func (s *supply) grant(p portion, n int64, rest tidegate.Decision, now time.Duration) {
+	if s.reset {
+		return
+	}
 	s.asking, s.scarce, s.before = false, false, p.sent+pause
 	s.expire(now)
 	if p.left < n {
 		s.scarce, s.refusal, s.told = true, rest, p.sent
 		s.before = now + max(pause, s.life/shortPart, min(rest.RetryAfter, maxPause))
 	}
-	if p.left == 0 || p.until <= now {
+	if p.left == 0 {
+		return
+	}
+	if p.until <= now { // it came too late
+		if now-p.sent >= s.life-s.life/waste { // and so would the next
+			s.before = now + maxPause
+		}
+		if len(s.returns) > 0 {
+			s.over = append(s.over, p)
+		}
 		return
 	}
 	if len(s.held) >= maxHeld { // what is put back to it is lost
@@ -148,7 +168,7 @@ func (s *supply) putBack(number uint32, cost int64, now time.Duration) bool {
 	s.expire(now)
 	for i := range s.held {
 		if p := &s.held[i]; p.number == number {
-			p.left += cost
+			p.left += min(cost, p.granted.Granted-p.left) // not more than was taken
 			return true
 		}
 	}

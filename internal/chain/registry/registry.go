@@ -57,14 +57,15 @@ type Options struct {
 
 // Registry is membership in a fleet. Use [New] or [Join].
 type Registry struct {
-	roll Roll
-	o    Options
-	id   string
-	is   atomic.Pointer[standing]
-	busy chan struct{}      // full while a call of the roll is under way
-	stop context.CancelFunc // nil until it joins
-	done sync.WaitGroup
-	once sync.Once
+	roll   Roll
+	o      Options
+	id     string
+	is     atomic.Pointer[standing]
+	busy   chan struct{}      // full while a call of the roll is under way
+	stop   context.CancelFunc // nil until it joins
+	done   sync.WaitGroup
+	joined sync.Once
+	once   sync.Once
 }
 
 // Join is New, and says at once that this process is there.
@@ -87,11 +88,13 @@ func New(roll Roll, o Options) *Registry {
 	return f
 }
 
-// Join says that this process is there, from now on until Close. It is called once.
+// Join says that this process is there, from now on until Close.
 func (f *Registry) Join() {
-	ctx, stop := context.WithCancel(context.Background())
-	f.stop = stop
-	f.done.Go(func() { f.beat(ctx) })
+	f.joined.Do(func() {
+		ctx, stop := context.WithCancel(context.Background())
+		f.stop = stop
+		f.done.Go(func() { f.beat(ctx) })
+	})
 }
 
 // ID is the name of this instance in the roll, another one in every process.

@@ -16,6 +16,16 @@ import (
 type lent struct {
 	drained time.Time // when it is full
 	hold    time.Duration
+	kept    int64 // what refills meanwhile, at most
+}
+
+// reserved is how much of l has to stay while events are out.
+func (b lent) reserved(l *tidegate.Limit) int64 {
+	return min(max(b.kept, refills(l, b.hold)), l.Capacity()/2)
+}
+
+func refills(l *tidegate.Limit, in time.Duration) int64 {
+	return int64(math.Ceil(rate(l) * in.Seconds()))
 }
 
 type counterName struct{ identity, key string }
@@ -38,10 +48,10 @@ func (s *server) takeLocked(a *chain.Ask) {
 		}
 		held := s.state.lent[counterName{c.Limit.Identity(), c.Key}]
 		if held.hold > 0 && !now.Before(held.drained.Add(held.hold)) {
-			held.hold = 0
+			held = lent{}
 		}
-		if hold := max(held.hold, a.Lease); hold > 0 {
-			c.Floor += int64(math.Ceil(rate(c.Limit) * hold.Seconds()))
+		if held.hold = max(held.hold, a.Lease); held.hold > 0 {
+			c.Floor += held.reserved(c.Limit)
 		}
 	}
 	take := func(n int) (tidegate.Decision, error) {
@@ -72,12 +82,13 @@ func (s *server) lendLocked(a *chain.Ask, now time.Time) {
 			continue
 		}
 		if known && !now.Before(held.drained.Add(held.hold)) {
-			held.hold = 0
+			held = lent{}
 		}
 		if held.hold = max(held.hold, a.Lease); held.hold == 0 {
 			delete(s.state.lent, name)
 			continue
 		}
+		held.kept = max(held.kept, refills(c.Limit, held.hold))
 		// What is granted of another limit of the ask may take longer: that holds back more.
 		held.drained = latest(held.drained, now.Add(a.Granted.ResetAfter))
 		name.key = strings.Clone(name.key) // the caller uses its memory again

@@ -59,7 +59,7 @@ var edges = []edge{
 	{"fleet", "store/memory", "counters of programs that share limits without Redis"},
 	{"internal/chain", "root", "layers are stores"},
 	{"internal/chain/registry", "internal/chain", "heartbeats as the backend takes them"},
-	{"internal/chain/lease", "root internal/chain", "a layer, which decides from what it took ahead"},
+	{"internal/chain/lease", "root internal/chain internal/algo", "a layer, which decides from what it took ahead; the ends of windows"},
 	{"internal/chain/queue", "root internal/chain internal/algo", "a layer, and turns of buckets"},
 	{"internal/chain/queue/queuetest", "root internal/chain/queue", "the queue for the suite of every store"},
 	{"internal/chain/share", "root", "limits of other sizes"},

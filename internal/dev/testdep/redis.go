@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -64,13 +65,24 @@ func newRedis(t testing.TB, args ...string) *RedisServer {
 // FreePort is a port of 127.0.0.1 that nobody listens on.
 func FreePort(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := listenAside()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	return port
+}
+
+// listenAside listens on a port that no other process is given by chance: those who listen on
+// port 0, and connections, get one of the ephemeral ports, which begin at 32768.
+func listenAside() (l net.Listener, err error) {
+	for range 100 {
+		if l, err = net.Listen("tcp", fmt.Sprint("127.0.0.1:", 10_000+rand.IntN(22_000))); err == nil {
+			return l, nil
+		}
+	}
+	return nil, err
 }
 
 // Start starts the server if it does not run, and waits until it answers.

@@ -3,8 +3,8 @@
 --   the instant at which it has drained, in µs and ticks, the latter + 32768
 --   the pace it drains at: what one event takes, in ticks
 --   when it was written, in µs, and the number of this format, 2
--- and in format 3, which is written while events may be out on leases, as '<d':
---   hold, for how long they may be used, in µs
+-- and in format 3, which is written while events may be out on leases, as '<dd':
+--   hold, for how long they may be used, in µs, and how many events refill meanwhile
 -- Format 1 was the first 18 bytes of that. A node that writes it reads the first 18 bytes of
 -- any, and cuts off what is beyond the largest limit it knows of; less of it, and nothing
 -- below an hour, because of the + 32768, which was the mark of what is booked ahead. A state
@@ -45,9 +45,9 @@ after = function(us, ticks, than, thanticks)
 end
 
 -- pour returns the state of a level at an instant, and when it says nothing any more.
-pour = function(us, ticks, pace, at, hold)
+pour = function(us, ticks, pace, at, hold, kept)
   if hold > 0 then
-    return pack('<dI2ddBd', at + us, ticks + 32768, pace, at, 3, hold), at + us + 1 + hold
+    return pack('<dI2ddBdd', at + us, ticks + 32768, pace, at, 3, hold, kept), at + us + 1 + hold
   end
   if us == 0 and ticks == 0 then return '', 0 end
   return pack('<dI2ddB', at + us, ticks + 32768, pace, at, 2), at + us + 1
@@ -68,7 +68,7 @@ local function convert(us, ticks, old, em)
 end
 
 --:vars
-em, cap, leaky, wait, waitt, tau, taut, us, t, own, ownt, pace, lag, changed, room, turns, level, hold, held, freed
+em, cap, leaky, wait, waitt, tau, taut, us, t, own, ownt, pace, lag, changed, room, turns, level, hold, kept, held, freed
 
 --:advance
 -- The level is the time that what was charged still takes to drain. Mostly it is below 2^50
@@ -79,14 +79,14 @@ em, cap, leaky, wait, waitt, tau, taut, us, t, own, ownt, pace, lag, changed, ro
 -- is to be kept as it is now, even if nothing is charged.
 em, cap, leaky, wait, waitt = unpack('<ddBdI2', arg, from)
 local drained, ticks, old, written, bytes = 0, 0, em, now
-hold, held = 0, 0
+hold, kept, held = 0, 0, 0
 if at then
   if #box > at + 25 then
     bytes, drained, ticks, old, written = unpack('<I2dI2dd', box, at - 2)
     if bytes < 27 then
       written = now
-    elseif bytes > 34 then
-      hold = unpack('<d', box, at + 27)
+    elseif bytes > 42 then
+      hold, kept = unpack('<dd', box, at + 27)
     end
   else
     drained, ticks, old = unpack('<dI2d', box, at)
@@ -95,12 +95,16 @@ if at then
 end
 -- Events on leases are used up to hold later than they were charged, and meanwhile others
 -- have refilled. So that no stretch of time has too many, what refills in hold stays in the
--- bucket, for everybody, until it has been full for that long.
-if drained + hold < now then hold = 0 end
+-- bucket, for everybody, until it has been full for that long: what the quickest of the
+-- versions of the limit refills, and never more than half of the bucket.
+if drained + hold < now then hold, kept = 0, 0 end
 if lease > hold then hold = lease end
 if hold > 0 then
   freed = drained + hold - now + 1 -- until nothing is held back
   held = -floor(-hold * 1024 / em)
+  if held > kept then kept = held end
+  held = kept
+  if held > floor(cap / 2) then held = floor(cap / 2) end
   reserved = reserved + held
 end
 if leaky == 2 then leaky, old = 0, em end -- raw time: whatever pace it was written at
@@ -178,7 +182,7 @@ if level then
     reset = floor(level / 1024)
     resett = level - reset * 1024
     if hold > 0 then
-      state, till = pack('<dI2ddBd', now + reset, resett + 32768, em, now, 3, hold), now + reset + 1 + hold
+      state, till = pack('<dI2ddBdd', now + reset, resett + 32768, em, now, 3, hold, kept), now + reset + 1 + hold
     else
       state, till = pack('<dI2ddB', now + reset, resett + 32768, em, now, 2), now + reset + 1
     end
@@ -196,7 +200,7 @@ else
   if leaky == 1 then
     if turns < n then left = 0 elseif turns - n + 1 < left then left = turns - n + 1 end
   end
-  if changed then state, till = pour(own, ownt, pace, now + lag, hold) end
+  if changed then state, till = pour(own, ownt, pace, now + lag, hold, kept) end
   if k > 0 then
     if leaky == 1 then
       delay, delayt = us, t
@@ -208,7 +212,7 @@ else
       local more, moret = events(n, em)
       us, t = us + more, t + moret
       if t >= 1024 then us, t = us + 1, t - 1024 end
-      state, till = pour(us, t, em, now + lag, hold)
+      state, till = pour(us, t, em, now + lag, hold, kept)
       own, ownt, pace = us, t, em
     end
   end
@@ -257,7 +261,7 @@ else
   end
   if own < 0 then own, ownt = 0, 0 end
 end
-if changed then state, till = pour(own, ownt, pace, now + lag, hold) end
+if changed then state, till = pour(own, ownt, pace, now + lag, hold, kept) end
 
 --:force
 --<bucket pair>
@@ -268,4 +272,4 @@ local limit, limitt = events(2 * cap, pace)
 if pace ~= em and limit >= 63244800000000 then limit, limitt = 63244800000000, 0 end -- no law holds longer
 if after(more, moret, limit, limitt) then more, moret = limit, limitt end
 if after(more, moret, own, ownt) then own, ownt = more, moret end
-state, till = pour(own, ownt, pace, now + lag, hold)
+state, till = pour(own, ownt, pace, now + lag, hold, kept)
