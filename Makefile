@@ -3,7 +3,7 @@ FUZZTIME ?= 60s
 export GO FUZZTIME COUNT ARGS FUZZ
 export PATH := $(PATH):/usr/local/go/bin
 
-.PHONY: help check-go run test lint bench bench-engine bench-rules bench-gateway bench-redis bench-doors bench-fleet chaos conformance accuracy fuzz flood mutants sim docs release
+.PHONY: help check-go run test lint bench bench-engine bench-rules bench-gateway bench-redis bench-doors bench-rls bench-telemetry bench-fleet bench-sources chaos conformance accuracy fuzz flood mutants sim docs release
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -47,9 +47,20 @@ bench-doors: check-go ## measure CL.THROTTLE beside INCR of redis-server, and th
 	@scripts/bench-deps.sh
 	cd bench && $(GO) run ./doors $(if $(CHECK),-check)
 
+bench-rls: check-go ## measure the service for Envoy beside a gRPC server that decides nothing and envoyproxy/ratelimit (CHECK=1: fail below the bars)
+	@scripts/test-deps.sh
+	cd bench && $(GO) run ./rls $(if $(CHECK),-check) $(ARGS)
+
+bench-telemetry: check-go ## measure what metrics and lists of offenders cost: decisions and calls watched and not (CHECK=1: fail below the bars)
+	cd bench && $(GO) run ./telemetry $(if $(CHECK),-check) $(ARGS)
+
 bench-fleet: check-go ## measure leases: three processes on one key, strict and leased; admissions are replayed (CHECK=1: fail below the bars)
 	@scripts/test-deps.sh
 	cd bench && $(GO) run ./fleet $(if $(CHECK),-check) $(ARGS)
+
+bench-sources: check-go ## change rules in etcd, Redis and an HTTP server while three gateways answer 5,000 requests a second (RATE=5000)
+	@scripts/test-deps.sh
+	TIDEGATE_TEST_RATE=$(or $(RATE),5000) $(GO) test -count=1 -run '^TestRulesFromSources$$' -v ./internal/serve
 
 chaos: check-go ## break Redis in every way under three gateways; writes docs/chaos.md (ROW=regexp picks rows, and writes nothing; ARGS=-list)
 	@scripts/test-deps.sh

@@ -14,11 +14,11 @@ const MaxKey = 64
 // MaxKey becomes a SHA-256 in hex, told apart from the others by its first byte.
 func Key(parts ...string) string {
 	var room [128]byte
-	return string(appendKey(room[:0], parts))
+	return string(AppendKey(room[:0], parts...))
 }
 
-// appendKey appends the key of parts to b.
-func appendKey(b []byte, parts []string) []byte {
+// AppendKey appends the Key of parts to b.
+func AppendKey(b []byte, parts ...string) []byte {
 	if len(parts) == 1 && len(parts[0]) < MaxKey {
 		b = append(b, '=')
 		return append(b, parts[0]...)

@@ -10,7 +10,7 @@ package tidegate
 type Receipt struct {
 	// At is the store's time of the charge in ticks of 1/1024 µs since the Unix
 	// epoch. It is the store's own clock, which need not agree with the caller's.
-	// 0: nobody looked at a counter for this decision. Of a store that keeps slots
+	// 0: nobody looked at a counter for this decision; -1: see Latest. Of a store that keeps slots
 	// without a Handle it is also the name of the lease; see Copy.
 	At int64
 	// Handle names what the store keeps a record of: a reservation, or the slots that
@@ -39,6 +39,21 @@ func (r Receipt) Copy(i int64) Receipt {
 	}
 	return r
 }
+
+// Latest returns a receipt for whatever was charged last, by those who decided that r is
+// about: [Store.Adjust] gives back by it what nobody has kept the receipt of, from the newest
+// event to the oldest that still counts. Turns of a [LeakyBucket] are not given back by it,
+// because somebody may wait for them, nor are slots.
+func (r Receipt) Latest() Receipt {
+	latest := Receipt{At: -1, Origin: r.Origin, Instance: r.Instance}
+	if r.Origin == OriginLeased || r.Origin == OriginRemembered { // who were told by the store
+		latest.Origin = OriginStore
+	}
+	return latest
+}
+
+// IsLatest reports whether r was made by [Receipt.Latest].
+func (r Receipt) IsLatest() bool { return r.At == -1 }
 
 // Apart is when the parts of a charge were made that a store keeps on servers with
 // clocks of their own.

@@ -47,7 +47,7 @@ func (r *Request) Key(parts ...string) string {
 	}
 	start := len(r.keys)
 	// What an append moves elsewhere, the keys made before still hold.
-	r.keys = appendKey(r.keys, parts)
+	r.keys = AppendKey(r.keys, parts...)
 	made := r.keys[start:]
 	return unsafe.String(unsafe.SliceData(made), len(made))
 }

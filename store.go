@@ -51,7 +51,8 @@ type Store interface {
 	// still counts. A turn of a bucket that was booked ahead is returned at its own
 	// instant, r.At plus Wait. In a LeakyBucket each event of a charge has a turn,
 	// see [Limit.Turn], and those returned are freed only if they are the last in
-	// line: otherwise they stay a hole. Adjust is not idempotent and never retried.
+	// line: otherwise they stay a hole. By [Receipt.Latest] what was charged last is
+	// returned. Adjust is not idempotent and never retried.
 	Adjust(ctx context.Context, r Receipt, checks []Check) error
 }
 

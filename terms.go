@@ -10,6 +10,9 @@ type Terms struct {
 	Rule string
 	// Role is what the limit is for within its rule.
 	Role Role
+	// Elastic: what is above this limit passes only while a signal says that there is room.
+	// It is told of limits that are [Marks].
+	Elastic bool
 	// Answer is how front ends answer a refusal, and what they tell clients about the limit.
 	Answer Answer
 	// AtEnd is what becomes of a charge when the request has ended, or was refused.

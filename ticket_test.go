@@ -168,6 +168,42 @@ func TestTicketOfAnotherProcess(t *testing.T) {
 	}
 }
 
+// Slots that are counted in the memory of another process are neither renewed nor released here,
+// and whoever tries is told; alone, and beside what is settled.
+func TestSlotsOfAnotherProcess(t *testing.T) {
+	slots := tidegate.Check{Key: "a", Cost: 1, Limit: tidegate.MustLimit(tidegate.Spec{Name: "render", Events: 1, Period: 30 * time.Second, Algorithm: tidegate.Concurrency})}
+	rate := tidegate.Check{Key: "a", Cost: 1, Limit: tidegate.MustLimit(tidegate.Spec{Name: "rate", Events: 10, Period: time.Hour})}
+	for name, checks := range map[string]vector{"alone": {slots}, "beside a rate": {rate, slots}, "beside an estimate": {estimated("tokens", ""), slots}} {
+		here, there := tidegate.NewGate(checks, memory.New()), tidegate.NewGate(checks, memory.New())
+		_, ticket := there.Issue(t.Context(), &tidegate.Request{})
+		_, own := here.Issue(t.Context(), &tidegate.Request{})
+		ticket, own = carried(t, ticket), carried(t, own)
+		for verb, do := range map[string]func(*tidegate.Gate, *tidegate.Ticket) error{
+			"renew":   func(g *tidegate.Gate, k *tidegate.Ticket) error { return g.Renew(t.Context(), k) },
+			"release": func(g *tidegate.Gate, k *tidegate.Ticket) error { return g.Release(t.Context(), k) },
+			"settle":  func(g *tidegate.Gate, k *tidegate.Ticket) error { return g.Settle(t.Context(), k, tidegate.Outcome{}) },
+		} {
+			if err := do(here, ticket); !errors.Is(err, tidegate.ErrElsewhere) {
+				t.Errorf("%s, %s elsewhere: %v", name, verb, err)
+			}
+		}
+		for gate, theirs := range map[*tidegate.Gate]*tidegate.Ticket{here: own, there: ticket} {
+			if d, _ := gate.Issue(t.Context(), &tidegate.Request{}); d.OK {
+				t.Errorf("%s: the slot was given back", name)
+			}
+			if err := gate.Renew(t.Context(), theirs); err != nil {
+				t.Errorf("%s: renew where it belongs: %v", name, err)
+			}
+			if err := gate.Settle(t.Context(), theirs, tidegate.Outcome{CostKnown: true}); err != nil {
+				t.Errorf("%s: settle where it belongs: %v", name, err)
+			}
+			if d, _ := gate.Issue(t.Context(), &tidegate.Request{}); !d.OK {
+				t.Errorf("%s: the slot was not given back", name)
+			}
+		}
+	}
+}
+
 // The slots of a ticket are held while they are renewed, and not renewed by themselves.
 func TestTicketHoldsSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

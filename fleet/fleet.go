@@ -23,12 +23,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/chain"
+	"tidegate.dev/tidegate/internal/chain/board"
 	"tidegate.dev/tidegate/internal/chain/lease"
 	"tidegate.dev/tidegate/internal/chain/node"
 	"tidegate.dev/tidegate/internal/chain/queue"
@@ -66,6 +68,15 @@ type Options struct {
 	// operators see which instances have which; nil means that there are none. Of a
 	// revision, 16 bytes are shown.
 	Rules func() string
+	// StateFile keeps on this machine what operators have ordered, so that it holds from the
+	// start on even while Redis is away: see [Follow]. "" means that Redis alone keeps it. A
+	// file that cannot be read is an error of Open.
+	StateFile string
+	// OnMeasure is told of an order that cannot hold here: see [Follow]. It must not call
+	// the Store.
+	OnMeasure func(error)
+	// Log is told when operators' orders cannot be shared or kept; nil means that nobody is.
+	Log *slog.Logger
 	// JoinLater: this instance is not counted among the others before [Store.Join].
 	// For programs that hand over to a successor.
 	JoinLater bool
@@ -106,17 +117,18 @@ func (o *Options) clock() func() time.Time {
 // Store is a [tidegate.Store] whose counters a fleet shares, also a Renewer, Reserver and
 // Resetter. Use [Open]. Its methods may be called from any number of goroutines.
 type Store struct {
-	redis     *redis.Store
-	shared    chain.Shared // what is inside
-	node      *node.Node
-	lease     *lease.Store
-	split     *split.Store
-	queue     *queue.Store
-	registry  *registry.Registry
-	o         Options
-	watch     healthWatch
-	evictions evictions
-	clock     clockWatch
+	redis    *redis.Store
+	shared   chain.Shared // what is inside
+	node     *node.Node
+	lease    *lease.Store
+	split    *split.Store
+	queue    *queue.Store
+	registry *registry.Registry
+	board    *board.Board
+	o        Options
+	watch    healthWatch
+	servers  servers
+	clock    clockWatch
 
 	name, version string
 	opened        time.Time
@@ -145,7 +157,7 @@ func Open(url string, o Options) (*Store, error) {
 	}
 	s.shared, _ = chain.AsShared(inner) // every store of package redis is one
 	s.watch.tell = o.OnState
-	s.evictions.memory, s.evictions.tell = inner.Memory, o.OnEviction
+	s.servers.info, s.servers.tell = inner.Info, o.OnEviction
 	s.watch.ask = s.health
 	s.node = node.New(s.shared, node.Options{
 		Name: "Redis", Deadline: o.Deadline, Default: o.OnStoreFailure, Instances: s.Instances, Skew: o.skew,
@@ -159,6 +171,10 @@ func Open(url string, o Options) (*Store, error) {
 		layer = timed{layer, o.OnTake}
 	}
 	s.queue = queue.New(layer)
+	if err := s.openBoard(); err != nil {
+		_ = s.Close()
+		return nil, err
+	}
 	if !o.JoinLater {
 		s.Join()
 	}
@@ -176,7 +192,7 @@ func (s *Store) beat(err error) {
 	s.watch.beat(err)
 	s.split.Look()
 	if err == nil {
-		s.evictions.look()
+		s.servers.look()
 	}
 }
 
@@ -201,6 +217,9 @@ func (s *Store) standing() (instances, rank int) {
 // forgotten.
 func (s *Store) Close() error {
 	s.joined.Store(false)
+	if s.board != nil {
+		s.board.Close()
+	}
 	s.registry.Close()
 	s.lease.Close()
 	_ = s.node.Close()
@@ -209,19 +228,30 @@ func (s *Store) Close() error {
 
 // HandOver writes to a file what a successor of this process has to know while Redis is
 // away, what is counted locally, and what is owed; and what is counted of [tidegate.Split]
-// limits, in another file beside it. From then on it is the successor's.
+// limits and what operators have ordered, in other files beside it. From then on it is the
+// successor's.
 func (s *Store) HandOver(file string) error {
 	if err := s.split.HandOver(file + ofShares); err != nil {
+		return err
+	}
+	if err := s.board.HandOver(file + ofBoard); err != nil {
 		return err
 	}
 	return s.node.HandOver(file)
 }
 
-// ofShares is at the end of the name of the file with what is counted of shares.
-const ofShares = ".shares"
+// Ends of the names of other files: with what is counted of shares, and with what operators
+// have ordered.
+const (
+	ofShares = ".shares"
+	ofBoard  = ".board"
+)
 
 // Resume says that nobody has taken over.
-func (s *Store) Resume() { s.node.Resume() }
+func (s *Store) Resume() {
+	s.node.Resume()
+	s.board.Resume()
+}
 
 // TakeOver reads what a predecessor wrote with HandOver. Call it before Join and before the
 // first request.
@@ -230,7 +260,7 @@ func (s *Store) TakeOver(file string) error {
 	if err == nil {
 		s.registry.Assume(instances)
 	}
-	return errors.Join(err, s.split.TakeOver(file+ofShares))
+	return errors.Join(err, s.split.TakeOver(file+ofShares), s.board.TakeOver(file+ofBoard))
 }
 
 // LocalFallback implements [tidegate.LocalFallback]: FailLocal is answered here.

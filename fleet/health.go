@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate/internal/chain/node"
+	"tidegate.dev/tidegate/store/redis"
 )
 
 // The values of Health.Status.
@@ -104,7 +105,7 @@ type Stats struct {
 // Health tells how the Store is doing now.
 func (s *Store) Health() Health {
 	h := s.watch.now()
-	h.Warnings = s.evictions.warnings()
+	h.Warnings = s.servers.warnings()
 	h.Leases, h.LeasedEvents = s.lease.Outstanding()
 	var off bool
 	if h.Clock, off = s.clock.now(); off {
@@ -118,7 +119,11 @@ func (s *Store) Stats() Stats { return Stats(s.node.Health().Counts) }
 
 // Evicted is how many keys servers of Redis have evicted since Open, of whatever prefix, as far
 // as is known.
-func (s *Store) Evicted() int64 { return s.evictions.total() }
+func (s *Store) Evicted() int64 { return s.servers.total() }
+
+// Servers is what Redis, or each master of a cluster, said about itself in the last seconds:
+// CPU, memory, clients. It is empty if the user may not run INFO.
+func (s *Store) Servers() []redis.Info { return s.servers.shown(time.Now()) }
 
 // Unasked are the limits that Redis could not be asked about, ever.
 func (s *Store) Unasked() (all []Unasked) {

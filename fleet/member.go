@@ -38,6 +38,10 @@ type Member struct {
 	Owed         int64 // counters that something is still to be charged to
 	Leases       int   // that it holds
 	LeasedEvents int64 // that it may still admit by them
+	// Follows: it holds to what operators order (see [Follow]), and Orders is up to which
+	// version of these. Whoever has a lower one than others is behind.
+	Follows bool
+	Orders  int64
 	// Instances that it counts: its share of a limit, where it decides alone, is one of so
 	// many.
 	Instances int
@@ -81,6 +85,9 @@ func memberOf(e chain.Entry, now time.Time) Member {
 		m.Clock = Clock{Server: r.Server, Offset: r.Offset.duration(), Within: r.Within.duration()}
 	}
 	m.Status, m.Out, m.OutCount = r.Status, r.Out, r.OutCount
+	if r.Orders != nil {
+		m.Follows, m.Orders = true, *r.Orders
+	}
 	m.Owed, m.Leases, m.LeasedEvents, m.Instances = r.Owed, r.Leases, r.LeasedEvents, r.Instances
 	return m
 }
@@ -96,6 +103,9 @@ func (s *Store) about() string {
 	}
 	if s.o.Rules != nil {
 		r.Rules = s.o.Rules()
+	}
+	if version, follows := s.board.Version(); follows {
+		r.Orders = &version
 	}
 	for _, one := range h.Servers {
 		if one.Status != OK {

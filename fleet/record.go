@@ -38,6 +38,8 @@ type record struct {
 	Leases       int   `json:"leases,omitempty"`
 	LeasedEvents int64 `json:"leased,omitempty"`
 	Instances    int   `json:"of"`
+
+	Orders *int64 `json:"orders,omitempty"` // nil: it does not follow what operators order
 }
 
 // Longest texts of a record, in bytes.
@@ -96,6 +98,10 @@ func (r *record) trim() {
 	}
 	for _, s := range []*seconds{&r.Up, &r.For, &r.Offset, &r.Within} {
 		*s = min(max(*s, -maxSeconds), maxSeconds)
+	}
+	if r.Orders != nil {
+		orders := min(max(*r.Orders, 0), maxEvents)
+		r.Orders = &orders
 	}
 	r.Up, r.For, r.Within = max(r.Up, 0), max(r.For, 0), max(r.Within, 0)
 }

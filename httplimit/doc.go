@@ -6,7 +6,8 @@
 //	lim := tidegate.New(memory.New(), tidegate.PerMinute(100))
 //	http.Handle("/api/", httplimit.Limit(lim, httplimit.IP())(api))
 //
-// A refused request is answered with 429, Retry-After and a problem+json body;
+// A refused request is answered with 429, Retry-After and a problem+json body, a
+// call of gRPC with the status of gRPC for that;
 // the answer to every decided request carries the RateLimit fields of the IETF. [Options] changes
 // that. [Gate] does the same for a [tidegate.Gate], where rules say who and what.
 //

@@ -34,7 +34,14 @@ func (f *Front) Describe(h http.Header, d *tidegate.Decision) {
 	f.o.setLimitHeaders(h, d, f.known.of(d.Limit), &f.known)
 }
 
-// Refuse answers a refusal, headers of the dialect included. A status of 0 means [Status].
+// Answer answers a refusal to the client itself, exactly as the middleware does: a call of gRPC gets
+// a status of gRPC.
+func (f *Front) Answer(w http.ResponseWriter, r *http.Request, d *tidegate.Decision) {
+	f.o.refuse(w, r, d, f.known.of(d.Limit), &f.known)
+}
+
+// Refuse answers a refusal to a proxy that asks, headers of the dialect included: always by the status
+// of HTTP, whatever the request is that it asks about. A status of 0 means [Status].
 func (f *Front) Refuse(w http.ResponseWriter, r *http.Request, d *tidegate.Decision, status int) {
 	if status == 0 {
 		status = Status(*d)

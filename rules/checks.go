@@ -5,6 +5,9 @@ import "tidegate.dev/tidegate"
 // append adds the checks of a rule that was hit, if it applies.
 func (st *state) append(dst []tidegate.Check, h *hit) []tidegate.Check {
 	r := st.set.entries[h.entry].rule
+	if st.measures != nil {
+		st.lookForBan(h)
+	}
 	switch h.verdict {
 	case refuses:
 		return append(dst, tidegate.Check{Limit: r.refusal(h), Cost: 1, Advisory: h.try})
@@ -13,7 +16,8 @@ func (st *state) append(dst []tidegate.Check, h *hit) []tidegate.Check {
 			return append(dst, tidegate.Check{Key: h.key, Limit: r.denial(h), Cost: 1, Advisory: h.try})
 		}
 		first := len(dst)
-		dst = st.appendPlan(dst, h, r.plan(st, h))
+		p, _ := st.plan(h, r)
+		dst = st.appendPlan(dst, h, p)
 		if st.before != nil {
 			dst = st.appendPredecessors(dst, first)
 		}

@@ -50,7 +50,8 @@ func compile(f *rulefile.File, config Config) (*Set, diag.List) {
 	}
 	s.replace()
 	s.index = newIndex(s.entries, config.IgnoreCase)
-	s.files, s.headers = c.files, headersOf(c.ids, s.keys)
+	s.files, s.layers, s.headers = c.files, f.Layers, headersOf(c.ids, s.keys)
+	s.denied = answer(f, &rulefile.Rule{Deny: true})
 	c.ids.file, c.ids.unnamed = nil, nil // of no more use
 	s.states.New = func() any { return s.newState() }
 	return s, c.problems

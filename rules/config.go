@@ -19,6 +19,9 @@ type Config struct {
 	// IgnoreCase is for upstreams that take paths in any case: patterns, conditions on
 	// the path and what is counted by it then do so, too.
 	IgnoreCase bool
+	// MergeDomains: several files may have descriptors of one domain of Envoy's rate limit
+	// service; otherwise that is an error. See [Set.Domains].
+	MergeDomains bool
 	// Signals are what `over: elastic` looks at; nil has none, so that elastic
 	// limits stay at their nominal size.
 	Signals Signals

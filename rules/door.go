@@ -12,10 +12,11 @@ const (
 	DoorForwardAuth Door = "forward-auth" // proxies ask by the head of a request
 	DoorCheck       Door = "check"        // programs ask over HTTP
 	DoorRESP        Door = "resp"         // programs ask by the protocol of Redis
+	DoorRLS         Door = "rls"          // Envoy asks by descriptors
 )
 
 // Doors returns all there are.
-func Doors() []Door { return []Door{DoorForwardAuth, DoorCheck, DoorRESP} }
+func Doors() []Door { return []Door{DoorForwardAuth, DoorCheck, DoorRESP, DoorRLS} }
 
 // Blind returns a warning for each rule that says something about what a door cannot know
 // or do, and what happens instead.

@@ -22,8 +22,10 @@ type Explanation struct {
 	AlsoReadAs []string        `json:"also_read_as,omitempty"`
 	Identities []FoundIdentity `json:"identities"`
 	// Exempt is the place of the entry of exempt that takes the request out.
-	Exempt string          `json:"exempt,omitempty"`
-	Rules  []ExplainedRule `json:"rules"`
+	Exempt string `json:"exempt,omitempty"`
+	// Ban refuses the request, whatever the rules say of it; nil means that none does.
+	Ban   *Measure        `json:"ban,omitempty"`
+	Rules []ExplainedRule `json:"rules"`
 }
 
 // FoundIdentity is who is asking, by one name.
@@ -55,6 +57,8 @@ type ExplainedRule struct {
 	// terms. Reason is what the branch says of itself.
 	Branch string `json:"branch,omitempty"`
 	Reason string `json:"reason,omitempty"`
+	// Override has put other limits in place of those of the rule; nil means that none has.
+	Override *Measure `json:"override,omitempty"`
 	// Tier is the one that the request has, Row the values of the table's row that it falls
 	// into; "else" where it falls into none.
 	Tier string `json:"tier,omitempty"`
@@ -116,6 +120,9 @@ func (st *state) explain() Explanation {
 		st.turnTo(way)
 		st.collect()
 		found, exempt := st.explainReading()
+		if ban := st.banned(); ban != nil && e.Ban == nil {
+			e.Ban = ban.measure.clone()
+		}
 		if way == 0 {
 			e.Identities, e.Rules, e.Exempt = st.foundIdentities(), found, exempt
 			continue
@@ -147,6 +154,9 @@ func (st *state) explainReading() (found []ExplainedRule, exempt string) {
 	next := first
 	for i := len(s.entries) - len(s.rules); i < len(s.entries); i++ {
 		if next < len(st.hits) && int(st.hits[next].entry) == i {
+			if st.measures != nil {
+				st.lookForBan(&st.hits[next])
+			}
 			found = append(found, st.explainHit(&st.hits[next]))
 			next++
 			continue
@@ -213,8 +223,11 @@ func (st *state) explainHit(h *hit) ExplainedRule {
 	if h.verdict == applies && !r.written.Deny {
 		x.Per, x.Scope = r.subject.text(), r.subject.scopes[h.scope]
 		x.Subject = r.subject.named(st, h)
-		p := r.plan(st, h)
+		p, o := st.plan(h, r)
 		st.explainPlan(&x, p)
+		if o != nil {
+			x.Override = o.measure.clone()
+		}
 		x.Tier, x.Row = r.written.TierOf(p.branch), r.written.RowOf(p.branch)
 	}
 	checks := st.append(nil, h)

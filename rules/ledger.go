@@ -53,6 +53,11 @@ func (c *counters) at(scope int) []counter {
 type counter struct {
 	limit    *tidegate.Limit
 	anchored bool // a quota that starts on a day of who is asking; limit is that of who has none
+
+	// These are not saved.
+	most    *tidegate.Limit // the largest, where its number comes from who is asking; nil elsewhere
+	maxWait time.Duration   // how far it is booked ahead
+	tries   bool            // it never decides
 }
 
 func (s *Set) ledger() ledger {
@@ -101,9 +106,13 @@ func (p *plan) counters() counters {
 			it := &items[i]
 			h, anchored := it.some(), it.vary != nil && !it.vary.clamp
 			if h.nominal != nil {
-				made = append(made, counter{h.nominal, anchored})
+				made = append(made, counter{limit: h.nominal, anchored: anchored, tries: true})
 			}
-			made = append(made, counter{h.limit, anchored})
+			c := counter{limit: h.limit, anchored: anchored, maxWait: h.maxWait, tries: h.tries || p.decides == nil}
+			if it.vary != nil && it.vary.clamp {
+				c.most = it.vary.get(it.vary.most).limit
+			}
+			made = append(made, c)
 		}
 		all.By = append(all.By, made)
 	}
@@ -132,26 +141,34 @@ func (r *rule) times(of func(l *tidegate.Limit, maxWait time.Duration) time.Dura
 		}
 	}
 	for i := range r.plans {
-		for _, by := range [][][]item{r.plans[i].decides, r.plans[i].tries} {
-			for _, items := range by {
-				for j := range items {
-					it := &items[j]
-					all := []*held{it.some()}
-					if it.vary != nil {
-						all = append(all, it.vary.get(1), it.vary.get(it.vary.most))
-					}
-					for _, h := range all {
-						add(h.nominal, h.maxWait)
-						add(h.limit, h.maxWait)
-					}
-				}
-			}
-		}
+		r.plans[i].eachLimit(add)
 	}
 	for _, l := range r.blocks {
 		add(l, 0)
 	}
 	return times
+}
+
+// eachLimit calls f for the limits of the plan, and with how far ahead they are booked. Of
+// those whose number comes from the caller, it is the least and the most.
+func (p *plan) eachLimit(f func(l *tidegate.Limit, maxWait time.Duration)) {
+	for _, by := range [][][]item{p.decides, p.tries} {
+		for _, items := range by {
+			for i := range items {
+				it := &items[i]
+				all := []*held{it.some()}
+				if it.vary != nil {
+					all = append(all, it.vary.get(1), it.vary.get(it.vary.most))
+				}
+				for _, h := range all {
+					if h.nominal != nil {
+						f(h.nominal, h.maxWait)
+					}
+					f(h.limit, h.maxWait)
+				}
+			}
+		}
+	}
 }
 
 func (c *counter) text() string {

@@ -45,6 +45,7 @@ type limiter struct {
 // role is what tells the terms of a rule's limits apart.
 type role struct {
 	is      tidegate.Role
+	elastic bool
 	nominal *tidegate.Limit
 	block   *tidegate.Limit
 	settle  string
@@ -106,8 +107,8 @@ func (l *limiter) termsOf(as role) *tidegate.Terms {
 		return t
 	}
 	t := &tidegate.Terms{
-		Rule:   l.rule.Name.Text,
-		Role:   as.is,
+		Rule: l.rule.Name.Text,
+		Role: as.is, Elastic: as.elastic,
 		Answer: l.answer,
 		AtEnd:  tidegate.AtEnd{Block: as.block, Settle: as.settle},
 		Handling: tidegate.Handling{
@@ -188,7 +189,7 @@ func (l *limiter) under(h *held, spec tidegate.Spec, scope string, as role, over
 		}
 	}
 	if as.is == tidegate.Decides {
-		as.is = tidegate.Marks
+		as.is, as.elastic = tidegate.Marks, over.Elastic != nil
 	}
 	h.nominal, err = l.limit(spec, scope, as)
 	return err

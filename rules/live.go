@@ -19,10 +19,12 @@ type Live struct {
 	force atomic.Pointer[force]
 }
 
-// force is a Set, and what it took the place of.
+// force is a Set, what it took the place of, and the measures beyond it.
 type force struct {
-	set    *Set
-	before *predecessors // nil: none that still count
+	set      *Set
+	before   *predecessors // nil: none that still count
+	measures *measures     // nil: none that hold
+	ordered  *ordered      // nil: none
 }
 
 // NewLive returns a Live with set in force.
@@ -46,7 +48,11 @@ func (l *Live) Swap(set *Set) *Set {
 	f := l.force.Load()
 	s := newSuccession(f.set.ledger(), set.ledger(), f.before, set.config.now())
 	set.countOn(f.set)
-	l.force.Store(&force{set: set, before: s.before.end()})
+	next := &force{set: set}
+	next.order(f.ordered, nil)
+	s.measures(f.measures, next.measures)
+	next.before = s.before.end()
+	l.force.Store(next)
 	return f.set
 }
 
@@ -62,11 +68,14 @@ func (l *Live) Explain(r *tidegate.Request) Explanation { return l.state(r).expl
 func (l *Live) state(r *tidegate.Request) *state {
 	f := l.force.Load()
 	st := f.set.state(r)
+	st.measures = f.measures
 	if f.before != nil {
 		st.before, st.now = f.before, f.set.config.now()
 		if !st.now.Before(f.before.until) {
 			st.before = nil
-			l.force.CompareAndSwap(f, &force{set: f.set})
+			after := *f
+			after.before = nil
+			l.force.CompareAndSwap(f, &after)
 		}
 	}
 	return st

@@ -2,6 +2,8 @@ package rules
 
 import (
 	"cmp"
+	"slices"
+	"strings"
 
 	"tidegate.dev/tidegate/internal/lang/diag"
 	"tidegate.dev/tidegate/internal/lang/rulefile"
@@ -10,9 +12,22 @@ import (
 // Load reads a rule file, or a folder of them, and all it includes. The error is
 // a [*LoadError] with everything that is wrong: a file is used whole or not at
 // all. What is only doubtful is in [Set.Warnings].
-func Load(name string, c Config) (*Set, error) {
-	f, problems := rulefile.Read(name, c.options())
-	return newSet(name, f, problems, c)
+func Load(name string, c Config) (*Set, error) { return LoadLayers([]Layer{{Name: name}}, c) }
+
+// Layer is one of several sources of rules that are joined: a file or folder on disk, by its
+// Name, or files at hand, which are found by nobody else.
+type Layer = rulefile.Layer
+
+// LoadLayers is Load for several layers. What two of them say by the same name is an error,
+// unless the later one says `replace: true`.
+func LoadLayers(layers []Layer, c Config) (*Set, error) {
+	f, problems := rulefile.Join(layers, c.options())
+	names := make([]string, len(layers))
+	for i, l := range layers {
+		names[i] = l.Name
+	}
+	names = slices.Compact(names) // a source may have several layers itself
+	return newSet(strings.Join(names, ", "), f, problems, c)
 }
 
 // Parse is Load for a rule file that is at hand; name is what problems call it,
@@ -27,6 +42,12 @@ func (c *Config) options() rulefile.Options {
 }
 
 func newSet(name string, f *rulefile.File, problems diag.List, c Config) (*Set, error) {
+	domains, wrong := c.domains(f)
+	if len(wrong) > 0 {
+		problems.Add(wrong...)
+		problems = problems.Bounded()
+		problems.Sort()
+	}
 	if f == nil || problems.HasErrors() {
 		return nil, &LoadError{Name: name, Problems: problems}
 	}
@@ -37,7 +58,7 @@ func newSet(name string, f *rulefile.File, problems diag.List, c Config) (*Set, 
 	if set == nil {
 		return nil, &LoadError{Name: name, Problems: problems}
 	}
-	set.warnings = problems
+	set.warnings, set.domains = problems, domains
 	set.blind = make(map[Door]diag.List)
 	for _, door := range Doors() {
 		set.blind[door] = f.Blind(rulefile.Door(door))

@@ -47,6 +47,16 @@ func (s *Set) Match(r *tidegate.Request, dst []tidegate.Check) []tidegate.Check 
 }
 
 func (st *state) match(dst []tidegate.Check) []tidegate.Check {
+	if st.measures != nil {
+		dst = st.matchMeasured(dst)
+	} else {
+		dst = st.matchRules(dst)
+	}
+	st.done()
+	return dst
+}
+
+func (st *state) matchRules(dst []tidegate.Check) []tidegate.Check {
 	if len(st.readings) > 1 {
 		dst = st.matchEach(dst)
 	} else {
@@ -55,7 +65,6 @@ func (st *state) match(dst []tidegate.Check) []tidegate.Check {
 			dst = st.append(dst, &st.hits[i])
 		}
 	}
-	st.done()
 	return dst
 }
 

@@ -84,6 +84,8 @@ func (l *Live) Recall(data []byte) ([]Change, error) {
 			}
 		}
 	}
-	l.force.Store(&force{set: f.set, before: s.before.end()})
+	next := *f
+	next.before = s.before.end()
+	l.force.Store(&next)
 	return s.changes, nil
 }

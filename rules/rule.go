@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"sync"
 	"sync/atomic"
 
 	"tidegate.dev/tidegate"
@@ -27,6 +28,10 @@ type rule struct {
 	// chosen are the counters whose algorithm is what `consistency` means, by identity.
 	chosen  map[string]bool
 	clamped atomic.Int64
+	// limiter makes further limits of the rule, for overrides. It remembers none of them.
+	limiter   *limiter
+	kindsOnce sync.Once
+	kindsOf   []*plan // see kinds
 }
 
 // rule compiles a rule.
@@ -59,6 +64,7 @@ func (c *compiler) rule(w *rulefile.Rule) *rule {
 	for _, scope := range subject.scopes {
 		r.blocks = append(r.blocks, c.must(l.block(scope)))
 	}
+	r.limiter = l.apart()
 	return r
 }
 

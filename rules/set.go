@@ -5,9 +5,11 @@ import (
 	"slices"
 	"sync"
 
+	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/lang/diag"
 	"tidegate.dev/tidegate/internal/lang/jwt"
 	"tidegate.dev/tidegate/internal/lang/rulefile"
+	"tidegate.dev/tidegate/rules/envoy"
 )
 
 // Set is a compiled rule file: it finds the limits that apply to a request. It is
@@ -17,14 +19,17 @@ type Set struct {
 	ids       *identities
 	entries   []entry // exemptions, then rules
 	rules     []*rule
+	domains   *envoy.Set    // nil if no file has a domain
 	index     index         // of entries
 	verifier  *jwt.Verifier // nil means that no token is trusted
 	keys      *keySource    // nil means that no API key is known
 	instances int
 	files     []string
+	layers    [][]string // files by layer
 	warnings  diag.List
 	blind     map[Door]diag.List
 	headers   map[string]bool // canonical names of those that rules read
+	denied    tidegate.Answer // of bans: as an access rule is answered that says nothing of it
 	states    sync.Pool       // of *state
 }
 
@@ -80,6 +85,11 @@ func headersOf(ids *identities, keys *keySource) map[string]bool {
 // Files returns the files that the Set was loaded from, such as the rule file and its lists.
 // When one of them changes, load the rules again.
 func (s *Set) Files() []string { return slices.Clone(s.files) }
+
+// LayerFiles returns the files of each layer, in the order in which they were read. Unlike
+// those of Files, they are files of rules alone: keys that tokens are verified with are not
+// among them.
+func (s *Set) LayerFiles() [][]string { return s.layers }
 
 // Warnings returns the problems of the rules that do not prevent their use.
 func (s *Set) Warnings() Problems { return slices.Clone(s.warnings) }

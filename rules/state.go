@@ -23,6 +23,10 @@ type state struct {
 	before *predecessors // of the limits in force; nil: none
 	now    time.Time     // by which they end
 
+	measures *measures // nil: none
+	ban      *order    // of a rule that was looked at; nil: none
+	quiet    bool      // what is missing is not counted
+
 	readings []route.Reading // of the path
 	way      int             // which of them is being looked at
 
@@ -77,6 +81,7 @@ func (st *state) done() {
 	st.touched, st.routes, st.hits, st.parts = st.touched[:0], st.routes[:0], st.hits[:0], st.parts[:0]
 	st.request, st.identified, st.explains = nil, nil, false
 	st.before = nil
+	st.measures, st.ban = nil, nil
 	st.address, st.addressKnown = netip.Addr{}, false
 	st.keyRow, st.keyKnown = nil, false
 	if st.claimsKnown || st.looseKnown {
@@ -123,7 +128,7 @@ func (st *state) look(id *identity, h *hit) value {
 			return value{text: text, source: i, there: true}
 		}
 	}
-	if !st.explains && !id.local && !id.always {
+	if !st.explains && !st.quiet && !id.local && !id.always {
 		id.missed.Add(1)
 	}
 	return value{}

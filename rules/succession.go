@@ -13,12 +13,19 @@ type succession struct {
 	before  predecessors
 	changes []Change
 	told    map[Change]bool
+	// paired, if it is set, is called for each limit of a rule that takes the place of another.
+	paired func(rule string, old, now *counter)
 }
 
 // newSuccession compares the limits of each rule by where they stand: in the rule itself, or
 // in a branch.
 func newSuccession(old, new ledger, had *predecessors, now time.Time) *succession {
 	s := &succession{now: now, had: had, told: make(map[Change]bool)}
+	s.compare(old, new)
+	return s
+}
+
+func (s *succession) compare(old, new ledger) {
 	was := make(map[string]*account, len(old))
 	for _, a := range old {
 		if a != nil {
@@ -28,7 +35,6 @@ func newSuccession(old, new ledger, had *predecessors, now time.Time) *successio
 	for _, a := range new {
 		s.rule(was[a.Rule], a)
 	}
-	return s
 }
 
 func (s *succession) rule(old, a *account) {
@@ -104,6 +110,9 @@ func (s *succession) pair(r *account, old, all []counter, ends lives) {
 
 // follow attaches o to c.
 func (s *succession) follow(r *account, o, c *counter, ends lives) {
+	if s.paired != nil {
+		s.paired(r.Rule, o, c)
+	}
 	if o.anchored && !c.anchored {
 		s.tell(r, c, o.text(), "the quota before it started on a day of each caller", 0)
 		return

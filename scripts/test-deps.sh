@@ -21,6 +21,8 @@ find_missing() {
 	command -v h2load >/dev/null || { missing+=("h2load"); packages+=(nghttp2-client); }
 	command -v nginx >/dev/null || { missing+=("nginx"); packages+=(nginx); }
 	command -v haproxy >/dev/null || { missing+=("haproxy"); packages+=(haproxy); }
+	command -v etcd >/dev/null || { missing+=("etcd"); packages+=(etcd-server); }
+	command -v prometheus >/dev/null && command -v promtool >/dev/null || { missing+=("prometheus and promtool"); packages+=(prometheus); }
 	command -v systemd-analyze >/dev/null && [ -x /bin/kill ] || { missing+=("systemd-analyze, and the kill that units call (nothing of systemd is started)"); packages+=(systemd procps); }
 	certificates || { missing+=("certificates of the public authorities"); packages+=(ca-certificates); }
 }
@@ -34,9 +36,10 @@ if can_install; then
 	if ! install_packages "${packages[@]}" >"$log" 2>&1; then
 		cat "$log" >&2
 	else
-		for daemon in redis-server nginx haproxy; do
+		for daemon in redis-server nginx haproxy prometheus; do
 			[[ " ${packages[*]} " != *" $daemon "* ]] || update-rc.d "$daemon" disable || true # nor at the next boot
 		done
+		[[ " ${packages[*]} " != *" etcd-server "* ]] || update-rc.d etcd disable || true
 	fi
 	rm -f "$log"
 	find_missing

@@ -46,10 +46,16 @@ const masters = 3
 
 func cluster(s *stage) []string { return clustered(s) }
 
-// clustered is a Cluster of three masters with a replica each.
+// clustered is a Cluster of three masters with a replica each, which soon takes over.
 func clustered(s *stage, args ...string) []string {
-	s.servers = testdep.RedisCluster(s, masters, 1, args...)
+	urls := steadyCluster(s, args...)
 	testdep.FailOverSoon(s.servers)
+	return urls
+}
+
+// steadyCluster is a Cluster whose masters may be silent for two minutes.
+func steadyCluster(s *stage, args ...string) []string {
+	s.servers = testdep.RedisCluster(s, masters, 1, args...)
 	return []string{"redis-cluster://" + addresses(s.servers)}
 }
 

@@ -33,6 +33,7 @@ var subjectHead = []string{"fault", "asked", "admitted", "at most", "too many in
 type subjected struct {
 	name, what string
 	args       []string
+	steady     bool // a master may be silent for a while
 	fault      func(*stage, *trio)
 	// lossy: charges that a replica had not got yet may be lost, a few at most.
 	lossy int64
@@ -48,7 +49,7 @@ type trio struct {
 var subjectFaults = []subjected{
 	{
 		name: "a master killed", what: "the master with everyone's counter is killed, and comes back with it after 4 s",
-		args: append([]string{"--cluster-node-timeout", "15000"}, onDisk...),
+		args: onDisk, steady: true,
 		fault: func(s *stage, t *trio) {
 			t.at[0].Kill()
 			s.pause(4 * time.Second)
@@ -58,7 +59,7 @@ var subjectFaults = []subjected{
 	},
 	{
 		name: "a master frozen", what: "the master with the tenant's counter stands still for 5 s",
-		args: []string{"--cluster-node-timeout", "15000"},
+		steady: true,
 		fault: func(s *stage, t *trio) {
 			t.at[1].Pause()
 			s.pause(5 * time.Second)
@@ -113,8 +114,12 @@ func subjectTrials() (all []trial) {
 
 func (c subjected) play(ctx context.Context) (*finding, error) {
 	f := new(finding)
-	site := func(s *stage) []string { return clustered(s, c.args...) }
-	err := onStage(ctx, cast{rules: []string{subjectRules}, site: site}, func(s *stage) {
+	site := clustered
+	if c.steady {
+		site = steadyCluster
+	}
+	of := cast{rules: []string{subjectRules}, site: func(s *stage) []string { return site(s, c.args...) }}
+	err := onStage(ctx, of, func(s *stage) {
 		l := newLoad(s)
 		t := s.trio(l)
 		charged := func(rule, who string) int64 {

@@ -224,8 +224,14 @@ func (l *BucketLaw) refuse(s Bucket, now, level int64, a Ask) Verdict {
 // Return gives back n events charged at the instant at, or, for a turn that was
 // booked ahead, due at it; in a leaky bucket every event has a turn of its own.
 // They still count for as long as the bucket takes to refill; after that there is
-// nothing to return.
+// nothing to return. Before 0, at means those charged last, which are not known of turns.
 func (l *BucketLaw) Return(s Bucket, now, at, n int64) Bucket {
+	if at < 0 {
+		if l.Leaky {
+			return s
+		}
+		at = now
+	}
 	if add(at, l.Tau) < now {
 		return s
 	}

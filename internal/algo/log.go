@@ -138,9 +138,14 @@ func (l *LogLaw) retry(r Runs, cost int64) int64 {
 	return 0 // there is always such a stamp
 }
 
-// Return removes n stamps made at the instant at, if still in the window.
+// Return removes n stamps made at the instant at, if still in the window. Before 0, at means
+// those made last.
 func (l *LogLaw) Return(r Runs, now, at, n int64) {
 	l.advance(r, now)
+	if at < 0 {
+		logShape.takeLast(r, n)
+		return
+	}
 	logShape.takeBack(r, at/Micro, n)
 }
 

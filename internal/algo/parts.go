@@ -152,9 +152,13 @@ func (l *PartsLaw) retry(r Runs, cost int64) int64 {
 }
 
 // Return gives back n events charged at the instant at into the part that was
-// charged, if it is still held.
+// charged, if it is still held. Before 0, at means those charged last.
 func (l *PartsLaw) Return(r Runs, now, at, n int64) {
 	l.advance(r, now)
+	if at < 0 {
+		partsShape.takeLast(r, n)
+		return
+	}
 	partsShape.takeBack(r, at/Micro/l.Part, n)
 }
 

@@ -138,6 +138,15 @@ func (p runPacking) takeBack(r Runs, stamp, n int64) {
 	}
 }
 
+// takeLast forgets up to n of what was counted last.
+func (p runPacking) takeLast(r Runs, n int64) {
+	for n > 0 && r.len() > 0 {
+		stamp, count := p.at(r, r.len()-1)
+		p.takeBack(r, stamp, n)
+		n -= min(n, count)
+	}
+}
+
 // remove closes the gap of entry i, whose count is zero: empty entries would
 // pile up, and hold the key longer than what it used does.
 func (r *Record) remove(i int) {

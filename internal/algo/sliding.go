@@ -113,9 +113,15 @@ func (l *SlidingLaw) retry(v view, cost int64) int64 {
 }
 
 // Return gives back n events charged at the instant at into the window that
-// was charged, if it is still held.
+// was charged, if it is still held. Before 0, at means those charged last.
 func (l *SlidingLaw) Return(s Sliding, now, at, n int64) Sliding {
 	v := l.advance(s, now)
+	if at < 0 {
+		back := min(n, v.Cur)
+		v.Cur -= back
+		v.Prev -= min(n-back, v.Prev)
+		return v.Sliding
+	}
 	switch at / Micro / l.Period {
 	case v.Window:
 		v.Cur -= min(n, v.Cur)

@@ -22,6 +22,11 @@ type Shared interface {
 	// Trouble returns why the backend cannot be reached, judged by its connections
 	// alone; nil means that nothing is known to be wrong.
 	Trouble() error
+	// Table returns where small rows are shared; nil if nowhere.
+	Table() Table
+	// Shelf returns where the last versions of a large text of that name are kept; nil if
+	// nowhere.
+	Shelf(name string) Shelf
 }
 
 // sharedFinders are the functions given to RegisterShared.

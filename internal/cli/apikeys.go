@@ -54,7 +54,7 @@ Examples:
 type apiKeysOptions struct {
 	file, config string
 	stdin, json  bool
-	rules        string // file; "" if it is not known
+	rules        []string // files, as layers; none if they are not known
 }
 
 func (o *apiKeysOptions) run(_ context.Context, env Env, args []string) int {
@@ -102,7 +102,9 @@ func (o *apiKeysOptions) find(env Env) error {
 	if o.file == "" {
 		return errors.New("which file? name it with --file, or in trust.api_keys.file of the configuration")
 	}
-	o.rules = c.Rules
+	if !c.HasSource() {
+		o.rules = c.Rules
+	}
 	return nil
 }
 
@@ -195,10 +197,10 @@ func (o *apiKeysOptions) revoke(env Env, args []string) error {
 
 // then is what happens to requests whose key is revoked, by the rules that are known.
 func (o *apiKeysOptions) then() []string {
-	if o.rules == "" {
+	if len(o.rules) == 0 {
 		return []string{}
 	}
-	set, err := rules.Load(o.rules, rules.Config{})
+	set, err := rules.LoadLayers(onDisk(o.rules), rules.Config{MergeDomains: true})
 	if err != nil {
 		return []string{}
 	}

@@ -35,8 +35,8 @@ Examples:
   echo '{"method":"POST","url":"/v1/chat","body":{"max_tokens":5}}' | tidegate explain --request -`,
 	takes: takes{words: []string{"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"}},
 	setup: func(flags *flag.FlagSet) func(context.Context, Env, []string) int {
-		o := explainOptions{draft: newDraft(describe.Someone)}
-		flags.StringVar(&o.rules, "rules", "rules.yaml", "`FILE` or folder of rules")
+		o := explainOptions{draft: newDraft(describe.Someone), rules: layerNames{names: []string{"rules.yaml"}}}
+		flags.Var(&o.rules, "rules", "`FILE` or folder of rules; repeated, or with commas between, they are layers of one rule set")
 		flags.StringVar(&o.was, "was", "", "`FILE` or folder of the rules that these have just replaced")
 		o.draft.flags(flags, "`NAME=VALUE` of an identity, instead of the one in the request; may be repeated", "the cost that the caller sends")
 		flags.BoolVar(&o.all, "all", false, "show the rules for other paths and methods, too")
@@ -46,9 +46,10 @@ Examples:
 }
 
 type explainOptions struct {
-	rules, was string
-	all, json  bool
-	draft      draft
+	rules     layerNames
+	was       string
+	all, json bool
+	draft     draft
 }
 
 // explained is what is printed.
@@ -69,7 +70,7 @@ func (o *explainOptions) run(_ context.Context, env Env, args []string) int {
 	if err := o.draft.describe(env, args); err != nil {
 		return misused(env, "explain", "%v", err)
 	}
-	set, err := rules.Load(o.rules, rules.Config{})
+	set, err := rules.LoadLayers(onDisk(o.rules.names), rules.Config{MergeDomains: true})
 	if err != nil {
 		problemsOf(err).Write(env.Stderr, false)
 		return exitFound
@@ -84,7 +85,7 @@ func (o *explainOptions) run(_ context.Context, env Env, args []string) int {
 	live := rules.NewLive(set)
 	var old *rules.Set
 	if o.was != "" {
-		if old, err = rules.Load(o.was, rules.Config{}); err != nil {
+		if old, err = rules.Load(o.was, rules.Config{MergeDomains: true}); err != nil {
 			problemsOf(err).Write(env.Stderr, false)
 			return exitFound
 		}

@@ -78,7 +78,7 @@ func (o *fleetOptions) run(ctx context.Context, env Env, args []string) int {
 			return code
 		}
 		if o.watch && !o.json {
-			o.separate(&env, first)
+			separate(&env, first)
 		}
 		if code = o.show(&env, &is, err); !o.watch {
 			return code
@@ -92,7 +92,7 @@ func (o *fleetOptions) run(ctx context.Context, env Env, args []string) int {
 }
 
 // separate begins another table: on a terminal, in place of the one before.
-func (o *fleetOptions) separate(env *Env, first bool) {
+func separate(env *Env, first bool) {
 	switch {
 	case env.Color:
 		fmt.Fprint(env.Stdout, clearScreen)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,7 +37,7 @@ func initiated(t *testing.T, folder string) {
 		}
 	}
 	c, problems := config.Load(config.Options{File: in("tidegate.yaml"), Environ: []string{}})
-	if c == nil || len(problems) > 0 || c.Rules != in("rules.yaml") {
+	if c == nil || len(problems) > 0 || !slices.Equal(c.Rules, []string{in("rules.yaml")}) {
 		text, _ := os.ReadFile(in("tidegate.yaml"))
 		t.Errorf("%v in\n%s", problems, text)
 	}

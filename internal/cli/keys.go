@@ -12,17 +12,27 @@ import (
 	"tidegate.dev/tidegate/internal/front/admin"
 )
 
+// keysVerbs are what the command does.
+var keysVerbs = []string{"top", "get", "reset", "refund"}
+
 var keysCommand = command{
 	name:    "keys",
-	summary: "Look up the counters of a caller on a running server, or reset them.",
+	summary: "Find who is limited on a running server; look up, reset or refund counters.",
 	help: `
-Usage: tidegate keys get   [FLAGS] --as NAME=VALUE [[METHOD] URL]
-       tidegate keys reset [FLAGS] --as NAME=VALUE [[METHOD] URL]
+Usage: tidegate keys top    [FLAGS]
+       tidegate keys get    [FLAGS] --as NAME=VALUE [[METHOD] URL]
+       tidegate keys reset  [FLAGS] --as NAME=VALUE [[METHOD] URL]
+       tidegate keys refund [FLAGS] --as NAME=VALUE --events N [[METHOD] URL]
+
+top lists who is refused most, who asks most and who is nearest to a limit, in the last
+1 and 10 minutes, over all instances of the fleet. Counts are exact, or have bounds.
 
 get shows what a caller has left under the rules that count it, and for how long it
 is refused. It charges nothing. What one instance counts by itself while the store is
 away is marked local, what the store cannot say is marked unknown. reset empties the
 caller's counters and ends a block; if nothing was counted, it says so and exits 1.
+refund gives back so many events, and never more than were used; with --preview, it and
+reset only show what they would do. Bans and overrides of the caller are shown, too.
 With a request, only the rules that apply to it are used; without one, all rules that
 count by the identities named. Counters that all callers share are shown and reset
 only with --rule.
@@ -32,17 +42,27 @@ Its token, if it has one, is in --token-file, in the file that TIDEGATE_TOKEN_FI
 names, or in TIDEGATE_TOKEN.
 
 Examples:
+  tidegate keys top --by refused --minutes 10
+  tidegate keys top --search acme
   tidegate keys get --as user=42
   tidegate keys get --as user=42 POST /posts
   tidegate keys reset --as ip=203.0.113.9 --rule login
+  tidegate keys refund --as user=42 --rule api --events 50 --reason "our outage"
   tidegate keys get --rule site --json`,
-	takes: takes{words: []string{"get", "reset"}},
+	takes: takes{words: keysVerbs, values: map[string][]string{"by": {"refused", "would_refuse", "requests", "nearest"}, "minutes": {"1", "10"}}},
 	setup: func(flags *flag.FlagSet) func(context.Context, Env, []string) int {
 		who := newDraft("")
 		o := keysOptions{question: admin.Question{As: who.As}}
 		o.remote.flags(flags)
 		flags.Func("as", "`NAME=VALUE` of an identity; may be repeated", who.addIdentity)
 		flags.StringVar(&o.question.Rule, "rule", "", "only the counters of this `RULE`")
+		flags.Int64Var(&o.change.Events, "events", 0, "`NUMBER` of events that refund gives back")
+		flags.StringVar(&o.change.Reason, "reason", "", "`TEXT` why, for other operators, with reset and refund")
+		flags.BoolVar(&o.change.Preview, "preview", false, "show what reset or refund would do, and do nothing")
+		flags.StringVar(&o.top.by, "by", "", "only the lists of top by `WHAT`: refused, would_refuse, requests or nearest")
+		flags.IntVar(&o.top.minutes, "minutes", 0, "only the lists of top of the last `MINUTES`, 1 or 10")
+		flags.IntVar(&o.top.n, "n", 0, "`NUMBER` of entries in each list of top, 10 if not set")
+		flags.StringVar(&o.top.search, "search", "", "only entries of top with `TEXT` in them")
 		flags.BoolVar(&o.json, "json", false, "print JSON")
 		return o.run
 	},
@@ -51,14 +71,19 @@ Examples:
 type keysOptions struct {
 	remote   remote
 	question admin.Question
+	change   admin.Change
+	top      topQuery
 	json     bool
 }
 
 func (o *keysOptions) run(ctx context.Context, env Env, args []string) int {
-	if len(args) == 0 || args[0] != "get" && args[0] != "reset" {
-		return misused(env, "keys", "say what to do: tidegate keys get, or tidegate keys reset")
+	if len(args) == 0 || !slices.Contains(keysVerbs, args[0]) {
+		return misused(env, "keys", "say what to do: tidegate keys top, get, reset or refund")
 	}
 	verb := args[0]
+	if verb == "top" {
+		return o.runTop(ctx, env, args[1:])
+	}
 	switch args = args[1:]; len(args) {
 	case 0:
 	case 1:
@@ -74,12 +99,16 @@ func (o *keysOptions) run(ctx context.Context, env Env, args []string) int {
 	if err := o.remote.find(env); err != nil {
 		return misused(env, "keys", "%v", err)
 	}
+	if verb == "refund" && o.change.Events < 1 {
+		return misused(env, "keys", "say how many events to give back: --events 50")
+	}
 	var keys admin.Keys
 	var err error
 	if verb == "get" {
 		err = o.remote.get(ctx, "/keys", o.question.Query(), &keys)
 	} else {
-		err = o.remote.post(ctx, "/keys/reset", o.question, &keys)
+		o.change.Question = o.question
+		err = o.remote.post(ctx, "/keys/"+verb, o.change, &keys)
 	}
 	if err != nil {
 		fmt.Fprintln(env.Stderr, "tidegate keys:", err)
@@ -113,10 +142,26 @@ func (o *keysOptions) print(env *Env, verb string, keys admin.Keys) int {
 	if verb == "reset" && used == 0 {
 		code = exitFound
 	}
+	refunded := int64(0)
+	for _, c := range keys.Counters {
+		refunded += c.Refunded
+	}
+	if verb == "refund" && refunded == 0 {
+		code = exitFound
+	}
+	done := verb
+	if keys.Preview {
+		done = "would " + verb
+	}
 	if o.json {
 		return max(code, printJSON(*env, keys))
 	}
+	for i := range keys.Measures {
+		fmt.Fprintln(env.Stdout, strings.Map(graphic, keys.Measures[i].String()))
+	}
 	switch {
+	case len(keys.Counters) == 0 && len(keys.Measures) > 0:
+		return exitOK
 	case len(keys.Counters) == 0:
 		fmt.Fprintln(env.Stderr, "tidegate keys: no rule counts by that; tidegate explain says what a request is counted by")
 		return code
@@ -124,9 +169,14 @@ func (o *keysOptions) print(env *Env, verb string, keys admin.Keys) int {
 		fmt.Fprintf(env.Stderr, "tidegate keys: nobody was reset: nothing is counted for %s\n", whose(keys.Counters))
 		return code
 	case verb == "reset" && used < len(keys.Counters):
-		fmt.Fprintf(env.Stdout, "reset %d of %s:\n", used, plural(len(keys.Counters), "counter"))
+		fmt.Fprintf(env.Stdout, "%s %d of %s:\n", done, used, plural(len(keys.Counters), "counter"))
 	case verb == "reset":
-		fmt.Fprintf(env.Stdout, "reset %s:\n", plural(used, "counter"))
+		fmt.Fprintf(env.Stdout, "%s %s:\n", done, plural(used, "counter"))
+	case verb == "refund" && refunded == 0:
+		fmt.Fprintf(env.Stderr, "tidegate keys: nothing was given back: nothing that can be is counted for %s\n", whose(keys.Counters))
+		return code
+	case verb == "refund":
+		fmt.Fprintf(env.Stdout, "%s %s:\n", done, plural(int(refunded), "event"))
 	}
 	printCounters(env, keys.Counters)
 	return code
@@ -154,7 +204,7 @@ func printCounters(env *Env, counters []admin.Counter) {
 			left, now, unknown = "?", "unknown", c.Unknown
 		}
 		local = local || c.Local
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", c.Rule, subjectText(c.Subject), limitText(c), left, now)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", orDash(c.Rule), subjectText(c.Subject), orDash(limitText(c)), left, now)
 	}
 	_ = w.Flush() // what does not reach standard output is not ours to mend
 	if local {

@@ -23,6 +23,7 @@ var lintCommand = command{
 	summary: "Find mistakes in rule files.",
 	help: `
 Usage: tidegate lint [FLAGS] FILE|FOLDER...
+       tidegate lint [FLAGS] --layers FILE|FOLDER...
        tidegate lint [FLAGS] --was OLD FILE|FOLDER
        tidegate lint [FLAGS] - < FILE
 
@@ -42,12 +43,13 @@ Examples:
   tidegate lint --format sarif rules/ > lint.sarif  # for code scanning
   git show HEAD:rules.yaml | tidegate lint --was - rules.yaml
   tidegate lint --was old.yaml rules.yaml  # which counters start where
+  tidegate lint --layers base.yaml eu.yaml # joined, as "rules: [base.yaml, eu.yaml]" has them
   tidegate lint --door forward-auth rules.yaml  # what that door cannot know
   tidegate lint --config tidegate.yaml rules.yaml  # what that configuration does not trust
   tidegate lint --checks                   # list all checks`,
 	takes: takes{
 		endings: []string{".yaml", ".yml"},
-		values:  map[string][]string{"format": lintFormats, "door": {"forward-auth", "check", "resp"}},
+		values:  map[string][]string{"format": lintFormats, "door": {"forward-auth", "check", "resp", "rls"}},
 	},
 	setup: func(flags *flag.FlagSet) func(context.Context, Env, []string) int {
 		o := lintOptions{format: "text"}
@@ -60,8 +62,9 @@ Examples:
 		})
 		flags.BoolVar(&o.strict, "strict", false, "exit 1 for warnings, too; what is waived is neither")
 		flags.StringVar(&o.was, "was", "", "`FILE` or folder of the rules that these replace; - is standard input")
-		flags.Func("door", "also say what this `DOOR` cannot know or do: forward-auth, check or resp; may be repeated", o.addDoor)
+		flags.Func("door", "also say what this `DOOR` cannot know or do: forward-auth, check, resp or rls; may be repeated", o.addDoor)
 		flags.StringVar(&o.config, "config", "", "also say what this configuration `FILE` of serve does not trust: tokens, API keys")
+		flags.BoolVar(&o.layers, "layers", false, "the files and folders are layers of one rule set, the later over the earlier")
 		flags.BoolVar(&o.list, "checks", false, "list the checks and exit")
 		return o.run
 	},
@@ -73,10 +76,12 @@ var lintFormats = []string{"text", "json", "sarif"}
 type lintOptions struct {
 	format       string
 	strict, list bool
+	layers       bool
 	was          string
 	doors        []rules.Door
 	config       string
 	trust        *lint.Trust // of config; nil: none is named
+	mergeDomains bool        // as config says
 
 	stdin []byte // what "-" stands for
 }
@@ -91,7 +96,7 @@ func (o *lintOptions) setFormat(name string) error {
 
 func (o *lintOptions) addDoor(name string) error {
 	if !slices.Contains(rules.Doors(), rules.Door(name)) {
-		return errors.New("there are forward-auth, check and resp")
+		return errors.New("there are forward-auth, check, resp and rls")
 	}
 	o.doors = append(o.doors, rules.Door(name))
 	return nil
@@ -107,7 +112,9 @@ func (o *lintOptions) run(_ context.Context, env Env, args []string) int {
 	switch {
 	case len(args) == 0:
 		return misused(env, "lint", "name a rule file or a folder of them, or - for standard input")
-	case o.was != "" && len(args) > 1:
+	case o.layers && slices.Contains(args, "-"):
+		return misused(env, "lint", "--layers reads files and folders, not standard input")
+	case o.was != "" && len(args) > 1 && !o.layers:
 		return misused(env, "lint", "--was is about one rule file or folder, and there are %d", len(args))
 	case o.was != "" && o.format == "sarif":
 		return misused(env, "lint", "--was is not part of SARIF; use text or json")
@@ -120,14 +127,18 @@ func (o *lintOptions) run(_ context.Context, env Env, args []string) int {
 		return exitFound
 	}
 	found := diag.List{} // printed as [] in JSON
-	for _, name := range args {
-		found.Add(o.look(name)...)
+	if o.layers {
+		found.Add(lint.Layers(onDisk(args), o.options())...)
+	} else {
+		for _, name := range args {
+			found.Add(o.look(name)...)
+		}
 	}
 	found = found.Bounded()
 	var changes []rules.Change
 	if o.was != "" && !found.HasErrors() {
 		var err error
-		if changes, err = o.compare(args[0]); err != nil {
+		if changes, err = o.compare(args); err != nil {
 			problemsOf(err).Write(env.Stderr, false)
 			return exitFound
 		}
@@ -141,7 +152,7 @@ func (o *lintOptions) run(_ context.Context, env Env, args []string) int {
 	return exitOK
 }
 
-// findTrust finds what the configuration believes.
+// findTrust finds what the configuration believes, and how it reads domains.
 func (o *lintOptions) findTrust() error {
 	if o.config == "" {
 		return nil
@@ -150,6 +161,7 @@ func (o *lintOptions) findTrust() error {
 	if c == nil {
 		return problems
 	}
+	o.mergeDomains = c.RLS.MergeDomains
 	o.trust = &lint.Trust{JWT: c.Trust.JWT.Key != "" || c.Trust.JWT.JWKS != ""}
 	if file := c.Trust.APIKeys.File; file != "" {
 		t, err := apikey.ReadFile(file)
@@ -179,28 +191,32 @@ func (o *lintOptions) readStdin(stdin io.Reader, names []string) (err error) {
 	return errors.New("standard input can be read once")
 }
 
-func (o *lintOptions) look(name string) rules.Problems {
-	options := lint.Options{Doors: o.doors, Trust: o.trust}
-	if name == "-" {
-		return lint.Text(stdinName, o.stdin, options)
-	}
-	return lint.File(name, options)
+func (o *lintOptions) options() lint.Options {
+	return lint.Options{Doors: o.doors, Trust: o.trust, MergeDomains: o.mergeDomains}
 }
 
-func (o *lintOptions) load(name string) (*rules.Set, error) {
+func (o *lintOptions) look(name string) rules.Problems {
 	if name == "-" {
-		return rules.Parse(stdinName, o.stdin, rules.Config{})
+		return lint.Text(stdinName, o.stdin, o.options())
 	}
-	return rules.Load(name, rules.Config{})
+	return lint.File(name, o.options())
+}
+
+// load loads one file or folder, or several layers.
+func (o *lintOptions) load(names ...string) (*rules.Set, error) {
+	if names[0] == "-" {
+		return rules.Parse(stdinName, o.stdin, rules.Config{MergeDomains: true})
+	}
+	return rules.LoadLayers(onDisk(names), rules.Config{MergeDomains: true})
 }
 
 // compare tells what becomes of counters when the rules of a file replace those of --was.
-func (o *lintOptions) compare(now string) ([]rules.Change, error) {
+func (o *lintOptions) compare(now []string) ([]rules.Change, error) {
 	was, err := o.load(o.was)
 	if err != nil {
 		return nil, err
 	}
-	set, err := o.load(now)
+	set, err := o.load(now...)
 	if err != nil {
 		return nil, err
 	}

@@ -24,11 +24,15 @@ import (
 type remote struct {
 	listener                  // the zero value is the admin listener
 	server, tokenFile, caFile string
-	also                      int // a status beside 200 that is an answer, too
+	certFile, keyFile         string
+	also                      int           // a status beside 200 that is an answer, too
+	most                      int64         // bytes of an answer; 0 means maxAnswer
+	patience                  time.Duration // 0 means remoteTimeout
 
 	at    *url.URL
 	token string
-	roots *x509.CertPool // nil: those of this machine
+	roots *x509.CertPool   // nil: those of this machine
+	cert  *tls.Certificate // of the operator; nil: none
 }
 
 // listener is what a server listens for, and how operators name it.
@@ -57,8 +61,16 @@ const (
 func (r *remote) flags(flags *flag.FlagSet) {
 	l := r.orAdmin()
 	flags.StringVar(&r.server, "server", "", "`URL` of the "+l.name+" listener ("+l.env+"SERVER, or "+l.example+")")
+	r.credentialFlags(flags)
+}
+
+// credentialFlags are those by which a server knows who asks.
+func (r *remote) credentialFlags(flags *flag.FlagSet) {
+	l := r.orAdmin()
 	flags.StringVar(&r.tokenFile, "token-file", "", "`FILE` with its token ("+l.env+"TOKEN_FILE, or the token itself in "+l.env+"TOKEN)")
 	flags.StringVar(&r.caFile, "ca-file", "", "`FILE` with the certificate authorities (PEM) of an https server, instead of those of this machine (TIDEGATE_CA_FILE)")
+	flags.StringVar(&r.certFile, "cert-file", "", "`FILE` with your certificate (PEM), for an https server that knows operators by theirs (TIDEGATE_CERT_FILE)")
+	flags.StringVar(&r.keyFile, "key-file", "", "`FILE` with its private key (TIDEGATE_KEY_FILE)")
 }
 
 // find completes what the flags do not say from the environment.
@@ -88,11 +100,30 @@ func (r *remote) find(env Env) error {
 	if file != "" && r.token == "" {
 		return fmt.Errorf("the token: %s is empty", file)
 	}
+	if err := r.findCertificate(env); err != nil {
+		return err
+	}
 	return r.findRoots(env)
 }
 
 // maxToken is how long the file of a token may be.
 const maxToken = 64 << 10
+
+func (r *remote) findCertificate(env Env) error {
+	cert, key := cmp.Or(r.certFile, env.Getenv("TIDEGATE_CERT_FILE")), cmp.Or(r.keyFile, env.Getenv("TIDEGATE_KEY_FILE"))
+	if cert == "" && key == "" {
+		return nil
+	}
+	if cert == "" || key == "" {
+		return errors.New("the certificate: --cert-file and --key-file go together")
+	}
+	pair, err := bounded.KeyPair(cert, key)
+	if err != nil {
+		return fmt.Errorf("the certificate: %w", err)
+	}
+	r.cert = &pair
+	return nil
+}
 
 func (r *remote) findRoots(env Env) error {
 	file := r.caFile
@@ -128,7 +159,7 @@ func (r *remote) post(ctx context.Context, path string, question, answer any) er
 }
 
 func (r *remote) do(ctx context.Context, method string, at *url.URL, body []byte, answer any) error {
-	ctx, cancel := context.WithTimeout(ctx, remoteTimeout)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(r.patience, remoteTimeout))
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, at.String(), bytes.NewReader(body))
 	if err != nil {
@@ -142,9 +173,12 @@ func (r *remote) do(ctx context.Context, method string, at *url.URL, body []byte
 	}
 	// The token is for this server and for nobody that it points to.
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	if r.roots != nil {
+	if r.roots != nil || r.cert != nil {
 		transport := http.DefaultTransport.(*http.Transport).Clone()
 		transport.TLSClientConfig = &tls.Config{RootCAs: r.roots}
+		if r.cert != nil {
+			transport.TLSClientConfig.Certificates = []tls.Certificate{*r.cert}
+		}
 		defer transport.CloseIdleConnections()
 		client.Transport = transport
 	}
@@ -156,7 +190,7 @@ func (r *remote) do(ctx context.Context, method string, at *url.URL, body []byte
 		return fmt.Errorf("cannot ask %s: %w; is tidegate serve running, and is this its %s listener?", r.at, err, r.orAdmin().name)
 	}
 	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	text, err := io.ReadAll(io.LimitReader(response.Body, cmp.Or(r.most, maxAnswer)))
 	if err != nil {
 		return fmt.Errorf("the answer of %s: %w", r.at, err)
 	}

@@ -16,7 +16,7 @@ func TestVariablesOfOtherCommands(t *testing.T) {
 			asked = append(asked, name+"=x")
 			return ""
 		}})
-		if err != nil || len(asked) != 4 {
+		if err != nil || len(asked) != 6 {
 			t.Fatalf("%v, after it asked for %v", err, asked)
 		}
 		warned := func(environ []string) bool {

@@ -32,10 +32,14 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", UpdateScripts: *update, RequireExplicitExec: true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"serving": scriptServes, "request": scriptRequests, "await": scriptAwaits,
+			"serving": scriptServes, "request": scriptRequests, "becomes": scriptBecomes, "await": scriptAwaits,
 			// `redis` starts a server that ends with the tests, and sets REDIS to its URL.
 			"redis": func(ts *testscript.TestScript, _ bool, _ []string) {
 				ts.Setenv("REDIS", "redis://"+testdep.Redis(t).Addr)
+			},
+			// `etcd` does the same, and sets ETCD to the URL of a rule set.
+			"etcd": func(ts *testscript.TestScript, _ bool, _ []string) {
+				ts.Setenv("ETCD", "etcd://"+testdep.Etcd(t).Addr+"/tidegate/rules")
 			},
 		},
 	})
@@ -99,6 +103,19 @@ func scriptAwaits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
+// scriptBecomes is request for a status that is there soon: within a minute, however busy the machine is.
+func scriptBecomes(ts *testscript.TestScript, _ bool, args []string) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		got := scriptStatus(ts, args)
+		if got == args[0] {
+			return
+		}
+		if time.Now().After(end) {
+			ts.Fatalf("%s %s: still answered %s, want %s", args[1], args[2], got, args[0])
+		}
+	}
+}
+
 // binFolder is where testscript put the command.
 func binFolder(ts *testscript.TestScript) string {
 	return filepath.SplitList(ts.Getenv("PATH"))[0]
@@ -106,6 +123,13 @@ func binFolder(ts *testscript.TestScript) string {
 
 // scriptRequests is `request STATUS METHOD URL [HEADER: VALUE]`: the request is answered with that status.
 func scriptRequests(ts *testscript.TestScript, _ bool, args []string) {
+	if got := scriptStatus(ts, args); got != args[0] {
+		ts.Fatalf("%s %s: answered %s, want %s", args[1], args[2], got, args[0])
+	}
+}
+
+// scriptStatus makes the request of STATUS METHOD URL [HEADER: VALUE].
+func scriptStatus(ts *testscript.TestScript, args []string) string {
 	if len(args) < 3 {
 		ts.Fatalf("usage: request STATUS METHOD URL [HEADER: VALUE]")
 	}
@@ -118,7 +142,5 @@ func scriptRequests(ts *testscript.TestScript, _ bool, args []string) {
 	answer, err := http.DefaultClient.Do(r)
 	ts.Check(err)
 	ts.Check(answer.Body.Close())
-	if got := strconv.Itoa(answer.StatusCode); got != args[0] {
-		ts.Fatalf("%s %s: answered %s, want %s", args[1], args[2], got, args[0])
-	}
+	return strconv.Itoa(answer.StatusCode)
 }

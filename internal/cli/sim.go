@@ -140,10 +140,10 @@ func (o *simOptions) scenarios(env Env) ([]sim.Scenario, int) {
 	if err != nil {
 		return nil, misused(env, "sim", "%v", err)
 	}
-	set, err := rules.Load(o.rules, rules.Config{})
+	set, err := rules.Load(o.rules, rules.Config{MergeDomains: true})
 	old := set
 	if err == nil && o.was != "" {
-		old, err = rules.Load(o.was, rules.Config{})
+		old, err = rules.Load(o.was, rules.Config{MergeDomains: true})
 	}
 	if err != nil {
 		problemsOf(err).Write(env.Stderr, false)

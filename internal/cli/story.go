@@ -20,6 +20,9 @@ func (e *explained) print(env *Env, all bool) {
 	if e.Exempt != "" {
 		fmt.Fprintf(env.Stdout, "\nExempt from limits by %s.\n", e.Exempt)
 	}
+	if e.Ban != nil {
+		fmt.Fprintf(env.Stdout, "\n%s by %s.\n", env.paint(red, "Refused"), e.Ban)
+	}
 	hidden := 0
 	for i := range e.Rules {
 		r := &e.Rules[i]
@@ -78,6 +81,9 @@ func printApplied(env *Env, r *rules.ExplainedRule) {
 	}
 	if r.Branch != "" {
 		line("for", strings.TrimSuffix(r.Branch+": "+r.Reason, ": "))
+	}
+	if r.Override != nil {
+		line("override", strings.TrimPrefix(r.Override.String(), "override "))
 	}
 	line("counts", subjectText(r.Subject))
 	line("elastic", r.Elastic)

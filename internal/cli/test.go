@@ -33,12 +33,14 @@ and the results they must have:
         - { at: 0s,   request: POST /posts, as: { user: 42 }, times: 3, want: [ok, ok, refused], retry_after: 1s }
         - { at: 1.1s, request: POST /posts, as: { user: 42 }, want: ok, remaining: 1 }
 
+A step 'reload: new.yaml' puts other rules in force, as a server that runs does: what was used still counts.
 A day of virtual traffic runs at once. docs/rules.md explains every field.
 
 Examples:
   tidegate test rules_test.yaml
   tidegate test --strict rules/            # in CI: all tests of a folder, for all its rules
   tidegate test --watch rules_test.yaml    # again whenever a file changes
+  tidegate test --answers rules_test.yaml  # and what clients are told, header by header
   tidegate test --json *_test.yaml`,
 	takes: takes{endings: []string{"_test.yaml", "_test.yml"}},
 	setup: func(flags *flag.FlagSet) func(context.Context, Env, []string) int {
@@ -46,12 +48,13 @@ Examples:
 		flags.BoolVar(&o.json, "json", false, "print JSON")
 		flags.BoolVar(&o.strict, "strict", false, "exit 1 also if a rule is exercised by no test")
 		flags.BoolVar(&o.verbose, "v", false, "list passing cases, too")
+		flags.BoolVar(&o.answers, "answers", false, "print what clients are told in steps that have an answer")
 		flags.BoolVar(&o.watch, "watch", false, "run again whenever a test or rule file changes, until interrupted")
 		return o.run
 	},
 }
 
-type testOptions struct{ json, strict, verbose, watch bool }
+type testOptions struct{ json, strict, verbose, answers, watch bool }
 
 func (o *testOptions) run(ctx context.Context, env Env, args []string) int {
 	switch {
@@ -125,22 +128,26 @@ func testFiles(name string) ([]string, error) {
 }
 
 // touchedByAny leaves a rule among the untouched ones of a report only if no other
-// test of the same rules touches it.
+// test with one of the same rule files touches it.
 func touchedByAny(all []tested) {
-	left := make(map[string][]string) // untouched by all reports so far, by rule file
+	type rule struct{ file, name string }
+	touched := make(map[rule]bool)
 	for _, t := range all {
 		if t.report == nil {
 			continue
 		}
-		untouched, seen := left[t.report.Rules]
-		if !seen {
-			untouched = slices.Clone(t.report.Untouched)
+		for _, file := range t.report.RuleFiles() {
+			for _, name := range t.report.Touched {
+				touched[rule{file, name}] = true
+			}
 		}
-		left[t.report.Rules] = slices.DeleteFunc(untouched, func(rule string) bool { return !slices.Contains(t.report.Untouched, rule) })
 	}
 	for _, t := range all {
-		if t.report != nil {
-			t.report.Untouched = slices.Clone(left[t.report.Rules])
+		if t.report == nil {
+			continue
+		}
+		for _, file := range t.report.RuleFiles() {
+			t.report.Untouched = slices.DeleteFunc(t.report.Untouched, func(name string) bool { return touched[rule{file, name}] })
 		}
 	}
 }
@@ -184,6 +191,12 @@ func (o *testOptions) print(env Env, t tested) {
 			fmt.Fprintf(env.Stdout, "%s   %s\n", env.paint(green, "ok"), c.Name)
 		}
 	}
+	if o.answers && len(t.report.Answers) > 0 {
+		for i := range t.report.Answers {
+			printAnswer(env, &t.report.Answers[i])
+		}
+		fmt.Fprintln(env.Stdout)
+	}
 	word := env.paint(green, "ok")
 	if t.report.Failed() > 0 {
 		word = env.paint(red, "FAIL")
@@ -194,6 +207,17 @@ func (o *testOptions) print(env Env, t tested) {
 		fmt.Fprintf(env.Stdout, "; touched by no test: %s", strings.Join(t.report.Untouched, ", "))
 	}
 	fmt.Fprintln(env.Stdout)
+}
+
+func printAnswer(env Env, a *ruletest.Answer) {
+	decided := a.Outcome
+	if a.Rule != "" {
+		decided += " by " + a.Rule
+	}
+	fmt.Fprintf(env.Stdout, "\n%s, %s:\n", a.Request, decided)
+	for line := range strings.Lines(a.String()) {
+		fmt.Fprintln(env.Stdout, strings.TrimRight("    "+line, " \n"))
+	}
 }
 
 func printFailure(env Env, f ruletest.Failure) {

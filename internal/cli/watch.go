@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,10 +51,12 @@ func stamp(tests []string) string {
 		if test == nil {
 			continue
 		}
-		stampFile(&b, test.Rules)
-		if file, _ := rulefile.Read(test.Rules, rulefile.Options{}); file != nil {
-			for _, name := range file.Files {
-				stampFile(&b, name)
+		for _, rules := range slices.Concat(test.Layers, test.Reloads) {
+			stampFile(&b, rules)
+			if file, _ := rulefile.Read(rules, rulefile.Options{}); file != nil {
+				for _, name := range file.Files {
+					stampFile(&b, name)
+				}
 			}
 		}
 	}

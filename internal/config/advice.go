@@ -76,9 +76,8 @@ var fieldAdvice = map[string]string{
 	"listen.http":       "did you mean `gateway`?",
 	"listen.https":      "write `gateway: :443`, and beside `listen:` the certificate: `tls: { cert: cert.pem, key: key.pem }`",
 	"listen.metrics":    "did you mean `admin`? metrics are served there",
-	"listen.check":      notYet("the check API"),
-	"listen.rls":        notYet("Envoy's rate limit service"),
-	"listen.resp":       notYet("the Redis protocol"),
+	"listen.grpc":       "did you mean `rls`?",
+	"listen.envoy":      "did you mean `rls`?",
 	"admin.listen":      "write `listen: { admin: 127.0.0.1:9090 }`",
 	"admin.address":     "write `listen: { admin: 127.0.0.1:9090 }`",
 	"admin.token":       "write the token into a file that only Tidegate may read, and name it: `token_file: admin.token`",
@@ -125,5 +124,3 @@ var fieldAdvice = map[string]string{
 func inRules(word string) string {
 	return quote(word) + " belongs into the rule file, which is named here: `rules: rules.yaml`"
 }
-
-func notYet(what string) string { return "remove it: " + what + " is not built yet" }

@@ -17,9 +17,14 @@ func (l *loader) check() {
 	l.checkStore()
 	l.checkSnapshot()
 	l.checkTLS()
-	l.checkPair("admin.tls", l.config.Admin.TLS)
+	l.checkAdmin()
 	l.checkDoorTLS("check.tls", l.config.Check.TLS)
 	l.checkDoorTLS("resp.tls", l.config.RESP.TLS)
+	l.checkDoorTLS("rls.tls", l.config.RLS.TLS)
+	l.checkRLS()
+	l.checkXDS()
+	l.checkTelemetry()
+	l.checkRulesSource()
 	l.checkTimes()
 	l.checkHealth()
 }
@@ -56,7 +61,7 @@ type door struct {
 
 func (l *loader) doors() []door {
 	listen := l.config.Listen
-	return []door{{"listen.gateway", listen.Gateway}, {"listen.check", listen.Check}, {"listen.resp", listen.RESP}, {"listen.admin", listen.Admin}}
+	return []door{{"listen.gateway", listen.Gateway}, {"listen.check", listen.Check}, {"listen.resp", listen.RESP}, {"listen.rls", listen.RLS}, {"listen.rls_http", listen.RLSHTTP}, {"listen.admin", listen.Admin}}
 }
 
 func (l *loader) checkListen() {
@@ -71,17 +76,16 @@ func (l *loader) checkListen() {
 		}
 	}
 	listen := l.config.Listen
-	if l.sound("listen.gateway", "listen.check", "listen.resp") && !listen.Gateway.Open() && !listen.Check.Open() && !listen.RESP.Open() {
-		l.clash("listen.gateway", diag.Error, "`listen.gateway` is off, and nothing else is open for anybody to ask", "open `listen.check` or `listen.resp`")
+	if l.sound("listen.gateway", "listen.check", "listen.resp", "listen.rls") && !listen.Gateway.Open() && !listen.Check.Open() && !listen.RESP.Open() && !listen.RLS.Open() {
+		l.clash("listen.gateway", diag.Error, "`listen.gateway` is off, and nothing else is open for anybody to ask", "open `listen.check`, `listen.resp` or `listen.rls`")
 	}
 	l.checkOpen("listen.check", listen.Check, "token", "check.token_file", "check.tls.client_ca", l.config.Check.TokenFile, l.config.Check.TLS.ClientCA)
 	l.checkOpen("listen.resp", listen.RESP, "password", "resp.users_file", "resp.tls.client_ca", l.config.RESP.UsersFile, l.config.RESP.TLS.ClientCA)
-	l.checkOpen("listen.admin", listen.Admin, "token", "admin.token_file", "", l.config.Admin.TokenFile, "")
 }
 
 // checkOpen reports a listener that other machines can reach without authentication.
 func (l *loader) checkOpen(path string, at Address, secret, file, authorities, fileGiven, authoritiesGiven string) {
-	if !l.sound(path) || !at.Open() || at.Local() || fileGiven != "" || authoritiesGiven != "" || !l.sound(file) || authorities != "" && !l.sound(authorities) {
+	if !l.sound(path) || !at.Open() || at.Local() || fileGiven != "" || authoritiesGiven != "" || !l.sound(file, authorities) {
 		return
 	}
 	l.clash(path, diag.Error,
@@ -90,7 +94,7 @@ func (l *loader) checkOpen(path string, at Address, secret, file, authorities, f
 }
 
 func (l *loader) checkUpstreams() {
-	if !l.sound("upstreams", "listen.gateway", "listen.check", "listen.resp", "listen.admin") {
+	if !l.sound("upstreams", "listen.gateway", "listen.check", "listen.resp", "listen.rls", "listen.rls_http", "listen.admin") {
 		return
 	}
 	for i, u := range l.config.Upstreams {
@@ -109,7 +113,7 @@ func (l *loader) checkUpstreams() {
 	}
 }
 
-var doorNames = map[string]string{"listen.check": "check API", "listen.resp": "RESP listener", "listen.admin": "admin listener"}
+var doorNames = map[string]string{"listen.check": "check API", "listen.resp": "RESP listener", "listen.rls": "rate limit service", "listen.rls_http": "HTTP side of the rate limit service", "listen.admin": "admin listener"}
 
 func (l *loader) checkTrust() {
 	trust := l.config.Trust
@@ -226,7 +230,7 @@ func (l *loader) checkHealth() {
 // warnNoRules says what a start without rules means, unless it was asked for or
 // there is none.
 func (l *loader) warnNoRules() {
-	if l.config.Rules != "" || l.given("rules") || l.o.OwnRules || l.problems.HasErrors() {
+	if len(l.config.Rules) > 0 || l.config.XDS.Address != "" || l.given("rules") || l.o.OwnRules || l.problems.HasErrors() {
 		return
 	}
 	l.problems.Add(diag.Problem{

@@ -2,6 +2,7 @@ package config
 
 import (
 	"net/url"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -154,4 +155,20 @@ func TestMask(t *testing.T) {
 	f("someone@example.com", "someone@example.com")
 	f("http://a:1 b@c", "http://a:1 b@c")
 	f("", "")
+}
+
+// A share is written as it was read, however small.
+func TestPercent(t *testing.T) {
+	for i := range 10_000 {
+		text := strconv.FormatFloat(float64(i)/100, 'f', -1, 64) + "%"
+		v, m := percent.read(rawValue{text: text})
+		if got := percent.write(v); m.any() || got != text {
+			t.Fatalf("%s is read as %v (%s), and written as %s", text, v, m.message, got)
+		}
+	}
+	for _, text := range []string{"", "%", "1", "1 %", "1e1%", "0x1p-2%", "NaN%", "Inf%", "100.1%", "+1%", "-0%", "1_0%"} {
+		if v, m := percent.read(rawValue{text: text}); !m.any() {
+			t.Errorf("%q is read as %v", text, v)
+		}
+	}
 }

@@ -19,9 +19,12 @@ import (
 type Config struct {
 	// File is the configuration file that was read; "" when there was none.
 	File string
-	// Rules is the rule file, or a folder of them; "" limits nothing. Default:
-	// rules.yaml beside File, or in the working folder, if it is there.
-	Rules string
+	// Rules are the layers of the rules: each a rule file, a folder of them, or the URL of a
+	// source, which may have a password. None limits nothing. Default: rules.yaml beside File, or
+	// in the working folder, if it is there.
+	Rules []string
+	// RulesSource is how rules are fetched that are not on this machine.
+	RulesSource RulesSource
 	// Listen says where to accept connections.
 	Listen Listen
 	// Upstreams are the servers that requests go to: http or https, without
@@ -47,11 +50,17 @@ type Config struct {
 	Check Check
 	// RESP is about the listener that speaks the Redis protocol.
 	RESP RESP
+	// RLS is about the rate limit service for Envoy.
+	RLS RLS
+	// XDS is the control plane that sends rules for the rate limit service.
+	XDS XDS
 	// Usage is a path of the gateway at which callers see where they stand with their
 	// limits; "": there is none.
 	Usage string
 	// Admin is about the admin listener.
 	Admin Admin
+	// Telemetry is what is told about requests beside the access log and the metrics.
+	Telemetry Telemetry
 	// Drain is how long requests in flight may take to end when the process
 	// ends; 0 cuts them off. Default: 30s.
 	Drain time.Duration
@@ -64,8 +73,10 @@ type Config struct {
 type Listen struct {
 	Gateway Address // default: 127.0.0.1:8080
 	Check   Address // default: off; reachable from elsewhere only with Check.TokenFile or Check.TLS.ClientCA
+	RLS     Address // default: off
+	RLSHTTP Address // default: off
 	RESP    Address // default: off; reachable from elsewhere only with RESP.UsersFile or RESP.TLS.ClientCA
-	Admin   Address // default: 127.0.0.1:9090; reachable from elsewhere only with Admin.TokenFile
+	Admin   Address // default: 127.0.0.1:9090; reachable from elsewhere only if Admin asks who that is
 }
 
 // Trust says whose word is taken for who is asking.
@@ -227,17 +238,32 @@ type RESP struct {
 	TLS       DoorTLS
 }
 
+// RLS is about the rate limit service for Envoy.
+type RLS struct {
+	Deadline         time.Duration // by which every call is answered; default: 15ms
+	MaxConnectionAge time.Duration // 0: any; default: 24h
+	MergeDomains     bool          // files may share a domain; default: false
+	Shadow           bool          // no call is refused; default: false
+	Headers          RLSHeaders    // default: none
+	DynamicMetadata  string        // OfRules, OfRequest or Off; default: OfRules
+	Metrics          string        // Native or EnvoyProxy; default: Native
+	Compare          string        // host:port of another service; default: none
+	TLS              DoorTLS
+}
+
+// RLSHeaders are the names of response headers.
+type RLSHeaders struct{ Limit, Remaining, Reset string }
+
+// The words of [RLS].
+const (
+	OfRules    = "rules"
+	OfRequest  = "request"
+	Native     = "native"
+	EnvoyProxy = "envoyproxy"
+)
+
 // DoorTLS is what a listener speaks that other servers ask: certificate and key, or neither.
 type DoorTLS struct {
 	KeyPair
 	ClientCA string // file with the authorities of certificates that callers must have, in PEM; default: none
-}
-
-// Admin is about the admin listener.
-type Admin struct {
-	// TokenFile is a file with the token that it asks for. Default: none, and
-	// only this machine reaches it.
-	TokenFile string
-	// TLS that it speaks: certificate and key, or neither. Default: none.
-	TLS KeyPair
 }

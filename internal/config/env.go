@@ -15,7 +15,7 @@ const (
 
 // elsewhere are variables that are not settings: those of other commands and of tests.
 var elsewhere = []string{
-	envFile, "TIDEGATE_SERVER", "TIDEGATE_TOKEN", "TIDEGATE_TOKEN_FILE", "TIDEGATE_CA_FILE",
+	envFile, "TIDEGATE_SERVER", "TIDEGATE_TOKEN", "TIDEGATE_TOKEN_FILE", "TIDEGATE_CA_FILE", "TIDEGATE_CERT_FILE", "TIDEGATE_KEY_FILE",
 	"TIDEGATE_CHECK_SERVER", "TIDEGATE_CHECK_TOKEN", "TIDEGATE_LONG", "TIDEGATE_SKIPPED",
 }
 
@@ -48,7 +48,7 @@ func (l *loader) takeEnvironment() {
 		}
 		at := outside(s.env(), value)
 		if s.slot.many {
-			l.take(s, split(value, at), at)
+			l.take(s, s.split(value, at), at)
 		} else {
 			l.take(s, []rawValue{{origin: at, text: value}}, at)
 		}

@@ -115,6 +115,9 @@ func (l *loader) field(s *setting, n *yamltree.Node) {
 		items = n.Items
 	}
 	var words []rawValue
+	if s.pairs && n.Kind == yamltree.Map {
+		items, words = nil, l.pairs(s, n)
+	}
 	for _, item := range items {
 		if s.item != "" && item.Kind == yamltree.Map {
 			item = l.unwrap(s, item)
@@ -130,15 +133,27 @@ func (l *loader) field(s *setting, n *yamltree.Node) {
 	if s.slot.many || len(words) > 0 {
 		l.take(s, words, l.at(n))
 	}
-	if len(words) < len(items) {
+	if len(words) < max(len(items), len(n.Fields)) {
 		l.config.origins[s.path], l.wrong[s.path] = l.at(n), true
 	}
+}
+
+// pairs are the fields of a map as items KEY=VALUE. What is no value is told of and left out.
+func (l *loader) pairs(s *setting, n *yamltree.Node) (words []rawValue) {
+	for _, f := range n.Fields {
+		if f.Value.Kind != yamltree.Scalar {
+			l.misshapen(s, f.Value)
+			continue
+		}
+		words = append(words, rawValue{l.at(f.Value), f.Key.Value + "=" + f.Value.Value, filepath.Dir(l.config.File)})
+	}
+	return words
 }
 
 // misshapen tells that a map or list stands where a value belongs.
 func (l *loader) misshapen(s *setting, n *yamltree.Node) {
 	what, hint := quote(s.path), "write "+quote(s.leaf()+": "+s.example)
-	if s.slot.many {
+	if s.slot.many && !s.urls {
 		what, hint = "an item of "+what, "write "+quote(s.leaf()+": ["+s.example+"]")
 	}
 	if s.shape != "" {

@@ -65,7 +65,7 @@ func (l *loader) takeFlags() {
 		case len(texts) == 1 && texts[0] == "" && s.fallback == "":
 			l.take(s, nil, at)
 		case s.slot.many:
-			l.take(s, split(strings.Join(texts, ","), at), at)
+			l.take(s, s.split(strings.Join(texts, ","), at), at)
 		case len(texts) > 1:
 			l.config.origins[s.path] = at
 			l.about(s, fmt.Sprintf("is given twice: %s and %s", quote(texts[0]), quote(texts[1])), "keep one of the flags")
@@ -83,10 +83,13 @@ func outside(name, value string) origin {
 }
 
 // split makes a list of what a flag or variable says.
-func split(text string, at origin) []rawValue {
+func (s *setting) split(text string, at origin) []rawValue {
 	var words []rawValue
 	for item := range strings.SplitSeq(text, ",") {
 		words = append(words, rawValue{origin: at, text: item})
+	}
+	if s.urls {
+		words = joinHosts(words)
 	}
 	return words
 }

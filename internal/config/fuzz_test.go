@@ -52,7 +52,7 @@ func FuzzLoad(f *testing.F) {
 		// What is not set is found again beside the file.
 		again, problems := Load(Options{
 			File: defaultFile, Environ: []string{}, Stat: o.Stat,
-			Flags:    &FlagValues{texts: map[string][]string{"rules": {c.Rules}}},
+			Flags:    &FlagValues{texts: map[string][]string{"rules": {strings.Join(c.Rules, ",")}}},
 			ReadFile: func(string) ([]byte, error) { return text.Bytes(), nil },
 		})
 		if problems.HasErrors() {

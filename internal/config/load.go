@@ -96,7 +96,10 @@ func (l *loader) take(s *setting, words []rawValue, at origin) {
 		l.wrong[s.path] = true
 		name := quote(s.path)
 		if s.slot.many {
-			at, name = words[m.item].origin, "an item of "+name
+			at = words[m.item].origin
+		}
+		if s.slot.many && !(s.urls && len(words) == 1) {
+			name = "an item of " + name
 		}
 		if m.secret {
 			l.hidden[at.pos.Line] = true
@@ -143,9 +146,10 @@ func (l *loader) about(s *setting, message, hint string) {
 func (l *loader) derive() {
 	c := l.config
 	l.deriveStore()
+	l.deriveTelemetry()
 	if !l.given("rules") {
 		if _, err := l.o.Stat(l.besideFile(defaultRules)); err == nil {
-			c.Rules = l.besideFile(defaultRules)
+			c.Rules = []string{l.besideFile(defaultRules)}
 		}
 	}
 	if !l.given("health.timeout") {

@@ -74,7 +74,7 @@ func TestPathsOfTheFile(t *testing.T) {
 		t.Fatal(problems)
 	}
 	want := "/etc/rules /etc/tidegate/cert.pem key.pem /var/log/a.log"
-	if got := strings.Join([]string{c.Rules, c.TLS.Cert, c.TLS.Key, c.Log.Access}, " "); got != want || reads != 1 {
+	if got := strings.Join([]string{c.Rules[0], c.TLS.Cert, c.TLS.Key, c.Log.Access}, " "); got != want || reads != 1 {
 		t.Errorf("got %s after %d reads, want %s", got, reads, want)
 	}
 }

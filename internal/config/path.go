@@ -114,24 +114,29 @@ func (l *loader) findFiles() {
 		if s.file == nothing || len(names) == 0 || l.wrong[s.path] || slices.Contains([]string{Stdout, Stderr, Off}, names[0]) {
 			continue
 		}
-		name := names[0]
-		if jwt.IsURL(name) {
-			continue
+		for _, name := range names {
+			if jwt.IsURL(name) || s.urls && IsSource(name) || s.path == "xds.tls.ca" && name == SystemCA {
+				continue
+			}
+			l.findFile(s, name)
 		}
-		if s.file == itsFolder {
-			name = filepath.Dir(name)
-		}
-		info, err := l.o.Stat(name)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			l.about(s, "leads to what does not exist: "+quote(name), s.whereTo(l.config.origins[s.path]))
-		case err != nil:
-			l.about(s, "leads to what cannot be read: "+quote(name)+": "+diag.Reason(err), "")
-		case s.file == aFile && info.IsDir():
-			l.about(s, "is a folder, and a file is wanted: "+quote(name), "")
-		case s.file == itsFolder && info.Mode().IsRegular():
-			l.about(s, "would be in a folder that is a file: "+quote(name), "")
-		}
+	}
+}
+
+func (l *loader) findFile(s *setting, name string) {
+	if s.file == itsFolder {
+		name = filepath.Dir(name)
+	}
+	info, err := l.o.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		l.about(s, "leads to what does not exist: "+quote(name), s.whereTo(l.config.origins[s.path]))
+	case err != nil:
+		l.about(s, "leads to what cannot be read: "+quote(name)+": "+diag.Reason(err), "")
+	case s.file == aFile && info.IsDir():
+		l.about(s, "is a folder, and a file is wanted: "+quote(name), "")
+	case s.file == itsFolder && info.Mode().IsRegular():
+		l.about(s, "would be in a folder that is a file: "+quote(name), "")
 	}
 }
 

@@ -15,6 +15,8 @@ type setting struct {
 	help     string   // in backquotes the word that --help has for the value
 	file     fileNeed // of what a path names
 	item     string   // items of the list may be maps with this field alone
+	urls     bool     // items of the list may be URLs with commas between hosts
+	pairs    bool     // the list may be a map, whose fields are items KEY=VALUE
 	of       string   // the store that it is about; "": any
 	shape    string   // advice for who writes a map or list where a value belongs
 }

@@ -113,7 +113,7 @@ func TestDefaultsOfTheProcess(t *testing.T) {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	if c.File != defaultFile || c.Rules != "r.yaml" || c.Drain != 7*time.Second {
+	if c.File != defaultFile || !slices.Equal(c.Rules, []string{"r.yaml"}) || c.Drain != 7*time.Second {
 		t.Errorf("got %+v", c)
 	}
 	if c.Store.Memory.Max != memory.DefaultMaxBytes {

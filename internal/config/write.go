@@ -100,7 +100,7 @@ func (p *printer) setting(s *setting, indent string) bool {
 		values[i] = yamlText(v)
 	}
 	text := strings.Join(values, ", ")
-	if s.slot.many {
+	if s.slot.many && !(s.urls && len(values) == 1) {
 		text = "[" + text + "]"
 	}
 	p.lines = append(p.lines, line{indent + s.leaf() + ": " + text, origin})

@@ -15,7 +15,7 @@ import (
 // announce logs where the server listens, its upstreams, and what can be tried.
 func (s *server) announce() {
 	for _, unused := range s.heir.Unused() {
-		s.log.Warn("an inherited socket is not used: its name should be gateway, check, resp or admin", "socket", unused)
+		s.log.Warn("an inherited socket is not used: its name should be gateway, check, resp, rls, rls_http or admin", "socket", unused)
 	}
 	var upstreams []string
 	for _, u := range s.upstreams {
@@ -31,7 +31,13 @@ func (s *server) announce() {
 	if l := s.respDoor.listener; l != nil {
 		where = append(where, "resp", redisAddress(l, s.respDoor.tls.certificate != nil))
 	}
-	where = append(where, "admin", s.address(s.admin, s.adminCert != nil))
+	if l := s.rlsDoor.listener; l != nil {
+		where = append(where, "rls", grpcAddress(l, s.rlsDoor.tls.certificate != nil))
+	}
+	if l := s.rlsDoor.http; l != nil {
+		where = append(where, "rls_http", s.address(l, false))
+	}
+	where = append(where, "admin", s.address(s.admin, s.operators.certificate != nil))
 	s.log.Info("serving", append(where,
 		"upstreams", strings.Join(upstreams, ","), "rules", s.rules.count(), "store", s.config.Store.Kind, "configuration", s.config.File)...)
 	if s.sample == nil {
@@ -48,16 +54,17 @@ func (s *server) announce() {
 
 // invite prints what to try, if the rules are those that it is written for.
 func (s *server) invite() {
-	if s.config.Rules != "" {
-		if text, err := bounded.ReadFile(s.config.Rules, int64(len(demo.Rules))); err != nil || !bytes.Equal(text, demo.Rules) {
+	file := strings.Join(s.config.Rules, ",")
+	if file != "" {
+		if text, err := bounded.ReadFile(file, int64(len(demo.Rules))); err != nil || !bytes.Equal(text, demo.Rules) {
 			return
 		}
 	}
 	demo.Invite(s.out(), demo.Place{
 		Gateway: s.address(s.clients, s.certificate != nil),
-		Admin:   s.address(s.admin, s.adminCert != nil),
+		Admin:   s.address(s.admin, s.operators.certificate != nil),
 		Program: program(),
-		Rules:   s.config.Rules,
+		Rules:   file,
 	})
 }
 
@@ -83,6 +90,14 @@ func redisAddress(l net.Listener, tls bool) string {
 		return urlOf("rediss", l)
 	}
 	return urlOf("redis", l)
+}
+
+// grpcAddress is the same for Envoy.
+func grpcAddress(l net.Listener, tls bool) string {
+	if tls {
+		return urlOf("grpcs", l)
+	}
+	return urlOf("grpc", l)
 }
 
 func urlOf(scheme string, l net.Listener) string {

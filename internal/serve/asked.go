@@ -6,6 +6,7 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/front/desk"
+	"tidegate.dev/tidegate/internal/front/strict"
 	"tidegate.dev/tidegate/internal/telemetry/accesslog"
 )
 
@@ -13,8 +14,14 @@ import (
 // and each gets a line in the access log.
 type callers struct {
 	desk  *desk.Desk
-	count func(d *tidegate.Decision, n int64)                          // decisions without a gate
-	log   func(*tidegate.Request, []tidegate.Check, tidegate.Decision) // one of them; nil: there is no log
+	count func(d *tidegate.Decision, n int64) // decisions without a gate
+	// shadowed counts a decision of a limit that never refuses: over means that it would have.
+	shadowed func(limit *tidegate.Limit, over bool)
+	log      func(*tidegate.Request, []tidegate.Check, tidegate.Decision) // one of them; nil: there is no log
+	// observe is told of decisions without a gate, one by one, beside count.
+	observe func(*tidegate.Request, []tidegate.Check, tidegate.Decision)
+	// refused gets requests that the rules were not asked about; nil: there is no log
+	refused func(strict.Refused)
 }
 
 // newCallers is for a listener that is open; it is called once for each.
@@ -24,16 +31,29 @@ func (s *server) newCallers(door string) *callers {
 		rules = s.metrics.Matcher(s.rules.Live())
 	}
 	metrics := s.metrics.Door(door)
-	c := &callers{count: metrics.ObserveMany}
-	observe := metrics.Observe
+	c := &callers{count: metrics.ObserveMany, shadowed: metrics.Shadowed}
+	note := func(r *tidegate.Request, checks []tidegate.Check, d tidegate.Decision) {
+		s.refusals.note(door, r, checks, &d)
+	}
 	if s.requests.To != nil {
 		c.log = func(r *tidegate.Request, checks []tidegate.Check, d tidegate.Decision) {
 			s.logAsked(door, r, checks, &d)
 		}
-		observe = func(r *tidegate.Request, checks []tidegate.Check, d tidegate.Decision) {
-			metrics.Observe(r, checks, d)
+		c.refused = func(r strict.Refused) {
+			s.requests.Write(&accesslog.Record{Time: time.Now(), Door: door, Client: r.Client, Method: r.Method, Host: r.Host, Path: r.Path, Reason: r.Reason})
+		}
+		note = func(r *tidegate.Request, checks []tidegate.Check, d tidegate.Decision) {
+			s.refusals.note(door, r, checks, &d)
 			c.log(r, checks, d)
 		}
+	}
+	c.observe = func(r *tidegate.Request, checks []tidegate.Check, d tidegate.Decision) {
+		s.offenders.Decided(checks, &d)
+		note(r, checks, d)
+	}
+	observe := func(r *tidegate.Request, checks []tidegate.Check, d tidegate.Decision) {
+		metrics.Decided(checks, &d) // which tells the lists of offenders
+		note(r, checks, d)
 	}
 	c.desk = desk.New(tidegate.NewGate(rules, s.limited).Observe(observe))
 	return c

@@ -48,6 +48,7 @@ func (s *server) openCheck() (handover.Server, error) {
 	o := s.checkOptions(s.checkDoor.callers.desk)
 	o.Certificates = c.Check.TLS.ClientCA != ""
 	o.Unix = c.Listen.Check.Network == "unix"
+	o.Refused = s.checkDoor.callers.refused
 	if s.checkDoor.token != nil {
 		o.Token = s.checkDoor.token.get
 	}

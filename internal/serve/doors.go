@@ -18,6 +18,8 @@ func (s *server) doors() (doors []handover.Door) {
 		{Name: "gateway", Listener: s.clients, Open: s.openGateway},
 		{Name: "check", Listener: s.checkDoor.listener, Open: s.openCheck},
 		{Name: "resp", Listener: s.respDoor.listener, Open: s.openRESP},
+		{Name: "rls", Listener: s.rlsDoor.listener, Open: s.openRLS},
+		{Name: "rls_http", Listener: s.rlsDoor.http, Open: s.openRLSHTTP},
 		{Name: "admin", Listener: s.admin, Last: true, Open: s.openAdmin},
 	} {
 		if d.Listener != nil {
@@ -37,7 +39,7 @@ func (s *server) openGateway() (handover.Server, error) {
 }
 
 func (s *server) openAdmin() (handover.Server, error) {
-	return tlsServer{s.adminServer(), s.adminCert.config()}, nil
+	return feeding{tlsServer{s.adminServer(), s.operators.tls()}, &s.following}, nil
 }
 
 // tlsConfig is that of the gateway; nil speaks plain HTTP.
@@ -49,7 +51,8 @@ func (s *server) tlsConfig() *tls.Config {
 	return c
 }
 
-// maxOperators is how many connections the admin listener has at once: clients that nobody
+// maxOperators is how many connections the admin listener has at once, besides those of
+// followers: clients that nobody
 // authenticated must not take the open files that others need.
 const maxOperators = 32
 
@@ -57,7 +60,7 @@ func (s *server) adminServer() *listen.Server {
 	return listen.NewServer(listen.ServerOptions{
 		Handler: s.adminHandler(),
 		Limits: listen.HTTPLimits{
-			Limits:      listen.Limits{Connections: maxOperators, Surplus: -1},
+			Limits:      listen.Limits{Connections: maxOperators + s.config.Admin.Followers, Surplus: -1},
 			HeaderBytes: http.DefaultMaxHeaderBytes,
 			ReadHeader:  10 * time.Second,
 			Read:        30 * time.Second,

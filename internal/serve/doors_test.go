@@ -182,6 +182,45 @@ func testDoorSettings(t *testing.T, bin string) {
 	}
 }
 
+// Requests that doors refuse without the rules, and callers who may not ask, have their line in the
+// access log, which says why.
+func testDoorLog(t *testing.T, bin string) {
+	w := newSandbox(t, bin, "rules.yaml", doorRules, "token", "a token of more than 16 bytes")
+	s := w.start(nil, nil, "--listen.gateway=off", "--listen.admin=127.0.0.1:0", "--listen.check=127.0.0.1:0", "--check.token_file=token", "--listen.resp=127.0.0.1:0")
+	first := s.await(1, "serving")
+	api, redis := first["check"].(string), strings.TrimPrefix(first["resp"].(string), "redis://")
+	n := 0
+	f := func(door, client string, path any, reason string) {
+		t.Helper()
+		n++
+		w.until("there is a line", func() bool { return len(s.lines("request")) >= n })
+		lines := s.lines("request")
+		got := lines[len(lines)-1]
+		if said, _ := got["reason"].(string); len(lines) != n || got["door"] != door || got["client"] != client || got["path"] != path || !strings.Contains(said, reason) || got["decision"] != nil {
+			t.Errorf("%d lines, the last: %v, want %s from %s about %v: %s", len(lines), got, door, client, path, reason)
+		}
+	}
+	token := []string{"X-Tidegate-Token", "a token of more than 16 bytes"}
+	w.asks(once, api, "check", `{"path":"/a/../few?secret=1","ip":"192.0.2.1"}`, token...)
+	f("check", "192.0.2.1", "/a/../few", "segments")
+	w.asks(once, api, "check", `{"checks":[{"path":"//few","ip":"192.0.2.2"}]}`, token...)
+	f("check", "192.0.2.2", "//few", "empty")
+	w.asks(once, api, "check", `{"path":"/few"}`)
+	f("check", "127.0.0.1", "/v1/check", "token")
+	w.asks(once, api, "forward-auth", "", "X-Original-URI", "/few", "X-Original-Method", "GET", "X-Forwarded-For", "192.0.2.3")
+	f("check", "127.0.0.1", nil, "not known as a proxy")
+	w.asks(once, api, "forward-auth", "", append(token, "X-Original-URI", "/few/./x?secret=1", "X-Original-Method", "GET", "X-Forwarded-For", "192.0.2.4")...)
+	f("check", "192.0.2.4", "/few/./x", "segments")
+	w.asks(once, api, "forward-auth", "", append(token, "X-Original-URI", "/few", "X-Forwarded-Uri", "/load", "X-Original-Method", "GET", "X-Forwarded-For", "192.0.2.5")...)
+	f("check", "192.0.2.5", "/few", "contradicts")
+	w.command("tcp", redis, nil, "TG.CHECK PATH /few%2Fx?secret=1 IP 192.0.2.6")
+	f("resp", "192.0.2.6", "/few%2Fx", "slash")
+	s.signal(syscall.SIGTERM)
+	if code := s.end(); code != 0 {
+		t.Errorf("it exits with %d", code)
+	}
+}
+
 // Clients of the gateway see where they stand, and pay nothing for it; the upstream is not
 // asked.
 func testUsage(t *testing.T, bin string) {

@@ -26,6 +26,15 @@ func (t *doorTLS) again() {
 	t.authorities.again()
 }
 
+// http2 is config for a listener that speaks HTTP/2 alone.
+func (t *doorTLS) http2() *tls.Config {
+	c := t.config()
+	if c != nil {
+		c.NextProtos = []string{"h2"}
+	}
+	return c
+}
+
 // config is nil for plain text.
 func (t *doorTLS) config() *tls.Config {
 	c := t.certificate.config()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate/fleet"
+	"tidegate.dev/tidegate/internal/chain/board"
 	"tidegate.dev/tidegate/internal/front/admin"
 )
 
@@ -28,7 +29,7 @@ func ListFleet(ctx context.Context, store *fleet.Store) (admin.Fleet, error) {
 	for i := range members {
 		is.Instances = append(is.Instances, instanceOf(&members[i]))
 	}
-	is.Warnings = fleetWarnings(members)
+	is.Warnings = append(fleetWarnings(members), unsharedWarnings(store)...)
 	if err != nil {
 		is.Incomplete = err.Error()
 		is.Warnings = append(is.Warnings, "not every server of the store could be asked, instances may be missing: "+is.Incomplete)
@@ -46,6 +47,9 @@ func instanceOf(m *fleet.Member) admin.Instance {
 	}
 	if m.Known {
 		is.Circuit = &admin.Circuit{Status: m.Status, Since: m.Since, Servers: m.Out, Count: m.OutCount}
+	}
+	if m.Follows {
+		is.Measures = &m.Orders
 	}
 	if c := m.Clock; c.Known() {
 		is.Clock = &admin.Clock{Offset: c.Offset.Seconds(), Within: c.Within.Seconds(), Server: c.Server, Off: c.Off()}
@@ -80,6 +84,7 @@ func fleetWarnings(members []fleet.Member) (all []string) {
 		}
 		all = append(all, "the rules differ: "+someOf(parts)+"; either a rollout is under way, or an instance has not loaded its file, which its /rules says")
 	}
+	all = append(all, measureWarnings(members)...)
 	switch len(unknown) {
 	case 0:
 	case 1:
@@ -88,6 +93,50 @@ func fleetWarnings(members []fleet.Member) (all []string) {
 		all = append(all, fmt.Sprintf("%d instances tell nothing about themselves, being of an older version: %s", len(unknown), someOf(unknown)))
 	}
 	return all
+}
+
+// behindAfter is how long an instance may take to say, with a heartbeat, that it has a measure.
+const behindAfter = 10 * time.Second
+
+// measureWarnings are about instances on which bans and overrides do not hold.
+func measureWarnings(members []fleet.Member) (all []string) {
+	last := int64(0)
+	for i := range members {
+		last = max(last, members[i].Orders)
+	}
+	if last == 0 || time.Since(time.UnixMicro(last)) < behindAfter {
+		return nil
+	}
+	var behind, apart []string
+	for i := range members {
+		switch m := &members[i]; {
+		case !m.Known:
+		case !m.Follows:
+			apart = append(apart, shownName(m))
+		case m.Orders < last:
+			behind = append(behind, shownName(m))
+		}
+	}
+	if len(behind) > 0 {
+		all = append(all, "bans and overrides may not hold everywhere, as not all have the last of them: "+someOf(behind))
+	}
+	if len(apart) > 0 {
+		all = append(all, "bans and overrides do not hold where they are not followed, in older versions and some programs: "+someOf(apart))
+	}
+	return all
+}
+
+// unsharedWarnings are about bans and overrides of this instance that the others cannot have.
+func unsharedWarnings(store *fleet.Store) []string {
+	b, ok := board.Of(store)
+	if !ok {
+		return nil
+	}
+	is := b.Status()
+	if is.Why == nil || time.Since(is.Since) < behindAfter {
+		return nil
+	}
+	return []string{fmt.Sprintf("bans and overrides are not shared since %s, %d of this instance are still to be: %v", clockTime(is.Since), is.Pending, is.Why)}
 }
 
 // clockWarnings are about clocks that differ from that of Redis. If all do by the same, it is

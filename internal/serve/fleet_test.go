@@ -62,6 +62,15 @@ func TestFleetWarnings(t *testing.T) {
 	f([]fleet.Member{{ID: "OLD"}, {ID: "OLDER"}}, "2 instances tell nothing about themselves, being of an older version: OLD, OLDER")
 	f([]fleet.Member{{ID: "OLD"}}, "an instance tells nothing about itself, being of an older version: OLD")
 	f([]fleet.Member{with(well("", 0), func(m *fleet.Member) { m.Status = fleet.Degraded })}, "ID is degraded")
+
+	follows := func(name string, version int64) fleet.Member {
+		return with(well(name, 0), func(m *fleet.Member) { m.Follows, m.Orders = true, version })
+	}
+	f([]fleet.Member{follows("a", 7), follows("b", 6), follows("c", 7)}, "bans and overrides may not hold everywhere, as not all have the last of them: b")
+	f([]fleet.Member{follows("a", 7), well("b", 0)}, "bans and overrides do not hold where they are not followed, in older versions and some programs: b")
+	f([]fleet.Member{follows("a", 0), well("b", 0)}) // nothing was ever ordered
+	now := time.Now().UnixMicro()
+	f([]fleet.Member{follows("a", now), follows("b", 6)}) // there was no heartbeat since
 }
 
 // The log has a line when the clock differs, and one when it no longer does.

@@ -63,6 +63,7 @@ func (s *server) gatewayOptions() gateway.Options {
 		AccessLog: s.requests,
 		Log:       s.log,
 		Observer:  observer{s.metrics, s.signals},
+		Tracer:    s.tracer(),
 		Inflight: func(delta int) {
 			s.metrics.Inflight(delta)
 			s.signals.Inflight(delta)

@@ -21,11 +21,11 @@ func TestServe(t *testing.T) {
 	bin := built(t)
 	for name, f := range map[string]func(*testing.T, string){
 		"start": testStart, "invitation": testInvitation, "upgrade": testUpgrade, "upgrade with TLS": testUpgradeTLS, "restart": testRestart, "restart with other rules": testRestartWithOtherRules, "failed upgrades": testFailedUpgrades,
-		"broken snapshot": testBrokenSnapshot, "unix socket": testUnixSocket, "certificate": testCertificate, "client certificates": testClientCertificates, "second signal": testSecondSignal, "units": testUnits,
+		"broken snapshot": testBrokenSnapshot, "unix socket": testUnixSocket, "certificate": testCertificate, "client certificates": testClientCertificates, "operators": testOperators, "audit": testAudit, "bans on Redis": testBansOnRedis, "bans in memory": testBansInMemory, "second signal": testSecondSignal, "units": testUnits,
 		"standing reader": testStandingReader, "standing errors": testStandingErrors, "gone reader": testGoneReader, "full disk": testFullDisk, "rotation": testRotation, "cut off": testCutOffIsLogged,
 		"API keys": testAPIKeys, "keys of a URL": testKeysOfURL, "hang up": testHangUp, "kill": testKill, "owner of the snapshot": testSnapshotOwner,
-		"doors": testDoors, "settings of doors": testDoorSettings, "usage": testUsage, "upgrade of doors": testDoorsUpgrade, "secrets of doors": testDoorSecrets, "mistakes about doors": testDoorMistakes, "socket of a door": testDoorSocketIsGone,
-		"few open files": testFewOpenFiles, "many operators": testManyOperators, "end with idle connections": testEndWithIdleConnections,
+		"doors": testDoors, "settings of doors": testDoorSettings, "log of doors": testDoorLog, "usage": testUsage, "upgrade of doors": testDoorsUpgrade, "secrets of doors": testDoorSecrets, "mistakes about doors": testDoorMistakes, "socket of a door": testDoorSocketIsGone,
+		"domains": testDomains, "few open files": testFewOpenFiles, "many operators": testManyOperators, "control plane": testControlPlane, "traces": testTraces, "no traces": testNoTraces, "refusals": testRefusals, "followers": testFollowers, "web server": testWebServer, "Central Dogma": testCentralDogma, "end with idle connections": testEndWithIdleConnections, "rules of a fleet": testRulesOfFleet, "history of rules": testRulesHistory, "source away": testSourceAway,
 	} {
 		t.Run(name, func(t *testing.T) { f(t, bin) })
 	}

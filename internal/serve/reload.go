@@ -15,9 +15,10 @@ func (s *server) reload() {
 	}
 	s.certificate.again()
 	s.authorities.again()
-	s.adminCert.again()
+	s.operators.again()
 	s.checkDoor.again()
 	s.respDoor.again()
+	s.rlsDoor.tls.again()
 }
 
 // reloadWhen follows signals until ctx ends.

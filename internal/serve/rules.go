@@ -6,11 +6,14 @@ import (
 	"slices"
 	"time"
 
+	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/config"
 	"tidegate.dev/tidegate/internal/dev/demo"
 	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/serve/origins"
 	"tidegate.dev/tidegate/internal/telemetry"
 	"tidegate.dev/tidegate/rules"
+	"tidegate.dev/tidegate/rules/envoy"
 	"tidegate.dev/tidegate/rules/source"
 )
 
@@ -28,15 +31,22 @@ const exampleName = "(example rules)"
 // loadRules returns nil when there are none.
 func (s *server) loadRules() (*ruleSource, error) {
 	set := func(_, now *rules.Set) {
-		s.metrics.SetRules(now.Rules(), now.Limits())
+		s.showRules(now)
 		s.metrics.WatchCosts(now.Clamped)
 	}
-	c := rules.Config{Trust: trustOf(s.config.Trust), Signals: s.signals, IgnoreCase: s.config.Paths.Case == config.Insensitive}
+	s.trust = trustOf(s.config.Trust)
+	c := s.rulesConfig()
 	r := &ruleSource{since: time.Now()}
 	switch {
-	case s.config.Rules != "":
+	case len(s.config.Rules) > 0:
+		layers, err := s.layers()
+		if err != nil {
+			return nil, err
+		}
 		first := true
-		w, err := source.Watch(context.Background(), s.config.Rules, source.Options{
+		from := s.config.RulesSource
+		w, err := source.Follow(context.Background(), layers, source.Options{
+			Copy: from.Copy, Handed: s.heir.Left(), Open: from.Start == config.OpenStart, Wait: from.Wait,
 			Config: c, Log: s.log,
 			OnWarnings: func(doubts rules.Problems) {
 				if !first { // doubts tells those of the start
@@ -50,12 +60,19 @@ func (s *server) loadRules() (*ruleSource, error) {
 					s.shared.Forget()
 				}
 				s.warn(append(s.unmet(now), s.doorWarnings.Of(now)...))
+				s.auditRules(nil)
+				s.past.note()
+				s.following.changed()
 			},
+			OnError: s.auditRules,
 		})
 		if err != nil {
 			return nil, mistakes(err)
 		}
 		r.Watcher, r.live = w, w.Live()
+		s.following.watcher.Store(w)
+		s.audit.follow(w.Status)
+		s.past.follow(w)
 	case s.demo:
 		example, err := rules.Parse(exampleName, demo.Rules, c)
 		if err != nil {
@@ -66,12 +83,61 @@ func (s *server) loadRules() (*ruleSource, error) {
 		return nil, nil
 	}
 	set(nil, r.live.Set())
+	s.metrics.WatchMeasures(r.measures)
 	s.metrics.WatchRules(func() telemetry.RulesStatus {
 		st := r.Status()
-		return telemetry.RulesStatus{Reloads: st.Reloads, Failed: st.Failed, LoadedAt: st.LoadedAt, Failing: st.LastError != ""}
+		return telemetry.RulesStatus{
+			Reloads: st.Reloads, Failed: st.Failed, LoadedAt: st.LoadedAt, Revision: shownRevision(st.Hash),
+			Failing: st.LastError != "", FailingSince: st.Since, Layers: layerStats(&st),
+		}
 	})
 	s.metrics.WatchTrust(r.trust)
 	return r, nil
+}
+
+// layers are where the rules come from.
+func (s *server) layers() ([]source.Layer, error) {
+	from := s.config.RulesSource
+	return origins.Layers(s.config.Rules, origins.Options{
+		TokenFile: from.TokenFile, User: from.User, PasswordFile: from.PasswordFile,
+		CA: from.CA, Cert: from.Cert, Key: from.Key, Wait: from.Wait, Node: s.nodeName(), Report: s.report,
+	})
+}
+
+// leaveRules writes the rules in force that are not on disk for a successor, which may not reach
+// their source.
+func (s *server) leaveRules(folder string) error {
+	if s.rules == nil || s.rules.Watcher == nil {
+		return nil
+	}
+	return s.rules.KeepCopies(folder)
+}
+
+// maxRevision is how much of a revision is shown, as much as `tidegate fleet` shows.
+const maxRevision = 16
+
+func shownRevision(hash string) string { return hash[:min(len(hash), maxRevision)] }
+
+// rulesConfig is what rules are compiled with.
+func (s *server) rulesConfig() rules.Config {
+	return rules.Config{Trust: s.trust, Signals: s.signals, IgnoreCase: s.config.Paths.Case == config.Insensitive, MergeDomains: s.config.RLS.MergeDomains}
+}
+
+// showRules announces the rules in force, of files and of the control plane, to the metrics.
+func (s *server) showRules(files *rules.Set) {
+	s.showing.Lock() // both may change at the same time
+	defer s.showing.Unlock()
+	var names []string
+	var limits []*tidegate.Limit
+	var domains *envoy.Set
+	if files != nil {
+		names, limits, domains = slices.Clone(files.Rules()), slices.Clone(files.Limits()), files.Domains()
+	}
+	for _, r := range domainRules(s.plane.join(domains)) {
+		names, limits = append(names, r.Path), append(limits, r.Limits...)
+	}
+	s.metrics.SetRules(names, limits)
+	s.offenders.SetRules(names)
 }
 
 func trustOf(t config.Trust) rules.Trust {
@@ -135,6 +201,9 @@ func doorsOf(l config.Listen) (doors []rules.Door) {
 	}
 	if l.RESP.Open() {
 		doors = append(doors, rules.DoorRESP)
+	}
+	if l.RLS.Open() {
+		doors = append(doors, rules.DoorRLS)
 	}
 	return doors
 }

@@ -93,6 +93,9 @@ func (o *Options) serve(ctx context.Context, upgrade, reload <-chan os.Signal) e
 	if err := s.prepare(problems); err != nil {
 		return err
 	}
+	if err := s.followPlane(ctx); err != nil {
+		return err
+	}
 	snapshot, err := heir.Await(ctx)
 	if err != nil {
 		return err
@@ -114,6 +117,7 @@ func (o *Options) serve(ctx context.Context, upgrade, reload <-chan os.Signal) e
 				g.SkipIdleGrace()
 			}
 		},
+		Leave:   s.leaveRules,
 		Resumed: s.resumed,
 		Log:     s.log,
 	})

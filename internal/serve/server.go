@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/fleet"
 	"tidegate.dev/tidegate/internal/chain"
+	"tidegate.dev/tidegate/internal/chain/board"
 	"tidegate.dev/tidegate/internal/chain/queue"
 	"tidegate.dev/tidegate/internal/chain/split"
 	"tidegate.dev/tidegate/internal/config"
@@ -25,7 +27,9 @@ import (
 	"tidegate.dev/tidegate/internal/lang/diag"
 	"tidegate.dev/tidegate/internal/serve/handover"
 	"tidegate.dev/tidegate/internal/telemetry"
+	"tidegate.dev/tidegate/internal/telemetry/offenders"
 	"tidegate.dev/tidegate/internal/telemetry/pressure"
+	"tidegate.dev/tidegate/internal/telemetry/traces"
 	"tidegate.dev/tidegate/rules"
 	"tidegate.dev/tidegate/store/memory"
 )
@@ -41,19 +45,30 @@ type server struct {
 
 	// Prepared: all that can be wrong.
 	logs
+	trust          rules.Trust // whose word rules take
 	rules          *ruleSource // nil if nothing is limited
 	signals        *pressure.Signals
 	registry       *prometheus.Registry
 	metrics        *telemetry.Metrics
+	traces         *traces.Tracer // nil if nobody gets any
+	refusals       *refusals      // nil if none are logged
+	offenders      *offenders.Offenders
 	certificate    *certificate // nil for plain HTTP
 	authorities    *authorities // of clients; nil if their certificates are not asked for
-	adminCert      *certificate // nil for plain HTTP
-	token          string
+	operators      operators
+	audit          audit
+	board          *board.Board // what operators order
+	past           past         // rules that were in force
+	lately         recorder
 	sample         *demo.Upstream // nil if there are others
 	upstreams      []*url.URL
 	clients, admin net.Listener // clients is nil without a gateway
 	checkDoor      checkDoor
 	respDoor       respDoor
+	rlsDoor        rlsDoor
+	plane          plane // sends rules
+	following      following
+	showing        sync.Mutex
 
 	// shared has the counters of a fleet; nil if they are of this process.
 	shared *shared
@@ -81,11 +96,26 @@ func (s *server) prepare(doubts diag.List) (err error) {
 	s.registry = prometheus.NewRegistry()
 	s.metrics = telemetry.New(s.registry, c.Store.Kind)
 	s.metrics.WatchLogs(s.logs.stats)
+	s.offenders = offenders.New(offenders.Options{Subject: s.subjectOf, Node: s.nodeName()})
+	s.metrics.Tell(s.offenders)
+	s.refusals = newRefusals(c, s.log)
+	if s.traces, err = s.openTraces(c.Telemetry.OTLP); err != nil {
+		return err
+	}
 	if c.Store.Kind == config.InRedis {
-		if s.shared, err = newShared(c.Store.Redis, fleet.Options{Instances: s.instances, Version: s.version, Rules: s.revision}, s.metrics, s.log); err != nil {
+		if s.shared, err = newShared(c.Store.Redis, fleet.Options{
+			Instances: s.instances, Version: s.version, Rules: s.revision, StateFile: c.Admin.State, OnMeasure: s.doesNotHold, Log: s.log,
+		}, s.metrics, s.log); err != nil {
 			return err
 		}
 	}
+	if err = s.openBoard(); err != nil {
+		return err
+	}
+	if err = s.openAudit(); err != nil {
+		return err
+	}
+	s.openHistory()
 	if s.rules, err = s.loadRules(); err != nil {
 		return err
 	}
@@ -101,16 +131,16 @@ func (s *server) prepare(doubts diag.List) (err error) {
 			return err
 		}
 	}
-	if s.adminCert, err = loadCertificate("the admin listener", c.Admin.TLS, s.log); err != nil {
-		return err
-	}
-	if s.token, err = readToken(c.Admin.TokenFile, "the admin listener"); err != nil {
+	if err = s.loadOperators(); err != nil {
 		return err
 	}
 	if err = s.checkDoor.prepare(c, s.log); err != nil {
 		return err
 	}
 	if err = s.respDoor.prepare(c, s.log); err != nil {
+		return err
+	}
+	if err = s.rlsDoor.prepare(c, s.log); err != nil {
 		return err
 	}
 	if s.upstreams = c.Upstreams; s.demo || len(s.upstreams) == 0 && c.Listen.Gateway.Open() {
@@ -127,6 +157,8 @@ func (s *server) prepare(doubts diag.List) (err error) {
 		{"gateway", c.Listen.Gateway, &s.clients},
 		{"check", c.Listen.Check, &s.checkDoor.listener},
 		{"resp", c.Listen.RESP, &s.respDoor.listener},
+		{"rls", c.Listen.RLS, &s.rlsDoor.listener},
+		{"rls_http", c.Listen.RLSHTTP, &s.rlsDoor.http},
 		{"admin", c.Listen.Admin, &s.admin},
 	} {
 		if !l.at.Open() {
@@ -165,9 +197,16 @@ func (s *server) members() (instances, rank int) { return s.instances(), -1 }
 // outage.
 func (s *server) snapshot() func(file string) error {
 	if s.shared != nil {
-		return func(file string) error { return errors.Join(s.shared.HandOver(file), s.remember(file)) }
+		return func(file string) error {
+			return errors.Join(s.shared.HandOver(file), s.remember(file), s.past.handOver(file))
+		}
 	}
-	return s.snapshotter.handOver
+	return func(file string) error {
+		if file == s.kept() { // the end: admin.state keeps what operators have ordered
+			return s.snapshotter.handOver(file)
+		}
+		return errors.Join(s.snapshotter.handOver(file), s.board.HandOver(file+ofBoard), s.past.handOver(file))
+	}
 }
 
 // kept is the file that counters are written to when the process ends; "" if they are not.
@@ -180,8 +219,12 @@ func (s *server) kept() string {
 
 // resumed is called when a successor did not take over.
 func (s *server) resumed() {
+	if s.past.History != nil {
+		s.past.Resume()
+	}
 	if s.snapshotter != nil {
 		s.snapshotter.resume()
+		s.board.Resume()
 	}
 	if s.shared != nil {
 		s.shared.Resume()
@@ -213,39 +256,69 @@ func (s *server) open(handed string) {
 		s.limited = queued
 		s.metrics.WatchQueue(queued.Waiting)
 	}
+	handedOver := handed
 	if handed == "" {
 		handed = s.kept()
 	}
 	s.recall(handed)
+	s.followBoard(handedOver)
+	if err := s.past.takeOver(handedOver); err != nil {
+		s.log.Warn("the history of rules of the predecessor is lost", "err", err)
+	}
 	s.metrics.WatchSignals(pressure.Names, s.signals.Signal)
 	if s.rules != nil {
-		s.gate = tidegate.NewGate(s.metrics.Matcher(s.rules.Live()), s.limited).Observe(s.metrics.Observe)
+		s.gate = tidegate.NewGate(s.metrics.Matcher(s.rules.Live()), s.limited).Observe(s.observe)
 	}
+	s.lately.start(s.metrics.Totals)
 	if s.checkDoor.listener != nil {
 		s.checkDoor.callers = s.newCallers("check")
 	}
 	if s.respDoor.listener != nil {
 		s.respDoor.callers = s.newCallers("resp")
 	}
+	if s.rlsDoor.listener != nil {
+		s.openRLSCounts()
+	}
 }
 
 func (s *server) adminHandler() http.Handler {
 	o := admin.Options{
-		Token: s.token,
+		Audit: &s.audit,
+		Board: s.board, Offenders: s.offenders.Snapshot,
 		Store: s.counters,
 		Ready: []func() error{s.ready},
 		Load:  s.signals.Push, LoadLasts: pressure.LoadLasts,
 		Metrics: telemetry.Handler(s.registry),
+		Series:  s.lately.lately,
 		Log:     s.log,
 	}
+	s.operators.options(s.config.Admin, &o)
 	if s.rules != nil {
-		o.Rules = s.rules
+		o.Rules, o.Compile, o.InForce = s.rules, s.compile, s.inForce
+		o.CompileFiles, o.KeysOf, o.SubjectOf = s.compileFiles, s.offenders.Keys, s.subjectOf
+		if s.past.History != nil {
+			o.History = s.past.History
+		}
+		if s.rules.Watcher != nil {
+			o.Reload = s.rules.Reload
+		}
+	}
+	if f := s.openFeed(); f != nil {
+		o.Feed, o.Followers = f, s.following.followers
+	}
+	if s.plane.Watcher != nil {
+		o.Plane = func() any { return s.plane.Status() }
+		o.Warnings = s.planeWarnings
 	}
 	if s.shares != nil {
 		o.Store = s.shares // what is used of a limit that is split is of its share
 	}
+	if s.memory != nil {
+		o.Survey = s.memory
+	}
 	switch {
 	case s.shared != nil:
+		o.Survey = s.shared.Store
 		o.Health = s.shared.health
 		o.Fleet = func(ctx context.Context) (admin.Fleet, error) { return ListFleet(ctx, s.shared.Store) }
 	case s.shortage != nil:
@@ -284,14 +357,27 @@ func (s *server) awaitCut() {
 
 func (s *server) close() {
 	s.awaitCut()
+	s.closeTraces()
+	s.rlsDoor.close()
 	if s.shortage != nil {
 		s.shortage.close()
 	}
 	if s.snapshotter != nil {
 		s.snapshotter.close()
 	}
+	s.lately.close()
+	if s.board != nil {
+		s.board.Close()
+	}
+	s.plane.close()
 	if s.rules != nil {
 		s.rules.close()
+	}
+	s.past.close()
+	if s.audit.Log != nil {
+		if err := s.audit.Close(); err != nil {
+			s.log.Warn("the audit log was not closed as it should be", "err", err)
+		}
 	}
 	if s.shared != nil {
 		_ = s.shared.Close()
@@ -299,10 +385,13 @@ func (s *server) close() {
 	if s.sample != nil {
 		s.sample.Close()
 	}
-	for _, l := range []net.Listener{s.clients, s.checkDoor.listener, s.respDoor.listener, s.admin} {
+	for _, l := range []net.Listener{s.clients, s.checkDoor.listener, s.respDoor.listener, s.rlsDoor.listener, s.rlsDoor.http, s.admin} {
 		if l != nil {
 			l.Close()
 		}
+	}
+	if s.offenders != nil {
+		s.offenders.Close()
 	}
 	s.logs.close()
 }

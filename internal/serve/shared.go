@@ -116,5 +116,17 @@ func (s *shared) stats() telemetry.SharedStats {
 		Answered: n.Answered, Rejected: n.Rejected, Errors: n.Errors, Timeouts: n.Timeouts, Busy: n.Busy, Probes: n.Probes,
 		Allowed: n.Allowed, Closed: n.Closed, Admitted: n.Admitted, Refused: n.Refused,
 		Posted: n.Posted, Lost: n.Lost, Owed: n.Owed, LeasesLost: n.LeasesLost, Evicted: s.Evicted(),
+		Leases: int64(h.Leases), LeasedEvents: h.LeasedEvents, Usage: s.usage(),
 	}
+}
+
+// usage is what the servers said about themselves of late.
+func (s *shared) usage() (all []telemetry.ServerUsage) {
+	for _, m := range s.Servers() {
+		all = append(all, telemetry.ServerUsage{
+			Server: m.Server, CPU: m.CPU.Seconds(), Memory: m.Used, MaxMemory: m.Max, Evicted: m.Evicted,
+			Clients: m.Clients, MaxClients: m.MaxClients, Keys: m.Keys,
+		})
+	}
+	return all
 }

@@ -65,7 +65,7 @@ func testFewOpenFiles(t *testing.T, bin string) {
 
 // Connections to the admin listener are few, and none of them is held for ever.
 func testManyOperators(t *testing.T, bin string) {
-	s := newSandbox(t, bin).serve("", nil, "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0")
+	s := newSandbox(t, bin).serve("", nil, "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0", "--admin.followers=0")
 	gateway, admin := s.ready()
 	closed := make(chan bool, 100)
 	for range 100 {

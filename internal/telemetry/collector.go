@@ -39,7 +39,7 @@ func (c collector) Describe(ch chan<- *prometheus.Desc) {
 	} {
 		ch <- d
 	}
-	for _, d := range slices.Concat(watchedDescs, trustDescs, sharedDescs) {
+	for _, d := range slices.Concat(watchedDescs, trustDescs, sharedDescs, usageDescs) {
 		ch <- d
 	}
 }
@@ -59,17 +59,32 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 }
 
 func (m *Metrics) collectDecisions(emit emit) {
-	for _, d := range m.doors {
+	m.showing.Lock() // what is counted for doors must not be between two places
+	defer m.showing.Unlock()
+	usual := m.combinedCounts()
+	for i, d := range m.doors {
 		for o := range outcome.Whole {
-			emit(requestsDesc, counter, float64(d.requests.n[o].Load()), d.name, o.String())
+			n := d.requests.n[o].Load()
+			if o == outcome.OK && i < maxDoors {
+				n += usual.doors[i]
+			}
+			emit(requestsDesc, counter, float64(n), d.name, o.String())
 		}
 	}
 	for o := range m.decided {
-		emit(decidedDesc, counter, float64(m.decided[o].Load()), outcome.DecidedBy(tidegate.Origin(o), m.store))
+		n := m.decided[o].Load()
+		if tidegate.Origin(o) == tidegate.OriginStore {
+			n += usual.all
+		}
+		emit(decidedDesc, counter, float64(n), outcome.DecidedBy(tidegate.Origin(o), m.store))
 	}
 	for rule, counts := range *m.rules.all.Load() {
 		for o := range outcome.Count {
-			emit(decisionsDesc, counter, float64(counts.n[o].Load()), rule, outcome.Outcome(o).String())
+			n := counts.n[o].Load()
+			if o == outcome.OK {
+				n += usual.rules[counts]
+			}
+			emit(decisionsDesc, counter, float64(n), rule, outcome.Outcome(o).String())
 		}
 	}
 }

@@ -5,13 +5,10 @@ import (
 	"tidegate.dev/tidegate/internal/telemetry/outcome"
 )
 
-// ruleMetrics is what is counted for a rule.
-type ruleMetrics struct{ counters }
-
 // SetRules announces the rules in force, so that each is shown from the beginning,
 // and those are not that are gone. limits are where they count; see [Metrics.WatchStore].
 func (m *Metrics) SetRules(names []string, limits []*tidegate.Limit) {
-	m.rules.announce(names)
+	m.setRules(names)
 	m.watched.limits.Store(&limits)
 }
 
@@ -20,75 +17,159 @@ func (m *Metrics) SetRules(names []string, limits []*tidegate.Limit) {
 type Door struct {
 	*Metrics
 	name     string
-	requests counters // of all rules together
+	index    int      // among the doors
+	requests counters // of all rules together, but for what is usual
 }
 
 // Door returns the Door of a listener. It must not be called once requests are decided.
 func (m *Metrics) Door(name string) *Door {
-	d := &Door{Metrics: m, name: name}
+	d := &Door{Metrics: m, name: name, index: len(m.doors)}
 	m.doors = append(m.doors, d)
 	return d
 }
 
 // Observe is [Door.Observe] of the gateway.
-func (m *Metrics) Observe(r *tidegate.Request, checks []tidegate.Check, d tidegate.Decision) {
-	m.gateway.Observe(r, checks, d)
+func (m *Metrics) Observe(_ *tidegate.Request, checks []tidegate.Check, d tidegate.Decision) {
+	m.gateway.Decided(checks, &d)
 }
 
-// Observe counts a decision: it is for [tidegate.Gate.Observe]. An admitted request
-// counts for every rule that it was held to, a refused one for the rule that
-// refused it, since the others were not asked for their room. It allocates nothing.
+// Decided is [Door.Decided] of the gateway.
+func (m *Metrics) Decided(checks []tidegate.Check, d *tidegate.Decision) {
+	m.gateway.Decided(checks, d)
+}
+
+// Observe is [Door.Decided] for [tidegate.Gate.Observe].
 func (door *Door) Observe(_ *tidegate.Request, checks []tidegate.Check, d tidegate.Decision) {
-	m := door.Metrics
-	whole := outcome.Of(&d)
-	door.requests.add(whole)
-	if outcome.Decided(&d) {
-		m.decided[d.Receipt.Origin].Add(1)
-	}
-	if !d.OK || whole == outcome.Canceled {
-		if d.Limit != nil {
-			m.rules.get(ruleOf(d.Limit)).add(whole)
+	door.Decided(checks, &d)
+}
+
+// Decided counts a decision. An admitted request counts for every rule that it was held to,
+// a refused one for the rule that refused it, since the others were not asked for their room. It
+// allocates nothing.
+func (door *Door) Decided(checks []tidegate.Check, d *tidegate.Decision) {
+	if door.usual(d) {
+		if c := door.combination(checks); c != nil {
+			c.add(door.index, 1)
+			if door.lists != nil {
+				door.lists.AdmittedAll(c.who[:c.n], checks, d)
+			}
+			return
 		}
+	}
+	m := door.Metrics
+	whole := outcome.Of(d)
+	door.count(d, whole, 1)
+	if !d.OK || whole == outcome.Canceled {
+		door.refused(checks, d, whole)
 		return
 	}
 	// The checks of a rule stand together.
 	for len(checks) > 0 && checks[0].Limit != nil {
-		rule := ruleOf(checks[0].Limit)
+		rule, over := ruleOf(checks[0].Limit), checks[0].Over
 		n := 1
 		for n < len(checks) && checks[n].Limit != nil && ruleOf(checks[n].Limit) == rule {
+			over = over || checks[n].Over
 			n++
 		}
-		m.admitted(rule, checks[:n], &d)
+		counts := m.rule(rule)
+		counts.admitted(checks[:n], d)
+		if counts.who != nil {
+			m.lists.Admitted(counts.who, checks[:n], over, d)
+		}
 		checks = checks[n:]
 	}
 }
 
-// ObserveMany counts n decisions that ended like d, each about one check.
-func (door *Door) ObserveMany(d *tidegate.Decision, n int64) {
-	m, whole := door.Metrics, outcome.Of(d)
+// count counts n requests and who decided.
+func (door *Door) count(d *tidegate.Decision, whole outcome.Outcome, n int64) {
 	door.requests.addMany(whole, n)
 	if outcome.Decided(d) {
-		m.decided[d.Receipt.Origin].Add(uint64(n))
-	}
-	if d.Limit != nil {
-		m.rules.get(ruleOf(d.Limit)).addMany(whole, n)
+		door.decided[d.Receipt.Origin].Add(uint64(n))
 	}
 }
 
+// refused counts a request that was refused, or not decided as its client left.
+func (door *Door) refused(checks []tidegate.Check, d *tidegate.Decision, whole outcome.Outcome) {
+	if d.Limit == nil {
+		return
+	}
+	counts := door.rule(ruleOf(d.Limit))
+	counts.add(whole)
+	counts.addMore(d, whole, 1)
+	if counts.who != nil && whole != outcome.Canceled {
+		door.lists.Refused(counts.who, checks, d)
+	}
+}
+
+// Shadowed counts a decision of a limit in shadow mode: over means that it would have refused. Lists
+// do not hear of it, as there is no key.
+func (door *Door) Shadowed(limit *tidegate.Limit, over bool) {
+	checks := [1]tidegate.Check{{Limit: limit, Advisory: true, Over: over}}
+	d := tidegate.Decision{OK: true, Limit: limit, Granted: 1}
+	door.count(&d, outcome.OK, 1)
+	door.rule(ruleOf(limit)).admitted(checks[:], &d)
+}
+
+// ObserveMany counts n decisions that ended like d, each about one check. Lists do not hear of them,
+// as there are no keys.
+func (door *Door) ObserveMany(d *tidegate.Decision, n int64) {
+	if door.usual(d) {
+		if c := door.combination([]tidegate.Check{{Limit: d.Limit}}); c != nil {
+			c.add(door.index, uint64(n))
+			return
+		}
+	}
+	whole := outcome.Of(d)
+	door.count(d, whole, n)
+	if d.Limit == nil {
+		return
+	}
+	counts := door.rule(ruleOf(d.Limit))
+	counts.addMany(whole, n)
+	counts.addMore(d, whole, n)
+}
+
+// addMore counts what else there is to say about n decisions that a limit made or would have made.
+func (r *ruleMetrics) addMore(d *tidegate.Decision, whole outcome.Outcome, n int64) {
+	switch {
+	case whole == outcome.Canceled:
+		return
+	case d.Err != nil || d.Receipt.Origin == tidegate.OriginLocal:
+		r.addMany(failed(d, d.Limit), n)
+	}
+	if d.Queued {
+		r.addMany(outcome.Queued, n)
+	}
+}
+
+// failed is how limit was decided about when the store had no answer.
+func failed(d *tidegate.Decision, limit *tidegate.Limit) outcome.Outcome {
+	switch {
+	case d.Err == nil && (!d.OK || limit.Terms == nil || limit.Terms.Handling.OnStoreFailure == tidegate.FailLocal):
+		return outcome.FailedLocal
+	case d.OK: // beside another rule that goes on locally, too
+		return outcome.FailedOpen
+	}
+	return outcome.FailedClosed
+}
+
 // admitted counts a request for a rule that let it pass.
-func (m *Metrics) admitted(rule string, checks []tidegate.Check, d *tidegate.Decision) {
-	counts := m.rules.get(rule)
+func (r *ruleMetrics) admitted(checks []tidegate.Check, d *tidegate.Decision) {
 	decides, is, would := false, outcome.OK, outcome.OK
 	if d.Queued {
 		is = outcome.Waited
 	}
+	elastic, queued := false, false
+	var decider *tidegate.Limit
 	for i := range checks {
 		c := &checks[i]
 		switch {
 		case !c.Advisory:
-			decides = true
+			decides, decider = true, c.Limit
+			queued = queued || d.Queued && hasQueue(c)
 		case c.Over && roleOf(c.Limit) == tidegate.Marks:
 			is = outcome.Soft
+			elastic = elastic || c.Limit.Terms.Elastic
 		case c.Over:
 			would = outcome.ShadowRefused
 		}
@@ -99,12 +180,34 @@ func (m *Metrics) admitted(rule string, checks []tidegate.Check, d *tidegate.Dec
 			would = outcome.ShadowFailed
 		}
 	}
-	if decides || would == outcome.OK {
-		counts.add(is)
+	switch {
+	case !decides && would != outcome.OK:
+	default:
+		r.add(is)
 	}
 	if would != outcome.OK {
-		counts.add(would)
+		r.add(would)
 	}
+	if !decides {
+		return
+	}
+	if would == outcome.ShadowRefused {
+		r.add(outcome.Candidate)
+	}
+	if elastic && is == outcome.Soft {
+		r.add(outcome.Elastic)
+	}
+	if queued {
+		r.add(outcome.Queued)
+	}
+	if d.Err != nil || d.Receipt.Origin == tidegate.OriginLocal {
+		r.add(failed(d, decider))
+	}
+}
+
+// hasQueue reports whether requests can wait for the limit of c.
+func hasQueue(c *tidegate.Check) bool {
+	return c.MaxWait > 0 || c.Limit.Terms != nil && c.Limit.Terms.Handling.Queue != nil
 }
 
 // ruleOf is the name of a limit's rule, "" for one that is of none: the name of a

@@ -54,7 +54,7 @@ func TestOutcomes(t *testing.T) {
 	f("/keyed", 1, `{outcome="denied",rule="keyed"} 1`, `{door="gateway",outcome="denied"} 1`)
 	f("/idea", 3, `{outcome="ok",rule="idea"} 1; {outcome="ok",rule="site"} 3; {outcome="shadow_refused",rule="deny-idea"} 3; {outcome="shadow_refused",rule="idea"} 2`,
 		`{door="gateway",outcome="ok"} 3`)
-	f("/try", 3, `{outcome="ok",rule="site"} 3; {outcome="ok",rule="try"} 3; {outcome="shadow_refused",rule="try"} 2`, `{door="gateway",outcome="ok"} 3`)
+	f("/try", 3, `{outcome="candidate",rule="try"} 2; {outcome="ok",rule="site"} 3; {outcome="ok",rule="try"} 3; {outcome="shadow_refused",rule="try"} 2`, `{door="gateway",outcome="ok"} 3`)
 }
 
 // A request that is held to the counters of rules before, too, counts once.
@@ -99,8 +99,8 @@ func TestOutcomesWithoutStore(t *testing.T) {
 		}
 	}
 	down := errors.New("connection refused")
-	f(down, "/api/", `{outcome="error",rule="api"} 1`, `{outcome="error",rule="site"} 1`, `{door="gateway",outcome="error"} 1`)
-	f(down, "/closed", `{outcome="error",rule="closed"} 1`, `{door="gateway",outcome="error"} 1`)
+	f(down, "/api/", `{outcome="error",rule="api"} 1`, `{outcome="error",rule="site"} 1`, `{outcome="failed_open",rule="api"} 1`, `{outcome="failed_open",rule="site"} 1`, `{door="gateway",outcome="error"} 1`)
+	f(down, "/closed", `{outcome="error",rule="closed"} 1`, `{outcome="failed_closed",rule="closed"} 1`, `{door="gateway",outcome="error"} 1`)
 	f(fmt.Errorf("in line: %w", context.Canceled), "/api/", `{outcome="canceled",rule="api"} 1`, `{door="gateway",outcome="canceled"} 1`)
 }
 
@@ -177,6 +177,9 @@ func TestAllocsOfObserve(t *testing.T) {
 		if n := testing.AllocsPerRun(1000, func() { d.Observe(nil, checks, dec) }); n != 0 {
 			t.Errorf("%+v: %v allocations", dec, n)
 		}
+		if n := testing.AllocsPerRun(1000, func() { d.gateway.ObserveMany(&dec, 2) }); n != 0 {
+			t.Errorf("many of %+v: %v allocations", dec, n)
+		}
 	}
 	f(tidegate.Decision{OK: true, Limit: l})
 	f(tidegate.Decision{Limit: l})
@@ -222,6 +225,8 @@ func TestManyCountAsOneByOne(t *testing.T) {
 		{Limit: limit},
 		{Limit: limit, Never: true},
 		{OK: true, Limit: limit, Receipt: tidegate.Receipt{Origin: tidegate.OriginLocal}},
+		{Limit: limit, Receipt: tidegate.Receipt{Origin: tidegate.OriginLocal}},
+		{Limit: limit, Queued: true},
 		{Limit: limit, Receipt: tidegate.Receipt{Origin: tidegate.OriginRemembered}},
 		{OK: true, Limit: limit, Err: errors.New("away")},
 		{Limit: limit, Err: errors.New("away")},

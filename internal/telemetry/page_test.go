@@ -44,8 +44,16 @@ rules:
 	d.Ejected("http://127.0.0.1:9001", true)
 	d.Ejected("http://127.0.0.1:9001", true)
 	d.WatchQueue(func() int64 { return 7 })
+	d.WatchMeasures(func() map[string]int { return map[string]int{"ban": 3, NotHolding: 1} })
 	d.WatchRules(func() RulesStatus {
-		return RulesStatus{Reloads: 2, Failed: 1, LoadedAt: time.Unix(1_800_000_000, 250e6), Failing: true}
+		return RulesStatus{Reloads: 2, Failed: 1, LoadedAt: time.Unix(1_800_000_000, 250e6), Revision: "0123456789abcdef", Failing: true, FailingSince: time.Unix(1_800_000_002, 0), Layers: []LayerStats{
+			{Name: "base.yaml", Revision: "0123", Since: time.Unix(1_800_000_003, 0), Refused: true},
+			{Name: "redis://192.0.2.9:6379#rules", Revision: "42", Since: time.Unix(1_800_000_004, 0), Reached: time.Unix(1_800_000_005, 500e6), Down: true},
+			{Name: "redis://192.0.2.9:6379#rules", Revision: "43"},
+		}}
+	})
+	d.WatchPlane(func() PlaneStats {
+		return PlaneStats{Connected: true, Failing: true, Updates: 30, Rejected: 31, Domains: 32}
 	})
 	d.WatchTrust(func() TrustStats {
 		return TrustStats{
@@ -62,11 +70,15 @@ rules:
 		return SharedStats{
 			State: "recovering", Instances: 3, ClockOffset: &offset, Denied: 1, Shared: 2, Calls: 4, InFlight: 5, Answered: 6, Rejected: 18, Unasked: map[string]int64{"login": 19}, Errors: 7, Timeouts: 8, Busy: 9,
 			Probes: 10, Allowed: 11, Closed: 12, Admitted: 13, Refused: 14, Posted: 15, Lost: 16, Owed: 17, LeasesLost: 20, Evicted: 21,
-			Servers: map[string]ServerStats{"192.0.2.9:6379": {State: "degraded", Owed: 22}},
+			Servers: map[string]ServerStats{"192.0.2.9:6379": {State: "degraded", Owed: 22}}, Leases: 23, LeasedEvents: 24,
+			Usage: []ServerUsage{{Server: "192.0.2.9:6379", CPU: 25.5, Memory: 26, MaxMemory: 27, Evicted: 28, Clients: 29, MaxClients: 30, Keys: 31}},
 		}
 	})
 	d.WatchLogs(func() map[string]LogStats { return map[string]LogStats{"access": {Dropped: 18, Errors: 19}} })
 	d.Calls()
+	compared := d.NewCompared(func() (skipped, failed uint64) { return 20, 21 })
+	compared.Told("d", "d.k", true)
+	compared.Told("d", "d.k", false)
 	return d
 }
 
@@ -127,12 +139,12 @@ func TestEjections(t *testing.T) {
 	d.wants(t, `tidegate_upstream_ejections_total{upstream="u"} 2`, `tidegate_upstream_ejected{upstream="u"} 0`)
 }
 
-// One decision in 64 is timed, and all are as they would be.
+// One decision in 256 is timed, and all are as they would be.
 func TestTiming(t *testing.T) {
 	d := newDesk(t, "rules: []\n", memory.New())
-	limit := tidegate.PerMinute(100_000)
+	limit := tidegate.PerMinute(1_000_000)
 	gate := tidegate.NewGate(d.Matcher(one{limit}), d.Store(chain.Adapt(memory.New())))
-	const n = 64_000
+	const n = 256_000
 	for range n {
 		if !gate.Decide(t.Context(), &tidegate.Request{}).OK {
 			t.Fatal("refused")
@@ -147,7 +159,7 @@ func TestTiming(t *testing.T) {
 			continue
 		}
 		for _, m := range f.GetMetric() {
-			if got := m.GetHistogram().GetSampleCount(); got < n/64*3/4 || got > n/64*5/4 {
+			if got := m.GetHistogram().GetSampleCount(); got < n/256*3/4 || got > n/256*5/4 {
 				t.Errorf("%v: %d of %d were timed", m.GetLabel(), got, n)
 			}
 			if sum := m.GetHistogram().GetSampleSum(); sum <= 0 {

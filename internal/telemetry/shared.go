@@ -9,7 +9,8 @@ import (
 )
 
 // SharedStats are of the way to a store that a fleet shares, and of what answered
-// when that could not. All but State, Instances, ClockOffset, InFlight and Owed only grow.
+// when that could not. All but State, Instances, ClockOffset, InFlight, Owed,
+// Leases, LeasedEvents and Usage only grow.
 type SharedStats struct {
 	State     string // "ok", "partial", "degraded" or "recovering"
 	Instances int    // that share the counters
@@ -25,12 +26,15 @@ type SharedStats struct {
 	Probes                                     int64 // of a store that did not answer
 
 	Servers map[string]ServerStats // of a cluster, by address
+	Usage   []ServerUsage          // of every server that told it lately
 	Unasked map[string]int64       // requests that the store cannot be asked about, by rule
 
 	Allowed, Closed, Admitted, Refused int64 // by on_store_failure: allow, deny, and local's two
 	Evicted                            int64 // keys that the store has evicted
 	Posted, Lost, Owed                 int64 // amounts admitted locally: charged later, perhaps never, not yet
 	LeasesLost                         int64 // renewals of slots whose lease had run out
+
+	Leases, LeasedEvents int64 // held now, and what may still be admitted by them
 }
 
 // ServerStats are of one server of a shared store.
@@ -64,10 +68,14 @@ var (
 	owedDesc      = describe("tidegate_store_owed", "Counters to which something admitted locally is still to be charged.")
 	leasesDesc    = describe("tidegate_store_leases_lost_total", "Renewals of slots whose lease had run out: others may have been admitted beside their holders.")
 
+	leasesHeldDesc   = describe("tidegate_leases", "Leases that this instance holds now: events of hot keys that it took from the shared store ahead.")
+	leasedEventsDesc = describe("tidegate_leased_events", "Events that this instance may still admit by its leases without asking the shared store.")
+
 	evictedKeysDesc = describe("tidegate_store_evicted_keys_total", "Keys that servers of the shared store have evicted for want of memory, counters among them perhaps.")
 
 	sharedDescs = []*prometheus.Desc{
 		stateDesc, instancesDesc, clockDesc, deniedDesc, sharedDesc, callsDesc, flyingDesc, answersDesc, unaskedDesc, serverDesc, serverOwed, probesDesc, fallbackDesc, postedDesc, lostDesc, owedDesc, leasesDesc, evictedKeysDesc,
+		leasesHeldDesc, leasedEventsDesc,
 	}
 )
 
@@ -108,6 +116,9 @@ func (s *SharedStats) collect(emit emit) {
 	emit(owedDesc, gauge, float64(s.Owed))
 	emit(leasesDesc, counter, float64(s.LeasesLost))
 	emit(evictedKeysDesc, counter, float64(s.Evicted))
+	emit(leasesHeldDesc, gauge, float64(s.Leases))
+	emit(leasedEventsDesc, gauge, float64(s.LeasedEvents))
+	collectUsage(emit, s.Usage)
 }
 
 // shown are the servers that have metrics of their own.

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"strings"
 	"sync"
 	"sync/atomic"
 )
@@ -54,8 +55,9 @@ func (t *table[T]) add(name string) *T {
 	return v
 }
 
-// announce keeps what was counted for names, and forgets all others.
-func (t *table[T]) announce(names []string) {
+// announce keeps what was counted for names, and forgets and returns all others but those in
+// parentheses, such as that of bans: no file has them.
+func (t *table[T]) announce(names []string) (gone []*T) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	before := *t.all.Load()
@@ -67,5 +69,16 @@ func (t *table[T]) announce(names []string) {
 		}
 		after[name] = v
 	}
+	for name, v := range before {
+		if strings.HasPrefix(name, "(") {
+			after[name] = v
+		}
+	}
 	t.all.Store(&after)
+	for name, v := range before {
+		if after[name] == nil {
+			gone = append(gone, v)
+		}
+	}
+	return gone
 }

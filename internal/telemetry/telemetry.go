@@ -10,11 +10,14 @@ package telemetry
 
 import (
 	"net/http"
+	"sync"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"tidegate.dev/tidegate/internal/telemetry/offenders"
 )
 
 // Metrics is everything that is counted. Use [New]. All methods may be called by
@@ -26,12 +29,19 @@ type Metrics struct {
 	doors     []*Door // the gateway and those that were opened; set before anything is counted
 	decided   [origins]atomic.Uint64
 	rules     *table[ruleMetrics]
-	match     prometheus.Observer // of the sampled
+	cache     ruleCache // of rules
+	combined  [combinations]atomic.Pointer[combination]
+	showing   sync.Mutex           // held while rules change, and while they are shown
+	retired   []*combination       // by the last change; guarded by showing
+	lists     *offenders.Offenders // hears of decisions; nil if there are none
+	match     prometheus.Observer  // of the sampled
 	take      prometheus.Observer
 	waited    prometheus.Observer
 	upstreams *table[upstreamMetrics]
+	_         apart
 	inflight  atomic.Int64
 	retries   atomic.Uint64
+	_         apart
 	watched   watched
 }
 
@@ -43,13 +53,13 @@ func New(reg prometheus.Registerer, store string) *Metrics {
 	m.gateway = Door{Metrics: m, name: "gateway"}
 	m.doors = []*Door{&m.gateway}
 	decision := histogram("tidegate_decision_seconds",
-		"Time to find what a request is held to (match) and to decide it (take), of one decision in 64.", 1e-7, 1e-1, "step")
+		"Time to find what a request is held to (match) and to decide it (take), of one decision in 256; with Redis take of one in 64.", 1e-7, 1e-1, "step")
 	waited := histogram("tidegate_queue_wait_seconds", "Time that requests waited in line, those included that gave up.", 1e-3, 100)
 	upstream := histogram("tidegate_upstream_seconds",
 		"Time to the header of the upstream's answer, by the class of its status; error: there was none; canceled: the client left first.", 1e-3, 100, "upstream", "status")
 	m.match, m.take = decision.WithLabelValues("match"), decision.WithLabelValues("take")
 	m.waited = waited.WithLabelValues()
-	m.rules = newTable(func(string) *ruleMetrics { return new(ruleMetrics) })
+	m.rules = newTable(m.newRule)
 	m.upstreams = newTable(func(name string) *upstreamMetrics { return &upstreamMetrics{name: name, vector: upstream} })
 	reg.MustRegister(
 		decision, waited, upstream, collector{m}, buildInfo(),

@@ -23,6 +23,9 @@ type watched struct {
 	signals atomic.Pointer[signalsFunc]
 	shared  atomic.Pointer[func() SharedStats]
 	logs    atomic.Pointer[func() map[string]LogStats]
+	plane   atomic.Pointer[func() PlaneStats]
+
+	measures atomic.Pointer[func() map[string]int]
 }
 
 // StoreStats is what a store says of its memory; see memory.Stats.
@@ -48,7 +51,10 @@ func (m *Metrics) WatchQueue(waiting func() int64) { m.watched.waiting.Store(&wa
 type RulesStatus struct {
 	Reloads, Failed int
 	LoadedAt        time.Time // those in force
+	Revision        string    // of those in force: a hash of their files; "" if it is not known
 	Failing         bool      // what is in the files is not in force
+	FailingSince    time.Time // zero if it is not Failing
+	Layers          []LayerStats
 }
 
 // WatchRules shows how reloads went.
@@ -85,6 +91,8 @@ var (
 	reloadsDesc    = describe("tidegate_rules_reloads_total", "Reloads of the rules after the first load, by outcome.", "outcome")
 	loadedDesc     = describe("tidegate_rules_loaded_timestamp_seconds", "When the rules in force were loaded.")
 	currentDesc    = describe("tidegate_rules_current", "Whether the rules in force are those in the files; 0: the last reload failed.")
+	revisionDesc   = describe("tidegate_rules_info", "The revision of the rules in force, a hash of their files; always 1. Instances with the same rules show the same.", "revision")
+	rulesErrorDesc = describe("tidegate_rules_error_timestamp_seconds", "Since when what is in the rule files cannot be put in force; absent if it is in force. /rules says why.")
 	clampedDesc    = describe("tidegate_rule_cost_clamped_total", "Costs that were outside of min and max of their rule, since it was loaded.", "rule")
 	signalDesc     = describe("tidegate_signal", "What elastic limits go by: seconds, requests, a share of 1, or as pushed.", "signal")
 	logLostDesc    = describe("tidegate_log_dropped_total", "Lines of a log that were dropped because its reader stood still or it could not be written.", "log")
@@ -92,8 +100,10 @@ var (
 
 	watchedDescs = []*prometheus.Desc{
 		totalBytesDesc, totalKeysDesc, bytesDesc, keysDesc, evictedDesc, forgottenDesc, fullDesc,
-		waitingDesc, reloadsDesc, loadedDesc, currentDesc, clampedDesc, signalDesc,
-		logLostDesc, logErrorsDesc,
+		waitingDesc, reloadsDesc, loadedDesc, currentDesc, revisionDesc, rulesErrorDesc, clampedDesc, signalDesc,
+		logLostDesc, logErrorsDesc, planeConnectedDesc, planeCurrentDesc, planeResponsesDesc, planeDomainsDesc,
+		measuresDesc,
+		layerInfoDesc, layerSinceDesc, layerReachedDesc, layerUpDesc, layerRefusedDesc, layerBehindDesc,
 	}
 )
 
@@ -103,10 +113,12 @@ func (w *watched) collect(emit emit) {
 	}
 	if rules := w.rules.Load(); rules != nil {
 		s := (*rules)()
-		emit(reloadsDesc, counter, float64(s.Reloads), "ok")
-		emit(reloadsDesc, counter, float64(s.Failed), "failed")
-		emit(loadedDesc, gauge, float64(s.LoadedAt.UnixMilli())/1000)
-		emit(currentDesc, gauge, number(!s.Failing))
+		s.collect(emit)
+	}
+	w.collectMeasures(emit)
+	if plane := w.plane.Load(); plane != nil {
+		s := (*plane)()
+		s.collect(emit)
 	}
 	if trust := w.trust.Load(); trust != nil {
 		s := (*trust)()
@@ -130,6 +142,20 @@ func (w *watched) collect(emit emit) {
 		s.collect(emit)
 	}
 	w.collectLimits(emit)
+}
+
+func (s *RulesStatus) collect(emit emit) {
+	emit(reloadsDesc, counter, float64(s.Reloads), "ok")
+	emit(reloadsDesc, counter, float64(s.Failed), "failed")
+	emit(loadedDesc, gauge, float64(s.LoadedAt.UnixMilli())/1000)
+	emit(currentDesc, gauge, number(!s.Failing))
+	if s.Revision != "" {
+		emit(revisionDesc, gauge, 1, s.Revision)
+	}
+	if !s.FailingSince.IsZero() {
+		emit(rulesErrorDesc, gauge, float64(s.FailingSince.UnixMilli())/1000)
+	}
+	collectLayers(emit, s.Layers)
 }
 
 // collectLimits shows what is known by the limits of the rules in force.

@@ -12,25 +12,25 @@ func TestBlindDoor(t *testing.T) {
 		t.Helper()
 		finds(t, "blind-door", src, want...)
 	}
-	const three = "warning a"
+	const one = "warning a" // for each door
 	f(`
 rules:
   - { name: a, per: ip, limits: 5/minute, count: { status: 401 } }
-`, three, three, three)
+`, one, one, one, one)
 	f(`
 rules:
   - { name: a, per: ip, limits: 5/minute, for: [{ when: { ip: 10.0.0.0/8 }, queue: { places: 5, max_wait: 5s } }] }
-`, three, three, three)
-	// A slot can be given back, and a body sent, by all but forward-auth.
+`, one, one, one, one)
+	// A slot can be given back, and a body sent, by all but forward-auth and rls.
 	f(`
 identify: { user: body.user }
 rules:
   - { name: a, per: user, limits: 5/minute }
-`, three)
+`, one, one)
 	f(`
 rules:
   - { name: a, per: ip, concurrency: { slots: 2, lease: 30s } }
-`, three)
+`, one, one)
 	f(`
 identify: { user: body.user }
 rules:

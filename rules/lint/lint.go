@@ -7,10 +7,12 @@
 package lint
 
 import (
+	"slices"
 	"strings"
 	"time"
 
 	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/lang/domainfile"
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 	"tidegate.dev/tidegate/rules"
 )
@@ -23,6 +25,8 @@ type Options struct {
 	Doors []rules.Door
 	// Trust is what the configuration believes; nil means that it is not known.
 	Trust *Trust
+	// MergeDomains: several files may have descriptors of one domain, as in [rules.Config].
+	MergeDomains bool
 }
 
 // Check is something that is looked for.
@@ -68,6 +72,18 @@ var Checks = []Check{
 	check("expired-until", "a branch of `for` whose time has passed", expiredUntil),
 	check("unused-identity", "an identity that nothing uses", unusedIdentity),
 	check("unused-list", "a list that nothing uses", unusedList),
+	check("domain-exempt-value", "a descriptor without a limit exempts its value from the limit of the key", domainExemptValue),
+	check("domain-no-effect", "a descriptor that limits nothing and changes nothing", domainNoEffect),
+	check("domain-outer-limit", "a limit that does not hold for what is below it", domainOuterLimit),
+	check("domain-missing-number", "a limit without `requests_per_unit`, which refuses everything", domainMissingNumber),
+	check("domain-case", "two descriptors that differ only by case", domainCase),
+	check("domain-shadowed-star", "a pattern that never matches, because another one before it does", domainShadowedStar),
+	check("domain-star-in-key", "a key with a star, which is not a pattern", domainStarInKey),
+	check("domain-joined-keys", "two descriptors that envoyproxy/ratelimit takes for one", domainJoinedKeys),
+	check("domain-replaces-nothing", "a limit replaces a name that no limit has", domainReplacesNothing),
+	check("domain-shadow-replaces", "a limit that never refuses anybody replaces one that does", domainShadowReplaces),
+	check("domain-metric-values", "a metric for each value that somebody sends", domainMetricValues),
+	check("domain-differs", "something that envoyproxy/ratelimit counts in another way", domainDiffers),
 	check("unused-waiver", "a waiver that silences nothing", unusedWaiver), // after all others
 }
 
@@ -78,9 +94,14 @@ func check(name, summary string, run func(*pass)) Check {
 // File reads a rule file, or a folder of them, and returns what keeps it from
 // loading, or else what is doubtful about it and what the checks find.
 func File(name string, o Options) rules.Problems {
+	return Layers([]rules.Layer{{Name: name}}, o)
+}
+
+// Layers is File for several layers that are joined.
+func Layers(layers []rules.Layer, o Options) rules.Problems {
 	// Read as if no branch had ended, so that expired-until can tell of those that
 	// have: who loads the file no longer sees them.
-	f, problems := rulefile.Read(name, rulefile.Options{Now: func() time.Time { return time.Time{} }})
+	f, problems := rulefile.Join(layers, rulefile.Options{Now: func() time.Time { return time.Time{} }})
 	return look(f, problems, o)
 }
 
@@ -93,6 +114,9 @@ func Text(name string, src []byte, o Options) rules.Problems {
 
 // look adds what is found in a file to the problems of reading it.
 func look(f *rulefile.File, problems diag.List, o Options) diag.List {
+	if f != nil {
+		problems.Add(domainProblems(f, o.MergeDomains)...)
+	}
 	loads := f != nil && !problems.HasErrors()
 	if f != nil {
 		problems.Add(unknownWaivers(f)...)
@@ -167,16 +191,17 @@ type telling struct {
 
 // pass is one look at a file.
 type pass struct {
-	whole *rulefile.File
-	file  *rulefile.File // without branches that have ended
-	now   time.Time
-	doors []rules.Door
-	trust *Trust // nil: it is not known
-	check string // the one at work
-	steps int    // that it may still make
-	found diag.Tally
-	told  telling                    // the last
-	lists map[string][]rulefile.Test // those that are written in the file
+	whole   *rulefile.File
+	domains *domainfile.File // nil if no file has a domain
+	file    *rulefile.File   // without branches that have ended
+	now     time.Time
+	doors   []rules.Door
+	trust   *Trust // nil: it is not known
+	check   string // the one at work
+	steps   int    // that it may still make
+	found   diag.Tally
+	told    telling                    // the last
+	lists   map[string][]rulefile.Test // those that are written in the file
 
 	waivers []*waiver
 	waive   map[waiverKey][]*waiver
@@ -205,8 +230,9 @@ func newPass(f *rulefile.File, now time.Time) *pass {
 		open:    make(map[string]diag.Pos),
 		done:    make(map[string]bool),
 	}
-	for i := range f.Waive {
-		p.addWaiver(&f.Waive[i])
+	p.domains = domainsOf(f)
+	for _, w := range slices.Concat(f.Waive, domainWaivers(p.domains)) {
+		p.addWaiver(&w)
 	}
 	for _, l := range f.Lists {
 		if l.File == "" {

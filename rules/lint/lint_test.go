@@ -54,7 +54,17 @@ func run(t *testing.T, check, name, src string) diag.List {
 // with want: of each problem its severity and the text that it underlines.
 func finds(t *testing.T, check, src string, want ...string) {
 	t.Helper()
-	src = "version: 1\n" + strings.TrimLeft(strings.ReplaceAll(src, "\t", "  "), "\n")
+	findsIn(t, check, "version: 1\n"+strings.TrimLeft(strings.ReplaceAll(src, "\t", "  "), "\n"), want...)
+}
+
+// findsInDomain is finds for the lines below "domain: d".
+func findsInDomain(t *testing.T, check, src string, want ...string) {
+	t.Helper()
+	findsIn(t, check, "domain: d\n"+strings.TrimLeft(src, "\n"), want...)
+}
+
+func findsIn(t *testing.T, check, src string, want ...string) {
+	t.Helper()
 	var got []string
 	for _, p := range run(t, check, "rules.yaml", src) {
 		got = append(got, p.Severity.String()+" "+underlined(p))

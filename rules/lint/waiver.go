@@ -54,7 +54,7 @@ func unknownWaivers(f *rulefile.File) (problems diag.List) {
 	for _, c := range Checks {
 		names = append(names, c.Name)
 	}
-	for _, w := range f.Waive {
+	for _, w := range slices.Concat(f.Waive, domainWaivers(domainsOf(f))) {
 		if slices.Contains(names, w.Check.Text) {
 			continue
 		}

@@ -32,6 +32,10 @@ func TestEveryCheckCanBeWaived(t *testing.T) {
 			}
 			before := run(t, c.Name, name, string(raw))
 			waiver := fmt.Sprintf("waive: { %s: \"we know: it's \u00fcber-fine\" }", c.Name)
+			domain := strings.HasPrefix(c.Name, "domain-")
+			if domain {
+				waiver = "tidegate: { " + waiver + " }"
+			}
 
 			whole := run(t, c.Name, name, string(raw)+waiver+"\n")
 			same(t, before, whole)
@@ -42,6 +46,9 @@ func TestEveryCheckCanBeWaived(t *testing.T) {
 			}
 			if unused := run(t, "unused-waiver", name, string(raw)+waiver+"\n"); len(unused) > 0 && c.Name != "blind-door" {
 				t.Errorf("the waiver silences something, and yet %v", unused)
+			}
+			if domain {
+				return // has no rules
 			}
 
 			inRules := flowRule.ReplaceAllString(string(raw), "$1 "+strings.ReplaceAll(waiver, "$", "$$")+",$2")

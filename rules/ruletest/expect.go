@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/httplimit"
 	"tidegate.dev/tidegate/internal/lang/diag"
 )
 
@@ -21,7 +20,9 @@ func (r *running) expect(s *step, i int, d *tidegate.Decision) {
 		r.fail(e.Shadow.Pos, s, i, fmt.Sprintf("wanted `%s` to say it would have refused, it did not", e.Shadow.Value), d)
 	}
 	r.number(e.Remaining, s, i, "remaining", remaining(d), d)
-	r.number(e.Answer, s, i, "answer", int64(answer(d)), d)
+	if e.Answer != nil {
+		r.number(e.Answer, s, i, "answer", r.answer(s, d), d)
+	}
 	r.time(e.RetryAfter, s, i, "retry_after", d.RetryAfter, d)
 	r.time(e.ResetAfter, s, i, "reset_after", d.ResetAfter, d)
 	r.time(e.Wait, s, i, "wait", d.Wait, d)
@@ -33,13 +34,6 @@ func remaining(d *tidegate.Decision) int64 {
 		return d.Remaining
 	}
 	return max(d.Remaining-d.Limit.Capacity()+d.Limit.Terms.Answer.Nominal.Capacity(), 0)
-}
-
-func answer(d *tidegate.Decision) int {
-	if d.OK {
-		return 200
-	}
-	return httplimit.Status(*d)
 }
 
 func (r *running) number(want *placedNumber, s *step, i int, what string, got int64, d *tidegate.Decision) {
@@ -108,7 +102,7 @@ func (r *running) why(s *step, d *tidegate.Decision) []string {
 		applied = "rules that hold it: " + strings.Join(r.trace.decide, ", ")
 	}
 	why = append(why, applied)
-	for _, rule := range r.set.Explain(s.newRequest()).Rules {
+	for _, rule := range r.live.Explain(s.newRequest()).Rules {
 		if rule.Why != "" && rule.Name == expected(s) {
 			why = append(why, fmt.Sprintf("`%s` does not hold it: %s", rule.Name, rule.Why))
 		}

@@ -17,7 +17,12 @@ import (
 type File struct {
 	Name  string // as it was asked for
 	Rules string // the rule file or folder under test, relative to the working directory
-	cases []scenario
+	// Layers are the files and folders under test that are joined: Rules alone, or several,
+	// whose names Rules then has with commas between.
+	Layers []string
+	// Reloads are the rule files that its steps put in force, as Rules is given.
+	Reloads []string
+	cases   []scenario
 
 	lines []string
 }
@@ -30,10 +35,11 @@ type scenario struct {
 	Steps []step
 }
 
-// step is one request, or the same several times at one instant.
+// step is one request, or the same several times at one instant; or a reload.
 type step struct {
 	Pos     rules.Pos
 	At      time.Duration // since the start of the case
+	Reload  string        // puts these rules in force; "" for a request
 	Method  string
 	Host    string
 	Target  string            // path and query

@@ -52,14 +52,18 @@ func parse(name string, src []byte) (*File, rules.Problems) {
 func (r *reader) file(f *File, n *yamltree.Node) {
 	r.fields(n, "a test file",
 		field{"rules", func(n *yamltree.Node) {
-			f.Rules = r.text(n, "write the path of the rule file, from here")
-			if !filepath.IsAbs(f.Rules) {
-				f.Rules = filepath.Join(filepath.Dir(f.Name), f.Rules)
+			layers := []*yamltree.Node{n}
+			if n.Kind == yamltree.List {
+				layers = n.Items
 			}
+			for _, item := range layers {
+				f.Layers = append(f.Layers, r.path(f, item))
+			}
+			f.Rules = strings.Join(f.Layers, ", ")
 		}},
 		field{"cases", func(n *yamltree.Node) {
 			for _, item := range items(n) {
-				f.cases = append(f.cases, r.testCase(item))
+				f.cases = append(f.cases, r.testCase(f, item))
 			}
 		}},
 	)
@@ -72,7 +76,16 @@ func (r *reader) file(f *File, n *yamltree.Node) {
 	}
 }
 
-func (r *reader) testCase(n *yamltree.Node) scenario {
+// path reads the name of a rule file or folder, which is relative to the test file.
+func (r *reader) path(f *File, n *yamltree.Node) string {
+	name := r.text(n, "write the path of the rule file, from here")
+	if name == "" || filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(filepath.Dir(f.Name), name)
+}
+
+func (r *reader) testCase(f *File, n *yamltree.Node) scenario {
 	c := scenario{Pos: n.Pos, Start: midnight}
 	r.fields(n, "a case",
 		field{"name", func(n *yamltree.Node) { c.Name = r.text(n, "write a sentence that says what is to hold") }},
@@ -80,7 +93,7 @@ func (r *reader) testCase(n *yamltree.Node) scenario {
 		field{"steps", func(n *yamltree.Node) {
 			at := time.Duration(0)
 			for _, item := range items(n) {
-				s := r.step(item, at)
+				s := r.step(f, item, at)
 				if s.At < at {
 					r.bad(s.Pos, fmt.Sprintf("this step is at %s, the one before it at %s", s.At, at), "time only goes forward: put the steps in order")
 				}
@@ -104,9 +117,9 @@ func (r *reader) instant(n *yamltree.Node) time.Time {
 	return t
 }
 
-func (r *reader) step(n *yamltree.Node, at time.Duration) step {
+func (r *reader) step(f *File, n *yamltree.Node, at time.Duration) step {
 	s := step{Pos: n.Pos, At: at, Times: 1}
-	var want *yamltree.Node
+	var want, reload *yamltree.Node
 	before := len(r.problems)
 	r.fields(n, "a step",
 		field{"at", func(n *yamltree.Node) {
@@ -114,6 +127,7 @@ func (r *reader) step(n *yamltree.Node, at time.Duration) step {
 				s.At = d
 			}
 		}},
+		field{"reload", func(n *yamltree.Node) { s.Reload, reload = r.path(f, n), n }},
 		field{"request", func(n *yamltree.Node) { r.request(&s, n) }},
 		field{"as", func(n *yamltree.Node) { s.As = r.identities(n) }},
 		field{"headers", func(n *yamltree.Node) { s.Headers = r.texts(n, "headers") }},
@@ -134,6 +148,11 @@ func (r *reader) step(n *yamltree.Node, at time.Duration) step {
 	)
 	switch {
 	case len(r.problems) > before: // what is missing may be there, misspelled
+	case reload != nil && s.Reload == "":
+		r.bad(reload.Pos, "the reload names no rules", "write, for example, `reload: new.yaml`")
+	case reload != nil:
+		r.onlyReload(n)
+		f.reloads(s.Reload)
 	case s.Target == "":
 		r.bad(n.Pos, "the step has no request", "write, for example, `request: POST /posts`")
 	case want == nil:
@@ -142,6 +161,22 @@ func (r *reader) step(n *yamltree.Node, at time.Duration) step {
 		s.Want = r.want(want, s.Times)
 	}
 	return s
+}
+
+// onlyReload complains of what a step with a reload cannot have: it sends nothing.
+func (r *reader) onlyReload(n *yamltree.Node) {
+	for _, f := range n.Fields {
+		if f.Key.Value != "reload" && f.Key.Value != "at" {
+			r.bad(f.Key.Pos, fmt.Sprintf("a step that reloads the rules has no `%s`", f.Key.Value), "write the request as the next step")
+		}
+	}
+}
+
+// reloads notes a rule file that a step puts in force.
+func (f *File) reloads(name string) {
+	if !slices.Contains(f.Reloads, name) {
+		f.Reloads = append(f.Reloads, name)
+	}
 }
 
 func (r *reader) expectText(n *yamltree.Node, hint string) *placedText {

@@ -2,9 +2,11 @@ package ruletest
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/httplimit"
 	"tidegate.dev/tidegate/rules"
 	"tidegate.dev/tidegate/store/memory"
 )
@@ -13,10 +15,13 @@ import (
 type Report struct {
 	File      string       `json:"file"`
 	Rules     string       `json:"rules"`
+	Reloads   []string     `json:"reloads,omitempty"` // rule files that steps put in force
 	Cases     []CaseReport `json:"cases"`
 	Steps     int          `json:"steps"`
 	Requests  int          `json:"requests"`
-	Untouched []string     `json:"untouched_rules"` // rules that no request met
+	Answers   []Answer     `json:"answers,omitempty"` // of steps that say which they want
+	Untouched []string     `json:"untouched_rules"`   // rules that no request met, those of Reloads included
+	Touched   []string     `json:"-"`                 // rules that one met
 }
 
 // CaseReport is what came of a case; it passed when nothing failed.
@@ -46,29 +51,53 @@ func (r *Report) Failed() (n int) {
 // Run runs every case with counters of its own. The error is that the rules do
 // not load.
 func (f *File) Run(ctx context.Context, c rules.Config) (*Report, error) {
-	report := &Report{File: f.Name, Rules: f.Rules}
-	touched := make(map[string]bool)
+	report := &Report{File: f.Name, Rules: f.Rules, Reloads: f.Reloads, Untouched: []string{}}
+	touched, known := make(map[string]bool), make(map[string]bool)
 	for i := range f.cases {
 		run, err := f.start(&f.cases[i], c, touched)
 		if err != nil {
 			return nil, err
 		}
 		if i == 0 {
-			report.Untouched = run.set.Rules()
+			report.meets(run.set, known)
 		}
 		for j := range run.steps {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			run.step(ctx, &run.steps[j])
-			run.touchUncounted(&run.steps[j])
+			s := &run.steps[j]
+			if s.Reload != "" {
+				if err := run.reload(ctx, s); err != nil {
+					return nil, err
+				}
+				report.meets(run.set, known)
+				continue
+			}
+			run.step(ctx, s)
+			run.touchUncounted(s)
 		}
 		report.Steps += len(run.steps)
 		report.Requests += run.requests
 		report.Cases = append(report.Cases, CaseReport{Name: run.name, Failures: run.failures})
+		report.Answers = append(report.Answers, run.answers...)
 	}
+	report.Touched = slices.Sorted(maps.Keys(touched))
 	report.Untouched = slices.DeleteFunc(report.Untouched, func(name string) bool { return touched[name] })
 	return report, nil
+}
+
+// RuleFiles are the rule files that were in force: Rules and Reloads.
+func (r *Report) RuleFiles() []string { return append([]string{r.Rules}, r.Reloads...) }
+
+// meets notes the rules of a set that is in force, unless they are known. A rule is its name,
+// whichever file has it.
+func (r *Report) meets(set *rules.Set, known map[string]bool) {
+	for _, name := range set.Rules() {
+		if !known[name] {
+			known[name] = true
+			r.Untouched = append(r.Untouched, name)
+		}
+	}
 }
 
 // running is a case on its way.
@@ -76,28 +105,50 @@ type running struct {
 	name     string
 	file     *File
 	steps    []step
-	set      *rules.Set
+	config   rules.Config
+	set      *rules.Set // in force
+	live     *rules.Live
 	gate     *tidegate.Gate
+	front    *httplimit.Front
 	clock    clock
 	visits   []visit // not yet ended, the next to end first
 	touched  map[string]bool
 	requests int
 	failures []Failure
+	answers  []Answer
 
 	trace trace // of the last request
 }
 
 func (f *File) start(c *scenario, config rules.Config, touched map[string]bool) (*running, error) {
-	r := &running{name: c.Name, file: f, steps: c.Steps, clock: clock{now: c.Start, start: c.Start}, touched: touched}
-	config.Now = r.clock.read
-	set, err := rules.Load(f.Rules, config)
+	r := &running{name: c.Name, file: f, steps: c.Steps, clock: clock{now: c.Start, start: c.Start}, touched: touched, front: newFront()}
+	config.Now, config.MergeDomains = r.clock.read, true
+	r.config = config
+	layers := make([]rules.Layer, len(f.Layers))
+	for i, name := range f.Layers {
+		layers[i].Name = name
+	}
+	set, err := rules.LoadLayers(layers, config)
 	if err != nil {
 		return nil, err
 	}
-	r.set = set
+	r.set, r.live = set, rules.NewLive(set)
 	store := memory.Open(memory.Config{Now: r.clock.read})
-	r.gate = tidegate.NewGate(set, store).Observe(r.observe)
+	r.gate = tidegate.NewGate(r.live, store).Observe(r.observe)
 	return r, nil
+}
+
+// reload puts the rules of a step in force, as a server that runs does. The error is that they
+// do not load.
+func (r *running) reload(ctx context.Context, s *step) error {
+	r.advance(ctx, s.At)
+	set, err := rules.Load(s.Reload, r.config)
+	if err != nil {
+		return err
+	}
+	r.live.Swap(set)
+	r.set = set
+	return nil
 }
 
 // touchUncounted marks the rules that apply to the request of a step and hold it to
@@ -107,7 +158,7 @@ func (r *running) touchUncounted(s *step) {
 	if !slices.ContainsFunc(r.set.Rules(), func(rule string) bool { return !r.touched[rule] }) {
 		return
 	}
-	for _, x := range r.set.Explain(s.newRequest()).Rules {
+	for _, x := range r.live.Explain(s.newRequest()).Rules {
 		if x.Applies && x.Unlimited || x.Mode == "disabled" {
 			r.touched[x.Name] = true
 		}

@@ -30,15 +30,18 @@ var usual = pace{
 	badTimeout: 2 * time.Second,
 }
 
-// reloader follows the files below a name, and puts into force what loads. It
+// reloader follows the files below a name, or several layers, and puts into force what loads. It
 // knows nothing of rules and keys: load reads them all through the view, and says how to
 // put them into force, or why they are no good.
 type reloader struct {
 	name     string
-	what     string // "rules", for the log
+	what     string        // "rules", for the log
+	layers   []Layer       // nil: there is only name, on disk
+	feeds    []*feed       // of layers that are not on disk; nil for others
+	arrived  chan struct{} // one of them has another bundle
 	load     func(*view) (enforce func(), err error)
 	open     func(string) ([]byte, error) // nil: from disk
-	secret   string                       // a file that has no part in the hash
+	copies   copies                       // of what is in force and not on disk
 	onReload func()                       // called when the status shows it, but not of the first load
 	onError  func(error)
 	log      *slog.Logger
@@ -49,20 +52,23 @@ type reloader struct {
 	done     chan struct{}
 
 	// Of the goroutine.
-	last     reading   // the latest
-	force    *view     // what is in force was read from
+	last     reading // the latest
+	force    *view   // what is in force was read from; nil: nothing is
+	started  bool
 	pending  bool      // last is doubtful, and waits to be looked at again
 	doubtful time.Time // since when there is no clear answer; zero: there is one
 
 	mu     sync.Mutex
 	status Status // under mu
 	err    error  // under mu; why what is in the files is not in force
+	parts  []part // under mu; of what is in force, by layer
 }
 
 // reading is the outcome of a load.
 type reading struct {
 	view    *view
 	enforce func()
+	texts   []map[string][]byte // of files on disk, by layer
 	err     error
 	at      time.Time
 }
@@ -72,17 +78,32 @@ func (r *reloader) start(ctx context.Context) error {
 	if r.open == nil {
 		r.open = bounded.Files(rulefile.MaxBytes)
 	}
-	r.last = r.readAll()
-	if r.last.err != nil {
-		return r.last.err
-	}
-	r.notifier = newNotifier(r.log, !r.pace.silent)
-	r.follow()
-	r.enforce()
 	ctx, r.stop = context.WithCancel(ctx)
 	r.done, r.again = make(chan struct{}), make(chan struct{}, 1)
+	r.startFeeds(ctx)
+	if err := r.begin(); err != nil {
+		r.stop()
+		r.stopFeeds()
+		return err
+	}
+	r.notifier = newNotifier(r.log, !r.pace.silent && r.onDisk())
+	r.follow()
+	r.started = true
 	go r.run(ctx)
 	return nil
+}
+
+// onDisk reports whether there is a layer that the kernel can tell about.
+func (r *reloader) onDisk() bool {
+	return len(r.layers) == 0 || slices.Contains(r.feeds, nil)
+}
+
+// signal is called by feeds.
+func (r *reloader) signal() {
+	select {
+	case r.arrived <- struct{}{}:
+	default: // it is about to be seen
+	}
 }
 
 // readSoon has the files read even if nothing tells that they changed.
@@ -91,12 +112,18 @@ func (r *reloader) readSoon() {
 	case r.again <- struct{}{}:
 	default: // it is about to be done
 	}
+	for _, f := range r.feeds {
+		if f != nil {
+			f.askSoon()
+		}
+	}
 }
 
-// close stops the goroutine and waits until it has.
+// close stops the goroutines and waits until they have.
 func (r *reloader) close() {
 	r.stop()
 	<-r.done
+	r.stopFeeds()
 }
 
 func (r *reloader) run(ctx context.Context) {
@@ -129,8 +156,12 @@ func (r *reloader) run(ctx context.Context) {
 			first = time.Time{}
 			due.Stop()
 			r.readNow()
+		case <-r.arrived:
+			if first.IsZero() { // else it is read together with what is being written
+				due.Reset(0)
+			}
 		case <-poll.C:
-			if first.IsZero() && r.stirred() {
+			if first.IsZero() && r.stirredOnDisk() {
 				stir()
 			}
 		case <-due.C:
@@ -143,7 +174,22 @@ func (r *reloader) run(ctx context.Context) {
 }
 
 // stirred reports whether the files differ from what was read last.
-func (r *reloader) stirred() bool {
+func (r *reloader) stirred() bool { return r.hasArrived() || r.stirredOnDisk() }
+
+// hasArrived reports whether there is a bundle that was not read.
+func (r *reloader) hasArrived() bool {
+	for i, f := range r.feeds {
+		if f == nil {
+			continue
+		}
+		if b, _ := f.now(); b != r.last.view.bundles[i] {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *reloader) stirredOnDisk() bool {
 	changed, moved := r.last.view.changed()
 	if !changed && (moved || r.notifier.lost()) {
 		r.follow()
@@ -158,6 +204,9 @@ func (r *reloader) step(now time.Time) (again time.Duration) {
 		r.last = r.readAll()
 		r.follow()
 		r.pending = r.last.err != nil || r.last.view.lacks(r.force)
+		if r.feeds != nil { // a bundle is whole, and nobody is still writing it
+			r.pending = r.pending && r.force != nil && !r.last.view.sameOnDisk(r.force)
+		}
 		switch {
 		case !r.pending:
 			r.doubtful = time.Time{}
@@ -194,7 +243,7 @@ func (r *reloader) settle() {
 	switch {
 	case r.last.err != nil:
 		r.fail()
-	case r.last.view.same(r.force):
+	case r.force != nil && r.last.view.same(r.force):
 		r.unchanged()
 	default:
 		r.enforce()
@@ -203,10 +252,14 @@ func (r *reloader) settle() {
 }
 
 func (r *reloader) readAll() reading {
-	v := newView(r.name, r.open)
-	enforce, err := r.load(v)
-	v.end()
-	return reading{view: v, enforce: enforce, err: err, at: time.Now()}
+	if r.layers == nil {
+		v := newView([]string{r.name}, make([]*Bundle, 1), r.open)
+		enforce, err := r.load(v)
+		v.rules = [][]string{v.fileNames()}
+		v.end()
+		return reading{view: v, enforce: enforce, err: err, at: time.Now()}
+	}
+	return r.readLayers((*feed).now)
 }
 
 // follow has the kernel report from wherever the last reading has been.
@@ -220,20 +273,34 @@ func (r *reloader) follow() {
 }
 
 func (r *reloader) enforce() {
-	first := r.force == nil
 	r.force = r.last.view
 	r.last.enforce()
+	sums, all := r.force.hashes(r.layers)
 	r.mu.Lock()
 	s := &r.status
-	s.LoadedAt, s.Files, s.Hash = time.Now(), r.force.fileNames(), r.force.hash(r.secret)
+	s.LoadedAt, s.Files, s.Hash, s.None = time.Now(), r.fileNames(), all, false
 	s.Since, r.err = time.Time{}, nil
-	if !first {
+	if r.started {
 		s.Reloads++
 	}
+	r.setParts(sums, s.LoadedAt)
 	r.mu.Unlock()
-	if !first {
+	r.last.texts = nil
+	r.keepCopies()
+	if r.started {
 		r.onReload()
 	}
+}
+
+// fileNames are those of what is in force.
+func (r *reloader) fileNames() []string {
+	names := r.force.fileNames()
+	for i, b := range r.force.bundles {
+		if b != nil {
+			names = append(names, r.force.rules[i]...)
+		}
+	}
+	return names
 }
 
 func (r *reloader) fail() {
@@ -243,6 +310,7 @@ func (r *reloader) fail() {
 		r.status.Since = r.doubtful
 	}
 	r.err = r.last.err
+	r.refuseParts()
 	r.mu.Unlock()
 	r.log.Error(r.what+" not reloaded: those loaded before stay in force", "name", r.name, "err", r.last.err)
 	r.onError(r.last.err)
@@ -253,7 +321,9 @@ func (r *reloader) unchanged() {
 	r.mu.Lock()
 	failed := r.err != nil
 	r.status.Since, r.err = time.Time{}, nil
+	r.renameParts()
 	r.mu.Unlock()
+	r.keepCopies()
 	if failed {
 		r.log.Info(r.what+" are again as those in force", "name", r.name)
 	}

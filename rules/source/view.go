@@ -1,8 +1,6 @@
 package source
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -13,18 +11,28 @@ import (
 // the hash of its content or why there is none, and which files there were where
 // a pattern or a folder was asked for. It can tell whether all of that is still so.
 type view struct {
-	root  string // the rule file or folder
-	open  func(name string) ([]byte, error)
-	order []thing
-	seen  map[thing]*item
-	over  atomic.Bool // the reading is
+	roots   []string  // the rule files or folders of layers; "" for one that is not on disk
+	bundles []*Bundle // of layers that are not on disk; nil for others
+	copied  []bool    // which of them are copies
+	open    func(name string) ([]byte, error)
+	order   []thing
+	seen    map[thing]*item
+	over    atomic.Bool // the reading is
+	rules   [][]string  // the files that the rules were read from, by layer; nil if they were not
+	parts   [][]string  // the same, where a bundle has several layers by each of these
 }
 
-// newView begins a reading of the rules in name. It looks at name itself, so that
-// a rule file that is not there is missed too.
-func newView(name string, open func(string) ([]byte, error)) *view {
-	v := &view{root: filepath.Clean(name), open: open, seen: map[thing]*item{}}
-	v.look(thing{name: v.root})
+// newView begins a reading of the rules in roots and bundles. It looks at the roots themselves,
+// so that a rule file that is not there is missed too.
+func newView(roots []string, bundles []*Bundle, open func(string) ([]byte, error)) *view {
+	v := &view{bundles: bundles, open: open, seen: map[thing]*item{}}
+	for _, name := range roots {
+		if name != "" {
+			name = filepath.Clean(name)
+			v.look(thing{name: name})
+		}
+		v.roots = append(v.roots, name)
+	}
 	return v
 }
 
@@ -68,6 +76,24 @@ func (v *view) end() {
 	}
 }
 
+// texts are the files on disk that the rules were read from, by layer. It is asked before the
+// reading ends.
+func (v *view) texts() []map[string][]byte {
+	all := make([]map[string][]byte, len(v.rules))
+	for i, names := range v.rules {
+		if v.bundles[i] != nil {
+			continue
+		}
+		all[i] = make(map[string][]byte)
+		for _, name := range names {
+			if it := v.seen[thing{name: name}]; it != nil && it.err == nil {
+				all[i][name] = it.data
+			}
+		}
+	}
+	return all
+}
+
 // changed reports whether another reading would see something else. moved: links
 // may lead elsewhere now, even if the content is the same.
 func (v *view) changed() (changed, moved bool) {
@@ -91,6 +117,9 @@ func (v *view) changed() (changed, moved bool) {
 // for. It may be on its way back: editors empty a file, or take it away, before
 // they write it.
 func (v *view) lacks(other *view) bool {
+	if other == nil {
+		return false
+	}
 	for _, th := range other.files() {
 		if it := v.seen[th]; other.seen[th].size > 0 && (it == nil || it.size == 0) {
 			return true
@@ -120,6 +149,19 @@ func (v *view) fileNames() []string {
 
 // same reports whether both readings saw the same files with the same content.
 func (v *view) same(other *view) bool {
+	if !v.sameOnDisk(other) {
+		return false
+	}
+	for i, b := range v.bundles {
+		if b != other.bundles[i] && !b.sameFiles(other.bundles[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameOnDisk is same without the layers that are not on disk.
+func (v *view) sameOnDisk(other *view) bool {
 	files := v.files()
 	if !slices.Equal(files, other.files()) {
 		return false
@@ -132,24 +174,56 @@ func (v *view) same(other *view) bool {
 	return true
 }
 
-// hash stands for the content of all files together but the secret one. Names
-// count from the rule file or folder, so that machines which keep it elsewhere
-// agree.
-func (v *view) hash(secret string) string {
-	root := v.root
-	if !v.seen[thing{name: root}].mark.isDir() {
-		root = filepath.Dir(root)
+// base is the folder that the files of a layer on disk are named from.
+func (v *view) base(layer int) string {
+	root := v.roots[layer]
+	if v.seen[thing{name: root}].mark.isDir() {
+		return root
 	}
-	h := sha256.New()
-	for _, th := range v.files() {
-		if secret != "" && th.name == filepath.Clean(secret) {
+	return filepath.Dir(root)
+}
+
+// setRules notes the files that the rules were read from, by layer and by the layers of bundles.
+func (v *view) setRules(parts [][]string) {
+	v.rules, v.parts = make([][]string, len(v.bundles)), parts
+	for i, b := range v.bundles {
+		n := 1
+		if b != nil {
+			n += len(b.Over)
+		}
+		v.rules[i] = slices.Concat(parts[:n]...)
+		parts = parts[n:]
+	}
+}
+
+// hashes stand for the content of the files of each layer, and of all together.
+func (v *view) hashes(layers []Layer) (sums []string, all string) {
+	sums = make([]string, len(v.rules))
+	var each []string
+	parts := v.parts
+	for i, names := range v.rules {
+		b := v.bundles[i]
+		if b == nil {
+			sums[i] = v.sum(i, names)
+			each = append(each, sums[i])
+			parts = parts[min(1, len(parts)):]
 			continue
 		}
-		name := th.name
-		if rel, err := filepath.Rel(root, name); err == nil {
-			name = filepath.ToSlash(rel)
-		}
-		fmt.Fprintf(h, "%q %x\n", name, v.seen[th].sum)
+		is := b.layers(layers[i].name())
+		own := b.sums(is, parts)
+		parts = parts[len(is):]
+		sums[i], each = joined(own), append(each, own...)
 	}
-	return hex.EncodeToString(h.Sum(nil))
+	return sums, joined(each)
+}
+
+// sum stands for the content of files on disk.
+func (v *view) sum(layer int, names []string) string {
+	var files []hashed
+	for _, name := range names {
+		if it := v.seen[thing{name: name}]; it != nil {
+			files = append(files, hashed{from(v.base(layer), name), it.sum})
+		}
+	}
+	return sum(files)
 }

@@ -1,4 +1,5 @@
-// Package source keeps the rules in force the same as those in a file or folder.
+// Package source keeps the rules in force the same as those in a file or folder, on a config
+// server, or in several of these.
 //
 // Start with [Watch]:
 //
@@ -20,6 +21,11 @@
 // reported. The file of API keys is followed by itself: neither a broken rule file nor
 // a long one delays the revocation of a key, and broken keys do not hold up rules.
 //
+// [Follow] is Watch for rules that come from elsewhere, and for several layers of them. An
+// [Origin] is such a place; packages below this one have them for HTTP, Redis, etcd and Central
+// Dogma. Whatever becomes of an origin, the rules in force stay. Its last good files can be kept
+// on disk, for a start without it.
+//
 // A single file mounted into a container (a subPath, a bind mount) never changes
 // there, so changes cannot be followed. Mount its folder.
 package source
@@ -30,11 +36,12 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"time"
 
 	"tidegate.dev/tidegate/rules"
 )
 
-// Options of [Watch]. The zero value is fine.
+// Options of [Watch] and [Follow]. The zero value is fine.
 type Options struct {
 	// Config is what the rules are loaded with. Its ReadFile, if there is one, reads
 	// files that exist on disk: that is where changes are looked for.
@@ -49,6 +56,22 @@ type Options struct {
 	// OnError is called once for everything that could not be put into force, with
 	// a *rules.LoadError. None of them may call Close.
 	OnError func(error)
+
+	// Copy is a folder for the last files of each origin that were in force: the next process
+	// begins with them if the origin does not answer, or if what it has is bad. "" keeps none.
+	Copy string
+	// Handed is a folder in which a process that this one takes over from has left the same, by
+	// [Watcher.KeepCopies]. It goes before Copy.
+	Handed string
+	// Open: where an origin does not answer at the start and there is no copy, or what it has is
+	// bad, begin without rules, so that nothing is limited until there are some. Otherwise Follow
+	// returns an error.
+	Open bool
+	// Patience is how long Follow waits for origins that have no copy; 0 means 10 seconds.
+	Patience time.Duration
+	// Wait is how long origins wait for news before they answer that there are none; 0 means a
+	// minute. One that says nothing for half a minute longer is shown as failing.
+	Wait time.Duration
 }
 
 // Watcher keeps a [rules.Live] up to date, until Close or until its context ends.
@@ -66,21 +89,44 @@ func Watch(ctx context.Context, name string, o Options) (*Watcher, error) {
 }
 
 func watch(ctx context.Context, name string, o Options, p pace) (*Watcher, error) {
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
+	return follow(ctx, []Layer{{Name: name}}, o, p)
+}
+
+// Follow loads the rules of all layers, joined, and follows their changes. On an error nothing
+// is running, and the origins are closed.
+func Follow(ctx context.Context, layers []Layer, o Options) (*Watcher, error) {
+	return follow(ctx, layers, o, usual)
+}
+
+func follow(ctx context.Context, layers []Layer, o Options, p pace) (*Watcher, error) {
+	o.fill()
 	w := &Watcher{}
 	var old, set *rules.Set
-	r := &reloader{name: name, what: "rules", open: o.Config.ReadFile, log: o.Log, pace: p}
+	r := &reloader{
+		name: layerNames(layers), what: "rules", layers: layers, feeds: make([]*feed, len(layers)), arrived: make(chan struct{}, 1),
+		open: o.Config.ReadFile, log: o.Log, pace: p,
+		copies: copies{folder: o.Copy, handed: o.Handed, patience: o.Patience, openStart: o.Open, saved: make(map[string]*Bundle)},
+	}
 	w.reloader = r
+	put := func(loaded *rules.Set) { old, set = set, loaded; o.warn(loaded); w.enforce(loaded) }
 	r.load = func(v *view) (func(), error) {
 		c := o.Config
 		c.ReadFile, c.Glob = v.readFile, v.glob
-		loaded, err := rules.Load(name, c)
-		return func() { old, set = set, loaded; o.warn(loaded); w.enforce(loaded) }, err
+		loaded, err := rules.LoadLayers(r.layersOf(v), c)
+		if err == nil {
+			v.setRules(loaded.LayerFiles())
+		}
+		return func() { put(loaded) }, err
+	}
+	r.copies.none = func() error {
+		empty, err := rules.Parse("(no rules yet)", []byte("version: 1\nrules: []\n"), o.Config)
+		if err == nil {
+			put(empty)
+		}
+		return err
 	}
 	r.onReload = func() {
-		logReload(o.Log, name, old, set)
+		logReload(o.Log, r.name, old, set)
 		if o.OnReload != nil {
 			o.OnReload(old, set)
 		}
@@ -90,10 +136,13 @@ func watch(ctx context.Context, name string, o Options, p pace) (*Watcher, error
 			o.OnError(err)
 		}
 	}
-	if o.Config.Trust.JWT != nil {
-		r.secret = o.Config.Trust.JWT.Key
+	for i, l := range layers {
+		if l.Origin != nil {
+			r.feeds[i] = newFeed(l, &o, r.signal)
+		}
 	}
 	if err := loadKeys(o); err != nil {
+		closeAll(layers)
 		return nil, err
 	}
 	if err := r.start(ctx); err != nil {
@@ -105,6 +154,27 @@ func watch(ctx context.Context, name string, o Options, p pace) (*Watcher, error
 	}
 	w.jwks = watchJWKS(ctx, o.Config.Trust.JWT, o.Log)
 	return w, nil
+}
+
+// fill sets what is not said.
+func (o *Options) fill() {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if o.Patience == 0 {
+		o.Patience = 10 * time.Second
+	}
+	if o.Wait == 0 {
+		o.Wait = time.Minute
+	}
+}
+
+func closeAll(layers []Layer) {
+	for _, l := range layers {
+		if l.Origin != nil {
+			_ = l.Origin.Close() // nothing was asked of it yet
+		}
+	}
 }
 
 // maxChanges is how many changes of counters a reload logs.
@@ -166,6 +236,7 @@ func (w *Watcher) Status() Status {
 			s.Problems = slices.Clone(bad.Problems)
 		}
 	}
+	s.Layers = w.reloader.layerStatus()
 	s.APIKeys, s.JWKS = w.keys.status(), w.jwks.status()
 	return s
 }

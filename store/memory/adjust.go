@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"runtime"
+	"slices"
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/algo"
@@ -11,6 +12,9 @@ import (
 
 // Adjust implements tidegate.Store. For a lease, a negative cost releases it.
 func (s *Store) Adjust(_ context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
+	if s.foreign(r, checks) {
+		return tidegate.ErrElsewhere
+	}
 	now := s.now()
 	for i := range checks {
 		c := &checks[i]
@@ -22,6 +26,15 @@ func (s *Store) Adjust(_ context.Context, r tidegate.Receipt, checks []tidegate.
 	}
 	runtime.KeepAlive(s)
 	return nil
+}
+
+// foreign reports whether r names slots that another process has. A layer that decides for
+// another store by this one writes receipts of its own, and sees to it itself.
+func (s *Store) foreign(r tidegate.Receipt, checks []tidegate.Check) bool {
+	if r.Instance == 0 || r.Instance == s.instance || r.Origin != tidegate.OriginStore {
+		return false
+	}
+	return slices.ContainsFunc(checks, func(c tidegate.Check) bool { return c.Limit != nil && c.Limit.Algorithm == tidegate.Concurrency })
 }
 
 func (s *Store) adjust(lim *compiledLimit, k keyHash, now, at, cost int64) {
@@ -114,7 +127,10 @@ func (s *Store) giveBack(lim *compiledLimit, c cell, now, at, n int64) cell {
 		return s.bucketCell(law.Return(s.bucket(c), now, at, n))
 	case counters:
 		wall := s.clock.wall(now)
-		charged := spanAt(lim.limit, at+wall-now)
+		charged := lim.span(wall)
+		if at >= 0 {
+			charged = spanAt(lim.limit, at+wall-now)
+		}
 		return counterCell(lim.counter.Return(counter(c), lim.span(wall), charged, wall, n))
 	case slidings:
 		return slidingCell(lim.sliding.Return(sliding(c), now, at, n))
@@ -128,6 +144,9 @@ func (s *Store) giveBack(lim *compiledLimit, c cell, now, at, n int64) cell {
 
 // Renew implements tidegate.Renewer.
 func (s *Store) Renew(_ context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
+	if s.foreign(r, checks) {
+		return tidegate.ErrElsewhere
+	}
 	now := s.now()
 	var lost error
 	for i := range checks {

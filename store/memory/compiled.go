@@ -74,7 +74,7 @@ const maxCompiled = 64
 
 // compile returns the compiled limit, with its table, which are made at the first call.
 func (s *Store) compile(l *tidegate.Limit) (*compiledLimit, error) {
-	if lim := s.recentEntry(l).Load(); lim != nil && lim.limit == l {
+	if lim := s.known(l); lim != nil {
 		return lim, nil
 	}
 	lim, err := s.compileSlow(l)
@@ -82,6 +82,14 @@ func (s *Store) compile(l *tidegate.Limit) (*compiledLimit, error) {
 		s.remember(lim)
 	}
 	return lim, err
+}
+
+// known returns the compiled limit if it is among those used lately, or nil.
+func (s *Store) known(l *tidegate.Limit) *compiledLimit {
+	if lim := s.recentEntry(l).Load(); lim != nil && lim.limit == l {
+		return lim
+	}
+	return nil
 }
 
 // recentEntry returns the entry of the limit in the cache of recent ones.

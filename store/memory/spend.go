@@ -10,7 +10,9 @@ import (
 // A slot that another key has taken since does not match.
 const hotEvery = 16
 
-// spend decides into d the most common case, one token bucket, or reports false.
+// spend decides into d the most common case, one token bucket, or reports false: then d is
+// to be written anew. It is written before the slot is, as that waits for every write before
+// it, and a caller's copy of d then has nothing to wait for.
 func (s *Store) spend(d *tidegate.Decision, lim *compiledLimit, k keyHash, cost int64) bool {
 	sl := lim.hot.Load()
 	old, word, ok := sl.read(k)
@@ -30,14 +32,12 @@ func (s *Store) spend(d *tidegate.Decision, lim *compiledLimit, k keyHash, cost 
 		lim.report(d, level, now)
 		return sl.word.Load() == word
 	}
-	if !sl.word.CompareAndSwap(word, word&genMask|uint64(now+level-origin)) {
-		if level, ok = s.spendAgain(sl, lim, word, origin, now, cost); !ok {
-			return false
-		}
-	}
 	d.OK, d.Granted = true, 1
 	lim.report(d, level, now)
-	return true
+	if sl.word.CompareAndSwap(word, word&genMask|uint64(now+level-origin)) {
+		return true
+	}
+	return s.spendAgain(d, sl, lim, word, origin, now, cost)
 }
 
 // spendCold is spend for a key that is not the hot one. Its memory is fetched while the
@@ -56,14 +56,12 @@ func (s *Store) spendCold(d *tidegate.Decision, lim *compiledLimit, k keyHash, c
 	if !sure || !ok || !inReach(origin, now) {
 		return false
 	}
-	if !sl.word.CompareAndSwap(word, word&genMask|uint64(now+level-origin)) {
-		if level, ok = s.spendAgain(sl, lim, word, origin, now, cost); !ok {
-			return false
-		}
-	}
 	d.OK, d.Granted = true, 1
 	lim.report(d, level, now)
-	return true
+	if sl.word.CompareAndSwap(word, word&genMask|uint64(now+level-origin)) {
+		return true
+	}
+	return s.spendAgain(d, sl, lim, word, origin, now, cost)
 }
 
 // report fills in the limit, and what is left of it.
@@ -74,19 +72,20 @@ func (lim *compiledLimit) report(d *tidegate.Decision, level, now int64) {
 
 // spendAgain tries again to charge a slot that others wrote first, as long as it holds
 // the same key under the same limit. It refuses nobody, because now may be too old.
-func (s *Store) spendAgain(sl *slot, lim *compiledLimit, word uint64, origin, now, cost int64) (level int64, ok bool) {
+func (s *Store) spendAgain(d *tidegate.Decision, sl *slot, lim *compiledLimit, word uint64, origin, now, cost int64) bool {
 	for range 8 {
 		was := word
 		if word = sl.word.Load(); (word^was)&(busyBit|genMask) != 0 {
-			return 0, false
+			return false
 		}
 		level, admitted, sure := lim.bucket.Spend(origin+int64(word&fastMask), now, cost)
 		if !sure || !admitted {
-			return 0, false
+			return false
 		}
 		if sl.word.CompareAndSwap(word, word&genMask|uint64(now+level-origin)) {
-			return level, true
+			lim.report(d, level, now)
+			return true
 		}
 	}
-	return 0, false
+	return false
 }

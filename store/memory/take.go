@@ -24,9 +24,11 @@ func (s *Store) Take(_ context.Context, checks []tidegate.Check, n int) (d tideg
 		return d, err
 	}
 	c := &checks[0]
-	lim, err := s.compileCheck(c)
-	if err != nil {
-		return d, err
+	lim := s.known(c.Limit)
+	if lim == nil || c.Floor != 0 {
+		if lim, err = s.compileCheck(c); err != nil {
+			return d, err
+		}
 	}
 	k := s.hash.sum(c.Key, lim.table.salt)
 	if !lim.isTokenBucket || n != 1 || c.Cost <= 0 || c.MaxWait > 0 || !s.spend(&d, lim, k, c.Cost) {
@@ -38,9 +40,11 @@ func (s *Store) Take(_ context.Context, checks []tidegate.Check, n int) (d tideg
 
 // TakeOne implements tidegate.OneTaker.
 func (s *Store) TakeOne(_ context.Context, key string, l *tidegate.Limit, cost int64, maxWait time.Duration) (d tidegate.Decision, err error) {
-	lim, err := s.compile(l)
-	if err != nil {
-		return d, err
+	lim := s.known(l)
+	if lim == nil {
+		if lim, err = s.compile(l); err != nil {
+			return d, err
+		}
 	}
 	k := s.hash.sum(key, lim.table.salt)
 	if !lim.isTokenBucket || cost <= 0 || maxWait > 0 || !s.spend(&d, lim, k, cost) {

@@ -43,6 +43,9 @@ func (s *Store) takeOneRecord(d *tidegate.Decision, lim *compiledLimit, k keyHas
 		switch {
 		case ok:
 			answer(d, lim.limit, v, at)
+			if lim.kind == leases {
+				d.Receipt.Instance = s.instance
+			}
 			return
 		case reclaims > maxReclaims:
 			s.full(d, lim, now)

@@ -71,7 +71,11 @@ func (v *vector) decide(s *Store, squeeze bool) (d tidegate.Decision, short *pen
 	if v.leases {
 		v.at = s.leaseName(v.now, v.granted, v.named)
 	}
-	return v.charge(s), nil
+	d = v.charge(s)
+	if v.leases {
+		d.Receipt.Instance = s.instance
+	}
+	return d, nil
 }
 
 // charge takes what was granted, and reports the limit with the least left. An

@@ -19,7 +19,7 @@ type change struct {
 	key string
 	act act
 	n   int64 // events
-	at  int64 // when they were taken, in ticks
+	at  int64 // when they were taken, in ticks; -1: whenever the latest were
 
 	handle tidegate.Handle // of slots
 }
@@ -33,6 +33,10 @@ const (
 	renew
 	reset
 )
+
+// latest is Receipt.At where nobody knows when something was charged; see
+// tidegate.Receipt.Latest.
+const latest = -1
 
 // maxReturn is more than any counter holds, and what a script multiplies exactly.
 const maxReturn = 1 << 40
@@ -57,7 +61,12 @@ func (r *request) put(c *change, clock *clock) {
 	a.uint16(r.key(c.key))
 	a.text(c.lim.id)
 	a.int(c.n)
-	a.ticks(max(c.at, 0))
+	if c.at == latest {
+		a.int(latest)
+		a.uint16(0)
+	} else {
+		a.ticks(max(c.at, 0))
+	}
 	var charged int64
 	if c.act == giveBack && c.lim.kind == counters {
 		charged = algo.SpanAt(c.lim.limit, max(c.at, 0)).Start

@@ -67,6 +67,9 @@ func compose(f template, set kindSet) string {
 		c.write(sectionOf("across", "head"))
 	}
 	c.write(sectionOf("prelude", ""))
+	if f == peekOne {
+		c.write(sectionOf("peek", ""))
+	}
 	if set.has(slidings) || set.has(parts) {
 		c.write(sectionOf("scale", "help"))
 	}

@@ -112,6 +112,8 @@ func TestDeployedUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
+	server.Do("FLUSHALL")
+	testTable(t, s)
 	told(t, s, "ann", "{}", time.Minute)
 	if got := listed(t, s); got != "ann={}" {
 		t.Errorf("listed %q", got)
@@ -140,6 +142,7 @@ func TestDeployedUserOfACluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
+	testTable(t, s)
 	for _, key := range []string{"ann", "bob", "cleo", "dan"} {
 		mustTake(t, s, 1, threeSubjects(key, "10.0.0."+key, tidegate.SlidingLog, 5, 1000)...)
 	}

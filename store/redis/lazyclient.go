@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -111,7 +112,10 @@ func (l *lazyClient) attempt() (ended <-chan struct{}, err error) {
 
 // connect tries once to make a client.
 func (l *lazyClient) connect() {
-	client, err := rueidis.NewClient(l.option)
+	option := l.option
+	// A client shuffles the addresses, and one that could not be made may still be reading them.
+	option.InitAddress = slices.Clone(option.InitAddress)
+	client, err := rueidis.NewClient(option)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	close(l.trying)

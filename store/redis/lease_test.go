@@ -20,6 +20,7 @@ type leaseHistory struct {
 	store fleetStore
 	now   time.Time
 	limit *tidegate.Limit
+	cost  int64 // of a request; 0 means 1
 	key   string
 	uses  []use
 }
@@ -32,9 +33,9 @@ type use struct {
 // take asks in one of the ways that there are: a script for one check, for several that are
 // decided together, or for a batch.
 func (h *leaseHistory) take(copies int, lease time.Duration) tidegate.Decision {
-	check := tidegate.Check{Key: h.key, Limit: h.limit, Cost: 1}
+	check := tidegate.Check{Key: h.key, Limit: h.limit, Cost: max(h.cost, 1)}
 	asks := []chain.Ask{{Checks: []tidegate.Check{check}, Copies: copies, Lease: lease}}
-	wide := tidegate.Check{Key: h.key, Cost: 1, Limit: tidegate.MustLimit(tidegate.Spec{
+	wide := tidegate.Check{Key: h.key, Cost: check.Cost, Limit: tidegate.MustLimit(tidegate.Spec{
 		Name: h.limit.Name, Events: 100_000_000, Period: time.Hour, Algorithm: tidegate.TokenBucket,
 	})}
 	switch h.rand.IntN(3) {
@@ -63,10 +64,11 @@ func (h *leaseHistory) play(life time.Duration, guarded bool) {
 		if h.rand.IntN(40) == 0 {
 			h.now = h.now.Add(time.Duration(h.rand.Int64N(int64(20 * life))))
 		}
-		n := 1 + h.rand.IntN(int(h.limit.Burst))
+		h.cost = pick(h.rand, int64(1), 1, 2, 7)
+		n := 1 + h.rand.IntN(int(h.limit.Burst/h.cost)+1)
 		if h.rand.IntN(4) < busy {
 			d := h.take(n, told)
-			for left := d.Granted; left > 0; {
+			for left := d.Granted * h.cost; left > 0; {
 				some := 1 + h.rand.Int64N(left)
 				wait := time.Duration(h.rand.Int64N(int64(life) + 1))
 				if h.rand.IntN(2) == 0 {
@@ -76,7 +78,7 @@ func (h *leaseHistory) play(life time.Duration, guarded bool) {
 				left -= some
 			}
 		} else if d := h.take(n, 0); d.OK {
-			h.uses = append(h.uses, use{h.now, d.Granted})
+			h.uses = append(h.uses, use{h.now, d.Granted * h.cost})
 		}
 	}
 }
@@ -204,5 +206,26 @@ func TestLeasesOfTwoVersions(t *testing.T) {
 	}
 	if refused > 10 {
 		t.Errorf("a small burst is refused %d of 200 times beside leases of a large one, at a tenth of the rate", refused)
+	}
+}
+
+// A lease of more than what is not held back for it is refused like any other.
+func TestLeaseThatDoesNotFitBesideItself(t *testing.T) {
+	t.Parallel()
+	server := testdep.Redis(t)
+	h := &leaseHistory{T: t, rand: rand.New(rand.NewPCG(1, 1)), now: time.Unix(1_800_000_000, 0), cost: 7}
+	h.store = fleetStore{openTest(t, Config{Addrs: []string{server.Socket}, pretend: func() time.Time { return h.now }})}
+	for i := range 12 { // each way of asking, of fresh buckets and of one that is full again
+		h.key = fmt.Sprint("k", i%10)
+		h.limit = tidegate.MustLimit(tidegate.Spec{Name: "api", Events: 200, Period: time.Second, Burst: 8, Algorithm: tidegate.TokenBucket})
+		if d := h.take(1, 20*time.Millisecond); d.OK || d.Never || d.RetryAfter <= 0 {
+			t.Errorf("%+v; want a refusal for a while", d)
+		}
+		if d := h.take(1, 0); d.OK != (i < 10) {
+			t.Errorf("%+v for somebody who takes none ahead", d)
+		}
+		if i == 9 {
+			h.now = h.now.Add(time.Millisecond)
+		}
 	}
 }

@@ -183,6 +183,9 @@ func (s *Store) request(pending []*pendingCheck, o takeParams) (request, error) 
 	r := request{template: takeMulti, tag: s.tag(), keys: make([]string, 0, len(pending)+1), args: make([]string, 1, len(pending)+2)}
 	if len(pending) == 1 && !pending[0].advisory && !o.refused && o.rec == nil {
 		r.template = takeOne
+		if o.peek {
+			r.template = peekOne
+		}
 	}
 	var room [48]byte
 	head := packer(room[:0])

@@ -191,10 +191,11 @@ func TestEntriesOfAPartOfACluster(t *testing.T) {
 	t.Parallel()
 	servers := testdep.RedisCluster(t, 3, 0, "--cluster-require-full-coverage", "no")
 	a := openTest(t, clusterOf(servers))
-	wait(t, "every master knows of both", func() bool {
-		told(t, a, "ann", "hello", time.Minute)
+	wait(t, "every master is known", func() bool {
+		a.refreshTopology()
 		return len(a.nodeSets()) == 3
 	})
+	told(t, a, "ann", "hello", time.Minute) // to all three, as all three are known
 	dead := servers[holder(t, servers, servers[0].Do("CLUSTER", "KEYSLOT", a.nodeSet()))]
 	dead.Pause()
 	defer dead.Resume()

@@ -76,8 +76,11 @@ func (lim *compiledLimit) asLastSeen() *compiledLimit {
 
 // move makes p use its counter where a script found it.
 func (p *pendingCheck) move(n int64) {
-	p.lim = p.lim.inParts(n)
-	p.key = p.lim.name(p.check.Key)
+	next := p.lim.inParts(n)
+	if next.kind != p.lim.kind {
+		p.key = p.lim.altKey(p.key)
+	}
+	p.lim = next
 }
 
 // move makes c use its counter where a script found it.

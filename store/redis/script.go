@@ -28,12 +28,13 @@ const (
 	takeEachCareful                 // the same while some keys cannot be used: the others are decided
 	takeEachAcross                  // the same for keys in several slots of a master
 	takeEachCarefulAcross
+	peekOne   // one check, and nothing is written whatever was found
 	takeMulti // the checks of one request, all or none
 	changeCharges
 	templateCount
 )
 
-var templateFiles = [templateCount]string{"one", "each", "careful", "each", "careful", "multi", "change"}
+var templateFiles = [templateCount]string{"one", "each", "careful", "each", "careful", "one", "multi", "change"}
 
 // single reports whether all checks of the script are of one law.
 func (f template) single() bool { return f < takeMulti }

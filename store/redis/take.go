@@ -76,6 +76,7 @@ type takeParams struct {
 	refused bool            // by another subject: grant nothing
 	rec     *reservation    // to be stored with the charge, if not nil
 	lease   int64           // µs for which what is taken may be used; 0: it is used at once
+	peek    bool            // write nothing, whatever was found; for one check that costs nothing
 }
 
 func (s *Store) decide(ctx context.Context, pending []*pendingCheck, o takeParams) (tidegate.Decision, grant, error) {

@@ -34,6 +34,36 @@ func testReturnTooMuch(s *subject) {
 	})
 }
 
+// testReturnLatest: without the receipt of a charge, what was charged last is returned, as far
+// as it still counts, but no turn that somebody may wait for.
+func testReturnLatest(s *subject) {
+	s.each(func(s *subject, k kind) {
+		if k.spec.Algorithm == tidegate.Concurrency {
+			return // a slot is named by its receipt
+		}
+		l := k.slow("latest", 5)
+		s.admit(check(l, "ann", 1))
+		s.clock.add(k.period() / 1000)
+		s.admit(check(l, "ann", 2))
+		s.clock.add(k.period() / 1000)
+		d := s.admit(check(l, "ann", 1))
+		s.clock.add(k.period() / 1000)
+		left := s.takeN(1, check(l, "ann", 0)).Remaining
+		s.adjust(d.Receipt.Latest(), check(l, "ann", -2), check(l, "stranger", -2))
+		if k.spec.Algorithm == tidegate.LeakyBucket {
+			s.wantLeft(left, check(l, "ann", 1))
+			return
+		}
+		s.wantLeft(min(5, left+2), check(l, "ann", 1))
+		s.adjust(d.Receipt.Latest(), check(l, "ann", -100))
+		for _, key := range []string{"ann", "stranger"} {
+			s.wantLeft(5, check(l, key, 1))
+			s.admitTimes(5, check(l, key, 1))
+			s.refuse(check(l, key, 1))
+		}
+	})
+}
+
 // testForce: a forced charge is not asked, and shows at once.
 func testForce(s *subject) {
 	s.each(func(s *subject, k kind) {

@@ -243,7 +243,11 @@ func (m *model) adjust() {
 			checks[j].Cost = 1
 		}
 	}
-	if m.rand.IntN(2) == 0 {
+	switch m.rand.IntN(8) {
+	case 0:
+		r.got, r.want = r.got.Latest(), r.want.Latest()
+		checks = slices.DeleteFunc(checks, func(c tidegate.Check) bool { return c.Limit.Algorithm == tidegate.Concurrency })
+	case 1, 2, 3, 4:
 		r.got, r.want = after(r.got, turnAfter(r.wait)), after(r.want, turnAfter(r.wait))
 		checks = slices.DeleteFunc(checks, func(c tidegate.Check) bool { return !isBucket(c.Limit) })
 	}

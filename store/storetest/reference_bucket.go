@@ -114,7 +114,10 @@ func (b *bucket) charge(l *tidegate.Limit, now time.Time, _ receipt, cost int64)
 // giveBack lands for as long as a full bucket takes to drain.
 func (b *bucket) giveBack(l *tidegate.Limit, now time.Time, at, cost int64) {
 	used := b.settle(l, now)
-	if now.Sub(time.UnixMicro(at/1024)) > drainTime(l, whole(l.Capacity())) {
+	if at < 0 && l.Algorithm == tidegate.LeakyBucket {
+		return
+	}
+	if at >= 0 && now.Sub(time.UnixMicro(at/1024)) > drainTime(l, whole(l.Capacity())) {
 		return
 	}
 	left := new(big.Rat).Sub(used, whole(cost))

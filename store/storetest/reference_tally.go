@@ -183,8 +183,8 @@ func (t *tally) charge(l *tidegate.Limit, now time.Time, r receipt, cost int64) 
 
 func (t *tally) giveBack(l *tidegate.Limit, now time.Time, at, cost int64) {
 	t.settle(l, now.UnixMicro())
-	for i := range t.events {
-		if e := &t.events[i]; e.grant == at || e.copy == at {
+	for i := range slices.Backward(t.events) {
+		if e := &t.events[i]; at < 0 || e.grant == at || e.copy == at {
 			back := min(cost, e.count)
 			e.count -= back
 			cost -= back

@@ -151,6 +151,7 @@ var timed = []behaviour{
 	{"wait/longest of several", testWaitVector},
 	{"wait/without end", testWaitForever},
 	{"adjust/return lands where it counts", testReturnLands},
+	{"adjust/return what was charged last", testReturnLatest},
 	{"adjust/debt is one capacity", testDebt},
 	{"adjust/debt is seen under a larger limit", testDebtIsSeen},
 	{"change/retry is exact", testChangeRetry},

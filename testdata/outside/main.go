@@ -12,6 +12,7 @@ import (
 	"tidegate.dev/tidegate/fleet"
 	"tidegate.dev/tidegate/httplimit"
 	"tidegate.dev/tidegate/rules"
+	"tidegate.dev/tidegate/rules/envoy"
 	"tidegate.dev/tidegate/store/redis"
 )
 
@@ -25,6 +26,8 @@ type program struct {
 	decision tidegate.Decision
 	set      *rules.Set
 	problems rules.Problems
+	domains  *envoy.Set
+	doubts   envoy.Problems
 	bare     *redis.Store
 	config   redis.Config
 }
@@ -49,6 +52,16 @@ func open(url string) (p program, err error) {
 		p.problems = p.set.Warnings()
 		p.gate = tidegate.NewGate(rules.NewLive(p.set), p.store)
 	}
+	if err == nil {
+		p.domains, err = envoy.Load([]envoy.File{{Name: "envoy.yaml", Text: []byte("domain: shop\ndescriptors: [{ key: user, rate_limit: { unit: hour, requests_per_unit: 10 } }]\n")}}, envoy.Options{})
+	}
+	if err == nil {
+		asked := []envoy.Entry{{Key: "user", Value: "42"}}
+		var domain *envoy.Domain = p.domains.Domain("shop")
+		if rule := domain.Find(asked); rule != nil {
+			p.decision = tidegate.New(p.store, rule.Limits...).Allow(context.Background(), rule.Key(asked))
+		}
+	}
 	p.config = redis.Config{URL: url, Deadline: time.Second}
 	return p, err
 }
@@ -67,5 +80,5 @@ func main() {
 		_ tidegate.Resetter      = p.store
 		_ tidegate.LocalFallback = p.store
 	)
-	fmt.Println(p.health, p.stats, p.unasked, p.decision, p.problems, p.bare, p.store.Waiting(), p.store.Instances())
+	fmt.Println(p.health, p.stats, p.unasked, p.decision, p.problems, p.domains, p.doubts, p.bare, p.store.Waiting(), p.store.Instances())
 }

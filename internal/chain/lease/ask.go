@@ -3,16 +3,21 @@ package lease
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/algo"
 )
 
-// ask takes a portion of n events. It runs by itself: nobody waits for it.
-func (s *Store) ask(sh *shard, sup *supply, n int64) {
+// ask takes a portion for so many requests of a cost. It runs by itself: nobody waits for it.
+func (s *Store) ask(sh *shard, sup *supply, copies, cost int64) {
+	checks := slices.Clone(sup.unit)
+	for i := range checks {
+		checks[i].Cost = cost
+	}
 	sent := s.now()
-	granted, rest, err := s.lender.TakeAhead(context.Background(), sup.unit, int(n), sup.life)
+	granted, rest, err := s.lender.TakeAhead(context.Background(), checks, int(copies), sup.life)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	now := s.now()
@@ -22,7 +27,8 @@ func (s *Store) ask(sh *shard, sup *supply, n int64) {
 	}
 	p := portion{sent: sent}
 	if granted.OK {
-		p.number, p.left, p.granted = s.nextLease(), granted.Granted, granted
+		p.number, p.size, p.granted = s.nextLease(), granted.Granted*cost, granted
+		p.left = p.size
 		p.until = sent + sup.life - sup.life/waste
 		if len(sup.returns) > 0 { // events of a window are of no use in the next
 			for _, c := range sup.returns {
@@ -37,7 +43,7 @@ func (s *Store) ask(sh *shard, sup *supply, n int64) {
 			})
 		}
 	}
-	if sup.grant(p, n, rest, now); s.closed.Load() {
+	if sup.grant(p, copies*cost, rest, now); s.closed.Load() {
 		sup.expire(math.MaxInt64)
 	} else if sup.scarce {
 		time.AfterFunc(sup.before-now, func() { s.askAgain(sh, sup, now) })
@@ -57,13 +63,13 @@ func (s *Store) askAgain(sh *shard, sup *supply, since time.Duration) {
 
 // askLocked asks for a portion if one is wanted.
 func (s *Store) askLocked(sh *shard, sup *supply, now time.Duration) {
-	n := sup.wants(now)
-	if n == 0 {
+	copies, cost := sup.wants(now)
+	if copies == 0 {
 		return
 	}
 	life := s.life(sup.unit)
-	if life == 0 { // more instances have come
-		sup.before = now + maxPause
+	if life == 0 { // more instances have come: it is strict
+		sup.scarce, sup.before = false, now+maxPause
 		return
 	}
 	sup.life = life
@@ -71,7 +77,7 @@ func (s *Store) askLocked(sh *shard, sup *supply, now time.Duration) {
 		return
 	}
 	sup.asking = true
-	s.calls.Go(func() { s.ask(sh, sup, n) })
+	s.calls.Go(func() { s.ask(sh, sup, copies, cost) })
 }
 
 // nextLease is a number for a portion, never 0.

@@ -50,7 +50,7 @@ func (b *bank) TakeAhead(ctx context.Context, checks []tidegate.Check, copies in
 	}
 	time.Sleep(b.takes)
 	granted, err = b.Backend.Take(ctx, checks, copies)
-	_ = b.enter(func() { b.lent += granted.Granted })
+	_ = b.enter(func() { b.lent += granted.Granted * checks[0].Cost })
 	if err != nil || granted.Granted == int64(copies) {
 		return granted, rest, err
 	}

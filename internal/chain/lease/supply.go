@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -17,6 +18,8 @@ type supply struct {
 	meter meter
 
 	asking bool          // for a portion
+	trip   time.Duration // how long the last answer took,
+	came   time.Duration // and when it came
 	before time.Duration // not asked again before this
 	// scarce: the last time, less was granted than asked for, as refusal says. Until it is
 	// asked again, there is none.
@@ -33,6 +36,7 @@ type supply struct {
 // portion is events that were taken ahead.
 type portion struct {
 	number uint32 // names it in receipts; never 0
+	size   int64  // events, of which so many are left
 	left   int64
 	until  time.Duration
 	// sent is from before it was asked for, granted what was answered then.
@@ -60,17 +64,38 @@ func (s *supply) use(cost int64, now time.Duration) (from *portion, a answer) {
 	}
 	s.meter.add(cost, now, s.life)
 	s.expire(now)
-	for i := range s.held {
-		if p := &s.held[i]; p.left >= cost {
-			p.left -= cost
-			return p, used
-		}
+	if from = s.spend(cost); from != nil {
+		return from, used
 	}
 	// It is about to be asked for, or just was; if the answer takes long, that says nothing.
 	if s.scarce && (now < s.before+pause || s.asking && now < s.before+s.life/2) {
 		return nil, refused
 	}
 	return nil, unknown
+}
+
+// spend takes events from the portions, the oldest first, and returns the first that it took
+// some from; nil if there are not enough. That one ends first, so what is put back to it is used
+// within the life of each event.
+func (s *supply) spend(cost int64) (from *portion) {
+	var left int64
+	for i := range s.held {
+		left += s.held[i].left
+	}
+	if left < cost {
+		return nil
+	}
+	for i := range s.held {
+		p := &s.held[i]
+		some := min(p.left, cost)
+		if p.left -= some; some > 0 && from == nil {
+			from = p
+		}
+		if cost -= some; cost == 0 {
+			break
+		}
+	}
+	return from
 }
 
 // largest is the highest cost of a request that is decided from portions.
@@ -86,25 +111,38 @@ func (s *supply) expire(now time.Duration) {
 	})
 }
 
-// wants is how many events to ask for now; 0 means none.
-func (s *supply) wants(now time.Duration) int64 {
+// wants is how many requests of which cost to ask for now; 0 means none. What is taken ahead
+// and not used is lost, to everybody. So it is no more than will surely come: as many as in
+// the last life without what that may vary by, in the time that is left of a life when the
+// answer is there.
+func (s *supply) wants(now time.Duration) (copies, cost int64) {
 	if s.asking || now < s.before {
-		return 0
+		return 0, 0
 	}
-	want := min(s.meter.expect(), s.most)
-	if want < least {
-		return 0
+	cost = s.meter.largest()
+	comes := float64(s.meter.expect())
+	trip := s.trip
+	if now-s.came > maxPause { // which may be otherwise by now
+		trip = 0
 	}
-	var usable int64 // of what is held, by when it ends
+	want := comes * float64(s.life-s.life/waste-trip) / float64(s.life)
+	want = min(want-deviations*math.Sqrt(max(want, 0)*float64(cost)), float64(s.most))
+	if want < float64(max(least, cost)) {
+		return 0, 0
+	}
+	var usable float64 // of what is held, by when it ends
 	for i := range s.held {
 		p := &s.held[i]
-		usable += min(p.left, 1+int64(float64(want)*float64(p.until-now)/float64(s.life)))
+		usable += min(float64(p.left), 1+comes*float64(p.until-now)/float64(s.life))
 	}
 	if usable > want/2 {
-		return 0
+		return 0, 0
 	}
-	return want - usable
+	return max(1, int64(want-usable)/cost), cost
 }
+
+// deviations is how many standard deviations less than expected come, once in a hundred lives.
+const deviations = 2.5
 
 // Pauses between two asks. Whoever got less than it asked for waits for more to come, or it
 // would ask for each event by itself.
@@ -119,19 +157,20 @@ func (s *supply) grant(p portion, n int64, rest tidegate.Decision, now time.Dura
 	if s.reset {
 		return
 	}
+	s.trip, s.came = now-p.sent, now
 	s.asking, s.scarce, s.before = false, false, p.sent+pause
 	s.expire(now)
 	if p.left < n {
 		s.scarce, s.refusal, s.told = true, rest, p.sent
 		s.before = now + max(pause, s.life/shortPart, min(rest.RetryAfter, maxPause))
 	}
+	if s.trip >= s.life-s.life/waste { // it came too late, and so would the next: it is strict
+		s.scarce, s.before = false, now+maxPause
+	}
 	if p.left == 0 {
 		return
 	}
-	if p.until <= now { // it came too late
-		if now-p.sent >= s.life-s.life/waste { // and so would the next
-			s.before = now + maxPause
-		}
+	if p.until <= now {
 		if len(s.returns) > 0 {
 			s.over = append(s.over, p)
 		}
@@ -168,7 +207,7 @@ func (s *supply) putBack(number uint32, cost int64, now time.Duration) bool {
 	s.expire(now)
 	for i := range s.held {
 		if p := &s.held[i]; p.number == number {
-			p.left += min(cost, p.granted.Granted-p.left) // not more than was taken
+			p.left += min(cost, p.size-p.left) // not more than was taken
 			return true
 		}
 	}
@@ -200,6 +239,8 @@ type meter struct {
 	since time.Duration
 	count int64
 	last  int64 // in the life before
+	// largest costs of a request, in this life and in the one before
+	cost, lastCost int64
 }
 
 func (m *meter) add(cost int64, now, life time.Duration) {
@@ -208,10 +249,16 @@ func (m *meter) add(cost int64, now, life time.Duration) {
 		if m.last = max(rate, (m.last+3*rate)/4); passed > 2*life {
 			m.last = rate
 		}
+		m.lastCost, m.cost = m.cost, 0
 		m.since, m.count = now, 0
 	}
 	m.count += cost
+	m.cost = max(m.cost, cost)
 }
 
 // expect is how many events the next life will bring.
 func (m *meter) expect() int64 { return max(m.last, m.count) }
+
+// largest is the highest cost of a request. Portions are whole multiples of it: what is left of
+// them would be lost.
+func (m *meter) largest() int64 { return max(m.cost, m.lastCost, 1) }

@@ -29,11 +29,12 @@ func (s *Store) shard(hash uint64) *shard { return &s.shards[hash%shards] }
 
 // takeGroup decides about a group from what is held of it.
 func (s *Store) takeGroup(g *group) (tidegate.Decision, answer) {
-	hash, now, cost := s.hash(g.checks), s.now(), g.checks[0].Cost
+	hash, cost := s.hash(g.checks), g.checks[0].Cost
 	g.hash = hash
 	sh := s.shard(hash)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
+	now := s.now() // not before: whoever waits for the lock may do so for longer than a portion lives
 	sup := sh.supplies[hash]
 	if sup == nil {
 		if !s.heat.add(hash, now) {

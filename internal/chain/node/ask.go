@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain"
 )
 
 // ask waits for the backend's answer to checks, with others who want the same if it can,
@@ -34,7 +35,7 @@ func (n *Node) ask(ctx context.Context, checks []tidegate.Check, copies int, t t
 	if t&coalescible == 0 {
 		c.sole = checks
 	}
-	n.stepLocked(s, coalesceEvent{kind: arrived, now: now, leave: deadline - time.Duration(s.server.reserve.Load())})
+	n.stepLocked(s, coalesceEvent{kind: arrived, now: now, leave: n.leave(ctx, s, now)})
 	if co := &s.coalescer; co.waiting > 0 && !co.queued {
 		n.alarmLocked(sh, min(deadline, co.leave))
 	} else {
@@ -43,18 +44,38 @@ func (n *Node) ask(ctx context.Context, checks []tidegate.Check, copies int, t t
 	return n.awaitLocked(ctx, sh, c, i, checks, copies)
 }
 
+// leave is when a call has to leave to be back by the deadline, or by that of its caller if that
+// is earlier. A caller that would be gone anyway hurries nobody.
+func (n *Node) leave(ctx context.Context, s *stream, now time.Duration) time.Duration {
+	reserve := time.Duration(s.server.reserve.Load())
+	deadline := now + n.o.Deadline
+	if at, ok := ctx.Deadline(); ok {
+		if own := at.Sub(n.start); own < deadline && own >= now+time.Duration(s.server.trip.Load()) {
+			deadline = own
+		}
+	}
+	return deadline - reserve
+}
+
 // awaitLocked waits for the answer of a waiter. It unlocks the shard.
 func (n *Node) awaitLocked(ctx context.Context, sh *shard, c *call, i int, checks []tidegate.Check, copies int) (tidegate.Decision, error) {
-	left := ctx.Done()
+	left, early := chain.Waits(ctx)
 	for {
 		wake := c.wake
 		sh.mu.Unlock()
-		if left == nil {
+		switch {
+		case left == nil && early == nil:
 			<-wake
-		} else {
+		case early == nil:
 			select {
 			case <-wake:
 			case <-left:
+			}
+		default:
+			select {
+			case <-wake:
+			case <-left:
+			case <-early:
 			}
 		}
 		if c.done.Load() {
@@ -69,6 +90,8 @@ func (n *Node) awaitLocked(ctx context.Context, sh *shard, c *call, i int, check
 			d, _ := c.answer(i)
 			sh.mu.Unlock()
 			return d, nil
+		case chain.FallsBack(ctx):
+			return n.decideEarlyLocked(sh, c, i, checks, copies)
 		case ctx.Err() != nil:
 			n.leaveLocked(c, i)
 			sh.mu.Unlock()
@@ -108,12 +131,25 @@ func (n *Node) leaveLocked(c *call, i int) {
 // admitted is owed if the call was never sent; otherwise the reply, when it comes,
 // settles it. It unlocks the shard.
 func (n *Node) decideLateLocked(sh *shard, c *call, i int, checks []tidegate.Check, copies int) (tidegate.Decision, error) {
-	began, out := c.deadlines[i]-n.o.Deadline, c.sent
-	if out && !n.queued(c, n.now()) {
+	began := c.deadlines[i] - n.o.Deadline
+	if c.sent && !n.queued(c, n.now()) {
 		n.failed(c.stream, n.late, began, 1)
 	} else {
 		n.countFailure(n.late, 1)
 	}
+	return n.decideLeavingLocked(sh, c, i, checks, copies)
+}
+
+// decideEarlyLocked is decideLateLocked for a caller whose own deadline is shorter. It says
+// nothing about the backend yet; overdueLocked does, if there is no reply by the deadline.
+func (n *Node) decideEarlyLocked(sh *shard, c *call, i int, checks []tidegate.Check, copies int) (tidegate.Decision, error) {
+	n.countFailure(n.late, 1)
+	c.early = c.early || c.sent
+	return n.decideLeavingLocked(sh, c, i, checks, copies)
+}
+
+func (n *Node) decideLeavingLocked(sh *shard, c *call, i int, checks []tidegate.Check, copies int) (tidegate.Decision, error) {
+	out := c.sent
 	n.leaveLocked(c, i)
 	if out {
 		c.late.undecided++

@@ -45,6 +45,8 @@ type band struct {
 	offered int  // a second, in all
 	even    bool // on all nodes; otherwise on the first
 	keys    int
+	// by is how long every second caller waits for an answer; 0: as long as the nodes do.
+	by time.Duration
 }
 
 // run returns what was admitted, and which share of the requests was decided locally.
@@ -55,6 +57,7 @@ func (b band) run(t *testing.T, d time.Duration) (admitted int, local float64) {
 		nodes = append(nodes, newNode(&distant{shared, b.trip, b.most}, Options{Instances: func() int { return 3 }}))
 	}
 	answers := make(chan bool, 1<<16)
+	var alarms chain.Alarms
 	every := time.Second / time.Duration(b.offered)
 	asked := 0
 	// What is sent at the very end is decided after it.
@@ -63,11 +66,18 @@ func (b band) run(t *testing.T, d time.Duration) (admitted int, local float64) {
 		if b.even {
 			n = nodes[asked%3]
 		}
-		key := fmt.Sprint("k", asked/3%b.keys)
+		key, within := fmt.Sprint("k", asked/3%b.keys), DefaultDeadline
+		ctx, stop := context.Background(), func() {}
+		if b.by > 0 && asked%2 == 0 {
+			within = b.by
+			by := chain.NewAnswerBy(ctx, time.Now().Add(within), &alarms)
+			ctx, stop = by, by.Stop
+		}
 		go func() {
+			defer stop()
 			began := time.Now()
-			got, err := n.Take(context.Background(), []tidegate.Check{{Key: key, Limit: b.limit, Cost: 1}}, 1)
-			if err != nil || time.Since(began) > DefaultDeadline {
+			got, err := n.Take(ctx, []tidegate.Check{{Key: key, Limit: b.limit, Cost: 1}}, 1)
+			if err != nil || time.Since(began) > within+time.Millisecond {
 				t.Errorf("%+v, %v after %s", got, err, time.Since(began))
 			}
 			answers <- got.OK
@@ -126,6 +136,35 @@ func TestLatencyBand(t *testing.T) {
 					}
 				})
 			}
+		}
+	}
+}
+
+// The same holds for callers that wait for less than the nodes do, whatever the round trip below
+// that, and for those who ask about the same key and have more time.
+func TestLatencyBandOfShortDeadlines(t *testing.T) {
+	const lasts = 10 * time.Second
+	bucket := tidegate.MustLimit(tidegate.Spec{Name: "bucket", Events: 100, Period: time.Second, Burst: 10, Algorithm: tidegate.TokenBucket})
+	for _, by := range []int{5, 10, 15, 20} {
+		for _, offered := range []int{360, 1000} {
+			t.Run(fmt.Sprintf("%dms/%d", by, offered), func(t *testing.T) {
+				t.Parallel()
+				for ms := 0; ms < by; ms += bandStep {
+					trip := time.Duration(ms) * time.Millisecond
+					synctest.Test(t, func(t *testing.T) {
+						b := band{
+							limit: bucket, offered: offered, even: true, keys: 1, most: 32, trip: func() time.Duration { return trip },
+							by: time.Duration(by) * time.Millisecond,
+						}
+						admitted, local := b.run(t, lasts)
+						due := 100*int(lasts/time.Second) + int(bucket.Burst)/2
+						t.Logf("round trip %2d ms: %d admitted, %d are due, %.2f %% decided locally", ms, admitted, due, 100*local)
+						if off := admitted - due; off > due/100 || off < -due/100 || local > 0.01 {
+							t.Errorf("round trip %d ms: %d admitted, want %d ± 1 %%; %.2f %% decided locally", ms, admitted, due, 100*local)
+						}
+					})
+				}
+			})
 		}
 	}
 }

@@ -31,6 +31,7 @@ type call struct {
 	stamp   stamp         // from before it was sent
 	back    time.Duration // when it should have its reply
 	overdue bool          // that is over
+	early   bool          // somebody was decided locally before that, and has not told of it
 	// windowed: it counts in the window of its queue. What is sent again does not.
 	windowed bool
 	late     late
@@ -215,7 +216,7 @@ func (c *call) reset() {
 	c.stream, c.sole, c.err = nil, nil, nil
 	c.granted, c.refused, c.grants = tidegate.Decision{}, tidegate.Decision{}, nil
 	c.deadlines, c.left, c.expired, c.served = c.deadlines[:0], c.left[:0], 0, 0
-	c.sent, c.overdue, c.closed, c.alone, c.late = false, false, false, false, late{}
+	c.sent, c.overdue, c.early, c.closed, c.alone, c.late = false, false, false, false, false, late{}
 	c.name, c.givenUp = tidegate.Handle{}, false
 	c.done.Store(false)
 	c.releasedOnce.Store(false)

@@ -37,7 +37,7 @@ const (
 func (c coalescer) step(e coalesceEvent) (next coalescer, ready bool) {
 	switch e.kind {
 	case arrived:
-		if c.waiting++; c.waiting == 1 {
+		if c.waiting++; c.waiting == 1 || e.leave < c.leave {
 			c.leave = e.leave
 		}
 	case left:

@@ -118,13 +118,14 @@ func (s *server) callInnerBy(ctx context.Context, c innerCall, do func(context.C
 		own = n.contexts.late.get(n, n.o.Deadline+lateFor)
 	}
 	var state atomic.Uint32
+	out := flight{server: s}
 	done := make(chan error, 1)
 	go func() {
 		for _, at := range c.queuedAt {
 			at.noteAsked(n.now())
 		}
 		err := safely(within{own, ctx}, do)
-		s.inFlight.Add(-1)
+		out.end()
 		for _, at := range c.queuedAt {
 			at.noteEnded()
 			if showsLife(err) {
@@ -146,6 +147,7 @@ func (s *server) callInnerBy(ctx context.Context, c innerCall, do func(context.C
 			return err
 		case <-left:
 			if left = nil; state.CompareAndSwap(passing, passedAlone) {
+				context.AfterFunc(c.until, out.overdue)
 				return ctx.Err()
 			}
 			continue // its result is there
@@ -158,9 +160,37 @@ func (s *server) callInnerBy(ctx context.Context, c innerCall, do func(context.C
 		if len(c.queuedAt) > 0 && now-began < n.o.Deadline+n.maxQueueing(now) && n.behind(s, began, now) && !n.silent(c.queuedAt, began, now) {
 			later = time.After(n.o.Deadline / 8)
 		} else if state.CompareAndSwap(passing, passedLate) {
+			out.overdue()
 			record(n.late)
 			return n.late
 		}
+	}
+}
+
+// flight is a call that is in flight. Once it is overdue, nobody is queued behind it: whoever
+// comes next waits no longer than if it were not there.
+type flight struct {
+	server *server
+	state  atomic.Uint32
+}
+
+// The states of a flight.
+const (
+	flying = iota
+	overdue
+	landed
+)
+
+func (f *flight) overdue() {
+	if f.state.CompareAndSwap(flying, overdue) {
+		f.server.overdue.Add(1)
+	}
+}
+
+func (f *flight) end() {
+	f.server.inFlight.Add(-1)
+	if !f.state.CompareAndSwap(flying, landed) {
+		f.server.overdue.Add(-1)
 	}
 }
 

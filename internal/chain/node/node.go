@@ -148,9 +148,17 @@ func (n *Node) wall(now time.Duration) time.Time { return n.start.Add(now + n.o.
 // for what no store would answer. A caller that leaves does not take its question back:
 // it may be charged.
 func (n *Node) Take(ctx context.Context, checks []tidegate.Check, copies int) (tidegate.Decision, error) {
-	if err := ctx.Err(); err != nil {
+	if err := ctx.Err(); err != nil && !chain.FallsBack(ctx) {
 		return tidegate.Decision{}, err
 	}
+	d, err := n.take(ctx, checks, copies)
+	if err != nil && chain.FallsBack(ctx) && sound(checks, copies) {
+		d, _, err = n.fallback(checks, copies, n.late, n.now(), false) // it may have been charged
+	}
+	return d, err
+}
+
+func (n *Node) take(ctx context.Context, checks []tidegate.Check, copies int) (tidegate.Decision, error) {
 	t, ok := traitsOf(checks)
 	if !ok || copies < 1 {
 		return n.local.Take(ctx, checks, copies) // says what is wrong
@@ -168,10 +176,20 @@ func (n *Node) Take(ctx context.Context, checks []tidegate.Check, copies int) (t
 		t &^= coalescible
 	}
 	now := n.now()
+	if ctx.Err() != nil { // its caller has no time to ask
+		d, _, err := n.fallback(checks, copies, n.late, now, true)
+		return d, err
+	}
 	if n.impaired.Load() {
 		return n.takeImpaired(ctx, checks, copies, t, now)
 	}
 	return n.ask(ctx, checks, copies, t, now)
+}
+
+// sound reports whether some store would answer checks.
+func sound(checks []tidegate.Check, copies int) bool {
+	_, ok := traitsOf(checks)
+	return ok && copies >= 1
 }
 
 // MaxBatch implements chain.Backend: requests are batched here, not above.

@@ -19,6 +19,7 @@ type server struct {
 	share    atomic.Uint32
 	why      atomic.Pointer[error] // what fallbacks give as their reason while it is open
 	reserve  atomic.Int64          // roundTrip.reserve, as it is now
+	trip     atomic.Int64          // roundTrip.mean, as it is now
 	inFlight atomic.Int64
 	good     atomic.Uint64 // how often it has shown that it works
 	owes     atomic.Int64  // answers to calls for requests
@@ -64,6 +65,7 @@ func (n *Node) newServer(number int) *server {
 	s.backlog.boot = [2]uint64{n.boot[0], n.boot[1] + uint64(number)}
 	s.roundTrip = unknownTrip(n.o.Deadline)
 	s.reserve.Store(int64(s.roundTrip.reserve()))
+	s.trip.Store(int64(s.roundTrip.mean))
 	s.share.Store(whole)
 	s.near.Store(true)
 	s.queue.Store(-1)
@@ -142,6 +144,7 @@ func (s *server) tripped(took, now time.Duration) {
 	s.near.Store(s.roundTrip.distance(now) < s.node.o.Deadline/2)
 	s.replied.Store(int64(now))
 	s.reserve.Store(int64(s.roundTrip.reserve()))
+	s.trip.Store(int64(s.roundTrip.mean))
 }
 
 // speed is how quickly a call was answered that took so long.

@@ -213,7 +213,7 @@ func (n *Node) overdueLocked(c *call, now time.Duration) {
 	if q := n.queueOf(c.stream); c.windowed && q.step(batchEvent{kind: batchOverdue, now: now}) {
 		go q.run()
 	}
-	if len(c.deadlines) == len(c.left) && c.late.undecided == 0 && c.late.admitted == 0 {
+	if c.early || len(c.deadlines) == len(c.left) && c.late.undecided == 0 && c.late.admitted == 0 {
 		n.failed(c.stream, n.late, c.stamp.at, 1) // nobody who waited has told of it
 	}
 	n.stepLocked(c.stream, coalesceEvent{kind: replied, now: now})

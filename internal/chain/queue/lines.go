@@ -34,6 +34,7 @@ type member struct{ first chan struct{} } // closed when it is the first
 func (q *lines) take(ctx context.Context, store tidegate.Store, checks []tidegate.Check, c *tidegate.Check) (tidegate.Decision, error) {
 	terms := c.Limit.Terms.Handling.Queue
 	id := lineOf(c)
+	id.capacity = c.Limit.Capacity() // a limit that was raised must not wait for those of before
 	arrived := time.Now()
 	if !q.busy(id) {
 		d, err := store.Take(ctx, checks, 1)

@@ -329,3 +329,32 @@ func TestLinesOfFloors(t *testing.T) {
 			departure{who: 1, after: time.Second}, departure{who: 2, after: 2 * time.Second})
 	})
 }
+
+// A limit that was raised, for a tier or by an override, does not wait in line behind requests
+// that came under the lower one.
+func TestLinesOfLimits(t *testing.T) {
+	for _, a := range []tidegate.Algorithm{tidegate.FixedWindow, tidegate.SlidingLog, tidegate.SlidingWindow, tidegate.SubWindows, tidegate.Concurrency} {
+		t.Run(a.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				limit := func(events int64) *tidegate.Limit {
+					return tidegate.MustLimit(tidegate.Spec{
+						Name: "raised", Events: events, Period: 5 * time.Second, Algorithm: a,
+						Terms: &tidegate.Terms{Handling: tidegate.Handling{Queue: &tidegate.Queue{Places: 10, MaxWait: 12 * time.Second}}},
+					})
+				}
+				time.Sleep(time.Until(time.Now().Truncate(5 * time.Second).Add(5 * time.Second)))
+				c := crowd{store: New(chain.Adapt(memory.New())), start: time.Now()}
+				low, high := tidegate.Check{Key: "k", Limit: limit(1), Cost: 1}, tidegate.Check{Key: "k", Limit: limit(4), Cost: 1}
+				ctx, cancel := context.WithCancel(t.Context())
+				c.send(ctx, 0, low)
+				c.send(ctx, 1, low) // waits
+				for who := range 3 {
+					c.send(ctx, 2+who, high)
+				}
+				c.want(t, departure{who: 0}, departure{who: 2}, departure{who: 3}, departure{who: 4})
+				cancel()
+				c.Wait()
+			})
+		})
+	}
+}

@@ -108,6 +108,9 @@ func (s *Store) Waiting() int64 { return s.turns.waiting.Load() + s.lines.waitin
 type lineID struct {
 	identity, key string
 	floor         int64
+	capacity      int64 // of the limit, where turns are not booked; else 0
 }
 
-func lineOf(c *tidegate.Check) lineID { return lineID{c.Limit.Identity(), c.Key, c.Floor} }
+func lineOf(c *tidegate.Check) lineID {
+	return lineID{identity: c.Limit.Identity(), key: c.Key, floor: c.Floor}
+}

@@ -31,27 +31,26 @@ func (l *load) checkAsked() string {
 const (
 	queued        = 32                     // calls that may be out at a node before others wait there for their turn
 	mostQueueing  = 500 * time.Millisecond // for how long they do, beside the deadline, at a server that has much to do
-	callsOfKey    = 3                      // that may be out while nothing comes back: the next one leaves when its slack is gone
 	mostDeadlines = 6                      // for how long at one that takes no time itself
 )
 
 // slowest is how long an answer takes at most. One that is only queued behind others, at a
 // server that answers, may take longer than the deadline.
-func (s *Scenario) slowest() time.Duration {
-	calls, each := 0, 1
-	if len(s.Faults) > 0 {
-		each = callsOfKey
-	}
+func (r *run) slowest() time.Duration {
+	s := r.s
+	calls := 0
 	for _, sub := range s.Subjects {
-		if calls += each * sub.Keys; isSlot(tidegate.Check{Limit: sub.Versions[0]}) { // asked for one by one
-			calls += queued
-		}
+		calls += sub.Keys // the next ones, which have not left yet
+	}
+	most := 0
+	for _, l := range r.links {
+		most = max(most, l.most)
 	}
 	slow := slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Kind == Slow })
 	switch {
 	case s.Server.PerCall > 0 || slow:
 		return s.deadline() + mostQueueing
-	case s.tolerance() > 0 || calls >= queued:
+	case s.tolerance() > 0 || calls+most >= queued:
 		return mostDeadlines * s.deadline()
 	}
 	return s.deadline()

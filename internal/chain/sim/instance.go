@@ -33,7 +33,7 @@ const (
 
 func (r *run) newInstance(number int, known bool) *instance {
 	in := &instance{link: &link{
-		Network: r.s.Network, node: number, known: known, born: time.Since(r.start), server: r.server, faults: r.s.Faults, start: r.start,
+		Network: r.s.Network, node: number, known: known, born: time.Since(r.start), server: r.server, faults: r.s.Faults, start: r.start, deadline: r.s.deadline(),
 		rand: rand.New(rand.NewPCG(r.s.Seed, uint64(number)+1)),
 	}}
 	r.mu.Lock()

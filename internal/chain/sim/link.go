@@ -23,6 +23,8 @@ type link struct {
 	server *server
 	faults timeline
 	start  time.Time
+	// deadline is when calls are overdue.
+	deadline time.Duration
 
 	mu    sync.Mutex
 	rand  *rand.Rand
@@ -31,6 +33,8 @@ type link struct {
 	heard time.Time
 	asked time.Time
 	cut   bool   // the node has crashed
+	out   int    // calls that are not back, nor overdue,
+	most  int    // and how many there ever were at once
 	stood []Span // messages were late then, because one was lost; in no order
 }
 
@@ -79,6 +83,7 @@ type operation struct {
 
 // call has an operation done, and returns when the answer is here or the time is up.
 func (l *link) call(ctx context.Context, op operation) error {
+	defer l.underWay(op.calls)()
 	now := time.Now()
 	l.mu.Lock()
 	if l.cut || l.faults.down(now.Sub(l.start)) {
@@ -116,6 +121,23 @@ func (l *link) call(ctx context.Context, op operation) error {
 	}
 	op.do(l.server)
 	return l.answer(deadline, l.server.work(op.calls))
+}
+
+// underWay counts calls that are out, until they return or are overdue.
+func (l *link) underWay(calls int) (back func()) {
+	add := func(n int) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.out += n
+		l.most = max(l.most, l.out)
+	}
+	add(calls)
+	overdue := time.AfterFunc(l.deadline, func() { add(-calls) })
+	return func() {
+		if overdue.Stop() {
+			add(-calls)
+		}
+	}
 }
 
 // answer waits for the answer, which leaves the server when its work is done.
@@ -275,3 +297,9 @@ func (l *link) Leave(ctx context.Context, id string) error {
 
 // Entries implements chain.Shared: nobody asks.
 func (l *link) Entries(context.Context) ([]chain.Entry, error) { return nil, tidegate.ErrUnsupported }
+
+// Table implements chain.Shared: no simulated instance has one.
+func (l *link) Table() chain.Table { return nil }
+
+// Shelf implements chain.Shared: rules of a simulation do not come from Redis.
+func (l *link) Shelf(string) chain.Shelf { return nil }

@@ -46,7 +46,7 @@ func (l *load) check() (broken []string) {
 	if l.errs > 0 {
 		broken = append(broken, fmt.Sprintf("%s: %d requests failed, the last one with: %v", l.Name, l.errs, l.failure))
 	}
-	if most := s.slowest(); l.worst > most {
+	if most := l.run.slowest(); l.worst > most {
 		broken = append(broken, fmt.Sprintf("%s: an answer took %s, want at most %s", l.Name, l.worst, most))
 	}
 	if text := l.checkAsked(); text != "" {

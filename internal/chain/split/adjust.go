@@ -20,9 +20,12 @@ func (s *Store) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegat
 	}
 	ours, here, theirs, there, errs := s.whose(r, checks)
 	if len(here) > 0 {
-		now := s.now()
+		now, at := s.now(), ours.At
+		if ours.IsLatest() {
+			at = now.steady
+		}
 		for i := range here {
-			here[i] = s.scaled(here[i], ours.At, now)
+			here[i] = s.scaled(here[i], at, now)
 		}
 		errs = errors.Join(errs, s.local.Adjust(ctx, ours, here))
 	}

@@ -20,7 +20,7 @@ type Program struct {
 // Run starts a program in a folder.
 func Run(t testing.TB, dir, program string, args ...string) *Program {
 	t.Helper()
-	output := new(lockedBuffer)
+	output := new(Output)
 	p := &Program{cmd: exec.Command(program, args...), done: make(chan struct{})}
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr, p.cmd.SysProcAttr = dir, output, output, dieWithParent()
 	started := make(chan error)
@@ -70,18 +70,21 @@ func (p *Program) Listens(t testing.TB, network, addr string) {
 	t.Fatalf("%s does not listen on %s", p.cmd.Path, addr)
 }
 
-type lockedBuffer struct {
+// Output is what was written, and may be read meanwhile.
+type Output struct {
 	mu sync.Mutex
 	b  bytes.Buffer
 }
 
-func (l *lockedBuffer) Write(p []byte) (int, error) {
+// Write implements io.Writer.
+func (l *Output) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.Write(p)
 }
 
-func (l *lockedBuffer) String() string {
+// String is all that was written so far.
+func (l *Output) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()

@@ -23,14 +23,21 @@ func Need(t testing.TB, program string) string {
 			return path
 		}
 	}
+	Missing(t, program, "run scripts/test-deps.sh as root")
+	return ""
+}
+
+// Missing ends a test for which something is missing that [Need] cannot look for: the test is
+// skipped, visibly, and fails with CI=true. The remedy says what to do.
+func Missing(t testing.TB, what, remedy string) {
+	t.Helper()
 	if os.Getenv("CI") == "true" {
-		t.Fatalf("%s is missing, and with CI=true that is a failure: run scripts/test-deps.sh as root", program)
+		t.Fatalf("%s is missing, and with CI=true that is a failure: %s", what, remedy)
 	}
-	if err := note(os.Getenv(skippedFile), t.Name(), program); err != nil {
+	if err := note(os.Getenv(skippedFile), t.Name(), what); err != nil {
 		t.Logf("cannot note the skip: %v", err)
 	}
-	t.Skipf("%s is missing: run scripts/test-deps.sh as root", program)
-	return ""
+	t.Skipf("%s is missing: %s", what, remedy)
 }
 
 // note appends a line in one write, since packages are tested in parallel.

@@ -14,7 +14,8 @@ type finder struct {
 	question Question
 	live     *rules.Live
 	found    []Counter
-	why      string // the rule that was named is not there
+	measures []rules.Measure // that hold for those who are asked about
+	why      string          // the rule that was named is not there
 }
 
 func (f *finder) run() error {
@@ -33,7 +34,7 @@ func (f *finder) run() error {
 			}
 		}
 	}
-	if f.question.Rule != "" && len(f.found) == 0 {
+	if f.question.Rule != "" && len(f.found) == 0 && len(f.measures) == 0 {
 		return problemf(http.StatusNotFound, "The rule %s counts nothing here: %s.", f.question.Rule, f.why)
 	}
 	return nil
@@ -42,11 +43,13 @@ func (f *finder) run() error {
 // look adds the counters of a request under rule, or under all when it is "".
 func (f *finder) look(r *tidegate.Request, rule string) {
 	e := f.live.Explain(r)
+	f.addMeasure(e.Ban)
 	for i := range e.Rules {
 		x := &e.Rules[i]
 		if rule != "" && x.Name != rule {
 			continue
 		}
+		f.addMeasure(x.Override)
 		if why := f.whyNot(x, e.Identities); why != "" {
 			f.why = why
 			continue
@@ -86,6 +89,13 @@ func (f *finder) whyNot(x *rules.ExplainedRule, ids []rules.FoundIdentity) strin
 		return "it counts by " + x.Per
 	}
 	return ""
+}
+
+// addMeasure adds a measure, each once.
+func (f *finder) addMeasure(m *rules.Measure) {
+	if m != nil && !slices.ContainsFunc(f.measures, func(o rules.Measure) bool { return o.ID == m.ID }) {
+		f.measures = append(f.measures, *m)
+	}
 }
 
 func (f *finder) add(rule string, c rules.ExplainedCheck) {

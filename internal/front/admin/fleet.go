@@ -25,6 +25,10 @@ type Instance struct {
 	Started time.Time `json:"started,omitzero"`
 	Seen    time.Time `json:"seen,omitzero"` // its last heartbeat
 
+	// Measures is up to which version it has what operators have ordered; nil: it does not
+	// follow that.
+	Measures *int64 `json:"measures,omitempty"`
+
 	Clock   *Clock   `json:"clock,omitempty"` // nil: not compared yet
 	Circuit *Circuit `json:"circuit,omitempty"`
 

@@ -6,40 +6,132 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
-// guard checks whether a request may use the API.
+// guard finds out which operator a request is by.
 type guard struct {
-	token [sha256.Size]byte // its hash: all are of one length
-	open  bool              // there is no token
+	token        [sha256.Size]byte // its hash: all are of one length
+	hasToken     bool
+	roster       func() Roster   // nil: nobody has a token of their own
+	certificates map[string]Role // by common name; nil: none counts
+	sso          *SSO            // nil: no proxy is believed
 }
 
-func newGuard(token string) guard {
-	return guard{token: sha256.Sum256([]byte(token)), open: token == ""}
+// SSO is whose word is taken for which operator has signed in.
+type SSO struct {
+	Header string
+	From   []netip.Prefix  // the proxies that set it
+	Roles  map[string]Role // by name, "*" for all others
 }
 
-// who is asking, for the log; the problem is why they may not.
-func (g *guard) who(r *http.Request) (string, *Problem) {
-	if g.open {
-		return "local", local(r)
+func newGuard(o *Options) guard {
+	return guard{sha256.Sum256([]byte(o.Token)), o.Token != "", o.Operators, o.Certificates, o.SSO}
+}
+
+// open reports whether no operator can be told from another.
+func (g *guard) open() bool {
+	return !g.hasToken && g.roster == nil && g.certificates == nil && g.sso == nil
+}
+
+// who is asking; the problem is why they may not.
+func (g *guard) who(r *http.Request) (Operator, *Problem) {
+	if g.open() {
+		return Operator{"local", Rule, "local"}, local(r)
 	}
-	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if p := foreign(r, g.fromProxy(r)); p != nil {
+		return Operator{}, p
+	}
+	switch given := r.Header.Values("Authorization"); {
+	case len(given) > 1:
+		return Operator{}, problemf(http.StatusUnauthorized, "There are several Authorization headers; send one token.")
+	case len(given) == 1:
+		return g.byToken(given[0])
+	}
+	if o, ok := g.byCertificate(r); ok {
+		return o, nil
+	}
+	if o, ok := g.bySSO(r); ok {
+		return o, nil
+	}
+	return Operator{}, problemf(http.StatusUnauthorized, "This needs the token of an operator, as Authorization: Bearer TOKEN%s.", g.otherWays())
+}
+
+func (g *guard) otherWays() string {
+	text := ""
+	if g.certificates != nil {
+		text = ", or a client certificate"
+	}
+	if g.sso != nil {
+		text += ", or to be signed in at the proxy"
+	}
+	return text
+}
+
+func (g *guard) byToken(header string) (Operator, *Problem) {
+	scheme, given, _ := strings.Cut(header, " ")
 	if !strings.EqualFold(scheme, "Bearer") {
-		return "nobody", problemf(http.StatusUnauthorized, "This needs the token of the admin listener, as Authorization: Bearer TOKEN.")
+		return Operator{}, problemf(http.StatusUnauthorized, "This needs the token of an operator, as Authorization: Bearer TOKEN.")
 	}
-	hash := sha256.Sum256([]byte(strings.TrimSpace(given)))
-	if subtle.ConstantTimeCompare(hash[:], g.token[:]) != 1 {
-		return "nobody", problemf(http.StatusUnauthorized, "This is not the token of the admin listener.")
+	given = strings.TrimSpace(given)
+	hash := sha256.Sum256([]byte(given))
+	if g.hasToken && subtle.ConstantTimeCompare(hash[:], g.token[:]) == 1 {
+		return Operator{"token", Rule, "token"}, nil
 	}
-	return "token", nil
+	if g.roster != nil {
+		if o, ok := g.roster().find(given); ok {
+			return o, nil
+		}
+	}
+	return Operator{}, problemf(http.StatusUnauthorized, "This is not the token of an operator.")
+}
+
+// byCertificate goes by the certificate that the connection was verified with.
+func (g *guard) byCertificate(r *http.Request) (Operator, bool) {
+	if g.certificates == nil || r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
+		return Operator{}, false
+	}
+	name := r.TLS.VerifiedChains[0][0].Subject.CommonName
+	if !validName(name) {
+		return Operator{}, false
+	}
+	return Operator{name, roleFor(g.certificates, name), "certificate"}, true
+}
+
+func (g *guard) bySSO(r *http.Request) (Operator, bool) {
+	if !g.fromProxy(r) {
+		return Operator{}, false
+	}
+	names := r.Header.Values(g.sso.Header)
+	if len(names) != 1 || !validName(names[0]) { // a proxy that adds a second does not replace the client's
+		return Operator{}, false
+	}
+	return Operator{names[0], roleFor(g.sso.Roles, names[0]), "sso"}, true
+}
+
+// fromProxy reports whether the peer is one that says who has signed in.
+func (g *guard) fromProxy(r *http.Request) bool {
+	if g.sso == nil {
+		return false
+	}
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && slices.ContainsFunc(g.sso.From, func(p netip.Prefix) bool { return p.Contains(peer.Addr().Unmap()) })
+}
+
+// roleFor is that of a name, of all others, or Nobody.
+func roleFor(roles map[string]Role, name string) Role {
+	if role, ok := roles[name]; ok && name != "*" {
+		return role
+	}
+	return roles["*"]
 }
 
 // local refuses requests from other machines, and those that a browser or a proxy on this
 // machine sends on behalf of somebody else: another site's page may lead its own
 // name to 127.0.0.1, and proxies put their own address in place of the client's.
 func local(r *http.Request) *Problem {
-	const advice = "; set admin.token_file and present the token."
+	const advice = "; set admin.tokens and present the token of an operator."
 	if r.RemoteAddr != "" && r.RemoteAddr != "@" { // else a Unix socket, which has permissions
 		peer, err := netip.ParseAddrPort(r.RemoteAddr)
 		if err != nil || !peer.Addr().Unmap().IsLoopback() {
@@ -54,11 +146,7 @@ func local(r *http.Request) *Problem {
 			return problemf(http.StatusForbidden, "Without a token nobody may ask through a proxy, and this has %s%s", name, advice)
 		}
 	}
-	switch r.Header.Get("Sec-Fetch-Site") {
-	case "", "none", "same-origin":
-		return nil
-	}
-	return problemf(http.StatusForbidden, "Without a token no other site may ask%s", advice)
+	return foreign(r, false)
 }
 
 func loopbackName(host string) bool {
@@ -71,21 +159,4 @@ func loopbackName(host string) bool {
 	}
 	addr, err := netip.ParseAddr(host)
 	return err == nil && addr.Unmap().IsLoopback()
-}
-
-func (s *server) guarded(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, p := s.guard.who(r)
-		if p == nil {
-			next.ServeHTTP(w, r)
-			return
-		}
-		if p.Status == http.StatusUnauthorized {
-			w.Header().Set("WWW-Authenticate", "Bearer")
-		}
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			s.Log.Warn("admin: write refused", "peer", r.RemoteAddr, "method", r.Method, "path", r.URL.Path, "why", p.Detail)
-		}
-		p.answer(w)
-	})
 }

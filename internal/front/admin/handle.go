@@ -8,13 +8,17 @@ import (
 	"net/http"
 )
 
-// maxBody is more than any question here needs.
-const maxBody = 64 << 10
+const (
+	// maxBody is more than any question here needs.
+	maxBody = 64 << 10
+	// maxRules is how long rules may be that are validated.
+	maxRules = 4 << 20
+)
 
 // read answers GET with what f returns.
 func (s *server) read(f func(*http.Request) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		if !isRead(r) {
 			notAllowed(w, r, "GET, HEAD")
 			return
 		}
@@ -27,31 +31,85 @@ func (s *server) read(f func(*http.Request) (any, error)) http.Handler {
 	})
 }
 
-// write answers POST of JSON with what f returns, and logs it: what is what f has
-// understood, as pairs of names and values.
-func (s *server) write(f func(r *http.Request) (v any, what []any, err error)) http.Handler {
+// ask answers POST of JSON, of at most limit bytes, with what f returns. It changes nothing.
+func (s *server) ask(limit int64, f func(*http.Request) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodPost {
-			notAllowed(w, r, "POST")
+		if p := posted(w, r, limit); p != nil {
+			p.answer(w)
 			return
 		}
-		// A form of another site cannot send this type.
-		if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-			problemf(http.StatusUnsupportedMediaType, "Send JSON, with Content-Type: application/json.").answer(w)
+		v, err := f(r)
+		if err != nil {
+			asProblem(err).answer(w)
 			return
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		v, what, err := f(r)
-		who, _ := s.guard.who(r)
-		line := append([]any{"who", who, "peer", r.RemoteAddr, "path", r.URL.Path}, what...)
+		answer(w, http.StatusOK, "application/json", v)
+	})
+}
+
+// write answers POST of JSON with what f returns, and writes it into the log of the process
+// and the audit log.
+func (s *server) write(f func(r *http.Request) (v any, d deed, err error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if p := posted(w, r, maxBody); p != nil {
+			p.answer(w)
+			return
+		}
+		v, d, err := f(r)
+		if d.action == "" {
+			d.action = actionOf(r)
+		}
+		if err == nil && d.preview {
+			answer(w, http.StatusOK, "application/json", v)
+			return
+		}
+		o := operatorOf(r.Context())
+		e := entryOf(o, r, d)
+		line := append([]any{"who", o.Name, "peer", r.RemoteAddr, "path", r.URL.Path}, d.what...)
+		if d.reason != "" {
+			line = append(line, "reason", d.reason)
+		}
 		if err != nil {
 			s.Log.Warn("admin: write failed", append(line, "err", err)...)
+			e.Result, e.Error = Failed, err.Error()
+			s.audit(e)
 			asProblem(err).answer(w)
 			return
 		}
 		s.Log.Info("admin: write", line...)
+		if !d.routine || s.routine.take(d.action, o.Name) {
+			s.audit(e)
+		}
 		answer(w, http.StatusOK, "application/json", v)
 	})
+}
+
+// both answers GET with reads, and everything else with writes.
+func both(reads, writes http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case isRead(r):
+			reads.ServeHTTP(w, r)
+		case r.Method == http.MethodPost:
+			writes.ServeHTTP(w, r)
+		default:
+			notAllowed(w, r, "GET, HEAD, POST")
+		}
+	})
+}
+
+// posted returns what is wrong with a request that should be a POST of JSON.
+func posted(w http.ResponseWriter, r *http.Request, limit int64) *Problem {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", "POST")
+		return problemf(http.StatusMethodNotAllowed, "%s takes POST, not %s.", r.URL.Path, r.Method)
+	}
+	// A form of another site cannot send this type.
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return problemf(http.StatusUnsupportedMediaType, "Send JSON, with Content-Type: application/json.")
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, limit)
+	return nil
 }
 
 func notAllowed(w http.ResponseWriter, r *http.Request, allow string) {
@@ -73,8 +131,8 @@ func decode(r *http.Request, v any) error {
 	case errors.Is(err, io.EOF):
 		return problemf(http.StatusBadRequest, "The body is empty; send a JSON object.")
 	}
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return problemf(http.StatusRequestEntityTooLarge, "The body is larger than %d bytes.", maxBody)
+	if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return problemf(http.StatusRequestEntityTooLarge, "The body is larger than %d bytes.", large.Limit)
 	}
 	return problemf(http.StatusBadRequest, "The body cannot be read: %v.", err)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain/board"
 	"tidegate.dev/tidegate/rules"
 	"tidegate.dev/tidegate/rules/source"
 	"tidegate.dev/tidegate/store/memory"
@@ -30,6 +31,8 @@ type desk struct {
 	t     testing.TB
 	gate  *tidegate.Gate
 	rules *inForce
+	store *memory.Store
+	board *board.Board
 	log   *bytes.Buffer
 }
 
@@ -41,13 +44,29 @@ func newDesk(t *testing.T, src string, change func(*Options)) *desk {
 	}
 	d := &desk{t: t, rules: &inForce{live: rules.NewLive(set)}, log: new(bytes.Buffer)}
 	store := memory.New()
-	d.gate = tidegate.NewGate(d.rules.live, store)
-	o := Options{Rules: d.rules, Store: store, Log: slog.New(slog.NewTextHandler(d.log, nil))}
+	d.store, d.gate = store, tidegate.NewGate(d.rules.live, store)
+	if d.board, err = board.Open(board.Options{Self: board.Node{ID: "self", Name: "web-1"}, OnChange: d.follow}); err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Rules: d.rules, Store: store, Board: d.board, Log: slog.New(slog.NewTextHandler(d.log, nil))}
 	if change != nil {
 		change(&o)
 	}
 	d.Handler = New(o)
 	return d
+}
+
+// follow puts in force what is ordered, as tidegate serve does.
+func (d *desk) follow(all []board.Record) {
+	var measures []rules.Measure
+	for _, r := range all {
+		var m rules.Measure
+		if err := json.Unmarshal(r.Body, &m); err != nil {
+			d.t.Error(err)
+		}
+		measures = append(measures, m)
+	}
+	d.rules.live.SetMeasures(measures)
 }
 
 // ask sends a request as somebody on this machine would; change may make somebody

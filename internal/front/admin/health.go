@@ -50,8 +50,33 @@ func (s *server) alive(*http.Request) (any, error) {
 	if s.Health != nil {
 		is.Health = s.Health()
 	}
-	is.Warnings = append(slices.Clip(is.Warnings), s.trustWarnings()...)
+	is.Warnings = slices.Concat(is.Warnings, s.sourceWarnings(), s.trustWarnings())
+	if s.Warnings != nil {
+		is.Warnings = append(is.Warnings, s.Warnings()...)
+	}
 	return is, nil
+}
+
+// sourceWarnings are about places that rules come from. They do not say which: anybody may ask.
+func (s *server) sourceWarnings() (all []string) {
+	if s.Rules == nil {
+		return nil
+	}
+	st := s.Rules.Status()
+	if st.None {
+		return []string{"there are no rules yet, so nothing is limited; see /rules/status"}
+	}
+	away, copied := false, false
+	for _, l := range st.Layers {
+		away, copied = away || l.Error != "", copied || l.FromCopy
+	}
+	switch {
+	case copied:
+		all = append(all, "a source of rules has not answered yet, its last good copy is in force; see /rules/status")
+	case away:
+		all = append(all, "a source of rules does not answer, what it had is in force; see /rules/status")
+	}
+	return all
 }
 
 // trustWarnings are about keys that could not be read or fetched: those before are in use.
@@ -92,10 +117,13 @@ func (s *server) ready(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	// The rules loaded before are in force: no reason to go elsewhere.
-	if s.Rules != nil && s.Rules.Status().LastError != "" {
+	if s.Rules != nil && s.Rules.Status().LastError != "" && !s.Rules.Status().None {
 		is.Warnings = append(is.Warnings, "the rules in the files do not load, those loaded before are in force; see /rules")
 	}
-	is.Warnings = append(is.Warnings, s.trustWarnings()...)
+	is.Warnings = slices.Concat(is.Warnings, s.sourceWarnings(), s.trustWarnings())
+	if s.Warnings != nil {
+		is.Warnings = append(is.Warnings, s.Warnings()...)
+	}
 	// So are requests while the store does not answer.
 	if s.Health != nil {
 		h := s.Health()

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/lang/describe"
@@ -17,6 +19,10 @@ type Keys struct {
 	Counters []Counter `json:"counters"`
 	// Unnamed are identities of the question that the rules do not have.
 	Unnamed []Unnamed `json:"unnamed,omitempty"`
+	// Measures are bans and overrides that hold for those who are asked about.
+	Measures []rules.Measure `json:"measures,omitempty"`
+	// Preview: nothing was changed.
+	Preview bool `json:"preview,omitempty"`
 }
 
 // Unnamed is a name that the rules do not have, and the one that it resembles.
@@ -47,6 +53,8 @@ type Counter struct {
 	Unknown string `json:"unknown,omitempty"`
 	// WasUsed: something was counted here before a reset, or that is not known.
 	WasUsed bool `json:"was_used,omitempty"`
+	// Refunded is how many events were given back.
+	Refunded int64 `json:"refunded,omitempty"`
 
 	check tidegate.Check
 }
@@ -61,19 +69,24 @@ func (s *server) keys(r *http.Request) (any, error) {
 
 // peek finds the counters and where they stand. It charges nothing.
 func (s *server) peek(ctx context.Context, q Question) (Keys, error) {
-	found, err := s.find(q)
+	f, err := s.find(q)
 	if err != nil {
 		return Keys{}, err
 	}
+	if err := s.look(ctx, f.found); err != nil {
+		return Keys{}, err
+	}
+	return Keys{Counters: f.found, Unnamed: s.unnamed(q), Measures: f.measures}, nil
+}
+
+// look fills in where counters stand. It fails if the store can tell of none.
+func (s *server) look(ctx context.Context, found []Counter) error {
 	var failed error
 	known := len(found) == 0
 	for i := range found {
 		c := &found[i]
 		look := tidegate.Check{Key: c.check.Key, Limit: c.check.Limit} // a cost of 0 peeks
-		d, err := s.Store.Take(ctx, []tidegate.Check{look}, 1)
-		if err == nil {
-			err = d.Err // somebody else has answered for the store
-		}
+		d, err := s.peekOne(ctx, look)
 		if err != nil {
 			c.Unknown = err.Error()
 			if failed == nil {
@@ -87,9 +100,9 @@ func (s *server) peek(ctx context.Context, q Question) (Keys, error) {
 		c.Local = d.Receipt.Origin == tidegate.OriginLocal
 	}
 	if !known {
-		return Keys{}, failed
+		return failed
 	}
-	return Keys{found, s.unnamed(q)}, nil
+	return nil
 }
 
 // unnamed are the identities of a question that change nothing, because the rules do not
@@ -118,21 +131,51 @@ func (c *Counter) same(o *Counter) bool {
 	return c.check.Key == o.check.Key && c.check.Limit.Identity() == o.check.Limit.Identity()
 }
 
-func (s *server) resetKeys(r *http.Request) (any, []any, error) {
-	var q Question
+// Change is the body of a write about the counters of somebody.
+type Change struct {
+	Question
+	// Events to refund, in each counter.
+	Events int64 `json:"events,omitempty"`
+	// Reason for the audit log.
+	Reason string `json:"reason,omitempty"`
+	// Preview asks which counters this is about, and changes nothing.
+	Preview bool `json:"preview,omitempty"`
+}
+
+// deed is what it does.
+func (c *Change) deed(action string) deed {
+	return deed{
+		action: action, reason: c.Reason, preview: c.Preview,
+		what: []any{"rule", c.Rule, "as", c.As, "request", strings.TrimSpace(c.Method + " " + c.URL)},
+	}
+}
+
+func (s *server) resetKeys(r *http.Request) (any, deed, error) {
+	var q Change
 	if err := decode(r, &q); err != nil {
-		return nil, nil, err
+		return nil, deed{action: "reset"}, err
 	}
-	what := []any{"rule", q.Rule, "as", q.As, "request", strings.TrimSpace(q.Method + " " + q.URL)}
-	found, err := s.find(q)
+	d := q.deed("reset")
+	if err := checkReason(q.Reason); err != nil {
+		return nil, d, err
+	}
+	if q.Events != 0 {
+		return nil, d, problemf(http.StatusBadRequest, "A reset gives back everything; to give back %d events, use /keys/refund.", q.Events)
+	}
+	if q.Preview {
+		keys, err := s.preview(r.Context(), q.Question)
+		return keys, d, err
+	}
+	f, err := s.find(q.Question)
 	if err != nil {
-		return nil, what, err
+		return nil, d, err
 	}
+	found := f.found
 	store, ok := s.Store.(tidegate.Resetter)
 	if !ok {
-		return nil, what, problemf(http.StatusNotImplemented, "The store cannot forget.")
+		return nil, d, problemf(http.StatusNotImplemented, "The store cannot forget.")
 	}
-	was, err := s.peek(r.Context(), q)
+	was, err := s.peek(r.Context(), q.Question)
 	knows := err == nil
 	var checks []tidegate.Check
 	for _, c := range found {
@@ -141,19 +184,39 @@ func (s *server) resetKeys(r *http.Request) (any, []any, error) {
 			checks = append(checks, tidegate.Check{Key: c.check.Key, Limit: settled})
 		}
 	}
-	what = append(what, "counters", len(found))
+	d.what = append(d.what, "counters", len(found))
 	if err := store.Reset(r.Context(), checks); err != nil {
-		return nil, what, problemf(http.StatusServiceUnavailable, "The store could not forget: %v.", err)
+		return nil, d, problemf(http.StatusServiceUnavailable, "The store could not forget: %v.", err)
 	}
-	now, err := s.peek(r.Context(), q)
+	now, err := s.peek(r.Context(), q.Question)
 	for i := range now.Counters {
 		now.Counters[i].WasUsed = !knows || was.used(&now.Counters[i])
 	}
-	return now, what, err
+	return now, d, err
+}
+
+// preview returns the counters that a reset or a refund is about.
+func (s *server) preview(ctx context.Context, q Question) (Keys, error) {
+	keys, err := s.peek(ctx, q)
+	for i := range keys.Counters {
+		keys.Counters[i].WasUsed = keys.Counters[i].used()
+	}
+	keys.Preview = true
+	return keys, err
+}
+
+// maxReason is how long a reason may be.
+const maxReason = 500
+
+func checkReason(reason string) error {
+	if len(reason) > maxReason || !utf8.ValidString(reason) || strings.ContainsFunc(reason, unicode.IsControl) {
+		return problemf(http.StatusBadRequest, "The reason is longer than %d bytes, or not a line of text.", maxReason)
+	}
+	return nil
 }
 
 // find returns the counters that a question is about, each once.
-func (s *server) find(q Question) ([]Counter, error) {
+func (s *server) find(q Question) (*finder, error) {
 	if err := q.check(); err != nil {
 		return nil, err
 	}
@@ -169,7 +232,6 @@ func (s *server) find(q Question) ([]Counter, error) {
 		}
 		return nil, problemf(http.StatusNotFound, "There is no rule %s%s", q.Rule, hint)
 	}
-	f := finder{question: q, live: live, found: []Counter{}}
-	err := f.run()
-	return f.found, err
+	f := &finder{question: q, live: live, found: []Counter{}}
+	return f, f.run()
 }

@@ -7,20 +7,21 @@ type pushed struct {
 	Value *float64 `json:"value"`
 }
 
-func (s *server) pushLoad(r *http.Request) (any, []any, error) {
+func (s *server) pushLoad(r *http.Request) (any, deed, error) {
 	var p pushed
+	d := deed{action: "load", routine: true}
 	if err := decode(r, &p); err != nil {
-		return nil, nil, err
+		return nil, d, err
 	}
 	if p.Value == nil {
-		return nil, nil, problemf(http.StatusBadRequest, `There is no value; send, for example, {"value": 0.7}.`)
+		return nil, d, problemf(http.StatusBadRequest, `There is no value; send, for example, {"value": 0.7}.`)
 	}
-	what := []any{"value", *p.Value}
+	d.what = []any{"value", *p.Value}
 	if err := s.Load(*p.Value); err != nil {
-		return nil, what, problemf(http.StatusBadRequest, "The load %v is not taken: %v.", *p.Value, err)
+		return nil, d, problemf(http.StatusBadRequest, "The load %v is not taken: %v.", *p.Value, err)
 	}
 	return struct {
 		Value   float64 `json:"value"`
 		Expires float64 `json:"expires_in_seconds"`
-	}{*p.Value, s.LoadLasts.Seconds()}, what, nil
+	}{*p.Value, s.LoadLasts.Seconds()}, d, nil
 }

@@ -42,13 +42,16 @@ type Options struct {
 	// Samples are requests that meet the rules, for callers that ask for their usage
 	// without saying of what; nil means GET / alone.
 	Samples func() []Sample
-	// Deadline is when a question has an answer, whatever the store does; 0 means 1s. The
-	// store's own should be shorter.
+	// Deadline is when a question has an answer, whatever the store does; 0 means 1s. Each of
+	// several has that long, up to the first that is too late. The store's own should be shorter.
 	Deadline time.Duration
 	// Checks that one question may have; 0 means 256.
 	Checks int
 	// Answered is told of every answer; nil tells nobody. It must keep nothing of it.
 	Answered func(*Answer)
+	// Refused is told of every request that was refused without the rules, and of callers who may
+	// not ask; nil tells nobody.
+	Refused func(strict.Refused)
 	// Log is told what an operator should know; nil tells nobody.
 	Log *slog.Logger
 }
@@ -71,6 +74,7 @@ type Server struct {
 	guard    guard
 	clientIP httplimit.ClientIP // of Options: which peers are proxies
 	front    *httplimit.Front   // believes the peer
+	believed httplimit.ClientIP // of front
 	paths    strict.Paths
 	room     room
 
@@ -91,7 +95,7 @@ func New(o Options) *Server {
 	s.guard = guard{token: o.Token, certs: o.Certificates, unix: o.Unix}
 	believing := o.HTTP
 	believing.ClientIP.TrustPeer = func(*http.Request) bool { return true } // others were refused before
-	s.front = believing.Front()
+	s.front, s.believed = believing.Front(), believing.ClientIP
 	return s
 }
 
@@ -121,7 +125,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // answer is the way of all verbs that take JSON.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, name string, v verb) {
 	if p := s.guard.refuse(r); p != nil {
-		s.fail(w, r, name, p)
+		s.turnAway(w, r, name, p)
 		return
 	}
 	if r.Method != http.MethodPost {
@@ -132,9 +136,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, name string, v v
 	defer x.done(&s.room)
 	text, p := x.read(r, &s.room)
 	if p == nil {
-		ctx := deadline{Context: r.Context(), at: time.Now().Add(s.Deadline)}
-		p = v(s, &ctx, x, text)
-		ctx.stop()
+		p = v(s, r.Context(), x, text)
 	}
 	if p != nil {
 		s.fail(w, r, name, p)
@@ -149,6 +151,14 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, name string, v v
 	if s.Answered != nil {
 		s.Answered(&Answer{Request: r, Verb: name, Status: http.StatusOK, Decision: x.last()})
 	}
+}
+
+// turnAway answers a caller who may not ask.
+func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, name string, p *problem) {
+	if s.Refused != nil {
+		s.Refused(strict.Refused{Client: s.clientIP.Addr(r), Method: r.Method, Host: r.Host, Path: r.URL.Path, Reason: p.Detail})
+	}
+	s.fail(w, r, name, p)
 }
 
 // fail answers with a problem.

@@ -17,6 +17,11 @@ type deadline struct {
 	cancel  context.CancelFunc
 }
 
+// within is the context of one question that is put to the store now.
+func (s *Server) within(ctx context.Context) *deadline {
+	return &deadline{Context: ctx, at: time.Now().Add(s.Deadline)}
+}
+
 // Deadline implements context.Context.
 func (d *deadline) Deadline() (time.Time, bool) { return d.at, true }
 
@@ -46,5 +51,30 @@ func (d *deadline) stop() {
 	defer d.mu.Unlock()
 	if d.cancel != nil {
 		d.cancel()
+	}
+}
+
+// patience is the time of questions that are asked together. Each has as long as a single one,
+// as a store that is far away answers them one after the other; but once one was not answered in
+// time, those after it have none.
+type patience struct {
+	server *Server
+	ctx    context.Context
+	last   *deadline // nil before the first
+}
+
+// next is the context of the next question.
+func (p *patience) next() *deadline {
+	if p.last != nil && !time.Now().Before(p.last.at) {
+		return p.last
+	}
+	p.stop()
+	p.last = p.server.within(p.ctx)
+	return p.last
+}
+
+func (p *patience) stop() {
+	if p.last != nil {
+		p.last.stop()
 	}
 }

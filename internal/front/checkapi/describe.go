@@ -12,7 +12,7 @@ var description []byte
 
 func (s *Server) describe(w http.ResponseWriter, r *http.Request) {
 	if p := s.guard.refuse(r); p != nil {
-		s.fail(w, r, "", p)
+		s.turnAway(w, r, "", p)
 		return
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {

@@ -36,6 +36,10 @@ func (s *Server) forwardAuth(w http.ResponseWriter, r *http.Request, rest string
 	defer o.done()
 	deny := 0
 	p := s.believes(r)
+	who := &s.believed
+	if p != nil {
+		who = &s.clientIP
+	}
 	if p == nil && !strings.HasPrefix(rest, "/") {
 		deny, p = denyStatus(rest)
 		rest = ""
@@ -48,6 +52,11 @@ func (s *Server) forwardAuth(w http.ResponseWriter, r *http.Request, rest string
 		if deny != 0 {
 			p.Status = deny
 		}
+		leaveBody(w, r, time.Now().Add(s.Deadline))
+		if s.Refused != nil {
+			f := &o.forwarded
+			s.Refused(strict.Refused{Client: who.Addr(r), Method: f.method, Host: f.host, Path: pathOf(f.target), Reason: p.Detail})
+		}
 		s.fail(w, r, "forward-auth", p)
 		return
 	}
@@ -56,11 +65,35 @@ func (s *Server) forwardAuth(w http.ResponseWriter, r *http.Request, rest string
 			s.Log.Warn("check: a proxy asks forward-auth without X-Forwarded-For: its clients are all counted by its own address", "peer", r.RemoteAddr)
 		})
 	}
-	ctx := deadline{Context: r.Context(), at: time.Now().Add(s.Deadline)}
+	one := s.within(r.Context())
 	d := &o.decision
-	s.front.Ask(&o.Request, func(q *tidegate.Request) { *d = s.Desk.Check(&ctx, q) })
-	ctx.stop()
+	s.front.Ask(&o.Request, func(q *tidegate.Request) { *d = s.Desk.Check(one, q) })
+	one.stop()
+	leaveBody(w, r, one.at)
 	s.tellProxy(w, r, d, deny)
+}
+
+// pathOf is a target as a log may show it: a query may have secrets.
+func pathOf(target string) string {
+	path, _, _ := strings.Cut(target, "?")
+	return path[:min(len(path), question.MaxTarget)]
+}
+
+// bodyGrace is how long an answer waits for a body that is on its way, so that the connection
+// can be used again.
+const bodyGrace = 50 * time.Millisecond
+
+// leaveBody answers without the body, which net/http would wait for over HTTP/1: some proxies
+// pass on how long it is and never send it, and others as slowly as their client does.
+func leaveBody(w http.ResponseWriter, r *http.Request, latest time.Time) {
+	if r.ContentLength == 0 {
+		return
+	}
+	by := time.Now().Add(bodyGrace)
+	if latest.Before(by) {
+		by = latest
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(by) // there may be no connection to wait for
 }
 
 func (s *Server) tellProxy(w http.ResponseWriter, r *http.Request, d *tidegate.Decision, deny int) {

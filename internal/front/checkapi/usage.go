@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/httplimit"
@@ -44,6 +43,8 @@ func (s *Server) usage(ctx context.Context, x *exchange, text string) *problem {
 	if !named {
 		asked = s.samples()
 	}
+	patience := patience{server: s, ctx: ctx}
+	defer patience.stop()
 	var found uses
 	for _, sample := range asked {
 		q.Method, q.Host, q.Target = sample.Method, sample.Host, sample.Path
@@ -54,7 +55,7 @@ func (s *Server) usage(ctx context.Context, x *exchange, text string) *problem {
 		case denied != nil && named:
 			return problemf(denied.Status, "%s", denied.Detail)
 		case denied == nil:
-			found.add(s.Desk.Usage(ctx, r))
+			found.add(s.Desk.Usage(patience.next(), r))
 		}
 	}
 	x.out = found.appendTo(x.out)
@@ -66,11 +67,21 @@ func (s *Server) usage(ctx context.Context, x *exchange, text string) *problem {
 func (s *Server) ownUsage(w http.ResponseWriter, r *http.Request) {
 	if s.believes(r) != nil {
 		if p := s.guard.refuse(r); p != nil {
-			s.fail(w, r, "usage", p)
+			s.turnAway(w, r, "usage", p)
 			return
 		}
 	}
-	s.tellUsage(w, r, s.front, "GET, POST")
+	host, ok := sole(r.Header["X-Forwarded-Host"])
+	if !ok {
+		s.fail(w, r, "usage", contradiction("X-Forwarded-Host"))
+		return
+	}
+	own := *r
+	own.TLS = nil // it is the proxy's
+	if host != "" {
+		own.Host = host
+	}
+	s.tellUsage(w, &own, s.front, "GET, POST")
 }
 
 // Usage returns a handler that tells clients of their own limits, free of charge, for a path
@@ -92,14 +103,14 @@ func (s *Server) tellUsage(w http.ResponseWriter, r *http.Request, front *httpli
 		s.fail(w, r, "usage", p)
 		return
 	}
-	ctx := deadline{Context: r.Context(), at: time.Now().Add(s.Deadline)}
-	defer ctx.stop()
+	patience := patience{server: s, ctx: r.Context()}
+	defer patience.stop()
 	var found uses
 	for _, sample := range asked {
 		o := originals.Get().(*original)
 		p := o.imagine(r, sample, s.paths)
 		if p == nil {
-			front.Ask(&o.Request, func(q *tidegate.Request) { found.add(s.Desk.Usage(&ctx, q)) })
+			front.Ask(&o.Request, func(q *tidegate.Request) { found.add(s.Desk.Usage(patience.next(), q)) })
 		}
 		o.done()
 		if p != nil && r.URL.RawQuery != "" { // else nobody named that path

@@ -1,6 +1,9 @@
 package checkapi
 
 import (
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/json"
 	"net/http/httptest"
 	"strings"
@@ -121,4 +124,40 @@ func TestUsageIsAskedWell(t *testing.T) {
 	f("GET", "/v1/usage?path=/&method=get", 400)
 	f("POST", "/v1/usage", 401)
 	f("POST", "/v1/usage", 200, "X-Tidegate-Token: "+secret)
+}
+
+// Behind a proxy, the host is the client's, and the certificate of the connection is nobody's: as
+// at forward-auth.
+func TestUsageBehindAProxy(t *testing.T) {
+	s := newServer(t, `
+identify: { cn: tls.client_cn }
+rules:
+  - { name: shop, match: shop.example/, per: ip, limits: 3/hour }
+  - { name: names, match: /names, per: cn, limits: 5/hour }
+`, nil)
+	f := func(target string, want int, rules string, headers ...string) {
+		t.Helper()
+		r := httptest.NewRequest("GET", target, nil)
+		r.RemoteAddr = "127.0.0.1:40000"
+		r.Host = "tidegate"
+		r.TLS = &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{{Subject: pkix.Name{CommonName: "proxy"}}}}}
+		for _, h := range append(headers, "X-Forwarded-For: 192.0.2.1") {
+			name, value, _ := strings.Cut(h, ": ")
+			r.Header.Add(name, value)
+		}
+		w := serve(t, s, r)
+		var u used
+		_ = json.Unmarshal(w.Body.Bytes(), &u)
+		if got := u.String(); w.Code != want || got != rules {
+			t.Errorf("%s %q: %d %s, want %d %s", target, headers, w.Code, got, want, rules)
+		}
+	}
+	f("/v1/usage?path=/x", 200, "shop[0,3,3]", "X-Forwarded-Host: shop.example")
+	f("/v1/usage?path=/x", 200, "shop[0,3,3]", "X-Forwarded-Host: SHOP.example:443", "X-Forwarded-Host: SHOP.example:443")
+	f("/v1/usage?path=/x", 200, "", "X-Forwarded-Host: other.example")
+	f("/v1/usage?path=/x", 200, "")
+	f("/v1/usage?path=/x", 400, "", "X-Forwarded-Host: shop.example", "X-Forwarded-Host: other.example")
+	f("/v1/usage?path=/x", 400, "", "X-Forwarded-Host: shop.example, other.example")
+	f(forwardAuth+"/names", 204, "") // counted by address
+	f("/v1/usage?path=/names", 200, "names[1,4,5]")
 }

@@ -62,6 +62,8 @@ func (d decide) verb(s *Server, ctx context.Context, x *exchange, text string) *
 	if x.many {
 		x.out = append(x.out, `{"answers":[`...)
 	}
+	patience := patience{server: s, ctx: ctx}
+	defer patience.stop()
 	for i, q := range x.questions {
 		if i > 0 {
 			x.out = append(x.out, ',')
@@ -71,10 +73,13 @@ func (d decide) verb(s *Server, ctx context.Context, x *exchange, text string) *
 		switch p := x.ready[i].denied; {
 		case p != nil:
 			a.Never, reason = true, p.Detail
+			if s.Refused != nil {
+				s.Refused(q.Refused(reason))
+			}
 		case q.Report:
-			a = d.askPending(s.Desk, ctx, x.ready[i].request)
+			a = d.askPending(s.Desk, patience.next(), x.ready[i].request)
 		default:
-			a = d.ask(s.Desk, ctx, x.ready[i].request)
+			a = d.ask(s.Desk, patience.next(), x.ready[i].request)
 		}
 		if a.OK && a.Ticket == "" && a.Err == nil {
 			reason = d.idle
@@ -144,7 +149,9 @@ func ticketVerb(report func(*desk.Desk, context.Context, string, tidegate.Outcom
 		if err != nil {
 			return badInput(err)
 		}
-		if err := report(s.Desk, ctx, r.ticket, r.outcome); err != nil {
+		one := s.within(ctx)
+		defer one.stop()
+		if err := report(s.Desk, one, r.ticket, r.outcome); err != nil {
 			return unreported(err)
 		}
 		x.out = append(x.out, `{"done":true}`...)

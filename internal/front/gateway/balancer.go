@@ -67,12 +67,15 @@ func (b *balancer) attempt(x *exchange, u *upstream, req *http.Request) (*http.R
 	took := time.Since(start)
 	x.record.UpstreamTime += took
 	b.recordResult(x, u, start, err)
+	try := Try{Upstream: u.name, Took: took, Err: err, Retry: x.record.Retries > 0}
+	if res != nil {
+		try.Status = res.StatusCode
+	}
 	if b.observer != nil {
-		try := Try{Upstream: u.name, Took: took, Err: err, Retry: x.record.Retries > 0}
-		if res != nil {
-			try.Status = res.StatusCode
-		}
 		b.observer.Tried(try)
+	}
+	if x.span != nil {
+		x.span.Tried(try)
 	}
 	return res, err
 }

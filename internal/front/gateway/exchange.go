@@ -28,6 +28,7 @@ type exchange struct {
 	costFinder *costFinder // nil if the cost is not in the response body
 
 	start     time.Time
+	span      Span // nil if requests are not traced
 	record    accesslog.Record
 	upstream  *upstream   // of the last try; nil before the first
 	sent1xx   atomic.Bool // the client was sent a 1xx of the upstream
@@ -67,6 +68,10 @@ func (g *Gateway) begin(w http.ResponseWriter, r *http.Request) (*exchange, *htt
 		x.record.Time, x.record.Proto = x.start, r.Proto
 		x.record.Client = g.o.HTTP.ClientIP.Addr(r)
 	}
+	if g.o.Tracer != nil {
+		x.span = g.o.Tracer.Begin(r, x.trusted, x.start)
+		x.record.Trace = x.span.ID()
+	}
 	r = r.WithContext(x)
 	if r.Body != nil && r.Body != http.NoBody {
 		x.body.open(w, r, x)
@@ -101,6 +106,9 @@ func (x *exchange) reply(p *problem) {
 // recordDecision puts the gate's decision into the record. It keeps neither checks nor keys.
 func (x *exchange) recordDecision(checks []tidegate.Check, d *tidegate.Decision) {
 	x.record.Decided(checks, d, x.gateway.o.Store, &x.gateway.o.AccessLog)
+	if x.span != nil {
+		x.span.Decided(&x.record)
+	}
 }
 
 // report completes the record and passes it to the access log and the observer.
@@ -117,5 +125,8 @@ func (x *exchange) report() {
 	}
 	if o := x.gateway.o.Observer; o != nil {
 		o.Done(r)
+	}
+	if x.span != nil {
+		x.span.End(r)
 	}
 }

@@ -28,7 +28,7 @@ import (
 type Gateway struct {
 	o             Options
 	trustsProxies bool // some peers are trusted proxies
-	records       bool // there is an access log or an observer
+	records       bool // there is an access log, an observer or a tracer
 	pool          pool
 	proxy         *httputil.ReverseProxy
 	handler       http.Handler // the gate, then the proxy
@@ -48,7 +48,7 @@ func New(o Options) (*Gateway, error) {
 	}
 	g := &Gateway{o: o}
 	g.trustsProxies = len(o.HTTP.ClientIP.Trusted) > 0 || o.HTTP.ClientIP.TrustUnix
-	g.records = o.AccessLog.To != nil || o.Observer != nil
+	g.records = o.AccessLog.To != nil || o.Observer != nil || o.Tracer != nil
 	for _, u := range o.Upstreams {
 		g.pool = append(g.pool, newUpstream(u, &g.o, g.reclaim))
 	}
@@ -89,6 +89,9 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} else if g.o.OwnPath != "" && r.URL.Path == g.o.OwnPath {
 		g.o.Own.ServeHTTP(&x.writer, r)
 	} else {
+		if x.span != nil {
+			x.span.Deciding()
+		}
 		g.handler.ServeHTTP(&x.writer, r)
 	}
 	x.finished = true

@@ -55,6 +55,8 @@ type Options struct {
 	Log *slog.Logger
 	// Observer is called for requests and tries; nil means no observer.
 	Observer Observer
+	// Tracer begins the spans of requests; nil means that there are none.
+	Tracer Tracer
 	// Inflight is called with the change in the number of requests at the upstreams;
 	// nil means that nobody is told.
 	Inflight func(delta int)

@@ -45,6 +45,9 @@ func rewrite(pr *httputil.ProxyRequest) {
 	pr.Out.URL.RawQuery = pr.In.URL.RawQuery // as it was sent, even if it does not parse
 	pr.Out.Trailer = pr.In.Trailer           // the same map, which is filled at the end of the body
 	setForwarded(pr.Out.Header, pr.In, x)
+	if x.span != nil {
+		x.span.Forward(pr.Out.Method, pr.Out.Header)
+	}
 	if x.costFinder != nil {
 		pr.Out.Header["Accept-Encoding"] = []string{"identity"} // a compressed body cannot be inspected
 	}

@@ -89,11 +89,13 @@ func TestShutdownInAHurry(t *testing.T) {
 					default:
 					}
 					release <- true
+					if c != nil {
+						release <- true // both, since either of them may be the first to wait
+					}
 					if got := <-slow; got != fmt.Sprint(size, " <nil>") {
 						t.Errorf("the slow request: %s", got)
 					}
 					if c != nil {
-						release <- true
 						soon(t, "the stream is over", func() bool { return c.Over(stream) })
 						if _, n, ended, _ := c.Received(stream); n != size || !ended {
 							t.Errorf("the slow stream: %d bytes, ended %v", n, ended)

@@ -97,6 +97,12 @@ func (q *Question) Request(paths strict.Paths) (*tidegate.Request, *strict.Probl
 	return r, nil, nil
 }
 
+// Refused describes q, which is not put to the rules, for a log.
+func (q *Question) Refused(reason string) strict.Refused {
+	path, _, _ := strings.Cut(cmp.Or(q.Target, "/"), "?") // a query may have secrets
+	return strict.Refused{Client: q.addr, Method: cmp.Or(q.Method, http.MethodGet), Host: q.Host, Path: path[:min(len(path), MaxTarget)], Reason: reason}
+}
+
 func (q *Question) inspect(target string, paths strict.Paths) *strict.Problem {
 	if p := strict.Method(q.http.Method); p != nil {
 		return p

@@ -33,6 +33,9 @@ const noReport = "ERR syntax error: REPORT is for TG.CHECK, TG.MCHECK and TG.ACQ
 // nothing to do.
 func (c *conn) decide(f func(*conn, *tidegate.Request) desk.Answer, idle string) {
 	if c.asked.request == nil {
+		if c.srv.o.Refused != nil {
+			c.srv.o.Refused(c.asked.question.Refused(c.asked.reason))
+		}
 		c.answer(&desk.Answer{}, "denied", c.asked.reason)
 		return
 	}

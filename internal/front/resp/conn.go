@@ -23,6 +23,7 @@ type conn struct {
 
 	id       int64
 	since    time.Time
+	stranger time.Time // since when it has to authenticate, if it does
 	name     string
 	lib      [2]string // name and version
 	accounts *accounts // by which account was found
@@ -43,18 +44,18 @@ type conn struct {
 	hasAsked atomic.Bool // it has sent a command
 	commands int64       // since the server was last told
 	closing  bool        // nothing more is read
-	armed    bool        // there is a deadline for reading
+	awaits   awaited     // what the deadline for reading is for
 	filled   bool        // the last read filled the buffer
 	calm     int         // reads in a row that needed only a small buffer
 	large    int64
 	replied  time.Time // when replies were last sent
-	readBy   time.Time // the deadline for reading, if it is armed
+	readBy   time.Time // the deadline for reading, if there is one
 	writeBy  time.Time // the deadline for writing
 }
 
 func newConn(s *Server, raw net.Conn) *conn {
 	c := &conn{srv: s, net: raw, id: s.ids.Add(1), since: time.Now(), accounts: s.accounts.Load()}
-	c.resp = 2
+	c.resp, c.stranger = 2, c.since
 	c.in.buf = make([]byte, smallBuffer)
 	c.access.Client = raw.RemoteAddr().String()
 	return c
@@ -147,8 +148,18 @@ func (c *conn) count() {
 // enter looks whether the users have changed.
 func (c *conn) enter() {
 	if now := c.srv.accounts.Load(); now != c.accounts {
+		was := c.anonymous()
 		c.account = now.still(c.account)
 		c.accounts = now
+		c.estrange(was)
+	}
+}
+
+// estrange gives a client that has to authenticate now, and did not before, time to do so. One
+// that had to before gets no more time by it.
+func (c *conn) estrange(was bool) {
+	if !was && c.anonymous() {
+		c.stranger = time.Now()
 	}
 }
 
@@ -194,6 +205,16 @@ func (c *conn) armAtEnd() bool {
 	return by.After(now)
 }
 
+// awaited is what a client has until a deadline to do.
+type awaited uint8
+
+const (
+	nothing awaited = iota // there is no deadline
+	authentication
+	restOfCommand
+	anything
+)
+
 // arm sets the deadline of the next read. progress means that a command was complete since
 // it was last set. It reports false when it is time to leave.
 func (c *conn) arm(progress bool) bool {
@@ -201,27 +222,28 @@ func (c *conn) arm(progress bool) bool {
 		return c.armAtEnd()
 	}
 	var by time.Time
+	var what awaited
 	switch {
 	case c.anonymous():
-		by = c.since.Add(c.srv.o.AuthWithin)
-	case c.in.partial() && !progress && c.armed:
+		by, what = c.stranger.Add(c.srv.o.AuthWithin), authentication
+	case c.in.partial() && !progress && c.awaits == restOfCommand:
 		return true
 	case c.in.partial():
-		by = time.Now().Add(c.srv.o.Stall)
+		by, what = time.Now().Add(c.srv.o.Stall), restOfCommand
 	case c.srv.o.Idle > 0:
 		now, idle := c.replied, c.srv.o.Idle
 		if now.IsZero() {
 			now = time.Now()
 		}
-		if c.armed && c.readBy.Sub(now) > idle-idle/16 { // set seldom, as it costs as much as a decision
+		if c.awaits == anything && c.readBy.Sub(now) > idle-idle/16 { // set seldom, as it costs as much as a decision
 			return !c.srv.draining.Load() || c.armAtEnd()
 		}
-		by = now.Add(idle)
-	case !c.armed:
+		by, what = now.Add(idle), anything
+	case c.awaits == nothing:
 		return !c.srv.draining.Load() || c.armAtEnd()
 	}
 	_ = c.net.SetReadDeadline(by)
-	c.armed, c.readBy = !by.IsZero(), by
+	c.awaits, c.readBy = what, by
 	return !c.srv.draining.Load() || c.armAtEnd() // it may have begun before the deadline was set
 }
 

@@ -33,11 +33,12 @@ func (c *conn) readRequest(args [][]byte, many bool) (rest [][]byte, wrong strin
 	q := &c.asked.question
 	c.asked.reset()
 	c.asked.used = true
-	words := c.asked.copy(args)
+	words := c.asked.copy(args, many)
+	var seen once
 	for len(words.args) > 0 && !(many && equalFold(words.args[0], "next")) {
 		word := words.args[0]
 		if equalFold(word, "report") {
-			q.Report = true
+			q.Report = true // however often
 			words.next(1)
 			continue
 		}
@@ -49,20 +50,26 @@ func (c *conn) readRequest(args [][]byte, many bool) (rest [][]byte, wrong strin
 			return nil, "ERR syntax error: " + quoted(word) + " needs a value"
 		}
 		first := words.next(2)
+		twice := false
 		switch {
 		case equalFold(word, "path"):
-			q.Target = first
+			q.Target, twice = first, seen.again(0)
 		case equalFold(word, "method"):
-			q.Method = first
+			q.Method, twice = first, seen.again(1)
 		case equalFold(word, "host"):
-			q.Host = first
+			q.Host, twice = first, seen.again(2)
 		case equalFold(word, "ip"):
-			q.IP = first
+			q.IP, twice = first, seen.again(3)
 		case equalFold(word, "body"):
-			q.Body = first
+			q.Body, twice = first, seen.again(4)
 		case equalFold(word, "as"):
 			if len(q.As) == question.MaxAs {
 				return nil, "ERR too many identities"
+			}
+			for i := range q.As {
+				if q.As[i].Name == first {
+					return nil, "ERR syntax error: the identity " + quoted([]byte(first)) + " is there twice"
+				}
 			}
 			q.As = append(q.As, question.Pair{Name: first, Value: words.next(1)})
 		case equalFold(word, "header"):
@@ -75,12 +82,25 @@ func (c *conn) readRequest(args [][]byte, many bool) (rest [][]byte, wrong strin
 			if !ok || n < 1 {
 				return nil, "ERR COST is not a positive integer"
 			}
-			q.Cost = n
+			q.Cost, twice = n, seen.again(5)
 		default:
 			return nil, "ERR syntax error: " + quoted(word) + " is not one of PATH, METHOD, HOST, IP, AS, HEADER, BODY, COST, REPORT"
 		}
+		if twice {
+			return nil, "ERR syntax error: " + quoted(word) + " is there twice"
+		}
 	}
 	return words.args, c.asked.make(c.srv)
+}
+
+// once notes which words were there: readers differ in which of two they take.
+type once uint8
+
+// again reports whether a word was there before.
+func (o *once) again(bit uint) bool {
+	was := *o&(1<<bit) != 0
+	*o |= 1 << bit
+	return was
 }
 
 // make makes a request of the question.
@@ -111,12 +131,28 @@ func (a *asked) make(s *Server) (wrong string) {
 // wordList are the words of a command, in memory that outlives the reading of the next one.
 type wordList struct {
 	args [][]byte
-	text string // all of them, one after the other
+	text string // those of the request, one after the other
 }
 
-func (a *asked) copy(args [][]byte) wordList {
+// ownWords is how many of the words are of the first request.
+func ownWords(args [][]byte, many bool) int {
+	n := 0
+	for n < len(args) && !(many && equalFold(args[n], "next")) {
+		switch w := args[n]; {
+		case equalFold(w, "report"):
+			n++
+		case equalFold(w, "as"), equalFold(w, "header"):
+			n += 3
+		default:
+			n += 2
+		}
+	}
+	return min(n, len(args))
+}
+
+func (a *asked) copy(args [][]byte, many bool) wordList {
 	a.text = a.text[:0]
-	for _, w := range args {
+	for _, w := range args[:ownWords(args, many)] {
 		a.text = append(a.text, w...)
 	}
 	return wordList{args, string(a.text)}

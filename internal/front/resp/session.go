@@ -37,8 +37,9 @@ func (c *conn) quit([][]byte) {
 }
 
 func (c *conn) reset([][]byte) {
+	was := c.anonymous()
 	c.account, c.name, c.resp = nil, "", 2
-	c.since = time.Now() // to authenticate again
+	c.estrange(was)
 	c.simple("RESET")
 }
 

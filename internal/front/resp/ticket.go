@@ -10,10 +10,15 @@ import (
 // settle is TG.SETTLE ticket [STATUS status] [COST cost].
 func (c *conn) settle(args [][]byte) {
 	var o tidegate.Outcome
+	var seen once
 	for rest := args[2:]; len(rest) > 0; rest = rest[2:] {
 		status, cost := equalFold(rest[0], "status"), equalFold(rest[0], "cost")
 		if !status && !cost || len(rest) == 1 {
 			c.error("ERR syntax error: want STATUS status or COST cost")
+			return
+		}
+		if status && seen.again(0) || cost && seen.again(1) {
+			c.error("ERR syntax error: " + quoted(rest[0]) + " is there twice")
 			return
 		}
 		n, ok := integer(rest[1])

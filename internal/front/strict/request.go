@@ -18,6 +18,13 @@ type Problem struct {
 	Allow  string // methods, for a 405
 }
 
+// Refused is a request that was not put to the rules, for a log: what is known of it, and why.
+type Refused struct {
+	Client             netip.Addr // not valid: nobody knows
+	Method, Host, Path string     // as they were sent, without a query
+	Reason             string
+}
+
 func badRequest(detail string) *Problem {
 	return &Problem{Status: http.StatusBadRequest, Detail: detail}
 }

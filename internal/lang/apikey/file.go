@@ -15,6 +15,7 @@ import (
 
 	"tidegate.dev/tidegate/internal/lang/bounded"
 	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/lang/durable"
 )
 
 // ErrUnknown is returned by [Revoke] when no key has the name, ErrTaken by [Add] when one
@@ -152,35 +153,12 @@ func edit(file string, change func([]byte, *Table) ([]byte, error)) error {
 	return nil
 }
 
-// replace writes a file under another name and puts it in place of the old one. Only its
-// owner may read it, and the group of the old file if that could and nobody else.
-func replace(file string, text []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".new-*") // 0600
-	if err != nil {
-		return err
+// replace writes a file. Only its owner may read it, and the group of the old file if that
+// could and nobody else.
+func replace(file string, text []byte) error {
+	mode := fs.FileMode(0o600)
+	if old, err := os.Stat(file); err == nil && old.Mode().Perm()&0o077 == 0o040 {
+		mode = 0o640
 	}
-	defer func() {
-		if err != nil {
-			_ = f.Close()
-			_ = os.Remove(f.Name())
-		}
-	}()
-	if old, statErr := os.Stat(file); statErr == nil {
-		keepOwner(f, old)
-		if old.Mode().Perm()&0o077 == 0o040 {
-			if err = f.Chmod(0o640); err != nil {
-				return err
-			}
-		}
-	}
-	if _, err = f.Write(text); err != nil {
-		return err
-	}
-	if err = f.Sync(); err != nil {
-		return err
-	}
-	if err = f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), file)
+	return durable.WriteFile(file, text, mode)
 }

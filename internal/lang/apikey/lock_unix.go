@@ -26,11 +26,3 @@ func lock(name string) (unlock func(), err error) {
 	}
 	return func() { _ = f.Close() }, nil
 }
-
-// keepOwner gives f the owner and group of old, if this process may: a gateway that runs as
-// another user can then still read what root wrote.
-func keepOwner(f *os.File, old fs.FileInfo) {
-	if s, ok := old.Sys().(*syscall.Stat_t); ok {
-		_ = f.Chown(int(s.Uid), int(s.Gid))
-	}
-}

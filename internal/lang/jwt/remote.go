@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"tidegate.dev/tidegate/internal/lang/bounded"
+	"tidegate.dev/tidegate/internal/lang/durable"
 )
 
 const (
@@ -230,19 +229,7 @@ func (r *remote) writeCopy() error {
 	if r.copy == "" {
 		return nil
 	}
-	f, err := os.CreateTemp(filepath.Dir(r.copy), "."+filepath.Base(r.copy)+".new-*") // 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(r.text)
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), r.copy)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
+	return durable.WriteFile(r.copy, r.text, 0o600)
 }
 
 // Refresh has the keys of a URL fetched if that is due. It does not wait. Where nobody calls

@@ -18,12 +18,14 @@ import (
 type File struct {
 	Name     string // as it was asked for
 	Pos      diag.Pos
-	Files    []string // all files read, included ones and lists too: what to watch
+	Files    []string   // all files read, included ones and lists too: what to watch
+	Layers   [][]string // the same, by layer
 	Identify []Identity
 	Lists    []List
 	Tiers    []Tier
 	Exempt   []Exempt
 	Rules    []*Rule
+	Domains  []Domain // files of another language among these
 	Waive    []Waiver // of all files and rules
 
 	Respond        *Respond
@@ -165,6 +167,7 @@ type Rule struct {
 	Share        int // of keys that are enforced, in hundredths of a percent; 10000 unless `enforce: 25%` is said
 	Candidate    *Limit
 	ModePos      diag.Pos
+	layer        int
 
 	OnStoreFailure FailMode
 	OnFull         tidegate.OnFull

@@ -13,20 +13,24 @@ import (
 // are reported at once, except those that only follow from one already reported.
 type decoder struct {
 	o         Options
+	layers    []Layer
+	at        int // the layer that is being read
 	now       time.Time
 	file      *File
 	trees     []tree
 	problems  diag.Tally
 	reported  map[reportKey]bool
-	broken    map[diag.Pos]bool   // lines with an error of YAML, about which nothing else is reported
-	partial   bool                // not all files could be read
-	once      map[string]diag.Pos // where what all files may have only once was found: settings, names of rules
-	listAt    map[string]int      // where in file.Lists a list is, by name
-	tierAt    map[string]int      // where in file.Tiers a tier is, by name
-	tiersUsed bool                // by a rule
-	addresses map[*List]bool      // lists of addresses and networks alone
-	fallback  policies            // of defaults
-	mayBucket bool                // limits that name no algorithm may become token buckets
+	broken    map[diag.Pos]bool // lines with an error of YAML, about which nothing else is reported
+	partial   bool              // not all files could be read
+	once      map[string]said   // where what all files may have only once was found: settings, names of rules
+	ruleAt    map[string]int    // where in file.Rules a rule is, by name
+	listAt    map[string]int    // where in file.Lists a list is, by name
+	tierAt    map[string]int    // where in file.Tiers a tier is, by name
+	tiersUsed bool              // by a rule
+	addresses map[*List]bool    // lists of addresses and networks alone
+	fallback  policies          // of defaults
+	instead   []string          // settings of the file at hand that replace those of earlier layers
+	mayBucket bool              // limits that name no algorithm may become token buckets
 }
 
 // reportKey identifies a problem, so that it is reported once.

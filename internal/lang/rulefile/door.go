@@ -14,6 +14,7 @@ const (
 	DoorForwardAuth Door = "forward-auth" // proxies ask by the head of a request
 	DoorCheck       Door = "check"        // programs ask over HTTP
 	DoorRESP        Door = "resp"         // programs ask by the protocol of Redis
+	DoorRLS         Door = "rls"          // Envoy asks by descriptors
 )
 
 // report is how callers of the door tell how a request ended; "" means that they cannot.
@@ -83,7 +84,7 @@ func (f *File) blindTo(r *Rule, door Door) (parts []string) {
 	add(r.any(func(t *Terms) bool { return t.Over != nil && t.Over.Elastic != nil }), "`elastic` is hard")
 	add(r.any(func(t *Terms) bool { return t.Queue != nil }), "`queue` refuses with the wait as Retry-After, as nobody can wait there")
 	add(r.Defer != nil, "`defer` refuses, as nothing can be kept there")
-	if door != DoorForwardAuth {
+	if door != DoorForwardAuth && door != DoorRLS {
 		return parts
 	}
 	add(r.any(func(t *Terms) bool { return t.Concurrency != nil }), "`concurrency` holds a slot for its whole lease, as the end is not known")

@@ -1,7 +1,6 @@
 package rulefile
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -27,21 +26,16 @@ func InFolder(name string) bool {
 }
 
 func (d *decoder) readFolder(name string) {
-	entries, err := os.ReadDir(name)
+	l := d.layer()
+	files, err := l.list(name)
 	if err != nil {
 		d.fail(diag.Pos{File: name}, "cannot list the folder: "+diag.Reason(err), "name a file, or a folder that may be read")
 		return
 	}
-	found := false
-	for _, e := range entries { // in order of name
-		if e.IsDir() || !InFolder(e.Name()) {
-			continue
-		}
-		found = true
-		file := filepath.Join(name, e.Name())
+	for _, file := range files {
 		d.readFile(file, diag.Pos{File: file}, nil)
 	}
-	if !found {
-		d.fail(diag.Pos{File: name}, "the folder has no *.yaml file with rules", "put a rule file there, such as "+diag.Quote(filepath.Join(name, "rules.yaml")))
+	if len(files) == 0 {
+		d.fail(diag.Pos{File: l.FileName(name)}, "the folder has no *.yaml file with rules", "put a rule file there, such as "+diag.Quote(filepath.Join(name, "rules.yaml")))
 	}
 }

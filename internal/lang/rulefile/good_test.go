@@ -138,7 +138,7 @@ func TestWords(t *testing.T) {
 // of the table.
 func TestEveryWordIsRead(t *testing.T) {
 	used := make(map[string]bool)
-	for _, name := range []string{"full.yaml", "words.yaml", "more/identify.yaml", "more/rules.yaml"} {
+	for _, name := range []string{"full.yaml", "words.yaml", "more/identify.yaml", "more/rules.yaml", "over.yaml"} {
 		src, err := os.ReadFile(filepath.Join("testdata/good", name))
 		if err != nil {
 			t.Fatal(err)

@@ -38,14 +38,19 @@ func (d *decoder) identify(root object) {
 	}
 	for _, f := range n.Fields {
 		name := f.Key.Value
-		if !d.identityName(f.Key) {
+		n, _, replace := d.unwrapped(f.Value, &identityPlace, "from")
+		if !d.identityName(f.Key, replace) {
 			continue
 		}
 		id := Identity{Name: Word{name, f.Key.Pos}}
 		if f.Value.Kind == yamltree.Null {
 			d.fail(f.Key.Pos, "nothing is written after "+diag.Quote(name+":"), "write where "+diag.Quote(name)+" is found, such as `jwt.sub` or `client header X-User`")
-		} else {
-			id.Sources = d.sourcesOf(f.Value, name)
+		} else if n != nil {
+			id.Sources = d.sourcesOf(n, name)
+		}
+		if i, again := d.file.byName[name]; again {
+			d.file.Identify[i] = id
+			continue
 		}
 		// Kept even without a source, so that whoever uses the name is not told that it is unknown.
 		if d.file.byName == nil {
@@ -56,7 +61,7 @@ func (d *decoder) identify(root object) {
 	}
 }
 
-func (d *decoder) identityName(key *yamltree.Node) bool {
+func (d *decoder) identityName(key *yamltree.Node, replace bool) bool {
 	name := key.Value
 	if _, ok := builtIn[name]; ok {
 		d.fail(key.Pos, diag.Quote(name)+" is built in and cannot be redefined", "choose another name, such as "+diag.Quote("my_"+name))
@@ -66,11 +71,7 @@ func (d *decoder) identityName(key *yamltree.Node) bool {
 		d.fail(key.Pos, diag.Quote(name)+" is not a name for an identity", "use up to 64 letters, digits, `-` and `_`, such as `api_key`")
 		return false
 	}
-	if twice, ok := d.file.Identity(name); ok {
-		d.fail(key.Pos, diag.Quote(name)+" is already defined at "+where(twice.Name.Pos), "keep one of the two; for a fallback write a list: "+diag.Quote(name+": [jwt.sub, client header X-User]"))
-		return false
-	}
-	return true
+	return d.define("identity "+diag.Quote(name), key.Pos, replace, "keep one of the two; for a fallback write a list: "+diag.Quote(name+": [jwt.sub, client header X-User]"))
 }
 
 const nameLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"

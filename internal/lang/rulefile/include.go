@@ -1,7 +1,6 @@
 package rulefile
 
 import (
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -17,27 +16,28 @@ const (
 
 // tree is a file that was read, not yet understood.
 type tree struct {
-	file string
-	root *yamltree.Node
+	file  string
+	layer int
+	root  *yamltree.Node
 }
 
 // readFile reads a file that was asked for at from, by the files of chain.
 func (d *decoder) readFile(name string, from diag.Pos, chain []string) {
-	name = filepath.Clean(name)
+	name = d.layer().clean(name)
 	switch {
 	case slices.Contains(chain, name):
 		loop := append(slices.Clone(chain[slices.Index(chain, name):]), name)
 		d.fail(from, "files include each other: "+strings.Join(loop, " → "), "take this one out of `include`")
 		return
-	case slices.Contains(d.file.Files, name):
+	case slices.Contains(d.file.Layers[d.at], name):
 		return
 	case len(chain) > maxDepth || len(d.file.Files) >= maxFiles:
 		d.fail(from, "too many files include others", "include at most 1000 files, nested at most 16 deep")
 		return
 	}
-	src, err := d.o.ReadFile(name)
+	src, err := d.layer().read(name, d.o.ReadFile)
 	if err != nil {
-		d.file.Files = append(d.file.Files, name) // it may appear
+		d.noteFile(name) // it may appear
 		d.partial = true
 		d.fail(from, "cannot read "+diag.Quote(name)+": "+diag.Reason(err), missingFile(chain))
 		return
@@ -54,9 +54,13 @@ func missingFile(chain []string) string {
 
 // readText parses a file and goes on with those that it includes.
 func (d *decoder) readText(name string, src []byte, chain []string) {
-	d.file.Files = append(d.file.Files, name)
+	d.noteFile(name)
 	d.file.lines[name] = diag.SplitLines(src)
 	root, problems := yamltree.Parse(name, src)
+	if isDomain(root, d.file.lines[name]) {
+		d.file.Domains = append(d.file.Domains, Domain{Name: name, Text: src})
+		return
+	}
 	for _, p := range problems {
 		if p.Hint == "" { // YAML does not know what the file is for
 			p.Hint = "a rule file begins with `version: 1`, then has `rules:`"
@@ -68,7 +72,7 @@ func (d *decoder) readText(name string, src []byte, chain []string) {
 	if root == nil {
 		return
 	}
-	d.trees = append(d.trees, tree{name, root})
+	d.trees = append(d.trees, tree{name, d.at, root})
 	for _, f := range root.Fields {
 		if f.Key.Value == "include" && f.Value.Kind != yamltree.Null {
 			d.include(f.Value, name, append(slices.Clone(chain), name))
@@ -87,12 +91,15 @@ func (d *decoder) include(n *yamltree.Node, file string, chain []string) {
 			d.fail(item.Pos, "only files can be included, and "+diag.Quote(text)+" is an address", hint)
 			continue
 		}
-		name := beside(file, text)
+		name, ok := d.inLayer(file, text, item.Pos)
+		if !ok {
+			continue
+		}
 		if !strings.ContainsAny(text, "*?[") {
 			d.readFile(name, item.Pos, chain)
 			continue
 		}
-		found, err := d.o.Glob(name)
+		found, err := d.layer().glob(name, d.o.Glob)
 		if err != nil {
 			d.fail(item.Pos, diag.Quote(text)+" is not a pattern of file names: "+err.Error(), hint)
 			continue
@@ -103,17 +110,15 @@ func (d *decoder) include(n *yamltree.Node, file string, chain []string) {
 		}
 		for _, f := range found {
 			// A pattern that also fits the file it stands in means the others.
-			if f = filepath.Clean(f); f != file {
+			if f = d.layer().clean(f); f != file {
 				d.readFile(f, item.Pos, chain)
 			}
 		}
 	}
 }
 
-// beside is name as seen from the folder of file.
-func beside(file, name string) string {
-	if filepath.IsAbs(name) {
-		return filepath.Clean(name)
-	}
-	return filepath.Join(filepath.Dir(file), name)
+// noteFile notes that a file of the layer at hand is read.
+func (d *decoder) noteFile(name string) {
+	d.file.Files = appendNew(d.file.Files, name)
+	d.file.Layers[d.at] = appendNew(d.file.Layers[d.at], name)
 }

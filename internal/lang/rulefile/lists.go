@@ -2,7 +2,6 @@ package rulefile
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 	"unicode/utf8"
 
@@ -34,12 +33,26 @@ func (d *decoder) lists(root object) {
 			d.fail(f.Key.Pos, diag.Quote(name)+" is not a name for a list", "use up to 64 letters, digits, `.`, `-` and `_`, such as `partners`")
 			continue
 		}
-		if l := d.list(name); l != nil {
-			d.fail(f.Key.Pos, "list "+diag.Quote(name)+" is already defined at "+where(l.Name.Pos), "keep one of the two, or give one another name")
+		n, word, replace := d.unwrapped(f.Value, &listPlace, "values", "file")
+		if !d.define("list "+diag.Quote(name), f.Key.Pos, replace, "keep one of the two, or give one another name") {
 			continue
 		}
 		l := List{Name: Word{name, f.Key.Pos}}
-		d.fillList(&l, f.Value)
+		switch {
+		case n == nil: // already told
+		case word == "file":
+			if file, ok := d.text(n, "`file`", "write the name of a file with a value per line: `file: banned.txt`"); ok {
+				d.readList(&l, n.Pos, file)
+			}
+		case word == "values":
+			d.fillValues(&l, n)
+		default:
+			d.fillList(&l, n)
+		}
+		if i, again := d.listAt[name]; again {
+			d.file.Lists[i] = l
+			continue
+		}
 		d.listAt[name] = len(d.file.Lists)
 		d.file.Lists = append(d.file.Lists, l)
 	}
@@ -56,11 +69,7 @@ func (d *decoder) list(name string) *List {
 func (d *decoder) fillList(l *List, n *yamltree.Node) {
 	switch n.Kind {
 	case yamltree.List:
-		for _, item := range d.withoutEmpty(n.Items, listsHint) {
-			if text, ok := d.text(item, "a value of a list", listsHint); ok {
-				d.addValue(l, Word{text, item.Pos})
-			}
-		}
+		d.fillValues(l, n)
 	case yamltree.Scalar:
 		file, ok := strings.CutPrefix(strings.TrimSpace(n.Value), "file ")
 		if !ok {
@@ -73,12 +82,24 @@ func (d *decoder) fillList(l *List, n *yamltree.Node) {
 	}
 }
 
+func (d *decoder) fillValues(l *List, n *yamltree.Node) {
+	for _, item := range d.withoutEmpty(d.oneOrMore(n, "`values`", listsHint), listsHint) {
+		if text, ok := d.text(item, "a value of a list", listsHint); ok {
+			d.addValue(l, Word{text, item.Pos})
+		}
+	}
+}
+
 // readList reads a value per line. A list file is not a rule file: it is not
 // joined, and two lists may read the same one.
 func (d *decoder) readList(l *List, from diag.Pos, name string) {
-	l.File = filepath.Clean(beside(from.File, name))
-	d.file.Files = appendNew(d.file.Files, l.File)
-	src, err := d.o.ReadFile(l.File)
+	file, ok := d.inLayer(from.File, name, from)
+	if !ok {
+		return
+	}
+	l.File = d.layer().clean(file)
+	d.noteFile(l.File)
+	src, err := d.layer().read(l.File, d.o.ReadFile)
 	switch {
 	case err != nil:
 		d.fail(from, "cannot read "+diag.Quote(l.File)+": "+diag.Reason(err), "names are relative to the folder of "+diag.Quote(from.File)+"; the file has a value per line")

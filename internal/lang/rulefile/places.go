@@ -1,8 +1,10 @@
 package rulefile
 
+import "slices"
+
 // places are all maps of the language.
 var places = []*place{
-	&rootPlace, &defaultsPlace, &rulePlace, &branchPlace, &exemptPlace, &tierPlace, &tierUsePlace, &limitsPlace, &tablePlace, &quotaPlace, &concurrencyPlace,
+	&rootPlace, &defaultsPlace, &rulePlace, &branchPlace, &exemptPlace, &tierPlace, &listPlace, &identityPlace, &tierUsePlace, &limitsPlace, &tablePlace, &quotaPlace, &concurrencyPlace,
 	&consistencyPlace, &overPlace, &elasticPlace, &costPlace, &reservePlace, &queuePlace, &deferPlace, &countPlace, &respondPlace, &headersPlace,
 }
 
@@ -11,7 +13,7 @@ var (
 		name: "a rule file",
 		words: []string{
 			"version", "include", "identify", "lists", "tiers", "exempt", "defaults", "rules",
-			"respond", "headers", "instances", "waive",
+			"respond", "headers", "instances", "replace", "waive",
 		},
 		example: "version: 1",
 		advice: map[string]advice{
@@ -40,7 +42,7 @@ var (
 		words: []string{
 			"name", "match", "per", "missing", "when", "unless", "tier", "limits", "quota", "concurrency", "over", "cost",
 			"queue", "for", "instead_of", "count", "block", "defer", "deny", "respond", "mode", "enforce", "candidate",
-			"on_store_failure", "on_full", "consistency", "on_partition", "waive",
+			"on_store_failure", "on_full", "consistency", "on_partition", "replace", "waive",
 		},
 		example: "- { name: api, match: /api/, per: ip, limits: 100/minute }",
 		advice:  ruleAdvice,
@@ -70,13 +72,28 @@ var (
 	}
 	tierPlace = place{
 		name:    "a tier",
-		words:   termWords,
+		words:   slices.Concat(termWords, []string{"replace"}),
 		example: "tiers: { free: { limits: 60/minute } }",
 		advice: map[string]advice{
 			"rate": {"limits", "write `limits: 1000/minute`"},
 			"when": {"", "a rule chooses the tier: `tier: { from: plan, else: free }`"},
 			"per":  {"", "a rule says who is counted, and chooses the tier: `tier: { from: plan, else: free }`"},
 		},
+	}
+	listPlace = place{
+		name:    "a list",
+		words:   []string{"values", "file", "replace"},
+		example: "lists: { banned: { file: banned.txt, replace: true } }",
+		advice: map[string]advice{
+			"items": {"values", "did you mean `values`?"},
+			"from":  {"file", "did you mean `file`?"},
+		},
+	}
+	identityPlace = place{
+		name:    "an identity",
+		words:   []string{"from", "replace"},
+		example: "identify: { user: { from: jwt.sub, replace: true } }",
+		advice:  map[string]advice{"source": {"from", "did you mean `from`?"}},
 	}
 	tierUsePlace = place{
 		name:    "`tier`",
@@ -245,7 +262,7 @@ var ruleAdvice = map[string]advice{
 	"nolint":      {"waive", "write `waive: { CHECK: \"why\" }`"},
 	"suppress":    {"waive", "write `waive: { CHECK: \"why\" }`"},
 	"id":          {"name", "did you mean `name`?"},
-	"replaces":    {"instead_of", "did you mean `instead_of`?"},
+	"replaces":    {"instead_of", "write `instead_of: NAME` for another rule, or `replace: true` to take the place of this name in an earlier layer"},
 	"tiers":       {"tier", "say `tiers:` at the top of the file, and `tier: { from: plan, else: free }` in the rule"},
 	"plan":        {"tier", "write `tier: { from: plan, else: free }`, with `tiers:` at the top of the file"},
 }

@@ -1,8 +1,8 @@
 package rulefile
 
 import (
-	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"tidegate.dev/tidegate/internal/lang/bounded"
@@ -20,12 +20,14 @@ type Options struct {
 // Read reads a rule file with all that it includes, or a folder, whose *.yaml
 // and *.yml but for tests are joined as if one file included them. The File is nil only when
 // nothing could be read; it is fit for use only when the list has no errors.
-func Read(name string, o Options) (*File, diag.List) {
-	d := newDecoder(name, o)
-	if info, err := os.Stat(name); err == nil && info.IsDir() {
-		d.readFolder(name)
-	} else {
-		d.readFile(name, diag.Pos{File: name}, nil)
+func Read(name string, o Options) (*File, diag.List) { return Join([]Layer{{Name: name}}, o) }
+
+// Join is Read for several layers. A name that two of them have is an error, unless the later
+// one says `replace`.
+func Join(layers []Layer, o Options) (*File, diag.List) {
+	d := newLayeredDecoder(layers, o)
+	for d.at = range layers {
+		d.readLayer()
 	}
 	return d.finish()
 }
@@ -38,7 +40,9 @@ func Parse(name string, src []byte, o Options) (*File, diag.List) {
 	return d.finish()
 }
 
-func newDecoder(name string, o Options) *decoder {
+func newDecoder(name string, o Options) *decoder { return newLayeredDecoder([]Layer{{Name: name}}, o) }
+
+func newLayeredDecoder(layers []Layer, o Options) *decoder {
 	if o.ReadFile == nil {
 		o.ReadFile = bounded.Files(MaxBytes)
 	}
@@ -48,14 +52,20 @@ func newDecoder(name string, o Options) *decoder {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	var names []string
+	for _, l := range layers {
+		names = append(names, l.Name)
+	}
 	return &decoder{
 		o:        o,
 		now:      o.Now(),
-		file:     &File{Name: name, lines: make(map[string]diag.Lines)},
+		layers:   layers,
+		file:     &File{Name: strings.Join(names, ", "), Layers: make([][]string, len(layers)), lines: make(map[string]diag.Lines)},
 		reported: make(map[reportKey]bool),
 		broken:   make(map[diag.Pos]bool),
-		once:     make(map[string]diag.Pos),
+		once:     make(map[string]said),
 
+		ruleAt:    make(map[string]int),
 		listAt:    make(map[string]int),
 		tierAt:    make(map[string]int),
 		addresses: make(map[*List]bool),
@@ -69,7 +79,7 @@ func (d *decoder) finish() (*File, diag.List) {
 		d.file.Pos = d.trees[0].root.Pos
 		d.decode()
 	}
-	if len(d.trees) == 0 {
+	if len(d.trees) == 0 && len(d.file.Domains) == 0 {
 		return nil, d.problems.List()
 	}
 	return d.file, d.problems.List()
@@ -77,37 +87,30 @@ func (d *decoder) finish() (*File, diag.List) {
 
 func (d *decoder) decode() {
 	var roots []object
+	var layers []int // that they are of
 	for _, t := range d.trees {
 		if o, ok := d.root(t); ok {
-			roots = append(roots, o)
+			roots, layers = append(roots, o), append(layers, t.layer)
 		}
 	}
 	if len(roots) == 0 {
 		return
 	}
-	for _, o := range roots {
-		d.identify(o)
+	each := func(do func(object)) {
+		for i, o := range roots {
+			d.at = layers[i]
+			do(o)
+		}
 	}
-	for _, o := range roots {
-		d.lists(o)
-	}
-	for _, o := range roots {
-		d.settings(o)
-	}
-	for _, o := range roots {
-		d.tiers(o)
-	}
-	for _, o := range roots {
-		d.exempt(o)
-	}
-	for _, o := range roots {
-		d.waive(o, "", Extent{From: o.at})
-	}
+	each(d.identify)
+	each(d.lists)
+	each(d.settings)
+	each(d.tiers)
+	each(d.exempt)
+	each(func(o object) { d.waive(o, "", Extent{From: o.at}) })
 	written := false
-	for _, o := range roots {
-		written = d.rules(o) || written
-	}
-	if !written && !d.partial {
+	each(func(o object) { written = d.rules(o) || written })
+	if !written && !d.partial && len(d.file.Domains) == 0 {
 		d.fail(roots[0].at, "there are no rules", "write `rules:` with at least one, as in `- { name: api, per: ip, limits: 100/minute }`")
 	}
 	d.unusedTiers()

@@ -1,6 +1,8 @@
 package rulefile
 
 import (
+	"slices"
+
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/lang/diag"
 	"tidegate.dev/tidegate/internal/lang/yamltree"
@@ -9,12 +11,7 @@ import (
 // root takes a tree as a rule file and holds it to its version.
 func (d *decoder) root(t tree) (object, bool) {
 	for _, f := range t.root.Fields {
-		switch f.Key.Value {
-		case "domain":
-			d.fail(f.Key.Pos, "a file with `domain` is a configuration of envoyproxy/ratelimit, which is not read yet",
-				"write a rule file: `version: 1`, then `rules:` with what `descriptors` says")
-			return object{}, false
-		case "cases":
+		if f.Key.Value == "cases" {
 			d.fail(f.Key.Pos, "a file with `cases` is a test of rules, not a rule file",
 				"run it with `tidegate test`, and call it NAME_test.yaml: then a folder is read without it")
 			return object{}, false
@@ -40,6 +37,7 @@ func (d *decoder) version(o object) {
 
 // settings are the fields that the whole set has once, whichever file says them.
 func (d *decoder) settings(o object) {
+	d.instead = d.replacedSettings(o)
 	if n := d.only(o, "defaults"); n != nil {
 		d.defaults(n)
 	}
@@ -61,11 +59,9 @@ func (d *decoder) only(o object, word string) *yamltree.Node {
 	if n == nil {
 		return nil
 	}
-	if at, ok := d.once[word]; ok {
-		d.fail(o.key(word), diag.Quote(word)+" is already set at "+where(at), "keep one of the two: it holds for the rules of all files")
+	if !d.define("setting "+diag.Quote(word), o.key(word), slices.Contains(d.instead, word), "keep one of the two: it holds for the rules of all files") {
 		return nil
 	}
-	d.once[word] = o.key(word)
 	return n
 }
 

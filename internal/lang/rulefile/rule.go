@@ -30,7 +30,7 @@ func (d *decoder) rule(n *yamltree.Node) {
 	if !ok {
 		return
 	}
-	r := &Rule{Pos: n.Pos, Share: wholeShare}
+	r := &Rule{Pos: n.Pos, Share: wholeShare, layer: d.at}
 	r.Name = d.ruleName(o)
 	if r.Name.Text != "" {
 		o.at = r.Name.Pos // what is missing is told there
@@ -54,7 +54,7 @@ func (d *decoder) rule(n *yamltree.Node) {
 	} else {
 		d.limitRule(o, r, sc)
 	}
-	d.file.Rules = append(d.file.Rules, r)
+	d.put(r, o)
 }
 
 func (d *decoder) ruleName(o object) Word {
@@ -71,12 +71,7 @@ func (d *decoder) ruleName(o object) Word {
 		d.fail(n.Pos, diag.Quote(text)+" cannot be the name of a rule", "use up to 64 letters, digits, `.`, `-` and `_`, such as `sign-ups`")
 		return Word{}
 	}
-	key := "rule " + text
-	if at, ok := d.once[key]; ok {
-		d.fail(n.Pos, "rule "+diag.Quote(text)+" is already defined at "+where(at), "give one of the two another name: the counters belong to the name")
-	} else {
-		d.once[key] = n.Pos
-	}
+	d.define("rule "+diag.Quote(text), n.Pos, d.replaces(o), "give one of the two another name: the counters belong to the name")
 	return Word{text, n.Pos}
 }
 
@@ -104,7 +99,7 @@ func (d *decoder) names(o object, word, hint string) []Word {
 }
 
 // denies are the words of a rule that denies: it counts nothing.
-var denies = []string{"name", "match", "when", "unless", "deny", "respond", "mode", "waive"}
+var denies = []string{"name", "match", "when", "unless", "deny", "respond", "mode", "waive", "replace"}
 
 func (d *decoder) denyRule(o object, r *Rule) {
 	r.Deny = true

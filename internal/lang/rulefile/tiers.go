@@ -43,19 +43,24 @@ func (d *decoder) tiers(root object) {
 			d.fail(f.Key.Pos, diag.Quote(name)+" cannot be the name of a tier", "use up to 64 letters, as in `free`; `else` is what a rule says for all others")
 			continue
 		}
-		if at, ok := d.tierAt[name]; ok {
-			d.fail(f.Key.Pos, "tier "+diag.Quote(name)+" is already defined at "+where(d.file.Tiers[at].Name.Pos), "give one of the two another name")
-			continue
-		}
 		t := Tier{Name: Word{name, f.Key.Pos}}
+		replace := false
 		if f.Value.Kind == yamltree.Null {
 			d.fail(f.Key.Pos, "nothing is written after "+diag.Quote(name+":"), tiersHint)
 		} else if in, ok := d.open(f.Value, &tierPlace); ok {
 			t.said = in
+			replace = d.replaces(in)
 			t.Terms = d.terms(in, scope{unsure: true})
 			if !in.saysAny(termWords) {
 				d.fail(f.Value.Pos, "tier "+diag.Quote(name)+" says nothing", "write what it has: "+diag.Choice(termWords))
 			}
+		}
+		if !d.define("tier "+diag.Quote(name), f.Key.Pos, replace, "give one of the two another name") {
+			continue
+		}
+		if i, again := d.tierAt[name]; again {
+			d.file.Tiers[i] = t
+			continue
 		}
 		// Kept even after a mistake, so that its rules are not told that it is unknown.
 		d.tierAt[name] = len(d.file.Tiers)

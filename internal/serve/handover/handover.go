@@ -28,6 +28,8 @@ const (
 	// the first place. After them come the pipe to read its words from and the one
 	// to answer by.
 	envHeir = "TIDEGATE_HANDOVER"
+	// envLeft is a folder with what the predecessor has left; see Options.Leave.
+	envLeft = "TIDEGATE_HANDOVER_LEFT"
 	held    = "held"
 	own     = "own"
 

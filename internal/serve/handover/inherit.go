@@ -15,6 +15,7 @@ type Heir struct {
 	sockets     []socket
 	held        bool         // by systemd, too
 	predecessor *predecessor // nil: it follows nobody
+	left        string       // a folder; "": none
 }
 
 type socket struct {
@@ -28,8 +29,8 @@ type socket struct {
 func Inherit() (*Heir, error) { return inherit(firstFD) }
 
 func inherit(first int) (*Heir, error) {
-	fds, pid, names, heir := os.Getenv(envFDs), os.Getenv(envPID), os.Getenv(envNames), os.Getenv(envHeir)
-	for _, name := range []string{envFDs, envPID, envNames, envHeir} {
+	fds, pid, names, heir, left := os.Getenv(envFDs), os.Getenv(envPID), os.Getenv(envNames), os.Getenv(envHeir), os.Getenv(envLeft)
+	for _, name := range []string{envFDs, envPID, envNames, envHeir, envLeft} {
 		if err := os.Unsetenv(name); err != nil {
 			return nil, err
 		}
@@ -51,7 +52,7 @@ func inherit(first int) (*Heir, error) {
 		h.sockets = append(h.sockets, s)
 	}
 	if heir != "" {
-		h.predecessor = newPredecessor(first + n)
+		h.predecessor, h.left = newPredecessor(first+n), left
 	}
 	return h, nil
 }
@@ -108,6 +109,10 @@ func (h *Heir) Held() bool { return h.held }
 
 // Follows reports whether a predecessor waits for this process.
 func (h *Heir) Follows() bool { return h.predecessor != nil }
+
+// Left returns the folder in which the predecessor has left something; "" if it has not. It is
+// there until this process is prepared.
+func (h *Heir) Left() string { return h.left }
 
 // Close lets go of what was inherited and not asked for.
 func (h *Heir) Close() {

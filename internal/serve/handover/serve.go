@@ -25,6 +25,10 @@ type Options struct {
 	Upgrade <-chan os.Signal
 	// Stopping, if there is one, is called when the process begins to end.
 	Stopping func()
+	// Leave, if there is one, writes what a successor needs before it is prepared into a folder
+	// that is new and empty; see [Heir.Left]. Without it, or if it fails, the successor goes on by
+	// itself.
+	Leave func(folder string) error
 	// Resumed, if there is one, is called when a successor did not take over after
 	// the counters were written for it.
 	Resumed func()

@@ -22,8 +22,9 @@ type successor struct {
 	state   error
 }
 
-// start runs this program again, with the sockets of doors; heir is whose they are.
-func start(doors []*opened, heir string) (*successor, error) {
+// start runs this program again, with the sockets of doors; heir is whose they are, and left the
+// folder with what this process leaves it.
+func start(doors []*opened, heir, left string) (*successor, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
@@ -50,6 +51,9 @@ func start(doors []*opened, heir string) (*successor, error) {
 		return nil, err
 	}
 	cmd.Env = append(os.Environ(), envFDs+"="+strconv.Itoa(len(doors)), envNames+"="+strings.Join(names, ":"), envHeir+"="+heir)
+	if left != "" {
+		cmd.Env = append(cmd.Env, envLeft+"="+left)
+	}
 	if err := cmd.Start(); err != nil {
 		s.close()
 		return nil, fmt.Errorf("start %s: %w", self, err)

@@ -40,7 +40,9 @@ func (p *process) replace(ctx context.Context) (*successor, <-chan struct{}, err
 	if p.held {
 		whose = held
 	}
-	s, err := start(p.doors, whose)
+	left, drop := p.leaveFiles()
+	defer drop()
+	s, err := start(p.doors, whose, left)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -73,6 +75,25 @@ func (p *process) replace(ctx context.Context) (*successor, <-chan struct{}, err
 	}
 	closeAll(again)
 	return s, gone, nil
+}
+
+// leaveFiles writes what a successor needs before it is prepared; "" if that is nothing.
+func (p *process) leaveFiles() (folder string, drop func()) {
+	drop = func() {}
+	if p.Leave == nil {
+		return "", drop
+	}
+	folder, err := os.MkdirTemp("", "tidegate-left-")
+	if err == nil {
+		drop = func() { os.RemoveAll(folder) }
+		err = p.Leave(folder)
+	}
+	if err != nil {
+		p.Log.Warn("upgrade: nothing could be left for the successor, which has to find the rules by itself", "err", err)
+		drop()
+		return "", func() {}
+	}
+	return folder, drop
 }
 
 // give writes the counters, and returns when the successor serves with them.

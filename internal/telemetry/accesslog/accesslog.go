@@ -85,6 +85,7 @@ func (l *logLine) served(r *Record) {
 	l.number("sent", r.Sent)
 	l.number("received", r.Received)
 	l.milliseconds("duration_ms", r.Duration)
+	l.textIfSet("trace", r.Trace)
 }
 
 // asked is about a request of which somebody asked whether it may pass.

@@ -46,15 +46,15 @@ func (k Keys) show(key string, l *tidegate.Limit) string {
 
 // hashed returns the beginning of the SHA-256 in hex, or part itself if it is an address.
 func hashed(part string) string {
-	if isAddress(part) {
+	if IsAddress(part) {
 		return strings.Clone(part)
 	}
 	sum := sha256.Sum256([]byte(part))
 	return hex.EncodeToString(sum[:hashBytes])
 }
 
-// isAddress reports whether s is an address, a network, or the mark of a client without one.
-func isAddress(s string) bool {
+// IsAddress reports whether s is an address, a network, or the mark of a client without one.
+func IsAddress(s string) bool {
 	if s == "@" {
 		return true
 	}

@@ -16,6 +16,7 @@ type Record struct {
 	Door     string
 	Time     time.Time
 	ID       string
+	Trace    string // the id of its trace; "" if that is not recorded
 	Client   netip.Addr
 	Method   string
 	Host     string

@@ -42,11 +42,29 @@ const (
 	// ShadowFailed: a rule in shadow mode has no answer of any counter.
 	ShadowFailed = Whole + 1
 
+	// The following are told beside one of those above, and say more about it.
+
+	// Candidate: beside ShadowRefused, it is the candidate of a rule that is enforced.
+	Candidate = Whole + 2
+	// Elastic: beside Soft, the room above the nominal limit is that of an elastic limit.
+	Elastic = Whole + 3
+	// Queued: the request waited in a queue of the rule, whether it was admitted then or not.
+	Queued = Whole + 4
+	// FailedOpen: beside Failed, the request was admitted.
+	FailedOpen = Whole + 5
+	// FailedClosed: beside Failed, the request was refused.
+	FailedClosed = Whole + 6
+	// FailedLocal: the store had no answer, and counters of this process decided.
+	FailedLocal = Whole + 7
+
 	// Count is how many there are.
-	Count = Whole + 2
+	Count = Whole + 8
 )
 
-var names = [Count]string{"ok", "waited", "soft", "refused", "denied", "error", "canceled", "shadow_refused", "shadow_error"}
+var names = [Count]string{
+	"ok", "waited", "soft", "refused", "denied", "error", "canceled", "shadow_refused", "shadow_error",
+	"candidate", "elastic", "queued", "failed_open", "failed_closed", "failed_local",
+}
 
 // String is the word in the access log and the label in the metrics.
 func (o Outcome) String() string { return names[o] }
@@ -54,7 +72,7 @@ func (o Outcome) String() string { return names[o] }
 // Of is what became of a request by all rules together.
 func Of(d *tidegate.Decision) Outcome {
 	switch {
-	case errors.Is(d.Err, context.Canceled): // whatever the fail mode makes of it
+	case d.Err != nil && errors.Is(d.Err, context.Canceled): // whatever the fail mode makes of it
 		return Canceled
 	case d.Err != nil && d.Limit != nil: // else only rules in shadow mode were asked about
 		return Failed
@@ -75,7 +93,7 @@ func Of(d *tidegate.Decision) Outcome {
 // Decided reports whether anybody decided, of whom DecidedBy has the word: nobody had
 // to where nothing limits the request, and nobody did where the client left first.
 func Decided(d *tidegate.Decision) bool {
-	return d.Limit != nil && !errors.Is(d.Err, context.Canceled)
+	return d.Limit != nil && (d.Err == nil || !errors.Is(d.Err, context.Canceled))
 }
 
 // DecidedBy is the word for who decided: local, remembered, rule, or the store, by the

@@ -101,6 +101,7 @@ if drained + hold < now then hold, kept = 0, 0 end
 if lease > hold then hold = lease end
 if hold > 0 then
   freed = drained + hold - now + 1 -- until nothing is held back
+  if freed < 1 then freed = 1 end -- only this one holds something back
   held = -floor(-hold * 1024 / em)
   if held > kept then kept = held end
   held = kept
@@ -245,10 +246,12 @@ end
 
 --:back
 --<bucket pair>
+local unknown = taken < 0
+if unknown then taken, takent = now, 0 end
 local more, moret = events(n, pace) -- more than this law holds drains at its own pace
 local half = floor(pace / 2)
-if after(now, 0, taken + tau, takent + taut) then
-  changed = false -- it does not count any more
+if after(now, 0, taken + tau, takent + taut) or unknown and leaky == 1 then
+  changed = false -- it does not count any more, or somebody may wait for it
 elseif leaky == 1 and (not after(now + lag + own, ownt, taken, takent) or
     after(now + lag + own, ownt - half, taken + more, takent + moret)) then
   -- Others leave after it: its turn stays unused, or two would leave at once.

@@ -21,7 +21,8 @@ end
 --<moves>
 for i = 2, #ARGV do
   local arg, reserved, lease, state, till = ARGV[i], 0, 0
-  -- n events were taken at an instant, in a calendar period that began at charged.
+  -- n events were taken at an instant, in a calendar period that began at charged; before 0,
+  -- the instant means those taken last.
   local kind, verb, key, id, n, taken, takent, charged, from = unpack('<BBI2c9ddI2d', arg)
   local box = kind < 5 and (boxes[key] or call('GET', KEYS[key])) or ''
   boxes[key] = box

@@ -55,7 +55,7 @@ if total > 0 then reset = finish - now end
 if k == 0 or short then later = finish - now end
 
 --:back
-if start == charged then
+if start == charged or taken < 0 then
   total = n < total and total - n or 0
   if total == 0 then state, till = '', 0 else state, till = pack('<dI4', start, total), finish end
 end

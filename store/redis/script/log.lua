@@ -96,7 +96,12 @@ if (k == 0 or short) and unit + reserved <= events then
 end
 
 --:back
-call('LREM', KEYS[key], -n, string.format('%.0f', taken))
+if taken < 0 then
+  if n > total then n = total end
+  if n > 0 then call('LTRIM', KEYS[key], 0, -n - 1) end
+else
+  call('LREM', KEYS[key], -n, string.format('%.0f', taken))
+end
 
 --:seek
 if total == 0 then -- it may be kept as counts

@@ -146,13 +146,15 @@ state, till, box, at = '', 0, (without(box, id)), nil
 
 --:back
 local i = floor(taken / width) - base
-if i >= 0 and i < #counts / 4 then
+if taken < 0 then i = #counts / 4 - 1 end
+while n > 0 and i >= 0 and i < #counts / 4 do
   local one = nth(counts, i)
-  if n > one then n = one end
-  counts = sub(counts, 1, 4 * i) .. pack('<I4', one - n) .. sub(counts, 4 * i + 5)
-  total, changed = total - n, true
-  base, counts = trim(base, total, counts)
+  local some = n < one and n or one
+  counts = sub(counts, 1, 4 * i) .. pack('<I4', one - some) .. sub(counts, 4 * i + 5)
+  total, changed = total - some, true
+  n, i = taken < 0 and n - some or 0, i - 1
 end
+if changed then base, counts = trim(base, total, counts) end
 if changed then
   if total > 0 then
     state, till = pack('<dI4', base, total) .. counts, (base + #counts / 4 + parts) * width

@@ -56,7 +56,11 @@ end
 
 --:back
 local paid = floor(taken / period)
-if paid == number then
+if taken < 0 then
+  if n > cur then prev, n = n - cur < prev and prev - n + cur or 0, cur end
+  cur = cur - n
+  state, till = slid(number, prev, cur, period)
+elseif paid == number then
   cur = n < cur and cur - n or 0
   state, till = slid(number, prev, cur, period)
 elseif paid == number - 1 then

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"tidegate.dev/tidegate/bench/internal/report"
+	"tidegate.dev/tidegate/bench/internal/rig"
+)
+
+// warmUp is the heat before the first round, which does not count.
+const warmUp = time.Second
+
+// entrant is a server that is asked in one way, with what it did in each round.
+type entrant struct {
+	name        string
+	race        string
+	address     string
+	pid         int
+	descriptors int
+	rival       *entrant
+
+	rates  []float64
+	micros []float64 // of its own CPU time per call
+	p50    []float64 // milliseconds
+	p99    []float64
+	bad    int64
+}
+
+type entrants []*entrant
+
+// race lets the entrants take turns; every other round goes backwards, so that
+// nobody always comes after the same one.
+func race(ctx context.Context, es entrants, rounds int, d time.Duration) error {
+	order := slices.Clone(es)
+	for round := range rounds + 1 {
+		length := d
+		if round == 0 {
+			length = warmUp
+		}
+		for _, e := range order {
+			if err := e.run(ctx, round, rounds, length); err != nil {
+				return fmt.Errorf("%s: %w", e.name, err)
+			}
+		}
+		slices.Reverse(order)
+	}
+	return nil
+}
+
+// run is one heat.
+func (e *entrant) run(ctx context.Context, round, rounds int, d time.Duration) error {
+	t, err := load(ctx, e.address, e.pid, e.descriptors, d)
+	if err != nil {
+		return err
+	}
+	rig.Progress("round %d of %d: %s: %s calls/s, %.1f µs of CPU each", round, rounds, e.name, report.Thousands(int64(t.rate())), t.micros())
+	if e.bad += t.Wrong; t.Wrong > 0 {
+		rig.Progress("  %d are wrong; the first: %s", t.Wrong, t.First)
+	}
+	if round > 0 {
+		e.rates, e.micros = append(e.rates, t.rate()), append(e.micros, t.micros())
+		e.p50, e.p99 = append(e.p50, t.P50.Seconds()*1000), append(e.p99, t.P99.Seconds()*1000)
+	}
+	return nil
+}
+
+// against is the rate of one by that of its rival, of the median round.
+func (e *entrant) against() float64 { return medianRatio(e.rates, e.rival.rates) }
+
+// cost is the CPU time of a call by that of its rival's, of the median round.
+func (e *entrant) cost() float64 { return medianRatio(e.micros, e.rival.micros) }
+
+func medianRatio(own, rival []float64) float64 {
+	var ratios []float64
+	for i, n := range own {
+		ratios = append(ratios, n/rival[i])
+	}
+	return report.Median(ratios)
+}
+
+func (es entrants) wrong() (n int64) {
+	for _, e := range es {
+		n += e.bad
+	}
+	return n
+}

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/bench/internal/daemon"
+	"tidegate.dev/tidegate/bench/internal/process"
+	"tidegate.dev/tidegate/bench/internal/report"
+	"tidegate.dev/tidegate/bench/internal/rig"
+	"tidegate.dev/tidegate/internal/chain"
+	"tidegate.dev/tidegate/internal/chain/queue"
+	"tidegate.dev/tidegate/internal/front/rls"
+	"tidegate.dev/tidegate/internal/telemetry"
+	"tidegate.dev/tidegate/internal/telemetry/offenders"
+	"tidegate.dev/tidegate/rules/envoy"
+	"tidegate.dev/tidegate/store/memory"
+)
+
+const (
+	childWord = "-child"
+	domain    = "bench"
+	inFlight  = 32
+
+	domainText = "domain: bench\ndescriptors:\n  - key: user\n    rate_limit: { unit: day, requests_per_unit: 1000000 }\n"
+)
+
+// playChild is main of the processes that this program starts of itself: a rate limit service,
+// watched or not.
+func playChild(ctx context.Context, args []string) error {
+	if len(args) != 2 || args[0] != "on" && args[0] != "off" {
+		return fmt.Errorf("no such child: %q", args)
+	}
+	debug.SetGCPercent(400) // as tidegate serve
+	l, err := net.Listen("tcp", args[1])
+	if err != nil {
+		return err
+	}
+	server, err := newRLS(args[0] == "on")
+	if err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	return server.Serve(l)
+}
+
+// newRLS returns a service on counters in memory that is watched as tidegate serve does, or not at
+// all.
+func newRLS(watched bool) (*rls.Server, error) {
+	set, err := envoy.Load([]envoy.File{{Name: "bench.yaml", Text: []byte(domainText)}}, envoy.Options{})
+	if err != nil {
+		return nil, err
+	}
+	counters := memory.New()
+	o := rls.Options{Domains: func() *envoy.Set { return set }, Near: counters, Store: queue.New(chain.Adapt(counters))}
+	if watched {
+		metrics := telemetry.New(prometheus.NewRegistry(), "memory")
+		door := metrics.Door("rls")
+		lists := offenders.New(offenders.Options{})
+		o.Counted = door.ObserveMany
+		o.Each = func(key string, d *tidegate.Decision, _ bool) { lists.One(key, d) }
+	}
+	return rls.New(o), nil
+}
+
+// service is a child that is asked.
+type service struct {
+	name  string
+	child *daemon.Server
+	conn  *grpc.ClientConn
+
+	rates, micros []float64
+}
+
+// measureRLS compares services with everything on and with nothing on.
+func measureRLS(ctx context.Context, rounds int, heat time.Duration, s *summary) error {
+	dir, err := os.MkdirTemp("", "tidegate-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	var both []*service
+	for _, name := range []string{"off", "on"} {
+		one, err := startService(ctx, dir, name)
+		if err != nil {
+			return err
+		}
+		defer one.stop()
+		both = append(both, one)
+	}
+	off, on := both[0], both[1]
+	for round := range rounds + 1 {
+		rig.Progress("rls: round %d of %d", round, rounds)
+		for i := range both {
+			if err := both[(i+round)%2].play(ctx, heat); err != nil {
+				return err
+			}
+		}
+		if round == 0 {
+			off.rates, on.rates, off.micros, on.micros = nil, nil, nil, nil
+		}
+	}
+	s.rls = medianRatio(off.micros, on.micros)
+	t := report.Table{
+		Title: "The rate limit service for Envoy, watched and not",
+		Note:  fmt.Sprintf("%d calls in flight of one descriptor each, %d users, medians of %d rounds. On against off is calls per second of the server's CPU time: the load generator, whose cores are the same, takes as much.", inFlight, users, rounds),
+		Head:  []string{"", "calls/s", "CPU of the server, µs/call"},
+	}
+	for _, one := range both {
+		t.Add(one.name, report.Thousands(int64(report.Median(one.rates))), fmt.Sprintf("%.1f", report.Median(one.micros)))
+	}
+	t.Add("on against off", "", fmt.Sprintf("%.3fx", s.rls))
+	s.tables = append(s.tables, t)
+	return nil
+}
+
+func startService(ctx context.Context, dir, name string) (*service, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program to run it again: %w", err)
+	}
+	address, err := daemon.FreeAddress()
+	if err != nil {
+		return nil, err
+	}
+	child, err := daemon.Start("the service, "+name, dir, address, nil, self, childWord, name, address)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		child.Stop()
+		return nil, err
+	}
+	one := &service{name: name, child: child, conn: conn}
+	err = child.Await(ctx, func(ctx context.Context) error {
+		_, err := pb.NewRateLimitServiceClient(conn).ShouldRateLimit(ctx, question(1))
+		return err
+	})
+	if err != nil {
+		one.stop()
+		return nil, err
+	}
+	return one, nil
+}
+
+func (one *service) stop() {
+	_ = one.conn.Close()
+	one.child.Stop()
+}
+
+func question(n int) *pb.RateLimitRequest {
+	return &pb.RateLimitRequest{Domain: domain, Descriptors: []*common.RateLimitDescriptor{{
+		Entries: []*common.RateLimitDescriptor_Entry{{Key: "user", Value: fmt.Sprintf("user-%08d", n)}},
+	}}}
+}
+
+// play asks for a heat.
+func (one *service) play(ctx context.Context, heat time.Duration) error {
+	client := pb.NewRateLimitServiceClient(one.conn)
+	questions := make([]*pb.RateLimitRequest, 1<<10)
+	for i := range questions {
+		questions[i] = question(rand.IntN(users))
+	}
+	before, err := process.TreeTime(one.child.PID)
+	if err != nil {
+		return err
+	}
+	var calls atomic.Int64
+	var failed atomic.Pointer[error]
+	var all sync.WaitGroup
+	start := time.Now()
+	for i := range inFlight {
+		all.Go(func() {
+			for n := i * 31; time.Since(start) < heat; n++ {
+				out, err := client.ShouldRateLimit(ctx, questions[n%len(questions)])
+				if err == nil && (out.OverallCode != pb.RateLimitResponse_OK || len(out.Statuses) != 1) {
+					err = fmt.Errorf("answered %v, so that the comparison is void", out)
+				}
+				if err != nil {
+					failed.Store(&err)
+					return
+				}
+				calls.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	took := time.Since(start)
+	if err := failed.Load(); err != nil {
+		return *err
+	}
+	after, err := process.TreeTime(one.child.PID)
+	if err != nil {
+		return err
+	}
+	n := float64(calls.Load())
+	one.rates = append(one.rates, n/took.Seconds())
+	one.micros = append(one.micros, float64((after-before).Microseconds())/n)
+	return nil
+}

@@ -1,0 +1,97 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain"
+	"tidegate.dev/tidegate/internal/chain/board"
+)
+
+// Follow has a program hold to what operators order by the gateways of `tidegate serve` that
+// share its Redis: their bans and overrides are put in force in live, now and within a second
+// of every order, until the Store is closed. live is the [rules.Live] of the rules of a Gate.
+//
+//	set, err := rules.Load("rules.yaml", rules.Config{})
+//	…
+//	live := rules.NewLive(set)
+//	fleet.Follow(store, live)
+//	gate := tidegate.NewGate(live, store)
+//
+// A measure that cannot hold here, because the rules have changed or are others, is told to
+// [Options].OnMeasure, and the others hold.
+//
+// [rules.Live]: https://pkg.go.dev/tidegate.dev/tidegate/rules#Live
+func Follow[M, P any](s *Store, live interface{ SetMeasures(all []M) []P }) {
+	told := make(map[string]bool)
+	s.board.Watch(func(all []board.Record) {
+		measures := make([]M, 0, len(all))
+		var problems []error
+		for _, r := range all {
+			var m M
+			if err := json.Unmarshal(r.Body, &m); err != nil {
+				problems = append(problems, fmt.Errorf("measure %s: %w", r.ID, err))
+				continue
+			}
+			measures = append(measures, m)
+		}
+		for _, p := range live.SetMeasures(measures) {
+			problems = append(problems, fmt.Errorf("%v", p))
+		}
+		s.Forget() // what was refused may no longer be
+		told = s.cannotHold(problems, told)
+	})
+	s.board.Start()
+}
+
+// cannotHold tells of problems that were not told before, and returns all of them.
+func (s *Store) cannotHold(problems []error, told map[string]bool) map[string]bool {
+	now := make(map[string]bool, len(problems))
+	for _, err := range problems {
+		if text := err.Error(); !now[text] {
+			now[text] = true
+			if s.o.OnMeasure != nil && !told[text] {
+				s.o.OnMeasure(err)
+			}
+		}
+	}
+	return now
+}
+
+func init() {
+	board.Register(func(s tidegate.Store) (*board.Board, bool) {
+		own, ok := s.(*Store)
+		if !ok {
+			return nil, false
+		}
+		return own.board, true
+	})
+	chain.RegisterShelf(func(s tidegate.Store, name string) (chain.Shelf, bool) {
+		own, ok := s.(*Store)
+		if !ok {
+			return nil, false
+		}
+		return own.shared.Shelf(name), true
+	})
+}
+
+// openBoard opens what operators' orders travel by.
+func (s *Store) openBoard() (err error) {
+	s.board, err = board.Open(board.Options{
+		Table: s.shared.Table(), Self: board.Node{ID: s.registry.ID(), Name: s.name}, Members: s.followers, File: s.o.StateFile, Log: s.o.Log,
+	})
+	return err
+}
+
+// followers lists the members, and which of them follow the board.
+func (s *Store) followers(ctx context.Context) ([]board.Member, error) {
+	members, err := s.Members(ctx)
+	all := make([]board.Member, len(members))
+	for i := range members {
+		m := &members[i]
+		all[i] = board.Member{Node: board.Node{ID: m.ID, Name: m.Name}, Follows: m.Follows}
+	}
+	return all, err
+}

@@ -1,0 +1,124 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"tidegate.dev/tidegate/store/redis"
+)
+
+// Eviction is what a server does to counters when its memory is full.
+type Eviction struct {
+	Server string // its address in a cluster, otherwise "Redis"
+	// Policy is its maxmemory-policy, by which it may evict counters.
+	Policy string
+	// Evicted is how many keys it has evicted since it was last told of, of whatever prefix;
+	// 0: it may.
+	Evicted int64
+}
+
+func (e Eviction) String() string {
+	return fmt.Sprintf("%s evicts counters when its memory is full, and whoever was counted starts afresh: set maxmemory-policy to noeviction instead of %s", e.Server, e.Policy)
+}
+
+const (
+	// infoPause is between two looks at what the servers say about themselves.
+	infoPause = 5 * time.Second
+	// infoLasts is how long it is shown what a server said.
+	infoLasts = 4 * infoPause
+)
+
+// servers watches what servers say about themselves, above all whether they evict keys. It
+// looks when it is told that they answer, beside the requests.
+type servers struct {
+	info func(context.Context) ([]redis.Info, error)
+	tell func(Eviction) // may be nil
+
+	mu      sync.Mutex
+	looking bool                  // under mu
+	next    time.Time             // under mu: not before
+	seen    map[string]serverInfo // under mu: by server
+	evicted int64                 // under mu: since Open
+}
+
+type serverInfo struct {
+	redis.Info
+	at time.Time
+}
+
+// look has the servers asked, unless that was done a moment ago.
+func (e *servers) look() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := time.Now()
+	if e.looking || now.Before(e.next) {
+		return
+	}
+	e.looking, e.next = true, now.Add(infoPause)
+	go func() {
+		// If this user may not run INFO, nothing is reported: all else works.
+		all, _ := e.info(context.Background())
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.looking = false
+		for _, m := range all {
+			e.noteLocked(m, time.Now())
+		}
+	}()
+}
+
+func (e *servers) noteLocked(m redis.Info, now time.Time) {
+	before, known := e.seen[m.Server]
+	if e.seen == nil {
+		e.seen = make(map[string]serverInfo)
+	}
+	e.seen[m.Server] = serverInfo{m, now}
+	grown := m.Evicted - before.Evicted
+	switch {
+	case !known: // what was evicted before is history
+		grown = 0
+	case grown < 0: // it was started anew
+		grown = m.Evicted
+	}
+	e.evicted += grown
+	policy := m.MayEvict() && (!known || !before.MayEvict() || before.Policy != m.Policy)
+	if e.tell != nil && (policy || grown > 0) {
+		e.tell(Eviction{Server: m.Server, Policy: m.Policy, Evicted: grown})
+	}
+}
+
+// warnings say which servers may evict counters.
+func (e *servers) warnings() (all []string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, m := range e.seen {
+		if m.MayEvict() {
+			all = append(all, Eviction{Server: m.Server, Policy: m.Policy}.String())
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (e *servers) total() int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.evicted
+}
+
+// shown is what servers said of late, by name.
+func (e *servers) shown(now time.Time) (all []redis.Info) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, m := range e.seen {
+		if now.Sub(m.at) < infoLasts {
+			all = append(all, m.Info)
+		}
+	}
+	slices.SortFunc(all, func(a, b redis.Info) int { return strings.Compare(a.Server, b.Server) })
+	return all
+}

@@ -1,0 +1,81 @@
+package httplimit
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// isGRPC reports whether r is a call of gRPC, whose client looks for the outcome in Grpc-Status and
+// takes a bare HTTP status of 429 for a server that is unavailable, and tries again at once. There is no
+// gRPC over HTTP/1, and calls of gRPC-Web have a type of their own: both are answered as HTTP.
+func isGRPC(r *http.Request) bool {
+	kind := r.Header["Content-Type"]
+	if r.Method != http.MethodPost || r.ProtoMajor < 2 || len(kind) != 1 {
+		return false
+	}
+	const name = "application/grpc"
+	if len(kind[0]) < len(name) || !strings.EqualFold(kind[0][:len(name)], name) {
+		return false
+	}
+	rest := strings.TrimLeft(kind[0][len(name):], " \t")
+	return rest == "" || rest[0] == '+' || rest[0] == ';'
+}
+
+// The codes of gRPC that a refusal can have.
+const (
+	grpcInvalidArgument   = 3
+	grpcNotFound          = 5
+	grpcPermissionDenied  = 7
+	grpcResourceExhausted = 8
+	grpcInternal          = 13
+	grpcUnavailable       = 14
+	grpcUnauthenticated   = 16
+)
+
+// grpcCode returns the code of gRPC for the status that an HTTP client would get. A limit that is used
+// up is RESOURCE_EXHAUSTED, also where its rule has another status for that, such as 402.
+func grpcCode(status int) int {
+	switch status {
+	case http.StatusBadRequest:
+		return grpcInvalidArgument
+	case http.StatusUnauthorized:
+		return grpcUnauthenticated
+	case http.StatusForbidden:
+		return grpcPermissionDenied
+	case http.StatusNotFound:
+		return grpcNotFound
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return grpcUnavailable
+	}
+	if status >= http.StatusInternalServerError {
+		return grpcInternal
+	}
+	return grpcResourceExhausted
+}
+
+// refuseGRPC answers a call without a message: headers with the outcome in them, and nothing else.
+// The body that a rule may have is not one that the client could read; the sentence in it is
+// sent as the message of the status.
+func refuseGRPC(w http.ResponseWriter, status int, detail string) {
+	h := w.Header()
+	h["Content-Type"] = []string{"application/grpc"}
+	h["Grpc-Status"] = []string{strconv.Itoa(grpcCode(status))}
+	h["Grpc-Message"] = []string{grpcMessage(detail)}
+	w.WriteHeader(http.StatusOK)
+}
+
+// grpcMessage percent-encodes what the header may not have: all but printable ASCII, and the
+// percent sign.
+func grpcMessage(s string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '%' {
+			const digits = "0123456789ABCDEF"
+			b.Write([]byte{'%', digits[c>>4], digits[c&15]})
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,40 @@
+package chain
+
+import (
+	"sync"
+	"time"
+)
+
+// Alarms are channels that are closed at some time. Those who wait for about the same time
+// share one, and its timer: thousands of calls a second, each with the same few milliseconds,
+// would otherwise start and stop as many timers. The zero value is ready.
+type Alarms struct {
+	mu    sync.Mutex
+	began time.Time // steps are counted from here, whatever becomes of the wall clock
+	set   map[int64]chan struct{}
+}
+
+// alarmStep is how much earlier than asked for an alarm may be.
+const alarmStep = 500 * time.Microsecond
+
+// At returns a channel that is closed at the given time, or up to alarmStep earlier.
+func (a *Alarms) At(at time.Time) <-chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.set == nil {
+		a.set, a.began = make(map[int64]chan struct{}), time.Now()
+	}
+	step := int64(at.Sub(a.began) / alarmStep)
+	if c := a.set[step]; c != nil {
+		return c
+	}
+	c := make(chan struct{})
+	a.set[step] = c
+	time.AfterFunc(time.Until(a.began.Add(time.Duration(step)*alarmStep)), func() {
+		a.mu.Lock()
+		delete(a.set, step)
+		a.mu.Unlock()
+		close(c)
+	})
+	return c
+}

@@ -1,0 +1,105 @@
+package chain
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// AnswerBy is the context of a caller that needs an answer by some time, whatever it is. A
+// layer that has a fallback answers by that then, even if its own deadline is later: the caller
+// has not left. The timer is started by whoever waits first, so that a store that answers at
+// once needs none. End it with Stop.
+type AnswerBy struct {
+	context.Context
+	at     time.Time
+	alarms *Alarms
+
+	mu      sync.Mutex
+	early   <-chan struct{} // an alarm; nil: nobody has waited for it yet
+	waiting context.Context // nil: nobody has waited yet
+	cancel  context.CancelFunc
+}
+
+// NewAnswerBy returns a context that ends with ctx, or at the given time. Alarms, which may be
+// nil, spare those a timer who wait by Waits.
+func NewAnswerBy(ctx context.Context, at time.Time, alarms *Alarms) *AnswerBy {
+	return &AnswerBy{Context: ctx, at: at, alarms: alarms}
+}
+
+// Waits returns what those look at who wait for an answer: left is closed when the caller leaves,
+// or when ctx ends in another way; early, if it is not nil, when the caller needs the answer of a
+// fallback. It takes the place of Done.
+func Waits(ctx context.Context) (left, early <-chan struct{}) {
+	a, ok := ctx.(*AnswerBy)
+	if !ok || a.alarms == nil {
+		return ctx.Done(), nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.early == nil {
+		a.early = a.alarms.At(a.at)
+	}
+	return a.Context.Done(), a.early
+}
+
+// answerBy is the key by which layers below others find that a context is one.
+type answerBy struct{}
+
+// FallsBack reports whether ctx has ended and its caller is still there, and wants the answer
+// of a fallback.
+func FallsBack(ctx context.Context) bool {
+	return errors.Is(ctx.Err(), context.DeadlineExceeded) && ctx.Value(answerBy{}) != nil
+}
+
+// Value implements context.Context.
+func (a *AnswerBy) Value(key any) any {
+	if key == (answerBy{}) {
+		return a
+	}
+	return a.Context.Value(key)
+}
+
+// Deadline implements context.Context.
+func (a *AnswerBy) Deadline() (time.Time, bool) {
+	if at, ok := a.Context.Deadline(); ok && at.Before(a.at) {
+		return at, true
+	}
+	return a.at, true
+}
+
+// Done implements context.Context.
+func (a *AnswerBy) Done() <-chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.waiting == nil {
+		a.waiting, a.cancel = context.WithDeadline(a.Context, a.at)
+	}
+	return a.waiting.Done()
+}
+
+// Err implements context.Context.
+func (a *AnswerBy) Err() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	select {
+	case <-a.early:
+		return cmp.Or(a.Context.Err(), context.DeadlineExceeded)
+	default:
+	}
+	if a.waiting == nil {
+		return a.Context.Err()
+	}
+	return a.waiting.Err()
+}
+
+// Stop releases the timer.
+func (a *AnswerBy) Stop() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.cancel != nil {
+		a.cancel()
+	}
+}

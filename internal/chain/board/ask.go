@@ -1,0 +1,314 @@
+package board
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+)
+
+const (
+	// AskTimeout is how long a question waits for answers.
+	AskTimeout = 2500 * time.Millisecond
+	// MaxAnswerBody is how long an answer may be, and MaxQuestionBody a question.
+	MaxAnswerBody   = 64 << 10
+	MaxQuestionBody = 15 << 10
+
+	pollEvery = 40 * time.Millisecond
+	// maxAnswering is how many questions are answered at the same time.
+	maxAnswering = 8
+	// remembered is for how long a question stays known, so that it is answered once.
+	remembered = time.Minute
+)
+
+// mail is the questions of a board.
+type mail struct {
+	mu      sync.Mutex
+	topics  map[string]func([]byte) []byte
+	seen    map[string]time.Time // questions that were answered, or asked here
+	members []Member             // that were last known
+	busy    chan struct{}
+	done    sync.WaitGroup
+}
+
+func (m *mail) open() {
+	m.topics = make(map[string]func([]byte) []byte)
+	m.seen = make(map[string]time.Time)
+	m.busy = make(chan struct{}, maxAnswering)
+}
+
+func (m *mail) wait() { m.done.Wait() }
+
+// first reports whether a question was not seen before.
+func (m *mail) first(id string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	for other, at := range m.seen {
+		if now.Sub(at) > remembered {
+			delete(m.seen, other)
+		}
+	}
+	_, known := m.seen[id]
+	m.seen[id] = now
+	return !known
+}
+
+// Answer has f answer the questions of a topic, here and from other instances. Answers of
+// more than MaxAnswerBody bytes are not sent.
+func (b *Board) Answer(topic string, f func(question []byte) []byte) {
+	b.mail.mu.Lock()
+	defer b.mail.mu.Unlock()
+	b.mail.topics[topic] = f
+}
+
+// answerTo answers a question, and reports whether there is an answer to that topic.
+func (b *Board) answerTo(topic string, question []byte) ([]byte, bool) {
+	if topic == topicHas {
+		return b.has(question), true
+	}
+	b.mail.mu.Lock()
+	f := b.mail.topics[topic]
+	b.mail.mu.Unlock()
+	if f == nil {
+		return nil, false
+	}
+	return f(question), true
+}
+
+// Marks of an answer, before its text.
+const (
+	answered  = "answer"
+	unhandled = "unhandled" // the instance does not know the topic
+	tooLong   = "long"
+)
+
+// answerAll answers questions that are open and were not answered yet, in the background.
+func (b *Board) answerAll(ctx context.Context, open []string) {
+	for _, id := range open {
+		if len(b.mail.busy) == cap(b.mail.busy) {
+			return // at the next look
+		}
+		if !b.mail.first(id) {
+			continue
+		}
+		b.mail.busy <- struct{}{}
+		b.mail.done.Go(func() {
+			defer func() { <-b.mail.busy }()
+			b.answerOne(ctx, id)
+		})
+	}
+}
+
+func (b *Board) answerOne(ctx context.Context, id string) {
+	ctx, cancel := context.WithTimeout(ctx, b.o.Timeout)
+	defer cancel()
+	text, err := b.table.Question(ctx, id)
+	if err != nil || text == "" {
+		return // whoever asked will miss this instance
+	}
+	topic, body, _ := strings.Cut(text, "\n")
+	mark := answered
+	answer, ok := b.answerTo(topic, []byte(body))
+	switch {
+	case !ok:
+		mark = unhandled
+	case len(answer) > MaxAnswerBody:
+		mark, answer = tooLong, nil
+	}
+	_ = b.table.Answer(ctx, id, mark+" "+b.o.Self.ID+" "+b.o.Self.Name+"\n"+string(answer)) // likewise
+}
+
+// Ask puts a question to all instances that follow the board, this one included, and returns
+// their answers, and who has not answered within AskTimeout, and why. An error says that the
+// others could not be asked; the own answer is there even then.
+func (b *Board) Ask(ctx context.Context, topic string, question []byte) (answers map[Node][]byte, missing []Absent, err error) {
+	answers = make(map[Node][]byte)
+	if strings.Contains(topic, "\n") || len(topic)+len(question) > MaxQuestionBody {
+		return answers, nil, fmt.Errorf("the question has %d bytes: at most %d can be asked", len(topic)+len(question), MaxQuestionBody)
+	}
+	ctx, cancel := context.WithTimeout(ctx, AskTimeout)
+	defer cancel()
+	own := make(chan *expectation, 1)
+	b.mail.done.Go(func() {
+		self := &expectation{Member: Member{Node: b.o.Self, Follows: true}, mark: unhandled}
+		if answer, ok := b.answerTo(topic, question); ok {
+			self.mark, self.answer = answered, answer
+		}
+		own <- self
+	})
+	defer func() {
+		self := &expectation{Member: Member{Node: b.o.Self, Follows: true}}
+		select {
+		case self = <-own:
+		default:
+			select {
+			case self = <-own:
+			case <-ctx.Done():
+			}
+		}
+		if self.mark == answered {
+			answers[b.o.Self] = self.answer
+		} else {
+			missing = append(missing, Absent{b.o.Self, self.why()})
+		}
+		slices.SortFunc(missing, func(a, b Absent) int { return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID)) })
+	}()
+	if b.table == nil {
+		return answers, nil, nil
+	}
+	id := rand.Text()
+	b.mail.first(id)
+	members := make(chan []Member, 1)
+	b.mail.done.Go(func() { members <- b.listMembers(ctx) })
+	limited, end := context.WithTimeout(ctx, b.o.Timeout)
+	err = b.table.Ask(limited, id, topic+"\n"+string(question))
+	end()
+	expected := make(map[string]*expectation)
+	for _, m := range <-members {
+		if m.ID != b.o.Self.ID {
+			expected[m.ID] = &expectation{Member: m}
+		}
+	}
+	if err == nil {
+		err = b.collect(ctx, id, expected)
+	}
+	for _, e := range expected {
+		switch {
+		case e.mark == answered:
+			answers[e.Node] = e.answer
+		case err != nil && e.mark == "":
+			missing = append(missing, Absent{e.Node, err.Error()})
+		default:
+			missing = append(missing, Absent{e.Node, e.why()})
+		}
+	}
+	return answers, missing, err
+}
+
+// expectation is a member that is to answer.
+type expectation struct {
+	Member
+	mark   string // "" until it has answered
+	answer []byte
+}
+
+func (e *expectation) why() string {
+	switch {
+	case e.mark == unhandled:
+		return "it does not know this question"
+	case e.mark == tooLong:
+		return "its answer is too long"
+	case !e.Follows:
+		return "it does not follow what operators order: an older version, or a program of its own"
+	}
+	return "it did not answer in time"
+}
+
+// collect reads answers until all that follow have answered, or time is over.
+func (b *Board) collect(ctx context.Context, id string, expected map[string]*expectation) error {
+	read := 0
+	for {
+		limited, end := context.WithTimeout(ctx, b.o.Timeout)
+		texts, err := b.table.Answers(limited, id, read)
+		end()
+		switch {
+		case ctx.Err() != nil:
+			return nil // those who have not answered are missing
+		case err != nil:
+			return err
+		}
+		read += len(texts)
+		for _, text := range texts {
+			head, answer, _ := strings.Cut(text, "\n")
+			mark, node, _ := strings.Cut(head, " ")
+			node, name, _ := strings.Cut(node, " ")
+			if expected[node] == nil && node != "" && node != b.o.Self.ID { // it came meanwhile
+				expected[node] = &expectation{Member: b.alsoThere(node, name)}
+			}
+			if e := expected[node]; e != nil {
+				e.mark, e.answer = mark, []byte(answer)
+			}
+		}
+		if len(texts) > 0 {
+			continue // there may be more
+		}
+		if complete(expected) {
+			return nil
+		}
+		select {
+		case <-time.After(pollEvery):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func complete(expected map[string]*expectation) bool {
+	for _, e := range expected {
+		if e.Follows && e.mark == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// listMembers returns the instances, those last known if they cannot be listed.
+func (b *Board) listMembers(ctx context.Context) []Member {
+	if b.o.Members == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, b.o.Timeout)
+	defer cancel()
+	members, err := b.o.Members(ctx)
+	b.mail.mu.Lock()
+	defer b.mail.mu.Unlock()
+	if err == nil {
+		b.mail.members = slices.Clone(members)
+		return members
+	}
+	for _, known := range b.mail.members { // with some, not all could be listed
+		if !slices.ContainsFunc(members, func(m Member) bool { return m.ID == known.ID }) {
+			members = append(members, known)
+		}
+	}
+	return members
+}
+
+// alsoThere remembers an instance that answers and is not listed, as after the list was lost.
+func (b *Board) alsoThere(id, name string) Member {
+	m := Member{Node: Node{ID: printable(id), Name: printable(name)}, Follows: true}
+	b.mail.mu.Lock()
+	defer b.mail.mu.Unlock()
+	if !slices.ContainsFunc(b.mail.members, func(other Member) bool { return other.ID == m.ID }) {
+		b.mail.members = append(b.mail.members, m)
+	}
+	return m
+}
+
+// maxName is how long a name of an instance may be.
+const maxName = 64
+
+// printable returns a name without characters that a terminal takes for commands: anybody who
+// may write to the table may have answered.
+func printable(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, name)
+	return name[:min(len(name), maxName)]
+}
+
+// knownMembers are those that were last listed.
+func (b *Board) knownMembers() []Member {
+	b.mail.mu.Lock()
+	defer b.mail.mu.Unlock()
+	return slices.Clone(b.mail.members)
+}

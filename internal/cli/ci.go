@@ -1,0 +1,197 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/rules/lint"
+)
+
+var ciCommand = command{
+	name:    "ci",
+	summary: "Check a change of rules in a pull request: lint, test and plan, as Markdown.",
+	help: `
+Usage: tidegate ci [FLAGS] --base REF FILE|FOLDER
+
+Runs lint and all tests of the folder, or of the file (beside it, *_test.yaml), compares
+the rules with those of the git revision REF, and prints all of that as Markdown for a
+comment on the pull request. With --server, it also says how many live keys of a running
+server would newly be refused.
+
+Exits 1 if lint finds an error, a test fails, or more than --max-refused live keys would
+be refused; with --strict also for warnings, and for rules that no test touches.
+
+It needs git, and REF in the checkout: a shallow one has only the last commit, so fetch
+the other (git fetch --depth=1 origin main). Rules that REF does not have are all new.
+
+deploy/ci has this as steps of GitHub Actions and GitLab.
+
+Examples:
+  tidegate ci --base origin/main rules/
+  tidegate ci --base origin/main --server https://admin.example.com rules/ > comment.md
+  tidegate ci --base HEAD~1 --strict --max-refused 0 rules.yaml`,
+	takes: takes{endings: []string{".yaml", ".yml"}},
+	setup: func(flags *flag.FlagSet) func(context.Context, Env, []string) int {
+		o := ciOptions{maxRefused: -1}
+		flags.StringVar(&o.base, "base", "", "git revision `REF` that the rules are compared with")
+		flags.StringVar(&o.remote.server, "server", "", "`URL` of the admin listener of a server whose live keys are looked at")
+		o.remote.credentialFlags(flags)
+		flags.BoolVar(&o.strict, "strict", false, "exit 1 for warnings, and for rules that no test touches, too")
+		flags.Int64Var(&o.maxRefused, "max-refused", -1, "exit 1 if more than so many `KEYS` would newly be refused; any number if not set")
+		flags.BoolVar(&o.json, "json", false, "print JSON instead of Markdown")
+		return o.run
+	},
+}
+
+type ciOptions struct {
+	remote       remote
+	base         string
+	strict, json bool
+	maxRefused   int64
+}
+
+// ciReport is what a pull request is told. It is printed as JSON as it is.
+type ciReport struct {
+	Passed   bool       `json:"passed"`
+	Why      []string   `json:"why,omitempty"` // it did not pass
+	Problems diag.List  `json:"problems"`
+	Tests    []tested   `json:"tests"`
+	Plan     *rulesPlan `json:"plan,omitempty"`
+	// PlanError is why there is no plan, or nothing of live keys.
+	PlanError string `json:"plan_error,omitempty"`
+}
+
+func (o *ciOptions) run(ctx context.Context, env Env, args []string) int {
+	switch {
+	case o.base == "":
+		return misused(env, "ci", "say what the rules are compared with: --base origin/main")
+	case len(args) != 1:
+		return misused(env, "ci", "name one rule file, or one folder of them")
+	case o.maxRefused >= 0 && o.remote.server == "":
+		return misused(env, "ci", "--max-refused needs --server, which knows the live keys")
+	}
+	if o.remote.server != "" {
+		if err := o.remote.find(env); err != nil {
+			return misused(env, "ci", "%v", err)
+		}
+	}
+	report, err := o.report(ctx, args[0])
+	if err != nil {
+		fmt.Fprintln(env.Stderr, "tidegate ci:", err)
+		return exitFound
+	}
+	report.Passed = len(report.Why) == 0
+	code := exitOK
+	if o.json {
+		code = printJSON(env, report)
+	} else {
+		fmt.Fprint(env.Stdout, report.markdown())
+	}
+	if !report.Passed {
+		return exitFound
+	}
+	return code
+}
+
+// report makes the report. The error is about the checkout, not about the rules.
+func (o *ciOptions) report(ctx context.Context, name string) (*ciReport, error) {
+	base, err := newGitTree(ctx, o.base, name)
+	if err != nil {
+		return nil, err
+	}
+	r := &ciReport{Problems: append(diag.List{}, lint.File(name, lint.Options{})...), Tests: []tested{}}
+	errs, warnings := r.Problems.Count()
+	if errs > 0 {
+		r.fail("lint found %s", plural(errs, "error"))
+	}
+	if o.strict && warnings > 0 {
+		r.fail("lint found %s", plural(warnings, "warning"))
+	}
+	o.test(ctx, r, name)
+	if errs == 0 {
+		o.plan(ctx, r, base, name)
+	}
+	return r, nil
+}
+
+func (r *ciReport) fail(format string, args ...any) {
+	r.Why = append(r.Why, fmt.Sprintf(format, args...))
+}
+
+// test runs the tests beside the rules.
+func (o *ciOptions) test(ctx context.Context, r *ciReport, name string) {
+	folder, only := name, ""
+	if info, err := os.Stat(name); err != nil || !info.IsDir() {
+		folder = filepath.Dir(name)
+		only = strings.TrimSuffix(filepath.Base(name), filepath.Ext(name)) + "_test"
+	}
+	names, err := testFiles(folder)
+	if err != nil {
+		names = nil // there are none
+	}
+	for _, n := range names {
+		if only == "" || strings.TrimSuffix(filepath.Base(n), filepath.Ext(n)) == only {
+			r.Tests = append(r.Tests, runTest(ctx, n))
+		}
+	}
+	touchedByAny(r.Tests)
+	failed, untouched := 0, 0
+	for _, t := range r.Tests {
+		if t.report == nil {
+			failed++
+			continue
+		}
+		failed += t.report.Failed()
+		untouched = max(untouched, len(t.report.Untouched))
+	}
+	if failed > 0 {
+		r.fail("%s failed", plural(failed, "test"))
+	}
+	if o.strict && len(r.Tests) == 0 {
+		r.fail("there are no tests")
+	}
+	if o.strict && untouched > 0 {
+		r.fail("no test touches %s", plural(untouched, "rule"))
+	}
+}
+
+// plan compares the rules with those of the base, and asks the server.
+func (o *ciOptions) plan(ctx context.Context, r *ciReport, base *gitTree, name string) {
+	now, err := readTree(name, disk{})
+	if err != nil { // lint has told what is wrong
+		r.PlanError = err.Error()
+		r.fail("the rules cannot be read")
+		return
+	}
+	p, err := base.compare(o.base, now)
+	if err != nil {
+		r.PlanError = err.Error()
+		if p == nil {
+			return // of a base that was broken, nothing is asked of this change
+		}
+	}
+	r.Plan = p
+	if o.remote.server == "" {
+		return
+	}
+	if err := p.ask(ctx, &o.remote, now); err != nil {
+		r.PlanError = err.Error()
+		r.fail("the server could not be asked")
+		return
+	}
+	if _, most := p.Live.newlyRefused(); o.maxRefused >= 0 && most > o.maxRefused {
+		r.fail("%s would newly be refused, and at most %d may be", pluralKeys(most), o.maxRefused)
+	}
+	if o.maxRefused >= 0 && p.Live.Unknown != "" {
+		r.fail("nobody knows how many keys would be refused: %s", p.Live.Unknown)
+	}
+}
+
+// errNoBase says that the base has no such rules.
+var errNoBase = errors.New("the base has no rules there")

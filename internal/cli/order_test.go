@@ -1,0 +1,229 @@
+package cli
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"tidegate.dev/tidegate/internal/chain/board"
+	"tidegate.dev/tidegate/internal/front/admin"
+	"tidegate.dev/tidegate/internal/telemetry/auditlog"
+	"tidegate.dev/tidegate/internal/telemetry/offenders"
+	"tidegate.dev/tidegate/rules"
+	"tidegate.dev/tidegate/rules/source"
+	"tidegate.dev/tidegate/store/memory"
+)
+
+// ruled are rules without files.
+type ruled struct{ live *rules.Live }
+
+func (r ruled) Live() *rules.Live     { return r.live }
+func (r ruled) Status() source.Status { return source.Status{} }
+
+// operated is an admin listener with everything that operators have.
+func operated(t *testing.T, change func(*admin.Options)) admin.Options {
+	t.Helper()
+	set, err := rules.Parse("rules.yaml", []byte("version: 1\nidentify: { user: header X-User }\nrules: [{ name: api, per: user, limits: 3/hour }]\n"), rules.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	live := rules.NewLive(set)
+	b, err := board.Open(board.Options{Self: board.Node{ID: "1", Name: "web-1"}, OnChange: func(all []board.Record) {
+		var measures []rules.Measure
+		for _, r := range all {
+			var m rules.Measure
+			if err := json.Unmarshal(r.Body, &m); err != nil {
+				t.Error(err)
+			}
+			measures = append(measures, m)
+		}
+		live.SetMeasures(measures)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	log, err := auditlog.Open(auditlog.Options{Node: "web-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	who := offenders.New(offenders.Options{Node: "web-1"})
+	t.Cleanup(who.Close)
+	b.Answer(admin.OffendersTopic, who.Answer)
+	o := admin.Options{
+		Log: slog.New(slog.DiscardHandler), Rules: ruled{live}, Store: memory.New(), Board: b, Audit: log, Offenders: who.Snapshot,
+		Series: func() admin.Series {
+			return admin.Series{From: time.Now(), Step: 1, Lines: []admin.Line{{Rule: "api", Outcome: "refused", Counts: []uint32{0, 5}}, {Rule: "api", Outcome: "ok", Counts: []uint32{100, 20}}}}
+		},
+	}
+	if change != nil {
+		change(&o)
+	}
+	return o
+}
+
+// operate runs a command at a server.
+func operate(t *testing.T, url string, args ...string) (code int, out, problems string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	e := Env{Stdout: &stdout, Stderr: &stderr, Getenv: func(name string) string {
+		if name == "TIDEGATE_SERVER" {
+			return url
+		}
+		return ""
+	}}
+	code = run(t.Context(), e, args)
+	return code, stdout.String(), stderr.String()
+}
+
+func TestOperate(t *testing.T) {
+	server := httptest.NewServer(admin.New(operated(t, nil)))
+	defer server.Close()
+	f := func(code int, line, want string) {
+		t.Helper()
+		got, out, problems := operate(t, server.URL, strings.Split(line, " ")...)
+		if got != code || !strings.Contains(out+problems, want) {
+			t.Errorf("%s: exit %d, want %d and %q:\n%s%s", line, got, code, want, out, problems)
+		}
+	}
+	// What cannot be meant.
+	f(exitUsage, "ban", "say who")
+	f(exitUsage, "ban user=42", "say why")
+	f(exitUsage, "ban 42 --reason x", "does not say who")
+	f(exitUsage, "override user=42 --reason x", "--rule RULE")
+	f(exitUsage, "override user=42 --rule api --reason x", "--limits 5000/minute")
+	f(exitUsage, "ban user=42 --reason x --until tomorrow", "is a time such as")
+	f(exitUsage, "unban", "say which")
+	f(exitUsage, "unban a b", "two IDs")
+	f(exitUsage, "measures all", "no argument but end")
+	f(exitUsage, "measures end", "say which")
+	f(exitUsage, "audit me", "no arguments")
+	f(exitUsage, "top me", "no arguments")
+	f(exitUsage, "top --every 1ms", "100ms")
+	f(exitUsage, "keys top acme", "--search")
+	f(exitUsage, "keys refund --as user=42", "--events 50")
+	f(exitUsage, "keys", "top, get, reset or refund")
+	f(exitUsage, "keys get --as user=42 --cert-file x", "go together")
+	f(exitUsage, "keys get --as user=42 --cert-file x --key-file y", "the certificate")
+	// What the server does not do.
+	f(exitFound, "ban usr=42 --reason x", "user")
+	f(exitFound, "ban user=42 --reason x --for 2w", "7d")
+	f(exitFound, "override user=42 --rule apo --limits 5/hour --reason x", "api")
+	f(exitFound, "unban user=42", "no such measure")
+	f(exitFound, "keys top --by size", "refused")
+	f(exitFound, "keys refund --as user=42 --events 5", "nothing was given back")
+	// What it does.
+	f(exitOK, "measures", "no bans or overrides are in force")
+	f(exitOK, "ban user=42 --for 7d --reason x --preview", "would order: ban ban-")
+	f(exitOK, "measures", "no bans or overrides are in force")
+	f(exitOK, "ban user=42 --for 7d --reason x", "holds on 1 of 1 instances, until this process ends")
+	f(exitOK, "override everyone --rule api --limits 5/hour,100/day --reason y", "of everyone for rule api: 5/hour, 100/day, by local, until it is ended (y)")
+	f(exitOK, "measures --search everyone", "everyone")
+	f(exitOK, "measures --json", `"kind": "ban"`)
+	f(exitOK, "keys get --as user=42", "ban ban-")
+	f(exitOK, "top --once", "api   6")
+	f(exitOK, "unban user=42 --preview", "would end: ban")
+	f(exitOK, "unban user=42", "ended: ban")
+	f(exitOK, "measures end everyone --rule api", "ended: override")
+	f(exitOK, "keys top", "nobody is listed")
+	f(exitOK, "audit --action ban", "local")
+	f(exitOK, "audit --json --n 1", `"action": "end"`)
+}
+
+// Nothing that a server says controls the terminal.
+func TestOperateWithStrangers(t *testing.T) {
+	const evil = "a\x1b[2J\r\n\tb\u202e\u009b\x00"
+	m := rules.Measure{ID: evil, Kind: rules.MeasureKind("ban"), As: map[string]string{evil: evil}, Rule: evil, Limits: []string{evil}, Reason: evil, By: evil}
+	counter := admin.Counter{Rule: evil, Limit: evil, Subject: []rules.SubjectPart{{Name: "user", Value: evil}}}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var v any
+		switch r.URL.Path {
+		case "/measures":
+			if v = (admin.Measures{Measures: []admin.Ordered{{Measure: m, Problem: evil}}}); r.Method == http.MethodPost {
+				v = admin.Effect{Measure: m, Replaces: &m, Holds: evil, Preview: true, Counters: []admin.Counter{counter}}
+			}
+		case "/measures/end":
+			v = admin.Effect{Measure: m, Holds: evil}
+		case "/offenders":
+			v = offenders.Report{Nodes: []string{evil}, Missing: []string{evil}, Lists: []offenders.List{{Rule: evil, By: offenders.By(evil), Entries: []offenders.Entry{{Subject: []offenders.Part{{Name: evil, Value: evil}}, Limit: evil}}}}}
+		case "/series":
+			v = admin.Series{Step: 1, Lines: []admin.Line{{Rule: evil, Outcome: evil, Counts: []uint32{1}}}}
+		case "/audit":
+			v = admin.AuditPage{Incomplete: evil, Entries: []auditlog.Entry{{Who: evil, Action: evil, Result: evil, Reason: evil, Node: evil, Error: evil, What: map[string]any{evil: evil, "as": map[string]string{evil: evil}, "x": []string{evil}}}}}
+		}
+		_ = json.NewEncoder(w).Encode(v)
+	}))
+	defer server.Close()
+	for _, line := range []string{"measures", "ban user=42 --reason x", "unban user=42", "keys top", "audit", "top --once"} {
+		_, out, problems := operate(t, server.URL, strings.Split(line, " ")...)
+		if strings.ContainsFunc(out+problems, func(r rune) bool { return r != '\n' && graphic(r) != r }) {
+			t.Errorf("%s printed %q", line, out+problems)
+		}
+		if out == "" {
+			t.Errorf("%s printed nothing: %s", line, problems)
+		}
+	}
+}
+
+// An operator is known by a certificate.
+func TestOperateByCertificate(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "alice"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})) {
+		t.Fatal("no certificate")
+	}
+	server := httptest.NewUnstartedServer(admin.New(operated(t, func(o *admin.Options) { o.Certificates = map[string]admin.Role{"alice": admin.Operate} })))
+	server.TLS = &tls.Config{ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: pool}
+	server.StartTLS()
+	defer server.Close()
+	dir := t.TempDir()
+	file := func(name, kind string, bytes []byte) string {
+		name = filepath.Join(dir, name)
+		if err := os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: bytes}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	who := []string{"--ca-file", file("ca.pem", "CERTIFICATE", server.Certificate().Raw)}
+	if code, _, problems := operate(t, server.URL, append([]string{"ban", "user=42", "--reason", "x"}, who...)...); code != exitFound || !strings.Contains(problems, "client certificate") {
+		t.Errorf("without a certificate: %d %s", code, problems)
+	}
+	who = append(who, "--cert-file", file("cert.pem", "CERTIFICATE", der), "--key-file", file("key.pem", "PRIVATE KEY", secret))
+	if code, out, problems := operate(t, server.URL, append([]string{"ban", "user=42", "--reason", "x"}, who...)...); code != exitOK || !strings.Contains(out, "by alice") {
+		t.Errorf("with it: %d %s%s", code, out, problems)
+	}
+	if code, out, _ := operate(t, server.URL, append([]string{"audit"}, who...)...); code != exitOK || !strings.Contains(out, fmt.Sprintf("%s  ban", "alice")) {
+		t.Errorf("the audit log: %d %s", code, out)
+	}
+}

@@ -1,0 +1,72 @@
+package admin
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"fmt"
+	"slices"
+	"strings"
+
+	"tidegate.dev/tidegate/rules"
+)
+
+// measureID is the same for the same rule and the same people, so that a second order about
+// them replaces the first wherever it is given.
+func measureID(m *rules.Measure) string {
+	hash := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", m.Kind, m.Rule, m.Who()))
+	kind := string(m.Kind)
+	return strings.ToLower(kind[:min(len(kind), 8)] + "-" + base32.HexEncoding.EncodeToString(hash[:5]))
+}
+
+// effect finds what a measure changes: the counters of those it is about, as they are and as
+// they would be.
+func (s *server) effect(ctx context.Context, m *rules.Measure) Effect {
+	e := Effect{Measure: *m, Counters: []Counter{}}
+	others := slices.DeleteFunc(s.ordered(), func(o rules.Measure) bool {
+		if o.ID == m.ID {
+			e.Replaces = &o
+		}
+		return o.ID == m.ID
+	})
+	question := Question{Rule: m.Rule, As: m.As}
+	e.Counters = s.standing(ctx, s.Rules.Live(), question)
+	if m.Kind == rules.Override {
+		with := rules.NewLive(s.Rules.Live().Set())
+		with.SetMeasures(append(others, *m))
+		e.Then = s.standing(ctx, with, question)
+	}
+	return e
+}
+
+// standing is where counters stand under live. What cannot be found has none: a preview of a
+// ban of a network is no less a preview.
+func (s *server) standing(ctx context.Context, live *rules.Live, q Question) []Counter {
+	f := finder{question: q, live: live, found: []Counter{}}
+	if f.run() != nil {
+		return []Counter{}
+	}
+	_ = s.look(ctx, f.found) // those that the store cannot tell about say so
+	return f.found
+}
+
+// wouldHold says where an order would not be in force within a second.
+func (s *server) wouldHold(ctx context.Context) string {
+	if s.Fleet == nil {
+		return "would hold on this instance, which is the only one"
+	}
+	is, err := s.Fleet(ctx)
+	if err != nil {
+		return "would hold on this instance at once, and on the others when Redis answers again: " + err.Error()
+	}
+	var behind []string
+	for i := range is.Instances {
+		if one := &is.Instances[i]; !one.Self && (!one.Known || one.Circuit == nil || one.Circuit.Status != "ok") {
+			behind = append(behind, one.Name+" "+one.ID)
+		}
+	}
+	if len(behind) > 0 {
+		return fmt.Sprintf("would hold on %d of %d instances within a second; these do not follow Redis now: %s", len(is.Instances)-len(behind), len(is.Instances), strings.Join(behind, ", "))
+	}
+	return fmt.Sprintf("would hold on all %d instances within a second", len(is.Instances))
+}

@@ -1,0 +1,51 @@
+package admin
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// foreign refuses what a browser sends on behalf of a page of another site, whatever it
+// presents: certificates, and the cookies of a proxy that signs operators in, are sent
+// without the operator's doing. proxied: the peer is that proxy, whose X-Forwarded-Host
+// says what the browser asked for.
+func foreign(r *http.Request, proxied bool) *Problem {
+	for _, site := range r.Header.Values("Sec-Fetch-Site") {
+		if site != "none" && site != "same-origin" {
+			return problemf(http.StatusForbidden, "A page of another site may not ask, whatever token it presents (Sec-Fetch-Site: %.20q).", site)
+		}
+	}
+	for _, origin := range r.Header.Values("Origin") {
+		if !ownOrigin(r, origin, proxied) {
+			return problemf(http.StatusForbidden, "A page of another site may not ask, whatever token it presents (Origin: %.100q).", origin)
+		}
+	}
+	return nil
+}
+
+// ownOrigin reports whether a page of origin was served here.
+func ownOrigin(r *http.Request, origin string, proxied bool) bool {
+	u, err := url.Parse(origin)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return false // null, too
+	}
+	hosts := []string{r.Host}
+	if proxied {
+		hosts = append(hosts, r.Header.Values("X-Forwarded-Host")...)
+	}
+	for _, host := range hosts {
+		if host != "" && strings.EqualFold(withoutPort(host, u.Scheme), withoutPort(u.Host, u.Scheme)) {
+			return true
+		}
+	}
+	return false
+}
+
+// withoutPort leaves out the port that a scheme has anyway.
+func withoutPort(host, scheme string) string {
+	if scheme == "https" {
+		return strings.TrimSuffix(host, ":443")
+	}
+	return strings.TrimSuffix(host, ":80")
+}

@@ -1,0 +1,69 @@
+package admin
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"tidegate.dev/tidegate/internal/chain/board"
+	"tidegate.dev/tidegate/internal/telemetry/offenders"
+)
+
+// OffendersTopic is the question about offenders that instances put to each other.
+const OffendersTopic = "offenders"
+
+// offenders answers who is limited most, over the whole fleet.
+func (s *server) offenders(r *http.Request) (any, error) {
+	q, err := offendersQuery(r)
+	if err != nil {
+		return nil, err
+	}
+	if s.Offenders == nil {
+		return nil, problemf(http.StatusNotFound, "There are no lists of offenders here.")
+	}
+	question, err := json.Marshal(q)
+	if err != nil {
+		return nil, err
+	}
+	if s.Board == nil {
+		return offenders.Merge(q, s.Offenders(q)), nil
+	}
+	answers, missing, _ := s.Board.Ask(r.Context(), OffendersTopic, question) // who is missing says it as well
+	var reports []offenders.Report
+	for node, text := range answers {
+		var one offenders.Report
+		if err := json.Unmarshal(text, &one); err != nil {
+			missing = append(missing, board.Absent{Node: node, Why: "its answer cannot be read"})
+			continue
+		}
+		reports = append(reports, one)
+	}
+	slices.SortFunc(reports, func(a, b offenders.Report) int { return slices.Compare(a.Nodes, b.Nodes) })
+	merged := offenders.Merge(q, reports...)
+	for _, a := range missing {
+		merged.Missing = append(merged.Missing, a.String()+": "+a.Why)
+	}
+	return merged, nil
+}
+
+func offendersQuery(r *http.Request) (q offenders.Query, err error) {
+	v := r.URL.Query()
+	if err := known(v, "rule", "by", "minutes", "top", "search"); err != nil {
+		return q, err
+	}
+	q = offenders.Query{Rule: v.Get("rule"), By: offenders.By(v.Get("by")), Search: v.Get("search")}
+	for name, to := range map[string]*int{"minutes": &q.Minutes, "top": &q.Top} {
+		text := v.Get(name)
+		if text == "" {
+			continue
+		}
+		if *to, err = strconv.Atoi(text); err != nil {
+			return q, problemf(http.StatusBadRequest, "%s has to be a number, and is %q.", name, text)
+		}
+	}
+	if err := q.Check(); err != nil {
+		return q, problemf(http.StatusBadRequest, "This cannot be asked: %v.", err)
+	}
+	return q, nil
+}

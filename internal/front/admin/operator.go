@@ -1,0 +1,49 @@
+package admin
+
+import (
+	"context"
+	"slices"
+)
+
+// Operator is who uses the API.
+type Operator struct {
+	Name string
+	Role Role
+	Via  string // how that is known: local, token, certificate or sso
+}
+
+// Role is what an operator may do. Each role may do what those below it may.
+type Role uint8
+
+const (
+	// Nobody may do anything.
+	Nobody Role = iota
+	// Scrape may read the metrics.
+	Scrape
+	// View may read everything, and have rules validated and explained.
+	View
+	// Operate may reset, refund, ban, override, push the load signal and take profiles.
+	Operate
+	// Rule may change the rules in force.
+	Rule
+)
+
+var roleNames = []string{"nobody", "scrape", "view", "operate", "rule"}
+
+// String is the word in files and settings.
+func (r Role) String() string { return roleNames[r] }
+
+// ParseRole returns the role of a word; Nobody if there is none.
+func ParseRole(word string) Role { return Role(max(slices.Index(roleNames, word), 0)) }
+
+type operatorKey struct{}
+
+func withOperator(ctx context.Context, o Operator) context.Context {
+	return context.WithValue(ctx, operatorKey{}, o)
+}
+
+// operatorOf is who makes the request of ctx.
+func operatorOf(ctx context.Context) Operator {
+	o, _ := ctx.Value(operatorKey{}).(Operator)
+	return o
+}

@@ -1,0 +1,181 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"net/http"
+	"slices"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/telemetry/offenders"
+	"tidegate.dev/tidegate/rules"
+)
+
+// Proposal is rules that are not in force, for POST /rules/plan.
+type Proposal struct {
+	// Main is the rule file to begin with; "" means all rule files at the top, as in a folder.
+	Main string `json:"main,omitempty"`
+	// Files by their path, with slashes: rule files, lists, included files.
+	Files map[string]string `json:"files"`
+}
+
+// Plan is what would become of counters and their keys if a [Proposal] were put in force.
+type Plan struct {
+	Valid    bool      `json:"valid"`
+	Problems diag.List `json:"problems"` // errors, and warnings
+	Hash     string    `json:"hash,omitempty"`
+	Added    []string  `json:"added,omitempty"` // rules
+	Removed  []string  `json:"removed,omitempty"`
+	// Counters are those that do not just go on, in words.
+	Counters []string `json:"counters,omitempty"`
+	// Keys are what would become of live keys, by rule and limit; the most newly refused first.
+	Keys []KeysPlan `json:"keys,omitempty"`
+	// Unknown is why nothing, or not all, can be said about live keys.
+	Unknown string `json:"unknown,omitempty"`
+}
+
+// KeysPlan is what would become of the live keys of one limit.
+type KeysPlan struct {
+	Rule string `json:"rule"`
+	Was  string `json:"was"` // the limit in words
+	Now  string `json:"now"`
+	// Keys is how many something is counted for, Refused how many of them would be refused one
+	// more event by the rules in force.
+	Keys    int64 `json:"keys"`
+	Refused int64 `json:"refused"`
+	// AtLeast and AtMost are how many keys that are admitted now would be refused. They differ
+	// where a key does not say which branch or tier its caller has.
+	AtLeast int64 `json:"newly_refused_at_least"`
+	AtMost  int64 `json:"newly_refused_at_most"`
+	// Freed is how many that are refused now would be admitted, at least.
+	Freed int64 `json:"freed,omitempty"`
+	// Seen is the share of the keys that was looked at. Below 1, the numbers are estimates, and
+	// those of newly refused keys are off by Margin at most, in 95 of 100 cases.
+	Seen   float64 `json:"seen"`
+	Margin int64   `json:"margin,omitempty"`
+	// Names are some of the keys that would newly be refused, those with the least room first.
+	Names [][]offenders.Part `json:"names,omitempty"`
+}
+
+// Surveyor is a store that can say what other limits would make of its keys, and changes nothing:
+// see [memory.Store.Survey].
+type Surveyor interface {
+	Survey(ctx context.Context, asked [][]tidegate.Check, names [][]string, f func(i int, key string, left []int64)) (seen []float64, err error)
+}
+
+const (
+	maxProposal  = 64 << 20
+	maxPlanNames = 10
+	// surveyTime is how long a plan may look at live keys.
+	surveyTime = time.Minute
+)
+
+// plan tells what would become of counters if other rules were put in force.
+func (s *server) plan(r *http.Request) (any, error) {
+	var q Proposal
+	if err := decode(r, &q); err != nil {
+		return nil, err
+	}
+	switch {
+	case s.Rules == nil || s.CompileFiles == nil:
+		return nil, problemf(http.StatusNotFound, "There are no rules here to compare others with.")
+	case len(q.Files) == 0:
+		return nil, problemf(http.StatusBadRequest, "There are no files; send them by their names.")
+	}
+	set, err := s.CompileFiles(q.Main, q.Files)
+	if err != nil {
+		load, ok := errors.AsType[*rules.LoadError](err)
+		if !ok {
+			return nil, problemf(http.StatusBadRequest, "The rules cannot be read: %v.", err)
+		}
+		return Plan{Problems: append(diag.List{}, load.Problems...)}, nil
+	}
+	old := s.Rules.Live().Set()
+	p := Plan{Valid: true, Problems: append(diag.List{}, set.Warnings()...), Hash: s.Rules.Status().Hash}
+	p.Added, p.Removed = beyond(set.Rules(), old.Rules()), beyond(old.Rules(), set.Rules())
+	for _, c := range rules.Compare(old, set) {
+		p.Counters = append(p.Counters, c.String())
+	}
+	s.planKeys(r.Context(), &p, rules.Carry(old, set))
+	return p, nil
+}
+
+// beyond returns what is in a and not in b.
+func beyond(a, b []string) (all []string) {
+	had := make(map[string]bool, len(b))
+	for _, name := range b {
+		had[name] = true
+	}
+	for _, name := range a {
+		if !had[name] {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// planKeys looks at the live keys of counters that would go on under other numbers.
+func (s *server) planKeys(ctx context.Context, p *Plan, carried []rules.Carried) {
+	if len(carried) == 0 {
+		return
+	}
+	if s.Survey == nil {
+		p.Unknown = "the store cannot say who is counted"
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, surveyTime)
+	defer cancel()
+	tallies := make([]*tally, len(carried))
+	asked, names := make([][]tidegate.Check, len(carried)), make([][]string, len(carried))
+	for i := range carried {
+		tallies[i] = newTally(&carried[i])
+		asked[i] = tallies[i].asked
+		if s.KeysOf != nil {
+			names[i] = s.KeysOf(carried[i].Rule)
+		}
+		if tallies[i].split() && s.Fleet != nil {
+			p.Unknown = "limits with `consistency: split` are counted by each instance by itself, and their keys are not looked at"
+		}
+	}
+	seen, err := s.Survey.Survey(ctx, asked, names, func(i int, key string, left []int64) { tallies[i].add(key, left) })
+	if err != nil {
+		p.Unknown = "live keys cannot be looked at: " + err.Error()
+		return
+	}
+	for i, t := range tallies {
+		p.Keys = join(p.Keys, t.keys(seen[i], s.SubjectOf))
+	}
+	slices.SortStableFunc(p.Keys, func(a, b KeysPlan) int { return cmp.Compare(b.AtMost, a.AtMost) })
+}
+
+// join adds the keys of a counter to those of the same rule and limits, whose callers are found
+// in another way.
+func join(all []KeysPlan, k KeysPlan) []KeysPlan {
+	for i := range all {
+		o := &all[i]
+		if o.Rule != k.Rule || o.Was != k.Was || o.Now != k.Now {
+			continue
+		}
+		o.Keys, o.Refused, o.Freed = o.Keys+k.Keys, o.Refused+k.Refused, o.Freed+k.Freed
+		o.AtLeast, o.AtMost, o.Margin = o.AtLeast+k.AtLeast, o.AtMost+k.AtMost, o.Margin+k.Margin
+		o.Seen = min(o.Seen, k.Seen)
+		o.Names = append(o.Names, k.Names...)
+		o.Names = o.Names[:min(len(o.Names), maxPlanNames)]
+		return all
+	}
+	return append(all, k)
+}
+
+// margin is how far an estimate of n keys among seen ones may be off, in 95 of 100 cases.
+func margin(n, keys int64, seen float64) int64 {
+	if seen >= 1 || keys == 0 {
+		return 0
+	}
+	p := float64(n) / float64(keys)
+	// One more keeps it honest where none of a sample was found.
+	return int64(math.Ceil(1.96*math.Sqrt(max(p*(1-p), 1/float64(keys))*float64(keys))/seen)) + 1
+}

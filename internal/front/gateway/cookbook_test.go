@@ -1,0 +1,153 @@
+package gateway
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+)
+
+// cookbook returns a rule file of docs/cookbook.
+func cookbook(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile("../../../docs/cookbook/" + name + ".yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// The cost that a GraphQL server reports where docs/cookbook/graphql.yaml looks for it is charged, over
+// HTTP/1 and HTTP/2. An answer that does not report it there keeps the estimate.
+func TestGraphQLOfTheCookbook(t *testing.T) {
+	f := func(http2 bool, answer string, next int) {
+		t.Helper()
+		config, pool := certificate(t)
+		upstream := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, answer)
+		})
+		g := start(t, Options{Gate: gateOf(t, cookbook(t, "graphql")), Upstreams: []*url.URL{upstream}}, config)
+		tr := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, Protocols: new(http.Protocols)}
+		tr.Protocols.SetHTTP2(http2)
+		tr.Protocols.SetHTTP1(!http2)
+		defer tr.CloseIdleConnections()
+		query := func(want int, text string) {
+			t.Helper()
+			r := newRequest(t, http.MethodPost, g.url+"/graphql", strings.NewReader(`{"query":"{ me }"}`))
+			r.Header.Set("Content-Type", "application/json")
+			res, err := tr.RoundTrip(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			body, err := io.ReadAll(res.Body)
+			if err != nil || res.StatusCode != want || (res.ProtoMajor == 2) != http2 || !strings.Contains(string(body), text) {
+				t.Errorf("%s %d %.200s %v; want %d after %.80s", res.Proto, res.StatusCode, body, err, want, answer)
+			}
+		}
+		query(200, answer)
+		if next == 200 {
+			query(200, answer)
+		} else {
+			query(next, "policy points")
+		}
+	}
+	const expensive = "100000" // a quarter of an hour's points, however busy the machine is
+	for _, http2 := range []bool{false, true} {
+		f(http2, `{"data":{"all":[]},"extensions":{"cost":{"actual":`+expensive+`}}}`, 429)
+		f(http2, `{"extensions":{"cost":{"requested":1,"actual":`+expensive+`,"throttle":{}}},"data":{}}`, 429)
+		f(http2, `{"data":{"me":"ann"},"extensions":{"cost":{"actual":3}}}`, 200)
+		f(http2, `{"data":{"me":"ann"}}`, 200)
+		f(http2, `{"data":{"cost":{"actual":`+expensive+`}}}`, 200)                                               // not where the rule looks
+		f(http2, `{"data":"`+strings.Repeat("x", 2<<20)+`","extensions":{"cost":{"actual":`+expensive+`}}}`, 200) // beyond what is read
+	}
+}
+
+// A gRPC client whose method is used up gets RESOURCE_EXHAUSTED, with the sentence and the time to come
+// back, and not UNAVAILABLE, which clients try again at once. Other methods go on.
+func TestGRPCOfTheCookbook(t *testing.T) {
+	config, pool := certificate(t)
+	s := grpc.NewServer(grpc.Creds(credentials.NewServerTLSFromCert(&config.Certificates[0])),
+		grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
+			method, _ := grpc.MethodFromServerStream(stream)
+			in := new(emptypb.Empty)
+			if err := stream.RecvMsg(in); err != nil {
+				return err
+			}
+			if strings.HasSuffix(method, "/Cancel") {
+				return status.Error(codes.NotFound, "no such order")
+			}
+			return stream.SendMsg(in)
+		}))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = s.Serve(l) }()
+	t.Cleanup(s.Stop)
+
+	upstreams := x509.NewCertPool()
+	for _, c := range config.Certificates[0].Certificate {
+		parsed, err := x509.ParseCertificate(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		upstreams.AddCert(parsed)
+	}
+	g := start(t, Options{
+		Gate: gateOf(t, cookbook(t, "grpc")), Upstreams: []*url.URL{parseURL(t, "https://"+l.Addr().String())},
+		Transport: Transport{TLS: &tls.Config{RootCAs: upstreams}},
+	}, config)
+	conn, err := grpc.NewClient(g.addr, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: pool})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+
+	f := func(method string, code codes.Code, message, retry string) {
+		t.Helper()
+		var trailer metadata.MD
+		err := conn.Invoke(t.Context(), method, new(emptypb.Empty), new(emptypb.Empty), grpc.Trailer(&trailer))
+		got := status.Convert(err)
+		after := strings.Join(trailer.Get("retry-after"), " ")
+		if got.Code() != code || !strings.Contains(got.Message(), message) || (after == "") != (retry == "") {
+			t.Errorf("%s: %v %q, retry-after %q, want %v %q", method, got.Code(), got.Message(), after, code, message)
+		}
+	}
+	for range 5 {
+		f("/shop.v1.Orders/Export", codes.OK, "", "")
+	}
+	for range 3 {
+		f("/shop.v1.Orders/Export", codes.ResourceExhausted, "The quota of the policy export is used up; try again in ", "later")
+	}
+	f("/shop.v1.Orders/Create", codes.OK, "", "")
+	f("/shop.v1.Orders/Cancel", codes.NotFound, "no such order", "")
+	f("/shop.v1.Catalog/List", codes.OK, "", "")
+}
+
+// The same refusal is 429 to a client that asks for the same path over HTTP/1, whatever it says about
+// the type.
+func TestRefusalOfAMethodOverHTTP(t *testing.T) {
+	g := before(t, cookbook(t, "grpc"), func(http.ResponseWriter, *http.Request) {})
+	for i := range 6 {
+		r := newRequest(t, http.MethodPost, g.url+"/shop.v1.Orders/Export", nil)
+		r.Header.Set("Content-Type", "application/grpc")
+		res, _ := do(t, r)
+		if want := map[bool]int{true: 200, false: 429}[i < 5]; res.StatusCode != want || res.Header.Get("Grpc-Status") != "" {
+			t.Errorf("%d: %d %v", i, res.StatusCode, res.Header)
+		}
+	}
+}

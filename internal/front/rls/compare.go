@@ -1,0 +1,158 @@
+package rls
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/proto"
+)
+
+// Compare asks another rate limit service what this one was asked, and counts where the answers
+// differ, so that a team can change over with proof. It is off the way of calls: what does not
+// fit its queue is not compared, and counted. Use [NewCompare].
+type Compare struct {
+	conn   *grpc.ClientConn
+	client pb.RateLimitServiceClient
+	o      CompareOptions
+	queue  chan comparison
+	done   sync.WaitGroup
+	stop   context.CancelFunc
+	ctx    context.Context
+
+	skipped, failed atomic.Uint64
+	lastSample      atomic.Int64 // Unix time in nanoseconds
+}
+
+// CompareOptions are how to compare.
+type CompareOptions struct {
+	// Address of the other service, host:port.
+	Address string
+	// Told is told of every descriptor that was compared: rule is the path of its rule, "" if it
+	// has none. It is called by several goroutines.
+	Told func(domain, rule string, agree bool)
+	// Log gets samples of answers that differ, at most one a second.
+	Log *slog.Logger
+}
+
+const (
+	compareQueue   = 1024
+	compareWorkers = 16
+	compareTimeout = time.Second
+	sampleEvery    = time.Second
+)
+
+// comparison is a call that was answered here.
+type comparison struct {
+	in    *pb.RateLimitRequest
+	out   *pb.RateLimitResponse
+	rules []string // by descriptor
+}
+
+// NewCompare returns a Compare that connects when it is first needed. Close it at the end.
+func NewCompare(o CompareOptions) (*Compare, error) {
+	conn, err := grpc.NewClient(o.Address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return nil, fmt.Errorf("connect to the rate limit service %s: %w", o.Address, err)
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	c := &Compare{conn: conn, client: pb.NewRateLimitServiceClient(conn), o: o, queue: make(chan comparison, compareQueue)}
+	c.ctx, c.stop = context.WithCancel(context.Background())
+	for range compareWorkers {
+		c.done.Go(c.work)
+	}
+	return c, nil
+}
+
+// Close ends the comparing.
+func (c *Compare) Close() error {
+	c.stop()
+	c.done.Wait()
+	return c.conn.Close()
+}
+
+// Stats returns how many calls were not compared: because too many were waiting, and because
+// the other service had no answer.
+func (c *Compare) Stats() (skipped, failed uint64) { return c.skipped.Load(), c.failed.Load() }
+
+// ask puts a call in the queue, if there is room. The messages are copied: who made them uses
+// them again.
+func (c *Compare) ask(asked *call, in *pb.RateLimitRequest, out *pb.RateLimitResponse) {
+	if len(c.queue) == cap(c.queue) {
+		c.skipped.Add(1)
+		return
+	}
+	rules := make([]string, len(asked.descriptors))
+	for i := range asked.descriptors {
+		if r := asked.descriptors[i].rule; r != nil {
+			rules[i] = r.Path
+		}
+	}
+	one := comparison{proto.CloneOf(in), proto.CloneOf(out), rules}
+	select {
+	case c.queue <- one:
+	default:
+		c.skipped.Add(1)
+	}
+}
+
+func (c *Compare) work() {
+	for {
+		select {
+		case <-c.ctx.Done():
+			return
+		case one := <-c.queue:
+			c.compare(one)
+		}
+	}
+}
+
+// compare asks the other service and tells the differences.
+func (c *Compare) compare(one comparison) {
+	ctx, cancel := context.WithTimeout(c.ctx, compareTimeout)
+	defer cancel()
+	theirs, err := c.client.ShouldRateLimit(ctx, one.in)
+	if err != nil || len(theirs.GetStatuses()) != len(one.out.GetStatuses()) {
+		if c.ctx.Err() == nil {
+			c.failed.Add(1)
+			c.sample("the other rate limit service has no answer to compare with", one, "err", err)
+		}
+		return
+	}
+	agree := theirs.GetOverallCode() == one.out.GetOverallCode()
+	for i, st := range one.out.GetStatuses() {
+		same := alikeStatus(st, theirs.GetStatuses()[i])
+		agree = agree && same
+		if c.o.Told != nil {
+			c.o.Told(one.in.GetDomain(), one.rules[i], same)
+		}
+	}
+	if !agree {
+		c.sample("the other rate limit service answers differently", one, "theirs", theirs.String())
+	}
+}
+
+// alikeStatus reports whether two services mean the same: the code, and the limit. What remains
+// may differ by what others ask between the two.
+func alikeStatus(a, b *pb.RateLimitResponse_DescriptorStatus) bool {
+	x, y := a.GetCurrentLimit(), b.GetCurrentLimit()
+	return a.GetCode() == b.GetCode() && (x == nil) == (y == nil) &&
+		x.GetRequestsPerUnit() == y.GetRequestsPerUnit() && x.GetUnit() == y.GetUnit()
+}
+
+// sample logs a call, unless another was logged just before.
+func (c *Compare) sample(message string, one comparison, more ...any) {
+	now, last := time.Now().UnixNano(), c.lastSample.Load()
+	if now-last < int64(sampleEvery) || !c.lastSample.CompareAndSwap(last, now) {
+		return
+	}
+	c.o.Log.Warn(message, append([]any{"asked", one.in.String(), "ours", one.out.String()}, more...)...)
+}

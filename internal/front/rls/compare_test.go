@@ -1,0 +1,107 @@
+package rls_test
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tidegate.dev/tidegate/internal/front/rls"
+)
+
+// lockedText is a log that may be read while it is written.
+type lockedText struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lockedText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lockedText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// Where two services differ is counted by domain and rule, and shown. The answer to the client
+// does not wait for the other, nor for one that is not there.
+func TestCompare(t *testing.T) {
+	other := serve(t, inMemory(t, `
+domain: d
+descriptors:
+  - { key: same, rate_limit: { unit: day, requests_per_unit: 2 } }
+  - { key: other, rate_limit: { unit: day, requests_per_unit: 1 } }
+`))
+	type place struct {
+		domain, rule string
+		agree        bool
+	}
+	var (
+		mu   sync.Mutex
+		told = map[place]int{}
+		log  lockedText
+	)
+	c, err := rls.NewCompare(rls.CompareOptions{
+		Address: other.addr, Log: slog.New(slog.NewTextHandler(&log, nil)),
+		Told: func(domain, rule string, agree bool) {
+			mu.Lock()
+			defer mu.Unlock()
+			told[place{domain, rule, agree}]++
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	o := inMemory(t, `
+domain: d
+descriptors:
+  - { key: same, rate_limit: { unit: day, requests_per_unit: 2 } }
+  - { key: other, rate_limit: { unit: day, requests_per_unit: 5 } }
+`)
+	o.Compare = c
+	s := serve(t, o)
+	if got := s.codes(3, "d", "same=x", "other=x"); got != "OK OK OVER" {
+		t.Errorf("answered %s", got)
+	}
+	until(t, "3 comparisons", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return told[place{"d", "d.same", true}] == 3 && told[place{"d", "d.other", false}] == 3
+	})
+	until(t, "a sample", func() bool { return strings.Contains(log.String(), "answers differently") })
+	if n := strings.Count(log.String(), "answers differently"); n > 2 {
+		t.Errorf("%d samples within moments", n)
+	}
+
+	gone, err := rls.NewCompare(rls.CompareOptions{Address: "127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { gone.Close() })
+	o.Compare = gone
+	s = serve(t, o)
+	for range 3000 {
+		s.ask(request("d", "other=y"))
+	}
+	until(t, "calls that could not be compared", func() bool {
+		skipped, failed := gone.Stats()
+		return skipped+failed > 0
+	})
+}
+
+// until waits for what is to come.
+func until(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: it did not come", what)
+		}
+	}
+}

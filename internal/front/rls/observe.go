@@ -1,0 +1,84 @@
+package rls
+
+import "tidegate.dev/tidegate"
+
+// observe tells metrics and logs what became of a call.
+func (s *Server) observe(c *call) {
+	var run *tidegate.Decision
+	var n int64
+	var told *descriptor // by which a log describes the call
+	for i := range c.descriptors {
+		d := &c.descriptors[i]
+		if d.rule == nil || !d.asked { // a gate tells of its own decisions
+			continue
+		}
+		if d.over == d.refused && (told == nil || d.decision.Outranks(&told.decision)) {
+			told = d
+		}
+		if s.o.Stats != nil {
+			s.o.Stats.Hits(c.domain, d.rule.Metric(d.entries), d.hitsOf())
+		}
+		if s.o.Each != nil && d.err == nil {
+			s.o.Each(d.key, &d.decision, d.rule.Shadow || s.o.Shadow)
+		}
+		switch {
+		case d.rule.Shadow:
+			if s.o.Shadowed != nil {
+				s.o.Shadowed(d.decision.Limit, d.over)
+			}
+		case s.o.Counted == nil:
+		case run != nil && alike(run, &d.decision):
+			n++
+		default:
+			if n > 0 {
+				s.o.Counted(run, n)
+			}
+			run, n = &d.decision, 1
+		}
+	}
+	if n > 0 {
+		s.o.Counted(run, n)
+	}
+	if s.o.Answered != nil && told != nil {
+		s.o.Answered(told.key, &told.decision)
+	}
+}
+
+// alike reports whether two decisions are counted as the same.
+func alike(a, b *tidegate.Decision) bool {
+	return a.Limit == b.Limit && a.Err == nil && b.Err == nil && a.OK == b.OK && a.Receipt.Origin == b.Receipt.Origin
+}
+
+// nearShare is above what share of a limit hits are near it, as envoyproxy/ratelimit has it by
+// default.
+const nearShare = 0.8
+
+// hitsOf is what became of the hits of a descriptor. Of hits that are refused together, those
+// that would have fit are not over the limit.
+func (d *descriptor) hitsOf() (h Hits) {
+	if d.negative {
+		return h
+	}
+	hits, limit := uint64(d.cost), uint64(d.rule.RequestsPerUnit)
+	near := uint64(nearShare * float64(limit))
+	h.Total = hits
+	if !d.over {
+		h.Within = hits
+		if after := limit - min(uint64(max(d.decision.Remaining, 0)), limit); after > near {
+			h.Near = min(hits, after-near)
+		}
+		return h
+	}
+	fit := min(uint64(max(d.left, 0)), limit)
+	h.Over = hits - min(fit, hits)
+	if before := limit - fit; fit > 0 {
+		h.Near = limit - max(near, before)
+	}
+	if d.decision.Receipt.Origin == tidegate.OriginRemembered {
+		h.Remembered = hits
+	}
+	if d.rule.Shadow {
+		h.Shadow = h.Over
+	}
+	return h
+}

@@ -1,0 +1,215 @@
+package rulediff
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
+)
+
+// ruleWords are the words of a rule by the field of [rulefile.Rule] that has them. Fields that
+// are not here are not part of what a rule says: see untold.
+var ruleWords = []struct{ field, word string }{
+	{"Match", "match"},
+	{"Per", "per"},
+	{"Missing", "missing"},
+	{"When", "when"},
+	{"Unless", "unless"},
+	{"Tier", "tier"},
+	{"Terms", ""},
+	{"For", ""},
+	{"InsteadOf", "instead_of"},
+	{"Count", "count"},
+	{"Block", "block"},
+	{"Defer", "defer"},
+	{"Deny", "deny"},
+	{"Respond", "respond"},
+	{"Mode", "mode"},
+	{"Share", "enforce"},
+	{"Candidate", "candidate"},
+	{"OnStoreFailure", "on_store_failure"},
+	{"OnFull", "on_full"},
+	{"Consistency", "consistency"},
+	{"Layers", "consistency layers"},
+	{"OnPartition", "on_partition"},
+}
+
+// untold are the fields of a rule that say where it is written, or follow from the others.
+var untold = []string{"Name", "Pos", "PerPos", "MissingSaid", "LimitsPos", "BlockPos", "ModePos", "Known", "Queues"}
+
+// ruleFields returns what a rule says, in the order of the language. What is as it would be
+// without a word is left out.
+func ruleFields(r *rulefile.Rule) (all part) {
+	v := reflect.ValueOf(r).Elem()
+	for _, w := range ruleWords {
+		switch w.field {
+		case "Terms":
+			all = append(all, termFields(r.Terms, "")...)
+		case "For":
+			all = append(all, branchFields(r)...)
+		default:
+			all = all.with(field{name: w.word, text: ruleText(w.field, v.FieldByName(w.field))})
+		}
+	}
+	return all
+}
+
+// with appends f if it says something.
+func (p part) with(f field) part {
+	if f.text == "" {
+		return p
+	}
+	return append(p, f)
+}
+
+// ruleText is the text of a field; "" if that is the default.
+func ruleText(name string, v reflect.Value) string {
+	switch x := v.Interface().(type) {
+	case rulefile.Missing:
+		return [...]string{"", "skip", "refuse"}[x]
+	case rulefile.Mode:
+		return [...]string{"", "shadow", "disabled"}[x]
+	case rulefile.FailMode:
+		return [...]string{"", "allow", "deny"}[x]
+	case tidegate.OnFull:
+		return [...]string{"", "refuse"}[x]
+	case int: // Share
+		if x == 100*100 {
+			return ""
+		}
+		return fmt.Sprintf("%v%%", float64(x)/100)
+	case rulefile.Word:
+		if name == "Consistency" && x.Text == "strict" {
+			return ""
+		}
+	}
+	return text(v.Interface())
+}
+
+// termFields returns what requests are held to; of says for whom, if not for all.
+func termFields(t rulefile.Terms, of string) (all part) {
+	if t.Limits != nil {
+		all = all.with(field{name: "limits" + of, text: limitsText(t.Limits), limits: t.Limits})
+	}
+	if t.Quota != nil {
+		all = all.with(field{name: "quota" + of, text: text(*t.Quota), amount: t.Quota.Spec.Events})
+	}
+	if t.Concurrency != nil {
+		all = all.with(field{name: "concurrency" + of, text: text(*t.Concurrency), amount: t.Concurrency.Spec.Events})
+	}
+	if t.Over != nil {
+		all = all.with(field{name: "over" + of, text: text(*t.Over)})
+	}
+	if t.Cost != nil {
+		all = all.with(field{name: "cost" + of, text: text(*t.Cost)})
+	}
+	if t.Queue != nil {
+		all = all.with(field{name: "queue" + of, text: text(*t.Queue)})
+	}
+	return all
+}
+
+// branchFields returns what the branches of a rule say, by whom they are for: their
+// conditions, tier and row. The first that holds counts, so a branch also says where it stands
+// among those that somebody wrote.
+func branchFields(r *rulefile.Rule) (all part) {
+	var written []string
+	times := make(map[string]int)
+	for i := range r.For {
+		b := &r.For[i]
+		who := branchName(b)
+		if times[who]++; times[who] > 1 { // those behind the first never hold, unless it ends
+			who += fmt.Sprintf(" (%d)", times[who])
+		}
+		all = append(all, termFields(b.Terms, " "+who)...)
+		if b.Made {
+			continue
+		}
+		written = append(written, who)
+		all = all.with(field{name: "until " + who, text: text(b.Until)})
+		all = all.with(field{name: "reason " + who, text: b.Reason})
+	}
+	if len(written) > 1 {
+		all = all.with(field{name: "order of branches", text: strings.Join(written, ", then ")})
+	}
+	return all
+}
+
+func branchName(b *rulefile.Branch) string {
+	var of []string
+	if b.Made && b.Tier != "" {
+		of = append(of, "of the tier "+b.Tier)
+	}
+	if b.Made && len(b.Row) > 0 {
+		values := make([]string, len(b.Row))
+		for i, v := range b.Row {
+			values[i] = v.Name + " " + v.Value
+		}
+		of = append(of, "of the row "+strings.Join(values, ", "))
+	}
+	if b.Made && b.Within.Line == 0 {
+		return strings.Join(of, ", ")
+	}
+	// The conditions of a made branch have those of its tier and row, too.
+	if len(b.When) > 0 {
+		of = append(of, "when "+text(b.When))
+	}
+	if len(b.Unless) > 0 {
+		of = append(of, "unless "+text(b.Unless))
+	}
+	return strings.Join(of, ", ")
+}
+
+func listFields(l *rulefile.List) part {
+	values := make(map[string]bool)
+	for _, v := range l.Values {
+		values[v.Text] = true
+	}
+	sorted := slices.Sorted(maps.Keys(values))
+	return part{{name: "values", text: strings.Join(sorted, ", "), values: &values}}
+}
+
+// valuesChange tells how many values of a list are new and gone, and names some.
+func valuesChange(was, now map[string]bool) string {
+	beyond := func(a, b map[string]bool) (all []string) {
+		for v := range a {
+			if !b[v] {
+				all = append(all, v)
+			}
+		}
+		slices.Sort(all)
+		return all
+	}
+	var told []string
+	for _, x := range []struct {
+		word   string
+		values []string
+	}{{"added", beyond(now, was)}, {"removed", beyond(was, now)}} {
+		if n := len(x.values); n > 0 {
+			const some = 5
+			names := strings.Join(x.values[:min(n, some)], ", ")
+			if n > some {
+				names += ", …"
+			}
+			told = append(told, fmt.Sprintf("%d %s (%s)", n, x.word, names))
+		}
+	}
+	return strings.Join(told, ", ")
+}
+
+// settings are what a file says once for all rules. Defaults of rules are told by the rules
+// that have them.
+func settings(f *rulefile.File) (all part) {
+	if f.Respond != nil {
+		all = all.with(field{name: "respond", text: text(*f.Respond)})
+	}
+	all = all.with(field{name: "headers", text: text(f.Headers)})
+	if f.Instances > 0 {
+		all = all.with(field{name: "instances", text: fmt.Sprint(f.Instances)})
+	}
+	return all
+}

@@ -1,0 +1,205 @@
+package rulediff
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
+)
+
+// text is a value of a rule file in words. Values that mean the same have the same text, and
+// others have another one: whatever is not known here is written field by field.
+func text(v any) string { return valueText(reflect.ValueOf(v)) }
+
+var posType = reflect.TypeFor[diag.Pos]()
+
+func valueText(v reflect.Value) string {
+	switch x := v.Interface().(type) {
+	case rulefile.Word:
+		return x.Text
+	case rulefile.Pattern:
+		return x.Text
+	case rulefile.Source:
+		return x.Text
+	case rulefile.Condition:
+		return x.Name.Text + ": " + joined(reflect.ValueOf(x.Any), " or ")
+	case rulefile.Test:
+		return testText(x)
+	case rulefile.Limit:
+		return limitText(&x)
+	case tidegate.Spec:
+		return specText(x)
+	case tidegate.StatusRange:
+		if x.From == x.To {
+			return fmt.Sprint(x.From)
+		}
+		return fmt.Sprintf("%d-%d", x.From, x.To)
+	case time.Duration:
+		if x == 0 {
+			return ""
+		}
+		return x.String()
+	case time.Time:
+		if x.IsZero() {
+			return ""
+		}
+		return x.Format(time.RFC3339)
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() {
+			return ""
+		}
+		return valueText(v.Elem())
+	case reflect.Slice:
+		return joined(v, ", ")
+	case reflect.Struct:
+		return structText(v)
+	case reflect.Bool:
+		if v.Bool() {
+			return "true"
+		}
+		return ""
+	}
+	if v.IsZero() {
+		return ""
+	}
+	return fmt.Sprint(v.Interface())
+}
+
+func joined(v reflect.Value, between string) string {
+	all := make([]string, v.Len())
+	for i := range all {
+		all[i] = valueText(v.Index(i))
+	}
+	return strings.Join(all, between)
+}
+
+// structText writes the fields that say something, but for where they stand.
+func structText(v reflect.Value) string {
+	var all []string
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		if !f.IsExported() || f.Type == posType {
+			continue
+		}
+		said := valueText(v.Field(i))
+		switch {
+		case said == "":
+		case f.Name == "Spec", f.Name == "All":
+			all = append(all, said)
+		default:
+			all = append(all, snake(f.Name)+" "+said)
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// snake is the name of a field as the language would write it.
+func snake(name string) string {
+	var b strings.Builder
+	for i, r := range name {
+		if 'A' <= r && r <= 'Z' {
+			if i > 0 {
+				b.WriteByte('_')
+			}
+			r += 'a' - 'A'
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+func testText(t rulefile.Test) string {
+	switch t.Kind {
+	case rulefile.TestIn:
+		return "in " + t.Text
+	case rulefile.TestAbsent:
+		return "absent"
+	case rulefile.TestPresent:
+		return "present"
+	}
+	return t.Text
+}
+
+func limitsText(l *rulefile.Limits) string {
+	if l.Unlimited {
+		return "unlimited"
+	}
+	return joined(reflect.ValueOf(l.All), " and ")
+}
+
+func limitText(l *rulefile.Limit) string {
+	said := specText(l.Spec)
+	if f := l.From; f != nil {
+		return fmt.Sprintf("from %s per %s, at most %d, else %s", f.Source.Text, f.Period, f.Max, said)
+	}
+	return said
+}
+
+// specText is a limit with everything that is not as it would be without a word.
+func specText(s tidegate.Spec) string {
+	l, err := tidegate.NewLimit(s)
+	if err != nil {
+		return fmt.Sprintf("%+v", s)
+	}
+	switch l.Algorithm {
+	case tidegate.Quota:
+		said := fmt.Sprintf("%d/%s", l.Events, l.Calendar)
+		if l.Zone != "" {
+			said += " in " + l.Zone
+		}
+		if l.Anchor > 1 {
+			said += fmt.Sprintf(" from day %d", l.Anchor)
+		}
+		return said
+	case tidegate.Concurrency:
+		return fmt.Sprintf("%d slots, lease %s", l.Events, l.Period)
+	}
+	said := fmt.Sprintf("%d/%s", l.Events, periodText(l.Period))
+	// By default a small limit is a log and a large one sub-windows: nobody chose.
+	if auto := tidegate.Per(l.Events, l.Period); auto.Algorithm != l.Algorithm {
+		said += " " + l.Algorithm.String()
+	}
+	if l.Algorithm == tidegate.TokenBucket && l.Burst != l.Events || l.Algorithm == tidegate.LeakyBucket && l.Burst > 0 {
+		said += fmt.Sprintf(" burst %d", l.Burst)
+	}
+	if l.Algorithm == tidegate.SubWindows && l.Parts != tidegate.DefaultParts {
+		said += fmt.Sprintf(" in %d parts", l.Parts)
+	}
+	if l.Ceiling {
+		said += " with ceiling"
+	}
+	if l.CountRejected {
+		said += " counting rejected"
+	}
+	return said
+}
+
+// periodText is minute, 5m, 1h30m.
+func periodText(d time.Duration) string {
+	switch d {
+	case time.Second:
+		return "second"
+	case time.Minute:
+		return "minute"
+	case time.Hour:
+		return "hour"
+	case 24 * time.Hour:
+		return "day"
+	case 7 * 24 * time.Hour:
+		return "week"
+	}
+	said := strings.TrimSuffix(d.String(), "0s")
+	if said == "" || strings.HasSuffix(d.String(), "0s") && !strings.HasSuffix(said, "m") {
+		return d.String() // 10s
+	}
+	if short := strings.TrimSuffix(said, "0m"); strings.HasSuffix(short, "h") {
+		return short
+	}
+	return said
+}

@@ -1,0 +1,71 @@
+package rulepack
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Label is what an archive keeps about a revision beside its files.
+type Label struct {
+	Digest string    `json:"digest"` // of the files: see [Digest]
+	Hash   string    `json:"hash,omitempty"`
+	Main   string    `json:"main,omitempty"`
+	Author string    `json:"author,omitempty"`
+	Reason string    `json:"reason,omitempty"`
+	At     time.Time `json:"at,omitzero"` // where the archive has no clock
+	// Revision is what the revision is called if its number does not tell.
+	Revision string `json:"revision,omitempty"`
+}
+
+// Bounds of a Label.
+const (
+	maxWho  = 256  // bytes of an author
+	maxWhy  = 2048 // bytes of a reason
+	maxText = 8 << 10
+)
+
+// String returns the label as it is kept.
+func (l *Label) String() (string, error) {
+	switch {
+	case len(l.Author) > maxWho:
+		return "", fmt.Errorf("the author is longer than %d bytes", maxWho)
+	case len(l.Reason) > maxWhy:
+		return "", fmt.Errorf("the reason is longer than %d bytes", maxWhy)
+	}
+	text, err := json.Marshal(l)
+	if err == nil && len(text) > maxText {
+		err = errors.New("what is said about the revision is too long")
+	}
+	return string(text), err
+}
+
+// ParseLabel reads a label, and does not trust it.
+func ParseLabel(text string) (l Label, err error) {
+	if len(text) > maxText || json.Unmarshal([]byte(text), &l) != nil || len(l.Digest) != 64 || strings.Trim(l.Digest, "0123456789abcdef") != "" {
+		return Label{}, errors.New("it was not written by this version of Tidegate")
+	}
+	if l.Main != "" { // a folder ends with a slash
+		if err := CheckName(strings.TrimSuffix(l.Main, "/")); err != nil {
+			return Label{}, err
+		}
+	}
+	return l, nil
+}
+
+// Revision returns what a revision of that number is called. The digest is part of it: an
+// archive that has lost everything counts from 1 again, and other files under an old number
+// must not pass for those that a node has.
+func Revision(number int64, digest string) string {
+	return strconv.FormatInt(number, 10) + "-" + digest[:8]
+}
+
+// Means reports whether an operator who writes text means a revision: its whole name, or its
+// number alone.
+func Means(text, revision string) bool {
+	number, _, _ := strings.Cut(revision, "-")
+	return text == revision || text == number
+}

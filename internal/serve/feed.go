@@ -1,0 +1,112 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"tidegate.dev/tidegate/internal/front/admin"
+	"tidegate.dev/tidegate/rules/source"
+	"tidegate.dev/tidegate/rules/source/feed"
+)
+
+// following is what passes between this instance and those that share its rules: it feeds some,
+// and may follow another itself.
+type following struct {
+	feed    atomic.Pointer[feed.Feed]      // while the admin listener is open and there are rules
+	watcher atomic.Pointer[source.Watcher] // when the first rules are in force
+}
+
+// openFeed begins to serve the rules in force; nil if there are none that could be followed.
+func (s *server) openFeed() http.Handler {
+	if s.rules == nil || s.rules.Watcher == nil || s.config.Admin.Followers == 0 {
+		return nil
+	}
+	f := feed.New(feed.Options{Waiting: s.config.Admin.Followers, Load: s.rules.Watcher.Joined})
+	s.following.feed.Store(f)
+	return f
+}
+
+// changed tells those who follow that there may be other rules.
+func (f *following) changed() {
+	if is := f.feed.Load(); is != nil {
+		is.Changed()
+	}
+}
+
+// close lets followers go: they ask the successor, or come back later.
+func (f *following) close() {
+	if is := f.feed.Load(); is != nil {
+		is.Close()
+	}
+}
+
+// followers are those that get their rules from this instance.
+func (f *following) followers() (all []admin.InForce) {
+	is := f.feed.Load()
+	if is == nil {
+		return nil
+	}
+	for _, one := range is.Followers() {
+		l := admin.Layer{Name: feedName, Revision: one.Revision, Since: one.Since, Reached: one.Seen.UTC()}
+		switch {
+		case one.Refused != "":
+			l.Refused = &admin.RefusedRules{Revision: one.Refused, Message: one.Error}
+		default:
+			l.Error = one.Error
+		}
+		var behind []string
+		if one.Behind && one.Refused == "" {
+			behind = append(behind, "it does not have what this instance runs now")
+		}
+		if ago := time.Since(one.Seen); !one.Waiting && ago > silentAfter {
+			behind = append(behind, fmt.Sprintf("it has not asked for %s", ago.Truncate(time.Second)))
+		}
+		all = append(all, admin.InForce{
+			ID: one.Address, Name: one.Node, Version: one.Version, Follows: true, Behind: behind,
+			Hash: one.Hash, Since: one.Since, Rules: one.Rules, Instances: one.Instances, Layers: []admin.Layer{l},
+		})
+	}
+	return all
+}
+
+// silentAfter is longer than a follower that still runs lets pass between two questions.
+const silentAfter = 30 * time.Second
+
+// feedName is what those who follow call what this instance serves.
+const feedName = "/rules/bundle"
+
+// report is what a source called name is told about this instance.
+func (s *server) report(name string) feed.Report {
+	r := feed.Report{Node: s.nodeName(), Version: s.version}
+	w := s.following.watcher.Load()
+	if w == nil {
+		return r
+	}
+	st, set := w.Status(), w.Live().Set()
+	r.Hash, r.Rules, r.Instances = st.Hash, len(set.Rules()), set.Instances()
+	for _, l := range st.Layers {
+		if l.Name != name {
+			continue
+		}
+		r.Revision, r.Since, r.Error = l.Revision, l.Since.UTC(), l.Error
+		if l.Refused != nil {
+			r.Refused, r.Error = l.Refused.Revision, l.Refused.Message
+		}
+	}
+	return r
+}
+
+// feeding is the server of the admin listener, which lets followers go when it ends.
+type feeding struct {
+	tlsServer
+	following *following
+}
+
+// Shutdown implements [handover.Server].
+func (f feeding) Shutdown(ctx context.Context) error {
+	f.following.close()
+	return f.tlsServer.Shutdown(ctx)
+}

@@ -1,0 +1,204 @@
+// Package history keeps the rule sets that were in force, whatever source they came from: the
+// last [source.Kept] of them with their files, so that anyone can see what changed when, and
+// go back. It puts nothing in force.
+//
+// With counters in Redis the fleet shares one history; otherwise every process has its own, in
+// a file beside the snapshot or in memory.
+//
+// Start with [New].
+package history
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"tidegate.dev/tidegate/rules/source"
+)
+
+// Keeper is where the sets are kept. One goroutine at a time calls Put; the others may be
+// called at any time.
+type Keeper interface {
+	// Put makes b the newest set, unless the newest has the same hash.
+	Put(ctx context.Context, b *source.Bundle) error
+	// History returns what is kept, the newest first. At is when a set came in force.
+	History(ctx context.Context) ([]source.Edition, error)
+	// Get returns a set by its hash or how that begins. The error is [source.ErrNoRevision] if
+	// it is not kept.
+	Get(ctx context.Context, hash string) (*source.Bundle, error)
+}
+
+// Pauses between attempts to give a set to a keeper that cannot be reached.
+const (
+	firstPause = 200 * time.Millisecond
+	lastPause  = 10 * time.Second
+	putTimeout = 30 * time.Second
+	// closeTimeout is how long the end of a process may wait for the keeper.
+	closeTimeout = time.Second
+)
+
+// History notes sets without waiting for the keeper. Use [New].
+type History struct {
+	keeper Keeper
+	log    *slog.Logger
+	wake   chan struct{} // has an element when there is something to put
+	stop   context.CancelFunc
+	done   chan struct{}
+
+	mu      sync.Mutex
+	pending []*source.Bundle // that the keeper has not got, the newest last
+	paused  bool             // a successor keeps them now
+}
+
+// New returns a history that a keeper keeps.
+func New(keeper Keeper, log *slog.Logger) *History {
+	ctx, stop := context.WithCancel(context.Background())
+	h := &History{keeper: keeper, log: log, wake: make(chan struct{}, 1), stop: stop, done: make(chan struct{})}
+	go h.run(ctx)
+	return h
+}
+
+// Note remembers a set that came in force at b.At. The set must not change any more.
+func (h *History) Note(b *source.Bundle) {
+	h.mu.Lock()
+	h.pending = append(h.pending, b)
+	if more := len(h.pending) - source.Kept; more > 0 {
+		h.pending = slices.Delete(h.pending, 0, more)
+	}
+	h.mu.Unlock()
+	h.nudge()
+}
+
+func (h *History) nudge() {
+	select {
+	case h.wake <- struct{}{}:
+	default: // it is about to look
+	}
+}
+
+// run gives what is pending to the keeper, in order, until it is told to stop.
+func (h *History) run(ctx context.Context) {
+	defer close(h.done)
+	pause, failing := firstPause, false
+	for {
+		retry := (<-chan time.Time)(nil)
+		switch err := h.put(ctx); {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			if !failing {
+				h.log.Warn("the rules in force cannot be added to the history; it is tried again", "err", err)
+			}
+			failing = true
+			retry, pause = time.After(pause), min(2*pause, lastPause)
+		case failing:
+			h.log.Info("the rules in force are in the history again")
+			fallthrough
+		default:
+			pause, failing = firstPause, false
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-h.wake:
+		case <-retry:
+		}
+	}
+}
+
+// put gives everything that is pending to the keeper, the oldest first.
+func (h *History) put(ctx context.Context) error {
+	for {
+		h.mu.Lock()
+		if len(h.pending) == 0 || h.paused {
+			h.mu.Unlock()
+			return nil
+		}
+		b := h.pending[0]
+		h.mu.Unlock()
+		limited, cancel := context.WithTimeout(ctx, putTimeout)
+		err := h.keeper.Put(limited, b)
+		cancel()
+		if err != nil {
+			return err
+		}
+		h.mu.Lock()
+		if len(h.pending) > 0 && h.pending[0] == b {
+			h.pending = slices.Delete(h.pending, 0, 1)
+		}
+		h.mu.Unlock()
+	}
+}
+
+// History returns the sets that were in force, the newest first. With an error, these are the
+// ones that the keeper has not got yet.
+func (h *History) History(ctx context.Context) ([]source.Edition, error) {
+	h.mu.Lock()
+	var all []source.Edition
+	for _, b := range slices.Backward(h.pending) {
+		all = append(all, b.Edition)
+	}
+	h.mu.Unlock()
+	kept, err := h.keeper.History(ctx)
+	all = append(all, kept...)
+	all = slices.CompactFunc(all, func(a, b source.Edition) bool { return a.Hash == b.Hash }) // one was put meanwhile
+	return all[:min(len(all), source.Kept)], err
+}
+
+// Get returns a set by its hash or how that begins.
+func (h *History) Get(ctx context.Context, hash string) (*source.Bundle, error) {
+	h.mu.Lock()
+	b := find(h.pending, hash)
+	h.mu.Unlock()
+	if b != nil {
+		return b, nil
+	}
+	return h.keeper.Get(ctx, hash)
+}
+
+// find returns the newest of the sets whose hash begins so, or nil.
+func find(sets []*source.Bundle, hash string) *source.Bundle {
+	for _, b := range slices.Backward(sets) {
+		if Names(hash, b.Hash) {
+			return b
+		}
+	}
+	return nil
+}
+
+// minHash is the least of a hash that names a set.
+const minHash = 6
+
+// Names reports whether text is a hash or how it begins.
+func Names(text, hash string) bool {
+	return len(text) >= minHash && len(text) <= len(hash) && hash[:len(text)] == text
+}
+
+// Pause ends writing: a successor does that. Resume writes again.
+func (h *History) Pause() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.paused = true
+}
+
+// Resume writes again after Pause.
+func (h *History) Resume() {
+	h.mu.Lock()
+	h.paused = false
+	h.mu.Unlock()
+	h.nudge()
+}
+
+// Close ends it. What is pending gets a last chance.
+func (h *History) Close() {
+	h.stop()
+	<-h.done
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	if err := h.put(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		h.log.Warn("the history does not have the last rules in force", "err", err)
+	}
+}

@@ -1,0 +1,146 @@
+package serve
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+
+	"tidegate.dev/tidegate/internal/chain"
+	"tidegate.dev/tidegate/internal/serve/history"
+	"tidegate.dev/tidegate/rules/source"
+)
+
+// ofHistory is added to the name of the file of counters for the file with the rules that were
+// in force.
+const ofHistory = ".history"
+
+// past is the history of the rules in force; there is none without rules that can change.
+type past struct {
+	*history.History
+	file *history.File // where it is kept, if not in Redis
+	log  *slog.Logger
+
+	mu   sync.Mutex
+	from *source.Watcher // nil before the rules are loaded; under mu
+}
+
+// openHistory begins the history. Nothing is written before the counters are ours.
+func (s *server) openHistory() {
+	if len(s.config.Rules) == 0 {
+		return
+	}
+	keeper := s.sharedHistory()
+	if keeper == nil {
+		name := ""
+		if kept := s.kept(); kept != "" {
+			name = kept + ofHistory
+		}
+		s.past.file = history.NewFile(name)
+		keeper = s.past.file
+	}
+	s.past.log, s.past.History = s.log, history.New(keeper, s.log)
+	s.past.Pause()
+}
+
+// sharedHistory returns where the fleet keeps its history; nil if nowhere.
+func (s *server) sharedHistory() history.Keeper {
+	if s.shared == nil {
+		return nil
+	}
+	shelf, ok := chain.ShelfOf(s.shared.Store, history.ShelfName)
+	if !ok {
+		return nil
+	}
+	return history.NewShared(shelf)
+}
+
+// follow adds the rules in force to the history.
+func (p *past) follow(w *source.Watcher) {
+	p.mu.Lock()
+	p.from = w
+	p.mu.Unlock()
+	p.note()
+}
+
+// note adds the rules that came in force.
+func (p *past) note() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.from == nil || p.History == nil {
+		return // follow will add them
+	}
+	st := p.from.Status()
+	if st.None {
+		return
+	}
+	bundles, err := p.from.Bundles()
+	if err != nil {
+		p.log.Warn("the files of the rules in force cannot be kept in the history", "err", err)
+	}
+	p.Note(joinedBundle(bundles, &st))
+}
+
+// joinedBundle is all files in force as one bundle. Those of several layers are in folders of
+// their own.
+func joinedBundle(layers []*source.Bundle, st *source.Status) *source.Bundle {
+	b := &source.Bundle{Edition: source.Edition{Hash: st.Hash, At: st.LoadedAt}}
+	var revisions []string
+	last := -1 // the layer that was put in force last, of those that say by whom
+	for i := range st.Layers {
+		l := &st.Layers[i]
+		revisions = append(revisions, cmp.Or(l.Revision, shownRevision(l.Hash)))
+		if l.Author+l.Reason != "" && (last < 0 || l.Since.After(st.Layers[last].Since)) {
+			last = i
+		}
+	}
+	if last >= 0 {
+		b.Author, b.Reason = st.Layers[last].Author, st.Layers[last].Reason
+	}
+	b.Revision = strings.Join(revisions, " + ")
+	if len(layers) == 1 {
+		b.Main, b.Files = layers[0].Main, layers[0].Files
+		return b
+	}
+	b.Files = make(map[string][]byte)
+	for i, l := range layers {
+		for name, text := range l.Files {
+			b.Files[fmt.Sprintf("layer%d/%s", i+1, name)] = text
+		}
+	}
+	return b
+}
+
+// takeOver continues the history of a predecessor, or of the last process.
+func (p *past) takeOver(handed string) error {
+	if p.History == nil {
+		return nil
+	}
+	defer p.Resume()
+	if p.file == nil || handed == "" {
+		return nil
+	}
+	if p.file.OnDisk() {
+		return nil // it is the same file
+	}
+	return p.file.TakeOver(handed + ofHistory)
+}
+
+// handOver writes the history for a successor, which has no other way to get it.
+func (p *past) handOver(file string) error {
+	if p.History == nil {
+		return nil
+	}
+	p.Pause()
+	if p.file == nil || p.file.OnDisk() {
+		return nil
+	}
+	return p.file.HandOver(file + ofHistory)
+}
+
+func (p *past) close() {
+	if p.History != nil {
+		p.Close()
+	}
+}

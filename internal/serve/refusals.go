@@ -1,0 +1,83 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/config"
+	"tidegate.dev/tidegate/internal/telemetry/accesslog"
+	"tidegate.dev/tidegate/internal/telemetry/sampled"
+)
+
+// refusals logs some of the refused requests, for those who have no access log.
+type refusals struct {
+	log    *slog.Logger
+	store  string        // where the counters are
+	as     accesslog.Log // how keys are shown; nothing is written to it
+	sample *sampled.Sample
+}
+
+// newRefusals returns nil if none are logged.
+func newRefusals(c *config.Config, log *slog.Logger) *refusals {
+	if c.Telemetry.Refusals == 0 {
+		return nil
+	}
+	return &refusals{
+		log: log, store: c.Store.Kind, sample: sampled.New(c.Telemetry.Refusals),
+		as: accesslog.Log{To: io.Discard, Keys: keysWords[c.Log.Keys]},
+	}
+}
+
+// note logs a decision if it is a refusal and is picked. There may be no request, but a key alone.
+func (r *refusals) note(door string, q *tidegate.Request, checks []tidegate.Check, d *tidegate.Decision) {
+	if r == nil || d.OK || d.Limit == nil || errors.Is(d.Err, context.Canceled) {
+		return
+	}
+	rule := d.Limit.Name
+	if d.Limit.Terms != nil && d.Limit.Terms.Rule != "" {
+		rule = d.Limit.Terms.Rule
+	}
+	if ok, left := r.sample.Pick(rule, time.Now()); ok {
+		r.write(door, q, checks, d, left)
+	}
+}
+
+func (r *refusals) write(door string, q *tidegate.Request, checks []tidegate.Check, d *tidegate.Decision, left int64) {
+	var record accesslog.Record
+	record.Decided(checks, d, r.store, &r.as)
+	attrs := make([]slog.Attr, 0, 12)
+	add := func(name, value string) {
+		if value != "" {
+			attrs = append(attrs, slog.String(name, value))
+		}
+	}
+	add("door", door)
+	if q != nil {
+		add("method", q.Method)
+		add("host", q.Host)
+		add("path", q.Path)
+		if ip, ok := q.Value("ip"); ok {
+			add("client", ip)
+		}
+	}
+	add("decision", record.Decision)
+	add("decided_by", record.DecidedBy)
+	add("rule", record.Rule)
+	if d.Limit.Algorithm != tidegate.Deny {
+		add("limit", strings.TrimPrefix(d.Limit.String(), d.Limit.Name+": "))
+	}
+	add("scope", d.Limit.Scope)
+	add("key", record.Key)
+	if d.RetryAfter > 0 {
+		attrs = append(attrs, slog.Duration("retry_after", d.RetryAfter))
+	}
+	if left > 0 {
+		attrs = append(attrs, slog.Int64("others", left))
+	}
+	r.log.LogAttrs(context.Background(), slog.LevelInfo, "refused", attrs...)
+}

@@ -1,0 +1,213 @@
+package serve
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/config"
+	"tidegate.dev/tidegate/internal/front/listen"
+	"tidegate.dev/tidegate/internal/front/rls"
+	"tidegate.dev/tidegate/internal/front/strict"
+	"tidegate.dev/tidegate/internal/serve/handover"
+	"tidegate.dev/tidegate/internal/telemetry"
+	"tidegate.dev/tidegate/rules/envoy"
+)
+
+// rlsDoor is the listeners for Envoy.
+type rlsDoor struct {
+	listener net.Listener // of gRPC; nil: it is not open
+	http     net.Listener // nil: the same
+	tls      doorTLS
+	callers  *callers
+	stats    *telemetry.EnvoyProxy // nil: by our own names alone
+	compare  *rls.Compare          // nil: there is no other service
+	compared atomic.Pointer[telemetry.Compared]
+	server   *rls.Server // that is served, or was last
+	// entryNames is what the rules of domains count by, of those last asked about.
+	entryNames atomic.Pointer[entryNames]
+}
+
+func (d *rlsDoor) prepare(c *config.Config, log *slog.Logger) (err error) {
+	if !c.Listen.RLS.Open() {
+		return nil
+	}
+	if d.tls, err = loadDoorTLS("the rate limit service", c.RLS.TLS, log); err != nil || c.RLS.Compare == "" {
+		return err
+	}
+	d.compare, err = rls.NewCompare(rls.CompareOptions{Address: c.RLS.Compare, Log: log, Told: func(domain, rule string, agree bool) {
+		if told := d.compared.Load(); told != nil {
+			told.Told(domain, rule, agree)
+		}
+	}})
+	return err
+}
+
+func (d *rlsDoor) close() {
+	if d.compare != nil {
+		_ = d.compare.Close()
+	}
+}
+
+// openRLS returns a server for Envoy.
+func (s *server) openRLS() (handover.Server, error) {
+	r := s.newRLS()
+	s.rlsDoor.server = r
+	return &rlsServer{
+		Server: r,
+		conns: listen.NewGroup(listen.Options{
+			Limits: listen.Limits{Connections: s.config.Limits.Connections, Surplus: -1, Stall: orAny(s.config.Limits.Stall)}, Log: s.log,
+		}),
+		door:     &s.rlsDoor,
+		stopping: s.stopping.Load,
+	}, nil
+}
+
+func (s *server) newRLS() *rls.Server {
+	c := s.config
+	o := rls.Options{
+		Domains:          s.domains,
+		Desk:             s.rlsDoor.callers.desk,
+		Store:            s.limited,
+		Paths:            strict.Paths{EncodedSlash: c.Paths.EncodedSlash == config.Allow},
+		Deadline:         c.RLS.Deadline,
+		MaxConnectionAge: orAny(c.RLS.MaxConnectionAge),
+		Headers:          rls.Headers(c.RLS.Headers),
+		Shadow:           c.RLS.Shadow,
+		Compare:          s.rlsDoor.compare,
+		Counted:          s.rlsDoor.callers.count,
+		Log:              s.log,
+	}
+	switch c.RLS.DynamicMetadata {
+	case config.OfRequest:
+		o.Metadata = rls.MetadataOfRequest
+	case config.Off:
+		o.Metadata = rls.NoMetadata
+	}
+	if s.shared != nil {
+		o.Far = true
+	} else {
+		o.Near = s.memory
+	}
+	if s.rlsDoor.stats != nil {
+		o.Stats = rlsStats{s.rlsDoor.stats}
+	}
+	o.Shadowed = s.rlsDoor.callers.shadowed
+	o.Each = s.offended
+	if log := s.rlsDoor.callers.log; log != nil {
+		o.Answered = func(key string, d *tidegate.Decision) {
+			log(nil, []tidegate.Check{{Key: key, Limit: d.Limit}}, *d)
+		}
+	}
+	return rls.New(o)
+}
+
+// rlsStats are the names of envoyproxy/ratelimit.
+type rlsStats struct{ *telemetry.EnvoyProxy }
+
+// Hits implements [rls.Stats].
+func (r rlsStats) Hits(domain, key string, h rls.Hits) {
+	r.EnvoyProxy.Hits(domain, key, telemetry.EnvoyHits(h))
+}
+
+// openRLSCounts makes what is counted about Envoy's calls, and what asks the service before.
+func (s *server) openRLSCounts() {
+	d := &s.rlsDoor
+	d.callers = s.newCallers("rls")
+	if s.config.RLS.Metrics == config.EnvoyProxy {
+		d.stats = s.metrics.NewEnvoyProxy(func() (ok, failed int) {
+			if s.rules != nil {
+				st := s.rules.Status()
+				ok, failed = 1+st.Reloads, st.Failed
+			}
+			if s.plane.Watcher != nil {
+				st := s.plane.Status()
+				ok, failed = ok+st.Updates, failed+st.Rejected
+			}
+			return ok, failed
+		})
+	}
+	if d.compare != nil {
+		d.compared.Store(s.metrics.NewCompared(d.compare.Stats))
+	}
+}
+
+// domains are those of the rules in force.
+func (s *server) domains() *envoy.Set {
+	return s.plane.join(s.fileDomains())
+}
+
+// fileDomains are those that rule files have.
+func (s *server) fileDomains() *envoy.Set {
+	if s.rules == nil {
+		return nil
+	}
+	return s.rules.live.Set().Domains()
+}
+
+// domainRules are the rules of all domains.
+func domainRules(set *envoy.Set) (all []*envoy.Rule) {
+	for _, name := range set.Domains() {
+		all = append(all, set.Domain(name).Rules()...)
+	}
+	return all
+}
+
+// rlsServer holds connections to their limits.
+type rlsServer struct {
+	*rls.Server
+	conns    *listen.Group
+	door     *rlsDoor
+	stopping func() bool // without a successor
+}
+
+// lastChecks is how long health checks are told NOT_SERVING before clients are told to leave.
+const lastChecks = 500 * time.Millisecond
+
+// Shutdown implements [handover.Server]. A successor answers health checks itself.
+func (r *rlsServer) Shutdown(ctx context.Context) error {
+	if r.stopping() {
+		r.Drain()
+		select {
+		case <-time.After(lastChecks):
+		case <-ctx.Done():
+		}
+	}
+	return r.Server.Shutdown(ctx)
+}
+
+// Serve implements [handover.Server].
+func (r *rlsServer) Serve(l net.Listener) error {
+	ctx, end := context.WithCancel(context.Background())
+	defer end()
+	return r.Server.Serve(r.conns.Listen(ctx, l, r.door.tls.http2()))
+}
+
+// openRLSHTTP returns a server for what is asked over HTTP.
+func (s *server) openRLSHTTP() (handover.Server, error) {
+	l := s.config.Limits
+	return tlsServer{listen.NewServer(listen.ServerOptions{
+		Handler: s.rlsDoor.server.HTTP(),
+		Limits: listen.HTTPLimits{
+			Limits:      listen.Limits{Connections: l.Connections, Stall: orAny(l.Stall)},
+			HeaderBytes: int(l.Header),
+			ReadHeader:  l.ReadHeader,
+			Read:        min(orLong(l.Read), 30*time.Second),
+			Write:       l.Write,
+			Idle:        l.Idle,
+		},
+		IdleGrace: s.idleGrace(),
+		Log:       s.log,
+	}), nil}, nil
+}
+
+// orLong is a time, or a long one for any.
+func orLong(d time.Duration) time.Duration {
+	if d == 0 {
+		return aYear
+	}
+	return d
+}

@@ -1,0 +1,37 @@
+package serve
+
+import (
+	"tidegate.dev/tidegate/internal/front/admin"
+	"tidegate.dev/tidegate/internal/telemetry/series"
+)
+
+// recorder remembers what was decided lately, until it is closed.
+type recorder struct {
+	*series.Recorder
+	done, ended chan struct{}
+}
+
+func (r *recorder) start(read func() []series.Total) {
+	r.Recorder, r.done, r.ended = series.New(read), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(r.ended)
+		r.Run(r.done)
+	}()
+}
+
+func (r *recorder) close() {
+	if r.Recorder != nil {
+		close(r.done)
+		<-r.ended
+	}
+}
+
+// lately is for /series.
+func (r *recorder) lately() admin.Series {
+	from, lines := r.Lines()
+	is := admin.Series{From: from.UTC(), Step: int(series.Step.Seconds()), Lines: make([]admin.Line, len(lines))}
+	for i, l := range lines {
+		is.Lines[i] = admin.Line(l)
+	}
+	return is
+}

@@ -1,0 +1,26 @@
+package offenders
+
+// Keys returns the keys of a rule that are in one of its lists, each once, as they are: they may
+// be secrets. Whoever shows one asks first how.
+func (of *Offenders) Keys(rule string) []string {
+	r := (*of.table.all.Load())[rule]
+	if r == nil {
+		return nil
+	}
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	var all []string
+	seen := make(map[string]bool)
+	for _, l := range r.lists {
+		if l == nil {
+			continue
+		}
+		of.pool.each(l, func(_ uint16, e *entry) {
+			if key := string(e.key[:e.length]); !seen[key] {
+				seen[key] = true
+				all = append(all, key)
+			}
+		})
+	}
+	return all
+}

@@ -1,0 +1,25 @@
+package telemetry
+
+import (
+	"tidegate.dev/tidegate/internal/telemetry/outcome"
+	"tidegate.dev/tidegate/internal/telemetry/series"
+)
+
+// Totals are the counts of tidegate_decisions_total that are not 0.
+func (m *Metrics) Totals() (all []series.Total) {
+	m.showing.Lock() // what combinations count must not be between two places
+	defer m.showing.Unlock()
+	usual := m.combinedCounts()
+	for rule, counts := range *m.rules.all.Load() {
+		for o := range outcome.Count {
+			n := counts.n[o].Load()
+			if o == outcome.OK {
+				n += usual.rules[counts]
+			}
+			if n > 0 {
+				all = append(all, series.Total{Rule: rule, Outcome: outcome.Outcome(o).String(), Count: n})
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,129 @@
+package rules
+
+import (
+	"strings"
+
+	"tidegate.dev/tidegate"
+)
+
+// Carried is a counter of a rule whose keys are held to other numbers when one Set takes the
+// place of another: those of callers that may be refused at once, or no longer.
+type Carried struct {
+	Rule string
+	// Was and Now are the first of its limits in words: 100/1m0s token_bucket burst 100.
+	Was, Now string
+	// Versions are what its keys may be held to, by branch and tier: a key does not say which
+	// of them it is. All limits share one Identity.
+	Versions []Version
+}
+
+// Version is what a key was and will be held to. A check without a Limit never refuses: the
+// rule only tries, or decides for a share of the keys.
+type Version struct{ Was, Now tidegate.Check }
+
+// Carry returns the counters that go on under other numbers, or in whose place others are, when
+// set takes the place of old. A store that can survey its keys tells who would be refused. Counters
+// that start empty refuse nobody at first, and are told by [Compare].
+func Carry(old, set *Set) []Carried {
+	c := carrier{oldShares: old.shares(), newShares: set.shares(), at: make(map[string]int), seen: make(map[string]bool)}
+	s := &succession{now: set.config.now(), told: make(map[Change]bool), paired: c.pair}
+	s.compare(old.ledger(), set.ledger())
+	var all []Carried
+	for _, carried := range c.all {
+		if carried.changed() {
+			all = append(all, carried)
+		}
+	}
+	return all
+}
+
+// carrier collects counters by rule and identity.
+type carrier struct {
+	oldShares, newShares map[string]bool
+	all                  []Carried
+	at                   map[string]int
+	seen                 map[string]bool // versions
+}
+
+func (c *carrier) pair(rule string, o, n *counter) {
+	if strings.Contains(n.limit.Scope, "#") || o.anchored && !n.anchored {
+		return // blocks, marks and candidates
+	}
+	was, now := o.each(), n.each()
+	for i := range now {
+		c.version(rule, o, n, was[min(i, len(was)-1)], now[i])
+	}
+	if o.most != nil && n.most != nil {
+		c.version(rule, o, n, o.most, n.most)
+	}
+}
+
+// version adds what the keys of a counter may be held to.
+func (c *carrier) version(rule string, o, n *counter, was, now *tidegate.Limit) {
+	v := Version{Was: tidegate.Check{Limit: was, MaxWait: o.maxWait}, Now: tidegate.Check{Limit: now, MaxWait: n.maxWait}}
+	if was.Identity() != now.Identity() {
+		v.Now.Limit = standIn(was, now)
+	}
+	all := []Version{v}
+	if c.oldShares[rule] { // nobody knows for which keys it decided
+		all = append(all, Version{Now: v.Now})
+	}
+	if c.newShares[rule] {
+		all = append(all, Version{Was: v.Was})
+	}
+	at, ok := c.at[rule+"\x00"+was.Identity()]
+	if !ok {
+		at = len(c.all)
+		c.at[rule+"\x00"+was.Identity()] = at
+		c.all = append(c.all, Carried{Rule: rule, Was: o.text(), Now: n.text()})
+	}
+	for _, v := range all {
+		if o.tries {
+			v.Was.Limit = nil
+		}
+		if n.tries {
+			v.Now.Limit = nil
+		}
+		if key := rule + "\x00" + v.key(); (v.Was.Limit != nil || v.Now.Limit != nil) && !c.seen[key] {
+			c.seen[key] = true
+			c.all[at].Versions = append(c.all[at].Versions, v)
+		}
+	}
+}
+
+// shares are the rules that decide for a share of their keys only.
+func (s *Set) shares() map[string]bool {
+	all := make(map[string]bool)
+	for _, r := range s.rules {
+		if r.written.Share < wholeShare {
+			all[r.name] = true
+		}
+	}
+	return all
+}
+
+// changed reports whether a version refuses somebody else than before.
+func (c *Carried) changed() bool {
+	for i := range c.Versions {
+		if v := &c.Versions[i]; checkKey(&v.Was) != checkKey(&v.Now) {
+			return true
+		}
+	}
+	return false
+}
+
+// key tells versions apart.
+func (v *Version) key() string { return checkKey(&v.Was) + " → " + checkKey(&v.Now) }
+
+// checkKey is all of a check that decides.
+func checkKey(c *tidegate.Check) string {
+	if c.Limit == nil {
+		return ""
+	}
+	l := c.Limit
+	text := l.Identity() + " " + l.String() + " " + c.MaxWait.String()
+	if l.Ceiling {
+		text += " ceiling"
+	}
+	return text
+}

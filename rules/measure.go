@@ -1,0 +1,120 @@
+package rules
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Measure is what an operator orders about somebody beyond the rules: a ban, or an override
+// of the limits of a rule. [Live.SetMeasures] puts measures in force.
+//
+// A branch of `for` goes before a tier, an override before both; an exemption goes before all
+// of these, and a ban before everything.
+type Measure struct {
+	// ID is chosen by whoever orders it: a-z, 0-9 and dashes, at most 32 bytes.
+	ID   string      `json:"id"`
+	Kind MeasureKind `json:"kind"`
+	// As says who it is about by names of identities, all of which must hold, as in
+	// {"user": "42"}. For an address also a network. {"everyone": ""} is about all.
+	As map[string]string `json:"as"`
+	// Rule is the one that an override is about. A ban with a rule holds only for requests
+	// that the rule is for; one without, for all.
+	Rule string `json:"rule,omitempty"`
+	// Limits of an override take the place of those that the rule has for the request:
+	// rates such as "5000/minute", an amount of its quota such as "100000/month", "20 slots",
+	// or "unlimited" alone, which lifts everything that the rule counts, and its block.
+	Limits []string `json:"limits,omitempty"`
+	// Until is when it ends by itself; the zero time means when it is ended.
+	Until time.Time `json:"until,omitzero"`
+	// Reason is for operators. Clients are not told.
+	Reason string `json:"reason"`
+	// Message is what clients are told by a ban; "" means no more than that they are refused.
+	Message string    `json:"message,omitempty"`
+	By      string    `json:"by"` // who ordered it
+	At      time.Time `json:"at"` // and when
+}
+
+// MeasureKind is what a measure does.
+type MeasureKind string
+
+const (
+	// Ban refuses every request.
+	Ban MeasureKind = "ban"
+	// Override gives other limits.
+	Override MeasureKind = "override"
+)
+
+// BanRule is the name under which refusals by bans that name no rule are counted.
+const BanRule = "(ban)"
+
+// Who returns who the measure is about, as in "tenant=acme, user=42".
+func (m *Measure) Who() string {
+	if _, all := m.As["everyone"]; all && len(m.As) == 1 {
+		return "everyone"
+	}
+	parts := make([]string, 0, len(m.As))
+	for _, name := range slices.Sorted(maps.Keys(m.As)) {
+		parts = append(parts, name+"="+m.As[name])
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Ended reports whether the measure is over.
+func (m *Measure) Ended(now time.Time) bool { return !m.Until.IsZero() && !now.Before(m.Until) }
+
+// String describes the measure in a line.
+func (m *Measure) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s of %s", m.Kind, m.ID, m.Who())
+	if m.Rule != "" {
+		fmt.Fprintf(&b, " for rule %s", m.Rule)
+	}
+	if len(m.Limits) > 0 {
+		fmt.Fprintf(&b, ": %s", strings.Join(m.Limits, ", "))
+	}
+	if m.By != "" {
+		fmt.Fprintf(&b, ", by %s", m.By)
+	}
+	if m.Until.IsZero() {
+		b.WriteString(", until it is ended")
+	} else {
+		fmt.Fprintf(&b, ", until %s", m.Until.UTC().Format(time.RFC3339))
+	}
+	if m.Reason != "" {
+		fmt.Fprintf(&b, " (%s)", m.Reason)
+	}
+	return b.String()
+}
+
+// MeasureProblem is why a measure cannot be ordered, or no longer holds.
+type MeasureProblem struct {
+	ID      string `json:"id"`
+	Field   string `json:"field"` // of the Measure, by its name in JSON
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"` // what to write instead
+}
+
+// Error says which measure it is about, what is wrong, and what to write instead.
+func (p MeasureProblem) Error() string { return "measure " + p.ID + ": " + p.text() }
+
+func (p *MeasureProblem) text() string {
+	if p.Hint == "" {
+		return p.Field + ": " + p.Message
+	}
+	return p.Field + ": " + p.Message + ": " + p.Hint
+}
+
+// MeasureProblems are all that is wrong with one measure.
+type MeasureProblems []MeasureProblem
+
+// Error has one problem in each line.
+func (ps MeasureProblems) Error() string {
+	lines := make([]string, len(ps))
+	for i := range ps {
+		lines[i] = ps[i].text()
+	}
+	return strings.Join(lines, "\n")
+}

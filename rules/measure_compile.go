@@ -1,0 +1,195 @@
+package rules
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
+)
+
+// order is a measure, compiled for a Set.
+type order struct {
+	measure *Measure
+	who     []holder // all must hold
+	rank    int      // of several that hold, the lowest counts
+	rule    *rule    // nil: a ban of all requests
+
+	limit   *tidegate.Limit // of a ban
+	key     string          // whom it refuses
+	variant *variant        // of an override
+}
+
+// ended reads the clock only if the order has an end.
+func (o *order) ended(st *state) bool {
+	return !o.measure.Until.IsZero() && o.measure.Ended(st.set.config.now())
+}
+
+// measureCompiler turns measures into orders.
+type measureCompiler struct {
+	set      *Set
+	rules    map[string]*rule
+	ids      map[string]*identity // built-in ones that no rule asks for
+	variants map[string]*variant
+	bans     map[banKey]*tidegate.Limit
+	before   *measures // nil: none of this Set
+	problems []MeasureProblem
+	id       string // of the measure at hand
+}
+
+// banKey is what tells the limits of bans apart.
+type banKey struct{ rule, scope, message string }
+
+// newMeasureCompiler returns one that uses again what was made for before, if that is of the
+// same Set: layers and stores know limits by their addresses.
+func newMeasureCompiler(s *Set, before *measures) *measureCompiler {
+	c := &measureCompiler{
+		set: s, rules: make(map[string]*rule, len(s.rules)), ids: make(map[string]*identity),
+		variants: make(map[string]*variant), bans: make(map[banKey]*tidegate.Limit),
+	}
+	if before != nil && before.set == s {
+		c.before = before
+	}
+	for _, r := range s.rules {
+		c.rules[r.name] = r
+	}
+	return c
+}
+
+func (c *measureCompiler) fail(field, message, hint string) {
+	c.problems = append(c.problems, MeasureProblem{ID: c.id, Field: field, Message: message, Hint: hint})
+}
+
+// order compiles a measure; nil if it cannot hold, which is told.
+func (c *measureCompiler) order(m *Measure) *order {
+	c.id = m.ID
+	before := len(c.problems)
+	o := &order{measure: m}
+	if m.Rule != "" {
+		o.rule = c.rule(m)
+	}
+	switch m.Kind {
+	case Ban:
+		if len(m.Limits) > 0 {
+			c.fail("limits", "a ban refuses everything, so it has no limits", "take them out, or order an override")
+		}
+	case Override:
+		if m.Rule == "" {
+			c.fail("rule", "an override is about one rule", "write which: "+c.ruleNames())
+		}
+	default:
+		c.fail("kind", diag.Quote(string(m.Kind))+" is not a kind of measure", "write `ban` or `override`")
+	}
+	o.who = c.who(m)
+	if len(c.problems) > before {
+		return nil
+	}
+	if m.Kind == Ban {
+		o.limit, o.key = c.banLimit(m), m.key()
+		return o
+	}
+	if o.variant = c.variant(m, o.rule); o.variant == nil {
+		return nil
+	}
+	return o
+}
+
+// rule returns the rule that m names; nil after a mistake.
+func (c *measureCompiler) rule(m *Measure) *rule {
+	r := c.rules[m.Rule]
+	switch {
+	case r == nil && c.set.domains.Domain(m.Rule) != nil:
+		c.fail("rule", diag.Quote(m.Rule)+" is a domain of Envoy's rate limit service, for which there are no measures", "change its file, or write a rule")
+	case r == nil:
+		hint := "the rules are " + c.ruleNames()
+		if near := diag.Nearest(m.Rule, c.set.Rules()); near != "" {
+			hint = "did you mean " + diag.Quote(near) + "?"
+		}
+		c.fail("rule", "there is no rule "+diag.Quote(m.Rule), hint)
+	case r.mode == rulefile.Disabled:
+		c.fail("rule", "the rule "+diag.Quote(m.Rule)+" is disabled, and holds for nobody", "")
+		return nil
+	case m.Kind == Override && r.written.Deny:
+		c.fail("rule", "the rule "+diag.Quote(m.Rule)+" denies, and has no limits that could be others", "change the rule: `unless: { user: … }`")
+		return nil
+	}
+	return r
+}
+
+func (c *measureCompiler) ruleNames() string {
+	names := c.set.Rules()
+	if len(names) > 8 {
+		names = append(names[:8:8], "…")
+	}
+	return strings.Join(names, ", ")
+}
+
+// banLimit is the limit that refuses; bans that are answered alike share one.
+func (c *measureCompiler) banLimit(m *Measure) *tidegate.Limit {
+	key := banKey{cmp.Or(m.Rule, BanRule), strings.Join(slices.Sorted(maps.Keys(m.As)), ","), m.Message}
+	made := c.bans[key]
+	if made == nil && c.before != nil {
+		made = c.before.limits[key]
+	}
+	if made != nil {
+		c.bans[key] = made
+		return made
+	}
+	answer := c.set.denied
+	if m.Message != "" {
+		answer.Message, answer.Body, answer.ContentType = m.Message, "", ""
+	}
+	made = tidegate.MustLimit(tidegate.Spec{
+		Name: key.rule, Scope: key.scope, Algorithm: tidegate.Deny, Terms: &tidegate.Terms{Rule: key.rule, Answer: answer},
+	})
+	c.bans[key] = made
+	return made
+}
+
+// key is who is refused by a ban, as keys of counters are made.
+func (m *Measure) key() string {
+	var values []string
+	for _, name := range slices.Sorted(maps.Keys(m.As)) {
+		values = append(values, m.As[name])
+	}
+	if len(values) == 1 && len(values[0]) <= tidegate.MaxKey {
+		return values[0]
+	}
+	return tidegate.Key(values...)
+}
+
+// variant returns what m puts in place of the limits of r; nil if it cannot be.
+func (c *measureCompiler) variant(m *Measure, r *rule) *variant {
+	if len(m.Limits) > maxMeasureLimits {
+		c.fail("limits", fmt.Sprintf("there are %d limits, and %d are allowed", len(m.Limits), maxMeasureLimits), "write fewer")
+		return nil
+	}
+	key := r.name + "\n" + strings.Join(m.Limits, "\n")
+	made := c.variants[key]
+	if made == nil && c.before != nil {
+		made = c.before.variants[key]
+	}
+	if made != nil {
+		c.variants[key] = made
+		return made
+	}
+	written, problems := rulefile.ReadOrder(r.written, m.Limits)
+	made = &variant{rule: r, written: written}
+	if !problems.HasErrors() {
+		problems = made.check()
+	}
+	for _, p := range problems {
+		if p.Severity == diag.Error {
+			c.fail("limits", p.Message, p.Hint)
+		}
+	}
+	if problems.HasErrors() {
+		return nil
+	}
+	c.variants[key] = made
+	return made
+}

@@ -1,0 +1,153 @@
+package rules
+
+import (
+	"net/netip"
+	"slices"
+
+	"tidegate.dev/tidegate/internal/lang/route"
+)
+
+// roll finds orders by who a request is from. Each order is kept under one of its
+// identities, so that what a lookup costs does not depend on how many there are.
+type roll struct {
+	names    []rollName
+	everyone []*order // in order of their ranks, as are all lists of orders
+}
+
+// rollName is the orders that are kept under one identity.
+type rollName struct {
+	id           *identity
+	fold         bool
+	texts        map[string][]*order
+	networks     map[netip.Prefix][]*order
+	bits4, bits6 []int // lengths of the networks
+}
+
+// newRoll returns nil for no orders.
+func newRoll(orders []*order) *roll {
+	if len(orders) == 0 {
+		return nil
+	}
+	crowds := make(map[literal]int)
+	for _, o := range orders {
+		for i := range o.who {
+			for _, l := range o.who[i].literals() {
+				crowds[l]++
+			}
+		}
+	}
+	r := &roll{}
+	for _, o := range orders {
+		r.add(o, rarest(o.who, crowds))
+	}
+	return r
+}
+
+// rarest returns the one of who that the fewest orders name.
+func rarest(who []holder, crowds map[literal]int) *holder {
+	var best *holder
+	fewest := 0
+	for i := range who {
+		crowd := 0
+		for _, l := range who[i].literals() {
+			crowd = max(crowd, crowds[l])
+		}
+		switch {
+		case who[i].everyone:
+		case best == nil || crowd < fewest || crowd == fewest && best.id.local && !who[i].id.local:
+			best, fewest = &who[i], crowd
+		}
+	}
+	return best
+}
+
+// add keeps o under w; nil means that it is about everyone.
+func (r *roll) add(o *order, w *holder) {
+	if w == nil {
+		r.everyone = append(r.everyone, o)
+		return
+	}
+	i := slices.IndexFunc(r.names, func(n rollName) bool { return n.id == w.id })
+	if i < 0 {
+		i = len(r.names)
+		r.names = append(r.names, rollName{id: w.id, fold: w.fold, texts: make(map[string][]*order), networks: make(map[netip.Prefix][]*order)})
+	}
+	n := &r.names[i]
+	for _, text := range w.texts {
+		n.texts[text] = append(n.texts[text], o)
+	}
+	if !w.network.IsValid() {
+		return
+	}
+	n.networks[w.network] = append(n.networks[w.network], o)
+	lengths := &n.bits6
+	if w.network.Addr().Is4() {
+		lengths = &n.bits4
+	}
+	if !slices.Contains(*lengths, w.network.Bits()) {
+		*lengths = append(*lengths, w.network.Bits())
+	}
+}
+
+// find returns the order that counts for the request; nil if none holds. h is the rule that
+// asks, nil for none.
+func (r *roll) find(st *state, h *hit) *order {
+	if r == nil {
+		return nil
+	}
+	best := firstHeld(r.everyone, nil, st, h)
+	for i := range r.names {
+		n := &r.names[i]
+		v, ok := st.peek(n.id, h)
+		if !ok {
+			continue
+		}
+		text := v.text
+		if n.fold {
+			text = route.Fold(text)
+		}
+		best = firstHeld(n.texts[text], best, st, h)
+		if len(n.networks) > 0 {
+			best = n.findNetwork(st.addressOf(n.id, v), best, st, h)
+		}
+	}
+	return best
+}
+
+func (n *rollName) findNetwork(addr netip.Addr, best *order, st *state, h *hit) *order {
+	if !addr.IsValid() {
+		return best
+	}
+	lengths := n.bits6
+	if addr.Is4() {
+		lengths = n.bits4
+	}
+	for _, bits := range lengths {
+		if p, err := addr.Prefix(bits); err == nil {
+			best = firstHeld(n.networks[p], best, st, h)
+		}
+	}
+	return best
+}
+
+// firstHeld returns the first of orders that holds, if it goes before best.
+func firstHeld(orders []*order, best *order, st *state, h *hit) *order {
+	for _, o := range orders {
+		if best != nil && o.rank >= best.rank {
+			break
+		}
+		if o.holds(st, h) && !o.ended(st) {
+			return o
+		}
+	}
+	return best
+}
+
+func (o *order) holds(st *state, h *hit) bool {
+	for i := range o.who {
+		if !o.who[i].holds(st, h) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,196 @@
+package feed
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The headers by which a follower says who it is and what it applies.
+const (
+	nodeHeader     = "Tidegate-Node"
+	versionHeader  = "Tidegate-Version"
+	hashHeader     = "Tidegate-Rules-Hash"
+	revisionHeader = "Tidegate-Rules-Revision"
+	sinceHeader    = "Tidegate-Rules-Since"
+	refusedHeader  = "Tidegate-Rules-Refused"
+	errorHeader    = "Tidegate-Rules-Error"
+	countHeader    = "Tidegate-Rules-Count"
+	sharingHeader  = "Tidegate-Rules-Instances"
+)
+
+// Report is what a follower says about itself.
+type Report struct {
+	Node     string    `json:"node"`               // its name
+	Version  string    `json:"version,omitempty"`  // of Tidegate
+	Hash     string    `json:"hash,omitempty"`     // of the rules that it applies
+	Revision string    `json:"revision,omitempty"` // of these, as the feed calls it
+	Since    time.Time `json:"since,omitzero"`     // it applies them
+	Refused  string    `json:"refused,omitempty"`  // the revision that it does not apply; "" if there is none
+	Error    string    `json:"error,omitempty"`    // why it does not
+	// Rules is how many there are, and Instances how many share the limits, as they say.
+	Rules     int `json:"rules,omitempty"`
+	Instances int `json:"instances,omitempty"`
+}
+
+// Header returns what a follower sends.
+func (r *Report) Header() http.Header {
+	h := make(http.Header)
+	for _, field := range r.fields() {
+		if text := fitHeader(*field.text); text != "" {
+			h.Set(field.name, text)
+		}
+	}
+	if !r.Since.IsZero() {
+		h.Set(sinceHeader, r.Since.UTC().Format(time.RFC3339))
+	}
+	if r.Hash != "" {
+		h.Set(countHeader, strconv.Itoa(r.Rules))
+		h.Set(sharingHeader, strconv.Itoa(r.Instances))
+	}
+	return h
+}
+
+type reportField struct {
+	name string
+	text *string
+}
+
+func (r *Report) fields() []reportField {
+	return []reportField{
+		{nodeHeader, &r.Node},
+		{versionHeader, &r.Version},
+		{hashHeader, &r.Hash},
+		{revisionHeader, &r.Revision},
+		{refusedHeader, &r.Refused},
+		{errorHeader, &r.Error},
+	}
+}
+
+// maxText is how much of a header is believed.
+const maxText = 500
+
+// fitHeader makes a line of text that a header can have.
+func fitHeader(text string) string {
+	text = strings.Map(func(c rune) rune {
+		switch {
+		case c == utf8.RuneError:
+			return '?'
+		case unicode.IsSpace(c):
+			return ' '
+		case !unicode.IsPrint(c):
+			return -1
+		}
+		return c
+	}, text)
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) <= maxText {
+		return text
+	}
+	cut := 0
+	for i := range text {
+		if i > maxText-len("…") {
+			break
+		}
+		cut = i
+	}
+	return text[:cut] + "…"
+}
+
+// reportOf reads what a follower sends; the Node is "" if it does not say who it is.
+func reportOf(r *http.Request) (is Report) {
+	for _, field := range is.fields() {
+		*field.text = fitHeader(r.Header.Get(field.name))
+	}
+	is.Since, _ = time.Parse(time.RFC3339, r.Header.Get(sinceHeader)) // zero if it does not say
+	for name, to := range map[string]*int{countHeader: &is.Rules, sharingHeader: &is.Instances} {
+		if n, err := strconv.ParseUint(r.Header.Get(name), 10, 31); err == nil {
+			*to = int(n)
+		}
+	}
+	return is
+}
+
+// Follower is who follows a feed.
+type Follower struct {
+	Report
+	Address string    `json:"address"` // it asks from
+	Seen    time.Time `json:"seen"`    // it asked last
+	Waiting bool      `json:"waiting"` // it is waiting for other rules now
+	Behind  bool      `json:"behind"`  // it applies another revision than the one that is served
+}
+
+const (
+	maxFollowers = 4096
+	// forgetAfter is how long ago a follower may have asked that is still listed.
+	forgetAfter = 10 * time.Minute
+)
+
+// roll has the followers by name.
+type roll map[string]*listed
+
+type listed struct {
+	Follower
+	asking int // requests
+}
+
+// mark notes that a follower begins (1) or ends (-1) to ask.
+func (f *Feed) mark(who Report, address string, by int) {
+	if who.Node == "" {
+		return
+	}
+	now := time.Now()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	is := f.roll[who.Node]
+	if is == nil {
+		if by < 0 || !f.roll.room(now) {
+			return
+		}
+		is = new(listed)
+		f.roll[who.Node] = is
+	}
+	is.asking += by
+	is.Seen = now
+	if by > 0 { // what it said later holds
+		is.Report, is.Address = who, address
+	}
+}
+
+// room forgets who is gone, if the roll is full.
+func (r roll) room(now time.Time) bool {
+	if len(r) >= maxFollowers {
+		r.forget(now)
+	}
+	return len(r) < maxFollowers
+}
+
+func (r roll) forget(now time.Time) {
+	for name, is := range r {
+		if is.asking == 0 && now.Sub(is.Seen) > forgetAfter {
+			delete(r, name)
+		}
+	}
+}
+
+// Followers lists who follows, by name: those that are waiting, and those that asked in the
+// last ten minutes.
+func (f *Feed) Followers() []Follower {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.roll.forget(time.Now())
+	all := make([]Follower, 0, len(f.roll))
+	for _, is := range f.roll {
+		one := is.Follower
+		one.Waiting = is.asking > 0
+		one.Behind = f.now != nil && one.Revision != f.now.revision
+		all = append(all, one)
+	}
+	slices.SortFunc(all, func(a, b Follower) int { return cmp.Compare(a.Node, b.Node) })
+	return all
+}

@@ -1,0 +1,75 @@
+package feed
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func askAs(f *Feed, t *testing.T, who Report, headers ...string) {
+	for name, values := range who.Header() {
+		headers = append(headers, name, values[0])
+	}
+	ask(f, t.Context(), "GET", headers...)
+}
+
+// The list has who follows, what they apply, what they refuse and why.
+func TestFollowers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := New(Options{})
+		set(t, f, bundle("1", "a"))
+		since := time.Date(2026, 5, 1, 10, 0, 0, 0, time.UTC)
+		good := Report{Node: "web-1", Version: "1.2", Hash: "hash-1", Revision: "1", Since: since, Rules: 3, Instances: 5}
+		bad := Report{Node: "web-2", Hash: "hash-0", Revision: "0", Refused: "1", Error: "load rules:\n  rules.yaml:1:1: no rules\n\n  é\x1b[31m"}
+		askAs(f, t, bad)
+		askAs(f, t, good)
+		ask(f, t.Context(), "GET") // nobody
+		all := f.Followers()
+		if len(all) != 2 {
+			t.Fatalf("%+v", all)
+		}
+		if one := all[0]; one.Report != good || one.Behind || one.Waiting || !one.Seen.Equal(time.Now()) || one.Address == "" {
+			t.Errorf("%+v", one)
+		}
+		if one := all[1]; one.Node != "web-2" || !one.Behind || one.Refused != "1" || one.Error != "load rules: rules.yaml:1:1: no rules é[31m" {
+			t.Errorf("%+v", one)
+		}
+		etag := ask(f, t.Context(), "GET").Header().Get("ETag")
+		go askAs(f, t, good, "If-None-Match", etag, "Prefer", "wait=60")
+		synctest.Wait()
+		if one := f.Followers()[0]; !one.Waiting {
+			t.Errorf("%+v", one)
+		}
+		set(t, f, bundle("2", "b"))
+		synctest.Wait()
+		if one := f.Followers()[0]; one.Waiting || !one.Behind {
+			t.Errorf("%+v", one)
+		}
+		time.Sleep(forgetAfter + time.Second)
+		if all := f.Followers(); len(all) != 0 {
+			t.Errorf("%+v are still listed", all)
+		}
+	})
+}
+
+// The list is bounded, in number and in length, whatever is sent.
+func TestBoundsOfFollowers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := New(Options{})
+		set(t, f, bundle("1", "a"))
+		for i := range maxFollowers + 100 {
+			ask(f, t.Context(), "GET", nodeHeader, fmt.Sprint("node-", i), errorHeader, strings.Repeat("é", 1000))
+		}
+		all := f.Followers()
+		if len(all) != maxFollowers || len(all[0].Error) > maxText {
+			t.Errorf("%d followers, an error of %d bytes", len(all), len(all[0].Error))
+		}
+		time.Sleep(forgetAfter + time.Second)
+		ask(f, t.Context(), "GET", nodeHeader, "late")
+		if all := f.Followers(); len(all) != 1 || all[0].Node != "late" {
+			t.Errorf("%d followers", len(all))
+		}
+	})
+}

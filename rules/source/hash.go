@@ -1,0 +1,49 @@
+package source
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"path/filepath"
+)
+
+// hashed is a file by its name from the rule file or folder, so that machines which keep it
+// elsewhere agree.
+type hashed struct {
+	name string
+	sum  [sha256.Size]byte
+}
+
+func newHashed(base, name string, text []byte) hashed {
+	return hashed{from(base, name), sha256.Sum256(text)}
+}
+
+// from is name as seen from the folder base.
+func from(base, name string) string {
+	rel, err := filepath.Rel(base, name)
+	if err != nil {
+		return name
+	}
+	return filepath.ToSlash(rel)
+}
+
+// sum stands for the content of all files together.
+func sum(files []hashed) string {
+	h := sha256.New()
+	for _, f := range files {
+		fmt.Fprintf(h, "%q %x\n", f.name, f.sum)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// joined is the hash of several layers; that of a single one is its own.
+func joined(sums []string) string {
+	if len(sums) == 1 {
+		return sums[0]
+	}
+	h := sha256.New()
+	for _, s := range sums {
+		fmt.Fprintln(h, "layer", s)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}

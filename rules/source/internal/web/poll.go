@@ -1,0 +1,122 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// MaxPause is how long a server may have itself left alone by Cache-Control.
+	MaxPause = time.Minute
+	// MaxRetryAfter is the same by Retry-After.
+	MaxRetryAfter = 5 * time.Minute
+)
+
+// Seconds is a wait for Prefer: whole seconds, at least one.
+func Seconds(d time.Duration) string {
+	return strconv.Itoa(max(1, int((d+time.Second-1)/time.Second)))
+}
+
+// RetryAfter is how long a server that is busy wants to be left alone; 0 if it does not say.
+func RetryAfter(h http.Header, now time.Time) time.Duration {
+	text := h.Get("Retry-After")
+	if text == "" {
+		return 0
+	}
+	if n, err := strconv.ParseUint(text, 10, 31); err == nil {
+		return min(time.Duration(n)*time.Second, MaxRetryAfter)
+	}
+	at, err := http.ParseTime(text)
+	if err != nil {
+		return 0
+	}
+	return max(0, min(at.Sub(now), MaxRetryAfter))
+}
+
+// MaxAge is how long an answer is fresh by its own account, up to MaxPause; 0 if it does not
+// say so.
+func MaxAge(h http.Header) time.Duration {
+	var age time.Duration
+	for _, line := range h.Values("Cache-Control") {
+		for part := range strings.SplitSeq(line, ",") {
+			name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
+			switch strings.ToLower(name) {
+			case "no-cache", "no-store":
+				return 0
+			case "max-age":
+				if n, err := strconv.ParseUint(strings.Trim(value, `"`), 10, 31); err == nil {
+					age = min(time.Duration(n)*time.Second, MaxPause)
+				}
+			}
+		}
+	}
+	return age
+}
+
+// Sleep waits, and reports whether ctx is still there.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// BusyError is the answer of a server that wants to be left alone for a while.
+type BusyError struct {
+	error
+	After time.Duration
+}
+
+// Refused returns the error of an answer that is not what was asked for.
+func Refused(a *Answer) error {
+	err := errors.New("the server answered " + Status(a.Status))
+	switch a.Status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return fmt.Errorf("%w: name a file with a token that may read the rules in rules_source.token_file", err)
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		if after := RetryAfter(a.Header, time.Now()); after > 0 {
+			return &BusyError{err, after}
+		}
+	}
+	return err
+}
+
+// Status is a status code for people.
+func Status(code int) string {
+	return strings.TrimSpace(strconv.Itoa(code) + " " + http.StatusText(code))
+}
+
+// Rest is until when a server wants to be left alone. The zero value is not at all.
+type Rest struct{ until time.Time }
+
+// Wait waits until a server that was busy may be asked again, but not longer than most: then it
+// returns an error, so that nobody takes the server for one that answers.
+func (r *Rest) Wait(ctx context.Context, most time.Duration) error {
+	if !Sleep(ctx, min(time.Until(r.until), most)) {
+		return ctx.Err()
+	}
+	if left := time.Until(r.until); left > 0 {
+		return fmt.Errorf("the server is busy, and is asked again in %s", left.Round(time.Second))
+	}
+	return nil
+}
+
+// Note remembers what a server said about being busy in err.
+func (r *Rest) Note(err error) {
+	var busy *BusyError
+	if errors.As(err, &busy) {
+		r.until = time.Now().Add(busy.After)
+	}
+}
