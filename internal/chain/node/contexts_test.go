@@ -83,6 +83,31 @@ func TestContextsThatEndTogether(t *testing.T) {
 	})
 }
 
+// endsAt is a context that ends when it is looked at for the nth time.
+type endsAt struct {
+	context.Context
+	looks int
+}
+
+func (e *endsAt) Err() error {
+	if e.looks--; e.looks <= 0 {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// A caller that leaves between two looks at its context has left: nothing is decided for it
+// in place of a store that works.
+func TestLeavesBetweenLooks(t *testing.T) {
+	for looks := 1; looks <= 4; looks++ {
+		s := open(t, newSlow(), Options{Deadline: patient, DenyEntries: -1})
+		d, err := s.Take(&endsAt{context.Background(), looks}, []tidegate.Check{hundred}, 1)
+		if n := s.Health().Calls; n == 0 && !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("left at look %d: %+v, %v", looks, d, err)
+		}
+	}
+}
+
 // Answers and ends of contexts meet at every moment: everybody is told once, and what was
 // granted was charged.
 func TestEndsMeetAnswers(t *testing.T) {

@@ -176,7 +176,10 @@ func (n *Node) take(ctx context.Context, checks []tidegate.Check, copies int) (t
 		t &^= coalescible
 	}
 	now := n.now()
-	if ctx.Err() != nil { // its caller has no time to ask
+	if err := ctx.Err(); err != nil { // there is no time to ask
+		if !chain.FallsBack(ctx) {
+			return tidegate.Decision{}, err
+		}
 		d, _, err := n.fallback(checks, copies, n.late, now, true)
 		return d, err
 	}

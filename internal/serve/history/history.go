@@ -82,23 +82,24 @@ func (h *History) nudge() {
 // run gives what is pending to the keeper, in order, until it is told to stop.
 func (h *History) run(ctx context.Context) {
 	defer close(h.done)
-	pause, failing := firstPause, false
+	pause, told := firstPause, false
 	for {
 		retry := (<-chan time.Time)(nil)
 		switch err := h.put(ctx); {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			if !failing {
+			// A store that is away tells so itself; here it is told if that lasts.
+			if pause == lastPause && !told {
 				h.log.Warn("the rules in force cannot be added to the history; it is tried again", "err", err)
+				told = true
 			}
-			failing = true
 			retry, pause = time.After(pause), min(2*pause, lastPause)
-		case failing:
+		case told:
 			h.log.Info("the rules in force are in the history again")
 			fallthrough
 		default:
-			pause, failing = firstPause, false
+			pause, told = firstPause, false
 		}
 		select {
 		case <-ctx.Done():

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -327,6 +328,32 @@ func TestKeeperAway(t *testing.T) {
 		}
 		h.mu.Unlock()
 		f.down.Store(false)
+	})
+}
+
+// A keeper that is away for a moment is not worth a line; one that stays away is worth one.
+func TestKeeperAwayIsToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		f := &flaky{File: NewFile("")}
+		h := New(f, slog.New(slog.NewTextHandler(&log, nil)))
+		defer h.Close()
+		away := func(d time.Duration) string {
+			log.Reset()
+			f.down.Store(true)
+			h.Note(setNo(int(f.tries.Load())))
+			time.Sleep(d)
+			f.down.Store(false)
+			time.Sleep(lastPause + time.Second)
+			synctest.Wait()
+			return log.String()
+		}
+		if got := away(2 * time.Second); got != "" {
+			t.Errorf("away for a moment: %s", got)
+		}
+		if got := away(10 * time.Minute); strings.Count(got, "level=WARN") != 1 || strings.Count(got, "level=INFO") != 1 || !strings.Contains(got, "err=down") {
+			t.Errorf("away for long: %s", got)
+		}
 	})
 }
 
