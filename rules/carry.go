@@ -95,7 +95,7 @@ func (c *carrier) version(rule string, o, n *counter, was, now *tidegate.Limit) 
 func (s *Set) shares() map[string]bool {
 	all := make(map[string]bool)
 	for _, r := range s.rules {
-		if r.written.Share < wholeShare {
+		if r.share < wholeShare {
 			all[r.name] = true
 		}
 	}

@@ -12,8 +12,8 @@ func (st *state) append(dst []tidegate.Check, h *hit) []tidegate.Check {
 	case refuses:
 		return append(dst, tidegate.Check{Limit: r.refusal(h), Cost: 1, Advisory: h.try})
 	case applies:
-		if r.written.Deny {
-			return append(dst, tidegate.Check{Key: h.key, Limit: r.denial(h), Cost: 1, Advisory: h.try})
+		if r.deny {
+			return append(dst, tidegate.Check{Key: h.key, Limit: r.accessFor(h).deny, Cost: 1, Advisory: h.try})
 		}
 		first := len(dst)
 		p, _ := st.plan(h, r)
@@ -25,21 +25,18 @@ func (st *state) append(dst []tidegate.Check, h *hit) []tidegate.Check {
 	return dst
 }
 
-func (r *rule) denial(h *hit) *tidegate.Limit {
+// accessFor is the limits that count nothing, for the request that was hit.
+func (r *rule) accessFor(h *hit) *access {
 	if h.try {
-		return r.denyTries
+		return &r.tries
 	}
-	return r.deny
+	return &r.decides
 }
 
 func (r *rule) refusal(h *hit) *tidegate.Limit {
-	refuse := r.refuse
-	if h.try {
-		refuse = r.refuseTries
-	}
 	for i := range r.subject.parts {
 		if &r.subject.parts[i] == h.missing {
-			return refuse[i]
+			return r.accessFor(h).refuse[i]
 		}
 	}
 	return nil
@@ -51,8 +48,8 @@ func (st *state) appendPlan(dst []tidegate.Check, h *hit, p *plan) []tidegate.Ch
 	if !h.try {
 		items = p.decides
 		// A caller without a limit is not blocked by an earlier refusal either.
-		if block := p.blocks[h.scope]; block != nil {
-			dst = append(dst, tidegate.Check{Key: h.key, Limit: block})
+		if p.blocks != nil && p.blocks[h.scope] != nil {
+			dst = append(dst, tidegate.Check{Key: h.key, Limit: p.blocks[h.scope]})
 		}
 	}
 	if len(items[h.scope]) == 0 {

@@ -17,6 +17,9 @@ type compiler struct {
 	files    []string
 	at       diag.Pos // the rule that is being compiled
 	limits   int      // made so far, those of all branches and ways to count
+	house    *house
+	alike    alike
+	limiter  *limiter // of the rule that is being compiled
 	problems diag.List
 }
 
@@ -30,50 +33,73 @@ func compile(f *rulefile.File, config Config) (*Set, diag.List) {
 	c := &compiler{
 		config: config, file: f, ids: newIdentities(f),
 		lists: make(map[string]*list), files: slices.Clone(f.Files),
+		house: &house{f.Headers, f.Respond}, alike: newAlike(),
 	}
 	for i := range f.Lists {
 		c.lists[f.Lists[i].Name.Text] = newList(&f.Lists[i])
 	}
 	s := &Set{config: config, ids: c.ids, instances: f.Instances, verifier: c.newVerifier(), keys: c.newKeys()}
+	s.rules = make([]*rule, len(f.Rules))
+	s.entries = make([]entry, 0, len(f.Exempt)+len(f.Rules))
 	for i := range f.Exempt {
 		w := &f.Exempt[i]
-		s.entries = append(s.entries, entry{guard: c.guard(w.When, w.Unless), patterns: w.Match, exempt: w})
+		s.entries = append(s.entries, entry{guard: c.guard(w.When, w.Unless), patterns: texts(w.Match), exempt: w})
 	}
-	for _, w := range f.Rules {
-		r := c.rule(w)
-		s.rules = append(s.rules, r)
-		s.entries = append(s.entries, entry{guard: c.guard(w.When, w.Unless), patterns: w.Match, rule: r})
+	for i, w := range f.Rules {
+		s.rules[i] = c.rule(w)
+		s.entries = append(s.entries, entry{guard: c.guard(w.When, w.Unless), patterns: texts(w.Match), rule: s.rules[i]})
 	}
 	c.warnUntrusted(s.keys)
 	if c.problems.HasErrors() {
 		return nil, c.problems
 	}
-	s.replace()
-	s.index = newIndex(s.entries, config.IgnoreCase)
+	s.replace(f)
+	s.index = newIndex(s.entries, patternsOf(f), config.IgnoreCase)
 	s.files, s.layers, s.headers = c.files, f.Layers, headersOf(c.ids, s.keys)
-	s.denied = answer(f, &rulefile.Rule{Deny: true})
+	s.denied = c.house.answer(nil, true)
 	c.ids.file, c.ids.unnamed = nil, nil // of no more use
 	s.states.New = func() any { return s.newState() }
 	return s, c.problems
 }
 
 // replace tells each rule which others take its place.
-func (s *Set) replace() {
-	byName := make(map[string]*rule)
+func (s *Set) replace(f *rulefile.File) {
+	byName := make(map[string]*rule, len(s.rules))
 	for _, r := range s.rules {
 		byName[r.name] = r
 	}
-	for i := range s.entries {
-		r := s.entries[i].rule
-		if r == nil {
-			continue
-		}
-		for _, w := range r.written.InsteadOf {
-			if other := byName[w.Text]; other != nil {
-				other.replacers = append(other.replacers, int32(i))
+	for i, w := range f.Rules {
+		for _, name := range w.InsteadOf {
+			if other := byName[name.Text]; other != nil {
+				x := other.own()
+				x.replacers = append(x.replacers, int32(len(f.Exempt)+i))
 			}
 		}
 	}
+}
+
+// patternsOf returns the patterns of f by entry.
+func patternsOf(f *rulefile.File) [][]rulefile.Pattern {
+	all := make([][]rulefile.Pattern, 0, len(f.Exempt)+len(f.Rules))
+	for i := range f.Exempt {
+		all = append(all, f.Exempt[i].Match)
+	}
+	for _, w := range f.Rules {
+		all = append(all, w.Match)
+	}
+	return all
+}
+
+// texts returns patterns as they are written.
+func texts(patterns []rulefile.Pattern) []string {
+	if len(patterns) == 0 {
+		return nil
+	}
+	all := make([]string, len(patterns))
+	for i := range patterns {
+		all[i] = patterns[i].Text
+	}
+	return all
 }
 
 // fail adds an error.

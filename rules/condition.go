@@ -18,9 +18,9 @@ type condition struct {
 	globs           []string
 	networks        networks
 	lists           []*list
-	byAddress       bool // networks or lists may hold the address
-	fold            bool // the value is compared without its case
-	written         *rulefile.Condition
+	byAddress       bool   // networks or lists may hold the address
+	fold            bool   // the value is compared without its case
+	text            string // what it lets through, as it was written
 }
 
 // fewLiterals are compared one by one faster than hashed.
@@ -32,20 +32,29 @@ type conditions []condition
 // guard is a when and an unless.
 type guard struct{ when, unless conditions }
 
-func (c *compiler) guard(when, unless []rulefile.Condition) guard {
-	return guard{c.conditions(when), c.conditions(unless)}
+// noGuard is that of all that say neither. Nobody writes it.
+var noGuard = new(guard)
+
+func (c *compiler) guard(when, unless []rulefile.Condition) *guard {
+	if len(when) == 0 && len(unless) == 0 {
+		return noGuard
+	}
+	return &guard{c.conditions(when), c.conditions(unless)}
 }
 
 func (c *compiler) conditions(written []rulefile.Condition) conditions {
-	var made conditions
+	if len(written) == 0 {
+		return nil
+	}
+	made := make(conditions, len(written))
 	for i := range written {
-		made = append(made, c.condition(&written[i]))
+		made[i] = c.condition(&written[i])
 	}
 	return made
 }
 
 func (c *compiler) condition(w *rulefile.Condition) condition {
-	made := condition{id: c.ids.find(w.Name.Text), written: w}
+	made := condition{id: c.ids.find(w.Name.Text), text: conditionText(w)}
 	made.fold = c.config.IgnoreCase && made.id.ofPath()
 	spell := made.spellings()
 	var prefixes []netip.Prefix

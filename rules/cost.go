@@ -8,7 +8,7 @@ import (
 )
 
 // cost is what a request takes from each limit of a rule. The zero value takes
-// what the front end says.
+// what the front end says; rules that say nothing share it.
 type cost struct {
 	fixed    int64
 	reserve  []*identity // the first that is there, or all together
@@ -19,11 +19,13 @@ type cost struct {
 	estimate bool
 }
 
-func (c *compiler) cost(w *rulefile.Cost) cost {
+var asRequested = new(cost)
+
+func (c *compiler) cost(w *rulefile.Cost) *cost {
 	if w == nil {
-		return cost{}
+		return asRequested
 	}
-	made := cost{fixed: w.Fixed, fallback: w.Else, sum: w.Sum, min: max(w.Min, 1), max: w.Max, settle: w.Settle}
+	made := &cost{fixed: w.Fixed, fallback: w.Else, sum: w.Sum, min: max(w.Min, 1), max: w.Max, settle: w.Settle}
 	made.estimate = len(w.Reserve) > 0 || w.Settle != ""
 	for _, s := range w.Reserve {
 		made.reserve = append(made.reserve, c.ids.from(s))

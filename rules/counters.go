@@ -11,9 +11,7 @@ func (s *Set) Patterns(rule string) []string {
 		if e.rule == nil || e.rule.name != rule {
 			continue
 		}
-		for _, p := range e.patterns {
-			all = append(all, p.Text)
-		}
+		all = append(all, e.patterns...)
 	}
 	return all
 }

@@ -220,7 +220,7 @@ func (st *state) explainHit(h *hit) ExplainedRule {
 	if h.verdict == applies {
 		x.Key = strings.Clone(h.key)
 	}
-	if h.verdict == applies && !r.written.Deny {
+	if h.verdict == applies && !r.deny {
 		x.Per, x.Scope = r.subject.text(), r.subject.scopes[h.scope]
 		x.Subject = r.subject.named(st, h)
 		p, o := st.plan(h, r)
@@ -228,7 +228,8 @@ func (st *state) explainHit(h *hit) ExplainedRule {
 		if o != nil {
 			x.Override = o.measure.clone()
 		}
-		x.Tier, x.Row = r.written.TierOf(p.branch), r.written.RowOf(p.branch)
+		w := r.written()
+		x.Tier, x.Row = w.TierOf(p.branch), w.RowOf(p.branch)
 	}
 	checks := st.append(nil, h)
 	for _, c := range checks {
@@ -246,10 +247,9 @@ func (st *state) explainHit(h *hit) ExplainedRule {
 
 func (st *state) describe(h *hit) ExplainedRule {
 	e := &st.set.entries[h.entry]
-	w := e.rule.written
-	x := ExplainedRule{Name: e.rule.name, Place: place(w.Pos), Mode: modeText(w)}
+	x := ExplainedRule{Name: e.rule.name, Place: place(e.rule.pos), Mode: e.rule.modeText()}
 	if len(e.patterns) > 0 {
-		x.Pattern = e.patterns[h.pattern].Text
+		x.Pattern = e.patterns[h.pattern]
 	}
 	return x
 }
@@ -300,14 +300,14 @@ var roleTexts = map[tidegate.Role]string{
 	tidegate.Decides: "decides", tidegate.Marks: "marks", tidegate.Tries: "tries", tidegate.Blocks: "blocks",
 }
 
-func modeText(w *rulefile.Rule) string {
+func (r *rule) modeText() string {
 	switch {
-	case w.Mode == rulefile.Shadow:
+	case r.mode == rulefile.Shadow:
 		return "shadow"
-	case w.Mode == rulefile.Disabled:
+	case r.mode == rulefile.Disabled:
 		return "disabled"
-	case w.Share < wholeShare:
-		return "enforce " + strconv.FormatFloat(float64(w.Share)/100, 'f', -1, 64) + "%"
+	case r.share < wholeShare:
+		return "enforce " + strconv.FormatFloat(float64(r.share)/100, 'f', -1, 64) + "%"
 	}
 	return "enforce"
 }

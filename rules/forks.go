@@ -17,6 +17,9 @@ type forkIndex struct {
 const fewForks = 8
 
 func newForks(branches []plan) forks {
+	if len(branches) == 0 {
+		return forks{}
+	}
 	common := make(literals)
 	for i := range branches {
 		common.add(branches[i].guard.when)

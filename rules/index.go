@@ -34,37 +34,39 @@ type ref struct{ entry, pattern int32 }
 
 // entry is a rule or an exemption. All are numbered, the exemptions first.
 type entry struct {
-	guard    guard
-	patterns []rulefile.Pattern // empty: every request
-	rule     *rule              // nil: an exemption
+	guard    *guard
+	patterns []string // as written; empty: every request
+	rule     *rule    // nil: an exemption
 	exempt   *rulefile.Exempt
 }
 
 // fewRefs that wait for a value are asked one by one faster than looked up.
 const fewRefs = 4
 
-func newIndex(entries []entry, ignoreCase bool) index {
+// newIndex returns the index of entries, with the patterns of each.
+func newIndex(entries []entry, patterns [][]rulefile.Pattern, ignoreCase bool) index {
 	x := index{tree: route.New()}
 	x.tree.IgnoreCase = ignoreCase
-	numbers := make(map[route.Pattern]int)
-	var refs [][]ref // by number
+	numbers := make(map[route.Pattern]int) // by the pattern as written
+	var refs [][]ref                       // by number
 	var everywhere []ref
 	for i := range entries {
 		e := &entries[i]
 		if e.rule != nil && e.rule.mode == rulefile.Disabled {
 			continue
 		}
-		if len(e.patterns) == 0 {
+		if len(patterns[i]) == 0 {
 			everywhere = append(everywhere, ref{entry: int32(i)})
 		}
-		for j, w := range e.patterns {
-			p := w.Route()
-			n, ok := numbers[p]
+		for j := range patterns[i] {
+			w := &patterns[i][j]
+			written := route.Pattern{Method: w.Method, Host: w.Host, Path: w.Path}
+			n, ok := numbers[written]
 			if !ok {
 				n = len(refs)
-				numbers[p] = n
+				numbers[written] = n
 				refs = append(refs, nil)
-				x.tree.Add(p, n)
+				x.tree.Add(w.Route(), n)
 			}
 			refs[n] = append(refs[n], ref{int32(i), int32(j)})
 		}

@@ -124,7 +124,7 @@ func (g *guard) text() string {
 	var b strings.Builder
 	for _, all := range []conditions{g.when, g.unless} {
 		for i := range all {
-			b.WriteString(all[i].id.name + ": " + all[i].text() + "\n")
+			b.WriteString(all[i].id.name + ": " + all[i].text + "\n")
 		}
 		b.WriteString("unless\n")
 	}

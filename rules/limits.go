@@ -16,10 +16,10 @@ type held struct {
 	// strict is the nominal limit where it decides itself: an elastic one whose
 	// signal has no room.
 	strict *tidegate.Limit
-	// slot: a place, of which a request takes one whatever it costs.
-	slot bool
 	// maxWait is how far ahead of time a bucket may be charged.
 	maxWait time.Duration
+	// slot: a place, of which a request takes one whatever it costs.
+	slot bool
 	// tries: it never decides.
 	tries bool
 }
@@ -30,16 +30,15 @@ type item struct {
 	vary *vary // instead of held
 }
 
-// limiter makes the limits of one rule, each of them once.
+// limiter makes the limits of one rule. One that compiles a rule makes each of them once, and
+// has maps for that.
 type limiter struct {
-	rule   *rulefile.Rule
+	rule   *rule
 	answer tidegate.Answer
 	counts []tidegate.StatusRange
-	fail   tidegate.FailMode
 	blocks map[string]*tidegate.Limit // by scope
 	limits map[tidegate.Spec]*tidegate.Limit
 	terms  map[role]*tidegate.Terms
-	chosen map[string]bool // see rule
 }
 
 // role is what tells the terms of a rule's limits apart.
@@ -55,19 +54,32 @@ type role struct {
 	shared  tidegate.Consistency
 }
 
-func newLimiter(f *rulefile.File, r *rulefile.Rule) *limiter {
-	l := &limiter{
-		rule:   r,
-		answer: answer(f, r),
-		fail:   failModes[r.OnStoreFailure],
-		blocks: make(map[string]*tidegate.Limit),
-		limits: make(map[tidegate.Spec]*tidegate.Limit),
-		terms:  make(map[role]*tidegate.Terms),
-		chosen: make(map[string]bool),
+// limiter returns one that remembers nothing, for limits that are made while requests are
+// matched.
+func (r *rule) limiter() *limiter {
+	l := &limiter{rule: r, answer: r.policies.house.answer(r.respond, r.deny)}
+	if r.count != nil {
+		l.counts = r.count.Status
 	}
-	if r.Count != nil {
-		l.counts = r.Count.Status
+	return l
+}
+
+// limiterOf returns the one that compiles r, with the maps of the rule before.
+func (c *compiler) limiterOf(r *rule) *limiter {
+	const most = 64 // large maps take long to clear, and stay large
+	if c.limiter == nil || len(c.limiter.limits) > most {
+		c.limiter = &limiter{
+			blocks: make(map[string]*tidegate.Limit),
+			limits: make(map[tidegate.Spec]*tidegate.Limit),
+			terms:  make(map[role]*tidegate.Terms),
+		}
 	}
+	l := c.limiter
+	clear(l.blocks)
+	clear(l.limits)
+	clear(l.terms)
+	fresh := r.limiter()
+	l.rule, l.answer, l.counts = r, fresh.answer, fresh.counts
 	return l
 }
 
@@ -79,9 +91,9 @@ var failModes = map[rulefile.FailMode]tidegate.FailMode{
 
 // limit completes spec by what the rule says of all its limits.
 func (l *limiter) limit(spec tidegate.Spec, scope string, as role) (*tidegate.Limit, error) {
-	spec.Name, spec.Scope, spec.OnFull = l.rule.Name.Text, scope, l.rule.OnFull
+	spec.Name, spec.Scope, spec.OnFull = l.rule.name, scope, l.rule.policies.onFull
 	if as.is != tidegate.Blocks { // a block must hold at every instance
-		as.shared, _ = l.rule.Sharing(spec.Algorithm)
+		as.shared, _ = l.rule.written().Sharing(spec.Algorithm)
 	}
 	spec.Terms = l.termsOf(as)
 	if made := l.limits[spec]; made != nil {
@@ -94,26 +106,18 @@ func (l *limiter) limit(spec tidegate.Spec, scope string, as role) (*tidegate.Li
 	return made, err
 }
 
-// apart returns a limiter that remembers nothing, for limits that are made while
-// requests are matched.
-func (l *limiter) apart() *limiter {
-	one := *l
-	one.limits, one.terms = nil, nil
-	return &one
-}
-
 func (l *limiter) termsOf(as role) *tidegate.Terms {
 	if t := l.terms[as]; t != nil {
 		return t
 	}
 	t := &tidegate.Terms{
-		Rule: l.rule.Name.Text,
+		Rule: l.rule.name,
 		Role: as.is, Elastic: as.elastic,
 		Answer: l.answer,
 		AtEnd:  tidegate.AtEnd{Block: as.block, Settle: as.settle},
 		Handling: tidegate.Handling{
-			OnStoreFailure: l.fail, Consistency: as.shared,
-			NoDenyCache: l.rule.Layers.NoDenyCache, NoCoalesce: l.rule.Layers.NoCoalesce,
+			OnStoreFailure: l.rule.policies.onStoreFailure, Consistency: as.shared,
+			NoDenyCache: l.rule.policies.layers.NoDenyCache, NoCoalesce: l.rule.policies.layers.NoCoalesce,
 		},
 	}
 	t.Answer.Nominal, t.Handling.Final = as.nominal, as.is == tidegate.Blocks
@@ -134,7 +138,7 @@ func (l *limiter) termsOf(as role) *tidegate.Terms {
 
 // block is the limit that keeps out who was refused, nil when the rule has none.
 func (l *limiter) block(scope string) (*tidegate.Limit, error) {
-	if l.rule.Block == 0 || l.blocks[scope] != nil {
+	if l.rule.block == 0 || l.blocks[scope] != nil {
 		return l.blocks[scope], nil
 	}
 	made, err := l.blockTelling(scope, nil)
@@ -144,7 +148,7 @@ func (l *limiter) block(scope string) (*tidegate.Limit, error) {
 
 // blockTelling is the same counter, whose refusals tell clients of a limit.
 func (l *limiter) blockTelling(scope string, nominal *tidegate.Limit) (*tidegate.Limit, error) {
-	spec := tidegate.Spec{Events: 1, Period: l.rule.Block, Algorithm: tidegate.SlidingLog}
+	spec := tidegate.Spec{Events: 1, Period: l.rule.block, Algorithm: tidegate.SlidingLog}
 	return l.limit(spec, scope+"#block", role{is: tidegate.Blocks, nominal: nominal})
 }
 
@@ -195,19 +199,20 @@ func (l *limiter) under(h *held, spec tidegate.Spec, scope string, as role, over
 	return err
 }
 
-// answer returns how refusals by the rule are answered. The status that the file sets for
-// all rules is for limits, not for access rules: a denied caller is not told to come back.
-func answer(f *rulefile.File, r *rulefile.Rule) tidegate.Answer {
-	a := tidegate.Answer{Dialects: f.Headers.Dialects, Reset: f.Headers.Reset, RetryJitter: f.Headers.RetryJitter}
-	respond := r.Respond
+// answer returns how refusals by a rule are answered, which may say that itself. The status
+// that the file sets for all rules is for limits, not for access rules: a denied caller is not
+// told to come back.
+func (h *house) answer(own *rulefile.Respond, deny bool) tidegate.Answer {
+	a := tidegate.Answer{Dialects: h.headers.Dialects, Reset: h.headers.Reset, RetryJitter: h.headers.RetryJitter}
+	respond := own
 	if respond == nil {
-		respond = f.Respond
+		respond = h.respond
 	}
 	if respond == nil {
 		return a
 	}
 	a.Message, a.Body, a.ContentType = respond.Message, respond.Body, respond.Type
-	if r.Respond != nil || !r.Deny {
+	if own != nil || !deny {
 		a.Status = respond.Status
 	}
 	return a

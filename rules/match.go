@@ -109,7 +109,7 @@ func (st *state) verdict(h *hit, exempt int32) verdict {
 	if len(e.guard.unless) > 0 && e.guard.unless.hold(st, h) {
 		return unless
 	}
-	if exempt >= 0 && !r.written.Deny {
+	if exempt >= 0 && !r.deny {
 		h.by = exempt
 		return exempted
 	}
@@ -159,7 +159,7 @@ func (st *state) route(h *hit) string {
 	if h == nil || h.route < 0 {
 		return "/"
 	}
-	return st.set.entries[h.entry].patterns[h.pattern].Text
+	return st.set.entries[h.entry].patterns[h.pattern]
 }
 
 func (st *state) wildcard(h *hit, name string) string {

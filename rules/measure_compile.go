@@ -113,7 +113,7 @@ func (c *measureCompiler) rule(m *Measure) *rule {
 	case r.mode == rulefile.Disabled:
 		c.fail("rule", "the rule "+diag.Quote(m.Rule)+" is disabled, and holds for nobody", "")
 		return nil
-	case m.Kind == Override && r.written.Deny:
+	case m.Kind == Override && r.deny:
 		c.fail("rule", "the rule "+diag.Quote(m.Rule)+" denies, and has no limits that could be others", "change the rule: `unless: { user: … }`")
 		return nil
 	}
@@ -177,7 +177,7 @@ func (c *measureCompiler) variant(m *Measure, r *rule) *variant {
 		c.variants[key] = made
 		return made
 	}
-	written, problems := rulefile.ReadOrder(r.written, m.Limits)
+	written, problems := rulefile.ReadOrder(r.written(), m.Limits)
 	made = &variant{rule: r, written: written}
 	if !problems.HasErrors() {
 		problems = made.check()

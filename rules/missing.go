@@ -96,7 +96,7 @@ func (r *rule) withoutAPIKey(conditions []string) string {
 	for i := range r.subject.parts {
 		p := &r.subject.parts[i]
 		at := slices.IndexFunc(p.id.sources, func(s source) bool { return s.kind == rulefile.SourceAPIKey })
-		if at < 0 || r.written.Deny {
+		if at < 0 || r.deny {
 			continue
 		}
 		after := p.id.sources[at:]

@@ -37,26 +37,25 @@ func (s *Set) Needs() []Need {
 }
 
 func (r *rule) needs() []Need {
-	w := r.written
 	var queue, slots, settle bool
-	for i := range w.For {
-		t := &w.For[i].Terms
+	for i := range r.branches {
+		t := &r.branches[i].Terms
 		queue, slots = queue || t.Queue != nil, slots || t.Concurrency != nil
 		settle = settle || t.Cost != nil && t.Cost.Settle != ""
 	}
-	t := &w.Terms
+	t := r.terms
 	var all []Need
 	for _, n := range []struct {
 		field, value string
 		needed       bool
 	}{
 		{"queue", "", queue || t.Queue != nil},
-		{"defer", "", w.Defer != nil},
+		{"defer", "", r.deferred != nil},
 		{"concurrency", "", slots || t.Concurrency != nil},
-		{"count", "", w.Count != nil},
+		{"count", "", r.count != nil},
 		{"settle", "", settle || t.Cost != nil && t.Cost.Settle != ""},
-		{"consistency", w.Consistency.Text, w.Consistency.Text != ""},
-		{"on_partition", w.OnPartition.Text, w.OnPartition.Text != ""},
+		{"consistency", r.policies.consistency, r.policies.consistency != ""},
+		{"on_partition", r.policies.onPartition, r.policies.onPartition != ""},
 	} {
 		if n.needed {
 			all = append(all, Need{r.name, n.field, n.value})
@@ -85,9 +84,8 @@ func (s *Set) Handling(rule string) (Handling, bool) {
 	if r == nil {
 		return Handling{}, false
 	}
-	w := r.written
-	h := Handling{Consistency: w.Consistency.Text, OnPartition: w.OnPartition.Text}
-	if d := w.Defer; d != nil {
+	h := Handling{Consistency: r.policies.consistency, OnPartition: r.policies.onPartition}
+	if d := r.deferred; d != nil {
 		h.Defer = &Defer{d.Keep, d.Places}
 	}
 	return h, true

@@ -9,8 +9,8 @@ import (
 // the request takes.
 type plan struct {
 	branch  *rulefile.Branch // nil: the rule itself
-	guard   guard            // of the branch
-	cost    cost
+	guard   *guard           // of the branch
+	cost    *cost
 	elastic *rulefile.Elastic
 	// unlimited: nothing decides, though a candidate may count.
 	unlimited bool
@@ -19,8 +19,8 @@ type plan struct {
 	// By combination of the subject: where the rule decides, and where it only
 	// tries. One of them may be nil when no request needs it.
 	decides, tries [][]item
-	// blocks keep out who was refused, by combination, where the rule decides; nil
-	// where there is none.
+	// blocks keep out who was refused, by combination, where the rule decides. A nil one
+	// keeps out nobody, and so do no blocks at all.
 	blocks []*tidegate.Limit
 }
 
@@ -28,7 +28,7 @@ type plan struct {
 type planner struct {
 	*compiler
 	*limiter
-	rule    *rulefile.Rule
+	written *rulefile.Rule
 	scopes  []string
 	decides bool // there are requests that the rule decides
 	tries   bool // and some that it only tries
@@ -36,10 +36,11 @@ type planner struct {
 
 // plans makes the rule's own plan and one for each branch.
 func (p *planner) plans() []plan {
-	all := []plan{p.plan(p.rule.Terms)}
-	for i := range p.rule.For {
-		b := &p.rule.For[i]
-		made := p.plan(p.rule.Under(b))
+	all := make([]plan, 1, 1+len(p.written.For))
+	all[0] = p.plan(p.written.Terms)
+	for i := range p.written.For {
+		b := &p.written.For[i]
+		made := p.plan(p.written.Under(b))
 		made.branch, made.guard = b, p.guard(b.When, b.Unless)
 		all = append(all, made)
 	}
@@ -47,7 +48,7 @@ func (p *planner) plans() []plan {
 }
 
 func (p *planner) plan(t rulefile.Terms) plan {
-	made := plan{cost: p.cost(t.Cost)}
+	made := plan{guard: noGuard, cost: p.cost(t.Cost)}
 	made.unlimited = (t.Limits == nil || t.Limits.Unlimited) && t.Quota == nil && t.Concurrency == nil
 	made.unblocked = t.Limits != nil && t.Limits.Unlimited
 	var queue tidegate.Queue
@@ -70,9 +71,8 @@ func (p *planner) plan(t rulefile.Terms) plan {
 			items := p.items(t, scope, as)
 			made.decides = append(made.decides, items)
 			if block != nil {
-				block = p.must(p.limiter.blockTelling(scope, told(items)))
+				made.blocks = append(made.blocks, p.must(p.limiter.blockTelling(scope, told(items))))
 			}
-			made.blocks = append(made.blocks, block)
 		}
 		if p.tries {
 			as := role{is: tidegate.Tries, settle: made.cost.settle}
@@ -143,7 +143,7 @@ func (p *planner) items(t rulefile.Terms, scope string, as role) []item {
 		p.found(s.Pos, err)
 		all = append(all, item{held: made})
 	}
-	if w := p.rule.Candidate; w != nil {
+	if w := p.written.Candidate; w != nil {
 		as := role{is: tidegate.Tries, settle: as.settle}
 		all = append(all, p.item(w, t.Queue, scope+"#candidate", as, nil))
 	}
@@ -163,12 +163,20 @@ func (p *planner) item(w *rulefile.Limit, q *rulefile.Queue, scope string, as ro
 		made.held, err = p.held(spec, scope, as, over)
 	}
 	p.found(w.Pos, err)
-	if err == nil && w.Auto && p.rule.Shares() != tidegate.Strict {
+	if err == nil && w.Auto && p.written.Shares() != tidegate.Strict {
 		for _, l := range []*tidegate.Limit{made.some().limit, made.some().nominal} {
 			if l != nil {
-				p.chosen[l.Identity()] = true
+				p.limiter.rule.choose(l)
 			}
 		}
 	}
 	return made
+}
+
+// choose notes that `consistency` chose the algorithm of l.
+func (r *rule) choose(l *tidegate.Limit) {
+	if r.chosen == nil {
+		r.chosen = make(map[string]bool)
+	}
+	r.chosen[l.Identity()] = true
 }

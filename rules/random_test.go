@@ -40,7 +40,7 @@ func agreeOnBranches(t *testing.T, set *Set, r *tidegate.Request) {
 	for i := st.resolveAll(); i < len(st.hits); i++ {
 		h := &st.hits[i]
 		rule := set.entries[h.entry].rule
-		if h.verdict != applies || rule.written.Deny {
+		if h.verdict != applies || rule.deny {
 			continue
 		}
 		want := &rule.plans[0]

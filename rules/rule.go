@@ -1,44 +1,77 @@
 package rules
 
 import (
-	"sync"
+	"reflect"
 	"sync/atomic"
+	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/lang/diag"
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// rule is a rule of the file, compiled.
+// rule is a rule of the file, compiled. A Set may have a hundred thousand: what rules say
+// alike they share, and what few of them have is in extra. What was parsed is not kept.
 type rule struct {
-	name    string
-	written *rulefile.Rule
-	mode    rulefile.Mode
-	subject subject
-	plans   []plan // the rule's own, then one for each branch
-	forks   forks  // which branch a request takes
-	blocks  []*tidegate.Limit
-	deny    *tidegate.Limit // nil: the rule limits
-	refuse  []*tidegate.Limit
-	// The same for requests that the rule only tries.
-	denyTries   *tidegate.Limit
-	refuseTries []*tidegate.Limit
+	name     string
+	pos      diag.Pos
+	mode     rulefile.Mode
+	deny     bool            // it refuses, and counts nothing
+	queues   bool            // requests wait for their turn, in the rule itself or in a branch
+	share    int             // of keys that are enforced, in hundredths of a percent
+	subject  *subject        // shared
+	policies *policies       // shared
+	terms    *rulefile.Terms // of requests that no branch holds for; shared
+	plans    []plan          // the rule's own, then one for each branch
+	clamped  atomic.Int64
+	kindsOf  atomic.Pointer[[]*plan] // nil: nobody asked yet; see kinds
+	*extra
+}
+
+// extra is what few rules have. Rules that have none of it share one.
+type extra struct {
+	branches []rulefile.Branch
+	tier     *rulefile.TierUse
+	count    *rulefile.Count
+	deferred *rulefile.Defer
+	respond  *rulefile.Respond
+	block    time.Duration // 0: none
+	forks    forks         // which branch a request takes
+	blocks   []*tidegate.Limit
+	decides  access
+	tries    access // for requests that the rule only tries
 	// replacers are the entries of the rules that name this one in instead_of.
 	replacers []int32
-	seed      uint64 // of the share of keys that are enforced
 	// chosen are the counters whose algorithm is what `consistency` means, by identity.
-	chosen  map[string]bool
-	clamped atomic.Int64
-	// limiter makes further limits of the rule, for overrides. It remembers none of them.
-	limiter   *limiter
-	kindsOnce sync.Once
-	kindsOf   []*plan // see kinds
+	chosen map[string]bool
+}
+
+// access is the limits of a rule that count nothing.
+type access struct {
+	deny   *tidegate.Limit   // nil: the rule limits
+	refuse []*tidegate.Limit // who comes without a part of per, by part; nil: nobody
+}
+
+// noExtra is that of all rules that have none. Nobody writes it.
+var noExtra = new(extra)
+
+// own returns what of r is not shared, so that it can be written.
+func (r *rule) own() *extra {
+	if r.extra == noExtra {
+		r.extra = new(extra)
+	}
+	return r.extra
 }
 
 // rule compiles a rule.
 func (c *compiler) rule(w *rulefile.Rule) *rule {
-	r := &rule{name: w.Name.Text, written: w, mode: w.Mode, seed: hashText(seedBasis, w.Name.Text)}
+	x := &extra{branches: w.For, tier: w.Tier, count: w.Count, deferred: w.Defer, respond: w.Respond, block: w.Block}
+	r := &rule{
+		name: w.Name.Text, pos: w.Pos, mode: w.Mode, deny: w.Deny, queues: w.Queues, share: w.Share,
+		policies: c.policies(w), terms: c.terms(w.Terms), extra: x,
+	}
 	c.at = w.Pos
-	subject, ok := c.subject(w)
+	subject, ok := c.subjectOf(w)
 	if !ok {
 		c.fail(w.PerPos, "`per` can be found in more than 256 ways, and each has counters of its own",
 			"name fewer identities, or identities with fewer sources")
@@ -47,51 +80,64 @@ func (c *compiler) rule(w *rulefile.Rule) *rule {
 	r.subject = subject
 	decides := w.Mode == rulefile.Enforce && w.Share > 0
 	tries := w.Mode == rulefile.Shadow || w.Share < wholeShare
-	l := newLimiter(c.file, w)
-	r.chosen = l.chosen
+	l := c.limiterOf(r)
 	if decides {
-		r.deny, r.refuse = c.access(l, &subject, tidegate.Decides)
+		r.decides = c.access(l, subject, tidegate.Decides)
 	}
 	if tries {
-		r.denyTries, r.refuseTries = c.access(l, &subject, tidegate.Tries)
+		r.tries = c.access(l, subject, tidegate.Tries)
 	}
-	if w.Deny {
-		return r
+	if !w.Deny {
+		p := planner{compiler: c, limiter: l, written: w, scopes: subject.scopes, decides: decides, tries: tries}
+		r.plans = p.plans()
+		r.forks = newForks(r.plans[1:])
+		for _, scope := range subject.scopes {
+			if r.block > 0 {
+				r.blocks = append(r.blocks, c.must(l.block(scope)))
+			}
+		}
 	}
-	p := planner{compiler: c, limiter: l, rule: w, scopes: subject.scopes, decides: decides, tries: tries}
-	r.plans = p.plans()
-	r.forks = newForks(r.plans[1:])
-	for _, scope := range subject.scopes {
-		r.blocks = append(r.blocks, c.must(l.block(scope)))
+	if reflect.ValueOf(x).Elem().IsZero() {
+		r.extra = noExtra
 	}
-	r.limiter = l.apart()
 	return r
 }
 
 // access makes the limits of the rule that count nothing: deny, and for each part
 // of per the one that refuses who comes without.
-func (c *compiler) access(l *limiter, s *subject, as tidegate.Role) (deny *tidegate.Limit, refuse []*tidegate.Limit) {
+func (c *compiler) access(l *limiter, s *subject, as tidegate.Role) (a access) {
 	spec := tidegate.Spec{Algorithm: tidegate.Deny}
-	if l.rule.Deny {
-		deny = c.must(l.limit(spec, "", role{is: as}))
+	if l.rule.deny {
+		a.deny = c.must(l.limit(spec, "", role{is: as}))
 	}
 	for i := range s.parts {
 		if s.parts[i].missing != rulefile.MissingRefuse {
-			refuse = append(refuse, nil)
 			continue
 		}
-		spec.Name, spec.Terms = l.rule.Name.Text, &tidegate.Terms{
-			Rule: l.rule.Name.Text,
+		spec.Name, spec.Terms = l.rule.name, &tidegate.Terms{
+			Rule: l.rule.name,
 			Role: as,
 			Answer: tidegate.Answer{
 				Status: 400, Message: "the request has no " + s.parts[i].id.name,
 				Dialects: l.answer.Dialects, Reset: l.answer.Reset,
 			},
-			Handling: tidegate.Handling{OnStoreFailure: l.fail},
+			Handling: tidegate.Handling{OnStoreFailure: l.rule.policies.onStoreFailure},
 		}
-		refuse = append(refuse, c.must(tidegate.NewLimit(spec)))
+		if a.refuse == nil {
+			a.refuse = make([]*tidegate.Limit, len(s.parts))
+		}
+		a.refuse[i] = c.must(tidegate.NewLimit(spec))
 	}
-	return deny, refuse
+	return a
+}
+
+// written returns as much of the rule as is needed to tell what it says, and to put an
+// override in place of its limits.
+func (r *rule) written() *rulefile.Rule {
+	return &rulefile.Rule{
+		Name: rulefile.Word{Text: r.name}, Terms: *r.terms, For: r.branches, Tier: r.tier,
+		Consistency: rulefile.Word{Text: r.policies.consistency}, Queues: r.queues,
+	}
 }
 
 const (
@@ -110,12 +156,12 @@ func hashText(h uint64, s string) uint64 {
 
 // enforcedFor reports whether key is in the share of keys that the rule decides.
 func (r *rule) enforcedFor(key string) bool {
-	if r.written.Share >= wholeShare {
+	if r.share >= wholeShare {
 		return true
 	}
-	h := hashText(r.seed, key)
+	h := hashText(hashText(seedBasis, r.name), key)
 	h ^= h >> 33
 	h *= 0xff51afd7ed558ccd
 	h ^= h >> 33
-	return h%wholeShare < uint64(r.written.Share)
+	return h%wholeShare < uint64(r.share)
 }

@@ -16,12 +16,13 @@ type Sample struct{ Method, Host, Path string }
 // it are left out, as nobody is counted under what stands there.
 func (s *Set) Samples() []Sample {
 	var all []Sample
-	for _, r := range s.rules {
+	seen := make(map[Sample]bool)
+	for i := len(s.entries) - len(s.rules); i < len(s.entries); i++ {
+		r, patterns := s.entries[i].rule, s.entries[i].patterns
 		byPath := slices.ContainsFunc(r.subject.parts, func(p part) bool { return p.id.ofPath() })
-		if r.mode == rulefile.Disabled || r.written.Deny || byPath {
+		if r.mode == rulefile.Disabled || r.deny || byPath {
 			continue
 		}
-		patterns := s.Patterns(r.name)
 		if len(patterns) == 0 {
 			patterns = []string{"/"}
 		}
@@ -30,7 +31,8 @@ func (s *Set) Samples() []Sample {
 			if err != nil { // it has loaded: it is one
 				continue
 			}
-			if made := sample(p); !slices.Contains(all, made) {
+			if made := sample(p); !seen[made] {
+				seen[made] = true
 				all = append(all, made)
 			}
 		}

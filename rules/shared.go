@@ -13,11 +13,10 @@ import (
 // file does not say how many. It tells nothing where the rule says nothing.
 func (r *rule) explainShared(x *ExplainedCheck, instances int) {
 	l := x.Check.Limit
-	if r.written.Deny || l.Terms.Role == tidegate.Blocks {
+	if r.deny || l.Terms.Role == tidegate.Blocks {
 		return
 	}
-	wanted := r.written.Consistency.Text
-	shared, why := r.written.Sharing(l.Algorithm)
+	shared, why := r.written().Sharing(l.Algorithm)
 	switch {
 	case why != "":
 		x.Consistency, x.Shared = tidegate.Strict.String(), why
@@ -30,7 +29,7 @@ func (r *rule) explainShared(x *ExplainedCheck, instances int) {
 		return
 	}
 	if r.chosen[l.Identity()] {
-		x.Shared += "; " + l.Algorithm.String() + " because of `consistency: " + wanted + "`, as no algorithm is written"
+		x.Shared += "; " + l.Algorithm.String() + " because of `consistency: " + r.policies.consistency + "`, as no algorithm is written"
 	}
 }
 

@@ -34,8 +34,9 @@ func (v *variant) plan(base *plan) *plan {
 func (v *variant) check() diag.List {
 	var problems diag.List
 	told := make(map[string]bool)
+	w := v.rule.written()
 	for _, base := range v.rule.kinds() {
-		_, wrong := v.rule.written.UnderOrder(base.branch, &v.written)
+		_, wrong := w.UnderOrder(base.branch, &v.written)
 		if !wrong.HasErrors() {
 			if _, err := v.make(base); err != nil {
 				wrong.Add(diag.Problem{Message: err.Error()})
@@ -53,21 +54,24 @@ func (v *variant) check() diag.List {
 
 // kinds returns plans of the rule, one of each kind that differs in more than numbers.
 func (r *rule) kinds() []*plan {
-	r.kindsOnce.Do(func() {
-		seen := make(map[string]bool)
-		for i := range r.plans {
-			if text := r.written.KindUnder(r.plans[i].branch); !seen[text] {
-				seen[text] = true
-				r.kindsOf = append(r.kindsOf, &r.plans[i])
-			}
+	if had := r.kindsOf.Load(); had != nil {
+		return *had
+	}
+	var all []*plan
+	w, seen := r.written(), make(map[string]bool)
+	for i := range r.plans {
+		if text := w.KindUnder(r.plans[i].branch); !seen[text] {
+			seen[text] = true
+			all = append(all, &r.plans[i])
 		}
-	})
-	return r.kindsOf
+	}
+	r.kindsOf.Store(&all) // as whoever asks at the same time does
+	return all
 }
 
 func (v *variant) make(base *plan) (*plan, error) {
 	r := v.rule
-	terms, wrong := r.written.UnderOrder(base.branch, &v.written)
+	terms, wrong := r.written().UnderOrder(base.branch, &v.written)
 	if wrong.HasErrors() {
 		return nil, wrong
 	}
@@ -88,13 +92,13 @@ func (v *variant) make(base *plan) (*plan, error) {
 	for i, scope := range r.subject.scopes {
 		if base.decides != nil {
 			var block *tidegate.Limit
-			if !made.unblocked {
-				block = r.limiter.blocks[scope]
+			if !made.unblocked && r.blocks != nil {
+				block = r.blocks[i]
 			}
 			as := role{is: tidegate.Decides, block: block, settle: made.cost.settle, queue: queue}
 			items, err := v.items(base.decides[i], terms, scope, as)
 			if err == nil && block != nil {
-				block, err = r.limiter.blockTelling(scope, told(items))
+				block, err = r.limiter().blockTelling(scope, told(items))
 			}
 			if err != nil {
 				return nil, err
@@ -128,7 +132,7 @@ func (v *variant) items(base []item, t rulefile.Terms, scope string, as role) ([
 			limits = append(limits, it)
 		}
 	}
-	l := v.rule.limiter
+	l := v.rule.limiter()
 	var err error
 	if v.written.Unlimited {
 		return candidates, nil
@@ -163,7 +167,7 @@ func (v *variant) items(base []item, t rulefile.Terms, scope string, as role) ([
 // quota makes the quota of another amount in place of was.
 func (v *variant) quota(was []item, t rulefile.Terms, scope string, as role) ([]item, error) {
 	as.status = t.Quota.Status
-	l := v.rule.limiter
+	l := v.rule.limiter()
 	otherwise, err := l.held(t.Quota.Spec, scope, as, t.Over)
 	if err != nil || len(was) == 0 || was[0].vary == nil {
 		return []item{{held: otherwise}}, err

@@ -82,7 +82,7 @@ func (l *limiter) events(ids *identities, from *rulefile.From, spec tidegate.Spe
 	if err != nil {
 		return item{}, err
 	}
-	one := l.apart()
+	one := l.rule.limiter()
 	v, err := newVary(ids.from(from.Source), from.Max, true, otherwise, func(n int64) (held, error) {
 		spec := spec
 		spec.Events = n
@@ -97,7 +97,7 @@ func (l *limiter) anchored(ids *identities, q *rulefile.Quota, scope string, as 
 	if err != nil {
 		return item{}, err
 	}
-	one := l.apart()
+	one := l.rule.limiter()
 	v, err := newVary(ids.from(*q.AnchorFrom), 31, false, otherwise, func(n int64) (held, error) {
 		spec := q.Spec
 		spec.Anchor = int(n)

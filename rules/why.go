@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"tidegate.dev/tidegate/internal/lang/diag"
@@ -38,9 +39,9 @@ func (st *state) why(h *hit) string {
 func (st *state) whyNot(c *condition, h *hit) string {
 	v, ok := st.find(c.id, h)
 	if !ok {
-		return fmt.Sprintf("%s: it is missing, not %s", c.id.name, c.text())
+		return fmt.Sprintf("%s: it is missing, not %s", c.id.name, c.text)
 	}
-	return fmt.Sprintf("%s: %q is not %s", c.id.name, st.shown(c, v), c.text())
+	return fmt.Sprintf("%s: %q is not %s", c.id.name, st.shown(c, v), c.text)
 }
 
 func (st *state) whyHolds(c *condition, h *hit) string {
@@ -48,7 +49,7 @@ func (st *state) whyHolds(c *condition, h *hit) string {
 	if !ok {
 		return c.id.name + ": it is missing"
 	}
-	return fmt.Sprintf("%s: %q is %s", c.id.name, st.shown(c, v), c.text())
+	return fmt.Sprintf("%s: %q is %s", c.id.name, st.shown(c, v), c.text)
 }
 
 // shown is what was compared: for networks, the whole address.
@@ -61,13 +62,13 @@ func (st *state) shown(c *condition, v value) string {
 	return v.text
 }
 
-// text is what the condition lets through, as it was written.
-func (c *condition) text() string {
-	var all []string
-	for _, t := range c.written.Any {
+// conditionText is what a condition lets through, as it was written.
+func conditionText(c *rulefile.Condition) string {
+	all := make([]string, 0, len(c.Any))
+	for _, t := range c.Any {
 		switch t.Kind {
 		case rulefile.TestLiteral:
-			all = append(all, fmt.Sprintf("%q", t.Text))
+			all = append(all, strconv.Quote(t.Text))
 		case rulefile.TestIn:
 			all = append(all, "in "+t.Text)
 		case rulefile.TestAbsent:
@@ -147,9 +148,9 @@ func (st *state) explainMissed(i int) ExplainedRule {
 // matches finds the first pattern of the hit's entry that matches the request.
 func (st *state) matches(h *hit) bool {
 	patterns := st.set.entries[h.entry].patterns
-	for j, w := range patterns {
+	for j, text := range patterns {
 		at := len(st.routes)
-		if st.routes = st.try(w.Route(), st.routes); len(st.routes) > at {
+		if st.routes = st.try(rulefile.PatternOf(text).Route(), st.routes); len(st.routes) > at {
 			h.pattern, h.route = int32(j), int32(at)
 			return true
 		}
@@ -166,9 +167,10 @@ func (st *state) try(p route.Pattern, hits []route.Hit) []route.Hit {
 }
 
 // whyNoPattern names what is nearest to matching: the method, then the host.
-func (st *state) whyNoPattern(patterns []rulefile.Pattern) string {
+func (st *state) whyNoPattern(patterns []string) string {
 	var methods, hosts, paths []string
-	for _, p := range patterns {
+	for _, text := range patterns {
+		p := rulefile.PatternOf(text)
 		anyMethod, anyHost := p.Route(), route.Pattern{Path: p.Route().Path}
 		anyMethod.Method = ""
 		switch {

@@ -49,6 +49,13 @@ func parsePattern(text string) (Pattern, mistake) {
 	return p, p.checkRoute()
 }
 
+// PatternOf returns the pattern of a text that was read as one before.
+func PatternOf(text string) Pattern {
+	p, _ := parsePattern(text)
+	p.Text = text
+	return p
+}
+
 // Route returns the pattern as package route reads it, with the path escaped: in a rule
 // file it is written decoded.
 func (p Pattern) Route() route.Pattern {

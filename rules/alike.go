@@ -1,0 +1,139 @@
+package rules
+
+import (
+	"strings"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
+)
+
+// alike is what rules say in the same words, each kept once. Of many rules most have the same
+// per, the same policies, and one of a few limits.
+type alike struct {
+	policies map[policies]*policies
+	subjects map[subjectKey]*subject
+	terms    map[rulefile.Terms]*rulefile.Terms
+	limits   map[limitsKey]*rulefile.Limits
+}
+
+func newAlike() alike {
+	return alike{
+		policies: make(map[policies]*policies),
+		subjects: make(map[subjectKey]*subject),
+		terms:    make(map[rulefile.Terms]*rulefile.Terms),
+		limits:   make(map[limitsKey]*rulefile.Limits),
+	}
+}
+
+// policies are what rules mostly have from the defaults of the file, and how refusals are
+// answered by all of them.
+type policies struct {
+	onStoreFailure tidegate.FailMode
+	onFull         tidegate.OnFull
+	consistency    string // "", strict, leased, eventual, split
+	onPartition    string // "", continue, share
+	layers         rulefile.Layers
+	house          *house
+}
+
+// house is what the file says of the answers to all requests.
+type house struct {
+	headers rulefile.Headers
+	respond *rulefile.Respond
+}
+
+func (c *compiler) policies(w *rulefile.Rule) *policies {
+	p := policies{
+		onStoreFailure: failModes[w.OnStoreFailure], onFull: w.OnFull,
+		consistency: w.Consistency.Text, onPartition: w.OnPartition.Text, layers: w.Layers, house: c.house,
+	}
+	return once(c.alike.policies, p)
+}
+
+// subjectKey is all that a subject depends on, where there are no tables and tiers.
+type subjectKey struct {
+	per     string
+	missing rulefile.Missing
+	said    bool
+}
+
+// subjectOf returns who w counts; false means that this can be found in too many ways.
+func (c *compiler) subjectOf(w *rulefile.Rule) (*subject, bool) {
+	key := subjectKey{perText(w.Per), w.Missing, w.MissingSaid}
+	if had := c.alike.subjects[key]; had != nil && len(w.Known) == 0 {
+		return had, true
+	}
+	s, ok := c.subject(w)
+	if ok && len(w.Known) == 0 {
+		c.alike.subjects[key] = &s
+	}
+	return &s, ok
+}
+
+func perText(per []rulefile.Word) string {
+	if len(per) == 1 {
+		return per[0].Text
+	}
+	names := make([]string, len(per))
+	for i, w := range per {
+		names[i] = w.Text
+	}
+	return strings.Join(names, ",") // which no name has
+}
+
+// limitsKey is limits without their places, as far as these are kept once.
+type limitsKey struct {
+	n         int
+	unlimited bool
+	all       [fewLimits]limitKey
+}
+
+type limitKey struct {
+	text string
+	spec tidegate.Spec
+	auto bool
+}
+
+// fewLimits of one rule are looked up; more are seldom said by two rules.
+const fewLimits = 3
+
+// terms returns t with limits that are shared. Those have no place: nobody points at limits
+// that were found right.
+func (c *compiler) terms(t rulefile.Terms) *rulefile.Terms {
+	t.Limits = c.sharedLimits(t.Limits)
+	return once(c.alike.terms, t)
+}
+
+// once returns what is equal to v in all, where it is added if there is nothing yet.
+func once[T comparable](all map[T]*T, v T) *T {
+	had := all[v]
+	if had == nil {
+		had = new(T)
+		*had = v
+		all[v] = had
+	}
+	return had
+}
+
+func (c *compiler) sharedLimits(l *rulefile.Limits) *rulefile.Limits {
+	if l == nil || len(l.All) > fewLimits {
+		return l
+	}
+	key := limitsKey{n: len(l.All), unlimited: l.Unlimited}
+	for i := range l.All {
+		one := &l.All[i]
+		if one.From != nil {
+			return l
+		}
+		key.all[i] = limitKey{one.Text, one.Spec, one.Auto}
+	}
+	had := c.alike.limits[key]
+	if had == nil {
+		had = &rulefile.Limits{Unlimited: l.Unlimited, All: make([]rulefile.Limit, len(l.All))}
+		for i := range l.All {
+			had.All[i] = rulefile.Limit{Text: l.All[i].Text, Spec: l.All[i].Spec, Auto: l.All[i].Auto}
+		}
+		c.alike.limits[key] = had
+	}
+	return had
+}
