@@ -191,18 +191,31 @@ func (s *Spec) identity() string {
 	if family == SubWindows {
 		family = SlidingLog
 	}
-	id := strconv.Itoa(len(s.Name)) + ":" + s.Name + "/" + family.String()
+	id := make([]byte, 0, 128)
 	if s.Scope != "" {
-		id = strconv.Itoa(len(s.Scope)) + ":" + s.Scope + "@" + id
+		id = append(framed(id, s.Scope), '@')
 	}
+	id = append(framed(id, s.Name), '/')
+	id = append(id, family.String()...)
 	if s.Terms != nil && s.Terms.Handling.Consistency == Split && Split.Suits(s.Algorithm) {
-		id += "/split" // counted by each instance, not where others count it
+		id = append(id, "/split"...) // counted by each instance, not where others count it
 	}
-	if s.Algorithm == Quota {
-		return id + "/" + s.Calendar.String() + "/" + strconv.Itoa(s.Anchor) + "/" + s.Zone
+	id = append(id, '/')
+	switch {
+	case s.Algorithm == Quota:
+		id = append(append(id, s.Calendar.String()...), '/')
+		id = append(strconv.AppendInt(id, int64(s.Anchor), 10), '/')
+		id = append(id, s.Zone...)
+	case s.RawTime: // one counter, whatever the rate
+		id = append(id, "raw"...)
+	default:
+		id = append(id, s.Period.String()...)
 	}
-	if s.RawTime { // one counter, whatever the rate
-		return id + "/raw"
-	}
-	return id + "/" + s.Period.String()
+	return string(id)
+}
+
+// framed appends text and, before it, its length.
+func framed(id []byte, text string) []byte {
+	id = append(strconv.AppendInt(id, int64(len(text)), 10), ':')
+	return append(id, text...)
 }

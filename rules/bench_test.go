@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"tidegate.dev/tidegate"
@@ -47,4 +48,29 @@ func benchmarkMatch(b *testing.B, m tidegate.Matcher) {
 		r.Method, r.Host, r.Path, r.Values = "POST", "shop.example.com", "/api/orders/4711", v
 		dst = m.Match(r, dst[:0])
 	}
+}
+
+// What it takes to read and compile a rule, of a file with a thousand.
+func BenchmarkParse(b *testing.B) {
+	var src strings.Builder
+	src.WriteString("version: 1\nidentify:\n  user: header X-User\n  plan: header X-Plan\nrules:\n")
+	const rules = 1000
+	for i := range rules {
+		switch i % 3 {
+		case 0:
+			fmt.Fprintf(&src, "  - { name: write-%d, match: \"PUT /api/things%d/{id}\", per: user, limits: 5/second }\n", i, i)
+		case 1:
+			fmt.Fprintf(&src, "  - { name: read-%d, match: GET /api/lists%d, when: { plan: free }, per: ip, limits: 60/minute }\n", i, i)
+		default:
+			fmt.Fprintf(&src, "  - { name: page-%d, match: /pages/section%d/, per: ip, limits: 300/minute }\n", i, i)
+		}
+	}
+	text := []byte(src.String())
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Parse("bench.yaml", text, Config{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/rules, "ns/rule")
 }

@@ -5,15 +5,21 @@ import (
 	"io/fs"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // Quote marks what somebody wrote, shortened to what fits a line.
 func Quote(text string) string {
 	const longest = 80
-	if r := []rune(text); len(r) > longest {
-		text = string(r[:longest]) + "…"
+	if len(text) > longest {
+		if r := []rune(text); len(r) > longest {
+			text = string(r[:longest]) + "…"
+		}
 	}
-	return "`" + strings.Join(strings.Fields(text), " ") + "`"
+	if strings.ContainsFunc(text, unicode.IsSpace) {
+		text = strings.Join(strings.Fields(text), " ")
+	}
+	return "`" + text + "`"
 }
 
 // Choice is "`a`, `b` or `c`".

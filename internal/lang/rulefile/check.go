@@ -107,8 +107,11 @@ func (d *decoder) checkAbove(s tidegate.Spec, text string, t Terms) {
 		}
 	}
 	c := t.Cost
+	if c == nil {
+		return
+	}
 	limit, err := tidegate.NewLimit(top)
-	if c == nil || err != nil {
+	if err != nil {
 		return
 	}
 	costs := []struct {

@@ -25,7 +25,7 @@ var companions = []companion{
 // companions tells of words in o whose companion none of all says.
 func (d *decoder) companions(o object, all []object) {
 	for _, c := range companions {
-		if _, ok := o.fields[c.word]; !ok {
+		if _, ok := o.field(c.word); !ok {
 			continue
 		}
 		found := slices.ContainsFunc(c.of, func(w string) bool {

@@ -80,8 +80,24 @@ func (f *File) Problem(pos diag.Pos, s diag.Severity, message, hint string) diag
 // object is a map in the file, without its unknown fields.
 type object struct {
 	at     diag.Pos
-	fields map[string]yamltree.Field
-	meant  map[string]bool // known fields that an unknown one was probably meant to be
+	fields []knownField // few: they are looked at one by one
+	meant  []string     // known fields that an unknown one was probably meant to be
+}
+
+// knownField is a field by the name that it has now.
+type knownField struct {
+	word string
+	yamltree.Field
+}
+
+// field returns a field that is written, even if it is empty.
+func (o object) field(word string) (yamltree.Field, bool) {
+	for i := range o.fields {
+		if o.fields[i].word == word {
+			return o.fields[i].Field, true
+		}
+	}
+	return yamltree.Field{}, false
 }
 
 // open reads n as a map with the fields of p, and reports all other fields. It returns
@@ -91,7 +107,7 @@ func (d *decoder) open(n *yamltree.Node, p *place) (object, bool) {
 		d.fail(n.Pos, p.name+" is a map of fields, and this is "+n.What(), "write "+diag.Quote(p.example))
 		return object{}, false
 	}
-	o := object{at: n.Pos, fields: make(map[string]yamltree.Field, len(n.Fields)), meant: make(map[string]bool)}
+	o := object{at: n.Pos, fields: make([]knownField, 0, min(len(n.Fields), len(p.words)))}
 	for _, f := range n.Fields {
 		word := f.Key.Value
 		if now, ok := p.renamed[word]; ok {
@@ -99,15 +115,15 @@ func (d *decoder) open(n *yamltree.Node, p *place) (object, bool) {
 		}
 		if !slices.Contains(p.words, word) {
 			a := p.advise(word)
-			o.meant[a.means] = true
+			o.meant = append(o.meant, a.means)
 			d.fail(f.Key.Pos, "unknown field "+diag.Quote(word)+" in "+p.name, a.hint)
 			continue
 		}
 		if f.Value.Kind == yamltree.Null {
 			d.fail(f.Key.Pos, "nothing is written after "+diag.Quote(word+":"), emptyHint(word))
 		}
-		if _, twice := o.fields[word]; !twice {
-			o.fields[word] = f
+		if _, twice := o.field(word); !twice {
+			o.fields = append(o.fields, knownField{word, f})
 		}
 	}
 	return o, true
@@ -126,13 +142,13 @@ func (d *decoder) renamed(f yamltree.Field, in *yamltree.Node, now string, p *pl
 
 // has reports whether the field is there, even if it is empty or misspelt.
 func (o object) has(word string) bool {
-	_, ok := o.fields[word]
-	return ok || o.meant[word]
+	_, ok := o.field(word)
+	return ok || slices.Contains(o.meant, word)
 }
 
 // get returns the value of a field; nil means that it is missing or empty.
 func (o object) get(word string) *yamltree.Node {
-	f, ok := o.fields[word]
+	f, ok := o.field(word)
 	if !ok || f.Value.Kind == yamltree.Null {
 		return nil
 	}
@@ -142,7 +158,7 @@ func (o object) get(word string) *yamltree.Node {
 // pos returns where a problem with a field is shown: at its value if that is a scalar,
 // otherwise at its name; at the map if the field is missing.
 func (o object) pos(word string) diag.Pos {
-	f, ok := o.fields[word]
+	f, ok := o.field(word)
 	switch {
 	case !ok:
 		return o.at
@@ -154,7 +170,7 @@ func (o object) pos(word string) diag.Pos {
 
 // key returns where the name of a field is, or the map if the field is missing.
 func (o object) key(word string) diag.Pos {
-	if f, ok := o.fields[word]; ok {
+	if f, ok := o.field(word); ok {
 		return f.Key.Pos
 	}
 	return o.at

@@ -32,8 +32,9 @@ func (d Door) report() string {
 // or do: the answer to a request, letting it wait, its body.
 func (f *File) Blind(door Door) diag.List {
 	var all diag.List
+	unseen := slices.ContainsFunc(f.Identify, func(id Identity) bool { return slices.ContainsFunc(id.Sources, Source.unseen) })
 	for _, r := range f.Rules {
-		if r.Mode == Disabled {
+		if r.Mode == Disabled || r.plain() && !unseen {
 			continue
 		}
 		if parts := f.blindTo(r, door); len(parts) > 0 {
@@ -62,6 +63,18 @@ func (r *Rule) any(has func(*Terms) bool) bool {
 
 func (r *Rule) settles() bool {
 	return r.any(func(t *Terms) bool { return t.Cost != nil && t.Cost.Settle != "" })
+}
+
+// unseen reports whether a proxy that asks does not show the place.
+func (s Source) unseen() bool { return s.Kind == SourceBody || s.Kind == SourceTLSClientCN }
+
+// plain reports whether there is nothing about the rule that a door may not know or do, apart
+// from where its identities are found. Most rules are, and are not looked at closely.
+func (r *Rule) plain() bool {
+	return r.Count == nil && r.Defer == nil && !r.any(func(t *Terms) bool {
+		return t.Quota != nil || t.Concurrency != nil || t.Over != nil || t.Cost != nil || t.Queue != nil ||
+			t.Limits != nil && slices.ContainsFunc(t.Limits.All, func(l Limit) bool { return l.From != nil })
+	})
 }
 
 // blindTo says what is different of a rule at a door.

@@ -13,11 +13,20 @@ var builtIn = map[string]SourceKind{
 	"route": SourceRoute, "everyone": SourceEveryone,
 }
 
+// builtInIdentities are the same as identities.
+var builtInIdentities = func() map[string]Identity {
+	all := make(map[string]Identity)
+	for name, k := range builtIn {
+		all[name] = Identity{Name: Word{Text: name}, Sources: []Source{{Kind: k, Bits4: 32, Bits6: 64, Text: name}}}
+	}
+	return all
+}()
+
 // Identity finds the identity that a name in per, when or unless stands for,
-// built in or of identify.
+// built in or of identify. Nobody changes its sources.
 func (f *File) Identity(name string) (Identity, bool) {
-	if k, ok := builtIn[name]; ok {
-		return Identity{Name: Word{Text: name}, Sources: []Source{{Kind: k, Bits4: 32, Bits6: 64, Text: name}}}, true
+	if id, ok := builtInIdentities[name]; ok {
+		return id, true
 	}
 	if i, ok := f.byName[name]; ok {
 		return f.Identify[i], true

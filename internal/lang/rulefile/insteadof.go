@@ -10,6 +10,9 @@ import (
 // checkInsteadOf reports names in instead_of that are not rules, and cycles: in a cycle
 // none of the rules would apply.
 func (d *decoder) checkInsteadOf() {
+	if !slices.ContainsFunc(d.file.Rules, func(r *Rule) bool { return len(r.InsteadOf) > 0 }) {
+		return
+	}
 	byName := make(map[string]*Rule)
 	var names []string
 	for _, r := range d.file.Rules {

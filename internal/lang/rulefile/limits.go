@@ -65,7 +65,7 @@ func (d *decoder) limit(n *yamltree.Node) (Limit, bool) {
 
 func (d *decoder) plainLimit(n *yamltree.Node) (Limit, bool) {
 	l := Limit{Pos: n.Pos, Text: strings.TrimSpace(n.Value)}
-	if near := diag.Nearest(l.Text, []string{"unlimited"}); near != "" || l.Text == "none" || l.Text == "off" {
+	if !looksLikeRate(l.Text) && (diag.Nearest(l.Text, []string{"unlimited"}) != "" || l.Text == "none" || l.Text == "off") {
 		d.fail(n.Pos, diag.Quote(l.Text)+" is not a valid rate", "did you mean `unlimited`?")
 		return l, false
 	}
@@ -79,6 +79,14 @@ func (d *decoder) plainLimit(n *yamltree.Node) (Limit, bool) {
 	}
 	l.Spec = tidegate.Spec{Events: events, Period: period}
 	return l, d.slowEnough(l.Pos, l.Text, events, period)
+}
+
+// looksLikeRate reports whether text is a number per unit, as nearly all limits are: these are not
+// compared with words.
+func looksLikeRate(text string) bool {
+	count, unit, ok := strings.Cut(text, "/")
+	_, known := units[unit]
+	return ok && known && allDigits(count)
 }
 
 // slowEnough refuses rates that no store counts per key.

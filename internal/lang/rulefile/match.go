@@ -1,6 +1,8 @@
 package rulefile
 
 import (
+	"slices"
+
 	"tidegate.dev/tidegate/internal/lang/diag"
 	"tidegate.dev/tidegate/internal/lang/yamltree"
 )
@@ -9,13 +11,12 @@ const matchHint = "write a pattern or a list: `match: [POST /posts, PUT /posts/]
 
 // match reads the patterns of a rule or of an exemption.
 func (d *decoder) match(o object) scope {
-	sc := scope{unsure: o.meant["match"] || o.has("match") && o.get("match") == nil}
+	sc := scope{unsure: slices.Contains(o.meant, "match") || o.has("match") && o.get("match") == nil}
 	n := o.get("match")
 	if n == nil {
 		return sc
 	}
 	items := d.oneOrMore(n, "`match`", matchHint)
-	sc.texts, sc.wildcards = make(map[string]bool), make(map[string]bool)
 	seen := make(map[[3]string]bool)
 	sc.unsure = len(items) == 0
 	for _, item := range items {
@@ -31,10 +32,6 @@ func (d *decoder) match(o object) scope {
 		}
 		seen[key] = true
 		sc.patterns = append(sc.patterns, p)
-		sc.texts[p.Text] = true
-		for _, name := range p.names() {
-			sc.wildcards[name] = true
-		}
 	}
 	return sc
 }

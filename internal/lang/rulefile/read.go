@@ -96,6 +96,8 @@ func (d *decoder) decode() {
 	if len(roots) == 0 {
 		return
 	}
+	first := roots[0].at
+	clear(d.trees) // roots have what is still needed
 	each := func(do func(object)) {
 		for i, o := range roots {
 			d.at = layers[i]
@@ -109,9 +111,13 @@ func (d *decoder) decode() {
 	each(d.exempt)
 	each(func(o object) { d.waive(o, "", Extent{From: o.at}) })
 	written := false
-	each(func(o object) { written = d.rules(o) || written })
+	for i := range roots {
+		d.at = layers[i]
+		written = d.rules(roots[i]) || written
+		roots[i] = object{} // the rules are far smaller than the tree that they were
+	}
 	if !written && !d.partial && len(d.file.Domains) == 0 {
-		d.fail(roots[0].at, "there are no rules", "write `rules:` with at least one, as in `- { name: api, per: ip, limits: 100/minute }`")
+		d.fail(first, "there are no rules", "write `rules:` with at least one, as in `- { name: api, per: ip, limits: 100/minute }`")
 	}
 	d.unusedTiers()
 	d.checkInsteadOf()

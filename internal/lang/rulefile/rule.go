@@ -35,7 +35,9 @@ func (d *decoder) rule(n *yamltree.Node) {
 	if r.Name.Text != "" {
 		o.at = r.Name.Pos // what is missing is told there
 	}
-	d.waive(o, r.Name.Text, extentOf(n))
+	if o.has("waive") {
+		d.waive(o, r.Name.Text, extentOf(n))
+	}
 	sc := d.match(o)
 	r.Match = sc.patterns
 	r.When = d.conditions(o, "when", sc)
@@ -108,11 +110,11 @@ func (d *decoder) denyRule(o object, r *Rule) {
 			d.fail(n.Pos, "`deny` cannot be "+diag.Quote(text), "write `deny: true`, or remove the field")
 		}
 	}
-	if o.meant["deny"] {
+	if slices.Contains(o.meant, "deny") {
 		return // what it says is not sure
 	}
 	for _, word := range rulePlace.words {
-		if _, ok := o.fields[word]; ok && !slices.Contains(denies, word) {
+		if _, ok := o.field(word); ok && !slices.Contains(denies, word) {
 			d.fail(o.key(word), "a rule that denies counts nothing, so it has no "+diag.Quote(word), "take out "+diag.Quote(word)+", or `deny`; for both write two rules")
 		}
 	}

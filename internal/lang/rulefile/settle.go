@@ -76,6 +76,7 @@ func (l *Limit) setLine(q *Queue) {
 func (r *Rule) settle(expired []Branch) {
 	open := make([]*Limit, 0, 4)
 	large, unfit := make(map[time.Duration]bool), make(map[time.Duration]bool)
+	mayBucket := r.Shares() != tidegate.Strict // else nobody asks what is unfit for one
 	collect := func(t Terms, q *Queue) {
 		r.Queues = r.Queues || t.Queue != nil
 		if t.Limits == nil {
@@ -87,7 +88,7 @@ func (r *Rule) settle(expired []Branch) {
 			if l.Spec.Algorithm == tidegate.Auto {
 				l.Auto, open = true, append(open, l)
 				large[l.Spec.Period] = large[l.Spec.Period] || l.most() > tidegate.AutoLogEvents
-				unfit[l.Spec.Period] = unfit[l.Spec.Period] || !l.canBeBucket()
+				unfit[l.Spec.Period] = unfit[l.Spec.Period] || mayBucket && !l.canBeBucket()
 			}
 		}
 	}

@@ -11,6 +11,9 @@ import (
 // checkTiers tells of branches whose limits are counted apart from those of the
 // rule that they replace: a change of tier would not keep what was used.
 func (d *decoder) checkTiers(r *Rule) {
+	if len(r.For) == 0 {
+		return
+	}
 	base := r.Terms
 	limits := newTierBase(base.Limits)
 	for i := range r.For {

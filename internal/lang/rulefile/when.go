@@ -16,8 +16,16 @@ const whenHint = "write names with what they must be: `when: { role: [premium, a
 type scope struct {
 	patterns []Pattern
 	unsure   bool // a pattern is wrong, so nothing is said about those that are missing
-	// Of the patterns.
-	texts, wildcards map[string]bool
+}
+
+// hasText reports whether a pattern is written so.
+func (sc *scope) hasText(text string) bool {
+	return slices.ContainsFunc(sc.patterns, func(p Pattern) bool { return p.Text == text })
+}
+
+// hasWildcard reports whether a pattern has a wildcard of that name.
+func (sc *scope) hasWildcard(name string) bool {
+	return slices.ContainsFunc(sc.patterns, func(p Pattern) bool { return slices.Contains(p.names(), name) })
 }
 
 // conditions reads when or unless.
@@ -61,8 +69,9 @@ func (d *decoder) condition(f yamltree.Field, sc scope) (Condition, bool) {
 		return c, false
 	}
 	const hint = "write a value, a list, `\"*-bot\"`, a network, `in LIST`, `present` or `absent`"
-	for _, item := range d.oneOrMore(f.Value, "what "+diag.Quote(name)+" must be", hint) {
-		text, ok := d.text(item, "what "+diag.Quote(name)+" must be", hint)
+	what := "what " + diag.Quote(name) + " must be"
+	for _, item := range d.oneOrMore(f.Value, what, hint) {
+		text, ok := d.text(item, what, hint)
 		if !ok {
 			continue
 		}
@@ -86,7 +95,7 @@ func (d *decoder) findable(pos diag.Pos, id Identity, sc scope) bool {
 			return false
 		}
 	case SourcePathWildcard:
-		if !sc.wildcards[s.Arg] {
+		if !sc.hasWildcard(s.Arg) {
 			d.fail(pos, fmt.Sprintf("%s is %s, and no pattern of `match` has {%s}", diag.Quote(id.Name.Text), diag.Quote(s.Text), s.Arg),
 				fmt.Sprintf("write the wildcard into the pattern, as in `match: \"/orders/{%s}\"`", s.Arg))
 			return false
@@ -184,7 +193,7 @@ func fitting(t Test, id Identity, sc scope) (Test, mistake) {
 			return t, wrong
 		}
 	case id.is(SourceRoute) && t.Kind == TestLiteral && !sc.unsure:
-		if !sc.texts[t.Text] {
+		if !sc.hasText(t.Text) {
 			return t, mistake{"`route` is never " + diag.Quote(t.Text), "write a pattern of this rule's `match`"}
 		}
 	}

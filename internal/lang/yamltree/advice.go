@@ -3,6 +3,7 @@ package yamltree
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -11,18 +12,18 @@ import (
 // what it looks like in YAML. It is taken as it looks, so that its reader can go
 // on.
 func (s *scanner) refuseText(n int) {
-	runes := s.text[s.line][s.col : s.col+n]
-	text, first := string(runes), runes[0]
+	text := s.text[s.line][s.col : s.col+n]
+	first := text[0]
 	switch {
 	case first == '*' && s.merges():
-	case first == '*' && s.anchors[text[1:]]:
-		s.refuse(s.here(n), fmt.Sprintf("`%s` is an alias, which is not used here", shorten(text)), "write the value out")
+	case first == '*' && s.anchors[string(text[1:])]:
+		s.refuse(s.here(n), fmt.Sprintf("`%s` is an alias, which is not used here", shorten(string(text))), "write the value out")
 	case first == '*':
-		s.refuse(s.here(n), fmt.Sprintf("`%s` begins with *, which in YAML refers to another value", shorten(text)), "quote it: "+quote(text))
-	case strings.ContainsRune("|>%@`,{}[]", first) || first == '?' && (n == 1 || blank(runes[1])):
-		s.refuse(s.here(n), fmt.Sprintf("`%s` begins with a sign that has a meaning in YAML", shorten(text)), "quote it: "+quote(text))
-	case len(s.flow) > 0 && strings.ContainsAny(text, "{}[],"):
-		s.refuse(s.here(n), fmt.Sprintf("`%s` has braces of its own inside of `%s`", shorten(text), s.flow[len(s.flow)-1]), "quote the pattern: "+quote(text))
+		s.refuse(s.here(n), fmt.Sprintf("`%s` begins with *, which in YAML refers to another value", shorten(string(text))), "quote it: "+quote(string(text)))
+	case strings.ContainsRune("|>%@`,{}[]", first) || first == '?' && (n == 1 || blank(text[1])):
+		s.refuse(s.here(n), fmt.Sprintf("`%s` begins with a sign that has a meaning in YAML", shorten(string(text))), "quote it: "+quote(string(text)))
+	case len(s.flow) > 0 && slices.ContainsFunc(text, flowSign):
+		s.refuse(s.here(n), fmt.Sprintf("`%s` has braces of its own inside of `%s`", shorten(string(text)), s.flow[len(s.flow)-1]), "quote the pattern: "+quote(string(text)))
 	case first > unicode.MaxASCII && (unicode.IsSpace(first) || unicode.Is(unicode.Cf, first)):
 		s.refuse(s.here(1), fmt.Sprintf("an invisible character, U+%04X", first), "write spaces in its place; it was probably pasted")
 	}
@@ -38,8 +39,13 @@ func (s *scanner) merges() bool {
 // character, with what is in them, such as {id}; 0 when they are no part of a
 // pattern.
 func (s *scanner) group(i int) int {
-	closing := map[rune]rune{'{': '}', '[': ']'}[s.peek(i)]
-	if closing == 0 {
+	var closing rune
+	switch s.peek(i) {
+	case '{':
+		closing = '}'
+	case '[':
+		closing = ']'
+	default:
 		return 0
 	}
 	for n := 1; ; n++ {
@@ -104,8 +110,11 @@ func isAddress(text string) bool {
 // hostPort reports whether an address in brackets, with a port, begins here: it
 // is no list.
 func (s *scanner) hostPort() bool {
+	if s.peek(0) != '[' {
+		return false
+	}
 	n := s.group(0)
-	if n == 0 || s.peek(0) != '[' || s.peek(n) != ':' {
+	if n == 0 || s.peek(n) != ':' {
 		return false
 	}
 	return strings.ContainsRune("0123456789", s.peek(n+1)) && isAddress(string(s.text[s.line][s.col+1:s.col+n-1]))

@@ -15,6 +15,18 @@ type builder struct {
 	*scanner
 	next  int // token
 	depth int
+	room  []Node // that are made already: a file has many
+}
+
+// node returns a new node that is n.
+func (b *builder) node(n Node) *Node {
+	if len(b.room) == 0 {
+		b.room = make([]Node, min(64, len(b.tokens)))
+	}
+	made := &b.room[0]
+	b.room = b.room[1:]
+	*made = n
+	return made
 }
 
 // build is nil if the shape of the file is unclear, with a problem that says where.
@@ -49,12 +61,12 @@ func (b *builder) value() *Node {
 }
 
 func (b *builder) scalar(t token) *Node {
-	return &Node{Kind: Scalar, Value: t.text, Quoted: t.quoted, Pos: t.pos(b.file)}
+	return b.node(Node{Kind: Scalar, Value: t.text, Quoted: t.quoted, Pos: t.pos(b.file)})
 }
 
 // nested reads a map or list that begins with t.
 func (b *builder) nested(t token, read func(*Node, token)) *Node {
-	n := &Node{Pos: t.pos(b.file)}
+	n := b.node(Node{Pos: t.pos(b.file)})
 	if b.depth == maxDepth {
 		b.fail(t.place, fmt.Sprintf("more than %d levels, one inside of the other", maxDepth), "write it with fewer")
 		return n
@@ -108,7 +120,7 @@ func (b *builder) blockValue(col int) *Node {
 
 // null is the value that is left out behind a colon or dash.
 func (b *builder) null(sign token) *Node {
-	return &Node{Kind: Null, Pos: place{sign.line, sign.col + 1, 1}.pos(b.file)}
+	return b.node(Node{Kind: Null, Pos: place{sign.line, sign.col + 1, 1}.pos(b.file)})
 }
 
 // endValue tells if the line below a value belongs to nothing: all that is deeper than

@@ -21,12 +21,12 @@ const (
 
 // Node is a value, or a key, where it stands in the file.
 type Node struct {
-	Kind Kind
+	Kind   Kind
+	Quoted bool // in ' or "; a block scalar (| or >) is not
+	Flow   bool // a map or list in { } or [ ]
 	// Value of a scalar, as written, without quotes and with escapes resolved:
 	// 007, off and null are text.
 	Value  string
-	Quoted bool     // in ' or "; a block scalar (| or >) is not
-	Flow   bool     // a map or list in { } or [ ]
 	Pos    diag.Pos // of a scalar with the length of its first line as written
 	Fields []Field  // in order
 	Items  []*Node

@@ -35,6 +35,11 @@ const maxProblems = 100
 
 func scan(file string, lines diag.Lines, text [][]rune) *scanner {
 	s := &scanner{file: file, lines: lines, text: text, parent: -1, anchors: make(map[string]bool)}
+	n := 0
+	for _, line := range text {
+		n += len(line)
+	}
+	s.tokens = make([]token, 0, n/4) // about as many as there are
 	for s.line < len(s.text) && len(s.problems) < maxProblems {
 		s.blockLine()
 	}

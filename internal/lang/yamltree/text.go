@@ -29,8 +29,13 @@ func decode(file string, src []byte) (diag.Lines, [][]rune, *diag.Problem) {
 	}
 	lines := diag.SplitLines(src)
 	text := make([][]rune, len(lines))
+	room := make([]rune, 0, len(src)) // for all lines
 	for i, line := range lines {
-		text[i] = []rune(line)
+		first := len(room)
+		for _, r := range line {
+			room = append(room, r)
+		}
+		text[i] = room[first:len(room):len(room)]
 		if col, why, hint := notText(line); why != "" {
 			return nil, nil, &diag.Problem{
 				Pos:     diag.Pos{File: file, Line: i + 1, Col: col + 1, Len: 1},

@@ -4,16 +4,24 @@ import "fmt"
 
 // unique tells about keys that a map has twice, and keeps the first.
 func (s *scanner) unique(n *Node) {
-	first := make(map[string]int, len(n.Fields)) // its line
+	var first map[string]int // its line, where there are many
+	if len(n.Fields) > fewFields {
+		first = make(map[string]int, len(n.Fields))
+	}
 	kept := n.Fields[:0]
 	for _, f := range n.Fields {
 		line, twice := first[f.Key.Value]
+		if first == nil {
+			line, twice = lineOf(kept, f.Key.Value)
+		}
 		if twice {
 			at := place{f.Key.Pos.Line, f.Key.Pos.Col, f.Key.Pos.Len}
 			s.refuse(at, fmt.Sprintf("`%s` is there twice", shorten(f.Key.Value)), fmt.Sprintf("the first is on line %d; keep one of them", line))
 		} else {
-			first[f.Key.Value] = f.Key.Pos.Line
 			kept = append(kept, f)
+			if first != nil {
+				first[f.Key.Value] = f.Key.Pos.Line
+			}
 		}
 		s.unique(f.Value)
 	}
@@ -21,4 +29,17 @@ func (s *scanner) unique(n *Node) {
 	for _, item := range n.Items {
 		s.unique(item)
 	}
+}
+
+// fewFields are compared one by one faster than hashed.
+const fewFields = 16
+
+// lineOf returns the line of the field with that key.
+func lineOf(fields []Field, key string) (line int, found bool) {
+	for _, f := range fields {
+		if f.Key.Value == key {
+			return f.Key.Pos.Line, true
+		}
+	}
+	return 0, false
 }
