@@ -5,6 +5,7 @@ go 1.26.0
 replace tidegate.dev/tidegate => ../
 
 require (
+	github.com/bartventer/httpcache v0.13.0
 	github.com/gin-gonic/gin v1.12.0
 	github.com/go-chi/chi/v5 v5.5.0
 	github.com/gorilla/mux v1.8.1

@@ -56,7 +56,7 @@ var edges = []edge{
 	{"internal/front/gateway", "internal/front/listen", "connections are held to limits in one place"},
 	{"internal/front/gateway", "internal/front/strict", "it passes on no request that a rule and a server may understand differently"},
 	{"internal/front/gateway", "internal/chain/queue", "it can hold a request while that waits in line"},
-	{"internal/front/gateway", "internal/lang/jsonvalue internal/telemetry/accesslog", "values of bodies; a line for each request"},
+	{"internal/front/gateway", "internal/lang/usage internal/telemetry/accesslog", "true costs in responses; a line for each request"},
 	{"internal/front/question", "root httplimit internal/front/strict", "a described request, inspected as at the gateway, with values found as the middleware finds them"},
 	{"internal/front/checkapi", "internal/front/desk internal/front/question internal/front/strict internal/front/listen", "questions in HTTP, put to the desk; problems as every front end writes them"},
 	{"internal/front/checkapi", "root httplimit internal/lang/jsonvalue", "answers to proxies are rendered as the middleware does; numbers as text"},
@@ -111,6 +111,7 @@ var edges = []edge{
 	{"store/redis", "root internal/algo internal/chain internal/lang/bounded internal/lang/redisurl store/redis/internal/rediswire", "the arithmetic in Lua; batches; URLs; files of passwords and certificates"},
 	{"store/storetest", "root", "the suite of every store"},
 	{"httplimit", "root internal/lang/jsonvalue internal/lang/formvalue", "renders decisions; finds values in requests"},
+	{"client", "root httplimit internal/lang/usage", "decisions about calls of others' APIs; rules read them as they read requests; true costs in responses"},
 	{"internal/algo", "root", "limits"},
 
 	{"internal/lang/rulefile", "root internal/lang/yamltree internal/lang/diag internal/lang/route internal/lang/bounded", "the rule file as it was written"},
@@ -119,6 +120,7 @@ var edges = []edge{
 	{"internal/lang/yamltree", "internal/lang/diag", "mistakes have places"},
 	{"internal/lang/jwt", "internal/lang/bounded internal/lang/durable internal/lang/jsonvalue", "key files and copies, claims"},
 	{"internal/lang/apikey", "internal/lang/bounded internal/lang/diag internal/lang/durable", "files of keys, and mistakes in them"},
+	{"internal/lang/usage", "root internal/lang/jsonvalue", "tells a visit the costs that it finds in JSON"},
 	{"internal/lang/describe", "root httplimit internal/lang/diag", "makes what a front end would make"},
 
 	{"internal/dev/openapi", "internal/lang/yamltree", "reads OpenAPI files"},

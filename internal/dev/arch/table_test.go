@@ -65,6 +65,11 @@ var table = append(apart(wire), []rule{
 		why:  "the middleware renders decisions of any store; it makes none and brings no dependency",
 	},
 	{
+		from: []string{"./client/..."},
+		not:  []string{"./...", "!.", "!./client/...", "!./httplimit", "!./internal/lang/usage", "module"},
+		why:  "a program that is limited brings its own store, or none, and gets no dependency",
+	},
+	{
 		from: []string{"./internal/lang/bounded/...", "./internal/lang/durable/...", "./internal/lang/redisurl/...", "./internal/lang/rulepack/...", "./internal/lang/route/...", "./internal/lang/jsonvalue/...", "./internal/lang/formvalue/...", "./internal/lang/diag/...", "./internal/dev/marked/...", "./store/redis/internal/rediswire/..."},
 		not:  []string{"./...", "module"},
 		why:  "these know strings and numbers and nothing of limits: whoever needs them must not get more",

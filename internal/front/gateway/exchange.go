@@ -10,6 +10,7 @@ import (
 	"tidegate.dev/tidegate/httplimit"
 	"tidegate.dev/tidegate/internal/chain/queue"
 	"tidegate.dev/tidegate/internal/front/listen"
+	"tidegate.dev/tidegate/internal/lang/usage"
 	"tidegate.dev/tidegate/internal/telemetry/accesslog"
 )
 
@@ -24,8 +25,8 @@ type exchange struct {
 	client     listen.Client
 	writer     writer
 	body       body
-	own        *ownHeaders // set while the proxy runs
-	costFinder *costFinder // nil if the cost is not in the response body
+	own        *ownHeaders   // set while the proxy runs
+	costFinder *usage.Finder // nil if the cost is not in the response body
 
 	start     time.Time
 	span      Span // nil if requests are not traced

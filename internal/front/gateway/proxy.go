@@ -11,6 +11,7 @@ import (
 
 	"tidegate.dev/tidegate/httplimit"
 	"tidegate.dev/tidegate/internal/front/listen"
+	"tidegate.dev/tidegate/internal/lang/usage"
 )
 
 // newProxy returns the last stage, which sends requests to upstreams. Streams are flushed
@@ -35,7 +36,7 @@ func (g *Gateway) forward(w http.ResponseWriter, r *http.Request) {
 	x.own = ownHeadersPool.Get().(*ownHeaders)
 	defer x.own.release()
 	x.own.save(w.Header())
-	x.costFinder = newCostFinder(httplimit.VisitOf(r.Context()))
+	x.costFinder = usage.NewFinder(httplimit.VisitOf(r.Context()))
 	g.proxy.ServeHTTP(w, r)
 }
 
@@ -66,7 +67,7 @@ func modifyResponse(res *http.Response) error {
 	}
 	x.own.override(res.Header)
 	if x.costFinder != nil && res.StatusCode != http.StatusSwitchingProtocols {
-		res.Body = x.costFinder.wrap(res)
+		res.Body = x.costFinder.Wrap(res)
 	}
 	return nil
 }

@@ -1,4 +1,8 @@
-package gateway
+// Package usage finds in a response what a request has cost, as the response passes through:
+// in its headers, in a JSON body, or in the events of a stream.
+//
+// Start with [NewFinder]. It decides nothing: it tells a [tidegate.Visit] what it has found.
+package usage
 
 import (
 	"io"
@@ -12,8 +16,8 @@ import (
 	"tidegate.dev/tidegate/internal/lang/jsonvalue"
 )
 
-// costFinder finds the true cost of a request in the response body, as that passes through.
-type costFinder struct {
+// Finder finds the true cost of a request in the response body, as that passes through.
+type Finder struct {
 	visit   *tidegate.Visit
 	sources []source
 }
@@ -25,18 +29,30 @@ type source struct {
 	last string // "total_tokens"
 }
 
-// newCostFinder returns nil if no rule reads the cost from the response body.
-func newCostFinder(visit *tidegate.Visit) *costFinder {
-	if visit == nil {
-		return nil
-	}
-	s := &costFinder{visit: visit}
+// NewFinder returns a Finder for what visit depends on, nil if that is not in the response
+// body. visit may be nil.
+func NewFinder(visit *tidegate.Visit) *Finder {
+	s := &Finder{visit: visit}
 	for _, name := range visit.Sources() {
 		if path, ok := strings.CutPrefix(name, "response.body."); ok {
 			s.sources = append(s.sources, source{name, path, path[strings.LastIndexByte(path, '.')+1:]})
 		}
 	}
+	if s.sources == nil {
+		return nil
+	}
 	return s
+}
+
+// FindInHeader tells visit the costs that the header of a response names. visit may be nil.
+func FindInHeader(visit *tidegate.Visit, h http.Header) {
+	for _, source := range visit.Sources() {
+		if name, ok := strings.CutPrefix(source, "response.header."); ok {
+			if cost, ok := parseCost(h.Get(name)); ok {
+				visit.Found(source, cost)
+			}
+		}
+	}
 }
 
 // bodyScanner parses a body as it passes through.
@@ -45,8 +61,8 @@ type bodyScanner interface {
 	end()          // there is no more
 }
 
-// wrap returns the body of res, with a scanner if it may contain the cost.
-func (s *costFinder) wrap(res *http.Response) io.ReadCloser {
+// Wrap returns the body of res, with a scanner if it may contain the cost.
+func (s *Finder) Wrap(res *http.Response) io.ReadCloser {
 	if coding := res.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
 		return res.Body
 	}
@@ -76,7 +92,7 @@ func (b *scannedBody) Read(p []byte) (int, error) {
 }
 
 // inspect tells the visit the costs that a JSON text contains. In a stream the last one counts.
-func (s *costFinder) inspect(text []byte) {
+func (s *Finder) inspect(text []byte) {
 	if !s.mentions(text) {
 		return
 	}
@@ -95,7 +111,7 @@ func (s *costFinder) inspect(text []byte) {
 
 // mentions reports whether text may contain a source, so that most events of a stream need
 // no parsing. Names may be written with escapes.
-func (s *costFinder) mentions(text []byte) bool {
+func (s *Finder) mentions(text []byte) bool {
 	t := string(text)
 	for _, src := range s.sources {
 		if strings.Contains(t, src.last) {

@@ -1,4 +1,4 @@
-package gateway
+package usage
 
 // maxDocument is the longest JSON body that is inspected.
 const maxDocument = 1 << 20

@@ -1,0 +1,186 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"time"
+)
+
+// call is one request on its way through a Transport.
+type call struct {
+	t      *Transport
+	req    *http.Request
+	host   *host
+	waited time.Duration
+	try    int // how often it was sent
+}
+
+// verdict is what becomes of a call after a try.
+type verdict struct {
+	again bool
+	wait  time.Duration
+}
+
+// left returns how much longer the call may wait: up to MaxWait, and to its deadline.
+func (c *call) left(now time.Time) time.Duration {
+	left := c.t.maxWait() - c.waited
+	if deadline, ok := c.req.Context().Deadline(); ok {
+		left = min(left, deadline.Sub(now))
+	}
+	return left
+}
+
+// admit waits until a new request may be sent.
+func (c *call) admit() error {
+	if err := c.awaitStop(); err != nil {
+		return err
+	}
+	if !c.host.ask(time.Now(), c.t.throttle(), max(c.t.retryShare(), 0)) {
+		return c.reject(ErrThrottled, 0)
+	}
+	return c.awaitTurn()
+}
+
+// awaitStop waits while the server is not to be asked. Those who wait come back spread over a
+// tenth of their wait.
+func (c *call) awaitStop() error {
+	for {
+		now := time.Now()
+		stopped := c.host.stoppedFor(now)
+		if stopped <= 0 {
+			return nil
+		}
+		left := c.left(now)
+		if stopped > left {
+			return c.reject(ErrStopped, stopped)
+		}
+		wait := stopped + upTo(min(stopped/10, left-stopped))
+		c.t.tell(c.req, Event{Kind: Held, Key: c.host.key, Try: c.try, Wait: wait})
+		if err := c.sleep(wait); err != nil {
+			return err
+		}
+	}
+}
+
+// awaitTurn waits for the request's turn, if little of a limit remains.
+func (c *call) awaitTurn() error {
+	now := time.Now()
+	wait := c.host.turn(now, c.left(now))
+	if wait <= 0 {
+		return nil
+	}
+	c.t.tell(c.req, Event{Kind: Paced, Key: c.host.key, Try: c.try, Wait: wait})
+	return c.sleep(wait)
+}
+
+// await waits before another try.
+func (c *call) await(wait time.Duration) error {
+	if err := c.sleep(wait); err != nil {
+		return err
+	}
+	if err := c.awaitStop(); err != nil {
+		return err
+	}
+	c.host.retried(time.Now())
+	return c.awaitTurn()
+}
+
+// judge decides what becomes of the call after a try, and learns from the answer.
+func (c *call) judge(res *http.Response, err error) verdict {
+	if err != nil {
+		return c.judgeError(err)
+	}
+	now := time.Now()
+	all := quotas(res.Header, now)
+	c.host.learn(accepted(res), all, now, c.t.paceBelow())
+	r, refused := refusalOf(res, all, now)
+	if !refused {
+		return verdict{}
+	}
+	if r.named && !r.final && r.after <= c.t.maxWait() {
+		c.host.stop(now.Add(r.after))
+	}
+	v := c.plan(r, res.StatusCode == http.StatusTooManyRequests, now)
+	c.tellOf(v, res.StatusCode, nil)
+	return v
+}
+
+func (c *call) judgeError(err error) verdict {
+	var refused *RefusedError
+	if errors.As(err, &refused) || errors.Is(c.req.Context().Err(), context.Canceled) {
+		c.host.withdraw(time.Now()) // a layer below did not send it, or the caller has left
+		return verdict{}
+	}
+	c.host.unreachable()
+	var v verdict
+	if idempotent(c.req) && transient(c.req.Context(), err) {
+		v = c.plan(refusal{}, false, time.Now())
+	}
+	c.tellOf(v, 0, err)
+	return v
+}
+
+// plan returns whether a refused call is tried again, and when. A time that a 429 has named is
+// the server's own, and takes nothing from the budget.
+func (c *call) plan(r refusal, limited bool, now time.Time) verdict {
+	if r.final || c.try >= c.t.maxTries() || !replayable(c.req) {
+		return verdict{}
+	}
+	left := c.left(now)
+	spread := c.t.backoff(c.try)
+	if r.named { // half of the wait, doubled with every refusal
+		spread = max(spread, min(r.after, left)/2<<min(c.try-1, 10))
+	}
+	if r.after >= left {
+		return verdict{}
+	}
+	if !(limited && r.named) && (c.t.retryShare() < 0 || !c.host.retry()) {
+		return verdict{}
+	}
+	return verdict{again: true, wait: r.after + upTo(min(spread, left-r.after))}
+}
+
+func (c *call) tellOf(v verdict, status int, err error) {
+	e := Event{Kind: Final, Key: c.host.key, Try: c.try, Status: status, Err: err}
+	if v.again {
+		e.Kind, e.Wait = Retried, v.wait
+	}
+	c.t.tell(c.req, e)
+}
+
+// reject returns the error of a request that is not sent.
+func (c *call) reject(reason error, after time.Duration) error {
+	err := &RefusedError{Reason: reason, Key: c.host.key, RetryAfter: after}
+	c.t.tell(c.req, Event{Kind: Rejected, Key: c.host.key, Try: c.try, Err: err})
+	return err
+}
+
+func (c *call) sleep(d time.Duration) error {
+	c.waited += d
+	return sleep(c.req.Context(), d)
+}
+
+// upTo returns a random time from 0 to d.
+func upTo(d time.Duration) time.Duration {
+	if d <= 0 {
+		return 0
+	}
+	return rand.N(d + 1)
+}
+
+// sleep waits for d, or returns ctx's error if that ends first.
+func sleep(ctx context.Context, d time.Duration) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,123 @@
+package client
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// entering is a call that waits for room.
+type entering struct {
+	p       *Provider
+	req     *http.Request
+	counter string
+	began   time.Time
+	polls   int // how often all slots were taken
+}
+
+// enter waits until there is room for a call, and charges it.
+func (p *Provider) enter(req *http.Request) (*admitted, error) {
+	e := &entering{p: p, req: req, counter: p.counter(req), began: time.Now()}
+	for {
+		a, wait, err := e.ask()
+		if a != nil || err != nil {
+			return a, err
+		}
+		if err := sleep(req.Context(), wait); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// left returns how much longer the call may wait.
+func (e *entering) left(now time.Time) time.Duration {
+	left := e.p.maxWait() - now.Sub(e.began)
+	if deadline, ok := e.req.Context().Deadline(); ok {
+		left = min(left, deadline.Sub(now))
+	}
+	return max(left, 0)
+}
+
+// ask asks once, and waits for the turn that it gets. It returns how long to wait before it is
+// worth asking again.
+func (e *entering) ask() (a *admitted, wait time.Duration, err error) {
+	ctx := e.req.Context()
+	q, done := e.p.question(e.req, e.counter, e.left(time.Now()))
+	defer done()
+	d, visit := e.p.gate.Enter(ctx, q)
+	if !d.OK {
+		wait, err = e.refused(&d)
+		return nil, wait, err
+	}
+	a = &admitted{store: e.p.o.Store, visit: visit, receipt: d.Receipt}
+	if d.Err == nil { // else nothing was charged
+		a.counted = q.Values.(*values).counted
+	}
+	if d.Wait > 0 {
+		e.p.tell(e.req, Event{Kind: Paced, Wait: d.Wait})
+		if err := sleep(ctx, d.Wait); err != nil {
+			a.giveBack(ctx)
+			return nil, 0, err
+		}
+	}
+	if d.Wait+d.Waited > 0 || d.Queued { // a stop may have begun meanwhile
+		if stopped := e.p.stopped(ctx, e.counter); stopped > 0 {
+			a.giveBack(ctx)
+			wait, err = e.hold(stopped)
+			return nil, wait, err
+		}
+	}
+	return a, 0, nil
+}
+
+// Bounds of the pause between two looks for a free slot.
+const (
+	minPoll = 10 * time.Millisecond
+	maxPoll = 250 * time.Millisecond
+)
+
+// refused returns how long a refused call waits, or the error if that is too long.
+func (e *entering) refused(d *tidegate.Decision) (time.Duration, error) {
+	left := e.left(time.Now())
+	switch l := d.Limit; {
+	case e.req.Context().Err() != nil:
+		return 0, e.req.Context().Err()
+	case d.Err != nil && d.RetryAfter > 0 && d.RetryAfter < left:
+		return d.RetryAfter, nil
+	case d.Err != nil:
+		return 0, e.reject(fmt.Errorf("%w: the store does not answer: %w", ErrLimit, d.Err), d.RetryAfter)
+	case d.Never || l == nil:
+		return 0, e.reject(fmt.Errorf("%w: %s: %w", ErrLimit, l, tidegate.ErrNever), 0)
+	case l.Identity() == stopCheck.Identity():
+		return e.hold(d.RetryAfter)
+	case l.Algorithm == tidegate.Concurrency && left > 0:
+		e.polls++
+		pause := min(minPoll<<min(e.polls, 10), maxPoll)
+		return min(pause/2+upTo(pause/2), left), nil
+	case l.Algorithm == tidegate.TokenBucket || l.Algorithm == tidegate.LeakyBucket:
+		// It could not be booked: its turn would come after all the time that is left.
+		return 0, e.reject(fmt.Errorf("%w: %s", ErrLimit, l), d.RetryAfter+left)
+	case d.RetryAfter >= left:
+		return 0, e.reject(fmt.Errorf("%w: %s", ErrLimit, l), d.RetryAfter)
+	}
+	return d.RetryAfter + upTo(min(d.RetryAfter/10, left-d.RetryAfter)), nil
+}
+
+// hold returns how long to wait for the end of a stop.
+func (e *entering) hold(stopped time.Duration) (time.Duration, error) {
+	left := e.left(time.Now())
+	if stopped >= left {
+		return 0, e.reject(ErrStopped, stopped)
+	}
+	wait := stopped + upTo(min(stopped/10, left-stopped))
+	e.p.tell(e.req, Event{Kind: Held, Wait: wait})
+	return wait, nil
+}
+
+func (e *entering) reject(reason error, after time.Duration) error {
+	err := &RefusedError{Reason: reason, Key: e.p.key(e.req), RetryAfter: after}
+	e.p.tell(e.req, Event{Kind: Rejected, Err: err})
+	return err
+}

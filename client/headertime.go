@@ -1,0 +1,96 @@
+package client
+
+import (
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// maxDelay is the longest time that is read from a header; longer ones become this.
+	maxDelay = 10 * 366 * 24 * time.Hour
+	// Numbers from these on are a time since 1970, in seconds or milliseconds: as a delay they
+	// would be longer than maxDelay.
+	minEpoch, minEpochMillis, maxEpochMillis = 4e8, 4e11, 1e16
+	// maxNumberLen bounds numbers in headers; longer ones are garbage.
+	maxNumberLen = 20
+)
+
+// serverTime is the time by the clock of the server, if it says so: moments in its headers
+// are by that clock. The Date is rounded down, so that delays come out too long rather than
+// too short.
+func serverTime(h http.Header, now time.Time) time.Time {
+	if date, err := http.ParseTime(h.Get("Date")); err == nil {
+		return date
+	}
+	return now
+}
+
+// parseReset parses a delay or a moment: "30", "0.5", "1700000000", "1m30s", a date of HTTP
+// or of RFC 3339. A moment that is over is a delay of 0.
+func parseReset(s string, now time.Time) (time.Duration, bool) {
+	s = strings.TrimSpace(s)
+	if s == "" || len(s) > 64 {
+		return 0, false
+	}
+	if f, ok := parseDecimal(s); ok {
+		switch {
+		case f >= maxEpochMillis:
+			return maxDelay, true
+		case f >= minEpochMillis:
+			return until(time.UnixMilli(int64(f)), now), true
+		case f >= minEpoch:
+			second, part := math.Modf(f)
+			return until(time.Unix(int64(second), int64(part*1e9)), now), true
+		}
+		return inUnits(f, time.Second), true
+	}
+	if d, err := time.ParseDuration(s); err == nil {
+		return min(max(d, 0), maxDelay), d >= 0
+	}
+	if at, err := http.ParseTime(s); err == nil {
+		return until(at, now), true
+	}
+	if at, err := time.Parse(time.RFC3339, s); err == nil {
+		return until(at, now), true
+	}
+	return 0, false
+}
+
+// parseNumber parses a delay in a unit.
+func parseNumber(s string, unit time.Duration) (time.Duration, bool) {
+	f, ok := parseDecimal(s)
+	return inUnits(f, unit), ok
+}
+
+// inUnits is f units, or maxDelay if that is shorter.
+func inUnits(f float64, unit time.Duration) time.Duration {
+	if f *= float64(unit); f < float64(maxDelay) {
+		return time.Duration(f)
+	}
+	return maxDelay
+}
+
+func until(at, now time.Time) time.Duration { return min(max(at.Sub(now), 0), maxDelay) }
+
+// parseCount parses a number of events, which may have a fraction that does not count.
+func parseCount(s string) (int64, bool) {
+	f, ok := parseDecimal(s)
+	if !ok || f > 1<<53 {
+		return 0, false
+	}
+	return int64(f), true
+}
+
+// parseDecimal parses digits with an optional fraction, and nothing else that Go would take
+// for a number.
+func parseDecimal(s string) (float64, bool) {
+	s = strings.TrimSpace(s)
+	if s == "" || len(s) > maxNumberLen || s[0] == '.' || strings.Trim(s, "0123456789.") != "" {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	return f, err == nil
+}

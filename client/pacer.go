@@ -1,0 +1,60 @@
+package client
+
+import "time"
+
+// pacer spreads requests over the time until a limit is renewed, once little of it remains.
+type pacer struct {
+	interval time.Duration // between two requests; 0 means that there is no need
+	until    time.Time     // when the limit is renewed
+	next     time.Time     // no request goes before
+}
+
+// learn is told what the newest response says. share is how much of a limit is little.
+func (p *pacer) learn(all []quota, now time.Time, share float64) {
+	if len(all) == 0 { // a response that says nothing, as an error page may
+		return
+	}
+	var interval, reset time.Duration
+	for _, q := range all {
+		if !q.scarce(share) {
+			continue
+		}
+		if each := q.reset / time.Duration(q.left+1); each > interval {
+			interval, reset = each, q.reset
+		}
+	}
+	p.interval, p.until = interval, now.Add(reset)
+	if interval == 0 {
+		p.next = now
+	} else if first := now.Add(interval); p.next.Before(first) {
+		p.next = first
+	}
+}
+
+// scarce reports whether requests should be spread over the time until q is renewed. Of
+// limits that count something else, only one that is used up tells.
+func (q *quota) scarce(share float64) bool {
+	if q.left < 0 || q.reset <= 0 {
+		return false
+	}
+	return q.left == 0 || q.unit == "" && float64(q.left) < share*float64(q.limit)
+}
+
+// turn returns how long the next request has to wait, and keeps that turn for it, unless the
+// wait is longer than longest: then the request should go at once, since only the server
+// knows better.
+func (p *pacer) turn(now time.Time, longest time.Duration) time.Duration {
+	if p.interval == 0 || !now.Before(p.until) {
+		return 0
+	}
+	at := p.next
+	if at.Before(now) {
+		at = now
+	}
+	wait := at.Sub(now)
+	if wait > longest {
+		return 0
+	}
+	p.next = at.Add(p.interval)
+	return wait
+}

@@ -1,0 +1,149 @@
+package client
+
+import (
+	"cmp"
+	"errors"
+	"net/http"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/httplimit"
+)
+
+// DefaultMaxStop is how long a refusal stops all instances at most.
+const DefaultMaxStop = time.Hour
+
+// ProviderOptions describe somebody else's API. Name and Store are needed, and Limits or Rules.
+type ProviderOptions struct {
+	// Name of the API. Instances whose Providers have the same name share their counters.
+	Name string
+	// Store has the counters: that of package fleet for several instances, that of package
+	// store/memory for one.
+	Store tidegate.Store
+	// Limits hold every call, all of them together: rates, slots, quotas. A limit whose
+	// Terms name where the true cost is found (AtEnd.Settle) is charged the Cost of the
+	// call until the response tells; every other one is charged 1.
+	Limits []*tidegate.Limit
+	// Rules hold calls as rules hold requests, instead of Limits or beside them: a
+	// rules.Set or rules.Live. Headers are believed, and a body is read if it can be
+	// replayed. There is no client address.
+	Rules tidegate.Matcher
+	// Cost estimates a call in the units of the limits that settle; nil means 1.
+	Cost func(*http.Request) int64
+	// Key tells apart what has Limits and stops of its own, such as accounts; nil means
+	// that there is one.
+	Key func(*http.Request) string
+	// MaxWait is how long a call waits for room at most; 0 means DefaultMaxWait, negative
+	// that it never waits.
+	MaxWait time.Duration
+	// MaxStop is how long a refusal stops all instances at most, whatever time the API
+	// names; 0 means DefaultMaxStop.
+	MaxStop time.Duration
+	// OnStoreFailure is what happens to calls when the store cannot answer. The store of
+	// package fleet always does, and has an option of its own.
+	OnStoreFailure tidegate.FailMode
+	// Base sends the calls; nil means http.DefaultTransport.
+	Base http.RoundTripper
+	// OnEvent is told what happens to calls; nil means nobody is. It may be called from
+	// many goroutines at once.
+	OnEvent func(*http.Request, Event)
+}
+
+// Provider keeps the calls of all instances of a program under the limits of somebody
+// else's API. It is an http.RoundTripper that sends each request once, when there is room for
+// it; [Provider.Transport] also retries. Use [NewProvider].
+//
+// Calls wait for room in the order in which they come, except for slots. When the API refuses
+// a call and names a time, all instances stop until then. Slots are held until the body of
+// the response is closed. A call that could not connect is given back, except for its turn in
+// a bucket; any other stays charged, because the API may count it.
+type Provider struct {
+	o    ProviderOptions
+	gate *tidegate.Gate
+	http httplimit.Options
+}
+
+// NewProvider checks the options and returns a Provider.
+func NewProvider(o ProviderOptions) (*Provider, error) {
+	switch {
+	case o.Name == "":
+		return nil, errors.New("client: a Provider needs a Name, by which instances share its counters")
+	case o.Store == nil:
+		return nil, errors.New("client: a Provider needs a Store, such as memory.New()")
+	case len(o.Limits) == 0 && o.Rules == nil:
+		return nil, errors.New("client: a Provider needs Limits or Rules")
+	case o.MaxStop < 0 || o.MaxStop > maxStop:
+		return nil, errors.New("client: MaxStop has to be from 0 to " + maxStop.String())
+	}
+	for i, l := range o.Limits {
+		if l == nil || l.Algorithm == tidegate.Deny {
+			return nil, errors.New("client: a limit of a Provider is nil or an access rule")
+		}
+		for _, other := range o.Limits[:i] {
+			if l.Identity() == other.Identity() {
+				return nil, errors.New("client: limits " + other.String() + " and " + l.String() + " share a counter; name them")
+			}
+		}
+	}
+	if _, ok := o.Store.(tidegate.LocalFallback); !ok && o.OnStoreFailure == tidegate.FailLocal {
+		return nil, errors.New("client: OnStoreFailure is FailLocal, and the store cannot count locally; use that of package fleet")
+	}
+	p := &Provider{o: o}
+	p.http.ClientIP.TrustPeer = func(*http.Request) bool { return true } // the caller's own headers
+	p.gate = tidegate.NewGate(matcher{p}, o.Store).OnStoreFailure(o.OnStoreFailure)
+	return p, nil
+}
+
+// Transport returns a new Transport that retries what the Provider sends. Each try is a call
+// of its own. Pacing is left to the limits of the Provider. Other fields may be set before
+// the first request.
+func (p *Provider) Transport() *Transport {
+	return &Transport{Base: p, PaceBelow: -1, Key: p.key, OnEvent: p.o.OnEvent}
+}
+
+// RoundTrip implements http.RoundTripper. The error is a [*RefusedError] if there is no room
+// for the call, and would be none within MaxWait.
+func (p *Provider) RoundTrip(req *http.Request) (*http.Response, error) {
+	a, err := p.enter(req)
+	if err != nil {
+		closeBody(req)
+		return nil, err
+	}
+	base := p.o.Base
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	res, err := base.RoundTrip(req)
+	if err != nil {
+		a.failed(err)
+		return nil, err
+	}
+	p.stopIfAsked(req, res)
+	a.follow(res)
+	return res, nil
+}
+
+// key names what is counted, for errors and events.
+func (p *Provider) key(req *http.Request) string {
+	if p.o.Key == nil {
+		return p.o.Name
+	}
+	return p.o.Name + " " + p.o.Key(req)
+}
+
+// counter is the key of the counters.
+func (p *Provider) counter(req *http.Request) string {
+	if p.o.Key == nil {
+		return tidegate.Key(p.o.Name)
+	}
+	return tidegate.Key(p.o.Name, p.o.Key(req))
+}
+
+func (p *Provider) maxWait() time.Duration { return max(cmp.Or(p.o.MaxWait, DefaultMaxWait), 0) }
+
+func (p *Provider) tell(req *http.Request, e Event) {
+	if p.o.OnEvent != nil {
+		e.Key = p.key(req)
+		p.o.OnEvent(req, e)
+	}
+}

@@ -1,0 +1,103 @@
+package client
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// refusal is what becomes of a request that the server did not serve.
+type refusal struct {
+	final bool          // another try would not help
+	named bool          // the server said when to come back
+	after time.Duration // when that is, if it did
+}
+
+// refusalOf reports whether res is a refusal that may be worth another try: 429, 503 with a
+// time, and what the server itself calls worth it by X-Should-Retry.
+func refusalOf(res *http.Response, all []quota, now time.Time) (r refusal, ok bool) {
+	should := strings.ToLower(res.Header.Get("X-Should-Retry"))
+	r.after = retryAfter(res.Header, now)
+	told := r.after > 0
+	if !told && res.StatusCode == http.StatusTooManyRequests {
+		r.after = resetOf(all)
+	}
+	r.named = r.after > 0
+	switch {
+	case should == "true" && res.StatusCode >= 400:
+		return r, true
+	case res.StatusCode == http.StatusTooManyRequests:
+		r.final = should == "false" || !told && neverFits(all)
+		return r, true
+	case res.StatusCode == http.StatusServiceUnavailable && told:
+		r.final = should == "false"
+		return r, true
+	}
+	return refusal{}, false
+}
+
+// neverFits reports whether a refusal without a time is about the request itself: the server
+// says what remains, something does of every limit, and still it refused. That is how
+// package httplimit answers a request that costs more than its limit can ever admit.
+func neverFits(all []quota) bool {
+	for _, q := range all {
+		if q.left <= 0 || q.unit != "" {
+			return false
+		}
+	}
+	return len(all) > 0
+}
+
+// accepted reports whether a server has taken a request on, whatever it then answered.
+func accepted(res *http.Response) bool {
+	return res.StatusCode != http.StatusTooManyRequests && res.StatusCode != http.StatusServiceUnavailable
+}
+
+// transient reports whether another try may help after an error of the transport.
+func transient(ctx context.Context, err error) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	var certificate *tls.CertificateVerificationError
+	if errors.As(err, &certificate) {
+		return false
+	}
+	var lookup *net.DNSError
+	return !errors.As(err, &lookup) || !lookup.IsNotFound
+}
+
+// unsent reports whether an error shows that no connection was made, so that nothing was sent.
+func unsent(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
+}
+
+// idempotent reports whether a request may be sent again although the server may have
+// carried it out, as RFC 9110 says, and net/http with it about the key.
+func idempotent(req *http.Request) bool {
+	switch req.Method {
+	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:
+		return true
+	}
+	return req.Header.Get("Idempotency-Key") != "" || req.Header.Get("X-Idempotency-Key") != ""
+}
+
+// replayable reports whether the body of a request can be sent again.
+func replayable(req *http.Request) bool {
+	return req.Body == nil || req.Body == http.NoBody || req.GetBody != nil
+}
+
+// replay returns a copy of req with its body from the start.
+func replay(req *http.Request) (*http.Request, error) {
+	again := req.WithContext(req.Context())
+	if req.Body == nil || req.Body == http.NoBody {
+		return again, nil
+	}
+	body, err := req.GetBody()
+	again.Body = body
+	return again, err
+}

@@ -1,0 +1,56 @@
+package client
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"time"
+)
+
+// Bounds of what is read of a response whose request is sent again, so that its connection
+// can be used meanwhile. Beyond them the connection is closed.
+const (
+	maxShelved = 64 << 10
+	shelveTime = time.Second
+)
+
+// shelve reads the rest of a response, up to the bounds, and closes its connection's end. The
+// response can still be returned: what was read is its body. res may be nil.
+func shelve(res *http.Response) {
+	if res == nil || res.Body == nil {
+		return
+	}
+	body := res.Body
+	stalled := time.AfterFunc(shelveTime, func() { _ = body.Close() })
+	var read bytes.Buffer
+	_, err := io.Copy(&read, io.LimitReader(body, maxShelved+1))
+	stalled.Stop()
+	_ = body.Close()
+	if err == nil && read.Len() > maxShelved {
+		err = io.ErrUnexpectedEOF
+	}
+	res.Body = &shelvedBody{Reader: &read, err: err}
+}
+
+// shelvedBody is what was read of a body, and what is wrong with the rest.
+type shelvedBody struct {
+	io.Reader
+	err error
+}
+
+func (b *shelvedBody) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if err == io.EOF && b.err != nil {
+		err = b.err
+	}
+	return n, err
+}
+
+func (b *shelvedBody) Close() error { return nil }
+
+// closeBody closes the body of a request that is not sent, as a RoundTripper has to.
+func closeBody(req *http.Request) {
+	if req.Body != nil {
+		_ = req.Body.Close()
+	}
+}

@@ -1,0 +1,180 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/httplimit"
+	"tidegate.dev/tidegate/store/memory"
+)
+
+// everyone is the key of a limit that all share.
+func everyone(*http.Request) (string, bool) { return "everyone", true }
+
+// A client that is alone with a limit that it is told keeps under it by itself, in every
+// dialect and under every algorithm: it is hardly ever refused, and uses most of the limit.
+func TestKeepsUnderKnownLimits(t *testing.T) {
+	const minutes = 5
+	algorithms := []tidegate.Algorithm{tidegate.TokenBucket, tidegate.FixedWindow, tidegate.SlidingLog, tidegate.SlidingWindow, tidegate.SubWindows}
+	styles := []httplimit.Options{
+		{},
+		{Headers: httplimit.Draft6},
+		{Headers: httplimit.X},
+		{Headers: httplimit.X, Reset: httplimit.ResetEpoch},
+		{Headers: httplimit.Draft6, Reset: httplimit.ResetEpoch},
+		{Headers: httplimit.Draft11 | httplimit.Draft6 | httplimit.X},
+	}
+	for _, a := range algorithms {
+		for i, o := range styles {
+			t.Run(fmt.Sprint(a, " ", i), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					served, refused := 0, 0
+					o.OnDecision = func(_ *http.Request, d tidegate.Decision) {
+						if d.OK {
+							served++
+						} else {
+							refused++
+						}
+					}
+					limit := tidegate.MustLimit(tidegate.Spec{Name: "api", Events: 100, Period: time.Minute, Algorithm: a})
+					h := o.Limit(tidegate.New(memory.New(), limit), everyone)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+					_, base := serve(t, h.ServeHTTP)
+					tr := &Transport{Base: base}
+					for end := time.Now().Add(minutes * time.Minute); time.Now().Before(end); {
+						if got := get(tr); got.status != 200 {
+							t.Fatalf("%+v", got)
+						}
+					}
+					if refused > served/50 || served < minutes*100*6/10 {
+						t.Errorf("%d were served and %d refused, of 100 a minute for %d minutes", served, refused, minutes)
+					}
+					t.Logf("%d were served and %d refused", served, refused)
+				})
+			})
+		}
+	}
+}
+
+// Once a server accepts almost nothing, most requests are not sent; when it accepts again, all
+// are, soon.
+func TestThrottle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		down, sent := true, 0
+		_, base := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			if sent++; down {
+				w.WriteHeader(503)
+			}
+		})
+		tr := &Transport{Base: base}
+		phase := func(length time.Duration) (rejected int) {
+			sent = 0
+			for end := time.Now().Add(length); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+				if a := get(tr); errors.Is(a.err, ErrThrottled) {
+					rejected++
+				}
+			}
+			return rejected
+		}
+		if rejected := phase(time.Minute); sent > 200 || sent < 60 || rejected+sent != 6000 {
+			t.Errorf("%d of 6000 were sent, and %d rejected", sent, rejected)
+		}
+		down = false
+		phase(20 * time.Second)
+		if rejected := phase(10 * time.Second); rejected != 0 || sent != 1000 {
+			t.Errorf("half a minute later, %d are sent and %d rejected", sent, rejected)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) { // more than half of the requests pass: nothing is excess
+		n := 0
+		_, base := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			if n++; n%3 == 0 {
+				w.WriteHeader(503)
+			}
+		})
+		tr := &Transport{Base: base}
+		rejected := 0
+		for range 1000 {
+			if get(tr).err != nil {
+				rejected++
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		if rejected > 0 {
+			t.Errorf("%d of 1000 are rejected", rejected)
+		}
+	})
+}
+
+// However many hosts there are, memory is bounded, and those that hold requests back are kept.
+func TestHostsAreBounded(t *testing.T) {
+	var all hosts
+	const most = 100
+	now := testNow
+	for i := range 20 {
+		all.find(fmt.Sprint("stopped ", i), most, now).stop(now.Add(time.Hour))
+	}
+	for i := range 10_000 {
+		now = now.Add(time.Millisecond)
+		all.find(fmt.Sprint("host ", rand.IntN(5000), i%7), most, now)
+		if len(all.byKey) > most {
+			t.Fatalf("%d hosts are remembered", len(all.byKey))
+		}
+	}
+	for i := range 20 {
+		if all.find(fmt.Sprint("stopped ", i), most, now).stoppedFor(now) <= 0 {
+			t.Errorf("stop %d is forgotten", i)
+		}
+	}
+	now = now.Add(2 * time.Hour) // over by now
+	for i := range most {
+		all.find(fmt.Sprint("new ", i), most, now)
+	}
+	if len(all.byKey) != most {
+		t.Errorf("%d hosts are remembered", len(all.byKey))
+	}
+	for i := range 20 {
+		if all.byKey[fmt.Sprint("stopped ", i)] != nil {
+			t.Errorf("stop %d is remembered, and over", i)
+		}
+	}
+}
+
+// Key tells apart what has limits of its own.
+func TestKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, base := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Account") == "a" {
+				w.Header().Set("Retry-After", "30")
+				w.WriteHeader(429)
+			}
+		})
+		tr := &Transport{Base: base, MaxTries: 1, Key: func(r *http.Request) string { return r.Header.Get("Account") }}
+		ask := func(account string) (time.Duration, error) {
+			began := time.Now()
+			req, _ := http.NewRequest("GET", "http://api.example.com/", nil)
+			req.Header.Set("Account", account)
+			res, err := tr.RoundTrip(req)
+			if err == nil {
+				res.Body.Close()
+			}
+			return time.Since(began), err
+		}
+		for _, account := range []string{"a", "b"} {
+			if took, err := ask(account); took != 0 || err != nil {
+				t.Errorf("%s: %s, %v", account, took, err)
+			}
+		}
+		if took, err := ask("b"); took != 0 || err != nil {
+			t.Errorf("b again: %s, %v", took, err)
+		}
+		if took, err := ask("a"); took < 30*time.Second || err != nil {
+			t.Errorf("a again: %s, %v", took, err)
+		}
+	})
+}

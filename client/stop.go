@@ -1,0 +1,61 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// A stop is a bucket of raw time with room for one event. It is empty until an instant, for
+// every instance that asks, and no call passes before that.
+
+// maxStop is the longest stop there can be, stopUnit the shortest: its half is a period.
+const (
+	maxStop  = 7 * 24 * time.Hour
+	stopUnit = 2 * tidegate.MinPeriod
+)
+
+func stopLimit(period time.Duration, terms *tidegate.Terms) *tidegate.Limit {
+	return tidegate.MustLimit(tidegate.Spec{
+		Name: "stop", Scope: "client", Algorithm: tidegate.TokenBucket, RawTime: true,
+		Events: 1, Burst: 1, Period: period, Terms: terms,
+	})
+}
+
+// stopCheck is what calls are checked by. A store that does not answer stops nobody.
+var stopCheck = stopLimit(maxStop, &tidegate.Terms{
+	Rule: "stop", Role: tidegate.Blocks, Handling: tidegate.Handling{Final: true, OnStoreFailure: tidegate.FailOpen},
+})
+
+// stopFor has all instances wait for d, or for as long as they have to already, if that is
+// longer. What is charged unasked makes a debt of at most one capacity, so that two events of
+// d/2 fill the bucket up to d and no further, however many instances charge it at once.
+func (p *Provider) stopFor(ctx context.Context, counter string, d time.Duration) error {
+	limit := stopLimit(d/2, nil)
+	return p.o.Store.Adjust(context.WithoutCancel(ctx), tidegate.Receipt{}, []tidegate.Check{{Key: counter, Limit: limit, Cost: 2}})
+}
+
+// stopIfAsked stops all instances if a response names a time.
+func (p *Provider) stopIfAsked(req *http.Request, res *http.Response) {
+	now := time.Now()
+	r, refused := refusalOf(res, quotas(res.Header, now), now)
+	if !refused || r.final || !r.named {
+		return
+	}
+	d := min(r.after, cmp.Or(p.o.MaxStop, DefaultMaxStop))
+	d = (d + stopUnit - 1).Truncate(stopUnit) // rounded up
+	err := p.stopFor(req.Context(), p.counter(req), d)
+	p.tell(req, Event{Kind: Stopped, Status: res.StatusCode, Wait: d, Err: err})
+}
+
+// stopped returns how long calls have to wait for the end of a stop.
+func (p *Provider) stopped(ctx context.Context, counter string) time.Duration {
+	d, err := p.o.Store.Take(ctx, []tidegate.Check{{Key: counter, Limit: stopCheck}}, 1)
+	if err != nil || d.OK {
+		return 0
+	}
+	return d.RetryAfter
+}
