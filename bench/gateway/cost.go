@@ -90,7 +90,7 @@ func measureLimit(ctx context.Context) (cost, error) {
 func newGate(set *rules.Set) *tidegate.Gate {
 	metrics := telemetry.New(prometheus.NewRegistry(), "memory")
 	metrics.SetRules(set.Rules(), set.Limits())
-	store := queue.New(metrics.Store(chain.Adapt(memory.New())))
+	store := queue.New(chain.Adapt(memory.New())).Time(metrics.Takes())
 	return tidegate.NewGate(metrics.Matcher(rules.NewLive(set)), store).Observe(metrics.Observe)
 }
 

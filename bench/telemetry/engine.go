@@ -66,7 +66,7 @@ func newEngine(text string, watched bool) (*engine, error) {
 	metrics.Tell(lists)
 	metrics.SetRules(set.Rules(), set.Limits())
 	lists.SetRules(set.Rules())
-	store := queue.New(metrics.Store(chain.Adapt(memory.New())))
+	store := queue.New(chain.Adapt(memory.New())).Time(metrics.Takes())
 	gate := tidegate.NewGate(metrics.Matcher(live), store).Observe(metrics.Observe)
 	return &engine{gate: gate, close: lists.Close}, nil
 }

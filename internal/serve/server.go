@@ -252,7 +252,7 @@ func (s *server) open(handed string) {
 		s.metrics.WatchStore(
 			func() telemetry.StoreStats { return telemetry.StoreStats(s.memory.Stats()) },
 			func(l *tidegate.Limit) telemetry.StoreStats { return telemetry.StoreStats(s.memory.LimitStats(l)) })
-		queued := queue.New(s.metrics.Store(s.shares))
+		queued := queue.New(s.shares).Time(s.metrics.Takes())
 		s.limited = queued
 		s.metrics.WatchQueue(queued.Waiting)
 	}

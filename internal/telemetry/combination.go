@@ -27,7 +27,8 @@ type combination struct {
 	// names are of the rules, in the order of the checks. While they are here, nothing else comes to
 	// lie where they do.
 	names [maxCombined]string
-	named int // names
+	named int                          // names
+	at    *atomic.Pointer[combination] // where it is in the table, until it is retired
 	// of are the rules, which are fewer than names where limits of a rule have it from several places.
 	of  [maxCombined]*ruleMetrics
 	who [maxCombined]*offenders.Rule // where they are told; nil if there are no lists
@@ -80,21 +81,13 @@ func (door *Door) usual(d *tidegate.Decision) bool {
 		d.Receipt.Origin == tidegate.OriginStore && door.index < maxDoors
 }
 
-// combination returns that of the rules of checks. It is nil if there is none, and if there is more
-// to say about a check.
-func (m *Metrics) combination(checks []tidegate.Check) *combination {
+// byRules returns the combination by the names of the rules of checks, and makes it if there is none.
+func (m *Metrics) byRules(checks []tidegate.Check) *combination {
 	var space [maxCombined]string
 	names := space[:0]
 	hash := uintptr(0)
 	for i := range checks {
-		c := &checks[i]
-		if c.Limit == nil {
-			break
-		}
-		if c.Over {
-			return nil
-		}
-		name := ruleOf(c.Limit)
+		name := ruleOf(checks[i].Limit)
 		data := unsafe.StringData(name)
 		if n := len(names); n > 0 && unsafe.StringData(names[n-1]) == data {
 			continue // the checks of a rule stand together
@@ -126,7 +119,7 @@ func (m *Metrics) combine(at *atomic.Pointer[combination], names []string) *comb
 		return nil
 	}
 	defer m.showing.Unlock()
-	c := &combination{named: len(names), counts: new([stripes]stripe)}
+	c := &combination{named: len(names), at: at, counts: new([stripes]stripe)}
 	copy(c.names[:], names)
 	for i, name := range names {
 		if i > 0 && name == names[i-1] { // a limit of the same rule, from elsewhere
@@ -157,6 +150,9 @@ func (m *Metrics) retireCombinations() {
 		}
 	}
 	m.retired = nil
+	for i := range m.recent {
+		m.recent[i].Store(nil)
+	}
 	for i := range m.combined {
 		if c := m.combined[i].Swap(nil); c != nil {
 			m.retired = append(m.retired, c)

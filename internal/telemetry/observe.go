@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/telemetry/draw"
 	"tidegate.dev/tidegate/internal/telemetry/outcome"
 )
 
@@ -47,11 +48,13 @@ func (door *Door) Observe(_ *tidegate.Request, checks []tidegate.Check, d tidega
 // a refused one for the rule that refused it, since the others were not asked for their room. It
 // allocates nothing.
 func (door *Door) Decided(checks []tidegate.Check, d *tidegate.Decision) {
+	random := draw.Uint32() // for everything that is sampled
+	door.next.ended(random)
 	if door.usual(d) {
 		if c := door.combination(checks); c != nil {
 			c.add(door.index, 1)
 			if door.lists != nil {
-				door.lists.AdmittedAll(c.who[:c.n], checks, d)
+				door.lists.AdmittedAll(c.who[:c.n], checks, d, random)
 			}
 			return
 		}
@@ -60,7 +63,7 @@ func (door *Door) Decided(checks []tidegate.Check, d *tidegate.Decision) {
 	whole := outcome.Of(d)
 	door.count(d, whole, 1)
 	if !d.OK || whole == outcome.Canceled {
-		door.refused(checks, d, whole)
+		door.refused(checks, d, whole, random)
 		return
 	}
 	// The checks of a rule stand together.
@@ -74,7 +77,7 @@ func (door *Door) Decided(checks []tidegate.Check, d *tidegate.Decision) {
 		counts := m.rule(rule)
 		counts.admitted(checks[:n], d)
 		if counts.who != nil {
-			m.lists.Admitted(counts.who, checks[:n], over, d)
+			m.lists.Admitted(counts.who, checks[:n], over, d, random)
 		}
 		checks = checks[n:]
 	}
@@ -89,7 +92,7 @@ func (door *Door) count(d *tidegate.Decision, whole outcome.Outcome, n int64) {
 }
 
 // refused counts a request that was refused, or not decided as its client left.
-func (door *Door) refused(checks []tidegate.Check, d *tidegate.Decision, whole outcome.Outcome) {
+func (door *Door) refused(checks []tidegate.Check, d *tidegate.Decision, whole outcome.Outcome, random uint32) {
 	if d.Limit == nil {
 		return
 	}
@@ -97,7 +100,7 @@ func (door *Door) refused(checks []tidegate.Check, d *tidegate.Decision, whole o
 	counts.add(whole)
 	counts.addMore(d, whole, 1)
 	if counts.who != nil && whole != outcome.Canceled {
-		door.lists.Refused(counts.who, checks, d)
+		door.lists.Refused(counts.who, checks, d, random)
 	}
 }
 
@@ -113,6 +116,7 @@ func (door *Door) Shadowed(limit *tidegate.Limit, over bool) {
 // ObserveMany counts n decisions that ended like d, each about one check. Lists do not hear of them,
 // as there are no keys.
 func (door *Door) ObserveMany(d *tidegate.Decision, n int64) {
+	door.next.ended(draw.Uint32())
 	if door.usual(d) {
 		if c := door.combination([]tidegate.Check{{Limit: d.Limit}}); c != nil {
 			c.add(door.index, uint64(n))

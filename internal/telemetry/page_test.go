@@ -15,8 +15,8 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/chain"
+	"tidegate.dev/tidegate/internal/chain/queue"
 	"tidegate.dev/tidegate/store/memory"
-	"tidegate.dev/tidegate/store/storetest"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -143,7 +143,8 @@ func TestEjections(t *testing.T) {
 func TestTiming(t *testing.T) {
 	d := newDesk(t, "rules: []\n", memory.New())
 	limit := tidegate.PerMinute(1_000_000)
-	gate := tidegate.NewGate(d.Matcher(one{limit}), d.Store(chain.Adapt(memory.New())))
+	store := queue.New(chain.Adapt(memory.New())).Time(d.Takes())
+	gate := tidegate.NewGate(d.Matcher(one{limit}), store).Observe(d.Observe)
 	const n = 256_000
 	for range n {
 		if !gate.Decide(t.Context(), &tidegate.Request{}).OK {
@@ -175,13 +176,6 @@ func (m one) Match(_ *tidegate.Request, dst []tidegate.Check) []tidegate.Check {
 	return append(dst, tidegate.Check{Key: "k", Limit: m.limit, Cost: 1})
 }
 
-func TestTimedStoreConforms(t *testing.T) {
-	d := newDesk(t, "rules: []\n", memory.New())
-	storetest.Run(t, func(t *testing.T, now func() time.Time) tidegate.Store {
-		return d.Store(chain.Adapt(memory.Open(memory.Config{Now: now})))
-	})
-}
-
 // Every call of a shared store is shown.
 func TestCallsAreTimed(t *testing.T) {
 	d := newDesk(t, "rules: []\n", memory.New())
@@ -190,17 +184,6 @@ func TestCallsAreTimed(t *testing.T) {
 		told(time.Millisecond)
 	}
 	d.wants(t, "tidegate_store_call_seconds_count 3")
-}
-
-func TestTimedStoreAroundALesserOne(t *testing.T) {
-	d := newDesk(t, "rules: []\n", memory.New())
-	s := d.Store(chain.Adapt(broken{errors.New("down")}))
-	_, reserve := s.Reserve(t.Context(), nil, 0)
-	for _, err := range []error{reserve, s.Settle(t.Context(), tidegate.Receipt{}, 0), s.Renew(t.Context(), tidegate.Receipt{}, nil), s.Reset(t.Context(), nil)} {
-		if !errors.Is(err, tidegate.ErrUnsupported) {
-			t.Errorf("got %v", err)
-		}
-	}
 }
 
 func TestDecades(t *testing.T) {

@@ -31,10 +31,12 @@ type Metrics struct {
 	rules     *table[ruleMetrics]
 	cache     ruleCache // of rules
 	combined  [combinations]atomic.Pointer[combination]
+	recent    [combinations]atomic.Pointer[recent]
 	showing   sync.Mutex           // held while rules change, and while they are shown
 	retired   []*combination       // by the last change; guarded by showing
 	lists     *offenders.Offenders // hears of decisions; nil if there are none
-	match     prometheus.Observer  // of the sampled
+	next      timing
+	match     prometheus.Observer // of the sampled
 	take      prometheus.Observer
 	waited    prometheus.Observer
 	upstreams *table[upstreamMetrics]

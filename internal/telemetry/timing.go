@@ -1,39 +1,52 @@
 package telemetry
 
 import (
-	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/internal/chain"
-	"tidegate.dev/tidegate/internal/telemetry/draw"
 )
 
 // sampleOneIn decisions is timed: reading the clock twice and finding the bucket takes a microsecond,
 // as long as a decision.
 const sampleOneIn = 256
 
-func sampled() bool { return draw.Uint32()%sampleOneIn == 0 }
+// timing says which steps are timed when they are next taken; whoever takes one clears it. A decision
+// that has ended sets both, at random: so the steps themselves need no random number.
+type timing struct {
+	_           apart
+	match, take atomic.Bool
+	_           apart
+}
+
+// ended may have the next decision timed, by a random number of this one.
+func (t *timing) ended(random uint32) {
+	if random < 1<<32/sampleOneIn {
+		t.match.Store(true)
+		t.take.Store(true)
+	}
+}
 
 func since(start time.Time, o prometheus.Observer) { o.Observe(time.Since(start).Seconds()) }
 
 // Matcher is inner, timed.
 func (m *Metrics) Matcher(inner tidegate.Matcher) tidegate.Matcher {
-	return &timedMatcher{inner: inner, took: m.match}
+	return &timedMatcher{inner: inner, next: &m.next.match, took: m.match}
 }
 
 type timedMatcher struct {
 	_     apart
 	inner tidegate.Matcher
+	next  *atomic.Bool
 	took  prometheus.Observer
 	_     apart
 }
 
 // Match implements [tidegate.Matcher].
 func (t *timedMatcher) Match(r *tidegate.Request, dst []tidegate.Check) []tidegate.Check {
-	if sampled() {
+	if t.next.Load() && t.next.Swap(false) {
 		return t.timed(r, dst)
 	}
 	return t.inner.Match(r, dst)
@@ -45,33 +58,11 @@ func (t *timedMatcher) timed(r *tidegate.Request, dst []tidegate.Check) []tidega
 	return t.inner.Match(r, dst)
 }
 
-// Store is inner, timed. It belongs around the store that counts, below any in which
-// requests wait.
-func (m *Metrics) Store(inner chain.Backend) chain.Backend {
-	return &timedStore{Backend: inner, took: m.take}
-}
+// Takes returns what a layer before the store needs to time decisions: next is set if the next one
+// is to be timed, which then clears it and tells took.
+func (m *Metrics) Takes() (next *atomic.Bool, took func(time.Duration)) { return &m.next.take, m.Taken }
 
-type timedStore struct {
-	_ apart
-	chain.Backend
-	took prometheus.Observer
-	_    apart
-}
-
-// Take implements [tidegate.Store].
-func (t *timedStore) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
-	if sampled() {
-		return t.timed(ctx, checks, n)
-	}
-	return t.Backend.Take(ctx, checks, n)
-}
-
-func (t *timedStore) timed(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
-	defer since(time.Now(), t.took)
-	return t.Backend.Take(ctx, checks, n)
-}
-
-// Taken is told how long a decision took of which others are not told; see Store.
+// Taken is told how long a decision took that is one of the sampled.
 func (m *Metrics) Taken(took time.Duration) { m.take.Observe(took.Seconds()) }
 
 // Calls returns what is told how long each call of a shared store took. It is called once

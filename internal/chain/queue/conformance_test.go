@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,10 +13,13 @@ import (
 	"tidegate.dev/tidegate/store/storetest"
 )
 
-// But for the waiting, a Store answers what the inner store does, to the letter.
+// But for the waiting, a Store answers what the inner store does, to the letter, timed or not.
 func TestConformance(t *testing.T) {
 	storetest.Run(t, func(_ *testing.T, now func() time.Time) tidegate.Store {
 		inner := chain.Adapt(memory.Open(memory.Config{Now: now}))
-		return queuetest.Telling{Store: queue.NewBy(inner, new(queuetest.Clock))}
+		next := new(atomic.Bool)
+		next.Store(true)
+		s := queue.NewBy(inner, new(queuetest.Clock)).Time(next, func(time.Duration) { next.Store(true) })
+		return queuetest.Telling{Store: s}
 	})
 }

@@ -14,6 +14,7 @@ package queue
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"tidegate.dev/tidegate"
@@ -27,6 +28,8 @@ type Store struct {
 	chain.Backend
 	turns turns
 	lines lines
+	next  *atomic.Bool // see Time; nil if nothing is timed
+	took  func(time.Duration)
 }
 
 // New returns a Store that waits on behalf of inner.
@@ -41,9 +44,17 @@ func NewBy(inner chain.Backend, c Clock) *Store {
 // to its other limits; who waits for room has not. An ended ctx ends the wait.
 func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
 	if c := queued(checks); c != nil && n == 1 {
-		return s.lines.take(ctx, s.Backend, checks, c)
+		return s.lines.take(ctx, timed{s}, checks, c)
+	}
+	var start time.Time
+	due := s.due()
+	if due {
+		start = time.Now()
 	}
 	d, err := s.Backend.Take(ctx, checks, n)
+	if due {
+		s.took(time.Since(start))
+	}
 	if err != nil || !d.OK || d.Wait == 0 || n != 1 {
 		return d, err
 	}

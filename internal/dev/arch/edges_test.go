@@ -99,7 +99,7 @@ var edges = []edge{
 
 	{"internal/config", "internal/lang/yamltree internal/lang/diag internal/lang/bounded", "tidegate.yaml as it was written"},
 	{"internal/config", "internal/lang/redisurl internal/lang/jwt internal/lang/apikey", "checks the URLs of Redis and of key sets, and where API keys are"},
-	{"internal/telemetry", "root internal/chain internal/telemetry/draw internal/telemetry/offenders internal/telemetry/outcome", "watches decisions, and times a layer"},
+	{"internal/telemetry", "root internal/telemetry/draw internal/telemetry/offenders internal/telemetry/outcome", "watches decisions"},
 	{"internal/telemetry", "internal/telemetry/series", "hands it the totals"},
 	{"internal/telemetry/accesslog", "root internal/telemetry/outcome", "a line for each decision"},
 	{"internal/telemetry/auditlog", "internal/lang/durable", "a file that is new lasts"},

@@ -23,7 +23,7 @@ func (of *Offenders) Decided(checks []tidegate.Check, d *tidegate.Decision) {
 	}
 	if !d.OK {
 		if d.Limit != nil {
-			of.Refused(of.get(nameOf(d.Limit)), checks, d)
+			of.Refused(of.get(nameOf(d.Limit)), checks, d, of.random())
 		}
 		return
 	}
@@ -35,33 +35,29 @@ func (of *Offenders) Decided(checks []tidegate.Check, d *tidegate.Decision) {
 			over = over || checks[n].Over
 			n++
 		}
-		of.Admitted(of.get(name), checks[:n], over, d)
+		of.Admitted(of.get(name), checks[:n], over, d, of.random())
 		checks = checks[n:]
 	}
 }
 
-// Admitted is Decided of the checks of one rule, for a caller that has looked it up: of a request
-// that was admitted, with at least one check; over says whether Over of any is set.
-func (of *Offenders) Admitted(r *Rule, checks []tidegate.Check, over bool, d *tidegate.Decision) {
+// Admitted is Decided of the checks of one rule, for a caller that has looked it up and drawn a random
+// number for the request: of one that was admitted, with at least one check; over says whether Over
+// of any is set.
+func (of *Offenders) Admitted(r *Rule, checks []tidegate.Check, over bool, d *tidegate.Decision, random uint32) {
 	class := common
 	if over && tried(checks) {
 		class = rare
 	}
-	if of.looks(r, class) {
+	if r.looks(class, random) {
 		of.admitted(r, class, &checks[0], d)
 	}
 }
 
-// AdmittedAll is Decided of a request that was admitted, with no check over, for a caller that has
-// looked up the rules of its checks. One random number serves all rules: each has a sample of its
-// own of the requests.
-func (of *Offenders) AdmittedAll(rules []*Rule, checks []tidegate.Check, d *tidegate.Decision) {
-	random := draw.Uint32()
-	if of.draw != nil {
-		random = of.draw()
-	}
+// AdmittedAll is Admitted of all rules of a request with no check over. One random number serves
+// them: each has a sample of its own of the requests.
+func (of *Offenders) AdmittedAll(rules []*Rule, checks []tidegate.Check, d *tidegate.Decision, random uint32) {
 	for i, r := range rules {
-		if random&r.classes[common].mask.Load() == 0 {
+		if r.looks(common, random) {
 			of.admitted(r, common, firstOf(checks, i), d)
 		}
 	}
@@ -80,9 +76,9 @@ func firstOf(checks []tidegate.Check, rule int) *tidegate.Check {
 }
 
 // Refused is Decided of a request that was refused, for a caller that has looked up the rule that
-// did so.
-func (of *Offenders) Refused(r *Rule, checks []tidegate.Check, d *tidegate.Decision) {
-	if !of.looks(r, rare) {
+// did so, and drawn a random number.
+func (of *Offenders) Refused(r *Rule, checks []tidegate.Check, d *tidegate.Decision, random uint32) {
+	if !r.looks(rare, random) {
 		return
 	}
 	if c := refusing(checks, d); c != nil {
@@ -101,7 +97,7 @@ func (of *Offenders) One(key string, d *tidegate.Decision) {
 		class = rare
 	}
 	switch {
-	case !of.looks(r, class):
+	case !r.looks(class, of.random()):
 	case d.OK:
 		of.admitted(r, class, &tidegate.Check{Key: key, Limit: l}, d)
 	default:
@@ -116,21 +112,19 @@ func (of *Offenders) Tried(key string, l *tidegate.Limit, over bool) {
 	if over {
 		class = rare
 	}
-	if of.looks(r, class) {
+	if r.looks(class, of.random()) {
 		of.admitted(r, class, &tidegate.Check{Key: key, Limit: l}, &tidegate.Decision{})
 	}
 }
 
 // looks reports whether a decision of a class is looked at.
-func (of *Offenders) looks(r *Rule, class int) bool {
-	mask := r.classes[class].mask.Load()
-	if mask == 0 {
-		return true
-	}
+func (r *Rule) looks(class int, random uint32) bool { return random&r.classes[class].mask.Load() == 0 }
+
+func (of *Offenders) random() uint32 {
 	if of.draw != nil {
-		return of.draw()&mask == 0
+		return of.draw()
 	}
-	return draw.Uint32()&mask == 0
+	return draw.Uint32()
 }
 
 // refused notes a request that a rule refused.
