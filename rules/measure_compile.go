@@ -10,6 +10,7 @@ import (
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/lang/diag"
 	"tidegate.dev/tidegate/internal/lang/rulefile"
+	"tidegate.dev/tidegate/rules/envoy"
 )
 
 // order is a measure, compiled for a Set.
@@ -102,12 +103,13 @@ func (c *measureCompiler) order(m *Measure) *order {
 func (c *measureCompiler) rule(m *Measure) *rule {
 	r := c.rules[m.Rule]
 	switch {
-	case r == nil && c.set.domains.Domain(m.Rule) != nil:
-		c.fail("rule", diag.Quote(m.Rule)+" is a domain of Envoy's rate limit service, for which there are no measures", "change its file, or write a rule")
+	case r == nil && c.unmeasured(m.Rule):
 	case r == nil:
 		hint := "the rules are " + c.ruleNames()
 		if near := diag.Nearest(m.Rule, c.set.Rules()); near != "" {
 			hint = "did you mean " + diag.Quote(near) + "?"
+		} else if len(c.set.Rules()) == 0 {
+			hint = "the files have no rules"
 		}
 		c.fail("rule", "there is no rule "+diag.Quote(m.Rule), hint)
 	case r.mode == rulefile.Disabled:
@@ -119,6 +121,35 @@ func (c *measureCompiler) rule(m *Measure) *rule {
 	}
 	return r
 }
+
+// unmeasured reports whether name is a rule that metrics and lists of offenders show and that no
+// measure can be about, and tells why.
+func (c *measureCompiler) unmeasured(name string) bool {
+	if name == throttleRule {
+		c.fail("rule", diag.Quote(name)+" stands for the limits that callers of CL.THROTTLE bring along, for which there are no measures",
+			"let them send other numbers, or ask a rule with TG.CHECK")
+		return true
+	}
+	const without, instead = " of Envoy's rate limit service, for which there are no measures", "change its file, or write a rule"
+	for _, domain := range c.set.domains.Domains() {
+		d := c.set.domains.Domain(domain)
+		switch {
+		case name == domain:
+			c.fail("rule", diag.Quote(name)+" is a domain"+without, instead)
+			return true
+		case name == domain+".override":
+			c.fail("rule", diag.Quote(name)+" stands for the limits that Envoy brings along in descriptors of the domain "+diag.Quote(domain)+without, "change them in Envoy, or write a rule")
+			return true
+		case slices.ContainsFunc(d.Rules(), func(r *envoy.Rule) bool { return r.Path == name }):
+			c.fail("rule", diag.Quote(name)+" is a descriptor of the domain "+diag.Quote(domain)+without, instead)
+			return true
+		}
+	}
+	return false
+}
+
+// throttleRule is the rule under which decisions of CL.THROTTLE are counted.
+const throttleRule = "cl.throttle"
 
 func (c *measureCompiler) ruleNames() string {
 	names := c.set.Rules()

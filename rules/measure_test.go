@@ -176,16 +176,31 @@ func TestCheckMeasure(t *testing.T) {
 	f(limits(make([]string, 9)...), "limits: there are 9 limits, and 8 are allowed: write fewer")
 }
 
-// Domains of Envoy's rate limit service are not among what measures are about.
-func TestCheckMeasureOfADomain(t *testing.T) {
-	set, err := Parse("envoy.yaml", []byte(domainFile), Config{})
+// What is counted beside the rules of the file is listed for operators, but no measure can be
+// about it: the message says what it is.
+func TestCheckMeasureOfWhatIsNoRule(t *testing.T) {
+	const domains = "domain: shop\ndescriptors:\n" +
+		"  - { key: user, rate_limit: { unit: minute, requests_per_unit: 7 } }\n" +
+		"  - key: plan\n    value: free\n    descriptors: [{ key: path, rate_limit: { unit: minute, requests_per_unit: 7 } }]\n"
+	set, err := Parse("envoy.yaml", []byte(domains), Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := ban("b-1", "ip=192.0.2.7", "shop")
-	if err := set.CheckMeasure(&m); err == nil || !strings.Contains(err.Error(), "is a domain of Envoy's rate limit service") {
-		t.Error(err)
+	f := func(rule, want string) {
+		t.Helper()
+		for _, m := range []Measure{ban("b-1", "ip=192.0.2.7", rule), override("o-1", "ip=192.0.2.7", rule, "5/minute")} {
+			if err := set.CheckMeasure(&m); err == nil || err.Error() != want {
+				t.Errorf("%s of %s:\n%v\nwant\n%s", m.Kind, rule, err, want)
+			}
+		}
 	}
+	f("shop", "rule: `shop` is a domain of Envoy's rate limit service, for which there are no measures: change its file, or write a rule")
+	for _, name := range []string{"shop.user", "shop.plan_free.path"} {
+		f(name, "rule: `"+name+"` is a descriptor of the domain `shop` of Envoy's rate limit service, for which there are no measures: change its file, or write a rule")
+	}
+	f("shop.override", "rule: `shop.override` stands for the limits that Envoy brings along in descriptors of the domain `shop` of Envoy's rate limit service, for which there are no measures: change them in Envoy, or write a rule")
+	f("cl.throttle", "rule: `cl.throttle` stands for the limits that callers of CL.THROTTLE bring along, for which there are no measures: let them send other numbers, or ask a rule with TG.CHECK")
+	f("shop.paln", "rule: there is no rule `shop.paln`: the files have no rules")
 }
 
 // A measure is JSON by the names that the admin API and the fleet use.

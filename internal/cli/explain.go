@@ -104,6 +104,9 @@ func (o *explainOptions) run(_ context.Context, env Env, args []string) int {
 		return printJSON(env, e)
 	}
 	e.print(&env, o.all)
+	if domains := set.Domains().Domains(); len(domains) > 0 {
+		fmt.Fprintf(env.Stdout, "\n%s\n", env.paint(dim, "Not about Envoy's rate limit service, which is asked by descriptors: "+plural(len(domains), "domain")+", "+strings.Join(domains, ", ")))
+	}
 	return exitOK
 }
 

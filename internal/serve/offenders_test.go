@@ -17,6 +17,7 @@ import (
 	"tidegate.dev/tidegate/internal/config"
 	"tidegate.dev/tidegate/internal/serve/handover"
 	"tidegate.dev/tidegate/internal/telemetry/offenders"
+	"tidegate.dev/tidegate/rules"
 )
 
 const offendersRules = `version: 1
@@ -128,6 +129,11 @@ func TestOffendersOfEveryDoor(t *testing.T) {
 	})
 	s.config.Log.Keys = config.Off
 	for _, l := range s.offenders.Snapshot(offenders.Query{}).Lists {
+		// Whatever is listed can be named in an order: it is a rule, or is called what it is.
+		ban := rules.Measure{ID: "b", Kind: rules.Ban, As: map[string]string{"ip": "192.0.2.1"}, Rule: l.Rule}
+		if err := s.rules.live.Set().CheckMeasure(&ban); err != nil && strings.Contains(err.Error(), "there is no rule") {
+			t.Errorf("a ban of what is listed as %s: %v", l.Rule, err)
+		}
 		for _, e := range l.Entries {
 			for _, p := range e.Subject {
 				if p.Value != "" && !p.Hashed {
