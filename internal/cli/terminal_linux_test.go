@@ -9,39 +9,55 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
-// terminal starts a command on a terminal of its own and returns the other end of it.
-func terminal(t *testing.T, c *exec.Cmd) *os.File {
+// openTerminal returns both ends of a terminal; a command gets the second one.
+func openTerminal(t *testing.T) (master, slave *os.File) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
-		t.Skipf("there are no terminals here: %v", err)
+		testdep.Missing(t, "/dev/ptmx", err.Error())
 	}
 	t.Cleanup(func() { _ = master.Close() })
-	var number, unlocked uint32
-	for request, arg := range map[uintptr]*uint32{syscall.TIOCGPTN: &number, syscall.TIOCSPTLCK: &unlocked} {
-		if _, _, e := syscall.Syscall(syscall.SYS_IOCTL, master.Fd(), request, uintptr(unsafe.Pointer(arg))); e != 0 {
-			t.Fatal(e)
-		}
+	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
 	}
-	slave, err := os.OpenFile("/dev/pts/"+strconv.Itoa(int(number)), os.O_RDWR|syscall.O_NOCTTY, 0)
+	number, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
 	if err != nil {
 		t.Fatal(err)
 	}
+	slave, err = os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = slave.Close() })
+	return master, slave
+}
+
+// startOn starts a command on a terminal, which it need not share with anybody.
+func startOn(t *testing.T, slave *os.File, c *exec.Cmd) {
+	t.Helper()
 	c.Stdin, c.Stdout, c.Stderr = slave, slave, slave
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	_ = slave.Close()
 	t.Cleanup(func() {
 		_ = c.Process.Kill()
 		_ = c.Wait()
 	})
+}
+
+// terminal starts a command on a terminal of its own and returns the other end of it.
+func terminal(t *testing.T, c *exec.Cmd) *os.File {
+	t.Helper()
+	master, slave := openTerminal(t)
+	startOn(t, slave, c)
+	_ = slave.Close()
 	return master
 }
 
@@ -61,8 +77,9 @@ func shownOn(tty *os.File) *output {
 	return out
 }
 
-// On a real terminal, init asks and writes.
-func TestInitOnATerminal(t *testing.T) {
+// commandItself returns a program that is the command.
+func commandItself(t *testing.T) string {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -71,8 +88,13 @@ func TestInitOnATerminal(t *testing.T) {
 	if err := os.Symlink(self, tidegate); err != nil {
 		t.Fatal(err)
 	}
+	return tidegate
+}
+
+// On a real terminal, init asks and writes.
+func TestInitOnATerminal(t *testing.T) {
 	folder := t.TempDir()
-	tty := terminal(t, exec.Command(tidegate, "init", "--redis", "none", folder))
+	tty := terminal(t, exec.Command(commandItself(t), "init", "--redis", "none", folder))
 	out := shownOn(tty)
 	for _, turn := range [][2]string{
 		{"Where is the server to protect?", ""},

@@ -5,11 +5,13 @@ import (
 	"flag"
 	"fmt"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
+	"tidegate.dev/tidegate/internal/cli/screen"
 	"tidegate.dev/tidegate/internal/front/admin"
 	"tidegate.dev/tidegate/internal/telemetry/offenders"
 )
@@ -22,8 +24,8 @@ Usage: tidegate top [FLAGS]
 
 Shows decisions per second by rule and outcome of the last ten seconds of the instance
 that is asked, who was refused most in the last minute by all instances of the fleet,
-and the bans and overrides in force. On a terminal it is drawn again every two seconds
-until it is interrupted; elsewhere it prints one picture after the other.
+and the bans and overrides in force. On a terminal it fills the window and is drawn again
+every two seconds, until q or Ctrl-C; elsewhere it prints one picture after the other.
 ` + serverHelp + `
 Examples:
   tidegate top
@@ -56,32 +58,55 @@ func (o *topOptions) run(ctx context.Context, env Env, args []string) int {
 	if err := o.remote.find(env); err != nil {
 		return misused(env, "top", "%v", err)
 	}
-	for first := true; ; first = false {
-		picture, err := o.picture(ctx, &env)
-		switch {
-		case ctx.Err() != nil && !first:
-			return exitOK
-		case err != nil && first:
-			fmt.Fprintln(env.Stderr, "tidegate top:", err)
-			return exitFound
-		case err != nil: // it may be back soon
-			picture = fmt.Sprintf("%s\n", env.paint(red, strings.Map(graphic, err.Error())))
-		}
-		if env.Color && !o.once {
-			picture = clearScreen + picture
-		} else if !first {
-			picture = "\n" + picture
-		}
+	picture, err := o.picture(ctx, &env)
+	if err != nil {
+		fmt.Fprintln(env.Stderr, "tidegate top:", err)
+		return exitFound
+	}
+	if o.once {
 		fmt.Fprint(env.Stdout, picture)
-		if o.once {
-			return exitOK
-		}
+		return exitOK
+	}
+	ctx, quit := context.WithCancel(ctx)
+	defer quit()
+	show, end := pictures(&env, quit)
+	defer end()
+	for {
+		show(picture)
 		select {
 		case <-ctx.Done():
 			return exitOK
 		case <-time.After(o.every):
 		}
+		if picture, err = o.picture(ctx, &env); ctx.Err() != nil {
+			return exitOK
+		} else if err != nil { // it may be back soon
+			picture = fmt.Sprintf("%s\n", env.paint(red, strings.Map(graphic, err.Error())))
+		}
 	}
+}
+
+// pictures returns what shows one picture after the other, and what ends that. On a terminal that
+// somebody types on, pictures fill the window, and quit is called when it is to be left.
+func pictures(env *Env, quit func()) (show func(picture string), end func()) {
+	in, isFile := env.Stdin.(*os.File)
+	out, outIsFile := env.Stdout.(*os.File)
+	if env.Asks && isFile && outIsFile && env.Getenv("TERM") != "dumb" {
+		if s, err := screen.Open(in, out, quit); err == nil {
+			return s.Show, func() { _ = s.Close() } // what a terminal that is gone shows does not matter
+		}
+	}
+	first := true
+	return func(picture string) {
+		switch {
+		case env.Color:
+			picture = clearScreen + picture
+		case !first:
+			picture = "\n" + picture
+		}
+		first = false
+		fmt.Fprint(env.Stdout, picture)
+	}, func() {}
 }
 
 // picture asks for everything first, so that it is drawn at once.
@@ -106,6 +131,9 @@ func (o *topOptions) picture(ctx context.Context, env *Env) (string, error) {
 	to := *env
 	to.Stdout = &b
 	fmt.Fprintf(&b, "%s  %s\n\n", env.paint(dim, time.Now().Format(time.TimeOnly)), env.paint(bold, o.remote.at.Host))
+	if series.Node != "" {
+		fmt.Fprintln(&b, env.paint(bold, "decided on "+strings.Map(graphic, series.Node)+" alone"))
+	}
 	printRates(&to, &series)
 	fmt.Fprintf(&b, "\n%s\n", env.paint(bold, "refused most in the last minute"))
 	printOffenders(&to, &report)

@@ -25,15 +25,22 @@ func (o *output) Write(p []byte) (int, error) {
 
 func (o *output) await(t *testing.T, text string) {
 	t.Helper()
+	o.awaitTimes(t, text, 1)
+}
+
+// awaitTimes waits until a text was written so often.
+func (o *output) awaitTimes(t *testing.T, text string, times int) {
+	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		o.mu.Lock()
 		got := o.buf.String()
 		o.mu.Unlock()
-		if strings.Contains(got, text) {
+		is := strings.Count(got, text)
+		if is >= times {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("no %q in\n%s", text, got)
+			t.Fatalf("%q is there %d times, want %d:\n%s", text, is, times, got)
 		}
 	}
 }

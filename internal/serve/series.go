@@ -26,10 +26,10 @@ func (r *recorder) close() {
 	}
 }
 
-// lately is for /series.
-func (r *recorder) lately() admin.Series {
-	from, lines := r.Lines()
-	is := admin.Series{From: from.UTC(), Step: int(series.Step.Seconds()), Lines: make([]admin.Line, len(lines))}
+// series is for /series.
+func (s *server) series() admin.Series {
+	from, lines := s.lately.Lines()
+	is := admin.Series{Node: s.nodeName(), From: from.UTC(), Step: int(series.Step.Seconds()), Lines: make([]admin.Line, len(lines))}
 	for i, l := range lines {
 		is.Lines[i] = admin.Line(l)
 	}

@@ -289,7 +289,7 @@ func (s *server) adminHandler() http.Handler {
 		Ready: []func() error{s.ready},
 		Load:  s.signals.Push, LoadLasts: pressure.LoadLasts,
 		Metrics: telemetry.Handler(s.registry),
-		Series:  s.lately.lately,
+		Series:  s.series,
 		Log:     s.log,
 	}
 	s.operators.options(s.config.Admin, &o)

@@ -33,6 +33,7 @@ var edges = []edge{
 	{"internal/cli", "rules rules/lint rules/ruletest", "the commands lint, test and explain"},
 	{"internal/cli", "rules/source internal/serve/origins internal/lang/rulepack", "the command rules: revisions in the sources that rules come from"},
 	{"internal/cli", "internal/lang/rulediff", "the commands plan and ci"},
+	{"internal/cli", "internal/cli/screen", "the command top, on a terminal"},
 	{"internal/cli", "docs", "the pages of the checks, for code scanning"},
 	{"internal/cli", "internal/chain/sim internal/lang/yamltree", "the command sim, and scenario files"},
 	{"internal/cli", "internal/lang/describe internal/lang/diag internal/lang/rulefile internal/lang/bounded", "requests and files as operators write them"},

@@ -197,7 +197,7 @@ func TestSeries(t *testing.T) {
 	from := time.Date(2026, 11, 16, 3, 0, 0, 0, time.UTC)
 	d := newDesk(t, few, func(o *Options) {
 		o.Series = func() Series {
-			return Series{From: from, Step: 1, Lines: []Line{
+			return Series{Node: "web-1", From: from, Step: 1, Lines: []Line{
 				{"api", "ok", []uint32{1, 2, 3, 4, 5, 6, 7}}, {"api", "refused", []uint32{0, 0, 0, 0, 0, 0, 1 << 31}}, {"web", "ok", make([]uint32, 7)},
 			}}
 		}
@@ -206,7 +206,7 @@ func TestSeries(t *testing.T) {
 		t.Helper()
 		w := d.ask("GET", "/series"+query, "")
 		var got Series
-		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != 200 || len(got.Lines) != lines || !got.From.Equal(from) || !slices.Equal(got.Lines[0].Counts, counts) {
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != 200 || len(got.Lines) != lines || got.Node != "web-1" || !got.From.Equal(from) || !slices.Equal(got.Lines[0].Counts, counts) {
 			t.Errorf("%s: %v: %d %s", query, err, w.Code, w.Body)
 		}
 	}

@@ -8,11 +8,10 @@ import (
 
 // Series is what was decided in the last minutes on this instance, in steps.
 type Series struct {
-	From  time.Time `json:"from"`         // when the first step began
-	Step  int       `json:"step_seconds"` // how long each is
+	Node  string    `json:"node,omitempty"` // the instance: others of a fleet have their own
+	From  time.Time `json:"from"`           // when the first step began
+	Step  int       `json:"step_seconds"`   // how long each is
 	Lines []Line    `json:"series"`
-	// Others is how many rules are counted together as (other), for there are too many.
-	Others int `json:"others,omitempty"`
 }
 
 // Line is how often decisions of a rule had an outcome, step by step, the oldest first.
