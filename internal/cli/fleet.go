@@ -71,16 +71,21 @@ func (o *fleetOptions) run(ctx context.Context, env Env, args []string) int {
 		return misused(env, "fleet", "%v", err)
 	}
 	defer end()
-	code := exitOK
+	return watching(ctx, &env, o.watch, o.json, ask, o.show)
+}
+
+// watching shows an answer, and if watch is set another one every two seconds until ctx ends. It
+// returns the exit code of the last.
+func watching[T any](ctx context.Context, env *Env, watch, asJSON bool, ask func(context.Context) (T, error), show func(*Env, *T, error) int) (code int) {
 	for first := true; ; first = false {
 		is, err := ask(ctx)
 		if ctx.Err() != nil && !first { // the last answer may have been cut short
 			return code
 		}
-		if o.watch && !o.json {
-			separate(&env, first)
+		if watch && !asJSON {
+			separate(env, first)
 		}
-		if code = o.show(&env, &is, err); !o.watch {
+		if code = show(env, &is, err); !watch {
 			return code
 		}
 		select {

@@ -20,25 +20,11 @@ func (o *rulesOptions) runStatus(ctx context.Context, env Env, args []string) in
 	if err := o.remote.find(env); err != nil {
 		return misused(env, "rules", "%v", err)
 	}
-	code := exitOK
-	for first := true; ; first = false {
-		var is admin.RulesStatus
-		err := o.remote.get(ctx, "/rules/status", nil, &is)
-		if ctx.Err() != nil && !first { // the last answer may have been cut short
-			return code
-		}
-		if o.watch && !o.json {
-			separate(&env, first)
-		}
-		if code = o.showStatus(&env, &is, err); !o.watch {
-			return code
-		}
-		select {
-		case <-ctx.Done():
-			return code
-		case <-time.After(fleetEvery):
-		}
+	ask := func(ctx context.Context) (is admin.RulesStatus, err error) {
+		err = o.remote.get(ctx, "/rules/status", nil, &is)
+		return is, err
 	}
+	return watching(ctx, &env, o.watch, o.json, ask, o.showStatus)
 }
 
 // showStatus prints an answer.

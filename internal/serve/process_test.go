@@ -13,12 +13,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // The tests of this file run the command as it is installed, not this binary: the
 // race detector would take the machine's breath away.
 func TestServe(t *testing.T) {
-	bin := built(t)
+	bin := testdep.Command(t)
 	for name, f := range map[string]func(*testing.T, string){
 		"start": testStart, "invitation": testInvitation, "upgrade": testUpgrade, "upgrade with TLS": testUpgradeTLS, "restart": testRestart, "restart with other rules": testRestartWithOtherRules, "failed upgrades": testFailedUpgrades,
 		"broken snapshot": testBrokenSnapshot, "unix socket": testUnixSocket, "certificate": testCertificate, "client certificates": testClientCertificates, "operators": testOperators, "audit": testAudit, "bans on Redis": testBansOnRedis, "bans in memory": testBansInMemory, "second signal": testSecondSignal, "units": testUnits,
@@ -31,16 +33,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// built is the command.
-func built(t *testing.T) string {
-	t.Helper()
-	bin := filepath.Join(t.TempDir(), "tidegate")
-	build := exec.Command("go", "build", "-o", bin, "tidegate.dev/tidegate/cmd/tidegate")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return bin
-}
+func TestMain(m *testing.M) { testdep.Main(m) }
 
 // sandbox is a folder with the files of a server, and the processes that ran in it.
 type sandbox struct {

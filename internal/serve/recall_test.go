@@ -50,7 +50,7 @@ func testRestartWithOtherRules(t *testing.T, bin string) {
 // The same of counters in Redis, which a successor goes on with.
 func TestUpgradeWithOtherRulesOnRedis(t *testing.T) {
 	server := testdep.Redis(t)
-	w := newSandbox(t, built(t), "rules.yaml", counting("{ rate: 3/hour, algorithm: token_bucket }"))
+	w := newSandbox(t, testdep.Command(t), "rules.yaml", counting("{ rate: 3/hour, algorithm: token_bucket }"))
 	s := w.serveRedis("redis://"+server.Addr, "--store.deadline=1s")
 	gateway, _ := s.ready()
 	w.spend(gateway, "acme")

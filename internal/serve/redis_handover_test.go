@@ -29,7 +29,7 @@ rules:
 // blocked.
 func TestUpgradesInAnOutageRefillNobody(t *testing.T) {
 	server := testdep.Redis(t)
-	w := newSandbox(t, built(t), "rules.yaml", quotaRules)
+	w := newSandbox(t, testdep.Command(t), "rules.yaml", quotaRules)
 	s := w.serveRedis("redis://"+server.Addr, "--store.deadline=250ms")
 	gateway, admin := s.ready()
 	passed := func(path, customer string) (n int) {

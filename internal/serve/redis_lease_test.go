@@ -22,7 +22,7 @@ const lostLine = "a slot was lost while it was held: others may be admitted besi
 // the log once.
 func TestLostSlotIsTold(t *testing.T) {
 	server := testdep.Redis(t)
-	w := newSandbox(t, built(t), "rules.yaml", leaseRules)
+	w := newSandbox(t, testdep.Command(t), "rules.yaml", leaseRules)
 	s := w.serveRedis("redis://"+server.Addr, "--store.deadline=250ms")
 	gateway, admin := s.ready()
 	var requests sync.WaitGroup

@@ -63,9 +63,9 @@ const (
 )
 
 func TestServeRedis(t *testing.T) {
-	bin := built(t)
+	bin := testdep.Command(t)
 	for name, f := range map[string]func(*testing.T, string){
-		"shared": testRedisShared, "down at the start": testRedisDown, "password": testRedisPassword, "upgrade": testRedisUpgrade, "instances": testRedisInstances,
+		"shared": testRedisShared, "down at the start": testRedisDown, "password": testRedisPassword, "upgrade": testRedisUpgrade, "instances": testRedisInstances, "series": testRedisSeries,
 	} {
 		t.Run(name, func(t *testing.T) { f(t, bin) })
 	}
@@ -132,7 +132,7 @@ var goroutines = regexp.MustCompile(`(?m)^go_goroutines (\d+)$`)
 // Reloads make no new client, and leak nothing.
 func TestTrap6ReloadsMakeNoNewClient(t *testing.T) {
 	server := testdep.Redis(t)
-	w := newSandbox(t, built(t), "rules.yaml", redisRules)
+	w := newSandbox(t, testdep.Command(t), "rules.yaml", redisRules)
 	gateway, admin := w.serveRedis("redis://" + server.Addr).ready()
 	clients := func() int { return strings.Count(server.Do("CLIENT", "LIST"), "name=tidegate") }
 	running := func() int {
@@ -208,5 +208,37 @@ func testRedisInstances(t *testing.T, bin string) {
 	}{{"instances: 4\n", 4}, {"instances: 7\n", 7}, {"", 1}, {"instances: 2\n", 2}} {
 		w.write("rules.yaml", change.top+redisRules)
 		w.until(strconv.Itoa(change.want)+" instances", func() bool { return w.health(admin).Instances == change.want })
+	}
+}
+
+// Of two gateways on one Redis, each shows the decisions that it made itself, under its name.
+func testRedisSeries(t *testing.T, bin string) {
+	w := newSandbox(t, bin, "rules.yaml", redisRules)
+	url := "redis://" + testdep.Redis(t).Addr
+	for i, requests := range []int{3, 5} {
+		name := fmt.Sprint("web-", i)
+		gateway, at := w.serveRedis(url, "--rules=rules.yaml", "--store.instance="+name).ready()
+		for range requests {
+			if status, body := w.get(once, gateway+"/api/things?customer=acme"); status != http.StatusOK {
+				t.Fatalf("%d %s", status, body)
+			}
+		}
+		w.until(name+" shows what it decided", func() bool {
+			_, body := w.get(once, at+"/series?rule=few&outcome=ok")
+			var is admin.Series
+			if err := json.Unmarshal([]byte(body), &is); err != nil || is.Node != name || len(is.Lines) > 1 {
+				t.Fatalf("%v: %s", err, body)
+			}
+			sum := 0
+			for _, l := range is.Lines {
+				for _, n := range l.Counts {
+					sum += int(n)
+				}
+			}
+			if sum > requests {
+				t.Fatalf("%d decisions, want %d: %s", sum, requests, body)
+			}
+			return sum == requests
+		})
 	}
 }

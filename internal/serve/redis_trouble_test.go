@@ -15,7 +15,7 @@ import (
 // rule says.
 func TestTrap11LostRedisIsNobodysError(t *testing.T) {
 	server := testdep.Redis(t)
-	w := newSandbox(t, built(t), "rules.yaml", "instances: 4\n"+redisRules)
+	w := newSandbox(t, testdep.Command(t), "rules.yaml", "instances: 4\n"+redisRules)
 	s := w.serveRedis("redis://"+server.Addr, "--store.deadline=250ms") // as long as this machine may take
 	gateway, admin := s.ready()
 	ask := func(path, customer string) int {

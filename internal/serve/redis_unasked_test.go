@@ -28,7 +28,7 @@ const (
 func TestRuleThatCannotBeAsked(t *testing.T) {
 	server := testdep.Redis(t)
 	server.Do("ACL", "SETUSER", "tidegate", "on", ">secret", "~*", "+@all", "-rpush")
-	w := newSandbox(t, built(t), "rules.yaml", unaskedRules)
+	w := newSandbox(t, testdep.Command(t), "rules.yaml", unaskedRules)
 	s := w.serveRedis("redis://tidegate:secret@"+server.Addr, "--store.deadline=250ms")
 	gateway, admin := s.ready()
 	passed := 0
@@ -85,7 +85,7 @@ func TestRuleThatCannotBeAsked(t *testing.T) {
 // TestConnectionOfTheWrongKind says at the start and in health what to do about it.
 func TestConnectionOfTheWrongKind(t *testing.T) {
 	server := testdep.Redis(t)
-	w := newSandbox(t, built(t), "rules.yaml", unaskedRules)
+	w := newSandbox(t, testdep.Command(t), "rules.yaml", unaskedRules)
 	s := w.serveRedis("rediss://" + server.Addr)
 	gateway, admin := s.ready()
 	w.until("health says what it is", func() bool {
@@ -100,7 +100,7 @@ func TestConnectionOfTheWrongKind(t *testing.T) {
 func TestHeartbeatsAreForbidden(t *testing.T) {
 	server := testdep.Redis(t)
 	server.Do("ACL", "SETUSER", "tidegate", "on", ">secret", "~*", "+@all", "-zadd")
-	w := newSandbox(t, built(t), "rules.yaml", unaskedRules)
+	w := newSandbox(t, testdep.Command(t), "rules.yaml", unaskedRules)
 	s := w.serveRedis("redis://tidegate:secret@"+server.Addr, "--store.deadline=250ms")
 	gateway, admin := s.ready()
 	w.until("health says so", func() bool {

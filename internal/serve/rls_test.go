@@ -21,6 +21,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 const rlsRules = `domain: d
@@ -62,7 +64,7 @@ func askedOf(domain string, descriptors ...string) *pb.RateLimitRequest {
 
 // The rate limit service of a process: rules that change, HTTP, metrics, health at the end.
 func TestRLS(t *testing.T) {
-	w := newSandbox(t, built(t))
+	w := newSandbox(t, testdep.Command(t))
 	if err := os.Mkdir(filepath.Join(w.dir, "rules"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +166,7 @@ func TestRLS(t *testing.T) {
 func TestRLSWithCertificates(t *testing.T) {
 	cert, key := newCertificate(t, "rls")
 	first, second := newAuthority(t, "first"), newAuthority(t, "second")
-	w := newSandbox(t, built(t), "rules.yaml", rlsRules, "cert.pem", cert, "key.pem", key, "callers.pem", first.pem())
+	w := newSandbox(t, testdep.Command(t), "rules.yaml", rlsRules, "cert.pem", cert, "key.pem", key, "callers.pem", first.pem())
 	s := w.serve("", nil, "--listen.gateway=off", "--listen.admin=127.0.0.1:0", "--listen.rls=127.0.0.1:0", "--rules=rules.yaml",
 		"--rls.tls.cert=cert.pem", "--rls.tls.key=key.pem", "--rls.tls.client_ca=callers.pem")
 	addr := strings.TrimPrefix(s.await(1, "serving")["rls"].(string), "grpcs://")

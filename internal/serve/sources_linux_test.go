@@ -132,7 +132,7 @@ func (l *longPoll) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // refilled. What is bad is refused everywhere with one message; a source that is killed changes
 // nothing; an instance that is cut off from it is shown as behind.
 func TestRulesFromSources(t *testing.T) {
-	bin := built(t)
+	bin := testdep.Command(t)
 	for name, open := range map[string]func(*testing.T) ruleServer{
 		"etcd": func(t *testing.T) ruleServer {
 			server := testdep.Etcd(t)

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 const splitRules = `version: 1
@@ -37,7 +39,7 @@ func TestSplitInMemory(t *testing.T) {
 		t.Skip("it builds the command")
 	}
 	t.Parallel()
-	w := newSandbox(t, built(t), "rules.yaml", "instances: 5\n"+splitRules)
+	w := newSandbox(t, testdep.Command(t), "rules.yaml", "instances: 5\n"+splitRules)
 	s := w.serve("", nil, anyPorts...)
 	gateway, admin := s.ready()
 	if n := w.passed(gateway, "acme"); n != 4 {

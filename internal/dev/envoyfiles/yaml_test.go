@@ -29,7 +29,7 @@ func documents(t *testing.T, name string) (all [][]byte) {
 		if len(problems) > 0 {
 			t.Fatal(problems)
 		}
-		b, err := json.Marshal(plain(root))
+		b, err := json.Marshal(root.Plain(inJSON))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,32 +40,18 @@ func documents(t *testing.T, name string) (all [][]byte) {
 
 var number = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?$`)
 
-// plain is a node as encoding/json writes it.
-func plain(n *yamltree.Node) any {
-	switch n.Kind {
-	case yamltree.Map:
-		m := map[string]any{}
-		for _, f := range n.Fields {
-			m[f.Key.Value] = plain(f.Value)
-		}
-		return m
-	case yamltree.List:
-		l := []any{}
-		for _, item := range n.Items {
-			l = append(l, plain(item))
-		}
-		return l
-	case yamltree.Scalar:
-		switch {
-		case n.Quoted:
-		case n.Value == "true" || n.Value == "false":
-			return n.Value == "true"
-		case number.MatchString(n.Value):
-			return json.Number(n.Value)
-		}
-		return n.Value
+// inJSON is a scalar, or nothing, for encoding/json.
+func inJSON(n *yamltree.Node) any {
+	switch {
+	case n.Kind == yamltree.Null:
+		return nil
+	case n.Quoted:
+	case n.Value == "true" || n.Value == "false":
+		return n.Value == "true"
+	case number.MatchString(n.Value):
+		return json.Number(n.Value)
 	}
-	return nil
+	return n.Value
 }
 
 // decode reads JSON into a message, refuses unknown fields, and validates it with all

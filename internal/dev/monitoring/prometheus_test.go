@@ -6,42 +6,17 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
-// command is tidegate as it is installed, built once.
-var command = sync.OnceValues(func() (string, error) {
-	bin := filepath.Join(binaries, "tidegate")
-	out, err := exec.Command("go", "build", "-o", bin, "tidegate.dev/tidegate/cmd/tidegate").CombinedOutput()
-	if err != nil {
-		return string(out), err
-	}
-	return bin, nil
-})
-
-// binaries is a folder that lasts as long as the tests.
-var binaries string
-
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "monitoring")
-	if err != nil {
-		panic(err)
-	}
-	binaries = dir
-	code := m.Run()
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { testdep.Main(m) }
 
 const rules = `
 version: 1
@@ -55,14 +30,10 @@ type instance struct{ gateway, admin string }
 
 func serve(t *testing.T, redis string) instance {
 	t.Helper()
-	bin, err := command()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, bin)
-	}
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "rules.yaml"), rules)
 	is := instance{"127.0.0.1:" + testdep.FreePort(t), "127.0.0.1:" + testdep.FreePort(t)}
-	s := testdep.Run(t, dir, bin, "serve", "--rules=rules.yaml", "--listen.gateway="+is.gateway, "--listen.admin="+is.admin,
+	s := testdep.Run(t, dir, testdep.Command(t), "serve", "--rules=rules.yaml", "--listen.gateway="+is.gateway, "--listen.admin="+is.admin,
 		"--store.redis=redis://"+redis, "--log.access=off")
 	s.Listens(t, "tcp", is.gateway)
 	s.Listens(t, "tcp", is.admin)

@@ -23,27 +23,15 @@ func Parse(src []byte) *Document {
 	if len(problems) > 0 {
 		panic(problems.Error())
 	}
-	return &Document{plain(root).(map[string]any)}
+	return &Document{root.Plain(text).(map[string]any)}
 }
 
-func plain(n *yamltree.Node) any {
-	switch n.Kind {
-	case yamltree.Map:
-		m := make(map[string]any)
-		for _, f := range n.Fields {
-			m[f.Key.Value] = plain(f.Value)
-		}
-		return m
-	case yamltree.List:
-		var l []any
-		for _, item := range n.Items {
-			l = append(l, plain(item))
-		}
-		return l
-	case yamltree.Scalar:
-		return n.Value
+// text is a scalar as it is written. Where nothing is, it is described as anything.
+func text(n *yamltree.Node) any {
+	if n.Kind == yamltree.Null {
+		return map[string]any{}
 	}
-	return map[string]any{}
+	return n.Value
 }
 
 // At follows names from the root, and references wherever they are.

@@ -2,48 +2,20 @@ package proxies
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
-// command is tidegate as it is installed, built once.
-var command = sync.OnceValues(func() (string, error) {
-	bin := filepath.Join(binaries, "tidegate")
-	out, err := exec.Command("go", "build", "-o", bin, "tidegate.dev/tidegate/cmd/tidegate").CombinedOutput()
-	if err != nil {
-		return string(out), err
-	}
-	return bin, nil
-})
-
-// binaries is a folder that lasts as long as the tests.
-var binaries string
-
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "proxies")
-	if err != nil {
-		panic(err)
-	}
-	binaries = dir
-	code := m.Run()
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { testdep.Main(m) }
 
 // serve starts the command in a folder.
 func serve(t *testing.T, dir string, args ...string) *testdep.Program {
 	t.Helper()
-	bin, err := command()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, bin)
-	}
-	return testdep.Run(t, dir, bin, append([]string{"serve"}, args...)...)
+	return testdep.Run(t, dir, testdep.Command(t), append([]string{"serve"}, args...)...)
 }
 
 // newFolder is a folder with rules.

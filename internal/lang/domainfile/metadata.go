@@ -12,26 +12,12 @@ func (r *reader) metadata(f yamltree.Field) map[string]any {
 		r.fail(f.Value.Pos, "`metadata` is a map, and this is "+f.Value.What(), "write `metadata: { team: payments }`")
 		return nil
 	}
-	m, _ := plain(f.Value).(map[string]any)
+	m, _ := f.Value.Plain(inJSON).(map[string]any)
 	return m
 }
 
-// plain is n as JSON would have it.
-func plain(n *yamltree.Node) any {
-	switch n.Kind {
-	case yamltree.Map:
-		m := make(map[string]any, len(n.Fields))
-		for _, f := range n.Fields {
-			m[f.Key.Value] = plain(f.Value)
-		}
-		return m
-	case yamltree.List:
-		list := make([]any, len(n.Items))
-		for i, item := range n.Items {
-			list[i] = plain(item)
-		}
-		return list
-	}
+// inJSON is a scalar, or nothing, as JSON would have it.
+func inJSON(n *yamltree.Node) any {
 	if nothing(n) {
 		return nil
 	}

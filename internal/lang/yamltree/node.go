@@ -47,3 +47,22 @@ func (n *Node) What() string {
 	}
 	return "nothing"
 }
+
+// Plain returns n as maps, lists and whatever leaf makes of scalars and of nothing.
+func (n *Node) Plain(leaf func(*Node) any) any {
+	switch n.Kind {
+	case Map:
+		m := make(map[string]any, len(n.Fields))
+		for _, f := range n.Fields {
+			m[f.Key.Value] = f.Value.Plain(leaf)
+		}
+		return m
+	case List:
+		all := make([]any, len(n.Items))
+		for i, item := range n.Items {
+			all[i] = item.Plain(leaf)
+		}
+		return all
+	}
+	return leaf(n)
+}

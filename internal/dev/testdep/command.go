@@ -1,0 +1,47 @@
+package testdep
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// commandFolder is where the command is built; it lasts as long as the tests of a package.
+var commandFolder string
+
+// Main is TestMain of a package whose tests call [Command].
+func Main(m *testing.M) {
+	dir, err := os.MkdirTemp("", "tidegate-test-")
+	if err != nil {
+		panic(err)
+	}
+	commandFolder = dir
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// Command returns tidegate as it is installed, which is built once. It is quicker than the binary
+// of a test with the race detector.
+func Command(t testing.TB) string {
+	t.Helper()
+	if commandFolder == "" {
+		t.Fatal("TestMain of this package has to call testdep.Main")
+	}
+	bin, err := buildCommand()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, bin)
+	}
+	return bin
+}
+
+// buildCommand returns the file; with an error, what the compiler says.
+var buildCommand = sync.OnceValues(func() (string, error) {
+	bin := filepath.Join(commandFolder, "tidegate")
+	if out, err := exec.Command("go", "build", "-o", bin, "tidegate.dev/tidegate/cmd/tidegate").CombinedOutput(); err != nil {
+		return string(out), err
+	}
+	return bin, nil
+})
