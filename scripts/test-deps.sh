@@ -24,6 +24,7 @@ find_missing() {
 	command -v etcd >/dev/null || { missing+=("etcd"); packages+=(etcd-server); }
 	command -v prometheus >/dev/null && command -v promtool >/dev/null || { missing+=("prometheus and promtool"); packages+=(prometheus); }
 	command -v systemd-analyze >/dev/null && [ -x /bin/kill ] || { missing+=("systemd-analyze, and the kill that units call (nothing of systemd is started)"); packages+=(systemd procps); }
+	command -v fish >/dev/null && command -v zsh >/dev/null || { missing+=("fish and zsh (tab completion)"); packages+=(fish zsh); }
 	certificates || { missing+=("certificates of the public authorities"); packages+=(ca-certificates); }
 }
 

@@ -156,13 +156,9 @@ func TestBashKnowsTheTable(t *testing.T) {
 	}
 }
 
-// fish tells what it would offer; zsh at least reads the script. Both are tested where
-// they are installed.
+// fish tells what it would offer; zsh at least reads the script.
 func TestFishCompletes(t *testing.T) {
-	fish, err := exec.LookPath("fish")
-	if err != nil {
-		t.Skip("fish is not installed")
-	}
+	fish := testdep.Need(t, "fish")
 	script, dir := completionScript(t, "fish"), completedFolder(t)
 	f := func(typed string, want ...string) {
 		t.Helper()
@@ -200,10 +196,7 @@ func TestFishCompletes(t *testing.T) {
 }
 
 func TestZshReadsTheScript(t *testing.T) {
-	zsh, err := exec.LookPath("zsh")
-	if err != nil {
-		t.Skip("zsh is not installed")
-	}
+	zsh := testdep.Need(t, "zsh")
 	script := completionScript(t, "zsh")
 	if out, err := exec.CommandContext(t.Context(), zsh, "-f", "-n", script).CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("%v: %s", err, out)

@@ -26,7 +26,7 @@ import (
 // TestImage builds the file system of the image once: that takes a while.
 func TestImage(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("chroot, and running as another user, need root")
+		testdep.Missing(t, "root", "chroot, and running as another user, need it")
 	}
 	r := build(t)
 	for _, c := range []struct {

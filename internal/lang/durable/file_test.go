@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // remains are the files of a folder.
@@ -177,7 +179,7 @@ func TestReadersSeeWholeFiles(t *testing.T) {
 // Root that replaces the file of another user leaves it theirs.
 func TestOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("only root can give files away")
+		testdep.Missing(t, "root", "nobody else can give files away")
 	}
 	name := filepath.Join(t.TempDir(), "file")
 	if err := WriteFile(name, []byte("old"), 0o640); err != nil {
