@@ -222,7 +222,7 @@ func TestProcesses(t *testing.T) {
 		t.Skip("half a minute of twenty processes")
 	}
 	t.Run("bucket", func(t *testing.T) { // half a second late is in time
-		testProcesses(t, tidegate.MustLimit(tidegate.Spec{Events: 50, Period: time.Second, Algorithm: tidegate.TokenBucket, Burst: 25}), 200*time.Millisecond)
+		testProcesses(t, tidegate.MustLimit(tidegate.Spec{Events: 50, Period: time.Second, Algorithm: tidegate.TokenBucket, Burst: 25}), 50*time.Millisecond)
 	})
 	if os.Getenv("TIDEGATE_LONG") != "1" {
 		return

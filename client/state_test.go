@@ -17,19 +17,21 @@ import (
 // everyone is the key of a limit that all share.
 func everyone(*http.Request) (string, bool) { return "everyone", true }
 
+// styles are the ways in which package httplimit tells of limits.
+var styles = []httplimit.Options{
+	{},
+	{Headers: httplimit.Draft6},
+	{Headers: httplimit.X},
+	{Headers: httplimit.X, Reset: httplimit.ResetEpoch},
+	{Headers: httplimit.Draft6, Reset: httplimit.ResetEpoch},
+	{Headers: httplimit.Draft11 | httplimit.Draft6 | httplimit.X},
+}
+
 // A client that is alone with a limit that it is told keeps under it by itself, in every
 // dialect and under every algorithm: it is hardly ever refused, and uses most of the limit.
 func TestKeepsUnderKnownLimits(t *testing.T) {
 	const minutes = 5
 	algorithms := []tidegate.Algorithm{tidegate.TokenBucket, tidegate.FixedWindow, tidegate.SlidingLog, tidegate.SlidingWindow, tidegate.SubWindows}
-	styles := []httplimit.Options{
-		{},
-		{Headers: httplimit.Draft6},
-		{Headers: httplimit.X},
-		{Headers: httplimit.X, Reset: httplimit.ResetEpoch},
-		{Headers: httplimit.Draft6, Reset: httplimit.ResetEpoch},
-		{Headers: httplimit.Draft11 | httplimit.Draft6 | httplimit.X},
-	}
 	for _, a := range algorithms {
 		for i, o := range styles {
 			t.Run(fmt.Sprint(a, " ", i), func(t *testing.T) {
@@ -57,6 +59,56 @@ func TestKeepsUnderKnownLimits(t *testing.T) {
 					t.Logf("%d were served and %d refused", served, refused)
 				})
 			})
+		}
+	}
+}
+
+// oversized holds every request to a limit at a cost that it can never admit, except for those
+// to /small.
+type oversized struct{ limit *tidegate.Limit }
+
+func (o oversized) Match(r *tidegate.Request, dst []tidegate.Check) []tidegate.Check {
+	cost := o.limit.Capacity() + 1
+	if r.Path == "/small" {
+		cost = 1
+	}
+	return append(dst, tidegate.Check{Key: "k", Limit: o.limit, Cost: cost})
+}
+
+// A request that costs more than a limit of package httplimit can ever admit is not sent again
+// and again, whatever is left of the limit: at once if something is, and after one wait if
+// nothing is, since then the answer does not tell.
+func TestNeverIsFinal(t *testing.T) {
+	for _, a := range []tidegate.Algorithm{tidegate.TokenBucket, tidegate.FixedWindow, tidegate.SlidingLog, tidegate.SlidingWindow, tidegate.SubWindows} {
+		for i, o := range styles {
+			for _, used := range []int{0, 1, 2} {
+				t.Run(fmt.Sprint(a, " ", i, " ", used), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						sent := 0
+						o.OnDecision = func(*http.Request, tidegate.Decision) { sent++ }
+						limit := tidegate.MustLimit(tidegate.Spec{Name: "api", Events: 2, Period: 10 * time.Second, Algorithm: a})
+						h := o.Gate(tidegate.NewGate(oversized{limit}, memory.New()))(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+						_, base := serve(t, h.ServeHTTP)
+						for range used {
+							req, _ := http.NewRequest("GET", "http://api.example.com/small", nil)
+							res, err := base.RoundTrip(req)
+							if err != nil || res.StatusCode != 200 {
+								t.Fatal(res, err)
+							}
+							res.Body.Close()
+						}
+						sent = 0
+						got := get(&Transport{Base: base})
+						most := 1
+						if used == 2 {
+							most = 2
+						}
+						if got.status != 429 || sent > most {
+							t.Errorf("%+v after %d tries", got, sent)
+						}
+					})
+				})
+			}
 		}
 	}
 }
