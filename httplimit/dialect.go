@@ -183,13 +183,16 @@ func (p *policy) reset(d *tidegate.Decision) int64 {
 	return ceilSeconds(d.ResetAfter)
 }
 
-// retrySeconds is the value of Retry-After. Nobody knows when a slot comes free; the
+// retrySeconds is the value of Retry-After.
+func retrySeconds(d *tidegate.Decision) int64 { return max(1, ceilSeconds(retryAfter(d))) }
+
+// retryAfter is when to come again after a refusal. Nobody knows when a slot comes free; the
 // lease, which the Decision has, is only the longest it can take.
-func retrySeconds(d *tidegate.Decision) int64 {
+func retryAfter(d *tidegate.Decision) time.Duration {
 	if l := d.Limit; l != nil && l.Algorithm == tidegate.Concurrency {
-		return 1
+		return time.Second
 	}
-	return max(1, ceilSeconds(d.RetryAfter))
+	return max(d.RetryAfter, time.Millisecond)
 }
 
 func ceilSeconds(d time.Duration) int64 {

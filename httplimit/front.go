@@ -2,11 +2,12 @@ package httplimit
 
 import (
 	"net/http"
+	"time"
 
 	"tidegate.dev/tidegate"
 )
 
-// Front is the middleware of a Gate taken apart, for front ends that answer on behalf of
+// Front is the middleware taken apart, for front ends that answer on behalf of
 // another server: what to ask about a request, what to tell of the decision, and how to
 // refuse. Options.OnDecision and Options.Fate are not used. [Options.Front] makes it.
 type Front struct {
@@ -14,10 +15,17 @@ type Front struct {
 	known policies
 }
 
-// Front returns the parts of the middleware that o describes.
-func (o Options) Front() *Front {
+// Front returns the parts of the middleware that o describes. The limits are those of a
+// Limiter, all of which every answer lists; a Gate has none to name.
+func (o Options) Front(limits ...*tidegate.Limit) *Front {
 	o.check()
-	return &Front{o: o, known: newPolicies(nil)}
+	return &Front{o: o, known: newPolicies(limits)}
+}
+
+// Key returns the key that the middleware of Limit counts r by. If find has none,
+// Options.Missing decides: counted is false for Skip, and err is ErrMissing for Refuse.
+func (f *Front) Key(r *http.Request, find KeyFunc) (key string, counted bool, err error) {
+	return f.o.limiterKey(r, find)
 }
 
 // Ask calls f with what the middleware would ask a gate about r. The Request is valid until
@@ -47,4 +55,32 @@ func (f *Front) Refuse(w http.ResponseWriter, r *http.Request, d *tidegate.Decis
 		status = Status(*d)
 	}
 	f.o.refuseWith(w, r, d, f.known.of(d.Limit), &f.known, status)
+}
+
+// Refusal is what a refused client is told, for front ends of other protocols than HTTP.
+type Refusal struct {
+	// GRPCCode is the code of gRPC for the [Status].
+	GRPCCode int
+	// Policy is the name of the limit that is used up; "" if the refusal has another reason.
+	Policy string
+	// Detail says why, in a sentence.
+	Detail string
+	// RetryAfter is when to come again, with RetryJitter; 0 if coming again would not help.
+	RetryAfter time.Duration
+}
+
+// Refusal sets the headers that describe a refusal, and returns what else the client is told.
+func (f *Front) Refusal(h http.Header, d *tidegate.Decision) Refusal {
+	p := f.known.of(d.Limit)
+	told, retry := f.o.describeRefusal(h, d, p, &f.known)
+	status := Status(*d)
+	why := explain(d, p, retry, status)
+	r := Refusal{GRPCCode: grpcCode(status), Detail: why.Detail}
+	if len(why.Violated) > 0 {
+		r.Policy = why.Violated[0]
+	}
+	if retry > 0 {
+		r.RetryAfter = retryAfter(&told)
+	}
+	return r
 }

@@ -91,11 +91,25 @@ func text(v any) string {
 	return ""
 }
 
+// limiterKey is what Limit counts r by: see Front.Key.
+func (o *Options) limiterKey(r *http.Request, find KeyFunc) (key string, counted bool, err error) {
+	key, ok := find(r)
+	switch {
+	case ok:
+		return foundKey(key), true, nil
+	case o.Missing == Skip:
+		return "", false, nil
+	case o.Missing == Refuse:
+		return "", false, ErrMissing
+	}
+	return addressKey(o.ClientIP.key(r)), true, nil
+}
+
 // The keys of a limiter are told apart by their first byte and length: as
 // returned by a KeyFunc (at most MaxKey bytes, not starting with a zero byte),
 // escaped ("\x00k", at most MaxKey), an address ("\x00i"), or hashed (longer
 // than MaxKey). So no client can choose a value that lands on another's counter.
-func limiterKey(key string) string {
+func foundKey(key string) string {
 	if len(key) > 0 && key[0] == 0 {
 		key = "\x00k" + key
 	}

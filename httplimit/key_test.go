@@ -103,7 +103,7 @@ func FuzzLimiterKey(f *testing.F) {
 	f.Add(strings.Repeat("a", 64), strings.Repeat("a", 65))
 	f.Add("\x00k"+strings.Repeat("a", 62), strings.Repeat("a", 62))
 	f.Fuzz(func(t *testing.T, a, b string) {
-		ka, kb := limiterKey(a), limiterKey(b)
+		ka, kb := foundKey(a), foundKey(b)
 		if a != b && ka == kb {
 			t.Errorf("%q and %q both become %q", a, b, ka)
 		}

@@ -53,20 +53,16 @@ type limitHandler struct {
 }
 
 func (h *limitHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	key, ok := h.key(r)
+	key, counted, err := h.limiterKey(r, h.key)
 	switch {
-	case ok:
-		key = limiterKey(key)
-	case h.Missing == Skip:
-		h.next.ServeHTTP(w, r)
-		return
-	case h.Missing == Refuse:
-		d := tidegate.Decision{Err: ErrMissing}
+	case err != nil:
+		d := tidegate.Decision{Err: err}
 		h.observe(r, &d)
 		h.refuse(w, r, &d, nil, &h.known)
 		return
-	default:
-		key = addressKey(h.ClientIP.key(r))
+	case !counted:
+		h.next.ServeHTTP(w, r)
+		return
 	}
 	if h.holds {
 		held := h.lim.Acquire(r.Context(), key)

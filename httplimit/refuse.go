@@ -51,29 +51,30 @@ type problem struct {
 // A call of gRPC is answered in its own terms.
 func (o *Options) refuse(w http.ResponseWriter, r *http.Request, d *tidegate.Decision, p *policy, known *policies) {
 	if o.Render == nil && isGRPC(r) {
-		retry := o.describeRefusal(w.Header(), d, p, known)
+		_, retry := o.describeRefusal(w.Header(), d, p, known)
 		refuseGRPC(w, Status(*d), explain(d, p, retry, Status(*d)).Detail)
 		return
 	}
 	o.refuseWith(w, r, d, p, known, Status(*d))
 }
 
-// describeRefusal sets the headers of a refusal, and returns the seconds of Retry-After.
-func (o *Options) describeRefusal(h http.Header, d *tidegate.Decision, p *policy, known *policies) (retry int64) {
-	told := o.told(d, p)
+// describeRefusal sets the headers of a refusal. It returns the decision that they tell, and
+// the seconds of Retry-After.
+func (o *Options) describeRefusal(h http.Header, d *tidegate.Decision, p *policy, known *policies) (told tidegate.Decision, retry int64) {
+	told = o.told(d, p)
 	o.setLimitHeaders(h, &told, p, known)
 	if !d.Never && !errors.Is(d.Err, ErrMissing) {
 		retry = retrySeconds(&told)
 		h["Retry-After"] = []string{strconv.FormatInt(retry, 10)}
 	}
-	return retry
+	return told, retry
 }
 
 // refuseWith is refuse with a status of the front end's choice, which is never that of gRPC: a proxy
 // that asks about a call of gRPC goes by the HTTP status.
 func (o *Options) refuseWith(w http.ResponseWriter, r *http.Request, d *tidegate.Decision, p *policy, known *policies, status int) {
 	h := w.Header()
-	retry := o.describeRefusal(h, d, p, known)
+	_, retry := o.describeRefusal(h, d, p, known)
 	if o.Render != nil {
 		o.Render(w, r, *d)
 		return
