@@ -32,6 +32,7 @@ failed=
 "$GO" vet ./...
 (cd bench && "$GO" vet ./... && "$GO" test "${args[@]}" ./...) || failed="the bench module"
 (cd adapters && "$GO" vet ./... && "$GO" test "${args[@]}" ./...) || failed="${failed:+$failed and }the adapters module"
+(cd adapters/grpclimit && "$GO" vet ./... && "$GO" test ${race[@]+"${race[@]}"} "${args[@]}" ./...) || failed="${failed:+$failed and }the grpclimit module"
 # The race detector allocates, so what must not allocate is tested without it.
 [ ${#race[@]} -eq 0 ] || "$GO" test -run Alloc . ./internal/algo ./store/memory ./httplimit ./rules ./internal/lang/route || failed="${failed:+$failed and }allocations"
 "$GO" test ${race[@]+"${race[@]}"} "${args[@]}" ./... || failed="${failed:+$failed and }the main module"

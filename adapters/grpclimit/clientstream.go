@@ -1,0 +1,221 @@
+package grpclimit
+
+import (
+	"context"
+	"io"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+)
+
+// maxKept is how many bytes of a stream are kept to send them again: the initial window of a
+// stream of HTTP/2, so that sending them again does not wait for the server, which may be
+// waiting for this client to receive.
+const maxKept = 1<<16 - 1
+
+// messageHead is how many bytes gRPC sends before each message.
+const messageHead = 5
+
+// Stream is a [grpc.StreamClientInterceptor]. A stream can be repeated until something comes
+// back, or more than 64 KiB were sent.
+func (c *Client) Stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	c.budget.earn()
+	open := func() (grpc.ClientStream, error) { return streamer(ctx, desc, cc, method, opts...) }
+	first, err := open()
+	if err != nil {
+		return nil, err
+	}
+	return &clientStream{client: c, ctx: ctx, method: method, open: open, current: first, attempts: 1}, nil
+}
+
+// clientStream is a stream that is opened again when it was refused. Its current attempt is
+// committed once it can no longer be replaced.
+type clientStream struct {
+	client *Client
+	ctx    context.Context
+	method string
+	open   func() (grpc.ClientStream, error)
+
+	receive sync.Mutex // held while an attempt is received from; locked before mu
+
+	mu        sync.Mutex
+	current   grpc.ClientStream
+	attempts  int
+	sent      []any // messages to send again
+	size      int   // of these
+	closed    bool  // after CloseSend
+	committed bool
+	failed    error // that the next RecvMsg returns
+}
+
+func (s *clientStream) attempt() (current grpc.ClientStream, failed error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.current, s.failed
+}
+
+// Context implements [grpc.ClientStream].
+func (s *clientStream) Context() context.Context {
+	current, _ := s.attempt()
+	return current.Context()
+}
+
+// Trailer implements [grpc.ClientStream].
+func (s *clientStream) Trailer() metadata.MD {
+	current, _ := s.attempt()
+	return current.Trailer()
+}
+
+// Header implements [grpc.ClientStream].
+func (s *clientStream) Header() (metadata.MD, error) {
+	for {
+		current, failed := s.attempt()
+		md, err := current.Header()
+		if md != nil || err != nil || failed != nil {
+			s.commit()
+			return md, err
+		}
+		s.receive.Lock()
+		again := s.retryEnded(current)
+		s.receive.Unlock()
+		if !again {
+			return nil, nil // RecvMsg tells why
+		}
+	}
+}
+
+// CloseSend implements [grpc.ClientStream].
+func (s *clientStream) CloseSend() error {
+	s.mu.Lock()
+	s.closed = true
+	current := s.current
+	s.mu.Unlock()
+	return current.CloseSend()
+}
+
+// SendMsg implements [grpc.ClientStream]. gRPC forbids callers to change m afterwards, so it can
+// be kept.
+func (s *clientStream) SendMsg(m any) error {
+	s.mu.Lock()
+	current := s.current
+	s.keepLocked(m)
+	s.mu.Unlock()
+	err := current.SendMsg(m)
+	if err != io.EOF {
+		return err
+	}
+	// The server has ended the attempt. If somebody receives, they see why, and send m again.
+	if !s.receive.TryLock() {
+		if s.isCommitted() {
+			return io.EOF
+		}
+		return nil
+	}
+	defer s.receive.Unlock()
+	if md, _ := current.Header(); md == nil && s.retryEnded(current) {
+		return nil
+	}
+	return io.EOF
+}
+
+// keepLocked keeps m for another attempt. A message whose size is unknown cannot be kept.
+func (s *clientStream) keepLocked(m any) {
+	if s.committed {
+		return
+	}
+	message, ok := m.(proto.Message)
+	if ok {
+		s.size += proto.Size(message) + messageHead
+	}
+	if !ok || s.size > maxKept {
+		s.commitLocked()
+		return
+	}
+	s.sent = append(s.sent, m)
+}
+
+// RecvMsg implements [grpc.ClientStream].
+func (s *clientStream) RecvMsg(m any) error {
+	s.receive.Lock()
+	defer s.receive.Unlock()
+	for {
+		current, failed := s.attempt()
+		if failed != nil {
+			return failed
+		}
+		err := current.RecvMsg(m)
+		if err == nil || err == io.EOF {
+			s.commit()
+			return err
+		}
+		if err := s.retry(current, err); err != nil {
+			return err
+		}
+	}
+}
+
+// retryEnded finds out why an attempt has ended without headers, and reports whether there is
+// another one. The caller has locked receive.
+func (s *clientStream) retryEnded(ended grpc.ClientStream) bool {
+	current, failed := s.attempt()
+	if current != ended {
+		return true
+	}
+	if failed != nil || s.isCommitted() {
+		return false
+	}
+	err := ended.RecvMsg(nil) // there is no message to receive
+	if err != nil && err != io.EOF {
+		err = s.retry(ended, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failed = err
+	return err == nil
+}
+
+// retry replaces an attempt that ended with refused, when its time has come. Otherwise it
+// returns the error for the caller.
+func (s *clientStream) retry(ended grpc.ClientStream, refused error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.committed {
+		return refused
+	}
+	if err := s.client.wait(s.ctx, s.method, s.attempts, refused, ended.Trailer()); err != nil {
+		s.commitLocked()
+		return err
+	}
+	next, err := s.open()
+	if err != nil {
+		s.commitLocked()
+		return err
+	}
+	s.attempts++
+	s.current = next
+	for _, m := range s.sent {
+		if next.SendMsg(m) != nil {
+			return nil // RecvMsg tells why
+		}
+	}
+	if s.closed {
+		_ = next.CloseSend() // never fails
+	}
+	return nil
+}
+
+func (s *clientStream) commit() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.commitLocked()
+}
+
+func (s *clientStream) commitLocked() { s.committed, s.sent = true, nil }
+
+func (s *clientStream) isCommitted() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.committed
+}

@@ -1,0 +1,84 @@
+package grpclimit
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/descriptorpb"
+)
+
+// retryTime returns when the server wants a refused call to be repeated, and false if it does
+// not. The later of what the trailer and the details say counts. UNAVAILABLE is repeated by the
+// pushback alone: only that says that no handler has seen the call.
+func retryTime(refused error, trailer metadata.MD) (time.Duration, bool) {
+	st := status.Convert(refused)
+	if st.Code() != codes.ResourceExhausted && st.Code() != codes.Unavailable {
+		return 0, false
+	}
+	var wait time.Duration
+	told := trailer[pushback]
+	switch len(told) {
+	case 0:
+		if st.Code() == codes.Unavailable {
+			return 0, false
+		}
+	case 1:
+		ms, err := strconv.ParseInt(told[0], 10, 64)
+		if err != nil || ms < 0 {
+			return 0, false
+		}
+		wait = time.Duration(min(ms, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
+	default:
+		return 0, false
+	}
+	after := max(retryDelay(st), retryAfter(trailer))
+	return max(wait, after), len(told) == 1 || after > 0
+}
+
+// retryAfter returns the seconds that a proxy or middleware of HTTP tells; 0 if there are none.
+func retryAfter(trailer metadata.MD) time.Duration {
+	told := trailer["retry-after"]
+	if len(told) != 1 {
+		return 0
+	}
+	seconds, err := strconv.ParseUint(told[0], 10, 32)
+	if err != nil {
+		return 0
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+// retryDelay returns what the details of a status say; 0 if they say nothing.
+func retryDelay(st *status.Status) time.Duration {
+	for _, detail := range st.Details() {
+		if info, ok := detail.(*errdetails.RetryInfo); ok {
+			return max(info.GetRetryDelay().AsDuration(), 0)
+		}
+	}
+	return 0
+}
+
+// Idempotent reports whether the definition of a method, as in "/shop.v1.Orders/Get", has an
+// idempotency_level: NO_SIDE_EFFECTS or IDEMPOTENT. Methods that are not linked into the
+// program are not.
+func Idempotent(method string) bool {
+	name := strings.ReplaceAll(strings.TrimPrefix(method, "/"), "/", ".")
+	found, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(name))
+	if err != nil {
+		return false
+	}
+	defined, ok := found.(protoreflect.MethodDescriptor)
+	if !ok {
+		return false
+	}
+	options, ok := defined.Options().(*descriptorpb.MethodOptions)
+	return ok && options.GetIdempotencyLevel() != descriptorpb.MethodOptions_IDEMPOTENCY_UNKNOWN
+}

@@ -1,0 +1,144 @@
+package grpclimit
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+
+	"tidegate.dev/tidegate"
+)
+
+// Stream is a [grpc.StreamServerInterceptor].
+func (s *Server) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
+	if s.o.Exempt(info.FullMethod) {
+		return handler(srv, ss)
+	}
+	c, refused := s.admit(ss.Context(), info.FullMethod)
+	if refused != nil {
+		ss.SetTrailer(refused.trailer)
+		return refused.err
+	}
+	defer func() { c.end(err) }()
+	stream := &serverStream{ServerStream: ss, call: c}
+	if s.o.Messages && info.IsClientStream {
+		c.request.Method = methodMessage
+		counted := &countedStream{serverStream: stream, server: s, method: info.FullMethod}
+		defer counted.hold(nil)
+		err = handler(srv, counted)
+		if refused := counted.refused.Load(); refused != nil {
+			err = refused.err // whatever the handler makes of it: its client has lost a message
+		}
+	} else {
+		err = handler(srv, stream)
+	}
+	c.returned = true
+	if !stream.described.Swap(true) {
+		ss.SetTrailer(c.told)
+	}
+	return err
+}
+
+// serverStream tells the client where it stands with the first thing that the handler sends.
+// A stream that ends without anything sent gets no headers: see Unary.
+type serverStream struct {
+	grpc.ServerStream
+	call      *call
+	described atomic.Bool
+}
+
+// Context implements [grpc.ServerStream].
+func (s *serverStream) Context() context.Context { return s.call.ctx }
+
+// SendHeader implements [grpc.ServerStream].
+func (s *serverStream) SendHeader(md metadata.MD) error {
+	s.describe()
+	return s.ServerStream.SendHeader(md)
+}
+
+// SendMsg implements [grpc.ServerStream].
+func (s *serverStream) SendMsg(m any) error {
+	s.describe()
+	return s.ServerStream.SendMsg(m)
+}
+
+func (s *serverStream) describe() {
+	if s.described.Load() || s.described.Swap(true) {
+		return
+	}
+	if s.ServerStream.SetHeader(s.call.told) != nil { // the handler has sent headers by its context
+		s.ServerStream.SetTrailer(s.call.told)
+	}
+}
+
+// countedStream decides about the messages that the client sends.
+type countedStream struct {
+	*serverStream
+	server  *Server
+	method  string
+	refused atomic.Pointer[refusal]
+
+	mu    sync.Mutex
+	visit visit // of the message that the handler has; nil if there is nothing to do at its end
+}
+
+// RecvMsg implements [grpc.ServerStream]. The message before is over when the handler asks for
+// the next one.
+func (s *countedStream) RecvMsg(m any) error {
+	s.hold(nil)
+	if refused := s.refused.Load(); refused != nil {
+		return refused.err
+	}
+	if err := s.serverStream.RecvMsg(m); err != nil {
+		return err
+	}
+	v, refused := s.server.admitMessage(s.call, s.method)
+	if refused != nil {
+		s.refused.Store(refused)
+		s.SetTrailer(refused.trailer)
+		return refused.err
+	}
+	s.hold(v)
+	return nil
+}
+
+// hold ends the visit of the message before, and keeps that of the next one.
+func (s *countedStream) hold(next visit) {
+	s.mu.Lock()
+	before := s.visit
+	s.visit = next
+	s.mu.Unlock()
+	if before != nil {
+		_ = before.End(tidegate.Outcome{})
+	}
+}
+
+// admitMessage decides about a message, and lets it wait for up to Options.MessageWait.
+func (s *Server) admitMessage(c *call, method string) (visit, *refusal) {
+	ctx := c.request.Context()
+	for patience := s.o.MessageWait; ; {
+		d, v := s.decider.decide(c.request)
+		s.observe(ctx, method, d)
+		wait := d.Wait
+		if !d.OK {
+			refused := s.refuse(ctx, &d)
+			if refused.after == 0 || refused.after > patience {
+				refused.trailer[pushback] = []string{noPushback} // the handler has run: a retry would repeat its work
+				return nil, refused
+			}
+			wait = refused.after
+			patience -= wait
+		}
+		if wait > 0 && !sleep(ctx, wait) {
+			if v != nil {
+				_ = v.End(tidegate.Outcome{})
+			}
+			return nil, ended(ctx)
+		}
+		if d.OK {
+			return v, nil
+		}
+	}
+}
