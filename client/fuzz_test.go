@@ -34,7 +34,7 @@ func FuzzHeaders(f *testing.F) {
 				t.Errorf("%+v", q)
 			}
 		}
-		if d := retryAfter(h, testNow); d < 0 || d > maxDelay {
+		if d, _ := retryAfter(h, testNow); d < 0 || d > maxDelay {
 			t.Errorf("retry after %s", d)
 		}
 		var p pacer

@@ -53,8 +53,8 @@ type ProviderOptions struct {
 // else's API. It is an http.RoundTripper that sends each request once, when there is room for
 // it; [Provider.Transport] also retries. Use [NewProvider].
 //
-// Calls wait for room in the order in which they come, except for slots. When the API refuses
-// a call and names a time, all instances stop until then. Slots are held until the body of
+// Calls wait for their turn in buckets in the order in which they come; for slots and windows
+// they ask again. When the API refuses a call and names a time, all instances stop until then. Slots are held until the body of
 // the response is closed. A call that could not connect is given back, except for its turn in
 // a bucket; any other stays charged, because the API may count it.
 type Provider struct {

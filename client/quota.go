@@ -56,19 +56,19 @@ func firstItem(s string) string {
 	return s
 }
 
-// retryAfter returns how long a response asks to wait; 0 means that it does not say.
-func retryAfter(h http.Header, now time.Time) time.Duration {
+// retryAfter returns how long a response asks to wait, and whether it says so.
+func retryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	for _, name := range [...]string{"Retry-After-Ms", "X-Ms-Retry-After-Ms"} { // more exact
-		if d, ok := parseNumber(h.Get(name), time.Millisecond); ok && d > 0 {
-			return d
+		if d, ok := parseNumber(h.Get(name), time.Millisecond); ok {
+			return d, true
 		}
 	}
 	for _, name := range [...]string{"Retry-After", "X-RateLimit-Retry-After"} {
-		if d, ok := parseReset(h.Get(name), serverTime(h, now)); ok && d > 0 {
-			return d
+		if d, ok := parseReset(h.Get(name), serverTime(h, now)); ok {
+			return d, true
 		}
 	}
-	return 0
+	return 0, false
 }
 
 // resetOf returns when the quotas that are used up are renewed, the last of them; 0 means

@@ -71,9 +71,14 @@ func TestQuotas(t *testing.T) {
 }
 
 func TestRetryAfter(t *testing.T) {
+	const none = time.Duration(-1)
 	f := func(want time.Duration, lines ...string) {
 		t.Helper()
-		if got := retryAfter(header(lines...), testNow); got != want {
+		got, ok := retryAfter(header(lines...), testNow)
+		if !ok {
+			got = none
+		}
+		if got != want {
 			t.Errorf("%q: %s, want %s", lines, got, want)
 		}
 	}
@@ -85,14 +90,14 @@ func TestRetryAfter(t *testing.T) {
 	f(30*s, "Retry-After: Mon, 16 Nov 2026 12:01:30 GMT", "Date: Mon, 16 Nov 2026 12:01:00 GMT")
 	f(0, "Retry-After: Mon, 16 Nov 2026 11:01:30 GMT") // over
 	f(0, "Retry-After: 0")
-	f(0, "Retry-After: -5")
-	f(0, "Retry-After: soon")
-	f(0, "Retry-After: ")
+	f(none, "Retry-After: -5")
+	f(none, "Retry-After: soon")
+	f(none, "Retry-After: ")
 	f(maxDelay, "Retry-After: 99999999999999999999")
 	f(250*time.Millisecond, "Retry-After-Ms: 250", "Retry-After: 1")
 	f(250*time.Millisecond, "X-Ms-Retry-After-Ms: 250")
 	f(7*s, "X-RateLimit-Retry-After: 7")
-	f(0)
+	f(none)
 }
 
 func TestRefusals(t *testing.T) {
@@ -114,7 +119,9 @@ func TestRefusals(t *testing.T) {
 	f(429, &refusal{named: true, after: 3 * s}, "Retry-After: 3", `RateLimit: "a";r=0;t=5`)
 	f(429, &refusal{final: true}, `RateLimit: "a";r=3;t=5`, `RateLimit-Policy: "a";q=3;w=5`) // the request costs more than 3
 	f(429, &refusal{}, "X-RateLimit-Remaining-Tokens: 3", "X-RateLimit-Reset-Tokens: 1s")    // it needs more tokens
+	f(429, &refusal{}, "Retry-After: 0", "X-RateLimit-Remaining: 5", "X-RateLimit-Reset: 5") // now, so not never
 	f(503, nil)
+	f(503, &refusal{}, "Retry-After: 0")
 	f(503, &refusal{named: true, after: 3 * s}, "Retry-After: 3")
 	f(503, &refusal{named: true, after: 3 * s, final: true}, "Retry-After: 3", "X-Should-Retry: False")
 	f(402, nil, "Retry-After: 3")

@@ -21,8 +21,8 @@ type refusal struct {
 // time, and what the server itself calls worth it by X-Should-Retry.
 func refusalOf(res *http.Response, all []quota, now time.Time) (r refusal, ok bool) {
 	should := strings.ToLower(res.Header.Get("X-Should-Retry"))
-	r.after = retryAfter(res.Header, now)
-	told := r.after > 0
+	var told bool
+	r.after, told = retryAfter(res.Header, now)
 	if !told && res.StatusCode == http.StatusTooManyRequests {
 		r.after = resetOf(all)
 	}
