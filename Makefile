@@ -54,7 +54,7 @@ bench-rls: check-go ## measure the service for Envoy beside a gRPC server that d
 bench-telemetry: check-go ## measure what metrics and lists of offenders cost: decisions and calls watched and not (CHECK=1: fail below the bars)
 	cd bench && $(GO) run ./telemetry $(if $(CHECK),-check) $(ARGS)
 
-bench-fleet: check-go ## measure leases: three processes on one key, strict and leased; admissions are replayed (CHECK=1: fail below the bars)
+bench-fleet: check-go ## measure leases and exchanged counts: processes on one key; admissions are replayed (CHECK=1: fail below the bars)
 	@scripts/test-deps.sh
 	cd bench && $(GO) run ./fleet $(if $(CHECK),-check) $(ARGS)
 

@@ -9,8 +9,8 @@ type Algorithm uint8
 
 const (
 	// Auto is SlidingLog up to AutoLogEvents events and SubWindows with
-	// DefaultParts parts above; TokenBucket where a fleet shares the limit by [Leased] or
-	// [Split]. [NewLimit] replaces it by the one it chose.
+	// DefaultParts parts above; where a fleet shares the limit, TokenBucket by [Leased] or [Split]
+	// and SubWindows by [Eventual]. [NewLimit] replaces it by the one it chose.
 	Auto Algorithm = iota
 	// TokenBucket refills at events/period up to burst. Cheapest, smooth; in
 	// one period right after idling it lets burst + events through.

@@ -2,7 +2,7 @@ package tidegate
 
 // Consistency is how the instances of a fleet share a limit. The store of package fleet acts
 // on it; a store that is not shared counts alike in any case. Where nothing is said about the
-// algorithm, Leased and Split mean TokenBucket.
+// algorithm, Leased and Split mean TokenBucket, and Eventual means SubWindows.
 type Consistency uint8
 
 const (
@@ -16,9 +16,14 @@ const (
 	// Split: every instance has its share of the limit and counts by itself; the shared
 	// store is not asked. For TokenBucket, FixedWindow and Quota; others stay Strict.
 	Split
+	// Eventual: every instance decides by itself, and ten times a second they exchange what
+	// they have counted through the shared store. No request waits for that store; what is
+	// admitted above the limit is at most what is offered between two exchanges. For SubWindows,
+	// FixedWindow, SlidingWindow and Quota; others stay Strict.
+	Eventual
 )
 
-var consistencyNames = [...]string{"strict", "leased", "split"}
+var consistencyNames = [...]string{"strict", "leased", "split", "eventual"}
 
 // String gives the word of rule files, for example "leased".
 func (c Consistency) String() string {
@@ -30,5 +35,13 @@ func (c Consistency) String() string {
 
 // Suits reports whether limits of an algorithm can be shared so. Those that cannot are Strict.
 func (c Consistency) Suits(a Algorithm) bool {
-	return c == Strict || a == TokenBucket || a == FixedWindow || a == Quota
+	switch a {
+	case FixedWindow, Quota:
+		return true
+	case TokenBucket:
+		return c != Eventual
+	case SubWindows, SlidingWindow:
+		return c == Strict || c == Eventual
+	}
+	return c == Strict
 }

@@ -57,6 +57,7 @@ func TestIdentityLeavesTheNumbersOut(t *testing.T) {
 		}
 		f(spec, shared(tidegate.Leased), true)
 		f(spec, shared(tidegate.Split), !tidegate.Split.Suits(a)) // counted by each instance
+		f(spec, shared(tidegate.Eventual), !tidegate.Eventual.Suits(a))
 	}
 	f(S{Events: 5, Period: m}, S{Events: 5, Period: m, Name: "a"}, false)
 	f(S{Events: 5, Period: m, Name: "a"}, S{Events: 5, Period: m, Name: "a", Scope: "ip"}, false)
@@ -127,7 +128,7 @@ func anyLimit(name string, alg uint8, micros int64, parts int, zone string, anch
 // the rule.
 func TestCounterSpec(t *testing.T) {
 	for _, a := range []tidegate.Algorithm{tidegate.TokenBucket, tidegate.FixedWindow, tidegate.SlidingLog, tidegate.Quota} {
-		for _, c := range []tidegate.Consistency{tidegate.Strict, tidegate.Leased, tidegate.Split} {
+		for _, c := range []tidegate.Consistency{tidegate.Strict, tidegate.Leased, tidegate.Split, tidegate.Eventual} {
 			spec := tidegate.Spec{Name: "a", Scope: "ip", Algorithm: a, Events: 5, Period: time.Minute}
 			if a == tidegate.Quota {
 				spec.Period, spec.Calendar = 0, tidegate.Day

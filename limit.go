@@ -155,8 +155,10 @@ func (l *Limit) Identity() string { return l.identity }
 func (l *Limit) CounterSpec() Spec {
 	spec := l.Spec
 	spec.Terms = nil
-	if l.Terms != nil && l.Terms.Handling.Consistency == Split {
-		spec.Terms = &Terms{Handling: Handling{Consistency: Split}}
+	if l.Terms != nil {
+		if c := l.Terms.Handling.Consistency; c == Split || c == Eventual {
+			spec.Terms = &Terms{Handling: Handling{Consistency: c}}
+		}
 	}
 	return spec
 }

@@ -19,9 +19,11 @@ const (
 	OriginLeased
 	// OriginSplit: this process's share of the limit; see [Split].
 	OriginSplit
+	// OriginEventual: what this process has counted and knows of the others; see [Eventual].
+	OriginEventual
 )
 
-var originNames = [...]string{"store", "local", "remembered", "rule", "leased", "split"}
+var originNames = [...]string{"store", "local", "remembered", "rule", "leased", "split", "eventual"}
 
 // String gives the word used in logs and metrics, for example "local".
 func (o Origin) String() string {

@@ -30,6 +30,8 @@ const (
 func (s *Spec) complete() {
 	if s.Algorithm == Auto {
 		switch {
+		case s.Terms != nil && s.Terms.Handling.Consistency == Eventual:
+			s.Algorithm = SubWindows
 		case s.Terms != nil && s.Terms.Handling.Consistency != Strict:
 			s.Algorithm = TokenBucket
 		case s.Events <= AutoLogEvents:
@@ -197,8 +199,12 @@ func (s *Spec) identity() string {
 	}
 	id = append(framed(id, s.Name), '/')
 	id = append(id, family.String()...)
-	if s.Terms != nil && s.Terms.Handling.Consistency == Split && Split.Suits(s.Algorithm) {
-		id = append(id, "/split"...) // counted by each instance, not where others count it
+	if s.Terms != nil {
+		switch c := s.Terms.Handling.Consistency; {
+		case !c.Suits(s.Algorithm):
+		case c == Split, c == Eventual: // counted by each instance, not where others count it
+			id = append(append(id, '/'), c.String()...)
+		}
 	}
 	id = append(id, '/')
 	switch {

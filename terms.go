@@ -3,8 +3,9 @@ package tidegate
 import "time"
 
 // Terms are what a rule says about a limit beyond its numbers. They are not part of the limit's
-// identity, except that counters that are Split are apart from others; stores do not read them. Each part has its readers: front ends read Answer,
-// a Gate acts on AtEnd, and layers between a Gate and its store read only Handling.
+// identity, except that counters that are Split or Eventual are apart from others; stores do not read
+// them. Each part has its readers: front ends read Answer, a Gate acts on AtEnd, and layers between a
+// Gate and its store read only Handling.
 type Terms struct {
 	// Rule is the name of the rule that the limit belongs to.
 	Rule string

@@ -118,7 +118,7 @@ func (t *Ticket) UnmarshalText(text []byte) error {
 
 func (p *checkPart) check(slot bool) (Check, error) {
 	spec := p.Limit
-	if slot != (spec.Algorithm == Concurrency) || spec.Algorithm == Deny || p.Cost < 0 || p.Shared > Split {
+	if slot != (spec.Algorithm == Concurrency) || spec.Algorithm == Deny || p.Cost < 0 || p.Shared > Eventual {
 		return Check{}, errTicket
 	}
 	terms := &Terms{Rule: p.Rule, AtEnd: AtEnd{Counts: p.Counts, Settle: p.Settle}, Handling: Handling{Consistency: p.Shared}}

@@ -31,6 +31,7 @@ import (
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/chain"
 	"tidegate.dev/tidegate/internal/chain/board"
+	"tidegate.dev/tidegate/internal/chain/eventual"
 	"tidegate.dev/tidegate/internal/chain/lease"
 	"tidegate.dev/tidegate/internal/chain/node"
 	"tidegate.dev/tidegate/internal/chain/queue"
@@ -121,6 +122,7 @@ type Store struct {
 	shared   chain.Shared // what is inside
 	node     *node.Node
 	lease    *lease.Store
+	eventual *eventual.Store
 	split    *split.Store
 	queue    *queue.Store
 	registry *registry.Registry
@@ -165,7 +167,10 @@ func Open(url string, o Options) (*Store, error) {
 	})
 	s.lease = lease.New(s.node, s.node, lease.Options{Instances: s.Instances})
 	s.registry = registry.New(s.shared, registry.Options{OnBeat: s.beat, About: s.about, OnClock: s.clock.compared})
-	s.split = split.New(s.lease, split.Options{Members: s.standing, Now: o.clock()})
+	s.eventual = eventual.New(s.lease, eventual.Options{
+		Tallies: s.shared.Tallies(), Instances: s.Instances, Deadline: o.Deadline, Now: o.clock(),
+	})
+	s.split = split.New(s.eventual, split.Options{Members: s.standing, Now: o.clock()})
 	var layer chain.Backend = s.split
 	if o.OnTake != nil {
 		layer = timed{layer, o.OnTake}
@@ -214,13 +219,15 @@ func (s *Store) standing() (instances, rank int) {
 }
 
 // Close leaves the fleet and ends the connections. What is still owed to Redis is
-// forgotten.
+// forgotten. What was counted of [tidegate.Eventual] limits is sent first, if Redis answers within
+// a second.
 func (s *Store) Close() error {
 	s.joined.Store(false)
 	if s.board != nil {
 		s.board.Close()
 	}
 	s.registry.Close()
+	s.eventual.Close()
 	s.lease.Close()
 	_ = s.node.Close()
 	return s.redis.Close()
@@ -228,10 +235,13 @@ func (s *Store) Close() error {
 
 // HandOver writes to a file what a successor of this process has to know while Redis is
 // away, what is counted locally, and what is owed; and what is counted of [tidegate.Split]
-// limits and what operators have ordered, in other files beside it. From then on it is the
+// and [tidegate.Eventual] limits and what operators have ordered, in other files beside it. From then on it is the
 // successor's.
 func (s *Store) HandOver(file string) error {
 	if err := s.split.HandOver(file + ofShares); err != nil {
+		return err
+	}
+	if err := s.eventual.HandOver(file + ofEventual); err != nil {
 		return err
 	}
 	if err := s.board.HandOver(file + ofBoard); err != nil {
@@ -240,16 +250,18 @@ func (s *Store) HandOver(file string) error {
 	return s.node.HandOver(file)
 }
 
-// Ends of the names of other files: with what is counted of shares, and with what operators
-// have ordered.
+// Ends of the names of other files: with what is counted of shares and of eventual limits, and with
+// what operators have ordered.
 const (
-	ofShares = ".shares"
-	ofBoard  = ".board"
+	ofShares   = ".shares"
+	ofEventual = ".eventual"
+	ofBoard    = ".board"
 )
 
 // Resume says that nobody has taken over.
 func (s *Store) Resume() {
 	s.node.Resume()
+	s.eventual.Resume()
 	s.board.Resume()
 }
 
@@ -260,7 +272,7 @@ func (s *Store) TakeOver(file string) error {
 	if err == nil {
 		s.registry.Assume(instances)
 	}
-	return errors.Join(err, s.split.TakeOver(file+ofShares), s.board.TakeOver(file+ofBoard))
+	return errors.Join(err, s.split.TakeOver(file+ofShares), s.eventual.TakeOver(file+ofEventual), s.board.TakeOver(file+ofBoard))
 }
 
 // LocalFallback implements [tidegate.LocalFallback]: FailLocal is answered here.

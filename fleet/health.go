@@ -35,6 +35,9 @@ type Health struct {
 	// without asking Redis.
 	Leases       int
 	LeasedEvents int64
+	// Lag is how old what other instances know of this one's [tidegate.Eventual] limits is; 0 if
+	// it has not been asked for any.
+	Lag time.Duration
 	// Warnings are of servers that do not keep counters as they should, and of a clock that
 	// differs from theirs.
 	Warnings []string
@@ -107,6 +110,7 @@ func (s *Store) Health() Health {
 	h := s.watch.now()
 	h.Warnings = s.servers.warnings()
 	h.Leases, h.LeasedEvents = s.lease.Outstanding()
+	h.Lag = s.eventual.Lag()
 	var off bool
 	if h.Clock, off = s.clock.now(); off {
 		h.Warnings = append(h.Warnings, h.Clock.warning())

@@ -38,6 +38,9 @@ type Member struct {
 	Owed         int64 // counters that something is still to be charged to
 	Leases       int   // that it holds
 	LeasedEvents int64 // that it may still admit by them
+	// Lag is how old what others know of its [tidegate.Eventual] limits is; 0 if it was not asked
+	// for any.
+	Lag time.Duration
 	// Follows: it holds to what operators order (see [Follow]), and Orders is up to which
 	// version of these. Whoever has a lower one than others is behind.
 	Follows bool
@@ -89,6 +92,7 @@ func memberOf(e chain.Entry, now time.Time) Member {
 		m.Follows, m.Orders = true, *r.Orders
 	}
 	m.Owed, m.Leases, m.LeasedEvents, m.Instances = r.Owed, r.Leases, r.LeasedEvents, r.Instances
+	m.Lag = r.Lag.duration()
 	return m
 }
 
@@ -99,6 +103,7 @@ func (s *Store) about() string {
 		Name: s.name, Version: s.version, Status: h.Status,
 		Up: secondsOf(time.Since(s.opened)), For: secondsOf(time.Since(h.Since.Add(-s.o.skew))),
 		Owed: s.Stats().Owed, Leases: h.Leases, LeasedEvents: h.LeasedEvents, Instances: h.Instances,
+		Lag:    secondsOf(h.Lag.Round(time.Millisecond)),
 		Offset: secondsOf(h.Clock.Offset), Within: secondsOf(h.Clock.Within), Server: h.Clock.Server,
 	}
 	if s.o.Rules != nil {

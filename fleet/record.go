@@ -39,6 +39,8 @@ type record struct {
 	LeasedEvents int64 `json:"leased,omitempty"`
 	Instances    int   `json:"of"`
 
+	Lag seconds `json:"lag,omitempty"`
+
 	Orders *int64 `json:"orders,omitempty"` // nil: it does not follow what operators order
 }
 
@@ -96,14 +98,14 @@ func (r *record) trim() {
 	for _, n := range []*int64{&r.Owed, &r.LeasedEvents} {
 		*n = min(max(*n, 0), maxEvents)
 	}
-	for _, s := range []*seconds{&r.Up, &r.For, &r.Offset, &r.Within} {
+	for _, s := range []*seconds{&r.Up, &r.For, &r.Offset, &r.Within, &r.Lag} {
 		*s = min(max(*s, -maxSeconds), maxSeconds)
 	}
 	if r.Orders != nil {
 		orders := min(max(*r.Orders, 0), maxEvents)
 		r.Orders = &orders
 	}
-	r.Up, r.For, r.Within = max(r.Up, 0), max(r.For, 0), max(r.Within, 0)
+	r.Up, r.For, r.Within, r.Lag = max(r.Up, 0), max(r.For, 0), max(r.Within, 0), max(r.Lag, 0)
 }
 
 // Largest numbers of a record.

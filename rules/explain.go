@@ -98,7 +98,7 @@ type ExplainedCheck struct {
 	Estimate bool          `json:"estimate,omitempty"` // the true cost comes later
 	Advisory bool          `json:"advisory,omitempty"`
 	MaxWait  string        `json:"max_wait,omitempty"`
-	// Consistency is how a fleet shares the counter, where the rule says leased or split:
+	// Consistency is how a fleet shares the counter, where the rule says leased, eventual or split:
 	// that, or strict if the limit cannot. Shared says what it means, or why it is strict.
 	Consistency string `json:"consistency,omitempty"`
 	Shared      string `json:"shared,omitempty"`

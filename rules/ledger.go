@@ -173,8 +173,8 @@ func (p *plan) eachLimit(f func(l *tidegate.Limit, maxWait time.Duration)) {
 
 func (c *counter) text() string {
 	text := strings.TrimPrefix(c.limit.String(), c.limit.Name+": ")
-	if sharedAs(c.limit) == tidegate.Split { // counted elsewhere
-		text += " split"
+	if shared := sharedAs(c.limit); shared == tidegate.Split || shared == tidegate.Eventual { // counted elsewhere
+		text += " " + shared.String()
 	}
 	return text
 }
@@ -254,6 +254,8 @@ func (c *counter) UnmarshalJSON(data []byte) error {
 		spec.Terms = &tidegate.Terms{Handling: tidegate.Handling{Consistency: tidegate.Leased}}
 	case tidegate.Split.String():
 		spec.Terms = &tidegate.Terms{Handling: tidegate.Handling{Consistency: tidegate.Split}}
+	case tidegate.Eventual.String():
+		spec.Terms = &tidegate.Terms{Handling: tidegate.Handling{Consistency: tidegate.Eventual}}
 	default:
 		return fmt.Errorf("unknown consistency %q", s.Consistency)
 	}

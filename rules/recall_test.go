@@ -69,7 +69,7 @@ func TestRecallOfSomethingElse(t *testing.T) {
 	for _, data := range []string{
 		"", "{", "[]", `{"ledger":[null]}x`, `{"ledger":[{"rule":"api","scopes":["user"],"plans":[{"by":[[{"name":"api","algorithm":"none"}]]}]}]}`,
 		`{"before":[{"of":"x","counter":{"name":"api","algorithm":"fixed_window"}}]}`,
-		`{"before":[{"of":"x","counter":{"name":"api","events":1,"period":1000000000,"algorithm":"fixed_window","consistency":"eventual"}}]}`,
+		`{"before":[{"of":"x","counter":{"name":"api","events":1,"period":1000000000,"algorithm":"fixed_window","consistency":"never"}}]}`,
 		`{"before":[{"of":"x","counter":{"name":"api","events":1,"algorithm":"quota","calendar":1,"anchored":true}}]}`,
 	} {
 		if _, err := d.live.Recall([]byte(data)); err == nil {

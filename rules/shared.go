@@ -25,6 +25,8 @@ func (r *rule) explainShared(x *ExplainedCheck, instances int) {
 		x.Consistency, x.Shared = leasedText(l, instances)
 	case shared == tidegate.Split:
 		x.Consistency, x.Shared = shared.String(), splitText(l, instances)
+	case shared == tidegate.Eventual:
+		x.Consistency, x.Shared = shared.String(), eventualText
 	default:
 		return
 	}
@@ -50,6 +52,8 @@ func splitText(l *tidegate.Limit, instances int) string {
 	return "each of " + strings.Replace(rulefile.Instances(instances), "one instance", "1 instance", 1) +
 		" has " + rulefile.ShortNumber(float64(l.Events)/float64(instances)) + per + " of " + whole
 }
+
+const eventualText = "each instance decides by itself; counts are exchanged every 100ms"
 
 // periodText is the period of a limit as it is written in a rule.
 func periodText(l *tidegate.Limit) string {

@@ -60,6 +60,8 @@ func (c sharedCase) want(l *tidegate.Limit) (tidegate.Algorithm, tidegate.Consis
 		shared = tidegate.Leased
 	case strings.Contains(c.mode, "split"):
 		shared = tidegate.Split
+	case strings.Contains(c.mode, "eventual"):
+		shared = tidegate.Eventual
 	}
 	if c.queue {
 		shared = tidegate.Strict
@@ -74,6 +76,8 @@ func (c sharedCase) want(l *tidegate.Limit) (tidegate.Algorithm, tidegate.Consis
 		return algorithm, tidegate.Strict
 	case c.algorithm != "":
 		algorithm, _ = tidegate.ParseAlgorithm(c.algorithm)
+	case shared == tidegate.Eventual:
+		algorithm = tidegate.SubWindows
 	case shared != tidegate.Strict:
 		algorithm = tidegate.TokenBucket
 	case c.events > tidegate.AutoLogEvents:
@@ -81,7 +85,13 @@ func (c sharedCase) want(l *tidegate.Limit) (tidegate.Algorithm, tidegate.Consis
 	default:
 		algorithm = tidegate.SlidingLog
 	}
-	if algorithm != tidegate.TokenBucket && algorithm != tidegate.FixedWindow {
+	suits := algorithm == tidegate.FixedWindow
+	if shared == tidegate.Eventual {
+		suits = suits || algorithm == tidegate.SubWindows || algorithm == tidegate.SlidingWindow
+	} else {
+		suits = suits || algorithm == tidegate.TokenBucket
+	}
+	if !suits {
 		shared = tidegate.Strict
 	}
 	return algorithm, shared
@@ -138,18 +148,25 @@ func (c sharedCase) run(t *testing.T) {
 	}
 }
 
-// Counters that are split are apart from those in the shared store, so that a change of
+// Counters that are split or eventual are apart from those in the shared store, so that a change of
 // consistency refills nobody: the old ones are asked where they are.
 func TestChangeOfConsistencyKeepsThePlace(t *testing.T) {
-	for _, change := range []struct{ old, new, want string }{
-		{"strict", "split", "split, strict"},
-		{"leased", "split", "split, leased"},
-		{"split", "leased", "leased, split"},
-		{"split", "strict", "strict, split"},
-		{"strict", "leased", "leased"},
-		{"leased", "strict", "strict"},
+	buckets, windows := []string{"token_bucket", "fixed_window"}, []string{"fixed_window", "sub_windows", "sliding_window"}
+	for _, change := range []struct {
+		old, new, want string
+		by             []string
+	}{
+		{"strict", "split", "split, strict", buckets},
+		{"leased", "split", "split, leased", buckets},
+		{"split", "leased", "leased, split", buckets},
+		{"split", "strict", "strict, split", buckets},
+		{"strict", "leased", "leased", buckets},
+		{"leased", "strict", "strict", buckets},
+		{"strict", "eventual", "eventual, strict", windows},
+		{"eventual", "strict", "strict, eventual", windows},
+		{"split", "eventual", "eventual, split", windows[:1]},
 	} {
-		for _, algorithm := range []string{"token_bucket", "fixed_window"} {
+		for _, algorithm := range change.by {
 			rule := func(mode string) string {
 				return rulesOf("limits: { rate: 10/minute, algorithm: " + algorithm + " }, consistency: " + mode)
 			}
@@ -189,7 +206,9 @@ func TestExplainShared(t *testing.T) {
 	}
 	f("", "limits: 20000/second", "sub_windows")
 	f("", "limits: 20000/second, consistency: strict", "sub_windows")
-	f("", "limits: 20000/second, consistency: eventual", "sub_windows")
+	f("", "limits: 2/second, consistency: eventual",
+		"sub_windows eventual: each instance decides by itself; counts are exchanged every 100ms; sub_windows because of `consistency: eventual`, as no algorithm is written")
+	f("", "limits: { rate: 2/second, algorithm: token_bucket }, consistency: eventual", "token_bucket strict: token_bucket cannot be eventual")
 	f("", "limits: 20000/second, consistency: leased",
 		"token_bucket leased: taken ahead 2,000 at a time at most, used within 100ms; token_bucket because of `consistency: leased`, as no algorithm is written")
 	f("", "limits: { rate: 20000/second, burst: 1000 }, consistency: leased",

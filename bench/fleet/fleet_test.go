@@ -43,13 +43,27 @@ func TestSummary(t *testing.T) {
 	if want := (summary{fewer: 200, use: 0.98, nonconforming: 1}); s != want {
 		t.Errorf("%+v, want %+v", s, want)
 	}
-	if got := s.String(); got != "bench-fleet: leased calls 1/200 use 98.0% nonconforming 1" {
+	for _, r := range []eventualResult{
+		{eventualRound: eventualRound{instances: 3, load: 3}, over: 60}, {eventualRound: eventualRound{instances: 3, load: 3}, over: 102},
+		{eventualRound: eventualRound{instances: 8, load: 3}, over: 170}, {eventualRound: eventualRound{instances: 8, load: 0.9}},
+	} {
+		s.add(r)
+	}
+	if got := s.String(); got != "bench-fleet: leased calls 1/200 use 98.0% nonconforming 1 eventual +5.1%" {
 		t.Error(got)
 	}
 	if m := s.missed(); len(m) != 1 {
 		t.Error(m)
 	}
 	if m := (summary{fewer: 99, use: 0.96}).missed(); len(m) != 2 {
+		t.Error(m)
+	}
+	s = summary{fewer: 100, use: 1}
+	s.add(eventualResult{eventualRound: eventualRound{instances: 3, load: 3}, over: 141})
+	s.add(eventualResult{eventualRound: eventualRound{instances: 8, load: 3}, over: 181})
+	s.add(eventualResult{eventualRound: eventualRound{instances: 8, load: 0.9}, refused: 1})
+	s.add(eventualResult{eventualRound: eventualRound{instances: 3, load: 3, lossy: true}, admitted: 9, counted: 10})
+	if m := s.missed(); len(m) != 4 {
 		t.Error(m)
 	}
 }

@@ -26,7 +26,7 @@ const (
 	callers = 8 // of an instance
 )
 
-// The limit is called the same in every way, so that its counters are, too.
+// limitOf is called the same in every way, so that its counters are, too.
 func limitOf(c tidegate.Consistency) *tidegate.Limit {
 	return tidegate.MustLimit(tidegate.Spec{
 		Name: "bench", Events: events, Period: time.Second, Algorithm: tidegate.TokenBucket,
@@ -45,7 +45,11 @@ type setup struct {
 	skew   time.Duration
 	start  int64 // nanoseconds since the epoch: load begins
 	lasts  time.Duration
-	share  int // of what is offered: one in so many
+	share  int // of what is offered: one in so many; 0: nothing
+
+	eventual string // the algorithm of the limit that is; "": none is
+	offered  int    // a second, by all instances
+	wide     bool   // the limit is so wide that nobody is refused
 }
 
 func (s *setup) flags() *flag.FlagSet {
@@ -57,6 +61,9 @@ func (s *setup) flags() *flag.FlagSet {
 	f.Int64Var(&s.start, "start", 0, "")
 	f.DurationVar(&s.lasts, "lasts", 0, "")
 	f.IntVar(&s.share, "share", 1, "")
+	f.StringVar(&s.eventual, "eventual", "", "")
+	f.IntVar(&s.offered, "offered", offered, "")
+	f.BoolVar(&s.wide, "wide", false, "")
 	return f
 }
 
@@ -64,6 +71,7 @@ func (s *setup) args() []string {
 	return []string{
 		instanceWord, "-redis", s.redis, "-log", s.log, fmt.Sprint("-leased=", s.leased), "-skew", s.skew.String(),
 		"-start", fmt.Sprint(s.start), "-lasts", s.lasts.String(), "-share", fmt.Sprint(s.share),
+		"-eventual", s.eventual, "-offered", fmt.Sprint(s.offered), fmt.Sprint("-wide=", s.wide),
 	}
 }
 
@@ -105,6 +113,9 @@ func (s *setup) run() error {
 		return err
 	}
 	defer log.Close()
+	if s.eventual != "" {
+		return s.runEventual(store, shared, others, log)
+	}
 	consistency := tidegate.Strict
 	if s.leased {
 		consistency = tidegate.Leased
@@ -119,7 +130,7 @@ func (s *setup) press(store tidegate.Store, limit *tidegate.Limit, log *os.File)
 		all  sync.WaitGroup
 		errs = make([]error, callers)
 		from = time.Unix(0, s.start)
-		gap  = time.Second * time.Duration(callers*s.share) / offered
+		gap  = time.Second * time.Duration(callers*s.share) / time.Duration(s.offered)
 	)
 	for i := range callers {
 		all.Go(func() {

@@ -2,6 +2,9 @@
 // load, once strict and several times on leases: one of them killed, with wrong clocks, and
 // with a Redis that stands still. It merges what they admitted, replays it through an exact
 // bucket, and counts the calls of Redis.
+//
+// Then three and eight processes exchange counts of one key of 2,000 in two seconds, under three times
+// that load and under nine tenths of it, and with answers of Redis that are lost.
 package main
 
 import (
@@ -27,6 +30,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	check := f.Bool("check", false, "exit 1 when a bar is missed, naming it")
 	rounds := f.Int("rounds", 10, "how many rounds on leases count")
 	lasts := f.Duration("for", 30*time.Second, "how long a round is")
+	onlyEventual := f.Bool("eventual", false, "only the rounds that exchange counts")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
@@ -45,6 +49,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		all = append(all, r)
 	}
 	all = append(all, round{name: "leased, Redis stands still for 2 s", leased: true, freeze: 2 * time.Second})
+	if *onlyEventual {
+		all = nil
+	}
 	var results []result
 	for _, r := range all {
 		res, err := r.play(ctx, *lasts)
@@ -55,6 +62,14 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		print(out, res)
 	}
 	s := summarize(results)
+	for _, r := range eventualRounds {
+		res, err := r.play(ctx, min(*lasts, eventualLasts))
+		if err != nil {
+			return err
+		}
+		printEventual(out, res)
+		s.add(res)
+	}
 	return rig.Conclude(out, *check, s, s.missed())
 }
 

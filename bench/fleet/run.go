@@ -56,7 +56,7 @@ func (r round) play(ctx context.Context, lasts time.Duration) (res result, err e
 	for i := range running {
 		s := setup{
 			redis: "redis://" + server.Address, log: filepath.Join(dir, fmt.Sprint("log", i)), leased: r.leased,
-			skew: time.Duration(i) * r.skew, start: start.UnixNano(), lasts: lasts, share: instances,
+			skew: time.Duration(i) * r.skew, start: start.UnixNano(), lasts: lasts, share: instances, offered: offered,
 		}
 		if running[i], err = startInstance(ctx, s); err != nil {
 			return res, err

@@ -40,6 +40,12 @@ var faults = []fault{
 	{"what was admitted without Redis is not charged to it afterwards", []edit{
 		{"internal/chain/node/posting.go", "n.charge(ctx, told) })", "nil })\n\t_ = told"},
 	}},
+	{"instances that exchange counts do not count what others have", []edit{
+		{"internal/chain/eventual/counter.go", ".others += p.Count", ".others += 0 * p.Count"},
+	}},
+	{"instances that exchange counts go by what they last heard, however long ago", []edit{
+		{"internal/chain/eventual/decide.go", "now-c.told <= 2*s.o.Interval", "now-c.told <= time.Hour+2*s.o.Interval"},
+	}},
 }
 
 // build builds the command, with a fault or without.

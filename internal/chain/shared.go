@@ -27,6 +27,8 @@ type Shared interface {
 	// Shelf returns where the last versions of a large text of that name are kept; nil if
 	// nowhere.
 	Shelf(name string) Shelf
+	// Tallies returns where instances add up what they have counted; nil if nowhere.
+	Tallies() Tallies
 }
 
 // sharedFinders are the functions given to RegisterShared.

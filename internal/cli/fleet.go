@@ -23,9 +23,9 @@ Usage: tidegate fleet [FLAGS]
 Shows each instance as its last heartbeat described it, a few seconds ago at most: its
 name, version, the revision of its rules (how the hash in /rules begins), for how long
 it has been running, how far its clock is ahead (+) or behind (-) Redis', its circuit,
-how many counters it still owes a charge, what it has leased, and its share of a limit
-where it decides alone. Instances of a version that tells nothing about itself are
-marked unknown. Warnings follow: clocks that differ by more than 100 ms, rules that
+how many counters it still owes a charge, what it has leased, how old what others know
+of its eventual limits is, and its share of a limit where it decides alone. Instances
+of a version that tells nothing about itself are marked unknown. Warnings follow: clocks that differ by more than 100 ms, rules that
 differ, circuits that are not ok.
 
 It asks an instance: the admin listener of tidegate serve at --server, or

@@ -14,16 +14,16 @@ import (
 // printFleet prints a line for each instance, and the warnings.
 func printFleet(env *Env, is *admin.Fleet) {
 	w := tabwriter.NewWriter(env.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "INSTANCE\tVERSION\tRULES\tUP\tCLOCK\tCIRCUIT\tOWED\tLEASES\tSHARE")
+	fmt.Fprintln(w, "INSTANCE\tVERSION\tRULES\tUP\tCLOCK\tCIRCUIT\tOWED\tLEASES\tLAG\tSHARE")
 	names := instanceNames(is.Instances)
 	for i := range is.Instances {
 		one := &is.Instances[i]
 		if !one.Known {
-			fmt.Fprintf(w, "%s\tunknown\t?\t?\t?\t?\t?\t?\t?\n", names[i])
+			fmt.Fprintf(w, "%s\tunknown\t?\t?\t?\t?\t?\t?\t?\t?\n", names[i])
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", names[i], orDash(one.Version), orDash(one.Rules),
-			upText(one), offsetText(one.Clock), circuitText(one.Circuit), one.Owed, leasesText(one), shareText(one.Counts))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", names[i], orDash(one.Version), orDash(one.Rules),
+			upText(one), offsetText(one.Clock), circuitText(one.Circuit), one.Owed, leasesText(one), lagText(one), shareText(one.Counts))
 	}
 	_ = w.Flush() // what does not reach standard output is not ours to mend
 	for _, warning := range is.Warnings {
@@ -132,6 +132,14 @@ func leasesText(one *admin.Instance) string {
 		return "0"
 	}
 	return fmt.Sprintf("%d (%s)", one.Leases, plural(int(one.LeasedEvents), "event"))
+}
+
+// lagText is how old what others know of its eventual limits is.
+func lagText(one *admin.Instance) string {
+	if one.Lag == 0 {
+		return "-"
+	}
+	return secondsText(one.Lag)
 }
 
 func shareText(counts int) string {

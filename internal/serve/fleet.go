@@ -40,7 +40,7 @@ func ListFleet(ctx context.Context, store *fleet.Store) (admin.Fleet, error) {
 func instanceOf(m *fleet.Member) admin.Instance {
 	is := admin.Instance{
 		ID: m.ID, Self: m.Self, Known: m.Known, Name: m.Name, Version: m.Version, Rules: m.Rules, Started: m.Started, Seen: m.Seen,
-		Owed: m.Owed, Leases: m.Leases, LeasedEvents: m.LeasedEvents, Counts: m.Instances,
+		Owed: m.Owed, Leases: m.Leases, LeasedEvents: m.LeasedEvents, Lag: m.Lag.Seconds(), Counts: m.Instances,
 	}
 	if m.Instances > 0 {
 		is.Share = 1 / float64(m.Instances)

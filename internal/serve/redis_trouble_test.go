@@ -105,7 +105,6 @@ func testRedisDown(t *testing.T, bin string) {
 `)
 	s := w.serveRedis("redis://" + server.Addr)
 	gateway, admin := s.ready()
-	s.await(1, "`consistency` of the rule `hot` does nothing here: eventual is not built yet: the counters in Redis are shared strictly")
 	s.await(1, "`on_partition` of the rule `hot` does nothing here: it is not built yet: a gateway that is cut off goes by on_store_failure")
 	for _, rule := range []string{"exact", "ahead", "parts"} {
 		if strings.Contains(s.logText(), "`"+rule+"`") {

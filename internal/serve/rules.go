@@ -233,10 +233,8 @@ func (s *server) unmet(set *rules.Set) (doubts diag.List) {
 			why = "there is no Redis to count instances in, and the rules do not say `instances`: this one has the whole limit"
 		case s.shared == nil:
 			why = "it says how a fleet shares counters, and those of this process are its own"
-		case n.Value == "strict" || n.Value == "leased":
+		case n.Value == "strict" || n.Value == "leased" || n.Value == "eventual":
 			continue
-		case n.Field == "consistency":
-			why = n.Value + " is not built yet: the counters in Redis are shared strictly"
 		default:
 			why = "it is not built yet: a gateway that is cut off goes by on_store_failure"
 		}

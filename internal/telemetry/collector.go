@@ -19,7 +19,7 @@ var (
 	decisionsDesc = describe("tidegate_decisions_total", "Decisions of rules on requests: an admitted request counts for every rule "+
 		"that it was held to, a refused one for the rule that refused it.", "rule", "outcome")
 	decidedDesc = describe("tidegate_decided_total", "Decisions on requests that are limited, by who made them: the store of the counters, "+
-		"local counters in its place, a remembered refusal, events leased ahead, a share of the limit, or the rule itself.", "by")
+		"local counters in its place, a remembered refusal, events leased ahead, a share of the limit, exchanged counts, or the rule itself.", "by")
 )
 
 func describe(name, help string, labels ...string) *prometheus.Desc {

@@ -8,7 +8,7 @@ import (
 )
 
 // origins is how many there are of who decides.
-const origins = int(tidegate.OriginSplit) + 1
+const origins = int(tidegate.OriginEventual) + 1
 
 // counters are one for each outcome, apart from those of other rules: 64 bytes are
 // what two processors fight for.

@@ -124,8 +124,8 @@ func (c *compiler) hold(r *Rule, spec tidegate.Spec, t told, pos Pos) {
 		c.fail(pos, "a leaky bucket makes requests wait, which Envoy does not do", "write `algorithm: token_bucket`")
 		return
 	}
-	if !spec.Terms.Handling.Consistency.Suits(spec.Algorithm) {
-		c.fail(pos, spec.Algorithm.String()+" can only be strict", "write `algorithm: token_bucket` or `algorithm: fixed_window`, or remove `consistency`")
+	if shared := spec.Terms.Handling.Consistency; !shared.Suits(spec.Algorithm) {
+		c.fail(pos, spec.Algorithm.String()+" cannot be "+shared.String(), domainfile.FittingHint(shared))
 		return
 	}
 	limit, err := tidegate.NewLimit(spec)

@@ -90,7 +90,7 @@ func TestOwnKeysThatCannotBe(t *testing.T) {
 	f("unit: second, requests_per_unit: 4294967295, tidegate: { algorithm: token_bucket }", "at most")
 	f("unit: minute, requests_per_unit: 5, tidegate: { limits: 6/minute }", "counted together")
 	f("unit: minute, requests_per_unit: 5, tidegate: { limits: { rate: 6/hour, algorithm: leaky_bucket } }", "makes requests wait")
-	f("unit: minute, requests_per_unit: 5, tidegate: { consistency: leased, limits: { rate: 6/hour, algorithm: sliding_log } }", "can only be strict")
+	f("unit: minute, requests_per_unit: 5, tidegate: { consistency: leased, limits: { rate: 6/hour, algorithm: sliding_log } }", "sliding_log cannot be leased")
 	f("unit: minute, requests_per_unit: 5, tidegate: { limits: { from: jwt.rpm, per: minute, max: 5, else: 1 } }", "does not come from a request")
 	f("tidegate: { limits: [5/minute, 6/hour], count_rejected: true }", "charged to none")
 	f("tidegate: { limits: unlimited }", "not a limit")

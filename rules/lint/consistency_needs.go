@@ -3,6 +3,7 @@ package lint
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/lang/diag"
@@ -16,17 +17,15 @@ func consistencyNeeds(p *pass) {
 			return
 		}
 		switch r.Consistency.Text {
-		case "leased", "split":
+		case "leased", "eventual", "split":
 			p.unfit(r, t)
 			if !r.Queues {
 				p.tooSmall(r, t)
 			}
-		case "eventual":
-			p.eventual(r, t)
 		}
 	})
 	for _, r := range p.file.Rules {
-		if r.Mode == rulefile.Disabled || r.Consistency == p.file.Consistency || r.Consistency.Text != "leased" && r.Consistency.Text != "split" {
+		if r.Mode == rulefile.Disabled || r.Consistency == p.file.Consistency || !slices.Contains([]string{"leased", "eventual", "split"}, r.Consistency.Text) {
 			continue
 		}
 		if r.Candidate != nil {
@@ -39,7 +38,7 @@ func consistencyNeeds(p *pass) {
 	}
 }
 
-// unfit tells of what was written and cannot be leased or split.
+// unfit tells of what was written and cannot be shared so.
 func (p *pass) unfit(r *rulefile.Rule, t rulefile.Terms) {
 	mode, name := r.Consistency.Text, diag.Quote(r.Name.Text)
 	if t.Queue != nil {
@@ -57,28 +56,37 @@ func (p *pass) unfit(r *rulefile.Rule, t rulefile.Terms) {
 }
 
 func (p *pass) unfitAlgorithm(r *rulefile.Rule, l rulefile.Limit) {
-	mode := r.Consistency.Text
-	if tidegate.Leased.Suits(l.Spec.Algorithm) {
-		return
+	mode, usual := r.Consistency.Text, tidegate.TokenBucket
+	suits := tidegate.Leased.Suits(l.Spec.Algorithm)
+	if mode == tidegate.Eventual.String() {
+		suits, usual = tidegate.Eventual.Suits(l.Spec.Algorithm), tidegate.SubWindows
 	}
 	switch {
+	case suits:
 	case !l.Auto:
 		p.fail(l.Pos, fmt.Sprintf("%s is counted by %s, which cannot be %s, so it is strict", diag.Quote(l.Text), l.Spec.Algorithm, mode),
-			"leave the algorithm out, for token_bucket, or write `consistency: strict`")
+			"leave the algorithm out, for "+usual.String()+", or write `consistency: strict`")
 	case !r.Queues:
 		p.warn(l.Pos, fmt.Sprintf("%s is too slow for a token bucket, so it is counted by %s and strict", diag.Quote(l.Text), l.Spec.Algorithm),
 			"use a quota, or remove `consistency: "+mode+"`")
 	}
 }
 
-// tooSmall tells of limits with too few events to be leased or split among the instances.
+// tooSmall tells of limits with too few events to be shared so among the instances.
 func (p *pass) tooSmall(r *rulefile.Rule, t rulefile.Terms) {
 	for _, l := range knownLimits(t) {
 		limit, err := tidegate.NewLimit(l.Spec)
+		n := p.file.Instances
+		if r.Consistency.Text == "eventual" {
+			if err == nil && tidegate.Eventual.Suits(l.Spec.Algorithm) && limit.Capacity() < int64(n) {
+				p.warn(l.Pos, fmt.Sprintf("%s has %d at once for %s, each of which may admit one before it hears of the others", l.label(), limit.Capacity(), rulefile.Instances(n)),
+					fmt.Sprintf("%s of %d or more, or remove `consistency: eventual`", raise(limit), n))
+			}
+			continue
+		}
 		if err != nil || !tidegate.Leased.Suits(l.Spec.Algorithm) {
 			continue
 		}
-		n := p.file.Instances
 		if r.Consistency.Text == "split" {
 			if limit.Capacity() < int64(n) {
 				p.warn(l.Pos, fmt.Sprintf("%s has %d at once for %s, so some have nothing to give while others have", l.label(), limit.Capacity(), rulefile.Instances(n)),
@@ -131,16 +139,4 @@ func leaseHint(l *tidegate.Limit, instances int) string {
 		}
 	}
 	return fmt.Sprintf("%s of %.0f or more, or ", raise(l), burst)
-}
-
-func (p *pass) eventual(r *rulefile.Rule, t rulefile.Terms) {
-	if t.Concurrency != nil {
-		p.warn(t.Concurrency.Pos, "slots cannot be counted eventually, so "+diag.Quote(r.Name.Text)+" is strict", "write `consistency: strict`, or remove it")
-	}
-	for _, l := range knownLimits(t) {
-		if l.Spec.Algorithm == tidegate.SlidingLog || l.Spec.Algorithm == tidegate.LeakyBucket {
-			p.warn(l.Pos, fmt.Sprintf("%s is counted by %s, of which nodes cannot exchange counts, so %s is strict", l.label(), l.Spec.Algorithm, diag.Quote(r.Name.Text)),
-				"write `{ rate: …, algorithm: sub_windows }`, or remove `consistency: eventual`")
-		}
-	}
 }

@@ -29,12 +29,19 @@ rules:
 `, "warning 19/hour", "warning 1000/second", "warning 1000/day")
 	f(`
 rules:
-  - { name: a, per: ip, limits: 10/minute, consistency: eventual }
-`, "warning 10/minute")
+  - { name: a, per: ip, limits: { rate: 10/minute, algorithm: token_bucket }, consistency: eventual }
+`, "error 10/minute")
+	f(`
+instances: 5
+rules:
+  - { name: a, per: ip, limits: 4/minute, consistency: eventual }
+  - { name: b, per: ip, quota: 4/day, consistency: eventual }
+  - { name: c, per: ip, limits: 5/minute, block: 1m, consistency: eventual }
+`, "warning 4/minute", "warning 4/day", "warning 1m")
 	f(`
 rules:
   - { name: a, per: ip, concurrency: { slots: 5, lease: 30s }, consistency: eventual }
-`, "warning concurrency")
+`, "error concurrency")
 	// One word suffices.
 	f(`
 instances: 5
@@ -42,7 +49,8 @@ rules:
   - { name: a, per: everyone, limits: 1000/second, consistency: leased }
   - { name: b, per: everyone, limits: { rate: 1000/second, burst: 40 }, consistency: leased }
   - { name: c, per: ip, limits: 5/second, quota: 1000/day, consistency: split }
-  - { name: d, per: ip, limits: 1000/minute, consistency: eventual }
+  - { name: d, per: ip, limits: 10/minute, consistency: eventual }
+  - { name: g, per: ip, limits: { rate: 10/minute, algorithm: sliding_window }, quota: 1000/day, consistency: eventual }
   - { name: e, per: ip, limits: 10/minute, consistency: strict }
   - { name: f, per: ip, limits: 10/minute }
 `)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain/eventual"
 	"tidegate.dev/tidegate/internal/chain/lease"
 	"tidegate.dev/tidegate/internal/chain/node"
 	"tidegate.dev/tidegate/internal/chain/queue"
@@ -19,6 +20,7 @@ type instance struct {
 	link     *link
 	node     *node.Node
 	lease    *lease.Store
+	eventual *eventual.Store
 	queue    *queue.Store
 	registry *registry.Registry
 	dead     atomic.Bool
@@ -52,9 +54,10 @@ func (r *run) newInstance(number int, known bool) *instance {
 		DenyEntries: denyEntries, Remember: remember, LocalBytes: localBytes, Skew: skew,
 	})
 	in.lease = lease.New(in.node, in.node, lease.Options{Instances: in.registry.Size})
-	in.queue = queue.New(split.New(in.lease, split.Options{
-		Members: in.registry.Standing, LocalBytes: localBytes,
-		Now: func() time.Time { return time.Now().Add(skew) },
+	own := func() time.Time { return time.Now().Add(skew) }
+	in.eventual = eventual.New(in.lease, eventual.Options{Tallies: in.link.Tallies(), Instances: in.registry.Size, Deadline: r.s.Deadline, Now: own})
+	in.queue = queue.New(split.New(in.eventual, split.Options{
+		Members: in.registry.Standing, LocalBytes: localBytes, Now: own,
 	}))
 	in.registry.Join()
 	return in
@@ -69,6 +72,7 @@ func (in *instance) crash() {
 
 func (in *instance) close() {
 	in.registry.Close()
+	in.eventual.Close()
 	in.lease.Close()
 	_ = in.node.Close()
 }

@@ -301,5 +301,8 @@ func (l *link) Entries(context.Context) ([]chain.Entry, error) { return nil, tid
 // Table implements chain.Shared: no simulated instance has one.
 func (l *link) Table() chain.Table { return nil }
 
+// Tallies implements chain.Shared.
+func (l *link) Tallies() chain.Tallies { return linkTallies{l} }
+
 // Shelf implements chain.Shared: rules of a simulation do not come from Redis.
 func (l *link) Shelf(string) chain.Shelf { return nil }

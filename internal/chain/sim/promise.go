@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain/eventual"
 	"tidegate.dev/tidegate/internal/chain/node"
 	"tidegate.dev/tidegate/internal/chain/split"
 )
@@ -57,6 +58,9 @@ func (l *load) check() (broken []string) {
 	}
 	if split.Is(l.Versions[0]) {
 		return append(broken, l.checkShares()...)
+	}
+	if eventual.Is(l.Versions[0]) {
+		return append(broken, l.checkEventual()...)
 	}
 	remembered, stretches := s.remembered(), l.stretches()
 	for key, log := range l.logs {

@@ -65,6 +65,8 @@ func random(seed uint64, from, to float64) Scenario {
 	for i := range 1 + r.IntN(2) {
 		s.Subjects = append(s.Subjects, r.subject(i, &s, offered/float64(i+1), versions))
 	}
+	own := &dice{rand.New(rand.NewPCG(seed, 0x6576656e7475616c))}
+	own.asEventual(s.Subjects)
 	return s
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/chain"
+	"tidegate.dev/tidegate/internal/chain/eventual/hub"
 	"tidegate.dev/tidegate/store/memory"
 )
 
@@ -28,12 +29,13 @@ type server struct {
 
 // state is what a server loses when it loses its memory.
 type state struct {
-	store  *memory.Store
-	held   map[tidegate.Handle]tidegate.Receipt // slots, by their names
-	marks  map[tidegate.Handle]time.Time        // names that were given back before they were taken
-	posted map[postName]uint64                  // the last number
-	roll   map[string]time.Time                 // instances, and until when they count
-	lent   lentBuckets
+	store   *memory.Store
+	held    map[tidegate.Handle]tidegate.Receipt // slots, by their names
+	marks   map[tidegate.Handle]time.Time        // names that were given back before they were taken
+	posted  map[postName]uint64                  // the last number
+	roll    map[string]time.Time                 // instances, and until when they count
+	lent    lentBuckets
+	tallies *hub.Hub // what instances have counted by themselves
 }
 
 type postName struct {
@@ -65,7 +67,7 @@ func (s *server) empty() state {
 	return state{
 		store: memory.Open(memory.Config{MaxBytes: s.bytes, Now: s.now}),
 		held:  map[tidegate.Handle]tidegate.Receipt{}, marks: map[tidegate.Handle]time.Time{},
-		posted: map[postName]uint64{}, roll: map[string]time.Time{}, lent: lentBuckets{},
+		posted: map[postName]uint64{}, roll: map[string]time.Time{}, lent: lentBuckets{}, tallies: hub.New(s.now),
 	}
 }
 
@@ -83,6 +85,7 @@ func (s *server) replicate(at time.Duration, dir string) error {
 	defer s.mu.Unlock()
 	r := &replica{state: s.empty(), file: filepath.Join(dir, at.String())}
 	r.state.lent = s.state.lent.clone()
+	r.state.tallies = s.state.tallies.Clone()
 	for name, number := range s.state.posted {
 		r.state.posted[name] = number
 	}

@@ -8,29 +8,25 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// foreign reports whether r is of what another instance decided.
-func (s *Store) foreign(r tidegate.Receipt) bool {
-	return r.Origin == tidegate.OriginSplit && r.Instance != s.instance
-}
-
 // Adjust implements tidegate.Store. What was taken from a share is given back there.
 func (s *Store) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
-	if s.foreign(r) {
+	if s.receipts.Foreign(r) {
 		return tidegate.ErrElsewhere
 	}
-	ours, here, theirs, there, errs := s.whose(r, checks)
-	if len(here) > 0 {
-		now, at := s.now(), ours.At
-		if ours.IsLatest() {
+	v := s.whose(r, checks)
+	errs := v.Err
+	if len(v.Here) > 0 {
+		now, at := s.now(), v.Ours.At
+		if v.Ours.IsLatest() {
 			at = now.steady
 		}
-		for i := range here {
-			here[i] = s.scaled(here[i], at, now)
+		for i := range v.Here {
+			v.Here[i] = s.scaled(v.Here[i], at, now)
 		}
-		errs = errors.Join(errs, s.local.Adjust(ctx, ours, here))
+		errs = errors.Join(errs, s.local.Adjust(ctx, v.Ours, v.Here))
 	}
-	if len(there) > 0 {
-		errs = errors.Join(errs, s.Backend.Adjust(ctx, theirs, there))
+	if len(v.There) > 0 {
+		errs = errors.Join(errs, s.Backend.Adjust(ctx, v.Theirs, v.There))
 	}
 	return errs
 }
@@ -62,17 +58,17 @@ func (s *Store) scaled(c tidegate.Check, at int64, now moment) tidegate.Check {
 
 // Renew implements tidegate.Renewer. Slots are not counted in shares.
 func (s *Store) Renew(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
-	if s.foreign(r) {
+	if s.receipts.Foreign(r) {
 		return tidegate.ErrElsewhere
 	}
 	if s.o.Whole {
 		return s.local.Renew(ctx, r, checks)
 	}
-	_, _, theirs, there, _ := s.whose(r, checks)
-	if len(there) == 0 {
+	v := s.whose(r, checks)
+	if len(v.There) == 0 {
 		return nil
 	}
-	return s.Backend.Renew(ctx, theirs, there)
+	return s.Backend.Renew(ctx, v.Theirs, v.There)
 }
 
 // Reset implements tidegate.Resetter. Of a limit that is counted in shares, the one of this

@@ -75,7 +75,7 @@ func (s *splitting) back(r tidegate.Receipt, checks []tidegate.Check) tidegate.R
 			return r
 		}
 	}
-	r.Origin, r.Instance = tidegate.OriginSplit, s.instance
+	s.receipts.Sign(&r)
 	return r
 }
 

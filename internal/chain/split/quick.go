@@ -29,6 +29,6 @@ func (s *Store) takeQuick(ctx context.Context, checks []tidegate.Check, copies i
 	}
 	d, err = s.local.TakeOne(ctx, c.Key, c.Limit, c.Cost*last.n, c.MaxWait)
 	d.Remaining /= last.n
-	d.Receipt.Origin, d.Receipt.Instance = tidegate.OriginSplit, s.instance
+	s.receipts.Sign(&d.Receipt)
 	return d, true, err
 }

@@ -51,7 +51,7 @@ func (s *Store) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.D
 	}
 	one.taken = d.Receipt
 	if apart := d.Receipt.Apart; apart != nil {
-		one.taken = tidegate.Receipt{At: d.Receipt.At + apart.Local[s.name(&p.own[0])]}
+		one.taken = tidegate.Receipt{At: d.Receipt.At + apart.Local[s.receipts.Name(&p.own[0])]}
 	}
 	one.charged = s.chargedOf(p, &d)
 	if !one.below {
@@ -101,7 +101,7 @@ func (s *Store) Settle(ctx context.Context, r tidegate.Receipt, actual int64) er
 	switch {
 	case actual < 0:
 		return s.local.Settle(ctx, r, actual) // says what is wrong
-	case s.foreign(r):
+	case s.receipts.Foreign(r):
 		return tidegate.ErrElsewhere
 	}
 	one, ok := s.estimates.Take(r.Handle, s.elapsed())
@@ -109,7 +109,7 @@ func (s *Store) Settle(ctx context.Context, r tidegate.Receipt, actual int64) er
 		if r.Origin == tidegate.OriginSplit {
 			return tidegate.ErrSettled
 		}
-		r.Apart = without(r.Apart)
+		r.Apart = s.receipts.Without(r.Apart)
 		return s.Backend.Settle(ctx, r, actual)
 	}
 	var errs error
@@ -120,7 +120,7 @@ func (s *Store) Settle(ctx context.Context, r tidegate.Receipt, actual int64) er
 		errs = errors.Join(errs, s.local.Adjust(ctx, taken, []tidegate.Check{c.check}))
 	}
 	if one.below {
-		r.Apart = without(r.Apart)
+		r.Apart = s.receipts.Without(r.Apart)
 		errs = errors.Join(errs, s.Backend.Settle(ctx, r, actual))
 	}
 	return errs

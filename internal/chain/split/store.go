@@ -52,7 +52,7 @@ type Store struct {
 	local     *memory.Store
 	start     time.Time
 	offset    uint64 // instead of a rank that is not known
-	instance  uint64 // of what is decided here
+	receipts  share.Receipts
 	history   history
 	seeding   sync.Mutex // serializes seed
 	sizes     share.Sizes
@@ -72,7 +72,8 @@ func New(inner chain.Backend, o Options) *Store {
 	}
 	s := &Store{
 		Backend: inner, o: o, local: o.Local, start: time.Now(),
-		offset: rand.Uint64(), instance: tidegate.NewHandle()[0] | 1,
+		offset:   rand.Uint64(),
+		receipts: share.Receipts{Mark: mark, Origin: tidegate.OriginSplit, Instance: tidegate.NewHandle()[0] | 1},
 	}
 	if s.local == nil {
 		s.local = memory.Open(memory.Config{MaxBytes: o.LocalBytes, Now: o.Now})
@@ -130,7 +131,7 @@ func (s *Store) take(ctx context.Context, p *part, checks []tidegate.Check, n in
 	if err != nil {
 		return tidegate.Decision{}, err
 	}
-	own.Receipt.Origin, own.Receipt.Instance = tidegate.OriginSplit, s.instance
+	s.receipts.Sign(&own.Receipt)
 	switch {
 	case len(p.rest) == 0:
 		return own, nil
@@ -150,19 +151,12 @@ func (s *Store) take(ctx context.Context, p *part, checks []tidegate.Check, n in
 	if err != nil || !d.OK {
 		return d, err
 	}
-	return s.mixed(&d, &own, p), nil
+	return s.receipts.Mixed(&d, &own, p.own), nil
 }
 
 // countRejected charges what the shares refused to the limits below that count it.
 func (s *Store) countRejected(ctx context.Context, rest []tidegate.Check, n int) {
-	var all []tidegate.Check
-	for _, c := range rest {
-		if c.Limit.CountRejected && !c.Advisory && c.Cost > 0 && c.Cost <= c.Limit.Events-c.Floor {
-			c.Cost = min(c.Cost*int64(n), c.Limit.Events)
-			all = append(all, c)
-		}
-	}
-	if len(all) > 0 {
+	if all := share.CountsRejected(rest, n); len(all) > 0 {
 		_ = s.Backend.Adjust(ctx, tidegate.Receipt{}, all) // refused it is in any case
 	}
 }

@@ -35,8 +35,9 @@ type Instance struct {
 	Owed         int64   `json:"owed"` // counters that something is still to be charged to
 	Leases       int     `json:"leases"`
 	LeasedEvents int64   `json:"leased_events"`
-	Counts       int     `json:"counts"` // instances, this one included
-	Share        float64 `json:"share"`  // of a limit, where it decides alone
+	Lag          float64 `json:"lag_seconds,omitempty"` // how old what others know of its eventual limits is
+	Counts       int     `json:"counts"`                // instances, this one included
+	Share        float64 `json:"share"`                 // of a limit, where it decides alone
 }
 
 // Clock is how far the clock of an instance is ahead of that of Redis.

@@ -138,7 +138,7 @@ func (s *server) planKeys(ctx context.Context, p *Plan, carried []rules.Carried)
 			names[i] = s.KeysOf(carried[i].Rule)
 		}
 		if tallies[i].split() && s.Fleet != nil {
-			p.Unknown = "limits with `consistency: split` are counted by each instance by itself, and their keys are not looked at"
+			p.Unknown = "limits with `consistency: split` or `eventual` are counted by each instance by itself, and their keys are not looked at"
 		}
 	}
 	seen, err := s.Survey.Survey(ctx, asked, names, func(i int, key string, left []int64) { tallies[i].add(key, left) })

@@ -49,7 +49,8 @@ func newTally(c *rules.Carried) *tally {
 // split reports whether instances count by themselves.
 func (t *tally) split() bool {
 	return slices.ContainsFunc(t.asked, func(c tidegate.Check) bool {
-		return c.Limit.Terms != nil && c.Limit.Terms.Handling.Consistency == tidegate.Split
+		terms := c.Limit.Terms
+		return terms != nil && (terms.Handling.Consistency == tidegate.Split || terms.Handling.Consistency == tidegate.Eventual)
 	})
 }
 

@@ -73,8 +73,8 @@ func (r *reader) own(f yamltree.Field, l *RateLimit) {
 	if word, ok := r.word(o, "algorithm", algorithms...); ok {
 		own.Algorithm, _ = tidegate.ParseAlgorithm(word)
 	}
-	if word, ok := r.word(o, "consistency", "strict", "leased", "split"); ok {
-		own.Consistency = map[string]tidegate.Consistency{"strict": tidegate.Strict, "leased": tidegate.Leased, "split": tidegate.Split}[word]
+	if word, ok := r.word(o, "consistency", "strict", "leased", "eventual", "split"); ok {
+		own.Consistency = map[string]tidegate.Consistency{"strict": tidegate.Strict, "leased": tidegate.Leased, "eventual": tidegate.Eventual, "split": tidegate.Split}[word]
 	}
 	if o.has("count_rejected") {
 		said := r.yes(o, "count_rejected")
@@ -161,6 +161,14 @@ func (r *reader) fitting(o object, own *Own) {
 		r.fail(o.key("count_rejected"), "`count_rejected` means nothing to several limits: what one refuses is charged to none", "remove `limits` or `count_rejected`")
 	}
 	if !own.Consistency.Suits(a) {
-		r.fail(o.key("consistency"), a.String()+" can only be strict", "write `algorithm: token_bucket` or `algorithm: fixed_window`, or remove `consistency`")
+		r.fail(o.key("consistency"), a.String()+" cannot be "+own.Consistency.String(), FittingHint(own.Consistency))
 	}
+}
+
+// FittingHint says which algorithms can be shared so.
+func FittingHint(c tidegate.Consistency) string {
+	if c == tidegate.Eventual {
+		return "write `algorithm: sub_windows` or `algorithm: fixed_window`, or remove `consistency`"
+	}
+	return "write `algorithm: token_bucket` or `algorithm: fixed_window`, or remove `consistency`"
 }

@@ -48,7 +48,8 @@ func (d *decoder) rule(n *yamltree.Node) {
 	p := d.policies(o, d.fallback)
 	r.OnStoreFailure, r.OnFull, r.Consistency, r.OnPartition = p.onStoreFailure, p.onFull, p.consistency, p.onPartition
 	r.Layers = p.layers
-	d.mayBucket = modes[r.Consistency.Text] != tidegate.Strict
+	c := modes[r.Consistency.Text]
+	d.mayBucket = c == tidegate.Leased || c == tidegate.Split
 	d.mode(o, r)
 	r.InsteadOf = d.names(o, "instead_of", "write the rule that this one replaces: `instead_of: api`")
 	if o.has("deny") {

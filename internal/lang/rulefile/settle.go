@@ -113,8 +113,10 @@ func (r *Rule) settle(expired []Branch) {
 // auto is the algorithm of limits that name none; unfit means that one of them is too slow
 // for a bucket.
 func (r *Rule) auto(large, unfit bool) tidegate.Algorithm {
-	switch {
-	case r.Shares() != tidegate.Strict && !unfit:
+	switch c := r.Shares(); {
+	case c == tidegate.Eventual:
+		return tidegate.SubWindows
+	case c != tidegate.Strict && !unfit:
 		return tidegate.TokenBucket
 	case large:
 		return tidegate.SubWindows

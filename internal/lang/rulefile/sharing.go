@@ -9,7 +9,7 @@ import (
 )
 
 // modes are the words of `consistency` that are built beside strict.
-var modes = map[string]tidegate.Consistency{"leased": tidegate.Leased, "split": tidegate.Split}
+var modes = map[string]tidegate.Consistency{"leased": tidegate.Leased, "eventual": tidegate.Eventual, "split": tidegate.Split}
 
 // Shares returns how the rule says that a fleet shares the counters of its limits. A rule in
 // which requests wait for their turn is strict, in all branches alike: they share counters.

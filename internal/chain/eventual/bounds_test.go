@@ -1,0 +1,117 @@
+package eventual
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// bound is by how much a limit may be exceeded, as docs/consistency.md says: half of what is offered
+// between two exchanges, and a request for each instance.
+func bound(n int, perSecond float64, latency time.Duration) float64 {
+	return float64(n-1)/float64(2*n)*perSecond*(DefaultInterval+2*latency).Seconds() + float64(n)
+}
+
+// Under three times the load, with any number of instances, at any distance, however wrong their
+// clocks are: the limit is exceeded by no more than the bound, and used up.
+func TestOverload(t *testing.T) {
+	for _, a := range algorithms {
+		for _, n := range []int{1, 2, 3, 8, 20} {
+			for _, latency := range []time.Duration{0, time.Millisecond, 10 * time.Millisecond} {
+				for _, skew := range []time.Duration{0, 3 * time.Second} {
+					t.Run(fmt.Sprintf("%s/%d/%s/%s", a, n, latency, skew), func(t *testing.T) {
+						synctest.Test(t, func(t *testing.T) {
+							f := newFleet(t, n, latency, func(i int) time.Duration { return skew * time.Duration(i%3-1) })
+							defer f.close()
+							l := limitOf(a, 2000, 2*time.Second)
+							f.press(l, 3000, 5*time.Second, false)
+							worst, most := over(l, f.admitted), bound(n, 3000, latency)
+							t.Logf("over by %.1f %%, bound %.1f %%", worst/20, most/20)
+							if worst > most {
+								t.Errorf("over by %.0f, want at most %.0f", worst, most)
+							}
+							least := 2000 * 2 // whole windows
+							if a == tidegate.Quota {
+								least = 2000
+							}
+							if len(f.admitted) < least {
+								t.Errorf("%d admitted, want at least %d", len(f.admitted), least)
+							}
+						})
+					})
+				}
+			}
+		}
+	}
+}
+
+// At nine tenths of the limit nobody is refused, on all instances alike or on one alone.
+func TestBelowTheLimit(t *testing.T) {
+	for _, a := range algorithms {
+		for _, n := range []int{1, 2, 3, 8, 20} {
+			for _, events := range []int64{20, 200, 2000} {
+				for _, one := range []bool{false, true} {
+					t.Run(fmt.Sprintf("%s/%d/%d/%v", a, n, events, one), func(t *testing.T) {
+						synctest.Test(t, func(t *testing.T) {
+							f := newFleet(t, n, time.Millisecond, nil)
+							defer f.close()
+							l := limitOf(a, events, 2*time.Second)
+							lasts := 5 * time.Second
+							if a == tidegate.Quota {
+								lasts = 2 * time.Second
+							}
+							f.press(l, 0.9*float64(events)/2, lasts, one)
+							if f.refused > 0 {
+								t.Errorf("%d refused, %d admitted", f.refused, len(f.admitted))
+							}
+						})
+					})
+				}
+			}
+		}
+	}
+}
+
+// Keys that are asked for seldom, at many instances, are held to the limit: whoever does not know what
+// others have counted asks.
+func TestSeldom(t *testing.T) {
+	for _, a := range algorithms {
+		t.Run(a.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFleet(t, 50, time.Millisecond, nil)
+				defer f.close()
+				l := limitOf(a, 10, 2*time.Second)
+				f.press(l, 25, 20*time.Second, false) // each is asked every two seconds
+				if worst := over(l, f.admitted); worst > 3 {
+					t.Errorf("over by %.0f", worst)
+				}
+			})
+		})
+	}
+}
+
+// A whole burst on an instance passes if others ask for nothing.
+func TestBurst(t *testing.T) {
+	for _, a := range algorithms {
+		for _, events := range []int64{1, 5, 100} {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFleet(t, 8, time.Millisecond, nil)
+				defer f.close()
+				l := limitOf(a, events, 2*time.Second)
+				for range events {
+					f.ask(3, "one", l)
+				}
+				if f.refused > 0 || f.ask(3, "one", l) {
+					t.Errorf("%s: %d of %d refused, or one more passes", a, f.refused, events)
+				}
+				time.Sleep(DefaultInterval + 10*time.Millisecond)
+				if f.ask(5, "one", l) {
+					t.Errorf("%s: another instance does not know of it", a)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package eventual
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/algo"
+	"tidegate.dev/tidegate/internal/chain"
+	"tidegate.dev/tidegate/store/memory"
+)
+
+// counter is what this instance knows of one key under one limit. The memory store has the sum of
+// it, by which requests are decided.
+type counter struct {
+	name   counterName
+	order  uint64 // several are locked in this order
+	weight int    // see table
+
+	mu    sync.Mutex
+	limit *tidegate.Limit // the version that was asked for last
+	gone  bool            // it is no longer in the table
+	// counts are of the windows that matter, the oldest first.
+	counts []count
+	last   struct { // window that was asked for
+		limit *tidegate.Limit
+		window
+	}
+
+	instance   [2]uint64 // whose counts these are; another one if they begin anew
+	number     uint64    // of the last tally
+	generation int64
+
+	asked     int64         // events since the last tally
+	demand    int64         // events in an interval, as the last tally said
+	others    int64         // the same of all other instances
+	touched   time.Duration // when it was last asked
+	collected time.Duration // when the last tally was made
+	told      time.Duration // when the last one was made that was answered; 0: none was
+
+	failed         time.Duration // when a tally was not answered; 0: the last one was
+	queued, urgent bool          // it waits for an exchange; see queue
+	answered       chan struct{} // closed after the next one, if somebody waits for that
+}
+
+// count is what a window has.
+type count struct {
+	window
+	own    int64 // of this instance
+	sent   int64 // of that, what the store is known to have
+	others int64 // of all other instances
+}
+
+func newInstance() [2]uint64 { return tidegate.NewHandle() }
+
+// windowAtLocked is windowAt, which remembers the last one: those of calendars take long to find.
+func (c *counter) windowAtLocked(l *tidegate.Limit, us int64) window {
+	if w := &c.last; w.limit != l || us < w.start || us >= w.end {
+		w.limit, w.window = l, windowAt(l, us)
+	}
+	return c.last.window
+}
+
+// atLocked returns the count of a window, which is added if needed.
+func (c *counter) atLocked(w window) *count {
+	i := len(c.counts)
+	for i > 0 && c.counts[i-1].start > w.start {
+		i--
+	}
+	if i > 0 && c.counts[i-1].start == w.start {
+		return &c.counts[i-1]
+	}
+	c.counts = slices.Insert(c.counts, i, count{window: w})
+	return &c.counts[i]
+}
+
+// addLocked counts events at an instant in ticks.
+func (c *counter) addLocked(l *tidegate.Limit, at, events int64) {
+	c.atLocked(c.windowAtLocked(l, at/algo.Micro)).own += events
+}
+
+// takeBackLocked takes back events of this instance that were counted at an instant; before 0, those
+// counted last. It returns how many that are.
+func (c *counter) takeBackLocked(l *tidegate.Limit, at, events int64) (taken int64) {
+	for i := len(c.counts) - 1; i >= 0 && taken < events; i-- {
+		one := &c.counts[i]
+		if at >= 0 && c.windowAtLocked(l, at/algo.Micro).start != one.start {
+			continue
+		}
+		n := min(events-taken, one.own)
+		one.own -= n
+		taken += n
+	}
+	return taken
+}
+
+// unsentLocked is what the store has not been told of, of the windows that matter.
+func (c *counter) unsentLocked(us int64) (sum int64) {
+	for i := len(c.counts) - 1; i >= 0; i-- {
+		if one := &c.counts[i]; one.over > us {
+			sum += one.own - one.sent
+		}
+	}
+	return max(sum, 0)
+}
+
+// dropLocked forgets windows that matter no more.
+func (c *counter) dropLocked(us int64) {
+	c.counts = slices.DeleteFunc(c.counts, func(one count) bool { return one.over <= us })
+}
+
+// shareLocked is which share of what is left this instance may take before the next exchange, 0 to
+// 1. It goes by the demand of all who have told theirs of late, and is not less than what every
+// instance would have if all asked alike. That is its share, too, if it does not know: the store
+// does not answer.
+func (c *counter) shareLocked(fresh bool, instances int) float64 {
+	equal := 1 / float64(max(instances, 1))
+	switch {
+	case !fresh:
+		return equal
+	case c.others == 0:
+		return 1
+	}
+	return max(float64(c.demand)/float64(c.demand+c.others), equal)
+}
+
+// silence is after how long without an answer an instance goes by another name: the store forgets
+// those who were silent for twice as long.
+const silence = 30 * time.Minute
+
+// tallyLocked makes the next tally.
+func (c *counter) tallyLocked(now, interval time.Duration, us int64) chain.Tally {
+	if c.told > 0 && now-c.told > silence {
+		c.beginAnewLocked()
+	}
+	c.dropLocked(us)
+	elapsed := min(max(now-c.collected, interval/quick), 10*interval)
+	if c.collected == 0 {
+		elapsed = interval
+	}
+	c.demand = max(int64(float64(c.asked)*float64(interval)/float64(elapsed)), c.demand/2)
+	c.asked, c.collected = 0, now
+	c.number++
+	t := chain.Tally{
+		Limit: c.limit, Key: c.name.key, Instance: c.instance, Number: c.number, Generation: c.generation,
+		Demand: c.demand, DemandLasts: 3 * interval,
+	}
+	for _, one := range c.counts {
+		if one.own > 0 || one.sent > 0 {
+			t.Parts = append(t.Parts, chain.TallyPart{Start: one.start, End: one.over, Count: one.own})
+		}
+	}
+	return t
+}
+
+// beginAnewLocked begins another count under another name. What the store has been told of stays
+// with the old one.
+func (c *counter) beginAnewLocked() {
+	for i := range c.counts {
+		one := &c.counts[i]
+		one.others += one.sent
+		one.own, one.sent = max(one.own-one.sent, 0), 0
+	}
+	c.instance, c.number = newInstance(), 0
+}
+
+// heardLocked notes the answer to a tally.
+func (c *counter) heardLocked(t *chain.Tally, us int64) {
+	a := &t.Answer
+	counted := a.Generation <= t.Generation
+	if !counted { // somebody has reset it: what was told before is gone
+		for i := range c.counts {
+			c.counts[i].own = max(c.counts[i].own-c.counts[i].sent, 0)
+			c.counts[i].sent = 0
+		}
+		c.instance, c.number, c.generation = newInstance(), 0, a.Generation
+	}
+	for i := range c.counts {
+		c.counts[i].others = 0
+	}
+	if counted {
+		for _, p := range t.Parts {
+			one := c.atLocked(window{start: p.Start, over: p.End})
+			one.sent = p.Count
+			one.others = -p.Count // the total includes it
+		}
+	}
+	for _, p := range a.Totals {
+		c.atLocked(c.windowOfLocked(p.Start)).others += p.Count
+	}
+	for i := range c.counts {
+		c.counts[i].others = max(c.counts[i].others, 0)
+	}
+	c.others, c.told = a.Demand, c.collected
+	c.dropLocked(us)
+}
+
+// windowOfLocked is the window with that start. Another version of the limit may have counted it in
+// longer or shorter ones: its start is its name in any case.
+func (c *counter) windowOfLocked(start int64) window {
+	w := windowAt(c.limit, start)
+	w.start = start
+	return w
+}
+
+// knownLocked is what all instances are known to have counted.
+func (c *counter) knownLocked(us int64) []memory.Count {
+	all := make([]memory.Count, 0, len(c.counts))
+	for _, one := range c.counts {
+		if one.over > us && one.start <= us {
+			all = append(all, memory.Count{At: time.UnixMicro(one.start), Events: one.own + one.others})
+		}
+	}
+	return all
+}

@@ -1,0 +1,13 @@
+package hub
+
+import (
+	"testing"
+	"time"
+
+	"tidegate.dev/tidegate/internal/chain"
+	"tidegate.dev/tidegate/internal/dev/tallytest"
+)
+
+func TestConformance(t *testing.T) {
+	tallytest.Run(t, func(*testing.T) chain.Tallies { return New(time.Now) })
+}

@@ -1,0 +1,143 @@
+package eventual
+
+import (
+	"hash/maphash"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// table is where counters are found. It is bounded: a counter that was told of and is not asked for
+// makes room first, as the store has what it counts.
+type table struct {
+	seed      maphash.Seed
+	shards    [shards]shard
+	most      int // weight of a shard
+	order     atomic.Uint64
+	forgotten atomic.Int64
+}
+
+const shards = 64
+
+type shard struct {
+	mu     sync.Mutex
+	all    map[counterName]*counter
+	weight int
+}
+
+type counterName struct{ identity, key string }
+
+// windowsOfWeight is how many windows weigh as much as a counter itself.
+const windowsOfWeight = 16
+
+func (t *table) open(seed maphash.Seed, keys int) {
+	t.seed, t.most = seed, max(keys/shards, 1)
+	for i := range t.shards {
+		t.shards[i].all = make(map[counterName]*counter)
+	}
+}
+
+func (t *table) shard(key string) *shard { return &t.shards[maphash.String(t.seed, key)%shards] }
+
+// find returns the counter of a check, which is made if needed; nil means that there is no room.
+func (t *table) find(s *Store, check *tidegate.Check) (c *counter, full tidegate.Decision) {
+	name := counterName{check.Limit.Identity(), check.Key}
+	sh := t.shard(check.Key)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if c := sh.all[name]; c != nil {
+		return c, full
+	}
+	weight := 1 + windowsOf(check.Limit)/windowsOfWeight
+	for sh.weight+weight > t.most && len(sh.all) > 0 {
+		if !t.evictLocked(s, sh, check.Limit.OnFull == tidegate.RefuseNew) {
+			return nil, tidegate.Decision{Err: tidegate.ErrFull, Limit: check.Limit, RetryAfter: time.Second}
+		}
+	}
+	name.key = strings.Clone(name.key) // the caller may use its memory again
+	c = &counter{name: name, order: t.order.Add(1), weight: weight, limit: check.Limit, instance: newInstance()}
+	sh.all[name] = c
+	sh.weight += weight
+	return c, full
+}
+
+// How many counters are looked at for one that can go: sample, or more until there is one that the store
+// knows.
+const (
+	sample    = 16
+	maxSample = 512
+)
+
+// evictLocked removes a counter: of some, the one that was not asked for for longest, if one has
+// nothing that the store does not know. Otherwise it removes one that has, unless keep is set, and
+// reports false then.
+func (t *table) evictLocked(s *Store, sh *shard, keep bool) bool {
+	var sent, unsent *counter
+	looked, us := 0, s.clock.now().UnixMicro()
+	for _, c := range sh.all {
+		if !c.mu.TryLock() {
+			continue // it is being asked
+		}
+		best := &unsent
+		if c.unsentLocked(us) == 0 && (c.told > 0 || len(c.counts) == 0 || c.counts[len(c.counts)-1].over <= us) {
+			best = &sent
+		}
+		if *best == nil || c.touched < (*best).touched {
+			if *best != nil {
+				(*best).mu.Unlock()
+			}
+			*best = c
+		} else {
+			c.mu.Unlock()
+		}
+		if looked++; looked >= sample && (sent != nil || looked >= maxSample) {
+			break
+		}
+	}
+	if sent != nil && unsent != nil {
+		unsent.mu.Unlock()
+		unsent = nil
+	}
+	c := sent
+	if c == nil {
+		if c = unsent; c == nil {
+			return false
+		}
+		if keep {
+			c.mu.Unlock()
+			return false
+		}
+		t.forgotten.Add(1)
+	}
+	defer c.mu.Unlock()
+	t.removeLocked(s, sh, c)
+	return true
+}
+
+// removeLocked removes a counter, which is locked.
+func (t *table) removeLocked(s *Store, sh *shard, c *counter) {
+	c.gone = true
+	c.wakeLocked()
+	delete(sh.all, c.name)
+	sh.weight -= c.weight
+	_ = s.local.Recount(c.name.key, c.limit, nil) // of a limit that was asked about before
+}
+
+// each calls do with every counter, one shard after the other, without any lock.
+func (t *table) each(do func(*counter)) {
+	for i := range t.shards {
+		sh := &t.shards[i]
+		sh.mu.Lock()
+		all := make([]*counter, 0, len(sh.all))
+		for _, c := range sh.all {
+			all = append(all, c)
+		}
+		sh.mu.Unlock()
+		for _, c := range all {
+			do(c)
+		}
+	}
+}

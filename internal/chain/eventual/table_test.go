@@ -1,0 +1,78 @@
+package eventual
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// A flood of keys is held in so much memory, whatever becomes of the store; keys that the store knows
+// of make room, and are what they were when they come back.
+func TestBoundOfKeys(t *testing.T) {
+	for _, a := range algorithms {
+		for _, away := range []bool{false, true} {
+			t.Run(fmt.Sprint(a, away), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					f := newFleet(t, 1, 0, nil)
+					defer f.close()
+					s := f.nodes[0]
+					l := limitOf(a, 1, time.Hour)
+					s.table.most = 40 * (1 + windowsOf(l)/windowsOfWeight) // of 64 shards
+					f.ask(0, "first", l)
+					time.Sleep(2 * DefaultInterval)
+					f.wires[0].setAway(away)
+					for i := range 20_000 {
+						if i%500 == 0 {
+							time.Sleep(2 * DefaultInterval)
+						}
+						f.ask(0, fmt.Sprint(i), l)
+					}
+					is := s.Status()
+					if most := 40 * shards; is.Keys > most {
+						t.Errorf("%d keys are held, want at most %d", is.Keys, most)
+					}
+					if forgets := is.Forgotten > 0; forgets != away {
+						t.Errorf("%d keys are forgotten that the store does not know of", is.Forgotten)
+					}
+					if !away && f.ask(0, "first", l) {
+						t.Error("a key that had to make room begins afresh")
+					}
+				})
+			})
+		}
+	}
+}
+
+// Where the limit says so, new keys are refused instead.
+func TestRefuseNew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, 0, nil)
+		defer f.close()
+		f.wires[0].setAway(true)
+		s := f.nodes[0]
+		s.table.most = 1
+		spec := limitOf(tidegate.FixedWindow, 5, time.Hour).Spec
+		spec.OnFull = tidegate.RefuseNew
+		l := tidegate.MustLimit(spec)
+		full := 0
+		for i := range 1000 {
+			d, err := s.Take(context.Background(), []tidegate.Check{{Key: fmt.Sprint(i), Limit: l, Cost: 1}}, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if errors.Is(d.Err, tidegate.ErrFull) {
+				full++
+			} else if !d.OK {
+				t.Errorf("%+v", d)
+			}
+		}
+		if is := s.Status(); full != 1000-is.Keys || is.Keys > shards || is.Forgotten > 0 {
+			t.Errorf("%d refused, %+v", full, is)
+		}
+	})
+}

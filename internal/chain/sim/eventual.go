@@ -1,0 +1,89 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain/eventual"
+)
+
+// checkEventual holds a limit that is eventual to what docs/consistency.md says of it. If nothing is
+// the matter, every instance knows what all have admitted some intervals ago: the limit is exceeded by
+// no more than what was admitted since. Otherwise each has its share.
+func (l *load) checkEventual() (broken []string) {
+	r, s := l.run, l.run.s
+	trip := s.Network.Latency + s.Network.Jitter
+	unknown := 3*eventual.DefaultInterval + 3*trip + tick
+	// Windows begin by clocks that were compared a few seconds ago, over half a round trip.
+	clocks := trip + time.Duration(0.002*float64(10*time.Second))
+	calm := len(s.Faults) == 0 && s.tolerance() == 0 && s.Server.PerCall == 0
+	for key, log := range l.logs {
+		slices.SortFunc(log, func(a, b admission) int { return cmp.Compare(a.at, b.at) })
+		law, first := newLaw(l.Versions), 0
+		fixed := float64(l.Cost) * float64(most(log, clocks)+s.Nodes)
+		if !calm {
+			fixed += l.sharesApart() + float64(l.Cost)*float64(most(log, time.Second))
+		}
+		for i, a := range log {
+			over := law.admit(a.at+r.start.UnixNano(), float64(l.Cost))
+			for log[first].at < a.at-unknown.Nanoseconds() {
+				first++
+			}
+			if allowed := fixed + float64(l.Cost)*float64(i+1-first); over > allowed {
+				broken = append(broken, fmt.Sprintf("%s, %s: %.4g more than the limit at %s, want at most %.4g, which instances could not know of (%d admitted)",
+					l.Name, l.keys[key], over, time.Duration(a.at-r.clock(0)).Round(time.Microsecond), allowed, len(log)))
+				break
+			}
+		}
+	}
+	return broken
+}
+
+// sharesApart is how much more than the limit instances admit that do not hear of each other: what
+// those that are cut off have of it, beside all others. An instance that starts knows neither the
+// others nor what was used, and so does a server.
+func (l *load) sharesApart() float64 {
+	limits := 1.0
+	for _, f := range l.run.s.Faults {
+		switch f.Kind {
+		case Crash:
+			limits += float64(len(l.run.hit(f)))
+		case Empty, Failover:
+			limits++
+		}
+	}
+	return limits * float64(l.Versions[0].Capacity())
+}
+
+// most is how many admissions there are at most in a stretch of so much time.
+func most(log []admission, within time.Duration) (n int) {
+	first := 0
+	for i, a := range log {
+		for log[first].at < a.at-within.Nanoseconds() {
+			first++
+		}
+		n = max(n, i+1-first)
+	}
+	return n
+}
+
+// eventually are the terms of limits that are eventual.
+var eventually = &tidegate.Terms{Handling: tidegate.Handling{Consistency: tidegate.Eventual}}
+
+// asEventual makes some limits eventual, of those that have one version and are strict. It draws from
+// dice of its own, so that the rest of a scenario is the same without it.
+func (r *dice) asEventual(all []Subject) {
+	for i := range all {
+		sub := &all[i]
+		v := sub.Versions[0]
+		if len(sub.Versions) > 1 || v.Terms != nil || !tidegate.Eventual.Suits(v.Algorithm) || !r.one(2) {
+			continue
+		}
+		sub.Versions = []*tidegate.Limit{tidegate.MustLimit(tidegate.Spec{
+			Name: v.Name, Events: v.Events, Period: v.Period, Algorithm: v.Algorithm, Parts: v.Parts, Calendar: v.Calendar, Terms: eventually,
+		})}
+	}
+}

@@ -1,0 +1,73 @@
+package memory
+
+import (
+	"fmt"
+	"runtime"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/algo"
+)
+
+// Count is how many events were counted at an instant.
+type Count struct {
+	At     time.Time // anywhere in the window, or in the part of one, that has them
+	Events int64
+}
+
+// Recount replaces what a key has used of a limit by counts, the oldest first, of which at most one
+// capacity more than the limit counts. It is for programs that merge what others have
+// counted; the limit is one that counts in windows: FixedWindow, Quota, SlidingWindow or SubWindows.
+func (s *Store) Recount(key string, l *tidegate.Limit, counts []Count) error {
+	lim, err := s.compile(l)
+	if err != nil {
+		return err
+	}
+	if lim.kind != counters && lim.kind != slidings && l.Algorithm != tidegate.SubWindows {
+		return fmt.Errorf("memory: Recount(%s): %s does not count in windows", l, l.Algorithm)
+	}
+	used := false
+	for i, c := range counts {
+		if c.Events < 0 || i > 0 && c.At.Before(counts[i-1].At) {
+			return fmt.Errorf("memory: Recount(%s): %d events at %s; want none below 0, the oldest first", l, c.Events, c.At)
+		}
+		used = used || c.Events > 0
+	}
+	s.withSlot(lim, s.hash.sum(key, lim.table.salt), s.now(), used, func(lim *compiledLimit, g *segment, old cell, last bool) (cell, bool) {
+		switch {
+		case lim.kind.inRecord():
+			g.records.release(handle(old.slow))
+		case lim.kind == slidings:
+			return slidingCell(recounted(&lim.sliding, counts)), true
+		}
+		c, ok := cell{}, true
+		for _, one := range counts {
+			if one.Events == 0 {
+				continue
+			}
+			if c, ok = s.force(lim, g, c, algo.Instant(one.At), one.Events, last); !ok {
+				break
+			}
+		}
+		return c, ok
+	})
+	runtime.KeepAlive(s)
+	return nil
+}
+
+// recounted is the state of a sliding window with counts. Each of its two windows is bounded by
+// itself: what both have at the end of the second is up to twice what the limit admits.
+func recounted(law *algo.SlidingLaw, counts []Count) (s algo.Sliding) {
+	for _, one := range counts {
+		window := algo.Instant(one.At) / algo.Micro / law.Period
+		switch {
+		case window == s.Window+1:
+			s.Prev, s.Cur = s.Cur, 0
+		case window != s.Window:
+			s.Prev, s.Cur = 0, 0
+		}
+		s.Window = window
+		s.Cur = min(s.Cur+min(one.Events, 2*law.Events), 2*law.Events)
+	}
+	return s
+}

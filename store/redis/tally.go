@@ -1,0 +1,204 @@
+package redis
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"tidegate.dev/tidegate/internal/chain"
+)
+
+// What instances have counted by themselves is under keys of its own, beside the counters of the
+// same subject: tg:RULE:{SCOPE=VALUE}:tally:HASH, with the hash of the limit's identity.
+
+// fleetTallies is the chain.Tallies of a Store.
+type fleetTallies struct{ s *Store }
+
+var _ chain.Tallies = fleetTallies{}
+
+// Tallies is for package fleet.
+func (s fleetStore) Tallies() chain.Tallies { return fleetTallies{s.Store} }
+
+var (
+	tallyScript = sync.OnceValue(func() *script { return newScript("tally") })
+	clockScript = sync.OnceValue(func() *script { return newScript("clock") })
+)
+
+var errTally = errors.New("numbers out of range")
+
+// Exchange implements chain.Tallies: one round trip, in a cluster one to each master. Each tally is
+// a script of its own, so that keys need not be in one slot.
+func (t fleetTallies) Exchange(ctx context.Context, tallies []chain.Tally) error {
+	if len(tallies) == 0 {
+		return nil
+	}
+	if len(tallies) > chain.MaxTallies {
+		return fmt.Errorf("redis: exchange %d tallies: at most %d at once", len(tallies), chain.MaxTallies)
+	}
+	ctx, end := t.s.withDeadline(ctx)
+	defer end()
+	client, err := t.s.client.get(ctx)
+	if err != nil {
+		return t.s.failure("exchange tallies", err)
+	}
+	calls := make([]tallyCall, 0, len(tallies))
+	for i := range tallies {
+		one := &tallies[i]
+		if one.Err = t.valid(one); one.Err == nil {
+			calls = append(calls, t.call(one))
+		}
+	}
+	if len(calls) == 0 {
+		return nil
+	}
+	t.run(ctx, client, calls)
+	answered := false
+	for i := range calls {
+		c := &calls[i]
+		if c.tally.Err = c.err; c.err == nil {
+			c.tally.Answer, c.tally.Err = c.answer()
+		}
+		if c.tally.Err != nil {
+			err = t.s.failure("exchange tallies", c.tally.Err)
+			c.tally.Err = err
+		} else {
+			answered = true
+		}
+	}
+	if answered {
+		return nil
+	}
+	return err
+}
+
+// valid reports what is wrong with a tally.
+func (t fleetTallies) valid(one *chain.Tally) error {
+	if _, err := t.s.compile(one.Limit); err != nil {
+		return err
+	}
+	const most = 1 << 53
+	sound := one.Number < most && one.Generation >= 0 && one.Generation < most && one.Demand >= 0 && one.Demand < most
+	for _, p := range one.Parts {
+		sound = sound && p.Start >= 0 && p.Start < most && p.End >= 0 && p.End < most && p.Count >= 0 && p.Count < most
+	}
+	if !sound {
+		return fmt.Errorf("redis: exchange tallies (%s): %w", one.Limit, errTally)
+	}
+	return nil
+}
+
+// tallyCall is a tally as it is sent.
+type tallyCall struct {
+	tally *chain.Tally
+	key   string
+	args  []string
+	tag   tag
+	text  string
+	err   error
+}
+
+func (t fleetTallies) call(one *chain.Tally) tallyCall {
+	c := tallyCall{tally: one, key: t.key(one), tag: t.s.tag()}
+	var head, instance, numbers packer
+	head.number(float64(c.tag))
+	instance.handle(one.Instance)
+	forget := int64(0)
+	if one.Reset {
+		forget = 1
+	}
+	for _, n := range [...]int64{forget, one.Generation, int64(one.Number), one.Demand, one.DemandLasts.Microseconds()} {
+		numbers.int(n)
+	}
+	for _, p := range one.Parts {
+		numbers.int(p.Start)
+		numbers.int(p.End)
+		numbers.int(p.Count)
+	}
+	c.args = []string{string(head), string(instance), string(numbers)}
+	return c
+}
+
+// key is where the tallies of a counter are.
+func (t fleetTallies) key(one *chain.Tally) string {
+	name := append(make([]byte, 0, 160), t.s.prefix...)
+	name = append(name, ':')
+	name = appendPart(name, one.Limit.Name)
+	name = append(name, ":{"...)
+	name = appendTag(name, one.Limit.Scope, one.Key)
+	sum := sha256.Sum256([]byte(one.Limit.Identity()))
+	name = append(name, "}:tally:"...)
+	return string(base64.RawURLEncoding.AppendEncode(name, sum[:12]))
+}
+
+// run sends all calls together, and the text of the script to servers that do not know it.
+func (t fleetTallies) run(ctx context.Context, client rueidis.Client, calls []tallyCall) {
+	sc := tallyScript()
+	var unknown []*tallyCall
+	commands := make(rueidis.Commands, len(calls))
+	for i := range calls {
+		commands[i] = client.B().Evalsha().Sha1(sc.sha).Numkeys(1).Key(calls[i].key).Arg(calls[i].args...).Build()
+	}
+	for i, result := range client.DoMulti(ctx, commands...) {
+		c := &calls[i]
+		if e, ok := rueidis.IsRedisErr(result.Error()); ok && e.IsNoScript() {
+			unknown = append(unknown, c)
+			continue
+		}
+		c.text, c.err = result.ToString()
+	}
+	if len(unknown) == 0 {
+		return
+	}
+	commands = commands[:0]
+	for _, c := range unknown {
+		commands = append(commands, client.B().Eval().Script(sc.text).Numkeys(1).Key(c.key).Arg(c.args...).Build())
+	}
+	for i, result := range client.DoMulti(ctx, commands...) {
+		unknown[i].text, unknown[i].err = result.ToString()
+	}
+}
+
+// answer reads the reply.
+func (c *tallyCall) answer() (a chain.TallyAnswer, err error) {
+	got, err := parseReply(c.text, c.tag)
+	if err != nil {
+		return a, err
+	}
+	if len(got) < 2 || len(got)%2 != 0 {
+		return a, invalidReply("%d numbers about a tally", len(got))
+	}
+	a.Generation, a.Demand = got[0], got[1]
+	for got = got[2:]; len(got) > 0; got = got[2:] {
+		a.Totals = append(a.Totals, chain.TallyPart{Start: got[0], Count: got[1]})
+	}
+	for _, p := range a.Totals {
+		if p.Start < 0 || p.Count < 0 || a.Generation < 0 || a.Demand < 0 {
+			return chain.TallyAnswer{}, invalidReply("a tally with numbers below 0")
+		}
+	}
+	return a, nil
+}
+
+// Time implements chain.Tallies. In a cluster it is the clock of the master that has the set of
+// nodes, whatever is counted where.
+func (t fleetTallies) Time(ctx context.Context) (time.Time, error) {
+	ctx, end := t.s.withDeadline(ctx)
+	defer end()
+	of := t.s.tag()
+	var head packer
+	head.number(float64(of))
+	got, err := t.s.runNumbers(ctx, clockScript(), []string{t.s.nodeSet()}, []string{string(head)}, of)
+	if err == nil && (len(got) != 1 || got[0] <= 0) {
+		err = invalidReply("a time of %d", got)
+	}
+	if err != nil {
+		return time.Time{}, t.s.failure("read the time", err)
+	}
+	return time.UnixMicro(got[0]), nil
+}
