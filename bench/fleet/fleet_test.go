@@ -44,8 +44,10 @@ func TestSummary(t *testing.T) {
 		t.Errorf("%+v, want %+v", s, want)
 	}
 	for _, r := range []eventualResult{
-		{eventualRound: eventualRound{instances: 3, load: 3}, over: 60}, {eventualRound: eventualRound{instances: 3, load: 3}, over: 102},
-		{eventualRound: eventualRound{instances: 8, load: 3}, over: 170}, {eventualRound: eventualRound{instances: 8, load: 0.9}},
+		{eventualRound: eventualRound{instances: 3, load: 3}, over: 60},
+		{eventualRound: eventualRound{instances: 3, load: 3}, over: 102},
+		{eventualRound: eventualRound{instances: 8, load: 3}, over: 170},
+		{eventualRound: eventualRound{instances: 8, load: 0.9}},
 	} {
 		s.add(r)
 	}

@@ -78,8 +78,12 @@ func TestTallyOutOfRange(t *testing.T) {
 	tallies, _ := openTallies(t, "redis://"+server.Addr)
 	l := eventualLimit("api", time.Minute)
 	for _, bad := range []chain.Tally{
-		{Key: "a"}, {Limit: l, Number: 1 << 53}, {Limit: l, Generation: -1}, {Limit: l, Demand: -1},
-		{Limit: l, Parts: []chain.TallyPart{{Start: 1, End: 2, Count: -1}}}, {Limit: l, Parts: []chain.TallyPart{{Start: 1 << 53, End: 2}}},
+		{Key: "a"},
+		{Limit: l, Number: 1 << 53},
+		{Limit: l, Generation: -1},
+		{Limit: l, Demand: -1},
+		{Limit: l, Parts: []chain.TallyPart{{Start: 1, End: 2, Count: -1}}},
+		{Limit: l, Parts: []chain.TallyPart{{Start: 1 << 53, End: 2}}},
 	} {
 		all := []chain.Tally{bad}
 		if err := tallies.Exchange(t.Context(), all); err != nil || all[0].Err == nil {

@@ -23,9 +23,9 @@ func (l *load) checkEventual() (broken []string) {
 	for key, log := range l.logs {
 		slices.SortFunc(log, func(a, b admission) int { return cmp.Compare(a.at, b.at) })
 		law, first := newLaw(l.Versions), 0
-		fixed := float64(l.Cost) * float64(most(log, clocks)+s.Nodes)
+		fixed := float64(l.Cost) * float64(most(log, clocks))
 		if !calm {
-			fixed += l.sharesApart() + float64(l.Cost)*float64(most(log, time.Second))
+			fixed += l.sharesApart() + float64(l.Cost)*float64(most(log, time.Second)+s.Nodes)
 		}
 		for i, a := range log {
 			over := law.admit(a.at+r.start.UnixNano(), float64(l.Cost))
@@ -72,6 +72,18 @@ func most(log []admission, within time.Duration) (n int) {
 
 // eventually are the terms of limits that are eventual.
 var eventually = &tidegate.Terms{Handling: tidegate.Handling{Consistency: tidegate.Eventual}}
+
+// seldom draws a window for which each node is asked every second or two, in all for several times what
+// it admits: nobody knows by itself what others have admitted.
+func (r *dice) seldom(nodes int) Subject {
+	algorithms := []tidegate.Algorithm{tidegate.FixedWindow, tidegate.SlidingWindow, tidegate.SubWindows}
+	period := r.time(300*time.Millisecond, time.Second).Truncate(10 * time.Millisecond)
+	perSecond := float64(nodes) / r.time(time.Second, 2*time.Second).Seconds()
+	events := int64(max(1, perSecond*period.Seconds()/r.log(3, 8)))
+	return Subject{Name: "seldom", PerSecond: perSecond, Versions: []*tidegate.Limit{tidegate.MustLimit(tidegate.Spec{
+		Name: "seldom", Events: events, Period: period, Algorithm: algorithms[r.IntN(len(algorithms))], Terms: eventually,
+	})}}
+}
 
 // asEventual makes some limits eventual, of those that have one version and are strict. It draws from
 // dice of its own, so that the rest of a scenario is the same without it.

@@ -67,6 +67,9 @@ func random(seed uint64, from, to float64) Scenario {
 	}
 	own := &dice{rand.New(rand.NewPCG(seed, 0x6576656e7475616c))}
 	own.asEventual(s.Subjects)
+	if s.Nodes >= 10 && own.one(2) {
+		s.Subjects = append(s.Subjects, own.seldom(s.Nodes))
+	}
 	return s
 }
 
