@@ -78,7 +78,7 @@ func TestWorkIsBounded(t *testing.T) {
 				}
 				// So many rules get no less than leastCap each, and the first tick has to find
 				// their rates, in steps of two.
-				most := 2*int(perTick) + 2*leastCap*rules
+				most := 2*int(sampledPerTick) + 2*leastCap*rules
 				if tick == 0 {
 					most = 3*int(perTick) + bits.Len(uint(events/rules))*leastCap*rules
 				}

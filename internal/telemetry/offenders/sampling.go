@@ -9,11 +9,13 @@ import (
 
 const (
 	// ExactRate is how many decisions a second, by all rules together, are looked at without
-	// exception. That costs a process less than half a hundredth of a core.
-	ExactRate = 10_000
+	// exception. If there are more, SampledRate of them are, so that each costs little.
+	ExactRate   = 10_000
+	SampledRate = ExactRate / 4
 
-	tickEvery = 100 * time.Millisecond
-	perTick   = ExactRate * uint32(tickEvery/time.Millisecond) / 1000
+	tickEvery      = 100 * time.Millisecond
+	perTick        = ExactRate * uint32(tickEvery/time.Millisecond) / 1000
+	sampledPerTick = perTick * SampledRate / ExactRate
 	// leastCap is what is looked at of each class between two ticks, however many there are.
 	leastCap  = 8
 	leastRoom = perTick / 16
@@ -53,16 +55,22 @@ func (b *budget) spent(c *class, weight uint32) {
 func (of *Offenders) adapt() {
 	b := &of.budget
 	b.rates = b.rates[:0]
+	sum := uint64(0)
 	all := *of.table.all.Load()
 	for _, r := range all {
 		for i := range r.classes {
-			if seen := r.classes[i].seen; seen > 0 {
-				b.rates = append(b.rates, uint64(seen))
+			if seen := uint64(r.classes[i].seen); seen > 0 {
+				b.rates = append(b.rates, seen)
+				sum += seen
 			}
 		}
 	}
 	b.reset()
-	b.cap = max(share(b.rates, uint64(perTick)), leastCap)
+	budget := uint64(perTick)
+	if sum > budget {
+		budget = uint64(sampledPerTick)
+	}
+	b.cap = max(share(b.rates, budget), leastCap)
 	for _, r := range all {
 		for i := range r.classes {
 			c := &r.classes[i]
