@@ -118,8 +118,10 @@ type guardedConn struct {
 type openStream struct {
 	id       uint32
 	complete bool // the client has sent everything
-	bytes    int64
-	since    time.Time
+	begun    bool // there was data
+	messages messages
+	bytes    int64     // of a message that is not complete
+	since    time.Time // when that began
 }
 
 // Read implements net.Conn. It closes the connection when that holds more than its share of
@@ -141,7 +143,7 @@ func (c *guardedConn) Write(p []byte) (int, error) {
 		if f.ends() {
 			c.endLocked(f.stream)
 		}
-	})
+	}, nil)
 	c.mu.Unlock()
 	return n, err
 }
@@ -165,16 +167,19 @@ func (c *guardedConn) Close() error {
 // received follows what the client sent, and reports whether it is too much.
 func (c *guardedConn) received(p []byte) bool {
 	c.mu.Lock()
-	var now time.Time
+	var at time.Time
+	now := func() time.Time {
+		if at.IsZero() {
+			at = time.Now()
+		}
+		return at
+	}
 	c.in.observe(p, func(f frame) {
 		if f.stream == 0 || c.closed {
 			return
 		}
 		if f.kind == frameHeaders && c.find(f.stream) < 0 {
-			if now.IsZero() {
-				now = time.Now()
-			}
-			c.streams = append(c.streams, openStream{id: f.stream, since: now})
+			c.streams = append(c.streams, openStream{id: f.stream, since: now()})
 			c.guard.open.Add(1)
 		}
 		i := c.find(f.stream)
@@ -188,8 +193,12 @@ func (c *guardedConn) received(p []byte) bool {
 		case f.ends():
 			c.holdLocked(s, -s.bytes)
 			s.complete = true
-		case f.kind == frameData:
-			c.holdLocked(s, int64(f.length))
+		case f.kind == frameData && f.flags&flagPadded != 0: // where messages end is not known
+			s.messages.lost = true
+		}
+	}, func(f frame, part []byte) {
+		if i := c.find(f.stream); i >= 0 && !c.closed && !c.streams[i].complete {
+			c.dataLocked(&c.streams[i], part, now)
 		}
 	})
 	streams, bytes := int64(len(c.streams)), c.bytes
@@ -201,6 +210,15 @@ func (c *guardedConn) received(p []byte) bool {
 	}
 	shareStreams, shareBytes := g.shares()
 	return manyStreams && streams > shareStreams || manyBytes && bytes > shareBytes
+}
+
+// dataLocked follows the data of a stream. What is complete is for the server to read.
+func (c *guardedConn) dataLocked(s *openStream, part []byte, now func() time.Time) {
+	begun := s.messages.got == 0
+	if s.messages.follow(part) || begun {
+		s.since, s.begun = now(), true
+	}
+	c.holdLocked(s, s.messages.got-s.bytes)
 }
 
 func (c *guardedConn) holdLocked(s *openStream, more int64) {
@@ -238,7 +256,7 @@ func (c *guardedConn) stalled(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range c.streams {
-		if s := &c.streams[i]; !s.complete && now.Sub(s.since) > c.guard.most.incomplete {
+		if s := &c.streams[i]; !s.complete && (s.bytes > 0 || !s.begun) && now.Sub(s.since) > c.guard.most.incomplete {
 			return true
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
 
 	"tidegate.dev/tidegate/store/memory"
 )
@@ -189,6 +191,73 @@ func TestGuardCutsOffWhoStalls(t *testing.T) {
 	settled(t, "something is held that is gone", func() bool { return g.open.Load() == 0 && g.bytes.Load() == 0 })
 }
 
+// A stream with many messages goes on for as long as each of them arrives.
+func TestGuardLetsStreamsGoOn(t *testing.T) {
+	g, addr, _ := guarded(t, held{streams: 1 << 30, bytes: 1 << 40, incomplete: 300 * time.Millisecond})
+	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	stream, err := reflectionpb.NewServerReflectionClient(conn).ServerReflectionInfo(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := &reflectionpb.ServerReflectionRequest{
+		Host:           strings.Repeat("x", 100<<10), // more than a frame
+		MessageRequest: &reflectionpb.ServerReflectionRequest_ListServices{},
+	}
+	for began := time.Now(); time.Since(began) < time.Second; time.Sleep(10 * time.Millisecond) {
+		if err := stream.Send(ask); err != nil {
+			t.Fatalf("after %v: %v", time.Since(began), err)
+		}
+		if _, err := stream.Recv(); err != nil {
+			t.Fatalf("after %v: %v", time.Since(began), err)
+		}
+	}
+	time.Sleep(time.Second) // nothing is begun
+	if err := stream.Send(ask); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stream.Recv(); err != nil {
+		t.Fatal(err)
+	}
+	if n := g.bytes.Load(); n != 0 {
+		t.Errorf("%d bytes are held of messages that are complete", n)
+	}
+}
+
+// Messages are followed whatever the pieces they come in.
+func TestMessages(t *testing.T) {
+	var text []byte
+	lengths := []int{0, 1, 300, 0, 7}
+	for _, n := range lengths {
+		text = append(binary.BigEndian.AppendUint32(append(text, 0), uint32(n)), make([]byte, n)...)
+	}
+	for size := 1; size <= len(text); size++ {
+		var m messages
+		ended := 0
+		for rest := text; len(rest) > 0; {
+			n := min(size, len(rest))
+			if m.follow(rest[:n]) {
+				ended++
+			}
+			rest = rest[n:]
+		}
+		if m.got != 0 || ended == 0 || size == 1 && ended != len(lengths) {
+			t.Fatalf("in pieces of %d: %d ends, %d bytes of another", size, ended, m.got)
+		}
+	}
+	var m messages
+	if m.follow([]byte{0, 0, 0, 0, 2, 'x'}) || m.got != 6 {
+		t.Errorf("half a message: %+v", m)
+	}
+	m.lost = true
+	if m.follow([]byte{'x', 0, 0, 0, 0, 0}) || m.got != 12 {
+		t.Errorf("nobody knows where it ends: %+v", m)
+	}
+}
+
 // Frames are followed whatever the pieces they come in.
 func TestFrames(t *testing.T) {
 	var text []byte
@@ -203,7 +272,7 @@ func TestFrames(t *testing.T) {
 		var got []frame
 		for rest := text; len(rest) > 0; {
 			n := min(size, len(rest))
-			fs.observe(rest[:n], func(f frame) { got = append(got, f) })
+			fs.observe(rest[:n], func(f frame) { got = append(got, f) }, nil)
 			rest = rest[n:]
 		}
 		if len(got) != len(want) {

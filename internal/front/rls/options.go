@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"time"
 
+	"google.golang.org/grpc"
+
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/front/desk"
 	"tidegate.dev/tidegate/internal/front/strict"
@@ -59,6 +61,9 @@ type Options struct {
 	// say: by its key, and whether its rule only counts and refuses nobody. It must keep neither
 	// key nor d. nil tells nobody.
 	Each func(key string, d *tidegate.Decision, shadow bool)
+	// Register adds services to the server that are beside this one, and bound themselves how
+	// many streams they have; nil adds none.
+	Register func(grpc.ServiceRegistrar)
 	// Compare asks another service the same; nil asks nobody.
 	Compare *Compare
 	// Log is told what should not happen; nil tells nobody.

@@ -56,6 +56,9 @@ func New(o Options) *Server {
 	for _, name := range healthNames {
 		s.health.SetServingStatus(name, healthpb.HealthCheckResponse_SERVING)
 	}
+	if o.Register != nil {
+		o.Register(s.grpc)
+	}
 	reflection.Register(s.grpc)
 	return s
 }

@@ -1,6 +1,7 @@
 package rls
 
 import (
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -17,14 +18,18 @@ const (
 
 // stream runs the handler of a stream. Streams have no end of their own, and a server that
 // shuts down does not wait for them.
-func (s *Server) stream(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	if s.streams.Add(1) > maxWatchers {
-		s.streams.Add(-1)
-		return status.Error(codes.ResourceExhausted, "too many streams are open")
+func (s *Server) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	ended := func() {}
+	if strings.HasPrefix(info.FullMethod, "/grpc.") {
+		if s.streams.Add(1) > maxWatchers {
+			s.streams.Add(-1)
+			return status.Error(codes.ResourceExhausted, "too many streams are open")
+		}
+		ended = func() { s.streams.Add(-1) }
 	}
 	done := make(chan error, 1)
 	go func() {
-		defer s.streams.Add(-1)
+		defer ended()
 		defer s.recovered(func(err error) { done <- status.Error(codes.Internal, err.Error()) })
 		done <- handler(srv, ss)
 	}()
