@@ -1,5 +1,10 @@
 package envoy
 
+import (
+	"cmp"
+	"slices"
+)
+
 // Entry is a part of a descriptor, such as {"remote_address", "192.0.2.7"}.
 type Entry struct{ Key, Value string }
 
@@ -43,6 +48,42 @@ func (d *Domain) Find(entries []Entry) *Rule {
 			return n.rule
 		}
 		at = n.next
+	}
+	return nil
+}
+
+// FindAny is Find for entries that have no order, such as those of a bucket id: it returns a rule
+// that some order of them finds, and leaves them in that order. Of several orders it is the one
+// whose keys come first by the alphabet.
+func (d *Domain) FindAny(entries []Entry) *Rule {
+	if d == nil {
+		return nil
+	}
+	slices.SortFunc(entries, func(a, b Entry) int {
+		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Value, b.Value))
+	})
+	return d.level.findAny(entries, 0)
+}
+
+// findAny finds a rule for entries whose first ones are matched.
+func (l level) findAny(entries []Entry, matched int) *Rule {
+	for i := matched; i < len(entries); i++ {
+		n := l.match(&entries[i])
+		if n == nil {
+			continue
+		}
+		e := entries[i]
+		copy(entries[matched+1:i+1], entries[matched:i])
+		entries[matched] = e
+		rule := n.rule
+		if matched < len(entries)-1 {
+			rule = n.next.findAny(entries, matched+1)
+		}
+		if rule != nil {
+			return rule
+		}
+		copy(entries[matched:i], entries[matched+1:i+1])
+		entries[i] = e
 	}
 	return nil
 }

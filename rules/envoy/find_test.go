@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -165,4 +166,57 @@ func TestStars(t *testing.T) {
 	f("order=b", 8)
 	f("path=path/x, path=a.pdf, user=ann", 13)
 	f("path=path/x, path=a.png, user=ann", 0)
+}
+
+// Entries without an order find what some order of them finds, and are left in it.
+func TestFindAny(t *testing.T) {
+	d := parse(t, `
+domain: d
+descriptors:
+  - key: b
+    descriptors:
+      - { key: a, rate_limit: { unit: second, requests_per_unit: 1 } }
+      - key: c
+        descriptors:
+          - { key: a, value: x, rate_limit: { unit: second, requests_per_unit: 2 } }
+  - key: a
+    descriptors:
+      - { key: b, value: y, rate_limit: { unit: second, requests_per_unit: 3 } }
+      - key: d
+  - { key: e, rate_limit: { unit: second, requests_per_unit: 4 } }
+`).Domain("d")
+	f := func(text string, requests uint32, order string) {
+		t.Helper()
+		all := entries(text)
+		for i := range all { // every rotation, forward and backward
+			given := append(slices.Clone(all[i:]), all[:i]...)
+			for range 2 {
+				slices.Reverse(given)
+				r := d.FindAny(given)
+				if requests == 0 {
+					if r != nil {
+						t.Errorf("%v: found %+v", given, r)
+					}
+					continue
+				}
+				var keys []string
+				for _, e := range given {
+					keys = append(keys, e.Key)
+				}
+				if r == nil || r.RequestsPerUnit != requests || strings.Join(keys, " ") != order {
+					t.Errorf("%s: found %+v in the order %v", text, r, keys)
+				}
+			}
+		}
+	}
+	f("a=1, b=y", 3, "a b") // both orders have a rule
+	f("a=1, b=z", 1, "b a")
+	f("a=x, b=1, c=1", 2, "b c a")
+	f("a=z, b=1, c=1", 0, "")
+	f("e=1", 4, "e")
+	f("e=1, a=1", 0, "")
+	f("a=1, d=1", 0, "")
+	if d.FindAny(nil) != nil || (*Domain)(nil).FindAny(entries("e=1")) != nil {
+		t.Error("nothing is limited")
+	}
 }

@@ -208,3 +208,23 @@ func TestUsageOfTheBlocked(t *testing.T) {
 		t.Errorf("%d blocks are told of", blocked)
 	}
 }
+
+// Held tells what would decide, with keys, and that something is denied.
+func TestHeld(t *testing.T) {
+	d := newDesk(t)
+	checks, denied := d.Held(t.Context(), request("POST /chat"))
+	if len(checks) != 2 || denied || checks[0].Key != checks[1].Key || checks[0].Limit.Events+checks[1].Limit.Events != 105 {
+		t.Errorf("%+v, %t", checks, denied)
+	}
+	if checks, denied := d.Held(t.Context(), request("GET /private")); len(checks) != 0 || !denied {
+		t.Errorf("%+v, %t", checks, denied)
+	}
+	if checks, denied := d.Held(t.Context(), request("GET /elsewhere")); len(checks) != 0 || denied {
+		t.Errorf("%+v, %t", checks, denied)
+	}
+	for _, u := range d.Usage(t.Context(), request("POST /chat")) {
+		if u.Used != 0 {
+			t.Errorf("asking costs something: %+v", u)
+		}
+	}
+}

@@ -1,0 +1,22 @@
+package desk
+
+import (
+	"context"
+	"strings"
+
+	"tidegate.dev/tidegate"
+)
+
+// Held tells which limits decide about the request, with their keys, or that it is denied
+// whatever is used. It charges nothing.
+func (d *Desk) Held(ctx context.Context, r *tidegate.Request) (checks []tidegate.Check, denied bool) {
+	r.Unattended = true
+	if got := d.gate.Peek(ctx, r); !got.OK && got.Limit != nil && got.Limit.Algorithm == tidegate.Deny {
+		return nil, true
+	}
+	d.gate.PeekEach(ctx, r, func(c tidegate.Check, _ tidegate.Decision) {
+		c.Key = strings.Clone(c.Key) // others use its memory again
+		checks = append(checks, c)
+	})
+	return checks, false
+}
