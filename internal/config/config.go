@@ -238,6 +238,12 @@ type RESP struct {
 	TLS       DoorTLS
 }
 
+// RLSQuota is what the quota service for Envoy assigns.
+type RLSQuota struct {
+	TTL      time.Duration // whole seconds; default: 2s
+	Delivery time.Duration // at most half of TTL; default: 500ms
+}
+
 // RLS is about the rate limit service for Envoy.
 type RLS struct {
 	Deadline         time.Duration // by which every call is answered; default: 15ms
@@ -245,6 +251,7 @@ type RLS struct {
 	MergeDomains     bool          // files may share a domain; default: false
 	Shadow           bool          // no call is refused; default: false
 	Headers          RLSHeaders    // default: none
+	Quota            RLSQuota      // of the quota service
 	DynamicMetadata  string        // OfRules, OfRequest or Off; default: OfRules
 	Metrics          string        // Native or EnvoyProxy; default: Native
 	Compare          string        // host:port of another service; default: none

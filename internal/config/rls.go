@@ -56,6 +56,14 @@ func (l *loader) checkRLS() {
 		l.clash("listen.rls_http", diag.Warning, "`listen.rls_http` is reached from other machines: whoever connects can use up every limit, and read them: "+quote(listen.RLSHTTP.String()),
 			"let only your own machines reach it")
 	}
+	if l.sound("rls.quota.ttl") && rls.Quota.TTL%time.Second != 0 {
+		l.clash("rls.quota.ttl", diag.Error, "`rls.quota.ttl` is not in whole seconds, and Envoy reads no more of it: "+quote(writeDuration(rls.Quota.TTL)),
+			"write "+quote(writeDuration(rls.Quota.TTL.Truncate(time.Second)+time.Second)))
+	}
+	if l.sound("rls.quota.ttl", "rls.quota.delivery") && rls.Quota.TTL < 2*rls.Quota.Delivery {
+		l.clash("rls.quota.delivery", diag.Error, "`rls.quota.delivery` is more than half of `rls.quota.ttl`: an assignment could not be extended in time",
+			"raise `rls.quota.ttl`")
+	}
 	if l.sound("listen.rls", "rls.deadline") && listen.RLS.Open() && rls.Deadline >= envoyTimeout && l.given("rls.deadline") {
 		l.clash("rls.deadline", diag.Warning, "`rls.deadline` is not shorter than the 20ms after which Envoy's filter gives up by default",
 			"set `timeout` of the filter to more than "+quote(writeDuration(rls.Deadline)))

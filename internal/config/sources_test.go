@@ -38,6 +38,8 @@ var others = map[string]string{
 	"rls.max_connection_age":      "1h",
 	"rls.merge_domains":           "true",
 	"rls.shadow":                  "true",
+	"rls.quota.ttl":               "5s",
+	"rls.quota.delivery":          "250ms",
 	"rls.headers.limit":           "X-Limit",
 	"rls.headers.remaining":       "X-Remaining",
 	"rls.headers.reset":           "X-Reset",

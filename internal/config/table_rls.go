@@ -57,6 +57,16 @@ var rlsTable = []*setting{
 		help: "`ADDRESS` of a rate limit service that is asked the same, off the way of calls; what it answers otherwise is counted and sampled into the log",
 	},
 	{
+		path: "rls.quota.ttl", example: "2s", fallback: "2s",
+		slot: one(func(c *Config) *time.Duration { return &c.RLS.Quota.TTL }, lasting(time.Second, time.Hour)),
+		help: "`TIME` for which a proxy has what the quota service assigns to it, in whole seconds, as Envoy reads no more; what a proxy had that is gone is with the others after that and rls.quota.delivery",
+	},
+	{
+		path: "rls.quota.delivery", example: "500ms", fallback: "500ms",
+		slot: one(func(c *Config) *time.Duration { return &c.RLS.Quota.Delivery }, lasting(time.Millisecond, time.Minute)),
+		help: "`TIME` that an assignment of the quota service may take until the proxy has it, at most; at most half of rls.quota.ttl",
+	},
+	{
 		path: "rls.tls.cert", example: "rls-cert.pem", file: aFile,
 		slot: one(func(c *Config) *string { return &c.RLS.TLS.Cert }, path),
 		help: "`FILE` with the certificate of the rate limit service and its chain (PEM); read again when it changes",

@@ -10,6 +10,7 @@ import (
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/config"
 	"tidegate.dev/tidegate/internal/front/listen"
+	"tidegate.dev/tidegate/internal/front/rlqs"
 	"tidegate.dev/tidegate/internal/front/rls"
 	"tidegate.dev/tidegate/internal/front/strict"
 	"tidegate.dev/tidegate/internal/serve/handover"
@@ -26,7 +27,9 @@ type rlsDoor struct {
 	stats    *telemetry.EnvoyProxy // nil: by our own names alone
 	compare  *rls.Compare          // nil: there is no other service
 	compared atomic.Pointer[telemetry.Compared]
-	server   *rls.Server // that is served, or was last
+	server   *rls.Server                 // that is served, or was last
+	quotas   atomic.Pointer[rlqs.Server] // the same, for quotas
+	quota    *callers                    // their counts
 	// entryNames is what the rules of domains count by, of those last asked about.
 	entryNames atomic.Pointer[entryNames]
 }
@@ -54,10 +57,12 @@ func (d *rlsDoor) close() {
 
 // openRLS returns a server for Envoy.
 func (s *server) openRLS() (handover.Server, error) {
-	r := s.newRLS()
+	q := s.newRLQS()
+	r := s.newRLS(q)
 	s.rlsDoor.server = r
 	return &rlsServer{
 		Server: r,
+		quotas: q,
 		conns: listen.NewGroup(listen.Options{
 			Limits: listen.Limits{Connections: s.config.Limits.Connections, Surplus: -1, Stall: orAny(s.config.Limits.Stall)}, Log: s.log,
 		}),
@@ -66,7 +71,7 @@ func (s *server) openRLS() (handover.Server, error) {
 	}, nil
 }
 
-func (s *server) newRLS() *rls.Server {
+func (s *server) newRLS(q *rlqs.Server) *rls.Server {
 	c := s.config
 	o := rls.Options{
 		Domains:          s.domains,
@@ -78,6 +83,7 @@ func (s *server) newRLS() *rls.Server {
 		Headers:          rls.Headers(c.RLS.Headers),
 		Shadow:           c.RLS.Shadow,
 		Compare:          s.rlsDoor.compare,
+		Register:         q.Register,
 		Counted:          s.rlsDoor.callers.count,
 		Log:              s.log,
 	}
@@ -117,6 +123,13 @@ func (r rlsStats) Hits(domain, key string, h rls.Hits) {
 func (s *server) openRLSCounts() {
 	d := &s.rlsDoor
 	d.callers = s.newCallers("rls")
+	d.quota = s.newCallers("rlqs")
+	s.metrics.WatchQuotas(func() telemetry.QuotaStats {
+		if q := d.quotas.Load(); q != nil {
+			return telemetry.QuotaStats(q.Stats())
+		}
+		return telemetry.QuotaStats{}
+	})
 	if s.config.RLS.Metrics == config.EnvoyProxy {
 		d.stats = s.metrics.NewEnvoyProxy(func() (ok, failed int) {
 			if s.rules != nil {
@@ -159,6 +172,7 @@ func domainRules(set *envoy.Set) (all []*envoy.Rule) {
 // rlsServer holds connections to their limits.
 type rlsServer struct {
 	*rls.Server
+	quotas   *rlqs.Server
 	conns    *listen.Group
 	door     *rlsDoor
 	stopping func() bool // without a successor
@@ -169,6 +183,7 @@ const lastChecks = 500 * time.Millisecond
 
 // Shutdown implements [handover.Server]. A successor answers health checks itself.
 func (r *rlsServer) Shutdown(ctx context.Context) error {
+	_ = r.quotas.Close() // which is always in order
 	if r.stopping() {
 		r.Drain()
 		select {
@@ -177,6 +192,12 @@ func (r *rlsServer) Shutdown(ctx context.Context) error {
 		}
 	}
 	return r.Server.Shutdown(ctx)
+}
+
+// Close implements [handover.Server].
+func (r *rlsServer) Close() error {
+	_ = r.quotas.Close()
+	return r.Server.Close()
 }
 
 // Serve implements [handover.Server].

@@ -211,7 +211,7 @@ func TestRLSWithCertificates(t *testing.T) {
 func askRLS(t *testing.T, s *server, domain, descriptor string) {
 	t.Helper()
 	if s.rlsDoor.server == nil {
-		s.rlsDoor.server = s.newRLS()
+		s.rlsDoor.server = s.newRLS(s.newRLQS())
 	}
 	if _, err := s.rlsDoor.server.ShouldRateLimit(t.Context(), askedOf(domain, descriptor)); err != nil {
 		t.Fatal(err)

@@ -52,6 +52,9 @@ rules:
 			{Name: "redis://192.0.2.9:6379#rules", Revision: "43"},
 		}}
 	})
+	d.WatchQuotas(func() QuotaStats {
+		return QuotaStats{Streams: 40, Buckets: 41, Counters: 42, Changed: 43, Extended: 44, Denied: 45, Refused: 46, Late: 47}
+	})
 	d.WatchPlane(func() PlaneStats {
 		return PlaneStats{Connected: true, Failing: true, Updates: 30, Rejected: 31, Domains: 32}
 	})

@@ -24,6 +24,7 @@ type watched struct {
 	shared  atomic.Pointer[func() SharedStats]
 	logs    atomic.Pointer[func() map[string]LogStats]
 	plane   atomic.Pointer[func() PlaneStats]
+	quotas  atomic.Pointer[func() QuotaStats]
 
 	measures atomic.Pointer[func() map[string]int]
 }
@@ -102,6 +103,7 @@ var (
 		totalBytesDesc, totalKeysDesc, bytesDesc, keysDesc, evictedDesc, forgottenDesc, fullDesc,
 		waitingDesc, reloadsDesc, loadedDesc, currentDesc, revisionDesc, rulesErrorDesc, clampedDesc, signalDesc,
 		logLostDesc, logErrorsDesc, planeConnectedDesc, planeCurrentDesc, planeResponsesDesc, planeDomainsDesc,
+		quotaStreamsDesc, quotaBucketsDesc, quotaCountersDesc, quotaAssignmentsDesc, quotaRefusedDesc, quotaLateDesc,
 		measuresDesc,
 		layerInfoDesc, layerSinceDesc, layerReachedDesc, layerUpDesc, layerRefusedDesc, layerBehindDesc,
 	}
@@ -116,6 +118,10 @@ func (w *watched) collect(emit emit) {
 		s.collect(emit)
 	}
 	w.collectMeasures(emit)
+	if quotas := w.quotas.Load(); quotas != nil {
+		s := (*quotas)()
+		s.collect(emit)
+	}
 	if plane := w.plane.Load(); plane != nil {
 		s := (*plane)()
 		s.collect(emit)

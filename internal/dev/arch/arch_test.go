@@ -115,6 +115,7 @@ func TestEveryRuleCanFail(t *testing.T) {
 	f("internal/cli/a.go", `import "tidegate.dev/tidegate/internal/chain/sim"`, 0)
 	f("fleet/a.go", `import "tidegate.dev/tidegate/internal/chain/sim"`, 1)
 	f("internal/front/rls/a.go", `import "tidegate.dev/tidegate/internal/front/gateway"`, 1)
+	f("internal/front/rlqs/a.go", `import "tidegate.dev/tidegate/internal/front/rls"`, 1)
 	f("internal/front/checkapi/a.go", `import "tidegate.dev/tidegate/internal/front/gateway"`, 1)
 	f("internal/front/resp/a.go", `import "tidegate.dev/tidegate/internal/front/gateway"`, 1)
 	f("rules/a.go", `import "tidegate.dev/tidegate/cmd/demo"`, 2)

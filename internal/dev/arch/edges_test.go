@@ -39,7 +39,7 @@ var edges = []edge{
 	{"internal/cli", "internal/lang/describe internal/lang/diag internal/lang/rulefile internal/lang/bounded", "requests and files as operators write them"},
 	{"internal/cli", "root httplimit store/memory", "explain puts a request through the middleware, on counters of its own"},
 
-	{"internal/serve", "internal/front/gateway internal/front/admin internal/front/checkapi internal/front/resp internal/front/rls internal/front/desk internal/front/strict internal/front/listen", "the composition root knows every front end, and what serves them"},
+	{"internal/serve", "internal/front/gateway internal/front/admin internal/front/checkapi internal/front/resp internal/front/rls internal/front/rlqs internal/front/rlqs/ledger internal/front/desk internal/front/strict internal/front/listen", "the composition root knows every front end, and what serves them"},
 	{"internal/serve", "fleet store/memory internal/chain internal/chain/board internal/chain/queue internal/chain/split", "and every store, with what stands before it"},
 	{"internal/serve", "internal/config internal/telemetry internal/telemetry/accesslog internal/telemetry/auditlog internal/telemetry/logsink internal/telemetry/offenders internal/telemetry/pressure internal/telemetry/sampled internal/telemetry/series internal/telemetry/traces internal/serve/handover internal/serve/history internal/dev/demo", "and what a process has around it"},
 	{"internal/serve", "root httplimit rules rules/envoy rules/source rules/source/xds internal/serve/origins", "and the rules"},
@@ -53,6 +53,8 @@ var edges = []edge{
 	{"internal/front/resp", "root internal/front/desk internal/front/question internal/front/strict", "the Redis protocol: questions that callers describe, and limits that they bring along"},
 	{"internal/front/rls", "root internal/front/desk internal/front/question internal/front/strict rules/envoy", "Envoy's descriptors, held to rules of files or put to the desk"},
 	{"internal/front/rls", "internal/chain", "an answer by the time that Envoy waits for it"},
+	{"internal/front/rlqs", "root internal/front/desk internal/front/question internal/front/strict rules/envoy", "buckets of Envoy, held to limits of files or of native rules"},
+	{"internal/front/rlqs", "internal/front/rlqs/ledger", "which divides them"},
 	{"internal/front/gateway", "root httplimit", "the gateway renders decisions as the middleware does"},
 	{"internal/front/gateway", "internal/front/listen", "connections are held to limits in one place"},
 	{"internal/front/gateway", "internal/front/strict", "it passes on no request that a rule and a server may understand differently"},

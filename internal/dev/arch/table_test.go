@@ -18,7 +18,7 @@ type rule struct {
 
 // wire are the front ends that speak a protocol. Some are still to come; the
 // rule is here first.
-var wire = []string{"./internal/front/gateway/...", "./internal/front/admin/...", "./internal/front/rls/...", "./internal/front/checkapi/...", "./internal/front/resp/..."}
+var wire = []string{"./internal/front/gateway/...", "./internal/front/admin/...", "./internal/front/rls/...", "./internal/front/rlqs/...", "./internal/front/checkapi/...", "./internal/front/resp/..."}
 
 // readsClock are the names of package time that read a clock or wait for it.
 var readsClock = []string{

@@ -1,0 +1,38 @@
+package ledger
+
+import "time"
+
+// demand estimates the rate of requests at a node from its reports.
+type demand struct {
+	perSecond float64
+	known     bool
+	begun     bool
+	since     time.Duration // the last estimate
+	pending   float64       // requests reported since then
+}
+
+const (
+	// tooShort is a time between two reports that gives no estimate.
+	tooShort = 20 * time.Millisecond
+	// halfWeight is the time after which a report outweighs the ones before it.
+	halfWeight = 500 * time.Millisecond
+)
+
+// report adds the requests of a report. The time between two reports is that between their
+// arrivals: Envoy reports whole seconds.
+func (d *demand) report(now time.Duration, requests uint64) {
+	if !d.begun { // the first report only announces the node
+		d.begun, d.since = true, now
+		return
+	}
+	d.pending += float64(requests)
+	t := now - d.since
+	if t < tooShort {
+		return
+	}
+	seen := d.pending / t.Seconds()
+	if d.known {
+		seen = d.perSecond + (seen-d.perSecond)*t.Seconds()/(t+halfWeight).Seconds()
+	}
+	d.perSecond, d.known, d.since, d.pending = seen, true, now, 0
+}

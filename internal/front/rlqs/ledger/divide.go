@@ -1,0 +1,82 @@
+package ledger
+
+import (
+	"cmp"
+	"slices"
+)
+
+// reserve is the part of the rate that is not handed out, so that the fund can pay for changes.
+const reserve = 1.0 / 48
+
+// aim is what a node should get.
+type aim struct {
+	*share
+	want   float64 // what it can use, in tokens per interval
+	target float64
+	lacks  bool // it has much less than it should
+}
+
+// near is the part of a target that is close enough: every change costs a full bucket.
+const near = 15.0 / 16
+
+// aims divides the rate among the nodes by their demand, max-min fair. What no node wants is handed
+// out as well, unless other instances may want it.
+func (l *Ledger) aims() []*aim {
+	all := make([]*aim, 0, len(l.shares))
+	for _, s := range l.shares {
+		if !s.closed {
+			all = append(all, &aim{share: s})
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	whole := float64(l.fill) * (1 - reserve) * l.scale
+	equal := whole / float64(len(all))
+	wanted := 0.0
+	for _, a := range all {
+		a.want = equal // unknown
+		if a.demand.known {
+			a.want = a.demand.perSecond*l.interval.Seconds()*17/16 + equal/64 + 1
+		}
+		wanted += a.want
+	}
+	pour(all, whole)
+	if wanted < whole {
+		for _, a := range all {
+			if a.target += (whole - wanted) * a.want / wanted; l.ahead != nil {
+				a.target = min(a.target, a.want*5/4)
+			}
+		}
+	}
+	for _, a := range all {
+		a.target = max(a.target, 1)
+		a.lacks = float64(a.now.Fill) < min(a.want, a.target)*near
+	}
+	return all
+}
+
+// pour sets max-min fair targets: no node gets more than it wants, and none gets less than a node
+// that wants no more.
+func pour(all []*aim, whole float64) {
+	byWant := slices.Clone(all)
+	slices.SortFunc(byWant, func(a, b *aim) int { return cmp.Compare(a.want, b.want) })
+	for i, a := range byWant {
+		a.target = min(a.want, whole/float64(len(byWant)-i))
+		whole -= a.target
+	}
+}
+
+// fits reports whether a node keeps what it has. lack means that some node has too little.
+func (l *Ledger) fits(a *aim, lack bool) bool {
+	has := float64(a.now.Fill)
+	switch {
+	case a.lacks:
+		return false
+	case lack:
+		return has*near <= a.target
+	case l.ahead != nil: // other instances may use the rest
+		return has*near*near <= a.target
+	}
+	return true
+}

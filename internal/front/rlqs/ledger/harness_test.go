@@ -1,0 +1,204 @@
+package ledger_test
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"tidegate.dev/tidegate/internal/dev/quotafilter"
+	"tidegate.dev/tidegate/internal/front/rlqs/ledger"
+)
+
+const step = time.Millisecond
+
+// world is ledgers, filters that each has a stream to one of them, and time.
+type world struct {
+	*rand.Rand
+	now   time.Duration
+	limit ledger.Limit
+	times ledger.Times
+	every time.Duration // between two reports
+
+	shared  *shared // nil: there is one ledger, with a fund of its own
+	ledgers []*ledger.Ledger
+	filters []*filter
+	streams int
+
+	sent     map[ledger.Node][]sending
+	admitted []time.Duration
+	asked    int
+	changes  int
+	loses    int // one word in so many is not sent; 0: none
+}
+
+// shared is the bucket of a fleet.
+type shared struct {
+	level, perSecond, burst, floor float64
+	at                             time.Duration
+}
+
+func (s *shared) pay(now time.Duration, tokens int64) bool {
+	s.level = min(s.level+s.perSecond*(now-s.at).Seconds(), s.burst)
+	s.at = now
+	if s.level-float64(tokens) < s.floor {
+		return false
+	}
+	s.level -= float64(tokens)
+	return true
+}
+
+// filter is an Envoy with one bucket.
+type filter struct {
+	quotafilter.Bucket
+	node   ledger.Node
+	ledger *ledger.Ledger // nil: it has no stream
+	words  []word         // under way, in order
+	report time.Duration  // the next one
+	demand func(now time.Duration) float64
+	some   float64 // of a request
+	alive  bool
+
+	admitted []time.Duration
+}
+
+// word is an assignment under way.
+type word struct {
+	arrives time.Duration
+	strategy
+}
+
+type strategy = ledger.Strategy
+
+func newWorld(seed uint64, l ledger.Limit, t ledger.Times, ledgers int, ahead bool) *world {
+	w := &world{Rand: rand.New(rand.NewPCG(seed, 1)), limit: l, times: t, every: 100 * time.Millisecond, sent: make(map[ledger.Node][]sending)}
+	var how *ledger.Ahead
+	if ahead {
+		a, err := ledger.NewAhead(l, t)
+		if err != nil {
+			panic(err)
+		}
+		how = &a
+		perSecond := float64(l.Events) / l.Period.Seconds()
+		w.shared = &shared{level: float64(l.Burst), perSecond: perSecond, burst: float64(l.Burst), floor: float64(a.Floor)}
+	}
+	for range ledgers {
+		w.ledgers = append(w.ledgers, ledger.New(l, t, how, 0))
+	}
+	return w
+}
+
+func constant(perSecond float64) func(time.Duration) float64 {
+	return func(time.Duration) float64 { return perSecond }
+}
+
+// add adds an Envoy that has a stream.
+func (w *world) add(demand func(time.Duration) float64) *filter {
+	f := &filter{demand: demand, alive: true}
+	w.filters = append(w.filters, f)
+	w.connect(f)
+	return f
+}
+
+// connect opens a stream to one of the ledgers. The first report comes with it.
+func (w *world) connect(f *filter) {
+	w.disconnect(f)
+	w.streams++
+	f.node, f.ledger, f.report = ledger.Node(w.streams), w.ledgers[w.IntN(len(w.ledgers))], w.now
+}
+
+// disconnect ends the stream. What is under way may be lost.
+func (w *world) disconnect(f *filter) {
+	if f.ledger == nil {
+		return
+	}
+	f.ledger.Close(w.now, f.node)
+	f.ledger = nil
+	f.words = f.words[:w.IntN(len(f.words)+1)]
+}
+
+// run lets time pass.
+func (w *world) run(until time.Duration, each func()) {
+	for ; w.now < until; w.now += step {
+		if each != nil {
+			each()
+		}
+		for _, f := range w.filters {
+			w.filter(f)
+		}
+		if w.now%max((w.times.Renewal()/4).Truncate(step), step) == 0 {
+			for _, l := range w.ledgers {
+				w.tick(l)
+			}
+		}
+	}
+}
+
+// filter is what an Envoy does in a step.
+func (w *world) filter(f *filter) {
+	for len(f.words) > 0 && f.words[0].arrives <= w.now {
+		s := f.words[0].strategy
+		f.Assign(w.now, quotafilter.TokenBucket{MaxTokens: uint32(s.Max), TokensPerFill: uint32(s.Fill), FillInterval: s.Interval}, w.times.TTL)
+		f.words = f.words[1:]
+	}
+	if f.alive {
+		for f.some += f.demand(w.now) * step.Seconds(); f.some >= 1; f.some-- {
+			w.asked++
+			if f.Admit(w.now) {
+				f.admitted = append(f.admitted, w.now)
+				w.admitted = append(w.admitted, w.now)
+			}
+		}
+	}
+	if f.ledger != nil && w.now >= f.report {
+		allowed, denied := f.Report()
+		f.ledger.Report(w.now, f.node, allowed+denied)
+		f.report = w.now + w.every
+		w.tick(f.ledger)
+	}
+}
+
+// tick has a ledger tell its nodes.
+func (w *world) tick(l *ledger.Ledger) {
+	for _, a := range l.Tick(w.now, func(tokens int64) bool { return w.shared.pay(w.now, tokens) }) {
+		if a.New && !a.Denies() {
+			w.changes++
+		}
+		for _, f := range w.filters {
+			switch {
+			case f.ledger != l || f.node != a.Node:
+			case w.loses > 0 && w.IntN(w.loses) == 0:
+				l.Lost(w.now, a.Node)
+			default:
+				w.send(f, a.Strategy)
+			}
+		}
+	}
+}
+
+// send has a word arrive later, by less than Delivery, and after those before it.
+func (w *world) send(f *filter, s ledger.Strategy) {
+	w.sent[f.node] = append(w.sent[f.node], sending{w.now, s})
+	at := w.now + time.Duration(w.Int64N(int64(w.times.Delivery/step)))*step
+	if n := len(f.words); n > 0 {
+		at = max(at, f.words[n-1].arrives)
+	}
+	f.words = append(f.words, word{at, s})
+}
+
+// above asks the oracle about what was admitted, and about what could have been.
+func (w *world) above() (int, float64) {
+	if most := worst(w.sent, w.limit, w.times); most > 1e-6*float64(w.limit.Burst) {
+		return 1, most
+	}
+	return quotafilter.Above(w.admitted, float64(w.limit.Events)/w.limit.Period.Seconds(), float64(w.limit.Burst))
+}
+
+// rate is how many a second were admitted from then on.
+func rate(times []time.Duration, from, to time.Duration) float64 {
+	n := 0
+	for _, t := range times {
+		if t >= from && t < to {
+			n++
+		}
+	}
+	return float64(n) / (to - from).Seconds()
+}

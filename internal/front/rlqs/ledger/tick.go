@@ -1,0 +1,220 @@
+package ledger
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Pay takes tokens from the shared bucket and reports whether there were enough.
+type Pay func(tokens int64) bool
+
+// Tick returns the assignments that are due. Call it several times per Renewal, and when there is a
+// new node. pay is only called for limits that are paid ahead.
+func (l *Ledger) Tick(now time.Duration, pay Pay) (due []Assignment) {
+	l.advance(now)
+	l.forget()
+	all := l.aims()
+	lack := slices.ContainsFunc(all, func(a *aim) bool { return a.lacks })
+	// Extensions first, then the nodes that have the smallest part of their targets.
+	slices.SortStableFunc(all, func(a, b *aim) int {
+		return cmp.Or(compareBool(b.keeps(l, lack, now), a.keeps(l, lack, now)), cmp.Compare(a.has(), b.has()))
+	})
+	short := false
+	for _, a := range all {
+		if a.next > now {
+			continue
+		}
+		t, paid := l.assign(a, a.keeps(l, lack, now), now, pay)
+		if !paid {
+			short = true
+			continue // it expires unless it can be paid soon
+		}
+		a.next = now + l.times.Renewal()
+		due = append(due, t)
+	}
+	l.adapt(now, short)
+	return due
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+// has is the part of its target that a node has.
+func (a *aim) has() float64 { return float64(a.now.Fill) / a.target }
+
+// keeps reports whether the assignment of a node should be extended.
+func (a *aim) keeps(l *Ledger, lack bool, now time.Duration) bool {
+	if !a.extends(l, now) {
+		return false
+	}
+	fits := l.fits(a, lack) && !l.poor(a)
+	settling := now-a.changed < l.times.Out() && a.has() > 0.5 && a.has() < 2
+	return fits || settling
+}
+
+// poor reports whether a node got a small bucket for lack of tokens, and there are more now.
+func (l *Ledger) poor(a *aim) bool {
+	if l.ahead != nil {
+		return false
+	}
+	for _, size := range []int64{useful(a.now.Strategy), l.most(a.now.Fill)} {
+		if a.now.Max*4 <= size && l.fund/4 >= float64(size) {
+			return true
+		}
+	}
+	return false
+}
+
+// assign returns the assignment of a node, or false if it cannot be paid.
+func (l *Ledger) assign(a *aim, keep bool, now time.Duration, pay Pay) (Assignment, bool) {
+	if now < l.opens {
+		return l.deny(a, now), true
+	}
+	if !keep {
+		if s, ok := l.change(a, now, pay); ok {
+			return Assignment{Node: a.node, Strategy: s, New: true}, true
+		}
+	}
+	if a.extends(l, now) {
+		return Assignment{Node: a.node, Strategy: a.now.Strategy}, l.extend(a.share, now, pay)
+	}
+	return l.deny(a, now), true
+}
+
+// extends reports whether the assignment of a node can be extended.
+func (a *aim) extends(l *Ledger, now time.Duration) bool {
+	return !a.now.Denies() && now < a.now.free && a.now.Interval == l.interval
+}
+
+// change begins a new epoch. A node that has nothing takes less if the fleet has no more.
+func (l *Ledger) change(a *aim, now time.Duration, pay Pay) (Strategy, bool) {
+	target := a.target
+	for range 4 {
+		s, ok := l.newStrategy(a, int64(target), now)
+		if !ok {
+			break
+		}
+		if l.begin(a.share, s, now, pay) {
+			return s, true
+		}
+		if !a.now.Denies() {
+			break
+		}
+		target /= 3
+	}
+	return Strategy{}, false
+}
+
+// deny assigns nothing.
+func (l *Ledger) deny(a *aim, now time.Duration) Assignment {
+	first := !a.assigned || !a.now.Denies()
+	a.begin(epoch{until: now})
+	return Assignment{Node: a.node, New: first}
+}
+
+// most is the size of a bucket if the fund suffices: half of the burst is divided by rate, the
+// other half is for changes.
+func (l *Ledger) most(fill int64) int64 {
+	return max(1, int64(float64(l.limit.Burst)/2*float64(fill)/float64(max(l.fill, 1))))
+}
+
+// useful is the size of a bucket from which a node can use its rate although requests are not
+// evenly spread: 20 milliseconds' worth.
+func useful(s Strategy) int64 { return 1 + int64(s.perSecond()/50) }
+
+// size is the size of a new bucket, 0 if the fund is too small. A node that has nothing takes what
+// there is.
+func (l *Ledger) size(a *aim, s Strategy) int64 {
+	least, fund := useful(s), int64(l.fund)
+	if a.now.Denies() {
+		least = min(least, fund)
+	}
+	if least > fund {
+		return 0
+	}
+	return max(min(l.most(s.Fill), fund/4), least)
+}
+
+// newStrategy returns a strategy for a new epoch, or false if there is none or it is not worth it.
+func (l *Ledger) newStrategy(a *aim, target int64, now time.Duration) (Strategy, bool) {
+	left := l.left(a.share)
+	s := Strategy{Fill: min(target, left), Interval: l.interval}
+	if !a.demand.known { // the next node may want some as well
+		s.Fill = min(s.Fill, a.now.Fill+max(left-a.now.Fill+1, 0)/2)
+	}
+	if s.Fill < 1 {
+		return Strategy{}, false
+	}
+	if a.lacks && a.extends(l, now) && float64(s.Fill)*near < float64(a.now.Fill) {
+		return Strategy{}, false // not worth a full bucket
+	}
+	if l.ahead != nil {
+		s.Max = max(1, int64(s.perSecond()*l.ahead.reach.Seconds())-1)
+	} else if s.Max = l.size(a, s); s.Max < 1 {
+		return Strategy{}, false
+	}
+	s.Max = min(s.Max, maxFill)
+	// Envoy does not notice a change of the interval alone, in whole seconds.
+	if s.Max == a.now.Max && s.Fill == a.now.Fill && s.Interval != a.now.Interval {
+		if s.Fill--; s.Fill < 1 {
+			return Strategy{}, false
+		}
+	}
+	return s, true
+}
+
+// begin starts an epoch, or returns false if it cannot be paid.
+func (l *Ledger) begin(s *share, with Strategy, now time.Duration, pay Pay) bool {
+	e := epoch{Strategy: with}
+	if l.ahead == nil {
+		l.fund -= float64(with.Max)
+	} else {
+		e.pace = max(with.perSecond(), float64(with.Max+1)/l.ahead.reach.Seconds())
+		paid, cost := s.paid.raise(e.pace, now, now+l.times.Out(), with.Max)
+		if !pay(cost) {
+			return false
+		}
+		s.paid = paid
+	}
+	e.sentAt(l.times, now)
+	s.begin(e)
+	s.changed = now
+	return true
+}
+
+// extend extends the current epoch, or returns false if that cannot be paid.
+func (l *Ledger) extend(s *share, now time.Duration, pay Pay) bool {
+	if l.ahead != nil {
+		paid, cost := s.paid.raise(s.now.pace, now, now+l.times.Out(), 0)
+		if cost > 0 && !pay(cost) {
+			return false
+		}
+		s.paid = paid
+	}
+	s.now.sentAt(l.times, now)
+	return true
+}
+
+// sentAt sets the times of an epoch that is sent at now.
+func (e *epoch) sentAt(t Times, now time.Duration) {
+	e.until, e.free = now+t.Out(), now+t.Latest()
+}
+
+// adapt lowers the part of the rate that is handed out when extensions could not be paid, because
+// other instances use the rest, and raises it slowly.
+func (l *Ledger) adapt(now time.Duration, short bool) {
+	switch {
+	case !short:
+		l.scale = min(l.scale+1.0/128, 1)
+	case now-l.lowered >= l.times.Out(): // by then the last cut has shown
+		l.scale, l.lowered = max(l.scale*3/4, 1.0/grains), now
+	}
+}

@@ -1,0 +1,166 @@
+package rlqs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/front/question"
+	"tidegate.dev/tidegate/internal/front/rlqs/ledger"
+	"tidegate.dev/tidegate/rules/envoy"
+)
+
+// subject is what a bucket is held to.
+type subject struct {
+	verdict verdict
+	limit   *tidegate.Limit // nil if there is none
+	key     string
+	ahead   *ledger.Ahead // nil means that this process divides the limit
+	native  bool          // found by native rules, which are asked again
+	why     error         // of unfit
+}
+
+// verdict is the kind of assignment that a bucket gets.
+type verdict uint8
+
+const (
+	limited verdict = iota // a part of the limit
+	allowed                // no rule limits it, or only in shadow mode
+	denied                 // a rule denies everything
+	unfit                  // denied, because the rule cannot be divided
+)
+
+// Reasons why a rule is unfit.
+var (
+	errSeveral = errors.New("it has several limits: a bucket of Envoy is held to one token_bucket")
+	errSplit   = errors.New("its consistency is split, and the quota service divides it itself: leave it out")
+)
+
+// find returns what a bucket id is held to.
+func (s *Server) find(ctx context.Context, domain string, entries []envoy.Entry) (sub subject) {
+	if d := s.o.Domains().Domain(domain); d != nil {
+		sub = s.findInFile(d, entries)
+	} else if s.o.Desk != nil {
+		sub = s.findNative(ctx, domain, entries)
+		sub.native = true
+	} else {
+		sub.verdict = allowed
+	}
+	if s.o.Shadow {
+		sub.verdict = allowed
+	}
+	return sub
+}
+
+func (s *Server) findInFile(d *envoy.Domain, entries []envoy.Entry) subject {
+	rule := d.FindAny(entries)
+	if rule == nil || rule.Unlimited || len(rule.Limits) == 0 {
+		return subject{verdict: allowed}
+	}
+	if rule.Shadow {
+		return subject{verdict: allowed, limit: rule.Limits[0]}
+	}
+	checks := make([]tidegate.Check, len(rule.Limits))
+	key := rule.Key(entries)
+	for i, l := range rule.Limits {
+		checks[i] = tidegate.Check{Key: key, Limit: l}
+	}
+	return s.held(checks)
+}
+
+// findNative asks the native rules about a request whose attributes are the entries of a bucket id.
+func (s *Server) findNative(ctx context.Context, domain string, entries []envoy.Entry) subject {
+	q := new(question.Question)
+	named := false
+	for _, e := range entries {
+		switch e.Key {
+		case "method":
+			q.Method = e.Value
+		case "path":
+			q.Target = e.Value
+		case "host":
+			q.Host = e.Value
+		case "remote_address":
+			q.IP = e.Value
+		}
+		named = named || e.Key == "domain"
+		q.As = append(q.As, question.Pair{Name: e.Key, Value: e.Value})
+	}
+	if !named {
+		q.As = append(q.As, question.Pair{Name: "domain", Value: domain})
+	}
+	r, problem, err := q.Request(s.o.Paths)
+	if problem != nil || err != nil { // the rules cannot match such a request
+		return subject{verdict: denied}
+	}
+	checks, refused := s.o.Desk.Held(ctx, r)
+	if refused {
+		return subject{verdict: denied}
+	}
+	return s.held(checks)
+}
+
+// held returns the subject of a bucket that is held to checks.
+func (s *Server) held(checks []tidegate.Check) subject {
+	switch len(checks) {
+	case 0:
+		return subject{verdict: allowed}
+	case 1:
+	default:
+		return subject{verdict: unfit, limit: checks[0].Limit, why: errSeveral}
+	}
+	l := checks[0].Limit
+	sub := subject{limit: l, key: checks[0].Key}
+	switch {
+	case l.Algorithm == tidegate.Deny:
+		sub.verdict = denied
+	case l.Algorithm != tidegate.TokenBucket:
+		sub.verdict, sub.why = unfit, fmt.Errorf("its algorithm is %s: the quota service divides a token_bucket", l.Algorithm)
+	case l.Terms != nil && l.Terms.Handling.Consistency == tidegate.Split:
+		sub.verdict, sub.why = unfit, errSplit
+	case s.o.Store != nil:
+		ahead, err := ledger.NewAhead(numbers(l), s.o.Times)
+		if err != nil {
+			sub.verdict, sub.why = unfit, fmt.Errorf("%w: raise it, or shorten rls.quota.ttl", err)
+		}
+		sub.ahead = &ahead
+	}
+	return sub
+}
+
+// equal reports whether two lookups found the same.
+func (is *subject) equal(other *subject) bool {
+	return is.verdict == other.verdict && is.limit == other.limit && is.key == other.key
+}
+
+// numbers are those of a token bucket.
+func numbers(l *tidegate.Limit) ledger.Limit {
+	return ledger.Limit{Events: l.Events, Period: l.Period, Burst: l.Burst}
+}
+
+// ruleOf is the name of a limit's rule.
+func ruleOf(l *tidegate.Limit) string {
+	switch {
+	case l == nil:
+		return ""
+	case l.Terms != nil && l.Terms.Rule != "":
+		return l.Terms.Rule
+	}
+	return l.Name
+}
+
+// logUnfit warns once per rule that it cannot be divided.
+func (s *Server) logUnfit(sub *subject) {
+	const most = 1000 // rules
+	name := ruleOf(sub.limit)
+	s.mu.Lock()
+	fresh := !s.unfit[name] && len(s.unfit) < most
+	if fresh {
+		s.unfit[name] = true
+	}
+	s.mu.Unlock()
+	if fresh {
+		s.o.Log.Warn("the quota service cannot divide the limit of a rule, and denies what it limits", "rule", name, "why", sub.why.Error())
+	}
+}
