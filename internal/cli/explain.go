@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"net/http"
@@ -33,7 +34,10 @@ Examples:
   tidegate explain --ip 203.0.113.9 -H 'X-Api-Key: abc' GET /api/things
   tidegate explain --curl "curl -XPOST https://example.com/login -d user=x"
   echo '{"method":"POST","url":"/v1/chat","body":{"max_tokens":5}}' | tidegate explain --request -`,
-	takes: takes{words: []string{"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"}},
+	takes: takes{
+		words:  []string{"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"},
+		values: map[string][]string{"door": {quotaDoor}},
+	},
 	setup: func(flags *flag.FlagSet) func(context.Context, Env, []string) int {
 		o := explainOptions{draft: newDraft(describe.Someone), rules: layerNames{names: []string{"rules.yaml"}}}
 		flags.Var(&o.rules, "rules", "`FILE` or folder of rules; repeated, or with commas between, they are layers of one rule set")
@@ -41,6 +45,7 @@ Examples:
 		o.draft.flags(flags, "`NAME=VALUE` of an identity, instead of the one in the request; may be repeated", "the cost that the caller sends")
 		flags.BoolVar(&o.all, "all", false, "show the rules for other paths and methods, too")
 		flags.BoolVar(&o.json, "json", false, "print JSON")
+		flags.Func("door", "also say what a bucket of Envoy's quota service gets that is described like the request: `DOOR` is rlqs", o.setDoor)
 		return o.run
 	},
 }
@@ -49,6 +54,7 @@ type explainOptions struct {
 	rules     layerNames
 	was       string
 	all, json bool
+	quota     bool // of the quota service
 	draft     draft
 }
 
@@ -56,6 +62,7 @@ type explainOptions struct {
 type explained struct {
 	rules.Explanation
 	Answer answer `json:"answer"`
+	Quota  string `json:"quota,omitempty"` // what the quota service assigns
 }
 
 // answer is the answer to a caller that has used nothing yet.
@@ -64,6 +71,14 @@ type answer struct {
 	Rule    string      `json:"rule,omitempty"`
 	Headers http.Header `json:"headers"`
 	Body    string      `json:"body,omitempty"`
+}
+
+func (o *explainOptions) setDoor(name string) error {
+	if name != quotaDoor {
+		return errors.New("there is rlqs")
+	}
+	o.quota = true
+	return nil
 }
 
 func (o *explainOptions) run(_ context.Context, env Env, args []string) int {
@@ -99,6 +114,9 @@ func (o *explainOptions) run(_ context.Context, env Env, args []string) int {
 	if e.Answer, err = o.answer(set); err != nil {
 		fmt.Fprintln(env.Stderr, "tidegate explain:", err)
 		return exitFound
+	}
+	if o.quota {
+		e.Quota = quotaOf(&e.Explanation)
 	}
 	if o.json {
 		return printJSON(env, e)

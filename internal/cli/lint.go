@@ -49,7 +49,7 @@ Examples:
   tidegate lint --checks                   # list all checks`,
 	takes: takes{
 		endings: []string{".yaml", ".yml"},
-		values:  map[string][]string{"format": lintFormats, "door": {"forward-auth", "check", "resp", "rls"}},
+		values:  map[string][]string{"format": lintFormats, "door": {"forward-auth", "check", "resp", "rls", quotaDoor}},
 	},
 	setup: func(flags *flag.FlagSet) func(context.Context, Env, []string) int {
 		o := lintOptions{format: "text"}
@@ -62,13 +62,16 @@ Examples:
 		})
 		flags.BoolVar(&o.strict, "strict", false, "exit 1 for warnings, too; what is waived is neither")
 		flags.StringVar(&o.was, "was", "", "`FILE` or folder of the rules that these replace; - is standard input")
-		flags.Func("door", "also say what this `DOOR` cannot know or do: forward-auth, check, resp or rls; may be repeated", o.addDoor)
+		flags.Func("door", "also say what this `DOOR` cannot know or do: forward-auth, check, resp, rls or rlqs; may be repeated", o.addDoor)
 		flags.StringVar(&o.config, "config", "", "also say what this configuration `FILE` of serve does not trust: tokens, API keys")
 		flags.BoolVar(&o.layers, "layers", false, "the files and folders are layers of one rule set, the later over the earlier")
 		flags.BoolVar(&o.list, "checks", false, "list the checks and exit")
 		return o.run
 	},
 }
+
+// quotaDoor is Envoy's quota service, as --door names it.
+const quotaDoor = "rlqs"
 
 // lintFormats are the words of --format.
 var lintFormats = []string{"text", "json", "sarif"}
@@ -79,6 +82,7 @@ type lintOptions struct {
 	layers       bool
 	was          string
 	doors        []rules.Door
+	quotas       bool // rlqs is one of them
 	config       string
 	trust        *lint.Trust // of config; nil: none is named
 	mergeDomains bool        // as config says
@@ -95,8 +99,12 @@ func (o *lintOptions) setFormat(name string) error {
 }
 
 func (o *lintOptions) addDoor(name string) error {
+	if name == quotaDoor {
+		o.quotas = true
+		return nil
+	}
 	if !slices.Contains(rules.Doors(), rules.Door(name)) {
-		return errors.New("there are forward-auth, check, resp and rls")
+		return errors.New("there are forward-auth, check, resp, rls and rlqs")
 	}
 	o.doors = append(o.doors, rules.Door(name))
 	return nil
@@ -192,7 +200,7 @@ func (o *lintOptions) readStdin(stdin io.Reader, names []string) (err error) {
 }
 
 func (o *lintOptions) options() lint.Options {
-	return lint.Options{Doors: o.doors, Trust: o.trust, MergeDomains: o.mergeDomains}
+	return lint.Options{Doors: o.doors, Quotas: o.quotas, Trust: o.trust, MergeDomains: o.mergeDomains}
 }
 
 func (o *lintOptions) look(name string) rules.Problems {

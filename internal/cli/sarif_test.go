@@ -95,7 +95,7 @@ func TestSARIFOfEveryCheck(t *testing.T) {
 	}
 	found := make(map[string]bool)
 	for _, name := range slices.Concat(files, bad) {
-		for _, result := range lintSARIF(t, "", "--door", "check", "--config", trustless, name).Results {
+		for _, result := range lintSARIF(t, "", "--door", "check", "--door", "rlqs", "--config", trustless, name).Results {
 			found[result.RuleID] = true
 		}
 	}

@@ -39,6 +39,9 @@ func (e *explained) print(env *Env, all bool) {
 		fmt.Fprintf(env.Stdout, "\n%s\n", env.paint(dim, plural(hidden, "more rule")+" for other requests: --all shows them"))
 	}
 	e.Answer.print(env)
+	if e.Quota != "" {
+		fmt.Fprintf(env.Stdout, "\nQuota service: %s\n", e.Quota)
+	}
 }
 
 func (e *explained) printIdentities(env *Env) {

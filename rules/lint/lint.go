@@ -23,6 +23,8 @@ type Options struct {
 	Now func() time.Time
 	// Doors are the front ends beside the gateway that the rules are for.
 	Doors []rules.Door
+	// Quotas: proxies get parts of the limits from Envoy's quota service.
+	Quotas bool
 	// Trust is what the configuration believes; nil means that it is not known.
 	Trust *Trust
 	// MergeDomains: several files may have descriptors of one domain, as in [rules.Config].
@@ -69,6 +71,7 @@ var Checks = []Check{
 	check("queue-longer-than-clients", "a queue in which requests wait longer than clients do", queueLongerThanClients),
 	check("untrusted-source", "a rule reads tokens or API keys that nothing is configured to believe (only with `--config`)", untrustedSource),
 	check("blind-door", "a rule says what a door cannot know or do (only with `--door`)", blindDoor),
+	check("quota-door", "a rule that Envoy's quota service cannot divide (only with `--door rlqs`)", quotaDoor),
 	check("expired-until", "a branch of `for` whose time has passed", expiredUntil),
 	check("unused-identity", "an identity that nothing uses", unusedIdentity),
 	check("unused-list", "a list that nothing uses", unusedList),
@@ -136,7 +139,7 @@ func run(f *rulefile.File, o Options) diag.List {
 		o.Now = time.Now
 	}
 	p := newPass(f, o.Now())
-	p.doors, p.trust = o.Doors, o.Trust
+	p.doors, p.quotas, p.trust = o.Doors, o.Quotas, o.Trust
 	var cut []string
 	for _, c := range Checks {
 		if !p.run(c) {
@@ -196,6 +199,7 @@ type pass struct {
 	file    *rulefile.File   // without branches that have ended
 	now     time.Time
 	doors   []rules.Door
+	quotas  bool   // the quota service is one
 	trust   *Trust // nil: it is not known
 	check   string // the one at work
 	steps   int    // that it may still make

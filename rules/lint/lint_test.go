@@ -39,6 +39,7 @@ func run(t *testing.T, check, name, src string) diag.List {
 	if check == "blind-door" {
 		o.Doors = rules.Doors()
 	}
+	o.Quotas = check == "quota-door"
 	if check == "untrusted-source" {
 		o.Trust = new(lint.Trust)
 	}
