@@ -43,9 +43,6 @@ var faults = []fault{
 	{"instances that exchange counts do not count what others have", []edit{
 		{"internal/chain/eventual/counter.go", ".others += p.Count", ".others += 0 * p.Count"},
 	}},
-	{"instances that exchange counts go by what they last heard, however long ago", []edit{
-		{"internal/chain/eventual/decide.go", "now-c.told <= 2*s.o.Interval", "now-c.told <= time.Hour+2*s.o.Interval"},
-	}},
 }
 
 // build builds the command, with a fault or without.

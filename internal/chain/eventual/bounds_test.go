@@ -115,3 +115,25 @@ func TestBurst(t *testing.T) {
 		}
 	}
 }
+
+// When demand moves from one instance to all, or back, the limit is exceeded by no more than twice the
+// bound.
+func TestDemandMoves(t *testing.T) {
+	for _, a := range algorithms {
+		for _, n := range []int{2, 3, 8, 20} {
+			t.Run(fmt.Sprintf("%s/%d", a, n), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					f := newFleet(t, n, time.Millisecond, nil)
+					defer f.close()
+					l := limitOf(a, 2000, 2*time.Second)
+					for i := range 12 {
+						f.press(l, 3000, 410*time.Millisecond, i%2 == 0)
+					}
+					if worst, most := over(l, f.admitted), 2*bound(n, 3000, time.Millisecond); worst > most {
+						t.Errorf("over by %.0f, want at most %.0f", worst, most)
+					}
+				})
+			})
+		}
+	}
+}

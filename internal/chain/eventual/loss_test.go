@@ -83,6 +83,31 @@ func TestAway(t *testing.T) {
 	}
 }
 
+// If only some instances cannot reach the store, they have their shares beside what all others admit.
+func TestSomeAway(t *testing.T) {
+	for _, a := range algorithms {
+		for _, k := range []int{1, 4, 7} {
+			t.Run(fmt.Sprintf("%s/%d", a, k), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					const n = 8
+					f := newFleet(t, n, time.Millisecond, nil)
+					defer f.close()
+					l := limitOf(a, 2000, 2*time.Second)
+					f.press(l, 3000, time.Second, false)
+					for _, w := range f.wires[:k] {
+						w.setAway(true)
+					}
+					f.press(l, 3000, 6*time.Second, false)
+					worst, most := over(l, f.admitted), 2000*float64(k)/n+0.1*2000+bound(n, 3000, time.Millisecond)
+					if worst > most {
+						t.Errorf("over by %.0f, want at most %.0f", worst, most)
+					}
+				})
+			})
+		}
+	}
+}
+
 // What an instance that died has told stays counted until its window ends, and so does what one that
 // was closed had not.
 func TestGone(t *testing.T) {

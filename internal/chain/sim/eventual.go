@@ -73,12 +73,12 @@ func most(log []admission, within time.Duration) (n int) {
 // eventually are the terms of limits that are eventual.
 var eventually = &tidegate.Terms{Handling: tidegate.Handling{Consistency: tidegate.Eventual}}
 
-// seldom draws a window for which each node is asked every second or two, in all for several times what
-// it admits: nobody knows by itself what others have admitted.
+// seldom draws a window for which each node is asked about as often as it ends, in all for several times
+// what it admits: nobody knows by itself what others have admitted.
 func (r *dice) seldom(nodes int) Subject {
 	algorithms := []tidegate.Algorithm{tidegate.FixedWindow, tidegate.SlidingWindow, tidegate.SubWindows}
-	period := r.time(300*time.Millisecond, time.Second).Truncate(10 * time.Millisecond)
-	perSecond := float64(nodes) / r.time(time.Second, 2*time.Second).Seconds()
+	period := r.time(800*time.Millisecond, 1200*time.Millisecond).Truncate(10 * time.Millisecond)
+	perSecond := float64(nodes) / r.time(time.Second, 1500*time.Millisecond).Seconds()
 	events := int64(max(1, perSecond*period.Seconds()/r.log(3, 8)))
 	return Subject{Name: "seldom", PerSecond: perSecond, Versions: []*tidegate.Limit{tidegate.MustLimit(tidegate.Spec{
 		Name: "seldom", Events: events, Period: period, Algorithm: algorithms[r.IntN(len(algorithms))], Terms: eventually,
