@@ -54,28 +54,28 @@ type diskPart struct {
 	files  map[string][]byte
 }
 
-// startFeeds begins to ask the origins, and returns when each has answered, or there is a copy
+// startPollers begins to ask the origins, and returns when each has answered, or there is a copy
 // to begin with, or it takes too long.
-func (r *reloader) startFeeds(ctx context.Context) {
-	for _, f := range r.feeds {
-		if f != nil {
-			f.kept = r.copies.load(f.name, r.log)
-			go f.run(ctx)
+func (r *reloader) startPollers(ctx context.Context) {
+	for _, p := range r.pollers {
+		if p != nil {
+			p.kept = r.copies.load(p.name, r.log)
+			go p.run(ctx)
 		}
 	}
 	limit := time.NewTimer(r.copies.patience)
 	defer limit.Stop()
-	for _, f := range r.feeds {
-		if f == nil {
+	for _, p := range r.pollers {
+		if p == nil {
 			continue
 		}
 		select {
-		case <-f.tried:
+		case <-p.tried:
 		case <-limit.C:
 			limit.Reset(0) // for the others
 		case <-ctx.Done():
 		}
-		for b, _ := f.now(); b == nil && f.kept == nil && ctx.Err() == nil; b, _ = f.now() {
+		for b, _ := p.now(); b == nil && p.kept == nil && ctx.Err() == nil; b, _ = p.now() {
 			// There is nothing else to begin with, so that a source that starts along with
 			// this process is waited for.
 			select {
@@ -87,22 +87,22 @@ func (r *reloader) startFeeds(ctx context.Context) {
 			}
 			break
 		}
-		f.useCopy()
-		if _, copied := f.now(); copied {
-			r.log.Warn("a source of rules did not answer: its last good copy is used until it does", "source", f.name, "revision", f.kept.Revision, "err", f.missing())
+		p.useCopy()
+		if _, copied := p.now(); copied {
+			r.log.Warn("a source of rules did not answer: its last good copy is used until it does", "source", p.name, "revision", p.kept.Revision, "err", p.missing())
 		}
 	}
 }
 
-// stopFeeds returns when no origin is asked any more.
-func (r *reloader) stopFeeds() {
-	for _, f := range r.feeds {
-		if f == nil {
+// stopPollers returns when no origin is asked any more.
+func (r *reloader) stopPollers() {
+	for _, p := range r.pollers {
+		if p == nil {
 			continue
 		}
-		<-f.done
-		if err := f.origin.Close(); err != nil {
-			r.log.Warn("a source of rules was not closed as it should be", "source", f.name, "err", err)
+		<-p.done
+		if err := p.origin.Close(); err != nil {
+			r.log.Warn("a source of rules was not closed as it should be", "source", p.name, "err", err)
 		}
 	}
 }
@@ -115,8 +115,8 @@ func (r *reloader) begin() error {
 		r.enforce()
 		return nil
 	}
-	if slices.ContainsFunc(r.feeds, func(f *feed) bool { return f != nil && f.kept != nil }) {
-		if r.last = r.readLayers((*feed).copyOrNow); r.last.err == nil {
+	if slices.ContainsFunc(r.pollers, func(p *poller) bool { return p != nil && p.kept != nil }) {
+		if r.last = r.readLayers((*poller).copyOrNow); r.last.err == nil {
 			r.enforce()
 			r.last, r.doubtful = newest, time.Now()
 			r.fail()
@@ -124,7 +124,7 @@ func (r *reloader) begin() error {
 		}
 	}
 	r.last = newest
-	if !r.copies.openStart || !slices.ContainsFunc(r.feeds, func(f *feed) bool { return f != nil }) {
+	if !r.copies.openStart || !slices.ContainsFunc(r.pollers, func(p *poller) bool { return p != nil }) {
 		return newest.err
 	}
 	if err := r.copies.none(); err != nil {
@@ -153,15 +153,15 @@ func (e *missingError) Error() string {
 func (e *missingError) Unwrap() error { return e.err }
 
 // readLayers reads all layers, those that are not on disk from the bundle that which gives.
-func (r *reloader) readLayers(which func(*feed) (b *Bundle, copied bool)) reading {
+func (r *reloader) readLayers(which func(*poller) (b *Bundle, copied bool)) reading {
 	roots, bundles, copied := make([]string, len(r.layers)), make([]*Bundle, len(r.layers)), make([]bool, len(r.layers))
 	var missing error
 	for i := range r.layers {
-		f := r.feeds[i]
-		if f == nil {
+		p := r.pollers[i]
+		if p == nil {
 			roots[i] = r.layers[i].Name
-		} else if bundles[i], copied[i] = which(f); bundles[i] == nil && missing == nil {
-			missing = &missingError{f.name, f.missing()}
+		} else if bundles[i], copied[i] = which(p); bundles[i] == nil && missing == nil {
+			missing = &missingError{p.name, p.missing()}
 		}
 	}
 	v := newView(roots, bundles, r.open)
@@ -271,8 +271,8 @@ func (r *reloader) layerStatus() []LayerStatus {
 	r.mu.Unlock()
 	for i := range all {
 		all[i].Name = r.layers[i].name()
-		if r.feeds[i] != nil {
-			r.feeds[i].show(&all[i])
+		if r.pollers[i] != nil {
+			r.pollers[i].show(&all[i])
 		}
 	}
 	return all

@@ -37,7 +37,7 @@ type reloader struct {
 	name     string
 	what     string        // "rules", for the log
 	layers   []Layer       // nil: there is only name, on disk
-	feeds    []*feed       // of layers that are not on disk; nil for others
+	pollers  []*poller     // of layers that are not on disk; nil for others
 	arrived  chan struct{} // one of them has another bundle
 	load     func(*view) (enforce func(), err error)
 	open     func(string) ([]byte, error) // nil: from disk
@@ -80,10 +80,10 @@ func (r *reloader) start(ctx context.Context) error {
 	}
 	ctx, r.stop = context.WithCancel(ctx)
 	r.done, r.again = make(chan struct{}), make(chan struct{}, 1)
-	r.startFeeds(ctx)
+	r.startPollers(ctx)
 	if err := r.begin(); err != nil {
 		r.stop()
-		r.stopFeeds()
+		r.stopPollers()
 		return err
 	}
 	r.notifier = newNotifier(r.log, !r.pace.silent && r.onDisk())
@@ -95,10 +95,10 @@ func (r *reloader) start(ctx context.Context) error {
 
 // onDisk reports whether there is a layer that the kernel can tell about.
 func (r *reloader) onDisk() bool {
-	return len(r.layers) == 0 || slices.Contains(r.feeds, nil)
+	return len(r.layers) == 0 || slices.Contains(r.pollers, nil)
 }
 
-// signal is called by feeds.
+// signal is called by pollers.
 func (r *reloader) signal() {
 	select {
 	case r.arrived <- struct{}{}:
@@ -112,9 +112,9 @@ func (r *reloader) readSoon() {
 	case r.again <- struct{}{}:
 	default: // it is about to be done
 	}
-	for _, f := range r.feeds {
-		if f != nil {
-			f.askSoon()
+	for _, p := range r.pollers {
+		if p != nil {
+			p.askSoon()
 		}
 	}
 }
@@ -123,7 +123,7 @@ func (r *reloader) readSoon() {
 func (r *reloader) close() {
 	r.stop()
 	<-r.done
-	r.stopFeeds()
+	r.stopPollers()
 }
 
 func (r *reloader) run(ctx context.Context) {
@@ -178,11 +178,11 @@ func (r *reloader) stirred() bool { return r.hasArrived() || r.stirredOnDisk() }
 
 // hasArrived reports whether there is a bundle that was not read.
 func (r *reloader) hasArrived() bool {
-	for i, f := range r.feeds {
-		if f == nil {
+	for i, p := range r.pollers {
+		if p == nil {
 			continue
 		}
-		if b, _ := f.now(); b != r.last.view.bundles[i] {
+		if b, _ := p.now(); b != r.last.view.bundles[i] {
 			return true
 		}
 	}
@@ -204,7 +204,7 @@ func (r *reloader) step(now time.Time) (again time.Duration) {
 		r.last = r.readAll()
 		r.follow()
 		r.pending = r.last.err != nil || r.last.view.lacks(r.force)
-		if r.feeds != nil { // a bundle is whole, and nobody is still writing it
+		if r.pollers != nil { // a bundle is whole, and nobody is still writing it
 			r.pending = r.pending && r.force != nil && !r.last.view.sameOnDisk(r.force)
 		}
 		switch {
@@ -259,7 +259,7 @@ func (r *reloader) readAll() reading {
 		v.end()
 		return reading{view: v, enforce: enforce, err: err, at: time.Now()}
 	}
-	return r.readLayers((*feed).now)
+	return r.readLayers((*poller).now)
 }
 
 // follow has the kernel report from wherever the last reading has been.

@@ -103,7 +103,7 @@ func follow(ctx context.Context, layers []Layer, o Options, p pace) (*Watcher, e
 	w := &Watcher{}
 	var old, set *rules.Set
 	r := &reloader{
-		name: layerNames(layers), what: "rules", layers: layers, feeds: make([]*feed, len(layers)), arrived: make(chan struct{}, 1),
+		name: layerNames(layers), what: "rules", layers: layers, pollers: make([]*poller, len(layers)), arrived: make(chan struct{}, 1),
 		open: o.Config.ReadFile, log: o.Log, pace: p,
 		copies: copies{folder: o.Copy, handed: o.Handed, patience: o.Patience, openStart: o.Open, saved: make(map[string]*Bundle)},
 	}
@@ -138,7 +138,7 @@ func follow(ctx context.Context, layers []Layer, o Options, p pace) (*Watcher, e
 	}
 	for i, l := range layers {
 		if l.Origin != nil {
-			r.feeds[i] = newFeed(l, &o, r.signal)
+			r.pollers[i] = newPoller(l, &o, r.signal)
 		}
 	}
 	if err := loadKeys(o); err != nil {

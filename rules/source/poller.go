@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Times of a feed.
+// Times of a poller.
 const (
 	firstRetry = 200 * time.Millisecond // after a failure, doubled by each further one
 	lastRetry  = 10 * time.Second
@@ -20,8 +20,9 @@ const (
 	overdue    = 30 * time.Second       // beyond the wait of a long poll, until an origin counts as silent
 )
 
-// feed follows an Origin, and keeps its newest bundle. Its goroutine alone asks the origin.
-type feed struct {
+// poller asks an Origin again and again, and keeps its newest bundle. Its goroutine alone asks the
+// origin.
+type poller struct {
 	name    string
 	origin  Origin
 	log     *slog.Logger
@@ -41,16 +42,16 @@ type feed struct {
 	since   time.Time // of err; under mu
 }
 
-func newFeed(l Layer, o *Options, arrived func()) *feed {
-	return &feed{
+func newPoller(l Layer, o *Options, arrived func()) *poller {
+	return &poller{
 		name: l.name(), origin: l.Origin, log: o.Log, silence: o.Wait + overdue, arrived: arrived,
 		wake: make(chan struct{}, 1), tried: make(chan struct{}), done: make(chan struct{}),
 	}
 }
 
 // run asks until ctx ends.
-func (f *feed) run(ctx context.Context) {
-	defer close(f.done)
+func (p *poller) run(ctx context.Context) {
+	defer close(p.done)
 	retry, told := firstRetry, false
 	// unsure: the origin failed, or what it has was not taken. It is asked for all of it again,
 	// which it answers at once, while it may wait long before it says that there is nothing new.
@@ -58,15 +59,15 @@ func (f *feed) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		start := time.Now()
 		have := ""
-		if b, copied := f.now(); b != nil && !copied && !told && !unsure {
+		if b, copied := p.now(); b != nil && !copied && !told && !unsure {
 			have = b.Revision
 		}
-		answer := f.ask(ctx, have)
+		answer := p.ask(ctx, have)
 		if ctx.Err() != nil {
 			return
 		}
 		if answer.err == nil && answer.bundle != nil {
-			answer.err = f.take(answer.bundle, told)
+			answer.err = p.take(answer.bundle, told)
 		}
 		unsure = answer.err != nil || unsure && answer.bundle == nil
 		changed := answer.err == nil && answer.bundle != nil && answer.bundle.Revision != have
@@ -76,16 +77,16 @@ func (f *feed) run(ctx context.Context) {
 		case told:
 			retry = firstRetry
 		case answer.err != nil:
-			f.failed(answer.err)
+			p.failed(answer.err)
 			pause, retry = jittered(retry), min(2*retry, lastRetry)
 		default:
-			f.answered()
+			p.answered()
 			retry = firstRetry
 			if !changed {
 				pause = shortest - time.Since(start)
 			}
 		}
-		if pause > 0 && f.sleep(ctx, pause) {
+		if pause > 0 && p.sleep(ctx, pause) {
 			told, retry = true, firstRetry
 		}
 	}
@@ -95,13 +96,13 @@ func (f *feed) run(ctx context.Context) {
 func jittered(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
 
 // sleep reports whether it was woken early.
-func (f *feed) sleep(ctx context.Context, d time.Duration) (woken bool) {
+func (p *poller) sleep(ctx context.Context, d time.Duration) (woken bool) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-ctx.Done():
 	case <-t.C:
-	case <-f.wake:
+	case <-p.wake:
 		return true
 	}
 	return false
@@ -116,15 +117,15 @@ type answer struct {
 
 // ask asks the origin once. One that does not answer is an error at once, and is asked again
 // only when it has returned.
-func (f *feed) ask(ctx context.Context, have string) answer {
+func (p *poller) ask(ctx context.Context, have string) answer {
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
 	result := make(chan answer, 1)
 	go func() {
-		b, err := f.origin.Next(asking, have)
+		b, err := p.origin.Next(asking, have)
 		result <- answer{bundle: b, err: err}
 	}()
-	silent := time.NewTimer(f.silence)
+	silent := time.NewTimer(p.silence)
 	defer silent.Stop()
 	var told, late bool
 	for {
@@ -133,133 +134,133 @@ func (f *feed) ask(ctx context.Context, have string) answer {
 			if (told || late) && a.err != nil {
 				a.err = nil // we have ended the call ourselves
 				if late {
-					a.err = f.silent()
+					a.err = p.silent()
 				}
 			}
 			a.told = told && a.bundle == nil
 			return a
 		case <-silent.C:
 			late = true
-			f.failed(f.silent())
+			p.failed(p.silent())
 			cancel()
-		case <-f.wake:
+		case <-p.wake:
 			told = true
 			cancel()
 		case <-ctx.Done():
 			select {
 			case <-result:
 			case <-time.After(grace):
-				f.log.Warn("a source of rules does not end its call: it is left behind", "source", f.name)
+				p.log.Warn("a source of rules does not end its call: it is left behind", "source", p.name)
 			}
 			return answer{err: ctx.Err()}
 		}
 	}
 }
 
-func (f *feed) silent() error {
-	return fmt.Errorf("it has not answered within %s", f.silence)
+func (p *poller) silent() error {
+	return fmt.Errorf("it has not answered within %s", p.silence)
 }
 
 // take makes b the newest, unless it cannot be: told takes also what is older.
-func (f *feed) take(b *Bundle, told bool) error {
+func (p *poller) take(b *Bundle, told bool) error {
 	if err := b.Check(); err != nil {
 		return fmt.Errorf("what it has as revision %q cannot be used: %w", b.Revision, err)
 	}
-	f.mu.Lock()
-	was := cmp.Or(f.newest, f.kept)
+	p.mu.Lock()
+	was := cmp.Or(p.newest, p.kept)
 	switch {
 	case was == nil || told || b.sameFiles(was):
 	case b.Revision == was.Revision && !b.At.After(was.At):
-		f.mu.Unlock()
+		p.mu.Unlock()
 		return fmt.Errorf("it has other files as revision %q than before: publish them as another revision, or reload", b.Revision)
 	case b.olderThan(was):
-		f.mu.Unlock()
+		p.mu.Unlock()
 		return fmt.Errorf("it went back from revision %s to %s, which is not newer: publish again what is to hold, or reload", was.Revision, b.Revision)
 	}
-	was = f.newest
-	other := was == nil || f.copied || was.Edition != b.Edition || !b.sameFiles(was)
+	was = p.newest
+	other := was == nil || p.copied || was.Edition != b.Edition || !b.sameFiles(was)
 	if other {
-		f.newest, f.copied = b, false
+		p.newest, p.copied = b, false
 	}
-	f.mu.Unlock()
+	p.mu.Unlock()
 	if other {
-		f.arrived()
+		p.arrived()
 	}
 	return nil
 }
 
-func (f *feed) answered() {
-	f.mu.Lock()
-	was := f.err
-	f.reached, f.err, f.since = time.Now(), nil, time.Time{}
-	f.mu.Unlock()
-	f.once.Do(func() { close(f.tried) })
+func (p *poller) answered() {
+	p.mu.Lock()
+	was := p.err
+	p.reached, p.err, p.since = time.Now(), nil, time.Time{}
+	p.mu.Unlock()
+	p.once.Do(func() { close(p.tried) })
 	if was != nil {
-		f.log.Info("a source of rules answers again", "source", f.name)
+		p.log.Info("a source of rules answers again", "source", p.name)
 	}
 }
 
-func (f *feed) failed(err error) {
-	f.mu.Lock()
-	was := f.err
-	if f.err = err; was == nil {
-		f.since = time.Now()
+func (p *poller) failed(err error) {
+	p.mu.Lock()
+	was := p.err
+	if p.err = err; was == nil {
+		p.since = time.Now()
 	}
-	f.mu.Unlock()
-	f.once.Do(func() { close(f.tried) })
+	p.mu.Unlock()
+	p.once.Do(func() { close(p.tried) })
 	if was == nil || was.Error() != err.Error() {
-		f.log.Error("a source of rules cannot be followed: the rules in force stay", "source", f.name, "err", err)
+		p.log.Error("a source of rules cannot be followed: the rules in force stay", "source", p.name, "err", err)
 	}
 }
 
 // now is the newest bundle, and whether it is a copy.
-func (f *feed) now() (b *Bundle, copied bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.newest, f.copied
+func (p *poller) now() (b *Bundle, copied bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.newest, p.copied
 }
 
 // useCopy makes the copy the newest until the source has one.
-func (f *feed) useCopy() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.newest == nil && f.kept != nil {
-		f.newest, f.copied = f.kept, true
+func (p *poller) useCopy() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.newest == nil && p.kept != nil {
+		p.newest, p.copied = p.kept, true
 	}
 }
 
 // copyOrNow is the copy, or the newest where there is none.
-func (f *feed) copyOrNow() (b *Bundle, copied bool) {
-	if f.kept != nil {
-		return f.kept, true
+func (p *poller) copyOrNow() (b *Bundle, copied bool) {
+	if p.kept != nil {
+		return p.kept, true
 	}
-	return f.now()
+	return p.now()
 }
 
 // askSoon has the origin asked for what it has, whatever is known.
-func (f *feed) askSoon() {
+func (p *poller) askSoon() {
 	select {
-	case f.wake <- struct{}{}:
+	case p.wake <- struct{}{}:
 	default: // it is about to be done
 	}
 }
 
 // show fills in what is known of the source.
-func (f *feed) show(s *LayerStatus) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	s.Origin, s.Reached, s.ErrorSince = true, f.reached, f.since
-	if f.err != nil {
-		s.Error = f.err.Error()
+func (p *poller) show(s *LayerStatus) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.Origin, s.Reached, s.ErrorSince = true, p.reached, p.since
+	if p.err != nil {
+		s.Error = p.err.Error()
 	}
 }
 
 // missing is why there is no bundle.
-func (f *feed) missing() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.err != nil {
-		return f.err
+func (p *poller) missing() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err != nil {
+		return p.err
 	}
 	return errors.New("it has not answered yet")
 }

@@ -48,26 +48,26 @@ func TestSourceIsBackAtOnce(t *testing.T) {
 		o := Options{Log: slog.New(slog.DiscardHandler)}
 		o.fill()
 		var arrived atomic.Int64
-		f := newFeed(Layer{Origin: p}, &o, func() { arrived.Add(1) })
+		asks := newPoller(Layer{Origin: p}, &o, func() { arrived.Add(1) })
 		ctx, stop := context.WithCancel(t.Context())
-		go f.run(ctx)
+		go asks.run(ctx)
 		time.Sleep(5 * time.Second)
 		p.down.Store(true)
 		time.Sleep(5 * time.Second)
 		var s LayerStatus
-		if f.show(&s); s.Error == "" {
+		if asks.show(&s); s.Error == "" {
 			t.Fatal("it is not known to be away")
 		}
 		p.down.Store(false)
 		time.Sleep(lastRetry)
 		s = LayerStatus{}
-		if f.show(&s); s.Error != "" || time.Since(s.Reached) > lastRetry {
+		if asks.show(&s); s.Error != "" || time.Since(s.Reached) > lastRetry {
 			t.Errorf("%s after it is back: %+v", lastRetry, s)
 		}
 		if last := p.last.Load(); last != "1" || arrived.Load() != 1 {
 			t.Errorf("it is asked for %q, and has arrived %d times", last, arrived.Load())
 		}
 		stop()
-		<-f.done
+		<-asks.done
 	})
 }
