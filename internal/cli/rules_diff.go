@@ -63,7 +63,7 @@ type bundleDiff struct {
 	Added    []string       `json:"added"`
 	Removed  []string       `json:"removed"`
 	Changed  []string       `json:"changed"`
-	Main     []string       `json:"main,omitempty"` // old and new, if they differ
+	Main     []string       `json:"main,omitempty"` // old and new, if they differ; layers with commas between them
 	Text     string         `json:"text"`           // unified
 	Counters []rules.Change `json:"counters"`       // that do not simply go on
 	Unread   string         `json:"unread,omitempty"`
@@ -71,8 +71,8 @@ type bundleDiff struct {
 
 func compareBundles(old, now *source.Bundle) bundleDiff {
 	d := bundleDiff{Added: []string{}, Removed: []string{}, Changed: []string{}, Counters: []rules.Change{}} // printed as [] in JSON
-	if old.Main != now.Main {
-		d.Main = []string{old.Main, now.Main}
+	if was, is := old.Mains(), now.Mains(); !slices.Equal(was, is) {
+		d.Main = []string{strings.Join(was, ","), strings.Join(is, ",")}
 	}
 	both := maps.Clone(old.Files)
 	maps.Copy(both, now.Files)
@@ -115,7 +115,7 @@ func compareBundles(old, now *source.Bundle) bundleDiff {
 
 // loadBundle compiles the rules of a bundle.
 func loadBundle(b *source.Bundle) (*rules.Set, error) {
-	return rules.LoadLayers([]rules.Layer{{Name: cmp.Or(b.Revision, "rules"), Main: b.Main, Files: b.Files}}, rules.Config{MergeDomains: true})
+	return rules.LoadLayers(b.Layers(cmp.Or(b.Revision, "rules")), rules.Config{MergeDomains: true})
 }
 
 func (d *bundleDiff) print(env Env, names []string) {

@@ -67,7 +67,22 @@ func (o *rulesOptions) runPull(ctx context.Context, env Env, args []string) int 
 	}
 	fmt.Fprintf(env.Stdout, "%s of %s in %s: in force since %s\n", plural(len(past.Files)+len(past.Binary), "file"),
 		valueText(past.Hash[:min(len(past.Hash), shownHash)]), args[0], past.Since.UTC().Format(time.RFC3339))
+	printMains(env, append([]string{past.Main}, past.Over...))
 	return exitOK
+}
+
+// printMains tells where to begin with the files of a set.
+func printMains(env Env, mains []string) {
+	var shown []string
+	for _, main := range mains {
+		shown = append(shown, mainText(main))
+	}
+	switch {
+	case len(mains) > 1:
+		fmt.Fprintf(env.Stdout, "these are %d layers, in this order: %s\n", len(mains), strings.Join(shown, ", "))
+	case mains[0] != "":
+		fmt.Fprintf(env.Stdout, "the rules begin with %s\n", shown[0])
+	}
 }
 
 // maxPulled is how long the answer with all files of a set may be.

@@ -100,14 +100,22 @@ func joinedBundle(layers []*source.Bundle, st *source.Status) *source.Bundle {
 	}
 	b.Revision = strings.Join(revisions, " + ")
 	if len(layers) == 1 {
-		b.Main, b.Files = layers[0].Main, layers[0].Files
+		b.Main, b.Over, b.Files = layers[0].Main, layers[0].Over, layers[0].Files
 		return b
 	}
 	b.Files = make(map[string][]byte)
+	var mains []string
 	for i, l := range layers {
+		folder := fmt.Sprintf("layer%d/", i+1)
 		for name, text := range l.Files {
-			b.Files[fmt.Sprintf("layer%d/%s", i+1, name)] = text
+			b.Files[folder+name] = text
 		}
+		for _, main := range l.Mains() {
+			mains = append(mains, folder+main)
+		}
+	}
+	if len(mains) > 0 {
+		b.Main, b.Over = mains[0], mains[1:]
 	}
 	return b
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate/internal/lang/rulefile"
+	"tidegate.dev/tidegate/rules"
 )
 
 // Bundle is one revision of a rule set: all files of it, as a source had them at one moment.
@@ -110,7 +111,7 @@ func (b *Bundle) Check() error {
 	if total > MaxTotal {
 		return fmt.Errorf("the files have %d bytes together, and at most %d MiB are read", total, MaxTotal>>20)
 	}
-	for _, main := range append([]string{b.Main}, b.Over...) {
+	for _, main := range b.Mains() {
 		if main != "" && !fs.ValidPath(strings.TrimSuffix(main, "/")) {
 			return fmt.Errorf("%q is not the path of a rule file within the source", main)
 		}
@@ -118,12 +119,14 @@ func (b *Bundle) Check() error {
 	return nil
 }
 
-// layers returns b as package rules reads it.
-func (b *Bundle) layers(name string) []rulefile.Layer {
-	all := make([]rulefile.Layer, 1, 1+len(b.Over))
-	all[0] = rulefile.Layer{Name: name, Main: b.Main, Files: b.Files}
-	for _, main := range b.Over {
-		all = append(all, rulefile.Layer{Name: name, Main: main, Files: b.Files})
+// Mains returns Main and Over: what each layer of b begins with.
+func (b *Bundle) Mains() []string { return append([]string{b.Main}, b.Over...) }
+
+// Layers returns b as package rules reads it. Problems call the layers by name.
+func (b *Bundle) Layers(name string) []rules.Layer {
+	var all []rules.Layer
+	for _, main := range b.Mains() {
+		all = append(all, rules.Layer{Name: name, Main: main, Files: b.Files})
 	}
 	return all
 }
@@ -131,7 +134,7 @@ func (b *Bundle) layers(name string) []rulefile.Layer {
 // Sum returns the hash of the files that the rules of b are read from: the same as [Status] has
 // it, and the same as for these files in a folder.
 func (b *Bundle) Sum() string {
-	layers := b.layers("bundle")
+	layers := b.Layers("bundle")
 	f, _ := rulefile.Join(layers, rulefile.Options{})
 	if f == nil {
 		return sum(nil)

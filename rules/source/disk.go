@@ -74,7 +74,7 @@ func (p *diskPart) bundle() (*Bundle, error) {
 	if err := b.Check(); err != nil {
 		return nil, fmt.Errorf("the rules in %s cannot be handed on: %w", p.root, err)
 	}
-	if f, _ := rulefile.Join(b.layers(""), rulefile.Options{}); f == nil || len(f.Layers[0]) < len(p.files) {
+	if f, _ := rulefile.Join(b.Layers(""), rulefile.Options{}); f == nil || len(f.Layers[0]) < len(p.files) {
 		return nil, fmt.Errorf("the rules in %s cannot be handed on: %w", p.root, errAbsolute)
 	}
 	b.Hash = b.Sum()

@@ -25,7 +25,7 @@ func (w *Watcher) Joined() (*Bundle, error) {
 		for name, text := range l.Files {
 			b.Files[folder+name] = text
 		}
-		for _, main := range append([]string{l.Main}, l.Over...) {
+		for _, main := range l.Mains() {
 			mains = append(mains, folder+main)
 		}
 		if l.At.After(b.At) {

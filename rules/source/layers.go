@@ -183,7 +183,7 @@ func (r *reloader) layersOf(v *view) []rulefile.Layer {
 	var all []rulefile.Layer
 	for i, l := range r.layers {
 		if b := v.bundles[i]; b != nil {
-			all = append(all, b.layers(l.name())...)
+			all = append(all, b.Layers(l.name())...)
 		} else {
 			all = append(all, rulefile.Layer{Name: l.Name})
 		}

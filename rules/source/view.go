@@ -209,7 +209,7 @@ func (v *view) hashes(layers []Layer) (sums []string, all string) {
 			parts = parts[min(1, len(parts)):]
 			continue
 		}
-		is := b.layers(layers[i].name())
+		is := b.Layers(layers[i].name())
 		own := b.sums(is, parts)
 		parts = parts[len(is):]
 		sums[i], each = joined(own), append(each, own...)

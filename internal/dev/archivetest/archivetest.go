@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -97,8 +98,8 @@ func same(t *testing.T, got, b *source.Bundle, revision string) {
 	if got == nil {
 		t.Fatal("there is no bundle")
 	}
-	if got.Revision != revision || got.Main != b.Main || !maps.EqualFunc(got.Files, b.Files, bytes.Equal) {
-		t.Errorf("%s with %d files, main %q; want %s with %d files, main %q", got.Revision, len(got.Files), got.Main, revision, len(b.Files), b.Main)
+	if got.Revision != revision || got.Main != b.Main || !slices.Equal(got.Over, b.Over) || !maps.EqualFunc(got.Files, b.Files, bytes.Equal) {
+		t.Errorf("%s with %d files, layers %q; want %s with %d files, layers %q", got.Revision, len(got.Files), got.Mains(), revision, len(b.Files), b.Mains())
 	}
 	if got.Hash != b.Hash || got.Author != b.Author || got.Reason != b.Reason || time.Since(got.At).Abs() > time.Hour {
 		t.Errorf("got %+v, want %+v", got.Edition, b.Edition)
@@ -166,6 +167,21 @@ func (s *Server) testPublish(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, got, folder, in)
+	// It may have several layers. Another order of them is another set.
+	texts := map[string][]byte{"1/rules.yaml": []byte("rules: []"), "2/a.yaml": []byte("rules: []"), "2/b.yaml": []byte("rules: []")}
+	for _, mains := range [][]string{{"1/rules.yaml", "2/"}, {"2/", "1/rules.yaml"}, {"", "2/b.yaml", "2/"}} {
+		layers := &source.Bundle{Main: mains[0], Over: mains[1:], Files: texts}
+		is := publish(t, a, layers)
+		if got, err = a.Next(within(t), in); err != nil {
+			t.Fatal(err)
+		}
+		same(t, got, layers, is)
+		if got, err = a.Get(within(t), is); err != nil {
+			t.Fatal(err)
+		}
+		same(t, got, layers, is)
+		in = is
+	}
 	// What is published again is another revision, and the same files.
 	three := publish(t, a, first)
 	if got, err = a.Next(within(t), two); err != nil {

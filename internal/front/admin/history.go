@@ -39,6 +39,7 @@ type PastSet struct {
 type PastFiles struct {
 	PastSet
 	Main   string            `json:"main,omitempty"` // the file to begin with; "": all at the top
+	Over   []string          `json:"over,omitempty"` // what further layers begin with; a folder ends in a slash
 	Files  map[string]string `json:"files"`
 	Binary map[string][]byte `json:"binary,omitempty"` // those that are not text
 }
@@ -84,7 +85,7 @@ func (s *server) rulesOfHistory(r *http.Request) (any, error) {
 	case err != nil:
 		return nil, problemf(http.StatusServiceUnavailable, "The set cannot be read: %v.", err)
 	}
-	past := PastFiles{PastSet: s.pastSet(b.Edition), Main: b.Main, Files: make(map[string]string)}
+	past := PastFiles{PastSet: s.pastSet(b.Edition), Main: b.Main, Over: b.Over, Files: make(map[string]string)}
 	for name, text := range b.Files {
 		if utf8.Valid(text) {
 			past.Files[name] = string(text)

@@ -14,6 +14,7 @@ type Label struct {
 	Digest string    `json:"digest"` // of the files: see [Digest]
 	Hash   string    `json:"hash,omitempty"`
 	Main   string    `json:"main,omitempty"`
+	Over   []string  `json:"over,omitempty"` // what further layers begin with
 	Author string    `json:"author,omitempty"`
 	Reason string    `json:"reason,omitempty"`
 	At     time.Time `json:"at,omitzero"` // where the archive has no clock
@@ -48,13 +49,19 @@ func ParseLabel(text string) (l Label, err error) {
 	if len(text) > maxText || json.Unmarshal([]byte(text), &l) != nil || len(l.Digest) != 64 || strings.Trim(l.Digest, "0123456789abcdef") != "" {
 		return Label{}, errors.New("it was not written by this version of Tidegate")
 	}
-	if l.Main != "" { // a folder ends with a slash
-		if err := CheckName(strings.TrimSuffix(l.Main, "/")); err != nil {
+	for _, main := range l.Mains() {
+		if main == "" {
+			continue // the folder at the top
+		}
+		if err := CheckName(strings.TrimSuffix(main, "/")); err != nil {
 			return Label{}, err
 		}
 	}
 	return l, nil
 }
+
+// Mains returns what each layer begins with.
+func (l *Label) Mains() []string { return append([]string{l.Main}, l.Over...) }
 
 // Revision returns what a revision of that number is called. The digest is part of it: an
 // archive that has lost everything counts from 1 again, and other files under an old number

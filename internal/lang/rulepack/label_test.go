@@ -1,23 +1,25 @@
 package rulepack
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 )
 
 func TestLabel(t *testing.T) {
-	digest := Digest("", nil)
+	digest := Digest([]string{""}, nil)
 	for _, l := range []Label{
 		{Digest: digest},
 		{Digest: digest, Hash: "h", Main: "a/b.yaml", Author: "Ann \"<ann@example.com>\"\n", Reason: "ä", At: time.Unix(1, 2).UTC(), Revision: "7-12345678"},
 		{Digest: digest, Main: "folder/"},
+		{Digest: digest, Main: "1/rules.yaml", Over: []string{"2/", "3/x/y.yaml"}},
 	} {
 		text, err := l.String()
 		if err != nil || strings.Contains(text, "\n") {
 			t.Errorf("%q, %v", text, err)
 		}
-		if got, err := ParseLabel(text); err != nil || got != l {
+		if got, err := ParseLabel(text); err != nil || !reflect.DeepEqual(got, l) {
 			t.Errorf("%+v, %v; want %+v", got, err, l)
 		}
 	}
@@ -28,7 +30,7 @@ func TestLabel(t *testing.T) {
 	}
 	for _, text := range []string{
 		"", "x", "{}", `{"digest":"` + strings.Repeat("x", 64) + `"}`, `{"digest":"12"}`,
-		`{"digest":"` + digest + `","main":"../x"}`, `{"digest":"` + digest + `","main":"/"}`, `{"digest":"` + digest + `","author":7}`,
+		`{"digest":"` + digest + `","main":"../x"}`, `{"digest":"` + digest + `","main":"/"}`, `{"digest":"` + digest + `","over":["../x"]}`, `{"digest":"` + digest + `","author":7}`,
 		`{"digest":"` + digest + `","reason":"` + strings.Repeat("x", maxText) + `"}`,
 	} {
 		if l, err := ParseLabel(text); err == nil {

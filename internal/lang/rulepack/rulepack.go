@@ -60,11 +60,13 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Digest stands for files and which of them is the main one. It is the same on every
+// Digest stands for files and which of them the layers begin with. It is the same on every
 // machine.
-func Digest(main string, files map[string][]byte) string {
+func Digest(mains []string, files map[string][]byte) string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%q\n", main)
+	for _, main := range mains {
+		fmt.Fprintf(h, "%q\n", main)
+	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		fmt.Fprintf(h, "%q %x\n", name, sha256.Sum256(files[name]))
 	}

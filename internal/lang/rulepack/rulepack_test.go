@@ -76,14 +76,14 @@ func TestCheck(t *testing.T) {
 
 func TestDigest(t *testing.T) {
 	seen := make(map[string]string)
-	f := func(main string, files ...string) {
+	f := func(mains string, files ...string) {
 		t.Helper()
 		all := make(map[string][]byte)
 		for pair := range slices.Chunk(files, 2) {
 			all[pair[0]] = []byte(pair[1])
 		}
-		d, what := Digest(main, all), fmt.Sprintf("%q %q", main, files)
-		if d != Digest(main, all) {
+		d, what := Digest(strings.Split(mains, ","), all), fmt.Sprintf("%q %q", mains, files)
+		if d != Digest(strings.Split(mains, ","), all) {
 			t.Errorf("%s has two", what)
 		}
 		if other, twice := seen[d]; twice {
@@ -98,6 +98,9 @@ func TestDigest(t *testing.T) {
 	f("", "a", "b", "c", "")
 	f("", "a", "", "c", "b")
 	f("a", "a", "b")
+	f("a,b", "a", "b")
+	f("b,a", "a", "b")
+	f("a,", "a", "b")
 }
 
 // packed is a text with headers of any kind.

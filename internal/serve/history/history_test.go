@@ -24,13 +24,17 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// setNo is a set of rules, another one for each n.
+// setNo is a set of rules, another one for each n. Every second one has layers.
 func setNo(n int) *source.Bundle {
-	return &source.Bundle{
+	b := &source.Bundle{
 		Edition: source.Edition{Revision: fmt.Sprint(n), Hash: fmt.Sprintf("%064x", n<<20), Author: "ann", Reason: fmt.Sprint("no ", n), At: time.Unix(int64(n), 0).UTC()},
 		Main:    "rules.yaml",
 		Files:   map[string][]byte{"rules.yaml": fmt.Appendf(nil, "# %d\n", n), "lists/same": []byte("a\nb\n\xff")},
 	}
+	if n%2 == 0 {
+		b.Over = []string{"lists/", "rules.yaml"}
+	}
+	return b
 }
 
 func put(t *testing.T, s Keeper, sets ...*source.Bundle) {

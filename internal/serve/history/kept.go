@@ -35,12 +35,13 @@ type set struct {
 	Reason   string            `json:"reason,omitempty"`
 	At       time.Time         `json:"at"`
 	Main     string            `json:"main,omitempty"`
+	Over     []string          `json:"over,omitempty"`
 	Files    map[string]string `json:"files,omitempty"` // hashes of contents by name; nil: they could not be kept
 }
 
 // add puts b in front, and drops what there is no room for.
 func (k *kept) add(b *source.Bundle) error {
-	s := set{Hash: b.Hash, Revision: b.Revision, Author: b.Author, Reason: b.Reason, At: b.At, Main: b.Main, Files: make(map[string]string, len(b.Files))}
+	s := set{Hash: b.Hash, Revision: b.Revision, Author: b.Author, Reason: b.Reason, At: b.At, Main: b.Main, Over: b.Over, Files: make(map[string]string, len(b.Files))}
 	contents := maps.Clone(k.Contents)
 	if contents == nil {
 		contents = make(map[string][]byte)
@@ -100,7 +101,7 @@ func (k *kept) bundle(s *set) (*source.Bundle, error) {
 	if s.Files == nil {
 		return nil, errNoFiles
 	}
-	b := &source.Bundle{Edition: s.edition(), Main: s.Main, Files: make(map[string][]byte, len(s.Files))}
+	b := &source.Bundle{Edition: s.edition(), Main: s.Main, Over: s.Over, Files: make(map[string][]byte, len(s.Files))}
 	for name, id := range s.Files {
 		text, err := unpack(k.Contents[id])
 		if err != nil {

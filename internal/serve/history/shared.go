@@ -36,7 +36,7 @@ func (s *Shared) Put(ctx context.Context, b *source.Bundle) error {
 		text = nil // what came in force, and when, is worth something without its files
 	}
 	label, err := (&rulepack.Label{
-		Digest: rulepack.Digest(b.Main, b.Files), Hash: b.Hash, Main: b.Main, At: b.At,
+		Digest: rulepack.Digest(b.Mains(), b.Files), Hash: b.Hash, Main: b.Main, Over: b.Over, At: b.At,
 		Author: first(b.Author, maxAuthor), Reason: first(b.Reason, maxReason), Revision: first(b.Revision, maxRevision),
 	}).String()
 	if err != nil {
@@ -125,13 +125,13 @@ func (s *Shared) Get(ctx context.Context, hash string) (*source.Bundle, error) {
 			return nil, err
 		}
 		files, err := rulepack.Read(text)
-		if err == nil && rulepack.Digest(l.Main, files) != l.Digest {
+		if err == nil && rulepack.Digest(l.Mains(), files) != l.Digest {
 			err = errors.New("its files are not those that were in force")
 		}
 		if err != nil {
 			return nil, err
 		}
-		return &source.Bundle{Edition: editionOf(&l, v), Main: l.Main, Files: files}, nil
+		return &source.Bundle{Edition: editionOf(&l, v), Main: l.Main, Over: l.Over, Files: files}, nil
 	}
 	return nil, source.ErrNoRevision
 }

@@ -106,6 +106,12 @@ func (s *Source) Publish(ctx context.Context, b *source.Bundle, expected string)
 	if s.main != "" && b.Main != s.main {
 		return "", fmt.Errorf("%s is one rule file: publish a set that begins with %s, or name its folder with a slash at the end", s.name, s.main)
 	}
+	if len(b.Files) == 0 {
+		return "", errors.New("a rule set without files cannot be published")
+	}
+	if len(b.Over) > 0 {
+		return "", fmt.Errorf("%s has no place for several layers: publish each in a folder of its own, and list these folders under `rules`", s.name)
+	}
 	was, err := s.current(ctx)
 	switch {
 	case missing(err) || errors.Is(err, errEmpty):
@@ -134,8 +140,8 @@ func (s *Source) Publish(ctx context.Context, b *source.Bundle, expected string)
 	if err != nil {
 		return "", err
 	}
-	if len(changes) == 0 {
-		return was.bundle.Revision, nil
+	if len(changes) == 0 { // whatever else was committed to the repository since
+		return expected, nil
 	}
 	var push struct {
 		Message struct {

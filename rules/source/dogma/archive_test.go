@@ -143,3 +143,20 @@ func TestHistoryIsBounded(t *testing.T) {
 		t.Errorf("%d, %v", len(all), err)
 	}
 }
+
+// Layers have no place in a folder: that is told, and nothing is published.
+func TestPublishOfLayers(t *testing.T) {
+	s := newStand(t)
+	is := s.source("/team/")
+	b := of("layers", map[string]string{"1/rules.yaml": "# 1\n", "2/rules.yaml": "# 2\n"})
+	b.Main, b.Over = "1/", []string{"2/"}
+	if _, err := is.Publish(t.Context(), b, ""); err == nil || !strings.Contains(err.Error(), "in a folder of its own") {
+		t.Errorf("%v", err)
+	}
+	if _, err := is.Publish(t.Context(), of("nothing", nil), ""); err == nil || !strings.Contains(err.Error(), "without files") {
+		t.Errorf("%v", err)
+	}
+	if all, err := is.History(t.Context()); err != nil || len(all) != 0 {
+		t.Errorf("%+v, %v", all, err)
+	}
+}

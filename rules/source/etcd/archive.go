@@ -24,7 +24,7 @@ func (a *Archive) Publish(ctx context.Context, b *source.Bundle, head string) (s
 		return "", errors.New("a rule set without files cannot be published")
 	}
 	label := rulepack.Label{
-		Digest: rulepack.Digest(b.Main, b.Files), Hash: b.Hash, Main: b.Main,
+		Digest: rulepack.Digest(b.Mains(), b.Files), Hash: b.Hash, Main: b.Main, Over: b.Over,
 		Author: b.Author, Reason: b.Reason, At: time.Now().UTC(), // etcd does not tell its time
 	}
 	text, packed, err := pack(label, b.Files)
@@ -45,7 +45,7 @@ func (a *Archive) Publish(ctx context.Context, b *source.Bundle, head string) (s
 	ops := a.files(s, b)
 	add := map[string]string{a.headKey(): text, fmt.Sprintf("%s%020d", a.revisionsKey(), s.at): packed}
 	if len(s.files) > 0 && s.label == nil { // nobody published what is replaced
-		_, packed, err := pack(rulepack.Label{Digest: s.digest, Main: s.main, Revision: s.revision()}, s.files)
+		_, packed, err := pack(rulepack.Label{Digest: s.digest, Main: s.mains[0], Over: s.mains[1:], Revision: s.revision()}, s.files)
 		if err != nil {
 			return "", err
 		}
@@ -126,7 +126,7 @@ func (a *Archive) kept(ctx context.Context, at int64, options ...clientv3.OpOpti
 // revision is one that is kept.
 type revision struct {
 	source.Edition
-	main   string
+	mains  []string
 	digest string
 	packed []byte
 }
@@ -148,7 +148,7 @@ func (a *Archive) revisions(ctx context.Context) ([]revision, error) {
 				Revision: cmp.Or(l.Revision, rulepack.Revision(kv.ModRevision, l.Digest)),
 				Hash:     l.Hash, Author: l.Author, Reason: l.Reason, At: l.At,
 			},
-			main: l.Main, digest: l.Digest, packed: packed,
+			mains: l.Mains(), digest: l.Digest, packed: packed,
 		})
 	}
 	return all[:min(len(all), source.Kept)], nil
@@ -192,13 +192,13 @@ func (a *Archive) Get(ctx context.Context, name string) (*source.Bundle, error) 
 			continue
 		}
 		files, err := rulepack.Read(r.packed)
-		if err == nil && rulepack.Digest(r.main, files) != r.digest {
+		if err == nil && rulepack.Digest(r.mains, files) != r.digest {
 			err = errors.New("its files are not those that were published")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s, revision %s: %w", a.name, r.Revision, err)
 		}
-		return &source.Bundle{Edition: r.Edition, Main: r.main, Files: files}, nil
+		return &source.Bundle{Edition: r.Edition, Main: r.mains[0], Over: r.mains[1:], Files: files}, nil
 	}
 	return nil, source.ErrNoRevision
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -20,7 +21,7 @@ type snapshot struct {
 	files  map[string][]byte
 	mods   map[string]int64 // revisions at which the files were last written
 	newest int64            // of these
-	main   string
+	mains  []string         // what the layers begin with
 	digest string
 	head   string          // the label that was published last, as text
 	headAt int64           // the revision of etcd at which that was
@@ -86,10 +87,11 @@ func (s *snapshot) complete(name string) error {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	l, err := rulepack.ParseLabel(s.head)
-	if err == nil && s.has(l.Main) {
-		s.main = l.Main
+	s.mains = []string{""}
+	if err == nil && !slices.ContainsFunc(l.Mains(), func(main string) bool { return main != "" && !s.has(main) }) {
+		s.mains = l.Mains()
 	}
-	s.digest = rulepack.Digest(s.main, s.files)
+	s.digest = rulepack.Digest(s.mains, s.files)
 	if err == nil && l.Digest == s.digest {
 		s.label = &l
 	}
@@ -119,7 +121,7 @@ func (s *snapshot) revision() string {
 }
 
 func (s *snapshot) bundle() *source.Bundle {
-	b := &source.Bundle{Edition: source.Edition{Revision: s.revision()}, Main: s.main, Files: s.files}
+	b := &source.Bundle{Edition: source.Edition{Revision: s.revision()}, Main: s.mains[0], Over: s.mains[1:], Files: s.files}
 	if l := s.label; l != nil {
 		b.Hash, b.Author, b.Reason, b.At = l.Hash, l.Author, l.Reason, l.At
 	}

@@ -74,7 +74,7 @@ func Decode(text []byte) (*source.Bundle, error) {
 	if err := b.Check(); err != nil {
 		return nil, fmt.Errorf("this bundle of rules cannot be used: %w", err)
 	}
-	for _, main := range append([]string{w.Main}, w.Over...) {
+	for _, main := range b.Mains() {
 		if _, has := w.Files[main]; main != "" && !strings.HasSuffix(main, "/") && !has {
 			return nil, fmt.Errorf("this bundle of rules cannot be used: it begins with %q, and does not have that file", main)
 		}

@@ -10,16 +10,16 @@ import (
 	"tidegate.dev/tidegate/rules/source"
 )
 
-// edition returns what a version says about itself, and its main file.
-func edition(v chain.Version) (e source.Edition, main string, err error) {
+// edition returns what a version says about itself, and what its layers begin with.
+func edition(v chain.Version) (e source.Edition, mains []string, err error) {
 	l, err := rulepack.ParseLabel(v.Label)
 	if err != nil {
-		return e, "", err
+		return e, nil, err
 	}
 	return source.Edition{
 		Revision: rulepack.Revision(v.Number, l.Digest), Hash: l.Hash,
 		Author: l.Author, Reason: l.Reason, At: v.At,
-	}, l.Main, nil
+	}, l.Mains(), nil
 }
 
 // of says which version an error is about.
@@ -30,7 +30,7 @@ func (a *Archive) of(v chain.Version, err error) error {
 	return fmt.Errorf("%s, version %d: %w", a.name, v.Number, err)
 }
 
-func (a *Archive) read(ctx context.Context, v chain.Version, e source.Edition, main string) (*source.Bundle, error) {
+func (a *Archive) read(ctx context.Context, v chain.Version, e source.Edition, mains []string) (*source.Bundle, error) {
 	text, err := a.shelf.Read(ctx, v)
 	if err != nil {
 		return nil, err
@@ -39,10 +39,10 @@ func (a *Archive) read(ctx context.Context, v chain.Version, e source.Edition, m
 	if err != nil {
 		return nil, a.of(v, err)
 	}
-	if e.Revision != rulepack.Revision(v.Number, rulepack.Digest(main, files)) {
+	if e.Revision != rulepack.Revision(v.Number, rulepack.Digest(mains, files)) {
 		return nil, a.of(v, errors.New("its files are not those that were published"))
 	}
-	return &source.Bundle{Edition: e, Main: main, Files: files}, nil
+	return &source.Bundle{Edition: e, Main: mains[0], Over: mains[1:], Files: files}, nil
 }
 
 // Publish implements [source.Archive].
@@ -55,7 +55,7 @@ func (a *Archive) Publish(ctx context.Context, b *source.Bundle, head string) (s
 		return "", err
 	}
 	label, err := (&rulepack.Label{
-		Digest: rulepack.Digest(b.Main, b.Files), Hash: b.Hash, Main: b.Main, Author: b.Author, Reason: b.Reason,
+		Digest: rulepack.Digest(b.Mains(), b.Files), Hash: b.Hash, Main: b.Main, Over: b.Over, Author: b.Author, Reason: b.Reason,
 	}).String()
 	if err != nil {
 		return "", err
@@ -110,11 +110,11 @@ func (a *Archive) Get(ctx context.Context, revision string) (*source.Bundle, err
 		return nil, err
 	}
 	for _, v := range all {
-		e, main, err := edition(v)
+		e, mains, err := edition(v)
 		if err != nil || !rulepack.Means(revision, e.Revision) {
 			continue
 		}
-		b, err := a.read(ctx, v, e, main)
+		b, err := a.read(ctx, v, e, mains)
 		if errors.Is(err, chain.ErrNotKept) {
 			err = source.ErrNoRevision
 		}

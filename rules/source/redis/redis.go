@@ -156,11 +156,11 @@ func (a *Archive) newest(ctx context.Context, have string) (*source.Bundle, erro
 		if v.Number == 0 {
 			return nil, fmt.Errorf("%s has no rules: publish some with tidegate rules push", a.name)
 		}
-		e, main, err := edition(v)
+		e, mains, err := edition(v)
 		if err != nil || e.Revision == have {
 			return nil, a.of(v, err)
 		}
-		b, err := a.read(ctx, v, e, main)
+		b, err := a.read(ctx, v, e, mains)
 		if errors.Is(err, chain.ErrNotKept) {
 			if now, err := a.shelf.Newest(ctx); err == nil && now.ID != v.ID {
 				continue // it was replaced meanwhile
