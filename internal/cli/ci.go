@@ -7,10 +7,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"tidegate.dev/tidegate/internal/front/admin"
 	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/lang/rulediff"
+	"tidegate.dev/tidegate/rules"
 	"tidegate.dev/tidegate/rules/lint"
+	"tidegate.dev/tidegate/rules/source"
 )
 
 var ciCommand = command{
@@ -22,7 +27,8 @@ Usage: tidegate ci [FLAGS] --base REF FILE|FOLDER
 Runs lint and all tests of the folder, or of the file (beside it, *_test.yaml), compares
 the rules with those of the git revision REF, and prints all of that as Markdown for a
 comment on the pull request. With --server, it also says how many live keys of a running
-server would newly be refused.
+server would newly be refused. If that joins several layers, --layer says which of them
+these rules are; what they need of the others, the server knows.
 
 Exits 1 if lint finds an error, a test fails, or more than --max-refused live keys would
 be refused; with --strict also for warnings, and for rules that no test touches.
@@ -41,6 +47,7 @@ Examples:
 		o := ciOptions{maxRefused: -1}
 		flags.StringVar(&o.base, "base", "", "git revision `REF` that the rules are compared with")
 		flags.StringVar(&o.remote.server, "server", "", "`URL` of the admin listener of a server whose live keys are looked at")
+		layerFlag(flags, &o.layer)
 		o.remote.credentialFlags(flags)
 		flags.BoolVar(&o.strict, "strict", false, "exit 1 for warnings, and for rules that no test touches, too")
 		flags.Int64Var(&o.maxRefused, "max-refused", -1, "exit 1 if more than so many `KEYS` would newly be refused; any number if not set")
@@ -51,6 +58,7 @@ Examples:
 
 type ciOptions struct {
 	remote       remote
+	layer        string
 	base         string
 	strict, json bool
 	maxRefused   int64
@@ -75,13 +83,15 @@ func (o *ciOptions) run(ctx context.Context, env Env, args []string) int {
 		return misused(env, "ci", "name one rule file, or one folder of them")
 	case o.maxRefused >= 0 && o.remote.server == "":
 		return misused(env, "ci", "--max-refused needs --server, which knows the live keys")
+	case o.layer != "" && o.remote.server == "":
+		return misused(env, "ci", "--layer needs --server, which has the other layers")
 	}
 	if o.remote.server != "" {
 		if err := o.remote.find(env); err != nil {
 			return misused(env, "ci", "%v", err)
 		}
 	}
-	report, err := o.report(ctx, args[0])
+	report, err := o.report(ctx, env, args[0])
 	if err != nil {
 		fmt.Fprintln(env.Stderr, "tidegate ci:", err)
 		return exitFound
@@ -100,12 +110,15 @@ func (o *ciOptions) run(ctx context.Context, env Env, args []string) int {
 }
 
 // report makes the report. The error is about the checkout, not about the rules.
-func (o *ciOptions) report(ctx context.Context, name string) (*ciReport, error) {
+func (o *ciOptions) report(ctx context.Context, env Env, name string) (*ciReport, error) {
 	base, err := newGitTree(ctx, o.base, name)
 	if err != nil {
 		return nil, err
 	}
 	r := &ciReport{Problems: append(diag.List{}, lint.File(name, lint.Options{})...), Tests: []tested{}}
+	if o.layer != "" { // a server reads them together with the other layers, and tells what is wrong
+		r.Problems = slices.DeleteFunc(r.Problems, func(p diag.Problem) bool { return p.Check == "" })
+	}
 	errs, warnings := r.Problems.Count()
 	if errs > 0 {
 		r.fail("lint found %s", plural(errs, "error"))
@@ -115,7 +128,7 @@ func (o *ciOptions) report(ctx context.Context, name string) (*ciReport, error) 
 	}
 	o.test(ctx, r, name)
 	if errs == 0 {
-		o.plan(ctx, r, base, name)
+		o.plan(ctx, env, r, base, name)
 	}
 	return r, nil
 }
@@ -162,9 +175,13 @@ func (o *ciOptions) test(ctx context.Context, r *ciReport, name string) {
 }
 
 // plan compares the rules with those of the base, and asks the server.
-func (o *ciOptions) plan(ctx context.Context, r *ciReport, base *gitTree, name string) {
+func (o *ciOptions) plan(ctx context.Context, env Env, r *ciReport, base *gitTree, name string) {
 	now, err := readTree(name, disk{})
-	if err != nil { // lint has told what is wrong
+	switch {
+	case err != nil && o.layer != "":
+		o.planLayer(ctx, env, r, name)
+		return
+	case err != nil: // lint has told what is wrong
 		r.PlanError = err.Error()
 		r.fail("the rules cannot be read")
 		return
@@ -180,9 +197,33 @@ func (o *ciOptions) plan(ctx context.Context, r *ciReport, base *gitTree, name s
 	if o.remote.server == "" {
 		return
 	}
-	if err := p.ask(ctx, &o.remote, now); err != nil {
+	q := now.proposal()
+	q.Layer = o.layer
+	o.askServer(ctx, env, r, q)
+}
+
+// planLayer is plan of a layer that needs others. Only the server can compare it.
+func (o *ciOptions) planLayer(ctx context.Context, env Env, r *ciReport, name string) {
+	b, err := source.ReadBundle(name)
+	if err != nil {
 		r.PlanError = err.Error()
-		r.fail("the server could not be asked")
+		r.fail("the rules cannot be read")
+		return
+	}
+	r.Plan = &rulesPlan{New: name, Changes: []rulediff.Change{}, Counters: []rules.Change{}}
+	o.askServer(ctx, env, r, proposalOf(o.layer, b))
+}
+
+// askServer adds what a running server says to the plan.
+func (o *ciOptions) askServer(ctx context.Context, env Env, r *ciReport, q admin.Proposal) {
+	p := r.Plan
+	if err := p.ask(ctx, env, &o.remote, q); err != nil {
+		r.PlanError = err.Error()
+		if errors.As(err, new(*unusableError)) {
+			r.fail("the server would refuse these rules")
+		} else {
+			r.fail("the server could not be asked")
+		}
 		return
 	}
 	if _, most := p.Live.newlyRefused(); o.maxRefused >= 0 && most > o.maxRefused {

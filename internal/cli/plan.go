@@ -2,14 +2,15 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"time"
 
 	"tidegate.dev/tidegate/internal/front/admin"
+	"tidegate.dev/tidegate/internal/lang/diag"
 	"tidegate.dev/tidegate/internal/lang/rulediff"
 	"tidegate.dev/tidegate/rules"
+	"tidegate.dev/tidegate/rules/source"
 )
 
 // exitChanged is for --detailed-exitcode: there are changes.
@@ -30,7 +31,8 @@ With --server, a running server also compares NEW with the rules that it has in 
 and looks at its live keys, in its memory or in Redis: how many callers that are
 admitted now would be refused, and some of their names. Nothing is charged, and nothing
 is put in force. Of more than 10,000 keys of a rule in Redis it looks at a sample, and
-says how far the estimate may be off. Without OLD, only the server compares.
+says how far the estimate may be off. Without OLD, only the server compares. If the
+server joins several layers, --layer says which of them NEW takes the place of.
 
 Exits 0, or 1 if rules cannot be read or the server cannot be asked. With
 --detailed-exitcode it exits 3 if there is a change.
@@ -39,11 +41,13 @@ Examples:
   tidegate plan rules.yaml new.yaml
   git show HEAD:rules.yaml | tidegate plan - rules.yaml
   tidegate plan --server http://127.0.0.1:9090 new.yaml
+  tidegate plan --server http://127.0.0.1:9090 --layer redis://redis:6379#shop shop/
   tidegate plan --markdown old/ new/`,
 	takes: takes{endings: []string{".yaml", ".yml"}},
 	setup: func(flags *flag.FlagSet) func(context.Context, Env, []string) int {
 		var o planOptions
 		flags.StringVar(&o.remote.server, "server", "", "`URL` of the admin listener of a server whose live keys are looked at")
+		layerFlag(flags, &o.layer)
 		o.remote.credentialFlags(flags)
 		flags.BoolVar(&o.json, "json", false, "print JSON")
 		flags.BoolVar(&o.markdown, "markdown", false, "print Markdown, for a pull request")
@@ -54,6 +58,7 @@ Examples:
 
 type planOptions struct {
 	remote                   remote
+	layer                    string
 	json, markdown, detailed bool
 }
 
@@ -74,6 +79,11 @@ type livePlan struct {
 	admin.Plan
 }
 
+// layerFlag is for commands that have a server compare rules.
+func layerFlag(flags *flag.FlagSet, layer *string) {
+	flags.StringVar(layer, "layer", "", "the `LAYER` of the server that the new rules take the place of, as tidegate rules status names it; all rules if not set")
+}
+
 func (p *rulesPlan) changed() bool {
 	live := p.Live != nil && (len(p.Live.Added)+len(p.Live.Removed)+len(p.Live.Counters)+len(p.Live.Keys) > 0)
 	return len(p.Changes) > 0 || len(p.Counters) > 0 || live
@@ -84,6 +94,8 @@ func (o *planOptions) run(ctx context.Context, env Env, args []string) int {
 	switch {
 	case len(args) == 0 || len(args) == 1 && !asks:
 		return misused(env, "plan", "name the old and the new rules, or the new ones and --server")
+	case o.layer != "" && !asks:
+		return misused(env, "plan", "--layer needs --server, which has the other layers")
 	case len(args) > 2:
 		return misused(env, "plan", "there are the old and the new rules, but there is also %q", args[2])
 	case len(args) == 2 && args[0] == "-" && args[1] == "-":
@@ -95,6 +107,9 @@ func (o *planOptions) run(ctx context.Context, env Env, args []string) int {
 		if err := o.remote.find(env); err != nil {
 			return misused(env, "plan", "%v", err)
 		}
+	}
+	if o.layer != "" && len(args) == 1 && args[0] != "-" {
+		return o.runLayer(ctx, env, args[0])
 	}
 	var trees []*ruleTree
 	for _, name := range args {
@@ -110,10 +125,27 @@ func (o *planOptions) run(ctx context.Context, env Env, args []string) int {
 		p = comparePlan(trees[0], trees[1])
 	}
 	if asks {
-		if err := p.ask(ctx, &o.remote, trees[len(trees)-1]); err != nil {
+		q := trees[len(trees)-1].proposal()
+		q.Layer = o.layer
+		if err := p.ask(ctx, env, &o.remote, q); err != nil {
 			fmt.Fprintln(env.Stderr, "tidegate plan:", err)
 			return exitFound
 		}
+	}
+	return o.print(env, &p)
+}
+
+// runLayer has the server compare one layer, which need not load by itself.
+func (o *planOptions) runLayer(ctx context.Context, env Env, name string) int {
+	b, err := source.ReadBundle(name)
+	if err != nil {
+		problemsOf(err).Write(env.Stderr, false)
+		return exitFound
+	}
+	p := rulesPlan{New: name, Changes: []rulediff.Change{}, Counters: []rules.Change{}}
+	if err := p.ask(ctx, env, &o.remote, proposalOf(o.layer, b)); err != nil {
+		fmt.Fprintln(env.Stderr, "tidegate plan:", err)
+		return exitFound
 	}
 	return o.print(env, &p)
 }
@@ -147,16 +179,27 @@ func comparePlan(old, now *ruleTree) rulesPlan {
 // planPatience is longer than a server looks at its keys.
 const planPatience = 90 * time.Second
 
-// ask asks a running server about the new rules.
-func (p *rulesPlan) ask(ctx context.Context, r *remote, now *ruleTree) error {
+// ask asks a running server about the new rules, which are all of its rules or one layer.
+func (p *rulesPlan) ask(ctx context.Context, env Env, r *remote, q admin.Proposal) error {
 	r.patience = planPatience
 	live := livePlan{Server: r.at.String()}
-	if err := r.post(ctx, "/rules/plan", now.proposal(), &live.Plan); err != nil {
+	shown := keysProgress{env: env, began: time.Now()}
+	r.progress = shown.show
+	err := r.post(ctx, "/rules/plan", q, &live.Plan)
+	shown.end()
+	if err != nil {
 		return err
 	}
 	if !live.Valid {
-		return errors.New("the server cannot use the new rules:\n" + live.Problems.Error())
+		return &unusableError{live.Problems}
 	}
 	p.Live = &live
 	return nil
+}
+
+// unusableError says that a server would refuse rules.
+type unusableError struct{ problems diag.List }
+
+func (e *unusableError) Error() string {
+	return "the server cannot use the new rules:\n" + e.problems.Error()
 }

@@ -12,7 +12,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,6 +31,7 @@ type remote struct {
 	also                      int           // a status beside 200 that is an answer, too
 	most                      int64         // bytes of an answer; 0 means maxAnswer
 	patience                  time.Duration // 0 means remoteTimeout
+	progress                  func(int64)   // is told how far the server is, if it takes long; nil: nobody
 
 	at    *url.URL
 	token string
@@ -161,6 +165,9 @@ func (r *remote) post(ctx context.Context, path string, question, answer any) er
 func (r *remote) do(ctx context.Context, method string, at *url.URL, body []byte, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(r.patience, remoteTimeout))
 	defer cancel()
+	if r.progress != nil {
+		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{Got1xxResponse: r.informed})
+	}
 	request, err := http.NewRequestWithContext(ctx, method, at.String(), bytes.NewReader(body))
 	if err != nil {
 		return err
@@ -170,6 +177,9 @@ func (r *remote) do(ctx context.Context, method string, at *url.URL, body []byte
 	}
 	if r.token != "" {
 		request.Header.Set("Authorization", "Bearer "+r.token)
+	}
+	if r.progress != nil {
+		request.Header.Set(admin.ProgressHeader, "1")
 	}
 	// The token is for this server and for nobody that it points to.
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -199,6 +209,14 @@ func (r *remote) do(ctx context.Context, method string, at *url.URL, body []byte
 	}
 	if err := json.Unmarshal(text, answer); err != nil {
 		return fmt.Errorf("%s does not answer as the %s listener does: %w", r.at, r.orAdmin().name, err)
+	}
+	return nil
+}
+
+// informed hands on what the server says before it answers.
+func (r *remote) informed(_ int, header textproto.MIMEHeader) error {
+	if n, err := strconv.ParseInt(header.Get(admin.ProgressHeader), 10, 64); err == nil {
+		r.progress(n)
 	}
 	return nil
 }

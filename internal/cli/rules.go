@@ -35,12 +35,17 @@ so. With counters in Redis the fleet has one such history, otherwise each instan
 own. pull writes the files of one of them to FOLDER, which must not exist or be empty;
 without --revision, of the newest, or of the one in force.
 
-push publishes the rules in FOLDER, or in a file, in a source: redis://HOST#NAME or
-etcd://HOST/PREFIX. It refuses rules that do not load or whose tests fail, unless it is
-told --unchecked, and if somebody else published meanwhile, or since --expect. rollback
-publishes a former revision again. diff shows what differs between two folders or
-revisions of a source, line by line, and which counters do not simply go on; with one of
-them, from the newest revision of the source to it.
+push publishes the rules in FOLDER, or in a file, in a source: redis://HOST#NAME,
+etcd://HOST/PREFIX or dogma://HOST/PROJECT/REPO/PATH. It refuses rules that do not load or
+whose tests fail, unless it is told --unchecked, and if somebody else published meanwhile,
+or since --expect. rollback publishes a former revision again. diff shows what differs
+between two folders or revisions of a source, line by line, and which counters do not
+simply go on; with one of them, from the newest revision of the source to it.
+
+Rules that are one of several layers may be fine by themselves and clash with the others,
+or need what the others define. With --server, push, publish and rollback have that server
+try them in the place of this layer first, and publish nothing that it would refuse;
+without, push and publish check the rules by themselves, and rollback checks nothing.
 
 publish is push for robots: it does nothing if the source has these rules, and takes
 author and reason from the last commit if FOLDER is a checkout of git. With --follow it
@@ -52,6 +57,7 @@ Examples:
   tidegate rules status
   tidegate rules status --check --json
   tidegate rules push rules/ --to redis://redis:6379 --reason "twice the traffic on Friday"
+  tidegate rules push team/ --to redis://redis:6379#team --server https://limits-1:9090 --reason "less for bots"
   tidegate rules diff rules/ --from redis://redis:6379
   tidegate rules rollback --to redis://redis:6379 --to-revision 41 --reason "too strict"
   tidegate rules publish rules/ --to etcd://etcd:2379/tidegate/rules --follow

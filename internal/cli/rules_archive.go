@@ -24,6 +24,7 @@ import (
 type archived struct {
 	source             string
 	user, passwordFile string
+	tokenFile          string
 	author, reason     string
 	expect, toRevision string
 	unchecked, follow  bool
@@ -31,11 +32,12 @@ type archived struct {
 }
 
 func (a *archived) flags(flags *flag.FlagSet) {
-	const about = "`SOURCE` of the rules: redis://HOST:6379#NAME, etcd://HOST:2379/PREFIX, …"
-	flags.StringVar(&a.source, "to", "", about+"; certificates and tokens are those of the flags for a server")
+	const about = "`SOURCE` of the rules: redis://HOST:6379#NAME, etcd://HOST:2379/PREFIX, dogma://HOST/PROJECT/REPO/PATH"
+	flags.StringVar(&a.source, "to", "", about+"; its certificates and, without --server, its token are those of the flags for a server")
 	flags.StringVar(&a.source, "from", "", about)
 	flags.StringVar(&a.user, "user", "", "`NAME` by which to log in at the source")
 	flags.StringVar(&a.passwordFile, "password-file", "", "`FILE` with the password of the source")
+	flags.StringVar(&a.tokenFile, "source-token-file", "", "`FILE` with the token of the source, if that of --token-file is the server's")
 	flags.StringVar(&a.author, "author", "", "`NAME` of who publishes (TIDEGATE_AUTHOR; by default you on this machine)")
 	flags.StringVar(&a.reason, "reason", "", "`TEXT` why, for whoever looks at this later")
 	flags.StringVar(&a.expect, "expect", "", "with push, publish only if this `REVISION` is still the newest")
@@ -80,8 +82,11 @@ func (o *rulesOptions) open(env Env) (source.Origin, error) {
 		return nil, usageError(fmt.Sprintf("%q is not a source: write, for example, redis://HOST:6379 or etcd://HOST:2379/tidegate/rules", a.source))
 	}
 	r := &o.remote
-	token := r.tokenFile
-	if token == "" && env.Getenv("TIDEGATE_TOKEN") == "" {
+	token := a.tokenFile
+	if token == "" && r.server == "" {
+		token = r.tokenFile
+	}
+	if token == "" && r.server == "" && env.Getenv("TIDEGATE_TOKEN") == "" {
 		token = env.Getenv("TIDEGATE_TOKEN_FILE")
 	}
 	origin, err := origins.Open(a.source, origins.Options{
@@ -235,9 +240,7 @@ func (o *rulesOptions) sourcePull(ctx context.Context, env Env, args []string) e
 		return nil
 	}
 	fmt.Fprintf(env.Stdout, "%s of revision %s in %s\n", plural(len(b.Files), "file"), valueText(b.Revision), args[0])
-	if b.Main != "" {
-		fmt.Fprintf(env.Stdout, "the rules begin with %s\n", valueText(b.Main))
-	}
+	printMains(env, b.Mains())
 	return nil
 }
 

@@ -151,7 +151,7 @@ func (w *worker) once(ctx context.Context, fresh bool) error {
 			return nil
 		}
 		c := readCheckout(ctx, w.folder)
-		b, err := readRules(ctx, w.folder, true)
+		b, err := readRules(w.folder, w.o.checkFor(ctx, w.env, w.archive, w.folder))
 		if err != nil {
 			return err
 		}

@@ -4,12 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 
-	"tidegate.dev/tidegate/internal/lang/diag"
-	"tidegate.dev/tidegate/rules/lint"
 	"tidegate.dev/tidegate/rules/source"
 )
 
@@ -27,7 +23,11 @@ func (o *rulesOptions) push(ctx context.Context, env Env, args []string) error {
 		return err
 	}
 	defer archive.Close()
-	b, err := readRules(ctx, args[0], !a.unchecked)
+	check := o.checkFor(ctx, env, archive, args[0])
+	if a.unchecked {
+		check = nil
+	}
+	b, err := readRules(args[0], check)
 	if err != nil {
 		return err
 	}
@@ -75,13 +75,18 @@ func (o *rulesOptions) rollback(ctx context.Context, env Env, args []string) err
 	if err != nil {
 		return err
 	}
-	again := &source.Bundle{Main: b.Main, Files: b.Files}
+	again := &source.Bundle{Main: b.Main, Over: b.Over, Files: b.Files}
 	again.Hash, again.Author, again.Reason = b.Hash, o.who(env), fmt.Sprintf("rollback to %s: %s", e.Revision, a.reason)
 	if again.Hash == "" {
 		again.Hash = b.Sum()
 	}
 	if e.Revision == head.Revision {
 		return o.published(env, archive, again, head.Revision, head.Revision)
+	}
+	if o.remote.server != "" && !a.unchecked {
+		if err := o.askServer(ctx, env, archive.Name(), again); err != nil {
+			return err
+		}
 	}
 	return o.put(ctx, env, archive, "rollback", again, head.Revision)
 }
@@ -135,83 +140,4 @@ func (o *rulesOptions) published(env Env, archive source.Archive, b *source.Bund
 		fmt.Fprintf(env.Stdout, "%s: revision %s is published, with %s; it was %s\n", archive.Name(), revision, plural(len(b.Files), "file"), was)
 	}
 	return nil
-}
-
-// readRules reads rules, and checks those that it has read: somebody may be writing them.
-func readRules(ctx context.Context, name string, check bool) (*source.Bundle, error) {
-	b, err := source.ReadBundle(name)
-	for tries := 0; check && tries < 5; tries++ {
-		if err := checkRules(ctx, name); err != nil {
-			return nil, err
-		}
-		if err != nil {
-			return nil, err
-		}
-		was := b.Hash
-		if b, err = source.ReadBundle(name); err == nil && b.Hash == was {
-			return b, nil
-		}
-	}
-	if check && err == nil {
-		err = fmt.Errorf("%s changes all the time", name)
-	}
-	return b, err
-}
-
-// checkRules returns what keeps rules from being published: mistakes, and tests that fail.
-func checkRules(ctx context.Context, name string) error {
-	if found := lint.File(name, lint.Options{}); found.HasErrors() {
-		var wrong diag.List
-		for _, p := range found {
-			if p.Severity == diag.Error {
-				wrong = append(wrong, p)
-			}
-		}
-		return wrong
-	}
-	files, err := testsOf(name)
-	if err != nil {
-		return err
-	}
-	for _, file := range files {
-		t := runTest(ctx, file)
-		switch {
-		case t.report == nil:
-			return t.problems
-		case t.report.Failed() > 0:
-			return fmt.Errorf("%s: %s: run tidegate test %s", file, firstFailure(t), file)
-		}
-	}
-	return nil
-}
-
-// firstFailure says what a test found.
-func firstFailure(t tested) string {
-	for _, c := range t.report.Cases {
-		for _, f := range c.Failures {
-			return fmt.Sprintf("line %d: %s (%s)", f.Line, f.Message, plural(t.report.Failed(), "case")+" failed")
-		}
-	}
-	return plural(t.report.Failed(), "case") + " failed"
-}
-
-// testsOf are the tests of rules: those of the folder, or the one beside the file.
-func testsOf(name string) ([]string, error) {
-	info, err := os.Stat(name)
-	if err != nil {
-		return nil, err
-	}
-	if info.IsDir() {
-		files, err := testFiles(name)
-		if err != nil {
-			return nil, nil // it has none
-		}
-		return files, nil
-	}
-	ending := filepath.Ext(name)
-	beside := strings.TrimSuffix(name, ending) + "_test" + ending
-	if _, err := os.Stat(beside); err != nil {
-		return nil, nil
-	}
-	return []string{beside}, nil
 }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate/internal/dev/testdep"
+	"tidegate.dev/tidegate/internal/serve/origins"
+	"tidegate.dev/tidegate/rules/source"
 )
 
 // theCommand is this binary under the name by which it is the command.
@@ -31,8 +33,8 @@ func theCommand(t *testing.T) string {
 	return name
 }
 
-// gateway runs tidegate serve, and returns the URL of its gateway.
-func gateway(t *testing.T, program string, args ...string) string {
+// serving runs tidegate serve, and returns the URLs of its gateway and its admin listener.
+func serving(t *testing.T, program string, args ...string) (gateway, admin string) {
 	t.Helper()
 	log := new(testdep.Output)
 	read, write := io.Pipe()
@@ -42,29 +44,36 @@ func gateway(t *testing.T, program string, args ...string) string {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		_ = c.Process.Kill()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
 		_ = c.Wait()
 		_ = write.Close()
+	}()
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		<-ended
 		if t.Failed() {
 			t.Logf("%q logged:\n%s", args, log)
 		}
 	})
-	found := make(chan string, 1)
+	found := make(chan []string, 1)
 	go func() {
 		for lines := bufio.NewScanner(read); lines.Scan(); {
 			if m := servingLine.FindStringSubmatch(lines.Text()); m != nil {
-				found <- m[1]
+				found <- m
 			}
 		}
 	}()
 	select {
-	case url := <-found:
-		return url
+	case m := <-found:
+		return m[1], m[3]
+	case <-ended:
+		t.Fatal("it has ended")
 	case <-time.After(time.Minute):
 		t.Fatal("it does not serve")
-		return ""
 	}
+	return "", ""
 }
 
 // ask sends a request as somebody and returns the status.
@@ -96,33 +105,94 @@ func admits(t *testing.T, url, user string, n int) (admitted int) {
 	return admitted
 }
 
-// A set that is pushed takes effect on every instance while traffic runs, and a rollback brings
-// the former decisions back: the same limits for newcomers, and for those who came before what
-// they had left.
-func TestRollbackRestoresDecisions(t *testing.T) {
-	redis := testdep.Redis(t)
-	program, url := theCommand(t), "redis://"+redis.Addr
-	run := func(args ...string) string {
-		t.Helper()
-		out, err := exec.Command(program, append([]string{"rules"}, args...)...).CombinedOutput()
-		if err != nil {
-			t.Fatalf("tidegate rules %q: %v\n%s", args, err, out)
-		}
-		return string(out)
+// limiting are rules with a limit per user.
+func limiting(limit int, more string) string {
+	return fmt.Sprintf("version: 1\nrules:\n  - { name: api, per: user, limits: %d/hour%s }\n", limit, more)
+}
+
+const (
+	identifying = "version: 1\nidentify:\n  user: header X-User\n"
+	replacing   = ", replace: true"
+)
+
+// rulesIn runs tidegate rules.
+func rulesIn(t *testing.T, program string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(program, append([]string{"rules"}, args...)...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("tidegate rules %q: %v\n%s", args, err, out)
 	}
+	return string(out)
+}
+
+// pushed returns how to push rules with a limit in a source; begin are the files beside them.
+func pushed(t *testing.T, program, url, more string, begin ...string) func(limit int, reason string) {
+	t.Helper()
 	folder := t.TempDir()
-	push := func(limit int, reason string) {
-		t.Helper()
-		text := fmt.Sprintf("version: 1\nidentify:\n  user: header X-User\nrules:\n  - name: api\n    per: user\n    limits: %d/hour\n", limit)
-		if err := os.WriteFile(filepath.Join(folder, "rules.yaml"), []byte(text), 0o600); err != nil {
+	for i, text := range begin {
+		if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("begin-%d.yaml", i)), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		run("push", folder, "--to", url, "--reason", reason)
 	}
+	return func(limit int, reason string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(folder, "rules.yaml"), []byte(limiting(limit, more)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		rulesIn(t, program, "push", folder, "--to", url, "--reason", reason, "--unchecked") // a layer alone lacks names
+	}
+}
+
+// A set that is pushed takes effect on every instance while traffic runs, and a rollback brings
+// the former decisions back: the same limits for newcomers, and for those who came before what
+// they had left. It may be all rules, one layer of two sources, or two layers of one source.
+func TestRollbackRestoresDecisions(t *testing.T) {
+	program := theCommand(t)
+	t.Run("one source", func(t *testing.T) {
+		url := "redis://" + testdep.Redis(t).Addr
+		testRollback(t, program, url, pushed(t, program, url, "", identifying), url)
+	})
+	t.Run("one of two sources", func(t *testing.T) {
+		url := "redis://" + testdep.Redis(t).Addr
+		pushed(t, program, url+"#company", "", identifying)(1000, "for all")
+		testRollback(t, program, url+"#team", pushed(t, program, url+"#team", replacing), url+"#company", url+"#team")
+	})
+	t.Run("two layers in one source", func(t *testing.T) {
+		url := "redis://" + testdep.Redis(t).Addr
+		origin, err := origins.Open(url, origins.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = origin.Close() })
+		head := ""
+		testRollback(t, program, url, func(limit int, reason string) {
+			t.Helper()
+			b := &source.Bundle{
+				Edition: source.Edition{Author: "ann", Reason: reason}, Main: "1/rules.yaml", Over: []string{"2/"},
+				Files: map[string][]byte{
+					"1/rules.yaml": []byte(limiting(1000, "") + strings.TrimPrefix(identifying, "version: 1\n")),
+					"2/team.yaml":  []byte(limiting(limit, replacing)),
+				},
+			}
+			b.Hash = b.Sum()
+			if head, err = origin.(source.Archive).Publish(t.Context(), b, head); err != nil {
+				t.Fatal(err)
+			}
+		}, url)
+	})
+}
+
+// testRollback pushes in a source of two instances, and goes back there.
+func testRollback(t *testing.T, program, url string, push func(limit int, reason string), sources ...string) {
 	push(10, "the good one")
+	args := []string{"--trust.proxies=127.0.0.1", "--store.redis=redis://" + testdep.Redis(t).Addr}
+	for _, s := range sources {
+		args = append(args, "--rules="+s)
+	}
 	var gateways []string
 	for i := range 2 {
-		gateways = append(gateways, gateway(t, program, "--rules="+url, "--store.redis="+url, fmt.Sprint("--store.instance=web-", i), "--trust.proxies=127.0.0.1"))
+		gateway, _ := serving(t, program, append(args, fmt.Sprint("--store.instance=web-", i))...)
+		gateways = append(gateways, gateway)
 	}
 
 	// Traffic of others never fails: it is admitted or refused.
@@ -178,7 +248,7 @@ func TestRollbackRestoresDecisions(t *testing.T) {
 		}
 	}
 
-	if out := run("rollback", "--to", url, "--to-revision", "1", "--reason", "it refuses customers"); !strings.Contains(out, "revision 3-") {
+	if out := rulesIn(t, program, "rollback", "--to", url, "--to-revision", "1", "--reason", "it refuses customers"); !strings.Contains(out, "revision 3-") {
 		t.Errorf("%s", out)
 	}
 	inForce(10)
@@ -193,7 +263,7 @@ func TestRollbackRestoresDecisions(t *testing.T) {
 		t.Errorf("%d requests of others, %d of them failed", sent.Load(), failed.Load())
 	}
 	t.Logf("%d requests across a push and a rollback, none failed", sent.Load())
-	if !strings.Contains(run("history", "--from", url), ": it refuses customers") {
+	if !strings.Contains(rulesIn(t, program, "history", "--from", url), ": it refuses customers") {
 		t.Error("the history does not say why")
 	}
 }

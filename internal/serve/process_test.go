@@ -27,7 +27,7 @@ func TestServe(t *testing.T) {
 		"standing reader": testStandingReader, "standing errors": testStandingErrors, "gone reader": testGoneReader, "full disk": testFullDisk, "rotation": testRotation, "cut off": testCutOffIsLogged,
 		"API keys": testAPIKeys, "keys of a URL": testKeysOfURL, "hang up": testHangUp, "kill": testKill, "owner of the snapshot": testSnapshotOwner,
 		"doors": testDoors, "settings of doors": testDoorSettings, "log of doors": testDoorLog, "usage": testUsage, "upgrade of doors": testDoorsUpgrade, "secrets of doors": testDoorSecrets, "mistakes about doors": testDoorMistakes, "socket of a door": testDoorSocketIsGone,
-		"domains": testDomains, "few open files": testFewOpenFiles, "many operators": testManyOperators, "control plane": testControlPlane, "traces": testTraces, "no traces": testNoTraces, "refusals": testRefusals, "followers": testFollowers, "web server": testWebServer, "Central Dogma": testCentralDogma, "end with idle connections": testEndWithIdleConnections, "rules of a fleet": testRulesOfFleet, "history of rules": testRulesHistory, "source away": testSourceAway,
+		"domains": testDomains, "few open files": testFewOpenFiles, "many operators": testManyOperators, "control plane": testControlPlane, "traces": testTraces, "no traces": testNoTraces, "refusals": testRefusals, "followers": testFollowers, "web server": testWebServer, "Central Dogma": testCentralDogma, "end with idle connections": testEndWithIdleConnections, "rules of a fleet": testRulesOfFleet, "history of rules": testRulesHistory, "source away": testSourceAway, "layers": testValidateLayers,
 	} {
 		t.Run(name, func(t *testing.T) { f(t, bin) })
 	}

@@ -3,6 +3,7 @@ package serve
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -10,8 +11,10 @@ import (
 	"slices"
 	"strings"
 
+	"tidegate.dev/tidegate/internal/front/admin"
 	"tidegate.dev/tidegate/internal/lang/bounded"
 	"tidegate.dev/tidegate/rules"
+	"tidegate.dev/tidegate/rules/source"
 )
 
 // compile makes a Set of rules that an operator wants to know about. They may name the files
@@ -46,13 +49,34 @@ func (s *server) compile(name string, src []byte) (*rules.Set, error) {
 	return rules.Parse(filepath.Join(folder, cmp.Or(name, "rules.yaml")), src, c)
 }
 
-// compileFiles makes a Set of rules whose files are all at hand: none of this machine is read.
-func (s *server) compileFiles(main string, files map[string]string) (*rules.Set, error) {
-	layer := rules.Layer{Name: "new rules", Main: main, Files: make(map[string][]byte, len(files))}
-	for name, text := range files {
-		layer.Files[name] = []byte(text)
+// compileFiles makes a Set of rules whose files are all at hand: none of this machine is read. One
+// layer of them is joined with the other layers that are in force.
+func (s *server) compileFiles(q *admin.Proposal) (*rules.Set, error) {
+	b := &source.Bundle{Main: q.Main, Over: q.Over, Files: make(map[string][]byte, len(q.Files))}
+	for name, text := range q.Files {
+		b.Files[name] = []byte(text)
 	}
-	return rules.LoadLayers([]rules.Layer{layer}, s.rulesConfig())
+	if q.Layer == "" {
+		return rules.LoadLayers(b.Layers("new rules"), s.rulesConfig())
+	}
+	st := s.rules.Status()
+	var names []string
+	for i := range st.Layers {
+		names = append(names, st.Layers[i].Name)
+	}
+	at := slices.Index(names, q.Layer)
+	if at < 0 {
+		return nil, fmt.Errorf("%q is not a layer of this server, which has %s", q.Layer, cmp.Or(strings.Join(names, ", "), "none"))
+	}
+	bundles, err := s.rules.Bundles()
+	switch {
+	case err != nil && len(names) > 1:
+		return nil, fmt.Errorf("the other layers: %w", err)
+	case err != nil:
+		bundles = make([]*source.Bundle, 1)
+	}
+	bundles[at] = b
+	return s.compileLayers(bundles)
 }
 
 // compileDraft is compile for rules of several layers, or of a source. The draft takes the place
@@ -63,18 +87,29 @@ func (s *server) compileDraft(name string, src []byte) (*rules.Set, error) {
 	if err != nil && !s.rules.Status().None {
 		return nil, err
 	}
-	var layers []rules.Layer
 	last := -1
 	for i, b := range bundles {
-		layers = append(layers, rules.Layer{Name: s.rules.Status().Layers[i].Name, Main: b.Main, Files: maps.Clone(b.Files)})
 		if _, ok := b.Files[name]; ok {
 			last = i
 		}
 	}
 	if last < 0 {
-		layers, last = []rules.Layer{{Name: "draft", Main: name, Files: make(map[string][]byte)}}, 0
+		alone := rules.Layer{Name: "draft", Main: name, Files: map[string][]byte{name: src}}
+		return rules.LoadLayers([]rules.Layer{alone}, s.rulesConfig())
 	}
-	layers[last].Files[name] = src
+	draft := *bundles[last]
+	draft.Files = maps.Clone(draft.Files)
+	draft.Files[name] = src
+	bundles[last] = &draft
+	return s.compileLayers(bundles)
+}
+
+// compileLayers makes a Set of one bundle for each layer of this server.
+func (s *server) compileLayers(bundles []*source.Bundle) (*rules.Set, error) {
+	var layers []rules.Layer
+	for i, b := range bundles {
+		layers = append(layers, b.Layers(s.rules.Status().Layers[i].Name)...)
+	}
 	return rules.LoadLayers(layers, s.rulesConfig())
 }
 

@@ -47,7 +47,7 @@ type Options struct {
 	Compile func(name string, src []byte) (*rules.Set, error)
 	// CompileFiles is Compile of several files; see [Proposal]. nil means that rules cannot be
 	// planned.
-	CompileFiles func(main string, files map[string]string) (*rules.Set, error)
+	CompileFiles func(*Proposal) (*rules.Set, error)
 	// Survey tells what other limits would make of live keys; nil means that nobody can.
 	Survey Surveyor
 	// KeysOf returns keys of a rule that are worth to be named, for stores that know only

@@ -38,7 +38,9 @@ func (s *server) ask(limit int64, f func(*http.Request) (any, error)) http.Handl
 			p.answer(w)
 			return
 		}
+		r, end := showProgress(w, r)
 		v, err := f(r)
+		end()
 		if err != nil {
 			asProblem(err).answer(w)
 			return

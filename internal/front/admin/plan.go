@@ -17,10 +17,17 @@ import (
 
 // Proposal is rules that are not in force, for POST /rules/plan.
 type Proposal struct {
+	// Layer is the layer of this server that they take the place of, as /rules/status names it.
+	// "" means that they are all rules.
+	Layer string `json:"layer,omitempty"`
 	// Main is the rule file to begin with; "" means all rule files at the top, as in a folder.
 	Main string `json:"main,omitempty"`
+	// Over are further rule files or folders to begin with, each a layer over those before it.
+	Over []string `json:"over,omitempty"`
 	// Files by their path, with slashes: rule files, lists, included files.
 	Files map[string]string `json:"files"`
+	// SkipKeys leaves live keys out, which takes the time.
+	SkipKeys bool `json:"skip_keys,omitempty"`
 }
 
 // Plan is what would become of counters and their keys if a [Proposal] were put in force.
@@ -86,7 +93,7 @@ func (s *server) plan(r *http.Request) (any, error) {
 	case len(q.Files) == 0:
 		return nil, problemf(http.StatusBadRequest, "There are no files; send them by their names.")
 	}
-	set, err := s.CompileFiles(q.Main, q.Files)
+	set, err := s.CompileFiles(&q)
 	if err != nil {
 		load, ok := errors.AsType[*rules.LoadError](err)
 		if !ok {
@@ -100,7 +107,9 @@ func (s *server) plan(r *http.Request) (any, error) {
 	for _, c := range rules.Compare(old, set) {
 		p.Counters = append(p.Counters, c.String())
 	}
-	s.planKeys(r.Context(), &p, rules.Carry(old, set))
+	if !q.SkipKeys {
+		s.planKeys(r.Context(), &p, rules.Carry(old, set))
+	}
 	return p, nil
 }
 
@@ -141,7 +150,11 @@ func (s *server) planKeys(ctx context.Context, p *Plan, carried []rules.Carried)
 			p.Unknown = "limits with `consistency: split` or `eventual` are counted by each instance by itself, and their keys are not looked at"
 		}
 	}
-	seen, err := s.Survey.Survey(ctx, asked, names, func(i int, key string, left []int64) { tallies[i].add(key, left) })
+	shown := progressOf(ctx)
+	seen, err := s.Survey.Survey(ctx, asked, names, func(i int, key string, left []int64) {
+		tallies[i].add(key, left)
+		shown.add(1)
+	})
 	if err != nil {
 		p.Unknown = "live keys cannot be looked at: " + err.Error()
 		return

@@ -17,11 +17,11 @@ import (
 func planning(t *testing.T, src string, change func(*Options)) *desk {
 	t.Helper()
 	return newDesk(t, src, func(o *Options) {
-		o.CompileFiles = func(main string, files map[string]string) (*rules.Set, error) {
-			if _, ok := files[main]; !ok {
+		o.CompileFiles = func(q *Proposal) (*rules.Set, error) {
+			if _, ok := q.Files[q.Main]; !ok {
 				return nil, errors.New("no such file")
 			}
-			return rules.Parse(main, []byte(files[main]), rules.Config{})
+			return rules.Parse(q.Main, []byte(q.Files[q.Main]), rules.Config{})
 		}
 		o.Survey = o.Store.(Surveyor)
 		o.KeysOf = func(string) []string { return []string{"u1", "u2", "u3", "u4", "u5", "u6"} }
