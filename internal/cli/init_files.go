@@ -15,7 +15,7 @@ func (a *answers) subject() string {
 // rules is the text of the rule file.
 func (a *answers) rules() string {
 	var b strings.Builder
-	b.WriteString("# Who may do how much. Check it with tidegate lint rules.yaml, test it with tidegate test rules_test.yaml.\nversion: 1\n")
+	b.WriteString("# Who may do how much. Check it with tidegate lint rules.yaml, test it with tidegate test rules_test.yaml.\n# Editors complete its words with what tidegate schema rules prints.\nversion: 1\n")
 	switch a.Per {
 	case "user":
 		b.WriteString("identify:\n  user: jwt.sub # of a verified token; a request without one is counted by its address\n")
@@ -55,7 +55,7 @@ func (a *answers) least() int64 {
 func (a *answers) tests() string {
 	const each = 200 // a limit of more is not used up
 	var b strings.Builder
-	b.WriteString("# Run it with tidegate test rules_test.yaml; time is virtual.\nrules: rules.yaml\ncases:\n  - name: the limit holds\n    steps:\n")
+	b.WriteString("# Run it with tidegate test rules_test.yaml; time is virtual. Editors complete its words with what tidegate schema tests prints.\nrules: rules.yaml\ncases:\n  - name: the limit holds\n    steps:\n")
 	step := func(request, rest string) { fmt.Fprintf(&b, "      - { request: %s, %s }\n", yamlText(request), rest) }
 	as := func(who, address string) string {
 		if a.Per == "ip" {
@@ -120,6 +120,7 @@ func sampleOf(pattern string) string {
 func (a *answers) config() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# How tidegate serve runs; tidegate config -c tidegate.yaml prints every setting.
+# Editors complete its words with what tidegate schema config prints.
 rules: rules.yaml
 listen:
   gateway: 127.0.0.1:8080 # :8080 to be reached from other machines

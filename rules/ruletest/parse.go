@@ -51,7 +51,7 @@ func parse(name string, src []byte) (*File, rules.Problems) {
 
 func (r *reader) file(f *File, n *yamltree.Node) {
 	r.fields(n, "a test file",
-		field{"rules", func(n *yamltree.Node) {
+		field{"rules", someTexts, func(n *yamltree.Node) {
 			layers := []*yamltree.Node{n}
 			if n.Kind == yamltree.List {
 				layers = n.Items
@@ -61,7 +61,7 @@ func (r *reader) file(f *File, n *yamltree.Node) {
 			}
 			f.Rules = strings.Join(f.Layers, ", ")
 		}},
-		field{"cases", func(n *yamltree.Node) {
+		field{"cases", some("a case"), func(n *yamltree.Node) {
 			for _, item := range items(n) {
 				f.cases = append(f.cases, r.testCase(f, item))
 			}
@@ -88,9 +88,9 @@ func (r *reader) path(f *File, n *yamltree.Node) string {
 func (r *reader) testCase(f *File, n *yamltree.Node) scenario {
 	c := scenario{Pos: n.Pos, Start: midnight}
 	r.fields(n, "a case",
-		field{"name", func(n *yamltree.Node) { c.Name = r.text(n, "write a sentence that says what is to hold") }},
-		field{"start", func(n *yamltree.Node) { c.Start = r.instant(n) }},
-		field{"steps", func(n *yamltree.Node) {
+		field{"name", aText, func(n *yamltree.Node) { c.Name = r.text(n, "write a sentence that says what is to hold") }},
+		field{"start", anInstant, func(n *yamltree.Node) { c.Start = r.instant(n) }},
+		field{"steps", some("a step"), func(n *yamltree.Node) {
 			at := time.Duration(0)
 			for _, item := range items(n) {
 				s := r.step(f, item, at)
@@ -122,29 +122,29 @@ func (r *reader) step(f *File, n *yamltree.Node, at time.Duration) step {
 	var want, reload *yamltree.Node
 	before := len(r.problems)
 	r.fields(n, "a step",
-		field{"at", func(n *yamltree.Node) {
+		field{"at", aDuration, func(n *yamltree.Node) {
 			if d, ok := r.duration(n); ok {
 				s.At = d
 			}
 		}},
-		field{"reload", func(n *yamltree.Node) { s.Reload, reload = r.path(f, n), n }},
-		field{"request", func(n *yamltree.Node) { r.request(&s, n) }},
-		field{"as", func(n *yamltree.Node) { s.As = r.identities(n) }},
-		field{"headers", func(n *yamltree.Node) { s.Headers = r.texts(n, "headers") }},
-		field{"body", func(n *yamltree.Node) { r.body(&s, n) }},
-		field{"form", func(n *yamltree.Node) { r.form(&s, n, false) }},
-		field{"multipart", func(n *yamltree.Node) { r.form(&s, n, true) }},
-		field{"cost", func(n *yamltree.Node) { s.Cost = r.number(n, 1, maxCost) }},
-		field{"times", func(n *yamltree.Node) { s.Times = int(r.number(n, 1, maxTimes)) }},
-		field{"response", func(n *yamltree.Node) { r.response(&s, n) }},
-		field{"want", func(n *yamltree.Node) { want = n }},
-		field{"rule", func(n *yamltree.Node) { s.Expect.Rule = r.expectText(n, "write the name of a rule") }},
-		field{"shadow", func(n *yamltree.Node) { s.Expect.Shadow = r.expectText(n, "write the name of a rule") }},
-		field{"remaining", func(n *yamltree.Node) { s.Expect.Remaining = &placedNumber{r.number(n, 0, maxCost), n.Pos} }},
-		field{"answer", func(n *yamltree.Node) { s.Expect.Answer = &placedNumber{r.number(n, 100, 599), n.Pos} }},
-		field{"retry_after", func(n *yamltree.Node) { s.Expect.RetryAfter = r.expectTime(n) }},
-		field{"reset_after", func(n *yamltree.Node) { s.Expect.ResetAfter = r.expectTime(n) }},
-		field{"wait", func(n *yamltree.Node) { s.Expect.Wait = r.expectTime(n) }},
+		field{"reload", aText, func(n *yamltree.Node) { s.Reload, reload = r.path(f, n), n }},
+		field{"request", aRequest, func(n *yamltree.Node) { r.request(&s, n) }},
+		field{"as", namedTexts, func(n *yamltree.Node) { s.As = r.identities(n) }},
+		field{"headers", namedTexts, func(n *yamltree.Node) { s.Headers = r.texts(n, "headers") }},
+		field{"body", anything, func(n *yamltree.Node) { r.body(&s, n) }},
+		field{"form", formFields, func(n *yamltree.Node) { r.form(&s, n, false) }},
+		field{"multipart", formFields, func(n *yamltree.Node) { r.form(&s, n, true) }},
+		field{"cost", wholeNumber(1, maxCost), func(n *yamltree.Node) { s.Cost = r.number(n, 1, maxCost) }},
+		field{"times", wholeNumber(1, maxTimes), func(n *yamltree.Node) { s.Times = int(r.number(n, 1, maxTimes)) }},
+		field{"response", one("a response"), func(n *yamltree.Node) { r.response(&s, n) }},
+		field{"want", someOutcomes, func(n *yamltree.Node) { want = n }},
+		field{"rule", aText, func(n *yamltree.Node) { s.Expect.Rule = r.expectText(n, "write the name of a rule") }},
+		field{"shadow", aText, func(n *yamltree.Node) { s.Expect.Shadow = r.expectText(n, "write the name of a rule") }},
+		field{"remaining", wholeNumber(0, maxCost), func(n *yamltree.Node) { s.Expect.Remaining = &placedNumber{r.number(n, 0, maxCost), n.Pos} }},
+		field{"answer", wholeNumber(100, 599), func(n *yamltree.Node) { s.Expect.Answer = &placedNumber{r.number(n, 100, 599), n.Pos} }},
+		field{"retry_after", aDuration, func(n *yamltree.Node) { s.Expect.RetryAfter = r.expectTime(n) }},
+		field{"reset_after", aDuration, func(n *yamltree.Node) { s.Expect.ResetAfter = r.expectTime(n) }},
+		field{"wait", aDuration, func(n *yamltree.Node) { s.Expect.Wait = r.expectTime(n) }},
 	)
 	switch {
 	case len(r.problems) > before: // what is missing may be there, misspelled
@@ -221,9 +221,9 @@ func (r *reader) identities(n *yamltree.Node) map[string]string {
 
 func (r *reader) response(s *step, n *yamltree.Node) {
 	r.fields(n, "a response",
-		field{"status", func(n *yamltree.Node) { s.Status = int(r.number(n, 100, 599)) }},
-		field{"cost", func(n *yamltree.Node) { s.Settles, s.Actual = true, r.number(n, 0, maxCost) }},
-		field{"after", func(n *yamltree.Node) { s.Lasts, _ = r.duration(n) }},
+		field{"status", wholeNumber(100, 599), func(n *yamltree.Node) { s.Status = int(r.number(n, 100, 599)) }},
+		field{"cost", wholeNumber(0, maxCost), func(n *yamltree.Node) { s.Settles, s.Actual = true, r.number(n, 0, maxCost) }},
+		field{"after", aDuration, func(n *yamltree.Node) { s.Lasts, _ = r.duration(n) }},
 	)
 }
 

@@ -15,6 +15,7 @@ import (
 type reader struct {
 	lines    []string
 	problems diag.List
+	met      func(what string, known []field) // is told of every map; nil: nobody
 }
 
 func (r *reader) bad(pos diag.Pos, message, hint string) {
@@ -31,11 +32,15 @@ func line(lines []string, n int) string {
 // field reads the value of one field.
 type field struct {
 	name string
+	may  shape // what the value may be, for [Schema]
 	read func(*yamltree.Node)
 }
 
 // fields hands every field of a map to its reader, and complains of others.
 func (r *reader) fields(n *yamltree.Node, what string, known ...field) {
+	if r.met != nil {
+		r.met(what, known)
+	}
 	if n.Kind != yamltree.Map {
 		r.bad(n.Pos, fmt.Sprintf("%s has fields", what), "write, for example, `"+known[0].name+": …`")
 		return

@@ -32,7 +32,7 @@ func TestReferenceHasEveryWordOfATest(t *testing.T) {
 	var known []string
 	ast.Inspect(f, func(n ast.Node) bool {
 		lit, ok := n.(*ast.CompositeLit)
-		if !ok || len(lit.Elts) != 2 {
+		if !ok || len(lit.Elts) != 3 {
 			return true
 		}
 		if kind, ok := lit.Type.(*ast.Ident); !ok || kind.Name != "field" {

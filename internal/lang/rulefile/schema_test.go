@@ -6,57 +6,14 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/google/jsonschema-go/jsonschema"
-
+	"tidegate.dev/tidegate/internal/dev/schematest"
 	"tidegate.dev/tidegate/internal/lang/yamltree"
 )
-
-// schema is the language as a validator that knows nothing of ours reads it.
-func schema(t *testing.T) *jsonschema.Resolved {
-	t.Helper()
-	text, err := json.Marshal(Schema())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var s jsonschema.Schema
-	if err := json.Unmarshal(text, &s); err != nil {
-		t.Fatal(err)
-	}
-	resolved, err := s.Resolve(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resolved
-}
-
-var (
-	yamlInt   = regexp.MustCompile(`^[-+]?[0-9]+$`)
-	yamlFloat = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
-)
-
-// asEditorsRead is a scalar, or nothing, as YAML 1.2 has it, in which 5 is a number and true a bool.
-func asEditorsRead(n *yamltree.Node) any {
-	switch v := n.Value; {
-	case n.Kind == yamltree.Null:
-		return nil
-	case n.Quoted:
-	case v == "true" || v == "false":
-		return v == "true"
-	case v == "null" || v == "~" || v == "":
-		return nil
-	case yamlInt.MatchString(v) || yamlFloat.MatchString(v):
-		if f, err := strconv.ParseFloat(v, 64); err == nil {
-			return f
-		}
-	}
-	return n.Value
-}
 
 // ruleFiles are all rule files of the project that are YAML: examples, the cookbook, those of deploy, and those
 // that are there to be wrong.
@@ -94,10 +51,10 @@ func refused(name string) bool {
 
 // Every rule file that loads fits the schema, and what does not fit does not load.
 func TestSchemaFitsEveryFile(t *testing.T) {
-	s := schema(t)
+	s := schematest.New(t, Schema())
 	good, bad, both := 0, 0, 0
 	for name, root := range ruleFiles(t) {
-		err, wrong := s.Validate(root.Plain(asEditorsRead)), refused(name)
+		err, wrong := s.Validate(root), refused(name)
 		switch {
 		case err != nil && !wrong:
 			t.Errorf("%s loads, and the schema refuses it: %v", name, err)
@@ -117,7 +74,7 @@ func TestSchemaFitsEveryFile(t *testing.T) {
 
 // Files that are changed in one place at random: what the schema refuses is refused.
 func TestSchemaRefusesOnlyWhatIsWrong(t *testing.T) {
-	s := schema(t)
+	s := schematest.New(t, Schema())
 	random := rand.New(rand.NewPCG(1, 2))
 	var goodNames []string
 	files := ruleFiles(t)
@@ -127,7 +84,6 @@ func TestSchemaRefusesOnlyWhatIsWrong(t *testing.T) {
 		}
 	}
 	slices.Sort(goodNames)
-	scalars := []string{"5", "0", "true", "x", "5m", "10%", "100/minute", "unlimited", "in list", "api", "ip", "429", "", "1.5", "2x"}
 	found := 0
 	for range 3000 {
 		name := goodNames[random.IntN(len(goodNames))]
@@ -135,24 +91,14 @@ func TestSchemaRefusesOnlyWhatIsWrong(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lines := strings.Split(string(text), "\n")
-		at := random.IntN(len(lines))
-		word := regexp.MustCompile(`[\w./%*"-]+`)
-		places := word.FindAllStringIndex(lines[at], -1)
-		if len(places) == 0 {
+		changed, root, line := schematest.Change(random, name, text)
+		if root == nil {
 			continue
 		}
-		p := places[random.IntN(len(places))]
-		lines[at] = lines[at][:p[0]] + scalars[random.IntN(len(scalars))] + lines[at][p[1]:]
-		changed := []byte(strings.Join(lines, "\n"))
-		root, problems := yamltree.Parse(name, changed)
-		if root == nil || problems.HasErrors() {
-			continue
-		}
-		if err := s.Validate(root.Plain(asEditorsRead)); err != nil {
+		if err := s.Validate(root); err != nil {
 			found++
 			if _, problems := Parse(name, changed, Options{}); !problems.HasErrors() {
-				t.Fatalf("%s with line %d as %q loads, and the schema refuses it: %v", name, at+1, lines[at], err)
+				t.Fatalf("%s with the line %q loads, and the schema refuses it: %v", name, line, err)
 			}
 		}
 	}
