@@ -62,21 +62,27 @@ func (s *scanner) group(i int) int {
 // is none, and tells that it is to be quoted: YAML takes the colons of some for
 // its own.
 func (s *scanner) address() int {
+	n := s.addressLength()
+	if n > 0 {
+		text := string(s.text[s.line][s.col : s.col+n])
+		s.refuse(s.here(n), fmt.Sprintf("the IPv6 address `%s` has no quotes, and YAML reads colons in its own way", shorten(text)), "quote it: "+quote(text))
+	}
+	return n
+}
+
+func (s *scanner) addressLength() int {
 	n := 0
-	if s.hostPort() {
-		n = s.group(0)
+	if s.peek(0) == '[' {
+		if n = s.group(0); n == 0 || s.peek(n) != ':' {
+			return 0
+		}
 	}
 	for n < maxAddress && addressRune(s.peek(n)) {
 		n++
 	}
-	if n == 0 || n == maxAddress || !s.wordEnds(n) {
+	if n == 0 || n >= maxAddress || !s.wordEnds(n) || !isAddress(string(s.text[s.line][s.col:s.col+n])) {
 		return 0
 	}
-	text := string(s.text[s.line][s.col : s.col+n])
-	if !isAddress(text) {
-		return 0
-	}
-	s.refuse(s.here(n), fmt.Sprintf("the IPv6 address `%s` has no quotes, and YAML reads colons in its own way", shorten(text)), "quote it: "+quote(text))
 	return n
 }
 
@@ -109,13 +115,4 @@ func isAddress(text string) bool {
 
 // hostPort reports whether an address in brackets, with a port, begins here: it
 // is no list.
-func (s *scanner) hostPort() bool {
-	if s.peek(0) != '[' {
-		return false
-	}
-	n := s.group(0)
-	if n == 0 || s.peek(n) != ':' {
-		return false
-	}
-	return strings.ContainsRune("0123456789", s.peek(n+1)) && isAddress(string(s.text[s.line][s.col+1:s.col+n-1]))
-}
+func (s *scanner) hostPort() bool { return s.peek(0) == '[' && s.addressLength() > 0 }

@@ -26,6 +26,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(string(src))
 	}
 	f.Add("\ufeffa: 'b'\r\n\tc: \xff")
+	f.Add("a: { b: [::1]:5m }\nc: [::1]:99999\n")
 	f.Fuzz(func(t *testing.T, src string) {
 		root, problems := Parse("f.yaml", []byte(src))
 		if root == nil && !problems.HasErrors() {

@@ -78,3 +78,17 @@ func TestEscapes(t *testing.T) {
 	f("\"a  \n  b\\\n  c \\\n\n  d\\  \n e\"", "a bc \nd  e", "")
 	f("'a  \n\n  b'", "a\nb", "")
 }
+
+// What begins like an address with a port and is none is told, within braces and without.
+func TestNoAddress(t *testing.T) {
+	for _, text := range []string{"[::1]:5m", "[::1]:99999", "[::1]:80x", "[::1]:", "[::1]:" + strings.Repeat("0", 90), "[::g]:80", "[1:2]:80"} {
+		for _, src := range []string{"a: " + text, "a: { b: " + text + " }", "a: { b: " + text + ", c: d }", "a: [" + text + "]"} {
+			if _, problems := Parse("f.yaml", []byte(src+"\n")); !problems.HasErrors() {
+				t.Errorf("%s is fine", src)
+			}
+		}
+	}
+	if _, problems := Parse("f.yaml", []byte("a: { b: [::1]:80 }\n")); len(problems) != 1 || !strings.Contains(problems.Error(), "has no quotes") {
+		t.Errorf("an address: %v", problems)
+	}
+}
