@@ -4,10 +4,11 @@ package serve
 
 import (
 	"bufio"
+	"bytes"
+	"context"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -75,11 +76,46 @@ func (l *load) wait(t testing.TB, during time.Duration) {
 	}
 }
 
+// volleys sends in the background until ctx ends: with each volley a request on every connection, by
+// one goroutine, which costs a fraction of what one for every connection does. What is late by more
+// than a second is left out.
+func (l *load) volleys(ctx context.Context) {
+	clients := make([]*loadClient, l.conns)
+	for i := range clients {
+		clients[i] = &loadClient{load: l}
+	}
+	each := time.Duration(l.conns) * time.Second / time.Duration(l.rate)
+	l.clients.Go(func() {
+		for at := time.Now(); ctx.Err() == nil; at = at.Add(each) {
+			late := time.Since(at)
+			time.Sleep(-late)
+			if late > time.Second {
+				at = time.Now()
+			}
+			for _, c := range clients {
+				c.begin()
+			}
+			for _, c := range clients {
+				if err := c.end(); err != nil {
+					l.fail(err.Error())
+				}
+				l.sent.Add(1)
+			}
+		}
+		for _, c := range clients {
+			c.close()
+		}
+	})
+}
+
 // loadClient has one connection at a time.
 type loadClient struct {
 	*load
 	conn net.Conn
 	in   *bufio.Reader
+
+	reused bool  // by the request that was begun
+	err    error // of beginning it
 }
 
 func (c *loadClient) close() {
@@ -90,49 +126,81 @@ func (c *loadClient) close() {
 }
 
 func (c *loadClient) ask() error {
-	for {
-		reused := c.conn != nil
-		if !reused {
-			conn, err := net.DialTimeout("tcp", c.address, 10*time.Second)
-			if err != nil {
-				return err
-			}
-			c.conn, c.in = conn, bufio.NewReader(conn)
+	c.begin()
+	return c.end()
+}
+
+var loadRequest = []byte("GET /healthz HTTP/1.1\r\nHost: load\r\n\r\n")
+
+// begin sends a request.
+func (c *loadClient) begin() {
+	c.reused, c.err = c.conn != nil, nil
+	if !c.reused {
+		if c.conn, c.err = net.DialTimeout("tcp", c.address, 10*time.Second); c.err != nil {
+			c.conn = nil
+			return
 		}
-		answered, err := c.exchange()
-		if err == nil {
-			return nil
-		}
-		c.close()
-		if answered || !reused {
-			return err
-		}
-		c.retried.Add(1)
+		c.in = bufio.NewReader(c.conn)
+	}
+	if c.err = c.conn.SetDeadline(time.Now().Add(10 * time.Second)); c.err == nil {
+		_, c.err = c.conn.Write(loadRequest)
 	}
 }
 
-// exchange reports whether anything came back.
-func (c *loadClient) exchange() (answered bool, err error) {
-	if err := c.conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
-		return false, err
+// end reads the answer to the request that was begun, or asks again.
+func (c *loadClient) end() error {
+	answered, err := false, c.err
+	if err == nil {
+		answered, err = c.receive()
 	}
-	if _, err := io.WriteString(c.conn, "GET /healthz HTTP/1.1\r\nHost: load\r\n\r\n"); err != nil {
-		return false, err
+	if err == nil {
+		return nil
 	}
-	if _, err := c.in.Peek(1); err != nil {
-		return false, err
+	c.close()
+	if answered || !c.reused {
+		return err
 	}
-	res, err := http.ReadResponse(c.in, nil)
+	c.retried.Add(1)
+	return c.ask()
+}
+
+// receive reads an answer with as little work as can be, and reports whether anything came back.
+func (c *loadClient) receive() (answered bool, err error) {
+	line, err := c.in.ReadSlice('\n')
 	if err != nil {
+		return len(line) > 0, err
+	}
+	status := "200"
+	if !bytes.HasPrefix(line, []byte("HTTP/1.1 200 ")) {
+		status = string(bytes.TrimSpace(line))
+	}
+	length, closes := -1, false
+	for {
+		if line, err = c.in.ReadSlice('\n'); err != nil {
+			return true, err
+		}
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			break
+		}
+		switch name, value, _ := bytes.Cut(line, []byte(": ")); {
+		case bytes.EqualFold(name, []byte("Content-Length")):
+			if length, err = strconv.Atoi(string(value)); err != nil {
+				return true, err
+			}
+		case bytes.EqualFold(name, []byte("Connection")):
+			closes = bytes.EqualFold(value, []byte("close"))
+		}
+	}
+	if length < 0 {
+		return true, fmt.Errorf("the answer %s has no length", status)
+	}
+	if _, err := c.in.Discard(length); err != nil {
 		return true, err
 	}
-	if _, err := io.Copy(io.Discard, res.Body); err != nil {
-		return true, err
+	if status != "200" {
+		return true, fmt.Errorf("answered %s", status)
 	}
-	if res.StatusCode != http.StatusOK {
-		return true, fmt.Errorf("answered %s", res.Status)
-	}
-	if res.Close {
+	if closes {
 		c.closed.Add(1)
 		c.close()
 	}
