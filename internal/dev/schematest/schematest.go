@@ -37,7 +37,9 @@ func New(t testing.TB, schema map[string]any) *Schema {
 }
 
 // Validate returns why a file does not fit.
-func (s *Schema) Validate(root *yamltree.Node) error { return s.resolved.Validate(root.Plain(asEditorsRead)) }
+func (s *Schema) Validate(root *yamltree.Node) error {
+	return s.resolved.Validate(root.Plain(asEditorsRead))
+}
 
 var (
 	yamlInt   = regexp.MustCompile(`^[-+]?[0-9]+$`)
