@@ -30,8 +30,8 @@ func (s fleetStore) MaxBatch() int {
 
 // TakeBatch is for package fleet: Take of several vectors that have nothing to do with
 // each other, in one round trip. Vectors of one check share a call of a script if they
-// are of one algorithm and, in a cluster, of one master, which takes Redis up to half less
-// than a call for each.
+// are of one algorithm and, in a cluster or on shards, of one server, which takes Redis up to
+// half less than a call for each.
 func (s fleetStore) TakeBatch(ctx context.Context, asks []chain.Ask) error {
 	if len(asks) == 1 {
 		s.takeAlone(ctx, &asks[0])
@@ -114,7 +114,7 @@ type batchItem struct {
 	pendingCheck
 	copies int64
 	from   *chain.Ask
-	master *master // in a cluster
+	master *master // in a cluster, or a shard
 }
 
 // ready reports whether an ask can be part of a batch, and prepares it.
@@ -138,14 +138,14 @@ func (s *Store) ready(a *batchItem, from *chain.Ask) (bool, error) {
 		lim: lim, check: c, key: lim.name(c.Key), cost: c.Cost, floor: min(c.Floor, lim.capacity),
 		wait: algo.Ticks(c.MaxWait), lease: from.Lease.Microseconds(),
 	}
-	if s.cluster {
+	if s.apart() {
 		a.master = s.batchOwner(a.key)
 		return a.master != nil, nil
 	}
 	return true, nil
 }
 
-// lawBatch is a batch of checks of one law, in a cluster for one master.
+// lawBatch is a batch of checks of one law, in a cluster or on shards for one server.
 type lawBatch struct {
 	kind   kind
 	master *master
@@ -154,6 +154,9 @@ type lawBatch struct {
 	args   packer
 	tag    tag
 }
+
+// across reports whether its keys are in slots of a cluster, and travel as arguments.
+func (t *lawBatch) across() bool { return t.master != nil && t.master.endpoint == nil }
 
 const sizeOfHead = 2 * 8 // the tag, and the pretended time
 
@@ -166,7 +169,7 @@ func (t *lawBatch) add(a *batchItem, s *Store) {
 	}
 	t.asks, t.keys = append(t.asks, a), append(t.keys, a.key)
 	key, altKey := uint16(len(t.keys)), uint16(0)
-	if t.master != nil {
+	if t.across() {
 		key += 2 // keys are numbered by their index in ARGV
 	}
 	if a.lim.isRuns() {
@@ -183,14 +186,18 @@ func (t *lawBatch) add(a *batchItem, s *Store) {
 
 // askEach sends all of t, and notes the answers.
 func (s *Store) askEach(ctx context.Context, t *lawBatch) {
-	if t.master != nil {
+	if t.across() {
 		s.askAcross(ctx, t)
 		return
+	}
+	at := s.endpoints[0]
+	if t.master != nil {
+		at = t.master.endpoint
 	}
 	var law kindSet
 	law.add(t.asks[0].lim.kind)
 	args := string(t.args)
-	got, err := s.runNumbers(ctx, scriptFor(s.batchTemplate(), law), t.keys, []string{args[:sizeOfHead], args[sizeOfHead:]}, t.tag)
+	got, err := at.runNumbers(ctx, scriptFor(s.batchTemplate(), law), t.keys, []string{args[:sizeOfHead], args[sizeOfHead:]}, t.tag)
 	if err == nil {
 		err = s.answers(ctx, t, got)
 	}
@@ -283,7 +290,7 @@ func (t *lawBatch) read(got reply) error {
 		if one[0] == itemMoved && a.lim.isRuns() && one[1] >= 0 && one[1] <= tidegate.MaxParts {
 			continue
 		}
-		if one[0] == itemElsewhere && t.master != nil {
+		if one[0] == itemElsewhere && t.across() {
 			continue
 		}
 		a.at, a.answer = at, answerOf(one)

@@ -17,46 +17,58 @@ import (
 // The nodes that share the counters are a sorted set under the key PREFIX:nodes. No
 // counter has that key, since theirs contain :{. In a cluster every master has such a set,
 // the others under PREFIX:nodes{NUMBER}: a node in any set that can be read is counted,
-// whatever happens to the other masters.
+// whatever happens to the other masters. Every shard has one under PREFIX:nodes, whatever
+// other shards there are.
 
 func (s *Store) nodeSet() string { return s.prefix + ":nodes" }
 
 // maxNodeSets is how many masters have a set of nodes.
 const maxNodeSets = 64
 
-// nodeSets returns the keys of all sets, by the name of their server, which is "" outside of
-// a cluster.
-func (s *Store) nodeSets() map[string]string {
-	t := s.topology.current.Load()
-	if t == nil || len(t.masters) < 2 {
-		return map[string]string{"": s.nodeSet()}
+// nodeSet is one of the sets.
+type nodeSet struct {
+	server string // its name; "" if there is one server
+	key    string
+	at     *endpoint
+}
+
+// nodeSets returns all sets, of former shards as well.
+func (s *Store) nodeSets() (all []nodeSet) {
+	if s.sharded() {
+		for _, e := range s.endpoints {
+			all = append(all, nodeSet{e.name, s.nodeSet(), e})
+		}
+		return all
 	}
-	nodeSets := make(map[string]string)
+	t, at := s.topology.current.Load(), s.endpoints[0]
+	if t == nil || len(t.masters) < 2 {
+		return []nodeSet{{"", s.nodeSet(), at}}
+	}
+	found := make(map[*master]bool)
 	note := func(key string) {
-		if m := t.owners[slotOfKey(key)]; m != nil && nodeSets[m.addr] == "" {
-			nodeSets[m.addr] = key
+		if m := t.owners[slotOfKey(key)]; m != nil && !found[m] {
+			found[m] = true
+			all = append(all, nodeSet{m.addr, key, at})
 		}
 	}
 	note(s.nodeSet()) // the only one that older versions know
 	want := min(len(t.masters), maxNodeSets)
-	for i := 0; len(nodeSets) < want && i < slotCount; i++ {
+	for i := 0; len(all) < want && i < slotCount; i++ {
 		note(s.nodeSet() + "{" + strconv.Itoa(i) + "}")
 	}
-	return nodeSets
+	return all
 }
 
-// Beat registers an instance for h.TTL from now on, by Redis' clock. In a cluster there may
-// be both a roster and an error, which says which masters did not answer: its method
-// Servers has their names.
+// Beat registers an instance for h.TTL from now on, by Redis' clock. In a cluster and on
+// shards there may be both a roster and an error, which says which servers did not answer:
+// its method Servers has their names.
 func (s fleetStore) Beat(ctx context.Context, h chain.Heartbeat) (r chain.Roster, err error) {
 	if h.ID == "" || h.TTL < time.Millisecond || len(h.About) > chain.MaxAbout {
 		return r, fmt.Errorf("redis: Beat(%q, %s) with %d bytes: %w", h.ID, h.TTL, len(h.About), errBeat)
 	}
 	nodeSets := s.nodeSets()
 	if len(nodeSets) == 1 {
-		for _, key := range nodeSets {
-			r, err = s.beatAt(ctx, key, h)
-		}
+		r, err = s.beatAt(ctx, nodeSets[0], h)
 		if s.cluster {
 			s.refreshTopology()
 		}
@@ -69,9 +81,9 @@ func (s fleetStore) Beat(ctx context.Context, h chain.Heartbeat) (r chain.Roster
 	}
 	var merged mergedRoster // late answers may still change it after this returns
 	missed := unanswered{}
-	s.eachNodeSet(ctx, nodeSets, func(ctx context.Context, server, key string) error {
-		one, err := s.beatAt(ctx, key, h)
-		if one.Clock.Server = server; err == nil {
+	s.eachNodeSet(ctx, nodeSets, func(ctx context.Context, set nodeSet) error {
+		one, err := s.beatAt(ctx, set, h)
+		if one.Clock.Server = set.server; err == nil {
 			merged.add(one)
 		}
 		return err
@@ -87,7 +99,7 @@ func (s fleetStore) Beat(ctx context.Context, h chain.Heartbeat) (r chain.Roster
 	return r, missed
 }
 
-// mergedRoster joins what the masters of a cluster answer.
+// mergedRoster joins what several servers answer.
 type mergedRoster struct {
 	mu sync.Mutex
 	is chain.Roster
@@ -113,23 +125,23 @@ func (m *mergedRoster) get() chain.Roster {
 
 // eachNodeSet calls do for every set at the same time, and notes in missed those that failed,
 // and why. A server that has not answered the last call is not called again.
-func (s *Store) eachNodeSet(ctx context.Context, nodeSets map[string]string, do func(ctx context.Context, server, key string) error, missed unanswered) {
+func (s *Store) eachNodeSet(ctx context.Context, nodeSets []nodeSet, do func(context.Context, nodeSet) error, missed unanswered) {
 	type end struct {
 		server string
 		err    error
 	}
 	ends := make(chan end, len(nodeSets))
 	out := 0
-	for server, key := range nodeSets {
-		missed[server] = errNoAnswer
-		if _, busy := s.beatsInFlight.LoadOrStore(server, true); busy {
+	for _, set := range nodeSets {
+		missed[set.server] = errNoAnswer
+		if _, busy := s.beatsInFlight.LoadOrStore(set.server, true); busy {
 			continue
 		}
 		out++
 		go func() {
-			err := do(ctx, server, key)
-			s.beatsInFlight.Delete(server)
-			ends <- end{server, err}
+			err := do(ctx, set)
+			s.beatsInFlight.Delete(set.server)
+			ends <- end{set.server, err}
 		}()
 	}
 	for range out {
@@ -162,13 +174,13 @@ func (s unanswered) Servers() map[string]error { return s }
 
 var errNoAnswer = errors.New("no answer in time")
 
-func (s *Store) beatAt(ctx context.Context, key string, h chain.Heartbeat) (r chain.Roster, err error) {
+func (s *Store) beatAt(ctx context.Context, set nodeSet, h chain.Heartbeat) (r chain.Roster, err error) {
 	of := s.tag()
 	var head packer
 	head.number(float64(of))
 	ms := strconv.FormatInt(h.TTL.Milliseconds(), 10)
 	start, sent := time.Now(), s.clock.micros()
-	got, err := s.runNumbers(ctx, beatScript(), []string{key, aboutKey(key, h.ID)}, []string{string(head), h.ID, ms, h.About}, of)
+	got, err := set.at.runNumbers(ctx, beatScript(), []string{set.key, aboutKey(set.key, h.ID)}, []string{string(head), h.ID, ms, h.About}, of)
 	if err == nil && (len(got) != 4 || got[0] < 1 || got[0] > maxNodes || got[1] < 0 || got[2] < 0 || got[2] >= got[0]) {
 		err = invalidReply("a heartbeat answered with %d", got)
 	}
@@ -188,9 +200,7 @@ const maxNodes = 1 << 20
 // Leave unregisters id.
 func (s fleetStore) Leave(ctx context.Context, id string) error {
 	missed := unanswered{}
-	s.eachNodeSet(ctx, s.nodeSets(), func(ctx context.Context, _, key string) error {
-		return s.forget(ctx, key, id)
-	}, missed)
+	s.eachNodeSet(ctx, s.nodeSets(), func(ctx context.Context, set nodeSet) error { return set.forget(ctx, id) }, missed)
 	if len(missed) == 0 {
 		return nil
 	}

@@ -22,6 +22,7 @@ type change struct {
 	at  int64 // when they were taken, in ticks; -1: whenever the latest were
 
 	handle tidegate.Handle // of slots
+	former bool            // it is made at the former owner of the key; see former.go
 }
 
 // act is what a change does, by the number it has in scripts.
@@ -86,12 +87,20 @@ func (r *request) put(c *change, clock *clock) {
 	r.args = append(r.args, string(a))
 }
 
-// apply makes changes in one slot by one script, and does what how says about a record. It
+// apply makes changes in one place by one script, and does what how says about a record. It
 // reports false, and has changed nothing, if the state of that record says so. lost is how
 // many leases were not there to be renewed.
 func (s *Store) apply(ctx context.Context, changes []change, how recordAction) (lost int64, done bool, err error) {
 	// Those of the calendar go first: a script that misses bounds has written nothing.
 	slices.SortStableFunc(changes, func(a, b change) int { return calendarLast(a) - calendarLast(b) })
+	at := how.at
+	switch {
+	case at != nil:
+	case how.act != settleNothing:
+		at = s.home(how.key)
+	default:
+		at = s.whereOf(&changes[0])
+	}
 	for range maxMoves(len(changes)) {
 		r := request{tag: s.tag()}
 		var head packer
@@ -107,7 +116,7 @@ func (s *Store) apply(ctx context.Context, changes []change, how recordAction) (
 		if how.act != settleNothing {
 			r.keys = append(r.keys, how.key)
 		}
-		got, err := s.runNumbers(ctx, scriptFor(changeCharges, r.kinds), r.keys, r.args, r.tag)
+		got, err := at.runNumbers(ctx, scriptFor(changeCharges, r.kinds), r.keys, r.args, r.tag)
 		if err != nil {
 			return 0, false, err
 		}
@@ -144,26 +153,40 @@ func calendarLast(c change) int {
 	return 1
 }
 
-// bySlot sorts changes by the tag of their keys.
-func bySlot(changes []change) map[string][]change {
-	apart := map[string][]change{}
+// place is where one script reaches all keys.
+type place struct {
+	tag    string
+	former bool // the former owner of the tag
+}
+
+// byPlace sorts changes by where they are made.
+func byPlace(changes []change) map[place][]change {
+	apart := map[place][]change{}
 	for _, c := range changes {
-		tag := tagOf(c.key)
-		apart[tag] = append(apart[tag], c)
+		at := place{tagOf(c.key), c.former}
+		apart[at] = append(apart[at], c)
 	}
 	return apart
 }
 
-// applyAll is apply on any number of slots, at the same time.
+// whereOf returns the endpoint that a change is made at.
+func (s *Store) whereOf(c *change) *endpoint {
+	if c.former {
+		return s.formerOf(c.key)
+	}
+	return s.home(c.key)
+}
+
+// applyAll is apply in any number of places, at the same time.
 func (s *Store) applyAll(ctx context.Context, changes []change) (lost int64, err error) {
 	if len(changes) == 0 {
 		return 0, nil
 	}
-	if !s.cluster {
+	if !s.apart() {
 		lost, _, err = s.apply(ctx, changes, recordAction{})
 		return lost, err
 	}
-	apart := bySlot(changes)
+	apart := byPlace(changes)
 	type result struct {
 		lost int64
 		err  error
@@ -184,11 +207,11 @@ func (s *Store) applyAll(ctx context.Context, changes []change) (lost int64, err
 }
 
 // Adjust implements tidegate.Store. For a lease, a negative cost releases it. It is
-// one script, or in a cluster one for each subject.
+// one script, or in a cluster and on shards one for each subject.
 func (s *Store) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
 	ctx, end := s.withDeadline(ctx)
 	defer end()
-	changes := make([]change, 0, len(checks))
+	changes, former := make([]change, 0, len(checks)), []change(nil)
 	for i := range checks {
 		c := &checks[i]
 		lim, err := s.compile(c.Limit)
@@ -197,12 +220,21 @@ func (s *Store) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegat
 		}
 		lim = lim.asLastSeen()
 		key := lim.name(c.Key)
-		one, ok := adjustment(lim, key, chargedAt(r, key), c.Cost)
-		if one.handle = r.Handle; ok && (lim.kind != leases || !r.Handle.IsZero()) {
-			changes = append(changes, one)
+		tag := tagOf(key)
+		one, ok := adjustment(lim, key, chargedAt(r, tag), c.Cost)
+		if one.handle = r.Handle; !ok || lim.kind == leases && r.Handle.IsZero() {
+			continue
+		}
+		changes = append(changes, one)
+		if s.formerOf(key) != nil {
+			one.at = chargedAt(r, formerTag(tag), tag)
+			former = append(former, one)
 		}
 	}
-	_, err := s.applyAll(ctx, changes)
+	err := s.besides(ctx, former, func() error {
+		_, err := s.applyAll(ctx, changes)
+		return err
+	})
 	return s.failure("adjust", err)
 }
 
@@ -222,11 +254,34 @@ func (s *Store) Renew(ctx context.Context, r tidegate.Receipt, checks []tidegate
 			changes = append(changes, change{lim: lim, key: key, act: renew, handle: r.Handle})
 		}
 	}
-	lost, err := s.applyAll(ctx, changes)
+	lost, err := s.renewAll(ctx, changes)
 	if err == nil && lost > 0 {
 		return tidegate.ErrLeaseLost
 	}
 	return s.failure("renew", err)
+}
+
+// renewAll renews slots, and returns how many are lost. A slot that has moved is lost if its
+// former owner has lost it as well: it may have been taken before the shards were changed.
+func (s *Store) renewAll(ctx context.Context, changes []change) (lost int64, err error) {
+	var stay, moved, former []change
+	for _, c := range changes {
+		at := s.formerOf(c.key)
+		if at == nil || at.leftOut() {
+			stay = append(stay, c)
+			continue
+		}
+		moved = append(moved, c)
+		c.former = true
+		former = append(former, c)
+	}
+	lost, err = s.applyAll(ctx, stay)
+	lostNow, errNow := s.applyAll(ctx, moved)
+	lostBefore, errBefore := s.applyAll(ctx, former)
+	if errBefore == nil {
+		lostNow = min(lostNow, lostBefore)
+	}
+	return lost + lostNow, errors.Join(err, errNow)
 }
 
 // Reset implements tidegate.Resetter.
@@ -239,7 +294,12 @@ func (s *Store) Reset(ctx context.Context, checks []tidegate.Check) error {
 		if err != nil {
 			return fmt.Errorf("redis: reset: %w", err)
 		}
-		changes = append(changes, change{lim: lim, key: lim.name(checks[i].Key), act: reset})
+		one := change{lim: lim, key: lim.name(checks[i].Key), act: reset}
+		changes = append(changes, one)
+		if at := s.formerOf(one.key); at != nil && !at.leftOut() {
+			one.former = true
+			changes = append(changes, one)
+		}
 	}
 	_, err := s.applyAll(ctx, changes)
 	return s.failure("reset", err)

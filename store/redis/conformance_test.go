@@ -24,6 +24,7 @@ func openTest(t testing.TB, c Config) *Store {
 	if c.Deadline == 0 {
 		c.Deadline = patient
 	}
+	c.formerWait = patient
 	s, err := Open(c)
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 // dialer makes connections whose replies are checked, and remembers the last error of the
 // server: callers have a short deadline, and see only that it passed.
 type dialer struct {
+	name      string // of the shard; "" if there is no other
 	timeout   time.Duration
 	exchanges exchanges
 	lastError atomic.Pointer[error] // since a connection last worked; nil means none
@@ -83,16 +84,21 @@ func (d *dialer) report(addr string, err error) {
 		d.lastError.Store(nil)
 		return
 	}
+	if d.name != "" {
+		addr = d.name + " (" + addr + ")"
+	}
 	err = fmt.Errorf("%s: %w", addr, withAdvice(err))
 	d.lastError.Store(&err)
 }
 
 // Trouble returns why the server cannot be used, as far as connections show: it refuses
 // them, does not speak TLS or Redis' protocol, or does not let the user in. It is nil once
-// a connection works.
+// a connection works. Of several shards, it is about the first that has trouble.
 func (s fleetStore) Trouble() error {
-	if err := s.dialer.lastError.Load(); err != nil {
-		return *err
+	for _, e := range s.endpoints[:max(s.shards, 1)] {
+		if err := e.trouble(); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -138,7 +138,10 @@ func (x *exchange) last() (heard, asked time.Time) {
 // Heard is for package fleet: when a server last said anything, whatever it was about, and
 // when it was first asked something after that.
 func (s fleetStore) Heard(server int) (heard, asked time.Time) {
-	e := &s.dialer.exchanges
+	if t := s.topology.current.Load(); s.sharded() {
+		return t.masters[server%len(t.masters)].endpoint.dialer.exchanges.all.last()
+	}
+	e := &s.endpoints[0].dialer.exchanges
 	if names := s.Servers(); len(names) > 1 && server < len(names) {
 		e.mu.Lock()
 		own := e.byAddr[names[server]]

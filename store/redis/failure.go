@@ -237,12 +237,15 @@ func (s *Store) failure(what string, err error) (result error) {
 		}
 	}()
 	var answer *rueidis.RedisError
-	why := fleetStore{s}.Trouble()
+	why := s.troubleOf(err)
 	switch {
 	case why == nil, errors.As(err, &answer), errors.Is(err, errInvalidReply):
 		return failure(what, err)
-	case !errors.Is(err, context.DeadlineExceeded) && strings.Contains(why.Error(), err.Error()):
-		return failure(what, err) // it is the same
+	case !errors.Is(err, context.DeadlineExceeded) && strings.Contains(why.Error(), err.Error()): // it is the same
+		if s.sharded() { // it says of which
+			err = why
+		}
+		return failure(what, err)
 	}
 	return fmt.Errorf("redis: %s: %w: %w", what, err, why)
 }

@@ -57,7 +57,7 @@ func (f *format1) Take(ctx context.Context, checks []tidegate.Check, n int) (tid
 	ask.int(f.widest[identity])
 	ask.byte(flag(lim.bucket.Leaky))
 	ask.ticks(min(algo.Ticks(c.MaxWait), lim.longest))
-	got, err := f.runNumbers(ctx, f.script, []string{lim.name(c.Key)}, []string{string(head), string(ask)}, tag)
+	got, err := f.endpoints[0].runNumbers(ctx, f.script, []string{lim.name(c.Key)}, []string{string(head), string(ask)}, tag)
 	if err != nil {
 		return tidegate.Decision{}, err
 	}

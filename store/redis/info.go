@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -13,7 +14,7 @@ import (
 
 // Memory is what a server reports about its memory.
 type Memory struct {
-	Server string // its address in a cluster, otherwise "Redis"
+	Server string // its address in a cluster, the name of a shard, otherwise "Redis"
 	// Policy is its maxmemory-policy, such as noeviction; Max its maxmemory in bytes, 0
 	// if it has none.
 	Policy string
@@ -36,7 +37,7 @@ type Info struct {
 	Keys       int64         // in all databases
 }
 
-// Memory asks the server, or every master of a cluster, about its memory; see [Store.Info].
+// Memory asks every server about its memory; see [Store.Info].
 func (s *Store) Memory(ctx context.Context) (all []Memory, err error) {
 	info, err := s.Info(ctx)
 	for i := range info {
@@ -45,39 +46,20 @@ func (s *Store) Memory(ctx context.Context) (all []Memory, err error) {
 	return all, err
 }
 
-// Info asks the server, or every master of a cluster, about itself. The user must be
-// allowed to run INFO. Servers that do not answer are missing; the error is theirs.
+// Info asks the server, every master of a cluster or every shard about itself. The user must
+// be allowed to run INFO. Servers that do not answer are missing; the error is theirs.
 func (s *Store) Info(ctx context.Context) ([]Info, error) {
 	ctx, end := s.withDeadline(ctx)
 	defer end()
-	client, err := s.client.get(ctx)
-	if err != nil {
-		return nil, s.failure("info", err)
-	}
-	if !s.cluster {
-		m, err := infoOf(ctx, client, singleName[0])
-		if err != nil {
-			return nil, s.failure("info", err)
-		}
-		return []Info{m}, nil
-	}
-	t := s.topology.current.Load()
-	if t == nil {
-		s.refreshTopology()
-		return nil, nil
-	}
 	var (
 		asked sync.WaitGroup
 		mu    sync.Mutex // guards all and wrong
 		all   []Info
 		wrong error
 	)
-	for _, master := range t.masters {
-		if master.client == nil {
-			continue
-		}
+	for _, ask := range s.infoAsks(ctx) {
 		asked.Go(func() {
-			m, err := infoOf(ctx, master.client, master.addr)
+			m, err := ask()
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
@@ -89,6 +71,34 @@ func (s *Store) Info(ctx context.Context) ([]Info, error) {
 	}
 	asked.Wait()
 	return all, s.failure("info", wrong)
+}
+
+// infoAsks returns functions that ask the servers.
+func (s *Store) infoAsks(ctx context.Context) (asks []func() (Info, error)) {
+	if s.cluster {
+		t := s.topology.current.Load()
+		if t == nil {
+			s.refreshTopology()
+			return nil
+		}
+		for _, m := range t.masters {
+			if m.client != nil {
+				asks = append(asks, func() (Info, error) { return infoOf(ctx, m.client, m.addr) })
+			}
+		}
+		return asks
+	}
+	for _, e := range s.endpoints[:max(s.shards, 1)] {
+		asks = append(asks, func() (Info, error) {
+			client, err := e.client.get(ctx)
+			if err != nil {
+				return Info{}, e.failed(err)
+			}
+			m, err := infoOf(ctx, client, cmp.Or(e.name, singleName[0]))
+			return m, e.failed(err)
+		})
+	}
+	return asks
 }
 
 // infoOf asks for all that a server shows by default: sections of one's choice, several at

@@ -18,20 +18,32 @@ func (s *Store) Keys(ctx context.Context, rule string) iter.Seq2[Key, error] {
 		match = s.prefix + ":" + escape(rule) + ":{*"
 	}
 	return func(yield func(Key, error) bool) {
-		client, err := s.client.get(ctx)
-		if err != nil {
-			yield(Key{}, s.failure("keys", err))
-			return
-		}
-		for _, node := range client.Nodes() {
-			if !isMaster(ctx, node) {
-				continue
-			}
-			if more := s.scan(ctx, node, match, yield); !more {
+		for _, e := range s.endpoints[:max(s.shards, 1)] {
+			if more := s.keysAt(ctx, e, match, yield); !more {
 				return
 			}
 		}
 	}
+}
+
+// keysAt lists the keys that live at an endpoint. A shard may also have keys that have moved.
+func (s *Store) keysAt(ctx context.Context, e *endpoint, match string, yield func(Key, error) bool) (more bool) {
+	client, err := e.client.get(ctx)
+	if err != nil {
+		return yield(Key{}, s.failure("keys", e.failed(err)))
+	}
+	for _, node := range client.Nodes() {
+		if !isMaster(ctx, node) {
+			continue
+		}
+		more := s.scan(ctx, node, match, func(k Key, err error) bool {
+			return err == nil && s.home(k.Name) != e || yield(k, err)
+		})
+		if !more {
+			return false
+		}
+	}
+	return true
 }
 
 // isMaster tells a node of a cluster from its replicas, which have the same keys.

@@ -56,7 +56,7 @@ func (l *leases1) TakeBatch(ctx context.Context, asks []chain.Ask) error {
 	ask.text(lim.id)
 	ask.int(c.Cost)
 	lim.law(&ask, 0, nil, 0)
-	got, err := l.runNumbers(ctx, l.take, []string{lim.name(c.Key)}, []string{string(head), string(ask)}, tag)
+	got, err := l.endpoints[0].runNumbers(ctx, l.take, []string{lim.name(c.Key)}, []string{string(head), string(ask)}, tag)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (l *leases1) alter(ctx context.Context, verb act, r tidegate.Receipt, c tid
 	ask.ticks(r.At)
 	ask.int(0)
 	lim.law(&ask, 0, nil, 0)
-	got, err := l.runNumbers(ctx, l.change, []string{lim.name(c.Key)}, []string{string(head), string(ask)}, tag)
+	got, err := l.endpoints[0].runNumbers(ctx, l.change, []string{lim.name(c.Key)}, []string{string(head), string(ask)}, tag)
 	if err != nil {
 		return 0, err
 	}

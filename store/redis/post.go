@@ -33,6 +33,13 @@ func (s fleetStore) Post(ctx context.Context, p chain.Post) error {
 		return nil
 	}
 	mark := recordAction{key: s.postKey(p.Boot, c.Limit, key), act: settleNumber, actual: int64(p.Number), life: postLife(c.Limit)}
+	if at := s.formerOf(key); at != nil && !at.leftOut() {
+		beside, end := context.WithTimeout(ctx, s.formerWait)
+		old := mark
+		old.at = at
+		_, _, _ = s.apply(beside, []change{one}, old) // what fails there is left out
+		end()
+	}
 	_, _, err = s.apply(ctx, []change{one}, mark)
 	return s.failure("post", err)
 }

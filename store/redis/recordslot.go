@@ -8,7 +8,7 @@ import (
 )
 
 // The record of a reservation lives beside the counters that it was charged to, in the same
-// slot of a cluster, so that one script reaches both. Its name must not show whose they
+// slot of a cluster or of shards, so that one script reaches both. Its name must not show whose they
 // are: a receipt has the number of the slot, and the record's key has a tag that any key
 // in that slot could have.
 
@@ -25,9 +25,10 @@ var slotTags = sync.OnceValue(func() *[slotCount]string {
 	return &tags
 })
 
-// recordID is the name of a record: the handle, and in a cluster a tag for its slot.
+// recordID is the name of a record: the handle, and where counters live apart a tag for its
+// slot.
 func (s *Store) recordID(h tidegate.Handle, slot uint16) string {
-	if !s.cluster {
+	if !s.apart() {
 		return h.String()
 	}
 	return h.String() + "{" + slotTags()[slot%slotCount] + "}"
@@ -35,7 +36,7 @@ func (s *Store) recordID(h tidegate.Handle, slot uint16) string {
 
 // recordSlot returns the slot for the record of a charge.
 func (s *Store) recordSlot(pending []*pendingCheck) uint16 {
-	if !s.cluster || len(pending) == 0 {
+	if !s.apart() || len(pending) == 0 {
 		return 0
 	}
 	return slotOf(tagOf(pending[0].key))

@@ -13,14 +13,16 @@
 // happens to the request, as with [tidegate.Limiter.OnStoreFailure].
 //
 // Counters of one subject under one rule are kept under one readable key, such as
-// tg:api:{user=42}; see the names in key.go. In a Redis Cluster, a request with limits
-// of several subjects is decided subject by subject, the widest last; what was charged
-// for a request that is refused in the end is given back.
+// tg:api:{user=42}; see the names in key.go. In a Redis Cluster and on shards
+// ([Config].Shards), a request with limits of several subjects is decided subject by subject,
+// the widest last; what was charged for a request that is refused in the end is given back.
 package redis
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -37,7 +39,7 @@ const (
 	DefaultDeadline    = time.Second
 )
 
-// Config of a Store. URL, or Addrs, says where Redis is; everything else has a default.
+// Config of a Store. URL, Addrs or Shards say where Redis is; everything else has a default.
 // The URL takes precedence over the fields.
 type Config struct {
 	// URL is one of
@@ -53,6 +55,14 @@ type Config struct {
 	// rediss. Behind ? may stand db, prefix, sentinel_user, sentinel_password, and
 	// ca, cert and key, which name PEM files for TLS.
 	URL string
+	// Shards are several servers, in place of URL and Addrs. Every key lives on one of them,
+	// which the names of all decide, in whatever order they are listed.
+	Shards []Shard
+	// Was are the shards before their list was changed, while that is being rolled out and for
+	// a period of the longest limit after it. A key that lived on another shard then is decided
+	// there as well, so that nobody has a fresh budget. A shard of both lists needs no URL
+	// here; one that was a single Redis is a list of one.
+	Was []Shard
 	// Addrs are hosts with ports, or the path of a socket: of Redis, of the
 	// Sentinels, or of some nodes of the cluster.
 	Addrs []string
@@ -82,21 +92,26 @@ type Config struct {
 	// pretend replaces Redis' clock, and node this process' own, in tests. Scripts
 	// are told the pretended time with each call, and go by Redis' if there is none.
 	pretend, node func() time.Time
+	// formerWait replaces goneAfter in tests.
+	formerWait time.Duration
 }
 
 // Store is a tidegate.Store in Redis, also a Renewer, Reserver and Resetter. Its
 // methods may be called from any number of goroutines.
 type Store struct {
-	client        lazyClient
-	dialer        *dialer
-	beatsInFlight sync.Map // names of servers that have not answered a heartbeat yet
+	endpoints     []*endpoint   // the shards, and behind them former ones; otherwise one
+	shards        int           // how many shards there are; 0 if there is one endpoint
+	formerWait    time.Duration // how long a former owner has to answer
+	was           []*endpoint   // the shards before they were changed; none if they were not
+	former        *owners       // where keys lived then that have moved; nil if there are none
+	beatsInFlight sync.Map      // names of servers that have not answered a heartbeat yet
 	prefix        string
 	deadline      time.Duration
 	cluster       bool
 	clock         clock
 	lastTag       atomic.Uint64
 	carefulUntil  atomic.Int64  // in ns: batches use the careful template until then
-	topology      topologyCache // of a cluster
+	topology      topologyCache // of a cluster, or of shards
 	across        acrossCounts
 
 	compiled      sync.Map     // *tidegate.Limit → *compiledLimit
@@ -117,20 +132,30 @@ func New(url string) (*Store, error) { return Open(Config{URL: url}) }
 // when a process starts: until then calls return an error, and the first call that can
 // connects. To know whether Redis answers, use Ping.
 func Open(c Config) (*Store, error) {
-	if err := c.complete(); err != nil {
+	var shards, was []Config
+	var err error
+	if len(c.Shards)+len(c.Was) > 0 {
+		shards, was, err = c.completeShards()
+	} else {
+		err = c.complete()
+	}
+	if err != nil {
 		return nil, fmt.Errorf("redis: %w", err)
 	}
 	if c.node == nil {
 		c.node = c.pretend
 	}
-	d := &dialer{timeout: c.DialTimeout}
 	s := &Store{
-		client:   lazyClient{option: clientOption(&c, d)},
-		dialer:   d,
 		prefix:   c.Prefix,
 		deadline: c.Deadline,
 		cluster:  c.Cluster,
 		clock:    clock{pretend: c.pretend, node: c.node},
+	}
+	if shards != nil {
+		s.openShards(&c, shards, was)
+		s.formerWait = cmp.Or(c.formerWait, goneAfter)
+	} else {
+		s.endpoints = []*endpoint{newEndpoint("", &c)}
 	}
 	s.lastTag.Store(rand.Uint64N(tags))
 	return s, nil
@@ -144,20 +169,26 @@ func (s *Store) withDeadline(ctx context.Context) (context.Context, context.Canc
 	return context.WithTimeout(ctx, s.deadline)
 }
 
-// Ping checks that Redis answers, in a cluster one node.
+// Ping checks that Redis answers, in a cluster one node; of shards, every one.
 func (s *Store) Ping(ctx context.Context) error {
 	ctx, end := s.withDeadline(ctx)
 	defer end()
-	client, err := s.client.get(ctx)
-	if err == nil {
-		err = client.Do(ctx, client.B().Exists().Key(s.prefix+":").Build()).Error()
+	var all error
+	for _, e := range s.endpoints[:max(s.shards, 1)] {
+		client, err := e.client.get(ctx)
+		if err == nil {
+			err = client.Do(ctx, client.B().Exists().Key(s.prefix+":").Build()).Error()
+		}
+		all = errors.Join(all, e.failed(err))
 	}
-	return s.failure("ping", err)
+	return s.failure("ping", all)
 }
 
 // Close ends the connections. Calls under way end with an error.
 func (s *Store) Close() error {
-	s.client.close()
+	for _, e := range s.endpoints {
+		e.client.close()
+	}
 	return nil
 }
 

@@ -29,6 +29,8 @@ type charge struct {
 	Check int   `json:"c"`
 	At    int64 `json:"t,omitempty"` // ticks
 	Due   int64 `json:"d,omitempty"` // ticks; when a turn that was booked comes
+	// Former: it was charged to the former owner of the key, beside the present one.
+	Former bool `json:"f,omitempty"`
 
 	pending *pendingCheck
 }
@@ -97,7 +99,7 @@ func (s *Store) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.D
 		return d, s.failure("reserve", err)
 	}
 	last := pending
-	if s.cluster && len(pending) > 0 {
+	if s.apart() && len(pending) > 0 {
 		subjects := split(pending)
 		last = subjects[len(subjects)-1].pending
 	}
@@ -111,6 +113,17 @@ func (s *Store) recordKey(id string) string { return s.prefix + ":reservation:" 
 func (r *reservation) note(subjects []*subject) {
 	if r == nil {
 		return
+	}
+	for _, c := range r.charges { // those that are there now
+		for _, sub := range subjects {
+			if sub.of == nil || sub.err != nil {
+				continue
+			}
+			if i := slices.Index(sub.of.pending, c.pending); i >= 0 {
+				c.pending, c.Former = sub.pending[i], true
+				r.charges = append(r.charges, c)
+			}
+		}
 	}
 	for i := range r.charges {
 		for _, sub := range subjects {
@@ -137,8 +150,8 @@ func (r *reservation) text(pending []*pendingCheck) (string, error) {
 const maxActual = 1 << 52
 
 // Settle implements tidegate.Reserver. It reads the record, and then has one script
-// delete it and make the changes, if it is still there. In a cluster, where other
-// subjects are changed by scripts of their own, it can be repeated after an error until
+// delete it and make the changes, if it is still there. In a cluster and on shards, where
+// other subjects are changed by scripts of their own, it can be repeated after an error until
 // it has happened; see settleApart.
 func (s *Store) Settle(ctx context.Context, r tidegate.Receipt, actual int64) error {
 	ctx, end := s.withDeadline(ctx)
@@ -162,18 +175,23 @@ func (s *Store) Settle(ctx context.Context, r tidegate.Receipt, actual int64) er
 }
 
 func (s *Store) settle(ctx context.Context, id string, actual int64) error {
-	rec, err := s.readRecord(ctx, id)
+	at := s.home(s.recordKey(id))
+	rec, err := s.readRecord(ctx, at, id)
+	if before := s.formerOf(s.recordKey(id)); err == tidegate.ErrSettled && before != nil {
+		at = before // it may have been written before the shards were changed
+		rec, err = s.readRecord(ctx, at, id)
+	}
 	if err != nil {
 		return err
 	}
 	if rec.settling {
-		return s.settleApart(ctx, id, rec, actual)
+		return s.settleApart(ctx, at, id, rec, actual)
 	}
-	here, elsewhere, err := s.settlement(rec, id, actual)
+	here, elsewhere, former, err := s.settlement(rec, at, id, actual)
 	if err != nil {
 		return err
 	}
-	how := recordAction{key: s.recordKey(id), act: settleWhole}
+	how := recordAction{key: s.recordKey(id), act: settleWhole, at: at}
 	if len(elsewhere) > 0 {
 		how.act, how.actual = settleBegin, actual
 	}
@@ -182,15 +200,16 @@ func (s *Store) settle(ctx context.Context, id string, actual int64) error {
 	case err != nil:
 		return err
 	case done && len(elsewhere) == 0:
+		s.settleFormer(ctx, id, former)
 		return nil
 	case !done && len(elsewhere) == 0:
 		return tidegate.ErrSettled
 	case !done: // another call was first: read again how far it came
-		if rec, err = s.readRecord(ctx, id); err != nil {
+		if rec, err = s.readRecord(ctx, at, id); err != nil {
 			return err
 		}
 	default:
 		rec.settling, rec.actual = true, actual
 	}
-	return s.settleApart(ctx, id, rec, actual)
+	return s.settleApart(ctx, at, id, rec, actual)
 }

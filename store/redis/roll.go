@@ -41,8 +41,8 @@ var (
 	aboutScript = sync.OnceValue(func() *script { return newScript("about") })
 )
 
-// Entries lists the nodes that are registered, by name. In a cluster there may be both
-// entries and an error, which says which masters did not answer.
+// Entries lists the nodes that are registered, by name. In a cluster and on shards there may
+// be both entries and an error, which says which servers did not answer.
 func (s fleetStore) Entries(ctx context.Context) ([]chain.Entry, error) {
 	ctx, end := s.withDeadline(ctx)
 	defer end()
@@ -55,11 +55,11 @@ func (s fleetStore) Entries(ctx context.Context) ([]chain.Entry, error) {
 	}
 	answers := make(chan answer, len(nodeSets))
 	missed := unanswered{}
-	for server, key := range nodeSets {
-		missed[server] = errNoAnswer
+	for _, set := range nodeSets {
+		missed[set.server] = errNoAnswer
 		go func() {
-			entries, err := s.entriesAt(ctx, key)
-			answers <- answer{server, entries, err}
+			entries, err := s.entriesAt(ctx, set)
+			answers <- answer{set.server, entries, err}
 		}()
 	}
 	all := make(map[string]chain.Entry)
@@ -113,8 +113,8 @@ func (s *Store) awaitTopology(ctx context.Context) {
 }
 
 // entriesAt lists the nodes in one set.
-func (s *Store) entriesAt(ctx context.Context, nodeSet string) ([]chain.Entry, error) {
-	text, err := s.runText(ctx, rollScript(), []string{nodeSet}, strconv.Itoa(maxListed), strconv.Itoa(maxNodeName))
+func (s *Store) entriesAt(ctx context.Context, set nodeSet) ([]chain.Entry, error) {
+	text, err := s.runText(ctx, set.at, rollScript(), []string{set.key}, strconv.Itoa(maxListed), strconv.Itoa(maxNodeName))
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (s *Store) entriesAt(ctx context.Context, nodeSet string) ([]chain.Entry, e
 		return nil, invalidReply("a list of instances that breaks off")
 	}
 	for some := range slices.Chunk(all, aboutAtOnce) {
-		if err := s.readAbout(ctx, nodeSet, some, now); err != nil {
+		if err := s.readAbout(ctx, set, some, now); err != nil {
 			return all, err
 		}
 	}
@@ -136,12 +136,12 @@ func (s *Store) entriesAt(ctx context.Context, nodeSet string) ([]chain.Entry, e
 }
 
 // readAbout fills in what nodes have told about themselves.
-func (s *Store) readAbout(ctx context.Context, nodeSet string, some []chain.Entry, now int64) error {
+func (s *Store) readAbout(ctx context.Context, set nodeSet, some []chain.Entry, now int64) error {
 	keys := make([]string, len(some))
 	for i := range some {
-		keys[i] = aboutKey(nodeSet, some[i].ID)
+		keys[i] = aboutKey(set.key, some[i].ID)
 	}
-	text, err := s.runText(ctx, aboutScript(), keys, strconv.Itoa(maxAboutText))
+	text, err := s.runText(ctx, set.at, aboutScript(), keys, strconv.Itoa(maxAboutText))
 	if err != nil {
 		return err
 	}
@@ -164,10 +164,10 @@ type replyText struct {
 }
 
 // runText is run for a script that answers texts: its tag, and the hash of all at the end.
-func (s *Store) runText(ctx context.Context, sc *script, keys []string, args ...string) (*replyText, error) {
+func (s *Store) runText(ctx context.Context, at *endpoint, sc *script, keys []string, args ...string) (*replyText, error) {
 	var head packer
 	head.number(float64(s.tag()))
-	text, err := s.run(ctx, sc, keys, append([]string{string(head)}, args...))
+	text, err := at.run(ctx, sc, keys, append([]string{string(head)}, args...))
 	if err != nil {
 		return nil, err
 	}
@@ -205,12 +205,12 @@ func (r *replyText) number() int64 {
 }
 
 // forget removes a node and what it told.
-func (s *Store) forget(ctx context.Context, nodeSet, id string) error {
-	client, err := s.client.get(ctx)
+func (set nodeSet) forget(ctx context.Context, id string) error {
+	client, err := set.at.client.get(ctx)
 	if err != nil {
 		return err
 	}
 	return errors.Join(
-		client.Do(ctx, client.B().Zrem().Key(nodeSet).Member(id).Build()).Error(),
-		client.Do(ctx, client.B().Del().Key(aboutKey(nodeSet, id)).Build()).Error())
+		client.Do(ctx, client.B().Zrem().Key(set.key).Member(id).Build()).Error(),
+		client.Do(ctx, client.B().Del().Key(aboutKey(set.key, id)).Build()).Error())
 }

@@ -112,7 +112,7 @@ func TestEntriesOfTwoVersions(t *testing.T) {
 		var head packer
 		of := s.tag()
 		head.number(float64(of))
-		got, err := s.runNumbers(t.Context(), before, []string{s.nodeSet()}, []string{string(head), "old", "60000"}, of)
+		got, err := s.endpoints[0].runNumbers(t.Context(), before, []string{s.nodeSet()}, []string{string(head), "old", "60000"}, of)
 		if err != nil || len(got) != 1 || got[0] != want {
 			t.Errorf("the old version counts %d, %v; want %d", got, err, want)
 		}

@@ -78,12 +78,13 @@ var (
 // is tried twice: after a timeout nobody knows whether the script ran.
 //
 // The first argument starts with the tag of the call.
-func (s *Store) run(ctx context.Context, sc *script, keys, args []string) (string, error) {
-	client, err := s.client.get(ctx)
+func (e *endpoint) run(ctx context.Context, sc *script, keys, args []string) (string, error) {
+	client, err := e.client.get(ctx)
 	if err != nil {
-		return "", err
+		return "", e.failed(err)
 	}
-	return runAt(ctx, client, sc, keys, args)
+	text, err := runAt(ctx, client, sc, keys, args)
+	return text, e.failed(err)
 }
 
 // runAt is run by a client of one server, or of a cluster.
@@ -96,8 +97,8 @@ func runAt(ctx context.Context, client rueidis.Client, sc *script, keys, args []
 }
 
 // runNumbers is run for a script that answers numbers.
-func (s *Store) runNumbers(ctx context.Context, sc *script, keys, args []string, of tag) (reply, error) {
-	text, err := s.run(ctx, sc, keys, args)
+func (e *endpoint) runNumbers(ctx context.Context, sc *script, keys, args []string, of tag) (reply, error) {
+	text, err := e.run(ctx, sc, keys, args)
 	if err != nil {
 		return nil, err
 	}

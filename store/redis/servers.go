@@ -6,11 +6,11 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// Server is for package fleet: the number of the server that a counter lives on. It is 0
-// outside of a cluster, and until the topology is known. A master keeps its number as long
+// Server is for package fleet: the number of the server that a counter lives on. It is 0 if
+// there is one server, and until the topology is known. A master keeps its number as long
 // as it has slots.
 func (s fleetStore) Server(l *tidegate.Limit, key string) int {
-	if !s.cluster || l == nil {
+	if !s.apart() || l == nil {
 		return 0
 	}
 	var room [160]byte

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,8 +17,8 @@ import (
 	"tidegate.dev/tidegate/internal/algo"
 )
 
-// How a record is settled over several slots of a cluster, where no script reaches all of
-// them:
+// How a record is settled over several slots of a cluster or shards, where no script reaches
+// all of them:
 //
 //  1. one script makes the changes of the record's own subject, and marks the record as
 //     being settled, with the amount;
@@ -45,6 +46,7 @@ type recordAction struct {
 	act    settleAct
 	actual int64         // or the number of a post
 	life   time.Duration // of the mark or record; 0 means that of act
+	at     *endpoint     // that has it; nil means the one that has key
 }
 
 // settleAct is what is done, by the number it has in scripts.
@@ -75,8 +77,9 @@ type record struct {
 	charges  []charge
 }
 
-func (s *Store) readRecord(ctx context.Context, id string) (*record, error) {
-	text, err := s.recordText(ctx, s.recordKey(id))
+// readRecord reads the record id at an endpoint.
+func (s *Store) readRecord(ctx context.Context, at *endpoint, id string) (*record, error) {
+	text, err := s.recordText(ctx, at, s.recordKey(id))
 	if err != nil {
 		return nil, err
 	}
@@ -87,10 +90,10 @@ func (s *Store) readRecord(ctx context.Context, id string) (*record, error) {
 }
 
 // recordText reads the record under key; "" means that there is none.
-func (s *Store) recordText(ctx context.Context, key string) (string, error) {
+func (s *Store) recordText(ctx context.Context, at *endpoint, key string) (string, error) {
 	var head packer
 	head.number(float64(s.tag()))
-	text, err := s.run(ctx, recordScript(), []string{key}, []string{string(head)})
+	text, err := at.run(ctx, recordScript(), []string{key}, []string{string(head)})
 	if err != nil {
 		return "", err
 	}
@@ -149,8 +152,19 @@ func parseRecord(text string) (*record, error) {
 }
 
 // settlement returns the changes that make the charges of a record the actual ones: in the
-// slot of the record, and in others.
-func (s *Store) settlement(rec *record, id string, actual int64) (here, elsewhere []change, err error) {
+// slot of the record, which is at an endpoint; elsewhere; and at former owners.
+func (s *Store) settlement(rec *record, at *endpoint, id string, actual int64) (here, elsewhere, former []change, err error) {
+	before := at == s.formerOf(s.recordKey(id)) // it was written before the shards were changed
+	put := func(c change) {
+		switch sameSlot := !s.apart() || slotOf(tagOf(c.key)) == slotOf(tagOf(id)); {
+		case sameSlot && s.whereOf(&c) == at:
+			here = append(here, c)
+		case c.former:
+			former = append(former, c)
+		default:
+			elsewhere = append(elsewhere, c)
+		}
+	}
 	for _, c := range rec.charges {
 		if c.Check >= 0 {
 			if c.Check >= len(rec.paid) || rec.paid[c.Check] != '1' {
@@ -160,40 +174,72 @@ func (s *Store) settlement(rec *record, id string, actual int64) (here, elsewher
 		}
 		lim, err := c.Limit.compile()
 		if err != nil {
-			return nil, nil, fmt.Errorf("%w: %w", errRecord, err)
+			return nil, nil, nil, fmt.Errorf("%w: %w", errRecord, err)
 		}
 		if lim.kind == buckets {
 			c.At = c.Due + lim.limit.Turn(min(actual, c.Cost))
 		}
 		one, ok := adjustment(lim, c.Key, c.At, actual-c.Cost)
-		switch {
-		case !ok:
-		case s.cluster && slotOf(tagOf(c.Key)) != slotOf(tagOf(id)):
-			elsewhere = append(elsewhere, one)
-		default:
-			here = append(here, one)
+		if !ok {
+			continue
+		}
+		moved := s.formerOf(c.Key) != nil
+		if !c.Former && !(moved && before) {
+			put(one)
+		}
+		// A charge that does not say so may be of the time before, and the former owner's.
+		if one.former = true; moved && (c.Former || before || !rec.hasFormer(&c)) {
+			put(one)
 		}
 	}
-	return here, elsewhere, nil
+	return here, elsewhere, former, nil
+}
+
+// hasFormer reports whether c was also charged to the former owner of its key, by itself.
+func (rec *record) hasFormer(c *charge) bool {
+	return slices.ContainsFunc(rec.charges, func(other charge) bool {
+		return other.Former && other.Key == c.Key && other.Limit == c.Limit
+	})
+}
+
+// settleFormer makes changes at former owners. What fails there is left out.
+func (s *Store) settleFormer(ctx context.Context, id string, changes []change) {
+	if len(changes) == 0 {
+		return
+	}
+	var all sync.WaitGroup
+	var marks []recordAction
+	for where, some := range byPlace(changes) {
+		mark := recordAction{key: s.markKey(id, where.tag), act: settleOnce, at: s.whereOf(&some[0])}
+		if mark.at.leftOut() {
+			continue
+		}
+		marks = append(marks, mark)
+		all.Go(func() {
+			ctx, end := context.WithTimeout(ctx, s.formerWait)
+			defer end()
+			_, _, _ = s.apply(ctx, some, mark)
+		})
+	}
+	all.Wait()
+	forgetMarks(ctx, marks)
 }
 
 // settleApart continues with a record that is being settled. At the end it returns
 // ErrSettled if the amount of the record is not actual.
-func (s *Store) settleApart(ctx context.Context, id string, rec *record, actual int64) error {
-	_, elsewhere, err := s.settlement(rec, id, rec.actual)
+func (s *Store) settleApart(ctx context.Context, at *endpoint, id string, rec *record, actual int64) error {
+	_, elsewhere, former, err := s.settlement(rec, at, id, rec.actual)
 	if err != nil {
 		return err
 	}
-	apart := bySlot(elsewhere)
-	marks := make([]string, 0, len(apart))
+	apart := byPlace(elsewhere)
+	marks := make([]recordAction, 0, len(apart))
 	errs := make([]error, len(apart))
 	var all sync.WaitGroup
-	for tag, changes := range apart {
-		mark, failed := s.markKey(id, tag), &errs[len(marks)]
+	for where, changes := range apart {
+		mark, failed := recordAction{key: s.markKey(id, where.tag), act: settleOnce, at: s.whereOf(&changes[0])}, &errs[len(marks)]
 		marks = append(marks, mark)
-		all.Go(func() {
-			_, _, *failed = s.apply(ctx, changes, recordAction{key: mark, act: settleOnce})
-		})
+		all.Go(func() { _, _, *failed = s.apply(ctx, changes, mark) })
 	}
 	all.Wait()
 	for _, err := range errs {
@@ -201,10 +247,11 @@ func (s *Store) settleApart(ctx context.Context, id string, rec *record, actual 
 			return err
 		}
 	}
-	if err := s.delete(ctx, s.recordKey(id)); err != nil {
+	s.settleFormer(ctx, id, former)
+	if err := at.delete(ctx, s.recordKey(id)); err != nil {
 		return err
 	}
-	s.forgetMarks(ctx, marks)
+	forgetMarks(ctx, marks)
 	if rec.actual != actual {
 		return tidegate.ErrSettled
 	}
@@ -217,25 +264,23 @@ func (s *Store) markKey(id, tag string) string {
 	return s.prefix + ":settled:" + secret + "{" + tag + "}"
 }
 
-func (s *Store) delete(ctx context.Context, key string) error {
-	client, err := s.client.get(ctx)
-	if err != nil {
-		return err
+func (e *endpoint) delete(ctx context.Context, key string) error {
+	client, err := e.client.get(ctx)
+	if err == nil {
+		err = client.Do(ctx, client.B().Del().Key(key).Build()).Error()
 	}
-	return client.Do(ctx, client.B().Del().Key(key).Build()).Error()
+	return e.failed(err)
 }
 
 // forgetMarks makes marks expire soon. It need not succeed: they expire later anyway.
-func (s *Store) forgetMarks(ctx context.Context, marks []string) {
-	client, err := s.client.get(ctx)
-	if err != nil {
-		return
-	}
+func forgetMarks(ctx context.Context, marks []recordAction) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), returnTimeout)
 	go func() {
 		defer cancel()
 		for _, mark := range marks {
-			client.Do(ctx, client.B().Expire().Key(mark).Seconds(int64(markLife/time.Second)).Build())
+			if client, err := mark.at.client.get(ctx); err == nil {
+				client.Do(ctx, client.B().Expire().Key(mark.key).Seconds(int64(markLife/time.Second)).Build())
+			}
 		}
 	}()
 }

@@ -66,7 +66,8 @@ func TestTrapSettleIsGoneOnWith(t *testing.T) {
 func breakOff(t *testing.T, s *Store, r *rand.Rand, id string, actual int64) {
 	t.Helper()
 	ctx := context.Background()
-	rec, err := s.readRecord(ctx, id)
+	at := s.home(s.recordKey(id))
+	rec, err := s.readRecord(ctx, at, id)
 	if err == tidegate.ErrSettled {
 		return
 	}
@@ -74,7 +75,7 @@ func breakOff(t *testing.T, s *Store, r *rand.Rand, id string, actual int64) {
 		t.Fatal(err)
 	}
 	if !rec.settling {
-		here, _, err := s.settlement(rec, id, actual)
+		here, _, _, err := s.settlement(rec, at, id, actual)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,22 +83,22 @@ func breakOff(t *testing.T, s *Store, r *rand.Rand, id string, actual int64) {
 			t.Fatal(err)
 		}
 	}
-	_, elsewhere, err := s.settlement(rec, id, actual)
+	_, elsewhere, _, err := s.settlement(rec, at, id, actual)
 	if err != nil {
 		t.Fatal(err)
 	}
 	all := true
-	for tag, changes := range bySlot(elsewhere) {
+	for where, changes := range byPlace(elsewhere) {
 		if r.IntN(2) == 0 {
 			all = false
 			continue
 		}
-		if _, _, err := s.apply(ctx, changes, recordAction{key: s.markKey(id, tag), act: settleOnce}); err != nil {
+		if _, _, err := s.apply(ctx, changes, recordAction{key: s.markKey(id, where.tag), act: settleOnce}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if all && r.IntN(2) == 0 {
-		if err := s.delete(ctx, s.recordKey(id)); err != nil {
+		if err := at.delete(ctx, s.recordKey(id)); err != nil {
 			t.Fatal(err)
 		}
 	}

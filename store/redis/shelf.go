@@ -18,8 +18,8 @@ import (
 	"tidegate.dev/tidegate/internal/chain"
 )
 
-// A shelf is in one slot of a cluster, that of the key PREFIX:shelf:NAME. No counter has a
-// key like these, since theirs contain :{.
+// A shelf is in one slot of a cluster, that of the key PREFIX:shelf:NAME, or on the first
+// shard by name. No counter has a key like these, since theirs contain :{.
 //
 //	PREFIX:shelf:NAME                             a list of the versions, and the channel on which new ones are announced
 //	PREFIX:shelf:NAME{PREFIX:shelf:NAME}:text:N   the text of a version, in parts: version V is at V modulo chain.MaxVersions
@@ -39,7 +39,8 @@ var _ chain.Shelf = fleetShelf{}
 // Shelf is for package rules/source/redis, and for package fleet. A name consists of
 // letters, digits and ._-.
 func (s fleetStore) Shelf(name string) chain.Shelf {
-	return fleetShelf{fleetTable{s.Store}, s.prefix + ":shelf:" + name}
+	at := byName(s.endpoints[:max(s.shards, 1)])[0]
+	return fleetShelf{fleetTable{s.Store, at}, s.prefix + ":shelf:" + name}
 }
 
 func (f fleetShelf) key(kind, id string) string {
@@ -183,7 +184,7 @@ func (f fleetShelf) find(ctx context.Context, id string, err error) (chain.Versi
 
 // Watch implements chain.Shelf.
 func (f fleetShelf) Watch(ctx context.Context, changed func()) error {
-	client, err := f.s.client.get(ctx)
+	client, err := f.at.client.get(ctx)
 	if err == nil {
 		err = client.Receive(ctx, client.B().Subscribe().Channel(f.base).Build(), func(rueidis.PubSubMessage) { changed() })
 	}

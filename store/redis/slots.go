@@ -27,7 +27,10 @@ func (s *Store) abandon(ctx context.Context, pending []*pendingCheck, o takePara
 	go func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), returnTimeout)
 		defer cancel()
-		_, _ = s.applyAll(ctx, changes)
+		_ = s.besides(ctx, changes, func() error {
+			_, err := s.applyAll(ctx, changes)
+			return err
+		})
 	}()
 }
 

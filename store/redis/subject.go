@@ -11,10 +11,12 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// subject is the checks of one request whose counters are in the same slot of a cluster,
-// and the answer to them.
+// subject is the checks of one request whose counters are in the same slot, and the answer to
+// them.
 type subject struct {
 	tag     string
+	former  *endpoint // that it is asked of, in place of its owner; see former.go
+	of      *subject  // that it is a copy of, for the former owner
 	pending []*pendingCheck
 	width   width
 	grant   grant
@@ -69,8 +71,8 @@ func partsOf(scope, key string) (n int) {
 	return n
 }
 
-// decideApart decides about several subjects of a cluster, one after the other from the
-// narrowest to the widest, so that a caller that its own limits refuse never uses up a wide
+// decideApart decides about several subjects of a cluster or of shards, one after the other
+// from the narrowest to the widest, so that a caller that its own limits refuse never uses up a wide
 // one. What was granted and is not used is given back, unless an answer was lost: then
 // nobody knows whether there was a charge. Such a request costs the subjects at most what
 // it asked for, and no limit is ever exceeded.
@@ -82,9 +84,15 @@ func (s *Store) decideApart(ctx context.Context, pending []*pendingCheck, subjec
 			o.rec.note(subjects[:asked])
 			next.rec = o.rec
 		}
-		sub.grant, sub.err = s.ask(ctx, sub.pending, next)
-		copies, err = sub.grant.copies, sub.err
 		asked++
+		sub.grant, sub.err = s.askSubject(ctx, sub, next)
+		if sub.former != nil && sub.err != nil {
+			continue // its present owner decides alone
+		}
+		copies, err = sub.grant.copies, sub.err
+		if sub.former != nil {
+			pending = append(pending, sub.pending...)
+		}
 	}
 	if err == nil && copies == 0 {
 		err = s.askRefused(ctx, subjects[asked:], o.copies)
@@ -105,17 +113,26 @@ func (s *Store) decideApart(ctx context.Context, pending []*pendingCheck, subjec
 func apart(subjects []*subject) *tidegate.Apart {
 	at := make(map[string]int64, len(subjects)+1)
 	for _, sub := range subjects {
+		if sub.former != nil {
+			if sub.err == nil {
+				at[formerTag(sub.tag)] = sub.grant.at
+			}
+			continue
+		}
 		at[sub.tag], at[apartFrom] = sub.grant.at, sub.grant.at // in the end that of the last
 	}
 	return &tidegate.Apart{At: at}
 }
 
-// chargedAt returns when the counter under key was charged in the decision of receipt r, by
-// the clock of its own server. If r.At was moved since, so is the result.
-func chargedAt(r tidegate.Receipt, key string) int64 {
+// chargedAt returns when the counter of a tag, the first of several that the receipt knows, was
+// charged in the decision of receipt r, by the clock of its own server. If r.At was moved
+// since, so is the result.
+func chargedAt(r tidegate.Receipt, tags ...string) int64 {
 	if r.Apart != nil {
-		if at, ok := r.Apart.At[tagOf(key)]; ok {
-			return at + r.At - r.Apart.At[apartFrom]
+		for _, tag := range tags {
+			if at, ok := r.Apart.At[tag]; ok {
+				return at + r.At - r.Apart.At[apartFrom]
+			}
 		}
 	}
 	return r.At
@@ -125,13 +142,15 @@ func chargedAt(r tidegate.Receipt, key string) int64 {
 // chargedAt can tell by how much it was moved. No tag is empty.
 const apartFrom = ""
 
-// askRefused asks the remaining subjects, at the same time, about a request that was
-// already refused: the decision also reports their limits, which may count rejected
+// askRefused asks the owners of the remaining subjects, at the same time, about a request that
+// was already refused: the decision also reports their limits, which may count rejected
 // requests.
 func (s *Store) askRefused(ctx context.Context, subjects []*subject, copies int64) error {
 	var all sync.WaitGroup
 	for _, sub := range subjects {
-		all.Go(func() { sub.grant, sub.err = s.ask(ctx, sub.pending, takeParams{copies: copies, refused: true}) })
+		if sub.former == nil {
+			all.Go(func() { sub.grant, sub.err = s.ask(ctx, sub.pending, takeParams{copies: copies, refused: true}) })
+		}
 	}
 	all.Wait()
 	for _, sub := range subjects {
@@ -154,7 +173,11 @@ func (s *Store) returnUnused(ctx context.Context, subjects []*subject, kept int6
 			continue
 		}
 		for _, p := range sub.pending {
-			changes = append(changes, p.surplus(kept)...)
+			back := p.surplus(kept)
+			for i := range back {
+				back[i].former = sub.former != nil
+			}
+			changes = append(changes, back...)
 		}
 	}
 	if len(changes) == 0 {

@@ -13,8 +13,8 @@ import (
 	"tidegate.dev/tidegate/internal/chain"
 )
 
-// The table that a fleet shares is in one slot of a cluster, that of the key PREFIX:board. No
-// counter has a key like these, since theirs contain :{.
+// The table that a fleet shares is in one slot of a cluster, that of the key PREFIX:board, or
+// on one shard; see tables.go. No counter has a key like these, since theirs contain :{.
 //
 //	PREFIX:board                              names of rows by version, and the epoch
 //	PREFIX:board{PREFIX:board}:keep           names of rows by the time until which they are kept
@@ -25,13 +25,21 @@ import (
 //
 // The commands are those that counters and heartbeats need: whoever may run those has a table.
 
-// fleetTable is the chain.Table of a Store.
-type fleetTable struct{ s *Store }
+// fleetTable is the chain.Table of a Store, at an endpoint.
+type fleetTable struct {
+	s  *Store
+	at *endpoint
+}
 
 var _ chain.Table = fleetTable{}
 
 // Table is for package fleet.
-func (s fleetStore) Table() chain.Table { return fleetTable{s.Store} }
+func (s fleetStore) Table() chain.Table {
+	if s.sharded() {
+		return newShardTables(s.Store)
+	}
+	return fleetTable{s.Store, s.endpoints[0]}
+}
 
 func (t fleetTable) key(parts ...string) string {
 	board := t.s.prefix + ":board"
@@ -58,10 +66,10 @@ var questionOpen = 5 * time.Second
 func (t fleetTable) run(ctx context.Context, what string, sc *script, keys []string, args ...string) (*replyText, error) {
 	ctx, end := t.s.withDeadline(ctx)
 	defer end()
-	text, err := t.s.runText(ctx, sc, keys, args...)
+	text, err := t.s.runText(ctx, t.at, sc, keys, args...)
 	if err != nil {
 		t.s.refreshTopology()
-		if why := (fleetStore{t.s}).Trouble(); why != nil && errors.Is(err, context.DeadlineExceeded) {
+		if why := t.at.trouble(); why != nil && errors.Is(err, context.DeadlineExceeded) {
 			err = fmt.Errorf("%w: %w", err, why)
 		}
 		return nil, failure(what, err)

@@ -12,7 +12,7 @@ import (
 )
 
 // Take implements tidegate.Store, in one round trip: all the checks go to one atomic
-// script. In a cluster that holds for those of one subject.
+// script. In a cluster and on shards that holds for those of one subject.
 func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
 	ctx, end := s.withDeadline(ctx)
 	defer end()
@@ -36,7 +36,7 @@ func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tideg
 
 // takeWithRest is Take that also says, when some of the copies were granted and not all, what
 // the next copy is refused with: rest, from the same read of the counters. Otherwise rest
-// has no Limit. Over several subjects of a cluster it is about those that were asked for
+// has no Limit. Over several subjects that live apart it is about those that were asked for
 // that copy.
 //
 // o.handle names slots; zero means a new one.
@@ -77,11 +77,12 @@ type takeParams struct {
 	rec     *reservation    // to be stored with the charge, if not nil
 	lease   int64           // µs for which what is taken may be used; 0: it is used at once
 	peek    bool            // write nothing, whatever was found; for one check that costs nothing
+	at      *endpoint       // to ask; nil means the one that has the keys
 }
 
 func (s *Store) decide(ctx context.Context, pending []*pendingCheck, o takeParams) (tidegate.Decision, grant, error) {
-	if s.cluster {
-		if subjects := split(pending); len(subjects) > 1 {
+	if s.apart() {
+		if subjects := s.withFormer(split(pending)); len(subjects) > 1 {
 			return s.decideApart(ctx, pending, subjects, o)
 		}
 	}
@@ -110,7 +111,11 @@ func (s *Store) ask(ctx context.Context, pending []*pendingCheck, o takeParams) 
 		if err != nil {
 			return grant{}, err
 		}
-		got, err := s.runNumbers(ctx, scriptFor(r.template, r.kinds), r.keys, r.args, r.tag)
+		at := o.at
+		if at == nil {
+			at = s.home(r.keys[0])
+		}
+		got, err := at.runNumbers(ctx, scriptFor(r.template, r.kinds), r.keys, r.args, r.tag)
 		if err != nil {
 			return grant{}, err
 		}
@@ -189,7 +194,7 @@ func decision(pending []*pendingCheck, g grant, n int64) tidegate.Decision {
 	var wait int64
 	for _, p := range pending {
 		if p.advisory {
-			p.check.Over = p.answer.got < min(g.copies, maxCopies)
+			p.check.Over = p.check.Over || p.answer.got < min(g.copies, maxCopies)
 			continue
 		}
 		wait = max(wait, p.answer.delay)

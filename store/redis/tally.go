@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,8 +33,9 @@ var (
 
 var errTally = errors.New("numbers out of range")
 
-// Exchange implements chain.Tallies: one round trip, in a cluster one to each master. Each tally is
-// a script of its own, so that keys need not be in one slot.
+// Exchange implements chain.Tallies: one round trip, in a cluster or on shards one to each server.
+// Each tally is a script of its own, so that keys need not be in one slot. Former owners of keys
+// are not asked.
 func (t fleetTallies) Exchange(ctx context.Context, tallies []chain.Tally) error {
 	if len(tallies) == 0 {
 		return nil
@@ -43,10 +45,6 @@ func (t fleetTallies) Exchange(ctx context.Context, tallies []chain.Tally) error
 	}
 	ctx, end := t.s.withDeadline(ctx)
 	defer end()
-	client, err := t.s.client.get(ctx)
-	if err != nil {
-		return t.s.failure("exchange tallies", err)
-	}
 	calls := make([]tallyCall, 0, len(tallies))
 	for i := range tallies {
 		one := &tallies[i]
@@ -57,8 +55,8 @@ func (t fleetTallies) Exchange(ctx context.Context, tallies []chain.Tally) error
 	if len(calls) == 0 {
 		return nil
 	}
-	t.run(ctx, client, calls)
-	answered := false
+	t.runAll(ctx, calls)
+	answered, err := false, error(nil)
 	for i := range calls {
 		c := &calls[i]
 		if c.tally.Err = c.err; c.err == nil {
@@ -136,8 +134,42 @@ func (t fleetTallies) key(one *chain.Tally) string {
 	return string(base64.RawURLEncoding.AppendEncode(name, sum[:12]))
 }
 
-// run sends all calls together, and the text of the script to servers that do not know it.
-func (t fleetTallies) run(ctx context.Context, client rueidis.Client, calls []tallyCall) {
+// runAll sends calls to the endpoints that have their keys, at the same time.
+func (t fleetTallies) runAll(ctx context.Context, calls []tallyCall) {
+	byEndpoint := make(map[*endpoint][]*tallyCall)
+	for i := range calls {
+		at := t.s.home(calls[i].key)
+		byEndpoint[at] = append(byEndpoint[at], &calls[i])
+	}
+	var all sync.WaitGroup
+	for at, some := range byEndpoint {
+		all.Go(func() { at.runTallies(ctx, some) })
+	}
+	all.Wait()
+}
+
+// runTallies sends calls to one endpoint. A shard that is gone holds up those of others no longer
+// than it takes to find out whether it is back.
+func (e *endpoint) runTallies(ctx context.Context, calls []*tallyCall) {
+	if e.name != "" && e.gone() {
+		var end context.CancelFunc
+		ctx, end = context.WithTimeout(ctx, goneAfter)
+		defer end()
+	}
+	client, err := e.client.get(ctx)
+	if err == nil {
+		runTallies(ctx, client, calls)
+	}
+	for _, c := range calls {
+		if err != nil {
+			c.err = err
+		}
+		c.err = e.failed(c.err)
+	}
+}
+
+// runTallies sends all calls together, and the text of the script to servers that do not know it.
+func runTallies(ctx context.Context, client rueidis.Client, calls []*tallyCall) {
 	sc := tallyScript()
 	var unknown []*tallyCall
 	commands := make(rueidis.Commands, len(calls))
@@ -145,7 +177,7 @@ func (t fleetTallies) run(ctx context.Context, client rueidis.Client, calls []ta
 		commands[i] = client.B().Evalsha().Sha1(sc.sha).Numkeys(1).Key(calls[i].key).Arg(calls[i].args...).Build()
 	}
 	for i, result := range client.DoMulti(ctx, commands...) {
-		c := &calls[i]
+		c := calls[i]
 		if e, ok := rueidis.IsRedisErr(result.Error()); ok && e.IsNoScript() {
 			unknown = append(unknown, c)
 			continue
@@ -186,14 +218,16 @@ func (c *tallyCall) answer() (a chain.TallyAnswer, err error) {
 }
 
 // Time implements chain.Tallies. In a cluster it is the clock of the master that has the set of
-// nodes, whatever is counted where.
+// nodes, and on shards that of the first by name that is there, whatever is counted where.
 func (t fleetTallies) Time(ctx context.Context) (time.Time, error) {
 	ctx, end := t.s.withDeadline(ctx)
 	defer end()
 	of := t.s.tag()
 	var head packer
 	head.number(float64(of))
-	got, err := t.s.runNumbers(ctx, clockScript(), []string{t.s.nodeSet()}, []string{string(head)}, of)
+	shards := byName(t.s.endpoints[:max(t.s.shards, 1)])
+	at := shards[max(0, slices.IndexFunc(shards, func(e *endpoint) bool { return !e.gone() }))]
+	got, err := at.runNumbers(ctx, clockScript(), []string{t.s.nodeSet()}, []string{string(head)}, of)
 	if err == nil && (len(got) != 1 || got[0] <= 0) {
 		err = invalidReply("a time of %d", got)
 	}

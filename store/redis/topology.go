@@ -13,9 +13,10 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// topology is which master of a cluster has which slots, as far as this process knows. The
+// topology is which server has which slots. That of a cluster is as this process knows it. The
 // client has such a table too, but does not show it. Ours decides which master gets a batch,
-// and may be out of date: a master that is asked about another's key answers so.
+// and may be out of date: a master that is asked about another's key answers so. That of
+// shards is computed once.
 type topology struct {
 	masters []*master
 	owners  [slotCount]*master // nil if not known
@@ -23,12 +24,13 @@ type topology struct {
 	until   time.Time          // when it is to be asked for again
 }
 
-// master is a server of a cluster that has slots.
+// master is a server of a cluster that has slots, or a shard.
 type master struct {
 	number   int // which it keeps as long as it has slots
 	addr, id string
 	client   rueidis.Client // of this server alone: it follows no redirection
-	support  *batchSupport
+	support  *batchSupport  // of batches for several slots
+	endpoint *endpoint      // of a shard, whose name is addr; nil in a cluster
 }
 
 // topologyCache is the present topology of a Store, and when it is refreshed. The zero value is an
@@ -57,12 +59,16 @@ func (s *Store) owner(slot uint16, now time.Time) *master {
 	return t.owners[slot]
 }
 
-// batchOwner returns the master that has a key, if it is known and supports batches.
+// batchOwner returns the master that has a key, if it is known and supports batches. A shard
+// does, unless the key has moved to it: two servers decide about that.
 func (s *Store) batchOwner(key string) *master {
 	now := time.Now()
 	m := s.owner(slotOfKey(key), now)
-	if m == nil {
+	switch {
+	case m == nil || s.formerOf(key) != nil:
 		return nil
+	case m.endpoint != nil:
+		return m
 	}
 	switch m.support.now(now) {
 	case supported:
@@ -90,7 +96,7 @@ func (s *Store) refreshTopology() {
 // masters support batches.
 func (s *Store) fetchTopology() {
 	ctx, end := context.WithTimeout(context.Background(), topologyTimeout)
-	client, err := s.client.get(ctx)
+	client, err := s.endpoints[0].client.get(ctx)
 	end()
 	if err != nil {
 		return

@@ -78,8 +78,10 @@ func (b *Board) deliver(ctx context.Context) {
 // journalTimeouts is how many timeouts reading the journal has: it takes many calls.
 const journalTimeouts = 4
 
-// Logged returns the last n lines of the journal, the oldest first. With lines and an error,
-// the table cannot be read and the lines are those that it has not got yet.
+// Logged returns the last n lines of the journal, each once, and perhaps some before them. On
+// one server they are in order, the oldest first. With lines and an error, the table cannot be
+// read, or not all of it, and the lines are those that could be and those that it has not got
+// yet.
 func (b *Board) Logged(ctx context.Context, n int) ([]string, error) {
 	var all []string
 	var err error
@@ -98,5 +100,5 @@ func (b *Board) Logged(ctx context.Context, n int) ([]string, error) {
 			lines = append(lines, text)
 		}
 	}
-	return lines[max(0, len(lines)-n):], err
+	return lines, err
 }

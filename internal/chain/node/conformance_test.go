@@ -55,6 +55,15 @@ func TestConformanceRedisCluster(t *testing.T) {
 	conformReal(t, c)
 }
 
+func TestConformanceRedisShards(t *testing.T) {
+	t.Parallel()
+	var c redis.Config
+	for _, name := range []string{"a", "b", "c"} {
+		c.Shards = append(c.Shards, redis.Shard{Name: name, URL: "unix://" + testdep.Redis(t).Socket})
+	}
+	conformReal(t, c)
+}
+
 func conformReal(t *testing.T, c redis.Config) {
 	stores := 0
 	storetest.RunReal(t, func(t *testing.T) tidegate.Store {

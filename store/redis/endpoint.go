@@ -1,0 +1,92 @@
+package redis
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+)
+
+// endpoint is what one URL connects to: a Redis, the master that Sentinels name, or a
+// cluster. A Store has one, or one for each of its shards.
+type endpoint struct {
+	name   string // of a shard; "" if there is no other
+	client lazyClient
+	dialer *dialer
+	retry  atomic.Int64 // in ns: when leftOut lets somebody find out whether it is still gone
+}
+
+func newEndpoint(name string, c *Config) *endpoint {
+	d := &dialer{name: name, timeout: c.DialTimeout}
+	return &endpoint{name: name, client: lazyClient{option: clientOption(c, d)}, dialer: d}
+}
+
+// home returns the endpoint that has a key.
+func (s *Store) home(key string) *endpoint {
+	if !s.sharded() {
+		return s.endpoints[0]
+	}
+	return s.topology.current.Load().owners[slotOfKey(key)].endpoint
+}
+
+// sharded reports whether counters are spread over several endpoints.
+func (s *Store) sharded() bool { return s.shards > 0 }
+
+// apart reports whether counters of different subjects may live where no script reaches both:
+// in slots of a cluster, or on shards.
+func (s *Store) apart() bool { return s.cluster || s.sharded() }
+
+// trouble returns why the endpoint cannot be used, as far as its connections show.
+func (e *endpoint) trouble() error {
+	if err := e.dialer.lastError.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// goneAfter is how long an endpoint may owe an answer before it is taken to be gone.
+const goneAfter = 100 * time.Millisecond
+
+// gone reports whether the endpoint cannot be connected to, or has been silent for long
+// enough since it was asked something.
+func (e *endpoint) gone() bool {
+	heard, asked := e.dialer.exchanges.all.last()
+	return e.trouble() != nil || asked.After(heard) && time.Since(asked) > goneAfter
+}
+
+// leftOut reports whether a former owner is not asked: it is gone, and somebody else finds out
+// whether it is back, one a second.
+func (e *endpoint) leftOut() bool {
+	if !e.gone() {
+		return false
+	}
+	now, next := time.Now(), e.retry.Load()
+	return now.UnixNano() < next || !e.retry.CompareAndSwap(next, now.Add(time.Second).UnixNano())
+}
+
+// endpointError is an error of a call to one of several endpoints.
+type endpointError struct {
+	at *endpoint
+	error
+}
+
+func (e endpointError) Unwrap() error { return e.error }
+
+// failed says of an error where it happened, if there are several endpoints.
+func (e *endpoint) failed(err error) error {
+	if err == nil || e.name == "" {
+		return err
+	}
+	return endpointError{e, err}
+}
+
+// troubleOf returns what is wrong with the connection that a call failed on, if that is known.
+func (s *Store) troubleOf(err error) error {
+	if !s.sharded() {
+		return s.endpoints[0].trouble()
+	}
+	var failed endpointError
+	if errors.As(err, &failed) {
+		return failed.at.trouble()
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package redis
+
+import (
+	"context"
+	"sync"
+)
+
+// While shards are being added or removed, a key that moves is decided by its former owner as
+// well as by its present one, and charged to both. So gateways with the old list and with the
+// new one share a counter at every moment, and whoever had used up a budget finds it used up:
+// by the former owner at first, and by the present one when a period is over.
+//
+// A former owner that does not answer is left out: it may be the server that is to go.
+
+// owners is the endpoint of every slot that lived elsewhere; nil for one that did not.
+type owners [slotCount]*endpoint
+
+// formerOwners compares a topology with what it would be of former shards.
+func formerOwners(now *topology, former []*endpoint) *owners {
+	before := shardTopology(former)
+	moved := new(owners)
+	for slot, m := range before.owners {
+		if m.endpoint != now.owners[slot].endpoint {
+			moved[slot] = m.endpoint
+		}
+	}
+	return moved
+}
+
+// formerOf returns the endpoint that a key lived on before; nil if it has not moved.
+func (s *Store) formerOf(key string) *endpoint {
+	if s.former == nil {
+		return nil
+	}
+	return s.former[slotOfKey(key)]
+}
+
+// withFormer returns subjects, each that has moved behind a copy of it for its former owner.
+func (s *Store) withFormer(subjects []*subject) []*subject {
+	if s.former == nil {
+		return subjects
+	}
+	all := make([]*subject, 0, 2*len(subjects))
+	for _, sub := range subjects {
+		if at := s.formerOf(sub.pending[0].key); at != nil && !at.leftOut() {
+			copies := make([]pendingCheck, len(sub.pending))
+			old := &subject{tag: sub.tag, former: at, of: sub}
+			for i, p := range sub.pending {
+				copies[i] = *p
+				old.pending = append(old.pending, &copies[i])
+			}
+			all = append(all, old)
+		}
+		all = append(all, sub)
+	}
+	return all
+}
+
+// askSubject asks the server that a subject lives on, and a former owner for no longer than
+// formerWait.
+func (s *Store) askSubject(ctx context.Context, sub *subject, o takeParams) (grant, error) {
+	if sub.former == nil {
+		return s.ask(ctx, sub.pending, o)
+	}
+	ctx, end := context.WithTimeout(ctx, s.formerWait)
+	defer end()
+	o.at = sub.former
+	return s.ask(ctx, sub.pending, o)
+}
+
+// formerTag is the key in Apart.At of what was charged to the former owner of a tag. No tag
+// begins like it.
+func formerTag(tag string) string { return "~" + tag }
+
+// besides makes changes, of counters that have moved, at their former owners as well, at the
+// same time as do makes them at the present ones. What fails there is left out.
+func (s *Store) besides(ctx context.Context, changes []change, do func() error) error {
+	var former []change
+	for _, c := range changes {
+		if at := s.formerOf(c.key); at != nil && !at.leftOut() {
+			c.former = true
+			former = append(former, c)
+		}
+	}
+	if len(former) == 0 {
+		return do()
+	}
+	var both sync.WaitGroup
+	both.Go(func() {
+		ctx, end := context.WithTimeout(ctx, s.formerWait)
+		defer end()
+		_, _ = s.applyAll(ctx, former)
+	})
+	err := do()
+	both.Wait()
+	return err
+}
