@@ -16,8 +16,8 @@ const MaxClockOffset = 100 * time.Millisecond
 // do not depend on it. Those of the instance alone do: during an outage, its fixed windows
 // and quotas begin by its own clock.
 type Clock struct {
-	// Server is the master of a Redis Cluster whose clock differs most; "" if there is one
-	// server.
+	// Server is the master of a Redis Cluster, or the shard, whose clock differs most; "" if
+	// there is one server.
 	Server string
 	// Offset is how far the clock of the instance is ahead; less than 0: behind.
 	Offset time.Duration

@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"context"
 	"fmt"
 	"log"
 	"net/http"
@@ -46,4 +47,18 @@ func Example_leased() {
 
 	fmt.Println(limit)
 	// Output: site: 20000/1s token_bucket burst 20000
+}
+
+func ExampleOpen_shards() {
+	store, err := fleet.Open("", fleet.Options{Shards: []fleet.Shard{
+		{Name: "a", URL: "redis://10.0.0.1:6379"},
+		{Name: "b", URL: "redis://10.0.0.2:6379"},
+		{Name: "c", URL: "redis-sentinel://10.0.0.3,10.0.0.4/mymaster"},
+	}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close()
+	lim := tidegate.New(store, tidegate.PerMinute(100)) // of each key, wherever it lives
+	fmt.Println(lim.Allow(context.Background(), "ann").OK)
 }

@@ -43,8 +43,20 @@ import (
 // DefaultDeadline is how long a decision takes at most, unless Options say otherwise.
 const DefaultDeadline = node.DefaultDeadline
 
+// Shard is one of several servers that counters are spread over.
+type Shard = redis.Shard
+
 // Options of [Open]. Every field has a default.
 type Options struct {
+	// Shards are several servers that know nothing of each other, in place of the URL. Every
+	// key lives on one of them, which the names of all decide. When one does not answer, only
+	// what is counted there is decided in its absence.
+	Shards []Shard
+	// Was are the shards before their list was changed: until it has been the new one
+	// everywhere for a period of the longest limit, keys that moved are decided by their
+	// former shard as well, and nobody has a fresh budget. A shard of both lists needs no URL
+	// here. A single Redis before shards is a list of one.
+	Was []Shard
 	// Username and Password of Redis, if they are not in the URL.
 	Username, Password string
 	// PasswordFile has the password, if it is not in the URL nor in Password. It is read
@@ -146,10 +158,13 @@ var (
 )
 
 // Open returns the store of a fleet that shares the Redis at url, which is one of those
-// that [redis.Config] knows: a single server, Sentinel or Cluster. It does not wait for
-// Redis, which may be down when a program starts. Close the Store at the end.
+// that [redis.Config] knows: a single server, Sentinel or Cluster. With [Options].Shards, url
+// is "". It does not wait for Redis, which may be down when a program starts. Close the Store
+// at the end.
 func Open(url string, o Options) (*Store, error) {
-	inner, err := redis.Open(redis.Config{URL: url, Username: o.Username, Password: o.Password, PasswordFile: o.PasswordFile})
+	inner, err := redis.Open(redis.Config{
+		URL: url, Shards: o.Shards, Was: o.Was, Username: o.Username, Password: o.Password, PasswordFile: o.PasswordFile,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +211,8 @@ func (s *Store) Join() {
 func (s *Store) beat(err error) {
 	s.watch.beat(err)
 	s.split.Look()
-	if err == nil {
+	var some interface{ Servers() map[string]error } // did not answer
+	if err == nil || errors.As(err, &some) {
 		s.servers.look()
 	}
 }

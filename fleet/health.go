@@ -10,7 +10,7 @@ import (
 // The values of Health.Status.
 const (
 	OK         = "ok"         // Redis decides
-	Partial    = "partial"    // Redis decides, but some masters of a cluster do not, or about some limits it cannot be asked
+	Partial    = "partial"    // Redis decides, but some masters of a cluster or shards do not, or about some limits it cannot be asked
 	Degraded   = "degraded"   // Redis does not answer: on_store_failure of each limit decides
 	Recovering = "recovering" // Redis answers again, and traffic returns to it gradually
 )
@@ -25,7 +25,8 @@ type Health struct {
 	Why error
 	// Instances that share the limits, as far as is known.
 	Instances int
-	// Servers are the masters of a Redis Cluster, each by itself; nil if there is one.
+	// Servers are the masters of a Redis Cluster, or the shards, each by itself; nil if there
+	// is one.
 	Servers []Server
 	// Unasked are limits that Redis, while it works, cannot be asked about.
 	Unasked []Unasked
@@ -45,11 +46,11 @@ type Health struct {
 	Connection error
 }
 
-// Server is how a master of a Redis Cluster is doing. While it does not answer,
+// Server is how a master of a Redis Cluster, or a shard, is doing. While it does not answer,
 // on_store_failure of each limit decides about what is counted there, and about nothing
 // else.
 type Server struct {
-	Name   string // its address
+	Name   string // its address, or the name of the shard
 	Status string // OK, Degraded or Recovering
 	Since  time.Time
 	Why    error // it is not OK
@@ -125,7 +126,7 @@ func (s *Store) Stats() Stats { return Stats(s.node.Health().Counts) }
 // as is known.
 func (s *Store) Evicted() int64 { return s.servers.total() }
 
-// Servers is what Redis, or each master of a cluster, said about itself in the last seconds:
+// Servers is what Redis, each master of a cluster or each shard said about itself in the last seconds:
 // CPU, memory, clients. It is empty if the user may not run INFO.
 func (s *Store) Servers() []redis.Info { return s.servers.shown(time.Now()) }
 

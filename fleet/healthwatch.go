@@ -19,19 +19,19 @@ type healthWatch struct {
 	mu     sync.Mutex
 	missed error                 // under mu: why heartbeats fail
 	since  time.Time             // under mu: they do
-	silent map[string]*oneMaster // under mu: masters of a cluster that heartbeats miss
+	silent map[string]*oneServer // under mu: of several servers, those that heartbeats miss
 	told   string                // under mu: what was last told; "" is OK
 	reason bool                  // under mu: it was told why connections are of no use
 }
 
-// oneMaster is a master of a cluster that heartbeats miss.
-type oneMaster struct {
+// oneServer is a server, of several, that heartbeats miss.
+type oneServer struct {
 	why   error
 	since time.Time
 	times int
 }
 
-// missedBeats is how many heartbeats in a row a master misses that is taken to be gone: one
+// missedBeats is how many heartbeats in a row a server misses that is taken to be gone: one
 // alone gets lost on a busy machine.
 const missedBeats = 2
 
@@ -53,14 +53,14 @@ func (s *healthWatch) beat(err error) {
 	s.lookLocked()
 }
 
-// missLocked notes which masters a heartbeat has missed.
+// missLocked notes which servers a heartbeat has missed.
 func (s *healthWatch) missLocked(servers map[string]error) {
 	before := s.silent
-	s.silent = make(map[string]*oneMaster, len(servers))
+	s.silent = make(map[string]*oneServer, len(servers))
 	for name, why := range servers {
 		one := before[name]
 		if one == nil {
-			one = &oneMaster{since: time.Now()}
+			one = &oneServer{since: time.Now()}
 		}
 		one.why, one.times = why, one.times+1
 		s.silent[name] = one
@@ -146,7 +146,7 @@ func (s *healthWatch) healthLocked() Health {
 	return is
 }
 
-// serversLocked says how the masters of a cluster are, and what that makes of the whole.
+// serversLocked says how several servers are, and what that makes of the whole.
 func (s *healthWatch) serversLocked(is *Health, servers []node.ServerHealth) {
 	well := 0
 	var first *Server

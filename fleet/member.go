@@ -30,7 +30,7 @@ type Member struct {
 	// became OK or ceased to be.
 	Status string
 	Since  time.Time
-	// Out are masters of a Redis Cluster that are not OK for it, the first few; OutCount is
+	// Out are masters of a Redis Cluster, or shards, that are not OK for it, the first few; OutCount is
 	// how many there are.
 	Out      []string
 	OutCount int
@@ -51,8 +51,8 @@ type Member struct {
 }
 
 // Members lists the instances that share the limits, by name. One that was closed is gone at
-// once, one that died after ten seconds. With members and an error, Redis or some masters of
-// a cluster have not answered. This instance is always among them, unless it has not joined.
+// once, one that died after ten seconds. With members and an error, Redis, some masters
+// of a cluster or some shards have not answered. This instance is always among them, unless it has not joined.
 //
 // A Store need not have joined to ask: see [Options].JoinLater.
 func (s *Store) Members(ctx context.Context) ([]Member, error) {

@@ -13,7 +13,7 @@ import (
 
 // Eviction is what a server does to counters when its memory is full.
 type Eviction struct {
-	Server string // its address in a cluster, otherwise "Redis"
+	Server string // its address in a cluster, the name of a shard, otherwise "Redis"
 	// Policy is its maxmemory-policy, by which it may evict counters.
 	Policy string
 	// Evicted is how many keys it has evicted since it was last told of, of whatever prefix;
