@@ -58,7 +58,7 @@ func TestFleetTable(t *testing.T) {
 	want := `INSTANCE                    VERSION  RULES             UP     CLOCK          CIRCUIT             OWED  LEASES           LAG    SHARE
 KXPPXHUUXQFLFWBA3HPMYXLVRP  unknown  ?                 ?      ?              ?                   ?     ?                ?      ?
 web-1:42 (asked)            v0.1.0   0123456789abcdef  59s    +0.2ms ±0.1ms  ok                  0     0                -      1/4
-web-2:42                    v0.1.0   fedcba9876543210  1h40m  -1.53s         partial (1 master)  12    3 (1500 events)  101ms  1/4
+web-2:42                    v0.1.0   fedcba9876543210  1h40m  -1.53s         partial (1 server)  12    3 (1500 events)  101ms  1/4
 worker                      -        -                 2d1h   +0.0ms ±0.2ms  degraded            0     0                -      all
 warning: the clock of web-2:42 is 1.53s behind Redis: synchronize it
 `

@@ -26,9 +26,23 @@ func printFleet(env *Env, is *admin.Fleet) {
 			upText(one), offsetText(one.Clock), circuitText(one.Circuit), one.Owed, leasesText(one), lagText(one), shareText(one.Counts))
 	}
 	_ = w.Flush() // what does not reach standard output is not ours to mend
+	printServers(env, is.Servers)
 	for _, warning := range is.Warnings {
 		fmt.Fprintf(env.Stdout, "%s %s\n", env.paint(red, "warning:"), strings.Map(graphic, warning))
 	}
+}
+
+// printServers prints how the instance that was asked finds the servers of the store.
+func printServers(env *Env, servers []admin.StoreServer) {
+	if len(servers) == 0 {
+		return
+	}
+	w := tabwriter.NewWriter(env.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "\nSERVER\tSTATUS\tSINCE\tOWED")
+	for _, s := range servers {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\n", valueText(s.Name), valueText(s.Status), s.Since.Local().Format(time.DateTime), s.Owed)
+	}
+	_ = w.Flush()
 }
 
 // graphic replaces what a terminal would not print as it is.
@@ -122,7 +136,7 @@ func circuitText(c *admin.Circuit) string {
 	}
 	text := valueText(c.Status)
 	if c.Count > 0 {
-		text += fmt.Sprintf(" (%s)", plural(c.Count, "master"))
+		text += fmt.Sprintf(" (%s)", plural(c.Count, "server"))
 	}
 	return text
 }

@@ -106,7 +106,7 @@ type APIKeys struct {
 
 // Store is where counters live.
 type Store struct {
-	Kind   string // InMemory or InRedis; default: InRedis if there is a Redis.URL, else InMemory
+	Kind   string // InMemory or InRedis; default: InRedis if there is a Redis.URL or there are Redis.Shards, else InMemory
 	Memory Memory
 	Redis  Redis
 }
@@ -127,11 +127,19 @@ type Memory struct {
 // Redis is the store that gateways share. In the file, all but URL are fields of store:
 // store.deadline, not store.redis.deadline.
 type Redis struct {
-	URL          string        // which may have a password; there is one if the store is InRedis
+	URL          string        // which may have a password; there is one, or there are Shards, if the store is InRedis
+	Shards       []Shard       // several servers in place of the one at URL; default: none
+	Was          []Shard       // the shards before their list was changed; default: none
 	Deadline     time.Duration // by which every decision is there, whatever Redis does; default: 25ms
 	Username     string        // unless the URL has one; default: none
 	PasswordFile string        // file with the password, unless the URL has one; default: none
 	Instance     string        // what operators call this process; default: none, which is host:pid
+}
+
+// Shard is one of several servers that counters are spread over.
+type Shard struct {
+	Name string
+	URL  string // which may have a password; "" in Was for a shard that there is now, too
 }
 
 // TLS of the gateway: certificate and key, or neither.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"tidegate.dev/tidegate/internal/lang/diag"
@@ -122,6 +123,12 @@ func (l *loader) field(s *setting, n *yamltree.Node) {
 		if s.item != "" && item.Kind == yamltree.Map {
 			item = l.unwrap(s, item)
 		}
+		if len(s.entry) > 0 && item.Kind == yamltree.Map {
+			if word, ok := l.entry(s, item); ok {
+				words = append(words, word)
+			}
+			continue
+		}
 		if item != nil && item.Kind != yamltree.Scalar {
 			l.misshapen(s, item)
 			item = nil
@@ -148,6 +155,34 @@ func (l *loader) pairs(s *setting, n *yamltree.Node) (words []rawValue) {
 		words = append(words, rawValue{l.at(f.Value), f.Key.Value + "=" + f.Value.Value, filepath.Dir(l.config.File)})
 	}
 	return words
+}
+
+// entry returns an item that is a map as KEY=VALUE, or KEY if it has no value.
+func (l *loader) entry(s *setting, n *yamltree.Node) (word rawValue, ok bool) {
+	values := make(map[string]string)
+	ok = true
+	for _, f := range n.Fields {
+		switch {
+		case !slices.Contains(s.entry, f.Key.Value):
+			l.tell(l.at(f.Key), diag.Error, "unknown field "+quote(f.Key.Value)+" in an item of "+quote(s.path), s.shape)
+			ok = false
+		case f.Value.Kind == yamltree.Null: // as if it were not there
+		case f.Value.Kind != yamltree.Scalar:
+			l.misshapen(s, f.Value)
+			ok = false
+		default:
+			values[f.Key.Value] = f.Value.Value
+		}
+	}
+	text := values[s.entry[0]]
+	if value, given := values[s.entry[1]]; given {
+		text += "=" + value
+	}
+	if ok && text == "" {
+		l.tell(l.at(n), diag.Error, "an item of "+quote(s.path)+" is empty", s.shape)
+		ok = false
+	}
+	return rawValue{l.at(n), text, filepath.Dir(l.config.File)}, ok
 }
 
 // misshapen tells that a map or list stands where a value belongs.

@@ -88,8 +88,11 @@ func (s *setting) split(text string, at origin) []rawValue {
 	for item := range strings.SplitSeq(text, ",") {
 		words = append(words, rawValue{origin: at, text: item})
 	}
-	if s.urls {
+	switch {
+	case s.urls:
 		words = joinHosts(words)
+	case len(s.entry) > 0:
+		words = joinShards(words)
 	}
 	return words
 }

@@ -17,6 +17,7 @@ type setting struct {
 	item     string   // items of the list may be maps with this field alone
 	urls     bool     // items of the list may be URLs with commas between hosts
 	pairs    bool     // the list may be a map, whose fields are items KEY=VALUE
+	entry    []string // items of the list may be maps with these two fields, for KEY and VALUE of KEY=VALUE
 	of       string   // the store that it is about; "": any
 	shape    string   // advice for who writes a map or list where a value belongs
 }

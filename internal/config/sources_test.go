@@ -83,6 +83,8 @@ var others = map[string]string{
 	"store.memory.max":            "1GB",
 	"store.memory.snapshot":       "/var/lib/tidegate/snapshot",
 	"store.redis":                 "rediss://redis.example.com:6380/2",
+	"store.shards":                "a=redis://10.0.0.1:6379,b=redis://10.0.0.2:6379",
+	"store.was":                   "a",
 	"store.deadline":              "10ms",
 	"store.username":              "tidegate",
 	"store.password_file":         "redis.password",
@@ -137,6 +139,7 @@ var others = map[string]string{
 // partners are what a setting does not go without.
 var partners = map[string][]string{
 	"store":                       {"store.redis"},
+	"store.was":                   {"store.shards"},
 	"store.deadline":              {"store.redis"},
 	"store.username":              {"store.redis"},
 	"store.password_file":         {"store.redis"},
@@ -293,7 +296,11 @@ func TestWriteReadsBack(t *testing.T) {
 			delete(own, path)
 		}
 	}
-	for _, args := range [][]string{nil, flagsOf(shared), flagsOf(own)} {
+	spread := maps.Clone(shared) // over shards, in place of one Redis
+	delete(spread, "store.redis")
+	delete(shared, "store.shards")
+	delete(shared, "store.was")
+	for _, args := range [][]string{nil, flagsOf(shared), flagsOf(spread), flagsOf(own)} {
 		c := load(t, "#", nil, args...)
 		var text bytes.Buffer
 		if err := c.Write(&text); err != nil {

@@ -92,9 +92,10 @@ func odd(url string) bool { return strings.ContainsAny(url, " \"'") }
 // choose takes a map that says which of several things is meant by the field that it
 // has, as in store: { memory: { max: 1GiB } }.
 func (l *loader) choose(s *setting, n *yamltree.Node) {
+	kindOf := map[string]string{InMemory: InMemory, InRedis: InRedis, "shards": InRedis}
 	var kinds []yamltree.Field
 	for _, f := range n.Fields {
-		if slices.Contains(storeKinds, f.Key.Value) {
+		if kindOf[f.Key.Value] != "" {
 			kinds = append(kinds, f)
 		}
 	}
@@ -102,7 +103,7 @@ func (l *loader) choose(s *setting, n *yamltree.Node) {
 	case 0: // and there may be a variable
 	case 1:
 		at := l.at(kinds[0].Key)
-		l.take(s, []rawValue{{origin: at, text: kinds[0].Key.Value}}, at)
+		l.take(s, []rawValue{{origin: at, text: kindOf[kinds[0].Key.Value]}}, at)
 	default:
 		l.config.origins[s.path], l.wrong[s.path] = l.at(n), true
 		l.tell(l.at(kinds[1].Key), diag.Error, quote(s.path)+" has "+quote(kinds[0].Key.Value)+" and "+quote(kinds[1].Key.Value)+", and counters live in one place", "keep one of them")
@@ -110,27 +111,33 @@ func (l *loader) choose(s *setting, n *yamltree.Node) {
 	l.section(n, s.path+".")
 }
 
-// deriveStore finds which store is meant: the word of who spoke last, and a URL is as
-// good as a word.
+// deriveStore finds which store is meant: the word of who spoke last, and a URL, or a list of
+// shards, is as good as a word.
 func (l *loader) deriveStore() {
 	store := &l.config.Store
-	chosen, url := l.config.origins["store"], l.config.origins["store.redis"]
+	chosen, url, shards := l.config.origins["store"], l.config.origins["store.redis"], l.config.origins["store.shards"]
 	switch {
-	case !l.sound("store", "store.redis"):
+	case !l.sound("store", "store.redis", "store.shards"):
 	case store.Kind == InMemory && store.Redis.URL != "" && url.rank() > chosen.rank():
 		store.Kind, l.config.origins["store"] = InRedis, url
-	case store.Kind == InRedis && store.Redis.URL == "" && l.given("store.redis") && url.rank() > chosen.rank():
-		store.Kind, l.config.origins["store"] = InMemory, url
+	case store.Kind == InMemory && len(store.Redis.Shards) > 0 && shards.rank() > chosen.rank():
+		store.Kind, l.config.origins["store"] = InRedis, shards
+	case store.Kind == InRedis && store.Redis.URL == "" && len(store.Redis.Shards) == 0 && max(url.rank(), shards.rank()) > chosen.rank():
+		if store.Kind = InMemory; shards.rank() > url.rank() {
+			url = shards
+		}
+		l.config.origins["store"] = url
 	}
 }
 
 // checkStore tells of settings of a store that is not in force, and drops them.
 func (l *loader) checkStore() {
 	store := l.config.Store
-	if !l.sound("store", "store.redis") {
+	if !l.sound("store", "store.redis", "store.shards") {
 		return
 	}
-	if store.Kind == InRedis && store.Redis.URL == "" {
+	l.checkShards()
+	if store.Kind == InRedis && store.Redis.URL == "" && len(store.Redis.Shards) == 0 && len(store.Redis.Was) == 0 {
 		l.clash("store", diag.Error, "`store` is redis, and there is no URL of it", "write `store: { redis: redis://127.0.0.1:6379 }`, or set `TIDEGATE_STORE_REDIS`")
 		return
 	}
@@ -139,7 +146,7 @@ func (l *loader) checkStore() {
 		if s.of == "" || s.of == store.Kind || len(values) == 0 || values[0] == s.fallback || !l.sound(s.path) {
 			continue
 		}
-		if s.path != "store.redis" { // which may wait for its day
+		if s.path != "store.redis" && s.path != "store.shards" && s.path != "store.was" { // which may wait for their day
 			l.clash(s.path, diag.Warning, quote(s.path)+" does nothing: it is about the store "+quote(s.of)+", and counters are in "+quote(store.Kind), "remove it")
 		}
 		l.drop(s)

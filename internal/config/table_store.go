@@ -9,7 +9,7 @@ var storeTable = []*setting{
 	{
 		path: "store", example: InMemory, fallback: InMemory,
 		slot:    one(func(c *Config) *string { return &c.Store.Kind }, storeKind),
-		derived: "redis if there is a store.redis, else memory",
+		derived: "redis if there is a store.redis or there are store.shards, else memory",
 		help:    "`STORE` of the counters: memory, one per process; or redis, shared by all",
 	},
 	{
@@ -32,6 +32,18 @@ var storeTable = []*setting{
 		slot:  one(func(c *Config) *string { return &c.Store.Redis.URL }, redisURL),
 		help:  "`URL` of Redis: redis:// or rediss:// (TLS), redis-sentinel://, redis-cluster:// or unix://; see docs/redis.md",
 		shape: "write the URL, and the other settings beside it: `store: { redis: redis://127.0.0.1:6379, deadline: 25ms }`",
+	},
+	{
+		path: "store.shards", of: InRedis, example: "a=redis://10.0.0.1:6379", entry: []string{"name", "url"},
+		slot:  list(func(c *Config) *[]Shard { return &c.Store.Redis.Shards }, shard),
+		help:  "`NAMES` and URLs of several Redis servers that counters are spread over, in place of store.redis: a=redis://10.0.0.1,b=redis://10.0.0.2; each a single server or Sentinels; see docs/redis.md",
+		shape: shardShape,
+	},
+	{
+		path: "store.was", of: InRedis, example: "a", entry: []string{"name", "url"},
+		slot:  list(func(c *Config) *[]Shard { return &c.Store.Redis.Was }, formerShard),
+		help:  "`NAMES` of the shards before their list was changed, those that are gone with their URLs: keys that moved are decided there as well; take it out when all instances have had the new list for a period of the longest limit",
+		shape: "write the former shards: `was: [ { name: a }, { name: b, url: redis://10.0.0.2:6379 } ]`",
 	},
 	{
 		path: "store.deadline", of: InRedis, example: "25ms", fallback: "25ms",

@@ -29,6 +29,9 @@ func ListFleet(ctx context.Context, store *fleet.Store) (admin.Fleet, error) {
 	for i := range members {
 		is.Instances = append(is.Instances, instanceOf(&members[i]))
 	}
+	for _, m := range store.Health().Servers {
+		is.Servers = append(is.Servers, admin.StoreServer{Name: m.Name, Status: m.Status, Since: m.Since, Owed: m.Owed})
+	}
 	is.Warnings = append(fleetWarnings(members), unsharedWarnings(store)...)
 	if err != nil {
 		is.Incomplete = err.Error()

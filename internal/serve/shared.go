@@ -24,6 +24,7 @@ type shared struct {
 // of says what this instance is.
 func newShared(c config.Redis, of fleet.Options, m *telemetry.Metrics, log *slog.Logger) (s *shared, err error) {
 	s = &shared{storeLog: storeLog{log: log}}
+	of.Shards, of.Was = shardsOf(c.Shards), shardsOf(c.Was)
 	of.Username, of.PasswordFile, of.Deadline, of.Name, of.JoinLater = c.Username, c.PasswordFile, c.Deadline, c.Instance, true
 	of.OnState, of.OnUnasked, of.OnLostLease, of.OnEviction, of.OnClock = s.stateChanged, s.unasked, s.lostLease, s.evicts, s.clock
 	of.OnCall, of.OnTake = m.Calls(), m.Taken
@@ -32,6 +33,13 @@ func newShared(c config.Redis, of fleet.Options, m *telemetry.Metrics, log *slog
 		return nil, err
 	}
 	return s, nil
+}
+
+func shardsOf(all []config.Shard) (shards []fleet.Shard) {
+	for _, s := range all {
+		shards = append(shards, fleet.Shard(s))
+	}
+	return shards
 }
 
 // maxSecret is how long a file with a password or token may be.

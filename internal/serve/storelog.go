@@ -20,7 +20,7 @@ type storeLog struct {
 	members bool      // under mu: that the instances cannot be counted was logged
 	evicted time.Time // under mu: when evicted keys were last logged
 
-	servers map[string]time.Time // under mu: as trouble, for masters of a cluster
+	servers map[string]time.Time // under mu: as trouble, for masters of a cluster and shards
 }
 
 // stateChanged is called when health changes.
@@ -42,7 +42,7 @@ func (s *storeLog) stateChanged(is fleet.Health) {
 	}
 }
 
-// serversLocked logs masters of a cluster that do not answer while others do, and those that
+// serversLocked logs masters of a cluster, and shards, that do not answer while others do, and those that
 // answer again.
 func (s *storeLog) serversLocked(is fleet.Health) {
 	troubled := make(map[string]time.Time)
@@ -53,13 +53,13 @@ func (s *storeLog) serversLocked(is fleet.Health) {
 		since, told := s.servers[m.Name]
 		if !told {
 			since = m.Since
-			s.log.Warn("a master of the store does not answer: on_store_failure decides about what is counted there until it does", "server", m.Name, "err", m.Why)
+			s.log.Warn("a server of the store does not answer: on_store_failure decides about what is counted there until it does", "server", m.Name, "err", m.Why)
 		}
 		troubled[m.Name] = since
 	}
 	for name, since := range s.servers {
 		if _, still := troubled[name]; !still {
-			s.log.Info("a master of the store answers again, or has been replaced", "server", name, "after", time.Since(since).Round(time.Millisecond))
+			s.log.Info("a server of the store answers again, or has been replaced", "server", name, "after", time.Since(since).Round(time.Millisecond))
 		}
 	}
 	s.servers = troubled

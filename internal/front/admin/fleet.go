@@ -8,9 +8,20 @@ import (
 // Fleet is the instances that share the counters, and what is wrong with them.
 type Fleet struct {
 	Instances []Instance `json:"instances"`
+	// Servers are the masters of a cluster, or the shards, as the instance finds them that
+	// answers; none if there is one server.
+	Servers []StoreServer `json:"servers,omitempty"`
 	// Incomplete says which servers of the store could not be asked.
 	Incomplete string   `json:"incomplete,omitempty"`
 	Warnings   []string `json:"warnings,omitempty"`
+}
+
+// StoreServer is a master of a cluster, or a shard.
+type StoreServer struct {
+	Name   string    `json:"name"`
+	Status string    `json:"status"` // ok, degraded, recovering
+	Since  time.Time `json:"since"`
+	Owed   int64     `json:"owed"` // counters there that something is still to be charged to
 }
 
 // Instance is one of them, as its last heartbeat described it.
@@ -52,7 +63,7 @@ type Clock struct {
 type Circuit struct {
 	Status  string    `json:"status"` // ok, partial, degraded, recovering, unknown
 	Since   time.Time `json:"since"`
-	Servers []string  `json:"servers,omitempty"` // masters of a cluster that are not ok, the first few
+	Servers []string  `json:"servers,omitempty"` // masters of a cluster or shards that are not ok, the first few
 	Count   int       `json:"count,omitempty"`   // how many they are
 }
 

@@ -11,7 +11,7 @@ type Health struct {
 	Status string    `json:"status"`         // ok, full, partial, degraded, recovering
 	Since  time.Time `json:"since,omitzero"` // when it became ok, or ceased to be
 	Why    string    `json:"why,omitempty"`  // it is not ok
-	// Servers are masters of a cluster that are not ok while others are.
+	// Servers are masters of a cluster, or shards, that are not ok while others are.
 	Servers []Server `json:"servers,omitempty"`
 	// Unasked are rules that the store, while it works, cannot be asked about.
 	Unasked []Unasked `json:"cannot_ask,omitempty"`
@@ -25,7 +25,7 @@ type Health struct {
 	Instances int `json:"instances,omitempty"`
 }
 
-// Server is a master of a cluster. on_store_failure decides about what is counted there.
+// Server is a master of a cluster, or a shard. on_store_failure decides about what is counted there.
 type Server struct {
 	Name   string    `json:"server"`
 	Status string    `json:"status"`
