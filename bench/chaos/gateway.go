@@ -42,7 +42,7 @@ var logRules = strings.Replace(rulesText, "algorithm: sliding_window", "algorith
 const configText = `rules: rules.yaml
 listen: { gateway: %q, admin: %q }
 upstreams: [%q]
-store: { redis: %q, deadline: %s }
+store: { %s, deadline: %s }
 log: { access: stdout, format: json }
 drain: 1s
 `
@@ -59,7 +59,11 @@ type node struct {
 // counted.
 var local = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 
+// startNode starts a gateway. redis is a URL, or the text of store.shards.
 func (s *stage) startNode(i int, redis, rules string, deadline time.Duration) *node {
+	if !strings.HasPrefix(redis, shardsField) {
+		redis = fmt.Sprintf("redis: %q", redis)
+	}
 	dir := filepath.Join(s.dir, fmt.Sprint("node", i))
 	s.must(os.Mkdir(dir, 0o700))
 	addresses := freeAddresses(s, 3)

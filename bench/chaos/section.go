@@ -26,6 +26,8 @@ func sections() []section {
 		{mark: "slots", trials: slotTrials(), tables: lines(slotHead)},
 		{mark: "chaos", trials: faultTrials(), tables: faultTables},
 		{mark: "masters", trials: masterTrials(), tables: lines(masterHead)},
+		{mark: "shards", trials: shardTrials(), tables: lines(shardHead)},
+		{mark: "added", trials: addedTrials(), tables: lines(addedHead)},
 		{mark: "subjects", trials: subjectTrials(), tables: lines(subjectHead)},
 	}
 }
