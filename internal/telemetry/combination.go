@@ -1,7 +1,9 @@
 package telemetry
 
 import (
+	"slices"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"tidegate.dev/tidegate"
@@ -57,6 +59,14 @@ func (c *combination) add(door int, n uint64) {
 func (c *combination) counted(door int) (n uint64) {
 	for i := range c.counts {
 		n += c.counts[i][door].Load()
+	}
+	return n
+}
+
+// take is counted, and begins to count anew.
+func (c *combination) take(door int) (n uint64) {
+	for i := range c.counts {
+		n += c.counts[i][door].Swap(0)
 	}
 	return n
 }
@@ -135,27 +145,42 @@ func (m *Metrics) combine(at *atomic.Pointer[combination], names []string) *comb
 	return c
 }
 
+// retiredCombination is one that nobody looks up any more. Somebody who did may be about to count.
+type retiredCombination struct {
+	*combination
+	at time.Time
+}
+
+// keepRetired is how long a combination is shown after its rules have changed: longer than anybody
+// takes from looking it up to counting.
+const keepRetired = time.Minute
+
 // retireCombinations empties the table, as the names of the next rules lie elsewhere; showing is
-// held. What was counted stays shown, and becomes that of rules and doors at the next change: those
-// who had looked a combination up have counted by then.
+// held. What was counted stays shown, and becomes that of rules and doors at a later change.
 func (m *Metrics) retireCombinations() {
-	for _, c := range m.retired {
-		for i, door := range m.doors[:min(len(m.doors), maxDoors)] {
-			n := c.counted(i)
-			door.requests.addMany(outcome.OK, int64(n))
-			m.decided[tidegate.OriginStore].Add(n)
-			for _, r := range c.of[:c.n] {
-				r.addMany(outcome.OK, int64(n))
-			}
-		}
-	}
-	m.retired = nil
+	now := time.Now()
+	m.retired = slices.DeleteFunc(m.retired, func(c retiredCombination) bool {
+		m.settle(c.combination)
+		return now.Sub(c.at) > keepRetired
+	})
 	for i := range m.recent {
 		m.recent[i].Store(nil)
 	}
 	for i := range m.combined {
 		if c := m.combined[i].Swap(nil); c != nil {
-			m.retired = append(m.retired, c)
+			m.retired = append(m.retired, retiredCombination{c, now})
+		}
+	}
+}
+
+// settle moves what c has counted to its rules, the doors and who decided.
+func (m *Metrics) settle(c *combination) {
+	for i, door := range m.doors[:min(len(m.doors), maxDoors)] {
+		n := c.take(i)
+		door.requests.addMany(outcome.OK, int64(n))
+		m.decided[tidegate.OriginStore].Add(n)
+		for _, r := range c.of[:c.n] {
+			r.addMany(outcome.OK, int64(n))
 		}
 	}
 }
@@ -186,7 +211,7 @@ func (m *Metrics) combinedCounts() combinedCounts {
 		}
 	}
 	for _, c := range m.retired {
-		add(c)
+		add(c.combination)
 	}
 	return sum
 }

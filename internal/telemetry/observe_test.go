@@ -206,6 +206,23 @@ func TestObserveAtOnce(t *testing.T) {
 	d.wants(t, `tidegate_decisions_total{outcome="ok",rule="site"} 2000`)
 }
 
+// Somebody who has looked a combination up counts, however often the rules change before.
+func TestRulesChangeBeforeACount(t *testing.T) {
+	for changes := range 5 {
+		d := newDesk(t, allKinds, memory.New())
+		l := tidegate.MustLimit(tidegate.Spec{Name: "site", Events: 1, Period: 1e9, Terms: &tidegate.Terms{Rule: "site"}})
+		c := d.combination([]tidegate.Check{{Limit: l}})
+		c.add(d.gateway.index, 3)
+		for range changes {
+			d.SetRules([]string{"site"}, nil)
+		}
+		c.add(d.gateway.index, 4)
+		d.wants(t, `tidegate_decisions_total{outcome="ok",rule="site"} 7`)
+		d.SetRules([]string{"site"}, nil)
+		d.wants(t, `tidegate_decisions_total{outcome="ok",rule="site"} 7`)
+	}
+}
+
 func BenchmarkObserve(b *testing.B) {
 	d := newDesk(b, allKinds, memory.New())
 	l := tidegate.MustLimit(tidegate.Spec{Name: "api", Events: 1, Period: 1e9, Terms: &tidegate.Terms{Rule: "api"}})

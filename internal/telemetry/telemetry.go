@@ -33,7 +33,7 @@ type Metrics struct {
 	combined  [combinations]atomic.Pointer[combination]
 	recent    [combinations]atomic.Pointer[recent]
 	showing   sync.Mutex           // held while rules change, and while they are shown
-	retired   []*combination       // by the last change; guarded by showing
+	retired   []retiredCombination // guarded by showing
 	lists     *offenders.Offenders // hears of decisions; nil if there are none
 	next      timing
 	match     prometheus.Observer // of the sampled
