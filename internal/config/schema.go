@@ -65,6 +65,13 @@ func schemaValue(s *setting) map[string]any {
 	if s.item != "" {
 		item = append(item, map[string]any{"type": "object", "additionalProperties": false, "required": []string{s.item}, "properties": map[string]any{s.item: one}})
 	}
+	if len(s.entry) > 0 {
+		fields := make(map[string]any)
+		for _, name := range s.entry {
+			fields[name] = map[string]any{"type": []string{"string", "number", "boolean", "null"}}
+		}
+		item = append(item, map[string]any{"type": "object", "additionalProperties": false, "properties": fields})
+	}
 	all := append(item, map[string]any{"type": "array", "items": map[string]any{"anyOf": item}})
 	if s.pairs {
 		all = append(all, map[string]any{"type": "object", "additionalProperties": one})
