@@ -1,7 +1,6 @@
 package fleet_test
 
 import (
-	"context"
 	"fmt"
 	"log"
 	"net/http"
@@ -49,16 +48,27 @@ func Example_leased() {
 	// Output: site: 20000/1s token_bucket burst 20000
 }
 
+// Three servers that know nothing of each other: each has a third of the keys, by the names of the
+// shards.
 func ExampleOpen_shards() {
-	store, err := fleet.Open("", fleet.Options{Shards: []fleet.Shard{
-		{Name: "a", URL: "redis://10.0.0.1:6379"},
-		{Name: "b", URL: "redis://10.0.0.2:6379"},
-		{Name: "c", URL: "redis-sentinel://10.0.0.3,10.0.0.4/mymaster"},
+	store, err := fleet.Open("", fleet.Options{Shards: []fleet.Shard{ // which need not be there yet
+		{Name: "a", URL: "redis://localhost:6379"},
+		{Name: "b", URL: "redis://localhost:6380"},
+		{Name: "c", URL: "redis-sentinel://localhost/mymaster"},
 	}})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer store.Close()
+
 	lim := tidegate.New(store, tidegate.PerMinute(100)) // of each key, wherever it lives
-	fmt.Println(lim.Allow(context.Background(), "ann").OK)
+	mux.Handle("/", httplimit.Limit(lim, httplimit.IP())(http.NotFoundHandler()))
+
+	for _, server := range store.Health().Servers {
+		fmt.Println(server.Name)
+	}
+	// Output:
+	// a
+	// b
+	// c
 }
