@@ -52,7 +52,6 @@ func TestCallsInFlightAreBounded(t *testing.T) {
 			t.Errorf("%+v, %v: want an answer of the inner store", d, err)
 		}
 		_ = g.Close()
-		synctest.Wait()
 		wantNoGoroutine(t)
 	})
 }

@@ -122,13 +122,14 @@ func (f *fleet) end() {
 		}
 		_ = g.Close()
 	}
-	synctest.Wait()
 	wantNoGoroutine(f.T)
 }
 
-// wantNoGoroutine looks for goroutines of this package.
+// wantNoGoroutine looks for goroutines of this package, when all that have something to do have done
+// it.
 func wantNoGoroutine(t *testing.T) {
 	t.Helper()
+	synctest.Wait()
 	stacks := make([]byte, 1<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
 	for _, f := range []string{"node.(*sendQueue).work", "node.(*Node).workRest", "node.(*server).callInnerBy.func2", "node.(*server).repay"} {

@@ -60,7 +60,6 @@ func TestBacklogIsChargedOnce(t *testing.T) {
 		if h := g.Health(); h.Owed != 0 || h.Posted != 3 || h.Lost != 0 {
 			t.Errorf("afterwards: %+v", h)
 		}
-		synctest.Wait()
 		wantNoGoroutine(t) // also without Close
 		_ = g.Close()
 	})
