@@ -24,7 +24,7 @@ func openTest(t testing.TB, c Config) *Store {
 	if c.Deadline == 0 {
 		c.Deadline = patient
 	}
-	c.formerWait = patient
+	c.goneAfter = patient
 	s, err := Open(c)
 	if err != nil {
 		t.Fatal(err)

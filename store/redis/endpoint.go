@@ -1,6 +1,8 @@
 package redis
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"sync/atomic"
 	"time"
@@ -12,12 +14,13 @@ type endpoint struct {
 	name   string // of a shard; "" if there is no other
 	client lazyClient
 	dialer *dialer
-	retry  atomic.Int64 // in ns: when leftOut lets somebody find out whether it is still gone
+	silent time.Duration // for how long it may be while it owes an answer, before it is gone
+	retry  atomic.Int64  // in ns: when leftOut lets somebody find out whether it is still gone
 }
 
 func newEndpoint(name string, c *Config) *endpoint {
 	d := &dialer{name: name, timeout: c.DialTimeout}
-	return &endpoint{name: name, client: lazyClient{option: clientOption(c, d)}, dialer: d}
+	return &endpoint{name: name, client: lazyClient{option: clientOption(c, d)}, dialer: d, silent: cmp.Or(c.goneAfter, goneAfter)}
 }
 
 // home returns the endpoint that has a key.
@@ -50,7 +53,25 @@ const goneAfter = 100 * time.Millisecond
 // enough since it was asked something.
 func (e *endpoint) gone() bool {
 	heard, asked := e.dialer.exchanges.all.last()
-	return e.trouble() != nil || asked.After(heard) && time.Since(asked) > goneAfter
+	return e.trouble() != nil || asked.After(heard) && time.Since(asked) > e.silent
+}
+
+// untilGone returns a context that ends with ctx, or when the endpoint is gone. Time in which this
+// process stood still does not count.
+func (e *endpoint) untilGone(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	var look func()
+	look = func() {
+		switch {
+		case ctx.Err() != nil:
+		case e.gone():
+			cancel()
+		default:
+			time.AfterFunc(e.silent/4, look)
+		}
+	}
+	time.AfterFunc(e.silent, look)
+	return ctx, cancel
 }
 
 // leftOut reports whether a former owner is not asked: it is gone, and somebody else finds out

@@ -56,16 +56,20 @@ func (s *Store) withFormer(subjects []*subject) []*subject {
 	return all
 }
 
-// askSubject asks the server that a subject lives on, and a former owner for no longer than
-// formerWait.
+// askSubject asks the server that a subject lives on, and a former owner until that is gone. Slots
+// that it was asked for without an answer are given back.
 func (s *Store) askSubject(ctx context.Context, sub *subject, o takeParams) (grant, error) {
 	if sub.former == nil {
 		return s.ask(ctx, sub.pending, o)
 	}
-	ctx, end := context.WithTimeout(ctx, s.formerWait)
+	own, end := sub.former.untilGone(ctx)
 	defer end()
 	o.at = sub.former
-	return s.ask(ctx, sub.pending, o)
+	g, err := s.ask(own, sub.pending, o)
+	if err != nil {
+		s.abandon(ctx, sub.pending, o)
+	}
+	return g, err
 }
 
 // formerTag is the key in Apart.At of what was charged to the former owner of a tag. No tag
@@ -86,11 +90,13 @@ func (s *Store) besides(ctx context.Context, changes []change, do func() error) 
 		return do()
 	}
 	var both sync.WaitGroup
-	both.Go(func() {
-		ctx, end := context.WithTimeout(ctx, s.formerWait)
-		defer end()
-		_, _ = s.applyAll(ctx, former)
-	})
+	for _, some := range byPlace(former) {
+		both.Go(func() {
+			ctx, end := s.whereOf(&some[0]).untilGone(ctx)
+			defer end()
+			_, _, _ = s.apply(ctx, some, recordAction{})
+		})
+	}
 	err := do()
 	both.Wait()
 	return err

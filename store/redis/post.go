@@ -34,7 +34,7 @@ func (s fleetStore) Post(ctx context.Context, p chain.Post) error {
 	}
 	mark := recordAction{key: s.postKey(p.Boot, c.Limit, key), act: settleNumber, actual: int64(p.Number), life: postLife(c.Limit)}
 	if at := s.formerOf(key); at != nil && !at.leftOut() {
-		beside, end := context.WithTimeout(ctx, s.formerWait)
+		beside, end := at.untilGone(ctx)
 		old := mark
 		old.at = at
 		_, _, _ = s.apply(beside, []change{one}, old) // what fails there is left out

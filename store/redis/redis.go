@@ -19,7 +19,6 @@
 package redis
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -92,19 +91,18 @@ type Config struct {
 	// pretend replaces Redis' clock, and node this process' own, in tests. Scripts
 	// are told the pretended time with each call, and go by Redis' if there is none.
 	pretend, node func() time.Time
-	// formerWait replaces goneAfter in tests.
-	formerWait time.Duration
+	// goneAfter replaces goneAfter in tests.
+	goneAfter time.Duration
 }
 
 // Store is a tidegate.Store in Redis, also a Renewer, Reserver and Resetter. Its
 // methods may be called from any number of goroutines.
 type Store struct {
-	endpoints     []*endpoint   // the shards, and behind them former ones; otherwise one
-	shards        int           // how many shards there are; 0 if there is one endpoint
-	formerWait    time.Duration // how long a former owner has to answer
-	was           []*endpoint   // the shards before they were changed; none if they were not
-	former        *owners       // where keys lived then that have moved; nil if there are none
-	beatsInFlight sync.Map      // names of servers that have not answered a heartbeat yet
+	endpoints     []*endpoint // the shards, and behind them former ones; otherwise one
+	shards        int         // how many shards there are; 0 if there is one endpoint
+	was           []*endpoint // the shards before they were changed; none if they were not
+	former        *owners     // where keys lived then that have moved; nil if there are none
+	beatsInFlight sync.Map    // names of servers that have not answered a heartbeat yet
 	prefix        string
 	deadline      time.Duration
 	cluster       bool
@@ -153,7 +151,6 @@ func Open(c Config) (*Store, error) {
 	}
 	if shards != nil {
 		s.openShards(&c, shards, was)
-		s.formerWait = cmp.Or(c.formerWait, goneAfter)
 	} else {
 		s.endpoints = []*endpoint{newEndpoint("", &c)}
 	}

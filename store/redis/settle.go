@@ -216,7 +216,7 @@ func (s *Store) settleFormer(ctx context.Context, id string, changes []change) {
 		}
 		marks = append(marks, mark)
 		all.Go(func() {
-			ctx, end := context.WithTimeout(ctx, s.formerWait)
+			ctx, end := mark.at.untilGone(ctx)
 			defer end()
 			_, _, _ = s.apply(ctx, some, mark)
 		})

@@ -74,7 +74,7 @@ func (c *Config) completeShards() (shards, was []Config, err error) {
 		}
 		was = append(was, own)
 	}
-	*c = Config{Prefix: shards[0].Prefix, Deadline: shards[0].Deadline, Shards: c.Shards, Was: c.Was, pretend: c.pretend, node: c.node, formerWait: c.formerWait}
+	*c = Config{Prefix: shards[0].Prefix, Deadline: shards[0].Deadline, Shards: c.Shards, Was: c.Was, pretend: c.pretend, node: c.node}
 	return shards, was, nil
 }
 

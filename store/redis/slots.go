@@ -17,7 +17,7 @@ func (s *Store) abandon(ctx context.Context, pending []*pendingCheck, o takePara
 	for _, p := range pending {
 		for i := range min(o.copies, maxAbandoned) {
 			if p.leased() {
-				changes = append(changes, change{lim: p.lim, key: p.key, act: giveBack, n: p.cost, handle: o.handle.Copy(i)})
+				changes = append(changes, change{lim: p.lim, key: p.key, act: giveBack, n: p.cost, handle: o.handle.Copy(i), former: o.at != nil})
 			}
 		}
 	}
