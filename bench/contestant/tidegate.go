@@ -3,6 +3,7 @@ package contestant
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/store/memory"
@@ -53,6 +54,97 @@ func takeOne(store tidegate.Store, limit *tidegate.Limit) Run {
 		}
 		return admitted
 	}
+}
+
+// Default is Store.Take by the algorithm that a user gets who names none.
+func Default() Contestant {
+	return Contestant{
+		Name: "Tidegate Store.Take, the default algorithm",
+		Make: func(q Quota) func() Run {
+			store := memory.Open(memory.Config{MaxBytes: roomy})
+			limit := tidegate.MustLimit(tidegate.Spec{Name: "bench", Events: q.Events, Period: q.Period})
+			return func() Run { return takeOne(store, limit) }
+		},
+	}
+}
+
+// OfMany is Store.Take with one check of a token bucket, by each of n limits in turn.
+func OfMany(n int) Contestant {
+	return Contestant{
+		Name: fmt.Sprintf("Tidegate Store.Take, %d limits in turn", n),
+		Make: func(q Quota) func() Run {
+			store := memory.Open(memory.Config{MaxBytes: roomy})
+			limits := namedLimits(n, q)
+			return func() Run { return takeInTurn(store, limits) }
+		},
+	}
+}
+
+func takeInTurn(store tidegate.Store, limits []*tidegate.Limit) Run {
+	ctx := context.Background()
+	checks := make([]tidegate.Check, 1)
+	next := 0
+	return func(keys []string) (admitted int) {
+		for _, key := range keys {
+			checks[0] = tidegate.Check{Key: key, Limit: limits[next], Cost: 1}
+			if next++; next == len(limits) {
+				next = 0
+			}
+			d, err := store.Take(ctx, checks, 1)
+			if err == nil && d.OK {
+				admitted++
+			}
+		}
+		return admitted
+	}
+}
+
+// Several is Store.Take with a check of each of n token buckets for every key. If refused is
+// set, the last of them is used up after one request.
+func Several(n int, refused bool) Contestant {
+	name := fmt.Sprintf("Tidegate Store.Take, %d limits at once", n)
+	if refused {
+		name += ", refused"
+	}
+	return Contestant{
+		Name: name,
+		Make: func(q Quota) func() Run {
+			store := memory.Open(memory.Config{MaxBytes: roomy})
+			limits := namedLimits(n, q)
+			if refused {
+				limits[n-1] = limitOf(tidegate.TokenBucket, Quota{Events: 1, Period: 24 * time.Hour, Burst: 1})
+			}
+			return func() Run { return takeAll(store, limits) }
+		},
+	}
+}
+
+func takeAll(store tidegate.Store, limits []*tidegate.Limit) Run {
+	ctx := context.Background()
+	checks := make([]tidegate.Check, len(limits))
+	for i, l := range limits {
+		checks[i] = tidegate.Check{Limit: l, Cost: 1}
+	}
+	return func(keys []string) (admitted int) {
+		for _, key := range keys {
+			for i := range checks {
+				checks[i].Key = key
+			}
+			d, err := store.Take(ctx, checks, 1)
+			if err == nil && d.OK {
+				admitted++
+			}
+		}
+		return admitted
+	}
+}
+
+func namedLimits(n int, q Quota) []*tidegate.Limit {
+	limits := make([]*tidegate.Limit, n)
+	for i := range limits {
+		limits[i] = tidegate.MustLimit(tidegate.Spec{Name: fmt.Sprint("bench ", i), Events: q.Events, Period: q.Period, Burst: q.Burst, Algorithm: tidegate.TokenBucket})
+	}
+	return limits
 }
 
 // Allow is Limiter.Allow on a token bucket.

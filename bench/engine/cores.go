@@ -25,34 +25,49 @@ func measureCores(ctx context.Context, p plan, f *findings) error {
 		return fmt.Errorf("two cores are compared with one, and GOMAXPROCS is %d", runtime.GOMAXPROCS(0))
 	}
 	rivals := contestant.Rivals()
-	all := []contestant.Contestant{contestant.Take(tidegate.TokenBucket), contestant.Allow(), rivals[0], rivals[1]}
+	ours := contestant.Tidegate()
+	all := []contestant.Contestant{ours[0], ours[1], rivals[0], rivals[1]}
 	refused := contestant.Quota{Events: 1, Period: 24 * time.Hour, Burst: 1}
-	admitted := contestant.Quota{Events: 1_000_000, Period: time.Second, Burst: tidegate.MaxCount}
+	admitted := contestant.Quota{Events: tidegate.MaxCount, Period: 24 * time.Hour, Burst: tidegate.MaxCount}
 
 	t := report.Table{
 		Title: "One hot key, two goroutines against one",
-		Note:  "Decisions per second of two goroutines, divided by those of one: 2.0x is perfect. The token bucket of every contestant is used up, or never.",
+		Note:  "Decisions per second of two goroutines, divided by those of one: 2.0x is perfect. The limit of every contestant is used up, or never.",
 		Head:  []string{"contestant", "", "1 goroutine, ns", "2 goroutines, M/s", "2 against 1"},
 	}
 	for _, kind := range []struct {
 		name  string
+		all   []contestant.Contestant
 		quota contestant.Quota
 		ok    bool
-	}{{"refused", refused, false}, {"admitted", admitted, true}} {
-		for _, c := range all {
+	}{{"refused", all, refused, false}, {"admitted", slices.Concat(ours, rivals[:2]), admitted, true}} {
+		for i, c := range kind.all {
 			rig.Progress("two cores: %s, %s", kind.name, c.Name)
-			d, err := duel(ctx, c, kind.quota, kind.ok, p.of(25, 3))
+			d, err := duel(ctx, c, fitAsked(c, kind.quota), kind.ok, p.of(25, 3))
 			if err != nil {
 				return fmt.Errorf("two cores: %s: %w", c.Name, err)
 			}
 			t.Add(c.Name, kind.name, fmt.Sprintf("%.0f", 1e9/d.one), fmt.Sprintf("%.1f", d.two/1e6), fmt.Sprintf("%.2fx", d.ratio))
-			if c.Name == all[0].Name && !kind.ok {
+			switch {
+			case !kind.ok && i == 0:
 				f.summary.deny2core = d.ratio
+			case kind.ok && i == 0:
+				f.summary.admit2core = d.ratio
+			case kind.ok && i < len(ours):
+				f.summary.admit2core = min(f.summary.admit2core, d.ratio)
 			}
 		}
 	}
 	f.tables = append(f.tables, t)
 	return nil
+}
+
+// fitAsked is q as c takes it, with a period in which nobody can use up what it takes.
+func fitAsked(c contestant.Contestant, q contestant.Quota) contestant.Quota {
+	if c.MaxEvents > 0 && q.Events > c.MaxEvents {
+		return contestant.Quota{Events: c.MaxEvents, Period: tidegate.MinPeriod, Burst: c.MaxEvents}
+	}
+	return q
 }
 
 type scaling struct{ one, two, ratio float64 } // decisions per second

@@ -31,21 +31,39 @@ func measureHot(ctx context.Context, p plan, f *findings) error {
 	}
 	base, take, allow := es[0], es[1], es[2]
 	f.summary.take, f.summary.allow = take.faster(base), allow.faster(base)
-	f.summary.fixed, f.summary.sliding = es[3].faster(base), es[4].faster(base)
-	f.summary.sub, f.summary.log = es[5].faster(base), es[6].faster(base)
+	f.summary.slowest = take.faster(base)
+	for _, e := range es[1 : 1+len(ours)] {
+		f.summary.slowest = min(f.summary.slowest, e.faster(base))
+	}
 	f.summary.allocs = max(f.summary.allocs, report.Median(take.allocs), report.Median(allow.allocs))
 	f.addRace("One hot key, admitted", "ns of CPU time per decision, with the library's own clock read, in one goroutine.", es)
+	return measureDefault(ctx, p, f)
+}
+
+// measureDefault is the same for users who name no algorithm, at a limit for which that is
+// sliding_log and at one for which it is sub_windows.
+func measureDefault(ctx context.Context, p plan, f *findings) error {
+	for _, events := range []int64{60, 1000} {
+		quota := contestant.Quota{Events: events, Period: time.Minute, Burst: events}
+		es := enter([]contestant.Contestant{contestant.Baseline(), contestant.Default()}, quota)
+		if err := race(ctx, fmt.Sprintf("default at %d", events), es, p.of(15, 3), hotWork); err != nil {
+			return err
+		}
+		f.summary.slowest = min(f.summary.slowest, es[1].faster(es[0]))
+		f.addRace(fmt.Sprintf("One hot key, %d events", events), fmt.Sprintf("As above; a key is asked for %d times, then comes the next, a new one.", events), es)
+	}
 	return nil
 }
 
 // hotWork is one key as often as its quota admits, then the next.
 func hotWork(e *entrant, round int) [][]string {
-	perKey := int(min(hotOps, e.quota.Events)) / slabKeys
+	slab := int(min(slabKeys, e.quota.Events))
+	perKey := int(min(hotOps, e.quota.Events)) / slab
 	var slabs [][]string
-	for i := range hotOps / slabKeys {
+	for i := range hotOps / slab {
 		if i%perKey == 0 {
 			key := fmt.Sprintf("user:%d:%d", round, i/perKey)
-			slabs = append(slabs, slices.Repeat([]string{key}, slabKeys))
+			slabs = append(slabs, slices.Repeat([]string{key}, slab))
 			continue
 		}
 		slabs = append(slabs, slabs[i-1])

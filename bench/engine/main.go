@@ -53,7 +53,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 func measure(ctx context.Context, p plan) (*findings, error) {
 	f := &findings{}
 	for _, part := range []func(context.Context, plan, *findings) error{
-		measureHot, measureCores, measureMiddleware, measureUniform, measureBytes,
+		measureHot, measureCores, measureLimits, measureMiddleware, measureUniform, measureBytes,
 	} {
 		if err := part(ctx, p, f); err != nil {
 			return nil, err

@@ -8,33 +8,37 @@ import (
 
 // summary is the last line: what the project promises of its engine.
 type summary struct {
-	take, allow, uniform, batch8, deny2core float64 // times as fast
-	bytes                                   float64 // resident, per key
-	allocs                                  float64 // per decision
-	middleware                              float64 // share of the bare handler's requests/s
-	fixed, sliding, sub, log                float64 // times as fast, on one hot key, by the other algorithms
+	take, allow, slowest, uniform, batch8 float64 // times as fast
+	deny2core, admit2core                 float64 // two cores against one; the slowest algorithm
+	limits10k                             float64 // the time of one limit
+	limits16                              float64 // ns for each of 16 limits at once
+	refused3                              float64 // the time of what is admitted, for three limits
+	bytes                                 float64 // resident, per key
+	allocs                                float64 // per decision
+	middleware                            float64 // share of the bare handler's requests/s
 }
 
 func (s summary) String() string {
-	return fmt.Sprintf("bench-engine: take %.1fx allow %.1fx uniform %.1fx batch8 %.1fx deny2core %.1fx bytes/key %.0f allocs %s middleware %.2fx fixed %.1fx sliding %.1fx sub %.1fx log %.1fx",
-		s.take, s.allow, s.uniform, s.batch8, s.deny2core, s.bytes, rig.Allocs(s.allocs), s.middleware,
-		s.fixed, s.sliding, s.sub, s.log)
+	return fmt.Sprintf("bench-engine: take %.1fx allow %.1fx slowest %.1fx uniform %.1fx batch8 %.1fx deny2core %.1fx admit2core %.1fx limits10k %.1fx limits16 %.0fns refused3 %.1fx bytes/key %.0f allocs %s middleware %.2fx",
+		s.take, s.allow, s.slowest, s.uniform, s.batch8, s.deny2core, s.admit2core, s.limits10k, s.limits16, s.refused3, s.bytes, rig.Allocs(s.allocs), s.middleware)
 }
 
-// bars are the rows of the design's budget that this rig can see. sub and log are told
-// without one: a state in a record takes twice as long as one in a slot.
+// bars are the rows of the design's budget that this rig can see.
 func (s summary) bars() []rig.Bar {
 	return []rig.Bar{
 		{Name: "take", Got: s.take, Want: 2.0, Unit: "x"},
 		{Name: "allow", Got: s.allow, Want: 1.6, Unit: "x"},
+		{Name: "slowest", Got: s.slowest, Want: 1.8, Unit: "x"},
 		{Name: "uniform", Got: s.uniform, Want: 2.5, Unit: "x"},
 		{Name: "batch8", Got: s.batch8, Want: 6, Unit: "x"},
 		{Name: "deny2core", Got: s.deny2core, Want: 1.8, Unit: "x"},
+		{Name: "admit2core", Got: s.admit2core, Want: 0.8, Unit: "x"},
+		{Name: "limits10k", Got: s.limits10k, Want: 2, AtMost: true, Unit: "x"},
+		{Name: "limits16", Got: s.limits16, Want: 70, AtMost: true, Unit: "ns"},
+		{Name: "refused3", Got: s.refused3, Want: 1.3, AtMost: true, Unit: "x"},
 		{Name: "bytes/key", Got: s.bytes, Want: 40, AtMost: true},
 		{Name: "allocs", Got: s.allocs, Want: rig.FewestAllocs, AtMost: true},
 		{Name: "middleware", Got: s.middleware, Want: 0.95, Unit: "x"},
-		{Name: "fixed", Got: s.fixed, Want: 1.3, Unit: "x"},
-		{Name: "sliding", Got: s.sliding, Want: 1.3, Unit: "x"},
 	}
 }
 

@@ -1,9 +1,11 @@
 package algo
 
-// Spend is Take for nearly everything that a token bucket is asked: one copy, now, on
-// a state written under this law and not ahead of it. It computes what Take does
-// without building an Ask and a Verdict. It returns the level afterwards, which a
-// refusal does not change. sure is false when only Take can tell.
+// The functions here are Take for nearly everything that a law is asked: one copy, now,
+// by a state that was written under this law and is neither ahead of it nor behind. They
+// compute what Take does without building an Ask and a Verdict, and without dividing.
+
+// Spend is Take of a token bucket. It returns the level afterwards, which a refusal does
+// not change. sure is false when only Take can tell.
 func (l *BucketLaw) Spend(drained, now, cost int64) (level int64, ok, sure bool) {
 	level = max(0, drained-now)
 	if level > l.Brim || cost > l.Fits {
@@ -18,3 +20,134 @@ func (l *BucketLaw) Spend(drained, now, cost int64) (level int64, ok, sure bool)
 
 // Left is how many events would still pass at that level.
 func (l *BucketLaw) Left(level int64) int64 { return int64(uint64(l.Brim-level) / uint64(l.Em)) }
+
+// Spend is Take by a count of the period that now lies in. It returns how many events
+// are left afterwards, or ok = false when only Take can tell.
+func (l *CounterLaw) Spend(count, cost int64) (left int64, ok bool) {
+	if cost > l.Brim {
+		return 0, false
+	}
+	left = l.Brim - count - cost
+	return left, left >= 0
+}
+
+// Spend is Take by counts of the window that now lies in, and tells when they have left the
+// view besides. ok is false when only Take can tell.
+func (l *SlidingLaw) Spend(s Sliding, now, cost int64) (left, reset int64, ok bool) {
+	start := s.Window * l.Period
+	off := now/Micro - start
+	if uint64(off) >= uint64(l.Period) || cost > l.Brim {
+		return 0, 0, false
+	}
+	left = l.Brim - s.Cur - l.weigh(s.Prev, l.units(off)) - cost
+	return left, (start+2*l.Period)*Micro - now, left >= 0
+}
+
+// raceTime is by how many µs a state may be ahead of a clock that was read just before
+// another caller charged it. A clock that was set back is further behind.
+const raceTime = 1000
+
+// Price is Spend without charging: a Spend of the same follows.
+func (l *RunsLaw) Price(r Runs, now, cost int64) (left, reset, at int64, ok bool) {
+	return l.spend(r, now, cost, false)
+}
+
+// Spend is Take by a record. It returns how many events are left, when all have left the window,
+// and the instant at which it has charged, which is later than now if another caller, whose clock
+// was read later, has charged r first. ok is false when only Take can tell.
+func (l *RunsLaw) Spend(r Runs, now, cost int64) (left, reset, at int64, ok bool) {
+	return l.spend(r, now, cost, true)
+}
+
+func (l *RunsLaw) spend(r Runs, now, cost int64, charge bool) (left, reset, at int64, ok bool) {
+	ring := r.Get(1)
+	if uint32(ring) == 0 || int64(ring>>48) != l.parts.Parts || cost > l.log.Brim {
+		return 0, 0, 0, false
+	}
+	if l.exact() {
+		return l.log.spend(r, ring, now, cost, charge)
+	}
+	return l.parts.spend(r, ring, now, cost, charge)
+}
+
+// outermost are the words with the oldest and the last entry of a record with this second word.
+func (r *Record) outermost(ring uint64) (oldest, last int) {
+	head, n := int(ring>>32&0xffff), int(uint32(ring))
+	if last = head + n - 1; last >= r.room() {
+		last -= r.room()
+	}
+	return RunsHeader + head, RunsHeader + last
+}
+
+// Behind reports whether something was charged after now: by another caller, or before the
+// clock was set back.
+func (l *RunsLaw) Behind(r Runs, now int64) bool {
+	n := r.len()
+	if n == 0 {
+		return false
+	}
+	w := r.Get(r.slot(n - 1))
+	if parts := r.Parts(); parts > 0 {
+		return partsShape.stamp(r, w)*partOf(l.log.Period, parts) > now/Micro
+	}
+	return logShape.stamp(r, w) > now/Micro
+}
+
+func (l *LogLaw) spend(r Runs, ring uint64, now, cost int64, charge bool) (left, reset, at int64, ok bool) {
+	at = now
+	base, us := r.base(), now/Micro
+	first, end := r.outermost(ring)
+	last := base + int64(r.Get(end)>>logShape.bits)
+	if us < last {
+		if last-us > raceTime {
+			return 0, 0, 0, false
+		}
+		us, at = last, last*Micro
+	}
+	for base+int64(r.Get(first)>>logShape.bits) <= us-l.Period {
+		if logShape.drop(r); r.len() == 0 {
+			return 0, 0, 0, false
+		}
+		first = r.slot(0)
+	}
+	left = l.Brim - r.total() - cost
+	if left < 0 || r.len() == r.room() && us != last {
+		return 0, 0, 0, false
+	}
+	if charge {
+		logShape.push(r, us, cost)
+	}
+	return left, (us+l.Period)*Micro - now, at, true
+}
+
+func (l *PartsLaw) spend(r Runs, ring uint64, now, cost int64, charge bool) (left, reset, at int64, ok bool) {
+	start, end := r.outermost(ring)
+	base, current, first := r.base(), r.Get(end), r.Get(start)
+	part := base + int64(current>>partsShape.bits)
+	at = now
+	off := now/Micro - part*l.Part
+	if off < 0 {
+		if off < -raceTime {
+			return 0, 0, 0, false
+		}
+		off, at = 0, part*l.Part*Micro
+	}
+	oldest := base + int64(first>>partsShape.bits)
+	if off >= l.Part || oldest < part-l.Parts {
+		return 0, 0, 0, false
+	}
+	total := r.total()
+	left = l.Brim - total - cost
+	if oldest == part-l.Parts && !l.Ceiling {
+		leaving := int64(first & (1<<partsShape.bits - 1))
+		left += leaving - l.weigh(leaving, l.units(off))
+	}
+	if left < 0 {
+		return 0, 0, 0, false
+	}
+	if charge {
+		r.Set(end, current+uint64(cost))
+		r.Set(2, uint64(total+cost))
+	}
+	return left, l.expiry(part) - now, at, true
+}

@@ -22,7 +22,7 @@ func (s *Store) Adjust(_ context.Context, r tidegate.Receipt, checks []tidegate.
 		if err != nil {
 			return err
 		}
-		s.adjust(lim, s.hash.sum(c.Key, lim.table.salt), now, r.At, c.Cost)
+		s.adjust(lim, s.hash.sum(c.Key, lim.salt), now, r.At, c.Cost)
 	}
 	runtime.KeepAlive(s)
 	return nil
@@ -159,7 +159,7 @@ func (s *Store) Renew(_ context.Context, r tidegate.Receipt, checks []tidegate.C
 			continue
 		}
 		renewed := false
-		s.withSlot(lim, s.hash.sum(c.Key, lim.table.salt), now, false, func(lim *compiledLimit, _ *segment, c cell, _ bool) (cell, bool) {
+		s.withSlot(lim, s.hash.sum(c.Key, lim.salt), now, false, func(lim *compiledLimit, _ *segment, c cell, _ bool) (cell, bool) {
 			rec := lim.record(c)
 			renewed = lim.lease.Renew(&rec, now, r.At)
 			return c, true
@@ -181,7 +181,7 @@ func (s *Store) Reset(_ context.Context, checks []tidegate.Check) error {
 		if err != nil {
 			return err
 		}
-		s.withSlot(lim, s.hash.sum(c.Key, lim.table.salt), now, false, func(lim *compiledLimit, g *segment, c cell, _ bool) (cell, bool) {
+		s.withSlot(lim, s.hash.sum(c.Key, lim.salt), now, false, func(lim *compiledLimit, g *segment, c cell, _ bool) (cell, bool) {
 			if lim.kind.inRecord() {
 				g.records.release(handle(c.slow))
 			}

@@ -10,14 +10,16 @@ import (
 	"tidegate.dev/tidegate"
 )
 
+var benchSpecs = []tidegate.Spec{
+	{Algorithm: tidegate.TokenBucket, Events: 1_000_000, Period: time.Second, Burst: tidegate.MaxCount},
+	{Algorithm: tidegate.FixedWindow, Events: tidegate.MaxCount, Period: time.Hour},
+	{Algorithm: tidegate.SlidingWindow, Events: tidegate.MaxCount, Period: time.Hour},
+	{Algorithm: tidegate.SlidingLog, Events: tidegate.MaxLogEvents, Period: time.Millisecond},
+	{Algorithm: tidegate.SubWindows, Events: tidegate.MaxCount, Period: time.Hour},
+}
+
 func BenchmarkTake(b *testing.B) {
-	for _, spec := range []tidegate.Spec{
-		{Algorithm: tidegate.TokenBucket, Events: 1_000_000, Period: time.Second, Burst: tidegate.MaxCount},
-		{Algorithm: tidegate.FixedWindow, Events: tidegate.MaxCount, Period: time.Hour},
-		{Algorithm: tidegate.SlidingWindow, Events: tidegate.MaxCount, Period: time.Hour},
-		{Algorithm: tidegate.SlidingLog, Events: tidegate.MaxLogEvents, Period: time.Millisecond},
-		{Algorithm: tidegate.SubWindows, Events: tidegate.MaxCount, Period: time.Hour},
-	} {
+	for _, spec := range benchSpecs {
 		b.Run(spec.Algorithm.String(), func(b *testing.B) {
 			s := New()
 			checks := []tidegate.Check{{Limit: tidegate.MustLimit(spec), Cost: 1, Key: "user:12345678"}}
@@ -26,6 +28,70 @@ func BenchmarkTake(b *testing.B) {
 				_, _ = s.Take(context.Background(), checks, 1)
 			}
 		})
+	}
+}
+
+// BenchmarkContended has all processors ask for one key; see -cpu.
+func BenchmarkContended(b *testing.B) {
+	for _, spec := range benchSpecs {
+		b.Run(spec.Algorithm.String(), func(b *testing.B) {
+			s := New()
+			l := tidegate.MustLimit(spec)
+			b.RunParallel(func(pb *testing.PB) {
+				checks := []tidegate.Check{{Limit: l, Cost: 1, Key: "user:12345678"}}
+				for pb.Next() {
+					_, _ = s.Take(context.Background(), checks, 1)
+				}
+			})
+		})
+	}
+}
+
+// BenchmarkLimits asks for one key of each of many limits in turn.
+func BenchmarkLimits(b *testing.B) {
+	for _, n := range []int{1, 256, 1000, 10_000, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			s := New()
+			checks := make([][]tidegate.Check, n)
+			for i := range checks {
+				l := tidegate.MustLimit(tidegate.Spec{Name: fmt.Sprint("limit ", i), Algorithm: tidegate.TokenBucket, Events: 1_000_000, Period: time.Second, Burst: tidegate.MaxCount})
+				checks[i] = []tidegate.Check{{Limit: l, Cost: 1, Key: "user:12345678"}}
+				_, _ = s.Take(context.Background(), checks[i], 1)
+			}
+			i := 0
+			for b.Loop() {
+				if i++; i == n {
+					i = 0
+				}
+				_, _ = s.Take(context.Background(), checks[i], 1)
+			}
+		})
+	}
+}
+
+// BenchmarkVector asks for several limits at once, and for one more that is used up.
+func BenchmarkVector(b *testing.B) {
+	for _, spec := range benchSpecs {
+		for _, n := range []int{2, 3, 8, 9, 16} {
+			for _, refused := range []bool{false, true} {
+				b.Run(fmt.Sprintf("%s/%d/refused=%v", spec.Algorithm, n, refused), func(b *testing.B) {
+					s := New()
+					checks := make([]tidegate.Check, n)
+					for i := range checks {
+						spec := spec
+						if spec.Name = fmt.Sprint("limit ", i); refused && i == n-1 {
+							spec.Events, spec.Period, spec.Burst = 1, time.Hour, 0
+						}
+						checks[i] = tidegate.Check{Limit: tidegate.MustLimit(spec), Cost: 1, Key: "user:12345678"}
+					}
+					b.ReportAllocs()
+					for b.Loop() {
+						_, _ = s.Take(context.Background(), checks, 1)
+					}
+					b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n*b.N), "ns/check")
+				})
+			}
+		}
 	}
 }
 

@@ -3,7 +3,6 @@ package memory
 import (
 	"fmt"
 	"sync/atomic"
-	"unsafe"
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/algo"
@@ -12,13 +11,14 @@ import (
 // compiledLimit is a limit as this store uses it: its table, and its numbers as a law of
 // package algo.
 type compiledLimit struct {
-	limit         *tidegate.Limit
-	table         *table
-	budget        *budget
-	kind          kind
-	isTokenBucket bool
+	limit  *tidegate.Limit
+	table  *table
+	budget *budget
+	salt   uint64 // of the table
+	kind   kind
+	short  shortWay
 
-	hot atomic.Pointer[slot] // where a token bucket's key was found lately
+	hot atomic.Pointer[slot] // where a key was found lately
 
 	bucket  algo.BucketLaw
 	counter algo.CounterLaw
@@ -43,7 +43,7 @@ func attachLimit(l *tidegate.Limit, t *table, budget *budget) *compiledLimit {
 }
 
 func newCompiledLimit(l *tidegate.Limit, t *table, budget *budget) *compiledLimit {
-	lim := &compiledLimit{limit: l, table: t, budget: budget, kind: t.kind, isTokenBucket: l.Algorithm == tidegate.TokenBucket, fits: l.Capacity()}
+	lim := &compiledLimit{limit: l, table: t, budget: budget, salt: t.salt, kind: t.kind, short: shortWays[l.Algorithm], fits: l.Capacity()}
 	switch t.kind {
 	case buckets:
 		lim.bucket = algo.NewBucketLaw(l)
@@ -52,7 +52,9 @@ func newCompiledLimit(l *tidegate.Limit, t *table, budget *budget) *compiledLimi
 	case slidings:
 		lim.sliding = algo.NewSlidingLaw(l)
 	case runs:
-		lim.runs = algo.NewRunsLaw(l)
+		if lim.runs = algo.NewRunsLaw(l); lim.runs.CountsRejected() {
+			lim.short = longWay
+		}
 	case leases:
 		lim.lease = algo.NewLeaseLaw(l)
 	}
@@ -74,30 +76,11 @@ const maxCompiled = 64
 
 // compile returns the compiled limit, with its table, which are made at the first call.
 func (s *Store) compile(l *tidegate.Limit) (*compiledLimit, error) {
-	if lim := s.known(l); lim != nil {
+	if lim := s.compiled.find(l); lim != nil {
 		return lim, nil
 	}
-	lim, err := s.compileSlow(l)
-	if err == nil {
-		s.remember(lim)
-	}
-	return lim, err
+	return s.compileSlow(l)
 }
-
-// known returns the compiled limit if it is among those used lately, or nil.
-func (s *Store) known(l *tidegate.Limit) *compiledLimit {
-	if lim := s.recentEntry(l).Load(); lim != nil && lim.limit == l {
-		return lim
-	}
-	return nil
-}
-
-// recentEntry returns the entry of the limit in the cache of recent ones.
-func (s *Store) recentEntry(l *tidegate.Limit) *atomic.Pointer[compiledLimit] {
-	return &s.recent[uintptr(unsafe.Pointer(l))/unsafe.Sizeof(*l)%uintptr(len(s.recent))]
-}
-
-func (s *Store) remember(lim *compiledLimit) { s.recentEntry(lim.limit).Store(lim) }
 
 func (s *Store) compileSlow(l *tidegate.Limit) (*compiledLimit, error) {
 	if l == nil || l.Identity() == "" {
@@ -116,7 +99,7 @@ func (s *Store) compileSlow(l *tidegate.Limit) (*compiledLimit, error) {
 }
 
 func (s *Store) compileLocked(l *tidegate.Limit) (lim *compiledLimit, added bool) {
-	if lim := s.compiled[l]; lim != nil {
+	if lim := s.compiled.find(l); lim != nil {
 		return lim, false
 	}
 	t := s.byID[l.Identity()]
@@ -132,14 +115,14 @@ func (s *Store) compileLocked(l *tidegate.Limit) (lim *compiledLimit, added bool
 	}
 	lim = attachLimit(l, t, &s.budget)
 	t.limits = append(t.limits, l)
-	s.compiled[l] = lim
+	s.compiled.add(lim)
 	return lim, added
 }
 
 // forgetLocked forgets the compiled limits of t; those still in use are compiled again.
 func (s *Store) forgetLocked(t *table) {
 	for _, l := range t.limits {
-		delete(s.compiled, l)
+		s.compiled.remove(l)
 	}
 	t.limits = nil
 }
@@ -149,7 +132,6 @@ func (s *Store) current(lim *compiledLimit) *compiledLimit {
 	for lim.table.dropped.Load() {
 		floor := lim.floor
 		lim, _ = s.compileSlow(lim.limit) // it was valid before
-		s.remember(lim)
 		lim = lim.withFloor(floor)
 	}
 	return lim

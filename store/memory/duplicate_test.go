@@ -25,7 +25,7 @@ func TestCounterTwiceInAVectorWhileItsTableIsDropped(t *testing.T) {
 		if after.table == before.table || !after.sharesCounters(before) {
 			t.Fatalf("%s: bound again, it does not share its counters", a)
 		}
-		key := s.hash.sum("ann", after.table.salt)
+		key := s.hash.sum("ann", after.salt)
 		v := vector{pending: []pendingCheck{{lim: before, key: key, ask: ask(1, 0, 1)}, {lim: after, key: key, ask: ask(1, 0, 1)}}}
 		v.merge(1)
 		if !v.pending[1].skip || v.pending[0].ask.Cost != 2 {

@@ -39,22 +39,21 @@ type Config struct {
 // Store is a tidegate.Store in memory, also a OneTaker, Renewer, Reserver and
 // Resetter.
 type Store struct {
-	clock   clock
-	hash    hashKey
-	budget  budget
-	origin  atomic.Int64 // ticks; bucket states count from here
-	moving  sync.Mutex   // held while origin changes
-	lastAt  atomic.Int64
-	recent  [256]atomic.Pointer[compiledLimit] // by limit, direct mapped
-	sweeper sweeper
+	clock    clock
+	hash     hashKey
+	budget   budget
+	origin   atomic.Int64 // ticks; bucket states count from here
+	moving   sync.Mutex   // held while origin changes
+	lastAt   atomic.Int64
+	compiled limitIndex // the limits in use
+	sweeper  sweeper
 
 	mu           sync.Mutex
-	compiled     map[*tidegate.Limit]*compiledLimit // under mu: the limits in use
-	byID         map[string]*table                  // under mu
-	tables       []*table                           // under mu
-	largest      *table                             // under mu: the largest that was seen lately
-	victimCursor int                                // under mu: the table that victim looked at last
-	droppedStats Stats                              // under mu: what happened in tables that were dropped
+	byID         map[string]*table // under mu
+	tables       []*table          // under mu
+	largest      *table            // under mu: the largest that was seen lately
+	victimCursor int               // under mu: the table that victim looked at last
+	droppedStats Stats             // under mu: what happened in tables that were dropped
 
 	instance     uint64 // whose reservations these are: not another process's
 	reservations reservations
@@ -76,14 +75,14 @@ func Open(c Config) *Store { return open(c, newHashKey()) }
 
 func open(c Config, key hashKey) *Store {
 	s := &Store{
-		clock:    newClock(c.Now),
-		hash:     key,
-		compiled: make(map[*tidegate.Limit]*compiledLimit),
-		byID:     make(map[string]*table),
+		clock: newClock(c.Now),
+		hash:  key,
+		byID:  make(map[string]*table),
 	}
 	if c.MaxBytes <= 0 {
 		c.MaxBytes = DefaultMaxBytes
 	}
+	s.compiled.current.Store(newLimitArray(0))
 	s.instance = tidegate.NewHandle()[0] | 1
 	s.budget.open(c.MaxBytes)
 	runtime.AddCleanup(s, (*blocks).free, s.budget.blocks)

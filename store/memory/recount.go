@@ -33,7 +33,7 @@ func (s *Store) Recount(key string, l *tidegate.Limit, counts []Count) error {
 		}
 		used = used || c.Events > 0
 	}
-	s.withSlot(lim, s.hash.sum(key, lim.table.salt), s.now(), used, func(lim *compiledLimit, g *segment, old cell, last bool) (cell, bool) {
+	s.withSlot(lim, s.hash.sum(key, lim.salt), s.now(), used, func(lim *compiledLimit, g *segment, old cell, last bool) (cell, bool) {
 		switch {
 		case lim.kind.inRecord():
 			g.records.release(handle(old.slow))

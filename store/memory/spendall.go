@@ -5,93 +5,237 @@ import (
 	"tidegate.dev/tidegate/internal/algo"
 )
 
-// maxFastVector is the longest vector that spendAll decides.
-const maxFastVector = 8
-
-// bucketCharge is one charge of a vector of token buckets.
-type bucketCharge struct {
-	lim   *compiledLimit
-	slot  *slot
-	key   keyHash
-	word  uint64 // as looked at
-	level int64  // once charged
+// charge is one charge of a vector that is decided by the short way.
+type charge struct {
+	lim     *compiledLimit
+	slot    *slot
+	key     keyHash
+	slow    uint64 // of the slot, as word
+	word    uint64 // as looked at
+	left    int64  // once charged, but for buckets, which take a division to tell
+	reset   int64  // once charged, in ticks: the level of a bucket
+	owned   bool   // the slot is busy until word is stored
+	refused bool
 }
 
-// spendAll decides into d a vector of token buckets whose keys are known and have room,
-// or changes nothing and reports false, as for a counter that comes twice: its second
-// charge finds the slot busy.
+func (p *charge) old() cell { return cell{p.slow, p.word & fastMask} }
+
+// spendAll decides into d a vector of checks by the short way, or changes nothing and reports
+// false, as for a counter that comes twice: its second charge finds the slot busy. To clear
+// room for many takes as long as to decide about one, so there is room of three sizes.
 func (s *Store) spendAll(d *tidegate.Decision, checks []tidegate.Check) bool {
-	if len(checks) == 0 || len(checks) > maxFastVector {
+	var few [4]charge
+	switch n := len(checks); {
+	case n == 0 || n > maxShort:
 		return false
+	case n <= len(few):
+		return s.spendInto(d, few[:n], checks)
+	case n <= 8:
+		return s.spendSome(d, checks)
+	default:
+		return s.spendMany(d, checks)
 	}
-	var room [maxFastVector]bucketCharge
-	all := room[:len(checks)]
+}
+
+const maxShort = 16
+
+func (s *Store) spendSome(d *tidegate.Decision, checks []tidegate.Check) bool {
+	var some [8]charge
+	return s.spendInto(d, some[:len(checks)], checks)
+}
+
+func (s *Store) spendMany(d *tidegate.Decision, checks []tidegate.Check) bool {
+	var many [maxShort]charge
+	return s.spendInto(d, many[:len(checks)], checks)
+}
+
+func (s *Store) spendInto(d *tidegate.Decision, all []charge, checks []tidegate.Check) bool {
 	var lim *compiledLimit
 	for i := range checks {
 		c := &checks[i]
 		if lim == nil || lim.limit != c.Limit {
 			var err error
-			if lim, err = s.compile(c.Limit); err != nil || !lim.isTokenBucket {
+			if lim, err = s.compile(c.Limit); err != nil {
 				return false
 			}
 		}
-		if c.Advisory || c.Cost <= 0 || c.MaxWait > 0 || c.Floor != 0 {
+		if lim.short == longWay || c.Advisory || c.Cost <= 0 || c.MaxWait > 0 || c.Floor != 0 {
 			return false
 		}
 		p := &all[i]
-		p.lim, p.key = lim, s.hash.sum(c.Key, lim.table.salt)
+		p.lim, p.key = lim, s.hash.sum(c.Key, lim.salt)
 		lim.table.touch(p.key)
 	}
 	origin, now := s.origin.Load(), s.clock.now()
 	if !inReach(origin, now) {
 		return false
 	}
+	ok, sure := s.priceAll(all, checks, origin, now)
+	if ok && ownAll(all) {
+		reportLeast(d, all, now)
+		chargeAll(all, checks, origin, now)
+		return true
+	}
+	refused := sure && !ok && s.refuseAll(d, all, checks, now)
+	for i := range all {
+		if all[i].owned {
+			all[i].slot.word.Store(all[i].word)
+		}
+	}
+	return refused
+}
+
+// priceAll computes what all are once charged, and reports whether they have room.
+func (s *Store) priceAll(all []charge, checks []tidegate.Check, origin, now int64) (ok, sure bool) {
+	ok = true
 	for i := range all {
 		p := &all[i]
 		var old cell
-		p.slot, old, p.word = p.lim.table.findAndRead(p.key)
-		if p.slot == nil || old.slow != uint64(p.lim.bucket.Em) {
-			return false
+		if p.slot, old, p.word = p.lim.table.findAndRead(p.key); p.slot == nil {
+			return false, false
 		}
-		level, ok, sure := p.lim.bucket.Spend(origin+int64(old.fast), now, checks[i].Cost)
-		if !ok || !sure {
-			return false
+		p.slow = old.slow
+		room, sure := p.price(s, origin, now, checks[i].Cost)
+		if !sure {
+			return false, false
 		}
-		p.level = level
+		p.refused = !room
+		ok = ok && room
 	}
+	return ok, true
+}
+
+// ownAll owns those that price has not.
+func ownAll(all []charge) bool {
 	for i := range all {
 		p := &all[i]
-		if !p.slot.word.CompareAndSwap(p.word, p.word|busyBit) {
-			for j := range i {
-				all[j].slot.word.Store(all[j].word)
-			}
+		if p.owned {
+			continue
+		}
+		if p.owned = p.slot.word.CompareAndSwap(p.word, p.word|busyBit); !p.owned {
 			return false
 		}
-	}
-	reportLeast(d, all, now)
-	for i := range all {
-		p := &all[i]
-		p.slot.word.Store(p.word&genMask | uint64(now+p.level-origin))
 	}
 	return true
 }
 
+// chargeAll charges, and gives the slots back.
+func chargeAll(all []charge, checks []tidegate.Check, origin, now int64) {
+	for i := range all {
+		p := &all[i]
+		word := p.word
+		switch p.lim.short {
+		case shortBucket:
+			word = word&genMask | uint64(now+p.reset-origin)
+		case shortRuns:
+			r := p.lim.record(p.old())
+			p.lim.runs.Spend(&r, now, checks[i].Cost)
+		default:
+			word += uint64(checks[i].Cost)
+		}
+		p.slot.word.Store(word)
+	}
+}
+
+// price computes what p is once cost was charged. sure is false when only the long way can tell.
+func (p *charge) price(s *Store, origin, now, cost int64) (ok, sure bool) {
+	lim := p.lim
+	switch lim.short {
+	case shortBucket:
+		if p.slow != uint64(lim.bucket.Em) {
+			return false, false
+		}
+		p.reset, ok, sure = lim.bucket.Spend(origin+int64(p.word&fastMask), now, cost)
+		return ok, sure
+	case shortCounter:
+		wall, span := s.clock.wall(now), lim.spans.Load()
+		if span == nil || p.slow != uint64(span.Start) || !span.Holds(wall/algo.Micro) {
+			return false, false
+		}
+		p.left, ok = lim.counter.Spend(int64(p.word&fastMask), cost)
+		p.reset = span.End*algo.Micro - wall
+	case shortSliding:
+		p.left, p.reset, ok = lim.sliding.Spend(sliding(p.old()), now, cost)
+	default:
+		return p.priceRuns(now, cost)
+	}
+	return ok, true
+}
+
+// priceRuns is price of a record, whose slot has to be owned to be read.
+func (p *charge) priceRuns(now, cost int64) (ok, sure bool) {
+	old, word, ok := p.slot.lock(p.key)
+	if !ok {
+		return false, false
+	}
+	p.slow, p.word, p.owned = old.slow, word, true
+	r := p.lim.record(old)
+	var at int64
+	if p.left, p.reset, at, ok = p.lim.runs.Price(&r, now, cost); ok {
+		return true, at == now
+	}
+	return false, !p.lim.runs.Behind(&r, now)
+}
+
+// refuseAll reports the refusing check with the longest wait, if that is long enough to be sure,
+// since the clock was read before the states.
+func (s *Store) refuseAll(d *tidegate.Decision, all []charge, checks []tidegate.Check, now int64) bool {
+	first := true
+	for i := range all {
+		p := &all[i]
+		for j := range i {
+			if all[j].slot == p.slot { // its costs add up
+				return false
+			}
+		}
+		if !p.refused {
+			continue
+		}
+		v, ok := p.refusal(s, now, ask(checks[i].Cost, 0, 1))
+		if !ok || !surelyRefused(v) {
+			return false
+		}
+		var other tidegate.Decision
+		if answer(&other, p.lim.limit, v, now); first || other.Outranks(d) {
+			*d = other
+		}
+		first = false
+	}
+	return true
+}
+
+// refusal is the verdict about a charge that has no room. It reports false if it would change
+// the state.
+func (p *charge) refusal(s *Store, now int64, a algo.Ask) (v algo.Verdict, ok bool) {
+	if p.lim.short == shortRuns {
+		r := p.lim.record(p.old())
+		if p.lim.runs.Fit(&r, now, a) > 0 {
+			return v, false
+		}
+		return p.lim.runs.Take(&r, now, a)
+	}
+	next, v := s.take(p.lim, p.old(), now, a)
+	return v, next == p.old()
+}
+
 // reportLeast fills in the limit with the least left, the first of equals.
-func reportLeast(d *tidegate.Decision, all []bucketCharge, now int64) {
-	var least *bucketCharge
+func reportLeast(d *tidegate.Decision, all []charge, now int64) {
+	var least *charge
 	var left, whole int64
 	for i := range all {
 		p := &all[i]
-		if least != nil && p.lim == least.lim && p.level <= least.level {
-			continue
+		if p.lim.short == shortBucket {
+			if least != nil && p.lim == least.lim && p.reset <= least.reset {
+				continue
+			}
+			p.left = p.lim.bucket.Left(p.reset)
 		}
-		l, w := p.lim.bucket.Left(p.level), p.lim.limit.Capacity()
-		if least == nil || l*whole < left*w {
-			least, left, whole = p, l, w
+		if w := p.lim.limit.Capacity(); least == nil || p.left*whole < left*w {
+			least, left, whole = p, p.left, w
 		}
 	}
 	d.OK, d.Granted = true, 1
 	d.Limit, d.Receipt.At = least.lim.limit, now
 	d.Remaining = left
-	d.ResetAfter = algo.Duration(least.level)
+	d.ResetAfter = algo.Duration(least.reset)
 }

@@ -32,7 +32,7 @@ func (s *Store) take(lim *compiledLimit, c cell, now int64, a algo.Ask) (cell, a
 
 // fastPath reports whether Spend, the fast path of a token bucket, may answer a.
 func (lim *compiledLimit) fastPath(c cell, a algo.Ask) bool {
-	return lim.isTokenBucket && c.slow == uint64(lim.bucket.Em) && a.Copies == 1 && a.MaxWait == 0 && a.Cost > 0
+	return lim.short == shortBucket && c.slow == uint64(lim.bucket.Em) && a.Copies == 1 && a.MaxWait == 0 && a.Cost > 0
 }
 
 // fit is how many copies take would grant.

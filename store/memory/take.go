@@ -24,14 +24,14 @@ func (s *Store) Take(_ context.Context, checks []tidegate.Check, n int) (d tideg
 		return d, err
 	}
 	c := &checks[0]
-	lim := s.known(c.Limit)
+	lim := s.compiled.find(c.Limit)
 	if lim == nil || c.Floor != 0 {
 		if lim, err = s.compileCheck(c); err != nil {
 			return d, err
 		}
 	}
-	k := s.hash.sum(c.Key, lim.table.salt)
-	if !lim.isTokenBucket || n != 1 || c.Cost <= 0 || c.MaxWait > 0 || !s.spend(&d, lim, k, c.Cost) {
+	k := s.hash.sum(c.Key, lim.salt)
+	if n != 1 || c.Cost <= 0 || c.MaxWait > 0 || !s.spend(&d, lim, k, c.Cost) {
 		err = s.takeSingle(&d, lim, k, c.Cost, c.MaxWait, n)
 	}
 	runtime.KeepAlive(s)
@@ -40,14 +40,14 @@ func (s *Store) Take(_ context.Context, checks []tidegate.Check, n int) (d tideg
 
 // TakeOne implements tidegate.OneTaker.
 func (s *Store) TakeOne(_ context.Context, key string, l *tidegate.Limit, cost int64, maxWait time.Duration) (d tidegate.Decision, err error) {
-	lim := s.known(l)
+	lim := s.compiled.find(l)
 	if lim == nil {
 		if lim, err = s.compile(l); err != nil {
 			return d, err
 		}
 	}
-	k := s.hash.sum(key, lim.table.salt)
-	if !lim.isTokenBucket || cost <= 0 || maxWait > 0 || !s.spend(&d, lim, k, cost) {
+	k := s.hash.sum(key, lim.salt)
+	if cost <= 0 || maxWait > 0 || !s.spend(&d, lim, k, cost) {
 		err = s.takeSingle(&d, lim, k, cost, maxWait, 1)
 	}
 	runtime.KeepAlive(s)

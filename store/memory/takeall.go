@@ -1,10 +1,6 @@
 package memory
 
-import (
-	"time"
-
-	"tidegate.dev/tidegate"
-)
+import "tidegate.dev/tidegate"
 
 // takeAll decides a vector: all of it or nothing.
 func (s *Store) takeAll(checks []tidegate.Check, n int) (tidegate.Decision, error) {
@@ -21,14 +17,10 @@ func (s *Store) takeAll(checks []tidegate.Check, n int) (tidegate.Decision, erro
 	return s.decideAll(make([]pendingCheck, len(checks)), checks, n)
 }
 
-// staleAt is the retry-after below which a refusal may only be due to a clock that was
-// read a moment before somebody else's charge: then the clock is read again, once.
-// Records do not need that: the clock is read when they are owned, so that their stamps
-// are what the receipt says.
-const staleAt = time.Millisecond
-
 // decideAll reads all states and refuses without writing if one of them refuses;
-// otherwise it owns all slots, decides again if something has changed, and charges.
+// otherwise it owns all slots, decides again if something has changed, and charges. The clock is
+// read before the states, but for records: that is read when they are owned, so that their
+// stamps are what the receipt says.
 func (s *Store) decideAll(pending []pendingCheck, checks []tidegate.Check, n int) (d tidegate.Decision, err error) {
 	v := vector{checks: checks, pending: pending, copies: int64(n)}
 	if err := v.prepare(s, n); err != nil {

@@ -58,7 +58,7 @@ func (v *vector) prepare(s *Store, n int) error {
 		}
 		p := &v.pending[i]
 		p.lim, p.advisory = lim, c.Advisory
-		p.key = s.hash.sum(c.Key, lim.table.salt)
+		p.key = s.hash.sum(c.Key, lim.salt)
 		p.ask = ask(c.Cost, c.MaxWait, n)
 		v.records = v.records || lim.kind.inRecord()
 		v.leases = v.leases || lim.kind == leases
