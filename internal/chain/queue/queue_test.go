@@ -3,6 +3,7 @@ package queue
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -356,5 +357,43 @@ func TestLinesOfLimits(t *testing.T) {
 				c.Wait()
 			})
 		})
+	}
+}
+
+// A request that leaves the line of a bucket frees the slots that it was given with its turn.
+func TestWhoLeavesFreesSlots(t *testing.T) {
+	for _, a := range []tidegate.Algorithm{tidegate.TokenBucket, tidegate.LeakyBucket} {
+		for _, buckets := range []int{1, 2} {
+			synctest.Test(t, func(t *testing.T) {
+				store := memory.New()
+				slots := tidegate.Slots(2, time.Hour)
+				checks := []tidegate.Check{{Key: "k", Limit: slots, Cost: 1}}
+				for i := range buckets {
+					l := tidegate.MustLimit(tidegate.Spec{Name: fmt.Sprint(i), Events: 1, Period: time.Minute, Burst: 20, Algorithm: a})
+					checks = append(checks, tidegate.Check{Key: "k", Limit: l, Cost: 1, MaxWait: time.Hour})
+				}
+				s := New(chain.Adapt(store))
+				for used := range checks[1:] { // up to the last that passes at once
+					full := checks[1+used]
+					full.Cost = map[tidegate.Algorithm]int64{tidegate.TokenBucket: 19}[a]
+					if d, err := s.Take(t.Context(), []tidegate.Check{full}, 1); !d.OK || err != nil {
+						t.Fatalf("%+v, %v", d, err)
+					}
+				}
+				if d, err := s.Take(t.Context(), slices.Clone(checks), 1); !d.OK || err != nil {
+					t.Fatalf("%+v, %v", d, err)
+				}
+				for range 5 {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					if d, err := s.Take(ctx, slices.Clone(checks), 1); !errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("%s: %+v, %v", a, d, err)
+					}
+					cancel()
+				}
+				if d := tidegate.New(store, slots).Peek(t.Context(), "k"); d.Remaining != 1 {
+					t.Errorf("%s, %d buckets: %d of 2 slots are free, and one is held", a, buckets, d.Remaining)
+				}
+			})
+		}
 	}
 }
