@@ -96,6 +96,9 @@ type StatusRange struct{ From, To int }
 type Answer struct {
 	// Status instead of the front end's own: 429, or 403 for Deny.
 	Status int
+	// Unidentified: the request is refused because it lacks an identity that the rule counts
+	// by. It is UNAUTHENTICATED in gRPC, whatever the Status.
+	Unidentified bool
 	// Message is the sentence that tells the client why.
 	Message string
 	// Body instead of a problem+json one, as ContentType. {rule}, {limit},

@@ -59,7 +59,8 @@ func (f *Front) Refuse(w http.ResponseWriter, r *http.Request, d *tidegate.Decis
 
 // Refusal is what a refused client is told, for front ends of other protocols than HTTP.
 type Refusal struct {
-	// GRPCCode is the code of gRPC for the [Status].
+	// GRPCCode is the code of gRPC for the [Status]. It is UNAUTHENTICATED if the request does
+	// not say who is asking.
 	GRPCCode int
 	// Policy is the name of the limit that is used up; "" if the refusal has another reason.
 	Policy string
@@ -71,11 +72,13 @@ type Refusal struct {
 
 // Refusal sets the headers that describe a refusal, and returns what else the client is told.
 func (f *Front) Refusal(h http.Header, d *tidegate.Decision) Refusal {
-	p := f.known.of(d.Limit)
-	told, retry := f.o.describeRefusal(h, d, p, &f.known)
-	status := Status(*d)
-	why := explain(d, p, retry, status)
-	r := Refusal{GRPCCode: grpcCode(status), Detail: why.Detail}
+	return f.o.refusal(h, d, f.known.of(d.Limit), &f.known)
+}
+
+func (o *Options) refusal(h http.Header, d *tidegate.Decision, p *policy, known *policies) Refusal {
+	told, retry := o.describeRefusal(h, d, p, known)
+	why := explain(d, p, retry, Status(*d))
+	r := Refusal{GRPCCode: grpcCode(d), Detail: why.Detail}
 	if len(why.Violated) > 0 {
 		r.Policy = why.Violated[0]
 	}

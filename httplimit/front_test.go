@@ -38,7 +38,7 @@ func TestRefusalOfAFront(t *testing.T) {
 	f(tidegate.Decision{Err: errors.New("away"), RetryAfter: time.Second},
 		Refusal{14, "", "The limits of this service cannot be checked right now; try again in 1 s.", time.Second}, "1")
 	f(tidegate.Decision{Err: ErrMissing},
-		Refusal{3, "", "The request does not say who is asking, which its limit goes by.", 0}, "")
+		Refusal{16, "", "The request does not say who is asking, which its limit goes by.", 0}, "")
 
 	jittered := Options{RetryJitter: 0.5}.Front()
 	for range 100 {

@@ -1,9 +1,13 @@
 package httplimit
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
+
+	"tidegate.dev/tidegate"
 )
 
 // isGRPC reports whether r is a call of gRPC, whose client looks for the outcome in Grpc-Status and
@@ -33,9 +37,18 @@ const (
 	grpcUnauthenticated   = 16
 )
 
-// grpcCode returns the code of gRPC for the status that an HTTP client would get. A limit that is used
+// grpcCode returns the code of gRPC for a refusal. A call that does not say who is asking is
+// UNAUTHENTICATED, although HTTP has 400 for it: 401 would have to name a way to log in.
+func grpcCode(d *tidegate.Decision) int {
+	if errors.Is(d.Err, ErrMissing) || d.Err == nil && d.Limit != nil && d.Limit.Terms != nil && d.Limit.Terms.Answer.Unidentified {
+		return grpcUnauthenticated
+	}
+	return codeOfStatus(Status(*d))
+}
+
+// codeOfStatus returns the code of gRPC for the status that an HTTP client would get. A limit that is used
 // up is RESOURCE_EXHAUSTED, also where its rule has another status for that, such as 402.
-func grpcCode(status int) int {
+func codeOfStatus(status int) int {
 	switch status {
 	case http.StatusBadRequest:
 		return grpcInvalidArgument
@@ -54,15 +67,29 @@ func grpcCode(status int) int {
 	return grpcResourceExhausted
 }
 
-// refuseGRPC answers a call without a message: headers with the outcome in them, and nothing else.
-// The body that a rule may have is not one that the client could read; the sentence in it is
-// sent as the message of the status.
-func refuseGRPC(w http.ResponseWriter, status int, detail string) {
+// maxPushback is the longest wait for which clients of gRPC are told to retry by themselves.
+const maxPushback = time.Minute
+
+// refuseGRPC answers a call without a message: headers with the outcome in them, and nothing else,
+// which gRPC takes for trailers. The body that a rule may have is not one that the client could
+// read; the sentence in it is sent as the message of the status.
+func refuseGRPC(w http.ResponseWriter, told Refusal) {
 	h := w.Header()
 	h["Content-Type"] = []string{"application/grpc"}
-	h["Grpc-Status"] = []string{strconv.Itoa(grpcCode(status))}
-	h["Grpc-Message"] = []string{grpcMessage(detail)}
+	h["Grpc-Status"] = []string{strconv.Itoa(told.GRPCCode)}
+	h["Grpc-Message"] = []string{grpcMessage(told.Detail)}
+	h["Grpc-Retry-Pushback-Ms"] = []string{told.Pushback(maxPushback)}
 	w.WriteHeader(http.StatusOK)
+}
+
+// Pushback returns the value of grpc-retry-pushback-ms, by which gRPC servers tell clients in a
+// trailer when to retry: the wait in milliseconds, rounded up. It is -1, which means not to, if
+// the wait is longer than longest or coming again would not help.
+func (r Refusal) Pushback(longest time.Duration) string {
+	if r.RetryAfter <= 0 || r.RetryAfter > longest {
+		return "-1"
+	}
+	return strconv.FormatInt(int64((r.RetryAfter-1)/time.Millisecond)+1, 10)
 }
 
 // grpcMessage percent-encodes what the header may not have: all but printable ASCII, and the

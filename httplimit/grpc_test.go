@@ -30,9 +30,9 @@ func TestRefusedCallsOfGRPC(t *testing.T) {
 		case w.Header().Get("Retry-After") != "15" || w.Header().Get("RateLimit") != `"burst";r=0;t=15`:
 			t.Errorf("headers %v", w.Header())
 		case grpc && (w.Code != 200 || status != "8" || kind != "application/grpc" || w.Body.Len() > 0 ||
-			w.Header().Get("Grpc-Message") != "The quota of the policy burst is used up; try again in 15 s."):
+			w.Header().Get("Grpc-Retry-Pushback-Ms") != "14500" || w.Header().Get("Grpc-Message") != "The quota of the policy burst is used up; try again in 15 s."):
 			t.Errorf("a call of gRPC: %d %v %q", w.Code, w.Header(), w.Body)
-		case !grpc && (w.Code != 429 || status != "" || kind != "application/problem+json"):
+		case !grpc && (w.Code != 429 || status != "" || w.Header().Get("Grpc-Retry-Pushback-Ms") != "" || kind != "application/problem+json"):
 			t.Errorf("not a call of gRPC: %d %v", w.Code, w.Header())
 		}
 	}
@@ -53,7 +53,7 @@ func TestRefusedCallsOfGRPC(t *testing.T) {
 }
 
 func TestCodesOfGRPC(t *testing.T) {
-	f := func(d tidegate.Decision, terms *tidegate.Terms, algorithm tidegate.Algorithm, code, retry, message string) {
+	f := func(d tidegate.Decision, terms *tidegate.Terms, algorithm tidegate.Algorithm, code, pushback, message string) {
 		t.Helper()
 		l := tidegate.MustLimit(tidegate.Spec{Name: "plan", Events: 5, Period: time.Minute})
 		if algorithm == tidegate.Deny {
@@ -67,18 +67,27 @@ func TestCodesOfGRPC(t *testing.T) {
 		call("application/grpc")(r)
 		Options{}.Front().Answer(w, r, &d)
 		h := w.Header()
-		if w.Code != 200 || h.Get("Grpc-Status") != code || h.Get("Retry-After") != retry || !strings.Contains(h.Get("Grpc-Message"), message) {
-			t.Errorf("%d %v, want code %s, Retry-After %q, %q", w.Code, h, code, retry, message)
+		retry := map[string]string{"1000": "1", "60000": "60", "60001": "61"}[pushback]
+		if pushback == "60001" { // too long to wait for without being asked
+			pushback = "-1"
+		}
+		if w.Code != 200 || h.Get("Grpc-Status") != code || h.Get("Retry-After") != retry ||
+			h.Get("Grpc-Retry-Pushback-Ms") != pushback || !strings.Contains(h.Get("Grpc-Message"), message) {
+			t.Errorf("%d %v, want code %s, Retry-After %q, pushback %s, %q", w.Code, h, code, retry, pushback, message)
 		}
 	}
 	wait := tidegate.Decision{RetryAfter: time.Second}
-	f(wait, nil, 0, "8", "1", "used up")
-	f(tidegate.Decision{Never: true}, nil, 0, "8", "", "can ever admit")
-	f(tidegate.Decision{Err: errors.New("away"), RetryAfter: time.Second}, nil, 0, "14", "1", "cannot be checked")
-	f(tidegate.Decision{Err: ErrMissing}, nil, 0, "3", "", "does not say who")
-	f(tidegate.Decision{Never: true}, nil, tidegate.Deny, "7", "", "does not allow")
+	f(wait, nil, 0, "8", "1000", "used up")
+	f(tidegate.Decision{RetryAfter: time.Minute}, nil, 0, "8", "60000", "used up")
+	f(tidegate.Decision{RetryAfter: time.Minute + 1}, nil, 0, "8", "60001", "used up")
+	f(tidegate.Decision{Never: true}, nil, 0, "8", "-1", "can ever admit")
+	f(tidegate.Decision{Err: errors.New("away"), RetryAfter: time.Second}, nil, 0, "14", "1000", "cannot be checked")
+	f(tidegate.Decision{Err: ErrMissing}, nil, 0, "16", "-1", "does not say who")
+	f(tidegate.Decision{Never: true}, nil, tidegate.Deny, "7", "-1", "does not allow")
+	unidentified := &tidegate.Terms{Answer: tidegate.Answer{Status: 400, Unidentified: true, Message: "no user"}}
+	f(tidegate.Decision{Never: true}, unidentified, tidegate.Deny, "16", "-1", "no user")
 	for status, code := range map[int]string{400: "3", 401: "16", 402: "8", 403: "7", 404: "5", 409: "8", 429: "8", 500: "13", 502: "14", 503: "14", 504: "14", 599: "13"} {
-		f(wait, &tidegate.Terms{Answer: tidegate.Answer{Status: status, Message: "caf\u00e9 100%\r\nGrpc-Status: 0", Body: "{}"}}, 0, code, "1", "caf%C3%A9 100%25%0D%0AGrpc-Status: 0")
+		f(wait, &tidegate.Terms{Answer: tidegate.Answer{Status: status, Message: "caf\u00e9 100%\r\nGrpc-Status: 0", Body: "{}"}}, 0, code, "1000", "caf%C3%A9 100%25%0D%0AGrpc-Status: 0")
 	}
 }
 

@@ -51,8 +51,7 @@ type problem struct {
 // A call of gRPC is answered in its own terms.
 func (o *Options) refuse(w http.ResponseWriter, r *http.Request, d *tidegate.Decision, p *policy, known *policies) {
 	if o.Render == nil && isGRPC(r) {
-		_, retry := o.describeRefusal(w.Header(), d, p, known)
-		refuseGRPC(w, Status(*d), explain(d, p, retry, Status(*d)).Detail)
+		refuseGRPC(w, o.refusal(w.Header(), d, p, known))
 		return
 	}
 	o.refuseWith(w, r, d, p, known, Status(*d))

@@ -118,7 +118,7 @@ func (c *compiler) access(l *limiter, s *subject, as tidegate.Role) (a access) {
 			Rule: l.rule.name,
 			Role: as,
 			Answer: tidegate.Answer{
-				Status: 400, Message: "the request has no " + s.parts[i].id.name,
+				Status: 400, Unidentified: true, Message: "the request has no " + s.parts[i].id.name,
 				Dialects: l.answer.Dialects, Reset: l.answer.Reset,
 			},
 			Handling: tidegate.Handling{OnStoreFailure: l.rule.policies.onStoreFailure},

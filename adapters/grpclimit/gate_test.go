@@ -69,6 +69,7 @@ func TestCodes(t *testing.T) {
 	}
 	f(gate("{ name: closed, match: POST /grpc.testing.TestService/, deny: true }", memory.New()), codes.PermissionDenied, "-1", "does not allow")
 	f(gate("{ name: closed, deny: true, respond: { status: 404, message: nothing here } }", memory.New()), codes.NotFound, "-1", "nothing here")
+	f(gate("{ name: closed, deny: true, respond: { status: 400, message: no such field } }", memory.New()), codes.InvalidArgument, "-1", "no such field")
 	f(gate("{ name: known, per: user, missing: refuse, limits: 1/hour }", memory.New()), codes.Unauthenticated, "-1", "has no user")
 	f(grpclimit.Gate(tidegate.NewGate(tooBig{}, memory.New())), codes.ResourceExhausted, "-1", "can ever admit")
 	f(gate("{ name: strict, per: everyone, limits: 5/hour, on_store_failure: deny }", away{}), codes.Unavailable, "1000", "cannot be checked")

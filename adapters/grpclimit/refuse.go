@@ -3,7 +3,6 @@ package grpclimit
 import (
 	"context"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -43,21 +42,14 @@ func (s *Server) refuse(ctx context.Context, d *tidegate.Decision) *refusal {
 	if d.Err == nil {
 		r.after = told.RetryAfter
 	}
-	r.trailer[pushback] = []string{noPushback}
-	if told.RetryAfter > 0 && told.RetryAfter <= s.o.MaxPushback {
-		r.trailer[pushback] = []string{strconv.FormatInt(int64((told.RetryAfter+time.Millisecond-1)/time.Millisecond), 10)}
-	}
+	r.trailer[pushback] = []string{told.Pushback(s.o.MaxPushback)}
 	return r
 }
 
 // explain returns the status of a refusal.
 func explain(told httplimit.Refusal) error {
-	code := codes.Code(told.GRPCCode)
-	if code == codes.InvalidArgument { // 400 is the status of those who do not say who they are
-		code = codes.Unauthenticated
-	}
 	detail := strings.ToValidUTF8(told.Detail, "\uFFFD")
-	plain := status.New(code, detail)
+	plain := status.New(codes.Code(told.GRPCCode), detail)
 	var details []protoadapt.MessageV1
 	if told.RetryAfter > 0 {
 		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(told.RetryAfter)})

@@ -83,6 +83,7 @@ one, POST /no/X/Y, denied by no
 HTTP/2 200
 Content-Type: application/grpc
 Grpc-Message: not here
+Grpc-Retry-Pushback-Ms: -1
 Grpc-Status: 7
 
 one, GET /free, ok by ` + `

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -76,9 +77,9 @@ func TestGraphQLOfTheCookbook(t *testing.T) {
 	}
 }
 
-// A gRPC client whose method is used up gets RESOURCE_EXHAUSTED, with the sentence and the time to come
-// back, and not UNAVAILABLE, which clients try again at once. Other methods go on.
-func TestGRPCOfTheCookbook(t *testing.T) {
+// dialGRPC returns a connection to a gRPC service through a gateway with the rules in text.
+func dialGRPC(t *testing.T, text string) *grpc.ClientConn {
+	t.Helper()
 	config, pool := certificate(t)
 	s := grpc.NewServer(grpc.Creds(credentials.NewServerTLSFromCert(&config.Certificates[0])),
 		grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
@@ -108,7 +109,7 @@ func TestGRPCOfTheCookbook(t *testing.T) {
 		upstreams.AddCert(parsed)
 	}
 	g := start(t, Options{
-		Gate: gateOf(t, cookbook(t, "grpc")), Upstreams: []*url.URL{parseURL(t, "https://"+l.Addr().String())},
+		Gate: gateOf(t, text), Upstreams: []*url.URL{parseURL(t, "https://"+l.Addr().String())},
 		Transport: Transport{TLS: &tls.Config{RootCAs: upstreams}},
 	}, config)
 	conn, err := grpc.NewClient(g.addr, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: pool})))
@@ -116,12 +117,24 @@ func TestGRPCOfTheCookbook(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
 
+// invoke makes a unary call.
+func invoke(t *testing.T, conn *grpc.ClientConn, method string) (*status.Status, metadata.MD) {
+	t.Helper()
+	var trailer metadata.MD
+	err := conn.Invoke(t.Context(), method, new(emptypb.Empty), new(emptypb.Empty), grpc.Trailer(&trailer))
+	return status.Convert(err), trailer
+}
+
+// A gRPC client whose method is used up gets RESOURCE_EXHAUSTED, with the sentence and the time to come
+// back, and not UNAVAILABLE, which clients try again at once. Other methods go on.
+func TestGRPCOfTheCookbook(t *testing.T) {
+	conn := dialGRPC(t, cookbook(t, "grpc"))
 	f := func(method string, code codes.Code, message, retry string) {
 		t.Helper()
-		var trailer metadata.MD
-		err := conn.Invoke(t.Context(), method, new(emptypb.Empty), new(emptypb.Empty), grpc.Trailer(&trailer))
-		got := status.Convert(err)
+		got, trailer := invoke(t, conn, method)
 		after := strings.Join(trailer.Get("retry-after"), " ")
 		if got.Code() != code || !strings.Contains(got.Message(), message) || (after == "") != (retry == "") {
 			t.Errorf("%s: %v %q, retry-after %q, want %v %q", method, got.Code(), got.Message(), after, code, message)
@@ -136,6 +149,40 @@ func TestGRPCOfTheCookbook(t *testing.T) {
 	f("/shop.v1.Orders/Create", codes.OK, "", "")
 	f("/shop.v1.Orders/Cancel", codes.NotFound, "no such order", "")
 	f("/shop.v1.Catalog/List", codes.OK, "", "")
+}
+
+// Clients of gRPC are told by the pushback when to retry, and not to where that would not help or would
+// take long. One that does not say who is asking is UNAUTHENTICATED, as by grpclimit.
+func TestGRPCPushback(t *testing.T) {
+	conn := dialGRPC(t, `
+version: 1
+identify: { user: client header x-user }
+rules:
+  - { name: soon, match: POST /a.A/Soon, per: ip, limits: 1/30s }
+  - { name: late, match: POST /a.A/Late, per: ip, limits: 1/hour }
+  - { name: closed, match: POST /a.A/Closed, deny: true }
+  - { name: bad, match: POST /a.A/Bad, deny: true, respond: { status: 400 } }
+  - { name: known, match: POST /a.A/Known, per: user, missing: refuse, limits: 1/hour }
+`)
+	for _, method := range []string{"/a.A/Soon", "/a.A/Late"} {
+		if got, trailer := invoke(t, conn, method); got.Code() != codes.OK || len(trailer.Get("grpc-retry-pushback-ms")) > 0 {
+			t.Errorf("%s: %v, trailer %v", method, got, trailer)
+		}
+	}
+	f := func(method string, code codes.Code, from, to int) {
+		t.Helper()
+		got, trailer := invoke(t, conn, method)
+		told := strings.Join(trailer.Get("grpc-retry-pushback-ms"), " ")
+		ms, err := strconv.Atoi(told)
+		if got.Code() != code || err != nil || ms < from || ms > to {
+			t.Errorf("%s: %v, pushback %q, want %v, from %d to %d", method, got, told, code, from, to)
+		}
+	}
+	f("/a.A/Soon", codes.ResourceExhausted, 1, 30_000)
+	f("/a.A/Late", codes.ResourceExhausted, -1, -1)
+	f("/a.A/Closed", codes.PermissionDenied, -1, -1)
+	f("/a.A/Bad", codes.InvalidArgument, -1, -1)
+	f("/a.A/Known", codes.Unauthenticated, -1, -1)
 }
 
 // The same refusal is 429 to a client that asks for the same path over HTTP/1, whatever it says about
