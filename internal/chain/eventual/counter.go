@@ -41,6 +41,7 @@ type counter struct {
 
 	failed         time.Duration // when a tally was not answered; 0: the last one was
 	queued, urgent bool          // it waits for an exchange; see queue
+	due            bool          // it is in queue.due, under the lock of that
 	answered       chan struct{} // closed after the next one, if somebody waits for that
 }
 
@@ -103,6 +104,12 @@ func (c *counter) unsentLocked(us int64) (sum int64) {
 		}
 	}
 	return max(sum, 0)
+}
+
+// toldLocked reports whether the store has been told of all windows that matter. What was given back
+// in one does not make up for what is unsent in another.
+func (c *counter) toldLocked(us int64) bool {
+	return !slices.ContainsFunc(c.counts, func(one count) bool { return one.over > us && one.own != one.sent })
 }
 
 // dropLocked forgets windows that matter no more.

@@ -67,9 +67,6 @@ func (s *Store) exchangeSome(some []*counter) bool {
 		}
 		s.heard(c, &tallies[i])
 	}
-	q.mu.Lock()
-	q.heard = began
-	q.mu.Unlock()
 	q.trip.Store(int64(s.elapsed() - began))
 	q.away.Store(false)
 	return true
@@ -119,6 +116,7 @@ func (s *Store) unanswered(c *counter) {
 	was := c.queued
 	c.queued, c.urgent, c.failed = false, false, s.elapsed()
 	if was || c.told == 0 || c.unsentLocked(s.clock.now().UnixMicro()) > 0 {
+		s.queue.missed = true
 		s.enqueueLocked(c, inTime)
 	}
 }

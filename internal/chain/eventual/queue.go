@@ -33,7 +33,8 @@ type queue struct {
 	closed bool
 	last   time.Duration // when the last one began
 	whole  time.Duration // when the last one of all that was due began
-	heard  time.Duration // when the last one began that was answered
+	oldest time.Duration // since when something waits to be told; 0: nothing does
+	missed bool          // the last exchange left something untold; only exchanges look at it
 
 	trip  atomic.Int64 // how long that took
 	away  atomic.Bool  // the last one was not answered
@@ -59,7 +60,13 @@ func (s *Store) enqueueLocked(c *counter, when urgency) {
 	}
 	if !c.queued {
 		c.queued = true
-		q.due = append(q.due, c)
+		if !c.due { // else it was exchanged before the others
+			c.due = true
+			q.due = append(q.due, c)
+		}
+		if q.oldest == 0 {
+			q.oldest = s.elapsed()
+		}
 	}
 	if when > inTime && !c.urgent {
 		c.urgent = true
@@ -101,19 +108,39 @@ func (s *Store) exchangeDue() {
 	if q.busy || q.closed {
 		return
 	}
-	some, now := q.urgent, s.elapsed()
+	now := s.elapsed()
 	if now >= q.whole+s.o.Interval {
-		some, q.due, q.whole = q.due, nil, now
+		q.whole = now
+		s.exchangeAllLocked()
+		return
 	}
+	some := q.urgent
 	q.urgent, q.wanted = nil, false
 	s.exchangeLocked(some)
+}
+
+// exchangeAllLocked exchanges the counts of all that is due, as exchangeLocked does.
+func (s *Store) exchangeAllLocked() {
+	q, began := &s.queue, s.elapsed()
+	some := q.due
+	for _, c := range some {
+		c.due = false
+	}
+	q.due, q.urgent, q.wanted = nil, nil, false
+	s.exchangeLocked(some)
+	switch {
+	case len(q.due) == 0:
+		q.oldest = 0
+	case !q.missed:
+		q.oldest = began // what is due now came after that
+	}
 }
 
 // exchangeLocked exchanges the counts of some counters, while nobody else does. It unlocks
 // meanwhile.
 func (s *Store) exchangeLocked(some []*counter) {
 	q := &s.queue
-	q.busy, q.last = true, s.elapsed()
+	q.busy, q.missed, q.last = true, false, s.elapsed()
 	q.since.Store(int64(q.last))
 	q.mu.Unlock()
 	s.exchange(some)
@@ -140,9 +167,7 @@ func (s *Store) flushLocked() {
 	if q.closed || len(q.due) == 0 {
 		return
 	}
-	some := q.due
-	q.due, q.urgent, q.wanted = nil, nil, false
-	s.exchangeLocked(some)
+	s.exchangeAllLocked()
 }
 
 // Close exchanges what has not been sent, and ends the exchanges.

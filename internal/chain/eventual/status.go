@@ -24,15 +24,15 @@ func (s *Store) Status() (is Status) {
 	return is
 }
 
-// Lag is how old what other instances know of this one is: at most an interval and a round trip,
+// Lag is how old what other instances know of this one is: at most an interval and two round trips,
 // unless the store does not answer. 0 means that there was no exchange.
 func (s *Store) Lag() time.Duration {
 	q := &s.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	lag := time.Duration(q.trip.Load())
-	if len(q.due) > 0 || q.busy {
-		lag += s.elapsed() - q.heard
+	if q.oldest > 0 {
+		lag += s.elapsed() - q.oldest
 	}
 	return lag
 }

@@ -82,7 +82,7 @@ func (t *table) evictLocked(s *Store, sh *shard, keep bool) bool {
 			continue // it is being asked
 		}
 		best := &unsent
-		if c.unsentLocked(us) == 0 && (c.told > 0 || len(c.counts) == 0 || c.counts[len(c.counts)-1].over <= us) {
+		if c.toldLocked(us) && (c.told > 0 || len(c.counts) == 0 || c.counts[len(c.counts)-1].over <= us) {
 			best = &sent
 		}
 		if *best == nil || c.touched < (*best).touched {

@@ -76,3 +76,60 @@ func TestRefuseNew(t *testing.T) {
 		}
 	})
 }
+
+// What was given back in one window does not hide what another window has not told: a key that is
+// dropped then counts as forgotten.
+func TestForgottenAfterGivingBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, 0, nil)
+		defer f.close()
+		s := f.nodes[0]
+		l := limitOf(tidegate.SubWindows, 10, time.Hour)
+		s.table.most = 1 + windowsOf(l)/windowsOfWeight
+		take := []tidegate.Check{{Key: "one", Limit: l, Cost: 5}}
+		first, err := s.Take(t.Context(), take, 1)
+		if err != nil || !first.OK {
+			t.Fatal(first, err)
+		}
+		time.Sleep(time.Hour / 2) // another part of the window
+		f.wires[0].setAway(true)
+		back := []tidegate.Check{{Key: "one", Limit: l, Cost: -5}}
+		if err := s.Adjust(t.Context(), first.Receipt, back); err != nil {
+			t.Fatal(err)
+		}
+		if d, err := s.Take(t.Context(), take, 1); err != nil || !d.OK {
+			t.Fatal(d, err)
+		}
+		for i := 0; ; i++ {
+			if key := fmt.Sprint(i); s.table.shard(key) == s.table.shard("one") {
+				f.ask(0, key, l)
+				break
+			}
+		}
+		if is := s.Status(); is.Keys != 1 || is.Forgotten != 1 {
+			t.Errorf("%+v", is)
+		}
+	})
+}
+
+// A key that is exchanged often waits for the next interval once.
+func TestQueueIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 2, 100*time.Microsecond, nil)
+		defer f.close()
+		s := f.nodes[0]
+		l := limitOf(tidegate.FixedWindow, 1000, 12*time.Hour)
+		for i := range 300 { // each new key is exchanged at once, and with it what is due soon
+			f.ask(0, fmt.Sprint("new", i), l)
+			for hot := range 5 {
+				f.ask(0, fmt.Sprint("hot", hot), limitOf(tidegate.FixedWindow, 10, 12*time.Hour))
+			}
+			s.queue.mu.Lock()
+			n := len(s.queue.due)
+			s.queue.mu.Unlock()
+			if n > i+1+5 {
+				t.Fatalf("%d wait, of %d keys", n, i+1+5)
+			}
+		}
+	})
+}
