@@ -124,7 +124,7 @@ func (s *shared) stats() telemetry.SharedStats {
 		Answered: n.Answered, Rejected: n.Rejected, Errors: n.Errors, Timeouts: n.Timeouts, Busy: n.Busy, Probes: n.Probes,
 		Allowed: n.Allowed, Closed: n.Closed, Admitted: n.Admitted, Refused: n.Refused,
 		Posted: n.Posted, Lost: n.Lost, Owed: n.Owed, LeasesLost: n.LeasesLost, Evicted: s.Evicted(),
-		Leases: int64(h.Leases), LeasedEvents: h.LeasedEvents, Usage: s.usage(),
+		Leases: int64(h.Leases), LeasedEvents: h.LeasedEvents, EventualLag: h.Lag.Seconds(), Usage: s.usage(),
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 
 // SharedStats are of the way to a store that a fleet shares, and of what answered
 // when that could not. All but State, Instances, ClockOffset, InFlight, Owed,
-// Leases, LeasedEvents and Usage only grow.
+// Leases, LeasedEvents, EventualLag and Usage only grow.
 type SharedStats struct {
 	State     string // "ok", "partial", "degraded" or "recovering"
 	Instances int    // that share the counters
@@ -35,6 +35,8 @@ type SharedStats struct {
 	LeasesLost                         int64 // renewals of slots whose lease had run out
 
 	Leases, LeasedEvents int64 // held now, and what may still be admitted by them
+
+	EventualLag float64 // seconds; see fleet.Health.Lag
 }
 
 // ServerStats are of one server of a shared store.
@@ -70,12 +72,13 @@ var (
 
 	leasesHeldDesc   = describe("tidegate_leases", "Leases that this instance holds now: events of hot keys that it took from the shared store ahead.")
 	leasedEventsDesc = describe("tidegate_leased_events", "Events that this instance may still admit by its leases without asking the shared store.")
+	eventualLagDesc  = describe("tidegate_eventual_lag_seconds", "How old what other instances know of the eventual limits of this one is; 0 if it was not asked for any.")
 
 	evictedKeysDesc = describe("tidegate_store_evicted_keys_total", "Keys that servers of the shared store have evicted for want of memory, counters among them perhaps.")
 
 	sharedDescs = []*prometheus.Desc{
 		stateDesc, instancesDesc, clockDesc, deniedDesc, sharedDesc, callsDesc, flyingDesc, answersDesc, unaskedDesc, serverDesc, serverOwed, probesDesc, fallbackDesc, postedDesc, lostDesc, owedDesc, leasesDesc, evictedKeysDesc,
-		leasesHeldDesc, leasedEventsDesc,
+		leasesHeldDesc, leasedEventsDesc, eventualLagDesc,
 	}
 )
 
@@ -118,6 +121,7 @@ func (s *SharedStats) collect(emit emit) {
 	emit(evictedKeysDesc, counter, float64(s.Evicted))
 	emit(leasesHeldDesc, gauge, float64(s.Leases))
 	emit(leasedEventsDesc, gauge, float64(s.LeasedEvents))
+	emit(eventualLagDesc, gauge, s.EventualLag)
 	collectUsage(emit, s.Usage)
 }
 
