@@ -137,6 +137,7 @@ func (s *server) showRules(files *rules.Set) {
 		names, limits = append(names, r.Path), append(limits, r.Limits...)
 	}
 	s.metrics.SetRules(names, limits)
+	s.formerShards.setLimits(limits)
 	s.offenders.SetRules(names)
 }
 

@@ -71,7 +71,8 @@ type server struct {
 	showing        sync.Mutex
 
 	// shared has the counters of a fleet; nil if they are of this process.
-	shared *shared
+	shared       *shared
+	formerShards formerShards
 
 	// Open, when the counters are ours.
 	memory      *memory.Store  // nil: they are shared
@@ -102,6 +103,7 @@ func (s *server) prepare(doubts diag.List) (err error) {
 	if s.traces, err = s.openTraces(c.Telemetry.OTLP); err != nil {
 		return err
 	}
+	s.formerShards.since = time.Now()
 	if c.Store.Kind == config.InRedis {
 		if s.shared, err = newShared(c.Store.Redis, fleet.Options{
 			Instances: s.instances, Version: s.version, Rules: s.revision, StateFile: c.Admin.State, OnMeasure: s.doesNotHold, Log: s.log,
@@ -308,7 +310,9 @@ func (s *server) adminHandler() http.Handler {
 	}
 	if s.plane.Watcher != nil {
 		o.Plane = func() any { return s.plane.Status() }
-		o.Warnings = s.planeWarnings
+	}
+	o.Warnings = func() []string {
+		return append(s.planeWarnings(), s.formerShards.warnings(len(s.config.Store.Redis.Was))...)
 	}
 	if s.shares != nil {
 		o.Store = s.shares // what is used of a limit that is split is of its share

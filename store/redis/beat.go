@@ -68,7 +68,7 @@ func (s fleetStore) Beat(ctx context.Context, h chain.Heartbeat) (r chain.Roster
 	}
 	nodeSets := s.nodeSets()
 	if len(nodeSets) == 1 {
-		r, err = s.beatAt(ctx, nodeSets[0], h)
+		r, _, err = s.beatAt(ctx, nodeSets[0], h, 0)
 		if s.cluster {
 			s.refreshTopology()
 		}
@@ -82,9 +82,9 @@ func (s fleetStore) Beat(ctx context.Context, h chain.Heartbeat) (r chain.Roster
 	var merged mergedRoster // late answers may still change it after this returns
 	missed := unanswered{}
 	s.eachNodeSet(ctx, nodeSets, func(ctx context.Context, set nodeSet) error {
-		one, err := s.beatAt(ctx, set, h)
+		one, names, err := s.beatAt(ctx, set, h, maxNamed)
 		if one.Clock.Server = set.server; err == nil {
-			merged.add(one)
+			merged.add(one, names)
 		}
 		return err
 	}, missed)
@@ -99,17 +99,33 @@ func (s fleetStore) Beat(ctx context.Context, h chain.Heartbeat) (r chain.Roster
 	return r, missed
 }
 
-// mergedRoster joins what several servers answer.
+// mergedRoster joins what several servers answer: the union of their lists, or the longest of
+// them if some are too long to be named.
 type mergedRoster struct {
-	mu sync.Mutex
-	is chain.Roster
+	mu     sync.Mutex
+	is     chain.Roster
+	before map[int64]bool // by the hash of a node's name: whether it comes before this one
 }
 
-func (m *mergedRoster) add(r chain.Roster) {
+func (m *mergedRoster) add(r chain.Roster, names []int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if r.Live > m.is.Live || r.Live == m.is.Live && r.Rank < m.is.Rank {
-		m.is.Live, m.is.Rank = r.Live, r.Rank // of the longest list
+		m.is.Live, m.is.Rank = r.Live, r.Rank
+	}
+	if m.before == nil {
+		m.before = make(map[int64]bool)
+	}
+	for _, name := range names {
+		m.before[name/2] = name%2 == 1
+	}
+	if len(m.before) >= m.is.Live {
+		m.is.Live, m.is.Rank = len(m.before), 0
+		for _, before := range m.before {
+			if before {
+				m.is.Rank++
+			}
+		}
 	}
 	m.is.Listed = m.is.Listed || r.Listed
 	if c := r.Clock; !m.is.Clock.Known() || c.Beyond() > m.is.Clock.Beyond() {
@@ -174,24 +190,36 @@ func (s unanswered) Servers() map[string]error { return s }
 
 var errNoAnswer = errors.New("no answer in time")
 
-func (s *Store) beatAt(ctx context.Context, set nodeSet, h chain.Heartbeat) (r chain.Roster, err error) {
+// maxNamed is how many nodes a server names when it is asked for the union of several lists. It
+// is bounded because every node asks every server, several times in a TTL.
+const maxNamed = 256
+
+// beatAt registers an instance at one server. names are those of all that are registered there, if
+// they are not more than most; see the script.
+func (s *Store) beatAt(ctx context.Context, set nodeSet, h chain.Heartbeat, most int) (r chain.Roster, names []int64, err error) {
 	of := s.tag()
 	var head packer
 	head.number(float64(of))
 	ms := strconv.FormatInt(h.TTL.Milliseconds(), 10)
 	start, sent := time.Now(), s.clock.micros()
-	got, err := set.at.runNumbers(ctx, beatScript(), []string{set.key, aboutKey(set.key, h.ID)}, []string{string(head), h.ID, ms, h.About}, of)
-	if err == nil && (len(got) != 4 || got[0] < 1 || got[0] > maxNodes || got[1] < 0 || got[2] < 0 || got[2] >= got[0]) {
+	got, err := set.at.runNumbers(ctx, beatScript(), []string{set.key, aboutKey(set.key, h.ID)}, []string{string(head), h.ID, ms, h.About, strconv.Itoa(most)}, of)
+	if err == nil && (len(got) < 4 || got[0] < 1 || got[0] > maxNodes || got[1] < 0 || got[2] < 0 || got[2] >= got[0]) {
 		err = invalidReply("a heartbeat answered with %d", got)
 	}
+	if err == nil {
+		names = got[4:]
+		if named := got[0] <= int64(most); named && int64(len(names)) != got[0] || !named && len(names) > 0 {
+			err = invalidReply("a heartbeat names %d of %d instances", len(names), got[0])
+		}
+	}
 	if err != nil {
-		return r, err
+		return r, nil, err
 	}
 	// The script ran at some time between now and then: in the middle, within half of it.
 	half := time.Since(start)/2 + time.Microsecond
 	r.Live, r.Rank, r.Listed = int(got[0]), int(got[2]), got[3] == 1
 	r.Clock = chain.Clock{Offset: time.Duration(sent-got[1])*time.Microsecond + half, Within: half}
-	return r, nil
+	return r, names, nil
 }
 
 // maxNodes is more than ever share counters.

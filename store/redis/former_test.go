@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain"
 	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
@@ -235,5 +236,86 @@ func TestReshardFormerOwnerIsGone(t *testing.T) {
 			}
 		}
 		wait(t, "the former owner is taken to be gone", s.during.endpoints[2].gone)
+	}
+}
+
+// Instances with the old list and with the new one exchange counts with each other, of keys that have
+// moved and of others, and after a period the new list alone knows all that counts.
+func TestReshardTallies(t *testing.T) {
+	t.Parallel()
+	servers, shards := someShards(t, "a", "b", "c", "d")
+	for name, lists := range map[string][2][]Shard{
+		"added":    {shards[:3], shards},
+		"removed":  {shards, shards[1:]},
+		"replaced": {shards[:3], shards[1:]},
+		"from one": {shards[:1], shards[:3]},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openReshard(t, lists[0], lists[1], Config{goneAfter: patient})
+			l := eventualLimit("each", time.Hour)
+			now := time.Now().UnixMicro()
+			old, fresh := tidegate.NewHandle(), tidegate.NewHandle()
+			tell := func(s *Store, from tidegate.Handle, number uint64, count int64) (told []int64) {
+				t.Helper()
+				var all []chain.Tally
+				for i := range 40 {
+					all = append(all, chain.Tally{
+						Limit: l, Key: fmt.Sprint(i), Instance: from, Number: number,
+						Parts: []chain.TallyPart{{Start: now, End: now + 1e9, Count: count}},
+					})
+				}
+				if err := in(s).Tallies().Exchange(t.Context(), all); err != nil {
+					t.Fatal(err)
+				}
+				for _, one := range all {
+					if one.Err != nil || len(one.Answer.Totals) != 1 {
+						t.Fatalf("%v, %+v", one.Err, one.Answer)
+					}
+					told = append(told, one.Answer.Totals[0].Count)
+				}
+				return told
+			}
+			all := func(when string, got []int64, want int64) {
+				t.Helper()
+				for key, n := range got {
+					if n != want {
+						t.Errorf("%s: %d are counted of key %d, want %d", when, n, key, want)
+					}
+				}
+			}
+			all("old", tell(s.before, old, 1, 3), 3)
+			all("new after old", tell(s.during, fresh, 1, 4), 7)
+			all("old after new", tell(s.before, old, 2, 5), 9)
+			all("the same again", tell(s.during, fresh, 2, 4), 9)
+			moved := 0
+			for _, n := range tell(s.after, fresh, 3, 4) {
+				switch n {
+				case 4: // what the old one told before the move is not there
+					moved++
+				case 9:
+				default:
+					t.Errorf("%d are counted by the new list", n)
+				}
+			}
+			if moved == 0 || moved == 40 {
+				t.Errorf("%d of 40 keys have moved", moved)
+			}
+			if clock, err := in(s.during).Tallies().Time(t.Context()); err != nil || time.Since(clock).Abs() > time.Hour {
+				t.Errorf("%v, %v", clock, err)
+			}
+		})
+	}
+	// A former shard that is gone is left out.
+	s := openReshard(t, shards, shards[1:], Config{})
+	servers[0].Kill()
+	one := []chain.Tally{{Limit: eventualLimit("gone", time.Hour), Instance: tidegate.NewHandle(), Number: 1}}
+	for i := range 40 {
+		one[0].Key = fmt.Sprint(i)
+		if err := in(s.during).Tallies().Exchange(t.Context(), one); err != nil || one[0].Err != nil {
+			t.Fatalf("key %d: %v, %v", i, err, one[0].Err)
+		}
+	}
+	if _, err := in(s.during).Tallies().Time(t.Context()); err != nil {
+		t.Errorf("the time with a former shard gone: %v", err)
 	}
 }

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -249,6 +250,50 @@ func TestShardsHeartbeats(t *testing.T) {
 	}
 }
 
+// The instances are those that any server lists: each server may miss some that cannot reach it.
+func TestShardsHeartbeatsAreUnited(t *testing.T) {
+	t.Parallel()
+	servers, shards := someShards(t, "a", "b", "c")
+	s := openTest(t, Config{Shards: shards})
+	later := fmt.Sprint(time.Now().Add(time.Hour).UnixMilli())
+	list := func(server int, ids ...string) {
+		servers[server].Do("DEL", s.nodeSet())
+		for _, id := range ids {
+			servers[server].Do("ZADD", s.nodeSet(), later, id)
+		}
+	}
+	f := func(live, rank int, missing int) {
+		t.Helper()
+		ctx, end := context.WithTimeout(t.Context(), time.Minute)
+		defer end()
+		r, err := in(s).Beat(ctx, chain.Heartbeat{ID: "m", TTL: time.Hour})
+		var missed unanswered
+		if r.Live != live || r.Rank != rank || errors.As(err, &missed) != (missing > 0) || len(missed) != missing {
+			t.Errorf("rank %d of %d, %v; want %d of %d, and %d servers away", r.Rank, r.Live, err, rank, live, missing)
+		}
+	}
+	f(1, 0, 0)
+	list(0, "x", "z")
+	list(1, "y", "z")
+	list(2, "x", "y")
+	f(4, 0, 0)
+	list(0, "a", "z")
+	list(1, "b", "z")
+	list(2)
+	f(4, 2, 0)
+	// Too many to be named: the longest list counts, and others add nothing to it.
+	var many []string
+	for i := range maxNamed {
+		many = append(many, fmt.Sprint("n", i))
+	}
+	list(0, many...)
+	f(1+maxNamed, 0, 0)
+	list(0, many[1:]...)
+	f(1+maxNamed-1+2, 1, 0) // b and z of another list
+	servers[1].Kill()
+	f(1+maxNamed-1, 0, 1)
+}
+
 // Shards exchange tallies like one server, and those of others do so while one is gone.
 func TestShardsTallies(t *testing.T) {
 	t.Parallel()
@@ -282,5 +327,56 @@ func TestShardsTallies(t *testing.T) {
 	}
 	if _, err := tallies.Time(t.Context()); err != nil {
 		t.Errorf("the time with one shard gone: %v", err)
+	}
+}
+
+// Shards may speak TLS, each with an authority and certificates of its own, beside others that do not.
+// One whose certificate is not trusted concerns its own keys alone.
+func TestShardsWithTLS(t *testing.T) {
+	t.Parallel()
+	servers, shards := someShards(t, "a", "b", "c")
+	var cas []string
+	for i := range 2 {
+		cert, key := keyPair(t)
+		port := testdep.FreePort(t)
+		testdep.Redis(t, "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "yes")
+		shards[i].URL = "rediss://127.0.0.1:" + port + "?ca=" + cert + "&cert=" + cert + "&key=" + key
+		cas = append(cas, cert)
+	}
+	s := openTest(t, Config{Shards: shards})
+	l := tidegate.PerHour(3)
+	const users = 60
+	for i := range users {
+		if d := mustTake(t, s, 4, tidegate.Check{Key: fmt.Sprint(i), Limit: l, Cost: 1}); d.Granted != 3 {
+			t.Errorf("%d of 3 are granted", d.Granted)
+		}
+	}
+	if n := servers[2].Do("DBSIZE"); n == "0" || n == fmt.Sprint(users) {
+		t.Errorf("the shard without TLS has %s of %d counters", n, users)
+	}
+	if r, err := in(s).Beat(t.Context(), chain.Heartbeat{ID: "one", TTL: time.Minute}); err != nil || r.Live != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+
+	shards[0].URL = strings.Replace(shards[0].URL, "ca="+cas[0], "ca="+cas[1], 1)
+	wrong := openTest(t, Config{Shards: shards})
+	wrong.prefix = s.prefix
+	failed := 0
+	for i := range users {
+		c := tidegate.Check{Key: fmt.Sprint(i), Limit: l, Cost: 1}
+		ctx, end := context.WithTimeout(t.Context(), time.Minute)
+		d, err := wrong.Take(ctx, []tidegate.Check{c}, 1)
+		end()
+		switch at := in(wrong).Servers()[in(wrong).Server(l, c.Key)]; {
+		case at != "a" && (err != nil || d.OK):
+			t.Errorf("a key of %s: %+v, %v", at, d, err)
+		case at == "a" && (err == nil || !strings.Contains(err.Error(), "certificate")):
+			t.Errorf("a key of a, whose certificate is not trusted: %+v, %v", d, err)
+		case at == "a":
+			failed++
+		}
+	}
+	if failed == 0 || failed == users {
+		t.Errorf("%d of %d keys are on the shard that is not trusted", failed, users)
 	}
 }

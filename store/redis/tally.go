@@ -34,8 +34,8 @@ var (
 var errTally = errors.New("numbers out of range")
 
 // Exchange implements chain.Tallies: one round trip, in a cluster or on shards one to each server.
-// Each tally is a script of its own, so that keys need not be in one slot. Former owners of keys
-// are not asked.
+// Each tally is a script of its own, so that keys need not be in one slot. A key that has moved is
+// told to its former owner as well, which answers: it knows what instances with the old list count.
 func (t fleetTallies) Exchange(ctx context.Context, tallies []chain.Tally) error {
 	if len(tallies) == 0 {
 		return nil
@@ -48,9 +48,15 @@ func (t fleetTallies) Exchange(ctx context.Context, tallies []chain.Tally) error
 	calls := make([]tallyCall, 0, len(tallies))
 	for i := range tallies {
 		one := &tallies[i]
-		if one.Err = t.valid(one); one.Err == nil {
-			calls = append(calls, t.call(one))
+		if one.Err = t.valid(one); one.Err != nil {
+			continue
 		}
+		c := t.call(one)
+		if c.at = t.s.formerOf(c.key); c.at != nil && !c.at.leftOut() {
+			calls = append(calls, c)
+		}
+		c.at = t.s.home(c.key)
+		calls = append(calls, c)
 	}
 	if len(calls) == 0 {
 		return nil
@@ -59,6 +65,9 @@ func (t fleetTallies) Exchange(ctx context.Context, tallies []chain.Tally) error
 	answered, err := false, error(nil)
 	for i := range calls {
 		c := &calls[i]
+		if i > 0 && calls[i-1].tally == c.tally && c.tally.Err == nil {
+			continue // its former owner has answered
+		}
 		if c.tally.Err = c.err; c.err == nil {
 			c.tally.Answer, c.tally.Err = c.answer()
 		}
@@ -94,6 +103,7 @@ func (t fleetTallies) valid(one *chain.Tally) error {
 // tallyCall is a tally as it is sent.
 type tallyCall struct {
 	tally *chain.Tally
+	at    *endpoint
 	key   string
 	args  []string
 	tag   tag
@@ -134,11 +144,11 @@ func (t fleetTallies) key(one *chain.Tally) string {
 	return string(base64.RawURLEncoding.AppendEncode(name, sum[:12]))
 }
 
-// runAll sends calls to the endpoints that have their keys, at the same time.
+// runAll sends calls to their endpoints, at the same time.
 func (t fleetTallies) runAll(ctx context.Context, calls []tallyCall) {
 	byEndpoint := make(map[*endpoint][]*tallyCall)
 	for i := range calls {
-		at := t.s.home(calls[i].key)
+		at := calls[i].at
 		byEndpoint[at] = append(byEndpoint[at], &calls[i])
 	}
 	var all sync.WaitGroup
@@ -148,12 +158,12 @@ func (t fleetTallies) runAll(ctx context.Context, calls []tallyCall) {
 	all.Wait()
 }
 
-// runTallies sends calls to one endpoint. A shard that is gone holds up those of others no longer
-// than it takes to find out whether it is back.
+// runTallies sends calls to one endpoint. A shard holds up those of others no longer than it takes to
+// find out whether it is gone.
 func (e *endpoint) runTallies(ctx context.Context, calls []*tallyCall) {
-	if e.name != "" && e.gone() {
+	if e.name != "" {
 		var end context.CancelFunc
-		ctx, end = context.WithTimeout(ctx, goneAfter)
+		ctx, end = e.untilGone(ctx)
 		defer end()
 	}
 	client, err := e.client.get(ctx)
@@ -218,21 +228,56 @@ func (c *tallyCall) answer() (a chain.TallyAnswer, err error) {
 }
 
 // Time implements chain.Tallies. In a cluster it is the clock of the master that has the set of
-// nodes, and on shards that of the first by name that is there, whatever is counted where.
+// nodes, and on shards that of the first by name that answers, whatever is counted where; while they
+// are changed, of those that were, which all instances know.
 func (t fleetTallies) Time(ctx context.Context) (time.Time, error) {
 	ctx, end := t.s.withDeadline(ctx)
 	defer end()
+	var us int64
+	var err error
+	for _, at := range t.clocks() {
+		if us, err = t.timeAt(ctx, at); err == nil || ctx.Err() != nil {
+			break
+		}
+	}
+	if err != nil {
+		return time.Time{}, t.s.failure("read the time", err)
+	}
+	return time.UnixMicro(us), nil
+}
+
+// clocks are the endpoints whose clock may be asked, the first that answers. Those that are gone are
+// asked last.
+func (t fleetTallies) clocks() (all []*endpoint) {
+	var gone []*endpoint
+	for _, e := range append(byName(t.s.was), byName(t.s.endpoints[:max(t.s.shards, 1)])...) {
+		switch {
+		case slices.Contains(all, e) || slices.Contains(gone, e):
+		case e.gone():
+			gone = append(gone, e)
+		default:
+			all = append(all, e)
+		}
+	}
+	return append(all, gone...)
+}
+
+// timeAt is the clock of an endpoint, in µs.
+func (t fleetTallies) timeAt(ctx context.Context, at *endpoint) (int64, error) {
+	if at.name != "" {
+		var end context.CancelFunc
+		ctx, end = at.untilGone(ctx)
+		defer end()
+	}
 	of := t.s.tag()
 	var head packer
 	head.number(float64(of))
-	shards := byName(t.s.endpoints[:max(t.s.shards, 1)])
-	at := shards[max(0, slices.IndexFunc(shards, func(e *endpoint) bool { return !e.gone() }))]
 	got, err := at.runNumbers(ctx, clockScript(), []string{t.s.nodeSet()}, []string{string(head)}, of)
 	if err == nil && (len(got) != 1 || got[0] <= 0) {
 		err = invalidReply("a time of %d", got)
 	}
 	if err != nil {
-		return time.Time{}, t.s.failure("read the time", err)
+		return 0, err
 	}
-	return time.UnixMicro(got[0]), nil
+	return got[0], nil
 }

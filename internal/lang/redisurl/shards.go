@@ -81,6 +81,13 @@ func CheckShards(shards, was []Shard) error {
 	if err := checkList(complete); err != nil {
 		return fmt.Errorf("former shards: %w", err)
 	}
+	for _, old := range complete {
+		for _, s := range shards {
+			if s.Name != old.Name && s.server() == old.server() {
+				return fmt.Errorf("the former shard %s and shard %s are the same server, which would count twice: a server keeps its name", old.Name, s.Name)
+			}
+		}
+	}
 	if len(was) > 0 && sameNames(shards, was) {
 		return errors.New("the former shards are the present ones: leave them out")
 	}
@@ -95,23 +102,33 @@ func CheckShards(shards, was []Shard) error {
 
 // checkList checks each of several shards, and that they are not the same.
 func checkList(all []Shard) error {
-	names, servers := make(map[string]bool), make(map[string]string)
+	names, servers := make(map[string]string), make(map[string]string)
 	for _, s := range all {
 		if err := s.Check(); err != nil {
 			return err
 		}
-		if names[s.Name] {
+		fold := strings.ToLower(s.Name)
+		switch other := names[fold]; other {
+		case "":
+		case s.Name:
 			return fmt.Errorf("two shards are called %s: give each a name of its own", s.Name)
+		default:
+			return fmt.Errorf("the names of shards %s and %s differ by case alone: give each a name of its own", other, s.Name)
 		}
-		names[s.Name] = true
-		t, _ := s.target()
-		server := fmt.Sprint(strings.Join(t.Addrs, ","), " ", t.Master, " ", t.DB)
+		names[fold] = s.Name
+		server := s.server()
 		if other := servers[server]; other != "" {
 			return fmt.Errorf("shards %s and %s are the same server", other, s.Name)
 		}
 		servers[server] = s.Name
 	}
 	return nil
+}
+
+// server names what the URL of a shard connects to.
+func (s Shard) server() string {
+	t, _ := s.target()
+	return fmt.Sprint(strings.Join(t.Addrs, ","), " ", t.Master, " ", t.DB)
 }
 
 func sameNames(a, b []Shard) bool {

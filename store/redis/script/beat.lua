@@ -1,9 +1,12 @@
 -- Registers a node. Returns how many are registered, Redis' time in us, how many of them come
--- before this one in the order of their names, and whether this one was registered before.
+-- before this one in the order of their names, and whether this one was registered before; of no
+-- more nodes than ARGV[5] then a number for each: twice a hash of its name, and 1 more if it comes
+-- before this one.
 --
 -- KEYS[1] is a sorted set of nodes by the ms at which they expire, KEYS[2] where the node
 -- tells about itself. ARGV[1] is the tag of the reply, ARGV[2] the node, ARGV[3] for how many
--- ms it is registered, ARGV[4] what it tells; '' if nothing.
+-- ms it is registered, ARGV[4] what it tells; '' if nothing. ARGV[5] is how many nodes may be
+-- named in the reply.
 local tag = struct.unpack('<d', ARGV[1])
 local time = redis.call('TIME')
 local us = time[1] * 1000000 + time[2]
@@ -21,11 +24,19 @@ redis.call('EXPIRE', KEYS[1], seconds)
 if ARGV[4] ~= '' then
   redis.call('SETEX', KEYS[2], seconds, string.format('%.0f ', us) .. ARGV[4])
 end
-local live, rank = 0, 0
-for _, member in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
-  live = live + 1
-  if member < ARGV[2] then
-    rank = rank + 1
+local members = redis.call('ZRANGE', KEYS[1], 0, -1)
+local named = #members <= tonumber(ARGV[5])
+local rank, names = 0, {}
+for i, member in ipairs(members) do
+  local before = member < ARGV[2] and 1 or 0
+  rank = rank + before
+  if named then
+    names[i] = 2 * tonumber(string.sub(redis.sha1hex(member), 1, 12), 16) + before
   end
 end
-return struct.pack('<dddddd', tag, live, us, rank, listed, tag + live + us + rank + listed)
+local reply = {struct.pack('<ddddd', tag, #members, us, rank, listed)}
+local sum = tag + #members + us + rank + listed
+for i, name in ipairs(names) do
+  reply[i + 1], sum = struct.pack('<d', name), sum + name
+end
+return table.concat(reply) .. struct.pack('<d', sum)

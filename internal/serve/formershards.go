@@ -1,0 +1,50 @@
+package serve
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// formerShards knows when nothing that was counted on former shards matters any more, as far as this
+// instance can tell: when it has had them for as long as its limits look back.
+type formerShards struct {
+	since    time.Time
+	lookback atomic.Int64 // of the limits in force, in ns
+}
+
+// setLimits says which limits are in force.
+func (f *formerShards) setLimits(all []*tidegate.Limit) {
+	longest := time.Duration(0)
+	for _, l := range all {
+		longest = max(longest, lookbackOf(l))
+	}
+	f.lookback.Store(int64(longest))
+}
+
+// warnings are for operators; none if there are no former shards.
+func (f *formerShards) warnings(shards int) []string {
+	lookback := time.Duration(f.lookback.Load())
+	if shards == 0 || lookback == 0 || time.Since(f.since) < lookback {
+		return nil
+	}
+	return []string{fmt.Sprintf("store.was is set for longer than any limit looks back (%s), and keys that have moved are asked about twice: take it out if this is so on all instances", lookback)}
+}
+
+// lookbackOf is how long what a limit has counted can matter.
+func lookbackOf(l *tidegate.Limit) time.Duration {
+	const day = 24 * time.Hour
+	switch l.Algorithm {
+	case tidegate.Deny:
+		return 0
+	case tidegate.Quota:
+		return map[tidegate.Calendar]time.Duration{tidegate.Day: day, tidegate.Week: 7 * day, tidegate.Month: 31 * day, tidegate.Year: 366 * day}[l.Calendar]
+	case tidegate.TokenBucket, tidegate.LeakyBucket:
+		return time.Duration(float64(l.Period) * float64(l.Capacity()) / float64(max(l.Events, 1)))
+	case tidegate.SlidingWindow, tidegate.SubWindows:
+		return 2 * l.Period
+	}
+	return l.Period
+}
