@@ -80,11 +80,11 @@ func (s *Server) settle(a *account) {
 	var ctx context.Context
 	cancel := func() {}
 	defer func() { cancel() }()
-	for _, due := range a.ledger.Tick(now, func(tokens int64) bool {
+	for _, due := range a.ledger.Tick(now, func(tokens, spare int64) (int64, bool) {
 		if ctx == nil {
 			ctx, cancel = context.WithTimeout(context.Background(), s.o.Times.Delivery/4)
 		}
-		return s.pay(ctx, a, tokens)
+		return s.pay(ctx, a, tokens, spare)
 	}) {
 		sub := a.subs[due.Node]
 		if sub == nil {
@@ -105,9 +105,15 @@ func (s *Server) settle(a *account) {
 	}
 }
 
-// pay takes tokens from the counter that the fleet shares.
-func (s *Server) pay(ctx context.Context, a *account, tokens int64) bool {
-	checks := [1]tidegate.Check{{Key: a.key, Limit: a.limit, Cost: tokens, Floor: a.ahead.Floor, Unattended: true}}
+// pay takes tokens from the counter that the fleet shares; see [ledger.Pay].
+func (s *Server) pay(ctx context.Context, a *account, tokens, spare int64) (left int64, enough bool) {
+	checks := [1]tidegate.Check{{Key: a.key, Limit: a.limit, Cost: tokens, Floor: a.ahead.Floor + spare, Unattended: true}}
 	d, err := s.o.Store.Take(ctx, checks[:], 1)
-	return err == nil && d.OK
+	switch {
+	case err != nil:
+		return -1, false
+	case d.Err != nil || d.Receipt.Origin == tidegate.OriginRemembered, !d.OK && d.Remaining == 0 && spare > 0:
+		return -1, d.OK // a refusal hides what is left below the floor
+	}
+	return d.Remaining + spare, d.OK
 }

@@ -105,11 +105,7 @@ func fiveEnvoys(t testing.TB, times ledger.Times, burst int, addrs ...string) {
 	until(long)
 	all := admitted(proxies, 0, long)
 	used := float64(len(all)) / (1000 * long.Seconds())
-	least := 0.9
-	if len(addrs) > 1 { // instances do not know each other's demand
-		least = 0.75
-	}
-	if used < least && demanding() {
+	if used < 0.9 && demanding() {
 		t.Errorf("%.1f%% of the bucket are used in %v", used*100, long)
 	}
 

@@ -413,7 +413,10 @@ func TestBounds(t *testing.T) {
 	if got := s.Stats(); got.Buckets != MaxBuckets || got.Counters != MaxBuckets || got.Refused != 102 {
 		t.Errorf("%+v", got)
 	}
-	if n := len(st.outbox.updates); n > 2*MaxBuckets {
+	st.outbox.mu.Lock()
+	n := len(st.outbox.updates)
+	st.outbox.mu.Unlock()
+	if n > 2*MaxBuckets {
 		t.Errorf("%d updates wait", n)
 	}
 	for i := 1; i < MaxStreams; i++ {

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -14,6 +15,9 @@ type aim struct {
 	want   float64 // what it can use, in tokens per interval
 	target float64
 	lacks  bool // it has much less than it should
+
+	keep    bool // its assignment should be extended
+	prepaid bool // and that is paid
 }
 
 // near is the part of a target that is close enough: every change costs a full bucket.
@@ -31,29 +35,40 @@ func (l *Ledger) aims() []*aim {
 	if len(all) == 0 {
 		return nil
 	}
-	whole := float64(l.fill) * (1 - reserve) * l.scale
-	equal := whole / float64(len(all))
+	whole := float64(l.fill) * (1 - reserve)
+	if l.ahead != nil {
+		whole *= l.scale.part
+	}
+	equal, least := whole/float64(len(all)), l.least()
 	wanted := 0.0
 	for _, a := range all {
 		a.want = equal // unknown
 		if a.demand.known {
 			a.want = a.demand.perSecond*l.interval.Seconds()*17/16 + equal/64 + 1
 		}
+		a.want = max(a.want, least)
 		wanted += a.want
 	}
 	pour(all, whole)
-	if wanted < whole {
+	if wanted < whole && l.ahead == nil {
 		for _, a := range all {
-			if a.target += (whole - wanted) * a.want / wanted; l.ahead != nil {
-				a.target = min(a.target, a.want*5/4)
-			}
+			a.target += (whole - wanted) * a.want / wanted
 		}
 	}
 	for _, a := range all {
-		a.target = max(a.target, 1)
+		a.target = max(a.target, least)
 		a.lacks = float64(a.now.Fill) < min(a.want, a.target)*near
 	}
 	return all
+}
+
+// least is the least rate that is assigned, in tokens per interval. On a fleet it is what has to be
+// paid for the smallest bucket, so that nothing is paid and not assigned.
+func (l *Ledger) least() float64 {
+	if l.ahead == nil {
+		return 1
+	}
+	return math.Ceil(2 / l.ahead.reach.Seconds() * l.interval.Seconds())
 }
 
 // pour sets max-min fair targets: no node gets more than it wants, and none gets less than a node

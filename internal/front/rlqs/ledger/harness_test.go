@@ -34,16 +34,21 @@ type world struct {
 type shared struct {
 	level, perSecond, burst, floor float64
 	at                             time.Duration
+	taken, spilt                   float64 // spilt: not refilled, because it was full
+	calls                          int
 }
 
-func (s *shared) pay(now time.Duration, tokens int64) bool {
-	s.level = min(s.level+s.perSecond*(now-s.at).Seconds(), s.burst)
-	s.at = now
-	if s.level-float64(tokens) < s.floor {
-		return false
+func (s *shared) pay(now time.Duration, tokens, spare int64) (left int64, enough bool) {
+	level := s.level + s.perSecond*(now-s.at).Seconds()
+	s.level, s.at = min(level, s.burst), now
+	s.spilt += level - s.level
+	s.calls++
+	if s.level-float64(tokens) >= s.floor+float64(spare) {
+		s.level -= float64(tokens)
+		s.taken += float64(tokens)
+		enough = true
 	}
-	s.level -= float64(tokens)
-	return true
+	return int64(s.level - s.floor), enough
 }
 
 // filter is an Envoy with one bucket.
@@ -158,7 +163,7 @@ func (w *world) filter(f *filter) {
 
 // tick has a ledger tell its nodes.
 func (w *world) tick(l *ledger.Ledger) {
-	for _, a := range l.Tick(w.now, func(tokens int64) bool { return w.shared.pay(w.now, tokens) }) {
+	for _, a := range l.Tick(w.now, func(tokens, spare int64) (int64, bool) { return w.shared.pay(w.now, tokens, spare) }) {
 		if a.New && !a.Denies() {
 			w.changes++
 		}

@@ -25,13 +25,12 @@ type Ledger struct {
 	ahead *Ahead // nil means paid by fund
 	division
 
-	opens   time.Duration   // every node is denied before then
-	at      time.Duration   // of the last event
-	fund    float64         // tokens for new epochs
-	scale   float64         // ahead: the part of the rate that this ledger hands out
-	lowered time.Duration   // when scale was lowered
-	shares  []*share        // of connected nodes, and of those with something outstanding
-	nodes   map[Node]*share // connected ones
+	opens  time.Duration   // every node is denied before then
+	at     time.Duration   // of the last event
+	fund   float64         // tokens for new epochs
+	scale  fleetScale      // ahead
+	shares []*share        // of connected nodes, and of those with something outstanding
+	nodes  map[Node]*share // connected ones
 }
 
 // New returns the ledger of a limit whose bucket is full at now. ahead is nil if the limit is
@@ -39,7 +38,7 @@ type Ledger struct {
 func New(l Limit, t Times, ahead *Ahead, now time.Duration) *Ledger {
 	return &Ledger{
 		limit: l, times: t, ahead: ahead, division: l.divide(),
-		opens: now, at: now, fund: float64(l.Burst), scale: 1, nodes: make(map[Node]*share),
+		opens: now, at: now, fund: float64(l.Burst), scale: fleetScale{part: 1, level: 1, was: 1, seen: -1, at: now}, nodes: make(map[Node]*share),
 	}
 }
 

@@ -21,39 +21,102 @@ func both(t *testing.T, f func(t *testing.T, ahead bool)) {
 	}
 }
 
-// Five Envoys want different amounts, and other ones later. One connects again, one is killed.
-// Nothing is above the bucket, and nearly all of it is used.
+// Five Envoys want different amounts, and other ones later. One connects again. Nothing is above the
+// bucket, and nearly all of it is used, however many instances share it.
 func TestFiveEnvoys(t *testing.T) {
-	both(t, func(t *testing.T, ahead bool) {
-		for seed := range uint64(10) {
-			fiveEnvoys(t, seed, ahead)
-		}
-	})
+	for _, ledgers := range []int{0, 1, 2, 3, 5} {
+		t.Run(instances(ledgers), func(t *testing.T) {
+			for seed := range uint64(10) {
+				fiveEnvoys(t, newWorld(seed, thousand, short, max(ledgers, 1), ledgers > 0), time.Minute, 0.9)
+			}
+		})
+	}
 }
 
-func fiveEnvoys(t *testing.T, seed uint64, ahead bool) {
+// The same with the times that Envoy can keep, which reports every 5 seconds.
+func TestFiveEnvoysByDefault(t *testing.T) {
+	limit := ledger.Limit{Events: 1000, Period: time.Second, Burst: 6000}
+	times := ledger.Times{TTL: 2 * time.Second, Delivery: 500 * time.Millisecond}
+	for _, ledgers := range []int{0, 1, 2, 3, 5} {
+		t.Run(instances(ledgers), func(t *testing.T) {
+			for seed := range uint64(3) {
+				w := newWorld(seed, limit, times, max(ledgers, 1), ledgers > 0)
+				w.every = 5 * time.Second
+				fiveEnvoys(t, w, 5*time.Minute, 0.88)
+			}
+		})
+	}
+}
+
+// instances names a number of ledgers; 0 is one with counters of its own.
+func instances(ledgers int) string {
+	if ledgers == 0 {
+		return "memory"
+	}
+	return fmt.Sprint("instances=", ledgers)
+}
+
+func fiveEnvoys(t *testing.T, w *world, lasts time.Duration, least float64) {
 	t.Helper()
-	w := newWorld(seed, thousand, short, 1, ahead)
-	const minute = 60 * time.Second
 	for i, perSecond := range []float64{40, 120, 300, 600, 1200} {
 		w.add(func(now time.Duration) float64 {
-			if now > 20*time.Second && now < 40*time.Second { // resized: the first wants most
+			if now > lasts/3 && now < 2*lasts/3 { // resized: the first wants most
 				return []float64{1200, 600, 40, 120, 300}[i]
 			}
 			return perSecond
 		})
 	}
-	w.run(30*time.Second, nil)
+	w.run(lasts/2, nil)
 	w.connect(w.filters[1])
-	w.run(minute, nil)
+	w.run(lasts, nil)
+	w.usedAtLeast(t, least)
+}
+
+// usedAtLeast wants nothing above the bucket, and so much of the rate used.
+func (w *world) usedAtLeast(t *testing.T, least float64) {
+	t.Helper()
 	if n, most := w.above(); n > 0 {
 		t.Errorf("%d of %d are above the bucket, by up to %.1f", n, len(w.admitted), most)
 	}
-	used := float64(len(w.admitted)) / (1000 * minute.Seconds())
-	if used < 0.9 {
+	whole := float64(w.limit.Events) * w.now.Seconds() / w.limit.Period.Seconds()
+	used := float64(len(w.admitted)) / whole
+	if used < least {
 		t.Errorf("%.1f%% of the bucket are used", used*100)
 	}
 	t.Logf("%.1f%% used, %d new buckets", used*100, w.changes)
+	if s := w.shared; s != nil {
+		t.Logf("%.1f%% taken, %.1f%% not refilled because the bucket was full", s.taken/whole*100, s.spilt/whole*100)
+	}
+}
+
+// Fifty Envoys share a bucket that is hardly large enough for the smallest parts of all of them. Those
+// parts are assigned as they are paid for.
+func TestManyEnvoys(t *testing.T) {
+	for _, ledgers := range []int{1, 2, 4, 8} {
+		t.Run(instances(ledgers), func(t *testing.T) {
+			w := newWorld(uint64(ledgers), thousand, short, ledgers, true)
+			for i := range 50 {
+				w.add(constant(float64(4 + i*i%97)))
+			}
+			w.run(20*time.Second, nil)
+			w.usedAtLeast(t, 0.7)
+		})
+	}
+}
+
+// What twenty Envoys have is extended with one call for all.
+func TestExtensionsArePaidTogether(t *testing.T) {
+	w := newWorld(1, thousand, short, 1, true)
+	for range 20 {
+		w.add(constant(40))
+	}
+	w.run(5*time.Second, nil)
+	before := w.shared.calls
+	w.run(15*time.Second, nil)
+	extensions := 20 * int(10*time.Second/short.Renewal())
+	if calls := w.shared.calls - before; calls > extensions/5 {
+		t.Errorf("%d calls for %d extensions", calls, extensions)
+	}
 }
 
 // What a killed Envoy had is with the others as soon as it cannot be used any more.

@@ -91,6 +91,8 @@ func (l Limit) divide() division {
 type Ahead struct {
 	// Floor is how many tokens must remain after every take.
 	Floor int64
+	span  int64 // tokens above the floor in a full bucket
+	spare int64 // of these, what a new epoch leaves for extensions
 	reach time.Duration
 }
 
@@ -102,5 +104,7 @@ func NewAhead(l Limit, t Times) (Ahead, error) {
 		return Ahead{}, fmt.Errorf("its burst is %d and must be at least %.0f: assignments are paid %v ahead, and as much must remain", l.Burst, math.Ceil(least), t.Out())
 	}
 	reach := float64(l.Burst)/(2*l.perSecond()) - out
-	return Ahead{Floor: l.Burst - l.Burst/2, reach: time.Duration(reach * float64(time.Second))}, nil
+	span := l.Burst / 2
+	spare := min(int64(l.perSecond()*t.Renewal().Seconds()), span/4)
+	return Ahead{Floor: l.Burst - span, span: span, spare: spare, reach: time.Duration(reach * float64(time.Second))}, nil
 }

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Pay takes tokens from the shared bucket and reports whether there were enough.
-type Pay func(tokens int64) bool
+// Pay takes tokens from the shared bucket, if as many as spare remain above the floor afterwards. It
+// returns how many remain above the floor, -1 if that is not known, and whether there were enough.
+type Pay func(tokens, spare int64) (left int64, enough bool)
 
 // Tick returns the assignments that are due. Call it several times per Renewal, and when there is a
 // new node. pay is only called for limits that are paid ahead.
@@ -16,16 +17,21 @@ func (l *Ledger) Tick(now time.Duration, pay Pay) (due []Assignment) {
 	l.forget()
 	all := l.aims()
 	lack := slices.ContainsFunc(all, func(a *aim) bool { return a.lacks })
-	// Extensions first, then the nodes that have the smallest part of their targets.
-	slices.SortStableFunc(all, func(a, b *aim) int {
-		return cmp.Or(compareBool(b.keeps(l, lack, now), a.keeps(l, lack, now)), cmp.Compare(a.has(), b.has()))
-	})
-	short := false
+	var dues []*aim
 	for _, a := range all {
-		if a.next > now {
-			continue
+		if a.keep = a.keeps(l, lack, now); a.next <= now {
+			dues = append(dues, a)
 		}
-		t, paid := l.assign(a, a.keeps(l, lack, now), now, pay)
+	}
+	// Extensions first, then the nodes that have the smallest part of their targets.
+	slices.SortStableFunc(dues, func(a, b *aim) int {
+		return cmp.Or(compareBool(b.keep, a.keep), cmp.Compare(a.has(), b.has()))
+	})
+	l.prepay(dues, now, pay)
+	short := false
+	for _, a := range dues {
+		a.keep = a.keep || a.keeps(l, lack, now) // those before it have used up what it wants
+		t, paid := l.assign(a, now, pay)
 		if !paid {
 			short = true
 			continue // it expires unless it can be paid soon
@@ -33,7 +39,7 @@ func (l *Ledger) Tick(now time.Duration, pay Pay) (due []Assignment) {
 		a.next = now + l.times.Renewal()
 		due = append(due, t)
 	}
-	l.adapt(now, short)
+	l.steer(now, all, short)
 	return due
 }
 
@@ -74,17 +80,17 @@ func (l *Ledger) poor(a *aim) bool {
 }
 
 // assign returns the assignment of a node, or false if it cannot be paid.
-func (l *Ledger) assign(a *aim, keep bool, now time.Duration, pay Pay) (Assignment, bool) {
+func (l *Ledger) assign(a *aim, now time.Duration, pay Pay) (Assignment, bool) {
 	if now < l.opens {
 		return l.deny(a, now), true
 	}
-	if !keep {
+	if !a.keep {
 		if s, ok := l.change(a, now, pay); ok {
 			return Assignment{Node: a.node, Strategy: s, New: true}, true
 		}
 	}
 	if a.extends(l, now) {
-		return Assignment{Node: a.node, Strategy: a.now.Strategy}, l.extend(a.share, now, pay)
+		return Assignment{Node: a.node, Strategy: a.now.Strategy}, l.extend(a, now, pay)
 	}
 	return l.deny(a, now), true
 }
@@ -94,9 +100,9 @@ func (a *aim) extends(l *Ledger, now time.Duration) bool {
 	return !a.now.Denies() && now < a.now.free && a.now.Interval == l.interval
 }
 
-// change begins a new epoch. A node that has nothing takes less if the fleet has no more.
+// change begins a new epoch. If the fleet has not enough for the whole target, it is a part of it.
 func (l *Ledger) change(a *aim, now time.Duration, pay Pay) (Strategy, bool) {
-	target := a.target
+	target, has := a.target, float64(a.now.Fill)
 	for range 4 {
 		s, ok := l.newStrategy(a, int64(target), now)
 		if !ok {
@@ -105,10 +111,13 @@ func (l *Ledger) change(a *aim, now time.Duration, pay Pay) (Strategy, bool) {
 		if l.begin(a.share, s, now, pay) {
 			return s, true
 		}
-		if !a.now.Denies() {
-			break
+		if s.Fill < a.now.Fill { // a small bucket costs no more than extending what it has
+			s.Max = min(s.Max, useful(s))
+			return s, l.begin(a.share, s, now, pay)
 		}
-		target /= 3
+		if target = has + (target-has)/3; target <= has/near {
+			break // not worth a full bucket
+		}
 	}
 	return Strategy{}, false
 }
@@ -179,7 +188,11 @@ func (l *Ledger) begin(s *share, with Strategy, now time.Duration, pay Pay) bool
 	} else {
 		e.pace = max(with.perSecond(), float64(with.Max+1)/l.ahead.reach.Seconds())
 		paid, cost := s.paid.raise(e.pace, now, now+l.times.Out(), with.Max)
-		if !pay(cost) {
+		spare := l.ahead.spare
+		if with.Fill < s.now.Fill {
+			spare = 0 // less will be taken from now on
+		}
+		if !l.take(pay, cost, spare) {
 			return false
 		}
 		s.paid = paid
@@ -190,31 +203,43 @@ func (l *Ledger) begin(s *share, with Strategy, now time.Duration, pay Pay) bool
 	return true
 }
 
+// prepay pays for all extensions that are due together, if there is enough for all. Otherwise each is
+// paid by itself.
+func (l *Ledger) prepay(dues []*aim, now time.Duration, pay Pay) {
+	if l.ahead == nil {
+		return
+	}
+	var extended []*aim
+	var paid []coverage
+	total := int64(0)
+	for _, a := range dues {
+		if a.keep {
+			p, cost := a.paid.raise(a.now.pace, now, now+l.times.Out(), 0)
+			extended, paid, total = append(extended, a), append(paid, p), total+cost
+		}
+	}
+	if len(extended) < 2 || total > 0 && !l.take(pay, total, 0) {
+		return
+	}
+	for i, a := range extended {
+		a.paid, a.prepaid = paid[i], true
+	}
+}
+
 // extend extends the current epoch, or returns false if that cannot be paid.
-func (l *Ledger) extend(s *share, now time.Duration, pay Pay) bool {
-	if l.ahead != nil {
-		paid, cost := s.paid.raise(s.now.pace, now, now+l.times.Out(), 0)
-		if cost > 0 && !pay(cost) {
+func (l *Ledger) extend(a *aim, now time.Duration, pay Pay) bool {
+	if l.ahead != nil && !a.prepaid {
+		paid, cost := a.paid.raise(a.now.pace, now, now+l.times.Out(), 0)
+		if cost > 0 && !l.take(pay, cost, 0) {
 			return false
 		}
-		s.paid = paid
+		a.paid = paid
 	}
-	s.now.sentAt(l.times, now)
+	a.now.sentAt(l.times, now)
 	return true
 }
 
 // sentAt sets the times of an epoch that is sent at now.
 func (e *epoch) sentAt(t Times, now time.Duration) {
 	e.until, e.free = now+t.Out(), now+t.Latest()
-}
-
-// adapt lowers the part of the rate that is handed out when extensions could not be paid, because
-// other instances use the rest, and raises it slowly.
-func (l *Ledger) adapt(now time.Duration, short bool) {
-	switch {
-	case !short:
-		l.scale = min(l.scale+1.0/128, 1)
-	case now-l.lowered >= l.times.Out(): // by then the last cut has shown
-		l.scale, l.lowered = max(l.scale*3/4, 1.0/grains), now
-	}
 }
