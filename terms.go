@@ -49,6 +49,9 @@ type Handling struct {
 	// Queue, when not nil: a refused request may wait in a queue, if the front end
 	// can hold it. Buckets are booked ahead instead, by Check.MaxWait.
 	Queue *Queue
+	// Defer, when not nil: a refused request may be kept and sent later, if the front end can
+	// do that.
+	Defer *Defer
 	// InLineOf is another limit of the request. A request that this limit refuses waits
 	// in the queue of that one. It is set on the limit from before a change of the rules.
 	InLineOf *Limit
@@ -86,6 +89,24 @@ type Queue struct {
 	Places int64
 	// MaxWait is how long a request waits at most.
 	MaxWait time.Duration
+	// DropOldest says who is refused where the line is full: of those that wait in this
+	// process the one that came first, instead of the one that comes.
+	DropOldest bool
+}
+
+// Defer says how requests that a limit has refused are kept.
+type Defer struct {
+	// Keep is how long one is kept at most; 0 with a Stream.
+	Keep time.Duration
+	// Places of all keys of the rule together; 0 with a Stream means any number.
+	Places int64
+	// PerKey is how many of them one key may take; 0 with a Stream.
+	PerKey int64
+	// MaxBody is how many bytes the body of a request may have.
+	MaxBody int64
+	// Stream of Redis to which requests are appended, for others to work off; "" means that
+	// they are sent later.
+	Stream string
 }
 
 // StatusRange is the HTTP statuses from From to To, both included.

@@ -127,6 +127,9 @@ func (l *limiter) termsOf(as role) *tidegate.Terms {
 	if as.queue.Places > 0 && as.is == tidegate.Decides {
 		t.Handling.Queue = &as.queue
 	}
+	if as.is == tidegate.Decides {
+		t.Handling.Defer = l.rule.kept()
+	}
 	if as.status != 0 {
 		t.Answer.Status = as.status
 	}

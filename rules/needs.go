@@ -3,8 +3,8 @@ package rules
 import (
 	"slices"
 	"strings"
-	"time"
 
+	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
@@ -16,7 +16,8 @@ type Need struct {
 	// "consistency" or "on_partition". Or "tls.client_cn", of no rule: client
 	// certificates that are verified.
 	Field string
-	// Value of consistency and on_partition; the identity of tls.client_cn.
+	// Value of consistency and on_partition; the stream of defer, if requests go there; the
+	// identity of tls.client_cn.
 	Value string
 }
 
@@ -38,6 +39,10 @@ func (s *Set) Needs() []Need {
 
 func (r *rule) needs() []Need {
 	var queue, slots, settle bool
+	stream := ""
+	if r.deferred != nil {
+		stream = r.deferred.Stream
+	}
 	for i := range r.branches {
 		t := &r.branches[i].Terms
 		queue, slots = queue || t.Queue != nil, slots || t.Concurrency != nil
@@ -50,7 +55,7 @@ func (r *rule) needs() []Need {
 		needed       bool
 	}{
 		{"queue", "", queue || t.Queue != nil},
-		{"defer", "", r.deferred != nil},
+		{"defer", stream, r.deferred != nil},
 		{"concurrency", "", slots || t.Concurrency != nil},
 		{"count", "", r.count != nil},
 		{"settle", "", settle || t.Cost != nil && t.Cost.Settle != ""},
@@ -67,15 +72,9 @@ func (r *rule) needs() []Need {
 // Handling is what a rule says of requests that have no room, and of how a fleet
 // shares its counters. Front ends and stores act on it; a Set does not.
 type Handling struct {
-	Defer       *Defer // nil: nothing is kept
-	Consistency string // strict, leased, eventual, split; "": the store's own
-	OnPartition string // continue, share; "": not said
-}
-
-// Defer keeps what has no room, to be replayed later.
-type Defer struct {
-	Keep   time.Duration
-	Places int64
+	Defer       *tidegate.Defer // nil: nothing is kept
+	Consistency string          // strict, leased, eventual, split; "": the store's own
+	OnPartition string          // continue, share; "": not said
 }
 
 // Handling returns what the rule of that name says; false means there is none.
@@ -85,8 +84,15 @@ func (s *Set) Handling(rule string) (Handling, bool) {
 		return Handling{}, false
 	}
 	h := Handling{Consistency: r.policies.consistency, OnPartition: r.policies.onPartition}
-	if d := r.deferred; d != nil {
-		h.Defer = &Defer{d.Keep, d.Places}
-	}
+	h.Defer = r.kept()
 	return h, true
+}
+
+// kept is how requests of the rule are kept; nil means that they are not.
+func (r *rule) kept() *tidegate.Defer {
+	d := r.deferred
+	if d == nil {
+		return nil
+	}
+	return &tidegate.Defer{Keep: d.Keep, Places: d.Places, PerKey: d.PerKey, MaxBody: d.MaxBody, Stream: d.Stream}
 }

@@ -53,7 +53,7 @@ func (p *planner) plan(t rulefile.Terms) plan {
 	made.unblocked = t.Limits != nil && t.Limits.Unlimited
 	var queue tidegate.Queue
 	if t.Queue != nil {
-		queue = tidegate.Queue{Places: t.Queue.Places, MaxWait: t.Queue.MaxWait}
+		queue = tidegate.Queue{Places: t.Queue.Places, MaxWait: t.Queue.MaxWait, DropOldest: t.Queue.DropOldest}
 	}
 	if t.Over != nil {
 		made.elastic = t.Over.Elastic

@@ -54,7 +54,7 @@ rules:
 		t.Errorf("needs %s\nwant  %s", strings.Join(got, ", "), want)
 	}
 	h, ok := set.Handling("all")
-	if !ok || *h.Defer != (Defer{24 * time.Hour, 100000}) || h.Consistency != "leased" || h.OnPartition != "share" {
+	if !ok || *h.Defer != (tidegate.Defer{Keep: 24 * time.Hour, Places: 100000, PerKey: 10000, MaxBody: 1 << 20}) || h.Consistency != "leased" || h.OnPartition != "share" {
 		t.Errorf("%+v", h)
 	}
 	if h, ok := set.Handling("plain"); !ok || h != (Handling{}) {

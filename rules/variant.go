@@ -87,7 +87,7 @@ func (v *variant) make(base *plan) (*plan, error) {
 	}
 	var queue tidegate.Queue
 	if terms.Queue != nil {
-		queue = tidegate.Queue{Places: terms.Queue.Places, MaxWait: terms.Queue.MaxWait}
+		queue = tidegate.Queue{Places: terms.Queue.Places, MaxWait: terms.Queue.MaxWait, DropOldest: terms.Queue.DropOldest}
 	}
 	for i, scope := range r.subject.scopes {
 		if base.decides != nil {

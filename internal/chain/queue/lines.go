@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,7 +28,10 @@ type waitingLine struct {
 }
 
 // member is a request in line.
-type member struct{ first chan struct{} } // closed when it is the first
+type member struct {
+	first   chan struct{} // closed when it is the first
+	dropped chan struct{} // closed when it has lost its place to who came last
+}
 
 // take asks the store, unless others wait already, and waits in line if refused
 // by the limit of c.
@@ -41,13 +45,13 @@ func (q *lines) take(ctx context.Context, store tidegate.Store, checks []tidegat
 		if err != nil || d.OK || !mayWait(ctx, &d, c, terms.MaxWait) {
 			return d, err
 		}
-		m, full := q.join(id, terms.Places, &d)
+		m, full := q.join(id, terms, &d)
 		if full {
 			return d, nil
 		}
 		return q.waitInLine(ctx, store, checks, c, id, m, arrived)
 	}
-	m, full := q.join(id, terms.Places, nil)
+	m, full := q.join(id, terms, nil)
 	if full {
 		return q.turnedAway(id), nil
 	}
@@ -93,14 +97,21 @@ func (q *lines) busy(id lineID) bool {
 
 // join takes a place at the end, or reports that there is none. d is what the
 // store said to who found no line.
-func (q *lines) join(id lineID, places int64, d *tidegate.Decision) (m *member, full bool) {
+func (q *lines) join(id lineID, terms *tidegate.Queue, d *tidegate.Decision) (m *member, full bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := q.byID[id]
-	if l != nil && int64(len(l.waiters)) >= places {
-		return nil, true
+	m = &member{make(chan struct{}), make(chan struct{})}
+	if l != nil && int64(len(l.waiters)) >= terms.Places {
+		if !terms.DropOldest {
+			return nil, true
+		}
+		l.waiters = append(l.waiters, m)
+		close(l.waiters[0].dropped)
+		l.remove(0)
+		q.waiting.Add(1)
+		return m, false
 	}
-	m = &member{make(chan struct{})}
 	if l == nil {
 		id.key = strings.Clone(id.key) // it may lie in memory of the request
 		l = &waitingLine{}
@@ -140,10 +151,10 @@ func (q *lines) waitInLine(ctx context.Context, store tidegate.Store, checks []t
 	defer maxWait.Stop()
 	select {
 	case <-m.first:
+	case <-m.dropped:
+		return q.refusal(id, c), nil
 	case <-maxWait.C:
-		d := q.refusal(id, c)
-		d.Queued = true
-		return d, nil
+		return q.refusal(id, c), nil
 	case <-ctx.Done():
 		return tidegate.Decision{}, ctx.Err()
 	}
@@ -151,6 +162,9 @@ func (q *lines) waitInLine(ctx context.Context, store tidegate.Store, checks []t
 		again := time.NewTimer(time.Until(q.again(id)))
 		select {
 		case <-again.C:
+		case <-m.dropped:
+			again.Stop()
+			return q.refusal(id, c), nil
 		case <-ctx.Done():
 			again.Stop()
 			return tidegate.Decision{}, ctx.Err()
@@ -164,44 +178,53 @@ func (q *lines) waitInLine(ctx context.Context, store tidegate.Store, checks []t
 	}
 }
 
-// refusal is turnedAway in terms of the limit of c, which may be that of another
-// tier than the first's.
+// refusal is turnedAway for who stood in line, in terms of the limit of c, which may be
+// that of another tier than the first's.
 func (q *lines) refusal(id lineID, c *tidegate.Check) tidegate.Decision {
 	d := q.turnedAway(id)
-	d.Limit = c.Limit
+	d.Limit, d.Queued = c.Limit, true
 	return d
 }
 
+// again is when to ask; at once if the line is gone, which only who was dropped may find.
 func (q *lines) again(id lineID) time.Time {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.byID[id].until
+	if l := q.byID[id]; l != nil {
+		return l.until
+	}
+	return time.Time{}
 }
 
 func (q *lines) noteRefusal(id lineID, d *tidegate.Decision) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	l := q.byID[id]
-	l.refused, l.until = *d, time.Now().Add(askIn(d))
+	if l := q.byID[id]; l != nil {
+		l.refused, l.until = *d, time.Now().Add(askIn(d))
+	}
 }
 
-// leave takes m out; whoever is first then asks at once.
+// leave takes m out, unless it was dropped; whoever is first then asks at once.
 func (q *lines) leave(id lineID, m *member) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.waiting.Add(-1)
 	l := q.byID[id]
-	for i, other := range l.waiters {
-		if other != m {
-			continue
-		}
-		l.waiters = append(l.waiters[:i], l.waiters[i+1:]...)
-		if i == 0 && len(l.waiters) > 0 {
-			close(l.waiters[0].first)
-		}
-		break
+	if l == nil {
+		return
+	}
+	if i := slices.Index(l.waiters, m); i >= 0 {
+		l.remove(i)
 	}
 	if len(l.waiters) == 0 {
 		delete(q.byID, id)
+	}
+}
+
+// remove takes out who has place i.
+func (l *waitingLine) remove(i int) {
+	l.waiters = slices.Delete(l.waiters, i, i+1)
+	if i == 0 && len(l.waiters) > 0 {
+		close(l.waiters[0].first)
 	}
 }

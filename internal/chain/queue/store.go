@@ -14,6 +14,7 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -55,11 +56,20 @@ func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tideg
 	if due {
 		s.took(time.Since(start))
 	}
+	if err == nil && !d.OK && n == 1 {
+		if c := drops(checks, &d); c != nil {
+			return s.takeOver(ctx, checks, c, d)
+		}
+	}
 	if err != nil || !d.OK || d.Wait == 0 || n != 1 {
 		return d, err
 	}
 	defer note(ctx, time.Now())
-	waited, err := s.turns.wait(ctx, s.Backend, booked(checks), &d)
+	c := booked(checks)
+	waited, l, err := s.turns.wait(ctx, s.Backend, c, &d)
+	if errors.Is(err, errDropped) {
+		return s.dropped(ctx, l, without(checks, c), c, &d), nil
+	}
 	if err != nil {
 		s.freeSlots(context.WithoutCancel(ctx), d.Receipt, checks)
 		return tidegate.Decision{}, err

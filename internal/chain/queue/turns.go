@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -47,16 +48,19 @@ func (t turn) like(other turn) bool {
 }
 
 type waiter struct {
-	turn   turn
-	called chan struct{} // closed when it is time
+	turn    turn
+	called  chan struct{} // closed when it is time
+	dropped chan struct{} // closed when it has lost its turn to who came last
 }
+
+func newWaiter(t turn) *waiter { return &waiter{t, make(chan struct{}), make(chan struct{})} }
 
 // wait returns when the turn booked by d has come, or an earlier one that somebody
 // gave up, and how long after the booking that is. A waiter that leaves before gives up
 // its turn.
-func (t *turns) wait(ctx context.Context, store tidegate.Store, c *tidegate.Check, d *tidegate.Decision) (time.Duration, error) {
+func (t *turns) wait(ctx context.Context, store tidegate.Store, c *tidegate.Check, d *tidegate.Decision) (time.Duration, *turnLine, error) {
 	if c == nil {
-		return d.Wait, sleep(ctx, t.clock, d.Wait)
+		return d.Wait, nil, sleep(ctx, t.clock, d.Wait)
 	}
 	t.waiting.Add(1)
 	defer t.waiting.Add(-1)
@@ -65,12 +69,20 @@ func (t *turns) wait(ctx context.Context, store tidegate.Store, c *tidegate.Chec
 	defer t.leave(id, l)
 	booked := d.Receipt
 	booked.At += algo.Ticks(d.Wait)
-	w := &waiter{turn{t.clock.Now().Add(d.Wait), booked, c.Cost}, make(chan struct{})}
+	w := newWaiter(turn{t.clock.Now().Add(d.Wait), booked, c.Cost})
 	l.join(w)
+	waited, err := l.await(ctx, w, d)
+	return waited, l, err
+}
+
+// await returns when w is called, and how long after the charge of d its turn was.
+func (l *turnLine) await(ctx context.Context, w *waiter, d *tidegate.Decision) (time.Duration, error) {
 	select {
 	case <-w.called:
 		l.callNext()
 		return algo.Duration(w.turn.taken.At - d.Receipt.At), nil
+	case <-w.dropped:
+		return 0, errDropped
 	case <-ctx.Done():
 		l.giveUp(context.WithoutCancel(ctx), w)
 		return 0, ctx.Err()
@@ -107,6 +119,10 @@ func (t *turns) leave(id lineID, l *turnLine) {
 func (l *turnLine) join(w *waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.joinLocked(w)
+}
+
+func (l *turnLine) joinLocked(w *waiter) {
 	i := len(l.waiters)
 	for i > 0 && l.waiters[i-1].turn.taken.At > w.turn.taken.At {
 		i--
@@ -151,22 +167,32 @@ func (l *turnLine) callLocked() {
 // store, which takes it if it is its last.
 func (l *turnLine) giveUp(ctx context.Context, w *waiter) {
 	l.mu.Lock()
-	i := 0
-	for i < len(l.waiters) && l.waiters[i] != w {
-		i++
+	select {
+	case <-w.dropped: // its turn is another's
+		l.mu.Unlock()
+		return
+	default:
 	}
 	free := w.turn
-	if i < len(l.waiters) {
-		for j := i + 1; j < len(l.waiters) && l.waiters[j].turn.like(free); j++ {
-			l.waiters[j].turn, free = free, l.waiters[j].turn
-		}
-		l.waiters = append(l.waiters[:i], l.waiters[i+1:]...)
+	if i := slices.Index(l.waiters, w); i >= 0 {
+		free = l.freeLocked(i)
 	} // else its turn came at the same moment: it is used up unless it still counts
 	l.callLocked()
 	l.mu.Unlock()
 	back := l.check
 	back.Cost = -free.cost
 	_ = l.store.Adjust(ctx, free.taken, []tidegate.Check{back}) // not reached: a hole in the line
+}
+
+// freeLocked takes out who is at i, lets those behind move up, and returns the turn that nobody
+// has then.
+func (l *turnLine) freeLocked(i int) (free turn) {
+	free = l.waiters[i].turn
+	for j := i + 1; j < len(l.waiters) && l.waiters[j].turn.like(free); j++ {
+		l.waiters[j].turn, free = free, l.waiters[j].turn
+	}
+	l.waiters = slices.Delete(l.waiters, i, i+1)
+	return free
 }
 
 func sleep(ctx context.Context, clock Clock, d time.Duration) error {

@@ -260,13 +260,18 @@ type Queue struct {
 	Pos     diag.Pos
 	Places  int64
 	MaxWait time.Duration
+	// DropOldest: where the line is full, who waits longest is refused, instead of who comes.
+	DropOldest bool
 }
 
-// Defer keeps what does not fit, to be replayed later.
+// Defer keeps what does not fit, to be replayed later, or appends it to a stream that others read.
 type Defer struct {
-	Pos    diag.Pos
-	Keep   time.Duration
-	Places int64
+	Pos     diag.Pos
+	Keep    time.Duration // 0 with a Stream
+	Places  int64         // of all keys together; 0 with a Stream means any number
+	PerKey  int64         // 0 with a Stream
+	MaxBody int64         // bytes
+	Stream  string        // "": requests are replayed
 }
 
 // Branch replaces terms of its rule where its conditions hold.

@@ -86,6 +86,10 @@ func TestFull(t *testing.T) {
 
 func TestWords(t *testing.T) {
 	f := good(t, "words.yaml")
+	line := f.Rules[slices.IndexFunc(f.Rules, func(r *Rule) bool { return r.Name.Text == "line" })]
+	want(t, "the oldest makes room", line.Terms.Queue.DropOldest, true)
+	want(t, "kept of a key", line.Defer.PerKey, int64(7))
+	want(t, "a body unless it is said", line.Defer.MaxBody, int64(1<<20))
 	want(t, "Files", f.Files, []string{"words.yaml", "more/identify.yaml", "more/rules.yaml", "more/extras.txt"})
 	want(t, "OnFull", f.OnFull, tidegate.RefuseNew)
 	want(t, "Instances", f.Instances, 3)

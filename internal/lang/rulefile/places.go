@@ -187,9 +187,10 @@ var (
 	}
 	queuePlace = place{
 		name:    "`queue`",
-		words:   []string{"places", "max_wait"},
+		words:   []string{"places", "max_wait", "drop"},
 		example: "queue: { places: 100, max_wait: 2s }",
 		advice: map[string]advice{
+			"on_full": {"drop", "write `drop: newest` or `drop: oldest`"},
 			"size":    {"places", "did you mean `places`?"},
 			"length":  {"places", "did you mean `places`?"},
 			"timeout": {"max_wait", "did you mean `max_wait`?"},
@@ -198,9 +199,14 @@ var (
 	}
 	deferPlace = place{
 		name:    "`defer`",
-		words:   []string{"keep", "places"},
+		words:   []string{"keep", "places", "per_key", "max_body", "to"},
 		example: "defer: { keep: 24h, places: 100000 }",
-		advice:  map[string]advice{"size": {"places", "did you mean `places`?"}},
+		advice: map[string]advice{
+			"size":   {"places", "did you mean `places`?"},
+			"ttl":    {"keep", "did you mean `keep`?"},
+			"stream": {"to", "write `to: stream orders`"},
+			"body":   {"max_body", "did you mean `max_body`?"},
+		},
 	}
 	countPlace = place{
 		name:    "`count`",

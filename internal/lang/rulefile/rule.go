@@ -129,7 +129,7 @@ func (d *decoder) limitRule(o object, r *Rule, sc scope) {
 		r.LimitsPos = o.key("limits")
 	}
 	r.Count = d.count(o)
-	r.Defer = d.deferred(o)
+	r.Defer = d.deferred(o, r)
 	if n := o.get("block"); n != nil {
 		r.Block, _ = d.duration(n, "`block`", tidegate.MaxPeriod, "15m")
 		r.BlockPos = n.Pos
@@ -152,6 +152,7 @@ func (d *decoder) limitRule(o object, r *Rule, sc scope) {
 	expired = d.expandRule(r, expired)
 	r.settle(expired)
 	d.checkRule(r, expired)
+	d.checkDefer(o, r)
 	d.checkTiers(r)
 }
 

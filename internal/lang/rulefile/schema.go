@@ -59,7 +59,7 @@ func schemaMap(p *place) map[string]any {
 // schemaNeeds are the words without which a map is an error.
 var schemaNeeds = map[*place][]string{
 	&rulePlace: {"name"}, &tablePlace: {"by", "rows", "else"}, &quotaPlace: {"amount"}, &concurrencyPlace: {"slots", "lease"},
-	&elasticPlace: {"while", "up_to"}, &reservePlace: {"sum"}, &queuePlace: {"places", "max_wait"}, &deferPlace: {"places", "keep"},
+	&elasticPlace: {"while", "up_to"}, &reservePlace: {"sum"}, &queuePlace: {"places", "max_wait"},
 	&countPlace: {"status"}, &tierUsePlace: {"from", "else"},
 }
 
@@ -88,6 +88,7 @@ var schemaValues = map[string]any{
 	"yes":         map[string]any{"enum": []any{true, false, "true", "false"}},
 	"only-true":   map[string]any{"enum": []any{true, "true"}},
 	"duration":    map[string]any{"type": "string", "pattern": `^\s*\+?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+\s*$`},
+	"size":        map[string]any{"type": []string{"integer", "string"}, "minimum": 1, "pattern": `^\s*[0-9]+\s*([KMG]i?)?B?\s*$`},
 	"percentage":  map[string]any{"type": "string", "pattern": `^\s*[0-9]+(\.[0-9]+)?\s*%\s*$`},
 	"rate":        map[string]any{"type": "string", "pattern": `^\s*[0-9]+\s*/\s*\S+\s*$`},
 	"status":      map[string]any{"type": []string{"integer", "string"}, "minimum": 400, "maximum": 599},
@@ -144,8 +145,11 @@ var schemaFields = map[*place]map[string]any{
 	},
 	&costPlace:    {"reserve": anyOf(many(ref("text")), inPlace(&reservePlace)), "else": ref("number"), "min": ref("number"), "max": ref("number"), "settle": ref("text")},
 	&reservePlace: {"sum": listOf(ref("text"))},
-	&queuePlace:   {"places": ref("number"), "max_wait": ref("duration")},
-	&deferPlace:   {"keep": ref("duration"), "places": ref("number")},
+	&queuePlace:   {"places": ref("number"), "max_wait": ref("duration"), "drop": words("newest", "oldest")},
+	&deferPlace: {
+		"keep": ref("duration"), "places": ref("number"), "per_key": ref("number"), "max_body": ref("size"),
+		"to": map[string]any{"type": "string", "pattern": `^\s*stream\s+\S+\s*$`},
+	},
 	&countPlace:   {"status": many(map[string]any{"type": []string{"integer", "string"}})},
 	&respondPlace: {"status": ref("status"), "message": ref("text"), "body": ref("text"), "type": ref("text")},
 	&headersPlace: {"dialect": many(words(dialects...)), "reset": words("delta", "epoch"), "retry_jitter": ref("percentage")},

@@ -1,0 +1,127 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/algo"
+)
+
+// errDropped is told to who has lost its turn to a request that came later; see
+// [tidegate.Queue].DropOldest.
+var errDropped = errors.New("queue: a later request has the place")
+
+// drops returns the check whose booked line was full, if its rule has the oldest make room.
+func drops(checks []tidegate.Check, d *tidegate.Decision) *tidegate.Check {
+	c := booked(checks)
+	if c == nil || c.Unattended || c.Cost <= 0 || c.Limit.Terms == nil || d.Never || d.Err != nil || d.Limit == nil {
+		return nil
+	}
+	if q := c.Limit.Terms.Handling.Queue; q == nil || !q.DropOldest || d.Limit.Identity() != c.Limit.Identity() {
+		return nil
+	}
+	return c
+}
+
+// takeOver gives the request a turn of those that wait here, at the end of the line: the first
+// of them is dropped, and the others move up. The store was asked and has refused; it is asked
+// again about the other limits of the request alone. Where nobody waits here that costs
+// as much, the refusal stands.
+func (s *Store) takeOver(ctx context.Context, checks []tidegate.Check, c *tidegate.Check, refused tidegate.Decision) (tidegate.Decision, error) {
+	others := without(checks, c)
+	d := tidegate.Decision{OK: true, Granted: 1, Limit: c.Limit}
+	if len(others) > 0 {
+		var err error
+		if d, err = s.Backend.Take(ctx, others, 1); err != nil || !d.OK {
+			return d, err
+		}
+	}
+	defer note(ctx, time.Now())
+	s.turns.waiting.Add(1)
+	defer s.turns.waiting.Add(-1)
+	id := lineOf(c)
+	l := s.turns.enter(id, s.Backend, c)
+	defer s.turns.leave(id, l)
+	w := l.replaceFirst(c.Cost, len(others) > 0, &d.Receipt)
+	if w == nil {
+		s.giveBack(ctx, d.Receipt, others)
+		return refused, nil
+	}
+	waited, err := l.await(ctx, w, &d)
+	if errors.Is(err, errDropped) {
+		return s.dropped(ctx, l, others, c, &d), nil
+	}
+	if err != nil {
+		return tidegate.Decision{}, err
+	}
+	d.Waited, d.Queued = waited, true
+	return d, nil
+}
+
+// without returns the checks but c, which is one of them.
+func without(checks []tidegate.Check, c *tidegate.Check) []tidegate.Check {
+	others := make([]tidegate.Check, 0, len(checks))
+	for i := range checks {
+		if &checks[i] != c {
+			others = append(others, checks[i])
+		}
+	}
+	return others
+}
+
+// dropped is the answer to who has lost its turn. Its other charges, of others, go back: a
+// refusal charges nothing.
+func (s *Store) dropped(ctx context.Context, l *turnLine, others []tidegate.Check, c *tidegate.Check, d *tidegate.Decision) tidegate.Decision {
+	s.giveBack(ctx, d.Receipt, others)
+	return tidegate.Decision{Limit: c.Limit, RetryAfter: l.nextIn(), Receipt: d.Receipt, Queued: true}
+}
+
+// giveBack returns what a Take has charged; if the store fails, it stays charged.
+func (s *Store) giveBack(ctx context.Context, taken tidegate.Receipt, charged []tidegate.Check) {
+	var back []tidegate.Check
+	for _, c := range charged {
+		if c.Cost > 0 && !(c.Advisory && c.Over) {
+			c.Cost = -c.Cost
+			back = append(back, c)
+		}
+	}
+	if len(back) > 0 {
+		_ = s.Adjust(context.WithoutCancel(ctx), taken, back)
+	}
+}
+
+// replaceFirst drops who waits longest and returns a waiter with the turn that is free then; nil if
+// the first is of another cost. taken is when the newcomer was charged elsewhere; if it was not,
+// it is written, as if the turn had been booked now.
+func (l *turnLine) replaceFirst(cost int64, charged bool, taken *tidegate.Receipt) *waiter {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.waiters) == 0 {
+		return nil
+	}
+	first := l.waiters[0]
+	if first.turn.cost != cost || charged && !first.turn.like(turn{taken: *taken, cost: cost}) {
+		return nil
+	}
+	w := newWaiter(l.freeLocked(0))
+	close(first.dropped)
+	if !charged {
+		*taken = w.turn.taken
+		taken.At -= algo.Ticks(max(0, w.turn.due.Sub(l.clock.Now())))
+	}
+	l.joinLocked(w)
+	l.callLocked()
+	return w
+}
+
+// nextIn is when the next leaves the line, and makes room.
+func (l *turnLine) nextIn() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.waiters) == 0 {
+		return time.Millisecond
+	}
+	return max(l.waiters[0].turn.due.Sub(l.clock.Now()), time.Millisecond)
+}
