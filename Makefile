@@ -3,7 +3,7 @@ FUZZTIME ?= 60s
 export GO FUZZTIME COUNT ARGS FUZZ
 export PATH := $(PATH):/usr/local/go/bin
 
-.PHONY: help check-go run test lint bench bench-engine bench-rules bench-gateway bench-redis bench-doors bench-rls bench-telemetry bench-fleet bench-sources chaos conformance accuracy fuzz flood mutants sim docs release
+.PHONY: help check-go run test lint bench bench-engine bench-rules bench-gateway bench-redis bench-doors bench-rls bench-telemetry bench-fleet bench-sources chaos defer-kill conformance accuracy fuzz flood mutants sim docs release
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -65,6 +65,9 @@ bench-sources: check-go ## change rules in etcd, Redis and an HTTP server while 
 chaos: check-go ## break Redis in every way under three gateways; writes docs/chaos.md (ROW=regexp picks rows, and writes nothing; ARGS=-list)
 	@scripts/test-deps.sh
 	cd bench && $(GO) run ./chaos $(if $(ROW),-row '$(ROW)',-update ../docs/chaos.md) $(ARGS)
+
+defer-kill: check-go ## slow: kill a gateway 20 times while 10,000 orders are deferred to 50 a second, and look for lost ones
+	TIDEGATE_LONG=1 $(GO) test -count=1 -timeout 20m -run '^TestServe$$/^deferred_requests_and_kill' -v ./internal/serve
 
 conformance: check-go ## compare the gateway with real servers and tools; writes internal/dev/readings/readings.tsv (PART=paths picks one)
 	@scripts/conformance.sh $(PART)

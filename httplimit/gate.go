@@ -113,6 +113,9 @@ func (h *gateHandler) answer(w http.ResponseWriter, r *http.Request, d tidegate.
 	h.observe(r, &d)
 	p := h.known.of(d.Limit)
 	if !d.OK {
+		if h.OnRefusal != nil && h.OnRefusal(w, r, d) {
+			return
+		}
 		h.refuse(w, r, &d, p, &h.known)
 		return
 	}

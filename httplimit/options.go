@@ -34,6 +34,10 @@ type Options struct {
 	// status, usually Status(d), and the body. It must leave the body out for
 	// HEAD, as any handler.
 	Render func(w http.ResponseWriter, r *http.Request, d tidegate.Decision)
+	// OnRefusal may answer a request that a Gate refuses in a way of its own, for example by
+	// keeping it for later; it then returns true. Otherwise the refusal is answered as
+	// usual. nil means that all are.
+	OnRefusal func(w http.ResponseWriter, r *http.Request, d tidegate.Decision) (answered bool)
 	// OnDecision is told every decision before it is acted on, including those
 	// that the fail mode made (d.Err says why) and requests refused for want of
 	// a key (d.Err is ErrMissing). It is called by many goroutines at once and

@@ -31,6 +31,8 @@ type Set struct {
 	headers   map[string]bool // canonical names of those that rules read
 	denied    tidegate.Answer // of bans: as an access rule is answered that says nothing of it
 	states    sync.Pool       // of *state
+	whoOnce   sync.Once
+	who       []*identity // see callers
 }
 
 // Rules returns the names of the rules, in the order of the file.

@@ -17,6 +17,7 @@ func (l *loader) check() {
 	l.checkStore()
 	l.checkSnapshot()
 	l.checkTLS()
+	l.checkDefer()
 	l.checkAdmin()
 	l.checkDoorTLS("check.tls", l.config.Check.TLS)
 	l.checkDoorTLS("resp.tls", l.config.RESP.TLS)

@@ -57,6 +57,8 @@ type Config struct {
 	// Usage is a path of the gateway at which callers see where they stand with their
 	// limits; "": there is none.
 	Usage string
+	// Defer is about requests that rules keep for later.
+	Defer Defer
 	// Admin is about the admin listener.
 	Admin Admin
 	// Telemetry is what is told about requests beside the access log and the metrics.

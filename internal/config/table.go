@@ -11,7 +11,7 @@ var table = slices.Concat(
 	rulesTable, listenTable, upstreamsTable, trustTable, storeTable,
 	tlsTable, limitsTable, healthTable, keepAliveTable, pathsTable,
 	logTable, checkTable, respTable, rlsTable, xdsTable,
-	usageTable, adminTable, telemetryTable, drainTable,
+	usageTable, deferTable, adminTable, telemetryTable, drainTable,
 )
 
 var usageTable = []*setting{

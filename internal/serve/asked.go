@@ -55,7 +55,7 @@ func (s *server) newCallers(door string) *callers {
 		metrics.Decided(checks, &d) // which tells the lists of offenders
 		note(r, checks, d)
 	}
-	c.desk = desk.New(tidegate.NewGate(rules, s.limited).Observe(observe))
+	c.desk = desk.New(tidegate.NewGate(rules, s.behind(s.limited)).Observe(observe))
 	return c
 }
 

@@ -28,6 +28,8 @@ func (s *server) gatewayOptions() gateway.Options {
 		OwnPath:     c.Usage,
 		Own:         s.usageHandler(),
 		Gate:        s.gate,
+		Deferrer:    s.deferrer(),
+		DeferPath:   c.Defer.Path + "/",
 		ReadsHeader: reads,
 		HTTP:        httplimit.Options{ClientIP: httplimit.ClientIP{Trusted: c.Trust.Proxies, TrustUnix: c.Trust.Unix}},
 		Upstreams:   s.upstreams,

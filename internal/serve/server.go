@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -67,6 +68,7 @@ type server struct {
 	respDoor       respDoor
 	rlsDoor        rlsDoor
 	plane          plane // sends rules
+	deferred       deferred
 	following      following
 	showing        sync.Mutex
 
@@ -136,6 +138,9 @@ func (s *server) prepare(doubts diag.List) (err error) {
 	if err = s.loadOperators(); err != nil {
 		return err
 	}
+	if err = s.prepareDeferred(); err != nil {
+		return err
+	}
 	if err = s.checkDoor.prepare(c, s.log); err != nil {
 		return err
 	}
@@ -200,14 +205,14 @@ func (s *server) members() (instances, rank int) { return s.instances(), -1 }
 func (s *server) snapshot() func(file string) error {
 	if s.shared != nil {
 		return func(file string) error {
-			return errors.Join(s.shared.HandOver(file), s.remember(file), s.past.handOver(file))
+			return errors.Join(s.deferred.close(), s.shared.HandOver(file), s.remember(file), s.past.handOver(file))
 		}
 	}
 	return func(file string) error {
 		if file == s.kept() { // the end: admin.state keeps what operators have ordered
 			return s.snapshotter.handOver(file)
 		}
-		return errors.Join(s.snapshotter.handOver(file), s.board.HandOver(file+ofBoard), s.past.handOver(file))
+		return errors.Join(s.deferred.close(), s.snapshotter.handOver(file), s.board.HandOver(file+ofBoard), s.past.handOver(file))
 	}
 }
 
@@ -231,6 +236,7 @@ func (s *server) resumed() {
 	if s.shared != nil {
 		s.shared.Resume()
 	}
+	s.openDeferred(true)
 }
 
 // open opens the counters: those of a fleet, of a predecessor, of a snapshot, or none.
@@ -269,8 +275,9 @@ func (s *server) open(handed string) {
 	}
 	s.metrics.WatchSignals(pressure.Names, s.signals.Signal)
 	if s.rules != nil {
-		s.gate = tidegate.NewGate(s.metrics.Matcher(s.rules.Live()), s.limited).Observe(s.observe)
+		s.gate = tidegate.NewGate(s.metrics.Matcher(s.rules.Live()), s.behind(s.limited)).Observe(s.observe)
 	}
+	s.openDeferred(handedOver != "")
 	s.lately.start(s.metrics.Totals)
 	if s.checkDoor.listener != nil {
 		s.checkDoor.callers = s.newCallers("check")
@@ -308,11 +315,14 @@ func (s *server) adminHandler() http.Handler {
 	if f := s.openFeed(); f != nil {
 		o.Feed, o.Followers = f, s.following.followers
 	}
+	if s.defers() {
+		o.Deferred = deferredAdmin{&s.deferred}
+	}
 	if s.plane.Watcher != nil {
 		o.Plane = func() any { return s.plane.Status() }
 	}
 	o.Warnings = func() []string {
-		return append(s.planeWarnings(), s.formerShards.warnings(len(s.config.Store.Redis.Was))...)
+		return slices.Concat(s.planeWarnings(), s.formerShards.warnings(len(s.config.Store.Redis.Was)), s.deferred.warnings())
 	}
 	if s.shares != nil {
 		o.Store = s.shares // what is used of a limit that is split is of its share
@@ -361,6 +371,9 @@ func (s *server) awaitCut() {
 
 func (s *server) close() {
 	s.awaitCut()
+	if err := s.deferred.close(); err != nil {
+		s.log.Warn("deferred requests were not closed as they should be", "err", err)
+	}
 	s.closeTraces()
 	s.rlsDoor.close()
 	if s.shortage != nil {

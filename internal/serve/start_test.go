@@ -48,7 +48,7 @@ rules:
     queue: { places: 100, max_wait: 2s }
     defer: { keep: 24h, places: 1000 }
 `).serve("", nil, ports...)
-		s.await(1, "`defer` of the rule `checkout` does nothing here: keeping requests for later is not built yet: what finds no place is refused")
+		s.await(1, "`defer` of the rule `checkout` does nothing here: there is no file to keep requests in, and so they are refused; name one in `defer.file`")
 	})
 
 	t.Run("token", func(t *testing.T) {

@@ -14,17 +14,18 @@ import (
 // watched is what others count, and is asked when it is scraped. What is nil has
 // not been said and is not shown.
 type watched struct {
-	limits  atomic.Pointer[[]*tidegate.Limit]
-	store   atomic.Pointer[storeFuncs]
-	waiting atomic.Pointer[func() int64]
-	rules   atomic.Pointer[func() RulesStatus]
-	clamped atomic.Pointer[func(rule string) int64]
-	trust   atomic.Pointer[func() TrustStats]
-	signals atomic.Pointer[signalsFunc]
-	shared  atomic.Pointer[func() SharedStats]
-	logs    atomic.Pointer[func() map[string]LogStats]
-	plane   atomic.Pointer[func() PlaneStats]
-	quotas  atomic.Pointer[func() QuotaStats]
+	limits   atomic.Pointer[[]*tidegate.Limit]
+	store    atomic.Pointer[storeFuncs]
+	waiting  atomic.Pointer[func() int64]
+	rules    atomic.Pointer[func() RulesStatus]
+	clamped  atomic.Pointer[func(rule string) int64]
+	trust    atomic.Pointer[func() TrustStats]
+	signals  atomic.Pointer[signalsFunc]
+	shared   atomic.Pointer[func() SharedStats]
+	logs     atomic.Pointer[func() map[string]LogStats]
+	plane    atomic.Pointer[func() PlaneStats]
+	quotas   atomic.Pointer[func() QuotaStats]
+	deferred atomic.Pointer[func() DeferredStats]
 
 	measures atomic.Pointer[func() map[string]int]
 }
@@ -104,6 +105,7 @@ var (
 		waitingDesc, reloadsDesc, loadedDesc, currentDesc, revisionDesc, rulesErrorDesc, clampedDesc, signalDesc,
 		logLostDesc, logErrorsDesc, planeConnectedDesc, planeCurrentDesc, planeResponsesDesc, planeDomainsDesc,
 		quotaStreamsDesc, quotaBucketsDesc, quotaCountersDesc, quotaAssignmentsDesc, quotaRefusedDesc, quotaLateDesc,
+		deferredWaitingDesc, deferredEndedDesc, deferredLinesDesc, deferredBytesDesc, deferredMaxDesc, deferredOldestDesc, deferredUnwrittenDesc, deferredOpenDesc,
 		measuresDesc,
 		layerInfoDesc, layerSinceDesc, layerReachedDesc, layerUpDesc, layerRefusedDesc, layerBehindDesc,
 	}
@@ -118,6 +120,10 @@ func (w *watched) collect(emit emit) {
 		s.collect(emit)
 	}
 	w.collectMeasures(emit)
+	if deferred := w.deferred.Load(); deferred != nil {
+		s := (*deferred)()
+		s.collect(emit)
+	}
 	if quotas := w.quotas.Load(); quotas != nil {
 		s := (*quotas)()
 		s.collect(emit)

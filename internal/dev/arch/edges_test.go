@@ -43,6 +43,8 @@ var edges = []edge{
 	{"internal/serve", "fleet store/memory internal/chain internal/chain/board internal/chain/queue internal/chain/split", "and every store, with what stands before it"},
 	{"internal/serve", "internal/config internal/telemetry internal/telemetry/accesslog internal/telemetry/auditlog internal/telemetry/logsink internal/telemetry/offenders internal/telemetry/pressure internal/telemetry/sampled internal/telemetry/series internal/telemetry/traces internal/serve/handover internal/serve/history internal/dev/demo", "and what a process has around it"},
 	{"internal/serve", "root httplimit rules rules/envoy rules/source rules/source/xds internal/serve/origins", "and the rules"},
+	{"internal/serve", "internal/serve/deferq", "and requests that are kept for later"},
+	{"internal/serve/deferq", "root httplimit internal/chain", "requests as the middleware asks about them; a layer in front of the counters"},
 	{"internal/serve/origins", "rules/source rules/source/redis rules/source/etcd internal/lang/bounded", "every place that rules come from, by its URL; certificates for it"},
 	{"internal/serve", "internal/lang/bounded internal/lang/diag", "files of operators, and what is wrong with them"},
 

@@ -71,6 +71,8 @@ type Options struct {
 	Followers func() []InForce
 	// History has the rules that were in force; nil means that they are not kept.
 	History History
+	// Deferred are the requests that rules keep for later; nil means that none are kept.
+	Deferred Deferred
 	// Store has the counters of Rules; it is needed if Rules is set.
 	Store tidegate.Store
 	// Ready are asked by /readyz: an error says why requests should go elsewhere.
@@ -142,6 +144,10 @@ func (s *server) endpoints() []endpoint {
 		{"/keys/refund", only(Operate), s.write(s.refundKeys)},
 		{"/measures", need{View, Operate}, both(s.read(s.measures), s.write(s.order))},
 		{"/measures/end", only(Operate), s.write(s.endMeasure)},
+		{"/deferred", only(View), s.read(s.deferred)},
+		{"/deferred/retry", only(Operate), s.write(s.retryDeferred)},
+		{"/deferred/drop", only(Operate), s.write(s.dropDeferred)},
+		{"/deferred/drain", only(Operate), s.write(s.drainDeferred)},
 		{"/offenders", only(View), s.read(s.offenders)},
 		{"/series", only(View), s.read(s.series)},
 		{"/audit", only(View), s.read(s.showAudit)},

@@ -14,6 +14,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httputil"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -57,6 +58,9 @@ func New(o Options) (*Gateway, error) {
 	if o.Gate != nil {
 		rest := o.HTTP
 		rest.Fate = func(r *http.Request) httplimit.Fate { return exchangeOf(r.Context()).fate }
+		if o.Deferrer != nil {
+			rest.OnRefusal = g.keep
+		}
 		gate := o.Gate
 		if g.records {
 			gate = gate.Observe(observeDecision)
@@ -88,6 +92,8 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		x.reply(p)
 	} else if g.o.OwnPath != "" && r.URL.Path == g.o.OwnPath {
 		g.o.Own.ServeHTTP(&x.writer, r)
+	} else if g.o.Deferrer != nil && strings.HasPrefix(r.URL.Path, g.o.DeferPath) {
+		g.o.Deferrer.ServeHTTP(&x.writer, r)
 	} else {
 		if x.span != nil {
 			x.span.Deciding()

@@ -48,6 +48,10 @@ type Options struct {
 	// about; "" means none.
 	OwnPath string
 	Own     http.Handler
+	// Deferrer keeps requests that rules with `defer` refuse; nil means that none are kept.
+	Deferrer Deferrer
+	// DeferPath is the path below which Deferrer answers, with a slash at its end.
+	DeferPath string
 	// AccessLog gets a line per request.
 	AccessLog accesslog.Log
 	// Log gets what an operator should know, such as an upstream that fails; nil means

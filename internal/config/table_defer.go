@@ -1,0 +1,59 @@
+package config
+
+import "time"
+
+// Defer is about requests that rules keep for later.
+type Defer struct {
+	File        string        // that keeps them; default: none, nothing is kept
+	Max         int64         // bytes that they may take together; default: 256 MiB
+	Results     time.Duration // how long the answers are kept; default: 1h
+	Dead        time.Duration // how long dead letters are kept; default: 168h
+	Timeout     time.Duration // of an attempt; default: 30s
+	Path        string        // below which callers see how their requests are; default: /.well-known/deferred
+	Strip       []string      // headers that are not kept; default: none
+	Credentials []string      // NAME=FILE, headers that are set at each attempt; default: none
+}
+
+// deferTable has the settings of requests that are kept for later.
+var deferTable = []*setting{
+	{
+		path: "defer.file", example: "/var/lib/tidegate/deferred", file: itsFolder,
+		slot: one(func(c *Config) *string { return &c.Defer.File }, path),
+		help: "`FILE` that keeps the requests which rules defer; nothing is deferred if not set",
+	},
+	{
+		path: "defer.max", example: "1GiB", fallback: "256MiB",
+		slot: one(func(c *Config) *int64 { return &c.Defer.Max }, size(span[int64]{least: 1 << 20, most: 1 << 40})),
+		help: "`SIZE` that all deferred requests and their results together may take",
+	},
+	{
+		path: "defer.results", example: "1h", fallback: "1h",
+		slot: one(func(c *Config) *time.Duration { return &c.Defer.Results }, lasting(time.Second, 30*day)),
+		help: "`TIME` for which the answers to deferred requests are kept",
+	},
+	{
+		path: "defer.dead", example: "168h", fallback: "168h",
+		slot: one(func(c *Config) *time.Duration { return &c.Defer.Dead }, lasting(time.Second, 365*day)),
+		help: "`TIME` for which deferred requests are kept that could not be sent, for tidegate deferred retry",
+	},
+	{
+		path: "defer.timeout", example: "30s", fallback: "30s",
+		slot: one(func(c *Config) *time.Duration { return &c.Defer.Timeout }, lasting(100*time.Millisecond, time.Hour)),
+		help: "`TIME` that an attempt to send a deferred request may take, with its answer",
+	},
+	{
+		path: "defer.path", example: "/.well-known/deferred", fallback: "/.well-known/deferred",
+		slot: one(func(c *Config) *string { return &c.Defer.Path }, ownPath),
+		help: "`PATH` of the gateway below which callers see how their deferred requests are",
+	},
+	{
+		path: "defer.strip", example: "Cookie",
+		slot: list(func(c *Config) *[]string { return &c.Defer.Strip }, headerName),
+		help: "`HEADERS` that are not kept with a deferred request, such as credentials",
+	},
+	{
+		path: "defer.credentials", example: "Authorization=replay.token", pairs: true,
+		slot: list(func(c *Config) *[]string { return &c.Defer.Credentials }, headerFile),
+		help: "`HEADER=FILES` of headers that deferred requests are sent with instead of their own; a file is read again when it changes",
+	},
+}

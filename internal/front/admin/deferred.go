@@ -1,0 +1,171 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Deferred are the requests that rules keep for later. Errors are answered as they are: a
+// [*Problem] says more.
+type Deferred interface {
+	// List returns those that a question is about, the oldest first, at most n.
+	List(ctx context.Context, q DeferredQuestion, n int) (DeferredList, error)
+	// Retry makes them due now; dead letters go to the end of their lines. It returns how many.
+	Retry(ctx context.Context, q DeferredQuestion) (int, error)
+	// Drop makes those that wait dead letters, for that reason, and forgets dead ones.
+	Drop(ctx context.Context, q DeferredQuestion, reason string) (int, error)
+	// Drain keeps no more requests, or keeps them again.
+	Drain(on bool) error
+}
+
+// DeferredQuestion says which deferred requests are meant.
+type DeferredQuestion struct {
+	ID    string `json:"id,omitempty"`
+	Rule  string `json:"rule,omitempty"`
+	State string `json:"state,omitempty"` // waiting, trying, done or dead
+}
+
+// DeferredList is what is kept.
+type DeferredList struct {
+	Waiting  int64             `json:"waiting"` // those that are being sent included
+	Done     int64             `json:"done"`
+	Dead     int64             `json:"dead"`
+	Bytes    int64             `json:"bytes"`
+	Max      int64             `json:"max_bytes"`
+	Draining bool              `json:"draining"` // no more are kept
+	Problem  string            `json:"problem,omitempty"`
+	Requests []DeferredRequest `json:"requests"`
+	More     bool              `json:"more,omitempty"` // there are others
+}
+
+// DeferredRequest is one of them. Neither its headers nor its body are shown, nor its query.
+type DeferredRequest struct {
+	ID       string    `json:"id"`
+	Rule     string    `json:"rule"`
+	Scope    string    `json:"scope,omitempty"`
+	Key      string    `json:"key"`
+	Method   string    `json:"method,omitempty"`
+	Host     string    `json:"host,omitempty"`
+	Path     string    `json:"path,omitempty"`
+	State    string    `json:"state"`
+	Position int       `json:"position,omitempty"` // in the line of its key
+	Attempts int       `json:"attempts"`
+	Accepted time.Time `json:"accepted"`
+	Expires  time.Time `json:"expires,omitzero"`
+	Next     time.Time `json:"next_attempt,omitzero"`
+	Ended    time.Time `json:"ended,omitzero"`
+	Reason   string    `json:"reason,omitempty"`
+	Status   int       `json:"status,omitempty"` // that the upstream answered
+}
+
+// DeferredChange is the body of POST /deferred/retry, /deferred/drop and /deferred/drain.
+type DeferredChange struct {
+	DeferredQuestion
+	Reason string `json:"reason,omitempty"` // for operators
+	Off    bool   `json:"off,omitempty"`    // of a drain: keep requests again
+}
+
+// DeferredChanged is how many it was about.
+type DeferredChanged struct {
+	Changed int `json:"changed"`
+}
+
+const (
+	usualDeferred = 50
+	mostDeferred  = 1000
+)
+
+// deferred lists what is kept.
+func (s *server) deferred(r *http.Request) (any, error) {
+	query := r.URL.Query()
+	if err := known(query, "id", "rule", "state", "n"); err != nil {
+		return nil, err
+	}
+	if err := s.canDefer(); err != nil {
+		return nil, err
+	}
+	n := usualDeferred
+	if text := query.Get("n"); text != "" {
+		var err error
+		if n, err = strconv.Atoi(text); err != nil || n < 1 || n > mostDeferred {
+			return nil, problemf(http.StatusBadRequest, "n has to be from 1 to %d, and is %q.", mostDeferred, text)
+		}
+	}
+	q := DeferredQuestion{query.Get("id"), query.Get("rule"), query.Get("state")}
+	if err := q.check(); err != nil {
+		return nil, err
+	}
+	list, err := s.Deferred.List(r.Context(), q, n)
+	if err == nil && q.ID != "" && len(list.Requests) == 0 {
+		return nil, problemf(http.StatusNotFound, "There is no deferred request %s.", strings.ToValidUTF8(q.ID, "?"))
+	}
+	return list, err
+}
+
+func (s *server) canDefer() error {
+	if s.Deferred == nil {
+		return problemf(http.StatusNotFound, "Nothing is deferred here: there is no gateway with rules and a defer.file.")
+	}
+	return nil
+}
+
+func (q *DeferredQuestion) check() error {
+	switch q.State {
+	case "", "waiting", "trying", "done", "dead":
+		return nil
+	}
+	return problemf(http.StatusBadRequest, "state has to be waiting, trying, done or dead, and is %q.", q.State)
+}
+
+// changeDeferred reads a change, and does it.
+func (s *server) changeDeferred(r *http.Request, action string, do func(*DeferredChange) (int, error)) (any, deed, error) {
+	var q DeferredChange
+	d := deed{action: action}
+	if err := decode(r, &q); err != nil {
+		return nil, d, err
+	}
+	d.reason, d.what = q.Reason, []any{"id", q.ID, "rule", q.Rule, "state", q.State}
+	if err := checkReason(q.Reason); err != nil {
+		return nil, d, err
+	}
+	if err := s.canDefer(); err != nil {
+		return nil, d, err
+	}
+	if err := q.check(); err != nil {
+		return nil, d, err
+	}
+	n, err := do(&q)
+	d.what = append(d.what, "changed", n)
+	return DeferredChanged{n}, d, err
+}
+
+// retryDeferred makes requests due now.
+func (s *server) retryDeferred(r *http.Request) (any, deed, error) {
+	return s.changeDeferred(r, "deferred retry", func(q *DeferredChange) (int, error) {
+		if q.ID == "" && q.Rule == "" {
+			return 0, problemf(http.StatusBadRequest, "This does not say which: name an id or a rule.")
+		}
+		return s.Deferred.Retry(r.Context(), q.DeferredQuestion)
+	})
+}
+
+// dropDeferred gives requests up.
+func (s *server) dropDeferred(r *http.Request) (any, deed, error) {
+	return s.changeDeferred(r, "deferred drop", func(q *DeferredChange) (int, error) {
+		if q.ID == "" && q.Rule == "" {
+			return 0, problemf(http.StatusBadRequest, "This does not say which: name an id or a rule.")
+		}
+		if strings.TrimSpace(q.Reason) == "" {
+			return 0, problemf(http.StatusBadRequest, "There is no reason; say in reason why, for those who sent the requests and for whoever looks at this later.")
+		}
+		return s.Deferred.Drop(r.Context(), q.DeferredQuestion, q.Reason)
+	})
+}
+
+// drainDeferred keeps no more requests, or keeps them again.
+func (s *server) drainDeferred(r *http.Request) (any, deed, error) {
+	return s.changeDeferred(r, "deferred drain", func(q *DeferredChange) (int, error) { return 0, s.Deferred.Drain(!q.Off) })
+}

@@ -1,0 +1,99 @@
+package gateway
+
+import (
+	"io"
+	"net/http"
+	"net/textproto"
+	"strings"
+	"sync"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/telemetry/accesslog"
+)
+
+// Deferrer keeps requests for later. It answers at Options.DeferPath how they are.
+type Deferrer interface {
+	http.Handler
+	// Keep answers a request that was refused by d if it keeps it, and returns whether it has
+	// answered. header is what upstreams get of the request's.
+	Keep(w http.ResponseWriter, r *http.Request, header http.Header, d *tidegate.Decision) bool
+}
+
+// keep offers a refused request to the Deferrer.
+func (g *Gateway) keep(w http.ResponseWriter, r *http.Request, d tidegate.Decision) bool {
+	if d.Limit == nil || d.Limit.Terms == nil || d.Limit.Terms.Handling.Defer == nil {
+		return false
+	}
+	x := exchangeOf(r.Context())
+	header := r.Header.Clone()
+	removeHopByHop(header)
+	setForwarded(header, r, x)
+	if !g.o.Deferrer.Keep(w, r, header, &d) {
+		return false
+	}
+	if x.writer.status == http.StatusAccepted {
+		x.record.Reason = "It is kept, and sent later."
+	}
+	return true
+}
+
+// hopByHop are headers of one connection, which are not passed on.
+var hopByHop = []string{"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Expect"}
+
+// removeHopByHop removes them, and those that Connection names.
+func removeHopByHop(h http.Header) {
+	for _, list := range h["Connection"] {
+		for name := range strings.SplitSeq(list, ",") {
+			if name = textproto.TrimString(name); name != "" {
+				h.Del(name)
+			}
+		}
+	}
+	for _, name := range hopByHop {
+		delete(h, name)
+	}
+}
+
+// Replay sends a request that was kept. sent is false if no upstream can have got anything of it. The
+// body of the answer has to be closed.
+func (g *Gateway) Replay(r *http.Request) (res *http.Response, sent bool, err error) {
+	x := &exchange{Context: r.Context(), gateway: g, method: r.Method, start: time.Now()}
+	x.record = accesslog.Record{Time: x.start, Door: "deferred", ID: r.Header.Get("X-Request-Id"), Method: r.Method, Host: r.Host, Path: r.URL.Path}
+	out := r.WithContext(x)
+	out.RequestURI = ""
+	res, err = g.proxy.Transport.RoundTrip(out)
+	if err != nil {
+		x.record.Reason = err.Error()
+		x.endReplay(0)
+		return nil, x.maybeSent.Load(), err
+	}
+	var once sync.Once
+	res.Body = &replayBody{res.Body, func() { once.Do(func() { x.endReplay(res.StatusCode) }) }}
+	return res, true, nil
+}
+
+// endReplay is called when a replayed request has ended.
+func (x *exchange) endReplay(status int) {
+	if x.upstream != nil {
+		x.upstream.inflight.Add(-1)
+		x.gateway.reportInflight(-1)
+	}
+	x.record.Status, x.record.Duration = status, time.Since(x.start)
+	if log := &x.gateway.o.AccessLog; log.To != nil {
+		log.Write(&x.record)
+	}
+}
+
+// replayBody is the body of an answer to a replayed request.
+type replayBody struct {
+	io.ReadCloser
+	end func()
+}
+
+// Close ends the request.
+func (b *replayBody) Close() error {
+	err := b.ReadCloser.Close()
+	b.end()
+	return err
+}

@@ -1,0 +1,175 @@
+package deferq
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// maxReading is how many bytes of bodies are read at the same time; more requests are refused.
+const maxReading = 64 << 20
+
+// Keep keeps a request that was refused by d, and answers it: 202, or a refusal by another of its
+// limits. Otherwise it returns false, and the refusal stands. header is that which upstreams get.
+// The request is charged to its other limits before its body is read.
+func (q *Queue) Keep(w http.ResponseWriter, r *http.Request, header http.Header, d *tidegate.Decision) bool {
+	if d.Limit == nil || d.Limit.Terms == nil || d.Limit.Terms.Handling.Defer == nil || d.Never || d.Err != nil || d.Limit.Terms.Handling.Defer.Stream != "" || !plain(r) {
+		return false
+	}
+	rule, terms := d.Limit.Terms.Rule, d.Limit.Terms.Handling.Defer
+	a := acceptance{q: q, r: r, terms: terms, header: header, refused: d}
+	how := a.keep(w)
+	q.o.Observer.Kept(rule, how)
+	return how == "kept" || how == "limited"
+}
+
+// acceptance is a request on its way into the store.
+type acceptance struct {
+	q       *Queue
+	r       *http.Request
+	header  http.Header
+	refused *tidegate.Decision
+	terms   *tidegate.Defer
+	line    Line
+	own     []Check          // of the deferring rule
+	others  []tidegate.Check // all others but slots
+}
+
+// keep returns how it went; see Observer. It has answered if the request was kept or limited.
+func (a *acceptance) keep(w http.ResponseWriter) string {
+	q := a.q
+	if q.draining.Load() {
+		return "draining"
+	}
+	length := a.r.ContentLength
+	if length < 0 {
+		length = a.terms.MaxBody
+	}
+	if length > a.terms.MaxBody {
+		return "body"
+	}
+	if a.match(); len(a.own) == 0 {
+		return "failed"
+	}
+	size := length + headerSize(a.header) + int64(len(a.r.RequestURI)) + overhead
+	if err := q.o.Store.Room(a.r.Context(), a.line, size, a.bounds()); err != nil {
+		return why(err)
+	}
+	if q.reading.Add(length) > maxReading {
+		q.reading.Add(-length)
+		return "full"
+	}
+	defer q.reading.Add(-length)
+	var charge tidegate.Charge
+	d, visit := tidegate.NewGate(fixed(a.others), q.o.Counters).EnterCharged(a.r.Context(), &tidegate.Request{Unattended: true}, &charge)
+	if !d.OK {
+		q.front.Answer(w, a.r, &d)
+		return "limited"
+	}
+	giveBack := func() {
+		ctx := context.WithoutCancel(a.r.Context())
+		_, _ = visit.End(tidegate.Outcome{Void: true}), charge.Return(ctx) // if the store fails, the charge stands
+	}
+	body, err := io.ReadAll(io.LimitReader(a.r.Body, a.terms.MaxBody+1))
+	if err != nil { // what fails through its own client counts like any other
+		charge.Keep()
+		_ = visit.End(tidegate.Outcome{})
+		return "failed"
+	}
+	if int64(len(body)) > a.terms.MaxBody {
+		giveBack()
+		return "body"
+	}
+	e := a.entry(body)
+	before, err := q.o.Store.Add(a.r.Context(), e, a.bounds())
+	if err != nil {
+		giveBack()
+		if !errors.Is(err, ErrFull) && !errors.Is(err, ErrClosed) {
+			q.o.Log.Error("a request was not kept, and is refused", "rule", a.line.Rule, "err", err)
+		}
+		return why(err)
+	}
+	charge.Keep()
+	_ = visit.End(tidegate.Outcome{}) // the outcome is not known, so it stays charged
+	a.accepted(w, e, before)
+	return "kept"
+}
+
+func why(err error) string {
+	if errors.Is(err, ErrFull) {
+		return "full"
+	}
+	return "failed"
+}
+
+// match finds the line of the request, and what it is charged where.
+func (a *acceptance) match() {
+	a.q.front.Ask(a.r, func(ask *tidegate.Request) {
+		for _, c := range a.q.o.Rules.Match(ask, nil) {
+			switch {
+			case c.Limit.Terms != nil && c.Limit.Terms.Rule == a.refused.Limit.Terms.Rule:
+				if defers(&c) {
+					c = alone(c)
+					a.line = LineOf(&c)
+					a.own = append(a.own, Check{Key: c.Key, Spec: c.Limit.CounterSpec(), Cost: c.Cost})
+				}
+			case c.Limit.Algorithm == tidegate.Concurrency: // a slot is taken for each attempt
+			default:
+				a.others = append(a.others, alone(c))
+			}
+		}
+	})
+}
+
+// bounds gives a key the share of all bytes that it has of all places.
+func (a *acceptance) bounds() Bounds {
+	share := float64(a.terms.PerKey) / float64(a.terms.Places)
+	least := float64(a.terms.MaxBody + 128<<10) // a request of the largest size always fits
+	return Bounds{Places: a.terms.Places, PerKey: a.terms.PerKey, KeyBytes: int64(max(share*float64(a.q.o.Max), least))}
+}
+
+func (a *acceptance) entry(body []byte) *Entry {
+	now := time.Now()
+	e := &Entry{
+		ID: NewID(), Line: a.line, Accepted: now, Expires: now.Add(a.terms.Keep), Keep: a.terms.Keep, Checks: a.own,
+		Request: Request{Method: a.r.Method, URL: a.r.URL.RequestURI(), Host: a.r.Host, Peer: a.r.RemoteAddr, Header: a.header, Body: body},
+	}
+	for _, name := range a.q.o.Strip {
+		delete(e.Request.Header, name)
+	}
+	e.Owner = ownerOf(e.ID, a.q.o.Identify(a.r))
+	return e
+}
+
+// maxRetryAfter is the longest that a client is told to wait.
+const maxRetryAfter = time.Hour
+
+// accepted answers 202.
+func (a *acceptance) accepted(w http.ResponseWriter, e *Entry, before int) {
+	wait := a.refused.RetryAfter
+	if l := a.refused.Limit; l.Period > 0 && l.Events > 0 && l.Algorithm != tidegate.Concurrency && l.Algorithm != tidegate.Quota {
+		wait = max(wait, time.Duration(float64(l.Period)/float64(l.Events)*float64(before+1)))
+	}
+	h := w.Header()
+	h.Set("Location", a.q.o.Path+e.ID)
+	h.Set("Retry-After", seconds(wait))
+	writeStatus(w, a.r, http.StatusAccepted, statusOf(e, before))
+}
+
+func seconds(d time.Duration) string {
+	d = max(min(d, maxRetryAfter), time.Second)
+	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
+}
+
+// plain reports whether a request can be kept: one that is sent at another time, by somebody else,
+// means the same.
+func plain(r *http.Request) bool {
+	return r.Header.Get("Upgrade") == "" && r.Method != http.MethodConnect && len(r.Trailer) == 0 &&
+		!strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")
+}

@@ -1,0 +1,145 @@
+// Package deferq keeps requests that a rule has refused, and sends them later: what `defer` of a
+// rule means. A [Queue] takes requests, tells their callers how they are, and sends them as
+// the rule's limit has room; a [Store] keeps them. A request that was accepted is sent at least
+// once, or is a dead letter with a reason.
+//
+// Requests of one key are a [Line]: they are sent in the order in which they were accepted, one at a
+// time, and the first holds the others until it is done or dead. Lines take turns.
+//
+// It does not decide: whether there is room is asked of the same counters as for every other
+// request. Start with [New].
+package deferq
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// Line is whose requests are sent one after the other: those of one key of one rule.
+type Line struct{ Rule, Scope, Key string }
+
+// LineOf returns the line of a check.
+func LineOf(c *tidegate.Check) Line {
+	scope, _, _ := strings.Cut(c.Limit.Scope, "#") // the limits of a rule share their line
+	return Line{c.Limit.Terms.Rule, scope, c.Key}
+}
+
+// State is where an entry stands.
+type State string
+
+const (
+	Waiting State = "waiting" // for its turn, for room, or for the next attempt
+	Trying  State = "trying"  // it is being sent
+	Done    State = "done"    // the upstream has answered
+	Dead    State = "dead"    // it will not be sent any more; see Entry.Reason
+)
+
+// Version of the record of an entry, in the file and in Redis.
+const Version = 1
+
+// Entry is a request that is kept, and what became of it.
+type Entry struct {
+	V        int       `json:"v"`
+	ID       string    `json:"id"`
+	Line     Line      `json:"line"`
+	Accepted time.Time `json:"accepted"`
+	Expires  time.Time `json:"expires"`
+	// Keep is for how long it was accepted.
+	Keep time.Duration `json:"keep"`
+	// Owner has the identities of who sent it, by name, hashed with the ID.
+	Owner map[string]string `json:"owner"`
+	// Checks are those of the rule that has refused it.
+	Checks  []Check `json:"checks"`
+	Request Request `json:"request"`
+
+	State    State     `json:"state"`
+	Attempts int       `json:"attempts"`
+	Next     time.Time `json:"next,omitzero"`    // not tried again before
+	Reason   string    `json:"reason,omitempty"` // why the last attempt failed, or why it is dead
+	Ended    time.Time `json:"ended,omitzero"`   // when it was done or dead
+	Result   *Result   `json:"result,omitempty"` // of an entry that is done
+}
+
+// Request is what is sent, as it was accepted.
+type Request struct {
+	Method string      `json:"method"`
+	URL    string      `json:"url"` // path and query
+	Host   string      `json:"host"`
+	Peer   string      `json:"peer"` // address that it came from
+	Header http.Header `json:"header"`
+	Body   []byte      `json:"-"` // kept beside the record
+}
+
+// Check is a check of the deferring rule: what is charged if the rules in force do not find it
+// any more, since a token has expired or the rule is gone.
+type Check struct {
+	Key  string        `json:"key"`
+	Spec tidegate.Spec `json:"spec"`
+	Cost int64         `json:"cost"`
+}
+
+// Result is what the upstream has answered.
+type Result struct {
+	Status    int         `json:"status"`
+	Header    http.Header `json:"header,omitempty"`
+	Body      []byte      `json:"body,omitempty"`
+	Truncated bool        `json:"truncated,omitempty"` // the body was longer
+}
+
+// Bounds are what a rule, and the process, let a store keep.
+type Bounds struct {
+	Places   int64 // of the rule
+	PerKey   int64 // of the line
+	KeyBytes int64 // of the line
+}
+
+// Errors of stores.
+var (
+	ErrFull   = errors.New("there is no place left for the request")
+	ErrNone   = errors.New("there is no such request")
+	ErrBusy   = errors.New("the request is being sent right now")
+	ErrEnded  = errors.New("the request is done")
+	ErrClosed = errors.New("requests are not kept any more")
+)
+
+// NewID returns a name that nobody can guess.
+func NewID() string {
+	var b [20]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return strings.ToLower(base32.HexEncoding.EncodeToString(b[:]))
+}
+
+// idempotencyKey is the same for all attempts, and does not tell the ID.
+func idempotencyKey(id string) string {
+	sum := sha256.Sum256([]byte("idempotency " + id))
+	return "tidegate-" + hex.EncodeToString(sum[:16])
+}
+
+// overhead is what an entry takes beside its request and result, about.
+const overhead = 512
+
+// size is what the entry takes in a store.
+func (e *Entry) size() int64 {
+	n := int64(overhead+len(e.Request.URL)+len(e.Request.Body)) + headerSize(e.Request.Header)
+	if r := e.Result; r != nil {
+		n += int64(len(r.Body)) + headerSize(r.Header)
+	}
+	return n
+}
+
+func headerSize(h http.Header) (n int64) {
+	for name, values := range h {
+		for _, v := range values {
+			n += int64(len(name) + len(v) + 8)
+		}
+	}
+	return n
+}

@@ -1,0 +1,194 @@
+package deferq
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+)
+
+// FileOptions configure a [File].
+type FileOptions struct {
+	// Max is how many bytes all entries may take together.
+	Max int64
+	// Results is how long entries are kept that are done, Dead those that are dead. Both make room
+	// before a request is refused for want of it.
+	Results, Dead time.Duration
+	// LockWait is how long another process may take to close the file; 0 means 5s.
+	LockWait time.Duration
+	// Log is told when the file cannot be written; nil means slog.Default.
+	Log *slog.Logger
+}
+
+// File is a Store in a file of this machine, which one process has open at a time. The order of
+// all entries is in memory, the entries themselves are not.
+type File struct {
+	o    FileOptions
+	db   *bolt.DB
+	path string
+	w    writer
+
+	mu sync.Mutex
+	schedule
+	lines   map[Line]*line
+	byID    map[string]*item
+	rules   map[string]int64 // that have not ended, those being added included
+	bytes   int64
+	done    []*item // by when they ended
+	dead    []*item
+	nextSeq uint64
+	closed  bool
+}
+
+// OpenFile opens the file, or makes it, readable for its owner alone. It waits a moment for another
+// process that has it open.
+func OpenFile(path string, o FileOptions) (f *File, err error) {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	defer func() { // bbolt panics on some pages that are damaged
+		if p := recover(); p != nil {
+			f, err = nil, damaged(path, fmt.Errorf("%v", p))
+		}
+	}()
+	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: cmp.Or(o.LockWait, 5*time.Second), FreelistType: bolt.FreelistMapType})
+	switch {
+	case errors.Is(err, bolterrors.ErrTimeout):
+		return nil, fmt.Errorf("open deferred requests: another process has %s open", path)
+	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum), errors.Is(err, bolterrors.ErrVersionMismatch):
+		return nil, damaged(path, err)
+	case err != nil:
+		return nil, fmt.Errorf("open deferred requests: %w", err)
+	}
+	f = &File{
+		o: o, db: db, path: path,
+		lines: make(map[Line]*line), byID: make(map[string]*item), rules: make(map[string]int64),
+	}
+	f.changed = make(chan struct{})
+	defer func() {
+		if p := recover(); p != nil || err != nil {
+			db.Close()
+			if p != nil {
+				panic(p)
+			}
+		}
+	}()
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, fmt.Errorf("open deferred requests: %w", err)
+	}
+	if err := f.load(); err != nil {
+		return nil, err
+	}
+	f.w.start(db, f.purge, o.Log)
+	return f, nil
+}
+
+func damaged(path string, err error) error {
+	return fmt.Errorf("the file of deferred requests %s is damaged: %w; it was left as it is: move it away to begin a new one, and look into it with `bbolt check`", path, err)
+}
+
+// load reads what is there, and checks all of it.
+func (f *File) load() error {
+	err := f.db.Update(func(tx *bolt.Tx) error {
+		for _, name := range [][]byte{metaBucket, waitBucket, bodyBucket, endedBucket} {
+			if _, err := tx.CreateBucketIfNotExists(name); err != nil {
+				return err
+			}
+		}
+		meta := tx.Bucket(metaBucket)
+		switch v := meta.Get(versionKey); {
+		case v == nil:
+			return meta.Put(versionKey, []byte{Version})
+		case len(v) != 1 || v[0] != Version:
+			return fmt.Errorf("its version is %v, and this program knows %d", v, Version)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("open deferred requests %s: %w", f.path, err)
+	}
+	now := time.Now()
+	return f.db.View(func(tx *bolt.Tx) error {
+		for err := range tx.Check() {
+			if err != nil {
+				return damaged(f.path, err)
+			}
+		}
+		for _, b := range [][]byte{waitBucket, endedBucket} {
+			err := tx.Bucket(b).ForEach(func(k, v []byte) error {
+				e, err := decode(v)
+				if err != nil || len(k) != 8 {
+					return damaged(f.path, fmt.Errorf("the record %x: %w", k, err))
+				}
+				f.loaded(tx, binary.BigEndian.Uint64(k), e, now)
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+		for _, all := range [][]*item{f.done, f.dead} {
+			slices.SortStableFunc(all, func(a, b *item) int { return a.ended.Compare(b.ended) })
+		}
+		return nil
+	})
+}
+
+// loaded puts an entry of the file where it belongs. The wall clock may have been set meanwhile:
+// nobody waits longer than was promised.
+func (f *File) loaded(tx *bolt.Tx, seq uint64, e *Entry, now time.Time) {
+	e.Request.Body = tx.Bucket(bodyBucket).Get(key(seq)) // only for its size
+	it := newItem(seq, e)
+	it.expires = now.Add(min(e.Expires.Sub(now.Round(0)), e.Keep))
+	it.next = now.Add(min(max(e.Next.Sub(now.Round(0)), 0), maxPause))
+	f.nextSeq = max(f.nextSeq, seq+1)
+	f.byID[it.id] = it
+	f.bytes += it.size
+	switch e.State {
+	case Done:
+		it.ended = now.Add(min(e.Ended.Sub(now.Round(0)), 0))
+		f.done = append(f.done, it)
+	case Dead:
+		it.ended = now.Add(min(e.Ended.Sub(now.Round(0)), 0))
+		f.dead = append(f.dead, it)
+	default:
+		it.state = Waiting
+		f.rules[it.rule]++
+		l := f.lineOf(e.Line)
+		l.bytes += it.size
+		f.append(l, it, now)
+	}
+}
+
+func newItem(seq uint64, e *Entry) *item {
+	return &item{
+		seq: seq, id: e.ID, rule: e.Line.Rule, size: e.size(), accepted: e.Accepted, expires: e.Expires,
+		state: e.State, attempts: e.Attempts, next: e.Next, reason: e.Reason, ended: e.Ended,
+	}
+}
+
+func (f *File) lineOf(of Line) *line {
+	l := f.lines[of]
+	if l == nil {
+		l = &line{of: of, at: -1}
+		f.lines[of] = l
+	}
+	return l
+}
+
+// Close implements Store. What was ended is recorded first, if the disk takes it.
+func (f *File) Close() error {
+	f.mu.Lock()
+	f.closed = true
+	f.mu.Unlock()
+	f.w.close()
+	return f.db.Close()
+}

@@ -1,0 +1,279 @@
+package deferq
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// append puts an item to the end of its line.
+func (f *File) append(l *line, it *item, now time.Time) {
+	it.line = l
+	l.items = append(l.items, it)
+	if len(l.items) == 1 && !l.taken {
+		f.add(l, now)
+	}
+}
+
+// forget removes a line that is empty.
+func (f *File) forget(l *line) {
+	if len(l.items) == 0 && l.pending == 0 && !l.taken {
+		f.remove(l)
+		delete(f.lines, l.of)
+	}
+}
+
+// Busy implements Store.
+func (f *File) Busy(_ context.Context, of Line) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.lines[of] != nil, nil
+}
+
+// Room implements Store.
+func (f *File) Room(_ context.Context, of Line, size int64, b Bounds) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.room(of, size, b)
+}
+
+func (f *File) room(of Line, size int64, b Bounds) error {
+	n, bytes := int64(0), int64(0)
+	if l := f.lines[of]; l != nil {
+		n, bytes = int64(len(l.items)+l.pending), l.bytes
+	}
+	ended := int64(0) // bytes of those that make room
+	for _, all := range [][]*item{f.done, f.dead} {
+		for _, it := range all {
+			if f.bytes-ended+size <= f.o.Max {
+				break
+			}
+			ended += it.size
+		}
+	}
+	switch {
+	case f.closed:
+		return ErrClosed
+	case f.rules[of.Rule] >= b.Places || n >= b.PerKey || bytes+size > b.KeyBytes || f.bytes-ended+size > f.o.Max:
+		return ErrFull
+	}
+	return nil
+}
+
+// Add implements Store.
+func (f *File) Add(_ context.Context, e *Entry, b Bounds) (before int, err error) {
+	e.V, e.State = Version, Waiting
+	size := e.size()
+	f.mu.Lock()
+	if err := f.room(e.Line, size, b); err != nil {
+		f.mu.Unlock()
+		return 0, err
+	}
+	f.makeRoom(size)
+	it := newItem(f.nextSeq, e)
+	f.nextSeq++
+	l := f.lineOf(e.Line)
+	l.pending++
+	l.bytes += size
+	f.rules[it.rule]++
+	f.bytes += size
+	added := f.w.push(func(tx *bolt.Tx) error { return put(tx, waitBucket, it.seq, e) }, func(err error) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		l.pending--
+		if err != nil {
+			l.bytes -= size
+			f.leave(it)
+			f.forget(l)
+			return
+		}
+		before = len(l.items)
+		f.byID[it.id] = it
+		f.append(l, it, time.Now())
+	})
+	f.mu.Unlock()
+	if err := <-added; err != nil {
+		return 0, fmt.Errorf("keep the request in %s: %w", f.path, err)
+	}
+	return before, nil
+}
+
+// leave takes back what an item counts for.
+func (f *File) leave(it *item) {
+	f.bytes -= it.size
+	if f.rules[it.rule]--; f.rules[it.rule] == 0 {
+		delete(f.rules, it.rule)
+	}
+}
+
+// makeRoom forgets those that have ended, the oldest first, until there is room for size.
+func (f *File) makeRoom(size int64) {
+	for f.bytes+size > f.o.Max {
+		switch {
+		case len(f.done) > 0:
+			f.drop(&f.done)
+		case len(f.dead) > 0:
+			f.drop(&f.dead)
+		default:
+			return
+		}
+	}
+}
+
+// drop forgets the first of those that have ended.
+func (f *File) drop(all *[]*item) {
+	it := (*all)[0]
+	*all = slices.Delete(*all, 0, 1)
+	delete(f.byID, it.id)
+	f.bytes -= it.size
+	f.w.later(func(tx *bolt.Tx) error { return remove(tx, it.seq) }, nil)
+}
+
+// purge forgets those that have ended long ago.
+func (f *File) purge() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := time.Now()
+	for len(f.done) > 0 && now.Sub(f.done[0].ended) > f.o.Results {
+		f.drop(&f.done)
+	}
+	for len(f.dead) > 0 && now.Sub(f.dead[0].ended) > f.o.Dead {
+		f.drop(&f.dead)
+	}
+}
+
+// Next implements Store.
+func (f *File) Next(ctx context.Context) (*Entry, error) {
+	for {
+		f.mu.Lock()
+		now := time.Now()
+		l, due := f.schedule.next(now)
+		var it *item
+		if l != nil {
+			it = l.items[0]
+			l.taken, it.state = true, Trying
+		}
+		changed := f.changed
+		f.mu.Unlock()
+		if l != nil {
+			e, err := f.read(it, true)
+			if err == nil {
+				return e, nil
+			}
+			// The record cannot be read: the line goes on, and the entry is a dead letter.
+			e = &Entry{ID: it.id, Line: l.of, State: Dead, Reason: "its record cannot be read: " + err.Error(), Ended: now}
+			f.o.Log.Error("a deferred request cannot be read", "file", f.path, "err", err)
+			f.End(e)
+			continue
+		}
+		if err := await(ctx, changed, due); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// await returns when changed is closed or it is due; the zero time never is.
+func await(ctx context.Context, changed <-chan struct{}, due time.Time) error {
+	var alarm <-chan time.Time
+	if !due.IsZero() {
+		t := time.NewTimer(time.Until(due))
+		defer t.Stop()
+		alarm = t.C
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-changed:
+	case <-alarm:
+	}
+	return nil
+}
+
+// Again implements Store.
+func (f *File) Again(e *Entry) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	it := f.byID[e.ID]
+	if it == nil || it.line == nil {
+		return
+	}
+	changed := it.attempts != e.Attempts
+	it.state, it.attempts, it.next, it.reason = Waiting, e.Attempts, e.Next, e.Reason
+	it.line.taken = false
+	f.add(it.line, time.Now())
+	if changed { // a wait for room is not worth a write
+		record := *e
+		record.State = Waiting
+		f.w.later(func(tx *bolt.Tx) error { return putRecord(tx, waitBucket, it.seq, &record) }, nil)
+	}
+}
+
+// End implements Store.
+func (f *File) End(e *Entry) {
+	f.mu.Lock()
+	it := f.byID[e.ID]
+	if it == nil || it.line == nil {
+		f.mu.Unlock()
+		return
+	}
+	f.end(it, e)
+	unwritten := f.w.unwritten()
+	f.mu.Unlock()
+	if unwritten > maxUnwritten { // the disk does not take them: no more are sent for now
+		f.w.flushed()
+	}
+}
+
+// maxUnwritten is how many ends may be in memory alone: so many requests are sent again if the
+// process dies.
+const maxUnwritten = 256
+
+// end takes an item out of its line.
+func (f *File) end(it *item, e *Entry) {
+	l := it.line
+	i := slices.Index(l.items, it)
+	l.items = slices.Delete(l.items, i, i+1)
+	if i == 0 {
+		l.taken = false
+	}
+	l.bytes -= it.size
+	f.leave(it)
+	record := *e
+	if e.State == Done { // its credentials are not needed any more
+		record.Request = Request{Method: e.Request.Method, URL: e.Request.URL, Host: e.Request.Host}
+		record.Checks = nil
+	}
+	it.line, it.state, it.attempts, it.reason, it.ended, it.unsaved = nil, e.State, e.Attempts, e.Reason, e.Ended, &record
+	it.size = record.size()
+	if e.State == Done {
+		f.done = append(f.done, it)
+	} else {
+		f.dead = append(f.dead, it)
+	}
+	f.bytes += it.size
+	f.w.later(func(tx *bolt.Tx) error {
+		if err := tx.Bucket(waitBucket).Delete(key(it.seq)); err != nil {
+			return err
+		}
+		if record.State == Done || record.Request.Method == "" { // nothing is left to be sent
+			if err := tx.Bucket(bodyBucket).Delete(key(it.seq)); err != nil {
+				return err
+			}
+		}
+		return putRecord(tx, endedBucket, it.seq, &record)
+	}, func() {
+		f.mu.Lock()
+		it.unsaved = nil
+		f.mu.Unlock()
+	})
+	switch {
+	case len(l.items) > 0 && !l.taken:
+		f.add(l, time.Now())
+	case len(l.items) == 0:
+		f.remove(l)
+		f.forget(l)
+	}
+}

@@ -1,0 +1,48 @@
+package deferq
+
+import (
+	"context"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain"
+)
+
+// Layer is a layer in front of the counters. While requests of a key are kept, it refuses others of that key
+// without counting them: they would overtake those that wait, and take their room.
+type Layer struct {
+	chain.Backend
+	// Busy reports whether requests of the line are kept.
+	Busy func(ctx context.Context, l Line) (bool, error)
+}
+
+// Take implements tidegate.Store.
+func (s *Layer) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
+	for i := range checks {
+		c := &checks[i]
+		if !defers(c) || c.Limit.Terms.Handling.Defer.Stream != "" {
+			continue
+		}
+		busy, err := s.Busy(ctx, LineOf(c))
+		if err != nil {
+			return tidegate.Decision{}, err
+		}
+		if busy {
+			return tidegate.Decision{Limit: c.Limit, RetryAfter: time.Second, Receipt: tidegate.Receipt{Origin: tidegate.OriginRule}}, nil
+		}
+	}
+	return s.Backend.Take(ctx, checks, n)
+}
+
+// MaxBatch implements chain.Backend.
+func (s *Layer) MaxBatch() int { return 1 }
+
+// TakeBatch implements chain.Backend.
+func (s *Layer) TakeBatch(ctx context.Context, asks []chain.Ask) error {
+	for i := range asks {
+		a := &asks[i]
+		a.Rest = tidegate.Decision{}
+		a.Granted, a.Err = s.Take(ctx, a.Checks, a.Copies)
+	}
+	return nil
+}

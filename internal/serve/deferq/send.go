@@ -1,0 +1,116 @@
+package deferq
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+const (
+	// maxResult is how much of an answer's body is kept.
+	maxResult = 64 << 10
+	// maxDiscard is how much more of it is read, so that the connection can be used again.
+	maxDiscard = 256 << 10
+	// maxResultHeader is how much of an answer's header is kept.
+	maxResultHeader = 16 << 10
+)
+
+// attempt is how an attempt went.
+type attempt struct {
+	sent       bool
+	err        error
+	result     *Result // nil if there is an err
+	retryAfter time.Duration
+	took       time.Duration
+}
+
+// http returns the request as it was accepted.
+func (r *Request) http(ctx context.Context) (*http.Request, error) {
+	at, err := url.ParseRequestURI(r.URL)
+	if err != nil {
+		return nil, err
+	}
+	var body io.Reader = http.NoBody
+	if len(r.Body) > 0 {
+		body = bytes.NewReader(r.Body)
+	}
+	made, err := http.NewRequestWithContext(ctx, r.Method, "http://deferred"+r.URL, body)
+	if err != nil {
+		return nil, err
+	}
+	made.URL = at
+	made.Host, made.RemoteAddr, made.RequestURI = r.Host, r.Peer, r.URL
+	made.Header = r.Header.Clone()
+	if made.Header == nil {
+		made.Header = make(http.Header)
+	}
+	return made, nil
+}
+
+// send makes one attempt.
+func (q *Queue) send(ctx context.Context, e *Entry) (t attempt) {
+	start := time.Now()
+	defer func() { t.took = time.Since(start) }()
+	limited, cancel := context.WithTimeout(ctx, q.o.Timeout)
+	defer cancel()
+	r, err := e.Request.http(limited)
+	if err == nil {
+		err = q.prepare(r, e)
+	}
+	if err != nil {
+		return attempt{err: err}
+	}
+	res, sent, err := q.o.Send(r)
+	if err != nil {
+		return attempt{sent: sent, err: inTime(limited, ctx, err, q.o.Timeout)}
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxResult+1))
+	if err == nil && len(body) > maxResult {
+		_, err = io.CopyN(io.Discard, res.Body, maxDiscard)
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+	}
+	if err != nil { // its status says that it was done, or not; the answer is cut off
+		err = inTime(limited, ctx, fmt.Errorf("the answer with status %d is cut off: %w", res.StatusCode, err), q.o.Timeout)
+		return attempt{sent: true, err: err}
+	}
+	t = attempt{sent: true, result: &Result{Status: res.StatusCode, Body: body[:min(len(body), maxResult)], Truncated: len(body) > maxResult}}
+	if headerSize(res.Header) <= maxResultHeader {
+		t.result.Header = res.Header
+	}
+	if secs, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil && secs > 0 && secs < 1<<20 {
+		t.retryAfter = time.Duration(secs) * time.Second
+	}
+	return t
+}
+
+// inTime says so where an attempt ended because it took too long.
+func inTime(limited, whole context.Context, err error, timeout time.Duration) error {
+	if limited.Err() != nil && whole.Err() == nil {
+		return fmt.Errorf("the upstream did not answer within %s", timeout)
+	}
+	return err
+}
+
+// prepare sets the headers of an attempt.
+func (q *Queue) prepare(r *http.Request, e *Entry) error {
+	if r.Header.Get("Idempotency-Key") == "" {
+		r.Header.Set("Idempotency-Key", idempotencyKey(e.ID))
+	}
+	for name, read := range q.o.Credentials {
+		value, err := read()
+		if err != nil {
+			return fmt.Errorf("the credentials for %s: %w", name, err)
+		}
+		r.Header.Set(name, value)
+	}
+	return nil
+}

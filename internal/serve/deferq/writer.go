@@ -1,0 +1,199 @@
+package deferq
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// writer makes all changes of the file, as many as there are in one transaction: the disk is
+// waited for once for all of them.
+type writer struct {
+	db    *bolt.DB
+	purge func()
+	log   *slog.Logger
+
+	mu     sync.Mutex
+	asked  []change // somebody waits for these
+	owed   []change // these are made sooner or later
+	failed error    // why the owed ones are not made yet
+	idle   sync.Cond
+	busy   bool
+
+	wake  chan struct{}
+	stop  chan struct{}
+	ended chan struct{}
+}
+
+// change is one of the file.
+type change struct {
+	apply func(*bolt.Tx) error
+	told  func(error)  // before done; nil: nobody
+	done  chan<- error // nil: nobody waits
+	made  func()       // nil: nobody
+}
+
+// writeAgain is how long to wait after the disk has refused.
+const writeAgain = time.Second
+
+// purgeEvery is how often old entries are looked for.
+const purgeEvery = time.Minute
+
+func (w *writer) start(db *bolt.DB, purge func(), log *slog.Logger) {
+	w.db, w.purge, w.log = db, purge, log
+	w.idle.L = &w.mu
+	w.wake, w.stop, w.ended = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
+	go w.run()
+}
+
+// push makes a change with others, or fails; told is called before the error is sent.
+func (w *writer) push(apply func(*bolt.Tx) error, told func(error)) <-chan error {
+	done := make(chan error, 1)
+	w.mu.Lock()
+	w.asked = append(w.asked, change{apply: apply, told: told, done: done})
+	w.mu.Unlock()
+	w.nudge()
+	return done
+}
+
+// later makes a change when the disk takes it; made is called then, unless it is nil.
+func (w *writer) later(apply func(*bolt.Tx) error, made func()) {
+	w.mu.Lock()
+	w.owed = append(w.owed, change{apply: apply, made: made})
+	w.mu.Unlock()
+	w.nudge()
+}
+
+func (w *writer) nudge() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (w *writer) run() {
+	defer close(w.ended)
+	tick := time.NewTicker(purgeEvery)
+	defer tick.Stop()
+	for {
+		var again <-chan time.Time
+		if w.owes() {
+			again = time.After(writeAgain)
+		}
+		select {
+		case <-w.wake:
+		case <-again:
+		case <-tick.C:
+			w.purge()
+		case <-w.stop:
+			w.write()
+			return
+		}
+		w.write()
+	}
+}
+
+// owes reports whether owed changes have failed.
+func (w *writer) owes() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.failed != nil
+}
+
+// write makes all changes there are. If the disk refuses, those that somebody waits for fail,
+// and the others are tried alone.
+func (w *writer) write() {
+	w.mu.Lock()
+	asked, owed := w.asked, w.owed
+	w.asked, w.owed, w.busy = nil, nil, true
+	w.mu.Unlock()
+	err := w.commit(owed, asked)
+	for _, c := range asked {
+		c.told(err)
+		c.done <- err
+	}
+	if err != nil && len(asked) > 0 && len(owed) > 0 {
+		err = w.commit(owed, nil)
+	}
+	if err == nil {
+		for _, c := range owed {
+			if c.made != nil {
+				c.made()
+			}
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	was := w.failed
+	switch {
+	case err != nil && len(owed) > 0:
+		w.owed, w.failed = append(owed, w.owed...), err
+	case len(owed) > 0:
+		w.failed = nil
+	}
+	if w.failed != nil && was == nil {
+		w.log.Error("what became of deferred requests cannot be recorded; those may be sent again after a restart", "err", w.failed)
+	}
+	w.busy = false
+	w.idle.Broadcast()
+}
+
+func (w *writer) commit(owed, asked []change) error {
+	if len(owed)+len(asked) == 0 {
+		return nil
+	}
+	return safely(func() error {
+		return w.db.Update(func(tx *bolt.Tx) error {
+			for _, all := range [][]change{owed, asked} {
+				for _, c := range all {
+					if err := c.apply(tx); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// unwritten is how many owed changes there are.
+func (w *writer) unwritten() int64 {
+	n, _ := w.state()
+	return n
+}
+
+func (w *writer) state() (unwritten int64, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return int64(len(w.owed)), w.failed
+}
+
+// flushed returns when all owed changes of before are made, or the writer has ended.
+func (w *writer) flushed() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for len(w.owed) > 0 || w.busy {
+		select {
+		case <-w.stop:
+			return
+		default:
+		}
+		w.idle.Wait()
+	}
+}
+
+// close writes what there is, and ends.
+func (w *writer) close() {
+	close(w.stop)
+	<-w.ended
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.asked {
+		c.told(ErrClosed)
+		c.done <- ErrClosed
+	}
+	w.asked = nil
+	w.idle.Broadcast()
+}

@@ -1,0 +1,196 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/httplimit"
+	"tidegate.dev/tidegate/internal/chain"
+	"tidegate.dev/tidegate/internal/front/gateway"
+	"tidegate.dev/tidegate/internal/serve/deferq"
+	"tidegate.dev/tidegate/internal/telemetry"
+)
+
+// deferred is the requests that rules keep for later. It is there whenever the gateway is, and
+// without a queue it keeps nothing.
+type deferred struct {
+	queue       atomic.Pointer[deferq.Queue] // nil: nothing is kept
+	credentials map[string]func() (string, error)
+	observer    deferq.Observer
+	drain       time.Duration
+
+	mu  sync.Mutex
+	err error // why nothing is kept; nil: it was not asked for
+}
+
+// defers reports whether requests can be kept.
+func (s *server) defers() bool {
+	return s.config.Defer.File != "" && s.config.Listen.Gateway.Open() && s.rules != nil
+}
+
+// prepareDeferred reads what attempts are sent with.
+func (s *server) prepareDeferred() error {
+	s.deferred.drain = s.config.Drain
+	s.deferred.credentials = make(map[string]func() (string, error))
+	for _, item := range s.config.Defer.Credentials {
+		name, file, _ := strings.Cut(item, "=")
+		what := "the header " + name + " of deferred requests"
+		f, err := followFile(what, file, func(file string) (string, error) { return readSecret(file, what) }, s.log)
+		if err != nil {
+			return err
+		}
+		s.deferred.credentials[http.CanonicalHeaderKey(name)] = func() (string, error) { return f.get(), nil }
+	}
+	return nil
+}
+
+// openDeferred opens the file. A gateway whose file is damaged goes on without: what rules would
+// defer is refused, and somebody is told.
+func (s *server) openDeferred(handed bool) {
+	if !s.defers() {
+		return
+	}
+	c := s.config.Defer
+	file, err := deferq.OpenFile(c.File, deferq.FileOptions{Max: c.Max, Results: c.Results, Dead: c.Dead, Log: s.log})
+	s.deferred.failed(err)
+	if err != nil {
+		s.log.Error("requests are refused that rules would defer", "err", err)
+		return
+	}
+	if s.deferred.observer == nil {
+		s.deferred.observer = s.metrics.Deferring()
+		s.metrics.WatchDeferred(s.deferred.stats)
+	}
+	front := httplimit.Options{ClientIP: httplimit.ClientIP{Trusted: s.config.Trust.Proxies, TrustUnix: s.config.Trust.Unix}}
+	var strip []string
+	for _, name := range c.Strip {
+		strip = append(strip, http.CanonicalHeaderKey(name))
+	}
+	s.deferred.queue.Store(deferq.New(deferq.Options{
+		Store: file, Max: c.Max,
+		Rules: s.rules.Live(), Counters: s.limited, Forgetful: s.shared == nil && !handed,
+		HTTP: front, Identify: func(r *http.Request) map[string]string { return s.rules.Live().Who(front.Request(r)) },
+		Send: s.replay, Path: c.Path + "/", Timeout: c.Timeout,
+		Strip: strip, Credentials: s.deferred.credentials, Observer: s.deferred.observer, Log: s.log,
+	}))
+}
+
+// errNoGateway: attempts wait until the gateway is open.
+var errNoGateway = errors.New("the gateway is not open yet")
+
+// replay sends a request that was kept.
+func (s *server) replay(r *http.Request) (*http.Response, bool, error) {
+	g := s.gateway.Load()
+	if g == nil {
+		return nil, false, errNoGateway
+	}
+	return g.Replay(r)
+}
+
+// behind returns the counters for requests that must not overtake others which are kept.
+func (s *server) behind(counters tidegate.Store) tidegate.Store {
+	if !s.defers() {
+		return counters
+	}
+	return &deferq.Layer{Backend: chain.Adapt(counters), Busy: s.deferred.busy}
+}
+
+func (d *deferred) busy(ctx context.Context, l deferq.Line) (bool, error) {
+	q := d.queue.Load()
+	if q == nil {
+		return false, nil
+	}
+	return q.Store().Busy(ctx, l)
+}
+
+// deferrer is what the gateway keeps requests with; nil if it does not.
+func (s *server) deferrer() gateway.Deferrer {
+	if !s.defers() {
+		return nil
+	}
+	return &s.deferred
+}
+
+// Keep implements [gateway.Deferrer].
+func (d *deferred) Keep(w http.ResponseWriter, r *http.Request, header http.Header, decision *tidegate.Decision) bool {
+	q := d.queue.Load()
+	return q != nil && q.Keep(w, r, header, decision)
+}
+
+// ServeHTTP implements [gateway.Deferrer].
+func (d *deferred) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if q := d.queue.Load(); q != nil {
+		q.ServeHTTP(w, r)
+		return
+	}
+	w.Header().Set("Retry-After", "5")
+	http.Error(w, "It cannot be told right now.", http.StatusServiceUnavailable)
+}
+
+func (d *deferred) failed(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.err = err
+}
+
+// why is why nothing is kept; nil if something can be.
+func (d *deferred) why() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.err == nil && d.queue.Load() == nil {
+		return errors.New("nothing is deferred here: the setting defer.file names no file, or there are no rules")
+	}
+	return d.err
+}
+
+// close stops sending and closes the file. Attempts in flight have as long as requests have.
+func (d *deferred) close() error {
+	q := d.queue.Swap(nil)
+	if q == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), d.drain)
+	defer cancel()
+	if err := q.Close(ctx); err != nil {
+		return fmt.Errorf("close the file of deferred requests: %w", err)
+	}
+	return nil
+}
+
+// stats are for /metrics.
+func (d *deferred) stats() telemetry.DeferredStats {
+	q := d.queue.Load()
+	if q == nil {
+		return telemetry.DeferredStats{}
+	}
+	s, err := q.Store().Stats(context.Background())
+	if err != nil {
+		return telemetry.DeferredStats{}
+	}
+	return telemetry.DeferredStats{
+		Waiting: s.Rules, Done: s.Done, Dead: s.Dead, Lines: s.Lines, Bytes: s.Bytes, Max: s.Max, Oldest: s.Oldest, Unwritten: s.Unwritten, Open: s.Err == nil,
+	}
+}
+
+// warnings is what somebody should look at, for /healthz.
+func (d *deferred) warnings() []string {
+	d.mu.Lock()
+	err := d.err
+	d.mu.Unlock()
+	if err != nil {
+		return []string{"requests are refused that rules would defer: " + err.Error()}
+	}
+	if q := d.queue.Load(); q != nil {
+		if s, err := q.Store().Stats(context.Background()); err == nil && s.Err != nil {
+			return []string{"what became of deferred requests cannot be recorded: " + s.Err.Error()}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+package rules
+
+import (
+	"slices"
+	"strings"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
+)
+
+// Who returns who sends a request, by the names of the identities that rules count by: those that callers
+// bring along wherever they ask, such as tokens, keys, certificates, cookies and headers. A caller
+// without any of them is known by its address, as "ip".
+func (l *Live) Who(r *tidegate.Request) map[string]string {
+	st := l.Set().state(r)
+	st.quiet = true
+	who := make(map[string]string)
+	for _, id := range st.set.callers() {
+		if v, ok := st.find(id, nil); ok && id.sources[v.source].brought() {
+			who[id.name] = strings.Clone(v.text)
+		}
+	}
+	if len(who) == 0 {
+		who[st.set.ids.ip.name] = strings.Clone(st.ipKey())
+	}
+	st.quiet = false
+	st.done()
+	return who
+}
+
+// brought reports whether callers have what is found there in all their requests.
+func (s *source) brought() bool {
+	switch s.kind {
+	case rulefile.SourceJWT, rulefile.SourceJWTUnverified, rulefile.SourceAPIKey, rulefile.SourceBasicUser, rulefile.SourceTLSClientCN,
+		rulefile.SourceCookie, rulefile.SourceHeader, rulefile.SourceClientHeader:
+		return true
+	}
+	return false
+}
+
+// callers are the identities that rules count by, of which some are brought along.
+func (s *Set) callers() []*identity {
+	s.whoOnce.Do(func() {
+		seen := make(map[*identity]bool)
+		for _, r := range s.rules {
+			if r.subject == nil {
+				continue
+			}
+			for i := range r.subject.parts {
+				id := r.subject.parts[i].id
+				if !seen[id] && !id.local && slices.ContainsFunc(id.sources, func(src source) bool { return src.brought() }) {
+					s.who = append(s.who, id)
+				}
+				seen[id] = true
+			}
+		}
+	})
+	return s.who
+}
