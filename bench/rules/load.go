@@ -9,10 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/bench/internal/rig"
 	"tidegate.dev/tidegate/rules"
-	"tidegate.dev/tidegate/store/memory"
 )
 
 // perFile rules are in one file of a folder.
@@ -83,68 +81,4 @@ func heap() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
-}
-
-// reloaded is how decisions fare while rules are read again and put in force.
-type reloaded struct {
-	worst     time.Duration // decision
-	oversleep time.Duration // of the probe, which nobody can be blamed for
-	decisions int
-}
-
-// reload puts n rules in force again and again while a probe decides.
-func reload(ctx context.Context, n, times int) (r reloaded, err error) {
-	folder, err := os.MkdirTemp("", "bench-rules")
-	if err != nil {
-		return r, err
-	}
-	defer os.RemoveAll(folder)
-	if err := writeFolder(folder, n); err != nil {
-		return r, err
-	}
-	set, err := rules.Load(folder, rules.Config{})
-	if err != nil {
-		return r, err
-	}
-	live := rules.NewLive(set)
-	gate := tidegate.NewGate(live, memory.New())
-	stop, probed := make(chan struct{}), make(chan reloaded)
-	go func() { probed <- probe(gate, stop) }()
-	for range times {
-		if err = ctx.Err(); err != nil {
-			break
-		}
-		rig.Progress("reload %d rules", n)
-		var again *rules.Set
-		if again, err = rules.Load(folder, rules.Config{}); err != nil {
-			break
-		}
-		live.Swap(again)
-	}
-	close(stop)
-	return <-probed, err
-}
-
-// probe decides every fifth of a millisecond or so.
-func probe(gate *tidegate.Gate, stop <-chan struct{}) (r reloaded) {
-	const pause = 200 * time.Microsecond
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	request := new(tidegate.Request)
-	for {
-		select {
-		case <-stop:
-			return r
-		default:
-		}
-		before := time.Now()
-		time.Sleep(pause)
-		woken := time.Now()
-		r.oversleep = max(r.oversleep, woken.Sub(before)-pause)
-		request.Reset()
-		request.Method, request.Host, request.Path, request.Values = "GET", "shop.example.com", "/api/lists7", values{}
-		gate.Decide(context.Background(), request)
-		r.worst = max(r.worst, time.Since(woken))
-		r.decisions++
-	}
 }
