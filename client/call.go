@@ -43,6 +43,22 @@ func (c *call) admit() error {
 	return c.awaitTurn()
 }
 
+// awaitRedirect returns a redirect when the time has come that it asks to wait for, since
+// http.Client follows it at once; or now, if that is too long.
+func (c *call) awaitRedirect(res *http.Response) (*http.Response, error) {
+	now := time.Now()
+	wait, told := retryAfter(res.Header, now)
+	if !told || wait <= 0 || wait >= c.left(now) {
+		return res, nil
+	}
+	c.t.tell(c.req, Event{Kind: Held, Key: c.host.key, Try: c.try, Status: res.StatusCode, Wait: wait})
+	if err := c.sleep(wait); err != nil {
+		_ = res.Body.Close()
+		return nil, err
+	}
+	return res, nil
+}
+
 // awaitStop waits while the server is not to be asked. Those who wait come back spread over a
 // tenth of their wait.
 func (c *call) awaitStop() error {
@@ -64,7 +80,8 @@ func (c *call) awaitStop() error {
 	}
 }
 
-// awaitTurn waits for the request's turn, if little of a limit remains.
+// awaitTurn waits for the request's turn, if little of a limit remains. A stop may have begun when
+// it comes.
 func (c *call) awaitTurn() error {
 	now := time.Now()
 	wait := c.host.turn(now, c.left(now))
@@ -72,7 +89,10 @@ func (c *call) awaitTurn() error {
 		return nil
 	}
 	c.t.tell(c.req, Event{Kind: Paced, Key: c.host.key, Try: c.try, Wait: wait})
-	return c.sleep(wait)
+	if err := c.sleep(wait); err != nil {
+		return err
+	}
+	return c.awaitStop()
 }
 
 // await waits before another try.
@@ -83,7 +103,6 @@ func (c *call) await(wait time.Duration) error {
 	if err := c.awaitStop(); err != nil {
 		return err
 	}
-	c.host.retried(time.Now())
 	return c.awaitTurn()
 }
 
@@ -99,6 +118,9 @@ func (c *call) judge(res *http.Response, err error) verdict {
 	if !refused {
 		return verdict{}
 	}
+	if res.StatusCode == http.StatusRequestTimeout && !idempotent(c.req) { // it may have come in time
+		return verdict{}
+	}
 	if r.named && !r.final && r.after <= c.t.maxWait() {
 		c.host.stop(now.Add(r.after))
 	}
@@ -110,13 +132,13 @@ func (c *call) judge(res *http.Response, err error) verdict {
 func (c *call) judgeError(err error) verdict {
 	var refused *RefusedError
 	if errors.As(err, &refused) || errors.Is(c.req.Context().Err(), context.Canceled) {
-		c.host.withdraw(time.Now()) // a layer below did not send it, or the caller has left
-		return verdict{}
+		return verdict{} // a layer below did not send it, or the caller has left
 	}
-	c.host.unreachable()
+	now := time.Now()
+	c.host.unreachable(now)
 	var v verdict
 	if idempotent(c.req) && transient(c.req.Context(), err) {
-		v = c.plan(refusal{}, false, time.Now())
+		v = c.plan(refusal{}, false, now)
 	}
 	c.tellOf(v, 0, err)
 	return v
@@ -131,7 +153,7 @@ func (c *call) plan(r refusal, limited bool, now time.Time) verdict {
 	left := c.left(now)
 	spread := c.t.backoff(c.try)
 	if r.named { // half of the wait, doubled with every refusal
-		spread = max(spread, min(r.after, left)/2<<min(c.try-1, 10))
+		spread = max(spread, min(r.after, left)/2<<min(c.try-1, 5)) // maxDelay fits
 	}
 	if r.after >= left {
 		return verdict{}
@@ -172,7 +194,7 @@ func upTo(d time.Duration) time.Duration {
 
 // sleep waits for d, or returns ctx's error if that ends first.
 func sleep(ctx context.Context, d time.Duration) error {
-	if err := ctx.Err(); err != nil {
+	if err := ctx.Err(); err != nil || d <= 0 {
 		return err
 	}
 	t := time.NewTimer(d)

@@ -37,7 +37,7 @@ func (h *host) stoppedFor(now time.Time) time.Duration {
 	return h.stopped.Sub(now)
 }
 
-// ask reports whether a new request should be sent, and counts it.
+// ask reports whether a new request should be sent.
 func (h *host) ask(now time.Time, k, share float64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -56,25 +56,11 @@ func (h *host) retry() bool {
 	return true
 }
 
-// retried counts a request that is sent again.
-func (h *host) retried(now time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.throttle.retried(now)
-}
-
-// withdraw is told that the server has no part in what became of a request.
-func (h *host) withdraw(now time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.throttle.withdraw(now)
-}
-
 // unreachable is told that there was no response.
-func (h *host) unreachable() {
+func (h *host) unreachable(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.throttle.refuse()
+	h.throttle.refuse(now)
 }
 
 // learn is told of a response.
@@ -84,7 +70,7 @@ func (h *host) learn(accepted bool, all []quota, now time.Time, share float64) {
 	if accepted {
 		h.throttle.accept(now)
 	} else {
-		h.throttle.refuse()
+		h.throttle.refuse(now)
 	}
 	if share > 0 {
 		h.pacer.learn(all, now, share)

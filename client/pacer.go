@@ -40,9 +40,9 @@ func (q *quota) scarce(share float64) bool {
 	return q.left == 0 || q.unit == "" && float64(q.left) < share*float64(q.limit)
 }
 
-// turn returns how long the next request has to wait, and keeps that turn for it, unless the
-// wait is longer than longest: then the request should go at once, since only the server
-// knows better.
+// turn returns how long the next request has to wait, and keeps that turn for it. A request for
+// which nothing remains waits until the limit is renewed, and up to a tenth longer. One that
+// would wait longer than longest should go at once, since only the server knows better.
 func (p *pacer) turn(now time.Time, longest time.Duration) time.Duration {
 	if p.interval == 0 || !now.Before(p.until) {
 		return 0
@@ -52,6 +52,12 @@ func (p *pacer) turn(now time.Time, longest time.Duration) time.Duration {
 		at = now
 	}
 	wait := at.Sub(now)
+	if renewed := p.until.Sub(now); wait >= renewed {
+		if renewed > longest {
+			return 0
+		}
+		return renewed + upTo(min(renewed/10, longest-renewed))
+	}
 	if wait > longest {
 		return 0
 	}

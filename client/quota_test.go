@@ -128,5 +128,9 @@ func TestRefusals(t *testing.T) {
 	f(403, nil, "Retry-After: 3")
 	f(500, nil)
 	f(500, &refusal{}, "X-Should-Retry: true")
+	f(408, &refusal{})
+	f(425, &refusal{})
+	f(425, &refusal{named: true, after: 3 * s, final: true}, "Retry-After: 3", "X-Should-Retry: false")
+	f(301, nil, "Retry-After: 3")
 	f(409, &refusal{named: true, after: 3 * s}, "X-Should-Retry: true", "Retry-After: 3")
 }

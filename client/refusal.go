@@ -18,7 +18,7 @@ type refusal struct {
 }
 
 // refusalOf reports whether res is a refusal that may be worth another try: 429, 503 with a
-// time, and what the server itself calls worth it by X-Should-Retry.
+// time, 408 and 425, and what the server itself calls worth it by X-Should-Retry.
 func refusalOf(res *http.Response, all []quota, now time.Time) (r refusal, ok bool) {
 	should := strings.ToLower(res.Header.Get("X-Should-Retry"))
 	var told bool
@@ -33,11 +33,21 @@ func refusalOf(res *http.Response, all []quota, now time.Time) (r refusal, ok bo
 	case res.StatusCode == http.StatusTooManyRequests:
 		r.final = should == "false" || !told && neverFits(all)
 		return r, true
-	case res.StatusCode == http.StatusServiceUnavailable && told:
+	case res.StatusCode == http.StatusServiceUnavailable && told,
+		res.StatusCode == http.StatusRequestTimeout, res.StatusCode == http.StatusTooEarly:
 		r.final = should == "false"
 		return r, true
 	}
 	return refusal{}, false
+}
+
+// redirects reports whether res has http.Client send another request.
+func redirects(res *http.Response) bool {
+	switch res.StatusCode {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return true
+	}
+	return false
 }
 
 // neverFits reports whether a refusal without a time is about the request itself: the server

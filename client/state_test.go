@@ -1,10 +1,12 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,6 +63,61 @@ func TestKeepsUnderKnownLimits(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A crowd that finds little of a limit waits until the limit is renewed, and is not refused.
+func TestPacesACrowd(t *testing.T) {
+	for i, o := range styles {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				refused := 0
+				o.OnDecision = func(_ *http.Request, d tidegate.Decision) {
+					if !d.OK {
+						refused++
+					}
+				}
+				limit := tidegate.MustLimit(tidegate.Spec{Name: "api", Events: 100, Period: time.Minute, Algorithm: tidegate.FixedWindow})
+				h := o.Limit(tidegate.New(memory.New(), limit), everyone)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+				_, base := serve(t, h.ServeHTTP)
+				time.Sleep(30 * time.Second)
+				tr := &Transport{Base: base}
+				for range 95 {
+					get(tr)
+				}
+				var all sync.WaitGroup
+				for range 50 {
+					all.Go(func() {
+						if a := get(tr); a.status != 200 {
+							t.Errorf("%d after %s: %v", a.status, a.took, a.err)
+						}
+					})
+				}
+				all.Wait()
+				if refused > 0 {
+					t.Errorf("%d of 50 were refused, with 5 left of 100", refused)
+				}
+			})
+		})
+	}
+}
+
+// Requests whose callers leave before they are sent say nothing about the server.
+func TestThoseWhoLeaveAreNotThrottled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, base := serve(t, newScript(says(200, "X-RateLimit-Limit: 100", "X-RateLimit-Remaining: 1", "X-RateLimit-Reset: 3000")).serve)
+		tr := &Transport{Base: base, MaxWait: time.Hour}
+		get(tr)
+		for range 100 {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(10*time.Millisecond, cancel)
+			if a := do(ctx, tr, "GET", ""); !errors.Is(a.err, context.Canceled) {
+				t.Fatalf("%+v", a)
+			}
+		}
+		if a := do(t.Context(), tr, "GET", ""); a.status != 200 {
+			t.Errorf("%+v", a)
+		}
+	})
 }
 
 // oversized holds every request to a limit at a cost that it can never admit, except for those

@@ -16,7 +16,8 @@ const (
 	recovered = 10
 )
 
-// throttle counts what became of requests in the last ten seconds.
+// throttle counts what became of requests in the last ten seconds. Those that are on their way, or
+// wait to be sent, say nothing yet.
 type throttle struct {
 	slots  [throttleSlots]struct{ requests, accepts int64 }
 	newest int64     // the number of the slot that is counted in
@@ -34,7 +35,7 @@ func (t *throttle) slot(now time.Time) int {
 	return int(t.newest % throttleSlots)
 }
 
-// ask counts a request, and reports whether it should be sent. random is from [0, 1).
+// ask reports whether a request should be sent, and counts it if not. random is from [0, 1).
 func (t *throttle) ask(now time.Time, k, random float64) bool {
 	slot := t.slot(now)
 	var requests, accepts int64
@@ -42,31 +43,21 @@ func (t *throttle) ask(now time.Time, k, random float64) bool {
 		requests += t.slots[i].requests
 		accepts += t.slots[i].accepts
 	}
-	t.slots[slot].requests++
 	over := float64(requests) - k*float64(accepts)
 	if requests >= minThrottled && random < over/float64(requests+1) && now.Sub(t.sent) < probeEvery {
+		t.slots[slot].requests++
 		return false
 	}
 	t.sent = now
 	return true
 }
 
-// retried counts a request that is sent again.
-func (t *throttle) retried(now time.Time) {
-	t.slots[t.slot(now)].requests++
-	t.sent = now
-}
-
-// withdraw takes back a request that was counted.
-func (t *throttle) withdraw(now time.Time) {
-	slot := &t.slots[t.slot(now)]
-	slot.requests = max(slot.requests-1, 0)
-}
-
 // accept counts a request that the server took on. After some in a row, refusals of before no
 // longer count; accepts still do.
 func (t *throttle) accept(now time.Time) {
-	t.slots[t.slot(now)].accepts++
+	slot := t.slot(now)
+	t.slots[slot].requests++
+	t.slots[slot].accepts++
 	if t.streak++; t.streak != recovered {
 		return
 	}
@@ -76,4 +67,7 @@ func (t *throttle) accept(now time.Time) {
 }
 
 // refuse counts a request that the server did not take on.
-func (t *throttle) refuse() { t.streak = 0 }
+func (t *throttle) refuse(now time.Time) {
+	t.slots[t.slot(now)].requests++
+	t.streak = 0
+}

@@ -22,10 +22,10 @@ const (
 // Transport is an http.RoundTripper that behaves well towards servers with limits. The zero
 // value is ready to use. Its fields must not be changed after the first request.
 //
-// A request that is refused with 429, or with 503 and a Retry-After, is sent again if its
+// A request that is refused with 429, 425, or 503 and a Retry-After, is sent again if its
 // body can be (see http.Request.GetBody), whatever its method. The wait is what the server
 // asks for, or a backoff that doubles, with jitter that makes it longer and never shorter.
-// Until the time that a server has named, no other request is sent to it either. After an
+// Until the time that a server has named, no other request is sent to it either. After 408 or an
 // error of the transport, only idempotent requests are sent again.
 //
 // A refusal is returned as it came, with its body, when waiting would not help or would be
@@ -82,6 +82,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		res, err := t.base().RoundTrip(attempt)
 		v := c.judge(res, err)
 		if !v.again {
+			if err == nil && redirects(res) {
+				return c.awaitRedirect(res)
+			}
 			return res, err
 		}
 		shelve(res)

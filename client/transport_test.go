@@ -75,6 +75,16 @@ func TestWaitsAsAsked(t *testing.T) {
 	f(429, 5*s, "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 946684805")
 	f(429, 0) // a backoff
 	f(500, 0, "X-Should-Retry: true")
+	f(408, 0)
+	f(425, 0)
+	f(425, 3*s, "Retry-After: 3")
+	f(429, 0, "Retry-After: Fri, 31 Dec 1999 23:00:00 GMT") // over
+	f(429, 20*s, "Retry-After: Sat, 01 Jan 2005 00:00:20 GMT", "Date: Sat, 01 Jan 2005 00:00:00 GMT")
+	for _, status := range []int{301, 302, 303, 307, 308} { // to the same place
+		f(status, 7*s, "Retry-After: 7", "Location: /things")
+		f(status, 0, "Location: /things")
+		f(status, 0, "Retry-After: 3600", "Location: /things")
+	}
 }
 
 // What waiting does not help with is returned as it came.
@@ -212,6 +222,15 @@ func TestWhatIsSentAgain(t *testing.T) {
 			t.Errorf("%s to nobody is tried %d times", method, n)
 		}
 	}
+	synctest.Test(t, func(t *testing.T) { // it may have come in time
+		for method, want := range map[string]int{"POST": 1, "PUT": DefaultMaxTries} {
+			s := newScript(says(408))
+			_, base := serve(t, s.serve)
+			if a := do(t.Context(), &Transport{Base: base}, method, "text"); a.status != 408 || len(s.at) != want {
+				t.Errorf("%s after 408: %+v, %d tries", method, a, len(s.at))
+			}
+		}
+	})
 	for _, method := range []string{"POST", "PATCH"} {
 		if n, keyed := broken(method, ""), broken(method, "k"); n != 1 || keyed != DefaultMaxTries {
 			t.Errorf("%s to nobody is tried %d times, with a key %d", method, n, keyed)
@@ -280,6 +299,57 @@ func TestStopsTheHost(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A request that waits for its turn when a stop begins waits for the end of the stop.
+func TestStopWhileOthersArePaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		little := says(200, "X-RateLimit-Limit: 100", "X-RateLimit-Remaining: 1", "X-RateLimit-Reset: 20")
+		s := newScript(little, little, says(429, "Retry-After: 30"), says(200))
+		_, base := serve(t, s.serve)
+		tr := &Transport{Base: base}
+		get(tr)
+		results := make(chan answer)
+		for range 3 { // after 10 s, 20 s and a little more
+			go func() { results <- get(tr) }()
+		}
+		for range 3 {
+			if a := <-results; a.status != 200 {
+				t.Errorf("%+v", a)
+			}
+		}
+		stopped := s.at[2]
+		for _, at := range s.at[3:] {
+			if at < stopped+30*time.Second {
+				t.Errorf("stopped after %s for 30 s, asked after %s", stopped, at)
+			}
+		}
+		if len(s.at) != 5 {
+			t.Errorf("asked %d times, at %s", len(s.at), s.at)
+		}
+	})
+}
+
+// However long the time that a server names, and however long a request may wait, it waits at
+// least as long.
+func TestLongestWaits(t *testing.T) {
+	for _, seconds := range []int64{1, 86_400, 30 * 86_400, 9 * 365 * 86_400} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newScript(says(429, fmt.Sprint("Retry-After: ", seconds)))
+			_, base := serve(t, s.serve)
+			if a := get(&Transport{Base: base, MaxWait: 1<<63 - 1}); a.status != 429 {
+				t.Errorf("%+v", a)
+			}
+			for i, at := range s.at[1:] {
+				if gap := at - s.at[i]; gap < time.Duration(seconds)*time.Second {
+					t.Errorf("told to wait for %d s, came after %s", seconds, gap)
+				}
+			}
+			if len(s.at) < 2 {
+				t.Errorf("%d tries", len(s.at))
+			}
+		})
+	}
 }
 
 // Of the requests to a server that fails, a bounded share is retried.
