@@ -13,21 +13,35 @@ import (
 // admitted is a call that there is room for.
 type admitted struct {
 	store   tidegate.Store
+	charges []charge // of its turn and of the rest, or one of both
+}
+
+// charge is what was taken together.
+type charge struct {
 	visit   *tidegate.Visit
 	receipt tidegate.Receipt
 	// counted is what the visit does not give back, turns in buckets aside.
 	counted []tidegate.Check
 }
 
-// giveBack undoes a call that was not made. A turn in a bucket stays unused: others have
-// booked those after it, and whoever got this one would go at the same time as one of them.
-func (a *admitted) giveBack(ctx context.Context) {
-	_ = a.visit.End(tidegate.Outcome{Void: true}) // what is not given back stays charged
-	for i := range a.counted {
-		a.counted[i].Cost = -a.counted[i].Cost
+// end ends the visits of the call.
+func (a *admitted) end(o tidegate.Outcome) {
+	for i := range a.charges {
+		_ = a.charges[i].visit.End(o) // what is not given back stays charged
 	}
-	if len(a.counted) > 0 {
-		_ = a.store.Adjust(context.WithoutCancel(ctx), a.receipt, a.counted)
+}
+
+// giveBack undoes a call that was not made. A turn in a bucket that has come stays unused: others
+// have booked those after it, and whoever got this one would go at the same time as one of them.
+func (a *admitted) giveBack(ctx context.Context) {
+	a.end(tidegate.Outcome{Void: true})
+	for _, c := range a.charges {
+		for i := range c.counted {
+			c.counted[i].Cost = -c.counted[i].Cost
+		}
+		if len(c.counted) > 0 {
+			_ = a.store.Adjust(context.WithoutCancel(ctx), c.receipt, c.counted)
+		}
 	}
 }
 
@@ -37,22 +51,27 @@ func (a *admitted) failed(err error) {
 		a.giveBack(context.Background())
 		return
 	}
-	_ = a.visit.End(tidegate.Outcome{})
+	a.end(tidegate.Outcome{})
 }
 
 // follow ends the call when its response has been read.
 func (a *admitted) follow(res *http.Response) {
-	if a.visit == nil {
+	open := false
+	for i := range a.charges {
+		visit := a.charges[i].visit
+		open = open || visit != nil
+		usage.FindInHeader(visit, res.Header)
+	}
+	if !open {
 		return
 	}
-	usage.FindInHeader(a.visit, res.Header)
 	// What was refused is not carried out, and has used nothing.
 	outcome := tidegate.Outcome{Status: res.StatusCode, CostKnown: !accepted(res)}
 	if res.Body == nil || res.Body == http.NoBody {
-		_ = a.visit.End(outcome)
+		a.end(outcome)
 		return
 	}
-	end := sync.OnceFunc(func() { _ = a.visit.End(outcome) })
+	end := sync.OnceFunc(func() { a.end(outcome) })
 	if w, ok := res.Body.(io.Writer); ok { // of a connection that has changed protocols
 		res.Body = &struct {
 			*followedBody
@@ -60,8 +79,10 @@ func (a *admitted) follow(res *http.Response) {
 		}{&followedBody{res.Body, end}, w}
 		return
 	}
-	if f := usage.NewFinder(a.visit); f != nil {
-		res.Body = f.Wrap(res)
+	for i := range a.charges {
+		if f := usage.NewFinder(a.charges[i].visit); f != nil {
+			res.Body = f.Wrap(res)
+		}
 	}
 	res.Body = &followedBody{res.Body, end}
 }

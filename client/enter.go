@@ -15,6 +15,7 @@ type entering struct {
 	counter string
 	began   time.Time
 	polls   int // how often all slots were taken
+	missed  int // how many turns it has missed
 }
 
 // enter waits until there is room for a call, and charges it.
@@ -43,33 +44,78 @@ func (e *entering) left(now time.Time) time.Duration {
 // ask asks once, and waits for the turn that it gets. It returns how long to wait before it is
 // worth asking again.
 func (e *entering) ask() (a *admitted, wait time.Duration, err error) {
-	ctx := e.req.Context()
-	q, done := e.p.question(e.req, e.counter, e.left(time.Now()))
-	defer done()
-	d, visit := e.p.gate.Enter(ctx, q)
+	a = &admitted{store: e.p.store}
+	asked := time.Now()
+	d, v := e.take(a, whole)
+	if !d.OK && v.mixed && d.Limit != nil && isBucket(d.Limit) { // only its turn has to come
+		asked = time.Now()
+		d, _ = e.take(a, turn)
+	} else {
+		v.mixed = false // all is charged, or nothing
+	}
 	if !d.OK {
 		wait, err = e.refused(&d)
 		return nil, wait, err
 	}
-	a = &admitted{store: e.p.o.Store, visit: visit, receipt: d.Receipt}
-	if d.Err == nil { // else nothing was charged
-		a.counted = q.Values.(*values).counted
-	}
-	if d.Wait > 0 {
-		e.p.tell(e.req, Event{Kind: Paced, Wait: d.Wait})
-		if err := sleep(ctx, d.Wait); err != nil {
-			a.giveBack(ctx)
-			return nil, 0, err
-		}
-	}
-	if d.Wait+d.Waited > 0 || d.Queued { // a stop may have begun meanwhile
-		if stopped := e.p.stopped(ctx, e.counter); stopped > 0 {
-			a.giveBack(ctx)
-			wait, err = e.hold(stopped)
+	if d.Wait+d.Waited > 0 || d.Queued || v.mixed {
+		if ok, wait, err := e.leave(a, &d, v.mixed); !ok {
+			a.giveBack(e.req.Context())
 			return nil, wait, err
 		}
 	}
+	late := time.Since(asked) - d.Wait - d.Waited
+	if v.slack > 0 && (!d.Queued || d.Waited > 0) && e.p.turns.missed(late, v.slack, time.Now()) && e.missed < maxMissed {
+		e.missed++
+		a.giveBack(e.req.Context())
+		return nil, 0, nil
+	}
 	return a, 0, nil
+}
+
+// leave waits until the turn that d has booked comes, and charges the rest of the call if there is
+// one. What has changed meanwhile may hold it back: a stop, or a limit that others have used up.
+func (e *entering) leave(a *admitted, d *tidegate.Decision, rests bool) (ok bool, wait time.Duration, err error) {
+	if waited := d.Wait + d.Waited; waited > 0 {
+		e.p.tell(e.req, Event{Kind: Paced, Wait: waited})
+	}
+	if err := sleep(e.req.Context(), d.Wait); err != nil {
+		return false, 0, err
+	}
+	for rests {
+		d, _ := e.take(a, rest)
+		if d.OK {
+			return true, 0, nil
+		}
+		wait, err = e.refused(&d)
+		if err != nil || d.Limit == nil || d.Limit.Algorithm != tidegate.Concurrency {
+			return false, wait, err
+		}
+		if err := sleep(e.req.Context(), wait); err != nil { // until a slot is free: its turn lasts
+			return false, 0, err
+		}
+	}
+	stopped := e.p.stopped(e.req.Context(), e.counter)
+	if stopped > 0 {
+		wait, err = e.hold(stopped)
+	}
+	return stopped <= 0, wait, err
+}
+
+// take charges a part of the call.
+func (e *entering) take(a *admitted, p part) (tidegate.Decision, *values) {
+	q, done := e.p.question(e.req, e.counter, e.left(time.Now()))
+	defer done()
+	v := q.Values.(*values)
+	v.part = p
+	d, visit := e.p.gate.Enter(e.req.Context(), q)
+	if d.OK {
+		c := charge{visit: visit, receipt: d.Receipt}
+		if d.Err == nil { // else nothing was charged
+			c.counted = v.counted
+		}
+		a.charges = append(a.charges, c)
+	}
+	return d, v
 }
 
 // Bounds of the pause between two looks for a free slot.
@@ -96,7 +142,7 @@ func (e *entering) refused(d *tidegate.Decision) (time.Duration, error) {
 		e.polls++
 		pause := min(minPoll<<min(e.polls, 10), maxPoll)
 		return min(pause/2+upTo(pause/2), left), nil
-	case l.Algorithm == tidegate.TokenBucket || l.Algorithm == tidegate.LeakyBucket:
+	case isBucket(l):
 		// It could not be booked: its turn would come after all the time that is left.
 		return 0, e.reject(fmt.Errorf("%w: %s", ErrLimit, l), d.RetryAfter+left)
 	case d.RetryAfter >= left:
@@ -107,6 +153,7 @@ func (e *entering) refused(d *tidegate.Decision) (time.Duration, error) {
 
 // hold returns how long to wait for the end of a stop.
 func (e *entering) hold(stopped time.Duration) (time.Duration, error) {
+	e.p.turns.refused(time.Now(), stopped)
 	left := e.left(time.Now())
 	if stopped >= left {
 		return 0, e.reject(ErrStopped, stopped)

@@ -9,7 +9,8 @@ import (
 type EventKind uint8
 
 const (
-	// Paced: the request waits because little of a limit remains, or for its turn.
+	// Paced: the request waits because little of a limit remains. Of a Provider: it has
+	// waited for its turn.
 	Paced EventKind = iota
 	// Held: the request waits because the server has refused others until a time.
 	Held
@@ -46,6 +47,6 @@ type Event struct {
 	Status int
 	// Err is the error of the transport, or of the store of a Provider.
 	Err error
-	// Wait is how long the request waits now.
+	// Wait is how long the request waits now, or has waited for its turn.
 	Wait time.Duration
 }

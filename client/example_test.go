@@ -73,7 +73,7 @@ func ExampleProvider() {
 		Name:  "maps",
 		Store: memory.New(), // or fleet.Open("redis://localhost:6379", fleet.Options{})
 		Limits: []*tidegate.Limit{
-			tidegate.MustLimit(tidegate.Spec{Name: "rate", Events: 10, Period: time.Second, Algorithm: tidegate.TokenBucket, Burst: 1}),
+			client.Pace(10, time.Second),
 			tidegate.MustLimit(tidegate.Spec{Name: "at-a-time", Events: 5, Period: time.Minute, Algorithm: tidegate.Concurrency}),
 			tidegate.MustLimit(tidegate.Spec{Name: "budget", Events: 3, Algorithm: tidegate.Quota, Calendar: tidegate.Day}),
 		},

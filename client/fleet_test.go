@@ -41,7 +41,18 @@ func TestStopInRedis(t *testing.T) {
 			}
 		}
 	}
-	if got := a.stopped(t.Context(), "other"); got != 0 {
+	if err := a.stopFor(t.Context(), "short", stopUnit); err != nil {
+		t.Fatal(err)
+	}
+	for b.stopped(t.Context(), "short") > 0 {
+	}
+	for _, p := range []*Provider{b, instance()} {
+		if p.stopped(t.Context(), "short"); p.turns.strict.IsZero() {
+			t.Error("after the stop, an instance does not know that others were refused")
+		}
+	}
+	fresh := instance()
+	if got := fresh.stopped(t.Context(), "other"); got != 0 || !fresh.turns.strict.IsZero() {
 		t.Errorf("another key is stopped for %s", got)
 	}
 }

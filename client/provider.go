@@ -8,6 +8,8 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/httplimit"
+	"tidegate.dev/tidegate/internal/chain"
+	"tidegate.dev/tidegate/internal/chain/queue"
 )
 
 // DefaultMaxStop is how long a refusal stops all instances at most.
@@ -54,13 +56,17 @@ type ProviderOptions struct {
 // it; [Provider.Transport] also retries. Use [NewProvider].
 //
 // Calls wait for their turn in buckets in the order in which they come; for slots and windows
-// they ask again. When the API refuses a call and names a time, all instances stop until then. Slots are held until the body of
-// the response is closed. A call that could not connect is given back, except for its turn in
-// a bucket; any other stays charged, because the API may count it.
+// they ask again. A call whose context ends while it waits passes its turn on to the next one.
+// When the API refuses a call and names a time, all instances stop until then; for some minutes
+// after that, calls that are late for their turn wait for another one. Slots are held until the
+// body of the response is closed. A call that could not connect is given back, except for its
+// turn in a bucket; any other stays charged, because the API may count it.
 type Provider struct {
-	o    ProviderOptions
-	gate *tidegate.Gate
-	http httplimit.Options
+	o     ProviderOptions
+	store tidegate.Store
+	gate  *tidegate.Gate
+	http  httplimit.Options
+	turns punctuality
 }
 
 // NewProvider checks the options and returns a Provider.
@@ -88,11 +94,30 @@ func NewProvider(o ProviderOptions) (*Provider, error) {
 	if _, ok := o.Store.(tidegate.LocalFallback); !ok && o.OnStoreFailure == tidegate.FailLocal {
 		return nil, errors.New("client: OnStoreFailure is FailLocal, and the store cannot count locally; use that of package fleet")
 	}
-	p := &Provider{o: o}
+	p := &Provider{o: o, store: lined(o.Store)}
 	p.http.ClientIP.TrustPeer = func(*http.Request) bool { return true } // the caller's own headers
-	p.gate = tidegate.NewGate(matcher{p}, o.Store).OnStoreFailure(o.OnStoreFailure)
+	p.gate = tidegate.NewGate(matcher{p}, p.store).OnStoreFailure(o.OnStoreFailure)
 	return p, nil
 }
+
+// lined returns a store in which calls wait for their turns, and pass them on if they leave. The
+// stores of package fleet are such.
+func lined(s tidegate.Store) tidegate.Store {
+	if _, ok := s.(interface{ Waiting() int64 }); ok {
+		return s
+	}
+	lines := queue.New(chain.Adapt(s))
+	if _, ok := s.(tidegate.LocalFallback); ok {
+		return localLines{lines}
+	}
+	return lines
+}
+
+// localLines is a store with lines that can count locally.
+type localLines struct{ *queue.Store }
+
+// LocalFallback implements tidegate.LocalFallback.
+func (localLines) LocalFallback() {}
 
 // Transport returns a new Transport that retries what the Provider sends. Each try is a call
 // of its own. Pacing is left to the limits of the Provider. Other fields may be set before

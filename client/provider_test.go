@@ -393,7 +393,7 @@ func TestProviderTokens(t *testing.T) {
 	f("broken", tokens, 400, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 }
 
-// A call that ends while it waits gives back what it has not used. Its turn stays unused.
+// A call that ends while it waits gives back what it has not used, and its turn.
 func TestProviderContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, base := serve(t, func(http.ResponseWriter, *http.Request) {})
@@ -411,13 +411,79 @@ func TestProviderContext(t *testing.T) {
 		if left := tidegate.New(store, day).Peek(t.Context(), tidegate.Key("api")).Remaining; left != 99 {
 			t.Errorf("%d are left of a day's 100 after one call", left)
 		}
-		if a := get(p); a.status != 200 || a.took != 37*time.Second {
+		if a := get(p); a.status != 200 || a.took != 7*time.Second {
 			t.Errorf("the next one: %+v", a)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if a := do(ctx, p, "GET", ""); !errors.Is(a.err, ErrLimit) || a.took != 0 {
 			t.Errorf("a turn after the deadline: %+v", a)
+		}
+	})
+}
+
+// When a call leaves, those behind it move up by a turn: none goes together with another.
+func TestProviderPassesTurnsOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var at []time.Duration
+		began := time.Now()
+		_, base := serve(t, func(http.ResponseWriter, *http.Request) {
+			mu.Lock()
+			defer mu.Unlock()
+			at = append(at, time.Since(began))
+		})
+		p := mustProvider(t, ProviderOptions{Store: memory.New(), Limits: []*tidegate.Limit{paced(1, time.Second)}, Base: base})
+		var all sync.WaitGroup
+		for i := range 10 {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			all.Go(func() { do(ctx, p, "GET", "") })
+			synctest.Wait()
+			if i%3 == 1 {
+				time.AfterFunc(500*time.Millisecond, cancel)
+			}
+		}
+		all.Wait()
+		get(p)
+		for i, when := range at {
+			if when != time.Duration(i)*time.Second {
+				t.Errorf("calls at %s, want one a second", at)
+				break
+			}
+		}
+		if len(at) != 8 {
+			t.Errorf("%d calls", len(at))
+		}
+	})
+}
+
+// A call is charged to a day, and holds a slot, from when it is made, not from when it books its turn.
+func TestProviderChargesAtTheTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := map[int]int{}
+		var mu sync.Mutex
+		_, base := serve(t, func(http.ResponseWriter, *http.Request) {
+			mu.Lock()
+			defer mu.Unlock()
+			calls[time.Now().UTC().Day()]++
+		})
+		day := tidegate.MustLimit(tidegate.Spec{Name: "day", Algorithm: tidegate.Quota, Calendar: tidegate.Day, Events: 30})
+		slots := tidegate.MustLimit(tidegate.Spec{Name: "slots", Algorithm: tidegate.Concurrency, Events: 1, Period: time.Minute})
+		p := mustProvider(t, ProviderOptions{Store: memory.New(), Limits: []*tidegate.Limit{day, paced(1, time.Second), slots}, Base: base})
+		time.Sleep(24*time.Hour - 10*time.Second)
+		var all sync.WaitGroup
+		for range 60 {
+			all.Go(func() { get(p) })
+		}
+		all.Wait()
+		for range 5 {
+			if a := get(p); !errors.Is(a.err, ErrLimit) {
+				t.Errorf("%+v", a)
+			}
+		}
+		if fmt.Sprint(calls) != "map[1:10 2:30]" {
+			t.Errorf("calls by day: %v, want 10 before midnight and 30 after it", calls)
 		}
 	})
 }

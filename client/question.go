@@ -2,6 +2,7 @@ package client
 
 import (
 	"net/http"
+	"strings"
 	"time"
 
 	"tidegate.dev/tidegate"
@@ -42,8 +43,21 @@ type values struct {
 	counter string
 	longest time.Duration // that it may wait
 	cost    int64
-	counted []tidegate.Check // see admitted
+	part    part
+	// What the matcher has found:
+	mixed   bool             // there are turns to wait for, and other charges
+	slack   time.Duration    // by which the call may be late for its turn; 0 if it has none
+	counted []tidegate.Check // see charge
 }
+
+// part is which of the limits of a call are asked about.
+type part uint8
+
+const (
+	whole part = iota // all of them
+	turn              // buckets, which are booked ahead
+	rest              // what is charged when the turn has come
+)
 
 // Value implements tidegate.Values.
 func (v *values) Value(name string) (string, bool) {
@@ -56,7 +70,10 @@ func (v *values) Value(name string) (string, bool) {
 // matcher holds calls to the limits, the rules and the stop of a Provider.
 type matcher struct{ p *Provider }
 
-// Match implements tidegate.Matcher. Buckets are booked ahead, so that calls wait in a line.
+// Match implements tidegate.Matcher. Buckets are booked ahead, so that calls wait in a line. Windows,
+// quotas and slots are charged when a call leaves, not when it books its turn: a call that waits
+// would otherwise hold a slot, or count for yesterday. So a call that has both tries at once
+// whether there is room for it now; if only its turn is missing, it books that first.
 func (m matcher) Match(r *tidegate.Request, dst []tidegate.Check) []tidegate.Check {
 	v := r.Values.(*values)
 	start := len(dst)
@@ -70,20 +87,62 @@ func (m matcher) Match(r *tidegate.Request, dst []tidegate.Check) []tidegate.Che
 		}
 		dst = append(dst, c)
 	}
-	for i := range dst[start:] {
-		c := &dst[start+i]
-		if c.Advisory || c.Cost <= 0 {
-			continue
-		}
-		switch c.Limit.Algorithm {
-		case tidegate.TokenBucket, tidegate.LeakyBucket:
-			c.MaxWait = max(c.MaxWait, v.longest)
-		case tidegate.Concurrency, tidegate.Deny:
-		default:
-			if !c.Estimate && (c.Limit.Terms == nil || len(c.Limit.Terms.AtEnd.Counts) == 0) { // else it is the visit's
-				v.counted = append(v.counted, *c)
+	turns, others := v.survey(dst[start:])
+	v.mixed = turns && others
+	kept := dst[:start]
+	for _, c := range dst[start:] {
+		switch {
+		case !takesTurn(&c):
+			if v.part == turn {
+				continue
 			}
+			v.count(&c)
+		case v.part == rest:
+			continue
+		case v.part == whole && v.mixed:
+			c.MaxWait = 0
+		default:
+			c.MaxWait = max(c.MaxWait, v.longest)
+		}
+		kept = append(kept, c)
+	}
+	return append(kept, tidegate.Check{Key: v.counter, Limit: stopCheck})
+}
+
+// survey reports whether a call has turns to wait for, and whether it is charged to anything else.
+func (v *values) survey(checks []tidegate.Check) (turns, others bool) {
+	for i := range checks {
+		c := &checks[i]
+		switch {
+		case takesTurn(c):
+			turns = true
+			if slack := c.Limit.Period / slackShare; v.slack == 0 || slack < v.slack {
+				v.slack = slack
+			}
+		case charged(c):
+			others = true
 		}
 	}
-	return append(dst, tidegate.Check{Key: v.counter, Limit: stopCheck})
+	return turns, others
+}
+
+// count keeps c for admitted.giveBack, unless that is the visit's to give back.
+func (v *values) count(c *tidegate.Check) {
+	if charged(c) && c.Limit.Algorithm != tidegate.Concurrency && !c.Estimate && (c.Limit.Terms == nil || len(c.Limit.Terms.AtEnd.Counts) == 0) {
+		kept := *c
+		kept.Key = strings.Clone(c.Key) // it may lie in memory of the question
+		v.counted = append(v.counted, kept)
+	}
+}
+
+// charged reports whether c takes something.
+func charged(c *tidegate.Check) bool {
+	return !c.Advisory && c.Cost > 0 && c.Limit.Algorithm != tidegate.Deny
+}
+
+// takesTurn reports whether c is one that can be booked ahead.
+func takesTurn(c *tidegate.Check) bool { return charged(c) && isBucket(c.Limit) }
+
+func isBucket(l *tidegate.Limit) bool {
+	return l.Algorithm == tidegate.TokenBucket || l.Algorithm == tidegate.LeakyBucket
 }

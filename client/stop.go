@@ -18,31 +18,43 @@ const (
 	stopUnit = 2 * tidegate.MinPeriod
 )
 
-func stopLimit(period time.Duration, terms *tidegate.Terms) *tidegate.Limit {
+func stopLimit(name string, period time.Duration, terms *tidegate.Terms) *tidegate.Limit {
 	return tidegate.MustLimit(tidegate.Spec{
-		Name: "stop", Scope: "client", Algorithm: tidegate.TokenBucket, RawTime: true,
+		Name: name, Scope: "client", Algorithm: tidegate.TokenBucket, RawTime: true,
 		Events: 1, Burst: 1, Period: period, Terms: terms,
 	})
 }
 
 // stopCheck is what calls are checked by. A store that does not answer stops nobody.
-var stopCheck = stopLimit(maxStop, &tidegate.Terms{
+var stopCheck = stopLimit("stop", maxStop, stopTerms)
+
+// strictCheck is a stop that stops nobody: while it lasts, all instances are strict about turns,
+// also those that had no call during the stop proper.
+var strictCheck = stopLimit("strict", maxStop, stopTerms)
+
+var stopTerms = &tidegate.Terms{
 	Rule: "stop", Role: tidegate.Blocks, Handling: tidegate.Handling{Final: true, OnStoreFailure: tidegate.FailOpen},
-})
+}
 
 // stopFor has all instances wait for d, or for as long as they have to already, if that is
 // longer. What is charged unasked makes a debt of at most one capacity, so that two events of
 // d/2 fill the bucket up to d and no further, however many instances charge it at once.
 func (p *Provider) stopFor(ctx context.Context, counter string, d time.Duration) error {
-	limit := stopLimit(d/2, nil)
-	return p.o.Store.Adjust(context.WithoutCancel(ctx), tidegate.Receipt{}, []tidegate.Check{{Key: counter, Limit: limit, Cost: 2}})
+	return p.store.Adjust(context.WithoutCancel(ctx), tidegate.Receipt{}, []tidegate.Check{
+		{Key: counter, Limit: stopLimit("stop", d/2, nil), Cost: 2},
+		{Key: counter, Limit: stopLimit("strict", (d+strictFor)/2, nil), Cost: 2},
+	})
 }
 
 // stopIfAsked stops all instances if a response names a time.
 func (p *Provider) stopIfAsked(req *http.Request, res *http.Response) {
 	now := time.Now()
 	r, refused := refusalOf(res, quotas(res.Header, now), now)
-	if !refused || r.final || !r.named {
+	if !refused || r.final {
+		return
+	}
+	p.turns.refused(now, r.after)
+	if !r.named {
 		return
 	}
 	d := min(r.after, cmp.Or(p.o.MaxStop, DefaultMaxStop))
@@ -53,7 +65,11 @@ func (p *Provider) stopIfAsked(req *http.Request, res *http.Response) {
 
 // stopped returns how long calls have to wait for the end of a stop.
 func (p *Provider) stopped(ctx context.Context, counter string) time.Duration {
-	d, err := p.o.Store.Take(ctx, []tidegate.Check{{Key: counter, Limit: stopCheck}}, 1)
+	checks := []tidegate.Check{{Key: counter, Limit: stopCheck}, {Key: counter, Limit: strictCheck, Advisory: true}}
+	d, err := p.store.Take(ctx, checks, 1)
+	if err == nil && checks[1].Over {
+		p.turns.warned(time.Now())
+	}
 	if err != nil || d.OK {
 		return 0
 	}

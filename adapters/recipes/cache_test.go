@@ -1,10 +1,13 @@
 package recipes
 
 import (
+	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/bartventer/httpcache"
 	_ "github.com/bartventer/httpcache/store/memcache"
@@ -13,6 +16,41 @@ import (
 	"tidegate.dev/tidegate/client"
 	"tidegate.dev/tidegate/store/memory"
 )
+
+// A page that is fresh in the private cache is neither a call nor a wait.
+func Example_privateCache() {
+	calls := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		calls++
+		w.Header().Set("Cache-Control", "max-age=60")
+		_, _ = io.WriteString(w, "a page")
+	}))
+	defer server.Close()
+
+	provider, err := client.NewProvider(client.ProviderOptions{
+		Name: "pages", Store: memory.New(), Limits: []*tidegate.Limit{client.Pace(1, time.Hour)},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	cached := httpcache.NewTransport("memcache://", httpcache.WithUpstream(provider.Transport()))
+	api := &http.Client{Transport: cached}
+	for range 3 {
+		res, err := api.Get(server.URL)
+		if err != nil {
+			log.Fatal(err)
+		}
+		text, _ := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		fmt.Println(string(text))
+	}
+	fmt.Println(calls, "call")
+	// Output:
+	// a page
+	// a page
+	// a page
+	// 1 call
+}
 
 // A private cache around the Transport: hits are no calls and take nothing from a budget,
 // revalidations are calls, and a refusal is not kept.

@@ -119,6 +119,7 @@ var edges = []edge{
 	{"store/storetest", "root", "the suite of every store"},
 	{"httplimit", "root internal/lang/jsonvalue internal/lang/formvalue", "renders decisions; finds values in requests"},
 	{"client", "root httplimit internal/lang/usage", "decisions about calls of others' APIs; rules read them as they read requests; true costs in responses"},
+	{"client", "internal/chain internal/chain/queue", "calls that leave pass their turns on"},
 	{"internal/algo", "root", "limits"},
 
 	{"internal/lang/rulefile", "root internal/lang/yamltree internal/lang/diag internal/lang/route internal/lang/bounded", "the rule file as it was written"},

@@ -66,7 +66,7 @@ var table = append(apart(wire), []rule{
 	},
 	{
 		from: []string{"./client/..."},
-		not:  []string{"./...", "!.", "!./client/...", "!./httplimit", "!./internal/lang/usage", "module"},
+		not:  []string{"./...", "!.", "!./client/...", "!./httplimit", "!./internal/lang/usage", "!./internal/chain", "!./internal/chain/queue", "module"},
 		why:  "a program that is limited brings its own store, or none, and gets no dependency",
 	},
 	{
