@@ -3,7 +3,7 @@ FUZZTIME ?= 60s
 export GO FUZZTIME COUNT ARGS FUZZ
 export PATH := $(PATH):/usr/local/go/bin
 
-.PHONY: help check-go run test lint bench bench-engine bench-rules bench-gateway bench-redis bench-doors bench-rls bench-telemetry bench-fleet bench-sources chaos defer-kill conformance accuracy fuzz flood mutants sim docs release
+.PHONY: help check-go run test test-long lint bench bench-engine bench-rules bench-gateway bench-redis bench-doors bench-rls bench-telemetry bench-fleet bench-sources chaos defer-kill conformance accuracy fuzz flood mutants sim docs release
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -19,6 +19,10 @@ run: check-go ## start the gateway in front of a small API and print curl comman
 test: check-go ## vet and test everything, with the race detector (COUNT=3, ARGS='-run Name -v')
 	@scripts/test-deps.sh
 	@scripts/test.sh
+
+test-long: check-go ## slow: the same with all random histories and combinations of values, for hours
+	@scripts/test-deps.sh
+	@TIDEGATE_LONG=1 scripts/test.sh
 
 lint: check-go ## run the linters pinned in tools/go.mod
 	@scripts/lint.sh

@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
 # Vets and tests all modules but tools. COUNT repeats each test, ARGS are passed to go test.
+# TIDEGATE_LONG=1 is for tests that try more where there is time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 : "${GO:=go}"
 
-args=(-timeout=25m ${COUNT:+-count="$COUNT"}) # a busy machine takes longer than go test allows a package
+timeout=25m
+[ "${TIDEGATE_LONG:-}" != 1 ] || timeout=6h
+args=(-timeout=$timeout ${COUNT:+-count="$COUNT"}) # a busy machine takes longer than go test allows a package
 if [ -n "${ARGS:-}" ]; then
 	read -ra more <<<"$ARGS"
 	args+=("${more[@]}")
@@ -35,7 +38,8 @@ failed=
 (cd adapters/grpclimit && "$GO" vet ./... && "$GO" test ${race[@]+"${race[@]}"} "${args[@]}" ./...) || failed="${failed:+$failed and }the grpclimit module"
 # The race detector allocates, so what must not allocate is tested without it.
 [ ${#race[@]} -eq 0 ] || "$GO" test -run Alloc . ./internal/algo ./store/memory ./httplimit ./rules ./internal/lang/route || failed="${failed:+$failed and }allocations"
-"$GO" test ${race[@]+"${race[@]}"} "${args[@]}" ./... || failed="${failed:+$failed and }the main module"
+# The longest packages begin first, so that none of them is left to run alone in the end.
+"$GO" test ${race[@]+"${race[@]}"} "${args[@]}" ./store/redis ./internal/chain/node ./fleet ./internal/serve ./... || failed="${failed:+$failed and }the main module"
 
 sort -u "$TIDEGATE_SKIPPED"
 if [ -n "$failed" ]; then

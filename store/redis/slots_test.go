@@ -3,7 +3,6 @@ package redis
 import (
 	"context"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -154,10 +153,7 @@ func TestSlotsOverSubjectsOutliveManyGrants(t *testing.T) {
 	where := clusterOf(testdep.RedisCluster(t, 3, 0))
 	s, other := openTest(t, where), openTest(t, where)
 	other.prefix = s.prefix
-	grants := 20_000 // more than were remembered once
-	if os.Getenv("TIDEGATE_LONG") != "" {
-		grants = 100_000
-	}
+	grants := testdep.Longer(20_000, 100_000) // more than were remembered once
 	ctx := context.Background()
 	slot := func(scope string) *tidegate.Limit {
 		return tidegate.MustLimit(tidegate.Spec{Name: "streams", Scope: scope, Events: 1, Period: time.Hour, Algorithm: tidegate.Concurrency})

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"testing"
 	"time"
 
@@ -21,10 +20,7 @@ import (
 func TestTwins(t *testing.T) {
 	t.Parallel()
 	server := testdep.Redis(t)
-	seeds := uint64(60)
-	if os.Getenv("TIDEGATE_LONG") == "1" {
-		seeds = 3000
-	}
+	seeds := testdep.Longer(uint64(60), 3000)
 	for _, a := range []tidegate.Algorithm{
 		tidegate.TokenBucket, tidegate.LeakyBucket, tidegate.FixedWindow, tidegate.Quota,
 		tidegate.SlidingWindow, tidegate.SubWindows, tidegate.SlidingLog, tidegate.Concurrency,
