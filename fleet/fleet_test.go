@@ -43,7 +43,7 @@ func TestConformance(t *testing.T) {
 		})
 		s.TurnsBy(new(queuetest.Clock))
 		return queuetest.Telling{Store: s}
-	})
+	}, storetest.Brief())
 	if timed.Load() == 0 {
 		t.Error("nothing was timed")
 	}

@@ -47,7 +47,7 @@ func TestConformanceShards(t *testing.T) {
 				s := open(t, "", fleet.Options{Shards: own, Was: own[:was], Deadline: patient})
 				s.TurnsBy(new(queuetest.Clock))
 				return queuetest.Telling{Store: s}
-			})
+			}, storetest.Brief())
 		})
 	}
 }

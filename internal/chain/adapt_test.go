@@ -16,7 +16,7 @@ import (
 func TestConformance(t *testing.T) {
 	storetest.Run(t, func(t *testing.T, now func() time.Time) tidegate.Store {
 		return chain.Adapt(memory.Open(memory.Config{Now: now}))
-	})
+	}, storetest.Brief())
 }
 
 // What a store lacks is said to be lacking, and what it has is kept.

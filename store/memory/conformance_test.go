@@ -17,7 +17,7 @@ func TestConformance(t *testing.T) {
 }
 
 func TestConformanceRealClock(t *testing.T) {
-	storetest.RunReal(t, func(t *testing.T) tidegate.Store { return memory.New() })
+	storetest.RunReal(t, func(t *testing.T) tidegate.Store { return memory.New() }, storetest.Brief())
 }
 
 // byOne asks for every single check by TakeOne, as a Limiter of one limit does.

@@ -54,7 +54,7 @@ func (s among) Take(ctx context.Context, checks []tidegate.Check, n int) (tidega
 		return s.Store.Take(ctx, checks, n)
 	}
 	asks := []chain.Ask{{Checks: checks, Copies: n}}
-	for i := range 12 {
+	for i := range testdep.Longer(4, 12) {
 		peek := checks[0]
 		peek.Key, peek.Cost, peek.Advisory = fmt.Sprint("peek", i), 0, false
 		at := rand.IntN(len(asks) + 1)
@@ -82,7 +82,7 @@ func TestConformanceClusterBatches(t *testing.T) {
 		awaitBatches(t, s, 3)
 		all = append(all, s)
 		return among{s}
-	})
+	}, storetest.Brief())
 	var batched uint64
 	for _, s := range all {
 		batched += s.across.shared.Load()

@@ -2,7 +2,6 @@ package redis
 
 import (
 	"fmt"
-	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -71,8 +70,8 @@ func TestConformanceSentinel(t *testing.T) {
 	t.Parallel()
 	_, sentinels := testdep.RedisSentinel(t, 2)
 	c := sentinelsOf(sentinels)
-	storetest.RunReal(t, func(t *testing.T) tidegate.Store { return openTest(t, c) })
-	if os.Getenv("TIDEGATE_LONG") == "1" {
+	storetest.RunReal(t, func(t *testing.T) tidegate.Store { return openTest(t, c) }, storetest.Brief())
+	if testdep.Long() {
 		storetest.Run(t, pretending(c))
 	}
 }

@@ -106,7 +106,7 @@ func TestDeployedUser(t *testing.T) {
 		server.Do("FLUSHALL")
 		t.Cleanup(func() { _ = s.Close() })
 		return s
-	})
+	}, storetest.Brief())
 	s, err := Open(c)
 	if err != nil {
 		t.Fatal(err)

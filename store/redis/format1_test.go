@@ -86,5 +86,5 @@ func TestRolloutBesideFormat1(t *testing.T) {
 		c := Config{Addrs: []string{server.Socket}, pretend: now}
 		s := openTest(t, c)
 		return []tidegate.Store{s, newFormat1(beside(t, s, c))}
-	})
+	}, storetest.Brief())
 }

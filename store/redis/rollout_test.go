@@ -21,7 +21,7 @@ func beside(t *testing.T, s *Store, c Config) *Store {
 	return other
 }
 
-// Two nodes, each of which knows only its own version of a limit, through a thousand
+// Two nodes, each of which knows only its own version of a limit, through many
 // edits: never more than the largest of those in force, and nobody held longer than told.
 func TestRollout(t *testing.T) {
 	t.Parallel()
@@ -30,7 +30,7 @@ func TestRollout(t *testing.T) {
 		c := Config{Addrs: []string{server.Socket}, pretend: now}
 		s := openTest(t, c)
 		return []tidegate.Store{s, beside(t, s, c)}
-	})
+	}, storetest.Brief())
 }
 
 // version is a bucket that others of its name share counters with.

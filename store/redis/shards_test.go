@@ -31,15 +31,15 @@ func someShards(t testing.TB, names ...string) (servers []*testdep.RedisServer, 
 func TestConformanceShards(t *testing.T) {
 	t.Parallel()
 	_, shards := someShards(t, "a", "b", "c")
-	storetest.Run(t, pretending(Config{Shards: shards}))
+	storetest.Run(t, pretending(Config{Shards: shards}), storetest.Brief())
 }
 
 // While shards are changed, a store that asks two owners is one like any other.
 func TestConformanceMovingShards(t *testing.T) {
 	t.Parallel()
 	_, shards := someShards(t, "a", "b", "c", "d")
-	storetest.Run(t, pretending(Config{Shards: shards, Was: shards[:3]}))
-	storetest.Run(t, pretending(Config{Shards: shards[1:], Was: shards[:1]}))
+	storetest.Run(t, pretending(Config{Shards: shards, Was: shards[:3]}), storetest.Brief())
+	storetest.Run(t, pretending(Config{Shards: shards[1:], Was: shards[:1]}), storetest.Brief())
 }
 
 // Sentinels may stand before a shard, and TLS is as a URL says.

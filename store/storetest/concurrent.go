@@ -20,11 +20,12 @@ type contest struct {
 	*testing.T
 	store tidegate.Store
 	kinds []kind // that are asked of it
+	brief bool
 }
 
 // runConcurrent uses limits that do not refill during a test, so that what must
 // come out is exact whatever the order in which goroutines run.
-func runConcurrent(t *testing.T, a scope, open func(t *testing.T) tidegate.Store) {
+func runConcurrent(t *testing.T, a scope, brief bool, open func(t *testing.T) tidegate.Store) {
 	for _, c := range []struct {
 		name string
 		run  func(*contest)
@@ -39,7 +40,7 @@ func runConcurrent(t *testing.T, a scope, open func(t *testing.T) tidegate.Store
 		{"settle once", contestSettle},
 	} {
 		if a.hasAll(contestParts[c.name]) {
-			t.Run("concurrent/"+c.name, func(t *testing.T) { c.run(&contest{T: t, store: open(t), kinds: a.kinds()}) })
+			t.Run("concurrent/"+c.name, func(t *testing.T) { c.run(&contest{T: t, store: open(t), kinds: a.kinds(), brief: brief}) })
 		}
 	}
 }
@@ -56,11 +57,11 @@ var contestParts = map[string][]string{
 }
 
 // duration is how long a contest that repeats itself goes on.
-func duration() time.Duration {
+func (c *contest) duration() time.Duration {
 	if long() {
 		return 10 * time.Second
 	}
-	return time.Second
+	return lessIf(c.brief, time.Second, 200*time.Millisecond)
 }
 
 // long reports whether there is time to be thorough.

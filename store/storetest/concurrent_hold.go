@@ -51,7 +51,7 @@ func (c *contest) cycle(l *tidegate.Limit, key string, times int) {
 // contestReturns: what all return is all there again, no more and no less.
 func contestReturns(c *contest) {
 	for _, k := range c.kinds {
-		c.cycle(k.slow("returned", 3), "all", 200)
+		c.cycle(k.slow("returned", 3), "all", lessIf(c.brief, 200, 50))
 	}
 }
 
@@ -59,7 +59,7 @@ func contestReturns(c *contest) {
 // other limits refuse after the slot was found free.
 func contestSlots(c *contest) {
 	l := slots("streams", 3)
-	c.cycle(l, "all", 500)
+	c.cycle(l, "all", lessIf(c.brief, 500, 100))
 	calls := kinds[3].slow("calls", 100)
 	var names sync.Map
 	c.inParallel(func(int, *rand.Rand) {

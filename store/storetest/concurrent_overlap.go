@@ -22,7 +22,7 @@ type usage struct {
 // one refused. And in the end every limit that refused is full.
 func contestOverlap(c *contest) {
 	round := 0
-	for end := time.Now().Add(duration()); time.Now().Before(end) && !c.Failed(); round++ {
+	for end := time.Now().Add(c.duration()); time.Now().Before(end) && !c.Failed(); round++ {
 		var limits []*usage
 		for i, places := range []int64{3, 10, 25, 60, 90, 100} {
 			k := c.kinds[(round+i)%len(c.kinds)]
@@ -84,7 +84,7 @@ func overlapRound(c *contest, key string, limits []*usage) {
 // the last place looked taken in 98 of 100 looks.
 func contestLastPlace(c *contest) {
 	round := 0
-	for end := time.Now().Add(duration()); time.Now().Before(end) && !c.Failed(); round++ {
+	for end := time.Now().Add(c.duration()); time.Now().Before(end) && !c.Failed(); round++ {
 		key := fmt.Sprint("round ", round)
 		k := c.kinds[round%len(c.kinds)]
 		tight, mid, wide := k.slow("tight", 1), k.slow("mid", 50), k.slow("wide", 40)

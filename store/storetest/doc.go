@@ -8,7 +8,8 @@
 //	}
 //
 // Start with [Run]. A store that does not do everything is held to the parts that [Only] names;
-// docs/stores.md has an example. [RunReal] is for a store whose clock cannot be set, such as
+// docs/stores.md has an example. [Brief] is for a store that passes the suite elsewhere.
+// [RunReal] is for a store whose clock cannot be set, such as
 // one on another machine. [RunRollout] is for several stores that share counters and
 // are asked under different versions of a limit; [RunShared] is for two that settle
 // each other's reservations, or say that they cannot. The first two check what package

@@ -145,8 +145,8 @@ func testFloorRetry(s *subject) {
 	s.each(func(s *subject, k kind) {
 		r := rand.New(rand.NewPCG(3, 4))
 		l := k.brisk("exact floor", 12)
-		refusals := 0
-		for range 400 {
+		refusals, times := 0, lessIf(s.brief, 400, 100)
+		for range times {
 			c := above(check(l, "ann", 1+r.Int64N(4)*r.Int64N(2)), r.Int64N(8))
 			c.MaxWait = 0 // a leaky bucket with a line has its own test
 			if d := s.takeN(1, c); !d.OK {
@@ -155,7 +155,7 @@ func testFloorRetry(s *subject) {
 			}
 			s.clock.add(time.Duration(r.Int64N(int64(k.period()/6))) * time.Duration(r.IntN(2)) / step * step)
 		}
-		if refusals < 50 {
+		if refusals < times/8 {
 			s.Errorf("only %d refusals were seen: the test has lost its point", refusals)
 		}
 	})

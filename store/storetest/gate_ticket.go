@@ -35,10 +35,10 @@ func testUnreportedBlocks(s *subject) {
 				s.Fatal(err)
 			}
 		}
-		for n := 0; n < ticketSteps*ticketSteps*ticketSteps; n += 4 {
+		for n := 0; n < ticketSteps*ticketSteps*ticketSteps; n += lessIf(s.brief, 4, 32) {
 			play(1, []int{n % 3, n % ticketSteps, n / ticketSteps % ticketSteps, n / ticketSteps / ticketSteps, 0, 0})
 		}
-		for range 40 {
+		for range lessIf(s.brief, 40, 5) {
 			steps := make([]int, 40)
 			for i := range steps {
 				steps[i] = r.IntN(ticketSteps)

@@ -14,8 +14,8 @@ import (
 // runModel sends the same random calls to the store and to the reference and
 // compares every answer. A failure prints the seed and the last steps. With
 // TIDEGATE_LONG=1 it runs twenty times as many seeds.
-func runModel(t *testing.T, a scope, open func(t *testing.T, now func() time.Time) tidegate.Store) {
-	seeds := uint64(8)
+func runModel(t *testing.T, a scope, brief bool, open func(t *testing.T, now func() time.Time) tidegate.Store) {
+	seeds := lessIf(brief, uint64(8), 2)
 	if long() {
 		seeds *= 20
 	}

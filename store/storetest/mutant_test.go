@@ -125,13 +125,13 @@ func (m mutant) Take(_ context.Context, checks []tidegate.Check, n int) (tidegat
 
 const mutantVariable = "STORETEST_MUTANT"
 
-// TestMutant fails, in a process of its own, when the suite sees the bug.
+// TestMutant fails, in a process of its own, when the suite sees the bug, also when it is brief.
 func TestMutant(t *testing.T) {
 	m, ok := mutants[os.Getenv(mutantVariable)]
 	if !ok {
 		return // not in that process: see TestMutantsAreSeen
 	}
-	Run(t, func(_ *testing.T, now func() time.Time) tidegate.Store { return mutant{newReference(now), m.take} })
+	Run(t, func(_ *testing.T, now func() time.Time) tidegate.Store { return mutant{newReference(now), m.take} }, Brief())
 }
 
 func TestMutantsAreSeen(t *testing.T) {

@@ -43,7 +43,7 @@ func TestOnlyOfAStoreThatDoesEverything(t *testing.T) {
 			t.Parallel()
 			storetest.Run(t, func(_ *testing.T, now func() time.Time) tidegate.Store {
 				return memory.Open(memory.Config{Now: now})
-			}, storetest.Only(parts...))
+			}, storetest.Only(parts...), storetest.Brief())
 		})
 	}
 }

@@ -8,8 +8,12 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// Selection is the parts of the suite that a store is held to; see [Only].
-type Selection struct{ parts []string }
+// Selection is the parts of the suite that a store is held to, see [Only], or how much of
+// them is tried, see [Brief].
+type Selection struct {
+	parts []string
+	brief bool
+}
 
 // Only selects parts of the suite by name, for a store that does not do everything:
 //
@@ -36,7 +40,26 @@ type Selection struct{ parts []string }
 // that nobody selects are what the store must not be used for: Run logs them. What a store is
 // always asked for is that of single checks: to count, to peek, to refuse with an exact
 // RetryAfter, to tell keys and limits apart, and all that by many goroutines at once.
-func Only(parts ...string) Selection { return Selection{parts} }
+func Only(parts ...string) Selection { return Selection{parts: parts} }
+
+// Brief keeps every test of the suite and tries fewer random histories in those that try
+// many. It is for a store that passes the whole suite elsewhere and is tested once more in
+// another setting: behind a layer, or on another kind of server. With TIDEGATE_LONG=1 in
+// the environment it changes nothing.
+func Brief() Selection { return Selection{brief: true} }
+
+// isBrief reports whether fewer histories are enough.
+func isBrief(all []Selection) bool {
+	return !long() && slices.ContainsFunc(all, func(s Selection) bool { return s.brief })
+}
+
+// lessIf returns usual, or less if that is enough.
+func lessIf[T any](brief bool, usual, less T) T {
+	if brief {
+		return less
+	}
+	return usual
+}
 
 // features are the parts that are not algorithms.
 var features = []string{
@@ -73,6 +96,7 @@ func (a scope) kinds() (some []kind) {
 
 // resolve returns what all selections name, and what is left.
 func resolve(all []Selection) (a scope, rest []string, err error) {
+	all = slices.DeleteFunc(slices.Clone(all), func(s Selection) bool { return s.brief })
 	if len(all) == 0 {
 		return nil, nil, nil
 	}

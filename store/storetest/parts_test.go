@@ -25,6 +25,8 @@ func TestSelections(t *testing.T) {
 	f("", 0, Only(parts...))
 	f("", len(parts)-2, Only("quota", "floors"))
 	f("", len(parts)-2, Only("quota"), Only("floors"))
+	f("", 0, Brief())
+	f("", len(parts)-1, Brief(), Only("quota"))
 	f(`there is no part "token bucket"; there are token_bucket, leaky_bucket,`, 0, Only("token bucket"))
 	f(`there is no part ""`, 0, Only("token_bucket", ""))
 	f("no algorithm is selected; there are token_bucket,", 0, Only("floors"))
@@ -32,6 +34,21 @@ func TestSelections(t *testing.T) {
 	if len(slices.Compact(slices.Sorted(slices.Values(parts)))) != len(parts) {
 		t.Errorf("a part is there twice: %q", parts)
 	}
+}
+
+// A brief run is a long one where there is time.
+func TestBrief(t *testing.T) {
+	f := func(long string, want bool, all ...Selection) {
+		t.Helper()
+		t.Setenv("TIDEGATE_LONG", long)
+		if got := isBrief(all); got != want {
+			t.Errorf("TIDEGATE_LONG=%s: %v is brief: %t", long, all, got)
+		}
+	}
+	f("", false)
+	f("", false, Only("quota"))
+	f("", true, Only("quota"), Brief())
+	f("1", false, Only("quota"), Brief())
 }
 
 // A part that is named needs a store that can do it.

@@ -13,8 +13,8 @@ func testRetryExact(s *subject) {
 	s.each(func(s *subject, k kind) {
 		r := rand.New(rand.NewPCG(1, 2))
 		l := k.brisk("exact", 7)
-		refusals := 0
-		for range 400 {
+		refusals, times := 0, lessIf(s.brief, 400, 100)
+		for range times {
 			c := check(l, "ann", 1+r.Int64N(7)*r.Int64N(2))
 			c.MaxWait = 0 // a leaky bucket with a line has its own test
 			if d := s.takeN(1, c); !d.OK {
@@ -24,7 +24,7 @@ func testRetryExact(s *subject) {
 			// Whole steps: a store may count time in microseconds.
 			s.clock.add(time.Duration(r.Int64N(int64(k.period()/3))) * time.Duration(r.IntN(2)) / step * step)
 		}
-		if refusals < 50 {
+		if refusals < times/8 {
 			s.Errorf("only %d refusals were seen: the test has lost its point", refusals)
 		}
 	})

@@ -16,9 +16,13 @@ import (
 // A version admits only what fits on top of all that is used, by whatever version; so
 // that the sum in any time W is at most the largest burst and the largest rate·W of those
 // in force. Nobody is held longer than a refusal says.
-func RunRollout(t *testing.T, open func(t *testing.T, now func() time.Time) []tidegate.Store) {
+func RunRollout(t *testing.T, open func(t *testing.T, now func() time.Time) []tidegate.Store, only ...Selection) {
 	t.Helper()
-	runRollout(t, 1000, nil, open)
+	a, _, err := resolve(only)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runRollout(t, lessIf(isBrief(only), 1000, 200), a, open)
 }
 
 func runRollout(t *testing.T, most int, a scope, open func(t *testing.T, now func() time.Time) []tidegate.Store) {

@@ -10,16 +10,16 @@ import (
 
 // Run holds a store to everything in this package, or to the parts that [Only] selects. open
 // returns a new, empty store that takes its time from now, and closes it by t.Cleanup if it
-// must.
+// must. [Brief] is for stores that pass it elsewhere.
 // Concurrency tests run for a second; with TIDEGATE_LONG=1 in the environment
 // for ten.
 func Run(t *testing.T, open func(t *testing.T, now func() time.Time) tidegate.Store, only ...Selection) {
 	t.Helper()
-	a := selected(t, only, open(t, time.Now))
+	a, brief := selected(t, only, open(t, time.Now)), isBrief(only)
 	run := func(name string, f func(*subject)) {
 		t.Run(name, func(t *testing.T) {
 			c := newClock()
-			f(&subject{T: t, store: guarded(t, open(t, c.now), a, c), clock: c, asked: a})
+			f(&subject{T: t, store: guarded(t, open(t, c.now), a, c), clock: c, asked: a, brief: brief})
 		})
 	}
 	for _, b := range behaviours {
@@ -30,13 +30,13 @@ func Run(t *testing.T, open func(t *testing.T, now func() time.Time) tidegate.St
 	}
 	t.Run("trace", func(t *testing.T) { runTraces(t, a, open) })
 	t.Run("rollout", func(t *testing.T) {
-		runRollout(t, 200, a, func(t *testing.T, now func() time.Time) []tidegate.Store {
+		runRollout(t, lessIf(brief, 200, 40), a, func(t *testing.T, now func() time.Time) []tidegate.Store {
 			s := open(t, now)
 			return []tidegate.Store{s, s}
 		})
 	})
-	t.Run("model", func(t *testing.T) { runModel(t, a, open) })
-	runConcurrent(t, a, func(t *testing.T) tidegate.Store { return open(t, time.Now) })
+	t.Run("model", func(t *testing.T) { runModel(t, a, brief, open) })
+	runConcurrent(t, a, brief, func(t *testing.T) tidegate.Store { return open(t, time.Now) })
 }
 
 // RunReal holds a store to what can be seen without setting its clock, or to the parts of
@@ -44,13 +44,13 @@ func Run(t *testing.T, open func(t *testing.T, now func() time.Time) tidegate.St
 // this test.
 func RunReal(t *testing.T, open func(t *testing.T) tidegate.Store, only ...Selection) {
 	t.Helper()
-	a := selected(t, only, open(t))
+	a, brief := selected(t, only, open(t)), isBrief(only)
 	for _, b := range behaviours {
 		t.Run(b.name, func(t *testing.T) {
-			b.run(&subject{T: t, store: guarded(t, open(t), a, nil), asked: a})
+			b.run(&subject{T: t, store: guarded(t, open(t), a, nil), asked: a, brief: brief})
 		})
 	}
-	runConcurrent(t, a, open)
+	runConcurrent(t, a, brief, open)
 }
 
 // selected returns what is asked of the store, and logs what is not.

@@ -14,13 +14,14 @@ type subject struct {
 	store tidegate.Store
 	clock *clock // nil when the store's clock cannot be set
 	asked scope
+	brief bool // few histories are enough
 }
 
 // each runs f as a subtest per algorithm that is asked, on the same store.
 func (s *subject) each(f func(s *subject, k kind)) {
 	for _, k := range s.asked.kinds() {
 		s.Run(k.name, func(t *testing.T) {
-			f(&subject{T: t, store: guardedIn(t, s.store), clock: s.clock, asked: s.asked}, k)
+			f(&subject{T: t, store: guardedIn(t, s.store), clock: s.clock, asked: s.asked, brief: s.brief}, k)
 		})
 	}
 }

@@ -74,7 +74,7 @@ func TestWrongBucket(t *testing.T) {
 	}
 	storetest.Run(t, func(_ *testing.T, now func() time.Time) tidegate.Store {
 		return wrong{&Buckets{Now: now, levels: map[string]level{}}, take}
-	}, storetest.Only(part))
+	}, storetest.Only(part), storetest.Brief())
 }
 
 // Being asked for one part alone, a store is still held to it. A part that does not

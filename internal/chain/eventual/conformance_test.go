@@ -119,7 +119,7 @@ func TestConformance(t *testing.T) {
 func TestConformanceMixed(t *testing.T) {
 	storetest.RunReal(t, func(t *testing.T) tidegate.Store {
 		return &inTurn{all: newAll(New(chain.Adapt(memory.New()), Options{}))}
-	})
+	}, storetest.Brief())
 }
 
 // So does one that exchanges counts all the time.
@@ -129,5 +129,5 @@ func TestConformanceWithExchanges(t *testing.T) {
 		f.nodes[0].o.Interval = 2 * time.Millisecond
 		t.Cleanup(f.close)
 		return &inTurn{all: newAll(f.nodes[0])}
-	})
+	}, storetest.Brief())
 }

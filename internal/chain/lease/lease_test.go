@@ -439,7 +439,7 @@ func TestConformance(t *testing.T) {
 	storetest.Run(t, func(_ *testing.T, now func() time.Time) tidegate.Store {
 		b := &bank{Backend: chain.Adapt(memory.Open(memory.Config{Now: now}))}
 		return New(b.Backend, b, Options{})
-	})
+	}, storetest.Brief())
 }
 
 func TestLife(t *testing.T) {

@@ -37,7 +37,7 @@ func TestConformance(t *testing.T) {
 // With it, a refusal is told by the limit that refused before, which need not be the one
 // of several that takes longest. Whatever else is asked of a store holds.
 func TestConformanceDenials(t *testing.T) {
-	storetest.RunReal(t, func(t *testing.T) tidegate.Store { return open(t, memory.New(), Options{Deadline: patient}) })
+	storetest.RunReal(t, func(t *testing.T) tidegate.Store { return open(t, memory.New(), Options{Deadline: patient}) }, storetest.Brief())
 }
 
 func TestConformanceRedis(t *testing.T) {
@@ -75,5 +75,5 @@ func conformReal(t *testing.T, c redis.Config) {
 		}
 		t.Cleanup(func() { _ = inner.Close() })
 		return open(t, inner, Options{Deadline: patient})
-	})
+	}, storetest.Brief())
 }

@@ -21,5 +21,5 @@ func TestConformance(t *testing.T) {
 		next.Store(true)
 		s := queue.NewBy(inner, new(queuetest.Clock)).Time(next, func(time.Duration) { next.Store(true) })
 		return queuetest.Telling{Store: s}
-	})
+	}, storetest.Brief())
 }

@@ -120,7 +120,7 @@ func TestConformance(t *testing.T) {
 func TestConformanceMixed(t *testing.T) {
 	storetest.RunReal(t, func(t *testing.T) tidegate.Store {
 		return &inTurn{splitting: newSplitting(New(chain.Adapt(memory.New()), Options{}))}
-	})
+	}, storetest.Brief())
 }
 
 // inTurn asks about one vector at a time.
