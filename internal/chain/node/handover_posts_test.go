@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/store/memory"
 )
 
@@ -32,7 +33,7 @@ func pass(t *testing.T, n *Node, open func() *Node) *Node {
 // get lost: what was admitted is charged once.
 func TestHandOversChargeOnce(t *testing.T) {
 	for i, a := range []tidegate.Algorithm{tidegate.TokenBucket, tidegate.FixedWindow, tidegate.SlidingLog, tidegate.SubWindows} {
-		for seed := range uint64(5) {
+		for seed := range testdep.Longer(uint64(2), 5) {
 			synctest.Test(t, func(t *testing.T) {
 				time.Sleep(time.Hour) // not at the edge of a day
 				r := rand.New(rand.NewPCG(seed, uint64(i)))
