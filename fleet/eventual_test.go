@@ -120,8 +120,9 @@ func (l *eventualLoad) over() (worst float64) {
 // held to it but for what is stated, and nine tenths of it pass, on all instances or on one.
 func TestEventual(t *testing.T) {
 	t.Parallel()
-	urls := map[string]string{"single": "redis://" + testdep.Redis(t).Addr}
-	urls["cluster"] = "redis-cluster://" + testdep.RedisCluster(t, 3, 0)[0].Addr
+	single := testdep.Redis(t)
+	servers := append(testdep.RedisCluster(t, 3, 0), single)
+	urls := map[string]string{"single": "redis://" + single.Addr, "cluster": "redis-cluster://" + servers[0].Addr}
 	for name, url := range urls {
 		for _, a := range []tidegate.Algorithm{tidegate.SubWindows, tidegate.FixedWindow} {
 			t.Run(fmt.Sprint(name, " ", a), func(t *testing.T) {
@@ -146,7 +147,7 @@ func TestEventual(t *testing.T) {
 							t.Errorf("%d of %d are refused on %d", refused, l.asked, nodes)
 						}
 					}
-				})
+				}, servers...)
 			})
 		}
 	}
@@ -241,7 +242,7 @@ func TestEventualOutage(t *testing.T) {
 		if worst := l.over(); worst > 0.2*eventualEvents {
 			t.Errorf("over by %.1f %%", 100*worst/eventualEvents)
 		}
-	})
+	}, server)
 }
 
 // Operators see how far behind the others an instance is.

@@ -110,9 +110,9 @@ func (l *leasedLoad) calls() (sum int64) {
 // what the limit does, and ask seldom.
 func TestLeased(t *testing.T) {
 	t.Parallel()
-	urls := map[string]string{"single": "redis://" + testdep.Redis(t).Addr}
-	nodes := testdep.RedisCluster(t, 3, 0)
-	urls["cluster"] = "redis-cluster://" + nodes[0].Addr
+	single := testdep.Redis(t)
+	servers := append(testdep.RedisCluster(t, 3, 0), single)
+	urls := map[string]string{"single": "redis://" + single.Addr, "cluster": "redis-cluster://" + servers[0].Addr}
 	for name, url := range urls {
 		for _, a := range []tidegate.Algorithm{tidegate.TokenBucket, tidegate.FixedWindow} {
 			t.Run(fmt.Sprint(name, " ", a), func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestLeased(t *testing.T) {
 					if calls := l.calls(); least > 0 && calls*20 > l.asked {
 						t.Errorf("%d calls for %d requests, decided by %v", calls, l.asked, l.by)
 					}
-				})
+				}, servers...)
 			})
 		}
 	}
@@ -171,5 +171,5 @@ func TestLeasedOutage(t *testing.T) {
 			}
 			time.Sleep(time.Millisecond)
 		}
-	})
+	}, server)
 }

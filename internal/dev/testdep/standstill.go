@@ -11,11 +11,15 @@ import (
 )
 
 // Standstill runs f, and returns the longest time for which this process did not get to
-// run meanwhile.
-func Standstill(f func()) (longest time.Duration) {
+// run meanwhile, or one of the servers that had something to do.
+func Standstill(f func(), servers ...*RedisServer) (longest time.Duration) {
 	const nap = time.Millisecond
 	over, done := make(chan struct{}), make(chan struct{})
 	last := time.Now() // not when the goroutine begins, which a standstill may put off
+	queued := make([]time.Duration, len(servers))
+	for i, s := range servers {
+		queued[i] = s.queued()
+	}
 	go func() {
 		defer close(done)
 		for running := true; running; {
@@ -27,6 +31,11 @@ func Standstill(f func()) (longest time.Duration) {
 			now := time.Now()
 			longest = max(longest, now.Sub(last)-nap)
 			last = now
+			for i, s := range servers {
+				was := queued[i]
+				queued[i] = s.queued()
+				longest = max(longest, queued[i]-was)
+			}
 		}
 	}()
 	f()
@@ -39,15 +48,15 @@ func Standstill(f func()) (longest time.Duration) {
 const attempts = 10
 
 // Undisturbed runs a test that has to act within a time, and runs it again if it fails
-// although this process stood still for pause or longer meanwhile. A failure without a
-// standstill is a failure.
+// although this process stood still for pause or longer meanwhile, or a server that it
+// needs did. A failure without a standstill is a failure.
 //
 // It is for what virtual time cannot show, such as TLS, other processes and the kernel.
-func Undisturbed(t *testing.T, pause time.Duration, test func(t testing.TB)) {
+func Undisturbed(t *testing.T, pause time.Duration, test func(t testing.TB), servers ...*RedisServer) {
 	t.Helper()
 	for range attempts {
 		a := &attempt{TB: t}
-		stood := Standstill(func() { a.run(test) })
+		stood := Standstill(func() { a.run(test) }, servers...)
 		log := strings.Join(a.log, "\n")
 		switch {
 		case a.skipped:
@@ -60,7 +69,7 @@ func Undisturbed(t *testing.T, pause time.Duration, test func(t testing.TB)) {
 		case stood < pause:
 			t.Fatal(log)
 		}
-		t.Logf("again, as this process stood still for %s:\n%s", stood, log)
+		t.Logf("again, as this process or a server stood still for %s:\n%s", stood, log)
 	}
 	t.Fatalf("this machine stood still for %s in each of %d attempts: it is too busy to tell", pause, attempts)
 }
