@@ -35,6 +35,9 @@ func TestServe(t *testing.T) {
 
 func TestMain(m *testing.M) { testdep.Main(m) }
 
+// patience is how long a test waits for what takes no time when the machine is idle.
+const patience = time.Minute
+
 // sandbox is a folder with the files of a server, and the processes that ran in it.
 type sandbox struct {
 	testing.TB
@@ -131,7 +134,7 @@ func (s *serving) lines(msg string) (found []map[string]any) {
 // await returns the n-th line with this message.
 func (s *serving) await(n int, msg string) map[string]any {
 	s.w.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		if lines := s.lines(msg); len(lines) >= n {
 			return lines[n-1]
 		}
@@ -162,7 +165,7 @@ func (s *serving) end() int {
 	case <-s.ended:
 		s.ended <- nil
 		return s.cmd.ProcessState.ExitCode()
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		s.w.Fatal("it does not end")
 		return -1
 	}

@@ -62,7 +62,7 @@ func (a *archived) start()               { a.server.Start() }
 func (a *archived) publish(t *testing.T, text string) {
 	t.Helper()
 	b := &source.Bundle{Edition: source.Edition{Author: "ann", Reason: "a test"}, Main: "rules.yaml", Files: map[string][]byte{"rules.yaml": []byte(text)}}
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		head := ""
 		all, err := a.archive.History(t.Context())
 		if err == nil && len(all) > 0 {
@@ -189,7 +189,7 @@ func testRulesFrom(t *testing.T, bin string, from ruleServer) {
 	f := &sourcedFleet{sandbox: newSandbox(t, bin), t: t, from: from, way: newTurnstile(t, from.at())}
 	counters := "redis://" + testdep.Redis(t).Addr
 	for _, name := range []string{"a", "b", "c"} {
-		s := f.serveRedis(counters, "--store.instance="+name, "--store.deadline=1s", "--rules="+from.url(f.way.addr), "--rules_source.copy=copy-"+name)
+		s := f.serveRedis(counters, "--store.instance="+name, "--store.deadline=10s", "--rules="+from.url(f.way.addr), "--rules_source.copy=copy-"+name)
 		f.nodes = append(f.nodes, s)
 	}
 	for _, s := range f.nodes {
@@ -316,14 +316,14 @@ func (f *sourcedFleet) holds(what string, few int, begin time.Time, gates []stri
 	var all sync.WaitGroup
 	for i, gate := range gates {
 		all.Go(func() {
-			for f.quota(gate) != few && time.Since(begin) < 20*time.Second {
+			for f.quota(gate) != few && time.Since(begin) < patience {
 				time.Sleep(2 * time.Millisecond)
 			}
 			took[i] = time.Since(begin)
 		})
 	}
 	all.Wait()
-	if slices.Max(took) >= 20*time.Second {
+	if slices.Max(took) >= patience {
 		f.t.Fatalf("%s: not on every gateway after %v", what, took)
 	}
 	f.t.Logf("%s: holds after %v", what, took)
@@ -333,12 +333,12 @@ func (f *sourcedFleet) holds(what string, few int, begin time.Time, gates []stri
 // stays.
 func (f *sourcedFleet) refuses() {
 	f.t.Helper()
-	was := f.rulesStatus(f.admin[1])
+	was := f.statusOfAll(f.admin[1])
 	f.from.publish(f.t, strings.Replace(sourceRules(70, 9), "60/day", "60/dy", 1))
 	var is admin.RulesStatus
 	f.until("all refuse it", func() bool {
 		is = f.rulesStatus(f.admin[1])
-		return len(is.Refusals) == 1 && strings.Join(is.Refusals[0].On, "") == "abc"
+		return len(is.Instances) == 3 && len(is.Refusals) == 1 && strings.Join(is.Refusals[0].On, "") == "abc"
 	})
 	if m := is.Refusals[0].Message; !strings.Contains(m, "rules.yaml:7:") || !strings.Contains(m, "60/dy") {
 		f.t.Errorf("the message is %s", m)
@@ -347,6 +347,16 @@ func (f *sourcedFleet) refuses() {
 		f.t.Errorf("%d %s", code, out)
 	}
 	f.unchanged(&was, &is)
+}
+
+// statusOfAll returns a status in which no instance is missing, as one may for a moment on a busy machine.
+func (f *sourcedFleet) statusOfAll(at string) (is admin.RulesStatus) {
+	f.t.Helper()
+	f.until("all instances are seen", func() bool {
+		is = f.rulesStatus(at)
+		return len(is.Instances) == len(f.nodes)
+	})
+	return is
 }
 
 // unchanged wants the same rules in force since the same time.
@@ -362,16 +372,19 @@ func (f *sourcedFleet) unchanged(was, is *admin.RulesStatus) {
 // sourceKilled kills the source and starts it again: everybody says so, and nothing else happens.
 func (f *sourcedFleet) sourceKilled() {
 	f.t.Helper()
-	was := f.rulesStatus(f.admin[0])
+	was := f.statusOfAll(f.admin[0])
 	f.from.kill()
 	f.until("all miss the source", func() bool {
 		is := f.rulesStatus(f.admin[0])
-		return !slices.ContainsFunc(is.Instances, func(one admin.InForce) bool { return len(one.Behind) == 0 })
+		return len(is.Instances) == 3 && !slices.ContainsFunc(is.Instances, func(one admin.InForce) bool { return len(one.Behind) == 0 })
 	})
 	f.holds("without the source", 80, time.Now(), f.gates)
 	f.from.start()
 	var is admin.RulesStatus
-	f.until("all have the source again", func() bool { is = f.rulesStatus(f.admin[0]); return is.Current })
+	f.until("all have the source again", func() bool {
+		is = f.rulesStatus(f.admin[0])
+		return is.Current && len(is.Instances) == 3
+	})
 	f.unchanged(&was, &is)
 }
 
@@ -383,8 +396,7 @@ func (f *sourcedFleet) nodeCutOff() {
 	begin := time.Now()
 	f.holds("for two of three", 90, begin, f.gates[:2])
 	f.until("the third is behind", func() bool {
-		one := f.rulesStatus(f.admin[0]).Instances[2]
-		why := strings.Join(one.Behind, "; ")
+		why := strings.Join(f.statusOfAll(f.admin[0]).Instances[2].Behind, "; ")
 		return strings.Contains(why, "in force elsewhere") && strings.Contains(why, "has not answered")
 	})
 	if code, out := f.rules("status", "--check", "--server", f.admin[1]); code != 1 || !strings.Contains(out, "warning: c is behind") || strings.Contains(out, "warning: a") {

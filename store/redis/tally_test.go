@@ -23,7 +23,7 @@ func eventualLimit(name string, period time.Duration) *tidegate.Limit {
 // openTallies opens the tallies behind a URL.
 func openTallies(t *testing.T, url string) (chain.Tallies, *Store) {
 	t.Helper()
-	s, err := New(url)
+	s, err := Open(Config{URL: url, Deadline: patient})
 	if err != nil {
 		t.Fatal(err)
 	}
