@@ -114,7 +114,8 @@ func fiveEnvoys(t testing.TB, times ledger.Times, burst int, addrs ...string) {
 	proxies[4].disconnect()
 	at := time.Since(began)
 	until(at + times.Out() + times.Renewal() + times.Delivery)
-	if after := together(proxies[:4]); after < before+had*2/3 && demanding() {
+	// On another instance, proxies get it as that sees what the counter has left.
+	if after := together(proxies[:4]); after < before+had*2/3 && demanding() && len(addrs) == 1 {
 		t.Errorf("one with %.0f per second was killed: the others have %.0f, %.0f before", had, after, before)
 	}
 	end := time.Since(began) + time.Second
@@ -122,6 +123,9 @@ func fiveEnvoys(t testing.TB, times ledger.Times, burst int, addrs ...string) {
 	all = admitted(proxies, 0, end)
 	if n, most := quotafilter.Above(all, 1000, float64(burst)); n > 0 {
 		t.Errorf("%d of %d are above the bucket, by up to %.1f", n, len(all), most)
+	}
+	if last := len(admitted(proxies, end-time.Second, end)); last < 800 && demanding() {
+		t.Errorf("%d of 1000 are admitted in the second after that", last)
 	}
 	if len(all) < 1000 {
 		t.Errorf("%d admitted, of a full bucket", len(all))

@@ -143,6 +143,31 @@ func TestKilled(t *testing.T) {
 	})
 }
 
+// On several instances, those on others notice it by what the shared bucket has left.
+func TestKilledOnSeveralInstances(t *testing.T) {
+	for _, ledgers := range []int{2, 3} {
+		for seed := range uint64(20) {
+			w := newWorld(seed, thousand, short, ledgers, true)
+			for range 5 {
+				w.add(constant(600))
+			}
+			killed := 10*time.Second + time.Duration(seed)*20*time.Millisecond
+			w.run(killed, nil)
+			f := w.filters[4]
+			w.disconnect(f)
+			f.alive, f.words = false, nil
+			from := killed + short.Out() + short.Renewal() + short.Delivery
+			w.run(from+2*time.Second, nil)
+			if got := rate(w.admitted, from, w.now); got < 850 {
+				t.Errorf("seed %d, %d instances: %.0f per second are used of 1000 after an Envoy was killed", seed, ledgers, got)
+			}
+			if n, most := w.above(); n > 0 {
+				t.Errorf("seed %d, %d instances: %d are above the bucket, by up to %.1f", seed, ledgers, n, most)
+			}
+		}
+	}
+}
+
 // Nothing of a killed Envoy is outstanding after TTL and Delivery.
 func TestOutstanding(t *testing.T) {
 	both(t, func(t *testing.T, ahead bool) {

@@ -18,10 +18,12 @@ type fleetScale struct {
 	short   bool          // an extension could not be paid since then
 }
 
-// Levels at which the scale is lowered and raised.
+// Levels at which the scale is lowered and raised; above the middle one, it is raised if the level rises
+// quickly.
 const (
-	lowLevel  = 0.3
-	highLevel = 0.7
+	lowLevel    = 0.3
+	middleLevel = 0.4
+	highLevel   = 0.7
 )
 
 // maxPart is above 1, so that nodes that have nearly their target get the rest. All together never have
@@ -59,11 +61,14 @@ func (l *Ledger) steer(now time.Duration, all []*aim, short bool) {
 		has += float64(a.now.Fill) / float64(max(l.fill, 1))
 	}
 	rises := s.level > s.was
+	surplus := (s.level - s.was) * float64(l.ahead.span) / (l.limit.perSecond() * (now - s.stepped).Seconds())
 	switch {
 	case s.short:
 		s.lower(3.0/4, has)
 	case s.level < lowLevel && !rises:
 		s.lower(15.0/16, has)
+	case s.level > middleLevel && surplus > 1.0/16: // somebody has gone
+		s.part = min(s.part*(1+surplus), maxPart)
 	case s.level > highLevel && s.level >= s.was-0.02:
 		s.part = min(s.part+(1+3*(s.level-highLevel)/(1-highLevel))/32, maxPart)
 	}

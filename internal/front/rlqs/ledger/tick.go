@@ -115,7 +115,7 @@ func (l *Ledger) change(a *aim, now time.Duration, pay Pay) (Strategy, bool) {
 			s.Max = min(s.Max, useful(s))
 			return s, l.begin(a.share, s, now, pay)
 		}
-		if target = has + (target-has)/3; target <= has/near {
+		if target = has + (target-has)/2; target <= has/near {
 			break // not worth a full bucket
 		}
 	}
