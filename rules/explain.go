@@ -74,6 +74,8 @@ type ExplainedRule struct {
 	Subject []SubjectPart `json:"subject,omitempty"`
 	// Unlimited: it applies and holds the request to nothing.
 	Unlimited bool `json:"unlimited,omitempty"`
+	// Defer says how what the rule refuses is kept; "" means that it is not.
+	Defer string `json:"defer,omitempty"`
 	// Elastic says what the signal has to give.
 	Elastic string           `json:"elastic,omitempty"`
 	Checks  []ExplainedCheck `json:"checks,omitempty"`
@@ -225,6 +227,7 @@ func (st *state) explainHit(h *hit) ExplainedRule {
 		x.Subject = r.subject.named(st, h)
 		p, o := st.plan(h, r)
 		st.explainPlan(&x, p)
+		x.Defer = deferText(r.kept())
 		if o != nil {
 			x.Override = o.measure.clone()
 		}
@@ -280,6 +283,17 @@ func (st *state) explainPlan(x *ExplainedRule, p *plan) {
 		}
 		x.Elastic = fmt.Sprintf("%s is %v, %s %v", name, v, word, p.elastic.Below)
 	}
+}
+
+// deferText is how requests are kept; "" if they are not.
+func deferText(d *tidegate.Defer) string {
+	switch {
+	case d == nil:
+		return ""
+	case d.Stream != "":
+		return fmt.Sprintf("appended to the stream %s, with bodies up to %d bytes", d.Stream, d.MaxBody)
+	}
+	return fmt.Sprintf("kept for %s at most, %d of them and %d of a key, with bodies up to %d bytes", d.Keep, d.Places, d.PerKey, d.MaxBody)
 }
 
 func explainCheck(c tidegate.Check) ExplainedCheck {

@@ -85,6 +85,9 @@ func printApplied(env *Env, r *rules.ExplainedRule) {
 	if r.Branch != "" {
 		line("for", strings.TrimSuffix(r.Branch+": "+r.Reason, ": "))
 	}
+	if r.Defer != "" {
+		line("defer", "what is refused is "+r.Defer)
+	}
 	if r.Override != nil {
 		line("override", strings.TrimPrefix(r.Override.String(), "override "))
 	}

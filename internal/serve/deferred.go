@@ -24,7 +24,6 @@ type deferred struct {
 	queue       atomic.Pointer[deferq.Queue] // nil: nothing is kept
 	credentials map[string]func() (string, error)
 	observer    deferq.Observer
-	drain       time.Duration
 
 	mu  sync.Mutex
 	err error // why nothing is kept; nil: it was not asked for
@@ -37,7 +36,6 @@ func (s *server) defers() bool {
 
 // prepareDeferred reads what attempts are sent with.
 func (s *server) prepareDeferred() error {
-	s.deferred.drain = s.config.Drain
 	s.deferred.credentials = make(map[string]func() (string, error))
 	for _, item := range s.config.Defer.Credentials {
 		name, file, _ := strings.Cut(item, "=")
@@ -150,13 +148,17 @@ func (d *deferred) why() error {
 	return d.err
 }
 
-// close stops sending and closes the file. Attempts in flight have as long as requests have.
+// lastAttempts is how long attempts in flight may take when the file is closed. One that is cut off is
+// made again.
+const lastAttempts = 5 * time.Second
+
+// close stops sending and closes the file.
 func (d *deferred) close() error {
 	q := d.queue.Swap(nil)
 	if q == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), d.drain)
+	ctx, cancel := context.WithTimeout(context.Background(), lastAttempts)
 	defer cancel()
 	if err := q.Close(ctx); err != nil {
 		return fmt.Errorf("close the file of deferred requests: %w", err)

@@ -42,6 +42,7 @@ type File struct {
 	byID    map[string]*item
 	rules   map[string]int64 // that have not ended, those being added included
 	bytes   int64
+	spare   int64   // of bytes, those of entries that have ended
 	done    []*item // by when they ended
 	dead    []*item
 	nextSeq uint64
@@ -152,6 +153,9 @@ func (f *File) loaded(tx *bolt.Tx, seq uint64, e *Entry, now time.Time) {
 	f.nextSeq = max(f.nextSeq, seq+1)
 	f.byID[it.id] = it
 	f.bytes += it.size
+	if e.State == Done || e.State == Dead {
+		f.spare += it.size
+	}
 	switch e.State {
 	case Done:
 		it.ended = now.Add(min(e.Ended.Sub(now.Round(0)), 0))

@@ -45,19 +45,10 @@ func (f *File) room(of Line, size int64, b Bounds) error {
 	if l := f.lines[of]; l != nil {
 		n, bytes = int64(len(l.items)+l.pending), l.bytes
 	}
-	ended := int64(0) // bytes of those that make room
-	for _, all := range [][]*item{f.done, f.dead} {
-		for _, it := range all {
-			if f.bytes-ended+size <= f.o.Max {
-				break
-			}
-			ended += it.size
-		}
-	}
 	switch {
 	case f.closed:
 		return ErrClosed
-	case f.rules[of.Rule] >= b.Places || n >= b.PerKey || bytes+size > b.KeyBytes || f.bytes-ended+size > f.o.Max:
+	case f.rules[of.Rule] >= b.Places || n >= b.PerKey || bytes+size > b.KeyBytes || f.bytes-f.spare+size > f.o.Max:
 		return ErrFull
 	}
 	return nil
@@ -129,6 +120,7 @@ func (f *File) drop(all *[]*item) {
 	*all = slices.Delete(*all, 0, 1)
 	delete(f.byID, it.id)
 	f.bytes -= it.size
+	f.spare -= it.size
 	f.w.later(func(tx *bolt.Tx) error { return remove(tx, it.seq) }, nil)
 }
 
@@ -254,6 +246,7 @@ func (f *File) end(it *item, e *Entry) {
 		f.dead = append(f.dead, it)
 	}
 	f.bytes += it.size
+	f.spare += it.size
 	f.w.later(func(tx *bolt.Tx) error {
 		if err := tx.Bucket(waitBucket).Delete(key(it.seq)); err != nil {
 			return err

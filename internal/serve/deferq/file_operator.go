@@ -100,6 +100,7 @@ func (f *File) revive(it *item, now time.Time) error {
 	}
 	f.dead = slices.Delete(f.dead, i, i+1)
 	f.bytes -= it.size
+	f.spare -= it.size
 	e.State, e.Next, e.Reason, e.Ended, e.Expires = Waiting, time.Time{}, "", time.Time{}, now.Add(e.Keep)
 	fresh := newItem(f.nextSeq, e)
 	f.nextSeq++
@@ -120,6 +121,7 @@ func (f *File) revive(it *item, now time.Time) error {
 			f.forget(l)
 			f.dead = append(f.dead, it)
 			f.bytes += it.size
+			f.spare += it.size
 			return
 		}
 		f.byID[fresh.id] = fresh

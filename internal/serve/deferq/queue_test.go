@@ -462,6 +462,26 @@ func TestNotKept(t *testing.T) {
 	})
 }
 
+// The body is kept whole, also where a rule has read of it.
+func TestBodyThatWasRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, strings.Replace(testRules, "    limits: 2/second\n", "    limits: 2/second\n    cost: { reserve: body.n, else: 1, max: 10 }\n", 1))
+		defer b.close()
+		body := `{"n":2,"text":"` + strings.Repeat("x", 900) + `"}`
+		for _, want := range []int{200, 202} {
+			r := newRequest("ann", body)
+			r.Header.Set("Content-Type", "application/json")
+			if w := b.serve(r); w.Code != want {
+				t.Fatalf("%d, want %d", w.Code, want)
+			}
+		}
+		time.Sleep(3 * time.Second)
+		if got := b.arrivals(); len(got) != 2 || got[0].body != body || got[1].body != body || got[1].at.Sub(got[0].at) < time.Second-time.Microsecond {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
 // A request that costs more than the limit can ever admit is refused at once.
 func TestNeverFits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
