@@ -17,10 +17,11 @@ import (
 // reloaded is how decisions fare while rules are read again and put in force.
 type reloaded struct {
 	decisions int           // of the gate whose rules are
-	worst     time.Duration // CPU time of one
-	// clock is the longest that one took by the clock, and untouched the same of a gate beside it
-	// whose rules stay: what both wait for is a core, or the garbage collector.
-	clock, untouched time.Duration
+	worst     time.Duration // by the clock
+	cpu       time.Duration // of one, at worst
+	// oversleep is the longest that the same thread slept too long, or that a gate beside
+	// it took whose rules stay: the machine, or the garbage collector, stood in the way.
+	oversleep time.Duration
 }
 
 // reload puts n rules in force again and again while a probe decides.
@@ -68,14 +69,17 @@ func probe(changes, stays *tidegate.Gate, stop <-chan struct{}) (r reloaded) {
 			return r
 		default:
 		}
-		time.Sleep(200 * time.Microsecond)
+		const nap = 200 * time.Microsecond
+		lay := time.Now()
+		time.Sleep(nap)
+		r.oversleep = max(r.oversleep, time.Since(lay)-nap)
 		if turn%2 == 1 {
 			_, clock := timedDecision(stays, request)
-			r.untouched = max(r.untouched, clock)
+			r.oversleep = max(r.oversleep, clock)
 			continue
 		}
 		cpu, clock := timedDecision(changes, request)
-		r.worst, r.clock = max(r.worst, cpu), max(r.clock, clock)
+		r.worst, r.cpu = max(r.worst, clock), max(r.cpu, cpu)
 		r.decisions++
 	}
 }
