@@ -144,6 +144,9 @@ func (c *call) judgeError(err error) verdict {
 	return v
 }
 
+// maxSpread is the longest wait whose spread still doubles; its doublings fit a Duration.
+const maxSpread = 30 * 24 * time.Hour
+
 // plan returns whether a refused call is tried again, and when. A time that a 429 has named is
 // the server's own, and takes nothing from the budget.
 func (c *call) plan(r refusal, limited bool, now time.Time) verdict {
@@ -153,7 +156,7 @@ func (c *call) plan(r refusal, limited bool, now time.Time) verdict {
 	left := c.left(now)
 	spread := c.t.backoff(c.try)
 	if r.named { // half of the wait, doubled with every refusal
-		spread = max(spread, min(r.after, left)/2<<min(c.try-1, 5)) // maxDelay fits
+		spread = max(spread, min(r.after, left, maxSpread)/2<<min(c.try-1, 10))
 	}
 	if r.after >= left {
 		return verdict{}
