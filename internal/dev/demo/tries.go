@@ -59,6 +59,7 @@ func Tries(p Place) []Try {
 
 // Invite prints what to try, ready to be pasted into a shell.
 func Invite(w io.Writer, p Place) {
+	fmt.Fprintf(w, "\nThe dashboard: %s/\n", p.Admin)
 	fmt.Fprintf(w, "\nA small API behind Tidegate listens on %s. Try, in another terminal:\n", p.Gateway)
 	for _, t := range Tries(p) {
 		fmt.Fprintf(w, "\n# %s\n%s\n#   -> %s\n", t.About, t.Line, t.Want)

@@ -1,4 +1,4 @@
-// Package series remembers what was decided in the last ten minutes, second by second, by
+// Package series remembers what was decided in the last fifteen minutes, second by second, by
 // rule and outcome: what a live view shows. Its memory is bounded, and it does not grow with
 // traffic or keys.
 //
@@ -14,15 +14,18 @@ import (
 
 const (
 	// Steps is how many are remembered.
-	Steps = 600
+	Steps = 900
 	// Step is how long each is.
 	Step = time.Second
-	// maxLines bounds the memory, to 2.4 KB each. All further ones are counted as Other.
+	// maxLines bounds the memory, to 3.6 KB each. All further ones are counted as Other.
 	maxLines = 256
 )
 
 // Other is the rule of all those that are too many.
 const Other = "(other)"
+
+// Requests is in place of a rule for requests as a whole: one may meet several rules, or none.
+const Requests = "(requests)"
 
 // Total is how often decisions of a rule had an outcome, since the process began.
 type Total struct {
