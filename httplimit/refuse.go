@@ -37,6 +37,12 @@ func Status(d tidegate.Decision) int {
 // quotaExceeded is the problem type that draft 11 registers.
 const quotaExceeded = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 
+// SlipHeader has the slip of a refusal: a text that the client can quote to whoever runs the
+// service, who can find out from it why the client was refused. The middleware makes none. If
+// the header of a response has one when the middleware refuses, the problem+json body has it too,
+// as its member slip.
+const SlipHeader = "Refusal-Slip"
+
 // problem is the body of a refusal (RFC 9457).
 type problem struct {
 	Type     string   `json:"type"`
@@ -44,6 +50,7 @@ type problem struct {
 	Status   int      `json:"status"`
 	Detail   string   `json:"detail"`
 	Violated []string `json:"violated-policies,omitempty"`
+	Slip     string   `json:"slip,omitempty"`
 }
 
 // refuse answers a request that may not pass. A Retry-After is left out where
@@ -82,7 +89,9 @@ func (o *Options) refuseWith(w http.ResponseWriter, r *http.Request, d *tidegate
 	if d.Err == nil && p != nil && p.answer.Body != "" {
 		body, kind = p.body(d, retry)
 	} else {
-		body, kind = explain(d, p, retry, status).render(prefersText(r.Header["Accept"]))
+		why := explain(d, p, retry, status)
+		why.Slip = h.Get(SlipHeader)
+		body, kind = why.render(prefersText(r.Header["Accept"]))
 	}
 	h["Content-Type"] = []string{kind}
 	h["X-Content-Type-Options"] = []string{"nosniff"}

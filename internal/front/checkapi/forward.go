@@ -67,7 +67,12 @@ func (s *Server) forwardAuth(w http.ResponseWriter, r *http.Request, rest string
 	}
 	one := s.within(r.Context())
 	d := &o.decision
-	s.front.Ask(&o.Request, func(q *tidegate.Request) { *d = s.Desk.Check(one, q) })
+	s.front.Ask(&o.Request, func(q *tidegate.Request) {
+		*d = s.Desk.Check(one, q)
+		if slip := s.Desk.Slip(q, d); slip != "" {
+			w.Header()[httplimit.SlipHeader] = []string{slip}
+		}
+	})
 	one.stop()
 	leaveBody(w, r, one.at)
 	s.tellProxy(w, r, d, deny)

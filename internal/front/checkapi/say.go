@@ -67,6 +67,10 @@ func appendAnswer(b []byte, a *desk.Answer, result word, reason string) []byte {
 		b = append(b, `,"ticket":`...)
 		b = appendString(b, a.Ticket)
 	}
+	if a.Slip != "" {
+		b = append(b, `,"slip":`...)
+		b = appendString(b, a.Slip)
+	}
 	if d.Soft {
 		b = append(b, `,"soft":true`...)
 	}

@@ -21,20 +21,37 @@ import (
 var ErrTicket = errors.New("this is not a ticket")
 
 // Desk answers questions. It may be used by many goroutines at once.
-type Desk struct{ gate *tidegate.Gate }
+type Desk struct {
+	gate *tidegate.Gate
+	slip func(*tidegate.Request, *tidegate.Decision) string // nil: refusals have none
+}
 
 // New returns a Desk that asks gate.
 func New(gate *tidegate.Gate) *Desk {
 	if gate == nil {
 		panic("desk: New: the gate is nil")
 	}
-	return &Desk{gate}
+	return &Desk{gate: gate}
+}
+
+// WithSlips returns a Desk whose refusals have the slips that f makes of them.
+func (d *Desk) WithSlips(f func(*tidegate.Request, *tidegate.Decision) string) *Desk {
+	return &Desk{d.gate, f}
+}
+
+// Slip returns the slip of a refusal by Check; "" if there is none.
+func (d *Desk) Slip(r *tidegate.Request, decision *tidegate.Decision) string {
+	if d.slip == nil || decision.OK {
+		return ""
+	}
+	return d.slip(r, decision)
 }
 
 // Answer is a decision and, where something is left to do, the ticket to do it with.
 type Answer struct {
 	tidegate.Decision
 	Ticket string // "" when nothing is left to do
+	Slip   string // of a refusal; "" if there is none
 }
 
 // Word says in one word what became of the request: allowed, limited or denied.
@@ -60,18 +77,24 @@ func (d *Desk) Check(ctx context.Context, r *tidegate.Request) tidegate.Decision
 // as Check does, and may start a block.
 func (d *Desk) Open(ctx context.Context, r *tidegate.Request) Answer {
 	r.Unattended = true
-	return answer(d.gate.IssueSettled(ctx, r))
+	decision, ticket := d.gate.IssueSettled(ctx, r)
+	return d.answer(r, decision, ticket)
 }
 
 // OpenPending is Open for callers who have said that they will report the outcome: until they
 // do, the request is in flight. It holds its place, and starts no block.
 func (d *Desk) OpenPending(ctx context.Context, r *tidegate.Request) Answer {
 	r.Unattended = true
-	return answer(d.gate.Issue(ctx, r))
+	decision, ticket := d.gate.Issue(ctx, r)
+	return d.answer(r, decision, ticket)
 }
 
-func answer(decision tidegate.Decision, ticket *tidegate.Ticket) Answer {
+func (d *Desk) answer(r *tidegate.Request, decision tidegate.Decision, ticket *tidegate.Ticket) Answer {
 	a := Answer{Decision: decision}
+	if !decision.OK && d.slip != nil {
+		refusal := decision // it moves to the heap, which admissions need not pay for
+		a.Slip = d.slip(r, &refusal)
+	}
 	if ticket != nil {
 		text, err := ticket.MarshalText()
 		if err != nil { // numbers, strings and bytes: this cannot fail

@@ -107,6 +107,9 @@ func (x *exchange) reply(p *problem) {
 // recordDecision puts the gate's decision into the record. It keeps neither checks nor keys.
 func (x *exchange) recordDecision(checks []tidegate.Check, d *tidegate.Decision) {
 	x.record.Decided(checks, d, x.gateway.o.Store, &x.gateway.o.AccessLog)
+	if slip := x.gateway.o.Slip; slip != nil && !d.OK {
+		x.writer.Header()[httplimit.SlipHeader] = []string{slip(checks, d)}
+	}
 	if x.span != nil {
 		x.span.Decided(&x.record)
 	}

@@ -62,7 +62,7 @@ func New(o Options) (*Gateway, error) {
 			rest.OnRefusal = g.keep
 		}
 		gate := o.Gate
-		if g.records {
+		if g.records || o.Slip != nil {
 			gate = gate.Observe(observeDecision)
 		}
 		g.handler = rest.Gate(gate)(g.handler)
@@ -77,7 +77,8 @@ func New(o Options) (*Gateway, error) {
 	return g, nil
 }
 
-// observeDecision adds a decision of the gate to the access log record of its request.
+// observeDecision adds a decision of the gate to the access log record of its request, and the
+// slip of a refusal to its response.
 func observeDecision(q *tidegate.Request, checks []tidegate.Check, d tidegate.Decision) {
 	exchangeOf(httplimit.HTTPRequest(q).Context()).recordDecision(checks, &d)
 }

@@ -24,6 +24,9 @@ type Options struct {
 	// HTTP says how callers are identified and refusals answered. Its ClientIP also
 	// says whose forwarding headers and request ids are trusted.
 	HTTP httplimit.Options
+	// Slip returns the slip of a refusal, which its client gets: see [httplimit.SlipHeader]. nil
+	// means that there are none. It keeps neither checks nor keys.
+	Slip func(checks []tidegate.Check, d *tidegate.Decision) string
 	// ReadsHeader reports whether rules read the header of that name. A trailer of that
 	// name is dropped, since it could contradict the header. nil means that they read none.
 	ReadsHeader func(name string) bool

@@ -1,0 +1,50 @@
+package slip
+
+import (
+	"strings"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// Of returns what is to say about a refusal by d, of a request that checks were found for. The
+// caller adds where that was, and under which rules.
+func Of(checks []tidegate.Check, d *tidegate.Decision, now time.Time) Slip {
+	s := Slip{At: now, Remaining: d.Remaining, RetryAfter: d.RetryAfter}
+	if d.Never {
+		s.Flags |= Never
+	}
+	if d.Err != nil {
+		s.Flags |= Unsure
+	}
+	if d.Receipt.Origin == tidegate.OriginLocal {
+		s.Flags |= Local
+	}
+	l := d.Limit
+	if l == nil {
+		return s
+	}
+	s.Rule, s.Scope = l.Name, l.Scope
+	if l.Algorithm == tidegate.Deny {
+		s.Flags |= Denied
+	} else {
+		s.Capacity = l.Capacity()
+		s.Limit = strings.TrimPrefix(l.String(), l.Name+": ")
+	}
+	if t := l.Terms; t != nil {
+		if t.Rule != "" {
+			s.Rule = t.Rule
+		}
+		if t.Role == tidegate.Blocks {
+			s.Flags |= Blocked
+		}
+	}
+	for i := range checks {
+		// A layer around a store may have replaced the limit by one of the same counter.
+		if c := &checks[i]; c.Limit == l || c.Limit != nil && c.Limit.Identity() == l.Identity() {
+			s.Key = c.Key
+			break
+		}
+	}
+	return s
+}
