@@ -66,11 +66,13 @@ func operated(t *testing.T, change func(*admin.Options)) admin.Options {
 	who := offenders.New(offenders.Options{Node: "web-1"})
 	t.Cleanup(who.Close)
 	b.Answer(admin.OffendersTopic, who.Answer)
+	own := func() admin.Series {
+		return admin.Series{Nodes: []string{"web-1"}, From: time.Now(), Step: 1, Lines: []admin.Line{{Rule: "api", Outcome: "refused", Counts: []uint32{0, 5}}, {Rule: "api", Outcome: "ok", Counts: []uint32{100, 20}}}}
+	}
+	b.Answer(admin.SeriesTopic, func(question []byte) []byte { return admin.AnswerSeries(question, own()) })
 	o := admin.Options{
 		Log: slog.New(slog.DiscardHandler), Rules: ruled{live}, Store: memory.New(), Board: b, Audit: log, Offenders: who.Snapshot,
-		Series: func() admin.Series {
-			return admin.Series{Node: "web-1", From: time.Now(), Step: 1, Lines: []admin.Line{{Rule: "api", Outcome: "refused", Counts: []uint32{0, 5}}, {Rule: "api", Outcome: "ok", Counts: []uint32{100, 20}}}}
-		},
+		Series: own,
 	}
 	if change != nil {
 		change(&o)
@@ -163,7 +165,7 @@ func TestOperateWithStrangers(t *testing.T) {
 		case "/offenders":
 			v = offenders.Report{Nodes: []string{evil}, Missing: []string{evil}, Lists: []offenders.List{{Rule: evil, By: offenders.By(evil), Entries: []offenders.Entry{{Subject: []offenders.Part{{Name: evil, Value: evil}}, Limit: evil}}}}}
 		case "/series":
-			v = admin.Series{Node: evil, Step: 1, Lines: []admin.Line{{Rule: evil, Outcome: evil, Counts: []uint32{1}}}}
+			v = admin.Series{Nodes: []string{evil}, Missing: []string{evil}, Step: 1, Lines: []admin.Line{{Rule: evil, Outcome: evil, Counts: []uint32{1}}}}
 		case "/audit":
 			v = admin.AuditPage{Incomplete: evil, Entries: []auditlog.Entry{{Who: evil, Action: evil, Result: evil, Reason: evil, Node: evil, Error: evil, What: map[string]any{evil: evil, "as": map[string]string{evil: evil}, "x": []string{evil}}}}}
 		}

@@ -131,15 +131,29 @@ func (o *topOptions) picture(ctx context.Context, env *Env) (string, error) {
 	to := *env
 	to.Stdout = &b
 	fmt.Fprintf(&b, "%s  %s\n\n", env.paint(dim, time.Now().Format(time.TimeOnly)), env.paint(bold, o.remote.at.Host))
-	if series.Node != "" {
-		fmt.Fprintln(&b, env.paint(bold, "decided on "+strings.Map(graphic, series.Node)+" alone"))
-	}
+	fmt.Fprintln(&b, env.paint(bold, "decided on "+decidedOn(&series)))
 	printRates(&to, &series)
 	fmt.Fprintf(&b, "\n%s\n", env.paint(bold, "refused most in the last minute"))
 	printOffenders(&to, &report)
 	fmt.Fprintf(&b, "\n%s\n", env.paint(bold, "bans and overrides"))
 	printMeasures(&to, orders.Measures, time.Now())
 	return b.String(), nil
+}
+
+// decidedOn says which instances a series is of: "web-1 alone", "3 of 4 instances".
+func decidedOn(s *admin.Series) string {
+	all := len(s.Nodes) + len(s.Missing)
+	switch {
+	case all == 1 && len(s.Nodes) == 1:
+		return strings.Map(graphic, s.Nodes[0]) + " alone"
+	case len(s.Missing) == 0:
+		return "all " + plural(all, "instance")
+	}
+	text := fmt.Sprintf("%d of %s", len(s.Nodes), plural(all, "instance"))
+	for _, m := range s.Missing {
+		text += "; missing: " + strings.Map(graphic, m)
+	}
+	return text
 }
 
 // rateSteps is how many of the last steps rates are of.
@@ -154,6 +168,9 @@ func printRates(env *Env, s *admin.Series) {
 	}
 	var all []*rule
 	for _, l := range s.Lines {
+		if l.Rule == admin.AllRequests {
+			continue
+		}
 		last := l.Counts[max(0, len(l.Counts)-rateSteps):]
 		sum := uint64(0)
 		for _, n := range last {

@@ -22,6 +22,8 @@ type Admin struct {
 	State string
 	// Followers is how many instances may follow the rules of this one at once. Default: 16.
 	Followers int
+	// Pages is how many pages of the dashboard may be open at once. Default: 100.
+	Pages int
 	// TLS that it speaks, and the operators who have certificates. Default: none.
 	TLS AdminTLS
 	// SSO is the word of a proxy about who has signed in. Default: none is believed.

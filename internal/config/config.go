@@ -61,6 +61,8 @@ type Config struct {
 	Defer Defer
 	// Admin is about the admin listener.
 	Admin Admin
+	// Slips is about what refused clients can quote.
+	Slips Slips
 	// Telemetry is what is told about requests beside the access log and the metrics.
 	Telemetry Telemetry
 	// Drain is how long requests in flight may take to end when the process
@@ -79,6 +81,11 @@ type Listen struct {
 	RLSHTTP Address // default: off
 	RESP    Address // default: off; reachable from elsewhere only with RESP.UsersFile or RESP.TLS.ClientCA
 	Admin   Address // default: 127.0.0.1:9090; reachable from elsewhere only if Admin asks who that is
+}
+
+// Slips is about what refused clients get, and can quote to whoever runs the service.
+type Slips struct {
+	KeyFile string // with what seals slips; default: none, so that each process has a key of its own
 }
 
 // Trust says whose word is taken for who is asking.

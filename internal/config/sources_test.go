@@ -137,6 +137,8 @@ var others = map[string]string{
 	"admin.audit":                 "audit.log",
 	"admin.state":                 "state",
 	"admin.followers":             "200",
+	"admin.pages":                 "1000",
+	"slips.key_file":              "slips.key",
 	"admin.tls.client_ca":         "operators-ca.pem",
 	"admin.tls.roles":             "alice=operate,*=view",
 	"admin.sso.header":            "X-Forwarded-User",

@@ -11,7 +11,7 @@ var table = slices.Concat(
 	rulesTable, listenTable, upstreamsTable, trustTable, storeTable,
 	tlsTable, limitsTable, healthTable, keepAliveTable, pathsTable,
 	logTable, checkTable, respTable, rlsTable, xdsTable,
-	usageTable, deferTable, adminTable, telemetryTable, drainTable,
+	usageTable, deferTable, slipsTable, adminTable, telemetryTable, drainTable,
 )
 
 var usageTable = []*setting{
@@ -19,6 +19,14 @@ var usageTable = []*setting{
 		path: "usage", example: "/.well-known/ratelimit",
 		slot: one(func(c *Config) *string { return &c.Usage }, ownPath),
 		help: "`PATH` of the gateway at which callers see where they stand with their limits, free of charge; it does not reach the upstreams",
+	},
+}
+
+var slipsTable = []*setting{
+	{
+		path: "slips.key_file", example: "slips.key", file: aFile,
+		slot: one(func(c *Config) *string { return &c.Slips.KeyFile }, path),
+		help: "`FILE` with the key that seals the slips of refusals, the same for the whole fleet: a line of 16 bytes or more, and further lines with keys before it, which still open; read again when it changes. Without it, each process has a key of its own, and opens no other slips",
 	},
 }
 

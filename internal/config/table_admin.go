@@ -30,6 +30,11 @@ var adminTable = []*setting{
 		help: "`NUMBER` of instances that may follow the rules of this one by /rules/bundle at once; each has a connection to the admin listener",
 	},
 	{
+		path: "admin.pages", fallback: "100", example: "1000",
+		slot: one(func(c *Config) *int { return &c.Admin.Pages }, count(span[int]{least: 1, most: 10_000})),
+		help: "`NUMBER` of pages of the dashboard that may be open at once; each has a connection to the admin listener",
+	},
+	{
 		path: "admin.tls.cert", example: "admin-cert.pem", file: aFile,
 		slot: one(func(c *Config) *string { return &c.Admin.TLS.Cert }, path),
 		help: "`FILE` with the certificate of the admin listener and its chain (PEM); read again when it changes",

@@ -2,12 +2,14 @@ package serve
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/dev/demo"
 	"tidegate.dev/tidegate/internal/lang/bounded"
 )
@@ -52,7 +54,28 @@ func (s *server) announce() {
 	}
 }
 
-// invite prints what to try, if the rules are those that it is written for.
+// makeTraffic has some clients that do not exist ask again and again, so that there is something
+// to see. They are asked about alone: nothing is sent, and nothing is in the access log.
+func (s *server) makeTraffic() {
+	if s.gate == nil {
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	s.endTraffic = stop
+	go demo.Traffic(ctx, func(method, path, ip string) {
+		s.gate.Decide(ctx, &tidegate.Request{Method: method, Host: "demo", Path: path, Values: address(ip), Unattended: true})
+	})
+}
+
+// address is a caller of which the address alone is known.
+type address string
+
+// Value implements [tidegate.Values].
+func (a address) Value(name string) (string, bool) {
+	return string(a), name == "ip" || strings.HasPrefix(name, "ip ")
+}
+
+// invite prints what to try, if the rules are those that it is written for, and makes traffic.
 func (s *server) invite() {
 	file := strings.Join(s.config.Rules, ",")
 	if file != "" {
@@ -66,6 +89,7 @@ func (s *server) invite() {
 		Program: program(),
 		Rules:   file,
 	})
+	s.makeTraffic()
 }
 
 // program is how this one was called.

@@ -34,6 +34,7 @@ func (s *server) newCallers(door string) *callers {
 	c := &callers{count: metrics.ObserveMany, shadowed: metrics.Shadowed}
 	note := func(r *tidegate.Request, checks []tidegate.Check, d tidegate.Decision) {
 		s.refusals.note(door, r, checks, &d)
+		s.noteRefusal(checks, &d)
 	}
 	if s.requests.To != nil {
 		c.log = func(r *tidegate.Request, checks []tidegate.Check, d tidegate.Decision) {
@@ -44,6 +45,7 @@ func (s *server) newCallers(door string) *callers {
 		}
 		note = func(r *tidegate.Request, checks []tidegate.Check, d tidegate.Decision) {
 			s.refusals.note(door, r, checks, &d)
+			s.noteRefusal(checks, &d)
 			c.log(r, checks, d)
 		}
 	}

@@ -39,7 +39,8 @@ func (s *server) openGateway() (handover.Server, error) {
 }
 
 func (s *server) openAdmin() (handover.Server, error) {
-	return feeding{tlsServer{s.adminServer(), s.operators.tls()}, &s.following}, nil
+	server := s.adminServer()
+	return feeding{tlsServer{server, s.operators.tls()}, &s.following, s.page}, nil
 }
 
 // tlsConfig is that of the gateway; nil speaks plain HTTP.
@@ -52,7 +53,7 @@ func (s *server) tlsConfig() *tls.Config {
 }
 
 // maxOperators is how many connections the admin listener has at once, besides those of
-// followers: clients that nobody
+// followers and pages: clients that nobody
 // authenticated must not take the open files that others need.
 const maxOperators = 32
 
@@ -60,7 +61,7 @@ func (s *server) adminServer() *listen.Server {
 	return listen.NewServer(listen.ServerOptions{
 		Handler: s.adminHandler(),
 		Limits: listen.HTTPLimits{
-			Limits:      listen.Limits{Connections: maxOperators + s.config.Admin.Followers, Surplus: -1},
+			Limits:      listen.Limits{Connections: maxOperators + s.config.Admin.Followers + s.config.Admin.Pages, Surplus: -1},
 			HeaderBytes: http.DefaultMaxHeaderBytes,
 			ReadHeader:  10 * time.Second,
 			Read:        30 * time.Second,

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate/internal/front/admin"
+	"tidegate.dev/tidegate/internal/front/dashboard"
 	"tidegate.dev/tidegate/rules/source"
 	"tidegate.dev/tidegate/rules/source/feed"
 )
@@ -99,14 +100,16 @@ func (s *server) report(name string) feed.Report {
 	return r
 }
 
-// feeding is the server of the admin listener, which lets followers go when it ends.
+// feeding is the server of the admin listener, which lets followers and pages go when it ends.
 type feeding struct {
 	tlsServer
 	following *following
+	page      *dashboard.Dashboard
 }
 
 // Shutdown implements [handover.Server].
 func (f feeding) Shutdown(ctx context.Context) error {
 	f.following.close()
+	f.page.Close()
 	return f.tlsServer.Shutdown(ctx)
 }

@@ -28,6 +28,7 @@ func (s *server) gatewayOptions() gateway.Options {
 		OwnPath:     c.Usage,
 		Own:         s.usageHandler(),
 		Gate:        s.gate,
+		Slip:        s.slip,
 		Deferrer:    s.deferrer(),
 		DeferPath:   c.Defer.Path + "/",
 		ReadsHeader: reads,

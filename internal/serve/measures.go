@@ -37,6 +37,7 @@ func (s *server) followBoard(handed string) {
 		}
 	}
 	s.board.Answer(admin.OffendersTopic, s.offenders.Answer)
+	s.board.Answer(admin.SeriesTopic, s.answerSeries)
 	if s.rules != nil {
 		s.board.Answer(admin.RulesTopic, s.answerRules)
 	}

@@ -18,6 +18,7 @@ import (
 func (s *server) observe(r *tidegate.Request, checks []tidegate.Check, d tidegate.Decision) {
 	s.metrics.Decided(checks, &d)
 	s.refusals.note("gateway", r, checks, &d)
+	s.noteRefusal(checks, &d)
 }
 
 // offended is told of the descriptors of Envoy that rules of domains apply to.
@@ -27,6 +28,7 @@ func (s *server) offended(key string, d *tidegate.Decision, shadow bool) {
 		return
 	}
 	s.offenders.One(key, d)
+	s.noteRefusal([]tidegate.Check{{Key: key, Limit: d.Limit}}, d)
 	if s.refusals != nil && !d.OK {
 		s.refusals.note("rls", nil, []tidegate.Check{{Key: key, Limit: d.Limit}}, d)
 	}

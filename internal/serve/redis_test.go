@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -211,10 +212,12 @@ func testRedisInstances(t *testing.T, bin string) {
 	}
 }
 
-// Of two gateways on one Redis, each shows the decisions that it made itself, under its name.
+// Of two gateways on one Redis, each shows the decisions of both, and those that it made itself if it
+// is asked for these.
 func testRedisSeries(t *testing.T, bin string) {
 	w := newSandbox(t, bin, "rules.yaml", redisRules)
 	url := "redis://" + testdep.Redis(t).Addr
+	all := 0
 	for i, requests := range []int{3, 5} {
 		name := fmt.Sprint("web-", i)
 		gateway, at := w.serveRedis(url, "--rules=rules.yaml", "--store.instance="+name).ready()
@@ -223,10 +226,11 @@ func testRedisSeries(t *testing.T, bin string) {
 				t.Fatalf("%d %s", status, body)
 			}
 		}
-		w.until(name+" shows what it decided", func() bool {
-			_, body := w.get(once, at+"/series?rule=few&outcome=ok")
+		all += requests
+		shows := func(query string, nodes, want int) bool {
+			_, body := w.get(once, at+"/series?rule=few&outcome=ok"+query)
 			var is admin.Series
-			if err := json.Unmarshal([]byte(body), &is); err != nil || is.Node != name || len(is.Lines) > 1 {
+			if err := json.Unmarshal([]byte(body), &is); err != nil || len(is.Lines) > 1 {
 				t.Fatalf("%v: %s", err, body)
 			}
 			sum := 0
@@ -235,10 +239,12 @@ func testRedisSeries(t *testing.T, bin string) {
 					sum += int(n)
 				}
 			}
-			if sum > requests {
-				t.Fatalf("%d decisions, want %d: %s", sum, requests, body)
+			if sum > want {
+				t.Fatalf("%d decisions, want %d: %s", sum, want, body)
 			}
-			return sum == requests
-		})
+			return sum == want && len(is.Nodes) == nodes && slices.Contains(is.Nodes, name) && len(is.Missing) == 0
+		}
+		w.until(name+" shows what it decided", func() bool { return shows("&fleet=false", 1, requests) })
+		w.until(name+" shows what all decided", func() bool { return shows("&step=1", i+1, all) })
 	}
 }

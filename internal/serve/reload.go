@@ -16,6 +16,7 @@ func (s *server) reload() {
 	s.certificate.again()
 	s.authorities.again()
 	s.operators.again()
+	s.slips.keyed.again()
 	s.checkDoor.again()
 	s.respDoor.again()
 	s.rlsDoor.tls.again()

@@ -139,6 +139,7 @@ func (s *server) showRules(files *rules.Set) {
 	s.metrics.SetRules(names, limits)
 	s.formerShards.setLimits(limits)
 	s.offenders.SetRules(names)
+	s.fit.SetLimits(limits)
 }
 
 func trustOf(t config.Trust) rules.Trust {

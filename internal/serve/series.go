@@ -26,10 +26,15 @@ func (r *recorder) close() {
 	}
 }
 
+// answerSeries answers the question of another instance about what was decided here.
+func (s *server) answerSeries(question []byte) []byte {
+	return admin.AnswerSeries(question, s.series())
+}
+
 // series is for /series.
 func (s *server) series() admin.Series {
 	from, lines := s.lately.Lines()
-	is := admin.Series{Node: s.nodeName(), From: from.UTC(), Step: int(series.Step.Seconds()), Lines: make([]admin.Line, len(lines))}
+	is := admin.Series{Nodes: []string{s.nodeName()}, From: from.UTC(), Step: int(series.Step.Seconds()), Lines: make([]admin.Line, len(lines))}
 	for i, l := range lines {
 		is.Lines[i] = admin.Line(l)
 	}

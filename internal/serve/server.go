@@ -24,10 +24,13 @@ import (
 	"tidegate.dev/tidegate/internal/config"
 	"tidegate.dev/tidegate/internal/dev/demo"
 	"tidegate.dev/tidegate/internal/front/admin"
+	"tidegate.dev/tidegate/internal/front/dashboard"
 	"tidegate.dev/tidegate/internal/front/gateway"
+	"tidegate.dev/tidegate/internal/front/slip"
 	"tidegate.dev/tidegate/internal/lang/diag"
 	"tidegate.dev/tidegate/internal/serve/handover"
 	"tidegate.dev/tidegate/internal/telemetry"
+	"tidegate.dev/tidegate/internal/telemetry/fit"
 	"tidegate.dev/tidegate/internal/telemetry/offenders"
 	"tidegate.dev/tidegate/internal/telemetry/pressure"
 	"tidegate.dev/tidegate/internal/telemetry/traces"
@@ -57,11 +60,15 @@ type server struct {
 	certificate    *certificate // nil for plain HTTP
 	authorities    *authorities // of clients; nil if their certificates are not asked for
 	operators      operators
+	slips          slips
+	fit            *fit.Fit
+	page           *dashboard.Dashboard // nil before the admin listener is open
 	audit          audit
 	board          *board.Board // what operators order
 	past           past         // rules that were in force
 	lately         recorder
 	sample         *demo.Upstream // nil if there are others
+	endTraffic     func()         // of the demo; nil if there is none
 	upstreams      []*url.URL
 	clients, admin net.Listener // clients is nil without a gateway
 	checkDoor      checkDoor
@@ -101,6 +108,7 @@ func (s *server) prepare(doubts diag.List) (err error) {
 	s.metrics.WatchLogs(s.logs.stats)
 	s.offenders = offenders.New(offenders.Options{Subject: s.subjectOf, Node: s.nodeName()})
 	s.metrics.Tell(s.offenders)
+	s.fit = fit.New(time.Now())
 	s.refusals = newRefusals(c, s.log)
 	if s.traces, err = s.openTraces(c.Telemetry.OTLP); err != nil {
 		return err
@@ -139,6 +147,9 @@ func (s *server) prepare(doubts diag.List) (err error) {
 		return err
 	}
 	if err = s.prepareDeferred(); err != nil {
+		return err
+	}
+	if err = s.slips.open(s, c.Slips.KeyFile); err != nil {
 		return err
 	}
 	if err = s.checkDoor.prepare(c, s.log); err != nil {
@@ -281,6 +292,7 @@ func (s *server) open(handed string) {
 	s.lately.start(s.metrics.Totals)
 	if s.checkDoor.listener != nil {
 		s.checkDoor.callers = s.newCallers("check")
+		s.checkDoor.callers.desk = s.checkDoor.callers.desk.WithSlips(s.slipOf)
 	}
 	if s.respDoor.listener != nil {
 		s.respDoor.callers = s.newCallers("resp")
@@ -297,14 +309,16 @@ func (s *server) adminHandler() http.Handler {
 		Store: s.counters,
 		Ready: []func() error{s.ready},
 		Load:  s.signals.Push, LoadLasts: pressure.LoadLasts,
-		Metrics: telemetry.Handler(s.registry),
-		Series:  s.series,
-		Log:     s.log,
+		Metrics:  telemetry.Handler(s.registry),
+		Series:   s.series,
+		OpenSlip: func(text string) (slip.Slip, error) { return s.slips.sealer().Open(text) },
+		Log:      s.log,
 	}
 	s.operators.options(s.config.Admin, &o)
 	if s.rules != nil {
 		o.Rules, o.Compile, o.InForce = s.rules, s.compile, s.inForce
 		o.CompileFiles, o.KeysOf, o.SubjectOf = s.compileFiles, s.offenders.Keys, s.subjectOf
+		o.Apply = &applier{server: s}
 		if s.past.History != nil {
 			o.History = s.past.History
 		}
@@ -338,7 +352,7 @@ func (s *server) adminHandler() http.Handler {
 	case s.shortage != nil:
 		o.Health = s.shortage.health
 	}
-	return admin.New(o)
+	return s.openPage(o)
 }
 
 // ready returns why requests should go elsewhere, or nil.
@@ -370,6 +384,9 @@ func (s *server) awaitCut() {
 }
 
 func (s *server) close() {
+	if s.endTraffic != nil {
+		s.endTraffic()
+	}
 	s.awaitCut()
 	if err := s.deferred.close(); err != nil {
 		s.log.Warn("deferred requests were not closed as they should be", "err", err)
@@ -381,6 +398,9 @@ func (s *server) close() {
 	}
 	if s.snapshotter != nil {
 		s.snapshotter.close()
+	}
+	if s.page != nil {
+		s.page.Close()
 	}
 	s.lately.close()
 	if s.board != nil {

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/front/slip"
+	"tidegate.dev/tidegate/internal/telemetry/fit"
 	"tidegate.dev/tidegate/internal/telemetry/offenders"
 	"tidegate.dev/tidegate/rules"
 	"tidegate.dev/tidegate/rules/source"
@@ -90,16 +92,36 @@ type Options struct {
 	// Fleet lists the instances that share the counters; nil means that they are of this
 	// process.
 	Fleet func(context.Context) (Fleet, error)
-	// Series returns what was decided lately, for /series; nil means that there is none.
+	// Series returns what was decided on this instance lately, for /series; nil means that there is
+	// none. The others are asked by [SeriesTopic] on the Board.
 	Series func() Series
+	// OpenSlip opens the slip of a refusal; nil means that there are none.
+	OpenSlip func(text string) (slip.Slip, error)
 	// Load takes the values that are pushed to /load; nil means that there is no /load.
 	Load func(value float64) error
 	// LoadLasts is how long a pushed value is valid.
 	LoadLasts time.Duration
 	// Metrics serves /metrics; nil means that there is no /metrics.
 	Metrics http.Handler
+	// Page has the files of the dashboard, which anybody may read, below /ui/; nil means that there
+	// is none.
+	Page http.Handler
+	// Live streams what the dashboard shows, to operators; nil means that nobody does.
+	Live Streamer
+	// Fit returns whether the numbers of a rule fit those who are refused; nil means that nobody
+	// knows.
+	Fit func(rule string) fit.Report
+	// Apply puts other rules in force; nil means that they can only be changed where they come from.
+	Apply Applier
+	// Version of the program.
+	Version string
 	// Log is told of every write; nil means slog.Default.
 	Log *slog.Logger
+}
+
+// Streamer sends what is live to a page, for as long as it may see it.
+type Streamer interface {
+	Stream(w http.ResponseWriter, r *http.Request, allowed func() bool)
 }
 
 // Rules are the rules in force: a [*source.Watcher].
@@ -135,6 +157,9 @@ func (s *server) endpoints() []endpoint {
 		{"/rules/explain", only(View), s.ask(maxBody, s.explain)},
 		{"/rules/reload", only(Rule), s.write(s.reload)},
 		{"/rules/bundle", only(View), http.HandlerFunc(s.bundle)},
+		{"/rules/rule", only(View), s.read(s.oneRule)},
+		{"/rules/files", only(View), s.read(s.ruleFiles)},
+		{"/rules/apply", only(Rule), s.writeUpTo(maxProposal, s.applyRules)},
 		{"/rules/status", only(View), s.read(s.rulesStatus)},
 		{"/rules/history", only(View), s.read(s.rulesHistory)},
 		{"/rules/history/files", only(View), s.read(s.rulesOfHistory)},
@@ -150,6 +175,9 @@ func (s *server) endpoints() []endpoint {
 		{"/deferred/drain", only(Operate), s.write(s.drainDeferred)},
 		{"/offenders", only(View), s.read(s.offenders)},
 		{"/series", only(View), s.read(s.series)},
+		{"/overview", only(View), s.read(s.overview)},
+		{"/live", only(View), http.HandlerFunc(s.live)},
+		{"/why", only(View), s.write(s.why)},
 		{"/audit", only(View), s.read(s.showAudit)},
 		{"/debug/pprof/", only(Operate), new(profiles).handler()},
 		{"/openapi.yaml", only(View), http.HandlerFunc(describeAPI)},
@@ -163,8 +191,14 @@ func (s *server) endpoints() []endpoint {
 	return all
 }
 
+// API is the admin API, an http.Handler.
+type API struct {
+	http.Handler
+	server *server
+}
+
 // New returns the admin API.
-func New(o Options) http.Handler {
+func New(o Options) *API {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
@@ -172,11 +206,16 @@ func New(o Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/healthz", s.read(s.alive))
 	mux.Handle("/readyz", http.HandlerFunc(s.ready))
+	mux.Handle("/session", http.HandlerFunc(s.session))
 	for _, e := range s.endpoints() {
 		mux.Handle(e.path, s.access(e.need, e.handler))
 	}
+	if s.Page != nil {
+		mux.Handle("/ui/", s.Page)
+		mux.Handle("/{$}", http.RedirectHandler("/ui/", http.StatusSeeOther))
+	}
 	mux.Handle("/", s.access(only(View), http.HandlerFunc(s.notFound)))
-	return withHeaders(mux)
+	return &API{withHeaders(mux), s}
 }
 
 // withHeaders sets the headers of every answer, so that no browser stores it or guesses
@@ -190,7 +229,7 @@ func withHeaders(next http.Handler) http.Handler {
 }
 
 func (s *server) notFound(w http.ResponseWriter, r *http.Request) {
-	paths := []string{"/healthz", "/readyz"}
+	paths := []string{"/healthz", "/readyz", "/session"}
 	for _, e := range s.endpoints() {
 		paths = append(paths, e.path)
 	}

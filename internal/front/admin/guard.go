@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 )
 
 // guard finds out which operator a request is by.
@@ -17,6 +18,7 @@ type guard struct {
 	roster       func() Roster   // nil: nobody has a token of their own
 	certificates map[string]Role // by common name; nil: none counts
 	sso          *SSO            // nil: no proxy is believed
+	sessions     *sessions
 }
 
 // SSO is whose word is taken for which operator has signed in.
@@ -27,7 +29,7 @@ type SSO struct {
 }
 
 func newGuard(o *Options) guard {
-	return guard{sha256.Sum256([]byte(o.Token)), o.Token != "", o.Operators, o.Certificates, o.SSO}
+	return guard{sha256.Sum256([]byte(o.Token)), o.Token != "", o.Operators, o.Certificates, o.SSO, new(sessions)}
 }
 
 // open reports whether no operator can be told from another.
@@ -48,6 +50,13 @@ func (g *guard) who(r *http.Request) (Operator, *Problem) {
 		return Operator{}, problemf(http.StatusUnauthorized, "There are several Authorization headers; send one token.")
 	case len(given) == 1:
 		return g.byToken(given[0])
+	}
+	if o, ok := g.bySession(r); ok {
+		// Browsers send the cookie by themselves, and say where a page is from that writes.
+		if !isRead(r) && len(r.Header.Values("Origin")) == 0 {
+			return Operator{}, problemf(http.StatusForbidden, "A write by a session has to say which page it is from, by Origin, and this does not; programs present a token.")
+		}
+		return o, nil
 	}
 	if o, ok := g.byCertificate(r); ok {
 		return o, nil
@@ -74,17 +83,46 @@ func (g *guard) byToken(header string) (Operator, *Problem) {
 	if !strings.EqualFold(scheme, "Bearer") {
 		return Operator{}, problemf(http.StatusUnauthorized, "This needs the token of an operator, as Authorization: Bearer TOKEN.")
 	}
+	o, _, p := g.findToken(given)
+	return o, p
+}
+
+// findToken returns whose token this is, and the hash by which it is known.
+func (g *guard) findToken(given string) (Operator, [sha256.Size]byte, *Problem) {
 	given = strings.TrimSpace(given)
-	hash := sha256.Sum256([]byte(given))
-	if g.hasToken && subtle.ConstantTimeCompare(hash[:], g.token[:]) == 1 {
-		return Operator{"token", Rule, "token"}, nil
-	}
-	if g.roster != nil {
-		if o, ok := g.roster().find(given); ok {
-			return o, nil
+	for _, text := range []string{given, given + "\n"} { // the hash of a file is that of the newline, too
+		hash := sha256.Sum256([]byte(text))
+		if o, ok := g.byHash(hash); ok && given != "" {
+			return o, hash, nil
 		}
 	}
-	return Operator{}, problemf(http.StatusUnauthorized, "This is not the token of an operator.")
+	return Operator{}, [sha256.Size]byte{}, problemf(http.StatusUnauthorized, "This is not the token of an operator.")
+}
+
+// byHash returns whose token has that hash.
+func (g *guard) byHash(hash [sha256.Size]byte) (Operator, bool) {
+	if g.hasToken && subtle.ConstantTimeCompare(hash[:], g.token[:]) == 1 {
+		return Operator{"token", Rule, "token"}, true
+	}
+	if g.roster == nil {
+		return Operator{}, false
+	}
+	o, ok := g.roster()[hash]
+	return o, ok
+}
+
+// viaSession is how an operator is known who has signed in.
+const viaSession = "session"
+
+// bySession goes by the cookie of somebody who has signed in, and is still an operator.
+func (g *guard) bySession(r *http.Request) (Operator, bool) {
+	one, ok := g.sessions.find(sessionName(r), time.Now())
+	if !ok {
+		return Operator{}, false
+	}
+	o, ok := g.byHash(one.token)
+	o.Via = viaSession
+	return o, ok
 }
 
 // byCertificate goes by the certificate that the connection was verified with.

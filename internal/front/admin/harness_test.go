@@ -34,6 +34,8 @@ type desk struct {
 	store *memory.Store
 	board *board.Board
 	log   *bytes.Buffer
+
+	options Options // of the Handler
 }
 
 func newDesk(t *testing.T, src string, change func(*Options)) *desk {
@@ -52,7 +54,7 @@ func newDesk(t *testing.T, src string, change func(*Options)) *desk {
 	if change != nil {
 		change(&o)
 	}
-	d.Handler = New(o)
+	d.options, d.Handler = o, New(o)
 	return d
 }
 

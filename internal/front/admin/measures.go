@@ -68,8 +68,13 @@ func (s *server) measures(r *http.Request) (any, error) {
 	if err := known(r.URL.Query(), "search"); err != nil {
 		return nil, err
 	}
-	search := strings.ToLower(r.URL.Query().Get("search"))
-	all := Measures{Measures: []Ordered{}}
+	return Measures{s.listMeasures(r.URL.Query().Get("search"))}, nil
+}
+
+// listMeasures returns those in force, or some of them.
+func (s *server) listMeasures(search string) []Ordered {
+	search = strings.ToLower(search)
+	all := []Ordered{}
 	problems := make(map[string]string)
 	if s.Rules != nil {
 		_, wrong := s.Rules.Live().Measures()
@@ -79,10 +84,10 @@ func (s *server) measures(r *http.Request) (any, error) {
 	}
 	for _, m := range s.ordered() {
 		if search == "" || strings.Contains(strings.ToLower(m.String()), search) {
-			all.Measures = append(all.Measures, Ordered{m, problems[m.ID]})
+			all = append(all, Ordered{m, problems[m.ID]})
 		}
 	}
-	return all, nil
+	return all
 }
 
 // ordered returns the measures in force, the oldest first.

@@ -41,9 +41,7 @@ func (s *server) offenders(r *http.Request) (any, error) {
 	}
 	slices.SortFunc(reports, func(a, b offenders.Report) int { return slices.Compare(a.Nodes, b.Nodes) })
 	merged := offenders.Merge(q, reports...)
-	for _, a := range missing {
-		merged.Missing = append(merged.Missing, a.String()+": "+a.Why)
-	}
+	merged.Missing = append(merged.Missing, absentTexts(missing)...)
 	return merged, nil
 }
 

@@ -9,7 +9,7 @@ import (
 type Operator struct {
 	Name string
 	Role Role
-	Via  string // how that is known: local, token, certificate or sso
+	Via  string // how that is known: local, token, session, certificate or sso
 }
 
 // Role is what an operator may do. Each role may do what those below it may.

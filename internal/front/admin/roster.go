@@ -81,17 +81,3 @@ func (r Roster) add(words []string) (message, hint string) {
 func validName(name string) bool {
 	return name != "" && len(name) <= maxName && !strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar })
 }
-
-// find returns the operator of a token. The hash of a file is that of the token and the
-// newline behind it, so that is good, too.
-func (r Roster) find(token string) (Operator, bool) {
-	if token == "" {
-		return Operator{}, false
-	}
-	for _, text := range []string{token, token + "\n"} {
-		if o, ok := r[sha256.Sum256([]byte(text))]; ok {
-			return o, true
-		}
-	}
-	return Operator{}, false
-}

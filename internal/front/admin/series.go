@@ -1,18 +1,32 @@
 package admin
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
+
+	"tidegate.dev/tidegate/internal/chain/board"
 )
 
-// Series is what was decided in the last minutes on this instance, in steps.
+// Series is what was decided in the last minutes, in steps: on one instance, or on all of a fleet
+// that have answered.
 type Series struct {
-	Node  string    `json:"node,omitempty"` // the instance: others of a fleet have their own
-	From  time.Time `json:"from"`           // when the first step began
-	Step  int       `json:"step_seconds"`   // how long each is
-	Lines []Line    `json:"series"`
+	// Nodes are the names of the instances that this is about.
+	Nodes []string `json:"nodes"`
+	// Missing are those of the fleet that have not answered, and why.
+	Missing []string  `json:"missing,omitempty"`
+	From    time.Time `json:"from"`         // when the first step began
+	Step    int       `json:"step_seconds"` // how long each is
+	Lines   []Line    `json:"series"`
+	// LeftOut is how many lines found no room in the answers of instances, those that count the
+	// least.
+	LeftOut int `json:"left_out,omitempty"`
 }
+
+// AllRequests is the rule of lines that count each request once, however many rules it meets.
+const AllRequests = "(requests)"
 
 // Line is how often decisions of a rule had an outcome, step by step, the oldest first.
 type Line struct {
@@ -21,50 +35,146 @@ type Line struct {
 	Counts  []uint32 `json:"counts"`
 }
 
+// SeriesQuery is what series are asked for.
+type SeriesQuery struct {
+	Rule    string `json:"rule,omitempty"`    // "" means all
+	Outcome string `json:"outcome,omitempty"` // "" means all
+	Step    int    `json:"step"`              // seconds: 1 or 5
+}
+
 // series answers what was decided lately.
 func (s *server) series(r *http.Request) (any, error) {
 	q := r.URL.Query()
-	if err := known(q, "rule", "outcome", "step"); err != nil {
+	if err := known(q, "rule", "outcome", "step", "fleet"); err != nil {
 		return nil, err
 	}
 	if s.Series == nil {
 		return nil, problemf(http.StatusNotFound, "There are no series here.")
 	}
-	by := 1
+	asked := SeriesQuery{Rule: q.Get("rule"), Outcome: q.Get("outcome"), Step: 1}
 	switch q.Get("step") {
 	case "", "1":
 	case "5":
-		by = 5
+		asked.Step = 5
 	default:
 		return nil, problemf(http.StatusBadRequest, "step is 1 or 5 seconds, and not %q.", q.Get("step"))
 	}
-	is := s.Series()
-	is.Lines = slices.DeleteFunc(is.Lines, func(l Line) bool { return !fits(q, "rule", l.Rule) || !fits(q, "outcome", l.Outcome) })
-	return is.coarser(by), nil
+	switch q.Get("fleet") {
+	case "", "true":
+		return s.fleetSeries(r.Context(), asked), nil
+	case "false":
+		return s.Series().about(asked), nil
+	}
+	return nil, problemf(http.StatusBadRequest, "fleet is true or false, and not %q.", q.Get("fleet"))
 }
 
-// coarser joins so many steps, beginning with the newest; older ones that are fewer are
-// left out.
+// about returns the lines that are asked for, in steps as long as asked for.
+func (s Series) about(q SeriesQuery) Series {
+	s.Lines = slices.DeleteFunc(slices.Clone(s.Lines), func(l Line) bool {
+		return q.Rule != "" && q.Rule != l.Rule || q.Outcome != "" && q.Outcome != l.Outcome
+	})
+	return s.coarser(q.Step)
+}
+
+// coarser joins so many steps. Steps of all instances begin at multiples of their length, so that
+// they can be added; those at the ends that are not whole are left out.
 func (s Series) coarser(by int) Series {
-	if by == 1 {
+	if by <= 1 || s.Step != 1 {
 		return s
 	}
+	left := 0
+	if over := int(roundToStep(s.From, 1) % int64(by)); over != 0 {
+		left = by - over
+	}
+	s.From = s.From.Add(time.Duration(left) * time.Second)
 	for i := range s.Lines {
 		counts := s.Lines[i].Counts
-		left := len(counts) % by
-		if i == 0 {
-			s.From = s.From.Add(time.Duration(left*s.Step) * time.Second)
-		}
+		counts = counts[min(left, len(counts)):]
 		joined := make([]uint32, 0, len(counts)/by)
-		for part := range slices.Chunk(counts[left:], by) {
-			sum := uint64(0)
-			for _, n := range part {
-				sum += uint64(n)
-			}
-			joined = append(joined, uint32(min(sum, 1<<32-1)))
+		for len(counts) >= by {
+			joined = append(joined, sumOf(counts[:by]))
+			counts = counts[by:]
 		}
 		s.Lines[i].Counts = joined
 	}
-	s.Step *= by
+	s.Step = by
 	return s
+}
+
+func sumOf(counts []uint32) uint32 {
+	sum := uint64(0)
+	for _, n := range counts {
+		sum += uint64(n)
+	}
+	return uint32(min(sum, 1<<32-1))
+}
+
+// roundToStep is the number of the step that begins at about t.
+func roundToStep(t time.Time, step int) int64 {
+	length := int64(step) * 1000
+	return (t.UnixMilli() + length/2) / length
+}
+
+// MergeSeries adds up the series of several instances, which have the same step. Their clocks may
+// differ, so it is exact to a step or two.
+func MergeSeries(step int, parts ...Series) Series {
+	merged := Series{Nodes: []string{}, Step: step, Lines: []Line{}}
+	first, end := int64(1<<62), int64(-1)
+	for i := range parts {
+		p := &parts[i]
+		merged.Nodes = append(merged.Nodes, p.Nodes...)
+		merged.LeftOut += p.LeftOut
+		if begin := roundToStep(p.From, step); p.length() > 0 {
+			first, end = min(first, begin), max(end, begin+int64(p.length()))
+		}
+	}
+	slices.Sort(merged.Nodes)
+	if end < 0 {
+		if len(parts) > 0 {
+			merged.From = parts[0].From
+		}
+		return merged
+	}
+	const most = 3600 // a clock that is far off must not make it endless
+	first = max(first, end-most)
+	merged.From = time.Unix(first*int64(step), 0).UTC()
+	type key struct{ rule, outcome string }
+	at := make(map[key]int)
+	for i := range parts {
+		offset := roundToStep(parts[i].From, step) - first
+		for _, l := range parts[i].Lines {
+			k := key{l.Rule, l.Outcome}
+			n, known := at[k]
+			if !known {
+				n = len(merged.Lines)
+				at[k] = n
+				merged.Lines = append(merged.Lines, Line{l.Rule, l.Outcome, make([]uint32, end-first)})
+			}
+			to := merged.Lines[n].Counts
+			for i, count := range l.Counts {
+				if j := offset + int64(i); j >= 0 {
+					to[j] = uint32(min(uint64(to[j])+uint64(count), 1<<32-1))
+				}
+			}
+		}
+	}
+	slices.SortFunc(merged.Lines, func(a, b Line) int {
+		return cmp.Or(strings.Compare(a.Rule, b.Rule), strings.Compare(a.Outcome, b.Outcome))
+	})
+	return merged
+}
+
+// length is how many steps there are.
+func (s *Series) length() int {
+	if len(s.Lines) == 0 {
+		return 0
+	}
+	return len(s.Lines[0].Counts)
+}
+
+func absentTexts(missing []board.Absent) (all []string) {
+	for _, a := range missing {
+		all = append(all, a.String()+": "+a.Why)
+	}
+	return all
 }

@@ -1,0 +1,186 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"tidegate.dev/tidegate/rules"
+	"tidegate.dev/tidegate/rules/source"
+)
+
+// Applier changes rules where they come from.
+type Applier interface {
+	// Layers returns the files of the rules in force, layer by layer.
+	Layers() ([]EditableLayer, error)
+	// Replace has a layer have these files, if they are still based on what is in force there. It
+	// returns where they are then.
+	Replace(ctx context.Context, layer string, b *source.Bundle) (where string, err error)
+}
+
+// EditableLayer is a source of the rules in force.
+type EditableLayer struct {
+	Name  string            `json:"name"`
+	Main  string            `json:"main,omitempty"` // the file to begin with; "": all at the top
+	Files map[string]string `json:"files"`
+	// Fixed is why it cannot be changed here; "" means that it can.
+	Fixed string `json:"fixed,omitempty"`
+	// Reaches says who gets what is changed here.
+	Reaches string `json:"reaches,omitempty"`
+
+	Bundle *source.Bundle `json:"-"`
+}
+
+// RuleFiles are the files of the rules in force.
+type RuleFiles struct {
+	Hash   string          `json:"hash"`
+	Layers []EditableLayer `json:"layers"`
+}
+
+// ruleFiles shows the rules in force as they are written.
+func (s *server) ruleFiles(*http.Request) (any, error) {
+	if s.Rules == nil || s.Apply == nil {
+		return nil, problemf(http.StatusNotFound, "There are no rules here.")
+	}
+	layers, err := s.Apply.Layers()
+	if err != nil {
+		return nil, problemf(http.StatusServiceUnavailable, "The files of the rules cannot be shown: %v.", err)
+	}
+	return RuleFiles{Hash: s.Rules.Status().Hash, Layers: layers}, nil
+}
+
+// NewRules is the body of POST /rules/apply: files that take the place of those in force, or a set
+// of the history.
+type NewRules struct {
+	// Hash is that of the rules in force that this was made from. Others in force are a conflict.
+	Hash string `json:"hash"`
+	// Layer that is changed; "" means the only one.
+	Layer string `json:"layer,omitempty"`
+	// Files that are changed, by their names; the others stay.
+	Files map[string]string `json:"files,omitempty"`
+	// BackTo is the hash of a set of the history that comes in force again.
+	BackTo string `json:"back_to,omitempty"`
+	Reason string `json:"reason"`
+}
+
+// Applied is what came of it.
+type Applied struct {
+	// Where the files are now.
+	Where string `json:"where"`
+	// Hash of the rules in force on the instance that answers.
+	Hash string `json:"hash"`
+	// Changed: they are others than before. It may take the others a second.
+	Changed bool `json:"changed"`
+}
+
+// applyWait is how long the answer waits for the new rules to come in force.
+const applyWait = 5 * time.Second
+
+// applyRules puts other rules in force, where they come from.
+func (s *server) applyRules(r *http.Request) (any, deed, error) {
+	var q NewRules
+	d := deed{action: "apply"}
+	if err := decode(r, &q); err != nil {
+		return nil, d, err
+	}
+	d = deed{action: "apply", reason: q.Reason, what: []any{"layer", q.Layer, "files", slices.Sorted(maps.Keys(q.Files)), "from", q.Hash}}
+	if q.BackTo != "" {
+		d.action, d.what = "rollback", []any{"layer", q.Layer, "back_to", q.BackTo, "from", q.Hash}
+	}
+	if err := checkReason(q.Reason); err != nil {
+		return nil, d, err
+	}
+	layer, bundle, err := s.newRules(r.Context(), &q)
+	if err != nil {
+		return nil, d, err
+	}
+	bundle.Author, bundle.Reason = operatorOf(r.Context()).Name, q.Reason
+	was := s.Rules.Status()
+	where, err := s.Apply.Replace(r.Context(), layer.Name, bundle)
+	switch {
+	case errors.Is(err, source.ErrConflict):
+		return nil, d, problemf(http.StatusConflict, "Nothing was changed: %v. Look at the rules again.", err)
+	case err != nil:
+		return nil, d, problemf(http.StatusServiceUnavailable, "Nothing was changed: %v.", err)
+	}
+	if s.Reload != nil {
+		s.Reload()
+	}
+	s.awaitRules(r.Context(), &was)
+	is := s.Rules.Status()
+	d.what = append(d.what, "hash", is.Hash)
+	return Applied{Where: where, Hash: is.Hash, Changed: is.Hash != was.Hash}, d, nil
+}
+
+// newRules returns the layer that is to be changed, and its files afterwards, which load.
+func (s *server) newRules(ctx context.Context, q *NewRules) (*EditableLayer, *source.Bundle, error) {
+	switch {
+	case s.Rules == nil || s.Apply == nil || s.CompileFiles == nil:
+		return nil, nil, problemf(http.StatusNotFound, "There are no rules here that could be changed.")
+	case strings.TrimSpace(q.Reason) == "":
+		return nil, nil, problemf(http.StatusBadRequest, "There is no reason; say in reason why, for whoever looks at this later.")
+	case (len(q.Files) == 0) == (q.BackTo == ""):
+		return nil, nil, problemf(http.StatusBadRequest, "Send either files or back_to.")
+	case q.Hash != s.Rules.Status().Hash:
+		return nil, nil, problemf(http.StatusConflict, "Other rules are in force by now than those that this was made from; look at them again.")
+	}
+	layers, err := s.Apply.Layers()
+	if err != nil {
+		return nil, nil, problemf(http.StatusServiceUnavailable, "The files of the rules cannot be read: %v.", err)
+	}
+	at := slices.IndexFunc(layers, func(l EditableLayer) bool { return l.Name == q.Layer || q.Layer == "" && len(layers) == 1 })
+	switch {
+	case at < 0:
+		return nil, nil, problemf(http.StatusBadRequest, "There is no layer %q here.", q.Layer)
+	case layers[at].Fixed != "":
+		return nil, nil, problemf(http.StatusConflict, "The rules of %s cannot be changed here: %s.", layers[at].Name, layers[at].Fixed)
+	case q.BackTo != "" && len(layers) > 1:
+		return nil, nil, problemf(http.StatusConflict, "The history has all layers together; go back in one of them with `tidegate rules rollback`.")
+	}
+	bundle := &source.Bundle{Main: layers[at].Bundle.Main, Over: layers[at].Bundle.Over, Files: maps.Clone(layers[at].Bundle.Files)}
+	bundle.Revision = layers[at].Bundle.Revision
+	if q.BackTo != "" {
+		past, err := s.bundleOf(ctx, q.BackTo)
+		if err != nil || past == nil {
+			return nil, nil, problemf(http.StatusNotFound, "There is no set %q in the history: GET /rules/history lists those there are.", q.BackTo)
+		}
+		bundle.Main, bundle.Over, bundle.Files = past.Main, past.Over, past.Files
+	}
+	for name, text := range q.Files {
+		if _, known := bundle.Files[name]; !known {
+			return nil, nil, problemf(http.StatusBadRequest, "There is no file %q in %s.", name, layers[at].Name)
+		}
+		bundle.Files[name] = []byte(text)
+	}
+	proposal := proposalOf(bundle)
+	if len(layers) > 1 {
+		proposal.Layer = layers[at].Name
+	}
+	if _, err := s.CompileFiles(proposal); err != nil {
+		if load, ok := errors.AsType[*rules.LoadError](err); ok {
+			return nil, nil, problemf(http.StatusUnprocessableEntity, "The rules do not load, and nothing was changed: %v", load)
+		}
+		return nil, nil, problemf(http.StatusUnprocessableEntity, "The rules do not load, and nothing was changed: %v.", err)
+	}
+	return &layers[at], bundle, nil
+}
+
+// awaitRules returns when other rules are in force than were, or soon.
+func (s *server) awaitRules(ctx context.Context, was *source.Status) {
+	ctx, cancel := context.WithTimeout(ctx, applyWait)
+	defer cancel()
+	for {
+		if is := s.Rules.Status(); is.Hash != was.Hash || is.Failed != was.Failed {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package admin
+
+import (
+	"net/http"
+	"slices"
+
+	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/telemetry/fit"
+	"tidegate.dev/tidegate/rules/source"
+)
+
+// OneRule is a rule in force: what it says, where that is written, and whether its numbers fit.
+type OneRule struct {
+	Name     string      `json:"name"`
+	Place    string      `json:"place"`          // file:line:col
+	Text     string      `json:"text,omitempty"` // as it is written
+	Mode     string      `json:"mode"`           // enforce, enforce 25%, shadow or disabled
+	Per      string      `json:"per,omitempty"`
+	Patterns []string    `json:"patterns,omitempty"`
+	Limits   []RuleLimit `json:"limits"` // of a caller about whom nothing special is known
+	// Fit is what this instance has seen of refusals; nil if it does not look.
+	Fit *fit.Report `json:"fit,omitempty"`
+}
+
+// RuleLimit is one of the limits of a rule.
+type RuleLimit struct {
+	Role  string `json:"role"` // decides, marks, tries, blocks
+	Limit string `json:"limit"`
+}
+
+// oneRule shows a rule.
+func (s *server) oneRule(r *http.Request) (any, error) {
+	q := r.URL.Query()
+	if err := known(q, "rule"); err != nil {
+		return nil, err
+	}
+	name := q.Get("rule")
+	if s.Rules == nil {
+		return nil, problemf(http.StatusNotFound, "There are no rules, so nothing is limited.")
+	}
+	set := s.Rules.Live().Set()
+	if !slices.Contains(set.Rules(), name) {
+		hint := ""
+		if near := diag.Nearest(name, set.Rules()); near != "" {
+			hint = "; did you mean " + near + "?"
+		}
+		return nil, problemf(http.StatusNotFound, "There is no rule %q%s", name, hint)
+	}
+	is := OneRule{Name: name, Patterns: set.Patterns(name), Limits: []RuleLimit{}}
+	for _, request := range samples(set, name, nil) {
+		for _, x := range set.Explain(request).Rules {
+			if x.Name != name {
+				continue
+			}
+			is.Place, is.Mode, is.Per = x.Place, x.Mode, x.Per
+			for _, c := range x.Checks {
+				if l := (RuleLimit{c.Role, c.Limit}); !slices.Contains(is.Limits, l) {
+					is.Limits = append(is.Limits, l)
+				}
+			}
+		}
+	}
+	is.Text = ruleText(s.filesInForce(), is.Place)
+	if s.Fit != nil {
+		report := s.Fit(name)
+		is.Fit = &report
+	}
+	return is, nil
+}
+
+// filesInForce are the files of the rules in force, of all layers, as far as they are known.
+func (s *server) filesInForce() map[string][]byte {
+	if s.Apply == nil {
+		return nil
+	}
+	layers, err := s.Apply.Layers()
+	if err != nil {
+		return nil
+	}
+	all := make(map[string][]byte)
+	for i := range layers {
+		for name, text := range layers[i].Bundle.Files {
+			all[name] = text
+		}
+	}
+	return all
+}
+
+// Editable returns a bundle as a layer that operators see.
+func Editable(name string, b *source.Bundle) EditableLayer {
+	l := EditableLayer{Name: name, Main: b.Main, Files: make(map[string]string, len(b.Files)), Bundle: b}
+	for file, text := range b.Files {
+		l.Files[file] = shown(string(text), maxRules)
+	}
+	return l
+}

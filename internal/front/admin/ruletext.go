@@ -1,0 +1,68 @@
+package admin
+
+import (
+	"path"
+	"strconv"
+	"strings"
+)
+
+// maxRuleText is how much of a rule is shown.
+const maxRuleText = 8 << 10
+
+// ruleText returns a rule as it is written at a place, file:line:col, in one of the files: its
+// line, and those below that stand further to the right. "" if it cannot be found.
+func ruleText(files map[string][]byte, place string) string {
+	file, line, ok := splitPlace(place)
+	if !ok {
+		return ""
+	}
+	src, ok := files[file]
+	if !ok { // places may name a layer or a folder before the file
+		for name, text := range files {
+			if strings.HasSuffix(file, "/"+name) || path.Base(file) == path.Base(name) && !ok {
+				src, ok = text, true
+			}
+		}
+	}
+	lines := strings.Split(string(src), "\n")
+	if !ok || line > len(lines) {
+		return ""
+	}
+	first := lines[line-1]
+	indent := indentOf(first)
+	end := line
+	for end < len(lines) && (strings.TrimSpace(lines[end]) == "" || indentOf(lines[end]) > indent) {
+		end++
+	}
+	text := strings.TrimRight(strings.Join(lines[line-1:end], "\n"), " \n")
+	for strings.HasPrefix(lastLine(text), "#") { // it is about what comes next
+		text = strings.TrimRight(text[:len(text)-len(lastLine(text))], " \n")
+	}
+	return shown(text, maxRuleText)
+}
+
+// lastLine is the last line without its indentation; "" if there is one alone.
+func lastLine(text string) string {
+	i := strings.LastIndexByte(text, '\n')
+	if i < 0 {
+		return ""
+	}
+	return strings.TrimLeft(text[i:], " \n")
+}
+
+func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
+
+func splitPlace(place string) (file string, line int, ok bool) {
+	rest, _, found := cutLast(place, ":") // the column
+	file, digits, more := cutLast(rest, ":")
+	line, err := strconv.Atoi(digits)
+	return file, line, found && more && err == nil && line > 0
+}
+
+func cutLast(text, sep string) (before, after string, found bool) {
+	i := strings.LastIndex(text, sep)
+	if i < 0 {
+		return text, "", false
+	}
+	return text[:i], text[i+len(sep):], true
+}

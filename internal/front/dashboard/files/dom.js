@@ -1,0 +1,63 @@
+// Elements without HTML in strings: text is always text.
+
+// h makes an element: h("a", {href: "#/"}, "Overview"). Handlers are on*: functions.
+export function h(tag, attributes, ...children) {
+	const [name, ...classes] = tag.split(".");
+	const e = document.createElement(name || "div");
+	if (classes.length) e.className = classes.join(" ");
+	return fill(e, attributes, children);
+}
+
+// s is h for SVG.
+export function s(tag, attributes, ...children) {
+	return fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+}
+
+function fill(e, attributes, children) {
+	for (const [name, value] of Object.entries(attributes || {})) {
+		if (name.startsWith("on")) e.addEventListener(name.slice(2), value);
+		else if (name === "width%") e.style.width = value + "%";
+		else if (value === true) e.setAttribute(name, "");
+		else if (value !== false && value != null) e.setAttribute(name, value);
+	}
+	e.append(...children.flat(3).filter((c) => c != null && c !== false));
+	return e;
+}
+
+// put gives a place other children.
+export function put(place, ...children) { place.replaceChildren(...children.flat(3).filter((c) => c != null && c !== false)); }
+
+// show makes the children of a place look like these, and keeps the elements that are the same, so
+// that whoever has the focus on one keeps it.
+export function show(place, ...children) {
+	const fresh = children.flat(3).filter((c) => c != null && c !== false);
+	const frame = document.createDocumentFragment();
+	frame.append(...fresh);
+	merge(place, frame);
+}
+
+function merge(old, fresh) {
+	const was = [...old.childNodes], now = [...fresh.childNodes];
+	now.forEach((n, i) => {
+		const o = was[i];
+		if (!o) old.append(n);
+		else if (o.nodeType !== n.nodeType || o.nodeName !== n.nodeName || busy(o) || has(o) || has(n)) o.replaceWith(n);
+		else if (o.nodeType === Node.TEXT_NODE) { if (o.data !== n.data) o.data = n.data; }
+		else { copy(o, n); merge(o, n); }
+	});
+	was.slice(now.length).forEach((o) => o.remove());
+}
+
+// Elements with handlers or a value of their own are replaced as a whole.
+const has = (e) => e.nodeName === "BUTTON" || e.nodeName === "FORM" || e.nodeName === "INPUT";
+const busy = (e) => e.nodeName === "TEXTAREA" || e.nodeName === "SELECT";
+
+function copy(old, fresh) {
+	const own = ({ name }) => name !== "style"; // which the policy lets scripts change by property alone
+	for (const { name } of [...old.attributes].filter(own)) if (!fresh.hasAttribute(name)) old.removeAttribute(name);
+	for (const { name, value } of [...fresh.attributes].filter(own)) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+	if (fresh.style && old.style.width !== fresh.style.width) old.style.width = fresh.style.width;
+}
+
+// say tells screen readers what has happened.
+export function say(text) { document.getElementById("said").textContent = text; }

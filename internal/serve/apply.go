@@ -1,0 +1,187 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"tidegate.dev/tidegate/internal/dev/demo"
+	"tidegate.dev/tidegate/internal/front/admin"
+	"tidegate.dev/tidegate/internal/lang/durable"
+	"tidegate.dev/tidegate/internal/serve/origins"
+	"tidegate.dev/tidegate/rules/source"
+)
+
+// applier changes rules where they come from: in their files, or in an archive.
+type applier struct {
+	server *server
+
+	mu    sync.Mutex
+	taker map[string]takes // by URL; under mu
+}
+
+// takes is whether a source takes rules: why not, or who gets them.
+type takes struct{ fixed, reaches string }
+
+// Layers implements [admin.Applier].
+func (a *applier) Layers() ([]admin.EditableLayer, error) {
+	s := a.server
+	if s.rules.Watcher == nil {
+		example := admin.Editable(exampleName, &source.Bundle{Main: exampleName, Files: map[string][]byte{exampleName: demo.Rules}})
+		example.Fixed = "they are those of the example, which are built in"
+		return []admin.EditableLayer{example}, nil
+	}
+	bundles, err := s.rules.Bundles()
+	if err != nil {
+		return nil, err
+	}
+	st := s.rules.Status()
+	var all []admin.EditableLayer
+	for i, b := range bundles {
+		l := admin.Editable(st.Layers[i].Name, b)
+		if st.Layers[i].Origin {
+			l.Fixed, l.Reaches = a.archived(s.config.Rules[i])
+		} else {
+			l.Fixed, l.Reaches = a.onDisk(s.config.Rules[i], b)
+		}
+		all = append(all, l)
+	}
+	return all, nil
+}
+
+// archived says whether a source takes rules, and who gets them. That never changes.
+func (a *applier) archived(url string) (fixed, reaches string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if known, ok := a.taker[url]; ok {
+		return known.fixed, known.reaches
+	}
+	o, err := a.open(url)
+	if err != nil {
+		return "the source cannot be opened: " + err.Error(), ""
+	}
+	defer o.Close()
+	is := takes{reaches: "all who follow " + o.Name()}
+	if _, ok := o.(source.Archive); !ok {
+		is = takes{fixed: "the source is only read; change them where they are published"}
+	}
+	if a.taker == nil {
+		a.taker = make(map[string]takes)
+	}
+	a.taker[url] = is
+	return is.fixed, is.reaches
+}
+
+func (a *applier) open(url string) (source.Origin, error) {
+	from := a.server.config.RulesSource
+	return origins.Open(url, origins.Options{TokenFile: from.TokenFile, User: from.User, PasswordFile: from.PasswordFile, CA: from.CA, Cert: from.Cert, Key: from.Key})
+}
+
+// onDisk says whether the files of a layer can be written, and who gets them.
+func (a *applier) onDisk(name string, b *source.Bundle) (fixed, reaches string) {
+	folder, ok := folderOf(name, b)
+	if !ok {
+		return "they name files outside of their folder", ""
+	}
+	for file := range b.Files {
+		f, err := os.OpenFile(filepath.Join(folder, filepath.FromSlash(file)), os.O_WRONLY, 0)
+		if err != nil {
+			return "the server may not write them: " + err.Error(), ""
+		}
+		_ = f.Close() // nothing was written
+	}
+	reaches = "this instance"
+	if a.server.shared != nil {
+		reaches = "this instance alone, and others that read the same files; a source such as Redis would reach all"
+	}
+	return "", reaches
+}
+
+// folderOf returns the folder that the names of a bundle from disk are in.
+func folderOf(name string, b *source.Bundle) (folder string, ok bool) {
+	if info, err := os.Stat(name); err == nil && info.IsDir() {
+		return name, b.Main == "" && len(b.Over) == 0
+	}
+	return filepath.Dir(name), b.Main == filepath.Base(name) && len(b.Over) == 0
+}
+
+// Replace implements [admin.Applier].
+func (a *applier) Replace(ctx context.Context, layer string, b *source.Bundle) (where string, err error) {
+	s := a.server
+	st := s.rules.Status()
+	bundles, err := s.rules.Bundles()
+	if err != nil {
+		return "", err
+	}
+	for i := range bundles {
+		switch {
+		case st.Layers[i].Name != layer:
+		case st.Layers[i].Origin:
+			return a.publish(ctx, s.config.Rules[i], b, st.Layers[i].Revision)
+		default:
+			return a.write(s.config.Rules[i], bundles[i], b)
+		}
+	}
+	return "", fmt.Errorf("there is no layer %s any more", layer)
+}
+
+// publish makes b the newest revision of an archive, if head is.
+func (a *applier) publish(ctx context.Context, url string, b *source.Bundle, head string) (where string, err error) {
+	o, err := a.open(url)
+	if err != nil {
+		return "", err
+	}
+	defer o.Close()
+	archive, ok := o.(source.Archive)
+	if !ok {
+		return "", errors.New("the source is only read")
+	}
+	b.Hash = b.Sum()
+	if err := b.Check(); err != nil {
+		return "", err
+	}
+	revision, err := archive.Publish(ctx, b, head)
+	if err != nil {
+		return "", err
+	}
+	return "revision " + revision + " of " + o.Name(), nil
+}
+
+// write replaces the files of a layer on disk that differ from those in force. What somebody else has
+// changed meanwhile is left alone.
+func (a *applier) write(name string, was, b *source.Bundle) (where string, err error) {
+	folder, ok := folderOf(name, was)
+	if !ok || b.Main != was.Main || len(b.Over) > 0 {
+		return "", errors.New("these files are not laid out as those in force: put them in place by hand")
+	}
+	for file := range was.Files {
+		if _, kept := b.Files[file]; !kept && was.Main == "" {
+			return "", fmt.Errorf("the set has no file %s, which would stay in the folder: put the files in place by hand", file)
+		}
+	}
+	changed := make(map[string][]byte)
+	for file, text := range b.Files {
+		path := filepath.Join(folder, filepath.FromSlash(file))
+		if !filepath.IsLocal(filepath.FromSlash(file)) {
+			return "", fmt.Errorf("%s is outside of the folder of the rules", file)
+		}
+		if bytes.Equal(text, was.Files[file]) {
+			continue
+		}
+		if now, err := os.ReadFile(path); err != nil && !errors.Is(err, fs.ErrNotExist) || err == nil && !bytes.Equal(now, was.Files[file]) {
+			return "", fmt.Errorf("%w: %s is not what is in force", source.ErrConflict, path)
+		}
+		changed[path] = text
+	}
+	for path, text := range changed {
+		if err := durable.WriteFile(path, text, 0o644); err != nil {
+			return "", err
+		}
+	}
+	return name, nil
+}

@@ -1,0 +1,45 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/front/admin"
+	"tidegate.dev/tidegate/internal/front/dashboard"
+	"tidegate.dev/tidegate/internal/telemetry/fit"
+)
+
+// openPage gives the admin API its page, and returns it.
+func (s *server) openPage(o admin.Options) *admin.API {
+	var api *admin.API
+	s.page = dashboard.New(dashboard.Options{Pages: s.config.Admin.Pages, Look: func(ctx context.Context) func(string) []byte {
+		found := api.Moment(ctx)
+		return func(rule string) []byte {
+			if rule == "" {
+				return asJSON(found.Overview())
+			}
+			return asJSON(found.Rule(rule))
+		}
+	}})
+	o.Page, o.Live, o.Version = s.page, s.page, s.version
+	o.Fit = func(rule string) fit.Report { return s.fit.Report(rule, time.Now()) }
+	api = admin.New(o)
+	return api
+}
+
+func asJSON(v any) []byte {
+	text, err := json.Marshal(v)
+	if err != nil { // numbers, texts and times
+		return []byte("null")
+	}
+	return text
+}
+
+// noteRefusal tells those who look at refusals.
+func (s *server) noteRefusal(checks []tidegate.Check, d *tidegate.Decision) {
+	if !d.OK {
+		s.fit.Refused(checks, d, time.Now())
+	}
+}

@@ -1,0 +1,115 @@
+package serve
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/front/slip"
+	"tidegate.dev/tidegate/internal/lang/bounded"
+	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/rules"
+)
+
+// slips are what refused clients get.
+type slips struct {
+	own   *slip.Sealer                // of a key that nobody else has; nil: there is a file
+	keyed *followedFile[*slip.Sealer] // nil: there is none
+	node  string
+
+	rules    atomic.Pointer[hashedRules]
+	revision func() string // the hash of the rules in force
+}
+
+// hashedRules are rules that were in force when somebody was last refused, and how their hash begins.
+type hashedRules struct {
+	set  *rules.Set
+	hash string
+}
+
+func (s *slips) open(server *server, file string) (err error) {
+	s.node, s.revision = server.nodeName(), server.revision
+	if file == "" {
+		s.own = slip.NewSealer()
+		return nil
+	}
+	s.keyed, err = followFile("the keys of slips", file, readSlipKeys, server.log)
+	return err
+}
+
+// sealer seals slips and opens them.
+func (s *slips) sealer() *slip.Sealer {
+	if s.keyed != nil {
+		return s.keyed.get()
+	}
+	return s.own
+}
+
+const (
+	// maxSlipKeys is how long the file of keys may be.
+	maxSlipKeys = 64 << 10
+	slipKeyHint = "make one with `openssl rand -hex 16`, and have the same file on all instances"
+)
+
+// readSlipKeys reads the keys of slips, a line each, the newest first.
+func readSlipKeys(file string) (*slip.Sealer, error) {
+	text, err := bounded.ReadFile(file, maxSlipKeys)
+	if err != nil {
+		return nil, fmt.Errorf("read the keys of slips: %w", err)
+	}
+	var keys []string
+	var wrong diag.List
+	number := 0
+	for line := range strings.Lines(string(text)) {
+		number++
+		switch key := strings.TrimSpace(line); {
+		case key == "":
+		case len(key) < minToken:
+			wrong.Add(diag.Problem{
+				Pos: diag.Pos{File: file, Line: number, Col: 1}, Severity: diag.Error,
+				Message: fmt.Sprintf("the key has %d bytes, and takes at least %d to be hard to guess", len(key), minToken), Hint: slipKeyHint,
+			})
+		default:
+			keys = append(keys, key)
+		}
+	}
+	switch {
+	case wrong.HasErrors():
+		return nil, wrong
+	case len(keys) == 0:
+		return nil, diag.List{{Pos: diag.Pos{File: file}, Severity: diag.Error, Message: "there is no key in the file", Hint: slipKeyHint}}
+	}
+	return slip.NewSealer(keys...), nil
+}
+
+// slip returns the slip of a refusal.
+func (s *server) slip(checks []tidegate.Check, d *tidegate.Decision) string {
+	is := slip.Of(checks, d, time.Now())
+	is.Node = s.slips.node
+	if s.rules != nil {
+		is.Rules = s.slips.hashOf(s.rules.live.Set())
+	}
+	return s.slips.sealer().Seal(&is)
+}
+
+// hashOf is how the hash of the rules in force begins. To ask for it takes longer than to decide.
+func (s *slips) hashOf(set *rules.Set) string {
+	if known := s.rules.Load(); known != nil && known.set == set {
+		return known.hash
+	}
+	hash := shownRevision(s.revision())
+	s.rules.Store(&hashedRules{set, hash})
+	return hash
+}
+
+// slipOf is slip for front ends that do not see the checks of a request. They are found once more,
+// which charges nothing.
+func (s *server) slipOf(r *tidegate.Request, d *tidegate.Decision) string {
+	var checks []tidegate.Check
+	if s.rules != nil {
+		checks = s.rules.live.Match(r, nil)
+	}
+	return s.slip(checks, d)
+}
