@@ -15,7 +15,7 @@ silent() {
 }
 
 silent tool gofumpt -l .
-for module in . bench adapters adapters/grpclimit; do
+for module in . bench adapters adapters/grpclimit browser; do
 	cd "$root/$module" || exit
 	echo "lint $(sed -n 's/^module //p' go.mod)"
 	silent "$GO" vet ./...

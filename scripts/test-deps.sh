@@ -25,11 +25,22 @@ find_missing() {
 	command -v prometheus >/dev/null && command -v promtool >/dev/null || { missing+=("prometheus and promtool"); packages+=(prometheus); }
 	command -v systemd-analyze >/dev/null && [ -x /bin/kill ] || { missing+=("systemd-analyze, and the kill that units call (nothing of systemd is started)"); packages+=(systemd procps); }
 	command -v fish >/dev/null && command -v zsh >/dev/null || { missing+=("fish and zsh (tab completion)"); packages+=(fish zsh); }
+	command -v chromium >/dev/null || { missing+=("chromium"); packages+=(chromium); }
+	command -v npm >/dev/null || { missing+=("npm"); packages+=(npm); }
 	certificates || { missing+=("certificates of the public authorities"); packages+=(ca-certificates); }
 }
 
+# axe-core, for the tests of the dashboard: pinned, with its hash, in browser/package-lock.json.
+fetch_axe() {
+	local folder
+	folder=$(dirname "$0")/../browser
+	[ -e "$folder/node_modules/axe-core/axe.min.js" ] || ! command -v npm >/dev/null ||
+		(cd "$folder" && npm ci --ignore-scripts --no-audit --no-fund --silent) ||
+		echo "axe-core could not be fetched: the accessibility of the dashboard is not tested." >&2
+}
+
 find_missing
-if [ ${#missing[@]} -eq 0 ]; then exit 0; fi
+if [ ${#missing[@]} -eq 0 ]; then fetch_axe; exit 0; fi
 
 if can_install; then
 	echo "Installing what the tests need: ${packages[*]}"
@@ -44,7 +55,7 @@ if can_install; then
 	fi
 	rm -f "$log"
 	find_missing
-	if [ ${#missing[@]} -eq 0 ]; then exit 0; fi
+	if [ ${#missing[@]} -eq 0 ]; then fetch_axe; exit 0; fi
 fi
 
 {

@@ -36,6 +36,7 @@ failed=
 (cd bench && "$GO" vet ./... && "$GO" test "${args[@]}" ./...) || failed="the bench module"
 (cd adapters && "$GO" vet ./... && "$GO" test "${args[@]}" ./...) || failed="${failed:+$failed and }the adapters module"
 (cd adapters/grpclimit && "$GO" vet ./... && "$GO" test ${race[@]+"${race[@]}"} "${args[@]}" ./...) || failed="${failed:+$failed and }the grpclimit module"
+(cd browser && "$GO" vet ./... && "$GO" test "${args[@]}" ./...) || failed="${failed:+$failed and }the browser module"
 # The race detector allocates, so what must not allocate is tested without it.
 [ ${#race[@]} -eq 0 ] || "$GO" test -run Alloc . ./internal/algo ./store/memory ./httplimit ./rules ./internal/lang/route || failed="${failed:+$failed and }allocations"
 # The longest packages begin first, so that none of them is left to run alone in the end.
