@@ -29,6 +29,8 @@ type Shared interface {
 	Shelf(name string) Shelf
 	// Tallies returns where instances add up what they have counted; nil if nowhere.
 	Tallies() Tallies
+	// Regions returns what the store does for a fleet in several regions; nil if nothing.
+	Regions() Regions
 }
 
 // sharedFinders are the functions given to RegisterShared.

@@ -25,6 +25,9 @@ const MaxTallies = 512
 type Tally struct {
 	Limit *tidegate.Limit
 	Key   string
+	// Region is the number of the region that the instance is in, if the counter is one of
+	// several regions; 0 otherwise. See RegionNumber.
+	Region int64
 	// Instance is random: whose counts these are. Whoever starts to count anew has another one.
 	Instance [2]uint64
 	// Number rises from one tally of the instance to the next: an older one that arrives later
@@ -52,6 +55,8 @@ type TallyPart struct {
 	Start int64 // µs since the Unix epoch: its name
 	End   int64 // when it no longer matters to any decision; in answers 0
 	Count int64
+	// Abroad is how many of Count are of other regions, in answers.
+	Abroad int64
 }
 
 // TallyAnswer is what all instances together have counted.

@@ -39,6 +39,13 @@ const tags = 1 << 40
 
 func (s *Store) tag() tag { return tag(s.lastTag.Add(1) % tags) }
 
+// before returns the arguments of a script, of which the tag is the first.
+func (t tag) before(args ...string) []string {
+	var head packer
+	head.number(float64(t))
+	return append([]string{string(head)}, args...)
+}
+
 // unpack is the i-th number in a text.
 func unpack(text string, i int) float64 {
 	var word uint64

@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"crypto/sha1"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"maps"
@@ -13,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/chain"
 )
 
@@ -202,6 +204,15 @@ func (r *replyText) number() int64 {
 		return 0
 	}
 	return int64(x)
+}
+
+// handle returns the next 16 bytes.
+func (r *replyText) handle() (h tidegate.Handle) {
+	text := r.take(16)
+	if r.broken {
+		return h
+	}
+	return tidegate.Handle{binary.LittleEndian.Uint64([]byte(text[:8])), binary.LittleEndian.Uint64([]byte(text[8:]))}
 }
 
 // forget removes a node and what it told.

@@ -52,10 +52,10 @@ func (t fleetTallies) Exchange(ctx context.Context, tallies []chain.Tally) error
 			continue
 		}
 		c := t.call(one)
-		if c.at = t.s.formerOf(c.key); c.at != nil && !c.at.leftOut() {
+		if c.at = t.s.formerOf(c.keys[0]); c.at != nil && !c.at.leftOut() {
 			calls = append(calls, c)
 		}
-		c.at = t.s.home(c.key)
+		c.at = t.s.home(c.keys[0])
 		calls = append(calls, c)
 	}
 	if len(calls) == 0 {
@@ -89,8 +89,11 @@ func (t fleetTallies) valid(one *chain.Tally) error {
 	if _, err := t.s.compile(one.Limit); err != nil {
 		return err
 	}
+	if one.Region != 0 && t.s.apart() {
+		return fmt.Errorf("redis: exchange tallies (%s): %w", one.Limit, errRegionsApart)
+	}
 	const most = 1 << 53
-	sound := one.Number < most && one.Generation >= 0 && one.Generation < most && one.Demand >= 0 && one.Demand < most
+	sound := one.Number < most && one.Region >= 0 && one.Region < most && one.Generation >= 0 && one.Generation < most && one.Demand >= 0 && one.Demand < most
 	for _, p := range one.Parts {
 		sound = sound && p.Start >= 0 && p.Start < most && p.End >= 0 && p.End < most && p.Count >= 0 && p.Count < most
 	}
@@ -102,9 +105,9 @@ func (t fleetTallies) valid(one *chain.Tally) error {
 
 // tallyCall is a tally as it is sent.
 type tallyCall struct {
-	tally *chain.Tally
+	tally *chain.Tally // nil if it is a counter of another region
 	at    *endpoint
-	key   string
+	keys  []string
 	args  []string
 	tag   tag
 	text  string
@@ -112,23 +115,30 @@ type tallyCall struct {
 }
 
 func (t fleetTallies) call(one *chain.Tally) tallyCall {
-	c := tallyCall{tally: one, key: t.key(one), tag: t.s.tag()}
-	var head, instance, numbers packer
-	head.number(float64(c.tag))
-	instance.handle(one.Instance)
+	c := tallyCall{tally: one, keys: []string{t.key(one)}, tag: t.s.tag()}
 	forget := int64(0)
 	if one.Reset {
 		forget = 1
 	}
-	for _, n := range [...]int64{forget, one.Generation, int64(one.Number), one.Demand, one.DemandLasts.Microseconds()} {
+	var numbers, instance packer
+	for _, n := range [...]int64{forget, one.Generation, one.Region, 0, int64(len(one.Parts))} {
 		numbers.int(n)
+	}
+	instance.handle(one.Instance)
+	for _, n := range [...]int64{int64(one.Number), one.DemandLasts.Microseconds(), one.Demand, one.Region, int64(len(one.Parts))} {
+		instance.int(n)
 	}
 	for _, p := range one.Parts {
 		numbers.int(p.Start)
 		numbers.int(p.End)
-		numbers.int(p.Count)
+		instance.int(p.Start)
+		instance.int(p.Count)
 	}
-	c.args = []string{string(head), string(instance), string(numbers)}
+	c.args = c.tag.before(string(numbers), string(instance))
+	if one.Region != 0 {
+		c.keys = append(c.keys, t.s.regionKeys()...)
+		c.args = append(c.args, newDataSet())
+	}
 	return c
 }
 
@@ -184,7 +194,7 @@ func runTallies(ctx context.Context, client rueidis.Client, calls []*tallyCall) 
 	var unknown []*tallyCall
 	commands := make(rueidis.Commands, len(calls))
 	for i := range calls {
-		commands[i] = client.B().Evalsha().Sha1(sc.sha).Numkeys(1).Key(calls[i].key).Arg(calls[i].args...).Build()
+		commands[i] = client.B().Evalsha().Sha1(sc.sha).Numkeys(int64(len(calls[i].keys))).Key(calls[i].keys...).Arg(calls[i].args...).Build()
 	}
 	for i, result := range client.DoMulti(ctx, commands...) {
 		c := calls[i]
@@ -199,7 +209,7 @@ func runTallies(ctx context.Context, client rueidis.Client, calls []*tallyCall) 
 	}
 	commands = commands[:0]
 	for _, c := range unknown {
-		commands = append(commands, client.B().Eval().Script(sc.text).Numkeys(1).Key(c.key).Arg(c.args...).Build())
+		commands = append(commands, client.B().Eval().Script(sc.text).Numkeys(int64(len(c.keys))).Key(c.keys...).Arg(c.args...).Build())
 	}
 	for i, result := range client.DoMulti(ctx, commands...) {
 		unknown[i].text, unknown[i].err = result.ToString()
@@ -212,15 +222,15 @@ func (c *tallyCall) answer() (a chain.TallyAnswer, err error) {
 	if err != nil {
 		return a, err
 	}
-	if len(got) < 2 || len(got)%2 != 0 {
+	if len(got)%3 != 2 {
 		return a, invalidReply("%d numbers about a tally", len(got))
 	}
 	a.Generation, a.Demand = got[0], got[1]
-	for got = got[2:]; len(got) > 0; got = got[2:] {
-		a.Totals = append(a.Totals, chain.TallyPart{Start: got[0], Count: got[1]})
+	for got = got[2:]; len(got) > 0; got = got[3:] {
+		a.Totals = append(a.Totals, chain.TallyPart{Start: got[0], Count: got[1], Abroad: got[2]})
 	}
 	for _, p := range a.Totals {
-		if p.Start < 0 || p.Count < 0 || a.Generation < 0 || a.Demand < 0 {
+		if p.Start < 0 || p.Count < 0 || p.Abroad < 0 || a.Generation < 0 || a.Demand < 0 {
 			return chain.TallyAnswer{}, invalidReply("a tally with numbers below 0")
 		}
 	}

@@ -304,5 +304,8 @@ func (l *link) Table() chain.Table { return nil }
 // Tallies implements chain.Shared.
 func (l *link) Tallies() chain.Tallies { return linkTallies{l} }
 
+// Regions implements chain.Shared: the regions of a simulation have links of their own.
+func (l *link) Regions() chain.Regions { return nil }
+
 // Shelf implements chain.Shared: rules of a simulation do not come from Redis.
 func (l *link) Shelf(string) chain.Shelf { return nil }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate/internal/chain"
+	"tidegate.dev/tidegate/internal/chain/eventual/hub"
 )
 
 // linkTallies is the chain.Tallies of a link.
@@ -31,7 +32,7 @@ func (t linkTallies) Time(ctx context.Context) (time.Time, error) {
 }
 
 // tallies is what the server has of those that instances count by themselves.
-func (s *server) tallies() chain.Tallies {
+func (s *server) tallies() *hub.Hub {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.state.tallies

@@ -1,4 +1,4 @@
-// Package hub adds up tallies in memory, as the script of package store/redis does in Redis. It is for
+// Package hub adds up tallies in memory, as the scripts of package store/redis do in Redis. It is for
 // simulations and tests; a fleet of real processes needs a store that all of them reach.
 //
 // Start with [New].
@@ -12,15 +12,17 @@ import (
 	"sync"
 	"time"
 
+	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/chain"
 )
 
-// Hub is a [chain.Tallies] in memory. Use [New].
+// Hub is a [chain.Tallies] and a [chain.Regions] in memory. Use [New].
 type Hub struct {
 	now func() time.Time
 
-	mu    sync.Mutex
-	state map[name]*state
+	mu      sync.Mutex
+	state   map[name]*state
+	regions regions
 }
 
 type name struct{ identity, key string }
@@ -28,6 +30,8 @@ type name struct{ identity, key string }
 // state is what all instances have counted of a counter.
 type state struct {
 	generation int64
+	reset      int64                     // the change that came with the generation
+	change     int64                     // the last one
 	totals     map[int64]chain.TallyPart // by their start
 	instances  map[[2]uint64]*instance
 }
@@ -37,28 +41,38 @@ type instance struct {
 	number uint64
 	till   time.Time // its demand counts
 	demand int64
+	region int64
+	change int64           // the last one of its counts
 	counts map[int64]int64 // by the start of the part
 }
 
-var _ chain.Tallies = (*Hub)(nil)
+var (
+	_ chain.Tallies = (*Hub)(nil)
+	_ chain.Regions = (*Hub)(nil)
+)
 
 // New returns a Hub with a clock.
-func New(now func() time.Time) *Hub { return &Hub{now: now, state: map[name]*state{}} }
+func New(now func() time.Time) *Hub {
+	return &Hub{now: now, state: map[name]*state{}, regions: newRegions()}
+}
 
-// Clone returns another Hub that has added up the same.
+// Clone returns another Hub that has added up the same. As after a failover, its data set has
+// another name.
 func (h *Hub) Clone() *Hub {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	is := New(h.now)
 	for n, st := range h.state {
-		copied := &state{generation: st.generation, totals: maps.Clone(st.totals), instances: make(map[[2]uint64]*instance, len(st.instances))}
+		copied := *st
+		copied.totals, copied.instances = maps.Clone(st.totals), make(map[[2]uint64]*instance, len(st.instances))
 		for id, one := range st.instances {
 			other := *one
 			other.counts = maps.Clone(one.counts)
 			copied.instances[id] = &other
 		}
-		is.state[n] = copied
+		is.state[n] = &copied
 	}
+	is.regions = h.regions.clone()
 	return is
 }
 
@@ -75,27 +89,54 @@ func (h *Hub) Exchange(_ context.Context, tallies []chain.Tally) error {
 	return nil
 }
 
-func (h *Hub) addLocked(t *chain.Tally) (a chain.TallyAnswer) {
-	n := name{t.Limit.Identity(), t.Key}
+// stateLocked returns the state of a counter, without parts that are over.
+func (h *Hub) stateLocked(n name, now time.Time) *state {
 	st := h.state[n]
-	if st == nil || t.Reset {
-		fresh := &state{totals: map[int64]chain.TallyPart{}, instances: map[[2]uint64]*instance{}}
-		if st != nil {
-			fresh.generation = st.generation
-		}
-		n.key = strings.Clone(n.key) // the caller may use its memory again
-		st = fresh
+	if st == nil {
+		st = newState()
+		n.identity, n.key = strings.Clone(n.identity), strings.Clone(n.key) // the caller may use its memory again
 		h.state[n] = st
 	}
-	now := h.now()
 	us := now.UnixMicro()
 	maps.DeleteFunc(st.totals, func(_ int64, p chain.TallyPart) bool { return p.End <= us })
+	return st
+}
+
+func newState() *state {
+	return &state{totals: map[int64]chain.TallyPart{}, instances: map[[2]uint64]*instance{}}
+}
+
+// forgetLocked begins another generation.
+func (h *Hub) forgetLocked(st *state, generation int64, home int64) {
+	*st = *newState()
+	st.generation = generation
+	st.reset = h.changedLocked(st, home)
+}
+
+// changedLocked gives a change of a counter of several regions its number.
+func (h *Hub) changedLocked(st *state, home int64) int64 {
+	if home != 0 {
+		h.regions.last++
+		st.change = h.regions.last
+	}
+	return st.change
+}
+
+func (h *Hub) addLocked(t *chain.Tally) (a chain.TallyAnswer) {
+	now := h.now()
+	st := h.stateLocked(name{t.Limit.Identity(), t.Key}, now)
 	switch {
 	case t.Reset:
-		st.generation = max(st.generation, t.Generation) + 1
+		h.forgetLocked(st, max(st.generation, t.Generation)+1, t.Region)
 	case t.Generation >= st.generation:
-		st.generation = t.Generation
-		st.add(t, now)
+		if t.Generation > st.generation {
+			st.generation, st.reset = t.Generation, h.changedLocked(st, t.Region)
+		}
+		own := st.instance(t.Instance, t.Region)
+		if t.Number > own.number {
+			own.till, own.demand = now.Add(t.DemandLasts), t.Demand
+			h.countLocked(st, own, t.Number, t.Region, t.Region, t.Parts, now)
+		}
 	}
 	a.Generation = st.generation
 	for id, one := range st.instances {
@@ -104,28 +145,37 @@ func (h *Hub) addLocked(t *chain.Tally) (a chain.TallyAnswer) {
 		}
 	}
 	for _, start := range slices.Sorted(maps.Keys(st.totals)) {
-		a.Totals = append(a.Totals, chain.TallyPart{Start: start, Count: st.totals[start].Count})
+		p := st.totals[start]
+		a.Totals = append(a.Totals, chain.TallyPart{Start: start, Count: p.Count, Abroad: p.Abroad})
 	}
 	return a
 }
 
-// add counts what has grown since the last tally of the same instance.
-func (st *state) add(t *chain.Tally, now time.Time) {
-	own := st.instances[t.Instance]
-	if own == nil {
-		own = &instance{counts: map[int64]int64{}}
-		st.instances[t.Instance] = own
-	} else if t.Number <= own.number {
-		return
+func (st *state) instance(id tidegate.Handle, region int64) *instance {
+	if st.instances[id] == nil {
+		st.instances[id] = &instance{region: region, counts: map[int64]int64{}}
 	}
-	own.number, own.till, own.demand = t.Number, now.Add(t.DemandLasts), t.Demand
-	for _, p := range t.Parts {
-		if p.End <= now.UnixMicro() {
+	return st.instances[id]
+}
+
+// countLocked counts what has grown since the last tally of the same instance, which is in a region. The
+// hub is that of home.
+func (h *Hub) countLocked(st *state, own *instance, number uint64, region, home int64, parts []chain.TallyPart, now time.Time) {
+	own.number = number
+	if region != 0 && own.region != region {
+		own.region, own.change = region, h.changedLocked(st, home)
+	}
+	for _, p := range parts {
+		if was, known := own.counts[p.Start]; p.End <= now.UnixMicro() || known && was == p.Count {
 			continue
 		}
-		sum := st.totals[p.Start]
+		sum, grown := st.totals[p.Start], p.Count-own.counts[p.Start]
 		sum.Start, sum.End = p.Start, max(sum.End, p.End)
-		sum.Count = max(0, sum.Count+p.Count-own.counts[p.Start])
+		sum.Count = max(0, sum.Count+grown)
+		if home != 0 && own.region != home {
+			sum.Abroad = max(0, sum.Abroad+grown)
+		}
 		st.totals[p.Start], own.counts[p.Start] = sum, p.Count
+		own.change = max(own.change, h.changedLocked(st, home))
 	}
 }

@@ -11,3 +11,7 @@ import (
 func TestConformance(t *testing.T) {
 	tallytest.Run(t, func(*testing.T) chain.Tallies { return New(time.Now) })
 }
+
+func TestRegions(t *testing.T) {
+	tallytest.RunRegions(t, func(*testing.T) tallytest.Store { return New(time.Now) })
+}
