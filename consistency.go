@@ -45,3 +45,28 @@ func (c Consistency) Suits(a Algorithm) bool {
 	}
 	return c == Strict
 }
+
+// OnPartition is what a region of a fleet does while it does not hear of the others. A limit that is
+// [Eventual] and says it is counted over all regions, each of which has a store of its own; any other is
+// counted in each region by itself.
+type OnPartition uint8
+
+const (
+	// RegionsApart: each region counts by itself, and has the whole limit.
+	RegionsApart OnPartition = iota
+	// PartitionContinue: a region goes on with the limit and what it last heard of the others.
+	PartitionContinue
+	// PartitionShare: a region is held to its share of the limit, which is divided by the number of
+	// regions.
+	PartitionShare
+)
+
+var onPartitionNames = [...]string{"", "continue", "share"}
+
+// String gives the word of rule files, "continue" or "share"; "" for RegionsApart.
+func (p OnPartition) String() string {
+	if int(p) < len(onPartitionNames) {
+		return onPartitionNames[p]
+	}
+	return "unknown"
+}

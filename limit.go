@@ -157,7 +157,7 @@ func (l *Limit) CounterSpec() Spec {
 	spec.Terms = nil
 	if l.Terms != nil {
 		if c := l.Terms.Handling.Consistency; c == Split || c == Eventual {
-			spec.Terms = &Terms{Handling: Handling{Consistency: c}}
+			spec.Terms = &Terms{Handling: Handling{Consistency: c, OnPartition: l.Terms.Handling.OnPartition}}
 		}
 	}
 	return spec

@@ -60,6 +60,9 @@ type Handling struct {
 	Final bool
 	// Consistency is how a fleet shares the limit's counters.
 	Consistency Consistency
+	// OnPartition is whether regions share the limit, and what one does that does not hear of the
+	// others.
+	OnPartition OnPartition
 	// NoDenyCache: the store that a fleet shares is asked about every request, even if
 	// the node knows from a refusal that there is no room yet.
 	NoDenyCache bool

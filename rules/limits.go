@@ -89,6 +89,11 @@ var failModes = map[rulefile.FailMode]tidegate.FailMode{
 	rulefile.FailDeny:  tidegate.FailClosed,
 }
 
+var onPartitions = map[string]tidegate.OnPartition{
+	"continue": tidegate.PartitionContinue,
+	"share":    tidegate.PartitionShare,
+}
+
 // limit completes spec by what the rule says of all its limits.
 func (l *limiter) limit(spec tidegate.Spec, scope string, as role) (*tidegate.Limit, error) {
 	spec.Name, spec.Scope, spec.OnFull = l.rule.name, scope, l.rule.policies.onFull
@@ -119,6 +124,9 @@ func (l *limiter) termsOf(as role) *tidegate.Terms {
 			OnStoreFailure: l.rule.policies.onStoreFailure, Consistency: as.shared,
 			NoDenyCache: l.rule.policies.layers.NoDenyCache, NoCoalesce: l.rule.policies.layers.NoCoalesce,
 		},
+	}
+	if as.shared == tidegate.Eventual {
+		t.Handling.OnPartition = onPartitions[l.rule.policies.onPartition]
 	}
 	t.Answer.Nominal, t.Handling.Final = as.nominal, as.is == tidegate.Blocks
 	if !as.slot && as.is != tidegate.Blocks {

@@ -26,7 +26,7 @@ func (r *rule) explainShared(x *ExplainedCheck, instances int) {
 	case shared == tidegate.Split:
 		x.Consistency, x.Shared = shared.String(), splitText(l, instances)
 	case shared == tidegate.Eventual:
-		x.Consistency, x.Shared = shared.String(), eventualText
+		x.Consistency, x.Shared = shared.String(), eventualText+regionsText[l.Terms.Handling.OnPartition]
 	default:
 		return
 	}
@@ -54,6 +54,13 @@ func splitText(l *tidegate.Limit, instances int) string {
 }
 
 const eventualText = "each instance decides by itself; counts are exchanged every 100ms"
+
+// regionsText is about limits that several regions share.
+var regionsText = [...]string{
+	tidegate.RegionsApart:      "",
+	tidegate.PartitionContinue: ", and between regions; one that is cut off goes on with what it knows",
+	tidegate.PartitionShare:    ", and between regions; one that is cut off has its share of the limit",
+}
 
 // periodText is the period of a limit as it is written in a rule.
 func periodText(l *tidegate.Limit) string {

@@ -25,6 +25,10 @@ func consistencyNeeds(p *pass) {
 		}
 	})
 	for _, r := range p.file.Rules {
+		if w := r.OnPartition; w.Text != "" && w != p.file.OnPartition && r.Mode != rulefile.Disabled && r.Consistency.Text != tidegate.Eventual.String() {
+			p.warn(w.Pos, "regions share limits with `consistency: eventual`, so each region has the whole limit of "+diag.Quote(r.Name.Text),
+				"write `consistency: eventual`, or remove `on_partition`")
+		}
 		if r.Mode == rulefile.Disabled || r.Consistency == p.file.Consistency || !slices.Contains([]string{"leased", "eventual", "split"}, r.Consistency.Text) {
 			continue
 		}

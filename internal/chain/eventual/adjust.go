@@ -114,7 +114,7 @@ func (s *Store) resetOwn(ctx context.Context, check *tidegate.Check) error {
 	if s.o.Tallies == nil {
 		return nil
 	}
-	tally := []chain.Tally{{Limit: check.Limit, Key: check.Key, Instance: newInstance(), Generation: generation, Reset: true}}
+	tally := []chain.Tally{{Limit: check.Limit, Key: check.Key, Region: s.o.Region.number(check.Limit), Instance: newInstance(), Generation: generation, Reset: true}}
 	if err := s.o.Tallies.Exchange(ctx, tally); err != nil {
 		return err
 	}

@@ -39,6 +39,8 @@ type counter struct {
 	collected time.Duration // when the last tally was made
 	told      time.Duration // when the last one was made that was answered; 0: none was
 
+	reserved int64 // start of the window in which the shares of other regions are taken; 0: in none
+
 	failed         time.Duration // when a tally was not answered; 0: the last one was
 	queued, urgent bool          // it waits for an exchange; see queue
 	due            bool          // it is in queue.due, under the lock of that
@@ -51,6 +53,7 @@ type count struct {
 	own    int64 // of this instance
 	sent   int64 // of that, what the store is known to have
 	others int64 // of all other instances
+	abroad int64 // of those, what was counted in other regions
 }
 
 func newInstance() [2]uint64 { return tidegate.NewHandle() }
@@ -137,7 +140,7 @@ func (c *counter) shareLocked(fresh bool, instances int) float64 {
 const silence = 30 * time.Minute
 
 // tallyLocked makes the next tally.
-func (c *counter) tallyLocked(now, interval time.Duration, us int64) chain.Tally {
+func (c *counter) tallyLocked(region *Region, now, interval time.Duration, us int64) chain.Tally {
 	if c.told > 0 && now-c.told > silence {
 		c.beginAnewLocked()
 	}
@@ -150,7 +153,7 @@ func (c *counter) tallyLocked(now, interval time.Duration, us int64) chain.Tally
 	c.asked, c.collected = 0, now
 	c.number++
 	t := chain.Tally{
-		Limit: c.limit, Key: c.name.key, Instance: c.instance, Number: c.number, Generation: c.generation,
+		Limit: c.limit, Key: c.name.key, Region: region.number(c.limit), Instance: c.instance, Number: c.number, Generation: c.generation,
 		Demand: c.demand, DemandLasts: 3 * interval,
 	}
 	for _, one := range c.counts {
@@ -184,7 +187,7 @@ func (c *counter) heardLocked(t *chain.Tally, us int64) {
 		c.instance, c.number, c.generation = newInstance(), 0, a.Generation
 	}
 	for i := range c.counts {
-		c.counts[i].others = 0
+		c.counts[i].others, c.counts[i].abroad = 0, 0
 	}
 	if counted {
 		for _, p := range t.Parts {
@@ -194,7 +197,9 @@ func (c *counter) heardLocked(t *chain.Tally, us int64) {
 		}
 	}
 	for _, p := range a.Totals {
-		c.atLocked(c.windowOfLocked(p.Start)).others += p.Count
+		one := c.atLocked(c.windowOfLocked(p.Start))
+		one.others += p.Count
+		one.abroad = p.Abroad
 	}
 	for i := range c.counts {
 		c.counts[i].others = max(c.counts[i].others, 0)
@@ -213,7 +218,7 @@ func (c *counter) windowOfLocked(start int64) window {
 
 // knownLocked is what all instances are known to have counted.
 func (c *counter) knownLocked(us int64) []memory.Count {
-	all := make([]memory.Count, 0, len(c.counts))
+	all := make([]memory.Count, 0, len(c.counts)+1)
 	for _, one := range c.counts {
 		if one.over > us && one.start <= us {
 			all = append(all, memory.Count{At: time.UnixMicro(one.start), Events: one.own + one.others})

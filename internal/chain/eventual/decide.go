@@ -84,6 +84,7 @@ func (s *Store) takeLocked(ctx context.Context, checks []tidegate.Check, counter
 	for i, c := range counters {
 		check := &checks[i]
 		check.Over = false
+		s.reserveLocked(c, us)
 		when := inTime
 		if f := c.shareLocked(alone || s.freshLocked(c, now), instances); f < 1 {
 			left, refusal, err := s.leftLocked(ctx, c, check, f, us)

@@ -49,7 +49,7 @@ func (s *Store) exchangeSome(some []*counter) bool {
 		if c.queued && !c.gone {
 			c.queued, c.urgent = false, false
 			counters = append(counters, c)
-			tallies = append(tallies, c.tallyLocked(began, s.o.Interval, s.clock.now().UnixMicro()))
+			tallies = append(tallies, c.tallyLocked(s.o.Region, began, s.o.Interval, s.clock.now().UnixMicro()))
 		}
 		c.mu.Unlock()
 	}
@@ -83,7 +83,7 @@ func (s *Store) heard(c *counter, t *chain.Tally) {
 	us := s.clock.now().UnixMicro()
 	c.failed = 0
 	c.heardLocked(t, us)
-	_ = s.local.Recount(c.name.key, c.limit, c.knownLocked(us)) // of a limit that was asked about before
+	s.recountLocked(c, us)
 	if t.Answer.Generation > t.Generation {
 		s.enqueueLocked(c, soon)
 	}
@@ -136,6 +136,6 @@ func (s *Store) shift(ahead time.Duration) {
 			middle := (one.start + one.end) / 2
 			c.atLocked(windowAt(c.limit, max(middle+ahead.Microseconds(), 0))).own += one.own
 		}
-		_ = s.local.Recount(c.name.key, c.limit, c.knownLocked(s.clock.now().UnixMicro()))
+		s.recountLocked(c, s.clock.now().UnixMicro())
 	})
 }

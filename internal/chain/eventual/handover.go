@@ -117,7 +117,7 @@ func (s *Store) takeOver(h *handed) error {
 	defer c.mu.Unlock()
 	c.instance, c.number, c.generation = h.Instance, h.Number, h.Generation
 	for _, one := range h.Counts {
-		*c.atLocked(window{one.Start, one.End, one.Over}) = count{window{one.Start, one.End, one.Over}, one.Own, one.Sent, one.Others}
+		*c.atLocked(window{one.Start, one.End, one.Over}) = count{window: window{one.Start, one.End, one.Over}, own: one.Own, sent: one.Sent, others: one.Others}
 	}
 	us := s.clock.now().UnixMicro()
 	if c.unsentLocked(us) > 0 {

@@ -44,6 +44,9 @@ type Options struct {
 	Tallies chain.Tallies
 	// Instances is how many share the limits, this one included; nil means one.
 	Instances func() int
+	// Region is where this instance is, if the fleet is in several regions; nil means that it is
+	// not.
+	Region *Region
 	// Interval is how often counts are exchanged; 0 means DefaultInterval.
 	Interval time.Duration
 	// Deadline is how long a request waits for what others have counted, if this instance has

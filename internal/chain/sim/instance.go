@@ -35,7 +35,7 @@ const (
 
 func (r *run) newInstance(number int, known bool) *instance {
 	in := &instance{link: &link{
-		Network: r.s.Network, node: number, known: known, born: time.Since(r.start), server: r.server, faults: r.s.Faults, start: r.start, deadline: r.s.deadline(),
+		Network: r.s.Network, node: number, known: known, born: time.Since(r.start), server: r.place(number).server, faults: r.s.Faults, start: r.start, deadline: r.s.deadline(),
 		rand: rand.New(rand.NewPCG(r.s.Seed, uint64(number)+1)),
 	}}
 	r.mu.Lock()
@@ -43,7 +43,7 @@ func (r *run) newInstance(number int, known bool) *instance {
 	r.mu.Unlock()
 	in.registry = registry.New(in.link, registry.Options{})
 	if known {
-		in.registry.Assume(r.s.Nodes)
+		in.registry.Assume(r.nodesOf(number))
 	}
 	skew := time.Duration(0)
 	if most := r.s.Skew; most > 0 {
@@ -55,7 +55,7 @@ func (r *run) newInstance(number int, known bool) *instance {
 	})
 	in.lease = lease.New(in.node, in.node, lease.Options{Instances: in.registry.Size})
 	own := func() time.Time { return time.Now().Add(skew) }
-	in.eventual = eventual.New(in.lease, eventual.Options{Tallies: in.link.Tallies(), Instances: in.registry.Size, Deadline: r.s.Deadline, Now: own})
+	in.eventual = eventual.New(in.lease, eventual.Options{Tallies: in.link.Tallies(), Region: r.place(number).region, Instances: in.registry.Size, Deadline: r.s.Deadline, Now: own})
 	in.queue = queue.New(split.New(in.eventual, split.Options{
 		Members: in.registry.Standing, LocalBytes: localBytes, Now: own,
 	}))

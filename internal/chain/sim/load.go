@@ -36,6 +36,7 @@ type load struct {
 type admission struct {
 	at    int64 // ns of the server's clock since the beginning
 	local bool  // a node decided by itself
+	place int   // the region
 }
 
 // bins is how many points of time a plot has.
@@ -119,14 +120,14 @@ func (l *load) ask(in *instance, node, key int, now time.Duration) {
 	d, err := in.take(checks[:])
 	took := time.Since(began)
 	l.run.decided.Add(1)
-	held := l.note(&d, err, in.dead.Load(), key, now, took)
+	held := l.note(&d, err, in.dead.Load(), node, key, now, took)
 	if held {
 		l.hold(in, &d, checks[:], key)
 	}
 }
 
 // note writes down what a request was told. It reports whether it holds a slot.
-func (l *load) note(d *tidegate.Decision, err error, dead bool, key int, now, took time.Duration) (holds bool) {
+func (l *load) note(d *tidegate.Decision, err error, dead bool, node, key int, now, took time.Duration) (holds bool) {
 	r := l.run
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -164,7 +165,7 @@ func (l *load) note(d *tidegate.Decision, err error, dead bool, key int, now, to
 		l.most[key] = max(l.most[key], l.holding[key])
 		return true
 	}
-	l.logs[key] = append(l.logs[key], admission{at, local})
+	l.logs[key] = append(l.logs[key], admission{at, local, node % len(r.places)})
 	return false
 }
 

@@ -59,6 +59,9 @@ func (l *load) check() (broken []string) {
 	if split.Is(l.Versions[0]) {
 		return append(broken, l.checkShares()...)
 	}
+	if l.isRegional() {
+		return append(broken, l.checkRegions()...)
+	}
 	if eventual.Is(l.Versions[0]) {
 		return append(broken, l.checkEventual()...)
 	}

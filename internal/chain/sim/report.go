@@ -62,6 +62,7 @@ func (s *Scenario) Describe() string {
 	for _, f := range s.Faults {
 		text += ", " + f.String()
 	}
+	text += s.Regions.describe()
 	for i := range s.Subjects {
 		sub := &s.Subjects[i]
 		text += fmt.Sprintf("; %s: %s", sub.Name, sub.Versions[0])

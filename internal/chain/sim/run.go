@@ -14,7 +14,8 @@ import (
 type run struct {
 	s      *Scenario
 	start  time.Time
-	server *server
+	server *server // the first one
+	places []*place
 	fleet  []atomic.Pointer[instance]
 	loads  []*load
 	dir    string // for copies of counters
@@ -59,7 +60,7 @@ func (s *Scenario) complete() {
 func (r *run) play() {
 	r.start = time.Now()
 	r.work = make(chan request)
-	r.server = newServer(r.s, r.start)
+	r.openRegions()
 	r.fleet = make([]atomic.Pointer[instance], r.s.Nodes)
 	for i := range r.fleet {
 		r.fleet[i].Store(r.newInstance(i, true)) // as after a while
@@ -69,6 +70,7 @@ func (r *run) play() {
 	}
 	time.Sleep(10 * time.Millisecond) // all are counted
 	var faults sync.WaitGroup
+	faults.Go(r.sufferRegions)
 	for _, f := range r.s.Faults {
 		faults.Go(func() { r.suffer(f) })
 	}
@@ -83,6 +85,7 @@ func (r *run) play() {
 	for i := range r.fleet {
 		r.fleet[i].Load().close()
 	}
+	r.closeRegions()
 	close(r.work)
 	time.Sleep(2 * time.Second) // calls that are out end
 	_ = os.RemoveAll(r.dir)

@@ -31,6 +31,7 @@ type Scenario struct {
 	Network Network
 	Server  Server
 	Faults  []Fault
+	Regions Regions
 }
 
 // Subject is a limit under load.

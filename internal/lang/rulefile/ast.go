@@ -33,6 +33,7 @@ type File struct {
 	OnStoreFailure FailMode // of defaults; rules have it filled in
 	OnFull         tidegate.OnFull
 	Consistency    Word
+	OnPartition    Word
 	Instances      int // 0: not said
 	InstancesPos   diag.Pos
 

@@ -72,6 +72,7 @@ func (d *decoder) defaults(n *yamltree.Node) {
 	}
 	d.fallback = d.policies(o, policies{})
 	d.file.OnStoreFailure, d.file.OnFull, d.file.Consistency = d.fallback.onStoreFailure, d.fallback.onFull, d.fallback.consistency
+	d.file.OnPartition = d.fallback.onPartition
 }
 
 // policies are the words that a rule takes from defaults where it has none.
