@@ -50,6 +50,9 @@ type setup struct {
 	eventual string // the algorithm of the limit that is; "": none is
 	offered  int    // a second, by all instances
 	wide     bool   // the limit is so wide that nobody is refused
+
+	region      string // as OWN,OTHER=URL; "": there is one
+	onPartition string
 }
 
 func (s *setup) flags() *flag.FlagSet {
@@ -64,6 +67,8 @@ func (s *setup) flags() *flag.FlagSet {
 	f.StringVar(&s.eventual, "eventual", "", "")
 	f.IntVar(&s.offered, "offered", offered, "")
 	f.BoolVar(&s.wide, "wide", false, "")
+	f.StringVar(&s.region, "region", "", "")
+	f.StringVar(&s.onPartition, "on_partition", "", "")
 	return f
 }
 
@@ -72,6 +77,7 @@ func (s *setup) args() []string {
 		instanceWord, "-redis", s.redis, "-log", s.log, fmt.Sprint("-leased=", s.leased), "-skew", s.skew.String(),
 		"-start", fmt.Sprint(s.start), "-lasts", s.lasts.String(), "-share", fmt.Sprint(s.share),
 		"-eventual", s.eventual, "-offered", fmt.Sprint(s.offered), fmt.Sprint("-wide=", s.wide),
+		"-region", s.region, "-on_partition", s.onPartition,
 	}
 }
 
@@ -95,6 +101,14 @@ func asInstance() {
 
 // run is an instance as fleet.Open makes it, but for its clock, which may be wrong.
 func (s *setup) run() error {
+	log, err := os.OpenFile(s.log, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	if s.region != "" {
+		return s.runRegion(log)
+	}
 	inner, err := redis.Open(redis.Config{URL: s.redis})
 	if err != nil {
 		return err
@@ -108,11 +122,6 @@ func (s *setup) run() error {
 	defer store.Close()
 	others.Join()
 	defer others.Close()
-	log, err := os.OpenFile(s.log, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
 	if s.eventual != "" {
 		return s.runEventual(store, shared, others, log)
 	}

@@ -4,7 +4,8 @@
 // bucket, and counts the calls of Redis.
 //
 // Then three and eight processes exchange counts of one key of 2,000 in two seconds, under three times
-// that load and under nine tenths of it, and with answers of Redis that are lost.
+// that load and under nine tenths of it, and with answers of Redis that are lost. At last, three processes
+// in each of two regions share a limit: they are cut off from each other for 20 s, and one loses its Redis.
 package main
 
 import (
@@ -31,6 +32,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	rounds := f.Int("rounds", 10, "how many rounds on leases count")
 	lasts := f.Duration("for", 30*time.Second, "how long a round is")
 	onlyEventual := f.Bool("eventual", false, "only the rounds that exchange counts")
+	onlyRegions := f.Bool("regions", false, "only the rounds of two regions")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
@@ -49,7 +51,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		all = append(all, r)
 	}
 	all = append(all, round{name: "leased, Redis stands still for 2 s", leased: true, freeze: 2 * time.Second})
-	if *onlyEventual {
+	if *onlyEventual || *onlyRegions {
 		all = nil
 	}
 	var results []result
@@ -62,7 +64,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		print(out, res)
 	}
 	s := summarize(results)
-	for _, r := range eventualRounds {
+	exchanged := eventualRounds
+	if *onlyRegions {
+		exchanged = nil
+	}
+	for _, r := range exchanged {
 		res, err := r.play(ctx, min(*lasts, eventualLasts))
 		if err != nil {
 			return err
@@ -70,7 +76,21 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		printEventual(out, res)
 		s.add(res)
 	}
-	return rig.Conclude(out, *check, s, s.missed())
+	missed := s.missed()
+	if *onlyRegions {
+		missed = nil
+	}
+	if !*onlyEventual {
+		for _, on := range []string{"continue", "share"} {
+			res, err := playRegions(ctx, on)
+			if err != nil {
+				return err
+			}
+			printRegions(out, &res)
+			missed = append(missed, res.missed()...)
+		}
+	}
+	return rig.Conclude(out, *check, s, missed)
 }
 
 func print(out io.Writer, r result) {

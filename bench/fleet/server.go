@@ -19,13 +19,17 @@ type redisServer struct {
 }
 
 func startRedis(ctx context.Context, dir string) (*redisServer, error) {
-	program, err := exec.LookPath("redis-server")
-	if err != nil {
-		return nil, fmt.Errorf("redis-server is missing (scripts/test-deps.sh installs it): %w", err)
-	}
 	address, err := daemon.FreeAddress()
 	if err != nil {
 		return nil, err
+	}
+	return startRedisAt(ctx, dir, address)
+}
+
+func startRedisAt(ctx context.Context, dir, address string) (*redisServer, error) {
+	program, err := exec.LookPath("redis-server")
+	if err != nil {
+		return nil, fmt.Errorf("redis-server is missing (scripts/test-deps.sh installs it): %w", err)
 	}
 	port := regexp.MustCompile(`\d+$`).FindString(address)
 	s, err := daemon.Start("redis-server", dir, address, nil, program, "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no")

@@ -22,7 +22,28 @@ const (
 type tally struct{ decisions, scenarios int64 }
 
 // play runs scenarios, a chunk at a time in every job, until there were enough decisions.
-func (c *campaign) play(ctx context.Context, binary string) (sum tally, err error) {
+func (c *campaign) play(ctx context.Context, binary string) (tally, error) {
+	return c.playAll(ctx,
+		func(ctx context.Context, n uint64) (tally, string, error) {
+			return simulate(ctx, binary, c.seed+n*seeds, chunk)
+		},
+		func(sum tally) (done, all int64) { return sum.decisions, c.decisions })
+}
+
+// regionChunk is how many scenarios of regions a process plays.
+const regionChunk = 25
+
+// playRegions runs scenarios of regions, a chunk at a time in every job.
+func (c *campaign) playRegions(ctx context.Context, binary string) (tally, error) {
+	return c.playAll(ctx,
+		func(ctx context.Context, n uint64) (tally, string, error) {
+			return simulateAs(ctx, binary, c.seed+n*regionChunk, "--random-regions", regionChunk)
+		},
+		func(sum tally) (done, all int64) { return sum.scenarios, int64(c.regions) })
+}
+
+// playAll runs chunks in every job, by their numbers, until enough was done.
+func (c *campaign) playAll(ctx context.Context, run func(ctx context.Context, n uint64) (tally, string, error), progress func(tally) (done, all int64)) (sum tally, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var (
@@ -34,8 +55,7 @@ func (c *campaign) play(ctx context.Context, binary string) (sum tally, err erro
 	for range c.jobs {
 		jobs.Go(func() {
 			for ctx.Err() == nil {
-				seed := c.seed + (next.Add(1)-1)*seeds
-				got, out, err := simulate(ctx, binary, seed, chunk)
+				got, out, err := run(ctx, next.Add(1)-1)
 				if err != nil {
 					cancel(fmt.Errorf("%w\n%s", err, out))
 					return
@@ -43,8 +63,9 @@ func (c *campaign) play(ctx context.Context, binary string) (sum tally, err erro
 				mu.Lock()
 				sum.decisions += got.decisions
 				sum.scenarios += got.scenarios
-				fmt.Fprintf(os.Stderr, "sim: %3d %% %d decisions in %d scenarios, %s\n", min(100, 100*sum.decisions/c.decisions), sum.decisions, sum.scenarios, time.Since(began).Round(time.Second))
-				enough := sum.decisions >= c.decisions
+				done, all := progress(sum)
+				fmt.Fprintf(os.Stderr, "sim: %3d %% %d decisions in %d scenarios, %s\n", min(100, 100*done/all), sum.decisions, sum.scenarios, time.Since(began).Round(time.Second))
+				enough := done >= all
 				mu.Unlock()
 				if enough {
 					return
@@ -67,7 +88,12 @@ var (
 // simulate runs random scenarios from a seed on. The error says that a promise was broken, or that
 // the process ended otherwise; out is what it printed.
 func simulate(ctx context.Context, binary string, seed uint64, decisions int64) (t tally, out string, err error) {
-	cmd := exec.CommandContext(ctx, binary, "sim", "--random", strconv.FormatInt(decisions, 10), "--seed", strconv.FormatUint(seed, 10))
+	return simulateAs(ctx, binary, seed, "--random", decisions)
+}
+
+// simulateAs is simulate for a kind of scenarios, and how much of it.
+func simulateAs(ctx context.Context, binary string, seed uint64, kind string, much int64) (t tally, out string, err error) {
+	cmd := exec.CommandContext(ctx, binary, "sim", kind, strconv.FormatInt(much, 10), "--seed", strconv.FormatUint(seed, 10))
 	var text, log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &text, &log
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
