@@ -57,6 +57,14 @@ type Options struct {
 	// former shard as well, and nobody has a fresh budget. A shard of both lists needs no URL
 	// here. A single Redis before shards is a list of one.
 	Was []Shard
+	// Region is the name of the region that this instance is in, if the fleet is in several, each of
+	// which has a Redis of its own: limits that are [tidegate.Eventual] and say OnPartition
+	// are shared by all regions. Regions are the others, by the same names everywhere.
+	Region  string
+	Regions []Region
+	// OnRegion is told when a region cannot be told what is counted here, and when it can again.
+	// It may be called from several goroutines, and must not call the Store.
+	OnRegion func(RegionTrouble)
 	// Username and Password of Redis, if they are not in the URL.
 	Username, Password string
 	// PasswordFile has the password, if it is not in the URL nor in Password. It is read
@@ -139,6 +147,7 @@ type Store struct {
 	queue    *queue.Store
 	registry *registry.Registry
 	board    *board.Board
+	regions  regions
 	o        Options
 	watch    healthWatch
 	servers  servers
@@ -182,8 +191,13 @@ func Open(url string, o Options) (*Store, error) {
 	})
 	s.lease = lease.New(s.node, s.node, lease.Options{Instances: s.Instances})
 	s.registry = registry.New(s.shared, registry.Options{OnBeat: s.beat, About: s.about, OnClock: s.clock.compared})
+	if err := s.regions.open(s.shared, &o); err != nil {
+		_ = s.node.Close()
+		_ = inner.Close()
+		return nil, err
+	}
 	s.eventual = eventual.New(s.lease, eventual.Options{
-		Tallies: s.shared.Tallies(), Instances: s.Instances, Deadline: o.Deadline, Now: o.clock(),
+		Tallies: s.shared.Tallies(), Region: s.regions.own(&o), Instances: s.Instances, Deadline: o.Deadline, Now: o.clock(),
 	})
 	s.split = split.New(s.eventual, split.Options{Members: s.standing, Now: o.clock()})
 	var layer chain.Backend = s.split
@@ -244,6 +258,7 @@ func (s *Store) Close() error {
 	}
 	s.registry.Close()
 	s.eventual.Close()
+	s.regions.close()
 	s.lease.Close()
 	_ = s.node.Close()
 	return s.redis.Close()

@@ -39,6 +39,9 @@ type Health struct {
 	// Lag is how old what other instances know of this one's [tidegate.Eventual] limits is; 0 if
 	// it has not been asked for any.
 	Lag time.Duration
+	// Regions are the other regions, by name, as far as this instance hears of them; nil if there
+	// are none.
+	Regions []RegionHealth
 	// Warnings are of servers that do not keep counters as they should, and of a clock that
 	// differs from theirs.
 	Warnings []string
@@ -112,6 +115,7 @@ func (s *Store) Health() Health {
 	h.Warnings = s.servers.warnings()
 	h.Leases, h.LeasedEvents = s.lease.Outstanding()
 	h.Lag = s.eventual.Lag()
+	h.Regions = s.regions.health()
 	var off bool
 	if h.Clock, off = s.clock.now(); off {
 		h.Warnings = append(h.Warnings, h.Clock.warning())

@@ -72,7 +72,7 @@ type takes struct {
 var commands []command
 
 func init() {
-	commands = []command{initCommand, serveCommand, configCommand, lintCommand, testCommand, explainCommand, planCommand, ciCommand, schemaCommand, simCommand, askCommand, keysCommand, whyCommand, banCommand, unbanCommand, overrideCommand, measuresCommand, topCommand, deferredCommand, auditCommand, apiKeysCommand, healthCommand, fleetCommand, rulesCommand, completionCommand, versionCommand}
+	commands = []command{initCommand, serveCommand, configCommand, lintCommand, testCommand, explainCommand, planCommand, ciCommand, schemaCommand, simCommand, askCommand, keysCommand, whyCommand, banCommand, unbanCommand, overrideCommand, measuresCommand, topCommand, deferredCommand, auditCommand, apiKeysCommand, healthCommand, fleetCommand, regionSyncCommand, rulesCommand, completionCommand, versionCommand}
 }
 
 // Main runs one command and returns its exit code.

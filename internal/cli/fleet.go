@@ -25,8 +25,9 @@ name, version, the revision of its rules (how the hash in /rules begins), for ho
 it has been running, how far its clock is ahead (+) or behind (-) Redis', its circuit,
 how many counters it still owes a charge, what it has leased, how old what others know
 of its eventual limits is, and its share of a limit where it decides alone. Instances
-of a version that tells nothing about itself are marked unknown. Warnings follow: clocks that differ by more than 100 ms, rules that
-differ, circuits that are not ok.
+of a version that tells nothing about itself are marked unknown. Other regions are
+listed with how old what is known of them is. Warnings follow: clocks that differ by more
+than 100 ms, rules that differ, circuits that are not ok, regions that are cut off.
 
 It asks an instance: the admin listener of tidegate serve at --server, or
 TIDEGATE_SERVER. Its token, if it has one, is in --token-file, in the file that

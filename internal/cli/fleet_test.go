@@ -79,6 +79,24 @@ warning: the clock of web-2:42 is 1.53s behind Redis: synchronize it
 }
 
 // Instances of one name are told apart.
+// Other regions follow the instances.
+func TestFleetOfRegions(t *testing.T) {
+	is := &admin.Fleet{
+		Instances: []admin.Instance{{ID: "A"}},
+		Regions:   []admin.Region{{Name: "ap", Lag: 3}, {Name: "sa", Lag: 61, Heard: true, CutOff: true}, {Name: "us", Lag: 0.314, Heard: true}},
+	}
+	code, out, problems := runFleet(t, "--server", fleetServer(t, is))
+	const want = `
+REGION  STATUS            LAG
+ap      not heard of yet  ?
+sa      cut off           1m1s
+us      ok                314ms
+`
+	if code != exitOK || !strings.HasSuffix(out, want) || problems != "" {
+		t.Errorf("exit %d:\n%s%s", code, out, problems)
+	}
+}
+
 func TestFleetOfNamesakes(t *testing.T) {
 	is := &admin.Fleet{Instances: []admin.Instance{{ID: "AAAAAAAAAA", Known: true, Name: "web"}, {ID: "BBB", Known: true, Name: "web", Self: true}, {ID: "CCCCCCCCCC", Known: true, Name: "worker"}}}
 	_, out, _ := runFleet(t, "--server", fleetServer(t, is))

@@ -27,6 +27,7 @@ func printFleet(env *Env, is *admin.Fleet) {
 	}
 	_ = w.Flush() // what does not reach standard output is not ours to mend
 	printServers(env, is.Servers)
+	printRegions(env, is.Regions)
 	for _, warning := range is.Warnings {
 		fmt.Fprintf(env.Stdout, "%s %s\n", env.paint(red, "warning:"), strings.Map(graphic, warning))
 	}
@@ -41,6 +42,26 @@ func printServers(env *Env, servers []admin.StoreServer) {
 	fmt.Fprintln(w, "\nSERVER\tSTATUS\tSINCE\tOWED")
 	for _, s := range servers {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%d\n", valueText(s.Name), valueText(s.Status), s.Since.Local().Format(time.DateTime), s.Owed)
+	}
+	_ = w.Flush()
+}
+
+// printRegions prints how far what is known of other regions is behind.
+func printRegions(env *Env, regions []admin.Region) {
+	if len(regions) == 0 {
+		return
+	}
+	w := tabwriter.NewWriter(env.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "\nREGION\tSTATUS\tLAG")
+	for _, r := range regions {
+		status, lag := "ok", secondsText(r.Lag)
+		switch {
+		case r.CutOff:
+			status = "cut off"
+		case !r.Heard:
+			status, lag = "not heard of yet", "?"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", valueText(r.Name), status, lag)
 	}
 	_ = w.Flush()
 }

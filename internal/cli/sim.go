@@ -23,6 +23,7 @@ var simCommand = command{
 Usage: tidegate sim [FLAGS] RULES.yaml
        tidegate sim [FLAGS] --scenario NAME|FILE
        tidegate sim --random DECISIONS [--seed N]
+       tidegate sim --random-regions SCENARIOS [--seed N]
 
 Runs the code of as many instances as you like in front of a simulated Redis, and puts each
 limit of the rules under load by itself. It prints what was offered, admitted and refused, and
@@ -71,6 +72,7 @@ Examples:
 		flags.Uint64Var(&o.seed, "seed", 0, "everything random comes from this `NUMBER`; 0 means another one each time")
 		flags.StringVar(&o.html, "html", "", "write a page with plots to `FILE`")
 		flags.Int64Var(&o.random, "random", 0, "run random scenarios, one per seed, until so many `DECISIONS` were made")
+		flags.IntVar(&o.regions, "random-regions", 0, "run so many random `SCENARIOS` of 200 instances in three regions, one per seed")
 		return o.run
 	},
 }
@@ -78,7 +80,7 @@ Examples:
 type simOptions struct {
 	set                                 *flag.FlagSet
 	rules, was, scenario, html          string
-	nodes, keys                         int
+	nodes, keys, regions                int
 	lasts, hold, deadline, outage, skew time.Duration
 	load, shape                         string
 	network                             sim.Network
@@ -104,7 +106,7 @@ func (o *simOptions) run(ctx context.Context, env Env, args []string) int {
 		o.rules = args[0]
 	}
 	runtime.GOMAXPROCS(1) // one bubble at a time, and in the same order as far as possible
-	if o.random > 0 {
+	if o.random > 0 || o.regions > 0 {
 		if o.seed == 0 {
 			o.seed = 1
 		}

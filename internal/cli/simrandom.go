@@ -15,8 +15,13 @@ func (o *simOptions) runRandom(ctx context.Context, env Env) int {
 	defer show.end()
 	var decisions int64
 	began, runs := time.Now(), 0
-	for seed := o.seed; decisions < o.random && ctx.Err() == nil; seed++ {
-		s := sim.Random(seed)
+	more, draw, again := func() bool { return decisions < o.random }, sim.Random, "--random"
+	if o.regions > 0 {
+		more, again = func() bool { return runs < o.regions }, "--random-regions"
+		draw = func(seed uint64) sim.Scenario { return sim.RandomRegions(seed, sim.MaxNodes) }
+	}
+	for seed := o.seed; more() && ctx.Err() == nil; seed++ {
+		s := draw(seed)
 		show.at(fmt.Sprintf("seed %d", seed))
 		r := sim.Run(s, sim.VirtualTime, show.add)
 		runs++
@@ -24,7 +29,7 @@ func (o *simOptions) runRandom(ctx context.Context, env Env) int {
 		if len(r.Violations) > 0 {
 			show.end()
 			printReports(env, []*sim.Report{r})
-			fmt.Fprintf(env.Stdout, "Run it again: tidegate sim --random 1 --seed %d\n", seed)
+			fmt.Fprintf(env.Stdout, "Run it again: tidegate sim %s 1 --seed %d\n", again, seed)
 			return exitFound
 		}
 	}

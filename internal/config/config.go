@@ -139,6 +139,8 @@ type Redis struct {
 	URL          string        // which may have a password; there is one, or there are Shards, if the store is InRedis
 	Shards       []Shard       // several servers in place of the one at URL; default: none
 	Was          []Shard       // the shards before their list was changed; default: none
+	Region       string        // the name of this region, if there are several; default: none
+	Regions      []Shard       // the other regions; default: none
 	Deadline     time.Duration // by which every decision is there, whatever Redis does; default: 25ms
 	Username     string        // unless the URL has one; default: none
 	PasswordFile string        // file with the password, unless the URL has one; default: none

@@ -60,7 +60,7 @@ func FuzzLoad(f *testing.F) {
 		}
 		c.origins, again.origins = nil, nil
 		c.Store.Redis.URL = withoutSecrets(c.Store.Redis.URL)
-		for _, shards := range [][]Shard{c.Store.Redis.Shards, c.Store.Redis.Was} {
+		for _, shards := range [][]Shard{c.Store.Redis.Shards, c.Store.Redis.Was, c.Store.Redis.Regions} {
 			for i := range shards {
 				shards[i].URL = withoutSecrets(shards[i].URL)
 			}

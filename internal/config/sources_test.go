@@ -93,6 +93,8 @@ var others = map[string]string{
 	"store.redis":                 "rediss://redis.example.com:6380/2",
 	"store.shards":                "a=redis://10.0.0.1:6379,b=redis://10.0.0.2:6379",
 	"store.was":                   "a",
+	"store.region":                "eu",
+	"store.regions":               "us=redis://10.1.0.1:6379,ap",
 	"store.deadline":              "10ms",
 	"store.username":              "tidegate",
 	"store.password_file":         "redis.password",
@@ -150,6 +152,8 @@ var others = map[string]string{
 var partners = map[string][]string{
 	"store":                       {"store.redis"},
 	"store.was":                   {"store.shards"},
+	"store.region":                {"store.redis", "store.regions"},
+	"store.regions":               {"store.redis", "store.region"},
 	"store.deadline":              {"store.redis"},
 	"store.username":              {"store.redis"},
 	"store.password_file":         {"store.redis"},
@@ -308,6 +312,8 @@ func TestWriteReadsBack(t *testing.T) {
 	}
 	spread := maps.Clone(shared) // over shards, in place of one Redis
 	delete(spread, "store.redis")
+	delete(spread, "store.region")
+	delete(spread, "store.regions")
 	delete(shared, "store.shards")
 	delete(shared, "store.was")
 	for _, args := range [][]string{nil, flagsOf(shared), flagsOf(spread), flagsOf(own)} {

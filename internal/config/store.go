@@ -137,6 +137,7 @@ func (l *loader) checkStore() {
 		return
 	}
 	l.checkShards()
+	l.checkRegions()
 	if store.Kind == InRedis && store.Redis.URL == "" && len(store.Redis.Shards) == 0 && len(store.Redis.Was) == 0 {
 		l.clash("store", diag.Error, "`store` is redis, and there is no URL of it", "write `store: { redis: redis://127.0.0.1:6379 }`, or set `TIDEGATE_STORE_REDIS`")
 		return

@@ -46,6 +46,17 @@ var storeTable = []*setting{
 		shape: "write the former shards: `was: [ { name: a }, { name: b, url: redis://10.0.0.2:6379 } ]`",
 	},
 	{
+		path: "store.region", of: InRedis, example: "eu",
+		slot: one(func(c *Config) *string { return &c.Store.Redis.Region }, regionName),
+		help: "`NAME` of the region of this Redis, if there are several with a Redis each: rules with consistency: eventual and on_partition are shared by all; see docs/consistency.md",
+	},
+	{
+		path: "store.regions", of: InRedis, example: "us=redis://10.1.0.1:6379", entry: []string{"name", "url"},
+		slot:  list(func(c *Config) *[]Shard { return &c.Store.Redis.Regions }, otherRegion),
+		help:  "`NAMES` of the other regions, with the URLs of their Redis: us=redis://10.1.0.1; without a URL, tidegate region-sync has to tell them what is counted here",
+		shape: regionShape,
+	},
+	{
 		path: "store.deadline", of: InRedis, example: "25ms", fallback: "25ms",
 		slot: one(func(c *Config) *time.Duration { return &c.Store.Redis.Deadline }, lasting(time.Millisecond, 10*time.Second)),
 		help: "`TIME` within which a decision is made, whatever Redis does; after that, each rule's on_store_failure decides",

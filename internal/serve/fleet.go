@@ -33,6 +33,13 @@ func ListFleet(ctx context.Context, store *fleet.Store) (admin.Fleet, error) {
 		is.Servers = append(is.Servers, admin.StoreServer{Name: m.Name, Status: m.Status, Since: m.Since, Owed: m.Owed})
 	}
 	is.Warnings = append(fleetWarnings(members), unsharedWarnings(store)...)
+	regions, _ := store.Regions(ctx) // what fails here has failed above
+	for _, r := range regions {
+		is.Regions = append(is.Regions, admin.Region{Name: r.Name, Lag: r.Lag.Seconds(), Heard: r.Heard, CutOff: r.CutOff})
+		if r.CutOff {
+			is.Warnings = append(is.Warnings, fmt.Sprintf("region %s has not been heard of for %s: on_partition of each rule decides; is there a tidegate serve or region-sync that reaches this Redis?", r.Name, r.Lag.Round(time.Second)))
+		}
+	}
 	if err != nil {
 		is.Incomplete = err.Error()
 		is.Warnings = append(is.Warnings, "not every server of the store could be asked, instances may be missing: "+is.Incomplete)

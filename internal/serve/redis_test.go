@@ -66,7 +66,7 @@ const (
 func TestServeRedis(t *testing.T) {
 	bin := testdep.Command(t)
 	for name, f := range map[string]func(*testing.T, string){
-		"shared": testRedisShared, "shards": testRedisShards, "down at the start": testRedisDown, "password": testRedisPassword, "upgrade": testRedisUpgrade, "instances": testRedisInstances, "series": testRedisSeries,
+		"shared": testRedisShared, "shards": testRedisShards, "regions": testRedisRegions, "down at the start": testRedisDown, "password": testRedisPassword, "upgrade": testRedisUpgrade, "instances": testRedisInstances, "series": testRedisSeries,
 	} {
 		t.Run(name, func(t *testing.T) { f(t, bin) })
 	}

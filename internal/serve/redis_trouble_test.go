@@ -105,7 +105,7 @@ func testRedisDown(t *testing.T, bin string) {
 `)
 	s := w.serveRedis("redis://" + server.Addr)
 	gateway, admin := s.ready()
-	s.await(1, "`on_partition` of the rule `hot` does nothing here: it is not built yet: a gateway that is cut off goes by on_store_failure")
+	s.await(1, "`on_partition` of the rule `hot` does nothing here: it is about fleets in several regions, and there are no `store.regions`")
 	for _, rule := range []string{"exact", "ahead", "parts"} {
 		if strings.Contains(s.logText(), "`"+rule+"`") {
 			t.Errorf("the consistency of %s is doubted, and it is what Redis is for", rule)

@@ -240,10 +240,12 @@ func (s *server) unmet(set *rules.Set) (doubts diag.List) {
 			why = "there is no Redis to count instances in, and the rules do not say `instances`: this one has the whole limit"
 		case s.shared == nil:
 			why = "it says how a fleet shares counters, and those of this process are its own"
-		case n.Value == "strict" || n.Value == "leased" || n.Value == "eventual":
+		case n.Field == "consistency":
 			continue
 		default:
-			why = "it is not built yet: a gateway that is cut off goes by on_store_failure"
+			if why = s.unmetPartition(set, n.Rule); why == "" {
+				continue
+			}
 		}
 		doubts.Add(diag.Problem{
 			Pos: diag.Pos{File: set.Files()[0]}, Severity: diag.Warning,
@@ -251,4 +253,15 @@ func (s *server) unmet(set *rules.Set) (doubts diag.List) {
 		})
 	}
 	return doubts
+}
+
+// unmetPartition is why on_partition of a rule does nothing here; "" if it does.
+func (s *server) unmetPartition(set *rules.Set, rule string) string {
+	if len(s.config.Store.Redis.Regions) == 0 {
+		return "it is about fleets in several regions, and there are no `store.regions`"
+	}
+	if h, ok := set.Handling(rule); ok && h.Consistency != tidegate.Eventual.String() {
+		return "regions share limits with `consistency: eventual`; each has the whole limit of this one"
+	}
+	return ""
 }

@@ -25,6 +25,7 @@ type shared struct {
 func newShared(c config.Redis, of fleet.Options, m *telemetry.Metrics, log *slog.Logger) (s *shared, err error) {
 	s = &shared{storeLog: storeLog{log: log}}
 	of.Shards, of.Was = shardsOf(c.Shards), shardsOf(c.Was)
+	of.Region, of.Regions, of.OnRegion = c.Region, regionsOf(c.Regions), s.region
 	of.Username, of.PasswordFile, of.Deadline, of.Name, of.JoinLater = c.Username, c.PasswordFile, c.Deadline, c.Instance, true
 	of.OnState, of.OnUnasked, of.OnLostLease, of.OnEviction, of.OnClock = s.stateChanged, s.unasked, s.lostLease, s.evicts, s.clock
 	of.OnCall, of.OnTake = m.Calls(), m.Taken
@@ -40,6 +41,13 @@ func shardsOf(all []config.Shard) (shards []fleet.Shard) {
 		shards = append(shards, fleet.Shard(s))
 	}
 	return shards
+}
+
+func regionsOf(all []config.Shard) (regions []fleet.Region) {
+	for _, r := range all {
+		regions = append(regions, fleet.Region(r))
+	}
+	return regions
 }
 
 // maxSecret is how long a file with a password or token may be.
@@ -116,9 +124,13 @@ func (s *shared) stats() telemetry.SharedStats {
 		offset := h.Clock.Offset.Seconds()
 		clock = &offset
 	}
+	regions := make([]telemetry.RegionStats, 0, len(h.Regions))
+	for _, r := range h.Regions {
+		regions = append(regions, telemetry.RegionStats{Region: r.Name, Lag: r.Lag.Seconds(), CutOff: r.CutOff})
+	}
 	return telemetry.SharedStats{
-		ClockOffset: clock,
-		Unasked:     unasked, Servers: servers,
+		ClockOffset: clock, Regions: regions,
+		Unasked: unasked, Servers: servers,
 		State: h.Status, Instances: s.Instances(),
 		Denied: uint64(n.Denied), Calls: uint64(n.Calls), Shared: uint64(n.Shared), InFlight: n.InFlight,
 		Answered: n.Answered, Rejected: n.Rejected, Errors: n.Errors, Timeouts: n.Timeouts, Busy: n.Busy, Probes: n.Probes,

@@ -117,6 +117,15 @@ func (s *storeLog) unasked(u fleet.Unasked) {
 	s.log.Warn("the store cannot be asked about a rule: its on_store_failure decides", "rule", u.Rule, "err", u.Why)
 }
 
+// region logs that a region cannot be told what is counted here, and when that is over.
+func (s *storeLog) region(r fleet.RegionTrouble) {
+	if r.Why == nil {
+		s.log.Info("a region is told again what is counted here", "region", r.Region)
+		return
+	}
+	s.log.Warn("a region cannot be told what is counted here: on_partition of each rule decides there, and it is told later", "region", r.Region, "err", r.Why)
+}
+
 // lostLease logs that slots were lost while they were held, and when that is over.
 func (s *storeLog) lostLease(l fleet.LostLease) {
 	if l.Over {

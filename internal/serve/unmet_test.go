@@ -10,6 +10,7 @@ import (
 
 // Words about a fleet that do nothing in this process are told; those that do something are not.
 func TestUnmetConsistency(t *testing.T) {
+	var regions []config.Shard
 	const alone = "it says how a fleet shares counters, and those of this process are its own"
 	f := func(redis bool, top, said, want string) {
 		t.Helper()
@@ -17,7 +18,7 @@ func TestUnmetConsistency(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &server{config: &config.Config{}}
+		s := &server{config: &config.Config{Store: config.Store{Redis: config.Redis{Regions: regions}}}}
 		if redis {
 			s.shared = &shared{}
 		}
@@ -33,11 +34,14 @@ func TestUnmetConsistency(t *testing.T) {
 		f(true, "", "consistency: "+mode, "")
 		f(true, "instances: 3", "consistency: "+mode, "")
 	}
-	f(true, "", "on_partition: share", "it is not built yet: a gateway that is cut off goes by on_store_failure")
+	f(true, "", "on_partition: share", "it is about fleets in several regions, and there are no `store.regions`")
 	for _, mode := range []string{"strict", "leased", "eventual"} {
 		f(false, "instances: 3", "consistency: "+mode, alone)
 	}
 	f(false, "", "on_partition: share", alone)
 	f(false, "instances: 3", "consistency: split", "")
 	f(false, "", "consistency: split", "there is no Redis to count instances in, and the rules do not say `instances`: this one has the whole limit")
+	regions = []config.Shard{{Name: "us"}}
+	f(true, "", "on_partition: share", "regions share limits with `consistency: eventual`; each has the whole limit of this one")
+	f(true, "", "on_partition: share, consistency: eventual", "")
 }

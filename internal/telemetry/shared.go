@@ -10,7 +10,7 @@ import (
 
 // SharedStats are of the way to a store that a fleet shares, and of what answered
 // when that could not. All but State, Instances, ClockOffset, InFlight, Owed,
-// Leases, LeasedEvents, EventualLag and Usage only grow.
+// Leases, LeasedEvents, EventualLag, Regions and Usage only grow.
 type SharedStats struct {
 	State     string // "ok", "partial", "degraded" or "recovering"
 	Instances int    // that share the counters
@@ -37,6 +37,15 @@ type SharedStats struct {
 	Leases, LeasedEvents int64 // held now, and what may still be admitted by them
 
 	EventualLag float64 // seconds; see fleet.Health.Lag
+
+	Regions []RegionStats // the other regions
+}
+
+// RegionStats are of another region.
+type RegionStats struct {
+	Region string
+	Lag    float64 // seconds: how old what is known of it may be
+	CutOff bool
 }
 
 // ServerStats are of one server of a shared store.
@@ -74,11 +83,14 @@ var (
 	leasedEventsDesc = describe("tidegate_leased_events", "Events that this instance may still admit by its leases without asking the shared store.")
 	eventualLagDesc  = describe("tidegate_eventual_lag_seconds", "How old what other instances know of the eventual limits of this one is; 0 if it was not asked for any.")
 
+	regionLagDesc    = describe("tidegate_region_lag_seconds", "How old what is known of another region may be: what it has counted since may be missing here.", "region")
+	regionCutOffDesc = describe("tidegate_region_cut_off", "1 if another region has not been heard of for five seconds, so that on_partition of each rule decides.", "region")
+
 	evictedKeysDesc = describe("tidegate_store_evicted_keys_total", "Keys that servers of the shared store have evicted for want of memory, counters among them perhaps.")
 
 	sharedDescs = []*prometheus.Desc{
 		stateDesc, instancesDesc, clockDesc, deniedDesc, sharedDesc, callsDesc, flyingDesc, answersDesc, unaskedDesc, serverDesc, serverOwed, probesDesc, fallbackDesc, postedDesc, lostDesc, owedDesc, leasesDesc, evictedKeysDesc,
-		leasesHeldDesc, leasedEventsDesc, eventualLagDesc,
+		leasesHeldDesc, leasedEventsDesc, eventualLagDesc, regionLagDesc, regionCutOffDesc,
 	}
 )
 
@@ -122,6 +134,10 @@ func (s *SharedStats) collect(emit emit) {
 	emit(leasesHeldDesc, gauge, float64(s.Leases))
 	emit(leasedEventsDesc, gauge, float64(s.LeasedEvents))
 	emit(eventualLagDesc, gauge, s.EventualLag)
+	for _, r := range s.Regions {
+		emit(regionLagDesc, gauge, r.Lag, r.Region)
+		emit(regionCutOffDesc, gauge, number(r.CutOff), r.Region)
+	}
 	collectUsage(emit, s.Usage)
 }
 

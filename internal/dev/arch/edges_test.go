@@ -72,7 +72,8 @@ var edges = []edge{
 	{"internal/front/admin", "internal/chain/board", "bans and overrides are ordered on it"},
 	{"internal/front/admin", "internal/lang/describe internal/lang/diag internal/lang/route", "questions are requests described by hand"},
 
-	{"fleet", "root internal/chain internal/chain/board internal/chain/eventual internal/chain/lease internal/chain/node internal/chain/queue internal/chain/registry internal/chain/split store/redis", "the whole chain before Redis, for programs and for serve"},
+	{"fleet", "root internal/chain internal/chain/board internal/chain/eventual internal/chain/lease internal/chain/node internal/chain/queue internal/chain/region internal/chain/registry internal/chain/split store/redis", "the whole chain before Redis, for programs and for serve"},
+	{"fleet", "internal/lang/redisurl", "names and URLs of regions"},
 	{"fleet", "store/memory", "counters of programs that share limits without Redis"},
 	{"internal/chain", "root", "layers are stores"},
 	{"internal/chain/registry", "internal/chain", "heartbeats as the backend takes them"},
@@ -83,9 +84,10 @@ var edges = []edge{
 	{"internal/chain/share", "root", "limits of other sizes"},
 	{"internal/chain/node", "root internal/chain internal/chain/share internal/algo store/memory", "a layer, and the counters that it falls back to"},
 	{"internal/chain/eventual", "root internal/chain internal/chain/share internal/algo store/memory", "a layer, the counters of this instance with what it knows of the others', and the spans of windows"},
-	{"internal/chain/eventual/hub", "internal/chain", "tallies in memory, as the store adds them up"},
+	{"internal/chain/eventual/hub", "root internal/chain", "tallies in memory, as the store adds them up"},
 	{"internal/chain/split", "root internal/chain internal/chain/share internal/algo store/memory", "a layer, the counters of shares, and the spans of windows"},
-	{"internal/chain/sim", "root internal/chain internal/chain/eventual internal/chain/eventual/hub internal/chain/lease internal/chain/node internal/chain/queue internal/chain/registry internal/chain/split store/memory", "the instances of a fleet, before a Redis that is simulated"},
+	{"internal/chain/region", "root internal/chain", "what stores of several regions tell each other"},
+	{"internal/chain/sim", "root internal/chain internal/chain/eventual internal/chain/eventual/hub internal/chain/lease internal/chain/node internal/chain/queue internal/chain/region internal/chain/registry internal/chain/split store/memory", "the instances of a fleet, before a Redis that is simulated"},
 
 	{"rules", "root internal/lang/rulefile internal/lang/route internal/lang/jwt internal/lang/apikey internal/lang/diag", "a rule file compiled into checks"},
 	{"rules", "rules/envoy", "domains of Envoy's rate limit service, whose files may be among rule files"},

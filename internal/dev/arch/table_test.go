@@ -116,7 +116,7 @@ var table = append(apart(wire), []rule{
 	},
 	{
 		from: []string{"./fleet/..."},
-		not:  []string{"./...", "!.", "!./internal/chain/...", "!./store/redis", "!./store/memory"},
+		not:  []string{"./...", "!.", "!./internal/chain/...", "!./internal/lang/redisurl", "!./store/redis", "!./store/memory"},
 		why:  "it wires the chain in front of Redis for programs and for the command alike; it knows no rules and no front end",
 	},
 	{

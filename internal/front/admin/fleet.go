@@ -11,6 +11,8 @@ type Fleet struct {
 	// Servers are the masters of a cluster, or the shards, as the instance finds them that
 	// answers; none if there is one server.
 	Servers []StoreServer `json:"servers,omitempty"`
+	// Regions are the other regions of a fleet in several.
+	Regions []Region `json:"regions,omitempty"`
 	// Incomplete says which servers of the store could not be asked.
 	Incomplete string   `json:"incomplete,omitempty"`
 	Warnings   []string `json:"warnings,omitempty"`
@@ -22,6 +24,14 @@ type StoreServer struct {
 	Status string    `json:"status"` // ok, degraded, recovering
 	Since  time.Time `json:"since"`
 	Owed   int64     `json:"owed"` // counters there that something is still to be charged to
+}
+
+// Region is another region, as far as the store of this one hears of it.
+type Region struct {
+	Name   string  `json:"name"`
+	Lag    float64 `json:"lag_seconds"`       // how old what is known of it may be
+	Heard  bool    `json:"heard"`             // false: never
+	CutOff bool    `json:"cut_off,omitempty"` // for five seconds or more
 }
 
 // Instance is one of them, as its last heartbeat described it.
