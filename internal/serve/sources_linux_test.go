@@ -338,7 +338,7 @@ func (f *sourcedFleet) refuses() {
 	var is admin.RulesStatus
 	f.until("all refuse it", func() bool {
 		is = f.rulesStatus(f.admin[1])
-		return len(is.Instances) == 3 && len(is.Refusals) == 1 && strings.Join(is.Refusals[0].On, "") == "abc"
+		return f.known(&is) && len(is.Refusals) == 1 && strings.Join(is.Refusals[0].On, "") == "abc"
 	})
 	if m := is.Refusals[0].Message; !strings.Contains(m, "rules.yaml:7:") || !strings.Contains(m, "60/dy") {
 		f.t.Errorf("the message is %s", m)
@@ -349,14 +349,20 @@ func (f *sourcedFleet) refuses() {
 	f.unchanged(&was, &is)
 }
 
-// statusOfAll returns a status in which no instance is missing, as one may for a moment on a busy machine.
+// statusOfAll returns a status in which no instance is missing, nor known by its heartbeat
+// only, as one may be for a moment after it has changed its rules.
 func (f *sourcedFleet) statusOfAll(at string) (is admin.RulesStatus) {
 	f.t.Helper()
 	f.until("all instances are seen", func() bool {
 		is = f.rulesStatus(at)
-		return len(is.Instances) == len(f.nodes)
+		return f.known(&is)
 	})
 	return is
+}
+
+func (f *sourcedFleet) known(is *admin.RulesStatus) bool {
+	unknown := slices.ContainsFunc(is.Instances, func(one admin.InForce) bool { return one.Since.IsZero() })
+	return len(is.Instances) == len(f.nodes) && !unknown
 }
 
 // unchanged wants the same rules in force since the same time.
@@ -383,7 +389,7 @@ func (f *sourcedFleet) sourceKilled() {
 	var is admin.RulesStatus
 	f.until("all have the source again", func() bool {
 		is = f.rulesStatus(f.admin[0])
-		return is.Current && len(is.Instances) == 3
+		return is.Current && f.known(&is)
 	})
 	f.unchanged(&was, &is)
 }
