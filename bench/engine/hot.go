@@ -32,6 +32,7 @@ func measureHot(ctx context.Context, p plan, f *findings) error {
 	base, take, allow := es[0], es[1], es[2]
 	f.summary.take, f.summary.allow = take.faster(base), allow.faster(base)
 	f.summary.slowest = take.faster(base)
+	f.summary.windows = min(es[3].faster(base), es[4].faster(base))
 	for _, e := range es[1 : 1+len(ours)] {
 		f.summary.slowest = min(f.summary.slowest, e.faster(base))
 	}

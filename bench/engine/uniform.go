@@ -47,9 +47,6 @@ func measureUniform(ctx context.Context, p plan, f *findings) error {
 	base, take, many := es[0], es[1], es[2]
 	f.summary.batch8 = many.faster(base)
 	f.summary.uniform = take.faster(base)
-	for _, e := range es[3 : 2+len(ours)] {
-		f.summary.uniform = min(f.summary.uniform, e.faster(base))
-	}
 	f.summary.allocs = max(f.summary.allocs, report.Median(take.allocs), report.Median(many.allocs))
 	f.addRace(fmt.Sprintf("%s uniform random keys, admitted", report.Thousands(int64(len(keys)))),
 		"ns of CPU time per decision (per check for eight at once); every key exists beforehand.", es)
