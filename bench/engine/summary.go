@@ -8,16 +8,16 @@ import (
 
 // summary is the last line: what the project promises of its engine.
 type summary struct {
-	take, allow, uniform, batch8          float64 // times as fast
-	windows                               float64 // times as fast: the slower one of fixed_window and sliding_window
-	slowest                               float64 // times as fast: of all algorithms, and the default at 60 and 1,000 events
-	deny2core, admit2core                 float64 // two cores against one; the slowest algorithm
-	limits10k                             float64 // the time of one limit
-	limits16                              float64 // ns for each of 16 limits at once
-	refused3                              float64 // the time of what is admitted, for three limits
-	bytes                                 float64 // resident, per key
-	allocs                                float64 // per decision
-	middleware                            float64 // share of the bare handler's requests/s
+	take, allow, uniform, batch8 float64 // times as fast
+	windows                      float64 // times as fast: the slower one of fixed_window and sliding_window
+	slowest                      float64 // times as fast: of all algorithms, and the default at 60 and 1,000 events
+	deny2core, admit2core        float64 // two cores against one; the slowest algorithm
+	limits10k                    float64 // the time of one limit
+	limits16                     float64 // ns for each of 16 limits at once
+	refused3                     float64 // the time of what is admitted, for three limits
+	bytes                        float64 // resident, per key
+	allocs                       float64 // per decision
+	middleware                   float64 // share of the bare handler's requests/s
 }
 
 func (s summary) String() string {
