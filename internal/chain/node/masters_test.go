@@ -71,7 +71,7 @@ func testTroubleIsOfOneServer(t *testing.T, is fault, multi bool) {
 					healthyLocal++
 				}
 			}
-			time.Sleep(4 * time.Millisecond)
+			time.Sleep(time.Millisecond)
 		}
 		return healthy, dead, healthyLocal, deadLocal
 	}
@@ -325,7 +325,7 @@ func TestSilenceBehindALine(t *testing.T) {
 				}
 			})
 		}
-		time.Sleep(time.Second / 5)
+		time.Sleep(time.Second)
 		c.servers[1].set(frozen)
 		time.Sleep(time.Second)
 		if h := g.Health(); h.Servers[1].State != Degraded || h.Servers[0].State != OK {

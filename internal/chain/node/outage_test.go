@@ -21,7 +21,7 @@ const second = time.Second
 func TestTrap11OutageIsNeitherErrorNorStallNorFlood(t *testing.T) {
 	outages(t, func(t *testing.T, newFleet fleetMaker, fault fault) {
 		f := newFleet(t, 3, perSecond)
-		f.press(5, 20*time.Millisecond)
+		f.press(10, 20*time.Millisecond)
 		time.Sleep(5 * second)
 		f.each(func(w *faulty) { w.set(fault) })
 		time.Sleep(10 * second)
@@ -136,7 +136,7 @@ func TestTrap11FlappingStoreIsNoBurst(t *testing.T) {
 				continue // the race detector takes its time
 			}
 			f := newFleet(t, 3, perSecond)
-			f.press(5, 20*time.Millisecond)
+			f.press(10, 20*time.Millisecond)
 			time.Sleep(2 * second)
 			flaps := most / (of.down + of.up)
 			for range flaps {
