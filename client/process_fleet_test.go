@@ -23,7 +23,7 @@ const apiRate = 50
 //
 // TIDEGATE_LONG=1 has twenty processes call servers of every kind, and holds them to bars: 95 % of
 // the limit used, less than 1 % refused, and no more than 1.2 times the rate after an outage. On a
-// machine that is too busy for its processes to be in time the figures are logged, and say so.
+// machine that is too busy for its processes to be in time it fails, and says so.
 func TestProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("some seconds of real processes")
@@ -143,7 +143,7 @@ func (f *processes) checkUse(span time.Duration) {
 	switch {
 	case u.share >= 0.95 && u.refused*100 < u.served+u.refused:
 	case u.stood > f.slack() || u.delay > f.slack():
-		f.Log("this machine is too busy to tell")
+		f.Errorf("this machine is too busy to tell: %v", u)
 	default:
 		f.Error(u)
 	}

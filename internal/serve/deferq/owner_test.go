@@ -1,0 +1,42 @@
+package deferq
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+)
+
+// Nobody but who sent a request sees how it is.
+func TestStrangersSeeNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, testRules)
+		defer b.close()
+		at := b.accept("ann", 0, 3)[0]
+		if w := b.status("ann", at); w.Code != 200 {
+			t.Errorf("its sender: %d", w.Code)
+		}
+		for _, who := range []string{"bob", "", "Ann"} {
+			if w := b.status(who, at); w.Code != 404 || strings.Contains(w.Body.String(), "waiting") {
+				t.Errorf("%q: %d %s", who, w.Code, w.Body)
+			}
+		}
+		if w := b.status("ann", at[:len(at)-1]); w.Code != 404 {
+			t.Errorf("another ID: %d", w.Code)
+		}
+		if w := b.status("ann", "/deferred/"); w.Code != 404 {
+			t.Errorf("no ID: %d", w.Code)
+		}
+	})
+}
+
+// A client without any identity is known by its address.
+func TestOwnerByAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, strings.NewReplacer("per: user", "per: everyone", "identify:\n  user: client header X-User\n", "").Replace(testRules))
+		defer b.close()
+		at := b.accept("ann", 0, 3)[0]
+		if w := b.status("bob", at); w.Code != 200 { // the same address, and no other identity is known
+			t.Errorf("%d", w.Code)
+		}
+	})
+}
