@@ -17,6 +17,11 @@ type Alarms struct {
 // alarmStep is how much earlier than asked for an alarm may be.
 const alarmStep = 500 * time.Microsecond
 
+// gone is the alarm of every time that has passed.
+var gone = make(chan struct{})
+
+func init() { close(gone) }
+
 // At returns a channel that is closed at the given time, or up to alarmStep earlier.
 func (a *Alarms) At(at time.Time) <-chan struct{} {
 	a.mu.Lock()
@@ -28,9 +33,13 @@ func (a *Alarms) At(at time.Time) <-chan struct{} {
 	if c := a.set[step]; c != nil {
 		return c
 	}
+	left := time.Until(a.began.Add(time.Duration(step) * alarmStep))
+	if left <= 0 {
+		return gone
+	}
 	c := make(chan struct{})
 	a.set[step] = c
-	time.AfterFunc(time.Until(a.began.Add(time.Duration(step)*alarmStep)), func() {
+	time.AfterFunc(left, func() {
 		a.mu.Lock()
 		delete(a.set, step)
 		a.mu.Unlock()

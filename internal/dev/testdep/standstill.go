@@ -49,11 +49,13 @@ const attempts = 10
 
 // Undisturbed runs a test that has to act within a time, and runs it again if it fails
 // although this process stood still for pause or longer meanwhile, or a server that it
-// needs did. A failure without a standstill is a failure.
+// needs did. Many short standstills may take as long as one that is seen, so a test fails
+// once two attempts without a standstill have failed.
 //
 // It is for what virtual time cannot show, such as TLS, other processes and the kernel.
 func Undisturbed(t *testing.T, pause time.Duration, test func(t testing.TB), servers ...*RedisServer) {
 	t.Helper()
+	quiet := 0 // attempts that failed without a standstill
 	for range attempts {
 		a := &attempt{TB: t}
 		stood := Standstill(func() { a.run(test) }, servers...)
@@ -67,7 +69,9 @@ func Undisturbed(t *testing.T, pause time.Duration, test func(t testing.TB), ser
 			}
 			return
 		case stood < pause:
-			t.Fatal(log)
+			if quiet++; quiet == 2 {
+				t.Fatal(log)
+			}
 		}
 		t.Logf("again, as this process or a server stood still for %s:\n%s", stood, log)
 	}
