@@ -122,7 +122,7 @@ const disturbance = fleet.DefaultDeadline * 3 / 4
 
 // deadlineOf is the default deadline at the first attempt. A machine that was disturbed is so
 // much slower that later ones have more time.
-func deadlineOf(attempt int) time.Duration { return fleet.DefaultDeadline << (attempt - 1) }
+func deadlineOf(attempt int) time.Duration { return fleet.DefaultDeadline << min(attempt-1, 9) }
 
 // all has everybody come at once.
 func (b *burst) all() {
