@@ -22,7 +22,7 @@ import (
 )
 
 // mostTime bounds a run.
-const mostTime = 20 * time.Minute
+const mostTime = 40 * time.Minute
 
 func main() {
 	// Children are told to end with the thread that started them.

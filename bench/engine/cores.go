@@ -12,6 +12,7 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/bench/contestant"
+	"tidegate.dev/tidegate/bench/internal/process"
 	"tidegate.dev/tidegate/bench/internal/report"
 	"tidegate.dev/tidegate/bench/internal/rig"
 )
@@ -46,8 +47,12 @@ func measureCores(ctx context.Context, p plan, f *findings) error {
 				continue
 			}
 			rig.Progress("two cores: %s, %s", kind.name, c.Name)
-			d, err := duel(ctx, c, kind.quota, kind.ok, p.of(25, 3))
-			if err != nil {
+			var d scaling
+			once := func() (err error) {
+				d, err = duel(ctx, c, kind.quota, kind.ok, p.of(25, 3))
+				return err
+			}
+			if err := process.Undisturbed(ctx, c.Name, once, func() {}); err != nil {
 				return fmt.Errorf("two cores: %s: %w", c.Name, err)
 			}
 			t.Add(c.Name, kind.name, fmt.Sprintf("%.0f", 1e9/d.one), fmt.Sprintf("%.1f", d.two/1e6), fmt.Sprintf("%.2fx", d.ratio))

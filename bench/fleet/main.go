@@ -16,6 +16,7 @@ import (
 	"runtime"
 	"time"
 
+	"tidegate.dev/tidegate/bench/internal/process"
 	"tidegate.dev/tidegate/bench/internal/report"
 	"tidegate.dev/tidegate/bench/internal/rig"
 )
@@ -23,7 +24,7 @@ import (
 func main() {
 	asInstance()
 	runtime.LockOSThread() // children end with the thread that started them
-	rig.Main("fleet", 30*time.Minute, run)
+	rig.Main("fleet", time.Hour, run)
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
@@ -56,8 +57,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	var results []result
 	for _, r := range all {
-		res, err := r.play(ctx, *lasts)
-		if err != nil {
+		var res result
+		if err := undisturbed(ctx, r.name, func() (err error) {
+			res, err = r.play(ctx, *lasts)
+			return err
+		}); err != nil {
 			return err
 		}
 		results = append(results, res)
@@ -69,8 +73,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		exchanged = nil
 	}
 	for _, r := range exchanged {
-		res, err := r.play(ctx, min(*lasts, eventualLasts))
-		if err != nil {
+		var res eventualResult
+		if err := undisturbed(ctx, r.String(), func() (err error) {
+			res, err = r.play(ctx, min(*lasts, eventualLasts))
+			return err
+		}); err != nil {
 			return err
 		}
 		printEventual(out, res)
@@ -82,8 +89,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	if !*onlyEventual {
 		for _, on := range []string{"continue", "share"} {
-			res, err := playRegions(ctx, on)
-			if err != nil {
+			var res regionResult
+			if err := undisturbed(ctx, "regions", func() (err error) {
+				res, err = playRegions(ctx, on)
+				return err
+			}); err != nil {
 				return err
 			}
 			printRegions(out, &res)
@@ -91,6 +101,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}
 	}
 	return rig.Conclude(out, *check, s, missed)
+}
+
+// undisturbed is [process.Undisturbed] for a round whose result the next one replaces.
+func undisturbed(ctx context.Context, name string, play func() error) error {
+	return process.Undisturbed(ctx, name, play, func() {})
 }
 
 func print(out io.Writer, r result) {

@@ -21,7 +21,7 @@ import (
 )
 
 // mostTime bounds a run, in which Caddy may have to be compiled.
-const mostTime = 20 * time.Minute
+const mostTime = 40 * time.Minute
 
 func main() {
 	// Children are told to end with the thread that started them.

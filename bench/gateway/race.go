@@ -40,25 +40,47 @@ func race(ctx context.Context, s *site, es entrants, rounds int, heat time.Durat
 		if round == 0 {
 			d = warmUp
 		}
-		for _, e := range order {
-			h, err := s.heat(ctx, e, d)
-			if err != nil {
-				return fmt.Errorf("%s: %w", e.name, err)
+		once := func() error {
+			for _, e := range order {
+				if err := e.run(ctx, s, round, rounds, d); err != nil {
+					return fmt.Errorf("%s: %w", e.name, err)
+				}
 			}
-			rig.Progress("round %d of %d: %s: %s requests/s, %.1f µs of CPU each", round, rounds, e.name, report.Thousands(int64(h.Rate())), h.micros())
-			if h.wrong > 0 {
-				rig.Progress("  %d wrong: of %d answers %d were of 400 and above, %d requests had none, the upstream served %d", h.wrong, h.Requests, h.Status, h.Socket, h.served)
-			}
-			e.wrong += h.wrong
-			e.asked += h.Requests
-			if round > 0 {
-				e.rates, e.micros = append(e.rates, h.Rate()), append(e.micros, h.micros())
-				e.p99 = append(e.p99, float64(h.P99)/1000)
-			}
+			return nil
+		}
+		if err := process.Undisturbed(ctx, fmt.Sprintf("round %d", round), once, func() { es.keep(round - 1) }); err != nil {
+			return err
 		}
 		slices.Reverse(order)
 	}
 	return checkLog(es[gatewayLogged])
+}
+
+// keep forgets all but the first rounds.
+func (es entrants) keep(rounds int) {
+	rounds = max(0, rounds)
+	for _, e := range es {
+		e.rates, e.micros, e.p99 = e.rates[:rounds], e.micros[:rounds], e.p99[:rounds]
+	}
+}
+
+// run is one heat of a round.
+func (e *entrant) run(ctx context.Context, s *site, round, rounds int, d time.Duration) error {
+	h, err := s.heat(ctx, e, d)
+	if err != nil {
+		return err
+	}
+	rig.Progress("round %d of %d: %s: %s requests/s, %.1f µs of CPU each", round, rounds, e.name, report.Thousands(int64(h.Rate())), h.micros())
+	if h.wrong > 0 {
+		rig.Progress("  %d wrong: of %d answers %d were of 400 and above, %d requests had none, the upstream served %d", h.wrong, h.Requests, h.Status, h.Socket, h.served)
+	}
+	e.wrong += h.wrong
+	e.asked += h.Requests
+	if round > 0 {
+		e.rates, e.micros = append(e.rates, h.Rate()), append(e.micros, h.micros())
+		e.p99 = append(e.p99, float64(h.P99)/1000)
+	}
+	return nil
 }
 
 // heatResult is one turn of one entrant.

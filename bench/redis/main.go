@@ -20,7 +20,7 @@ import (
 )
 
 // mostTime bounds a run.
-const mostTime = 20 * time.Minute
+const mostTime = 40 * time.Minute
 
 // garbage is what tidegate serve sets; it holds for all contestants, which share
 // the process.

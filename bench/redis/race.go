@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"tidegate.dev/tidegate/bench/internal/process"
 	"tidegate.dev/tidegate/bench/internal/report"
 	"tidegate.dev/tidegate/bench/internal/rig"
 )
@@ -55,28 +56,47 @@ func (b *bench) race(ctx context.Context, title string, l *load, q quota, contes
 	}
 	order := slices.Clone(es)
 	for round := range b.rounds + 1 {
-		for _, e := range order {
-			d := b.heat
-			if round == 0 {
-				d /= 2
+		once := func() error {
+			for _, e := range order {
+				if err := b.run(ctx, title, e, l, round); err != nil {
+					return fmt.Errorf("%s: %w", e.name, err)
+				}
 			}
-			t, err := heatOf(ctx, b.site(e.contestant), e.limiter, l, d)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", e.name, err)
+			return nil
+		}
+		forget := func() {
+			for _, e := range es {
+				e.heats = e.heats[:max(0, round-1)]
 			}
-			rig.Progress("%s, round %d of %d: %s: %s decisions/s, CPU µs each: Redis %.2f, callers %.2f", title, round, b.rounds, e.name, report.Thousands(int64(t.rate())), t.micros(), t.ownMicros())
-			if t.failed > 0 {
-				rig.Progress("  %d failed: %v", t.failed, t.why)
-			}
-			e.total.add(t)
-			e.span = time.Since(e.opened)
-			if round > 0 {
-				e.heats = append(e.heats, t)
-			}
+		}
+		if err := process.Undisturbed(ctx, fmt.Sprintf("%s, round %d", title, round), once, forget); err != nil {
+			return nil, err
 		}
 		slices.Reverse(order)
 	}
 	return es, nil
+}
+
+// run is one turn of an entrant in a round.
+func (b *bench) run(ctx context.Context, title string, e *entrant, l *load, round int) error {
+	d := b.heat
+	if round == 0 {
+		d /= 2
+	}
+	t, err := heatOf(ctx, b.site(e.contestant), e.limiter, l, d)
+	if err != nil {
+		return err
+	}
+	rig.Progress("%s, round %d of %d: %s: %s decisions/s, CPU µs each: Redis %.2f, callers %.2f", title, round, b.rounds, e.name, report.Thousands(int64(t.rate())), t.micros(), t.ownMicros())
+	if t.failed > 0 {
+		rig.Progress("  %d failed: %v", t.failed, t.why)
+	}
+	e.total.add(t)
+	e.span = time.Since(e.opened)
+	if round > 0 {
+		e.heats = append(e.heats, t)
+	}
+	return nil
 }
 
 // heatOf is one turn of a limiter, with what it cost Redis.

@@ -23,7 +23,7 @@ import (
 )
 
 // mostTime bounds a run, with building everything for the first time.
-const mostTime = 10 * time.Minute
+const mostTime = 30 * time.Minute
 
 func main() {
 	// Children are told to end with the thread that started them.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"tidegate.dev/tidegate/bench/internal/process"
 	"tidegate.dev/tidegate/bench/internal/report"
 	"tidegate.dev/tidegate/bench/internal/rig"
 )
@@ -40,14 +41,28 @@ func race(ctx context.Context, es entrants, rounds int, d time.Duration) error {
 		if round == 0 {
 			length = warmUp
 		}
-		for _, e := range order {
-			if err := e.run(ctx, round, rounds, length); err != nil {
-				return fmt.Errorf("%s: %w", e.name, err)
+		once := func() error {
+			for _, e := range order {
+				if err := e.run(ctx, round, rounds, length); err != nil {
+					return fmt.Errorf("%s: %w", e.name, err)
+				}
 			}
+			return nil
+		}
+		if err := process.Undisturbed(ctx, fmt.Sprintf("round %d", round), once, func() { es.keep(round - 1) }); err != nil {
+			return err
 		}
 		slices.Reverse(order)
 	}
 	return nil
+}
+
+// keep forgets all but the first rounds.
+func (es entrants) keep(rounds int) {
+	rounds = max(0, rounds)
+	for _, e := range es {
+		e.rates, e.micros, e.p50, e.p99 = e.rates[:rounds], e.micros[:rounds], e.p50[:rounds], e.p99[:rounds]
+	}
 }
 
 // run is one heat.

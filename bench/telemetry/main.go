@@ -19,7 +19,7 @@ import (
 )
 
 // mostTime bounds a run.
-const mostTime = 10 * time.Minute
+const mostTime = 30 * time.Minute
 
 func main() {
 	// Children are told to end with the thread that started them.

@@ -20,12 +20,12 @@ func TestParseStat(t *testing.T) {
 
 func TestParseCores(t *testing.T) {
 	const stat = "cpu  100 5 50 800 20 3 2 20 0 0\ncpu0 1 2 3 4 5 6 7 8 0 0\n"
-	busy, all, err := parseCores(stat)
-	if err != nil || busy != 180 || all != 1000 {
-		t.Errorf("busy %d of %d, %v, want 180 of 1000", busy, all, err)
+	got, err := parseCores(stat)
+	if want := (cores{all: 1000, busy: 180, stolen: 20}); err != nil || got != want {
+		t.Errorf("%v, %v, want %v", got, err, want)
 	}
 	for _, bad := range []string{"", "cpu  1 2 3", "cpu0 1 2 3 4 5 6 7 8", "cpu 1 2 3 x 5 6 7 8"} {
-		if _, _, err := parseCores(bad); err == nil {
+		if _, err := parseCores(bad); err == nil {
 			t.Errorf("%q: want an error", bad)
 		}
 	}
