@@ -19,20 +19,6 @@ import (
 	"tidegate.dev/tidegate/rules/source"
 )
 
-// theCommand is this binary under the name by which it is the command.
-func theCommand(t *testing.T) string {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	name := filepath.Join(t.TempDir(), "tidegate")
-	if err := os.Symlink(self, name); err != nil {
-		t.Fatal(err)
-	}
-	return name
-}
-
 // serving runs tidegate serve, and returns the URLs of its gateway and its admin listener.
 func serving(t *testing.T, program string, args ...string) (gateway, admin string) {
 	t.Helper()
@@ -210,7 +196,7 @@ func testRollback(t *testing.T, program, url string, push func(limit int, reason
 				select {
 				case <-stop:
 					return
-				default:
+				case <-time.After(2 * time.Millisecond):
 				}
 				sent.Add(1)
 				switch status := ask(t, gateways[i%2], fmt.Sprintf("other-%d-%d", i, n/20)); status {

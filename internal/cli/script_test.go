@@ -19,18 +19,41 @@ import (
 	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
-// TestMain makes this binary the command, for the scripts.
+// TestMain makes this binary the command as well, see [theCommand].
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
+	testscript.Main(testdep.Tests{M: m}, map[string]func(){
 		"tidegate": func() { os.Exit(Main(System(), os.Args[1:])) },
 	})
+}
+
+// theCommand is tidegate as it is installed. With TIDEGATE_LONG=1 it is this binary: with the
+// race detector, which is slow to start.
+func theCommand(t testing.TB) string {
+	t.Helper()
+	if !testdep.Long() {
+		return testdep.Command(t)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(t.TempDir(), "tidegate") // TestMain runs the command under this name
+	if err := os.Symlink(self, name); err != nil {
+		t.Fatal(err)
+	}
+	return name
 }
 
 // Each script runs the command as an operator would; -update rewrites what it is
 // to print.
 func TestScripts(t *testing.T) {
+	folder := filepath.Dir(theCommand(t))
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", UpdateScripts: *update, RequireExplicitExec: true,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("PATH", folder+string(filepath.ListSeparator)+env.Getenv("PATH"))
+			return nil
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"serving": scriptServes, "request": scriptRequests, "becomes": scriptBecomes, "await": scriptAwaits,
 			// `redis` starts a server that ends with the tests, and sets REDIS to its URL.
@@ -116,7 +139,7 @@ func scriptBecomes(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// binFolder is where testscript put the command.
+// binFolder is where the command is.
 func binFolder(ts *testscript.TestScript) string {
 	return filepath.SplitList(ts.Getenv("PATH"))[0]
 }

@@ -77,24 +77,10 @@ func shownOn(tty *os.File) *output {
 	return out
 }
 
-// commandItself returns a program that is the command.
-func commandItself(t *testing.T) string {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	tidegate := filepath.Join(t.TempDir(), "tidegate") // TestMain runs the command under this name
-	if err := os.Symlink(self, tidegate); err != nil {
-		t.Fatal(err)
-	}
-	return tidegate
-}
-
 // On a real terminal, init asks and writes.
 func TestInitOnATerminal(t *testing.T) {
 	folder := t.TempDir()
-	tty := terminal(t, exec.Command(commandItself(t), "init", "--redis", "none", folder))
+	tty := terminal(t, exec.Command(theCommand(t), "init", "--redis", "none", folder))
 	out := shownOn(tty)
 	for _, turn := range [][2]string{
 		{"Where is the server to protect?", ""},

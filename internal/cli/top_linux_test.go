@@ -26,7 +26,7 @@ func modeOf(t *testing.T, tty *os.File) unix.Termios {
 func TestTopOnATerminal(t *testing.T) {
 	server := httptest.NewServer(admin.New(operated(t, nil)))
 	defer server.Close()
-	tidegate := commandItself(t)
+	tidegate := theCommand(t)
 	f := func(name string, leave func(c *exec.Cmd, tty *os.File) error) {
 		t.Run(name, func(t *testing.T) {
 			tty, slave := openTerminal(t)
@@ -80,7 +80,7 @@ func TestTopOnADumbTerminal(t *testing.T) {
 	defer server.Close()
 	tty, slave := openTerminal(t)
 	before := modeOf(t, slave)
-	c := exec.Command(commandItself(t), "top", "--server", server.URL, "--every", "100ms")
+	c := exec.Command(theCommand(t), "top", "--server", server.URL, "--every", "100ms")
 	c.Env = append(os.Environ(), "TERM=dumb", "NO_COLOR=1")
 	startOn(t, slave, c)
 	out := shownOn(tty)

@@ -12,15 +12,20 @@ import (
 var commandFolder string
 
 // Main is TestMain of a package whose tests call [Command].
-func Main(m *testing.M) {
+func Main(m *testing.M) { os.Exit(Tests{m}.Run()) }
+
+// Tests are those of a package that call [Command], for a TestMain that does more than [Main].
+type Tests struct{ M *testing.M }
+
+// Run runs them, and returns the exit code.
+func (t Tests) Run() int {
 	dir, err := os.MkdirTemp("", "tidegate-test-")
 	if err != nil {
 		panic(err)
 	}
+	defer os.RemoveAll(dir)
 	commandFolder = dir
-	code := m.Run()
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
+	return t.M.Run()
 }
 
 // Command returns tidegate as it is installed, which is built once. It is quicker than the binary
@@ -28,7 +33,7 @@ func Main(m *testing.M) {
 func Command(t testing.TB) string {
 	t.Helper()
 	if commandFolder == "" {
-		t.Fatal("TestMain of this package has to call testdep.Main")
+		t.Fatal("TestMain of this package has to call testdep.Main, or to run testdep.Tests")
 	}
 	bin, err := buildCommand()
 	if err != nil {
