@@ -50,7 +50,7 @@ function ask(r)
     kept = nil
     return apache2.DECLINED -- fail open
   end
-  for _, name in ipairs({ "RateLimit", "RateLimit-Policy", "Retry-After" }) do
+  for _, name in ipairs({ "RateLimit", "RateLimit-Policy", "Retry-After", "Refusal-Slip" }) do
     if headers[name:lower()] then r.err_headers_out[name] = headers[name:lower()] end
   end
   return status == 204 and apache2.DECLINED or status

@@ -57,7 +57,7 @@ func (s *server) newCallers(door string) *callers {
 		metrics.Decided(checks, &d) // which tells the lists of offenders
 		note(r, checks, d)
 	}
-	c.desk = desk.New(tidegate.NewGate(rules, s.behind(s.limited)).Observe(observe))
+	c.desk = desk.New(tidegate.NewGate(rules, s.behind(s.limited)).Observe(observe)).WithSlips(s.slipOf)
 	return c
 }
 

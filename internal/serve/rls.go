@@ -103,6 +103,7 @@ func (s *server) newRLS(q *rlqs.Server) *rls.Server {
 	}
 	o.Shadowed = s.rlsDoor.callers.shadowed
 	o.Each = s.offended
+	o.Slip = s.slip
 	if log := s.rlsDoor.callers.log; log != nil {
 		o.Answered = func(key string, d *tidegate.Decision) {
 			log(nil, []tidegate.Check{{Key: key, Limit: d.Limit}}, *d)

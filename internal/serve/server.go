@@ -292,7 +292,6 @@ func (s *server) open(handed string) {
 	s.lately.start(s.metrics.Totals)
 	if s.checkDoor.listener != nil {
 		s.checkDoor.callers = s.newCallers("check")
-		s.checkDoor.callers.desk = s.checkDoor.callers.desk.WithSlips(s.slipOf)
 	}
 	if s.respDoor.listener != nil {
 		s.respDoor.callers = s.newCallers("resp")

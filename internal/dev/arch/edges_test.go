@@ -55,6 +55,7 @@ var edges = []edge{
 	{"internal/front/resp", "root internal/front/desk internal/front/question internal/front/strict", "the Redis protocol: questions that callers describe, and limits that they bring along"},
 	{"internal/front/rls", "root internal/front/desk internal/front/question internal/front/strict rules/envoy", "Envoy's descriptors, held to rules of files or put to the desk"},
 	{"internal/front/rls", "internal/chain", "an answer by the time that Envoy waits for it"},
+	{"internal/front/rls", "httplimit", "the header of a slip"},
 	{"internal/front/rlqs", "root internal/front/desk internal/front/question internal/front/strict rules/envoy", "buckets of Envoy, held to limits of files or of native rules"},
 	{"internal/front/rlqs", "internal/front/rlqs/ledger", "which divides them"},
 	{"internal/front/gateway", "root httplimit", "the gateway renders decisions as the middleware does"},

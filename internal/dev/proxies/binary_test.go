@@ -48,9 +48,12 @@ func TestTidegateIsStopped(t *testing.T) {
 				if wait, _ := strconv.Atoi(got.header.Get("Retry-After")); got.status != want || (wait > 0) != (want == 429) {
 					t.Errorf("request %d: %d, Retry-After: %s", i, got.status, got.header.Get("Retry-After"))
 				}
+				if slip := got.header.Get("Refusal-Slip"); strings.HasPrefix(slip, "rs1_") != (want == 429) {
+					t.Errorf("request %d: Refusal-Slip: %q", i, slip)
+				}
 			}
-			if got := c.get("/denied/x"); got.status != 403 {
-				t.Errorf("denied: %d", got.status)
+			if got := c.get("/denied/x"); got.status != 403 || !strings.HasPrefix(got.header.Get("Refusal-Slip"), "rs1_") {
+				t.Errorf("denied: %d, Refusal-Slip: %q", got.status, got.header.Get("Refusal-Slip"))
 			}
 			if arrived := o.reached(); len(arrived) != 2 {
 				t.Errorf("%d requests arrived", len(arrived))

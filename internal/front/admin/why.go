@@ -248,7 +248,7 @@ func ruleThen(set *rules.Set, bundle *source.Bundle, r *RefusalOf) *WhyRule {
 		}
 	}
 	if found == nil {
-		return nil
+		return domainRule(set, bundle, r.Rule)
 	}
 	w := &WhyRule{
 		Name: found.Name, Place: strings.TrimPrefix(found.Place, "new rules: "), Mode: found.Mode, Per: found.Per,
@@ -265,4 +265,25 @@ func ruleThen(set *rules.Set, bundle *source.Bundle, r *RefusalOf) *WhyRule {
 		w.Text = ruleText(bundle.Files, w.Place)
 	}
 	return w
+}
+
+// domainRule is a rule of a domain of Envoy; nil if there is none of that name.
+func domainRule(set *rules.Set, bundle *source.Bundle, name string) *WhyRule {
+	domains := set.Domains()
+	for _, domain := range domains.Domains() {
+		for _, rule := range domains.Domain(domain).Rules() {
+			if rule.Path != name {
+				continue
+			}
+			w := &WhyRule{Name: name, Place: strings.TrimPrefix(fmt.Sprintf("%s:%d:%d", rule.Pos.File, rule.Pos.Line, rule.Pos.Col), "new rules: ")}
+			for _, l := range rule.Limits {
+				w.Limits = append(w.Limits, strings.TrimPrefix(l.String(), l.Name+": "))
+			}
+			if bundle != nil {
+				w.Text = ruleText(bundle.Files, w.Place)
+			}
+			return w
+		}
+	}
+	return nil
 }

@@ -101,7 +101,11 @@ func (c *conn) answer(a *desk.Answer, word, reason string) {
 	if !ok && (a.Limit == nil || a.Limit.Algorithm != tidegate.Deny) { // an access rule has 0 of 0
 		limit, left = -1, -1
 	}
-	c.pairs(9)
+	fields := 9
+	if a.Slip != "" {
+		fields++
+	}
+	c.pairs(fields)
 	c.raw("$8\r\ndecision\r\n")
 	c.bulk(word)
 	c.raw("$4\r\nrule\r\n")
@@ -120,6 +124,10 @@ func (c *conn) answer(a *desk.Answer, word, reason string) {
 	c.bulk(a.Ticket)
 	c.raw("$6\r\nreason\r\n")
 	c.bulk(reason)
+	if a.Slip != "" {
+		c.raw("$4\r\nslip\r\n")
+		c.bulk(a.Slip)
+	}
 }
 
 // usage is TG.USAGE: an array of limits, each in pairs.

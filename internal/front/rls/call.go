@@ -47,6 +47,7 @@ type descriptor struct {
 	left     int64             // what remained before hits were charged that were refused
 	over     bool              // it is above its limit, whatever the answer is
 	refused  bool              // and the answer says so
+	slip     string            // of a refusal by native rules; "" if there is none
 }
 
 // override is the limit that a descriptor brings along.

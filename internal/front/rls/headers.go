@@ -5,6 +5,9 @@ import (
 	"time"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/httplimit"
 )
 
 // addHeaders tells clients about the descriptor that is closest to its limit, or of those that
@@ -34,4 +37,42 @@ func (s *Server) addHeaders(a *answer, c *call, now time.Time) {
 	add(0, h.Limit, uint64(st.CurrentLimit.RequestsPerUnit))
 	add(1, h.Remaining, uint64(st.LimitRemaining))
 	add(2, h.Reset, uint64(st.DurationUntilReset.GetSeconds()))
+}
+
+// addSlip gives the client of a call that is refused the slip of that.
+func (s *Server) addSlip(a *answer, c *call) {
+	text := s.slipOf(c.refusedBy())
+	if text == "" {
+		return
+	}
+	h := &a.headers[len(a.headers)-1] // the others are of addHeaders
+	h.Key, h.Value = httplimit.SlipHeader, text
+	a.response.ResponseHeadersToAdd = append(a.response.ResponseHeadersToAdd, (*core.HeaderValue)(h))
+}
+
+// refusedBy returns the descriptor that refuses a call; of several, the one that the client has to
+// wait for longest. nil if there is none.
+func (c *call) refusedBy() (by *descriptor) {
+	for i := range c.descriptors {
+		d := &c.descriptors[i]
+		switch {
+		case !d.refused:
+		case by == nil, by.quota() && !d.quota(), by.quota() == d.quota() && d.decision.Outranks(&by.decision):
+			by = d
+		}
+	}
+	return by
+}
+
+// slipOf returns the slip of a descriptor that refuses; "" if there is none.
+func (s *Server) slipOf(d *descriptor) string {
+	switch {
+	case d == nil:
+		return ""
+	case d.rule == nil:
+		return d.slip
+	case s.o.Slip == nil:
+		return ""
+	}
+	return s.o.Slip([]tidegate.Check{{Key: d.key, Limit: d.decision.Limit}}, &d.decision)
 }

@@ -67,7 +67,9 @@ func (s *Server) native(ctx context.Context, c *call, i int) {
 		d.decision = s.o.Desk.Check(ctx, r)
 	}
 	d.asked = d.decision.Limit != nil
-	d.over = !d.decision.OK
+	if d.over = !d.decision.OK; d.over && problem == nil {
+		d.slip = s.o.Desk.Slip(r, &d.decision)
+	}
 }
 
 func (s *Server) putQuestion(q *question.Question) {

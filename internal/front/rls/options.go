@@ -57,6 +57,10 @@ type Options struct {
 	// Answered is told of every call that rules of files apply to, by the descriptor that refuses
 	// or is closest to it, and its key; it must keep neither. nil tells nobody.
 	Answered func(key string, d *tidegate.Decision)
+	// Slip returns the slip of a refusal by a rule of a file, which has the checks of one counter; it
+	// must not keep them. nil means that such refusals have none. Those by native rules have
+	// the slips of Desk.
+	Slip func(checks []tidegate.Check, d *tidegate.Decision) string
 	// Each is told of every descriptor that a counter was asked about, whatever others of its call
 	// say: by its key, and whether its rule only counts and refuses nobody. It must keep neither
 	// key nor d. nil tells nobody.

@@ -19,7 +19,7 @@ type answer struct {
 	statuses  []pb.RateLimitResponse_DescriptorStatus
 	limits    []pb.RateLimitResponse_RateLimit
 	durations []durationpb.Duration
-	headers   [3]core.HeaderValue
+	headers   [4]core.HeaderValue
 	refs      []*pb.RateLimitResponse_DescriptorStatus
 }
 
@@ -66,6 +66,9 @@ func (s *Server) answer(a *answer, c *call, now time.Time) {
 	if s.o.Headers.any() {
 		s.addHeaders(a, c, now)
 	}
+	if r.OverallCode == pb.RateLimitResponse_OVER_LIMIT {
+		s.addSlip(a, c)
+	}
 	if s.o.Metadata != NoMetadata {
 		r.DynamicMetadata = s.metadata(c)
 	}
@@ -76,9 +79,8 @@ func (c *call) overall() pb.RateLimitResponse_Code {
 	quotas, over := 0, 0
 	for i := range c.descriptors {
 		d := &c.descriptors[i]
-		quota := d.rule != nil && d.rule.Quota && !d.rule.Unlimited && !d.replaced
 		switch {
-		case quota:
+		case d.quota():
 			quotas++
 			if d.refused {
 				over++
@@ -91,6 +93,11 @@ func (c *call) overall() pb.RateLimitResponse_Code {
 		return pb.RateLimitResponse_OVER_LIMIT
 	}
 	return pb.RateLimitResponse_OK
+}
+
+// quota reports whether a descriptor refuses a call only together with others.
+func (d *descriptor) quota() bool {
+	return d.rule != nil && d.rule.Quota && !d.rule.Unlimited && !d.replaced
 }
 
 // tell writes the status of descriptor i.
