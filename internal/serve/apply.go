@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"tidegate.dev/tidegate/internal/dev/demo"
@@ -20,6 +22,8 @@ import (
 // applier changes rules where they come from: in their files, or in an archive.
 type applier struct {
 	server *server
+
+	writing sync.Mutex // held while files are compared and replaced
 
 	mu    sync.Mutex
 	taker map[string]takes // by URL; under mu
@@ -111,23 +115,22 @@ func folderOf(name string, b *source.Bundle) (folder string, ok bool) {
 }
 
 // Replace implements [admin.Applier].
-func (a *applier) Replace(ctx context.Context, layer string, b *source.Bundle) (where string, err error) {
+func (a *applier) Replace(ctx context.Context, layer *admin.EditableLayer, b *source.Bundle) (where string, err error) {
 	s := a.server
 	st := s.rules.Status()
-	bundles, err := s.rules.Bundles()
-	if err != nil {
-		return "", err
+	at := slices.IndexFunc(st.Layers, func(l source.LayerStatus) bool { return l.Name == layer.Name })
+	if at < 0 {
+		return "", fmt.Errorf("there is no layer %s any more", layer.Name)
 	}
-	for i := range bundles {
-		switch {
-		case st.Layers[i].Name != layer:
-		case st.Layers[i].Origin:
-			return a.publish(ctx, s.config.Rules[i], b, st.Layers[i].Revision)
-		default:
-			return a.write(s.config.Rules[i], bundles[i], b)
-		}
+	name := s.config.Rules[at]
+	if !st.Layers[at].Origin {
+		return a.write(name, layer.Bundle, b)
 	}
-	return "", fmt.Errorf("there is no layer %s any more", layer)
+	where, err = a.publish(ctx, name, b, layer.Bundle.Revision)
+	if refused := st.Layers[at].Refused; refused != nil && errors.Is(err, source.ErrConflict) {
+		return "", fmt.Errorf("%w: revision %s is newer and does not load; publish over it with `tidegate rules push`", err, refused.Revision)
+	}
+	return where, err
 }
 
 // publish makes b the newest revision of an archive, if head is.
@@ -152,7 +155,7 @@ func (a *applier) publish(ctx context.Context, url string, b *source.Bundle, hea
 	return "revision " + revision + " of " + o.Name(), nil
 }
 
-// write replaces the files of a layer on disk that differ from those in force. What somebody else has
+// write replaces the files of a layer on disk that differ from those it had. What somebody else has
 // changed meanwhile is left alone.
 func (a *applier) write(name string, was, b *source.Bundle) (where string, err error) {
 	folder, ok := folderOf(name, was)
@@ -164,24 +167,63 @@ func (a *applier) write(name string, was, b *source.Bundle) (where string, err e
 			return "", fmt.Errorf("the set has no file %s, which would stay in the folder: put the files in place by hand", file)
 		}
 	}
-	changed := make(map[string][]byte)
-	for file, text := range b.Files {
-		path := filepath.Join(folder, filepath.FromSlash(file))
+	a.writing.Lock()
+	defer a.writing.Unlock()
+	var changes []fileChange
+	for _, file := range slices.Sorted(maps.Keys(b.Files)) {
 		if !filepath.IsLocal(filepath.FromSlash(file)) {
 			return "", fmt.Errorf("%s is outside of the folder of the rules", file)
 		}
-		if bytes.Equal(text, was.Files[file]) {
+		old, had := was.Files[file]
+		if had && bytes.Equal(b.Files[file], old) {
 			continue
 		}
-		if now, err := os.ReadFile(path); err != nil && !errors.Is(err, fs.ErrNotExist) || err == nil && !bytes.Equal(now, was.Files[file]) {
-			return "", fmt.Errorf("%w: %s is not what is in force", source.ErrConflict, path)
-		}
-		changed[path] = text
-	}
-	for path, text := range changed {
-		if err := durable.WriteFile(path, text, 0o644); err != nil {
+		c := fileChange{path: filepath.Join(folder, filepath.FromSlash(file)), is: b.Files[file], mode: 0o644}
+		c.was, err = os.ReadFile(c.path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", err
 		}
+		if c.there = err == nil; c.there != had || !bytes.Equal(c.was, old) {
+			return "", fmt.Errorf("%w: %s is not what is in force", source.ErrConflict, c.path)
+		}
+		if info, err := os.Stat(c.path); err == nil {
+			c.mode = info.Mode().Perm()
+		}
+		changes = append(changes, c)
 	}
-	return name, nil
+	return name, writeAll(changes)
+}
+
+// fileChange is a file that is to be replaced or made.
+type fileChange struct {
+	path    string
+	was, is []byte
+	mode    fs.FileMode
+	there   bool // it was there before
+}
+
+// writeAll makes all changes, or none.
+func writeAll(changes []fileChange) error {
+	for i, c := range changes {
+		err := os.MkdirAll(filepath.Dir(c.path), 0o755)
+		if err == nil {
+			err = durable.WriteFile(c.path, c.is, c.mode)
+		}
+		if err != nil {
+			return errors.Join(err, undo(changes[:i]))
+		}
+	}
+	return nil
+}
+
+// undo has files as they were before they were changed.
+func undo(changes []fileChange) (err error) {
+	for _, c := range changes {
+		if c.there {
+			err = errors.Join(err, durable.WriteFile(c.path, c.was, c.mode))
+		} else {
+			err = errors.Join(err, os.Remove(c.path))
+		}
+	}
+	return err
 }

@@ -17,9 +17,10 @@ import (
 type Applier interface {
 	// Layers returns the files of the rules in force, layer by layer.
 	Layers() ([]EditableLayer, error)
-	// Replace has a layer have these files, if they are still based on what is in force there. It
-	// returns where they are then.
-	Replace(ctx context.Context, layer string, b *source.Bundle) (where string, err error)
+	// Replace gives a layer these files, if its own are still those that layer has. It returns where
+	// they are then. The error is [source.ErrConflict] if somebody else was first; on an
+	// error nothing has changed.
+	Replace(ctx context.Context, layer *EditableLayer, b *source.Bundle) (where string, err error)
 }
 
 // EditableLayer is a source of the rules in force.
@@ -100,7 +101,7 @@ func (s *server) applyRules(r *http.Request) (any, deed, error) {
 	}
 	bundle.Author, bundle.Reason = operatorOf(r.Context()).Name, q.Reason
 	was := s.Rules.Status()
-	where, err := s.Apply.Replace(r.Context(), layer.Name, bundle)
+	where, err := s.Apply.Replace(r.Context(), layer, bundle)
 	switch {
 	case errors.Is(err, source.ErrConflict):
 		return nil, d, problemf(http.StatusConflict, "Nothing was changed: %v. Look at the rules again.", err)
@@ -110,7 +111,7 @@ func (s *server) applyRules(r *http.Request) (any, deed, error) {
 	if s.Reload != nil {
 		s.Reload()
 	}
-	s.awaitRules(r.Context(), &was)
+	s.awaitRules(r.Context(), layer.Name, bundle.Sum())
 	is := s.Rules.Status()
 	d.what = append(d.what, "hash", is.Hash)
 	return Applied{Where: where, Hash: is.Hash, Changed: is.Hash != was.Hash}, d, nil
@@ -125,12 +126,14 @@ func (s *server) newRules(ctx context.Context, q *NewRules) (*EditableLayer, *so
 		return nil, nil, problemf(http.StatusBadRequest, "There is no reason; say in reason why, for whoever looks at this later.")
 	case (len(q.Files) == 0) == (q.BackTo == ""):
 		return nil, nil, problemf(http.StatusBadRequest, "Send either files or back_to.")
-	case q.Hash != s.Rules.Status().Hash:
-		return nil, nil, problemf(http.StatusConflict, "Other rules are in force by now than those that this was made from; look at them again.")
 	}
 	layers, err := s.Apply.Layers()
 	if err != nil {
 		return nil, nil, problemf(http.StatusServiceUnavailable, "The files of the rules cannot be read: %v.", err)
+	}
+	// Looked at after the layers: if others come in force in between, these are not the layers of q.Hash.
+	if q.Hash != s.Rules.Status().Hash {
+		return nil, nil, problemf(http.StatusConflict, "Nothing was changed: other rules are in force by now than those that this was made from. Look at the rules again.")
 	}
 	at := slices.IndexFunc(layers, func(l EditableLayer) bool { return l.Name == q.Layer || q.Layer == "" && len(layers) == 1 })
 	switch {
@@ -142,7 +145,6 @@ func (s *server) newRules(ctx context.Context, q *NewRules) (*EditableLayer, *so
 		return nil, nil, problemf(http.StatusConflict, "The history has all layers together; go back in one of them with `tidegate rules rollback`.")
 	}
 	bundle := &source.Bundle{Main: layers[at].Bundle.Main, Over: layers[at].Bundle.Over, Files: maps.Clone(layers[at].Bundle.Files)}
-	bundle.Revision = layers[at].Bundle.Revision
 	if q.BackTo != "" {
 		past, err := s.bundleOf(ctx, q.BackTo)
 		if err != nil || past == nil {
@@ -169,12 +171,12 @@ func (s *server) newRules(ctx context.Context, q *NewRules) (*EditableLayer, *so
 	return &layers[at], bundle, nil
 }
 
-// awaitRules returns when other rules are in force than were, or soon.
-func (s *server) awaitRules(ctx context.Context, was *source.Status) {
+// awaitRules returns when the files with a hash are in force in a layer, or soon.
+func (s *server) awaitRules(ctx context.Context, layer, hash string) {
 	ctx, cancel := context.WithTimeout(ctx, applyWait)
 	defer cancel()
 	for {
-		if is := s.Rules.Status(); is.Hash != was.Hash || is.Failed != was.Failed {
+		if slices.ContainsFunc(s.Rules.Status().Layers, func(l source.LayerStatus) bool { return l.Name == layer && l.Hash == hash }) {
 			return
 		}
 		select {
