@@ -3,7 +3,7 @@ FUZZTIME ?= 60s
 export GO FUZZTIME COUNT ARGS FUZZ
 export PATH := $(PATH):/usr/local/go/bin
 
-.PHONY: help check-go run test test-long lint bench bench-engine bench-rules bench-gateway bench-redis bench-doors bench-rls bench-telemetry bench-fleet bench-sources chaos defer-kill conformance accuracy fuzz flood mutants sim docs release
+.PHONY: help check-go run test test-long lint bench bench-engine bench-rules bench-gateway bench-redis bench-doors bench-rls bench-telemetry bench-pages bench-fleet bench-sources chaos defer-kill conformance accuracy fuzz flood mutants sim docs release
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -57,6 +57,9 @@ bench-rls: check-go ## measure the service for Envoy beside a gRPC server that d
 
 bench-telemetry: check-go ## measure what metrics and lists of offenders cost: decisions and calls watched and not (CHECK=1: fail below the bars)
 	cd bench && $(GO) run ./telemetry $(if $(CHECK),-check) $(ARGS)
+
+bench-pages: check-go ## measure what 1,000 open pages of the dashboard take of a core (CHECK=1: fail above the bar)
+	cd bench && $(GO) run ./pages $(if $(CHECK),-check) $(ARGS)
 
 bench-fleet: check-go ## measure leases and exchanged counts: processes on one key; admissions are replayed (CHECK=1: fail below the bars)
 	@scripts/test-deps.sh
