@@ -1,6 +1,9 @@
 package tidegate
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // Peek tells what Decide would about a request. It charges nothing, starts no block, and
 // is not observed.
@@ -15,9 +18,9 @@ func (g *Gate) Peek(ctx context.Context, r *Request) Decision {
 	case len(counted) == 0:
 		return Decision{OK: true, Granted: 1}
 	}
-	never := peekingAll(counted)
-	if never != nil {
-		d := g.peekOne(ctx, never)
+	asked := slices.Clone(counted)
+	if never := peekingAll(counted); never >= 0 {
+		d := g.peekOne(ctx, &asked[never])
 		d.OK, d.Never, d.Granted, d.RetryAfter = false, true, 0, 0
 		return d
 	}
@@ -28,11 +31,12 @@ func (g *Gate) Peek(ctx context.Context, r *Request) Decision {
 	d.Soft = d.OK && soft(counted)
 	for i := range counted {
 		// What remains is told without the rest of the cost, for which room is asked.
-		if c := &counted[i]; c.Limit == d.Limit && !c.Advisory && c.Floor > 0 {
+		c := &asked[i]
+		if rest := counted[i].Floor - c.Floor; c.Limit == d.Limit && !c.Advisory && rest > 0 {
 			if d.OK {
-				d.Remaining += c.Floor
+				d.Remaining += rest
 			} else {
-				d.Remaining = min(g.peekOne(ctx, c).Remaining, c.Floor)
+				d.Remaining = min(g.peekOne(ctx, c).Remaining, rest)
 			}
 			break
 		}
@@ -40,11 +44,10 @@ func (g *Gate) Peek(ctx context.Context, r *Request) Decision {
 	return d
 }
 
-// peekOne tells where the counter of c stands.
+// peekOne tells where the counter of c stands for requests that leave as much as c.
 func (g *Gate) peekOne(ctx context.Context, c *Check) Decision {
 	alone := []Check{*c}
 	peeking(alone)
-	alone[0].Floor = 0
 	d, err := g.store.Take(ctx, alone, 1)
 	if err != nil {
 		return Decision{Limit: c.Limit}
@@ -53,14 +56,15 @@ func (g *Gate) peekOne(ctx context.Context, c *Check) Decision {
 }
 
 // peekingAll asks whether there is room for all of the cost: a check that peeks asks for one
-// event, and the rest is to remain. It returns a check whose cost can never fit; nil if all
+// event, and the rest is to remain. It returns the first check whose cost can never fit; -1 if all
 // can.
-func peekingAll(checks []Check) (never *Check) {
+func peekingAll(checks []Check) (never int) {
+	never = -1
 	for i := range checks {
 		c := &checks[i]
 		if rest := c.Cost - 1; rest > 0 && !c.Advisory && c.Limit != nil && c.Limit.Algorithm != Concurrency {
-			if c.Floor += rest; c.Floor >= c.Limit.Capacity() && never == nil {
-				never = c
+			if c.Floor += rest; c.Floor >= c.Limit.Capacity() && never < 0 {
+				never = i
 			}
 		}
 	}

@@ -1,6 +1,9 @@
 package rules
 
-import "tidegate.dev/tidegate"
+import (
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
+)
 
 // append adds the checks of a rule that was hit, if it applies.
 func (st *state) append(dst []tidegate.Check, h *hit) []tidegate.Check {
@@ -57,6 +60,7 @@ func (st *state) appendPlan(dst []tidegate.Check, h *hit, p *plan) []tidegate.Ch
 	}
 	cost := p.cost.of(st, h, &r.clamped)
 	room := p.elastic == nil || !st.request.Unattended && st.set.hasRoom(p)
+	leave := r.leaves.of(st.class)
 	estimate := p.cost.estimate || st.request.Estimate && p.cost.isRequests()
 	for i := range items[h.scope] {
 		it := &items[h.scope][i]
@@ -68,23 +72,27 @@ func (st *state) appendPlan(dst []tidegate.Check, h *hit, p *plan) []tidegate.Ch
 		if held.slot {
 			c.Cost, c.Estimate = 1, false
 		}
+		if leave > 0 {
+			c.Floor = rulefile.Leave(c.Limit.Capacity(), leave)
+		}
 		if c.Unattended = st.request.Unattended; !c.Unattended {
 			c.MaxWait = held.maxWait
 		}
 		if held.nominal != nil {
-			dst = append(dst, held.under(c, room))
+			dst = append(dst, held.under(c, room, leave))
 		}
 		dst = append(dst, c)
 	}
 	return dst
 }
 
-// under is the check of the nominal limit below the ceiling that c is about.
-func (h *held) under(c tidegate.Check, room bool) tidegate.Check {
-	if room { // above it is above it, whether there is a line or not
-		c.Limit, c.Advisory, c.MaxWait = h.nominal, true, 0
-	} else {
-		c.Limit = h.strict
+// under is the check of the nominal limit below the ceiling that c is about, of which a share has
+// to be left.
+func (h *held) under(c tidegate.Check, room bool, leave int) tidegate.Check {
+	if room { // above it is above it, whether there is a line or not, and whatever is set aside
+		c.Limit, c.Advisory, c.MaxWait, c.Floor = h.nominal, true, 0, 0
+	} else if c.Limit = h.strict; leave > 0 {
+		c.Floor = rulefile.Leave(c.Limit.Capacity(), leave)
 	}
 	return c
 }

@@ -40,7 +40,12 @@ func compile(f *rulefile.File, config Config) (*Set, diag.List) {
 	}
 	s := &Set{config: config, ids: c.ids, instances: f.Instances, verifier: c.newVerifier(), keys: c.newKeys()}
 	s.rules = make([]*rule, len(f.Rules))
-	s.entries = make([]entry, 0, len(f.Exempt)+len(f.Rules))
+	s.entries = make([]entry, 0, len(f.Classes)+len(f.Exempt)+len(f.Rules))
+	for i := range f.Classes {
+		w := &f.Classes[i]
+		s.classes = append(s.classes, w.Name.Text)
+		s.entries = append(s.entries, entry{guard: c.guard(w.When, w.Unless), patterns: texts(w.Match)})
+	}
 	for i := range f.Exempt {
 		w := &f.Exempt[i]
 		s.entries = append(s.entries, entry{guard: c.guard(w.When, w.Unless), patterns: texts(w.Match), exempt: w})
@@ -72,7 +77,7 @@ func (s *Set) replace(f *rulefile.File) {
 		for _, name := range w.InsteadOf {
 			if other := byName[name.Text]; other != nil {
 				x := other.own()
-				x.replacers = append(x.replacers, int32(len(f.Exempt)+i))
+				x.replacers = append(x.replacers, int32(len(f.Classes)+len(f.Exempt)+i))
 			}
 		}
 	}
@@ -80,7 +85,10 @@ func (s *Set) replace(f *rulefile.File) {
 
 // patternsOf returns the patterns of f by entry.
 func patternsOf(f *rulefile.File) [][]rulefile.Pattern {
-	all := make([][]rulefile.Pattern, 0, len(f.Exempt)+len(f.Rules))
+	all := make([][]rulefile.Pattern, 0, len(f.Classes)+len(f.Exempt)+len(f.Rules))
+	for i := range f.Classes {
+		all = append(all, f.Classes[i].Match)
+	}
 	for i := range f.Exempt {
 		all = append(all, f.Exempt[i].Match)
 	}

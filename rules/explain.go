@@ -21,6 +21,9 @@ type Explanation struct {
 	// hold for each.
 	AlsoReadAs []string        `json:"also_read_as,omitempty"`
 	Identities []FoundIdentity `json:"identities"`
+	// Class is how important the request is, where the rules have classes. Where it can be read in
+	// several ways, it is the least important of them.
+	Class string `json:"class,omitempty"`
 	// Exempt is the place of the entry of exempt that takes the request out.
 	Exempt string `json:"exempt,omitempty"`
 	// Ban refuses the request, whatever the rules say of it; nil means that none does.
@@ -100,6 +103,8 @@ type ExplainedCheck struct {
 	Estimate bool          `json:"estimate,omitempty"` // the true cost comes later
 	Advisory bool          `json:"advisory,omitempty"`
 	MaxWait  string        `json:"max_wait,omitempty"`
+	// Leaves is how many events have to remain for more important classes.
+	Leaves int64 `json:"leaves,omitempty"`
 	// Consistency is how a fleet shares the counter, where the rule says leased, eventual or split:
 	// that, or strict if the limit cannot. Shared says what it means, or why it is strict.
 	Consistency string `json:"consistency,omitempty"`
@@ -118,10 +123,12 @@ func (st *state) explain() Explanation {
 	r := st.request
 	st.explains = true
 	e := Explanation{Method: r.Method, Host: plainHost(r.Host), Path: st.readings[0].Path()}
+	class := int32(-1)
 	for way := range st.readings {
 		st.turnTo(way)
 		st.collect()
 		found, exempt := st.explainReading()
+		class = max(class, st.class)
 		if ban := st.banned(); ban != nil && e.Ban == nil {
 			e.Ban = ban.measure.clone()
 		}
@@ -139,6 +146,7 @@ func (st *state) explain() Explanation {
 			e.Rules[i].join(&found[i])
 		}
 	}
+	e.Class = st.set.className(int(class))
 	st.done()
 	return e
 }
@@ -186,7 +194,8 @@ func (x *ExplainedRule) join(other *ExplainedRule) {
 				x.Checks = append(x.Checks, c)
 			} else {
 				x.Checks[i].Cost = max(x.Checks[i].Cost, c.Cost)
-				x.Checks[i].Check.Cost = x.Checks[i].Cost
+				x.Checks[i].Leaves = max(x.Checks[i].Leaves, c.Leaves)
+				x.Checks[i].Check.Cost, x.Checks[i].Check.Floor = x.Checks[i].Cost, x.Checks[i].Leaves
 			}
 		}
 	}
@@ -302,7 +311,7 @@ func explainCheck(c tidegate.Check) ExplainedCheck {
 	x := ExplainedCheck{
 		Role: roleTexts[c.Limit.Terms.Role], Limit: strings.TrimPrefix(c.Limit.String(), name),
 		Algorithm: c.Limit.Algorithm.String(), Scope: c.Limit.Scope, Key: c.Key,
-		Cost: c.Cost, Estimate: c.Estimate, Advisory: c.Advisory, Check: c,
+		Cost: c.Cost, Leaves: c.Floor, Estimate: c.Estimate, Advisory: c.Advisory, Check: c,
 	}
 	if c.MaxWait > 0 {
 		x.MaxWait = c.MaxWait.String()

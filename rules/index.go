@@ -32,12 +32,13 @@ type valueIndex struct {
 // ref is an entry and the number of the pattern by which it was found.
 type ref struct{ entry, pattern int32 }
 
-// entry is a rule or an exemption. All are numbered, the exemptions first.
+// entry is a class, an exemption or a rule. All are numbered in this order, so that the number of a
+// class is that of its entry.
 type entry struct {
 	guard    *guard
-	patterns []string // as written; empty: every request
-	rule     *rule    // nil: an exemption
-	exempt   *rulefile.Exempt
+	patterns []string         // as written; empty: every request
+	rule     *rule            // nil: an exemption or a class
+	exempt   *rulefile.Exempt // nil: a rule or a class
 }
 
 // fewRefs that wait for a value are asked one by one faster than looked up.

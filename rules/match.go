@@ -68,18 +68,25 @@ func (st *state) matchRules(dst []tidegate.Check) []tidegate.Check {
 	return dst
 }
 
-// resolveAll gives every hit its verdict, and returns where those of rules begin.
+// resolveAll finds the class of the request and gives every other hit its verdict. It returns where
+// the hits of rules begin.
 func (st *state) resolveAll() int {
 	first := 0
 	exempt := int32(-1)
+	st.class = -1
 	for ; first < len(st.hits); first++ {
 		h := &st.hits[first]
 		e := &st.set.entries[h.entry]
 		if e.rule != nil {
 			break
 		}
-		// What exempts more than the first one is of no interest.
-		if exempt < 0 && e.guard.holds(st, h) {
+		// Only the first class that holds, and the first exemption, are of interest.
+		switch {
+		case e.exempt == nil:
+			if st.class < 0 && e.guard.holds(st, h) {
+				st.class = h.entry
+			}
+		case exempt < 0 && e.guard.holds(st, h):
 			exempt = h.entry
 			h.verdict = applies
 		}

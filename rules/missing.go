@@ -78,7 +78,13 @@ func (s *Set) WithoutAPIKey() []string {
 		switch {
 		case e.rule == nil:
 			if names := e.guard.keyNames(); len(names) > 0 {
-				all = append(all, "the exemption at "+place(e.exempt.Pos)+" takes them for requests without "+strings.Join(names, " and "))
+				what := "the exemption at "
+				if e.exempt != nil {
+					what += place(e.exempt.Pos)
+				} else {
+					what = "the class " + s.className(i)
+				}
+				all = append(all, what+" takes them for requests without "+strings.Join(names, " and "))
 			}
 		case e.rule.mode != rulefile.Disabled:
 			if text := e.rule.withoutAPIKey(e.guard.keyNames()); text != "" {

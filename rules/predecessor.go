@@ -230,6 +230,7 @@ func (st *state) appendPredecessors(dst []tidegate.Check, first int) []tidegate.
 			}
 			stand := dst[i]
 			stand.Limit = p.standIn(stand.Limit)
+			stand.Floor = min(stand.Floor, stand.Limit.Capacity()-1) // of whatever numbers it has
 			if !counts(dst[first:], &stand) {
 				dst = append(dst, stand)
 			}

@@ -33,6 +33,7 @@ func (st *state) matchEach(dst []tidegate.Check) []tidegate.Check {
 				n, had := at[counter{c.Limit, c.Key}]
 				if had {
 					all[n].check.Cost = max(all[n].check.Cost, c.Cost)
+					all[n].check.Floor = max(all[n].check.Floor, c.Floor)
 					continue
 				}
 				at[counter{c.Limit, c.Key}] = len(all)

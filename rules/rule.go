@@ -36,6 +36,7 @@ type extra struct {
 	deferred *rulefile.Defer
 	respond  *rulefile.Respond
 	block    time.Duration // 0: none
+	leaves   leaves        // of what set_aside keeps
 	forks    forks         // which branch a request takes
 	blocks   []*tidegate.Limit
 	decides  access
@@ -65,7 +66,7 @@ func (r *rule) own() *extra {
 
 // rule compiles a rule.
 func (c *compiler) rule(w *rulefile.Rule) *rule {
-	x := &extra{branches: w.For, tier: w.Tier, count: w.Count, deferred: w.Defer, respond: w.Respond, block: w.Block}
+	x := &extra{branches: w.For, tier: w.Tier, count: w.Count, deferred: w.Defer, respond: w.Respond, block: w.Block, leaves: c.file.Leaves(w)}
 	r := &rule{
 		name: w.Name.Text, pos: w.Pos, mode: w.Mode, deny: w.Deny, queues: w.Queues, share: w.Share,
 		policies: c.policies(w), terms: c.terms(w.Terms), extra: x,

@@ -17,7 +17,8 @@ import (
 type Set struct {
 	config    Config
 	ids       *identities
-	entries   []entry // exemptions, then rules
+	entries   []entry  // classes, exemptions, rules
+	classes   []string // names, the most important first
 	rules     []*rule
 	domains   *envoy.Set    // nil if no file has a domain
 	index     index         // of entries

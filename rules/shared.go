@@ -21,6 +21,9 @@ func (r *rule) explainShared(x *ExplainedCheck, instances int) {
 	case why != "":
 		x.Consistency, x.Shared = tidegate.Strict.String(), why
 		return
+	case shared == tidegate.Leased && x.Leaves > 0:
+		x.Consistency, x.Shared = tidegate.Strict.String(), "not leased: Redis is asked each time whether enough remains for more important classes"
+		return
 	case shared == tidegate.Leased:
 		x.Consistency, x.Shared = leasedText(l, instances)
 	case shared == tidegate.Split:

@@ -8,6 +8,7 @@ import (
 // quotaOf says what Envoy's quota service makes of a bucket that is described like the request.
 func quotaOf(e *rules.Explanation) string {
 	var limits []*tidegate.Limit
+	leaves := false
 	for i := range e.Rules {
 		r := &e.Rules[i]
 		if !r.Applies || !r.Decides {
@@ -15,7 +16,7 @@ func quotaOf(e *rules.Explanation) string {
 		}
 		for j := range r.Checks {
 			if c := &r.Checks[j].Check; !c.Advisory && c.Limit != nil {
-				limits = append(limits, c.Limit)
+				limits, leaves = append(limits, c.Limit), leaves || c.Floor > 0
 			}
 		}
 	}
@@ -35,6 +36,8 @@ func quotaOf(e *rules.Explanation) string {
 		return denied + "the limit is counted by " + l.Algorithm.String() + ", and a token_bucket can be divided: write `{ rate: …, algorithm: token_bucket }`"
 	case l.Terms != nil && l.Terms.Handling.Consistency == tidegate.Split:
 		return denied + "the limit is split among instances already: remove `consistency: split`"
+	case leaves:
+		return denied + "a share of the limit is set aside for more important classes, and proxies would take it ahead: remove `set_aside`"
 	default:
 		return "divided among proxies: " + l.String()
 	}

@@ -17,6 +17,9 @@ func (e *explained) print(env *Env, all bool) {
 		fmt.Fprintf(env.Stdout, "  some servers read the path as %s: rules hold for both\n", path)
 	}
 	e.printIdentities(env)
+	if e.Class != "" {
+		fmt.Fprintf(env.Stdout, "\nA request of the class %s.\n", env.paint(bold, e.Class))
+	}
 	if e.Exempt != "" {
 		fmt.Fprintf(env.Stdout, "\nExempt from limits by %s.\n", e.Exempt)
 	}
@@ -103,6 +106,9 @@ func printApplied(env *Env, r *rules.ExplainedRule) {
 		}
 		if c.Estimate {
 			text += " until it is settled"
+		}
+		if c.Leaves > 0 {
+			text += fmt.Sprintf(", if %d remain for more important classes", c.Leaves)
 		}
 		if c.MaxWait != "" {
 			text += ", waits up to " + c.MaxWait

@@ -44,7 +44,7 @@ var Checks = []Check{
 	check("escapable-route", "every limit on a route can be escaped by omitting or inventing a value", escapableRoute),
 	check("invented-key", "a rule counts per a value that the caller can invent, and the only other limit is one for everyone", inventedKey),
 	check("path-in-per", "a rule counts per `path`, so that every invented path has a fresh counter", pathInPer),
-	check("tier-by-claimed-value", "a caller that claims a value gets a higher limit, or none", tierByClaimedValue),
+	check("tier-by-claimed-value", "a caller that claims a value gets a higher limit, or none, or is more important", tierByClaimedValue),
 	check("exempt-too-wide", "an exemption that anybody can claim", exemptTooWide),
 	check("deny-by-client-value", "a ban that the banned client can get around", denyByClientValue),
 	check("deny-everything", "an access rule refuses every request", denyEverything),

@@ -15,6 +15,9 @@ func noSubtree(p *pass) {
 	for _, r := range p.file.Rules {
 		p.subtrees(r.Match, r.Deny)
 	}
+	for _, c := range p.file.Classes {
+		p.subtrees(c.Match, false)
+	}
 	for _, e := range p.file.Exempt {
 		p.subtrees(e.Match, false)
 	}

@@ -35,6 +35,11 @@ rules:
   - { name: e, match: /v1/chat, per: ip, limits: 5/minute }
   - { name: f, match: / , per: ip, limits: 5/minute }
 `)
+	f(`
+classes: [{ name: first, match: /admin }, { name: rest }]
+rules:
+  - { name: a, per: ip, limits: 5/minute, set_aside: { first: 20% } }
+`, "warning /admin")
 	// A collection and its items.
 	f(`
 rules:

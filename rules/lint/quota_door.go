@@ -18,6 +18,9 @@ func quotaDoor(p *pass) {
 		name := diag.Quote(r.Name.Text)
 		switch {
 		case r.Deny || t.Limits != nil && t.Limits.Unlimited:
+		case len(r.SetAside) > 0:
+			p.warn(r.SetAside[0].Class.Pos, name+" sets a share aside, so the quota service denies what has to leave it: proxies take their parts ahead",
+				"remove `set_aside`, or let Envoy ask about each request by its rate limit service")
 		case t.Limits == nil || len(t.Limits.All) > 1 || t.Quota != nil || t.Concurrency != nil || r.Block > 0:
 			p.warn(r.Name.Pos, name+" is more than one token_bucket, so the quota service denies what it limits",
 				"give it one limit alone, `{ rate: …, algorithm: token_bucket }`")

@@ -32,6 +32,11 @@ rules:
   - { name: b, per: ip, concurrency: { slots: 2, lease: 30s } }
   - { name: c, per: ip, limits: { rate: 5/second, algorithm: token_bucket }, block: 5m }
 `, "warning a", "warning b", "warning c")
+	f(`
+classes: [{ name: first, match: POST / }, { name: rest }]
+rules:
+  - { name: a, per: ip, limits: { rate: 5/second, algorithm: token_bucket }, set_aside: { first: 20% } }
+`, "warning first")
 }
 
 func TestQuotaDoorOfDomains(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 const verifiedHint = "take it from where it is verified: a claim of the token (`jwt.NAME`), an attribute of the API key (`api_key.NAME`), or a header that your own proxy sets (`header NAME`)"
 
 func tierByClaimedValue(p *pass) {
+	p.claimedClasses()
 	for _, r := range p.file.Rules {
 		if r.Mode == rulefile.Disabled || r.Deny {
 			continue
@@ -17,6 +18,18 @@ func tierByClaimedValue(p *pass) {
 		p.claimedUnless(r)
 		for i := range r.For {
 			p.claimedBranch(r, &r.For[i])
+		}
+	}
+}
+
+// claimedClasses finds classes that a caller gets into by what it says. The last is that of all others.
+func (p *pass) claimedClasses() {
+	for i, c := range p.file.Classes {
+		if i == len(p.file.Classes)-1 {
+			break
+		}
+		if how := p.claim(guard{c.When, c.Unless}, asserts); how.effort != cannot {
+			p.report(how.name.Pos, how.severity(), "a request is of the class "+diag.Quote(c.Name.Text)+" if its caller "+how.deed+how.andSo(), verifiedHint)
 		}
 	}
 }

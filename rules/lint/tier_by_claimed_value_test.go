@@ -184,6 +184,25 @@ rules:
     for: [{ when: { plan: pro }, ` + less + ` }]
 `)
 	}
+	// A class that anybody can claim, and one that is verified or is what the request asks for.
+	f(`
+identify: { urgent: client header X-Urgent }
+classes: [{ name: first, when: { urgent: "yes" } }, { name: rest }]
+rules:
+  - { name: a, per: ip, limits: 10/minute, set_aside: { first: 20% } }
+`, "error urgent")
+	f(`
+identify: { user: jwt.sub }
+classes: [{ name: first, unless: { user: present } }, { name: rest }]
+rules:
+  - { name: a, per: ip, limits: 10/minute, set_aside: { first: 20% } }
+`, "error user")
+	f(`
+identify: { plan: jwt.plan }
+classes: [{ name: first, match: POST /charges }, { name: second, when: { plan: pro } }, { name: rest }]
+rules:
+  - { name: a, per: ip, limits: 10/minute, set_aside: { first: 20% } }
+`)
 	// Nobody knows what is in a file.
 	f(`
 identify: { plan: client header X-Plan }

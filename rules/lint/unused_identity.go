@@ -26,6 +26,9 @@ func unusedIdentity(p *pass) {
 // eachCondition calls f with every condition of the file.
 func (p *pass) eachCondition(f func(rulefile.Condition)) {
 	var guards []guard
+	for _, c := range p.whole.Classes {
+		guards = append(guards, guard{c.When, c.Unless})
+	}
 	for _, e := range p.whole.Exempt {
 		guards = append(guards, guard{e.When, e.Unless})
 	}

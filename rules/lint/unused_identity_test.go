@@ -14,9 +14,10 @@ rules:
 `, "warning role")
 	// Every place in which one can be used.
 	f(`
-identify: { a: jwt.a, b: jwt.b, c: jwt.c, d: jwt.d, e: jwt.e, f: jwt.f, g: jwt.g }
+identify: { a: jwt.a, b: jwt.b, c: jwt.c, d: jwt.d, e: jwt.e, f: jwt.f, g: jwt.g, h: jwt.h, i: jwt.i }
+classes: [{ name: first, when: { h: x }, unless: { i: x } }, { name: rest }]
 exempt: [{ when: { f: x }, unless: { g: x } }]
 rules:
-  - { name: a, per: [ip, a], when: { b: x }, unless: { c: x }, limits: 10/minute, for: [{ when: { d: x }, unless: { e: x }, limits: 5/minute }] }
+  - { name: a, per: [ip, a], when: { b: x }, unless: { c: x }, limits: 10/minute, set_aside: { first: 10% }, for: [{ when: { d: x }, unless: { e: x }, limits: 5/minute }] }
 `)
 }

@@ -14,10 +14,11 @@ rules:
 `, "warning staff")
 	f(`
 identify: { user: jwt.sub }
-lists: { a: [x], b: [x], c: [x], d: [x] }
+lists: { a: [x], b: [x], c: [x], d: [x], e: [x] }
+classes: [{ name: first, when: { user: in e } }, { name: rest }]
 exempt: [{ when: { user: in a } }]
 rules:
-  - { name: a, per: ip, when: { user: [bob, in b] }, limits: 10/minute, for: [{ when: { user: in c }, limits: 5/minute }] }
+  - { name: a, per: ip, when: { user: [bob, in b] }, limits: 10/minute, set_aside: { first: 10% }, for: [{ when: { user: in c }, limits: 5/minute }] }
   - { name: b, when: { user: in d }, deny: true }
 `)
 }

@@ -16,6 +16,11 @@ func (r *running) expect(s *step, i int, d *tidegate.Decision) {
 	if e.Rule != nil && decider(d) != e.Rule.Value {
 		r.fail(e.Rule.Pos, s, i, fmt.Sprintf("wanted `%s` to decide, it was %s", e.Rule.Value, name(decider(d))), d)
 	}
+	if e.Class != nil {
+		if class := r.live.Explain(s.newRequest()).Class; class != e.Class.Value {
+			r.fail(e.Class.Pos, s, i, fmt.Sprintf("wanted the class `%s`, got `%s`", e.Class.Value, class), d)
+		}
+	}
 	if e.Shadow != nil && !slices.Contains(r.trace.over, e.Shadow.Value) {
 		r.fail(e.Shadow.Pos, s, i, fmt.Sprintf("wanted `%s` to say it would have refused, it did not", e.Shadow.Value), d)
 	}

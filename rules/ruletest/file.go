@@ -80,6 +80,7 @@ const (
 // nothing.
 type expectation struct {
 	Rule       *placedText
+	Class      *placedText // of the request
 	Remaining  *placedNumber
 	RetryAfter *placedTime
 	ResetAfter *placedTime

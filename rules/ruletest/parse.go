@@ -139,6 +139,7 @@ func (r *reader) step(f *File, n *yamltree.Node, at time.Duration) step {
 		field{"response", one("a response"), func(n *yamltree.Node) { r.response(&s, n) }},
 		field{"want", someOutcomes, func(n *yamltree.Node) { want = n }},
 		field{"rule", aText, func(n *yamltree.Node) { s.Expect.Rule = r.expectText(n, "write the name of a rule") }},
+		field{"class", aText, func(n *yamltree.Node) { s.Expect.Class = r.expectText(n, "write the name of a class") }},
 		field{"shadow", aText, func(n *yamltree.Node) { s.Expect.Shadow = r.expectText(n, "write the name of a rule") }},
 		field{"remaining", wholeNumber(0, maxCost), func(n *yamltree.Node) { s.Expect.Remaining = &placedNumber{r.number(n, 0, maxCost), n.Pos} }},
 		field{"answer", wholeNumber(100, 599), func(n *yamltree.Node) { s.Expect.Answer = &placedNumber{r.number(n, 100, 599), n.Pos} }},

@@ -143,6 +143,7 @@ var timed = []behaviour{
 	{"retry/above a floor", testFloorRetry},
 	{"wait/above a floor", testFloorWait},
 	{"floor/hammered", testFloorHammered},
+	{"floor/three classes", testFloorClasses},
 	{"reset after", testResetAfter},
 	{"wait/token bucket", testWaitToken},
 	{"wait/leaky bucket", testWaitLeaky},

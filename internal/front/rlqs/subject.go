@@ -35,6 +35,8 @@ const (
 var (
 	errSeveral = errors.New("it has several limits: a bucket of Envoy is held to one token_bucket")
 	errSplit   = errors.New("its consistency is split, and the quota service divides it itself: leave it out")
+	// errSetAside: a proxy would use up what it takes ahead whatever remains by then.
+	errSetAside = errors.New("a share of it is set aside for more important classes, and proxies would take it ahead: remove `set_aside`")
 )
 
 // find returns what a bucket id is held to.
@@ -119,6 +121,8 @@ func (s *Server) held(checks []tidegate.Check) subject {
 		sub.verdict, sub.why = unfit, fmt.Errorf("its algorithm is %s: the quota service divides a token_bucket", l.Algorithm)
 	case l.Terms != nil && l.Terms.Handling.Consistency == tidegate.Split:
 		sub.verdict, sub.why = unfit, errSplit
+	case checks[0].Floor > 0:
+		sub.verdict, sub.why = unfit, errSetAside
 	case s.o.Store != nil:
 		ahead, err := ledger.NewAhead(numbers(l), s.o.Times)
 		if err != nil {

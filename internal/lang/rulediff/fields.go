@@ -25,6 +25,7 @@ var ruleWords = []struct{ field, word string }{
 	{"InsteadOf", "instead_of"},
 	{"Count", "count"},
 	{"Block", "block"},
+	{"SetAside", "set_aside"},
 	{"Defer", "defer"},
 	{"Deny", "deny"},
 	{"Respond", "respond"},
@@ -208,6 +209,13 @@ func settings(f *rulefile.File) (all part) {
 		all = all.with(field{name: "respond", text: text(*f.Respond)})
 	}
 	all = all.with(field{name: "headers", text: text(f.Headers)})
+	if len(f.Classes) > 0 {
+		names := make([]string, len(f.Classes))
+		for i := range f.Classes {
+			names[i] = text(f.Classes[i])
+		}
+		all = all.with(field{name: "classes", text: strings.Join(names, "; ")})
+	}
 	if f.Instances > 0 {
 		all = all.with(field{name: "instances", text: fmt.Sprint(f.Instances)})
 	}

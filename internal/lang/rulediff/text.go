@@ -31,6 +31,8 @@ func valueText(v reflect.Value) string {
 		return testText(x)
 	case rulefile.Limit:
 		return limitText(&x)
+	case rulefile.SetAside:
+		return fmt.Sprintf("%s %v%%", x.Class.Text, float64(x.Share)/100)
 	case tidegate.Spec:
 		return specText(x)
 	case tidegate.StatusRange:

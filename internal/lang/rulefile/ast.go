@@ -23,6 +23,7 @@ type File struct {
 	Identify []Identity
 	Lists    []List
 	Tiers    []Tier
+	Classes  []Class // the most important first
 	Exempt   []Exempt
 	Rules    []*Rule
 	Domains  []Domain // files of another language among these
@@ -161,6 +162,7 @@ type Rule struct {
 	Count        *Count
 	Block        time.Duration // 0: not said
 	BlockPos     diag.Pos
+	SetAside     []SetAside
 	Defer        *Defer
 	Deny         bool
 	Respond      *Respond // nil: the file's

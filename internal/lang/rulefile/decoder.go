@@ -27,10 +27,13 @@ type decoder struct {
 	listAt    map[string]int    // where in file.Lists a list is, by name
 	tierAt    map[string]int    // where in file.Tiers a tier is, by name
 	tiersUsed bool              // by a rule
-	addresses map[*List]bool    // lists of addresses and networks alone
-	fallback  policies          // of defaults
-	instead   []string          // settings of the file at hand that replace those of earlier layers
-	mayBucket bool              // limits that name no algorithm may become token buckets
+	// classesUsed: a rule looks at the class of requests. classUnsure: one has a mistake, so nothing
+	// is said about those that are missing.
+	classesUsed, classUnsure bool
+	addresses                map[*List]bool // lists of addresses and networks alone
+	fallback                 policies       // of defaults
+	instead                  []string       // settings of the file at hand that replace those of earlier layers
+	mayBucket                bool           // limits that name no algorithm may become token buckets
 }
 
 // reportKey identifies a problem, so that it is reported once.

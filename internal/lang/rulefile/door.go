@@ -128,6 +128,11 @@ func (f *File) namesOf(r *Rule) (names []string) {
 	for _, b := range r.For {
 		conditions = append(conditions, slices.Concat(b.When, b.Unless)...)
 	}
+	if len(r.SetAside) > 0 {
+		for _, c := range f.Classes {
+			conditions = append(conditions, slices.Concat(c.When, c.Unless)...)
+		}
+	}
 	for _, c := range conditions {
 		add(c.Name.Text)
 	}

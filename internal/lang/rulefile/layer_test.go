@@ -57,6 +57,7 @@ func TestNamesInTwoLayers(t *testing.T) {
 		{"defaults", "defaults: { on_full: evict }\n", "defaults: { on_full: refuse }\nreplace: defaults\n", "`defaults` is already set at a: r.yaml:2", "`replace: [defaults]`"},
 		{"respond", "respond: { status: 503 }\n", "respond: { status: 429 }\nreplace: [respond]\n", "`respond` is already set at a: r.yaml:2", "`replace: [respond]`"},
 		{"headers", "headers: { dialect: x }\n", "headers: { dialect: draft11 }\nreplace: [headers]\n", "`headers` is already set at a: r.yaml:2", "`replace: [headers]`"},
+		{"classes", "classes: [{ name: a, match: / }, { name: b }]\n", "classes: [{ name: c, match: / }, { name: d }]\nreplace: [classes]\n", "`classes` is already set at a: r.yaml:2", "`replace: [classes]`"},
 		{"instances", "instances: 2\n", "instances: 3\nreplace: [instances]\n", "`instances` is already set at a: r.yaml:2", "`replace: [instances]`"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -4,7 +4,7 @@ import "slices"
 
 // places are all maps of the language.
 var places = []*place{
-	&rootPlace, &defaultsPlace, &rulePlace, &branchPlace, &exemptPlace, &tierPlace, &listPlace, &identityPlace, &tierUsePlace, &limitsPlace, &tablePlace, &quotaPlace, &concurrencyPlace,
+	&rootPlace, &defaultsPlace, &rulePlace, &branchPlace, &exemptPlace, &classPlace, &tierPlace, &listPlace, &identityPlace, &tierUsePlace, &limitsPlace, &tablePlace, &quotaPlace, &concurrencyPlace,
 	&consistencyPlace, &overPlace, &elasticPlace, &costPlace, &reservePlace, &queuePlace, &deferPlace, &countPlace, &respondPlace, &headersPlace,
 }
 
@@ -12,7 +12,7 @@ var (
 	rootPlace = place{
 		name: "a rule file",
 		words: []string{
-			"version", "include", "identify", "lists", "tiers", "exempt", "defaults", "rules",
+			"version", "include", "identify", "lists", "tiers", "classes", "exempt", "defaults", "rules",
 			"respond", "headers", "instances", "replace", "waive",
 		},
 		example: "version: 1",
@@ -25,6 +25,8 @@ var (
 			"name":             {"rules", "a rule is an item of `rules:`, as in `- { name: api, per: ip, limits: 100/minute }`"},
 			"whitelist":        {"", "write `exempt:` for callers that are not limited, `lists:` for lists of values"},
 			"allow":            {"", "write `exempt:` for callers that are not limited"},
+			"priorities":       {"classes", "did you mean `classes`? they are a list, the most important first"},
+			"set_aside":        {"", "write it in a rule: `set_aside: { critical: 20% }`"},
 		},
 	}
 	defaultsPlace = place{
@@ -41,7 +43,7 @@ var (
 		name: "a rule",
 		words: []string{
 			"name", "match", "per", "missing", "when", "unless", "tier", "limits", "quota", "concurrency", "over", "cost",
-			"queue", "for", "instead_of", "count", "block", "defer", "deny", "respond", "mode", "enforce", "candidate",
+			"queue", "set_aside", "for", "instead_of", "count", "block", "defer", "deny", "respond", "mode", "enforce", "candidate",
 			"on_store_failure", "on_full", "consistency", "on_partition", "replace", "waive",
 		},
 		example: "- { name: api, match: /api/, per: ip, limits: 100/minute }",
@@ -68,6 +70,18 @@ var (
 			"path": {"match", "write `match: /healthz`"},
 			"ip":   {"when", "write `when: { ip: 10.0.0.0/8 }`"},
 			"user": {"when", "write `when: { user: NAME }`"},
+		},
+	}
+	classPlace = place{
+		name:    "a class",
+		words:   []string{"name", "match", "when", "unless"},
+		example: "- { name: critical, match: POST /v1/charges }",
+		advice: map[string]advice{
+			"path":      {"match", "write `match: /v1/charges`"},
+			"user":      {"when", "write `when: { user: NAME }`"},
+			"set_aside": {"", "write it in a rule: `set_aside: { critical: 20% }`"},
+			"priority":  {"", "the first class is the most important: their order says it"},
+			"weight":    {"", "the first class is the most important: their order says it"},
 		},
 	}
 	tierPlace = place{
@@ -270,5 +284,8 @@ var ruleAdvice = map[string]advice{
 	"id":          {"name", "did you mean `name`?"},
 	"replaces":    {"instead_of", "write `instead_of: NAME` for another rule, or `replace: true` to take the place of this name in an earlier layer"},
 	"tiers":       {"tier", "say `tiers:` at the top of the file, and `tier: { from: plan, else: free }` in the rule"},
+	"class":       {"", "a request has its class by `classes:` at the top of the file; a rule says what is kept for it: `set_aside: { critical: 20% }`"},
+	"priority":    {"", "order requests by `classes:` at the top of the file, and keep a share of the limit for some: `set_aside: { critical: 20% }`"},
+	"reserved":    {"set_aside", "write `set_aside: { critical: 20% }`"},
 	"plan":        {"tier", "write `tier: { from: plan, else: free }`, with `tiers:` at the top of the file"},
 }

@@ -120,6 +120,7 @@ func (d *decoder) decode() {
 		d.fail(first, "there are no rules", "write `rules:` with at least one, as in `- { name: api, per: ip, limits: 100/minute }`")
 	}
 	d.unusedTiers()
+	d.unusedClasses()
 	d.checkInsteadOf()
 	d.jitterSpreads()
 }

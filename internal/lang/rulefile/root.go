@@ -47,6 +47,9 @@ func (d *decoder) settings(o object) {
 	if n := d.only(o, "headers"); n != nil {
 		d.headers(n, o.pos("headers"))
 	}
+	if n := d.only(o, "classes"); n != nil {
+		d.classes(n)
+	}
 	if n := d.only(o, "instances"); n != nil {
 		v, _ := d.whole(n, "`instances`", 1, 100_000, "instances: 3")
 		d.file.Instances, d.file.InstancesPos = int(v), n.Pos

@@ -130,6 +130,7 @@ func (d *decoder) limitRule(o object, r *Rule, sc scope) {
 	}
 	r.Count = d.count(o)
 	r.Defer = d.deferred(o, r)
+	r.SetAside = d.setAside(o)
 	if n := o.get("block"); n != nil {
 		r.Block, _ = d.duration(n, "`block`", tidegate.MaxPeriod, "15m")
 		r.BlockPos = n.Pos
@@ -153,6 +154,7 @@ func (d *decoder) limitRule(o object, r *Rule, sc scope) {
 	r.settle(expired)
 	d.checkRule(r, expired)
 	d.checkDefer(o, r)
+	d.checkSetAside(r)
 	d.checkTiers(r)
 }
 

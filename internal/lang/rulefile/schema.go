@@ -58,7 +58,7 @@ func schemaMap(p *place) map[string]any {
 
 // schemaNeeds are the words without which a map is an error.
 var schemaNeeds = map[*place][]string{
-	&rulePlace: {"name"}, &tablePlace: {"by", "rows", "else"}, &quotaPlace: {"amount"}, &concurrencyPlace: {"slots", "lease"},
+	&rulePlace: {"name"}, &classPlace: {"name"}, &tablePlace: {"by", "rows", "else"}, &quotaPlace: {"amount"}, &concurrencyPlace: {"slots", "lease"},
 	&elasticPlace: {"while", "up_to"}, &reservePlace: {"sum"}, &queuePlace: {"places", "max_wait"},
 	&countPlace: {"status"}, &tierUsePlace: {"from", "else"},
 }
@@ -116,14 +116,15 @@ var schemaFields = map[*place]map[string]any{
 		"version": map[string]any{"enum": []any{1, "1"}}, "include": many(ref("text")),
 		"identify": mapOf(anyOf(many(ref("text")), inPlace(&identityPlace))),
 		"lists":    mapOf(anyOf(map[string]any{"type": "string", "pattern": `^\s*file\s`}, listOf(ref("text")), inPlace(&listPlace))),
-		"tiers":    mapOf(inPlace(&tierPlace)), "exempt": listOf(inPlace(&exemptPlace)), "defaults": inPlace(&defaultsPlace),
+		"tiers":    mapOf(inPlace(&tierPlace)), "classes": listOf(inPlace(&classPlace)), "exempt": listOf(inPlace(&exemptPlace)), "defaults": inPlace(&defaultsPlace),
 		"rules":   map[string]any{"type": "array", "items": inPlace(&rulePlace)},
 		"headers": inPlace(&headersPlace), "instances": ref("number"), "replace": many(words(settingWords...)),
 	},
 	&rulePlace: {
 		"per": many(ref("text")), "missing": words("ip", "skip", "refuse"), "tier": inPlace(&tierUsePlace),
 		"for": listOf(inPlace(&branchPlace)), "instead_of": many(ref("text")), "count": inPlace(&countPlace), "block": ref("duration"),
-		"defer": inPlace(&deferPlace), "deny": ref("only-true"), "mode": words("enforce", "shadow", "disabled"), "enforce": ref("percentage"),
+		"set_aside": map[string]any{"type": "object", "minProperties": 1, "additionalProperties": ref("percentage")},
+		"defer":     inPlace(&deferPlace), "deny": ref("only-true"), "mode": words("enforce", "shadow", "disabled"), "enforce": ref("percentage"),
 		"candidate": ref("limit"),
 	},
 	&branchPlace:   {"until": map[string]any{"type": "string"}, "reason": ref("text")},

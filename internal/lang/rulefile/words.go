@@ -67,6 +67,7 @@ var examples = map[string]string{
 	"for":        "for: [{ when: { role: premium }, limits: 1000/minute }]",
 	"instead_of": "instead_of: api", "block": "block: 15m", "deny": "deny: true", "mode": "mode: shadow", "enforce": "enforce: 25%",
 	"candidate": "candidate: 80/minute", "rate": "rate: 100/minute", "burst": "burst: 200", "amount": "amount: 1000/month",
+	"classes": "classes: [{ name: critical, match: POST /v1/charges }, { name: rest }]", "set_aside": "set_aside: { critical: 20% }",
 	"waive":   "waive: { invented-key: \"the partner's proxy strips it\" }",
 	"replace": "replace: true",
 	"until":   "until: 2030-01-31T00:00:00Z",
