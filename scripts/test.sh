@@ -7,7 +7,8 @@ cd "$(dirname "$0")/.."
 
 timeout=25m
 [ "${TIDEGATE_LONG:-}" != 1 ] || timeout=6h
-args=(-timeout=$timeout ${COUNT:+-count="$COUNT"}) # a busy machine takes longer than go test allows a package
+# A busy machine takes longer than go test allows a package. Each module is vetted as a whole before.
+args=(-timeout=$timeout -vet=off ${COUNT:+-count="$COUNT"})
 if [ -n "${ARGS:-}" ]; then
 	read -ra more <<<"$ARGS"
 	args+=("${more[@]}")
@@ -29,6 +30,7 @@ if ! CGO_ENABLED=1 "$GO" test -race -run '^$' ./internal/dev/testdep >"$scratch/
 	race=()
 else
 	export CGO_ENABLED=1
+	export GORACE="atexit_sleep_ms=50 ${GORACE:-}" # of a second, that every process of the tests would wait at its end
 fi
 
 failed=
@@ -44,7 +46,7 @@ cat "$scratch/browser"
 # The race detector allocates, so what must not allocate is tested without it.
 [ ${#race[@]} -eq 0 ] || "$GO" test -run Alloc . ./internal/algo ./store/memory ./httplimit ./rules ./internal/lang/route || failed="${failed:+$failed and }allocations"
 # The longest packages begin first, so that none of them is left to run alone in the end.
-"$GO" test ${race[@]+"${race[@]}"} "${args[@]}" ./store/redis ./internal/chain/node ./fleet ./internal/serve ./... || failed="${failed:+$failed and }the main module"
+"$GO" test ${race[@]+"${race[@]}"} "${args[@]}" ./store/redis ./internal/chain/node ./fleet ./internal/serve ./internal/cli ./store/memory ./internal/chain/eventual ./internal/front/gateway ./... || failed="${failed:+$failed and }the main module"
 
 sort -u "$TIDEGATE_SKIPPED"
 if [ -n "$failed" ]; then
