@@ -68,6 +68,12 @@ type counter struct{ Remaining, Capacity int64 }
 func (w *sandbox) counters(at string) []counter {
 	w.Helper()
 	_, body := w.get(once, at)
+	return w.countersIn(body)
+}
+
+// countersIn reads what /keys answers.
+func (w *sandbox) countersIn(body string) []counter {
+	w.Helper()
 	var keys struct{ Counters []counter }
 	if err := json.Unmarshal([]byte(body), &keys); err != nil {
 		w.Fatalf("%v: %s", err, body)
@@ -113,7 +119,7 @@ func testUpgrade(t *testing.T, bin string) {
 	if lost := l.sent.Load() + 1 - w.counted(admin); lost < 0 || lost > 3*int64(l.conns) {
 		t.Errorf("%d of %d requests are not counted", lost, l.sent.Load())
 	}
-	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "tidegate-handover-*")); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(w.temp, "tidegate-handover-*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }
@@ -298,7 +304,7 @@ func testUnixSocket(t *testing.T, bin string) {
 	s.await(2, "serving")
 	s.end()
 	ask()
-	successor := s.await(1, "upgraded: a successor took over, and this process ends with its last request")["successor"].(float64)
+	successor := s.await(1, upgradedLine)["successor"].(float64)
 	if err := syscall.Kill(int(successor), syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}

@@ -146,7 +146,7 @@ func testRulesHistory(t *testing.T, bin string) {
 			if flags == nil {
 				return
 			}
-			next := int(s.lines("upgraded: a successor took over, and this process ends with its last request")[0]["successor"].(float64))
+			next := int(s.lines(upgradedLine)[0]["successor"].(float64))
 			if err := syscall.Kill(next, syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}

@@ -221,7 +221,7 @@ func testRotation(t *testing.T, bin string) {
 	}
 	w.ask(gateway, 160)
 	sent += 160
-	successor := int(s.await(1, "upgraded: a successor took over, and this process ends with its last request")["successor"].(float64))
+	successor := int(s.await(1, upgradedLine)["successor"].(float64))
 	if err := syscall.Kill(successor, syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}

@@ -5,11 +5,14 @@ package serve
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -29,9 +32,18 @@ func TestServe(t *testing.T) {
 		"doors": testDoors, "settings of doors": testDoorSettings, "log of doors": testDoorLog, "usage": testUsage, "upgrade of doors": testDoorsUpgrade, "secrets of doors": testDoorSecrets, "mistakes about doors": testDoorMistakes, "socket of a door": testDoorSocketIsGone,
 		"domains": testDomains, "few open files": testFewOpenFiles, "many operators": testManyOperators, "control plane": testControlPlane, "traces": testTraces, "no traces": testNoTraces, "refusals": testRefusals, "followers": testFollowers, "web server": testWebServer, "Central Dogma": testCentralDogma, "end with idle connections": testEndWithIdleConnections, "rules of a fleet": testRulesOfFleet, "history of rules": testRulesHistory, "source away": testSourceAway, "layers": testValidateLayers, "deferred requests and kill -9": testDeferredKilled, "deferred requests on a full disk": testDeferredFullDisk, "apply to files": testApplyFiles, "apply to layers": testApplyLayers, "apply to what is only read": testApplyReadOnly, "apply to an archive": testApplyArchive, "apply at once": testApplyAtOnce, "slips of every door": testSlipsOfDoors, "slips of a fleet": testSlipsOfFleet, "mistakes about keys of slips": testSlipKeyMistakes, "a damaged file of deferred requests": testDeferredDamaged, "upgrade with deferred requests": testDeferredUpgrade, "commands for deferred requests": testDeferredCommands,
 	} {
-		t.Run(name, func(t *testing.T) { f(t, bin) })
+		t.Run(name, func(t *testing.T) {
+			if !alone[name] {
+				t.Parallel() // most of them wait for something
+			}
+			f(t, bin)
+		})
 	}
 }
+
+// alone are tests that want the machine for themselves: they send as much as it can take, or have
+// to act within a time.
+var alone = map[string]bool{"upgrade": true, "upgrade with TLS": true, "restart": true, "end with idle connections": true}
 
 func TestMain(m *testing.M) { testdep.Main(m) }
 
@@ -42,14 +54,46 @@ const patience = time.Minute
 type sandbox struct {
 	testing.TB
 	bin, dir string
+	temp     string   // where processes keep what is not for long
+	env      []string // of processes, beside that of this one
+
+	mu   sync.Mutex
+	said []string // failures
 }
 
 func newSandbox(t testing.TB, bin string, files ...string) *sandbox {
-	w := &sandbox{t, bin, t.TempDir()}
+	w := &sandbox{TB: t, bin: bin}
+	t.Cleanup(func() { // after those that show what processes logged, which may be long
+		for _, what := range w.said {
+			t.Logf("this failed: %s", what)
+		}
+	})
+	w.dir, w.temp = t.TempDir(), t.TempDir()
+	w.env = []string{"TMPDIR=" + w.temp}
 	for i := 0; i < len(files); i += 2 {
 		w.write(files[i], files[i+1])
 	}
 	return w
+}
+
+// Errorf implements testing.TB. What it says is said once more in the end.
+func (w *sandbox) Errorf(format string, args ...any) {
+	w.Helper()
+	w.note(format, args...)
+	w.TB.Errorf(format, args...)
+}
+
+// Fatalf implements testing.TB, as Errorf does.
+func (w *sandbox) Fatalf(format string, args ...any) {
+	w.Helper()
+	w.note(format, args...)
+	w.TB.Fatalf(format, args...)
+}
+
+func (w *sandbox) note(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.said = append(w.said, fmt.Sprintf(format, args...))
 }
 
 func (w *sandbox) write(name, text string) {
@@ -89,7 +133,7 @@ func (w *sandbox) run(words string, stdout, stderr *os.File, files []*os.File, a
 	defer out.Close()
 	args = append([]string{"-c", words + ` exec "$0" "$@"`, w.bin, "serve"}, args...)
 	s := &serving{w: w, cmd: exec.Command("sh", args...), ended: make(chan error, 1), output: out.Name()}
-	s.cmd.Dir, s.cmd.Stdout, s.cmd.Stderr, s.cmd.ExtraFiles = w.dir, out, out, files
+	s.cmd.Dir, s.cmd.Env, s.cmd.Stdout, s.cmd.Stderr, s.cmd.ExtraFiles = w.dir, append(os.Environ(), w.env...), out, out, files
 	if stdout != nil {
 		s.cmd.Stdout = stdout
 	}
@@ -102,14 +146,38 @@ func (w *sandbox) run(words string, stdout, stderr *os.File, files []*os.File, a
 	go func() { s.ended <- s.cmd.Wait() }()
 	w.Cleanup(func() {
 		_ = s.cmd.Process.Kill()
-		for _, line := range s.lines("upgraded: a successor took over, and this process ends with its last request") {
-			_ = syscall.Kill(int(line["successor"].(float64)), syscall.SIGKILL)
+		s.ended <- <-s.ended // it writes no more files
+		for _, line := range s.lines(upgradedLine) {
+			w.killSuccessor(int(line["successor"].(float64)))
 		}
 		if w.Failed() {
 			w.Logf("%s:\n%s", strings.Join(args, " "), s.logText())
 		}
 	})
 	return s
+}
+
+// killSuccessor ends a process that is no child of this one, and returns when it is gone. Its number
+// may be that of somebody else by now, so on Linux its folder is looked at.
+func (w *sandbox) killSuccessor(pid int) {
+	dir, err := filepath.EvalSymlinks(w.dir)
+	if err != nil {
+		w.Fatalf("%v", err)
+	}
+	runs := func() bool {
+		if runtime.GOOS != "linux" {
+			return syscall.Kill(pid, 0) == nil
+		}
+		in, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
+		return err == nil && in == dir
+	}
+	w.until("the successor is gone", func() bool {
+		if runs() {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+			return false
+		}
+		return true
+	})
 }
 
 func (s *serving) logText() string {
@@ -135,14 +203,32 @@ func (s *serving) lines(msg string) (found []map[string]any) {
 func (s *serving) await(n int, msg string) map[string]any {
 	s.w.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		ended := s.hasEnded() // it has said by now what it will
 		if lines := s.lines(msg); len(lines) >= n {
 			return lines[n-1]
 		}
-		if time.Now().After(end) {
+		switch {
+		case ended && len(s.lines(upgradedLine)) == 0:
+			s.w.Fatalf("it has ended, %s, and did not say %q %d times", s.cmd.ProcessState, msg, n)
+		case time.Now().After(end):
 			s.w.Fatalf("it does not say %q %d times", msg, n)
 		}
 	}
 }
+
+// hasEnded reports whether the process has; its successor may serve.
+func (s *serving) hasEnded() bool {
+	select {
+	case err := <-s.ended:
+		s.ended <- err
+		return true
+	default:
+		return false
+	}
+}
+
+// upgradedLine is the last that a process says which has a successor.
+const upgradedLine = "upgraded: a successor took over, and this process ends with its last request"
 
 // ready returns where the server listens.
 func (s *serving) ready() (gateway, admin string) {
@@ -176,12 +262,12 @@ func (w *sandbox) get(client *http.Client, url string) (int, string) {
 	w.Helper()
 	res, err := client.Get(url)
 	if err != nil {
-		w.Fatal(err)
+		w.Fatalf("%v", err)
 	}
 	defer res.Body.Close()
 	var body bytes.Buffer
 	if _, err := body.ReadFrom(res.Body); err != nil {
-		w.Fatal(err)
+		w.Fatalf("%s: %v", url, err)
 	}
 	return res.StatusCode, body.String()
 }

@@ -56,7 +56,7 @@ func TestUpgradesInAnOutageRefillNobody(t *testing.T) {
 	for upgrade := range 3 {
 		process := s.cmd.Process
 		if upgrade > 0 {
-			line := s.await(upgrade, "upgraded: a successor took over, and this process ends with its last request")
+			line := s.await(upgrade, upgradedLine)
 			var err error
 			if process, err = os.FindProcess(int(line["successor"].(float64))); err != nil {
 				t.Fatal(err)

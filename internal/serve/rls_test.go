@@ -150,7 +150,7 @@ func TestRLS(t *testing.T) {
 			t.Fatalf("health is %v, %v, want %v", got, err, want)
 		}
 		if want == healthpb.HealthCheckResponse_SERVING {
-			successor := s.await(1, "upgraded: a successor took over, and this process ends with its last request")["successor"].(float64)
+			successor := s.await(1, upgradedLine)["successor"].(float64)
 			if err := syscall.Kill(int(successor), syscall.SIGTERM); err != nil {
 				t.Fatal(err)
 			}

@@ -191,7 +191,7 @@ func testControlPlane(t *testing.T, bin string) {
 		t.Error("the metrics have no rule of the control plane")
 	}
 	s.signal(syscall.SIGUSR2)
-	s.await(1, "upgraded: a successor took over, and this process ends with its last request")
+	s.await(1, upgradedLine)
 	if _, limit := asksRLS(t, rls, "shop", "bob"); limit != 3 {
 		t.Errorf("after an upgrade: %d", limit)
 	}
