@@ -34,5 +34,5 @@ func (s byOne) Take(ctx context.Context, checks []tidegate.Check, n int) (tidega
 func TestConformanceByOne(t *testing.T) {
 	storetest.Run(t, func(t *testing.T, now func() time.Time) tidegate.Store {
 		return byOne{memory.Open(memory.Config{Now: now})}
-	})
+	}, storetest.Brief())
 }

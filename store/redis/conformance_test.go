@@ -61,7 +61,7 @@ func clusterOf(nodes []*testdep.RedisServer) Config {
 
 func TestConformanceCluster(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, pretending(clusterOf(testdep.RedisCluster(t, 3, 1))))
+	storetest.Run(t, pretending(clusterOf(testdep.RedisCluster(t, 3, 1))), storetest.Brief())
 }
 
 // Behind Sentinels there is a Redis like any other. It goes by its own clock here, and

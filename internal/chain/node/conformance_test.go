@@ -31,7 +31,7 @@ func open(t testing.TB, inner tidegate.Store, o Options) *Node {
 func TestConformance(t *testing.T) {
 	storetest.Run(t, func(t *testing.T, now func() time.Time) tidegate.Store {
 		return open(t, memory.Open(memory.Config{Now: now}), Options{Deadline: patient, DenyEntries: -1})
-	})
+	}, storetest.Brief())
 }
 
 // With it, a refusal is told by the limit that refused before, which need not be the one
