@@ -82,11 +82,17 @@ type server struct {
 // serve starts one with these rules and operators, and settings beside them.
 func serve(t *testing.T, rules string, more ...string) *server {
 	t.Helper()
+	return start(t, rules, append([]string{"--demo"}, more...)...)
+}
+
+// start is serve without what --demo adds.
+func start(t *testing.T, rules string, more ...string) *server {
+	t.Helper()
 	s := &server{t: t, dir: t.TempDir()}
 	sum := func(token string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(token))) }
 	s.write("operators", "alice rule "+sum(aliceToken)+"\nbob view "+sum(bobToken)+"\n")
 	s.write("tidegate.yaml", "listen: { gateway: '127.0.0.1:0', admin: '127.0.0.1:0' }\nadmin: { tokens: operators, audit: audit.log, pages: 2000 }\nlog: { access: off, keys: plain }\ntelemetry: { refusals: 0 }\n")
-	args := []string{"serve", "--demo", "-c", "tidegate.yaml"}
+	args := []string{"serve", "-c", "tidegate.yaml"}
 	if rules != "" {
 		s.write("rules.yaml", rules)
 		args = append(args, "--rules=rules.yaml")

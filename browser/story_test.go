@@ -28,6 +28,7 @@ func TestStory(t *testing.T) {
 	p.signIn(aliceToken)
 	p.checkCookie()
 	p.until(".verdict", "All well")
+	p.checkWeight()
 
 	t.Log("live numbers move")
 	p.wait("something was admitted", func() bool { return p.text("#admitted") != "" && p.text("#admitted") != "0" })
@@ -174,7 +175,20 @@ func (p *tab) checkCookie() {
 	}
 }
 
-// checkPeace wants that the page asked nobody else, weighs little, and that the browser is content.
+// mostWeight is how many bytes the first page may take, with everything that it shows.
+const mostWeight = 150_000
+
+// checkWeight wants that the first page weighs little.
+func (p *tab) checkWeight() {
+	p.t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.weight > mostWeight || p.weight < 10_000 {
+		p.t.Errorf("the first page weighs %.0f bytes", p.weight)
+	}
+}
+
+// checkPeace wants that the page asked nobody else, and that the browser is content.
 func (p *tab) checkPeace(s *server) {
 	p.t.Helper()
 	p.mu.Lock()

@@ -24,6 +24,9 @@ func (s *server) openPage(o admin.Options) *admin.API {
 		}
 	}})
 	o.Page, o.Live, o.Version = s.page, s.page, s.version
+	if s.clients != nil {
+		o.Gateway = s.address(s.clients, s.certificate != nil)
+	}
 	o.Fit = func(rule string) fit.Report { return s.fit.Report(rule, time.Now()) }
 	api = admin.New(o)
 	return api

@@ -113,6 +113,8 @@ type Options struct {
 	Fit func(rule string) fit.Report
 	// Apply puts other rules in force; nil means that they can only be changed where they come from.
 	Apply Applier
+	// Gateway is the address that clients ask; "" if there is none.
+	Gateway string
 	// Version of the program.
 	Version string
 	// Log is told of every write; nil means slog.Default.

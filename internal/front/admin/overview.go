@@ -23,6 +23,8 @@ type Overview struct {
 	Measures []Ordered   `json:"measures"`
 	// Identities are the names by which the rules know callers.
 	Identities []string `json:"identities"`
+	// Gateway is the address that clients ask; "" if there is none.
+	Gateway string `json:"gateway,omitempty"`
 }
 
 // Traffic is how many requests were admitted and refused, step by step, the oldest first.
@@ -76,7 +78,7 @@ type Moment struct {
 // Moment finds out how things are now. It asks the other instances, which may take some seconds.
 func (a *API) Moment(ctx context.Context) *Moment {
 	s := a.server
-	m := &Moment{overview: Overview{At: time.Now().UTC(), Busiest: []RuleLoad{}, Nodes: []NodeState{}, Measures: []Ordered{}, Identities: []string{}}}
+	m := &Moment{overview: Overview{Gateway: s.Gateway, At: time.Now().UTC(), Busiest: []RuleLoad{}, Nodes: []NodeState{}, Measures: []Ordered{}, Identities: []string{}}}
 	o := &m.overview
 	if s.Series != nil {
 		m.series = s.fleetSeries(ctx, SeriesQuery{Step: liveStep})

@@ -141,3 +141,29 @@ func TestSeriesAnswer(t *testing.T) {
 		t.Error("a garbled question was answered")
 	}
 }
+
+// What an instance has decided in the first seconds of its life is in the steps of all, whenever it began; of
+// one that remembers no more, the first step is left out if it is not whole.
+func TestSeriesBegin(t *testing.T) {
+	for at := range int64(5) {
+		from := time.Unix(1_800_000_000+at, 0).UTC()
+		young := Series{From: from, Step: 1, Lines: []Line{{Rule: "api", Outcome: "ok", Counts: make([]uint32, 12)}}}
+		for i := range young.Lines[0].Counts {
+			young.Lines[0].Counts[i] = 1
+		}
+		got := young.about(SeriesQuery{Step: 5})
+		if first := got.Lines[0].Counts[0]; !got.From.Equal(time.Unix(1_800_000_000, 0)) || first != uint32(5-at) || got.Lines[0].Counts[1] != 5 || got.length() != int(12+at)/5 {
+			t.Errorf("begun %d s after a step: %+v", at, got)
+		}
+		old := Series{From: from, Step: 1, Lines: []Line{{Rule: "api", Outcome: "ok", Counts: make([]uint32, keptSteps)}}}
+		old.Lines[0].Counts[0] = 7
+		got = old.about(SeriesQuery{Step: 5})
+		begin := time.Unix(1_800_000_000, 0)
+		if at > 0 {
+			begin = begin.Add(5 * time.Second)
+		}
+		if !got.From.Equal(begin) || got.length() != int(keptSteps-(5-at)%5)/5 || (got.Lines[0].Counts[0] == 7) != (at == 0) {
+			t.Errorf("full, begun %d s after a step: from %v, %d steps", at, got.From, got.length())
+		}
+	}
+}

@@ -76,19 +76,23 @@ func (s Series) about(q SeriesQuery) Series {
 	return s.coarser(q.Step)
 }
 
+// keptSteps is how many steps an instance remembers.
+const keptSteps = 900
+
 // coarser joins so many steps. Steps of all instances begin at multiples of their length, so that
-// they can be added; those at the ends that are not whole are left out.
+// they can be added; those at the ends that are not whole are left out. The first one of an instance
+// that has just begun is whole: nothing was decided before.
 func (s Series) coarser(by int) Series {
 	if by <= 1 || s.Step != 1 {
 		return s
 	}
-	left := 0
-	if over := int(roundToStep(s.From, 1) % int64(by)); over != 0 {
-		left = by - over
+	left, before := 0, int(roundToStep(s.From, 1)%int64(by))
+	if before != 0 && s.length() >= keptSteps {
+		left, before = by-before, 0
 	}
-	s.From = s.From.Add(time.Duration(left) * time.Second)
+	s.From = s.From.Add(time.Duration(left-before) * time.Second)
 	for i := range s.Lines {
-		counts := s.Lines[i].Counts
+		counts := append(make([]uint32, before), s.Lines[i].Counts...)
 		counts = counts[min(left, len(counts)):]
 		joined := make([]uint32, 0, len(counts)/by)
 		for len(counts) >= by {

@@ -51,13 +51,16 @@ export async function signOut() { await ask("DELETE", "/session"); me = null; }
 // follow calls f with what is live, until the function that it returns is called. A page that
 // nobody sees follows nothing.
 export function follow(rule, f, trouble) {
-	let events = null;
+	let events = null, again = 0;
 	const open = () => {
 		events = new EventSource("/live" + (rule ? "?rule=" + encodeURIComponent(rule) : ""));
 		events.onmessage = (e) => { trouble(false); f(JSON.parse(e.data)); };
 		events.onerror = () => {
 			trouble(true);
-			if (events.readyState === EventSource.CLOSED) findMe().then((p) => { if (p) dispatchEvent(new Event("signed-out")); }, () => {});
+			if (events.readyState !== EventSource.CLOSED) return; // it tries again by itself
+			events = null;
+			again = setTimeout(change, 5000);
+			findMe().then((p) => { if (p) dispatchEvent(new Event("signed-out")); }, () => {});
 		};
 	};
 	const change = () => {
@@ -67,6 +70,7 @@ export function follow(rule, f, trouble) {
 	document.addEventListener("visibilitychange", change);
 	change();
 	return () => {
+		clearTimeout(again);
 		document.removeEventListener("visibilitychange", change);
 		if (events) events.close();
 	};

@@ -17,7 +17,8 @@ export default function home(main, _, trouble) {
 			h("h1", {}, o.verdict.text), o.verdict.more ? h("ul", {}, o.verdict.more.map((t) => h("li", {}, t))) : null)));
 		show(top, totals(o.traffic));
 		if (o.traffic.admitted.some((n) => n) || o.traffic.refused.some((n) => n)) draw(box, o.traffic);
-		else show(box, empty("No request was decided in the last 15 minutes. Send one through the gateway:", "curl -i http://127.0.0.1:8080/"));
+		else show(box, o.gateway && o.gateway.startsWith("http") ? empty("No request was decided in the last 15 minutes. Send one through the gateway:", "curl -i " + o.gateway + "/")
+			: empty("No request was decided in the last 15 minutes. See what one would meet:", "tidegate explain GET /"));
 		show(foot, answered(o.traffic));
 		show(rules, busiest(o));
 		show(nodes, listNodes(o));

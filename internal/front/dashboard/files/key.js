@@ -48,6 +48,11 @@ function measure(m, done) {
 }
 
 const lasting = [["1m", "1 minute"], ["15m", "15 minutes"], ["1h", "1 hour"], ["4h", "4 hours"], ["1d", "1 day"], ["7d", "7 days"], ["", "until it is ended"]];
+const long = () => {
+	const c = choice("For", "for", lasting);
+	c.querySelector("select").value = "1h";
+	return c;
+};
 const reason = () => field("Reason, for the audit log", "reason", { required: true, maxlength: 500, placeholder: "import until noon, asked by Ann" });
 const rulesChoice = (rules, rule, any) => {
 	const c = choice("Rule", "rule", [...(any ? [["", "all rules"]] : []), ...rules.map((r) => [r, r])]);
@@ -59,9 +64,9 @@ const rulesChoice = (rules, rule, any) => {
 function doing(as, rule, rules, done) {
 	const place = h("div");
 	const actions = {
-		Override: () => act("Override", [h("div.row", {}, rulesChoice(rules, rule), field("Limits instead", "limits", { required: true, placeholder: "100/minute, or unlimited" }), choice("For", "for", lasting)), reason()],
+		Override: () => act("Override", [h("div.row", {}, rulesChoice(rules, rule), field("Limits instead", "limits", { required: true, placeholder: "100/minute, or unlimited" }), long()), reason()],
 			(v) => ["/measures", { kind: "override", as, rule: v.rule, limits: v.limits.split(",").map((t) => t.trim()).filter(Boolean), for: v.for, reason: v.reason }], done),
-		Ban: () => act("Ban", [h("div.row", {}, rulesChoice(rules, "", true), choice("For", "for", lasting), field("They are told", "message", { placeholder: "nothing" })), reason()],
+		Ban: () => act("Ban", [h("div.row", {}, rulesChoice(rules, "", true), long(), field("They are told", "message", { placeholder: "nothing" })), reason()],
 			(v) => ["/measures", { kind: "ban", as, rule: v.rule, for: v.for, message: v.message, reason: v.reason }], done, true),
 		Reset: () => act("Reset", [h("div.row", {}, rulesChoice(rules, rule, true)), reason()], (v) => ["/keys/reset", { as, rule: v.rule, reason: v.reason }], done),
 		Refund: () => act("Refund", [h("div.row", {}, rulesChoice(rules, rule, true), field("Events", "events", { type: "number", min: 1, required: true, value: 10 })), reason()],

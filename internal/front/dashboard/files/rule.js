@@ -22,7 +22,7 @@ export default async function rule(main, query, trouble) {
 	const stop = follow(name, (r) => {
 		show(top, totals(r.traffic, r.would_refuse));
 		if (r.traffic.admitted.some((n) => n) || r.traffic.refused.some((n) => n)) draw(box, r.traffic, r.would_refuse);
-		else show(box, empty("The rule has decided nothing in the last 15 minutes. Why not, for a request:", "tidegate explain --rule " + name + " GET /"));
+		else show(box, empty("The rule has decided nothing in the last 15 minutes. Why not, for a request:", "tidegate explain GET /"));
 		show(foot, answered(r.traffic));
 	}, trouble);
 	const near = async () => {

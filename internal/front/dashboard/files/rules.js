@@ -86,7 +86,7 @@ async function applied(out, made, done) {
 async function back(place, files, set, done) {
 	const was = await get("/rules/history/files", { hash: set.hash });
 	const out = h("div"), layer = files.layers && files.layers[0];
-	if (!layer || files.layers.length > 1) return put(place, empty("The rules have several layers; go back in one of them:", "tidegate rules rollback"));
+	if (!layer || files.layers.length > 1) return put(place, empty("The rules have several layers; go back in one of them:", "tidegate rules rollback --to redis://HOST:6379 --to-revision REVISION --reason WHY"));
 	const names = [...new Set([...Object.keys(layer.files), ...Object.keys(was.files)])].sort();
 	put(place, h("h3", {}, "Back to " + (set.revision || set.hash).slice(0, 16)), out,
 		may("rule") && !layer.fixed ? form([field("Reason, for the audit log", "reason", { required: true, maxlength: 500 })], [h("button.main", {}, "Go back"), h("button", { type: "button", onclick: done }, "Stay")], async (v, _, o) => {
