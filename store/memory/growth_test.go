@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // Every key admits exactly its limit, however inserts, updates, rebuilds,
@@ -73,12 +74,16 @@ func ask1(t *testing.T, s *Store, l *tidegate.Limit, key string) tidegate.Decisi
 // The load of a table stays between what one chunk more or less makes of it,
 // whatever its size: bytes per key have no peaks.
 func TestBytesPerKey(t *testing.T) {
+	most := 20_000
+	if raceEnabled && !testdep.Long() {
+		most = 8_000 // two splits
+	}
 	for _, l := range everyAlgorithm() {
 		if kinds[l.Algorithm].inRecord() {
 			continue
 		}
 		s := New()
-		for n := 1; n <= 20_000; n++ {
+		for n := 1; n <= most; n++ {
 			ask1(t, s, l, fmt.Sprint(n))
 			if n < 2000 || n%250 != 0 {
 				continue
