@@ -73,8 +73,8 @@ chaos: check-go ## break Redis in every way under three gateways; writes docs/ch
 	@scripts/test-deps.sh
 	cd bench && $(GO) run ./chaos $(if $(ROW),-row '$(ROW)',-update ../docs/chaos.md) $(ARGS)
 
-defer-kill: check-go ## slow: kill a gateway 20 times while 10,000 orders are deferred to 50 a second, and look for lost ones
-	TIDEGATE_LONG=1 $(GO) test -count=1 -timeout 20m -run '^TestServe$$/^deferred_requests_and_kill' -v ./internal/serve
+defer-kill: check-go ## slow: kill gateways, and Redis, while 10,000 orders are deferred to 50 a second, and look for lost ones
+	TIDEGATE_LONG=1 $(GO) test -count=1 -timeout 30m -run '^TestServe$$/^deferred_requests_and_kill' -v ./internal/serve
 
 conformance: check-go ## compare the gateway with real servers and tools; writes internal/dev/readings/readings.tsv (PART=paths picks one)
 	@scripts/conformance.sh $(PART)

@@ -73,6 +73,7 @@ var others = map[string]string{
 	"defer.results":               "2m",
 	"defer.dead":                  "3m",
 	"defer.timeout":               "4s",
+	"defer.takeover":              "5s",
 	"defer.path":                  "/later",
 	"defer.strip":                 "Cookie,Authorization",
 	"defer.credentials":           "Authorization=replay.token",

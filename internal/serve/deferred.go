@@ -22,20 +22,35 @@ import (
 // without a queue it keeps nothing.
 type deferred struct {
 	queue       atomic.Pointer[deferq.Queue] // nil: nothing is kept
+	inRedis     bool                         // Redis keeps them; of the start
+	appends     bool                         // rules append to streams of Redis; of the start
 	credentials map[string]func() (string, error)
 	observer    deferq.Observer
 
-	mu  sync.Mutex
-	err error // why nothing is kept; nil: it was not asked for
+	mu    sync.Mutex
+	err   error         // why nothing is kept; nil: it was not asked for
+	redis *deferq.Redis // that keeps them, or has the streams; nil if it is not open
 }
 
 // defers reports whether requests can be kept.
 func (s *server) defers() bool {
-	return s.config.Defer.File != "" && s.config.Listen.Gateway.Open() && s.rules != nil
+	return (s.config.Defer.File != "" || s.deferred.inRedis) && s.config.Listen.Gateway.Open() && s.rules != nil
 }
 
-// prepareDeferred reads what attempts are sent with.
+// prepareDeferred reads what attempts are sent with, and looks whether Redis can keep requests if
+// rules ask for that.
 func (s *server) prepareDeferred() error {
+	if s.shared != nil && s.rules != nil && s.config.Listen.Gateway.Open() {
+		for _, n := range s.rules.live.Set().Needs() {
+			if n.Field == "defer" {
+				s.deferred.inRedis = s.config.Defer.File == ""
+				s.deferred.appends = s.deferred.appends || n.Value != ""
+			}
+		}
+	}
+	if err := s.checkDeferredRedis(); err != nil {
+		return err
+	}
 	s.deferred.credentials = make(map[string]func() (string, error))
 	for _, item := range s.config.Defer.Credentials {
 		name, file, _ := strings.Cut(item, "=")
@@ -49,14 +64,14 @@ func (s *server) prepareDeferred() error {
 	return nil
 }
 
-// openDeferred opens the file. A gateway whose file is damaged goes on without: what rules would
-// defer is refused, and somebody is told.
+// openDeferred opens the file, or Redis. A gateway whose file is damaged goes on without: what rules
+// would defer is refused, and somebody is told.
 func (s *server) openDeferred(handed bool) {
 	if !s.defers() {
 		return
 	}
 	c := s.config.Defer
-	file, err := deferq.OpenFile(c.File, deferq.FileOptions{Max: c.Max, Results: c.Results, Dead: c.Dead, Log: s.log})
+	store, streams, err := s.openDeferredStore()
 	s.deferred.failed(err)
 	if err != nil {
 		s.log.Error("requests are refused that rules would defer", "err", err)
@@ -72,8 +87,8 @@ func (s *server) openDeferred(handed bool) {
 		strip = append(strip, http.CanonicalHeaderKey(name))
 	}
 	s.deferred.queue.Store(deferq.New(deferq.Options{
-		Store: file, Max: c.Max,
-		Rules: s.rules.Live(), Counters: s.limited, Forgetful: s.shared == nil && !handed,
+		Store: store, Max: c.Max, Streams: streams,
+		Rules: s.rules.Live(), Counters: s.limited, Forgetful: s.shared == nil && !handed, Strict: s.deferred.inRedis,
 		HTTP: front, Identify: func(r *http.Request) map[string]string { return s.rules.Live().Who(front.Request(r)) },
 		Send: s.replay, Path: c.Path + "/", Timeout: c.Timeout,
 		Strip: strip, Credentials: s.deferred.credentials, Observer: s.deferred.observer, Log: s.log,
@@ -143,7 +158,7 @@ func (d *deferred) why() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.err == nil && d.queue.Load() == nil {
-		return errors.New("nothing is deferred here: the setting defer.file names no file, or there are no rules")
+		return errors.New("nothing is deferred here: the setting defer.file names no file, and the store is not Redis, or no rule defers")
 	}
 	return d.err
 }
@@ -152,19 +167,29 @@ func (d *deferred) why() error {
 // made again.
 const lastAttempts = 5 * time.Second
 
-// close stops sending and closes the file.
+// close stops sending and closes the file, or Redis.
 func (d *deferred) close() error {
-	q := d.queue.Swap(nil)
-	if q == nil {
-		return nil
+	var err error
+	if q := d.queue.Swap(nil); q != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), lastAttempts)
+		defer cancel()
+		err = q.Close(ctx)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), lastAttempts)
-	defer cancel()
-	if err := q.Close(ctx); err != nil {
-		return fmt.Errorf("close the file of deferred requests: %w", err)
+	d.mu.Lock()
+	r := d.redis
+	d.redis = nil
+	d.mu.Unlock()
+	if r != nil {
+		err = errors.Join(err, r.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("close what keeps deferred requests: %w", err)
 	}
 	return nil
 }
+
+// statsTimeout is how long those wait who ask how things are.
+const statsTimeout = time.Second
 
 // stats are for /metrics.
 func (d *deferred) stats() telemetry.DeferredStats {
@@ -172,7 +197,9 @@ func (d *deferred) stats() telemetry.DeferredStats {
 	if q == nil {
 		return telemetry.DeferredStats{}
 	}
-	s, err := q.Store().Stats(context.Background())
+	ctx, cancel := context.WithTimeout(context.Background(), statsTimeout)
+	defer cancel()
+	s, err := q.Store().Stats(ctx)
 	if err != nil {
 		return telemetry.DeferredStats{}
 	}
@@ -190,8 +217,10 @@ func (d *deferred) warnings() []string {
 		return []string{"requests are refused that rules would defer: " + err.Error()}
 	}
 	if q := d.queue.Load(); q != nil {
-		if s, err := q.Store().Stats(context.Background()); err == nil && s.Err != nil {
-			return []string{"what became of deferred requests cannot be recorded: " + s.Err.Error()}
+		ctx, cancel := context.WithTimeout(context.Background(), statsTimeout)
+		defer cancel()
+		if s, err := q.Store().Stats(ctx); err == nil && s.Err != nil {
+			return []string{"deferred requests cannot be kept, or what became of them cannot be recorded: " + s.Err.Error()}
 		}
 	}
 	return nil

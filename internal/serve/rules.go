@@ -224,13 +224,10 @@ func (s *server) unmet(set *rules.Set) (doubts diag.List) {
 				})
 			}
 			continue
-		case n.Field == "defer" && n.Value != "":
-			why = "appending to a stream is not built yet: what finds no room is refused"
 		case n.Field == "defer":
-			if s.config.Defer.File != "" && s.config.Listen.Gateway.Open() {
+			if why = s.unmetDefer(n.Value); why == "" {
 				continue
 			}
-			why = "there is no file to keep requests in, and so they are refused; name one in `defer.file`"
 		case n.Field != "consistency" && n.Field != "on_partition":
 			continue
 		case n.Value == "split":

@@ -19,10 +19,13 @@ const maxReading = 64 << 20
 // limits. Otherwise it returns false, and the refusal stands. header is that which upstreams get.
 // The request is charged to its other limits before its body is read.
 func (q *Queue) Keep(w http.ResponseWriter, r *http.Request, header http.Header, d *tidegate.Decision) bool {
-	if d.Limit == nil || d.Limit.Terms == nil || d.Limit.Terms.Handling.Defer == nil || d.Never || d.Err != nil || d.Limit.Terms.Handling.Defer.Stream != "" || !plain(r) {
+	if d.Limit == nil || d.Limit.Terms == nil || d.Limit.Terms.Handling.Defer == nil || d.Never || d.Err != nil || !plain(r) {
 		return false
 	}
 	rule, terms := d.Limit.Terms.Rule, d.Limit.Terms.Handling.Defer
+	if terms.Stream != "" && q.o.Streams == nil {
+		return false
+	}
 	a := acceptance{q: q, r: r, terms: terms, header: header, refused: d}
 	how := a.keep(w)
 	q.o.Observer.Kept(rule, how)
@@ -58,8 +61,10 @@ func (a *acceptance) keep(w http.ResponseWriter) string {
 		return "failed"
 	}
 	size := length + headerSize(a.header) + int64(len(a.r.RequestURI)) + overhead
-	if err := q.o.Store.Room(a.r.Context(), a.line, size, a.bounds()); err != nil {
-		return why(err)
+	if a.terms.Stream == "" {
+		if err := q.o.Store.Room(a.r.Context(), a.line, size, a.bounds()); err != nil {
+			return why(err)
+		}
 	}
 	if q.reading.Add(length) > maxReading {
 		q.reading.Add(-length)
@@ -87,7 +92,7 @@ func (a *acceptance) keep(w http.ResponseWriter) string {
 		return "body"
 	}
 	e := a.entry(body)
-	before, err := q.o.Store.Add(a.r.Context(), e, a.bounds())
+	before, err := a.put(e)
 	if err != nil {
 		giveBack()
 		if !errors.Is(err, ErrFull) && !errors.Is(err, ErrClosed) {
@@ -99,6 +104,15 @@ func (a *acceptance) keep(w http.ResponseWriter) string {
 	_ = visit.End(tidegate.Outcome{}) // the outcome is not known, so it stays charged
 	a.accepted(w, e, before)
 	return "kept"
+}
+
+// put keeps the entry, or appends it to the stream of the rule.
+func (a *acceptance) put(e *Entry) (before int, err error) {
+	if a.terms.Stream == "" {
+		return a.q.o.Store.Add(a.r.Context(), e, a.bounds())
+	}
+	e.State = Queued
+	return 0, a.q.o.Streams.Append(a.r.Context(), a.terms.Stream, a.terms.Places, e)
 }
 
 func why(err error) string {
@@ -152,6 +166,10 @@ const maxRetryAfter = time.Hour
 
 // accepted answers 202.
 func (a *acceptance) accepted(w http.ResponseWriter, e *Entry, before int) {
+	if e.State == Queued { // what becomes of it, its workers know
+		writeStatus(w, a.r, http.StatusAccepted, statusOf(e, before))
+		return
+	}
 	wait := a.refused.RetryAfter
 	if l := a.refused.Limit; l.Period > 0 && l.Events > 0 && l.Algorithm != tidegate.Concurrency && l.Algorithm != tidegate.Quota {
 		wait = max(wait, time.Duration(float64(l.Period)/float64(l.Events)*float64(before+1)))

@@ -40,6 +40,7 @@ const (
 	Trying  State = "trying"  // it is being sent
 	Done    State = "done"    // the upstream has answered
 	Dead    State = "dead"    // it will not be sent any more; see Entry.Reason
+	Queued  State = "queued"  // it is in a stream of the user
 )
 
 // Version of the record of an entry, in the file and in Redis.
@@ -133,6 +134,16 @@ func (e *Entry) size() int64 {
 		n += int64(len(r.Body)) + headerSize(r.Header)
 	}
 	return n
+}
+
+// ended is what is kept of an entry that has ended.
+func (e *Entry) ended() Entry {
+	record := *e
+	if e.State == Done { // its credentials are not needed any more
+		record.Request = Request{Method: e.Request.Method, URL: e.Request.URL, Host: e.Request.Host}
+		record.Checks = nil
+	}
+	return record
 }
 
 func headerSize(h http.Header) (n int64) {

@@ -233,11 +233,7 @@ func (f *File) end(it *item, e *Entry) {
 	}
 	l.bytes -= it.size
 	f.leave(it)
-	record := *e
-	if e.State == Done { // its credentials are not needed any more
-		record.Request = Request{Method: e.Request.Method, URL: e.Request.URL, Host: e.Request.Host}
-		record.Checks = nil
-	}
+	record := e.ended()
 	it.line, it.state, it.attempts, it.reason, it.ended, it.unsaved = nil, e.State, e.Attempts, e.Reason, e.Ended, &record
 	it.size = record.size()
 	if e.State == Done {

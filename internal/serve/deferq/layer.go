@@ -9,7 +9,8 @@ import (
 )
 
 // Layer is a layer in front of the counters. While requests of a key are kept, it refuses others of that key
-// without counting them: they would overtake those that wait, and take their room.
+// without counting them: they would overtake those that wait, and take their room. If nobody knows whether
+// there are some, on_store_failure of the rule decides: only deny keeps the order then.
 type Layer struct {
 	chain.Backend
 	// Busy reports whether requests of the line are kept.
@@ -24,8 +25,8 @@ func (s *Layer) Take(ctx context.Context, checks []tidegate.Check, n int) (tideg
 			continue
 		}
 		busy, err := s.Busy(ctx, LineOf(c))
-		if err != nil {
-			return tidegate.Decision{}, err
+		if err != nil && c.Limit.Terms.Handling.OnStoreFailure == tidegate.FailClosed {
+			return tidegate.Decision{Err: err, Limit: c.Limit, RetryAfter: time.Second, Receipt: tidegate.Receipt{Origin: tidegate.OriginRule}}, nil
 		}
 		if busy {
 			return tidegate.Decision{Limit: c.Limit, RetryAfter: time.Second, Receipt: tidegate.Receipt{Origin: tidegate.OriginRule}}, nil

@@ -21,12 +21,17 @@ type Options struct {
 	Store Store
 	// Max is how many bytes the store may keep, of which a key has its share.
 	Max int64
+	// Streams are where rules with `to: stream` append; nil means that those refuse.
+	Streams Streams
 	// Rules in force, and Counters that they are counted in, without the [Layer].
 	Rules    tidegate.Matcher
 	Counters tidegate.Store
 	// Forgetful: the counters have lost what was counted before this process. What is kept
 	// then waits for as long as a limit looks back, so that it is never exceeded.
 	Forgetful bool
+	// Strict: an attempt is made only if the counters themselves have decided, and not what stands in for
+	// them while they do not answer.
+	Strict bool
 	// HTTP says how callers are identified.
 	HTTP httplimit.Options
 	// Identify returns who sends a request, by the names of the rules.
@@ -180,6 +185,12 @@ func (q *Queue) try(ctx context.Context, e *Entry) {
 			wait = min(wait, slotEvery) // whoever has one may give it back at any moment
 		}
 		e.Next = now.Add(wait)
+		q.o.Store.Again(e)
+		return
+	}
+	if q.o.Strict && (d.Err != nil || d.Receipt.Origin == tidegate.OriginLocal) {
+		_, _ = visit.End(tidegate.Outcome{Void: true}), charge.Return(ctx) // if the store fails, the charge stands
+		e.Next = now.Add(time.Second)
 		q.o.Store.Again(e)
 		return
 	}

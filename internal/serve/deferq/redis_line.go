@@ -1,0 +1,309 @@
+package deferq
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Busy implements Store. The error says that nobody knows: a Redis that has just failed is not asked
+// again for a moment, so that a live request waits for it at most once.
+func (r *Redis) Busy(ctx context.Context, l Line) (bool, error) {
+	r.mu.Lock()
+	err, until := r.err, r.until
+	r.mu.Unlock()
+	if err != nil && time.Now().Before(until) {
+		return false, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.o.Deadline)
+	defer cancel()
+	b := r.backlogOf(l.Rule)
+	got, err := r.run(ctx, "look whether requests are kept", scripts.busy, []string{b.line(nameOf(l))})
+	return err == nil && got[0] == "1", err
+}
+
+// Room implements Store.
+func (r *Redis) Room(ctx context.Context, l Line, size int64, b Bounds) error {
+	if err := r.fit(ctx); err != nil {
+		return err
+	}
+	e := &Entry{Line: l}
+	verdict, err := r.run(ctx, "look for a place", scripts.room, r.addKeys(r.backlogOf(l.Rule), e), r.addArgs(e, size, b, "")...)
+	if err == nil && verdict[0] == "full" {
+		return ErrFull
+	}
+	return err
+}
+
+// addKeys are the keys of room.lua.
+func (r *Redis) addKeys(b *backlog, e *Entry) []string {
+	return []string{
+		b.key("meta"), b.key("turns"), b.key("waiting"), b.key("done"), b.key("dead"), b.key("lines"),
+		b.line(nameOf(e.Line)), b.entry(e.ID), b.body(e.ID),
+	}
+}
+
+// addArgs are the arguments of room.lua.
+func (r *Redis) addArgs(e *Entry, size int64, b Bounds, record string) []string {
+	args := []string{nameOf(e.Line), e.ID}
+	for _, n := range []int64{size, b.Places, b.PerKey, b.KeyBytes, r.o.Max} {
+		args = append(args, strconv.FormatInt(n, 10))
+	}
+	return append(args, micros(e.Keep), record, string(e.Request.Body))
+}
+
+// Add implements Store. Redis answers when its disk has it. If it does not answer, nobody knows whether it has;
+// the entry is taken back as soon as it answers, and nothing is promised.
+func (r *Redis) Add(ctx context.Context, e *Entry, bounds Bounds) (before int, err error) {
+	if err := r.fit(ctx); err != nil {
+		return 0, err
+	}
+	e.V, e.State = Version, Waiting
+	record, err := json.Marshal(e)
+	if err != nil {
+		return 0, err
+	}
+	if len(record) > maxRecord {
+		return 0, ErrFull
+	}
+	b, err := r.register(ctx, e.Line.Rule)
+	if err != nil {
+		return 0, err
+	}
+	keys, args := r.addKeys(b, e), r.addArgs(e, e.size(), bounds, string(record))
+	for range 100 { // those that have ended make room, a few at a time
+		got, err := r.run(ctx, "keep the request", scripts.add, keys, args...)
+		switch {
+		case err != nil:
+			go r.takeBack(e.Line, e.ID)
+			return 0, err
+		case got[0] == "kept":
+			r.nudge()
+			return strconv.Atoi(got[1])
+		case got[0] == "full" || len(got) == 1:
+			return 0, ErrFull
+		}
+		if err := r.forget(ctx, b, got[1:]); err != nil {
+			return 0, err
+		}
+	}
+	return 0, ErrFull
+}
+
+// takeBack removes an entry that may have been added without an answer.
+func (r *Redis) takeBack(l Line, id string) {
+	for r.life.Err() == nil {
+		err := r.end(r.life, &Entry{V: Version, ID: id, Line: l, State: Dead, Reason: "its client was told that it is not kept"}, "", true)
+		if err == nil {
+			_ = r.forget(r.life, r.backlogOf(l.Rule), []string{id}) // if this fails, it is a dead letter
+		}
+		if err == nil || errors.Is(err, ErrNone) {
+			return
+		}
+		_ = await(r.life, nil, time.Now().Add(awayFor)) // the loop looks whether it has ended
+	}
+}
+
+// Next implements Store. One goroutine at a time looks for a line.
+func (r *Redis) Next(ctx context.Context) (*Entry, error) {
+	for {
+		select {
+		case r.polling <- struct{}{}:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		b, name, wait, err := r.turn(ctx)
+		if err != nil {
+			wait = awayFor
+		}
+		if name == "" {
+			err := await(ctx, r.wake, time.Now().Add(wait))
+			<-r.polling
+			if err != nil {
+				return nil, err
+			}
+			continue
+		}
+		<-r.polling
+		// Whoever has a line sees it through: nobody else gets it for a while.
+		if e := r.first(context.WithoutCancel(ctx), b, name); e != nil {
+			return e, nil
+		}
+	}
+}
+
+// turn returns the line whose turn it is; "" and how long to wait if there is none. Rules take turns.
+func (r *Redis) turn(ctx context.Context) (b *backlog, name string, wait time.Duration, err error) {
+	wait = pollEvery
+	for _, b := range r.backlogs() {
+		got, err := r.run(ctx, "look for deferred requests", scripts.turn, []string{b.key("turns")}, micros(r.o.Takeover))
+		if err != nil {
+			return nil, "", 0, err
+		}
+		if got[0] != "" {
+			r.passTurn(b)
+			return b, got[0], 0, nil
+		}
+		if us, err := strconv.ParseInt(got[1], 10, 64); err == nil && us >= 0 {
+			wait = min(wait, time.Duration(us)*time.Microsecond)
+		}
+	}
+	return nil, "", wait, nil
+}
+
+// first takes the first of a line; nil if there is none, another gateway has it, or Redis does not answer.
+func (r *Redis) first(ctx context.Context, b *backlog, name string) *Entry {
+	l := heldLine{b.rule, name}
+	r.mu.Lock()
+	_, ours := r.held[l]
+	r.mu.Unlock()
+	if ours { // Redis was away, and heard of it too late
+		r.renew(ctx)
+		return nil
+	}
+	got, err := r.run(ctx, "take a deferred request", scripts.head, []string{b.key("turns"), b.line(name)}, name, r.consumer, millis(r.o.Takeover))
+	if err != nil || len(got) == 0 {
+		return nil
+	}
+	id, sid := got[0], got[1]
+	r.mu.Lock()
+	r.held[l] = sid
+	r.mu.Unlock()
+	e, _, err := r.read(ctx, b, id, true)
+	var bad *recordError
+	switch {
+	case errors.As(err, &bad): // the line goes on, and the entry is a dead letter
+		r.o.Log.Error("a deferred request cannot be read", "id", id, "err", err)
+		e = &Entry{V: Version, ID: id, State: Dead, Reason: err.Error(), Ended: time.Now()}
+		r.settle(l, func(ctx context.Context) error { return r.endAt(ctx, b, name, e, r.consumer, true) })
+		return nil
+	case err != nil || e.State != Trying: // it is claimed, and is taken again when that is over
+		r.release(l)
+		return nil
+	}
+	return e
+}
+
+// recordError says that a record is not one of ours.
+type recordError struct{ error }
+
+// read returns an entry with its number in the line, and marks it as being tried with its body if asked to.
+func (r *Redis) read(ctx context.Context, b *backlog, id string, try bool) (e *Entry, n int64, err error) {
+	mark := "0"
+	if try {
+		mark = "1"
+	}
+	got, err := r.run(ctx, "read a deferred request", scripts.read, []string{b.entry(id), b.body(id)}, mark)
+	switch {
+	case err != nil:
+		return nil, 0, err
+	case len(got) == 0:
+		return nil, 0, ErrNone
+	}
+	if e, err = decode([]byte(got[0])); err != nil {
+		return nil, 0, &recordError{fmt.Errorf("its record cannot be read: %w", err)}
+	}
+	var number [5]int64 // attempts, in how long it expires and is next, its number, the size of the body
+	for i, text := range []string{got[2], got[4], got[5], got[6], got[8]} {
+		if number[i], err = strconv.ParseInt(text, 10, 64); err != nil {
+			return nil, 0, &recordError{fmt.Errorf("its record has the number %q", text)}
+		}
+	}
+	now := time.Now()
+	e.State, e.Attempts, e.Reason = State(got[1]), int(number[0]), got[3]
+	e.Expires = now.Add(time.Duration(number[1]) * time.Microsecond)
+	if e.Next = (time.Time{}); number[2] > 0 {
+		e.Next = now.Add(time.Duration(number[2]) * time.Microsecond)
+	}
+	if try {
+		e.Request.Body, err = r.bodyOf(ctx, b, id, number[4])
+	}
+	return e, number[3], err
+}
+
+// bodyOf reads a body in parts.
+func (r *Redis) bodyOf(ctx context.Context, b *backlog, id string, size int64) ([]byte, error) {
+	body := make([]byte, 0, size)
+	for from := int64(0); from < size; from += partSize {
+		got, err := r.run(ctx, "read a deferred request", scripts.part, []string{b.body(id)}, strconv.FormatInt(from, 10), strconv.FormatInt(from+partSize-1, 10))
+		if err != nil {
+			return nil, err
+		}
+		body = append(body, got[0]...)
+	}
+	return body, nil
+}
+
+// Again implements Store.
+func (r *Redis) Again(e *Entry) {
+	l := heldLine{e.Line.Rule, nameOf(e.Line)}
+	r.mu.Lock()
+	sid, held := r.held[l]
+	r.mu.Unlock()
+	if !held {
+		return
+	}
+	b := r.backlogOf(e.Line.Rule)
+	r.settle(l, func(ctx context.Context) error {
+		wait := max(time.Until(e.Next), 0)
+		if e.Next.IsZero() {
+			wait = 0
+		}
+		_, err := r.run(ctx, "put a deferred request back", scripts.again, []string{b.key("turns"), b.line(l.name), b.entry(e.ID)},
+			l.name, r.consumer, sid, strconv.Itoa(e.Attempts), micros(wait), e.Reason)
+		return err
+	})
+}
+
+// End implements Store.
+func (r *Redis) End(e *Entry) {
+	r.settle(heldLine{e.Line.Rule, nameOf(e.Line)}, func(ctx context.Context) error {
+		err := r.end(ctx, e, r.consumer, e.State == Done)
+		if errors.Is(err, ErrNone) || errors.Is(err, errLost) {
+			return nil // another gateway sees to it
+		}
+		return err
+	})
+}
+
+// errLost: another gateway has taken an entry over.
+var errLost = errors.New("another gateway tries it")
+
+// end takes an entry out of its line; by is "" for an operator.
+func (r *Redis) end(ctx context.Context, e *Entry, by string, sweep bool) error {
+	return r.endAt(ctx, r.backlogOf(e.Line.Rule), nameOf(e.Line), e, by, sweep)
+}
+
+func (r *Redis) endAt(ctx context.Context, b *backlog, name string, e *Entry, by string, sweep bool) error {
+	record := e.ended()
+	text, err := json.Marshal(&record)
+	if err == nil && len(text) > maxRecord && record.Result != nil { // it has room for the status
+		record.Result = &Result{Status: record.Result.Status, Truncated: true}
+		text, err = json.Marshal(&record)
+	}
+	if err != nil {
+		return err
+	}
+	delBody := "0"
+	if sweep {
+		delBody = "1"
+	}
+	got, err := r.run(ctx, "record the end of a deferred request", scripts.end, []string{
+		b.key("meta"), b.key("turns"), b.key("waiting"), b.key(string(e.State)), b.key("lines"), b.line(name), b.entry(e.ID), b.body(e.ID),
+	}, name, e.ID, by, string(e.State), strconv.Itoa(e.Attempts), e.Reason, string(text), strconv.FormatInt(record.size(), 10), delBody)
+	if err != nil {
+		return err
+	}
+	switch got[0] {
+	case "none":
+		return ErrNone
+	case "lost":
+		return errLost
+	case "busy":
+		return ErrBusy
+	}
+	return nil
+}

@@ -1,0 +1,200 @@
+package deferq
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"time"
+)
+
+// find looks for an entry in the backlogs of all rules.
+func (r *Redis) find(ctx context.Context, id string) (b *backlog, e *Entry, n int64, err error) {
+	if len(id) != len(NewID()) { // no other is a part of a key
+		return nil, nil, 0, ErrNone
+	}
+	for range 2 {
+		all, err := r.allBacklogs(ctx)
+		if err != nil {
+			return nil, nil, 0, err
+		}
+		for _, b := range all {
+			e, n, err := r.read(ctx, b, id, false)
+			if !errors.Is(err, ErrNone) {
+				return b, e, n, err
+			}
+		}
+		if r.learn(ctx) != nil || len(r.backlogs()) == len(all) { // others may have added to a rule that is new here
+			break
+		}
+	}
+	return nil, nil, 0, ErrNone
+}
+
+// Get implements Store. Those behind one that was dropped count it until it would have been sent.
+func (r *Redis) Get(ctx context.Context, id string) (e *Entry, before int, err error) {
+	b, e, n, err := r.find(ctx, id)
+	if err != nil || e.State == Done || e.State == Dead {
+		return e, 0, err
+	}
+	got, err := r.run(ctx, "read the place in the line", scripts.place, []string{b.line(nameOf(e.Line))})
+	if err != nil {
+		return nil, 0, err
+	}
+	first, err := strconv.ParseInt(got[0], 10, 64)
+	return e, int(max(n-first, 0)), err
+}
+
+// listedAtOnce is how many IDs are read at once.
+const listedAtOnce = 1000
+
+// List implements Store. Those that wait come first, the oldest before others.
+func (r *Redis) List(ctx context.Context, show func(*Entry) bool) error {
+	all, err := r.allBacklogs(ctx)
+	if err != nil {
+		return err
+	}
+	for _, kind := range []string{"waiting", "dead", "done"} {
+		for _, b := range all {
+			ids, err := r.ids(ctx, b, kind)
+			if err != nil {
+				return err
+			}
+			for _, id := range ids {
+				e, _, err := r.read(ctx, b, id, false)
+				if errors.Is(err, ErrNone) {
+					continue
+				}
+				if err != nil {
+					return err
+				}
+				if !show(e) {
+					return nil
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (r *Redis) ids(ctx context.Context, b *backlog, kind string) (all []string, err error) {
+	for {
+		got, err := r.run(ctx, "list deferred requests", scripts.list, []string{b.key(kind)}, strconv.Itoa(len(all)), strconv.Itoa(len(all)+listedAtOnce-1))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, got...)
+		if len(got) < listedAtOnce {
+			return all, nil
+		}
+	}
+}
+
+// Retry implements Store. When a waiting one is due is up to Redis' clock.
+func (r *Redis) Retry(ctx context.Context, id string, _ time.Time) error {
+	b, e, _, err := r.find(ctx, id)
+	if err != nil {
+		return err
+	}
+	name := nameOf(e.Line)
+	got, err := r.run(ctx, "retry a deferred request", scripts.retry, []string{b.key("turns"), b.line(name), b.entry(id)}, name)
+	if err != nil {
+		return err
+	}
+	switch got[0] {
+	case "":
+		return ErrNone
+	case "trying":
+		return ErrBusy
+	case "done":
+		return ErrEnded
+	case "dead":
+		return r.revive(ctx, b, name, e)
+	}
+	r.nudge()
+	return nil
+}
+
+// revive puts a dead entry to the end of its line.
+func (r *Redis) revive(ctx context.Context, b *backlog, name string, e *Entry) error {
+	if e.Request.Method == "" {
+		return ErrEnded // nothing is left of it to be sent
+	}
+	body, _, err := r.read(ctx, b, e.ID, true) // a dead one is not marked
+	if err != nil {
+		return err
+	}
+	e.Request.Body = body.Request.Body
+	e.State, e.Next, e.Reason, e.Ended, e.Result = Waiting, time.Time{}, "", time.Time{}, nil
+	record, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	got, err := r.run(ctx, "revive a deferred request", scripts.revive, []string{
+		b.key("meta"), b.key("turns"), b.key("waiting"), b.key("dead"), b.key("lines"), b.line(name), b.entry(e.ID),
+	}, name, e.ID, string(record), strconv.FormatInt(e.size(), 10), micros(e.Keep))
+	if err != nil {
+		return err
+	}
+	if got[0] != "1" {
+		return ErrNone
+	}
+	r.nudge()
+	return nil
+}
+
+// Drop implements Store.
+func (r *Redis) Drop(ctx context.Context, id, reason string) error {
+	b, e, _, err := r.find(ctx, id)
+	if err != nil {
+		return err
+	}
+	switch e.State {
+	case Done:
+		return ErrEnded
+	case Dead:
+		return r.forget(ctx, b, []string{id})
+	}
+	e.State, e.Reason, e.Ended, e.Request, e.Checks = Dead, reason, time.Now(), Request{}, nil // nothing is left to be sent
+	return r.end(ctx, e, "", true)
+}
+
+// Stats implements Store.
+func (r *Redis) Stats(ctx context.Context) (s Stats, err error) {
+	r.mu.Lock()
+	s = Stats{Max: r.o.Max, Rules: make(map[string]int64), Unwritten: int64(len(r.owed)), Err: r.err}
+	if r.unfit != nil {
+		s.Err = r.unfit
+	}
+	away := r.err != nil && time.Now().Before(r.until)
+	r.mu.Unlock()
+	if away { // whoever asks for metrics does not wait for it
+		return s, nil
+	}
+	all, err := r.allBacklogs(ctx)
+	if err != nil {
+		s.Err = err
+		return s, nil
+	}
+	for _, b := range all {
+		got, err := r.run(ctx, "count deferred requests", scripts.stats, []string{b.key("meta"), b.key("turns"), b.key("waiting"), b.key("done"), b.key("dead")})
+		if err != nil {
+			s.Err = err
+			return s, nil
+		}
+		var n [6]int64 // waiting, bytes, lines, done, dead, age of the oldest
+		for i := range n {
+			if n[i], err = strconv.ParseInt(got[i], 10, 64); err != nil {
+				return s, err
+			}
+		}
+		s.Bytes, s.Lines, s.Done, s.Dead = s.Bytes+n[1], s.Lines+n[2], s.Done+n[3], s.Dead+n[4]
+		if s.Waiting += n[0]; n[0] > 0 {
+			s.Rules[b.rule] = n[0]
+		}
+		if at := time.Now().Add(-time.Duration(n[5]) * time.Microsecond); n[5] >= 0 && (s.Oldest.IsZero() || at.Before(s.Oldest)) {
+			s.Oldest = at
+		}
+	}
+	return s, nil
+}

@@ -1,0 +1,117 @@
+package deferq
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// tend does what is to be done again and again: it tells others that this gateway is alive, repeats what
+// Redis has not taken, looks for new rules, forgets old entries and looks whether Redis is fit.
+func (r *Redis) tend() {
+	tick := time.NewTicker(min(r.o.Takeover/4, time.Second))
+	defer tick.Stop()
+	var learned, purged time.Time
+	for {
+		now := time.Now()
+		r.renew(r.life)
+		r.payOff(r.life)
+		if now.Sub(learned) >= rulesEvery && r.learn(r.life) == nil {
+			learned = now
+		}
+		if now.Sub(purged) >= purgeEvery || r.isFit() != nil {
+			if r.checkFit(r.life) == nil {
+				purged = now
+				r.purge(r.life)
+			}
+		}
+		select {
+		case <-r.life.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// renew says of all lines that this process tries that it is alive.
+func (r *Redis) renew(ctx context.Context) {
+	for _, b := range r.backlogs() {
+		keys, args := []string{b.key("turns")}, []string{r.consumer, micros(r.o.Takeover)}
+		r.mu.Lock()
+		for l, sid := range r.held {
+			if l.rule == b.rule {
+				keys, args = append(keys, b.line(l.name)), append(args, l.name, sid)
+			}
+		}
+		r.mu.Unlock()
+		if len(keys) > 1 {
+			_, _ = r.run(ctx, "renew the claims of deferred requests", scripts.renew, keys, args...) // again at the next tick
+		}
+	}
+}
+
+// settle makes a change now, or when Redis takes it; the line is held until then.
+func (r *Redis) settle(l heldLine, change func(context.Context) error) {
+	if err := change(context.Background()); err != nil {
+		r.mu.Lock()
+		r.owed = append(r.owed, owed{l, change})
+		r.mu.Unlock()
+		return
+	}
+	r.release(l)
+}
+
+func (r *Redis) release(l heldLine) {
+	r.mu.Lock()
+	delete(r.held, l)
+	r.mu.Unlock()
+	r.nudge()
+}
+
+// payOff makes the changes that are owed, until one fails.
+func (r *Redis) payOff(ctx context.Context) {
+	for {
+		r.mu.Lock()
+		if len(r.owed) == 0 {
+			r.mu.Unlock()
+			return
+		}
+		first := r.owed[0]
+		r.mu.Unlock()
+		if first.make(ctx) != nil {
+			return
+		}
+		r.mu.Lock()
+		r.owed = slices.Delete(r.owed, 0, 1)
+		r.mu.Unlock()
+		r.release(first.line)
+	}
+}
+
+// purge forgets those that have ended long ago.
+func (r *Redis) purge(ctx context.Context) {
+	for _, b := range r.backlogs() {
+		for kind, keep := range map[string]time.Duration{"done": r.o.Results, "dead": r.o.Dead} {
+			for {
+				old, err := r.run(ctx, "look for old results", scripts.old, []string{b.key(kind)}, micros(keep), "100")
+				if err != nil || len(old) == 0 || r.forget(ctx, b, old) != nil {
+					break
+				}
+			}
+		}
+	}
+}
+
+// forget forgets entries that have ended.
+func (r *Redis) forget(ctx context.Context, b *backlog, ids []string) error {
+	keys := []string{b.key("meta"), b.key("done"), b.key("dead")}
+	for _, id := range ids {
+		keys = append(keys, b.entry(id), b.body(id))
+	}
+	_, err := r.run(ctx, "forget results", scripts.forget, keys, ids...)
+	return err
+}
+
+func micros(d time.Duration) string { return strconv.FormatInt(d.Microseconds(), 10) }
+func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

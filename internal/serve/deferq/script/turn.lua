@@ -1,0 +1,10 @@
+-- Gives the caller the line whose turn it is, and puts its next turn off until another gateway may look
+-- whether the caller is dead.
+--
+-- KEYS: turns, by time. ARGV: for how long the caller has it, in microseconds. It returns the name of the
+-- line; or '' and in how many microseconds the next one is due, -1 if there is none.
+local due = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
+if #due == 0 then return { '', -1 } end
+if number(due[2]) > now then return { '', number(due[2]) - now } end
+redis.call('ZADD', KEYS[1], whole(now + number(ARGV[2])), due[1])
+return { due[1] }
