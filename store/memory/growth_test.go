@@ -76,7 +76,7 @@ func ask1(t *testing.T, s *Store, l *tidegate.Limit, key string) tidegate.Decisi
 func TestBytesPerKey(t *testing.T) {
 	most := 20_000
 	if raceEnabled && !testdep.Long() {
-		most = 8_000 // two splits
+		most = 8_000 // in ten segments and more
 	}
 	for _, l := range everyAlgorithm() {
 		if kinds[l.Algorithm].inRecord() {
