@@ -16,7 +16,7 @@ func (g *Gate) decide(ctx context.Context, r *Request, checks []Check, how how) 
 	counted, denied := splitAccess(checks)
 	switch {
 	case denied != nil:
-		d = Decision{Never: true, Limit: denied, Receipt: Receipt{Origin: OriginRule}}
+		d = refusalBy(denied)
 	case len(counted) == 0:
 		d = Decision{OK: true, Granted: 1}
 	default:
@@ -29,7 +29,7 @@ func (g *Gate) decide(ctx context.Context, r *Request, checks []Check, how how) 
 }
 
 // splitAccess moves the access rules behind the checks that are counted, and returns the first
-// of them that is enforced as denied.
+// of them that is enforced as denied; one that sheds only if there is no other.
 func splitAccess(checks []Check) (counted []Check, denied *Limit) {
 	n := 0
 	for i := range checks {
@@ -42,11 +42,22 @@ func splitAccess(checks []Check) (counted []Check, denied *Limit) {
 			n++
 		case c.Advisory:
 			c.Over = true
-		case denied == nil:
+		case denied == nil || denied.Sheds() && !c.Limit.Sheds():
 			denied = c.Limit
 		}
 	}
 	return checks[:n], denied
+}
+
+// refusalBy is the decision of an access rule.
+func refusalBy(denied *Limit) Decision {
+	d := Decision{Limit: denied, Receipt: Receipt{Origin: OriginRule}}
+	if denied.Sheds() {
+		d.RetryAfter = denied.Terms.Answer.RetryAfter
+	} else {
+		d.Never = true
+	}
+	return d
 }
 
 func (g *Gate) take(ctx context.Context, checks []Check, how how) Decision {

@@ -17,7 +17,7 @@ type Matcher interface {
 // [Gate.Decide] where it is not.
 //
 // A check of an access rule, whose algorithm is Deny, refuses the request before
-// the store is asked, unless it is advisory. What limits say in their [Terms] is
+// the store is asked, unless it is advisory. One that [Sheds] does so with a time to come back. What limits say in their [Terms] is
 // the Gate's to do: a Block that a refusal starts, the answer when the store has
 // none, and with Enter what becomes of a charge at the end.
 type Gate struct {

@@ -163,6 +163,9 @@ func (l *Limit) CounterSpec() Spec {
 	return spec
 }
 
+// Sheds reports whether the limit is an access rule that refuses for want of capacity.
+func (l *Limit) Sheds() bool { return l.Terms != nil && l.Terms.Role == Sheds }
+
 // Settled is a limit of the same numbers that has a counter of its own for events
 // whose outcome is known, nil unless the Terms have a Block. A Gate charges it
 // at the end of requests that hold a place while they are in flight; only when it

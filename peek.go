@@ -14,7 +14,7 @@ func (g *Gate) Peek(ctx context.Context, r *Request) Decision {
 	counted, denied := splitAccess(checks)
 	switch {
 	case denied != nil:
-		return Decision{Never: true, Limit: denied, Receipt: Receipt{Origin: OriginRule}}
+		return refusalBy(denied)
 	case len(counted) == 0:
 		return Decision{OK: true, Granted: 1}
 	}

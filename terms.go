@@ -84,6 +84,9 @@ const (
 	Tries
 	// Blocks: refuses a key for a while after a refusal.
 	Blocks
+	// Sheds: an access rule that refuses requests while there is not the capacity for all of
+	// them. Unlike others it is not for good: coming back helps, after Answer.RetryAfter.
+	Sheds
 )
 
 // Queue is a line of requests that wait for their turn.
@@ -137,6 +140,8 @@ type Answer struct {
 	// Quota over this share of the window, 0.1 being a tenth; 0 is the front end's,
 	// negative means none. The Decision stays exact.
 	RetryJitter float64
+	// RetryAfter is, for a limit that Sheds, when a request may be admitted at the earliest.
+	RetryAfter time.Duration
 	// Nominal is, for a limit that is a ceiling or a block, the limit that clients
 	// are told.
 	Nominal *Limit

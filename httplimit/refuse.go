@@ -16,8 +16,8 @@ var ErrMissing = errors.New("the request does not say who is asking")
 
 // Status is the status that a refusal is answered with: 429 when a limit is used
 // up, or can never admit what the request costs; 403 by an access rule; 503 when
-// the store could not tell, for which the client is not to blame; 400 for want of
-// a key. A limit may have one of its own for the first two, in its Terms.
+// the store could not tell, or there is not the capacity for all requests, for which the client
+// is not to blame; 400 for want of a key. A limit may have one of its own for the first two, in its Terms.
 func Status(d tidegate.Decision) int {
 	usual := http.StatusTooManyRequests
 	switch l := d.Limit; {
@@ -25,6 +25,8 @@ func Status(d tidegate.Decision) int {
 		return http.StatusBadRequest
 	case d.Err != nil:
 		return http.StatusServiceUnavailable
+	case l != nil && l.Sheds():
+		usual = http.StatusServiceUnavailable
 	case l != nil && l.Algorithm == tidegate.Deny:
 		usual = http.StatusForbidden
 	}
@@ -34,8 +36,11 @@ func Status(d tidegate.Decision) int {
 	return usual
 }
 
-// quotaExceeded is the problem type that draft 11 registers.
-const quotaExceeded = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+// The problem types that draft 11 registers.
+const (
+	quotaExceeded   = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+	reducedCapacity = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
+)
 
 // SlipHeader has the slip of a refusal: a text that the client can quote to whoever runs the
 // service, who can find out from it why the client was refused. The middleware makes none. If
@@ -123,6 +128,11 @@ func explain(d *tidegate.Decision, p *policy, retry int64, status int) problem {
 		return why
 	case p == nil:
 		why.Detail = "Too many requests" + again
+		return why
+	case p.sheds:
+		why.Type = reducedCapacity
+		why.Title = "Request cannot be satisfied due to temporary server capacity constraints"
+		why.Detail = "There is not the capacity for all requests right now" + again
 		return why
 	case p.denies:
 		why.Detail = "The policy " + p.name + " does not allow this request."

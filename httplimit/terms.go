@@ -16,6 +16,7 @@ type terms struct {
 	rule     string
 	answer   tidegate.Answer
 	denies   bool        // an access rule
+	sheds    bool        // it refuses for want of capacity
 	silent   bool        // there are no numbers to show
 	written  headerStyle // how the answer wants headers written
 	ownStyle bool        // it wants a dialect or a reset of its own
@@ -28,7 +29,7 @@ type terms struct {
 }
 
 func termsOf(l *tidegate.Limit) terms {
-	t := terms{rule: l.Name, denies: l.Algorithm == tidegate.Deny, window: alignedWindow(l)}
+	t := terms{rule: l.Name, denies: l.Algorithm == tidegate.Deny, sheds: l.Sheds(), window: alignedWindow(l)}
 	t.silent = t.denies
 	cached := l.Terms
 	if cached == nil {

@@ -19,6 +19,15 @@ func (st *state) append(dst []tidegate.Check, h *hit) []tidegate.Check {
 			return append(dst, tidegate.Check{Key: h.key, Limit: r.accessFor(h).deny, Cost: 1, Advisory: h.try})
 		}
 		first := len(dst)
+		if r.shed != nil {
+			c, shed := r.shed.check(st, r.shedKey(st, h), h.try)
+			if shed {
+				dst = append(dst, c)
+			}
+			if shed && !c.Advisory && !st.explains { // it is refused, whatever the limits say
+				return dst
+			}
+		}
 		p, _ := st.plan(h, r)
 		dst = st.appendPlan(dst, h, p)
 		if st.before != nil {

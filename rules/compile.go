@@ -54,11 +54,13 @@ func compile(f *rulefile.File, config Config) (*Set, diag.List) {
 		s.rules[i] = c.rule(w)
 		s.entries = append(s.entries, entry{guard: c.guard(w.When, w.Unless), patterns: texts(w.Match), rule: s.rules[i]})
 	}
+	s.shed = c.shedder(f.Shed, ShedRule)
 	c.warnUntrusted(s.keys)
 	if c.problems.HasErrors() {
 		return nil, c.problems
 	}
 	s.replace(f)
+	s.linkShedders()
 	s.index = newIndex(s.entries, patternsOf(f), config.IgnoreCase)
 	s.files, s.layers, s.headers = c.files, f.Layers, headersOf(c.ids, s.keys)
 	s.denied = c.house.answer(nil, true)

@@ -22,9 +22,12 @@ type Config struct {
 	// MergeDomains: several files may have descriptors of one domain of Envoy's rate limit
 	// service; otherwise that is an error. See [Set.Domains].
 	MergeDomains bool
-	// Signals are what `over: elastic` looks at; nil has none, so that elastic
-	// limits stay at their nominal size.
+	// Signals are what `over: elastic` and `shed` look at; nil has none, so that elastic
+	// limits stay at their nominal size and nothing is shed. See [Pushed].
 	Signals Signals
+	// OnShed is told of every step by which more or less is shed; nil tells nobody. It is called while a
+	// request is matched, and must not ask the Set.
+	OnShed func(Shedding)
 }
 
 // Trust says whose word is taken for who is asking.
@@ -39,7 +42,8 @@ type Trust struct {
 
 // Signals give the current value of a signal such as "cpu" or "upstream_p99", in
 // the unit in which the rule file compares it: seconds, requests, or a share of
-// 1. They are asked for every request that an elastic rule matches.
+// 1. They are asked for every request that an elastic rule matches, and several times a second for
+// `shed`.
 type Signals interface {
 	Signal(name string) (value float64, ok bool)
 }
@@ -49,6 +53,12 @@ type Signals interface {
 // the limit with every request. What is not known is not below.
 type Steady interface {
 	Below(name string, threshold float64) bool
+}
+
+// Recent is implemented by [Signals] that know a signal over the last few seconds alone. `shed` goes by
+// that: it takes a step each second, and would go too far by what has long passed.
+type Recent interface {
+	Recent(name string) (value float64, ok bool)
 }
 
 // Identified is implemented by [tidegate.Values] that know who is asking by the

@@ -24,6 +24,8 @@ type Explanation struct {
 	// Class is how important the request is, where the rules have classes. Where it can be read in
 	// several ways, it is the least important of them.
 	Class string `json:"class,omitempty"`
+	// Shed says when requests are shed by what the file says for all rules.
+	Shed string `json:"shed,omitempty"`
 	// Exempt is the place of the entry of exempt that takes the request out.
 	Exempt string `json:"exempt,omitempty"`
 	// Ban refuses the request, whatever the rules say of it; nil means that none does.
@@ -79,6 +81,8 @@ type ExplainedRule struct {
 	Unlimited bool `json:"unlimited,omitempty"`
 	// Defer says how what the rule refuses is kept; "" means that it is not.
 	Defer string `json:"defer,omitempty"`
+	// Shed says when the rule sheds requests.
+	Shed string `json:"shed,omitempty"`
 	// Elastic says what the signal has to give.
 	Elastic string           `json:"elastic,omitempty"`
 	Checks  []ExplainedCheck `json:"checks,omitempty"`
@@ -147,6 +151,9 @@ func (st *state) explain() Explanation {
 		}
 	}
 	e.Class = st.set.className(int(class))
+	if st.set.shed != nil && e.Exempt == "" {
+		e.Shed = st.set.shed.text()
+	}
 	st.done()
 	return e
 }
@@ -237,6 +244,9 @@ func (st *state) explainHit(h *hit) ExplainedRule {
 		p, o := st.plan(h, r)
 		st.explainPlan(&x, p)
 		x.Defer = deferText(r.kept())
+		if r.shed != nil {
+			x.Shed = r.shed.text()
+		}
 		if o != nil {
 			x.Override = o.measure.clone()
 		}
@@ -320,7 +330,7 @@ func explainCheck(c tidegate.Check) ExplainedCheck {
 }
 
 var roleTexts = map[tidegate.Role]string{
-	tidegate.Decides: "decides", tidegate.Marks: "marks", tidegate.Tries: "tries", tidegate.Blocks: "blocks",
+	tidegate.Decides: "decides", tidegate.Marks: "marks", tidegate.Tries: "tries", tidegate.Blocks: "blocks", tidegate.Sheds: "sheds",
 }
 
 func (r *rule) modeText() string {

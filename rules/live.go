@@ -48,6 +48,7 @@ func (l *Live) Swap(set *Set) *Set {
 	f := l.force.Load()
 	s := newSuccession(f.set.ledger(), set.ledger(), f.before, set.config.now())
 	set.countOn(f.set)
+	set.shedOn(f.set)
 	next := &force{set: set}
 	next.order(f.ordered, nil)
 	s.measures(f.measures, next.measures)

@@ -61,7 +61,9 @@ func (st *state) matchRules(dst []tidegate.Check) []tidegate.Check {
 		dst = st.matchEach(dst)
 	} else {
 		st.collect()
-		for i := st.resolveAll(); i < len(st.hits); i++ {
+		first := st.resolveAll()
+		dst = st.appendShed(dst)
+		for i := first; i < len(st.hits); i++ {
 			dst = st.append(dst, &st.hits[i])
 		}
 	}
@@ -91,6 +93,7 @@ func (st *state) resolveAll() int {
 			h.verdict = applies
 		}
 	}
+	st.exempt = exempt
 	for i := first; i < len(st.hits); i++ {
 		st.resolve(&st.hits[i], exempt)
 	}

@@ -26,7 +26,9 @@ func (st *state) matchEach(dst []tidegate.Check) []tidegate.Check {
 	for way := range st.readings {
 		st.turnTo(way)
 		st.collect()
-		for i := st.resolveAll(); i < len(st.hits); i++ {
+		first := st.resolveAll()
+		all = append(all, shedFirst(st.appendShed(nil))...)
+		for i := first; i < len(st.hits); i++ {
 			h := &st.hits[i]
 			checks = st.append(checks[:0], h)
 			for _, c := range checks {
@@ -46,6 +48,15 @@ func (st *state) matchEach(dst []tidegate.Check) []tidegate.Check {
 		dst = append(dst, all[i].check)
 	}
 	return dst
+}
+
+// shedFirst puts what the file sheds before the checks of rules.
+func shedFirst(checks []tidegate.Check) []matchedCheck {
+	var all []matchedCheck
+	for _, c := range checks {
+		all = append(all, matchedCheck{-1, c})
+	}
+	return all
 }
 
 // turnTo turns to another reading of the path: what was found by the one before is

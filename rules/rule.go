@@ -37,7 +37,8 @@ type extra struct {
 	respond  *rulefile.Respond
 	block    time.Duration // 0: none
 	leaves   leaves        // of what set_aside keeps
-	forks    forks         // which branch a request takes
+	shed     *shedder
+	forks    forks // which branch a request takes
 	blocks   []*tidegate.Limit
 	decides  access
 	tries    access // for requests that the rule only tries
@@ -79,6 +80,7 @@ func (c *compiler) rule(w *rulefile.Rule) *rule {
 		return r
 	}
 	r.subject = subject
+	x.shed = c.shedder(w.Shed, r.name)
 	decides := w.Mode == rulefile.Enforce && w.Share > 0
 	tries := w.Mode == rulefile.Shadow || w.Share < wholeShare
 	l := c.limiterOf(r)

@@ -19,6 +19,8 @@ type Set struct {
 	ids       *identities
 	entries   []entry  // classes, exemptions, rules
 	classes   []string // names, the most important first
+	shed      *shedder // of all requests; nil: none
+	shedders  []*shedder
 	rules     []*rule
 	domains   *envoy.Set    // nil if no file has a domain
 	index     index         // of entries

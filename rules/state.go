@@ -27,7 +27,8 @@ type state struct {
 	ban      *order    // of a rule that was looked at; nil: none
 	quiet    bool      // what is missing is not counted
 
-	class int32 // of the reading at hand; -1: there are no classes
+	class  int32 // of the reading at hand; -1: there are no classes
+	exempt int32 // the entry that exempts it; -1: none
 
 	readings []route.Reading // of the path
 	way      int             // which of them is being looked at

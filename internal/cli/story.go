@@ -20,6 +20,9 @@ func (e *explained) print(env *Env, all bool) {
 	if e.Class != "" {
 		fmt.Fprintf(env.Stdout, "\nA request of the class %s.\n", env.paint(bold, e.Class))
 	}
+	if e.Shed != "" {
+		fmt.Fprintf(env.Stdout, "\nShed %s.\n", e.Shed)
+	}
 	if e.Exempt != "" {
 		fmt.Fprintf(env.Stdout, "\nExempt from limits by %s.\n", e.Exempt)
 	}
@@ -91,6 +94,7 @@ func printApplied(env *Env, r *rules.ExplainedRule) {
 	if r.Defer != "" {
 		line("defer", "what is refused is "+r.Defer)
 	}
+	line("shed", r.Shed)
 	if r.Override != nil {
 		line("override", strings.TrimPrefix(r.Override.String(), "override "))
 	}

@@ -120,7 +120,7 @@ func shownRevision(hash string) string { return hash[:min(len(hash), maxRevision
 
 // rulesConfig is what rules are compiled with.
 func (s *server) rulesConfig() rules.Config {
-	return rules.Config{Trust: s.trust, Signals: s.signals, IgnoreCase: s.config.Paths.Case == config.Insensitive, MergeDomains: s.config.RLS.MergeDomains}
+	return rules.Config{Trust: s.trust, Signals: s.signals, OnShed: s.logShed, IgnoreCase: s.config.Paths.Case == config.Insensitive, MergeDomains: s.config.RLS.MergeDomains}
 }
 
 // showRules announces the rules in force, of files and of the control plane, to the metrics.

@@ -285,7 +285,9 @@ func (s *server) open(handed string) {
 		s.log.Warn("the history of rules of the predecessor is lost", "err", err)
 	}
 	s.metrics.WatchSignals(pressure.Names, s.signals.Signal)
+	s.signals.Serving(s.busyWith)
 	if s.rules != nil {
+		s.metrics.WatchShedding(s.shedding)
 		s.gate = tidegate.NewGate(s.metrics.Matcher(s.rules.Live()), s.behind(s.limited)).Observe(s.observe)
 	}
 	s.openDeferred(handedOver != "")

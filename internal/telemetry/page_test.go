@@ -44,6 +44,9 @@ rules:
 	d.Ejected("http://127.0.0.1:9001", true)
 	d.Ejected("http://127.0.0.1:9001", true)
 	d.WatchQueue(func() int64 { return 7 })
+	d.WatchShedding(func() []ShedStats {
+		return []ShedStats{{Rule: "(shed)", Steps: 3, Most: 20, Ups: 5, Downs: 2, Requests: 41}}
+	})
 	d.WatchMeasures(func() map[string]int { return map[string]int{"ban": 3, NotHolding: 1} })
 	d.WatchRules(func() RulesStatus {
 		return RulesStatus{Reloads: 2, Failed: 1, LoadedAt: time.Unix(1_800_000_000, 250e6), Revision: "0123456789abcdef", Failing: true, FailingSince: time.Unix(1_800_000_002, 0), Layers: []LayerStats{

@@ -65,7 +65,7 @@ func (n *notes) note(c prometheus.Collector) {
 }
 
 // closed are the labels whose values are a few words of ours.
-var closed = []string{"outcome", "state", "mode", "verdict", "step", "kind"}
+var closed = []string{"outcome", "state", "mode", "verdict", "step", "kind", "direction"}
 
 const metricsHead = `# Metrics
 

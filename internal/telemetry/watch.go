@@ -26,6 +26,7 @@ type watched struct {
 	plane    atomic.Pointer[func() PlaneStats]
 	quotas   atomic.Pointer[func() QuotaStats]
 	deferred atomic.Pointer[func() DeferredStats]
+	shedding atomic.Pointer[func() []ShedStats]
 
 	measures atomic.Pointer[func() map[string]int]
 }
@@ -96,7 +97,7 @@ var (
 	revisionDesc   = describe("tidegate_rules_info", "The revision of the rules in force, a hash of their files; always 1. Instances with the same rules show the same.", "revision")
 	rulesErrorDesc = describe("tidegate_rules_error_timestamp_seconds", "Since when what is in the rule files cannot be put in force; absent if it is in force. /rules says why.")
 	clampedDesc    = describe("tidegate_rule_cost_clamped_total", "Costs that were outside of min and max of their rule, since it was loaded.", "rule")
-	signalDesc     = describe("tidegate_signal", "What elastic limits go by: seconds, requests, a share of 1, or as pushed.", "signal")
+	signalDesc     = describe("tidegate_signal", "What elastic limits go by, and what requests are shed by: seconds, requests, a share of 1, or as pushed.", "signal")
 	logLostDesc    = describe("tidegate_log_dropped_total", "Lines of a log that were dropped because its reader stood still or it could not be written.", "log")
 	logErrorsDesc  = describe("tidegate_log_write_errors_total", "Writes of a log that failed, as on a full disk; they are tried again.", "log")
 
@@ -106,7 +107,7 @@ var (
 		logLostDesc, logErrorsDesc, planeConnectedDesc, planeCurrentDesc, planeResponsesDesc, planeDomainsDesc,
 		quotaStreamsDesc, quotaBucketsDesc, quotaCountersDesc, quotaAssignmentsDesc, quotaRefusedDesc, quotaLateDesc,
 		deferredWaitingDesc, deferredEndedDesc, deferredLinesDesc, deferredBytesDesc, deferredMaxDesc, deferredOldestDesc, deferredUnwrittenDesc, deferredOpenDesc,
-		measuresDesc,
+		measuresDesc, shedStepsDesc, shedMostDesc, shedMovesDesc, shedRequestsDesc,
 		layerInfoDesc, layerSinceDesc, layerReachedDesc, layerUpDesc, layerRefusedDesc, layerBehindDesc,
 	}
 )
@@ -120,6 +121,9 @@ func (w *watched) collect(emit emit) {
 		s.collect(emit)
 	}
 	w.collectMeasures(emit)
+	if shedding := w.shedding.Load(); shedding != nil {
+		collectShedding(emit, (*shedding)())
+	}
 	if deferred := w.deferred.Load(); deferred != nil {
 		s := (*deferred)()
 		s.collect(emit)

@@ -85,7 +85,7 @@ func outcome(d *tidegate.Decision) verdict {
 		return soft
 	case d.OK:
 		return admitted
-	case d.Limit.Algorithm == tidegate.Deny:
+	case d.Limit.Algorithm == tidegate.Deny && !d.Limit.Sheds():
 		return denied
 	}
 	return refused

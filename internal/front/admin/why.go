@@ -46,6 +46,7 @@ type RefusalOf struct {
 	Never      bool             `json:"never,omitempty"`   // coming again would not have helped
 	Denied     bool             `json:"denied,omitempty"`  // by an access rule or a ban
 	Blocked    bool             `json:"blocked,omitempty"` // it was over the limit before, and kept out for a time
+	Shed       bool             `json:"shed,omitempty"`    // there was not the capacity for all requests
 	Unsure     bool             `json:"unsure,omitempty"`  // the store could not tell
 	Local      bool             `json:"local,omitempty"`   // the instance decided by itself, without the store
 }
@@ -100,6 +101,7 @@ func (s *server) refusalOf(is *slip.Slip) RefusalOf {
 		At: is.At, Node: shown(is.Node, maxWord), Rules: is.Rules, Rule: is.Rule, Limit: is.Limit,
 		Remaining: is.Remaining, Capacity: is.Capacity, RetryAfter: is.RetryAfter.Seconds(),
 		Never: is.Flags&slip.Never != 0, Denied: is.Flags&slip.Denied != 0, Blocked: is.Flags&slip.Blocked != 0,
+		Shed:   is.Flags&slip.Shed != 0,
 		Unsure: is.Flags&slip.Unsure != 0, Local: is.Flags&slip.Local != 0,
 	}
 	if is.Scope != "" && s.SubjectOf != nil {
@@ -136,6 +138,8 @@ func (r *RefusalOf) because() string {
 		return "they were banned"
 	case r.Denied:
 		return "the rule does not allow such requests, or they were banned from it"
+	case r.Shed:
+		return "there was not the capacity for all requests, and theirs was among those that were shed"
 	case r.Blocked:
 		return "they had been over the limit, and were kept out for a time"
 	case r.Never:

@@ -59,7 +59,7 @@ func Word(d *tidegate.Decision) string {
 	switch {
 	case d.OK:
 		return "allowed"
-	case d.Limit != nil && d.Limit.Algorithm == tidegate.Deny:
+	case d.Limit != nil && d.Limit.Algorithm == tidegate.Deny && !d.Limit.Sheds():
 		return "denied"
 	}
 	return "limited"

@@ -11,7 +11,7 @@ import (
 // whatever is used. It charges nothing.
 func (d *Desk) Held(ctx context.Context, r *tidegate.Request) (checks []tidegate.Check, denied bool) {
 	r.Unattended = true
-	if got := d.gate.Peek(ctx, r); !got.OK && got.Limit != nil && got.Limit.Algorithm == tidegate.Deny {
+	if got := d.gate.Peek(ctx, r); !got.OK && got.Limit != nil && got.Limit.Algorithm == tidegate.Deny && !got.Limit.Sheds() {
 		return nil, true
 	}
 	d.gate.PeekEach(ctx, r, func(c tidegate.Check, _ tidegate.Decision) {

@@ -25,9 +25,12 @@ func Of(checks []tidegate.Check, d *tidegate.Decision, now time.Time) Slip {
 		return s
 	}
 	s.Rule, s.Scope = l.Name, l.Scope
-	if l.Algorithm == tidegate.Deny {
+	switch {
+	case l.Sheds():
+		s.Flags |= Shed
+	case l.Algorithm == tidegate.Deny:
 		s.Flags |= Denied
-	} else {
+	default:
 		s.Capacity = l.Capacity()
 		s.Limit = strings.TrimPrefix(l.String(), l.Name+": ")
 	}

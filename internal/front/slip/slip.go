@@ -41,6 +41,8 @@ const (
 	Unsure
 	// Local: the store did not answer, and counters of the instance decided.
 	Local
+	// Shed: there was not the capacity for all requests.
+	Shed
 )
 
 // version is the first byte of what is sealed.

@@ -26,6 +26,7 @@ var ruleWords = []struct{ field, word string }{
 	{"Count", "count"},
 	{"Block", "block"},
 	{"SetAside", "set_aside"},
+	{"Shed", "shed"},
 	{"Defer", "defer"},
 	{"Deny", "deny"},
 	{"Respond", "respond"},
@@ -72,8 +73,6 @@ func ruleText(name string, v reflect.Value) string {
 	switch x := v.Interface().(type) {
 	case rulefile.Missing:
 		return [...]string{"", "skip", "refuse"}[x]
-	case rulefile.Mode:
-		return [...]string{"", "shadow", "disabled"}[x]
 	case rulefile.FailMode:
 		return [...]string{"", "allow", "deny"}[x]
 	case tidegate.OnFull:
@@ -215,6 +214,9 @@ func settings(f *rulefile.File) (all part) {
 			names[i] = text(f.Classes[i])
 		}
 		all = all.with(field{name: "classes", text: strings.Join(names, "; ")})
+	}
+	if f.Shed != nil {
+		all = all.with(field{name: "shed", text: text(*f.Shed)})
 	}
 	if f.Instances > 0 {
 		all = all.with(field{name: "instances", text: fmt.Sprint(f.Instances)})

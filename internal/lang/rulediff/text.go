@@ -31,6 +31,10 @@ func valueText(v reflect.Value) string {
 		return testText(x)
 	case rulefile.Limit:
 		return limitText(&x)
+	case rulefile.Bound:
+		return x.Text
+	case rulefile.Mode:
+		return modeTexts[x]
 	case rulefile.SetAside:
 		return fmt.Sprintf("%s %v%%", x.Class.Text, float64(x.Share)/100)
 	case tidegate.Spec:
@@ -72,6 +76,9 @@ func valueText(v reflect.Value) string {
 	}
 	return fmt.Sprint(v.Interface())
 }
+
+// modeTexts are the words of modes; "" is the default.
+var modeTexts = [...]string{"", "shadow", "disabled"}
 
 func joined(v reflect.Value, between string) string {
 	all := make([]string, v.Len())

@@ -29,6 +29,7 @@ type File struct {
 	Domains  []Domain // files of another language among these
 	Waive    []Waiver // of all files and rules
 
+	Shed           *Shed // of all requests; nil means that none are
 	Respond        *Respond
 	Headers        Headers
 	OnStoreFailure FailMode // of defaults; rules have it filled in
@@ -163,6 +164,7 @@ type Rule struct {
 	Block        time.Duration // 0: not said
 	BlockPos     diag.Pos
 	SetAside     []SetAside
+	Shed         *Shed // nil: none are shed
 	Defer        *Defer
 	Deny         bool
 	Respond      *Respond // nil: the file's

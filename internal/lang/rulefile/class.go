@@ -113,5 +113,5 @@ func (d *decoder) unusedClasses() {
 	if len(d.file.Classes) == 0 || d.partial || d.classesUsed {
 		return
 	}
-	d.warn(d.file.Classes[0].Pos, "no rule looks at the class of a request", "write `set_aside: { "+d.file.Classes[0].Name.Text+": 20% }` in a rule, or remove `classes`")
+	d.warn(d.file.Classes[0].Pos, "no rule looks at the class of a request", "write `set_aside: { "+d.file.Classes[0].Name.Text+": 20% }` in a rule, or `shed`, or remove `classes`")
 }

@@ -128,7 +128,7 @@ func (f *File) namesOf(r *Rule) (names []string) {
 	for _, b := range r.For {
 		conditions = append(conditions, slices.Concat(b.When, b.Unless)...)
 	}
-	if len(r.SetAside) > 0 {
+	if len(r.SetAside) > 0 || r.Shed != nil {
 		for _, c := range f.Classes {
 			conditions = append(conditions, slices.Concat(c.When, c.Unless)...)
 		}

@@ -58,6 +58,7 @@ func TestNamesInTwoLayers(t *testing.T) {
 		{"respond", "respond: { status: 503 }\n", "respond: { status: 429 }\nreplace: [respond]\n", "`respond` is already set at a: r.yaml:2", "`replace: [respond]`"},
 		{"headers", "headers: { dialect: x }\n", "headers: { dialect: draft11 }\nreplace: [headers]\n", "`headers` is already set at a: r.yaml:2", "`replace: [headers]`"},
 		{"classes", "classes: [{ name: a, match: / }, { name: b }]\n", "classes: [{ name: c, match: / }, { name: d }]\nreplace: [classes]\n", "`classes` is already set at a: r.yaml:2", "`replace: [classes]`"},
+		{"shed", "shed: { while: cpu > 80% }\n", "shed: { while: cpu > 90% }\nreplace: [shed]\n", "`shed` is already set at a: r.yaml:2", "`replace: [shed]`"},
 		{"instances", "instances: 2\n", "instances: 3\nreplace: [instances]\n", "`instances` is already set at a: r.yaml:2", "`replace: [instances]`"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

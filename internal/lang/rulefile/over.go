@@ -107,14 +107,14 @@ func signalBound(signal, text string) (float64, bool) {
 	case "upstream_p99":
 		v, err := time.ParseDuration(text)
 		return v.Seconds(), err == nil && v > 0
-	case "cpu":
+	case "cpu", "memory":
 		number, percent := strings.CutSuffix(text, "%")
 		v, ok := decimal(strings.TrimSpace(number))
 		if percent {
 			v /= 100
 		}
 		return v, ok && v > 0 && v <= 1
-	case "upstream_inflight":
+	case "upstream_inflight", "inflight":
 		v, ok := decimal(text)
 		return v, ok && v > 0 && v == math.Trunc(v)
 	}

@@ -5,7 +5,7 @@ import "slices"
 // places are all maps of the language.
 var places = []*place{
 	&rootPlace, &defaultsPlace, &rulePlace, &branchPlace, &exemptPlace, &classPlace, &tierPlace, &listPlace, &identityPlace, &tierUsePlace, &limitsPlace, &tablePlace, &quotaPlace, &concurrencyPlace,
-	&consistencyPlace, &overPlace, &elasticPlace, &costPlace, &reservePlace, &queuePlace, &deferPlace, &countPlace, &respondPlace, &headersPlace,
+	&consistencyPlace, &overPlace, &elasticPlace, &shedPlace, &costPlace, &reservePlace, &queuePlace, &deferPlace, &countPlace, &respondPlace, &headersPlace,
 }
 
 var (
@@ -13,7 +13,7 @@ var (
 		name: "a rule file",
 		words: []string{
 			"version", "include", "identify", "lists", "tiers", "classes", "exempt", "defaults", "rules",
-			"respond", "headers", "instances", "replace", "waive",
+			"shed", "respond", "headers", "instances", "replace", "waive",
 		},
 		example: "version: 1",
 		advice: map[string]advice{
@@ -43,7 +43,7 @@ var (
 		name: "a rule",
 		words: []string{
 			"name", "match", "per", "missing", "when", "unless", "tier", "limits", "quota", "concurrency", "over", "cost",
-			"queue", "set_aside", "for", "instead_of", "count", "block", "defer", "deny", "respond", "mode", "enforce", "candidate",
+			"queue", "set_aside", "shed", "for", "instead_of", "count", "block", "defer", "deny", "respond", "mode", "enforce", "candidate",
 			"on_store_failure", "on_full", "consistency", "on_partition", "replace", "waive",
 		},
 		example: "- { name: api, match: /api/, per: ip, limits: 100/minute }",
@@ -178,6 +178,17 @@ var (
 		advice: map[string]advice{
 			"when": {"while", "did you mean `while`?"},
 			"max":  {"up_to", "did you mean `up_to`?"},
+		},
+	}
+	shedPlace = place{
+		name:    "`shed`",
+		words:   []string{"while", "never", "mode"},
+		example: "shed: { while: [cpu > 85%, inflight > 2000], never: critical }",
+		advice: map[string]advice{
+			"when":   {"while", "did you mean `while`?"},
+			"above":  {"while", "write `while: cpu > 85%`"},
+			"except": {"never", "did you mean `never`?"},
+			"unless": {"never", "write the class that is never shed: `never: critical`"},
 		},
 	}
 	costPlace = place{

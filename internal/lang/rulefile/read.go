@@ -107,6 +107,7 @@ func (d *decoder) decode() {
 	each(d.identify)
 	each(d.lists)
 	each(d.settings)
+	each(d.fileShed) // which names classes of any file
 	each(d.tiers)
 	each(d.exempt)
 	each(func(o object) { d.waive(o, "", Extent{From: o.at}) })

@@ -15,7 +15,7 @@ type said struct {
 }
 
 // settingWords are the fields of a rule file that all its rules share.
-var settingWords = []string{"defaults", "classes", "respond", "headers", "instances"}
+var settingWords = []string{"defaults", "classes", "shed", "respond", "headers", "instances"}
 
 // replaces reads `replace` of what has a name.
 func (d *decoder) replaces(o object) bool {

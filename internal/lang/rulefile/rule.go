@@ -131,6 +131,7 @@ func (d *decoder) limitRule(o object, r *Rule, sc scope) {
 	r.Count = d.count(o)
 	r.Defer = d.deferred(o, r)
 	r.SetAside = d.setAside(o)
+	r.Shed = d.shed(o)
 	if n := o.get("block"); n != nil {
 		r.Block, _ = d.duration(n, "`block`", tidegate.MaxPeriod, "15m")
 		r.BlockPos = n.Pos

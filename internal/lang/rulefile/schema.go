@@ -59,7 +59,7 @@ func schemaMap(p *place) map[string]any {
 // schemaNeeds are the words without which a map is an error.
 var schemaNeeds = map[*place][]string{
 	&rulePlace: {"name"}, &classPlace: {"name"}, &tablePlace: {"by", "rows", "else"}, &quotaPlace: {"amount"}, &concurrencyPlace: {"slots", "lease"},
-	&elasticPlace: {"while", "up_to"}, &reservePlace: {"sum"}, &queuePlace: {"places", "max_wait"},
+	&elasticPlace: {"while", "up_to"}, &shedPlace: {"while"}, &reservePlace: {"sum"}, &queuePlace: {"places", "max_wait"},
 	&countPlace: {"status"}, &tierUsePlace: {"from", "else"},
 }
 
@@ -105,7 +105,7 @@ var schemaWords = map[string]any{
 	"name": ref("text"), "match": many(ref("text")), "when": ref("conditions"), "unless": ref("conditions"),
 	"limits": ref("all-limits"), "quota": anyOf(ref("rate"), inPlace(&quotaPlace)), "concurrency": inPlace(&concurrencyPlace),
 	"over": anyOf(words("hard"), inPlace(&overPlace)), "cost": anyOf(ref("number"), inPlace(&costPlace)), "queue": inPlace(&queuePlace),
-	"respond": inPlace(&respondPlace), "waive": ref("waivers"), "replace": ref("only-true"), "from": ref("text"),
+	"shed": inPlace(&shedPlace), "respond": inPlace(&respondPlace), "waive": ref("waivers"), "replace": ref("only-true"), "from": ref("text"),
 	"on_store_failure": words("local", "allow", "deny"), "on_full": words("evict", "refuse"),
 	"consistency": anyOf(words(consistencies...), inPlace(&consistencyPlace)), "on_partition": words("continue", "share"),
 }
@@ -143,6 +143,10 @@ var schemaFields = map[*place]map[string]any{
 	&elasticPlace: {
 		"while": map[string]any{"type": "string", "pattern": `^\s*(` + strings.Join(signals, "|") + `)\s*<`},
 		"up_to": map[string]any{"type": "string", "pattern": `^\s*[0-9.]+\s*x\s*$`},
+	},
+	&shedPlace: {
+		"while": many(map[string]any{"type": "string", "pattern": `^\s*(` + strings.Join(shedSignals, "|") + `)\s*>`}),
+		"never": ref("text"), "mode": words("enforce", "shadow"),
 	},
 	&costPlace:    {"reserve": anyOf(many(ref("text")), inPlace(&reservePlace)), "else": ref("number"), "min": ref("number"), "max": ref("number"), "settle": ref("text")},
 	&reservePlace: {"sum": listOf(ref("text"))},

@@ -82,7 +82,7 @@ func Of(d *tidegate.Decision) Outcome {
 		return Waited
 	case d.OK:
 		return OK
-	case d.Limit != nil && d.Limit.Algorithm == tidegate.Deny:
+	case d.Limit != nil && d.Limit.Algorithm == tidegate.Deny && !d.Limit.Sheds():
 		return Denied
 	case d.Err != nil:
 		return Failed

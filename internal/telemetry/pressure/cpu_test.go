@@ -133,7 +133,7 @@ func TestCPUHere(t *testing.T) {
 	if m := readMachine(os.DirFS("/")); m != nil && (m.total <= 0 || m.busy > m.total) {
 		t.Errorf("/proc/stat is read as %+v", m)
 	}
-	for _, dir := range groupFolders(os.DirFS("/")) {
+	for _, dir := range groupFolders(os.DirFS("/"), "cpu") {
 		if !strings.HasPrefix(dir, "sys/fs/cgroup") || !fs.ValidPath(dir) {
 			t.Errorf("a cgroup in %q", dir)
 		}

@@ -9,6 +9,7 @@ import (
 const (
 	slotLength   = time.Second
 	slotCount    = 10                     // in the window
+	recentSlots  = 3                      // of them, for what has to see soon what comes of it
 	latencyEvery = 100 * time.Millisecond // a new percentile at most
 )
 
@@ -21,8 +22,13 @@ type latency struct {
 // p99 is in seconds: that of the last ten. When nothing was answered in that time
 // it is 0 if nothing was asked, and else how long the upstream has been silent.
 func (l *latency) p99(at *inflight, now time.Duration) float64 {
-	return l.read(now, latencyEvery, func(*reading) reading {
-		value, n := l.window.percentile(99, now)
+	return p99(&l.measured, &l.window, slotCount, at, now)
+}
+
+// p99 is that of the last so many slots of a window, which m remembers for a moment.
+func p99(m *measured, w *window, slots int64, at *inflight, now time.Duration) float64 {
+	return m.read(now, latencyEvery, func(*reading) reading {
+		value, n := w.percentile(99, slots, now)
 		if n == 0 {
 			value = at.silent(now)
 		}
@@ -59,13 +65,13 @@ func (w *window) record(took, now time.Duration) {
 	}
 }
 
-// percentile of the n durations in the window.
-func (w *window) percentile(p int64, now time.Duration) (value time.Duration, n int64) {
+// percentile of the n durations in the last so many slots of the window.
+func (w *window) percentile(p, slots int64, now time.Duration) (value time.Duration, n int64) {
 	var counts [buckets]int64
 	number := int64(now / slotLength)
 	for i := range w.slots {
 		s := w.slots[i].Load()
-		if s == nil || s.number <= number-slotCount {
+		if s == nil || s.number <= number-slots {
 			continue
 		}
 		for b := range s.counts {

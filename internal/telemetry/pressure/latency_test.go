@@ -44,7 +44,7 @@ func TestPercentileIsNearTheExactOne(t *testing.T) {
 		}
 		slices.Sort(all)
 		want := all[(n*99+99)/100-1]
-		got, counted := w.percentile(99, 3*time.Second)
+		got, counted := w.percentile(99, slotCount, 3*time.Second)
 		if off := math.Abs(float64(got-want)) / float64(want); counted != int64(n) || off > 1.0/16 {
 			t.Errorf("of %d: got %v of %d, want %v: off by %.1f %%", n, got, counted, want, off*100)
 		}
@@ -55,7 +55,7 @@ func TestWindowSlides(t *testing.T) {
 	var w window
 	f := func(now time.Duration, n int64, least, most time.Duration) {
 		t.Helper()
-		got, counted := w.percentile(99, now)
+		got, counted := w.percentile(99, slotCount, now)
 		if counted != n || got < least || got > most {
 			t.Errorf("at %v: %v of %d, want %v to %v of %d", now, got, counted, least, most, n)
 		}
@@ -89,13 +89,13 @@ func TestWindowAtOnce(t *testing.T) {
 			for i := range 9000 {
 				w.record(time.Duration(g+1)*time.Millisecond, time.Duration(i)*time.Millisecond)
 				if i%1000 == 0 {
-					w.percentile(99, time.Duration(i)*time.Millisecond)
+					w.percentile(99, slotCount, time.Duration(i)*time.Millisecond)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	if _, n := w.percentile(99, 9*time.Second); n != 36_000 {
+	if _, n := w.percentile(99, slotCount, 9*time.Second); n != 36_000 {
 		t.Errorf("%d were counted, want 36000", n)
 	}
 }

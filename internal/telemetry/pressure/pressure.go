@@ -1,4 +1,5 @@
-// Package pressure measures the signals of elastic limits. A limit is elastic in
+// Package pressure measures the signals of elastic limits, and those that requests
+// are shed by. A limit is elastic in
 // two steps, nothing between: while the signal has room the ceiling decides,
 // otherwise the nominal limit. This package also prevents flapping: values are
 // averages over seconds, and a verdict stays while the value is near the bound and
@@ -7,7 +8,7 @@
 // It has no goroutine. The calls that ask for a value measure it, each value at
 // most at a certain interval.
 //
-// Start with [New], report requests by Inflight and Answered, and hand it to
+// Start with [New], report requests by Inflight, Serving and Answered, and hand it to
 // rules.Config.
 package pressure
 
@@ -22,19 +23,24 @@ import (
 const (
 	UpstreamP99      = "upstream_p99"      // seconds
 	UpstreamInflight = "upstream_inflight" // requests
+	Inflight         = "inflight"          // requests
 	CPU              = "cpu"               // share of 1
+	Memory           = "memory"            // share of 1
 	Load             = "load"              // as pushed
 )
 
 // Names are all the signals there are.
-var Names = []string{UpstreamP99, UpstreamInflight, CPU, Load}
+var Names = []string{UpstreamP99, UpstreamInflight, Inflight, CPU, Memory, Load}
 
-// Signals implements rules.Signals and rules.Steady. Use [New].
+// Signals implements rules.Signals, rules.Steady and rules.Recent. Use [New].
 type Signals struct {
 	start    time.Time // all times count from here, by the monotonic clock
 	latency  latency
-	inflight inflight
+	recent   measured // the same over a shorter time
+	inflight inflight // at the upstream
+	serving  serving
 	cpu      cpu
+	memory   memoryUse
 	load     atomic.Pointer[pushed]
 	verdicts verdicts
 }
@@ -43,7 +49,7 @@ type Signals struct {
 func New() *Signals { return open(os.DirFS("/"), processTime) }
 
 func open(root fs.FS, process func() (time.Duration, bool)) *Signals {
-	s := &Signals{start: time.Now(), cpu: cpu{root: root, process: process}}
+	s := &Signals{start: time.Now(), cpu: cpu{root: root, process: process}, memory: memoryUse{root: root}}
 	s.cpu.last = s.cpu.look(0)
 	return s
 }
@@ -52,6 +58,9 @@ func (s *Signals) now() time.Duration { return time.Since(s.start) }
 
 // Inflight tells that delta more requests, or fewer, are at the upstream.
 func (s *Signals) Inflight(delta int) { s.inflight.add(delta, s.now()) }
+
+// Serving tells how to find out how many requests this process is busy with.
+func (s *Signals) Serving(count func() int64) { s.serving.count.Store(&count) }
 
 // Answered tells how long the upstream took to begin its answer, or to fail. A
 // request that the client gave up says nothing about the upstream and is not told.
@@ -68,12 +77,26 @@ func (s *Signals) signal(name string, now time.Duration) (value float64, ok bool
 		return s.latency.p99(&s.inflight, now), true
 	case UpstreamInflight:
 		return s.inflight.average(now), true
+	case Inflight:
+		return s.serving.average(now)
 	case CPU:
 		return s.cpu.share(now)
+	case Memory:
+		return s.memory.share(now)
 	case Load:
 		return s.pushed(now)
 	}
 	return 0, false
+}
+
+// Recent is Signal by the last three seconds alone, where Signal looks further back: what sheds requests
+// by a signal has to see soon what comes of it.
+func (s *Signals) Recent(name string) (value float64, ok bool) {
+	now := s.now()
+	if name == UpstreamP99 {
+		return p99(&s.recent, &s.latency.window, recentSlots, &s.inflight, now), true
+	}
+	return s.signal(name, now)
 }
 
 // Below reports whether a signal is below a bound, and has been for a moment: see

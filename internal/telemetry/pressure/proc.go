@@ -45,11 +45,11 @@ type groupTime struct {
 	cores float64
 }
 
-// readGroups gives the cgroups (version 2) that this process is in, from its own to
+// readGroups gives the cgroups that this process is in, from its own to
 // the outermost that can be seen, as far as they are bounded.
 func readGroups(root fs.FS) []groupTime {
 	var all []groupTime
-	for _, dir := range groupFolders(root) {
+	for _, dir := range groupFolders(root, "cpu") {
 		cores, ok := groupCores(root, dir)
 		if !ok {
 			continue
@@ -61,45 +61,22 @@ func readGroups(root fs.FS) []groupTime {
 	return all
 }
 
-func groupFolders(root fs.FS) []string {
-	const top = "sys/fs/cgroup"
-	text, err := fs.ReadFile(root, "proc/self/cgroup")
-	if err != nil {
-		return nil
-	}
-	for line := range strings.Lines(string(text)) {
-		name, ok := strings.CutPrefix(strings.TrimSpace(line), "0::")
-		if !ok {
-			continue
-		}
-		dirs := []string{top}
-		for at := top; name != ""; {
-			var next string
-			next, name, _ = strings.Cut(strings.Trim(name, "/"), "/")
-			if next == "" || next == ".." { // a group outside of what can be seen
-				break
-			}
-			at = path.Join(at, next)
-			dirs = append(dirs, at)
-		}
-		return dirs
-	}
-	return nil
-}
-
-// groupCores reads cpu.max: "150000 100000" is one and a half processors.
+// groupCores reads cpu.max: "150000 100000" is one and a half processors. Version 1 has both numbers
+// in files of their own, and a quota of -1 where there is no bound.
 func groupCores(root fs.FS, dir string) (float64, bool) {
-	text, err := fs.ReadFile(root, path.Join(dir, "cpu.max"))
-	if err != nil {
-		return 0, false
+	quota, period, _ := strings.Cut(readText(root, dir, "cpu.max"), " ")
+	if quota == "" {
+		quota, period = readText(root, dir, "cpu.cfs_quota_us"), readText(root, dir, "cpu.cfs_period_us")
 	}
-	quota, period, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
 	q, err1 := strconv.ParseFloat(quota, 64)
 	p, err2 := strconv.ParseFloat(period, 64)
 	return q / p, err1 == nil && err2 == nil && q > 0 && p > 0
 }
 
 func groupUsed(root fs.FS, dir string) (time.Duration, bool) {
+	if n, err := strconv.ParseInt(readText(root, dir, "cpuacct.usage"), 10, 64); err == nil { // version 1
+		return time.Duration(n), true
+	}
 	text, err := fs.ReadFile(root, path.Join(dir, "cpu.stat"))
 	if err != nil {
 		return 0, false

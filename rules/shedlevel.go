@@ -1,0 +1,108 @@
+package rules
+
+import "time"
+
+// The pace of shedding. It goes up quickly, as an overload grows by itself, and down slowly, so that
+// those who come back do not bring it back at once.
+const (
+	shedUp   = time.Second      // a signal is above its bound for so long before each step up
+	shedDown = 5 * time.Second  // all are well below before each step down
+	shedEase = 30 * time.Second // none is above, and one near its bound, before each step down
+	// A step down that has to be taken back within shedProbe was too early: the next one to that level
+	// waits for twice as long, up to shedMost.
+	shedProbe = 10 * time.Second
+	shedMost  = time.Minute
+	// shedNear is which share of its bound a signal has reached that is near it.
+	shedNear = 0.9
+	// shedSteps are how many steps it takes to shed a class.
+	shedSteps = 10
+)
+
+// strain is how the signals stand to their bounds.
+type strain uint8
+
+const (
+	calm strain = iota // all are well below, or not known
+	near               // none is above, and one is close
+	over               // one is above
+)
+
+// strainOf compares a signal with its bound.
+func strainOf(value, bound float64) strain {
+	switch {
+	case value > bound:
+		return over
+	case value > bound*shedNear:
+		return near
+	}
+	return calm
+}
+
+// shedLevel is how much is shed: so many tenths of the classes that may be, the least important
+// first. It changes only by step, and is a function of what step was told.
+type shedLevel struct {
+	steps int
+	// When it was last looked at, and when it last moved. over and calm are since when the signals
+	// have stood so without a break, and below since when none was above.
+	looked, moved     time.Duration
+	over, calm, below time.Duration
+	strain            strain
+	down              bool          // the last step was down
+	failed            int           // the level that was too low, if wait is longer than shedDown
+	wait              time.Duration // before a step down to that level
+	started           bool          // it has been looked at before
+}
+
+// step returns the level after a look at the signals, which may come at any time and as often as it
+// likes. most is the level at which everything is shed that may be. While nobody looks, nobody asks, and
+// it goes down as if the signals were calm.
+func (l shedLevel) step(now time.Duration, s strain, most int) shedLevel {
+	if idle := now - l.looked; !l.started || idle >= shedDown {
+		steps := 0
+		if l.started {
+			steps = max(0, l.steps-int(idle/shedDown))
+		}
+		l = shedLevel{steps: steps, moved: now, over: now, calm: now, below: now, strain: s, wait: shedDown, started: true}
+	}
+	if s == over && l.strain != over {
+		l.over = now
+	}
+	if s != over && l.strain == over {
+		l.below = now
+	}
+	if s == calm && l.strain != calm {
+		l.calm = now
+	}
+	l.looked, l.strain = now, s
+	pause := shedDown // before a step down
+	if l.steps-1 <= l.failed {
+		pause = l.wait
+	}
+	long := func(since, least time.Duration) bool { return now-max(since, l.moved) >= least }
+	switch {
+	case s == over && l.steps < most && long(l.over, shedUp):
+		if l.down && now-l.moved < shedProbe {
+			l.failed, l.wait = l.steps, min(2*l.wait, shedMost)
+		}
+		l.steps++
+		l.down = false
+	case l.steps > most: // there are fewer classes than before
+		l.steps = most
+	case l.steps > 0 && (s == calm && long(l.calm, pause) || s != over && long(l.below, max(pause, shedEase))):
+		if l.steps--; l.steps < l.failed { // that level was high enough by now
+			l.wait = shedDown
+		}
+		l.down = true
+	default:
+		return l
+	}
+	l.moved = now
+	return l
+}
+
+// above returns by how many steps the level is above what a key is shed at: 0 means that it is not shed.
+// rank is how many classes are less important than that of the request, tenth in which tenth of its class
+// the key is, from 0 to 9.
+func (l shedLevel) above(rank, tenth int) int {
+	return max(0, l.steps-rank*shedSteps-tenth)
+}
