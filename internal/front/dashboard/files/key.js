@@ -16,7 +16,7 @@ export default async function key(main, query) {
 		const found = await get("/keys", [...Object.entries(as).map(([n, v]) => ["as", n + "=" + v])]);
 		rules = [...new Set(found.counters.map((c) => c.rule))];
 		show(counters, (found.unnamed || []).map((u) => note("warn", "The rules have no identity " + u.name + (u.near ? "; did you mean " + u.near + "?" : "."))),
-			found.counters.length ? standing(found.counters) : empty("No rule counts by them. Which ones a request would meet:", "tidegate explain --as " + asText(as).split(" ").join(" --as ") + " GET /"));
+			found.counters.length ? standing(found.counters, found.measures) : empty("No rule counts by them. Which ones a request would meet:", "tidegate explain --as " + asText(as).split(" ").join(" --as ") + " GET /"));
 		show(orders, (found.measures || []).length ? found.measures.map((m) => measure(m, load)) : empty("No override and no ban holds for them.", "tidegate measures --search " + Object.values(as)[0]));
 	};
 	await load();
@@ -25,24 +25,27 @@ export default async function key(main, query) {
 	return () => clearInterval(timer);
 }
 
-export function standing(list) {
+// standing shows counters. Whoever is banned is refused whatever they say.
+export function standing(list, measures) {
+	const banned = (rule) => (measures || []).some((m) => m.kind === "ban" && (!m.rule || m.rule === rule));
 	return table("Counters", [["Rule"], ["Limit"], ["Used", "wide"], ["Left", "n", "left"], ["State", "n"]], list.map((c) => {
 		const used = c.capacity ? (c.capacity - c.remaining) / c.capacity : 0;
 		return [
 			[h("a", { href: ruleLink(c.rule) }, c.rule), c.role === "decides" ? null : [" ", tag(c.role === "tries" ? "warn" : "", c.role)]], c.limit,
 			c.unknown ? c.unknown : meter(used), c.unknown ? "–" : number(c.remaining) + " of " + number(c.capacity),
-			c.unknown ? tag("warn", "unknown") : c.ok ? tag("ok", "admitted") : tag("bad", "refused" + (c.retry_after_seconds ? " for " + span(c.retry_after_seconds) : "")),
+			banned(c.rule) ? tag("bad", "banned") : c.unknown ? tag("warn", "unknown") : c.ok ? tag("ok", "admitted") : tag("bad", "refused" + (c.retry_after_seconds ? " for " + span(c.retry_after_seconds) : "")),
 		];
 	}), true);
 }
 
 function measure(m, done) {
 	const out = h("div");
-	return h("div.note", {}, tag(m.kind === "ban" ? "bad" : "", m.kind), " ", m.limits ? m.limits.join(", ") : "", m.rule ? " under " + m.rule : "", ", ", m.until ? "ends in " + until(m.until) : "until it is ended",
+	return h("div.note", {}, tag(m.kind === "ban" ? "bad" : "", m.kind), " ", m.limits ? m.limits.join(", ") : "", m.rule ? " under " + m.rule : m.kind === "ban" ? "from everything" : "", ", ", m.until ? "ends in " + until(m.until) : "until it is ended",
 		h("div.small", {}, m.reason + " – " + m.by + ", " + clock(m.at)),
 		may("operate") ? form([field("Reason to end it", "reason", { required: true, maxlength: 500 })], [h("button", {}, "End it now")], async (v) => {
 			await post("/measures/end", { id: m.id, reason: v.reason });
 			say("Ended.");
+			for (const e of document.querySelectorAll(".act .note.ok")) e.remove(); // it is not so any more
 			await done();
 		}) : null, out);
 }

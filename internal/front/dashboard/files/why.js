@@ -22,5 +22,5 @@ async function open(place, slip) {
 		card("w7", "The rules then", w.gone ? note("warn", "Gone: " + w.gone + ".") : null,
 			w.set ? h("p.small.quiet", {}, (w.set.revision || w.set.hash || "").slice(0, 16) + (w.set.in_force ? ", which are in force" : ", which are not in force any more") + ", since " + clock(w.set.since)) : null,
 			w.rule ? [h("p.small.quiet", {}, w.rule.place), w.rule.text ? h("pre", { tabindex: "0" }, w.rule.text) : null, w.rule.limits ? h("p", {}, "They were held to " + w.rule.limits.join(", ") + (w.rule.tier ? ", as tier " + w.rule.tier : "") + ".") : null] : null),
-		card("w5", "Where they stand now", w.now && w.now.length ? standing(w.now) : empty("That cannot be told: the value is hidden, or no rule counts them any more.", "tidegate measures"))));
+		card("w5", "Where they stand now", w.now && w.now.length ? standing(w.now) : empty("Nothing counts them now under this rule, or the value is hidden. Whether an override or a ban holds for them:", "tidegate measures"))));
 }
