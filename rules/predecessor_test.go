@@ -21,6 +21,7 @@ var limitVariants = map[string]string{
 	"log":     "limits: { rate: 10/minute, algorithm: sliding_log }",
 	"parts":   "limits: { rate: 10/minute, algorithm: sub_windows, parts: 6, ceiling: true }",
 	"window":  "limits: { rate: 10/minute, algorithm: fixed_window }",
+	"lumps":   "limits: { rate: 10/90s, refill: at_once }",
 	"two":     "limits: { rate: 10/minute, algorithm: sliding_window }",
 	"bucket":  "limits: { rate: 10/minute, algorithm: token_bucket }",
 	"longer":  "limits: { rate: 20/2m, algorithm: token_bucket, burst: 10 }",

@@ -145,6 +145,7 @@ var timed = []behaviour{
 	{"floor/hammered", testFloorHammered},
 	{"floor/three classes", testFloorClasses},
 	{"reset after", testResetAfter},
+	{"single/refilled at once", testRefilledAtOnce},
 	{"wait/token bucket", testWaitToken},
 	{"wait/leaky bucket", testWaitLeaky},
 	{"wait/no turn is used twice", testTurnsOnce},

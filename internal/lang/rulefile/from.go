@@ -48,7 +48,7 @@ func (d *decoder) limitFrom(o object) (Limit, bool) {
 	}
 	l.Spec = tidegate.Spec{Events: l.From.Else, Period: l.From.Period}
 	ok = d.algorithm(o, &l.Spec) && ok
-	ok = ok && d.details(o, &l.Spec)
+	ok = ok && d.details(o, &l.Spec) && d.refill(o, &l.Spec)
 	if !ok {
 		return l, false
 	}

@@ -119,7 +119,8 @@ func (d *decoder) fullLimit(o object) (Limit, bool) {
 		l.burstPos = o.key("burst")
 		ok = d.burst(o, &l.Spec) && ok
 	}
-	return l, d.details(o, &l.Spec) && ok
+	ok = d.details(o, &l.Spec) && ok
+	return l, d.refill(o, &l.Spec) && ok
 }
 
 // algorithms are those of limits, in the order in which they are offered.
@@ -128,6 +129,9 @@ var algorithms = []string{"token_bucket", "leaky_bucket", "fixed_window", "slidi
 func (d *decoder) algorithm(o object, s *tidegate.Spec) bool {
 	n := o.get("algorithm")
 	if n == nil {
+		if o.has("refill") {
+			s.Algorithm = tidegate.TokenBucket // the only one that is refilled
+		}
 		return !o.has("algorithm")
 	}
 	switch n.Value {
@@ -174,6 +178,31 @@ func (d *decoder) burst(o object, s *tidegate.Spec) bool {
 	v, ok := d.whole(n, "`burst`", 1, tidegate.MaxCount, "burst: 200")
 	s.Burst = v
 	return ok
+}
+
+// refill reads how a bucket gets its events. One that gets them all at once, at the start of each
+// period, is a window of the wall clock: s becomes that.
+func (d *decoder) refill(o object, s *tidegate.Spec) bool {
+	if !o.has("refill") {
+		return true
+	}
+	n := o.get("refill")
+	if n == nil {
+		return false
+	}
+	if _, ok := d.oneOf(n, "`refill`", "at_once"); !ok {
+		return false
+	}
+	if s.Algorithm != tidegate.TokenBucket {
+		d.fail(o.key("refill"), "`refill` means nothing to "+s.Algorithm.String(), "write `algorithm: token_bucket`, or take `refill` out")
+		return false
+	}
+	if s.Burst != 0 && s.Burst != s.Events {
+		d.fail(o.key("burst"), "a bucket that is refilled at once holds what `rate` says, no more and no less", "take `burst` out, or `refill`")
+		return false
+	}
+	s.Algorithm, s.Burst = tidegate.FixedWindow, 0
+	return true
 }
 
 // details reads what belongs to one algorithm each.

@@ -131,7 +131,7 @@ var (
 	limitsPlace = place{
 		name: "`limits`",
 		words: []string{
-			"rate", "burst", "algorithm", "parts", "ceiling", "count_rejected",
+			"rate", "burst", "algorithm", "refill", "parts", "ceiling", "count_rejected",
 			"from", "per", "max", "else",
 		},
 		example: "limits: { rate: 100/minute, burst: 200, algorithm: token_bucket }",

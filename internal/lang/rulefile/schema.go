@@ -133,7 +133,7 @@ var schemaFields = map[*place]map[string]any{
 	&tierUsePlace:  {"else": ref("text")},
 	&tablePlace:    {"by": many(ref("text")), "rows": ref("rows"), "else": ref("some-limits")},
 	&limitsPlace: {
-		"rate": ref("rate"), "burst": ref("number"), "algorithm": words(algorithms...), "parts": ref("number"), "ceiling": ref("yes"),
+		"rate": ref("rate"), "burst": ref("number"), "algorithm": words(algorithms...), "refill": words("at_once"), "parts": ref("number"), "ceiling": ref("yes"),
 		"count_rejected": ref("yes"), "per": ref("text"), "max": ref("number"), "else": ref("number"),
 	},
 	&quotaPlace:       {"amount": ref("rate"), "zone": ref("text"), "anchor": ref("text"), "status": ref("status")},

@@ -87,6 +87,19 @@ for:
 	want(t, "the rule's line after that", r.Terms.Limits.All[0].Spec.Burst, 100)
 }
 
+// A bucket that is refilled at once is a fixed window of its rate.
+func TestRefillAtOnce(t *testing.T) {
+	window := tidegate.Spec{Events: 4, Period: time.Minute, Algorithm: tidegate.FixedWindow}
+	for _, limits := range []string{
+		"{ rate: 4/minute, refill: at_once }",
+		"{ rate: 4/minute, algorithm: token_bucket, refill: at_once }",
+		"{ rate: 4/minute, burst: 4, refill: at_once }",
+		"{ from: jwt.rpm, per: minute, max: 100, else: 4, refill: at_once }",
+	} {
+		want(t, limits, oneRule(t, "limits: "+limits+"\n").Terms.Limits.All[0].Spec, window)
+	}
+}
+
 func TestCeiling(t *testing.T) {
 	f := func(o Over, s, want tidegate.Spec) {
 		t.Helper()
