@@ -62,6 +62,9 @@ func refusalBy(denied *Limit) Decision {
 
 func (g *Gate) take(ctx context.Context, checks []Check, how how) Decision {
 	d, err := g.ask(ctx, checks, how)
+	if err == nil && concernsGrace(checks, &d) {
+		d, err = g.giveWay(ctx, checks, d, how)
+	}
 	switch {
 	case err != nil && ctx.Err() != nil: // the caller has left
 		return Decision{Err: err, RetryAfter: time.Second, Limit: waitedLimit(checks)}

@@ -92,6 +92,7 @@ type Limit struct {
 	identity string
 	location *time.Location
 	settled  *Limit // see Settled
+	grace    *grace // nil without Terms.MaxOver
 }
 
 // NewLimit checks spec and fills in its defaults.
@@ -110,6 +111,7 @@ func NewLimit(spec Spec) (*Limit, error) {
 	}
 	l.identity = spec.identity()
 	l.settled = spec.settled()
+	l.grace = spec.grace()
 	return l, nil
 }
 
@@ -171,6 +173,19 @@ func (l *Limit) Sheds() bool { return l.Terms != nil && l.Terms.Role == Sheds }
 // at the end of requests that hold a place while they are in flight; only when it
 // would refuse as well, a refusal starts the Block.
 func (l *Limit) Settled() *Limit { return l.settled }
+
+// Beside are limits with counters that a Gate keeps beside that of l, under the same keys:
+// whoever resets a key resets them, too.
+func (l *Limit) Beside() []*Limit {
+	var all []*Limit
+	if l.settled != nil {
+		all = append(all, l.settled)
+	}
+	if l.grace != nil {
+		all = append(all, l.grace.open, l.grace.hold)
+	}
+	return all
+}
 
 // Turn is how long after the first event of a charge the one that n others are
 // before has its turn in a LeakyBucket, in ticks of 1/1024 µs; 0 for the other

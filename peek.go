@@ -24,7 +24,11 @@ func (g *Gate) Peek(ctx context.Context, r *Request) Decision {
 		d.OK, d.Never, d.Granted, d.RetryAfter = false, true, 0, 0
 		return d
 	}
-	d, err := g.store.Take(ctx, counted, 1)
+	ask := func(all []Check) (Decision, error) { return g.store.Take(ctx, all, 1) }
+	d, err := ask(counted)
+	if err == nil && !d.OK && concernsGrace(counted, &d) {
+		d, err = g.askAbove(ctx, counted, d, false, ask)
+	}
 	if err != nil {
 		return g.failed(counted, err)
 	}
@@ -57,13 +61,13 @@ func (g *Gate) peekOne(ctx context.Context, c *Check) Decision {
 
 // peekingAll asks whether there is room for all of the cost: a check that peeks asks for one
 // event, and the rest is to remain. It returns the first check whose cost can never fit; -1 if all
-// can.
+// can. One that gives way for a while may find room above it.
 func peekingAll(checks []Check) (never int) {
 	never = -1
 	for i := range checks {
 		c := &checks[i]
 		if rest := c.Cost - 1; rest > 0 && !c.Advisory && c.Limit != nil && c.Limit.Algorithm != Concurrency {
-			if c.Floor += rest; c.Floor >= c.Limit.Capacity() && never < 0 {
+			if c.Floor += rest; c.Floor >= c.Limit.Capacity() && c.Limit.grace == nil && never < 0 {
 				never = i
 			}
 		}

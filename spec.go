@@ -60,6 +60,9 @@ func (s *Spec) check() error {
 	if s.Algorithm >= algorithms {
 		return fmt.Errorf("unknown %s", s.Algorithm)
 	}
+	if err := s.checkMaxOver(); err != nil {
+		return err
+	}
 	if s.Algorithm == Deny {
 		return s.checkDeny()
 	}
@@ -186,18 +189,22 @@ func (s Spec) settled() *Limit {
 }
 
 // identity frames name and scope by their lengths, so that no two specs can meet.
-// SubWindows and SlidingLog are counted together, whatever the parts: a limit that is
-// raised from 60 to 100 has another default algorithm, and nobody is to be refilled.
 func (s *Spec) identity() string {
-	family := s.Algorithm
-	if family == SubWindows {
-		family = SlidingLog
-	}
 	id := make([]byte, 0, 128)
 	if s.Scope != "" {
 		id = append(framed(id, s.Scope), '@')
 	}
-	id = append(framed(id, s.Name), '/')
+	return string(s.appendCounter(append(framed(id, s.Name), '/')))
+}
+
+// appendCounter appends what tells counters of one name and scope apart. SubWindows and
+// SlidingLog are counted together, whatever the parts: a limit that is raised from 60 to 100
+// has another default algorithm, and nobody is to be refilled.
+func (s *Spec) appendCounter(id []byte) []byte {
+	family := s.Algorithm
+	if family == SubWindows {
+		family = SlidingLog
+	}
 	id = append(id, family.String()...)
 	if s.Terms != nil {
 		switch c := s.Terms.Handling.Consistency; {
@@ -217,7 +224,7 @@ func (s *Spec) identity() string {
 	default:
 		id = append(id, s.Period.String()...)
 	}
-	return string(id)
+	return id
 }
 
 // framed appends text and, before it, its length.

@@ -4,7 +4,7 @@ import "time"
 
 // Terms are what a rule says about a limit beyond its numbers. They are not part of the limit's
 // identity, except that counters that are Split or Eventual are apart from others; stores do not read
-// them. Each part has its readers: front ends read Answer, a Gate acts on AtEnd, and layers between a
+// them. Each part has its readers: front ends read Answer, a Gate acts on MaxOver and AtEnd, and layers between a
 // Gate and its store read only Handling.
 type Terms struct {
 	// Rule is the name of the rule that the limit belongs to.
@@ -14,6 +14,12 @@ type Terms struct {
 	// Elastic: what is above this limit passes only while a signal says that there is room.
 	// It is told of limits that are [Marks].
 	Elastic bool
+	// MaxOver, when not 0: requests may pass above this limit, which Decides, for so long, from
+	// the first that does; a Gate then takes the limit for one that Marks. Whatever else they
+	// are held to still decides, such as a higher limit beside it. After that the limit decides
+	// again, until it has had room for as long. It is from MinMaxOver to MaxMaxOver, for limits
+	// over a week at most, and not for a LeakyBucket or Concurrency.
+	MaxOver time.Duration
 	// Answer is how front ends answer a refusal, and what they tell clients about the limit.
 	Answer Answer
 	// AtEnd is what becomes of a charge when the request has ended, or was refused.

@@ -170,6 +170,7 @@ var timed = []behaviour{
 	{"slots/renewed stream", testSlotStream},
 	{"slots/lost lease", testSlotLost},
 	{"reserve/too late", testSettleLate},
+	{"gate/gives way for a while", testGivesWay},
 }
 
 func reportAbilities(t *testing.T, store tidegate.Store) {

@@ -180,8 +180,8 @@ func (s *server) resetKeys(r *http.Request) (any, deed, error) {
 	var checks []tidegate.Check
 	for _, c := range found {
 		checks = append(checks, c.check)
-		if settled := c.check.Limit.Settled(); settled != nil { // who is let in again starts afresh
-			checks = append(checks, tidegate.Check{Key: c.check.Key, Limit: settled})
+		for _, l := range c.check.Limit.Beside() { // who is let in again starts afresh
+			checks = append(checks, tidegate.Check{Key: c.check.Key, Limit: l})
 		}
 	}
 	d.what = append(d.what, "counters", len(found))
