@@ -88,7 +88,7 @@ func (st *state) appendPlan(dst []tidegate.Check, h *hit, p *plan) []tidegate.Ch
 			c.MaxWait = held.maxWait
 		}
 		if held.nominal != nil {
-			dst = append(dst, held.under(c, room, leave))
+			dst = append(dst, held.under(c, room && !held.timed, leave))
 		}
 		dst = append(dst, c)
 	}

@@ -109,6 +109,9 @@ type ExplainedCheck struct {
 	MaxWait  string        `json:"max_wait,omitempty"`
 	// Leaves is how many events have to remain for more important classes.
 	Leaves int64 `json:"leaves,omitempty"`
+	// MaxOver is for how long requests may pass above the limit; then it decides, until it has had
+	// room for as long.
+	MaxOver string `json:"max_over,omitempty"`
 	// Consistency is how a fleet shares the counter, where the rule says leased, eventual or split:
 	// that, or strict if the limit cannot. Shared says what it means, or why it is strict.
 	Consistency string `json:"consistency,omitempty"`
@@ -325,6 +328,9 @@ func explainCheck(c tidegate.Check) ExplainedCheck {
 	}
 	if c.MaxWait > 0 {
 		x.MaxWait = c.MaxWait.String()
+	}
+	if over := c.Limit.Terms.MaxOver; over > 0 {
+		x.MaxOver = over.String()
 	}
 	return x
 }

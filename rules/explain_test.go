@@ -126,6 +126,15 @@ rules:
 	}
 }
 
+// A limit that gives way for a while is explained with the time.
+func TestExplainMaxOver(t *testing.T) {
+	set := parse(t, "rules:\n  - { name: api, per: everyone, limits: 60/minute, over: { soft: 10%, max_time: 90s } }\n", Config{})
+	checks := set.Explain(request("GET /")).Rules[0].Checks
+	if len(checks) != 2 || checks[0].MaxOver != "1m30s" || checks[0].Role != "decides" || checks[1].MaxOver != "" {
+		t.Errorf("%+v", checks)
+	}
+}
+
 // agree wants Explain to list the checks that Match returns, and a reason for
 // every rule that has none. It is what fuzzing and the other tests hold it to.
 func agree(t *testing.T, set *Set, r *tidegate.Request) {

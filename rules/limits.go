@@ -14,8 +14,10 @@ type held struct {
 	// nominal marks what is above it, below a limit that has more to give.
 	nominal *tidegate.Limit
 	// strict is the nominal limit where it decides itself: an elastic one whose
-	// signal has no room.
+	// signal has no room, or one that gives way for a while.
 	strict *tidegate.Limit
+	// timed: a Gate takes strict for nominal, for a while.
+	timed bool
 	// maxWait is how far ahead of time a bucket may be charged.
 	maxWait time.Duration
 	// slot: a place, of which a request takes one whatever it costs.
@@ -45,6 +47,7 @@ type limiter struct {
 type role struct {
 	is      tidegate.Role
 	elastic bool
+	maxOver time.Duration
 	nominal *tidegate.Limit
 	block   *tidegate.Limit
 	settle  string
@@ -117,7 +120,7 @@ func (l *limiter) termsOf(as role) *tidegate.Terms {
 	}
 	t := &tidegate.Terms{
 		Rule: l.rule.name,
-		Role: as.is, Elastic: as.elastic,
+		Role: as.is, Elastic: as.elastic, MaxOver: as.maxOver,
 		Answer: l.answer,
 		AtEnd:  tidegate.AtEnd{Block: as.block, Settle: as.settle},
 		Handling: tidegate.Handling{
@@ -198,8 +201,12 @@ func bookAhead(l *tidegate.Limit, q tidegate.Queue) time.Duration {
 // under makes the nominal limit below a ceiling.
 func (l *limiter) under(h *held, spec tidegate.Spec, scope string, as role, over *rulefile.Over) (err error) {
 	scope += "#nominal"
-	if over.Elastic != nil {
-		if h.strict, err = l.limit(spec, scope, as); err != nil {
+	// A limit that never decides does not give way either.
+	h.timed = over.MaxTime > 0 && as.is == tidegate.Decides
+	if over.Elastic != nil || h.timed {
+		strict := as
+		strict.maxOver = over.MaxTime
+		if h.strict, err = l.limit(spec, scope, strict); err != nil {
 			return err
 		}
 	}

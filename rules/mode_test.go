@@ -3,6 +3,7 @@ package rules
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"tidegate.dev/tidegate"
 )
@@ -22,12 +23,14 @@ rules:
   - { name: hard, match: /hard, per: everyone, limits: 60/minute, over: hard }
   - { name: soft, match: /soft, per: everyone, limits: 60/minute, over: { soft: 10% } }
   - { name: burst, match: /burst, per: everyone, limits: { rate: 10/second, burst: 20, algorithm: token_bucket }, over: { soft: 50% } }
+  - { name: timed, match: /timed, per: everyone, limits: 60/minute, over: { soft: 10%, max_time: 30s } }
   - { name: feed, match: /feed, per: everyone, limits: 300/minute, over: { elastic: { while: upstream_p99 < 200ms, up_to: 2x } } }
 `, Config{Signals: s})
 	f := heldTo(t, set)
 	f(request("GET /hard"), "hard: 60/1m0s sliding_log per everyone")
 	f(request("GET /soft"), "soft: 60/1m0s sliding_log per everyone#nominal advisory marks", "soft: 66/1m0s sliding_log per everyone")
 	f(request("GET /burst"), "burst: 10/1s token_bucket burst 20 per everyone#nominal advisory marks", "burst: 15/1s token_bucket burst 30 per everyone")
+	f(request("GET /timed"), "timed: 60/1m0s sliding_log per everyone#nominal", "timed: 66/1m0s sliding_log per everyone")
 	nominal, above := "feed: 300/1m0s sub_windows per everyone#nominal", "feed: 600/1m0s sub_windows per everyone"
 	f(request("GET /feed"), nominal, above)
 	s["upstream_p99"] = 0.2
@@ -40,6 +43,13 @@ rules:
 			t.Errorf("%s: clients are not told the nominal limit", path)
 		}
 	}
+	timed := set.Match(request("GET /timed"), nil)
+	if timed[0].Limit.Terms.MaxOver != 30*time.Second || timed[1].Limit.Terms.MaxOver != 0 {
+		t.Error("the limit does not give way for 30 s, or its ceiling does")
+	}
+	if told := timed[1].Limit.Terms.Answer.Nominal; told == nil || told.Identity() != timed[0].Limit.Identity() {
+		t.Errorf("clients are told of %v, not of the nominal limit", told)
+	}
 }
 
 func TestModes(t *testing.T) {
@@ -47,12 +57,15 @@ func TestModes(t *testing.T) {
 identify: { user: header X-User }
 rules:
   - { name: shadow, match: /shadow, per: user, limits: 60/minute, over: { soft: 10% }, block: 1m, mode: shadow }
+  - { name: timed, match: /timed, per: user, limits: 60/minute, over: { soft: 10%, max_time: 30s }, mode: shadow }
   - { name: off, match: /off, per: user, limits: 60/minute, mode: disabled }
   - { name: access, match: /access, deny: true, mode: shadow }
   - { name: next, match: /next, per: user, limits: 100/minute, candidate: 80/minute }
 `, Config{}))
 	f(request("GET /shadow", "header X-User", "u"),
 		"shadow: 60/1m0s sliding_log per user#nominal u advisory tries", "shadow: 66/1m0s sliding_log per user u advisory tries")
+	f(request("GET /timed", "header X-User", "u"), // judged by its ceiling
+		"timed: 60/1m0s sliding_log per user#nominal u advisory tries", "timed: 66/1m0s sliding_log per user u advisory tries")
 	f(request("GET /off"))
 	f(request("GET /access", "ip", "192.0.2.1"), "access: deny 192.0.2.1 advisory tries")
 	f(request("GET /next", "header X-User", "u"),

@@ -66,6 +66,7 @@ func standIn(old, successor *tidegate.Limit) *tidegate.Limit {
 		terms.Handling.InLineOf = successor
 	}
 	terms.Handling.Consistency = sharedAs(old) // its counters are where they were
+	terms.MaxOver = 0                          // nobody passes above what was used before
 	was := old.Spec
 	was.OnFull, was.Terms = successor.OnFull, &terms
 	was.CountRejected = was.CountRejected && successor.CountRejected

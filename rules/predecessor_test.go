@@ -75,6 +75,24 @@ func TestNoChangeRefills(t *testing.T) {
 	}
 }
 
+// What stands in for a limit that gives way does not, whatever it counts by.
+func TestStandInIsHard(t *testing.T) {
+	successor := parse(t, rulesOf("limits: 10/minute, over: { soft: 50%, max_time: 30s }"), Config{}).Match(request("GET /", "client header X-User", "u"), nil)[0].Limit
+	if successor.Terms.MaxOver == 0 {
+		t.Fatalf("%s does not give way", successor)
+	}
+	for name, terms := range limitVariants {
+		old := parse(t, rulesOf(terms), Config{}).Match(request("GET /", "client header X-User", "u"), nil)[0].Limit
+		if stand := standIn(old, successor); stand.Identity() != old.Identity() || stand.Terms.MaxOver != 0 {
+			t.Errorf("%s: %s stands in for %s, and gives way for %s", name, stand, old, stand.Terms.MaxOver)
+		}
+	}
+	month := parse(t, rulesOf("quota: 10/month"), Config{}).Match(request("GET /", "client header X-User", "u"), nil)[0].Limit
+	if stand := standIn(month, successor); stand.Identity() != month.Identity() {
+		t.Errorf("%s stands in for %s", stand, month)
+	}
+}
+
 // A predecessor holds for one life, also through reloads of other things, and is then gone.
 func TestPredecessorEnds(t *testing.T) {
 	d := newDesk(t, rulesOf(limitVariants["bucket"]))

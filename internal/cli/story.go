@@ -117,6 +117,9 @@ func printApplied(env *Env, r *rules.ExplainedRule) {
 		if c.MaxWait != "" {
 			text += ", waits up to " + c.MaxWait
 		}
+		if c.MaxOver != "" {
+			text += ", gives way for " + c.MaxOver + " at a time"
+		}
 		if c.Role != "decides" {
 			text += " (" + c.Role + ")"
 		}

@@ -238,6 +238,8 @@ type Over struct {
 	Pos     diag.Pos
 	Soft    int // percent above the limit that is admitted and marked; 0: not soft
 	Elastic *Elastic
+	// MaxTime is how long what is Soft is admitted at a time; 0: always.
+	MaxTime time.Duration
 }
 
 // Elastic lets more through while a signal has room.

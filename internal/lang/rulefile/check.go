@@ -12,9 +12,12 @@ import (
 // what is wrong only together is found here.
 func (d *decoder) checkRule(r *Rule, expired []Branch) {
 	d.checkTerms(r.Terms)
+	d.checkMaxTime(r, r.Terms)
 	for _, branches := range [][]Branch{r.For, expired} {
 		for i := range branches {
-			d.checkTerms(r.Under(&branches[i]))
+			t := r.Under(&branches[i])
+			d.checkTerms(t)
+			d.checkMaxTime(r, t)
 		}
 	}
 	if r.Candidate != nil {
@@ -104,6 +107,14 @@ func (d *decoder) checkAbove(s tidegate.Spec, text string, t Terms) {
 		}
 		if top == s {
 			d.warn(t.Over.Pos, "`over` adds nothing to "+diag.Quote(text)+", as what it admits is rounded down", "give more, such as `soft: 50%`, or take `over` out")
+		}
+	}
+	if t.Over != nil && t.Over.MaxTime > 0 {
+		timed := s
+		timed.Terms = &tidegate.Terms{MaxOver: t.Over.MaxTime}
+		if _, err := tidegate.NewLimit(timed); err != nil {
+			d.fail(t.Over.Pos, "`max_time` cannot be used with "+diag.Quote(text)+": "+sentence(err), "take `max_time` out, or write the limit in a rule of its own")
+			return
 		}
 	}
 	c := t.Cost

@@ -137,7 +137,7 @@ func (r *Rule) KindUnder(b *Branch) string {
 		fmt.Fprintf(&text, "%s\n", t.Concurrency.Spec.Period)
 	}
 	if o := t.Over; o != nil {
-		fmt.Fprintf(&text, "over %d", o.Soft)
+		fmt.Fprintf(&text, "over %d %s", o.Soft, o.MaxTime)
 		if o.Elastic != nil {
 			fmt.Fprintf(&text, " %g", o.Elastic.UpTo)
 		}

@@ -10,7 +10,7 @@ import (
 	"tidegate.dev/tidegate/internal/lang/yamltree"
 )
 
-const overHint = "write `over: { soft: 10% }`, `over: { elastic: { while: upstream_p99 < 200ms, up_to: 2x } }` or `over: hard`"
+const overHint = "write `over: { soft: 10% }`, `over: { soft: 10%, max_time: 30s }`, `over: { elastic: { while: upstream_p99 < 200ms, up_to: 2x } }` or `over: hard`"
 
 // over reads what happens above the limit; nil when it does not say.
 func (d *decoder) over(o object) *Over {
@@ -29,6 +29,11 @@ func (d *decoder) over(o object) *Over {
 	if !ok {
 		return v
 	}
+	if in.has("max_time") && !in.has("soft") {
+		d.fail(in.key("max_time"), "`max_time` is for how long a limit is soft, and `soft` is missing", "write `over: { soft: 10%, max_time: 30s }`")
+	} else if n := in.get("max_time"); n != nil {
+		v.MaxTime = d.maxTime(n)
+	}
 	switch {
 	case in.has("soft") && in.has("elastic"):
 		d.fail(in.key("elastic"), "a limit is either soft or elastic", "take one of the two out")
@@ -36,7 +41,7 @@ func (d *decoder) over(o object) *Over {
 		v.Soft = d.soft(in.get("soft"))
 	case in.get("elastic") != nil:
 		v.Elastic = d.elastic(in.get("elastic"))
-	case !in.has("soft") && !in.has("elastic"):
+	case !in.has("soft") && !in.has("elastic") && !in.has("max_time"):
 		d.fail(in.at, "`over` is empty", overHint)
 	}
 	return v
@@ -49,6 +54,30 @@ func (d *decoder) soft(n *yamltree.Node) int {
 		return 0
 	}
 	return hundredths / 100
+}
+
+func (d *decoder) maxTime(n *yamltree.Node) time.Duration {
+	v, ok := d.duration(n, "`max_time`", tidegate.MaxPeriod, "30s")
+	if ok && (v < tidegate.MinMaxOver || v > tidegate.MaxMaxOver) {
+		d.fail(n.Pos, "`max_time` is "+n.Value+", and must be from 1s to 24h", "write `max_time: 30s`")
+		return 0
+	}
+	return v
+}
+
+// checkMaxTime holds a time above the limits of r to what a Gate can see to: it looks at one
+// counter, before each request.
+func (d *decoder) checkMaxTime(r *Rule, t Terms) {
+	if t.Over == nil || t.Over.MaxTime == 0 {
+		return
+	}
+	if t.Queue != nil {
+		d.fail(t.Over.Pos, "`max_time` cannot be used with `queue`: a request above the limit would either pass or wait", "take one of the two out")
+	}
+	if c := r.Shares(); c != tidegate.Strict {
+		d.fail(t.Over.Pos, "`max_time` cannot be used with `consistency: "+c.String()+"`: it is about one counter for all instances",
+			"write `consistency: strict` in this rule, or take `max_time` out")
+	}
 }
 
 func (d *decoder) elastic(n *yamltree.Node) *Elastic {

@@ -167,9 +167,13 @@ var (
 	}
 	overPlace = place{
 		name:    "`over`",
-		words:   []string{"soft", "elastic"},
+		words:   []string{"soft", "max_time", "elastic"},
 		example: "over: { soft: 10% }",
-		advice:  map[string]advice{"hard": {"", "write `over: hard`, or nothing: hard is the default"}},
+		advice: map[string]advice{
+			"hard": {"", "write `over: hard`, or nothing: hard is the default"},
+			"time": {"max_time", "did you mean `max_time`?"},
+			"for":  {"max_time", "did you mean `max_time`?"},
+		},
 	}
 	elasticPlace = place{
 		name:    "`elastic`",

@@ -139,7 +139,7 @@ var schemaFields = map[*place]map[string]any{
 	&quotaPlace:       {"amount": ref("rate"), "zone": ref("text"), "anchor": ref("text"), "status": ref("status")},
 	&concurrencyPlace: {"slots": ref("number"), "lease": ref("duration")},
 	&consistencyPlace: {"mode": words(consistencies...), "deny_cache": ref("yes"), "coalesce": ref("yes")},
-	&overPlace:        {"soft": ref("percentage"), "elastic": inPlace(&elasticPlace)},
+	&overPlace:        {"soft": ref("percentage"), "max_time": ref("duration"), "elastic": inPlace(&elasticPlace)},
 	&elasticPlace: {
 		"while": map[string]any{"type": "string", "pattern": `^\s*(` + strings.Join(signals, "|") + `)\s*<`},
 		"up_to": map[string]any{"type": "string", "pattern": `^\s*[0-9.]+\s*x\s*$`},
