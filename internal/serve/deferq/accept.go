@@ -161,7 +161,7 @@ func (a *acceptance) entry(body []byte) *Entry {
 	return e
 }
 
-// maxRetryAfter is the longest that a client is told to wait.
+// maxRetryAfter is the longest that a client is told to wait, and that an upstream can make an attempt wait.
 const maxRetryAfter = time.Hour
 
 // accepted answers 202.

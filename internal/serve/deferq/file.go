@@ -149,7 +149,7 @@ func (f *File) loaded(tx *bolt.Tx, seq uint64, e *Entry, now time.Time) {
 	e.Request.Body = tx.Bucket(bodyBucket).Get(key(seq)) // only for its size
 	it := newItem(seq, e)
 	it.expires = now.Add(min(e.Expires.Sub(now.Round(0)), e.Keep))
-	it.next = now.Add(min(max(e.Next.Sub(now.Round(0)), 0), maxPause))
+	it.next = now.Add(min(max(e.Next.Sub(now.Round(0)), 0), maxRetryAfter))
 	f.nextSeq = max(f.nextSeq, seq+1)
 	f.byID[it.id] = it
 	f.bytes += it.size

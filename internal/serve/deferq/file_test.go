@@ -67,7 +67,7 @@ func TestClockSteps(t *testing.T) {
 		e := entryOf("ann", "x")
 		add(t, f, e)
 		got, _ := f.Next(t.Context())
-		got.Attempts, got.Next = 1, time.Now().Add(maxPause)
+		got.Attempts, got.Next = 1, time.Now().Add(maxRetryAfter)
 		f.Again(got)
 		return e.ID
 	}
@@ -80,7 +80,7 @@ func TestClockSteps(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e.Expires, e.Next = now.Add(time.Hour-step).Round(0), now.Add(maxPause-step).Round(0)
+		e.Expires, e.Next = now.Add(time.Hour-step).Round(0), now.Add(maxRetryAfter-step).Round(0)
 		fresh := &File{o: store.o, lines: map[Line]*line{}, byID: map[string]*item{}, rules: map[string]int64{}}
 		fresh.changed = make(chan struct{})
 		tx, err := store.db.Begin(false)
@@ -90,7 +90,7 @@ func TestClockSteps(t *testing.T) {
 		fresh.loaded(tx, 1, e, now)
 		tx.Rollback()
 		got := fresh.byID[id]
-		if got.expires.Sub(now) > time.Hour || got.next.Sub(now) > maxPause || got.next.Before(now) {
+		if got.expires.Sub(now) > time.Hour || got.next.Sub(now) > maxRetryAfter || got.next.Before(now) {
 			t.Errorf("the clock stepped by %s: it expires in %s, and is next in %s", step, got.expires.Sub(now), got.next.Sub(now))
 		}
 	}

@@ -253,7 +253,9 @@ func (q *Queue) again(e *Entry, t *attempt, reason string) {
 	q.o.Observer.Tried(e.Line.Rule, "again", t.took)
 	pause := pauseAfter(e.Attempts)
 	e.Reason = reason
-	e.Next = time.Now().Add(max(pause, min(t.retryAfter, maxPause)))
+	if e.Next = time.Now().Add(max(pause, t.retryAfter)); e.Next.After(e.Expires) {
+		e.Next = e.Expires // those behind it do not wait longer than that
+	}
 	q.o.Store.Again(e)
 }
 

@@ -471,6 +471,51 @@ func TestPauses(t *testing.T) {
 	}
 }
 
+// An upstream that is limited itself says when to come again, and is not asked before.
+func TestRetryAfterIsHonoured(t *testing.T) {
+	f := func(header string, status int, least, most time.Duration) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, testRules)
+			defer b.close()
+			b.accept("ann", 0, 2)
+			text := strings.Replace(header, "DATE", time.Now().Add(20*time.Minute).UTC().Format(http.TimeFormat), 1)
+			b.setSend(func(*http.Request) (*http.Response, bool, error) {
+				res := answered(status, "")
+				res.Header.Set("Retry-After", text)
+				return res, true, nil
+			})
+			b.order("ann", "x")
+			for len(b.arrivals()) < 4 {
+				time.Sleep(100 * time.Millisecond)
+			}
+			got := b.arrivals()
+			if gap := got[3].at.Sub(got[2].at); gap < least || gap > most {
+				t.Errorf("%s: again after %s, want %s to %s", header, gap, least, most)
+			}
+		})
+	}
+	f("7", 429, 7*time.Second, 8*time.Second)
+	f("7", 503, 7*time.Second, 8*time.Second)
+	f("1200", 429, 20*time.Minute, 21*time.Minute)
+	f("DATE", 429, 19*time.Minute, 21*time.Minute)
+	f("0", 429, firstPause/2, 3*time.Second)
+	f("-1", 429, firstPause/2, 3*time.Second)
+	f("soon", 429, firstPause/2, 3*time.Second)
+}
+
+func TestRetryAfterIsBounded(t *testing.T) {
+	now := time.Now()
+	for _, text := range []string{"3601", "99999999999", now.Add(48 * time.Hour).UTC().Format(http.TimeFormat)} {
+		if got := retryAfter(text, now); got != maxRetryAfter {
+			t.Errorf("%s: %s, want %s", text, got, maxRetryAfter)
+		}
+	}
+	if got := retryAfter(now.Add(-time.Hour).UTC().Format(http.TimeFormat), now); got != 0 {
+		t.Errorf("a date that has passed: %s", got)
+	}
+}
+
 func TestLookBack(t *testing.T) {
 	f := func(s tidegate.Spec, want time.Duration) {
 		t.Helper()

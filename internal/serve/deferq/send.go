@@ -86,10 +86,19 @@ func (q *Queue) send(ctx context.Context, e *Entry) (t attempt) {
 	if headerSize(res.Header) <= maxResultHeader {
 		t.result.Header = res.Header
 	}
-	if secs, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil && secs > 0 && secs < 1<<20 {
-		t.retryAfter = time.Duration(secs) * time.Second
-	}
+	t.retryAfter = retryAfter(res.Header.Get("Retry-After"), time.Now())
 	return t
+}
+
+// retryAfter reads the header of that name, which is seconds or a date, up to an hour; 0 if it is neither.
+func retryAfter(text string, now time.Time) time.Duration {
+	if secs, err := strconv.Atoi(text); err == nil {
+		return time.Duration(min(max(secs, 0), int(maxRetryAfter.Seconds()))) * time.Second
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return min(max(at.Sub(now), 0), maxRetryAfter)
+	}
+	return 0
 }
 
 // inTime says so where an attempt ended because it took too long.
