@@ -30,6 +30,14 @@ func TestRulesPageShowsWhatIsTrue(t *testing.T) {
 	}
 }
 
+// The rules of docs/overload.md are those of the example.
+func TestOverloadPageShowsWhatIsTrue(t *testing.T) {
+	t.Chdir("../..")
+	if src := upToDate(t, "docs/overload.md", "docs"); len(shown.FindAllString(src, -1)) != 1 {
+		t.Error("the page does not say which file it shows")
+	}
+}
+
 // upToDate returns a page, and fails if a block of it does not show its file, which is found
 // in folder, or what its command prints. With -update it rewrites the page.
 func upToDate(t *testing.T, page, folder string) string {
