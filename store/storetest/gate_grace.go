@@ -60,6 +60,9 @@ func testGivesWay(s *subject) {
 		}
 	})
 	s.Logf("%d requests passed above their limit, %d were refused there", soft, hard)
+	if soft == 0 || hard == 0 {
+		s.Errorf("%d requests passed above their limit and %d were refused there: the traffic does not test it", soft, hard)
+	}
 }
 
 // graceHistory is one key, and what is known of it. Nothing happens between two steps, so that
