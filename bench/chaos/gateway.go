@@ -5,14 +5,16 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"tidegate.dev/tidegate/bench/internal/daemon"
 )
 
 // What is asked for, and the rules it is held to.
@@ -110,11 +112,12 @@ func (n *node) end() {
 // freeAddresses are some on loopback that nobody listens on right now.
 func freeAddresses(s *stage, n int) []string {
 	var all []string
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	for len(all) < n {
+		address, err := daemon.FreeAddress()
 		s.must(err)
-		defer l.Close()
-		all = append(all, l.Addr().String())
+		if !slices.Contains(all, address) {
+			all = append(all, address)
+		}
 	}
 	return all
 }

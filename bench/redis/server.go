@@ -13,6 +13,8 @@ import (
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
+
+	"tidegate.dev/tidegate/bench/internal/daemon"
 )
 
 // startTime is how long Redis may take to answer.
@@ -71,12 +73,11 @@ func startRedis(ctx context.Context, args ...string) (*server, error) {
 }
 
 func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := daemon.FreeAddress()
 	if err != nil {
 		return "", err
 	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
+	_, port, err := net.SplitHostPort(address)
 	return port, err
 }
 

@@ -111,11 +111,12 @@ func asClient(t *testing.T, ask func(domain string, descriptors ...string) strin
 	const year, minute, month = "requests_per_unit:2 unit:YEAR", "unit:MINUTE", "requests_per_unit:1 unit:MONTH"
 	f("overall_code:OK "+status("OK", year, 1), "shop", "user=ann")
 	f("overall_code:OK "+status("OK", year, 0), "shop", "user=ann")
-	f("overall_code:OVER_LIMIT "+status("OVER_LIMIT", year, 0), "shop", "user=ann")
-	f("overall_code:OVER_LIMIT "+status("OVER_LIMIT", minute, 0), "shop", "user=guest")
+	const slip = ` response_headers_to_add:{key:"Refusal-Slip" value:"rs1_[\w-]+"}`
+	f("overall_code:OVER_LIMIT "+status("OVER_LIMIT", year, 0)+slip, "shop", "user=ann")
+	f("overall_code:OVER_LIMIT "+status("OVER_LIMIT", minute, 0)+slip, "shop", "user=guest")
 	f("overall_code:OK statuses:{code:OK limit_remaining:4294967295}", "shop", "user=staff")
 	f("overall_code:OK "+status("OK", month, 0)+" "+status("OK", year, 1), "shop", "route=login,user=ben", "user=ben")
-	f("overall_code:OVER_LIMIT "+status("OVER_LIMIT", month, 0)+" "+status("OK", year, 0), "shop", "route=login,user=ben", "user=ben")
+	f("overall_code:OVER_LIMIT "+status("OVER_LIMIT", month, 0)+" "+status("OK", year, 0)+slip, "shop", "route=login,user=ben", "user=ben")
 	f("overall_code:OK statuses:{code:OK}", "shop", "route=login") // not as deep as the limit
 	f("overall_code:OK statuses:{code:OK}", "elsewhere", "user=ann")
 	f("rpc error: code = InvalidArgument desc = .*", "", "user=ann")

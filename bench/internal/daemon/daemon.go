@@ -7,10 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"time"
 )
@@ -95,11 +97,17 @@ func (s *Server) failure(err error) error {
 	return fmt.Errorf("%s does not come up: %w", s.Name, err)
 }
 
-// FreeAddress is one on loopback that nobody listens on right now.
-func FreeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+// FreeAddress is one on loopback that nobody listens on right now. Its port is below those that
+// systems hand out for connections and for listeners that do not care: nobody gets it before the
+// server that it is for.
+func FreeAddress() (address string, err error) {
+	const first, ports = 12_000, 20_000
+	for range 100 {
+		address = net.JoinHostPort("127.0.0.1", strconv.Itoa(first+rand.IntN(ports)))
+		var l net.Listener
+		if l, err = net.Listen("tcp", address); err == nil {
+			return address, l.Close()
+		}
 	}
-	return l.Addr().String(), l.Close()
+	return "", err
 }
