@@ -3,7 +3,7 @@ FUZZTIME ?= 60s
 export GO FUZZTIME COUNT ARGS FUZZ
 export PATH := $(PATH):/usr/local/go/bin
 
-.PHONY: help check-go run test test-long lint bench bench-engine bench-rules bench-gateway bench-redis bench-doors bench-rls bench-telemetry bench-pages bench-fleet bench-sources chaos defer-kill conformance accuracy fuzz flood mutants sim docs release
+.PHONY: help check-go run test test-long lint bench bench-engine bench-rules bench-gateway bench-redis bench-doors bench-rls bench-telemetry bench-pages bench-fleet bench-sources chaos overload defer-kill conformance accuracy fuzz flood mutants sim docs release
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -72,6 +72,9 @@ bench-sources: check-go ## change rules in etcd, Redis and an HTTP server while 
 chaos: check-go ## break Redis in every way under three gateways; writes docs/chaos.md (ROW=regexp picks rows, and writes nothing; ARGS=-list)
 	@scripts/test-deps.sh
 	cd bench && $(GO) run ./chaos $(if $(ROW),-row '$(ROW)',-update ../docs/chaos.md) $(ARGS)
+
+overload: check-go ## ask a gateway and its upstream for five times what they can do; writes docs/img/overload.svg (CHECK=1: fail below the bars)
+	cd bench && $(GO) run ./overload -plot ../docs/img/overload.svg $(if $(CHECK),-check) $(ARGS)
 
 defer-kill: check-go ## slow: kill gateways, and Redis, while 10,000 orders are deferred to 50 a second, and look for lost ones
 	TIDEGATE_LONG=1 $(GO) test -count=1 -timeout 30m -run '^TestServe$$/^deferred_requests_and_kill' -v ./internal/serve
