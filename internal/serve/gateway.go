@@ -103,7 +103,9 @@ func (o observer) Tried(t gateway.Try) {
 	if t.Retry {
 		o.metrics.Retry()
 	}
-	if !errors.Is(t.Err, context.Canceled) { // else the client left, which says nothing
+	if errors.Is(t.Err, context.Canceled) {
+		o.signals.GivenUp(t.Took)
+	} else {
 		o.signals.Answered(t.Took)
 	}
 }

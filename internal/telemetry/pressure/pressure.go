@@ -62,9 +62,18 @@ func (s *Signals) Inflight(delta int) { s.inflight.add(delta, s.now()) }
 // Serving tells how to find out how many requests this process is busy with.
 func (s *Signals) Serving(count func() int64) { s.serving.count.Store(&count) }
 
-// Answered tells how long the upstream took to begin its answer, or to fail. A
-// request that the client gave up says nothing about the upstream and is not told.
+// Answered tells how long the upstream took to begin its answer, or to fail.
 func (s *Signals) Answered(took time.Duration) { s.latency.window.record(took, s.now()) }
+
+// GivenUp tells that a client left before the upstream began its answer. The upstream takes longer
+// than that. It counts if that is not much less than the p99: where all clients of a slow upstream
+// leave, nobody else tells, and one that leaves at once says nothing.
+func (s *Signals) GivenUp(took time.Duration) {
+	now := s.now()
+	if took.Seconds() >= p99(&s.recent, &s.latency.window, recentSlots, &s.inflight, now)/2 {
+		s.latency.window.record(took, now)
+	}
+}
 
 // Signal gives the value of a signal; it is not ok while it is not known.
 func (s *Signals) Signal(name string) (value float64, ok bool) {

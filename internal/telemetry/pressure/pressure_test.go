@@ -66,6 +66,41 @@ func TestSilentUpstream(t *testing.T) {
 	})
 }
 
+// Clients that leave an upstream which has become slow tell that it has; those that leave at once
+// do not make it look fast.
+func TestClientsGiveUp(t *testing.T) {
+	for name, answered := range map[string]int{"all leave": 0, "nine of ten leave": 10, "one of ten leaves": 90} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newIdle()
+				for range 30 {
+					for i := range 100 {
+						s.Inflight(+1)
+						if i < answered {
+							s.Answered(20 * ms)
+						} else {
+							s.GivenUp(time.Second)
+						}
+						s.Inflight(-1)
+						s.GivenUp(ms)
+						time.Sleep(10 * ms)
+					}
+				}
+				s.wants(t, UpstreamP99, 0.95, 1.1)
+				if v, ok := s.Recent(UpstreamP99); !ok || v < 0.95 || v > 1.1 {
+					t.Errorf("of late %v, %t", v, ok)
+				}
+				for range 12 {
+					s.Answered(20 * ms)
+					s.GivenUp(ms)
+					time.Sleep(time.Second)
+				}
+				s.wants(t, UpstreamP99, 0.019, 0.022)
+			})
+		})
+	}
+}
+
 func TestInflightIsAnAverage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newIdle()
