@@ -212,7 +212,7 @@ func TestServerWithReadTimeout(t *testing.T) {
 	f := New(Options{})
 	set(t, f, bundle("1", "a"))
 	s := httptest.NewUnstartedServer(f)
-	s.Config.ReadTimeout, s.EnableHTTP2 = 50*time.Millisecond, true
+	s.Config.ReadTimeout, s.EnableHTTP2 = 400*time.Millisecond, true
 	s.StartTLS()
 	defer s.Close()
 	for _, h2 := range []bool{true, false} {
