@@ -270,8 +270,8 @@ func (s *shedder) status() Shedding {
 	return is
 }
 
-// goOn takes the level and the counts of was.
-func (s *shedder) goOn(was *shedder) {
+// inherit takes the level and the counts of was.
+func (s *shedder) inherit(was *shedder) {
 	was.mu.Lock()
 	level, origin := was.level, was.origin
 	was.mu.Unlock()
@@ -291,7 +291,7 @@ func (s *Set) shedOn(old *Set) {
 	for _, sh := range s.shedders {
 		for _, was := range old.shedders {
 			if was != sh && was.rule == sh.rule {
-				sh.goOn(was)
+				sh.inherit(was)
 			}
 		}
 	}

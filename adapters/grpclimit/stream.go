@@ -118,18 +118,18 @@ func (s *countedStream) hold(next visit) {
 // admitMessage decides about a message, and lets it wait for up to Options.MessageWait.
 func (s *Server) admitMessage(c *call, method string) (visit, *refusal) {
 	ctx := c.request.Context()
-	for patience := s.o.MessageWait; ; {
+	for left := s.o.MessageWait; ; {
 		d, v := s.decider.decide(c.request)
 		s.observe(ctx, method, d)
 		wait := d.Wait
 		if !d.OK {
 			refused := s.refuse(ctx, &d)
-			if refused.after == 0 || refused.after > patience {
+			if refused.after == 0 || refused.after > left {
 				refused.trailer[pushback] = []string{noPushback} // the handler has run: a retry would repeat its work
 				return nil, refused
 			}
 			wait = refused.after
-			patience -= wait
+			left -= wait
 		}
 		if wait > 0 && !sleep(ctx, wait) {
 			if v != nil {

@@ -23,8 +23,8 @@ var classes = []class{
 	{"guests", http.MethodGet, "/", 0.5},
 }
 
-// patience is how long a client waits for its answer. What comes later is of no use.
-const patience = time.Second
+// clientTimeout is how long a client waits for its answer. What comes later is of no use.
+const clientTimeout = time.Second
 
 // phase is a time in which so many times the capacity are asked for.
 type phase struct {
@@ -52,7 +52,7 @@ type load struct {
 
 func newLoad(url string) *load {
 	return &load{url: url, client: &http.Client{
-		Timeout:   patience,
+		Timeout:   clientTimeout,
 		Transport: &http.Transport{MaxIdleConnsPerHost: 4096, MaxIdleConns: 4096},
 	}}
 }

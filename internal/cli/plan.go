@@ -176,12 +176,12 @@ func comparePlan(old, now *ruleTree) rulesPlan {
 	}
 }
 
-// planPatience is longer than a server looks at its keys.
-const planPatience = 90 * time.Second
+// planTimeout is longer than a server looks at its keys.
+const planTimeout = 90 * time.Second
 
 // ask asks a running server about the new rules, which are all of its rules or one layer.
 func (p *rulesPlan) ask(ctx context.Context, env Env, r *remote, q admin.Proposal) error {
-	r.patience = planPatience
+	r.timeout = planTimeout
 	live := livePlan{Server: r.at.String()}
 	shown := keysProgress{env: env, began: time.Now()}
 	r.progress = shown.show

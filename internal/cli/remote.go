@@ -30,7 +30,7 @@ type remote struct {
 	certFile, keyFile         string
 	also                      int           // a status beside 200 that is an answer, too
 	most                      int64         // bytes of an answer; 0 means maxAnswer
-	patience                  time.Duration // 0 means remoteTimeout
+	timeout                   time.Duration // 0 means remoteTimeout
 	progress                  func(int64)   // is told how far the server is, if it takes long; nil: nobody
 
 	at    *url.URL
@@ -163,7 +163,7 @@ func (r *remote) post(ctx context.Context, path string, question, answer any) er
 }
 
 func (r *remote) do(ctx context.Context, method string, at *url.URL, body []byte, answer any) error {
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(r.patience, remoteTimeout))
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(r.timeout, remoteTimeout))
 	defer cancel()
 	if r.progress != nil {
 		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{Got1xxResponse: r.informed})

@@ -45,7 +45,7 @@ func (o *rulesOptions) askServer(ctx context.Context, env Env, layer string, b *
 	if err := r.find(env); err != nil {
 		return usageError(err.Error())
 	}
-	r.patience = planPatience
+	r.timeout = planTimeout
 	q := proposalOf(layer, b)
 	q.SkipKeys = true
 	var p admin.Plan

@@ -19,13 +19,13 @@ import (
 
 // copies are the last good bundles of origins, on disk, and what to do where there are none.
 type copies struct {
-	folder    string        // "": they are not kept
-	handed    string        // where a predecessor has left its own; "": nowhere
-	patience  time.Duration // with an origin that has no copy, at the start
-	openStart bool
-	none      func() error       // puts it into force that there are no rules
-	told      string             // the last error that was logged
-	saved     map[string]*Bundle // by layer
+	folder       string        // "": they are not kept
+	handed       string        // where a predecessor has left its own; "": nowhere
+	startTimeout time.Duration // how long the start waits for an origin that has no copy
+	openStart    bool
+	none         func() error       // puts it into force that there are no rules
+	told         string             // the last error that was logged
+	saved        map[string]*Bundle // by layer
 }
 
 // savedBundle is a Bundle as it is written.

@@ -283,7 +283,7 @@ func TestFollowWithoutAnything(t *testing.T) {
 		s := newStand("redis://h", nil)
 		s.err = errAway
 		begun := time.Now()
-		_, err := tryFollow(t, Options{Patience: 3 * time.Second}, Layer{Origin: s})
+		_, err := tryFollow(t, Options{StartTimeout: 3 * time.Second}, Layer{Origin: s})
 		if err == nil || !strings.Contains(err.Error(), "redis://h") || !errors.Is(err, errAway) || !s.isClosed() || time.Since(begun) != 3*time.Second {
 			t.Errorf("%v after %s, closed: %v", err, time.Since(begun), s.isClosed())
 		}

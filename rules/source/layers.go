@@ -63,7 +63,7 @@ func (r *reloader) startPollers(ctx context.Context) {
 			go p.run(ctx)
 		}
 	}
-	limit := time.NewTimer(r.copies.patience)
+	limit := time.NewTimer(r.copies.startTimeout)
 	defer limit.Stop()
 	for _, p := range r.pollers {
 		if p == nil {

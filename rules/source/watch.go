@@ -67,8 +67,8 @@ type Options struct {
 	// bad, begin without rules, so that nothing is limited until there are some. Otherwise Follow
 	// returns an error.
 	Open bool
-	// Patience is how long Follow waits for origins that have no copy; 0 means 10 seconds.
-	Patience time.Duration
+	// StartTimeout is how long Follow waits for origins that have no copy; 0 means 10 seconds.
+	StartTimeout time.Duration
 	// Wait is how long origins wait for news before they answer that there are none; 0 means a
 	// minute. One that says nothing for half a minute longer is shown as failing.
 	Wait time.Duration
@@ -105,7 +105,7 @@ func follow(ctx context.Context, layers []Layer, o Options, p pace) (*Watcher, e
 	r := &reloader{
 		name: layerNames(layers), what: "rules", layers: layers, pollers: make([]*poller, len(layers)), arrived: make(chan struct{}, 1),
 		open: o.Config.ReadFile, log: o.Log, pace: p,
-		copies: copies{folder: o.Copy, handed: o.Handed, patience: o.Patience, openStart: o.Open, saved: make(map[string]*Bundle)},
+		copies: copies{folder: o.Copy, handed: o.Handed, startTimeout: o.StartTimeout, openStart: o.Open, saved: make(map[string]*Bundle)},
 	}
 	w.reloader = r
 	put := func(loaded *rules.Set) { old, set = set, loaded; o.warn(loaded); w.enforce(loaded) }
@@ -161,8 +161,8 @@ func (o *Options) fill() {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	if o.Patience == 0 {
-		o.Patience = 10 * time.Second
+	if o.StartTimeout == 0 {
+		o.StartTimeout = 10 * time.Second
 	}
 	if o.Wait == 0 {
 		o.Wait = time.Minute

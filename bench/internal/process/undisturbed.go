@@ -12,9 +12,9 @@ const (
 	calm = 0.02
 	// repeats is how often a part of a race is run again.
 	repeats = 5
-	// patience is how long a race waits for other machines to let go of the cores.
-	patience = time.Minute
-	glance   = time.Second
+	// longestWait is how long a race waits for other machines to let go of the cores.
+	longestWait = time.Minute
+	glance      = time.Second
 )
 
 // Undisturbed runs f, a part of a race in which everybody has a turn, and runs it again if other
@@ -44,9 +44,9 @@ func undisturbed(ctx context.Context, what string, f func() error, forget func()
 	return f()
 }
 
-// awaitCalm waits until other machines take little, or for patience.
+// awaitCalm waits until other machines take little, or for longestWait.
 func awaitCalm(ctx context.Context, look func() (stolen, all int64), glance time.Duration) error {
-	for range patience / glance {
+	for range longestWait / glance {
 		taken := since(look)
 		select {
 		case <-ctx.Done():

@@ -65,10 +65,10 @@ func Undisturbed(t *testing.T, pause time.Duration, test func(t testing.TB), ser
 	undisturbed(t, pause, disturbedFor, test, servers)
 }
 
-func undisturbed(t *testing.T, pause, patience time.Duration, test func(t testing.TB), servers []*RedisServer) {
+func undisturbed(t *testing.T, pause, tryFor time.Duration, test func(t testing.TB), servers []*RedisServer) {
 	t.Helper()
 	quiet := 0 // attempts that failed without a standstill
-	for n, end := 1, time.Now().Add(patience); n <= attempts || time.Now().Before(end); n++ {
+	for n, end := 1, time.Now().Add(tryFor); n <= attempts || time.Now().Before(end); n++ {
 		a := &attempt{TB: t}
 		stood := Standstill(func() { a.run(test) }, servers...)
 		log := strings.Join(a.log, "\n")

@@ -54,27 +54,27 @@ func (d *deadline) stop() {
 	}
 }
 
-// patience is the time of questions that are asked together. Each has as long as a single one,
+// deadlines is the time of questions that are asked together. Each has as long as a single one,
 // as a store that is far away answers them one after the other; but once one was not answered in
 // time, those after it have none.
-type patience struct {
+type deadlines struct {
 	server *Server
 	ctx    context.Context
 	last   *deadline // nil before the first
 }
 
 // next is the context of the next question.
-func (p *patience) next() *deadline {
-	if p.last != nil && !time.Now().Before(p.last.at) {
-		return p.last
+func (d *deadlines) next() *deadline {
+	if d.last != nil && !time.Now().Before(d.last.at) {
+		return d.last
 	}
-	p.stop()
-	p.last = p.server.within(p.ctx)
-	return p.last
+	d.stop()
+	d.last = d.server.within(d.ctx)
+	return d.last
 }
 
-func (p *patience) stop() {
-	if p.last != nil {
-		p.last.stop()
+func (d *deadlines) stop() {
+	if d.last != nil {
+		d.last.stop()
 	}
 }

@@ -43,8 +43,8 @@ func (s *Server) usage(ctx context.Context, x *exchange, text string) *problem {
 	if !named {
 		asked = s.samples()
 	}
-	patience := patience{server: s, ctx: ctx}
-	defer patience.stop()
+	deadlines := deadlines{server: s, ctx: ctx}
+	defer deadlines.stop()
 	var found uses
 	for _, sample := range asked {
 		q.Method, q.Host, q.Target = sample.Method, sample.Host, sample.Path
@@ -55,7 +55,7 @@ func (s *Server) usage(ctx context.Context, x *exchange, text string) *problem {
 		case denied != nil && named:
 			return problemf(denied.Status, "%s", denied.Detail)
 		case denied == nil:
-			found.add(s.Desk.Usage(patience.next(), r))
+			found.add(s.Desk.Usage(deadlines.next(), r))
 		}
 	}
 	x.out = found.appendTo(x.out)
@@ -103,14 +103,14 @@ func (s *Server) tellUsage(w http.ResponseWriter, r *http.Request, front *httpli
 		s.fail(w, r, "usage", p)
 		return
 	}
-	patience := patience{server: s, ctx: r.Context()}
-	defer patience.stop()
+	deadlines := deadlines{server: s, ctx: r.Context()}
+	defer deadlines.stop()
 	var found uses
 	for _, sample := range asked {
 		o := originals.Get().(*original)
 		p := o.imagine(r, sample, s.paths)
 		if p == nil {
-			front.Ask(&o.Request, func(q *tidegate.Request) { found.add(s.Desk.Usage(patience.next(), q)) })
+			front.Ask(&o.Request, func(q *tidegate.Request) { found.add(s.Desk.Usage(deadlines.next(), q)) })
 		}
 		o.done()
 		if p != nil && r.URL.RawQuery != "" { // else nobody named that path

@@ -62,8 +62,8 @@ func (d decide) verb(s *Server, ctx context.Context, x *exchange, text string) *
 	if x.many {
 		x.out = append(x.out, `{"answers":[`...)
 	}
-	patience := patience{server: s, ctx: ctx}
-	defer patience.stop()
+	deadlines := deadlines{server: s, ctx: ctx}
+	defer deadlines.stop()
 	for i, q := range x.questions {
 		if i > 0 {
 			x.out = append(x.out, ',')
@@ -77,9 +77,9 @@ func (d decide) verb(s *Server, ctx context.Context, x *exchange, text string) *
 				s.Refused(q.Refused(reason))
 			}
 		case q.Report:
-			a = d.askPending(s.Desk, patience.next(), x.ready[i].request)
+			a = d.askPending(s.Desk, deadlines.next(), x.ready[i].request)
 		default:
-			a = d.ask(s.Desk, patience.next(), x.ready[i].request)
+			a = d.ask(s.Desk, deadlines.next(), x.ready[i].request)
 		}
 		if a.OK && a.Ticket == "" && a.Err == nil {
 			reason = d.idle

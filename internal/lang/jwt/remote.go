@@ -16,10 +16,10 @@ import (
 const (
 	// DefaultRefresh is how old a key set gets before it is fetched again.
 	DefaultRefresh = 10 * time.Minute
-	// Patience is how long a request may wait for keys that are being fetched.
-	Patience = 200 * time.Millisecond
-	// firstPatience is how long New waits for the first set, if there is no copy of it.
-	firstPatience = fetchTimeout + time.Second
+	// FetchWait is how long a request may wait for keys that are being fetched.
+	FetchWait = 200 * time.Millisecond
+	// firstFetchWait is how long New waits for the first set, if there is no copy of it.
+	firstFetchWait = fetchTimeout + time.Second
 
 	minRefresh = 30 * time.Second // whatever Cache-Control says
 	maxBackoff = time.Minute
@@ -80,7 +80,7 @@ func (v *Verifier) connect() error {
 	v.inUse.Store(&epoch{})
 	had := r.readCopy()
 	if done := r.fetch(); done != nil && !had {
-		wait(done, firstPatience)
+		wait(done, firstFetchWait)
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func (r *remote) asked(reason Reason) bool {
 	if done == nil {
 		return false
 	}
-	wait(done, started.Add(Patience).Sub(now))
+	wait(done, started.Add(FetchWait).Sub(now))
 	return r.v.inUse.Load() != was
 }
 

@@ -269,10 +269,10 @@ func TestSlowServer(t *testing.T) {
 		t.Errorf("requests waited %s", took)
 	}
 	v.remote.mu.Lock()
-	v.remote.started = time.Now().Add(-Patience) // as if they came later
+	v.remote.started = time.Now().Add(-FetchWait) // as if they came later
 	done, started := v.remote.flight, v.remote.started
 	v.remote.mu.Unlock()
-	if wait(done, time.Until(started.Add(Patience))) {
+	if wait(done, time.Until(started.Add(FetchWait))) {
 		t.Error("it waited")
 	}
 	if got := subject(v, signed(t, "a")); got != "alice" {

@@ -148,7 +148,7 @@ func (v *Verifier) Claims(token string) (Claims, bool) {
 // an expiry holds until the keys change.
 //
 // Otherwise there is a reason. Where keys come from a URL, an unknown key has them fetched
-// again, which takes at most [Patience], and mostly nothing; see remote.
+// again, which takes at most [FetchWait], and mostly nothing; see remote.
 //
 // That a token holds is remembered for a minute, or until it expires, and that
 // one does not for ten seconds. A remembered verdict costs a hash and no memory.
