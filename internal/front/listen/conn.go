@@ -18,8 +18,7 @@ type Conn struct {
 	surplus bool
 	active  atomic.Bool
 	out     deadline
-	watched bool         // somebody asks for its silence
-	wrote   atomic.Int64 // time of the last progress of a write, since epoch; of watched connections
+	wrote   atomic.Int64 // time of the last progress of a write, since epoch
 	closed  sync.Once
 }
 
@@ -95,24 +94,25 @@ func (c *Conn) SetDeadline(t time.Time) error {
 // Write implements net.Conn.
 func (c *Conn) Write(p []byte) (n int, err error) {
 	stall := c.group.o.Limits.Stall
-	if stall <= 0 && !c.watched { // whoever writes looks after that
-		return c.Conn.Write(p)
-	}
-	for since := time.Now(); ; {
+	since := time.Now()
+	for now := since; ; {
+		var latest time.Time
 		if stall > 0 {
-			c.out.arm(since, since.Add(stall))
+			latest = since.Add(stall)
+		}
+		if !c.out.begin(now, latest) {
+			return n, os.ErrDeadlineExceeded
 		}
 		m, err := c.Conn.Write(p[n:])
+		c.out.end()
 		n += m
-		now := time.Now()
-		if m > 0 {
+		if now = time.Now(); m > 0 {
 			c.wrote.Store(int64(now.Sub(epoch)))
 			since = now
 		}
-		if !errors.Is(err, os.ErrDeadlineExceeded) || c.out.passed(now) || now.Sub(since) >= stall {
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
 			return n, err
 		}
-		c.out.arm(now, since.Add(stall)) // it was armed for an earlier write
 	}
 }
 

@@ -7,13 +7,19 @@ import (
 
 // deadline is the deadline of one direction of a connection: the earlier of what the layers
 // above request, which net/http clears at will, and of what we enforce, which it cannot.
+//
+// Setting one on the connection costs as much as a small write, and net/http requests six for
+// every HTTP/1 request, most of which nobody ever waits for. So they are noted, and one is set
+// when a call begins to wait, or while it does. A deadline that is too early stays: the call
+// that it wakes up looks again.
 type deadline struct {
 	set func(time.Time) error // of the connection itself
 
 	mu        sync.Mutex
 	requested time.Time // under mu: by net/http or TLS; zero means none
 	enforced  time.Time // under mu: by us; zero means none
-	current   time.Time // under mu: of the connection
+	current   time.Time // under mu: of the connection; may be too early
+	calls     int       // under mu: that may be waiting
 }
 
 // request takes a deadline from the layers above.
@@ -21,7 +27,7 @@ func (d *deadline) request(t time.Time) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.requested = t
-	return d.applyLocked()
+	return d.hurryLocked()
 }
 
 // enforce holds the client to t; zero means no deadline.
@@ -29,39 +35,47 @@ func (d *deadline) enforce(t time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.enforced = t
-	_ = d.applyLocked() // a closed connection fails the next call
+	_ = d.hurryLocked() // a closed connection fails the next call
 }
 
-func (d *deadline) applyLocked() error {
+// hurryLocked sets the deadline if a call would wait for longer.
+func (d *deadline) hurryLocked() error {
 	t := earlier(d.requested, d.enforced)
-	if t.Equal(d.current) {
+	if d.calls == 0 || t.IsZero() || !d.current.IsZero() && !t.Before(d.current) {
 		return nil
 	}
 	d.current = t
 	return d.set(t)
 }
 
-// arm enforces latest. Setting a deadline costs as much as a small write, so one that is
-// not much too early stays: the call that it wakes up arms again.
-func (d *deadline) arm(now, latest time.Time) {
+// begin is called before a call that may wait, with what is enforced from now on. It reports
+// whether there is time for one; if so, end is called after it.
+func (d *deadline) begin(now, enforced time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	switch left := d.enforced.Sub(now); {
-	case latest.IsZero() && d.enforced.IsZero():
-		return
-	case !latest.IsZero() && left > 0 && !d.enforced.After(latest) && left > latest.Sub(now)/2:
-		return
+	d.enforced = enforced
+	t := earlier(d.requested, d.enforced)
+	if hasPassed(t, now) {
+		_ = d.hurryLocked() // of other calls
+		return false
 	}
-	d.enforced = latest
-	_ = d.applyLocked()
+	d.calls++
+	if hasPassed(d.current, now) { // nothing could wait
+		d.current = t
+		_ = d.set(t) // a closed connection fails the call
+	}
+	_ = d.hurryLocked()
+	return true
 }
 
-// passed reports whether the deadline of the layers above has passed.
-func (d *deadline) passed(now time.Time) bool {
+func (d *deadline) end() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return !d.requested.IsZero() && !now.Before(d.requested)
+	d.calls--
 }
+
+// hasPassed reports whether there is a deadline, and it has passed.
+func hasPassed(t, now time.Time) bool { return !t.IsZero() && !now.Before(t) }
 
 // earlier returns the earlier of two deadlines; zero means none.
 func earlier(a, b time.Time) time.Time {

@@ -36,9 +36,7 @@ func newHTTP1Conn(inner net.Conn, l *HTTPLimits) *http1Conn {
 }
 
 func (c *http1Conn) init(inner net.Conn, l *HTTPLimits) {
-	if c.Conn, c.limits, c.counted = inner, l, ConnOf(inner); c.counted != nil {
-		c.counted.watched = true
-	}
+	c.Conn, c.limits, c.counted = inner, l, ConnOf(inner)
 	c.in.set = inner.SetReadDeadline
 }
 
@@ -55,18 +53,15 @@ func (c *http1Conn) CloseWrite() error { return CloseWrite(c.Conn) }
 
 func (c *http1Conn) Read(p []byte) (int, error) {
 	start := time.Now()
-	for now := start; ; now = time.Now() {
-		c.in.arm(now, c.readDeadline(start, now))
+	for now := start; c.in.begin(now, c.readDeadline(start, now)); now = time.Now() {
 		n, err := c.Conn.Read(p)
+		c.in.end()
 		c.framing.observe(p[:n])
 		if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
 			return n, err
 		}
-		now = time.Now()
-		if latest := c.readDeadline(start, now); c.in.passed(now) || !latest.IsZero() && !now.Before(latest) {
-			return n, err
-		}
 	}
+	return 0, os.ErrDeadlineExceeded
 }
 
 // readDeadline returns when a read that began at start has to return something; zero if the
