@@ -2,11 +2,9 @@ package gateway
 
 import (
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -26,32 +24,31 @@ func (e *noUpstreamError) Error() string {
 	return fmt.Sprintf("all upstreams fail their health probes, the next one is in %s", e.retryAfter)
 }
 
-// RoundTrip implements http.RoundTripper.
-func (b *balancer) RoundTrip(req *http.Request) (*http.Response, error) {
-	x := exchangeOf(req.Context())
-	target, body := req.URL, makeRetryable(req)
-	start := time.Now()
-	u := b.pool.pick(start, nil)
+// send sends a request to an upstream and returns its answer. If its Header is nil, it is in
+// out.answer already.
+func (b *balancer) send(out *outgoing) (*http.Response, error) {
+	x := out.x
+	now := time.Now()
+	u := b.pool.pick(now, nil)
 	if u == nil {
-		return nil, &noUpstreamError{b.pool.retryAfter(start)}
+		return nil, &noUpstreamError{b.pool.retryAfter(now)}
 	}
-	req.URL = u.urlFor(target)
-	res, err := b.attempt(x, u, req)
-	if err == nil || !x.mayRetry(body, err) {
+	res, err := b.attempt(out, u, now)
+	if err == nil || !x.mayRetry(out.body, err) {
 		return res, err
 	}
-	other := b.pool.pick(time.Now(), u)
+	now = time.Now()
+	other := b.pool.pick(now, u)
 	if other == nil { // the one that failed is not tried again at once
 		return nil, err
 	}
 	x.record.Retries++
-	again := req.WithContext(req.Context()) // a copy, because the transport may still read the first
-	again.URL = other.urlFor(target)
-	return b.attempt(x, other, again)
+	return b.attempt(out, other, now)
 }
 
-// attempt sends the request, which is addressed to u.
-func (b *balancer) attempt(x *exchange, u *upstream, req *http.Request) (*http.Response, error) {
+// attempt sends the request to u.
+func (b *balancer) attempt(out *outgoing, u *upstream, start time.Time) (*http.Response, error) {
+	x := out.x
 	if x.upstream != nil {
 		x.upstream.inflight.Add(-1)
 	} else {
@@ -59,14 +56,14 @@ func (b *balancer) attempt(x *exchange, u *upstream, req *http.Request) (*http.R
 	}
 	x.upstream, x.record.Upstream = u, u.name
 	u.inflight.Add(1)
-	start := time.Now()
-	res, err := u.RoundTrip(req)
+	res, err := u.send(out)
 	if err == nil || !notConnected(err) {
 		x.maybeSent.Store(true)
 	}
-	took := time.Since(start)
+	now := time.Now()
+	took := now.Sub(start)
 	x.record.UpstreamTime += took
-	b.recordResult(x, u, start, err)
+	b.recordResult(x, u, start, now, err)
 	try := Try{Upstream: u.name, Took: took, Err: err, Retry: x.record.Retries > 0}
 	if res != nil {
 		try.Status = res.StatusCode
@@ -84,10 +81,10 @@ func (b *balancer) attempt(x *exchange, u *upstream, req *http.Request) (*http.R
 // status. Requests that the client cancelled or this machine failed to send say nothing
 // about the upstream. Neither does a request that timed out while others were answered:
 // otherwise a client could get any upstream ejected by asking for something slow.
-func (b *balancer) recordResult(x *exchange, u *upstream, start time.Time, err error) {
+func (b *balancer) recordResult(x *exchange, u *upstream, start, now time.Time, err error) {
 	switch {
 	case err == nil:
-		if u.health.succeeded(time.Now()) {
+		if u.health.succeeded(now) {
 			x.gateway.reportUsable(u, true)
 			b.log.Info("upstream is back", slog.String("upstream", u.name))
 		}
@@ -95,7 +92,7 @@ func (b *balancer) recordResult(x *exchange, u *upstream, start time.Time, err e
 	case isTimeout(err) && u.health.answeredSince(start):
 	case notConnected(err) || isTimeout(err):
 		b.ejecting.Lock()
-		pause := u.health.failed(time.Now(), b.pool.isLast(u))
+		pause := u.health.failed(now, b.pool.isLast(u))
 		b.ejecting.Unlock()
 		switch {
 		case pause > 0:
@@ -111,33 +108,9 @@ func (b *balancer) recordResult(x *exchange, u *upstream, start time.Time, err e
 
 // mayRetry reports whether nothing of the request was sent and the client has got nothing.
 // Otherwise it is not sent again, whatever its method: it was counted once.
-func (x *exchange) mayRetry(body *retryableBody, err error) bool {
+func (x *exchange) mayRetry(body *onceBody, err error) bool {
 	if x.Err() != nil || x.sent1xx.Load() || x.maybeSent.Load() || x.body.err() != nil {
 		return false
 	}
 	return notConnected(err) && (body == nil || !body.wasRead.Load())
 }
-
-// retryableBody is a body that can be used for a second try, unless it was read.
-type retryableBody struct {
-	io.Reader
-	wasRead atomic.Bool
-}
-
-// makeRetryable replaces the body of req and returns it; nil if there is none.
-func makeRetryable(req *http.Request) *retryableBody {
-	if req.Body == nil || req.Body == http.NoBody {
-		return nil
-	}
-	b := &retryableBody{Reader: req.Body}
-	req.Body = b
-	return b
-}
-
-func (b *retryableBody) Read(p []byte) (int, error) {
-	b.wasRead.Store(true)
-	return b.Reader.Read(p)
-}
-
-// Close does nothing: the proxy closes the body when it is no longer needed.
-func (b *retryableBody) Close() error { return nil }

@@ -3,8 +3,6 @@ package gateway
 import (
 	"io"
 	"net/http"
-	"net/textproto"
-	"strings"
 	"sync"
 	"time"
 
@@ -26,9 +24,9 @@ func (g *Gateway) keep(w http.ResponseWriter, r *http.Request, d tidegate.Decisi
 		return false
 	}
 	x := exchangeOf(r.Context())
-	header := r.Header.Clone()
-	removeHopByHop(header)
-	setForwarded(header, r, x)
+	head := newHead(r, x)
+	header := head.header()
+	delete(header, "Expect") // of the client's connection
 	if !g.o.Deferrer.Keep(w, r, header, &d) {
 		return false
 	}
@@ -38,35 +36,22 @@ func (g *Gateway) keep(w http.ResponseWriter, r *http.Request, d tidegate.Decisi
 	return true
 }
 
-// hopByHop are headers of one connection, which are not passed on.
-var hopByHop = []string{"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Expect"}
-
-// removeHopByHop removes them, and those that Connection names.
-func removeHopByHop(h http.Header) {
-	for _, list := range h["Connection"] {
-		for name := range strings.SplitSeq(list, ",") {
-			if name = textproto.TrimString(name); name != "" {
-				h.Del(name)
-			}
-		}
-	}
-	for _, name := range hopByHop {
-		delete(h, name)
-	}
-}
-
 // Replay sends a request that was kept. sent is false if no upstream can have got anything of it. The
 // body of the answer has to be closed.
 func (g *Gateway) Replay(r *http.Request) (res *http.Response, sent bool, err error) {
 	x := &exchange{Context: r.Context(), gateway: g, method: r.Method, start: time.Now()}
 	x.record = accesslog.Record{Time: x.start, Door: "deferred", ID: r.Header.Get("X-Request-Id"), Method: r.Method, Host: r.Host, Path: r.URL.Path}
-	out := r.WithContext(x)
-	out.RequestURI = ""
-	res, err = g.proxy.Transport.RoundTrip(out)
+	out := &outgoing{x: x, in: r.WithContext(x), head: head{client: r.Header, asIs: true}}
+	out.answer.open(make(http.Header))
+	out.openBody()
+	res, err = g.balancer.send(out)
 	if err != nil {
 		x.record.Reason = err.Error()
 		x.endReplay(0)
 		return nil, x.maybeSent.Load(), err
+	}
+	if res.Header == nil {
+		res.Header = out.answer.header
 	}
 	var once sync.Once
 	res.Body = &replayBody{res.Body, func() { once.Do(func() { x.endReplay(res.StatusCode) }) }}

@@ -5,8 +5,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptrace"
-	"net/textproto"
 	"sync"
 	"time"
 )
@@ -42,18 +40,44 @@ func (t *directTransport) handles(r *http.Request) bool {
 	default:
 		return false
 	}
+	if r.URL.Opaque != "" || hasControl(r.URL.RawQuery) || !isPlainHost(r.Host) { // which http.Transport translates or refuses
+		return false
+	}
 	return len(r.Header["Upgrade"]) == 0 && len(r.Header["Expect"]) == 0
 }
 
-// RoundTrip implements http.RoundTripper.
-func (t *directTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	ctx := r.Context()
+// hasControl reports whether s has control characters.
+func hasControl(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] == 0x7f {
+			return true
+		}
+	}
+	return false
+}
+
+// isPlainHost reports whether a host is sent as it is.
+func isPlainHost(s string) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		case c == '.', c == '-', c == ':', c == '_', c == '[', c == ']':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// send sends a request for target at host, and returns the answer; see balancer.send.
+func (t *directTransport) send(out *outgoing, target, host string) (*http.Response, error) {
+	ctx := out.in.Context()
 	for used := t.takeIdle(); used != nil; used = t.takeIdle() {
 		if !used.stillIdle() || t.tooOld(used) {
 			_ = used.Close()
 			continue
 		}
-		res, err := t.send(ctx, used, r)
+		res, err := t.sendOver(used, out, target, host)
 		if err == nil || used.sent || used.received || ctx.Err() != nil || isTimeout(err) {
 			return res, err
 		}
@@ -66,43 +90,39 @@ func (t *directTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t.send(ctx, newUpstreamConn(conn), r)
+	return t.sendOver(newUpstreamConn(conn), out, target, host)
 }
 
-// send sends r over c, which is closed if the request is cancelled.
-func (t *directTransport) send(ctx context.Context, c *upstreamConn, r *http.Request) (*http.Response, error) {
+// sendOver sends a request over c, which is closed if the request is cancelled.
+func (t *directTransport) sendOver(c *upstreamConn, out *outgoing, target, host string) (*http.Response, error) {
+	ctx := out.in.Context()
 	stopCancel := context.AfterFunc(ctx, func() { _ = c.Close() })
 	c.setTimeout(t.headTimeout)
-	res, err := c.roundTrip(r, hook1xx(ctx))
+	res, err := c.roundTrip(out, target, host)
 	if err != nil {
 		stopCancel()
 		_ = c.Close()
-		if x := exchangeOf(ctx); x != nil && c.sent {
-			x.maybeSent.Store(true)
+		if c.sent {
+			out.x.maybeSent.Store(true)
 		}
 		if ctx.Err() != nil {
 			err = ctx.Err()
 		}
 		return nil, err
 	}
-	b := &directBody{body: res.Body, conn: c, transport: t, stopCancel: stopCancel, ctx: ctx, closeAfter: res.Close}
+	b := &out.directBody
+	b.conn, b.transport, b.stopCancel, b.ctx, b.closeAfter = c, t, stopCancel, ctx, res.Close
 	if res.Body == http.NoBody {
 		b.end(io.EOF)
 		return res, nil
 	}
+	if res.Body != b {
+		b.body, res.Body = res.Body, b
+	}
 	if res.ContentLength < 0 || int64(c.in.Buffered()) < res.ContentLength {
 		c.clearTimeout() // the timeout is for the headers only
 	}
-	res.Body = b
 	return res, nil
-}
-
-// hook1xx returns the hook for 1xx responses; nil if there is none.
-func hook1xx(ctx context.Context) func(int, textproto.MIMEHeader) error {
-	if trace := httptrace.ContextClientTrace(ctx); trace != nil {
-		return trace.Got1xxResponse
-	}
-	return nil
 }
 
 // takeIdle returns the most recently used idle connection, or nil.

@@ -25,7 +25,6 @@ type exchange struct {
 	client     listen.Client
 	writer     writer
 	body       body
-	own        *ownHeaders   // set while the proxy runs
 	costFinder *usage.Finder // nil if the cost is not in the response body
 
 	start     time.Time

@@ -5,36 +5,26 @@ import (
 	"strings"
 )
 
-// setForwarded sets the headers that describe the client and its path to the upstream.
-// Those of trusted proxies are kept and extended; those of anybody else are dropped,
-// however they are spelled.
-func setForwarded(out http.Header, in *http.Request, x *exchange) {
-	for name := range out {
-		if isForwardingAlias(name) && !(x.trusted && isForwardingHeader(name)) {
-			delete(out, name)
-		}
-	}
-	peer := peerAddress(in.RemoteAddr)
-	values := &[5]string{ // one allocation for all
-		in.Host, "http",
-		appendEntry(in.Header["X-Forwarded-For"], peer, x.trusted),
-		appendEntry(in.Header["Forwarded"], forwardedElement(peer, in), x.trusted),
-		x.record.ID,
-	}
+// addForwarded adds the headers that describe the client and its path to the upstream. Those
+// of trusted proxies are kept and extended; those of anybody else are dropped, however they
+// are spelled.
+func (h *head) addForwarded(in *http.Request, x *exchange) {
+	host, proto := in.Host, "http"
 	if in.TLS != nil {
-		values[1] = "https"
+		proto = "https"
 	}
-	if x.trusted {
-		values[0] = singleValue(in.Header, "X-Forwarded-Host", values[0])
-		values[1] = singleValue(in.Header, "X-Forwarded-Proto", values[1])
+	if h.trusted {
+		host = singleValue(in.Header, "X-Forwarded-Host", host)
+		proto = singleValue(in.Header, "X-Forwarded-Proto", proto)
 	}
-	out["X-Forwarded-Host"] = values[0:1:1]
-	out["X-Forwarded-Proto"] = values[1:2:2]
-	if values[2] != "" {
-		out["X-Forwarded-For"] = values[2:3:3]
+	h.add("X-Forwarded-Host", host)
+	h.add("X-Forwarded-Proto", proto)
+	peer := peerAddress(in.RemoteAddr)
+	if hops := appendEntry(in.Header["X-Forwarded-For"], peer, h.trusted); hops != "" {
+		h.add("X-Forwarded-For", hops)
 	}
-	out["Forwarded"] = values[3:4:4]
-	out["X-Request-Id"] = values[4:5:5]
+	h.add("Forwarded", appendEntry(in.Header["Forwarded"], forwardedElement(peer, in), h.trusted))
+	h.add("X-Request-Id", x.record.ID)
 }
 
 // isForwardingAlias reports whether a header is one of those, or becomes one for CGI and the like,

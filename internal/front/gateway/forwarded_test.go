@@ -17,13 +17,10 @@ func TestForwarding(t *testing.T) {
 		if secure {
 			r.TLS = new(tls.ConnectionState)
 		}
-		out := in.Clone()
-		if out == nil {
-			out = http.Header{}
-		}
 		x := &exchange{trusted: trusted}
 		x.record.ID = "id"
-		setForwarded(out, r, x)
+		h := newHead(r, x)
+		out := h.header()
 		for name, values := range want {
 			if got := out[name]; len(got) != len(values) || len(got) > 0 && got[0] != values[0] {
 				t.Errorf("%s from %s: %q, want %q", name, remote, got, values)

@@ -13,7 +13,6 @@ package gateway
 import (
 	"context"
 	"net/http"
-	"net/http/httputil"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,8 +30,8 @@ type Gateway struct {
 	trustsProxies bool // some peers are trusted proxies
 	records       bool // there is an access log, an observer or a tracer
 	pool          pool
-	proxy         *httputil.ReverseProxy
-	handler       http.Handler // the gate, then the proxy
+	balancer      balancer
+	handler       http.Handler // the gate, then forward
 	server        *listen.Server
 
 	requests atomic.Int64 // in flight
@@ -53,7 +52,7 @@ func New(o Options) (*Gateway, error) {
 	for _, u := range o.Upstreams {
 		g.pool = append(g.pool, newUpstream(u, &g.o, g.reclaim))
 	}
-	g.proxy = newProxy(g)
+	g.balancer = balancer{pool: g.pool, observer: o.Observer, log: o.Log}
 	g.handler = http.HandlerFunc(g.forward)
 	if o.Gate != nil {
 		rest := o.HTTP

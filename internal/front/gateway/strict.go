@@ -49,7 +49,7 @@ func refused(p *strict.Problem) *problem {
 // upstream that accepts it, bypassing all rules.
 func onlyWebSocket(r *http.Request) {
 	offers := r.Header["Upgrade"]
-	if len(offers) == 1 && strings.EqualFold(offers[0], "websocket") && r.Method == http.MethodGet && r.ContentLength == 0 && r.Proto == "HTTP/1.1" {
+	if len(offers) == 1 && len(offers[0]) == len("websocket") && strings.EqualFold(offers[0], "websocket") && r.Method == http.MethodGet && r.ContentLength == 0 && r.Proto == "HTTP/1.1" {
 		return
 	}
 	if len(offers) > 0 {

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -145,7 +146,7 @@ func TestPlainHTTPToTLS(t *testing.T) {
 func TestUntrustedUpstream(t *testing.T) {
 	s := httptest.NewTLSServer(http.HandlerFunc(hello))
 	defer s.Close()
-	s.Config.ErrorLog = errorLog(new(logBuffer).logger())
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	g := start(t, Options{Upstreams: []*url.URL{parseURL(t, s.URL)}}, nil)
 	res, body := get(t, g.url)
 	if res.StatusCode != http.StatusBadGateway || strings.Contains(body, "x509") {

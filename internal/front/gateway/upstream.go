@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -62,19 +63,20 @@ func isASCII(s string) bool {
 	return strings.IndexFunc(s, func(c rune) bool { return c >= utf8.RuneSelf }) < 0
 }
 
-// RoundTrip implements http.RoundTripper.
-func (u *upstream) RoundTrip(r *http.Request) (*http.Response, error) {
-	if u.direct.handles(r) {
-		return u.direct.RoundTrip(r)
+// send sends a request and returns the answer; see balancer.send.
+func (u *upstream) send(out *outgoing) (*http.Response, error) {
+	if u.direct.handles(out.in) {
+		return u.direct.send(out, u.targetFor(out.in.URL), cmp.Or(out.in.Host, u.host))
 	}
-	if (r.Body == nil || r.Body == http.NoBody) && !u.http2.Load() {
+	r := out.request(u)
+	if r.Body == nil && !u.http2.Load() {
 		preventResend(r)
 	}
 	var connected *atomic.Bool
 	if u.scheme == "https" { // without TLS, a dialed connection can be used
 		r, connected = traceSent(r)
 	}
-	res, err := u.transport.RoundTrip(r)
+	res, err := out.roundTrip(u, r)
 	if err != nil && connected != nil && !connected.Load() && !notConnected(err) {
 		err = &connectError{err}
 	}
@@ -133,6 +135,14 @@ func notConnected(err error) bool {
 	var certificate *tls.CertificateVerificationError
 	var noTLS tls.RecordHeaderError
 	return errors.As(err, &connect) || errors.As(err, &certificate) || errors.As(err, &noTLS)
+}
+
+// targetFor returns what a request for target asks u for.
+func (u *upstream) targetFor(target *url.URL) string {
+	if u.base == nil {
+		return target.RequestURI()
+	}
+	return u.urlFor(target).RequestURI()
 }
 
 // urlFor returns the URL of target at u.

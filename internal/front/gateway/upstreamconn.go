@@ -2,17 +2,21 @@ package gateway
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"net"
 	"net/http"
-	"net/textproto"
+	"strings"
 	"time"
 )
 
 // maxResponseHead is the most bytes of the status line and headers of an upstream's response.
 const maxResponseHead = 1 << 20
+
+// upstreamBuffer is the size of the buffers of a connection to an upstream.
+const upstreamBuffer = 4 << 10
 
 var (
 	errLongHead = errors.New("the head of the answer is too long")
@@ -34,7 +38,7 @@ type upstreamConn struct {
 
 func newUpstreamConn(conn net.Conn) *upstreamConn {
 	c := &upstreamConn{Conn: conn, idleCheck: newIdleCheck(conn)}
-	c.in, c.out = bufio.NewReader(c), bufio.NewWriter(c)
+	c.in, c.out = bufio.NewReaderSize(c, upstreamBuffer), bufio.NewWriterSize(c, upstreamBuffer)
 	return c
 }
 
@@ -82,14 +86,10 @@ func (c *upstreamConn) clearTimeout() {
 	}
 }
 
-// roundTrip sends r and reads the headers of the response; inform is called with 1xx
-// responses.
-func (c *upstreamConn) roundTrip(r *http.Request, inform func(int, textproto.MIMEHeader) error) (*http.Response, error) {
+// roundTrip sends a request without a body, and reads the head of the response.
+func (c *upstreamConn) roundTrip(out *outgoing, target, host string) (*http.Response, error) {
 	c.sent, c.received = false, false
-	unsent := r.Write(c.out)
-	if unsent == nil {
-		unsent = c.out.Flush()
-	}
+	unsent := c.writeRequest(out.in.Method, target, host, &out.head)
 	// An upstream may answer a part of a request and close.
 	if unsent != nil && !(c.sent && wasReset(unsent)) {
 		return nil, unsent
@@ -97,9 +97,9 @@ func (c *upstreamConn) roundTrip(r *http.Request, inform func(int, textproto.MIM
 	c.headLeft = maxResponseHead
 	defer func() { c.headLeft = -1 }()
 	for {
-		res, err := http.ReadResponse(c.in, r)
+		res, err := c.readResponse(out)
 		switch {
-		case unsent != nil && (err != nil || res.ContentLength < 0 && len(res.TransferEncoding) == 0): // without a length, a truncated body would look complete
+		case unsent != nil && (err != nil || res.ContentLength < 0 && len(res.TransferEncoding) == 0 && res.Body != http.NoBody): // without a length, a truncated body would look complete
 			return nil, unsent
 		case err != nil:
 			return nil, err
@@ -109,18 +109,89 @@ func (c *upstreamConn) roundTrip(r *http.Request, inform func(int, textproto.MIM
 			res.Close = res.Close || unsent != nil
 			return res, nil
 		}
-		if inform == nil {
+		out.inform(res.StatusCode, res.Header)
+	}
+}
+
+// writeRequest writes a request without a body. What goes wrong with out is told by Flush.
+func (c *upstreamConn) writeRequest(method, target, host string, h *head) error {
+	_, _ = c.out.WriteString(method)
+	_ = c.out.WriteByte(' ')
+	_, _ = c.out.WriteString(target)
+	_, _ = c.out.WriteString(" HTTP/1.1\r\n")
+	c.writeField("Host", host)
+	for name, values := range h.all() {
+		switch {
+		case name == "Content-Length": // of no body
 			continue
+		case name == "User-Agent" && len(values) > 0: // one or none, as http.Transport sends it
+			if values = values[:1]; values[0] == "" {
+				continue
+			}
 		}
-		if err := inform(res.StatusCode, textproto.MIMEHeader(res.Header)); err != nil {
-			return nil, err
+		for _, value := range values {
+			c.writeField(name, value)
 		}
 	}
+	_, _ = c.out.WriteString("\r\n")
+	return c.out.Flush()
+}
+
+// newlines are replaced as http.Transport does: no value ends its line.
+var newlines = strings.NewReplacer("\n", " ", "\r", " ")
+
+func (c *upstreamConn) writeField(name, value string) {
+	if strings.IndexByte(value, '\n') >= 0 || strings.IndexByte(value, '\r') >= 0 {
+		value = newlines.Replace(value)
+	}
+	_, _ = c.out.WriteString(name)
+	_, _ = c.out.WriteString(": ")
+	_, _ = c.out.WriteString(value)
+	_, _ = c.out.WriteString("\r\n")
+}
+
+// readResponse reads the head of a response. If it is plain, its header is in out.answer, and
+// that of the result is nil.
+func (c *upstreamConn) readResponse(out *outgoing) (*http.Response, error) {
+	var p plainHead
+	for n := 1; n <= upstreamBuffer; n = c.in.Buffered() + 1 {
+		if _, err := c.in.Peek(n); err != nil {
+			if err == io.EOF {
+				err = io.ErrUnexpectedEOF
+			}
+			return nil, err
+		}
+		b, _ := c.in.Peek(c.in.Buffered()) // it has that many bytes
+		switch p.parse(b, out.in.Method) {
+		case isPlain:
+			p.addTo(&out.answer, b)
+			_, _ = c.in.Discard(p.size)
+			return c.plainResponse(&p, out), nil
+		case notPlain:
+			return http.ReadResponse(c.in, out.in)
+		}
+	}
+	return http.ReadResponse(c.in, out.in)
+}
+
+// plainResponse returns the response with that head, whose body is next.
+func (c *upstreamConn) plainResponse(p *plainHead, out *outgoing) *http.Response {
+	res := &out.response
+	*res = http.Response{StatusCode: p.status, ProtoMajor: 1, ProtoMinor: 1, ContentLength: p.length, Close: p.close, Body: http.NoBody}
+	if p.bodiless(out.in.Method) {
+		return res
+	}
+	if p.length > 0 {
+		out.directBody.left = p.length
+		res.Body = &out.directBody
+	}
+	return res
 }
 
 // directBody is the body of a response. At its end the connection becomes idle.
 type directBody struct {
-	body       io.Reader
+	body       io.Reader // nil means the next bytes of conn, of which left are still to come
+	left       int64
 	conn       *upstreamConn // nil after the end
 	transport  *directTransport
 	stopCancel func() bool
@@ -133,7 +204,7 @@ func (b *directBody) Read(p []byte) (int, error) {
 	if b.conn == nil {
 		return 0, b.err
 	}
-	n, err := b.body.Read(p)
+	n, err := b.read(p)
 	switch {
 	case errors.Is(err, io.EOF):
 		b.end(io.EOF)
@@ -144,6 +215,33 @@ func (b *directBody) Read(p []byte) (int, error) {
 		b.end(err)
 	}
 	return n, err
+}
+
+// read returns io.EOF with the last bytes, if it knows that they are.
+func (b *directBody) read(p []byte) (int, error) {
+	if b.body != nil {
+		return b.body.Read(p)
+	}
+	n, err := b.conn.in.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	switch {
+	case b.left == 0:
+		return n, io.EOF
+	case err == io.EOF:
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// begun reports whether something of a body without a length can be read without waiting:
+// more than the first line of a chunk has come.
+func (b *directBody) begun() bool {
+	if b.conn == nil {
+		return false
+	}
+	came, _ := b.conn.in.Peek(b.conn.in.Buffered()) // it has that many bytes
+	line := bytes.IndexByte(came, '\n')
+	return line >= 0 && line+1 < len(came)
 }
 
 // Close implements io.Closer. A body that is not read to its end costs the connection,

@@ -32,16 +32,16 @@ type source struct {
 // NewFinder returns a Finder for what visit depends on, nil if that is not in the response
 // body. visit may be nil.
 func NewFinder(visit *tidegate.Visit) *Finder {
-	s := &Finder{visit: visit}
+	var sources []source
 	for _, name := range visit.Sources() {
 		if path, ok := strings.CutPrefix(name, "response.body."); ok {
-			s.sources = append(s.sources, source{name, path, path[strings.LastIndexByte(path, '.')+1:]})
+			sources = append(sources, source{name, path, path[strings.LastIndexByte(path, '.')+1:]})
 		}
 	}
-	if s.sources == nil {
+	if sources == nil {
 		return nil
 	}
-	return s
+	return &Finder{visit, sources}
 }
 
 // FindInHeader tells visit the costs that the header of a response names. visit may be nil.

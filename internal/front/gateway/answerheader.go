@@ -1,0 +1,100 @@
+package gateway
+
+import (
+	"maps"
+	"net/http"
+	"strings"
+)
+
+// answerHeader is the header of a response to the client: what the gateway has set before,
+// such as the request id and the headers of the limits, and what the upstream answers. It is
+// the one place that decides which of the upstream's headers the client gets.
+type answerHeader struct {
+	header http.Header // of the client's http.ResponseWriter
+	own    [mostOwn]string
+	n      int
+}
+
+// mostOwn is the request id, all dialects of the limits together, and their mark.
+const mostOwn = 12
+
+// open takes what h contains as the gateway's own.
+func (a *answerHeader) open(h http.Header) {
+	a.header = h
+	for name := range h {
+		if a.n == len(a.own) {
+			return
+		}
+		a.own[a.n] = name
+		a.n++
+	}
+}
+
+// listFields are fields that the upstream may extend.
+var listFields = map[string]bool{"Ratelimit": true, "Ratelimit-Policy": true}
+
+// keepsOwn reports whether the gateway has set a header that the upstream must not extend,
+// so that it is not sent twice with different values.
+func (a *answerHeader) keepsOwn(name string) bool {
+	for _, own := range a.own[:a.n] {
+		if own == name {
+			return !listFields[name]
+		}
+	}
+	return false
+}
+
+// take adds a header of the upstream. Its name is canonical.
+func (a *answerHeader) take(name string, values []string) {
+	if isHopByHop(name) {
+		return
+	}
+	a.add(name, values)
+}
+
+func (a *answerHeader) add(name string, values []string) {
+	had, ok := a.header[name]
+	switch {
+	case !ok:
+		a.header[name] = values
+	case !a.keepsOwn(name):
+		a.header[name] = append(had, values...)
+	}
+}
+
+// takeAll adds a whole header of the upstream.
+func (a *answerHeader) takeAll(h http.Header) {
+	connection := h["Connection"]
+	for name, values := range h {
+		if !hasToken(connection, name) {
+			a.take(name, values)
+		}
+	}
+}
+
+// takeSwitch adds the header of a 101, for which those of the connection count.
+func (a *answerHeader) takeSwitch(h http.Header) {
+	for name, values := range h {
+		a.add(name, values)
+	}
+}
+
+// announce adds the names of the trailers to come.
+func (a *answerHeader) announce(trailer http.Header) {
+	if len(trailer) > 0 {
+		names := make([]string, 0, len(trailer))
+		for name := range trailer {
+			names = append(names, name)
+		}
+		a.header.Add("Trailer", strings.Join(names, ", "))
+	}
+}
+
+// inform sends a 1xx response of the upstream. Afterwards the header is as before.
+func (a *answerHeader) inform(w http.ResponseWriter, status int, h http.Header) {
+	before := maps.Clone(a.header)
+	a.takeAll(h)
+	w.WriteHeader(status)
+	clear(a.header)
+	maps.Copy(a.header, before)
+}

@@ -1,0 +1,67 @@
+package gateway
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// tunnel answers a request whose upstream has switched protocols, and passes on what both
+// sides send until they have ended. An error means that the client has got no answer.
+func (o *outgoing) tunnel(res *http.Response) error {
+	upstream, ok := res.Body.(io.ReadWriteCloser)
+	if !ok {
+		return errSwitched
+	}
+	defer upstream.Close()
+	asked, switched := upgradeOf(o.in.Header), upgradeOf(res.Header)
+	if asked == "" || len(asked) != len(switched) || !strings.EqualFold(asked, switched) {
+		return fmt.Errorf("the upstream switched to %q when %q was asked for", switched, asked)
+	}
+	conn, buf, err := http.NewResponseController(o.w).Hijack()
+	if err != nil {
+		return fmt.Errorf("the connection cannot become a tunnel: %w", err)
+	}
+	defer conn.Close()
+	defer context.AfterFunc(o.in.Context(), func() { _ = upstream.Close() })()
+	o.answer.takeSwitch(res.Header)
+	if err := writeSwitch(buf.Writer, o.answer.header); err != nil {
+		return nil // the client is gone
+	}
+	ended := make(chan error, 2)
+	go func() { ended <- pour(upstream, conn) }()
+	go func() { ended <- pour(conn, upstream) }()
+	if <-ended == nil {
+		<-ended
+	}
+	return nil
+}
+
+// writeSwitch writes the head of the answer.
+func writeSwitch(w *bufio.Writer, h http.Header) error {
+	_, _ = fmt.Fprintf(w, "HTTP/1.1 %d %s\r\n", http.StatusSwitchingProtocols, http.StatusText(http.StatusSwitchingProtocols))
+	_ = h.WriteSubset(w, unframed)
+	_, _ = io.WriteString(w, "\r\n")
+	return w.Flush() // or what went wrong before
+}
+
+// unframed are headers that an answer without a body does not have.
+var unframed = map[string]bool{"Content-Length": true, "Transfer-Encoding": true, "Trailer": true}
+
+var errNoHalfClose = errors.New("one side has ended")
+
+// pour copies until from has ended, and then ends that direction of to. If it cannot, the
+// tunnel is over: then it returns an error.
+func pour(to io.Writer, from io.Reader) error {
+	if _, err := io.Copy(to, from); err != nil {
+		return err
+	}
+	if half, ok := to.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errNoHalfClose
+}
