@@ -12,6 +12,7 @@ find_missing() {
 	for program in nginx wrk; do
 		command -v "$program" >/dev/null || packages+=("$program")
 	done
+	command -v h2load >/dev/null || packages+=(nghttp2-client)
 }
 
 find_missing

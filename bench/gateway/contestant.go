@@ -2,14 +2,12 @@ package main
 
 import "net/http"
 
-// loadPath is what every request asks for.
-const loadPath = "/users/42"
-
 // contestant is a server before the upstream, set up for one kind of answer.
 type contestant struct {
 	name   string
 	status int // that every request is answered with, after the first ones
 	how    func(s *site, dir, address string) command
+	load   load
 }
 
 // Their places in the race.
@@ -24,13 +22,13 @@ const (
 )
 
 var contestants = []contestant{
-	nginxProxy:    {"nginx, proxy", http.StatusOK, (*site).nginxCommand},
-	caddyLimit:    {"Caddy, limit on", http.StatusOK, caddyCommand(plenty)},
-	caddyRefuse:   {"Caddy, refusing", http.StatusTooManyRequests, caddyCommand(scarce)},
-	gatewayLogged: {"Tidegate, limit and log on", http.StatusOK, tidegateCommand(plenty, accessLog)},
-	gatewayLimit:  {"Tidegate, limit on", http.StatusOK, tidegateCommand(plenty, noLog)},
-	gatewayBare:   {"Tidegate, no rules", http.StatusOK, tidegateCommand(quota{}, noLog)},
-	gatewayRefuse: {"Tidegate, refusing", http.StatusTooManyRequests, tidegateCommand(scarce, noLog)},
+	nginxProxy:    {"nginx, proxy", http.StatusOK, (*site).nginxCommand, usual},
+	caddyLimit:    {"Caddy, limit on", http.StatusOK, caddyCommand(plenty), usual},
+	caddyRefuse:   {"Caddy, refusing", http.StatusTooManyRequests, caddyCommand(scarce), usual},
+	gatewayLogged: {"Tidegate, limit and log on", http.StatusOK, tidegateCommand(plenty, accessLog), usual},
+	gatewayLimit:  {"Tidegate, limit on", http.StatusOK, tidegateCommand(plenty, noLog), usual},
+	gatewayBare:   {"Tidegate, no rules", http.StatusOK, tidegateCommand(quota{}, noLog), usual},
+	gatewayRefuse: {"Tidegate, refusing", http.StatusTooManyRequests, tidegateCommand(scarce, noLog), usual},
 }
 
 // quota is so many requests a client and unit of time; none when it is zero.

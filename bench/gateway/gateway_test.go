@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -20,8 +21,8 @@ import (
 
 // Scripts read the last line: its form is a promise.
 func TestSummaryLine(t *testing.T) {
-	s := summary{nginx: 0.352, caddy: 1.312, denyCaddy: 1.78, limitCost: 0.61, log: 0.968}
-	const want = "bench-gateway: nginx 0.35x caddy 1.31x deny-caddy 1.8x limit-cost 0.6us log 0.97x"
+	s := summary{nginx: 0.562, caddy: 2.312, denyCaddy: 2.58, limitCost: 0.61, log: 0.968, many: 0.851}
+	const want = "bench-gateway: nginx 0.56x caddy 2.31x deny-caddy 2.6x limit-cost 0.6us log 0.97x conns5000 0.85x"
 	var out strings.Builder
 	if err := rig.Conclude(&out, true, s, s.missed()); err != nil || out.String() != want+"\n" {
 		t.Errorf("got  %s, %v\nwant %s", &out, err, want)
@@ -40,12 +41,13 @@ func TestMissedNamesTheBar(t *testing.T) {
 			t.Errorf("%+v: fails unchecked", s)
 		}
 	}
-	f(summary{0.33, 1.2, 1.6, 1, 0.9}, "")
-	f(summary{0.329, 1.2, 1.6, 1, 0.9}, `missed: nginx is 0\.329x, the bar is at least 0\.33x\n`)
-	f(summary{0.33, 1.19, 1.6, 1, 0.9}, `missed: caddy is 1\.19x, the bar is at least 1\.2x\n`)
-	f(summary{0.33, 1.2, 1.5, 1, 0.9}, `missed: deny-caddy is 1\.5x, the bar is at least 1\.6x\n`)
-	f(summary{0.33, 1.2, 1.6, 1.04, 0.9}, `missed: limit-cost is 1\.04us, the bar is at most 1us\n`)
-	f(summary{0.33, 1.2, 1.6, 1, 0.89}, `missed: log is 0\.89x, the bar is at least 0\.9x\n`)
+	f(summary{0.55, 2.2, 2.5, 1, 0.95, 0.8}, "")
+	f(summary{0.549, 2.2, 2.5, 1, 0.95, 0.8}, `missed: nginx is 0\.549x, the bar is at least 0\.55x\n`)
+	f(summary{0.55, 2.19, 2.5, 1, 0.95, 0.8}, `missed: caddy is 2\.19x, the bar is at least 2\.2x\n`)
+	f(summary{0.55, 2.2, 2.4, 1, 0.95, 0.8}, `missed: deny-caddy is 2\.4x, the bar is at least 2\.5x\n`)
+	f(summary{0.55, 2.2, 2.5, 1.04, 0.95, 0.8}, `missed: limit-cost is 1\.04us, the bar is at most 1us\n`)
+	f(summary{0.55, 2.2, 2.5, 1, 0.94, 0.8}, `missed: log is 0\.94x, the bar is at least 0\.95x\n`)
+	f(summary{0.55, 2.2, 2.5, 1, 0.95, 0.79}, `missed: conns5000 is 0\.79x, the bar is at least 0\.8x\n`)
 }
 
 // The ratio is that of the median round, not of the medians.
@@ -59,7 +61,7 @@ func TestAgainst(t *testing.T) {
 func TestWrongAnswers(t *testing.T) {
 	f := func(name string, c wrk.Tally, status int, served, want int64) {
 		t.Helper()
-		if got := wrong(c, status, served); got != want {
+		if got := wrong(c, status, served, wrk.Connections); got != want {
 			t.Errorf("%s: %d wrong, want %d", name, got, want)
 		}
 	}
@@ -128,12 +130,15 @@ func TestUpstream(t *testing.T) {
 	}
 	defer conn.Close()
 	up := &server{&daemon.Server{Name: "the upstream", Address: address}}
-	for range 3 {
-		if err := up.probe(t.Context(), http.StatusOK); err != nil {
+	if err := up.probe(t.Context(), load{path: bigPath}, http.StatusOK); err != nil {
+		t.Error(err)
+	}
+	for range 2 {
+		if err := up.probe(t.Context(), usual, http.StatusOK); err != nil {
 			t.Error(err)
 		}
 	}
-	if err := up.probe(t.Context(), http.StatusTooManyRequests); err == nil {
+	if err := up.probe(t.Context(), usual, http.StatusTooManyRequests); err == nil {
 		t.Error("a 200 is taken for a 429")
 	}
 	if n, err := servedBy(t.Context(), address); err != nil || n != 4 {
@@ -169,12 +174,12 @@ func TestRulesLoad(t *testing.T) {
 
 func TestTables(t *testing.T) {
 	var es entrants
-	for i, c := range contestants {
+	for i, c := range append(slices.Clip(contestants), others()...) {
 		rate := float64(1000 * (i + 1))
 		es = append(es, &entrant{contestant: c, rates: []float64{rate}, micros: []float64{float64(i)}, p99: []float64{1}})
 	}
 	r := report.New(time.Now())
-	r.Tables = []report.Table{raceTable(es, 5*time.Second), costTable(es, cost{bare: []float64{300}, limited: []float64{900}, allocs: []float64{1}})}
+	r.Tables = []report.Table{raceTable(es, 5*time.Second), loadsTable(es), delayTable(es, 2500, []delay{{[]float64{1}, []float64{2}, []float64{3}}, {[]float64{1}, []float64{2.5}, []float64{4}}}), costTable(es, cost{bare: []float64{300}, limited: []float64{900}, allocs: []float64{1}})}
 	var out strings.Builder
 	r.WriteText(&out)
 	for _, want := range []string{
@@ -182,6 +187,9 @@ func TestTables(t *testing.T) {
 		`Tidegate, limit and log on +200 +4,000 +4\.00x +2\.00x +3\.0 +1\.0 +0\n`,
 		`Tidegate, limit on +200 +5,000 +5\.00x +2\.50x +4\.0 +1\.0 +0\n`,
 		`Tidegate, refusing +429 +7,000 +2\.33x +6\.0 +1\.0 +0\n`,
+		`5,000 connections +10,000 +11,000 +1\.10x +9\.0 +10\.0 +1\.0 +1\.0 +0\n`,
+		`HTTP/2 +18,000 +19,000 +1\.06x +17\.0 +18\.0 +0\n`,
+		`Tidegate, limit on +1\.00 +2\.50 +4\.00\n`,
 		`in process, ns +300 +900 +600 +1\.0\n`,
 		`over loopback, µs +5\.0 +4\.0 +-1\.0`,
 	} {
@@ -199,5 +207,46 @@ func TestAddedIsThatOfQuietRounds(t *testing.T) {
 	}
 	if got := c.added(); got < 700 || got > 702 {
 		t.Errorf("%v ns added, want those of the rounds with 200 and 202 without the limit", got)
+	}
+}
+
+func TestReadH2load(t *testing.T) {
+	const said = `finished in 5.00s, 2000.00 req/s, 1.2MB/s
+requests: 10064 total, 10064 started, 10000 done, 9990 succeeded, 10 failed, 3 errored, 1 timeout
+status codes: 9990 2xx, 0 3xx, 6 4xx, 4 5xx
+traffic: 1B (0) total
+`
+	got, err := readH2load([]byte(said))
+	if want := (wrk.Tally{Requests: 10_000, Micros: 5_000_000, Status: 10, Socket: 4}); err != nil || got != want {
+		t.Errorf("%+v, %v, want %+v", got, err, want)
+	}
+	for _, bad := range []string{"", "finished in 5s, 0.00 req/s, 0B/s\nrequests: 1 total, 0 started, 0 done, 0 succeeded, 1 failed, 1 errored, 0 timeout\nstatus codes: 0 2xx, 0 3xx, 0 4xx, 0 5xx\n"} {
+		if got, err := readH2load([]byte(bad)); err == nil {
+			t.Errorf("%q: %+v", bad, got)
+		}
+	}
+}
+
+// Every request that is due is sent and answered, and the upstream sees as many.
+func TestOpenLoop(t *testing.T) {
+	address := startTestUpstream(t)
+	before, err := servedBy(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := openLoop{rate: 6400, lasts: 100 * time.Millisecond}.run(t.Context(), address)
+	if err != nil || len(all) != 640 || !slices.IsSorted(all) {
+		t.Errorf("%d answers, %v", len(all), err)
+	}
+	if after, err := servedBy(t.Context(), address); err != nil || after-before != 640 {
+		t.Errorf("the upstream has served %d, %v", after-before, err)
+	}
+	var d delay
+	d.add(all)
+	if len(d.p999) != 1 || d.p999[0] < d.p99[0] || d.p99[0] < d.p50[0] || d.p50[0] <= 0 {
+		t.Errorf("%+v", d)
+	}
+	if _, err := (openLoop{rate: 6400, lasts: time.Second}).run(t.Context(), "127.0.0.1:1"); err == nil {
+		t.Error("nobody listens, and there is no error")
 	}
 }

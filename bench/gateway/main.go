@@ -41,6 +41,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 
 	start := time.Now()
+	if err := rig.RaiseFiles(); err != nil {
+		return err
+	}
 	site, err := openSite(ctx, *binary)
 	if err != nil {
 		return err
@@ -61,10 +64,14 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err := race(ctx, site, es, flags.Rounds, flags.Heat); err != nil {
 		return err
 	}
+	rate, delays, err := halfLoad(ctx, es, flags.Rounds, flags.Heat)
+	if err != nil {
+		return err
+	}
 	s := summarize(es, cost)
 	r := report.New(start)
 	r.Notes, r.LastLine = append(site.versions, neighbours), s.String()
-	r.Tables = []report.Table{raceTable(es, flags.Heat), costTable(es, cost)}
+	r.Tables = []report.Table{raceTable(es, flags.Heat), loadsTable(es), delayTable(es, rate, delays), costTable(es, cost)}
 	if err := r.Write(out, flags.Markdown); err != nil {
 		return err
 	}

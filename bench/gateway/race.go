@@ -91,12 +91,15 @@ type heatResult struct {
 	wrong  int64
 }
 
+// probe asks the entrant once and looks at the whole answer.
+func (e *entrant) probe(ctx context.Context) error { return e.server.probe(ctx, e.load, e.status) }
+
 func (h heatResult) micros() float64 { return float64(h.cpu.Microseconds()) / float64(h.Requests) }
 
 // heat asks an entrant for d and holds what the load generator counted against
 // what the upstream saw. The whole answer is looked at before and after.
 func (s *site) heat(ctx context.Context, e *entrant, d time.Duration) (h heatResult, err error) {
-	if err := e.server.probe(ctx, e.status); err != nil {
+	if err := e.probe(ctx); err != nil {
 		return h, err
 	}
 	pid := e.server.PID
@@ -108,7 +111,7 @@ func (s *site) heat(ctx context.Context, e *entrant, d time.Duration) (h heatRes
 	if err != nil {
 		return h, err
 	}
-	if h.Tally, err = s.wrk.Run(ctx, "http://"+e.server.Address+loadPath, d); err != nil {
+	if h.Tally, err = e.load.run(ctx, s, e.server.Address, d); err != nil {
 		return h, err
 	}
 	cpuNow, err := process.TreeTime(pid)
@@ -120,21 +123,21 @@ func (s *site) heat(ctx context.Context, e *entrant, d time.Duration) (h heatRes
 		return h, err
 	}
 	h.cpu, h.served = cpuNow-cpu, servedNow-served
-	h.wrong = wrong(h.Tally, e.status, h.served)
-	return h, e.server.probe(ctx, e.status)
+	h.wrong = wrong(h.Tally, e.status, h.served, e.load.underWay())
+	return h, e.probe(ctx)
 }
 
 // wrong is how many requests did not get the answer with status, or got it from
 // somebody else than they should: the upstream sees what passes and nothing of
-// what is refused. What is on its way when the time is up is counted by the
-// upstream alone.
-func wrong(t wrk.Tally, status int, served int64) int64 {
+// what is refused. What is on its way when the time is up, at most underWay, is counted by
+// the upstream alone.
+func wrong(t wrk.Tally, status int, served, underWay int64) int64 {
 	n := t.Socket
 	if status != http.StatusOK {
 		return n + t.Requests - t.Status + served
 	}
 	passed := t.Requests - t.Status
-	return n + t.Status + max(0, passed-served, served-passed-wrk.Connections)
+	return n + t.Status + max(0, passed-served, served-passed-underWay)
 }
 
 func wrongAnswers(es entrants) (n int64) {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"tidegate.dev/tidegate/bench/internal/daemon"
@@ -24,6 +25,7 @@ type site struct {
 	caddy    string
 	tidegate string
 	wrk      wrk.Program
+	h2load   h2load
 	upstream string // its address
 	versions []string
 	started  []*server
@@ -42,6 +44,9 @@ func openSite(ctx context.Context, binary string) (_ *site, err error) {
 		}
 	}()
 	if s.wrk, err = wrk.Find(s.dir); err != nil {
+		return nil, err
+	}
+	if s.h2load, err = findH2load(); err != nil {
 		return nil, err
 	}
 	if s.nginx, err = daemon.FindNginx(); err != nil {
@@ -112,7 +117,7 @@ func (s *site) startUpstream(ctx context.Context) error {
 		return err
 	}
 	s.upstream = up.Address
-	return up.await(ctx, http.StatusOK)
+	return up.await(ctx, usual, http.StatusOK)
 }
 
 // command is how to start a server; prepare has written what it reads.
@@ -159,11 +164,11 @@ func (s *site) close() {
 func (s *site) enter(ctx context.Context) (entrants, error) {
 	var es entrants
 	var errs []error
-	for _, c := range contestants {
+	for _, c := range append(slices.Clip(contestants), others()...) {
 		rig.Progress("starting %s", c.name)
 		srv, err := s.start(c.name, func(dir, address string) command { return c.how(s, dir, address) })
 		if err == nil {
-			err = srv.await(ctx, c.status)
+			err = srv.await(ctx, c.load, c.status)
 		}
 		es, errs = append(es, &entrant{contestant: c, server: srv}), append(errs, err)
 	}

@@ -15,7 +15,7 @@ func raceTable(es entrants, heat time.Duration) report.Table {
 			"The CPU time is the proxy's own.", wrk.Connections, wrk.Threads, len(es[nginxProxy].rates), heat),
 		Head: []string{"", "answers", "requests/s", "against nginx", "against Caddy", "CPU µs/request", "p99 ms", "wrong answers"},
 	}
-	for i, e := range es {
+	for i, e := range es[:len(contestants)] {
 		nginx, caddy := "", ""
 		switch i {
 		case nginxProxy, caddyLimit, gatewayLogged, gatewayLimit, gatewayBare:
@@ -25,6 +25,27 @@ func raceTable(es entrants, heat time.Duration) report.Table {
 		}
 		t.Add(e.name, fmt.Sprint(e.status), report.Thousands(int64(report.Median(e.rates))), nginx, caddy,
 			fmt.Sprintf("%.1f", report.Median(e.micros)), fmt.Sprintf("%.1f", report.Median(e.p99)), report.Thousands(e.wrong))
+	}
+	return t
+}
+
+// loadsTable is the other loads.
+func loadsTable(es entrants) report.Table {
+	t := report.Table{
+		Title: "Other loads",
+		Note:  fmt.Sprintf("nginx as a plain proxy, and Tidegate with a limit, in the same rounds. HTTP/2 is asked by h2load, %d requests at once on each connection, which tells no percentiles.", h2Streams),
+		Head:  []string{"", "nginx requests/s", "Tidegate requests/s", "against nginx", "nginx CPU µs", "Tidegate CPU µs", "nginx p99 ms", "Tidegate p99 ms", "wrong answers"},
+	}
+	for i, l := range otherLoads {
+		nginx, gateway := es[len(contestants)+2*i], es[len(contestants)+2*i+1]
+		p99 := func(e *entrant) string {
+			if l.http2 {
+				return ""
+			}
+			return fmt.Sprintf("%.1f", report.Median(e.p99))
+		}
+		t.Add(l.name, report.Thousands(int64(report.Median(nginx.rates))), report.Thousands(int64(report.Median(gateway.rates))), ratio(es.againstNginx(i)),
+			fmt.Sprintf("%.1f", report.Median(nginx.micros)), fmt.Sprintf("%.1f", report.Median(gateway.micros)), p99(nginx), p99(gateway), report.Thousands(nginx.wrong+gateway.wrong))
 	}
 	return t
 }

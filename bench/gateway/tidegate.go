@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"tidegate.dev/tidegate/bench/internal/served"
 )
 
 // rulesText is one rule for every client; it has no rule without a quota.
@@ -40,6 +42,17 @@ func tidegateCommand(q quota, log string) func(*site, string, string) command {
 		}
 		return c
 	}
+}
+
+// tidegateTLSCommand is the same with a limit, TLS and HTTP/2.
+func tidegateTLSCommand(s *site, dir, address string) command {
+	cert, key, err := served.Certificate(dir)
+	if err != nil {
+		return command{prepare: err}
+	}
+	c := tidegateCommand(plenty, noLog)(s, dir, address)
+	c.args = append(c.args, "--tls.cert="+cert, "--tls.key="+key)
+	return c
 }
 
 // checkLog reports lines of the access log that are missing: a log that drops them costs

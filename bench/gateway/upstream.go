@@ -3,16 +3,18 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 )
 
-// answer is what the upstream says to everybody.
+// answer is what the upstream says to everybody who does not ask for more.
 const (
 	answer      = `{"id":42,"name":"Anne","active":true}`
 	answerShape = "HTTP/1.1 200 OK\r\nDate: Sun, 15 Nov 2026 09:00:00 GMT\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
@@ -44,9 +46,19 @@ func serveUpstream(ctx context.Context, address string) error {
 }
 
 var (
-	headEnd = []byte("\r\n\r\n")
-	canned  = fmt.Appendf(nil, answerShape, len(answer), answer)
+	headEnd   = []byte("\r\n\r\n")
+	bigAnswer = strings.Repeat("x", bigSize)
+	canned    = fmt.Appendf(nil, answerShape, len(answer), answer)
+	cannedBig = fmt.Appendf(nil, answerShape, len(bigAnswer), bigAnswer)
 )
+
+// answerTo is the body of the answer.
+func answerTo(path string) string {
+	if path == bigPath {
+		return bigAnswer
+	}
+	return answer
+}
 
 func serveConn(c net.Conn, served *atomic.Int64) {
 	defer c.Close()
@@ -63,10 +75,14 @@ func serveConn(c net.Conn, served *atomic.Int64) {
 				break
 			}
 			reply := canned
-			if bytes.HasPrefix(buf, []byte("GET "+servedPath+" ")) {
+			switch {
+			case bytes.HasPrefix(buf, []byte("GET "+servedPath+" ")):
 				count := strconv.FormatInt(served.Load(), 10)
 				reply = fmt.Appendf(nil, answerShape, len(count), count)
-			} else {
+			case bytes.HasPrefix(buf, []byte("GET "+bigPath+" ")):
+				served.Add(1)
+				reply = cannedBig
+			default:
 				served.Add(1)
 			}
 			if _, err := c.Write(reply); err != nil {
@@ -77,7 +93,8 @@ func serveConn(c net.Conn, served *atomic.Int64) {
 	}
 }
 
-var client = &http.Client{Timeout: 5 * time.Second}
+// The certificates are made for the race, by nobody whom others trust.
+var client = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 
 // get asks over a connection of its own, so that none is left to be served.
 func get(ctx context.Context, url string) (status int, body string, err error) {
@@ -91,7 +108,7 @@ func get(ctx context.Context, url string) (status int, body string, err error) {
 		return 0, "", err
 	}
 	defer res.Body.Close()
-	b, err := io.ReadAll(io.LimitReader(res.Body, 64<<10))
+	b, err := io.ReadAll(io.LimitReader(res.Body, 2*bigSize))
 	return res.StatusCode, string(b), err
 }
 

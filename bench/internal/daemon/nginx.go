@@ -15,7 +15,7 @@ const nginxConf = `daemon off;
 worker_processes %[1]d;
 pid %[2]s/pid;
 error_log stderr error;
-events { worker_connections 1024; }
+events { worker_connections 16384; }
 http {
   access_log off;
   keepalive_requests 1000000000;

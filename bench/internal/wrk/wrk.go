@@ -10,13 +10,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
 	"tidegate.dev/tidegate/bench/internal/daemon"
 )
 
-// What every run has.
+// What a run has, unless another number of connections is asked for.
 const (
 	Connections = 64
 	Threads     = 2
@@ -45,7 +46,11 @@ func (t Tally) Rate() float64 { return float64(t.Requests) / (float64(t.Micros) 
 
 // Program is the load generator. Its requests are a GET without a body, unless another
 // script says otherwise.
-type Program struct{ program, script string }
+type Program struct {
+	program, script string
+	connections     int
+	headers         []string
+}
 
 // Find looks for it; scripts are written into dir.
 func Find(dir string) (Program, error) {
@@ -53,7 +58,7 @@ func Find(dir string) (Program, error) {
 	if err != nil {
 		return Program{}, fmt.Errorf("the load generator is missing: run scripts/bench-deps.sh as root (%w)", err)
 	}
-	w := Program{program, filepath.Join(dir, "wrk.lua")}
+	w := Program{program: program, script: filepath.Join(dir, "wrk.lua"), connections: Connections}
 	return w, os.WriteFile(w.script, []byte(script), 0o600)
 }
 
@@ -61,6 +66,18 @@ func Find(dir string) (Program, error) {
 func (w Program) With(name, setup string) (Program, error) {
 	w.script = filepath.Join(filepath.Dir(w.script), name+".lua")
 	return w, os.WriteFile(w.script, []byte(setup+script), 0o600)
+}
+
+// Over returns a Program that keeps so many connections.
+func (w Program) Over(connections int) Program {
+	w.connections = connections
+	return w
+}
+
+// Sending returns a Program whose requests also have that header, as in "Connection: close".
+func (w Program) Sending(header string) Program {
+	w.headers = append(slices.Clip(w.headers), header)
+	return w
 }
 
 // Version is in the first line of the help, which is not thought of as a success.
@@ -77,8 +94,11 @@ func (w Program) Version() string {
 func (w Program) Run(ctx context.Context, url string, d time.Duration) (Tally, error) {
 	ctx, cancel := context.WithTimeout(ctx, d+20*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, w.program, "-c", strconv.Itoa(Connections), "-t", strconv.Itoa(Threads),
-		"-d", fmt.Sprintf("%ds", int(d.Seconds())), "--timeout", "10s", "-s", w.script, url)
+	args := []string{"-c", strconv.Itoa(w.connections), "-t", strconv.Itoa(Threads), "-d", fmt.Sprintf("%ds", int(d.Seconds())), "--timeout", "10s", "-s", w.script}
+	for _, header := range w.headers {
+		args = append(args, "-H", header)
+	}
+	cmd := exec.CommandContext(ctx, w.program, append(args, url)...)
 	cmd.SysProcAttr = daemon.EndWithUs()
 	out, err := cmd.CombinedOutput()
 	if err != nil {
