@@ -75,20 +75,18 @@ func (a address) Value(name string) (string, bool) {
 	return string(a), name == "ip" || strings.HasPrefix(name, "ip ")
 }
 
-// invite prints what to try, if the rules are those that it is written for, and makes traffic.
+// invite prints where the dashboard is, and what to try if the rules are those that it is written for, and makes
+// traffic.
 func (s *server) invite() {
+	at := s.address(s.admin, s.operators.certificate != nil)
+	demo.Greet(s.out(), at)
 	file := strings.Join(s.config.Rules, ",")
 	if file != "" {
 		if text, err := bounded.ReadFile(file, int64(len(demo.Rules))); err != nil || !bytes.Equal(text, demo.Rules) {
 			return
 		}
 	}
-	demo.Invite(s.out(), demo.Place{
-		Gateway: s.address(s.clients, s.certificate != nil),
-		Admin:   s.address(s.admin, s.operators.certificate != nil),
-		Program: program(),
-		Rules:   file,
-	})
+	demo.Invite(s.out(), demo.Place{Gateway: s.address(s.clients, s.certificate != nil), Admin: at, Program: program(), Rules: file})
 	s.makeTraffic()
 }
 

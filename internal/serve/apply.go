@@ -124,7 +124,7 @@ func (a *applier) Replace(ctx context.Context, layer *admin.EditableLayer, b *so
 	}
 	name := s.config.Rules[at]
 	if !st.Layers[at].Origin {
-		return a.write(name, layer.Bundle, b)
+		return a.write(name, layer, b)
 	}
 	where, err = a.publish(ctx, name, b, layer.Bundle.Revision)
 	if refused := st.Layers[at].Refused; refused != nil && errors.Is(err, source.ErrConflict) {
@@ -157,7 +157,8 @@ func (a *applier) publish(ctx context.Context, url string, b *source.Bundle, hea
 
 // write replaces the files of a layer on disk that differ from those it had. What somebody else has
 // changed meanwhile is left alone.
-func (a *applier) write(name string, was, b *source.Bundle) (where string, err error) {
+func (a *applier) write(name string, layer *admin.EditableLayer, b *source.Bundle) (where string, err error) {
+	was := layer.Bundle
 	folder, ok := folderOf(name, was)
 	if !ok || b.Main != was.Main || len(b.Over) > 0 {
 		return "", errors.New("these files are not laid out as those in force: put them in place by hand")
@@ -191,6 +192,7 @@ func (a *applier) write(name string, was, b *source.Bundle) (where string, err e
 		}
 		changes = append(changes, c)
 	}
+	a.server.past.credit(layer.Name, b) // before they come in force
 	return name, writeAll(changes)
 }
 

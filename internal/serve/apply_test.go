@@ -157,6 +157,16 @@ func testApplyFiles(t *testing.T, bin string) {
 			t.Errorf("%v: who may read the file has changed: %v", err, info)
 		}
 
+		// The history says by whom and why, also of files; not of what somebody writes by hand.
+		newest := func(reason string) bool {
+			past := w.rulesHistory(e.at)
+			return past[0].InForce && past[0].Reason == reason && (past[0].Author != "") == (reason != "")
+		}
+		w.until("the history says who went back, and why", func() bool { return newest("as before") })
+		files["conf/rules.yaml"] = rules("6/hour")
+		w.write("conf/rules.yaml", files["conf/rules.yaml"])
+		w.until("the history does not say who wrote a file by hand", func() bool { return newest("") })
+
 		// What somebody has written who is not done yet is left alone.
 		q = e.change("", "rules.yaml", rules("4/hour"))
 		files["conf/rules.yaml"] = "version: 1\nrules: [{ name: unfinished\n"

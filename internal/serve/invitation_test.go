@@ -32,6 +32,10 @@ func testInvitation(t *testing.T, bin string) {
 			t.Fatal("nothing to try is printed")
 		}
 	}
+	first := "The dashboard: " + admin + "/\n"
+	if before, _, found := strings.Cut(s.logText(), first); !found || strings.Contains(before, "curl") {
+		t.Errorf("it does not begin with %s", first)
+	}
 	place := demo.Place{Gateway: gateway, Admin: admin, Program: bin, Rules: filepath.Join(example, "rules.yaml")}
 	for _, try := range demo.Tries(place) {
 		if printed := "\n# " + try.About + "\n" + try.Line + "\n#   -> " + try.Want + "\n"; !strings.Contains(s.logText(), printed) {
@@ -43,6 +47,17 @@ func testInvitation(t *testing.T, bin string) {
 			t.Fatalf("%s: %v\n%s", try.Line, err, printed)
 		}
 		checkTry(t, try, strings.TrimSpace(string(printed)))
+	}
+}
+
+// Also with other rules, for which there is nothing to try, the address of the dashboard is printed.
+func testGreeting(t *testing.T, bin string) {
+	w := newSandbox(t, bin, "rules.yaml", "version: 1\nrules: [{ name: few, per: ip, limits: 3/hour }]\n")
+	s := w.serve("", nil, append(anyPorts, "--demo", "--rules=rules.yaml")...)
+	_, admin := s.ready()
+	w.until("the address is printed", func() bool { return strings.Contains(s.logText(), "The dashboard: "+admin+"/\n") })
+	if strings.Contains(s.logText(), "curl") {
+		t.Error("there are commands for other rules")
 	}
 }
 

@@ -22,8 +22,9 @@ type past struct {
 	file *history.File // where it is kept, if not in Redis
 	log  *slog.Logger
 
-	mu   sync.Mutex
-	from *source.Watcher // nil before the rules are loaded; under mu
+	mu      sync.Mutex
+	from    *source.Watcher           // nil before the rules are loaded; under mu
+	written map[string]source.Edition // layers on disk as an operator last wrote them, by name; under mu
 }
 
 // openHistory begins the history. Nothing is written before the counters are ours.
@@ -64,6 +65,16 @@ func (p *past) follow(w *source.Watcher) {
 	p.note()
 }
 
+// credit says who is about to write the files of a layer, and why: files do not say it themselves.
+func (p *past) credit(layer string, b *source.Bundle) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.written == nil {
+		p.written = make(map[string]source.Edition)
+	}
+	p.written[layer] = source.Edition{Hash: b.Sum(), Author: b.Author, Reason: b.Reason}
+}
+
 // note adds the rules that came in force.
 func (p *past) note() {
 	p.mu.Lock()
@@ -78,6 +89,13 @@ func (p *past) note() {
 	bundles, err := p.from.Bundles()
 	if err != nil {
 		p.log.Warn("the files of the rules in force cannot be kept in the history", "err", err)
+	}
+	for i := range st.Layers {
+		l := &st.Layers[i]
+		if by, ok := p.written[l.Name]; ok && by.Hash == l.Hash {
+			l.Author, l.Reason = by.Author, by.Reason
+			delete(p.written, l.Name) // what comes next is of somebody else
+		}
 	}
 	p.Note(joinedBundle(bundles, &st))
 }

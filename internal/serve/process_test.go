@@ -25,7 +25,7 @@ import (
 func TestServe(t *testing.T) {
 	bin := testdep.Command(t)
 	for name, f := range map[string]func(*testing.T, string){
-		"start": testStart, "invitation": testInvitation, "upgrade": testUpgrade, "upgrade with TLS": testUpgradeTLS, "restart": testRestart, "restart with other rules": testRestartWithOtherRules, "failed upgrades": testFailedUpgrades,
+		"start": testStart, "invitation": testInvitation, "greeting": testGreeting, "upgrade": testUpgrade, "upgrade with TLS": testUpgradeTLS, "restart": testRestart, "restart with other rules": testRestartWithOtherRules, "failed upgrades": testFailedUpgrades,
 		"broken snapshot": testBrokenSnapshot, "unix socket": testUnixSocket, "certificate": testCertificate, "client certificates": testClientCertificates, "operators": testOperators, "audit": testAudit, "bans on Redis": testBansOnRedis, "bans in memory": testBansInMemory, "second signal": testSecondSignal, "units": testUnits,
 		"standing reader": testStandingReader, "standing errors": testStandingErrors, "gone reader": testGoneReader, "full disk": testFullDisk, "rotation": testRotation, "cut off": testCutOffIsLogged,
 		"API keys": testAPIKeys, "keys of a URL": testKeysOfURL, "hang up": testHangUp, "kill": testKill, "owner of the snapshot": testSnapshotOwner,

@@ -223,6 +223,10 @@ func testSlipsOfDoors(t *testing.T, bin string) {
 			if why.Set == nil || !why.Set.InForce || why.Rule == nil || !strings.Contains(why.Rule.Text, "limit") || why.Gone != "" {
 				t.Errorf("%s", said)
 			}
+			var is admin.OneRule // which has a page
+			if _, body := w.get(once, w.admin+"/rules/rule?rule="+rule); json.Unmarshal([]byte(body), &is) != nil || is.Place != why.Rule.Place || is.Text != why.Rule.Text || is.Mode != "enforce" || len(is.Limits) != 1 || is.Limits[0] != (admin.RuleLimit{Role: "decides", Limit: r.Limit}) {
+				t.Errorf("the rule %s: %s", rule, body)
+			}
 			want := fmt.Sprintf("%s=%s was refused by the rule %s", part, who, rule)
 			if out, code := w.tidegate("why", text, "--server", w.admin); code != 0 || !strings.HasPrefix(out, want) {
 				t.Errorf("tidegate why: %d %s, want %s", code, out, want)

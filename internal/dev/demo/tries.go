@@ -57,9 +57,11 @@ func Tries(p Place) []Try {
 	return tries
 }
 
+// Greet prints where the dashboard is.
+func Greet(w io.Writer, admin string) { fmt.Fprintf(w, "\nThe dashboard: %s/\n", admin) }
+
 // Invite prints what to try, ready to be pasted into a shell.
 func Invite(w io.Writer, p Place) {
-	fmt.Fprintf(w, "\nThe dashboard: %s/\n", p.Admin)
 	fmt.Fprintf(w, "\nA small API behind Tidegate listens on %s. Try, in another terminal:\n", p.Gateway)
 	for _, t := range Tries(p) {
 		fmt.Fprintf(w, "\n# %s\n%s\n#   -> %s\n", t.About, t.Line, t.Want)

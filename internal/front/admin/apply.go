@@ -171,12 +171,12 @@ func (s *server) newRules(ctx context.Context, q *NewRules) (*EditableLayer, *so
 	return &layers[at], bundle, nil
 }
 
-// awaitRules returns when the files with a hash are in force in a layer, or soon.
+// awaitRules returns when the files with a hash are in force in a layer, and the history has them, or soon.
 func (s *server) awaitRules(ctx context.Context, layer, hash string) {
 	ctx, cancel := context.WithTimeout(ctx, applyWait)
 	defer cancel()
 	for {
-		if slices.ContainsFunc(s.Rules.Status().Layers, func(l source.LayerStatus) bool { return l.Name == layer && l.Hash == hash }) {
+		if slices.ContainsFunc(s.Rules.Status().Layers, func(l source.LayerStatus) bool { return l.Name == layer && l.Hash == hash }) && s.noted(ctx) {
 			return
 		}
 		select {
@@ -185,4 +185,16 @@ func (s *server) awaitRules(ctx context.Context, layer, hash string) {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+}
+
+// noted reports whether the history has that the rules in force came in force.
+func (s *server) noted(ctx context.Context) bool {
+	if s.History == nil {
+		return true
+	}
+	is := s.Rules.Status()
+	all, _ := s.History.History(ctx) // with an error it has those that this instance has noted
+	return slices.ContainsFunc(all, func(e source.Edition) bool {
+		return e.Hash == is.Hash && e.At.After(is.LoadedAt.Add(-applyWait)) // another instance may have been first
+	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"tidegate.dev/tidegate/internal/lang/diag"
 	"tidegate.dev/tidegate/internal/telemetry/fit"
+	"tidegate.dev/tidegate/rules"
 	"tidegate.dev/tidegate/rules/source"
 )
 
@@ -40,6 +41,9 @@ func (s *server) oneRule(r *http.Request) (any, error) {
 	}
 	set := s.Rules.Live().Set()
 	if !slices.Contains(set.Rules(), name) {
+		if is := s.oneDomainRule(set, name); is != nil {
+			return is, nil
+		}
 		hint := ""
 		if near := diag.Nearest(name, set.Rules()); near != "" {
 			hint = "; did you mean " + near + "?"
@@ -66,6 +70,27 @@ func (s *server) oneRule(r *http.Request) (any, error) {
 		is.Fit = &report
 	}
 	return is, nil
+}
+
+// oneDomainRule shows a rule of a domain of Envoy; nil if there is none of that name.
+func (s *server) oneDomainRule(set *rules.Set, name string) *OneRule {
+	found := domainRule(set, &source.Bundle{Files: s.filesInForce()}, name)
+	if found == nil {
+		return nil
+	}
+	is := &OneRule{Name: name, Place: found.Place, Text: found.Text, Mode: found.Mode, Limits: []RuleLimit{}}
+	role := "decides"
+	if is.Mode == "shadow" {
+		role = "tries"
+	}
+	for _, l := range found.Limits {
+		is.Limits = append(is.Limits, RuleLimit{role, l})
+	}
+	if s.Fit != nil {
+		report := s.Fit(name)
+		is.Fit = &report
+	}
+	return is
 }
 
 // filesInForce are the files of the rules in force, of all layers, as far as they are known.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"tidegate.dev/tidegate/rules"
 )
 
 // Overview is what an operator looks at first.
@@ -85,7 +87,7 @@ func (a *API) Moment(ctx context.Context) *Moment {
 	}
 	whole := m.series.about(SeriesQuery{Rule: AllRequests})
 	o.Traffic = trafficOf(&whole)
-	loads := slices.DeleteFunc(loadsOf(&m.series), func(l RuleLoad) bool { return l.Rule == AllRequests })
+	loads := slices.DeleteFunc(loadsOf(&m.series), func(l RuleLoad) bool { return l.Rule == AllRequests || l.Rule == rules.BanRule }) // a ban is an order
 	slices.SortStableFunc(loads, func(a, b RuleLoad) int {
 		return cmp.Or(cmp.Compare(b.Share, a.Share), cmp.Compare(b.Refused, a.Refused), strings.Compare(a.Rule, b.Rule))
 	})

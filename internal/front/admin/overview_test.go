@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tidegate.dev/tidegate/rules"
 )
 
 func lookAt(t *testing.T, d *desk) Overview {
@@ -37,6 +39,7 @@ func TestOverview(t *testing.T) {
 			{"c", "shadow_refused", counts(7)},
 			{"c", "ok", counts(8)},
 			{"d", "ok", counts(0)},
+			{rules.BanRule, "denied", counts(1)}, // is an order, and no rule
 		}}
 	}
 	d := newDesk(t, few, func(o *Options) { o.Series = own })

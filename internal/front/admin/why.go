@@ -279,7 +279,10 @@ func domainRule(set *rules.Set, bundle *source.Bundle, name string) *WhyRule {
 			if rule.Path != name {
 				continue
 			}
-			w := &WhyRule{Name: name, Place: strings.TrimPrefix(fmt.Sprintf("%s:%d:%d", rule.Pos.File, rule.Pos.Line, rule.Pos.Col), "new rules: ")}
+			w := &WhyRule{Name: name, Place: strings.TrimPrefix(fmt.Sprintf("%s:%d:%d", rule.Pos.File, rule.Pos.Line, rule.Pos.Col), "new rules: "), Mode: "enforce"}
+			if rule.Shadow {
+				w.Mode = "shadow"
+			}
 			for _, l := range rule.Limits {
 				w.Limits = append(w.Limits, strings.TrimPrefix(l.String(), l.Name+": "))
 			}
