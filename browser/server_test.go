@@ -20,6 +20,7 @@ import (
 const (
 	aliceToken = "alice-5f2c9b1e7a4d"
 	bobToken   = "bobby-5f2c9b1e7a4d"
+	carolToken = "carol-5f2c9b1e7a4d"
 )
 
 const storyRules = `version: 1
@@ -71,6 +72,11 @@ func build(t *testing.T) string {
 	return program.path
 }
 
+// operator is a line of the file of operators.
+func operator(name, role, token string) string {
+	return fmt.Sprintf("%s %s %x\n", name, role, sha256.Sum256([]byte(token)))
+}
+
 // server is a running Tidegate.
 type server struct {
 	t              *testing.T
@@ -89,8 +95,7 @@ func serve(t *testing.T, rules string, more ...string) *server {
 func start(t *testing.T, rules string, more ...string) *server {
 	t.Helper()
 	s := &server{t: t, dir: t.TempDir()}
-	sum := func(token string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(token))) }
-	s.write("operators", "alice rule "+sum(aliceToken)+"\nbob view "+sum(bobToken)+"\n")
+	s.write("operators", operator("alice", "rule", aliceToken)+operator("bob", "view", bobToken)+operator("carol", "rule", carolToken))
 	s.write("tidegate.yaml", "listen: { gateway: '127.0.0.1:0', admin: '127.0.0.1:0' }\nadmin: { tokens: operators, audit: audit.log, pages: 2000 }\nlog: { access: off, keys: plain }\ntelemetry: { refusals: 0 }\n")
 	args := []string{"serve", "-c", "tidegate.yaml"}
 	if rules != "" {
@@ -129,7 +134,7 @@ func start(t *testing.T, rules string, more ...string) *server {
 		_ = cmd.Wait()
 		mu.Lock()
 		defer mu.Unlock()
-		for _, secret := range []string{aliceToken, bobToken} {
+		for _, secret := range []string{aliceToken, bobToken, carolToken} {
 			if strings.Contains(log.String(), secret) {
 				t.Errorf("the log has a token in it: %s", log.String())
 			}

@@ -2,7 +2,6 @@ package browser
 
 import (
 	"context"
-	"flag"
 	"net/http"
 	"net/url"
 	"os"
@@ -12,11 +11,8 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/network"
-	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 )
-
-var update = flag.Bool("update", false, "write the screenshots of docs/dashboard.md")
 
 // TestStory is a night at the dashboard: somebody is refused, and is helped.
 func TestStory(t *testing.T) {
@@ -217,50 +213,5 @@ func (p *tab) checkPeace(s *server) {
 	}
 	if len(p.wrong) > 0 {
 		p.t.Errorf("the browser complains: %s", strings.Join(p.wrong, "\n"))
-	}
-}
-
-// pictures takes the screenshots of docs/dashboard.md.
-func (p *tab) pictures() {
-	p.t.Helper()
-	for name, hash := range map[string]string{"overview": "#/", "rule": "#/rule?name=search", "key": "#/key?as=user%3Dheavy", "rules": "#/rules", "offenders": "#/offenders"} {
-		for look, width := range map[string]int64{"wide": 1280, "phone": 390} {
-			for _, scheme := range []string{"light", "dark"} {
-				p.look(width, 900, scheme)
-				p.goTo("#/why")
-				p.until("main", "Paste it here")
-				p.goTo(hash)
-				p.until("main", "search")
-				if name == "overview" || name == "rule" {
-					p.until("#admitted", "")
-					p.wait("the chart is drawn", func() bool { var n int; p.js("document.querySelectorAll('.chart').length", &n); return n > 0 })
-				}
-				var over bool // nothing is wider than the window
-				if p.js("document.documentElement.scrollWidth > innerWidth", &over); over {
-					p.t.Errorf("%s is wider than %d", name, width)
-				}
-				p.accessible(name + " " + look + " " + scheme)
-				if *update {
-					p.shoot(filepath.Join("..", "docs", "img", "dashboard-"+name+"-"+look+"-"+scheme+".png"))
-				}
-			}
-		}
-	}
-	p.look(1280, 900, "light")
-}
-
-func (p *tab) shoot(file string) {
-	p.t.Helper()
-	var picture []byte
-	p.run(chromedp.ActionFunc(func(ctx context.Context) (err error) {
-		_, _, _, _, _, size, err := page.GetLayoutMetrics().Do(ctx)
-		if err != nil {
-			return err
-		}
-		picture, err = page.CaptureScreenshot().WithCaptureBeyondViewport(true).WithClip(&page.Viewport{Width: size.Width, Height: min(size.Height, 2000), Scale: 1}).Do(ctx)
-		return err
-	}))
-	if err := os.WriteFile(file, picture, 0o644); err != nil {
-		p.t.Fatal(err)
 	}
 }

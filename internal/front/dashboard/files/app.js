@@ -46,6 +46,15 @@ async function route() {
 	}
 	if (mine !== turn) { if (left) left(); return; }
 	leave = left;
+	const title = place.querySelector("h1");
+	if (within[at] && title) document.title = title.textContent + " – Tidegate";
+}
+
+// arrive shows a page to somebody who has come there by a link or a form: from its top, also by keyboard.
+async function arrive() {
+	await route();
+	scrollTo(0, 0);
+	main.focus({ preventScroll: true });
 }
 
 function frame() {
@@ -63,7 +72,7 @@ function ask(text) {
 	const f = form([field("Your token", "token", { type: "password", required: true, autocomplete: "current-password" })], [h("button.main", {}, "Sign in")], async (v) => {
 		await signIn(v.token);
 		frame();
-		await route();
+		await arrive();
 	});
 	main.replaceChildren(h("section.card.signin", { "aria-label": "Sign in" }, h("h1", {}, "Tidegate"), text ? note("warn", text) : null, f,
 		h("p.small.quiet", {}, "It stays here for 12 hours, in a cookie that no script can read. A token is made with ", h("code", {}, "openssl rand -hex 16"), " and a line in the file of ", h("code", {}, "admin.tokens"), ".")));
@@ -81,7 +90,8 @@ document.getElementById("search").addEventListener("submit", (e) => {
 	else location.hash = "#/key?" + new URLSearchParams({ value: text });
 });
 
-addEventListener("hashchange", () => { route().then(() => { scrollTo(0, 0); main.focus({ preventScroll: true }); }); });
+addEventListener("hashchange", arrive);
+document.querySelector(".skip").addEventListener("click", (e) => { e.preventDefault(); main.focus(); }); // what is behind # is a page
 addEventListener("signed-out", () => { say("You are signed out."); ask("Your session has ended. Sign in again."); });
 
 try {

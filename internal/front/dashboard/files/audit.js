@@ -19,6 +19,9 @@ export default async function audit(main, query) {
 	]), true) : empty("Nobody did anything yet.", "tidegate audit"));
 }
 
+// value is one as people read it: of a hash, they compare how it begins.
+const value = (v) => typeof v !== "string" ? Array.isArray(v) ? v.join(", ") : JSON.stringify(v) : /^[0-9a-f]{64}$/.test(v) ? v.slice(0, 12) : v.slice(0, 40);
+
 function what(is) {
-	return Object.entries(is || {}).filter(([n]) => n !== "id" && n !== "holds").map(([n, v]) => n === "as" ? Object.entries(v).map(([a, b]) => a + "=" + b).join(" ") : n + "=" + (typeof v === "string" ? v.slice(0, 40) : JSON.stringify(v))).join(" ");
+	return Object.entries(is || {}).filter(([n]) => n !== "id" && n !== "holds").map(([n, v]) => n === "as" ? Object.entries(v).map(([a, b]) => a + "=" + b).join(" ") : n + "=" + value(v)).join(" ");
 }

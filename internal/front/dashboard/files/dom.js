@@ -27,26 +27,44 @@ function fill(e, attributes, children) {
 // put gives a place other children.
 export function put(place, ...children) { place.replaceChildren(...children.flat(3).filter((c) => c != null && c !== false)); }
 
+// keep is put for elements that may be there already, which are left alone then.
+export function keep(place, children) {
+	if (children.length !== place.childNodes.length || children.some((c, i) => c !== place.childNodes[i])) put(place, children);
+}
+
 // show makes the children of a place look like these, and keeps the elements that are the same, so
 // that whoever has the focus on one keeps it.
 export function show(place, ...children) {
 	const fresh = children.flat(3).filter((c) => c != null && c !== false);
 	const frame = document.createDocumentFragment();
 	frame.append(...fresh);
+	const focus = document.activeElement;
 	merge(place, frame);
+	if (focus !== document.activeElement && focus.isConnected) focus.focus({ preventScroll: true }); // it was moved
 }
 
+// merge makes the children of old those of fresh. Elements with a data-id are the same as those that had it, wherever
+// they are now: a link that has the focus does not become one to somebody else.
 function merge(old, fresh) {
-	const was = [...old.childNodes], now = [...fresh.childNodes];
+	const now = [...fresh.childNodes];
 	now.forEach((n, i) => {
-		const o = was[i];
+		let o = old.childNodes[i];
+		const id = idOf(n);
+		if (id && o && idOf(o) !== id) {
+			const same = [...old.childNodes].slice(i + 1).find((e) => idOf(e) === id);
+			old.insertBefore(same || n, o);
+			if (!same) return;
+			o = same;
+		}
 		if (!o) old.append(n);
 		else if (o.nodeType !== n.nodeType || o.nodeName !== n.nodeName || busy(o) || has(o) || has(n)) o.replaceWith(n);
 		else if (o.nodeType === Node.TEXT_NODE) { if (o.data !== n.data) o.data = n.data; }
 		else { copy(o, n); merge(o, n); }
 	});
-	was.slice(now.length).forEach((o) => o.remove());
+	while (old.childNodes.length > now.length) old.lastChild.remove();
 }
+
+const idOf = (e) => e.dataset ? e.dataset.id : undefined;
 
 // Elements with handlers or a value of their own are replaced as a whole.
 const has = (e) => e.nodeName === "BUTTON" || e.nodeName === "FORM" || e.nodeName === "INPUT";

@@ -35,8 +35,8 @@ function busiest(o) {
 		table("Rules", [["Rule"], ["Refused", "n"], ["Share", "wide"], ["Who", "n"]], o.busiest.map((r) => [
 			h("a", { href: ruleLink(r.rule) }, r.rule),
 			[short(r.refused), h("span.quiet", {}, " of " + short(r.admitted + r.refused))],
-			[percent(r.share), meter(r.share, percent(r.share) + " refused")],
-			h("a", { href: "#/offenders?" + new URLSearchParams({ rule: r.rule }), "aria-label": "Who is refused by " + r.rule }, "who"),
+			[percent(r.share), meter(r.share, percent(r.share) + " refused", "refused")],
+			h("a", { href: "#/offenders?" + new URLSearchParams({ rule: r.rule }), "aria-label": "See who is refused by " + r.rule }, "see who"),
 		]), true)];
 }
 
@@ -55,7 +55,7 @@ function listNodes(o) {
 
 export function ordered(measures) {
 	if (!measures.length) return empty("Nobody is banned, and nobody has other limits. Give somebody more for a while:", "tidegate override user=42 --rule api --limits 100/minute --for 1h --reason why");
-	return table("Overrides and bans", [["Who"], ["What", "wide"], ["Ends", "n"]], measures.map((m) => [
+	return table("Overrides and bans", [["Who"], ["What", "wide"], ["Ends", "n", "ends"]], measures.map((m) => [
 		h("a", { href: keyLink(m.as) }, asText(m.as).replace(/^everyone=$/, "everyone")),
 		[tag(m.kind === "ban" ? "bad" : "", m.kind), " ", m.limits ? m.limits.join(", ") + " " : "", m.rule ? "under " + m.rule : "", h("div.small.quiet", {}, m.reason + " – " + m.by), m.problem ? h("div.small", {}, tag("warn", m.problem)) : null],
 		m.until ? "in " + until(m.until) : "when ended",

@@ -1,6 +1,6 @@
 // Pieces that several pages have.
 import { h, s, show, say } from "./dom.js";
-import { may, me } from "./api.js";
+import { me } from "./api.js";
 import { rate, short, number, percent } from "./words.js";
 
 export const head = (title, ...rest) => h("div.head", {}, h("h1", {}, title), rest);
@@ -16,17 +16,24 @@ export const tag = (kind, text) => h("span.tag" + (kind ? "." + kind : ""), {}, 
 
 export function note(kind, ...text) { return h("div.note" + (kind ? "." + kind : ""), { role: kind === "bad" ? "alert" : null }, text); }
 
+// rowOf names the row that begins with a cell, so that it is known again when the rows have another order.
+function rowOf(cell) {
+	const first = [cell].flat()[0];
+	return first instanceof Element ? first.getAttribute("href") || first.textContent : first;
+}
+
 // table makes one of rows of cells; columns are [name, class].
 export function table(label, columns, rows, stack) {
 	return h("div.scroll", { tabindex: "0", role: "group", "aria-label": label },
 		h("table" + (stack ? ".stack" : ""), {},
 			h("thead", {}, h("tr", {}, columns.map(([name, kind]) => h("th" + (kind ? "." + kind : ""), { scope: "col" }, name)))),
-			h("tbody", {}, rows.map((cells) => h("tr", {}, cells.map((c, i) => h("td" + (columns[i][1] ? "." + columns[i][1] : ""), { "data-label": stack && columns[i][2] ? columns[i][2] : null }, c)))))));
+			h("tbody", {}, rows.map((cells) => h("tr", { "data-id": rowOf(cells[0]) }, cells.map((c, i) => h("td" + (columns[i][1] ? "." + columns[i][1] : ""), { "data-label": stack && columns[i][2] ? columns[i][2] : null }, c)))))));
 }
 
-export function meter(share, label) {
+// meter is a bar. It has the colour of refusals where it is one of refusals, and where nothing is left.
+export function meter(share, label, kind) {
 	const n = Math.max(0, Math.min(1, share));
-	return h("span.meter" + (n >= 1 ? ".full" : ""), { role: "img", "aria-label": label || percent(n) + " used" }, h("i", { "width%": (100 * n).toFixed(1) }));
+	return h("span.meter" + (n >= 1 || kind === "refused" ? ".full" : ""), { role: "img", "aria-label": label || percent(n) + " used" }, h("i", { "width%": (100 * n).toFixed(1) }));
 }
 
 // icon of a verdict: a tick, or a mark.
@@ -68,15 +75,15 @@ function nice(v) {
 	return [1, 2, 5, 10].map((m) => m * unit).find((m) => m >= v);
 }
 
-// totals are the numbers above a chart.
-export function totals(traffic, would) {
+// totals are the numbers above a chart; would is what a trial, a candidate or shadow, would refuse.
+export function totals(traffic, would, trial) {
 	const sum = (list) => list.reduce((a, b) => a + b, 0);
 	const a = sum(traffic.admitted), r = sum(traffic.refused), last = traffic.admitted.length - 1;
 	const now = last >= 0 ? (traffic.admitted[last] + traffic.refused[last]) / traffic.step_seconds : 0;
 	return h("div.numbers", {},
 		h("div", {}, h("b", { id: "admitted" }, short(a)), h("span.key", {}, "admitted")),
 		h("div.refused", {}, h("b", { id: "refused" }, short(r)), h("span.key", {}, "refused, " + percent(a + r ? r / (a + r) : 0))),
-		would && would.some((v) => v > 0) ? h("div.would", {}, h("b", {}, short(sum(would))), h("span.key", {}, "would be refused by the candidate or shadow")) : null,
+		would && would.some((v) => v > 0) ? h("div.would", {}, h("b", {}, short(sum(would))), h("span.key", {}, "the " + trial + " would refuse")) : null,
 		h("div", {}, h("b", {}, rate(now)), "now"));
 }
 
@@ -89,17 +96,18 @@ export function answered(traffic) {
 // denied says that the operator may not do something, and what to do.
 export const denied = (role, what) => empty("Your role is " + me.role + ", and " + what + " needs " + role + ". Whoever keeps the file of admin.tokens can give it to you, or:", "tidegate audit --who " + me.name);
 
-// form makes a form that runs f with its values; it shows the problem if that fails.
+// form makes a form that runs f with its values; it shows the problem if that fails. A second press has to wait for the
+// first, and no button is disabled meanwhile, as it would lose the focus.
 export function form(fields, buttons, f, attributes) {
-	const out = h("div", {});
+	const out = h("div", { tabindex: "-1" });
 	const e = h("form", { ...attributes, onsubmit: async (event) => {
 		event.preventDefault();
-		const values = Object.fromEntries(new FormData(e));
-		const pressed = event.submitter;
-		if (pressed) pressed.disabled = true;
+		if (e.ariaBusy) return;
+		const values = Object.fromEntries(new FormData(e)), pressed = event.submitter;
+		e.ariaBusy = "true";
 		show(out);
 		try { await f(values, pressed && pressed.value, out); } catch (p) { show(out, note("bad", p.message)); say(p.message); }
-		if (pressed) pressed.disabled = false;
+		e.ariaBusy = null;
 	} }, fields, h("div.row", {}, buttons), out);
 	return e;
 }
@@ -111,9 +119,6 @@ export function field(label, name, attributes, kind) {
 export function choice(label, name, options, attributes) {
 	return h("label", {}, label, h("select", { name, ...attributes }, options.map(([value, text]) => h("option", { value }, text))));
 }
-
-// ifMay is what an operator may do, or why not.
-export const ifMay = (role, what, f) => may(role) ? f() : denied(role, what);
 
 // problems are mistakes in rules, each with its line and carets below.
 export function problems(list) {

@@ -9,25 +9,30 @@ export default async function rule(main, query, trouble) {
 	const is = await get("/rules/rule", { rule: name });
 	const top = h("div"), box = h("div.box"), foot = h("div"), keys = h("div");
 	const tries = is.limits.filter((l) => l.role === "tries"), lives = is.limits.filter((l) => l.role !== "tries");
+	const trial = is.mode === "enforce" ? "candidate" : "shadow"; // of a share, the rest is in shadow mode
+	const part = (l) => l.role === "tries" ? tag("warn", trial) : tag("", l.role);
 	put(main, head(name, tag(is.mode.startsWith("enforce") ? "ok" : "warn", is.mode), is.per ? h("p.quiet", {}, "counts by " + is.per) : null,
-		h("p.push", {}, h("a", { href: "#/offenders?" + new URLSearchParams({ rule: name }) }, "Who is refused"))),
+		h("p.push", {}, is.mode === "shadow" ? h("a", { href: "#/offenders?" + new URLSearchParams({ rule: name, by: "would_refuse" }) }, "Who would be refused")
+			: h("a", { href: "#/offenders?" + new URLSearchParams({ rule: name }) }, "Who is refused"))),
 	h("div.grid", {},
 		h("section.card.w8", { "aria-label": "Traffic of the rule" }, top, box, foot),
-		card("w4", "Limits", table("Limits", [["Limit"], ["Part", "n"]], [...lives, ...tries].map((l) => [l.limit, tag(l.role === "tries" ? "warn" : "", l.role === "tries" ? "candidate or shadow" : l.role)])),
+		card("w4", "Limits", table("Limits", [["Limit"], ["Part", "n"]], [...lives, ...tries].map((l) => [l.limit, part(l)])),
 			is.limits.length ? null : empty("It counts nothing for a caller about whom nothing is known. See for one:", "tidegate explain --as user=42 GET /")),
-		card("w7", "Is the number right?", fits(is.fit)),
-		card("w5", "How full its keys are", keys),
-		card("w12", "As it is written", h("p.small.quiet", {}, is.place), is.text ? h("pre", { tabindex: "0" }, is.text) : empty("The file is not at hand here. Look at it where the rules come from:", "tidegate rules status"),
+		card("w7", "Is the number right?", is.mode === "shadow" ? empty("The rule is in shadow mode, and refuses nobody. What it would refuse is counted beside it. By whom, on a terminal:", "tidegate keys top --by would_refuse") : fits(is.fit)),
+		card("w5", is.mode === "shadow" ? "Whom it would refuse" : "How full its keys are", keys),
+		card("w12", "As it is written", h("p.small.quiet", {}, is.place, " · ", h("a", { href: "#/rules" }, "Change the rules")), is.text ? h("pre", { tabindex: "0" }, is.text) : empty("The file is not at hand here. Look at it where the rules come from:", "tidegate rules status"),
 			is.patterns && is.patterns.length ? h("p.small.quiet", {}, "Matches " + is.patterns.join(", ")) : null)));
 	const stop = follow(name, (r) => {
-		show(top, totals(r.traffic, r.would_refuse));
-		if (r.traffic.admitted.some((n) => n) || r.traffic.refused.some((n) => n)) draw(box, r.traffic, r.would_refuse);
+		show(top, totals(r.traffic, r.would_refuse, trial));
+		if ([...r.traffic.admitted, ...r.traffic.refused, ...r.would_refuse].some((n) => n)) draw(box, r.traffic, r.would_refuse);
 		else show(box, empty("The rule has decided nothing in the last 15 minutes. Why not, for a request:", "tidegate explain GET /"));
 		show(foot, answered(r.traffic));
 	}, trouble);
 	const near = async () => {
-		const found = await get("/offenders", { rule: name, by: "nearest", minutes: 10, top: 8 });
+		const found = await get("/offenders", { rule: name, by: is.mode === "shadow" ? "would_refuse" : "nearest", minutes: 10, top: 8 });
 		const entries = found.lists.flatMap((l) => l.entries);
+		if (is.mode === "shadow") return show(keys, entries.length ? table("Whom it would refuse", [["Who"], ["Last 10 min", "n"]], entries.map((e) => [person(e.subject, name), number(e.count)]))
+			: empty("It would have refused nobody in the last 10 minutes. Watch it live:", "tidegate top"));
 		show(keys, entries.length ? table("Fullest keys", [["Who"], ["Most used, last 10 min", "wide"]], entries.map((e) => [person(e.subject, name), [percent(e.used), meter(e.used)]]), true)
 			: empty("No key has used half of the limit in the last 10 minutes. Where one stands:", "tidegate keys get --as user=42"));
 	};

@@ -58,4 +58,5 @@ export const asText = (as) => Object.entries(as).map(([name, value]) => name + "
 
 // keyLink is the address of the page about somebody.
 export const keyLink = (as, rule) => "#/key?" + new URLSearchParams([...Object.entries(as).map(([n, v]) => ["as", n + "=" + v]), ...(rule ? [["rule", rule]] : [])]);
-export const ruleLink = (name) => "#/rule?" + new URLSearchParams({ name });
+// ruleLink is the address of the page about a rule; null for what is counted under a name that no file has.
+export const ruleLink = (name) => name === "(ban)" || name === "cl.throttle" ? null : "#/rule?" + new URLSearchParams({ name });
