@@ -23,10 +23,13 @@ classes:
 rules:
   - name: site
     per: everyone
-    limits: { rate: 2000/second, algorithm: %s }
-    set_aside: { critical: 20%%, paying: 20%% }
+    limits: { rate: %d/second, algorithm: %s }
+    %s
     consistency: %s
 `
+
+// bothSetAside leaves 60 % to the last class.
+const bothSetAside = "set_aside: { critical: 20%, paying: 20% }"
 
 // classLoad is two instances on one limit, whose lower classes ask without end.
 type classLoad struct {
@@ -37,15 +40,21 @@ type classLoad struct {
 }
 
 func newClassLoad(t *testing.T, algorithm, consistency string, stores ...tidegate.Store) *classLoad {
-	set, err := rules.Parse("rules.yaml", fmt.Appendf(nil, classRules, algorithm, consistency), rules.Config{})
+	l := &classLoad{T: t}
+	for _, s := range stores {
+		l.gates = append(l.gates, classGate(t, 2000, algorithm, bothSetAside, consistency, s))
+	}
+	return l
+}
+
+// classGate is a node with its version of the rule.
+func classGate(t *testing.T, perSecond int, algorithm, setAside, consistency string, s tidegate.Store) *tidegate.Gate {
+	t.Helper()
+	set, err := rules.Parse("rules.yaml", fmt.Appendf(nil, classRules, perSecond, algorithm, setAside, consistency), rules.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &classLoad{T: t}
-	for _, s := range stores {
-		l.gates = append(l.gates, tidegate.NewGate(set, s))
-	}
-	return l
+	return tidegate.NewGate(set, s)
 }
 
 // press asks for requests of a lower class until the load is to stop.
@@ -87,17 +96,22 @@ func (l *classLoad) run() time.Duration {
 	return time.Since(start)
 }
 
-// However much the lower classes ask for, what is set aside is there for the first, and the last class
-// never gets more than what is left to it: in memory, on Redis and from leases.
-func TestClassesUnderLoad(t *testing.T) {
+// twoOnRedis returns what opens two instances that share counters of their own.
+func twoOnRedis(t *testing.T) func(*testing.T) []tidegate.Store {
 	server := testdep.Redis(t)
 	opened := 0
-	two := func(t *testing.T) []tidegate.Store {
+	return func(t *testing.T) []tidegate.Store {
 		opened++
 		url := fmt.Sprintf("redis://%s?prefix=classes%d", server.Addr, opened)
 		o := fleet.Options{Deadline: patient, Instances: func() int { return 2 }}
 		return []tidegate.Store{open(t, url, o), open(t, url, o)}
 	}
+}
+
+// However much the lower classes ask for, what is set aside is there for the first, and the last class
+// never gets more than what is left to it: in memory, on Redis, from leases and of shares.
+func TestClassesUnderLoad(t *testing.T) {
+	two := twoOnRedis(t)
 	one := func(*testing.T) []tidegate.Store { return []tidegate.Store{memory.New()} }
 	const left = 2000 * 60 / 100 // to the last class
 	f := func(name, algorithm, consistency string, stores func(*testing.T) []tidegate.Store, most func(took time.Duration) int64) {
@@ -122,4 +136,66 @@ func TestClassesUnderLoad(t *testing.T) {
 	}
 	f("leased", "token_bucket", "leased", two, bucket)
 	f("leased", "fixed_window", "leased", two, window)
+	f("split", "token_bucket", "split", two, bucket)
+	f("split", "fixed_window", "split", two, window)
+}
+
+// Two nodes have two versions of the rule, one of which sets more aside, or nothing, or has another limit.
+// Each holds its own last class to what is left to it, and both together are within the larger limit.
+func TestClassesOfTwoVersions(t *testing.T) {
+	two := twoOnRedis(t)
+	f := func(algorithm, consistency string, perSecond int, setAside string, left int64) {
+		t.Run(fmt.Sprint(algorithm, " ", consistency, " ", perSecond, " ", setAside), func(t *testing.T) {
+			stores := two(t)
+			l := &classLoad{T: t, gates: []*tidegate.Gate{
+				classGate(t, 2000, algorithm, bothSetAside, consistency, stores[0]),
+				classGate(t, perSecond, algorithm, setAside, consistency, stores[1]),
+			}}
+			most := int64(max(2000, perSecond))
+			within := func(what string, got, left int64, took time.Duration) {
+				t.Helper()
+				allowed := left + int64(float64(most)*took.Seconds()) + 1
+				if algorithm == "fixed_window" {
+					allowed = left * (2 + int64(took/time.Second))
+				}
+				if got > allowed {
+					t.Errorf("%d of %s are admitted in %s, want at most %d", got, what, took, allowed)
+				}
+			}
+			var critical atomic.Int64
+			rest := make([]atomic.Int64, 2)
+			var all sync.WaitGroup
+			start := time.Now()
+			for i, g := range l.gates {
+				all.Go(func() { l.press(g, "/", &rest[i]) })
+				all.Go(func() { l.press(g, "/", &rest[i]) })
+			}
+			for i := range 60 {
+				time.Sleep(5 * time.Millisecond)
+				d := l.gates[i%2].Decide(context.Background(), &tidegate.Request{Method: "POST", Path: "/charges"})
+				if d.Err != nil {
+					t.Error(d.Err)
+				} else if d.OK {
+					critical.Add(1)
+				}
+			}
+			l.stop.Store(true)
+			all.Wait()
+			took := time.Since(start)
+			within("the last class of the first version", rest[0].Load(), 1200, took)
+			within("the last class of the other version", rest[1].Load(), left, took)
+			sum := rest[0].Load() + rest[1].Load() + critical.Load()
+			within("all", sum, most, took)
+			if rest[0].Load()+rest[1].Load() == 0 {
+				t.Error("none of the last class is admitted")
+			}
+		})
+	}
+	for _, consistency := range []string{"strict", "leased"} {
+		for _, algorithm := range []string{"token_bucket", "fixed_window"} {
+			f(algorithm, consistency, 2000, "", 2000)
+			f(algorithm, consistency, 1000, "set_aside: { critical: 50% }", 500)
+			f(algorithm, consistency, 4000, "set_aside: { critical: 10% }", 3600)
+		}
+	}
 }

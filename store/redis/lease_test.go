@@ -21,6 +21,7 @@ type leaseHistory struct {
 	now   time.Time
 	limit *tidegate.Limit
 	cost  int64 // of a request; 0 means 1
+	floor int64 // what a request has to leave for others
 	key   string
 	uses  []use
 }
@@ -33,7 +34,7 @@ type use struct {
 // take asks in one of the ways that there are: a script for one check, for several that are
 // decided together, or for a batch.
 func (h *leaseHistory) take(copies int, lease time.Duration) tidegate.Decision {
-	check := tidegate.Check{Key: h.key, Limit: h.limit, Cost: max(h.cost, 1)}
+	check := tidegate.Check{Key: h.key, Limit: h.limit, Cost: max(h.cost, 1), Floor: h.floor}
 	asks := []chain.Ask{{Checks: []tidegate.Check{check}, Copies: copies, Lease: lease}}
 	wide := tidegate.Check{Key: h.key, Cost: check.Cost, Limit: tidegate.MustLimit(tidegate.Spec{
 		Name: h.limit.Name, Events: 100_000_000, Period: time.Hour, Algorithm: tidegate.TokenBucket,
@@ -206,6 +207,53 @@ func TestLeasesOfTwoVersions(t *testing.T) {
 	}
 	if refused > 10 {
 		t.Errorf("a small burst is refused %d of 200 times beside leases of a large one, at a tenth of the rate", refused)
+	}
+}
+
+// Requests that have to leave something for others go on while events are out on leases, whatever the
+// share, and leave that share of what is not held back: leases are not kept from it, and what is admitted
+// is within the limit.
+func TestLeasesBesideFloors(t *testing.T) {
+	t.Parallel()
+	server := testdep.Redis(t)
+	const life = 50 * time.Millisecond
+	for _, burst := range []int64{2, 3, 10, 100, 1000} {
+		for _, percent := range []int64{1, 20, 50, 60, 90, 99} {
+			h := &leaseHistory{T: t, rand: rand.New(rand.NewPCG(uint64(burst), uint64(percent))), now: time.Unix(1_800_000_000, 0)}
+			h.key = fmt.Sprint("k", burst, "/", percent)
+			h.store = fleetStore{openTest(t, Config{Addrs: []string{server.Socket}, pretend: func() time.Time { return h.now }})}
+			// As much is held back as can be: half of the burst refills in a life.
+			h.limit = tidegate.MustLimit(tidegate.Spec{Name: h.key, Events: 10 * burst, Period: time.Second, Burst: burst, Algorithm: tidegate.TokenBucket})
+			aside := min((burst*percent+99)/100, burst-1)
+			ask := func(n int, life time.Duration, floor int64) int64 {
+				h.floor = floor
+				d := h.take(n, life)
+				if d.Never {
+					t.Fatalf("%s, leaving %d: %+v", h.limit, floor, d)
+				}
+				h.uses = append(h.uses, use{h.now.Add(life), d.Granted})
+				return d.Granted
+			}
+			rest, leased := int64(0), int64(0)
+			for range 100 { // half of the rate is leased
+				leased += ask(1, life, 0)
+				h.now = h.now.Add(2 * time.Second / time.Duration(10*burst))
+				rest += ask(int(burst), 0, aside)
+			}
+			if rest == 0 || leased == 0 {
+				t.Errorf("%s, leaving %d: %d were leased and %d admitted beside", h.limit, aside, leased, rest)
+			}
+			// Held back is half, and of the other half the share is there for leases.
+			if held := burst / 2; aside >= 2 {
+				ask(int(burst), 0, aside)
+				if got := ask(int(burst), life, 0); got < (burst-held)*aside/burst-1 {
+					t.Errorf("%s, leaving %d: %d are left for leases", h.limit, aside, got)
+				}
+			}
+			if worst := h.excess(); worst > 0 {
+				t.Errorf("%s, leaving %d: over by %d", h.limit, aside, worst)
+			}
+		}
 	}
 }
 

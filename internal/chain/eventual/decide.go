@@ -28,7 +28,12 @@ func (s *Store) takeOwn(ctx context.Context, checks []tidegate.Check, n int) (ti
 		}
 	}
 	defer unlock(all)
-	return s.takeLocked(ctx, checks, all, n)
+	asked := s.ofRegionLocked(checks, all)
+	d, err := s.takeLocked(ctx, asked, all, n)
+	for i := range checks {
+		checks[i].Over = asked[i].Over
+	}
+	return d, err
 }
 
 // freshLocked reports whether this instance knows what others have counted, as of some intervals

@@ -1,6 +1,7 @@
 package eventual
 
 import (
+	"slices"
 	"time"
 
 	"tidegate.dev/tidegate"
@@ -66,6 +67,24 @@ func (s *Store) recountLocked(c *counter, us int64) {
 		}
 	}
 	_ = s.local.Recount(c.name.key, c.limit, known) // of a limit that was asked about before
+}
+
+// ofRegionLocked is checks as they are decided: while this region is held to its share of a limit, what a
+// request has to leave for others is a share of that.
+func (s *Store) ofRegionLocked(checks []tidegate.Check, counters []*counter) []tidegate.Check {
+	asked := checks
+	for i, c := range counters {
+		check := &checks[i]
+		if check.Floor == 0 || !s.o.Region.cutOff(check.Limit) {
+			continue
+		}
+		if &asked[0] == &checks[0] {
+			asked = slices.Clone(checks) // they are the caller's
+		}
+		share := s.o.Region.share(check.Limit, c.windowAtLocked(check.Limit, s.clock.now().UnixMicro()).start)
+		asked[i].Floor = int64(float64(check.Floor) * float64(share) / float64(check.Limit.Events))
+	}
+	return asked
 }
 
 // abroadLocked is what other regions are known to have used of a limit. now is the window of us.

@@ -51,7 +51,8 @@ func (s *server) takeLocked(a *chain.Ask) {
 			held = lent{}
 		}
 		if held.hold = max(held.hold, a.Lease); held.hold > 0 {
-			c.Floor += held.reserved(c.Limit)
+			held, all := held.reserved(c.Limit), c.Limit.Capacity()
+			c.Floor += held - (c.Floor*held+all-1)/all // a floor is a share of what is not held back
 		}
 	}
 	take := func(n int) (tidegate.Decision, error) {

@@ -95,15 +95,12 @@ func (s *Store) askWindow(q *question, unit, room int64, m members, now moment) 
 	l := q.check.Limit
 	span := algo.SpanAt(l, now.wall)
 	first := s.history.at(now.steady - (now.wall - span.Start*algo.Micro))
-	left := room
+	left := 1.0
 	if joined := s.joinedIn(span, now); joined > 0 { // the others have what went before
 		first = m
-		left = int64(float64(room) * float64(span.End-joined) / float64(span.End-span.Start))
+		left = float64(span.End-joined) / float64(span.End-span.Start)
 	}
-	w := windowShare{unit: 1, turns: left}
-	if unit > room/first.n {
-		w = windowShare{unit: unit, turns: left / unit}
-	}
+	w := shareOf(unit, room, l.Capacity(), first.n, left)
 	mine := w.of(first, number(l, span))
 	brim := mine * m.n
 	if first != m {

@@ -7,14 +7,24 @@ import (
 	"tidegate.dev/tidegate/internal/algo"
 )
 
-// windowShare is how a window is divided: into so many turns of a unit of events.
-type windowShare struct{ unit, turns int64 }
+// windowShare is how a window is divided: into turns of a unit of events. Those who have to leave
+// something for others may take turns of the all that there are.
+type windowShare struct{ unit, turns, all int64 }
 
 // of is how many events an instance has in the window with a number. The sum over all ranks
-// is what there is, in every window, and every rank has the same over n windows.
+// is what there is, in every window, and every rank has the same over n windows. What an instance has
+// of fewer turns is among what it has of more, so that classes together never have more than all.
 func (w windowShare) of(m members, number int64) int64 {
 	j := place(m, number)
-	return w.unit * ((j+1)*w.turns/m.n - j*w.turns/m.n)
+	each, more := w.turns/m.n, w.turns%m.n
+	most, extra := w.all/m.n, w.all%m.n
+	switch {
+	case each < most && j < more:
+		each++
+	case each == most && (j+1)*extra/m.n > j*extra/m.n && j*extra/m.n < more:
+		each++ // of the places that have one more of all, the first ones
+	}
+	return w.unit * each
 }
 
 func place(m members, number int64) int64 {
@@ -25,11 +35,14 @@ func place(m members, number int64) int64 {
 	return j
 }
 
-// windowsUntilTurn is in how many windows an instance has a turn again; at least 1.
+// windowsUntilTurn is in how many windows an instance has a turn again; at least 1, at most
+// maxWindowsAhead.
 func (w windowShare) windowsUntilTurn(m members, number int64) int64 {
-	j := place(m, number)
-	passed := (j + 1) * w.turns / m.n
-	return ((passed+1)*m.n+w.turns-1)/w.turns - 1 - j
+	ahead := int64(1)
+	for ahead < maxWindowsAhead && w.of(m, number+ahead) == 0 {
+		ahead++
+	}
+	return ahead
 }
 
 // number counts the windows of a limit: the next one has the next number.
@@ -53,12 +66,31 @@ func number(l *tidegate.Limit, span algo.Span) int64 {
 // maxWindowsAhead bounds how many windows are looked ahead.
 const maxWindowsAhead = 1000
 
+// shareOf is how a window of so many events is divided among n, for requests of a cost that have room
+// for some of them, when a part of its time is left. A cost that is more than a share is divided by
+// turns of that cost.
+func shareOf(unit, room, events, n int64, part float64) windowShare {
+	of := func(events int64) int64 {
+		if part < 1 {
+			events = int64(float64(events) * part)
+		}
+		return events
+	}
+	switch {
+	case unit > events/n:
+		return windowShare{unit: unit, turns: of(room) / unit, all: of(events) / unit}
+	case unit > room/n: // all have enough, and so the first places have one
+		return windowShare{unit: unit, turns: of(room) / unit, all: n}
+	}
+	return windowShare{unit: 1, turns: of(room), all: of(events)}
+}
+
 // untilNextTurn is how many ticks it is until a window after span in which an instance has
 // room for unit, if nothing changes.
 func untilNextTurn(l *tidegate.Limit, unit, room int64, m members, span algo.Span, wall int64) int64 {
 	ahead := int64(1)
 	if unit > room/m.n {
-		ahead = min(windowShare{unit, room / unit}.windowsUntilTurn(m, number(l, span)), maxWindowsAhead)
+		ahead = shareOf(unit, room, l.Capacity(), m.n, 1).windowsUntilTurn(m, number(l, span))
 	}
 	if l.Algorithm != tidegate.Quota {
 		return (span.End+(ahead-1)*(span.End-span.Start))*algo.Micro - wall

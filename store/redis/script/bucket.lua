@@ -106,7 +106,8 @@ if hold > 0 then
   if held > kept then kept = held end
   held = kept
   if held > floor(cap / 2) then held = floor(cap / 2) end
-  reserved = reserved + held
+  -- What has to remain for others is a share of what is not held back: both together are never all.
+  reserved = held + reserved + floor(-reserved * (held / cap))
 end
 if leaky == 2 then leaky, old = 0, em end -- raw time: whatever pace it was written at
 if leaky == 0 and wait == 0 and waitt == 0 and cap * em < 1125899906842624 then
