@@ -54,7 +54,7 @@ func compile(f *rulefile.File, config Config) (*Set, diag.List) {
 		s.rules[i] = c.rule(w)
 		s.entries = append(s.entries, entry{guard: c.guard(w.When, w.Unless), patterns: texts(w.Match), rule: s.rules[i]})
 	}
-	s.shed = c.shedder(f.Shed, ShedRule)
+	s.shed = c.shedder(f.Shed, ShedRule, rulefile.Enforce)
 	c.warnUntrusted(s.keys)
 	if c.problems.HasErrors() {
 		return nil, c.problems

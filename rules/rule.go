@@ -80,7 +80,7 @@ func (c *compiler) rule(w *rulefile.Rule) *rule {
 		return r
 	}
 	r.subject = subject
-	x.shed = c.shedder(w.Shed, r.name)
+	x.shed = c.shedder(w.Shed, r.name, w.Mode)
 	decides := w.Mode == rulefile.Enforce && w.Share > 0
 	tries := w.Mode == rulefile.Shadow || w.Share < wholeShare
 	l := c.limiterOf(r)

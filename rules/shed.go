@@ -23,11 +23,12 @@ type shedder struct {
 	ranks  int  // how many classes may be shed
 	last   int  // the number of the last class; 0 without classes
 	shadow bool // nobody is refused
+	tries  bool // the same: that, or its rule only tries
 	set    *Set
-	// refuse has a limit for every number of steps that a request is above what is admitted; tries is
+	// refuse has a limit for every number of steps that a request is above what is admitted; marks is
 	// for requests that are not refused.
 	refuse []*tidegate.Limit
-	tries  *tidegate.Limit
+	marks  *tidegate.Limit
 
 	due    atomic.Int64 // when the signals are looked at again, in nanoseconds since the start of clock
 	steps  atomic.Int64 // of level
@@ -42,14 +43,14 @@ type shedder struct {
 // shedEvery is how often the signals are looked at, at most.
 const shedEvery = 100 * time.Millisecond
 
-// shedder compiles what a rule, or the file, says about shedding; nil if it says nothing.
-func (c *compiler) shedder(w *rulefile.Shed, rule string) *shedder {
+// shedder compiles what a rule in a mode, or the file, says about shedding; nil if it says nothing.
+func (c *compiler) shedder(w *rulefile.Shed, rule string, mode rulefile.Mode) *shedder {
 	if w == nil {
 		return nil
 	}
 	s := &shedder{
 		rule: rule, bounds: w.While, ranks: c.file.Sheddable(w), last: max(0, len(c.file.Classes)-1),
-		shadow: w.Mode == rulefile.Shadow, origin: c.config.now(),
+		shadow: w.Mode == rulefile.Shadow, tries: w.Mode == rulefile.Shadow || mode == rulefile.Shadow, origin: c.config.now(),
 	}
 	limit := func(role tidegate.Role, retry time.Duration) *tidegate.Limit {
 		answer := c.house.answer(nil, true)
@@ -59,7 +60,7 @@ func (c *compiler) shedder(w *rulefile.Shed, rule string) *shedder {
 			Terms: &tidegate.Terms{Rule: rule, Role: role, Answer: answer},
 		}))
 	}
-	s.tries = limit(tidegate.Tries, 0)
+	s.marks = limit(tidegate.Tries, 0)
 	for above := 1; above <= s.most(); above++ {
 		s.refuse = append(s.refuse, limit(tidegate.Sheds, time.Duration(above)*shedDown))
 	}
@@ -146,7 +147,7 @@ func (s *shedder) check(st *state, key string, try bool) (c tidegate.Check, shed
 		s.sheds.Add(1)
 	}
 	if try || s.shadow {
-		return tidegate.Check{Key: key, Limit: s.tries, Cost: 1, Advisory: true}, true
+		return tidegate.Check{Key: key, Limit: s.marks, Cost: 1, Advisory: true}, true
 	}
 	return tidegate.Check{Key: key, Limit: s.refuse[above-1], Cost: 1}, true
 }
@@ -270,11 +271,15 @@ func (s *shedder) status() Shedding {
 	return is
 }
 
-// inherit takes the level and the counts of was.
+// inherit takes the level and the counts of was. Where was only tried, it begins at no level: nobody was
+// refused, so that the load could only grow, and all of that would be refused at once.
 func (s *shedder) inherit(was *shedder) {
 	was.mu.Lock()
 	level, origin := was.level, was.origin
 	was.mu.Unlock()
+	if was.tries && !s.tries {
+		level = shedLevel{}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	level.steps = min(level.steps, s.most())

@@ -302,6 +302,75 @@ func TestShedAcrossReload(t *testing.T) {
 	})
 }
 
+// A rule that gains shed begins at no level, and so does one that only tried before: everything would be
+// refused at once. One that loses it refuses nobody any more, and other rules do not notice.
+func TestShedIsGainedAndLost(t *testing.T) {
+	const with, shadow, tries, without = ", shed: { while: cpu > 80% }", ", shed: { while: cpu > 80%, mode: shadow }", ", shed: { while: cpu > 80% }, mode: shadow", ""
+	rules := func(shed string) string {
+		return "rules:\n  - { name: a, match: /a, per: ip, limits: 1000000/hour" + shed + " }\n" +
+			"  - { name: b, match: /b, per: ip, limits: 1000000/hour, shed: { while: load > 4 } }\n"
+	}
+	f := func(name, before, after string, kept bool) {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newShedDesk(t, rules(before))
+				steps := func(rule string) int {
+					for _, is := range d.live.Set().Shedding() {
+						if is.Rule == rule {
+							return is.Steps
+						}
+					}
+					return -1
+				}
+				press := func(lasts time.Duration) {
+					for end := time.Now().Add(lasts); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+						_ = d.signals.Push("cpu", 1)
+						_ = d.signals.Push("load", 5)
+						d.live.Set().Shedding()
+					}
+				}
+				press(6050 * time.Millisecond)
+				was := steps("a")
+				d.live.Swap(d.parse(rules(after)))
+				is, want := steps("a"), 0
+				switch {
+				case after == without:
+					want = -1
+				case kept:
+					want = was
+				}
+				if is != want || steps("b") != 6 {
+					t.Errorf("a is at %d, and was at %d; want %d. b is at %d, want 6", is, was, want, steps("b"))
+				}
+				if n := d.shed("GET /a"); (n > 0) != (want > 0 && after == with) {
+					t.Errorf("%d of a are shed", n)
+				}
+				press(3 * time.Second)
+				if after == with && !kept && steps("a") != 3 {
+					t.Errorf("a is at %d three seconds later", steps("a"))
+				}
+			})
+		})
+	}
+	f("gained", without, with, false)
+	f("lost", with, without, false)
+	f("as before", with, with, true)
+	f("from shadow", shadow, with, false)
+	f("from a rule that tries", tries, with, false)
+	f("to shadow", with, shadow, true)
+	f("to a rule that tries", with, tries, true)
+	f("lost while it tries", shadow, without, false)
+	synctest.Test(t, func(t *testing.T) { // lost and gained again
+		d := newShedDesk(t, rules(with))
+		d.press("cpu", 1, 9*time.Second)
+		d.live.Swap(d.parse(rules(without)))
+		d.live.Swap(d.parse(rules(with)))
+		if n := d.shed("GET /a"); n != 0 {
+			t.Errorf("%d are shed by a rule that had lost it", n)
+		}
+	})
+}
+
 // An access rule goes before shedding: a banned client is not told to come back.
 func TestShedAndDenied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
