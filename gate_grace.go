@@ -152,20 +152,37 @@ func (g *Gate) prolongHolds(ctx context.Context, checks []Check, d *Decision) {
 		case of == nil, c.Cost <= 0:
 			continue
 		case c.Advisory && c.Over:
-		case !c.Advisory && d.Remaining > 0, !g.held(ctx, c):
+		case !c.Advisory && d.Remaining > 0, !held(ctx, g.store, c):
 			continue
 		}
-		room, err := g.store.Take(ctx, []Check{{Key: c.Key, Limit: of.marks, Floor: c.Floor}}, 1)
-		if err != nil || room.OK && !c.Over {
-			continue
-		}
-		// If the store is not reached, the next grace may begin earlier.
-		_ = g.store.Adjust(ctx, Receipt{}, []Check{{Key: c.Key, Limit: of.holdFor(room.RetryAfter + of.lasts), Cost: 2}})
+		prolongHold(ctx, g.store, c)
 	}
 }
 
+// prolongHold is prolongHolds of a check, unless its limit has room.
+func prolongHold(ctx context.Context, store Store, c *Check) {
+	of := c.Limit.grace
+	room, err := store.Take(ctx, []Check{{Key: c.Key, Limit: of.marks, Floor: c.Floor}}, 1)
+	if err != nil || room.OK && !c.Over {
+		return
+	}
+	// If the store is not reached, the next grace may begin earlier.
+	_ = store.Adjust(ctx, Receipt{}, []Check{{Key: c.Key, Limit: of.holdFor(room.RetryAfter + of.lasts), Cost: 2}})
+}
+
 // held reports whether a grace of the key of c has begun, and no other may begin yet.
-func (g *Gate) held(ctx context.Context, c *Check) bool {
-	d, err := g.store.Take(ctx, []Check{{Key: c.Key, Limit: c.Limit.grace.hold}}, 1)
+func held(ctx context.Context, store Store, c *Check) bool {
+	d, err := store.Take(ctx, []Check{{Key: c.Key, Limit: c.Limit.grace.hold}}, 1)
 	return err == nil && !d.OK
+}
+
+// prolongHolds is that of a Gate for checks that turned out to cost more than they were charged: the
+// surplus, which nobody was asked about, may have used up the limit.
+func (v *Visit) prolongHolds(checks []Check, o Outcome) {
+	for i := range checks {
+		c := &checks[i]
+		if c.Limit.grace != nil && v.trueCost(c, o) > c.Cost && held(v.ctx, v.store, c) {
+			prolongHold(v.ctx, v.store, c)
+		}
+	}
 }

@@ -54,6 +54,23 @@ func (c *clerk) ask(second int, cost int64, want string) {
 	}
 }
 
+// endGrace uses the limit up at 0, and the grace until it is over at 31.
+func (c *clerk) endGrace() {
+	c.t.Helper()
+	c.ask(0, 2, "ok")
+	c.ask(0, 1, "soft")
+	c.ask(31, 1, "29s")
+}
+
+// estimatedAbove is above on an estimate.
+func estimatedAbove(key string, cost int64) vector {
+	checks := above(key, cost)
+	for i := range checks {
+		checks[i].Estimate = true
+	}
+	return checks
+}
+
 // What may pass above the limit passes for 30 s from the first that does. Then the limit is hard
 // until it has had room for 30 s.
 func TestGivesWayForAWhile(t *testing.T) {
@@ -118,9 +135,7 @@ func TestCostAboveTheLimit(t *testing.T) {
 func TestGraceIsOfOneCounter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClerk(t)
-		c.ask(0, 2, "ok")
-		c.ask(0, 1, "soft")
-		c.ask(31, 1, "29s")
+		c.endGrace()
 		other := tidegate.NewGate(above("b", 3), c.store)
 		if d := other.Decide(t.Context(), &tidegate.Request{}); !d.OK || !d.Soft {
 			t.Errorf("another key: %+v", d)
@@ -168,9 +183,7 @@ func TestGraceLeavesWhatIsSetAside(t *testing.T) {
 func TestResetEndsAGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClerk(t)
-		c.ask(0, 2, "ok")
-		c.ask(0, 1, "soft")
-		c.ask(31, 1, "29s")
+		c.endGrace()
 		var checks []tidegate.Check
 		for _, check := range above("a", 1) {
 			checks = append(checks, check)
@@ -194,11 +207,7 @@ func TestVisitAboveTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClerk(t)
 		c.ask(0, 2, "ok")
-		checks := above("a", 2)
-		for i := range checks {
-			checks[i].Estimate = true
-		}
-		d, v := tidegate.NewGate(checks, c.store).Enter(t.Context(), &tidegate.Request{})
+		d, v := tidegate.NewGate(estimatedAbove("a", 2), c.store).Enter(t.Context(), &tidegate.Request{})
 		if !d.Soft || v == nil {
 			t.Fatalf("%+v, visit %v", d, v)
 		}
@@ -209,6 +218,52 @@ func TestVisitAboveTheLimit(t *testing.T) {
 		c.ask(1, 1, "soft")
 		c.ask(60, 2, "ok")
 	})
+}
+
+// A request that turns out to cost more than was estimated may use the limit up. Then the limit has no room
+// from that on, and no other grace begins until it has had some: whoever settles, and however.
+func TestSettledAboveTheEstimate(t *testing.T) {
+	settles := map[string]func(*testing.T, *tidegate.Gate, tidegate.Outcome){
+		"visit": func(t *testing.T, g *tidegate.Gate, o tidegate.Outcome) {
+			d, v := g.Enter(t.Context(), &tidegate.Request{})
+			if err := v.End(o); err != nil || !d.OK || d.Soft {
+				t.Fatalf("%+v, %v", d, err)
+			}
+		},
+		"ticket": func(t *testing.T, g *tidegate.Gate, o tidegate.Outcome) {
+			d, ticket := g.Issue(t.Context(), &tidegate.Request{})
+			if err := g.Settle(t.Context(), ticket, o); err != nil || !d.OK || d.Soft {
+				t.Fatalf("%+v, %v", d, err)
+			}
+		},
+		"ticket of another process": func(t *testing.T, g *tidegate.Gate, o tidegate.Outcome) {
+			d, ticket := g.Issue(t.Context(), &tidegate.Request{})
+			text, err := ticket.MarshalText()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var read tidegate.Ticket
+			if err := errors.Join(read.UnmarshalText(text), g.Settle(t.Context(), &read, o)); err != nil || !d.OK || d.Soft {
+				t.Fatalf("%+v, %v", d, err)
+			}
+		},
+	}
+	for name, settle := range settles {
+		t.Run(name, func(t *testing.T) {
+			for _, cost := range []int64{2, 3} { // just used up, and more than that
+				synctest.Test(t, func(t *testing.T) {
+					c := newClerk(t)
+					c.endGrace() // no other before 90
+					time.Sleep(34 * time.Second)
+					settle(t, tidegate.NewGate(estimatedAbove("a", 1), c.store), tidegate.Outcome{CostKnown: true, Cost: cost})
+					c.ask(91, 1, "34s")
+					c.ask(130, 1, "ok") // room since 125
+					c.ask(160, 1, "ok")
+					c.ask(160, 1, "soft")
+				})
+			}
+		})
+	}
 }
 
 // A store that fails while a limit may give way leaves the refusal as it is.

@@ -42,6 +42,8 @@ type checkPart struct {
 	Block    time.Duration `json:"b,omitempty"`
 	Rule     string        `json:"r,omitempty"`
 	Shared   Consistency   `json:"y,omitempty"`
+	Floor    int64         `json:"f,omitempty"`
+	MaxOver  time.Duration `json:"o,omitempty"`
 }
 
 // MarshalText implements [encoding.TextMarshaler]: letters, digits, "-" and "_", some
@@ -62,9 +64,10 @@ func (t *Ticket) MarshalText() ([]byte, error) {
 func writeChecks(checks []Check) (parts []checkPart) {
 	for i := range checks {
 		c := &checks[i]
-		p := checkPart{Key: []byte(c.Key), Cost: c.Cost, Estimate: c.Estimate, Advisory: c.Advisory, Limit: c.Limit.Spec}
+		p := checkPart{Key: []byte(c.Key), Cost: c.Cost, Estimate: c.Estimate, Advisory: c.Advisory, Limit: c.Limit.Spec, Floor: c.Floor}
 		if terms := c.Limit.Terms; terms != nil {
 			p.Rule, p.Counts, p.Settle, p.Shared = terms.Rule, terms.AtEnd.Counts, terms.AtEnd.Settle, terms.Handling.Consistency
+			p.MaxOver = terms.MaxOver
 			if terms.AtEnd.Block != nil {
 				p.Block = terms.AtEnd.Block.Period
 			}
@@ -118,10 +121,10 @@ func (t *Ticket) UnmarshalText(text []byte) error {
 
 func (p *checkPart) check(slot bool) (Check, error) {
 	spec := p.Limit
-	if slot != (spec.Algorithm == Concurrency) || spec.Algorithm == Deny || p.Cost < 0 || p.Shared > Eventual {
+	if slot != (spec.Algorithm == Concurrency) || spec.Algorithm == Deny || p.Cost < 0 || p.Floor < 0 || p.Shared > Eventual {
 		return Check{}, errTicket
 	}
-	terms := &Terms{Rule: p.Rule, AtEnd: AtEnd{Counts: p.Counts, Settle: p.Settle}, Handling: Handling{Consistency: p.Shared}}
+	terms := &Terms{Rule: p.Rule, AtEnd: AtEnd{Counts: p.Counts, Settle: p.Settle}, Handling: Handling{Consistency: p.Shared}, MaxOver: p.MaxOver}
 	if p.Block != 0 {
 		block, err := NewLimit(Spec{Name: spec.Name, Scope: spec.Scope, Events: 1, Period: p.Block, Algorithm: FixedWindow})
 		if err != nil {
@@ -134,5 +137,5 @@ func (p *checkPart) check(slot bool) (Check, error) {
 	if err != nil {
 		return Check{}, err
 	}
-	return Check{Key: string(p.Key), Limit: l, Cost: p.Cost, Estimate: p.Estimate, Advisory: p.Advisory}, nil
+	return Check{Key: string(p.Key), Limit: l, Cost: p.Cost, Floor: p.Floor, Estimate: p.Estimate, Advisory: p.Advisory}, nil
 }

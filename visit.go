@@ -196,7 +196,10 @@ func (v *Visit) end(o Outcome, recorded []Check) error {
 		v.settle(&p, &c, o)
 		p.change(v, c, v.trueCost(&c, o))
 	}
-	return errors.Join(p.err, v.taken.adjust(v.ctx, v.store, p.changes))
+	err := errors.Join(p.err, v.taken.adjust(v.ctx, v.store, p.changes))
+	v.prolongHolds(recorded, o)
+	v.prolongHolds(v.kept, o)
+	return err
 }
 
 // settle counts as settled what stays charged of c: it may start a block from now on.

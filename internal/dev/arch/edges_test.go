@@ -141,6 +141,7 @@ var edges = []edge{
 
 	{"internal/dev/openapi", "internal/lang/yamltree", "reads OpenAPI files"},
 	{"internal/dev/tallytest", "root internal/chain", "the suite of all that add up tallies"},
+	{"internal/dev/gracetest", "root internal/dev/testdep store/memory", "compares stores with one in memory that nothing happens to"},
 	{"internal/dev/schematest", "internal/lang/yamltree", "reads files as editors do"},
 	{"internal/dev/archivetest", "rules/source", "the suite of every archive of rules"},
 	{"internal/dev/accuracy", "root internal/algo internal/dev/marked", "compares the algorithms, and writes a page"},

@@ -181,8 +181,8 @@ var table = append(apart(wire), []rule{
 		why:  "commands wire the rest together; nothing is below them",
 	},
 	{
-		from: []string{"./...", "!./store/storetest/...", "!./internal/dev/archivetest", "!./internal/dev/tallytest", "!./internal/dev/testdep", "!./internal/dev/edits", "!./internal/dev/rawh2", "!./internal/dev/readings", "!./internal/dev/openapi", "!./internal/dev/schematest", "!./internal/chain/sim"},
-		not:  []string{"testing/...", "./store/storetest/...", "./internal/dev/archivetest", "./internal/dev/tallytest", "./internal/dev/testdep", "./internal/dev/edits", "./internal/dev/rawh2", "./internal/dev/readings", "./internal/dev/openapi", "./internal/dev/schematest"},
+		from: []string{"./...", "!./store/storetest/...", "!./internal/dev/archivetest", "!./internal/dev/tallytest", "!./internal/dev/gracetest", "!./internal/dev/testdep", "!./internal/dev/edits", "!./internal/dev/rawh2", "!./internal/dev/readings", "!./internal/dev/openapi", "!./internal/dev/schematest", "!./internal/chain/sim"},
+		not:  []string{"testing/...", "./store/storetest/...", "./internal/dev/archivetest", "./internal/dev/tallytest", "./internal/dev/gracetest", "./internal/dev/testdep", "./internal/dev/edits", "./internal/dev/rawh2", "./internal/dev/readings", "./internal/dev/openapi", "./internal/dev/schematest"},
 		why:  "test helpers must not be linked into a user's program",
 	},
 	{
