@@ -109,6 +109,7 @@ func (s *Store) compileLocked(l *tidegate.Limit) (lim *compiledLimit, added bool
 		s.byID[t.id] = t
 		t.index = len(s.tables)
 		s.tables = append(s.tables, t)
+		s.reviveLocked(t)
 	}
 	if len(t.limits) == maxCompiled {
 		s.forgetLocked(t)
@@ -165,5 +166,39 @@ func (s *Store) dropIfEmpty(t *table) bool {
 	}
 	s.droppedStats.add(t)
 	s.budget.giveBack(t, tableBytes)
+	s.noteLostLocked(t)
 	return true
+}
+
+// lostBytes is what is kept of a table that was dropped and had lost something, roughly.
+const lostBytes = 128
+
+// noteLostLocked keeps what a table has lost that is dropped: that nothing is left of a rule must not be
+// the reason that nobody hears of it.
+func (s *Store) noteLostLocked(t *table) {
+	var st Stats
+	if st.add(t); st == (Stats{}) {
+		return
+	}
+	if s.lost == nil {
+		s.lost = make(map[string]Stats)
+	}
+	s.lost[t.id] = st
+	s.budget.giveBack(t, -lostBytes)
+}
+
+// reviveLocked makes a table go on counting where the one before it ended.
+func (s *Store) reviveLocked(t *table) {
+	st, ok := s.lost[t.id]
+	if !ok {
+		return
+	}
+	delete(s.lost, t.id)
+	s.budget.giveBack(t, lostBytes)
+	s.droppedStats.Evicted -= st.Evicted
+	s.droppedStats.Forgotten -= st.Forgotten
+	s.droppedStats.RefusedFull -= st.RefusedFull
+	t.evicted.Store(st.Evicted)
+	t.forgotten.Store(st.Forgotten)
+	t.refused.Store(st.RefusedFull)
 }

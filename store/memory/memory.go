@@ -54,6 +54,7 @@ type Store struct {
 	largest      *table            // under mu: the largest that was seen lately
 	victimCursor int               // under mu: the table that victim looked at last
 	droppedStats Stats             // under mu: what happened in tables that were dropped
+	lost         map[string]Stats  // under mu: the same by identity, of those that lost something
 
 	instance     uint64 // whose reservations these are: not another process's
 	reservations reservations
@@ -125,6 +126,7 @@ func (s *Store) LimitStats(l *tidegate.Limit) Stats {
 	}
 	s.mu.Lock()
 	t := s.byID[l.Identity()]
+	st = s.lost[l.Identity()]
 	s.mu.Unlock()
 	if t != nil {
 		st.Bytes = t.bytes.Load()
