@@ -3,16 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"tidegate.dev/tidegate/bench/internal/process"
 	"tidegate.dev/tidegate/bench/internal/report"
 	"tidegate.dev/tidegate/bench/internal/rig"
 )
-
-// warmUp is the heat before the first round, which does not count.
-const warmUp = time.Second
 
 // heatOf asks a server for about d.
 type heatOf func(ctx context.Context, d time.Duration) (heat, error)
@@ -42,34 +38,18 @@ type entrant struct {
 
 type entrants []*entrant
 
-// race lets the entrants take turns; every other round goes backwards, so that
-// nobody always comes after the same one.
+// race lets the entrants take turns.
 func race(ctx context.Context, es entrants, rounds int, d time.Duration) error {
-	order := slices.Clone(es)
-	for round := range rounds + 1 {
-		length := d
-		if round == 0 {
-			length = warmUp
+	return process.TakeTurns(ctx, es, rounds, d, func(e *entrant, round int, d time.Duration) error {
+		if err := e.run(ctx, round, rounds, d); err != nil {
+			return fmt.Errorf("%s: %w", e.name, err)
 		}
-		once := func() error {
-			for _, e := range order {
-				if err := e.run(ctx, round, rounds, length); err != nil {
-					return fmt.Errorf("%s: %w", e.name, err)
-				}
-			}
-			return nil
-		}
-		if err := process.Undisturbed(ctx, fmt.Sprintf("round %d", round), once, func() { es.keep(round - 1) }); err != nil {
-			return err
-		}
-		slices.Reverse(order)
-	}
-	return nil
+		return nil
+	}, es.keep)
 }
 
 // keep forgets all but the first rounds.
 func (es entrants) keep(rounds int) {
-	rounds = max(0, rounds)
 	for _, e := range es {
 		e.rates, e.micros, e.p99 = e.rates[:rounds], e.micros[:rounds], e.p99[:rounds]
 	}
@@ -105,13 +85,7 @@ func (e *entrant) run(ctx context.Context, round, rounds int, d time.Duration) e
 }
 
 // against is the rate of one by that of its rival, of the median round.
-func (e *entrant) against() float64 {
-	var ratios []float64
-	for i, rate := range e.rates {
-		ratios = append(ratios, rate/e.rival.rates[i])
-	}
-	return report.Median(ratios)
-}
+func (e *entrant) against() float64 { return report.MedianRatio(e.rates, e.rival.rates) }
 
 func (es entrants) wrong() (n int64) {
 	for _, e := range es {

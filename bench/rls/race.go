@@ -3,16 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"tidegate.dev/tidegate/bench/internal/process"
 	"tidegate.dev/tidegate/bench/internal/report"
 	"tidegate.dev/tidegate/bench/internal/rig"
 )
-
-// warmUp is the heat before the first round, which does not count.
-const warmUp = time.Second
 
 // entrant is a server that is asked in one way, with what it did in each round.
 type entrant struct {
@@ -32,34 +28,18 @@ type entrant struct {
 
 type entrants []*entrant
 
-// race lets the entrants take turns; every other round goes backwards, so that
-// nobody always comes after the same one.
+// race lets the entrants take turns.
 func race(ctx context.Context, es entrants, rounds int, d time.Duration) error {
-	order := slices.Clone(es)
-	for round := range rounds + 1 {
-		length := d
-		if round == 0 {
-			length = warmUp
+	return process.TakeTurns(ctx, es, rounds, d, func(e *entrant, round int, d time.Duration) error {
+		if err := e.run(ctx, round, rounds, d); err != nil {
+			return fmt.Errorf("%s: %w", e.name, err)
 		}
-		once := func() error {
-			for _, e := range order {
-				if err := e.run(ctx, round, rounds, length); err != nil {
-					return fmt.Errorf("%s: %w", e.name, err)
-				}
-			}
-			return nil
-		}
-		if err := process.Undisturbed(ctx, fmt.Sprintf("round %d", round), once, func() { es.keep(round - 1) }); err != nil {
-			return err
-		}
-		slices.Reverse(order)
-	}
-	return nil
+		return nil
+	}, es.keep)
 }
 
 // keep forgets all but the first rounds.
 func (es entrants) keep(rounds int) {
-	rounds = max(0, rounds)
 	for _, e := range es {
 		e.rates, e.micros, e.p50, e.p99 = e.rates[:rounds], e.micros[:rounds], e.p50[:rounds], e.p99[:rounds]
 	}
@@ -83,18 +63,10 @@ func (e *entrant) run(ctx context.Context, round, rounds int, d time.Duration) e
 }
 
 // against is the rate of one by that of its rival, of the median round.
-func (e *entrant) against() float64 { return medianRatio(e.rates, e.rival.rates) }
+func (e *entrant) against() float64 { return report.MedianRatio(e.rates, e.rival.rates) }
 
 // cost is the CPU time of a call by that of its rival's, of the median round.
-func (e *entrant) cost() float64 { return medianRatio(e.micros, e.rival.micros) }
-
-func medianRatio(own, rival []float64) float64 {
-	var ratios []float64
-	for i, n := range own {
-		ratios = append(ratios, n/rival[i])
-	}
-	return report.Median(ratios)
-}
+func (e *entrant) cost() float64 { return report.MedianRatio(e.micros, e.rival.micros) }
 
 func (es entrants) wrong() (n int64) {
 	for _, e := range es {

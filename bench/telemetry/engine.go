@@ -94,7 +94,7 @@ func measureEngine(ctx context.Context, rounds int, heat time.Duration, s *summa
 			}
 			off, on = append(off, rates[0]), append(on, rates[1])
 		}
-		ratio := medianRatio(on, off)
+		ratio := report.MedianRatio(on, off)
 		if i == typical {
 			s.engine = ratio
 		}

@@ -111,7 +111,7 @@ func measureRLS(ctx context.Context, rounds int, heat time.Duration, s *summary)
 			return err
 		}
 	}
-	s.rls = medianRatio(off.micros, on.micros)
+	s.rls = report.MedianRatio(off.micros, on.micros)
 	t := report.Table{
 		Title: "The rate limit service for Envoy, watched and not",
 		Note:  fmt.Sprintf("%d calls in flight of one descriptor each, %d users, medians of %d rounds. On against off is calls per second of the server's CPU time: the load generator, whose cores are the same, takes as much.", inFlight, users, rounds),

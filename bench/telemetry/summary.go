@@ -26,12 +26,3 @@ func (s summary) missed() []string {
 		rig.Bar{Name: "offenders", Got: s.offenders, Want: 20, AtMost: true, Unit: "ns"},
 		rig.Bar{Name: "rls", Got: s.rls, Want: 0.97, Unit: "x"})
 }
-
-// medianRatio is of a by b, round by round.
-func medianRatio(a, b []float64) float64 {
-	var ratios []float64
-	for i := range a {
-		ratios = append(ratios, a[i]/b[i])
-	}
-	return report.Median(ratios)
-}

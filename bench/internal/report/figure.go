@@ -17,6 +17,15 @@ func Median(figures []float64) float64 {
 	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
 }
 
+// MedianRatio is that of a by b, round by round.
+func MedianRatio(a, b []float64) float64 {
+	var ratios []float64
+	for i := range a {
+		ratios = append(ratios, a[i]/b[i])
+	}
+	return Median(ratios)
+}
+
 // Thousands writes 1234567 as 1,234,567.
 func Thousands(n int64) string {
 	s := fmt.Sprint(n)
