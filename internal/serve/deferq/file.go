@@ -96,6 +96,11 @@ func damaged(path string, err error) error {
 	return fmt.Errorf("the file of deferred requests %s is damaged: %w; it was left as it is: move it away to begin a new one, and look into it with `bbolt check`", path, err)
 }
 
+// unknown is for a file of another version, as after a downgrade.
+func unknown(path string, err error) error {
+	return fmt.Errorf("open deferred requests %s: %w; it was left as it is", path, err)
+}
+
 // load reads what is there, and checks all of it.
 func (f *File) load() error {
 	err := f.db.Update(func(tx *bolt.Tx) error {
@@ -114,7 +119,7 @@ func (f *File) load() error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("open deferred requests %s: %w", f.path, err)
+		return unknown(f.path, err)
 	}
 	now := time.Now()
 	return f.db.View(func(tx *bolt.Tx) error {
@@ -126,6 +131,10 @@ func (f *File) load() error {
 		for _, b := range [][]byte{waitBucket, endedBucket} {
 			err := tx.Bucket(b).ForEach(func(k, v []byte) error {
 				e, err := decode(v)
+				var version *versionError
+				if errors.As(err, &version) {
+					return unknown(f.path, fmt.Errorf("the record %x: %w", k, err))
+				}
 				if err != nil || len(k) != 8 {
 					return damaged(f.path, fmt.Errorf("the record %x: %w", k, err))
 				}

@@ -84,9 +84,16 @@ func decode(raw []byte) (*Entry, error) {
 		return nil, err
 	}
 	if e.V != Version {
-		return nil, fmt.Errorf("its version is %d, and this program knows %d", e.V, Version)
+		return nil, &versionError{e.V}
 	}
 	return &e, nil
+}
+
+// versionError says that a record is of another version of this program.
+type versionError struct{ is int }
+
+func (e *versionError) Error() string {
+	return fmt.Sprintf("its version is %d, and this program knows %d", e.is, Version)
 }
 
 // safely turns a panic into an error: bbolt panics on some pages that are damaged.

@@ -306,7 +306,7 @@ func (q *Queue) checksOf(e *Entry) (checks []tidegate.Check) {
 	if r, err := e.Request.http(context.Background()); err == nil {
 		q.front.Ask(r, func(ask *tidegate.Request) {
 			for _, c := range q.o.Rules.Match(ask, nil) {
-				own := defers(&c) && LineOf(&c) == e.Line
+				own := limits(&c) && LineOf(&c) == e.Line
 				switch {
 				case own:
 					found = true
@@ -335,7 +335,10 @@ func alone(c tidegate.Check) tidegate.Check {
 	return c
 }
 
-// defers reports whether what c refuses may be kept.
-func defers(c *tidegate.Check) bool {
-	return !c.Advisory && c.Cost > 0 && c.Limit.Terms != nil && c.Limit.Terms.Handling.Defer != nil
+// limits reports whether c counts and may refuse.
+func limits(c *tidegate.Check) bool {
+	return !c.Advisory && c.Cost > 0 && c.Limit.Terms != nil && c.Limit.Algorithm != tidegate.Deny
 }
+
+// defers reports whether what c refuses may be kept.
+func defers(c *tidegate.Check) bool { return limits(c) && c.Limit.Terms.Handling.Defer != nil }

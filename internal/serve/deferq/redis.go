@@ -52,8 +52,7 @@ type Redis struct {
 	order []*backlog          // the same, in the order in which they have turns
 	held  map[heldLine]string // lines whose first this process tries, with the ID of it in the stream
 	owed  []owed              // ends that Redis has not taken yet
-	err   error               // why Redis cannot be used; nil if it can
-	until time.Time           // nobody asks whether a line is busy before this: Redis has just failed
+	away  map[string]absence  // rules whose Redis cannot be used; "" is for what is of no rule
 	unfit error               // why nothing may be kept; errUnknown before somebody has asked
 
 	polling chan struct{} // whoever looks for a line has put one in
@@ -80,7 +79,7 @@ const (
 	pollEvery = 200 * time.Millisecond
 	// rulesEvery is how often rules are looked for that others have added.
 	rulesEvery = 2 * time.Second
-	// awayFor is how long live requests do not ask a Redis that has failed.
+	// awayFor is how long nobody asks a Redis that has failed, at least.
 	awayFor = time.Second
 	// maxRecord is how long a record may be: replies of Redis are bounded.
 	maxRecord = 768 << 10
@@ -108,7 +107,7 @@ func OpenRedis(o RedisOptions) (*Redis, error) {
 	}
 	r := &Redis{
 		o: o, store: store, scripts: of, consumer: o.Name + "-" + rand.Text()[:8],
-		rules: make(map[string]*backlog), held: make(map[heldLine]string), unfit: errUnknown,
+		rules: make(map[string]*backlog), held: make(map[heldLine]string), away: make(map[string]absence), unfit: errUnknown,
 		polling: make(chan struct{}, 1), wake: make(chan struct{}, 1),
 	}
 	r.life, r.stop = context.WithCancel(context.Background())
@@ -123,38 +122,58 @@ func (r *Redis) Close() (err error) {
 		r.tending.Wait()
 		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 		defer cancel()
-		r.payOff(ctx)
+		r.payOff(ctx, true)
 		err = r.store.Close()
 	})
 	return err
 }
 
-// run runs a script on the keys of one rule.
-func (r *Redis) run(ctx context.Context, what string, s *chain.Script, keys []string, args ...string) ([]string, error) {
+// run runs a script on the keys of one rule; "" is for keys of none.
+func (r *Redis) run(ctx context.Context, rule, what string, s *chain.Script, keys []string, args ...string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	began := time.Now()
 	all, err := r.scripts.Run(ctx, what, s, keys, args...)
 	if err == nil || ctx.Err() == nil || !errors.Is(context.Cause(ctx), context.Canceled) {
-		r.note(err) // a caller who goes says nothing about Redis
+		r.note(rule, err, time.Since(began)) // a caller who goes says nothing about Redis
 	}
 	return all, err
 }
 
-// note remembers whether Redis answers, and logs when that changes.
-func (r *Redis) note(err error) {
+// absence is that the Redis of a rule does not answer: of several shards, one may be away. Nobody asks it
+// again before until, so that the rules of others do not wait for it.
+type absence struct {
+	err   error
+	until time.Time
+}
+
+// note remembers whether the Redis of a rule answers, and logs when that changes. One that took long to
+// fail is asked less often.
+func (r *Redis) note(rule string, err error, took time.Duration) {
 	r.mu.Lock()
-	was := r.err
-	r.err = err
-	if err != nil {
-		r.until = time.Now().Add(awayFor)
+	_, was := r.away[rule]
+	if err == nil {
+		delete(r.away, rule)
+	} else {
+		r.away[rule] = absence{err, time.Now().Add(max(awayFor, 2*took))}
 	}
 	r.mu.Unlock()
 	switch {
-	case err != nil && was == nil:
-		r.o.Log.Warn("Redis cannot be asked about deferred requests: none is kept and none is sent until it can", "err", err)
-	case err == nil && was != nil:
-		r.o.Log.Info("Redis answers about deferred requests again")
+	case err != nil && !was:
+		r.o.Log.Warn("Redis cannot be asked about deferred requests: none is kept and none is sent until it can", "rule", rule, "err", err)
+	case err == nil && was:
+		r.o.Log.Info("Redis answers about deferred requests again", "rule", rule)
 	}
+}
+
+// isAway returns why the Redis of a rule is not to be asked now; nil if it may be.
+func (r *Redis) isAway(rule string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if a, ok := r.away[rule]; ok && time.Now().Before(a.until) {
+		return a.err
+	}
+	return nil
 }
 
 // backlogOf returns the backlog of a rule.
@@ -180,7 +199,7 @@ func (r *Redis) register(ctx context.Context, rule string) (*backlog, error) {
 
 // learn looks which rules have entries, and adds some.
 func (r *Redis) learn(ctx context.Context, add ...string) error {
-	all, err := r.run(ctx, "read the rules that defer", scripts.rules, []string{r.scripts.Prefix() + ":deferred:rules"}, add...)
+	all, err := r.run(ctx, "", "read the rules that defer", scripts.rules, []string{r.scripts.Prefix() + ":deferred:rules"}, add...)
 	if err != nil {
 		return err
 	}

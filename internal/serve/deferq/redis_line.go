@@ -12,16 +12,13 @@ import (
 // Busy implements Store. The error says that nobody knows: a Redis that has just failed is not asked
 // again for a moment, so that a live request waits for it at most once.
 func (r *Redis) Busy(ctx context.Context, l Line) (bool, error) {
-	r.mu.Lock()
-	err, until := r.err, r.until
-	r.mu.Unlock()
-	if err != nil && time.Now().Before(until) {
+	if err := r.isAway(l.Rule); err != nil {
 		return false, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.o.Deadline)
 	defer cancel()
 	b := r.backlogOf(l.Rule)
-	got, err := r.run(ctx, "look whether requests are kept", scripts.busy, []string{b.line(nameOf(l))})
+	got, err := r.run(ctx, b.rule, "look whether requests are kept", scripts.busy, []string{b.line(nameOf(l))})
 	return err == nil && got[0] == "1", err
 }
 
@@ -30,8 +27,11 @@ func (r *Redis) Room(ctx context.Context, l Line, size int64, b Bounds) error {
 	if err := r.fit(ctx); err != nil {
 		return err
 	}
+	if err := r.isAway(l.Rule); err != nil {
+		return err
+	}
 	e := &Entry{Line: l}
-	verdict, err := r.run(ctx, "look for a place", scripts.room, r.addKeys(r.backlogOf(l.Rule), e), r.addArgs(e, size, b, "")...)
+	verdict, err := r.run(ctx, l.Rule, "look for a place", scripts.room, r.addKeys(r.backlogOf(l.Rule), e), r.addArgs(e, size, b, "")...)
 	if err == nil && verdict[0] == "full" {
 		return ErrFull
 	}
@@ -75,7 +75,7 @@ func (r *Redis) Add(ctx context.Context, e *Entry, bounds Bounds) (before int, e
 	}
 	keys, args := r.addKeys(b, e), r.addArgs(e, e.size(), bounds, string(record))
 	for range 100 { // those that have ended make room, a few at a time
-		got, err := r.run(ctx, "keep the request", scripts.add, keys, args...)
+		got, err := r.run(ctx, b.rule, "keep the request", scripts.add, keys, args...)
 		switch {
 		case err != nil:
 			go r.takeBack(e.Line, e.ID)
@@ -139,9 +139,15 @@ func (r *Redis) Next(ctx context.Context) (*Entry, error) {
 func (r *Redis) turn(ctx context.Context) (b *backlog, name string, wait time.Duration, err error) {
 	wait = pollEvery
 	for _, b := range r.backlogs() {
-		got, err := r.run(ctx, "look for deferred requests", scripts.turn, []string{b.key("turns")}, micros(r.o.Takeover))
-		if err != nil {
-			return nil, "", 0, err
+		if r.isAway(b.rule) != nil {
+			continue
+		}
+		got, err := r.run(ctx, b.rule, "look for deferred requests", scripts.turn, []string{b.key("turns")}, micros(r.o.Takeover))
+		if ctx.Err() != nil {
+			return nil, "", 0, ctx.Err()
+		}
+		if err != nil { // those of others go on
+			continue
 		}
 		if got[0] != "" {
 			r.passTurn(b)
@@ -164,7 +170,7 @@ func (r *Redis) first(ctx context.Context, b *backlog, name string) *Entry {
 		r.renew(ctx)
 		return nil
 	}
-	got, err := r.run(ctx, "take a deferred request", scripts.head, []string{b.key("turns"), b.line(name)}, name, r.consumer, millis(r.o.Takeover))
+	got, err := r.run(ctx, b.rule, "take a deferred request", scripts.head, []string{b.key("turns"), b.line(name)}, name, r.consumer, millis(r.o.Takeover))
 	if err != nil || len(got) == 0 {
 		return nil
 	}
@@ -174,7 +180,13 @@ func (r *Redis) first(ctx context.Context, b *backlog, name string) *Entry {
 	r.mu.Unlock()
 	e, _, err := r.read(ctx, b, id, true)
 	var bad *recordError
+	var version *versionError
 	switch {
+	case errors.As(err, &version): // a gateway that knows it sends it; the line waits for that
+		r.o.Log.Warn("a deferred request is left to gateways of another version", "rule", b.rule, "id", id, "err", err)
+		e.Next = time.Now().Add(leaveFor)
+		r.settle(l, func(ctx context.Context) error { return r.putBack(ctx, b, l.name, sid, e) })
+		return nil
 	case errors.As(err, &bad): // the line goes on, and the entry is a dead letter
 		r.o.Log.Error("a deferred request cannot be read", "id", id, "err", err)
 		e = &Entry{V: Version, ID: id, State: Dead, Reason: err.Error(), Ended: time.Now()}
@@ -187,8 +199,13 @@ func (r *Redis) first(ctx context.Context, b *backlog, name string) *Entry {
 	return e
 }
 
+// leaveFor is after how long a gateway looks again at what it leaves to others.
+const leaveFor = time.Second
+
 // recordError says that a record is not one of ours.
 type recordError struct{ error }
+
+func (e *recordError) Unwrap() error { return e.error }
 
 // read returns an entry with its number in the line, and marks it as being tried with its body if asked to.
 func (r *Redis) read(ctx context.Context, b *backlog, id string, try bool) (e *Entry, n int64, err error) {
@@ -196,15 +213,18 @@ func (r *Redis) read(ctx context.Context, b *backlog, id string, try bool) (e *E
 	if try {
 		mark = "1"
 	}
-	got, err := r.run(ctx, "read a deferred request", scripts.read, []string{b.entry(id), b.body(id)}, mark)
+	got, err := r.run(ctx, b.rule, "read a deferred request", scripts.read, []string{b.entry(id), b.body(id)}, mark)
 	switch {
 	case err != nil:
 		return nil, 0, err
 	case len(got) == 0:
 		return nil, 0, ErrNone
 	}
-	if e, err = decode([]byte(got[0])); err != nil {
-		return nil, 0, &recordError{fmt.Errorf("its record cannot be read: %w", err)}
+	e, err = decode([]byte(got[0]))
+	var unreadable error
+	if err != nil { // what is beside the record is known in any case
+		unreadable = &recordError{fmt.Errorf("its record cannot be read: %w", err)}
+		e = &Entry{ID: id, Line: Line{Rule: b.rule}}
 	}
 	var number [5]int64 // attempts, in how long it expires and is next, its number, the size of the body
 	for i, text := range []string{got[2], got[4], got[5], got[6], got[8]} {
@@ -218,6 +238,9 @@ func (r *Redis) read(ctx context.Context, b *backlog, id string, try bool) (e *E
 	if e.Next = (time.Time{}); number[2] > 0 {
 		e.Next = now.Add(time.Duration(number[2]) * time.Microsecond)
 	}
+	if unreadable != nil {
+		return e, number[3], unreadable
+	}
 	if try {
 		e.Request.Body, err = r.bodyOf(ctx, b, id, number[4])
 	}
@@ -228,7 +251,7 @@ func (r *Redis) read(ctx context.Context, b *backlog, id string, try bool) (e *E
 func (r *Redis) bodyOf(ctx context.Context, b *backlog, id string, size int64) ([]byte, error) {
 	body := make([]byte, 0, size)
 	for from := int64(0); from < size; from += partSize {
-		got, err := r.run(ctx, "read a deferred request", scripts.part, []string{b.body(id)}, strconv.FormatInt(from, 10), strconv.FormatInt(from+partSize-1, 10))
+		got, err := r.run(ctx, b.rule, "read a deferred request", scripts.part, []string{b.body(id)}, strconv.FormatInt(from, 10), strconv.FormatInt(from+partSize-1, 10))
 		if err != nil {
 			return nil, err
 		}
@@ -247,15 +270,18 @@ func (r *Redis) Again(e *Entry) {
 		return
 	}
 	b := r.backlogOf(e.Line.Rule)
-	r.settle(l, func(ctx context.Context) error {
-		wait := max(time.Until(e.Next), 0)
-		if e.Next.IsZero() {
-			wait = 0
-		}
-		_, err := r.run(ctx, "put a deferred request back", scripts.again, []string{b.key("turns"), b.line(l.name), b.entry(e.ID)},
-			l.name, r.consumer, sid, strconv.Itoa(e.Attempts), micros(wait), e.Reason)
-		return err
-	})
+	r.settle(l, func(ctx context.Context) error { return r.putBack(ctx, b, l.name, sid, e) })
+}
+
+// putBack puts an entry back to the front of its line, until e.Next.
+func (r *Redis) putBack(ctx context.Context, b *backlog, name, sid string, e *Entry) error {
+	wait := max(time.Until(e.Next), 0)
+	if e.Next.IsZero() {
+		wait = 0
+	}
+	_, err := r.run(ctx, b.rule, "put a deferred request back", scripts.again, []string{b.key("turns"), b.line(name), b.entry(e.ID)},
+		name, r.consumer, sid, strconv.Itoa(e.Attempts), micros(wait), e.Reason)
+	return err
 }
 
 // End implements Store.
@@ -291,7 +317,7 @@ func (r *Redis) endAt(ctx context.Context, b *backlog, name string, e *Entry, by
 	if sweep {
 		delBody = "1"
 	}
-	got, err := r.run(ctx, "record the end of a deferred request", scripts.end, []string{
+	got, err := r.run(ctx, b.rule, "record the end of a deferred request", scripts.end, []string{
 		b.key("meta"), b.key("turns"), b.key("waiting"), b.key(string(e.State)), b.key("lines"), b.line(name), b.entry(e.ID), b.body(e.ID),
 	}, name, e.ID, by, string(e.State), strconv.Itoa(e.Attempts), e.Reason, string(text), strconv.FormatInt(record.size(), 10), delBody)
 	if err != nil {

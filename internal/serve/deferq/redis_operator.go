@@ -37,7 +37,7 @@ func (r *Redis) Get(ctx context.Context, id string) (e *Entry, before int, err e
 	if err != nil || e.State == Done || e.State == Dead {
 		return e, 0, err
 	}
-	got, err := r.run(ctx, "read the place in the line", scripts.place, []string{b.line(nameOf(e.Line))})
+	got, err := r.run(ctx, b.rule, "read the place in the line", scripts.place, []string{b.line(nameOf(e.Line))})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -62,10 +62,13 @@ func (r *Redis) List(ctx context.Context, show func(*Entry) bool) error {
 			}
 			for _, id := range ids {
 				e, _, err := r.read(ctx, b, id, false)
-				if errors.Is(err, ErrNone) {
+				var bad *recordError
+				switch {
+				case errors.Is(err, ErrNone):
 					continue
-				}
-				if err != nil {
+				case errors.As(err, &bad): // it is there, and others are shown as well
+					e.Reason = bad.Error()
+				case err != nil:
 					return err
 				}
 				if !show(e) {
@@ -79,7 +82,7 @@ func (r *Redis) List(ctx context.Context, show func(*Entry) bool) error {
 
 func (r *Redis) ids(ctx context.Context, b *backlog, kind string) (all []string, err error) {
 	for {
-		got, err := r.run(ctx, "list deferred requests", scripts.list, []string{b.key(kind)}, strconv.Itoa(len(all)), strconv.Itoa(len(all)+listedAtOnce-1))
+		got, err := r.run(ctx, b.rule, "list deferred requests", scripts.list, []string{b.key(kind)}, strconv.Itoa(len(all)), strconv.Itoa(len(all)+listedAtOnce-1))
 		if err != nil {
 			return nil, err
 		}
@@ -97,7 +100,7 @@ func (r *Redis) Retry(ctx context.Context, id string, _ time.Time) error {
 		return err
 	}
 	name := nameOf(e.Line)
-	got, err := r.run(ctx, "retry a deferred request", scripts.retry, []string{b.key("turns"), b.line(name), b.entry(id)}, name)
+	got, err := r.run(ctx, b.rule, "retry a deferred request", scripts.retry, []string{b.key("turns"), b.line(name), b.entry(id)}, name)
 	if err != nil {
 		return err
 	}
@@ -130,7 +133,7 @@ func (r *Redis) revive(ctx context.Context, b *backlog, name string, e *Entry) e
 	if err != nil {
 		return err
 	}
-	got, err := r.run(ctx, "revive a deferred request", scripts.revive, []string{
+	got, err := r.run(ctx, b.rule, "revive a deferred request", scripts.revive, []string{
 		b.key("meta"), b.key("turns"), b.key("waiting"), b.key("dead"), b.key("lines"), b.line(name), b.entry(e.ID),
 	}, name, e.ID, string(record), strconv.FormatInt(e.size(), 10), micros(e.Keep))
 	if err != nil {
@@ -162,13 +165,15 @@ func (r *Redis) Drop(ctx context.Context, id, reason string) error {
 // Stats implements Store.
 func (r *Redis) Stats(ctx context.Context) (s Stats, err error) {
 	r.mu.Lock()
-	s = Stats{Max: r.o.Max, Rules: make(map[string]int64), Unwritten: int64(len(r.owed)), Err: r.err}
-	if r.unfit != nil {
-		s.Err = r.unfit
+	s = Stats{Max: r.o.Max, Rules: make(map[string]int64), Unwritten: int64(len(r.owed)), Err: r.unfit}
+	for _, a := range r.away {
+		if s.Err == nil {
+			s.Err = a.err
+		}
 	}
-	away := r.err != nil && time.Now().Before(r.until)
+	known := r.known
 	r.mu.Unlock()
-	if away { // whoever asks for metrics does not wait for it
+	if !known && r.isAway("") != nil { // whoever asks for metrics does not wait for it
 		return s, nil
 	}
 	all, err := r.allBacklogs(ctx)
@@ -177,10 +182,13 @@ func (r *Redis) Stats(ctx context.Context) (s Stats, err error) {
 		return s, nil
 	}
 	for _, b := range all {
-		got, err := r.run(ctx, "count deferred requests", scripts.stats, []string{b.key("meta"), b.key("turns"), b.key("waiting"), b.key("done"), b.key("dead")})
+		if r.isAway(b.rule) != nil {
+			continue
+		}
+		got, err := r.run(ctx, b.rule, "count deferred requests", scripts.stats, []string{b.key("meta"), b.key("turns"), b.key("waiting"), b.key("done"), b.key("dead")})
 		if err != nil {
 			s.Err = err
-			return s, nil
+			continue
 		}
 		var n [6]int64 // waiting, bytes, lines, done, dead, age of the oldest
 		for i := range n {

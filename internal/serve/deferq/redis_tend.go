@@ -16,8 +16,8 @@ func (r *Redis) tend() {
 	for {
 		now := time.Now()
 		r.renew(r.life)
-		r.payOff(r.life)
-		if now.Sub(learned) >= rulesEvery && r.learn(r.life) == nil {
+		r.payOff(r.life, false)
+		if now.Sub(learned) >= rulesEvery && r.isAway("") == nil && r.learn(r.life) == nil {
 			learned = now
 		}
 		if now.Sub(purged) >= purgeEvery || r.isFit() != nil {
@@ -34,7 +34,8 @@ func (r *Redis) tend() {
 	}
 }
 
-// renew says of all lines that this process tries that it is alive.
+// renew says of all lines that this process tries that it is alive. A Redis that stands still does not keep it
+// from saying so to others in time.
 func (r *Redis) renew(ctx context.Context) {
 	for _, b := range r.backlogs() {
 		keys, args := []string{b.key("turns")}, []string{r.consumer, micros(r.o.Takeover)}
@@ -45,8 +46,10 @@ func (r *Redis) renew(ctx context.Context) {
 			}
 		}
 		r.mu.Unlock()
-		if len(keys) > 1 {
-			_, _ = r.run(ctx, "renew the claims of deferred requests", scripts.renew, keys, args...) // again at the next tick
+		if len(keys) > 1 && r.isAway(b.rule) == nil {
+			limited, cancel := context.WithTimeout(ctx, max(r.o.Takeover/4, time.Second/4))
+			_, _ = r.run(limited, b.rule, "renew the claims of deferred requests", scripts.renew, keys, args...) // again at the next tick
+			cancel()
 		}
 	}
 }
@@ -69,32 +72,31 @@ func (r *Redis) release(l heldLine) {
 	r.nudge()
 }
 
-// payOff makes the changes that are owed, until one fails.
-func (r *Redis) payOff(ctx context.Context) {
-	for {
-		r.mu.Lock()
-		if len(r.owed) == 0 {
-			r.mu.Unlock()
-			return
-		}
-		first := r.owed[0]
-		r.mu.Unlock()
-		if first.make(ctx) != nil {
-			return
+// payOff makes the changes that are owed; at the end also those of a Redis that was away a moment ago.
+func (r *Redis) payOff(ctx context.Context, last bool) {
+	r.mu.Lock()
+	all := slices.Clone(r.owed)
+	r.mu.Unlock()
+	for _, one := range all {
+		if !last && r.isAway(one.line.rule) != nil || one.make(ctx) != nil {
+			continue
 		}
 		r.mu.Lock()
-		r.owed = slices.Delete(r.owed, 0, 1)
+		r.owed = slices.DeleteFunc(r.owed, func(o owed) bool { return o.line == one.line }) // a line owes one
 		r.mu.Unlock()
-		r.release(first.line)
+		r.release(one.line)
 	}
 }
 
 // purge forgets those that have ended long ago.
 func (r *Redis) purge(ctx context.Context) {
 	for _, b := range r.backlogs() {
+		if r.isAway(b.rule) != nil {
+			continue
+		}
 		for kind, keep := range map[string]time.Duration{"done": r.o.Results, "dead": r.o.Dead} {
 			for {
-				old, err := r.run(ctx, "look for old results", scripts.old, []string{b.key(kind)}, micros(keep), "100")
+				old, err := r.run(ctx, b.rule, "look for old results", scripts.old, []string{b.key(kind)}, micros(keep), "100")
 				if err != nil || len(old) == 0 || r.forget(ctx, b, old) != nil {
 					break
 				}
@@ -109,7 +111,7 @@ func (r *Redis) forget(ctx context.Context, b *backlog, ids []string) error {
 	for _, id := range ids {
 		keys = append(keys, b.entry(id), b.body(id))
 	}
-	_, err := r.run(ctx, "forget results", scripts.forget, keys, ids...)
+	_, err := r.run(ctx, b.rule, "forget results", scripts.forget, keys, ids...)
 	return err
 }
 

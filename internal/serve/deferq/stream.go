@@ -44,7 +44,7 @@ func (r *Redis) Append(ctx context.Context, stream string, places int64, e *Entr
 	if err != nil {
 		return err
 	}
-	got, err := r.run(ctx, "append to the stream "+stream, scripts.append, []string{stream}, append([]string{strconv.FormatInt(places, 10)}, fields...)...)
+	got, err := r.run(ctx, "", "append to the stream "+stream, scripts.append, []string{stream}, append([]string{strconv.FormatInt(places, 10)}, fields...)...)
 	if err == nil && got[0] == "" {
 		return ErrFull
 	}

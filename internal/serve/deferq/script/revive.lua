@@ -4,17 +4,8 @@
 -- size, for how long it is kept in microseconds. It returns 1, or 0 if it is not dead.
 local e = redis.call('HMGET', KEYS[7], 'state', 'size')
 if e[1] ~= 'dead' then return { 0 } end
-local new, n = redis.call('EXISTS', KEYS[6]) == 0, 1
-if not new then
-  local last = redis.call('XREVRANGE', KEYS[6], '+', '-', 'COUNT', 1)
-  n = number(last[1][2][4]) + 1
-end
-local sid = redis.call('XADD', KEYS[6], '*', 'id', ARGV[3], 'n', whole(n))
-if new then
-  redis.call('XGROUP', 'CREATE', KEYS[6], 'gateways', '0')
-  redis.call('ZADD', KEYS[2], whole(now), ARGV[2])
-end
-redis.call('HSET', KEYS[7], 'record', ARGV[4], 'sid', sid, 'n', whole(n), 'state', 'waiting', 'reason', '', 'next', '0',
+local sid, n = enqueue(KEYS[6], KEYS[2], ARGV[2], ARGV[3])
+redis.call('HSET', KEYS[7], 'record', ARGV[4], 'sid', sid, 'n', n, 'state', 'waiting', 'reason', '', 'next', '0',
   'expires', whole(now + number(ARGV[6])), 'size', ARGV[5])
 redis.call('ZREM', KEYS[4], ARGV[3])
 redis.call('ZADD', KEYS[3], whole(now), ARGV[3])

@@ -1,0 +1,159 @@
+package deferq
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
+	"tidegate.dev/tidegate/store/redis"
+)
+
+// sent has so many entries sent, and returns the bodies in the order of each line.
+func sent(t testing.TB, r *Redis, n int) map[Line][]string {
+	t.Helper()
+	got := map[Line][]string{}
+	for range n {
+		e, err := r.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[e.Line] = append(got[e.Line], string(e.Request.Body))
+		e.State, e.Ended = Done, time.Now()
+		r.End(e)
+	}
+	return got
+}
+
+// bodies are those that entriesOf makes.
+func bodies(n int) (all []string) {
+	for i := range n {
+		all = append(all, fmt.Sprint(i))
+	}
+	return all
+}
+
+// When the master of Sentinels dies while requests are kept, its replica has them, in their order; what was
+// being sent is recorded there, and more are kept.
+func TestSentinelFailoverWithABacklog(t *testing.T) {
+	servers, sentinels := testdep.RedisSentinel(t, 1, durable...)
+	var at []string
+	for _, s := range sentinels {
+		at = append(at, s.Addr)
+	}
+	r := openRedis(t, "redis-sentinel://"+strings.Join(at, ",")+"/mymaster")
+	const each = 6
+	for i := range each {
+		for _, key := range []string{"ann", "bob", "eve"} {
+			add(t, r, entryOf(key, fmt.Sprint(i)))
+		}
+	}
+	trying, err := r.Next(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := servers[0].Do("WAIT", "1", "60000"); n != "1" {
+		t.Fatalf("%s replicas have it", n)
+	}
+	testdep.FailOverSoon(sentinels)
+	servers[0].Kill()
+	trying.State, trying.Ended = Done, time.Now()
+	r.End(trying)
+	got := sent(t, r, 3*each-1)
+	for _, key := range []string{"ann", "bob", "eve"} {
+		want := bodies(each)
+		if key == trying.Line.Key {
+			want = want[1:]
+		}
+		if bodies := got[Line{"orders", "user", key}]; !slices.Equal(bodies, want) {
+			t.Errorf("%s: %v came, want %v", key, bodies, want)
+		}
+	}
+	if s, err := r.Stats(t.Context()); err != nil || s.Waiting != 0 || s.Done != 3*each || s.Err != nil {
+		t.Errorf("%+v %v", s, err)
+	}
+	add(t, r, entryOf("ann", "0"))
+	sent(t, r, 1)
+}
+
+// overShards keeps entries on servers, each a shard.
+func overShards(t testing.TB, n int) (servers []*testdep.RedisServer, shards []redis.Shard) {
+	for i := range n {
+		s := testdep.Redis(t, durable...)
+		servers, shards = append(servers, s), append(shards, redis.Shard{Name: fmt.Sprint("s", i), URL: "redis://" + s.Addr})
+	}
+	return servers, shards
+}
+
+// Over shards a backlog is kept as on one server.
+func TestShards(t *testing.T) {
+	_, shards := overShards(t, 3)
+	n := 0
+	in := func(t testing.TB, max int64) func() Store {
+		n++
+		server := redis.Config{Shards: shards, Prefix: fmt.Sprint("t", n)}
+		return func() Store {
+			return openRedis(t, "", func(o *RedisOptions) { o.Server, o.Max = server, max })
+		}
+	}
+	for name, f := range map[string]func(*testing.T, kept){"bounds": testStoreIsBounded, "random": testStoreRandom, "drop": testDrop, "restart": testOutlastsTheProcess} {
+		t.Run(name, func(t *testing.T) { f(t, in) })
+	}
+}
+
+// While a shard is away, the rules on others go on: theirs are sent, more are kept, and nobody waits for the
+// one that is gone. When it is back, its own are sent.
+func TestOneShardIsAway(t *testing.T) {
+	servers, shards := overShards(t, 2)
+	r := openRedis(t, "", func(o *RedisOptions) { o.Server = redis.Config{Shards: shards} })
+	const rules, each = 8, 3
+	of := func(rule, i int) *Entry {
+		e := entryOf("ann", fmt.Sprint(i))
+		e.Line.Rule = fmt.Sprint("rule", rule)
+		return e
+	}
+	away := map[string]bool{} // rules that are on the first shard
+	for rule := range rules {
+		for i := range each {
+			add(t, r, of(rule, i))
+		}
+		away[fmt.Sprint("rule", rule)] = servers[0].Do("EXISTS", fmt.Sprintf("tg:deferred{rule%d}:meta", rule)) == "1"
+	}
+	gone := 0
+	for _, is := range away {
+		if is {
+			gone++
+		}
+	}
+	if gone == 0 || gone == rules {
+		t.Fatalf("%d of %d rules are on one shard: the test has lost its point", gone, rules)
+	}
+	servers[0].Kill()
+	for line, got := range sent(t, r, (rules-gone)*each) {
+		if away[line.Rule] || !slices.Equal(got, bodies(each)) {
+			t.Errorf("%s: %v came", line.Rule, got)
+		}
+	}
+	for rule := range rules {
+		e := of(rule, each)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		_, busyErr := r.Busy(ctx, e.Line)
+		roomErr := r.Room(ctx, e.Line, 1, wide)
+		if is := away[e.Line.Rule]; (busyErr != nil) != is || (roomErr != nil) != is {
+			t.Errorf("%s, whose shard is away %t: %v, %v", e.Line.Rule, is, busyErr, roomErr)
+		}
+		cancel()
+	}
+	if s, err := r.Stats(t.Context()); err != nil || s.Err == nil || s.Done != int64((rules-gone)*each) {
+		t.Errorf("%+v %v", s, err)
+	}
+	servers[0].Start()
+	for line, got := range sent(t, r, gone*each) {
+		if !away[line.Rule] || !slices.Equal(got, bodies(each)) {
+			t.Errorf("%s: %v came", line.Rule, got)
+		}
+	}
+}
