@@ -2,7 +2,7 @@ package tidegate
 
 import (
 	"fmt"
-	"strings"
+	"strconv"
 	"time"
 )
 
@@ -207,24 +207,26 @@ func (l *Limit) Location() *time.Location { return l.location }
 
 // String reads like the limit would be said: "100/1m0s token_bucket burst 20".
 func (l *Limit) String() string {
-	var b strings.Builder
+	b := make([]byte, 0, 64) // without fmt: every refusal has it in its slip
 	if l.Name != "" {
-		fmt.Fprintf(&b, "%s: ", l.Name)
+		b = append(append(b, l.Name...), ": "...)
 	}
 	switch l.Algorithm {
 	case Quota:
-		fmt.Fprintf(&b, "%d/%s quota", l.Events, l.Calendar)
+		b = append(append(strconv.AppendInt(b, l.Events, 10), '/'), l.Calendar.String()...)
+		b = append(b, " quota"...)
 	case Concurrency:
-		fmt.Fprintf(&b, "%d slots, lease %s", l.Events, l.Period)
+		b = append(append(strconv.AppendInt(b, l.Events, 10), " slots, lease "...), l.Period.String()...)
 	case Deny:
-		b.WriteString("deny")
+		b = append(b, "deny"...)
 	default:
-		fmt.Fprintf(&b, "%d/%s %s", l.Events, l.Period, l.Algorithm)
+		b = append(append(strconv.AppendInt(b, l.Events, 10), '/'), l.Period.String()...)
+		b = append(append(b, ' '), l.Algorithm.String()...)
 	}
 	if l.Algorithm == TokenBucket || l.Algorithm == LeakyBucket {
-		fmt.Fprintf(&b, " burst %d", l.Burst)
+		b = strconv.AppendInt(append(b, " burst "...), l.Burst, 10)
 	}
-	return b.String()
+	return string(b)
 }
 
 // Capacity is the most that can pass at one instant: what Remaining starts from.

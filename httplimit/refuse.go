@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"tidegate.dev/tidegate"
 )
@@ -110,9 +111,53 @@ func (why problem) render(text bool) (body, kind string) {
 	if text {
 		return why.Detail + "\n", "text/plain; charset=utf-8"
 	}
-	raw, _ := json.Marshal(why) // only strings and an int: this cannot fail
-	return string(raw), "application/problem+json"
+	return string(why.appendJSON(make([]byte, 0, 512))), "application/problem+json"
 }
+
+// appendJSON appends what json.Marshal returns. Refusals are many when it matters, and its
+// reflection takes longer than to decide.
+func (why problem) appendJSON(b []byte) []byte {
+	b = appendString(append(b, `{"type":`...), why.Type)
+	b = appendString(append(b, `,"title":`...), why.Title)
+	b = strconv.AppendInt(append(b, `,"status":`...), int64(why.Status), 10)
+	b = appendString(append(b, `,"detail":`...), why.Detail)
+	for i, name := range why.Violated {
+		if i == 0 {
+			b = append(b, `,"violated-policies":[`...)
+		} else {
+			b = append(b, ',')
+		}
+		b = appendString(b, name)
+	}
+	if len(why.Violated) > 0 {
+		b = append(b, ']')
+	}
+	if why.Slip != "" {
+		b = appendString(append(b, `,"slip":`...), why.Slip)
+	}
+	return append(b, '}')
+}
+
+// appendString appends a string of JSON.
+func appendString(b []byte, s string) []byte {
+	for i := range len(s) {
+		if !unescaped[s[i]] {
+			quoted, _ := json.Marshal(s) // a string cannot fail
+			return append(b, quoted...)
+		}
+	}
+	b = append(b, '"')
+	b = append(b, s...)
+	return append(b, '"')
+}
+
+// unescaped are the bytes that json.Marshal writes as they are, and that stand for themselves.
+var unescaped = func() (is [256]bool) {
+	for c := ' '; c <= '~'; c++ {
+		is[c] = !strings.ContainsRune(`"\<>&`, c)
+	}
+	return is
+}()
 
 // explain says no more of the limit than its name: with [NoHeaders] the numbers
 // are nobody's business.

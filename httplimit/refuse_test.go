@@ -32,6 +32,28 @@ func TestProblemNamesTheViolatedPolicy(t *testing.T) {
 	}
 }
 
+// The body is what json.Marshal makes of it.
+func FuzzProblemJSON(f *testing.F) {
+	f.Add("about:blank", "Too Many Requests", 429, "The quota is used up.", "burst", "day", "rs1_abc")
+	f.Add("", "", -1, "", "", "", "")
+	f.Add("a\"b", `a\b`, 0, "</script>&", "caf\u00e9\u2028", "a\nb\x7f", "\xff")
+	f.Fuzz(func(t *testing.T, kind, title string, status int, detail, one, two, slip string) {
+		why := problem{Type: kind, Title: title, Status: status, Detail: detail, Slip: slip}
+		for _, name := range []string{"", one, two} {
+			if name != "" {
+				why.Violated = append(why.Violated, name)
+			}
+			want, err := json.Marshal(why)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := why.appendJSON(nil); string(got) != string(want) {
+				t.Errorf("%s\nwant %s", got, want)
+			}
+		}
+	})
+}
+
 func TestProblemIsValidJSONWhateverTheName(t *testing.T) {
 	for _, name := range []string{`a"b`, `a\b`, "</script>", "caf\u00e9", "a\nb", "\xff", `","x":"`} {
 		w := get(refusing(Options{}, name, tidegate.Decision{RetryAfter: time.Second}))
