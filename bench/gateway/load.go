@@ -44,8 +44,11 @@ const manyConnections = 1
 func others() (cs []contestant) {
 	for _, l := range otherLoads {
 		nginx, gateway := (*site).nginxCommand, tidegateCommand(plenty, noLog)
-		if l.tls {
+		switch {
+		case l.tls:
 			nginx, gateway = (*site).nginxTLSCommand, tidegateTLSCommand
+		case l.connections > wrk.Connections:
+			gateway = tidegateManyCommand
 		}
 		cs = append(cs, contestant{"nginx, " + l.name, http.StatusOK, nginx, l}, contestant{"Tidegate, " + l.name, http.StatusOK, gateway, l})
 	}

@@ -11,7 +11,7 @@ import (
 // well, which is told who asks.
 const nginxServers = `  upstream api {
     server %[2]s;
-    keepalive 1024;
+    keepalive %[5]d;
     keepalive_requests 1000000000;
   }
   server {
@@ -28,6 +28,10 @@ const nginxServers = `  upstream api {
   }
 `
 
+// keptConnections is how many unused connections to the upstream are kept where clients have
+// thousands: as many as are used.
+const keptConnections = 8192
+
 // nginxCommand is nginx without TLS, nginxTLSCommand with it and HTTP/2.
 func (s *site) nginxCommand(dir, address string) command { return s.nginxWith(dir, address, "", "") }
 
@@ -40,6 +44,6 @@ func (s *site) nginxTLSCommand(dir, address string) command {
 }
 
 func (s *site) nginxWith(dir, address, listen, settings string) command {
-	args, err := daemon.NginxArgs(dir, fmt.Sprintf(nginxServers, address, s.upstream, listen, settings))
+	args, err := daemon.NginxArgs(dir, fmt.Sprintf(nginxServers, address, s.upstream, listen, settings, keptConnections))
 	return command{program: s.nginx, args: args, prepare: err}
 }

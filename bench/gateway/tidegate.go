@@ -55,6 +55,13 @@ func tidegateTLSCommand(s *site, dir, address string) command {
 	return c
 }
 
+// tidegateManyCommand is the same with a limit and as many unused connections as nginx keeps.
+func tidegateManyCommand(s *site, dir, address string) command {
+	c := tidegateCommand(plenty, noLog)(s, dir, address)
+	c.args = append(c.args, fmt.Sprintf("--keep_alive.connections=%d", keptConnections))
+	return c
+}
+
 // checkLog reports lines of the access log that are missing: a log that drops them costs
 // nothing.
 func checkLog(e *entrant) error {
