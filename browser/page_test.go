@@ -120,6 +120,17 @@ func (p *tab) wait(what string, is func() bool) {
 	}
 }
 
+// refreshed waits until the page has asked a path again, and has shown the answer.
+func (p *tab) refreshed(path string) {
+	p.t.Helper()
+	asked := func() (n int) {
+		p.js(fmt.Sprintf(`performance.getEntriesByType("resource").filter((e) => e.name.includes(%q)).length`, path), &n)
+		return n
+	}
+	before := asked()
+	p.wait("the page is refreshed", func() bool { return asked() >= before+2 }) // the first of them is shown by then
+}
+
 // goTo shows a page of the dashboard.
 func (p *tab) goTo(hash string) {
 	p.t.Helper()

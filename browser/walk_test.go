@@ -157,6 +157,8 @@ func (w walk) letThrough() {
 	w.step("07-done")
 	w.both("acme", http.StatusOK)
 	w.write("Reason to end it", "it is done")
+	w.js("document.activeElement.blur(); 0", nil) // as a phone does that puts its keyboard away
+	w.refreshed("/keys?")
 	w.step("08-end")
 	w.tap("End it now")
 	w.until("main", "No override and no ban holds for them.")
