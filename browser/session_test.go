@@ -36,3 +36,18 @@ func TestSignedOut(t *testing.T) {
 	gone()
 	p.checkPeace(s)
 }
+
+// A page that is one too many says so, and is fed when another one is closed.
+func TestTooManyPages(t *testing.T) {
+	s := start(t, storyRules, "--admin.pages=1")
+	first, second := open(t, s), open(t, s)
+	first.signIn(aliceToken)
+	first.until(".verdict", "All well")
+	second.signIn(carolToken)
+	second.until("#offline", "The server feeds as many pages as it may (admin.pages), and not this one.")
+	second.until("main", "Loading…")
+	second.accessible("too many pages")
+	first.press("Explain")
+	second.until(".verdict", "All well")
+	second.wait("a page that is fed has no trouble", func() bool { return second.text("#offline") == "" })
+}

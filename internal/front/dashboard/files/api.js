@@ -48,19 +48,26 @@ export async function findMe() {
 export async function signIn(token) { me = await post("/session", { token }); }
 export async function signOut() { await ask("DELETE", "/session"); me = null; }
 
+const silent = "The server does not answer. What you see is from before; it is asked again.";
+
 // follow calls f with what is live, until the function that it returns is called. A page that
 // nobody sees follows nothing.
 export function follow(rule, f, trouble) {
 	let events = null, again = 0;
 	const open = () => {
 		events = new EventSource("/live" + (rule ? "?rule=" + encodeURIComponent(rule) : ""));
-		events.onmessage = (e) => { trouble(false); f(JSON.parse(e.data)); };
+		events.onmessage = (e) => { trouble(""); f(JSON.parse(e.data)); };
 		events.onerror = () => {
-			trouble(true);
-			if (events.readyState !== EventSource.CLOSED) return; // it tries again by itself
+			if (events.readyState !== EventSource.CLOSED) { // it tries again by itself
+				trouble(silent);
+				return;
+			}
 			events = null;
 			again = setTimeout(change, 5000);
-			findMe().then((p) => { if (p) dispatchEvent(new Event("signed-out")); }, () => {});
+			findMe().then((p) => {
+				if (p) dispatchEvent(new Event("signed-out"));
+				else trouble("The server feeds as many pages as it may (admin.pages), and not this one. It is asked again.");
+			}, () => trouble(silent));
 		};
 	};
 	const change = () => {

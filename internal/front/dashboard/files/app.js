@@ -1,7 +1,7 @@
 // The frame around all pages: who is signed in, which page is shown.
 import { h, show, say } from "./dom.js";
 import { findMe, me, signIn, signOut } from "./api.js";
-import { empty, field, form, note } from "./parts.js";
+import { empty, field, form, loading, note } from "./parts.js";
 import home from "./home.js";
 import rule from "./rule.js";
 import offenders from "./offenders.js";
@@ -19,11 +19,12 @@ const within = { "/rule": "/rules", "/key": "/offenders" };
 const main = document.getElementById("main"), top = document.getElementById("top");
 let leave = null, turn = 0;
 
-// trouble shows whether the server is there.
-function trouble(is) {
+// trouble shows why what is live is not; "" if it is.
+function trouble(text) {
 	const bar = document.getElementById("offline");
-	if (is && !bar) top.after(h("p.offline", { id: "offline", role: "status" }, "The server does not answer. What you see is from before; it is asked again."));
-	if (!is && bar) bar.remove();
+	if (bar && !text) bar.remove();
+	else if (bar) bar.textContent = text;
+	else if (text) top.after(h("p.offline", { id: "offline", role: "status" }, text));
 }
 
 async function route() {
@@ -34,9 +35,8 @@ async function route() {
 	const at = pages[path || "/"] ? path || "/" : "/";
 	show(document.getElementById("nav"), Object.entries(names).map(([to, name]) => h("a", { href: "#" + to, "aria-current": to === (within[at] || at) ? "page" : null }, name)));
 	document.title = (names[at] || names[within[at]]) + " – Tidegate";
-	main.replaceChildren(h("p.quiet", {}, "Loading…"));
 	let left = null;
-	const place = h("div");
+	const place = h("div", {}, loading());
 	try {
 		// A page that takes long must not write over the next one.
 		main.replaceChildren(place);
@@ -66,7 +66,7 @@ function frame() {
 function ask(text) {
 	turn++;
 	if (leave) { leave(); leave = null; }
-	trouble(false);
+	trouble("");
 	top.hidden = true;
 	document.title = "Sign in – Tidegate";
 	const f = form([field("Your token", "token", { type: "password", required: true, autocomplete: "current-password" })], [h("button.main", {}, "Sign in")], async (v) => {

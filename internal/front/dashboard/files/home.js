@@ -2,10 +2,10 @@
 import { h, put, show } from "./dom.js";
 import { follow } from "./api.js";
 import { number, percent, since, until, short, asText, keyLink, ruleLink } from "./words.js";
-import { answered, card, draw, empty, icon, meter, table, tag, totals } from "./parts.js";
+import { answered, card, draw, empty, icon, loading, meter, table, tag, totals } from "./parts.js";
 
 export default function home(main, _, trouble) {
-	const verdict = h("div"), top = h("div"), box = h("div.box"), foot = h("div"), rules = h("div"), nodes = h("div"), orders = h("div");
+	const verdict = h("div", {}, loading()), top = h("div"), box = h("div.box"), foot = h("div"), rules = h("div"), nodes = h("div"), orders = h("div");
 	put(main, h("div", { role: "status" }, verdict), h("div.grid", {},
 		h("section.card.w8", { "aria-label": "Traffic" }, top, box, foot),
 		card("w4", "Nodes", nodes),

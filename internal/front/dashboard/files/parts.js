@@ -12,6 +12,8 @@ export function empty(text, command) {
 	return h("p.empty", {}, text, command ? [" ", h("code", {}, command)] : null);
 }
 
+export const loading = () => h("p.quiet", {}, "Loading…");
+
 export const tag = (kind, text) => h("span.tag" + (kind ? "." + kind : ""), {}, text);
 
 export function note(kind, ...text) { return h("div.note" + (kind ? "." + kind : ""), { role: kind === "bad" ? "alert" : null }, text); }
