@@ -69,8 +69,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	s := summary{pages: *pages, table: report.Table{
-		Title: "CPU time of the gateway", Head: []string{"round", "without pages", "with pages", "pages alone", "events per page"},
-		Note: fmt.Sprintf("%d pages, half of them of a rule; %.0f requests a second meanwhile.", *pages, time.Second.Seconds()/every.Seconds()),
+		Title: "CPU time of the gateway", Head: []string{"round", "without pages", "with pages", "pages alone", "events per page", "bytes per event"},
+		Note: fmt.Sprintf("%d pages, half of them of a rule; %.0f requests a second meanwhile. Events grow until the gateway has run for 15 minutes.", *pages, time.Second.Seconds()/every.Seconds()),
 	}}
 	for i := range flags.Rounds {
 		if err := s.round(ctx, i, g, flags.Heat); err != nil {

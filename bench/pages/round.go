@@ -38,17 +38,18 @@ func (s *summary) round(ctx context.Context, i int, g *served.Gateway, heat time
 		return err
 	}
 	defer v.close()
-	before := v.events.Load()
+	before, bytes := v.events.Load(), v.bytes.Load()
 	with, err := shareOf(ctx, g.PID, heat)
 	if err != nil {
 		return err
 	}
-	events := float64(v.events.Load()-before) / float64(s.pages)
+	n := v.events.Load() - before
+	events := float64(n) / float64(s.pages)
 	if left := v.open.Load(); left != int64(s.pages) || events < heat.Seconds()/newsEvery.Seconds()/2 {
 		return fmt.Errorf("%d of %d pages are open, and got %.1f events each: the figure says nothing", left, s.pages, events)
 	}
 	s.shares = append(s.shares, with-without)
-	s.table.Add(fmt.Sprint(i+1), percent(without), percent(with), percent(with-without), fmt.Sprintf("%.1f", events))
+	s.table.Add(fmt.Sprint(i+1), percent(without), percent(with), percent(with-without), fmt.Sprintf("%.1f", events), fmt.Sprint((v.bytes.Load()-bytes)/max(n, 1)))
 	rig.Progress("round %d: %s with pages, %s without", i+1, percent(with), percent(without))
 	return nil
 }

@@ -13,10 +13,10 @@ import (
 
 // viewers are open pages.
 type viewers struct {
-	events, open atomic.Int64
-	end          context.CancelFunc
-	all          sync.WaitGroup
-	transport    *http.Transport
+	events, bytes, open atomic.Int64
+	end                 context.CancelFunc
+	all                 sync.WaitGroup
+	transport           *http.Transport
 }
 
 // openPages signs in, opens so many pages and returns when each has shown something.
@@ -98,6 +98,7 @@ func (v *viewers) follow(ctx context.Context, url string, cookie *http.Cookie, s
 		}
 		if strings.HasPrefix(line, "data:") {
 			v.events.Add(1)
+			v.bytes.Add(int64(len(line)))
 			if first {
 				first = false
 				shown <- nil
