@@ -19,7 +19,7 @@ import (
 func measureOffenders(ctx context.Context, rounds int, heat time.Duration, s *summary) error {
 	t := report.Table{
 		Title: "The lists of offenders alone",
-		Note:  "CPU time of telling the lists about a decision, as fast as they can be told: most are passed over. Below 10,000 a second each is looked at.",
+		Note:  "CPU time of telling the lists about a decision, as fast as they can be told: most are passed over. Below 5,000 a second each is looked at.",
 		Head:  []string{"", "ns"},
 	}
 	lists := offenders.New(offenders.Options{})

@@ -12,7 +12,7 @@ func TestConcurrent(t *testing.T) {
 	defer of.Close()
 	names := []string{limitsOf[0].Name, limitsOf[1].Name}
 	of.SetRules(names)
-	const each = 100 // all together less than is looked at in a tick
+	const each = 50 // all together less than is looked at in a tick
 	var all sync.WaitGroup
 	for g := range 4 {
 		all.Go(func() {

@@ -10,7 +10,7 @@ import (
 const (
 	// ExactRate is how many decisions a second, by all rules together, are looked at without
 	// exception. If there are more, SampledRate of them are, so that each costs little.
-	ExactRate   = 10_000
+	ExactRate   = 5_000
 	SampledRate = ExactRate / 4
 
 	tickEvery      = 100 * time.Millisecond
@@ -72,6 +72,7 @@ func (of *Offenders) adapt() {
 	}
 	b.cap = max(share(b.rates, budget), leastCap)
 	for _, r := range all {
+		of.markSampled(r)
 		for i := range r.classes {
 			c := &r.classes[i]
 			if mask := maskFor(uint64(c.seen), b.cap); mask != c.mask.Load() {
@@ -79,6 +80,25 @@ func (of *Offenders) adapt() {
 			}
 			c.seen, c.taken = 0, 0
 		}
+	}
+}
+
+// markSampled notes in the lists of r that decisions may have been passed over since the last tick: also if
+// none was looked at that stands for them.
+func (of *Offenders) markSampled(r *Rule) {
+	seldom := r.classes[rare].mask.Load()
+	widest := max(seldom, r.classes[common].mask.Load())
+	for _, l := range r.lists {
+		if l == nil || widest == 0 {
+			continue
+		}
+		mask := widest
+		if l.kind == refused || l.kind == wouldRefuse { // of rare decisions alone
+			mask = seldom
+		}
+		of.pool.advance(l, of.now)
+		m := cellOf(l.at.minute())
+		l.weight[m] = max(l.weight[m], uint8(bits.Len32(mask)))
 	}
 }
 

@@ -57,6 +57,7 @@ func (of *Offenders) copyLists(r *Rule, now slice, q Query) (all []rawList) {
 	defer of.mu.Unlock()
 	of.now = max(of.now, now) // as the next tick would
 	of.advance(r)
+	of.markSampled(r)
 	for k, l := range r.lists {
 		if l == nil || q.By != "" && q.By != order[k] {
 			continue
