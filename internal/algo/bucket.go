@@ -18,15 +18,16 @@ const maxRefill = int64(tidegate.MaxRefill/time.Microsecond) * Micro
 // An event takes Em = ⌈period/events⌉ ticks and n events take n·Em, so that a
 // burst can be spent one by one or at once, to the same effect, and never more.
 type BucketLaw struct {
-	Em    int64 // ticks an event takes
-	Tau   int64 // ticks that capacity events take
-	Cap   int64 // events: the burst, or the one being served and those in the queue
-	Leaky bool  // admitted events leave one by one, Em apart
-	Raw   bool  // a state is an instant and nothing else: nothing is converted
+	Em int64 // ticks an event takes
 
 	// Brim and Fits are Tau and Cap less the floor: how far the bucket may be filled.
 	// The level is still read and stored by Tau and Cap.
 	Brim, Fits int64
+
+	Tau   int64 // ticks that capacity events take
+	Cap   int64 // events: the burst, or the one being served and those in the queue
+	Leaky bool  // admitted events leave one by one, Em apart
+	Raw   bool  // a state is an instant and nothing else: nothing is converted
 
 	// Widest is for states that do not say when they were written: the largest
 	// capacity of all laws that share the counter, tiers and overrides, and at

@@ -14,9 +14,11 @@ type LogLaw struct {
 	CountRejected bool  // refused events are stamped as well
 }
 
-// logShape leaves 49 bits for µs (17 years) and 15 for a count of up to twice
+// logBits leaves 49 bits for µs (17 years) and 15 for a count of up to twice
 // tidegate.MaxLogEvents.
-var logShape = runPacking{bits: 15}
+const logBits = 15
+
+var logShape = runPacking{bits: logBits}
 
 // NewLogLaw makes the law of a sliding log.
 func NewLogLaw(l *tidegate.Limit) LogLaw {

@@ -18,9 +18,11 @@ type PartsLaw struct {
 	scale
 }
 
-// partsShape leaves 34 bits for part numbers and 30 for a count of up to twice
+// partsBits leaves 34 bits for part numbers and 30 for a count of up to twice
 // tidegate.MaxCount.
-var partsShape = runPacking{bits: 30}
+const partsBits = 30
+
+var partsShape = runPacking{bits: partsBits}
 
 // NewPartsLaw makes the law of sub-windows.
 func NewPartsLaw(l *tidegate.Limit) PartsLaw {

@@ -69,9 +69,9 @@ func (r *Record) Copy(dst *Record) {
 	}
 }
 
-// Clear empties the record.
-func (r *Record) Clear() {
-	for i := range r.size {
+// Empty makes r an empty record. What lies behind the header is never read before it is written.
+func (r *Record) Empty() {
+	for i := range RunsHeader {
 		r.Set(i, 0)
 	}
 }

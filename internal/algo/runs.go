@@ -171,6 +171,9 @@ func (r *Record) CopyTo(dst Runs) {
 	}
 }
 
+// InOrder reports whether the ring does not wrap around: words can then be added at its end.
+func (r *Record) InOrder() bool { return int(r.head())+r.len() <= r.room() }
+
 // Used is the sum of all counts held, expired ones included.
 func (r *Record) Used() int64 { return r.total() }
 

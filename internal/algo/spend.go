@@ -47,19 +47,11 @@ func (l *SlidingLaw) Spend(s Sliding, now, cost int64) (left, reset int64, ok bo
 // another caller charged it. A clock that was set back is further behind.
 const raceTime = 1000
 
-// Price is Spend without charging: a Spend of the same follows.
-func (l *RunsLaw) Price(r Runs, now, cost int64) (left, reset, at int64, ok bool) {
-	return l.spend(r, now, cost, false)
-}
-
 // Spend is Take by a record. It returns how many events are left, when all have left the window,
 // and the instant at which it has charged, which is later than now if another caller, whose clock
-// was read later, has charged r first. ok is false when only Take can tell.
-func (l *RunsLaw) Spend(r Runs, now, cost int64) (left, reset, at int64, ok bool) {
-	return l.spend(r, now, cost, true)
-}
-
-func (l *RunsLaw) spend(r Runs, now, cost int64, charge bool) (left, reset, at int64, ok bool) {
+// was read later, has charged r first. ok is false when only Take can tell. Without charge it only
+// tells what a Spend of the same would.
+func (l *RunsLaw) Spend(r Runs, now, cost int64, charge bool) (left, reset, at int64, ok bool) {
 	ring := r.Get(1)
 	if uint32(ring) == 0 || int64(ring>>48) != l.parts.Parts || cost > l.log.Brim {
 		return 0, 0, 0, false
@@ -79,6 +71,14 @@ func (r *Record) outermost(ring uint64) (oldest, last int) {
 	return RunsHeader + head, RunsHeader + last
 }
 
+// after is the word behind that with an entry, round the ring.
+func (r *Record) after(word int) int {
+	if word++; word == r.size {
+		return RunsHeader
+	}
+	return word
+}
+
 // Behind reports whether something was charged after now: by another caller, or before the
 // clock was set back.
 func (l *RunsLaw) Behind(r Runs, now int64) bool {
@@ -96,26 +96,40 @@ func (l *RunsLaw) Behind(r Runs, now int64) bool {
 func (l *LogLaw) spend(r Runs, ring uint64, now, cost int64, charge bool) (left, reset, at int64, ok bool) {
 	at = now
 	base, us := r.base(), now/Micro
-	first, end := r.outermost(ring)
-	last := base + int64(r.Get(end)>>logShape.bits)
+	oldest, end := r.outermost(ring)
+	newest := r.Get(end)
+	last := base + int64(newest>>logBits)
 	if us < last {
 		if last-us > raceTime {
 			return 0, 0, 0, false
 		}
 		us, at = last, last*Micro
 	}
-	for base+int64(r.Get(first)>>logShape.bits) <= us-l.Period {
-		if logShape.drop(r); r.len() == 0 {
+	total, n := r.total(), int(uint32(ring))
+	for { // those that have left the window
+		w := r.Get(oldest)
+		if base+int64(w>>logBits) > us-l.Period {
+			break
+		}
+		if n--; n == 0 {
 			return 0, 0, 0, false
 		}
-		first = r.slot(0)
+		total -= int64(w & (1<<logBits - 1))
+		oldest = r.after(oldest)
 	}
-	left = l.Brim - r.total() - cost
-	if left < 0 || r.len() == r.room() && us != last {
+	left = l.Brim - total - cost
+	if left < 0 || us != last && (n == r.room() || (us-base)>>(63-logBits) != 0) {
 		return 0, 0, 0, false
 	}
 	if charge {
-		logShape.push(r, us, cost)
+		if us == last {
+			r.Set(end, newest+uint64(cost))
+		} else {
+			r.Set(r.after(end), uint64(us-base)<<logBits|uint64(cost))
+			n++
+		}
+		r.Set(1, uint64(oldest-RunsHeader)<<32|uint64(n))
+		r.Set(2, uint64(total+cost))
 	}
 	return left, (us+l.Period)*Micro - now, at, true
 }
@@ -123,7 +137,7 @@ func (l *LogLaw) spend(r Runs, ring uint64, now, cost int64, charge bool) (left,
 func (l *PartsLaw) spend(r Runs, ring uint64, now, cost int64, charge bool) (left, reset, at int64, ok bool) {
 	start, end := r.outermost(ring)
 	base, current, first := r.base(), r.Get(end), r.Get(start)
-	part := base + int64(current>>partsShape.bits)
+	part := base + int64(current>>partsBits)
 	at = now
 	off := now/Micro - part*l.Part
 	if off < 0 {
@@ -132,14 +146,14 @@ func (l *PartsLaw) spend(r Runs, ring uint64, now, cost int64, charge bool) (lef
 		}
 		off, at = 0, part*l.Part*Micro
 	}
-	oldest := base + int64(first>>partsShape.bits)
+	oldest := base + int64(first>>partsBits)
 	if off >= l.Part || oldest < part-l.Parts {
 		return 0, 0, 0, false
 	}
 	total := r.total()
 	left = l.Brim - total - cost
 	if oldest == part-l.Parts && !l.Ceiling {
-		leaving := int64(first & (1<<partsShape.bits - 1))
+		leaving := int64(first & (1<<partsBits - 1))
 		left += leaving - l.weigh(leaving, l.units(off))
 	}
 	if left < 0 {

@@ -10,17 +10,21 @@ import (
 
 // compiledLimit is a limit as this store uses it: its table, and its numbers as a law of
 // package algo.
+//
+// Where there are thousands of limits, each decision misses the cache for its own: what a
+// token bucket is decided by comes first, in the 64 bytes of a cache line.
 type compiledLimit struct {
 	limit  *tidegate.Limit
-	table  *table
-	budget *budget
-	salt   uint64 // of the table
+	salt   uint64               // of the table
+	hotTag atomic.Uint64        // of the key in hot, or of one that was there
+	hot    atomic.Pointer[slot] // where a key was found lately
 	kind   kind
 	short  shortWay
+	bucket algo.BucketLaw
 
-	hot atomic.Pointer[slot] // where a key was found lately
+	table  *table
+	budget *budget
 
-	bucket  algo.BucketLaw
 	counter algo.CounterLaw
 	sliding algo.SlidingLaw
 	runs    algo.RunsLaw
@@ -31,6 +35,8 @@ type compiledLimit struct {
 	fits   int64                            // events that can be used at once: the capacity less floor
 	floor  int64                            // events that have to remain
 	floors atomic.Pointer[[]*compiledLimit] // the same limit with floors; see withFloor
+
+	_ [56]byte // Go's heap aligns 384 bytes to cache lines, and 328 not
 }
 
 // attachLimit compiles l and makes it the limit that sweeps of t go by.
@@ -58,7 +64,6 @@ func newCompiledLimit(l *tidegate.Limit, t *table, budget *budget) *compiledLimi
 	case leases:
 		lim.lease = algo.NewLeaseLaw(l)
 	}
-	lim.hot.Store(new(slot))
 	return lim
 }
 

@@ -61,10 +61,14 @@ func TestExactUnderGrowth(t *testing.T) {
 	}
 }
 
-// ask1 asks for one event now, or in the far future of a line.
+// ask1 asks for one event now, or in the far future of a queue.
 func ask1(t *testing.T, s *Store, l *tidegate.Limit, key string) tidegate.Decision {
 	t.Helper()
-	d, err := s.Take(context.Background(), []tidegate.Check{{Key: key, Limit: l, Cost: 1, MaxWait: farAhead}}, 1)
+	c := tidegate.Check{Key: key, Limit: l, Cost: 1}
+	if l.Algorithm == tidegate.LeakyBucket {
+		c.MaxWait = farAhead
+	}
+	d, err := s.Take(context.Background(), []tidegate.Check{c}, 1)
 	if err != nil {
 		t.Error(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"testing"
 	"time"
+	"unsafe"
 
 	"tidegate.dev/tidegate"
 )
@@ -86,5 +87,17 @@ func TestLimitsOfOneIdentityDoNotPileUp(t *testing.T) {
 	}
 	if s.compiled.held > maxCompiled {
 		t.Errorf("%d limits are bound", s.compiled.held)
+	}
+}
+
+// What a bucket is decided by lies in the first cache line of its limit, and limits start at one.
+func TestBucketsAreDecidedByOneCacheLine(t *testing.T) {
+	const line = 64
+	var lim compiledLimit
+	if end := unsafe.Offsetof(lim.bucket) + unsafe.Offsetof(lim.bucket.Fits) + unsafe.Sizeof(lim.bucket.Fits); end > line {
+		t.Errorf("the first %d bytes", end)
+	}
+	if size := unsafe.Sizeof(lim); size%line != 0 {
+		t.Errorf("a limit takes %d bytes, which the heap does not align", size)
 	}
 }

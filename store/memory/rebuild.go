@@ -35,7 +35,9 @@ func (s *Store) insert(lim *compiledLimit, k keyHash, c cell, now int64) (insert
 			return false, true
 		}
 		if g.used < maxKeys(int(g.slots.Load())) {
-			g.vacant(k).occupy(k, c)
+			sl := g.vacant(k)
+			sl.occupy(k, c)
+			lim.warm(sl, k) // who is new is likely to come again
 			g.used++
 			t.keys.Add(1)
 			g.mu.Unlock()

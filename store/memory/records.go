@@ -89,7 +89,7 @@ func (r *records) allocLocked(class int) handle {
 	h := r.free[class]
 	rec := r.budget.record(h)
 	r.free[class] = handle(rec.Get(0))
-	rec.Clear()
+	rec.Empty()
 	return h
 }
 
@@ -117,19 +117,35 @@ func (r *records) allocPages(n int) handle {
 	if number == 0 {
 		return 0
 	}
-	list := r.budget.words(number)
+	r.budget.words(number)
 	h := newHandle(number, 0, paged)
-	for i := 1; i <= n; i++ {
-		page := r.budget.take(r.table)
-		if page == 0 {
-			r.release(h)
-			return 0
-		}
-		r.budget.words(page)
-		list[i] = busyBit | uint64(page)
-		list[0]++
+	if r.addPages(h, n) < n {
+		r.release(h)
+		return 0
 	}
 	return h
+}
+
+// addPages adds up to n empty pages to the record h, and returns how many.
+func (r *records) addPages(h handle, n int) (added int) {
+	list := r.budget.page(h.page())
+	for added < n && list[0]&^busyBit < maxPages {
+		page := r.budget.take(r.table)
+		if page == 0 {
+			break
+		}
+		r.budget.words(page)
+		list[0]++
+		list[list[0]&^busyBit] = busyBit | uint64(page)
+		added++
+	}
+	return added
+}
+
+// lengthen adds words to a record that has pages of its own, or fewer if there is not the memory. It
+// reports false if there is none.
+func (r *records) lengthen(h handle, words int) bool {
+	return r.addPages(h, (words+algo.PageWords-1)/algo.PageWords) > 0
 }
 
 // release gives a record back.

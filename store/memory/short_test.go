@@ -117,3 +117,24 @@ func FuzzShortWay(f *testing.F) {
 		}
 	})
 }
+
+// Records of hundreds of entries, which grow from one page to several, wrap around and empty
+// again, are charged alike both ways.
+func TestShortWayOfLongRecords(t *testing.T) {
+	for _, spec := range []tidegate.Spec{
+		{Name: "log", Algorithm: tidegate.SlidingLog, Events: 700, Period: time.Second},
+		{Name: "parts", Algorithm: tidegate.SubWindows, Events: 700, Period: time.Second, Parts: tidegate.MaxParts},
+	} {
+		rng := rand.New(rand.NewPCG(1, 2))
+		w := newTwins()
+		w.limits = []*tidegate.Limit{tidegate.MustLimit(spec)}
+		for range 6000 {
+			step := time.Duration(rng.IntN(3000)) * time.Microsecond
+			if rng.IntN(1000) == 0 {
+				step = time.Duration(rng.IntN(2000)) * time.Millisecond
+			}
+			w.now = w.now.Add(step)
+			w.take(t, []tidegate.Check{{Key: "a", Limit: w.limits[0], Cost: int64(1 + rng.IntN(2))}})
+		}
+	}
+}

@@ -36,42 +36,45 @@ const hotEvery = 16
 // contended is how often the short way tries to write a slot that others write, too.
 const contended = 8
 
-// spend decides into d by the short way, or reports false: then d is to be written anew. It is
-// written before the slot is, as that waits for every write before it, and a caller's
-// copy of d then has nothing to wait for.
-func (s *Store) spend(d *tidegate.Decision, lim *compiledLimit, k keyHash, cost int64) bool {
-	switch lim.short {
-	case shortBucket:
-		return s.spendBucket(d, lim, k, cost)
-	case shortCounter:
-		return s.spendCounter(d, lim, k, cost)
-	case shortSliding:
-		return s.spendSliding(d, lim, k, cost)
-	case shortRuns:
-		return s.spendRuns(d, lim, k, cost)
-	}
-	return false
-}
-
-// look reads the clock and then the state of k; the slot is nil if that cannot be read now. Who
-// decides by it refuses nobody, as others may have charged k at a later time than now.
+// look reads the clock and then the state of k; the slot is nil if that cannot be read now. Others
+// may have charged k at a later time than now, so a refusal by it is only sure if the wait is longer
+// than a clock can be late. The slot is not touched before the clock was read: on a key that others
+// charge, too, each touch waits for its cache line.
 func (s *Store) look(lim *compiledLimit, k keyHash) (sl *slot, old cell, word uint64, now int64) {
-	hot := lim.hot.Load()
-	tag := hot.tag.Load()
-	if sl = hot; tag == k.tag {
-		now = s.clock.now()
-		var ok bool
-		if old, word, ok = sl.read(k); !ok {
-			sl = nil
-		}
-		return sl, old, word, now
+	if lim.hotTag.Load() != k.tag {
+		return s.search(lim, k)
 	}
-	lim.table.touch(k) // its memory is fetched while the clock is read
-	now = s.clock.now()
-	if sl, old, word = lim.table.findAndRead(k); sl != nil && (now%hotEvery == 0 || tag == 0) {
-		lim.hot.Store(sl)
+	sl, now = lim.hot.Load(), s.clock.now()
+	old, word, ok := sl.read(k)
+	if !ok {
+		lim.cool(sl, k)
+		sl = nil
 	}
 	return sl, old, word, now
+}
+
+// search is look for a key that is not the hot one. Its memory is fetched while the clock is read.
+func (s *Store) search(lim *compiledLimit, k keyHash) (sl *slot, old cell, word uint64, now int64) {
+	lim.table.touch(k)
+	now = s.clock.now()
+	sl, old, word = lim.table.findAndRead(k)
+	if sl != nil && (now%hotEvery == 0 || lim.hotTag.Load() == 0) {
+		lim.warm(sl, k)
+	}
+	return sl, old, word, now
+}
+
+// warm notes that k was found in sl.
+func (lim *compiledLimit) warm(sl *slot, k keyHash) {
+	lim.hot.Store(sl)
+	lim.hotTag.Store(k.tag)
+}
+
+// cool forgets that k was found in sl, if it was moved.
+func (lim *compiledLimit) cool(sl *slot, k keyHash) {
+	if sl.tag.Load() != k.tag {
+		lim.hotTag.CompareAndSwap(k.tag, 0)
+	}
 }
 
 // reread is the word of a slot that others write, if it still holds the same key, window and limit.
@@ -80,71 +83,77 @@ func (s *slot) reread(was uint64) (word uint64, ok bool) {
 	return word, (word^was)&(busyBit|genMask) == 0
 }
 
-// spendBucket reads the state before the clock, so that it can refuse.
-func (s *Store) spendBucket(d *tidegate.Decision, lim *compiledLimit, k keyHash, cost int64) bool {
-	sl := lim.hot.Load()
-	old, word, ok := sl.read(k)
-	if !ok {
-		return s.spendCold(d, lim, k, cost)
-	}
-	if old.slow != uint64(lim.bucket.Em) {
+// spend decides into d by the short way, or reports false: then d is to be written anew. It is
+// written before the slot is, as that waits for every write before it, and a caller's
+// copy of d then has nothing to wait for.
+func (s *Store) spend(d *tidegate.Decision, lim *compiledLimit, k keyHash, cost int64) bool {
+	switch lim.short {
+	case shortBucket: // below, without another call
+	case shortCounter:
+		return s.spendCounter(d, lim, k, cost)
+	case shortSliding:
+		return s.spendSliding(d, lim, k, cost)
+	case shortRuns:
+		return s.spendRuns(d, lim, k, cost)
+	default:
 		return false
 	}
-	origin, now := s.origin.Load(), s.clock.now()
-	level, admitted, sure := lim.bucket.Spend(origin+int64(old.fast), now, cost)
-	if !sure || !inReach(origin, now) {
-		return false
-	}
-	if !admitted {
-		d.RetryAfter = algo.Duration(level + cost*lim.bucket.Em - lim.bucket.Brim)
-		lim.report(d, level, now)
-		return sl.word.Load() == word
-	}
-	d.OK, d.Granted = true, 1
-	lim.report(d, level, now)
-	// Others may have charged it while the clock was read: a look costs less than a swap that fails.
-	if sl.word.Load() == word && sl.word.CompareAndSwap(word, word&genMask|uint64(now+level-origin)) {
-		return true
-	}
-	return s.spendAgain(d, sl, lim, word, origin, now, cost)
-}
-
-// spendCold is spendBucket for a key that is not the hot one. It refuses nobody.
-func (s *Store) spendCold(d *tidegate.Decision, lim *compiledLimit, k keyHash, cost int64) bool {
 	origin := s.origin.Load()
-	sl, old, word, now := s.look(lim, k)
-	if sl == nil || old.slow != uint64(lim.bucket.Em) {
-		return false
+	var (
+		sl   *slot
+		old  cell
+		word uint64
+		now  int64
+		ok   bool
+	)
+	if lim.hotTag.Load() == k.tag { // as look does, without a call
+		sl, now = lim.hot.Load(), s.clock.now()
+		old, word, ok = sl.read(k)
 	}
-	level, ok, sure := lim.bucket.Spend(origin+int64(old.fast), now, cost)
-	if !sure || !ok || !inReach(origin, now) {
+	if !ok {
+		if sl, old, word, now = s.look(lim, k); sl == nil {
+			return false
+		}
+	}
+	if old.slow != uint64(lim.bucket.Em) || !inReach(origin, now) {
 		return false
 	}
 	d.OK, d.Granted = true, 1
-	lim.report(d, level, now)
-	if sl.word.CompareAndSwap(word, word&genMask|uint64(now+level-origin)) {
-		return true
-	}
-	return s.spendAgain(d, sl, lim, word, origin, now, cost)
-}
-
-// spendAgain tries again to charge a bucket that others charged first. It refuses nobody.
-func (s *Store) spendAgain(d *tidegate.Decision, sl *slot, lim *compiledLimit, word uint64, origin, now, cost int64) bool {
 	for range contended {
-		var ok bool
+		drained := origin + int64(word&fastMask)
+		level, admitted, sure := lim.bucket.Spend(drained, now, cost)
+		if !sure {
+			return false
+		}
+		if !admitted {
+			return s.refuseBucket(d, lim, drained, level, now, cost) && sl.word.Load() == word
+		}
+		lim.report(d, level, now)
+		if sl.word.CompareAndSwap(word, word&genMask|uint64(now+level-origin)) {
+			return true
+		}
 		if word, ok = sl.reread(word); !ok {
 			return false
 		}
-		level, admitted, sure := lim.bucket.Spend(origin+int64(word&fastMask), now, cost)
-		if !sure || !admitted {
-			return false
-		}
-		if sl.word.CompareAndSwap(word, word&genMask|uint64(now+level-origin)) {
-			lim.report(d, level, now)
-			return true
-		}
 	}
 	return false
+}
+
+// refuseBucket refuses what has no room at the instant now. If that may be due to a late clock, it
+// reads the clock again, and reports false if there is room by then.
+func (s *Store) refuseBucket(d *tidegate.Decision, lim *compiledLimit, drained, level, now, cost int64) bool {
+	missing := cost*lim.bucket.Em - lim.bucket.Brim // at level 0
+	if level+missing < staleTicks {
+		var admitted, sure bool
+		now = s.clock.now()
+		if level, admitted, sure = lim.bucket.Spend(drained, now, cost); admitted || !sure {
+			return false
+		}
+	}
+	d.OK, d.Granted = false, 0
+	d.RetryAfter = algo.Duration(level + missing)
+	lim.report(d, level, now)
+	return true
 }
 
 // report fills in the limit, and what is left of a bucket.
@@ -220,7 +229,10 @@ func (s *Store) refuse(d *tidegate.Decision, lim *compiledLimit, sl *slot, old c
 
 // staleAt is the retry-after below which a refusal may only be due to a clock that was
 // read a moment before somebody else's charge: then the clock is read again, once.
-const staleAt = time.Millisecond
+const (
+	staleAt    = time.Millisecond
+	staleTicks = 1000 * algo.Micro
+)
 
 // surelyRefused reports whether v refuses for longer than a clock can be late.
 func surelyRefused(v algo.Verdict) bool {
@@ -230,31 +242,55 @@ func surelyRefused(v algo.Verdict) bool {
 // spendRuns owns the slot while it reads and writes the record, as everybody must. The clock
 // is read before, so that nobody waits for that.
 func (s *Store) spendRuns(d *tidegate.Decision, lim *compiledLimit, k keyHash, cost int64) bool {
-	sl := lim.hot.Load()
+	var sl *slot
 	var now int64
-	if sl.tag.Load() == k.tag {
-		now = s.clock.now()
-	} else if sl, _, _, now = s.look(lim, k); sl == nil {
+	if lim.hotTag.Load() == k.tag {
+		sl, now = lim.hot.Load(), s.clock.now()
+	} else if sl, _, _, now = s.search(lim, k); sl == nil {
 		return false
 	}
 	old, word, ok := sl.lock(k)
 	if !ok {
-		return false
+		if old, word, ok = lim.own(sl, k); !ok {
+			return false
+		}
 	}
 	var r algo.Record
 	lim.loadRecord(&r, old)
-	left, reset, at, ok := lim.runs.Spend(&r, now, cost)
-	if ok {
-		d.OK, d.Granted = true, 1
-		d.Limit, d.Receipt.At = lim.limit, at
-		d.Remaining, d.ResetAfter = left, algo.Duration(reset)
-	} else if !lim.runs.Behind(&r, now) {
-		var v algo.Verdict
-		if v, ok = lim.runs.Take(&r, now, ask(cost, 0, 1)); ok {
-			ok = v.Granted > 0 || surelyRefused(v)
-			answer(d, lim.limit, v, now)
+	left, reset, at, ok := lim.runs.Spend(&r, now, cost, true)
+	if !ok {
+		next, ok := s.takeOwned(d, lim, k, old, &r, now, cost)
+		sl.release(word, k, old, next)
+		return ok
+	}
+	d.OK, d.Granted = true, 1
+	d.Limit, d.Receipt.At = lim.limit, at
+	d.Remaining, d.ResetAfter = left, algo.Duration(reset)
+	sl.word.Store(word)
+	return true
+}
+
+// own locks sl, also if others own it for a moment.
+func (lim *compiledLimit) own(sl *slot, k keyHash) (old cell, word uint64, ok bool) {
+	for range contended {
+		if old, word, ok = sl.lock(k); ok {
+			return old, word, true
+		}
+		if sl.tag.Load() != k.tag {
+			break
 		}
 	}
-	sl.word.Store(word)
-	return ok
+	lim.cool(sl, k)
+	return old, word, false
+}
+
+// takeOwned asks the law about the record r of k that only the law can decide on, or that has to grow.
+// The caller owns the slot.
+func (s *Store) takeOwned(d *tidegate.Decision, lim *compiledLimit, k keyHash, old cell, r *algo.Record, now, cost int64) (next cell, ok bool) {
+	if lim.table.dropped.Load() || lim.runs.Behind(r, now) {
+		return old, false
+	}
+	next, v, ok := s.takeRecord(lim, lim.table.segment(k), old, now, now, ask(cost, 0, 1), false)
+	answer(d, lim.limit, v, now)
+	return next, ok && (v.Granted > 0 || surelyRefused(v))
 }

@@ -129,7 +129,7 @@ func chargeAll(all []charge, checks []tidegate.Check, origin, now int64) {
 			word = word&genMask | uint64(now+p.reset-origin)
 		case shortRuns:
 			r := p.lim.record(p.old())
-			p.lim.runs.Spend(&r, now, checks[i].Cost)
+			p.lim.runs.Spend(&r, now, checks[i].Cost, true)
 		default:
 			word += uint64(checks[i].Cost)
 		}
@@ -171,7 +171,7 @@ func (p *charge) priceRuns(now, cost int64) (ok, sure bool) {
 	p.slow, p.word, p.owned = old.slow, word, true
 	r := p.lim.record(old)
 	var at int64
-	if p.left, p.reset, at, ok = p.lim.runs.Price(&r, now, cost); ok {
+	if p.left, p.reset, at, ok = p.lim.runs.Spend(&r, now, cost, false); ok {
 		return true, at == now
 	}
 	return false, !p.lim.runs.Behind(&r, now)

@@ -105,30 +105,48 @@ func (s *Store) takeRecord(lim *compiledLimit, g *segment, c cell, now, at int64
 	}
 }
 
-// growRecord moves a record of g into one with room for one more ask. If there is no
+// growRecord moves a record of g into one with room for one more ask, or lengthens it. If there is no
 // memory for that, and will be none, squeeze merges counts of neighbouring stamps at
 // the later one: the limit then holds back a little longer, and is never exceeded.
 func (lim *compiledLimit) growRecord(g *segment, c cell, now int64, a algo.Ask, squeeze bool) (cell, bool) {
 	old := lim.record(c)
-	words := old.Words() + 1
-	if lim.kind == leases {
-		fit := lim.lease.Fit(&old, now, a)
-		words = max(words, algo.LeasesHeader+2*(old.Held()+int(fit*a.Cost)))
-	} else if words > algo.PageWords {
-		words += old.Words() / 2
+	h := handle(c.slow)
+	if lim.kind == runs && h.class() == paged && old.InOrder() && g.records.lengthen(h, old.Words()/2) {
+		return c, true
 	}
-	h := g.records.alloc(words)
+	least, words := lim.grownWords(&old, now, a)
+	grown := g.records.alloc(words)
+	if grown == 0 && least < words {
+		grown = g.records.alloc(least)
+	}
 	switch {
-	case h != 0:
-		r := lim.budget.record(h)
+	case grown != 0:
+		r := lim.budget.record(grown)
 		lim.move(&old, &r)
-		g.records.release(handle(c.slow))
-		c.slow = uint64(h)
+		g.records.release(h)
+		c.slow = uint64(grown)
 		return c, true
 	case !squeeze || lim.kind == leases:
 		return c, false
 	}
 	return c, lim.runs.Squeeze(&old, now)
+}
+
+// grownWords is how many words the record that takes the place of old needs at least, and how many
+// it had better have: one that holds events is moved as often as it doubles.
+func (lim *compiledLimit) grownWords(old *algo.Record, now int64, a algo.Ask) (least, words int) {
+	least = old.Words() + 1
+	switch {
+	case lim.kind == leases:
+		fit := lim.lease.Fit(old, now, a)
+		least = max(least, algo.LeasesHeader+2*(old.Held()+int(fit*a.Cost)))
+		return least, least
+	case old.Words() == algo.RunsHeader: // many keys have one event, and no more
+		return least, least
+	case least > algo.PageWords:
+		return least, least + old.Words()/2
+	}
+	return least, min(2*old.Words(), algo.PageWords)
 }
 
 func (lim *compiledLimit) move(old, dst *algo.Record) {

@@ -63,7 +63,7 @@ func (g *logGate) take(us int64) bool {
 	return v.Granted > 0
 }
 
-func (g *logGate) reset() { g.record.Clear() }
+func (g *logGate) reset() { g.record.Empty() }
 
 type partsGate struct {
 	law    algo.PartsLaw
@@ -75,4 +75,4 @@ func (g *partsGate) take(us int64) bool {
 	return v.Granted > 0
 }
 
-func (g *partsGate) reset() { g.record.Clear() }
+func (g *partsGate) reset() { g.record.Empty() }
