@@ -119,36 +119,59 @@ func BenchmarkVectorOfEight(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(8*b.N), "ns/check")
 }
 
+// BenchmarkDefault asks for a key as often as its limit admits, then for a new one, by the algorithm of
+// those who name none.
+func BenchmarkDefault(b *testing.B) {
+	keys := make([]string, 1<<16)
+	for i := range keys {
+		keys[i] = fmt.Sprintf("user:%08d", i)
+	}
+	for _, events := range []int{60, 1000} {
+		b.Run(fmt.Sprint(events), func(b *testing.B) {
+			l := tidegate.MustLimit(tidegate.Spec{Events: int64(events), Period: time.Minute})
+			s := Open(Config{MaxBytes: 8 << 30})
+			checks := []tidegate.Check{{Limit: l, Cost: 1}}
+			i := 0
+			for b.Loop() {
+				checks[0].Key = keys[i/events%len(keys)]
+				i++
+				_, _ = s.Take(context.Background(), checks, 1)
+			}
+		})
+	}
+}
+
 // BenchmarkUniform asks for random ones of a million keys, alone and by eight.
 func BenchmarkUniform(b *testing.B) {
 	const keys, asked = 1_000_000, 1 << 19
-	l := tidegate.MustLimit(tidegate.Spec{Algorithm: tidegate.TokenBucket, Events: 100, Period: time.Hour, Burst: 1000})
-	s := New()
-	one := []tidegate.Check{{Limit: l, Cost: 1}}
-	for i := range keys {
-		one[0].Key = fmt.Sprintf("user:%08d", i)
-		_, _ = s.Take(context.Background(), one, 1)
-	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	drawn := make([]string, asked) // as if each had just come with a request
 	for i := range drawn {
 		drawn[i] = fmt.Sprintf("user:%08d", rng.IntN(keys))
 	}
-	for _, n := range []int{1, 8} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			checks := make([]tidegate.Check, n)
-			for i := range checks {
-				checks[i] = tidegate.Check{Limit: l, Cost: 1}
-			}
-			at := 0
-			for b.Loop() {
+	for _, a := range []tidegate.Algorithm{tidegate.TokenBucket, tidegate.SlidingWindow, tidegate.SubWindows, tidegate.SlidingLog} {
+		spec := tidegate.Spec{Algorithm: a, Events: 100, Period: time.Hour}
+		s := Open(Config{MaxBytes: 8 << 30})
+		l := tidegate.MustLimit(spec)
+		for i := range keys {
+			_, _ = s.TakeOne(context.Background(), fmt.Sprintf("user:%08d", i), l, 1, 0)
+		}
+		for _, n := range []int{1, 8} {
+			b.Run(fmt.Sprintf("%s/%d", a, n), func(b *testing.B) {
+				checks := make([]tidegate.Check, n)
 				for i := range checks {
-					checks[i].Key = drawn[(at+i)%asked]
+					checks[i] = tidegate.Check{Limit: l, Cost: 1}
 				}
-				at += n
-				_, _ = s.Take(context.Background(), checks, 1)
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n*b.N), "ns/check")
-		})
+				at := 0
+				for b.Loop() {
+					for i := range checks {
+						checks[i].Key = drawn[(at+i)%asked]
+					}
+					at += n
+					_, _ = s.Take(context.Background(), checks, 1)
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n*b.N), "ns/check")
+			})
+		}
 	}
 }

@@ -1,6 +1,9 @@
 package memory
 
-import "unsafe"
+import (
+	"slices"
+	"unsafe"
+)
 
 // A store that is no longer small cuts its pages from blocks. Where possible these
 // are mapped from the system, not allocated from the Go heap, which may grow to
@@ -12,7 +15,11 @@ const (
 	hugePage   = 2 << 20
 	blockBytes = 4 * hugePage
 	pageSize   = int(unsafe.Sizeof(page{}))
+	blockPages = blockBytes / pageSize
 )
+
+// block is the pages of a block.
+type block [blockPages]page
 
 // blocks is memory mapped from the system, for as long as its store is reachable.
 type blocks struct {
@@ -24,22 +31,23 @@ func (b *budget) cutLocked() *page {
 	if b.made <= smallPages {
 		return new(page)
 	}
-	if len(b.block) == 0 {
-		b.block = b.blocks.add()
+	cut := *b.cut.Load()
+	n := int(b.made) - smallPages - 1
+	if n%blockPages == 0 {
+		cut = append(slices.Clip(cut), b.blocks.add())
+		b.cut.Store(&cut)
 	}
-	p := &b.block[0]
-	b.block = b.block[1:]
-	return p
+	return &cut[n/blockPages][n%blockPages]
 }
 
-// add returns the pages of a new block, which starts on a huge page. What lies
+// add returns a new block, which starts on a huge page. What lies
 // before is never touched, and so takes no memory.
-func (b *blocks) add() []page {
+func (b *blocks) add() *block {
 	all := b.alloc(blockBytes + hugePage)
 	start := uintptr(unsafe.Pointer(unsafe.SliceData(all)))
-	block := all[int(-start%hugePage):][:blockBytes]
-	adviseHuge(block)
-	return unsafe.Slice((*page)(unsafe.Pointer(unsafe.SliceData(block))), blockBytes/pageSize)
+	part := all[int(-start%hugePage):][:blockBytes]
+	adviseHuge(part)
+	return (*block)(unsafe.Pointer(unsafe.SliceData(part)))
 }
 
 // alloc returns zeroed memory: from the Go heap if none can be mapped, and with the race

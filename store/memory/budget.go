@@ -29,19 +29,20 @@ const (
 type budget struct {
 	max  int64
 	used atomic.Int64
-	all  atomic.Pointer[[]*page] // by number; numbers start at 1, unused ones are nil
+	all  atomic.Pointer[[]*page]  // by number; numbers start at 1, unused ones are nil
+	cut  atomic.Pointer[[]*block] // blocks in the order of the numbers of their pages
 
 	mu     sync.Mutex
 	made   uint32   // under mu: the last number given
 	free   []uint32 // under mu: numbers of the pages that nobody uses
-	block  []page   // under mu: the rest of the block being cut
-	blocks *blocks  // under mu: all of them
+	blocks *blocks  // under mu: where the blocks come from
 }
 
 func (b *budget) open(max int64) {
 	b.max = max
 	all := make([]*page, 16)
 	b.all.Store(&all)
+	b.cut.Store(new([]*block))
 	b.blocks = new(blocks)
 }
 
@@ -114,8 +115,14 @@ func (b *budget) drop(t *table, number uint32) {
 	b.giveBack(t, pageBytes)
 }
 
-// page returns the page of that number.
-func (b *budget) page(number uint32) *page { return (*b.all.Load())[number] }
+// page returns the page of that number. One in a block is found by reckoning: among millions of keys,
+// looking it up would miss the cache.
+func (b *budget) page(number uint32) *page {
+	if n := int(number) - smallPages - 1; n >= 0 && !raceEnabled {
+		return &(*b.cut.Load())[n/blockPages][n%blockPages]
+	}
+	return (*b.all.Load())[number]
+}
 
 // chunk returns the page as vacant slots. They keep their generations.
 func (b *budget) chunk(number uint32) *chunk {
