@@ -9,14 +9,6 @@ import (
 func (s *Store) take(lim *compiledLimit, c cell, now int64, a algo.Ask) (cell, algo.Verdict) {
 	switch lim.kind {
 	case buckets:
-		if lim.fastPath(c, a) {
-			origin := s.origin.Load()
-			level, ok, sure := lim.bucket.Spend(origin+int64(c.fast), now, a.Cost)
-			if ok && sure && inReach(origin, now) {
-				c.fast = uint64(now + level - origin)
-				return c, algo.Verdict{Granted: 1, Remaining: lim.bucket.Left(level), Reset: level}
-			}
-		}
 		law := lim.law()
 		next, v := law.Take(s.bucket(c), now, a)
 		return s.bucketCell(next), v
@@ -30,20 +22,10 @@ func (s *Store) take(lim *compiledLimit, c cell, now int64, a algo.Ask) (cell, a
 	}
 }
 
-// fastPath reports whether Spend, the fast path of a token bucket, may answer a.
-func (lim *compiledLimit) fastPath(c cell, a algo.Ask) bool {
-	return lim.short == shortBucket && c.slow == uint64(lim.bucket.Em) && a.Copies == 1 && a.MaxWait == 0 && a.Cost > 0
-}
-
 // fit is how many copies take would grant.
 func (s *Store) fit(lim *compiledLimit, c cell, now int64, a algo.Ask) int64 {
 	switch lim.kind {
 	case buckets:
-		if lim.fastPath(c, a) {
-			if _, ok, sure := lim.bucket.Spend(s.origin.Load()+int64(c.fast), now, a.Cost); ok && sure {
-				return 1
-			}
-		}
 		law := lim.law()
 		return law.Fit(s.bucket(c), now, a)
 	case counters:

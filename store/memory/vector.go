@@ -30,14 +30,12 @@ type pendingCheck struct {
 	advisory bool
 	skip     bool // merged into another check of the same counter
 	seen     bool // old and word are as looked at
-	bySpend  bool // level was computed by Spend, the fast path
 	charged  bool
 	wait     int64 // until the turn of what was charged comes
 
 	slot      *slot // nil if the key is not known yet
 	word      uint64
 	old, next cell
-	level     int64
 }
 
 func (v *vector) prepare(s *Store, n int) error {

@@ -12,7 +12,7 @@ func (v *vector) inspect(s *Store) (ok bool) {
 	v.granted = v.copies
 	for i := range v.pending {
 		p := &v.pending[i]
-		p.next, p.seen, p.bySpend = cell{}, false, false
+		p.next, p.seen = cell{}, false
 		if p.skip {
 			continue
 		}
@@ -22,25 +22,11 @@ func (v *vector) inspect(s *Store) (ok bool) {
 			}
 			p.next = p.old
 		}
-		if k := p.fit(s, v.now); !p.advisory {
+		if k := s.fit(p.lim, p.next, v.now, p.ask); !p.advisory {
 			v.granted = min(v.granted, k)
 		}
 	}
 	return v.granted > 0
-}
-
-// fit is how many copies the state of p has room for.
-func (p *pendingCheck) fit(s *Store, now int64) int64 {
-	if p.lim.fastPath(p.next, p.ask) {
-		origin := s.origin.Load()
-		level, ok, sure := p.lim.bucket.Spend(origin+int64(p.next.fast), now, p.ask.Cost)
-		if ok && sure && inReach(origin, now) {
-			p.level, p.bySpend = level, true
-			return 1
-		}
-	}
-	p.bySpend = false
-	return s.fit(p.lim, p.next, now, p.ask)
 }
 
 // decide charges as many copies as all enforcing checks have room for. All slots
@@ -54,7 +40,7 @@ func (v *vector) decide(s *Store, squeeze bool) (d tidegate.Decision, short *pen
 			if p.skip {
 				continue
 			}
-			if k := p.fit(s, v.now); !p.advisory {
+			if k := s.fit(p.lim, p.next, v.now, p.ask); !p.advisory {
 				v.granted = min(v.granted, k)
 			}
 		}
@@ -89,27 +75,16 @@ func (v *vector) charge(s *Store) (d tidegate.Decision) {
 		if p.skip {
 			continue
 		}
-		var remaining, full int64
-		p.charged, p.wait = true, 0
-		if p.bySpend {
-			p.next.fast = uint64(v.now + p.level - s.origin.Load())
-			remaining, full = p.lim.bucket.Left(p.level), p.level
-		} else {
-			p.ask.Copies = v.granted
-			verdict := v.take(s, p)
-			remaining, full = verdict.Remaining, verdict.Reset
-			p.charged, p.wait = verdict.Granted > 0, verdict.Wait()
-			if p.advisory {
-				v.checks[i].Over = verdict.Granted < v.granted
-			} else {
-				wait = max(wait, verdict.Wait())
-			}
-		}
+		p.ask.Copies = v.granted
+		verdict := v.take(s, p)
+		p.charged, p.wait = verdict.Granted > 0, verdict.Wait()
 		if p.advisory {
+			v.checks[i].Over = verdict.Granted < v.granted
 			continue
 		}
-		if c := p.lim.limit.Capacity(); least == nil || remaining*whole < left*c {
-			least, left, whole, reset = p.lim.limit, remaining, c, full
+		wait = max(wait, verdict.Wait())
+		if c := p.lim.limit.Capacity(); least == nil || verdict.Remaining*whole < left*c {
+			least, left, whole, reset = p.lim.limit, verdict.Remaining, c, verdict.Reset
 		}
 	}
 	verdict := algo.Verdict{Granted: v.granted, Remaining: left, Reset: reset, Delay: wait}
