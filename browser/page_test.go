@@ -175,6 +175,16 @@ func (p *tab) look(width, height int64, scheme string) {
 		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}}))
 }
 
+// fits fails for what is wider than the window, and for a table that is meant for a phone and is wider than its place.
+func (p *tab) fits(what string) {
+	p.t.Helper()
+	var wide []string
+	p.js(`[document.documentElement, ...document.querySelectorAll(".scroll:has(.stack)")].filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.ariaLabel || "the page")`, &wide)
+	if len(wide) > 0 {
+		p.t.Errorf("%s: %s is too wide", what, strings.Join(wide, ", "))
+	}
+}
+
 // accessible fails for what axe-core finds serious.
 func (p *tab) accessible(what string) {
 	p.t.Helper()

@@ -78,10 +78,7 @@ func (p *tab) pictures() {
 			if is.prepare != nil {
 				is.prepare(p)
 			}
-			var over bool // nothing is wider than the window
-			if p.js("document.documentElement.scrollWidth > innerWidth", &over); over {
-				p.t.Errorf("%s is wider than %d", is.name, look.width)
-			}
+			p.fits(is.name + " " + look.name)
 			p.accessible(is.name + " " + look.name)
 			if *update && slices.Contains(is.docs, look.name) {
 				p.shoot(filepath.Join("..", "docs", "img", pictureOf(is.name, look.name)))

@@ -90,10 +90,7 @@ func (w walk) both(user string, status int) {
 // step checks what is seen now.
 func (w walk) step(name string) {
 	w.t.Helper()
-	var over bool
-	if w.js("document.documentElement.scrollWidth > innerWidth", &over); over {
-		w.t.Errorf("%s is wider than the window", name)
-	}
+	w.fits(w.name + ", " + name)
 	w.accessible(w.name + ", " + name)
 	if *shots != "" {
 		w.shoot(filepath.Join(*shots, w.name+"-"+name+".png"))
