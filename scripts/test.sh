@@ -44,7 +44,7 @@ browser=$!
 wait "$browser" || failed="${failed:+$failed and }the browser module"
 cat "$scratch/browser"
 # The race detector allocates, so what must not allocate is tested without it.
-[ ${#race[@]} -eq 0 ] || "$GO" test -run Alloc . ./internal/algo ./store/memory ./httplimit ./rules ./internal/lang/route || failed="${failed:+$failed and }allocations"
+[ ${#race[@]} -eq 0 ] || "$GO" test -run Alloc . ./internal/algo ./internal/chain/node ./internal/front/checkapi ./store/memory ./httplimit ./rules ./internal/lang/route || failed="${failed:+$failed and }allocations"
 # The longest packages begin first, so that none of them is left to run alone in the end.
 "$GO" test ${race[@]+"${race[@]}"} "${args[@]}" ./store/redis ./internal/chain/node ./fleet ./internal/serve ./internal/cli ./store/memory ./internal/chain/eventual ./internal/front/gateway ./... || failed="${failed:+$failed and }the main module"
 
