@@ -175,8 +175,12 @@ func (s *Store) dropIfEmpty(t *table) bool {
 	return true
 }
 
-// lostBytes is what is kept of a table that was dropped and had lost something, roughly.
-const lostBytes = 128
+// What is kept of a table that was dropped and had lost something takes about lostBytes, and that of all
+// such tables at most one part in lostShare of the store.
+const (
+	lostBytes = 128
+	lostShare = 16
+)
 
 // noteLostLocked keeps what a table has lost that is dropped: that nothing is left of a rule must not be
 // the reason that nobody hears of it.
@@ -187,6 +191,13 @@ func (s *Store) noteLostLocked(t *table) {
 	}
 	if s.lost == nil {
 		s.lost = make(map[string]Stats)
+	}
+	if most := s.budget.max / lostShare / lostBytes; int64(len(s.lost)) >= most {
+		for id := range s.lost { // any: all of them are still in droppedStats
+			delete(s.lost, id)
+			s.budget.giveBack(t, lostBytes)
+			break
+		}
 	}
 	s.lost[t.id] = st
 	s.budget.giveBack(t, -lostBytes)
