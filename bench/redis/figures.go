@@ -15,6 +15,7 @@ type figures struct {
 	attack  []*entrant
 	truth   []truthful
 	scripts []*scriptCost
+	several []*entrant
 	cluster []*entrant
 }
 
@@ -23,6 +24,7 @@ const (
 	byKeysTidegate, byKeysRate, byKeysThrottled = 0, 1, 2
 	hotTidegate, hotPlain                       = 0, 1
 	attackWith, attackWithout                   = 0, 1
+	severalOne, severalTwo, severalThree        = 0, 1, 2
 	clusterThree, clusterOne                    = 0, 1
 )
 
@@ -49,7 +51,7 @@ func (b *bench) all(ctx context.Context, only string) (f figures, err error) {
 	races := []struct {
 		name string
 		run  func(context.Context, *figures) error
-	}{{"keys", b.byKeys}, {"hot", b.oneHotKey}, {"attack", b.underAttack}, {"truth", b.truth}, {"scripts", b.scripts}, {"cluster", b.ofMasters}}
+	}{{"keys", b.byKeys}, {"hot", b.oneHotKey}, {"attack", b.underAttack}, {"truth", b.truth}, {"scripts", b.scripts}, {"several", b.severalLimits}, {"cluster", b.ofMasters}}
 	ran := false
 	for _, r := range races {
 		if only != "" && only != r.name {

@@ -33,7 +33,7 @@ func main() {
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := rig.NewFlags("redis", 15, 400*time.Millisecond, time.Millisecond)
-	only := flags.Only("keys, hot, attack, truth, scripts or cluster")
+	only := flags.Only("keys, hot, attack, truth, scripts, several or cluster")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

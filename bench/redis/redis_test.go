@@ -15,8 +15,8 @@ import (
 
 // Scripts read the last line: its form is a promise.
 func TestSummaryLine(t *testing.T) {
-	s := summary{redisRate: 2.21, throttled: 3.64, hot: 12.44, hotCPU: 31.2, attack: 6.5, cluster: 1.08}
-	const want = "bench-redis: redis_rate 2.2x throttled 3.6x hot 12.4x hot-cpu 1/31 attack 6.5x cluster 1.1x"
+	s := summary{redisRate: 2.21, throttled: 3.64, hot: 12.44, hotCPU: 31.2, attack: 6.5, twoLimits: 1.384, threeSubjects: 2.1, cluster: 1.08}
+	const want = "bench-redis: redis_rate 2.2x throttled 3.6x hot 12.4x hot-cpu 1/31 attack 6.5x two-limits 1.38x three-subjects 2.10x cluster 1.1x"
 	var out strings.Builder
 	if err := rig.Conclude(&out, true, s, s.missed()); err != nil || out.String() != want+"\n" {
 		t.Errorf("got  %s, %v\nwant %s", &out, err, want)
@@ -35,13 +35,15 @@ func TestMissedNamesTheBar(t *testing.T) {
 			t.Errorf("%+v: fails unchecked", s)
 		}
 	}
-	f(summary{2, 3.3, 12, 20, 6, 1.15}, "")
-	f(summary{1.99, 3.3, 12, 20, 6, 1.15}, `missed: redis_rate is 1\.99x, the bar is at least 2x\n`)
-	f(summary{2, 3.29, 12, 20, 6, 1.15}, `missed: throttled is 3\.29x, the bar is at least 3\.3x\n`)
-	f(summary{2, 3.3, 8.9, 20, 6, 1.15}, `missed: hot is 8\.9x, the bar is at least 9x\n`)
-	f(summary{2, 3.3, 12, 19.9, 6, 1.15}, `missed: hot-cpu is 1/19\.9, the bar is at most 1/20\n`)
-	f(summary{2, 3.3, 12, 20, 5.9, 1.15}, `missed: attack is 5\.9x, the bar is at least 6x\n`)
-	f(summary{2, 3.3, 12, 20, 6, 1.16}, `missed: cluster is 1\.16x, the bar is at most 1\.15x\n`)
+	f(summary{2, 3.3, 12, 20, 6, 1.5, 2.2, 1.15}, "")
+	f(summary{1.99, 3.3, 12, 20, 6, 1.5, 2.2, 1.15}, `missed: redis_rate is 1\.99x, the bar is at least 2x\n`)
+	f(summary{2, 3.29, 12, 20, 6, 1.5, 2.2, 1.15}, `missed: throttled is 3\.29x, the bar is at least 3\.3x\n`)
+	f(summary{2, 3.3, 8.9, 20, 6, 1.5, 2.2, 1.15}, `missed: hot is 8\.9x, the bar is at least 9x\n`)
+	f(summary{2, 3.3, 12, 19.9, 6, 1.5, 2.2, 1.15}, `missed: hot-cpu is 1/19\.9, the bar is at most 1/20\n`)
+	f(summary{2, 3.3, 12, 20, 5.9, 1.5, 2.2, 1.15}, `missed: attack is 5\.9x, the bar is at least 6x\n`)
+	f(summary{2, 3.3, 12, 20, 6, 1.51, 2.2, 1.15}, `missed: two-limits is 1\.51x, the bar is at most 1\.5x\n`)
+	f(summary{2, 3.3, 12, 20, 6, 1.5, 2.21, 1.15}, `missed: three-subjects is 2\.21x, the bar is at most 2\.2x\n`)
+	f(summary{2, 3.3, 12, 20, 6, 1.5, 2.2, 1.16}, `missed: cluster is 1\.16x, the bar is at most 1\.15x\n`)
 }
 
 // heats makes an entrant that did so many decisions in each second of its rounds.
@@ -62,9 +64,10 @@ func TestSummary(t *testing.T) {
 		},
 		hot:     []*entrant{heats(400, 400, 400), heats(20, 20, 20)},
 		attack:  []*entrant{heats(70, 70, 70), heats(10, 10, 10)},
+		several: []*entrant{heats(40, 40, 40), heats(20, 20, 20), heats(10, 10, 20)},
 		cluster: []*entrant{heats(10, 10, 10), heats(20, 20, 20)},
 	}
-	if got, want := f.summary(), (summary{redisRate: 3, throttled: 6, hot: 20, hotCPU: 20, attack: 7, cluster: 2}); got != want {
+	if got, want := f.summary(), (summary{redisRate: 3, throttled: 6, hot: 20, hotCPU: 20, attack: 7, twoLimits: 2, threeSubjects: 4, cluster: 2}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
@@ -144,8 +147,8 @@ func TestRig(t *testing.T) {
 		t.Fatalf("%v\n%s", err, &out)
 	}
 	for _, want := range []string{
-		`Tidegate +64 `, `redis_rate +1024 `, `throttled +256 `, `Tidegate, a call per decision +[0-9]`, `Tidegate, no deny cache +[0-9]`, `sliding_log +[0-9]`, `Tidegate, three masters +[0-9]`,
-		`\nbench-redis: redis_rate [0-9.]+x throttled [0-9.]+x hot [0-9.]+x hot-cpu 1/[0-9]+ attack [0-9.]+x cluster [0-9.]+x\n$`,
+		`Tidegate +64 `, `redis_rate +1024 `, `throttled +256 `, `Tidegate, a call per decision +[0-9]`, `Tidegate, no deny cache +[0-9]`, `sliding_log +[0-9]`, `two limits of one user +[0-9]`, `user, address and everyone +[0-9]`, `Tidegate, three masters +[0-9]`,
+		`\nbench-redis: redis_rate [0-9.]+x throttled [0-9.]+x hot [0-9.]+x hot-cpu 1/[0-9]+ attack [0-9.]+x two-limits [0-9.]+x three-subjects [0-9.]+x cluster [0-9.]+x\n$`,
 	} {
 		if !regexp.MustCompile(want).MatchString(out.String()) {
 			t.Errorf("%q is not in\n%s", want, &out)

@@ -25,6 +25,9 @@ func (f *figures) tables(heat time.Duration) []report.Table {
 	if len(f.scripts) > 0 {
 		all = append(all, f.scriptTable())
 	}
+	if len(f.several) > 0 {
+		all = append(all, f.severalTable())
+	}
 	if len(f.cluster) > 0 {
 		all = append(all, f.clusterTable())
 	}

@@ -69,6 +69,7 @@ func (f *figures) wrong() error {
 	if len(f.hot) > 0 {
 		within = append(within, f.hot[hotTidegate])
 	}
+	within = append(within, f.several...)
 	if len(f.cluster) > 0 {
 		within = append(within, f.cluster[clusterThree], f.cluster[clusterOne])
 	}

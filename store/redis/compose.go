@@ -62,25 +62,7 @@ func cut(text string) sections {
 // compose makes the script of a template that knows the laws of a set.
 func compose(f template, set kindSet) string {
 	c := composer{template: f, set: set}
-	if f.across() {
-		c.WriteString(acrossFlags)
-		c.write(sectionOf("across", "head"))
-	}
-	c.write(sectionOf("prelude", ""))
-	if f == peekOne {
-		c.write(sectionOf("peek", ""))
-	}
-	if set.has(slidings) || set.has(parts) {
-		c.write(sectionOf("scale", "help"))
-	}
-	if set.has(logs) || set.has(parts) {
-		c.write(sectionOf("runs", "help"))
-	}
-	for k := buckets; k <= kinds; k++ {
-		if set.has(k) {
-			c.write(k.section("help"))
-		}
-	}
+	c.start()
 	c.write(sectionOf(templateFiles[f], ""))
 	return c.String()
 }
@@ -93,6 +75,31 @@ type composer struct {
 	strings.Builder
 	template template
 	set      kindSet
+	nested   *nestedCheck // that the script is about at this place, if it has a shape
+	shared   bool         // others have the key of that check
+}
+
+// start appends what a script begins with: what all have in common, and what its laws need.
+func (c *composer) start() {
+	if c.template.across() {
+		c.WriteString(acrossFlags)
+		c.write(sectionOf("across", "head"))
+	}
+	c.write(sectionOf("prelude", ""))
+	if c.template == peekOne {
+		c.write(sectionOf("peek", ""))
+	}
+	if c.set.has(slidings) || c.set.has(parts) {
+		c.write(sectionOf("scale", "help"))
+	}
+	if c.set.has(logs) || c.set.has(parts) {
+		c.write(sectionOf("runs", "help"))
+	}
+	for k := buckets; k <= kinds; k++ {
+		if c.set.has(k) {
+			c.write(k.section("help"))
+		}
+	}
 }
 
 // write appends text, with its placeholders filled in.
@@ -115,6 +122,16 @@ func (c *composer) write(text string) {
 			if c.template.across() {
 				c.write(sectionOf("across", "done"))
 			}
+		case name == "own":
+			if !c.nested.shares {
+				c.write(sectionOf("nest", "own"))
+			}
+		case name == "put" && c.shared:
+			c.write(sectionOf("nest", "share"))
+		case name == "put":
+			c.write(sectionOf("nest", "put"))
+		case c.nested != nil:
+			c.nest(name)
 		default:
 			c.laws(name)
 		}
@@ -179,6 +196,20 @@ func (c *composer) law(k kind, section string) {
 	if section == "fit" && !c.template.single() {
 		fmt.Fprintf(c, "saved = {%s}\n", vars)
 	}
+}
+
+// nest appends a section of the law of a nested check. What only its first look needs is not
+// seen by the checks inside of it.
+func (c *composer) nest(section string) {
+	law := c.nested.law
+	if section == "take" {
+		c.write(law.section(section))
+		return
+	}
+	fmt.Fprintf(c, "local %s\ndo\n", strings.TrimSpace(law.section("vars")))
+	c.write(law.section("advance"))
+	c.write(law.section(section))
+	c.WriteString("end\n")
 }
 
 func (k kind) section(name string) string { return sectionsOf()[k.file()][name] }

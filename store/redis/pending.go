@@ -125,8 +125,17 @@ func (lim *compiledLimit) name(value string) string {
 type request struct {
 	template   template
 	kinds      kindSet
+	shape      shape // if it is not 0, it decides which script is called
 	keys, args []string
 	tag        tag
+}
+
+// script returns the script to be called.
+func (r *request) script() *script {
+	if r.shape != 0 {
+		return nestedScript(r.shape)
+	}
+	return scriptFor(r.template, r.kinds)
 }
 
 // key is the number of a key in KEYS.
@@ -187,20 +196,27 @@ func (s *Store) request(pending []*pendingCheck, o takeParams) (request, error) 
 			r.template = peekOne
 		}
 	}
-	var room [48]byte
+	if o.rec == nil && !o.refused && !s.onlyMulti {
+		r.shape, _ = shapeOf(pending)
+	}
+	var room [256]byte
 	head := packer(room[:0])
 	head.number(float64(r.tag))
 	head.number(s.clock.pretended())
 	head.int(min(o.copies, maxCopies))
+	for _, p := range pending {
+		r.ask(p, &s.clock)
+	}
+	if r.shape != 0 {
+		r.args = []string{joinNested(head, r.args[1:])}
+		return r, nil
+	}
 	if o.rec != nil {
 		head.int(o.rec.ttl.Microseconds())
 	} else {
 		head.int(0)
 	}
 	head.byte(flag(o.refused))
-	for _, p := range pending {
-		r.ask(p, &s.clock)
-	}
 	if r.kinds.has(leases) {
 		head.handle(o.handle)
 	}

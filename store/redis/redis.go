@@ -109,6 +109,7 @@ type Store struct {
 	clock         clock
 	lastTag       atomic.Uint64
 	carefulUntil  atomic.Int64  // in ns: batches use the careful template until then
+	onlyMulti     bool          // in tests: no script is nested
 	topology      topologyCache // of a cluster, or of shards
 	across        acrossCounts
 

@@ -51,11 +51,14 @@ func scriptFor(f template, set kindSet) *script {
 	if s := at.Load(); s != nil {
 		return s
 	}
-	text := compose(f, set)
-	sum := sha1.Sum([]byte(text))
-	s := &script{text: text, sha: hex.EncodeToString(sum[:])}
+	s := scriptOf(compose(f, set))
 	at.Store(s)
 	return s
+}
+
+func scriptOf(text string) *script {
+	sum := sha1.Sum([]byte(text))
+	return &script{text: text, sha: hex.EncodeToString(sum[:])}
 }
 
 // newScript returns the script in a file that is no template.
@@ -64,8 +67,7 @@ func newScript(file string) *script {
 	if err != nil {
 		panic("redis: " + err.Error()) // it is embedded
 	}
-	sum := sha1.Sum(text)
-	return &script{text: string(text), sha: hex.EncodeToString(sum[:])}
+	return scriptOf(string(text))
 }
 
 var (

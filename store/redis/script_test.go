@@ -35,14 +35,24 @@ func TestEveryScriptCompiles(t *testing.T) {
 			if f.single() && (set == 0 || set&(set-1) != 0) {
 				continue // it is about one check
 			}
-			sc := scriptFor(f, set)
-			if got := server.Do("SCRIPT", "LOAD", sc.text); got != sc.sha {
-				t.Errorf("%s of %06b has the hash %s, Redis says %s", templateFiles[f], set, sc.sha, got)
-			}
-			if strings.Contains(sc.text, "--<") || strings.Contains(sc.text, "--:") {
-				t.Errorf("%s of %06b has a gap:\n%s", templateFiles[f], set, sc.text)
-			}
+			compiles(t, server, scriptFor(f, set), fmt.Sprintf("%s of %06b", templateFiles[f], set))
 		}
+	}
+	for s := range shape(len(nestedScripts)) {
+		// Each shape begins with a bit that is set, and its last check shares no key with a next one.
+		if n := len(s.checks()); n >= 2 && s>>(3*n) == 1 && !s.checks()[n-1].shares {
+			compiles(t, server, nestedScript(s), fmt.Sprintf("shape %b", s))
+		}
+	}
+}
+
+func compiles(t *testing.T, server *testdep.RedisServer, sc *script, name string) {
+	t.Helper()
+	if got := server.Do("SCRIPT", "LOAD", sc.text); got != sc.sha {
+		t.Errorf("%s has the hash %s, Redis says %s", name, sc.sha, got)
+	}
+	if strings.Contains(sc.text, "--<") || strings.Contains(sc.text, "--:") {
+		t.Errorf("%s has a gap:\n%s", name, sc.text)
 	}
 }
 
@@ -72,7 +82,7 @@ func TestOneRoundTrip(t *testing.T) {
 	for range 3 {
 		commands(server)
 		mustTake(t, s, 1, checks...)
-		if got := commands(server); got["evalsha"] != 1 || got["eval"] != 0 || got["get"] != 3 || got["setex"] != 3 {
+		if got := commands(server); got["evalsha"] != 1 || got["eval"] != 0 || got["get"] != 3 || got["setex"]+got["setrange"] != 3 {
 			t.Errorf("four checks on three subjects: %v; want one evalsha, which reads and writes three keys", got)
 		}
 		server.Do("SCRIPT", "FLUSH")

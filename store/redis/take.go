@@ -115,7 +115,7 @@ func (s *Store) ask(ctx context.Context, pending []*pendingCheck, o takeParams) 
 		if at == nil {
 			at = s.home(r.keys[0])
 		}
-		got, err := at.runNumbers(ctx, scriptFor(r.template, r.kinds), r.keys, r.args, r.tag)
+		got, err := at.runNumbers(ctx, r.script(), r.keys, r.args, r.tag)
 		if err != nil {
 			return grant{}, err
 		}

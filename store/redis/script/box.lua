@@ -22,14 +22,28 @@ at = at < #box and at + 16 or nil
 if at == 17 and #box == 16 + #state and till <= unpack('<I5', box, 10) * 1000000 then
   call('SETRANGE', KEYS[key], '16', state)
 else
+  local last
   --<box merge>
   --<box write>
+end
+
+--:place
+-- The state takes the place of the one at, in a box that is written when all of its states are
+-- known. last is then the second in which the last entry ends, or 0 where the key lives long
+-- enough: each state so far was as long as the one before it, and its end late enough.
+local ends, size = 0, -1
+if at then ends, size = unpack('<I5I2', box, at - 7) end
+if size == #state and till <= ends * 1000000 and not kin then
+  box, last = sub(box, 1, at - 1) .. state .. sub(box, at + size), last or 0
+else
+  --<box merge>
 end
 
 --:merge
 -- The state, which says something until till, takes the place of the one at, and what
 -- is over goes; '' is no state. last is the second in which the last entry ends.
-local last, entry = 0, ''
+local entry = ''
+last = 0
 if state ~= '' then
   last = -floor(-till / 1000000)
   last = last + 1 + floor((last - second) / 16)
@@ -54,6 +68,8 @@ kin = nil
 --:write
 if box == '' then
   call('DEL', KEYS[key])
+elseif last == 0 then
+  call('SETRANGE', KEYS[key], '0', box)
 else
   call('SETEX', KEYS[key], last - second + grace, box)
 end

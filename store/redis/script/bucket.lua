@@ -13,13 +13,13 @@
 
 --:help
 -- They are made when they are first needed, which is seldom.
-local events, count, after, pour
+local takes, count, after, pour
 
 --:make
 local exact = 9007199254740992 -- 2^53
 
--- events is how long n events of em ticks take.
-events = function(n, em)
+-- takes is how long n events of em ticks take.
+takes = function(n, em)
   local us = floor(em / 1024)
   local ticks = n * (em - us * 1024)
   local more = floor(ticks / 1024)
@@ -32,7 +32,7 @@ count = function(us, ticks, em)
   local all = us * 1024 + ticks
   local n = floor(all / em)
   if all < exact and all > -exact then return n end
-  local taken, rest = events(n, em)
+  local taken, rest = takes(n, em)
   local left = (us - taken) * 1024 + (ticks - rest)
   if left < 0 then return n - 1 elseif left >= em then return n + 1 end
   return n
@@ -59,9 +59,9 @@ end
 -- rounded down, and whether something was cut off.
 local function convert(us, ticks, old, em)
   local n = count(us, ticks, old)
-  local taken, rest = events(n, old)
+  local taken, rest = takes(n, old)
   local more, cut = muldiv((us - taken) * 1024 + (ticks - rest), em, old)
-  us, ticks = events(n, em)
+  us, ticks = takes(n, em)
   more = ticks + more
   local carry = floor(more / 1024)
   return us + carry, more - carry * 1024, cut > 0
@@ -123,10 +123,10 @@ if not level then
 end
 
 --:slow
-if not events then
+if not takes then
   --<bucket make>
 end
-tau, taut = events(cap, em)
+tau, taut = takes(cap, em)
 us, t, own, ownt, pace, lag, changed = 0, 0, 0, 0, em, 0, false
 if at and drained >= now then
   if written > now then -- the clock was set back
@@ -207,11 +207,11 @@ else
     if leaky == 1 then
       delay, delayt = us, t
     else
-      local one, onet = events(unit + reserved, em)
+      local one, onet = takes(unit + reserved, em)
       if after(us + one, t + onet, tau, taut) then delay, delayt = us + one - tau, t + onet - taut end
     end
     if n > 0 then
-      local more, moret = events(n, em)
+      local more, moret = takes(n, em)
       us, t = us + more, t + moret
       if t >= 1024 then us, t = us + 1, t - 1024 end
       state, till = pour(us, t, em, now + lag, hold, kept)
@@ -223,7 +223,7 @@ else
     later = freed
   elseif (k == 0 or short) and unit + reserved <= cap then
     -- It passes once the level is no higher than this.
-    local limit, limitt = events(unit + reserved, em)
+    local limit, limitt = takes(unit + reserved, em)
     limit, limitt = tau - limit, taut - limitt
     if leaky == 0 then
       limit, limitt = limit + wait, limitt + waitt
@@ -249,7 +249,7 @@ end
 --<bucket pair>
 local unknown = taken < 0
 if unknown then taken, takent = now, 0 end
-local more, moret = events(n, pace) -- more than this law holds drains at its own pace
+local more, moret = takes(n, pace) -- more than this law holds drains at its own pace
 local half = floor(pace / 2)
 if after(now, 0, taken + tau, takent + taut) or unknown and leaky == 1 then
   changed = false -- it does not count any more, or somebody may wait for it
@@ -269,10 +269,10 @@ if changed then state, till = pour(own, ownt, pace, now + lag, hold, kept) end
 
 --:force
 --<bucket pair>
-local more, moret = events(n, pace)
+local more, moret = takes(n, pace)
 more, moret = own + more, ownt + moret
 if moret >= 1024 then more, moret = more + 1, moret - 1024 end
-local limit, limitt = events(2 * cap, pace)
+local limit, limitt = takes(2 * cap, pace)
 if pace ~= em and limit >= 63244800000000 then limit, limitt = 63244800000000, 0 end -- no law holds longer
 if after(more, moret, limit, limitt) then more, moret = limit, limitt end
 if after(more, moret, own, ownt) then own, ownt = more, moret end

@@ -42,6 +42,7 @@ for i = 2, #ARGV do
   end
   if missed then return pack('<ddddd', tag, -1, now, missed, tag - 1 + now + missed) end
   if state then
+    local last
     --<box merge>
     boxes[key], lasts[key] = box, last
   end

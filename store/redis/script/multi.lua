@@ -36,9 +36,9 @@ for i = 1, #checks do
   if granted > 0 or fit == 0 and advisory == 0 then
     --<take>
     if state then
-      local box = boxes[key]
+      local box, last = boxes[key], lasts[key]
       --<box find>
-      --<box merge>
+      --<box place>
       boxes[key], lasts[key] = box, last
     end
     if k == 0 then delay, delayt = later, latert end
