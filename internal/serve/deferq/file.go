@@ -47,6 +47,8 @@ type File struct {
 	dead    []*item
 	nextSeq uint64
 	closed  bool
+
+	checking bool // the file is damaged and still being read, so that it cannot be closed
 }
 
 // OpenFile opens the file, or makes it, readable for its owner alone. It waits a moment for another
@@ -74,9 +76,12 @@ func OpenFile(path string, o FileOptions) (f *File, err error) {
 		lines: make(map[Line]*line), byID: make(map[string]*item), rules: make(map[string]int64),
 	}
 	f.changed = make(chan struct{})
+	opened := f
 	defer func() {
 		if p := recover(); p != nil || err != nil {
-			db.Close()
+			if !opened.checking {
+				db.Close()
+			}
 			if p != nil {
 				panic(p)
 			}
@@ -121,13 +126,11 @@ func (f *File) load() error {
 	if err != nil {
 		return unknown(f.path, err)
 	}
+	if err := f.check(); err != nil {
+		return err
+	}
 	now := time.Now()
 	return f.db.View(func(tx *bolt.Tx) error {
-		for err := range tx.Check() {
-			if err != nil {
-				return damaged(f.path, err)
-			}
-		}
 		for _, b := range [][]byte{waitBucket, endedBucket} {
 			err := tx.Bucket(b).ForEach(func(k, v []byte) error {
 				e, err := decode(v)
@@ -150,6 +153,31 @@ func (f *File) load() error {
 		}
 		return nil
 	})
+}
+
+// mostFaults is after how many faults nobody waits for the end of a check: pages that refer to
+// each other in a circle have no end of them.
+const mostFaults = 1000
+
+// check looks at every page of the file. bbolt does that on a goroutine of its own, which reads the
+// file until it is done: it must not be closed before.
+func (f *File) check() error {
+	tx, err := f.db.Begin(false)
+	if err != nil {
+		return fmt.Errorf("check deferred requests: %w", err)
+	}
+	faults := 0
+	for fault := range tx.Check() {
+		if err == nil {
+			err = damaged(f.path, fault)
+		}
+		if faults++; faults == mostFaults {
+			f.checking = true
+			return err
+		}
+	}
+	_ = tx.Rollback() // nothing was written
+	return err
 }
 
 // loaded puts an entry of the file where it belongs. The wall clock may have been set meanwhile:
