@@ -27,7 +27,7 @@ func threeSubjects(user, ip string, a tidegate.Algorithm, each, all int64) []tid
 	}
 }
 
-func left(t *testing.T, s *Store, c tidegate.Check) int64 {
+func left(t testing.TB, s *Store, c tidegate.Check) int64 {
 	t.Helper()
 	c.Cost = 0
 	return mustTake(t, s, 1, c).Remaining

@@ -94,7 +94,7 @@ func TestRegionsEnd(t *testing.T) {
 	now := time.Now().UnixMicro()
 	one := chain.Tally{
 		Limit: eventualLimit("api", time.Second), Key: "a", Region: 5, Instance: [2]uint64{1, 2}, Number: 1,
-		Parts: []chain.TallyPart{{Start: now, End: now + 100_000, Count: 3}},
+		Parts: []chain.TallyPart{{Start: now, End: now + 2_000_000, Count: 3}},
 	}
 	if err := s.Exchange(t.Context(), []chain.Tally{one}); err != nil {
 		t.Fatal(err)

@@ -81,7 +81,7 @@ func TestReshard(t *testing.T) {
 	t.Logf("%d passed, %d were told to try again", one+both, failed.Load())
 }
 
-func wait(t *testing.T, what string, until func() bool) {
+func wait(t testing.TB, what string, until func() bool) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); !until(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
