@@ -70,12 +70,12 @@ func (p *tab) heard(event any) {
 	}
 }
 
-// patience is how long a page may take on a busy machine.
-const patience = 30 * time.Second
+// pageTimeout is how long a page may take on a busy machine.
+const pageTimeout = 30 * time.Second
 
 func (p *tab) run(actions ...chromedp.Action) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(p.ctx, pageTimeout)
 	if chromedp.FromContext(p.ctx).Browser == nil { // the first run starts the browser, which must outlive it
 		cancel()
 		ctx, cancel = p.ctx, func() {}
@@ -89,7 +89,7 @@ func (p *tab) run(actions ...chromedp.Action) {
 // js returns what an expression is.
 func (p *tab) js(expression string, to any) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(p.ctx, pageTimeout)
 	defer cancel()
 	if err := chromedp.Run(ctx, chromedp.Evaluate(expression, to, func(e *runtime.EvaluateParams) *runtime.EvaluateParams { return e.WithAwaitPromise(true) })); err != nil {
 		p.t.Fatalf("%s: %v", expression, err)
@@ -98,7 +98,7 @@ func (p *tab) js(expression string, to any) {
 
 // text is what an element shows; "" if there is none.
 func (p *tab) text(selector string) (text string) {
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(p.ctx, pageTimeout)
 	defer cancel()
 	_ = chromedp.Run(ctx, chromedp.Evaluate(fmt.Sprintf("(document.querySelector(%q) || {}).innerText || ''", selector), &text)) // then there is no page
 	return text
@@ -113,7 +113,7 @@ func (p *tab) until(selector, text string) {
 // wait waits for something.
 func (p *tab) wait(what string, is func() bool) {
 	p.t.Helper()
-	for end := time.Now().Add(patience); !is(); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(pageTimeout); !is(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
 			p.t.Fatalf("it is not so that %s; the page shows:\n%s", what, p.text("body"))
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
 	"tidegate.dev/tidegate/bench/internal/process"
@@ -12,9 +11,6 @@ import (
 	"tidegate.dev/tidegate/bench/internal/rig"
 	"tidegate.dev/tidegate/bench/internal/wrk"
 )
-
-// warmUp is the heat before the first round, which does not count.
-const warmUp = time.Second
 
 // entrant is a contestant that runs, with what it did in each round.
 type entrant struct {
@@ -31,34 +27,22 @@ type entrant struct {
 // entrants are in the order of the contestants.
 type entrants []*entrant
 
-// race lets the entrants take turns; every other round goes backwards, so that
-// nobody always comes after the same one.
+// race lets the entrants take turns.
 func race(ctx context.Context, s *site, es entrants, rounds int, heat time.Duration) error {
-	order := slices.Clone(es)
-	for round := range rounds + 1 {
-		d := heat
-		if round == 0 {
-			d = warmUp
+	run := func(e *entrant, round int, d time.Duration) error {
+		if err := e.run(ctx, s, round, rounds, d); err != nil {
+			return fmt.Errorf("%s: %w", e.name, err)
 		}
-		once := func() error {
-			for _, e := range order {
-				if err := e.run(ctx, s, round, rounds, d); err != nil {
-					return fmt.Errorf("%s: %w", e.name, err)
-				}
-			}
-			return nil
-		}
-		if err := process.Undisturbed(ctx, fmt.Sprintf("round %d", round), once, func() { es.keep(round - 1) }); err != nil {
-			return err
-		}
-		slices.Reverse(order)
+		return nil
+	}
+	if err := process.TakeTurns(ctx, es, rounds, heat, run, es.keep); err != nil {
+		return err
 	}
 	return checkLog(es[gatewayLogged])
 }
 
 // keep forgets all but the first rounds.
 func (es entrants) keep(rounds int) {
-	rounds = max(0, rounds)
 	for _, e := range es {
 		e.rates, e.micros, e.p99 = e.rates[:rounds], e.micros[:rounds], e.p99[:rounds]
 	}

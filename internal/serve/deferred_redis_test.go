@@ -54,7 +54,7 @@ func insist(t testing.TB, gateway func(i int) string, customer string, n int, pa
 	client := &http.Client{Timeout: 10 * time.Second}
 	turn := 0
 	for i := range n {
-		for end := time.Now().Add(2 * patience); ; turn++ {
+		for end := time.Now().Add(2 * testTimeout); ; turn++ {
 			if time.Now().After(end) {
 				t.Errorf("%s: order %d is taken by nobody", customer, i)
 				return places
@@ -135,7 +135,7 @@ func testDeferredRedisKilled(t *testing.T, bin string) {
 		w.until("some are sent", func() bool { return upstream.count() > before+rand.IntN(10) || upstream.count() == all })
 	}
 	sent.Wait()
-	for end := time.Now().Add(2*patience + time.Duration(each)*100*time.Millisecond); upstream.count() < all && time.Now().Before(end); {
+	for end := time.Now().Add(2*testTimeout + time.Duration(each)*100*time.Millisecond); upstream.count() < all && time.Now().Before(end); {
 		time.Sleep(20 * time.Millisecond)
 	}
 	kept, arrived := 0, 0

@@ -47,8 +47,8 @@ var alone = map[string]bool{"upgrade": true, "upgrade with TLS": true, "restart"
 
 func TestMain(m *testing.M) { testdep.Main(m) }
 
-// patience is how long a test waits for what takes no time when the machine is idle.
-const patience = time.Minute
+// testTimeout is how long a test waits for what takes no time when the machine is idle.
+const testTimeout = time.Minute
 
 // sandbox is a folder with the files of a server, and the processes that ran in it.
 type sandbox struct {
@@ -202,7 +202,7 @@ func (s *serving) lines(msg string) (found []map[string]any) {
 // await returns the n-th line with this message.
 func (s *serving) await(n int, msg string) map[string]any {
 	s.w.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(testTimeout); ; time.Sleep(5 * time.Millisecond) {
 		ended := s.hasEnded() // it has said by now what it will
 		if lines := s.lines(msg); len(lines) >= n {
 			return lines[n-1]
@@ -251,7 +251,7 @@ func (s *serving) end() int {
 	case <-s.ended:
 		s.ended <- nil
 		return s.cmd.ProcessState.ExitCode()
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		s.w.Fatal("it does not end")
 		return -1
 	}

@@ -45,7 +45,7 @@ func (w *sandbox) serveRedis(url string, args ...string) *serving {
 // until polls.
 func (w *sandbox) until(what string, f func() bool) {
 	w.Helper()
-	for end := time.Now().Add(patience); !f(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(testTimeout); !f(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			w.Fatalf("still not: %s", what)
 		}

@@ -62,7 +62,7 @@ func (a *archived) start()               { a.server.Start() }
 func (a *archived) publish(t *testing.T, text string) {
 	t.Helper()
 	b := &source.Bundle{Edition: source.Edition{Author: "ann", Reason: "a test"}, Main: "rules.yaml", Files: map[string][]byte{"rules.yaml": []byte(text)}}
-	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(testTimeout); ; time.Sleep(20 * time.Millisecond) {
 		head := ""
 		all, err := a.archive.History(t.Context())
 		if err == nil && len(all) > 0 {
@@ -316,14 +316,14 @@ func (f *sourcedFleet) holds(what string, few int, begin time.Time, gates []stri
 	var all sync.WaitGroup
 	for i, gate := range gates {
 		all.Go(func() {
-			for f.quota(gate) != few && time.Since(begin) < patience {
+			for f.quota(gate) != few && time.Since(begin) < testTimeout {
 				time.Sleep(2 * time.Millisecond)
 			}
 			took[i] = time.Since(begin)
 		})
 	}
 	all.Wait()
-	if slices.Max(took) >= patience {
+	if slices.Max(took) >= testTimeout {
 		f.t.Fatalf("%s: not on every gateway after %v", what, took)
 	}
 	f.t.Logf("%s: holds after %v", what, took)
