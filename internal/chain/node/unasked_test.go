@@ -134,13 +134,14 @@ type busyBelow struct{}
 func (busyBelow) Error() string { return "busy" }
 func (busyBelow) Busy() bool    { return true }
 
-// Calls that a layer below did not make are counted as busy.
+// Calls that a layer below did not make are counted as busy. The limit fails open, so nothing is
+// owed, and no payment is counted beside the three.
 func TestBusyIsCounted(t *testing.T) {
 	inner := newPicky(fmt.Errorf("wrapped: %w", busyBelow{}))
 	g := newNode(inner, Options{Deadline: patient})
 	defer g.Close()
 	for range 3 {
-		if _, err := g.Take(t.Context(), []tidegate.Check{{Key: "bad", Limit: limit("l", 5, tidegate.FailLocal), Cost: 1}}, 1); err != nil {
+		if _, err := g.Take(t.Context(), []tidegate.Check{{Key: "bad", Limit: limit("l", 5, tidegate.FailOpen), Cost: 1}}, 1); err != nil {
 			t.Fatal(err)
 		}
 	}
