@@ -112,7 +112,7 @@ func TestRegionHealth(t *testing.T) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	outside, err := fleet.Open("redis://"+servers[0].Addr, fleet.Options{JoinLater: true})
+	outside, err := fleet.Open("redis://"+servers[0].Addr, fleet.Options{Deadline: patient, JoinLater: true})
 	if err != nil {
 		t.Fatal(err)
 	}

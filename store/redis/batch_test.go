@@ -83,7 +83,8 @@ func TestBatchIsOneCall(t *testing.T) {
 	server := testdep.Redis(t)
 	s := openTest(t, Config{Addrs: []string{server.Socket}})
 	asks := make([]chain.Ask, in(s).MaxBatch())
-	limits := []*tidegate.Limit{bucket("a", "user", 10, time.Minute), tidegate.MustLimit(tidegate.Spec{Name: "b", Events: 10, Period: time.Minute, Algorithm: tidegate.FixedWindow})}
+	const day = 24 * time.Hour // none comes back during the test
+	limits := []*tidegate.Limit{bucket("a", "user", 10, day), tidegate.MustLimit(tidegate.Spec{Name: "b", Events: 10, Period: day, Algorithm: tidegate.FixedWindow})}
 	for i := range asks {
 		asks[i] = chain.Ask{Checks: []tidegate.Check{{Key: fmt.Sprint(i), Limit: limits[i%2], Cost: 1}}, Copies: 1}
 	}

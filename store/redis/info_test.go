@@ -17,7 +17,7 @@ func TestInfo(t *testing.T) {
 	nodes := testdep.RedisCluster(t, 3, 0)
 	f := func(url string, want ...string) []Info {
 		t.Helper()
-		s, err := Open(Config{URL: url})
+		s, err := Open(Config{URL: url, Deadline: patient})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -44,7 +44,7 @@ func TestACLUser(t *testing.T) {
 		"+hello", "+ping")
 	server.Do("ACL", "SETUSER", "default", "off")
 	open := func(user string) *Store {
-		s, err := New("redis://" + user + server.Addr)
+		s, err := Open(Config{URL: "redis://" + user + server.Addr, Deadline: patient})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -104,7 +104,7 @@ func take(t *testing.T, s tidegate.Store, checks ...tidegate.Check) tidegate.Dec
 // heat makes a key hot: it returns when a portion is there.
 func heatUp(t *testing.T, s *Store, checks ...tidegate.Check) {
 	t.Helper()
-	for range 100 {
+	for range 5000 { // a busy machine may be too slow for a while
 		take(t, s, checks...)
 		time.Sleep(time.Millisecond)
 		if _, left := s.Outstanding(); left > 3 {
