@@ -166,7 +166,7 @@ func (f *processes) checkStop(wait time.Duration) {
 	for _, a := range s.since(s.refused) {
 		switch after := a.at.Sub(s.refused); {
 		case after > wait || a.status != http.StatusOK:
-		case after < time.Second+a.stood:
+		case a.sent.Sub(s.refused) < time.Second+a.stood: // whenever it was decided
 			flying++
 		default:
 			early++

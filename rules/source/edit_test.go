@@ -128,7 +128,7 @@ rules:
 // that is emptied for good does.
 func TestEmptiedList(t *testing.T) {
 	bothModes(t, func(t *testing.T, p pace) {
-		p.settle = 300 * time.Millisecond
+		p.settle = 2 * time.Second // until which the list has to be written again
 		dir := t.TempDir()
 		file, list := filepath.Join(dir, "rules.yaml"), filepath.Join(dir, "names.txt")
 		write(t, list, "alice\n")

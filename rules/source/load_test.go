@@ -116,6 +116,7 @@ func TestReloadUnderLoad(t *testing.T) {
 		}
 	}
 	usedUp()
+	slow := 0 // steps that took too long without a standstill, of which many short ones may make one
 	for i, step := range []struct {
 		wreck func()
 		to    numbers
@@ -124,7 +125,7 @@ func TestReloadUnderLoad(t *testing.T) {
 		{func() { replace(t, file, "nonsense") }, numbers{120, 2500, 5}}, // lower: nobody is let in
 		{func() { do(t, os.Remove(file)) }, numbers{200, 4000, 20}},
 		{func() { write(t, file, "") }, numbers{201, 4001, 21}},
-		{func() { write(t, file, now.text()[:150]) }, numbers{300, 6000, 40}},
+		{func() { replace(t, file, now.text()[:150]) }, numbers{300, 6000, 40}},
 	} {
 		failed := w.Status().Failed
 		step.wreck()
@@ -140,15 +141,18 @@ func TestReloadUnderLoad(t *testing.T) {
 				eventually(t, "the new limit in force", func() bool { return tr.limit[kind].Load() == want })
 			}
 		})
-		if took := time.Since(wrote); took > time.Second && stood < 100*time.Millisecond {
-			t.Errorf("step %d: it took %s until the new limits held", i, took)
-		} else {
-			t.Logf("step %d: the new limits held after %s", i, took)
+		took := time.Since(wrote)
+		t.Logf("step %d: the new limits held after %s, with a standstill of %s", i, took, stood)
+		if took > time.Second && stood < 100*time.Millisecond {
+			slow++
 		}
 		usedUp()
 	}
 	end()
 	<-ended
+	if slow > 1 {
+		t.Errorf("%d changes took more than a second until they held", slow)
+	}
 
 	// The oracle: what was admitted is the limit, and one more is not.
 	for n := range int64(3 * users) {
@@ -164,7 +168,8 @@ func TestReloadUnderLoad(t *testing.T) {
 }
 
 // At the pace that users have, with the reports of the kernel and without. A change that
-// takes longer while the machine stands still is made again.
+// takes longer while the machine stands still is made again, and one that does although no
+// standstill is seen is made again once.
 func TestAChangeHoldsWithinASecond(t *testing.T) {
 	for _, silent := range []bool{false, true} {
 		p := usual
@@ -172,7 +177,7 @@ func TestAChangeHoldsWithinASecond(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "rules.yaml")
 		write(t, file, limit(1))
 		w := start(t, file, p)
-		for n, again := int64(2), 0; n < 4; n++ {
+		for n, again, slow := int64(2), 0, 0; n < 4; n++ {
 			var took time.Duration
 			stood := testdep.Standstill(func() {
 				replace(t, file, limit(int(n)))
@@ -183,7 +188,10 @@ func TestAChangeHoldsWithinASecond(t *testing.T) {
 			if took <= time.Second {
 				continue
 			}
-			if again++; again > 10 || stood < 100*time.Millisecond {
+			if stood < 100*time.Millisecond {
+				slow++
+			}
+			if again++; again > 10 || slow > 1 {
 				t.Fatalf("silent %t: it took %s", silent, took)
 			}
 			write(t, file, limit(int(n)-1))

@@ -227,34 +227,36 @@ rules:
 // Streams of HTTP/2 whose bodies stand still end, and free their slots, while the
 // connection goes on with others.
 func TestHalfBodiesOfStreams(t *testing.T) {
-	server, _ := certificate(t)
-	g := start(t, Options{
-		Gate: gateOf(t, slotRule),
-		Upstreams: []*url.URL{serve(t, func(w http.ResponseWriter, r *http.Request) {
-			_, _ = io.Copy(io.Discard, r.Body)
-			_, _ = io.WriteString(w, "hello")
-		})},
-		Limits: Limits{Stall: brief},
-	}, server)
-	c := rawh2.Dial(t, g.addr, 1<<16)
-	for round, more := range [][]string{nil, {"content-length", "1000"}, {"expect", "100-continue"}} {
-		var streams []uint32
-		for i := range 3 {
-			s := c.Request("POST", "/held/a", false, more...)
-			if i > 0 {
-				c.Body(s, []byte("hello"), false)
+	testdep.Undisturbed(t, brief/4, func(t testing.TB) {
+		server, _ := certificate(t)
+		g := start(t, Options{
+			Gate: gateOf(t, slotRule),
+			Upstreams: []*url.URL{serve(t, func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				_, _ = io.WriteString(w, "hello")
+			})},
+			Limits: Limits{Stall: brief},
+		}, server)
+		c := rawh2.Dial(t, g.addr, 1<<16)
+		for round, more := range [][]string{nil, {"content-length", "1000"}, {"expect", "100-continue"}} {
+			var streams []uint32
+			for i := range 3 {
+				s := c.Request("POST", "/held/a", false, more...)
+				if i > 0 {
+					c.Body(s, []byte("hello"), false)
+				}
+				streams = append(streams, s)
 			}
-			streams = append(streams, s)
+			for _, s := range streams {
+				soon(t, "the stream is over", func() bool { return c.Over(s) })
+			}
+			soon(t, "nothing is in flight", func() bool { return g.InFlight() == 0 && g.Upstreams()[0].InFlight == 0 })
+			c.Answered("/held/b", len("hello"))
+			if _, _, _, gone := c.Received(0); gone {
+				t.Fatalf("round %d: the connection is gone", round)
+			}
 		}
-		for _, s := range streams {
-			soon(t, "the stream is over", func() bool { return c.Over(s) })
-		}
-		soon(t, "nothing is in flight", func() bool { return g.InFlight() == 0 && g.Upstreams()[0].InFlight == 0 })
-		c.Answered("/held/b", len("hello"))
-		if _, _, _, gone := c.Received(0); gone {
-			t.Fatalf("round %d: the connection is gone", round)
-		}
-	}
+	})
 }
 
 // Streams of HTTP/2 whose client gives no window for the answer end, however small the

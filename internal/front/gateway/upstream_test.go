@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/internal/telemetry/accesslog"
 )
 
@@ -70,41 +71,46 @@ func (o *tries) got() ([]Try, []accesslog.Record) {
 // Nothing was sent to an upstream that cannot be connected to, so any request may
 // go to another, its body included.
 func TestUnreachableUpstreamIsSkipped(t *testing.T) {
-	var o tries
-	alive, dead := serve(t, echo), deadURL(t)
-	g := start(t, Options{Upstreams: []*url.URL{dead, alive}, Observer: &o}, nil)
-	for i := range 20 {
-		method, body := http.MethodGet, ""
-		if i%2 == 0 {
-			method, body = http.MethodPost, strings.Repeat("b", i)
-		}
-		res, got := do(t, newRequest(t, method, fmt.Sprintf("%s/%d", g.url, i), strings.NewReader(body)))
-		if want := fmt.Sprintf("%s /%d body %q trailer map[]\n", method, i, body); res.StatusCode != http.StatusOK || got != want {
-			t.Errorf("%s: %q, want %q", res.Status, got, want)
-		}
-	}
-	all, done := o.got()
-	failures, retries := 0, 0
-	for _, try := range all {
-		if try.Err != nil {
-			failures++
-			if try.Upstream != "http://"+dead.Host || try.Status != 0 {
-				t.Errorf("failed: %+v", try)
+	// It is tried again after an ejection of a second, more or less.
+	testdep.Undisturbed(t, firstEjection/4, func(t testing.TB) {
+		var o tries
+		alive, dead := serve(t, echo), deadURL(t)
+		g := start(t, Options{Upstreams: []*url.URL{dead, alive}, Observer: &o}, nil)
+		for i := range 20 {
+			method, body := http.MethodGet, ""
+			if i%2 == 0 {
+				method, body = http.MethodPost, strings.Repeat("b", i)
+			}
+			res, got := do(t, newRequest(t, method, fmt.Sprintf("%s/%d", g.url, i), strings.NewReader(body)))
+			if want := fmt.Sprintf("%s /%d body %q trailer map[]\n", method, i, body); res.StatusCode != http.StatusOK || got != want {
+				t.Errorf("%s: %q, want %q", res.Status, got, want)
 			}
 		}
-		if try.Retry {
-			retries++
+		var all []Try
+		soon(t, "all are recorded", func() bool {
+			var done []accesslog.Record
+			all, done = o.got()
+			return len(done) == 20
+		})
+		failures, retries := 0, 0
+		for _, try := range all {
+			if try.Err != nil {
+				failures++
+				if try.Upstream != "http://"+dead.Host || try.Status != 0 {
+					t.Errorf("failed: %+v", try)
+				}
+			}
+			if try.Retry {
+				retries++
+			}
 		}
-	}
-	if failures != 3 || retries != 3 {
-		t.Errorf("%d failures and %d retries, want 3: it is ejected after them", failures, retries)
-	}
-	if states := g.Upstreams(); states[0].Usable || !states[1].Usable {
-		t.Errorf("states %+v", states)
-	}
-	if len(done) != 20 {
-		t.Errorf("%d records, want 20", len(done))
-	}
+		if failures != 3 || retries != 3 {
+			t.Errorf("%d failures and %d retries, want 3: it is ejected after them", failures, retries)
+		}
+		if states := g.Upstreams(); states[0].Usable || !states[1].Usable {
+			t.Errorf("states %+v", states)
+		}
+	})
 }
 
 // breaking answers some paths by closing the connection, after reading the head.
@@ -154,53 +160,55 @@ func TestStaleConnection(t *testing.T) {
 // An upstream that is down is ejected, and found again.
 func TestEjectionAndRecovery(t *testing.T) {
 	t.Parallel()
-	var log logBuffer
-	u, listen := heldURL(t)
-	var mu sync.Mutex
-	var told []string
-	var o tries
-	other := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "other") })
-	g := start(t, Options{Upstreams: []*url.URL{u, other}, Log: log.logger(), Observer: &o, Usable: func(upstream string, usable bool) {
+	testdep.Undisturbed(t, firstEjection/4, func(t testing.TB) {
+		var log logBuffer
+		u, listen := heldURL(t)
+		var mu sync.Mutex
+		var told []string
+		var o tries
+		other := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "other") })
+		g := start(t, Options{Upstreams: []*url.URL{u, other}, Log: log.logger(), Observer: &o, Usable: func(upstream string, usable bool) {
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, fmt.Sprint(upstream == "http://"+u.Host, usable))
+		}}, nil)
+		failures := func() (n int) {
+			all, _ := o.got()
+			for _, try := range all {
+				if try.Err != nil {
+					n++
+				}
+			}
+			return n
+		}
+		soon(t, "it is ejected", func() bool {
+			if res, body := get(t, g.url); res.StatusCode != http.StatusOK || body != "other" {
+				t.Fatalf("%s %q", res.Status, body)
+			}
+			return !g.Upstreams()[0].Usable
+		})
+		if n := failures(); n != 3 {
+			t.Errorf("ejected after %d failures, want 3", n)
+		}
+		l := listen()
+		go func() { _ = http.Serve(l, http.HandlerFunc(hello)) }()
+		defer l.Close()
+		soon(t, "it is back", func() bool {
+			_, body := get(t, g.url)
+			return body == "hello"
+		})
 		mu.Lock()
 		defer mu.Unlock()
-		told = append(told, fmt.Sprint(upstream == "http://"+u.Host, usable))
-	}}, nil)
-	failures := func() (n int) {
-		all, _ := o.got()
-		for _, try := range all {
-			if try.Err != nil {
-				n++
+		if first, last := told[0], told[len(told)-1]; first != "true false" || last != "true true" {
+			t.Errorf("told %q", told)
+		}
+		text := strings.Join(log.lines(), "\n")
+		for _, want := range []string{"upstream fails; it is ejected", "upstream is back"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%q is not in the log:\n%s", want, text)
 			}
 		}
-		return n
-	}
-	soon(t, "it is ejected", func() bool {
-		if res, body := get(t, g.url); res.StatusCode != http.StatusOK || body != "other" {
-			t.Fatalf("%s %q", res.Status, body)
-		}
-		return !g.Upstreams()[0].Usable
 	})
-	if n := failures(); n != 3 {
-		t.Errorf("ejected after %d failures, want 3", n)
-	}
-	l := listen()
-	go func() { _ = http.Serve(l, http.HandlerFunc(hello)) }()
-	defer l.Close()
-	soon(t, "it is back", func() bool {
-		_, body := get(t, g.url)
-		return body == "hello"
-	})
-	mu.Lock()
-	defer mu.Unlock()
-	if first, last := told[0], told[len(told)-1]; first != "true false" || last != "true true" {
-		t.Errorf("told %q", told)
-	}
-	text := strings.Join(log.lines(), "\n")
-	for _, want := range []string{"upstream fails; it is ejected", "upstream is back"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("%q is not in the log:\n%s", want, text)
-		}
-	}
 }
 
 func TestUpstreamTimeout(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate/internal/dev/rawh2"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // Clients above the limit of connections are told, over every version of HTTP.
@@ -165,60 +166,62 @@ func TestShutdownWithoutGrace(t *testing.T) {
 func TestHijackedConnections(t *testing.T) {
 	t.Parallel()
 	plainAndTLS(t, func(t *testing.T, config *tls.Config) {
-		echo := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			conn, buf, err := http.NewResponseController(w).Hijack()
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer conn.Close()
-			fmt.Fprint(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
-			for {
-				line, err := buf.ReadString('\n')
+		testdep.Undisturbed(t, brief/4, func(t testing.TB) {
+			echo := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				conn, buf, err := http.NewResponseController(w).Hijack()
 				if err != nil {
+					t.Error(err)
 					return
 				}
+				defer conn.Close()
+				fmt.Fprint(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+				for {
+					line, err := buf.ReadString('\n')
+					if err != nil {
+						return
+					}
+					fmt.Fprint(conn, line)
+				}
+			})
+			tunnel := func(s running) (net.Conn, *bufio.Reader) {
+				conn := dial(t, s.addr, config)
+				fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+				in := bufio.NewReader(conn)
+				if res, err := http.ReadResponse(in, nil); err != nil || res.StatusCode != http.StatusSwitchingProtocols {
+					t.Fatal(res, err)
+				}
+				return conn, in
+			}
+			talk := func(conn net.Conn, in *bufio.Reader, line string) {
+				t.Helper()
 				fmt.Fprint(conn, line)
+				if got, err := in.ReadString('\n'); err != nil || got != line {
+					t.Fatalf("%q, %v", got, err)
+				}
 			}
-		})
-		tunnel := func(s running) (net.Conn, *bufio.Reader) {
-			conn := dial(t, s.addr, config)
-			fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
-			in := bufio.NewReader(conn)
-			if res, err := http.ReadResponse(in, nil); err != nil || res.StatusCode != http.StatusSwitchingProtocols {
-				t.Fatal(res, err)
+			s := start(t, ServerOptions{Handler: echo, Limits: HTTPLimits{Limits: Limits{Stall: brief}, Tunnel: lenient}}, config)
+			conn, in := tunnel(s)
+			// What looks like a request with a body is none here.
+			talk(conn, in, "POST / HTTP/1.1\r\n")
+			talk(conn, in, "Content-Length: 1000\r\n")
+			talk(conn, in, "\r\n")
+			for range 3 {
+				time.Sleep(2 * brief) // longer than a stall
+				talk(conn, in, "hello\n")
 			}
-			return conn, in
-		}
-		talk := func(conn net.Conn, in *bufio.Reader, line string) {
-			t.Helper()
-			fmt.Fprint(conn, line)
-			if got, err := in.ReadString('\n'); err != nil || got != line {
-				t.Fatalf("%q, %v", got, err)
-			}
-		}
-		s := start(t, ServerOptions{Handler: echo, Limits: HTTPLimits{Limits: Limits{Stall: brief}, Tunnel: lenient}}, config)
-		conn, in := tunnel(s)
-		// What looks like a request with a body is none here.
-		talk(conn, in, "POST / HTTP/1.1\r\n")
-		talk(conn, in, "Content-Length: 1000\r\n")
-		talk(conn, in, "\r\n")
-		for range 3 {
-			time.Sleep(2 * brief) // longer than a stall
-			talk(conn, in, "hello\n")
-		}
-		soon(t, "the silent tunnel is over", func() bool { return s.Connections() == 0 && s.isIdle() })
+			soon(t, "the silent tunnel is over", func() bool { return s.Connections() == 0 && s.isIdle() })
 
-		s = start(t, ServerOptions{Handler: echo, IdleGrace: -1}, config)
-		conn, in = tunnel(s)
-		ctx, cancel := context.WithTimeout(t.Context(), brief)
-		defer cancel()
-		if err := s.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Shutdown with a tunnel: %v", err)
-		}
-		talk(conn, in, "hello\n")
-		conn.Close()
-		soon(t, "it is over", s.isIdle)
+			s = start(t, ServerOptions{Handler: echo, IdleGrace: -1}, config)
+			conn, in = tunnel(s)
+			ctx, cancel := context.WithTimeout(t.Context(), brief)
+			defer cancel()
+			if err := s.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Shutdown with a tunnel: %v", err)
+			}
+			talk(conn, in, "hello\n")
+			conn.Close()
+			soon(t, "it is over", s.isIdle)
+		})
 	})
 }
 

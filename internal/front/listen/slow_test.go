@@ -167,22 +167,24 @@ func TestConnectionThatIsNotRead(t *testing.T) {
 func TestSlowClient(t *testing.T) {
 	t.Parallel()
 	plainAndTLS(t, func(t *testing.T, config *tls.Config) {
-		s := start(t, ServerOptions{
-			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				n, err := io.Copy(io.Discard, r.Body)
-				fmt.Fprint(w, n, err)
-			}),
-			Limits: HTTPLimits{Limits: Limits{Stall: lenient}},
-		}, config)
-		conn := dial(t, s.addr, config)
-		fmt.Fprint(conn, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\nConnection: close\r\n\r\n")
-		for range 8 {
-			time.Sleep(lenient / 6) // longer than the limit in all
-			fmt.Fprint(conn, "x")
-		}
-		if answer, err := io.ReadAll(conn); err != nil && config == nil || !strings.HasSuffix(string(answer), "8 <nil>") {
-			t.Errorf("%q, %v", answer, err)
-		}
+		testdep.Undisturbed(t, lenient/8, func(t testing.TB) {
+			s := start(t, ServerOptions{
+				Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					n, err := io.Copy(io.Discard, r.Body)
+					fmt.Fprint(w, n, err)
+				}),
+				Limits: HTTPLimits{Limits: Limits{Stall: lenient}},
+			}, config)
+			conn := dial(t, s.addr, config)
+			fmt.Fprint(conn, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\nConnection: close\r\n\r\n")
+			for range 8 {
+				time.Sleep(lenient / 6) // longer than the limit in all
+				fmt.Fprint(conn, "x")
+			}
+			if answer, err := io.ReadAll(conn); err != nil && config == nil || !strings.HasSuffix(string(answer), "8 <nil>") {
+				t.Errorf("%q, %v", answer, err)
+			}
+		})
 	})
 }
 
@@ -206,34 +208,36 @@ func TestSilenceInFullDuplex(t *testing.T) {
 		}
 	})
 	plainAndTLS(t, func(t *testing.T, config *tls.Config) {
-		s := start(t, ServerOptions{Handler: echo, Limits: HTTPLimits{Limits: Limits{Stall: brief}, Tunnel: lenient}}, config)
-		conn := dial(t, s.addr, config)
-		fmt.Fprint(conn, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")
-		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		part := make([]byte, 5)
-		for range 3 {
-			if _, err := io.ReadFull(res.Body, part); err != nil || string(part) != "hello" {
-				t.Fatalf("%q, %v", part, err)
+		testdep.Undisturbed(t, brief/4, func(t testing.TB) {
+			s := start(t, ServerOptions{Handler: echo, Limits: HTTPLimits{Limits: Limits{Stall: brief}, Tunnel: lenient}}, config)
+			conn := dial(t, s.addr, config)
+			fmt.Fprint(conn, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")
+			res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatal(err)
 			}
-			time.Sleep(2 * brief)
-			fmt.Fprint(conn, "5\r\nhello\r\n")
-		}
-		if config != nil {
-			c := rawh2.Dial(t, s.addr, 1<<16)
-			stream := c.Request("POST", "/", false)
-			for i := range 3 {
-				c.Body(stream, []byte("hello"), false)
-				soon(t, "it is echoed", func() bool { _, n, _, _ := c.Received(stream); return n == 5*(i+1) })
+			part := make([]byte, 5)
+			for range 3 {
+				if _, err := io.ReadFull(res.Body, part); err != nil || string(part) != "hello" {
+					t.Fatalf("%q, %v", part, err)
+				}
 				time.Sleep(2 * brief)
+				fmt.Fprint(conn, "5\r\nhello\r\n")
 			}
-			upload := c.Request("POST", "/", false, "content-length", "1000")
-			soon(t, "an upload that stands still is over", func() bool { return c.Over(upload) })
-			soon(t, "so is what is silent for longer", func() bool { return c.Over(stream) })
-		}
-		soon(t, "all are gone", func() bool { return s.isIdle() })
+			if config != nil {
+				c := rawh2.Dial(t, s.addr, 1<<16)
+				stream := c.Request("POST", "/", false)
+				for i := range 3 {
+					c.Body(stream, []byte("hello"), false)
+					soon(t, "it is echoed", func() bool { _, n, _, _ := c.Received(stream); return n == 5*(i+1) })
+					time.Sleep(2 * brief)
+				}
+				upload := c.Request("POST", "/", false, "content-length", "1000")
+				soon(t, "an upload that stands still is over", func() bool { return c.Over(upload) })
+				soon(t, "so is what is silent for longer", func() bool { return c.Over(stream) })
+			}
+			soon(t, "all are gone", func() bool { return s.isIdle() })
+		})
 	})
 }
 

@@ -150,98 +150,106 @@ func TestBody(t *testing.T) {
 // CL.THROTTLE on counters that a fleet shares: two instances, one counter.
 func TestThrottleOnFleet(t *testing.T) {
 	server := testdep.Redis(t)
-	open := func() *client {
-		store, err := fleet.Open("redis://"+server.Addr, fleet.Options{Deadline: testTimeout})
-		if err != nil {
-			t.Fatal(err)
+	// The seconds that are told are those of a key that was used within one.
+	testdep.Undisturbed(t, 250*time.Millisecond, func(t testing.TB) {
+		server.Do("FLUSHALL")
+		open := func() *client {
+			store, err := fleet.Open("redis://"+server.Addr, fleet.Options{Deadline: testTimeout})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = store.Close() })
+			_, c := serve(t, resp.Options{Desk: newDesk(t, store), Store: store})
+			return c
 		}
-		t.Cleanup(func() { _ = store.Close() })
-		_, c := serve(t, resp.Options{Desk: newDesk(t, store), Store: store})
-		return c
-	}
-	here, there := open(), open()
-	f := func(c *client, args, want string) {
-		t.Helper()
-		if got := c.five(args); got != want {
-			t.Errorf("CL.THROTTLE %s: got %q, want %q", args, got, want)
+		here, there := open(), open()
+		f := func(c *client, args, want string) {
+			t.Helper()
+			if got := c.five(args); got != want {
+				t.Errorf("CL.THROTTLE %s: got %q, want %q", args, got, want)
+			}
 		}
-	}
-	f(here, "k 9 1 3600 4", "0 10 6 -1 14400")
-	f(there, "k 9 1 3600 4", "0 10 2 -1 28800")
-	f(here, "k 9 1 3600 3", "1 10 2 3600 28800")
-	f(there, "k 9 1 3600 3", "1 10 2 3600 28800")
-	f(here, "k 9 1 3600 11", "1 10 2 -1 28800")
-	f(there, "k 9 1 3600 0", "0 10 2 -1 28800")
-	f(there, "k 19 2 3600 0", "0 20 4 -1 28800") // the same time, in other events
-	f(here, "k 1 1 3600 1", "1 2 0 25200 28800")
-	f(here, "k 19 2 3600 4", "0 20 0 -1 36000")
-	f(there, "k 9 1 3600 -6", "0 10 6 -1 14400")
-	f(here, "k 9 1 3600", "0 10 5 -1 18000")
-	there.want("DEL k other", ":1|")
-	f(here, "k 9 1 3600 0", "0 10 10 -1 0")
+		f(here, "k 9 1 3600 4", "0 10 6 -1 14400")
+		f(there, "k 9 1 3600 4", "0 10 2 -1 28800")
+		f(here, "k 9 1 3600 3", "1 10 2 3600 28800")
+		f(there, "k 9 1 3600 3", "1 10 2 3600 28800")
+		f(here, "k 9 1 3600 11", "1 10 2 -1 28800")
+		f(there, "k 9 1 3600 0", "0 10 2 -1 28800")
+		f(there, "k 19 2 3600 0", "0 20 4 -1 28800") // the same time, in other events
+		f(here, "k 1 1 3600 1", "1 2 0 25200 28800")
+		f(here, "k 19 2 3600 4", "0 20 0 -1 36000")
+		f(there, "k 9 1 3600 -6", "0 10 6 -1 14400")
+		f(here, "k 9 1 3600", "0 10 5 -1 18000")
+		there.want("DEL k other", ":1|")
+		f(here, "k 9 1 3600 0", "0 10 10 -1 0")
+	}, server)
 }
 
 // What is pipelined to counters far away is asked at once, and answered in order: each key
 // as if its commands had come one by one.
 func TestPipelineOnFleet(t *testing.T) {
 	server := testdep.Redis(t)
-	var calls atomic.Int64
-	store, err := fleet.Open("redis://"+server.Addr, fleet.Options{Deadline: testTimeout, OnCall: func(time.Duration) { calls.Add(1) }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
-	var seen, counted, logged atomic.Int64
-	_, c := serve(t, resp.Options{
-		Store:   store,
-		Observe: func(*tidegate.Request, []tidegate.Check, tidegate.Decision) { seen.Add(1) },
-		Counted: func(_ *tidegate.Decision, n int64) { counted.Add(n) },
-		Access:  func(a *resp.Access) { logged.Add(a.Decision.Granted) },
-	})
-	const keys, rounds = 50, 6
-	var all strings.Builder
-	for round := range rounds {
-		for key := range keys {
-			all.WriteString(encode("CL.THROTTLE", fmt.Sprint("k", key), "4", "1", "3600"))
+	// As above.
+	testdep.Undisturbed(t, 250*time.Millisecond, func(t testing.TB) {
+		server.Do("FLUSHALL")
+		var calls atomic.Int64
+		store, err := fleet.Open("redis://"+server.Addr, fleet.Options{Deadline: testTimeout, OnCall: func(time.Duration) { calls.Add(1) }})
+		if err != nil {
+			t.Fatal(err)
 		}
-		switch round {
-		case 1:
-			all.WriteString(encode("PING") + encode("CL.THROTTLE", "k0", "x", "1", "1") + encode("CL.THROTTLE", "k0", "4", "1", "3600", "0"))
-		case 3:
-			all.WriteString(encode("DEL", "k0"))
-		}
-	}
-	c.send(all.String())
-	for round := range rounds {
-		for key := range keys {
-			left := 4 - round
-			want := fmt.Sprintf("*5|:0|:5|:%d|:-1|:%d|", left, 3600*(5-left))
-			switch {
-			case key == 0 && round > 3:
-				want = fmt.Sprintf("*5|:0|:5|:%d|:-1|:%d|", left+4, 3600*(1-left))
-			case left < 0:
-				want = "*5|:1|:5|:0|:3600|:18000|"
+		t.Cleanup(func() { _ = store.Close() })
+		var seen, counted, logged atomic.Int64
+		_, c := serve(t, resp.Options{
+			Store:   store,
+			Observe: func(*tidegate.Request, []tidegate.Check, tidegate.Decision) { seen.Add(1) },
+			Counted: func(_ *tidegate.Decision, n int64) { counted.Add(n) },
+			Access:  func(a *resp.Access) { logged.Add(a.Decision.Granted) },
+		})
+		const keys, rounds = 50, 6
+		var all strings.Builder
+		for round := range rounds {
+			for key := range keys {
+				all.WriteString(encode("CL.THROTTLE", fmt.Sprint("k", key), "4", "1", "3600"))
 			}
-			if got := strings.ReplaceAll(c.reply(), "\r\n", "|"); got != want {
-				t.Fatalf("round %d of key %d: got %s, want %s", round, key, got, want)
+			switch round {
+			case 1:
+				all.WriteString(encode("PING") + encode("CL.THROTTLE", "k0", "x", "1", "1") + encode("CL.THROTTLE", "k0", "4", "1", "3600", "0"))
+			case 3:
+				all.WriteString(encode("DEL", "k0"))
 			}
 		}
-		switch round {
-		case 1:
-			if got := c.reply() + c.reply() + c.reply(); got != "+PONG\r\n-Cell error: Store error: Couldn't parse as integer: x\r\n*5\r\n:0\r\n:5\r\n:3\r\n:-1\r\n:7200\r\n" {
-				t.Errorf("between them: %q", got)
+		c.send(all.String())
+		for round := range rounds {
+			for key := range keys {
+				left := 4 - round
+				want := fmt.Sprintf("*5|:0|:5|:%d|:-1|:%d|", left, 3600*(5-left))
+				switch {
+				case key == 0 && round > 3:
+					want = fmt.Sprintf("*5|:0|:5|:%d|:-1|:%d|", left+4, 3600*(1-left))
+				case left < 0:
+					want = "*5|:1|:5|:0|:3600|:18000|"
+				}
+				if got := strings.ReplaceAll(c.reply(), "\r\n", "|"); got != want {
+					t.Fatalf("round %d of key %d: got %s, want %s", round, key, got, want)
+				}
 			}
-		case 3:
-			if got := c.reply(); got != ":1\r\n" {
-				t.Errorf("DEL: %q", got)
+			switch round {
+			case 1:
+				if got := c.reply() + c.reply() + c.reply(); got != "+PONG\r\n-Cell error: Store error: Couldn't parse as integer: x\r\n*5\r\n:0\r\n:5\r\n:3\r\n:-1\r\n:7200\r\n" {
+					t.Errorf("between them: %q", got)
+				}
+			case 3:
+				if got := c.reply(); got != ":1\r\n" {
+					t.Errorf("DEL: %q", got)
+				}
 			}
 		}
-	}
-	if n := calls.Load(); n > keys*rounds/2 {
-		t.Errorf("%d calls of Redis for %d commands", n, keys*rounds)
-	}
-	c.do("PING") // what was read together is counted after it was answered
-	if seen.Load() < keys*rounds || seen.Load() != counted.Load() || logged.Load() < keys*(rounds-1) {
-		t.Errorf("%d decisions were seen, %d counted, %d logged as granted", seen.Load(), counted.Load(), logged.Load())
-	}
+		if n := calls.Load(); n > keys*rounds/2 {
+			t.Errorf("%d calls of Redis for %d commands", n, keys*rounds)
+		}
+		c.do("PING") // what was read together is counted after it was answered
+		if seen.Load() < keys*rounds || seen.Load() != counted.Load() || logged.Load() < keys*(rounds-1) {
+			t.Errorf("%d decisions were seen, %d counted, %d logged as granted", seen.Load(), counted.Load(), logged.Load())
+		}
+	}, server)
 }

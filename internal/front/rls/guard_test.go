@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
 
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/store/memory"
 )
 
@@ -176,55 +177,60 @@ func TestGuardCutsOffWhoHoldsTheMost(t *testing.T) {
 
 // A message that does not arrive ends its connection.
 func TestGuardCutsOffWhoStalls(t *testing.T) {
-	g, addr, ask := guarded(t, held{streams: 1 << 30, bytes: 1 << 40, incomplete: 300 * time.Millisecond})
-	for _, half := range [][]byte{nil, {0}, {0, 0, 0, 1, 0, 'x'}} {
-		h := attack(t, addr)
-		stream, _ := h.open()
-		if half != nil {
-			h.send(frameData, 0, stream, half)
+	// Who asks has to be quicker than who stalls.
+	testdep.Undisturbed(t, 75*time.Millisecond, func(t testing.TB) {
+		g, addr, ask := guarded(t, held{streams: 1 << 30, bytes: 1 << 40, incomplete: 300 * time.Millisecond})
+		for _, half := range [][]byte{nil, {0}, {0, 0, 0, 1, 0, 'x'}} {
+			h := attack(t, addr)
+			stream, _ := h.open()
+			if half != nil {
+				h.send(frameData, 0, stream, half)
+			}
+			if !h.cut() {
+				t.Errorf("after %d bytes of a message: not cut off", len(half))
+			}
+			ask()
 		}
-		if !h.cut() {
-			t.Errorf("after %d bytes of a message: not cut off", len(half))
-		}
-		ask()
-	}
-	settled(t, "something is held that is gone", func() bool { return g.open.Load() == 0 && g.bytes.Load() == 0 })
+		settled(t, "something is held that is gone", func() bool { return g.open.Load() == 0 && g.bytes.Load() == 0 })
+	})
 }
 
 // A stream with many messages goes on for as long as each of them arrives.
 func TestGuardLetsStreamsGoOn(t *testing.T) {
-	g, addr, _ := guarded(t, held{streams: 1 << 30, bytes: 1 << 40, incomplete: 300 * time.Millisecond})
-	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	stream, err := reflectionpb.NewServerReflectionClient(conn).ServerReflectionInfo(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	ask := &reflectionpb.ServerReflectionRequest{
-		Host:           strings.Repeat("x", 100<<10), // more than a frame
-		MessageRequest: &reflectionpb.ServerReflectionRequest_ListServices{},
-	}
-	for began := time.Now(); time.Since(began) < time.Second; time.Sleep(10 * time.Millisecond) {
+	testdep.Undisturbed(t, 75*time.Millisecond, func(t testing.TB) {
+		g, addr, _ := guarded(t, held{streams: 1 << 30, bytes: 1 << 40, incomplete: 300 * time.Millisecond})
+		conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		stream, err := reflectionpb.NewServerReflectionClient(conn).ServerReflectionInfo(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ask := &reflectionpb.ServerReflectionRequest{
+			Host:           strings.Repeat("x", 100<<10), // more than a frame
+			MessageRequest: &reflectionpb.ServerReflectionRequest_ListServices{},
+		}
+		for began := time.Now(); time.Since(began) < time.Second; time.Sleep(10 * time.Millisecond) {
+			if err := stream.Send(ask); err != nil {
+				t.Fatalf("after %v: %v", time.Since(began), err)
+			}
+			if _, err := stream.Recv(); err != nil {
+				t.Fatalf("after %v: %v", time.Since(began), err)
+			}
+		}
+		time.Sleep(time.Second) // nothing is begun
 		if err := stream.Send(ask); err != nil {
-			t.Fatalf("after %v: %v", time.Since(began), err)
+			t.Fatal(err)
 		}
 		if _, err := stream.Recv(); err != nil {
-			t.Fatalf("after %v: %v", time.Since(began), err)
+			t.Fatal(err)
 		}
-	}
-	time.Sleep(time.Second) // nothing is begun
-	if err := stream.Send(ask); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := stream.Recv(); err != nil {
-		t.Fatal(err)
-	}
-	if n := g.bytes.Load(); n != 0 {
-		t.Errorf("%d bytes are held of messages that are complete", n)
-	}
+		if n := g.bytes.Load(); n != 0 {
+			t.Errorf("%d bytes are held of messages that are complete", n)
+		}
+	})
 }
 
 // Messages are followed whatever the pieces they come in.

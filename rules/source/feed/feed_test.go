@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/rules/source"
 )
 
@@ -211,34 +212,36 @@ func TestLoad(t *testing.T) {
 func TestServerWithReadTimeout(t *testing.T) {
 	f := New(Options{})
 	set(t, f, bundle("1", "a"))
-	s := httptest.NewUnstartedServer(f)
-	s.Config.ReadTimeout, s.EnableHTTP2 = 400*time.Millisecond, true
-	s.StartTLS()
-	defer s.Close()
-	for _, h2 := range []bool{true, false} {
-		client := s.Client()
-		client.Transport.(*http.Transport).ForceAttemptHTTP2 = h2
-		if !h2 {
-			client.Transport.(*http.Transport).TLSClientConfig.NextProtos = []string{"http/1.1"}
-			client.CloseIdleConnections()
-		}
-		get := func(etag string) *http.Response {
-			r, _ := http.NewRequestWithContext(t.Context(), "GET", s.URL, nil)
-			r.Header.Set("If-None-Match", etag)
-			r.Header.Set("Prefer", "wait=1")
-			answer, err := client.Do(r)
-			if err != nil {
-				t.Fatal(err)
+	testdep.Undisturbed(t, 100*time.Millisecond, func(t testing.TB) {
+		s := httptest.NewUnstartedServer(f)
+		s.Config.ReadTimeout, s.EnableHTTP2 = 400*time.Millisecond, true
+		s.StartTLS()
+		defer s.Close()
+		for _, h2 := range []bool{true, false} {
+			client := s.Client()
+			client.Transport.(*http.Transport).ForceAttemptHTTP2 = h2
+			if !h2 {
+				client.Transport.(*http.Transport).TLSClientConfig.NextProtos = []string{"http/1.1"}
+				client.CloseIdleConnections()
 			}
-			answer.Body.Close()
-			return answer
+			get := func(etag string) *http.Response {
+				r, _ := http.NewRequestWithContext(t.Context(), "GET", s.URL, nil)
+				r.Header.Set("If-None-Match", etag)
+				r.Header.Set("Prefer", "wait=1")
+				answer, err := client.Do(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				answer.Body.Close()
+				return answer
+			}
+			etag := get("").Header.Get("ETag")
+			start := time.Now()
+			if answer := get(etag); answer.StatusCode != 304 || time.Since(start) < 900*time.Millisecond || (answer.ProtoMajor == 2) != h2 {
+				t.Errorf("HTTP/%d: %d after %s", answer.ProtoMajor, answer.StatusCode, time.Since(start))
+			}
 		}
-		etag := get("").Header.Get("ETag")
-		start := time.Now()
-		if answer := get(etag); answer.StatusCode != 304 || time.Since(start) < 900*time.Millisecond || (answer.ProtoMajor == 2) != h2 {
-			t.Errorf("HTTP/%d: %d after %s", answer.ProtoMajor, answer.StatusCode, time.Since(start))
-		}
-	}
+	})
 }
 
 // Whoever waits is told that there are no rules for them any more.
