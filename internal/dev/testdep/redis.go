@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -19,7 +18,7 @@ import (
 
 // startTimeout is how long a server may take for what it does in no time when the
 // machine is idle.
-const startTimeout = 30 * time.Second
+const startTimeout = time.Minute
 
 // RedisServer is a redis-server that a test has started. It ends with the test, and
 // with the process of the test.
@@ -60,29 +59,6 @@ func newRedis(t testing.TB, args ...string) *RedisServer {
 	}, args...)
 	t.Cleanup(r.Kill)
 	return r
-}
-
-// FreePort is a port of 127.0.0.1 that nobody listens on.
-func FreePort(t testing.TB) string {
-	t.Helper()
-	l, err := listenAside()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
-}
-
-// listenAside listens on a port that no other process is given by chance: those who listen on
-// port 0, and connections, get one of the ephemeral ports, which begin at 32768.
-func listenAside() (l net.Listener, err error) {
-	for range 100 {
-		if l, err = net.Listen("tcp", fmt.Sprint("127.0.0.1:", 10_000+rand.IntN(22_000))); err == nil {
-			return l, nil
-		}
-	}
-	return nil, err
 }
 
 // Start starts the server if it does not run, and waits until it answers.

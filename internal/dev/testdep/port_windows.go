@@ -1,0 +1,4 @@
+package testdep
+
+// lockPort is known on Unix only.
+func lockPort(int, bool) bool { return true }
