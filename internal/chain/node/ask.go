@@ -10,7 +10,7 @@ import (
 
 // ask waits for the backend's answer to checks, with others who want the same if it can,
 // and falls back if there is none in time.
-func (n *Node) ask(ctx context.Context, checks []tidegate.Check, copies int, t traits, now time.Duration) (tidegate.Decision, error) {
+func (n *Node) ask(ctx context.Context, checks []tidegate.Check, copies int, t traits, now time.Duration, to *tidegate.Decision) (err error) {
 	hash := n.hash(checks)
 	sh := &n.shards[hash%shards]
 	sh.mu.Lock()
@@ -27,7 +27,8 @@ func (n *Node) ask(ctx context.Context, checks []tidegate.Check, copies int, t t
 				n.endLocked(s)
 			}
 			sh.mu.Unlock()
-			return n.fallBack(ctx, checks, copies, ErrBusy)
+			*to, err = n.fallBack(ctx, checks, copies, ErrBusy)
+			return err
 		}
 	}
 	deadline := now + n.o.Deadline
@@ -41,7 +42,7 @@ func (n *Node) ask(ctx context.Context, checks []tidegate.Check, copies int, t t
 	} else {
 		n.alarmLocked(sh, deadline)
 	}
-	return n.awaitLocked(ctx, sh, c, i, checks, copies)
+	return n.awaitLocked(ctx, sh, c, i, checks, copies, to)
 }
 
 // leave is when a call has to leave to be back by the deadline, or by that of its caller if that
@@ -58,7 +59,7 @@ func (n *Node) leave(ctx context.Context, s *stream, now time.Duration) time.Dur
 }
 
 // awaitLocked waits for the answer of a waiter. It unlocks the shard.
-func (n *Node) awaitLocked(ctx context.Context, sh *shard, c *call, i int, checks []tidegate.Check, copies int) (tidegate.Decision, error) {
+func (n *Node) awaitLocked(ctx context.Context, sh *shard, c *call, i int, checks []tidegate.Check, copies int, to *tidegate.Decision) (err error) {
 	left, early := chain.Waits(ctx)
 	for {
 		wake := c.wake
@@ -79,37 +80,41 @@ func (n *Node) awaitLocked(ctx context.Context, sh *shard, c *call, i int, check
 			}
 		}
 		if c.done.Load() {
-			return n.answered(ctx, c, i, checks, copies)
+			return n.answered(ctx, c, i, checks, copies, to)
 		}
 		sh.mu.Lock()
 		switch {
 		case c.done.Load():
 			sh.mu.Unlock()
-			return n.answered(ctx, c, i, checks, copies)
+			return n.answered(ctx, c, i, checks, copies, to)
 		case c.place(i) < c.served: // others are still asked for
 			d, _ := c.answer(i)
+			*to = *d
 			sh.mu.Unlock()
-			return d, nil
+			return nil
 		case chain.FallsBack(ctx):
-			return n.decideEarlyLocked(sh, c, i, checks, copies)
+			*to, err = n.decideEarlyLocked(sh, c, i, checks, copies)
+			return err
 		case ctx.Err() != nil:
 			n.leaveLocked(c, i)
 			sh.mu.Unlock()
-			return tidegate.Decision{}, ctx.Err()
+			return ctx.Err()
 		case i < c.expired:
-			return n.decideLateLocked(sh, c, i, checks, copies)
+			*to, err = n.decideLateLocked(sh, c, i, checks, copies)
+			return err
 		}
 	}
 }
 
-// answered returns the answer of a waiter, or that of a fallback if it is an error.
-func (n *Node) answered(ctx context.Context, c *call, i int, checks []tidegate.Check, copies int) (tidegate.Decision, error) {
+// answered gives a waiter its answer, or that of a fallback if it is an error.
+func (n *Node) answered(ctx context.Context, c *call, i int, checks []tidegate.Check, copies int, to *tidegate.Decision) error {
 	d, err := c.answer(i)
+	*to = *d
 	n.release(c)
 	if err != nil {
-		return n.fallBack(ctx, checks, copies, err)
+		*to, err = n.fallBack(ctx, checks, copies, err)
 	}
-	return d, nil
+	return err
 }
 
 // leaveLocked gives a waiter's place up. A call that nobody waits for and that is not

@@ -115,17 +115,17 @@ func (c *call) conclude(refusal *tidegate.Decision, err error, ended bool) {
 }
 
 // answer is what a waiter is told by a call that is done.
-func (c *call) answer(i int) (tidegate.Decision, error) {
+func (c *call) answer(i int) (*tidegate.Decision, error) {
 	at := c.place(i)
 	if at >= c.served {
-		return c.refused, c.err
+		return &c.refused, c.err
 	}
-	for _, g := range c.grants {
-		if at < g.until {
-			return g.d, nil
+	for g := range c.grants {
+		if at < c.grants[g].until {
+			return &c.grants[g].d, nil
 		}
 	}
-	return c.granted, nil
+	return &c.granted, nil
 }
 
 // leaveLocked gives a waiter's place up.

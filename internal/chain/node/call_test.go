@@ -37,10 +37,10 @@ func TestAnswersOfWaiters(t *testing.T) {
 			if slices.Contains(gone, i) {
 				continue
 			}
-			if d == *grant && err == nil {
+			if *d == *grant && err == nil {
 				served = append(served, i)
-			} else if d != *refusal || err != nil {
-				t.Errorf("waiter %d of %d without %v is told %+v, %v", i, waiters, gone, d, err)
+			} else if *d != *refusal || err != nil {
+				t.Errorf("waiter %d of %d without %v is told %+v, %v", i, waiters, gone, *d, err)
 			}
 		}
 		if !slices.Equal(served, want) {

@@ -10,26 +10,27 @@ import (
 
 // takeImpaired is Take while some server does not get all that is for it. Checks on servers
 // that do are decided by the backend, the others by their fallbacks.
-func (n *Node) takeImpaired(ctx context.Context, checks []tidegate.Check, copies int, t traits, now time.Duration) (tidegate.Decision, error) {
+func (n *Node) takeImpaired(ctx context.Context, checks []tidegate.Check, copies int, t traits, now time.Duration, to *tidegate.Decision) (err error) {
 	var room [8]*server
 	target, where := n.serversFor(checks, room[:0])
 	if target != n.multi {
 		if target.asks(checks, now) {
-			return n.ask(ctx, checks, copies, t, now)
+			return n.ask(ctx, checks, copies, t, now, to)
 		}
 		target.holdLocal(checks)
-		d, _, err := n.fallback(checks, copies, target.reason(), now, true)
-		return d, err
+		*to, _, err = n.fallback(checks, copies, target.reason(), now, true)
+		return err
 	}
 	here, there := n.part(checks, where, now)
 	switch {
 	case len(here.checks) == 0:
-		return n.ask(ctx, checks, copies, t, now)
+		return n.ask(ctx, checks, copies, t, now, to)
 	case len(there.checks) == 0:
-		d, _, err := n.fallback(checks, copies, here.why, now, true)
-		return d, err
+		*to, _, err = n.fallback(checks, copies, here.why, now, true)
+		return err
 	}
-	return n.takeMixed(ctx, checks, here, there, copies, now)
+	*to, err = n.takeMixed(ctx, checks, here, there, copies, now)
+	return err
 }
 
 // side is the checks of a vector that are decided in one place.

@@ -19,7 +19,8 @@ func (n *Node) takeMixed(ctx context.Context, checks []tidegate.Check, here, the
 	if local.Granted != 1 {
 		t &^= coalescible
 	}
-	d, err := n.ask(ctx, there.checks, int(local.Granted), t, n.now())
+	var d tidegate.Decision
+	err = n.ask(ctx, there.checks, int(local.Granted), t, n.now(), &d)
 	there.copyOver(checks)
 	kept := d.Granted
 	if err != nil || !d.OK {
