@@ -125,6 +125,10 @@ func measureRLS(ctx context.Context, rounds int, heat time.Duration, s *summary)
 	return nil
 }
 
+// slices is how many times each service has a quarter of a heat, in turns: the machine is faster in
+// one second than in the next. Linux tells the CPU time of a process in steps of 10 ms.
+const slices = 8
+
 // playServices starts services, asks each for a heat and ends them. Each round has new processes:
 // where things lie in the memory of one is worth more than what is measured.
 func playServices(ctx context.Context, dir string, order []*service, heat time.Duration) error {
@@ -139,14 +143,39 @@ func playServices(ctx context.Context, dir string, order []*service, heat time.D
 			return err
 		}
 	}
-	for _, one := range order {
-		rate, micros, err := one.play(ctx, heat)
+	heats := make([]serviceHeat, len(order))
+	for i, one := range order {
+		var err error
+		if heats[i].began, err = process.TreeTime(one.child.PID); err != nil {
+			return err
+		}
+	}
+	for range slices {
+		for i, one := range order {
+			calls, took, err := one.play(ctx, heat/4)
+			if err != nil {
+				return err
+			}
+			heats[i].calls, heats[i].took = heats[i].calls+calls, heats[i].took+took
+		}
+	}
+	for i, one := range order {
+		ended, err := process.TreeTime(one.child.PID)
 		if err != nil {
 			return err
 		}
-		one.rates, one.micros = append(one.rates, rate), append(one.micros, micros)
+		calls := float64(heats[i].calls)
+		one.rates = append(one.rates, calls/heats[i].took.Seconds())
+		one.micros = append(one.micros, float64((ended-heats[i].began).Microseconds())/calls)
 	}
 	return nil
+}
+
+// serviceHeat is what became of a service's slices. It idles while the other has its turn.
+type serviceHeat struct {
+	began time.Duration // the CPU time of the service before
+	calls int64
+	took  time.Duration
 }
 
 func (one *service) start(ctx context.Context, dir string) error {
@@ -188,16 +217,12 @@ func question(n int) *pb.RateLimitRequest {
 	}}}
 }
 
-// play asks for a heat, and returns the calls per second and the CPU time of the server for each.
-func (one *service) play(ctx context.Context, heat time.Duration) (rate, micros float64, err error) {
+// play asks for a while, and returns how many calls were answered in how long.
+func (one *service) play(ctx context.Context, lasts time.Duration) (int64, time.Duration, error) {
 	client := pb.NewRateLimitServiceClient(one.conn)
 	questions := make([]*pb.RateLimitRequest, 1<<10)
 	for i := range questions {
 		questions[i] = question(rand.IntN(users))
-	}
-	before, err := process.TreeTime(one.child.PID)
-	if err != nil {
-		return 0, 0, err
 	}
 	var calls atomic.Int64
 	var failed atomic.Pointer[error]
@@ -205,7 +230,7 @@ func (one *service) play(ctx context.Context, heat time.Duration) (rate, micros 
 	start := time.Now()
 	for i := range inFlight {
 		all.Go(func() {
-			for n := i * 31; time.Since(start) < heat; n++ {
+			for n := i * 31; time.Since(start) < lasts; n++ {
 				out, err := client.ShouldRateLimit(ctx, questions[n%len(questions)])
 				if err == nil && (out.OverallCode != pb.RateLimitResponse_OK || len(out.Statuses) != 1) {
 					err = fmt.Errorf("answered %v, so that the comparison is void", out)
@@ -223,10 +248,5 @@ func (one *service) play(ctx context.Context, heat time.Duration) (rate, micros 
 	if err := failed.Load(); err != nil {
 		return 0, 0, *err
 	}
-	after, err := process.TreeTime(one.child.PID)
-	if err != nil {
-		return 0, 0, err
-	}
-	n := float64(calls.Load())
-	return n / took.Seconds(), float64((after - before).Microseconds()) / n, nil
+	return calls.Load(), took, nil
 }
