@@ -11,6 +11,8 @@ type Scripts interface {
 	// Run runs a script on the server that has the first of the keys, which are all of one
 	// slot, and returns the texts that it returned. After an error nobody knows whether it ran.
 	Run(ctx context.Context, what string, s *Script, keys []string, args ...string) ([]string, error)
+	// Home names the server that has a key, as far as is known.
+	Home(key string) string
 	// Prefix is what all keys begin with.
 	Prefix() string
 	// Durability asks every server how it keeps what is written. Servers that do not answer are

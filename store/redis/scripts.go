@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -29,6 +30,17 @@ func (s fleetStore) Run(ctx context.Context, what string, sc *chain.Script, keys
 		return nil, failure(what, invalidReply("texts that break off"))
 	}
 	return all, nil
+}
+
+// Home implements chain.Scripts.
+func (s fleetStore) Home(key string) string {
+	names := s.Servers()
+	if s.apart() {
+		if m := s.owner(slotOfKey(key), time.Now()); m != nil && m.number < len(names) {
+			return names[m.number]
+		}
+	}
+	return names[0]
 }
 
 // Prefix implements chain.Scripts.

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/chain"
 	"tidegate.dev/tidegate/store/redis"
 )
@@ -52,7 +53,7 @@ type Redis struct {
 	order []*backlog          // the same, in the order in which they have turns
 	held  map[heldLine]string // lines whose first this process tries, with the ID of it in the stream
 	owed  []owed              // ends that Redis has not taken yet
-	away  map[string]absence  // rules whose Redis cannot be used; "" is for what is of no rule
+	away  map[place]absence   // servers, and rules, that cannot be asked about
 	unfit error               // why nothing may be kept; errUnknown before somebody has asked
 
 	polling chan struct{} // whoever looks for a line has put one in
@@ -81,6 +82,9 @@ const (
 	rulesEvery = 2 * time.Second
 	// awayFor is how long nobody asks a Redis that has failed, at least.
 	awayFor = time.Second
+	// forgetAway is after how long a server is forgotten that was away and is asked nothing any more, as it has
+	// left the cluster.
+	forgetAway = time.Minute
 	// maxRecord is how long a record may be: replies of Redis are bounded.
 	maxRecord = 768 << 10
 	// partSize is how much of a body is read at once.
@@ -107,7 +111,7 @@ func OpenRedis(o RedisOptions) (*Redis, error) {
 	}
 	r := &Redis{
 		o: o, store: store, scripts: of, consumer: o.Name + "-" + rand.Text()[:8],
-		rules: make(map[string]*backlog), held: make(map[heldLine]string), away: make(map[string]absence), unfit: errUnknown,
+		rules: make(map[string]*backlog), held: make(map[heldLine]string), away: make(map[place]absence), unfit: errUnknown,
 		polling: make(chan struct{}, 1), wake: make(chan struct{}, 1),
 	}
 	r.life, r.stop = context.WithCancel(context.Background())
@@ -140,38 +144,69 @@ func (r *Redis) run(ctx context.Context, rule, what string, s *chain.Script, key
 	return all, err
 }
 
-// absence is that the Redis of a rule does not answer: of several shards, one may be away. Nobody asks it
-// again before until, so that the rules of others do not wait for it.
+// place is a server with all that it has, or one rule there.
+type place struct{ server, rule string }
+
+// placesOf are where a rule is; "" is for keys of none.
+func (r *Redis) placesOf(rule string) (server, own place) {
+	key := rulesKey(r.scripts)
+	if rule != "" {
+		key = r.backlogOf(rule).key("turns")
+	}
+	server = place{server: r.scripts.Home(key)}
+	return server, place{server.server, rule}
+}
+
+// absence is that a server does not answer: of several shards, one may be away. Nobody asks it
+// again before until, so that the rules of others do not wait for it. If it answers and cannot be asked about
+// one rule, only that is left alone.
 type absence struct {
 	err   error
 	until time.Time
 }
 
-// note remembers whether the Redis of a rule answers, and logs when that changes. One that took long to
+// note remembers whether the server of a rule answers, and logs when that changes. One that took long to
 // fail is asked less often.
 func (r *Redis) note(rule string, err error, took time.Duration) {
+	server, own := r.placesOf(rule)
+	failed := server
+	if errors.Is(err, tidegate.ErrCannotAsk) {
+		failed = own
+	}
+	now := time.Now()
 	r.mu.Lock()
-	_, was := r.away[rule]
+	_, serverWas := r.away[server]
+	_, ownWas := r.away[own]
+	_, was := r.away[failed]
 	if err == nil {
-		delete(r.away, rule)
+		delete(r.away, server)
+		delete(r.away, own)
 	} else {
-		r.away[rule] = absence{err, time.Now().Add(max(awayFor, 2*took))}
+		r.away[failed] = absence{err, now.Add(max(awayFor, 2*took))}
+	}
+	for at, a := range r.away {
+		if now.Sub(a.until) > forgetAway {
+			delete(r.away, at)
+		}
 	}
 	r.mu.Unlock()
 	switch {
 	case err != nil && !was:
-		r.o.Log.Warn("Redis cannot be asked about deferred requests: none is kept and none is sent until it can", "rule", rule, "err", err)
-	case err == nil && was:
-		r.o.Log.Info("Redis answers about deferred requests again", "rule", rule)
+		r.o.Log.Warn("Redis cannot be asked about deferred requests: none is kept and none is sent until it can", "server", failed.server, "rule", failed.rule, "err", err)
+	case err == nil && (serverWas || ownWas):
+		r.o.Log.Info("Redis answers about deferred requests again", "server", own.server, "rule", own.rule)
 	}
 }
 
-// isAway returns why the Redis of a rule is not to be asked now; nil if it may be.
+// isAway returns why nobody is to ask about a rule now; nil if somebody may.
 func (r *Redis) isAway(rule string) error {
+	server, own := r.placesOf(rule)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if a, ok := r.away[rule]; ok && time.Now().Before(a.until) {
-		return a.err
+	for _, at := range []place{server, own} {
+		if a, ok := r.away[at]; ok && time.Now().Before(a.until) {
+			return a.err
+		}
 	}
 	return nil
 }
@@ -197,9 +232,12 @@ func (r *Redis) register(ctx context.Context, rule string) (*backlog, error) {
 	return r.rules[rule], nil
 }
 
+// rulesKey is the key of the rules that have entries.
+func rulesKey(s chain.Scripts) string { return s.Prefix() + ":deferred:rules" }
+
 // learn looks which rules have entries, and adds some.
 func (r *Redis) learn(ctx context.Context, add ...string) error {
-	all, err := r.run(ctx, "", "read the rules that defer", scripts.rules, []string{r.scripts.Prefix() + ":deferred:rules"}, add...)
+	all, err := r.run(ctx, "", "read the rules that defer", scripts.rules, []string{rulesKey(r.scripts)}, add...)
 	if err != nil {
 		return err
 	}

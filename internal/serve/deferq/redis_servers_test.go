@@ -107,6 +107,15 @@ func TestShards(t *testing.T) {
 // While a shard is away, the rules on others go on: theirs are sent, more are kept, and nobody waits for the
 // one that is gone. When it is back, its own are sent.
 func TestOneShardIsAway(t *testing.T) {
+	for name, f := range map[string]struct{ leave, back func(*testdep.RedisServer) }{
+		"killed":  {(*testdep.RedisServer).Kill, (*testdep.RedisServer).Start},
+		"hanging": {(*testdep.RedisServer).Pause, (*testdep.RedisServer).Resume},
+	} {
+		t.Run(name, func(t *testing.T) { testOneShardIsAway(t, f.leave, f.back) })
+	}
+}
+
+func testOneShardIsAway(t *testing.T, leave, back func(*testdep.RedisServer)) {
 	servers, shards := overShards(t, 2)
 	r := openRedis(t, "", func(o *RedisOptions) { o.Server = redis.Config{Shards: shards} })
 	const rules, each = 8, 3
@@ -131,7 +140,7 @@ func TestOneShardIsAway(t *testing.T) {
 	if gone == 0 || gone == rules {
 		t.Fatalf("%d of %d rules are on one shard: the test has lost its point", gone, rules)
 	}
-	servers[0].Kill()
+	leave(servers[0])
 	for line, got := range sent(t, r, (rules-gone)*each) {
 		if away[line.Rule] || !slices.Equal(got, bodies(each)) {
 			t.Errorf("%s: %v came", line.Rule, got)
@@ -150,9 +159,40 @@ func TestOneShardIsAway(t *testing.T) {
 	if s, err := r.Stats(t.Context()); err != nil || s.Err == nil || s.Done != int64((rules-gone)*each) {
 		t.Errorf("%+v %v", s, err)
 	}
-	servers[0].Start()
+	back(servers[0])
 	for line, got := range sent(t, r, gone*each) {
 		if !away[line.Rule] || !slices.Equal(got, bodies(each)) {
+			t.Errorf("%s: %v came", line.Rule, got)
+		}
+	}
+}
+
+// A rule whose keys somebody else has written to keeps no other from being sent, on the same server.
+func TestOneRuleCannotBeAsked(t *testing.T) {
+	server := testdep.Redis(t, durable...)
+	r := openRedis(t, "redis://"+server.Addr)
+	const rules, each = 4, 3
+	for rule := range rules {
+		for i := range each {
+			e := entryOf("ann", fmt.Sprint(i))
+			e.Line.Rule = fmt.Sprint("rule", rule)
+			add(t, r, e)
+		}
+	}
+	const taken = "tg:deferred{rule0}:turns"
+	server.Do("RENAME", taken, taken+"-aside")
+	server.Do("SET", taken, "mine")
+	for line, got := range sent(t, r, (rules-1)*each) {
+		if line.Rule == "rule0" || !slices.Equal(got, bodies(each)) {
+			t.Errorf("%s: %v came", line.Rule, got)
+		}
+	}
+	if s, err := r.Stats(t.Context()); err != nil || s.Err == nil {
+		t.Errorf("%+v %v: it does not tell", s, err)
+	}
+	server.Do("RENAME", taken+"-aside", taken)
+	for line, got := range sent(t, r, each) {
+		if line.Rule != "rule0" || !slices.Equal(got, bodies(each)) {
 			t.Errorf("%s: %v came", line.Rule, got)
 		}
 	}
