@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // testDomains edits the domain files of a server, as an operator of envoyproxy/ratelimit
@@ -44,14 +43,6 @@ func testDomains(t *testing.T, bin string) {
 	reloads := func(outcome string) float64 {
 		return w.metric(admin, `tidegate_rules_reloads_total{outcome="`+outcome+`"}`)
 	}
-	until := func(what string, done func() bool) {
-		t.Helper()
-		for end := time.Now().Add(20 * time.Second); !done(); time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("not within 20 s: %s", what)
-			}
-		}
-	}
 	for i, want := range []int{200, 200, 429} {
 		if got := ask("shop", "ann"); got != want {
 			t.Errorf("request %d of 2: %d, want %d", i, got, want)
@@ -63,11 +54,11 @@ func testDomains(t *testing.T, bin string) {
 		}
 	}
 	put("more.yaml", "more", 0)
-	until("a domain is known", func() bool { return ask("more", "ann") == http.StatusTooManyRequests })
+	w.until("a domain is known", func() bool { return ask("more", "ann") == http.StatusTooManyRequests })
 
 	w.write("rules/bad.yaml", "domain: bad\ndescriptors: [{ key: user, rate_limit: { unit: foo, requests_per_unit: 1 } }]\n")
 	put("shop.yaml", "shop", 100)
-	until("a failure is counted", func() bool { return reloads("failed") > 0 })
+	w.until("a failure is counted", func() bool { return reloads("failed") > 0 })
 	if got := ask("shop", "ann"); got != http.StatusTooManyRequests {
 		t.Errorf("while a file is bad, others hold: %d", got)
 	}
@@ -75,7 +66,7 @@ func testDomains(t *testing.T, bin string) {
 	if err := os.Remove(filepath.Join(w.dir, "rules", "bad.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	until("the files are in force again", func() bool { return reloads("ok") == 2 && w.metric(admin, "tidegate_rules_current") == 1 })
+	w.until("the files are in force again", func() bool { return reloads("ok") == 2 && w.metric(admin, "tidegate_rules_current") == 1 })
 	for i, want := range []int{200, 429} {
 		if got := ask("shop", "bob"); got != want {
 			t.Errorf("request %d of 3: %d, want %d", i+2, got, want)

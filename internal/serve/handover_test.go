@@ -308,12 +308,10 @@ func testUnixSocket(t *testing.T, bin string) {
 	if err := syscall.Kill(int(successor), syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if _, err := os.Lstat(socket); err != nil {
-			return
-		}
-	}
-	t.Error("the last process left its socket behind")
+	w.until("the last process leaves no socket behind", func() bool {
+		_, err := os.Lstat(socket)
+		return err != nil
+	})
 }
 
 // A second signal does not wait for requests in hand.

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"tidegate.dev/tidegate/internal/dev/demo"
 	"tidegate.dev/tidegate/internal/dev/testdep"
@@ -27,11 +26,7 @@ func testInvitation(t *testing.T, bin string) {
 	s := w.serve("", nil, "--demo", "-c", filepath.Join(example, "tidegate.yaml"), "--log.format=json",
 		"--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0")
 	gateway, admin := s.ready()
-	for end := time.Now().Add(10 * time.Second); !strings.Contains(s.logText(), "Ctrl-C"); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("nothing to try is printed")
-		}
-	}
+	w.until("there is something to try", func() bool { return strings.Contains(s.logText(), "Ctrl-C") })
 	first := "The dashboard: " + admin + "/\n"
 	if before, _, found := strings.Cut(s.logText(), first); !found || strings.Contains(before, "curl") {
 		t.Errorf("it does not begin with %s", first)

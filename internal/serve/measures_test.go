@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/internal/front/admin"
+	"tidegate.dev/tidegate/internal/telemetry/offenders"
 )
 
 // orders posts to an admin listener, and returns what it does.
@@ -78,9 +80,14 @@ func testBansOnRedis(t *testing.T, bin string) {
 	w.until("banned after a restart of everything", func() bool { return w.banned(gateA, "eve") && w.banned(gateB, "eve") })
 	w.until("both know of each other again", func() bool { return w.health(adminA).Instances == 2 && w.health(adminB).Instances == 2 })
 
-	if status, body := w.get(once, adminA+"/offenders"); status != http.StatusOK { // asks all, and so learns who they are
-		t.Errorf("/offenders answers %d: %s", status, body)
-	}
+	w.until("each has told its name", func() bool { // to the one that asks all
+		var is offenders.Report
+		status, body := w.get(once, adminA+"/offenders")
+		if err := json.Unmarshal([]byte(body), &is); err != nil || status != http.StatusOK {
+			t.Fatalf("/offenders answers %d: %s", status, body)
+		}
+		return slices.Equal(slices.Sorted(slices.Values(is.Nodes)), []string{"a", "b"})
+	})
 	server.Pause()
 	e = w.orders(adminA, "/measures", banOf("mallory"))
 	if !w.banned(gateA, "mallory") || e.Reach.Everywhere() || !strings.Contains(e.Holds, "not yet on b") {

@@ -55,6 +55,7 @@ type sandbox struct {
 	testing.TB
 	bin, dir string
 	temp     string   // where processes keep what is not for long
+	drafts   string   // where files are written
 	env      []string // of processes, beside that of this one
 
 	mu   sync.Mutex
@@ -68,7 +69,7 @@ func newSandbox(t testing.TB, bin string, files ...string) *sandbox {
 			t.Logf("this failed: %s", what)
 		}
 	})
-	w.dir, w.temp = t.TempDir(), t.TempDir()
+	w.dir, w.temp, w.drafts = t.TempDir(), t.TempDir(), t.TempDir()
 	w.env = []string{"TMPDIR=" + w.temp}
 	for i := 0; i < len(files); i += 2 {
 		w.write(files[i], files[i+1])
@@ -96,9 +97,15 @@ func (w *sandbox) note(format string, args ...any) {
 	w.said = append(w.said, fmt.Sprintf(format, args...))
 }
 
+// write replaces a file, so that who watches it finds all of it or nothing.
 func (w *sandbox) write(name, text string) {
 	w.Helper()
-	if err := os.WriteFile(filepath.Join(w.dir, name), []byte(text), 0o600); err != nil {
+	draft := filepath.Join(w.drafts, filepath.Base(name))
+	err := os.WriteFile(draft, []byte(text), 0o600)
+	if err == nil {
+		err = os.Rename(draft, filepath.Join(w.dir, name))
+	}
+	if err != nil {
 		w.Fatal(err)
 	}
 }

@@ -51,7 +51,7 @@ func testRestartWithOtherRules(t *testing.T, bin string) {
 func TestUpgradeWithOtherRulesOnRedis(t *testing.T) {
 	server := testdep.Redis(t)
 	w := newSandbox(t, testdep.Command(t), "rules.yaml", counting("{ rate: 3/hour, algorithm: token_bucket }"))
-	s := w.serveRedis("redis://"+server.Addr, "--store.deadline=1s")
+	s := w.serveRedis("redis://"+server.Addr, patientStore)
 	gateway, _ := s.ready()
 	w.spend(gateway, "acme")
 	w.write("rules.yaml", counting("3/hour"))

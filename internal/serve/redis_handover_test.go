@@ -30,7 +30,7 @@ rules:
 func TestUpgradesInAnOutageRefillNobody(t *testing.T) {
 	server := testdep.Redis(t)
 	w := newSandbox(t, testdep.Command(t), "rules.yaml", quotaRules)
-	s := w.serveRedis("redis://"+server.Addr, "--store.deadline=250ms")
+	s := w.serveRedis("redis://"+server.Addr, patientStore)
 	gateway, admin := s.ready()
 	passed := func(path, customer string) (n int) {
 		t.Helper()

@@ -140,7 +140,7 @@ var goroutines = regexp.MustCompile(`(?m)^go_goroutines (\d+)$`)
 func TestTrap6ReloadsMakeNoNewClient(t *testing.T) {
 	server := testdep.Redis(t)
 	w := newSandbox(t, testdep.Command(t), "rules.yaml", redisRules)
-	gateway, admin := w.serveRedis("redis://" + server.Addr).ready()
+	gateway, admin := w.serveRedis("redis://"+server.Addr, patientStore).ready()
 	clients := func() int { return strings.Count(server.Do("CLIENT", "LIST"), "name=tidegate") }
 	running := func() int {
 		_, page := w.get(once, admin+"/metrics")
@@ -167,7 +167,8 @@ func TestTrap6ReloadsMakeNoNewClient(t *testing.T) {
 		w.get(once, gateway+"/api/things?customer=acme")
 	}
 	use()
-	if now := clients(); now != had {
+	// It need not have opened all that one client has, and fifty clients would have fifty more.
+	if now := clients(); now < had || now > had+5 {
 		t.Errorf("%d connections to Redis after 50 reloads, %d before", now, had)
 	}
 	// Those of a request that has just ended may still be there.
@@ -226,7 +227,7 @@ func testRedisSeries(t *testing.T, bin string) {
 	all := 0
 	for i, requests := range []int{3, 5} {
 		name := fmt.Sprint("web-", i)
-		gateway, at := w.serveRedis(url, "--rules=rules.yaml", "--store.instance="+name).ready()
+		gateway, at := w.serveRedis(url, "--rules=rules.yaml", "--store.instance="+name, patientStore).ready()
 		for range requests {
 			if status, body := w.get(once, gateway+"/api/things?customer=acme"); status != http.StatusOK {
 				t.Fatalf("%d %s", status, body)

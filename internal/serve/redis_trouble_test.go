@@ -16,7 +16,7 @@ import (
 func TestTrap11LostRedisIsNobodysError(t *testing.T) {
 	server := testdep.Redis(t)
 	w := newSandbox(t, testdep.Command(t), "rules.yaml", "instances: 4\n"+redisRules)
-	s := w.serveRedis("redis://"+server.Addr, "--store.deadline=250ms") // as long as this machine may take
+	s := w.serveRedis("redis://"+server.Addr, patientStore)
 	gateway, admin := s.ready()
 	ask := func(path, customer string) int {
 		t.Helper()

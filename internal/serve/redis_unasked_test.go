@@ -29,7 +29,7 @@ func TestRuleThatCannotBeAsked(t *testing.T) {
 	server := testdep.Redis(t)
 	server.Do("ACL", "SETUSER", "tidegate", "on", ">secret", "~*", "+@all", "-rpush")
 	w := newSandbox(t, testdep.Command(t), "rules.yaml", unaskedRules)
-	s := w.serveRedis("redis://tidegate:secret@"+server.Addr, "--store.deadline=250ms")
+	s := w.serveRedis("redis://tidegate:secret@"+server.Addr, patientStore)
 	gateway, admin := s.ready()
 	passed := 0
 	for range 60 {
@@ -101,7 +101,7 @@ func TestHeartbeatsAreForbidden(t *testing.T) {
 	server := testdep.Redis(t)
 	server.Do("ACL", "SETUSER", "tidegate", "on", ">secret", "~*", "+@all", "-zadd")
 	w := newSandbox(t, testdep.Command(t), "rules.yaml", unaskedRules)
-	s := w.serveRedis("redis://tidegate:secret@"+server.Addr, "--store.deadline=250ms")
+	s := w.serveRedis("redis://tidegate:secret@"+server.Addr, patientStore)
 	gateway, admin := s.ready()
 	w.until("health says so", func() bool {
 		h := w.health(admin)

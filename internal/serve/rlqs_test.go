@@ -28,7 +28,7 @@ func TestRLQS(t *testing.T) {
 			w.write("rules.yaml", rlqsRules)
 			args := append(rlsAny, "--rules=rules.yaml", "--drain=10s")
 			if store == "redis" {
-				args = append(args, "--store.redis=redis://"+testdep.Redis(t).Addr)
+				args = append(args, "--store.redis=redis://"+testdep.Redis(t).Addr, patientStore)
 			}
 			s := w.serve("", nil, args...)
 			addr, _, admin := s.rlsReady()

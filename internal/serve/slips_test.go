@@ -266,7 +266,7 @@ func testSlipsOfFleet(t *testing.T, bin string) {
 	server := testdep.Redis(t)
 	w := newSandbox(t, bin, "rules.yaml", slipRules, "slips.key", key+"\n", "other.key", "another key, not of the fleet\n")
 	serve := func(name string, flags ...string) (gateway, at string) {
-		return w.serveRedis("redis://"+server.Addr, append(flags, "--rules=rules.yaml", "--store.instance="+name, "--log.keys=plain")...).ready()
+		return w.serveRedis("redis://"+server.Addr, append(flags, "--rules=rules.yaml", "--store.instance="+name, "--log.keys=plain", patientStore)...).ready()
 	}
 	gateA, adminA := serve("a", "--slips.key_file=slips.key")
 	gateB, adminB := serve("b", "--slips.key_file=slips.key")

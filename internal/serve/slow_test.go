@@ -44,7 +44,7 @@ func testFewOpenFiles(t *testing.T, bin string) {
 			t.Errorf("round %d: /readyz answers %d %s", round, got, body)
 		}
 		served := 0
-		for end := time.Now().Add(20 * time.Second); served < 20; {
+		for end := time.Now().Add(testTimeout); served < 20; {
 			if time.Now().After(end) {
 				t.Fatalf("round %d: %d honest requests were answered", round, served)
 			}
@@ -83,7 +83,7 @@ func testManyOperators(t *testing.T, bin string) {
 	for range 100 - maxOperators {
 		select {
 		case <-closed:
-		case <-time.After(20 * time.Second):
+		case <-time.After(testTimeout):
 			t.Fatal("more than a few connections stay open")
 		}
 	}

@@ -184,16 +184,31 @@ type sourcedFleet struct {
 	admin []string
 }
 
+// serves waits until a gateway serves, or has given up: a busy machine may need longer than the ten
+// seconds that a start waits for its rules.
+func (f *sourcedFleet) serves(s *serving) bool {
+	f.until("it serves, or has no rules", func() bool {
+		return len(s.lines("serving")) > 0 || s.hasEnded() && strings.Contains(s.logText(), "there are no rules of")
+	})
+	return len(s.lines("serving")) > 0
+}
+
 func testRulesFrom(t *testing.T, bin string, from ruleServer) {
 	from.publish(t, sourceRules(100, 3))
 	f := &sourcedFleet{sandbox: newSandbox(t, bin), t: t, from: from, way: newTurnstile(t, from.at())}
 	counters := "redis://" + testdep.Redis(t).Addr
-	for _, name := range []string{"a", "b", "c"} {
-		s := f.serveRedis(counters, "--store.instance="+name, "--store.deadline=10s", "--rules="+from.url(f.way.addr), "--rules_source.copy=copy-"+name)
-		f.nodes = append(f.nodes, s)
+	serve := func(name string) *serving {
+		return f.serveRedis(counters, "--store.instance="+name, "--store.deadline=10s", "--rules="+from.url(f.way.addr), "--rules_source.copy=copy-"+name)
 	}
-	for _, s := range f.nodes {
-		gate, at := s.ready()
+	names := []string{"a", "b", "c"}
+	for _, name := range names {
+		f.nodes = append(f.nodes, serve(name))
+	}
+	for i := range f.nodes {
+		for tries := 1; tries < 5 && !f.serves(f.nodes[i]); tries++ {
+			f.nodes[i] = serve(names[i])
+		}
+		gate, at := f.nodes[i].ready()
 		f.gates, f.admin = append(f.gates, gate), append(f.admin, at)
 	}
 	f.until("all run the first rules", func() bool { is := f.rulesStatus(f.admin[0]); return is.Current && len(is.Instances) == 3 })

@@ -78,7 +78,7 @@ rules:
 	t.Run("upstream out of order", func(t *testing.T) {
 		s := newSandbox(t, bin).serve("", nil, append(ports, "--upstreams=http://127.0.0.1:1", "--health.path=/", "--health.every=100ms", "--health.unhealthy_after=1")...)
 		gateway, admin := s.ready()
-		for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		for end := time.Now().Add(testTimeout); ; time.Sleep(20 * time.Millisecond) {
 			got, body := s.w.get(once, admin+"/readyz")
 			if got == http.StatusServiceUnavailable && strings.Contains(body, "all upstreams are out of order") {
 				break

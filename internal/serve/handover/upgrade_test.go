@@ -101,9 +101,12 @@ func (o *output) String() string {
 	return o.buf.String()
 }
 
+// patient is far longer than anything takes.
+const patient = time.Minute
+
 func (o *output) await(t *testing.T, n int, words string) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); strings.Count(o.String(), words) < n; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(patient); strings.Count(o.String(), words) < n; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("it does not say %q %d times:\n%s", words, n, o)
 		}
@@ -166,13 +169,13 @@ func (s *scene) end(t *testing.T) {
 		if err != nil {
 			t.Errorf("ends with %v", err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(patient):
 		t.Fatalf("does not end:\n%s", &s.log)
 	}
 }
 
 func TestHandOver(t *testing.T) {
-	s := play(t, "takes over", 10*time.Second, nil)
+	s := play(t, "takes over", patient, nil)
 	if got := s.ask("/"); got != "predecessor" {
 		t.Fatalf("before: %s", got)
 	}
@@ -193,32 +196,46 @@ func TestHandOver(t *testing.T) {
 }
 
 func TestPredecessorGoesOn(t *testing.T) {
+	goesOn := func(t *testing.T, role string, stepTimeout time.Duration, snapshot func(string) error) (log string) {
+		t.Helper()
+		s := play(t, role, stepTimeout, snapshot)
+		for i := range 2 { // a failed upgrade does not hinder the next
+			s.upgrade <- syscall.SIGUSR2
+			s.log.await(t, i+1, "not upgraded")
+			if got := s.ask("/"); got != "predecessor" {
+				t.Errorf("after a failed upgrade: %s", got)
+			}
+		}
+		s.stop()
+		s.end(t)
+		if strings.Contains(s.log.String(), "upgraded: a successor") {
+			t.Errorf("somebody took over:\n%s", &s.log)
+		}
+		return s.log.String()
+	}
 	f := func(role string, stepTimeout time.Duration, snapshot func(string) error, why string) {
 		t.Run(role, func(t *testing.T) {
-			s := play(t, role, stepTimeout, snapshot)
-			for i := range 2 { // a failed upgrade does not hinder the next
-				s.upgrade <- syscall.SIGUSR2
-				s.log.await(t, i+1, "not upgraded")
-				if got := s.ask("/"); got != "predecessor" {
-					t.Errorf("after a failed upgrade: %s", got)
-				}
-			}
-			if !strings.Contains(s.log.String(), why) {
-				t.Errorf("it does not say %q:\n%s", why, &s.log)
-			}
-			s.stop()
-			s.end(t)
-			if strings.Contains(s.log.String(), "upgraded: a successor") {
-				t.Errorf("somebody took over:\n%s", &s.log)
+			if log := goesOn(t, role, stepTimeout, snapshot); !strings.Contains(log, why) {
+				t.Errorf("it does not say %q:\n%s", why, log)
 			}
 		})
 	}
-	f("fails", 10*time.Second, nil, "exit status 1")
-	f("talks", 10*time.Second, nil, "said \\\"hello\\\"")
+	f("fails", patient, nil, "exit status 1")
+	f("talks", patient, nil, "said \\\"hello\\\"")
 	f("sleeps", 200*time.Millisecond, nil, "not prepared within 200ms")
-	f("dies", 10*time.Second, nil, "exit status 1")
-	f("hangs", 2*time.Second, nil, "not serving within 2s") // in which it gets to where it hangs
-	f("takes over", 10*time.Second, func(string) error { return fmt.Errorf("the disk is full") }, "the disk is full")
+	f("dies", patient, nil, "exit status 1")
+	f("takes over", patient, func(string) error { return fmt.Errorf("the disk is full") }, "the disk is full")
+	t.Run("hangs", func(t *testing.T) {
+		for step := 2 * time.Second; ; step *= 3 { // in which it gets to where it hangs, or it has to have more
+			log := goesOn(t, "hangs", step, nil)
+			if strings.Contains(log, "not serving within "+step.String()) {
+				return
+			}
+			if step > patient/2 || !strings.Contains(log, "not prepared within "+step.String()) {
+				t.Fatalf("it does not say that it hangs:\n%s", log)
+			}
+		}
+	})
 }
 
 // Somebody who wants the process to end does not wait for an upgrade.

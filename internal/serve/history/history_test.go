@@ -69,7 +69,7 @@ func eachKeeper(t *testing.T, f func(t *testing.T, open func() Keeper)) {
 		f(t, func() Keeper { return NewFile(name) })
 	})
 	t.Run("redis", func(t *testing.T) {
-		store, err := fleet.Open("redis://"+testdep.Redis(t).Addr, fleet.Options{JoinLater: true})
+		store, err := fleet.Open("redis://"+testdep.Redis(t).Addr, fleet.Options{Deadline: time.Minute, JoinLater: true})
 		if err != nil {
 			t.Fatal(err)
 		}
