@@ -11,7 +11,7 @@ import (
 // is killed is told of in the first line, and that it is back.
 func TestFleet(t *testing.T) {
 	redis := testdep.Redis(t)
-	flags := []string{"--store.redis=redis://" + redis.Addr}
+	flags := []string{"--store.redis=redis://" + redis.Addr, "--store.deadline=10s"} // which a busy machine does not miss
 	a := start(t, storyRules, append(flags, "--store.instance=web-1")...)
 	b := start(t, storyRules, append(flags, "--store.instance=web-2")...)
 	p := open(t, a)

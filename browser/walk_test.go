@@ -31,7 +31,7 @@ func TestWalk(t *testing.T) {
 		"mouse": {1280, "light", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			flags := []string{"--store.redis=redis://" + testdep.Redis(t).Addr, "--slips.key_file=" + slipKey(t)}
+			flags := []string{"--store.redis=redis://" + testdep.Redis(t).Addr, "--store.deadline=10s", "--slips.key_file=" + slipKey(t)}
 			a := serve(t, storyRules, append(flags, "--store.instance=web-1")...)
 			b := serve(t, storyRules, append(flags, "--store.instance=web-2")...)
 			hurry(t, []*server{a, b}, "acme", "mallory")

@@ -93,7 +93,9 @@ func TestPlanOfManyLiveKeys(t *testing.T) {
 	program := theCommand(t)
 	for name, flags := range map[string]func(*testing.T) []string{
 		"memory": func(*testing.T) []string { return nil },
-		"redis":  func(t *testing.T) []string { return []string{"--store.redis=redis://" + testdep.Redis(t).Addr} },
+		"redis": func(t *testing.T) []string {
+			return []string{"--store.redis=redis://" + testdep.Redis(t).Addr, patientStore}
+		},
 	} {
 		t.Run(name, func(t *testing.T) { testLiveKeys(t, program, flags(t)) })
 	}

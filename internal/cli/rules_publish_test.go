@@ -51,9 +51,15 @@ func (p *publishing) write(folder string, n int) {
 	p.writeFile(folder, "rules.yaml", fmt.Sprintf("version: 1\nrules:\n  - name: api\n    per: ip\n    limits: %d/minute\n", n))
 }
 
+// writeFile replaces a file, so that who follows its folder finds all of it or nothing.
 func (p *publishing) writeFile(folder, name, text string) {
 	p.t.Helper()
-	if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+	draft := filepath.Join(p.t.TempDir(), "draft")
+	err := os.WriteFile(draft, []byte(text), 0o600)
+	if err == nil {
+		err = os.Rename(draft, filepath.Join(folder, name))
+	}
+	if err != nil {
 		p.t.Fatal(err)
 	}
 }

@@ -19,6 +19,9 @@ import (
 	"tidegate.dev/tidegate/rules/source"
 )
 
+// patientStore is a deadline that a busy machine does not miss, for tests that count what Redis admits.
+const patientStore = "--store.deadline=10s"
+
 // serving runs tidegate serve, and returns the URLs of its gateway and its admin listener.
 func serving(t *testing.T, program string, args ...string) (gateway, admin string) {
 	t.Helper()
@@ -171,7 +174,7 @@ func TestRollbackRestoresDecisions(t *testing.T) {
 // testRollback pushes in a source of two instances, and goes back there.
 func testRollback(t *testing.T, program, url string, push func(limit int, reason string), sources ...string) {
 	push(10, "the good one")
-	args := []string{"--trust.proxies=127.0.0.1", "--store.redis=redis://" + testdep.Redis(t).Addr}
+	args := []string{"--trust.proxies=127.0.0.1", "--store.redis=redis://" + testdep.Redis(t).Addr, patientStore}
 	for _, s := range sources {
 		args = append(args, "--rules="+s)
 	}

@@ -249,7 +249,7 @@ func testCompose(r *rootfs) {
 			r.Errorf("the settings do not have %q:\n%s", want, out)
 		}
 	}
-	env := []string{"TIDEGATE_STORE_REDIS=redis://" + redis.Addr}
+	env := []string{"TIDEGATE_STORE_REDIS=redis://" + redis.Addr, "TIDEGATE_STORE_DEADLINE=10s"}
 	r.serve(env, func(gateway, _ string) { r.limited("http://"+gateway+"/", 100) })
 }
 

@@ -34,7 +34,7 @@ func serve(t *testing.T, redis string) instance {
 	writeFile(t, filepath.Join(dir, "rules.yaml"), rules)
 	is := instance{"127.0.0.1:" + testdep.FreePort(t), "127.0.0.1:" + testdep.FreePort(t)}
 	s := testdep.Run(t, dir, testdep.Command(t), "serve", "--rules=rules.yaml", "--listen.gateway="+is.gateway, "--listen.admin="+is.admin,
-		"--store.redis=redis://"+redis, "--log.access=off")
+		"--store.redis=redis://"+redis, "--store.deadline=10s", "--log.access=off")
 	s.Listens(t, "tcp", is.gateway)
 	s.Listens(t, "tcp", is.admin)
 	return is
@@ -145,8 +145,14 @@ func TestPrometheusTellsThatRedisIsGone(t *testing.T) {
 		n, err := p.query(`tidegate_store_state{job="tidegate", state="ok"} == 1 and on (instance) tidegate_store_server_cpu_seconds_total > 0`)
 		return err == nil && n == 1
 	})
-	if now := p.firing(); len(now) > 0 {
-		t.Errorf("told while all is well: %q", now)
+	// For a moment a busy machine may be slow enough.
+	told := p.firing()
+	for end := time.Now().Add(60 * time.Second); len(told) > 0 && time.Now().Before(end); told = p.firing() {
+		is.ask()
+		time.Sleep(50 * time.Millisecond)
+	}
+	if len(told) > 0 {
+		t.Errorf("told while all is well: %q", told)
 	}
 	d := readDashboard(t)
 	for _, q := range d.queries() {
