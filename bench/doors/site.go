@@ -84,37 +84,17 @@ func (s *site) findWrk(context.Context) (err error) {
 	return err
 }
 
-// folder is one for a server.
-func (s *site) folder(name string) (dir, address string, err error) {
-	dir = filepath.Join(s.dir, name)
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return "", "", err
-	}
-	address, err = daemon.FreeAddress()
-	return dir, address, err
-}
-
-// startRedis keeps nothing on disk.
+// startRedis starts the one whose INCR is raced.
 func (s *site) startRedis(ctx context.Context) error {
-	program, err := exec.LookPath("redis-server")
-	if err != nil {
-		return fmt.Errorf("redis-server is missing (scripts/test-deps.sh installs it): %w", err)
-	}
-	dir, address, err := s.folder("redis")
+	dir, address, err := daemon.Folder(s.dir, "redis")
 	if err != nil {
 		return err
 	}
-	host, port, _ := strings.Cut(address, ":")
-	s.redis, err = daemon.Start("redis-server", dir, address, nil, program,
-		"--port", port, "--bind", host, "--dir", dir, "--save", "", "--appendonly", "no", "--daemonize", "no")
-	if err != nil {
+	if s.redis, err = daemon.StartRedis(ctx, dir, address); err != nil {
 		return err
 	}
-	version, _ := exec.CommandContext(ctx, program, "--version").Output() // Redis server v=7.0.15 sha=…
-	if fields := strings.Fields(string(version)); len(fields) > 2 {
-		s.versions = append(s.versions, "redis-server "+strings.TrimPrefix(fields[2], "v="))
-	}
-	return s.redis.Await(ctx, func(context.Context) error { return askOnce(address, incr.append(nil, "probe"), ":1\r\n", ":2\r\n") })
+	s.versions = append(s.versions, daemon.RedisVersion(ctx))
+	return askOnce(address, incr.append(nil, "probe"), ":1\r\n")
 }
 
 // nginxServer answers by itself, as fast as nginx can.
@@ -129,7 +109,7 @@ func (s *site) startNginx(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	dir, address, err := s.folder("nginx")
+	dir, address, err := daemon.Folder(s.dir, "nginx")
 	if err != nil {
 		return err
 	}
@@ -153,7 +133,7 @@ rules:
 
 // startTidegate leaves everything as it is by default, but for the access log.
 func (s *site) startTidegate(ctx context.Context, binary string) (err error) {
-	dir, resp, err := s.folder("serve")
+	dir, resp, err := daemon.Folder(s.dir, "serve")
 	if err != nil {
 		return err
 	}

@@ -141,9 +141,11 @@ func partition(ctx context.Context, start time.Time, servers *[2]*redisServer, p
 	}
 	address := servers[1].Address
 	servers[1].stop()
-	if servers[1], err = startRedisAt(ctx, dir, address); err != nil {
+	empty, err := startRedisAt(ctx, dir, address)
+	if err != nil {
 		return err
 	}
+	servers[1] = empty
 	return sleepUntil(ctx, start.Add(regionHeal))
 }
 

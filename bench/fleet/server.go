@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"os/exec"
 	"regexp"
 	"strconv"
 
@@ -12,7 +10,7 @@ import (
 	"tidegate.dev/tidegate/bench/internal/daemon"
 )
 
-// redisServer is a Redis of ours, on loopback, that keeps nothing on disk.
+// redisServer is a Redis of ours, on loopback.
 type redisServer struct {
 	*daemon.Server
 	control *goredis.Client
@@ -27,21 +25,11 @@ func startRedis(ctx context.Context, dir string) (*redisServer, error) {
 }
 
 func startRedisAt(ctx context.Context, dir, address string) (*redisServer, error) {
-	program, err := exec.LookPath("redis-server")
-	if err != nil {
-		return nil, fmt.Errorf("redis-server is missing (scripts/test-deps.sh installs it): %w", err)
-	}
-	port := regexp.MustCompile(`\d+$`).FindString(address)
-	s, err := daemon.Start("redis-server", dir, address, nil, program, "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no")
+	s, err := daemon.StartRedis(ctx, dir, address)
 	if err != nil {
 		return nil, err
 	}
-	r := &redisServer{s, goredis.NewClient(&goredis.Options{Addr: address, MaxRetries: -1})}
-	err = s.Await(ctx, func(ctx context.Context) error { return r.control.Ping(ctx).Err() })
-	if err != nil {
-		r.stop()
-	}
-	return r, err
+	return &redisServer{s, goredis.NewClient(&goredis.Options{Addr: address, MaxRetries: -1})}, nil
 }
 
 func (r *redisServer) stop() {

@@ -11,7 +11,7 @@ type silentProxy struct {
 	target string
 
 	mu     sync.Mutex
-	silent chan struct{} // closed when it is over; nil: it passes
+	silent chan struct{} // closed when it is over; nil means it passes
 }
 
 func startSilent(target string) (*silentProxy, error) {

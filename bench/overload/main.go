@@ -84,15 +84,11 @@ func measure(ctx context.Context, args []string, out io.Writer) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "overload")
+	dir, program, err := served.BuildTemp(ctx)
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	program, err := served.Build(ctx, dir)
-	if err != nil {
-		return err
-	}
 	phases := []phase{{0.5, 15 * time.Second}, {5, *lasts}, {0.5, 15 * time.Second}}
 	runs := []*run{
 		{name: "without rules"},

@@ -18,7 +18,7 @@ func BenchmarkChain(b *testing.B) {
 	b.Cleanup(server.stop)
 	f := func(name string, q quota, l *load) {
 		b.Run(name, func(b *testing.B) {
-			lim, err := chain("Tidegate", "chain", tidegate.Terms{}).open(server.address, q)
+			lim, err := chain("Tidegate", "chain", tidegate.Terms{}).open(server.Address, q)
 			if err != nil {
 				b.Fatal(err)
 			}

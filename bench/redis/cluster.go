@@ -10,10 +10,14 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/bench/internal/daemon"
 )
 
 // masters is how many share the keys of the cluster.
 const masters = 3
+
+// startTime is how long they may take to find each other.
+const startTime = 15 * time.Second
 
 // clusterCallers is the load on one Redis and on the cluster, which are for the most callers.
 const clusterCallers = mostCallers
@@ -25,7 +29,7 @@ type cluster struct{ nodes []*server }
 func startCluster(ctx context.Context) (*cluster, error) {
 	c := &cluster{}
 	for range masters {
-		bus, err := freePort()
+		bus, err := busPort()
 		if err == nil {
 			var n *server
 			if n, err = startRedis(ctx, "--cluster-enabled", "yes", "--cluster-port", bus); err == nil {
@@ -45,17 +49,28 @@ func startCluster(ctx context.Context) (*cluster, error) {
 	return c, nil
 }
 
+// busPort is free for what masters tell each other.
+func busPort() (string, error) {
+	address, err := daemon.FreeAddress()
+	if err != nil {
+		return "", err
+	}
+	_, port, err := net.SplitHostPort(address)
+	return port, err
+}
+
 // join gives the last of the nodes its slots, and has it meet the first.
 func (c *cluster) join(ctx context.Context, n *server, bus string) error {
 	const slots = 16384
 	i := len(c.nodes) - 1
-	host, port, _ := net.SplitHostPort(n.address)
+	host, port, _ := net.SplitHostPort(n.Address)
 	return errors.Join(
 		n.control.Do(ctx, "CLUSTER", "SET-CONFIG-EPOCH", i+1).Err(),
 		n.control.Do(ctx, "CLUSTER", "ADDSLOTSRANGE", slots*i/masters, slots*(i+1)/masters-1).Err(),
 		c.nodes[0].control.Do(ctx, "CLUSTER", "MEET", host, port, bus).Err())
 }
 
+// await returns once every master sees all of them.
 func (c *cluster) await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
@@ -84,7 +99,7 @@ func (c *cluster) stop() {
 func (c *cluster) where() string {
 	var all []string
 	for _, n := range c.nodes {
-		all = append(all, n.address)
+		all = append(all, n.Address)
 	}
 	return strings.Join(all, ",")
 }

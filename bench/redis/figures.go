@@ -10,13 +10,13 @@ import (
 
 // figures are what the races gave.
 type figures struct {
-	keys    [][]*entrant // by number of callers
-	hot     []*entrant
-	attack  []*entrant
+	keys    []entrants // by number of callers
+	hot     entrants
+	attack  entrants
 	truth   []truthful
 	scripts []*scriptCost
-	several []*entrant
-	cluster []*entrant
+	several entrants
+	cluster entrants
 }
 
 // Places of the entrants.

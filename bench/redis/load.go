@@ -20,7 +20,7 @@ const sampled = 64
 type load struct {
 	callers int
 	drawn   []string              // the keys that are asked about, over and over
-	count   func(key string) bool // nil: every key that is admitted is counted
+	count   func(key string) bool // nil means every key that is admitted is counted
 }
 
 // tally is what came of a heat.

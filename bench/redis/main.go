@@ -12,9 +12,11 @@ package main
 import (
 	"context"
 	"io"
+	"runtime"
 	"runtime/debug"
 	"time"
 
+	"tidegate.dev/tidegate/bench/internal/daemon"
 	"tidegate.dev/tidegate/bench/internal/report"
 	"tidegate.dev/tidegate/bench/internal/rig"
 )
@@ -27,6 +29,8 @@ const mostTime = 40 * time.Minute
 const garbage = 400
 
 func main() {
+	// Children are told to end with the thread that started them.
+	runtime.LockOSThread()
 	debug.SetGCPercent(garbage)
 	rig.Main("bench-redis", mostTime, run)
 }
@@ -51,7 +55,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	r := report.New(start)
 	s := f.summary()
-	r.Notes, r.Tables, r.LastLine = append([]string{server.version}, versions...), f.tables(flags.Heat), s.String()
+	r.Notes, r.Tables, r.LastLine = append([]string{daemon.RedisVersion(ctx)}, versions...), f.tables(flags.Heat), s.String()
 	if err := r.Write(out, flags.Markdown); err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"slices"
 	"time"
 
 	"tidegate.dev/tidegate/bench/internal/process"
@@ -38,10 +37,12 @@ type entrant struct {
 	span    time.Duration
 }
 
-// race lets contestants take turns under one load; every other round goes
-// backwards, so that nobody always comes after the same one.
-func (b *bench) race(ctx context.Context, title string, l *load, q quota, contestants ...contestant) ([]*entrant, error) {
-	var es []*entrant
+// entrants are in the order of the contestants.
+type entrants []*entrant
+
+// race lets contestants take turns under one load.
+func (b *bench) race(ctx context.Context, title string, l *load, q quota, contestants ...contestant) (entrants, error) {
+	var es entrants
 	defer func() {
 		for _, e := range es {
 			e.limiter.close()
@@ -54,35 +55,24 @@ func (b *bench) race(ctx context.Context, title string, l *load, q quota, contes
 		}
 		es = append(es, &entrant{contestant: c, limiter: lim, opened: time.Now()})
 	}
-	order := slices.Clone(es)
-	for round := range b.rounds + 1 {
-		once := func() error {
-			for _, e := range order {
-				if err := b.run(ctx, title, e, l, round); err != nil {
-					return fmt.Errorf("%s: %w", e.name, err)
-				}
-			}
-			return nil
+	run := func(e *entrant, round int, d time.Duration) error {
+		if err := b.run(ctx, title, e, l, round, d); err != nil {
+			return fmt.Errorf("%s: %w", e.name, err)
 		}
-		forget := func() {
-			for _, e := range es {
-				e.heats = e.heats[:max(0, round-1)]
-			}
-		}
-		if err := process.Undisturbed(ctx, fmt.Sprintf("%s, round %d", title, round), once, forget); err != nil {
-			return nil, err
-		}
-		slices.Reverse(order)
+		return nil
 	}
-	return es, nil
+	return es, process.TakeTurns(ctx, es, b.rounds, b.heat, run, es.keep)
 }
 
-// run is one turn of an entrant in a round.
-func (b *bench) run(ctx context.Context, title string, e *entrant, l *load, round int) error {
-	d := b.heat
-	if round == 0 {
-		d /= 2
+// keep forgets all but the first rounds.
+func (es entrants) keep(rounds int) {
+	for _, e := range es {
+		e.heats = e.heats[:rounds]
 	}
+}
+
+// run is one heat of a round.
+func (b *bench) run(ctx context.Context, title string, e *entrant, l *load, round int, d time.Duration) error {
 	t, err := heatOf(ctx, b.site(e.contestant), e.limiter, l, d)
 	if err != nil {
 		return err
@@ -115,20 +105,18 @@ func heatOf(ctx context.Context, at site, lim limiter, l *load, d time.Duration)
 	return t, err
 }
 
-// figure is the median of what a heat gives.
-func (e *entrant) figure(of func(*tally) float64) float64 {
-	var all []float64
+// each is what every heat gives.
+func (e *entrant) each(of func(*tally) float64) (all []float64) {
 	for i := range e.heats {
 		all = append(all, of(&e.heats[i]))
 	}
-	return report.Median(all)
+	return all
 }
+
+// figure is the median of what a heat gives.
+func (e *entrant) figure(of func(*tally) float64) float64 { return report.Median(e.each(of)) }
 
 // against is the ratio of what two entrants did, of the median round.
 func (e *entrant) against(other *entrant, of func(*tally) float64) float64 {
-	var ratios []float64
-	for i := range e.heats {
-		ratios = append(ratios, of(&e.heats[i])/of(&other.heats[i]))
-	}
-	return report.Median(ratios)
+	return report.MedianRatio(e.each(of), other.each(of))
 }

@@ -58,14 +58,14 @@ func heats(decisions ...int64) *entrant {
 // Ratios are those of the median round, and to rivals of the worst number of callers.
 func TestSummary(t *testing.T) {
 	f := figures{
-		keys: [][]*entrant{
+		keys: []entrants{
 			{heats(40, 60, 90), heats(10, 20, 10), heats(10, 10, 10)},
 			{heats(40, 60, 90), heats(20, 20, 20), heats(10, 10, 5)},
 		},
-		hot:     []*entrant{heats(400, 400, 400), heats(20, 20, 20)},
-		attack:  []*entrant{heats(70, 70, 70), heats(10, 10, 10)},
-		several: []*entrant{heats(40, 40, 40), heats(20, 20, 20), heats(10, 10, 20)},
-		cluster: []*entrant{heats(10, 10, 10), heats(20, 20, 20)},
+		hot:     entrants{heats(400, 400, 400), heats(20, 20, 20)},
+		attack:  entrants{heats(70, 70, 70), heats(10, 10, 10)},
+		several: entrants{heats(40, 40, 40), heats(20, 20, 20), heats(10, 10, 20)},
+		cluster: entrants{heats(10, 10, 10), heats(20, 20, 20)},
 	}
 	if got, want := f.summary(), (summary{redisRate: 3, throttled: 6, hot: 20, hotCPU: 20, attack: 7, twoLimits: 2, threeSubjects: 4, cluster: 2}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
@@ -83,12 +83,12 @@ func TestWrong(t *testing.T) {
 	total := func(t tally, span time.Duration) *entrant {
 		return &entrant{contestant: contestant{name: "one"}, total: t, span: span}
 	}
-	output(figures{keys: [][]*entrant{{total(tally{decisions: 9, admitted: 9}, 0)}}}, "")
-	output(figures{keys: [][]*entrant{{total(tally{decisions: 9, admitted: 8}, 0)}}}, "refused 1 of 9")
-	output(figures{hot: []*entrant{total(tally{decisions: 9, admitted: 9, failed: 2, why: errors.New("late")}, 0)}}, "no answer for 2 of 11: late")
+	output(figures{keys: []entrants{{total(tally{decisions: 9, admitted: 9}, 0)}}}, "")
+	output(figures{keys: []entrants{{total(tally{decisions: 9, admitted: 8}, 0)}}}, "refused 1 of 9")
+	output(figures{hot: entrants{total(tally{decisions: 9, admitted: 9, failed: 2, why: errors.New("late")}, 0)}}, "no answer for 2 of 11: late")
 	most := int64(attackers * (scarce.burst + scarce.events))
-	output(figures{attack: []*entrant{total(tally{decisions: 1 << 30, admitted: most}, scarce.period)}}, "")
-	output(figures{attack: []*entrant{total(tally{decisions: 1 << 30, admitted: most + 1}, scarce.period)}}, "of the attackers")
+	output(figures{attack: entrants{total(tally{decisions: 1 << 30, admitted: most}, scarce.period)}}, "")
+	output(figures{attack: entrants{total(tally{decisions: 1 << 30, admitted: most + 1}, scarce.period)}}, "of the attackers")
 	most = int64(steadyUsers * (steady.burst + steady.events))
 	output(figures{truth: []truthful{{"one", tally{admitted: most, took: steady.period}}}}, "")
 	output(figures{truth: []truthful{{"one", tally{admitted: most + 1, took: steady.period}}}}, "of what the limit allows")

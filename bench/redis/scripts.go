@@ -46,7 +46,7 @@ func (b *bench) scripts(ctx context.Context, f *figures) error {
 
 func (b *bench) script(ctx context.Context, spec tidegate.Spec) (*scriptCost, error) {
 	name := spec.Algorithm.String()
-	lim, err := several(name, spec).open(b.server.address, quota{})
+	lim, err := several(name, spec).open(b.server.Address, quota{})
 	if err != nil {
 		return nil, err
 	}

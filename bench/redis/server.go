@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
-	"os/exec"
 	"regexp"
-	"runtime"
 	"strconv"
 	"time"
 
@@ -17,98 +14,36 @@ import (
 	"tidegate.dev/tidegate/bench/internal/daemon"
 )
 
-// startTime is how long Redis may take to answer.
-const startTime = 15 * time.Second
-
-// server is a redis-server of ours, on loopback, that keeps nothing on disk.
+// server is a redis-server of ours, on loopback.
 type server struct {
-	address string
-	version string
+	*daemon.Server
 	control *goredis.Client // asks how it is doing
-	cmd     *exec.Cmd
 	dir     string
-	ended   chan struct{}
 }
 
 func startRedis(ctx context.Context, args ...string) (*server, error) {
-	program, err := exec.LookPath("redis-server")
+	dir, err := os.MkdirTemp("", "tidegate-bench-")
 	if err != nil {
-		return nil, fmt.Errorf("redis-server is missing (scripts/test-deps.sh installs it): %w", err)
-	}
-	s := &server{ended: make(chan struct{})}
-	if s.dir, err = os.MkdirTemp("", "tidegate-bench-"); err != nil {
 		return nil, err
 	}
-	port, err := freePort()
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(s.dir))
-	}
-	s.address = "127.0.0.1:" + port
-	s.cmd = exec.Command(program, append([]string{
-		"--port", port, "--bind", "127.0.0.1", "--dir", s.dir, "--logfile", "log",
-		"--save", "", "--appendonly", "no", "--daemonize", "no",
-	}, args...)...)
-	s.cmd.SysProcAttr = endWithUs()
-	started := make(chan error)
-	go func() {
-		// Children are told to end with the thread that started them.
-		runtime.LockOSThread()
-		err := s.cmd.Start()
-		started <- err
-		if err == nil {
-			_ = s.cmd.Wait()
-			close(s.ended)
-		}
-	}()
-	if err := <-started; err != nil {
-		return nil, errors.Join(fmt.Errorf("start redis-server: %w", err), os.RemoveAll(s.dir))
-	}
-	s.control = goredis.NewClient(&goredis.Options{Addr: s.address, MaxRetries: -1})
-	if err := s.await(ctx); err != nil {
-		log, _ := os.ReadFile(s.dir + "/log")
-		s.stop()
-		return nil, fmt.Errorf("start redis-server: %w\n%s", err, log)
-	}
-	return s, nil
-}
-
-func freePort() (string, error) {
 	address, err := daemon.FreeAddress()
 	if err != nil {
-		return "", err
+		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	_, port, err := net.SplitHostPort(address)
-	return port, err
-}
-
-// await returns once Redis answers.
-func (s *server) await(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startTime)
-	defer cancel()
-	for {
-		info, err := s.control.Info(ctx, "server").Result()
-		if err == nil {
-			s.version = "redis-server " + field(info, "redis_version")
-			return nil
-		}
-		select {
-		case <-s.ended:
-			return errors.New("it ended at once")
-		case <-ctx.Done():
-			return err
-		case <-time.After(10 * time.Millisecond):
-		}
+	s, err := daemon.StartRedis(ctx, dir, address, args...)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
+	return &server{s, goredis.NewClient(&goredis.Options{Addr: address, MaxRetries: -1}), dir}, nil
 }
 
 func (s *server) stop() {
 	_ = s.control.Close()
-	_ = s.cmd.Process.Kill() // there is nothing to lose
-	<-s.ended
+	s.Stop()
 	_ = os.RemoveAll(s.dir)
 }
 
-func (s *server) where() string { return s.address }
+func (s *server) where() string { return s.Address }
 
 // account is what Redis has done since it was started.
 type account struct {

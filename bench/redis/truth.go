@@ -37,7 +37,7 @@ func (t *truthful) used() float64 {
 func (b *bench) truth(ctx context.Context, f *figures) error {
 	l := &load{callers: 64, drawn: uniform(makeKeys("user-", steadyUsers))}
 	for _, c := range []contestant{chain("Tidegate", "chain", tidegate.Terms{}), redisRate, throttledGCRA} {
-		lim, err := c.open(b.server.address, steady)
+		lim, err := c.open(b.server.Address, steady)
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
@@ -62,7 +62,7 @@ func (f *figures) wrong() error {
 			say("%s had no answer for %d of %d: %w", name, t.failed, t.failed+t.decisions, t.why)
 		}
 	}
-	within := []*entrant{}
+	within := entrants{}
 	for _, es := range f.keys {
 		within = append(within, es[byKeysTidegate])
 	}

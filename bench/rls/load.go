@@ -40,16 +40,16 @@ func drive(ctx context.Context, address string, pid, descriptors int, d time.Dur
 	calling, stop := context.WithCancel(ctx)
 	defer stop()
 	var counting, over atomic.Bool
-	lines := make([]*line, connections)
-	for i := range lines {
-		if lines[i], err = dial(ctx, address, asked, descriptors, inFlight/connections, &counting); err != nil {
+	conns := make([]*clientConn, connections)
+	for i := range conns {
+		if conns[i], err = dial(ctx, address, asked, descriptors, inFlight/connections, &counting); err != nil {
 			return tally{}, fmt.Errorf("connect to %s: %w", address, err)
 		}
-		defer lines[i].conn.Close()
+		defer conns[i].conn.Close()
 	}
 	var all sync.WaitGroup
-	for _, l := range lines {
-		all.Go(func() { l.run(calling, &over) })
+	for _, cc := range conns {
+		all.Go(func() { cc.run(calling, &over) })
 	}
 	t := tally{}
 	if err := pause(ctx, headStart); err != nil {
@@ -73,7 +73,7 @@ func drive(ctx context.Context, address string, pid, descriptors int, d time.Dur
 	t.CPU = after - before
 	over.Store(true)
 	all.Wait()
-	t.add(lines)
+	t.add(conns)
 	return t, nil
 }
 
@@ -86,14 +86,14 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func (t *tally) add(lines []*line) {
+func (t *tally) add(conns []*clientConn) {
 	var times []time.Duration
-	for _, l := range lines {
-		t.Calls += l.calls
-		t.Wrong += l.wrong
-		times = append(times, l.times...)
-		if l.problem != nil && t.First == "" {
-			t.First = l.problem.Error()
+	for _, cc := range conns {
+		t.Calls += cc.calls
+		t.Wrong += cc.wrong
+		times = append(times, cc.times...)
+		if cc.problem != nil && t.First == "" {
+			t.First = cc.problem.Error()
 		}
 	}
 	if slices.Sort(times); len(times) > 0 {

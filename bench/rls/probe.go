@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"time"
 
 	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
@@ -79,25 +77,4 @@ func ask(ctx context.Context, address string, statuses int) error {
 		err = fmt.Errorf("%d statuses", len(res.Statuses))
 	}
 	return err
-}
-
-// ping reports whether a Redis answers.
-func ping(address string) error {
-	c, err := net.DialTimeout("tcp", address, time.Second)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(5 * time.Second))
-	if _, err := c.Write([]byte("PING\r\n")); err != nil {
-		return err
-	}
-	said := make([]byte, len("+PONG\r\n"))
-	if _, err := io.ReadFull(c, said); err != nil {
-		return err
-	}
-	if string(said) != "+PONG\r\n" {
-		return fmt.Errorf("PING is answered with %q", said)
-	}
-	return nil
 }

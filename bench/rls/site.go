@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 
 	"tidegate.dev/tidegate/bench/internal/daemon"
 	"tidegate.dev/tidegate/bench/internal/envoyproxy"
@@ -66,16 +64,6 @@ func (s *site) close() {
 	_ = os.RemoveAll(s.dir)
 }
 
-// folder is one for a server.
-func (s *site) folder(name string) (dir, address string, err error) {
-	dir = filepath.Join(s.dir, name)
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return "", "", err
-	}
-	address, err = daemon.FreeAddress()
-	return dir, address, err
-}
-
 // openMemory starts the server that decides nothing, and Tidegate that counts in memory. The
 // same two are asked with one descriptor and with twenty.
 func (s *site) openMemory(ctx context.Context, binary, only string) error {
@@ -83,7 +71,7 @@ func (s *site) openMemory(ctx context.Context, binary, only string) error {
 	if err != nil {
 		return fmt.Errorf("find this program to run it again: %w", err)
 	}
-	dir, address, err := s.folder("noop")
+	dir, address, err := daemon.Folder(s.dir, "noop")
 	if err != nil {
 		return err
 	}
@@ -125,7 +113,7 @@ func (s *site) openRedis(ctx context.Context, binary string) error {
 	if err := s.startRedis(ctx); err != nil {
 		return err
 	}
-	dir, _, err := s.folder("envoyproxy")
+	dir, _, err := daemon.Folder(s.dir, "envoyproxy")
 	if err != nil {
 		return err
 	}
@@ -148,34 +136,24 @@ func (s *site) openRedis(ctx context.Context, binary string) error {
 	return nil
 }
 
-// startRedis keeps nothing on disk.
+// startRedis starts the one that both count in.
 func (s *site) startRedis(ctx context.Context) error {
-	program, err := exec.LookPath("redis-server")
-	if err != nil {
-		return fmt.Errorf("redis-server is missing (scripts/test-deps.sh installs it): %w", err)
-	}
-	dir, address, err := s.folder("redis-server")
+	dir, address, err := daemon.Folder(s.dir, "redis-server")
 	if err != nil {
 		return err
 	}
-	host, port, _ := strings.Cut(address, ":")
-	s.redis, err = daemon.Start("redis-server", dir, address, nil, program,
-		"--port", port, "--bind", host, "--dir", dir, "--save", "", "--appendonly", "no", "--daemonize", "no")
-	if err != nil {
+	if s.redis, err = daemon.StartRedis(ctx, dir, address); err != nil {
 		return err
 	}
 	s.stops = append(s.stops, s.redis.Stop)
-	version, _ := exec.CommandContext(ctx, program, "--version").Output() // Redis server v=7.0.15 sha=…
-	if fields := strings.Fields(string(version)); len(fields) > 2 {
-		s.versions = append(s.versions, "redis-server "+strings.TrimPrefix(fields[2], "v="))
-	}
-	return s.redis.Await(ctx, func(context.Context) error { return ping(address) })
+	s.versions = append(s.versions, daemon.RedisVersion(ctx))
+	return nil
 }
 
 // startTidegate leaves everything as it is by default, but for the access log, and returns where
 // it can be asked.
 func (s *site) startTidegate(ctx context.Context, binary, name string, flags ...string) (address string, pid int, err error) {
-	dir, address, err := s.folder(name)
+	dir, address, err := daemon.Folder(s.dir, name)
 	if err != nil {
 		return "", 0, err
 	}

@@ -29,7 +29,7 @@ const suite = "github.com/summerwind/h2spec/cmd/h2spec" // its version is in go.
 func main() { rig.Main("h2spec", 15*time.Minute, run) }
 
 func run(ctx context.Context, _ []string, out io.Writer) error {
-	dir, err := os.MkdirTemp("", "tidegate-h2spec-")
+	dir, tidegate, err := served.BuildTemp(ctx)
 	if err != nil {
 		return err
 	}
@@ -37,10 +37,6 @@ func run(ctx context.Context, _ []string, out io.Writer) error {
 	program := filepath.Join(dir, "h2spec")
 	if output, err := exec.CommandContext(ctx, "go", "build", "-o", program, suite).CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s: %w\n%s", suite, err, output)
-	}
-	tidegate, err := served.Build(ctx, dir)
-	if err != nil {
-		return err
 	}
 	cert, key, err := served.Certificate(dir)
 	if err != nil {

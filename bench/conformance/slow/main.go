@@ -54,15 +54,11 @@ var attacks = []attack{
 }
 
 func run(ctx context.Context, _ []string, out io.Writer) error {
-	dir, err := os.MkdirTemp("", "tidegate-slow-")
+	dir, program, err := served.BuildTemp(ctx)
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	program, err := served.Build(ctx, dir)
-	if err != nil {
-		return err
-	}
 	cert, key, err := served.Certificate(dir)
 	if err != nil {
 		return err

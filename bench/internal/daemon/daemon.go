@@ -97,6 +97,16 @@ func (s *Server) failure(err error) error {
 	return fmt.Errorf("%s does not come up: %w", s.Name, err)
 }
 
+// Folder makes a folder below parent for the server with this name, and finds it an address.
+func Folder(parent, name string) (dir, address string, err error) {
+	dir = filepath.Join(parent, name)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", "", err
+	}
+	address, err = FreeAddress()
+	return dir, address, err
+}
+
 // FreeAddress is one on loopback that nobody listens on right now. Its port is below those that
 // systems hand out for connections and for listeners that do not care: nobody gets it before the
 // server that it is for.

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// warmUp is the heat before the first round, which does not count.
+// warmUp is the longest that an entrant warms up before the first round.
 const warmUp = time.Second
 
-// TakeTurns lets entrants take turns in so many rounds, after a shorter one, number 0, that is to warm up.
+// TakeTurns lets entrants take turns in so many rounds, after a round 0 of short heats in which they warm up.
 // Every other round goes backwards, so that nobody always comes after the same one. run is one heat. A
 // round that was disturbed is repeated; keep is told before that how many of the rounds count.
 func TakeTurns[E any](ctx context.Context, entrants []E, rounds int, heat time.Duration, run func(e E, round int, heat time.Duration) error, keep func(rounds int)) error {
@@ -18,7 +18,7 @@ func TakeTurns[E any](ctx context.Context, entrants []E, rounds int, heat time.D
 	for round := range rounds + 1 {
 		d := heat
 		if round == 0 {
-			d = warmUp
+			d = min(heat, warmUp)
 		}
 		once := func() error {
 			for _, e := range order {

@@ -37,4 +37,13 @@ func TestTakeTurns(t *testing.T) {
 	if err := TakeTurns(context.Background(), []string{"a", "b"}, 9, time.Minute, run, keep); err == nil || err.Error() != "down" {
 		t.Errorf("%v", err)
 	}
+	short := func(_ string, round int, heat time.Duration) error {
+		if heat != time.Millisecond {
+			t.Errorf("round %d has heats of %s", round, heat)
+		}
+		return nil
+	}
+	if err := TakeTurns(context.Background(), []string{"a"}, 1, time.Millisecond, short, func(int) {}); err != nil {
+		t.Error(err)
+	}
 }

@@ -43,6 +43,17 @@ func Build(ctx context.Context, dir string) (string, error) {
 	return file, nil
 }
 
+// BuildTemp compiles the command into a new folder, which the caller removes.
+func BuildTemp(ctx context.Context) (dir, program string, err error) {
+	if dir, err = os.MkdirTemp("", "tidegate-bench-"); err != nil {
+		return "", "", err
+	}
+	if program, err = Build(ctx, dir); err != nil {
+		return "", "", errors.Join(err, os.RemoveAll(dir))
+	}
+	return dir, program, nil
+}
+
 // Start runs the program with the given flags of tidegate serve, and returns when it
 // listens. What it says, apart from requests, goes to stderr if it fails.
 func Start(ctx context.Context, program string, flags ...string) (*Gateway, error) {

@@ -17,10 +17,10 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// line is a connection with several calls in flight. It writes and reads the frames of gRPC
+// clientConn is a connection with several calls in flight. It writes and reads the frames of gRPC
 // itself, in one goroutine, with one write for all answers that came together: a client of
 // grpc-go takes as much of the cores as the server that is measured, and Envoy's does not.
-type line struct {
+type clientConn struct {
 	conn      net.Conn
 	in        *bufio.Reader
 	out       *bufio.Writer
@@ -58,30 +58,30 @@ const (
 	statusHeader = "grpc-status"
 )
 
-// dial opens a line for so many calls in flight.
-func dial(ctx context.Context, address string, questions [][]byte, statuses, calls int, counting *atomic.Bool) (*line, error) {
+// dial opens a connection for so many calls in flight.
+func dial(ctx context.Context, address string, questions [][]byte, statuses, calls int, counting *atomic.Bool) (*clientConn, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
-	l := &line{
+	cc := &clientConn{
 		conn: conn, in: bufio.NewReaderSize(conn, 64<<10), out: bufio.NewWriterSize(conn, 64<<10),
 		questions: questions, next: rand.IntN(len(questions)), statuses: statuses, counting: counting,
 		stream: 1, room: initialRoom, flying: make(map[uint32]*flight, calls),
 	}
-	l.frames = http2.NewFramer(l.out, l.in)
-	l.frames.SetReuseFrames()
-	l.headers = hpack.NewDecoder(4096, func(f hpack.HeaderField) {
+	cc.frames = http2.NewFramer(cc.out, cc.in)
+	cc.frames.SetReuseFrames()
+	cc.headers = hpack.NewDecoder(4096, func(f hpack.HeaderField) {
 		if f.Name == statusHeader {
-			l.ended.status = f.Value
+			cc.ended.status = f.Value
 		}
 	})
-	l.first, l.again = requestHeaders(address)
+	cc.first, cc.again = requestHeaders(address)
 	for range calls {
-		l.idle = append(l.idle, new(flight))
+		cc.idle = append(cc.idle, new(flight))
 	}
-	return l, nil
+	return cc, nil
 }
 
 // requestHeaders are those of a call, for a server that has seen none, and for one that has.
@@ -107,73 +107,73 @@ func requestHeaders(address string) (first, again []byte) {
 }
 
 // run calls until it is over. What is wrong with a connection ends it.
-func (l *line) run(ctx context.Context, over *atomic.Bool) {
-	defer l.conn.Close()
-	defer context.AfterFunc(ctx, func() { _ = l.conn.Close() })()
-	if err := l.converse(over); err != nil && !over.Load() {
-		l.note(err)
+func (cc *clientConn) run(ctx context.Context, over *atomic.Bool) {
+	defer cc.conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = cc.conn.Close() })()
+	if err := cc.converse(over); err != nil && !over.Load() {
+		cc.note(err)
 	}
 }
 
-func (l *line) note(err error) {
-	l.wrong++ // also when it does not count: nothing may go wrong
-	if l.problem == nil {
-		l.problem = err
+func (cc *clientConn) note(err error) {
+	cc.wrong++ // also when it does not count: nothing may go wrong
+	if cc.problem == nil {
+		cc.problem = err
 	}
 }
 
-func (l *line) converse(over *atomic.Bool) error {
-	_, err := l.out.WriteString(http2.ClientPreface)
+func (cc *clientConn) converse(over *atomic.Bool) error {
+	_, err := cc.out.WriteString(http2.ClientPreface)
 	err = errors.Join(err,
-		l.frames.WriteSettings(http2.Setting{ID: http2.SettingEnablePush}, http2.Setting{ID: http2.SettingInitialWindowSize, Val: ampleRoom}),
-		l.frames.WriteWindowUpdate(0, ampleRoom))
-	for err == nil && (!over.Load() || len(l.flying) > 0) {
-		for err == nil && len(l.idle) > 0 && l.room > 0 && !over.Load() {
-			err = l.ask()
+		cc.frames.WriteSettings(http2.Setting{ID: http2.SettingEnablePush}, http2.Setting{ID: http2.SettingInitialWindowSize, Val: ampleRoom}),
+		cc.frames.WriteWindowUpdate(0, ampleRoom))
+	for err == nil && (!over.Load() || len(cc.flying) > 0) {
+		for err == nil && len(cc.idle) > 0 && cc.room > 0 && !over.Load() {
+			err = cc.ask()
 		}
-		if err == nil && l.in.Buffered() == 0 {
-			err = l.out.Flush()
+		if err == nil && cc.in.Buffered() == 0 {
+			err = cc.out.Flush()
 		}
-		if err == nil && (len(l.flying) > 0 || l.room <= 0) {
-			err = l.hear()
+		if err == nil && (len(cc.flying) > 0 || cc.room <= 0) {
+			err = cc.hear()
 		}
 	}
 	return err
 }
 
 // ask sends the next question.
-func (l *line) ask() error {
-	c := l.idle[len(l.idle)-1]
-	l.idle = l.idle[:len(l.idle)-1]
-	question := l.questions[l.next%len(l.questions)]
+func (cc *clientConn) ask() error {
+	c := cc.idle[len(cc.idle)-1]
+	cc.idle = cc.idle[:len(cc.idle)-1]
+	question := cc.questions[cc.next%len(cc.questions)]
 	*c = flight{said: c.said[:0]}
-	if l.next%sampled == 0 {
+	if cc.next%sampled == 0 {
 		c.begun = time.Now()
 	}
-	l.next++
-	block := l.again
-	if l.stream == 1 {
-		block = l.first
+	cc.next++
+	block := cc.again
+	if cc.stream == 1 {
+		block = cc.first
 	}
-	l.body = append(l.body[:0], 0)
-	l.body = binary.BigEndian.AppendUint32(l.body, uint32(len(question)))
-	l.body = append(l.body, question...)
-	l.flying[l.stream] = c
+	cc.body = append(cc.body[:0], 0)
+	cc.body = binary.BigEndian.AppendUint32(cc.body, uint32(len(question)))
+	cc.body = append(cc.body, question...)
+	cc.flying[cc.stream] = c
 	err := errors.Join(
-		l.frames.WriteHeaders(http2.HeadersFrameParam{StreamID: l.stream, BlockFragment: block, EndHeaders: true}),
-		l.frames.WriteData(l.stream, true, l.body))
-	l.room -= int64(len(l.body))
-	l.stream += 2
+		cc.frames.WriteHeaders(http2.HeadersFrameParam{StreamID: cc.stream, BlockFragment: block, EndHeaders: true}),
+		cc.frames.WriteData(cc.stream, true, cc.body))
+	cc.room -= int64(len(cc.body))
+	cc.stream += 2
 	return err
 }
 
 // hear reads a frame.
-func (l *line) hear() error {
-	frame, err := l.frames.ReadFrame()
+func (cc *clientConn) hear() error {
+	frame, err := cc.frames.ReadFrame()
 	if err != nil {
 		return err
 	}
-	c := l.flying[frame.Header().StreamID]
+	c := cc.flying[frame.Header().StreamID]
 	switch f := frame.(type) {
 	case *http2.DataFrame:
 		if c == nil {
@@ -187,25 +187,25 @@ func (l *line) hear() error {
 		if c == nil || !f.HeadersEnded() {
 			return fmt.Errorf("headers of nobody, or more than a frame of them: %v", f)
 		}
-		l.ended = c
-		if _, err := l.headers.Write(f.HeaderBlockFragment()); err != nil {
+		cc.ended = c
+		if _, err := cc.headers.Write(f.HeaderBlockFragment()); err != nil {
 			return err
 		}
 		if f.StreamEnded() {
-			l.end(f.StreamID, c)
+			cc.end(f.StreamID, c)
 		}
-		return l.headers.Close()
+		return cc.headers.Close()
 	case *http2.WindowUpdateFrame:
 		if f.StreamID == 0 {
-			l.room += int64(f.Increment)
+			cc.room += int64(f.Increment)
 		}
 	case *http2.SettingsFrame:
 		if !f.IsAck() {
-			return l.frames.WriteSettingsAck()
+			return cc.frames.WriteSettingsAck()
 		}
 	case *http2.PingFrame:
 		if !f.IsAck() {
-			return l.frames.WritePing(true, f.Data)
+			return cc.frames.WritePing(true, f.Data)
 		}
 	case *http2.RSTStreamFrame, *http2.GoAwayFrame:
 		return fmt.Errorf("the server gives up: %v", f)
@@ -214,23 +214,23 @@ func (l *line) hear() error {
 }
 
 // end looks at a whole answer.
-func (l *line) end(stream uint32, c *flight) {
-	delete(l.flying, stream)
-	l.idle = append(l.idle, c)
-	if err := l.check(c); err != nil {
-		l.note(err)
+func (cc *clientConn) end(stream uint32, c *flight) {
+	delete(cc.flying, stream)
+	cc.idle = append(cc.idle, c)
+	if err := cc.check(c); err != nil {
+		cc.note(err)
 		return
 	}
-	if !l.counting.Load() {
+	if !cc.counting.Load() {
 		return
 	}
-	l.calls++
+	cc.calls++
 	if !c.begun.IsZero() {
-		l.times = append(l.times, time.Since(c.begun))
+		cc.times = append(cc.times, time.Since(c.begun))
 	}
 }
 
-func (l *line) check(c *flight) error {
+func (cc *clientConn) check(c *flight) error {
 	if c.status != "0" {
 		return fmt.Errorf("%s is %q", statusHeader, c.status)
 	}
@@ -241,7 +241,7 @@ func (l *line) check(c *flight) error {
 	if err := a.read(c.said[prefixBytes:]); err != nil {
 		return err
 	}
-	if !a.ok || a.statuses != l.statuses {
+	if !a.ok || a.statuses != cc.statuses {
 		return fmt.Errorf("%d statuses, and OK is %t", a.statuses, a.ok)
 	}
 	return nil
