@@ -29,10 +29,7 @@ func (p *tab) edited(want string) {
 // the text, and can apply it to what is in force then.
 func TestTwoOperators(t *testing.T) {
 	s := start(t, storyRules)
-	alice := open(t, s)
-	alice.signIn(aliceToken)
-	carol := open(t, s) // with cookies of its own
-	carol.signIn(carolToken)
+	alice, carol := openAs(t, s, aliceToken), openAs(t, s, carolToken) // each with cookies of its own
 
 	t.Log("both try a change, and both load")
 	for p, text := range map[*tab]string{alice: twiceSearch, carol: halfSite} {
@@ -99,8 +96,7 @@ func TestTwoOperators(t *testing.T) {
 // somebody else who signs in.
 func TestDraftStays(t *testing.T) {
 	s := start(t, storyRules)
-	p := open(t, s)
-	p.signIn(aliceToken)
+	p := openAs(t, s, aliceToken)
 	p.press("Rules")
 	p.fill("textarea", twiceSearch)
 	p.press("Overview")

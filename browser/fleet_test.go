@@ -11,11 +11,8 @@ import (
 // is killed is told of in the first line, and that it is back.
 func TestFleet(t *testing.T) {
 	redis := testdep.Redis(t)
-	flags := []string{"--store.redis=redis://" + redis.Addr, "--store.deadline=10s"} // which a busy machine does not miss
-	a := start(t, storyRules, append(flags, "--store.instance=web-1")...)
-	b := start(t, storyRules, append(flags, "--store.instance=web-2")...)
-	p := open(t, a)
-	p.signIn(aliceToken)
+	a, b := startTwo(t, redis.Addr)
+	p := openAs(t, a, aliceToken)
 
 	t.Log("both nodes, with their rules")
 	p.until("main", "2 of 2 nodes answered")

@@ -31,8 +31,7 @@ fetch("%[2]s/measures", { method: "POST", mode: "no-cors", credentials: "include
 // at it: a real browser keeps that from happening.
 func TestOtherSites(t *testing.T) {
 	s := start(t, storyRules)
-	p := open(t, s)
-	p.signIn(aliceToken)
+	p := openAs(t, s, aliceToken)
 	p.until(".verdict", "All well")
 
 	// A page that is framed loads its scripts, so they are counted on the way.

@@ -101,7 +101,7 @@ func TestKeyboard(t *testing.T) {
 	p.tabTo("Override now")
 	p.keys(kb.Enter)
 	p.until(".act", "Override is done")
-	p.wait("heavy is admitted", func() bool { status, _ := s.send("heavy", "/search"); return status == http.StatusOK })
+	p.answered(s, "heavy", http.StatusOK)
 	p.wait("what was done has the focus", func() bool { return strings.HasPrefix(p.focused(), "Override is done") })
 
 	t.Log("and its end")

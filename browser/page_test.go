@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/url"
 	"os"
 	"strings"
@@ -120,6 +121,12 @@ func (p *tab) wait(what string, is func() bool) {
 	}
 }
 
+// answered waits until a search of a user gets a status.
+func (p *tab) answered(s *server, user string, status int) {
+	p.t.Helper()
+	p.wait(user+" is answered with "+http.StatusText(status), func() bool { got, _ := s.send(user, "/search"); return got == status })
+}
+
 // refreshed waits until the page has asked a path again, and has shown the answer.
 func (p *tab) refreshed(path string) {
 	p.t.Helper()
@@ -158,6 +165,14 @@ func (p *tab) fill(selector, value string) {
 		return there
 	})
 	p.js(fmt.Sprintf(`(() => { const e = document.querySelector(%q); e.focus(); e.value = %q; for (const n of ["input", "change"]) e.dispatchEvent(new Event(n, { bubbles: true })); })(); 0`, selector, value), nil)
+}
+
+// openAs is open for an operator who is signed in.
+func openAs(t *testing.T, s *server, token string) *tab {
+	t.Helper()
+	p := open(t, s)
+	p.signIn(token)
+	return p
 }
 
 func (p *tab) signIn(token string) {

@@ -27,8 +27,7 @@ func TestRulePages(t *testing.T) {
 		s.send("ann", "/api/things")
 		s.send("bert", "/search")
 	}
-	p := open(t, s)
-	p.signIn(aliceToken)
+	p := openAs(t, s, aliceToken)
 
 	t.Log("a candidate")
 	p.goTo("#/rule?name=orders")

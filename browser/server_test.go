@@ -2,7 +2,6 @@ package browser
 
 import (
 	"bufio"
-	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -151,6 +150,16 @@ func start(t *testing.T, rules string, more ...string) *server {
 	return s
 }
 
+// startTwo starts web-1 and web-2, which share the Redis at an address, and wait for it for so long that
+// a busy machine does not miss that.
+func startTwo(t *testing.T, redis string, more ...string) (a, b *server) {
+	t.Helper()
+	node := func(name string) *server {
+		return start(t, storyRules, append([]string{"--store.redis=redis://" + redis, "--store.deadline=10s", "--store.instance=" + name}, more...)...)
+	}
+	return node("web-1"), node("web-2")
+}
+
 func (s *server) write(name, text string) {
 	s.t.Helper()
 	if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600); err != nil {
@@ -176,23 +185,27 @@ func (s *server) send(user, path string) (status int, slip string) {
 
 // load sends requests of several users until the test ends: heavy is refused all the time.
 func (s *server) load() {
-	ctx, stop := context.WithCancel(s.t.Context())
-	var done sync.WaitGroup
-	s.t.Cleanup(func() { stop(); done.Wait() })
 	for user, every := range map[string]time.Duration{"heavy": 60 * time.Millisecond, "ann": 1500 * time.Millisecond, "bert": 900 * time.Millisecond, "cleo": 1100 * time.Millisecond} {
-		done.Go(func() {
-			tick := time.NewTicker(every)
-			defer tick.Stop()
-			for i := 0; ; i++ {
-				select {
-				case <-ctx.Done():
-					return
-				case <-tick.C:
-					s.send(user, []string{"/search", "/search", "/api/things"}[i%3])
-				}
-			}
-		})
+		s.keepAsking(user, every, "/search", "/search", "/api/things")
 	}
+}
+
+// keepAsking sends requests of a user at an interval, for paths in turn, until the test ends.
+func (s *server) keepAsking(user string, every time.Duration, paths ...string) {
+	var done sync.WaitGroup
+	s.t.Cleanup(done.Wait) // the test's context has ended by then
+	done.Go(func() {
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for i := 0; ; i++ {
+			select {
+			case <-s.t.Context().Done():
+				return
+			case <-tick.C:
+				s.send(user, paths[i%len(paths)])
+			}
+		}
+	})
 }
 
 // ask asks the admin API as alice.

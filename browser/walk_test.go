@@ -1,12 +1,10 @@
 package browser
 
 import (
-	"context"
 	"flag"
 	"net/http"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -31,10 +29,12 @@ func TestWalk(t *testing.T) {
 		"mouse": {1280, "light", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			flags := []string{"--store.redis=redis://" + testdep.Redis(t).Addr, "--store.deadline=10s", "--slips.key_file=" + slipKey(t)}
-			a := serve(t, storyRules, append(flags, "--store.instance=web-1")...)
-			b := serve(t, storyRules, append(flags, "--store.instance=web-2")...)
-			hurry(t, []*server{a, b}, "acme", "mallory")
+			a, b := startTwo(t, testdep.Redis(t).Addr, "--demo", "--slips.key_file="+slipKey(t))
+			for _, s := range []*server{a, b} {
+				for _, user := range []string{"acme", "mallory"} { // for more than they may
+					s.keepAsking(user, 250*time.Millisecond, "/search")
+				}
+			}
 			p := open(t, a)
 			p.look(c.width, 844, c.scheme)
 			walk{newHand(p, c.touch), a, b, name}.through()
@@ -50,28 +50,6 @@ func slipKey(t *testing.T) string {
 	return filepath.Join(s.dir, "slips")
 }
 
-// hurry has users ask for more than they may, on all servers, until the test ends.
-func hurry(t *testing.T, all []*server, users ...string) {
-	ctx, stop := context.WithCancel(t.Context())
-	var done sync.WaitGroup
-	t.Cleanup(func() { stop(); done.Wait() })
-	for _, s := range all {
-		for _, user := range users {
-			done.Go(func() {
-				for tick := time.NewTicker(250 * time.Millisecond); ; {
-					select {
-					case <-ctx.Done():
-						tick.Stop()
-						return
-					case <-tick.C:
-						s.send(user, "/search")
-					}
-				}
-			})
-		}
-	}
-}
-
 // walk is a hand at the dashboard of one of two servers.
 type walk struct {
 	hand
@@ -79,11 +57,11 @@ type walk struct {
 	name string
 }
 
-// both waits until a request of a user is answered so on both servers.
+// both waits until a search of a user gets a status on both servers.
 func (w walk) both(user string, status int) {
 	w.t.Helper()
 	for _, s := range []*server{w.a, w.b} {
-		w.wait("both answer "+user+" with "+http.StatusText(status), func() bool { got, _ := s.send(user, "/search"); return got == status })
+		w.answered(s, user, status)
 	}
 }
 

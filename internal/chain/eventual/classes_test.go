@@ -1,7 +1,6 @@
 package eventual
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -20,46 +19,20 @@ type class struct {
 	floor     int64
 	perSecond float64
 	nodes     []int // that are asked, in turn
-
-	mu       sync.Mutex
-	admitted []time.Time
-	refused  int
+	outcomes
 }
 
-// pressClasses sends the requests of classes for a time, each evenly spaced with some jitter.
+// pressClasses sends the requests of classes for a time.
 func (f *testFleet) pressClasses(lasts time.Duration, classes ...*class) {
 	var all sync.WaitGroup
 	for i, c := range classes {
-		all.Go(func() { f.pressClass(c, lasts, rand.New(rand.NewPCG(uint64(i), 3)), &all) })
+		all.Go(func() {
+			paced(c.perSecond, lasts, rand.New(rand.NewPCG(uint64(i), 3)), func(n int) {
+				c.note(f.decide(c.nodes[n%len(c.nodes)], "one", c.limit, c.floor))
+			})
+		})
 	}
 	all.Wait()
-}
-
-func (f *testFleet) pressClass(c *class, lasts time.Duration, rnd *rand.Rand, all *sync.WaitGroup) {
-	start := time.Now()
-	for i := 0; ; i++ {
-		at := time.Duration((float64(i) + rnd.Float64()) / c.perSecond * float64(time.Second))
-		if at >= lasts {
-			return
-		}
-		time.Sleep(time.Until(start.Add(at)))
-		all.Go(func() { f.askClass(c, c.nodes[i%len(c.nodes)]) })
-	}
-}
-
-func (f *testFleet) askClass(c *class, node int) {
-	d, err := f.nodes[node].Take(context.Background(), []tidegate.Check{{Key: "one", Limit: c.limit, Cost: 1, Floor: c.floor}}, 1)
-	if err != nil || d.Err != nil {
-		f.Errorf("%v, %v", err, d.Err)
-	}
-	now := time.Now()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if d.OK {
-		c.admitted = append(c.admitted, now)
-	} else {
-		c.refused++
-	}
 }
 
 // overBy is by how much classes together were above so many events of a limit at worst.

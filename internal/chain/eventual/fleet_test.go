@@ -35,10 +35,26 @@ type testFleet struct {
 	hub   *hub.Hub
 	nodes []*Store
 	wires []*wire
+	outcomes
+}
 
+// outcomes are when requests were admitted, and how many were refused.
+type outcomes struct {
 	mu       sync.Mutex
 	admitted []time.Time
 	refused  int
+}
+
+// note adds what became of a request just now.
+func (o *outcomes) note(ok bool) {
+	now := time.Now()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if ok {
+		o.admitted = append(o.admitted, now)
+	} else {
+		o.refused++
+	}
 }
 
 // wire is the way of one instance to the hub.
@@ -124,40 +140,45 @@ func (f *testFleet) close() {
 	}
 }
 
-// ask asks an instance about one request.
+// ask asks an instance about one request, and notes what became of it.
 func (f *testFleet) ask(node int, key string, l *tidegate.Limit) bool {
-	d, err := f.nodes[node].Take(context.Background(), []tidegate.Check{{Key: key, Limit: l, Cost: 1}}, 1)
+	ok := f.decide(node, key, l, 0)
+	f.note(ok)
+	return ok
+}
+
+// decide asks an instance about one request that has to leave floor for others.
+func (f *testFleet) decide(node int, key string, l *tidegate.Limit, floor int64) bool {
+	d, err := f.nodes[node].Take(context.Background(), []tidegate.Check{{Key: key, Limit: l, Cost: 1, Floor: floor}}, 1)
 	if err != nil || d.Err != nil {
 		f.Errorf("%v, %v", err, d.Err)
-	}
-	now := time.Now()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if d.OK {
-		f.admitted = append(f.admitted, now)
-	} else {
-		f.refused++
 	}
 	return d.OK
 }
 
-// press sends so many requests a second for a time, evenly spaced with some jitter, to the nodes in
-// turn, or all to the first one.
+// press sends so many requests a second for a time, to the nodes in turn, or all to the first one.
 func (f *testFleet) press(l *tidegate.Limit, perSecond float64, lasts time.Duration, one bool) {
-	var all sync.WaitGroup
-	start := time.Now()
-	rnd := rand.New(rand.NewPCG(uint64(len(f.nodes)), uint64(perSecond)))
-	for i := 0; ; i++ {
-		at := time.Duration((float64(i) + rnd.Float64()) / perSecond * float64(time.Second))
-		if at >= lasts {
-			break
-		}
-		time.Sleep(time.Until(start.Add(at)))
+	paced(perSecond, lasts, rand.New(rand.NewPCG(uint64(len(f.nodes)), uint64(perSecond))), func(i int) {
 		node := i % len(f.nodes)
 		if one {
 			node = 0
 		}
-		all.Go(func() { f.ask(node, "one", l) })
+		f.ask(node, "one", l)
+	})
+}
+
+// paced calls send so often a second for a time, evenly spaced with some jitter, and returns when all
+// calls have.
+func paced(perSecond float64, lasts time.Duration, random *rand.Rand, send func(i int)) {
+	var all sync.WaitGroup
+	start := time.Now()
+	for i := 0; ; i++ {
+		at := time.Duration((float64(i) + random.Float64()) / perSecond * float64(time.Second))
+		if at >= lasts {
+			break
+		}
+		time.Sleep(time.Until(start.Add(at)))
+		all.Go(func() { send(i) })
 	}
 	all.Wait()
 }

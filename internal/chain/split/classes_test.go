@@ -1,7 +1,6 @@
 package split
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -34,16 +33,13 @@ func newClasses(c *crowd, l *tidegate.Limit, random *rand.Rand) *classes {
 }
 
 // ask is one request of a class.
-func (k *classes) ask(i *instance, class int, cost int64) bool {
+func (k *classes) ask(i *instance, class int) bool {
 	k.t.Helper()
-	d, err := i.Take(context.Background(), []tidegate.Check{{Key: "k", Limit: k.limit, Cost: cost, Floor: k.floors[class]}}, 1)
-	if err != nil || d.Limit != k.limit || d.Remaining < 0 || d.OK == (d.RetryAfter > 0) && !d.Never {
-		k.t.Fatalf("%s: %+v, %v", k, d, err)
+	if !k.decide(i, k.limit, 1, k.floors[class]).OK {
+		return false
 	}
-	if d.OK {
-		k.admitted[class] += cost
-	}
-	return d.OK
+	k.admitted[class]++
+	return true
 }
 
 // String tells what a failure was about.
@@ -66,7 +62,7 @@ func (k *classes) within() {
 func (k *classes) drain(class int) {
 	k.t.Helper()
 	for _, i := range k.all {
-		for k.ask(i, class, 1) {
+		for k.ask(i, class) {
 			k.within()
 		}
 	}
@@ -86,7 +82,7 @@ func TestClassesShareWindows(t *testing.T) {
 				clear(k.admitted)
 				if window%2 == 0 {
 					for range min(2*events, 200) { // in any order
-						k.ask(k.all[random.IntN(n)], random.IntN(len(k.floors)), 1)
+						k.ask(k.all[random.IntN(n)], random.IntN(len(k.floors)))
 						k.within()
 					}
 				}
@@ -101,42 +97,6 @@ func TestClassesShareWindows(t *testing.T) {
 					t.Fatalf("%s: all together had %d", k, sum)
 				}
 				k.nextWindow(k.limit)
-			}
-		})
-	}
-}
-
-// A RetryAfter of a request that has to leave something is when it passes, and not before.
-func TestRetryAfterAboveAFloor(t *testing.T) {
-	for _, spec := range []tidegate.Spec{
-		{Algorithm: tidegate.FixedWindow, Period: time.Minute},
-		{Algorithm: tidegate.Quota, Calendar: tidegate.Month},
-		{Algorithm: tidegate.TokenBucket, Period: time.Minute},
-	} {
-		sweep(func(n int, events, cost int64, random *rand.Rand) {
-			spec.Events = events
-			k := newClasses(newCrowd(t, n), limitOf(spec), random)
-			i, class := k.all[random.IntN(n)], random.IntN(len(k.floors))
-			if cost > events-k.floors[class] {
-				return // never
-			}
-			for range 10 {
-				k.now = k.now.Add(time.Duration(random.Int64N(int64(20 * time.Second))))
-				d, err := i.Take(context.Background(), []tidegate.Check{{Key: "k", Limit: k.limit, Cost: cost, Floor: k.floors[class]}}, 1)
-				if err != nil || d.Never {
-					t.Fatalf("%s, cost %d: %+v, %v", k, cost, d, err)
-				}
-				if d.OK {
-					continue
-				}
-				k.now = k.now.Add(d.RetryAfter - time.Microsecond)
-				if k.ask(i, class, cost) {
-					t.Fatalf("%s, class %d, cost %d: passed before RetryAfter %s", k, class, cost, d.RetryAfter)
-				}
-				k.now = k.now.Add(time.Microsecond)
-				if !k.ask(i, class, cost) {
-					t.Fatalf("%s, class %d, cost %d: did not pass after RetryAfter %s", k, class, cost, d.RetryAfter)
-				}
 			}
 		})
 	}
@@ -163,7 +123,7 @@ func TestClassesShareBuckets(t *testing.T) {
 					k.now = due // not more than its share of the rate
 				}
 				for _, i := range k.all {
-					for k.ask(i, 1, 1) {
+					for k.ask(i, 1) {
 						if over := max(all.admit(k.now, 1), rest.admit(k.now, 1)); over > 1e-3 {
 							t.Fatalf("%s: the last class is %.3f above what is left to it", k, over)
 						}
@@ -174,7 +134,7 @@ func TestClassesShareBuckets(t *testing.T) {
 				}
 				last = k.now
 				for _, i := range k.all {
-					if !k.ask(i, 0, 1) {
+					if !k.ask(i, 0) {
 						t.Fatalf("%s: the first class is refused", k)
 					}
 					if over := all.admit(k.now, 1); over > 1e-3 {

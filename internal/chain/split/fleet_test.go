@@ -88,15 +88,22 @@ func (c *crowd) live() (all []*instance) {
 	return all
 }
 
-// take asks an instance, and wants what it answers to make sense.
+// take asks an instance about a request that has to leave nothing for others.
 func (c *crowd) take(i *instance, l *tidegate.Limit, cost int64) bool {
 	c.t.Helper()
-	d, err := i.Take(context.Background(), []tidegate.Check{{Key: "k", Limit: l, Cost: cost}}, 1)
+	return c.decide(i, l, cost, 0).OK
+}
+
+// decide asks an instance about a request that has to leave floor for others, and wants the answer to
+// make sense.
+func (c *crowd) decide(i *instance, l *tidegate.Limit, cost, floor int64) tidegate.Decision {
+	c.t.Helper()
+	d, err := i.Take(context.Background(), []tidegate.Check{{Key: "k", Limit: l, Cost: cost, Floor: floor}}, 1)
 	if err != nil || d.Limit != l || d.Remaining < 0 || d.RetryAfter < 0 || d.ResetAfter < 0 || d.OK == (d.RetryAfter > 0) || d.Never ||
 		d.Receipt.Origin != tidegate.OriginSplit || d.Receipt.Instance == 0 {
-		c.t.Fatalf("%s, cost %d, %d instances: %+v, %v", l, cost, i.n, d, err)
+		c.t.Fatalf("%s, cost %d above %d, %d instances: %+v, %v", l, cost, floor, i.n, d, err)
 	}
-	return d.OK
+	return d
 }
 
 func limitOf(spec tidegate.Spec) *tidegate.Limit {
@@ -177,7 +184,7 @@ func (c *crowd) nextWindow(l *tidegate.Limit) {
 	c.now = time.UnixMicro(spanOf(l, c.now).End).UTC()
 }
 
-// A RetryAfter is when the request passes, and not before.
+// A RetryAfter is when the request passes, and not before, also if it has to leave something for others.
 func TestRetryAfterHolds(t *testing.T) {
 	for _, spec := range []tidegate.Spec{
 		{Algorithm: tidegate.FixedWindow, Period: time.Minute},
@@ -187,28 +194,31 @@ func TestRetryAfterHolds(t *testing.T) {
 		sweep(func(n int, events, cost int64, random *rand.Rand) {
 			spec.Events = events
 			l := limitOf(spec)
-			c := newCrowd(t, n)
-			i := c.all[random.IntN(n)]
-			for range 20 {
-				c.now = c.now.Add(time.Duration(random.Int64N(int64(20 * time.Second))))
-				check := []tidegate.Check{{Key: "k", Limit: l, Cost: cost}}
-				d, err := i.Take(context.Background(), check, 1)
-				if err != nil || d.Never {
-					t.Fatalf("%+v, %v", d, err)
-				}
-				if d.OK {
-					continue
-				}
-				c.now = c.now.Add(d.RetryAfter - time.Microsecond)
-				if c.take(i, l, cost) {
-					t.Fatalf("%s, cost %d, %d instances: passed before RetryAfter %s", l, cost, n, d.RetryAfter)
-				}
-				c.now = c.now.Add(time.Microsecond)
-				if !c.take(i, l, cost) {
-					t.Fatalf("%s, cost %d, %d instances: did not pass after RetryAfter %s", l, cost, n, d.RetryAfter)
-				}
+			for _, floor := range []int64{0, random.Int64N(events - cost + 1)} {
+				c := newCrowd(t, n)
+				c.retry(c.all[random.IntN(n)], l, cost, floor, random)
 			}
 		})
+	}
+}
+
+// retry asks an instance again and again, and after each refusal just before its RetryAfter and then.
+func (c *crowd) retry(i *instance, l *tidegate.Limit, cost, floor int64, random *rand.Rand) {
+	c.t.Helper()
+	for range 20 {
+		c.now = c.now.Add(time.Duration(random.Int64N(int64(20 * time.Second))))
+		d := c.decide(i, l, cost, floor)
+		if d.OK {
+			continue
+		}
+		c.now = c.now.Add(d.RetryAfter - time.Microsecond)
+		if c.decide(i, l, cost, floor).OK {
+			c.t.Fatalf("%s, cost %d above %d, %d instances: passed before RetryAfter %s", l, cost, floor, i.n, d.RetryAfter)
+		}
+		c.now = c.now.Add(time.Microsecond)
+		if !c.decide(i, l, cost, floor).OK {
+			c.t.Fatalf("%s, cost %d above %d, %d instances: did not pass after RetryAfter %s", l, cost, floor, i.n, d.RetryAfter)
+		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package deferq
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -62,17 +61,15 @@ func TestJudged(t *testing.T) {
 			b := newBench(t, testRules)
 			defer b.close()
 			b.accept("ann", 0, 2)
-			b.setSend(func(*http.Request) (*http.Response, bool, error) {
-				if err != nil {
-					return nil, true, err
-				}
-				return answered(status, "it says"), true, nil
-			})
+			b.setSend(always(status, "it says"))
+			if err != nil {
+				b.setSend(func(*http.Request) (*http.Response, bool, error) { return nil, true, err })
+			}
 			at := b.order("ann", "x").Header().Get("Location")
 			time.Sleep(3 * time.Second)
-			var s Status
-			if w := b.status("ann", at); json.Unmarshal(w.Body.Bytes(), &s) != nil || s.State != want || !strings.Contains(s.Reason, reason) {
-				t.Errorf("%d %v: %s", status, err, w.Body)
+			s := b.read("ann", at)
+			if s.State != want || !strings.Contains(s.Reason, reason) {
+				t.Errorf("%d %v: %+v", status, err, s)
 			}
 			if want != Waiting && s.Attempts != 1 || want == Waiting && s.Attempts < 1 {
 				t.Errorf("%d %v: %d attempts", status, err, s.Attempts)
@@ -100,25 +97,24 @@ func TestExpires(t *testing.T) {
 		b := newBench(t, strings.Replace(testRules, "keep: 1h", "keep: 10m", 1))
 		defer b.close()
 		b.accept("ann", 0, 2)
-		b.setSend(func(*http.Request) (*http.Response, bool, error) { return answered(500, ""), true, nil })
+		b.setSend(always(500, ""))
 		first := b.order("ann", "first").Header().Get("Location")
 		time.Sleep(9 * time.Minute)
 		second := b.order("ann", "second").Header().Get("Location")
 		time.Sleep(5 * time.Minute)
 		b.setSend(nil)
 		time.Sleep(5*time.Minute + time.Minute)
-		var one, two Status
-		if json.Unmarshal(b.status("ann", first).Body.Bytes(), &one) != nil || one.State != Dead || !strings.Contains(one.Reason, "10m") || !strings.Contains(one.Reason, "500") {
+		if one := b.read("ann", first); one.State != Dead || !strings.Contains(one.Reason, "10m") || !strings.Contains(one.Reason, "500") {
 			t.Errorf("the first: %+v", one)
 		}
-		if json.Unmarshal(b.status("ann", second).Body.Bytes(), &two) != nil || two.State != Done {
+		if two := b.read("ann", second); two.State != Done {
 			t.Errorf("the second: %+v", two)
 		}
 		if err := b.store.Retry(t.Context(), strings.TrimPrefix(first, "/deferred/"), time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Second)
-		if json.Unmarshal(b.status("ann", first).Body.Bytes(), &one); one.State != Done {
+		if one := b.read("ann", first); one.State != Done {
 			t.Errorf("after a retry: %+v", one)
 		}
 	})
@@ -143,19 +139,18 @@ func TestHangingReplay(t *testing.T) {
 		ann := b.order("ann", "x").Header().Get("Location")
 		bob := b.order("bob", "y").Header().Get("Location")
 		time.Sleep(3 * time.Second)
-		var s Status
-		if json.Unmarshal(b.status("bob", bob).Body.Bytes(), &s); s.State != Done {
+		if s := b.read("bob", bob); s.State != Done {
 			t.Errorf("bob waits behind ann: %+v", s)
 		}
-		if json.Unmarshal(b.status("ann", ann).Body.Bytes(), &s); s.State != Trying {
+		if s := b.read("ann", ann); s.State != Trying {
 			t.Errorf("%+v", s)
 		}
 		time.Sleep(9 * time.Second)
-		if json.Unmarshal(b.status("ann", ann).Body.Bytes(), &s); s.Attempts < 1 || s.State == Waiting && !strings.Contains(s.Reason, "did not answer within 10s") {
+		if s := b.read("ann", ann); s.Attempts < 1 || s.State == Waiting && !strings.Contains(s.Reason, "did not answer within 10s") {
 			t.Errorf("%+v", s)
 		}
 		time.Sleep(5 * time.Second)
-		if json.Unmarshal(b.status("ann", ann).Body.Bytes(), &s); s.State != Done {
+		if s := b.read("ann", ann); s.State != Done {
 			t.Errorf("%+v", s)
 		}
 	})

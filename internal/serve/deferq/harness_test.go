@@ -3,6 +3,7 @@ package deferq
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -135,6 +136,11 @@ func answered(status int, body string) *http.Response {
 	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"text/plain"}}, Body: io.NopCloser(strings.NewReader(body))}
 }
 
+// always answers every request with a status.
+func always(status int, body string) func(*http.Request) (*http.Response, bool, error) {
+	return func(*http.Request) (*http.Response, bool, error) { return answered(status, body), true, nil }
+}
+
 func (b *bench) setSend(f func(*http.Request) (*http.Response, bool, error)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -157,9 +163,7 @@ func (b *bench) ask(method, path, user, body string) *httptest.ResponseRecorder 
 	if user != "" {
 		r.Header.Set("X-User", user)
 	}
-	w := httptest.NewRecorder()
-	b.handler.ServeHTTP(w, r)
-	return w
+	return b.serve(r)
 }
 
 // status asks how a request is.
@@ -169,6 +173,15 @@ func (b *bench) status(user, location string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	b.queue.ServeHTTP(w, r)
 	return w
+}
+
+// read is the status of a request.
+func (b *bench) read(user, location string) (s Status) {
+	b.t.Helper()
+	if w := b.status(user, location); w.Code != http.StatusOK || json.Unmarshal(w.Body.Bytes(), &s) != nil {
+		b.t.Fatalf("%s: %d %s", location, w.Code, w.Body)
+	}
+	return s
 }
 
 // accept sends n orders that are more than the limit has room for, and returns the places of those that

@@ -30,9 +30,9 @@ type writer struct {
 // change is one of the file.
 type change struct {
 	apply func(*bolt.Tx) error
-	told  func(error)  // before done; nil: nobody
-	done  chan<- error // nil: nobody waits
-	made  func()       // nil: nobody
+	told  func(error)  // before done; nil means nobody
+	done  chan<- error // nil means nobody waits
+	made  func()       // nil means nobody
 }
 
 // writeAgain is how long to wait after the disk has refused.
