@@ -17,7 +17,7 @@ type Visit struct {
 	store Store
 	ctx   context.Context // outlives the request's
 	taken taken
-	slots *holding // nil: none
+	slots *holding // nil means none
 	kept  []Check  // counted by status, or on an estimate
 	// settled: what is kept counts as settled already; see Limit.Settled.
 	settled bool

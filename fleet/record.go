@@ -41,7 +41,7 @@ type record struct {
 
 	Lag seconds `json:"lag,omitempty"`
 
-	Orders *int64 `json:"orders,omitempty"` // nil: it does not follow what operators order
+	Orders *int64 `json:"orders,omitempty"` // nil means it does not follow what operators order
 }
 
 // Longest texts of a record, in bytes.

@@ -37,7 +37,7 @@ type RegionHealth struct {
 // RegionTrouble is about a region that cannot be told what is counted here.
 type RegionTrouble struct {
 	Region string
-	Why    error // nil: it can again
+	Why    error // nil means it can again
 }
 
 var errRegions = errors.New("fleet: regions need a single Redis each, or Sentinels; not a cluster, nor shards")

@@ -38,7 +38,7 @@ func bodyValue(r *http.Request, path string) string {
 type headBody struct {
 	head   []byte
 	read   int             // how much of head was read again
-	err    error           // what followed head; nil: more
+	err    error           // what followed head; nil means more
 	json   jsonvalue.Value // head, if it is all of the body and valid
 	form   formvalue.Form  // the same of a form
 	rest   io.ReadCloser

@@ -25,7 +25,7 @@ type Config struct {
 	// Signals are what `over: elastic` and `shed` look at; nil has none, so that elastic
 	// limits stay at their nominal size and nothing is shed. See [Pushed].
 	Signals Signals
-	// OnShed is told of every step by which more or less is shed; nil tells nobody. It is called while a
+	// OnShed is told of every step by which more or less is shed; nil means nobody is. It is called while a
 	// request is matched, and must not ask the Set.
 	OnShed func(Shedding)
 }

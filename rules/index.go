@@ -37,8 +37,8 @@ type ref struct{ entry, pattern int32 }
 type entry struct {
 	guard    *guard
 	patterns []string         // as written; empty: every request
-	rule     *rule            // nil: an exemption or a class
-	exempt   *rulefile.Exempt // nil: a rule or a class
+	rule     *rule            // nil means an exemption or a class
+	exempt   *rulefile.Exempt // nil means a rule or a class
 }
 
 // fewRefs that wait for a value are asked one by one faster than looked up.

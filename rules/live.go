@@ -22,9 +22,9 @@ type Live struct {
 // force is a Set, what it took the place of, and the measures beyond it.
 type force struct {
 	set      *Set
-	before   *predecessors // nil: none that still count
-	measures *measures     // nil: none that hold
-	ordered  *ordered      // nil: none
+	before   *predecessors // nil means none that still count
+	measures *measures     // nil means none that hold
+	ordered  *ordered      // nil means none
 }
 
 // NewLive returns a Live with set in force.

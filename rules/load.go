@@ -11,7 +11,7 @@ import (
 
 // Load reads a rule file, or a folder of them, and all it includes. The error is
 // a [*LoadError] with everything that is wrong: a file is used whole or not at
-// all. What is only doubtful is in [Set.Warnings].
+// all. Warnings do not prevent that; see [Set.Warnings].
 func Load(name string, c Config) (*Set, error) { return LoadLayers([]Layer{{Name: name}}, c) }
 
 // Layer is one of several sources of rules that are joined: a file or folder on disk, by its

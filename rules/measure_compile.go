@@ -18,7 +18,7 @@ type order struct {
 	measure *Measure
 	who     []holder // all must hold
 	rank    int      // of several that hold, the lowest counts
-	rule    *rule    // nil: a ban of all requests
+	rule    *rule    // nil means a ban of all requests
 
 	limit   *tidegate.Limit // of a ban
 	key     string          // whom it refuses
@@ -37,7 +37,7 @@ type measureCompiler struct {
 	ids      map[string]*identity // built-in ones that no rule asks for
 	variants map[string]*variant
 	bans     map[banKey]*tidegate.Limit
-	before   *measures // nil: none of this Set
+	before   *measures // nil means none of this Set
 	problems []MeasureProblem
 	id       string // of the measure at hand
 }

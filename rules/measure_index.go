@@ -37,8 +37,8 @@ func particular(who []holder) (sum int) {
 // measures are those that hold, for looking them up.
 type measures struct {
 	set   *Set
-	bans  *roll           // of all requests; nil: none
-	rules []*ruleMeasures // by entry; nil: none
+	bans  *roll           // of all requests; nil means none
+	rules []*ruleMeasures // by entry; nil means none
 	// What they are made of, for the next.
 	variants map[string]*variant
 	limits   map[banKey]*tidegate.Limit

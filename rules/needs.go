@@ -72,7 +72,7 @@ func (r *rule) needs() []Need {
 // Handling is what a rule says of requests that have no room, and of how a fleet
 // shares its counters. Front ends and stores act on it; a Set does not.
 type Handling struct {
-	Defer       *tidegate.Defer // nil: nothing is kept
+	Defer       *tidegate.Defer // nil means nothing is kept
 	Consistency string          // strict, leased, eventual, split; "": the store's own
 	OnPartition string          // continue, share; "": not said
 }

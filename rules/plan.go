@@ -8,7 +8,7 @@ import (
 // plan is what a request is held to by a rule, or by the branch of its for that
 // the request takes.
 type plan struct {
-	branch  *rulefile.Branch // nil: the rule itself
+	branch  *rulefile.Branch // nil means the rule itself
 	guard   *guard           // of the branch
 	cost    *cost
 	elastic *rulefile.Elastic

@@ -24,7 +24,7 @@ type rule struct {
 	terms    *rulefile.Terms // of requests that no branch holds for; shared
 	plans    []plan          // the rule's own, then one for each branch
 	clamped  atomic.Int64
-	kindsOf  atomic.Pointer[[]*plan] // nil: nobody asked yet; see kinds
+	kindsOf  atomic.Pointer[[]*plan] // nil means nobody asked yet; see kinds
 	*extra
 }
 
@@ -50,8 +50,8 @@ type extra struct {
 
 // access is the limits of a rule that count nothing.
 type access struct {
-	deny   *tidegate.Limit   // nil: the rule limits
-	refuse []*tidegate.Limit // who comes without a part of per, by part; nil: nobody
+	deny   *tidegate.Limit   // nil means the rule limits
+	refuse []*tidegate.Limit // who comes without a part of per, by part; nil means nobody
 }
 
 // noExtra is that of all rules that have none. Nobody writes it.

@@ -19,7 +19,7 @@ type Set struct {
 	ids       *identities
 	entries   []entry  // classes, exemptions, rules
 	classes   []string // names, the most important first
-	shed      *shedder // of all requests; nil: none
+	shed      *shedder // of all requests; nil means none
 	shedders  []*shedder
 	rules     []*rule
 	domains   *envoy.Set    // nil if no file has a domain

@@ -17,14 +17,14 @@ import (
 type state struct {
 	set        *Set
 	request    *tidegate.Request
-	identified Identified // nil: the request's Values only know where to look
+	identified Identified // nil means the request's Values only know where to look
 	explains   bool       // nothing is counted
 
-	before *predecessors // of the limits in force; nil: none
+	before *predecessors // of the limits in force; nil means none
 	now    time.Time     // by which they end
 
-	measures *measures // nil: none
-	ban      *order    // of a rule that was looked at; nil: none
+	measures *measures // nil means none
+	ban      *order    // of a rule that was looked at; nil means none
 	quiet    bool      // what is missing is not counted
 
 	class  int32 // of the reading at hand; -1: there are no classes
@@ -43,7 +43,7 @@ type state struct {
 	addressKnown bool
 	claims       jwt.Claims
 	claimsKnown  bool
-	keyRow       *apikey.Row // of the API key; nil: there is none, or nobody knows it
+	keyRow       *apikey.Row // of the API key; nil means there is none, or nobody knows it
 	keyKnown     bool
 	loose        jwt.Claims // not verified
 	looseKnown   bool

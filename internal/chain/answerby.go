@@ -18,8 +18,8 @@ type AnswerBy struct {
 	alarms *Alarms
 
 	mu      sync.Mutex
-	early   <-chan struct{} // an alarm; nil: nobody has waited for it yet
-	waiting context.Context // nil: nobody has waited yet
+	early   <-chan struct{} // an alarm; nil means nobody has waited for it yet
+	waiting context.Context // nil means nobody has waited yet
 	cancel  context.CancelFunc
 }
 

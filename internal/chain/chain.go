@@ -41,7 +41,7 @@ type Backend interface {
 	// Take would, and writes the answers into them. An error means that none was
 	// answered.
 	TakeBatch(ctx context.Context, asks []Ask) error
-	// Post charges a debt, unasked and once: whoever has no answer sends the same post
+	// Post charges an amount, unasked and once: whoever has no answer sends the same post
 	// again.
 	Post(ctx context.Context, p Post) error
 }
@@ -70,7 +70,7 @@ type Ask struct {
 	Err error
 }
 
-// Post is a debt that is charged once, however often it is sent. Posts of one boot to one
+// Post is an amount that is charged once, however often it is sent. Posts of one boot to one
 // counter are sent one after the other, with rising numbers: one with a lower number than
 // the last that arrived is an old copy of a post that was answered or given up.
 type Post struct {

@@ -84,7 +84,7 @@ type lintOptions struct {
 	doors        []rules.Door
 	quotas       bool // rlqs is one of them
 	config       string
-	trust        *lint.Trust // of config; nil: none is named
+	trust        *lint.Trust // of config; nil means none is named
 	mergeDomains bool        // as config says
 
 	stdin []byte // what "-" stands for

@@ -31,12 +31,12 @@ type remote struct {
 	also                      int           // a status beside 200 that is an answer, too
 	most                      int64         // bytes of an answer; 0 means maxAnswer
 	timeout                   time.Duration // 0 means remoteTimeout
-	progress                  func(int64)   // is told how far the server is, if it takes long; nil: nobody
+	progress                  func(int64)   // is told how far the server is, if it takes long; nil means nobody
 
 	at    *url.URL
 	token string
-	roots *x509.CertPool   // nil: those of this machine
-	cert  *tls.Certificate // of the operator; nil: none
+	roots *x509.CertPool   // nil means those of this machine
+	cert  *tls.Certificate // of the operator; nil means none
 }
 
 // listener is what a server listens for, and how operators name it.

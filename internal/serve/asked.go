@@ -17,10 +17,10 @@ type callers struct {
 	count func(d *tidegate.Decision, n int64) // decisions without a gate
 	// shadowed counts a decision of a limit that never refuses: over means that it would have.
 	shadowed func(limit *tidegate.Limit, over bool)
-	log      func(*tidegate.Request, []tidegate.Check, tidegate.Decision) // one of them; nil: there is no log
+	log      func(*tidegate.Request, []tidegate.Check, tidegate.Decision) // one of them; nil means there is no log
 	// observe is told of decisions without a gate, one by one, beside count.
 	observe func(*tidegate.Request, []tidegate.Check, tidegate.Decision)
-	// refused gets requests that the rules were not asked about; nil: there is no log
+	// refused gets requests that the rules were not asked about; nil means there is no log
 	refused func(strict.Refused)
 }
 

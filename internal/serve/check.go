@@ -16,9 +16,9 @@ import (
 
 // checkDoor is the listener of the check API.
 type checkDoor struct {
-	listener net.Listener // nil: it is not open
+	listener net.Listener // nil means it is not open
 	tls      doorTLS
-	token    *followedFile[string] // nil: none is asked for
+	token    *followedFile[string] // nil means none is asked for
 	callers  *callers
 }
 

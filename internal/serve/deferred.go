@@ -21,14 +21,14 @@ import (
 // deferred is the requests that rules keep for later. It is there whenever the gateway is, and
 // without a queue it keeps nothing.
 type deferred struct {
-	queue       atomic.Pointer[deferq.Queue] // nil: nothing is kept
+	queue       atomic.Pointer[deferq.Queue] // nil means nothing is kept
 	inRedis     bool                         // Redis keeps them; of the start
 	appends     bool                         // rules append to streams of Redis; of the start
 	credentials map[string]func() (string, error)
 	observer    deferq.Observer
 
 	mu    sync.Mutex
-	err   error         // why nothing is kept; nil: it was not asked for
+	err   error         // why nothing is kept; nil means it was not asked for
 	redis *deferq.Redis // that keeps them, or has the streams; nil if it is not open
 }
 

@@ -9,8 +9,8 @@ import (
 
 // doorTLS is what a listener for callers speaks.
 type doorTLS struct {
-	certificate *certificate // nil: plain text
-	authorities *authorities // of callers; nil: they need no certificate
+	certificate *certificate // nil means plain text
+	authorities *authorities // of callers; nil means they need no certificate
 }
 
 func loadDoorTLS(whose string, c config.DoorTLS, log *slog.Logger) (t doorTLS, err error) {

@@ -15,9 +15,9 @@ import (
 
 // respDoor is the listener for Redis clients.
 type respDoor struct {
-	listener net.Listener // nil: it is not open
+	listener net.Listener // nil means it is not open
 	tls      doorTLS
-	users    *followedFile[[]resp.User] // nil: anybody may ask
+	users    *followedFile[[]resp.User] // nil means anybody may ask
 	callers  *callers
 }
 

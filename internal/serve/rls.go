@@ -20,12 +20,12 @@ import (
 
 // rlsDoor is the listeners for Envoy.
 type rlsDoor struct {
-	listener net.Listener // of gRPC; nil: it is not open
-	http     net.Listener // nil: the same
+	listener net.Listener // of gRPC; nil means it is not open
+	http     net.Listener // nil means the same
 	tls      doorTLS
 	callers  *callers
-	stats    *telemetry.EnvoyProxy // nil: by our own names alone
-	compare  *rls.Compare          // nil: there is no other service
+	stats    *telemetry.EnvoyProxy // nil means by our own names alone
+	compare  *rls.Compare          // nil means there is no other service
 	compared atomic.Pointer[telemetry.Compared]
 	server   *rls.Server                 // that is served, or was last
 	quotas   atomic.Pointer[rlqs.Server] // the same, for quotas

@@ -84,10 +84,10 @@ type server struct {
 	formerShards formerShards
 
 	// Open, when the counters are ours.
-	memory      *memory.Store  // nil: they are shared
-	snapshotter *snapshotter   // of them; nil: the same
-	shortage    *shortage      // of their memory; nil: the same
-	shares      *split.Store   // counts in memory; nil: the same
+	memory      *memory.Store  // nil means they are shared
+	snapshotter *snapshotter   // of them; nil means the same
+	shortage    *shortage      // of their memory; nil means the same
+	shares      *split.Store   // counts in memory; nil means the same
 	counters    tidegate.Store // either
 	limited     tidegate.Store // the same, with a line to wait in
 	gate        *tidegate.Gate // nil without rules

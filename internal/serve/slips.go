@@ -15,8 +15,8 @@ import (
 
 // slips are what refused clients get.
 type slips struct {
-	own   *slip.Sealer                // of a key that nobody else has; nil: there is a file
-	keyed *followedFile[*slip.Sealer] // nil: there is none
+	own   *slip.Sealer                // of a key that nobody else has; nil means there is a file
+	keyed *followedFile[*slip.Sealer] // nil means there is none
 	node  string
 
 	rules    atomic.Pointer[hashedRules]

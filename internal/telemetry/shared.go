@@ -14,7 +14,7 @@ import (
 type SharedStats struct {
 	State     string // "ok", "partial", "degraded" or "recovering"
 	Instances int    // that share the counters
-	// ClockOffset is how many seconds the clock of this process is ahead; nil: not known.
+	// ClockOffset is how many seconds the clock of this process is ahead; nil means not known.
 	ClockOffset *float64
 
 	Denied   uint64 // refused by what was remembered of a refusal

@@ -13,7 +13,7 @@ import (
 type upstreamMetrics struct {
 	name      string
 	vector    *prometheus.HistogramVec
-	took      [len(statusClasses)]atomic.Pointer[prometheus.Observer] // nil: nothing yet
+	took      [len(statusClasses)]atomic.Pointer[prometheus.Observer] // nil means nothing yet
 	ejections atomic.Uint64
 	ejected   atomic.Bool
 }

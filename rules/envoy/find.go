@@ -26,7 +26,7 @@ type star struct {
 
 // node is a descriptor of a file.
 type node struct {
-	rule *Rule // nil: nothing is limited here
+	rule *Rule // nil means nothing is limited here
 	next level
 }
 

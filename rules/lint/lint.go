@@ -200,7 +200,7 @@ type pass struct {
 	now     time.Time
 	doors   []rules.Door
 	quotas  bool   // the quota service is one
-	trust   *Trust // nil: it is not known
+	trust   *Trust // nil means it is not known
 	check   string // the one at work
 	steps   int    // that it may still make
 	found   diag.Tally

@@ -15,7 +15,7 @@ import (
 type reader struct {
 	lines    []string
 	problems diag.List
-	met      func(what string, known []field) // is told of every map; nil: nobody
+	met      func(what string, known []field) // is told of every map; nil means nobody
 }
 
 func (r *reader) bad(pos diag.Pos, message, hint string) {

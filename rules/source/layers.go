@@ -44,7 +44,7 @@ type part struct {
 	copied  bool // it comes from a copy
 	bundle  *Bundle
 	disk    diskPart
-	refused *Refusal // what is newer; nil: nothing
+	refused *Refusal // what is newer; nil means nothing
 }
 
 // diskPart are the files of a layer on disk.

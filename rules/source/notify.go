@@ -13,7 +13,7 @@ import (
 // and there may be no more watches to have. What it misses is found by polling.
 type notifier struct {
 	log  *slog.Logger
-	fs   *fsnotify.Watcher // nil: polling alone
+	fs   *fsnotify.Watcher // nil means polling alone
 	dirs map[string]os.FileInfo
 	full bool // it has been said that there are no more watches
 }

@@ -34,8 +34,8 @@ type poller struct {
 	once    sync.Once // of tried
 
 	mu      sync.Mutex
-	kept    *Bundle   // a copy of what was in force before; nil: none. Set before run
-	newest  *Bundle   // under mu; nil: none yet
+	kept    *Bundle   // a copy of what was in force before; nil means none. Set before run
+	newest  *Bundle   // under mu; nil means none yet
 	copied  bool      // under mu; newest is a copy from disk
 	reached time.Time // under mu
 	err     error     // under mu

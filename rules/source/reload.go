@@ -36,11 +36,11 @@ var usual = pace{
 type reloader struct {
 	name     string
 	what     string        // "rules", for the log
-	layers   []Layer       // nil: there is only name, on disk
+	layers   []Layer       // nil means there is only name, on disk
 	pollers  []*poller     // of layers that are not on disk; nil for others
 	arrived  chan struct{} // one of them has another bundle
 	load     func(*view) (enforce func(), err error)
-	open     func(string) ([]byte, error) // nil: from disk
+	open     func(string) ([]byte, error) // nil means from disk
 	copies   copies                       // of what is in force and not on disk
 	onReload func()                       // called when the status shows it, but not of the first load
 	onError  func(error)
@@ -53,7 +53,7 @@ type reloader struct {
 
 	// Of the goroutine.
 	last     reading // the latest
-	force    *view   // what is in force was read from; nil: nothing is
+	force    *view   // what is in force was read from; nil means nothing is
 	started  bool
 	pending  bool      // last is doubtful, and waits to be looked at again
 	doubtful time.Time // since when there is no clear answer; zero: there is one

@@ -47,7 +47,7 @@ type directory struct {
 type segment struct {
 	slots   atomic.Uint32 // in use, a multiple of chunkSlots
 	chunks  [maxChunks]atomic.Pointer[chunk]
-	records *records // nil: states are in the slots
+	records *records // nil means states are in the slots
 
 	mu          sync.Mutex
 	pages       [maxChunks]uint32 // under mu: the numbers of the chunks

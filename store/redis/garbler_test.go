@@ -15,7 +15,7 @@ import (
 type garbler struct {
 	net.Listener
 	target string
-	garble atomic.Pointer[func([]byte, *rand.Rand) []byte] // nil: not at all
+	garble atomic.Pointer[func([]byte, *rand.Rand) []byte] // nil means not at all
 	seed   atomic.Uint64
 	extra  chan []byte // said on the next connection that is quiet
 }

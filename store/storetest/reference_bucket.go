@@ -10,7 +10,7 @@ import (
 // bucket is a token or leaky bucket by its definition: events used, which drain
 // at the rate of the limit last asked. Fractions are exact.
 type bucket struct {
-	used  *big.Rat // events, as of since; nil: none
+	used  *big.Rat // events, as of since; nil means none
 	since time.Time
 	limit *tidegate.Limit // whose rate it drains at
 }

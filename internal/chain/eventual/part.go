@@ -5,7 +5,7 @@ import "tidegate.dev/tidegate"
 // part divides a vector: the checks that are counted here, and the rest.
 type part struct {
 	own      []tidegate.Check
-	ownFrom  []int // where they stand in the whole; nil: they are the whole
+	ownFrom  []int // where they stand in the whole; nil means they are the whole
 	rest     []tidegate.Check
 	restFrom []int
 }

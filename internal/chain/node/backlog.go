@@ -43,9 +43,9 @@ type backlogEntry struct {
 	urgent   bool
 }
 
-// maxDebts bounds how many counters something is owed to. What is admitted beyond is
+// maxEntries bounds how many counters something is owed to. What is admitted beyond is
 // lost.
-const maxDebts = 1 << 16
+const maxEntries = 1 << 16
 
 // amount is how much is to be charged, at a time from last on.
 func (d *backlogEntry) amount(start time.Time, at time.Duration) int64 {
@@ -66,7 +66,7 @@ func (d *backlogEntry) faded(start time.Time, now time.Duration) bool {
 	return d.fade(float64(d.limit.Capacity()), start, d.last, now) == 0
 }
 
-// reckoned is when a debt is reckoned: what fades during an outage does not fade any
+// reckoned is the time as of which d counts: what fades during an outage does not fade any
 // more once the backend is asked again, since others use that by then. reachable is when
 // that was; now, if it is not.
 func (d *backlogEntry) reckoned(now, reachable time.Duration) time.Duration {
@@ -82,7 +82,7 @@ func (b *backlog) owe(c *tidegate.Check, admitted, charged, used, nodes int64, n
 		if admitted <= 0 {
 			return
 		}
-		// What was used here before is used there as well: debts have been posted.
+		// What was used here before is used there as well: earlier backlogs have been posted.
 		d = &backlogEntry{known: float64(max(0, used-charged)), when: now, last: now}
 		d.used = d.known
 		id.key = strings.Clone(c.Key) // it may lie in memory of the request
@@ -97,9 +97,9 @@ func (b *backlog) owe(c *tidegate.Check, admitted, charged, used, nodes int64, n
 	b.markUrgent(id, d)
 }
 
-// enter adds a new debt, if there is room.
+// enter adds a new entry, if there is room.
 func (b *backlog) enter(id counterID, d *backlogEntry, now time.Duration) bool {
-	if len(b.entries) >= maxDebts && !b.sweep(now) {
+	if len(b.entries) >= maxEntries && !b.sweep(now) {
 		b.lost++
 		return false
 	}
@@ -110,7 +110,7 @@ func (b *backlog) enter(id counterID, d *backlogEntry, now time.Duration) bool {
 	return true
 }
 
-// markUrgent has the debt of a key that is used up posted before others.
+// markUrgent has what is owed to a key that is used up posted before the rest.
 func (b *backlog) markUrgent(id counterID, d *backlogEntry) {
 	if !d.urgent && d.used+float64(d.nodes) > float64(d.limit.Capacity()) {
 		d.urgent = true
@@ -142,7 +142,7 @@ func (b *backlog) sweep(now time.Duration) bool {
 			}
 		}
 	}
-	return len(b.entries) < maxDebts
+	return len(b.entries) < maxEntries
 }
 
 // forget drops what is owed to counters.

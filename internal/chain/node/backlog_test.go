@@ -9,7 +9,7 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// Many debts are paid a few at a time, those of used up keys first.
+// A large backlog is paid a few at a time, those of used up keys first.
 func TestBacklogOfUsedUpKeysComesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		way := &faulty{fault: broken}
@@ -42,10 +42,10 @@ func TestBacklogIsBounded(t *testing.T) {
 	g := newNode(&faulty{fault: broken}, Options{Deadline: patient})
 	defer g.Close()
 	l := limit("l", 10, tidegate.FailLocal)
-	for i := range maxDebts + 10 {
+	for i := range maxEntries + 10 {
 		spend(t, g, l, fmt.Sprint(i), 1)
 	}
-	if h := g.Health(); h.Owed != maxDebts || h.Lost != 10 {
+	if h := g.Health(); h.Owed != maxEntries || h.Lost != 10 {
 		t.Errorf("%+v", h)
 	}
 }

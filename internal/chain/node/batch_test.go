@@ -22,7 +22,7 @@ import (
 type atOnce struct {
 	*memory.Store
 	most int
-	hold chan struct{} // calls wait for it; nil: they do not
+	hold chan struct{} // calls wait for it; nil means they do not
 	err  error         // that all of them end with
 
 	mu    sync.Mutex

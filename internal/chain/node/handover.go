@@ -17,7 +17,7 @@ type handed struct {
 	Key       hashKey
 	Local     []byte // a snapshot of the local store
 	Seen      []handedSeen
-	Debts     []handedDebt
+	Backlog   []handedEntry `json:"Debts"` // the name in files of earlier versions
 	Posts     []handedPost
 	Releases  []handedRelease
 	Epoch     uint64 // of Denials
@@ -34,7 +34,8 @@ type handedSeen struct {
 	Used int64
 }
 
-type handedDebt struct {
+// handedEntry is an entry of the backlog.
+type handedEntry struct {
 	Limit    handedLimit
 	Key      string
 	Nodes    int64
@@ -83,7 +84,7 @@ func (n *Node) HandOver(file string) error {
 	n.handedOver = true
 	for _, s := range n.all() {
 		for id, d := range s.backlog.entries {
-			h.Debts = append(h.Debts, n.handedDebt(id, d))
+			h.Backlog = append(h.Backlog, n.handEntry(id, d))
 		}
 		h.Posts = append(h.Posts, s.handPostsLocked()...)
 		h.Releases = append(h.Releases, s.handReleasesLocked()...)
@@ -109,8 +110,8 @@ func (n *Node) HandOver(file string) error {
 	return nil
 }
 
-func (n *Node) handedDebt(id counterID, d *backlogEntry) handedDebt {
-	return handedDebt{
+func (n *Node) handEntry(id counterID, d *backlogEntry) handedEntry {
+	return handedEntry{
 		Limit: handLimit(d.limit), Key: id.key, Nodes: d.nodes, Admitted: d.admitted, Used: d.used, Last: n.wall(d.last), Known: d.known, When: n.wall(d.when),
 	}
 }
@@ -155,8 +156,8 @@ func (n *Node) TakeOver(file string) (instances int, err error) {
 	for _, s := range h.Seen {
 		n.seen.put(s.Name, s.Used)
 	}
-	for i := range h.Debts {
-		n.takeOverDebt(&h.Debts[i])
+	for i := range h.Backlog {
+		n.takeOverEntry(&h.Backlog[i])
 	}
 	for i := range h.Posts {
 		n.takeOverPost(&h.Posts[i])
@@ -168,8 +169,8 @@ func (n *Node) TakeOver(file string) (instances int, err error) {
 	return h.Instances, nil
 }
 
-// takeOverDebt takes a debt up that a predecessor had.
-func (n *Node) takeOverDebt(d *handedDebt) {
+// takeOverEntry enters what a predecessor still had to charge.
+func (n *Node) takeOverEntry(d *handedEntry) {
 	l, err := d.Limit.limit()
 	if err != nil { // of a version that knows more
 		n.mu.Lock()
@@ -180,7 +181,7 @@ func (n *Node) takeOverDebt(d *handedDebt) {
 	s := n.serverOf(&tidegate.Check{Limit: l, Key: d.Key})
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	one := n.debtOf(d, l)
+	one := n.entryOf(d, l)
 	id := counterID{l.Identity(), d.Key}
 	if s.backlog.enter(id, one, 0) {
 		s.backlog.markUrgent(id, one)
@@ -189,7 +190,7 @@ func (n *Node) takeOverDebt(d *handedDebt) {
 	}
 }
 
-func (n *Node) debtOf(d *handedDebt, l *tidegate.Limit) *backlogEntry {
+func (n *Node) entryOf(d *handedEntry, l *tidegate.Limit) *backlogEntry {
 	return &backlogEntry{
 		limit: l, nodes: max(d.Nodes, 1), admitted: d.Admitted, used: d.Used, last: d.Last.Sub(n.start),
 		known: d.Known, when: d.When.Sub(n.start),

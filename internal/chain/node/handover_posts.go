@@ -9,7 +9,7 @@ import (
 // handedPost is a post that may have arrived. The successor sends it again under its name,
 // so that it counts once.
 type handedPost struct {
-	Debt   handedDebt
+	Entry  handedEntry `json:"Debt"` // the name in files of earlier versions
 	Amount int64
 	Boot   [2]uint64
 	Number uint64
@@ -21,7 +21,7 @@ type handedPost struct {
 func (s *server) handPostsLocked() (all []handedPost) {
 	n := s.node
 	add := func(p *post) {
-		all = append(all, handedPost{n.handedDebt(p.id, p.entry), p.amount, p.boot, p.number, n.wall(p.sent)})
+		all = append(all, handedPost{n.handEntry(p.id, p.entry), p.amount, p.boot, p.number, n.wall(p.sent)})
 	}
 	for _, p := range s.backlog.doubtful {
 		add(&p)
@@ -36,22 +36,22 @@ func (s *server) handPostsLocked() (all []handedPost) {
 
 // takeOverPost takes a post up that a predecessor sent.
 func (n *Node) takeOverPost(h *handedPost) {
-	l, err := h.Debt.Limit.limit()
+	l, err := h.Entry.Limit.limit()
 	if err != nil { // of a version that knows more
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		n.server(0).backlog.lost++
 		return
 	}
-	s := n.serverOf(&tidegate.Check{Limit: l, Key: h.Debt.Key})
+	s := n.serverOf(&tidegate.Check{Limit: l, Key: h.Entry.Key})
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	p := post{
-		id: counterID{l.Identity(), h.Debt.Key}, entry: n.debtOf(&h.Debt, l), amount: h.Amount,
+		id: counterID{l.Identity(), h.Entry.Key}, entry: n.entryOf(&h.Entry, l), amount: h.Amount,
 		boot: h.Boot, number: h.Number, sent: h.Sent.Sub(n.start), doubt: true,
 	}
 	s.backlog.putBack([]post{p}, 0)
-	s.held.note(n.seen.name(l, h.Debt.Key))
+	s.held.note(n.seen.name(l, h.Entry.Key))
 	s.repayLocked()
 }
 

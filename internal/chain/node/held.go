@@ -9,7 +9,7 @@ import (
 )
 
 // heldFor is how long after the circuit closed again a counter that was asked locally
-// during the outage stays local: until then other nodes may still have debts of it that
+// during the outage stays local: until then other nodes may still have charges for it that
 // the backend does not know. They find out within maxPause, and post at once.
 const heldFor = 600 * time.Millisecond
 
@@ -103,8 +103,8 @@ func (s *server) holdLocal(checks []tidegate.Check) {
 }
 
 // holds reports whether the counter of a check is held. One that was asked locally while
-// it lived on another server is held from when that is seen: other nodes may have debts of
-// it that this server does not know.
+// it lived on another server is held from when that is seen: other nodes may have charges
+// for it that this server does not know.
 func (s *server) holds(c *tidegate.Check, now time.Duration) bool {
 	n := s.node
 	name := n.seen.name(c.Limit, c.Key)

@@ -225,7 +225,7 @@ func TestBacklogMoves(t *testing.T) {
 			}
 		}
 		c.move(1, "x", "y")
-		// Others may have debts of it that the server does not know.
+		// Others may have charges for it that the server does not know.
 		if d, _ := g.Take(t.Context(), []tidegate.Check{{Key: "x", Limit: l, Cost: 1}}, 1); d.Receipt.Origin != tidegate.OriginLocal {
 			t.Errorf("it is asked of the server that it has just moved to: %+v", d)
 		}
@@ -265,19 +265,19 @@ func (s stuck) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegate
 	return s.faulty.Adjust(ctx, r, checks)
 }
 
-// One debt that cannot be paid is not in the way of others: none of them waits for longer
+// One post that fails is not in the way of others: none of them waits for longer
 // than keys are held.
 func TestOneAmountIsNotInTheWay(t *testing.T) {
-	for debts := 1; debts <= 4096; debts *= 4 {
-		t.Run(fmt.Sprint(debts), func(t *testing.T) {
+	for entries := 1; entries <= 4096; entries *= 4 {
+		t.Run(fmt.Sprint(entries), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				way := stuck{&faulty{}}
 				g := newNode(way, Options{})
 				defer g.Close()
 				way.set(broken)
-				l := limit("debts", 1000, tidegate.FailLocal)
+				l := limit("backlog", 1000, tidegate.FailLocal)
 				keys := []string{"stuck"}
-				for i := range debts {
+				for i := range entries {
 					keys = append(keys, fmt.Sprint(i))
 				}
 				for range 10 {

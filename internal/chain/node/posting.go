@@ -52,7 +52,7 @@ func (s *server) post(when *time.Duration) {
 	n.mu.Unlock()
 }
 
-// postAll posts debts and returns those that are still owed. One that cannot be posted is
+// postAll sends posts and returns those that are still owed. One that cannot be posted is
 // not in the way of others; when most fail for reasons that are not their own, those that
 // were not begun are not.
 func (s *server) postAll(posts []post) (again []post) {
@@ -99,7 +99,7 @@ func (s *server) postAll(posts []post) (again []post) {
 // errLost is of a post that may have been charged and cannot be sent again.
 var errLost = errors.New("nobody knows whether it was charged")
 
-// postOne charges one debt, and counts what became of it.
+// postOne sends one post, and counts what became of it.
 func (s *server) postOne(p *post) error {
 	n := s.node
 	until := n.contexts.post.get(n, postWithin*n.o.Deadline) // nobody waits for it

@@ -7,7 +7,7 @@ import (
 	"tidegate.dev/tidegate/internal/chain"
 )
 
-// post is a debt that is about to be charged. It is sent under the same name until it is
+// post is an amount of the backlog that is about to be charged. It is sent under the same name until it is
 // known to have arrived, and until then nothing else is posted to its counter; so it is
 // charged once, whatever was lost on the way.
 type post struct {
@@ -24,7 +24,7 @@ func (p *post) chainPost() chain.Post {
 	return chain.Post{Boot: p.boot, Number: p.number, Check: tidegate.Check{Key: p.id.key, Limit: p.entry.limit, Cost: p.amount}}
 }
 
-// take takes up to most posts out: of debts urgent ones, or others if there are none,
+// take takes up to most posts out: urgent ones of the backlog, or others if there are none,
 // and those that are sent again. They come last, since one that is in the way of others
 // is likely among them. reachable is when the backend was found to be.
 func (b *backlog) take(most int, now, reachable time.Duration) (posts []post) {

@@ -40,7 +40,7 @@ func (s *server) owe(c *tidegate.Check, admitted, charged, nodes int64, now time
 	}
 }
 
-// reckonedLocked is until when debts fade.
+// reckonedLocked is until when the backlog fades.
 func (s *server) reckonedLocked(now time.Duration) time.Duration {
 	if s.circuit.state == Degraded {
 		return now
@@ -112,7 +112,7 @@ func (n *Node) tell() {
 }
 
 // idle is how long there is nothing to do; done means for good. told is the state that
-// was last told of, next when the next debts are posted.
+// was last told of, next when the next posts are due.
 func (s *server) idle(told State, next time.Duration) (wait time.Duration, done bool) {
 	n := s.node
 	n.mu.Lock()

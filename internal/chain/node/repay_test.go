@@ -140,8 +140,8 @@ func TestBacklogThatComesBackIsJoined(t *testing.T) {
 	})
 }
 
-// A debt that can never be paid is given up after a minute or so, and is no reason to
-// leave the store alone.
+// A post that never succeeds is given up after a minute or so, and is no reason to
+// open the circuit.
 func TestBacklogIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		way := &faulty{fault: broken}
@@ -213,7 +213,7 @@ func TestBacklogDoesNotFadeWhileOthersCount(t *testing.T) {
 	})
 }
 
-// A key whose debt is not paid when the store goes again has used both: what the store
+// A key whose backlog is not paid when the store goes again has used both: what the store
 // had counted by then, and what it had not been told.
 func TestBacklogAddsToWhatWasSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

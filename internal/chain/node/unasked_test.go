@@ -102,7 +102,7 @@ func TestOneKeyThatCannotBeAskedAbout(t *testing.T) {
 	}
 }
 
-// A debt that cannot be charged keeps no other from it.
+// A post that cannot be charged keeps no other from it.
 func TestUnpayableAmountIsSetAside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := newPicky(errWrongType)
@@ -168,7 +168,7 @@ func TestSeenAfterYears(t *testing.T) {
 }
 
 // While a rule cannot be asked about, a call without an answer was not charged either: what
-// is admitted is owed, and a debt that cannot be paid in time is not given up.
+// is admitted is owed, and an entry that cannot be paid in time is not given up.
 func TestTimeoutsOfARuleThatCannotBeAskedAbout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := newPicky(errWrongType)

@@ -51,7 +51,7 @@ type Options struct {
 	// OnClock is told how the clocks compare, after each beat that was answered, from one
 	// goroutine; nil means that nobody is.
 	OnClock func(chain.Clock)
-	// OnBeat is told how each beat went, from one goroutine; nil: nobody is.
+	// OnBeat is told how each beat went, from one goroutine; nil means nobody is.
 	OnBeat func(err error)
 }
 

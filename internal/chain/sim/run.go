@@ -26,7 +26,7 @@ type run struct {
 	asking  sync.WaitGroup
 	work    chan request // to goroutines that have done one before
 	decided atomic.Int64
-	debts   int64
+	backlog int64 // at the end
 	told    func(decisions int64)
 }
 
@@ -80,8 +80,8 @@ func (r *run) play() {
 	for _, f := range r.s.Faults {
 		r.sleepUntil(f.At + f.For)
 	}
-	time.Sleep(settle) // debts are paid
-	r.debts = r.owed()
+	time.Sleep(settle) // backlogs are paid
+	r.backlog = r.sumBacklogs()
 	for i := range r.fleet {
 		r.fleet[i].Load().close()
 	}
@@ -91,8 +91,8 @@ func (r *run) play() {
 	_ = os.RemoveAll(r.dir)
 }
 
-// owed is how many counters something is still owed to, by nodes that live.
-func (r *run) owed() (sum int64) {
+// sumBacklogs is how many counters something is still owed to, by nodes that live.
+func (r *run) sumBacklogs() (sum int64) {
 	for i := range r.fleet {
 		sum += r.fleet[i].Load().node.Health().Owed
 	}

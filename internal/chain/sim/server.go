@@ -139,7 +139,7 @@ func (s *server) takeBatch(asks []chain.Ask) {
 	}
 }
 
-// post charges a debt, once.
+// post charges an amount, once.
 func (s *server) post(p chain.Post) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 // drain at its own pace.
 type book struct {
 	user     string
-	of       *node // nil: of all nodes, which count together
+	of       *node // nil means of all nodes, which count together
 	nodes    []*node
 	admitted []admission
 	since    numbers // in force since the last of them

@@ -19,7 +19,7 @@ type EtcdServer struct {
 	args    []string
 	dir     string
 	health  string   // URL
-	program *Program // nil: not running
+	program *Program // nil means not running
 }
 
 // Etcd starts an etcd of one member, on a port of its own, with more arguments such as

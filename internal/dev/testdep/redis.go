@@ -30,7 +30,7 @@ type RedisServer struct {
 	args []string
 	log  string
 	mu   sync.Mutex
-	cmd  *exec.Cmd     // nil: not running
+	cmd  *exec.Cmd     // nil means not running
 	done chan struct{} // closed when it has ended
 }
 

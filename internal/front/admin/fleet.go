@@ -46,11 +46,11 @@ type Instance struct {
 	Started time.Time `json:"started,omitzero"`
 	Seen    time.Time `json:"seen,omitzero"` // its last heartbeat
 
-	// Measures is up to which version it has what operators have ordered; nil: it does not
+	// Measures is up to which version it has what operators have ordered; nil means it does not
 	// follow that.
 	Measures *int64 `json:"measures,omitempty"`
 
-	Clock   *Clock   `json:"clock,omitempty"` // nil: not compared yet
+	Clock   *Clock   `json:"clock,omitempty"` // nil means not compared yet
 	Circuit *Circuit `json:"circuit,omitempty"`
 
 	Owed         int64   `json:"owed"` // counters that something is still to be charged to

@@ -15,9 +15,9 @@ import (
 type guard struct {
 	token        [sha256.Size]byte // its hash: all are of one length
 	hasToken     bool
-	roster       func() Roster   // nil: nobody has a token of their own
-	certificates map[string]Role // by common name; nil: none counts
-	sso          *SSO            // nil: no proxy is believed
+	roster       func() Roster   // nil means nobody has a token of their own
+	certificates map[string]Role // by common name; nil means none counts
+	sso          *SSO            // nil means no proxy is believed
 	sessions     *sessions
 }
 

@@ -47,12 +47,12 @@ type Options struct {
 	Deadline time.Duration
 	// Checks that one question may have; 0 means 256.
 	Checks int
-	// Answered is told of every answer; nil tells nobody. It must keep nothing of it.
+	// Answered is told of every answer; nil means nobody is. It must keep nothing of it.
 	Answered func(*Answer)
 	// Refused is told of every request that was refused without the rules, and of callers who may
-	// not ask; nil tells nobody.
+	// not ask; nil means nobody is.
 	Refused func(strict.Refused)
-	// Log is told what an operator should know; nil tells nobody.
+	// Log is told what an operator should know; nil means nobody is.
 	Log *slog.Logger
 }
 

@@ -13,7 +13,7 @@ type deadline struct {
 	at time.Time
 
 	mu      sync.Mutex
-	waiting context.Context // nil: nobody has waited yet
+	waiting context.Context // nil means nobody has waited yet
 	cancel  context.CancelFunc
 }
 

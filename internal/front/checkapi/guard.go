@@ -15,7 +15,7 @@ const tokenHeader = "X-Tidegate-Token"
 
 // guard checks whether a caller may ask.
 type guard struct {
-	token  func() string // nil: there is none
+	token  func() string // nil means there is none
 	certs  bool
 	unix   bool
 	hashed atomic.Pointer[hashedToken]

@@ -23,7 +23,7 @@ var ErrTicket = errors.New("this is not a ticket")
 // Desk answers questions. It may be used by many goroutines at once.
 type Desk struct {
 	gate *tidegate.Gate
-	slip func(*tidegate.Request, *tidegate.Decision) string // nil: refusals have none
+	slip func(*tidegate.Request, *tidegate.Decision) string // nil means refusals have none
 }
 
 // New returns a Desk that asks gate.

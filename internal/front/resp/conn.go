@@ -27,7 +27,7 @@ type conn struct {
 	name     string
 	lib      [2]string // name and version
 	accounts *accounts // by which account was found
-	account  *account  // nil: nobody
+	account  *account  // nil means nobody
 	wrong    int       // passwords
 
 	last   *command // the command before, and how it was written

@@ -43,7 +43,7 @@ type Options struct {
 	Counted func(d *tidegate.Decision, n int64)
 	// Access is told of every decision, for a log. The Access is used again.
 	Access func(*Access)
-	// Refused is told of every request that was refused without the rules; nil tells nobody.
+	// Refused is told of every request that was refused without the rules; nil means nobody is.
 	Refused func(strict.Refused)
 	// Report is told of what should not happen, such as a panic.
 	Report func(error)

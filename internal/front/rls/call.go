@@ -34,7 +34,7 @@ type descriptor struct {
 	negative bool
 
 	// What it is held to.
-	rule     *envoy.Rule // nil: nothing of a file
+	rule     *envoy.Rule // nil means nothing of a file
 	replaced bool        // by the rule of another descriptor
 	key      string      // in memory of the call
 	cost     int64

@@ -47,7 +47,7 @@ type Options struct {
 	// Metadata says what dynamic metadata there is.
 	Metadata Metadata
 
-	// Counted is told of n decisions in a row that ended like d; nil tells nobody.
+	// Counted is told of n decisions in a row that ended like d; nil means nobody is.
 	Counted func(d *tidegate.Decision, n int64)
 	// Shadowed is told of a descriptor whose rule is in shadow mode: over means that it would
 	// have been refused.
@@ -55,7 +55,7 @@ type Options struct {
 	// Stats counts hits by the metric keys of envoyproxy/ratelimit; nil counts none.
 	Stats Stats
 	// Answered is told of every call that rules of files apply to, by the descriptor that refuses
-	// or is closest to it, and its key; it must keep neither. nil tells nobody.
+	// or is closest to it, and its key; it must keep neither. nil means nobody is.
 	Answered func(key string, d *tidegate.Decision)
 	// Slip returns the slip of a refusal by a rule of a file, which has the checks of one counter; it
 	// must not keep them. nil means that such refusals have none. Those by native rules have
@@ -63,14 +63,14 @@ type Options struct {
 	Slip func(checks []tidegate.Check, d *tidegate.Decision) string
 	// Each is told of every descriptor that a counter was asked about, whatever others of its call
 	// say: by its key, and whether its rule only counts and refuses nobody. It must keep neither
-	// key nor d. nil tells nobody.
+	// key nor d. nil means nobody is.
 	Each func(key string, d *tidegate.Decision, shadow bool)
 	// Register adds services to the server that are beside this one, and bound themselves how
 	// many streams they have; nil adds none.
 	Register func(grpc.ServiceRegistrar)
 	// Compare asks another service the same; nil asks nobody.
 	Compare *Compare
-	// Log is told what should not happen; nil tells nobody.
+	// Log is told what should not happen; nil means nobody is.
 	Log *slog.Logger
 }
 

@@ -78,7 +78,7 @@ type Own struct {
 	Burst         int64              // 0: not said
 	Limits        []Limit
 	Consistency   tidegate.Consistency
-	CountRejected *bool // nil: not said
+	CountRejected *bool // nil means not said
 	Settle        bool
 
 	limits bool // are written, though perhaps with mistakes

@@ -41,7 +41,7 @@ type remote struct {
 	due     atomic.Int64 // Unix nanoseconds: when to fetch next
 
 	mu       sync.Mutex
-	flight   chan struct{} // closed when the fetch under way has ended; nil: there is none
+	flight   chan struct{} // closed when the fetch under way has ended; nil means there is none
 	started  time.Time     // the last fetch
 	text     []byte        // what the keys were read from
 	fetched  time.Time     // when the URL last had them; zero: they are a copy, or none

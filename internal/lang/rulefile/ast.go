@@ -156,7 +156,7 @@ type Rule struct {
 	When, Unless []Condition
 	Terms        Terms    // of requests that no branch holds for; of the tier of all others, where there are tiers
 	For          []Branch // those written, and those that stand for its tiers and the rows of its tables
-	Tier         *TierUse // nil: none
+	Tier         *TierUse // nil means none
 	Known        []Finite // see Rule.Finite
 	LimitsPos    diag.Pos // of its own limits, if it says any
 	InsteadOf    []Word
@@ -164,10 +164,10 @@ type Rule struct {
 	Block        time.Duration // 0: not said
 	BlockPos     diag.Pos
 	SetAside     []SetAside
-	Shed         *Shed // nil: none are shed
+	Shed         *Shed // nil means none are shed
 	Defer        *Defer
 	Deny         bool
-	Respond      *Respond // nil: the file's
+	Respond      *Respond // nil means the file's
 	Mode         Mode
 	Share        int // of keys that are enforced, in hundredths of a percent; 10000 unless `enforce: 25%` is said
 	Candidate    *Limit
@@ -197,7 +197,7 @@ type Limits struct {
 	Pos       diag.Pos
 	Unlimited bool
 	All       []Limit
-	table     *table // nil: the same for all values; gone once the rule is read
+	table     *table // nil means the same for all values; gone once the rule is read
 }
 
 // Limit is one limit. Name, Scope, OnFull and Terms of Spec are still empty; its

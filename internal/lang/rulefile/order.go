@@ -15,7 +15,7 @@ import (
 // while. What it does not name stays as the rule has it.
 type Order struct {
 	Unlimited bool    // nothing of the rule holds
-	Limits    []Limit // nil: those of the rule; their algorithm may be Auto
+	Limits    []Limit // nil means those of the rule; their algorithm may be Auto
 	Amount    int64   // of the quota; 0: the rule's
 	Calendar  tidegate.Calendar
 	Slots     int64 // of concurrency; 0: the rule's

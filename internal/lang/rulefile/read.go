@@ -12,9 +12,9 @@ import (
 // Options are for tests and for whoever keeps files elsewhere; the zero value
 // reads from disk.
 type Options struct {
-	ReadFile func(name string) ([]byte, error)      // nil: from disk, at most MaxBytes
-	Glob     func(pattern string) ([]string, error) // nil: filepath.Glob; for include
-	Now      func() time.Time                       // nil: time.Now; for until
+	ReadFile func(name string) ([]byte, error)      // nil means from disk, at most MaxBytes
+	Glob     func(pattern string) ([]string, error) // nil means filepath.Glob; for include
+	Now      func() time.Time                       // nil means time.Now; for until
 }
 
 // Read reads a rule file with all that it includes, or a folder, whose *.yaml

@@ -14,7 +14,7 @@ import (
 type Heir struct {
 	sockets     []socket
 	held        bool         // by systemd, too
-	predecessor *predecessor // nil: it follows nobody
+	predecessor *predecessor // nil means it follows nobody
 	left        string       // a folder; "": none
 }
 

@@ -36,7 +36,7 @@ type set struct {
 	At       time.Time         `json:"at"`
 	Main     string            `json:"main,omitempty"`
 	Over     []string          `json:"over,omitempty"`
-	Files    map[string]string `json:"files,omitempty"` // hashes of contents by name; nil: they could not be kept
+	Files    map[string]string `json:"files,omitempty"` // hashes of contents by name; nil means they could not be kept
 }
 
 // add puts b in front, and drops what there is no room for.

@@ -30,7 +30,7 @@ type Options struct {
 
 	maxSize int64            // of a file; 0: 16 MiB
 	kept    int              // files that were set aside; 0: 10
-	now     func() time.Time // nil: time.Now
+	now     func() time.Time // nil means time.Now
 }
 
 const (
@@ -44,7 +44,7 @@ type Log struct {
 	o Options
 
 	mu     sync.Mutex
-	file   *file   // nil: there is none
+	file   *file   // nil means there is none
 	last   []Entry // the newest at the end; under mu
 	broken bool    // the last line could not be written; under mu
 }

@@ -62,9 +62,9 @@ type Sink struct {
 
 	mu      sync.Mutex
 	pending []byte    // under mu: whole lines, but for the rest of a torn one at the start
-	spare   []byte    // under mu: to be pending next; nil: being written
+	spare   []byte    // under mu: to be pending next; nil means being written
 	writing int       // under mu: bytes of what is being written
-	next    io.Writer // under mu: to write to from now on; nil: as before
+	next    io.Writer // under mu: to write to from now on; nil means as before
 	torn    bool      // under mu: pending begins within a line
 	trouble time.Time // under mu: since when; zero: there is none
 	latest  time.Time // under mu: when something went wrong last

@@ -22,7 +22,7 @@ type reader struct {
 	writes int
 	err    error // of writes, after they took part bytes
 	part   int
-	still  chan struct{} // nil: it reads
+	still  chan struct{} // nil means it reads
 }
 
 func (r *reader) Write(p []byte) (int, error) {

@@ -25,7 +25,7 @@ type cpu struct {
 // cpuTimes are the counters at an instant.
 type cpuTimes struct {
 	at      time.Duration
-	machine *machineTime // nil: not known
+	machine *machineTime // nil means not known
 	groups  []groupTime  // those with a bound
 	process time.Duration
 	cores   int // that the process may use; 0: its time is not known

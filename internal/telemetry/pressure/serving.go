@@ -7,7 +7,7 @@ import (
 
 // serving is how many requests this process is busy with, those that wait included.
 type serving struct {
-	count atomic.Pointer[func() int64] // nil: it is not known
+	count atomic.Pointer[func() int64] // nil means it is not known
 	measured
 }
 

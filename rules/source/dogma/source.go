@@ -71,7 +71,7 @@ type Source struct {
 	main   string   // the rule file in it; "" for all
 	client *web.Client
 	rest   web.Rest
-	now    *snapshot // nil: not known
+	now    *snapshot // nil means not known
 	last   time.Time // a bundle was returned
 }
 

@@ -52,7 +52,7 @@ type Feed struct {
 	loading chan struct{} // has an element while Load is called
 
 	mu      sync.Mutex
-	now     *edition      // under mu; nil: there is none
+	now     *edition      // under mu; nil means there is none
 	why     string        // under mu; there is none
 	changed chan struct{} // under mu; closed when now is another
 	waiting int           // under mu

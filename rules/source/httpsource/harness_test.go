@@ -27,7 +27,7 @@ type site struct {
 
 	mu      sync.Mutex
 	files   map[string]string
-	tag     func(text string, h http.Header) // how it marks a version; nil: not at all
+	tag     func(text string, h http.Header) // how it marks a version; nil means not at all
 	holds   bool                             // it does long polls
 	hook    func(w http.ResponseWriter, r *http.Request) bool
 	changed chan struct{}

@@ -79,7 +79,7 @@ type Source struct {
 	main   string   // its name
 	name   string
 	client *web.Client
-	now    *snapshot // what the server had last; nil: not known
+	now    *snapshot // what the server had last; nil means not known
 	last   time.Time // a bundle was returned
 	rest   web.Rest
 

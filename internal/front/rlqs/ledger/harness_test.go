@@ -18,7 +18,7 @@ type world struct {
 	times ledger.Times
 	every time.Duration // between two reports
 
-	shared  *shared // nil: there is one ledger, with a fund of its own
+	shared  *shared // nil means there is one ledger, with a fund of its own
 	ledgers []*ledger.Ledger
 	filters []*filter
 	streams int
@@ -55,7 +55,7 @@ func (s *shared) pay(now time.Duration, tokens, spare int64) (left int64, enough
 type filter struct {
 	quotafilter.Bucket
 	node   ledger.Node
-	ledger *ledger.Ledger // nil: it has no stream
+	ledger *ledger.Ledger // nil means it has no stream
 	words  []word         // under way, in order
 	report time.Duration  // the next one
 	demand func(now time.Duration) float64
