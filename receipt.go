@@ -10,13 +10,13 @@ package tidegate
 type Receipt struct {
 	// At is the store's time of the charge in ticks of 1/1024 µs since the Unix
 	// epoch. It is the store's own clock, which need not agree with the caller's.
-	// 0: nobody looked at a counter for this decision; -1: see Latest. Of a store that keeps slots
-	// without a Handle it is also the name of the lease; see Copy.
+	// 0 means nobody looked at a counter for this decision; for -1 see Latest. Of a store
+	// that keeps slots without a Handle it is also the name of the lease; see Copy.
 	At int64
 	// Handle names what the store keeps a record of: a reservation, or the slots that
 	// were taken. It is zero where there is none.
 	Handle Handle
-	// Instance is the process whose own counters were charged; 0: they are shared, or
+	// Instance is the process whose own counters were charged; 0 means they are shared, or
 	// there is no record that others could ask for.
 	Instance uint64
 	// Apart is, for a request over several servers with clocks of their own, when
@@ -27,7 +27,7 @@ type Receipt struct {
 	// Place is where a store that has many places keeps the record.
 	Place uint16
 	// Lease is the number, in this process, of the portion that the limits which are
-	// [Leased] were taken from; 0: none were.
+	// [Leased] were taken from; 0 means none were.
 	Lease uint32
 }
 

@@ -17,7 +17,7 @@ type Check struct {
 	// Advisory checks (shadow, candidate) are charged if the request is
 	// admitted and they would themselves pass. They never decide.
 	Advisory bool
-	// MaxWait is how far into the future a bucket may be charged; 0: now or
+	// MaxWait is how far into the future a bucket may be charged; 0 means now or
 	// never. Other algorithms ignore it.
 	MaxWait time.Duration
 	// Floor is how many events have to remain afterwards, for checks with a lower

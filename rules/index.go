@@ -36,7 +36,7 @@ type ref struct{ entry, pattern int32 }
 // class is that of its entry.
 type entry struct {
 	guard    *guard
-	patterns []string         // as written; empty: every request
+	patterns []string         // as written; empty means every request
 	rule     *rule            // nil means an exemption or a class
 	exempt   *rulefile.Exempt // nil means a rule or a class
 }

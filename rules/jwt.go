@@ -78,12 +78,12 @@ func (j *JWT) RefreshKeys() {
 type JWKSStatus struct {
 	URL  string `json:"url"`
 	Keys int    `json:"keys"`
-	// FetchedAt is when the URL last had them; zero: they are of the copy, or there are none.
+	// FetchedAt is when the URL last had them; zero means they are of the copy, or there are none.
 	FetchedAt time.Time `json:"fetched_at,omitzero"`
 	// Fetched and Failed are how often that went well or not.
 	Fetched int64 `json:"fetched"`
 	Failed  int64 `json:"failed"`
-	// LastError is why the last fetch failed, and Since when that began; "": it did not.
+	// LastError is why the last fetch failed, and Since when that began; "" means it did not.
 	LastError string    `json:"error,omitempty"`
 	Since     time.Time `json:"since,omitzero"`
 	// CopyError is why the copy could not be written.

@@ -11,7 +11,7 @@ import (
 // of it.
 type hit struct {
 	ref
-	route   int32 // in state.routes; -1: it has no pattern
+	route   int32 // in state.routes; -1 means it has no pattern
 	verdict verdict
 	try     bool // it applies and does not decide
 	scope   int32

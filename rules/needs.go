@@ -73,8 +73,8 @@ func (r *rule) needs() []Need {
 // shares its counters. Front ends and stores act on it; a Set does not.
 type Handling struct {
 	Defer       *tidegate.Defer // nil means nothing is kept
-	Consistency string          // strict, leased, eventual, split; "": the store's own
-	OnPartition string          // continue, share; "": not said
+	Consistency string          // strict, leased, eventual, split; "" means the store's own
+	OnPartition string          // continue, share; "" means not said
 }
 
 // Handling returns what the rule of that name says; false means there is none.

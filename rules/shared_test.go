@@ -11,9 +11,9 @@ import (
 
 // sharedCase is a rule with an algorithm written in every place that a limit can be in.
 type sharedCase struct {
-	mode      string // of consistency; "": nothing is said
+	mode      string // of consistency; "" means nothing is said
 	byDefault bool
-	algorithm string // "": none is written
+	algorithm string // "" means none is written
 	events    int
 	queue     bool
 }

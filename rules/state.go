@@ -27,8 +27,8 @@ type state struct {
 	ban      *order    // of a rule that was looked at; nil means none
 	quiet    bool      // what is missing is not counted
 
-	class  int32 // of the reading at hand; -1: there are no classes
-	exempt int32 // the entry that exempts it; -1: none
+	class  int32 // of the reading at hand; -1 means there are no classes
+	exempt int32 // the entry that exempts it; -1 means none
 
 	readings []route.Reading // of the path
 	way      int             // which of them is being looked at

@@ -17,7 +17,7 @@ type healthWatch struct {
 }
 
 type nodeWatch struct {
-	ill   time.Time // when it first said so; zero: it never did
+	ill   time.Time // when it first said so; zero means it never did
 	well  time.Time // since when it says that it is, again
 	isIll bool
 	why   string // it was ill

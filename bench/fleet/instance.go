@@ -45,13 +45,13 @@ type setup struct {
 	skew   time.Duration
 	start  int64 // nanoseconds since the epoch: load begins
 	lasts  time.Duration
-	share  int // of what is offered: one in so many; 0: nothing
+	share  int // of what is offered: one in so many; 0 means nothing
 
-	eventual string // the algorithm of the limit that is; "": none is
+	eventual string // the algorithm of the limit that is; "" means none is
 	offered  int    // a second, by all instances
 	wide     bool   // the limit is so wide that nobody is refused
 
-	region      string // as OWN,OTHER=URL; "": there is one
+	region      string // as OWN,OTHER=URL; "" means there is one
 	onPartition string
 }
 

@@ -37,7 +37,7 @@ type campaign struct {
 	decisions int64
 	seed      uint64
 	jobs      int
-	regions   int    // scenarios; 0: others
+	regions   int    // scenarios; 0 means others
 	dir       string // of binaries
 }
 

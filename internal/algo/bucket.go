@@ -44,7 +44,7 @@ type Bucket struct {
 	Drained int64 // GCRA's TAT: the instant at which the level is back at 0
 	Em      int64 // the law it was written under
 	Ahead   bool  // the level was above any capacity: booked by waiters, or in debt
-	Written int64 // when it was written, which shows that a clock was set back; 0: the store does not keep it
+	Written int64 // when it was written, which shows that a clock was set back; 0 means the store does not keep it
 }
 
 // NewBucketLaw makes the law of a token or leaky bucket.

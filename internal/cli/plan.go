@@ -67,7 +67,7 @@ type rulesPlan struct {
 	Old     string            `json:"old,omitempty"`
 	New     string            `json:"new"`
 	Changes []rulediff.Change `json:"changes"`
-	// Counters are those that do not just go on.
+	// Counters are those that do not simply carry over.
 	Counters []rules.Change `json:"counters"`
 	// Live is what a running server says.
 	Live *livePlan `json:"live,omitempty"`
@@ -167,7 +167,7 @@ func (o *planOptions) print(env Env, p *rulesPlan) int {
 	return exitOK
 }
 
-// comparePlan compares rules that are at hand.
+// comparePlan compares rules that were read here, without a server.
 func comparePlan(old, now *ruleTree) rulesPlan {
 	return rulesPlan{
 		Old: old.name, New: now.name,

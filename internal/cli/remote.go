@@ -39,7 +39,7 @@ type remote struct {
 	cert  *tls.Certificate // of the operator; nil means none
 }
 
-// listener is what a server listens for, and how operators name it.
+// listener is one of the listeners of a server, and how operators name it.
 type listener struct {
 	name    string // "": admin
 	env     string // what the names of environment variables begin with
@@ -77,7 +77,7 @@ func (r *remote) credentialFlags(flags *flag.FlagSet) {
 	flags.StringVar(&r.keyFile, "key-file", "", "`FILE` with its private key (TIDEGATE_KEY_FILE)")
 }
 
-// find completes what the flags do not say from the environment.
+// find takes what the flags do not say from the environment, and reads the token and the certificates.
 func (r *remote) find(env Env) error {
 	l := r.orAdmin()
 	server := cmp.Or(r.server, env.Getenv(l.env+"SERVER"), l.example)
@@ -130,10 +130,7 @@ func (r *remote) findCertificate(env Env) error {
 }
 
 func (r *remote) findRoots(env Env) error {
-	file := r.caFile
-	if file == "" {
-		file = env.Getenv("TIDEGATE_CA_FILE")
-	}
+	file := cmp.Or(r.caFile, env.Getenv("TIDEGATE_CA_FILE"))
 	if file == "" {
 		return nil
 	}
@@ -213,7 +210,7 @@ func (r *remote) do(ctx context.Context, method string, at *url.URL, body []byte
 	return nil
 }
 
-// informed hands on what the server says before it answers.
+// informed passes on the progress that the server reports before it answers.
 func (r *remote) informed(_ int, header textproto.MIMEHeader) error {
 	if n, err := strconv.ParseInt(header.Get(admin.ProgressHeader), 10, 64); err == nil {
 		r.progress(n)

@@ -52,7 +52,7 @@ func (o *rulesOptions) askServer(ctx context.Context, env Env, layer string, b *
 	if err := r.post(ctx, "/rules/plan", q, &p); err != nil {
 		return &outageError{fmt.Errorf("nothing is published: %w", err)}
 	}
-	if !p.Valid { // until another layer changes
+	if !p.Valid { // they may load once another layer changes
 		return &outageError{fmt.Errorf("nothing is published: %s would refuse these rules:\n%s", r.at, strings.TrimRight(p.Problems.Error(), "\n"))}
 	}
 	return nil

@@ -55,7 +55,7 @@ type Config struct {
 	// XDS is the control plane that sends rules for the rate limit service.
 	XDS XDS
 	// Usage is a path of the gateway at which callers see where they stand with their
-	// limits; "": there is none.
+	// limits; "" means there is none.
 	Usage string
 	// Defer is about requests that rules keep for later.
 	Defer Defer
@@ -266,7 +266,7 @@ type RLSQuota struct {
 // RLS is about the rate limit service for Envoy.
 type RLS struct {
 	Deadline         time.Duration // by which every call is answered; default: 15ms
-	MaxConnectionAge time.Duration // 0: any; default: 24h
+	MaxConnectionAge time.Duration // 0 means any; default: 24h
 	MergeDomains     bool          // files may share a domain; default: false
 	Shadow           bool          // no call is refused; default: false
 	Headers          RLSHeaders    // default: none

@@ -77,7 +77,7 @@ type loader struct {
 	broken   map[int]bool          // those that YAML did not understand: not judged again
 	wrong    map[string]bool       // settings with a problem: not held against others
 	words    map[string][]rawValue // of settings in force
-	hidden   map[int]bool          // lines that may have a secret; 0: flags and variables
+	hidden   map[int]bool          // lines that may have a secret; 0 means flags and variables
 	problems diag.List
 }
 

@@ -9,7 +9,7 @@ import (
 type setting struct {
 	path     string // in the file; also the flag
 	slot     slot   // where it is in Config, and how it is written
-	fallback string // the default as it would be written; "": none, and then a flag can say none, too
+	fallback string // the default as it would be written; "" means none, and then a flag can say none, too
 	derived  string // how the default is found, where that takes more than fallback
 	example  string
 	help     string   // in backquotes the word that --help has for the value
@@ -18,7 +18,7 @@ type setting struct {
 	urls     bool     // items of the list may be URLs with commas between hosts
 	pairs    bool     // the list may be a map, whose fields are items KEY=VALUE
 	entry    []string // items of the list may be maps with these two fields, for KEY and VALUE of KEY=VALUE
-	of       string   // the store that it is about; "": any
+	of       string   // the store that it is about; "" means any
 	shape    string   // advice for who writes a map or list where a value belongs
 }
 

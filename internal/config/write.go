@@ -76,7 +76,7 @@ func (p *printer) section(prefix, indent string) (any bool) {
 	return any
 }
 
-// storeOf is the store that the settings at path are about; "": any.
+// storeOf is the store that the settings at path are about; "" means any.
 func storeOf(path string) string {
 	if s := lookup(path); s != nil {
 		return s.of

@@ -18,7 +18,7 @@ type turnstile struct {
 	addr, to string
 
 	mu     sync.Mutex
-	locked int // the process; 0: none
+	locked int // the process; 0 means none
 	open   map[net.Conn]int
 }
 

@@ -48,7 +48,7 @@ type step struct {
 	Body    string           // JSON
 	Form    []describe.Field // instead of Body
 	Parts   bool             // Form is sent in parts
-	Cost    int64            // what the caller says it costs; 0: not said
+	Cost    int64            // what the caller says it costs; 0 means not said
 	Times   int
 	Want    []wanted    // one per time
 	Expect  expectation // of the last time

@@ -19,8 +19,8 @@ import (
 
 // copies are the last good bundles of origins, on disk, and what to do where there are none.
 type copies struct {
-	folder       string        // "": they are not kept
-	handed       string        // where a predecessor has left its own; "": nowhere
+	folder       string        // "" means they are not kept
+	handed       string        // where a predecessor has left its own; "" means nowhere
 	startTimeout time.Duration // how long the start waits for an origin that has no copy
 	openStart    bool
 	none         func() error       // puts it into force that there are no rules

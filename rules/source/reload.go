@@ -56,7 +56,7 @@ type reloader struct {
 	force    *view   // what is in force was read from; nil means nothing is
 	started  bool
 	pending  bool      // last is doubtful, and waits to be looked at again
-	doubtful time.Time // since when there is no clear answer; zero: there is one
+	doubtful time.Time // since when there is no clear answer; zero means there is one
 
 	mu     sync.Mutex
 	status Status // under mu

@@ -36,7 +36,7 @@ type LayerStatus struct {
 
 	// Origin: it is not on disk, and the fields below say how the source does.
 	Origin     bool      `json:"origin"`
-	Reached    time.Time `json:"reached,omitzero"`     // when the source last answered; zero: not yet
+	Reached    time.Time `json:"reached,omitzero"`     // when the source last answered; zero means not yet
 	Error      string    `json:"error,omitempty"`      // why it does not, or what is wrong with its answer
 	ErrorSince time.Time `json:"error_since,omitzero"` // when that began
 

@@ -19,7 +19,7 @@ type change struct {
 	key string
 	act act
 	n   int64 // events
-	at  int64 // when they were taken, in ticks; -1: whenever the latest were
+	at  int64 // when they were taken, in ticks; -1 means whenever the latest were
 
 	handle tidegate.Handle // of slots
 	former bool            // it is made at the former owner of the key; see former.go

@@ -16,7 +16,7 @@ type pendingCheck struct {
 	cost     int64  // of a copy; with those merged into it
 	floor    int64  // events that have to remain
 	wait     int64  // ticks
-	lease    int64  // µs for which what is taken may be used; 0: it is used at once
+	lease    int64  // µs for which what is taken may be used; 0 means it is used at once
 	advisory bool
 	answer   answer
 	at       int64           // the receipt of its subject, in ticks

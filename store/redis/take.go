@@ -75,7 +75,7 @@ type takeParams struct {
 	handle  tidegate.Handle // of the slots, if there are any
 	refused bool            // by another subject: grant nothing
 	rec     *reservation    // to be stored with the charge, if not nil
-	lease   int64           // µs for which what is taken may be used; 0: it is used at once
+	lease   int64           // µs for which what is taken may be used; 0 means it is used at once
 	peek    bool            // write nothing, whatever was found; for one check that costs nothing
 	at      *endpoint       // to ask; nil means the one that has the keys
 }

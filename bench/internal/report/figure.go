@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Median of no figures is 0.
+// Median returns the median of figures, 0 if there are none.
 func Median(figures []float64) float64 {
 	if len(figures) == 0 {
 		return 0
@@ -17,7 +17,7 @@ func Median(figures []float64) float64 {
 	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
 }
 
-// MedianRatio is that of a by b, round by round.
+// MedianRatio returns the median of the ratios a/b of each round.
 func MedianRatio(a, b []float64) float64 {
 	var ratios []float64
 	for i := range a {

@@ -37,11 +37,11 @@ type counter struct {
 	others    int64         // the same of all other instances
 	touched   time.Duration // when it was last asked
 	collected time.Duration // when the last tally was made
-	told      time.Duration // when the last one was made that was answered; 0: none was
+	told      time.Duration // when the last one was made that was answered; 0 means none was
 
-	reserved int64 // start of the window in which the shares of other regions are taken; 0: in none
+	reserved int64 // start of the window in which the shares of other regions are taken; 0 means in none
 
-	failed         time.Duration // when a tally was not answered; 0: the last one was
+	failed         time.Duration // when a tally was not answered; 0 means the last one was
 	queued, urgent bool          // it waits for an exchange; see queue
 	due            bool          // it is in queue.due, under the lock of that
 	answered       chan struct{} // closed after the next one, if somebody waits for that

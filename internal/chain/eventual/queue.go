@@ -33,12 +33,12 @@ type queue struct {
 	closed bool
 	last   time.Duration // when the last one began
 	whole  time.Duration // when the last one of all that was due began
-	oldest time.Duration // since when something waits to be told; 0: nothing does
+	oldest time.Duration // since when something waits to be told; 0 means nothing does
 	missed bool          // the last exchange left something untold; only exchanges look at it
 
 	trip  atomic.Int64 // how long that took
 	away  atomic.Bool  // the last one was not answered
-	since atomic.Int64 // when the one under way began; 0: none is
+	since atomic.Int64 // when the one under way began; 0 means none is
 }
 
 // isAway reports whether the store does not answer, or takes long to.

@@ -32,7 +32,7 @@ func (r *Region) cutOff(l *tidegate.Limit) bool {
 }
 
 // share is what this region has of a limit in a window, by its start. The sum over all
-// regions is the limit, and what cannot be divided goes around.
+// regions is the limit; what cannot be divided goes to the regions in turn, window by window.
 func (r *Region) share(l *tidegate.Limit, start int64) int64 {
 	turn := l.Period.Microseconds()
 	if l.Algorithm == tidegate.Quota {
@@ -44,7 +44,7 @@ func (r *Region) share(l *tidegate.Limit, start int64) int64 {
 }
 
 // reserveLocked takes the shares of other regions from what is left, while this region is cut off and the
-// limit says so; and gives them back.
+// limit says so, in each window anew; and gives them back afterwards.
 func (s *Store) reserveLocked(c *counter, us int64) {
 	wants := int64(0)
 	if s.o.Region.cutOff(c.limit) {
@@ -55,7 +55,8 @@ func (s *Store) reserveLocked(c *counter, us int64) {
 	}
 }
 
-// recountLocked brings the memory store up to date.
+// recountLocked tells the memory store what is known to be used of a counter; while this region is held to
+// its share, the unused shares of other regions count as used.
 func (s *Store) recountLocked(c *counter, us int64) {
 	known := c.knownLocked(us)
 	c.reserved = 0

@@ -46,7 +46,7 @@ type band struct {
 	offered int  // a second, in all
 	even    bool // on all nodes; otherwise on the first
 	keys    int
-	// by is how long every second caller waits for an answer; 0: as long as the nodes do.
+	// by is how long every second caller waits for an answer; 0 means as long as the nodes do.
 	by time.Duration
 }
 

@@ -65,7 +65,7 @@ type teller struct {
 	known  bool      // cursor is what was saved last, or is later
 	cursor cursor    // how far the other region has been told
 	saved  cursor    // and how far the store knows that
-	all    time.Time // everything before that has been told; zero: this is not known
+	all    time.Time // everything before that has been told; zero means this is not known
 
 	failed int
 	left   int

@@ -27,7 +27,7 @@ type store struct {
 	hub    *hub.Hub
 	away   bool
 	calls  int
-	killAt int    // the call with which the caller ends; 0: none
+	killAt int    // the call with which the caller ends; 0 means none
 	late   bool   // after it was done
 	kill   func() // ends the caller
 }

@@ -11,12 +11,12 @@ import (
 	"tidegate.dev/tidegate/internal/chain"
 )
 
-// lent is what the script of a bucket keeps in its state while events are out on leases: what
-// refills in hold stays in the bucket, for everybody, until it has been full for that long.
+// lent models what the script of a bucket keeps in its state while events are out on leases: as
+// many events as refill within hold are granted to nobody, until the bucket has been full for hold.
 type lent struct {
-	drained time.Time // when it is full
-	hold    time.Duration
-	kept    int64 // what refills meanwhile, at most
+	drained time.Time     // when it is full
+	hold    time.Duration // the longest lease
+	kept    int64         // the most that refills within hold, of the versions of the limit
 }
 
 // reserved is how much of l has to stay while events are out.
@@ -51,8 +51,8 @@ func (s *server) takeLocked(a *chain.Ask) {
 			held = lent{}
 		}
 		if held.hold = max(held.hold, a.Lease); held.hold > 0 {
-			held, all := held.reserved(c.Limit), c.Limit.Capacity()
-			c.Floor += held - (c.Floor*held+all-1)/all // a floor is a share of what is not held back
+			back, all := held.reserved(c.Limit), c.Limit.Capacity()
+			c.Floor += back - (c.Floor*back+all-1)/all // a floor is a share of what is not held back
 		}
 	}
 	take := func(n int) (tidegate.Decision, error) {
@@ -97,8 +97,8 @@ func (s *server) lendLocked(a *chain.Ask, now time.Time) {
 	}
 }
 
-// oweLocked notes that a bucket was charged unasked.
-func (s *server) oweLocked(c *tidegate.Check) {
+// noteChargeLocked notes that a bucket was charged unasked: it is full later.
+func (s *server) noteChargeLocked(c *tidegate.Check) {
 	name := counterName{c.Limit.Identity(), c.Key}
 	if held, known := s.state.lent[name]; known && c.Cost > 0 {
 		held.drained = latest(held.drained, s.now()).Add(time.Duration(float64(c.Cost) / rate(c.Limit) * float64(time.Second)))

@@ -148,7 +148,7 @@ func (s *server) post(p chain.Post) error {
 		return nil
 	}
 	s.state.posted[name] = p.Number
-	s.oweLocked(&p.Check)
+	s.noteChargeLocked(&p.Check)
 	return s.state.store.Adjust(context.Background(), tidegate.Receipt{}, []tidegate.Check{p.Check})
 }
 

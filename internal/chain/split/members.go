@@ -15,7 +15,7 @@ type change struct {
 	at int64
 	members
 	known  bool  // the rank is
-	before int64 // how many there were before; 0: it is the first that is known
+	before int64 // how many there were before; 0 means it is the first that is known
 }
 
 // history is the latest changes of the members. What was charged before a change was charged
@@ -23,7 +23,7 @@ type change struct {
 type history struct {
 	last atomic.Pointer[change]
 
-	// joined is when this instance joined others that were there before it; 0: it did not.
+	// joined is when this instance joined others that were there before it; 0 means it did not.
 	joined atomic.Int64
 	fresh  atomic.Bool // it may have joined a short time ago
 

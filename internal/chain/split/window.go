@@ -7,13 +7,13 @@ import (
 	"tidegate.dev/tidegate/internal/algo"
 )
 
-// windowShare is how a window is divided: into turns of a unit of events. Those who have to leave
-// something for others may take turns of the all that there are.
+// windowShare is how a window is divided among instances: into turns of unit events each. There are
+// all turns in the window, of which requests that have to leave something for others may use turns.
 type windowShare struct{ unit, turns, all int64 }
 
 // of is how many events an instance has in the window with a number. The sum over all ranks
-// is what there is, in every window, and every rank has the same over n windows. What an instance has
-// of fewer turns is among what it has of more, so that classes together never have more than all.
+// is what there is, in every window, and every rank has the same over n windows. The share of an
+// instance in fewer turns is part of its share in more, so that classes together never have more than all.
 func (w windowShare) of(m members, number int64) int64 {
 	j := place(m, number)
 	each, more := w.turns/m.n, w.turns%m.n
@@ -27,6 +27,8 @@ func (w windowShare) of(m members, number int64) int64 {
 	return w.unit * each
 }
 
+// place is where an instance stands in the order of the window with a number, from 0. The order rotates
+// by one from window to window.
 func place(m members, number int64) int64 {
 	j := (m.rank + number) % m.n
 	if j < 0 {
@@ -79,7 +81,7 @@ func shareOf(unit, room, events, n int64, part float64) windowShare {
 	switch {
 	case unit > events/n:
 		return windowShare{unit: unit, turns: of(room) / unit, all: of(events) / unit}
-	case unit > room/n: // all have enough, and so the first places have one
+	case unit > room/n: // each share of all fits one request, that of the room does not: the first places have one
 		return windowShare{unit: unit, turns: of(room) / unit, all: n}
 	}
 	return windowShare{unit: 1, turns: of(room), all: of(events)}

@@ -17,12 +17,12 @@ const (
 type version struct {
 	algorithm tidegate.Algorithm
 	free, pro tier
-	hourly    int64 // 0: none
+	hourly    int64 // 0 means none
 }
 
 type tier struct {
 	events, burst int64 // the same but for a bucket
-	parts         int   // of a log that is counted in parts; 0: in stamps
+	parts         int   // of a log that is counted in parts; 0 means in stamps
 }
 
 func (p *play) random() *version {

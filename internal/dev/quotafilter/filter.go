@@ -18,7 +18,7 @@ type TokenBucket struct {
 // Bucket is the bucket of one id in one Envoy. Times are those since some beginning.
 type Bucket struct {
 	strategy TokenBucket
-	until    time.Duration // of the assignment; 0: there is none
+	until    time.Duration // of the assignment; 0 means there is none
 	tokens   float64
 	at       time.Duration // when there were so many tokens
 

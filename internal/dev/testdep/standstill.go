@@ -11,7 +11,7 @@ import (
 )
 
 // Standstill runs f, and returns the longest time for which this process did not get to
-// run meanwhile, or one of the servers that had something to do.
+// run meanwhile, or one of the servers while it had something to do.
 func Standstill(f func(), servers ...*RedisServer) (longest time.Duration) {
 	const nap = time.Millisecond
 	over, done := make(chan struct{}), make(chan struct{})
@@ -92,7 +92,7 @@ func undisturbed(t *testing.T, pause, tryFor time.Duration, test func(t testing.
 }
 
 // awaitCalm returns when nothing has stood still for pause during a moment, at end, or after a
-// while: a machine that is never calm may leave the next attempt alone all the same.
+// while: on a machine that is never calm the next attempt may still be undisturbed.
 func awaitCalm(pause time.Duration, end time.Time, servers []*RedisServer) {
 	const moment, while = 200 * time.Millisecond, 5 * time.Second
 	for start := time.Now(); time.Now().Before(end) && time.Since(start) < while; {

@@ -26,7 +26,7 @@ type Applier interface {
 // EditableLayer is a source of the rules in force.
 type EditableLayer struct {
 	Name  string            `json:"name"`
-	Main  string            `json:"main,omitempty"` // the file to begin with; "": all at the top
+	Main  string            `json:"main,omitempty"` // the file to begin with; "" means all at the top
 	Files map[string]string `json:"files"`
 	// Fixed is why it cannot be changed here; "" means that it can.
 	Fixed string `json:"fixed,omitempty"`

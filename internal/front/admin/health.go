@@ -21,7 +21,7 @@ type Health struct {
 	// ClockOffset is how far the clock of this process is ahead of that of the store, in
 	// seconds; nil means that they have not been compared.
 	ClockOffset *float64 `json:"clock_offset_seconds,omitempty"`
-	// Instances that share the counters; 0: they are of this process.
+	// Instances that share the counters; 0 means they are of this process.
 	Instances int `json:"instances,omitempty"`
 }
 

@@ -38,7 +38,7 @@ type PastSet struct {
 // PastFiles are the files of one of them.
 type PastFiles struct {
 	PastSet
-	Main   string            `json:"main,omitempty"` // the file to begin with; "": all at the top
+	Main   string            `json:"main,omitempty"` // the file to begin with; "" means all at the top
 	Over   []string          `json:"over,omitempty"` // what further layers begin with; a folder ends in a slash
 	Files  map[string]string `json:"files"`
 	Binary map[string][]byte `json:"binary,omitempty"` // those that are not text

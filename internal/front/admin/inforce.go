@@ -31,7 +31,7 @@ type InForce struct {
 	Hash      string    `json:"hash,omitempty"`
 	Since     time.Time `json:"since,omitzero"` // when they were put in force there
 	Rules     int       `json:"rules"`          // how many
-	Instances int       `json:"instances"`      // as they say how many share the limits; 0: they do not
+	Instances int       `json:"instances"`      // as they say how many share the limits; 0 means they do not
 	Layers    []Layer   `json:"layers,omitempty"`
 
 	// Unanswered is why nothing else is known; "" for an instance that has answered.

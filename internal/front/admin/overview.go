@@ -35,7 +35,7 @@ type Traffic struct {
 	Step     int       `json:"step_seconds"`
 	Admitted []uint64  `json:"admitted"`
 	Refused  []uint64  `json:"refused"`
-	// Nodes have answered, of Of that there are; Missing says why others have not.
+	// Nodes is how many instances have answered, Of how many there are; Missing says why others have not.
 	Nodes   int      `json:"nodes"`
 	Of      int      `json:"of"`
 	Missing []string `json:"missing,omitempty"`
@@ -68,7 +68,7 @@ type NodeState struct {
 // busiest is how many rules an overview has.
 const busiest = 5
 
-// liveStep is how long a step of live views is.
+// liveStep is how many seconds a step of live views has.
 const liveStep = 5
 
 // Moment is everything that live pages show, at one time: it is found once, and shown to all.
@@ -87,7 +87,7 @@ func (a *API) Moment(ctx context.Context) *Moment {
 	}
 	whole := m.series.about(SeriesQuery{Rule: AllRequests})
 	o.Traffic = trafficOf(&whole)
-	loads := slices.DeleteFunc(loadsOf(&m.series), func(l RuleLoad) bool { return l.Rule == AllRequests || l.Rule == rules.BanRule }) // a ban is an order
+	loads := slices.DeleteFunc(loadsOf(&m.series), func(l RuleLoad) bool { return l.Rule == AllRequests || l.Rule == rules.BanRule }) // a ban is an order, not a rule
 	slices.SortStableFunc(loads, func(a, b RuleLoad) int {
 		return cmp.Or(cmp.Compare(b.Share, a.Share), cmp.Compare(b.Refused, a.Refused), strings.Compare(a.Rule, b.Rule))
 	})
@@ -138,7 +138,7 @@ func (m *Moment) Rule(name string) RuleMoment {
 	return is
 }
 
-// The outcomes of decisions, as metrics call them.
+// admits reports whether an outcome, as metrics name it, let the request pass.
 func admits(outcome string) bool {
 	return outcome == "ok" || outcome == "waited" || outcome == "soft" || outcome == "failed_open"
 }

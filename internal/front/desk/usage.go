@@ -13,7 +13,7 @@ type Use struct {
 	Limit     *tidegate.Limit // as clients are told it
 	Used      int64
 	Remaining int64
-	// RetryAfter is when the next request would pass; 0: now.
+	// RetryAfter is when the next request would pass; 0 means now.
 	RetryAfter time.Duration
 	// ResetAfter is when nothing will be used any more.
 	ResetAfter time.Duration

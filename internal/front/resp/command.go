@@ -11,7 +11,7 @@ type command struct {
 	arity int    // arguments with the name; negative: at least so many
 	run   func(*conn, [][]byte)
 	free  bool   // before AUTH as well
-	key   int    // index of the first key; 0: none
+	key   int    // index of the first key; 0 means none
 	group string // of COMMAND DOCS
 	usage string // how it is written, after the name
 	about string // what it does, in a line

@@ -21,7 +21,7 @@ type pending struct {
 	d      tidegate.Decision
 	err    error
 	first  bool // of its key
-	next   int  // the next of the same key; 0: none
+	next   int  // the next of the same key; 0 means none
 }
 
 // later puts a command to the store when no more of them come. Its key is copied, as others

@@ -35,7 +35,7 @@ type Problem struct {
 	// does not. A waived problem counts neither as an error nor as a warning.
 	Waived string `json:"waived,omitempty"`
 
-	more int // how many others it stands for; 0: it is one itself
+	more int // how many others it stands for; 0 means it is one itself
 }
 
 // List is everything that is wrong with a file, or with several. As an error it

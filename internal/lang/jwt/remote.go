@@ -44,7 +44,7 @@ type remote struct {
 	flight   chan struct{} // closed when the fetch under way has ended; nil means there is none
 	started  time.Time     // the last fetch
 	text     []byte        // what the keys were read from
-	fetched  time.Time     // when the URL last had them; zero: they are a copy, or none
+	fetched  time.Time     // when the URL last had them; zero means they are a copy, or none
 	err      error         // of the last fetch
 	since    time.Time     // when err began
 	copyErr  error         // of the last write of the copy
@@ -58,7 +58,7 @@ type remote struct {
 type Status struct {
 	URL           string
 	Keys          int
-	FetchedAt     time.Time // when the URL last had them; zero: they are of a copy, or there are none
+	FetchedAt     time.Time // when the URL last had them; zero means they are of a copy, or there are none
 	OK, Failed    int64     // fetches
 	Err, CopyErr  error     // of the last fetch; of the last write of the copy
 	Since         time.Time // when Err began

@@ -36,7 +36,7 @@ type File struct {
 	OnFull         tidegate.OnFull
 	Consistency    Word
 	OnPartition    Word
-	Instances      int // 0: not said
+	Instances      int // 0 means not said
 	InstancesPos   diag.Pos
 
 	byName map[string]int // where an identity is in Identify
@@ -104,15 +104,15 @@ type List struct {
 // Exempt is a request that no limit touches.
 type Exempt struct {
 	Pos          diag.Pos
-	Match        []Pattern // empty: every request
+	Match        []Pattern // empty means every request
 	When, Unless []Condition
 }
 
 // Pattern is what a request must look like.
 type Pattern struct {
 	Word
-	Method string // "": any
-	Host   string // "": any; lower case
+	Method string // "" means any
+	Host   string // "" means any; lower case
 	Path   string // starts with a slash
 }
 
@@ -148,7 +148,7 @@ type Test struct {
 type Rule struct {
 	Name         Word
 	Pos          diag.Pos
-	Match        []Pattern // empty: every request
+	Match        []Pattern // empty means every request
 	Per          []Word    // names; empty only for a rule that denies
 	PerPos       diag.Pos
 	Missing      Missing
@@ -161,7 +161,7 @@ type Rule struct {
 	LimitsPos    diag.Pos // of its own limits, if it says any
 	InsteadOf    []Word
 	Count        *Count
-	Block        time.Duration // 0: not said
+	Block        time.Duration // 0 means not said
 	BlockPos     diag.Pos
 	SetAside     []SetAside
 	Shed         *Shed // nil means none are shed
@@ -224,7 +224,7 @@ type Quota struct {
 	Pos        diag.Pos
 	Spec       tidegate.Spec
 	AnchorFrom *Source // the anchor comes from who is asking; Spec's is used when it does not
-	Status     int     // 0: 429
+	Status     int     // 0 means 429
 }
 
 // Concurrency is so many at a time.
@@ -236,9 +236,9 @@ type Concurrency struct {
 // Over is what happens above the limit; nil or neither is hard.
 type Over struct {
 	Pos     diag.Pos
-	Soft    int // percent above the limit that is admitted and marked; 0: not soft
+	Soft    int // percent above the limit that is admitted and marked; 0 means not soft
 	Elastic *Elastic
-	// MaxTime is how long what is Soft is admitted at a time; 0: always.
+	// MaxTime is how long what is Soft is admitted at a time; 0 means always.
 	MaxTime time.Duration
 }
 
@@ -257,7 +257,7 @@ type Cost struct {
 	Sum        bool     // all of Reserve together, instead of the first
 	Else       int64    // when none has one
 	Min, Max   int64
-	Settle     string // "": never; response.header.NAME or response.body.FIELD
+	Settle     string // "" means never; response.header.NAME or response.body.FIELD
 	SettlePos  diag.Pos
 	ReservePos diag.Pos
 }
@@ -278,7 +278,7 @@ type Defer struct {
 	Places  int64         // of all keys together; 0 with a Stream means any number
 	PerKey  int64         // 0 with a Stream
 	MaxBody int64         // bytes
-	Stream  string        // "": requests are replayed
+	Stream  string        // "" means requests are replayed
 }
 
 // Branch replaces terms of its rule where its conditions hold.
@@ -311,9 +311,9 @@ type Count struct {
 // Respond is how a refusal is answered.
 type Respond struct {
 	Pos     diag.Pos
-	Status  int    // 0: as the kind of refusal has it
-	Message string // "": a sentence about the limit
-	Body    string // "": problem+json; else sent as it is but for {rule}, {limit}, {remaining}, {retry_after}
+	Status  int    // 0 means as the kind of refusal has it
+	Message string // "" means a sentence about the limit
+	Body    string // "" means problem+json; else sent as it is but for {rule}, {limit}, {remaining}, {retry_after}
 	Type    string // of Body; "" means text/plain
 }
 
@@ -322,7 +322,7 @@ type Headers struct {
 	Pos         diag.Pos
 	Dialects    []string // of draft11, draft6 and x, or none alone; empty means the front end's
 	Reset       string   // "", delta, epoch
-	RetryJitter float64  // share of an aligned window, up to 1; 0: the front end's, negative: none
+	RetryJitter float64  // share of an aligned window, up to 1; 0 means the front end's, negative means none
 	JitterPos   diag.Pos // of retry_jitter, where it is said
 }
 

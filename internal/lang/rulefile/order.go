@@ -16,9 +16,9 @@ import (
 type Order struct {
 	Unlimited bool    // nothing of the rule holds
 	Limits    []Limit // nil means those of the rule; their algorithm may be Auto
-	Amount    int64   // of the quota; 0: the rule's
+	Amount    int64   // of the quota; 0 means the rule's
 	Calendar  tidegate.Calendar
-	Slots     int64 // of concurrency; 0: the rule's
+	Slots     int64 // of concurrency; 0 means the rule's
 }
 
 // maxOrder bounds the text of one limit.

@@ -15,7 +15,7 @@ type line struct {
 	taken   bool  // somebody tries the first
 	ready   bool  // in schedule.ready
 	due     time.Time
-	at      int // in schedule.later; -1: it is not there
+	at      int // in schedule.later; -1 means it is not there
 }
 
 // item is what is in memory of an entry.

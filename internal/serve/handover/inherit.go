@@ -15,7 +15,7 @@ type Heir struct {
 	sockets     []socket
 	held        bool         // by systemd, too
 	predecessor *predecessor // nil means it follows nobody
-	left        string       // a folder; "": none
+	left        string       // a folder; "" means none
 }
 
 type socket struct {

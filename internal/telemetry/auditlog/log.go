@@ -28,8 +28,8 @@ type Options struct {
 	// Trouble is told when the file cannot be written, and with nil when it can again.
 	Trouble func(error)
 
-	maxSize int64            // of a file; 0: 16 MiB
-	kept    int              // files that were set aside; 0: 10
+	maxSize int64            // of a file; 0 means 16 MiB
+	kept    int              // files that were set aside; 0 means 10
 	now     func() time.Time // nil means time.Now
 }
 

@@ -11,7 +11,7 @@ import (
 type Report struct {
 	// Since is when this process began to look.
 	Since time.Time `json:"since"`
-	// Refusals since then, the last of them at Last; 0: the rule has refused nobody.
+	// Refusals since then, the last of them at Last; 0 means the rule has refused nobody.
 	Refusals int64     `json:"refusals"`
 	Last     time.Time `json:"last,omitzero"`
 	// Limit is the one that refused, in words.
@@ -28,7 +28,7 @@ type Report struct {
 	Clumps        int64 `json:"clumps"`
 	ClumpRefusals int64 `json:"clump_refusals"`
 	ShortRefusals int64 `json:"short_refusals"`
-	// Burst would have admitted nine of ten short clumps; 0: there were none.
+	// Burst would have admitted nine of ten short clumps; 0 means there were none.
 	Burst int64 `json:"burst,omitempty"`
 	// Heaviest is by how many times the busiest key exceeded the limit in a period.
 	Heaviest float64 `json:"heaviest,omitempty"`

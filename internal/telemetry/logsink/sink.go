@@ -50,7 +50,7 @@ type Stats struct {
 // Sink is an io.Writer of whole lines that never waits. Use [Open] or [New].
 type Sink struct {
 	o    Options
-	path string // that Reopen opens; "": none
+	path string // that Reopen opens; "" means none
 
 	wake chan struct{} // there is something to write
 	full chan struct{} // there is enough to write at once
@@ -66,7 +66,7 @@ type Sink struct {
 	writing int       // under mu: bytes of what is being written
 	next    io.Writer // under mu: to write to from now on; nil means as before
 	torn    bool      // under mu: pending begins within a line
-	trouble time.Time // under mu: since when; zero: there is none
+	trouble time.Time // under mu: since when; zero means there is none
 	latest  time.Time // under mu: when something went wrong last
 	before  uint64    // under mu: dropped before the trouble
 	looking bool      // under mu: lookAgain is about to be called

@@ -28,7 +28,7 @@ type cpuTimes struct {
 	machine *machineTime // nil means not known
 	groups  []groupTime  // those with a bound
 	process time.Duration
-	cores   int // that the process may use; 0: its time is not known
+	cores   int // that the process may use; 0 means its time is not known
 }
 
 // share is not known where nothing can be read, and for a moment at first.

@@ -25,7 +25,7 @@ func (c *computer) process() (time.Duration, bool) { return c.spent, c.spent >= 
 
 func newComputer() *computer { return &computer{fstest.MapFS{}, -1} }
 
-// after a minute, so that what was before is forgotten, cpu is that share; -1: not
+// after a minute, so that what was before is forgotten, cpu is that share; -1 means not
 // known.
 func (c *computer) wants(t *testing.T, s *Signals, want float64) {
 	t.Helper()

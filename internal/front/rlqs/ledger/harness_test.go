@@ -27,7 +27,7 @@ type world struct {
 	admitted []time.Duration
 	asked    int
 	changes  int
-	loses    int // one word in so many is not sent; 0: none
+	loses    int // one word in so many is not sent; 0 means none
 }
 
 // shared is the bucket of a fleet.
