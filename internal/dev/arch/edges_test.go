@@ -199,38 +199,6 @@ func edgesOf(t *testing.T) map[string]map[string]bool {
 	return all
 }
 
-// docs/design.md says what each package weighs, and of none that is gone.
-func TestDesignPageWeighsPackages(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/design.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, found := strings.Cut(string(page), "\n## What each package weighs, and why\n")
-	section, _, _ = strings.Cut(section, "\n## ")
-	folders := map[string]bool{"tidegate": true}
-	for name := range moduleFiles(t, "../../..") {
-		folders[path.Dir(name)] = true
-	}
-	named := 0
-	for line := range strings.Lines(section) {
-		first, ok := strings.CutPrefix(line, "| `")
-		if !ok {
-			continue
-		}
-		first, _, _ = strings.Cut(first, " |")
-		for i, name := range strings.Split(first, "`") {
-			if i%2 == 0 { // between the marks
-				if named++; name != "" && !folders[name] {
-					t.Errorf("there is no package %s", name)
-				}
-			}
-		}
-	}
-	if !found || named < 40 {
-		t.Errorf("it names %d packages", named)
-	}
-}
-
 // docs/design.md shows the table.
 func TestDesignPageHasTheTable(t *testing.T) {
 	const page = "../../../docs/design.md"
