@@ -1,0 +1,66 @@
+package serve
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"tidegate.dev/tidegate/internal/front/admin"
+	"tidegate.dev/tidegate/internal/front/slip"
+	"tidegate.dev/tidegate/internal/telemetry"
+	"tidegate.dev/tidegate/internal/telemetry/pressure"
+)
+
+// adminHandler is the admin API, and the dashboard before it.
+func (s *server) adminHandler() http.Handler {
+	o := admin.Options{
+		Audit: &s.audit,
+		Board: s.board, Offenders: s.offenders.Snapshot,
+		Store: s.counters,
+		Ready: []func() error{s.ready},
+		Load:  s.signals.Push, LoadLasts: pressure.LoadLasts,
+		Metrics:  telemetry.Handler(s.registry),
+		Series:   s.series,
+		OpenSlip: func(text string) (slip.Slip, error) { return s.slips.sealer().Open(text) },
+		Log:      s.log,
+	}
+	s.operators.options(s.config.Admin, &o)
+	if s.rules != nil {
+		o.Rules, o.Compile, o.InForce = s.rules, s.compile, s.inForce
+		o.CompileFiles, o.KeysOf, o.SubjectOf = s.compileFiles, s.offenders.Keys, s.subjectOf
+		o.Apply = &applier{server: s}
+		if s.past.History != nil {
+			o.History = s.past.History
+		}
+		if s.rules.Watcher != nil {
+			o.Reload = s.rules.Reload
+		}
+	}
+	if f := s.openFeed(); f != nil {
+		o.Feed, o.Followers = f, s.following.followers
+	}
+	if s.defers() {
+		o.Deferred = deferredAdmin{&s.deferred}
+	}
+	if s.plane.Watcher != nil {
+		o.Plane = func() any { return s.plane.Status() }
+	}
+	o.Warnings = func() []string {
+		return slices.Concat(s.planeWarnings(), s.formerShards.warnings(len(s.config.Store.Redis.Was)), s.deferred.warnings())
+	}
+	if s.shares != nil {
+		o.Store = s.shares // what is used of a limit that is split is of its share
+	}
+	if s.memory != nil {
+		o.Survey = s.memory
+	}
+	switch {
+	case s.shared != nil:
+		o.Survey = s.shared.Store
+		o.Health = s.shared.health
+		o.Fleet = func(ctx context.Context) (admin.Fleet, error) { return ListFleet(ctx, s.shared.Store) }
+	case s.shortage != nil:
+		o.Health = s.shortage.health
+	}
+	return s.openPage(o)
+}

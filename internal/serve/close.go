@@ -1,0 +1,67 @@
+package serve
+
+import (
+	"net"
+	"time"
+)
+
+// cutOff is how long to wait until requests that were cut off are in the access log.
+const cutOff = time.Second
+
+// awaitCut returns when no request is in flight, or soon.
+func (s *server) awaitCut() {
+	g := s.gateway.Load()
+	for end := time.Now().Add(cutOff); g != nil && g.InFlight() > 0 && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func (s *server) close() {
+	if s.endTraffic != nil {
+		s.endTraffic()
+	}
+	s.awaitCut()
+	if err := s.deferred.close(); err != nil {
+		s.log.Warn("deferred requests were not closed as they should be", "err", err)
+	}
+	s.closeTraces()
+	s.rlsDoor.close()
+	if s.shortage != nil {
+		s.shortage.close()
+	}
+	if s.snapshotter != nil {
+		s.snapshotter.close()
+	}
+	if s.page != nil {
+		s.page.Close()
+	}
+	s.lately.close()
+	if s.board != nil {
+		s.board.Close()
+	}
+	s.plane.close()
+	if s.rules != nil {
+		s.rules.close()
+	}
+	s.past.close()
+	if s.audit.Log != nil {
+		if err := s.audit.Close(); err != nil {
+			s.log.Warn("the audit log was not closed as it should be", "err", err)
+		}
+	}
+	if s.shared != nil {
+		_ = s.shared.Close()
+	}
+	if s.sample != nil {
+		s.sample.Close()
+	}
+	for _, l := range []net.Listener{s.clients, s.checkDoor.listener, s.respDoor.listener, s.rlsDoor.listener, s.rlsDoor.http, s.admin} {
+		if l != nil {
+			l.Close()
+		}
+	}
+	if s.offenders != nil {
+		s.offenders.Close()
+	}
+	s.logs.close()
+}

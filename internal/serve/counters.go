@@ -1,0 +1,104 @@
+package serve
+
+import (
+	"errors"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain"
+	"tidegate.dev/tidegate/internal/chain/queue"
+	"tidegate.dev/tidegate/internal/chain/split"
+	"tidegate.dev/tidegate/internal/telemetry"
+	"tidegate.dev/tidegate/internal/telemetry/pressure"
+)
+
+// open opens the counters: those of a fleet, of a predecessor, of a snapshot, or none.
+func (s *server) open(handed string) {
+	if s.shared != nil {
+		if handed != "" {
+			if err := s.shared.TakeOver(handed); err != nil {
+				s.log.Warn("what the predecessor counted while Redis is away is lost", "err", err)
+			}
+		}
+		s.shared.Join()
+		s.counters, s.limited = s.shared, s.shared
+		s.metrics.WatchShared(s.shared.stats)
+		s.metrics.WatchQueue(s.shared.Waiting)
+	} else {
+		s.memory = s.restore(handed)
+		s.counters = s.memory
+		s.shares = split.New(chain.Adapt(s.memory), split.Options{Members: s.members, Local: s.memory, Whole: true})
+		s.snapshotter = newSnapshotter(s.memory, s.config.Store.Memory, s.remember, s.log)
+		s.shortage = watchShortage(s.memory.Stats, s.config.Store.Memory.Max, s.log)
+		s.metrics.WatchStore(
+			func() telemetry.StoreStats { return telemetry.StoreStats(s.memory.Stats()) },
+			func(l *tidegate.Limit) telemetry.StoreStats { return telemetry.StoreStats(s.memory.LimitStats(l)) })
+		queued := queue.New(s.shares).Time(s.metrics.Takes())
+		s.limited = queued
+		s.metrics.WatchQueue(queued.Waiting)
+	}
+	handedOver := handed
+	if handed == "" {
+		handed = s.kept()
+	}
+	s.recall(handed)
+	s.followBoard(handedOver)
+	if err := s.past.takeOver(handedOver); err != nil {
+		s.log.Warn("the history of rules of the predecessor is lost", "err", err)
+	}
+	s.metrics.WatchSignals(pressure.Names, s.signals.Signal)
+	s.signals.Serving(s.busyWith)
+	if s.rules != nil {
+		s.metrics.WatchShedding(s.shedding)
+		s.gate = tidegate.NewGate(s.metrics.Matcher(s.rules.Live()), s.behind(s.limited)).Observe(s.observe)
+	}
+	s.openDeferred(handedOver != "")
+	s.lately.start(s.metrics.Totals)
+	if s.checkDoor.listener != nil {
+		s.checkDoor.callers = s.newCallers("check")
+	}
+	if s.respDoor.listener != nil {
+		s.respDoor.callers = s.newCallers("resp")
+	}
+	if s.rlsDoor.listener != nil {
+		s.openRLSCounts()
+	}
+}
+
+// snapshot returns what writes the counters to a file, or with Redis the local counters of an
+// outage.
+func (s *server) snapshot() func(file string) error {
+	if s.shared != nil {
+		return func(file string) error {
+			return errors.Join(s.deferred.close(), s.shared.HandOver(file), s.remember(file), s.past.handOver(file))
+		}
+	}
+	return func(file string) error {
+		if file == s.kept() { // the end: admin.state keeps what operators have ordered
+			return s.snapshotter.handOver(file)
+		}
+		return errors.Join(s.deferred.close(), s.snapshotter.handOver(file), s.board.HandOver(file+ofBoard), s.past.handOver(file))
+	}
+}
+
+// kept is the file that counters are written to when the process ends; "" if they are not.
+func (s *server) kept() string {
+	if s.shared != nil {
+		return ""
+	}
+	return s.config.Store.Memory.Snapshot
+}
+
+// resumed is called when a successor did not take over.
+func (s *server) resumed() {
+	if s.past.History != nil {
+		s.past.Resume()
+	}
+	if s.snapshotter != nil {
+		s.snapshotter.resume()
+		s.board.Resume()
+	}
+	if s.shared != nil {
+		s.shared.Resume()
+	}
+	s.openDeferred(true)
+}

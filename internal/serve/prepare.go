@@ -1,0 +1,129 @@
+package serve
+
+import (
+	"crypto/tls"
+	"net"
+	"net/url"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tidegate.dev/tidegate/fleet"
+	"tidegate.dev/tidegate/internal/config"
+	"tidegate.dev/tidegate/internal/dev/demo"
+	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/telemetry"
+	"tidegate.dev/tidegate/internal/telemetry/fit"
+	"tidegate.dev/tidegate/internal/telemetry/offenders"
+	"tidegate.dev/tidegate/internal/telemetry/pressure"
+)
+
+// prepare does everything that can fail, except reading the counters.
+func (s *server) prepare(doubts diag.List) (err error) {
+	c := s.config
+	if s.logs, err = openLogs(c.Log, s.stdout, s.stderr); err != nil {
+		return err
+	}
+	s.doorWarnings.Doors = doorsOf(c.Listen)
+	s.signals = pressure.New()
+	s.registry = prometheus.NewRegistry()
+	s.metrics = telemetry.New(s.registry, c.Store.Kind)
+	s.metrics.WatchLogs(s.logs.stats)
+	s.offenders = offenders.New(offenders.Options{Subject: s.subjectOf, Node: s.nodeName()})
+	s.metrics.Tell(s.offenders)
+	s.fit = fit.New(time.Now())
+	s.refusals = newRefusals(c, s.log)
+	if s.traces, err = s.openTraces(c.Telemetry.OTLP); err != nil {
+		return err
+	}
+	s.formerShards.since = time.Now()
+	if c.Store.Kind == config.InRedis {
+		if s.shared, err = newShared(c.Store.Redis, fleet.Options{
+			Instances: s.instances, Version: s.version, Rules: s.revision, StateFile: c.Admin.State, OnMeasure: s.doesNotHold, Log: s.log,
+		}, s.metrics, s.log); err != nil {
+			return err
+		}
+	}
+	if err = s.openBoard(); err != nil {
+		return err
+	}
+	if err = s.openAudit(); err != nil {
+		return err
+	}
+	s.openHistory()
+	if s.rules, err = s.loadRules(); err != nil {
+		return err
+	}
+	if err = s.loadCertificates(); err != nil {
+		return err
+	}
+	if err = s.loadOperators(); err != nil {
+		return err
+	}
+	if err = s.prepareDeferred(); err != nil {
+		return err
+	}
+	if err = s.slips.open(s, c.Slips.KeyFile); err != nil {
+		return err
+	}
+	if err = s.checkDoor.prepare(c, s.log); err != nil {
+		return err
+	}
+	if err = s.respDoor.prepare(c, s.log); err != nil {
+		return err
+	}
+	if err = s.rlsDoor.prepare(c, s.log); err != nil {
+		return err
+	}
+	if s.upstreams = c.Upstreams; s.demo || len(s.upstreams) == 0 && c.Listen.Gateway.Open() {
+		if s.sample, err = demo.Start(); err != nil {
+			return err
+		}
+		s.upstreams = []*url.URL{s.sample.URL}
+	}
+	if err = s.listen(); err != nil {
+		return err
+	}
+	s.warn(doubts)
+	s.warn(s.doubts())
+	return nil
+}
+
+// loadCertificates reads what the gateway shows to clients, and who has to have signed theirs.
+func (s *server) loadCertificates() (err error) {
+	c := s.config.TLS
+	if s.certificate, err = loadCertificate("the gateway", config.KeyPair{Cert: c.Cert, Key: c.Key}, s.log); err != nil || c.ClientCA == "" {
+		return err
+	}
+	auth := tls.VerifyClientCertIfGiven
+	if c.ClientAuth == config.Require {
+		auth = tls.RequireAndVerifyClientCert
+	}
+	s.authorities, err = loadAuthorities(c.ClientCA, auth, s.certificate.get, s.log)
+	return err
+}
+
+// listen opens the listeners, or takes them from a predecessor or from systemd.
+func (s *server) listen() (err error) {
+	c := s.config.Listen
+	for _, l := range []struct {
+		name string
+		at   config.Address
+		to   *net.Listener
+	}{
+		{"gateway", c.Gateway, &s.clients},
+		{"check", c.Check, &s.checkDoor.listener},
+		{"resp", c.RESP, &s.respDoor.listener},
+		{"rls", c.RLS, &s.rlsDoor.listener},
+		{"rls_http", c.RLSHTTP, &s.rlsDoor.http},
+		{"admin", c.Admin, &s.admin},
+	} {
+		if !l.at.Open() {
+			continue
+		}
+		if *l.to, err = s.heir.Listen(l.name, l.at.Network, l.at.Address); err != nil {
+			return err
+		}
+	}
+	return nil
+}
