@@ -42,7 +42,7 @@ func (l *loader) clash(path string, s diag.Severity, message, hint string) {
 
 // clashItem is clash for an item of a list, by its index.
 func (l *loader) clashItem(path string, item int, s diag.Severity, message, hint string) {
-	l.tell(l.words[path][item].origin, s, message, hint)
+	l.tell(l.values[path][item].origin, s, message, hint)
 }
 
 // either is the one of two settings that was said by the operator, preferably

@@ -22,7 +22,7 @@ type codec[T any] struct {
 type slot struct {
 	many  bool                                // a list
 	yesNo bool                                // a flag without a value means true
-	set   func(*Config, []rawValue) []mistake // no words: to none
+	set   func(*Config, []rawValue) []mistake // no values means none
 	write func(*Config) []string              // nothing for none
 	words []string                            // all values there are, where they can be listed
 }
@@ -31,11 +31,11 @@ type slot struct {
 func one[T any](field func(*Config) *T, f codec[T]) slot {
 	return slot{
 		words: f.words,
-		set: func(c *Config, words []rawValue) []mistake {
+		set: func(c *Config, values []rawValue) []mistake {
 			var v T
-			if len(words) > 0 {
+			if len(values) > 0 {
 				var m mistake
-				if v, m = readClean(f, words[0]); m.any() {
+				if v, m = readClean(f, values[0]); m.any() {
 					return []mistake{m}
 				}
 			}
@@ -55,10 +55,10 @@ func one[T any](field func(*Config) *T, f codec[T]) slot {
 func list[T any](field func(*Config) *[]T, f codec[T]) slot {
 	return slot{
 		many: true,
-		set: func(c *Config, words []rawValue) (wrongs []mistake) {
+		set: func(c *Config, values []rawValue) (wrongs []mistake) {
 			var all []T
 			seen := make(map[string]bool)
-			for i, w := range words {
+			for i, w := range values {
 				v, m := readClean(f, w)
 				if !m.any() && seen[f.write(v)] {
 					m = advised("is given twice: "+quote(w.text), "keep one of them")

@@ -115,17 +115,17 @@ func (l *loader) field(s *setting, n *yamltree.Node) {
 	if s.slot.many && n.Kind == yamltree.List {
 		items = n.Items
 	}
-	var words []rawValue
+	var values []rawValue
 	if s.pairs && n.Kind == yamltree.Map {
-		items, words = nil, l.pairs(s, n)
+		items, values = nil, l.pairs(s, n)
 	}
 	for _, item := range items {
 		if s.item != "" && item.Kind == yamltree.Map {
 			item = l.unwrap(s, item)
 		}
 		if len(s.entry) > 0 && item.Kind == yamltree.Map {
-			if word, ok := l.entry(s, item); ok {
-				words = append(words, word)
+			if value, ok := l.entry(s, item); ok {
+				values = append(values, value)
 			}
 			continue
 		}
@@ -134,31 +134,31 @@ func (l *loader) field(s *setting, n *yamltree.Node) {
 			item = nil
 		}
 		if item != nil {
-			words = append(words, rawValue{l.at(item), item.Value, filepath.Dir(l.config.File)})
+			values = append(values, rawValue{l.at(item), item.Value, filepath.Dir(l.config.File)})
 		}
 	}
-	if s.slot.many || len(words) > 0 {
-		l.take(s, words, l.at(n))
+	if s.slot.many || len(values) > 0 {
+		l.take(s, values, l.at(n))
 	}
-	if len(words) < max(len(items), len(n.Fields)) {
+	if len(values) < max(len(items), len(n.Fields)) {
 		l.config.origins[s.path], l.wrong[s.path] = l.at(n), true
 	}
 }
 
 // pairs are the fields of a map as items KEY=VALUE. What is no value is told of and left out.
-func (l *loader) pairs(s *setting, n *yamltree.Node) (words []rawValue) {
+func (l *loader) pairs(s *setting, n *yamltree.Node) (values []rawValue) {
 	for _, f := range n.Fields {
 		if f.Value.Kind != yamltree.Scalar {
 			l.misshapen(s, f.Value)
 			continue
 		}
-		words = append(words, rawValue{l.at(f.Value), f.Key.Value + "=" + f.Value.Value, filepath.Dir(l.config.File)})
+		values = append(values, rawValue{l.at(f.Value), f.Key.Value + "=" + f.Value.Value, filepath.Dir(l.config.File)})
 	}
-	return words
+	return values
 }
 
 // entry returns an item that is a map as KEY=VALUE, or KEY if it has no value.
-func (l *loader) entry(s *setting, n *yamltree.Node) (word rawValue, ok bool) {
+func (l *loader) entry(s *setting, n *yamltree.Node) (_ rawValue, ok bool) {
 	values := make(map[string]string)
 	ok = true
 	for _, f := range n.Fields {

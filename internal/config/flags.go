@@ -84,15 +84,15 @@ func outside(name, value string) origin {
 
 // split makes a list of what a flag or variable says.
 func (s *setting) split(text string, at origin) []rawValue {
-	var words []rawValue
+	var values []rawValue
 	for item := range strings.SplitSeq(text, ",") {
-		words = append(words, rawValue{origin: at, text: item})
+		values = append(values, rawValue{origin: at, text: item})
 	}
 	switch {
 	case s.urls:
-		words = joinHosts(words)
+		values = joinHosts(values)
 	case len(s.entry) > 0:
-		words = joinShards(words)
+		values = joinShards(values)
 	}
-	return words
+	return values
 }

@@ -55,7 +55,7 @@ func Load(o Options) (*Config, diag.List) {
 	}
 	l := &loader{
 		o: o, config: &Config{origins: make(map[string]origin)},
-		wrong: make(map[string]bool), words: make(map[string][]rawValue), hidden: make(map[int]bool),
+		wrong: make(map[string]bool), values: make(map[string][]rawValue), hidden: make(map[int]bool),
 	}
 	l.takeDefaults()
 	l.takeFile()
@@ -76,7 +76,7 @@ type loader struct {
 	lines    diag.Lines            // of the configuration file
 	broken   map[int]bool          // those that YAML did not understand: not judged again
 	wrong    map[string]bool       // settings with a problem: not held against others
-	words    map[string][]rawValue // of settings in force
+	values   map[string][]rawValue // of settings in force
 	hidden   map[int]bool          // lines that may have a secret; 0 means flags and variables
 	problems diag.List
 }
@@ -89,16 +89,16 @@ func (l *loader) takeDefaults() {
 	}
 }
 
-// take sets s to words, none of which means to none.
-func (l *loader) take(s *setting, words []rawValue, at origin) {
-	l.config.origins[s.path], l.words[s.path], l.wrong[s.path] = at, words, false
-	for _, m := range s.slot.set(l.config, words) {
+// take sets s to values; no values means none.
+func (l *loader) take(s *setting, values []rawValue, at origin) {
+	l.config.origins[s.path], l.values[s.path], l.wrong[s.path] = at, values, false
+	for _, m := range s.slot.set(l.config, values) {
 		l.wrong[s.path] = true
 		name := quote(s.path)
 		if s.slot.many {
-			at = words[m.item].origin
+			at = values[m.item].origin
 		}
-		if s.slot.many && !(s.urls && len(words) == 1) {
+		if s.slot.many && !(s.urls && len(values) == 1) {
 			name = "an item of " + name
 		}
 		if m.secret {

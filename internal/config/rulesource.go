@@ -88,9 +88,9 @@ func hostsOf(rest string) string {
 }
 
 // joinHosts puts URLs together that were split at the commas between their hosts.
-func joinHosts(words []rawValue) []rawValue {
+func joinHosts(values []rawValue) []rawValue {
 	var all []rawValue
-	for _, w := range words {
+	for _, w := range values {
 		if n := len(all) - 1; n >= 0 && !strings.Contains(w.text, "://") {
 			scheme, rest, ok := strings.Cut(strings.TrimSpace(all[n].text), "://")
 			if ok && slices.Contains(severalHosts, scheme) && hostsOf(rest) == rest {

@@ -52,8 +52,8 @@ func (s Shard) text() string {
 }
 
 // joinShards puts shards together that were split at the commas between the hosts of Sentinels.
-func joinShards(words []rawValue) (joined []rawValue) {
-	for _, w := range words {
+func joinShards(values []rawValue) (joined []rawValue) {
+	for _, w := range values {
 		if last := len(joined) - 1; last >= 0 && !strings.Contains(w.text, "://") {
 			scheme, rest, _ := strings.Cut(joined[last].text, "://")
 			if strings.HasSuffix(scheme, "-sentinel") && !strings.Contains(rest, "/") {

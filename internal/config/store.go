@@ -159,10 +159,10 @@ func (l *loader) checkStore() {
 
 // drop makes a setting what it is when nobody says anything.
 func (l *loader) drop(s *setting) {
-	var words []rawValue
+	var values []rawValue
 	if s.fallback != "" {
-		words = append(words, rawValue{text: s.fallback})
+		values = append(values, rawValue{text: s.fallback})
 	}
-	s.slot.set(l.config, words)
+	s.slot.set(l.config, values)
 	delete(l.config.origins, s.path)
 }

@@ -30,18 +30,18 @@ func (s *server) effect(ctx context.Context, m *rules.Measure) Effect {
 		return o.ID == m.ID
 	})
 	question := Question{Rule: m.Rule, As: m.As}
-	e.Counters = s.standing(ctx, s.Rules.Live(), question)
+	e.Counters = s.countersUnder(ctx, s.Rules.Live(), question)
 	if m.Kind == rules.Override {
 		with := rules.NewLive(s.Rules.Live().Set())
 		with.SetMeasures(append(others, *m))
-		e.Then = s.standing(ctx, with, question)
+		e.Then = s.countersUnder(ctx, with, question)
 	}
 	return e
 }
 
-// standing is where counters stand under live. What cannot be found has none: a preview of a
+// countersUnder are the counters of a question under live. What cannot be found has none: a preview of a
 // ban of a network is no less a preview.
-func (s *server) standing(ctx context.Context, live *rules.Live, q Question) []Counter {
+func (s *server) countersUnder(ctx context.Context, live *rules.Live, q Question) []Counter {
 	f := finder{question: q, live: live, found: []Counter{}}
 	if f.run() != nil {
 		return []Counter{}

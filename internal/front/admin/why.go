@@ -89,7 +89,7 @@ func (s *server) why(r *http.Request) (any, deed, error) {
 	w.Text = w.Refusal.text()
 	s.explainThen(r.Context(), &w)
 	if as, known := asOf(w.Refusal.Subject); known && s.Rules != nil && s.Store != nil && is.Rule != "" {
-		w.Now = s.standing(r.Context(), s.Rules.Live(), Question{Rule: is.Rule, As: as})
+		w.Now = s.countersUnder(r.Context(), s.Rules.Live(), Question{Rule: is.Rule, As: as})
 	}
 	return w, d, nil
 }

@@ -49,9 +49,9 @@ type remote struct {
 	since    time.Time     // when err began
 	copyErr  error         // of the last write of the copy
 	ok, bad  int64         // fetches
-	inRow    int           // bad ones
+	inRow    int           // failed fetches in a row
 	unknown  int           // fetches that unknown keys may still cause
-	refilled time.Time     // unknown was
+	refilled time.Time     // when unknown was last refilled
 }
 
 // Status is how the keys of a URL are.
