@@ -235,7 +235,7 @@ func (cc *clientConn) check(c *flight) error {
 		return fmt.Errorf("%s is %q", statusHeader, c.status)
 	}
 	if len(c.said) < prefixBytes || c.said[0] != 0 || int(binary.BigEndian.Uint32(c.said[1:])) != len(c.said)-prefixBytes {
-		return fmt.Errorf("an answer of %d bytes that is no message", len(c.said))
+		return fmt.Errorf("an answer of %d bytes that is not a message", len(c.said))
 	}
 	var a answer
 	if err := a.read(c.said[prefixBytes:]); err != nil {

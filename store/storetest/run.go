@@ -176,12 +176,12 @@ var timed = []behaviour{
 func reportAbilities(t *testing.T, store tidegate.Store) {
 	t.Helper()
 	if _, ok := store.(tidegate.Renewer); !ok {
-		t.Log("the store is no tidegate.Renewer: renewing leases is not asked of it")
+		t.Log("the store is not a tidegate.Renewer: renewing leases is not asked of it")
 	}
 	if _, ok := store.(tidegate.Reserver); !ok {
-		t.Log("the store is no tidegate.Reserver: reservations are not asked of it")
+		t.Log("the store is not a tidegate.Reserver: reservations are not asked of it")
 	}
 	if _, ok := store.(tidegate.Resetter); !ok {
-		t.Log("the store is no tidegate.Resetter: resetting is not asked of it")
+		t.Log("the store is not a tidegate.Resetter: resetting is not asked of it")
 	}
 }

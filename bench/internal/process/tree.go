@@ -53,7 +53,7 @@ func parseStat(stat string) (time.Duration, error) {
 	u, errU := strconv.ParseInt(fields[user], 10, 64)
 	k, errK := strconv.ParseInt(fields[kernel], 10, 64)
 	if errU != nil || errK != nil {
-		return 0, fmt.Errorf("read CPU time: %q and %q are no times", fields[user], fields[kernel])
+		return 0, fmt.Errorf("read CPU time: %q and %q are not times", fields[user], fields[kernel])
 	}
 	return time.Duration(u+k) * tick, nil
 }

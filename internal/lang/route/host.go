@@ -82,7 +82,7 @@ func checkHost(host string) error {
 		case c >= 0x80:
 			return fmt.Errorf("the host `%s` is never sent like this; write it in ASCII, as browsers do (`xn--…`)", host)
 		default:
-			return fmt.Errorf("%q is no character of a host; hosts are like `api.example.com`", c)
+			return fmt.Errorf("%q is not allowed in a host; hosts are like `api.example.com`", c)
 		}
 	}
 	if host[0] == '.' || strings.Contains(host, "..") || len(hostKey(nil, host)) == 0 {

@@ -77,7 +77,7 @@ func TestSplitRefuses(t *testing.T) {
 	f("*.example.com/", "a host has no wildcards")
 	f("{sub}.example.com/", "a host has no wildcards")
 	f("{id}/a", "write a slash before it")
-	f("me@example.com/", "'@' is no character of a host")
+	f("me@example.com/", "'@' is not allowed in a host")
 	f("exämple.com/", "write it in ASCII")
 	f("./a", "`.` is not a host")
 	f("../a", "`..` is not a host")

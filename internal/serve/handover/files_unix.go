@@ -26,7 +26,7 @@ func openPipe(fd int) *os.File {
 func share(l net.Listener) (f *os.File, err error) {
 	s, ok := l.(syscall.Conn)
 	if !ok {
-		return nil, errors.New("it is no socket of the system")
+		return nil, errors.New("it is not a socket of the system")
 	}
 	raw, err := s.SyscallConn()
 	if err != nil {

@@ -40,7 +40,7 @@ func inherit(first int) (*Heir, error) {
 	}
 	n, err := strconv.Atoi(fds)
 	if err != nil || n < 0 || n > 100 {
-		return nil, fmt.Errorf("%s=%s is no number of sockets", envFDs, fds)
+		return nil, fmt.Errorf("%s=%s is not a valid number of sockets", envFDs, fds)
 	}
 	h := &Heir{held: n > 0 && heir != own}
 	for i := range n {
@@ -74,7 +74,7 @@ func inheritSocket(fd int, name string) (socket, error) {
 	defer f.Close() // the listener has a file of its own
 	l, err := net.FileListener(f)
 	if err != nil {
-		return socket{}, fmt.Errorf("the inherited file %d (%s) is no listening socket: %w", fd, name, err)
+		return socket{}, fmt.Errorf("the inherited file %d (%s) is not a listening socket: %w", fd, name, err)
 	}
 	return socket{name, l}, nil
 }
