@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -142,6 +143,7 @@ func TestDrive(t *testing.T) {
 // The whole rig, on a real Redis, for as short as it can be.
 func TestRig(t *testing.T) {
 	testdep.Need(t, "redis-server")
+	runtime.LockOSThread() // the servers are told to end with the thread that started them
 	var out bytes.Buffer
 	if err := run(t.Context(), []string{"-rounds", "1", "-heat", "20ms"}, &out); err != nil {
 		t.Fatalf("%v\n%s", err, &out)
