@@ -17,7 +17,7 @@ type Eviction struct {
 	// Policy is its maxmemory-policy, by which it may evict counters.
 	Policy string
 	// Evicted is how many keys it has evicted since it was last told of, of whatever prefix;
-	// 0: it may.
+	// 0 means it may.
 	Evicted int64
 }
 

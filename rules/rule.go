@@ -35,7 +35,7 @@ type extra struct {
 	count    *rulefile.Count
 	deferred *rulefile.Defer
 	respond  *rulefile.Respond
-	block    time.Duration // 0: none
+	block    time.Duration // 0 means none
 	leaves   leaves        // of what set_aside keeps
 	shed     *shedder
 	forks    forks // which branch a request takes
@@ -162,9 +162,12 @@ func (r *rule) enforcedFor(key string) bool {
 	if r.share >= wholeShare {
 		return true
 	}
-	h := hashText(hashText(seedBasis, r.name), key)
+	return mixed(hashText(hashText(seedBasis, r.name), key))%wholeShare < uint64(r.share)
+}
+
+// mixed spreads a hash over all bits: the last ones of FNV-1a alone are not even.
+func mixed(h uint64) uint64 {
 	h ^= h >> 33
 	h *= 0xff51afd7ed558ccd
-	h ^= h >> 33
-	return h%wholeShare < uint64(r.share)
+	return h ^ h>>33
 }

@@ -22,15 +22,15 @@ type shedder struct {
 	bounds []rulefile.Bound
 	ranks  int  // how many classes may be shed
 	last   int  // the number of the last class; 0 without classes
-	shadow bool // nobody is refused
-	tries  bool // the same: that, or its rule only tries
+	shadow bool // its mode: nobody is refused
+	tries  bool // nobody is refused: by its mode, or by that of its rule
 	set    *Set
 	// refuse has a limit for every number of steps that a request is above what is admitted; marks is
 	// for requests that are not refused.
 	refuse []*tidegate.Limit
 	marks  *tidegate.Limit
 
-	due    atomic.Int64 // when the signals are looked at again, in nanoseconds since the start of clock
+	due    atomic.Int64 // when the signals are looked at again, in nanoseconds since origin
 	steps  atomic.Int64 // of level
 	ups    atomic.Int64
 	downs  atomic.Int64
@@ -154,11 +154,7 @@ func (s *shedder) check(st *state, key string, try bool) (c tidegate.Check, shed
 
 // tenthOf returns in which tenth of all keys a key is, the same on every node and in every release.
 func tenthOf(key string) int {
-	h := hashText(hashText(seedBasis, ShedRule), key)
-	h ^= h >> 33
-	h *= 0xff51afd7ed558ccd
-	h ^= h >> 33
-	return int(h % shedSteps)
+	return int(mixed(hashText(hashText(seedBasis, ShedRule), key)) % shedSteps)
 }
 
 // look returns the level, for which it looks at the signals if that is due.

@@ -14,7 +14,7 @@ type row struct {
 	// fault breaks it, and returns after about so long; mend repairs it.
 	fault func(*stage, time.Duration)
 	mend  func(*stage)
-	lasts time.Duration // 0: usually
+	lasts time.Duration // 0 means the usual time
 
 	rules    string  // other than rulesText, if not ""
 	heals    bool    // by itself, while the fault lasts

@@ -12,7 +12,7 @@ func throttledGCRA() Contestant {
 		Name:    "throttled, memstore",
 		Version: "github.com/throttled/throttled/v2 v2.15.0",
 		Make: func(q Quota) func() Run {
-			store := must(memstore.NewCtx(0)) // 0: unbounded; its bound is an LRU, which forgets debtors
+			store := must(memstore.NewCtx(0)) // 0 means unbounded; its bound is an LRU, which forgets debtors
 			lim := must(throttled.NewGCRARateLimiterCtx(store, throttled.RateQuota{
 				MaxRate:  throttled.PerDuration(int(q.Events), q.Period),
 				MaxBurst: int(q.Burst) - 1, // it counts what may pass beyond the first

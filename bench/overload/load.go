@@ -37,7 +37,7 @@ type sample struct {
 	class  int
 	at     time.Duration // since the start
 	took   time.Duration
-	status int // 0: it failed, or came too late
+	status int // 0 means it failed, or came too late
 }
 
 // load is an open loop: requests come whether others were answered or not, as those of many clients do.

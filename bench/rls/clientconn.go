@@ -46,7 +46,7 @@ type clientConn struct {
 
 // flight is a call that has no whole answer yet.
 type flight struct {
-	begun  time.Time // zero: it is not timed
+	begun  time.Time // zero means it is not timed
 	said   []byte    // the answer: a prefix and the message
 	status string    // grpc-status
 }

@@ -41,7 +41,7 @@ type remote struct {
 
 // listener is one of the listeners of a server, and how operators name it.
 type listener struct {
-	name    string // "": admin
+	name    string // "" means admin
 	env     string // what the names of environment variables begin with
 	example string
 }

@@ -36,7 +36,7 @@ type APIKeysStats struct {
 type JWKSStats struct {
 	Keys            int
 	Fetched, Failed int64
-	FetchedAt       time.Time // zero: not by this process
+	FetchedAt       time.Time // zero means not by this process
 }
 
 // WatchTrust shows what became of those who said who they are.

@@ -11,7 +11,7 @@ import (
 // shape is the set of requests that a pattern holds for. The zero shape with
 // below set is every request.
 type shape struct {
-	method, host string // "": any
+	method, host string // "" means any
 	segments     []segment
 	below        bool // the path and all below it
 }

@@ -16,7 +16,7 @@ import (
 // other.
 type middleman struct {
 	addr   string
-	answer func(command []string) (reply string) // "": Redis answers
+	answer func(command []string) (reply string) // "" means Redis answers
 
 	mu    sync.Mutex
 	conns map[net.Conn]bool

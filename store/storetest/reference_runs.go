@@ -11,7 +11,7 @@ import (
 // in parts as soon as it is asked about as such.
 type runs struct {
 	tally
-	parts int // 0: a log
+	parts int // 0 means a log
 }
 
 // in is l in the parts that t is counted in.

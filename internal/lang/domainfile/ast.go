@@ -75,7 +75,7 @@ type RateLimit struct {
 type Own struct {
 	Pos           diag.Pos
 	Algorithm     tidegate.Algorithm // Auto: not said
-	Burst         int64              // 0: not said
+	Burst         int64              // 0 means not said
 	Limits        []Limit
 	Consistency   tidegate.Consistency
 	CountRejected *bool // nil means not said

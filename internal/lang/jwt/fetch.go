@@ -30,7 +30,7 @@ type fetched struct {
 	text      []byte
 	etag      string
 	unchanged bool          // since the answer with the etag
-	maxAge    time.Duration // 0: it does not say
+	maxAge    time.Duration // 0 means it does not say
 }
 
 // busyError is what a server says that wants to be left alone for a while.

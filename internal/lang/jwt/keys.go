@@ -23,7 +23,7 @@ var algorithms = []string{"HS256", "RS256", "ES256", "EdDSA"}
 
 // key verifies the signatures of one algorithm.
 type key struct {
-	id        string // "": fits every token
+	id        string // "" fits every token
 	algorithm string
 	material  gojwt.VerificationKey
 }

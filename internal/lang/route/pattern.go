@@ -14,8 +14,8 @@ import (
 
 // Pattern is a pattern in its parts. [Split] makes it.
 type Pattern struct {
-	Method string // "": every method; GET is HEAD, too
-	Host   string // "": every host; lower case, IPv6 in brackets, no port
+	Method string // "" means every method; GET is HEAD, too
+	Host   string // "" means every host; lower case, IPv6 in brackets, no port
 	Path   string // as written; {name}, and at the end {name...}, {$} or a slash for all below
 }
 

@@ -14,7 +14,7 @@ import (
 type Class struct {
 	Name         Word
 	Pos          diag.Pos
-	Match        []Pattern // empty: every request
+	Match        []Pattern // empty means every request
 	When, Unless []Condition
 }
 
