@@ -10,9 +10,10 @@ import (
 // such as the request id and the headers of the limits, and what the upstream answers. It is
 // the one place that decides which of the upstream's headers the client gets.
 type answerHeader struct {
-	header http.Header // of the client's http.ResponseWriter
-	own    [mostOwn]string
-	n      int
+	header    http.Header // of the client's http.ResponseWriter
+	own       [mostOwn]string
+	n         int
+	announced map[string]bool // trailers
 }
 
 // mostOwn is the request id, all dialects of the limits together, and their mark.
@@ -64,9 +65,9 @@ func (a *answerHeader) add(name string, values []string) {
 
 // takeAll adds a whole header of the upstream.
 func (a *answerHeader) takeAll(h http.Header) {
-	connection := h["Connection"]
+	listed := listedHeaders(h)
 	for name, values := range h {
-		if !hasToken(connection, name) {
+		if !listed[name] {
 			a.take(name, values)
 		}
 	}
@@ -79,14 +80,53 @@ func (a *answerHeader) takeSwitch(h http.Header) {
 	}
 }
 
-// announce adds the names of the trailers to come.
+// complete is called when all of the upstream's headers are there. It prevents net/http from
+// adding or leaving something that the upstream did not say or must not say.
+func (a *answerHeader) complete(status int) {
+	if status == http.StatusNoContent {
+		delete(a.header, "Content-Length") // HTTP/2 clients take such an answer for malformed
+	}
+	if _, ok := a.header["Content-Type"]; !ok {
+		a.header["Content-Type"] = nil // or it is guessed from the body
+	}
+}
+
+// passesTrailer reports whether the client gets a trailer of the upstream: none that stands in
+// for a header that clients act on, and none that we say ourselves.
+func (a *answerHeader) passesTrailer(name string) bool {
+	return isToken(name) && !isForbiddenTrailer(name) && !a.keepsOwn(name)
+}
+
+// announce adds the names of the trailers to come. One that is a header as well is not
+// announced: net/http would send the header again, as a trailer.
 func (a *answerHeader) announce(trailer http.Header) {
-	if len(trailer) > 0 {
-		names := make([]string, 0, len(trailer))
-		for name := range trailer {
-			names = append(names, name)
+	var names []string
+	for name := range trailer {
+		if _, isHeader := a.header[name]; isHeader || !a.passesTrailer(name) {
+			continue
 		}
-		a.header.Add("Trailer", strings.Join(names, ", "))
+		if a.announced == nil {
+			a.announced = make(map[string]bool)
+		}
+		a.announced[name] = true
+		names = append(names, name)
+	}
+	if names != nil {
+		a.header["Trailer"] = []string{strings.Join(names, ", ")}
+	}
+}
+
+// takeTrailers adds the trailers that came, announced or not.
+func (a *answerHeader) takeTrailers(trailer http.Header) {
+	for name, values := range trailer {
+		if len(values) == 0 || !a.passesTrailer(name) {
+			continue
+		}
+		if a.announced[name] {
+			a.header[name] = values
+		} else {
+			a.header[http.TrailerPrefix+name] = values
+		}
 	}
 }
 

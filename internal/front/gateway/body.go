@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"slices"
 	"sync/atomic"
 
 	"tidegate.dev/tidegate/internal/front/listen"
@@ -20,16 +19,18 @@ type body struct {
 	length  int64       // Content-Length; -1 if unknown
 	trailer http.Header // filled at the end of the body
 	// trailers are the names that are passed on: net/http adds some that were not announced.
-	trailers []string
+	trailers map[string]bool
 	read     atomic.Int64
 	complete atomic.Bool
 	readErr  atomic.Pointer[error] // the first error but io.EOF
 }
 
-func (b *body) open(w http.ResponseWriter, r *http.Request, x *exchange) {
+func (b *body) open(r *http.Request, x *exchange) {
 	b.inner, b.client, b.length, b.trailer = r.Body, &x.client, r.ContentLength, r.Trailer
 	if limit := x.gateway.o.Limits.Body; limit > 0 {
-		b.inner = http.MaxBytesReader(w, r.Body, limit)
+		// Without a ResponseWriter: http.Transport reads the body on a goroutine of its own,
+		// and at the limit MaxBytesReader would change the header of the answer.
+		b.inner = http.MaxBytesReader(nil, r.Body, limit)
 	}
 }
 
@@ -39,7 +40,7 @@ func (b *body) Read(p []byte) (int, error) {
 	switch {
 	case err == io.EOF:
 		b.complete.Store(true)
-		maps.DeleteFunc(b.trailer, func(name string, _ []string) bool { return !slices.Contains(b.trailers, name) })
+		maps.DeleteFunc(b.trailer, func(name string, _ []string) bool { return !b.trailers[name] })
 	case err == nil && read == b.length:
 		b.complete.Store(true)
 	case err != nil:

@@ -45,14 +45,16 @@ func (g *Gateway) Replay(r *http.Request) (res *http.Response, sent bool, err er
 	out.answer.open(make(http.Header))
 	out.openBody()
 	res, err = g.balancer.send(out)
+	if err == nil && res.StatusCode < 200 { // none, or a switch of protocols that nobody asked for
+		_ = res.Body.Close()
+		err = errStatus
+	}
 	if err != nil {
 		x.record.Reason = err.Error()
 		x.endReplay(0)
 		return nil, x.maybeSent.Load(), err
 	}
-	if res.Header == nil {
-		res.Header = out.answer.header
-	}
+	out.takeHeader(res)
 	var once sync.Once
 	res.Body = &replayBody{res.Body, func() { once.Do(func() { x.endReplay(res.StatusCode) }) }}
 	return res, true, nil

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"tidegate.dev/tidegate"
@@ -103,5 +104,28 @@ func TestDeferred(t *testing.T) {
 	upstream.Close()
 	if _, sent, err := g.Replay(httptest.NewRequest("POST", "/orders", strings.NewReader("x"))); err == nil || sent {
 		t.Errorf("without an upstream: sent %v, %v", sent, err)
+	}
+}
+
+// An answer that is none does not end a request that was kept.
+func TestReplayWithoutAnAnswer(t *testing.T) {
+	for _, answer := range []string{
+		"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+		"HTTP/1.1 042 OK\r\nContent-Length: 5\r\n\r\nhello", "HTTP/1.1 103 Early Hints\r\n\r\n", "",
+	} {
+		var inflight atomic.Int64
+		g, err := New(Options{
+			Upstreams: []*url.URL{parseURL(t, "http://"+newParrot(t, answer).Addr().String())},
+			Inflight:  func(delta int) { inflight.Add(int64(delta)) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for method, body := range map[string]io.Reader{"GET": nil, "POST": strings.NewReader("x")} {
+			if res, sent, err := g.Replay(httptest.NewRequest(method, "/", body)); err == nil || !sent || inflight.Load() != 0 {
+				t.Errorf("%s, %q: %v, sent %t, %v, %d in flight", method, answer, res, sent, err, inflight.Load())
+			}
+		}
+		g.Close()
 	}
 }

@@ -30,9 +30,10 @@ type directTransport struct {
 	discardIdle bool            // under mu: keep no connection until the next request
 }
 
-// handles reports whether r is one for this transport: idempotent and without a body.
-func (t *directTransport) handles(r *http.Request) bool {
-	if t == nil || r.Body != nil && r.Body != http.NoBody || r.ContentLength > 0 || len(r.Trailer) > 0 {
+// handles reports whether a request is one for this transport: idempotent and without a body.
+func (t *directTransport) handles(out *outgoing) bool {
+	r := out.in
+	if t == nil || out.body != nil || r.ContentLength > 0 || len(r.Trailer) > 0 {
 		return false
 	}
 	switch r.Method {

@@ -74,7 +74,7 @@ func (g *Gateway) begin(w http.ResponseWriter, r *http.Request) (*exchange, *htt
 	}
 	r = r.WithContext(x)
 	if r.Body != nil && r.Body != http.NoBody {
-		x.body.open(w, r, x)
+		x.body.open(r, x)
 		if r.Trailer != nil {
 			x.body.trailers = g.filterTrailers(r)
 		}

@@ -38,7 +38,7 @@ func (g *Gateway) forward(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-var errStatus = errors.New("the answer has a status below 100")
+var errStatus = errors.New("the answer has no final status")
 
 // handleError answers a request that got no response from an upstream.
 func (g *Gateway) handleError(x *exchange, w http.ResponseWriter, err error) {

@@ -11,10 +11,10 @@ import (
 //
 // It is not a map, since most requests are written straight from it; see header.
 type head struct {
-	client     http.Header // is not changed
-	connection []string    // its Connection
-	trusted    bool        // the client is a trusted proxy: its forwarding headers are kept
-	asIs       bool        // all of client is passed on, and nothing is added
+	client  http.Header     // is not changed
+	listed  map[string]bool // headers of client that its Connection lists
+	trusted bool            // the client is a trusted proxy: its forwarding headers are kept
+	asIs    bool            // all of client is passed on, and nothing is added
 
 	// What is added, in place of what the client sent under these names.
 	names, values [mostAdded]string
@@ -27,7 +27,7 @@ const mostAdded = 9
 
 // newHead returns the head of in, with the headers that describe the client.
 func newHead(in *http.Request, x *exchange) head {
-	h := head{client: in.Header, connection: in.Header["Connection"], trusted: x.trusted}
+	h := head{client: in.Header, listed: listedHeaders(in.Header), trusted: x.trusted}
 	h.addForwarded(in, x)
 	return h
 }
@@ -64,7 +64,10 @@ func (h *head) passes(name string) bool {
 	if h.asIs {
 		return true
 	}
-	if isHopByHop(name) || isForwardingAlias(name) && !(h.trusted && isForwardingHeader(name)) {
+	if name == "Host" || isHopByHop(name) || h.listed[name] { // an HTTP/2 client may send a Host beside :authority
+		return false
+	}
+	if isForwardingAlias(name) && !(h.trusted && isForwardingHeader(name)) {
 		return false
 	}
 	for _, added := range h.names[:h.n] {
@@ -72,7 +75,7 @@ func (h *head) passes(name string) bool {
 			return false
 		}
 	}
-	return !hasToken(h.connection, name)
+	return true
 }
 
 // all returns the headers, in no particular order. The values are not kept.

@@ -77,12 +77,16 @@ func (o *outgoing) roundTrip(u *upstream, r *http.Request) (*http.Response, erro
 	if o.w == nil {
 		return u.transport.RoundTrip(r)
 	}
-	// The transport passes on 1xx responses on a goroutine of its own.
+	// The transport passes on 1xx responses on a goroutine of its own. It bounds each of them,
+	// but not all together.
 	var mu sync.Mutex
-	answered := false
+	answered, left := false, maxResponseHead
 	trace := &httptrace.ClientTrace{Got1xxResponse: func(status int, header textproto.MIMEHeader) error {
 		mu.Lock()
 		defer mu.Unlock()
+		if left -= headSize(http.Header(header)); left < 0 {
+			return errLongHead
+		}
 		if !answered {
 			o.inform(status, http.Header(header))
 		}
@@ -95,11 +99,32 @@ func (o *outgoing) roundTrip(u *upstream, r *http.Request) (*http.Response, erro
 	return res, err
 }
 
-// inform passes on a 1xx response.
+// headSize returns about how many bytes a response with that header and no body has.
+func headSize(h http.Header) int {
+	size := len("HTTP/1.1 103 Early Hints\r\n\r\n")
+	for name, values := range h {
+		for _, value := range values {
+			size += len(name) + len(": \r\n") + len(value)
+		}
+	}
+	return size
+}
+
+// inform passes on a 1xx response, if the client can take it.
 func (o *outgoing) inform(status int, header http.Header) {
-	if o.w != nil {
+	if o.w != nil && o.takes1xx(status) {
 		o.answer.inform(o.w, status, header)
 	}
+}
+
+// takes1xx reports whether the client is sent a 1xx response. A client of HTTP/1.0 would take
+// it for the answer. A 100 comes from net/http, when somebody first reads the body. That may
+// be another goroutine, so until then a client that waits for it gets nothing else.
+func (o *outgoing) takes1xx(status int) bool {
+	if status == http.StatusContinue || !o.in.ProtoAtLeast(1, 1) {
+		return false
+	}
+	return len(o.in.Header["Expect"]) == 0 || o.x.body.received() > 0
 }
 
 // onceBody is the body of a request that can be sent once. If it was not read, it can be used

@@ -103,10 +103,8 @@ func (p *plainHead) headerLine(line []byte, start int) bool {
 	if colon <= 0 {
 		return false
 	}
-	for _, c := range line[:colon] {
-		if !isTokenByte[c] {
-			return false
-		}
+	if !isToken(line[:colon]) {
+		return false
 	}
 	value, end := colon+1, len(line)
 	for value < end && isBlank(line[value]) {
@@ -134,6 +132,16 @@ var isTokenByte = func() (is [256]bool) {
 	}
 	return is
 }()
+
+// isToken reports whether s may be the name of a header.
+func isToken[S string | []byte](s S) bool {
+	for i := range len(s) {
+		if !isTokenByte[s[i]] {
+			return false
+		}
+	}
+	return len(s) > 0
+}
 
 // interpret looks at a header that says something about the connection or the body.
 func (p *plainHead) interpret(name, value []byte) bool {

@@ -29,6 +29,11 @@ func (g *Gateway) inspect(r *http.Request) *problem {
 	if p := strict.Target(r); p != nil {
 		return refused(p)
 	}
+	for _, host := range r.Header["Host"] { // over HTTP/2, beside :authority
+		if !strings.EqualFold(host, r.Host) {
+			return badRequest("The request names two hosts.")
+		}
+	}
 	if limit := g.o.Limits.Body; limit > 0 && r.ContentLength > limit {
 		return tooLarge(limit)
 	}

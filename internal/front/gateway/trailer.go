@@ -1,9 +1,7 @@
 package gateway
 
 import (
-	"maps"
 	"net/http"
-	"slices"
 	"strings"
 )
 
@@ -15,32 +13,42 @@ var forbiddenTrailers = map[string]bool{
 	"Cache-Control": true, "Max-Forwards": true, "Pragma": true, "Origin": true, "Referer": true, "Via": true,
 }
 
-// allowsTrailer reports whether a trailer of that name is passed on; named are the headers that
-// the request's Connection header lists.
-func (g *Gateway) allowsTrailer(name string, named []string) bool {
-	name = http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-")) // as CGI and the like read it
-	for _, prefix := range []string{"Content-", "If-", "Proxy-", "Sec-"} {
+// isForbiddenTrailer reports whether a trailer of that name is not passed on, in either
+// direction. The name is canonical, or not a name.
+func isForbiddenTrailer(name string) bool {
+	for _, prefix := range [...]string{"Content-", "If-", "Proxy-", "Sec-"} {
 		if strings.HasPrefix(name, prefix) && name != "Content-Digest" {
-			return false
+			return true
 		}
 	}
-	if forbiddenTrailers[name] || isForwardingAlias(name) || slices.Contains(named, name) {
+	return forbiddenTrailers[name] || isForwardingAlias(name)
+}
+
+// allowsTrailer reports whether a trailer of a request is passed on; listed are the names that
+// the request's Connection header lists.
+func (g *Gateway) allowsTrailer(name string, listed map[string]bool) bool {
+	name = http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-")) // as CGI and the like read it
+	if isForbiddenTrailer(name) || listed[name] {
 		return false
 	}
 	return g.o.ReadsHeader == nil || !g.o.ReadsHeader(name)
 }
 
 // filterTrailers removes from r the announced trailers that are not passed on, and returns
-// the names of the others.
-func (g *Gateway) filterTrailers(r *http.Request) []string {
-	var named []string
-	for _, line := range r.Header["Connection"] {
-		for word := range strings.SplitSeq(line, ",") {
-			named = append(named, http.CanonicalHeaderKey(strings.TrimSpace(word)))
+// the names of the others. Both lists may be as long as a whole head.
+func (g *Gateway) filterTrailers(r *http.Request) map[string]bool {
+	listed := make(map[string]bool)
+	for name := range connectionNames(r.Header) {
+		listed[name] = true
+	}
+	kept := make(map[string]bool)
+	for name := range r.Trailer {
+		if g.allowsTrailer(name, listed) {
+			kept[name] = true
+		} else {
+			delete(r.Trailer, name)
 		}
 	}
-	maps.DeleteFunc(r.Trailer, func(name string, _ []string) bool { return !g.allowsTrailer(name, named) })
-	kept := slices.Collect(maps.Keys(r.Trailer))
 	if len(kept) == 0 {
 		r.Trailer = nil
 	}

@@ -2,12 +2,18 @@ package gateway
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
+	"time"
+
+	"tidegate.dev/tidegate/internal/front/listen"
 )
 
 // tunnel answers a request whose upstream has switched protocols, and passes on what both
@@ -36,9 +42,33 @@ func (o *outgoing) tunnel(res *http.Response) error {
 	go func() { ended <- pour(upstream, conn) }()
 	go func() { ended <- pour(conn, upstream) }()
 	if <-ended == nil {
-		<-ended
+		o.awaitOtherHalf(ended)
 	}
 	return nil
+}
+
+// awaitOtherHalf waits until the other half of a tunnel ends, too. A client that has ended its
+// own is not read from any more, so here is noticed that an upstream does not write either.
+func (o *outgoing) awaitOtherHalf(ended <-chan error) {
+	limit := o.x.client.SilenceLimit()
+	if limit == 0 {
+		<-ended
+		return
+	}
+	silence := time.NewTicker(limit)
+	defer silence.Stop()
+	sent := o.x.writer.sent.Load()
+	for {
+		select {
+		case <-ended:
+			return
+		case <-silence.C:
+			before := sent
+			if sent = o.x.writer.sent.Load(); sent == before {
+				return
+			}
+		}
+	}
 }
 
 // writeSwitch writes the head of the answer.
@@ -64,4 +94,31 @@ func pour(to io.Writer, from io.Reader) error {
 		return half.CloseWrite()
 	}
 	return errNoHalfClose
+}
+
+// tunnelConn is a hijacked connection that counts what is sent to the client.
+type tunnelConn struct {
+	net.Conn
+	sent  *atomic.Int64
+	early *bytes.Reader // what the client sent after its request, before the response
+}
+
+func (t tunnelConn) Read(b []byte) (int, error) {
+	if t.early.Len() > 0 {
+		return t.early.Read(b)
+	}
+	return t.Conn.Read(b)
+}
+
+func (t tunnelConn) Write(b []byte) (int, error) {
+	n, err := t.Conn.Write(b)
+	t.sent.Add(int64(n))
+	return n, err
+}
+
+// CloseWrite tells the client that the upstream has closed its side. The client then has
+// listen.Linger to close its own.
+func (t tunnelConn) CloseWrite() error {
+	_ = t.SetReadDeadline(time.Now().Add(listen.Linger)) // it may be closed already
+	return listen.CloseWrite(t.Conn)
 }

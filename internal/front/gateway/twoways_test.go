@@ -21,12 +21,21 @@ import (
 )
 
 // parrot is an upstream that answers every request with the same bytes, closes the
-// connection, and keeps the heads of what it got.
+// connection, and keeps the heads of what it got. It does not say that it closes, so a gateway
+// may keep a connection, and find out too late: reclaim it before the next request.
 type parrot struct {
 	net.Listener
-	answer string
 	mu     sync.Mutex
+	answer string   // under mu
+	piece  int      // under mu: it writes so many bytes at a time; 0 means all
 	heads  []string // under mu
+}
+
+// say changes the answer.
+func (p *parrot) say(answer string, piece int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answer, p.piece = answer, piece
 }
 
 func newParrot(t testing.TB, answer string) *parrot {
@@ -61,8 +70,23 @@ func (p *parrot) serve(c net.Conn) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	p.mu.Lock()
 	p.heads = append(p.heads, head)
+	answer, piece := []byte(p.answer), p.piece
 	p.mu.Unlock()
-	_, _ = io.WriteString(c, p.answer)
+	if piece == 0 {
+		piece = max(1, len(answer))
+	}
+	for part := range slices.Chunk(answer, piece) {
+		if _, err := c.Write(part); err != nil {
+			return
+		}
+	}
+}
+
+// forget makes as if there had been no request.
+func (p *parrot) forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.heads = nil
 }
 
 // lastHead returns the lines of the last request, sorted, but for what differs from request
@@ -115,6 +139,7 @@ const brokenOff = "unexpected EOF"
 // answer.
 func heard(t testing.TB, g running, request string) string {
 	t.Helper()
+	g.reclaim()
 	conn := dial(t, g.addr)
 	defer conn.Close()
 	fmt.Fprint(conn, request)
@@ -150,15 +175,20 @@ func heard(t testing.TB, g running, request string) string {
 
 // answers are what upstreams answer, and what the client hears and does not hear of it.
 var answers = []struct{ name, answer, hears, silent string }{
-	{"plain", five, `"hello" <nil>`, ""},
+	{"plain", five, `"hello" <nil>`, "Content-Type"},
 	{"no reason", "HTTP/1.1 200\r\nContent-Length: 5\r\n\r\nhello", `200 `, ""},
 	{"odd status", "HTTP/1.1 799 Odd\r\nContent-Length: 5\r\n\r\nhello", `799 `, ""},
 	{"empty", okLine + "Content-Length: 0\r\n\r\n", `200 `, ""},
-	{"until the end", okLine + "X-A: b\r\n\r\nhello", `"hello" <nil>`, ""},
+	{"until the end", okLine + "X-A: b\r\n\r\nhello", `"hello" <nil>`, "Content-Type"},
 	{"HTTP/1.0", "HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello", `"hello" <nil>`, ""},
 	{"chunks", okLine + "Transfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n", `"hello" <nil>`, ""},
 	{"no content", "HTTP/1.1 204 No Content\r\nX-A: b\r\n\r\n", "204 ", ""},
 	{"not modified", "HTTP/1.1 304 Not Modified\r\nEtag: \"a\"\r\n\r\n", `Etag: ["\"a\""]`, ""},
+	{"no content, with a length", "HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n", "204 ", "hello"},
+	{"no content, with a body", "HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\nhello", "204 ", "hello"},
+	{"no content, in chunks", "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", "204 ", "hello"},
+	{"reset content", "HTTP/1.1 205 Reset Content\r\nContent-Length: 0\r\n\r\n", "205 ", ""},
+	{"not modified, with a body", "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\nhello", "304 ", "hello"},
 	{"not modified, with a length", "HTTP/1.1 304 Not Modified\r\nContent-Length: 7\r\n\r\n", "304 ", ""},
 
 	{"several values", okLine + "Set-Cookie: a=1\r\nContent-Length: 0\r\nset-cookie: b=2\r\nSET-COOKIE:c=3\r\n\r\n", `Set-Cookie: ["a=1" "b=2" "c=3"]`, ""},
@@ -176,11 +206,18 @@ var answers = []struct{ name, answer, hears, silent string }{
 	{"hop by hop", okLine + "Connection: X-Hop, keep-alive\r\nX-Hop: gone\r\nKeep-Alive: timeout=gone\r\nProxy-Connection: gone\r\nProxy-Authenticate: gone\r\n" +
 		"Proxy-Authorization: gone\r\nTe: gone\r\nUpgrade: gone\r\nX-Kept: 1\r\nContent-Length: 5\r\n\r\nhello", `X-Kept: ["1"]`, "gone"},
 	{"hop by hop, plain", okLine + "Connection: Keep-Alive\r\nKeep-Alive: timeout=gone\r\nProxy-Connection: gone\r\nTe: gone\r\nUpgrade: gone\r\nContent-Length: 5\r\n\r\nhello", `"hello" <nil>`, "gone"},
+	{"hop by hop, in two lines", okLine + "Connection: keep-alive\r\nConnection: ,, x-hop ;a=b ,X-Hop,\r\nX-Hop: gone\r\nContent-Length: 5\r\n\r\nhello", `"hello" <nil>`, "gone"},
+	{"a length that Connection lists", okLine + "Connection: Content-Length\r\nContent-Length: 5\r\n\r\nhello", `"hello" <nil>`, ""},
 	{"it is the last", okLine + "Connection: close\r\nContent-Length: 5\r\n\r\nhello", "200 close false", ""},
 	{"ours and theirs", okLine + "X-Request-Id: theirs\r\nRateLimit: \"inner\";r=3\r\nContent-Length: 0\r\n\r\n", `"\"inner\";r=3"`, "theirs"},
 	{"ours, named by Connection", okLine + "Connection: RateLimit, RateLimit-Policy\r\nContent-Length: 0\r\n\r\n", `Ratelimit: ["\"limited\"`, ""},
 
 	{"early hints", "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nConnection: X-Hop\r\nX-Hop: 1\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </b>\r\n\r\n" + five, `Link: ["</b>"]`, ""},
+	{"early hints with a length", "HTTP/1.1 103 Early Hints\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n" + five, `"hello" <nil>`, ""},
+	{"early hints with a body", "HTTP/1.1 103 Early Hints\r\nContent-Length: 5\r\n\r\nhello" + five, "502 ", ""},
+	{"early hints, and nothing else", "HTTP/1.1 103 Early Hints\r\n\r\n", "502 ", ""},
+	{"go on, unasked", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 100 Continue\r\nX-A: b\r\n\r\n" + five, `"hello" <nil>`, "100 "},
+	{"an odd 1xx", "HTTP/1.1 199 Odd\r\nX-A: b\r\n\r\n" + five, "199 ", ""},
 	{"processing, then chunks", "HTTP/1.1 102 Processing\r\n\r\n" + okLine + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", "102 ", ""},
 
 	{"trailers", okLine + "Trailer: X-Sum\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX-Sum: 5\r\n\r\n", "trailer map[X-Sum:[5]]", ""},
@@ -189,6 +226,20 @@ var answers = []struct{ name, answer, hears, silent string }{
 	{"trailers, some announced", okLine + "Trailer: X-Sum\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX-Sum: 5\r\nX-More: 6\r\n\r\n", "X-More:[6]", ""},
 	{"announced trailers that do not come", okLine + "Trailer: X-Sum\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", `"hello" <nil>`, ""},
 
+	{"trailers that stand for headers", okLine + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nContent-Length: gone\r\nTransfer-Encoding: gone\r\nSet-Cookie: gone\r\nConnection: gone\r\nX-Request-Id: gone\r\nX-Sum: 5\r\n\r\n", "trailer map[X-Sum:[5]]", "gone"},
+	{"a trailer that is a header", okLine + "Trailer: X-Sum\r\nX-Sum: 4\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX-Sum: 5\r\n\r\n", "trailer map[X-Sum:[5]]", ""},
+	{"trailers that are not names", okLine + "Trailer: a b, X-Sum: 5, ,\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", `"hello" <nil>`, "a b"},
+	{"announces a length", okLine + "Trailer: Content-Length\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "502 ", ""},
+	{"odd chunks", okLine + "Transfer-Encoding: Chunked\r\n\r\n005;a=b;c=\"\\n\"\r\nhello\r\n00\r\n\r\n", `"hello" <nil>`, ""},
+
+	{"a chunk of no size", okLine + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n\r\n0\r\n\r\n", brokenOff, "<nil>"},
+	{"a negative chunk", okLine + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n-1\r\n0\r\n\r\n", brokenOff, "<nil>"},
+	{"a chunk in hex", okLine + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0x1\r\na\r\n0\r\n\r\n", brokenOff, "<nil>"},
+	{"a chunk without end", okLine + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nffffffffffffffff1\r\na\r\n0\r\n\r\n", brokenOff, "<nil>"},
+	{"a chunk that is longer", okLine + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n1\r\nabc\r\n0\r\n\r\n", brokenOff, "<nil>"},
+	{"a bare newline after a size", okLine + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n1\na\r\n0\r\n\r\n", brokenOff, "<nil>"},
+	{"trailers without an end", okLine + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX-Sum: 5\r\n", brokenOff, "<nil>"},
+	{"trailers that are none", okLine + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX-Sum\r\n\r\n", brokenOff, "<nil>"},
 	{"half a body", okLine + "Content-Length: 9\r\n\r\nhello", brokenOff, "<nil>"},
 	{"half a chunk", okLine + "Transfer-Encoding: chunked\r\n\r\n9\r\nhello", brokenOff, "<nil>"},
 	{"chunks without an end", okLine + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", brokenOff, "<nil>"},
@@ -208,6 +259,8 @@ var answers = []struct{ name, answer, hears, silent string }{
 	{"a length with a blank before its colon", okLine + "Content-Length : 5\r\nConnection: close\r\n\r\nhello", `"hello" <nil>`, ""},
 	{"no colon", okLine + "X-A\r\nContent-Length: 5\r\n\r\nhello", "502 ", "hello"},
 	{"no name", okLine + ": a\r\nContent-Length: 5\r\n\r\nhello", "502 ", "hello"},
+	{"a zero byte", okLine + "X-A: a\x00b\r\nContent-Length: 5\r\n\r\nhello", "502 ", "hello"},
+	{"a coding and no chunks", okLine + "Transfer-Encoding: identity\r\nContent-Length: 5\r\n\r\nhello", "502 ", "hello"},
 	{"a control character", okLine + "X-A: a\x01b\r\nContent-Length: 5\r\n\r\nhello", "502 ", "hello"},
 	{"a bare return", okLine + "X-A: a\rb\r\nContent-Length: 5\r\n\r\nhello", "502 ", "hello"},
 	{"a blank before the first name", okLine + " X-A: b\r\nContent-Length: 5\r\n\r\nhello", "502 ", "hello"},
@@ -218,6 +271,7 @@ var answers = []struct{ name, answer, hears, silent string }{
 	{"no version", "200 OK\r\nContent-Length: 5\r\n\r\nhello", "502 ", "hello"},
 	{"nothing", "", "502 ", ""},
 	{"half a head", okLine + "Content-Le", "502 ", ""},
+	{"a web socket, unasked", "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nhello", "502 ", "hello"},
 	{"an unasked switch", "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n", "502 ", ""},
 }
 
@@ -250,6 +304,9 @@ var requests = []struct{ name, request, got, unseen string }{
 	{"everything", "OPTIONS * HTTP/1.1\r\nHost: example.com", "OPTIONS * HTTP/1.1\n", ""},
 	{"a whole URL", "GET http://example.com/a?b HTTP/1.1\r\nHost: example.com", "GET /a?b HTTP/1.1\n", ""},
 	{"a port", "GET / HTTP/1.1\r\nHost: example.com:8080", "Host: example.com:8080", ""},
+	{"a dot at the end", "GET / HTTP/1.1\r\nHost: Example.com.", "Host: Example.com.", ""},
+	{"a whole URL without a path", "OPTIONS http://example.com HTTP/1.1\r\nHost: example.com", "OPTIONS / HTTP/1.1\n", ""},
+	{"a whole URL of another host", "GET http://a.example/ HTTP/1.1\r\nHost: b.example", "Host: a.example", "b.example"},
 	{"IPv6", "GET / HTTP/1.1\r\nHost: [::1]:80", "Host: [::1]:80", ""},
 	{"an agent", "GET / HTTP/1.1\r\nHost: example.com\r\nUser-Agent: me", "User-Agent: me", ""},
 	{"an empty agent", "GET / HTTP/1.1\r\nHost: example.com\r\nUser-Agent:", "", "User-Agent"},
@@ -268,6 +325,9 @@ var requests = []struct{ name, request, got, unseen string }{
 	{"another coding", "GET / HTTP/1.1\r\nHost: example.com\r\nTe: gone", "", "gone"},
 	{"hop by hop", "GET / HTTP/1.1\r\nHost: example.com\r\nConnection: x-hop ,keep-alive\r\nX-Hop: gone\r\nKeep-Alive: timeout=gone\r\nProxy-Connection: gone\r\n" +
 		"Proxy-Authorization: gone\r\nTrailer: gone\r\nX-Kept: 1", "X-Kept: 1", "gone"},
+	{"hop by hop, in two lines", "GET / HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\nConnection: ,, ,X-HOP;,x-hop,\tx-tab\t\r\nX-Hop: gone\r\nX-Tab: gone\r\nX-Kept: 1", "X-Kept: 1", "gone"},
+	{"hop by hop, of ours", "GET / HTTP/1.1\r\nHost: example.com\r\nConnection: Host, Forwarded, X-Forwarded-For, User-Agent\r\nUser-Agent: gone", "Forwarded: for=127.0.0.1;host=example.com;proto=http\nHost: example.com\nX-Forwarded-For: 127.0.0.1", "gone"},
+	{"a length that Connection lists", "POST / HTTP/1.1\r\nHost: example.com\r\nConnection: Content-Length\r\nContent-Length: 5\r\n\r\nhello", "Content-Length: 5", ""},
 	{"the last on its connection", "GET / HTTP/1.1\r\nHost: example.com\r\nConnection: close", "", "Connection"},
 	{"an offer without its connection", "GET / HTTP/1.1\r\nHost: example.com\r\nUpgrade: websocket", "", "pgrade"},
 	{"another protocol", "GET / HTTP/1.1\r\nHost: example.com\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AA", "", "pgrade"},

@@ -65,7 +65,7 @@ func isASCII(s string) bool {
 
 // send sends a request and returns the answer; see balancer.send.
 func (u *upstream) send(out *outgoing) (*http.Response, error) {
-	if u.direct.handles(out.in) {
+	if u.direct.handles(out) {
 		return u.direct.send(out, u.targetFor(out.in.URL), cmp.Or(out.in.Host, u.host))
 	}
 	r := out.request(u)

@@ -6,9 +6,6 @@ import (
 	"net"
 	"net/http"
 	"sync/atomic"
-	"time"
-
-	"tidegate.dev/tidegate/internal/front/listen"
 )
 
 // writer is the http.ResponseWriter of a request. It sees every response: the upstream's,
@@ -70,34 +67,7 @@ func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	}
 	w.hijacked, w.status = true, http.StatusSwitchingProtocols
 	early, _ := buf.Reader.Peek(buf.Reader.Buffered()) // it has that many bytes
-	return tunnel{conn, &w.sent, bytes.NewReader(early)}, buf, nil
-}
-
-// tunnel is a hijacked connection that counts what is sent to the client.
-type tunnel struct {
-	net.Conn
-	sent  *atomic.Int64
-	early *bytes.Reader // what the client sent after its request, before the response
-}
-
-func (t tunnel) Read(b []byte) (int, error) {
-	if t.early.Len() > 0 {
-		return t.early.Read(b)
-	}
-	return t.Conn.Read(b)
-}
-
-func (t tunnel) Write(b []byte) (int, error) {
-	n, err := t.Conn.Write(b)
-	t.sent.Add(int64(n))
-	return n, err
-}
-
-// CloseWrite tells the client that the upstream has closed its side. The client then has
-// listen.Linger to close its own.
-func (t tunnel) CloseWrite() error {
-	_ = t.SetReadDeadline(time.Now().Add(listen.Linger)) // it may be closed already
-	return listen.CloseWrite(t.Conn)
+	return tunnelConn{conn, &w.sent, bytes.NewReader(early)}, buf, nil
 }
 
 // beforeHeader sets the Connection header and the time limits for the rest of the request

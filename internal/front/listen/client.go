@@ -3,6 +3,7 @@ package listen
 import (
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"sync/atomic"
@@ -149,6 +150,23 @@ func (c *Client) AllowSilence() {
 	}
 	c.duplex.Store(true)
 	c.in.setLimit(c.limits.Tunnel)
+}
+
+// SilenceLimit returns for how long both sides of a tunnel may be silent; 0 means any time.
+func (c *Client) SilenceLimit() time.Duration { return c.limits.Tunnel }
+
+// Reset closes a connection of HTTP/1 so that its client gets an error. Ending an answer without
+// a length in any other way would make it look complete. An aborted stream of HTTP/2 is reset
+// anyway.
+func (c *Client) Reset() {
+	if c.conn == nil || c.conn.http1 == nil || c.conn.http1.counted == nil {
+		return
+	}
+	conn := c.conn.http1.counted
+	if tcp, ok := conn.Conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // it may be closed already
+	}
+	_ = conn.Close() // below TLS, so that it is not told either that this is the end
 }
 
 // Linger is how long a client may take to send the rest of a body that is no longer wanted,
