@@ -92,7 +92,7 @@ type Limits struct {
 	Idle        time.Duration // between two requests of a connection; 0 means 2m
 	Stall       time.Duration // without progress in the middle of a body, the client's or the response's; 0 means 1m, negative any
 	Tunnel      time.Duration // of silence on both sides of a WebSocket, or of a request answered while its body is sent; 0 means 1h, negative any
-	Upstream    time.Duration // from the end of a request until the response headers; 0 means 1m, negative any
+	Upstream    time.Duration // from the end of a request until the response headers, and without progress in sending a body; 0 means 1m, negative any
 	Requests    int           // in flight at once, more are answered 503; 0 means any
 	Connections int           // open at once, more are answered 503, and many more are closed; 0 means any
 }

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"cmp"
-	"context"
 	"crypto/tls"
 	"errors"
 	"net"
@@ -30,11 +29,12 @@ type upstream struct {
 // newUpstream returns an upstream; reclaim frees idle connections when no more can be
 // opened.
 func newUpstream(u *url.URL, o *Options, reclaim func()) *upstream {
+	dial := newDial(o, reclaim)
 	made := &upstream{
 		scheme:    u.Scheme,
 		host:      u.Host,
 		name:      u.Scheme + "://" + u.Host,
-		transport: newTransport(o, reclaim),
+		transport: newTransport(o, boundWrites(dial, o.Limits.Upstream)),
 		health:    health{threshold: o.Health.UnhealthyAfter, probeEvery: o.Health.Every},
 	}
 	if strings.Trim(u.Path, "/") != "" {
@@ -42,7 +42,7 @@ func newUpstream(u *url.URL, o *Options, reclaim func()) *upstream {
 	}
 	if u.Scheme == "http" && canCheckIdle && isASCII(u.Host) && o.Transport.Idle >= 0 { // http.Transport translates other names to Punycode
 		made.direct = &directTransport{
-			dial: made.transport.DialContext, address: withDefaultPort(u.Host),
+			dial: dial, address: withDefaultPort(u.Host),
 			headTimeout: o.Limits.Upstream, idleTimeout: o.Transport.Idle, maxIdle: o.Transport.IdleConns,
 		}
 	}
@@ -95,20 +95,9 @@ func (u *upstream) closeIdle() {
 
 // newTransport keeps enough idle connections for a burst, and does not ask for compression
 // that the client did not ask for.
-func newTransport(o *Options, reclaim func()) *http.Transport {
-	dialer := &net.Dialer{Timeout: o.Transport.Connect, KeepAlive: 15 * time.Second}
+func newTransport(o *Options, dial dialFunc) *http.Transport {
 	return &http.Transport{
-		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			conn, err := dialer.DialContext(ctx, network, address)
-			if isLocalFailure(err) {
-				reclaim()
-				conn, err = dialer.DialContext(ctx, network, address)
-			}
-			if err != nil {
-				return nil, &connectError{err}
-			}
-			return conn, nil
-		},
+		DialContext:            dial,
 		TLSClientConfig:        o.Transport.TLS.Clone(), // http.Transport modifies it
 		TLSHandshakeTimeout:    o.Transport.Connect,
 		ForceAttemptHTTP2:      true,
@@ -122,12 +111,6 @@ func newTransport(o *Options, reclaim func()) *http.Transport {
 		MaxResponseHeaderBytes: maxResponseHead,
 	}
 }
-
-// connectError means that there was no connection, so nothing was sent.
-type connectError struct{ err error }
-
-func (e *connectError) Error() string { return e.err.Error() }
-func (e *connectError) Unwrap() error { return e.err }
 
 // notConnected reports whether the request failed before any of it was sent.
 func notConnected(err error) bool {
