@@ -10,6 +10,7 @@ package main
 import (
 	"context"
 	"flag"
+	"fmt"
 	"io"
 	"time"
 
@@ -28,6 +29,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	check := flags.Bool("check", false, "exit 1 when a bar is missed, naming it")
 	markdown := flags.String("markdown", "", "also write the tables to this file, with machine and date")
 	scale := flags.Float64("scale", 1, "share of the usual rounds and keys; below 1 for a quick look, whose figures mean little")
+	only := flags.String("only", "", "measure this `PART` alone: hot, cores, limits, middleware, uniform or bytes; there is no last line then")
 	child := flags.String("child", "", "used by this program when it runs itself: the part to play")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -37,27 +39,49 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 
 	start := time.Now()
-	f, err := measure(ctx, plan{scale: *scale})
+	f, err := measure(ctx, plan{scale: *scale}, *only)
 	if err != nil {
 		return err
 	}
 	r := f.report(start)
+	if *only != "" { // there is no summary of a part
+		r.LastLine = ""
+		return r.Write(out, *markdown)
+	}
 	if err := r.Write(out, *markdown); err != nil {
 		return err
 	}
 	return rig.Conclude(out, *check, f.summary, f.summary.missed())
 }
 
-// measure runs everything. The parts that need the most memory come after
-// those that need an undisturbed heap.
-func measure(ctx context.Context, p plan) (*findings, error) {
-	f := &findings{}
-	for _, part := range []func(context.Context, plan, *findings) error{
-		measureHot, measureCores, measureLimits, measureMiddleware, measureUniform, measureBytes,
-	} {
-		if err := part(ctx, p, f); err != nil {
+// parts are what is measured. Those that need the most memory come after those that need an
+// undisturbed heap.
+var parts = []struct {
+	name    string
+	measure func(context.Context, plan, *findings) error
+}{
+	{"hot", measureHot},
+	{"cores", measureCores},
+	{"limits", measureLimits},
+	{"middleware", measureMiddleware},
+	{"uniform", measureUniform},
+	{"bytes", measureBytes},
+}
+
+// measure runs all parts, or only one.
+func measure(ctx context.Context, p plan, only string) (*findings, error) {
+	f, found := &findings{}, false
+	for _, part := range parts {
+		if only != "" && only != part.name {
+			continue
+		}
+		found = true
+		if err := part.measure(ctx, p, f); err != nil {
 			return nil, err
 		}
+	}
+	if !found {
+		return nil, fmt.Errorf("-only %s: there is no such part", only)
 	}
 	return f, nil
 }
