@@ -64,10 +64,17 @@ func (r *Record) farWord(i int) *uint64 {
 
 // Copy copies all words into dst, which is no smaller.
 func (r *Record) Copy(dst *Record) {
+	if r.whole() && dst.whole() {
+		copy(dst.first, r.first)
+		return
+	}
 	for i := range r.size {
 		dst.Set(i, r.Get(i))
 	}
 }
+
+// whole reports whether the record is in one piece.
+func (r *Record) whole() bool { return r.size == len(r.first) }
 
 // Empty makes r an empty record. What lies behind the header is never read before it is written.
 func (r *Record) Empty() {

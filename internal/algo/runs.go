@@ -166,6 +166,12 @@ func (r *Record) CopyTo(dst Runs) {
 	dst.Set(0, uint64(r.base()))
 	dst.Set(1, r.Get(1)>>48<<48|uint64(n))
 	dst.Set(2, r.Get(2))
+	if r.whole() && dst.whole() {
+		ring, to := r.first[RunsHeader:], dst.first[RunsHeader:RunsHeader+n]
+		copied := copy(to, ring[r.head():])
+		copy(to[copied:], ring)
+		return
+	}
 	for i := range n {
 		dst.Set(RunsHeader+i, r.Get(r.slot(i)))
 	}

@@ -47,14 +47,23 @@ func (l *SlidingLaw) Spend(s Sliding, now, cost int64) (left, reset int64, ok bo
 // another caller charged it. A clock that was set back is further behind.
 const raceTime = 1000
 
+// Spending is what Spend by a record comes to.
+type Spending uint8
+
+const (
+	Unsure  Spending = iota // only Take can tell
+	Spent                   // there was room
+	TooFull                 // there would be room in a larger record
+)
+
 // Spend is Take by a record. It returns how many events are left, when all have left the window,
 // and the instant at which it has charged, which is later than now if another caller, whose clock
-// was read later, has charged r first. ok is false when only Take can tell. Without charge it only
-// tells what a Spend of the same would.
-func (l *RunsLaw) Spend(r Runs, now, cost int64, charge bool) (left, reset, at int64, ok bool) {
+// was read later, has charged r first. It does nothing unless it has spent, and without charge it
+// only tells what a Spend of the same would.
+func (l *RunsLaw) Spend(r Runs, now, cost int64, charge bool) (left, reset, at int64, s Spending) {
 	ring := r.Get(1)
 	if uint32(ring) == 0 || int64(ring>>48) != l.parts.Parts || cost > l.log.Brim {
-		return 0, 0, 0, false
+		return 0, 0, 0, Unsure
 	}
 	if l.exact() {
 		return l.log.spend(r, ring, now, cost, charge)
@@ -93,7 +102,7 @@ func (l *RunsLaw) Behind(r Runs, now int64) bool {
 	return logShape.stamp(r, w) > now/Micro
 }
 
-func (l *LogLaw) spend(r Runs, ring uint64, now, cost int64, charge bool) (left, reset, at int64, ok bool) {
+func (l *LogLaw) spend(r Runs, ring uint64, now, cost int64, charge bool) (left, reset, at int64, s Spending) {
 	at = now
 	base, us := r.base(), now/Micro
 	oldest, end := r.outermost(ring)
@@ -101,7 +110,7 @@ func (l *LogLaw) spend(r Runs, ring uint64, now, cost int64, charge bool) (left,
 	last := base + int64(newest>>logBits)
 	if us < last {
 		if last-us > raceTime {
-			return 0, 0, 0, false
+			return 0, 0, 0, Unsure
 		}
 		us, at = last, last*Micro
 	}
@@ -112,14 +121,17 @@ func (l *LogLaw) spend(r Runs, ring uint64, now, cost int64, charge bool) (left,
 			break
 		}
 		if n--; n == 0 {
-			return 0, 0, 0, false
+			return 0, 0, 0, Unsure
 		}
 		total -= int64(w & (1<<logBits - 1))
 		oldest = r.after(oldest)
 	}
 	left = l.Brim - total - cost
-	if left < 0 || us != last && (n == r.room() || (us-base)>>(63-logBits) != 0) {
-		return 0, 0, 0, false
+	if left < 0 || (us-base)>>(63-logBits) != 0 {
+		return 0, 0, 0, Unsure
+	}
+	if us != last && n == r.room() {
+		return 0, 0, 0, TooFull
 	}
 	if charge {
 		if us == last {
@@ -131,24 +143,16 @@ func (l *LogLaw) spend(r Runs, ring uint64, now, cost int64, charge bool) (left,
 		r.Set(1, uint64(oldest-RunsHeader)<<32|uint64(n))
 		r.Set(2, uint64(total+cost))
 	}
-	return left, (us+l.Period)*Micro - now, at, true
+	return left, (us+l.Period)*Micro - now, at, Spent
 }
 
-func (l *PartsLaw) spend(r Runs, ring uint64, now, cost int64, charge bool) (left, reset, at int64, ok bool) {
+func (l *PartsLaw) spend(r Runs, ring uint64, now, cost int64, charge bool) (left, reset, at int64, s Spending) {
 	start, end := r.outermost(ring)
 	base, current, first := r.base(), r.Get(end), r.Get(start)
-	part := base + int64(current>>partsBits)
-	at = now
-	off := now/Micro - part*l.Part
-	if off < 0 {
-		if off < -raceTime {
-			return 0, 0, 0, false
-		}
-		off, at = 0, part*l.Part*Micro
-	}
-	oldest := base + int64(first>>partsBits)
-	if off >= l.Part || oldest < part-l.Parts {
-		return 0, 0, 0, false
+	part, oldest := base+int64(current>>partsBits), base+int64(first>>partsBits)
+	off, at, ok := l.within(part, now)
+	if !ok || oldest < part-l.Parts {
+		return 0, 0, 0, Unsure
 	}
 	total := r.total()
 	left = l.Brim - total - cost
@@ -157,11 +161,26 @@ func (l *PartsLaw) spend(r Runs, ring uint64, now, cost int64, charge bool) (lef
 		left += leaving - l.weigh(leaving, l.units(off))
 	}
 	if left < 0 {
-		return 0, 0, 0, false
+		return 0, 0, 0, Unsure
 	}
 	if charge {
 		r.Set(end, current+uint64(cost))
 		r.Set(2, uint64(total+cost))
 	}
-	return left, l.expiry(part) - now, at, true
+	return left, l.expiry(part) - now, at, Spent
+}
+
+// within is how many µs now lies in a part, and the instant to charge at: the start of the part
+// if a clock that was read a moment later has begun it. ok is false if now is further before the
+// part, or behind it.
+func (l *PartsLaw) within(part, now int64) (off, at int64, ok bool) {
+	start := part * l.Part
+	off, at = now/Micro-start, now
+	if off < 0 {
+		if off < -raceTime {
+			return 0, 0, false
+		}
+		off, at = 0, start*Micro
+	}
+	return off, at, off < l.Part
 }

@@ -105,9 +105,10 @@ func (s *Store) force(lim *compiledLimit, g *segment, c cell, now, n int64, sque
 		return c, true // a slot cannot be taken unasked
 	}
 	for {
-		r := lim.record(c)
+		var room entryRoom
+		r := lim.record(c, &room)
 		if lim.runs.Force(&r, now, n) {
-			return c, true
+			return lim.keep(c, &r), true
 		}
 		var ok bool
 		if c, ok = lim.growRecord(g, c, now, algo.Ask{Cost: n, Copies: 1}, squeeze); !ok {
@@ -117,9 +118,10 @@ func (s *Store) force(lim *compiledLimit, g *segment, c cell, now, n int64, sque
 }
 
 func (s *Store) giveBack(lim *compiledLimit, c cell, now, at, n int64) cell {
+	var room entryRoom
 	var r algo.Record
 	if lim.kind.inRecord() {
-		r = lim.record(c)
+		r = lim.record(c, &room)
 	}
 	switch lim.kind {
 	case buckets:
@@ -139,7 +141,7 @@ func (s *Store) giveBack(lim *compiledLimit, c cell, now, at, n int64) cell {
 	case leases:
 		lim.lease.Release(&r, now, at, n)
 	}
-	return c
+	return lim.keep(c, &r)
 }
 
 // Renew implements tidegate.Renewer.
@@ -160,7 +162,8 @@ func (s *Store) Renew(_ context.Context, r tidegate.Receipt, checks []tidegate.C
 		}
 		renewed := false
 		s.withSlot(lim, s.hash.sum(c.Key, lim.salt), now, false, func(lim *compiledLimit, _ *segment, c cell, _ bool) (cell, bool) {
-			rec := lim.record(c)
+			var room entryRoom
+			rec := lim.record(c, &room)
 			renewed = lim.lease.Renew(&rec, now, r.At)
 			return c, true
 		})
@@ -183,7 +186,7 @@ func (s *Store) Reset(_ context.Context, checks []tidegate.Check) error {
 		}
 		s.withSlot(lim, s.hash.sum(c.Key, lim.salt), now, false, func(lim *compiledLimit, g *segment, c cell, _ bool) (cell, bool) {
 			if lim.kind.inRecord() {
-				g.records.release(handle(c.slow))
+				g.records.release(c.handle())
 			}
 			return cell{}, true
 		})

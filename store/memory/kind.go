@@ -12,12 +12,11 @@ const (
 	buckets  kind = iota // slow: ahead 1 | em 51, fast: drained
 	counters             // slow: start of the period, fast: count
 	slidings             // slow: window, fast: prev 29 | cur 30
-	runs                 // slow: handle of a record
+	runs                 // slow: handle of a record, fast: 0; or one entry, see entryCell
 	leases               // slow: handle of a record
 )
 
-// inRecord reports whether the state is in a record: a slot of such a kind is
-// always owned to be read.
+// inRecord reports whether states are in records, which only the owner of a slot reads.
 func (k kind) inRecord() bool { return k >= runs }
 
 var kinds = map[tidegate.Algorithm]kind{
@@ -70,6 +69,45 @@ func sliding(c cell) algo.Sliding {
 
 func slidingCell(n algo.Sliding) cell {
 	return cell{slow: uint64(n.Window), fast: uint64(n.Prev)<<curBits | uint64(n.Cur)}
+}
+
+// Most keys of a log have used one event, and of sub-windows one part. Such an entry is kept in the
+// slot, and the key has no record.
+//
+// slow:  lower bits of the stamp 52
+// fast:  entryBit 1 | upper bits of the stamp 12 | parts 16 | count 30
+const (
+	entryBit       = uint64(1) << (fastBits - 1)
+	entryPartsAt   = 30
+	entryStampAt   = entryPartsAt + 16
+	entryCountMask = uint64(1)<<entryPartsAt - 1
+)
+
+func (c cell) isEntry() bool { return c.fast&entryBit != 0 }
+
+func entryOf(c cell) (e algo.Entry) {
+	if c.isEntry() {
+		e.Stamp = int64((c.fast&^entryBit)>>entryStampAt<<slowBits | c.slow)
+		e.Parts = int64(c.fast >> entryPartsAt & 0xffff)
+		e.Count = int64(c.fast & entryCountMask)
+	}
+	return e
+}
+
+func entryCell(e algo.Entry) cell {
+	if e.Count == 0 {
+		return cell{}
+	}
+	stamp := uint64(e.Stamp)
+	return cell{slow: stamp & slowMask, fast: entryBit | stamp>>slowBits<<entryStampAt | uint64(e.Parts)<<entryPartsAt | uint64(e.Count)}
+}
+
+// handle names the record of a key, or none.
+func (c cell) handle() handle {
+	if c.isEntry() {
+		return 0
+	}
+	return handle(c.slow)
 }
 
 // span is the period of a counter that holds the wall-clock instant.

@@ -26,9 +26,9 @@ const DefaultMaxBytes = 256 << 20
 // Config of a Store; the zero value is what New uses.
 type Config struct {
 	// MaxBytes bounds the memory of all tables together; 0 means
-	// DefaultMaxBytes. About 35 bytes hold a key of a bucket or a window, twice
-	// that a key of a log or of sub-windows with one event. At the bound, a
-	// limit's OnFull decides.
+	// DefaultMaxBytes. About 35 bytes hold a key of a bucket or a window, 45 a
+	// key of a log or of sub-windows with one event, and 64 more one with a few.
+	// At the bound, a limit's OnFull decides.
 	MaxBytes int64
 	// Now replaces the clock, for tests. It may be set back. By default the
 	// store keeps a steady clock that no step of the wall clock can move, and

@@ -44,7 +44,7 @@ func (r *records) pack(all []entry) {
 		}
 	}
 	for i := range all {
-		h := handle(all[i].cell.slow)
+		h := all[i].cell.handle()
 		if h == 0 || h.class() == paged || findPage(pages, h).kept {
 			continue
 		}
@@ -64,7 +64,7 @@ func (r *records) mark(pages []pageUse, all []entry) []pageUse {
 	}
 	slices.SortFunc(pages, func(a, b pageUse) int { return int(a.page) - int(b.page) })
 	for i := range all {
-		if h := handle(all[i].cell.slow); h != 0 && h.class() != paged {
+		if h := all[i].cell.handle(); h != 0 && h.class() != paged {
 			findPage(pages, h).live |= 1 << (h.at() / classWords[h.class()])
 		}
 	}
@@ -131,7 +131,7 @@ func (r *records) moveTo(all []entry, to *records) {
 		return
 	}
 	for i := range all {
-		if h := handle(all[i].cell.slow); h != 0 && h.class() != paged {
+		if h := all[i].cell.handle(); h != 0 && h.class() != paged {
 			all[i].cell.slow = uint64(r.moveLocked(h, to))
 			r.freeLocked(h)
 		}
@@ -141,7 +141,7 @@ func (r *records) moveTo(all []entry, to *records) {
 // pagesFor is how many pages the records of all fill, by class.
 func pagesFor(all []entry) (pages [len(classWords)]int, sum int) {
 	for i := range all {
-		if h := handle(all[i].cell.slow); h != 0 && h.class() != paged {
+		if h := all[i].cell.handle(); h != 0 && h.class() != paged {
 			pages[h.class()]++
 		}
 	}

@@ -129,7 +129,7 @@ func (g *segment) putBack(e entry) {
 func (g *segment) free(t *table, e entry) {
 	t.keys.Add(-1)
 	if g.records != nil {
-		g.records.release(handle(e.cell.slow))
+		g.records.release(e.cell.handle())
 	}
 }
 

@@ -36,7 +36,7 @@ func (s *Store) Recount(key string, l *tidegate.Limit, counts []Count) error {
 	s.withSlot(lim, s.hash.sum(key, lim.salt), s.now(), used, func(lim *compiledLimit, g *segment, old cell, last bool) (cell, bool) {
 		switch {
 		case lim.kind.inRecord():
-			g.records.release(handle(old.slow))
+			g.records.release(old.handle())
 		case lim.kind == slidings:
 			return slidingCell(recounted(&lim.sliding, counts)), true
 		}

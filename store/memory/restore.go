@@ -202,6 +202,10 @@ func (r *snapshotReader) record(s *Store, lim *compiledLimit, k keyHash, now int
 		read.SetParts(int64(lim.limit.Parts))
 	}
 	read.Shift(r.skewIn(lim.runs.Unit(read)))
+	if e, ok := read.Entry(); ok {
+		r.entry(s, lim, k, e, now)
+		return
+	}
 	kept := false
 	s.withSlot(lim, k, now, true, func(lim *compiledLimit, g *segment, c cell, _ bool) (cell, bool) {
 		h := g.records.alloc(int(n))
@@ -214,6 +218,16 @@ func (r *snapshotReader) record(s *Store, lim *compiledLimit, k keyHash, now int
 		return cell{slow: uint64(h)}, true
 	})
 	if !kept {
+		lim.table.forgotten.Add(1)
+	}
+}
+
+// entry is record for one that needs no memory of its own.
+func (r *snapshotReader) entry(s *Store, lim *compiledLimit, k keyHash, e algo.Entry, now int64) {
+	if e.Count == 0 {
+		return
+	}
+	if inserted, _ := s.insert(lim, k, entryCell(e), now); !inserted {
 		lim.table.forgotten.Add(1)
 	}
 }

@@ -64,19 +64,26 @@ func (s *slot) swap(word uint64, k keyHash, old, c cell) bool {
 
 // lock takes ownership of the slot, or reports false when it is busy or no longer k's.
 func (s *slot) lock(k keyHash) (c cell, word uint64, ok bool) {
-	c, word, ok = s.read(k)
-	if !ok || !s.word.CompareAndSwap(word, word|busyBit) {
-		return c, word, false
+	if c, word, ok = s.read(k); ok {
+		c, ok = s.claim(k, c, word)
+	}
+	return c, word, ok
+}
+
+// claim takes ownership of a slot whose state c was just read with word, or reports false.
+func (s *slot) claim(k keyHash, c cell, word uint64) (cell, bool) {
+	if !s.word.CompareAndSwap(word, word|busyBit) {
+		return c, false
 	}
 	// The generation has few bits and may have wrapped around: look again, now that the
 	// slot is ours.
 	meta := s.meta.Load()
 	if s.tag.Load() != k.tag || meta&^slowMask != k.extra {
 		s.word.Store(word)
-		return c, word, false
+		return c, false
 	}
 	c.slow = meta & slowMask
-	return c, word, true
+	return c, true
 }
 
 // release ends ownership, leaving c.

@@ -117,7 +117,8 @@ func (lim *compiledLimit) copySegment(g *segment, words []uint64) []uint64 {
 		meta := sl.meta.Load()
 		words = append(words, 1, tag, meta, word&fastMask)
 		if lim.kind.inRecord() {
-			r := lim.record(cell{slow: meta & slowMask})
+			var room entryRoom
+			r := lim.record(cell{meta & slowMask, word & fastMask}, &room)
 			words = append(words, uint64(r.Words()))
 			for i := range r.Words() {
 				words = append(words, r.Get(i))

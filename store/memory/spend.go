@@ -45,12 +45,17 @@ func (s *Store) look(lim *compiledLimit, k keyHash) (sl *slot, old cell, word ui
 		return s.search(lim, k)
 	}
 	sl, now = lim.hot.Load(), s.clock.now()
-	old, word, ok := sl.read(k)
-	if !ok {
-		lim.cool(sl, k)
-		sl = nil
+	for range contended { // somebody may own it for a moment
+		var ok bool
+		if old, word, ok = sl.read(k); ok {
+			return sl, old, word, now
+		}
+		if sl.tag.Load() != k.tag { // it was moved
+			lim.hotTag.CompareAndSwap(k.tag, 0)
+			break
+		}
 	}
-	return sl, old, word, now
+	return nil, cell{}, 0, now
 }
 
 // search is look for a key that is not the hot one. Its memory is fetched while the clock is read.
@@ -70,13 +75,6 @@ func (lim *compiledLimit) warm(sl *slot, k keyHash) {
 	lim.hotTag.Store(k.tag)
 }
 
-// cool forgets that k was found in sl, if it was moved.
-func (lim *compiledLimit) cool(sl *slot, k keyHash) {
-	if sl.tag.Load() != k.tag {
-		lim.hotTag.CompareAndSwap(k.tag, 0)
-	}
-}
-
 // reread is the word of a slot that others write, if it still holds the same key, window and limit.
 func (s *slot) reread(was uint64) (word uint64, ok bool) {
 	word = s.word.Load()
@@ -87,15 +85,7 @@ func (s *slot) reread(was uint64) (word uint64, ok bool) {
 // written before the slot is, as that waits for every write before it, and a caller's
 // copy of d then has nothing to wait for.
 func (s *Store) spend(d *tidegate.Decision, lim *compiledLimit, k keyHash, cost int64) bool {
-	switch lim.short {
-	case shortBucket: // below, without another call
-	case shortCounter:
-		return s.spendCounter(d, lim, k, cost)
-	case shortSliding:
-		return s.spendSliding(d, lim, k, cost)
-	case shortRuns:
-		return s.spendRuns(d, lim, k, cost)
-	default:
+	if lim.short == longWay {
 		return false
 	}
 	origin := s.origin.Load()
@@ -114,6 +104,14 @@ func (s *Store) spend(d *tidegate.Decision, lim *compiledLimit, k keyHash, cost 
 		if sl, old, word, now = s.look(lim, k); sl == nil {
 			return false
 		}
+	}
+	switch lim.short {
+	case shortCounter:
+		return s.spendCounter(d, lim, sl, old, word, now, cost)
+	case shortSliding:
+		return s.spendSliding(d, lim, sl, old, word, now, cost)
+	case shortRuns:
+		return s.spendRuns(d, lim, k, sl, old, word, now, cost)
 	}
 	if old.slow != uint64(lim.bucket.Em) || !inReach(origin, now) {
 		return false
@@ -162,11 +160,7 @@ func (lim *compiledLimit) report(d *tidegate.Decision, level, now int64) {
 	d.Remaining, d.ResetAfter = lim.bucket.Left(level), algo.Duration(level)
 }
 
-func (s *Store) spendCounter(d *tidegate.Decision, lim *compiledLimit, k keyHash, cost int64) bool {
-	sl, old, word, now := s.look(lim, k)
-	if sl == nil {
-		return false
-	}
+func (s *Store) spendCounter(d *tidegate.Decision, lim *compiledLimit, sl *slot, old cell, word uint64, now, cost int64) bool {
 	wall := s.clock.wall(now)
 	span := lim.spans.Load()
 	if span == nil || old.slow != uint64(span.Start) || !span.Holds(wall/algo.Micro) {
@@ -192,11 +186,7 @@ func (s *Store) spendCounter(d *tidegate.Decision, lim *compiledLimit, k keyHash
 	return false
 }
 
-func (s *Store) spendSliding(d *tidegate.Decision, lim *compiledLimit, k keyHash, cost int64) bool {
-	sl, old, word, now := s.look(lim, k)
-	if sl == nil {
-		return false
-	}
+func (s *Store) spendSliding(d *tidegate.Decision, lim *compiledLimit, sl *slot, old cell, word uint64, now, cost int64) bool {
 	d.OK, d.Granted = true, 1
 	d.Limit, d.Receipt.At = lim.limit, now
 	for range contended {
@@ -239,53 +229,78 @@ func surelyRefused(v algo.Verdict) bool {
 	return v.Granted == 0 && !v.Never() && algo.Duration(v.Retry()) >= staleAt
 }
 
-// spendRuns owns the slot while it reads and writes the record, as everybody must. The clock
-// is read before, so that nobody waits for that.
-func (s *Store) spendRuns(d *tidegate.Decision, lim *compiledLimit, k keyHash, cost int64) bool {
-	var sl *slot
-	var now int64
-	if lim.hotTag.Load() == k.tag {
-		sl, now = lim.hot.Load(), s.clock.now()
-	} else if sl, _, _, now = s.search(lim, k); sl == nil {
-		return false
+// spendRuns charges an entry as others do, and owns the slot to look at a record.
+func (s *Store) spendRuns(d *tidegate.Decision, lim *compiledLimit, k keyHash, sl *slot, old cell, word uint64, now, cost int64) bool {
+	if old.isEntry() && spendEntry(d, lim, sl, old, word, now, cost) {
+		return true
 	}
-	old, word, ok := sl.lock(k)
-	if !ok {
-		if old, word, ok = lim.own(sl, k); !ok {
+	old, ok := sl.claim(k, old, word)
+	for i := 0; !ok; i++ {
+		if i == contended || sl.tag.Load() != k.tag {
 			return false
 		}
+		old, word, ok = sl.lock(k)
 	}
-	var r algo.Record
-	lim.loadRecord(&r, old)
-	left, reset, at, ok := lim.runs.Spend(&r, now, cost, true)
-	if !ok {
-		next, ok := s.takeOwned(d, lim, k, old, &r, now, cost)
-		sl.release(word, k, old, next)
-		return ok
+	if h := old.handle(); h != 0 {
+		var r algo.Record
+		lim.budget.loadRecord(&r, h)
+		if left, reset, at, spending := lim.runs.Spend(&r, now, cost, true); spending == algo.Spent {
+			lim.reportRuns(d, left, reset, at)
+			sl.word.Store(word)
+			return true
+		}
 	}
+	next, ok := s.spendOwned(d, lim, k, old, now, cost)
+	sl.release(word, k, old, next)
+	return ok
+}
+
+// spendEntry charges an entry that is kept in the slot, and so needs nobody to own it.
+func spendEntry(d *tidegate.Decision, lim *compiledLimit, sl *slot, old cell, word uint64, now, cost int64) bool {
+	for range contended {
+		left, reset, at, ok := lim.runs.SpendEntry(entryOf(old), now, cost)
+		if !ok {
+			return false
+		}
+		lim.reportRuns(d, left, reset, at)
+		if sl.word.CompareAndSwap(word, word+uint64(cost)) {
+			return true
+		}
+		if word, ok = sl.reread(word); !ok {
+			return false
+		}
+		old.fast = word & fastMask
+	}
+	return false
+}
+
+// spendOwned charges an entry, or a record that has to grow. The caller owns the slot.
+func (s *Store) spendOwned(d *tidegate.Decision, lim *compiledLimit, k keyHash, old cell, now, cost int64) (next cell, ok bool) {
+	var room entryRoom
+	r := lim.record(old, &room)
+	left, reset, at, spending := lim.runs.Spend(&r, now, cost, true)
+	next = old
+	if spending == algo.TooFull {
+		if next, ok = lim.growRecord(lim.table.segment(k), old, now, algo.Ask{}, false); ok {
+			lim.budget.loadRecord(&r, next.handle())
+			left, reset, at, spending = lim.runs.Spend(&r, now, cost, true)
+		}
+	}
+	if spending != algo.Spent {
+		return s.takeOwned(d, lim, k, next, &r, now, cost)
+	}
+	lim.reportRuns(d, left, reset, at)
+	return lim.keep(next, &r), true
+}
+
+// reportRuns fills in what was admitted by counts by stamp.
+func (lim *compiledLimit) reportRuns(d *tidegate.Decision, left, reset, at int64) {
 	d.OK, d.Granted = true, 1
 	d.Limit, d.Receipt.At = lim.limit, at
 	d.Remaining, d.ResetAfter = left, algo.Duration(reset)
-	sl.word.Store(word)
-	return true
 }
 
-// own locks sl, also if others own it for a moment.
-func (lim *compiledLimit) own(sl *slot, k keyHash) (old cell, word uint64, ok bool) {
-	for range contended {
-		if old, word, ok = sl.lock(k); ok {
-			return old, word, true
-		}
-		if sl.tag.Load() != k.tag {
-			break
-		}
-	}
-	lim.cool(sl, k)
-	return old, word, false
-}
-
-// takeOwned asks the law about the record r of k that only the law can decide on, or that has to grow.
-// The caller owns the slot.
+// takeOwned asks the law about the record r of k that only the law can decide on. The caller owns the slot.
 func (s *Store) takeOwned(d *tidegate.Decision, lim *compiledLimit, k keyHash, old cell, r *algo.Record, now, cost int64) (next cell, ok bool) {
 	if lim.table.dropped.Load() || lim.runs.Behind(r, now) {
 		return old, false

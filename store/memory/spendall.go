@@ -128,8 +128,10 @@ func chargeAll(all []charge, checks []tidegate.Check, origin, now int64) {
 		case shortBucket:
 			word = word&genMask | uint64(now+p.reset-origin)
 		case shortRuns:
-			r := p.lim.record(p.old())
+			var room entryRoom
+			r := p.lim.record(p.old(), &room)
 			p.lim.runs.Spend(&r, now, checks[i].Cost, true)
+			word = word&genMask | p.lim.keep(p.old(), &r).fast
 		default:
 			word += uint64(checks[i].Cost)
 		}
@@ -162,17 +164,21 @@ func (p *charge) price(s *Store, origin, now, cost int64) (ok, sure bool) {
 	return ok, true
 }
 
-// priceRuns is price of a record, whose slot has to be owned to be read.
+// priceRuns is price of an entry or a record, whose slot has to be owned to be read.
 func (p *charge) priceRuns(now, cost int64) (ok, sure bool) {
 	old, word, ok := p.slot.lock(p.key)
 	if !ok {
 		return false, false
 	}
 	p.slow, p.word, p.owned = old.slow, word, true
-	r := p.lim.record(old)
-	var at int64
-	if p.left, p.reset, at, ok = p.lim.runs.Spend(&r, now, cost, false); ok {
+	var room entryRoom
+	r := p.lim.record(old, &room)
+	left, reset, at, spending := p.lim.runs.Spend(&r, now, cost, false)
+	switch p.left, p.reset = left, reset; spending {
+	case algo.Spent:
 		return true, at == now
+	case algo.TooFull:
+		return false, false
 	}
 	return false, !p.lim.runs.Behind(&r, now)
 }
@@ -208,7 +214,8 @@ func (s *Store) refuseAll(d *tidegate.Decision, all []charge, checks []tidegate.
 // the state.
 func (p *charge) refusal(s *Store, now int64, a algo.Ask) (v algo.Verdict, ok bool) {
 	if p.lim.short == shortRuns {
-		r := p.lim.record(p.old())
+		var room entryRoom
+		r := p.lim.record(p.old(), &room)
 		if p.lim.runs.Fit(&r, now, a) > 0 {
 			return v, false
 		}

@@ -34,52 +34,57 @@ func (s *Store) fit(lim *compiledLimit, c cell, now int64, a algo.Ask) int64 {
 	case slidings:
 		return lim.sliding.Fit(sliding(c), now, a)
 	}
-	r := lim.record(c)
+	var room entryRoom
+	r := lim.record(c, &room)
 	if lim.kind == runs {
 		return lim.runs.Fit(&r, now, a)
 	}
 	return lim.lease.Fit(&r, now, a)
 }
 
-// The records of a key that has none yet: empty, and with no room to write.
-var (
-	noRuns   [algo.RunsHeader]uint64
-	noLeases [algo.LeasesHeader]uint64
-)
+// noLeases is the record of a key without leases: empty, and with no room to write.
+var noLeases [algo.LeasesHeader]uint64
 
-// record returns the key's record. The caller owns the slot.
-func (lim *compiledLimit) record(c cell) (r algo.Record) {
-	lim.loadRecord(&r, c)
-	return r
-}
+// entryRoom is where an entry that is kept in a slot is a record for a while.
+type entryRoom = [algo.EntryWords]uint64
 
-// loadRecord is record into r, which saves a copy.
-func (lim *compiledLimit) loadRecord(r *algo.Record, c cell) {
-	switch {
-	case c.slow != 0:
-		lim.budget.loadRecord(r, handle(c.slow))
+// record returns the key's record. The caller owns the slot, and room is zero.
+func (lim *compiledLimit) record(c cell, room *entryRoom) (r algo.Record) {
+	switch h := c.handle(); {
+	case h != 0:
+		lim.budget.loadRecord(&r, h)
 	case lim.kind == leases:
 		r.SetWords(noLeases[:])
 	default:
-		r.SetWords(noRuns[:])
+		r = entryOf(c).Record(room)
 	}
+	return r
+}
+
+// keep is what the slot has to hold once the law has written r, which was made of c.
+func (lim *compiledLimit) keep(c cell, r *algo.Record) cell {
+	if lim.kind != runs || c.handle() != 0 {
+		return c
+	}
+	e, _ := r.Entry() // there was no room for more
+	return entryCell(e)
 }
 
 // takeRecord asks the law of lim about a state kept in a record, which grows if
 // needed. It reports false when there is no memory for that.
 func (s *Store) takeRecord(lim *compiledLimit, g *segment, c cell, now, at int64, a algo.Ask, squeeze bool) (cell, algo.Verdict, bool) {
 	for {
-		var r algo.Record
+		var room entryRoom
 		var v algo.Verdict
 		var ok bool
-		lim.loadRecord(&r, c)
+		r := lim.record(c, &room)
 		if lim.kind == runs {
 			v, ok = lim.runs.Take(&r, now, a)
 		} else {
 			v, ok = lim.lease.Take(&r, now, at, a)
 		}
 		if ok {
-			return c, v, true
+			return lim.keep(c, &r), v, true
 		}
 		if c, ok = lim.growRecord(g, c, now, a, squeeze); !ok {
 			return c, algo.Verdict{}, false
@@ -91,8 +96,9 @@ func (s *Store) takeRecord(lim *compiledLimit, g *segment, c cell, now, at int64
 // memory for that, and will be none, squeeze merges counts of neighbouring stamps at
 // the later one: the limit then holds back a little longer, and is never exceeded.
 func (lim *compiledLimit) growRecord(g *segment, c cell, now int64, a algo.Ask, squeeze bool) (cell, bool) {
-	old := lim.record(c)
-	h := handle(c.slow)
+	var room entryRoom
+	old := lim.record(c, &room)
+	h := c.handle()
 	if lim.kind == runs && h.class() == paged && old.InOrder() && g.records.lengthen(h, old.Words()/2) {
 		return c, true
 	}
@@ -106,8 +112,7 @@ func (lim *compiledLimit) growRecord(g *segment, c cell, now int64, a algo.Ask, 
 		r := lim.budget.record(grown)
 		lim.move(&old, &r)
 		g.records.release(h)
-		c.slow = uint64(grown)
-		return c, true
+		return cell{slow: uint64(grown)}, true
 	case !squeeze || lim.kind == leases:
 		return c, false
 	}
@@ -122,8 +127,6 @@ func (lim *compiledLimit) grownWords(old *algo.Record, now int64, a algo.Ask) (l
 	case lim.kind == leases:
 		fit := lim.lease.Fit(old, now, a)
 		least = max(least, algo.LeasesHeader+2*(old.Held()+int(fit*a.Cost)))
-		return least, least
-	case old.Words() == algo.RunsHeader: // many keys have one event, and no more
 		return least, least
 	case least > algo.PageWords:
 		return least, least + old.Words()/2
@@ -149,7 +152,8 @@ func (s *Store) idle(lim *compiledLimit, c cell, now int64) bool {
 	case slidings:
 		return lim.sliding.Idle(sliding(c), now)
 	}
-	r := lim.record(c)
+	var room entryRoom
+	r := lim.record(c, &room)
 	if lim.kind == runs {
 		return lim.runs.Idle(&r, now)
 	}

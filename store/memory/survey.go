@@ -120,7 +120,8 @@ func (v *survey) copySegment(g *segment) {
 		meta := sl.meta.Load()
 		c := copied{keyHash: keyHash{tag, meta &^ slowMask}, cell: cell{meta & slowMask, word & fastMask}, from: len(v.words)}
 		if v.table.kind.inRecord() {
-			r := v.laws[0].record(c.cell)
+			var room entryRoom
+			r := v.laws[0].record(c.cell, &room)
 			for i := range r.Words() {
 				v.words = append(v.words, r.Get(i))
 			}

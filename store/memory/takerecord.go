@@ -27,7 +27,7 @@ func (s *Store) takeOneRecord(d *tidegate.Decision, lim *compiledLimit, k keyHas
 			spin(attempt)
 			continue
 		}
-		lim.budget.touch(handle(old.slow)) // it is fetched while the clock is read
+		lim.budget.touch(old.handle()) // it is fetched while the clock is read
 		now, failed := s.clock.tryNow()
 		if failed != nil {
 			sl.release(word, k, old, old)
@@ -35,7 +35,8 @@ func (s *Store) takeOneRecord(d *tidegate.Decision, lim *compiledLimit, k keyHas
 		}
 		at := now
 		if lim.kind == leases && a.Cost > 0 {
-			r := lim.record(old)
+			var room entryRoom
+			r := lim.record(old, &room)
 			at = s.leaseName(now, lim.lease.Fit(&r, now, a), func(from, to int64) bool { return lim.lease.HasName(&r, from, to) })
 		}
 		next, v, ok := s.takeRecord(lim, lim.table.segment(k), old, now, at, a, reclaims > maxReclaims)
@@ -62,7 +63,7 @@ func (s *Store) takeOneRecord(d *tidegate.Decision, lim *compiledLimit, k keyHas
 // when there is none, because limits keep their exhausted keys and there are no others.
 func (s *Store) roomForRecord(lim *compiledLimit, c cell, a algo.Ask, now int64) bool {
 	words := 0
-	if h := handle(c.slow); h.class() == paged {
+	if c.handle().class() == paged {
 		words = 2 * len(classWords) * algo.PageWords // enough for a while
 	}
 	if lim.kind == leases {
@@ -71,18 +72,25 @@ func (s *Store) roomForRecord(lim *compiledLimit, c cell, a algo.Ask, now int64)
 	return s.reclaim(lim.table, 2+words/algo.PageWords, now, true)
 }
 
-// insertRecord gives a slot to a key that is not known, or answers at once when there
-// is nothing to store. It reports false when the key is to be looked up again.
+// insertRecord decides for a key that is not known, as takeFirst does, or gives it a slot if that is
+// for leases. It reports false when the key is to be looked up again.
 func (s *Store) insertRecord(d *tidegate.Decision, lim *compiledLimit, k keyHash, a algo.Ask) bool {
 	now := s.clock.now()
-	if a.Cost > 0 && a.Cost <= lim.fits {
+	if lim.kind == leases && a.Cost > 0 && a.Cost <= lim.fits {
 		_, ok := s.insert(lim, k, cell{}, now)
 		if !ok {
 			s.full(d, lim, now)
 		}
 		return !ok
 	}
-	_, v, _ := s.takeRecord(lim, nil, cell{}, now, now, a, false) // a peek, or never fits
+	next, v, _ := s.takeRecord(lim, nil, cell{}, now, now, a, false) // one entry at most
 	answer(d, lim.limit, v, now)
-	return !lim.table.holds(k)
+	if next == (cell{}) { // a peek, or never fits
+		return !lim.table.holds(k)
+	}
+	inserted, ok := s.insert(lim, k, next, now)
+	if !ok {
+		s.full(d, lim, now)
+	}
+	return inserted || !ok
 }

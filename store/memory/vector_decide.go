@@ -142,8 +142,10 @@ func (p *pendingCheck) reject(now int64) {
 		return
 	}
 	for {
-		r := p.lim.record(p.next)
+		var room entryRoom
+		r := p.lim.record(p.next, &room)
 		if p.lim.runs.Reject(&r, now, p.ask) {
+			p.next = p.lim.keep(p.next, &r)
 			return
 		}
 		var ok bool
@@ -185,7 +187,8 @@ func (p *pendingCheck) ensure(now, k int64, squeeze bool) (ok bool) {
 
 // holds reports whether the record of p has room to write a.
 func (p *pendingCheck) holds(now int64, a algo.Ask) bool {
-	r := p.lim.record(p.next)
+	var room entryRoom
+	r := p.lim.record(p.next, &room)
 	if p.lim.kind == runs {
 		return p.lim.runs.Holds(&r, now)
 	}
@@ -199,7 +202,8 @@ func (v *vector) named(from, to int64) bool {
 		if p.skip || p.lim.kind != leases {
 			continue
 		}
-		if r := p.lim.record(p.next); p.lim.lease.HasName(&r, from, to) {
+		var room entryRoom
+		if r := p.lim.record(p.next, &room); p.lim.lease.HasName(&r, from, to) {
 			return true
 		}
 	}
