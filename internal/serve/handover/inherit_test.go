@@ -39,9 +39,9 @@ func TestInheritNonsense(t *testing.T) {
 			t.Errorf("%s=%s: error %v, want one about %s", envFDs, fds, err, want)
 		}
 	}
-	f("many", "no number of sockets")
-	f("-1", "no number of sockets")
-	f("1000000", "no number of sockets")
+	f("many", "not a valid number of sockets")
+	f("-1", "not a valid number of sockets")
+	f("1000000", "not a valid number of sockets")
 	f("1", "file 1048576")
 }
 
