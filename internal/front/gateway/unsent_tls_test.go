@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bufio"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -93,22 +94,6 @@ func TestFailedHandshakesAreGivenBack(t *testing.T) {
 // acceptAll has f serve every connection, which is closed then.
 func acceptAll(t testing.TB, f func(net.Conn)) *url.URL {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				f(c)
-			}()
-		}
-	}()
-	return parseURL(t, "https://"+l.Addr().String())
+	up := rawUpstream(t, func(conn net.Conn, _ *bufio.Reader) { f(conn) })
+	return parseURL(t, "https://"+up.Addr().String())
 }
