@@ -3,7 +3,6 @@ package httplimit
 import (
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -91,9 +90,12 @@ func (o *Options) refuseWith(w http.ResponseWriter, r *http.Request, d *tidegate
 		o.Render(w, r, *d)
 		return
 	}
-	var body, kind string
+	var body []byte
+	var kind string
 	if d.Err == nil && p != nil && p.answer.Body != "" {
-		body, kind = p.body(d, retry)
+		var text string
+		text, kind = p.body(d, retry)
+		body = []byte(text)
 	} else {
 		why := explain(d, p, retry, status)
 		why.Slip = h.Get(SlipHeader)
@@ -103,20 +105,20 @@ func (o *Options) refuseWith(w http.ResponseWriter, r *http.Request, d *tidegate
 	h["X-Content-Type-Options"] = []string{"nosniff"}
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
-		_, _ = io.WriteString(w, body) // the client may be gone
+		_, _ = w.Write(body) // the client may be gone
 	}
 }
 
-func (why problem) render(text bool) (body, kind string) {
+func (why *problem) render(text bool) (body []byte, kind string) {
 	if text {
-		return why.Detail + "\n", "text/plain; charset=utf-8"
+		return []byte(why.Detail + "\n"), "text/plain; charset=utf-8"
 	}
-	return string(why.appendJSON(make([]byte, 0, 512))), "application/problem+json"
+	return why.appendJSON(make([]byte, 0, 768)), "application/problem+json"
 }
 
 // appendJSON appends what json.Marshal returns. Refusals are many when it matters, and its
 // reflection takes longer than to decide.
-func (why problem) appendJSON(b []byte) []byte {
+func (why *problem) appendJSON(b []byte) []byte {
 	b = appendString(append(b, `{"type":`...), why.Type)
 	b = appendString(append(b, `,"title":`...), why.Title)
 	b = strconv.AppendInt(append(b, `,"status":`...), int64(why.Status), 10)

@@ -33,8 +33,7 @@ func (s *server) newCallers(door string) *callers {
 	metrics := s.metrics.Door(door)
 	c := &callers{count: metrics.ObserveMany, shadowed: metrics.Shadowed}
 	note := func(r *tidegate.Request, checks []tidegate.Check, d tidegate.Decision) {
-		s.refusals.note(door, r, checks, &d)
-		s.noteRefusal(checks, &d)
+		s.noteRefusal(door, r, checks, &d)
 	}
 	if s.requests.To != nil {
 		c.log = func(r *tidegate.Request, checks []tidegate.Check, d tidegate.Decision) {
@@ -44,8 +43,7 @@ func (s *server) newCallers(door string) *callers {
 			s.requests.Write(&accesslog.Record{Time: time.Now(), Door: door, Client: r.Client, Method: r.Method, Host: r.Host, Path: r.Path, Reason: r.Reason})
 		}
 		note = func(r *tidegate.Request, checks []tidegate.Check, d tidegate.Decision) {
-			s.refusals.note(door, r, checks, &d)
-			s.noteRefusal(checks, &d)
+			s.noteRefusal(door, r, checks, &d)
 			c.log(r, checks, d)
 		}
 	}

@@ -17,8 +17,7 @@ import (
 // observe is told of the decisions of the gateway.
 func (s *server) observe(r *tidegate.Request, checks []tidegate.Check, d tidegate.Decision) {
 	s.metrics.Decided(checks, &d)
-	s.refusals.note("gateway", r, checks, &d)
-	s.noteRefusal(checks, &d)
+	s.noteRefusal("gateway", r, checks, &d)
 }
 
 // offended is told of the descriptors of Envoy that rules of domains apply to.
@@ -28,9 +27,8 @@ func (s *server) offended(key string, d *tidegate.Decision, shadow bool) {
 		return
 	}
 	s.offenders.One(key, d)
-	s.noteRefusal([]tidegate.Check{{Key: key, Limit: d.Limit}}, d)
-	if s.refusals != nil && !d.OK {
-		s.refusals.note("rls", nil, []tidegate.Check{{Key: key, Limit: d.Limit}}, d)
+	if !d.OK {
+		s.noteRefusal("rls", nil, []tidegate.Check{{Key: key, Limit: d.Limit}}, d)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"time"
 
-	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/front/admin"
 	"tidegate.dev/tidegate/internal/front/dashboard"
 	"tidegate.dev/tidegate/internal/telemetry/fit"
@@ -38,11 +37,4 @@ func asJSON(v any) []byte {
 		return []byte("null")
 	}
 	return text
-}
-
-// noteRefusal tells those who look at refusals.
-func (s *server) noteRefusal(checks []tidegate.Check, d *tidegate.Decision) {
-	if !d.OK {
-		s.fit.Refused(checks, d, time.Now())
-	}
 }

@@ -33,8 +33,18 @@ func newRefusals(c *config.Config, log *slog.Logger) *refusals {
 	}
 }
 
+// noteRefusal tells those who look at refusals of a decision. There may be no request, but a key alone.
+func (s *server) noteRefusal(door string, r *tidegate.Request, checks []tidegate.Check, d *tidegate.Decision) {
+	if d.OK {
+		return
+	}
+	now := time.Now()
+	s.refusals.note(door, r, checks, d, now)
+	s.fit.Refused(checks, d, now)
+}
+
 // note logs a decision if it is a refusal and is picked. There may be no request, but a key alone.
-func (r *refusals) note(door string, q *tidegate.Request, checks []tidegate.Check, d *tidegate.Decision) {
+func (r *refusals) note(door string, q *tidegate.Request, checks []tidegate.Check, d *tidegate.Decision, now time.Time) {
 	if r == nil || d.OK || d.Limit == nil || errors.Is(d.Err, context.Canceled) {
 		return
 	}
@@ -42,7 +52,7 @@ func (r *refusals) note(door string, q *tidegate.Request, checks []tidegate.Chec
 	if d.Limit.Terms != nil && d.Limit.Terms.Rule != "" {
 		rule = d.Limit.Terms.Rule
 	}
-	if ok, left := r.sample.Pick(rule, time.Now()); ok {
+	if ok, left := r.sample.Pick(rule, now); ok {
 		r.write(door, q, checks, d, left)
 	}
 }

@@ -81,26 +81,36 @@ func aeadOf(key, salt []byte) cipher.AEAD {
 	return aead
 }
 
+// scratch is what sealing a slip needs for a moment. What is passed to an AEAD is on the heap, and a
+// flood makes many slips.
+type scratch struct {
+	nonce  [nonceLen]byte // all but the count stay zero
+	plain  [384]byte
+	sealed [512]byte
+	text   [768]byte
+}
+
+var (
+	scratches = sync.Pool{New: func() any { return new(scratch) }}
+	prefix    = []byte(Prefix)
+)
+
 // Seal returns the text of a slip: letters, digits, "-" and "_".
 func (s *Sealer) Seal(slip *Slip) string {
-	var nonce [nonceLen]byte
-	var room [512]byte
+	room := scratches.Get().(*scratch)
+	defer scratches.Put(room)
 	s.mu.Lock()
 	if s.count == maxCount {
 		s.renew()
 	}
 	s.count++
 	count, aead := uint32(s.count), s.aead
-	b := append(room[:0], s.salt[:]...)
+	b := append(room.sealed[:0], s.salt[:]...)
 	s.mu.Unlock()
 	b = binary.BigEndian.AppendUint32(b, count)
-	binary.BigEndian.PutUint32(nonce[nonceLen-countLen:], count)
-	var plain [384]byte
-	b = aead.Seal(b, nonce[:], slip.appendTo(plain[:0]), []byte(Prefix))
-	text := make([]byte, len(Prefix)+base64.RawURLEncoding.EncodedLen(len(b)))
-	copy(text, Prefix)
-	base64.RawURLEncoding.Encode(text[len(Prefix):], b)
-	return string(text)
+	binary.BigEndian.PutUint32(room.nonce[nonceLen-countLen:], count)
+	b = aead.Seal(b, room.nonce[:], slip.appendTo(room.plain[:0]), prefix)
+	return string(base64.RawURLEncoding.AppendEncode(append(room.text[:0], Prefix...), b))
 }
 
 // Open returns what a slip says. The error is [ErrUnknown] if it is not one of ours.
