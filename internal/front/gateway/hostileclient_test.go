@@ -132,7 +132,7 @@ func TestContinueIsSaidOnce(t *testing.T) {
 			}
 			_, _ = io.WriteString(conn, before)
 			body, _ := io.ReadAll(r.Body)
-			_, _ = fmt.Fprintf(conn, "%s"+okLine+"Content-Length: %d\r\n\r\n%s", after, len(body), body)
+			_, _ = fmt.Fprintf(conn, "%s"+okLine+"Connection: close\r\nContent-Length: %d\r\n\r\n%s", after, len(body), body)
 		})
 		g := start(t, Options{Upstreams: []*url.URL{parseURL(t, "http://"+up.Addr().String())}}, nil)
 		for _, version := range []string{"1.1", "1.0"} {
