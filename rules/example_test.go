@@ -31,6 +31,21 @@ func ExampleLoad() {
 	// false login
 }
 
+// What one rule makes of a request, where there may be thousands.
+func ExampleLive_ExplainRule() {
+	set, err := rules.Load("../docs/examples/login.yaml", rules.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	live := rules.NewLive(set)
+	e := live.ExplainRule(&tidegate.Request{Method: "POST", Path: "/login", Values: from("203.0.113.9")}, "login")
+	for _, r := range e.Rules {
+		fmt.Println(r.Name, r.Applies, r.Key)
+	}
+	// Output:
+	// login true 203.0.113.9
+}
+
 // from is what is known of a request: here only the address that it comes from.
 type from string
 

@@ -124,9 +124,10 @@ type ExplainedCheck struct {
 }
 
 // Explain tells what Match makes of a request, and why. It charges nothing.
-func (s *Set) Explain(r *tidegate.Request) Explanation { return s.state(r).explain() }
+func (s *Set) Explain(r *tidegate.Request) Explanation { return s.state(r).explain("") }
 
-func (st *state) explain() Explanation {
+// explain is about all rules, or only about the one of a name.
+func (st *state) explain(only string) Explanation {
 	r := st.request
 	st.explains = true
 	e := Explanation{Method: r.Method, Host: plainHost(r.Host), Path: st.readings[0].Path()}
@@ -134,7 +135,7 @@ func (st *state) explain() Explanation {
 	for way := range st.readings {
 		st.turnTo(way)
 		st.collect()
-		found, exempt := st.explainReading()
+		found, exempt := st.explainReading(only)
 		class = max(class, st.class)
 		if ban := st.banned(); ban != nil && e.Ban == nil {
 			e.Ban = ban.measure.clone()
@@ -162,7 +163,7 @@ func (st *state) explain() Explanation {
 }
 
 // explainReading is about the reading at hand.
-func (st *state) explainReading() (found []ExplainedRule, exempt string) {
+func (st *state) explainReading(only string) (found []ExplainedRule, exempt string) {
 	s := st.set
 	first := st.resolveAll()
 	for i := range first {
@@ -170,18 +171,24 @@ func (st *state) explainReading() (found []ExplainedRule, exempt string) {
 			exempt = place(s.entries[h.entry].exempt.Pos)
 		}
 	}
-	found = make([]ExplainedRule, 0, len(s.rules))
+	found = []ExplainedRule{}
+	if only == "" {
+		found = make([]ExplainedRule, 0, len(s.rules))
+	}
 	next := first
 	for i := len(s.entries) - len(s.rules); i < len(s.entries); i++ {
+		wanted := only == "" || only == s.entries[i].rule.name
 		if next < len(st.hits) && int(st.hits[next].entry) == i {
 			if st.measures != nil {
 				st.lookForBan(&st.hits[next])
 			}
-			found = append(found, st.explainHit(&st.hits[next]))
+			if wanted {
+				found = append(found, st.explainHit(&st.hits[next]))
+			}
 			next++
-			continue
+		} else if wanted {
+			found = append(found, st.explainMissed(i))
 		}
-		found = append(found, st.explainMissed(i))
 	}
 	for i := range found {
 		if len(st.readings) > 1 {

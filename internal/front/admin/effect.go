@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"tidegate.dev/tidegate/rules"
 )
@@ -14,7 +15,13 @@ import (
 // measureID is the same for the same rule and the same people, so that a second order about
 // them replaces the first wherever it is given.
 func measureID(m *rules.Measure) string {
-	hash := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", m.Kind, m.Rule, m.Who()))
+	who := m.Who()
+	for _, value := range m.As {
+		if strings.Contains(value, ", ") { // which may read as several identities
+			who = fmt.Sprintf("%q", m.As)
+		}
+	}
+	hash := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", m.Kind, m.Rule, who))
 	kind := string(m.Kind)
 	return strings.ToLower(kind[:min(len(kind), 8)] + "-" + base32.HexEncoding.EncodeToString(hash[:5]))
 }
@@ -39,6 +46,9 @@ func (s *server) effect(ctx context.Context, m *rules.Measure) Effect {
 	return e
 }
 
+// effectTime is how long an order waits for where counters stand: it has to hold while the store is slow.
+const effectTime = 500 * time.Millisecond
+
 // countersUnder are the counters of a question under live. What cannot be found has none: a preview of a
 // ban of a network is no less a preview.
 func (s *server) countersUnder(ctx context.Context, live *rules.Live, q Question) []Counter {
@@ -46,6 +56,8 @@ func (s *server) countersUnder(ctx context.Context, live *rules.Live, q Question
 	if f.run() != nil {
 		return []Counter{}
 	}
+	ctx, cancel := context.WithTimeout(ctx, effectTime)
+	defer cancel()
 	_ = s.look(ctx, f.found) // those that the store cannot tell about say so
 	return f.found
 }

@@ -24,15 +24,13 @@ func (f *finder) run() error {
 		if err != nil {
 			return err
 		}
-		f.look(r, f.question.Rule)
-	} else {
-		for _, rule := range f.live.Set().Rules() {
-			if f.question.Rule == "" || f.question.Rule == rule {
-				for _, r := range samples(f.live.Set(), rule, f.question.As) {
-					f.look(r, rule)
-				}
-			}
+		if f.question.Rule == "" {
+			f.look(f.live.Explain(r), "")
+		} else {
+			f.look(f.live.ExplainRule(r, f.question.Rule), f.question.Rule)
 		}
+	} else {
+		f.sampleAll()
 	}
 	if f.question.Rule != "" && len(f.found) == 0 && len(f.measures) == 0 {
 		return problemf(http.StatusNotFound, "The rule %s counts nothing here: %s.", f.question.Rule, f.why)
@@ -40,9 +38,44 @@ func (f *finder) run() error {
 	return nil
 }
 
-// look adds the counters of a request under rule, or under all when it is "".
-func (f *finder) look(r *tidegate.Request, rule string) {
-	e := f.live.Explain(r)
+// sampleAll looks at made-up requests for each rule that may be meant. There may be thousands of
+// rules, so a request is explained for its own rule alone; one that many of them have, for all at
+// once.
+func (f *finder) sampleAll() {
+	set := f.live.Set()
+	names := set.Rules()
+	if f.question.Rule != "" {
+		names = []string{f.question.Rule}
+	}
+	users := make(map[string]int) // of patterns
+	for _, rule := range names {
+		for _, pattern := range patternsOf(set, rule) {
+			users[pattern]++
+		}
+	}
+	shared := make(map[string]rules.Explanation)
+	for _, rule := range names {
+		for _, pattern := range patternsOf(set, rule) {
+			r := sampleOf(pattern, f.question.As)
+			if r == nil {
+				continue
+			}
+			if few := len(names)/8 + 1; len(names) == 1 || users[pattern] < few {
+				f.look(f.live.ExplainRule(r, rule), rule)
+				continue
+			}
+			e, known := shared[pattern]
+			if !known {
+				e = f.live.Explain(r)
+				shared[pattern] = e
+			}
+			f.look(e, rule)
+		}
+	}
+}
+
+// look adds the counters of an explained request under rule, or under all when it is "".
+func (f *finder) look(e rules.Explanation, rule string) {
 	f.addMeasure(e.Ban)
 	for i := range e.Rules {
 		x := &e.Rules[i]

@@ -13,20 +13,33 @@ import (
 // pattern of the rule, since the key that the rule counts by may depend on the pattern.
 func samples(set *rules.Set, rule string, as map[string]string) []*tidegate.Request {
 	var all []*tidegate.Request
-	patterns := set.Patterns(rule)
-	if len(patterns) == 0 {
-		patterns = []string{"/"}
-	}
-	for _, text := range patterns {
-		p, err := route.Split(text)
-		if err != nil { // cannot be: the rules have been loaded
-			continue
-		}
-		if r, err := sample(p, as).Request(); err == nil {
+	for _, pattern := range patternsOf(set, rule) {
+		if r := sampleOf(pattern, as); r != nil {
 			all = append(all, r)
 		}
 	}
 	return all
+}
+
+// patternsOf are those of the rule; a rule without any is for every path.
+func patternsOf(set *rules.Set, rule string) []string {
+	if patterns := set.Patterns(rule); len(patterns) > 0 {
+		return patterns
+	}
+	return []string{"/"}
+}
+
+// sampleOf returns a request that a pattern matches; nil if none can be made.
+func sampleOf(pattern string, as map[string]string) *tidegate.Request {
+	p, err := route.Split(pattern)
+	if err != nil { // cannot be: the rules have been loaded
+		return nil
+	}
+	r, err := sample(p, as).Request()
+	if err != nil {
+		return nil
+	}
+	return r
 }
 
 // sample returns a request that p matches, with each wildcard replaced by its name.
