@@ -153,6 +153,9 @@ func (d *draft) addIdentity(text string) error {
 	if !ok || name == "" {
 		return errors.New("write, for example, user=42")
 	}
+	if was, twice := d.As[name]; twice && was != value {
+		return fmt.Errorf("there is %s=%s already, and nobody is both", name, was)
+	}
 	d.As[name] = value
 	return nil
 }

@@ -120,7 +120,7 @@ func (o *keysOptions) run(ctx context.Context, env Env, args []string) int {
 // print shows the counters. That there are none is what was found.
 func (o *keysOptions) print(env *Env, verb string, keys admin.Keys) int {
 	code := exitOK
-	if len(keys.Counters) == 0 {
+	if len(keys.Counters) == 0 && (verb != "get" || len(keys.Measures) == 0) {
 		code = exitFound
 	}
 	for _, u := range keys.Unnamed {
@@ -160,8 +160,11 @@ func (o *keysOptions) print(env *Env, verb string, keys admin.Keys) int {
 		fmt.Fprintln(env.Stdout, strings.Map(graphic, keys.Measures[i].String()))
 	}
 	switch {
+	case len(keys.Counters) == 0 && len(keys.Measures) > 0 && verb == "get":
+		return code
 	case len(keys.Counters) == 0 && len(keys.Measures) > 0:
-		return exitOK
+		fmt.Fprintf(env.Stderr, "tidegate keys: nothing is counted for them, so there is nothing to %s\n", verb)
+		return code
 	case len(keys.Counters) == 0:
 		fmt.Fprintln(env.Stderr, "tidegate keys: no rule counts by that; tidegate explain says what a request is counted by")
 		return code

@@ -133,6 +133,9 @@ func (o *measuresOptions) run(ctx context.Context, env Env, args []string) int {
 		}
 		return o.end.run(ctx, env, args[1:])
 	}
+	if q := &o.end.question; q.Rule != "" || q.Reason != "" || q.Preview {
+		return misused(env, "measures", "--rule, --reason and --preview are for end; to list some, use --search")
+	}
 	if err := o.end.remote.find(env); err != nil {
 		return misused(env, "measures", "%v", err)
 	}

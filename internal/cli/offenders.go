@@ -37,6 +37,9 @@ func (o *keysOptions) runTop(ctx context.Context, env Env, args []string) int {
 	if len(args) > 0 {
 		return misused(env, "keys", "top takes no request, but got %q; use --search", args[0])
 	}
+	if len(o.question.As) > 0 {
+		return misused(env, "keys", "top lists everybody: use --search, or keys get --as")
+	}
 	if err := o.remote.find(env); err != nil {
 		return misused(env, "keys", "%v", err)
 	}
@@ -76,6 +79,9 @@ func printOffenders(env *Env, r *offenders.Report) {
 		fmt.Fprintf(env.Stdout, "; missing: %s", strings.Map(graphic, m))
 	}
 	fmt.Fprintln(env.Stdout)
+	if r.LeftOut > 0 {
+		fmt.Fprintf(env.Stdout, "%s had no room in the answers: ask about one rule with --rule\n", plural(r.LeftOut, "list"))
+	}
 }
 
 // offenderText is who: user=42. What is a hash is marked.

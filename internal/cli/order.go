@@ -63,13 +63,28 @@ Examples:
 		o.flags(flags)
 		flags.StringVar(&o.order.Rule, "rule", "", "the `RULE` whose limits are others")
 		flags.Func("limits", "`LIMITS` as a rule file writes them, 5000/minute, or unlimited; may be repeated, or have commas", func(text string) error {
-			for part := range strings.SplitSeq(text, ",") {
-				o.order.Limits = append(o.order.Limits, strings.TrimSpace(part))
-			}
+			o.order.Limits = append(o.order.Limits, splitLimits(text)...)
 			return nil
 		})
 		return o.run
 	},
+}
+
+// splitLimits divides a list at its commas, but for those of a limit in braces.
+func splitLimits(text string) (all []string) {
+	depth, from := 0, 0
+	for i, r := range text {
+		switch {
+		case r == '{':
+			depth++
+		case r == '}':
+			depth--
+		case r == ',' && depth <= 0:
+			all = append(all, strings.TrimSpace(text[from:i]))
+			from = i + 1
+		}
+	}
+	return append(all, strings.TrimSpace(text[from:]))
 }
 
 // everyone is WHO for a measure about all.
@@ -124,7 +139,7 @@ func (o *orderOptions) complete(args []string) error {
 		if arg == everyone {
 			o.who.As[everyone] = ""
 		} else if err := o.who.addIdentity(arg); err != nil {
-			return fmt.Errorf("%q does not say who: write, for example, user=42", arg)
+			return fmt.Errorf("%q does not say who: %w", arg, err)
 		}
 	}
 	o.order.As = o.who.As

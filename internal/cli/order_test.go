@@ -108,6 +108,13 @@ func TestOperate(t *testing.T) {
 	f(exitUsage, "ban", "say who")
 	f(exitUsage, "ban user=42", "say why")
 	f(exitUsage, "ban 42 --reason x", "does not say who")
+	f(exitUsage, "ban user=42 user=43 --reason x", "there is user=42 already, and nobody is both")
+	f(exitUsage, "ban user=42 --as user=43 --reason x", "nobody is both")
+	f(exitUsage, "unban user=42 user=43", "nobody is both")
+	f(exitUsage, "keys reset --as user=42 --as user=43", "nobody is both")
+	f(exitUsage, "keys top --as user=42", "keys get --as")
+	f(exitUsage, "measures --rule api", "use --search")
+	f(exitUsage, "measures --preview", "use --search")
 	f(exitUsage, "override user=42 --reason x", "--rule RULE")
 	f(exitUsage, "override user=42 --rule api --reason x", "--limits 5000/minute")
 	f(exitUsage, "ban user=42 --reason x --until tomorrow", "is a time such as")
@@ -143,9 +150,57 @@ func TestOperate(t *testing.T) {
 	f(exitOK, "unban user=42 --preview", "would end: ban")
 	f(exitOK, "unban user=42", "ended: ban")
 	f(exitOK, "measures end everyone --rule api", "ended: override")
+	f(exitOK, "override user=7 --rule api --limits unlimited --reason z", "unlimited")
+	f(exitOK, "keys get --as user=7", "override override-")
+	f(exitOK, "keys get --as user=7 --json", `"counters": []`)
+	f(exitFound, "keys reset --as user=7", "nothing to reset")
+	f(exitFound, "keys reset --as user=7 --json", `"counters": []`)
+	f(exitFound, "keys refund --as user=7 --events 5", "nothing to refund")
+	f(exitOK, "measures end user=7", "ended: override")
 	f(exitOK, "keys top", "nobody is listed")
 	f(exitOK, "audit --action ban", "local")
 	f(exitOK, "audit --json --n 1", `"action": "end"`)
+}
+
+// Limits are written as in a rule file, also with commas in them.
+func TestLimitsOfAnOverride(t *testing.T) {
+	server := httptest.NewServer(admin.New(operated(t, nil)))
+	defer server.Close()
+	f := func(want string, limits ...string) {
+		t.Helper()
+		args := []string{"override", "user=42", "--rule", "api", "--reason", "x", "--preview"}
+		for _, text := range limits {
+			args = append(args, "--limits", text)
+		}
+		if code, out, problems := operate(t, server.URL, args...); code != exitOK || !strings.Contains(out, "for rule api: "+want+", by local") {
+			t.Errorf("%q: exit %d\n%s%s", limits, code, out, problems)
+		}
+	}
+	const bucket = "{ rate: 10/hour, algorithm: token_bucket, burst: 20 }"
+	f("5/hour", "5/hour")
+	f("5/hour, 100/day", "5/hour,100/day")
+	f("5/hour, 100/day", " 5/hour , 100/day ")
+	f("5/hour, 100/day", "5/hour", "100/day")
+	f(bucket, bucket)
+	f(bucket+", 100/day", bucket+", 100/day")
+	f("100/day, "+bucket, "100/day,"+bucket)
+	f("100/day, "+bucket, "100/day", bucket)
+	for _, wrong := range []string{"", ",", "5/hour,", "{", "}", "{ rate: 10/hour", "},{"} {
+		if code, out, problems := operate(t, server.URL, "override", "user=42", "--rule", "api", "--reason", "x", "--limits", wrong); code != exitFound || out != "" || !strings.Contains(problems, "cannot be ordered") {
+			t.Errorf("%q: exit %d\n%s%s", wrong, code, out, problems)
+		}
+	}
+}
+
+// Where lists found no room in the answers, that is said.
+func TestTopSaysWhatIsLeftOut(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(offenders.Report{Nodes: []string{"web-1"}, LeftOut: 3})
+	}))
+	defer server.Close()
+	if _, out, _ := operate(t, server.URL, "keys", "top"); !strings.Contains(out, "3 lists had no room in the answers") {
+		t.Errorf("printed %s", out)
+	}
 }
 
 // Nothing that a server says controls the terminal.

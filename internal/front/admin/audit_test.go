@@ -76,6 +76,17 @@ func roleOwner(way string, role Role) string {
 	return map[string]string{"token": role.String() + "-op", "certificate": "cert-" + role.String(), "sso": "sso-" + role.String()}[way]
 }
 
+// A write that cannot tell its effect first says so, and does nothing.
+func TestWritesWithoutPreview(t *testing.T) {
+	d := audited(t)
+	for _, path := range []string{"/rules/reload", "/rules/apply", "/load", "/deferred/retry", "/deferred/drop", "/deferred/drain"} {
+		problem(t, d.ask("POST", path, `{"preview":true}`, credentials["token"](Rule)), 400, "preview")
+	}
+	if d.rules.status.Reloads != 0 {
+		t.Error("the rules were read again")
+	}
+}
+
 // An entry has what was asked for and why.
 func TestEntryOfAReset(t *testing.T) {
 	d := audited(t)

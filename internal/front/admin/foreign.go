@@ -30,6 +30,9 @@ func ownOrigin(r *http.Request, origin string, proxied bool) bool {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return false // null, too
 	}
+	if r.TLS != nil && u.Scheme != "https" && !proxied {
+		return false // another listener of this host
+	}
 	hosts := []string{r.Host}
 	if proxied {
 		hosts = append(hosts, r.Header.Values("X-Forwarded-Host")...)

@@ -141,6 +141,7 @@ func TestKeysThatAreNot(t *testing.T) {
 	f(400, "", "does not say whose counters")
 	f(400, "as=42", "as=42 does not say who")
 	f(400, "user=42", `no parameter "user"`)
+	f(400, "as=user=42&as=user=43", "nobody is both")
 	f(400, "rule=api&method=GET", "a method without a url")
 	f(400, "rule=api&url=%00", "is not a URL")
 	f(404, "rule=apo&as=user=42", "There is no rule apo; did you mean api?")

@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"maps"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -165,7 +163,7 @@ func orderProblem(err error) error {
 
 // measure is what is ordered, by whom.
 func (o *Order) measure(now time.Time, by string) (rules.Measure, error) {
-	m := rules.Measure{Kind: o.Kind, As: maps.Clone(o.As), Rule: o.Rule, Limits: o.Limits, Reason: o.Reason, Message: o.Message, By: by, At: now.UTC().Truncate(time.Millisecond)}
+	m := rules.Measure{Kind: o.Kind, As: oneSpelling(o.As), Rule: o.Rule, Limits: o.Limits, Reason: o.Reason, Message: o.Message, By: by, At: now.UTC().Truncate(time.Millisecond)}
 	if err := checkReason(o.Reason); err != nil {
 		return m, err
 	}
@@ -177,13 +175,6 @@ func (o *Order) measure(now time.Time, by string) (rules.Measure, error) {
 		return m, err
 	}
 	m.Until = until
-	if ip, ok := m.As["ip"]; ok { // one spelling
-		if a, err := netip.ParseAddr(ip); err == nil {
-			m.As["ip"] = a.Unmap().String()
-		} else if p, err := netip.ParsePrefix(ip); err == nil {
-			m.As["ip"] = p.Masked().String()
-		}
-	}
 	m.ID = measureID(&m)
 	return m, nil
 }
@@ -214,11 +205,11 @@ func (o *Order) ends(now time.Time) (time.Time, error) {
 // parseFor reads 2h, 1h30m, 7d.
 func parseFor(text string) (time.Duration, error) {
 	unit, count := time.Duration(1), text
-	if days, ok := strings.CutSuffix(text, "d"); ok {
+	if days, ok := strings.CutSuffix(text, "d"); ok && strings.Trim(days, "0123456789") == "" {
 		unit, count = 24, days+"h"
 	}
 	d, err := time.ParseDuration(count)
-	if err != nil || d <= 0 || d > longest/unit || unit > 1 && strings.Trim(count, "0123456789h") != "" {
+	if err != nil || d <= 0 || d > longest/unit {
 		return 0, problemf(http.StatusBadRequest, "for is how long it lasts, as in 30s, 15m, 2h or 7d, and not %q.", text)
 	}
 	return d * unit, nil
@@ -268,9 +259,10 @@ func (s *server) findMeasure(q *MeasureQuestion) (*rules.Measure, error) {
 	if q.ID == "" && len(q.As) == 0 {
 		return nil, problemf(http.StatusBadRequest, "This does not say which measure; name its id, or whom it is about by as.")
 	}
+	as := oneSpelling(q.As)
 	var found []rules.Measure
 	for _, m := range s.ordered() {
-		if q.ID != "" && q.ID != m.ID || q.Kind != "" && q.Kind != m.Kind || q.Rule != "" && q.Rule != m.Rule || len(q.As) > 0 && !maps.Equal(q.As, m.As) {
+		if q.ID != "" && q.ID != m.ID || q.Kind != "" && q.Kind != m.Kind || q.Rule != "" && q.Rule != m.Rule || len(as) > 0 && !s.sameWho(as, m.As) {
 			continue
 		}
 		found = append(found, m)

@@ -140,6 +140,53 @@ func TestBan(t *testing.T) {
 	}
 }
 
+// Whoever ends a measure names people as whoever ordered it did, or in another spelling of the same.
+func TestEndInAnotherSpelling(t *testing.T) {
+	d := newDesk(t, "identify: { account: lower trim header X-Account, user: header X-User }\nrules: [{ name: api, per: account, limits: 50/minute }]\n", nil)
+	f := func(ordered, ended string, found bool) {
+		t.Helper()
+		id := d.tell(t, "/measures", `{"kind":"ban","as":{`+ordered+`},"reason":"x"}`).Measure.ID
+		body := `{"kind":"ban","as":{` + ended + `}}`
+		if !found {
+			problem(t, d.ask("POST", "/measures/end", body), 404, "no such measure")
+			d.tell(t, "/measures/end", `{"id":"`+id+`"}`)
+			return
+		}
+		if got := d.tell(t, "/measures/end", body).Measure.ID; got != id || d.inForce(t, "") != nil {
+			t.Errorf("a ban of %s by %s: %s was ended, not %s", ordered, ended, got, id)
+		}
+	}
+	f(`"ip":"203.0.113.9"`, `"ip":"::ffff:203.0.113.9"`, true)
+	f(`"ip":"::ffff:203.0.113.9"`, `"ip":"203.0.113.9"`, true)
+	f(`"ip":"203.0.113.77/24"`, `"ip":"203.0.113.77/24"`, true)
+	f(`"ip":"203.0.113.77/24"`, `"ip":"203.0.113.0/24"`, true)
+	f(`"ip":"::ffff:203.0.113.0/120"`, `"ip":"203.0.113.0/24"`, true)
+	f(`"ip":"2001:db8:0::1"`, `"ip":"2001:DB8::1"`, true)
+	f(`"ip":"203.0.113.9"`, `"ip":"203.0.113.8"`, false)
+	f(`"ip":"203.0.113.0/24"`, `"ip":"203.0.113.0/25"`, false)
+	f(`"account":"Ann"`, `"account":"ann"`, true)
+	f(`"account":"ann"`, `"account":" ANN "`, true)
+	f(`"account":"Ann","ip":"192.0.2.0/24"`, `"account":"ann","ip":"192.0.2.7/24"`, true)
+	f(`"account":"ann"`, `"account":"anna"`, false)
+	f(`"user":"Ann"`, `"user":"ann"`, false) // where the rules say nothing of spelling
+	f(`"user":"Ann"`, `"user":"Ann"`, true)
+	// Where two are about the same people, it is not for the server to choose.
+	for _, name := range []string{"Ann", "ann"} {
+		d.tell(t, "/measures", `{"kind":"ban","as":{"account":"`+name+`"},"reason":"x"}`)
+	}
+	problem(t, d.ask("POST", "/measures/end", `{"as":{"account":"ann"}}`), 409, "Several measures")
+}
+
+// No value can be written so that its measure takes the place of one about others.
+func TestMeasuresOfOthersStay(t *testing.T) {
+	d := newDesk(t, "identify: { tenant: header X-Tenant, user: header X-User }\nrules: [{ name: api, per: user, limits: 50/minute }]\n", nil)
+	d.tell(t, "/measures", `{"kind":"ban","as":{"tenant":"acme","user":"7"},"reason":"x"}`)
+	d.tell(t, "/measures", `{"kind":"ban","as":{"tenant":"acme, user=7"},"reason":"x"}`)
+	if got := d.inForce(t, ""); len(got) != 2 {
+		t.Errorf("in force: %q", got)
+	}
+}
+
 // One that no longer fits the rules is marked, and the others hold.
 func TestMeasureOfARuleThatIsGone(t *testing.T) {
 	d := newDesk(t, userRule("limits: 3/hour"), nil)
@@ -172,7 +219,7 @@ func TestOrdersThatCannotBe(t *testing.T) {
 	f(`{"kind":"override","as":{"user":"42"},"rule":"apo","limits":["5/hour"],"reason":"x"}`, "api")
 	f(`{"kind":"override","as":{"user":"42"},"rule":"api","limits":["5 per hour"],"reason":"x"}`, "limit")
 	f(`{"kind":"override","as":{"user":"42"},"rule":"api","reason":"x"}`, "limits")
-	for _, long := range []string{"x", "-1h", "0s", "2w", "1000000h", "1.5d", "d", "99999999999999d"} {
+	for _, long := range []string{"x", "-1h", "0s", "2w", "1000000h", "1.5d", "d", "99999999999999d", "1h1d", "1d1h", "1hd", "1m1d"} {
 		f(`{"kind":"ban","as":{"user":"42"},"reason":"x","for":"`+long+`"}`, "")
 	}
 	f(`{"kind":"ban","as":{"user":"42"},"reason":"x","for":"1h","until":"2099-01-01T00:00:00Z"}`, "one of them")

@@ -50,6 +50,9 @@ func fromQuery(v url.Values) (q Question, err error) {
 		if !ok || name == "" {
 			return q, problemf(http.StatusBadRequest, "as=%s does not say who; write, for example, as=user=42.", pair)
 		}
+		if was, twice := q.As[name]; twice && was != value {
+			return q, problemf(http.StatusBadRequest, "There are as=%s=%s and as=%s=%s, and nobody is both; ask for one of them.", name, was, name, value)
+		}
 		q.As[name] = value
 	}
 	return q, nil

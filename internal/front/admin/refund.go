@@ -20,7 +20,7 @@ func (s *server) refundKeys(r *http.Request) (any, deed, error) {
 	d := q.deed("refund")
 	d.what = append(d.what, "events", q.Events)
 	if q.Events < 1 || q.Events > tidegate.MaxCount {
-		return nil, d, problemf(http.StatusBadRequest, "This does not say how many events to give back: events has to be at least 1, and is %d.", q.Events)
+		return nil, d, problemf(http.StatusBadRequest, "This does not say how many events to give back: events has to be at least 1 and at most %d, and is %d.", int64(tidegate.MaxCount), q.Events)
 	}
 	if err := checkReason(q.Reason); err != nil {
 		return nil, d, err

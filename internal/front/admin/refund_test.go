@@ -141,6 +141,7 @@ func TestRefundThatCannotBe(t *testing.T) {
 	}
 	f(`{"as":{"ip":"192.0.2.1"}}`, "at least 1")
 	f(`{"as":{"ip":"192.0.2.1"},"events":-1}`, "at least 1")
+	f(`{"as":{"ip":"192.0.2.1"},"events":268435456}`, "at most 268435455")
 	f(`{"as":{"ip":"192.0.2.1"},"events":1e30}`, "cannot be read")
 	f(`{"events":1}`, "does not say whose")
 	f(`{"as":{"ip":"192.0.2.1"},"events":1,"reason":"a\nb"}`, "a line of text")

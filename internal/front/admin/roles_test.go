@@ -138,7 +138,11 @@ func TestEachRoleAtEachEndpoint(t *testing.T) {
 				} {
 					problem(t, d.ask(e.method, e.path, e.body, as(role), foreign), 403, "another site")
 				}
-				if w := d.ask(e.method, e.path, e.body, as(role), header("Origin", "http://127.0.0.1:9090"), header("Sec-Fetch-Site", "same-origin")); (w.Code == 403) != (role < e.least) {
+				own := "http://127.0.0.1:9090"
+				if way == "certificate" { // which is shown over TLS
+					own = "https://127.0.0.1:9090"
+				}
+				if w := d.ask(e.method, e.path, e.body, as(role), header("Origin", own), header("Sec-Fetch-Site", "same-origin")); (w.Code == 403) != (role < e.least) {
 					t.Errorf("%s %s as %s by %s from its own origin: %d", e.method, e.path, role, way, w.Code)
 				}
 			}
@@ -146,6 +150,34 @@ func TestEachRoleAtEachEndpoint(t *testing.T) {
 		problem(t, d.ask(e.method, e.path, e.body), 401, "token")
 		problem(t, d.ask(e.method, e.path, e.body, header("Origin", "https://attacker.example")), 403, "another site")
 	}
+}
+
+// An origin has a scheme, too: over TLS, a page without it is of another listener of this host. A
+// proxy may speak TLS to browsers, or to this listener, without the other.
+func TestOriginOverTLS(t *testing.T) {
+	d := newGuarded(t, nil)
+	f := func(want int, origin string, encrypted bool, peer string) {
+		t.Helper()
+		w := d.ask("GET", "/rules", "", credentials["token"](View), func(r *http.Request) {
+			r.Host, r.RemoteAddr = "gateway.example", peer
+			r.Header.Set("Origin", origin)
+			if encrypted {
+				r.TLS = new(tls.ConnectionState)
+			}
+		})
+		if w.Code != want {
+			t.Errorf("%s, encrypted %v, from %s: %d, want %d", origin, encrypted, peer, w.Code, want)
+		}
+	}
+	const client, proxy = "192.0.2.1:1", "10.0.0.7:1"
+	f(200, "https://gateway.example", true, client)
+	f(200, "https://gateway.example:443", true, client)
+	f(403, "http://gateway.example", true, client)
+	f(403, "http://gateway.example:80", true, client)
+	f(200, "http://gateway.example", false, client)
+	f(200, "https://gateway.example", false, client)
+	f(200, "http://gateway.example", true, proxy)
+	f(200, "https://gateway.example", true, proxy)
 }
 
 // The table has every endpoint that is served.
