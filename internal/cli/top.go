@@ -22,10 +22,10 @@ var topCommand = command{
 	help: `
 Usage: tidegate top [FLAGS]
 
-Shows decisions per second by rule and outcome of the last ten seconds of the instance
-that is asked, who was refused most in the last minute by all instances of the fleet,
-and the bans and overrides in force. On a terminal it fills the window and is drawn again
-every two seconds, until q or Ctrl-C; elsewhere it prints one picture after the other.
+Shows decisions per second by rule and outcome of the last ten seconds and who was refused
+most in the last minute, on all instances of the fleet together, and the bans and overrides
+in force. On a terminal it fills the window and is drawn again every two seconds, until q or
+Ctrl-C; elsewhere it prints one picture after the other.
 ` + serverHelp + `
 Examples:
   tidegate top

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"io"
 	"slices"
+	"time"
 
 	"tidegate.dev/tidegate/internal/chain/board"
 )
@@ -35,9 +36,32 @@ func (s *server) fleetSeries(ctx context.Context, q SeriesQuery) Series {
 		one.Nodes = []string{node.Name}
 		parts = append(parts, one)
 	}
+	alignSeries(parts, s.Series().about(q).end(time.Now()))
 	merged := MergeSeries(q.Step, parts...)
 	merged.Missing = absentTexts(missing)
 	return merged
+}
+
+// end is when the last step ended, or now if there are none.
+func (s Series) end(now time.Time) time.Time {
+	if s.length() == 0 {
+		return now
+	}
+	return s.From.Add(time.Duration(s.length()*s.Step) * time.Second)
+}
+
+// clocksDiffer is more than answers that were made one after the other explain, beside a step.
+const clocksDiffer = 5 * time.Second
+
+// alignSeries has the series of instances with another clock end when the others do: each was asked
+// what it has decided until now.
+func alignSeries(parts []Series, end time.Time) {
+	for i := range parts {
+		p := &parts[i]
+		if off := p.end(end).Sub(end).Abs(); off > clocksDiffer+time.Duration(p.Step)*time.Second {
+			p.From = end.Add(-time.Duration(p.length()*p.Step) * time.Second)
+		}
+	}
 }
 
 // AnswerSeries returns what an instance answers to [SeriesTopic], about what was decided there. If

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"tidegate.dev/tidegate/internal/chain/board"
 	"tidegate.dev/tidegate/rules"
 )
 
@@ -115,6 +117,35 @@ func TestMergeSeries(t *testing.T) {
 	far.From = at(-1e6)
 	if m := MergeSeries(1, a, far); m.length() > 3600 || m.Lines[0].Counts[m.length()-1] != 3 {
 		t.Errorf("a clock that is far off: %d steps", m.length())
+	}
+}
+
+// An instance whose clock is off is shown with the others, and hides nobody.
+func TestSeriesOfAnotherClock(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0).UTC()
+	series := func(from time.Time, each uint32) Series {
+		return Series{From: from, Step: 1, Lines: []Line{{"api", "ok", slices.Repeat([]uint32{each}, 20)}}}
+	}
+	own := series(now, 1)
+	for _, off := range []time.Duration{0, 5 * time.Second, 30 * time.Second, -30 * time.Second, time.Hour, -48 * time.Hour, 1000 * 24 * time.Hour} {
+		for _, step := range []int{1, 5} {
+			question := fmt.Appendf(nil, `{"step":%d}`, step)
+			d := newDesk(t, few, func(o *Options) {
+				o.Series = func() Series { return own }
+				o.Board = fleetBoard{answers: map[board.Node][]byte{
+					{ID: "a", Name: "web-1"}: AnswerSeries(question, own), {ID: "b", Name: "web-2"}: AnswerSeries(question, series(now.Add(off), 100)),
+				}}
+			})
+			w := d.ask("GET", fmt.Sprintf("/series?step=%d", step), "")
+			var got Series
+			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || len(got.Lines) != 1 {
+				t.Fatalf("%v: %d %s", err, w.Code, w.Body)
+			}
+			counts := got.Lines[0].Counts
+			if n := sumOf(counts); n != 20*101 || len(counts) > 25 || got.From.Sub(now).Abs() > 10*time.Second {
+				t.Errorf("a clock that is %v ahead, in steps of %d: %d decisions from %v on: %v", off, step, n, got.From, counts)
+			}
+		}
 	}
 }
 

@@ -120,7 +120,7 @@ func roundToStep(t time.Time, step int) int64 {
 }
 
 // MergeSeries adds up the series of several instances, which have the same step. Their clocks may
-// differ, so it is exact to a step or two.
+// differ by a little, so it is exact to a step or two.
 func MergeSeries(step int, parts ...Series) Series {
 	merged := Series{Nodes: []string{}, Step: step, Lines: []Line{}}
 	first, end := int64(1<<62), int64(-1)
