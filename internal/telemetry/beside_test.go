@@ -113,6 +113,23 @@ func TestFailuresAreToldByMode(t *testing.T) {
 	f(tidegate.Decision{Limit: open, Err: fmt.Errorf("in line: %w", context.Canceled)}, `{outcome="canceled",rule="open"} 1`, open)
 }
 
+// A refused request that was kept for later is told as deferred, one that found no place is not.
+func TestDeferredIsToldBesideRefused(t *testing.T) {
+	for how, want := range map[string]string{
+		"kept": `{outcome="deferred",rule="orders"} 1; {outcome="refused",rule="orders"} 1`,
+		"full": `{outcome="refused",rule="orders"} 1`, "body": `{outcome="refused",rule="orders"} 1`, "limited": `{outcome="refused",rule="orders"} 1`,
+		"failed": `{outcome="refused",rule="orders"} 1`, "draining": `{outcome="refused",rule="orders"} 1`,
+	} {
+		d := newDesk(t, "rules: []\n", memory.New())
+		l := limitOfRule("orders")
+		d.Observe(nil, []tidegate.Check{{Key: "42", Limit: l}}, tidegate.Decision{Limit: l})
+		d.Deferring().Kept("orders", how)
+		if got := strings.Join(d.nonZero(t, "tidegate_decisions_total"), "; "); got != want {
+			t.Errorf("%s: got  %s\nwant %s", how, got, want)
+		}
+	}
+}
+
 // Of a cluster of any size, as many servers are shown as for their states; the fullest first.
 func TestServerUsageIsBounded(t *testing.T) {
 	for _, n := range []int{0, 1, maxServers, maxServers + 1, 1000} {

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"tidegate.dev/tidegate/internal/telemetry/outcome"
 )
 
 // DeferredStats is about requests that are kept for later.
@@ -49,6 +51,7 @@ func (s *DeferredStats) collect(emit emit) {
 
 // Deferring counts what happens to requests that rules defer.
 type Deferring struct {
+	all   *Metrics
 	kept  *prometheus.CounterVec
 	tries *prometheus.HistogramVec
 }
@@ -56,6 +59,7 @@ type Deferring struct {
 // Deferring registers its metrics; it is called once.
 func (m *Metrics) Deferring() *Deferring {
 	d := &Deferring{
+		all: m,
 		kept: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidegate_deferred_requests_total",
 			Help: "Requests that a rule with defer refused: kept, or refused since there was no place (full), the body is too long (body), another limit refused (limited), they could not be stored (failed) or no more are taken (draining).",
@@ -66,8 +70,13 @@ func (m *Metrics) Deferring() *Deferring {
 	return d
 }
 
-// Kept counts a request.
-func (d *Deferring) Kept(rule, how string) { d.kept.WithLabelValues(rule, how).Inc() }
+// Kept counts a request that a rule has refused, and what became of it then: "kept", or why it was not.
+func (d *Deferring) Kept(rule, how string) {
+	d.kept.WithLabelValues(rule, how).Inc()
+	if how == "kept" {
+		d.all.rule(rule).add(outcome.Deferred)
+	}
+}
 
 // Tried counts an attempt.
 func (d *Deferring) Tried(rule, how string, took time.Duration) {

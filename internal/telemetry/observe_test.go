@@ -154,6 +154,23 @@ func TestUnknownNamesAreBounded(t *testing.T) {
 	d.wants(t, `tidegate_decisions_total{outcome="ok",rule="(other)"} 2000`, `tidegate_upstream_ejections_total{upstream="(other)"} 1`)
 }
 
+// Keys that are forgotten are shown, also those of limits that no file has: of CL.THROTTLE, of overrides.
+func TestForgottenKeysOfNoRule(t *testing.T) {
+	store := memory.Open(memory.Config{MaxBytes: 64 << 10})
+	d := newDesk(t, "rules: [{ name: api, match: /api/, per: ip, limits: 5/minute }]\n", store)
+	brought := tidegate.MustLimit(tidegate.Spec{Name: "brought", Events: 2, Period: time.Hour, Terms: &tidegate.Terms{Rule: "brought"}})
+	for i := range 5000 {
+		if _, err := store.Take(t.Context(), []tidegate.Check{{Key: fmt.Sprint(i), Limit: brought, Cost: 1}}, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := store.Stats().Forgotten
+	if n == 0 {
+		t.Fatal("nothing was forgotten")
+	}
+	d.wants(t, `tidegate_rule_store_forgotten_total{rule="api"} 0`, fmt.Sprint("tidegate_store_forgotten_total ", n))
+}
+
 // At a reload, rules that stay keep their counts, those that are gone go.
 func TestSetRules(t *testing.T) {
 	d := newDesk(t, allKinds, memory.New())

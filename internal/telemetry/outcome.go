@@ -13,8 +13,7 @@ const origins = int(tidegate.OriginEventual) + 1
 // counters are one for each outcome, apart from those of other rules: 64 bytes are
 // what two processors fight for.
 type counters struct {
-	n [outcome.Count]atomic.Uint64
-	_ [16 - outcome.Count]uint64
+	n [(outcome.Count + 7) / 8 * 8]atomic.Uint64
 }
 
 func (c *counters) add(o outcome.Outcome) { c.n[o].Add(1) }

@@ -59,7 +59,7 @@ rules:
 		return DeferredStats{Waiting: map[string]int64{"orders": 60}, Done: 61, Dead: 62, Lines: 63, Bytes: 64, Max: 65, Oldest: time.Unix(66, 0), Unwritten: 67, Open: true}
 	})
 	deferring := d.Deferring()
-	deferring.Kept("orders", "kept")
+	deferring.Kept("api", "kept")
 	deferring.Tried("orders", "done", 68*time.Millisecond)
 	d.WatchQuotas(func() QuotaStats {
 		return QuotaStats{Streams: 40, Buckets: 41, Counters: 42, Changed: 43, Extended: 44, Denied: 45, Refused: 46, Late: 47}

@@ -85,6 +85,7 @@ func (m *Metrics) WatchSignals(names []string, value func(name string) (float64,
 var (
 	totalBytesDesc = describe("tidegate_store_bytes", "Memory that all counters take.")
 	totalKeysDesc  = describe("tidegate_store_keys", "Keys that are remembered, idle ones not yet swept included.")
+	totalLostDesc  = describe("tidegate_store_forgotten_total", "Keys dropped at the memory bound that still had used events, those of no rule in the files included: of CL.THROTTLE, and of overrides.")
 	bytesDesc      = describe("tidegate_rule_store_bytes", "Memory that the counters of a rule take.", "rule")
 	keysDesc       = describe("tidegate_rule_store_keys", "Keys of a rule that are remembered.", "rule")
 	evictedDesc    = describe("tidegate_rule_store_evicted_total", "Keys forgotten that held nobody back.", "rule")
@@ -102,7 +103,7 @@ var (
 	logErrorsDesc  = describe("tidegate_log_write_errors_total", "Writes of a log that failed, as on a full disk; they are tried again.", "log")
 
 	watchedDescs = []*prometheus.Desc{
-		totalBytesDesc, totalKeysDesc, bytesDesc, keysDesc, evictedDesc, forgottenDesc, fullDesc,
+		totalBytesDesc, totalKeysDesc, totalLostDesc, bytesDesc, keysDesc, evictedDesc, forgottenDesc, fullDesc,
 		waitingDesc, reloadsDesc, loadedDesc, currentDesc, revisionDesc, rulesErrorDesc, clampedDesc, signalDesc,
 		logLostDesc, logErrorsDesc, planeConnectedDesc, planeCurrentDesc, planeResponsesDesc, planeDomainsDesc,
 		quotaStreamsDesc, quotaBucketsDesc, quotaCountersDesc, quotaAssignmentsDesc, quotaRefusedDesc, quotaLateDesc,
@@ -187,6 +188,7 @@ func (w *watched) collectLimits(emit emit) {
 		total := store.total()
 		emit(totalBytesDesc, gauge, float64(total.Bytes))
 		emit(totalKeysDesc, gauge, float64(total.Keys))
+		emit(totalLostDesc, counter, float64(total.Forgotten))
 	}
 	for _, rule := range slices.Sorted(maps.Keys(byRule)) {
 		if clamped != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"tidegate.dev/tidegate/internal/dev/testdep"
 )
@@ -48,6 +49,21 @@ func TestEveryAlertIsTestedAndExplained(t *testing.T) {
 		}
 		if !slices.Contains(sections(t), a.runbook) {
 			t.Errorf("%s sends people to docs/operating.md#%s, which is not there", a.name, a.runbook)
+		}
+	}
+}
+
+// The runbook has the name of every alert, so that whoever was woken finds it there. Where several
+// stand together, a name may be cut: `…Slow`.
+func TestRunbookNamesEveryAlert(t *testing.T) {
+	page := readFile(t, runbook)
+	for _, a := range readAlerts(t) {
+		named := strings.Contains(page, "`"+a.name+"`")
+		for i, r := range a.name {
+			named = named || unicode.IsUpper(r) && strings.Contains(page, "`…"+a.name[i:]+"`")
+		}
+		if !named {
+			t.Errorf("docs/operating.md does not name %s", a.name)
 		}
 	}
 }

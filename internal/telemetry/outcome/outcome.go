@@ -56,14 +56,16 @@ const (
 	FailedClosed = Whole + 6
 	// FailedLocal: the store had no answer, and counters of this process decided.
 	FailedLocal = Whole + 7
+	// Deferred: beside Refused, the request was kept, to be sent to the upstream later.
+	Deferred = Whole + 8
 
 	// Count is how many there are.
-	Count = Whole + 8
+	Count = Whole + 9
 )
 
 var names = [Count]string{
 	"ok", "waited", "soft", "refused", "denied", "error", "canceled", "shadow_refused", "shadow_error",
-	"candidate", "elastic", "queued", "failed_open", "failed_closed", "failed_local",
+	"candidate", "elastic", "queued", "failed_open", "failed_closed", "failed_local", "deferred",
 }
 
 // String is the word in the access log and the label in the metrics.
