@@ -69,3 +69,41 @@ func TestConcurrentFlood(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Decisions by a rule that has just been dropped do not undo what happens to other rules meanwhile.
+func TestDroppedRuleUndoesNothing(t *testing.T) {
+	of := New(Options{})
+	defer of.Close()
+	of.SetRules([]string{"gone"})
+	gone := of.Rule("gone")
+	of.SetRules(nil)
+	done := make(chan struct{})
+	var late sync.WaitGroup
+	late.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				if r, _ := of.begin(gone, common); r != nil {
+					of.mu.Unlock()
+				}
+			}
+		}
+	})
+	for i := range 20_000 {
+		of.SetRules([]string{"other"})
+		r := of.add("other")
+		if now := (*of.table.all.Load())["other"]; now != r {
+			t.Errorf("after %d changes, a rule is lost that has just been added", i)
+			break
+		}
+		of.SetRules(nil)
+		if now := (*of.table.all.Load())["other"]; now != nil {
+			t.Errorf("after %d changes, a rule is back that has just been dropped", i)
+			break
+		}
+	}
+	close(done)
+	late.Wait()
+}

@@ -175,8 +175,8 @@ func (of *Offenders) begin(r *Rule, class int) (now *Rule, weight uint32) {
 	if r.gone {
 		// It was dropped meanwhile: this is about a rule of that name that has come since, or
 		// about one that is no longer in force.
+		of.table.replace(*of.table.all.Load()) // while nobody else can
 		of.mu.Unlock()
-		of.table.replace(*of.table.all.Load())
 		r = of.get(r.name)
 		of.mu.Lock()
 		if r.gone {

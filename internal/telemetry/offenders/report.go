@@ -121,7 +121,8 @@ func (e *Entry) text() string {
 const MaxAnswer = 64 << 10
 
 // Answer answers a [Query] in JSON by a [Report] in JSON of at most [MaxAnswer] bytes: where that
-// is too little, lists are shortened, and then those with the smallest counts left out.
+// is too little, lists are shortened, and then some left out: by kind in the order of the [Report],
+// of one kind those with the smallest counts.
 func (of *Offenders) Answer(query []byte) []byte {
 	var q Query
 	if len(query) > 0 && json.Unmarshal(query, &q) != nil || q.Check() != nil {
