@@ -124,16 +124,13 @@ func idempotencyKey(id string) string {
 	return "tidegate-" + hex.EncodeToString(sum[:16])
 }
 
-// overhead is what an entry takes beside its request and result, about.
+// overhead is what a store has around an entry, about.
 const overhead = 512
 
-// size is what the entry takes in a store.
+// size is what the entry takes in a store: as it is written, where some characters take six times as much as in a request.
 func (e *Entry) size() int64 {
-	n := int64(overhead+len(e.Request.URL)+len(e.Request.Body)) + headerSize(e.Request.Header)
-	if r := e.Result; r != nil {
-		n += int64(len(r.Body)) + headerSize(r.Header)
-	}
-	return n
+	text, _ := encode(e) // one that cannot be written is not kept
+	return int64(overhead + len(text) + len(e.Request.Body))
 }
 
 // ended is what is kept of an entry that has ended.

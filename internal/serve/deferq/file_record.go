@@ -2,9 +2,9 @@ package deferq
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 
 	bolt "go.etcd.io/bbolt"
@@ -17,6 +17,8 @@ var (
 	bodyBucket  = []byte("bodies")  // number → body of the request
 	endedBucket = []byte("ended")   // number → record
 	versionKey  = []byte("version")
+
+	buckets = [][]byte{metaBucket, waitBucket, bodyBucket, endedBucket}
 )
 
 // read returns the entry of an item as it is now.
@@ -66,7 +68,7 @@ func put(tx *bolt.Tx, bucket []byte, seq uint64, e *Entry) error {
 }
 
 func putRecord(tx *bolt.Tx, bucket []byte, seq uint64, e *Entry) error {
-	raw, err := json.Marshal(e)
+	raw, err := encode(e)
 	if err != nil {
 		return err
 	}
@@ -78,30 +80,19 @@ func remove(tx *bolt.Tx, seq uint64) error {
 	return errors.Join(tx.Bucket(endedBucket).Delete(key(seq)), tx.Bucket(bodyBucket).Delete(key(seq)))
 }
 
-func decode(raw []byte) (*Entry, error) {
-	var e Entry
-	if err := json.Unmarshal(raw, &e); err != nil {
-		return nil, err
-	}
-	if e.V != Version {
-		return nil, &versionError{e.V}
-	}
-	return &e, nil
-}
-
-// versionError says that a record is of another version of this program.
-type versionError struct{ is int }
-
-func (e *versionError) Error() string {
-	return fmt.Sprintf("its version is %d, and this program knows %d", e.is, Version)
-}
-
-// safely turns a panic into an error: bbolt panics on some pages that are damaged.
+// safely turns a panic into an error: bbolt panics on some pages that are damaged. It has the file in memory: where the disk
+// cannot be read, or the file was cut, there is a fault.
 func safely(f func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the file is damaged: %v", p)
+			err = &faultError{p}
 		}
 	}()
 	return f()
 }
+
+// faultError is what bbolt, or the disk, said about pages that cannot be read.
+type faultError struct{ what any }
+
+func (e *faultError) Error() string { return fmt.Sprintf("the file is damaged: %v", e.what) }

@@ -2,7 +2,6 @@ package deferq
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -62,7 +61,7 @@ func (r *Redis) Add(ctx context.Context, e *Entry, bounds Bounds) (before int, e
 		return 0, err
 	}
 	e.V, e.State = Version, Waiting
-	record, err := json.Marshal(e)
+	record, err := encode(e)
 	if err != nil {
 		return 0, err
 	}
@@ -305,10 +304,10 @@ func (r *Redis) end(ctx context.Context, e *Entry, by string, sweep bool) error 
 
 func (r *Redis) endAt(ctx context.Context, b *backlog, name string, e *Entry, by string, sweep bool) error {
 	record := e.ended()
-	text, err := json.Marshal(&record)
+	text, err := encode(&record)
 	if err == nil && len(text) > maxRecord && record.Result != nil { // it has room for the status
 		record.Result = &Result{Status: record.Result.Status, Truncated: true}
-		text, err = json.Marshal(&record)
+		text, err = encode(&record)
 	}
 	if err != nil {
 		return err

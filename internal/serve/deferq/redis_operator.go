@@ -2,7 +2,6 @@ package deferq
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"strconv"
 	"time"
@@ -129,7 +128,7 @@ func (r *Redis) revive(ctx context.Context, b *backlog, name string, e *Entry) e
 	}
 	e.Request.Body = body.Request.Body
 	e.State, e.Next, e.Reason, e.Ended, e.Result = Waiting, time.Time{}, "", time.Time{}, nil
-	record, err := json.Marshal(e)
+	record, err := encode(e)
 	if err != nil {
 		return err
 	}

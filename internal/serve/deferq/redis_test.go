@@ -16,7 +16,7 @@ import (
 // What a gateway was trying when it died is tried by another one, in its order; the dead one has no
 // say any more, should it come back.
 func TestTakeover(t *testing.T) {
-	url := "redis://" + testdep.Redis(t, durable...).Addr
+	url := "redis://" + testdep.Redis(t, keepsAll...).Addr
 	soon := func(o *RedisOptions) { o.Takeover = time.Second }
 	dead, other := openRedis(t, url, soon), openRedis(t, url, soon)
 	first, second := entryOf("ann", "1"), entryOf("ann", "2")
@@ -48,7 +48,7 @@ func TestTakeover(t *testing.T) {
 
 // As long as a gateway tries the first of a line, others get nothing of it; what it puts back, others get.
 func TestGatewaysShareLines(t *testing.T) {
-	url := "redis://" + testdep.Redis(t, durable...).Addr
+	url := "redis://" + testdep.Redis(t, keepsAll...).Addr
 	a, b := openRedis(t, url), openRedis(t, url)
 	ann, bob := entryOf("ann", "1"), entryOf("bob", "1")
 	add(t, a, ann)
@@ -91,7 +91,7 @@ func TestGatewaysShareLines(t *testing.T) {
 
 // A Redis that is killed has all that was added, and is used again; meanwhile nothing is kept.
 func TestRedisIsKilled(t *testing.T) {
-	server := testdep.Redis(t, durable...)
+	server := testdep.Redis(t, keepsAll...)
 	r := openRedis(t, "redis://"+server.Addr)
 	var want []string
 	for i := range 20 {
@@ -156,11 +156,11 @@ func TestFit(t *testing.T) {
 			t.Errorf("%v: %v", args, err)
 		}
 	}
-	f("", durable...)
+	f("", keepsAll...)
 	f("appendonly yes")
 	f("appendfsync always", "--appendonly", "yes", "--appendfsync", "everysec")
-	f("maxmemory-policy noeviction", append([]string{"--maxmemory-policy", "allkeys-lru", "--maxmemory", "100mb"}, durable...)...)
-	server := testdep.Redis(t, durable...)
+	f("maxmemory-policy noeviction", append([]string{"--maxmemory-policy", "allkeys-lru", "--maxmemory", "100mb"}, keepsAll...)...)
+	server := testdep.Redis(t, keepsAll...)
 	server.Do("ACL", "SETUSER", "tg", "on", ">pw", "~*", "&*", "+@all", "-config")
 	r := openRedis(t, "redis://tg:pw@"+server.Addr)
 	if unchecked, err := r.Fit(t.Context()); err != nil || len(unchecked) != 1 || !strings.Contains(unchecked[0], "appendfsync") {
@@ -171,7 +171,7 @@ func TestFit(t *testing.T) {
 
 // Bodies are longer than what Redis answers at once.
 func TestLongBody(t *testing.T) {
-	r := openRedis(t, "redis://"+testdep.Redis(t, durable...).Addr, func(o *RedisOptions) { o.Max = 1 << 30 })
+	r := openRedis(t, "redis://"+testdep.Redis(t, keepsAll...).Addr, func(o *RedisOptions) { o.Max = 1 << 30 })
 	for _, size := range []int{0, 1, partSize - 1, partSize, partSize + 1, 3*partSize + 7} {
 		body := make([]byte, size)
 		_, _ = rand.Read(body)
@@ -187,7 +187,7 @@ func TestLongBody(t *testing.T) {
 
 // Results make room for requests, and are forgotten after their time.
 func TestResultsMakeRoomInRedis(t *testing.T) {
-	r := openRedis(t, "redis://"+testdep.Redis(t, durable...).Addr, func(o *RedisOptions) { o.Max, o.Results = 64<<10, time.Millisecond })
+	r := openRedis(t, "redis://"+testdep.Redis(t, keepsAll...).Addr, func(o *RedisOptions) { o.Max, o.Results = 64<<10, time.Millisecond })
 	dead := 0
 	for i := range 30 {
 		add(t, r, entryOf("ann", strings.Repeat("x", 1<<10)))

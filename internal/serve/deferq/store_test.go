@@ -21,8 +21,8 @@ var wide = Bounds{Places: 1000, PerKey: 1000, KeyBytes: 1 << 30}
 // kept is something that keeps entries, which can be opened again and again.
 type kept func(t testing.TB, max int64) (open func() Store)
 
-// durable are the arguments of a Redis that may keep requests.
-var durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
+// keepsAll are the arguments of a Redis that may keep requests.
+var keepsAll = []string{"--appendonly", "yes", "--appendfsync", "always"}
 
 // everyStore runs a test on every kind of store.
 func everyStore(t *testing.T, f func(t *testing.T, in kept)) {
@@ -33,14 +33,14 @@ func everyStore(t *testing.T, f func(t *testing.T, in kept)) {
 		})
 	})
 	t.Run("redis", func(t *testing.T) {
-		server := testdep.Redis(t, durable...)
+		server := testdep.Redis(t, keepsAll...)
 		f(t, inRedis("redis://"+server.Addr))
 	})
 }
 
 // All keys of a rule are in one slot, and rules are in several.
 func TestCluster(t *testing.T) {
-	nodes := testdep.RedisCluster(t, 3, 0, durable...)
+	nodes := testdep.RedisCluster(t, 3, 0, keepsAll...)
 	in := inRedis("redis-cluster://" + nodes[0].Addr)
 	for name, f := range map[string]func(*testing.T, kept){"bounds": testStoreIsBounded, "random": testStoreRandom, "drop": testDrop} {
 		t.Run(name, func(t *testing.T) { f(t, in) })

@@ -111,7 +111,7 @@ func keep1(server *testdep.RedisServer, record string) {
 
 // What version 1 has kept in Redis is read, and ended.
 func TestVersion1InRedis(t *testing.T) {
-	server := testdep.Redis(t, durable...)
+	server := testdep.Redis(t, keepsAll...)
 	keep1(server, record1(t))
 	r := openRedis(t, "redis://"+server.Addr)
 	e, err := r.Next(t.Context())
@@ -129,7 +129,7 @@ func TestVersion1InRedis(t *testing.T) {
 // A record of a later version is left to gateways that know it: its line waits, others go on, and operators
 // see it.
 func TestLaterVersionInRedis(t *testing.T) {
-	server := testdep.Redis(t, durable...)
+	server := testdep.Redis(t, keepsAll...)
 	keep1(server, strings.Replace(record1(t), `"v":1`, `"v":2`, 1))
 	r := openRedis(t, "redis://"+server.Addr)
 	behind, other := entryOf("ann", "behind"), entryOf("bob", "x")
