@@ -47,6 +47,7 @@ var edges = []edge{
 	{"internal/serve/deferq", "root httplimit internal/chain", "requests as the middleware asks about them; a layer in front of the counters"},
 	{"internal/serve", "store/redis", "where Redis is that keeps them"},
 	{"internal/serve/deferq", "store/redis", "scripts that keep them in Redis, on a connection of their own"},
+	{"internal/serve/deferq", "internal/lang/usage internal/lang/durable", "true costs in the answers to them; the name of their file lasts"},
 	{"internal/serve/origins", "rules/source rules/source/redis rules/source/etcd internal/lang/bounded", "every place that rules come from, by its URL; certificates for it"},
 	{"internal/serve", "internal/lang/bounded internal/lang/diag internal/lang/durable", "files of operators, and what is wrong with them"},
 

@@ -225,7 +225,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 
 func TestRetryAfterIsBounded(t *testing.T) {
 	now := time.Now()
-	for _, text := range []string{"3601", "99999999999", now.Add(48 * time.Hour).UTC().Format(http.TimeFormat)} {
+	for _, text := range []string{"3601", "99999999999", "99999999999999999999", now.Add(48 * time.Hour).UTC().Format(http.TimeFormat)} {
 		if got := retryAfter(text, now); got != maxRetryAfter {
 			t.Errorf("%s: %s, want %s", text, got, maxRetryAfter)
 		}

@@ -194,7 +194,7 @@ func (q *Queue) try(ctx context.Context, e *Entry) {
 		q.o.Store.Again(e)
 		return
 	}
-	tried := q.send(ctx, e)
+	tried := q.send(ctx, e, visit)
 	_ = visit.End(outcome(&tried)) // if the store fails, the charge stands
 	if tried.sent {
 		charge.Keep()

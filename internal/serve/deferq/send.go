@@ -6,10 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/lang/usage"
 )
 
 const (
@@ -53,8 +58,8 @@ func (r *Request) http(ctx context.Context) (*http.Request, error) {
 	return made, nil
 }
 
-// send makes one attempt.
-func (q *Queue) send(ctx context.Context, e *Entry) (t attempt) {
+// send makes one attempt. It tells visit the true cost of the request, where the answer has it.
+func (q *Queue) send(ctx context.Context, e *Entry, visit *tidegate.Visit) (t attempt) {
 	start := time.Now()
 	defer func() { t.took = time.Since(start) }()
 	limited, cancel := context.WithTimeout(ctx, q.o.Timeout)
@@ -71,9 +76,14 @@ func (q *Queue) send(ctx context.Context, e *Entry) (t attempt) {
 		return attempt{sent: sent, err: inTime(limited, ctx, err, q.o.Timeout)}
 	}
 	defer res.Body.Close()
+	discard := int64(maxDiscard)
+	usage.FindInHeader(visit, res.Header)
+	if finder := usage.NewFinder(visit); finder != nil {
+		res.Body, discard = finder.Wrap(res), math.MaxInt64 // of a stream, the end may tell
+	}
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxResult+1))
 	if err == nil && len(body) > maxResult {
-		_, err = io.CopyN(io.Discard, res.Body, maxDiscard)
+		_, err = io.CopyN(io.Discard, res.Body, discard)
 		if errors.Is(err, io.EOF) {
 			err = nil
 		}
@@ -92,7 +102,8 @@ func (q *Queue) send(ctx context.Context, e *Entry) (t attempt) {
 
 // retryAfter reads the header of that name, which is seconds or a date, up to an hour; 0 if it is neither.
 func retryAfter(text string, now time.Time) time.Duration {
-	if secs, err := strconv.Atoi(text); err == nil {
+	secs, err := strconv.Atoi(text) // of a number that is too large, it returns the largest
+	if err == nil || errors.Is(err, strconv.ErrRange) && !strings.HasPrefix(text, "-") {
 		return time.Duration(min(max(secs, 0), int(maxRetryAfter.Seconds()))) * time.Second
 	}
 	if at, err := http.ParseTime(text); err == nil {
