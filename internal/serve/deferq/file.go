@@ -5,14 +5,19 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
+
+	"tidegate.dev/tidegate/internal/lang/durable"
 )
 
 // FileOptions configure a [File].
@@ -57,19 +62,30 @@ func OpenFile(path string, o FileOptions) (f *File, err error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	var file *os.File
 	defer func() { // bbolt panics on some pages that are damaged
 		if p := recover(); p != nil {
+			_ = file.Close() // the error that is told is the damage
 			f, err = nil, damaged(path, fmt.Errorf("%v", p))
 		}
 	}()
-	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: cmp.Or(o.LockWait, 5*time.Second), FreelistType: bolt.FreelistMapType})
+	db, err := bolt.Open(path, 0o600, &bolt.Options{
+		Timeout: cmp.Or(o.LockWait, 5*time.Second), FreelistType: bolt.FreelistMapType,
+		OpenFile: func(name string, flag int, mode os.FileMode) (_ *os.File, err error) {
+			file, err = os.OpenFile(name, flag, mode)
+			return file, err
+		},
+	})
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
 		return nil, fmt.Errorf("open deferred requests: another process has %s open", path)
 	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum), errors.Is(err, bolterrors.ErrVersionMismatch):
 		return nil, damaged(path, err)
-	case err != nil:
+	case errors.As(err, new(*fs.PathError)):
 		return nil, fmt.Errorf("open deferred requests: %w", err)
+	case err != nil:
+		return nil, fmt.Errorf("open deferred requests %s: %w", path, err)
 	}
 	f = &File{
 		o: o, db: db, path: path,
@@ -90,6 +106,9 @@ func OpenFile(path string, o FileOptions) (f *File, err error) {
 	if err := os.Chmod(path, 0o600); err != nil {
 		return nil, fmt.Errorf("open deferred requests: %w", err)
 	}
+	if err := sound(file, db.Info().PageSize); err != nil {
+		return nil, damaged(path, err)
+	}
 	if err := f.load(); err != nil {
 		return nil, err
 	}
@@ -106,27 +125,12 @@ func unknown(path string, err error) error {
 	return fmt.Errorf("open deferred requests %s: %w; it was left as it is", path, err)
 }
 
-// load reads what is there, and checks all of it.
+// load checks all that is there, and reads it. Nothing is written to a file that is not a good one of this version.
 func (f *File) load() error {
-	err := f.db.Update(func(tx *bolt.Tx) error {
-		for _, name := range [][]byte{metaBucket, waitBucket, bodyBucket, endedBucket} {
-			if _, err := tx.CreateBucketIfNotExists(name); err != nil {
-				return err
-			}
-		}
-		meta := tx.Bucket(metaBucket)
-		switch v := meta.Get(versionKey); {
-		case v == nil:
-			return meta.Put(versionKey, []byte{Version})
-		case len(v) != 1 || v[0] != Version:
-			return fmt.Errorf("its version is %v, and this program knows %d", v, Version)
-		}
-		return nil
-	})
-	if err != nil {
-		return unknown(f.path, err)
-	}
 	if err := f.check(); err != nil {
+		return err
+	}
+	if err := f.makeBuckets(); err != nil {
 		return err
 	}
 	now := time.Now()
@@ -138,7 +142,10 @@ func (f *File) load() error {
 				if errors.As(err, &version) {
 					return unknown(f.path, fmt.Errorf("the record %x: %w", k, err))
 				}
-				if err != nil || len(k) != 8 {
+				if err == nil && len(k) != 8 {
+					err = errors.New("it has another number")
+				}
+				if err != nil {
 					return damaged(f.path, fmt.Errorf("the record %x: %w", k, err))
 				}
 				f.loaded(tx, binary.BigEndian.Uint64(k), e, now)
@@ -153,6 +160,46 @@ func (f *File) load() error {
 		}
 		return nil
 	})
+}
+
+// makeBuckets makes those of a new file. Any other has to have all of them, and to be of this version.
+func (f *File) makeBuckets() error {
+	fresh := false
+	err := f.db.View(func(tx *bolt.Tx) error {
+		if first, _ := tx.Cursor().First(); first == nil {
+			fresh = true
+			return nil
+		}
+		if meta := tx.Bucket(metaBucket); meta != nil {
+			if v := meta.Get(versionKey); len(v) != 1 || v[0] != Version {
+				return unknown(f.path, fmt.Errorf("its version is %v, and this program knows %d", v, Version))
+			}
+		}
+		for _, name := range buckets { // others may be named otherwise in another version
+			if tx.Bucket(name) == nil {
+				return damaged(f.path, fmt.Errorf("it has no %s", name))
+			}
+		}
+		return nil
+	})
+	if err != nil || !fresh { // so that a full disk keeps nobody from what is there
+		return err
+	}
+	err = f.db.Update(func(tx *bolt.Tx) error {
+		for _, name := range buckets {
+			if _, err := tx.CreateBucket(name); err != nil {
+				return err
+			}
+		}
+		return tx.Bucket(metaBucket).Put(versionKey, []byte{Version})
+	})
+	if err == nil {
+		err = durable.SyncDir(filepath.Dir(f.path)) // the name outlasts the machine, too
+	}
+	if err != nil {
+		return fmt.Errorf("begin a file of deferred requests, %s: %w", f.path, err)
+	}
+	return nil
 }
 
 // mostFaults is after how many faults nobody waits for the end of a check: pages that refer to
@@ -184,7 +231,8 @@ func (f *File) check() error {
 // nobody waits longer than was promised.
 func (f *File) loaded(tx *bolt.Tx, seq uint64, e *Entry, now time.Time) {
 	e.Request.Body = tx.Bucket(bodyBucket).Get(key(seq)) // only for its size
-	it := newItem(seq, e)
+	it := newItem(e)
+	it.seq = seq
 	it.expires = now.Add(min(e.Expires.Sub(now.Round(0)), e.Keep))
 	it.next = now.Add(min(max(e.Next.Sub(now.Round(0)), 0), maxRetryAfter))
 	f.nextSeq = max(f.nextSeq, seq+1)
@@ -209,9 +257,9 @@ func (f *File) loaded(tx *bolt.Tx, seq uint64, e *Entry, now time.Time) {
 	}
 }
 
-func newItem(seq uint64, e *Entry) *item {
+func newItem(e *Entry) *item {
 	return &item{
-		seq: seq, id: e.ID, rule: e.Line.Rule, size: e.size(), accepted: e.Accepted, expires: e.Expires,
+		id: e.ID, rule: e.Line.Rule, size: e.size(), accepted: e.Accepted, expires: e.Expires,
 		state: e.State, attempts: e.Attempts, next: e.Next, reason: e.Reason, ended: e.Ended,
 	}
 }

@@ -2,6 +2,7 @@ package deferq
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -57,15 +58,15 @@ func (f *File) room(of Line, size int64, b Bounds) error {
 // Add implements Store.
 func (f *File) Add(_ context.Context, e *Entry, b Bounds) (before int, err error) {
 	e.V, e.State = Version, Waiting
-	size := e.size()
+	it := newItem(e)
+	size := it.size
 	f.mu.Lock()
 	if err := f.room(e.Line, size, b); err != nil {
 		f.mu.Unlock()
 		return 0, err
 	}
 	f.makeRoom(size)
-	it := newItem(f.nextSeq, e)
-	f.nextSeq++
+	f.number(it)
 	l := f.lineOf(e.Line)
 	l.pending++
 	l.bytes += size
@@ -90,6 +91,12 @@ func (f *File) Add(_ context.Context, e *Entry, b Bounds) (before int, err error
 		return 0, fmt.Errorf("keep the request in %s: %w", f.path, err)
 	}
 	return before, nil
+}
+
+// number gives an item the next number.
+func (f *File) number(it *item) {
+	it.seq = f.nextSeq
+	f.nextSeq++
 }
 
 // leave takes back what an item counts for.
@@ -137,9 +144,14 @@ func (f *File) purge() {
 	}
 }
 
-// Next implements Store.
+// Next implements Store. If the disk does not take how requests ended, no more are sent for now.
 func (f *File) Next(ctx context.Context) (*Entry, error) {
 	for {
+		if f.w.unwritten() > maxUnwritten {
+			if err := f.w.flushed(ctx); err != nil {
+				return nil, err
+			}
+		}
 		f.mu.Lock()
 		now := time.Now()
 		l, due := f.schedule.next(now)
@@ -155,8 +167,16 @@ func (f *File) Next(ctx context.Context) (*Entry, error) {
 			if err == nil {
 				return e, nil
 			}
+			var fault *faultError
+			if errors.As(err, &fault) && now.Before(it.expires) { // the disk may be mended
+				f.putOff(l, it, now.Add(faultEvery))
+				return nil, err
+			}
 			// The record cannot be read: the line goes on, and the entry is a dead letter.
-			e = &Entry{ID: it.id, Line: l.of, State: Dead, Reason: "its record cannot be read: " + err.Error(), Ended: now}
+			e = &Entry{
+				V: Version, ID: it.id, Line: l.of, Accepted: it.accepted, Attempts: it.attempts,
+				State: Dead, Reason: "its record cannot be read: " + err.Error(), Ended: now,
+			}
 			f.o.Log.Error("a deferred request cannot be read", "file", f.path, "err", err)
 			f.End(e)
 			continue
@@ -165,6 +185,18 @@ func (f *File) Next(ctx context.Context) (*Entry, error) {
 			return nil, err
 		}
 	}
+}
+
+// faultEvery is how often it is tried to read what cannot be read.
+const faultEvery = 10 * time.Second
+
+// putOff gives a line back whose first is not tried before next.
+func (f *File) putOff(l *line, it *item, next time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	it.state, it.next = Waiting, next
+	l.taken = false
+	f.add(l, time.Now())
 }
 
 // await returns when changed is closed or it is due; the zero time never is.
@@ -206,21 +238,14 @@ func (f *File) Again(e *Entry) {
 // End implements Store.
 func (f *File) End(e *Entry) {
 	f.mu.Lock()
-	it := f.byID[e.ID]
-	if it == nil || it.line == nil {
-		f.mu.Unlock()
-		return
-	}
-	f.end(it, e)
-	unwritten := f.w.unwritten()
-	f.mu.Unlock()
-	if unwritten > maxUnwritten { // the disk does not take them: no more are sent for now
-		f.w.flushed()
+	defer f.mu.Unlock()
+	if it := f.byID[e.ID]; it != nil && it.line != nil {
+		f.end(it, e)
 	}
 }
 
-// maxUnwritten is how many ends may be in memory alone: so many requests are sent again if the
-// process dies.
+// maxUnwritten is how many ends may be in memory alone, and those of attempts in flight: so many requests are
+// sent again if the process dies.
 const maxUnwritten = 256
 
 // end takes an item out of its line.

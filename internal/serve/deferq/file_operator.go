@@ -57,7 +57,7 @@ func (f *File) List(ctx context.Context, show func(*Entry) bool) error {
 }
 
 // Retry implements Store.
-func (f *File) Retry(_ context.Context, id string, now time.Time) error {
+func (f *File) Retry(ctx context.Context, id string, now time.Time) error {
 	f.mu.Lock()
 	it := f.byID[id]
 	switch {
@@ -79,12 +79,14 @@ func (f *File) Retry(_ context.Context, id string, now time.Time) error {
 		return nil
 	}
 	f.mu.Unlock()
-	return f.revive(it, now)
+	return f.revive(ctx, it, now)
 }
 
 // revive puts a dead entry to the end of its line.
-func (f *File) revive(it *item, now time.Time) error {
-	f.w.flushed() // its end is recorded
+func (f *File) revive(ctx context.Context, it *item, now time.Time) error {
+	if err := f.w.flushed(ctx); err != nil { // until its end is recorded
+		return err
+	}
 	e, err := f.read(it, true)
 	if err != nil {
 		return err
@@ -92,18 +94,18 @@ func (f *File) revive(it *item, now time.Time) error {
 	if e.Request.Method == "" {
 		return ErrEnded // nothing is left of it to be sent
 	}
+	e.State, e.Next, e.Reason, e.Ended, e.Expires, e.Result = Waiting, time.Time{}, "", time.Time{}, now.Add(e.Keep), nil
+	fresh := newItem(e)
 	f.mu.Lock()
 	i := slices.Index(f.dead, it)
-	if i < 0 {
+	if i < 0 || f.closed {
 		f.mu.Unlock()
-		return ErrNone
+		return ErrBusy // somebody else has just revived or dropped it, or this is the end
 	}
 	f.dead = slices.Delete(f.dead, i, i+1)
 	f.bytes -= it.size
 	f.spare -= it.size
-	e.State, e.Next, e.Reason, e.Ended, e.Expires = Waiting, time.Time{}, "", time.Time{}, now.Add(e.Keep)
-	fresh := newItem(f.nextSeq, e)
-	f.nextSeq++
+	f.number(fresh)
 	l := f.lineOf(e.Line)
 	f.rules[fresh.rule]++
 	f.bytes += fresh.size
@@ -149,6 +151,9 @@ func (f *File) Drop(ctx context.Context, id, reason string) error {
 		return ErrEnded
 	case it.state == Dead:
 		i := slices.Index(f.dead, it)
+		if i < 0 {
+			return ErrBusy // it is being revived
+		}
 		f.dead = slices.Concat([]*item{it}, f.dead[:i], f.dead[i+1:])
 		f.drop(&f.dead)
 		return nil

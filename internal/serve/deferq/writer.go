@@ -1,6 +1,7 @@
 package deferq
 
 import (
+	"context"
 	"log/slog"
 	"sync"
 	"time"
@@ -15,12 +16,12 @@ type writer struct {
 	purge func()
 	log   *slog.Logger
 
-	mu     sync.Mutex
-	asked  []change // somebody waits for these
-	owed   []change // these are made sooner or later
-	failed error    // why the owed ones are not made yet
-	idle   sync.Cond
-	busy   bool
+	mu      sync.Mutex
+	asked   []change // somebody waits for these
+	owed    []change // these are made sooner or later
+	writing int      // owed ones that are being made
+	failed  error    // why the owed ones are not made yet
+	idle    sync.Cond
 
 	wake  chan struct{}
 	stop  chan struct{}
@@ -107,7 +108,7 @@ func (w *writer) owes() bool {
 func (w *writer) write() {
 	w.mu.Lock()
 	asked, owed := w.asked, w.owed
-	w.asked, w.owed, w.busy = nil, nil, true
+	w.asked, w.owed, w.writing = nil, nil, len(owed)
 	w.mu.Unlock()
 	err := w.commit(owed, asked)
 	for _, c := range asked {
@@ -136,7 +137,7 @@ func (w *writer) write() {
 	if w.failed != nil && was == nil {
 		w.log.Error("what became of deferred requests cannot be recorded; those may be sent again after a restart", "err", w.failed)
 	}
-	w.busy = false
+	w.writing = 0
 	w.idle.Broadcast()
 }
 
@@ -167,21 +168,29 @@ func (w *writer) unwritten() int64 {
 func (w *writer) state() (unwritten int64, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return int64(len(w.owed)), w.failed
+	return int64(len(w.owed) + w.writing), w.failed
 }
 
-// flushed returns when all owed changes of before are made, or the writer has ended.
-func (w *writer) flushed() {
+// flushed returns when no changes are owed, or the writer has ended; or with the error of ctx.
+func (w *writer) flushed(ctx context.Context) error {
+	defer context.AfterFunc(ctx, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.idle.Broadcast()
+	})()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for len(w.owed) > 0 || w.busy {
+	for len(w.owed)+w.writing > 0 {
 		select {
 		case <-w.stop:
-			return
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
 		default:
 		}
 		w.idle.Wait()
 	}
+	return nil
 }
 
 // close writes what there is, and ends.
