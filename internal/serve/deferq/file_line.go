@@ -290,4 +290,5 @@ func (f *File) end(it *item, e *Entry) {
 		f.remove(l)
 		f.forget(l)
 	}
+	f.makeRoom(0) // an answer may be much longer than its request
 }

@@ -138,13 +138,14 @@ func (r *Redis) Next(ctx context.Context) (*Entry, error) {
 func (r *Redis) turn(ctx context.Context) (b *backlog, name string, wait time.Duration, err error) {
 	wait = pollEvery
 	for _, b := range r.backlogs() {
-		if r.isAway(b.rule) != nil {
-			continue
-		}
-		got, err := r.run(ctx, b.rule, "look for deferred requests", scripts.turn, []string{b.key("turns")}, micros(r.o.Takeover))
 		if ctx.Err() != nil {
 			return nil, "", 0, ctx.Err()
 		}
+		if r.isAway(b.rule) != nil {
+			continue
+		}
+		// A line that it gets, and does not hear of, nobody would look at for as long as a takeover takes.
+		got, err := r.run(context.WithoutCancel(ctx), b.rule, "look for deferred requests", scripts.turn, []string{b.key("turns")}, micros(r.o.Takeover), micros(longestWait))
 		if err != nil { // those of others go on
 			continue
 		}
@@ -158,6 +159,9 @@ func (r *Redis) turn(ctx context.Context) (b *backlog, name string, wait time.Du
 	}
 	return nil, "", wait, nil
 }
+
+// longestWait is more than any line waits. One that seems to wait for longer does not: the clock of Redis was set back.
+const longestWait = maxRetryAfter + time.Second
 
 // first takes the first of a line; nil if there is none, another gateway has it, or Redis does not answer.
 func (r *Redis) first(ctx context.Context, b *backlog, name string) *Entry {
@@ -234,8 +238,11 @@ func (r *Redis) read(ctx context.Context, b *backlog, id string, try bool) (e *E
 	now := time.Now()
 	e.State, e.Attempts, e.Reason = State(got[1]), int(number[0]), got[3]
 	e.Expires = now.Add(time.Duration(number[1]) * time.Microsecond)
+	if most := now.Add(e.Keep); e.Keep > 0 && e.Expires.After(most) { // the clock of Redis was set back
+		e.Expires = most
+	}
 	if e.Next = (time.Time{}); number[2] > 0 {
-		e.Next = now.Add(time.Duration(number[2]) * time.Microsecond)
+		e.Next = now.Add(min(time.Duration(number[2])*time.Microsecond, maxRetryAfter))
 	}
 	if unreadable != nil {
 		return e, number[3], unreadable
@@ -318,11 +325,13 @@ func (r *Redis) endAt(ctx context.Context, b *backlog, name string, e *Entry, by
 	}
 	got, err := r.run(ctx, b.rule, "record the end of a deferred request", scripts.end, []string{
 		b.key("meta"), b.key("turns"), b.key("waiting"), b.key(string(e.State)), b.key("lines"), b.line(name), b.entry(e.ID), b.body(e.ID),
-	}, name, e.ID, by, string(e.State), strconv.Itoa(e.Attempts), e.Reason, string(text), strconv.FormatInt(record.size(), 10), delBody)
+	}, name, e.ID, by, string(e.State), strconv.Itoa(e.Attempts), e.Reason, string(text), strconv.FormatInt(record.size(), 10), delBody, strconv.FormatInt(r.o.Max, 10))
 	if err != nil {
 		return err
 	}
 	switch got[0] {
+	case "over":
+		_ = r.trim(ctx, b) // it has ended; if this fails, the next one that ends makes room
 	case "none":
 		return ErrNone
 	case "lost":

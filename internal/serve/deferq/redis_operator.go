@@ -17,11 +17,22 @@ func (r *Redis) find(ctx context.Context, id string) (b *backlog, e *Entry, n in
 		if err != nil {
 			return nil, nil, 0, err
 		}
+		var away error // of a rule that it may be one of
 		for _, b := range all {
-			e, n, err := r.read(ctx, b, id, false)
-			if !errors.Is(err, ErrNone) {
-				return b, e, n, err
+			err := r.isAway(b.rule)
+			if err == nil {
+				e, n, err = r.read(ctx, b, id, false)
 			}
+			var bad *recordError
+			switch {
+			case err == nil || errors.As(err, &bad):
+				return b, e, n, err
+			case !errors.Is(err, ErrNone):
+				away = err
+			}
+		}
+		if away != nil {
+			return nil, nil, 0, away
 		}
 		if r.learn(ctx) != nil || len(r.backlogs()) == len(all) { // others may have added to a rule that is new here
 			break

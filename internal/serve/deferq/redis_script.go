@@ -24,11 +24,11 @@ func newScript(files ...string) *chain.Script {
 }
 
 var scripts = struct {
-	room, add, turn, head, read, part, place, busy, again, end, retry, revive, forget, renew, old, list, stats, rules, append *chain.Script
+	room, add, turn, head, read, part, place, busy, again, end, retry, revive, forget, surplus, renew, old, list, stats, rules, append *chain.Script
 }{
 	room: newScript("room"), add: newScript("line", "room", "add"), turn: newScript("turn"), head: newScript("head"), read: newScript("read"),
 	part: newScript("part"), place: newScript("place"), busy: newScript("busy"), again: newScript("again"), end: newScript("end"),
-	retry: newScript("retry"), revive: newScript("line", "revive"), forget: newScript("forget"), renew: newScript("renew"), old: newScript("old"),
+	retry: newScript("retry"), revive: newScript("line", "revive"), forget: newScript("forget"), surplus: newScript("surplus"), renew: newScript("renew"), old: newScript("old"),
 	list: newScript("list"), stats: newScript("stats"), rules: newScript("rules"), append: newScript("append"),
 }
 

@@ -2,6 +2,7 @@ package deferq
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -39,7 +40,7 @@ func bodies(n int) (all []string) {
 // When the master of Sentinels dies while requests are kept, its replica has them, in their order; what was
 // being sent is recorded there, and more are kept.
 func TestSentinelFailoverWithABacklog(t *testing.T) {
-	servers, sentinels := testdep.RedisSentinel(t, 1, durable...)
+	servers, sentinels := testdep.RedisSentinel(t, 1, keepsAll...)
 	var at []string
 	for _, s := range sentinels {
 		at = append(at, s.Addr)
@@ -82,7 +83,7 @@ func TestSentinelFailoverWithABacklog(t *testing.T) {
 // overShards keeps entries on servers, each a shard.
 func overShards(t testing.TB, n int) (servers []*testdep.RedisServer, shards []redis.Shard) {
 	for i := range n {
-		s := testdep.Redis(t, durable...)
+		s := testdep.Redis(t, keepsAll...)
 		servers, shards = append(servers, s), append(shards, redis.Shard{Name: fmt.Sprint("s", i), URL: "redis://" + s.Addr})
 	}
 	return servers, shards
@@ -125,8 +126,11 @@ func testOneShardIsAway(t *testing.T, leave, back func(*testdep.RedisServer)) {
 		return e
 	}
 	away := map[string]bool{} // rules that are on the first shard
+	var firsts []*Entry       // of each rule
 	for rule := range rules {
-		for i := range each {
+		firsts = append(firsts, of(rule, 0))
+		add(t, r, firsts[rule])
+		for i := 1; i < each; i++ {
 			add(t, r, of(rule, i))
 		}
 		away[fmt.Sprint("rule", rule)] = servers[0].Do("EXISTS", fmt.Sprintf("tg:deferred{rule%d}:meta", rule)) == "1"
@@ -156,6 +160,12 @@ func testOneShardIsAway(t *testing.T, leave, back func(*testdep.RedisServer)) {
 		}
 		cancel()
 	}
+	for _, e := range firsts { // who has sent a request is told of it, whatever is with other rules
+		got, _, err := r.Get(t.Context(), e.ID)
+		if is := away[e.Line.Rule]; (err != nil) != is || errors.Is(err, ErrNone) || !is && got.State != Done {
+			t.Errorf("%s, whose shard is away %t: %+v, %v", e.Line.Rule, is, got, err)
+		}
+	}
 	if s, err := r.Stats(t.Context()); err != nil || s.Err == nil || s.Done != int64((rules-gone)*each) {
 		t.Errorf("%+v %v", s, err)
 	}
@@ -169,7 +179,7 @@ func testOneShardIsAway(t *testing.T, leave, back func(*testdep.RedisServer)) {
 
 // A rule whose keys somebody else has written to keeps no other from being sent, on the same server.
 func TestOneRuleCannotBeAsked(t *testing.T) {
-	server := testdep.Redis(t, durable...)
+	server := testdep.Redis(t, keepsAll...)
 	r := openRedis(t, "redis://"+server.Addr)
 	const rules, each = 4, 3
 	for rule := range rules {

@@ -105,6 +105,20 @@ func (r *Redis) purge(ctx context.Context) {
 	}
 }
 
+// trim forgets those that have ended first, until all take no more bytes than they may.
+func (r *Redis) trim(ctx context.Context, b *backlog) error {
+	for range 100 { // a few at a time
+		first, err := r.run(ctx, b.rule, "look for results to forget", scripts.surplus, []string{b.key("meta"), b.key("done"), b.key("dead")}, strconv.FormatInt(r.o.Max, 10))
+		if err != nil || len(first) == 0 {
+			return err
+		}
+		if err := r.forget(ctx, b, first); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // forget forgets entries that have ended.
 func (r *Redis) forget(ctx context.Context, b *backlog, ids []string) error {
 	keys := []string{b.key("meta"), b.key("done"), b.key("dead")}

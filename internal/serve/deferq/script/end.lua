@@ -2,8 +2,8 @@
 --
 -- KEYS: meta, turns, waiting, done or dead, lines, line, entry, body. ARGV: the name of the line, the ID, the
 -- caller or '' for an operator, the state, attempts, the reason, the record, its size, 1 if its body is
--- deleted. It returns 'ended', also if it had ended before; 'none'; 'lost' if another gateway has taken it
--- over; 'busy' if an operator asks and a gateway is trying it.
+-- deleted, how many bytes all may take. It returns 'ended', also if it had ended before; 'over' if it has and all take more bytes
+-- than that; 'none'; 'lost' if another gateway has taken it over; 'busy' if an operator asks and a gateway is trying it.
 local e = redis.call('HMGET', KEYS[7], 'state', 'sid', 'size')
 if not e[1] then return { 'none' } end
 if e[1] == 'done' or e[1] == 'dead' then return { 'ended' } end
@@ -28,6 +28,7 @@ redis.call('ZADD', KEYS[4], whole(now), ARGV[3])
 redis.call('HSET', KEYS[7], 'state', ARGV[5], 'attempts', ARGV[6], 'reason', ARGV[7], 'record', ARGV[8], 'size', ARGV[9])
 if ARGV[10] == '1' then redis.call('DEL', KEYS[8]) end
 redis.call('HINCRBY', KEYS[1], 'waiting', '-1')
-redis.call('HINCRBY', KEYS[1], 'bytes', whole(number(ARGV[9]) - number(e[3])))
+local bytes = redis.call('HINCRBY', KEYS[1], 'bytes', whole(number(ARGV[9]) - number(e[3])))
 redis.call('HINCRBY', KEYS[1], 'spare', ARGV[9])
+if bytes > number(ARGV[11]) then return { 'over' } end
 return { 'ended' }
