@@ -105,6 +105,8 @@ func (o *deferredOptions) complete(word string, args []string) error {
 		return errors.New("say why, with --reason")
 	case o.change.Off && word != "drain":
 		return errors.New("--off is for drain")
+	case word == "drain" && (o.change.Rule != "" || o.change.State != ""):
+		return errors.New("drain is about all requests: leave out --rule and --state")
 	}
 	return nil
 }

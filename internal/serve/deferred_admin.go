@@ -91,22 +91,22 @@ func shownDeferred(ctx context.Context, s deferq.Store, e *deferq.Entry) admin.D
 	return r
 }
 
-// change calls f for all that q is about, and returns for how many it did something.
-func (d deferredAdmin) change(ctx context.Context, q admin.DeferredQuestion, f func(deferq.Store, *deferq.Entry) error) (int, error) {
+// change calls f with the IDs of all that q is about, and returns for how many it did something.
+func (d deferredAdmin) change(ctx context.Context, q admin.DeferredQuestion, f func(s deferq.Store, id string) error) (int, error) {
 	queue, err := d.open()
 	if err != nil {
 		return 0, err
 	}
-	var ids []*deferq.Entry
-	if err := each(ctx, queue.Store(), q, func(e *deferq.Entry) bool { ids = append(ids, e); return true }); err != nil {
+	var ids []string // there may be more entries, with their results, than memory holds
+	if err := each(ctx, queue.Store(), q, func(e *deferq.Entry) bool { ids = append(ids, e.ID); return true }); err != nil {
 		return 0, err
 	}
 	if q.ID != "" && len(ids) == 0 {
 		return 0, notDeferred(http.StatusNotFound, deferq.ErrNone)
 	}
 	changed := 0
-	for _, e := range ids {
-		switch err := f(queue.Store(), e); {
+	for _, id := range ids {
+		switch err := f(queue.Store(), id); {
 		case err == nil:
 			changed++
 		case q.ID != "":
@@ -125,13 +125,13 @@ func notDeferred(status int, err error) error {
 
 // Retry implements [admin.Deferred].
 func (d deferredAdmin) Retry(ctx context.Context, q admin.DeferredQuestion) (int, error) {
-	return d.change(ctx, q, func(s deferq.Store, e *deferq.Entry) error { return s.Retry(ctx, e.ID, time.Now()) })
+	return d.change(ctx, q, func(s deferq.Store, id string) error { return s.Retry(ctx, id, time.Now()) })
 }
 
 // Drop implements [admin.Deferred].
 func (d deferredAdmin) Drop(ctx context.Context, q admin.DeferredQuestion, reason string) (int, error) {
-	return d.change(ctx, q, func(s deferq.Store, e *deferq.Entry) error {
-		return s.Drop(ctx, e.ID, "an operator dropped it: "+reason)
+	return d.change(ctx, q, func(s deferq.Store, id string) error {
+		return s.Drop(ctx, id, "an operator dropped it: "+reason)
 	})
 }
 

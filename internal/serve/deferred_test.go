@@ -403,6 +403,7 @@ func testDeferredCommands(t *testing.T, bin string) {
 		t.Errorf("%+v %v", list, err)
 	}
 	run(2, "drop", bob) // without a reason
+	run(2, "drain", "--rule", "orders")
 	run(1, "show", "nobody")
 	run(1, "retry", "nobody")
 	if got := run(0, "drop", bob, "--reason", "sent by hand"); !strings.Contains(got, "1 dropped") {

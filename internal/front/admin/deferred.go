@@ -167,5 +167,10 @@ func (s *server) dropDeferred(r *http.Request) (any, deed, error) {
 
 // drainDeferred keeps no more requests, or keeps them again.
 func (s *server) drainDeferred(r *http.Request) (any, deed, error) {
-	return s.changeDeferred(r, "deferred drain", func(q *DeferredChange) (int, error) { return 0, s.Deferred.Drain(!q.Off) })
+	return s.changeDeferred(r, "deferred drain", func(q *DeferredChange) (int, error) {
+		if q.DeferredQuestion != (DeferredQuestion{}) {
+			return 0, problemf(http.StatusBadRequest, "A drain is about all requests: leave out id, rule and state.")
+		}
+		return 0, s.Deferred.Drain(!q.Off)
+	})
 }

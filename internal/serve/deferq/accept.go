@@ -7,13 +7,32 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"tidegate.dev/tidegate"
 )
 
-// maxReading is how many bytes of bodies are read at the same time; more requests are refused.
+// maxReading is how many bytes there are of bodies that are being read; more requests are refused.
 const maxReading = 64 << 20
+
+// reading is a body, whose bytes are counted as they come: what a client only announces takes no memory.
+type reading struct {
+	io.Reader
+	all *atomic.Int64 // of all bodies
+	n   int64
+}
+
+func (r *reading) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	r.n += int64(n)
+	if r.all.Add(int64(n)) > maxReading {
+		return n, ErrFull
+	}
+	return n, err
+}
+
+func (r *reading) done() { r.all.Add(-r.n) }
 
 // Keep keeps a request that was refused by d, and answers it: 202, or a refusal by another of its
 // limits. Otherwise it returns false, and the refusal stands. header is that which upstreams get.
@@ -50,10 +69,7 @@ func (a *acceptance) keep(w http.ResponseWriter) string {
 	if q.draining.Load() {
 		return "draining"
 	}
-	length := a.r.ContentLength
-	if length < 0 {
-		length = a.terms.MaxBody
-	}
+	length := max(a.r.ContentLength, 0) // of one that is not known, it turns out
 	if length > a.terms.MaxBody {
 		return "body"
 	}
@@ -66,13 +82,11 @@ func (a *acceptance) keep(w http.ResponseWriter) string {
 			return why(err)
 		}
 	}
-	if q.reading.Add(length) > maxReading {
-		q.reading.Add(-length)
+	if q.reading.Load() >= maxReading {
 		return "full"
 	}
-	defer q.reading.Add(-length)
 	var charge tidegate.Charge
-	d, visit := tidegate.NewGate(fixed(a.others), q.o.Counters).EnterCharged(a.r.Context(), &tidegate.Request{Unattended: true}, &charge)
+	d, visit := tidegate.NewGate(fixed(a.others), q.behind).EnterCharged(a.r.Context(), &tidegate.Request{Unattended: true}, &charge)
 	if !d.OK {
 		q.front.Answer(w, a.r, &d)
 		return "limited"
@@ -81,7 +95,13 @@ func (a *acceptance) keep(w http.ResponseWriter) string {
 		ctx := context.WithoutCancel(a.r.Context())
 		_, _ = visit.End(tidegate.Outcome{Void: true}), charge.Return(ctx) // if the store fails, the charge stands
 	}
-	body, err := io.ReadAll(io.LimitReader(a.r.Body, a.terms.MaxBody+1))
+	from := reading{Reader: a.r.Body, all: &q.reading}
+	defer from.done()
+	body, err := io.ReadAll(io.LimitReader(&from, a.terms.MaxBody+1))
+	if errors.Is(err, ErrFull) {
+		giveBack()
+		return "full"
+	}
 	if err != nil { // what fails through its own client counts like any other
 		charge.Keep()
 		_ = visit.End(tidegate.Outcome{})

@@ -1,6 +1,8 @@
 package deferq
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -39,4 +41,35 @@ func TestOwnerByAddress(t *testing.T) {
 			t.Errorf("%d", w.Code)
 		}
 	})
+}
+
+// Clients that do not read what they are told keep nobody else from asking.
+func TestSlowReadersHoldNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, testRules)
+		defer b.close()
+		at := b.accept("ann", 0, 3)[0]
+		read := make(chan struct{})
+		for range 2 * maxWatching {
+			r := httptest.NewRequest("GET", at, nil)
+			r.Header.Set("X-User", "ann")
+			go b.queue.ServeHTTP(stuck{httptest.NewRecorder(), read}, r)
+			synctest.Wait()
+		}
+		if w := b.status("ann", at); w.Code != 200 {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+		close(read)
+	})
+}
+
+// stuck is a client that reads nothing yet.
+type stuck struct {
+	http.ResponseWriter
+	read <-chan struct{}
+}
+
+func (s stuck) Write(p []byte) (int, error) {
+	<-s.read
+	return s.ResponseWriter.Write(p)
 }

@@ -13,6 +13,7 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/httplimit"
+	"tidegate.dev/tidegate/internal/chain"
 )
 
 // Options configure a [Queue].
@@ -80,6 +81,7 @@ const slotEvery = 100 * time.Millisecond
 type Queue struct {
 	o        Options
 	front    *httplimit.Front
+	behind   *Layer // the counters, for who must not overtake those that another rule has kept
 	started  time.Time
 	reading  atomic.Int64 // bytes of bodies that are being read
 	watching atomic.Int64 // clients that ask how a request is
@@ -99,6 +101,7 @@ func New(o Options) *Queue {
 		o.Observer = nobody{}
 	}
 	q := &Queue{o: o, front: o.HTTP.Front(), started: time.Now()}
+	q.behind = &Layer{Backend: chain.Adapt(o.Counters), Busy: o.Store.Busy}
 	next, stop := context.WithCancel(context.Background())
 	tries, cut := context.WithCancel(context.Background())
 	q.stop, q.cut = stop, cut

@@ -1,6 +1,7 @@
 package deferq
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
@@ -60,7 +61,7 @@ func statusOf(e *Entry, before int) *Status {
 	return s
 }
 
-// maxWatching is how many clients are told at once how their requests are.
+// maxWatching is how many look at once how their requests are.
 const maxWatching = 64
 
 // ServeHTTP tells callers how a request is that they have sent. Everybody else is told that there is
@@ -71,15 +72,11 @@ func (q *Queue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "Ask with GET.", http.StatusMethodNotAllowed)
 		return
 	}
-	if q.watching.Add(1) > maxWatching {
-		q.watching.Add(-1)
+	e, before, err := q.look(r.Context(), strings.TrimPrefix(r.URL.Path, q.o.Path))
+	switch {
+	case errors.Is(err, errCrowd):
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, "Too many clients ask how their requests are.", http.StatusServiceUnavailable)
-		return
-	}
-	defer q.watching.Add(-1)
-	e, before, err := q.o.Store.Get(r.Context(), strings.TrimPrefix(r.URL.Path, q.o.Path))
-	switch {
 	case err == nil && !owns(e, q.o.Identify(r)), errors.Is(err, ErrNone):
 		http.Error(w, "There is no such request, or it is not yours.", http.StatusNotFound)
 	case err != nil:
@@ -92,6 +89,18 @@ func (q *Queue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		writeStatus(w, r, http.StatusOK, statusOf(e, before))
 	}
+}
+
+// errCrowd: as many as may ask at once do.
+var errCrowd = errors.New("too many ask how requests are")
+
+// look reads an entry. Clients that take long to read what they are told keep nobody from asking.
+func (q *Queue) look(ctx context.Context, id string) (e *Entry, before int, err error) {
+	defer q.watching.Add(-1)
+	if q.watching.Add(1) > maxWatching {
+		return nil, 0, errCrowd
+	}
+	return q.o.Store.Get(ctx, id)
 }
 
 func writeStatus(w http.ResponseWriter, r *http.Request, code int, s *Status) {
