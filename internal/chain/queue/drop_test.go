@@ -82,6 +82,30 @@ func TestOldestIsDroppedFromALineThatIsNotBooked(t *testing.T) {
 	}
 }
 
+// After a reload that leaves fewer places, as many are dropped as are too many.
+func TestFewerPlacesDropMore(t *testing.T) {
+	for _, a := range []tidegate.Algorithm{tidegate.SlidingLog, tidegate.FixedWindow, tidegate.SlidingWindow, tidegate.SubWindows} {
+		synctest.Test(t, func(t *testing.T) {
+			s := New(chain.Adapt(memory.New()))
+			c := crowd{store: s, start: time.Now()}
+			for i := range 5 { // one goes, four wait
+				c.send(t.Context(), i, checkOf(dropping(a, 1, 4, time.Minute)))
+			}
+			c.send(t.Context(), 5, checkOf(dropping(a, 1, 2, time.Minute)))
+			if n := s.Waiting(); n != 2 {
+				t.Errorf("%s: %d wait in 2 places", a, n)
+			}
+			c.Wait()
+			refused := map[int]bool{1: true, 2: true, 3: true}
+			for _, d := range c.left {
+				if d.refused != refused[d.who] || d.err != nil {
+					t.Errorf("%s: %+v; want 1, 2 and 3 to be refused, and no others", a, d)
+				}
+			}
+		})
+	}
+}
+
 // Who is dropped is charged nothing, and who takes the place is charged to its other limits, or
 // refused by them.
 func TestDroppedIsNotCharged(t *testing.T) {

@@ -107,8 +107,10 @@ func (q *lines) join(id lineID, terms *tidegate.Queue, d *tidegate.Decision) (m 
 			return nil, true
 		}
 		l.waiters = append(l.waiters, m)
-		close(l.waiters[0].dropped)
-		l.remove(0)
+		for int64(len(l.waiters)) > terms.Places { // one, or more if there were more places before
+			close(l.waiters[0].dropped)
+			l.remove(0)
+		}
 		q.waiting.Add(1)
 		return m, false
 	}
