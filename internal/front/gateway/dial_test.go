@@ -18,7 +18,7 @@ func TestUpstreamThatTakesNoBody(t *testing.T) {
 	t.Parallel()
 	held := make(chan bool)
 	defer close(held)
-	up := rawUpstream(t, func(net.Conn, *bufio.Reader) { <-held })
+	up := rawUpstream(t, func(net.Conn) { <-held })
 	g := start(t, Options{Upstreams: []*url.URL{parseURL(t, "http://"+up.Addr().String())}, Limits: Limits{Upstream: brief}}, nil)
 	const size = 1 << 30 // more than any buffer on the way
 	for _, request := range []string{

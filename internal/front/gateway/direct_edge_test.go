@@ -31,23 +31,12 @@ func (c *cut) Write(b []byte) (int, error) {
 // An upstream may answer long headers before it has read them all, and close. That is the
 // response.
 func TestDirectHearsAnAnswerToHalfARequest(t *testing.T) {
-	server, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
-	go func() {
-		for {
-			c, err := server.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = c.Read(make([]byte, 1000))
-			_, _ = io.WriteString(c, "HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 4\r\n\r\nlong")
-			c.Close() // with much unread: that is a reset
-		}
-	}()
-	s := &directTransport{address: server.Addr().String(), headTimeout: time.Minute, idleTimeout: time.Minute, maxIdle: 10}
+	up := rawUpstream(t, func(conn net.Conn) {
+		_, _ = conn.Read(make([]byte, 1000))
+		_, _ = io.WriteString(conn, "HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 4\r\n\r\nlong")
+		// It is closed with much unread: that is a reset.
+	})
+	s := &directTransport{address: up.Addr().String(), headTimeout: time.Minute, idleTimeout: time.Minute, maxIdle: 10}
 	s.dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 		var d net.Dialer
 		conn, err := d.DialContext(ctx, network, address)

@@ -20,7 +20,8 @@ import (
 func TestBodyLimitDuringAnAnswer(t *testing.T) {
 	answer := okLine + strings.Repeat("X-A: b\r\n", 500) + "Content-Length: 5\r\n\r\nhello"
 	reached := make(chan bool)
-	up := rawUpstream(t, func(conn net.Conn, in *bufio.Reader) {
+	up := rawUpstream(t, func(conn net.Conn) {
+		in := bufio.NewReader(conn)
 		if _, err := http.ReadRequest(in); err != nil {
 			return
 		}
@@ -125,8 +126,8 @@ func TestContinueIsSaidOnce(t *testing.T) {
 	const proceed, hints = "HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
 	f := func(before, after string, hinted bool) {
 		t.Helper()
-		up := rawUpstream(t, func(conn net.Conn, in *bufio.Reader) {
-			r, err := http.ReadRequest(in)
+		up := rawUpstream(t, func(conn net.Conn) {
+			r, err := http.ReadRequest(bufio.NewReader(conn))
 			if err != nil {
 				return
 			}

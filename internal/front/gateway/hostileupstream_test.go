@@ -16,30 +16,6 @@ import (
 	"time"
 )
 
-// rawUpstream is an upstream that talks as it likes on each of its connections.
-func rawUpstream(t testing.TB, talk func(conn net.Conn, in *bufio.Reader)) net.Listener {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			t.Cleanup(func() { conn.Close() })
-			go func() {
-				defer conn.Close()
-				talk(conn, bufio.NewReader(conn))
-			}()
-		}
-	}()
-	return l
-}
-
 // http2Client is a client that speaks nothing but HTTP/2, to anybody.
 func http2Client(t testing.TB) *http.Client {
 	t.Helper()
@@ -118,6 +94,25 @@ func TestBrokenAnswersToHTTP10InTLS(t *testing.T) {
 	}
 }
 
+// An answer that breaks off does not look complete, in any version of HTTP.
+func TestBrokenAnswersOverHTTP2(t *testing.T) {
+	server, _ := certificate(t)
+	secure := http2Client(t)
+	for _, answer := range []string{okLine + "Content-Length: 9\r\n\r\nhello", okLine + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"} {
+		g := start(t, Options{Upstreams: []*url.URL{parseURL(t, "http://"+newParrot(t, answer).Addr().String())}}, server)
+		for _, method := range []string{"GET", "POST"} {
+			res, err := secure.Do(newRequest(t, method, g.url, nil))
+			if err != nil { // nothing of it had been sent
+				continue
+			}
+			if body, err := io.ReadAll(res.Body); err == nil || res.ProtoMajor != 2 {
+				t.Errorf("%s: %q looks complete", method, body)
+			}
+			res.Body.Close()
+		}
+	}
+}
+
 // endsItself reports whether a client knows where an answer ends, and may use its connection
 // again.
 func endsItself(answer, method string) bool {
@@ -168,8 +163,8 @@ func TestAnswersLeaveNothingForTheNextRequest(t *testing.T) {
 // An upstream that sends 1xx responses without end gets no further than one whose head has no
 // end.
 func TestEndlessInterimAnswers(t *testing.T) {
-	up := rawUpstream(t, func(conn net.Conn, in *bufio.Reader) {
-		if _, err := http.ReadRequest(in); err != nil {
+	up := rawUpstream(t, func(conn net.Conn) {
+		if _, err := http.ReadRequest(bufio.NewReader(conn)); err != nil {
 			return
 		}
 		hint := "HTTP/1.1 103 Early Hints\r\nLink: <" + strings.Repeat("a", 2000) + ">\r\n\r\n"

@@ -29,22 +29,12 @@ func newResetting(t *testing.T, config *tls.Config) *resetting {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { l.Close() })
 	s := &resetting{Listener: l}
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go s.serve(c)
-		}
-	}()
+	serveConns(t, l, s.serve)
 	return s
 }
 
 func (s *resetting) serve(c net.Conn) {
-	defer c.Close()
 	if _, err := io.CopyN(io.Discard, c, int64(len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))); err != nil {
 		return
 	}

@@ -44,30 +44,18 @@ type mortal struct {
 	open    int            // connections
 	held    bool           // by hold
 	hold    sync.WaitGroup // until so many requests are there, none is answered
-	serving sync.WaitGroup
 }
 
 func newMortal(t testing.TB, config *tls.Config, when moment, reset bool) *mortal {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := &mortal{Listener: l, when: when, reset: reset}
-	m.serving.Go(func() {
-		for {
-			raw, err := l.Accept()
-			if err != nil {
-				return
-			}
-			var c net.Conn = raw
-			if config != nil {
-				c = tls.Server(raw, config)
-			}
-			m.serving.Go(func() { m.serve(c, raw.(*net.TCPConn)) })
+	m := &mortal{when: when, reset: reset}
+	m.Listener = rawUpstream(t, func(raw net.Conn) {
+		c := raw
+		if config != nil {
+			c = tls.Server(raw, config)
 		}
+		m.serve(c, raw.(*net.TCPConn))
 	})
-	t.Cleanup(func() { l.Close(); m.serving.Wait() })
 	return m
 }
 

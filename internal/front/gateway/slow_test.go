@@ -21,30 +21,18 @@ import (
 // earlyUpstream answers as soon as it has the head of a request, and never reads a body.
 func earlyUpstream(t testing.TB, answer string) *url.URL {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
+	up := rawUpstream(t, func(conn net.Conn) {
+		in := bufio.NewReader(conn)
+		for line := ""; line != "\r\n"; {
+			var err error
+			if line, err = in.ReadString('\n'); err != nil {
 				return
 			}
-			t.Cleanup(func() { conn.Close() })
-			go func() {
-				in := bufio.NewReader(conn)
-				for line := ""; line != "\r\n"; {
-					if line, err = in.ReadString('\n'); err != nil {
-						return
-					}
-				}
-				_, _ = io.WriteString(conn, answer)
-			}()
 		}
-	}()
-	return parseURL(t, "http://"+l.Addr().String())
+		_, _ = io.WriteString(conn, answer)
+		<-t.Context().Done() // the connection stays open
+	})
+	return parseURL(t, "http://"+up.Addr().String())
 }
 
 // halfBodies are requests that their client does not finish.

@@ -143,6 +143,44 @@ func TestEventsAreNotDelayed(t *testing.T) {
 	}
 }
 
+// The head of a stream, and each part of it, is at the client before the upstream sends more.
+func TestStreamsAreNotDelayed(t *testing.T) {
+	f := func(name, method string, length int) {
+		t.Run(name, func(t *testing.T) {
+			next := make(chan bool)
+			g := before(t, "", func(w http.ResponseWriter, _ *http.Request) {
+				if length > 0 {
+					w.Header().Set("Content-Length", fmt.Sprint(length))
+					w.Header().Set("Content-Type", "Text/Event-Stream; charset=utf-8")
+				} else {
+					w.Header().Set("Content-Type", "x/y")
+				}
+				_ = http.NewResponseController(w).Flush()
+				for range 3 {
+					<-next
+					_, _ = io.WriteString(w, "a")
+					_ = http.NewResponseController(w).Flush()
+				}
+			})
+			res, err := client.Do(newRequest(t, method, g.url, nil)) // it has the head
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			for range 3 {
+				next <- true
+				if _, err := io.ReadFull(res.Body, make([]byte, 1)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+	f("chunks", "GET", 0)
+	f("chunks through http.Transport", "POST", 0)
+	f("events with a length", "GET", 3)
+	f("events with a length through http.Transport", "POST", 3)
+}
+
 // A conversation over HTTP/1: what is answered to the first part of a body is
 // there before the second is sent, however long the client thinks about it.
 func TestConversation(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 )
@@ -136,6 +137,56 @@ func TestUpstreamEndsTunnel(t *testing.T) {
 	rest, err := io.ReadAll(openTunnel(t, conn))
 	if err != nil || string(rest) != "bye" {
 		t.Errorf("%q, %v", rest, err)
+	}
+	soon(t, "nothing is in flight", func() bool { return g.InFlight() == 0 })
+}
+
+// A tunnel is of the protocol that was asked for, however it is spelled, and either side can
+// end its own half.
+func TestTunnelHalves(t *testing.T) {
+	g := before(t, "", func(w http.ResponseWriter, r *http.Request) {
+		conn, buf, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		defer conn.Close()
+		fmt.Fprintf(buf, "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: %s\r\nX-Request-Id: theirs\r\nContent-Length: 7\r\n\r\n", r.URL.Query().Get("to"))
+		_ = buf.Flush()
+		if r.URL.Query().Has("last") { // all of what the client sends comes before it
+			all, _ := io.ReadAll(buf)
+			_, _ = conn.Write(bytes.ToUpper(all))
+			return
+		}
+		_, _ = io.WriteString(conn, "first")
+		_ = conn.(*net.TCPConn).CloseWrite()
+		_, _ = io.Copy(io.Discard, buf)
+	})
+	open := func(query string) (net.Conn, *bufio.Reader, *http.Response) {
+		t.Helper()
+		conn := dial(t, g.addr)
+		fmt.Fprint(conn, strings.Replace(handshake, "/ws", "/ws?"+query, 1))
+		in := bufio.NewReader(conn)
+		res, err := http.ReadResponse(in, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return conn, in, res
+	}
+	conn, in, res := open("to=WEBSOCKET&last")
+	if ids := res.Header["X-Request-Id"]; res.StatusCode != 101 || len(ids) != 1 || ids[0] == "theirs" || res.Header.Get("Upgrade") != "WEBSOCKET" || res.Header.Get("Connection") != "upgrade" || res.Header.Get("Content-Length") != "" {
+		t.Errorf("%s, %v", res.Status, res.Header)
+	}
+	fmt.Fprint(conn, "hello")
+	_ = conn.(*net.TCPConn).CloseWrite()
+	if all, err := io.ReadAll(in); string(all) != "HELLO" || err != nil {
+		t.Errorf("after our end: %q, %v", all, err)
+	}
+	_, in, _ = open("to=websocket")
+	if all, err := io.ReadAll(in); string(all) != "first" || err != nil {
+		t.Errorf("after its end: %q, %v", all, err)
+	}
+	if _, _, res := open("to=chess"); res.StatusCode != http.StatusBadGateway {
+		t.Errorf("another protocol: %s", res.Status)
 	}
 	soon(t, "nothing is in flight", func() bool { return g.InFlight() == 0 })
 }

@@ -107,7 +107,7 @@ func TestUnsentRequestsAreGivenBack(t *testing.T) {
 func TestSentRequestsStayCharged(t *testing.T) {
 	t.Parallel()
 	const upstreamTimeout = 50 * time.Millisecond
-	for name, upstream := range map[string]func(conn net.Conn){
+	for name, talk := range map[string]func(conn net.Conn){
 		"closed after the head": func(conn net.Conn) { _, _ = conn.Read(make([]byte, 4096)) },
 		"not HTTP": func(conn net.Conn) {
 			_, _ = conn.Read(make([]byte, 4096))
@@ -118,25 +118,9 @@ func TestSentRequestsStayCharged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			testdep.Undisturbed(t, upstreamTimeout/4, func(t testing.TB) {
-				l, err := net.Listen("tcp", "127.0.0.1:0")
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer l.Close()
-				go func() {
-					for {
-						conn, err := l.Accept()
-						if err != nil {
-							return
-						}
-						go func() {
-							defer conn.Close()
-							upstream(conn)
-						}()
-					}
-				}()
+				up := rawUpstream(t, talk)
 				g := start(t, Options{
-					Gate: gateOf(t, allLaws), Upstreams: []*url.URL{parseURL(t, "http://"+l.Addr().String())},
+					Gate: gateOf(t, allLaws), Upstreams: []*url.URL{parseURL(t, "http://"+up.Addr().String())},
 					Limits: Limits{Upstream: upstreamTimeout}, Health: Health{UnhealthyAfter: 1000},
 				}, nil)
 				for _, law := range laws {

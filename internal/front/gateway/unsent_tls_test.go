@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bufio"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -52,10 +51,10 @@ func TestFailedHandshakesAreGivenBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			testdep.Undisturbed(t, connectTimeout/4, func(t testing.TB) {
-				broken := acceptAll(t, serve)
+				up := rawUpstream(t, serve)
 				good := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 				defer good.Close()
-				o := Options{Gate: gateOf(t, allLaws), Upstreams: []*url.URL{broken}}
+				o := Options{Gate: gateOf(t, allLaws), Upstreams: []*url.URL{parseURL(t, "https://"+up.Addr().String())}}
 				o.Transport = Transport{TLS: &tls.Config{InsecureSkipVerify: true}, Connect: connectTimeout}
 				ask := func(g running, method, path string) int {
 					t.Helper()
@@ -89,11 +88,4 @@ func TestFailedHandshakesAreGivenBack(t *testing.T) {
 			})
 		})
 	}
-}
-
-// acceptAll has f serve every connection, which is closed then.
-func acceptAll(t testing.TB, f func(net.Conn)) *url.URL {
-	t.Helper()
-	up := rawUpstream(t, func(conn net.Conn, _ *bufio.Reader) { f(conn) })
-	return parseURL(t, "https://"+up.Addr().String())
 }

@@ -157,6 +157,31 @@ func TestStaleConnection(t *testing.T) {
 	}
 }
 
+// The client's wish for its own connection does not cost one to the upstream.
+func TestUpstreamConnectionsOutliveClients(t *testing.T) {
+	for _, method := range []string{"GET", "POST"} {
+		var mu sync.Mutex
+		peers := map[string]bool{}
+		g := before(t, "", func(_ http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			defer mu.Unlock()
+			peers[r.RemoteAddr] = true
+		})
+		const asked = 10
+		for range asked {
+			r := newRequest(t, method, g.url, nil)
+			r.Close = true
+			do(t, r)
+			soon(t, "it is over", func() bool { return g.InFlight() == 0 })
+		}
+		mu.Lock()
+		if len(peers) == asked {
+			t.Errorf("%s: no connection was used again", method)
+		}
+		mu.Unlock()
+	}
+}
+
 // An upstream that is down is ejected, and found again.
 func TestEjectionAndRecovery(t *testing.T) {
 	t.Parallel()
