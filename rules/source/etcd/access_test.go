@@ -1,0 +1,129 @@
+package etcd
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
+	"tidegate.dev/tidegate/rules/source"
+)
+
+// A user may read and not write; a password that was changed is read again.
+func TestUsers(t *testing.T) {
+	e := testdep.Etcd(t)
+	c := tool(t, e)
+	ctx := t.Context()
+	put(t, c, "/r/rules.yaml", "one")
+	must[*clientv3.AuthUserAddResponse](t)(c.UserAdd(ctx, "root", "root"))
+	must[*clientv3.AuthRoleAddResponse](t)(c.RoleAdd(ctx, "root"))
+	must[*clientv3.AuthUserGrantRoleResponse](t)(c.UserGrantRole(ctx, "root", "root"))
+	must[*clientv3.AuthUserAddResponse](t)(c.UserAdd(ctx, "ann", "s@cret"))
+	must[*clientv3.AuthRoleAddResponse](t)(c.RoleAdd(ctx, "reads"))
+	must[*clientv3.AuthUserGrantRoleResponse](t)(c.UserGrantRole(ctx, "ann", "reads"))
+	for _, prefix := range []string{"/r/", "/r.tidegate/"} {
+		must[*clientv3.AuthRoleGrantPermissionResponse](t)(c.RoleGrantPermission(ctx, "reads", prefix, clientv3.GetPrefixRangeEnd(prefix), clientv3.PermissionType(clientv3.PermRead)))
+	}
+	must[*clientv3.AuthEnableResponse](t)(c.AuthEnable(ctx))
+
+	if b, err := open(t, Config{URL: "etcd://" + e.Addr + "/r"}).Next(ctx, ""); err == nil || !strings.Contains(err.Error(), "wants a user") {
+		t.Errorf("without a user: %+v, %v", b, err)
+	}
+	if b, err := open(t, Config{URL: "etcd://ann:wrong@" + e.Addr + "/r"}).Next(ctx, ""); err == nil || !strings.Contains(err.Error(), "password is wrong") || strings.Contains(err.Error(), ":wrong") {
+		t.Errorf("with the wrong password: %+v, %v", b, err)
+	}
+	if b, err := open(t, Config{URL: "etcd://ann:s%40cret@" + e.Addr + "/r"}).Next(ctx, ""); err != nil || len(b.Files) != 1 {
+		t.Errorf("with a password in the URL: %v", err)
+	}
+	file := filepath.Join(t.TempDir(), "password")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("s@cret\n")
+	a := open(t, Config{URL: "etcd://" + e.Addr + "/r", Username: "ann", PasswordFile: file})
+	b, err := a.Next(ctx, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Publish(ctx, b, b.Revision); err == nil || !strings.Contains(err.Error(), "permission denied") {
+		t.Errorf("who may only read: %v", err)
+	}
+	if _, err := open(t, Config{URL: "etcd://" + e.Addr + "/other", Username: "ann", PasswordFile: file}).Next(ctx, ""); err == nil || !strings.Contains(err.Error(), "permission denied") {
+		t.Errorf("another prefix: %v", err)
+	}
+	root := must[*clientv3.Client](t)(clientv3.New(clientv3.Config{Endpoints: []string{e.Addr}, Username: "root", Password: "root", Logger: zap.NewNop()}))
+	defer root.Close()
+	must[*clientv3.AuthUserChangePasswordResponse](t)(root.UserChangePassword(ctx, "ann", "other"))
+	write("other")
+	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		if _, err = a.Next(ctx, b.Revision); err == nil {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("with another password: %v", err)
+		}
+	}
+}
+
+// TLS with a certificate of the own authority, and one of the client.
+func TestTLS(t *testing.T) {
+	dir := t.TempDir()
+	pair, pool := certificate(t, dir)
+	e := testdep.Etcd(t, "--cert-file", filepath.Join(dir, "cert.pem"), "--key-file", filepath.Join(dir, "key.pem"),
+		"--client-cert-auth", "--trusted-ca-file", filepath.Join(dir, "cert.pem"))
+	a := open(t, Config{URL: "etcds://" + e.Addr + "/r", TLS: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}}})
+	revision, err := a.Publish(t.Context(), &source.Bundle{Files: map[string][]byte{"rules.yaml": nil}}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := a.Next(t.Context(), ""); err != nil || b.Revision != revision {
+		t.Errorf("%+v, %v", b, err)
+	}
+	for what, c := range map[string]*tls.Config{"another authority": nil, "no certificate": {RootCAs: pool}} {
+		if b, err := open(t, Config{URL: "etcds://" + e.Addr + "/r", TLS: c}).Next(t.Context(), ""); err == nil {
+			t.Errorf("with %s: %+v", what, b)
+		}
+	}
+}
+
+// certificate makes one for 127.0.0.1, signed by itself.
+func certificate(t *testing.T, dir string) (tls.Certificate, *x509.CertPool) {
+	t.Helper()
+	key := must[*ecdsa.PrivateKey](t)(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	der := must[[]byte](t)(x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key))
+	private := must[[]byte](t)(x509.MarshalECPrivateKey(key))
+	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	secret := pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private})
+	for name, text := range map[string][]byte{"cert.pem": cert, "key.pem": secret} {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(cert)
+	return must[tls.Certificate](t)(tls.X509KeyPair(cert, secret)), pool
+}
