@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"time"
+
+	"tidegate.dev/tidegate/internal/lang/sleep"
 )
 
 // call is one request on its way through a Transport.
@@ -184,7 +186,7 @@ func (c *call) reject(reason error, after time.Duration) error {
 
 func (c *call) sleep(d time.Duration) error {
 	c.waited += d
-	return sleep(c.req.Context(), d)
+	return sleep.For(c.req.Context(), d)
 }
 
 // upTo returns a random time from 0 to d.
@@ -193,19 +195,4 @@ func upTo(d time.Duration) time.Duration {
 		return 0
 	}
 	return rand.N(d + 1)
-}
-
-// sleep waits for d, or returns ctx's error if that ends first.
-func sleep(ctx context.Context, d time.Duration) error {
-	if err := ctx.Err(); err != nil || d <= 0 {
-		return err
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

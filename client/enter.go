@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/lang/sleep"
 )
 
 // entering is a call that waits for room.
@@ -26,7 +27,7 @@ func (p *Provider) enter(req *http.Request) (*admitted, error) {
 		if a != nil || err != nil {
 			return a, err
 		}
-		if err := sleep(req.Context(), wait); err != nil {
+		if err := sleep.For(req.Context(), wait); err != nil {
 			return nil, err
 		}
 	}
@@ -78,7 +79,7 @@ func (e *entering) leave(a *admitted, d *tidegate.Decision, rests bool) (ok bool
 	if waited := d.Wait + d.Waited; waited > 0 {
 		e.p.tell(e.req, Event{Kind: Paced, Wait: waited})
 	}
-	if err := sleep(e.req.Context(), d.Wait); err != nil {
+	if err := sleep.For(e.req.Context(), d.Wait); err != nil {
 		return false, 0, err
 	}
 	for rests {
@@ -90,7 +91,7 @@ func (e *entering) leave(a *admitted, d *tidegate.Decision, rests bool) (ok bool
 		if err != nil || d.Limit == nil || d.Limit.Algorithm != tidegate.Concurrency {
 			return false, wait, err
 		}
-		if err := sleep(e.req.Context(), wait); err != nil { // until a slot is free: its turn lasts
+		if err := sleep.For(e.req.Context(), wait); err != nil { // until a slot is free: its turn lasts
 			return false, 0, err
 		}
 	}

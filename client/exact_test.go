@@ -15,6 +15,7 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/httplimit"
+	"tidegate.dev/tidegate/internal/lang/sleep"
 	"tidegate.dev/tidegate/store/memory"
 )
 
@@ -157,7 +158,7 @@ func (f *fate) disturb(ctx context.Context, all []*process) {
 	if !f.together {
 		pause /= time.Duration(len(all))
 	}
-	for sleep(ctx, pause/2+upTo(pause)) == nil {
+	for sleep.For(ctx, pause/2+upTo(pause)) == nil {
 		if !f.together {
 			all[rand.IntN(len(all))].standStill(f.stall)
 			continue

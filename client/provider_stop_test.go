@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/lang/sleep"
 	"tidegate.dev/tidegate/store/memory"
 )
 
@@ -103,7 +104,7 @@ func testOutage(t *testing.T, outage time.Duration) {
 			all.Go(func() {
 				for ctx.Err() == nil {
 					if a := do(ctx, tr, "GET", ""); a.err != nil {
-						_ = sleep(ctx, upTo(200*time.Millisecond))
+						_ = sleep.For(ctx, upTo(200*time.Millisecond))
 					}
 				}
 			})

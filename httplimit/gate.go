@@ -1,12 +1,11 @@
 package httplimit
 
 import (
-	"context"
 	"net/http"
 	"sync"
-	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/lang/sleep"
 )
 
 // Gate is shorthand for Options{}.Gate(gate).
@@ -120,20 +119,8 @@ func (h *gateHandler) answer(w http.ResponseWriter, r *http.Request, d tidegate.
 		return
 	}
 	h.setLimitHeaders(w.Header(), &d, p, &h.known)
-	if d.Wait > 0 && !sleep(r.Context(), d.Wait) {
+	if d.Wait > 0 && sleep.For(r.Context(), d.Wait) != nil {
 		return
 	}
 	h.next.ServeHTTP(w, r)
-}
-
-// sleep waits for d and reports whether ctx lasted that long.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

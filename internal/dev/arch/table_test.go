@@ -16,8 +16,7 @@ type rule struct {
 	why   string
 }
 
-// wire are the front ends that speak a protocol. Some are still to come; the
-// rule is here first.
+// wire are the front ends that speak a protocol.
 var wire = []string{"./internal/front/gateway/...", "./internal/front/admin/...", "./internal/front/rls/...", "./internal/front/rlqs/...", "./internal/front/checkapi/...", "./internal/front/resp/..."}
 
 // readsClock are the names of package time that read a clock or wait for it.
@@ -61,16 +60,16 @@ var table = append(apart(wire), []rule{
 	},
 	{
 		from: []string{"./httplimit/..."},
-		not:  []string{"./...", "!.", "!./httplimit/...", "!./internal/lang/jsonvalue", "!./internal/lang/formvalue", "module"},
+		not:  []string{"./...", "!.", "!./httplimit/...", "!./internal/lang/jsonvalue", "!./internal/lang/formvalue", "!./internal/lang/sleep", "module"},
 		why:  "the middleware renders decisions of any store; it makes none and brings no dependency",
 	},
 	{
 		from: []string{"./client/..."},
-		not:  []string{"./...", "!.", "!./client/...", "!./httplimit", "!./internal/lang/usage", "!./internal/chain", "!./internal/chain/queue", "module"},
+		not:  []string{"./...", "!.", "!./client/...", "!./httplimit", "!./internal/lang/usage", "!./internal/lang/sleep", "!./internal/chain", "!./internal/chain/queue", "module"},
 		why:  "a program that is limited brings its own store, or none, and gets no dependency",
 	},
 	{
-		from: []string{"./internal/lang/bounded/...", "./internal/lang/durable/...", "./internal/lang/redisurl/...", "./internal/lang/rulepack/...", "./internal/lang/route/...", "./internal/lang/jsonvalue/...", "./internal/lang/formvalue/...", "./internal/lang/diag/...", "./internal/dev/marked/...", "./store/redis/internal/rediswire/..."},
+		from: []string{"./internal/lang/bounded/...", "./internal/lang/durable/...", "./internal/lang/redisurl/...", "./internal/lang/rulepack/...", "./internal/lang/route/...", "./internal/lang/jsonvalue/...", "./internal/lang/formvalue/...", "./internal/lang/diag/...", "./internal/lang/sleep/...", "./internal/dev/marked/...", "./store/redis/internal/rediswire/..."},
 		not:  []string{"./...", "module"},
 		why:  "these know strings and numbers and nothing of limits: whoever needs them must not get more",
 	},

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"tidegate.dev/tidegate/rules/source/internal/web"
+	"tidegate.dev/tidegate/internal/lang/sleep"
 )
 
 // await returns the revision in which a file has changed since was; 0 if none has for as long as
@@ -48,7 +48,7 @@ func (s *Source) follow(ctx context.Context, was *snapshot, w wanted, until time
 			tell(revisionOf(is), err)
 			return
 		}
-		if took < s.pace.poll && !web.Sleep(ctx, min(s.pace.poll-took, time.Until(until))) {
+		if took < s.pace.poll && sleep.For(ctx, min(s.pace.poll-took, time.Until(until))) != nil {
 			return
 		}
 	}

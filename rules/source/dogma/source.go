@@ -24,6 +24,7 @@ import (
 	"strings"
 	"time"
 
+	"tidegate.dev/tidegate/internal/lang/sleep"
 	"tidegate.dev/tidegate/rules/source"
 	"tidegate.dev/tidegate/rules/source/internal/web"
 )
@@ -128,8 +129,8 @@ func (s *Source) Next(ctx context.Context, have string) (*source.Bundle, error) 
 	if err := s.rest.Wait(ctx, min(s.o.Wait, maxRest)); err != nil {
 		return nil, err
 	}
-	if !web.Sleep(ctx, s.pace.spread-time.Since(s.last)) {
-		return nil, ctx.Err()
+	if err := sleep.For(ctx, s.pace.spread-time.Since(s.last)); err != nil {
+		return nil, err
 	}
 	b, err := s.next(ctx, have)
 	s.rest.Note(err)

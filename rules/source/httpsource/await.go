@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"tidegate.dev/tidegate/internal/lang/sleep"
 	"tidegate.dev/tidegate/rules/source/feed"
-	"tidegate.dev/tidegate/rules/source/internal/web"
 )
 
 // await returns a file that has changed since was; nil if nothing has for as long as the server
@@ -43,7 +43,7 @@ func (s *Source) await(caller context.Context, was *snapshot) (fresh *file, err 
 // report tells the server what this instance applies whenever that is something else: a long
 // poll may have begun before the last bundle was put into force.
 func (s *Source) report(ctx context.Context, was *snapshot, until time.Time, tell func(*file, error)) {
-	for web.Sleep(ctx, min(s.pace.poll/4, time.Until(until))) && time.Until(until) > 0 {
+	for sleep.For(ctx, min(s.pace.poll/4, time.Until(until))) == nil && time.Until(until) > 0 {
 		if s.o.Report() == s.told() {
 			continue
 		}
@@ -73,7 +73,7 @@ func (s *Source) divide(names []string) (long, rest []string) {
 func (s *Source) watch(ctx context.Context, was *snapshot, name string, until time.Time, tell func(*file, error)) {
 	for time.Until(until) > 0 {
 		pause, same := s.look(ctx, was, name, time.Until(until), tell)
-		if !same || !web.Sleep(ctx, min(pause, time.Until(until))) {
+		if !same || sleep.For(ctx, min(pause, time.Until(until))) != nil {
 			return
 		}
 	}
@@ -99,11 +99,11 @@ func (s *Source) sweep(ctx context.Context, was *snapshot, names []string, until
 	for time.Until(until) > 0 {
 		start := time.Now()
 		for _, name := range names {
-			if _, same := s.look(ctx, was, name, 0, tell); !same || !web.Sleep(ctx, s.pace.poll/100) {
+			if _, same := s.look(ctx, was, name, 0, tell); !same || sleep.For(ctx, s.pace.poll/100) != nil {
 				return
 			}
 		}
-		if !web.Sleep(ctx, min(s.pace.poll-time.Since(start), time.Until(until))) {
+		if sleep.For(ctx, min(s.pace.poll-time.Since(start), time.Until(until))) != nil {
 			return
 		}
 	}

@@ -23,6 +23,7 @@ import (
 	"sync"
 	"time"
 
+	"tidegate.dev/tidegate/internal/lang/sleep"
 	"tidegate.dev/tidegate/rules/source"
 	"tidegate.dev/tidegate/rules/source/feed"
 	"tidegate.dev/tidegate/rules/source/internal/web"
@@ -139,8 +140,8 @@ func (s *Source) Next(ctx context.Context, have string) (*source.Bundle, error) 
 	if err := s.rest.Wait(ctx, min(s.o.Wait, maxRest)); err != nil {
 		return nil, err
 	}
-	if !web.Sleep(ctx, s.pace.spread-time.Since(s.last)) {
-		return nil, ctx.Err()
+	if err := sleep.For(ctx, s.pace.spread-time.Since(s.last)); err != nil {
+		return nil, err
 	}
 	b, err := s.next(ctx, have)
 	s.rest.Note(err)
@@ -178,8 +179,8 @@ func (s *Source) settled(ctx context.Context, fresh *file) (*snapshot, error) {
 		if err != nil || len(is.files) == 1 {
 			return is, err
 		}
-		if !web.Sleep(ctx, s.pace.settle) {
-			return nil, ctx.Err()
+		if err := sleep.For(ctx, s.pace.settle); err != nil {
+			return nil, err
 		}
 		was := is
 		if is, err = s.collect(ctx, was, nil); err == nil && is.revision == was.revision {

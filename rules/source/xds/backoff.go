@@ -1,7 +1,6 @@
 package xds
 
 import (
-	"context"
 	"math/rand/v2"
 	"time"
 )
@@ -36,16 +35,4 @@ func (b *backoff) reset() { b.last = 0 }
 func (b *backoff) next() time.Duration {
 	b.last = min(max(2*b.last, b.least), b.most)
 	return b.last/2 + rand.N(b.last/2+1)
-}
-
-// sleep waits, and reports whether ctx is still there.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"tidegate.dev/tidegate/internal/lang/diag"
+	"tidegate.dev/tidegate/internal/lang/sleep"
 )
 
 // session is one stream to a control plane.
@@ -57,7 +58,7 @@ func (w *Watcher) session(ctx context.Context) error {
 		if err := s.take(ctx, r); err != nil {
 			return s.ended(err)
 		}
-		if !sleep(ctx, w.pace.quiet) {
+		if sleep.For(ctx, w.pace.quiet) != nil {
 			return ctx.Err()
 		}
 	}
@@ -83,7 +84,7 @@ func (s *session) take(ctx context.Context, r *discovery.DiscoveryResponse) erro
 		why := refusal(err)
 		s.w.refused(err, why)
 		// A server may send the same again at once.
-		if s.refusing && !sleep(ctx, s.again.next()) {
+		if s.refusing && sleep.For(ctx, s.again.next()) != nil {
 			return ctx.Err()
 		}
 		s.refusing = true

@@ -29,6 +29,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tidegate.dev/tidegate/internal/lang/sleep"
 	"tidegate.dev/tidegate/rules/envoy"
 )
 
@@ -149,7 +150,7 @@ func (w *Watcher) run(ctx context.Context) {
 			wait.reset()
 		}
 		w.lost(err)
-		if !sleep(ctx, wait.next()) {
+		if sleep.For(ctx, wait.next()) != nil {
 			return
 		}
 	}

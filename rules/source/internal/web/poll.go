@@ -8,12 +8,14 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"tidegate.dev/tidegate/internal/lang/sleep"
 )
 
 const (
-	// MaxPause is how long a server may have itself left alone by Cache-Control.
+	// MaxPause is the longest pause between two requests that Cache-Control can ask for.
 	MaxPause = time.Minute
-	// MaxRetryAfter is the same by Retry-After.
+	// MaxRetryAfter is the longest that Retry-After can ask for.
 	MaxRetryAfter = 5 * time.Minute
 )
 
@@ -22,7 +24,7 @@ func Seconds(d time.Duration) string {
 	return strconv.Itoa(max(1, int((d+time.Second-1)/time.Second)))
 }
 
-// RetryAfter is how long a server that is busy wants to be left alone; 0 if it does not say.
+// RetryAfter is how long a server that is busy does not want to be asked; 0 if it does not say.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
 	text := h.Get("Retry-After")
 	if text == "" {
@@ -58,22 +60,7 @@ func MaxAge(h http.Header) time.Duration {
 	return age
 }
 
-// Sleep waits, and reports whether ctx is still there.
-func Sleep(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
-}
-
-// BusyError is the answer of a server that wants to be left alone for a while.
+// BusyError is the answer of a server that does not want to be asked for a while.
 type BusyError struct {
 	error
 	After time.Duration
@@ -98,14 +85,14 @@ func Status(code int) string {
 	return strings.TrimSpace(strconv.Itoa(code) + " " + http.StatusText(code))
 }
 
-// Rest is until when a server wants to be left alone. The zero value is not at all.
+// Rest is until when a busy server is not asked. The zero value means that it may be asked.
 type Rest struct{ until time.Time }
 
 // Wait waits until a server that was busy may be asked again, but not longer than most: then it
 // returns an error, so that nobody takes the server for one that answers.
 func (r *Rest) Wait(ctx context.Context, most time.Duration) error {
-	if !Sleep(ctx, min(time.Until(r.until), most)) {
-		return ctx.Err()
+	if err := sleep.For(ctx, min(time.Until(r.until), most)); err != nil {
+		return err
 	}
 	if left := time.Until(r.until); left > 0 {
 		return fmt.Errorf("the server is busy, and is asked again in %s", left.Round(time.Second))
