@@ -38,7 +38,7 @@ type punctuality struct {
 	usual   time.Duration // how late calls are, which does not bring them closer together
 	margin  float64       // the part of turns that is left unused
 	changed time.Time     // when margin was last reckoned
-	owed    float64       // turns to be left unused
+	toSkip  float64       // turns to be left unused
 }
 
 // refused is told that the API refuses calls, and for how long.
@@ -50,7 +50,7 @@ func (p *punctuality) refused(now time.Time, stop time.Duration) {
 	}
 	if now.Before(p.strict) {
 		p.margin = min(p.marginLocked(now)+marginStep, maxMargin)
-		p.changed, p.owed = now, rand.Float64() // not all instances in the same second
+		p.changed, p.toSkip = now, rand.Float64() // not all instances in the same second
 	}
 	p.stopped = now.Add(max(stop+stop/4, time.Second))
 	p.strict = p.stopped.Add(strictFor)
@@ -85,8 +85,8 @@ func (p *punctuality) missed(late, slack time.Duration, now time.Time) bool {
 	if above > slack {
 		return true
 	}
-	if p.owed += p.marginLocked(now); p.owed >= 1 {
-		p.owed--
+	if p.toSkip += p.marginLocked(now); p.toSkip >= 1 {
+		p.toSkip--
 		return true
 	}
 	return false
