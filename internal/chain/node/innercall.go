@@ -203,8 +203,10 @@ func (s *server) recordOne(err error, began time.Duration, aside bool) {
 		return
 	}
 	n.countFailure(err, 1)
-	queued := unsure(err) && n.behind(s, began, n.now()) && s.heardSince(began)
-	if !aside && !queued {
+	if aside { // it may be of several servers
+		return
+	}
+	if queued := unsure(err) && n.behind(s, began, n.now()) && s.heardSince(began); !queued {
 		s.fail(err, began, 1)
 	}
 }

@@ -337,3 +337,49 @@ func TestSilenceBehindALine(t *testing.T) {
 		time.Sleep(2 * lateFor)
 	})
 }
+
+// stuckCluster is a cluster in which reservations get no answer.
+type stuckCluster struct{ *cluster }
+
+func (stuckCluster) Reserve(ctx context.Context, _ []tidegate.Check, _ time.Duration) (tidegate.Decision, error) {
+	<-ctx.Done()
+	return tidegate.Decision{}, ctx.Err()
+}
+
+func (stuckCluster) Settle(ctx context.Context, _ tidegate.Receipt, _ int64) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// A crowd of calls that several servers take part in, and that get no answer, are failures like
+// others: which of the servers was heard nobody asks.
+func TestCrowdOfCallsOverSeveralServers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster("a:1", "b:2")
+		g := newNode(stuckCluster{c}, Options{})
+		l := limit("each", 1_000_000, tidegate.FailLocal)
+		c.move(1, "everyone")
+		spend(t, g, l, "everyone", 1) // both servers are known
+		var callers sync.WaitGroup
+		for i := range 2 * minQueue {
+			callers.Go(func() {
+				checks := []tidegate.Check{{Key: fmt.Sprint(i), Limit: l, Cost: 1, Estimate: true}, {Key: "everyone", Limit: l, Cost: 1, Estimate: true}}
+				if d, err := g.Reserve(t.Context(), checks, time.Hour); err != nil || !byFallback(&d) {
+					t.Errorf("%+v, %v", d, err)
+				}
+			})
+			callers.Go(func() {
+				r := tidegate.Receipt{At: 1, Handle: tidegate.NewHandle()}
+				if err := g.Settle(t.Context(), r, 1); !unsure(err) {
+					t.Errorf("settle: %v", err)
+				}
+			})
+		}
+		callers.Wait()
+		if h := g.Health(); h.State != OK || h.Timeouts != 4*minQueue { // they answer what they are asked by themselves
+			t.Errorf("%+v", h)
+		}
+		_ = g.Close()
+		time.Sleep(2 * lateFor)
+	})
+}
