@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -94,9 +95,13 @@ func (s *Store) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.D
 			})
 		}
 	}
-	d, _, err := s.decide(ctx, pending, takeParams{copies: 1, handle: rec.handle, rec: rec})
+	o := takeParams{copies: 1, handle: rec.handle, rec: rec}
+	d, _, err := s.decide(ctx, pending, o)
 	if err != nil || !d.OK {
-		return d, s.failure("reserve", err)
+		if err = s.failure("reserve", err); err != nil && !errors.Is(err, tidegate.ErrCannotAsk) {
+			s.abandon(ctx, pending, o)
+		}
+		return d, err
 	}
 	last := pending
 	if s.apart() && len(pending) > 0 {

@@ -149,6 +149,30 @@ func TestSlotWithoutAnAnswerIsGivenBack(t *testing.T) {
 	})
 }
 
+// So does a reservation that has no answer.
+func TestSlotOfAReservationWithoutAnAnswerIsGivenBack(t *testing.T) {
+	t.Parallel()
+	server := testdep.Redis(t)
+	testdep.Undisturbed(t, 200*time.Millisecond, func(t testing.TB) {
+		s := openTest(t, Config{Addrs: []string{server.Addr}})
+		l := tidegate.MustLimit(tidegate.Spec{Name: "slots", Events: 5, Period: time.Hour, Algorithm: tidegate.Concurrency})
+		slots := tidegate.Check{Key: "k", Limit: l, Cost: 2}
+		estimate := tidegate.Check{Key: "k", Limit: tidegate.PerHour(10), Cost: 3, Estimate: true}
+		mustTake(t, s, 1, tidegate.Check{Key: "other", Limit: l, Cost: 1}) // it is connected
+		server.Pause()
+		defer server.Resume()
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		if d, err := s.Reserve(ctx, []tidegate.Check{slots, estimate}, time.Hour); err == nil {
+			t.Errorf("%+v of a server that stands still", d)
+		}
+		server.Resume()
+		wait(t, "the reservation was made, and its slots given back", func() bool {
+			return left(t, s, estimate) == 7 && left(t, s, slots) == 5
+		})
+	})
+}
+
 // However many requests pass between taking slots over three subjects of a cluster and
 // giving them back, they are renewed, nobody else is admitted, and they are given back.
 // TIDEGATE_LONG=1 lets 100,000 pass.

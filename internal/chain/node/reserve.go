@@ -42,6 +42,7 @@ func (n *Node) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.Du
 		d, err := n.inner.Reserve(ctx, a.checks, ttl)
 		a.d = d
 		if !a.over.CompareAndSwap(false, true) && err == nil && d.OK {
+			n.releaseEach(d.Receipt, a.checks)
 			n.unreserve(d.Receipt)
 		}
 		return err

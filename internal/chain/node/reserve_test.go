@@ -161,6 +161,43 @@ func TestLateReservation(t *testing.T) {
 	}
 }
 
+// Slots that a reservation took too late are given back as well, whoever has decided meanwhile.
+func TestLateReservationOfSlots(t *testing.T) {
+	for _, mode := range []tidegate.FailMode{tidegate.FailOpen, tidegate.FailClosed, tidegate.FailLocal} {
+		for _, leaves := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				far := &farReserver{memory.New(), 200 * time.Millisecond}
+				n := newNode(far, Options{})
+				slots := tidegate.MustLimit(tidegate.Spec{
+					Name: "slots", Events: 3, Period: time.Hour, Algorithm: tidegate.Concurrency, Terms: &tidegate.Terms{Handling: tidegate.Handling{OnStoreFailure: mode}},
+				})
+				ctx, cancel := context.WithCancel(t.Context())
+				if leaves { // before the deadline: nobody waits for it
+					time.AfterFunc(time.Millisecond, cancel)
+				}
+				checks := []tidegate.Check{{Key: "ann", Limit: slots, Cost: 2}, {Key: "ann", Limit: tokens(tidegate.FixedWindow, mode), Cost: 40, Estimate: true}}
+				if d, err := n.Reserve(ctx, checks, time.Hour); (err != nil) != leaves || d.Receipt.Origin == tidegate.OriginStore && !leaves {
+					t.Fatalf("%+v, %v", d, err)
+				}
+				time.Sleep(10 * time.Second)
+				for _, c := range checks {
+					c.Cost = 0
+					d, err := far.Store.Take(t.Context(), []tidegate.Check{c}, 1)
+					owed := int64(0)
+					if mode == tidegate.FailLocal && !leaves && c.Estimate {
+						owed = 40
+					}
+					if err != nil || c.Limit.Capacity()-d.Remaining != owed {
+						t.Errorf("mode %d, left %t: %d of %s in use in the store, want %d: %v", mode, leaves, c.Limit.Capacity()-d.Remaining, c.Limit, owed, err)
+					}
+				}
+				cancel()
+				_ = n.Close()
+			})
+		}
+	}
+}
+
 // Nodes settle what others reserved in the backend that they share.
 func TestSettleByAnotherNode(t *testing.T) {
 	storetest.RunShared(t, true, func(t *testing.T) (a, b tidegate.Store) {
