@@ -54,6 +54,7 @@ func (s *Store) takeOver(ctx context.Context, checks []tidegate.Check, c *tidega
 		return s.dropped(ctx, l, others, c, &d), nil
 	}
 	if err != nil {
+		s.freeSlots(context.WithoutCancel(ctx), d.Receipt, others)
 		return tidegate.Decision{}, err
 	}
 	d.Waited, d.Queued = waited, true

@@ -149,6 +149,32 @@ func TestDroppedIsNotCharged(t *testing.T) {
 	})
 }
 
+// Whoever leaves the line frees its slots, also one that has the place of another.
+func TestWhoLeavesAPlaceThatWasTakenFreesSlots(t *testing.T) {
+	for _, a := range []tidegate.Algorithm{tidegate.LeakyBucket, tidegate.TokenBucket} {
+		synctest.Test(t, func(t *testing.T) {
+			store := memory.New()
+			s := New(chain.Adapt(store))
+			slots := tidegate.Slots(10, time.Hour)
+			checks := []tidegate.Check{{Key: "k", Limit: slots, Cost: 1}, checkOf(dropping(a, 1, 1, time.Minute))}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			for range 5 { // one goes, and of those that come then each takes the place of the last
+				go func() { s.Take(ctx, append([]tidegate.Check(nil), checks...), 1) }()
+				synctest.Wait()
+			}
+			if d := tidegate.New(store, slots).Peek(t.Context(), "k"); d.Remaining != 8 {
+				t.Errorf("%s: %d of 10 slots are free, with one held and one that waits", a, d.Remaining)
+			}
+			cancel()
+			synctest.Wait()
+			if d := tidegate.New(store, slots).Peek(t.Context(), "k"); d.Remaining != 9 {
+				t.Errorf("%s: %d of 10 slots are free when who waited has left, and one is held", a, d.Remaining)
+			}
+		})
+	}
+}
+
 // Whatever comes, waits, leaves and is dropped, no turn is used twice: the outflow is that of the
 // limit, and nobody is left behind.
 func TestDroppingKeepsThePace(t *testing.T) {
