@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unicode/utf8"
 )
 
 // ticketText is what the text of a ticket begins with. What follows is JSON, in base64.
@@ -25,10 +26,29 @@ type ticketParts struct {
 	Origin   Origin      `json:"g,omitempty"`
 	Place    uint16      `json:"p,omitempty"`
 	Apart    *Apart      `json:"a,omitempty"`
+	Raw      []rawLocal  `json:"u,omitempty"` // those of Apart.Local whose names, which have keys in them, are not UTF-8
 	Slots    []checkPart `json:"s,omitempty"`
 	Recorded []checkPart `json:"r,omitempty"`
 	Others   []checkPart `json:"c,omitempty"`
 	Settled  bool        `json:"d,omitempty"`
+}
+
+// rawLocal is one of Apart.Local.
+type rawLocal struct {
+	Name  []byte `json:"k"`
+	Later int64  `json:"t"`
+}
+
+func rawLocals(a *Apart) (all []rawLocal) {
+	if a == nil {
+		return nil
+	}
+	for name, later := range a.Local {
+		if !utf8.ValidString(name) {
+			all = append(all, rawLocal{[]byte(name), later})
+		}
+	}
+	return all
 }
 
 type checkPart struct {
@@ -44,6 +64,9 @@ type checkPart struct {
 	Shared   Consistency   `json:"y,omitempty"`
 	Floor    int64         `json:"f,omitempty"`
 	MaxOver  time.Duration `json:"o,omitempty"`
+	// Fail is 1 more than the FailMode of the limit's terms: by that a fallback knows what it has
+	// counted itself. 0 means that it has no terms, or that an earlier version wrote the ticket.
+	Fail FailMode `json:"m,omitempty"`
 }
 
 // MarshalText implements [encoding.TextMarshaler]: letters, digits, "-" and "_", some
@@ -52,7 +75,7 @@ func (t *Ticket) MarshalText() ([]byte, error) {
 	r := &t.taken.receipt
 	raw, err := json.Marshal(ticketParts{
 		At: r.At, Wait: int64(t.taken.wait), Sole: t.taken.oneBucket,
-		Handle: r.Handle, Instance: r.Instance, Origin: r.Origin, Place: r.Place, Apart: r.Apart,
+		Handle: r.Handle, Instance: r.Instance, Origin: r.Origin, Place: r.Place, Apart: r.Apart, Raw: rawLocals(r.Apart),
 		Slots: writeChecks(t.slots), Recorded: writeChecks(t.recorded), Others: writeChecks(t.others), Settled: t.settled,
 	})
 	if err != nil {
@@ -67,7 +90,7 @@ func writeChecks(checks []Check) (parts []checkPart) {
 		p := checkPart{Key: []byte(c.Key), Cost: c.Cost, Estimate: c.Estimate, Advisory: c.Advisory, Limit: c.Limit.Spec, Floor: c.Floor}
 		if terms := c.Limit.Terms; terms != nil {
 			p.Rule, p.Counts, p.Settle, p.Shared = terms.Rule, terms.AtEnd.Counts, terms.AtEnd.Settle, terms.Handling.Consistency
-			p.MaxOver = terms.MaxOver
+			p.MaxOver, p.Fail = terms.MaxOver, terms.Handling.OnStoreFailure+1
 			if terms.AtEnd.Block != nil {
 				p.Block = terms.AtEnd.Block.Period
 			}
@@ -95,6 +118,12 @@ func (t *Ticket) UnmarshalText(text []byte) error {
 	if json.Unmarshal(raw, &p) != nil || int(p.Origin) >= len(originNames) {
 		return errTicket
 	}
+	for _, one := range p.Raw {
+		if p.Apart == nil || p.Apart.Local == nil {
+			return errTicket
+		}
+		p.Apart.Local[string(one.Name)] = one.Later
+	}
 	got := Ticket{taken: taken{
 		receipt: Receipt{At: p.At, Handle: p.Handle, Instance: p.Instance, Origin: p.Origin, Place: p.Place, Apart: p.Apart},
 		wait:    time.Duration(p.Wait), oneBucket: p.Sole,
@@ -121,10 +150,13 @@ func (t *Ticket) UnmarshalText(text []byte) error {
 
 func (p *checkPart) check(slot bool) (Check, error) {
 	spec := p.Limit
-	if slot != (spec.Algorithm == Concurrency) || spec.Algorithm == Deny || p.Cost < 0 || p.Floor < 0 || p.Shared > Eventual {
+	if slot != (spec.Algorithm == Concurrency) || spec.Algorithm == Deny || p.Cost < 0 || p.Floor < 0 || p.Shared > Eventual || p.Fail > FailLocal+1 {
 		return Check{}, errTicket
 	}
-	terms := &Terms{Rule: p.Rule, AtEnd: AtEnd{Counts: p.Counts, Settle: p.Settle}, Handling: Handling{Consistency: p.Shared}, MaxOver: p.MaxOver}
+	terms := &Terms{Rule: p.Rule, AtEnd: AtEnd{Counts: p.Counts, Settle: p.Settle}, Handling: Handling{Consistency: p.Shared, OnStoreFailure: FailLocal}, MaxOver: p.MaxOver}
+	if p.Fail > 0 {
+		terms.Handling.OnStoreFailure = p.Fail - 1
+	}
 	if p.Block != 0 {
 		block, err := NewLimit(Spec{Name: spec.Name, Scope: spec.Scope, Events: 1, Period: p.Block, Algorithm: FixedWindow})
 		if err != nil {

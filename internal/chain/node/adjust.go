@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"errors"
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/chain"
@@ -22,14 +21,11 @@ func (n *Node) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegate
 	if n.foreign(r) {
 		return tidegate.ErrElsewhere
 	}
-	ours, here, r, checks := divide(r, checks)
-	if len(here) > 0 {
-		err := n.adjustLocal(ctx, ours, here)
-		if len(checks) == 0 {
-			return err
-		}
-		return errors.Join(err, n.Adjust(ctx, r, checks))
-	}
+	return n.divide(r, checks).each(ctx, n.adjustLocal, n.adjustWhole)
+}
+
+// adjustWhole is Adjust of what was decided in one place.
+func (n *Node) adjustWhole(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
 	if r.Origin != tidegate.OriginStore {
 		return n.adjustLocal(ctx, r, checks)
 	}
@@ -106,14 +102,11 @@ func (n *Node) Renew(ctx context.Context, r tidegate.Receipt, checks []tidegate.
 	if n.foreign(r) {
 		return tidegate.ErrElsewhere
 	}
-	ours, here, r, checks := divide(r, checks)
-	if len(here) > 0 {
-		err := n.renewLocal(ctx, ours, here)
-		if len(checks) == 0 {
-			return err
-		}
-		return errors.Join(err, n.Renew(ctx, r, checks))
-	}
+	return n.divide(r, checks).each(ctx, n.renewLocal, n.renewWhole)
+}
+
+// renewWhole is Renew of what was decided in one place.
+func (n *Node) renewWhole(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
 	if r.Origin != tidegate.OriginStore {
 		return n.renewLocal(ctx, r, checks)
 	}

@@ -2,6 +2,9 @@ package node
 
 import (
 	"context"
+	"errors"
+	"strconv"
+	"strings"
 	"time"
 
 	"tidegate.dev/tidegate"
@@ -35,7 +38,7 @@ func (n *Node) takeMixed(ctx context.Context, checks []tidegate.Check, here, the
 	if err != nil || !d.OK {
 		return d, err
 	}
-	return mixed(&d, &local, here.checks), nil
+	return n.mixed(&d, &local, here.checks), nil
 }
 
 func (s *side) copyOver(checks []tidegate.Check) {
@@ -60,7 +63,7 @@ func (n *Node) putBack(checks []tidegate.Check, taken tidegate.Receipt, from, to
 
 // mixed is what is told of a vector that d and local have both admitted their parts of:
 // what is about the smaller share left, with a receipt for both.
-func mixed(d, local *tidegate.Decision, here []tidegate.Check) tidegate.Decision {
+func (n *Node) mixed(d, local *tidegate.Decision, here []tidegate.Check) tidegate.Decision {
 	told := *d
 	if local.Receipt.Origin == tidegate.OriginLocal && local.Outranks(d) {
 		told.Limit, told.Remaining, told.ResetAfter = local.Limit, local.Remaining, local.ResetAfter
@@ -71,33 +74,78 @@ func mixed(d, local *tidegate.Decision, here []tidegate.Check) tidegate.Decision
 		apart.At = d.Receipt.Apart.At
 	}
 	for i := range here {
-		apart.Local[localName(&here[i])] = local.Receipt.At - d.Receipt.At
+		apart.Local[n.localName(&here[i])] = local.Receipt.At - d.Receipt.At
 	}
 	told.Receipt.Apart = &apart
 	return told
 }
 
-// localName is what a receipt calls the counter of a check.
-func localName(c *tidegate.Check) string { return c.Limit.Identity() + "\x00" + c.Key }
+// localName is what a receipt calls the counter of a check that was charged here: another
+// process has other counters.
+func (n *Node) localName(c *tidegate.Check) string {
+	return strconv.FormatUint(n.instance, 36) + "\x00" + counterName(c)
+}
 
-// divide divides checks by what a receipt says: those that were charged here, by their own
-// receipt, and those that were not, by the one that the backend knows.
-func divide(r tidegate.Receipt, checks []tidegate.Check) (ours tidegate.Receipt, here []tidegate.Check, theirs tidegate.Receipt, there []tidegate.Check) {
+func counterName(c *tidegate.Check) string { return c.Limit.Identity() + "\x00" + c.Key }
+
+// divided is checks by who was charged for them, each with the receipt that it is known by.
+type divided struct {
+	ours   tidegate.Receipt
+	here   []tidegate.Check
+	theirs tidegate.Receipt
+	there  []tidegate.Check
+	err    error // about those that another node was charged for
+}
+
+// divide divides checks by what a receipt says: those that were charged here, and those that the
+// backend was charged for.
+func (n *Node) divide(r tidegate.Receipt, checks []tidegate.Check) divided {
 	if r.Apart == nil || r.Apart.Local == nil {
-		return r, nil, r, checks
+		return divided{ours: r, theirs: r, there: checks}
 	}
-	ours, theirs = r, r
-	ours.Origin, ours.Apart = tidegate.OriginLocal, nil
+	v := divided{ours: r, theirs: r}
+	v.ours.Origin, v.ours.Apart = tidegate.OriginLocal, nil
 	for _, c := range checks {
-		if later, ok := r.Apart.Local[localName(&c)]; ok {
-			ours.At = r.At + later
-			here = append(here, c)
-		} else {
-			there = append(there, c)
+		later, ok := r.Apart.Local[n.localName(&c)]
+		switch {
+		case ok:
+			v.ours.At = r.At + later
+			v.here = append(v.here, c)
+		case !isElsewhere(r.Apart.Local, &c):
+			v.there = append(v.there, c)
+		case n.mode(c.Limit) == tidegate.FailLocal: // else nobody was charged
+			v.err = tidegate.ErrElsewhere
 		}
 	}
-	if theirs.Apart = nil; r.Apart.At != nil {
-		theirs.Apart = &tidegate.Apart{At: r.Apart.At}
+	if v.theirs.Apart = nil; r.Apart.At != nil {
+		v.theirs.Apart = &tidegate.Apart{At: r.Apart.At}
 	}
-	return ours, here, theirs, there
+	return v
+}
+
+// each calls local with what was charged here, and whole with the rest.
+func (v divided) each(ctx context.Context, local, whole func(context.Context, tidegate.Receipt, []tidegate.Check) error) error {
+	if v.err == nil && len(v.here) == 0 {
+		return whole(ctx, v.theirs, v.there)
+	}
+	err := v.err
+	if len(v.here) > 0 {
+		err = errors.Join(err, local(ctx, v.ours, v.here))
+	}
+	if len(v.there) > 0 {
+		err = errors.Join(err, whole(ctx, v.theirs, v.there))
+	}
+	return err
+}
+
+// isElsewhere reports whether a fallback of another node has decided about c. Those of earlier
+// versions do not say who they are.
+func isElsewhere(local map[string]int64, c *tidegate.Check) bool {
+	counter := counterName(c)
+	for name := range local {
+		if _, of, _ := strings.Cut(name, "\x00"); of == counter || name == counter {
+			return true
+		}
+	}
+	return false
 }
