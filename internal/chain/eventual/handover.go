@@ -8,13 +8,14 @@ import (
 	"os"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain"
 )
 
 // handed is a counter as it is handed over. The successor goes on under its name, so that nothing is
 // counted twice.
 type handed struct {
-	Spec       tidegate.Spec // of the counter
-	Key        string
+	Spec tidegate.Spec // of the counter
+	chain.HandedKey
 	Instance   [2]uint64
 	Number     uint64
 	Generation int64
@@ -36,7 +37,7 @@ func (s *Store) HandOver(file string) error {
 		if len(c.counts) == 0 {
 			return
 		}
-		h := handed{Spec: c.limit.CounterSpec(), Key: c.name.key, Instance: c.instance, Number: c.number, Generation: c.generation}
+		h := handed{Spec: c.limit.CounterSpec(), HandedKey: chain.HandKey(c.name.key), Instance: c.instance, Number: c.number, Generation: c.generation}
 		for _, one := range c.counts {
 			h.Counts = append(h.Counts, handedCount{one.start, one.end, one.over, one.own, one.sent, one.others})
 		}
@@ -68,7 +69,7 @@ func (s *Store) Resume() {
 		if err != nil {
 			continue // cannot be: it is of a limit
 		}
-		c, _ := s.find(&tidegate.Check{Key: h.Key, Limit: limit})
+		c, _ := s.find(&tidegate.Check{Key: h.Is(), Limit: limit})
 		if c == nil {
 			continue
 		}
@@ -110,7 +111,7 @@ func (s *Store) takeOver(h *handed) error {
 	if err != nil {
 		return err
 	}
-	c, full := s.find(&tidegate.Check{Key: h.Key, Limit: limit})
+	c, full := s.find(&tidegate.Check{Key: h.Is(), Limit: limit})
 	if c == nil {
 		return full.Err
 	}

@@ -191,26 +191,27 @@ func TestReset(t *testing.T) {
 // A successor goes on where its predecessor was, though the store is away; and what the predecessor
 // counts afterwards is counted as well.
 func TestHandOver(t *testing.T) {
-	for _, resumed := range []bool{false, true} {
+	for i, key := range []string{"one", "one", "not UTF-8: \xe9\xff", "not UTF-8: \xe9\xff"} {
+		resumed := i%2 == 1
 		synctest.Test(t, func(t *testing.T) {
 			f := newFleet(t, 2, time.Millisecond, nil)
 			defer f.close()
 			l := limitOf(tidegate.SubWindows, 1000, time.Hour)
 			for range 100 {
-				f.ask(0, "one", l)
+				f.ask(0, key, l)
 			}
 			time.Sleep(2 * DefaultInterval)
 			f.wires[0].setAway(true)
 			time.Sleep(2 * DefaultInterval)
 			for range 50 {
-				f.ask(0, "one", l)
+				f.ask(0, key, l)
 			}
 			file := filepath.Join(t.TempDir(), "counts")
 			if err := f.nodes[0].HandOver(file); err != nil {
 				t.Fatal(err)
 			}
 			for range 7 {
-				f.ask(0, "one", l)
+				f.ask(0, key, l)
 			}
 			if resumed {
 				f.nodes[0].Resume()
@@ -222,12 +223,12 @@ func TestHandOver(t *testing.T) {
 				}
 				defer next.Close()
 				f.nodes = append(f.nodes, next)
-				f.ask(2, "one", l)
+				f.ask(2, key, l)
 			}
 			f.wires[0].setAway(false)
 			time.Sleep(3 * DefaultInterval)
-			if got := f.total("one", l); got != int64(len(f.admitted)) || f.refused > 0 {
-				t.Errorf("resumed %v: %d counted, %d admitted", resumed, got, len(f.admitted))
+			if got := f.total(key, l); got != int64(len(f.admitted)) || f.refused > 0 {
+				t.Errorf("%q, resumed %v: %d counted, %d admitted", key, resumed, got, len(f.admitted))
 			}
 		})
 	}

@@ -54,8 +54,7 @@ func releases(checks []tidegate.Check) bool {
 func (n *Node) returned(checks []tidegate.Check) {
 	for i := range checks {
 		if c := &checks[i]; c.Cost < 0 && c.Limit != nil {
-			n.deny.drop(n.deny.counter(c.Limit, c.Key), n.now())
-			n.forgetInherited(c)
+			n.dropRefusals(c)
 		}
 	}
 }
@@ -134,7 +133,7 @@ func (n *Node) Post(ctx context.Context, p chain.Post) error {
 func (n *Node) Reset(ctx context.Context, checks []tidegate.Check) error {
 	checks = copied(checks)
 	err := n.passEach(ctx, checks, func(ctx context.Context, part []tidegate.Check) error {
-		defer n.Forget()
+		defer n.forgetRefusals(part)
 		return n.inner.Reset(ctx, part)
 	}, nil)
 	n.forget(ctx, checks)
@@ -153,5 +152,21 @@ func (n *Node) forget(ctx context.Context, checks []tidegate.Check) {
 		n.seen.forget(name, word)
 	}
 	_ = n.local.Reset(ctx, n.withPaces(checks)) // limits that the backend takes, it takes
+	n.forgetRefusals(checks)
+}
+
+// forgetRefusals forgets every refusal for as long as the backend answers, and those of checks for good.
+func (n *Node) forgetRefusals(checks []tidegate.Check) {
 	n.Forget()
+	for i := range checks {
+		if c := &checks[i]; c.Limit != nil {
+			n.dropRefusals(c)
+		}
+	}
+}
+
+// dropRefusals forgets the refusals of a counter.
+func (n *Node) dropRefusals(c *tidegate.Check) {
+	n.deny.drop(n.deny.counter(c.Limit, c.Key), n.now())
+	n.forgetInherited(c)
 }

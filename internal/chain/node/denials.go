@@ -84,7 +84,23 @@ func (t *denials) counter(l *tidegate.Limit, key string) counter {
 }
 
 // under are the numbers of a limit that are not in its identity, and the epoch.
-func under(l *tidegate.Limit, epoch uint64) uint64 {
+func under(l *tidegate.Limit, epoch uint64) uint64 { return mix(numbersOf(l) ^ epoch) }
+
+// wasUnder reports whether a refusal is of the numbers of l, in this epoch or in one of late.
+func (t *denials) wasUnder(is uint64, l *tidegate.Limit) bool {
+	numbers, epoch := numbersOf(l), t.epoch.Load()
+	for back := range min(epoch, lateEpochs) + 1 {
+		if is == mix(numbers^(epoch-back)) {
+			return true
+		}
+	}
+	return false
+}
+
+// lateEpochs is how many epochs back a refusal still says what is used of a counter.
+const lateEpochs = 64
+
+func numbersOf(l *tidegate.Limit) uint64 {
 	sum := mix(uint64(l.Events))
 	sum = mix(sum ^ uint64(l.Burst))
 	if l.Ceiling {
@@ -93,7 +109,7 @@ func under(l *tidegate.Limit, epoch uint64) uint64 {
 	if l.RawTime {
 		sum = mix(sum ^ uint64(l.Period))
 	}
-	return mix(sum ^ epoch)
+	return sum
 }
 
 func mix(x uint64) uint64 {
@@ -124,10 +140,29 @@ func (t *denials) find(c counter, under uint64, cost int64) (r refused, ok bool)
 		if e.under.Load() != under || e.cost.Load() > cost {
 			continue
 		}
-		r = refused{time.Duration(e.until.Load()), time.Duration(e.retry.Load()), time.Duration(e.reset.Load()), e.left.Load()}
-		return r, turn%2 == 0 && set.turn.Load() == turn
+		return e.refused(), turn%2 == 0 && set.turn.Load() == turn
 	}
 	return r, false
+}
+
+// findLate is find of what was refused in this epoch or in one of late: the last of it.
+func (t *denials) findLate(c counter, l *tidegate.Limit, cost int64) (r refused, ok bool) {
+	set := t.set(c)
+	turn := set.turn.Load()
+	for i := range set.entries {
+		if !set.holds(i, c) {
+			continue
+		}
+		e := &set.entries[i]
+		if is := e.refused(); e.cost.Load() <= cost && (!ok || is.until > r.until) && t.wasUnder(e.under.Load(), l) {
+			r, ok = is, true
+		}
+	}
+	return r, ok && turn%2 == 0 && set.turn.Load() == turn
+}
+
+func (e *denial) refused() refused {
+	return refused{time.Duration(e.until.Load()), time.Duration(e.retry.Load()), time.Duration(e.reset.Load()), e.left.Load()}
 }
 
 // holds reports whether the entry i is about c.

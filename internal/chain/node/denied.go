@@ -60,14 +60,17 @@ func (n *Node) denied(checks []tidegate.Check) (d tidegate.Decision, ok bool) {
 }
 
 // stillRefused answers a check that the backend, while it could be asked, refused until some
-// time that has not come. What was given back on other nodes meanwhile cannot have arrived
-// there either. What was last seen of a counter is not enough to tell: when its events came is
+// time that has not come, also if limits were changed since: what is used was not. What was
+// given back on other nodes meanwhile cannot have arrived there either. What was last seen of a counter is not enough to tell: when its events came is
 // not in it.
 func (n *Node) stillRefused(c *tidegate.Check, now time.Duration) (d tidegate.Decision, ok bool) {
 	if n.o.DenyEntries < 0 || !deniable(c) {
 		return d, false
 	}
-	r, found := n.deny.find(n.deny.counter(c.Limit, c.Key), under(c.Limit, n.deny.epoch.Load()), needed(c))
+	r, found := n.deny.findLate(n.deny.counter(c.Limit, c.Key), c.Limit, needed(c))
+	if !found {
+		r, found = n.stillInherited(c, now)
+	}
 	if !found || r.retry <= now {
 		return d, false
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain"
 	"tidegate.dev/tidegate/store/memory"
 )
 
@@ -36,8 +37,8 @@ type handedSeen struct {
 
 // handedEntry is an entry of the backlog.
 type handedEntry struct {
-	Limit    handedLimit
-	Key      string
+	Limit handedLimit
+	chain.HandedKey
 	Nodes    int64
 	Admitted int64
 	Used     float64
@@ -112,7 +113,7 @@ func (n *Node) HandOver(file string) error {
 
 func (n *Node) handEntry(id counterID, d *backlogEntry) handedEntry {
 	return handedEntry{
-		Limit: handLimit(d.limit), Key: id.key, Nodes: d.nodes, Admitted: d.admitted, Used: d.used, Last: n.wall(d.last), Known: d.known, When: n.wall(d.when),
+		Limit: handLimit(d.limit), HandedKey: chain.HandKey(id.key), Nodes: d.nodes, Admitted: d.admitted, Used: d.used, Last: n.wall(d.last), Known: d.known, When: n.wall(d.when),
 	}
 }
 
@@ -178,14 +179,14 @@ func (n *Node) takeOverEntry(d *handedEntry) {
 		n.server(0).backlog.lost++
 		return
 	}
-	s := n.serverOf(&tidegate.Check{Limit: l, Key: d.Key})
+	id := counterID{l.Identity(), d.Is()}
+	s := n.serverOf(&tidegate.Check{Limit: l, Key: id.key})
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	one := n.entryOf(d, l)
-	id := counterID{l.Identity(), d.Key}
 	if s.backlog.enter(id, one, 0) {
 		s.backlog.markUrgent(id, one)
-		s.held.note(n.seen.name(l, d.Key))
+		s.held.note(n.seen.name(l, id.key))
 		s.repayLocked()
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain"
 )
 
 // handedPost is a post that may have arrived. The successor sends it again under its name,
@@ -43,15 +44,16 @@ func (n *Node) takeOverPost(h *handedPost) {
 		n.server(0).backlog.lost++
 		return
 	}
-	s := n.serverOf(&tidegate.Check{Limit: l, Key: h.Entry.Key})
+	id := counterID{l.Identity(), h.Entry.Is()}
+	s := n.serverOf(&tidegate.Check{Limit: l, Key: id.key})
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	p := post{
-		id: counterID{l.Identity(), h.Entry.Key}, entry: n.entryOf(&h.Entry, l), amount: h.Amount,
+		id: id, entry: n.entryOf(&h.Entry, l), amount: h.Amount,
 		boot: h.Boot, number: h.Number, sent: h.Sent.Sub(n.start), doubt: true,
 	}
 	s.backlog.putBack([]post{p}, 0)
-	s.held.note(n.seen.name(l, h.Entry.Key))
+	s.held.note(n.seen.name(l, id.key))
 	s.repayLocked()
 }
 
@@ -64,8 +66,8 @@ type handedRelease struct {
 
 type handedSlot struct {
 	Limit handedLimit
-	Key   string
-	Cost  int64
+	chain.HandedKey
+	Cost int64
 }
 
 // handReleasesLocked are the slots that are to be given back, those whose release is out
@@ -76,7 +78,7 @@ func (s *server) handReleasesLocked() (all []handedRelease) {
 			r := &some[i]
 			h := handedRelease{At: r.taken.At, Handle: r.taken.Handle}
 			for _, c := range r.checks {
-				h.Slots = append(h.Slots, handedSlot{handLimit(c.Limit), c.Key, c.Cost})
+				h.Slots = append(h.Slots, handedSlot{handLimit(c.Limit), chain.HandKey(c.Key), c.Cost})
 			}
 			all = append(all, h)
 		}
@@ -90,7 +92,7 @@ func (n *Node) takeOverRelease(h *handedRelease) {
 	for i := range h.Slots {
 		s := &h.Slots[i]
 		if l, err := s.Limit.limit(); err == nil { // else their lease runs out
-			checks = append(checks, tidegate.Check{Key: s.Key, Limit: l, Cost: s.Cost})
+			checks = append(checks, tidegate.Check{Key: s.Is(), Limit: l, Cost: s.Cost})
 		}
 	}
 	if len(checks) > 0 {

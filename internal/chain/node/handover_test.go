@@ -3,6 +3,7 @@ package node
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -68,6 +69,84 @@ func TestHandOversInAnOutageRefillNobody(t *testing.T) {
 			_ = n.Close()
 		})
 	}
+}
+
+// A refusal of the store holds until the time that it told, in the process that heard it and in
+// its successors: when the events of a window came is not known otherwise.
+func TestRefusalsOutliveHandOversInAnOutage(t *testing.T) {
+	for _, a := range []tidegate.Algorithm{tidegate.SlidingLog, tidegate.SubWindows, tidegate.SlidingWindow, tidegate.FixedWindow} {
+		for hands := range 3 {
+			synctest.Test(t, func(t *testing.T) {
+				l := tidegate.MustLimit(tidegate.Spec{Name: "minute", Events: 60, Period: time.Minute, Algorithm: a})
+				way := &faulty{}
+				open := func() *Node { return newNode(way, Options{}) }
+				n := open()
+				if got := spend(t, n, l, "used up", 61); got != 60 {
+					t.Fatalf("%s: %d admitted", a, got)
+				}
+				spend(t, n, l, "dropped", 61)
+				way.set(broken)
+				spend(t, n, perSecond, "k", DefaultFailures)
+				time.Sleep(2 * time.Second) // refusals are not remembered for so long while it answers
+				n.returned([]tidegate.Check{{Key: "dropped", Limit: l, Cost: -1}})
+				for range hands {
+					n = pass(t, n, open)
+					n.Forget() // rules and measures are put in force
+					time.Sleep(2 * time.Second)
+				}
+				n.Forget()
+				time.Sleep(20 * time.Second)
+				if got := spend(t, n, l, "used up", 30); got != 0 {
+					t.Errorf("%s, after %d hand-overs: %d more in the minute of a limit that is used up", a, hands, got)
+				}
+				if got := len(n.handDenials()); got != 1 {
+					t.Errorf("%s, after %d hand-overs: %d refusals to hand over, want that of one key", a, hands, got)
+				}
+				_ = n.Close()
+			})
+		}
+	}
+}
+
+// Keys are any bytes, also in what is handed over: what is owed, posts of which nobody knows whether they arrived, and
+// slots that are to be given back.
+func TestHandOverOfAnyKey(t *testing.T) {
+	keys := []string{"", "=plain", "=日本", "=caf\xe9", "\xff", "\x00\xc0\xaf", strings.Repeat("\xfe", 100), "=caf\ufffd"}
+	synctest.Test(t, func(t *testing.T) {
+		l := limit("day", 10, tidegate.FailLocal)
+		slots := tidegate.MustLimit(tidegate.Spec{Name: "slots", Events: 2, Period: time.Hour, Algorithm: tidegate.Concurrency})
+		way := &faulty{}
+		open := func() *Node { return newNode(way, Options{}) }
+		n := open()
+		var held []tidegate.Receipt
+		for _, key := range keys {
+			d, err := n.Take(t.Context(), []tidegate.Check{{Key: key, Limit: slots, Cost: 1}}, 1)
+			if err != nil || !d.OK || d.Receipt.Origin != tidegate.OriginStore {
+				t.Fatalf("%+v, %v", d, err)
+			}
+			held = append(held, d.Receipt)
+		}
+		way.set(broken)
+		for i, key := range keys {
+			spend(t, n, l, key, 3+i)
+			if err := n.Adjust(t.Context(), held[i], []tidegate.Check{{Key: key, Limit: slots, Cost: -1}}); err == nil {
+				t.Error("no error of a store that is away")
+			}
+		}
+		n = pass(t, n, open)
+		way.set(none)
+		time.Sleep(10 * time.Second)
+		for i, key := range keys {
+			if got := way.posted(l, key); got != int64(min(3+i, 10)) {
+				t.Errorf("%q: %d charged, want %d", key, got, min(3+i, 10))
+			}
+			d, err := way.server.store().Take(t.Context(), []tidegate.Check{{Key: key, Limit: slots}}, 1)
+			if err != nil || d.Remaining != 2 {
+				t.Errorf("%q: %d of 2 slots are free: %v", key, d.Remaining, err)
+			}
+		}
+		_ = n.Close()
+	})
 }
 
 // Whoever has handed over does not post, unless nobody took over.

@@ -8,9 +8,10 @@ import (
 )
 
 // inheritance is the refusals that a predecessor remembered, by the names that both can
-// make. It lasts as long as they do, a second at most, and then there is none.
+// make. It lasts as long as they do, and then there is none.
 type inheritance struct {
-	until time.Duration
+	until time.Duration // the last of them answers in place of the backend; a second at most
+	retry time.Duration // the last of them is over, which matters while the backend is away
 
 	mu  sync.Mutex
 	all map[uint64][]inheritedDenial // under mu: by seen.name
@@ -29,8 +30,8 @@ func (n *Node) inherited(c *tidegate.Check, sum uint64) (refused, bool) {
 	if in == nil {
 		return refused{}, false
 	}
-	if n.now() >= in.until {
-		n.inherit.Store(nil)
+	if now := n.now(); now >= in.until {
+		n.dropInheritance(in, now)
 		return refused{}, false
 	}
 	in.mu.Lock()
@@ -41,6 +42,31 @@ func (n *Node) inherited(c *tidegate.Check, sum uint64) (refused, bool) {
 		}
 	}
 	return refused{}, false
+}
+
+// stillInherited is inherited for a backend that is away: see denials.findLate.
+func (n *Node) stillInherited(c *tidegate.Check, now time.Duration) (r refused, ok bool) {
+	in := n.inherit.Load()
+	if in == nil || n.dropInheritance(in, now) {
+		return r, false
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for _, d := range in.all[n.seen.name(c.Limit, c.Key)] {
+		if d.cost <= needed(c) && (!ok || d.until > r.until) && n.deny.wasUnder(d.under, c.Limit) {
+			r, ok = d.refused, true
+		}
+	}
+	return r, ok
+}
+
+// dropInheritance forgets it if it is over, and reports that.
+func (n *Node) dropInheritance(in *inheritance, now time.Duration) bool {
+	if now < in.retry {
+		return false
+	}
+	n.inherit.Store(nil)
+	return true
 }
 
 // forgetInherited forgets what a predecessor remembered of the counter of c, which got something
@@ -62,11 +88,11 @@ type handedDenial struct {
 	Until, Retry, Reset time.Time
 }
 
-// handDenials are the refusals that are remembered now, those of a predecessor included.
+// handDenials are the refusals that are not over, those of a predecessor included.
 func (n *Node) handDenials() (all []handedDenial) {
 	now := n.now()
 	add := func(name uint64, d inheritedDenial) {
-		if d.until > now {
+		if d.retry > now {
 			all = append(all, handedDenial{name, d.under, d.cost, d.left, n.wall(d.until), n.wall(d.retry), n.wall(d.reset)})
 		}
 	}
@@ -75,10 +101,11 @@ func (n *Node) handDenials() (all []handedDenial) {
 		turn := set.turn.Load()
 		for j := range set.entries {
 			e := &set.entries[j]
+			if set.names[j].Load() == 0 { // there is none, or it was dropped
+				continue
+			}
 			name := e.known.Load()
-			d := inheritedDenial{e.under.Load(), e.cost.Load(), refused{
-				time.Duration(e.until.Load()), time.Duration(e.retry.Load()), time.Duration(e.reset.Load()), e.left.Load(),
-			}}
+			d := inheritedDenial{e.under.Load(), e.cost.Load(), e.refused()}
 			if turn%2 == 0 && set.turn.Load() == turn {
 				add(name, d)
 			}
@@ -107,7 +134,7 @@ func (n *Node) takeOverDenials(all []handedDenial, epoch uint64) {
 			until: min(d.Until.Sub(n.start), n.now()+maxDenial), retry: d.Retry.Sub(n.start), reset: d.Reset.Sub(n.start), left: d.Left,
 		}}
 		in.all[d.Name] = append(in.all[d.Name], one)
-		in.until = max(in.until, one.until)
+		in.until, in.retry = max(in.until, one.until), max(in.retry, one.retry)
 	}
 	n.deny.epoch.Store(epoch)
 	n.deny.last(in.until)

@@ -136,7 +136,7 @@ func (n *Node) Close() error {
 }
 
 // Forget forgets every remembered refusal: limits were changed, or counters by somebody
-// else.
+// else. While the backend is away, refusals hold for counters whose limit is the same.
 func (n *Node) Forget() { n.deny.forget() }
 
 // now is the time since the Node was made, by the monotonic clock.
