@@ -112,11 +112,24 @@ func (b *backlog) enter(id counterID, d *backlogEntry, now time.Duration) bool {
 
 // markUrgent has what is owed to a key that is used up posted before the rest.
 func (b *backlog) markUrgent(id counterID, d *backlogEntry) {
-	if !d.urgent && d.used+float64(d.nodes) > float64(d.limit.Capacity()) {
-		d.urgent = true
-		b.urgent = append(b.urgent, id)
+	if d.urgent || d.used+float64(d.nodes) <= float64(d.limit.Capacity()) {
+		return
 	}
+	if len(b.urgent) >= maxUrgent { // those of entries that have gone stay until they are taken
+		b.urgent = b.urgent[:0]
+		for other, entry := range b.entries {
+			if entry.urgent {
+				b.urgent = append(b.urgent, other)
+			}
+		}
+	}
+	d.urgent = true
+	b.urgent = append(b.urgent, id)
 }
+
+// maxUrgent bounds how many counters stand in line to be posted first, those included that
+// have faded since: during an outage nobody takes them out.
+const maxUrgent = 2 * maxEntries
 
 // reconcile reckons anew with a counter of which known events turned out to be used in
 // the backend. It returns what is used in all.

@@ -50,6 +50,30 @@ func TestBacklogIsBounded(t *testing.T) {
 	}
 }
 
+// In a long outage new keys are used up all the time, and old ones fade: what stands in line to be
+// posted first is bounded as well, and nothing in it is lost.
+func TestUrgentBacklogIsBounded(t *testing.T) {
+	l := limit("l", 2, tidegate.FailLocal)
+	b := backlog{start: time.Now()}
+	now := time.Duration(0)
+	for round := range 5 {
+		now += 2 * l.Period
+		for i := range maxEntries {
+			b.owe(&tidegate.Check{Key: fmt.Sprint(round, " ", i), Limit: l, Cost: 1}, 1, 2, 2, 2, now)
+		}
+		if len(b.entries) != maxEntries || len(b.urgent) > maxUrgent {
+			t.Fatalf("round %d: %d entries, %d of them urgent", round, len(b.entries), len(b.urgent))
+		}
+	}
+	posted := 0
+	for len(b.urgent) > 0 {
+		posted += len(b.take(maxPosts, now, now))
+	}
+	if posted != maxEntries || len(b.entries) > 0 || b.lost > 0 {
+		t.Errorf("%d posted, %d left, %d lost", posted, len(b.entries), b.lost)
+	}
+}
+
 // A reset is one in every respect: nothing of the key is left to be seeded or paid.
 func TestResetForgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -57,7 +81,7 @@ func TestResetForgets(t *testing.T) {
 		g := newNode(way, Options{})
 		l := limit("l", 10, tidegate.FailLocal)
 		checks := []tidegate.Check{one(l)}
-		spend(t, g, l, "k", 10)
+		spend(t, g, l, "k", 12)
 		if err := g.Reset(t.Context(), checks); err != nil {
 			t.Error(err)
 		}
