@@ -48,7 +48,8 @@ func (s *Store) Survey(ctx context.Context, asked [][]tidegate.Check, _ [][]stri
 		if err != nil {
 			return nil, err
 		}
-		for _, c := range byRule[escape(k.Rule)] {
+		rule, _, _ := strings.Cut(strings.TrimPrefix(k.Name, s.prefix+":"), ":{") // k.Rule may be a hash
+		for _, c := range byRule[rule] {
 			if c.counts(&k) {
 				c.add(k.Subject)
 			}

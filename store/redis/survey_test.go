@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -171,5 +172,40 @@ func TestSurveySamples(t *testing.T) {
 	}
 	if got := float64(len(c.tags)) / c.share(); got < keys*0.9 || got > keys*1.1 {
 		t.Errorf("an estimate of %v keys, and there are %d", got, keys)
+	}
+}
+
+// Whatever a rule is called, its keys are found, and no others.
+func TestSurveyOfOddNames(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{Addrs: []string{testdep.Redis(t).Socket}})
+	names := []string{"", "plain", strings.Repeat("a long name ", 20), "#hash", "ünï %2F", "a:{b}:log:1h", "*", "[a-z]"}
+	var asked [][]tidegate.Check
+	for i, name := range names {
+		c := tidegate.Check{Key: fmt.Sprint(i), Cost: 1, Limit: tidegate.MustLimit(tidegate.Spec{
+			Name: name, Scope: "user", Events: 10, Period: 24 * time.Hour, Algorithm: tidegate.FixedWindow,
+		})}
+		mustTake(t, s, i+1, c)
+		asked = append(asked, []tidegate.Check{{Limit: c.Limit}})
+	}
+	f := func(asked [][]tidegate.Check, first int) {
+		t.Helper()
+		found := make([]int, len(asked))
+		if _, err := s.Survey(t.Context(), asked, nil, func(i int, key string, left []int64) {
+			if found[i]++; key != fmt.Sprint(first+i) || left[0] != int64(9-first-i) {
+				t.Errorf("%q: %q has %d left", names[first+i], key, left)
+			}
+		}); err != nil {
+			t.Error(err)
+		}
+		for i, n := range found {
+			if n != 1 {
+				t.Errorf("%q: %d keys, want 1", names[first+i], n)
+			}
+		}
+	}
+	f(asked, 0)
+	for i := range asked { // of one rule, Redis is asked for its keys alone
+		f(asked[i:i+1], i)
 	}
 }
