@@ -6,30 +6,58 @@ import (
 	"time"
 )
 
-// run sends assignments until Close.
+// run sends assignments and follows the rules until Close. Lookups may take long, where the store does, and
+// assignments must not wait for them.
 func (s *Server) run() {
 	defer close(s.ended)
-	tick := time.NewTicker(max(s.o.Times.Renewal()/4, time.Millisecond))
-	defer tick.Stop()
+	var follows sync.WaitGroup
+	follows.Go(func() { s.often(s.followRules) })
 	swept := s.now()
-	for {
-		select {
-		case <-s.closing:
-			return
-		case <-tick.C:
-		}
-		s.followRules()
+	s.often(func() {
 		s.settleAll()
 		s.sendBlankets()
 		if now := s.now(); now-swept >= time.Second {
 			swept = now
 			s.sweep(now)
 		}
+	})
+	follows.Wait()
+}
+
+// often calls do several times per Renewal until Close.
+func (s *Server) often(do func()) {
+	tick := time.NewTicker(max(s.o.Times.Renewal()/4, time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.closing:
+			return
+		case <-tick.C:
+			do()
+		}
 	}
 }
 
-// atOnce is how many accounts use the store at the same time.
+// atOnce is how many accounts or lookups use the store at the same time.
 const atOnce = 64
+
+// together calls do for each of all, atOnce at a time.
+func together[T any](all []T, do func(T)) {
+	work := make(chan T)
+	var workers sync.WaitGroup
+	for range min(atOnce, len(all)) {
+		workers.Go(func() {
+			for one := range work {
+				do(one)
+			}
+		})
+	}
+	for _, one := range all {
+		work <- one
+	}
+	close(work)
+	workers.Wait()
+}
 
 // settleAll sends what is due for all accounts.
 func (s *Server) settleAll() {
@@ -45,20 +73,7 @@ func (s *Server) settleAll() {
 		}
 		return
 	}
-	work := make(chan *account)
-	var workers sync.WaitGroup
-	for range min(atOnce, len(all)) {
-		workers.Go(func() {
-			for a := range work {
-				s.settle(a)
-			}
-		})
-	}
-	for _, a := range all {
-		work <- a
-	}
-	close(work)
-	workers.Wait()
+	together(all, s.settle)
 }
 
 // sendBlankets renews the assignments of buckets that have no part of a limit.
@@ -98,6 +113,16 @@ func (s *Server) sweep(now time.Duration) {
 	s.mu.Unlock()
 	for _, sub := range unused {
 		s.unsubscribe(sub)
+		s.sayAbandoned(sub, now)
+	}
+}
+
+// sayAbandoned has the proxy forget a bucket, unless it has asked for it again: what is extended then would
+// be a full bucket for whoever has forgotten it.
+func (s *Server) sayAbandoned(sub *subscription, now time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sub.stream.subs[sub.name] == nil {
 		sub.send(update{action: abandon(sub.id), at: now})
 	}
 }
@@ -111,25 +136,31 @@ func (s *Server) followRules() {
 	rules := s.o.Domains()
 	now := s.now()
 	s.mu.Lock()
-	changed := rules != s.rules
-	s.rules = rules
-	var due []*subscription
-	native := 0
+	var due, native []*subscription
 	for st := range s.streams {
 		for _, sub := range st.subs {
-			if !changed {
-				if !sub.subject.native || now-sub.found < refresh || native >= maxRefresh {
-					continue
-				}
-				native++
+			changed := sub.subject.rules != rules
+			switch {
+			case !sub.subject.native && changed:
+				due = append(due, sub)
+			case sub.subject.native && (changed || now-sub.found >= refresh && len(native) < maxRefresh):
+				native = append(native, sub)
 			}
-			due = append(due, sub)
 		}
 	}
 	s.mu.Unlock()
-	for _, sub := range due {
+	refind := func(sub *subscription) {
+		select {
+		case <-s.closing:
+			return
+		default:
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), s.o.Times.Delivery)
+		defer cancel()
 		s.refind(ctx, sub)
-		cancel()
 	}
+	for _, sub := range due {
+		refind(sub)
+	}
+	together(native, refind)
 }

@@ -10,7 +10,6 @@ import (
 	"google.golang.org/grpc"
 
 	"tidegate.dev/tidegate/internal/front/rlqs/ledger"
-	"tidegate.dev/tidegate/rules/envoy"
 )
 
 // Server assigns parts of limits to proxies. Use [New]. It is safe for concurrent use.
@@ -25,7 +24,6 @@ type Server struct {
 	subs     int                 // of all streams
 	lastNode ledger.Node
 	unfit    map[string]bool // rules that were logged
-	rules    *envoy.Set      // in force at the last lookup
 
 	counts  counts
 	closing chan struct{}
@@ -42,7 +40,6 @@ func New(o Options) *Server {
 	s := &Server{
 		o: o, began: time.Now(),
 		streams: make(map[*stream]struct{}), accounts: make(map[string]*account), unfit: make(map[string]bool),
-		rules:   o.Domains(),
 		closing: make(chan struct{}), ended: make(chan struct{}),
 	}
 	go s.run()
@@ -227,7 +224,7 @@ func (s *Server) refind(ctx context.Context, sub *subscription) {
 	defer sub.mu.Unlock()
 	s.mu.Lock()
 	there, same := sub.stream.subs[sub.name] == sub, sub.subject.equal(&is)
-	sub.found = s.now()
+	sub.found, sub.subject.rules = s.now(), is.rules
 	s.mu.Unlock()
 	if there && !same {
 		s.hold(sub, is)

@@ -2,6 +2,7 @@ package rlqs
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -131,6 +132,61 @@ func TestRulesChange(t *testing.T) {
 	})
 }
 
+// slowStore takes its time, if it is told to.
+type slowStore struct {
+	tidegate.Store
+	slow atomic.Bool
+}
+
+func (s *slowStore) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
+	if s.slow.Load() {
+		time.Sleep(50 * time.Millisecond)
+	}
+	return s.Store.Take(ctx, checks, n)
+}
+
+// Native rules are asked about many buckets, by way of a store that answers slowly: nobody's assignment
+// expires meanwhile, neither from time to time nor when rules change.
+func TestSlowLookups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		native, err := rules.Parse("rules.yaml", []byte("version: 1\nidentify: { user: descriptor }\nrules:\n  - { name: r, match: /, per: user, limits: { rate: 100/second, algorithm: token_bucket, burst: 50 } }\n"), rules.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var files atomic.Pointer[envoy.Set]
+		files.Store(load(t, kinds))
+		store := &slowStore{Store: memory.New()}
+		s := start(t, Options{Times: short, Domains: files.Load, Desk: desk.New(tidegate.NewGate(rules.NewLive(native), store))})
+		st, others := openStream(t, s), openStream(t, s)
+		report(t, s, st, "bucket=x", 0, 1)
+		var usages []*pb.RateLimitQuotaUsageReports_BucketQuotaUsage
+		for i := range 500 {
+			usages = append(usages, &pb.RateLimitQuotaUsageReports_BucketQuotaUsage{BucketId: &pb.BucketId{Bucket: id(fmt.Sprintf("path=/x, user=%d", i))}})
+		}
+		if err := s.reported(t.Context(), others, &pb.RateLimitQuotaUsageReports{Domain: "other", BucketQuotaUsages: usages}); err != nil {
+			t.Fatal(err)
+		}
+		s.read(t, st, 2*time.Second) // it has all that there is
+		store.slow.Store(true)
+		before := s.Stats()
+		f := func(when string, lasts time.Duration) {
+			t.Helper()
+			report(t, s, st, "bucket=x", 0, 0)
+			renewals := int(lasts / s.o.Times.Renewal())
+			if got := s.read(t, st, lasts); len(got) < renewals-1 {
+				t.Errorf("%s: %d assignments in %d renewals", when, len(got), renewals)
+			}
+		}
+		f("from time to time", 2*refresh)
+		files.Store(load(t, kinds))
+		f("after a change", refresh)
+		if got := s.Stats(); got.Late > before.Late {
+			t.Errorf("%+v", got)
+		}
+		s.Close()
+	})
+}
+
 // Buckets that nobody uses are abandoned, and those of a proxy that says nothing.
 func TestAbandon(t *testing.T) {
 	for _, bucket := range []string{"bucket=x", "free=x"} {
@@ -165,6 +221,48 @@ func TestAbandon(t *testing.T) {
 			s.Close()
 		})
 	}
+}
+
+// Rules that change while a bucket is looked up hold for it as well.
+func TestRulesChangeDuringALookup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var now atomic.Pointer[envoy.Set]
+		now.Store(load(t, kinds))
+		s := start(t, Options{Times: short, Domains: now.Load})
+		st := openStream(t, s)
+		st.domain = "shop"
+		before := s.find(t.Context(), "shop", []envoy.Entry{{Key: "bucket", Value: "x"}})
+		now.Store(load(t, strings.Replace(kinds, "key: bucket", "key: other", 1)))
+		time.Sleep(s.o.Times.Renewal()) // others follow
+		s.subscribe(st, mustName(t, "bucket=x"), &pb.BucketId{Bucket: id("bucket=x")}, before)
+		if got := s.read(t, st, 4*s.o.Times.Renewal()); len(got) == 0 || got[len(got)-1] != "ALLOW_ALL" {
+			t.Errorf("sent %q, where no rule limits it any more", got)
+		}
+		s.Close()
+	})
+}
+
+// A proxy that asks for a bucket again while that is abandoned is not told to forget it: the next extension
+// would be a full bucket for it.
+func TestAbandonedAndAskedForAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, Options{Times: short})
+		st := openStream(t, s)
+		report(t, s, st, "bucket=x", 0, 1)
+		sub := s.subscribed(st, mustName(t, "bucket=x"))
+		s.unsubscribe(sub)
+		report(t, s, st, "bucket=x", 0, 1)
+		s.sayAbandoned(sub, s.now())
+		if got := s.told(t, st); !strings.HasSuffix(got, " in 1s") {
+			t.Errorf("told %q", got)
+		}
+		s.unsubscribe(s.subscribed(st, mustName(t, "bucket=x")))
+		s.sayAbandoned(sub, s.now())
+		if got := s.told(t, st); got != "abandon" {
+			t.Errorf("told %q of a bucket that nobody wants", got)
+		}
+		s.Close()
+	})
 }
 
 // A report that is handled while its bucket is abandoned leaves nothing behind.

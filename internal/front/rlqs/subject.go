@@ -18,6 +18,7 @@ type subject struct {
 	key     string
 	ahead   *ledger.Ahead // nil means that this process divides the limit
 	native  bool          // found by native rules, which are asked again
+	rules   *envoy.Set    // in force at the lookup
 	why     error         // of unfit
 }
 
@@ -41,7 +42,8 @@ var (
 
 // find returns what a bucket id is held to.
 func (s *Server) find(ctx context.Context, domain string, entries []envoy.Entry) (sub subject) {
-	if d := s.o.Domains().Domain(domain); d != nil {
+	rules := s.o.Domains()
+	if d := rules.Domain(domain); d != nil {
 		sub = s.findInFile(d, entries)
 	} else if s.o.Desk != nil {
 		sub = s.findNative(ctx, domain, entries)
@@ -52,6 +54,7 @@ func (s *Server) find(ctx context.Context, domain string, entries []envoy.Entry)
 	if s.o.Shadow {
 		sub.verdict = allowed
 	}
+	sub.rules = rules
 	return sub
 }
 
