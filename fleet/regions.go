@@ -28,7 +28,7 @@ type RegionHealth struct {
 	Name string
 	// Lag is how old the oldest thing is that was counted there and may not be known here.
 	Lag time.Duration
-	// Heard: it was heard of since Open. Otherwise Lag counts from then.
+	// Heard: Redis knows when it was heard of. Otherwise Lag counts from Open.
 	Heard bool
 	// CutOff: it has not been heard of for five seconds, so OnPartition of each limit decides.
 	CutOff bool
@@ -114,8 +114,8 @@ func (r *regions) close() {
 	}
 }
 
-// Regions asks Redis when other regions were last heard of, also those that Options do not name. Health
-// has what this instance goes by.
+// Regions asks Redis when other regions were last heard of, also those that Options do not name: without
+// Options.Regions all, otherwise those that are heard of now. Health has what this instance goes by.
 func (s *Store) Regions(ctx context.Context) ([]RegionHealth, error) {
 	all := s.regions.health()
 	store := s.shared.Regions()
@@ -126,9 +126,10 @@ func (s *Store) Regions(ctx context.Context) ([]RegionHealth, error) {
 	for name, heard := range at {
 		lag := max(now.Sub(heard), 0)
 		is := RegionHealth{Name: label(name, maxName), Lag: lag, Heard: true, CutOff: lag > region.PartitionAfter}
-		if i := slices.IndexFunc(all, func(r RegionHealth) bool { return r.Name == is.Name }); i >= 0 {
+		switch i := slices.IndexFunc(all, func(r RegionHealth) bool { return r.Name == is.Name }); {
+		case i >= 0:
 			all[i] = is
-		} else {
+		case s.regions.watch == nil || !is.CutOff: // otherwise it was one, and has been taken out
 			all = append(all, is)
 		}
 	}

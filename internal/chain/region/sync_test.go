@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -324,6 +325,68 @@ func TestWatch(t *testing.T) {
 			t.Error("what nobody can tell does not grow older")
 		}
 	})
+}
+
+// An instance that starts while a region is cut off knows that at once, from its store. It knows as well that
+// one has been heard of again, and one that the store knows nothing of has time to be.
+func TestWatchBeginsInAPartition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld("eu", "us")
+		defer w.close()
+		time.Sleep(2 * time.Second)
+		w.syncers[1].Close() // nobody tells eu any more
+		time.Sleep(20 * time.Second)
+		watch := NewWatch(w.stores[0], []string{"us"})
+		defer watch.Close()
+		time.Sleep(watchEvery)
+		if is := watch.All()[0]; !is.Heard || !is.CutOff || is.Lag < 20*time.Second || !watch.CutOff() {
+			t.Errorf("%+v, of a region that was heard of 20 s ago", is)
+		}
+		w.syncers[1] = w.sync(1)
+		time.Sleep(4 * time.Second)
+		if is := watch.All()[0]; is.CutOff || watch.CutOff() {
+			t.Errorf("%+v after it was back", is)
+		}
+		w.syncers[1].Close()
+		w.stores[0].lose()
+		fresh := NewWatch(w.stores[0], []string{"us"})
+		defer fresh.Close()
+		time.Sleep(PartitionAfter - watchEvery)
+		if is := fresh.All()[0]; is.Heard || is.CutOff || fresh.CutOff() {
+			t.Errorf("%+v, of a region that nobody knows of yet", is)
+		}
+		time.Sleep(2 * watchEvery)
+		if !fresh.CutOff() {
+			t.Error("it is not cut off, and has never been heard of")
+		}
+	})
+}
+
+// A clock of the store that is set back while a region is cut off does not make it heard of.
+func TestWatchAndClocks(t *testing.T) {
+	for _, step := range []time.Duration{-time.Hour, -2 * time.Second, 0, 2 * time.Second, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			var ahead atomic.Int64
+			h := hub.New(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
+			watch := NewWatch(h, []string{"us"})
+			defer watch.Close()
+			hear := func() { _, _ = h.Merge(t.Context(), chain.Greeting{From: "us", To: 1}, nil) }
+			for range 20 {
+				hear()
+				time.Sleep(Interval)
+			}
+			ahead.Store(int64(step))
+			time.Sleep(PartitionAfter + 2*watchEvery)
+			if is := watch.All()[0]; !is.CutOff || !watch.CutOff() {
+				t.Errorf("a step of %s: %+v", step, is)
+			}
+			hear()
+			time.Sleep(2 * watchEvery)
+			if is := watch.All()[0]; is.CutOff || watch.CutOff() {
+				t.Errorf("a step of %s: %+v after it was back", step, is)
+			}
+		})
+	}
 }
 
 func TestCursor(t *testing.T) {

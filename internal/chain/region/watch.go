@@ -25,6 +25,7 @@ type watched struct {
 	name  string
 	until atomic.Int64 // what it has counted until then is known here, in ns since the start
 	heard atomic.Bool  // of it, ever
+	last  time.Time    // when it was, by the clock of the store; only look uses it
 }
 
 // Status is how far what is known of a region is behind.
@@ -32,7 +33,7 @@ type Status struct {
 	Name string
 	// Lag is how old the oldest thing is that may be missing here.
 	Lag time.Duration
-	// Heard: it was heard of since the Watch began; otherwise Lag counts from then.
+	// Heard: the store knows when it was heard of; otherwise Lag counts from when the Watch began.
 	Heard bool
 	// CutOff: it was not heard of for PartitionAfter.
 	CutOff bool
@@ -77,8 +78,14 @@ func (w *Watch) look(ctx context.Context) {
 	cutOff := false
 	for i := range w.others {
 		one := &w.others[i]
-		if heard, ok := at[one.name]; err == nil && ok {
-			one.until.Store(max(one.until.Load(), int64(asked-max(now.Sub(heard), 0))))
+		// What is known already says nothing new, however the clock of the store was set since.
+		if heard, ok := at[one.name]; err == nil && ok && !heard.Equal(one.last) {
+			until := int64(asked - max(now.Sub(heard), 0)) // may be before the start
+			if one.heard.Load() {
+				until = max(until, one.until.Load())
+			}
+			one.last = heard
+			one.until.Store(until)
 			one.heard.Store(true)
 		}
 		cutOff = cutOff || w.status(one).CutOff
