@@ -2,11 +2,13 @@ package eventual
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain"
 	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
@@ -143,4 +145,37 @@ func TestDemandMoves(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Requests that can never be admitted are no demand, which would take the share of other instances, and no
+// number of requests is one that a store cannot be told.
+func TestDemandOfWhatCannotBe(t *testing.T) {
+	f := func(cost int64, n int, most int64) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			f := newFleet(t, 2, time.Millisecond, nil)
+			defer f.close()
+			l := limitOf(tidegate.FixedWindow, 100, 12*time.Hour)
+			for range 20 {
+				if _, err := f.nodes[0].Take(t.Context(), []tidegate.Check{{Key: "one", Limit: l, Cost: cost}}, n); err != nil {
+					t.Fatal(err)
+				}
+			}
+			f.nodes[0].Flush()
+			all := []chain.Tally{{Limit: l, Key: "one", Instance: newInstance(), Number: 1}}
+			if err := f.hub.Exchange(t.Context(), all); err != nil {
+				t.Fatal(err)
+			}
+			if got := all[0].Answer.Demand; got < 0 || got > most {
+				t.Errorf("a cost of %d, %d times: the demand is %d, want at most %d", cost, n, got, most)
+			}
+		})
+	}
+	f(101, 1, 0)
+	f(1<<50, 1, 0)
+	f(math.MaxInt64, 3, 0)
+	f(1, 5, 20*5*quick)
+	f(100, 1, 20*100*quick)
+	f(1, math.MaxInt, quick*maxAsked)
+	f(100, math.MaxInt, quick*maxAsked)
 }

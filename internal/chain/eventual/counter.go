@@ -84,6 +84,17 @@ func (c *counter) addLocked(l *tidegate.Limit, at, events int64) {
 	c.atLocked(c.windowAtLocked(l, at/algo.Micro)).own += events
 }
 
+// maxAsked is more than any limit can admit, and a sum over many instances that a store can have.
+const maxAsked = 1 << 40
+
+// askedLocked adds what n requests of a check ask for to the demand. What can never be admitted is none: it
+// would only take the share of others.
+func (c *counter) askedLocked(check *tidegate.Check, n int) {
+	if check.Cost <= check.Limit.Capacity() {
+		c.asked = min(c.asked+check.Cost*min(int64(n), maxAsked/max(check.Cost, 1)), maxAsked)
+	}
+}
+
 // takeBackLocked takes back events of this instance that were counted at an instant; before 0, those
 // counted last. It returns how many that are.
 func (c *counter) takeBackLocked(l *tidegate.Limit, at, events int64) (taken int64) {

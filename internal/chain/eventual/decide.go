@@ -17,7 +17,7 @@ func (s *Store) takeOwn(ctx context.Context, checks []tidegate.Check, n int) (ti
 	}
 	now := s.elapsed()
 	for i, c := range all {
-		c.asked += checks[i].Cost * int64(n)
+		c.askedLocked(&checks[i], n)
 		c.touched = now
 	}
 	if wait := s.staleLocked(all); wait != nil {
@@ -230,7 +230,7 @@ func (s *Store) findAll(checks []tidegate.Check) (all []*counter, full tidegate.
 	for {
 		all = make([]*counter, len(checks))
 		for i := range checks {
-			c, full := s.table.find(s, &checks[i])
+			c, full := s.table.find(s, &checks[i], all[:i])
 			if c == nil {
 				return nil, full
 			}
@@ -252,7 +252,7 @@ func (s *Store) findAll(checks []tidegate.Check) (all []*counter, full tidegate.
 // find is findAll for one check.
 func (s *Store) find(check *tidegate.Check) (*counter, tidegate.Decision) {
 	for {
-		c, full := s.table.find(s, check)
+		c, full := s.table.find(s, check, nil)
 		if c == nil {
 			return nil, full
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -28,16 +30,16 @@ func regionalLimit(a tidegate.Algorithm, events int64, period time.Duration, on 
 type far struct {
 	hub  *hub.Hub
 	trip time.Duration
-	cut  *atomic.Bool
+	cut  func() bool
 }
 
 func (f far) call(ctx context.Context, do func()) error {
-	if !f.cut.Load() {
+	if !f.cut() {
 		time.Sleep(f.trip / 2)
 		do()
 		time.Sleep(f.trip / 2)
 	}
-	if f.cut.Load() {
+	if f.cut() {
 		<-ctx.Done()
 	}
 	return ctx.Err()
@@ -62,6 +64,7 @@ func (f far) Heard(ctx context.Context) (at map[string]time.Time, now time.Time,
 type regionFleet struct {
 	*testFleet
 	cut     atomic.Bool
+	deaf    atomic.Pointer[func(from, to int) bool] // ways that are cut, if not all are
 	closers []func()
 }
 
@@ -72,13 +75,17 @@ func newRegions(t testing.TB, regions, each int, trip time.Duration) *regionFlee
 		hubs = append(hubs, hub.New(time.Now))
 	}
 	name := func(i int) string { return fmt.Sprint("r", i) }
-	near := new(atomic.Bool)
+	near := func() bool { return false }
 	for i := range regions {
 		o := region.Options{Name: name(i), Store: far{hubs[i], 0, near}}
 		var names []string
 		for j := range regions {
 			if j != i {
-				o.Others = append(o.Others, region.Other{Name: name(j), Store: far{hubs[j], trip, &f.cut}})
+				cut := func() bool {
+					deaf := f.deaf.Load()
+					return f.cut.Load() || deaf != nil && (*deaf)(i, j)
+				}
+				o.Others = append(o.Others, region.Other{Name: name(j), Store: far{hubs[j], trip, cut}})
 				names = append(names, name(j))
 			}
 		}
@@ -221,4 +228,51 @@ func TestRegionsPartition(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Where some regions hear all others, they admit what these leave. Those that do not are held to their
+// shares, and the limit is exceeded by no more than these, also where they are asked last.
+func TestRegionsPartlyCutOff(t *testing.T) {
+	const events, period, perSecond, regions, each = 900, 2 * time.Second, 1800.0, 3, 2
+	f := func(what string, hear []int, deaf func(from, to int) bool) {
+		var missing []int
+		for i := range regions {
+			if !slices.Contains(hear, i) {
+				missing = append(missing, i)
+			}
+		}
+		for _, a := range []tidegate.Algorithm{tidegate.SubWindows, tidegate.FixedWindow, tidegate.SlidingWindow} {
+			t.Run(fmt.Sprintf("%s/%s", what, a), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					f := newRegions(t, regions, each, 20*time.Millisecond)
+					defer f.close()
+					l := regionalLimit(a, events, period, tidegate.PartitionShare)
+					f.deaf.Store(&deaf)
+					press := func(lasts time.Duration) {
+						paced(perSecond, lasts, rand.New(rand.NewPCG(1, 2)), func(i int) {
+							some := hear
+							if time.Since(time.Now().Truncate(period)) > period/2 {
+								some = missing
+							}
+							f.ask(some[i/each%len(some)]*each+i%each, "one", l)
+						})
+					}
+					press(region.PartitionAfter + time.Second + period) // until it is noticed
+					f.admitted = nil
+					press(10 * time.Second)
+					worst, most := over(l, f.admitted), float64(events*len(missing)/regions)+regionBound(regions, each, perSecond, 20*time.Millisecond)
+					t.Logf("over by %.0f, bound %.0f", worst, most)
+					if worst > most {
+						t.Errorf("over by %.0f, want at most %.0f", worst, most)
+					}
+					if least := 4 * events; len(f.admitted) < least { // of five windows
+						t.Errorf("%d admitted, want at least %d", len(f.admitted), least)
+					}
+				})
+			})
+		}
+	}
+	f("one is not heard", []int{0}, func(from, _ int) bool { return from == 0 })
+	f("one does not hear", []int{1, 2}, func(_, to int) bool { return to == 0 })
+	f("two do not hear each other", []int{0}, func(from, to int) bool { return from+to == 3 })
 }

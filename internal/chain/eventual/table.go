@@ -2,6 +2,7 @@ package eventual
 
 import (
 	"hash/maphash"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -42,8 +43,9 @@ func (t *table) open(seed maphash.Seed, keys int) {
 
 func (t *table) shard(key string) *shard { return &t.shards[maphash.String(t.seed, key)%shards] }
 
-// find returns the counter of a check, which is made if needed; nil means that there is no room.
-func (t *table) find(s *Store, check *tidegate.Check) (c *counter, full tidegate.Decision) {
+// find returns the counter of a check, which is made if needed; nil means that there is no room. Those of
+// with, which are of the same request, do not make room for it.
+func (t *table) find(s *Store, check *tidegate.Check, with []*counter) (c *counter, full tidegate.Decision) {
 	name := counterName{check.Limit.Identity(), check.Key}
 	sh := t.shard(check.Key)
 	sh.mu.Lock()
@@ -52,8 +54,8 @@ func (t *table) find(s *Store, check *tidegate.Check) (c *counter, full tidegate
 		return c, full
 	}
 	weight := 1 + windowsOf(check.Limit)/windowsOfWeight
-	for sh.weight+weight > t.most && len(sh.all) > 0 {
-		if !t.evictLocked(s, sh, check.Limit.OnFull == tidegate.RefuseNew) {
+	for sh.weight+weight > t.most && sh.hasOthers(with) {
+		if !t.evictLocked(s, sh, with, check.Limit.OnFull == tidegate.RefuseNew) {
 			return nil, tidegate.Decision{Err: tidegate.ErrFull, Limit: check.Limit, RetryAfter: time.Second}
 		}
 	}
@@ -62,6 +64,19 @@ func (t *table) find(s *Store, check *tidegate.Check) (c *counter, full tidegate
 	sh.all[name] = c
 	sh.weight += weight
 	return c, full
+}
+
+// hasOthers reports whether a shard has counters beside those of with.
+func (sh *shard) hasOthers(with []*counter) bool {
+	if len(sh.all) > len(with) {
+		return true
+	}
+	for _, c := range sh.all {
+		if !slices.Contains(with, c) {
+			return true
+		}
+	}
+	return false
 }
 
 // How many counters are looked at for one that can go: sample, or more until there is one that the store
@@ -73,12 +88,12 @@ const (
 
 // evictLocked removes a counter: of some, the one that was not asked for for longest, if one has
 // nothing that the store does not know. Otherwise it removes one that has, unless keep is set, and
-// reports false then.
-func (t *table) evictLocked(s *Store, sh *shard, keep bool) bool {
+// reports false then. Those of with stay.
+func (t *table) evictLocked(s *Store, sh *shard, with []*counter, keep bool) bool {
 	var sent, unsent *counter
 	looked, us := 0, s.clock.now().UnixMicro()
 	for _, c := range sh.all {
-		if !c.mu.TryLock() {
+		if slices.Contains(with, c) || !c.mu.TryLock() {
 			continue // it is being asked
 		}
 		best := &unsent

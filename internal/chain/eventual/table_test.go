@@ -77,6 +77,48 @@ func TestRefuseNew(t *testing.T) {
 	})
 }
 
+// Limits of one request that have no room beside each other are decided nevertheless, and keep what they
+// count.
+func TestLimitsOfOneRequestMakeNoRoomForEachOther(t *testing.T) {
+	f := newFleet(t, 1, 0, nil)
+	defer f.close()
+	s := f.nodes[0]
+	s.table.most = 1
+	var checks []tidegate.Check
+	for _, a := range algorithms {
+		for _, events := range []int64{3, 4} {
+			l := limitOf(a, events, 12*time.Hour)
+			spec := l.Spec
+			spec.Name = fmt.Sprint(a, events)
+			checks = append(checks, tidegate.Check{Key: "one", Limit: tidegate.MustLimit(spec), Cost: 1})
+		}
+	}
+	f.ask(0, "one", limitOf(tidegate.FixedWindow, 5, time.Hour)) // this one does
+	admitted := make(chan int)
+	go func() {
+		n := 0
+		for range 6 {
+			d, err := s.Take(context.Background(), checks, 1)
+			if err != nil || d.Err != nil {
+				t.Errorf("%v, %v", err, d.Err)
+			}
+			n += int(d.Granted)
+		}
+		admitted <- n
+	}()
+	select {
+	case n := <-admitted:
+		if n != 3 {
+			t.Errorf("%d of 6 are admitted, want 3", n)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("a request is not decided")
+	}
+	if is := s.Status(); is.Keys != len(checks) {
+		t.Errorf("%+v, want %d keys", is, len(checks))
+	}
+}
+
 // What was given back in one window does not hide what another window has not told: a key that is
 // dropped then counts as forgotten.
 func TestForgottenAfterGivingBack(t *testing.T) {
