@@ -15,7 +15,7 @@ type endpoint struct {
 	client lazyClient
 	dialer *dialer
 	silent time.Duration // for how long it may be while it owes an answer, before it is gone
-	retry  atomic.Int64  // in ns: when leftOut lets somebody find out whether it is still gone
+	retry  atomic.Int64  // in ns: when somebody may find out whether it is still gone
 }
 
 func newEndpoint(name string, c *Config) *endpoint {
@@ -49,11 +49,13 @@ func (e *endpoint) trouble() error {
 // goneAfter is how long an endpoint may owe an answer before it is taken to be gone.
 const goneAfter = 100 * time.Millisecond
 
-// gone reports whether the endpoint cannot be connected to, or has been silent for long
-// enough since it was asked something.
-func (e *endpoint) gone() bool {
+// gone reports whether the endpoint cannot be connected to, or is mute.
+func (e *endpoint) gone() bool { return e.trouble() != nil || e.mute() }
+
+// mute reports whether the endpoint has been silent for long enough since it was asked something.
+func (e *endpoint) mute() bool {
 	heard, asked := e.dialer.exchanges.all.last()
-	return e.trouble() != nil || asked.After(heard) && time.Since(asked) > e.silent
+	return asked.After(heard) && time.Since(asked) > e.silent
 }
 
 // untilGone returns a context that ends with ctx, or when the endpoint is gone. Time in which this
@@ -76,12 +78,12 @@ func (e *endpoint) untilGone(ctx context.Context) (context.Context, context.Canc
 
 // leftOut reports whether a former owner is not asked: it is gone, and somebody else finds out
 // whether it is back, one a second.
-func (e *endpoint) leftOut() bool {
-	if !e.gone() {
-		return false
-	}
+func (e *endpoint) leftOut() bool { return e.gone() && !e.tries() }
+
+// tries reports whether the caller is the one that finds out, this second.
+func (e *endpoint) tries() bool {
 	now, next := time.Now(), e.retry.Load()
-	return now.UnixNano() < next || !e.retry.CompareAndSwap(next, now.Add(time.Second).UnixNano())
+	return now.UnixNano() >= next && e.retry.CompareAndSwap(next, now.Add(time.Second).UnixNano())
 }
 
 // endpointError is an error of a call to one of several endpoints.

@@ -3,6 +3,8 @@ package redis
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -111,5 +113,22 @@ func TestRegionsEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// A region that is gone for good is forgotten after a week, while others are heard of.
+func TestRegionsThatAreGone(t *testing.T) {
+	t.Parallel()
+	server := testdep.Redis(t)
+	s := openRegion(t, "redis://"+server.Addr)
+	for name, days := range map[string]int{"yesterday": 1, "days ago": 6, "a week ago": 8, "long ago": 300} {
+		server.Do("ZADD", "tg:regions:heard", fmt.Sprint(time.Now().AddDate(0, 0, -days).UnixMicro()), name)
+	}
+	if _, err := s.Merge(t.Context(), chain.Greeting{From: "us", To: 1, Age: time.Second}, nil); err != nil {
+		t.Fatal(err)
+	}
+	at, _, err := s.Heard(t.Context())
+	if got := slices.Sorted(maps.Keys(at)); err != nil || fmt.Sprint(got) != "[days ago us yesterday]" {
+		t.Errorf("%q, %v", got, err)
 	}
 }

@@ -330,6 +330,67 @@ func TestShardsTallies(t *testing.T) {
 	}
 }
 
+// A shard that is silent holds up the tallies of others once a second and no more, also where its own are the
+// only ones. When it is back, it is asked again.
+func TestShardsTalliesWhileOneIsSilent(t *testing.T) {
+	t.Parallel()
+	servers, shards := someShards(t, "a", "b", "c")
+	s := openTest(t, Config{Shards: shards})
+	s.endpoints[0].silent = goneAfter // the others may be slow
+	tallies := in(s).Tallies()
+	l := eventualLimit("each", time.Hour)
+	var all, its []chain.Tally
+	for i := range 30 {
+		one := chain.Tally{Limit: l, Key: fmt.Sprint(i), Instance: tidegate.NewHandle(), Number: 1}
+		all = append(all, one)
+		if in(s).Servers()[in(s).Server(l, one.Key)] == "a" {
+			its = append(its, one)
+		}
+	}
+	// exchange returns how many of the shard were answered, how many were left out, and how many of others
+	// were not answered.
+	exchange := func(some []chain.Tally) (answered, leftOut, failed int) {
+		t.Helper()
+		ctx, end := context.WithTimeout(t.Context(), patient)
+		defer end()
+		if err := tallies.Exchange(ctx, some); err != nil {
+			t.Errorf("the others answer: %v", err)
+		}
+		for _, one := range some {
+			switch its := in(s).Servers()[in(s).Server(l, one.Key)] == "a"; {
+			case its && one.Err == nil:
+				answered++
+			case errors.Is(one.Err, errSilent):
+				leftOut++
+			case !its && one.Err != nil:
+				failed++
+			}
+		}
+		return answered, leftOut, failed
+	}
+	if answered, _, failed := exchange(all); answered != len(its) || failed > 0 {
+		t.Fatalf("%d of %d are answered, %d of others are not", answered, len(its), failed)
+	}
+	servers[0].Pause()
+	for _, some := range [][]chain.Tally{all, its} {
+		wait(t, "the silent shard is left out", func() bool {
+			_, leftOut, failed := exchange(some)
+			if failed > 0 {
+				t.Errorf("%d of others are not answered", failed)
+			}
+			if leftOut > 0 && leftOut < len(its) {
+				t.Errorf("%d of %d are left out", leftOut, len(its))
+			}
+			return leftOut > 0
+		})
+	}
+	servers[0].Resume()
+	wait(t, "it is asked again", func() bool {
+		answered, _, _ := exchange(all)
+		return answered == len(its)
+	})
+}
+
 // Shards may speak TLS, each with an authority and certificates of its own, beside others that do not.
 // One whose certificate is not trusted concerns its own keys alone.
 func TestShardsWithTLS(t *testing.T) {

@@ -31,11 +31,15 @@ var (
 	clockScript = sync.OnceValue(func() *script { return newScript("clock") })
 )
 
-var errTally = errors.New("numbers out of range")
+var (
+	errTally  = errors.New("numbers out of range")
+	errSilent = errors.New("the server does not answer")
+)
 
 // Exchange implements chain.Tallies: one round trip, in a cluster or on shards one to each server.
 // Each tally is a script of its own, so that keys need not be in one slot. A key that has moved is
-// told to its former owner as well, which answers: it knows what instances with the old list count.
+// told to its former owner as well, which answers: it knows what instances with the old list count. A
+// shard that is silent is left out but for one call a second: the keys of others wait for it.
 func (t fleetTallies) Exchange(ctx context.Context, tallies []chain.Tally) error {
 	if len(tallies) == 0 {
 		return nil
@@ -46,6 +50,7 @@ func (t fleetTallies) Exchange(ctx context.Context, tallies []chain.Tally) error
 	ctx, end := t.s.withDeadline(ctx)
 	defer end()
 	calls := make([]tallyCall, 0, len(tallies))
+	mute := make(map[*endpoint]bool)
 	for i := range tallies {
 		one := &tallies[i]
 		if one.Err = t.valid(one); one.Err != nil {
@@ -56,6 +61,12 @@ func (t fleetTallies) Exchange(ctx context.Context, tallies []chain.Tally) error
 			calls = append(calls, c)
 		}
 		c.at = t.s.home(c.keys[0])
+		if _, known := mute[c.at]; !known {
+			mute[c.at] = t.s.sharded() && c.at.mute() && !c.at.tries()
+		}
+		if mute[c.at] {
+			c.err = c.at.failed(errSilent)
+		}
 		calls = append(calls, c)
 	}
 	if len(calls) == 0 {
@@ -78,10 +89,15 @@ func (t fleetTallies) Exchange(ctx context.Context, tallies []chain.Tally) error
 			answered = true
 		}
 	}
-	if answered {
+	if answered || t.othersAnswer() {
 		return nil
 	}
 	return err
+}
+
+// othersAnswer reports whether there are shards that are not gone: those that were asked say nothing of them.
+func (t fleetTallies) othersAnswer() bool {
+	return slices.ContainsFunc(t.s.endpoints[:t.s.shards], func(e *endpoint) bool { return !e.gone() })
 }
 
 // valid reports what is wrong with a tally.
@@ -154,12 +170,13 @@ func (t fleetTallies) key(one *chain.Tally) string {
 	return string(base64.RawURLEncoding.AppendEncode(name, sum[:12]))
 }
 
-// runAll sends calls to their endpoints, at the same time.
+// runAll sends calls to their endpoints, at the same time, but for those that have failed already.
 func (t fleetTallies) runAll(ctx context.Context, calls []tallyCall) {
 	byEndpoint := make(map[*endpoint][]*tallyCall)
 	for i := range calls {
-		at := calls[i].at
-		byEndpoint[at] = append(byEndpoint[at], &calls[i])
+		if at := calls[i].at; calls[i].err == nil {
+			byEndpoint[at] = append(byEndpoint[at], &calls[i])
+		}
 	}
 	var all sync.WaitGroup
 	for at, some := range byEndpoint {
