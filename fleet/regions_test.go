@@ -120,6 +120,19 @@ func TestRegionHealth(t *testing.T) {
 	if got, err := outside.Regions(t.Context()); err != nil || len(got) != 1 || got[0].Name != "us" || !got[0].Heard {
 		t.Errorf("%+v, %v", got, err)
 	}
+	// One that was taken out of the list is no longer of interest to those who have one.
+	servers[0].Do("ZADD", "tg:regions:heard", fmt.Sprint(time.Now().Add(-time.Hour).UnixMicro()), "gone")
+	servers[0].Do("ZADD", "tg:regions:heard", fmt.Sprint(time.Now().Add(time.Hour).UnixMicro()), "unlisted")
+	for s, want := range map[*fleet.Store]string{all[0][0]: "unlisted us ", outside: "gone unlisted us "} {
+		got, err := s.Regions(t.Context())
+		names := ""
+		for _, r := range got {
+			names += r.Name + " "
+		}
+		if err != nil || names != want {
+			t.Errorf("%q, %v; want %q", names, err, want)
+		}
+	}
 	if got := outside.Health().Regions; got != nil {
 		t.Errorf("%+v", got)
 	}
