@@ -66,8 +66,8 @@ func peekingAll(checks []Check) (never int) {
 	never = -1
 	for i := range checks {
 		c := &checks[i]
-		if rest := c.Cost - 1; rest > 0 && !c.Advisory && c.Limit != nil && c.Limit.Algorithm != Concurrency {
-			if c.Floor += rest; c.Floor >= c.Limit.Capacity() && c.Limit.grace == nil && never < 0 {
+		if rest := min(c.Cost-1, MaxCount); rest > 0 && c.Limit != nil && c.Limit.Algorithm != Concurrency {
+			if c.Floor += rest; c.Floor >= c.Limit.Capacity() && !c.Advisory && c.Limit.grace == nil && never < 0 {
 				never = i
 			}
 		}

@@ -238,3 +238,19 @@ func TestTicketOfAnotherProcess(t *testing.T) {
 	a := post(t, newServer(t, tickets, nil), "reserve", `{"method":"POST","path":"/chat","ip":"192.0.2.1","cost":60}`)
 	fails(t, newServer(t, tickets, nil), "settle", `{"ticket":"`+a.Ticket+`","cost":0}`, http.StatusMisdirectedRequest)
 }
+
+// A cost may be any number: one that is far above what was reserved takes what there is, and
+// nothing is given by it.
+func TestSettleAnyCost(t *testing.T) {
+	onStores(t, func(t *testing.T, here, there http.Handler) {
+		for i, cost := range []string{"101", "268435456", "4611686018427387904", "9223372036854775807"} {
+			question := fmt.Sprintf(`{"method":"POST","path":"/chat","ip":"192.0.2.%d","cost":10}`, i+1)
+			a := post(t, here, "reserve", question)
+			post(t, there, "settle", `{"ticket":"`+a.Ticket+`","cost":`+cost+`}`)
+			if now := post(t, there, "check", question); now.Decision != "limited" || now.Remaining != 0 || now.RetryAfter > 2*now.ResetAfter+1 {
+				t.Errorf("after a cost of %s: %+v", cost, now)
+			}
+			fails(t, here, "settle", `{"ticket":"`+a.Ticket+`","cost":0}`, http.StatusConflict)
+		}
+	})
+}
