@@ -3,6 +3,7 @@ package checkapi
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -131,7 +132,11 @@ func (s *Server) tellUsage(w http.ResponseWriter, r *http.Request, front *httpli
 // askedOf reads ?method=POST&path=/posts.
 func (s *Server) askedOf(r *http.Request) ([]Sample, *problem) {
 	var one Sample
-	for name, values := range r.URL.Query() {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil { // what it leaves out may be the path
+		return nil, problemf(http.StatusBadRequest, "The query is not understood; write ; as %%3B and %% as %%25.")
+	}
+	for name, values := range query {
 		switch {
 		case len(values) != 1:
 			return nil, problemf(http.StatusBadRequest, "The parameter %q is there twice.", name)
@@ -175,7 +180,8 @@ func (all *uses) add(more []desk.Use) {
 		known := false
 		for i := range *all {
 			had := &(*all)[i]
-			known = known || had.Rule == u.Rule && had.Blocked == u.Blocked && had.Limit.Identity() == u.Limit.Identity() && had.Used == u.Used
+			same := had.Rule == u.Rule && had.Blocked == u.Blocked && had.Limit.Identity() == u.Limit.Identity()
+			known = known || same && (had.Key == u.Key || had.Used == u.Used) // a counter moves between two looks
 		}
 		if !known {
 			*all = append(*all, u)

@@ -9,6 +9,11 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
+
+	"tidegate.dev/tidegate/internal/chain"
+	"tidegate.dev/tidegate/internal/chain/queue"
+	"tidegate.dev/tidegate/store/memory"
 )
 
 const usageRules = `
@@ -121,6 +126,9 @@ func TestUsageIsAskedWell(t *testing.T) {
 	f("GET", "/v1/usage?path=/&path=/a", 400)
 	f("GET", "/v1/usage?path=/a/../b", 400)
 	f("GET", "/v1/usage?path=a", 400)
+	f("GET", "/v1/usage?path=/posts;x=1", 400)
+	f("GET", "/v1/usage?path=/posts%3Bx=1", 200)
+	f("GET", "/v1/usage?path=%zz", 400)
 	f("GET", "/v1/usage?path=/&method=get", 400)
 	f("POST", "/v1/usage", 401)
 	f("POST", "/v1/usage", 200, "X-Tidegate-Token: "+secret)
@@ -160,4 +168,29 @@ rules:
 	f("/v1/usage?path=/x", 400, "", "X-Forwarded-Host: shop.example, other.example")
 	f(forwardAuth+"/names", 204, "") // counted by address
 	f("/v1/usage?path=/names", 200, "names[1,4,5]")
+}
+
+// A limit that several rules' paths share is told once, also while it refills or others use it.
+func TestUsageTellsEachLimitOnce(t *testing.T) {
+	const shared = `
+rules:
+  - { name: site, per: ip, limits: { rate: 1000/second, algorithm: token_bucket } }
+  - { name: a, match: /a, per: ip, limits: 9/hour }
+  - { name: b, match: /b, per: ip, limits: 9/hour }
+  - { name: c, match: /c, per: ip, limits: 9/hour }
+`
+	synctest.Test(t, func(t *testing.T) {
+		far := &farAway{Backend: chain.Adapt(memory.New()), takes: time.Millisecond}
+		s := serverOn(t, queue.New(far), shared, nil)
+		post(t, s, "check", `{"path":"/","ip":"192.0.2.1","cost":900}`)
+		for _, w := range []*httptest.ResponseRecorder{
+			ask(t, s, "POST", "/v1/usage", `{"ip":"192.0.2.1"}`),
+			ask(t, s, "GET", "/v1/usage", "", "X-Forwarded-For: 192.0.2.1"),
+		} {
+			var u used
+			if err := json.Unmarshal(w.Body.Bytes(), &u); err != nil || len(u.Limits) != 4 {
+				t.Errorf("%d limits: %s", len(u.Limits), w.Body)
+			}
+		}
+	})
 }

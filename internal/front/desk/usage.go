@@ -2,6 +2,7 @@ package desk
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"tidegate.dev/tidegate"
@@ -10,6 +11,7 @@ import (
 // Use is where a caller stands with one limit.
 type Use struct {
 	Rule      string
+	Key       string          // of the counter
 	Limit     *tidegate.Limit // as clients are told it
 	Used      int64
 	Remaining int64
@@ -29,7 +31,7 @@ func (d *Desk) Usage(ctx context.Context, r *tidegate.Request) (all []Use) {
 	r.Unattended = true
 	d.gate.PeekEach(ctx, r, func(c tidegate.Check, got tidegate.Decision) {
 		l := c.Limit
-		u := Use{Limit: l, Blocked: blocks(l), RetryAfter: got.RetryAfter, ResetAfter: got.ResetAfter, Err: got.Err}
+		u := Use{Key: strings.Clone(c.Key), Limit: l, Blocked: blocks(l), RetryAfter: got.RetryAfter, ResetAfter: got.ResetAfter, Err: got.Err}
 		if u.Blocked && got.OK {
 			return
 		}
