@@ -64,8 +64,9 @@ func (s *server) openRESP() (handover.Server, error) {
 	if s.rules != nil {
 		o.Known = s.rules.knows
 	}
+	ctx, end := context.WithCancel(context.Background())
 	return &respServer{
-		Server: resp.New(o), users: s.respDoor.users,
+		Server: resp.New(o), users: s.respDoor.users, ctx: ctx, end: end,
 		conns: listen.NewGroup(listen.Options{Limits: listen.Limits{Connections: l.Connections, Surplus: -1, Stall: -1}, Log: s.log}),
 		door:  &s.respDoor,
 	}, nil
@@ -77,17 +78,25 @@ type respServer struct {
 	users *followedFile[[]resp.User]
 	conns *listen.Group
 	door  *respDoor
+	ctx   context.Context // of handshakes; ends with Close
+	end   context.CancelFunc
 }
 
 // Serve implements [handover.Server].
 func (r *respServer) Serve(l net.Listener) error {
-	ctx, end := context.WithCancel(context.Background())
+	ctx, end := context.WithCancel(r.ctx)
 	defer end()
 	if r.users != nil {
 		r.SetUsers(r.users.get())
 		go r.follow(ctx)
 	}
 	return r.Server.Serve(r.conns.Listen(ctx, l, r.door.tls.config()))
+}
+
+// Close implements [handover.Server].
+func (r *respServer) Close() error {
+	r.end()
+	return r.Server.Close()
 }
 
 // follow looks at the users again and again, until ctx ends.

@@ -148,6 +148,9 @@ func (c *conn) usage(args [][]byte) {
 	c.array(len(all))
 	for i := range all {
 		u := &all[i]
+		if u.Err != nil { // nobody knows
+			u.Used, u.Remaining = -1, -1
+		}
 		c.pairs(7)
 		c.raw("$4\r\nrule\r\n")
 		c.bulk(u.Rule)

@@ -92,7 +92,7 @@ func (c *conn) serve() {
 			runtime.Gosched()
 		}
 	}
-	if c.srv.draining.Load() {
+	if c.closing || c.srv.draining.Load() {
 		c.linger()
 	}
 }
@@ -301,6 +301,8 @@ func (c *conn) grow(size int) bool {
 			c.error("ERR too many large commands at once, try again later")
 			c.flush()
 			c.closing = true
+			c.shrink(0)
+			c.in = reader{} // nothing is held until the client has noticed
 			return false
 		}
 		c.large += more

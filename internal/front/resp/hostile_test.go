@@ -139,3 +139,31 @@ func TestManyRequestsInLittleMemory(t *testing.T) {
 		t.Errorf("128 requests take %d bytes, 16 take %d", many, few)
 	}
 }
+
+// halves is a script whose sides are closed one by one.
+type halves struct {
+	script
+	closed bool // for writing
+}
+
+func (h *halves) CloseWrite() error {
+	h.closed = true
+	return nil
+}
+
+// A client whose large command is refused is told, and the rest of the command is read: a reset
+// could take the reason away before the client has seen it.
+func TestRefusedLargeCommandIsTold(t *testing.T) {
+	for _, size := range []int{pipeBuffer, MaxBulk} {
+		s := New(Options{Store: memory.New(), LargeBytes: 1})
+		c := &halves{script: script{in: fmt.Appendf(nil, "*2\r\n$4\r\nECHO\r\n$%d\r\n%s\r\n", size, strings.Repeat("x", size))}}
+		s.done.Add(1)
+		newConn(s, c).serve()
+		if got := c.out.String(); got != "-ERR too many large commands at once, try again later\r\n" || !c.closed || len(c.in) > 0 {
+			t.Errorf("%d bytes: %q, closed for writing: %t, %d bytes are not read", size, got, c.closed, len(c.in))
+		}
+		if n := s.large.Load(); n != 0 {
+			t.Errorf("%d bytes of large buffers are left", n)
+		}
+	}
+}

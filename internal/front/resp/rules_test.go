@@ -1,6 +1,8 @@
 package resp_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -129,6 +131,55 @@ func TestSlots(t *testing.T) {
 			t.Errorf("%v", got)
 		}
 	})
+}
+
+// As much as is allowed is answered, one more is an error, and then nothing is charged.
+func TestRequestBounds(t *testing.T) {
+	_, c := serve(t, resp.Options{Desk: newDesk(t, memory.New())})
+	f := func(user string, most int, wrong string, words func(n int) []string) {
+		t.Helper()
+		if got := c.call(append(words(most), "AS", "user", user)...); strings.HasPrefix(got, "-") {
+			t.Errorf("%d: %.200s", most, got)
+		}
+		if got := c.call(append(words(most+1), "AS", "user", user)...); !strings.Contains(got, wrong) {
+			t.Errorf("%d: %.200s, want %s", most+1, got, wrong)
+		}
+		if got := fields(c.do("TG.PEEK PATH /posts AS user " + user)); got["remaining"] != "2" {
+			t.Errorf("%s: %v", wrong, got)
+		}
+	}
+	repeat := func(n int, words []string, more ...string) []string {
+		for i := range n {
+			for _, w := range more {
+				words = append(words, strings.ReplaceAll(w, "#", fmt.Sprint(i)))
+			}
+		}
+		return words
+	}
+	f("1", 128, "ERR too many headers", func(n int) []string { return repeat(n, []string{"TG.CHECK", "PATH", "/posts"}, "HEADER", "X-#", "v") })
+	f("2", 63, "ERR too many identities", func(n int) []string { return repeat(n, []string{"TG.CHECK", "PATH", "/posts"}, "AS", "i#", "v") })
+	f("3", 127, "ERR too many requests in one command, at most 128", func(n int) []string {
+		return append(repeat(n, []string{"TG.MCHECK"}, "PATH", "/elsewhere", "NEXT"), "PATH", "/posts")
+	})
+	f("4", 8<<10, "longer than 8192 bytes", func(n int) []string {
+		return []string{"TG.CHECK", "PATH", "/posts?" + strings.Repeat("x", n-len("/posts?"))}
+	})
+}
+
+// away is a store that does not answer.
+type away struct{ tidegate.Store }
+
+func (away) Take(context.Context, []tidegate.Check, int) (tidegate.Decision, error) {
+	return tidegate.Decision{}, errors.New("away")
+}
+
+// What the store does not tell is not told as if it were used up.
+func TestUsageOfAStoreThatIsAway(t *testing.T) {
+	_, c := serve(t, resp.Options{Desk: newDesk(t, away{memory.New()})})
+	c.want("TG.USAGE PATH /posts AS user 42", "*1|*14|$4|rule|$5|posts|$5|limit|:3|$4|used|:-1|$9|remaining|:-1|$11|retry_after|:0|$11|reset_after|:0|$7|blocked|:0|")
+	if got := fields(c.do("TG.CHECK PATH /posts AS user 42")); got["limit"] != "-1" || got["remaining"] != "-1" {
+		t.Errorf("%v", got)
+	}
 }
 
 // A body is read as the gateway reads it.

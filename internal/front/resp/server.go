@@ -101,6 +101,7 @@ type Server struct {
 	drainBy   atomic.Int64 // Unix time in nanoseconds at which Shutdown waits for no more commands
 	conns     map[*conn]struct{}
 	listeners map[net.Listener]struct{}
+	accepting sync.WaitGroup // calls of Serve
 	done      sync.WaitGroup // connections
 }
 
@@ -134,7 +135,7 @@ func (s *Server) Stats() Stats {
 }
 
 // Serve accepts connections until Shutdown or Close, and returns nil then. It closes the
-// listener.
+// listener, and takes what that still has: clients whose handshake was under way.
 func (s *Server) Serve(l net.Listener) error {
 	if !s.listens(l, true) {
 		_ = l.Close()
@@ -146,10 +147,7 @@ func (s *Server) Serve(l net.Listener) error {
 	for {
 		raw, err := l.Accept()
 		switch {
-		case s.draining.Load():
-			if err == nil { // it was connected before the end
-				s.accept(raw)
-			}
+		case err != nil && s.draining.Load():
 			return nil
 		case err != nil && temporary(err): // out of file descriptors, mostly
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
@@ -173,8 +171,10 @@ func (s *Server) listens(l net.Listener, on bool) bool {
 	defer s.mu.Unlock()
 	if !on {
 		delete(s.listeners, l)
+		s.accepting.Done()
 	} else if !s.draining.Load() {
 		s.listeners[l] = struct{}{}
+		s.accepting.Add(1)
 		return true
 	}
 	return false
@@ -221,8 +221,16 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	now := time.Now()
 	s.drainBy.Store(now.Add(graceAtEnd).UnixNano())
 	s.drain(func(c *conn) { _ = c.net.SetReadDeadline(now.Add(c.quiet())) })
-	closed := make(chan struct{})
+	accepted, closed := make(chan struct{}), make(chan struct{})
 	go func() {
+		s.accepting.Wait()
+		close(accepted)
+	}()
+	go func() {
+		select {
+		case <-accepted:
+		case <-time.After(graceAtEnd): // whoever comes later is closed at once
+		}
 		s.done.Wait()
 		close(closed)
 	}()

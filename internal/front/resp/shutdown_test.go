@@ -135,6 +135,74 @@ func TestShutdownEnds(t *testing.T) {
 	})
 }
 
+// handshaking is a listener that still has clients when it is closed, as one has that does the
+// handshakes of TLS.
+type handshaking struct {
+	*pipes
+	late chan net.Conn
+}
+
+func (h *handshaking) Accept() (net.Conn, error) {
+	if c, err := h.pipes.Accept(); err == nil {
+		return c, nil
+	}
+	if c, ok := <-h.late; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+
+// Clients that were connected when the server was told to shut down, and come out of their
+// handshake meanwhile, are answered. Who takes longer than the others are given is not waited for.
+func TestHandshakesWhileShuttingDown(t *testing.T) {
+	for _, others := range []int{0, 1} {
+		for _, after := range []time.Duration{0, quietAtEnd, graceAtEnd - newcomerAtEnd} {
+			synctest.Test(t, func(t *testing.T) {
+				s, l := New(Options{Store: memory.New()}), &handshaking{newPipes(), make(chan net.Conn)}
+				served := make(chan error, 1)
+				go func() { served <- s.Serve(l) }()
+				for range others {
+					c := l.dial()
+					ping(t, c, bufio.NewReader(c), "PING\r\n")
+				}
+				synctest.Wait()
+				down := make(chan error, 1)
+				go func() { down <- s.Shutdown(context.Background()) }()
+				synctest.Wait()
+				time.Sleep(after)
+				for i := range 3 {
+					ours, theirs := net.Pipe()
+					l.late <- theirs
+					_ = ours.SetDeadline(time.Now().Add(time.Hour))
+					if _, err := io.WriteString(ours, "PING\r\n"); err != nil {
+						t.Fatalf("client %d, %s after the end began: %v", i, after, err)
+					}
+					if got, err := bufio.NewReader(ours).ReadString('\n'); got != "+PONG\r\n" {
+						t.Fatalf("client %d, %s after the end began: %q, %v", i, after, got, err)
+					}
+				}
+				close(l.late)
+				if err := <-down; err != nil {
+					t.Error(err)
+				}
+				if err := <-served; err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s, l := New(Options{Store: memory.New()}), &handshaking{newPipes(), make(chan net.Conn)}
+		go func() { _ = s.Serve(l) }()
+		synctest.Wait()
+		start := time.Now()
+		if err := s.Shutdown(context.Background()); err != nil || time.Since(start) != graceAtEnd {
+			t.Errorf("%v after %s, want %s", err, time.Since(start), graceAtEnd)
+		}
+		close(l.late)
+	})
+}
+
 func ask(t *testing.T, c net.Conn, in *bufio.Reader) {
 	t.Helper()
 	if _, err := io.WriteString(c, "CL.THROTTLE k 100 100 60 0\r\n"); err != nil {

@@ -83,11 +83,17 @@ func (c *conn) five(limited bool, r *rate, remaining, retry, reset int64) {
 // look answers what takes nothing: a quantity of 0, a negative one, which gives back, and
 // whatever is asked under a negative burst. redis-cell looks at what is owed after it, and
 // admits it if that is no more than the burst: so nobody is limited who asks for 0, also
-// when nothing remains, but for who asks under a tighter triple than was used up.
+// when nothing remains, but for who asks under a tighter triple than was used up. Nobody is told
+// of it who watches, except of what a negative burst refuses.
 func (c *conn) look(key string, r *rate, quantity int64) {
-	d, err := c.take(key, r.limit, 0)
+	c.checks[0] = tidegate.Check{Key: key, Limit: r.limit}
+	d, err := c.srv.o.Store.Take(c.srv.ctx, c.checks[:], 1)
 	if err != nil {
 		c.failed(err)
+		return
+	}
+	if quantity <= 0 && !r.never && d.Receipt.Origin != tidegate.OriginStore {
+		c.lookHere(key, r, quantity, &d)
 		return
 	}
 	owed, full := float64(d.ResetAfter), (float64(r.burst)+1)*r.em
@@ -99,16 +105,45 @@ func (c *conn) look(key string, r *rate, quantity int64) {
 			retry = seconds(duration(after - full))
 		}
 		c.five(true, r, max(0, r.fits(full-owed)), retry, seconds(d.ResetAfter))
+		if quantity > 0 {
+			d.OK, d.Granted, d.Never, d.RetryAfter, d.Limit = false, 0, true, 0, r.limit
+			c.watch(key, r.limit, quantity, &d)
+		}
 		return
 	}
 	if quantity < 0 {
-		back := tidegate.Check{Key: key, Limit: r.limit, Cost: max(quantity, -2*tidegate.MaxCount)}
-		if err := c.srv.o.Store.Adjust(c.srv.ctx, d.Receipt, []tidegate.Check{back}); err != nil {
+		if err := c.giveBack(key, r, quantity, &d); err != nil {
 			c.failed(err)
 			return
 		}
 	}
 	c.five(false, r, r.fits(full-after), -1, seconds(duration(after)))
+}
+
+// lookHere is look where this process counts by itself, as the store is away: its share of the
+// limit is worth other numbers, which it alone can tell.
+func (c *conn) lookHere(key string, r *rate, quantity int64, d *tidegate.Decision) {
+	if quantity < 0 {
+		err := c.giveBack(key, r, quantity, d)
+		if err == nil {
+			*d, err = c.srv.o.Store.Take(c.srv.ctx, c.checks[:], 1)
+		}
+		if err != nil {
+			c.failed(err)
+			return
+		}
+	}
+	left := d.Remaining
+	if d.ResetAfter <= 0 { // no share is nothing
+		left = max(left, 1)
+	}
+	c.five(false, r, left, -1, seconds(d.ResetAfter))
+}
+
+// giveBack gives back a quantity, which is negative, as of the look d.
+func (c *conn) giveBack(key string, r *rate, quantity int64, d *tidegate.Decision) error {
+	back := tidegate.Check{Key: key, Limit: r.limit, Cost: max(quantity, -2*tidegate.MaxCount)}
+	return c.srv.o.Store.Adjust(c.srv.ctx, d.Receipt, []tidegate.Check{back})
 }
 
 // fits is how many events take no more than a time that a store may have rounded by a
@@ -119,16 +154,6 @@ func (r *rate) fits(ns float64) int64 {
 
 func duration(ns float64) time.Duration {
 	return time.Duration(min(max(ns, math.MinInt64/2), math.MaxInt64/2))
-}
-
-// take asks the store, and tells whoever watches.
-func (c *conn) take(key string, l *tidegate.Limit, cost int64) (tidegate.Decision, error) {
-	c.checks[0] = tidegate.Check{Key: key, Limit: l, Cost: cost}
-	d, err := c.srv.o.Store.Take(c.srv.ctx, c.checks[:], 1)
-	if err == nil {
-		c.watch(key, l, cost, &d)
-	}
-	return d, err
 }
 
 // watch tells the observers of a decision.

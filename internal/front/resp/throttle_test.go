@@ -5,10 +5,13 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/front/resp"
+	"tidegate.dev/tidegate/store/memory"
 )
 
 // five sends CL.THROTTLE and returns the numbers, or the error.
@@ -227,6 +230,69 @@ func TestThrottleRates(t *testing.T) {
 		f(10)
 		clock.add(time.Duration(4*int64(time.Second)/rate) + time.Microsecond/2)
 		f(4)
+	}
+}
+
+// far is a store without a way for one check.
+type far struct {
+	tidegate.Store
+	tidegate.Resetter
+}
+
+// Metrics, logs and lists are told of what clients are told: a look is no request, and under a
+// negative burst nothing passes.
+func TestThrottleIsObservedAsItIsAnswered(t *testing.T) {
+	store := memory.New()
+	for name, asked := range map[string]tidegate.Store{"near": store, "far": far{store, store}} {
+		t.Run(name, func(t *testing.T) {
+			var mu sync.Mutex
+			var counted, seen, logged []string
+			note := func(to *[]string, d *tidegate.Decision, n int64) {
+				mu.Lock()
+				defer mu.Unlock()
+				for range n {
+					*to = append(*to, fmt.Sprint(d.OK, d.Granted))
+				}
+			}
+			_, c := serve(t, resp.Options{
+				Store:   asked,
+				Counted: func(d *tidegate.Decision, n int64) { note(&counted, d, n) },
+				Observe: func(_ *tidegate.Request, _ []tidegate.Check, d tidegate.Decision) { note(&seen, &d, 1) },
+				Access:  func(a *resp.Access) { note(&logged, &a.Decision, 1) },
+			})
+			const passed, refused = "true 1", "false 0"
+			f := func(args, answer string, told ...string) {
+				t.Helper()
+				mu.Lock()
+				counted, seen, logged = nil, nil, nil
+				mu.Unlock()
+				if got := c.five(name + args); !strings.HasPrefix(got, answer) {
+					t.Errorf("%s: %s, want %s", args, got, answer)
+				}
+				c.do("PING") // what is told, is told before this is answered
+				mu.Lock()
+				defer mu.Unlock()
+				for _, got := range [][]string{counted, seen, logged} {
+					if strings.Join(got, " ") != strings.Join(told, " ") {
+						t.Errorf("%s: told %q, want %q", args, got, told)
+					}
+				}
+			}
+			f(" 1 1 3600 0", "0 2 2")
+			f(" 1 1 3600", "0 2 1", passed)
+			f(" 1 1 3600 1", "0 2 0", passed)
+			f(" 1 1 3600", "1 2 0", refused)
+			f(" 1 1 3600 3", "1 2 0 -1", refused)
+			f(" 1 1 3600 0", "0 2 0")
+			f(" 0 1 3600 0", "1 1 0")
+			f(" 1 1 3600 -1", "0 2 1")
+			f(" 1 1 3600 -9", "0 2")
+			f(" -1 1 3600", "1 0 0 -1", refused)
+			f(" -5 1 3600 7", "1 -4 0 -1", refused)
+			f(" -1 1 3600 0", "0 0 0")
+			f(" 1 0 3600", "-Cell error")
+			f(" 1 1 3600 x", "-Cell error")
+		})
 	}
 }
 
