@@ -133,8 +133,8 @@ func (n *Node) leaveLocked(c *call, i int) {
 }
 
 // decideLateLocked decides locally about a waiter whose deadline has passed. What is
-// admitted is owed if the call was never sent; otherwise the reply, when it comes,
-// settles it. It unlocks the shard.
+// admitted goes to the backlog if the call was never sent; otherwise the reply, when it
+// comes, settles it. It unlocks the shard.
 func (n *Node) decideLateLocked(sh *shard, c *call, i int, checks []tidegate.Check, copies int) (tidegate.Decision, error) {
 	began := c.deadlines[i] - n.o.Deadline
 	if c.sent && !n.queued(c, n.now()) {
@@ -160,15 +160,15 @@ func (n *Node) decideLeavingLocked(sh *shard, c *call, i int, checks []tidegate.
 		c.late.undecided++
 	}
 	sh.mu.Unlock()
-	d, admitted, err := n.fallback(checks, copies, n.late, n.now(), !out)
+	d, admitted, err := n.decideLocally(checks, copies, n.late, n.now(), !out)
 	if !out {
 		return d, err
 	}
 	sh.mu.Lock()
-	owed := c.late.decidedLocked(admitted)
+	uncharged := c.late.decidedLocked(admitted)
 	sh.mu.Unlock()
-	if owed > 0 {
-		n.owe(checks, owed)
+	if uncharged > 0 {
+		n.owe(checks, uncharged)
 	}
 	return d, err
 }

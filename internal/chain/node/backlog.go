@@ -43,8 +43,7 @@ type backlogEntry struct {
 	urgent   bool
 }
 
-// maxEntries bounds how many counters something is owed to. What is admitted beyond is
-// lost.
+// maxEntries bounds how many counters are in the backlog. What is admitted beyond is lost.
 const maxEntries = 1 << 16
 
 // amount is how much is to be charged, at a time from last on.
@@ -158,7 +157,7 @@ func (b *backlog) sweep(now time.Duration) bool {
 	return len(b.entries) < maxEntries
 }
 
-// forget drops what is owed to counters.
+// forget drops the entries of counters.
 func (b *backlog) forget(checks []tidegate.Check) {
 	for i := range checks {
 		delete(b.entries, counterOf(&checks[i]))
@@ -169,8 +168,8 @@ func (b *backlog) forget(checks []tidegate.Check) {
 // some reports whether something is still to be charged.
 func (b *backlog) some() bool { return len(b.entries)+len(b.doubtful) > 0 }
 
-// owing is how many counters something is still to be charged to.
-func (b *backlog) owing() int {
+// counters is how many counters something is still to be charged to.
+func (b *backlog) counters() int {
 	n := len(b.entries)
 	for id := range b.doubtful {
 		if b.entries[id] == nil {

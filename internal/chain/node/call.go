@@ -64,7 +64,7 @@ type late struct {
 	admitted  int64 // copies
 	replied   bool
 	covered   int64 // copies granted to those who were undecided when the reply came
-	unsure    bool  // nobody knows what became of the call: nothing is owed
+	unsure    bool  // nobody knows what became of the call: nothing goes to the backlog
 }
 
 // joinLocked adds a waiter and returns its index.
@@ -169,25 +169,25 @@ func (c *call) expireLocked(now time.Duration) time.Duration {
 
 // settleLocked settles with those who were decided locally, when the reply comes. It
 // returns how many of the copies that were granted are left for those who wait, and how
-// many copies are owed.
-func (l *late) settleLocked(copies int64, err error) (rest, owed int64) {
+// many copies were admitted and not charged: they go to the backlog.
+func (l *late) settleLocked(copies int64, err error) (rest, uncharged int64) {
 	l.replied = true
 	if err != nil {
 		l.unsure = unsure(err)
 		if !l.unsure {
-			owed = l.admitted
+			uncharged = l.admitted
 		}
-		return 0, owed
+		return 0, uncharged
 	}
 	own := min(copies, l.admitted)
-	owed, copies = l.admitted-own, copies-own
+	uncharged, copies = l.admitted-own, copies-own
 	l.covered = min(copies, int64(l.undecided))
-	return copies - l.covered, owed
+	return copies - l.covered, uncharged
 }
 
 // decidedLocked notes that one more was decided locally and admitted so many copies. It
-// returns how many are owed already: the reply may have come meanwhile.
-func (l *late) decidedLocked(copies int64) (owed int64) {
+// returns how many of them go to the backlog at once: the reply may have come meanwhile.
+func (l *late) decidedLocked(copies int64) (uncharged int64) {
 	l.undecided--
 	switch {
 	case !l.replied:

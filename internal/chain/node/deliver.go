@@ -47,9 +47,9 @@ func (n *Node) deliver(c *call, a *chain.Ask, err error) (rest *call, more, over
 
 	sh := s.shard
 	sh.mu.Lock()
-	spare, owed := c.late.settleLocked(a.Granted.Granted, err)
-	if owed > 0 {
-		n.owe(s.checks, owed)
+	spare, uncharged := c.late.settleLocked(a.Granted.Granted, err)
+	if uncharged > 0 {
+		n.owe(s.checks, uncharged)
 	}
 	told, again := c.waiting(), false
 	if sole {

@@ -52,7 +52,7 @@ func (n *Node) fallBack(ctx context.Context, checks []tidegate.Check, copies int
 		return tidegate.Decision{}, err
 	}
 	n.unaskable.note(checks, err, time.Now())
-	d, _, err := n.fallback(checks, copies, err, n.now(), !unsure(err) || n.barred(checks))
+	d, _, err := n.decideLocally(checks, copies, err, n.now(), !unsure(err) || n.barred(checks))
 	return d, err
 }
 
@@ -67,11 +67,11 @@ func (n *Node) barred(checks []tidegate.Check) bool {
 	return false
 }
 
-// fallback answers for the backend, which could not because of err. One enforced check
+// decideLocally answers for the backend, which could not because of err. One enforced check
 // that fails closed refuses, before anything is charged; those that go on locally decide
-// together; the others admit. owed means that what the local store admits is owed; admitted
-// is how many copies it did.
-func (n *Node) fallback(checks []tidegate.Check, copies int, err error, now time.Duration, owed bool) (d tidegate.Decision, admitted int64, _ error) {
+// together; the others admit. repaid means that what the local store admits goes to the
+// backlog; admitted is how many copies it did.
+func (n *Node) decideLocally(checks []tidegate.Check, copies int, err error, now time.Duration, repaid bool) (d tidegate.Decision, admitted int64, _ error) {
 	p := n.parts.Get().(*part)
 	defer n.putPart(p)
 	nodes := n.nodes()
@@ -100,7 +100,7 @@ func (n *Node) fallback(checks []tidegate.Check, copies int, err error, now time
 	}
 	if len(p.checks) > 0 {
 		n.addPaces(p, checks, nodes)
-		told, err := n.takeLocal(checks, p, copies, nodes, owed, now)
+		told, err := n.takeLocal(checks, p, copies, nodes, repaid, now)
 		switch {
 		case err != nil:
 			return tidegate.Decision{}, 0, err
@@ -124,8 +124,9 @@ func (n *Node) putPart(p *part) {
 	n.parts.Put(p)
 }
 
-// takeLocal asks the local store about p. What it admits is owed, if owed says so.
-func (n *Node) takeLocal(checks []tidegate.Check, p *part, copies int, nodes int64, owed bool, now time.Duration) (tidegate.Decision, error) {
+// takeLocal asks the local store about p. repaid means that what it admits goes to the
+// backlog.
+func (n *Node) takeLocal(checks []tidegate.Check, p *part, copies int, nodes int64, repaid bool, now time.Duration) (tidegate.Decision, error) {
 	for _, at := range p.from[:p.own] {
 		n.seedLocal(&checks[at], nodes, now)
 	}
@@ -142,7 +143,7 @@ func (n *Node) takeLocal(checks []tidegate.Check, p *part, copies int, nodes int
 		}
 	}
 	d.Receipt.Origin, d.Receipt.Instance = tidegate.OriginLocal, n.instance
-	if d.OK && owed {
+	if d.OK && repaid {
 		n.owePart(checks, p, d.Granted, nodes, now)
 	}
 	return d, nil

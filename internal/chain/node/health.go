@@ -105,7 +105,7 @@ func (n *Node) Health() Health {
 }
 
 func (s *server) healthLocked() ServerHealth {
-	is := ServerHealth{State: s.circuit.state, Since: s.node.wall(s.turned), InFlight: s.inFlight.Load(), Owed: int64(s.backlog.owing())}
+	is := ServerHealth{State: s.circuit.state, Since: s.node.wall(s.turned), InFlight: s.inFlight.Load(), Owed: int64(s.backlog.counters())}
 	if is.State != OK {
 		is.Why = s.cause
 	}

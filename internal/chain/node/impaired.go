@@ -18,7 +18,7 @@ func (n *Node) takeImpaired(ctx context.Context, checks []tidegate.Check, copies
 			return n.ask(ctx, checks, copies, t, now, to)
 		}
 		target.holdLocal(checks)
-		*to, _, err = n.fallback(checks, copies, target.reason(), now, true)
+		*to, _, err = n.decideLocally(checks, copies, target.reason(), now, true)
 		return err
 	}
 	here, there := n.part(checks, where, now)
@@ -26,7 +26,7 @@ func (n *Node) takeImpaired(ctx context.Context, checks []tidegate.Check, copies
 	case len(here.checks) == 0:
 		return n.ask(ctx, checks, copies, t, now, to)
 	case len(there.checks) == 0:
-		*to, _, err = n.fallback(checks, copies, here.why, now, true)
+		*to, _, err = n.decideLocally(checks, copies, here.why, now, true)
 		return err
 	}
 	*to, err = n.takeMixed(ctx, checks, here, there, copies, now)

@@ -13,7 +13,7 @@ import (
 // takeMixed decides about a vector of which fallbacks decide a part: that first, since what
 // it takes is surely given back if the backend refuses.
 func (n *Node) takeMixed(ctx context.Context, checks []tidegate.Check, here, there *side, copies int, now time.Duration) (tidegate.Decision, error) {
-	local, admitted, err := n.fallback(here.checks, copies, here.why, now, false)
+	local, admitted, err := n.decideLocally(here.checks, copies, here.why, now, false)
 	here.copyOver(checks)
 	if err != nil || !local.OK {
 		return local, err

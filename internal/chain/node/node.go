@@ -152,7 +152,7 @@ func (n *Node) Take(ctx context.Context, checks []tidegate.Check, copies int) (d
 		return tidegate.Decision{}, err
 	}
 	if err = n.take(ctx, checks, copies, &d); err != nil && chain.FallsBack(ctx) && sound(checks, copies) {
-		d, _, err = n.fallback(checks, copies, n.late, n.now(), false) // it may have been charged
+		d, _, err = n.decideLocally(checks, copies, n.late, n.now(), false) // it may have been charged
 	}
 	return d, err
 }
@@ -182,7 +182,7 @@ func (n *Node) take(ctx context.Context, checks []tidegate.Check, copies int, to
 		if !chain.FallsBack(ctx) {
 			return err
 		}
-		*to, _, err = n.fallback(checks, copies, n.late, now, true)
+		*to, _, err = n.decideLocally(checks, copies, n.late, now, true)
 		return err
 	}
 	if n.impaired.Load() {

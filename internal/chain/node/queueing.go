@@ -114,7 +114,7 @@ func (n *Node) maxQueueing(now time.Duration) time.Duration {
 	return min(maxQueueing+n.lag.recent(now), lateFor)
 }
 
-// silence is for how long the server has said nothing while it owed an answer.
+// silence is for how long the server has said nothing while a call waited for its reply.
 func (s *server) silence(now time.Duration) time.Duration {
 	n := s.node
 	heard, written := n.inner.Heard(s.number)
@@ -131,16 +131,16 @@ func (s *server) heardSince(since time.Duration) bool {
 	return time.Duration(s.replied.Load()) > since || heard.Sub(s.node.start) > since
 }
 
-// noteAsked notes that the server is asked something. If it owed no answer, it owes one from
-// now on.
+// noteAsked notes that the server is asked something. If no call waited for its reply, one
+// does from now on.
 func (s *server) noteAsked(now time.Duration) {
-	if s.owes.Add(1) == 1 {
+	if s.pending.Add(1) == 1 {
 		s.asked.Store(int64(now))
 	}
 }
 
 // noteEnded notes that something the server was asked has ended, replied to or not.
-func (s *server) noteEnded() { s.owes.Add(-1) }
+func (s *server) noteEnded() { s.pending.Add(-1) }
 
 // queuedSince reports whether there was a queue of calls at some time since then, and calls
 // are quick without one.

@@ -122,13 +122,13 @@ func (s *server) idle(told State, next time.Duration) (wait time.Duration, done 
 	if state != told {
 		return 0, false
 	}
-	owing := s.backlog.some() && s.circuit.answers()
+	posting := s.backlog.some() && s.circuit.answers()
 	holding := s.held.over(now)
 	n.setImpairedLocked()
 	switch wait = s.circuit.wake(now); {
-	case owing && state == OK:
+	case posting && state == OK:
 		wait = max(next-now, time.Millisecond)
-	case owing:
+	case posting:
 		wait = min(wait, max(next-now, time.Millisecond))
 	case state == OK && holding > 0:
 		wait = holding

@@ -100,7 +100,7 @@ func (n *Node) reserveLocally(checks []tidegate.Check, ttl time.Duration, err er
 		return tidegate.Decision{Err: tidegate.ErrFull, Limit: first(checks), RetryAfter: denyRetry}, nil
 	}
 	nodes := n.nodes()
-	d, _, err := n.fallback(checks, 1, err, now, true)
+	d, _, err := n.decideLocally(checks, 1, err, now, true)
 	if err != nil || !d.OK || d.Receipt.Origin != tidegate.OriginLocal {
 		return d, err
 	}

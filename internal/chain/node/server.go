@@ -9,7 +9,8 @@ import (
 )
 
 // server is one server of the backend as a Node knows it: whether it is asked, how long it
-// takes, what is owed to it. The trouble of one is not that of another.
+// takes, and the backlog that is still to be charged to it. The trouble of one is not that of
+// another.
 type server struct {
 	node   *Node
 	number int
@@ -22,8 +23,8 @@ type server struct {
 	trip     atomic.Int64          // roundTrip.mean, as it is now
 	inFlight atomic.Int64
 	good     atomic.Uint64 // how often it has shown that it works
-	owes     atomic.Int64  // answers to calls for requests
-	asked    atomic.Int64  // since when it owes some
+	pending  atomic.Int64  // calls for requests that have no reply yet
+	asked    atomic.Int64  // since when there are some
 	replied  atomic.Int64  // when it last replied to a call for requests
 	overdue  atomic.Int64  // of the calls in flight, those that nobody waits for
 	queue    atomic.Int64  // when there last was a queue of calls
