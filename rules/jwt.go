@@ -19,7 +19,7 @@ type JWT struct {
 	// The keys of a URL are fetched by the first Load, which waits for them for six
 	// seconds at most, and again every Refresh, or when a token has an unknown key id. A
 	// request waits for that for 200 ms at most. While the URL does not answer, or answers
-	// what is not a key set, the last keys stay in use; if there were none, no token holds.
+	// what is not a key set, the last keys stay in use; if there were none, no token is valid.
 	JWKS string
 	// Refresh is how old the keys of a URL get; 0 means 10 minutes. If Cache-Control of
 	// the answer says so, they are fetched earlier, but not more often than every 30 s.

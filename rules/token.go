@@ -14,7 +14,7 @@ func (st *state) verified() jwt.Claims {
 		st.claimsKnown = true
 		if token := st.token(); token != "" && st.set.verifier != nil && !st.isKey() {
 			var reason jwt.Reason
-			if st.claims, reason = st.set.verifier.Verify(token); reason != jwt.Holds && !st.explains {
+			if st.claims, reason = st.set.verifier.Verify(token); reason != jwt.Valid && !st.explains {
 				st.set.config.Trust.JWT.rejected[reason].Add(1)
 			}
 		}

@@ -103,7 +103,7 @@ func (st *state) whyMissing(id *identity) string {
 		if st.set.verifier == nil {
 			return "there is a token, and no key is configured to verify it"
 		}
-		if _, reason := st.set.verifier.Verify(st.token()); reason != jwt.Holds {
+		if _, reason := st.set.verifier.Verify(st.token()); reason != jwt.Valid {
 			return "the token is forged, expired or not for this service (" + reason.String() + ")"
 		}
 		return "the token has no claim " + id.sources[i].arg

@@ -12,7 +12,7 @@ type mood uint8
 const (
 	passing mood = iota
 	refusing
-	silent  // takes connections and everything that is sent, and answers nothing
+	silent  // takes connections and what is sent, and passes it on when the mood changes
 	delayed // answers come late
 
 	// One piece in garbleEvery of what Redis answers is changed.
@@ -90,8 +90,8 @@ func (p *proxy) now() (mood, <-chan struct{}) {
 	return p.mood, p.change
 }
 
-// own says that c is to be closed when connections are cut; not if they just were.
-func (p *proxy) own(c net.Conn) bool {
+// track has c closed when connections are cut. It reports false while they are refused.
+func (p *proxy) track(c net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.in == nil {
@@ -110,7 +110,7 @@ func (p *proxy) drop(c net.Conn) {
 
 func (p *proxy) serve(c net.Conn) {
 	defer p.drop(c)
-	if !p.own(c) {
+	if !p.track(c) {
 		return
 	}
 	up, err := net.DialTimeout("tcp", p.target, time.Second)
@@ -118,7 +118,7 @@ func (p *proxy) serve(c net.Conn) {
 		return
 	}
 	defer p.drop(up)
-	if !p.own(up) {
+	if !p.track(up) {
 		return
 	}
 	go func() {
@@ -128,8 +128,8 @@ func (p *proxy) serve(c net.Conn) {
 	p.relay(c, up, true)
 }
 
-// relay copies, as the mood says: what is silent waits for better times, answers that
-// are delayed arrive late, each by as much.
+// relay copies what comes from one side to the other, as the mood says. While it is silent,
+// what came is held back; answers that are delayed arrive late, each by as much.
 func (p *proxy) relay(to, from net.Conn, answers bool) {
 	type piece struct {
 		data []byte
@@ -172,5 +172,5 @@ func (p *proxy) relay(to, from net.Conn, answers bool) {
 	}
 }
 
-// Close ends it for good.
+// Close closes the listener and all connections.
 func (p *proxy) Close() error { return p.set(refusing) }

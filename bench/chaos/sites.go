@@ -93,7 +93,7 @@ func (s *stage) dial() (net.Conn, *bufio.Reader) {
 // hotKey is what the key of the rule hot has in it.
 const hotKey = ":hot:"
 
-// keyLike finds a key and the master that has it. It waits a while: a node that could not
+// keyLike finds a key with part in it, and the master that has it. It waits a while: a node that could not
 // ask in time charges later.
 func (s *stage) keyLike(part string) (key string, at *testdep.RedisServer) {
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); s.pause(50 * time.Millisecond) {
@@ -107,13 +107,14 @@ func (s *stage) keyLike(part string) (key string, at *testdep.RedisServer) {
 	return "", nil
 }
 
+// holder is the master that has a key with part in it.
 func (s *stage) holder(part string) *testdep.RedisServer {
 	_, at := s.keyLike(part)
 	return at
 }
 
-// reshard moves the slot of the hot key to another master, slowly enough to be asked
-// for meanwhile, and back again.
+// reshard moves the slot of the hot key to another master and back, again and again, so slowly
+// that the key is asked for meanwhile.
 func reshard(s *stage, lasts time.Duration) {
 	key, from := s.keyLike(hotKey)
 	slot := from.Do("CLUSTER", "KEYSLOT", key)
@@ -126,6 +127,7 @@ func reshard(s *stage, lasts time.Duration) {
 	}
 }
 
+// moveSlot moves a slot as redis-cli does: first its keys, then what the masters say of it.
 func (s *stage) moveSlot(slot string, from, to *testdep.RedisServer) {
 	const half = 700 * time.Millisecond
 	source, target := from.Do("CLUSTER", "MYID"), to.Do("CLUSTER", "MYID")

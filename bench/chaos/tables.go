@@ -41,6 +41,7 @@ func (o *outcome) each(of func(*phase) string) string {
 	return of(o.before) + ", " + of(o.during) + ", " + of(o.after)
 }
 
+// highs is a cell with the most that the hot path may admit in each phase.
 func (o *outcome) highs() string {
 	var all []string
 	for _, name := range phaseNames {
@@ -50,8 +51,10 @@ func (o *outcome) highs() string {
 	return strings.Join(all, ", ")
 }
 
+// tenths is d in milliseconds, without the unit.
 func tenths(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d)/float64(time.Millisecond)) }
 
+// seconds is a cell with the time until all were well again, if any was not.
 func seconds(d time.Duration, affected int) string {
 	switch {
 	case affected == 0:
@@ -62,4 +65,5 @@ func seconds(d time.Duration, affected int) string {
 	return fmt.Sprintf("%.2f s", d.Seconds())
 }
 
+// bare is n bytes in MiB, without the unit.
 func bare(n int64) string { return strings.TrimSuffix(mib(n), " MiB") }

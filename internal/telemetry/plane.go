@@ -1,6 +1,6 @@
 package telemetry
 
-// PlaneStats is how things are with a control plane that sends rules.
+// PlaneStats is the state of the connection to a control plane that sends rules (xDS).
 type PlaneStats struct {
 	Connected         bool
 	Failing           bool // what it sent last is not in force
@@ -8,7 +8,7 @@ type PlaneStats struct {
 	Domains           int
 }
 
-// WatchPlane shows how things are with a control plane.
+// WatchPlane has metrics show what stats returns about the control plane.
 func (m *Metrics) WatchPlane(stats func() PlaneStats) { m.watched.plane.Store(&stats) }
 
 var (

@@ -25,7 +25,8 @@ func (n *Node) record(s *stream, err error, began time.Duration, requests int) {
 	n.failed(s, err, began, requests)
 }
 
-// worked counts a call that was for so many requests, if it shows that the server works.
+// worked reports whether a call that was for so many requests shows that the server works, and
+// counts it if so.
 func (n *Node) worked(err error, requests int) bool {
 	switch {
 	case !showsLife(err):
@@ -88,8 +89,8 @@ func isBusy(err error) bool {
 	return errors.As(err, &b) && b.Busy()
 }
 
-// stepCircuitLocked lets the circuit take a step, and what goes by it follow. err is a
-// failure, or nil.
+// stepCircuitLocked feeds e to the circuit and updates what depends on its state. err is the
+// failure that e tells of, or nil.
 func (s *server) stepCircuitLocked(e event, err error) action {
 	if err != nil {
 		s.cause = err
@@ -122,10 +123,11 @@ func (s *server) stepCircuitLocked(e event, err error) action {
 // mayHaveArrived reports whether the backend may have done what failed with err: it was
 // sent, and there was no answer.
 func mayHaveArrived(err error) bool {
-	return !isBusy(err) && !errors.Is(err, tidegate.ErrCannotAsk) && !errors.Is(err, ErrOpen) && !showsLife(err)
+	return !isBusy(err) && !errors.Is(err, ErrOpen) && !showsLife(err)
 }
 
-// unsure reports whether what failed with err may have been charged all the same.
+// unsure reports whether there was no answer in time to what failed with err: it may have been
+// charged all the same.
 func unsure(err error) bool {
 	if errors.Is(err, ErrOpen) { // whatever the failure before was
 		return false

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	maxAge    = time.Minute      // of a token that holds
-	maxBadAge = 10 * time.Second // of one that does not; it might later, by nbf
+	maxAge    = time.Minute      // of a valid token
+	maxBadAge = 10 * time.Second // of one that is not; by nbf, it may be valid later
 
 	shards = 16
 	// Bounds of a generation, of which a shard has two for each verdict:
@@ -18,8 +18,8 @@ const (
 	maxGoodBytes = 16 << 20 / shards / 2
 )
 
-// cache remembers verdicts by the hash of the token. Tokens that do not hold
-// have their own room, so that a flood of forged ones drives no other out.
+// cache remembers verdicts by the hash of the token. Invalid tokens have their
+// own room, so that a flood of forged ones drives no valid one out.
 // The zero value is empty.
 type cache [shards]shard
 
@@ -35,8 +35,8 @@ type generations struct {
 }
 
 type entry struct {
-	claims Claims // the zero value: the token does not hold
-	reason Reason // why it does not
+	claims Claims // the zero value means that the token is not valid
+	reason Reason // why it is not
 	until  int64  // Unix nanoseconds
 }
 
@@ -49,17 +49,17 @@ func (c *cache) get(sum *[sha256.Size]byte, now time.Time) (claims Claims, reaso
 			return e.claims, e.reason, true
 		}
 	}
-	return Claims{}, Holds, false
+	return Claims{}, Valid, false
 }
 
-// fresh has two sides: after the clock was set back, what was remembered before
-// must not last until it has caught up.
+// fresh reports whether e still counts. It looks at both ends: after the clock was set
+// back, what was remembered before must not last until the clock has caught up.
 func (e entry) fresh(now time.Time) bool {
 	left := e.until - now.UnixNano()
 	return left > 0 && left <= int64(maxAge)
 }
 
-// put remembers claims until then; without claims, why the token does not hold.
+// put remembers claims until then; without claims, why the token is not valid.
 func (c *cache) put(sum *[sha256.Size]byte, claims Claims, reason Reason, now, until time.Time) {
 	s := &c[sum[0]%shards]
 	s.mu.Lock()

@@ -108,7 +108,7 @@ func TestCacheIsBounded(t *testing.T) {
 		claims := Claims{jsonvalue.Value("{" + strings.Repeat(" ", size-2) + "}")}
 		for n := range 40_000 {
 			sum := sha256.Sum256(binary.BigEndian.AppendUint64(nil, uint64(n)))
-			c.put(&sum, claims, Holds, noon, noon.Add(maxAge))
+			c.put(&sum, claims, Valid, noon, noon.Add(maxAge))
 			if got, _, ok := c.get(&sum, noon); !ok || got != claims {
 				t.Fatalf("token %d is not remembered", n)
 			}

@@ -6,12 +6,12 @@ import (
 	gojwt "github.com/golang-jwt/jwt/v5"
 )
 
-// Reason is why a token does not hold.
+// Reason is why a token is not valid.
 type Reason uint8
 
-// The reasons. Holds is none.
+// The reasons. Valid means that there is none.
 const (
-	Holds        Reason = iota
+	Valid        Reason = iota
 	TooLong             // than MaxToken
 	Malformed           // it is not a signed token, or its claims are not an object
 	UnknownKey          // no key of its key id and algorithm is known
@@ -31,7 +31,7 @@ var reasonTexts = [reasons]string{
 // String is a word for metrics.
 func (r Reason) String() string { return reasonTexts[r] }
 
-// Reasons are all why a token may not hold.
+// Reasons returns all but Valid.
 func Reasons() []Reason {
 	var all []Reason
 	for r := TooLong; r < reasons; r++ {
@@ -50,7 +50,7 @@ var (
 func reasonOf(err error) Reason {
 	switch {
 	case err == nil:
-		return Holds
+		return Valid
 	case errors.Is(err, errUnknownKey):
 		return UnknownKey
 	case errors.Is(err, errNotCompact), errors.Is(err, errNoObject), errors.Is(err, gojwt.ErrTokenMalformed):

@@ -233,7 +233,8 @@ func (r *remote) writeCopy() error {
 }
 
 // Refresh has the keys of a URL fetched if that is due. It does not wait. Where nobody calls
-// it, tokens do the same; then keys that the issuer has withdrawn hold until one is asked for.
+// it, tokens do the same; then keys that the issuer has withdrawn stay in use until the next
+// token comes.
 func (v *Verifier) Refresh() {
 	if v.remote != nil && time.Now().UnixNano() >= v.remote.due.Load() {
 		v.remote.fetch()

@@ -74,7 +74,7 @@ type epoch struct {
 	cache cache
 }
 
-// New reads the keys. Those of a URL may come later: until then no token holds, and
+// New reads the keys. Those of a URL may come later: until then no token is valid, and
 // [Verifier.Status] tells why.
 func New(c Config) (*Verifier, error) {
 	named := 0
@@ -140,18 +140,18 @@ func (v *Verifier) Reload() error {
 // Claims is shorthand for Verify without the reason.
 func (v *Verifier) Claims(token string) (Claims, bool) {
 	claims, reason := v.Verify(token)
-	return claims, reason == Holds
+	return claims, reason == Valid
 }
 
 // Verify returns what a token says, if it is one to believe. The token comes
 // without the word Bearer. Dates have a leeway of 30 seconds; a token without
-// an expiry holds until the keys change.
+// an expiry is valid until the keys change.
 //
 // Otherwise there is a reason. Where keys come from a URL, an unknown key has them fetched
 // again, which takes at most [FetchWait], and mostly nothing; see remote.
 //
-// That a token holds is remembered for a minute, or until it expires, and that
-// one does not for ten seconds. A remembered verdict costs a hash and no memory.
+// A valid token is remembered for a minute, or until it expires, an invalid one for ten
+// seconds. A remembered verdict costs a hash and no memory.
 func (v *Verifier) Verify(token string) (Claims, Reason) {
 	if len(token) > MaxToken {
 		return Claims{}, TooLong
@@ -173,7 +173,7 @@ func (v *Verifier) look(token string) (Claims, Reason) {
 	if !known {
 		var until time.Time
 		p, err := v.verify(epoch.keys, token)
-		if reason = reasonOf(err); reason == Holds {
+		if reason = reasonOf(err); reason == Valid {
 			claims, until = Claims{p.object}, p.until(now)
 		}
 		epoch.cache.put(&sum, claims, reason, now, until)

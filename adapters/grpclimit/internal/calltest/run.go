@@ -43,8 +43,8 @@ func As(t testing.TB, user string) context.Context {
 
 const week = 7 * 24 * time.Hour
 
-// limits have one limit of every algorithm, of which nothing comes back during a test, and how
-// many calls it admits.
+// limits returns a limit of every algorithm, with how many calls it admits. No capacity comes
+// back during a test.
 func limits() map[*tidegate.Limit]int {
 	all := map[*tidegate.Limit]int{
 		tidegate.MustLimit(tidegate.Spec{Name: "quota", Events: 3, Algorithm: tidegate.Quota, Calendar: tidegate.Year}):             3,
@@ -129,7 +129,7 @@ type Attempts struct {
 	decisions []tidegate.Decision
 }
 
-// Note is for Options.OnDecision.
+// Note adds a decision; it is an Options.OnDecision.
 func (a *Attempts) Note(_ context.Context, _ string, d tidegate.Decision) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -142,8 +142,8 @@ func (a *Attempts) count() int {
 	return len(a.at)
 }
 
-// Check makes calls until one of them is refused at first. All of them have to succeed, and no
-// attempt to come before its time.
+// Check makes calls until the first attempt of one is refused. Every call must succeed in the
+// end, and no attempt may come before its time.
 func (a *Attempts) Check(t *testing.T, service *Service, call func() Answer) {
 	t.Helper()
 	refusals, calls := 0, int64(0)

@@ -64,7 +64,7 @@ rules:
 	}
 }
 
-// holder lets calls with the metadata x-hold wait.
+// holder has calls with the metadata x-hold wait until they are released or cancelled.
 type holder struct{ entered, release chan struct{} }
 
 func (h *holder) do(ctx context.Context) error {
@@ -85,7 +85,7 @@ func (h *holder) do(ctx context.Context) error {
 	}
 }
 
-// Eventually polls: what is waited for happens on another goroutine's time.
+// Eventually polls until ok is true, and fails the test if it is not after 30 s.
 func Eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(time.Millisecond) {
