@@ -11,7 +11,8 @@ import (
 	"tidegate.dev/tidegate/internal/telemetry/pressure"
 )
 
-// open opens the counters: those of a fleet, of a predecessor, of a snapshot, or none.
+// open opens the counters, those of a fleet, of a predecessor, of a snapshot, or empty ones, and
+// what needs them: the board, the gate, deferred requests.
 func (s *server) open(handed string) {
 	if s.shared != nil {
 		if handed != "" {

@@ -89,7 +89,7 @@ func (s *server) prepare(doubts diag.List) (err error) {
 	return nil
 }
 
-// loadCertificates reads what the gateway shows to clients, and who has to have signed theirs.
+// loadCertificates reads the gateway's certificate, and the authorities that sign those of clients.
 func (s *server) loadCertificates() (err error) {
 	c := s.config.TLS
 	if s.certificate, err = loadCertificate("the gateway", config.KeyPair{Cert: c.Cert, Key: c.Key}, s.log); err != nil || c.ClientCA == "" {

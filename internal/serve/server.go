@@ -53,9 +53,9 @@ type server struct {
 	fit            *fit.Fit
 	page           *dashboard.Dashboard // nil before the admin listener is open
 	audit          audit
-	board          *board.Board // what operators order
-	past           past         // rules that were in force
-	lately         recorder
+	board          *board.Board   // what operators order
+	past           past           // rules that were in force
+	lately         recorder       // of what was decided
 	sample         *demo.Upstream // nil if there are others
 	endTraffic     func()         // of the demo; nil if there is none
 	upstreams      []*url.URL
@@ -66,7 +66,7 @@ type server struct {
 	plane          plane // sends rules
 	deferred       deferred
 	following      following
-	showing        sync.Mutex
+	showing        sync.Mutex // held while metrics are told of new rules
 
 	// shared has the counters of a fleet; nil if they are of this process.
 	shared       *shared

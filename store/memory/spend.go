@@ -229,7 +229,8 @@ func surelyRefused(v algo.Verdict) bool {
 	return v.Granted == 0 && !v.Never() && algo.Duration(v.Retry()) >= staleAt
 }
 
-// spendRuns charges an entry as others do, and owns the slot to look at a record.
+// spendRuns charges an entry by compare-and-swap, as the others charge a count. It owns the slot
+// while it looks at a record.
 func (s *Store) spendRuns(d *tidegate.Decision, lim *compiledLimit, k keyHash, sl *slot, old cell, word uint64, now, cost int64) bool {
 	if old.isEntry() && spendEntry(d, lim, sl, old, word, now, cost) {
 		return true
@@ -293,7 +294,7 @@ func (s *Store) spendOwned(d *tidegate.Decision, lim *compiledLimit, k keyHash, 
 	return lim.keep(next, &r), true
 }
 
-// reportRuns fills in what was admitted by counts by stamp.
+// reportRuns fills in what a log or sub-windows have admitted.
 func (lim *compiledLimit) reportRuns(d *tidegate.Decision, left, reset, at int64) {
 	d.OK, d.Granted = true, 1
 	d.Limit, d.Receipt.At = lim.limit, at

@@ -73,15 +73,15 @@ func (a *answerHeader) takeAll(h http.Header) {
 	}
 }
 
-// takeSwitch adds the header of a 101, for which those of the connection count.
+// takeSwitch adds the header of a 101, with Connection and Upgrade.
 func (a *answerHeader) takeSwitch(h http.Header) {
 	for name, values := range h {
 		a.add(name, values)
 	}
 }
 
-// complete is called when all of the upstream's headers are there. It prevents net/http from
-// adding or leaving something that the upstream did not say or must not say.
+// complete is called when all of the upstream's headers are there. It removes a length that must
+// not be sent, and keeps net/http from adding a type that the upstream did not name.
 func (a *answerHeader) complete(status int) {
 	if status == http.StatusNoContent {
 		delete(a.header, "Content-Length") // HTTP/2 clients take such an answer for malformed

@@ -186,19 +186,19 @@ func TestDirectKeepsConnectionsForAWhile(t *testing.T) {
 	up := newScripted(t, []string{stay}, []string{stay}, []string{stay})
 	s := up.transport(time.Minute)
 	s.idleTimeout, s.maxIdle = 50*time.Millisecond, 2
-	links := make([]*upstreamConn, 3)
-	for i := range links {
+	conns := make([]*upstreamConn, 3)
+	for i := range conns {
 		conn, err := s.dial(t.Context(), "tcp", s.address)
 		if err != nil {
 			t.Fatal(err)
 		}
-		links[i] = newUpstreamConn(conn)
+		conns[i] = newUpstreamConn(conn)
 	}
-	for _, l := range links {
-		if _, err := io.WriteString(l, "GET / HTTP/1.1\r\nHost: h\r\n\r\n"); err != nil {
+	for _, c := range conns {
+		if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: h\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
-		s.putIdle(l)
+		s.putIdle(c)
 	}
 	soon(t, "all are closed", func() bool { return len(up.closed) == 3 })
 	if s.takeIdle() != nil {

@@ -33,8 +33,8 @@ func (o *outgoing) relay(res *http.Response) {
 	}
 }
 
-// takeHeader makes the header of an answer what the client gets of it. That of a plain head is
-// there already.
+// takeHeader sets the header of res to what the client gets of it. If the head was plain, that
+// was put together when it was read.
 func (o *outgoing) takeHeader(res *http.Response) {
 	if res.Header != nil {
 		o.answer.takeAll(res.Header)

@@ -48,7 +48,7 @@ func (o *outgoing) tunnel(res *http.Response) error {
 }
 
 // awaitOtherHalf waits until the other half of a tunnel ends, too. A client that has ended its
-// own is not read from any more, so here is noticed that an upstream does not write either.
+// half is not read from any more, so this is where a silent upstream is noticed.
 func (o *outgoing) awaitOtherHalf(ended <-chan error) {
 	limit := o.x.client.SilenceLimit()
 	if limit == 0 {
@@ -71,7 +71,7 @@ func (o *outgoing) awaitOtherHalf(ended <-chan error) {
 	}
 }
 
-// writeSwitch writes the head of the answer.
+// writeSwitch writes the head of a 101.
 func writeSwitch(w *bufio.Writer, h http.Header) error {
 	_, _ = fmt.Fprintf(w, "HTTP/1.1 %d %s\r\n", http.StatusSwitchingProtocols, http.StatusText(http.StatusSwitchingProtocols))
 	_ = h.WriteSubset(w, unframed)
