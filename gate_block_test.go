@@ -65,8 +65,8 @@ func TestBlockShorterThanItsLimit(t *testing.T) {
 	})
 }
 
-// Only who has used the limit up is blocked: not who asks for more than there can
-// be, nor for whom there was no memory, nor another key.
+// Only a key that has used the limit up is blocked: not one that asks for more than there can
+// be, nor one that there was no memory for, nor another key.
 func TestBlockIsForThoseWhoUsedTheLimitUp(t *testing.T) {
 	limit, peek := blocking(2, time.Hour)
 	store := memory.New()
@@ -99,7 +99,7 @@ func (fullStore) Take(_ context.Context, checks []tidegate.Check, _ int) (tidega
 	return tidegate.Decision{Limit: checks[0].Limit, RetryAfter: time.Second, Err: tidegate.ErrFull}, nil
 }
 
-// Who hangs up at the refusal is blocked all the same, and a store that fails
+// A client that hangs up at the refusal is blocked all the same, and a store that fails
 // then leaves the refusal as it was.
 func TestBlockOfAClientThatLeft(t *testing.T) {
 	limit, peek := blocking(1, time.Hour)

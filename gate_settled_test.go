@@ -94,7 +94,7 @@ func TestEstimatesInFlightStartNoBlock(t *testing.T) {
 	})
 }
 
-// Who hangs up, or is not followed to the end, has used what was charged.
+// A client that hangs up, or is not followed to the end, has used what was charged.
 func TestUnknownOutcomesBlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, decide := range []bool{true, false} {

@@ -50,8 +50,8 @@ func TestOriginOfDecisions(t *testing.T) {
 	}
 }
 
-// Who leaves the line is told of by the limit that has it, else by the first that is
-// enforced; advice is nobody's line.
+// The refusal of a request that leaves the line names the limit that has the line, else the
+// first that is enforced, and never an advisory one.
 func TestWhoLeavesTheLineIsTheLines(t *testing.T) {
 	hour, line := tidegate.PerHour(1), tidegate.MustLimit(tidegate.Spec{Name: "line", Algorithm: tidegate.LeakyBucket, Events: 1, Period: time.Hour})
 	queue := tidegate.MustLimit(tidegate.Spec{Name: "queue", Events: 1, Period: time.Hour, Terms: &tidegate.Terms{Handling: tidegate.Handling{Queue: &tidegate.Queue{Places: 1, MaxWait: time.Hour}}}})

@@ -56,7 +56,7 @@ func TestCancelledReservationDidNotHappen(t *testing.T) {
 	}
 }
 
-// Who dies before settling has used what was reserved.
+// A caller that dies before settling has used what was reserved.
 func TestUnsettledReservationStaysCharged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lim := tidegate.New(memory.New(), tidegate.PerDay(100))

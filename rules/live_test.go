@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Who decides does not wait for a reload, however long that takes to put rules in force.
+// No decision waits for a reload, however long that takes to put rules in force.
 func TestRequestsDoNotWaitForAReload(t *testing.T) {
 	const user = "identify: { user: header X-User }\n"
 	d := newDesk(t, user+"rules: [{ name: api, per: user, limits: 10/minute }]\n")

@@ -30,7 +30,7 @@ rules:
 	f(request("GET /apiary", "ip", "192.0.2.1"), site)
 }
 
-// Who serves the path may take an escaped slash for a slash or not: rules hold
+// The server of a path may take an escaped slash for a slash or not: rules hold
 // for both readings, and each finds its own wildcard.
 func TestTrapEscapedSlash(t *testing.T) {
 	set := parse(t, `

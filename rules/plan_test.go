@@ -279,7 +279,7 @@ rules:
 	f(request("GET /", "header X-User", "acme"), "api: 100/month quota per user acme", "api: 2 slots, lease 30s per user acme")
 }
 
-// Who was blocked, and is unlimited from now on, is let in at once; the block that a
+// A caller that was blocked, and is unlimited from now on, is let in at once; the block that a
 // limit started is not started by what remains.
 func TestUnlimitedLiftsABlock(t *testing.T) {
 	d := newDesk(t, `

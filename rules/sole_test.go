@@ -10,8 +10,8 @@ import (
 	"tidegate.dev/tidegate/httplimit"
 )
 
-// Who says two things of itself has said none: it selects no tier, no exemption,
-// and is counted by address. By every source that a client can say twice.
+// Two values of one name count as none: they select no tier and no exemption, and the request
+// is counted by its address. So it is for every source that a client can say twice.
 func TestTwoValuesSelectNothing(t *testing.T) {
 	const file = `
 identify: { who: %s }

@@ -62,7 +62,7 @@ func TestTrapReloadKeepsCounters(t *testing.T) {
 	d.passes(15, r)
 }
 
-// Who was counted is still known when a soft limit becomes a hard one.
+// What was counted is still known when a soft limit becomes a hard one.
 func TestTrapSoftKeepsCounters(t *testing.T) {
 	d := newDesk(t, "rules: [{ name: api, per: ip, limits: 10/minute, over: { soft: 50% } }]")
 	r := request("GET /", "ip", "192.0.2.1")

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// An alarm is never late, and hardly early; who waits for the same time shares it, and none is
+// An alarm is never late, and hardly early; those that wait for the same time share it, and none is
 // kept.
 func TestAlarms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

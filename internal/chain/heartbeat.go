@@ -19,7 +19,7 @@ type Roster struct {
 	Live int // instances that are live, this one included
 	Rank int // how many of them have a lower ID than this one
 	// Listed: this instance was live before the heartbeat. So the list is not a new one, and
-	// who is not in it is gone.
+	// an instance that is not in it is gone.
 	Listed bool
 	// Clock compares the clock of this process with that of the backend; of several
 	// servers, with the one it differs from most.

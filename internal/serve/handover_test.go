@@ -124,8 +124,8 @@ func testUpgrade(t *testing.T, bin string) {
 	}
 }
 
-// Who connects anew with every request does not notice either, in the middle of a
-// TLS handshake neither.
+// A client that connects anew with every request does not notice either, not even in the middle
+// of a TLS handshake.
 func testUpgradeTLS(t *testing.T, bin string) {
 	cert, key := newCertificate(t, "us")
 	w := newSandbox(t, bin, "cert.pem", cert, "key.pem", key)

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// load sends requests at a steady rate over connections that are kept. Who falls
-// behind catches up. It does what every client of HTTP/1.1 does: a request on a
+// load sends requests at a steady rate over connections that are kept. One that
+// falls behind catches up. It does what every client of HTTP/1.1 does: a request on a
 // connection that was used before and is closed without a word goes out again on a
 // new one. Anything else that is not a 200 is a failure.
 type load struct {

@@ -161,7 +161,7 @@ func TestRLS(t *testing.T) {
 	}
 }
 
-// TLS with certificates of callers: who has none, or one of somebody else, is not served, and
+// TLS with certificates of callers: one without, or with that of somebody else, is not served, and
 // what is in the files counts from then on.
 func TestRLSWithCertificates(t *testing.T) {
 	cert, key := newCertificate(t, "rls")

@@ -41,8 +41,8 @@ func limits(t rulefile.Terms) bool {
 	return t.Limits != nil && !t.Limits.Unlimited || t.Quota != nil || t.Concurrency != nil
 }
 
-// limited reports whether r has a limit for requests in w. Who knows what the rule
-// asks for need not know what a branch does, unless that is the same.
+// limited reports whether r has a limit for requests in w. A caller that knows the value that
+// the rule asks for need not know that of a branch, unless it is the same.
 func (p *pass) limited(r *rulefile.Rule, a at, w scenario) bool {
 	ordinary := w
 	ordinary.known = false

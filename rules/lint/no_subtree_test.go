@@ -20,7 +20,7 @@ exempt: [{ match: /static }]
 rules:
   - { name: a, per: ip, limits: 5/minute }
 `, "warning /static")
-	// Who closes a path wants to close what others write rules for.
+	// A rule that closes a path is meant to close what others write rules for.
 	f(`
 rules:
   - { name: a, match: /reports, deny: true }

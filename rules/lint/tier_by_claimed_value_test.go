@@ -112,7 +112,7 @@ rules:
     limits: 10/minute
     for: [{ when: { user: present }, unless: { role: free }, limits: 1000/minute }]
 `)
-	// Who asks for something else is held to something else.
+	// A caller that asks for something else is held to something else.
 	f(`
 identify: { model: body.model }
 rules:
@@ -121,7 +121,7 @@ rules:
     limits: 10/minute
     for: [{ when: { model: small }, limits: 1000/minute }, { when: { method: GET }, limits: 100/minute }]
 `)
-	// Who claims to be a robot gets less.
+	// A caller that claims to be a robot gets less.
 	f(`
 identify: { agent: client header User-Agent }
 rules:

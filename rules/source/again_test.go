@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Who says that files have changed is believed, though nothing tells of it; and what is
-// bad leaves what was in force, each time.
+// Reload reads the files though nothing tells that they have changed; and bad ones leave what
+// was in force, each time.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	deaf := pace{poll: time.Hour, quiet: time.Hour, most: time.Hour, settle: time.Hour, badTimeout: time.Hour, silent: true}

@@ -13,7 +13,7 @@ import (
 	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
-// Who shares a counter decides which one is asked last, whatever the rates are.
+// The counter that most callers share is asked last, whatever the rates are.
 func TestWidestLast(t *testing.T) {
 	limit := func(scope string, events int64, period time.Duration) *tidegate.Limit {
 		return tidegate.MustLimit(tidegate.Spec{Name: "api", Scope: scope, Events: events, Period: period, Algorithm: tidegate.FixedWindow})

@@ -106,7 +106,7 @@ func testWaitVector(s *subject) {
 	}
 }
 
-// testWaitForever: who would wait without end gets a turn, not an overflow.
+// testWaitForever: a request that would wait without end gets a turn, not an overflow.
 func testWaitForever(s *subject) {
 	for _, a := range []tidegate.Algorithm{tidegate.TokenBucket, tidegate.LeakyBucket} {
 		l := tidegate.MustLimit(tidegate.Spec{Events: 1, Period: time.Minute, Burst: 3, Algorithm: a})

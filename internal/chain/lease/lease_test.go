@@ -212,7 +212,7 @@ func TestStoreAway(t *testing.T) {
 	})
 }
 
-// Who comes alone after a rush is not refused by what was known in the rush.
+// A request that comes alone after a rush is not refused by what was known in the rush.
 func TestAfterTheRush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBank()

@@ -146,8 +146,8 @@ func TestBatchWithoutThoseWhoLeft(t *testing.T) {
 	})
 }
 
-// Who comes while two calls are out waits for one of them to come back, unless there are
-// enough for a call.
+// A request that comes while two calls are out waits for one of them to come back, unless
+// there are enough for a call.
 func TestBatchesWhileCallsAreOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &atOnce{Store: memory.New(), most: 4, hold: make(chan struct{})}

@@ -39,7 +39,7 @@ func plain(s *slow) tidegate.Store { return s }
 
 func tellsRest(s *slow) tidegate.Store { return slowShort{s} }
 
-// Who comes alone is asked for at once; those who come meanwhile are asked for together.
+// The first request is sent at once; those that come meanwhile share a call.
 func TestTogether(t *testing.T) {
 	with(t, plain, Options{}, func(t *testing.T, c *crowd, inner *slow) {
 		for range 2 {
@@ -68,7 +68,7 @@ func TestTogether(t *testing.T) {
 	})
 }
 
-// Only who asks for the same is asked for together.
+// Only requests for the same share a call.
 func TestDifferentVectors(t *testing.T) {
 	with(t, plain, Options{}, func(t *testing.T, c *crowd, inner *slow) {
 		other, cost, limit, estimate := hundred, hundred, hundred, hundred
@@ -119,7 +119,7 @@ func TestNeverTogether(t *testing.T) {
 	f("switched off", none, tidegate.Spec{Name: "off", Terms: &tidegate.Terms{Handling: tidegate.Handling{NoCoalesce: true}}})
 }
 
-// Who asks for several copies is asked for alone: they are together already.
+// A request for several copies has a call of its own: they are together already.
 func TestCopiesGoAlone(t *testing.T) {
 	with(t, tellsRest, Options{}, func(t *testing.T, c *crowd, inner *slow) {
 		c.come(1, hundred)
@@ -177,7 +177,7 @@ func TestShortGrant(t *testing.T) {
 	t.Run("asks again", func(t *testing.T) { f(t, plain, 1, 9, 5) })
 }
 
-// Copies are granted as far as they go: who asks for several may get some.
+// Copies are granted as far as they go: a request for several may get some.
 func TestShareOfCopies(t *testing.T) {
 	five := tidegate.Check{Key: "ann", Limit: per(5, time.Hour, tidegate.TokenBucket), Cost: 1}
 	with(t, tellsRest, Options{}, func(t *testing.T, c *crowd, inner *slow) {

@@ -94,7 +94,7 @@ func TestRefusalIsRemembered(t *testing.T) {
 					d = next
 				}
 				// It counts from when the question was sent, half a trip before it was
-				// decided; who is sent on its way now is there when there is room.
+				// decided; a request that is sent now arrives when there is room.
 				time.Sleep(d.RetryAfter - time.Microsecond)
 				s.refused(false, c)
 				time.Sleep(time.Microsecond)

@@ -14,8 +14,8 @@ func aboveFloor(c tidegate.Check, floor int64) tidegate.Check {
 	return c
 }
 
-// Who was refused for a floor says nothing about those who have a lower one, and everything
-// about those with the same or a higher one.
+// A refusal for a floor says nothing about requests with a lower one, and everything about those
+// with the same or a higher one.
 func TestDenialsGoByTheFloor(t *testing.T) {
 	for _, a := range countingAlgorithms {
 		deny(t, func(s *denying) {

@@ -13,8 +13,8 @@ import (
 // seen is what this node last saw of keys in the backend: how many events were
 // used, and when that was. It is a table of a fixed size in sets of four, read without
 // locks: each entry has a word of both, and the same word mixed with the name of the
-// counter, so that halves of two entries do not pass for one. Who reads while it is
-// written finds nothing.
+// counter, so that halves of two entries do not pass for one. A reader of an entry
+// that is being written finds nothing.
 type seen struct {
 	key     hashKey
 	sets    [][4]seenEntry

@@ -67,8 +67,8 @@ func TestTurnGivenBackByStatusIsUsedOnce(t *testing.T) {
 	}
 }
 
-// Who waits in line longer than a bucket takes to refill, and then does not count, has
-// its place back like any other.
+// A request that waits in line longer than a bucket takes to refill, and then does not count,
+// gives its place back like any other.
 func TestTurnThatDoesNotCountIsGivenBack(t *testing.T) {
 	f := func(algorithm tidegate.Algorithm, burst int64) {
 		synctest.Test(t, func(t *testing.T) {

@@ -188,7 +188,7 @@ func (q *lines) refusal(id lineID, c *tidegate.Check) tidegate.Decision {
 	return d
 }
 
-// again is when to ask; at once if the line is gone, which only who was dropped may find.
+// again is when to ask; at once if the line is gone, which only a dropped waiter may find.
 func (q *lines) again(id lineID) time.Time {
 	q.mu.Lock()
 	defer q.mu.Unlock()

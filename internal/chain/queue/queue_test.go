@@ -77,7 +77,7 @@ func TestBucketLeavesOneByOne(t *testing.T) {
 	})
 }
 
-// Who leaves the line frees a turn: those behind move up, the outflow stays
+// A waiter that leaves the line frees a turn: those behind move up, the outflow stays
 // constant, and the end of the line is given back.
 func TestWhoLeavesLetsOthersMoveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

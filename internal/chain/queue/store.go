@@ -41,8 +41,8 @@ func NewBy(inner chain.Backend, c Clock) *Store {
 	return &Store{Backend: inner, turns: turns{clock: c}}
 }
 
-// Take implements tidegate.Store. Who waits for a booked turn has been charged
-// to its other limits; who waits for room has not. An ended ctx ends the wait.
+// Take implements tidegate.Store. A request that waits for a booked turn has been charged
+// to its other limits; one that waits for room has not. An ended ctx ends the wait.
 func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
 	if c := queued(checks); c != nil && n == 1 {
 		return s.lines.take(ctx, timed{s}, checks, c)

@@ -101,7 +101,7 @@ func TestFleet(t *testing.T) {
 			sizes(t, 2, a, b)
 		}
 
-		// Who dies is given up.
+		// An instance that dies is given up.
 		b.stop()
 		time.Sleep(2*DefaultTTL + 2*DefaultEvery)
 		synctest.Wait()

@@ -125,7 +125,7 @@ func (p *place) says(instance, number uint64, counts ...int64) {
 	}
 }
 
-// Regions have the sum of what all have counted, and nobody tells what he has from others.
+// Regions have the sum of what all have counted, and none passes on what it was told by others.
 func regionTotals(t *testing.T, open func(t *testing.T) Store) {
 	all := places(t, open, "eu", "us", "ap")
 	eu, us, ap := all[0], all[1], all[2]

@@ -29,7 +29,7 @@ func (s slowStore) Survey(ctx context.Context, asked [][]tidegate.Check, _ [][]s
 	}
 }
 
-// Who asks for it is told how far a plan is, before the answer; nobody else is.
+// A client that asks for it is told how far a plan is, before the answer; no other is.
 func TestPlanShowsProgress(t *testing.T) {
 	store := slowStore{make(chan struct{})}
 	d := planning(t, fmt.Sprintf(planned, "limits: 10/day"), func(o *Options) { o.Survey = store })

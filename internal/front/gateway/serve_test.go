@@ -160,7 +160,7 @@ func TestSlowClients(t *testing.T) {
 	})
 }
 
-// Who has ended its side is taken for gone, as by any server of net/http, but gets
+// A client that has ended its side is taken for gone, as by any server of net/http, but gets
 // no answer rather than a wrong one.
 func TestHalfClosedClient(t *testing.T) {
 	g := before(t, "", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })

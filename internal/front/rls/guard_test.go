@@ -177,7 +177,7 @@ func TestGuardCutsOffWhoHoldsTheMost(t *testing.T) {
 
 // A message that does not arrive ends its connection.
 func TestGuardCutsOffWhoStalls(t *testing.T) {
-	// Who asks has to be quicker than who stalls.
+	// Those that ask have to be quicker than those that stall.
 	testdep.Undisturbed(t, 75*time.Millisecond, func(t testing.TB) {
 		g, addr, ask := guarded(t, held{streams: 1 << 30, bytes: 1 << 40, incomplete: 300 * time.Millisecond})
 		for _, half := range [][]byte{nil, {0}, {0, 0, 0, 1, 0, 'x'}} {

@@ -36,7 +36,7 @@ func (r *Reading) end(i int) int {
 //   - a backslash, escaped or not, may be taken for a slash;
 //   - an escape that was escaped may be decoded, too.
 //
-// Who serves the path in the end is not known here, so a rule has to hold in each.
+// It is not known here how the server reads the path, so a rule has to hold in each.
 // Ordinary paths have one reading, and none of it is allocated.
 func (t *Tree) Readings(path, rawPath string, readings []Reading) []Reading {
 	if path == "*" {

@@ -267,7 +267,7 @@ type Queue struct {
 	Pos     diag.Pos
 	Places  int64
 	MaxWait time.Duration
-	// DropOldest: where the line is full, who waits longest is refused, instead of who comes.
+	// DropOldest: if the line is full, the request that waits longest is refused, not the new one.
 	DropOldest bool
 }
 

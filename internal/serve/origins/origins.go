@@ -23,7 +23,7 @@ type Options struct {
 	CA, Cert, Key      string        // PEM files for TLS; "" takes what the system trusts, and shows no certificate
 	Wait               time.Duration // of a source until it says that there is nothing new; 0 means a minute
 	Node               string        // what operators call this process; a source may list it
-	// Report returns what a source by HTTP is told about this process; nil tells nothing.
+	// Report returns what a source by HTTP is told about this process; nil means nothing.
 	Report func(name string) feed.Report
 }
 

@@ -201,7 +201,7 @@ func (p *pool) unindex(slot uint16) {
 		i = (i + 1) % indexSize
 	}
 	for j := (i + 1) % indexSize; p.index[j] != 0; j = (j + 1) % indexSize {
-		// Who stands at j may move to i if i is not before the place it would like best.
+		// The entry at j may move to i if i is not before its home.
 		home := p.at(p.index[j]-1).hash % indexSize
 		if (j+indexSize-home)%indexSize >= (j+indexSize-i)%indexSize {
 			p.index[i] = p.index[j]

@@ -42,7 +42,7 @@ type Options struct {
 	CA, Cert, Key string
 	// Wait is how long the server is asked to wait for a change; 0 means a minute.
 	Wait time.Duration
-	// Report returns what the server is told about this instance; nil tells nothing.
+	// Report returns what the server is told about this instance; nil means nothing.
 	Report func() feed.Report
 }
 
