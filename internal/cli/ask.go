@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"tidegate.dev/tidegate/internal/lang/describe"
 )
 
 var askCommand = command{
@@ -122,12 +124,11 @@ func (o *askOptions) run(ctx context.Context, env Env, args []string) int {
 // question takes the URL apart, and leaves the path as it was written.
 func (o *askOptions) question() asked {
 	d := &o.draft
-	host, path := "", d.URL
-	if _, after, whole := strings.Cut(path, "://"); whole {
-		path = after
-	}
-	if !strings.HasPrefix(path, "/") {
-		host, path, _ = strings.Cut(path, "/")
+	host, path := "", "/"
+	at, _ := describe.CutScheme(d.URL)
+	if end := strings.IndexAny(at, "/?#"); end < 0 {
+		host = at
+	} else if host, path = at[:end], at[end:]; path[0] != '/' {
 		path = "/" + path
 	}
 	return asked{d.Method, host, path, d.IP, d.Header, d.Body, d.Cost, d.As, o.report}

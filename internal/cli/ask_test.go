@@ -63,6 +63,12 @@ func TestAsk(t *testing.T) {
 	f(0, "allowed by posts: 1 of 2 left\n", "-H", "X-User: 43", "POST", "api.example/posts")
 	f(1, "limited by posts: 2 of 2 left, and the cost can never fit\n", "--as", "user=44", "--cost", "9", "POST", "api.example/posts")
 	f(0, "allowed\n", "POST", "/posts")
+	// A URL within the path or the query is a part of it.
+	f(0, "allowed by posts: 1 of 2 left\n", "--as", "user=45", "POST", "api.example/posts?next=https://other.example/home")
+	f(0, "allowed by posts: 0 of 2 left\n", "--as", "user=45", "POST", "https://api.example/posts?next=https://other.example/home")
+	f(0, "allowed\n", "--as", "user=45", "POST", "/home?next=https://api.example/posts")
+	f(1, "denied by private\n", "/private/x?next=https://api.example/")
+	f(0, "allowed\n", "https://api.example?next=/private/x")
 	f(0, "allowed by names: 0 of 1 left\n", "--body", `{"name":"a"}`, "POST", "/names")
 	f(1, "limited by names", "--body", `{"name":"a"}`, "POST", "/names")
 	f(0, "allowed by names", "--request", "-")

@@ -57,7 +57,7 @@ func (r *Request) HTTP() (*http.Request, error) {
 // whole completes a URL that has no scheme, or neither scheme nor host. A path is taken
 // as it was written, however odd.
 func whole(at string) string {
-	if strings.Contains(at, "://") {
+	if _, ok := CutScheme(at); ok {
 		return at
 	}
 	if !strings.HasPrefix(at, "/") {
@@ -67,6 +67,16 @@ func whole(at string) string {
 		return (&url.URL{Scheme: "http", Host: "localhost", Path: at}).String()
 	}
 	return "http://localhost" + at
+}
+
+// CutScheme returns what is behind the scheme of a URL, and whether it has one. A path or a query
+// with a URL in it does not.
+func CutScheme(at string) (rest string, found bool) {
+	scheme, rest, found := strings.Cut(at, "://")
+	if !found || strings.ContainsAny(scheme, "/?#") {
+		return at, false
+	}
+	return rest, true
 }
 
 // peer is the address that the request comes from, with a port.

@@ -34,6 +34,11 @@ func TestRequest(t *testing.T) {
 	f(Request{URL: "example.com/a", IP: Someone, As: map[string]string{"ip": "2001:db8::1", "user": "42"}}, "GET example.com /a  from 2001:db8::/64 as 42")
 	f(Request{URL: "https://a.example/b", Header: http.Header{"Host": {"c.example"}}}, "GET c.example /b  from  as")
 	f(Request{URL: "/%zz"}, "GET localhost /%zz  from  as") // as it was written
+	// A URL within the path or the query is a part of it.
+	f(Request{URL: "/login?next=https://a.example/b"}, "GET localhost /login  from  as")
+	f(Request{URL: "c.example/login?next=https://a.example/b"}, "GET c.example /login  from  as")
+	f(Request{URL: "http://c.example/login?next=https://a.example/b"}, "GET c.example /login  from  as")
+	f(Request{URL: "/proxy/https://a.example/b"}, "GET localhost /proxy/https://a.example/b  from  as")
 }
 
 func TestNotARequest(t *testing.T) {
