@@ -31,6 +31,13 @@ rules:
 rules:
   - { name: a, per: ip, concurrency: { slots: 2, lease: 30s } }
 `, one, one)
+	// The certificate of a connection is never the client's.
+	f(`
+identify: { user: [tls.client_cn, header X-User] }
+rules:
+  - { name: a, per: user, limits: 5/minute }
+  - { name: b, per: ip, limits: 5/minute }
+`, one, one, one, one)
 	f(`
 identify: { user: body.user }
 rules:

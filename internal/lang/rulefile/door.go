@@ -98,6 +98,11 @@ func (f *File) blindTo(r *Rule, door Door) (parts []string) {
 	add(r.any(func(t *Terms) bool { return t.Queue != nil }), "`queue` refuses with the wait as Retry-After, as nobody can wait there")
 	add(r.Defer != nil, "`defer` refuses, as nothing can be kept there")
 	if door != DoorForwardAuth && door != DoorRLS {
+		for _, name := range f.namesOf(r) {
+			id, _ := f.Identity(name)
+			add(slices.ContainsFunc(id.Sources, func(s Source) bool { return s.Kind == SourceTLSClientCN }),
+				diag.Quote(name)+" is not found in a client certificate, as the connection is the caller's, unless the caller names it")
+		}
 		return parts
 	}
 	add(r.any(func(t *Terms) bool { return t.Concurrency != nil }), "`concurrency` holds a slot for its whole lease, as the end is not known")
