@@ -115,13 +115,16 @@ func (c *call) judge(res *http.Response, err error) verdict {
 	}
 	now := time.Now()
 	all := quotas(res.Header, now)
-	c.host.learn(accepted(res), all, now, c.t.paceBelow())
 	r, refused := refusalOf(res, all, now)
+	if after, told := retryAfter(res.Header, now); refused && told {
+		renewBy(all, after)
+	}
+	c.host.learn(accepted(res), all, now, c.t.paceBelow())
 	if !refused {
 		return verdict{}
 	}
-	if res.StatusCode == http.StatusRequestTimeout && !idempotent(c.req) { // it may have come in time
-		return verdict{}
+	if res.StatusCode == http.StatusRequestTimeout && !idempotent(c.req) && !shouldRetry(res) { // it may have come in time
+		r.final = true
 	}
 	if r.named && !r.final && r.after <= c.t.maxWait() {
 		c.host.stop(now.Add(r.after))
@@ -132,9 +135,8 @@ func (c *call) judge(res *http.Response, err error) verdict {
 }
 
 func (c *call) judgeError(err error) verdict {
-	var refused *RefusedError
-	if errors.As(err, &refused) || errors.Is(c.req.Context().Err(), context.Canceled) {
-		return verdict{} // a layer below did not send it, or the caller has left
+	if refusedBelow(err) || errors.Is(c.req.Context().Err(), context.Canceled) {
+		return verdict{} // it was not sent, or the caller has left
 	}
 	now := time.Now()
 	c.host.unreachable(now)

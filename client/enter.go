@@ -21,6 +21,9 @@ type entering struct {
 
 // enter waits until there is room for a call, and charges it.
 func (p *Provider) enter(req *http.Request) (*admitted, error) {
+	if err := req.Context().Err(); err != nil {
+		return nil, err
+	}
 	e := &entering{p: p, req: req, counter: p.counter(req), began: time.Now()}
 	for {
 		a, wait, err := e.ask()

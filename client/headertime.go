@@ -1,6 +1,7 @@
 package client
 
 import (
+	"errors"
 	"math"
 	"net/http"
 	"strconv"
@@ -14,8 +15,8 @@ const (
 	// Numbers from these on are a time since 1970, in seconds or milliseconds: as a delay they
 	// would be longer than maxDelay.
 	minEpoch, minEpochMillis, maxEpochMillis = 4e8, 4e11, 1e16
-	// maxNumberLen bounds numbers in headers; longer ones are garbage.
-	maxNumberLen = 20
+	// longOver is how long ago a moment was that cannot be meant.
+	longOver = 24 * time.Hour
 )
 
 // serverTime is the time by the clock of the server, if it says so: moments in its headers
@@ -32,20 +33,14 @@ func serverTime(h http.Header, now time.Time) time.Time {
 // or of RFC 3339. A moment that is over is a delay of 0.
 func parseReset(s string, now time.Time) (time.Duration, bool) {
 	s = strings.TrimSpace(s)
-	if s == "" || len(s) > 64 {
-		return 0, false
-	}
 	if f, ok := parseDecimal(s); ok {
-		switch {
-		case f >= maxEpochMillis:
-			return maxDelay, true
-		case f >= minEpochMillis:
-			return until(time.UnixMilli(int64(f)), now), true
-		case f >= minEpoch:
-			second, part := math.Modf(f)
-			return until(time.Unix(int64(second), int64(part*1e9)), now), true
+		if at, ok := momentOf(f); ok {
+			return until(at, now), true
 		}
 		return inUnits(f, time.Second), true
+	}
+	if s == "" || len(s) > 64 {
+		return 0, false
 	}
 	if d, err := time.ParseDuration(s); err == nil {
 		return min(max(d, 0), maxDelay), d >= 0
@@ -57,6 +52,43 @@ func parseReset(s string, now time.Time) (time.Duration, bool) {
 		return until(at, now), true
 	}
 	return 0, false
+}
+
+// momentOf returns the time since 1970 that f is, if it is too long for a delay.
+func momentOf(f float64) (at time.Time, ok bool) {
+	switch {
+	case f < minEpoch || f >= maxEpochMillis:
+		return time.Time{}, false
+	case f >= minEpochMillis:
+		return time.UnixMilli(int64(f)), true
+	}
+	second, part := math.Modf(f)
+	return time.Unix(int64(second), int64(part*1e9)), true
+}
+
+// parseRetryAfter parses a line of Retry-After. Several times in a line are what a proxy makes of
+// several lines: the longest counts.
+func parseRetryAfter(line string, now time.Time) (longest time.Duration, told bool) {
+	if d, ok := parseDelay(line, now); ok || len(line) > maxField {
+		return d, ok
+	}
+	for part := range strings.SplitSeq(line, ",") {
+		if d, ok := parseDelay(part, now); ok {
+			longest, told = max(longest, d), true
+		}
+	}
+	return longest, told
+}
+
+// parseDelay is parseReset for where a number is a delay, and a moment only in bad practice:
+// 999999999 is more than there is to wait for, and not a day of 2001.
+func parseDelay(s string, now time.Time) (time.Duration, bool) {
+	if f, ok := parseDecimal(s); ok {
+		if at, ok := momentOf(f); ok && now.Sub(at) > longOver {
+			return maxDelay, true
+		}
+	}
+	return parseReset(s, now)
 }
 
 // parseNumber parses a delay in a unit.
@@ -88,9 +120,9 @@ func parseCount(s string) (int64, bool) {
 // for a number.
 func parseDecimal(s string) (float64, bool) {
 	s = strings.TrimSpace(s)
-	if s == "" || len(s) > maxNumberLen || s[0] == '.' || strings.Trim(s, "0123456789.") != "" {
+	if s == "" || s[0] == '.' || strings.Trim(s, "0123456789.") != "" {
 		return 0, false
 	}
 	f, err := strconv.ParseFloat(s, 64)
-	return f, err == nil
+	return f, err == nil || errors.Is(err, strconv.ErrRange) // infinite
 }

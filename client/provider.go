@@ -59,8 +59,9 @@ type ProviderOptions struct {
 // they ask again. A call whose context ends while it waits passes its turn on to the next one.
 // When the API refuses a call and names a time, all instances stop until then; for some minutes
 // after that, calls that are late for their turn wait for another one. Slots are held until the
-// body of the response is closed. A call that could not connect is given back, except for its
-// turn in a bucket; any other stays charged, because the API may count it.
+// body of the response is closed. A call that could not connect, or that a Provider below did not
+// send, is given back, except for its turn in a bucket; any other stays charged, because the API may
+// count it.
 type Provider struct {
 	o     ProviderOptions
 	store tidegate.Store
@@ -129,14 +130,17 @@ func (p *Provider) Transport() *Transport {
 // RoundTrip implements http.RoundTripper. The error is a [*RefusedError] if there is no room
 // for the call, and would be none within MaxWait.
 func (p *Provider) RoundTrip(req *http.Request) (*http.Response, error) {
+	base := p.o.Base
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	if req.URL == nil { // for Base to refuse
+		return base.RoundTrip(req)
+	}
 	a, err := p.enter(req)
 	if err != nil {
 		closeBody(req)
 		return nil, err
-	}
-	base := p.o.Base
-	if base == nil {
-		base = http.DefaultTransport
 	}
 	res, err := base.RoundTrip(req)
 	if err != nil {

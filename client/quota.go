@@ -63,12 +63,27 @@ func retryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 			return d, true
 		}
 	}
-	for _, name := range [...]string{"Retry-After", "X-RateLimit-Retry-After"} {
-		if d, ok := parseReset(h.Get(name), serverTime(h, now)); ok {
-			return d, true
+	for _, name := range [...]string{"Retry-After", "X-Ratelimit-Retry-After"} {
+		var longest time.Duration
+		told := false
+		for _, line := range h[name] { // one of each server on the way
+			if d, ok := parseRetryAfter(line, serverTime(h, now)); ok {
+				longest, told = max(longest, d), true
+			}
+		}
+		if told {
+			return longest, true
 		}
 	}
 	return 0, false
+}
+
+// renewBy has no quota be renewed later than after, which a Retry-After has named. The
+// drafts give that precedence.
+func renewBy(all []quota, after time.Duration) {
+	for i := range all {
+		all[i].reset = min(all[i].reset, after)
+	}
 }
 
 // resetOf returns when the quotas that are used up are renewed, the last of them; 0 means

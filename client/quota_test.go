@@ -93,7 +93,19 @@ func TestRetryAfter(t *testing.T) {
 	f(none, "Retry-After: -5")
 	f(none, "Retry-After: soon")
 	f(none, "Retry-After: ")
-	f(maxDelay, "Retry-After: 99999999999999999999")
+	for _, digits := range []int{9, 10, 12, 13, 17, 20, 21, 65, 400, 10_000} {
+		f(maxDelay, "Retry-After: "+strings.Repeat("9", digits))
+	}
+	f(5*s, "Retry-After: "+strings.Repeat("0", 30)+"5")
+	f(90*s, "Retry-After: 1794830490") // a moment, as some write it
+	f(0, "Retry-After: 1794830000")
+	// Several: the longest that can be read.
+	f(60*s, "Retry-After: 1", "Retry-After: 60")
+	f(60*s, "Retry-After: 60", "Retry-After: 1")
+	f(90*s, "Retry-After: soon", "Retry-After: Mon, 16 Nov 2026 12:01:30 GMT", "Retry-After: 30")
+	f(60*s, "Retry-After: 1, 60")
+	f(7*s, "Retry-After: soon, 7")
+	f(none, "Retry-After: "+strings.Repeat("soon,", 1<<20)+"7")
 	f(250*time.Millisecond, "Retry-After-Ms: 250", "Retry-After: 1")
 	f(250*time.Millisecond, "X-Ms-Retry-After-Ms: 250")
 	f(7*s, "X-RateLimit-Retry-After: 7")

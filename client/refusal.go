@@ -20,7 +20,7 @@ type refusal struct {
 // refusalOf reports whether res is a refusal that may be worth another try: 429, 503 with a
 // time, 408 and 425, and what the server itself calls worth it by X-Should-Retry.
 func refusalOf(res *http.Response, all []quota, now time.Time) (r refusal, ok bool) {
-	should := strings.ToLower(res.Header.Get("X-Should-Retry"))
+	never := strings.EqualFold(res.Header.Get("X-Should-Retry"), "false")
 	var told bool
 	r.after, told = retryAfter(res.Header, now)
 	if !told && res.StatusCode == http.StatusTooManyRequests {
@@ -28,17 +28,22 @@ func refusalOf(res *http.Response, all []quota, now time.Time) (r refusal, ok bo
 	}
 	r.named = r.after > 0
 	switch {
-	case should == "true" && res.StatusCode >= 400:
+	case shouldRetry(res):
 		return r, true
 	case res.StatusCode == http.StatusTooManyRequests:
-		r.final = should == "false" || !told && neverFits(all)
+		r.final = never || !told && neverFits(all)
 		return r, true
 	case res.StatusCode == http.StatusServiceUnavailable && told,
 		res.StatusCode == http.StatusRequestTimeout, res.StatusCode == http.StatusTooEarly:
-		r.final = should == "false"
+		r.final = never
 		return r, true
 	}
 	return refusal{}, false
+}
+
+// shouldRetry reports whether the server itself calls another try worth it.
+func shouldRetry(res *http.Response) bool {
+	return res.StatusCode >= 400 && strings.EqualFold(res.Header.Get("X-Should-Retry"), "true")
 }
 
 // redirects reports whether res has http.Client send another request.
@@ -80,10 +85,17 @@ func transient(ctx context.Context, err error) bool {
 	return !errors.As(err, &lookup) || !lookup.IsNotFound
 }
 
-// unsent reports whether an error shows that no connection was made, so that nothing was sent.
+// unsent reports whether an error shows that nothing was sent: no connection was made, or a layer
+// below has refused.
 func unsent(err error) bool {
 	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "dial"
+	return refusedBelow(err) || errors.As(err, &op) && op.Op == "dial"
+}
+
+// refusedBelow reports whether a layer below did not send a request, such as a Provider.
+func refusedBelow(err error) bool {
+	var refused *RefusedError
+	return errors.As(err, &refused)
 }
 
 // idempotent reports whether a request may be sent again although the server may have

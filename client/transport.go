@@ -2,7 +2,6 @@ package client
 
 import (
 	"cmp"
-	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -24,7 +23,8 @@ const (
 //
 // A request that is refused with 429, 425, or 503 and a Retry-After, is sent again if its
 // body can be (see http.Request.GetBody), whatever its method. The wait is what the server
-// asks for, or a backoff that doubles, with jitter that makes it longer and never shorter.
+// asks for, or a backoff that doubles, with jitter that makes it longer and never shorter. Of
+// several Retry-After, the longest counts.
 // Until the time that a server has named, no other request is sent to it either. After 408 or an
 // error of the transport, only idempotent requests are sent again.
 //
@@ -77,9 +77,13 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		closeBody(req)
 		return nil, err
 	}
+	var before tried
 	for attempt := req; ; {
 		c.try++
 		res, err := t.base().RoundTrip(attempt)
+		if c.try > 1 && refusedBelow(err) { // what came last stands
+			return before.res, before.err
+		}
 		v := c.judge(res, err)
 		if !v.again {
 			if err == nil && redirects(res) {
@@ -88,9 +92,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			return res, err
 		}
 		shelve(res)
+		before = tried{res, err}
 		if waitErr := c.await(v.wait); waitErr != nil {
-			var refused *RefusedError
-			if errors.As(waitErr, &refused) { // it would have to wait too long: what came last stands
+			if refusedBelow(waitErr) { // it would have to wait too long: what came last stands
 				return res, err
 			}
 			return nil, waitErr
@@ -101,6 +105,12 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		attempt = next
 	}
+}
+
+// tried is what came of a try.
+type tried struct {
+	res *http.Response
+	err error
 }
 
 func (t *Transport) key(req *http.Request) string {

@@ -80,6 +80,13 @@ func TestWaitsAsAsked(t *testing.T) {
 	f(425, 3*s, "Retry-After: 3")
 	f(429, 0, "Retry-After: Fri, 31 Dec 1999 23:00:00 GMT") // over
 	f(429, 20*s, "Retry-After: Sat, 01 Jan 2005 00:00:20 GMT", "Date: Sat, 01 Jan 2005 00:00:00 GMT")
+	f(429, 7*s, "Retry-After: 2", "Retry-After: 7")
+	for _, status := range []int{429, 503} { // Retry-After takes precedence over the reset of a limit
+		f(status, 3*s, "Retry-After: 3", `RateLimit: "a";r=0;t=30`)
+		f(status, 3*s, "Retry-After: 3", `RateLimit: "a";r=0;t=2`)
+		f(status, 3*s, "Retry-After: 3", "X-RateLimit-Limit: 100", "X-RateLimit-Remaining: 1", "X-RateLimit-Reset: 30")
+		f(status, 0, "Retry-After: 0", "RateLimit-Remaining: 0", "RateLimit-Reset: 30")
+	}
 	for _, status := range []int{301, 302, 303, 307, 308} { // to the same place
 		f(status, 7*s, "Retry-After: 7", "Location: /things")
 		f(status, 0, "Location: /things")
@@ -107,6 +114,9 @@ func TestReturnsWhatIsFinal(t *testing.T) {
 	f(402, "Retry-After: 1")
 	f(403, "Retry-After: 1")
 	f(429, "Retry-After: 61")                                              // beyond MaxWait
+	f(429, "Retry-After: 99999999")                                        // three years
+	f(429, "Retry-After: 777777777")                                       // a day of 1994, if it was a moment
+	f(429, "Retry-After: 999999999999999999999")                           // more digits than a number of 64 bits
 	f(429, "Retry-After: Sat, 29 Jan 2000 00:00:20 GMT")                   // a quota of a month
 	f(429, `RateLimit: "month";r=0;t=1209600`)                             // the same
 	f(429, "Retry-After: 1", "X-Should-Retry: false")                      // by its own word
@@ -226,9 +236,18 @@ func TestWhatIsSentAgain(t *testing.T) {
 		for method, want := range map[string]int{"POST": 1, "PUT": DefaultMaxTries} {
 			s := newScript(says(408))
 			_, base := serve(t, s.serve)
-			if a := do(t.Context(), &Transport{Base: base}, method, "text"); a.status != 408 || len(s.at) != want {
-				t.Errorf("%s after 408: %+v, %d tries", method, a, len(s.at))
+			var last Event
+			tr := &Transport{Base: base, OnEvent: func(_ *http.Request, e Event) { last = e }}
+			if a := do(t.Context(), tr, method, "text"); a.status != 408 || len(s.at) != want || last.Kind != Final {
+				t.Errorf("%s after 408: %+v, %d tries, last %+v", method, a, len(s.at), last)
 			}
+		}
+	})
+	synctest.Test(t, func(t *testing.T) { // the server knows that it did not
+		s := newScript(says(408, "X-Should-Retry: true"), says(200))
+		_, base := serve(t, s.serve)
+		if a := do(t.Context(), &Transport{Base: base}, "POST", "text"); a.status != 200 || len(s.at) != 2 {
+			t.Errorf("POST after 408 that is worth a retry: %+v, %d tries", a, len(s.at))
 		}
 	})
 	for _, method := range []string{"POST", "PATCH"} {
