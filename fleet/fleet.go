@@ -62,7 +62,8 @@ type Options struct {
 	// are shared by all regions. Regions are the others, by the same names everywhere.
 	Region  string
 	Regions []Region
-	// OnRegion is told when a region cannot be told what is counted here, and when it can again.
+	// OnRegion is told when a region cannot be told what is counted here, or not all of it, and when
+	// it can again.
 	// It may be called from several goroutines, and must not call the Store.
 	OnRegion func(RegionTrouble)
 	// Username and Password of Redis, if they are not in the URL.
@@ -191,7 +192,7 @@ func Open(url string, o Options) (*Store, error) {
 	})
 	s.lease = lease.New(s.node, s.node, lease.Options{Instances: s.Instances})
 	s.registry = registry.New(s.shared, registry.Options{OnBeat: s.beat, About: s.about, OnClock: s.clock.compared})
-	if err := s.regions.open(s.shared, &o); err != nil {
+	if err := s.regions.open(url, s.shared, &o); err != nil {
 		_ = s.node.Close()
 		_ = inner.Close()
 		return nil, err

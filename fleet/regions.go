@@ -34,10 +34,13 @@ type RegionHealth struct {
 	CutOff bool
 }
 
-// RegionTrouble is about a region that cannot be told what is counted here.
+// RegionTrouble is about a region that cannot be told what is counted here, or not all of it.
 type RegionTrouble struct {
 	Region string
-	Why    error // nil means it can again
+	Why    error // nil means it can again, unless there is TooLarge
+	// TooLarge is how many counters have so many windows and instances that the region is not told
+	// of them: each region has the whole limit of those. It is reported at most once a minute.
+	TooLarge int
 }
 
 var errRegions = errors.New("fleet: regions need a single Redis each, or Sentinels; not a cluster, nor shards")
@@ -50,12 +53,12 @@ type regions struct {
 }
 
 // open begins to watch the others, and to tell those that have a URL.
-func (r *regions) open(own chain.Shared, o *Options) error {
+func (r *regions) open(url string, own chain.Shared, o *Options) error {
 	checked := make([]redisurl.Region, len(o.Regions))
 	for i, other := range o.Regions {
 		checked[i] = redisurl.Region(other)
 	}
-	if err := redisurl.CheckRegions(o.Region, checked); err != nil {
+	if err := redisurl.CheckRegions(redisurl.Region{Name: o.Region, URL: url}, checked); err != nil {
 		return fmt.Errorf("fleet: %w", err)
 	}
 	if len(o.Regions) == 0 {
@@ -68,6 +71,7 @@ func (r *regions) open(own chain.Shared, o *Options) error {
 	of := region.Options{Name: o.Region, Store: store}
 	if o.OnRegion != nil {
 		of.OnTrouble = func(name string, err error) { o.OnRegion(RegionTrouble{Region: name, Why: err}) }
+		of.OnTooLarge = func(name string, counters int) { o.OnRegion(RegionTrouble{Region: name, TooLarge: counters}) }
 	}
 	for _, other := range o.Regions {
 		if other.URL == "" {

@@ -48,9 +48,12 @@ func syncRegions(ctx context.Context, env Env, c config.Redis) int {
 	o := fleet.Options{
 		Region: c.Region, Username: c.Username, PasswordFile: c.PasswordFile, JoinLater: true,
 		OnRegion: func(r fleet.RegionTrouble) {
-			if r.Why != nil {
+			switch {
+			case r.TooLarge > 0:
+				log.Warn("a region is not told of counters with too many windows and instances: it has the whole limit of those", "region", r.Region, "counters", r.TooLarge)
+			case r.Why != nil:
 				log.Warn("a region cannot be told what is counted here; it is tried again", "region", r.Region, "err", r.Why)
-			} else {
+			default:
 				log.Info("a region is told again what is counted here", "region", r.Region)
 			}
 		},

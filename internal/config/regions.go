@@ -44,7 +44,7 @@ func (l *loader) checkRegions() {
 	if len(others) == 0 {
 		path = "store.region"
 	}
-	if err := redisurl.CheckRegions(redis.Region, others); err != nil {
+	if err := redisurl.CheckRegions(redisurl.Region{Name: redis.Region, URL: redis.URL}, others); err != nil {
 		l.clash(path, diag.Error, quote(path)+" cannot be used: "+err.Error(), regionShape)
 		return
 	}

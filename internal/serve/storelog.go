@@ -119,7 +119,11 @@ func (s *storeLog) unasked(u fleet.Unasked) {
 
 // region logs that a region cannot be told what is counted here, and when that is over.
 func (s *storeLog) region(r fleet.RegionTrouble) {
-	if r.Why == nil {
+	switch {
+	case r.TooLarge > 0:
+		s.log.Warn("a region is not told of counters with too many windows and instances: it has the whole limit of those; use fewer windows or instances, or split the limit", "region", r.Region, "counters", r.TooLarge)
+		return
+	case r.Why == nil:
 		s.log.Info("a region is told again what is counted here", "region", r.Region)
 		return
 	}

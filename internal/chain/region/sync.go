@@ -26,9 +26,9 @@ type Options struct {
 	// OnTrouble is told when a region cannot be told, and with nil when it can again; from a goroutine
 	// for each region. nil means that nobody is.
 	OnTrouble func(region string, err error)
-	// OnLeft is told how many counters are too large to be told, when there are some; nil means that
-	// nobody is.
-	OnLeft func(region string, counters int)
+	// OnTooLarge is told how many of the counters that have changed are too large for a region to be
+	// told of, when there are some, at most once a minute; nil means that nobody is.
+	OnTooLarge func(region string, counters int)
 }
 
 // Syncer tells other regions what is counted in this one. Of several Syncers, one at a time does; if
@@ -67,8 +67,8 @@ type teller struct {
 	saved  cursor    // and how far the store knows that
 	all    time.Time // everything before that has been told; zero means this is not known
 
-	failed int
-	left   int
+	failed   int
+	tooLarge time.Time // when OnTooLarge was last called
 }
 
 // run tells the region until ctx ends.
@@ -135,9 +135,9 @@ func (t *teller) round(ctx context.Context) (pause time.Duration, err error) {
 		return 0, nil
 	}
 	t.cursor.since = feed.Last
-	if feed.Left != t.left && t.o.OnLeft != nil {
-		t.left = feed.Left
-		t.o.OnLeft(t.to.Name, feed.Left)
+	if feed.Left > 0 && t.o.OnTooLarge != nil && began.Sub(t.tooLarge) >= time.Minute {
+		t.tooLarge = began
+		t.o.OnTooLarge(t.to.Name, feed.Left)
 	}
 	if feed.More {
 		return 0, nil

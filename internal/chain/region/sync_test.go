@@ -30,6 +30,7 @@ type store struct {
 	calls  int
 	killAt int    // the call with which the caller ends; 0 means none
 	late   bool   // after it was done
+	left   int    // counters that every feed leaves out
 	kill   func() // ends the caller
 }
 
@@ -79,7 +80,7 @@ func (s *store) call(ctx context.Context, do func(*hub.Hub)) error {
 }
 
 func (s *store) Feed(ctx context.Context, q chain.FeedQuery) (f chain.Feed, err error) {
-	err = s.call(ctx, func(h *hub.Hub) { f, _ = h.Feed(ctx, q) })
+	err = s.call(ctx, func(h *hub.Hub) { f, _ = h.Feed(ctx, q); f.Left = s.left })
 	return f, err
 }
 
@@ -191,6 +192,31 @@ func TestSync(t *testing.T) {
 		w.stores[2].setAway(false)
 		if took := w.converges(t, "a", 760); took > callTime+2*maxBackOff {
 			t.Errorf("it took %s after the partition", took)
+		}
+	})
+}
+
+// Counters that are too large for others to be told of are reported, once a minute.
+func TestTooLarge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{names: []string{"eu", "us"}, stores: []*store{newStore(), newStore()}}
+		w.stores[0].left = 3
+		var told atomic.Int64
+		syncer := Sync(Options{
+			Name: "eu", Store: w.stores[0], Others: []Other{{"us", w.stores[1]}},
+			OnTooLarge: func(region string, counters int) {
+				if region != "us" || counters != 3 {
+					t.Errorf("%d counters for %s", counters, region)
+				}
+				told.Add(1)
+			},
+		})
+		defer syncer.Close()
+		w.stores[0].count("eu", "a", 1, 1, 100)
+		w.converges(t, "a", 100)
+		time.Sleep(150 * time.Second)
+		if n := told.Load(); n != 3 {
+			t.Errorf("told %d times in two and a half minutes, want 3", n)
 		}
 	})
 }

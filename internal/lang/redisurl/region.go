@@ -3,7 +3,6 @@ package redisurl
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -42,31 +41,44 @@ func CheckRegionName(name string) error {
 	return nil
 }
 
-// CheckRegions reports what is wrong with the name of a region and with the others; "" and no others is
-// one region without a name.
-func CheckRegions(own string, others []Region) error {
+// CheckRegions reports what is wrong with a region and with the others; no name and no others is
+// one region without a name. Its URL is checked elsewhere: here it is only held against the others.
+func CheckRegions(own Region, others []Region) error {
 	switch {
-	case own == "" && len(others) == 0:
+	case own.Name == "" && len(others) == 0:
 		return nil
-	case own == "":
+	case own.Name == "":
 		return errors.New("there are other regions, and this one has no name")
 	case len(others) == 0:
-		return fmt.Errorf("region %s is the only one: list the others, or leave its name out", own)
+		return fmt.Errorf("region %s is the only one: list the others, or leave its name out", own.Name)
 	case len(others)+1 > MaxRegions:
 		return fmt.Errorf("there are %d regions: at most %d can be used", len(others)+1, MaxRegions)
 	}
-	if err := CheckRegionName(own); err != nil {
+	if err := CheckRegionName(own.Name); err != nil {
 		return err
 	}
-	names := []string{own}
+	all := []Region{own}
 	for _, r := range others {
 		if err := r.Check(); err != nil {
 			return err
 		}
-		if slices.Contains(names, r.Name) {
-			return fmt.Errorf("two regions are called %s: give each a name of its own, the same everywhere", r.Name)
+		for _, known := range all {
+			switch {
+			case known.Name == r.Name:
+				return fmt.Errorf("two regions are called %s: give each a name of its own, the same everywhere", r.Name)
+			case r.URL != "" && known.dataSet() == r.dataSet():
+				return fmt.Errorf("regions %s and %s have the same Redis: each region needs one of its own", known.Name, r.Name)
+			}
 		}
-		names = append(names, r.Name)
+		all = append(all, r)
 	}
 	return nil
+}
+
+// dataSet names what the URL of a region leads to; "" if that is not known.
+func (r Region) dataSet() string {
+	if _, err := Shard(r).target(); err != nil {
+		return ""
+	}
+	return Shard(r).server() + " " + prefixOf(Shard(r))
 }
