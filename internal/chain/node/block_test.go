@@ -11,7 +11,7 @@ import (
 // Five a minute and a block of ten minutes: whoever is refused is told the block's wait
 // each time, from the backend as from memory, and the backend is not asked each time.
 func TestRememberedRefusalTellsTheLongest(t *testing.T) {
-	for _, a := range []tidegate.Algorithm{tidegate.SlidingLog, tidegate.TokenBucket, tidegate.FixedWindow, tidegate.SlidingWindow} {
+	for _, a := range []tidegate.Algorithm{tidegate.SlidingLog, tidegate.SubWindows, tidegate.TokenBucket, tidegate.FixedWindow, tidegate.SlidingWindow} {
 		synctest.Test(t, func(t *testing.T) {
 			block := tidegate.MustLimit(tidegate.Spec{
 				Name: "login", Scope: "block", Events: 1, Period: 10 * time.Minute, Algorithm: tidegate.SlidingLog,

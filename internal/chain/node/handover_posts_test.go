@@ -32,7 +32,9 @@ func pass(t *testing.T, n *Node, open func() *Node) *Node {
 // Whenever one process hands over to the next, between outages in which posts and answers
 // get lost: what was admitted is charged once.
 func TestHandOversChargeOnce(t *testing.T) {
-	for i, a := range []tidegate.Algorithm{tidegate.TokenBucket, tidegate.FixedWindow, tidegate.SlidingLog, tidegate.SubWindows} {
+	for i, a := range []tidegate.Algorithm{
+		tidegate.TokenBucket, tidegate.LeakyBucket, tidegate.FixedWindow, tidegate.SlidingWindow, tidegate.SlidingLog, tidegate.SubWindows,
+	} {
 		for seed := range testdep.Longer(uint64(2), 5) {
 			synctest.Test(t, func(t *testing.T) {
 				time.Sleep(time.Hour) // not at the edge of a day

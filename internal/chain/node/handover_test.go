@@ -14,7 +14,9 @@ import (
 // Three successors take over one after the other while the store is away: nobody is
 // refilled, and in the end all that was admitted is charged once.
 func TestHandOversInAnOutageRefillNobody(t *testing.T) {
-	for _, a := range []tidegate.Algorithm{tidegate.Quota, tidegate.SlidingLog, tidegate.TokenBucket, tidegate.FixedWindow} {
+	for _, a := range []tidegate.Algorithm{
+		tidegate.Quota, tidegate.TokenBucket, tidegate.FixedWindow, tidegate.SlidingLog, tidegate.SlidingWindow, tidegate.SubWindows,
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			time.Sleep(time.Hour) // not at the edge of a day
 			spec := tidegate.Spec{Name: "day", Events: 10, Period: 24 * time.Hour, Algorithm: a, Terms: &tidegate.Terms{Handling: tidegate.Handling{OnStoreFailure: tidegate.FailLocal}}}

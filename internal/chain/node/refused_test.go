@@ -13,7 +13,7 @@ import (
 func TestRefusalStandsWhileTheStoreIsAway(t *testing.T) {
 	const period = 10 * time.Second
 	for _, a := range []tidegate.Algorithm{
-		tidegate.FixedWindow, tidegate.SlidingLog, tidegate.SlidingWindow, tidegate.SubWindows,
+		tidegate.TokenBucket, tidegate.LeakyBucket, tidegate.FixedWindow, tidegate.SlidingLog, tidegate.SlidingWindow, tidegate.SubWindows,
 	} {
 		for _, away := range []time.Duration{100 * time.Millisecond, period / 4, period / 2, period * 3 / 4} {
 			t.Run(a.String()+" "+away.String(), func(t *testing.T) {
