@@ -3,6 +3,7 @@ package httplimit
 import (
 	"net/http"
 	"sync"
+	"time"
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/lang/sleep"
@@ -25,8 +26,8 @@ func Gate(gate *tidegate.Gate) func(http.Handler) http.Handler { return Options{
 // headers, cookies, query parameters or body fields. Values are looked up only when a
 // rule asks for them; a Matcher must not keep the Request or its Values.
 //
-// A request that a rule queues waits here for its turn. If its client leaves first, the
-// handler is not called. Slots are held as with Limit. A limit that counts by status
+// A request that a rule queues waits here for its turn. If its context ends first, because the
+// client leaves or by a deadline, the handler is not called, and the answer is 503. Slots are held as with Limit. A limit that counts by status
 // counts the status that the client got. The request stays charged when there was none
 // (the client left, the handler panicked, the connection was hijacked) and when
 // Options.Fate says that the status is not the server's. An estimate is settled by the
@@ -119,8 +120,13 @@ func (h *gateHandler) answer(w http.ResponseWriter, r *http.Request, d tidegate.
 		return
 	}
 	h.setLimitHeaders(w.Header(), &d, p, &h.known)
-	if d.Wait > 0 && sleep.For(r.Context(), d.Wait) != nil {
-		return
+	if d.Wait > 0 {
+		if err := sleep.For(r.Context(), d.Wait); err != nil {
+			// If the client is still there, its request ended by a deadline of the server:
+			// nothing written would be a 200.
+			h.refuse(w, r, &tidegate.Decision{Err: err, RetryAfter: time.Second, Limit: d.Limit}, p, &h.known)
+			return
+		}
 	}
 	h.next.ServeHTTP(w, r)
 }

@@ -104,9 +104,13 @@ func TestGateLetsARequestWaitItsTurn(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		get(h, func(r *http.Request) { *r = *r.WithContext(ctx) })
+		w := get(h, func(r *http.Request) { *r = *r.WithContext(ctx) })
 		if waited := time.Since(start); waited != 6*time.Second || served != 1 {
 			t.Errorf("served %d after %s: the client had left", served, waited)
+		}
+		// The client may be there, and the deadline the server's own.
+		if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
+			t.Errorf("not served: status %d, %v", w.Code, w.Header())
 		}
 	})
 }

@@ -84,7 +84,12 @@ func (w watchedWriter) WriteString(s string) (int, error) {
 // flushingWriter is for the handlers that ask for an http.Flusher.
 type flushingWriter struct{ watchedWriter }
 
-func (w flushingWriter) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
+func (w flushingWriter) Flush() { _ = w.FlushError() }
+
+// FlushError is for http.ResponseController, which would otherwise lose the error.
+func (w flushingWriter) FlushError() error {
+	return http.NewResponseController(w.ResponseWriter).Flush()
+}
 
 // heldConn frees the slot when it is closed.
 type heldConn struct {

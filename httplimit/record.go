@@ -2,6 +2,7 @@ package httplimit
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -62,15 +63,21 @@ func (w recordingWriter) ReadFrom(src io.Reader) (int64, error) {
 	return n, err
 }
 
-func (w recordingWriter) flush() {
-	w.recorder.answered(http.StatusOK)
-	_ = http.NewResponseController(w.ResponseWriter).Flush()
+// FlushError is for http.ResponseController, which would otherwise flush past this writer, or
+// lose the error. What cannot be flushed sends no status.
+func (w recordingWriter) FlushError() error {
+	status := w.recorder.answering(http.StatusOK)
+	err := http.NewResponseController(w.ResponseWriter).Flush()
+	if !errors.Is(err, http.ErrNotSupported) {
+		w.recorder.settle(status)
+	}
+	return err
 }
 
 // recordingFlusher is for the handlers that ask for an http.Flusher.
 type recordingFlusher struct{ recordingWriter }
 
-func (w recordingFlusher) Flush() { w.flush() }
+func (w recordingFlusher) Flush() { _ = w.FlushError() }
 
 // recordingHijacker can be hijacked; the status is not known then.
 type recordingHijacker struct{ recordingWriter }
@@ -86,7 +93,7 @@ func (w recordingHijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 // recordingHijackFlusher can do both.
 type recordingHijackFlusher struct{ recordingHijacker }
 
-func (w recordingHijackFlusher) Flush() { w.flush() }
+func (w recordingHijackFlusher) Flush() { _ = w.FlushError() }
 
 var (
 	_ io.ReaderFrom   = recordingWriter{}

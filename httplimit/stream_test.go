@@ -2,6 +2,7 @@ package httplimit
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -142,6 +143,66 @@ type hijackable struct {
 type unwraps struct{ http.ResponseWriter }
 
 func (u unwraps) Unwrap() http.ResponseWriter { return u.ResponseWriter }
+
+// cannotFlush is a writer whose client is gone, which only Flush tells.
+type cannotFlush struct {
+	http.ResponseWriter
+	err error
+}
+
+func (c cannotFlush) FlushError() error { return c.err }
+
+// flusherToo is one that can also be flushed in the old way.
+type flusherToo struct{ cannotFlush }
+
+func (f flusherToo) Flush() {}
+
+// The error of a flush is told to whoever asks for it, and a flush that has sent the headers has
+// answered with 200: what the handler then wants to answer does not count.
+func TestErrorsOfFlush(t *testing.T) {
+	gone := errors.New("gone")
+	bySlot := tidegate.Check{Key: "all", Limit: tidegate.Slots(5, time.Minute), Cost: 1}
+	byStatus := tidegate.Check{Key: "all", Limit: failures, Cost: 1}
+	f := func(name string, err error, counts bool, checks ...tidegate.Check) {
+		t.Helper()
+		plain := cannotFlush{bare{http.Header{}}, err}
+		type hijacker struct {
+			cannotFlush
+			http.Hijacker
+		}
+		type hijackFlusher struct {
+			flusherToo
+			http.Hijacker
+		}
+		for _, w := range []http.ResponseWriter{
+			plain,
+			flusherToo{plain},
+			unwraps{plain},
+			hijacker{cannotFlush: plain},
+			hijackFlusher{flusherToo: flusherToo{plain}},
+			unwraps{hijacker{cannotFlush: plain}},
+		} {
+			store := memory.New()
+			gate := tidegate.NewGate(all(checks...), store)
+			Gate(gate)(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				if got := http.NewResponseController(w).Flush(); !errors.Is(got, err) {
+					t.Errorf("%s: flush of a %T: %v, want %v", name, w, got, err)
+				}
+				w.WriteHeader(http.StatusUnauthorized)
+			})).ServeHTTP(w, from("192.0.2.1:1"))
+			d, takeErr := store.Take(t.Context(), []tidegate.Check{{Key: "all", Limit: failures}}, 1)
+			if counted := d.Remaining < failures.Capacity(); takeErr != nil || counted != counts {
+				t.Errorf("%s: %T: the failure counted: %v, want %v", name, w, counted, counts)
+			}
+		}
+	}
+	for _, err := range []error{nil, gone} {
+		f("slots", err, false, bySlot)
+		f("status", err, false, byStatus)
+		f("slots and status", err, false, bySlot, byStatus)
+	}
+	f("status", http.ErrNotSupported, true, byStatus)
+}
 
 // A WebSocket through a reverse proxy is the hardest user of a hijacked
 // connection: the proxy copies both ways and passes half-closes on.
