@@ -104,9 +104,7 @@ func (d *draft) fromJSON(name string, stdin io.Reader) error {
 	if p.IP != "" {
 		d.IP = p.IP
 	}
-	for name, value := range p.Headers {
-		d.Header.Set(name, value)
-	}
+	d.AddHeaders(p.Headers)
 	maps.Copy(d.As, p.As)
 	if len(p.Body) > 0 {
 		d.Body = string(p.Body)

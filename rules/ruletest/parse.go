@@ -19,6 +19,12 @@ import (
 // midnight is when a case starts that does not say: any day does.
 var midnight = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
+// The clock of a case runs from firstInstant until lastInstant: beyond, that of the counters stands still.
+var (
+	firstInstant = time.Unix(0, 0)
+	lastInstant  = time.Date(2250, time.January, 1, 0, 0, 0, 0, time.UTC)
+)
+
 const (
 	maxTimes = 1_000_000
 	maxCost  = 1 << 28
@@ -102,6 +108,12 @@ func (r *reader) testCase(f *File, n *yamltree.Node) scenario {
 			}
 		}},
 	)
+	for _, s := range c.Steps {
+		if c.Start.Add(s.At).After(lastInstant) {
+			r.bad(s.Pos, fmt.Sprintf("this step is after %d, and the clock does not go that far", lastInstant.Year()), "let the case start earlier, or the step be sooner")
+			break
+		}
+	}
 	if n.Kind == yamltree.Map && len(c.Steps) == 0 {
 		r.bad(n.Pos, "the case has no steps", "write `steps:` and below it `- { at: 0s, request: GET /, want: ok }`")
 	}
@@ -112,6 +124,10 @@ func (r *reader) instant(n *yamltree.Node) time.Time {
 	t, err := time.Parse(time.RFC3339, n.Value)
 	if err != nil {
 		r.bad(n.Pos, fmt.Sprintf("`%s` is not an instant", n.Value), "write, for example, `2026-12-01T00:00:00Z`")
+		return midnight
+	}
+	if t.Before(firstInstant) || t.After(lastInstant) {
+		r.bad(n.Pos, fmt.Sprintf("`%s` is not between %d and %d", n.Value, firstInstant.UTC().Year(), lastInstant.Year()), "write, for example, `2026-12-01T00:00:00Z`")
 		return midnight
 	}
 	return t

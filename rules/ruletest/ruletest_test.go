@@ -272,3 +272,44 @@ func TestLeasedAndSplitAreOneInstance(t *testing.T) {
 		}
 	}
 }
+
+// A header that is written in two ways is sent twice, whatever the order: two values are none.
+func TestHeadersOfOneName(t *testing.T) {
+	const byKey = "version: 1\nidentify: { key: client header X-Key }\nrules: [{ name: api, per: key, limits: 1/minute }]\n"
+	for range 20 {
+		r := run(t, byKey, `
+      - { request: GET /, headers: { X-Key: a, x-key: b }, want: ok }
+      - { request: GET /, headers: { X-Key: a }, want: ok }
+      - { request: GET /, headers: { x-key: b }, want: ok }
+      - { request: GET /, want: refused }
+`)
+		if r.Failed() != 0 {
+			t.Fatalf("got %+v", r.Cases)
+		}
+	}
+}
+
+// A case begins and ends while the clock of the counters runs: outside, nothing would ever be free again.
+func TestCaseIsWithinTheClock(t *testing.T) {
+	const rule = "version: 1\nrules: [{ name: api, per: ip, limits: 1/minute }, { name: day, per: ip, quota: 2/day }]\n"
+	steps := func(start, at string) string {
+		return "      - { at: 0s, request: GET /, times: 2, want: [ok, refused] }\n      - { at: " + at + ", request: GET /, times: 2, want: [ok, refused] }\n    start: " + start + "\n"
+	}
+	for _, start := range []string{"1970-01-01T00:00:00Z", "1970-01-01T01:00:00+01:00", "2249-12-31T23:50:00Z"} {
+		if r := run(t, rule, steps(start, "5m")); r.Failed() != 0 {
+			t.Errorf("%s: %+v", start, r.Cases)
+		}
+	}
+	f := func(start, at, want string) {
+		t.Helper()
+		_, problems := parse("test.yaml", []byte("rules: rules.yaml\ncases:\n  - name: one\n    steps:\n"+steps(start, at)))
+		if len(problems) != 1 || !strings.Contains(problems[0].Message, want) {
+			t.Errorf("%s, %s: got %v", start, at, problems)
+		}
+	}
+	f("1969-12-31T23:59:59Z", "1m", "is not between 1970 and 2250")
+	f("0001-01-01T00:00:00Z", "1m", "is not between 1970 and 2250")
+	f("9999-12-31T23:59:59Z", "1m", "is not between 1970 and 2250")
+	f("2026-01-01T00:00:00Z", "2562047h", "this step is after 2250")
+	f("2249-12-31T23:59:59Z", "2s", "this step is after 2250")
+}

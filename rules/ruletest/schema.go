@@ -74,7 +74,6 @@ func oneOrMore(item map[string]any) map[string]any {
 	return map[string]any{"anyOf": []any{item, map[string]any{"type": "array", "minItems": 1, "items": item}}}
 }
 
-func aText() map[string]any     { return map[string]any{"type": []string{"string", "number", "boolean"}} }
 func someTexts() map[string]any { return oneOrMore(aText()) }
 func aRequest() map[string]any {
 	return map[string]any{"type": "string", "pattern": "/", "examples": []string{"POST /posts", "GET example.com/search?q=x"}}
@@ -99,18 +98,18 @@ func wholeNumber(least, most int64) shape {
 	}
 }
 
-// textOrNothing is what stands for a name; nothing is "".
-func textOrNothing() map[string]any {
+// aText is any word: to an editor, the word null is nothing.
+func aText() map[string]any {
 	return map[string]any{"type": []string{"string", "number", "boolean", "null"}}
 }
 
 func namedTexts() map[string]any {
-	return map[string]any{"type": "object", "additionalProperties": textOrNothing()}
+	return map[string]any{"type": "object", "additionalProperties": aText()}
 }
 
 func formFields() map[string]any {
-	values := map[string]any{"type": "array", "items": textOrNothing()}
-	return map[string]any{"type": "object", "additionalProperties": map[string]any{"anyOf": []any{textOrNothing(), values}}}
+	values := map[string]any{"type": "array", "items": aText()}
+	return map[string]any{"type": "object", "additionalProperties": map[string]any{"anyOf": []any{aText(), values}}}
 }
 
 func someOutcomes() map[string]any {

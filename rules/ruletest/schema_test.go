@@ -85,6 +85,7 @@ func TestSchemaOfWords(t *testing.T) {
 	f(true, "rules: [a.yaml, b/]\ncases: { steps: { request: GET /, want: ok } }")
 	f(true, "rules: a.yaml\ncases: [{ name: 5, start: '2026-12-01T00:00:00Z', steps: [{ at: 0, request: POST h/x, as: { user: 42, org: , ip: 192.0.2.1 }, headers: { X-A: true }, form: { a: [1, b, ], b: c }, cost: '3', times: 2, response: { status: 500, cost: 0, after: 1.5h }, want: [ok, refused], rule: api, remaining: 0, retry_after: 15m, wait: 0s, answer: 429 }, { at: 1h1m, reload: b.yaml }] }]")
 	f(true, "rules: a.yaml\ncases: [{ steps: [{ request: GET /, body: [{ a: ~ }], want: soft, shadow: x, reset_after: 1m }, { request: GET /, multipart: { a: 1 }, want: denied }] }]")
+	f(true, "rules: null\ncases: [{ name: null, steps: [{ request: GET /, want: ok, rule: ~ }] }]") // words like others
 	f(false, "rules: a.yaml")
 	f(false, "cases: [{ steps: [{ request: GET /, want: ok }] }]")
 	f(false, "rules: a.yaml\ncases: []")

@@ -93,14 +93,11 @@ func outcome(d *tidegate.Decision) verdict {
 
 // described is the request of a step.
 func (s *step) described() describe.Request {
-	header := make(http.Header)
-	for name, value := range s.Headers {
-		header.Set(name, value)
-	}
 	r := describe.Request{
-		Method: s.Method, URL: s.Host + s.Target, Header: header, Body: s.Body,
+		Method: s.Method, URL: s.Host + s.Target, Header: make(http.Header), Body: s.Body,
 		IP: describe.Someone, Cost: s.Cost, As: s.As,
 	}
+	r.AddHeaders(s.Headers)
 	switch {
 	case s.Body != "":
 		r.SetJSON()

@@ -65,7 +65,7 @@ func asEditorsRead(n *yamltree.Node) any {
 }
 
 // scalars are what a word may be replaced with.
-var scalars = []string{"5", "0", "true", "x", "5m", "10%", "100/minute", "unlimited", "in list", "api", "ip", "429", "", "1.5", "2x"}
+var scalars = []string{"5", "0", "true", "x", "5m", "10%", "100/minute", "unlimited", "in list", "api", "ip", "429", "", "1.5", "2x", "null"}
 
 var word = regexp.MustCompile(`[\w./%*"-]+`)
 

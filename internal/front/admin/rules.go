@@ -100,9 +100,7 @@ func (s *server) explain(r *http.Request) (any, error) {
 		return nil, problemf(http.StatusBadRequest, "There is no request to explain; send method and url.")
 	}
 	d := describe.Request{Method: q.Method, URL: q.URL, Header: make(http.Header), Body: q.Body, IP: cmp.Or(q.IP, describe.Someone), Cost: q.Cost, As: q.As}
-	for name, value := range q.Headers {
-		d.Header.Set(name, value)
-	}
+	d.AddHeaders(q.Headers)
 	request, err := d.Request()
 	if err != nil {
 		return nil, problemf(http.StatusBadRequest, "This is not a request: %v.", err)

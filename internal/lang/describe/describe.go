@@ -35,6 +35,14 @@ type Request struct {
 	As     map[string]string // identities by name; ip is the address that it comes from
 }
 
+// AddHeaders adds headers by their names. Names that differ in case are one header, which is then
+// sent twice.
+func (r *Request) AddHeaders(all map[string]string) {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		r.Header.Add(name, all[name])
+	}
+}
+
 // HTTP returns the request as it would arrive at a server.
 func (r *Request) HTTP() (*http.Request, error) {
 	if r.URL == "" {

@@ -8,64 +8,65 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// effect is whether the change of a field lets callers do less or more.
+// effect is whether the change of a field lets callers do less or more. No limits are as good as
+// unlimited.
 func effect(was, now field) string {
-	switch {
-	case was.amount > 0 && now.amount > 0:
-		return sign(cmp.Compare(now.amount, was.amount))
-	case now.amount > 0:
-		return Lowered // there was none
-	case was.amount > 0:
-		return Raised
-	case was.limits == nil && now.limits == nil:
-		return ""
+	if was.limits != nil || now.limits != nil {
+		before, after := all(was.limits), all(now.limits)
+		return direction(within(after, before), within(before, after))
 	}
-	return limitsEffect(was.limits, now.limits)
+	return direction(amountWithin(now.spec, was.spec), amountWithin(was.spec, now.spec))
 }
 
-func sign(n int) string {
-	switch {
-	case n < 0:
-		return Lowered
-	case n > 0:
-		return Raised
-	}
-	return ""
-}
-
-// limitsEffect compares limits one by one: it is known where all that differ do in the same
-// direction. No limits are as good as unlimited.
-func limitsEffect(was, now *rulefile.Limits) string {
-	before, after := all(was), all(now)
-	if len(before) == 0 || len(after) == 0 {
-		return sign(cmp.Compare(int64(len(before)), int64(len(after))))
-	}
-	less, more := false, false
-	note := func(n int) { less, more = less || n < 0, more || n > 0 }
-	for i := range max(len(before), len(after)) {
-		switch {
-		case i >= len(after): // one limit less
-			note(1)
-		case i >= len(before):
-			note(-1)
-		default:
-			b, a := before[i], after[i]
-			note(rate(a, b))
-			note(cmp.Compare(capacity(a), capacity(b)))
-			if a.From != nil && b.From != nil {
-				note(cmp.Compare(a.From.Max, b.From.Max))
-			} else if (a.From == nil) != (b.From == nil) {
+// effects is effect where a field is one of several on either side: it is known if it is the same
+// with all of them.
+func effects(was, now []field) string {
+	told := ""
+	for i, a := range was {
+		for j, b := range now {
+			e := effect(a, b)
+			if i+j > 0 && e != told {
 				return ""
 			}
+			told = e
 		}
 	}
+	return told
+}
+
+func direction(less, more bool) string {
 	switch {
-	case less && !more:
+	case less == more: // it is the same, or cannot be said
+		return ""
+	case less:
 		return Lowered
-	case more && !less:
-		return Raised
 	}
-	return ""
+	return Raised
+}
+
+// within reports whether callers that keep to the limits a keep to b as well: for each of b there
+// is one of a that is neither faster nor holds more.
+func within(a, b []rulefile.Limit) bool {
+	for i := range b {
+		kept := false
+		for j := range a {
+			kept = kept || limitWithin(&a[j], &b[i])
+		}
+		if !kept {
+			return false
+		}
+	}
+	return true
+}
+
+func limitWithin(a, b *rulefile.Limit) bool {
+	if (a.From == nil) != (b.From == nil) {
+		return false
+	}
+	if a.From != nil && (a.From.Source.Text != b.From.Source.Text || a.From.Max > b.From.Max) {
+		return false
+	}
+	return rate(a, b) <= 0 && capacity(a) <= capacity(b)
 }
 
 func all(l *rulefile.Limits) []rulefile.Limit {
@@ -76,17 +77,28 @@ func all(l *rulefile.Limits) []rulefile.Limit {
 }
 
 // rate compares events per time, exactly.
-func rate(a, b rulefile.Limit) int {
+func rate(a, b *rulefile.Limit) int {
 	ah, al := bits.Mul64(uint64(a.Spec.Events), uint64(b.Spec.Period))
 	bh, bl := bits.Mul64(uint64(b.Spec.Events), uint64(a.Spec.Period))
 	return cmp.Or(cmp.Compare(ah, bh), cmp.Compare(al, bl))
 }
 
 // capacity is what may pass at once.
-func capacity(l rulefile.Limit) int64 {
+func capacity(l *rulefile.Limit) int64 {
 	made, err := tidegate.NewLimit(l.Spec)
 	if err != nil {
 		return l.Spec.Events
 	}
 	return made.Capacity()
+}
+
+// days are how long the periods of a quota are on average.
+var days = [...]float64{tidegate.NoCalendar: 1, tidegate.Day: 1, tidegate.Week: 7, tidegate.Month: 365.2425 / 12, tidegate.Year: 365.2425}
+
+// amountWithin is within for a quota or for slots; nil has no bound.
+func amountWithin(a, b *tidegate.Spec) bool {
+	if a == nil || b == nil {
+		return b == nil
+	}
+	return a.Events <= b.Events && float64(a.Events)*days[b.Calendar] <= float64(b.Events)*days[a.Calendar]
 }

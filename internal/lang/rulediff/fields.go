@@ -45,27 +45,28 @@ var untold = []string{"Name", "Pos", "PerPos", "MissingSaid", "LimitsPos", "Bloc
 
 // ruleFields returns what a rule says, in the order of the language. What is as it would be
 // without a word is left out.
-func ruleFields(r *rulefile.Rule) (all part) {
+func ruleFields(r *rulefile.Rule) part {
+	p := part{branches: make(map[string]bool)}
 	v := reflect.ValueOf(r).Elem()
 	for _, w := range ruleWords {
 		switch w.field {
 		case "Terms":
-			all = append(all, termFields(r.Terms, "")...)
+			p.fields = append(p.fields, termFields(r.Terms)...)
 		case "For":
-			all = append(all, branchFields(r)...)
+			p.addBranches(r)
 		default:
-			all = all.with(field{name: w.word, text: ruleText(w.field, v.FieldByName(w.field))})
+			p.fields = with(p.fields, field{name: w.word, text: ruleText(w.field, v.FieldByName(w.field))})
 		}
 	}
-	return all
+	return p
 }
 
 // with appends f if it says something.
-func (p part) with(f field) part {
+func with(all []field, f field) []field {
 	if f.text == "" {
-		return p
+		return all
 	}
-	return append(p, f)
+	return append(all, f)
 }
 
 // ruleText is the text of a field; "" if that is the default.
@@ -90,33 +91,37 @@ func ruleText(name string, v reflect.Value) string {
 	return text(v.Interface())
 }
 
-// termFields returns what requests are held to; of says for whom, if not for all.
-func termFields(t rulefile.Terms, of string) (all part) {
+// termFields returns what requests are held to.
+func termFields(t rulefile.Terms) (all []field) {
+	add := func(word string, f field) {
+		f.name, f.word = word, word
+		all = with(all, f)
+	}
 	if t.Limits != nil {
-		all = all.with(field{name: "limits" + of, text: limitsText(t.Limits), limits: t.Limits})
+		add("limits", field{text: limitsText(t.Limits), limits: t.Limits})
 	}
 	if t.Quota != nil {
-		all = all.with(field{name: "quota" + of, text: text(*t.Quota), amount: t.Quota.Spec.Events})
+		add("quota", field{text: text(*t.Quota), spec: &t.Quota.Spec})
 	}
 	if t.Concurrency != nil {
-		all = all.with(field{name: "concurrency" + of, text: text(*t.Concurrency), amount: t.Concurrency.Spec.Events})
+		add("concurrency", field{text: text(*t.Concurrency), spec: &t.Concurrency.Spec})
 	}
 	if t.Over != nil {
-		all = all.with(field{name: "over" + of, text: text(*t.Over)})
+		add("over", field{text: text(*t.Over)})
 	}
 	if t.Cost != nil {
-		all = all.with(field{name: "cost" + of, text: text(*t.Cost)})
+		add("cost", field{text: text(*t.Cost)})
 	}
 	if t.Queue != nil {
-		all = all.with(field{name: "queue" + of, text: text(*t.Queue)})
+		add("queue", field{text: text(*t.Queue)})
 	}
 	return all
 }
 
-// branchFields returns what the branches of a rule say, by whom they are for: their
+// addBranches adds what the branches of a rule say, by whom they are for: their
 // conditions, tier and row. The first that holds counts, so a branch also says where it stands
 // among those that somebody wrote.
-func branchFields(r *rulefile.Rule) (all part) {
+func (p *part) addBranches(r *rulefile.Rule) {
 	var written []string
 	times := make(map[string]int)
 	for i := range r.For {
@@ -125,18 +130,21 @@ func branchFields(r *rulefile.Rule) (all part) {
 		if times[who]++; times[who] > 1 { // those behind the first never hold, unless it ends
 			who += fmt.Sprintf(" (%d)", times[who])
 		}
-		all = append(all, termFields(b.Terms, " "+who)...)
+		p.branches[who] = b.Whole
+		for _, f := range termFields(b.Terms) {
+			f.name, f.branch, f.made = f.word+" "+who, who, b.Made && b.Within.Line == 0
+			p.fields = append(p.fields, f)
+		}
 		if b.Made {
 			continue
 		}
 		written = append(written, who)
-		all = all.with(field{name: "until " + who, text: text(b.Until)})
-		all = all.with(field{name: "reason " + who, text: b.Reason})
+		p.fields = with(p.fields, field{name: "until " + who, text: text(b.Until)})
+		p.fields = with(p.fields, field{name: "reason " + who, text: b.Reason})
 	}
 	if len(written) > 1 {
-		all = all.with(field{name: "order of branches", text: strings.Join(written, ", then ")})
+		p.fields = with(p.fields, field{name: "order of branches", text: strings.Join(written, ", then ")})
 	}
-	return all
 }
 
 func branchName(b *rulefile.Branch) string {
@@ -170,7 +178,7 @@ func listFields(l *rulefile.List) part {
 		values[v.Text] = true
 	}
 	sorted := slices.Sorted(maps.Keys(values))
-	return part{{name: "values", text: strings.Join(sorted, ", "), values: &values}}
+	return part{fields: []field{{name: "values", text: strings.Join(sorted, ", "), values: &values}}}
 }
 
 // valuesChange tells how many values of a list are new and gone, and names some.
@@ -203,23 +211,23 @@ func valuesChange(was, now map[string]bool) string {
 
 // settings are what a file says once for all rules. Defaults of rules are told by the rules
 // that have them.
-func settings(f *rulefile.File) (all part) {
+func settings(f *rulefile.File) (all []field) {
 	if f.Respond != nil {
-		all = all.with(field{name: "respond", text: text(*f.Respond)})
+		all = with(all, field{name: "respond", text: text(*f.Respond)})
 	}
-	all = all.with(field{name: "headers", text: text(f.Headers)})
+	all = with(all, field{name: "headers", text: text(f.Headers)})
 	if len(f.Classes) > 0 {
 		names := make([]string, len(f.Classes))
 		for i := range f.Classes {
 			names[i] = text(f.Classes[i])
 		}
-		all = all.with(field{name: "classes", text: strings.Join(names, "; ")})
+		all = with(all, field{name: "classes", text: strings.Join(names, "; ")})
 	}
 	if f.Shed != nil {
-		all = all.with(field{name: "shed", text: text(*f.Shed)})
+		all = with(all, field{name: "shed", text: text(*f.Shed)})
 	}
 	if f.Instances > 0 {
-		all = all.with(field{name: "instances", text: fmt.Sprint(f.Instances)})
+		all = with(all, field{name: "instances", text: fmt.Sprint(f.Instances)})
 	}
 	return all
 }

@@ -9,10 +9,12 @@ package rulediff
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
 
+	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
@@ -70,14 +72,22 @@ func Compare(old, now *rulefile.File) []Change {
 var whats = []string{"rule", "tier", "list", "identity", "exemption", "setting", "domain"}
 
 // part is something that has a name, as fields.
-type part []field
+type part struct {
+	fields   []field
+	branches map[string]bool // of a rule, by whom they are for: whether what they do not name does not hold
+	tier     bool            // it is one: what it does not name is as each rule says
+}
 
 // field is what a part says in one place; limits is set if that is limits.
 type field struct {
 	name, text string
 	limits     *rulefile.Limits
-	amount     int64            // of a quota, or slots; 0 if it is neither
+	spec       *tidegate.Spec   // of a quota or of slots
 	values     *map[string]bool // of a list
+
+	word   string // limits, quota, …: what a branch may have in place of the rule's own
+	branch string // whom the branch is for; "" for the rule itself
+	made   bool   // the branch is a tier or a row, which another tier or row does not overlap
 }
 
 // partsOf returns the parts of a file by what they are and their names.
@@ -93,23 +103,25 @@ func partsOf(f *rulefile.File) map[string]map[string]part {
 		all["rule"][r.Name.Text] = ruleFields(r)
 	}
 	for i := range f.Tiers {
-		all["tier"][f.Tiers[i].Name.Text] = termFields(f.Tiers[i].Terms, "")
+		all["tier"][f.Tiers[i].Name.Text] = part{fields: termFields(f.Tiers[i].Terms), tier: true}
 	}
 	for i := range f.Lists {
 		all["list"][f.Lists[i].Name.Text] = listFields(&f.Lists[i])
 	}
 	for i := range f.Identify {
 		id := &f.Identify[i]
-		all["identity"][id.Name.Text] = part{{name: "from", text: text(id.Sources)}}
+		all["identity"][id.Name.Text] = part{fields: []field{{name: "from", text: text(id.Sources)}}}
 	}
 	for i := range f.Exempt {
-		all["exemption"][text(f.Exempt[i])] = nil
+		all["exemption"][text(f.Exempt[i])] = part{}
 	}
 	for _, s := range settings(f) {
-		all["setting"][s.name] = part{s}
+		all["setting"][s.name] = part{fields: []field{s}}
 	}
 	for _, d := range f.Domains {
-		all["domain"][filepath.Base(d.Name)] = part{{name: "text", text: string(d.Text)}}
+		name := filepath.Base(d.Name)
+		same := all["domain"][name].fields // of another folder
+		all["domain"][name] = part{fields: append(same, field{name: fmt.Sprint("text ", len(same)), text: string(d.Text)})}
 	}
 	return all
 }
@@ -149,22 +161,60 @@ var order = map[Kind]int{Added: 0, Removed: 1, Changed: 2}
 // compareFields returns the fields that differ, in the order of the language.
 func compareFields(old, now part) (all []Field) {
 	was := make(map[string]field)
-	for _, f := range old {
+	for _, f := range old.fields {
 		was[f.name] = f
 	}
-	for _, f := range now {
-		before := was[f.name]
+	for _, f := range now.fields {
+		before, said := was[f.name]
 		delete(was, f.name)
-		if before.text != f.text {
+		switch {
+		case !said:
+			all = append(all, Field{Name: f.name, Now: f.text, Effect: effects(old.instead(f, now), []field{f})})
+		case before.differs(f):
 			all = append(all, fieldChange(before, f))
 		}
 	}
-	for _, f := range old {
+	for _, f := range old.fields {
 		if _, gone := was[f.name]; gone {
-			all = append(all, fieldChange(f, field{name: f.name}))
+			all = append(all, Field{Name: f.name, Was: f.text, Effect: effects([]field{f}, now.instead(f, old))})
 		}
 	}
 	return all
+}
+
+// instead returns what may hold in p for those whom f is for, which p does not say and other does.
+func (p part) instead(f field, other part) (all []field) {
+	whole, same := p.branches[f.branch]
+	switch {
+	case p.tier || other.tier:
+		return nil
+	case f.branch == "" || whole:
+		return []field{{}}
+	}
+	own := field{}
+	for _, g := range p.fields {
+		_, both := other.branches[g.branch]
+		switch {
+		case g.word != f.word:
+		case g.branch == "":
+			own = g
+		case same: // that branch holds for them, and leaves this as it is in the rule
+		case !f.made || !both:
+			all = append(all, g)
+		}
+	}
+	return append(all, own)
+}
+
+// differs reports whether two fields of a name mean something else: the order of limits does not.
+func (f field) differs(g field) bool {
+	if f.limits == nil || g.limits == nil {
+		return f.text != g.text
+	}
+	a, b := limitTexts(f.limits), limitTexts(g.limits)
+	slices.Sort(a)
+	slices.Sort(b)
+	return !slices.Equal(a, b)
 }
 
 func fieldChange(was, now field) Field {

@@ -90,6 +90,58 @@ func TestCompare(t *testing.T) {
 	f(table("2/minute"), table("1/minute"), "changed rule api; limits of the row model large: 2/minute → 1/minute (lowered)")
 	f("identify: { user: header X-User }\nrules: [{ name: api, per: user, limits: 9/second }]", "identify: { user: jwt.sub }\nrules: [{ name: api, per: user, limits: 9/second }]",
 		"changed identity user; from: header X-User → jwt.sub")
+	// What is missing for some is as for the others.
+	premium := func(branches string) string {
+		if branches != "" {
+			branches = ", for: [" + branches + "]"
+		}
+		return "identify: { user: header X-User, role: header X-Role }\nrules: [{ name: api, per: user, limits: 100/minute" + branches + " }]"
+	}
+	few, many, none := "{ when: { role: guest }, limits: 70/minute }", "{ when: { role: premium }, limits: 1000/minute }", "{ when: { role: admin }, limits: unlimited }"
+	f(premium(""), premium(many), "changed rule api; limits when role: premium:  → 1000/minute (raised)")
+	f(premium(many), premium(""), "changed rule api; limits when role: premium: 1000/minute →  (lowered)")
+	f(premium(""), premium(few), "changed rule api; limits when role: guest:  → 70/minute (lowered)")
+	f(premium(few), premium(""), "changed rule api; limits when role: guest: 70/minute →  (raised)")
+	f(premium(""), premium(none), "changed rule api; limits when role: admin:  → unlimited (raised)")
+	f(premium(none), premium(""), "changed rule api; limits when role: admin: unlimited →  (lowered)")
+	f(premium(many+", "+few), premium(many), "changed rule api; limits when role: guest: 70/minute →  (raised); order of branches: when role: premium, then when role: guest → ")
+	f(premium("{ when: { user: acme }, limits: 500/minute }, "+many), premium(many), // acme may have the role or not
+		"changed rule api; limits when user: acme: 500/minute → ; order of branches: when user: acme, then when role: premium → ")
+	f(premium("{ when: { role: premium }, quota: 5/day }"), premium("{ when: { role: premium }, limits: 200/minute, quota: 5/day }"),
+		"changed rule api; limits when role: premium:  → 200/minute (raised)")
+	tier := func(tiers string) string {
+		return "identify: { plan: header X-Plan }\ntiers: { free: { limits: 100/minute, quota: 10/day }" + tiers + " }\nrules: [{ name: api, per: ip, tier: { from: plan, else: free } }]"
+	}
+	f(tier(""), tier(", pro: { limits: 1000/minute }"),
+		"changed rule api; limits of the tier pro:  → 1000/minute (raised)", "added tier pro; limits:  → 1000/minute")
+	f(tier(", pro: { limits: 1000/minute }, gold: { limits: 9000/minute }"), tier(", gold: { limits: 9000/minute }"),
+		"changed rule api; limits of the tier pro: 1000/minute →  (lowered)", "removed tier pro")
+	f(tier(", pro: { limits: 1000/minute }"), tier(", pro: { limits: 1000/minute, quota: 100/day }"), // pro had no quota, though free has one
+		"changed rule api; quota of the tier pro:  → 100/day (lowered)", "changed tier pro; quota:  → 100/day")
+	rows := func(rows string) string {
+		return "identify: { model: header X-Model, plan: header X-Plan }\nrules: [{ name: api, per: ip, limits: { by: [model, plan], rows: { " + rows + " }, else: 100/minute } }]"
+	}
+	f(rows("a: { x: 200/minute, y: 500/minute }"), rows("a: { y: 500/minute }"), "changed rule api; limits of the row model a, plan x: 200/minute →  (lowered)")
+	f(rows("a: { x: 200/minute }"), rows("a: 300/minute"), // which holds for the plan x, too
+		"changed rule api; limits of the row model a:  → 300/minute (raised); limits of the row model a, plan x: 200/minute → ")
+	// Limits are compared whatever their order and number.
+	f(rule("[100/minute, 1000/hour]"), rule("[1000/hour, 100/minute]"))
+	f(rule("100/minute"), rule("[5/second, 100/minute]"), "changed rule api; limits: 100/minute → 5/second and 100/minute (lowered)")
+	f(rule("[5/second, 100/minute]"), rule("100/minute"), "changed rule api; limits: 5/second and 100/minute → 100/minute (raised)")
+	f(rule("[100/minute, 1000/hour]"), rule("[900/hour, 100/minute]"), "changed rule api; limits: 100/minute and 1000/hour → 900/hour and 100/minute (lowered)")
+	quota := func(amount string) string { return "rules: [{ name: api, per: ip, quota: " + amount + " }]" }
+	f(quota("1000/day"), quota("2000/month"), "changed rule api; quota: 1000/day → 2000/month") // slower, and more at once
+	f(quota("2000/month"), quota("1000/day"), "changed rule api; quota: 2000/month → 1000/day")
+	f(quota("1000/week"), quota("10/day"), "changed rule api; quota: 1000/week → 10/day (lowered)")
+	f(quota("10/day"), quota("10000/year"), "changed rule api; quota: 10/day → 10000/year (raised)")
+	domains := func(a, b string) *rulefile.File {
+		return &rulefile.File{Domains: []rulefile.Domain{{Name: "a/limits.yaml", Text: []byte(a)}, {Name: "b/limits.yaml", Text: []byte(b)}}}
+	}
+	for _, now := range []*rulefile.File{domains("domain: x", "domain: z"), domains("domain: z", "domain: y")} { // two files of one name
+		if got := lines(Compare(domains("domain: x", "domain: y"), now)); !slices.Equal(got, []string{"changed domain limits.yaml"}) {
+			t.Errorf("got %q", got)
+		}
+	}
 	f("exempt: [{ match: /healthz }]\nrules: [{ name: api, per: ip, limits: 9/second }]", "rules: [{ name: api, per: ip, limits: 9/second }]", "removed exemption match /healthz")
 }
 
@@ -128,7 +180,7 @@ func TestEveryFieldOfTermsIsTold(t *testing.T) {
 		var plain, other rulefile.Terms
 		reflect.ValueOf(&plain).Elem().Field(i).Set(reflect.New(typ.Field(i).Type.Elem()))
 		fill(reflect.ValueOf(&other).Elem().Field(i))
-		if got := compareFields(termFields(plain, ""), termFields(other, "")); len(got) != 1 || got[0].Now == "" {
+		if got := compareFields(part{fields: termFields(plain)}, part{fields: termFields(other)}); len(got) != 1 || got[0].Now == "" {
 			t.Errorf("a change of %s is told as %v", typ.Field(i).Name, got)
 		}
 		if typ.Field(i).Name == "Limits" {

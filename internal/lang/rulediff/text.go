@@ -135,11 +135,17 @@ func testText(t rulefile.Test) string {
 	return t.Text
 }
 
-func limitsText(l *rulefile.Limits) string {
+func limitsText(l *rulefile.Limits) string { return strings.Join(limitTexts(l), " and ") }
+
+// limitTexts are the limits one by one.
+func limitTexts(l *rulefile.Limits) (all []string) {
 	if l.Unlimited {
-		return "unlimited"
+		return []string{"unlimited"}
 	}
-	return joined(reflect.ValueOf(l.All), " and ")
+	for i := range l.All {
+		all = append(all, limitText(&l.All[i]))
+	}
+	return all
 }
 
 func limitText(l *rulefile.Limit) string {

@@ -80,10 +80,10 @@ func mapOf(one any) map[string]any {
 	return map[string]any{"type": "object", "additionalProperties": one}
 }
 
-// schemaValues are what fields may be. In YAML, 5 is a number and 5m a text; both are text to a
-// rule file, in quotes or not.
+// schemaValues are what fields may be. In YAML, 5 is a number, 5m a text and null nothing; all are
+// text to a rule file, in quotes or not.
 var schemaValues = map[string]any{
-	"text":        map[string]any{"type": []string{"string", "number", "boolean"}},
+	"text":        map[string]any{"type": []string{"string", "number", "boolean", "null"}},
 	"number":      map[string]any{"type": []string{"integer", "string"}, "minimum": 1, "pattern": `^\s*[0-9]+\s*$`},
 	"yes":         map[string]any{"enum": []any{true, false, "true", "false"}},
 	"only-true":   map[string]any{"enum": []any{true, "true"}},
