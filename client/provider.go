@@ -130,10 +130,7 @@ func (p *Provider) Transport() *Transport {
 // RoundTrip implements http.RoundTripper. The error is a [*RefusedError] if there is no room
 // for the call, and would be none within MaxWait.
 func (p *Provider) RoundTrip(req *http.Request) (*http.Response, error) {
-	base := p.o.Base
-	if base == nil {
-		base = http.DefaultTransport
-	}
+	base := p.base()
 	if req.URL == nil { // for Base to refuse
 		return base.RoundTrip(req)
 	}
@@ -142,14 +139,40 @@ func (p *Provider) RoundTrip(req *http.Request) (*http.Response, error) {
 		closeBody(req)
 		return nil, err
 	}
-	res, err := base.RoundTrip(req)
-	if err != nil {
+	var res *http.Response
+	returned := false
+	defer func() {
+		if !returned { // a panic of Base or of OnEvent: a slot would be renewed for good
+			a.end(tidegate.Outcome{})
+			closeResponse(res)
+		}
+	}()
+	if res, err = base.RoundTrip(req); err != nil {
+		returned = true
 		a.failed(err)
 		return nil, err
 	}
 	p.stopIfAsked(req, res)
 	a.follow(res)
+	returned = true
 	return res, nil
+}
+
+// closeResponse closes the body of a response that nobody gets; res may be nil.
+func closeResponse(res *http.Response) {
+	if res != nil && res.Body != nil {
+		_ = res.Body.Close()
+	}
+}
+
+// CloseIdleConnections closes those of Base, for [http.Client.CloseIdleConnections].
+func (p *Provider) CloseIdleConnections() { closeIdle(p.base()) }
+
+func (p *Provider) base() http.RoundTripper {
+	if p.o.Base == nil {
+		return http.DefaultTransport
+	}
+	return p.o.Base
 }
 
 // key names what is counted, for errors and events.

@@ -107,6 +107,15 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
+// CloseIdleConnections closes those of Base, for [http.Client.CloseIdleConnections].
+func (t *Transport) CloseIdleConnections() { closeIdle(t.base()) }
+
+func closeIdle(base http.RoundTripper) {
+	if b, ok := base.(interface{ CloseIdleConnections() }); ok {
+		b.CloseIdleConnections()
+	}
+}
+
 // tried is what came of a try.
 type tried struct {
 	res *http.Response

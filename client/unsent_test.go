@@ -118,3 +118,53 @@ func TestProviderWithoutURL(t *testing.T) {
 		t.Errorf("%v", res)
 	}
 }
+
+// panics is a transport that does what it is called.
+type panics struct{}
+
+func (panics) RoundTrip(*http.Request) (*http.Response, error) { panic("broken") }
+
+// A slot is given back when what sends the call panics, or who is told of its events: it would be
+// renewed for as long as the program runs.
+func TestPanicFreesSlotOfProvider(t *testing.T) {
+	slots := tidegate.MustLimit(tidegate.Spec{Name: "at-a-time", Events: 1, Period: time.Minute, Algorithm: tidegate.Concurrency})
+	f := func(name string, o ProviderOptions) {
+		t.Helper()
+		store := memory.New()
+		o.Store, o.Limits = store, []*tidegate.Limit{slots}
+		p := mustProvider(t, o)
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: the panic is lost", name)
+				}
+			}()
+			get(p)
+		}()
+		d, err := store.Take(t.Context(), []tidegate.Check{{Key: tidegate.Key("api"), Limit: slots}}, 1)
+		if err != nil || d.Remaining != 1 {
+			t.Errorf("%s: %d of 1 slots are free, %v", name, d.Remaining, err)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		_, base := serve(t, newScript(says(429, "Retry-After: 1")).serve)
+		f("Base", ProviderOptions{Base: panics{}})
+		f("OnEvent", ProviderOptions{Base: base, OnEvent: func(*http.Request, Event) { panic("broken") }})
+	})
+}
+
+// An http.Client closes idle connections through the Transport and the Provider.
+func TestCloseIdleConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network, base := serve(t, newScript(says(200)).serve)
+		p := mustProvider(t, ProviderOptions{Store: memory.New(), Limits: three()[:1], Base: base})
+		for i, rt := range []http.RoundTripper{&Transport{Base: base}, p, p.Transport()} {
+			if a := get(rt); a.status != 200 || len(network.open) != i+1 {
+				t.Errorf("%T: %+v, %d connections", rt, a, len(network.open))
+			}
+			(&http.Client{Transport: rt}).CloseIdleConnections()
+			synctest.Wait()
+		}
+	})
+	(&http.Client{Transport: &Transport{Base: panics{}}}).CloseIdleConnections() // has none
+}
