@@ -108,10 +108,10 @@ func (c *call) await(wait time.Duration) error {
 	return c.awaitTurn()
 }
 
-// judge decides what becomes of the call after a try, and learns from the answer.
-func (c *call) judge(res *http.Response, err error) verdict {
+// classify decides what becomes of the call after a try, and learns from the answer.
+func (c *call) classify(res *http.Response, err error) verdict {
 	if err != nil {
-		return c.judgeError(err)
+		return c.classifyError(err)
 	}
 	now := time.Now()
 	all := quotas(res.Header, now)
@@ -134,7 +134,7 @@ func (c *call) judge(res *http.Response, err error) verdict {
 	return v
 }
 
-func (c *call) judgeError(err error) verdict {
+func (c *call) classifyError(err error) verdict {
 	if refusedBelow(err) || errors.Is(c.req.Context().Err(), context.Canceled) {
 		return verdict{} // it was not sent, or the caller has left
 	}

@@ -84,7 +84,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		if c.try > 1 && refusedBelow(err) { // what came last stands
 			return before.res, before.err
 		}
-		v := c.judge(res, err)
+		v := c.classify(res, err)
 		if !v.again {
 			if err == nil && redirects(res) {
 				return c.awaitRedirect(res)

@@ -200,7 +200,7 @@ func Open(url string, o Options) (*Store, error) {
 	s.eventual = eventual.New(s.lease, eventual.Options{
 		Tallies: s.shared.Tallies(), Region: s.regions.own(&o), Instances: s.Instances, Deadline: o.Deadline, Now: o.clock(),
 	})
-	s.split = split.New(s.eventual, split.Options{Members: s.standing, Now: o.clock()})
+	s.split = split.New(s.eventual, split.Options{Members: s.membership, Now: o.clock()})
 	var layer chain.Backend = s.split
 	if o.OnTake != nil {
 		layer = timed{layer, o.OnTake}
@@ -234,13 +234,13 @@ func (s *Store) beat(err error) {
 
 // Instances is how many share the limits, as far as is known: at least this one.
 func (s *Store) Instances() int {
-	n, _ := s.standing()
+	n, _ := s.membership()
 	return n
 }
 
-// standing is Instances, and the rank of this one among them; -1 if that is not known.
-func (s *Store) standing() (instances, rank int) {
-	instances, rank = s.registry.Standing()
+// membership is Instances, and the rank of this one among them; -1 if that is not known.
+func (s *Store) membership() (instances, rank int) {
+	instances, rank = s.registry.Membership()
 	if s.o.Instances != nil {
 		if n := s.o.Instances(); n > 0 {
 			instances = n

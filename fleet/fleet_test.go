@@ -133,7 +133,7 @@ func TestRedisStandsStill(t *testing.T) {
 	}
 	unheard := func() int64 {
 		one, other := stores[0].Stats(), stores[1].Stats()
-		return one.Timeouts + one.Errors + one.Busy + one.Owed + other.Timeouts + other.Errors + other.Busy + other.Owed
+		return one.Timeouts + one.Errors + one.Busy + one.Backlog + other.Timeouts + other.Errors + other.Busy + other.Backlog
 	}
 	// A busy machine may make them miss the deadline: in the end, both have an answer of Redis.
 	eventually(t, "Redis answers both", func() bool {
@@ -142,7 +142,7 @@ func TestRedisStandsStill(t *testing.T) {
 			if ok, _ := ask(i); ok {
 				before++
 			}
-			if s.Health().Status != fleet.OK || s.Stats().Owed > 0 {
+			if s.Health().Status != fleet.OK || s.Stats().Backlog > 0 {
 				return false
 			}
 		}
@@ -171,7 +171,7 @@ func TestRedisStandsStill(t *testing.T) {
 	}
 	server.Resume()
 	for i, s := range stores {
-		eventually(t, fmt.Sprint("health of ", i), func() bool { return s.Health().Status == fleet.OK && s.Stats().Owed == 0 })
+		eventually(t, fmt.Sprint("health of ", i), func() bool { return s.Health().Status == fleet.OK && s.Stats().Backlog == 0 })
 	}
 	time.Sleep(time.Second)
 	after, missed := 0, unheard()

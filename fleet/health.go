@@ -53,11 +53,11 @@ type Health struct {
 // on_store_failure of each limit decides about what is counted there, and about nothing
 // else.
 type Server struct {
-	Name   string // its address, or the name of the shard
-	Status string // OK, Degraded or Recovering
-	Since  time.Time
-	Why    error // it is not OK
-	Owed   int64 // counters that something is still to be charged to
+	Name    string // its address, or the name of the shard
+	Status  string // OK, Degraded or Recovering
+	Since   time.Time
+	Why     error // it is not OK
+	Backlog int64 // counters that something is still to be charged to
 }
 
 // Unasked is a limit that Redis cannot be asked about: its fail mode decides.
@@ -81,10 +81,10 @@ type LostLease struct {
 	Over bool
 }
 
-// Stats are totals since Open, but for InFlight and Owed, which are of now.
+// Stats are totals since Open, but for InFlight and Backlog, which are of now.
 type Stats struct {
 	InFlight int64 // calls that Redis has not replied to
-	Owed     int64 // counters that something is still to be charged to
+	Backlog  int64 // counters that something is still to be charged to
 
 	Asked  int64 // requests that were put to Redis, or denied
 	Denied int64 // of these, refused by a remembered refusal

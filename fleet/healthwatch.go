@@ -152,7 +152,7 @@ func (s *healthWatch) serversLocked(is *Health, servers []node.ServerHealth) {
 	var first *Server
 	is.Servers = make([]Server, len(servers))
 	for i, h := range servers {
-		one := Server{Name: h.Name, Status: h.State.String(), Since: h.Since, Why: h.Why, Owed: h.Owed}
+		one := Server{Name: h.Name, Status: h.State.String(), Since: h.Since, Why: h.Why, Backlog: h.Backlog}
 		if m := s.silent[h.Name]; m != nil && m.times >= missedBeats && h.State == node.OK {
 			one.Status, one.Since, one.Why = Degraded, m.since, m.why
 		}

@@ -73,7 +73,7 @@ func TestOneMasterIsGone(t *testing.T) {
 				}
 				eventually(t, "all is well again", func() bool {
 					for _, s := range m.nodes {
-						if s.Health().Status != fleet.OK || s.Stats().Owed > 0 {
+						if s.Health().Status != fleet.OK || s.Stats().Backlog > 0 {
 							return false
 						}
 					}

@@ -35,7 +35,7 @@ type Member struct {
 	Out      []string
 	OutCount int
 
-	Owed         int64 // counters that something is still to be charged to
+	Backlog      int64 // counters that something is still to be charged to
 	Leases       int   // that it holds
 	LeasedEvents int64 // that it may still admit by them
 	// Lag is how old what others know of its [tidegate.Eventual] limits is; 0 if it was not asked
@@ -91,7 +91,7 @@ func memberOf(e chain.Entry, now time.Time) Member {
 	if r.Orders != nil {
 		m.Follows, m.Orders = true, *r.Orders
 	}
-	m.Owed, m.Leases, m.LeasedEvents, m.Instances = r.Owed, r.Leases, r.LeasedEvents, r.Instances
+	m.Backlog, m.Leases, m.LeasedEvents, m.Instances = r.Backlog, r.Leases, r.LeasedEvents, r.Instances
 	m.Lag = r.Lag.duration()
 	return m
 }
@@ -102,7 +102,7 @@ func (s *Store) about() string {
 	r := record{
 		Name: s.name, Version: s.version, Status: h.Status,
 		Up: secondsOf(time.Since(s.opened)), For: secondsOf(time.Since(h.Since.Add(-s.o.skew))),
-		Owed: s.Stats().Owed, Leases: h.Leases, LeasedEvents: h.LeasedEvents, Instances: h.Instances,
+		Backlog: s.Stats().Backlog, Leases: h.Leases, LeasedEvents: h.LeasedEvents, Instances: h.Instances,
 		Lag:    secondsOf(h.Lag.Round(time.Millisecond)),
 		Offset: secondsOf(h.Clock.Offset), Within: secondsOf(h.Clock.Within), Server: h.Clock.Server,
 	}

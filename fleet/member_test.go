@@ -67,7 +67,7 @@ func TestMembers(t *testing.T) {
 			reader := open(t, url, fleet.Options{Deadline: patient, JoinLater: true})
 			for self, s := range append(stores, reader) {
 				for i, m := range waitMembers(t, s, "all are there", compared(len(skews))) {
-					if !m.Known || m.Name != fmt.Sprint("web-", i) || m.Version != "v9" || m.Rules != strings.Repeat("0", 16) || m.Owed != 0 {
+					if !m.Known || m.Name != fmt.Sprint("web-", i) || m.Version != "v9" || m.Rules != strings.Repeat("0", 16) || m.Backlog != 0 {
 						t.Errorf("%+v", m)
 					}
 					if m.Self != (i == self) || m.ID == "" || m.Started.Before(start.Add(-time.Minute)) || m.Seen.Before(m.Started.Add(-time.Minute)) {

@@ -136,7 +136,7 @@ func TestPostsAreChargedOnce(t *testing.T) {
 		way.away.Store(false)
 		eventually(t, fmt.Sprintf("connections are cut in outage %d", outage), func() bool { return way.cut.Load() > int64(50*(outage+1)) })
 		way.cuts.Store(0)
-		eventually(t, "all is posted", func() bool { h := s.Stats(); return h.Owed == 0 && s.Health().Status == fleet.OK })
+		eventually(t, "all is posted", func() bool { h := s.Stats(); return h.Backlog == 0 && s.Health().Status == fleet.OK })
 	}
 	if h := s.Stats(); h.Lost != 0 {
 		t.Errorf("%d amounts are lost", h.Lost)

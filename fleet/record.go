@@ -34,7 +34,7 @@ type record struct {
 	Out      []string `json:"out,omitempty"`
 	OutCount int      `json:"outs,omitempty"`
 
-	Owed         int64 `json:"owed,omitempty"`
+	Backlog      int64 `json:"backlog,omitempty"`
 	Leases       int   `json:"leases,omitempty"`
 	LeasedEvents int64 `json:"leased,omitempty"`
 	Instances    int   `json:"of"`
@@ -95,7 +95,7 @@ func (r *record) trim() {
 	for _, n := range []*int{&r.OutCount, &r.Leases, &r.Instances} {
 		*n = min(max(*n, 0), maxCount)
 	}
-	for _, n := range []*int64{&r.Owed, &r.LeasedEvents} {
+	for _, n := range []*int64{&r.Backlog, &r.LeasedEvents} {
 		*n = min(max(*n, 0), maxEvents)
 	}
 	for _, s := range []*seconds{&r.Up, &r.For, &r.Offset, &r.Within, &r.Lag} {

@@ -37,7 +37,7 @@ func checkRecord(t *testing.T, r *record) {
 			t.Errorf("%q is no name of a server", name)
 		}
 	}
-	if len(r.Out) > maxOut || r.OutCount < 0 || r.Owed < 0 || r.Leases < 0 || r.LeasedEvents < 0 || r.Instances < 0 ||
+	if len(r.Out) > maxOut || r.OutCount < 0 || r.Backlog < 0 || r.Leases < 0 || r.LeasedEvents < 0 || r.Instances < 0 ||
 		r.Up.duration() < 0 || r.For.duration() < 0 || r.Within.duration() < 0 || r.Lag.duration() < 0 {
 		t.Errorf("out of bounds: %+v", r)
 	}
@@ -75,7 +75,7 @@ func TestRecordIsBounded(t *testing.T) {
 			Status: []string{OK, Partial, Degraded, Recovering, "", "\x1b]0;"}[random.IntN(6)],
 			Up:     secondsOf(time.Duration(number())), For: secondsOf(time.Duration(number())),
 			Offset: secondsOf(time.Duration(number())), Within: secondsOf(time.Duration(number())),
-			OutCount: int(number()), Owed: number(), Leases: int(number()), LeasedEvents: number(), Instances: int(number()), Lag: secondsOf(time.Duration(number())),
+			OutCount: int(number()), Backlog: number(), Leases: int(number()), LeasedEvents: number(), Instances: int(number()), Lag: secondsOf(time.Duration(number())),
 		}
 		for range random.IntN(70) {
 			in.Out = append(in.Out, hostile(random, most))
@@ -96,7 +96,7 @@ func TestRecordIsBounded(t *testing.T) {
 	sane := record{
 		Name: "web-7d9f (eu) 界:4711", Version: "v0.1.0", Rules: "0123456789abcdef", Up: 12.5, Offset: -0.000123, Within: 0.0002,
 		Server: "[2001:db8:ffff:ffff:ffff:ffff:ffff:ffff]:65535", Status: Partial, For: 3, Out: []string{"10.0.0.1:6379", "10.0.0.2:6379"}, OutCount: 2,
-		Owed: 7, Leases: 3, LeasedEvents: 1500, Instances: 20, Lag: 0.101,
+		Backlog: 7, Leases: 3, LeasedEvents: 1500, Instances: 20, Lag: 0.101,
 	}
 	if got, ok := readRecord(sane.encode()); !ok || !reflect.DeepEqual(got, sane) {
 		t.Errorf("%+v became %+v", sane, got)
@@ -108,7 +108,7 @@ func TestLongestRecordIsWhole(t *testing.T) {
 	long := strings.Repeat("界", 100)
 	r := record{
 		Name: long, Version: long, Rules: long, Server: long, Status: Recovering, Up: math.MaxFloat64, For: 1.0 / 3 * maxSeconds, Offset: -1.0 / 3 * maxSeconds, Within: 2.0 / 3 * maxSeconds,
-		Out: []string{long, long, long}, OutCount: math.MaxInt, Owed: math.MaxInt64, Leases: math.MaxInt, LeasedEvents: math.MaxInt64, Instances: math.MaxInt, Lag: 1.0 / 3 * maxSeconds,
+		Out: []string{long, long, long}, OutCount: math.MaxInt, Backlog: math.MaxInt64, Leases: math.MaxInt, LeasedEvents: math.MaxInt64, Instances: math.MaxInt, Lag: 1.0 / 3 * maxSeconds,
 	}
 	got, ok := readRecord(r.encode())
 	if !ok || len(got.Name) < maxName-3 || len(got.Server) < maxServer-3 || got.OutCount != maxCount || got.Instances != maxCount {

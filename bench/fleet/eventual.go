@@ -172,7 +172,7 @@ func (r eventualRound) play(ctx context.Context, lasts time.Duration) (res event
 		}
 		all = append(all, log...)
 	}
-	if res, err = r.judge(all); err != nil {
+	if res, err = r.check(all); err != nil {
 		return res, err
 	}
 	res.calls = after - before
@@ -182,8 +182,8 @@ func (r eventualRound) play(ctx context.Context, lasts time.Duration) (res event
 	return res, err
 }
 
-// judge replays what was admitted through counts of windows that share no code with the real ones.
-func (r eventualRound) judge(all []outcome) (res eventualResult, err error) {
+// check replays what was admitted through counts of windows that share no code with the real ones.
+func (r eventualRound) check(all []outcome) (res eventualResult, err error) {
 	slices.SortFunc(all, func(a, b outcome) int { return int(a.at - b.at) })
 	limit, err := eventualLimit(r.algorithm, r.lossy)
 	if err != nil {

@@ -120,7 +120,7 @@ func playRegions(ctx context.Context, on string) (res regionResult, err error) {
 			return res, err
 		}
 	}
-	return res, res.judge(logs, healed)
+	return res, res.check(logs, healed)
 }
 
 // partition cuts the regions off from each other, empties the Redis of the second meanwhile, and ends
@@ -197,8 +197,8 @@ func countedAt(ctx context.Context, on, address string) (sum int64, err error) {
 	return sum, nil
 }
 
-// judge holds what was admitted to the formula of docs/consistency.md.
-func (r *regionResult) judge(logs []string, healed time.Time) error {
+// check holds what was admitted to the formula of docs/consistency.md.
+func (r *regionResult) check(logs []string, healed time.Time) error {
 	for _, file := range logs {
 		log, err := readLog(file)
 		if err != nil {

@@ -45,7 +45,7 @@ func fleetOfAll() *admin.Fleet {
 			{
 				ID: "B", Known: true, Name: "web-2:42", Version: "v0.1.0", Rules: "fedcba9876543210", Started: start, Seen: start.Add(100 * time.Minute),
 				Clock: &admin.Clock{Offset: -1.534, Within: 0.0001, Off: true}, Circuit: &admin.Circuit{Status: "partial", Servers: []string{"10.0.0.1:6379"}, Count: 1},
-				Owed: 12, Leases: 3, LeasedEvents: 1500, Lag: 0.101, Counts: 4, Share: 0.25,
+				Backlog: 12, Leases: 3, LeasedEvents: 1500, Lag: 0.101, Counts: 4, Share: 0.25,
 			},
 			{ID: "C", Known: true, Name: "worker", Started: start, Seen: start.Add(49 * time.Hour), Clock: &admin.Clock{Offset: -0.00001, Within: 0.0002}, Circuit: &admin.Circuit{Status: "degraded"}, Counts: 1, Share: 1},
 		},
@@ -55,11 +55,11 @@ func fleetOfAll() *admin.Fleet {
 
 func TestFleetTable(t *testing.T) {
 	url := fleetServer(t, fleetOfAll())
-	want := `INSTANCE                    VERSION  RULES             UP     CLOCK          CIRCUIT             OWED  LEASES           LAG    SHARE
-KXPPXHUUXQFLFWBA3HPMYXLVRP  unknown  ?                 ?      ?              ?                   ?     ?                ?      ?
-web-1:42 (asked)            v0.1.0   0123456789abcdef  59s    +0.2ms ±0.1ms  ok                  0     0                -      1/4
-web-2:42                    v0.1.0   fedcba9876543210  1h40m  -1.53s         partial (1 server)  12    3 (1500 events)  101ms  1/4
-worker                      -        -                 2d1h   +0.0ms ±0.2ms  degraded            0     0                -      all
+	want := `INSTANCE                    VERSION  RULES             UP     CLOCK          CIRCUIT             BACKLOG  LEASES           LAG    SHARE
+KXPPXHUUXQFLFWBA3HPMYXLVRP  unknown  ?                 ?      ?              ?                   ?        ?                ?      ?
+web-1:42 (asked)            v0.1.0   0123456789abcdef  59s    +0.2ms ±0.1ms  ok                  0        0                -      1/4
+web-2:42                    v0.1.0   fedcba9876543210  1h40m  -1.53s         partial (1 server)  12       3 (1500 events)  101ms  1/4
+worker                      -        -                 2d1h   +0.0ms ±0.2ms  degraded            0        0                -      all
 warning: the clock of web-2:42 is 1.53s behind Redis: synchronize it
 `
 	if code, out, problems := runFleet(t, "--server", url); code != exitOK || out != want || problems != "" {

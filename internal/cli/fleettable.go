@@ -14,7 +14,7 @@ import (
 // printFleet prints a line for each instance, and the warnings.
 func printFleet(env *Env, is *admin.Fleet) {
 	w := tabwriter.NewWriter(env.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "INSTANCE\tVERSION\tRULES\tUP\tCLOCK\tCIRCUIT\tOWED\tLEASES\tLAG\tSHARE")
+	fmt.Fprintln(w, "INSTANCE\tVERSION\tRULES\tUP\tCLOCK\tCIRCUIT\tBACKLOG\tLEASES\tLAG\tSHARE")
 	names := instanceNames(is.Instances)
 	for i := range is.Instances {
 		one := &is.Instances[i]
@@ -23,7 +23,7 @@ func printFleet(env *Env, is *admin.Fleet) {
 			continue
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", names[i], orDash(one.Version), orDash(one.Rules),
-			upText(one), offsetText(one.Clock), circuitText(one.Circuit), one.Owed, leasesText(one), lagText(one), shareText(one.Counts))
+			upText(one), offsetText(one.Clock), circuitText(one.Circuit), one.Backlog, leasesText(one), lagText(one), shareText(one.Counts))
 	}
 	_ = w.Flush() // what does not reach standard output is not ours to mend
 	printServers(env, is.Servers)
@@ -39,9 +39,9 @@ func printServers(env *Env, servers []admin.StoreServer) {
 		return
 	}
 	w := tabwriter.NewWriter(env.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "\nSERVER\tSTATUS\tSINCE\tOWED")
+	fmt.Fprintln(w, "\nSERVER\tSTATUS\tSINCE\tBACKLOG")
 	for _, s := range servers {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\n", valueText(s.Name), valueText(s.Status), s.Since.Local().Format(time.DateTime), s.Owed)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\n", valueText(s.Name), valueText(s.Status), s.Since.Local().Format(time.DateTime), s.Backlog)
 	}
 	_ = w.Flush()
 }

@@ -84,7 +84,7 @@ func (w *worker) run(ctx context.Context) {
 				return
 			}
 			visited = time.Now()
-			pause, retry = w.judge(err, now, retry)
+			pause, retry = w.retryAfter(err, now, retry)
 		}
 		select {
 		case <-ctx.Done():
@@ -94,8 +94,8 @@ func (w *worker) run(ctx context.Context) {
 	}
 }
 
-// judge says how long to wait after an attempt, and after the next that fails.
-func (w *worker) judge(err error, files string, retry time.Duration) (pause, next time.Duration) {
+// retryAfter says how long to wait after an attempt, and after the next that fails.
+func (w *worker) retryAfter(err error, files string, retry time.Duration) (pause, next time.Duration) {
 	var outage *outageError
 	if errors.As(err, &outage) {
 		w.away = true

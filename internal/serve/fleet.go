@@ -30,7 +30,7 @@ func ListFleet(ctx context.Context, store *fleet.Store) (admin.Fleet, error) {
 		is.Instances = append(is.Instances, instanceOf(&members[i]))
 	}
 	for _, m := range store.Health().Servers {
-		is.Servers = append(is.Servers, admin.StoreServer{Name: m.Name, Status: m.Status, Since: m.Since, Owed: m.Owed})
+		is.Servers = append(is.Servers, admin.StoreServer{Name: m.Name, Status: m.Status, Since: m.Since, Backlog: m.Backlog})
 	}
 	is.Warnings = append(fleetWarnings(members), unsharedWarnings(store)...)
 	regions, _ := store.Regions(ctx) // what fails here has failed above
@@ -50,7 +50,7 @@ func ListFleet(ctx context.Context, store *fleet.Store) (admin.Fleet, error) {
 func instanceOf(m *fleet.Member) admin.Instance {
 	is := admin.Instance{
 		ID: m.ID, Self: m.Self, Known: m.Known, Name: m.Name, Version: m.Version, Rules: m.Rules, Started: m.Started, Seen: m.Seen,
-		Owed: m.Owed, Leases: m.Leases, LeasedEvents: m.LeasedEvents, Lag: m.Lag.Seconds(), Counts: m.Instances,
+		Backlog: m.Backlog, Leases: m.Leases, LeasedEvents: m.LeasedEvents, Lag: m.Lag.Seconds(), Counts: m.Instances,
 	}
 	if m.Instances > 0 {
 		is.Share = 1 / float64(m.Instances)

@@ -117,7 +117,7 @@ func (s *shared) stats() telemetry.SharedStats {
 	h := s.Health()
 	servers := make(map[string]telemetry.ServerStats)
 	for _, m := range h.Servers {
-		servers[m.Name] = telemetry.ServerStats{State: m.Status, Owed: m.Owed}
+		servers[m.Name] = telemetry.ServerStats{State: m.Status, Backlog: m.Backlog}
 	}
 	var clock *float64
 	if h.Clock.Known() {
@@ -135,7 +135,7 @@ func (s *shared) stats() telemetry.SharedStats {
 		Denied: uint64(n.Denied), Calls: uint64(n.Calls), Shared: uint64(n.Shared), InFlight: n.InFlight,
 		Answered: n.Answered, Rejected: n.Rejected, Errors: n.Errors, Timeouts: n.Timeouts, Busy: n.Busy, Probes: n.Probes,
 		Allowed: n.Allowed, Closed: n.Closed, Admitted: n.Admitted, Refused: n.Refused,
-		Posted: n.Posted, Lost: n.Lost, Owed: n.Owed, LeasesLost: n.LeasesLost, Evicted: s.Evicted(),
+		Posted: n.Posted, Lost: n.Lost, Backlog: n.Backlog, LeasesLost: n.LeasesLost, Evicted: s.Evicted(),
 		Leases: int64(h.Leases), LeasedEvents: h.LeasedEvents, EventualLag: h.Lag.Seconds(), Usage: s.usage(),
 	}
 }

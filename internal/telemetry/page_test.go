@@ -81,8 +81,8 @@ rules:
 	d.WatchShared(func() SharedStats {
 		return SharedStats{
 			State: "recovering", Instances: 3, ClockOffset: &offset, Denied: 1, Shared: 2, Calls: 4, InFlight: 5, Answered: 6, Rejected: 18, Unasked: map[string]int64{"login": 19}, Errors: 7, Timeouts: 8, Busy: 9,
-			Probes: 10, Allowed: 11, Closed: 12, Admitted: 13, Refused: 14, Posted: 15, Lost: 16, Owed: 17, LeasesLost: 20, Evicted: 21,
-			Servers: map[string]ServerStats{"192.0.2.9:6379": {State: "degraded", Owed: 22}}, Leases: 23, LeasedEvents: 24, EventualLag: 0.125,
+			Probes: 10, Allowed: 11, Closed: 12, Admitted: 13, Refused: 14, Posted: 15, Lost: 16, Backlog: 17, LeasesLost: 20, Evicted: 21,
+			Servers: map[string]ServerStats{"192.0.2.9:6379": {State: "degraded", Backlog: 22}}, Leases: 23, LeasedEvents: 24, EventualLag: 0.125,
 			Regions: []RegionStats{{Region: "us", Lag: 0.25}},
 			Usage:   []ServerUsage{{Server: "192.0.2.9:6379", CPU: 25.5, Memory: 26, MaxMemory: 27, Evicted: 28, Clients: 29, MaxClients: 30, Keys: 31}},
 		}

@@ -9,7 +9,7 @@ import (
 )
 
 // SharedStats are of the way to a store that a fleet shares, and of what answered
-// when that could not. All but State, Instances, ClockOffset, InFlight, Owed,
+// when that could not. All but State, Instances, ClockOffset, InFlight, Backlog,
 // Leases, LeasedEvents, EventualLag, Regions and Usage only grow.
 type SharedStats struct {
 	State     string // "ok", "partial", "degraded" or "recovering"
@@ -31,7 +31,7 @@ type SharedStats struct {
 
 	Allowed, Closed, Admitted, Refused int64 // by on_store_failure: allow, deny, and local's two
 	Evicted                            int64 // keys that the store has evicted
-	Posted, Lost, Owed                 int64 // amounts admitted locally: charged later, perhaps never, not yet
+	Posted, Lost, Backlog              int64 // amounts admitted locally: charged later, perhaps never, not yet
 	LeasesLost                         int64 // renewals of slots whose lease had run out
 
 	Leases, LeasedEvents int64 // held now, and what may still be admitted by them
@@ -50,8 +50,8 @@ type RegionStats struct {
 
 // ServerStats are of one server of a shared store.
 type ServerStats struct {
-	State string
-	Owed  int64
+	State   string
+	Backlog int64
 }
 
 // maxServers bounds how many servers have metrics of their own.
@@ -71,12 +71,12 @@ var (
 	answersDesc   = describe("tidegate_store_answers_total", "What became of questions to the shared store; busy: too many were waiting already; rejected: it works and cannot be asked this.", "outcome")
 	unaskedDesc   = describe("tidegate_store_unasked_total", "Requests that a shared store which works cannot be asked about, by rule: a key of another type, a forbidden command.", "rule")
 	serverDesc    = describe("tidegate_store_server_state", "How a server of the shared store is doing, in a cluster: 1 for the state that it is in. At most 64 servers, those that are not ok first.", "server", "state")
-	serverOwed    = describe("tidegate_store_server_owed", "Counters of a server to which something admitted locally is still to be charged.", "server")
+	serverBacklog = describe("tidegate_store_server_backlog", "Counters of a server to which something admitted locally is still to be charged.", "server")
 	probesDesc    = describe("tidegate_store_probes_total", "Probes of a shared store that did not answer.")
 	fallbackDesc  = describe("tidegate_store_fallback_total", "Requests decided without the shared store, by on_store_failure and verdict.", "mode", "verdict")
 	postedDesc    = describe("tidegate_store_posted_total", "Amounts that were admitted locally and charged to the shared store later.")
 	lostDesc      = describe("tidegate_store_lost_total", "Amounts that were admitted locally and may never be charged to the shared store.")
-	owedDesc      = describe("tidegate_store_owed", "Counters to which something admitted locally is still to be charged.")
+	backlogDesc   = describe("tidegate_store_backlog", "Counters to which something admitted locally is still to be charged.")
 	leasesDesc    = describe("tidegate_store_leases_lost_total", "Renewals of slots whose lease had run out: others may have been admitted beside their holders.")
 
 	leasesHeldDesc   = describe("tidegate_leases", "Leases that this instance holds now: events of hot keys that it took from the shared store ahead.")
@@ -89,7 +89,7 @@ var (
 	evictedKeysDesc = describe("tidegate_store_evicted_keys_total", "Keys that servers of the shared store have evicted for want of memory, counters among them perhaps.")
 
 	sharedDescs = []*prometheus.Desc{
-		stateDesc, instancesDesc, clockDesc, deniedDesc, sharedDesc, callsDesc, flyingDesc, answersDesc, unaskedDesc, serverDesc, serverOwed, probesDesc, fallbackDesc, postedDesc, lostDesc, owedDesc, leasesDesc, evictedKeysDesc,
+		stateDesc, instancesDesc, clockDesc, deniedDesc, sharedDesc, callsDesc, flyingDesc, answersDesc, unaskedDesc, serverDesc, serverBacklog, probesDesc, fallbackDesc, postedDesc, lostDesc, backlogDesc, leasesDesc, evictedKeysDesc,
 		leasesHeldDesc, leasedEventsDesc, eventualLagDesc, regionLagDesc, regionCutOffDesc,
 	}
 )
@@ -119,7 +119,7 @@ func (s *SharedStats) collect(emit emit) {
 		for _, state := range []string{"ok", "degraded", "recovering"} {
 			emit(serverDesc, gauge, number(server.State == state), name, state)
 		}
-		emit(serverOwed, gauge, float64(server.Owed), name)
+		emit(serverBacklog, gauge, float64(server.Backlog), name)
 	}
 	emit(probesDesc, counter, float64(s.Probes))
 	emit(fallbackDesc, counter, float64(s.Allowed), "allow", "admitted")
@@ -128,7 +128,7 @@ func (s *SharedStats) collect(emit emit) {
 	emit(fallbackDesc, counter, float64(s.Refused), "local", "refused")
 	emit(postedDesc, counter, float64(s.Posted))
 	emit(lostDesc, counter, float64(s.Lost))
-	emit(owedDesc, gauge, float64(s.Owed))
+	emit(backlogDesc, gauge, float64(s.Backlog))
 	emit(leasesDesc, counter, float64(s.LeasesLost))
 	emit(evictedKeysDesc, counter, float64(s.Evicted))
 	emit(leasesHeldDesc, gauge, float64(s.Leases))

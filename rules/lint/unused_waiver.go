@@ -10,15 +10,15 @@ func unusedWaiver(p *pass) {
 	for _, own := range []bool{false, true} { // the others decide whether those of this check silence anything
 		for _, w := range p.waivers {
 			if (w.Check.Text == p.check) == own {
-				p.judge(w)
+				p.reportUnused(w)
 			}
 		}
 	}
 }
 
-// judge reports a waiver that silences nothing, unless its check has not looked at
+// reportUnused reports a waiver that silences nothing, unless its check has not looked at
 // everything.
-func (p *pass) judge(w *waiver) {
+func (p *pass) reportUnused(w *waiver) {
 	check := w.Check.Text
 	if w.used || !p.done[check] && check != p.check {
 		return

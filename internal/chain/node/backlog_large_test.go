@@ -123,7 +123,7 @@ func TestLargeBacklog(t *testing.T) {
 						t.Errorf("%s, %d users, round trip %d ms: %d admitted, want %d ± 5 %%", algorithm, users, ms, admitted, due)
 					}
 					for i, n := range all {
-						if h := n.Health(); h.Owed != 0 || h.State != OK {
+						if h := n.Health(); h.Backlog != 0 || h.State != OK {
 							t.Errorf("node %d: %+v", i, h)
 						}
 						_ = n.Close()

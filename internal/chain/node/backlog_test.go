@@ -45,7 +45,7 @@ func TestBacklogIsBounded(t *testing.T) {
 	for i := range maxEntries + 10 {
 		spend(t, g, l, fmt.Sprint(i), 1)
 	}
-	if h := g.Health(); h.Owed != maxEntries || h.Lost != 10 {
+	if h := g.Health(); h.Backlog != maxEntries || h.Lost != 10 {
 		t.Errorf("%+v", h)
 	}
 }

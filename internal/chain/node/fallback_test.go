@@ -195,7 +195,7 @@ func TestReceiptsFindTheirStore(t *testing.T) {
 		if err := before.End(tidegate.Outcome{Status: 200}); !errors.Is(err, ErrOpen) {
 			t.Errorf("what the inner store gave went back to %v", err)
 		}
-		if h := g.Health(); h.Owed != 1 {
+		if h := g.Health(); h.Backlog != 1 {
 			t.Errorf("%+v, want the one error owed", h)
 		}
 		_ = g.Close()

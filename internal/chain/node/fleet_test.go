@@ -117,7 +117,7 @@ func (f *fleet) end() {
 		f.Errorf("a request failed: %v", f.failed)
 	}
 	for i, g := range f.nodes {
-		if h := g.Health(); h.State != OK || h.InFlight != 0 || h.Owed != 0 {
+		if h := g.Health(); h.State != OK || h.InFlight != 0 || h.Backlog != 0 {
 			f.Errorf("node %d: %+v", i, h)
 		}
 		_ = g.Close()

@@ -60,7 +60,7 @@ func TestHandOversChargeOnce(t *testing.T) {
 					}
 				}
 				time.Sleep(3 * time.Minute)
-				if h := n.Health(); h.Owed != 0 || h.Lost != 0 || h.State != OK {
+				if h := n.Health(); h.Backlog != 0 || h.Lost != 0 || h.State != OK {
 					t.Errorf("%s, seed %d: %+v", l, seed, h)
 				}
 				for key, want := range admitted {

@@ -65,7 +65,7 @@ func TestHandOversInAnOutageRefillNobody(t *testing.T) {
 			}
 			way.set(none)
 			time.Sleep(5 * time.Second)
-			if got := way.posted(l, "fresh"); got != 5 || n.Health().Owed != 0 {
+			if got := way.posted(l, "fresh"); got != 5 || n.Health().Backlog != 0 {
 				t.Errorf("%s: %d posted, want 5: %+v", a, got, n.Health())
 			}
 			_ = n.Close()

@@ -27,13 +27,13 @@ type ServerHealth struct {
 	Since    time.Time // it became OK, or ceased to be
 	Why      error     // the failure that was last seen; nil when OK
 	InFlight int64     // calls that it has not returned from
-	Owed     int64     // counters that something is still to be charged to
+	Backlog  int64     // counters that something is still to be charged to
 }
 
-// Counts are totals since New, but for InFlight and Owed, which are of now.
+// Counts are totals since New, but for InFlight and Backlog, which are of now.
 type Counts struct {
 	InFlight int64 // calls that the backend has not returned from
-	Owed     int64 // counters that something is still to be charged to
+	Backlog  int64 // counters that something is still to be charged to
 
 	Asked  int64 // requests that were put to the backend, or denied
 	Denied int64 // of these, refused by a remembered refusal
@@ -86,7 +86,7 @@ func (n *Node) Health() Health {
 	for i, s := range n.all() {
 		is := s.healthLocked()
 		h.InFlight += is.InFlight
-		h.Owed += is.Owed
+		h.Backlog += is.Backlog
 		h.Lost += s.backlog.lost
 		if i < len(names) {
 			is.Name = names[i]
@@ -105,7 +105,7 @@ func (n *Node) Health() Health {
 }
 
 func (s *server) healthLocked() ServerHealth {
-	is := ServerHealth{State: s.circuit.state, Since: s.node.wall(s.turned), InFlight: s.inFlight.Load(), Owed: int64(s.backlog.counters())}
+	is := ServerHealth{State: s.circuit.state, Since: s.node.wall(s.turned), InFlight: s.inFlight.Load(), Backlog: int64(s.backlog.counters())}
 	if is.State != OK {
 		is.Why = s.cause
 	}

@@ -63,7 +63,7 @@ func TestLateRepliesSettle(t *testing.T) {
 					t.Errorf("%+v, %v", d, takeErr)
 				}
 				time.Sleep(5 * time.Second)
-				if inner.posts.Load() != owed || n.Health().Owed != 0 {
+				if inner.posts.Load() != owed || n.Health().Backlog != 0 {
 					t.Errorf("%d posted, want %d: %+v", inner.posts.Load(), owed, n.Health())
 				}
 				_ = n.Close()
@@ -119,7 +119,7 @@ func TestNeverSentIsOwed(t *testing.T) {
 		l := tidegate.MustLimit(tidegate.Spec{Name: "l", Events: 10, Period: time.Hour, Algorithm: tidegate.FixedWindow})
 		go func() { _, _ = n.Take(t.Context(), []tidegate.Check{{Key: "a", Limit: l, Cost: 1}}, 1) }()
 		synctest.Wait()
-		if d, err := n.Take(t.Context(), []tidegate.Check{{Key: "b", Limit: l, Cost: 1}}, 1); err != nil || !d.OK || n.Health().Owed != 1 {
+		if d, err := n.Take(t.Context(), []tidegate.Check{{Key: "b", Limit: l, Cost: 1}}, 1); err != nil || !d.OK || n.Health().Backlog != 1 {
 			t.Errorf("%+v, %v: %+v", d, err, n.Health())
 		}
 		time.Sleep(5 * time.Second)

@@ -92,7 +92,7 @@ func testTroubleIsOfOneServer(t *testing.T, is fault, multi bool) {
 	}
 	c.servers[1].set(none)
 	run(5 * time.Second)
-	if h := g.Health(); h.State != OK || h.Owed != 0 || h.Lost != 0 {
+	if h := g.Health(); h.State != OK || h.Backlog != 0 || h.Lost != 0 {
 		t.Errorf("%+v", h)
 	}
 	if want := "partial b:2 degraded, partial b:2 recovering, ok"; strings.Join(told, ", ") != want {
@@ -236,7 +236,7 @@ func TestBacklogMoves(t *testing.T) {
 		if d, _ := g.Take(t.Context(), []tidegate.Check{{Key: "x", Limit: l, Cost: 1}}, 1); d.Receipt.Origin != tidegate.OriginStore || d.Remaining != 1000-9 {
 			t.Errorf("%+v", d)
 		}
-		if h := g.Health(); h.Owed != 1 || h.State != Partial {
+		if h := g.Health(); h.Backlog != 1 || h.State != Partial {
 			t.Errorf("%+v", h)
 		}
 		// The server is removed, and what it had lives elsewhere.
@@ -245,7 +245,7 @@ func TestBacklogMoves(t *testing.T) {
 		c.names = []string{"", "b:2"}
 		c.mu.Unlock()
 		time.Sleep(2 * time.Second)
-		if h := g.Health(); h.Owed != 0 || h.State != OK || c.servers[1].posted(l, "z") != 7 {
+		if h := g.Health(); h.Backlog != 0 || h.State != OK || c.servers[1].posted(l, "z") != 7 {
 			t.Errorf("%+v", h)
 		}
 		if g.impaired.Load() {

@@ -120,7 +120,7 @@ func TestPostsAreChargedOnce(t *testing.T) {
 					time.Sleep(time.Duration(pauses.IntN(3000)) * time.Millisecond)
 				}
 				time.Sleep(3 * time.Minute)
-				if h := n.Health(); h.Owed != 0 || h.Lost != 0 || h.State != OK {
+				if h := n.Health(); h.Backlog != 0 || h.Lost != 0 || h.State != OK {
 					t.Errorf("%s, %g lost: %+v", limit, loses, h)
 				}
 				for key, want := range admitted {
@@ -148,7 +148,7 @@ func TestPostsAreGivenUp(t *testing.T) {
 		spend(t, n, l, "a", 7)
 		way.set(false)
 		time.Sleep(10 * time.Minute)
-		if h := n.Health(); h.State != OK || h.Owed != 0 || h.Lost != 1 {
+		if h := n.Health(); h.State != OK || h.Backlog != 0 || h.Lost != 1 {
 			t.Errorf("%+v", h)
 		}
 		if d := tidegate.New(n, l).Peek(t.Context(), "a"); d.Receipt.Origin != tidegate.OriginStore {

@@ -44,7 +44,7 @@ func TestBacklogIsChargedOnce(t *testing.T) {
 		}
 		_, _ = g.Take(t.Context(), []tidegate.Check{{Key: "d", Limit: l, Cost: 0}}, 1) // a peek owes nothing
 		time.Sleep(time.Minute)
-		if h := g.Health(); h.Owed != 3 || h.Posted != 0 {
+		if h := g.Health(); h.Backlog != 3 || h.Posted != 0 {
 			t.Errorf("in the outage: %+v", h)
 		}
 		way.set(none)
@@ -57,7 +57,7 @@ func TestBacklogIsChargedOnce(t *testing.T) {
 		if d := tidegate.New(g, l).Peek(t.Context(), "a"); d.Remaining != 85 || byFallback(&d) {
 			t.Errorf("%+v, want 85 left in the inner store", d)
 		}
-		if h := g.Health(); h.Owed != 0 || h.Posted != 3 || h.Lost != 0 {
+		if h := g.Health(); h.Backlog != 0 || h.Posted != 3 || h.Lost != 0 {
 			t.Errorf("afterwards: %+v", h)
 		}
 		wantNoGoroutine(t) // also without Close
@@ -82,7 +82,7 @@ func TestBacklogThatCannotBeCharged(t *testing.T) {
 			}
 			way.setAdjust(none)
 			time.Sleep(2 * time.Second)
-			if n, h := way.posted(l, "a"), g.Health(); n != posted || h.Lost != lost || h.Owed != 0 || h.State != OK {
+			if n, h := way.posted(l, "a"), g.Health(); n != posted || h.Lost != lost || h.Backlog != 0 || h.State != OK {
 				t.Errorf("%d posted, want %d: %+v", n, posted, h)
 			}
 			_ = g.Close()
@@ -152,7 +152,7 @@ func TestBacklogIsGivenUp(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		since := g.Health().Since
 		time.Sleep(2 * time.Minute)
-		if h := g.Health(); h.State != OK || !h.Since.Equal(since) || h.Owed != 0 || h.Lost != 1 {
+		if h := g.Health(); h.State != OK || !h.Since.Equal(since) || h.Backlog != 0 || h.Lost != 1 {
 			t.Errorf("%+v", h)
 		}
 		wantNoGoroutine(t)
@@ -175,7 +175,7 @@ func TestBacklogFades(t *testing.T) {
 			time.Sleep(outage)
 			way.set(none)
 			time.Sleep(5 * time.Second)
-			if got, h := way.posted(l, "a"), g.Health(); got != want || h.Owed != 0 {
+			if got, h := way.posted(l, "a"), g.Health(); got != want || h.Backlog != 0 {
 				t.Errorf("%s: %d posted after %s, want %d: %+v", l, got, outage, want, h)
 			}
 			_ = g.Close()
@@ -224,7 +224,7 @@ func TestBacklogAddsToWhatWasSeen(t *testing.T) {
 		way.setAdjust(broken)
 		way.set(none)
 		time.Sleep(5 * time.Second)
-		if n := spend(t, g, l, "a", 3); n != 3 || g.Health().Owed != 1 {
+		if n := spend(t, g, l, "a", 3); n != 3 || g.Health().Backlog != 1 {
 			t.Fatalf("%d admitted by the store: %+v", n, g.Health())
 		}
 		way.set(broken)

@@ -119,11 +119,11 @@ func TestUnpayableAmountIsSetAside(t *testing.T) {
 		g.server(0).repayLocked()
 		g.mu.Unlock()
 		time.Sleep(50 * time.Millisecond)
-		if h := g.Health(); h.Posted != 20 || h.Owed != 1 || h.State != OK {
+		if h := g.Health(); h.Posted != 20 || h.Backlog != 1 || h.State != OK {
 			t.Errorf("%+v, want 20 posted and 1 owed", h)
 		}
 		time.Sleep(5 * time.Minute) // it is given up
-		if h := g.Health(); h.Owed != 0 || h.Lost == 0 {
+		if h := g.Health(); h.Backlog != 0 || h.Lost == 0 {
 			t.Errorf("%+v, want nothing owed", h)
 		}
 	})

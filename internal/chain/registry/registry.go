@@ -60,7 +60,7 @@ type Registry struct {
 	roll   Roll
 	o      Options
 	id     string
-	is     atomic.Pointer[standing]
+	is     atomic.Pointer[membership]
 	busy   chan struct{}      // full while a call of the roll is under way
 	stop   context.CancelFunc // nil until it joins
 	done   sync.WaitGroup
@@ -103,18 +103,18 @@ func (f *Registry) ID() string { return f.id }
 // Size is how many instances there are, as far as is known: at least this one.
 func (f *Registry) Size() int { return f.is.Load().size }
 
-// Standing is Size, and the rank of this instance among them, from 0 on, by one look; -1
+// Membership is Size, and the rank of this instance among them, from 0 on, by one look; -1
 // while the roll has not said it.
-func (f *Registry) Standing() (size, rank int) {
+func (f *Registry) Membership() (size, rank int) {
 	is := f.is.Load()
 	return is.size, is.rank
 }
 
-// standing is what is known of the instances.
-type standing struct{ size, rank int }
+// membership is what is known of the instances.
+type membership struct{ size, rank int }
 
 // Assume says how many there are, before Join: a predecessor knew.
-func (f *Registry) Assume(size int) { f.is.Store(&standing{max(size, 1), -1}) }
+func (f *Registry) Assume(size int) { f.is.Store(&membership{max(size, 1), -1}) }
 
 // Close leaves the roll, if that can be reached, and returns when it is done, after
 // half of Every at the latest.
@@ -158,7 +158,7 @@ func (f *Registry) beat(ctx context.Context) {
 		if roster.Live > 0 {
 			rank = roster.Rank
 		}
-		f.is.Store(&standing{known.size, rank})
+		f.is.Store(&membership{known.size, rank})
 		if f.o.OnClock != nil && roster.Clock.Known() {
 			f.o.OnClock(roster.Clock)
 		}

@@ -57,7 +57,7 @@ func (r *run) newInstance(number int, known bool) *instance {
 	own := func() time.Time { return time.Now().Add(skew) }
 	in.eventual = eventual.New(in.lease, eventual.Options{Tallies: in.link.Tallies(), Region: r.place(number).region, Instances: in.registry.Size, Deadline: r.s.Deadline, Now: own})
 	in.queue = queue.New(split.New(in.eventual, split.Options{
-		Members: in.registry.Standing, LocalBytes: localBytes, Now: own,
+		Members: in.registry.Membership, LocalBytes: localBytes, Now: own,
 	}))
 	in.registry.Join()
 	return in

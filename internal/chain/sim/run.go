@@ -94,7 +94,7 @@ func (r *run) play() {
 // sumBacklogs is how many counters something is still owed to, by nodes that live.
 func (r *run) sumBacklogs() (sum int64) {
 	for i := range r.fleet {
-		sum += r.fleet[i].Load().node.Health().Owed
+		sum += r.fleet[i].Load().node.Health().Backlog
 	}
 	return sum
 }

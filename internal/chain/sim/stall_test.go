@@ -52,7 +52,7 @@ func TestWindowsAreAddedUp(t *testing.T) {
 		r := &run{s: &s, start: time.Unix(0, 0)}
 		r.server = newServer(&s, r.start)
 		load := newLoad(r, 0)
-		judge := func(each int64) (broken []string) {
+		check := func(each int64) (broken []string) {
 			load.logs[0] = nil
 			for at := int64(1e9); at < 4e9; at += 100e6 {
 				for i := range each {
@@ -61,10 +61,10 @@ func TestWindowsAreAddedUp(t *testing.T) {
 			}
 			return load.check()
 		}
-		if broken := judge(3); len(broken) > 0 {
+		if broken := check(3); len(broken) > 0 {
 			t.Errorf("%s: %q", a, broken)
 		}
-		if broken := judge(12); len(broken) == 0 {
+		if broken := check(12); len(broken) == 0 {
 			t.Errorf("%s: four times the limit in every window was not noticed", a)
 		}
 	}

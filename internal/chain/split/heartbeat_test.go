@@ -63,7 +63,7 @@ func TestFiveTwoSevenByHeartbeats(t *testing.T) {
 				join := func(n int) {
 					for range n {
 						r := registry.New(p, registry.Options{})
-						all = append(all, &beating{New(noStore{t: t}, Options{Members: r.Standing, LocalBytes: 1 << 20}), r})
+						all = append(all, &beating{New(noStore{t: t}, Options{Members: r.Membership, LocalBytes: 1 << 20}), r})
 						r.Join()
 					}
 					synctest.Wait()

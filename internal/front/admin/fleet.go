@@ -20,10 +20,10 @@ type Fleet struct {
 
 // StoreServer is a master of a cluster, or a shard.
 type StoreServer struct {
-	Name   string    `json:"name"`
-	Status string    `json:"status"` // ok, degraded, recovering
-	Since  time.Time `json:"since"`
-	Owed   int64     `json:"owed"` // counters there that something is still to be charged to
+	Name    string    `json:"name"`
+	Status  string    `json:"status"` // ok, degraded, recovering
+	Since   time.Time `json:"since"`
+	Backlog int64     `json:"backlog"` // counters there that something is still to be charged to
 }
 
 // Region is another region, as far as the store of this one hears of it.
@@ -53,7 +53,7 @@ type Instance struct {
 	Clock   *Clock   `json:"clock,omitempty"` // nil means not compared yet
 	Circuit *Circuit `json:"circuit,omitempty"`
 
-	Owed         int64   `json:"owed"` // counters that something is still to be charged to
+	Backlog      int64   `json:"backlog"` // counters that something is still to be charged to
 	Leases       int     `json:"leases"`
 	LeasedEvents int64   `json:"leased_events"`
 	Lag          float64 `json:"lag_seconds,omitempty"` // how old what others know of its eventual limits is

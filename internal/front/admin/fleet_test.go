@@ -21,7 +21,7 @@ func TestFleet(t *testing.T) {
 				ID: "A", Self: true, Known: true, Name: "web-1:42", Version: "v1", Rules: "0123456789abcdef", Started: now, Seen: now,
 				Clock:   &Clock{Offset: -1.5, Within: 0.001, Server: "10.0.0.1:6379", Off: true},
 				Circuit: &Circuit{Status: "partial", Since: now, Servers: []string{"10.0.0.2:6379"}, Count: 3},
-				Owed:    1, Leases: 2, LeasedEvents: 300, Lag: 0.1, Counts: 4, Share: 0.25,
+				Backlog: 1, Leases: 2, LeasedEvents: 300, Lag: 0.1, Counts: 4, Share: 0.25,
 			},
 		},
 		Incomplete: "10.0.0.2:6379: no answer", Warnings: []string{"look"},

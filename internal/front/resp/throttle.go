@@ -81,7 +81,7 @@ func (c *conn) five(limited bool, r *rate, remaining, retry, reset int64) {
 }
 
 // look answers what takes nothing: a quantity of 0, a negative one, which gives back, and
-// whatever is asked under a negative burst. redis-cell looks at what is owed after it, and
+// whatever is asked under a negative burst. redis-cell looks at what is used after it, and
 // admits it if that is no more than the burst: so nobody is limited who asks for 0, also
 // when nothing remains, but for who asks under a tighter triple than was used up. Nobody is told
 // of it who watches, except of what a negative burst refuses.
@@ -96,15 +96,15 @@ func (c *conn) look(key string, r *rate, quantity int64) {
 		c.lookHere(key, r, quantity, &d)
 		return
 	}
-	owed, full := float64(d.ResetAfter), (float64(r.burst)+1)*r.em
+	used, full := float64(d.ResetAfter), (float64(r.burst)+1)*r.em
 	asked := float64(quantity) * r.em
-	after := owed + asked
+	after := used + asked
 	if after > full+1 { // a store rounds up to a nanosecond
 		retry := int64(-1)
 		if asked <= full {
 			retry = seconds(duration(after - full))
 		}
-		c.five(true, r, max(0, r.fits(full-owed)), retry, seconds(d.ResetAfter))
+		c.five(true, r, max(0, r.fits(full-used)), retry, seconds(d.ResetAfter))
 		if quantity > 0 {
 			d.OK, d.Granted, d.Never, d.RetryAfter, d.Limit = false, 0, true, 0, r.limit
 			c.watch(key, r.limit, quantity, &d)

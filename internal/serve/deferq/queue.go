@@ -208,7 +208,7 @@ func (q *Queue) try(ctx context.Context, e *Entry) {
 		q.o.Store.Again(e)
 		return
 	}
-	q.judge(e, &tried)
+	q.conclude(e, &tried)
 }
 
 func because(reason string) string {
@@ -228,8 +228,8 @@ func outcome(t *attempt) tidegate.Outcome {
 	return tidegate.Outcome{Status: t.result.Status}
 }
 
-// judge decides what becomes of an entry after an attempt.
-func (q *Queue) judge(e *Entry, t *attempt) {
+// conclude decides what becomes of an entry after an attempt.
+func (q *Queue) conclude(e *Entry, t *attempt) {
 	e.Attempts++
 	status := 0
 	if t.err == nil {

@@ -47,14 +47,14 @@ type Redis struct {
 	scripts  chain.Scripts
 	consumer string
 
-	mu    sync.Mutex
-	rules map[string]*backlog // that have or had entries
-	known bool                // they were read
-	order []*backlog          // the same, in the order in which they have turns
-	held  map[heldLine]string // lines whose first this process tries, with the ID of it in the stream
-	owed  []owed              // ends that Redis has not taken yet
-	away  map[place]absence   // servers, and rules, that cannot be asked about
-	unfit error               // why nothing may be kept; errUnknown before somebody has asked
+	mu        sync.Mutex
+	rules     map[string]*backlog // that have or had entries
+	known     bool                // they were read
+	order     []*backlog          // the same, in the order in which they have turns
+	held      map[heldLine]string // lines whose first this process tries, with the ID of it in the stream
+	unwritten []unwritten         // ends that Redis has not taken yet
+	away      map[place]absence   // servers, and rules, that cannot be asked about
+	unfit     error               // why nothing may be kept; errUnknown before somebody has asked
 
 	polling chan struct{} // whoever looks for a line has put one in
 	wake    chan struct{} // a line of this process may be due
@@ -67,8 +67,8 @@ type Redis struct {
 // heldLine is a line of a rule.
 type heldLine struct{ rule, name string }
 
-// owed is a change that Redis is still to take.
-type owed struct {
+// unwritten is a change that Redis is still to take.
+type unwritten struct {
 	line heldLine
 	make func(context.Context) error
 }
@@ -126,7 +126,7 @@ func (r *Redis) Close() (err error) {
 		r.tending.Wait()
 		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 		defer cancel()
-		r.payOff(ctx, true)
+		r.writeEnds(ctx, true)
 		err = r.store.Close()
 	})
 	return err

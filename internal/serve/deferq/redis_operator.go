@@ -175,7 +175,7 @@ func (r *Redis) Drop(ctx context.Context, id, reason string) error {
 // Stats implements Store.
 func (r *Redis) Stats(ctx context.Context) (s Stats, err error) {
 	r.mu.Lock()
-	s = Stats{Max: r.o.Max, Rules: make(map[string]int64), Unwritten: int64(len(r.owed)), Err: r.unfit}
+	s = Stats{Max: r.o.Max, Rules: make(map[string]int64), Unwritten: int64(len(r.unwritten)), Err: r.unfit}
 	for _, a := range r.away {
 		if s.Err == nil {
 			s.Err = a.err

@@ -16,7 +16,7 @@ func (r *Redis) tend() {
 	for {
 		now := time.Now()
 		r.renew(r.life)
-		r.payOff(r.life, false)
+		r.writeEnds(r.life, false)
 		if now.Sub(learned) >= rulesEvery && r.isAway("") == nil && r.learn(r.life) == nil {
 			learned = now
 		}
@@ -58,7 +58,7 @@ func (r *Redis) renew(ctx context.Context) {
 func (r *Redis) settle(l heldLine, change func(context.Context) error) {
 	if err := change(context.Background()); err != nil {
 		r.mu.Lock()
-		r.owed = append(r.owed, owed{l, change})
+		r.unwritten = append(r.unwritten, unwritten{l, change})
 		r.mu.Unlock()
 		return
 	}
@@ -72,17 +72,17 @@ func (r *Redis) release(l heldLine) {
 	r.nudge()
 }
 
-// payOff makes the changes that are owed; at the end also those of a Redis that was away a moment ago.
-func (r *Redis) payOff(ctx context.Context, last bool) {
+// writeEnds makes the changes that Redis has not taken; at the end also those of a Redis that was away a moment ago.
+func (r *Redis) writeEnds(ctx context.Context, last bool) {
 	r.mu.Lock()
-	all := slices.Clone(r.owed)
+	all := slices.Clone(r.unwritten)
 	r.mu.Unlock()
 	for _, one := range all {
 		if !last && r.isAway(one.line.rule) != nil || one.make(ctx) != nil {
 			continue
 		}
 		r.mu.Lock()
-		r.owed = slices.DeleteFunc(r.owed, func(o owed) bool { return o.line == one.line }) // a line owes one
+		r.unwritten = slices.DeleteFunc(r.unwritten, func(u unwritten) bool { return u.line == one.line }) // a line has one
 		r.mu.Unlock()
 		r.release(one.line)
 	}

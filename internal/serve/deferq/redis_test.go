@@ -118,7 +118,7 @@ func TestRedisIsKilled(t *testing.T) {
 	e.State, e.Ended = Done, time.Now()
 	r.End(e)
 	if s, _ := r.Stats(t.Context()); s.Unwritten != 1 {
-		t.Errorf("%d ends are owed, want 1", s.Unwritten)
+		t.Errorf("%d ends are not written, want 1", s.Unwritten)
 	}
 	server.Start()
 	got := []string{e.ID}

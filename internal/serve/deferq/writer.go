@@ -16,12 +16,12 @@ type writer struct {
 	purge func()
 	log   *slog.Logger
 
-	mu      sync.Mutex
-	asked   []change // somebody waits for these
-	owed    []change // these are made sooner or later
-	writing int      // owed ones that are being made
-	failed  error    // why the owed ones are not made yet
-	idle    sync.Cond
+	mu       sync.Mutex
+	asked    []change // somebody waits for these
+	promised []change // these are made sooner or later
+	writing  int      // promised ones that are being made
+	failed   error    // why the promised ones are not made yet
+	idle     sync.Cond
 
 	wake  chan struct{}
 	stop  chan struct{}
@@ -62,7 +62,7 @@ func (w *writer) push(apply func(*bolt.Tx) error, told func(error)) <-chan error
 // later makes a change when the disk takes it; made is called then, unless it is nil.
 func (w *writer) later(apply func(*bolt.Tx) error, made func()) {
 	w.mu.Lock()
-	w.owed = append(w.owed, change{apply: apply, made: made})
+	w.promised = append(w.promised, change{apply: apply, made: made})
 	w.mu.Unlock()
 	w.nudge()
 }
@@ -80,7 +80,7 @@ func (w *writer) run() {
 	defer tick.Stop()
 	for {
 		var again <-chan time.Time
-		if w.owes() {
+		if w.stuck() {
 			again = time.After(writeAgain)
 		}
 		select {
@@ -96,8 +96,8 @@ func (w *writer) run() {
 	}
 }
 
-// owes reports whether owed changes have failed.
-func (w *writer) owes() bool {
+// stuck reports whether promised changes have failed.
+func (w *writer) stuck() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.failed != nil
@@ -107,19 +107,19 @@ func (w *writer) owes() bool {
 // and the others are tried alone.
 func (w *writer) write() {
 	w.mu.Lock()
-	asked, owed := w.asked, w.owed
-	w.asked, w.owed, w.writing = nil, nil, len(owed)
+	asked, promised := w.asked, w.promised
+	w.asked, w.promised, w.writing = nil, nil, len(promised)
 	w.mu.Unlock()
-	err := w.commit(owed, asked)
+	err := w.commit(promised, asked)
 	for _, c := range asked {
 		c.told(err)
 		c.done <- err
 	}
-	if err != nil && len(asked) > 0 && len(owed) > 0 {
-		err = w.commit(owed, nil)
+	if err != nil && len(asked) > 0 && len(promised) > 0 {
+		err = w.commit(promised, nil)
 	}
 	if err == nil {
-		for _, c := range owed {
+		for _, c := range promised {
 			if c.made != nil {
 				c.made()
 			}
@@ -129,9 +129,9 @@ func (w *writer) write() {
 	defer w.mu.Unlock()
 	was := w.failed
 	switch {
-	case err != nil && len(owed) > 0:
-		w.owed, w.failed = append(owed, w.owed...), err
-	case len(owed) > 0:
+	case err != nil && len(promised) > 0:
+		w.promised, w.failed = append(promised, w.promised...), err
+	case len(promised) > 0:
 		w.failed = nil
 	}
 	if w.failed != nil && was == nil {
@@ -141,13 +141,13 @@ func (w *writer) write() {
 	w.idle.Broadcast()
 }
 
-func (w *writer) commit(owed, asked []change) error {
-	if len(owed)+len(asked) == 0 {
+func (w *writer) commit(promised, asked []change) error {
+	if len(promised)+len(asked) == 0 {
 		return nil
 	}
 	return safely(func() error {
 		return w.db.Update(func(tx *bolt.Tx) error {
-			for _, all := range [][]change{owed, asked} {
+			for _, all := range [][]change{promised, asked} {
 				for _, c := range all {
 					if err := c.apply(tx); err != nil {
 						return err
@@ -159,7 +159,7 @@ func (w *writer) commit(owed, asked []change) error {
 	})
 }
 
-// unwritten is how many owed changes there are.
+// unwritten is how many promised changes there are.
 func (w *writer) unwritten() int64 {
 	n, _ := w.state()
 	return n
@@ -168,10 +168,10 @@ func (w *writer) unwritten() int64 {
 func (w *writer) state() (unwritten int64, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return int64(len(w.owed) + w.writing), w.failed
+	return int64(len(w.promised) + w.writing), w.failed
 }
 
-// flushed returns when no changes are owed, or the writer has ended; or with the error of ctx.
+// flushed returns when no changes are promised, or the writer has ended; or with the error of ctx.
 func (w *writer) flushed(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() {
 		w.mu.Lock()
@@ -180,7 +180,7 @@ func (w *writer) flushed(ctx context.Context) error {
 	})()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for len(w.owed)+w.writing > 0 {
+	for len(w.promised)+w.writing > 0 {
 		select {
 		case <-w.stop:
 			return nil

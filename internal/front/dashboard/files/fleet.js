@@ -11,10 +11,10 @@ export default async function fleet(main) {
 		const [is, status] = await Promise.all([get("/fleet").catch((p) => p), get("/rules/status").catch((p) => p)]);
 		show(list, is instanceof Error ? empty(is.message + " To share them:", "tidegate serve --store.redis redis://HOST:6379") : [
 			(is.warnings || []).map((w) => note("warn", w)), is.incomplete ? note("warn", is.incomplete) : null,
-			table("Nodes", [["Node"], ["Store"], ["Version", "", "version"], ["Clock", "n", "clock"], ["Owed", "n", "owed"], ["Leases", "n", "leases"], ["Share", "n", "share"], ["Seen", "n", "seen"]], is.instances.map((n) => [
+			table("Nodes", [["Node"], ["Store"], ["Version", "", "version"], ["Clock", "n", "clock"], ["Backlog", "n", "backlog"], ["Leases", "n", "leases"], ["Share", "n", "share"], ["Seen", "n", "seen"]], is.instances.map((n) => [
 				[n.name || n.id, n.self ? h("span.quiet", {}, " (this)") : null],
 				n.circuit ? [tag(n.circuit.status === "ok" ? "ok" : "bad", n.circuit.status), h("div.small.quiet", {}, "for " + since(n.circuit.since))] : tag("", "unknown"),
-				n.version || "–", n.clock ? (Math.round(n.clock.offset_seconds * 1000) || 0) + " ms" : "–", number(n.owed), number(n.leases), (100 * n.share).toFixed(0) + " %", n.seen ? since(n.seen) + " ago" : "–",
+				n.version || "–", n.clock ? (Math.round(n.clock.offset_seconds * 1000) || 0) + " ms" : "–", number(n.backlog), number(n.leases), (100 * n.share).toFixed(0) + " %", n.seen ? since(n.seen) + " ago" : "–",
 			]), true)]);
 		show(rules, status instanceof Error ? empty(status.message + " Write some:", "tidegate init") : [
 			(status.warnings || []).map((w) => note("warn", w)), status.current ? note("ok", "Every node runs the newest rules.") : null,

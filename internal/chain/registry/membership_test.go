@@ -14,7 +14,7 @@ func ranks(t *testing.T, all ...*Registry) {
 	t.Helper()
 	seen := make(map[int]bool)
 	for i, f := range all {
-		size, rank := f.Standing()
+		size, rank := f.Membership()
 		if size != len(all) || rank < 0 || rank >= size || seen[rank] {
 			t.Errorf("instance %d has the rank %d of %d, want one of its own among %d", i, rank, size, len(all))
 		}
@@ -30,7 +30,7 @@ func TestRanks(t *testing.T) {
 		join := func(n int) {
 			for range n {
 				all = append(all, New(p, Options{}))
-				if _, rank := all[len(all)-1].Standing(); rank != -1 {
+				if _, rank := all[len(all)-1].Membership(); rank != -1 {
 					t.Errorf("the rank is %d before anybody said so", rank)
 				}
 				all[len(all)-1].Join()
