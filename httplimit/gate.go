@@ -27,7 +27,9 @@ func Gate(gate *tidegate.Gate) func(http.Handler) http.Handler { return Options{
 // rule asks for them; a Matcher must not keep the Request or its Values.
 //
 // A request that a rule queues waits here for its turn. If its context ends first, because the
-// client leaves or by a deadline, the handler is not called, and the answer is 503. Slots are held as with Limit. A limit that counts by status
+// client leaves or by a deadline, the handler is not called, and the answer is 503. Of a request
+// over HTTP/1 with a body, net/http does not notice that the client has left before the body is
+// read. Slots are held as with Limit. A limit that counts by status
 // counts the status that the client got. The request stays charged when there was none
 // (the client left, the handler panicked, the connection was hijacked) and when
 // Options.Fate says that the status is not the server's. An estimate is settled by the

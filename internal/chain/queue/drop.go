@@ -38,7 +38,7 @@ func (s *Store) takeOver(ctx context.Context, checks []tidegate.Check, c *tidega
 			return d, err
 		}
 	}
-	defer note(ctx, time.Now())
+	defer stand(ctx, time.Now())()
 	s.turns.waiting.Add(1)
 	defer s.turns.waiting.Add(-1)
 	id := lineOf(c)

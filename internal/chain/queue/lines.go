@@ -146,7 +146,7 @@ func (q *lines) turnedAway(id lineID) tidegate.Decision {
 
 // waitInLine waits until m is the first, then asks whenever there should be room.
 func (q *lines) waitInLine(ctx context.Context, store tidegate.Store, checks []tidegate.Check, c *tidegate.Check, id lineID, m *member, arrived time.Time) (tidegate.Decision, error) {
-	defer note(ctx, arrived)
+	defer stand(ctx, arrived)()
 	defer q.leave(id, m)
 	most := c.Limit.Terms.Handling.Queue.MaxWait
 	maxWait := time.NewTimer(time.Until(arrived.Add(most)))

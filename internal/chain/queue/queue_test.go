@@ -397,3 +397,53 @@ func TestWhoLeavesFreesSlots(t *testing.T) {
 		}
 	}
 }
+
+// A request of two queues waits in both: those that wait are counted, and where one queue is of a
+// bucket, those behind who leaves move up.
+func TestTwoQueues(t *testing.T) {
+	other := tidegate.MustLimit(tidegate.Spec{Name: "other", Events: 10, Period: time.Second, Burst: 100, Algorithm: tidegate.LeakyBucket})
+	wide := func(a tidegate.Algorithm) *tidegate.Limit {
+		return tidegate.MustLimit(tidegate.Spec{
+			Name: "wide", Events: 1000, Period: time.Hour, Algorithm: a,
+			Terms: &tidegate.Terms{Handling: tidegate.Handling{Queue: &tidegate.Queue{Places: 10, MaxWait: time.Minute}}},
+		})
+	}
+	f := func(second tidegate.Check, last time.Duration) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			s := New(chain.Adapt(memory.New()))
+			checks := []tidegate.Check{{Key: "k", Limit: leaky, Cost: 1, MaxWait: time.Minute}, second}
+			leaving, leave := context.WithCancel(t.Context())
+			start := time.Now()
+			left := make([]time.Duration, 4)
+			var all sync.WaitGroup
+			for i := range left {
+				all.Go(func() {
+					ctx, noted := t.Context(), time.Duration(0)
+					if i == 2 {
+						ctx = leaving
+					}
+					d, err := s.Take(context.WithValue(ctx, Waited{}, &noted), slices.Clone(checks), 1)
+					left[i] = time.Since(start)
+					if i != 2 && (err != nil || !d.OK || d.Wait != 0 || d.Queued != (i > 0) || noted != left[i]) {
+						t.Errorf("%s: number %d: %+v, %v, noted %s after %s", second.Limit.Name, i, d, err, noted, left[i])
+					}
+				})
+				synctest.Wait()
+			}
+			if n := s.Waiting(); n != 3 {
+				t.Errorf("%s: %d wait, want 3", second.Limit.Name, n)
+			}
+			leave()
+			all.Wait()
+			if left[1] != 100*ms || left[2] != 0 || left[3] != last {
+				t.Errorf("%s: they leave after %s, want 0s, 100ms, 0s, %s", second.Limit.Name, left, last)
+			}
+		})
+	}
+	for _, a := range []tidegate.Algorithm{tidegate.SlidingLog, tidegate.FixedWindow, tidegate.SlidingWindow} {
+		f(tidegate.Check{Key: "k", Limit: wide(a), Cost: 1}, 200*ms)
+	}
+	// Of two that are booked nobody can tell whose turn it is: the gap stays.
+	f(tidegate.Check{Key: "k", Limit: other, Cost: 1, MaxWait: time.Minute}, 300*ms)
+}

@@ -45,7 +45,8 @@ func NewBy(inner chain.Backend, c Clock) *Store {
 // to its other limits; one that waits for room has not. An ended ctx ends the wait.
 func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
 	if c := queued(checks); c != nil && n == 1 {
-		return s.lines.take(ctx, timed{s}, checks, c)
+		d, err := s.lines.take(ctx, timed{s}, checks, c)
+		return s.awaitTurn(ctx, checks, d, err)
 	}
 	var start time.Time
 	due := s.due()
@@ -61,10 +62,18 @@ func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tideg
 			return s.takeOver(ctx, checks, c, d)
 		}
 	}
-	if err != nil || !d.OK || d.Wait == 0 || n != 1 {
+	if n != 1 {
 		return d, err
 	}
-	defer note(ctx, time.Now())
+	return s.awaitTurn(ctx, checks, d, err)
+}
+
+// awaitTurn waits for the turn that d says was booked, if one was.
+func (s *Store) awaitTurn(ctx context.Context, checks []tidegate.Check, d tidegate.Decision, err error) (tidegate.Decision, error) {
+	if err != nil || !d.OK || d.Wait == 0 {
+		return d, err
+	}
+	defer stand(ctx, time.Now())()
 	c := booked(checks)
 	waited, l, err := s.turns.wait(ctx, s.Backend, c, &d)
 	if errors.Is(err, errDropped) {

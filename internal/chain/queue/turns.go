@@ -59,11 +59,11 @@ func newWaiter(t turn) *waiter { return &waiter{t, make(chan struct{}), make(cha
 // gave up, and how long after the booking that is. A waiter that leaves before gives up
 // its turn.
 func (t *turns) wait(ctx context.Context, store tidegate.Store, c *tidegate.Check, d *tidegate.Decision) (time.Duration, *turnLine, error) {
+	t.waiting.Add(1)
+	defer t.waiting.Add(-1)
 	if c == nil {
 		return d.Wait, nil, sleep(ctx, t.clock, d.Wait)
 	}
-	t.waiting.Add(1)
-	defer t.waiting.Add(-1)
 	id := lineOf(c)
 	l := t.enter(id, store, c)
 	defer t.leave(id, l)

@@ -23,6 +23,7 @@ type exchange struct {
 	http1      bool
 	trusted    bool // the peer is a trusted proxy
 	client     listen.Client
+	leave      context.CancelFunc // ends the context; nil if net/http does that when the client leaves
 	writer     writer
 	body       body
 	costFinder *usage.Finder // nil if the cost is not in the response body
@@ -46,9 +47,18 @@ func (x *exchange) Value(key any) any {
 		return x
 	case queue.Waited:
 		return &x.record.Wait
+	case queue.Watch:
+		if x.leave != nil && x.body.pending() {
+			return x.watch
+		}
+		return nil
 	}
 	return x.Context.Value(key)
 }
+
+// watch ends the request if its client leaves before stop is called. net/http does so over HTTP/1 only
+// when the body has been read, and nobody reads it while the request waits in a queue.
+func (x *exchange) watch() (stop func()) { return x.client.WhenGone(x.leave) }
 
 // exchangeOf returns the exchange of a request; nil if it did not come through a Gateway.
 func exchangeOf(ctx context.Context) *exchange {
@@ -75,6 +85,9 @@ func (g *Gateway) begin(w http.ResponseWriter, r *http.Request) (*exchange, *htt
 	r = r.WithContext(x)
 	if r.Body != nil && r.Body != http.NoBody {
 		x.body.open(r, x)
+		if x.http1 && g.o.Gate != nil {
+			x.Context, x.leave = context.WithCancel(x.Context)
+		}
 		if r.Trailer != nil {
 			x.body.trailers = g.filterTrailers(r)
 		}
@@ -94,6 +107,9 @@ func (x *exchange) end() {
 	}
 	if x.gateway.records {
 		x.report()
+	}
+	if x.leave != nil {
+		x.leave()
 	}
 }
 
