@@ -47,10 +47,14 @@ func (s *Set) Match(r *tidegate.Request, dst []tidegate.Check) []tidegate.Check 
 }
 
 func (st *state) match(dst []tidegate.Check) []tidegate.Check {
+	before := len(dst)
 	if st.measures != nil {
 		dst = st.matchMeasured(dst)
 	} else {
 		dst = st.matchRules(dst)
+	}
+	if len(st.shedBy) > 0 {
+		st.countShed(dst[before:])
 	}
 	st.done()
 	return dst

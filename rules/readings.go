@@ -23,23 +23,28 @@ func (st *state) matchEach(dst []tidegate.Check) []tidegate.Check {
 	var all []matchedCheck
 	var checks []tidegate.Check
 	at := make(map[counter]int)
+	add := func(entry int32, c tidegate.Check) {
+		n, had := at[counter{c.Limit, c.Key}]
+		if had {
+			all[n].check.Cost = max(all[n].check.Cost, c.Cost)
+			all[n].check.Floor = max(all[n].check.Floor, c.Floor)
+			return
+		}
+		at[counter{c.Limit, c.Key}] = len(all)
+		all = append(all, matchedCheck{entry, c})
+	}
 	for way := range st.readings {
 		st.turnTo(way)
 		st.collect()
 		first := st.resolveAll()
-		all = append(all, shedFirst(st.appendShed(nil))...)
+		for _, c := range st.appendShed(checks[:0]) {
+			add(beforeRules, c)
+		}
 		for i := first; i < len(st.hits); i++ {
 			h := &st.hits[i]
 			checks = st.append(checks[:0], h)
 			for _, c := range checks {
-				n, had := at[counter{c.Limit, c.Key}]
-				if had {
-					all[n].check.Cost = max(all[n].check.Cost, c.Cost)
-					all[n].check.Floor = max(all[n].check.Floor, c.Floor)
-					continue
-				}
-				at[counter{c.Limit, c.Key}] = len(all)
-				all = append(all, matchedCheck{h.entry, c})
+				add(h.entry, c)
 			}
 		}
 	}
@@ -50,14 +55,8 @@ func (st *state) matchEach(dst []tidegate.Check) []tidegate.Check {
 	return dst
 }
 
-// shedFirst puts what the file sheds before the checks of rules.
-func shedFirst(checks []tidegate.Check) []matchedCheck {
-	var all []matchedCheck
-	for _, c := range checks {
-		all = append(all, matchedCheck{-1, c})
-	}
-	return all
-}
+// beforeRules is the entry of what the file sheds, whose check is before those of rules.
+const beforeRules = -1
 
 // turnTo turns to another reading of the path: what was found by the one before is
 // forgotten.

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -143,13 +144,26 @@ func (s *shedder) check(st *state, key string, try bool) (c tidegate.Check, shed
 	if above == 0 {
 		return c, false
 	}
-	if !st.explains {
-		s.sheds.Add(1)
+	if !slices.Contains(st.shedBy, s) { // by another reading of the path
+		st.shedBy = append(st.shedBy, s)
 	}
 	if try || s.shadow {
 		return tidegate.Check{Key: key, Limit: s.marks, Cost: 1, Advisory: true}, true
 	}
 	return tidegate.Check{Key: key, Limit: s.refuse[above-1], Cost: 1}, true
+}
+
+// countShed counts a request that is held to checks for those that shed it, unless an access rule
+// refuses it: that goes first.
+func (st *state) countShed(checks []tidegate.Check) {
+	for i := range checks {
+		if c := &checks[i]; c.Limit != nil && c.Limit.Algorithm == tidegate.Deny && !c.Advisory && !c.Limit.Sheds() {
+			return
+		}
+	}
+	for _, s := range st.shedBy {
+		s.sheds.Add(1)
+	}
 }
 
 // tenthOf returns in which tenth of all keys a key is, the same on every node and in every release.

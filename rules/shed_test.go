@@ -262,3 +262,55 @@ func TestShedAndDenied(t *testing.T) {
 		}
 	})
 }
+
+// A request counts once as shed, however many readings its path has, and not if an access rule refuses
+// it.
+func TestShedIsCountedOnce(t *testing.T) {
+	f := func(mode, line string, counts int64, shadows int) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			d := newShedDesk(t, `
+shed: { while: cpu > 80%, mode: `+mode+` }
+rules:
+  - { name: banned, match: /banned/, deny: true }
+  - { name: tried, match: /tried/, deny: true, mode: shadow }
+  - { name: each, match: "/users/{id}", per: ip, limits: 1000000/hour, shed: { while: cpu > 80%, mode: `+mode+` } }
+`)
+			over := 0
+			d.gate = d.gate.Observe(func(_ *tidegate.Request, checks []tidegate.Check, _ tidegate.Decision) {
+				for _, c := range checks {
+					if c.Over && c.Limit.Name != "tried" {
+						over++
+					}
+				}
+			})
+			for range 200 {
+				_ = d.signals.Push("cpu", 1)
+				d.live.Set().Shedding()
+				time.Sleep(100 * time.Millisecond)
+			}
+			before := d.live.Set().Shedding()
+			d.ask(as(line, "ip", "192.0.2.1"))
+			for i, is := range d.live.Set().Shedding() {
+				if got := is.Requests - before[i].Requests; got != counts && !(is.Rule == "each" && !strings.Contains(line, "/users/") && got == 0) {
+					t.Errorf("%s, %s: %d are counted by %s, want %d", mode, line, got, is.Rule, counts)
+				}
+			}
+			if over != shadows {
+				t.Errorf("%s, %s: %d would have been shed, want %d", mode, line, over, shadows)
+			}
+		})
+	}
+	for _, path := range []string{"/a", "/tried/a", "/a;b/c", "/a%252fb"} {
+		f("enforce", "GET "+path, 1, 0)
+		f("shadow", "GET "+path, 1, 1)
+	}
+	f("enforce", "GET /users/7", 1, 0)
+	f("enforce", "GET /users/7;a", 1, 0)
+	f("shadow", "GET /users/7", 1, 2)
+	f("shadow", "GET /users/7;a", 1, 2)
+	for _, mode := range []string{"enforce", "shadow"} {
+		f(mode, "GET /banned/a", 0, map[string]int{"enforce": 0, "shadow": 1}[mode])
+		f(mode, "GET /banned;b/x;y", 0, map[string]int{"enforce": 0, "shadow": 1}[mode])
+	}
+}

@@ -30,6 +30,8 @@ type state struct {
 	class  int32 // of the reading at hand; -1 means there are no classes
 	exempt int32 // the entry that exempts it; -1 means none
 
+	shedBy []*shedder // what sheds it
+
 	readings []route.Reading // of the path
 	way      int             // which of them is being looked at
 
@@ -83,7 +85,7 @@ func (st *state) done() {
 	st.readings, st.way = st.readings[:0], 0
 	st.touched, st.routes, st.hits, st.parts = st.touched[:0], st.routes[:0], st.hits[:0], st.parts[:0]
 	st.request, st.identified, st.explains = nil, nil, false
-	st.before = nil
+	st.shedBy, st.before = st.shedBy[:0], nil
 	st.measures, st.ban = nil, nil
 	st.address, st.addressKnown = netip.Addr{}, false
 	st.keyRow, st.keyKnown = nil, false
