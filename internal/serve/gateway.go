@@ -67,11 +67,8 @@ func (s *server) gatewayOptions() gateway.Options {
 		Log:       s.log,
 		Observer:  observer{s.metrics, s.signals},
 		Tracer:    s.tracer(),
-		Inflight: func(delta int) {
-			s.metrics.Inflight(delta)
-			s.signals.Inflight(delta)
-		},
-		Usable: func(upstream string, usable bool) { s.metrics.Ejected(upstream, !usable) },
+		Inflight:  observer{s.metrics, s.signals}.inflight,
+		Usable:    func(upstream string, usable bool) { s.metrics.Ejected(upstream, !usable) },
 	}
 }
 
@@ -97,11 +94,23 @@ type observer struct {
 	signals *pressure.Signals
 }
 
+// inflight is told how many more requests are at the upstreams. Each is unanswered until its first
+// try is over; see Tried.
+func (o observer) inflight(delta int) {
+	o.metrics.Inflight(delta)
+	o.signals.Inflight(delta)
+	if delta > 0 {
+		o.signals.Unanswered(delta)
+	}
+}
+
 // Tried implements [gateway.Observer].
 func (o observer) Tried(t gateway.Try) {
 	o.metrics.UpstreamDone(t.Upstream, t.Status, t.Took, t.Err)
 	if t.Retry {
 		o.metrics.Retry()
+	} else {
+		o.signals.Unanswered(-1)
 	}
 	if errors.Is(t.Err, context.Canceled) {
 		o.signals.GivenUp(t.Took)

@@ -1,13 +1,20 @@
 package serve
 
 import (
+	"context"
+	"errors"
 	"reflect"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"tidegate.dev/tidegate/internal/config"
 	"tidegate.dev/tidegate/internal/front/gateway"
 	"tidegate.dev/tidegate/internal/serve/handover"
+	"tidegate.dev/tidegate/internal/telemetry"
+	"tidegate.dev/tidegate/internal/telemetry/pressure"
 )
 
 // Every limit that the gateway knows can be set, and none is mistaken for another.
@@ -33,4 +40,34 @@ func TestLimitsReachTheGateway(t *testing.T) {
 	if got := (&server{config: c, heir: &handover.Heir{}}).gatewayOptions().Limits; got.Stall != -time.Nanosecond || got.Tunnel != -time.Nanosecond || got.Upstream != -time.Nanosecond {
 		t.Errorf("0 means %s, %s and %s, want any", got.Stall, got.Tunnel, got.Upstream)
 	}
+}
+
+// An upstream that answers is not slow, whatever else is open there; one that does not answer is, even if
+// nothing tells of it.
+func TestSlownessOfUpstreams(t *testing.T) {
+	answered, failed := gateway.Try{Status: 200, Took: time.Millisecond}, gateway.Try{Err: errors.New("refused"), Took: time.Millisecond}
+	left := gateway.Try{Err: context.Canceled, Took: time.Millisecond}
+	again := gateway.Try{Status: 200, Took: time.Millisecond, Retry: true}
+	f := func(what string, silent bool, tries ...gateway.Try) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			o := observer{telemetry.New(prometheus.NewRegistry(), "memory"), pressure.New()}
+			for range 3 {
+				o.inflight(+1)
+				for _, try := range tries {
+					o.Tried(try)
+				}
+			}
+			time.Sleep(time.Minute) // they stay open
+			p99, ok := o.signals.Recent(pressure.UpstreamP99)
+			if !ok || silent != (p99 >= 59) || !silent && p99 > 0 {
+				t.Errorf("%s: upstream_p99 is %v, %t", what, p99, ok)
+			}
+		})
+	}
+	f("no answer", true)
+	f("answered, and open", false, answered)
+	f("failed", false, failed)
+	f("answered by another", false, failed, again)
+	f("left", false, left)
 }

@@ -65,7 +65,8 @@ type Options struct {
 	// Tracer begins the spans of requests; nil means that there are none.
 	Tracer Tracer
 	// Inflight is called with the change in the number of requests at the upstreams;
-	// nil means that nobody is told.
+	// nil means that nobody is told. One more is told before the first try of a request, and one
+	// fewer when all of the answer was sent.
 	Inflight func(delta int)
 	// Usable is called when an upstream is ejected because it fails, and when it gets
 	// requests again; nil means that nobody is told.

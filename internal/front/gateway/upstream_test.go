@@ -350,3 +350,68 @@ func TestOptionsSayWhatIsWrong(t *testing.T) {
 	o.Health.Path = "healthz"
 	f(o, "start with a slash")
 }
+
+// Every request that is told to be at an upstream has one first try that is told of, when its answer begins or
+// does not come: streams and tunnels that are open are answered.
+func TestFirstTriesAreTold(t *testing.T) {
+	f := func(what string, more int, request func(g running) (end func()), upstreams ...*url.URL) {
+		t.Helper()
+		var o tries
+		var begun, open atomic.Int64
+		g := start(t, Options{Upstreams: upstreams, Observer: &o, Inflight: func(delta int) {
+			if open.Add(int64(delta)); delta > 0 {
+				begun.Add(1)
+			}
+		}}, nil)
+		end := request(g)
+		first := func() (n int64) {
+			all, _ := o.got()
+			for _, try := range all {
+				if !try.Retry {
+					n++
+				}
+			}
+			return n
+		}
+		soon(t, what+": first tries are told", func() bool { return begun.Load() == 1 && first() == 1 })
+		soon(t, fmt.Sprintf("%s: %d open", what, more), func() bool { return open.Load() == int64(more) })
+		end()
+		soon(t, what+": it is over", func() bool { return open.Load() == 0 })
+		if begun.Load() != 1 || first() != 1 {
+			t.Errorf("%s: %d begun, %d first tries", what, begun.Load(), first())
+		}
+	}
+	ask := func(method, path string) func(g running) func() {
+		return func(g running) func() {
+			var body io.Reader
+			if method == http.MethodPost {
+				body = strings.NewReader("hello")
+			}
+			res, err := client.Do(newRequest(t, method, g.url+path, body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return func() { res.Body.Close() }
+		}
+	}
+	stream := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/stream" {
+			http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		}
+	})
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		f(method+" answered", 0, ask(method, "/"), stream)
+		f(method+" stream", 1, ask(method, "/stream"), stream)
+		f(method+" failed", 0, ask(method, "/"), deadURL(t))
+		f(method+" on another", 0, ask(method, "/"), deadURL(t), stream)
+	}
+	f("tunnel", 1, func(g running) func() {
+		conn, err := net.Dial("tcp", g.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		openTunnel(t, conn)
+		return func() { conn.Close() }
+	}, serve(t, webSocket))
+}

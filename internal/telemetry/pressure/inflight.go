@@ -13,15 +13,7 @@ const (
 // inflight is how many requests are at the upstream.
 type inflight struct {
 	count atomic.Int64
-	moved atomic.Int64 // when one was last over, or the first came
 	measured
-}
-
-func (i *inflight) add(delta int, now time.Duration) {
-	n := i.count.Add(int64(delta))
-	if delta < 0 || n == int64(delta) {
-		i.moved.Store(int64(now))
-	}
 }
 
 // average moves towards the count of the moment: a single look at it would be a
@@ -36,10 +28,24 @@ func (i *inflight) average(now time.Duration) float64 {
 	}).value
 }
 
-// silent is how long something has been at the upstream and nothing came back.
-func (i *inflight) silent(now time.Duration) time.Duration {
-	if i.count.Load() <= 0 {
+// unanswered is how many requests at the upstream wait for the beginning of its answer. One that is
+// answered may stay there for hours, as a stream or a tunnel, and says nothing any more.
+type unanswered struct {
+	count atomic.Int64
+	moved atomic.Int64 // when one was last answered, or the first came
+}
+
+func (u *unanswered) add(delta int, now time.Duration) {
+	n := u.count.Add(int64(delta))
+	if delta < 0 || n == int64(delta) {
+		u.moved.Store(int64(now))
+	}
+}
+
+// silent is how long something has been asked and nothing was answered.
+func (u *unanswered) silent(now time.Duration) time.Duration {
+	if u.count.Load() <= 0 {
 		return 0
 	}
-	return now - time.Duration(i.moved.Load())
+	return now - time.Duration(u.moved.Load())
 }

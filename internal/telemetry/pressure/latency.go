@@ -21,16 +21,16 @@ type latency struct {
 
 // p99 is in seconds: that of the last ten. When nothing was answered in that time
 // it is 0 if nothing was asked, and else how long the upstream has been silent.
-func (l *latency) p99(at *inflight, now time.Duration) float64 {
-	return p99(&l.measured, &l.window, slotCount, at, now)
+func (l *latency) p99(u *unanswered, now time.Duration) float64 {
+	return p99(&l.measured, &l.window, slotCount, u, now)
 }
 
 // p99 is that of the last so many slots of a window, which m remembers for a moment.
-func p99(m *measured, w *window, slots int64, at *inflight, now time.Duration) float64 {
+func p99(m *measured, w *window, slots int64, u *unanswered, now time.Duration) float64 {
 	return m.read(now, latencyEvery, func(*reading) reading {
 		value, n := w.percentile(99, slots, now)
 		if n == 0 {
-			value = at.silent(now)
+			value = u.silent(now)
 		}
 		return reading{value: value.Seconds(), known: true}
 	}).value

@@ -8,7 +8,7 @@
 // It has no goroutine. The calls that ask for a value measure it, each value at
 // most at a certain interval.
 //
-// Start with [New], report requests by Inflight, Serving and Answered, and hand it to
+// Start with [New], report requests by Inflight, Unanswered, Serving and Answered, and hand it to
 // rules.Config.
 package pressure
 
@@ -34,15 +34,16 @@ var Names = []string{UpstreamP99, UpstreamInflight, Inflight, CPU, Memory, Load}
 
 // Signals implements rules.Signals, rules.Steady and rules.Recent. Use [New].
 type Signals struct {
-	start    time.Time // all times count from here, by the monotonic clock
-	latency  latency
-	recent   measured // the same over a shorter time
-	inflight inflight // at the upstream
-	serving  serving
-	cpu      cpu
-	memory   memoryUse
-	load     atomic.Pointer[pushed]
-	verdicts verdicts
+	start      time.Time // all times count from here, by the monotonic clock
+	latency    latency
+	recent     measured // the same over a shorter time
+	inflight   inflight // at the upstream
+	unanswered unanswered
+	serving    serving
+	cpu        cpu
+	memory     memoryUse
+	load       atomic.Pointer[pushed]
+	verdicts   verdicts
 }
 
 // New returns Signals of an idle upstream on this machine.
@@ -57,7 +58,11 @@ func open(root fs.FS, process func() (time.Duration, bool)) *Signals {
 func (s *Signals) now() time.Duration { return time.Since(s.start) }
 
 // Inflight tells that delta more requests, or fewer, are at the upstream.
-func (s *Signals) Inflight(delta int) { s.inflight.add(delta, s.now()) }
+func (s *Signals) Inflight(delta int) { s.inflight.count.Add(int64(delta)) }
+
+// Unanswered tells that delta more requests at the upstream, or fewer, wait for the beginning of its
+// answer.
+func (s *Signals) Unanswered(delta int) { s.unanswered.add(delta, s.now()) }
 
 // Serving tells how to find out how many requests this process is busy with.
 func (s *Signals) Serving(count func() int64) { s.serving.count.Store(&count) }
@@ -70,7 +75,7 @@ func (s *Signals) Answered(took time.Duration) { s.latency.window.record(took, s
 // leave, nobody else tells, and one that leaves at once says nothing.
 func (s *Signals) GivenUp(took time.Duration) {
 	now := s.now()
-	if took.Seconds() >= p99(&s.recent, &s.latency.window, recentSlots, &s.inflight, now)/2 {
+	if took.Seconds() >= p99(&s.recent, &s.latency.window, recentSlots, &s.unanswered, now)/2 {
 		s.latency.window.record(took, now)
 	}
 }
@@ -83,7 +88,7 @@ func (s *Signals) Signal(name string) (value float64, ok bool) {
 func (s *Signals) signal(name string, now time.Duration) (value float64, ok bool) {
 	switch name {
 	case UpstreamP99:
-		return s.latency.p99(&s.inflight, now), true
+		return s.latency.p99(&s.unanswered, now), true
 	case UpstreamInflight:
 		return s.inflight.average(now), true
 	case Inflight:
@@ -103,7 +108,7 @@ func (s *Signals) signal(name string, now time.Duration) (value float64, ok bool
 func (s *Signals) Recent(name string) (value float64, ok bool) {
 	now := s.now()
 	if name == UpstreamP99 {
-		return p99(&s.recent, &s.latency.window, recentSlots, &s.inflight, now), true
+		return p99(&s.recent, &s.latency.window, recentSlots, &s.unanswered, now), true
 	}
 	return s.signal(name, now)
 }

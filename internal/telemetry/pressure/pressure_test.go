@@ -50,19 +50,40 @@ func TestIdle(t *testing.T) {
 func TestSilentUpstream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newIdle()
-		s.Inflight(+1)
+		s.Unanswered(+1)
 		s.Answered(20 * ms)
 		s.wants(t, UpstreamP99, 0.019, 0.022)
-		s.Inflight(+1)
-		s.Inflight(-1)
+		s.Unanswered(+1)
+		s.Unanswered(-1)
 		time.Sleep(12 * time.Second)
 		s.wants(t, UpstreamP99, 11.9, 12.1)
-		s.Inflight(-1)
+		s.Unanswered(-1)
 		time.Sleep(latencyEvery)
 		s.wants(t, UpstreamP99, 0, 0)
-		s.Inflight(+1) // after a pause: it has only come
+		s.Unanswered(+1) // after a pause: it has only come
 		time.Sleep(latencyEvery)
 		s.wants(t, UpstreamP99, 0, 0.11)
+	})
+}
+
+// Streams and tunnels that are open do not make an upstream look slow of which little is asked.
+func TestOpenStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newIdle()
+		for range 3 {
+			s.Inflight(+1)
+			s.Unanswered(+1)
+			s.Unanswered(-1)
+			s.Answered(20 * ms)
+		}
+		for _, pause := range []time.Duration{4 * time.Second, 12 * time.Second, time.Hour} {
+			time.Sleep(pause)
+			if v, ok := s.Recent(UpstreamP99); !ok || v > 0.022 {
+				t.Errorf("of late %v, %t after %s without a request", v, ok, pause)
+			}
+		}
+		s.wants(t, UpstreamP99, 0, 0)
+		s.wants(t, UpstreamInflight, 2.9, 3)
 	})
 }
 
