@@ -49,6 +49,7 @@ func (s *Store) takeOver(ctx context.Context, checks []tidegate.Check, c *tidega
 		s.giveBack(ctx, d.Receipt, others)
 		return refused, nil
 	}
+	defer s.renewSlots(ctx, d.Receipt, others)()
 	waited, err := l.await(ctx, w, &d)
 	if errors.Is(err, errDropped) {
 		return s.dropped(ctx, l, others, c, &d), nil

@@ -74,6 +74,7 @@ func (s *Store) awaitTurn(ctx context.Context, checks []tidegate.Check, d tidega
 		return d, err
 	}
 	defer stand(ctx, time.Now())()
+	defer s.renewSlots(ctx, d.Receipt, checks)()
 	c := booked(checks)
 	waited, l, err := s.turns.wait(ctx, s.Backend, c, &d)
 	if errors.Is(err, errDropped) {
@@ -85,21 +86,6 @@ func (s *Store) awaitTurn(ctx context.Context, checks []tidegate.Check, d tidega
 	}
 	d.Wait, d.Waited, d.Queued = 0, waited, true
 	return d, nil
-}
-
-// freeSlots frees the slots of a request that leaves before its turn, which nobody else knows of.
-// Its other charges stand, as those of any request whose client leaves.
-func (s *Store) freeSlots(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) {
-	var slots []tidegate.Check
-	for _, c := range checks {
-		if c.Limit.Algorithm == tidegate.Concurrency && c.Cost > 0 && !(c.Advisory && c.Over) {
-			c.Cost = -c.Cost
-			slots = append(slots, c)
-		}
-	}
-	if len(slots) > 0 {
-		_ = s.Adjust(ctx, r, slots) // not reached: until their lease runs out
-	}
 }
 
 // MaxBatch implements chain.Backend: what waits is taken one by one.
