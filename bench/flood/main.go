@@ -5,16 +5,21 @@
 // dropped or refused, and that is counted. Then one rule of six is flooded, by
 // every algorithm: the answers of the other five do not change.
 //
-// Every case runs in a fresh process. It exits 1 when a case breaks a promise.
+// Every case runs in a fresh process, as many at once as there are cores. It exits 1 when a
+// case breaks a promise.
 package main
 
 import (
 	"context"
 	"flag"
 	"fmt"
+	"iter"
 	"os"
 	"os/signal"
+	"runtime"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -67,33 +72,60 @@ func run(ctx context.Context, args []string) (ok bool, err error) {
 		}
 		return false, fmt.Errorf("no such case: %q", *child)
 	}
-	ok = true
-	var played, broken int
-	for _, f := range all {
-		if !strings.HasPrefix(f.name, *only) {
-			continue
-		}
-		fmt.Printf("%s: %s\n", f.name, f.about)
-		report, found, err := f.check(func(o any) error {
-			return process.Ask(ctx, caseTime, o, append(args, "-child", f.name)...)
-		})
-		if err != nil {
-			return false, err
-		}
-		fmt.Print(report)
-		for _, b := range found {
-			ok = false
-			fmt.Printf("  BROKEN: %s\n", b)
-		}
-		if played++; len(found) > 0 {
-			broken++
-		}
-	}
-	if played == 0 {
+	all = slices.DeleteFunc(all, func(f flood) bool { return !strings.HasPrefix(f.name, *only) })
+	if len(all) == 0 {
 		return false, fmt.Errorf("no case starts with %q", *only)
 	}
-	fmt.Printf("flood: %d of %d cases held\n", played-broken, played)
-	return ok, nil
+	held := 0
+	for i, r := range playAll(ctx, all, args) {
+		fmt.Printf("%s: %s\n", all[i].name, all[i].about)
+		if r.err != nil {
+			return false, r.err
+		}
+		fmt.Print(r.report)
+		for _, b := range r.broken {
+			fmt.Printf("  BROKEN: %s\n", b)
+		}
+		if len(r.broken) == 0 {
+			held++
+		}
+	}
+	fmt.Printf("flood: %d of %d cases held\n", held, len(all))
+	return held == len(all), nil
+}
+
+// result is how a case ended.
+type result struct {
+	report string
+	broken []string
+	err    error
+}
+
+// playAll plays the cases, each in a process of its own, and yields their results in their order.
+func playAll(ctx context.Context, all []flood, args []string) iter.Seq2[int, result] {
+	results := make([]chan result, len(all))
+	for i := range results {
+		results[i] = make(chan result, 1)
+	}
+	var next atomic.Int64
+	for range runtime.GOMAXPROCS(0) {
+		go func() {
+			for i := next.Add(1) - 1; i < int64(len(all)); i = next.Add(1) - 1 {
+				var r result
+				r.report, r.broken, r.err = all[i].check(func(o any) error {
+					return process.Ask(ctx, caseTime, o, append(slices.Clip(args), "-child", all[i].name)...)
+				})
+				results[i] <- r
+			}
+		}()
+	}
+	return func(yield func(int, result) bool) {
+		for i, r := range results {
+			if !yield(i, <-r) {
+				return
+			}
+		}
+	}
 }
 
 // flood is a case of either kind.
