@@ -25,9 +25,14 @@ type Version struct{ Was, Now tidegate.Check }
 // set takes the place of old. A store that can survey its keys tells who would be refused. Counters
 // that start empty refuse nobody at first, and are told by [Compare].
 func Carry(old, set *Set) []Carried {
-	c := carrier{oldShares: old.shares(), newShares: set.shares(), at: make(map[string]int), seen: make(map[string]bool)}
+	c := carrier{
+		oldShares: old.shares(), newShares: set.shares(),
+		at: make(map[string]int), seen: make(map[string]bool), follows: make(map[[3]string]bool),
+	}
 	s := &succession{now: set.config.now(), told: make(map[Change]bool), paired: c.pair}
-	s.compare(old.ledger(), set.ledger())
+	before, after := old.ledger(), set.ledger()
+	s.compare(before, after)
+	c.move(before, after)
 	var all []Carried
 	for _, carried := range c.all {
 		if carried.changed() {
@@ -42,10 +47,17 @@ type carrier struct {
 	oldShares, newShares map[string]bool
 	all                  []Carried
 	at                   map[string]int
-	seen                 map[string]bool // versions
+	seen                 map[string]bool    // versions
+	follows              map[[3]string]bool // rule, identity of a counter, identity of the one in its place
 }
 
 func (c *carrier) pair(rule string, o, n *counter) {
+	c.follows[[3]string{rule, o.limit.Identity(), n.limit.Identity()}] = true
+	c.add(rule, o, n)
+}
+
+// add adds the versions of two counters of which n is in the place of o.
+func (c *carrier) add(rule string, o, n *counter) {
 	if strings.Contains(n.limit.Scope, "#") || o.anchored && !n.anchored {
 		return // blocks, marks and candidates
 	}
@@ -84,10 +96,17 @@ func (c *carrier) version(rule string, o, n *counter, was, now *tidegate.Limit) 
 		if n.tries {
 			v.Now.Limit = nil
 		}
-		if key := rule + "\x00" + v.key(); (v.Was.Limit != nil || v.Now.Limit != nil) && !c.seen[key] {
-			c.seen[key] = true
-			c.all[at].Versions = append(c.all[at].Versions, v)
+		if v.Was.Limit != nil || v.Now.Limit != nil {
+			c.put(rule, at, v)
 		}
+	}
+}
+
+// put adds a version to a counter, once.
+func (c *carrier) put(rule string, at int, v Version) {
+	if key := rule + "\x00" + v.key(); !c.seen[key] {
+		c.seen[key] = true
+		c.all[at].Versions = append(c.all[at].Versions, v)
 	}
 }
 

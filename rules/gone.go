@@ -12,13 +12,15 @@ import (
 // gone tells of tiers and rows that a rule no longer has, and what their requests are held
 // to now.
 func (s *succession) gone(old, a *account) {
+	branches := old.branches()
 	for i := range old.Plans {
 		was := &old.Plans[i]
-		if was.Tier == "" && len(was.Row) == 0 || slices.ContainsFunc(a.Plans, was.standsFor) {
+		if !was.made() || slices.ContainsFunc(a.Plans, was.standsFor) {
 			continue
 		}
 		now := a.planOf(was)
-		change := Change{Rule: a.Rule, Gone: was.name(), Who: was.who(), Limit: now.text(), Was: was.text(), Counted: "keep what they have used"}
+		change := Change{Rule: a.Rule, Gone: was.name(), Who: was.who(), Limit: now.text(), Was: was.text()}
+		change.Counted = kept(was, now, old.planLike(a, slices.IndexFunc(a.Plans, func(c counters) bool { return c.Conditions == now.Conditions }), branches))
 		if apart := a.merged(was); apart != "" {
 			change.Counted = "are counted with all other values of " + apart
 		} else if change.Limit == change.Was {
@@ -29,6 +31,34 @@ func (s *succession) gone(old, a *account) {
 			s.changes = append(s.changes, change)
 		}
 	}
+}
+
+// kept says whether requests of was keep what they have used, now that they are held to now, which
+// is in the place of before: a limit with another algorithm or period has counters of its own.
+func kept(was, now, before *counters) string {
+	has := func(p *counters, identity string) bool {
+		return slices.ContainsFunc(p.at(0), func(c counter) bool { return c.limit.Identity() == identity })
+	}
+	some, all := false, true
+	for _, c := range now.at(0) {
+		if strings.Contains(c.limit.Scope, "#") {
+			continue
+		}
+		goesOn := has(was, c.limit.Identity())
+		if !has(before, c.limit.Identity()) { // it counts on from another
+			goesOn = goesOn || slices.ContainsFunc(before.at(0), func(b counter) bool {
+				return b.class() == c.class() && has(was, b.limit.Identity())
+			})
+		}
+		some, all = some || goesOn, all && goesOn
+	}
+	switch {
+	case all:
+		return "keep what they have used"
+	case some:
+		return "keep what they have used of limits that they had"
+	}
+	return "start with empty counters"
 }
 
 // standsFor reports whether c and other are the same tier and row.

@@ -172,7 +172,7 @@ func TestDeletedTiersAndRows(t *testing.T) {
 	f("  pro: { limits: [10/minute, 50/hour] }\n", "  pro: { limits: [10/minute, 50/hour] }\n  gold: { limits: 90/minute }\n",
 		`rule other: counters of plan "gold" start empty: it was counted with all other values`)
 	f("small: { free: 6/minute, pro: unlimited }", "small: { free: 6/minute }",
-		`rule chat: row small, pro is gone: requests with model "small" and plan "pro" are held to 5/1m0s sliding_log instead of no limit, and keep what they have used`)
+		`rule chat: row small, pro is gone: requests with model "small" and plan "pro" are held to 5/1m0s sliding_log instead of no limit, and start with empty counters`)
 	f("large: { free: 4/minute, pro: 20/minute }, ", "",
 		`rule chat: row large, free is gone: requests with model "large" and plan "free" are held to 5/1m0s sliding_log instead of 4/1m0s sliding_log, and are counted with all other values of model`,
 		`rule chat: row large, pro is gone: requests with model "large" and plan "pro" are held to 5/1m0s sliding_log instead of 20/1m0s sliding_log, and are counted with all other values of model`)
@@ -183,9 +183,44 @@ func TestDeletedTiersAndRows(t *testing.T) {
 		`rule chat: row large, free is gone: requests with model "large" and plan "free" are held to 5/1m0s sliding_log instead of 4/1m0s sliding_log, and keep what they have used`,
 		`rule chat: row large, pro is gone: requests with model "large" and plan "pro" are held to 5/1m0s sliding_log instead of 20/1m0s sliding_log, and keep what they have used`,
 		`rule chat: row small, free is gone: requests with model "small" and plan "free" are held to 5/1m0s sliding_log instead of 6/1m0s sliding_log, and keep what they have used`,
-		`rule chat: row small, pro is gone: requests with model "small" and plan "pro" are held to 5/1m0s sliding_log instead of no limit, and keep what they have used`,
+		`rule chat: row small, pro is gone: requests with model "small" and plan "pro" are held to 5/1m0s sliding_log instead of no limit, and start with empty counters`,
 		`rule chat: counters of all other values of model start empty: they shared one, and now each value has its own`,
 		`rule chat: counters of 5/1m0s sliding_log start empty: `+"`per` has changed")
+}
+
+// Whether requests of a tier that is gone keep what they have used is told as it is.
+func TestDeletedTierCountsOn(t *testing.T) {
+	file := func(free, pro string) string {
+		if pro != "" {
+			pro = ", pro: { " + pro + " }"
+		}
+		return "identify: { c: header C, plan: header P }\ntiers: { free: { " + free + " }" + pro + " }\nrules: [{ name: a, per: c, tier: { from: plan, else: free } }]"
+	}
+	f := func(free, pro, now, told string, left int64) {
+		t.Helper()
+		d := newDesk(t, file(free, pro))
+		for range 3 {
+			d.ask(as("GET /", "c", "ann", "plan", "pro"))
+		}
+		old, set := d.live.Set(), parse(t, file(now, ""), d.config())
+		d.live.Swap(set)
+		got := Compare(old, set)
+		if i := slices.IndexFunc(got, func(c Change) bool { return c.Gone == "tier pro" }); i < 0 || got[i].Counted != told {
+			t.Errorf("%s, %s to %s: got %v, want %s", free, pro, now, got, told)
+		}
+		if a := d.ask(as("GET /", "c", "ann", "plan", "pro")); a.Remaining != left {
+			t.Errorf("%s, %s to %s: %d are left, want %d", free, pro, now, a.Remaining, left)
+		}
+	}
+	const keep, some, empty = "keep what they have used", "keep what they have used of limits that they had", "start with empty counters"
+	f("limits: 10/minute", "limits: 20/minute", "limits: 10/minute", keep, 6)
+	f("limits: 10/minute", "limits: 20/minute", "limits: { rate: 10/minute, algorithm: token_bucket }", keep, 6)
+	f("limits: 10/minute", "limits: 20/hour", "limits: 10/minute", empty, 9)
+	f("limits: 10/minute", "limits: { rate: 20/minute, algorithm: token_bucket }", "limits: 10/minute", empty, 9)
+	f("limits: 10/minute", "quota: 20/day", "limits: 10/minute", empty, 9)
+	f("limits: 10/minute", "limits: unlimited", "limits: 10/minute", empty, 9)
+	f("limits: [10/minute, 30/hour]", "limits: 20/minute", "limits: [10/minute, 30/hour]", some, 6)
+	f("limits: [10/minute, 30/hour]", "limits: [20/minute, 90/hour]", "limits: [10/minute, 30/hour]", keep, 6)
 }
 
 // A tier that is gone is told for every rule that had it, and across processes.

@@ -98,6 +98,11 @@ func TestPlanCountsWhoWouldBeRefused(t *testing.T) {
 	// A counter does not say who is a premium caller.
 	const branch = ", for: [{ when: { user: u6 }, limits: %d/day }]"
 	f("limits: 10/day"+fmt.Sprintf(branch, 20), "limits: 3/day"+fmt.Sprintf(branch, 5), KeysPlan{Keys: 6, AtLeast: 2, AtMost: 4})
+	// Nor who was one, and no longer is.
+	const all = ", for: [{ when: { user: \"u*\" }, limits: 10/day }]"
+	f("limits: 3/day"+all, "limits: 3/day", KeysPlan{Keys: 6, AtMost: 4})
+	f("limits: 10/day", "limits: 10/day, for: [{ when: { user: \"u*\" }, limits: 3/day }]", KeysPlan{Keys: 6, AtMost: 4})
+	f("limits: 3/day"+all, "limits: 3/day, for: [{ when: { user: \"u*\" }, limits: 5/day }]", KeysPlan{Keys: 6, AtMost: 2})
 }
 
 // Some of them are named, those with the least room first.
