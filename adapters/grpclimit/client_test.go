@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/metadata"
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/adapters/grpclimit"
@@ -134,6 +135,59 @@ func TestClientSendsAgain(t *testing.T) {
 		upload()
 		talk()
 		head()
+	}
+	if waits.Load() == 0 {
+		t.Error("no stream was refused: the test shows nothing")
+	}
+}
+
+// greets sends its headers before it receives anything.
+type greets struct{ calltest.Service }
+
+func (g *greets) FullDuplexCall(stream grpc.BidiStreamingServer[pb.StreamingOutputCallRequest, pb.StreamingOutputCallResponse]) error {
+	if err := stream.SendHeader(metadata.Pairs("x-greeting", "hello")); err != nil {
+		return err
+	}
+	return g.Service.FullDuplexCall(stream)
+}
+
+// Who waits for the headers of a stream that was refused at first gets them, also while somebody
+// else receives, to whom nothing is sent before.
+func TestClientWaitsForHeaders(t *testing.T) {
+	limit := tidegate.MustLimit(tidegate.Spec{Events: 1, Period: 300 * time.Millisecond, Algorithm: tidegate.TokenBucket})
+	limits := grpclimit.Limit(tidegate.New(memory.New(), limit), httplimit.IP())
+	server := grpc.NewServer(limits.ServerOptions()...)
+	pb.RegisterTestServiceServer(server, new(greets))
+	var waits atomic.Int64
+	o := grpclimit.ClientOptions{OnWait: func(context.Context, string, time.Duration) { waits.Add(1) }}
+	client := calltest.Dial(t, calltest.Listen(t, server), grpclimit.NewClient(o).DialOptions()...)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // in case that it hangs
+	defer cancel()
+	for round := 0; round < 10 && waits.Load() < 4; round++ {
+		stream, err := client.FullDuplexCall(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sender sync.WaitGroup
+		sender.Go(func() {
+			if md, err := stream.Header(); err != nil || len(md["x-greeting"]) != 1 {
+				t.Errorf("header %v, %v", md, err)
+			}
+			if err := stream.Send(&pb.StreamingOutputCallRequest{}); err != nil {
+				t.Error(err)
+			}
+			_ = stream.CloseSend()
+		})
+		received := 0
+		for err == nil {
+			if _, err = stream.Recv(); err == nil {
+				received++
+			}
+		}
+		sender.Wait()
+		if !errors.Is(err, io.EOF) || received != 1 {
+			t.Fatalf("%d messages came back, %v", received, err)
+		}
 	}
 	if waits.Load() == 0 {
 		t.Error("no stream was refused: the test shows nothing")

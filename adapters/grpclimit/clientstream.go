@@ -27,7 +27,7 @@ func (c *Client) Stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.Cli
 	if err != nil {
 		return nil, err
 	}
-	return &clientStream{client: c, ctx: ctx, method: method, open: open, current: first, attempts: 1}, nil
+	return &clientStream{client: c, ctx: ctx, method: method, open: open, current: first, attempts: 1, over: make(chan struct{})}, nil
 }
 
 // clientStream is a stream that is opened again when it was refused. Its current attempt is
@@ -42,6 +42,7 @@ type clientStream struct {
 
 	mu        sync.Mutex
 	current   grpc.ClientStream
+	over      chan struct{} // closed when current is replaced or committed
 	attempts  int
 	sent      []any // messages to send again
 	size      int   // of these
@@ -77,13 +78,28 @@ func (s *clientStream) Header() (metadata.MD, error) {
 			s.commit()
 			return md, err
 		}
-		s.receive.Lock()
-		again := s.retryEnded(current)
-		s.receive.Unlock()
-		if !again {
+		if !s.replaced(current) {
 			return nil, nil // RecvMsg tells why
 		}
 	}
+}
+
+// replaced reports whether there is another attempt after one that has ended without headers. If
+// somebody receives, they see to that; then they may receive for long.
+func (s *clientStream) replaced(ended grpc.ClientStream) bool {
+	s.mu.Lock()
+	current, over := s.current, s.over
+	s.mu.Unlock()
+	if current != ended {
+		return true
+	}
+	if s.receive.TryLock() {
+		defer s.receive.Unlock()
+		return s.retryEnded(ended)
+	}
+	<-over // at the latest with the context, which ends the attempt
+	current, _ = s.attempt()
+	return current != ended
 }
 
 // CloseSend implements [grpc.ClientStream].
@@ -172,7 +188,9 @@ func (s *clientStream) retryEnded(ended grpc.ClientStream) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.failed = err
+	if s.failed = err; err != nil {
+		s.commitLocked()
+	}
 	return err == nil
 }
 
@@ -195,6 +213,8 @@ func (s *clientStream) retry(ended grpc.ClientStream, refused error) error {
 	}
 	s.attempts++
 	s.current = next
+	close(s.over)
+	s.over = make(chan struct{})
 	for _, m := range s.sent {
 		if next.SendMsg(m) != nil {
 			return nil // RecvMsg tells why
@@ -212,7 +232,12 @@ func (s *clientStream) commit() {
 	s.commitLocked()
 }
 
-func (s *clientStream) commitLocked() { s.committed, s.sent = true, nil }
+func (s *clientStream) commitLocked() {
+	if !s.committed {
+		close(s.over)
+	}
+	s.committed, s.sent = true, nil
+}
 
 func (s *clientStream) isCommitted() bool {
 	s.mu.Lock()
