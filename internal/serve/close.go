@@ -10,9 +10,11 @@ const cutOff = time.Second
 
 // awaitCut returns when no request is in flight, or soon.
 func (s *server) awaitCut() {
-	g := s.gateway.Load()
-	for end := time.Now().Add(cutOff); g != nil && g.InFlight() > 0 && time.Now().Before(end); {
-		time.Sleep(time.Millisecond)
+	end := time.Now().Add(cutOff)
+	for _, g := range s.gateways {
+		for g.InFlight() > 0 && time.Now().Before(end) {
+			time.Sleep(time.Millisecond)
+		}
 	}
 }
 

@@ -34,6 +34,7 @@ func (s *server) openGateway() (handover.Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.gateways = append(s.gateways, g)
 	s.gateway.Store(g)
 	return tlsServer{g, s.tlsConfig()}, nil
 }

@@ -3,6 +3,9 @@ package serve
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"reflect"
 	"testing"
 	"testing/synctest"
@@ -70,4 +73,35 @@ func TestSlownessOfUpstreams(t *testing.T) {
 	f("failed", false, failed)
 	f("answered by another", false, failed, again)
 	f("left", false, left)
+}
+
+// The process ends when the requests that were cut off are in the access log, or after a second, also those of
+// a gateway whose place another has taken.
+func TestCutRequestsAreAwaited(t *testing.T) {
+	for which := range 3 {
+		for takes, want := range map[time.Duration]time.Duration{0: 0, cutOff / 2: cutOff / 2, time.Minute: cutOff} {
+			synctest.Test(t, func(t *testing.T) {
+				var s server
+				for range 3 {
+					g, err := gateway.New(gateway.Options{
+						Upstreams: []*url.URL{{Scheme: "http", Host: "127.0.0.1:1"}},
+						OwnPath:   "/own", Own: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(takes) }),
+					})
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer g.Close()
+					s.gateways = append(s.gateways, g)
+				}
+				go s.gateways[which].ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/own", nil))
+				synctest.Wait()
+				start := time.Now()
+				s.awaitCut()
+				if waited := time.Since(start); waited < want || waited > want+time.Millisecond {
+					t.Errorf("gateway %d, a request of %s: %s are waited", which, takes, waited)
+				}
+				time.Sleep(takes)
+			})
+		}
+	}
 }

@@ -81,6 +81,7 @@ type server struct {
 	limited     tidegate.Store // the same, with a line to wait in
 	gate        *tidegate.Gate // nil without rules
 	gateway     atomic.Pointer[gateway.Gateway]
+	gateways    []*gateway.Gateway // all that were opened: an upgrade opens one to go on with if it fails
 	stopping    atomic.Bool
 }
 
