@@ -2,6 +2,8 @@ package queue
 
 import (
 	"context"
+	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -72,5 +74,77 @@ func TestSlotsOfWhoWaits(t *testing.T) {
 		} else {
 			f(a.String()+" in place of the oldest", checkOf(tidegate.MustLimit(spec)), 2)
 		}
+	}
+}
+
+// several is a matcher whose limits are asked together, in any order.
+type several struct {
+	mu     sync.Mutex
+	random *rand.Rand
+	checks []tidegate.Check
+}
+
+func (s *several) Match(_ *tidegate.Request, dst []tidegate.Check) []tidegate.Check {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.random.Shuffle(len(s.checks), func(i, j int) { s.checks[i], s.checks[j] = s.checks[j], s.checks[i] })
+	return append(dst, s.checks...)
+}
+
+// Whatever queues a request stands in, and whoever leaves them, no more are in than there are slots, and in
+// the end all slots are free.
+func TestSlotsAmongQueues(t *testing.T) {
+	for seed := range uint64(60) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 7))
+			queue := func() *tidegate.Terms {
+				return &tidegate.Terms{Handling: tidegate.Handling{Queue: &tidegate.Queue{Places: 1 + random.Int64N(10), MaxWait: 20 * time.Second, DropOldest: random.IntN(2) == 0}}}
+			}
+			spec := tidegate.Spec{Name: "slots", Events: 1 + random.Int64N(4), Period: time.Second, Algorithm: tidegate.Concurrency}
+			if random.IntN(2) == 0 {
+				spec.Terms = queue()
+			}
+			slots := tidegate.MustLimit(spec)
+			all := &several{random: rand.New(rand.NewPCG(seed, 8)), checks: []tidegate.Check{{Key: "k", Limit: slots, Cost: 1}}}
+			if random.IntN(2) == 0 {
+				a := []tidegate.Algorithm{tidegate.SlidingLog, tidegate.FixedWindow, tidegate.SlidingWindow}[random.IntN(3)]
+				line := tidegate.MustLimit(tidegate.Spec{Name: "line", Events: 5, Period: time.Second, Algorithm: a, Terms: queue()})
+				all.checks = append(all.checks, tidegate.Check{Key: "k", Limit: line, Cost: 1})
+			}
+			if random.IntN(3) > 0 {
+				a := []tidegate.Algorithm{tidegate.LeakyBucket, tidegate.TokenBucket}[random.IntN(2)]
+				all.checks = append(all.checks, checkOf(dropping(a, 1+random.Int64N(5), 1+random.Int64N(10), 30*time.Second)))
+			}
+			store := memory.New()
+			s := New(chain.Adapt(store))
+			gate := tidegate.NewGate(all, s)
+			var in atomic.Int64
+			var done sync.WaitGroup
+			for range 100 {
+				patience, takes := time.Hour, time.Duration(random.IntN(3000))*ms
+				if random.IntN(3) == 0 {
+					patience = time.Duration(random.IntN(4000)) * ms
+				}
+				done.Go(func() {
+					ctx, leave := context.WithCancel(t.Context())
+					defer leave()
+					impatient := time.AfterFunc(patience, leave)
+					d, visit := gate.Enter(ctx, &tidegate.Request{Method: "GET", Path: "/"})
+					if d.OK && impatient.Stop() {
+						if n := in.Add(1); n > slots.Events {
+							t.Errorf("seed %d: %d are in by %d slots", seed, n, slots.Events)
+						}
+						time.Sleep(takes)
+						in.Add(-1)
+					}
+					_ = visit.End(tidegate.Outcome{Status: 200})
+				})
+				time.Sleep(time.Duration(random.IntN(400)) * ms)
+			}
+			done.Wait()
+			if free := tidegate.New(store, slots).Peek(t.Context(), "k").Remaining; free != slots.Events || s.Waiting() != 0 {
+				t.Errorf("seed %d: %d of %d slots are free in the end, and %d wait", seed, free, slots.Events, s.Waiting())
+			}
+		})
 	}
 }
