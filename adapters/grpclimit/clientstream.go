@@ -122,9 +122,12 @@ func (s *clientStream) SendMsg(m any) error {
 	if err != io.EOF {
 		return err
 	}
-	// The server has ended the attempt. If somebody receives, they see why, and send m again.
+	// The server has ended the attempt. If somebody receives, they see why, and send m again; or
+	// have done so, and the next attempt goes on.
 	if !s.receive.TryLock() {
-		if s.isCommitted() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.committed && s.current == current {
 			return io.EOF
 		}
 		return nil
