@@ -148,3 +148,50 @@ func TestSlotsAmongQueues(t *testing.T) {
 		})
 	}
 }
+
+// Requests with slots and without have turns of the same bucket: those behind who leaves move up, and the
+// oldest makes room for the newest, whoever of them has a slot.
+func TestTurnsWithSlotsAndWithout(t *testing.T) {
+	for _, a := range []tidegate.Algorithm{tidegate.LeakyBucket, tidegate.TokenBucket} {
+		for mix := range 1 << 4 {
+			for _, drops := range []bool{false, true} {
+				synctest.Test(t, func(t *testing.T) {
+					s := New(chain.Adapt(memory.New()))
+					places := int64(3)
+					if drops {
+						places = 2
+					}
+					turn := checkOf(dropping(a, 10, places, time.Minute))
+					leaving, leave := context.WithCancel(t.Context())
+					defer leave()
+					start := time.Now()
+					var done sync.WaitGroup
+					var left [4]time.Duration
+					var ok [4]bool
+					for i := range left { // one goes, and the others wait
+						checks := []tidegate.Check{turn}
+						if mix>>i&1 != 0 {
+							checks = append(checks, tidegate.Check{Key: "k", Limit: tidegate.Slots(10, time.Hour), Cost: 1})
+						}
+						ctx := t.Context()
+						if i == 1 {
+							ctx = leaving
+						}
+						done.Go(func() {
+							d, err := s.Take(ctx, checks, 1)
+							left[i], ok[i] = time.Since(start), err == nil && d.OK
+						})
+						synctest.Wait()
+					}
+					if !drops {
+						leave()
+					}
+					done.Wait()
+					if ok != [4]bool{true, false, true, true} || left != [4]time.Duration{0, 0, 100 * ms, 200 * ms} {
+						t.Errorf("%s, slots of %04b, drops %t: %t after %s", a, mix, drops, ok, left)
+					}
+				})
+			}
+		}
+	}
+}

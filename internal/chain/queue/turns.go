@@ -42,9 +42,13 @@ type turn struct {
 }
 
 // like reports whether whoever has t may have other instead: as many events, booked in
-// the same counters.
+// the same counters. Those of the store are the same for all; it names itself as the Instance only
+// to those who hold slots as well.
 func (t turn) like(other turn) bool {
-	return t.cost == other.cost && t.taken.Origin == other.taken.Origin && t.taken.Instance == other.taken.Instance
+	if t.cost != other.cost || t.taken.Origin != other.taken.Origin {
+		return false
+	}
+	return t.taken.Origin == tidegate.OriginStore || t.taken.Instance == other.taken.Instance
 }
 
 type waiter struct {
