@@ -19,7 +19,7 @@ type Change struct {
 	For time.Duration `json:"-"`
 	// Why the counters start empty.
 	Why string `json:"why,omitempty"`
-	// Gone is a tier or the row of a table that is no longer there, Who the requests that it
+	// Gone is a tier, the row of a table or a branch that is no longer there, Who the requests that it
 	// was for. Limit is what they are held to now, Was what they were held to; Counted says
 	// where.
 	Gone    string `json:"gone,omitempty"`

@@ -10,12 +10,16 @@ import (
 )
 
 // gone tells of tiers and rows that a rule no longer has, and what their requests are held
-// to now.
+// to now; of branches where their requests do not keep what they have used.
 func (s *succession) gone(old, a *account) {
 	branches := old.branches()
 	for i := range old.Plans {
 		was := &old.Plans[i]
-		if !was.made() || slices.ContainsFunc(a.Plans, was.standsFor) {
+		if !was.made() {
+			s.goneBranch(old, a, i, branches)
+			continue
+		}
+		if slices.ContainsFunc(a.Plans, was.standsFor) {
 			continue
 		}
 		now := a.planOf(was)
@@ -26,12 +30,33 @@ func (s *succession) gone(old, a *account) {
 		} else if change.Limit == change.Was {
 			continue // nobody notices
 		}
-		if !s.told[change] {
-			s.told[change] = true
-			s.changes = append(s.changes, change)
-		}
+		s.add(change)
 	}
 }
+
+// goneBranch tells of the i-th branch, if nothing is in its place.
+func (s *succession) goneBranch(old, a *account, i int, branches map[string]*counters) {
+	has := func(conditions string) bool {
+		return slices.ContainsFunc(a.Plans, func(c counters) bool { return c.Conditions == conditions })
+	}
+	was, now := &old.Plans[i], &a.Plans[0]
+	if i == 0 || len(was.at(0)) == 0 || has(was.Conditions) || i < len(a.Plans) && branches[a.Plans[i].Conditions] == nil {
+		return
+	}
+	if counted := kept(was, now, &old.Plans[0]); counted != keptAll {
+		s.add(Change{Rule: a.Rule, Gone: "a branch", Who: was.who(), Limit: now.text(), Was: was.text(), Counted: counted})
+	}
+}
+
+// add adds a change once.
+func (s *succession) add(c Change) {
+	if !s.told[c] {
+		s.told[c] = true
+		s.changes = append(s.changes, c)
+	}
+}
+
+const keptAll = "keep what they have used"
 
 // kept says whether requests of was keep what they have used, now that they are held to now, which
 // is in the place of before: a limit with another algorithm or period has counters of its own.
@@ -54,7 +79,7 @@ func kept(was, now, before *counters) string {
 	}
 	switch {
 	case all:
-		return "keep what they have used"
+		return keptAll
 	case some:
 		return "keep what they have used of limits that they had"
 	}

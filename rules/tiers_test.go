@@ -223,6 +223,37 @@ func TestDeletedTierCountsOn(t *testing.T) {
 	f("limits: [10/minute, 30/hour]", "limits: [20/minute, 90/hour]", "limits: [10/minute, 30/hour]", keep, 6)
 }
 
+// A branch that is gone is told where its requests do not keep what they have used.
+func TestDeletedBranchIsTold(t *testing.T) {
+	file := func(limits, branches string) string {
+		if branches != "" {
+			branches = ", for: [" + branches + "]"
+		}
+		return "identify: { c: header C, role: header R }\nrules: [{ name: a, per: c, limits: " + limits + branches + " }]"
+	}
+	f := func(old, now string, want ...string) {
+		t.Helper()
+		var got []string
+		for _, c := range Compare(parse(t, old, Config{}), parse(t, now, Config{})) {
+			got = append(got, c.String())
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s\n%s: got %q, want %q", old, now, got, want)
+		}
+	}
+	window := "{ when: { role: x }, limits: { rate: 20/minute, algorithm: fixed_window } }"
+	other := "{ when: { role: y }, limits: 20/minute }"
+	const gone = `rule a: a branch is gone: requests with role "x" are held to 10/1m0s sliding_log instead of 20/1m0s fixed_window, and start with empty counters`
+	f(file("10/minute", window), file("10/minute", ""), gone)
+	f(file("10/minute", window+", "+other), file("10/minute", other), gone)
+	f(file("10/minute", other+", "+window), file("10/minute", other), gone)
+	f(file("10/minute", other), file("10/minute", ""))
+	f(file("10/minute", window), file("10/minute", window))
+	f(file("10/minute", "{ when: { role: x }, limits: unlimited }"), file("10/minute", "")) // nothing was used
+	f(file("10/minute", window), file("10/minute", other),                                  // which is in its place
+		`rule a: 20/1m0s sliding_log counts on from 20/1m0s fixed_window, which also holds for 1m0s`)
+}
+
 // A tier that is gone is told for every rule that had it, and across processes.
 func TestDeletedTierIsTold(t *testing.T) {
 	const before = "identify: { c: header C, plan: header P }\ntiers:\n  free: { limits: 3/minute }\n  pro: { limits: 10/minute }\nrules:\n" +

@@ -227,7 +227,7 @@ func (o *ciOptions) askServer(ctx context.Context, env Env, r *ciReport, q admin
 		return
 	}
 	if _, most := p.Live.newlyRefused(); o.maxRefused >= 0 && most > o.maxRefused {
-		r.fail("%s would newly be refused, and at most %d may be", pluralKeys(most), o.maxRefused)
+		r.fail("%s would newly be refused, and at most %d may be", p.Live.refusedText(), o.maxRefused)
 	}
 	if o.maxRefused >= 0 && p.Live.Unknown != "" {
 		r.fail("nobody knows how many keys would be refused: %s", p.Live.Unknown)

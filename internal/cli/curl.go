@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"tidegate.dev/tidegate/internal/lang/describe"
@@ -172,6 +173,33 @@ func (d *draft) curlMethod(head, get bool) error {
 	return nil
 }
 
+// escaped reads a text in $'…' as bash does, from behind the first quote, and returns how long it is
+// in the line. Browsers write data so that has a quote, an end of a line or other letters in it.
+func escaped(line string) (text string, n int, closed bool) {
+	var b strings.Builder
+	for rest := line; rest != ""; {
+		if rest[0] == '\'' {
+			return b.String(), len(line) - len(rest) + 1, true
+		}
+		r, wide, tail, err := strconv.UnquoteChar(rest, '\'')
+		switch {
+		case err != nil && strings.HasPrefix(rest, `\"`):
+			b.WriteByte('"')
+			rest = rest[2:]
+		case err != nil: // not an escape
+			b.WriteByte(rest[0])
+			rest = rest[1:]
+		case wide:
+			b.WriteRune(r)
+			rest = tail
+		default:
+			b.WriteByte(byte(r))
+			rest = tail
+		}
+	}
+	return "", 0, false
+}
+
 // shellWords splits a line as a shell would: quotes, backslashes, continued
 // lines. Nothing is expanded.
 func shellWords(line string) ([]string, error) {
@@ -205,6 +233,13 @@ func shellWords(line string) ([]string, error) {
 			} else {
 				word.WriteByte(c)
 			}
+		case c == '$' && strings.HasPrefix(line[i+1:], "'"):
+			text, n, closed := escaped(line[i+2:])
+			if !closed {
+				return nil, errors.New("the curl line has a quote $' that is not closed")
+			}
+			word.WriteString(text)
+			i, begun = i+1+n, true
 		case c == '\'' || c == '"':
 			quote, begun = c, true
 		case c == ' ' || c == '\t' || c == '\n' || c == '\r':

@@ -20,6 +20,9 @@ func TestShellWords(t *testing.T) {
 	f(`"a\"b\\c\d"`, `a"b\c\d`)
 	f("curl \\\n  x", "curl", "x")
 	f(`a''b ""`, "ab", "")
+	f(`-d $'{"a":"it\'s"}' x`, "-d", `{"a":"it's"}`, "x")
+	f(`$'a\u0021\u00e4\n\t\\\"\x41\qé'b "$'c'"`, "a!ä\n\t\\\"A\\qéb", "$'c'")
+	f(`$'' $a`, "", "$a")
 }
 
 func TestCurl(t *testing.T) {
@@ -66,6 +69,8 @@ func TestCurlMistakes(t *testing.T) {
 	f("curl -H nothing /x")
 	f("curl --wat /x")
 	f("curl 'x")
+	f("curl $'x")
+	f(`curl $'x\'`)
 	f("curl -d @file /x")
 }
 

@@ -41,6 +41,8 @@ func (d *draft) flags(flags *flag.FlagSet, as, cost string) {
 	flags.StringVar(&d.file, "request", "", "the request as JSON in `FILE`; - is standard input")
 }
 
+var errCost = errors.New("the cost is a number above 0")
+
 // describe fills the draft from whichever way the request was given.
 func (d *draft) describe(env Env, args []string) error {
 	variants := 0
@@ -50,6 +52,8 @@ func (d *draft) describe(env Env, args []string) error {
 		}
 	}
 	switch {
+	case d.Cost < 0:
+		return errCost
 	case variants == 0:
 		return fmt.Errorf("no request: write, for example, POST /posts")
 	case variants > 1:
@@ -99,6 +103,12 @@ func (d *draft) fromJSON(name string, stdin io.Reader) error {
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&p); err != nil {
 		return fmt.Errorf("the request in %s: %w", name, err)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return fmt.Errorf("the request in %s: there is more behind it, and one is asked about at a time", name)
+	}
+	if p.Cost < 0 {
+		return errCost
 	}
 	d.Method, d.URL, d.Cost = p.Method, p.URL, p.Cost
 	if p.IP != "" {

@@ -27,7 +27,7 @@ func (p *rulesPlan) markdown() string {
 		return b.String()
 	}
 	_, most := p.Live.newlyRefused()
-	fmt.Fprintf(&b, "\n### Live keys\n\n**%s that %s admitted now would be refused.** %s\n\n", pluralKeys(most), areIs(most), escapeMarkdown(p.Live.heading()))
+	fmt.Fprintf(&b, "\n### Live keys\n\n**%s that %s admitted now would be refused.** %s\n\n", p.Live.refusedText(), areIs(most), escapeMarkdown(p.Live.heading()))
 	for _, line := range p.Live.lines(p.Old == "") {
 		fmt.Fprintf(&b, "- %s\n", escapeMarkdown(line))
 	}

@@ -145,6 +145,15 @@ func (l *livePlan) newlyRefused() (atLeast, atMost int64) {
 	return atLeast, atMost
 }
 
+// refusedText is newlyRefused in words: 3 live keys, 0 to 3 live keys.
+func (l *livePlan) refusedText() string {
+	least, most := l.newlyRefused()
+	if least == most {
+		return pluralKeys(most)
+	}
+	return fmt.Sprintf("%d to %s", least, pluralKeys(most))
+}
+
 // keysLine says what would become of the keys of a limit.
 func keysLine(k *admin.KeysPlan) string {
 	text := fmt.Sprintf("rule %s, %s → %s: %s of %s would newly be refused", k.Rule, k.Was, k.Now, numberText(k), pluralKeys(k.Keys))
