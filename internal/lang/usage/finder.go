@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/lang/jsonvalue"
@@ -69,9 +70,9 @@ func (s *Finder) Wrap(res *http.Response) io.ReadCloser {
 	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	switch {
 	case kind == "text/event-stream":
-		return &scannedBody{res.Body, &eventScanner{inspect: s.inspect}}
+		return &scannedBody{ReadCloser: res.Body, scanner: &eventScanner{inspect: s.inspect}}
 	case (kind == "application/json" || strings.HasSuffix(kind, "+json")) && res.ContentLength <= maxDocument:
-		return &scannedBody{res.Body, &jsonScanner{inspect: s.inspect}}
+		return &scannedBody{ReadCloser: res.Body, scanner: &jsonScanner{inspect: s.inspect}}
 	}
 	return res.Body
 }
@@ -79,16 +80,37 @@ func (s *Finder) Wrap(res *http.Response) io.ReadCloser {
 // scannedBody shows its scanner what is read, and delays nothing.
 type scannedBody struct {
 	io.ReadCloser
+
+	mu      sync.Mutex // it may be closed while it is read
 	scanner bodyScanner
+	ended   bool
 }
 
 func (b *scannedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	b.scanner.scan(p[:n])
-	if err == io.EOF {
+	b.show(p[:n], err == io.EOF)
+	return n, err
+}
+
+// Close ends what was read: a decoder of JSON reads no further than to the end of the document,
+// which may be before that of the body.
+func (b *scannedBody) Close() error {
+	err := b.ReadCloser.Close()
+	b.show(nil, true)
+	return err
+}
+
+func (b *scannedBody) show(p []byte, end bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ended {
+		return
+	}
+	b.scanner.scan(p)
+	if end {
+		b.ended = true
 		b.scanner.end()
 	}
-	return n, err
 }
 
 // inspect tells the visit the costs that a JSON text contains. In a stream the last one counts.
