@@ -3,20 +3,8 @@ package listen
 import (
 	"net"
 	"syscall"
-	"unsafe"
-)
 
-// pollFd is the struct pollfd of poll(2), which package syscall does not have.
-type pollFd struct {
-	fd              int32
-	events, revents int16
-}
-
-// What has happened to a socket, by poll(2).
-const (
-	pollError  = 0x8
-	pollHangUp = 0x10
-	pollGone   = 0x2000 // POLLRDHUP: the other side sends nothing more
+	"golang.org/x/sys/unix"
 )
 
 // hasGone reports whether the other side has closed the connection, or its own half of it, whatever
@@ -32,9 +20,9 @@ func hasGone(c net.Conn) bool {
 	}
 	gone := false
 	err = raw.Control(func(fd uintptr) {
-		ask, now := pollFd{fd: int32(fd), events: pollGone}, syscall.Timespec{}
-		n, _, _ := syscall.Syscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&ask)), 1, uintptr(unsafe.Pointer(&now)), 0, 0, 0)
-		gone = n == 1 && ask.revents&(pollGone|pollHangUp|pollError) != 0
+		asked := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+		n, _ := unix.Poll(asked, 0) // after an error it is asked again a moment later
+		gone = n == 1 && asked[0].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0
 	})
 	return gone || err != nil // it is closed on this side
 }
