@@ -171,7 +171,7 @@ var table = append(apart(wire), []rule{
 	},
 	{
 		from: []string{"./internal/front/listen/..."},
-		not:  []string{"./...", "module"},
+		not:  []string{"./...", "module", "!golang.org/x/sys/unix"},
 		why:  "it holds connections to limits, whatever they speak and whatever is decided about requests",
 	},
 	{
