@@ -9,7 +9,7 @@ import (
 // is not observed.
 func (g *Gate) Peek(ctx context.Context, r *Request) Decision {
 	held := g.checks.Get().(*[]Check)
-	checks := g.matcher.Match(r, (*held)[:0])
+	checks := g.look(r, (*held)[:0])
 	defer g.putChecks(held, checks)
 	counted, denied := splitAccess(checks)
 	switch {
@@ -81,7 +81,7 @@ func peekingAll(checks []Check) (never int) {
 // nothing. Access rules, and checks that never decide, are left out. f must not keep the check.
 func (g *Gate) PeekEach(ctx context.Context, r *Request, f func(Check, Decision)) {
 	held := g.checks.Get().(*[]Check)
-	checks := g.matcher.Match(r, (*held)[:0])
+	checks := g.look(r, (*held)[:0])
 	defer g.putChecks(held, checks)
 	counted, _ := splitAccess(checks)
 	peeking(counted)
@@ -102,4 +102,12 @@ func peeking(checks []Check) {
 		c := &checks[i]
 		c.Cost, c.MaxWait, c.Estimate, c.Unattended = 0, 0, false, true
 	}
+}
+
+// look matches a request that is not charged.
+func (g *Gate) look(r *Request, dst []Check) []Check {
+	was := r.Looking
+	r.Looking = true
+	defer func() { r.Looking = was }()
+	return g.matcher.Match(r, dst)
 }

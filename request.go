@@ -21,6 +21,9 @@ type Request struct {
 	// refused where it would have to wait, with the wait as RetryAfter, and limits that
 	// give way while there is room do not.
 	Unattended bool
+	// Looking: somebody wants to know what the request is held to, and nothing is charged. A
+	// Matcher that counts requests does not count it. The Gate sets it for its peeks.
+	Looking bool
 
 	keys  []byte   // what Key has made
 	owner *Request // of keys: a copy of a request must not write into them

@@ -144,7 +144,7 @@ func (s *shedder) check(st *state, key string, try bool) (c tidegate.Check, shed
 	if above == 0 {
 		return c, false
 	}
-	if !slices.Contains(st.shedBy, s) { // by another reading of the path
+	if !st.request.Looking && !slices.Contains(st.shedBy, s) { // by another reading of the path
 		st.shedBy = append(st.shedBy, s)
 	}
 	if try || s.shadow {

@@ -291,6 +291,10 @@ rules:
 			}
 			before := d.live.Set().Shedding()
 			d.ask(as(line, "ip", "192.0.2.1"))
+			for range 3 { // who only looks is not counted
+				d.gate.Peek(t.Context(), as(line, "ip", "192.0.2.1"))
+				d.gate.PeekEach(t.Context(), as(line, "ip", "192.0.2.1"), func(tidegate.Check, tidegate.Decision) {})
+			}
 			for i, is := range d.live.Set().Shedding() {
 				if got := is.Requests - before[i].Requests; got != counts && !(is.Rule == "each" && !strings.Contains(line, "/users/") && got == 0) {
 					t.Errorf("%s, %s: %d are counted by %s, want %d", mode, line, got, is.Rule, counts)

@@ -109,6 +109,7 @@ func (s *slips) hashOf(set *rules.Set) string {
 func (s *server) slipOf(r *tidegate.Request, d *tidegate.Decision) string {
 	var checks []tidegate.Check
 	if s.rules != nil {
+		r.Looking = true // it was counted when it was decided
 		checks = s.rules.live.Match(r, nil)
 	}
 	return s.slip(checks, d)

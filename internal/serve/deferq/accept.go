@@ -145,6 +145,7 @@ func why(err error) string {
 // match finds the line of the request, and what it is charged where.
 func (a *acceptance) match() {
 	a.q.front.Ask(a.r, func(ask *tidegate.Request) {
+		ask.Looking = true
 		for _, c := range a.q.o.Rules.Match(ask, nil) {
 			switch {
 			case c.Limit.Terms != nil && c.Limit.Terms.Rule == a.refused.Limit.Terms.Rule:

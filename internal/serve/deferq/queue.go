@@ -308,6 +308,7 @@ func (q *Queue) checksOf(e *Entry) (checks []tidegate.Check) {
 	found := false
 	if r, err := e.Request.http(context.Background()); err == nil {
 		q.front.Ask(r, func(ask *tidegate.Request) {
+			ask.Looking = true
 			for _, c := range q.o.Rules.Match(ask, nil) {
 				own := limits(&c) && LineOf(&c) == e.Line
 				switch {
