@@ -47,7 +47,7 @@ func (c Clock) String() string {
 	return fmt.Sprintf("%s %s %s", roundClock(c.Offset.Abs()), direction, server)
 }
 
-// roundClock leaves the digits that somebody might read.
+// roundClock rounds a difference for people to read.
 func roundClock(d time.Duration) time.Duration {
 	switch {
 	case d >= time.Minute:
@@ -65,17 +65,19 @@ const clockMemory = 15 * time.Second
 
 // clockWatch is what heartbeats have shown about the clock of this process.
 type clockWatch struct {
-	skew time.Duration // that tests give it
-	tell func(Clock)   // may be nil
+	skew time.Duration // added to every offset, for tests
+	tell func(Clock)   // called when the clocks begin or cease to differ; may be nil
 
 	mu  sync.Mutex
-	is  Clock     // under mu: the best comparison of late
-	at  time.Time // under mu: of it
-	off bool      // under mu: it was told that the clocks differ
+	is  Clock     // under mu: the best of the recent comparisons
+	at  time.Time // under mu: when that was made
+	off bool      // under mu: the clocks differ, as was last told
 }
 
-// compared is told of each comparison. A heartbeat that took long says little: the one that
-// was answered fastest counts, as long as no later one contradicts it.
+// compared is called with each comparison. A heartbeat that took long says little: the one that
+// was answered fastest counts, for clockMemory, and as long as no later one contradicts it. Clocks
+// that differ do so until the offset itself is at most MaxClockOffset, so that the warning does
+// not come and go.
 func (w *clockWatch) compared(c chain.Clock) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -95,13 +97,14 @@ func (w *clockWatch) compared(c chain.Clock) {
 	}
 }
 
-func (w *clockWatch) now() (is Clock, off bool) {
+// best returns the comparison that counts, and whether the clocks differ.
+func (w *clockWatch) best() (is Clock, off bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.is, w.off
 }
 
-// warning is what an operator should know of a clock that differs.
+// warning tells an operator what a clock that differs means, and what to do.
 func (c Clock) warning() string {
 	return fmt.Sprintf("the clock of this machine is %s: windows and quotas that are counted here while Redis is away begin at other times than elsewhere; synchronize the clocks (NTP)", c)
 }

@@ -197,6 +197,7 @@ func TestRedisStandsStill(t *testing.T) {
 	}
 }
 
+// eventually polls until ok holds.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {

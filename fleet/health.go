@@ -117,7 +117,7 @@ func (s *Store) Health() Health {
 	h.Lag = s.eventual.Lag()
 	h.Regions = s.regions.health()
 	var off bool
-	if h.Clock, off = s.clock.now(); off {
+	if h.Clock, off = s.clock.best(); off {
 		h.Warnings = append(h.Warnings, h.Clock.warning())
 	}
 	return h

@@ -147,7 +147,7 @@ func TestClockWatch(t *testing.T) {
 			t.Helper()
 			time.Sleep(pause)
 			w.compared(chain.Clock{Offset: offset, Within: within})
-			if is, isOff := w.now(); is.Offset != want || isOff != off {
+			if is, isOff := w.best(); is.Offset != want || isOff != off {
 				t.Errorf("%+v, %v; want %s, %v", is, isOff, want, off)
 			}
 		}

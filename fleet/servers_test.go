@@ -6,22 +6,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/fleet"
 	"tidegate.dev/tidegate/internal/dev/testdep"
 )
-
-// await polls.
-func await(t testing.TB, what string, f func() bool) {
-	t.Helper()
-	for end := time.Now().Add(40 * time.Second); !f(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("still not: %s", what)
-		}
-	}
-}
 
 // A server that evicts counters is told of, as soon as it could and when it does; one that
 // does not, or whose user may not ask, is not.
@@ -49,11 +38,11 @@ func TestEvictionsAreNoticed(t *testing.T) {
 
 	full := testdep.Redis(t, "--maxmemory", "3mb", "--maxmemory-policy", "allkeys-lru")
 	s := open(t, "redis://"+full.Addr, o)
-	await(t, "the policy is told of", func() bool { return count(may) == 1 })
+	eventually(t, "the policy is told of", func() bool { return count(may) == 1 })
 	if w := s.Health().Warnings; len(w) != 1 || !strings.Contains(w[0], "noeviction instead of allkeys-lru") || s.Health().Status != fleet.OK {
 		t.Errorf("health is %+v", s.Health())
 	}
-	await(t, "the server tells what it uses", func() bool {
+	eventually(t, "the server tells what it uses", func() bool {
 		is := s.Servers()
 		return len(is) == 1 && is[0].Used > 0 && is[0].CPU > 0 && is[0].Clients > 0 && is[0].Max == 3<<20
 	})
@@ -67,16 +56,16 @@ func TestEvictionsAreNoticed(t *testing.T) {
 			break
 		}
 	}
-	await(t, "evictions are counted", func() bool { return s.Evicted() > 0 && count(did) > 0 })
+	eventually(t, "evictions are counted", func() bool { return s.Evicted() > 0 && count(did) > 0 })
 	full.Do("CONFIG", "SET", "maxmemory-policy", "noeviction")
-	await(t, "all is well", func() bool { return len(s.Health().Warnings) == 0 })
+	eventually(t, "all is well", func() bool { return len(s.Health().Warnings) == 0 })
 	if n := count(may); n != 1 {
 		t.Errorf("the policy was told of %d times", n)
 	}
 	before := s.Evicted()
 	full.Kill()
 	full.Start() // which counts from 0 again, with its policy of the start
-	await(t, "it is told of again", func() bool { return count(may) == 2 })
+	eventually(t, "it is told of again", func() bool { return count(may) == 2 })
 	if got := s.Evicted(); got != before {
 		t.Errorf("%d keys were evicted, and %d before Redis was started anew", got, before)
 	}
@@ -106,8 +95,8 @@ func TestEvictionsAreNoticed(t *testing.T) {
 	nodes := testdep.RedisCluster(t, 3, 0)
 	nodes[1].Do("CONFIG", "SET", "maxmemory", "100mb", "maxmemory-policy", "allkeys-lru")
 	c := open(t, "redis-cluster://"+nodes[0].Addr, o)
-	await(t, "all masters tell what they use", func() bool { return len(c.Servers()) == 3 })
-	await(t, "one master is told of", func() bool { return count(may) == 1 })
+	eventually(t, "all masters tell what they use", func() bool { return len(c.Servers()) == 3 })
+	eventually(t, "one master is told of", func() bool { return count(may) == 1 })
 	if count(func(e fleet.Eviction) bool { return e.Server == nodes[1].Addr }) != 1 {
 		t.Errorf("told of %+v, want %s", told, nodes[1].Addr)
 	}

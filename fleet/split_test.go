@@ -36,15 +36,6 @@ func exhaust(t *testing.T, s tidegate.Store, l *tidegate.Limit, key string) (n i
 	return n
 }
 
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal(what + ": in vain")
-		}
-	}
-}
-
 // Instances that count each other in Redis divide a limit among them. Redis is not asked about
 // it, and a change of their number refills nobody.
 func TestSplitByHeartbeats(t *testing.T) {
@@ -69,7 +60,7 @@ func TestSplitByHeartbeats(t *testing.T) {
 			return true
 		}
 	}
-	until(t, "all five are counted", agree(5))
+	eventually(t, "all five are counted", agree(5))
 	for i, s := range all {
 		if n := exhaust(t, s, l, "ann"); n != 6 {
 			t.Errorf("instance %d admitted %d of 30, want 6", i, n)
@@ -81,7 +72,7 @@ func TestSplitByHeartbeats(t *testing.T) {
 		}
 	}
 	all = all[:2]
-	until(t, "two are left", agree(2))
+	eventually(t, "two are left", agree(2))
 	for i, s := range all {
 		if n := exhaust(t, s, l, "ann"); n != 0 {
 			t.Errorf("instance %d admitted %d more when others had left", i, n)
@@ -93,7 +84,7 @@ func TestSplitByHeartbeats(t *testing.T) {
 	for range 5 {
 		all = append(all, open(t, url, fleet.Options{Deadline: patient}))
 	}
-	until(t, "all seven are counted", agree(7))
+	eventually(t, "all seven are counted", agree(7))
 	for i, s := range all {
 		if n := exhaust(t, s, l, "carl"); n != 4 {
 			t.Errorf("instance %d of seven admitted %d of 30", i, n)

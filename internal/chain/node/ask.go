@@ -2,16 +2,17 @@ package node
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/chain"
 )
 
-// ask waits for the backend's answer to checks, with others who want the same if it can,
-// and falls back if there is none in time.
+// ask joins the next call for the same checks, or makes one, and waits for the answer. It
+// falls back if there is none in time.
 func (n *Node) ask(ctx context.Context, checks []tidegate.Check, copies int, t traits, now time.Duration, to *tidegate.Decision) (err error) {
-	hash := n.hash(checks)
+	hash, until := n.hash(checks), n.until(ctx)
 	sh := &n.shards[hash%shards]
 	sh.mu.Lock()
 	sh.asked++
@@ -36,36 +37,55 @@ func (n *Node) ask(ctx context.Context, checks []tidegate.Check, copies int, t t
 	if t&coalescible == 0 {
 		c.sole = checks
 	}
-	n.stepLocked(s, coalesceEvent{kind: arrived, now: now, leave: n.leave(ctx, s, now)})
+	n.stepLocked(s, coalesceEvent{kind: arrived, now: now, leave: n.leave(s, now, until)})
+	ring, watching := deadline, i < crowded || until <= now+unwatched
 	if co := &s.coalescer; co.waiting > 0 && !co.queued {
-		n.alarmLocked(sh, min(deadline, co.leave))
-	} else {
-		n.alarmLocked(sh, deadline)
+		ring = min(ring, co.leave)
 	}
-	return n.awaitLocked(ctx, sh, c, i, checks, copies, to)
+	if !watching {
+		ring = min(ring, now+unwatched)
+	}
+	n.alarmLocked(sh, ring)
+	return n.awaitLocked(ctx, watching, sh, c, i, checks, copies, to)
+}
+
+// A waiter that joins a call behind crowded others does not watch its context for the first
+// unwatched of its wait: a select on two channels takes as long as all else that it does. If its
+// context ends meanwhile, it notices that much later.
+const (
+	crowded   = 16
+	unwatched = 2 * time.Millisecond
+)
+
+// until is when a context ends by itself, as Node.now counts; far in the future if it does not.
+func (n *Node) until(ctx context.Context) time.Duration {
+	if at, ok := ctx.Deadline(); ok {
+		return at.Sub(n.start)
+	}
+	return math.MaxInt64
 }
 
 // leave is when a call has to leave to be back by the deadline, or by that of its caller if that
-// is earlier. A caller that would be gone anyway hurries nobody.
-func (n *Node) leave(ctx context.Context, s *stream, now time.Duration) time.Duration {
+// is earlier. A caller with less time than a round trip takes would be gone anyway, and hurries
+// nobody.
+func (n *Node) leave(s *stream, now, until time.Duration) time.Duration {
 	reserve := time.Duration(s.server.reserve.Load())
 	deadline := now + n.o.Deadline
-	if at, ok := ctx.Deadline(); ok {
-		if own := at.Sub(n.start); own < deadline && own >= now+time.Duration(s.server.trip.Load()) {
-			deadline = own
-		}
+	if until < deadline && until >= now+time.Duration(s.server.trip.Load()) {
+		deadline = until
 	}
 	return deadline - reserve
 }
 
-// awaitLocked waits for the answer of a waiter. It unlocks the shard.
-func (n *Node) awaitLocked(ctx context.Context, sh *shard, c *call, i int, checks []tidegate.Check, copies int, to *tidegate.Decision) (err error) {
+// awaitLocked waits for the answer of waiter i of c. If it is not watching its context, it begins
+// to when it is woken for that: see watchLocked. It unlocks the shard.
+func (n *Node) awaitLocked(ctx context.Context, watching bool, sh *shard, c *call, i int, checks []tidegate.Check, copies int, to *tidegate.Decision) (err error) {
+	wake := c.wake
+	sh.mu.Unlock()
 	left, early := chain.Waits(ctx)
 	for {
-		wake := c.wake
-		sh.mu.Unlock()
 		switch {
-		case left == nil && early == nil:
+		case !watching || left == nil && early == nil:
 			<-wake
 		case early == nil:
 			select {
@@ -87,7 +107,7 @@ func (n *Node) awaitLocked(ctx context.Context, sh *shard, c *call, i int, check
 		case c.done.Load():
 			sh.mu.Unlock()
 			return n.answered(ctx, c, i, checks, copies, to)
-		case c.place(i) < c.served: // others are still asked for
+		case c.place(i) < c.served: // c is not done: it is sent again for others
 			d, _ := c.answer(i)
 			*to = *d
 			sh.mu.Unlock()
@@ -103,10 +123,13 @@ func (n *Node) awaitLocked(ctx context.Context, sh *shard, c *call, i int, check
 			*to, err = n.decideLateLocked(sh, c, i, checks, copies)
 			return err
 		}
+		watching = watching || i < c.watched
+		wake = c.wake
+		sh.mu.Unlock()
 	}
 }
 
-// answered gives a waiter its answer, or that of a fallback if it is an error.
+// answered gives a waiter of a call that is done its answer, or that of a fallback if it is an error.
 func (n *Node) answered(ctx context.Context, c *call, i int, checks []tidegate.Check, copies int, to *tidegate.Decision) error {
 	d, err := c.answer(i)
 	*to = *d
@@ -117,8 +140,8 @@ func (n *Node) answered(ctx context.Context, c *call, i int, checks []tidegate.C
 	return err
 }
 
-// leaveLocked gives a waiter's place up. A call that nobody waits for and that is not
-// ready yet is not made.
+// leaveLocked gives a waiter's place up. A call that nobody waits for any more, and that is not
+// queued to be sent, ends.
 func (n *Node) leaveLocked(c *call, i int) {
 	c.leaveLocked(i)
 	s := c.stream
@@ -153,6 +176,7 @@ func (n *Node) decideEarlyLocked(sh *shard, c *call, i int, checks []tidegate.Ch
 	return n.decideLeavingLocked(sh, c, i, checks, copies)
 }
 
+// decideLeavingLocked decides locally about a waiter that leaves its call. It unlocks the shard.
 func (n *Node) decideLeavingLocked(sh *shard, c *call, i int, checks []tidegate.Check, copies int) (tidegate.Decision, error) {
 	out := c.sent
 	n.leaveLocked(c, i)

@@ -11,49 +11,50 @@ import (
 
 // call is one call of the backend for a vector, and all who wait for its reply. A waiter
 // knows its index and finds its own answer by that: grants go in the order of arrival,
-// one whose waiter has left to the next. Everything is under shard.mu until done; from
-// then on nothing that waiters read changes.
+// one whose waiter has left to the next. Everything is under shard.mu until done is set.
+// From then on nothing that waiters read changes, and they read it without the lock.
 type call struct {
-	run          func() // has a worker send it, made once
+	run          func() // workRest of it, made once
 	stream       *stream
-	newer, older *call // in shard.first
+	newer, older *call // neighbours in the list that begins at shard.first
 
 	wake   chan struct{} // one token if there is one waiter; closed if there are more
-	closed bool          // wake was
+	closed bool          // wake is closed
 
 	deadlines []time.Duration // of the waiters, by index
 	left      []int           // waiters that left without an answer, in order
-	expired   int             // so many were woken because their deadlines had passed
+	expired   int             // waiters before this index were woken because their deadlines had passed
+	watched   int             // those from crowded up to this index were woken to watch their contexts
 
 	ready   time.Duration // when it is to be sent at the latest
-	lag     time.Duration // how much later than it should have been it was
+	lag     time.Duration // how late its worker was in sending it
 	sent    bool          // a worker has it
 	stamp   stamp         // from before it was sent
 	back    time.Duration // when it should have its reply
-	overdue bool          // that is over
-	early   bool          // somebody was decided locally before that, and has not told of it
-	// windowed: it counts in the window of its queue. What is sent again does not.
+	overdue bool          // it had none by then
+	early   bool          // a waiter was decided locally before that, which was not recorded as a failure of the server
+	// windowed: it counts in the window of its queue. A call that is sent again does not.
 	windowed bool
 	late     late
-	name     tidegate.Handle // of the slots it asks for
-	givenUp  bool            // they are given back
+	name     tidegate.Handle // of the slots that it asks for
+	givenUp  bool            // those slots are to be given back
 
 	done         atomic.Bool
-	alone        bool // there was one waiter
-	releasedOnce atomic.Bool
-	served       int       // so many of those who have not left are granted what they came for
-	grants       []granted // to those, unless all were granted at once
-	granted      tidegate.Decision
-	refused      tidegate.Decision // to those behind them
-	err          error             // instead of it
+	alone        bool              // it has had one waiter, so that it can be used again: see release
+	releasedOnce atomic.Bool       // by the waiter or by the worker
+	served       int               // so many of those who have not left are granted what they came for
+	granted      tidegate.Decision // what the first of these got, and all of them if there are no grants
+	grants       []granted         // what these got, if it came in several portions
+	refused      tidegate.Decision // what those behind them get, unless there is an err
+	err          error
 
-	sole []tidegate.Check // of a caller that is asked for alone: to be written to while it waits
+	sole []tidegate.Check // the checks of a caller that shares no call: to be written to while it waits
 	asks [1]chain.Ask
 }
 
-// granted is what the waiters up to an index among those who have not left were granted.
+// granted is what waiters were granted, from the place where the one before it ends.
 type granted struct {
-	until int
+	until int // a place: see call.place
 	d     tidegate.Decision
 }
 
@@ -73,7 +74,7 @@ func (c *call) joinLocked(deadline time.Duration) int {
 	return len(c.deadlines) - 1
 }
 
-// place is how many waiters are before one.
+// place is how many waiters that have not left are before one.
 func (c *call) place(i int) int {
 	if len(c.left) == 0 {
 		return i
@@ -104,7 +105,7 @@ func (c *call) serve(d *tidegate.Decision, grants int64) int64 {
 }
 
 // conclude answers all who have no answer: with err, if that is not nil. ended means that
-// the worker is about to release the call.
+// the worker is about to end the call, and to release it.
 func (c *call) conclude(refusal *tidegate.Decision, err error, ended bool) {
 	if refusal != nil {
 		c.refused = *refusal
@@ -114,7 +115,7 @@ func (c *call) conclude(refusal *tidegate.Decision, err error, ended bool) {
 	c.done.Store(true)
 }
 
-// answer is what a waiter is told by a call that is done.
+// answer is what a waiter is told by a call that is done, or has served it.
 func (c *call) answer(i int) (*tidegate.Decision, error) {
 	at := c.place(i)
 	if at >= c.served {
@@ -135,8 +136,9 @@ func (c *call) leaveLocked(i int) {
 	c.sole = nil
 }
 
-// wakeLocked wakes all who wait, to find their answers or that they have none.
-func (c *call) wakeLocked() {
+// wakeAll wakes all who wait, to find their answers or that they have none. It is called under
+// shard.mu, or after endCallLocked: then nobody else can wake them.
+func (c *call) wakeAll() {
 	if len(c.deadlines) == 1 {
 		select {
 		case c.wake <- struct{}{}:
@@ -159,7 +161,7 @@ func (c *call) expireLocked(now time.Duration) time.Duration {
 	}
 	if n > c.expired {
 		c.expired = n
-		c.wakeLocked()
+		c.wakeAll()
 	}
 	if n < len(c.deadlines) {
 		return c.deadlines[n]
@@ -167,9 +169,26 @@ func (c *call) expireLocked(now time.Duration) time.Duration {
 	return 0
 }
 
-// settleLocked settles with those who were decided locally, when the reply comes. It
-// returns how many of the copies that were granted are left for those who wait, and how
-// many copies were admitted and not charged: they go to the backlog.
+// watchLocked wakes those of a crowd whose deadlines are not after this one: they have left their
+// contexts unwatched for long enough. It returns the deadline of the next; 0 means there is none.
+func (c *call) watchLocked(deadline time.Duration) time.Duration {
+	n := max(c.watched, crowded)
+	for n < len(c.deadlines) && c.deadlines[n] <= deadline {
+		n++
+	}
+	if n > max(c.watched, crowded) {
+		c.watched = n
+		c.wakeAll()
+	}
+	if n < len(c.deadlines) {
+		return c.deadlines[n]
+	}
+	return 0
+}
+
+// settleLocked is called when the reply comes: copies that it grants go first to those who were
+// decided locally. It returns how many are left for those who wait, and how many copies
+// were admitted locally and not charged: they go to the backlog.
 func (l *late) settleLocked(copies int64, err error) (rest, uncharged int64) {
 	l.replied = true
 	if err != nil {
@@ -215,7 +234,7 @@ func (c *call) reset() {
 	clear(c.asks[:])
 	c.stream, c.sole, c.err = nil, nil, nil
 	c.granted, c.refused, c.grants = tidegate.Decision{}, tidegate.Decision{}, nil
-	c.deadlines, c.left, c.expired, c.served = c.deadlines[:0], c.left[:0], 0, 0
+	c.deadlines, c.left, c.expired, c.watched, c.served = c.deadlines[:0], c.left[:0], 0, 0, 0
 	c.sent, c.overdue, c.early, c.closed, c.alone, c.late = false, false, false, false, false, late{}
 	c.name, c.givenUp = tidegate.Handle{}, false
 	c.done.Store(false)

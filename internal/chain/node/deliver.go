@@ -5,9 +5,9 @@ import (
 	"tidegate.dev/tidegate/internal/chain"
 )
 
-// deliver gives those who wait for a call their answers. It returns the call if there are
-// some left whose answer is not known, for whom it is to be sent again. more means that the
-// stream's queue needs a worker.
+// deliver gives those who wait for a call their answers. If the reply has none for some of
+// them, it returns the call as rest, to be sent again for those. more means that the stream's
+// queue needs a worker; overdue, that the call has left the window of its queue already.
 func (n *Node) deliver(c *call, a *chain.Ask, err error) (rest *call, more, overdue bool) {
 	if err == nil {
 		err = a.Err
@@ -58,7 +58,7 @@ func (n *Node) deliver(c *call, a *chain.Ask, err error) (rest *call, more, over
 			n.giveUpLocked(c)
 		case err == nil:
 			c.copyOver(s.checks)
-			if told == 0 && a.Granted.OK && a.Granted.Receipt.Handle != c.name { // the backend has named it
+			if told == 0 && a.Granted.OK && a.Granted.Receipt.Handle != c.name { // the backend has named the slots itself
 				n.giveBack(a.Granted.Receipt, s.checks, a.Granted.Granted)
 			}
 		}
@@ -89,21 +89,20 @@ func (n *Node) deliver(c *call, a *chain.Ask, err error) (rest *call, more, over
 	}
 	overdue = c.overdue && c.windowed
 	if again {
-		rest = c
-	} else {
-		more = n.nextLocked(c)
-		n.endCallLocked(c)
+		c.wakeAll()
+		sh.mu.Unlock()
+		return c, false, overdue
 	}
-	c.wakeLocked()
+	more = n.nextLocked(c)
+	n.endCallLocked(c)
 	sh.mu.Unlock()
-	if !again {
-		n.release(c)
-	}
-	return rest, more, overdue
+	c.wakeAll() // without the lock: they want it for their next requests
+	n.release(c)
+	return nil, more, overdue
 }
 
-// nextLocked tells the stream of a call that it has its reply, and reports whether its queue
-// needs a worker for the call that is ready by that.
+// nextLocked tells the stream of a call that it has its reply. If that makes the next call
+// ready, it puts that into its queue, and reports whether the queue needs a worker.
 func (n *Node) nextLocked(c *call) (more bool) {
 	s, now, ready := c.stream, n.now(), false
 	if c.overdue {
@@ -114,8 +113,8 @@ func (n *Node) nextLocked(c *call) (more bool) {
 }
 
 // serveSentLocked gives grants that are left over to those who wait for other calls of a
-// stream, the oldest first; what these bring is left over then. It returns how many
-// grants still are.
+// stream that are out, the oldest first. So more is left over of the replies to those. It returns how many
+// grants are left over still.
 func (n *Node) serveSentLocked(s *stream, grant *tidegate.Decision, spare int64) int64 {
 	for spare > 0 {
 		var oldest *call
@@ -128,24 +127,25 @@ func (n *Node) serveSentLocked(s *stream, grant *tidegate.Decision, spare int64)
 			break
 		}
 		spare = oldest.serve(grant, spare)
-		oldest.wakeLocked()
+		oldest.wakeAll()
 	}
 	return spare
 }
 
-// serveNextLocked gives those who came meanwhile the grants that are left over, and the
-// refusal if they would find that remembered. It returns how many have an answer.
+// serveNextLocked gives those who wait for the next call the grants that are left over, and the
+// refusal to the rest of them if it is known, which is to say that they would find it remembered.
+// It returns how many have an answer.
 func (n *Node) serveNextLocked(next *call, grant *tidegate.Decision, spare int64, refusal *tidegate.Decision, known bool) int {
 	s, before := next.stream, next.waiting()
 	next.serve(grant, spare)
 	if !known && next.waiting() > 0 {
 		told := before - next.waiting()
 		s.coalescer.waiting -= told
-		next.wakeLocked()
+		next.wakeAll()
 		return told
 	}
 	next.conclude(refusal, nil, false) // a worker may be about to take it
-	next.wakeLocked()
+	next.wakeAll()
 	queued := s.coalescer.queued
 	s.coalescer, _ = s.coalescer.step(coalesceEvent{kind: served})
 	if s.next = nil; !queued {
@@ -163,8 +163,8 @@ func (c *call) copyOver(from []tidegate.Check) {
 	}
 }
 
-// release lets a call that had one waiter be used again, when it is called for the second
-// time: by the worker, and by the waiter.
+// release is called by the worker, and by the waiter of a call that had only one. The second of
+// these two calls lets it be used again. A call that had more waiters is left to the garbage collector.
 func (n *Node) release(c *call) {
 	if c.alone && c.releasedOnce.Swap(true) {
 		c.reset()

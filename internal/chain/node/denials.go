@@ -12,29 +12,29 @@ import (
 )
 
 // denials are refusals of the backend, each known by its counter and the numbers of
-// the limit that it was refused under. One of a cost answers that cost and more, until
-// the backend would have room again, by what it said and the time before it was
-// asked, and for no longer than maxDenial: what is given back on other nodes is not seen
+// the limit that it was refused under. The refusal of a cost answers that cost and more, until
+// the backend would have room again. That time is its RetryAfter, counted from before it was
+// asked, and maxDenial at most: what is given back on other nodes is not seen
 // here. So a node may refuse for that long what would pass, and never lets pass what
 // would not.
 //
-// It is a table of a fixed size in sets of four. Readers take no lock: they look whether
-// the turn of the set was the same, and even, before and after.
+// It is a table of a fixed size in sets of four. Readers take no lock: what they read counts if
+// the turn of the set was even, and the same before and after.
 type denials struct {
 	keys, more maphash.Seed
 	epoch      atomic.Uint64 // of the rules; refusals of another are not found
 	sets       []denialSet
 
 	// While nobody is refused, nobody need look: until is when the last of all
-	// refusals ends, and past an instant that is surely over.
+	// refusals ends, and past an instant that is surely over. See none.
 	until, past atomic.Int64
 }
 
 type denialSet struct {
 	turn    atomic.Uint64 // odd while one writes
-	dropped atomic.Int64  // what was asked before is not kept: something was given back
-	// half the name of each entry's counter, here, so that whoever finds nothing has
-	// looked at one cache line
+	dropped atomic.Int64  // when something was last given back: refusals asked for before that are not noted
+	// names are half the names of the entries' counters, here, so that a reader that finds nothing
+	// has looked at one cache line; 0 means that there is no entry.
 	names   [4]atomic.Uint64
 	_       [16]byte
 	entries [4]denial
@@ -42,10 +42,10 @@ type denialSet struct {
 
 // denial is one refusal, in a cache line. Times are those of Node.now.
 type denial struct {
-	name  atomic.Uint64 // the other half of the counter's
-	under atomic.Uint64 // the numbers of the limit, and the epoch
+	name  atomic.Uint64 // the other half of the counter's name
+	under atomic.Uint64 // the numbers of the limit, and the epoch: see under
 	cost  atomic.Int64
-	until atomic.Int64
+	until atomic.Int64 // it answers in place of the backend until then
 	retry atomic.Int64 // when the backend would have room, which may be later
 	reset atomic.Int64
 	left  atomic.Int64
@@ -70,6 +70,7 @@ func (t *denials) pass(at time.Duration) {
 	}
 }
 
+// forget begins an epoch: find finds none of the refusals there are, findLate still does.
 func (t *denials) forget() { t.epoch.Add(1) }
 
 // counter is the name of a counter in the table, of 128 bits that nobody can foresee.
@@ -83,10 +84,11 @@ func (t *denials) counter(l *tidegate.Limit, key string) counter {
 	}
 }
 
-// under are the numbers of a limit that are not in its identity, and the epoch.
+// under stands for the numbers of a limit that are not in its identity, and the epoch.
 func under(l *tidegate.Limit, epoch uint64) uint64 { return mix(numbersOf(l) ^ epoch) }
 
-// wasUnder reports whether a refusal is of the numbers of l, in this epoch or in one of late.
+// wasUnder reports whether denial.under stands for the numbers of l, in this epoch or in one of the
+// lateEpochs before it.
 func (t *denials) wasUnder(is uint64, l *tidegate.Limit) bool {
 	numbers, epoch := numbersOf(l), t.epoch.Load()
 	for back := range min(epoch, lateEpochs) + 1 {
@@ -128,25 +130,19 @@ type refused struct {
 	left                int64
 }
 
-// find looks for a refusal of a cost.
-func (t *denials) find(c counter, under uint64, cost int64) (r refused, ok bool) {
-	set := t.set(c)
-	turn := set.turn.Load()
-	for i := range set.entries {
-		if !set.holds(i, c) {
-			continue
-		}
-		e := &set.entries[i]
-		if e.under.Load() != under || e.cost.Load() > cost {
-			continue
-		}
-		return e.refused(), turn%2 == 0 && set.turn.Load() == turn
-	}
-	return r, false
+// find looks for a refusal of a cost, under the numbers and the epoch that under stands for.
+func (t *denials) find(c counter, under uint64, cost int64) (refused, bool) {
+	return t.findLast(c, cost, func(is uint64) bool { return is == under })
 }
 
-// findLate is find of what was refused in this epoch or in one of late: the last of it.
-func (t *denials) findLate(c counter, l *tidegate.Limit, cost int64) (r refused, ok bool) {
+// findLate looks for a refusal of a cost under the numbers of l, in this epoch or in one of the
+// lateEpochs before it.
+func (t *denials) findLate(c counter, l *tidegate.Limit, cost int64) (refused, bool) {
+	return t.findLast(c, cost, func(is uint64) bool { return t.wasUnder(is, l) })
+}
+
+// findLast returns the refusal of a cost that ends last, of those whose denial.under fits.
+func (t *denials) findLast(c counter, cost int64, fits func(under uint64) bool) (r refused, ok bool) {
 	set := t.set(c)
 	turn := set.turn.Load()
 	for i := range set.entries {
@@ -154,7 +150,7 @@ func (t *denials) findLate(c counter, l *tidegate.Limit, cost int64) (r refused,
 			continue
 		}
 		e := &set.entries[i]
-		if is := e.refused(); e.cost.Load() <= cost && (!ok || is.until > r.until) && t.wasUnder(e.under.Load(), l) {
+		if is := e.refused(); e.cost.Load() <= cost && (!ok || is.until > r.until) && fits(e.under.Load()) {
 			r, ok = is, true
 		}
 	}
@@ -170,7 +166,7 @@ func (s *denialSet) holds(i int, c counter) bool {
 	return s.names[i].Load() == c.a && s.entries[i].name.Load() == c.b
 }
 
-// lock starts a change, or reports that somebody else is at it.
+// lock starts a change, or returns false if somebody else is changing the set.
 func (s *denialSet) lock() bool {
 	turn := s.turn.Load()
 	return turn%2 == 0 && s.turn.CompareAndSwap(turn, turn+1)
@@ -178,9 +174,9 @@ func (s *denialSet) lock() bool {
 
 func (s *denialSet) unlock() { s.turn.Add(1) }
 
-// note remembers a refusal of a cost that was asked for at an instant, in place of what
-// is known of the same, or else of what ends first. It reports false if it did not: when
-// something was given back meanwhile, or somebody else is at it.
+// note remembers a refusal of a cost that was asked for at an instant, in place of the one of the
+// same counter and numbers, or else of the one that ends first. It reports false if it did
+// not: something was given back meanwhile, or somebody else is changing the set.
 //
 // known is the counter's name in seen.
 func (t *denials) note(c counter, known, under uint64, cost int64, r refused, asked time.Duration) bool {
@@ -217,7 +213,7 @@ func (t *denials) note(c counter, known, under uint64, cost int64, r refused, as
 	return true
 }
 
-// last notes that there is a refusal that ends then.
+// last notes that there is a refusal until then.
 func (t *denials) last(until time.Duration) {
 	for was := t.until.Load(); was < int64(until) && !t.until.CompareAndSwap(was, int64(until)); {
 		was = t.until.Load()

@@ -77,7 +77,7 @@ func TestHandOversInAnOutageRefillNobody(t *testing.T) {
 // its successors: when the events of a window came is not known otherwise.
 func TestRefusalsOutliveHandOversInAnOutage(t *testing.T) {
 	for _, a := range []tidegate.Algorithm{tidegate.SlidingLog, tidegate.SubWindows, tidegate.SlidingWindow, tidegate.FixedWindow} {
-		for hands := range 3 {
+		for passes := range 3 {
 			synctest.Test(t, func(t *testing.T) {
 				l := tidegate.MustLimit(tidegate.Spec{Name: "minute", Events: 60, Period: time.Minute, Algorithm: a})
 				way := &faulty{}
@@ -91,7 +91,7 @@ func TestRefusalsOutliveHandOversInAnOutage(t *testing.T) {
 				spend(t, n, perSecond, "k", DefaultFailures)
 				time.Sleep(2 * time.Second) // refusals are not remembered for so long while it answers
 				n.returned([]tidegate.Check{{Key: "dropped", Limit: l, Cost: -1}})
-				for range hands {
+				for range passes {
 					n = pass(t, n, open)
 					n.Forget() // rules and measures are put in force
 					time.Sleep(2 * time.Second)
@@ -99,10 +99,10 @@ func TestRefusalsOutliveHandOversInAnOutage(t *testing.T) {
 				n.Forget()
 				time.Sleep(20 * time.Second)
 				if got := spend(t, n, l, "used up", 30); got != 0 {
-					t.Errorf("%s, after %d hand-overs: %d more in the minute of a limit that is used up", a, hands, got)
+					t.Errorf("%s, after %d hand-overs: %d more in the minute of a limit that is used up", a, passes, got)
 				}
 				if got := len(n.handDenials()); got != 1 {
-					t.Errorf("%s, after %d hand-overs: %d refusals to hand over, want that of one key", a, hands, got)
+					t.Errorf("%s, after %d hand-overs: %d refusals to hand over, want that of one key", a, passes, got)
 				}
 				_ = n.Close()
 			})

@@ -52,7 +52,7 @@ func (s *scripted) Adjust(_ context.Context, _ tidegate.Receipt, checks []tidega
 // was lost says nothing.
 func TestLateRepliesSettle(t *testing.T) {
 	lost := &timeout{errors.New("i/o timeout")}
-	f := func(name string, after time.Duration, granted int64, err error, local int64, owed int64) {
+	f := func(name string, after time.Duration, granted int64, err error, local int64, posted int64) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				inner := &scripted{Backend: chain.Adapt(memory.New()), after: after, granted: granted, err: err}
@@ -63,8 +63,8 @@ func TestLateRepliesSettle(t *testing.T) {
 					t.Errorf("%+v, %v", d, takeErr)
 				}
 				time.Sleep(5 * time.Second)
-				if inner.posts.Load() != owed || n.Health().Backlog != 0 {
-					t.Errorf("%d posted, want %d: %+v", inner.posts.Load(), owed, n.Health())
+				if inner.posts.Load() != posted || n.Health().Backlog != 0 {
+					t.Errorf("%d posted, want %d: %+v", inner.posts.Load(), posted, n.Health())
 				}
 				_ = n.Close()
 			})

@@ -60,6 +60,49 @@ func TestWhoLeaves(t *testing.T) {
 	})
 }
 
+// Who joins a crowd looks at its context only after a moment. It leaves then, at whatever place it is
+// and whenever its context ends, and is not asked for; a context that has a deadline is never late.
+func TestWhoLeavesACrowd(t *testing.T) {
+	const many = 3 * crowded
+	for _, at := range []int{0, 1, crowded - 1, crowded, crowded + 1, many - 1} {
+		for _, when := range []time.Duration{0, time.Millisecond, unwatched, unwatched + time.Millisecond, 4 * time.Millisecond} {
+			for _, limited := range []bool{false, true} {
+				with(t, plain, Options{}, func(t *testing.T, c *crowd, inner *slow) {
+					inner.deaf = make(chan struct{})
+					c.come(1, hundred) // those who come now wait for the next call
+					var leaves *told
+					for i := range many {
+						switch {
+						case i != at:
+							c.come(1, hundred)
+						case limited:
+							leaves = c.comeFor(when, hundred)
+						default:
+							leaves = c.come(1, hundred)
+							time.AfterFunc(when, leaves.leave)
+						}
+					}
+					time.Sleep(5 * time.Millisecond)
+					synctest.Wait()
+					close(inner.deaf)
+					inner.deaf = nil
+					c.Wait()
+					want, latest := context.Canceled, max(when, unwatched+time.Millisecond)
+					if limited {
+						want, latest = context.DeadlineExceeded, when
+					}
+					if !errors.Is(leaves.err, want) || leaves.after < when || leaves.after > latest {
+						t.Errorf("the one at %d, who leaves after %s (%t), was told %v after %s", at, when, limited, leaves.err, leaves.after)
+					}
+					if inner.wantCalls(t, 1, many-1); t.Failed() {
+						t.Errorf("by the one at %d, who leaves after %s (%t)", at, when, limited)
+					}
+				})
+			}
+		}
+	}
+}
+
 // A caller that has left before it asks costs nothing.
 func TestCancelledBefore(t *testing.T) {
 	with(t, plain, Options{}, func(t *testing.T, c *crowd, inner *slow) {

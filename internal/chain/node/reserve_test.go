@@ -31,7 +31,7 @@ var countingAlgorithms = []tidegate.Algorithm{
 // What is reserved while the backend is away is held to this node's share, settled here
 // alone, and owed as it was settled.
 func TestReserveInAnOutage(t *testing.T) {
-	f := func(a tidegate.Algorithm, actual, owed int64) {
+	f := func(a tidegate.Algorithm, actual, charged int64) {
 		t.Helper()
 		synctest.Test(t, func(t *testing.T) {
 			limit := tokens(a, tidegate.FailLocal)
@@ -61,10 +61,10 @@ func TestReserveInAnOutage(t *testing.T) {
 			}
 			way.set(none)
 			time.Sleep(10 * time.Second)
-			if got := way.posted(limit, "ann"); got != owed {
-				t.Errorf("%s, settled at %d: %d charged to the backend, want %d", a, actual, got, owed)
+			if got := way.posted(limit, "ann"); got != charged {
+				t.Errorf("%s, settled at %d: %d charged to the backend, want %d", a, actual, got, charged)
 			}
-			if d := lim.Peek(t.Context(), "ann"); d.Remaining != 120-owed || byFallback(&d) {
+			if d := lim.Peek(t.Context(), "ann"); d.Remaining != 120-charged || byFallback(&d) {
 				t.Errorf("%s, settled at %d: %+v", a, actual, d)
 			}
 			_, _ = n.Close(), other.Close()
@@ -183,12 +183,12 @@ func TestLateReservationOfSlots(t *testing.T) {
 				for _, c := range checks {
 					c.Cost = 0
 					d, err := far.Store.Take(t.Context(), []tidegate.Check{c}, 1)
-					owed := int64(0)
+					inUse := int64(0)
 					if mode == tidegate.FailLocal && !leaves && c.Estimate {
-						owed = 40
+						inUse = 40
 					}
-					if err != nil || c.Limit.Capacity()-d.Remaining != owed {
-						t.Errorf("mode %d, left %t: %d of %s in use in the store, want %d: %v", mode, leaves, c.Limit.Capacity()-d.Remaining, c.Limit, owed, err)
+					if err != nil || c.Limit.Capacity()-d.Remaining != inUse {
+						t.Errorf("mode %d, left %t: %d of %s in use in the store, want %d: %v", mode, leaves, c.Limit.Capacity()-d.Remaining, c.Limit, inUse, err)
 					}
 				}
 				cancel()

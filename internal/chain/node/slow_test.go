@@ -122,9 +122,18 @@ type told struct {
 
 // come has one ask. When it returns, who came waits, or has an answer.
 func (c *crowd) come(n int, checks ...tidegate.Check) *told {
-	who := new(told)
 	ctx, cancel := context.WithCancel(context.Background())
-	who.leave = cancel
+	return c.comeWith(ctx, cancel, n, checks)
+}
+
+// comeFor is come for one copy, of one whose context has a deadline.
+func (c *crowd) comeFor(d time.Duration, checks ...tidegate.Check) *told {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	return c.comeWith(ctx, cancel, 1, checks)
+}
+
+func (c *crowd) comeWith(ctx context.Context, cancel context.CancelFunc, n int, checks []tidegate.Check) *told {
+	who := &told{leave: cancel}
 	c.told = append(c.told, who)
 	start := time.Now()
 	c.Go(func() {

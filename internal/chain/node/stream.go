@@ -15,14 +15,15 @@ type stream struct {
 	listed bool // under shard.mu: it is in shard.streams
 	traits traits
 	vector
-	copies int // that each waiter asks for
+	copies int // how many each waiter asks for
 
-	server *server   // that all of the vector lives on, or what is common to calls of several
-	where  []*server // then: the server of each check
+	server *server   // that all of the vector lives on, or Node.multi if there are several
+	where  []*server // if there are several: the server of each check
 
 	coalescer coalescer // under shard.mu
 	next      *call     // under shard.mu: not sent yet; nil means that nobody waits
 	calls     int       // under shard.mu: calls that have not ended
+	joined    int       // under shard.mu: how many waiters the last call had that was sent
 }
 
 // serversOf are the servers that the calls of a stream are for.
@@ -38,13 +39,13 @@ const shards = 64
 
 type shard struct {
 	mu      sync.Mutex
-	streams map[uint64]*stream
-	last    *stream     // under mu: one of streams, the last that was found
-	first   *call       // under mu: all calls that have no reply, the newest first
-	asked   uint64      // under mu: requests that came here
-	alarm   *time.Timer // under mu: nil until it is first needed
-	at      time.Duration
-	_       [8]byte // locks of different shards do not meet in one cache line
+	streams map[uint64]*stream // under mu: by the hash of their vectors
+	last    *stream            // under mu: one of streams, the last that was found
+	first   *call              // under mu: all calls that have no reply, the newest first
+	asked   uint64             // under mu: requests that came here
+	alarm   *time.Timer        // under mu: calls ring; nil until it is first needed
+	at      time.Duration      // under mu: when it rings; 0 means that it does not
+	_       [8]byte            // locks of different shards do not meet in one cache line
 }
 
 // findLocked returns the stream that checks can join; nil means that there is none.
@@ -65,6 +66,8 @@ func (sh *shard) findLocked(hash uint64, checks []tidegate.Check, t traits) *str
 	return s
 }
 
+// newStreamLocked returns a stream for checks. Others can join it if its traits allow that, and no
+// other stream has its hash.
 func (n *Node) newStreamLocked(sh *shard, hash uint64, checks []tidegate.Check, copies int, t traits) *stream {
 	s := n.streams.Get().(*stream)
 	s.shard, s.hash, s.traits, s.copies = sh, hash, t, copies
@@ -77,7 +80,7 @@ func (n *Node) newStreamLocked(sh *shard, hash uint64, checks []tidegate.Check, 
 	return s
 }
 
-// endLocked lets a stream without calls be used again.
+// endLocked takes a stream without calls out of its shard, and lets it be used again.
 func (n *Node) endLocked(s *stream) {
 	if s.listed {
 		delete(s.shard.streams, s.hash)
@@ -87,11 +90,11 @@ func (n *Node) endLocked(s *stream) {
 	}
 	s.clear()
 	clear(s.where)
-	s.shard, s.server, s.listed, s.coalescer = nil, nil, false, coalescer{}
+	s.shard, s.server, s.listed, s.coalescer, s.joined = nil, nil, false, coalescer{}, 0
 	n.streams.Put(s)
 }
 
-// newCallLocked makes the next call of a stream; nil means that too many are out.
+// newCallLocked makes the next call of a stream; nil means that too many are in flight.
 func (n *Node) newCallLocked(s *stream) *call {
 	if !s.server.begin() {
 		return nil
@@ -99,6 +102,9 @@ func (n *Node) newCallLocked(s *stream) *call {
 	c := n.calls.Get().(*call)
 	if c.wake == nil {
 		c.wake = make(chan struct{}, 1)
+	}
+	if cap(c.deadlines) < s.joined {
+		c.deadlines = make([]time.Duration, 0, s.joined+s.joined/8)
 	}
 	c.stream, s.next = s, c
 	s.calls++
@@ -111,7 +117,8 @@ func (n *Node) newCallLocked(s *stream) *call {
 	return c
 }
 
-// endCallLocked takes a call out of its shard: it has its reply, or was never sent.
+// endCallLocked takes a call out of its shard, and out of its stream, which ends with its last
+// call. The call has its reply, or was never sent.
 func (n *Node) endCallLocked(c *call) {
 	s := c.stream
 	sh := s.shard
@@ -145,7 +152,7 @@ func (n *Node) stepLocked(s *stream, e coalesceEvent) {
 	}
 }
 
-// alarmLocked has ringLocked called at an instant, or before. It need not be exact.
+// alarmLocked has ring called at an instant, or before; it may be called in vain.
 func (n *Node) alarmLocked(sh *shard, at time.Duration) {
 	if sh.at > 0 && sh.at <= at {
 		return
@@ -159,8 +166,8 @@ func (n *Node) alarmLocked(sh *shard, at time.Duration) {
 	}
 }
 
-// ring sees to what is due in a shard: waiters whose deadlines have passed, calls that
-// are overdue, and those that have to leave.
+// ring sees to what is due in a shard: waiters whose deadlines have passed or who are to watch
+// their contexts, calls that are overdue, and calls that have to leave.
 func (n *Node) ring(sh *shard) {
 	// Replies that are here already go first. How long that takes tells how late we are.
 	began := n.now()
@@ -176,7 +183,7 @@ func (n *Node) ring(sh *shard) {
 	_ = n.lag.note(n.now()-began, now, n.o.Deadline)
 	sh.at = 0
 	at := func(t time.Duration) {
-		if t > 0 && t <= now { // it stands behind others
+		if t > 0 && t <= now { // it is due, and waits on: it is queued behind others
 			t = now + n.o.Deadline/8
 		}
 		if t > 0 && (next == 0 || t < next) {
@@ -187,6 +194,9 @@ func (n *Node) ring(sh *shard) {
 		older, s := c.older, c.stream
 		longer := n.longer(c, now)
 		at(c.expireLocked(now - longer))
+		if first := c.watchLocked(now - unwatched + n.o.Deadline); first > 0 {
+			at(first - n.o.Deadline + unwatched)
+		}
 		switch {
 		case c.sent && !c.overdue && now >= c.back+longer:
 			n.overdueLocked(c, now)
@@ -205,8 +215,8 @@ func (n *Node) ring(sh *shard) {
 	}
 }
 
-// overdueLocked notes that a call is not back in time: whoever comes next does not wait
-// for it.
+// overdueLocked notes that a call has no reply in time: the next call does not wait for it any
+// longer.
 func (n *Node) overdueLocked(c *call, now time.Duration) {
 	c.overdue = true
 	c.stream.server.overdue.Add(1)
@@ -214,7 +224,7 @@ func (n *Node) overdueLocked(c *call, now time.Duration) {
 		go q.run()
 	}
 	if c.early || len(c.deadlines) == len(c.left) && c.late.undecided == 0 && c.late.admitted == 0 {
-		n.failed(c.stream, n.late, c.stamp.at, 1) // nobody who waited has told of it
+		n.failed(c.stream, n.late, c.stamp.at, 1) // no waiter has recorded it: see decideLateLocked
 	}
 	n.stepLocked(c.stream, coalesceEvent{kind: replied, now: now})
 }

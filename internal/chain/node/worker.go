@@ -55,7 +55,7 @@ func (n *Node) send(c *call, stamp stamp, lag time.Duration) (copies int) {
 	}
 	c.lag, c.windowed = lag, !again
 	if !again {
-		s.next = nil
+		s.next, s.joined = nil, len(c.deadlines)
 		s.coalescer, _ = s.coalescer.step(coalesceEvent{kind: sent, now: stamp.at})
 	}
 	n.alarmLocked(sh, c.back)

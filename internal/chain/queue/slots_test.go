@@ -121,14 +121,14 @@ func TestSlotsAmongQueues(t *testing.T) {
 			var in atomic.Int64
 			var done sync.WaitGroup
 			for range 100 {
-				patience, takes := time.Hour, time.Duration(random.IntN(3000))*ms
+				waits, takes := time.Hour, time.Duration(random.IntN(3000))*ms
 				if random.IntN(3) == 0 {
-					patience = time.Duration(random.IntN(4000)) * ms
+					waits = time.Duration(random.IntN(4000)) * ms
 				}
 				done.Go(func() {
 					ctx, leave := context.WithCancel(t.Context())
 					defer leave()
-					impatient := time.AfterFunc(patience, leave)
+					impatient := time.AfterFunc(waits, leave)
 					d, visit := gate.Enter(ctx, &tidegate.Request{Method: "GET", Path: "/"})
 					if d.OK && impatient.Stop() {
 						if n := in.Add(1); n > slots.Events {
