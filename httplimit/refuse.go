@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 
 	"tidegate.dev/tidegate"
 )
@@ -90,30 +91,35 @@ func (o *Options) refuseWith(w http.ResponseWriter, r *http.Request, d *tidegate
 		o.Render(w, r, *d)
 		return
 	}
-	var body []byte
+	body := bodies.Get().(*[]byte)
+	defer bodies.Put(body)
 	var kind string
 	if d.Err == nil && p != nil && p.answer.Body != "" {
 		var text string
 		text, kind = p.body(d, retry)
-		body = []byte(text)
+		*body = append((*body)[:0], text...)
 	} else {
 		why := explain(d, p, retry, status)
 		why.Slip = h.Get(SlipHeader)
-		body, kind = why.render(prefersText(r.Header["Accept"]))
+		*body, kind = why.render((*body)[:0], prefersText(r.Header["Accept"]))
 	}
-	h["Content-Type"] = []string{kind}
-	h["X-Content-Type-Options"] = []string{"nosniff"}
+	values := []string{kind, "nosniff"}
+	h["Content-Type"], h["X-Content-Type-Options"] = values[:1:1], values[1:]
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // the client may be gone
+		_, _ = w.Write(*body) // the client may be gone
 	}
 }
 
-func (why *problem) render(text bool) (body []byte, kind string) {
+// bodies are for refusals to be written into: these are many when it matters.
+var bodies = sync.Pool{New: func() any { return new([]byte) }}
+
+// render appends the body to b, as plain text or as JSON.
+func (why *problem) render(b []byte, text bool) (body []byte, kind string) {
 	if text {
-		return []byte(why.Detail + "\n"), "text/plain; charset=utf-8"
+		return append(append(b, why.Detail...), '\n'), "text/plain; charset=utf-8"
 	}
-	return why.appendJSON(make([]byte, 0, 768)), "application/problem+json"
+	return why.appendJSON(b), "application/problem+json"
 }
 
 // appendJSON appends what json.Marshal returns. Refusals are many when it matters, and its

@@ -26,7 +26,8 @@ type exchange struct {
 	leave      context.CancelFunc // ends the context; nil if net/http does that when the client leaves
 	writer     writer
 	body       body
-	costFinder *usage.Finder // nil if the cost is not in the response body
+	headers    struct{ id, slip [1]string } // of the response, where they need no memory of their own
+	costFinder *usage.Finder                // nil if the cost is not in the response body
 
 	start     time.Time
 	span      Span // nil if requests are not traced
@@ -73,7 +74,8 @@ func (g *Gateway) begin(w http.ResponseWriter, r *http.Request) (*exchange, *htt
 	x.writer = writer{ResponseWriter: w, exchange: x}
 	x.trusted = g.trustsProxies && g.o.HTTP.ClientIP.TrustsPeer(r)
 	x.record = accesslog.Record{ID: requestID(r, x.trusted), Method: r.Method, Host: r.Host, Path: r.URL.Path}
-	w.Header()["X-Request-Id"] = []string{x.record.ID}
+	x.headers.id[0] = x.record.ID
+	w.Header()["X-Request-Id"] = x.headers.id[:]
 	if g.records {
 		x.record.Time, x.record.Proto = x.start, r.Proto
 		x.record.Client = g.o.HTTP.ClientIP.Addr(r)
@@ -123,7 +125,8 @@ func (x *exchange) reply(p *problem) {
 func (x *exchange) recordDecision(checks []tidegate.Check, d *tidegate.Decision) {
 	x.record.Decided(checks, d, x.gateway.o.Store, &x.gateway.o.AccessLog)
 	if slip := x.gateway.o.Slip; slip != nil && !d.OK {
-		x.writer.Header()[httplimit.SlipHeader] = []string{slip(checks, d)}
+		x.headers.slip[0] = slip(checks, d)
+		x.writer.Header()[httplimit.SlipHeader] = x.headers.slip[:]
 	}
 	if x.span != nil {
 		x.span.Decided(&x.record)

@@ -1,7 +1,6 @@
 package slip
 
 import (
-	"strings"
 	"time"
 
 	"tidegate.dev/tidegate"
@@ -32,7 +31,9 @@ func Of(checks []tidegate.Check, d *tidegate.Decision, now time.Time) Slip {
 		s.Flags |= Denied
 	default:
 		s.Capacity = l.Capacity()
-		s.Limit = strings.TrimPrefix(l.String(), l.Name+": ")
+		if s.Limit = l.String(); l.Name != "" {
+			s.Limit = s.Limit[len(l.Name)+len(": "):]
+		}
 	}
 	if t := l.Terms; t != nil {
 		if t.Rule != "" {
