@@ -85,7 +85,7 @@ func (c *compiler) rule(path []*domainfile.Descriptor) *Rule {
 // limits makes the limits of a rule: that of unit and requests_per_unit, then those of our own.
 func (c *compiler) limits(r *Rule, w *domainfile.RateLimit) {
 	own := &w.Own
-	terms := &tidegate.Terms{Rule: r.Path}
+	terms := termsOf(r.Path)
 	terms.Handling.Consistency = own.Consistency
 	base := tidegate.Spec{Name: r.Path, Scope: scope(c.domain.name, r.steps, false), Terms: terms}
 	algorithm := own.Algorithm

@@ -17,6 +17,12 @@ func (r *Rule) hold(l *tidegate.Limit, t told) {
 	r.told = append(r.told, t)
 }
 
+// termsOf are the terms of a rule. While the store does not answer, an instance goes on counting by
+// itself, as native rules do by default.
+func termsOf(path string) *tidegate.Terms {
+	return &tidegate.Terms{Rule: path, Handling: tidegate.Handling{OnStoreFailure: tidegate.FailLocal}}
+}
+
 // counted completes spec with the numbers of t, in windows as envoyproxy/ratelimit has them.
 func counted(t told, spec tidegate.Spec) tidegate.Spec {
 	if t.requests == 0 {

@@ -5,6 +5,9 @@ import "sync"
 // MaxMetrics bounds the names that [Rule.Metric] makes of values in requests, per domain.
 const MaxMetrics = 1000
 
+// maxMetricName bounds each of them, in bytes.
+const maxMetricName = 512
+
 // metricNames are those made so far.
 type metricNames struct {
 	mu   sync.RWMutex
@@ -12,15 +15,18 @@ type metricNames struct {
 }
 
 // Metric returns the metric key of envoyproxy/ratelimit for a descriptor that is held to r.
-// It has values of the request if the file says detailed_metric or value_to_metric. After
-// [MaxMetrics] such names of a domain, others become Path. Metric does not allocate for names
-// that it made before.
+// It has values of the request if the file says detailed_metric or value_to_metric. Names
+// above 512 bytes, and after [MaxMetrics] of a domain all others, become Path. Metric does not
+// allocate for names that it made before.
 func (r *Rule) Metric(entries []Entry) string {
 	if !r.metric {
 		return r.Path
 	}
 	var room [256]byte
 	name := r.appendMetric(room[:0], entries)
+	if len(name) > maxMetricName {
+		return r.Path
+	}
 	m := &r.domain.metrics
 	m.mu.RLock()
 	made, ok := m.made[string(name)]
@@ -48,6 +54,9 @@ func (r *Rule) Metric(entries []Entry) string {
 func (r *Rule) appendMetric(b []byte, entries []Entry) []byte {
 	b = append(b, r.domain.name...)
 	for i := range entries {
+		if len(b) > maxMetricName { // it is not used
+			break
+		}
 		e := &entries[i]
 		b = append(append(b, '.'), e.Key...)
 		if value := r.metricValue(i, e.Value); value != "" {

@@ -50,7 +50,34 @@ func TestMetricsAreBounded(t *testing.T) {
 	if got := d.Find(e).Metric(e); got != "shop.told" {
 		t.Errorf("a late name is %s", got)
 	}
-	if long := d.Find([]Entry{{"told", "x"}}).Metric([]Entry{{"told", strings.Repeat("x", 1<<16)}}); len(long) > 1000 {
-		t.Errorf("a name has %d bytes", len(long))
+}
+
+// Nor can one make long ones.
+func TestMetricNamesAreBounded(t *testing.T) {
+	d := load(t, "basic.yaml").Domain("shop")
+	told := d.Find(entries("told=x"))
+	override, err := d.Override(5, Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	longest := maxMetricName - len("shop.told_")
+	for size, fits := range map[int]bool{1: true, 300: true, longest - 1: true, longest: true, longest + 1: false, 32 << 10: false} {
+		value := strings.Repeat("x", size)
+		for _, rule := range []*Rule{told, override} {
+			want := "shop.told_" + value
+			if !fits {
+				want = rule.Path
+			}
+			if got := rule.Metric([]Entry{{"told", value}}); got != want {
+				t.Errorf("a value of %d bytes: a name of %d", size, len(got))
+			}
+		}
+	}
+	many := make([]Entry, 64)
+	for i := range many {
+		many[i] = Entry{"told", strings.Repeat("x", 4<<10)}
+	}
+	if got := override.Metric(many); got != override.Path {
+		t.Errorf("many entries: a name of %d bytes", len(got))
 	}
 }

@@ -52,7 +52,7 @@ func (d *Domain) Override(requestsPerUnit uint32, unit Unit) (*Rule, error) {
 func (d *Domain) newOverride(t told) (*Rule, error) {
 	r := &Rule{Path: d.name + ".override", domain: d, Override: true, metric: true, CountRejected: true}
 	limit, err := tidegate.NewLimit(counted(t, tidegate.Spec{
-		Name: r.Path, Scope: scope(d.name, nil, true), Terms: &tidegate.Terms{Rule: r.Path},
+		Name: r.Path, Scope: scope(d.name, nil, true), Terms: termsOf(r.Path),
 	}))
 	if err != nil {
 		return nil, err

@@ -109,3 +109,36 @@ func TestUnits(t *testing.T) {
 		t.Errorf("a month is %v, a year %v", Month.Period(), Year.Period())
 	}
 }
+
+// While the store does not answer, instances go on counting by themselves, whatever the rule.
+func TestRulesGoOnWithoutTheStore(t *testing.T) {
+	set, err := Load([]File{{Name: "own.yaml", Text: []byte(`
+domain: d
+descriptors:
+  - { key: plain, rate_limit: { unit: hour, requests_per_unit: 5 } }
+  - { key: bucket, rate_limit: { unit: hour, requests_per_unit: 5, tidegate: { algorithm: token_bucket } } }
+  - { key: leased, rate_limit: { unit: hour, requests_per_unit: 5, tidegate: { algorithm: token_bucket, consistency: leased } } }
+  - { key: several, rate_limit: { tidegate: { limits: [5/minute, 10/hour] } } }
+  - { key: tried, shadow_mode: true, rate_limit: { unit: hour, requests_per_unit: 5 } }
+  - { key: quota, quota_mode: true, rate_limit: { unit: hour, requests_per_unit: 5 } }
+`)}}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := set.Domain("d")
+	all := d.Rules()
+	for unit := Second; unit <= Week; unit++ {
+		r, err := d.Override(5, unit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, r)
+	}
+	for _, r := range all {
+		for _, l := range r.Limits {
+			if got := l.Terms.Handling.OnStoreFailure; got != tidegate.FailLocal {
+				t.Errorf("%s: %s fails by mode %d", r.Path, l.Name, got)
+			}
+		}
+	}
+}

@@ -2,9 +2,11 @@ package rlqs
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/rate_limit_quota/v3"
+	"google.golang.org/protobuf/proto"
 
 	"tidegate.dev/tidegate/internal/front/rlqs/ledger"
 )
@@ -16,6 +18,33 @@ type outbox struct {
 	order   []string
 	sent    map[string]time.Duration // when the last token bucket of each was decided
 	wake    chan struct{}
+
+	refused []*pb.RateLimitQuotaResponse_BucketAction // for buckets above a bound
+	bytes   int                                       // of their ids
+	all     *waiting
+	closed  bool
+}
+
+// waiting is what all outboxes of a server hold.
+type waiting struct {
+	updates atomic.Int64
+	refused atomic.Int64 // bytes of ids
+}
+
+// Bounds of what waits for proxies that do not read.
+const (
+	maxWaiting    = 2 * MaxSubscriptions // updates of all streams
+	maxRefused    = 256 << 10            // bytes of the ids of refused buckets, of a stream: what one message of reports can bring
+	maxAllRefused = 32 << 20             // of all streams
+)
+
+// reserve adds n to what is held, unless that becomes more than most.
+func reserve(held *atomic.Int64, n, most int64) bool {
+	if held.Add(n) > most {
+		held.Add(-n)
+		return false
+	}
+	return true
 }
 
 // update is an action for a bucket.
@@ -35,8 +64,17 @@ const (
 	extension             // the same, and before the last one expires
 )
 
-func newOutbox() *outbox {
-	return &outbox{updates: make(map[string]update), sent: make(map[string]time.Duration), wake: make(chan struct{}, 1)}
+func newOutbox(all *waiting) *outbox {
+	return &outbox{updates: make(map[string]update), sent: make(map[string]time.Duration), wake: make(chan struct{}, 1), all: all}
+}
+
+// close drops everything. Nothing is added after it.
+func (o *outbox) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.all.updates.Add(-int64(len(o.updates)))
+	o.all.refused.Add(-int64(o.bytes))
+	o.closed, o.updates, o.order, o.sent, o.refused, o.bytes = true, nil, nil, nil, nil, 0
 }
 
 // put adds an update of a bucket, unless there are too many.
@@ -44,12 +82,29 @@ func (o *outbox) put(name string, u update) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if _, ok := o.updates[name]; !ok {
-		if len(o.updates) >= 2*MaxBuckets {
+		if o.closed || len(o.updates) >= 2*MaxBuckets || !reserve(&o.all.updates, 1, maxWaiting) {
 			return
 		}
 		o.order = append(o.order, name)
 	}
 	o.updates[name] = u
+	o.ring()
+}
+
+// refuse adds an action for a bucket above a bound, unless there are too many.
+func (o *outbox) refuse(action *pb.RateLimitQuotaResponse_BucketAction) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	size := proto.Size(action.GetBucketId())
+	if o.closed || o.bytes > 0 && o.bytes+size > maxRefused || !reserve(&o.all.refused, int64(size), maxAllRefused) {
+		return
+	}
+	o.refused, o.bytes = append(o.refused, action), o.bytes+size
+	o.ring()
+}
+
+// ring wakes whoever sends.
+func (o *outbox) ring() {
 	select {
 	case o.wake <- struct{}{}:
 	default:
@@ -74,6 +129,9 @@ const (
 func (o *outbox) take(now time.Duration, t ledger.Times) (m *pb.RateLimitQuotaResponse, lost []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if m = o.takeRefused(); m != nil { // before assignments of the same buckets, which were decided later
+		return m, nil
+	}
 	size, n := 0, 0
 	for _, name := range o.order {
 		u := o.updates[name]
@@ -96,5 +154,24 @@ func (o *outbox) take(now time.Duration, t ledger.Times) (m *pb.RateLimitQuotaRe
 		m.BucketAction = append(m.BucketAction, u.action)
 	}
 	o.order = o.order[n:]
+	o.all.updates.Add(-int64(n))
 	return m, lost
+}
+
+// takeRefused returns the next message about buckets above a bound, nil if there is none.
+func (o *outbox) takeRefused() (m *pb.RateLimitQuotaResponse) {
+	size, n, ids := 0, 0, 0
+	for _, action := range o.refused {
+		if size += proto.Size(action); n > 0 && (n >= maxActions || size > maxBytes) {
+			break
+		}
+		n++
+		ids += proto.Size(action.GetBucketId())
+	}
+	if n > 0 {
+		m = &pb.RateLimitQuotaResponse{BucketAction: o.refused[:n:n]}
+		o.refused, o.bytes = o.refused[n:], o.bytes-ids
+		o.all.refused.Add(-int64(ids))
+	}
+	return m
 }

@@ -26,6 +26,7 @@ type Server struct {
 	unfit    map[string]bool // rules that were logged
 
 	counts  counts
+	waiting waiting
 	closing chan struct{}
 	close   sync.Once
 	ended   chan struct{} // closed at the end of run
@@ -105,6 +106,7 @@ func (s *Server) end(st *stream) {
 	for _, sub := range subs {
 		s.unsubscribe(sub)
 	}
+	st.outbox.close()
 }
 
 // subscribed returns the subscription of a bucket, nil if there is none.

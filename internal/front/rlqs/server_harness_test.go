@@ -64,7 +64,7 @@ func start(t testing.TB, o Options) *Server {
 // openStream opens a stream.
 func openStream(t testing.TB, s *Server) *stream {
 	t.Helper()
-	st := &stream{subs: make(map[string]*subscription), outbox: newOutbox()}
+	st := &stream{subs: make(map[string]*subscription), outbox: newOutbox(&s.waiting)}
 	if !s.open(st) {
 		t.Fatal("there are too many streams")
 	}

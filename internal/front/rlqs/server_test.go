@@ -378,6 +378,98 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// Every bucket whose id is too long is denied, not only the last of a message, and what waits for a
+// proxy that does not read is bounded.
+func TestIDsThatAreTooLong(t *testing.T) {
+	s := start(t, Options{})
+	st := openStream(t, s)
+	of := func(n, size int) (want map[string]bool) {
+		want = make(map[string]bool)
+		in := &pb.RateLimitQuotaUsageReports{Domain: "shop"}
+		for i := range n {
+			id := &pb.BucketId{Bucket: map[string]string{"bucket": fmt.Sprint(i, strings.Repeat("x", size))}}
+			want[id.Bucket["bucket"]] = true
+			in.BucketQuotaUsages = append(in.BucketQuotaUsages, &pb.RateLimitQuotaUsageReports_BucketQuotaUsage{BucketId: id})
+		}
+		if err := s.reported(t.Context(), st, in); err != nil {
+			t.Fatal(err)
+		}
+		return want
+	}
+	denied := func(want map[string]bool) {
+		t.Helper()
+		for {
+			m, _ := st.outbox.take(s.now(), s.o.Times)
+			if m == nil {
+				break
+			}
+			for _, a := range m.BucketAction {
+				if wordOf(t, a, s.o.Times.TTL) == "DENY_ALL" {
+					delete(want, a.BucketId.Bucket["bucket"])
+				}
+			}
+		}
+		if len(want) > 0 {
+			t.Errorf("%d buckets are not denied", len(want))
+		}
+	}
+	denied(of(1, MaxID))
+	denied(of(2, MaxID))
+	denied(of(100, MaxID))
+	denied(of(1, 250<<10))
+	for range 20 {
+		of(100, MaxID) // nobody reads
+	}
+	if st.outbox.bytes > maxRefused || len(st.outbox.refused) > maxRefused/MaxID {
+		t.Errorf("%d updates of %d bytes wait", len(st.outbox.refused), st.outbox.bytes)
+	}
+	denied(nil)
+	if st.outbox.bytes != 0 || s.waiting.refused.Load() != 0 {
+		t.Errorf("%d bytes wait, and %d of all", st.outbox.bytes, s.waiting.refused.Load())
+	}
+	denied(of(3, MaxID))
+}
+
+// What waits for proxies that do not read is bounded for all of them together, and is gone with them.
+func TestWhatNobodyReads(t *testing.T) {
+	s := start(t, Options{})
+	var all []*stream
+	for i := range 300 {
+		st := openStream(t, s)
+		all = append(all, st)
+		in := &pb.RateLimitQuotaUsageReports{Domain: "shop"}
+		for j := range 100 { // too long, so that they are refused
+			in.BucketQuotaUsages = append(in.BucketQuotaUsages, &pb.RateLimitQuotaUsageReports_BucketQuotaUsage{
+				BucketId: &pb.BucketId{Bucket: map[string]string{"bucket": fmt.Sprint(i, j, strings.Repeat("x", MaxID))}},
+			})
+		}
+		if err := s.reported(t.Context(), st, in); err != nil {
+			t.Fatal(err)
+		}
+		for j := range 600 { // as of buckets that are abandoned
+			st.outbox.put(fmt.Sprint(j), update{action: abandon(&pb.BucketId{Bucket: map[string]string{"bucket": fmt.Sprint(j)}})})
+		}
+	}
+	updates, bytes := 0, 0
+	for _, st := range all {
+		updates, bytes = updates+len(st.outbox.updates), bytes+st.outbox.bytes
+	}
+	if updates > maxWaiting || bytes > maxAllRefused || int64(updates) != s.waiting.updates.Load() || int64(bytes) != s.waiting.refused.Load() {
+		t.Errorf("%d updates and %d bytes wait, counted as %d and %d", updates, bytes, s.waiting.updates.Load(), s.waiting.refused.Load())
+	}
+	for i, st := range all {
+		if i%20 == 0 {
+			s.told(t, st)
+		}
+		s.end(st)
+		st.outbox.put("late", update{})
+		st.outbox.refuse(abandon(new(pb.BucketId)))
+	}
+	if s.waiting.updates.Load() != 0 || s.waiting.refused.Load() != 0 {
+		t.Errorf("%d updates and %d bytes wait for nobody", s.waiting.updates.Load(), s.waiting.refused.Load())
+	}
+}
+
 // A message that makes no sense is an error, and changes nothing.
 func TestMistakes(t *testing.T) {
 	s := start(t, Options{})

@@ -47,7 +47,7 @@ func (s *subscription) send(u update) { s.stream.outbox.put(s.name, u) }
 
 // StreamRateLimitQuotas implements the service.
 func (s *Server) StreamRateLimitQuotas(ss grpc.BidiStreamingServer[pb.RateLimitQuotaUsageReports, pb.RateLimitQuotaResponse]) error {
-	st := &stream{subs: make(map[string]*subscription), outbox: newOutbox()}
+	st := &stream{subs: make(map[string]*subscription), outbox: newOutbox(&s.waiting)}
 	if !s.open(st) {
 		return status.Error(codes.ResourceExhausted, "too many streams are open")
 	}
@@ -144,7 +144,7 @@ func (s *Server) reported(ctx context.Context, st *stream, in *pb.RateLimitQuota
 		}
 		if sub == nil {
 			s.counts.refused.Add(1)
-			st.outbox.put(name, update{action: assign(u.GetBucketId(), denyAll, s.o.Times.TTL)})
+			st.outbox.refuse(assign(u.GetBucketId(), denyAll, s.o.Times.TTL))
 			continue
 		}
 		s.used(sub, u.GetNumRequestsAllowed(), u.GetNumRequestsDenied())

@@ -2,39 +2,84 @@ package rls
 
 import (
 	"context"
+	"sync"
 
 	"tidegate.dev/tidegate"
 )
 
-// decideAtomic charges all descriptors of a call or none, in one step.
+// decideAtomic charges all descriptors of a call or none, in one step. What looks only is not a part
+// of that step, and what gives hits back does so after it, unless the call is refused.
 func (s *Server) decideAtomic(ctx context.Context, c *call) {
 	if c.alone() {
 		s.decide(ctx, c)
 		return
 	}
-	denied := false
 	for i := range c.descriptors {
-		if d := &c.descriptors[i]; d.counted() {
+		if d := &c.descriptors[i]; d.charges() {
 			d.asked = true
-			if denies(d) {
-				d.decision = tidegate.Decision{Never: true, Limit: d.rule.Limits[0], Receipt: tidegate.Receipt{Origin: tidegate.OriginRule}}
-				denied = denied || d.enforced()
-				d.over = true
-			} else {
-				c.addChecks(d)
-			}
+			c.addChecks(d)
 		}
 	}
+	s.together(c, (*descriptor).looks, func(d *descriptor) { s.one(ctx, d) })
+	denied := c.deniedByLooks()
+	refused := false // by the counters
 	if !denied && len(c.checks) > 0 {
 		whole, err := s.o.Store.Take(ctx, c.checks, 1)
 		c.tell(&whole, err)
+		refused = err == nil && !whole.OK
 		if err == nil && whole.OK && c.quotasUsedUp() {
 			s.returnAll(ctx, c, whole.Receipt)
+			denied = true
 		}
-		s.lookAtEach(ctx, c, err == nil && !whole.OK)
-		return
+	} else if !denied {
+		denied = c.quotasUsedUp()
 	}
-	s.lookAtEach(ctx, c, false)
+	s.lookAtEach(ctx, c, refused)
+	s.settleOver(ctx, c, refused || denied)
+	s.giveBackAll(ctx, c, refused || denied)
+}
+
+// charges reports whether a descriptor is charged in one step with the others.
+func (d *descriptor) charges() bool {
+	return d.counted() && d.cost > 0 && !d.negative && !denies(d)
+}
+
+// looks reports whether a descriptor charges nothing, and can refuse the call.
+func (d *descriptor) looks() bool { return d.counted() && (d.cost == 0 || denies(d)) }
+
+// givesBack reports whether a descriptor gives hits back.
+func (d *descriptor) givesBack() bool {
+	return d.counted() && d.cost > 0 && d.negative && !denies(d)
+}
+
+// deniedByLooks reports whether a descriptor that looks refuses the call.
+func (c *call) deniedByLooks() bool {
+	for i := range c.descriptors {
+		if d := &c.descriptors[i]; d.looks() && d.over && !d.rule.Shadow && !d.rule.Quota {
+			return true
+		}
+	}
+	return false
+}
+
+// together calls do for those descriptors that are of a kind, at the same time if each takes a round
+// trip.
+func (s *Server) together(c *call, of func(*descriptor) bool, do func(*descriptor)) {
+	var all sync.WaitGroup
+	for i := range c.descriptors {
+		d := &c.descriptors[i]
+		switch {
+		case !of(d):
+		case s.o.Far:
+			all.Go(func() {
+				defer s.recovered(func(err error) { d.err = err })
+				do(d)
+			})
+		default:
+			do(d)
+		}
+	}
+	all.Wait()
 }
 
 // alone reports whether no two descriptors have to be charged together.
@@ -57,13 +102,13 @@ func (c *call) addChecks(d *descriptor) {
 	}
 }
 
-// each calls f with every descriptor whose checks are in the vector, and these.
-func (c *call) each(f func(d *descriptor, checks []tidegate.Check)) {
+// each calls f with every descriptor whose checks are in the vector, its index, and these.
+func (c *call) each(f func(i int, d *descriptor, checks []tidegate.Check)) {
 	rest := c.checks
 	for i := range c.descriptors {
-		if d := &c.descriptors[i]; d.counted() && !denies(d) && len(rest) > 0 {
+		if d := &c.descriptors[i]; d.charges() {
 			n := len(d.rule.Limits)
-			f(d, rest[:n])
+			f(i, d, rest[:n])
 			rest = rest[n:]
 		}
 	}
@@ -71,13 +116,13 @@ func (c *call) each(f func(d *descriptor, checks []tidegate.Check)) {
 
 // tell notes what the whole vector was answered.
 func (c *call) tell(whole *tidegate.Decision, err error) {
-	c.each(func(d *descriptor, checks []tidegate.Check) {
+	c.each(func(_ int, d *descriptor, checks []tidegate.Check) {
 		d.err = err
 		d.decision = *whole
 		d.decision.Limit = checks[0].Limit
 		d.decision.OK = true
 		for i := range checks {
-			if own := &checks[i]; own.Over || !whole.OK && own.Limit == whole.Limit {
+			if own := &checks[i]; whole.OK && own.Over || !whole.OK && own.Limit == whole.Limit {
 				d.over, d.decision.OK, d.decision.Limit = true, false, own.Limit
 			}
 		}
@@ -88,9 +133,9 @@ func (c *call) tell(whole *tidegate.Decision, err error) {
 func (c *call) quotasUsedUp() bool {
 	quotas, over := 0, 0
 	for i := range c.descriptors {
-		if d := &c.descriptors[i]; d.counted() && d.rule.Quota && !d.rule.Shadow {
+		if d := &c.descriptors[i]; d.quota() {
 			quotas++
-			if d.over {
+			if d.over && !d.rule.Shadow {
 				over++
 			}
 		}
@@ -101,7 +146,7 @@ func (c *call) quotasUsedUp() bool {
 // returnAll gives back what was charged, as the quotas refuse.
 func (s *Server) returnAll(ctx context.Context, c *call, r tidegate.Receipt) {
 	var charged []tidegate.Check
-	c.each(func(d *descriptor, checks []tidegate.Check) {
+	c.each(func(_ int, _ *descriptor, checks []tidegate.Check) {
 		for _, own := range checks {
 			if !own.Over && own.Cost > 0 {
 				own.Cost, own.Advisory = -own.Cost, false
@@ -114,38 +159,18 @@ func (s *Server) returnAll(ctx context.Context, c *call, r tidegate.Receipt) {
 	}
 }
 
-// lookAtEach finds out what remains of every descriptor, and if the call was refused, which of
-// them are over: a vector is answered for by one of its limits.
-func (s *Server) lookAtEach(ctx context.Context, c *call, refused bool) {
-	suspects := 0 // that have the limit which refused
-	c.each(func(d *descriptor, _ []tidegate.Check) {
-		if d.over {
-			suspects++
-		}
-	})
-	c.each(func(d *descriptor, checks []tidegate.Check) {
-		if d.err != nil {
+// settleOver admits the descriptors that settle and are over. They are charged all the same, unless
+// nothing is.
+func (s *Server) settleOver(ctx context.Context, c *call, nothing bool) {
+	c.each(func(_ int, d *descriptor, checks []tidegate.Check) {
+		if !d.rule.Settle || !d.over || d.err != nil {
 			return
 		}
-		wasOver := d.over
-		charged := d.decision
-		s.take(ctx, d, 0)
-		if d.err != nil { // what was decided stands
-			d.err, d.decision = nil, charged
-			return
+		if !nothing {
+			_ = s.o.Store.Adjust(ctx, d.decision.Receipt, settling(checks))
+			d.decision.Remaining = 0
 		}
-		if refused && suspects != 1 {
-			wasOver = d.decision.Remaining < max(d.cost, 1)
-			d.over = wasOver
-		}
-		d.decision.OK = !wasOver
-		if d.decision.OK {
-			d.decision.RetryAfter, d.decision.Never = 0, false
-		}
-		if d.rule.Settle && wasOver {
-			_ = s.o.Store.Adjust(ctx, charged.Receipt, settling(checks))
-			d.over, d.decision.OK = false, true
-		}
+		d.over, d.decision.OK, d.decision.Never, d.decision.RetryAfter = false, true, false, 0
 	})
 }
 
@@ -154,4 +179,21 @@ func settling(checks []tidegate.Check) []tidegate.Check {
 		checks[i].Advisory = false
 	}
 	return checks
+}
+
+// giveBackAll returns the hits of descriptors that give some back, unless nothing is charged. These
+// are looked at only.
+func (s *Server) giveBackAll(ctx context.Context, c *call, nothing bool) {
+	for i := range c.descriptors {
+		d := &c.descriptors[i]
+		switch {
+		case !d.givesBack():
+		case nothing:
+			d.asked = true
+			s.take(ctx, d, 0)
+			d.decision.OK, d.decision.Never, d.decision.RetryAfter = true, false, 0
+		default:
+			s.one(ctx, d)
+		}
+	}
 }

@@ -31,7 +31,7 @@ func (c *call) check() error {
 	case len(c.descriptors) == 0:
 		return invalid("there are no descriptors")
 	case len(c.descriptors) > MaxDescriptors:
-		return invalid("there are %d descriptors, of at most %d", len(c.descriptors), MaxDescriptors)
+		return invalid("there are more than %d descriptors", MaxDescriptors)
 	}
 	for i := range c.descriptors {
 		d := &c.descriptors[i]
@@ -39,7 +39,7 @@ func (c *call) check() error {
 		case len(d.entries) == 0:
 			return invalid("descriptor %d has no entries", i)
 		case len(d.entries) > MaxEntries:
-			return invalid("descriptor %d has %d entries, of at most %d", i, len(d.entries), MaxEntries)
+			return invalid("descriptor %d has more than %d entries", i, MaxEntries)
 		}
 		for j := range d.entries {
 			e := &d.entries[j]

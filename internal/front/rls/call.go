@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/front/question"
 	"tidegate.dev/tidegate/rules/envoy"
 )
 
@@ -38,13 +39,15 @@ type descriptor struct {
 	replaced bool        // by the rule of another descriptor
 	key      string      // in memory of the call
 	cost     int64
+	question *question.Question // to the native rules; nil unless they are asked
+	request  *tidegate.Request  // made of it; nil if they cannot be
 
 	// What was decided.
 	asked    bool              // a counter was
 	decision tidegate.Decision // about limit; OK if nobody was asked
 	err      error             // instead of it
-	wrong    error             // with what it says
 	left     int64             // what remained before hits were charged that were refused
+	looked   bool              // what remains was asked after the decision
 	over     bool              // it is above its limit, whatever the answer is
 	refused  bool              // and the answer says so
 	slip     string            // of a refusal by native rules; "" if there is none
@@ -57,20 +60,23 @@ type override struct {
 	unit     int32
 }
 
-// read takes over a request.
+// read takes over a request, up to what check refuses as too much.
 func (c *call) read(in *pb.RateLimitRequest) {
 	c.in = in
 	c.domain, c.hits = in.GetDomain(), in.GetHitsAddend()
+	all := in.GetDescriptors()
+	all = all[:min(len(all), MaxDescriptors+1)]
 	total := 0
-	for _, d := range in.GetDescriptors() {
-		total += len(d.GetEntries())
+	for _, d := range all {
+		total += min(len(d.GetEntries()), MaxEntries+1)
 	}
 	if cap(c.entries) < total { // parts of it are referred to
 		c.entries = make([]envoy.Entry, 0, total)
 	}
-	for _, d := range in.GetDescriptors() {
+	for _, d := range all {
 		from := len(c.entries)
-		for _, e := range d.GetEntries() {
+		entries := d.GetEntries()
+		for _, e := range entries[:min(len(entries), MaxEntries+1)] {
 			c.entries = append(c.entries, envoy.Entry{Key: e.GetKey(), Value: e.GetValue()})
 		}
 		own := descriptor{entries: c.entries[from:len(c.entries):len(c.entries)], negative: d.GetIsNegativeHits()}

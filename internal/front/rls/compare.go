@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,6 +27,7 @@ type Compare struct {
 	stop   context.CancelFunc
 	ctx    context.Context
 
+	held            atomic.Int64 // bytes of calls in the queue, and of those that are compared
 	skipped, failed atomic.Uint64
 	lastSample      atomic.Int64 // Unix time in nanoseconds
 }
@@ -43,6 +45,7 @@ type CompareOptions struct {
 
 const (
 	compareQueue   = 1024
+	compareBytes   = 16 << 20
 	compareWorkers = 16
 	compareTimeout = time.Second
 	sampleEvery    = time.Second
@@ -53,6 +56,7 @@ type comparison struct {
 	in    *pb.RateLimitRequest
 	out   *pb.RateLimitResponse
 	rules []string // by descriptor
+	size  int64    // in bytes, as they are sent
 }
 
 // NewCompare returns a Compare that connects when it is first needed. Close it at the end.
@@ -86,7 +90,8 @@ func (c *Compare) Stats() (skipped, failed uint64) { return c.skipped.Load(), c.
 // ask puts a call in the queue, if there is room. The messages are copied: who made them uses
 // them again.
 func (c *Compare) ask(asked *call, in *pb.RateLimitRequest, out *pb.RateLimitResponse) {
-	if len(c.queue) == cap(c.queue) {
+	size := int64(proto.Size(in) + proto.Size(out))
+	if len(c.queue) == cap(c.queue) || !c.hold(size) {
 		c.skipped.Add(1)
 		return
 	}
@@ -96,12 +101,22 @@ func (c *Compare) ask(asked *call, in *pb.RateLimitRequest, out *pb.RateLimitRes
 			rules[i] = r.Path
 		}
 	}
-	one := comparison{proto.CloneOf(in), proto.CloneOf(out), rules}
+	one := comparison{proto.CloneOf(in), proto.CloneOf(out), rules, size}
 	select {
 	case c.queue <- one:
 	default:
+		c.held.Add(-size)
 		c.skipped.Add(1)
 	}
+}
+
+// hold makes room for a call, if there is.
+func (c *Compare) hold(size int64) bool {
+	if c.held.Add(size) > compareBytes {
+		c.held.Add(-size)
+		return false
+	}
+	return true
 }
 
 func (c *Compare) work() {
@@ -117,6 +132,7 @@ func (c *Compare) work() {
 
 // compare asks the other service and tells the differences.
 func (c *Compare) compare(one comparison) {
+	defer c.held.Add(-one.size)
 	ctx, cancel := context.WithTimeout(c.ctx, compareTimeout)
 	defer cancel()
 	theirs, err := c.client.ShouldRateLimit(ctx, one.in)
@@ -136,7 +152,7 @@ func (c *Compare) compare(one comparison) {
 		}
 	}
 	if !agree {
-		c.sample("the other rate limit service answers differently", one, "theirs", theirs.String())
+		c.sample("the other rate limit service answers differently", one, "theirs", clip(theirs.String()))
 	}
 }
 
@@ -154,5 +170,14 @@ func (c *Compare) sample(message string, one comparison, more ...any) {
 	if now-last < int64(sampleEvery) || !c.lastSample.CompareAndSwap(last, now) {
 		return
 	}
-	c.o.Log.Warn(message, append([]any{"asked", one.in.String(), "ours", one.out.String()}, more...)...)
+	c.o.Log.Warn(message, append([]any{"asked", clip(one.in.String()), "ours", clip(one.out.String())}, more...)...)
+}
+
+// clip shortens a text for a log.
+func clip(text string) string {
+	const most = 4 << 10
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }

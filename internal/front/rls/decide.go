@@ -16,7 +16,7 @@ func (s *Server) decide(ctx context.Context, c *call) {
 	}
 	for i := range c.descriptors {
 		if d := &c.descriptors[i]; d.counted() {
-			s.one(ctx, c, d)
+			s.one(ctx, d)
 		}
 	}
 }
@@ -60,13 +60,13 @@ func (s *Server) inOrder(ctx context.Context, c *call, first int) {
 	defer s.recovered(func(err error) { c.descriptors[first].err = err })
 	for i := first; i < len(c.descriptors); i++ {
 		if d := &c.descriptors[i]; i == first || d.counted() && c.sameCounter(i, first) {
-			s.one(ctx, c, d)
+			s.one(ctx, d)
 		}
 	}
 }
 
 // one decides about one descriptor.
-func (s *Server) one(ctx context.Context, c *call, d *descriptor) {
+func (s *Server) one(ctx context.Context, d *descriptor) {
 	d.asked = true
 	switch rule := d.rule; {
 	case denies(d):
@@ -230,7 +230,22 @@ func resetOf(d *descriptor, now time.Time) time.Duration {
 		if period == 0 {
 			return 0
 		}
-		return period - time.Duration(now.UnixNano()%int64(period))
+		return untilNext(period, now)
 	}
 	return 0
+}
+
+const (
+	week = 7 * 24 * time.Hour
+	// firstMonday is when the first week of the epoch began, which began on a Thursday.
+	firstMonday = 4 * 24 * time.Hour
+)
+
+// untilNext is when the next window of a period begins. Weeks begin on Mondays.
+func untilNext(period time.Duration, now time.Time) time.Duration {
+	at := now.UnixNano()
+	if period%week == 0 {
+		at -= int64(firstMonday)
+	}
+	return period - time.Duration(at%int64(period))
 }

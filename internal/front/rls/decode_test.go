@@ -144,6 +144,34 @@ func TestDecodeIsBounded(t *testing.T) {
 	f("one more", entries(MaxEntries+1), false)
 }
 
+// A request that is at hand as an object, as those in JSON are, is held to the same bounds.
+func TestReadIsBounded(t *testing.T) {
+	f := func(name string, descriptors, entries int, fine bool) {
+		t.Helper()
+		in := &pb.RateLimitRequest{Domain: "d"}
+		one := new(common.RateLimitDescriptor)
+		for range entries {
+			one.Entries = append(one.Entries, &common.RateLimitDescriptor_Entry{Key: "k"})
+		}
+		for range descriptors {
+			in.Descriptors = append(in.Descriptors, one)
+		}
+		var c call
+		c.read(in)
+		if err := c.check(); (err == nil) != fine {
+			t.Errorf("%s: %v", name, err)
+		}
+		if len(c.descriptors) > MaxDescriptors+1 || len(c.entries) > (MaxDescriptors+1)*(MaxEntries+1) {
+			t.Errorf("%s: %d descriptors, %d entries", name, len(c.descriptors), len(c.entries))
+		}
+	}
+	f("as much as may be", MaxDescriptors, MaxEntries, true)
+	f("a descriptor more", MaxDescriptors+1, 1, false)
+	f("an entry more", 1, MaxEntries+1, false)
+	f("many descriptors", MaxMessage/3, 1, false)
+	f("many entries", 3, MaxMessage/3, false)
+}
+
 func TestDecodeDoesNotAllocate(t *testing.T) {
 	in := &pb.RateLimitRequest{Domain: "shop"}
 	for i := range 20 {

@@ -25,56 +25,68 @@ func (s *Server) decideNative(ctx context.Context, c *call) error {
 			return invalid("descriptor %d gives hits back, which is for domains of files", i)
 		}
 	}
-	if !s.o.Far || len(c.descriptors) == 1 {
-		for i := range c.descriptors {
-			s.native(ctx, c, i)
-		}
-	} else {
-		var all sync.WaitGroup
-		for i := range c.descriptors {
-			all.Go(func() {
-				defer s.recovered(func(err error) { c.descriptors[i].err = err })
-				s.native(ctx, c, i)
-			})
-		}
-		all.Wait()
-	}
-	for i := range c.descriptors {
-		if err := c.descriptors[i].wrong; err != nil {
+	defer s.putQuestions(c)
+	for i := range c.descriptors { // all are read before one is charged
+		if err := s.question(c, &c.descriptors[i]); err != nil {
 			return invalid("descriptor %d: %v", i, err)
 		}
 	}
+	if !s.o.Far || len(c.descriptors) == 1 {
+		for i := range c.descriptors {
+			s.native(ctx, &c.descriptors[i])
+		}
+		return nil
+	}
+	var all sync.WaitGroup
+	for i := range c.descriptors {
+		d := &c.descriptors[i]
+		all.Go(func() {
+			defer s.recovered(func(err error) { d.err = err })
+			s.native(ctx, d)
+		})
+	}
+	all.Wait()
 	return nil
 }
 
-// native puts one descriptor to the native rules.
-func (s *Server) native(ctx context.Context, c *call, i int) {
-	d := &c.descriptors[i]
+// question makes a request of a descriptor. The error is a mistake in what it says.
+func (s *Server) question(c *call, d *descriptor) error {
 	d.cost = c.costOf(d)
-	q := s.questions.Get().(*question.Question)
-	defer s.putQuestion(q)
-	c.describe(q, d)
-	r, problem, err := q.Request(s.o.Paths)
+	d.question = s.questions.Get().(*question.Question)
+	c.describe(d.question, d)
+	r, problem, err := d.question.Request(s.o.Paths)
+	if problem == nil {
+		d.request = r
+	}
+	return err
+}
+
+// native puts one descriptor to the native rules.
+func (s *Server) native(ctx context.Context, d *descriptor) {
 	switch {
-	case err != nil:
-		d.wrong = err
-		return
-	case problem != nil: // no rule can tell what it asks for
+	case d.request == nil: // no rule can tell what it asks for
 		d.decision = tidegate.Decision{Never: true}
 	case d.cost == 0:
-		d.decision = s.o.Desk.Peek(ctx, r)
+		d.decision = s.o.Desk.Peek(ctx, d.request)
 	default:
-		d.decision = s.o.Desk.Check(ctx, r)
+		d.decision = s.o.Desk.Check(ctx, d.request)
 	}
 	d.asked = d.decision.Limit != nil
-	if d.over = !d.decision.OK; d.over && problem == nil {
-		d.slip = s.o.Desk.Slip(r, &d.decision)
+	if d.over = !d.decision.OK; d.over && d.request != nil {
+		d.slip = s.o.Desk.Slip(d.request, &d.decision)
 	}
 }
 
-func (s *Server) putQuestion(q *question.Question) {
-	q.Reset()
-	s.questions.Put(q)
+// putQuestions lets go of the requests of a call.
+func (s *Server) putQuestions(c *call) {
+	for i := range c.descriptors {
+		d := &c.descriptors[i]
+		if q := d.question; q != nil {
+			d.question, d.request = nil, nil
+			q.Reset()
+			s.questions.Put(q)
+		}
+	}
 }
 
 // describe makes a question of a descriptor. Every entry is an attribute by its key; those that

@@ -1,7 +1,11 @@
 package rls_test
 
 import (
+	"context"
 	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/front/desk"
@@ -78,4 +82,32 @@ func native(t *testing.T, s *service) {
 	s.want("OK | OK 0 of 1/hour writes", "any", "method=POST, path=/files/b, remote_address=2001:db8::7")
 	s.want("OVER | OVER 0 of 0/unknown closed", "any", "path=/secret")
 	s.want("OK | OK 4 of 5/hour", "d", "five=x") // the files' domains go first
+}
+
+// A call with a mistake in one descriptor charges none of them, wherever it is.
+func TestNativeMistakeChargesNothing(t *testing.T) {
+	set, err := rules.Parse("rules.yaml", []byte(`
+version: 1
+identify: { user: descriptor }
+rules: [{ name: per-user, match: /, per: user, limits: { rate: 9/hour, algorithm: fixed_window } }]
+`), rules.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, far := range []bool{false, true} {
+		o := inMemory(t, plain)
+		o.Near, o.Far = nil, far
+		o.Desk = desk.New(tidegate.NewGate(rules.NewLive(set), o.Store))
+		s := serve(t, o)
+		for _, address := range []string{"nowhere", "192.0.2.1:80", "fe80::1%eth0", "300.1.1.1", "::g", " "} {
+			for at := range 4 {
+				all := []string{"user=ann", "user=bob", "user=ann"}
+				all = append(all[:at:at], append([]string{"user=ann, remote_address=" + address}, all[at:]...)...)
+				if _, err := s.client.ShouldRateLimit(context.Background(), request("any", all...)); status.Code(err) != codes.InvalidArgument {
+					t.Errorf("%q: %v", all, err)
+				}
+			}
+		}
+		s.want("OK | OK 8 of 9/hour per-user | OK 8 of 9/hour per-user", "any", "user=ann", "user=bob")
+	}
 }

@@ -193,7 +193,7 @@ func (s *Server) decideAll(ctx context.Context, c *call, a *answer, now time.Tim
 func answerBy(ctx context.Context, now time.Time, deadline time.Duration) time.Time {
 	if at, ok := ctx.Deadline(); ok {
 		// A quarter of its time is for the way.
-		deadline = min(deadline, at.Sub(now)*3/4)
+		deadline = min(deadline, at.Sub(now)/4*3)
 	}
 	return now.Add(deadline)
 }
