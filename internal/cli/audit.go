@@ -91,7 +91,8 @@ func resultText(env *Env, e *auditlog.Entry) string {
 	return env.paint(red, orDash(e.Result))
 }
 
-// whatText is user=42 rule=api …, without what the other columns have.
+// whatText is user=42 rule=api …, and the error if there is one. The ID of a measure and where it
+// holds are left to --json.
 func whatText(e *auditlog.Entry) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(e.What)) {
@@ -116,6 +117,7 @@ func whatText(e *auditlog.Entry) string {
 	return orDashPlain(strings.Join(parts, " "))
 }
 
+// orDashPlain is orDash for text that is already safe to print.
 func orDashPlain(text string) string {
 	if text == "" {
 		return "-"

@@ -116,8 +116,8 @@ func (a *answers) write(folder string) (err error) {
 		return err
 	}
 	secret := fs.FileMode(0o644)
-	if u, err := url.Parse(given(a.Redis)); err != nil || u.User != nil {
-		secret = 0o600 // there may be a password in it
+	if u, err := url.Parse(given(a.Redis)); err != nil || u.User != nil || u.RawQuery != "" {
+		secret = 0o600 // there may be a password in it, as in ?sentinel_password=
 	}
 	var made []string
 	defer func() {

@@ -170,6 +170,7 @@ func TestInitKeepsPasswords(t *testing.T) {
 		}
 	}
 	f("redis://:secret@127.0.0.1:6379", 0o600)
+	f("redis-sentinel://a,b/mymaster?sentinel_password=secret", 0o600)
 	f("redis://127.0.0.1:6379", 0o644)
 }
 

@@ -36,7 +36,11 @@ func adminServer(t *testing.T, src, token string) (address string, charge func(p
 	t.Cleanup(watcher.Close)
 	noon := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
 	store := memory.Open(memory.Config{Now: func() time.Time { return noon }})
-	server := httptest.NewServer(admin.New(admin.Options{Token: token, Rules: watcher, Store: store, Log: slog.New(slog.DiscardHandler)}))
+	o := admin.Options{Rules: watcher, Store: store, Log: slog.New(slog.DiscardHandler)}
+	if token != "" {
+		o.Token = func() string { return token }
+	}
+	server := httptest.NewServer(admin.New(o))
 	t.Cleanup(server.Close)
 	gate := tidegate.NewGate(watcher.Live(), store)
 	return server.URL, func(path, user string) {

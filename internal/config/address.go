@@ -38,10 +38,14 @@ func (a Address) Local() bool {
 // host is "" for every address of the machine.
 func (a Address) host() string {
 	host, _, _ := net.SplitHostPort(a.Address)
-	if ip, err := netip.ParseAddr(host); err == nil && ip.IsUnspecified() {
+	ip, err := netip.ParseAddr(host)
+	switch {
+	case err != nil:
+		return host
+	case ip.Unmap().IsUnspecified():
 		return ""
 	}
-	return host
+	return ip.Unmap().String() // ::ffff:127.0.0.1 is the same place
 }
 
 func (a Address) port() string {

@@ -8,15 +8,15 @@ import (
 	"tidegate.dev/tidegate/internal/lang/diag"
 )
 
-// Admin is about the admin listener.
+// Admin has the settings of the admin listener.
 type Admin struct {
-	// TokenFile is a file with a token that may do everything. Default: none. Without
-	// it, Tokens, TLS.ClientCA and SSO only this machine reaches the listener.
+	// TokenFile is a file with a token that may do everything. Default: none. If none of TokenFile,
+	// Tokens, TLS.ClientCA and SSO is set, the listener must not be reachable from other machines.
 	TokenFile string
 	// Tokens is a file with operators, their roles and the hashes of their tokens.
 	// Default: none.
 	Tokens string
-	// Audit is a file that writes and changes of rules are appended to. Default: none.
+	// Audit is a file to which orders of operators and changes of rules are appended. Default: none.
 	Audit string
 	// State is a file that keeps bans and overrides on this machine. Default: none.
 	State string
@@ -24,30 +24,30 @@ type Admin struct {
 	Followers int
 	// Pages is how many pages of the dashboard may be open at once. Default: 100.
 	Pages int
-	// TLS that it speaks, and the operators who have certificates. Default: none.
+	// TLS has its certificate, and says what operators with certificates may do. Default: none.
 	TLS AdminTLS
-	// SSO is the word of a proxy about who has signed in. Default: none is believed.
+	// SSO says which proxies are believed about who has signed in. Default: none.
 	SSO SSO
 }
 
-// AdminTLS is the TLS of the admin listener: certificate and key, or neither. A certificate
-// of a client is asked for if there is a ClientCA, and nobody has to have one.
+// AdminTLS is the TLS of the admin listener: certificate and key, or neither. If there is a
+// ClientCA, clients are asked for a certificate, and need not have one.
 type AdminTLS struct {
 	DoorTLS
-	Roles []string // NAME=ROLE by common name, * for all others; default: none
+	Roles []string // NAME=ROLE by common name of the certificate, * for all others; default: none
 }
 
-// SSO is whose word is taken for which operator is asking.
+// SSO is single sign-on: proxies that say in a header which operator is asking.
 type SSO struct {
-	Header string         // that has the name; default: none
+	Header string         // with the name of the operator; default: none
 	From   []netip.Prefix // the proxies that set it
 	Roles  []string       // NAME=ROLE, * for all others
 }
 
-// AdminRoles are the words for what an operator may do.
+// AdminRoles are the roles that an operator can have.
 var AdminRoles = []string{"view", "operate", "rule", "scrape"}
 
-// SplitRole splits an item of roles.
+// SplitRole splits NAME=ROLE at its last =.
 func SplitRole(item string) (name, role string) {
 	i := strings.LastIndexByte(item, '=')
 	return strings.TrimSpace(item[:max(i, 0)]), strings.TrimSpace(item[i+1:])
@@ -68,7 +68,7 @@ var nameRole = codec[string]{
 	write: func(v string) string { return v },
 }
 
-// ssoHeader is a header that a proxy sets and that means nothing else.
+// ssoHeader is the name of a header that has no other meaning to the listener.
 var ssoHeader = codec[string]{
 	read: func(w rawValue) (string, mistake) {
 		for _, taken := range []string{"Authorization", "Host", "Origin", "Cookie", "Content-Type", "X-Forwarded-For", "Forwarded", "Sec-Fetch-Site"} {
@@ -81,7 +81,7 @@ var ssoHeader = codec[string]{
 	write: func(v string) string { return v },
 }
 
-// checkAdmin holds the settings of the admin listener against each other.
+// checkAdmin reports settings of the admin listener that do not fit each other.
 func (l *loader) checkAdmin() {
 	a := l.config.Admin
 	l.checkDoorTLS("admin.tls", a.TLS.DoorTLS)
@@ -98,6 +98,7 @@ func (l *loader) checkAdmin() {
 	l.checkSSO(a.SSO)
 }
 
+// checkOpenAdmin reports an admin listener that other machines can reach without authentication.
 func (l *loader) checkOpenAdmin() {
 	const path = "listen.admin"
 	a, at := l.config.Admin, l.config.Listen.Admin
@@ -109,7 +110,7 @@ func (l *loader) checkOpenAdmin() {
 		"name a file with operators in `admin.tokens`, or listen on "+quote("127.0.0.1:"+at.port()))
 }
 
-// checkRoles wants every name once.
+// checkRoles reports names that are listed twice.
 func (l *loader) checkRoles(path string, roles []string) {
 	var seen []string
 	for i, item := range roles {
@@ -121,6 +122,7 @@ func (l *loader) checkRoles(path string, roles []string) {
 	}
 }
 
+// checkSSO wants all three settings of SSO or none, and a proxy that not everybody can be.
 func (l *loader) checkSSO(s SSO) {
 	const header, from, roles = "admin.sso.header", "admin.sso.from", "admin.sso.roles"
 	if !l.sound(header, from, roles) {

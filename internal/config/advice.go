@@ -1,6 +1,8 @@
 package config
 
 import (
+	"regexp"
+	"slices"
 	"strings"
 
 	"tidegate.dev/tidegate/internal/lang/diag"
@@ -13,13 +15,33 @@ func (l *loader) unknown(f yamltree.Field, prefix string) {
 	if prefix != "" {
 		in = quote(strings.TrimSuffix(prefix, "."))
 	}
-	for _, word := range []string{"token", "secret", "password"} {
-		if strings.Contains(strings.ToLower(f.Key.Value), word) {
-			l.hidden[at.pos.Line] = true // what follows is probably one
-		}
+	if secretWord.MatchString(f.Key.Value) {
+		l.hidden[at.pos.Line] = true // what follows is probably one
 	}
 	l.tell(at, diag.Error, "unknown field "+quote(f.Key.Value)+" in "+in, adviseField(f.Key.Value, prefix))
 }
+
+// secretWord is in the names of fields that have secrets elsewhere.
+var secretWord = regexp.MustCompile(`(?i)token|secret|password`)
+
+var fieldName = regexp.MustCompile(`([\w.-]+)["']?\s*:`)
+
+// hasSecretField reports whether a line that YAML does not understand seems to have a secret: a field
+// with such a name, except for ours, which name files.
+func hasSecretField(line string) bool {
+	for _, found := range fieldName.FindAllStringSubmatch(line, -1) {
+		ours := slices.ContainsFunc(table, func(s *setting) bool { return s.leaf() == found[1] })
+		if secretWord.MatchString(found[1]) && !ours {
+			return true
+		}
+	}
+	return false
+}
+
+var quoted = regexp.MustCompile("`[^`]{4,}`|\"[^\"]{4,}\"")
+
+// withoutQuoted leaves out what a message quotes of a line, except for marks such as `]`.
+func withoutQuoted(message string) string { return quoted.ReplaceAllString(message, "`…`") }
 
 // adviseField says what to write instead of an unknown field.
 func adviseField(word, prefix string) string {

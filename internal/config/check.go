@@ -9,7 +9,7 @@ import (
 	"tidegate.dev/tidegate/internal/lang/jwt"
 )
 
-// check tells of settings that contradict each other.
+// check reports settings that contradict each other, or have no effect.
 func (l *loader) check() {
 	l.checkListen()
 	l.checkUpstreams()
@@ -28,25 +28,26 @@ func (l *loader) check() {
 	l.checkRulesSource()
 	l.checkTimes()
 	l.checkHealth()
+	l.checkWritten()
 }
 
-// sound reports whether all of these settings could be taken.
+// sound reports whether none of these settings was found to be wrong.
 func (l *loader) sound(paths ...string) bool {
 	return !slices.ContainsFunc(paths, func(p string) bool { return l.wrong[p] })
 }
 
-// clash tells that the setting of a path does not go with others.
+// clash reports that the setting of a path does not fit others.
 func (l *loader) clash(path string, s diag.Severity, message, hint string) {
 	l.tell(l.config.origins[path], s, message, hint)
 }
 
-// clashItem is clash for an item of a list, by its index.
+// clashItem is clash for one item of a list.
 func (l *loader) clashItem(path string, item int, s diag.Severity, message, hint string) {
 	l.tell(l.values[path][item].origin, s, message, hint)
 }
 
-// either is the one of two settings that was said by the operator, preferably
-// the first.
+// either is which of two settings to blame: the first if the operator has set it, else the
+// second.
 func (l *loader) either(first, second string) string {
 	if l.given(first) {
 		return first
@@ -54,7 +55,7 @@ func (l *loader) either(first, second string) string {
 	return second
 }
 
-// door is a listener by its setting.
+// door is a listener: the path of its setting, and its address.
 type door struct {
 	path string
 	Address
@@ -142,7 +143,7 @@ func (l *loader) checkTrust() {
 	}
 }
 
-// checkKeys tells of settings that wait for another.
+// checkKeys reports settings of keys that do nothing without another.
 func (l *loader) checkKeys() {
 	trust := l.config.Trust
 	if l.given("trust.api_keys.from") && trust.APIKeys.From != apikey.Usual && trust.APIKeys.File == "" && l.sound("trust.api_keys.from", "trust.api_keys.file") {
@@ -178,7 +179,7 @@ func (l *loader) checkDoorTLS(path string, t DoorTLS) {
 	}
 }
 
-// checkPair wants a certificate and its key, or neither.
+// checkPair reports a certificate without its key, and a key without its certificate.
 func (l *loader) checkPair(path string, pair KeyPair) {
 	cert, key := path+".cert", path+".key"
 	switch {
@@ -190,7 +191,7 @@ func (l *loader) checkPair(path string, pair KeyPair) {
 	}
 }
 
-// checkTimes holds times against each other.
+// checkTimes reports times that do not fit each other.
 func (l *loader) checkTimes() {
 	limits, health := l.config.Limits, l.config.Health
 	if l.sound("limits.read", "limits.read_header") && limits.Read > 0 && limits.ReadHeader > limits.Read {
@@ -207,7 +208,7 @@ func (l *loader) checkTimes() {
 	}
 }
 
-// checkSnapshot tells of a pace without a file.
+// checkSnapshot reports how often to write a snapshot, where there is no file to write.
 func (l *loader) checkSnapshot() {
 	const every, file = "store.memory.snapshot_every", "store.memory.snapshot"
 	memory := l.config.Store.Memory
@@ -217,7 +218,7 @@ func (l *loader) checkSnapshot() {
 	}
 }
 
-// checkHealth tells of settings that wait for another.
+// checkHealth reports settings that do nothing without health.path.
 func (l *loader) checkHealth() {
 	for _, path := range []string{"health.every", "health.timeout"} {
 		s := lookup(path)
@@ -228,8 +229,8 @@ func (l *loader) checkHealth() {
 	}
 }
 
-// warnNoRules says what a start without rules means, unless it was asked for or
-// there is none.
+// warnNoRules says what a start without rules means. It does not if that was asked for, or if the
+// process does not start.
 func (l *loader) warnNoRules() {
 	if len(l.config.Rules) > 0 || l.config.XDS.Address != "" || l.given("rules") || l.o.OwnRules || l.problems.HasErrors() {
 		return

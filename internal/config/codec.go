@@ -60,7 +60,8 @@ func list[T any](field func(*Config) *[]T, f codec[T]) slot {
 			seen := make(map[string]bool)
 			for i, w := range values {
 				v, m := readClean(f, w)
-				if !m.any() && seen[f.write(v)] {
+				is := fmt.Sprint(v) // as written, two may differ in what is not shown
+				if !m.any() && seen[is] {
 					m = advised("is given twice: "+quote(w.text), "keep one of them")
 				}
 				if m.any() {
@@ -68,7 +69,7 @@ func list[T any](field func(*Config) *[]T, f codec[T]) slot {
 					wrongs = append(wrongs, m)
 					continue
 				}
-				seen[f.write(v)] = true
+				seen[is] = true
 				all = append(all, v)
 			}
 			if wrongs == nil {

@@ -112,6 +112,9 @@ func TestAddresses(t *testing.T) {
 	meet("10.0.0.1:80", "localhost:80", false)
 	meet(":80", "10.0.0.1:80", true)
 	meet("0.0.0.0:80", "[::]:80", true)
+	meet("127.0.0.1:80", "[::ffff:127.0.0.1]:80", true)
+	meet("[::ffff:10.0.0.1]:80", "10.0.0.1:80", true)
+	meet("[::ffff:0.0.0.0]:80", "10.0.0.1:80", true)
 	meet("127.0.0.1:0", "127.0.0.1:0", false)
 	meet("unix:/run/x", "unix:/run/../run/x", true)
 	meet("unix:/run/x", "unix:/run/y", false)
@@ -130,6 +133,9 @@ func TestAddresses(t *testing.T) {
 	reached("127.0.0.1:8080", "http://127.0.0.1:8080", true)
 	reached("127.0.0.1:8080", "http://localhost:8080/x", true)
 	reached("127.0.0.1:8080", "http://0.0.0.0:8080", true)
+	reached("127.0.0.1:8080", "http://[::ffff:127.0.0.1]:8080", true)
+	reached(":8080", "http://[::ffff:127.0.0.1]:8080", true)
+	reached("[::ffff:127.0.0.1]:8080", "http://127.0.0.1:8080", true)
 	reached("127.0.0.1:8080", "http://127.0.0.1:8081", false)
 	reached("127.0.0.1:80", "http://127.0.0.1", true)
 	reached(":443", "https://localhost", true)
@@ -153,7 +159,8 @@ func TestMask(t *testing.T) {
 	f("redis://:secret@c, http://d", "redis://*******@c, http://d")
 	f("unix:@name", "unix:@name")
 	f("someone@example.com", "someone@example.com")
-	f("http://a:1 b@c", "http://a:1 b@c")
+	f("http://a:1 b@c", "http://*****@c") // a password may have a space
+	f("http://a, http://b:1 c@d", "http://a, http://*****@d")
 	f("", "")
 }
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strings"
 
 	"tidegate.dev/tidegate/internal/lang/diag"
@@ -14,8 +15,11 @@ var headerFile = codec[string]{
 			return "", advised("names no file: "+quote(w.text), "write a header and a file with its value, as in `Authorization=replay.token`")
 		}
 		w.text = strings.TrimSpace(name)
+		if w.text == "" {
+			return "", advised("names no header: "+quote("="+file), "write a header and a file with its value, as in `Authorization=replay.token`")
+		}
 		name, m := headerName.read(w)
-		if m.any() || name == "" {
+		if m.any() {
 			return "", m
 		}
 		w.text = strings.TrimSpace(file)
@@ -25,9 +29,23 @@ var headerFile = codec[string]{
 	write: func(v string) string { return v },
 }
 
-// checkDefer tells of settings that do nothing.
+// checkDefer tells of settings that do not go together.
 func (l *loader) checkDefer() {
+	l.checkCredentials()
 	if l.config.Defer.Path == l.config.Usage && l.config.Usage != "" && l.sound("defer.path", "usage") {
 		l.clash(l.either("defer.path", "usage"), diag.Error, "`defer.path` and `usage` are the same path", "give them different paths")
+	}
+}
+
+// checkCredentials wants every header once.
+func (l *loader) checkCredentials() {
+	const path = "defer.credentials"
+	var seen []string
+	for i, item := range l.config.Defer.Credentials {
+		name, _, _ := strings.Cut(item, "=")
+		if slices.ContainsFunc(seen, func(s string) bool { return strings.EqualFold(s, name) }) && l.sound(path) {
+			l.clashItem(path, i, diag.Error, quote(path)+" has "+quote(name)+" twice", "keep one of them")
+		}
+		seen = append(seen, name)
 	}
 }

@@ -16,7 +16,7 @@ const (
 // elsewhere are variables that are not settings: those of other commands and of tests.
 var elsewhere = []string{
 	envFile, "TIDEGATE_SERVER", "TIDEGATE_TOKEN", "TIDEGATE_TOKEN_FILE", "TIDEGATE_CA_FILE", "TIDEGATE_CERT_FILE", "TIDEGATE_KEY_FILE",
-	"TIDEGATE_CHECK_SERVER", "TIDEGATE_CHECK_TOKEN", "TIDEGATE_LONG", "TIDEGATE_SKIPPED",
+	"TIDEGATE_CHECK_SERVER", "TIDEGATE_CHECK_TOKEN", "TIDEGATE_AUTHOR", "TIDEGATE_AUDIT", "TIDEGATE_LONG", "TIDEGATE_SKIPPED",
 }
 
 // serviceLink are the variables that Kubernetes gives to every container beside

@@ -62,8 +62,12 @@ func (l *loader) takeFile() {
 	root, problems := yamltree.Parse(file, src)
 	for _, p := range problems {
 		l.broken[p.Line] = true
+		if hasSecretField(l.lines.At(p.Line)) {
+			l.hidden[p.Line] = true
+			p.Message, p.Hint = withoutQuoted(p.Message), withoutQuoted(p.Hint)
+		}
+		l.problems.Add(p)
 	}
-	l.problems.Add(problems...)
 	switch {
 	case root == nil:
 	case root.Kind != yamltree.Map:

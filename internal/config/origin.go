@@ -71,17 +71,30 @@ func quote(text string) string { return diag.Quote(mask(text)) }
 // passwords behind its question mark. It keeps the length, so that carets stay where
 // they are.
 func mask(text string) string {
-	var b strings.Builder
-	for _, part := range strings.SplitAfter(text, " ") {
-		b.WriteString(maskWord(part))
-	}
-	return passwords.ReplaceAllStringFunc(b.String(), func(found string) string {
+	text = passwords.ReplaceAllStringFunc(text, func(found string) string { // they may have an @
 		name, value, _ := strings.Cut(found, "=")
 		return name + "=" + strings.Repeat("*", utf8.RuneCountInString(value))
 	})
+	var b strings.Builder
+	for _, part := range strings.SplitAfter(maskSpaced(text), " ") {
+		b.WriteString(maskWord(part))
+	}
+	return b.String()
 }
 
-var passwords = regexp.MustCompile(`(?i)[?&][\w%]*password=[^&\s"'` + "`" + `]*`)
+var passwords = regexp.MustCompile(`(?i)[?&][\w%.-]*(password|token|secret|signature|credential|sig)=[^&"` + "`" + `]*`)
+
+// maskSpaced stars out passwords with spaces, of which the words do not look like one.
+func maskSpaced(text string) string {
+	urls := strings.SplitAfter(text, "://")
+	for i, rest := range urls {
+		end := strings.LastIndex(rest, "@")
+		if i > 0 && end >= 0 && strings.Contains(rest[:end], " ") {
+			urls[i] = strings.Repeat("*", utf8.RuneCountInString(rest[:end])) + rest[end:]
+		}
+	}
+	return strings.Join(urls, "")
+}
 
 func maskWord(w string) string {
 	end := strings.LastIndex(w, "@")

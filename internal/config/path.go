@@ -22,7 +22,11 @@ const (
 	aFile                 // the file itself
 	fileOrFolder          // it
 	itsFolder             // the folder that it will be written to
+	newFolder             // the folder that it will be made in
 )
+
+// written reports whether what a path names is written.
+func (n fileNeed) written() bool { return n == itsFolder || n == newFolder }
 
 // within is path as seen from the working folder.
 func within(dir, path string) string {
@@ -124,7 +128,10 @@ func (l *loader) findFiles() {
 }
 
 func (l *loader) findFile(s *setting, name string) {
-	if s.file == itsFolder {
+	if s.file.written() {
+		if l.tellOccupied(s, name); l.wrong[s.path] {
+			return
+		}
 		name = filepath.Dir(name)
 	}
 	info, err := l.o.Stat(name)
@@ -135,15 +142,31 @@ func (l *loader) findFile(s *setting, name string) {
 		l.about(s, "leads to what cannot be read: "+quote(name)+": "+diag.Reason(err), "")
 	case s.file == aFile && info.IsDir():
 		l.about(s, "is a folder, and a file is wanted: "+quote(name), "")
-	case s.file == itsFolder && info.Mode().IsRegular():
+	case s.file.written() && info.Mode().IsRegular():
 		l.about(s, "would be in a folder that is a file: "+quote(name), "")
+	}
+}
+
+// tellOccupied tells of what is in the place of something that will be written, and is no such thing: a file is
+// replaced or renamed as a whole. A log can also go to a device or a pipe.
+func (l *loader) tellOccupied(s *setting, name string) {
+	const special = fs.ModeDevice | fs.ModeNamedPipe | fs.ModeSocket
+	info, err := l.o.Stat(name)
+	switch {
+	case err != nil:
+	case s.file == itsFolder && info.IsDir():
+		l.about(s, "is a folder, and a file is wanted: "+quote(name), "name a file in it")
+	case s.file == newFolder && info.Mode().IsRegular():
+		l.about(s, "is a file, and a folder is wanted: "+quote(name), "")
+	case info.Mode()&special != 0 && s.path != "log.access":
+		l.about(s, "is a device, a pipe or a socket, and a file is wanted: "+quote(name), "name a file, or take the setting out")
 	}
 }
 
 // whereTo is the advice for a path that leads nowhere.
 func (s *setting) whereTo(at origin) string {
 	switch {
-	case s.file == itsFolder:
+	case s.file.written():
 		return "make the folder first"
 	case at.inFile():
 		return "what is written in the file is relative to its folder"

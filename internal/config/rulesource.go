@@ -42,7 +42,7 @@ var redisSchemes = []string{"redis", "rediss", "valkey", "valkeys", "redis-clust
 var severalHosts = []string{"etcd", "etcds", "redis-cluster", "rediss-cluster", "redis-sentinel", "rediss-sentinel"}
 
 // ruleSource is a file or folder of rules, or the URL of a source. A URL is written without its
-// password, and so read back as the same only if it has none.
+// password, and without most of its query, and so read back as the same only if it has none.
 var ruleSource = codec[string]{
 	read: func(w rawValue) (string, mistake) {
 		scheme, rest, ok := strings.Cut(w.text, "://")
@@ -69,10 +69,15 @@ var ruleSource = codec[string]{
 	},
 	write: func(v string) string {
 		scheme, _, ok := strings.Cut(v, "://")
-		if ok && slices.Contains(redisSchemes, scheme) {
+		switch {
+		case ok && slices.Contains(redisSchemes, scheme):
 			at, name, named := strings.Cut(v, "#")
 			if v = withoutSecrets(at); named {
 				v += "#" + name
+			}
+		case ok:
+			if at, query, asks := strings.Cut(v, "?"); asks {
+				v = at + "?" + starQuery(query, []string{"ref", "branch", "version"})
 			}
 		}
 		return v

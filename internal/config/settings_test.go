@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -130,3 +131,21 @@ func TestDefaultsOfTheProcess(t *testing.T) {
 type failing struct{ io.Writer }
 
 func (failing) Write([]byte) (int, error) { return 0, fs.ErrClosed }
+
+// Nobody is told to remove a variable that another command has.
+func TestVariablesOfCommands(t *testing.T) {
+	page, err := os.ReadFile("../../docs/reference/commands.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile(`TIDEGATE_[A-Z_]+`).FindAllString(string(page), -1)
+	if len(names) < 10 {
+		t.Fatalf("%d variables: was the page moved?", len(names))
+	}
+	for _, name := range names {
+		_, problems := Load(Options{Environ: []string{name + "=x"}, Stat: everywhere, ReadFile: func(string) ([]byte, error) { return nil, fs.ErrNotExist }})
+		if strings.Contains(problems.Error(), "no setting has this variable") {
+			t.Errorf("%s: %v", name, problems)
+		}
+	}
+}

@@ -56,9 +56,11 @@ var redisURL = codec[string]{
 	write: withoutSecrets,
 }
 
+// hidden is what is shown for a secret.
+const hidden = "***"
+
 // withoutSecrets is a URL of Redis with stars for its user and passwords.
 func withoutSecrets(url string) string {
-	const hidden = "***"
 	scheme, rest, ok := strings.Cut(url, "://")
 	if !ok {
 		return ""
@@ -75,14 +77,19 @@ func withoutSecrets(url string) string {
 	if !asks {
 		return shown
 	}
+	return shown + "?" + starQuery(query, []string{"db", "prefix", "sentinel_user", "ca", "cert", "key"})
+}
+
+// starQuery is a query with stars for all values but those of some names. Whatever is spelt in another way
+// may be a password.
+func starQuery(query string, plain []string) string {
 	pairs := strings.Split(query, "&")
 	for i, pair := range pairs {
-		// Whatever is spelt in another way may be a password.
-		if name, value, _ := strings.Cut(pair, "="); value != "" && !slices.Contains([]string{"db", "prefix", "sentinel_user", "ca", "cert", "key"}, name) {
+		if name, value, _ := strings.Cut(pair, "="); value != "" && !slices.Contains(plain, name) {
 			pairs[i] = name + "=" + hidden
 		}
 	}
-	return shown + "?" + strings.Join(pairs, "&")
+	return strings.Join(pairs, "&")
 }
 
 // odd reports whether a URL has what no URL has, so that it cannot be told where its

@@ -7,7 +7,7 @@ var adminTable = []*setting{
 	{
 		path: "admin.token_file", example: "admin.token", file: aFile,
 		slot: one(func(c *Config) *string { return &c.Admin.TokenFile }, path),
-		help: "`FILE` with a token that may do everything at the admin listener, of 16 bytes or more; without this, admin.tokens, admin.tls.client_ca or admin.sso only this machine is served",
+		help: "`FILE` with a token that may do everything at the admin listener, of 16 bytes or more, read again when it changes; without this, admin.tokens, admin.tls.client_ca or admin.sso only this machine is served",
 	},
 	{
 		path: "admin.tokens", example: "operators", file: aFile,

@@ -44,7 +44,7 @@ var rulesTable = []*setting{
 		help: "`FILE` with the private key of rules_source.cert (PEM)",
 	},
 	{
-		path: "rules_source.copy", example: "/var/lib/tidegate/rules", file: itsFolder,
+		path: "rules_source.copy", example: "/var/lib/tidegate/rules", file: newFolder,
 		slot: one(func(c *Config) *string { return &c.RulesSource.Copy }, path),
 		help: "`FOLDER` for the last good rules of each source, for a start without it; it is made if it is not there",
 	},

@@ -18,27 +18,27 @@ import (
 	"tidegate.dev/tidegate/internal/telemetry"
 )
 
-// deferred is the requests that rules keep for later. It is there whenever the gateway is, and
-// without a queue it keeps nothing.
+// deferred keeps requests for later that rules defer. Every server has one; without a queue it
+// keeps nothing.
 type deferred struct {
 	queue       atomic.Pointer[deferq.Queue] // nil means nothing is kept
-	inRedis     bool                         // Redis keeps them; of the start
-	appends     bool                         // rules append to streams of Redis; of the start
+	inRedis     bool                         // Redis keeps them; decided at the start
+	appends     bool                         // rules append to streams of Redis; decided at the start
 	credentials map[string]func() (string, error)
 	observer    deferq.Observer
 
 	mu    sync.Mutex
-	err   error         // why nothing is kept; nil means it was not asked for
-	redis *deferq.Redis // that keeps them, or has the streams; nil if it is not open
+	err   error         // why the queue could not be opened; nil means that it was, or was not asked for
+	redis *deferq.Redis // that keeps the requests, or has the streams; nil if it is not open
 }
 
-// defers reports whether requests can be kept.
+// defers reports whether this process is to keep requests that rules defer.
 func (s *server) defers() bool {
 	return (s.config.Defer.File != "" || s.deferred.inRedis) && s.config.Listen.Gateway.Open() && s.rules != nil
 }
 
-// prepareDeferred reads what attempts are sent with, and looks whether Redis can keep requests if
-// rules ask for that.
+// prepareDeferred decides whether Redis keeps requests, by the rules of the start, and checks that
+// it can. It reads the credentials that attempts are sent with.
 func (s *server) prepareDeferred() error {
 	if s.shared != nil && s.rules != nil && s.config.Listen.Gateway.Open() {
 		for _, n := range s.rules.live.Set().Needs() {
@@ -64,8 +64,9 @@ func (s *server) prepareDeferred() error {
 	return nil
 }
 
-// openDeferred opens the file, or Redis. A gateway whose file is damaged goes on without: what rules
-// would defer is refused, and somebody is told.
+// openDeferred opens the file, or Redis. A gateway whose file is damaged goes on without: requests
+// that rules would defer are refused, and health and the log say why. handed means that the
+// counters in memory are those of before.
 func (s *server) openDeferred(handed bool) {
 	if !s.defers() {
 		return
@@ -98,7 +99,7 @@ func (s *server) openDeferred(handed bool) {
 // errNoGateway: attempts wait until the gateway is open.
 var errNoGateway = errors.New("the gateway is not open yet")
 
-// replay sends a request that was kept.
+// replay sends a request that was kept. It reports false if nothing of it can have been sent.
 func (s *server) replay(r *http.Request) (*http.Response, bool, error) {
 	g := s.gateway.Load()
 	if g == nil {
@@ -107,7 +108,7 @@ func (s *server) replay(r *http.Request) (*http.Response, bool, error) {
 	return g.Replay(r)
 }
 
-// behind returns the counters for requests that must not overtake others which are kept.
+// behind returns counters that refuse live requests of a key while others of that key are kept.
 func (s *server) behind(counters tidegate.Store) tidegate.Store {
 	if !s.defers() {
 		return counters
@@ -115,6 +116,7 @@ func (s *server) behind(counters tidegate.Store) tidegate.Store {
 	return &deferq.Layer{Backend: chain.Adapt(counters), Busy: s.deferred.busy}
 }
 
+// busy reports whether requests of a line are kept.
 func (d *deferred) busy(ctx context.Context, l deferq.Line) (bool, error) {
 	q := d.queue.Load()
 	if q == nil {
@@ -123,7 +125,7 @@ func (d *deferred) busy(ctx context.Context, l deferq.Line) (bool, error) {
 	return q.Store().Busy(ctx, l)
 }
 
-// deferrer is what the gateway keeps requests with; nil if it does not.
+// deferrer is what the gateway keeps requests with; nil if it keeps none.
 func (s *server) deferrer() gateway.Deferrer {
 	if !s.defers() {
 		return nil
@@ -147,13 +149,14 @@ func (d *deferred) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, "It cannot be told right now.", http.StatusServiceUnavailable)
 }
 
+// failed notes how opening the queue went.
 func (d *deferred) failed(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.err = err
 }
 
-// why is why nothing is kept; nil if something can be.
+// why is the reason why nothing is kept; nil if requests can be.
 func (d *deferred) why() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -163,8 +166,7 @@ func (d *deferred) why() error {
 	return d.err
 }
 
-// lastAttempts is how long attempts in flight may take when the file is closed. One that is cut off is
-// made again.
+// lastAttempts is how long close waits for attempts in flight. One that is cut off is made again.
 const lastAttempts = 5 * time.Second
 
 // close stops sending and closes the file, or Redis.
@@ -188,10 +190,10 @@ func (d *deferred) close() error {
 	return nil
 }
 
-// statsTimeout is how long those wait who ask how things are.
+// statsTimeout is how long /metrics and /healthz wait for the store.
 const statsTimeout = time.Second
 
-// stats are for /metrics.
+// stats is what /metrics shows; zero if the store does not tell in time.
 func (d *deferred) stats() telemetry.DeferredStats {
 	q := d.queue.Load()
 	if q == nil {
@@ -208,7 +210,7 @@ func (d *deferred) stats() telemetry.DeferredStats {
 	}
 }
 
-// warnings is what somebody should look at, for /healthz.
+// warnings is what /healthz tells an operator to look at.
 func (d *deferred) warnings() []string {
 	d.mu.Lock()
 	err := d.err

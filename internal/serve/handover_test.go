@@ -168,21 +168,28 @@ func testUpgradeTLS(t *testing.T, bin string) {
 	}
 }
 
+// heldSocket is a socket that somebody else than the process holds, as systemd does, and its file for the process.
+func heldSocket(t testing.TB, address string) (net.Listener, *os.File) {
+	t.Helper()
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	socket, err := l.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = socket.Close() })
+	return l, socket
+}
+
 // A process ends, and another one starts on the socket that somebody else holds,
 // as systemd does.
 func testRestart(t *testing.T, bin string) {
 	testdep.Undisturbed(t, 50*time.Millisecond, func(t testing.TB) {
 		w := newSandbox(t, bin, "rules.yaml", handoverRules)
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		socket, err := l.(*net.TCPListener).File()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer socket.Close()
+		l, socket := heldSocket(t, "127.0.0.1:0")
 		serve := func() *serving {
 			return w.serve("LISTEN_FDS=1 LISTEN_FDNAMES=gateway LISTEN_PID=$$", []*os.File{socket},
 				"--store.memory.snapshot=counters", "--listen.admin=127.0.0.1:0")
@@ -222,6 +229,30 @@ func testRestart(t *testing.T, bin string) {
 			t.Errorf("the second exits with %d", code)
 		}
 	})
+}
+
+// A socket that somebody else holds, as systemd does, is used by all successors, whatever address they are told.
+func testUpgradeOfHeldSocket(t *testing.T, bin string) {
+	w := newSandbox(t, bin, "rules.yaml", handoverRules)
+	l, socket := heldSocket(t, "127.0.0.1:0")
+	s := w.serve("LISTEN_FDS=1 LISTEN_FDNAMES=gateway LISTEN_PID=$$", []*os.File{socket}, "--listen.gateway=127.0.0.1:1", "--listen.admin=127.0.0.1:0")
+	gateway, admin := s.ready()
+	w.spend(gateway, "acme")
+	s.signal(syscall.SIGUSR2)
+	for upgrade := 1; ; upgrade++ {
+		next := s.await(upgrade+1, "serving")
+		if next["gateway"] != "http://"+l.Addr().String() || next["admin"] != admin {
+			t.Fatalf("upgrade %d: the successor listens on %v and %v", upgrade, next["gateway"], next["admin"])
+		}
+		successor := int(s.await(upgrade, upgradedLine)["successor"].(float64))
+		w.exhausted(gateway, "acme")
+		if upgrade == 2 {
+			return
+		}
+		if err := syscall.Kill(successor, syscall.SIGUSR2); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // A successor that cannot start, or is told too late, leaves everything as it was.

@@ -65,7 +65,7 @@ func openServer(t *testing.T, files map[string]string) *server {
 		heir: &handover.Heir{}, stdout: io.Discard, stderr: io.Discard,
 	}
 	t.Cleanup(s.close)
-	if err := s.prepare(nil); err != nil {
+	if err := s.prepare(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	s.open("")

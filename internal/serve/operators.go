@@ -11,7 +11,7 @@ import (
 
 // operators are the ways in which the admin listener tells who is asking.
 type operators struct {
-	token       string                      // may do everything; "" if there is none
+	token       *followedFile[string]       // may do everything; nil if there is none
 	roster      *followedFile[admin.Roster] // nil if nobody has a token of their own
 	certificate *certificate                // of the listener; nil for plain HTTP
 	authorities *authorities                // of operators' certificates; nil if they do not count
@@ -39,8 +39,12 @@ func (s *server) loadOperators() (err error) {
 			return err
 		}
 	}
-	if o.token, err = readToken(c.TokenFile, "the admin listener"); err != nil {
-		return err
+	if c.TokenFile != "" {
+		const whose = "the admin listener"
+		read := func(file string) (string, error) { return readToken(file, whose) }
+		if o.token, err = followFile("the token of "+whose, c.TokenFile, read, s.log); err != nil {
+			return err
+		}
 	}
 	if c.Tokens != "" {
 		o.roster, err = followFile("the file of operators", c.Tokens, readRoster, s.log)
@@ -52,6 +56,7 @@ func (s *server) loadOperators() (err error) {
 func (o *operators) again() {
 	o.certificate.again()
 	o.authorities.again()
+	o.token.again()
 	o.roster.again()
 }
 
@@ -66,7 +71,9 @@ func (o *operators) tls() *tls.Config {
 
 // options fills in who may do what.
 func (o *operators) options(c config.Admin, to *admin.Options) {
-	to.Token = o.token
+	if o.token != nil {
+		to.Token = o.token.get
+	}
 	if o.roster != nil {
 		to.Operators = o.roster.get
 	}

@@ -1,7 +1,9 @@
 package serve
 
 import (
+	"context"
 	"crypto/tls"
+	"fmt"
 	"net"
 	"net/url"
 	"time"
@@ -18,8 +20,9 @@ import (
 	"tidegate.dev/tidegate/internal/telemetry/pressure"
 )
 
-// prepare does everything that can fail, except reading the counters.
-func (s *server) prepare(doubts diag.List) (err error) {
+// prepare does everything that can fail, except reading the counters. It waits for nothing when ctx has
+// ended.
+func (s *server) prepare(ctx context.Context, doubts diag.List) (err error) {
 	c := s.config
 	if s.logs, err = openLogs(c.Log, s.stdout, s.stderr); err != nil {
 		return err
@@ -51,7 +54,7 @@ func (s *server) prepare(doubts diag.List) (err error) {
 		return err
 	}
 	s.openHistory()
-	if s.rules, err = s.loadRules(); err != nil {
+	if s.rules, err = s.loadRules(ctx); err != nil {
 		return err
 	}
 	if err = s.loadCertificates(); err != nil {
@@ -124,6 +127,20 @@ func (s *server) listen() (err error) {
 		if *l.to, err = s.heir.Listen(l.name, l.at.Network, l.at.Address); err != nil {
 			return err
 		}
+		if err = s.checkReach(l.name, (*l.to).Addr()); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// checkReach refuses a socket for Redis clients that other machines reach, if nobody needs a password. The
+// configuration does not know where a socket of systemd listens; the other listeners look at who asks.
+func (s *server) checkReach(name string, at net.Addr) error {
+	tcp, ok := at.(*net.TCPAddr)
+	open := s.config.RESP.UsersFile == "" && s.config.RESP.TLS.ClientCA == ""
+	if name != "resp" || !open || !ok || tcp.IP.IsLoopback() {
+		return nil
+	}
+	return fmt.Errorf("the socket %s of the RESP listener is reached from other machines, and asks for no password: name a file with a password in resp.users_file", at)
 }

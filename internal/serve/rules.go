@@ -28,8 +28,9 @@ type ruleSource struct {
 // exampleName is what the rules of the example are called where there is no file.
 const exampleName = "(example rules)"
 
-// loadRules returns nil when there are none.
-func (s *server) loadRules() (*ruleSource, error) {
+// loadRules returns nil when there are none. If ctx ends before they are loaded, it is the error; they
+// are followed after it has ended, too.
+func (s *server) loadRules(ctx context.Context) (*ruleSource, error) {
 	set := func(_, now *rules.Set) {
 		s.showRules(now)
 		s.metrics.WatchCosts(now.Clamped)
@@ -45,7 +46,9 @@ func (s *server) loadRules() (*ruleSource, error) {
 		}
 		first := true
 		from := s.config.RulesSource
-		w, err := source.Follow(context.Background(), layers, source.Options{
+		loading, stop := context.WithCancel(context.Background())
+		loaded := context.AfterFunc(ctx, stop)
+		w, err := source.Follow(loading, layers, source.Options{
 			Copy: from.Copy, Handed: s.heir.Left(), Open: from.Start == config.OpenStart, Wait: from.Wait,
 			Config: c, Log: s.log,
 			OnWarnings: func(doubts rules.Problems) {
@@ -66,7 +69,14 @@ func (s *server) loadRules() (*ruleSource, error) {
 			},
 			OnError: s.auditRules,
 		})
+		if !loaded() {
+			if err == nil {
+				w.Close()
+			}
+			return nil, ctx.Err()
+		}
 		if err != nil {
+			stop()
 			return nil, mistakes(err)
 		}
 		r.Watcher, r.live = w, w.Live()

@@ -90,7 +90,7 @@ func (o *Options) serve(ctx context.Context, upgrade, reload <-chan os.Signal) e
 	}
 	s := &server{config: c, stdout: o.Stdout, stderr: o.Stderr, heir: heir, demo: o.Demo, version: o.Version}
 	defer s.close()
-	if err := s.prepare(problems); err != nil {
+	if err := s.prepare(ctx, problems); err != nil {
 		return err
 	}
 	if err := s.followPlane(ctx); err != nil {

@@ -3,10 +3,13 @@
 package serve
 
 import (
+	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // Without its source, a process starts with the last good copy, or not at all, or without
@@ -86,4 +89,26 @@ func testSourceAway(t *testing.T, bin string) {
 	}
 	s.signal(syscall.SIGTERM)
 	s.end()
+}
+
+// A process that is told to end while it waits for its first rules ends as it was told.
+func testStopBeforeRules(t *testing.T, bin string) {
+	for _, sig := range []os.Signal{syscall.SIGTERM, os.Interrupt} {
+		asked := make(chan bool, 100)
+		server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			asked <- true
+			<-r.Context().Done() // it is not answered
+		}))
+		t.Cleanup(server.Close) // after the end of who asks
+		s := newSandbox(t, bin).serve("", nil, "--rules="+server.URL+"/rules.yaml", "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0")
+		select {
+		case <-asked:
+		case <-time.After(testTimeout):
+			t.Fatal("the source is not asked")
+		}
+		s.signal(sig)
+		if code := s.end(); code != 0 || strings.Contains(s.logText(), "there are no rules of") {
+			t.Errorf("%v: it exits with %d:\n%s", sig, code, s.logText())
+		}
+	}
 }

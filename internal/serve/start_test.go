@@ -4,12 +4,14 @@ package serve
 
 import (
 	"crypto/tls"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -52,7 +54,8 @@ rules:
 	})
 
 	t.Run("token", func(t *testing.T) {
-		s := newSandbox(t, bin, "token", "s3cret-0123456789\n").serve("", nil, append(ports, "--admin.token_file=token")...)
+		w := newSandbox(t, bin, "token", "s3cret-0-123456789\n")
+		s := w.serve("", nil, append(ports, "--admin.token_file=token")...)
 		_, admin := s.ready()
 		ask := func(header string) int {
 			r, err := http.NewRequest(http.MethodGet, admin+"/metrics", nil)
@@ -67,8 +70,23 @@ rules:
 			res.Body.Close()
 			return res.StatusCode
 		}
-		if without, with := ask(""), ask("Bearer s3cret-0123456789"); without != http.StatusUnauthorized || with != http.StatusOK {
+		if without, with := ask(""), ask("Bearer s3cret-0-123456789"); without != http.StatusUnauthorized || with != http.StatusOK {
 			t.Errorf("without the token %d, with it %d", without, with)
+		}
+		for i, told := range []func(){func() {}, func() { s.signal(syscall.SIGHUP) }} { // found by itself, and at once
+			now, before := fmt.Sprintf("Bearer s3cret-%d-123456789", i+1), fmt.Sprintf("Bearer s3cret-%d-123456789", i)
+			w.write("token", strings.TrimPrefix(now, "Bearer ")+"\n")
+			told()
+			w.until("the new token is the one", func() bool { return ask(now) == http.StatusOK })
+			if got := ask(before); got != http.StatusUnauthorized {
+				t.Errorf("with the token before: %d", got)
+			}
+		}
+		w.write("token", "short\n")
+		s.signal(syscall.SIGHUP)
+		s.await(1, "the token of the admin listener could not be read again: what was read before stays in use")
+		if got := ask("Bearer s3cret-2-123456789"); got != http.StatusOK {
+			t.Errorf("after a bad file: %d", got)
 		}
 		if strings.Contains(s.logText(), "s3cret") {
 			t.Error("the token is in the log")
@@ -114,6 +132,21 @@ rules:
 	f("bad certificate of admin", 1, "read the certificate of the admin listener", append(ports, "--admin.tls.cert=torn.pem", "--admin.tls.key=torn.pem")...)
 	f("bad certificate", 1, "read the certificate of the gateway", append(ports, "--tls.cert=torn.pem", "--tls.key=torn.pem")...)
 	f("admin open to all", 2, "asks for no token", "--listen.admin=:0")
+}
+
+// A socket for Redis clients that somebody else has opened for other machines needs a password, whatever address
+// is configured.
+func testInheritedOpenSocket(t *testing.T, bin string) {
+	_, socket := heldSocket(t, "0.0.0.0:0")
+	serve := func(more ...string) *serving {
+		return newSandbox(t, bin, "users", "default secret\n").serve("LISTEN_FDS=1 LISTEN_FDNAMES=resp LISTEN_PID=$$", []*os.File{socket},
+			append(more, "--listen.resp=127.0.0.1:1", "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0")...)
+	}
+	s := serve()
+	if code := s.end(); code != 1 || !strings.Contains(s.logText(), "is reached from other machines, and asks for no password") {
+		t.Errorf("it exits with %d:\n%s", code, s.logText())
+	}
+	serve("--resp.users_file=users").ready()
 }
 
 // The gateway speaks TLS and HTTP/2, and takes another certificate without a

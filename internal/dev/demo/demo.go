@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// Rules are the example rules: those of deploy/example/rules.yaml.
+// Rules are the example rules. deploy/example/rules.yaml is a copy of them, as a test checks.
 //
 //go:embed rules.yaml
 var Rules []byte
 
-// Upstream is the demo API, being served.
+// Upstream is the demo API while it is served at URL.
 type Upstream struct {
 	URL    *url.URL
 	server *http.Server
@@ -38,5 +38,5 @@ func Start() (*Upstream, error) {
 	return u, nil
 }
 
-// Close ends it.
+// Close stops serving.
 func (u *Upstream) Close() { _ = u.server.Close() }

@@ -28,10 +28,10 @@ import (
 
 // Options of [New].
 type Options struct {
-	// Token that may do everything, which callers present as "Authorization: Bearer TOKEN".
-	// Without it, Operators, Certificates and SSO whoever is on this machine is let in,
-	// and nobody else.
-	Token string
+	// Token returns one that may do everything, which callers present as "Authorization: Bearer
+	// TOKEN"; nil means that there is none. It is asked for every request. Without it, Operators,
+	// Certificates and SSO whoever is on this machine is let in, and nobody else.
+	Token func() string
 	// Operators are those with tokens of their own; nil means that there are none. It is
 	// asked for every request.
 	Operators func() Roster

@@ -57,7 +57,7 @@ func TestWithoutTokenOnlyThisMachine(t *testing.T) {
 
 func TestToken(t *testing.T) {
 	const token = "correct-horse"
-	d := newDesk(t, few, func(o *Options) { o.Token, o.Load = token, func(float64) error { return nil } })
+	d := newDesk(t, few, func(o *Options) { o.Token, o.Load = func() string { return token }, func(float64) error { return nil } })
 	f := func(lets bool, authorization, peer string) {
 		t.Helper()
 		for _, path := range guarded {
@@ -95,7 +95,11 @@ func TestToken(t *testing.T) {
 // Health is for everybody: whoever asks it has no token.
 func TestHealthIsOpen(t *testing.T) {
 	for _, token := range []string{"", "secret"} {
-		d := newDesk(t, few, func(o *Options) { o.Token = token })
+		d := newDesk(t, few, func(o *Options) {
+			if token != "" {
+				o.Token = func() string { return token }
+			}
+		})
 		for _, path := range []string{"/healthz", "/readyz"} {
 			for _, method := range []string{"GET", "HEAD"} {
 				w := d.ask(method, path, "", func(r *http.Request) { r.RemoteAddr, r.Host = "192.0.2.1:1", "10.1.2.3" })

@@ -28,7 +28,7 @@ func signInDesk(t *testing.T, written *diary) (*desk, Roster) {
 	}
 	return newDesk(t, few, func(o *Options) {
 		o.Operators = func() Roster { return roster }
-		o.Token = "master-0123456789abcdef"
+		o.Token = func() string { return "master-0123456789abcdef" }
 		o.Audit = written
 	}), roster
 }

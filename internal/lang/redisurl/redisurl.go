@@ -143,7 +143,7 @@ func (t *Target) readUser(text string) error {
 func (t *Target) readAddrs(how scheme, hosts, path string) error {
 	if how.socket {
 		if hosts != "" {
-			return fmt.Errorf("unix://%s/…: a socket has no host: write three slashes, as in unix:///run/redis.sock", hosts)
+			return errors.New("a socket has no host: write three slashes, as in unix:///run/redis.sock") // it may be a password
 		}
 		t.Addrs = []string{"/" + path}
 		return nil

@@ -22,7 +22,7 @@ const (
 	maxResult = 64 << 10
 	// maxDiscard is how much more of it is read, so that the connection can be used again.
 	maxDiscard = 256 << 10
-	// maxResultHeader is how much of an answer's header is kept.
+	// maxResultHeader is the size up to which an answer's header is kept.
 	maxResultHeader = 16 << 10
 )
 

@@ -77,10 +77,9 @@ func (o *opened) end() {
 	_ = o.server.Close() // errors of single connections help nobody
 }
 
-// pass makes closing the listener leave the file of a Unix socket in place, because a
-// successor goes on using it.
-func (o *opened) pass() {
+// own says whether the file of a Unix socket goes when the listener is closed.
+func (o *opened) own(file bool) {
 	if u, ok := o.Listener.(*net.UnixListener); ok {
-		u.SetUnlinkOnClose(false)
+		u.SetUnlinkOnClose(file)
 	}
 }

@@ -24,14 +24,17 @@ const (
 	envFDs   = "LISTEN_FDS"     // how many sockets, from file 3 on
 	envPID   = "LISTEN_PID"     // the process that they are for
 	envNames = "LISTEN_FDNAMES" // how they are called, with colons between
-	// envHeir is set by a predecessor: "held" when the sockets came from systemd in
-	// the first place. After them come the pipe to read its words from and the one
-	// to answer by.
+	// envHeir is set by a predecessor. After the sockets come the pipe to read its words from and the
+	// one to answer by.
 	envHeir = "TIDEGATE_HANDOVER"
+	// envHeld are the names of the sockets that came from systemd in the first place, with colons
+	// between.
+	envHeld = "TIDEGATE_HANDOVER_HELD"
 	// envLeft is a folder with what the predecessor has left; see Options.Leave.
 	envLeft = "TIDEGATE_HANDOVER_LEFT"
-	held    = "held"
-	own     = "own"
+	heirYes = "yes"
+	// heirHeld is what predecessors before envHeld say if all their sockets came from systemd.
+	heirHeld = "held"
 
 	firstFD = 3 // after the standard streams
 )

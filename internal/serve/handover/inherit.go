@@ -13,9 +13,10 @@ import (
 // waits for it. Use [Inherit].
 type Heir struct {
 	sockets     []socket
-	held        bool         // by systemd, too
-	predecessor *predecessor // nil means it follows nobody
-	left        string       // a folder; "" means none
+	held        map[string]bool // names of sockets that systemd holds, too
+	predecessor *predecessor    // nil means it follows nobody
+	left        string          // a folder; "" means none
+	sockFiles   []sockFile      // of the predecessor
 }
 
 type socket struct {
@@ -29,8 +30,8 @@ type socket struct {
 func Inherit() (*Heir, error) { return inherit(firstFD) }
 
 func inherit(first int) (*Heir, error) {
-	fds, pid, names, heir, left := os.Getenv(envFDs), os.Getenv(envPID), os.Getenv(envNames), os.Getenv(envHeir), os.Getenv(envLeft)
-	for _, name := range []string{envFDs, envPID, envNames, envHeir, envLeft} {
+	fds, pid, names, heir, held, left := os.Getenv(envFDs), os.Getenv(envPID), os.Getenv(envNames), os.Getenv(envHeir), os.Getenv(envHeld), os.Getenv(envLeft)
+	for _, name := range []string{envFDs, envPID, envNames, envHeir, envHeld, envLeft} {
 		if err := os.Unsetenv(name); err != nil {
 			return nil, err
 		}
@@ -42,7 +43,7 @@ func inherit(first int) (*Heir, error) {
 	if err != nil || n < 0 || n > 100 {
 		return nil, fmt.Errorf("%s=%s is not a valid number of sockets", envFDs, fds)
 	}
-	h := &Heir{held: n > 0 && heir != own}
+	h := &Heir{held: make(map[string]bool)}
 	for i := range n {
 		s, err := inheritSocket(first+i, nameOf(names, i))
 		if err != nil {
@@ -50,6 +51,9 @@ func inherit(first int) (*Heir, error) {
 			return nil, err
 		}
 		h.sockets = append(h.sockets, s)
+		if isHeld(s.name, heir, held) {
+			h.held[s.name] = true
+		}
 	}
 	if heir != "" {
 		h.predecessor, h.left = newPredecessor(first+n), left
@@ -79,6 +83,11 @@ func inheritSocket(fd int, name string) (socket, error) {
 	return socket{name, l}, nil
 }
 
+// isHeld reports whether systemd holds a socket, by what the environment says.
+func isHeld(name, heir, held string) bool {
+	return heir == "" || heir == heirHeld || slices.Contains(strings.Split(held, ":"), name)
+}
+
 // take removes the socket of a name from those that are left. A single socket
 // without a name is for whoever asks first.
 func (h *Heir) take(name string) net.Listener {
@@ -89,9 +98,12 @@ func (h *Heir) take(name string) net.Listener {
 	if i < 0 {
 		return nil
 	}
-	l := h.sockets[i].listener
+	s := h.sockets[i]
 	h.sockets = slices.Delete(h.sockets, i, i+1)
-	return l
+	if h.held[s.name] {
+		h.held[name] = true // also if it had no name
+	}
+	return s.listener
 }
 
 // Unused are the names of inherited sockets that nobody asked for.
@@ -105,7 +117,7 @@ func (h *Heir) Unused() []string {
 
 // Held reports whether systemd holds sockets that this process inherited, directly
 // or from a predecessor: they stay when it ends.
-func (h *Heir) Held() bool { return h.held }
+func (h *Heir) Held() bool { return len(h.held) > 0 }
 
 // Follows reports whether a predecessor waits for this process.
 func (h *Heir) Follows() bool { return h.predecessor != nil }

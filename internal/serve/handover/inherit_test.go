@@ -55,6 +55,23 @@ func listen(t *testing.T) net.Listener {
 	return l
 }
 
+// Sockets of systemd stay its own over all successors, also when the first predecessor is an earlier version.
+func TestHeldSockets(t *testing.T) {
+	f := func(name, heir, held string, want bool) {
+		t.Helper()
+		if got := isHeld(name, heir, held); got != want {
+			t.Errorf("%q, %s=%q, %s=%q: held %v, want %v", name, envHeir, heir, envHeld, held, got, want)
+		}
+	}
+	f("gateway", "", "", true) // from systemd itself
+	f("gateway", heirYes, "gateway", true)
+	f("gateway", heirYes, "admin:gateway", true)
+	f("resp", heirYes, "admin:gateway", false)
+	f("gateway", heirYes, "", false)
+	f("gateway", "held", "", true) // said by earlier versions, of all or none
+	f("gateway", "own", "", false)
+}
+
 func TestSocketsByName(t *testing.T) {
 	a, b := listen(t), listen(t)
 	h := &Heir{sockets: []socket{{"admin", a}, {"gateway", b}}}

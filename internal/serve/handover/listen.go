@@ -3,25 +3,28 @@ package handover
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/netip"
 	"os"
+	"strings"
 	"syscall"
 )
 
 // Listen returns the inherited socket of that name, or else a new one on the
-// address. A socket from systemd is taken wherever it listens. One from a
-// predecessor is taken if it listens on the address, which may be another than
-// the predecessor was told.
+// address. A socket from systemd is taken wherever it listens, directly or from a
+// predecessor. Another one from a predecessor is taken if it listens on the address,
+// which may be another than the predecessor was told.
 func (h *Heir) Listen(name, network, address string) (net.Listener, error) {
 	if l := h.take(name); l != nil {
-		if !h.Follows() {
+		if h.held[name] || !h.Follows() {
 			return l, nil
 		}
-		if u, ok := l.(*net.UnixListener); ok && !h.held {
-			u.SetUnlinkOnClose(true) // the file was the predecessor's, and is ours
+		fits := listensOn(l.Addr(), network, address)
+		if u, ok := l.(*net.UnixListener); ok {
+			h.sockFiles = append(h.sockFiles, sockFile{u, fits})
 		}
-		if listensOn(l.Addr(), network, address) {
+		if fits {
 			return l, nil
 		}
 		l.Close()
@@ -32,24 +35,64 @@ func (h *Heir) Listen(name, network, address string) (net.Listener, error) {
 			l, err = net.Listen(network, address)
 		}
 	}
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("cannot listen on %s: another program does; end it, or choose another address with --listen.%s", address, name)
-	case errors.Is(err, syscall.EACCES):
-		return nil, fmt.Errorf("cannot listen on %s: %w; ports below 1024 need the right to (systemd gives it with AmbientCapabilities=CAP_NET_BIND_SERVICE, or listens itself: see deploy/systemd)", address, syscall.EACCES)
-	case err != nil:
-		return nil, fmt.Errorf("cannot listen on %s: %w", address, err)
+	if err != nil {
+		return nil, cannotListen(name, network, address, err)
 	}
 	return l, nil
 }
 
-// abandoned reports whether a socket file is left over from a process that died.
+// cannotListen says why the address of a listener cannot be used, and what to do.
+func cannotListen(name, network, address string, err error) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE) && network == "unix" && !isSocket(address):
+		return fmt.Errorf("cannot listen on %s: a file or folder is in its place, which is not a socket; move it, or choose another path with --listen.%s", address, name)
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("cannot listen on %s: another program does; end it, or choose another address with --listen.%s", address, name)
+	case errors.Is(err, syscall.EACCES) && network == "unix":
+		return fmt.Errorf("cannot listen on %s: %w; the user of this process may not write to its folder", address, syscall.EACCES)
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("cannot listen on %s: %w; ports below 1024 need the right to (systemd gives it with AmbientCapabilities=CAP_NET_BIND_SERVICE, or listens itself: see deploy/systemd)", address, syscall.EACCES)
+	}
+	return fmt.Errorf("cannot listen on %s: %w", address, err)
+}
+
+// abandoned reports whether a socket file is left over from a process that died. To connect to a
+// file that is not a socket is refused, too.
 func abandoned(path string) bool {
+	if !isSocket(path) {
+		return false
+	}
 	c, err := net.Dial("unix", path)
 	if err == nil {
 		c.Close()
 	}
 	return errors.Is(err, syscall.ECONNREFUSED)
+}
+
+// isSocket reports whether a path is that of a socket, or the name of one that is in no folder.
+func isSocket(path string) bool {
+	info, err := os.Stat(path)
+	return strings.HasPrefix(path, "@") || err == nil && info.Mode()&fs.ModeSocket != 0
+}
+
+// sockFile is a Unix socket of a predecessor, whose file is its own until this process serves.
+type sockFile struct {
+	listener *net.UnixListener
+	used     bool // by this process
+}
+
+// claimSockets makes the files of sockets this process's own: they go with it, and those that it does
+// not use go now.
+func (h *Heir) claimSockets() {
+	for _, f := range h.sockFiles {
+		switch path := f.listener.Addr().String(); {
+		case f.used:
+			f.listener.SetUnlinkOnClose(true)
+		case !strings.HasPrefix(path, "@"):
+			_ = os.Remove(path) // it may be gone already
+		}
+	}
+	h.sockFiles = nil
 }
 
 // listensOn reports whether a socket at addr is what to listen on the address

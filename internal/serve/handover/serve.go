@@ -54,6 +54,7 @@ func serve(ctx context.Context, h *Heir, o Options, stepTimeout time.Duration) e
 		}
 		p.doors = append(p.doors, door)
 	}
+	h.claimSockets()
 	p.serve()
 	if !h.Follows() { // else the predecessor tells, from whom systemd takes it
 		p.notify("READY=1")
@@ -76,7 +77,7 @@ func serve(ctx context.Context, h *Heir, o Options, stepTimeout time.Duration) e
 // process is one that serves.
 type process struct {
 	Options
-	held        bool // the sockets, by systemd
+	held        map[string]bool // names of sockets that systemd holds
 	stepTimeout time.Duration
 	doors       []*opened
 	old         sync.WaitGroup // doors of upgrades that failed, which may have requests

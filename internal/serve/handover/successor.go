@@ -22,9 +22,9 @@ type successor struct {
 	state   error
 }
 
-// start runs this program again, with the sockets of doors; heir is whose they are, and left the
-// folder with what this process leaves it.
-func start(doors []*opened, heir, left string) (*successor, error) {
+// start runs this program again, with the sockets of doors, of which systemd holds some, by their names;
+// left is the folder with what this process leaves it.
+func start(doors []*opened, held map[string]bool, left string) (*successor, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
@@ -32,7 +32,7 @@ func start(doors []*opened, heir, left string) (*successor, error) {
 	cmd := exec.Command(self, os.Args[1:]...)
 	cmd.Args[0] = os.Args[0]
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	var names []string
+	var names, heldNames []string
 	defer func() { // ours; the successor has its own
 		for _, f := range cmd.ExtraFiles {
 			f.Close()
@@ -45,12 +45,15 @@ func start(doors []*opened, heir, left string) (*successor, error) {
 		}
 		cmd.ExtraFiles = append(cmd.ExtraFiles, f)
 		names = append(names, d.Name)
+		if held[d.Name] {
+			heldNames = append(heldNames, d.Name)
+		}
 	}
 	s := &successor{process: cmd, ended: make(chan struct{})}
 	if err := s.connect(); err != nil {
 		return nil, err
 	}
-	cmd.Env = append(os.Environ(), envFDs+"="+strconv.Itoa(len(doors)), envNames+"="+strings.Join(names, ":"), envHeir+"="+heir)
+	cmd.Env = append(os.Environ(), envFDs+"="+strconv.Itoa(len(doors)), envNames+"="+strings.Join(names, ":"), envHeir+"="+heirYes, envHeld+"="+strings.Join(heldNames, ":"))
 	if left != "" {
 		cmd.Env = append(cmd.Env, envLeft+"="+left)
 	}

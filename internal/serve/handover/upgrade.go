@@ -36,13 +36,9 @@ func (p *process) upgrade(ctx context.Context) (done bool, err error) {
 // replace returns when a successor serves instead of this process; gone tells
 // when requests in hand are done. On an error, this process serves.
 func (p *process) replace(ctx context.Context) (*successor, <-chan struct{}, error) {
-	whose := own
-	if p.held {
-		whose = held
-	}
 	left, drop := p.leaveFiles()
 	defer drop()
-	s, err := start(p.doors, whose, left)
+	s, err := start(p.doors, p.held, left)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -56,7 +52,7 @@ func (p *process) replace(ctx context.Context) (*successor, <-chan struct{}, err
 		return nil, nil, err
 	}
 	for _, d := range p.doors {
-		d.pass()
+		d.own(false) // a successor goes on using it
 	}
 	gone := p.leave(p.doors)
 	select {
@@ -70,6 +66,9 @@ func (p *process) replace(ctx context.Context) (*successor, <-chan struct{}, err
 		}
 		p.old.Go(func() { <-gone })
 		p.doors = again
+		for _, d := range p.doors {
+			d.own(!p.held[d.Name])
+		}
 		p.serve()
 		return nil, nil, err
 	}

@@ -127,8 +127,12 @@ type scene struct {
 
 func play(t *testing.T, role string, stepTimeout time.Duration, snapshot func(string) error) *scene {
 	t.Helper()
+	return playOn(t, listen(t), role, stepTimeout, snapshot)
+}
+
+func playOn(t *testing.T, l net.Listener, role string, stepTimeout time.Duration, snapshot func(string) error) *scene {
+	t.Helper()
 	t.Setenv(envRole, role)
-	l := listen(t)
 	s := &scene{
 		url: "http://" + l.Addr().String(), upgrade: make(chan os.Signal, 1), ended: make(chan error, 1),
 		started: make(chan bool), release: make(chan bool),
@@ -336,9 +340,37 @@ func TestPassedSocketKeepsItsFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := &opened{Door: Door{Listener: l}}
-	o.pass()
+	o.own(false)
 	l.Close()
 	if _, err := os.Lstat(path); err != nil {
 		t.Error(err)
+	}
+}
+
+// The file of a Unix socket outlives successors that fail, at any step, and goes with the process.
+func TestSocketFileAfterFailedUpgrades(t *testing.T) {
+	for _, role := range []string{"fails", "dies"} {
+		t.Run(role, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "s")
+			l, err := net.Listen("unix", path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := playOn(t, l, role, patient, nil)
+			for i := range 2 {
+				s.upgrade <- syscall.SIGUSR2
+				s.log.await(t, i+1, "not upgraded")
+				conn, err := net.Dial("unix", path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				conn.Close()
+			}
+			s.stop()
+			s.end(t)
+			if _, err := os.Lstat(path); err == nil {
+				t.Error("it leaves its socket behind")
+			}
+		})
 	}
 }

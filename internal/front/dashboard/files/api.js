@@ -53,21 +53,22 @@ const silent = "The server does not answer. What you see is from before; it is a
 // follow calls f with what is live, until the function that it returns is called. A page that
 // nobody sees follows nothing.
 export function follow(rule, f, trouble) {
-	let events = null, again = 0;
+	let events = null, later = 0, left = false;
+	const tell = (text) => { if (!left) trouble(text); };
 	const open = () => {
 		events = new EventSource("/live" + (rule ? "?rule=" + encodeURIComponent(rule) : ""));
-		events.onmessage = (e) => { trouble(""); f(JSON.parse(e.data)); };
+		events.onmessage = (e) => { tell(""); f(JSON.parse(e.data)); };
 		events.onerror = () => {
 			if (events.readyState !== EventSource.CLOSED) { // it tries again by itself
-				trouble(silent);
+				tell(silent);
 				return;
 			}
 			events = null;
-			again = setTimeout(change, 5000);
+			later = setTimeout(change, 5000);
 			findMe().then((p) => {
 				if (p) dispatchEvent(new Event("signed-out"));
-				else trouble("The server feeds as many pages as it may (admin.pages), and not this one. It is asked again.");
-			}, () => trouble(silent));
+				else tell("The server feeds as many pages as it may (admin.pages), and not this one. It is asked again.");
+			}, () => tell(silent));
 		};
 	};
 	const change = () => {
@@ -77,8 +78,23 @@ export function follow(rule, f, trouble) {
 	document.addEventListener("visibilitychange", change);
 	change();
 	return () => {
-		clearTimeout(again);
+		trouble(""); // the next page is not about it
+		left = true;
+		clearTimeout(later);
 		document.removeEventListener("visibilitychange", change);
 		if (events) events.close();
+	};
+}
+
+// again calls load every so many milliseconds, until the function that it returns is called, and says so if the server does
+// not answer: what is shown is old then.
+export function again(load, every, trouble) {
+	let left = false;
+	const tell = (text) => { if (!left) trouble(text); };
+	const timer = setInterval(() => { if (!document.hidden) load().then(() => tell(""), (p) => tell(p.status ? p.message : silent)); }, every);
+	return () => {
+		trouble("");
+		left = true;
+		clearInterval(timer);
 	};
 }

@@ -1,6 +1,7 @@
 // The frame around all pages: who is signed in, which page is shown.
 import { h, show, say } from "./dom.js";
 import { findMe, me, signIn, signOut } from "./api.js";
+import { pairsOf } from "./words.js";
 import { empty, field, form, loading, note } from "./parts.js";
 import home from "./home.js";
 import rule from "./rule.js";
@@ -85,7 +86,7 @@ document.getElementById("search").addEventListener("submit", (e) => {
 	if (!text) return;
 	q.value = "";
 	if (text.startsWith("rs1_")) location.hash = "#/why?" + new URLSearchParams({ slip: text });
-	else if (text.includes("=")) location.hash = "#/key?" + new URLSearchParams(text.split(/\s+/).map((pair) => ["as", pair]));
+	else if (/^[^\s=]+=/.test(text)) location.hash = "#/key?" + new URLSearchParams(pairsOf(text).map(([name, value]) => ["as", name + "=" + value]));
 	else if (/^[0-9.]{7,15}$/.test(text) || /^[0-9a-f:]*:[0-9a-f:]*$/i.test(text)) location.hash = "#/key?" + new URLSearchParams({ as: "ip=" + text });
 	else location.hash = "#/key?" + new URLSearchParams({ value: text });
 });

@@ -13,6 +13,12 @@ export function s(tag, attributes, ...children) {
 	return fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 }
 
+// visible shows by their codes what cannot be seen, and what turns the order of a line around: names come from callers.
+const visible = (text) => text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (c) => "\t\r\n".includes(c) ? c : "\\u" + c.codePointAt(0).toString(16).padStart(4, "0"));
+
+// real are the children that there are, in one list.
+const real = (children) => children.flat(3).filter((c) => c != null && c !== false).map((c) => typeof c === "string" ? visible(c) : c);
+
 function fill(e, attributes, children) {
 	for (const [name, value] of Object.entries(attributes || {})) {
 		if (name.startsWith("on")) e.addEventListener(name.slice(2), value);
@@ -20,12 +26,12 @@ function fill(e, attributes, children) {
 		else if (value === true) e.setAttribute(name, "");
 		else if (value !== false && value != null) e.setAttribute(name, value);
 	}
-	e.append(...children.flat(3).filter((c) => c != null && c !== false));
+	e.append(...real(children));
 	return e;
 }
 
 // put gives a place other children.
-export function put(place, ...children) { place.replaceChildren(...children.flat(3).filter((c) => c != null && c !== false)); }
+export function put(place, ...children) { place.replaceChildren(...real(children)); }
 
 // keep is put for elements that may be there already, which are left alone then.
 export function keep(place, children) {
@@ -35,9 +41,8 @@ export function keep(place, children) {
 // show makes the children of a place look like these, and keeps the elements that are the same, so
 // that whoever has the focus on one keeps it.
 export function show(place, ...children) {
-	const fresh = children.flat(3).filter((c) => c != null && c !== false);
 	const frame = document.createDocumentFragment();
-	frame.append(...fresh);
+	frame.append(...real(children));
 	const focus = document.activeElement;
 	merge(place, frame);
 	if (focus !== document.activeElement && focus.isConnected) focus.focus({ preventScroll: true }); // it was moved

@@ -1,7 +1,7 @@
 // What the rules make of a request.
 import { h, put, show } from "./dom.js";
 import { post } from "./api.js";
-import { ruleLink } from "./words.js";
+import { pairsOf, ruleLink } from "./words.js";
 import { card, empty, field, form, head, note, table, tag } from "./parts.js";
 
 export default function explain(main) {
@@ -11,8 +11,12 @@ export default function explain(main) {
 		field("Who, as in user=42 plan=pro", "as", { placeholder: "ip=203.0.113.7" }),
 		field("Headers, one a line", "headers", { class: "short", rows: 3, placeholder: "X-Plan: pro" }, "textarea"),
 	], [h("button.main", {}, "Explain")], async (v) => {
-		const pairs = (text, mark) => Object.fromEntries(text.filter(Boolean).map((t) => { const i = t.indexOf(mark); return [t.slice(0, i).trim(), t.slice(i + 1).trim()]; }));
-		show(result, explained(await post("/rules/explain", { method: v.method, url: v.url, as: pairs(v.as.split(/\s+/), "="), headers: pairs(v.headers.split("\n"), ":") })));
+		const headers = v.headers.split("\n").filter((line) => line.trim()).map((line) => {
+			const i = line.indexOf(":");
+			if (i < 1) throw new Error("Write a header and its value, as in X-Plan: pro, and not " + line.trim() + ".");
+			return [line.slice(0, i).trim(), line.slice(i + 1).trim()];
+		});
+		show(result, explained(await post("/rules/explain", { method: v.method, url: v.url, as: Object.fromEntries(pairsOf(v.as)), headers: Object.fromEntries(headers) })));
 	});
 	put(main, head("Explain", h("p.quiet", {}, "Nothing is charged.")), h("div.grid", {}, card("w5", "A request", f), card("w7", "What the rules make of it", result)));
 }

@@ -1,14 +1,15 @@
 // The nodes that share the counters.
 import { h, put, show } from "./dom.js";
-import { get } from "./api.js";
+import { again, get } from "./api.js";
 import { clock, number, since } from "./words.js";
 import { card, empty, head, note, table, tag } from "./parts.js";
 
-export default async function fleet(main) {
+export default async function fleet(main, _, trouble) {
 	const list = h("div"), rules = h("div");
 	put(main, head("Fleet"), h("div.grid", {}, card("w12", "Nodes", list), card("w12", "Rules in force", rules)));
 	const load = async () => {
 		const [is, status] = await Promise.all([get("/fleet").catch((p) => p), get("/rules/status").catch((p) => p)]);
+		for (const p of [is, status]) if (p instanceof Error && !p.status) throw p; // nobody answers
 		show(list, is instanceof Error ? empty(is.message + " To share them:", "tidegate serve --store.redis redis://HOST:6379") : [
 			(is.warnings || []).map((w) => note("warn", w)), is.incomplete ? note("warn", is.incomplete) : null,
 			table("Nodes", [["Node"], ["Store"], ["Version", "", "version"], ["Clock", "n", "clock"], ["Backlog", "n", "backlog"], ["Leases", "n", "leases"], ["Share", "n", "share"], ["Seen", "n", "seen"]], is.instances.map((n) => [
@@ -26,6 +27,5 @@ export default async function fleet(main) {
 			(status.refusals || []).map((r) => note("bad", r.on.join(", ") + " refuse " + (r.revision || "what is new") + " of " + r.layer + ":", h("pre", {}, r.message)))]);
 	};
 	await load();
-	const timer = setInterval(() => { if (!document.hidden) load().catch(() => {}); }, 5000);
-	return () => clearInterval(timer);
+	return again(load, 5000, trouble);
 }

@@ -1,12 +1,12 @@
 // Where somebody stands, and what can be done about it.
 import { h, keep, put, show, say } from "./dom.js";
-import { get, may, post } from "./api.js";
+import { again, get, may, post } from "./api.js";
 import { asText, clock, keyLink, number, ruleLink, span, until } from "./words.js";
 import { card, choice, denied, empty, field, form, head, meter, note, table, tag } from "./parts.js";
 
 export const parseAs = (query) => Object.fromEntries(query.getAll("as").map((pair) => { const i = pair.indexOf("="); return [pair.slice(0, i), pair.slice(i + 1)]; }));
 
-export default async function key(main, query) {
+export default async function key(main, query, trouble) {
 	const as = parseAs(query), rule = query.get("rule") || "";
 	if (!Object.keys(as).length) return guess(main, query.get("value") || "");
 	const counters = h("div"), orders = h("div", { tabindex: "-1" }), actions = h("div");
@@ -30,8 +30,7 @@ export default async function key(main, query) {
 	};
 	await load();
 	show(actions, may("operate") ? doing(as, rule, () => stands, load) : denied("operate", "to change anything for them"));
-	const timer = setInterval(() => { if (!document.hidden) load().catch(() => {}); }, 3000);
-	return () => clearInterval(timer);
+	return again(load, 3000, trouble);
 }
 
 // standing shows counters. Whoever is banned is refused whatever they say.

@@ -1,13 +1,13 @@
 // Who is refused, asks most, or is near a limit.
 import { h, put, show } from "./dom.js";
-import { get } from "./api.js";
+import { again, get } from "./api.js";
 import { number, percent, plural, ruleLink } from "./words.js";
 import { card, choice, empty, field, form, head, table } from "./parts.js";
 import { person } from "./rule.js";
 
 const kinds = [["refused", "Refused most"], ["would_refuse", "A candidate or shadow would refuse"], ["requests", "Ask most"], ["nearest", "Nearest to the limit"]];
 
-export default async function offenders(main, query) {
+export default async function offenders(main, query, trouble) {
 	const by = query.get("by") || "refused", minutes = query.get("minutes") || "10", rule = query.get("rule") || "", search = query.get("search") || "";
 	const list = h("div");
 	const go = (values) => { location.hash = "#/offenders?" + new URLSearchParams(Object.entries(values).filter(([, v]) => v)); };
@@ -28,8 +28,7 @@ export default async function offenders(main, query) {
 		h("p.small.quiet", {}, plural(found.nodes.length, "node") + " answered", found.missing ? "; missing: " + found.missing.join("; ") : "", "."));
 	};
 	await load();
-	const timer = setInterval(() => { if (!document.hidden) load().catch(() => {}); }, 5000);
-	return () => clearInterval(timer);
+	return again(load, 5000, trouble);
 }
 
 function nobody(by, search) {

@@ -54,6 +54,15 @@ export function asOf(parts) {
 	return Object.keys(as).length ? as : null;
 }
 
+// pairsOf reads what people write: user=42 plan=pro. A value may have spaces.
+export function pairsOf(text) {
+	return text.trim().split(/\s+(?=[^\s=]+=)/).filter(Boolean).map((pair) => {
+		const i = pair.indexOf("=");
+		if (i < 1) throw new Error("Write a name and a value, as in user=42, and not " + pair + ".");
+		return [pair.slice(0, i), pair.slice(i + 1)];
+	});
+}
+
 export const asText = (as) => Object.entries(as).map(([name, value]) => name + "=" + value).join(" ");
 
 // keyLink is the address of the page about somebody.
