@@ -1,14 +1,14 @@
 package tidegate
 
 // Consistency is how the instances of a fleet share a limit. The store of package fleet acts
-// on it; a store that is not shared counts alike in any case. Where nothing is said about the
-// algorithm, Leased and Split mean TokenBucket, and Eventual means SubWindows.
+// on it; a store that is not shared counts the same with all of them. For a limit that names no algorithm,
+// Leased and Split mean TokenBucket, and Eventual means SubWindows.
 type Consistency uint8
 
 const (
 	// Strict: every request is counted in the store that all share. Never above the limit.
 	Strict Consistency = iota
-	// Leased: instances take events ahead for the keys that are asked for often, and use them
+	// Leased: instances take events ahead for keys with many requests, and use them
 	// up within a tenth of a second. Never above the limit; up to a tenth of a second's
 	// events of the burst may be held back meanwhile. For TokenBucket, FixedWindow and
 	// Quota; others stay Strict.
@@ -33,7 +33,7 @@ func (c Consistency) String() string {
 	return "unknown"
 }
 
-// Suits reports whether limits of an algorithm can be shared so. Those that cannot are Strict.
+// Suits reports whether limits of an algorithm can be shared in this way. Those that cannot are Strict.
 func (c Consistency) Suits(a Algorithm) bool {
 	switch a {
 	case FixedWindow, Quota:
@@ -46,9 +46,9 @@ func (c Consistency) Suits(a Algorithm) bool {
 	return c == Strict
 }
 
-// OnPartition is what a region of a fleet does while it does not hear of the others. A limit that is
-// [Eventual] and says it is counted over all regions, each of which has a store of its own; any other is
-// counted in each region by itself.
+// OnPartition is what a region of a fleet does while it does not hear of the others. An [Eventual] limit
+// with PartitionContinue or PartitionShare is counted over all regions, each of which has a store of its
+// own. Any other limit is counted in each region by itself.
 type OnPartition uint8
 
 const (

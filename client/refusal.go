@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// refusal is what becomes of a request that the server did not serve.
+// refusal is what an answer says about trying a request again that the server did not serve.
 type refusal struct {
 	final bool          // another try would not help
-	named bool          // the server said when to come back
-	after time.Duration // when that is, if it did
+	named bool          // the server said when to come back, or when its limits reset
+	after time.Duration // how long until then; 0 if it did not say
 }
 
-// refusalOf reports whether res is a refusal that may be worth another try: 429, 503 with a
-// time, 408 and 425, and what the server itself calls worth it by X-Should-Retry.
+// refusalOf reports whether res is a refusal: 429, 503 with a Retry-After, 408 and 425, and every
+// error that X-Should-Retry calls worth another try. A refusal is tried again unless it is final.
 func refusalOf(res *http.Response, all []quota, now time.Time) (r refusal, ok bool) {
 	never := strings.EqualFold(res.Header.Get("X-Should-Retry"), "false")
 	var told bool
@@ -41,12 +41,12 @@ func refusalOf(res *http.Response, all []quota, now time.Time) (r refusal, ok bo
 	return refusal{}, false
 }
 
-// shouldRetry reports whether the server itself calls another try worth it.
+// shouldRetry reports whether the server itself calls another try worth it, by X-Should-Retry.
 func shouldRetry(res *http.Response) bool {
 	return res.StatusCode >= 400 && strings.EqualFold(res.Header.Get("X-Should-Retry"), "true")
 }
 
-// redirects reports whether res has http.Client send another request.
+// redirects reports whether res makes http.Client send another request.
 func redirects(res *http.Response) bool {
 	switch res.StatusCode {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
@@ -56,7 +56,7 @@ func redirects(res *http.Response) bool {
 }
 
 // neverFits reports whether a refusal without a time is about the request itself: the server
-// says what remains, something does of every limit, and still it refused. That is how
+// says that something remains of every limit, and still it refused. That is how
 // package httplimit answers a request that costs more than its limit can ever admit.
 func neverFits(all []quota) bool {
 	for _, q := range all {
@@ -86,20 +86,20 @@ func transient(ctx context.Context, err error) bool {
 }
 
 // unsent reports whether an error shows that nothing was sent: no connection was made, or a layer
-// below has refused.
+// below refused the request.
 func unsent(err error) bool {
 	var op *net.OpError
 	return refusedBelow(err) || errors.As(err, &op) && op.Op == "dial"
 }
 
-// refusedBelow reports whether a layer below did not send a request, such as a Provider.
+// refusedBelow reports whether a layer below, such as a Provider, refused to send a request.
 func refusedBelow(err error) bool {
 	var refused *RefusedError
 	return errors.As(err, &refused)
 }
 
 // idempotent reports whether a request may be sent again although the server may have
-// carried it out, as RFC 9110 says, and net/http with it about the key.
+// carried it out: by its method, as in RFC 9110, or because it has a key, as in net/http.
 func idempotent(req *http.Request) bool {
 	switch req.Method {
 	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:

@@ -51,6 +51,7 @@ func (o Options) Limit(lim *tidegate.Limiter, key httplimit.KeyFunc) *Server {
 // Method is a key function that counts calls by their method.
 func Method(r *http.Request) (string, bool) { return r.URL.Path, true }
 
+// limiter is the decider of Limit.
 type limiter struct {
 	front *httplimit.Front
 	lim   *tidegate.Limiter
@@ -102,10 +103,11 @@ func (o Options) Gate(gate *tidegate.Gate) *Server {
 	return &Server{o: o, front: front, decider: &gated{front: front, gate: gate, believes: believes}}
 }
 
+// gated is the decider of Gate.
 type gated struct {
 	front    *httplimit.Front
 	gate     *tidegate.Gate
-	believes bool // addresses are found in metadata of trusted peers
+	believes bool // trusted peers say in metadata whom they forward for
 }
 
 func (g *gated) decide(r *http.Request) (d tidegate.Decision, end visit) {

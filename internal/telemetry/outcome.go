@@ -7,11 +7,11 @@ import (
 	"tidegate.dev/tidegate/internal/telemetry/outcome"
 )
 
-// origins is how many there are of who decides.
+// origins is the number of tidegate.Origins.
 const origins = int(tidegate.OriginEventual) + 1
 
-// counters are one for each outcome, apart from those of other rules: 64 bytes are
-// what two processors fight for.
+// counters has one for each outcome. It fills whole cache lines of 64 bytes, so that processors that
+// count for different rules do not wait for each other.
 type counters struct {
 	n [(outcome.Count + 7) / 8 * 8]atomic.Uint64
 }

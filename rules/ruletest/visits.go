@@ -8,19 +8,20 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// clock is the virtual one of a case.
+// clock is the virtual clock of a case.
 type clock struct{ start, now time.Time }
 
 func (c *clock) read() time.Time { return c.now }
 
-// visit is a request that the server is busy with.
+// visit is a request that waits for its turn, or that the server is busy with.
 type visit struct {
 	*tidegate.Visit
-	ends    time.Time
+	ends    time.Time // by the clock of the case
 	outcome tidegate.Outcome
 }
 
-// admit lets a request in: it waits its turn, lasts, and ends.
+// admit lets a request in. If it need not wait and takes no time, it ends at once; else advance
+// ends it.
 func (r *running) admit(v *tidegate.Visit, s *step, wait time.Duration) {
 	end := tidegate.Outcome{Status: s.Status, Cost: s.Actual, CostKnown: s.Settles}
 	if end.Status == 0 {
@@ -40,7 +41,7 @@ func (r *running) admit(v *tidegate.Visit, s *step, wait time.Duration) {
 	r.visits = slices.Insert(r.visits, at, busy)
 }
 
-// advance moves the clock, ending what ends until then.
+// advance moves the clock to an instant after the start, and ends the visits that end until then.
 func (r *running) advance(ctx context.Context, at time.Duration) {
 	until := r.clock.start.Add(at)
 	for len(r.visits) > 0 && !r.visits[0].ends.After(until) {
@@ -52,7 +53,7 @@ func (r *running) advance(ctx context.Context, at time.Duration) {
 	r.pass(ctx, until)
 }
 
-// pass moves the clock; whoever is busy holds on to what it has, as it would.
+// pass moves the clock, and renews the slots of visits at least as often as a server would.
 func (r *running) pass(ctx context.Context, until time.Time) {
 	for r.clock.now.Before(until) {
 		next := until

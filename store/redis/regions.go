@@ -17,17 +17,18 @@ import (
 )
 
 // What several regions tell each other is on a single server, or on the one that Sentinels name.
-// No counter has a key like these, since theirs contain :{.
+// No counter has a key like these, since keys of counters contain ":{".
 //
-//	PREFIX:regions            the name of the data set, and the number of its last change
-//	PREFIX:regions:changed    counters by their last change
-//	PREFIX:regions:ends       counters by when they end
-//	PREFIX:regions:heard      regions by when they were heard of
-//	PREFIX:regions:to:NAME    who tells the region NAME, and with :cursor behind, how far
+//	PREFIX:regions                   the name of the data set, and the number of its last change
+//	PREFIX:regions:changed           counters by the number of their last change
+//	PREFIX:regions:ends              counters by when they end
+//	PREFIX:regions:heard             other regions by the time up to which all that they counted is known here
+//	PREFIX:regions:to:NAME           the instance that tells the region NAME
+//	PREFIX:regions:to:NAME:cursor    how far it has told
 //
-// The commands are those that counters and heartbeats need.
+// They need no commands beyond those of counters and heartbeats.
 
-// fleetRegions is the chain.Regions of a Store.
+// fleetRegions is a Store as chain.Regions.
 type fleetRegions struct {
 	s *Store
 
@@ -37,7 +38,7 @@ type fleetRegions struct {
 
 var _ chain.Regions = (*fleetRegions)(nil)
 
-// Regions is for package fleet. There are none in a cluster and on shards: a script that notes
+// Regions is for package fleet. It is nil for a cluster and for shards: a script that notes
 // what has changed would have to reach several servers.
 func (s fleetStore) Regions() chain.Regions {
 	if s.apart() {
@@ -56,12 +57,12 @@ var errRegionsApart = errors.New("regions need a single Redis each, or Sentinels
 
 func (s *Store) regionKey(name string) string { return s.prefix + ":regions" + name }
 
-// regionKeys are what a script needs that changes a counter of several regions.
+// regionKeys are the keys in which a script notes that it has changed a counter of several regions.
 func (s *Store) regionKeys() []string {
 	return []string{s.regionKey(""), s.regionKey(":changed"), s.regionKey(":ends")}
 }
 
-// newDataSet is a name for a data set.
+// newDataSet returns a random name for a data set that has none.
 func newDataSet() string {
 	var name [16]byte
 	_, _ = rand.Read(name[:]) // never fails
@@ -69,8 +70,8 @@ func newDataSet() string {
 }
 
 const (
-	feedCounters = 512       // that one call lists
-	feedBytes    = 256 << 10 // of one reply
+	feedCounters = 512       // counters that one call lists, at most
+	feedBytes    = 256 << 10 // of one reply, unless one counter takes more
 	maxRegion    = 64        // bytes of a name
 	maxRegions   = 64
 )
@@ -123,9 +124,9 @@ func readReplica(text *replyText) (c chain.Replica, ok bool) {
 		var one chain.ReplicaInstance
 		one.ID = text.handle()
 		one.Number = uint64(text.number())
-		_, _ = text.number(), text.number() // its demand is of its own region
+		_, _ = text.number(), text.number() // its demand concerns only its own region
 		one.Region = text.number()
-		_ = text.number() // changes have other numbers elsewhere
+		_ = text.number() // the number of its last change means nothing to another region
 		for range min(text.number(), int64(len(text.rest)/16)) {
 			one.Counts = append(one.Counts, chain.TallyPart{Start: text.number(), Count: text.number()})
 		}
@@ -135,7 +136,8 @@ func readReplica(text *replyText) (c chain.Replica, ok bool) {
 	return c, ok && soundReplica(&c)
 }
 
-// soundReplica reports whether a script can add up a counter.
+// soundReplica reports whether scripts can add up a counter: its numbers are exact as floats, and
+// all counts are of parts that it has.
 func soundReplica(c *chain.Replica) bool {
 	sound := func(n int64) bool { return n >= 0 && n < 1<<53 }
 	ok, ends := sound(c.Generation), make(map[int64]bool, len(c.Parts))
@@ -152,7 +154,7 @@ func soundReplica(c *chain.Replica) bool {
 	return ok
 }
 
-// Merge implements chain.Regions: one round trip.
+// Merge implements chain.Regions. It takes one round trip, and one more if serverRun has to ask.
 func (r *fleetRegions) Merge(ctx context.Context, g chain.Greeting, counters []chain.Replica) (w chain.Welcome, err error) {
 	const what = "tell a region what another has counted"
 	if len(counters) > chain.MaxMerge {
@@ -198,7 +200,7 @@ func (r *fleetRegions) Merge(ctx context.Context, g chain.Greeting, counters []c
 	return chain.Welcome{DataSet: hex.EncodeToString([]byte(text.take(16))) + run}, nil
 }
 
-// call is a counter of another region as it is told to the region of that number.
+// call returns the call that tells the region with the number to of a counter of another region.
 func (r *fleetRegions) call(to int64, counter *chain.Replica) tallyCall {
 	c := tallyCall{keys: append([]string{r.s.prefix + ":" + counter.Name}, r.s.regionKeys()...), tag: r.s.tag()}
 	var numbers, instances packer
@@ -243,17 +245,17 @@ func (r *fleetRegions) Heard(ctx context.Context) (at map[string]time.Time, now 
 	return at, now, nil
 }
 
-// serverRun is which run of which server answers: after a restart or a failover, the last changes may be
-// missing.
+// serverRun names the run of the server that answers. It is part of the name of a data set: after a
+// restart or a failover, the last changes may be missing.
 type serverRun struct {
 	id    string
 	asked time.Time
 }
 
-// serverRunLasts is how often the server is asked.
+// serverRunLasts is for how long the answer of the server counts.
 const serverRunLasts = time.Second
 
-// serverRun returns the name of the server's run; "" if this user may not ask for it.
+// serverRun returns the name of the server's run; "" if the user of Redis may not ask for it.
 func (r *fleetRegions) serverRun(ctx context.Context) (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
