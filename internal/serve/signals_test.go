@@ -100,11 +100,17 @@ func testKill(t *testing.T, bin string) {
 		"--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0", "--store.memory.snapshot=counters", "--store.memory.snapshot_every=" + every.String(),
 	}
 	file := filepath.Join(w.dir, "counters")
+	halfWritten := []string{"counters.new.123", "counters.rules.new"}
 	sent := make(map[string]int64)    // by all processes
 	certain := make(map[string]int64) // that must not be lost any more
 	for round := range 8 {
 		s := w.serve("", nil, args...)
 		gateway, admin := s.ready()
+		for _, half := range halfWritten {
+			if text, _ := os.ReadFile(filepath.Join(w.dir, half)); strings.HasSuffix(string(text), "half of") {
+				w.Errorf("round %d: %s of the process before is still there", round, half)
+			}
+		}
 		asks := func(path string, want int) {
 			t.Helper()
 			if got, body := w.get(once, gateway+"/"+path+"?who=acme"); got != want {
@@ -148,10 +154,13 @@ func testKill(t *testing.T, bin string) {
 		s.signal(syscall.SIGKILL)
 		s.end()
 		// As if it had been killed while it wrote.
-		w.write("counters.new.123", "tidegate memory snapshot 1\nhalf of")
+		for _, half := range halfWritten {
+			w.write(half, "tidegate memory snapshot 1\nhalf of")
+		}
 	}
-	// The rules beside the counters, that of the last round, and at most what the kill itself left.
-	if left, _ := filepath.Glob(file + ".*"); len(left) > 3 {
+	// The rules and the history beside the counters, what the last round wrote, and at most
+	// one more, which the kill itself left.
+	if left, _ := filepath.Glob(file + ".*"); len(left) > 2+len(halfWritten)+1 {
 		w.Errorf("left behind: %v", left)
 	}
 
