@@ -30,12 +30,12 @@ func (c *carrier) move(old, new ledger) {
 			gone, fresh := o.beyond(a), a.beyond(o)
 			few := (len(gone)+len(fresh))*max(len(o.Plans), len(a.Plans)) <= mostMoves
 			for _, from := range gone {
-				for _, to := range a.instead(from, few) {
+				for _, to := range a.replacing(from, few) {
 					c.moved(o, a, from, to)
 				}
 			}
 			for _, to := range fresh {
-				for _, from := range o.instead(to, few) {
+				for _, from := range o.replacing(to, few) {
 					c.moved(o, a, from, to)
 				}
 			}
@@ -57,9 +57,9 @@ func (a *account) beyond(other *account) (all []*counters) {
 	return all
 }
 
-// instead returns the plans of a that may hold for callers of p, which it does not have; where there
+// replacing returns the plans of a that may hold for callers of p, which it does not have; where there
 // are not few, only the most likely one.
-func (a *account) instead(p *counters, few bool) []*counters {
+func (a *account) replacing(p *counters, few bool) []*counters {
 	if p.made() {
 		return []*counters{a.planOf(p)}
 	}

@@ -110,11 +110,11 @@ func fiveEnvoys(t testing.TB, times ledger.Times, burst int, addrs ...string) {
 	}
 
 	until(long + 2*times.Out())
-	had, before := proxies[4].perSecond(), together(proxies[:4])
+	had, before := proxies[4].perSecond(), rateOf(proxies[:4])
 	proxies[4].disconnect()
 	at := time.Since(began)
 	until(at + times.Out() + times.Renewal() + times.Delivery)
-	if after := together(proxies[:4]); after < before+had*2/3 && demanding() {
+	if after := rateOf(proxies[:4]); after < before+had*2/3 && demanding() {
 		t.Errorf("one with %.0f per second was killed: the others have %.0f, %.0f before", had, after, before)
 	}
 	end := time.Since(began) + time.Second
@@ -132,8 +132,8 @@ func fiveEnvoys(t testing.TB, times ledger.Times, burst int, addrs ...string) {
 	t.Logf("%d admitted, %.1f%% used; %d in the last second, without the one that was killed", len(all), used*100, len(admitted(proxies, end-time.Second, end)))
 }
 
-// together is the rate that proxies have.
-func together(proxies []*proxy) (perSecond float64) {
+// rateOf is the rate that proxies have.
+func rateOf(proxies []*proxy) (perSecond float64) {
 	for _, p := range proxies {
 		perSecond += p.perSecond()
 	}

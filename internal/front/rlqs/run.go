@@ -41,8 +41,8 @@ func (s *Server) often(do func()) {
 // atOnce is how many accounts or lookups use the store at the same time.
 const atOnce = 64
 
-// together calls do for each of all, atOnce at a time.
-func together[T any](all []T, do func(T)) {
+// inParallel calls do for each of all, atOnce at a time.
+func inParallel[T any](all []T, do func(T)) {
 	work := make(chan T)
 	var workers sync.WaitGroup
 	for range min(atOnce, len(all)) {
@@ -73,7 +73,7 @@ func (s *Server) settleAll() {
 		}
 		return
 	}
-	together(all, s.settle)
+	inParallel(all, s.settle)
 }
 
 // sendBlankets renews the assignments of buckets that have no part of a limit.
@@ -162,5 +162,5 @@ func (s *Server) followRules() {
 	for _, sub := range due {
 		refind(sub)
 	}
-	together(native, refind)
+	inParallel(native, refind)
 }

@@ -20,7 +20,7 @@ func (s *Server) decideAtomic(ctx context.Context, c *call) {
 			c.addChecks(d)
 		}
 	}
-	s.together(c, (*descriptor).looks, func(d *descriptor) { s.one(ctx, d) })
+	s.inParallel(c, (*descriptor).looks, func(d *descriptor) { s.one(ctx, d) })
 	denied := c.deniedByLooks()
 	refused := false // by the counters
 	if !denied && len(c.checks) > 0 {
@@ -62,9 +62,9 @@ func (c *call) deniedByLooks() bool {
 	return false
 }
 
-// together calls do for those descriptors that are of a kind, at the same time if each takes a round
+// inParallel calls do for those descriptors that are of a kind, at the same time if each takes a round
 // trip.
-func (s *Server) together(c *call, of func(*descriptor) bool, do func(*descriptor)) {
+func (s *Server) inParallel(c *call, of func(*descriptor) bool, do func(*descriptor)) {
 	var all sync.WaitGroup
 	for i := range c.descriptors {
 		d := &c.descriptors[i]

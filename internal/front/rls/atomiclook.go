@@ -15,7 +15,7 @@ func (s *Server) lookAtEach(ctx context.Context, c *call, refused bool) {
 			suspects++
 		}
 	})
-	s.together(c, (*descriptor).charges, func(d *descriptor) { s.look(ctx, d) })
+	s.inParallel(c, (*descriptor).charges, func(d *descriptor) { s.look(ctx, d) })
 	found := 0 // that are over and refuse
 	c.each(func(i int, d *descriptor, _ []tidegate.Check) {
 		if d.err != nil {

@@ -169,21 +169,21 @@ func compareFields(old, now part) (all []Field) {
 		delete(was, f.name)
 		switch {
 		case !said:
-			all = append(all, Field{Name: f.name, Now: f.text, Effect: effects(old.instead(f, now), []field{f})})
+			all = append(all, Field{Name: f.name, Now: f.text, Effect: effects(old.replacing(f, now), []field{f})})
 		case before.differs(f):
 			all = append(all, fieldChange(before, f))
 		}
 	}
 	for _, f := range old.fields {
 		if _, gone := was[f.name]; gone {
-			all = append(all, Field{Name: f.name, Was: f.text, Effect: effects([]field{f}, now.instead(f, old))})
+			all = append(all, Field{Name: f.name, Was: f.text, Effect: effects([]field{f}, now.replacing(f, old))})
 		}
 	}
 	return all
 }
 
-// instead returns what may hold in p for those whom f is for, which p does not say and other does.
-func (p part) instead(f field, other part) (all []field) {
+// replacing returns what may hold in p for those whom f is for, which p does not say and other does.
+func (p part) replacing(f field, other part) (all []field) {
 	whole, same := p.branches[f.branch]
 	switch {
 	case p.tier || other.tier:

@@ -32,7 +32,7 @@ type decoder struct {
 	classesUsed, classUnsure bool
 	addresses                map[*List]bool // lists of addresses and networks alone
 	fallback                 policies       // of defaults
-	instead                  []string       // settings of the file at hand that replace those of earlier layers
+	replaced                 []string       // settings of the file at hand that replace those of earlier layers
 	mayBucket                bool           // limits that name no algorithm may become token buckets
 }
 

@@ -37,7 +37,7 @@ func (d *decoder) version(o object) {
 
 // settings are the fields that the whole set has once, whichever file says them.
 func (d *decoder) settings(o object) {
-	d.instead = d.replacedSettings(o)
+	d.replaced = d.replacedSettings(o)
 	if n := d.only(o, "defaults"); n != nil {
 		d.defaults(n)
 	}
@@ -62,7 +62,7 @@ func (d *decoder) only(o object, word string) *yamltree.Node {
 	if n == nil {
 		return nil
 	}
-	if !d.define("setting "+diag.Quote(word), o.key(word), slices.Contains(d.instead, word), "keep one of the two: it holds for the rules of all files") {
+	if !d.define("setting "+diag.Quote(word), o.key(word), slices.Contains(d.replaced, word), "keep one of the two: it holds for the rules of all files") {
 		return nil
 	}
 	return n

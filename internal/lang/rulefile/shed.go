@@ -33,7 +33,7 @@ var shedSignals = []string{"cpu", "memory", "upstream_p99", "upstream_inflight",
 
 // fileShed reads what is shed of all requests.
 func (d *decoder) fileShed(root object) {
-	d.instead = d.replacedSettings(root)
+	d.replaced = d.replacedSettings(root)
 	if d.only(root, "shed") != nil {
 		d.file.Shed = d.shed(root)
 	}
