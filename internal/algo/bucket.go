@@ -101,12 +101,18 @@ func (l *BucketLaw) decideAt(s Bucket, now int64) (kept Bucket, at int64) {
 
 // maxLevel returns the highest level that s can have, at the pace it drains at.
 func (l *BucketLaw) maxLevel(s Bucket) int64 {
-	highest := l.widestLevel(s.Em)
-	if l.Longest > 0 {
-		highest = min(highest, max(l.Longest, l.Tau))
-	}
+	highest := l.fullLevel(s.Em)
 	if s.Ahead {
 		highest = add(highest, max(highest, maxAhead))
+	}
+	return highest
+}
+
+// fullLevel returns the highest level at a pace that is neither booked ahead nor a debt.
+func (l *BucketLaw) fullLevel(em int64) int64 {
+	highest := l.widestLevel(em)
+	if l.Longest > 0 {
+		highest = min(highest, max(l.Longest, l.Tau))
 	}
 	return highest
 }
@@ -133,7 +139,7 @@ func (l *BucketLaw) state(now, level int64) Bucket {
 	if level == 0 {
 		return Bucket{Em: l.Em} // full, also at an instant before now
 	}
-	return Bucket{Drained: add(now, level), Em: l.Em, Ahead: level > l.widestLevel(l.Em), Written: now}
+	return Bucket{Drained: add(now, level), Em: l.Em, Ahead: level > l.fullLevel(l.Em), Written: now}
 }
 
 // room is how many events would be admitted at that level.

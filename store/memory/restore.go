@@ -155,7 +155,7 @@ func (r *snapshotReader) table(s *Store, specBytes uint64, shift, now int64) err
 			if lim.bucket.Raw {
 				lim.table.noteLimit(widest, s.bucket(c).Drained-now)
 			} else {
-				lim.table.noteLimit(widest, product(widest, int64(c.slow))) // under whatever limit it was written
+				lim.table.noteLimit(widest, product(widest, int64(c.slow&emMask))) // under whatever limit it was written
 			}
 		case lim.kind == slidings && c != (cell{}):
 			c.slow = uint64(max(0, int64(c.slow)+r.skewIn(lim.sliding.Period))) & slowMask

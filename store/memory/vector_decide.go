@@ -64,7 +64,8 @@ func (v *vector) decide(s *Store, squeeze bool) (d tidegate.Decision, short *pen
 	return d, nil
 }
 
-// charge takes what was granted, and reports the limit with the least left. An
+// charge takes what was granted, and reports the limit with the least left. Limits that
+// count rejected requests count the copies that were not granted as well. An
 // advisory check without room for all of it is over; one without memory was left out
 // before, and is not.
 func (v *vector) charge(s *Store) (d tidegate.Decision) {
@@ -81,6 +82,11 @@ func (v *vector) charge(s *Store) (d tidegate.Decision) {
 		if p.advisory {
 			v.checks[i].Over = verdict.Granted < v.granted
 			continue
+		}
+		if rest := v.copies - v.granted; rest > 0 && p.countsRejected() {
+			p.ask.Copies = rest
+			p.reject(v.now)
+			verdict.Remaining = s.fit(p.lim, p.next, v.now, algo.Ask{Cost: 1, Copies: tidegate.MaxCount})
 		}
 		wait = max(wait, verdict.Wait())
 		if c := p.lim.limit.Capacity(); least == nil || verdict.Remaining*whole < left*c {
@@ -136,9 +142,13 @@ func (v *vector) writeRefused() {
 	}
 }
 
+func (p *pendingCheck) countsRejected() bool {
+	return p.lim.kind == runs && p.lim.runs.CountsRejected()
+}
+
 // reject counts what another limit refused, where rejected events count.
 func (p *pendingCheck) reject(now int64) {
-	if p.lim.kind != runs || !p.lim.runs.CountsRejected() {
+	if !p.countsRejected() {
 		return
 	}
 	for {

@@ -138,8 +138,8 @@ func (r *reference) takeLocked(checks []tidegate.Check, n int) (d tidegate.Decis
 			granted = int64(n)
 		}
 	}
+	r.rejectLocked(checks, now, int64(n)-granted, &d)
 	if granted == 0 {
-		r.rejectLocked(checks, now, &d)
 		d.Receipt.At = at
 		return d, nil, nil
 	}

@@ -90,15 +90,17 @@ func (r *reference) stateLocked(checks []tidegate.Check, now time.Time) (d tideg
 	return d
 }
 
-// rejectLocked lets logs that count rejected requests do so, and tells d what
+// rejectLocked lets logs that count rejected requests count so many copies, and tells d what
 // that leaves.
-func (r *reference) rejectLocked(checks []tidegate.Check, now time.Time, d *tidegate.Decision) {
+func (r *reference) rejectLocked(checks []tidegate.Check, now time.Time, copies int64, d *tidegate.Decision) {
 	rejected := false
 	for i := range checks {
 		c := &checks[i]
 		if c.Limit.CountRejected && !c.Advisory && c.Cost > 0 && c.Cost <= c.Limit.Events-c.Floor {
-			r.counterLocked(c).(*runs).reject(c.Limit, now, c.Cost, c.Floor)
-			rejected = true
+			for range min(copies, c.Limit.Events) { // more would only push each other out
+				r.counterLocked(c).(*runs).reject(c.Limit, now, c.Cost, c.Floor)
+				rejected = true
+			}
 		}
 	}
 	if rejected {

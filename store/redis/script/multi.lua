@@ -49,7 +49,7 @@ for i = 1, #checks do
   reply = reply .. pack('<dddddd', fit, left, reset, resett, delay, delayt)
   sum = sum + fit + left + reset + resett + delay + delayt
   if some then
-    later = short and later or -1
+    if not short then later, latert = -1, 0 end
     reply = reply .. pack('<dd', later, latert)
     sum = sum + later + latert
   end

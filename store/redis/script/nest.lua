@@ -45,7 +45,7 @@ if granted > 0 or fit == 0 and advisory == 0 then
   if k == 0 then delay, delayt = later, latert end
   fit = k
 end
-if some and not short then later = -1 end
+if some and not short then later, latert = -1, 0 end
 
 --:put
 if at == 17 and #box == 16 + #state and till <= unpack('<I5', box, 10) * 1000000 then
