@@ -135,6 +135,7 @@ func TestClassify(t *testing.T) {
 	f("OOM command not allowed when used memory > 'maxmemory'. script: 1f, on @user_script:9.", "raise maxmemory", false)
 	f("ERR Error running script (call to f_1f): @user_script:9: @user_script: 9: -OOM command not allowed when used memory > 'maxmemory'.", "raise maxmemory", false)
 	f("READONLY You can't write against a read only replica. script: 1f, on @user_script:9.", "replica", false)
+	f("ASK 1234 127.0.0.1:7001", "redis-cluster://", false)
 	f("ERR Error running script (call to f_1f): @user_script:9: @user_script: 9: -READONLY You can't write", "replica", false)
 	f("MISCONF Redis is configured to save RDB snapshots, but", "disk", false)
 	f("NOREPLICAS Not enough good replicas to write.", "replicas", false)

@@ -45,6 +45,7 @@ var errorClasses = map[string]errorClass{
 	"NOREPLICAS":  {advice: "the server has fewer replicas than min-replicas-to-write"},
 	"READONLY":    {advice: "the server is a replica: ask Sentinel or the cluster for the master"},
 	"MOVED":       {advice: "the server is a node of a cluster: use redis-cluster:// or several addresses"},
+	"ASK":         {advice: "the server is a node of a cluster: use redis-cluster:// or several addresses"},
 	"CROSSSLOT":   {advice: "the server is a node of a cluster: use redis-cluster:// or several addresses"},
 	"CLUSTERDOWN": {advice: "the cluster has slots without a master"},
 	"MASTERDOWN":  {advice: "the server is a replica that has lost its master"},

@@ -357,6 +357,9 @@ func TestLife(t *testing.T) {
 	f(tidegate.TokenBucket, 1000, time.Second, 100, 1, 50*ms)
 	f(tidegate.TokenBucket, 1000, time.Second, 40, 1, 20*ms)
 	f(tidegate.TokenBucket, 1000, time.Second, 39, 1, 0)
+	// Whole events are held back: what refills in a life must not be two and a half of them.
+	f(tidegate.TokenBucket, 80, time.Second, 5, 1, 25*ms)
+	f(tidegate.TokenBucket, 100, time.Second, 11, 1, 50*ms)
 	f(tidegate.TokenBucket, 1000, time.Second, 1000, 50, 100*ms)
 	f(tidegate.TokenBucket, 1000, time.Second, 1000, 51, 0)
 	f(tidegate.TokenBucket, 1, time.Second, 1000, 1, 0)

@@ -18,7 +18,7 @@ const least = 2
 
 // Life is for how long events of a limit may be taken ahead by one of so many instances; 0
 // means that they may not, and that the limit is strict. What refills in a life is held
-// back from a bucket, so that is half of its burst at most.
+// back from a bucket, in whole events, so that is half of its burst at most, rounded down.
 func Life(l *tidegate.Limit, instances int) time.Duration {
 	if !tidegate.Leased.Suits(l.Algorithm) || l.RawTime {
 		return 0
@@ -26,7 +26,7 @@ func Life(l *tidegate.Limit, instances int) time.Duration {
 	rate := perSecond(l)
 	life := maxLife
 	if l.Algorithm == tidegate.TokenBucket {
-		life = min(life, seconds(float64(l.Capacity())/(2*rate)))
+		life = min(life, seconds(float64(l.Capacity()/2)/rate))
 	} else if l.Period > 0 {
 		life = min(life, l.Period/2)
 	}
