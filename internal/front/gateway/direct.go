@@ -72,13 +72,13 @@ func isPlainHost(s string) bool {
 
 // send sends a request for target at host, and returns the answer; see balancer.send.
 func (t *directTransport) send(out *outgoing, target, host string) (*http.Response, error) {
-	ctx := out.in.Context()
+	ctx, now := out.in.Context(), time.Now()
 	for used := t.takeIdle(); used != nil; used = t.takeIdle() {
-		if !used.stillIdle() || t.tooOld(used) {
+		if !used.stillIdle() || t.tooOld(used, now) {
 			_ = used.Close()
 			continue
 		}
-		res, err := t.sendOver(used, out, target, host)
+		res, err := t.sendOver(used, now, out, target, host)
 		if err == nil || used.sent || used.received || ctx.Err() != nil || isTimeout(err) {
 			return res, err
 		}
@@ -91,17 +91,16 @@ func (t *directTransport) send(out *outgoing, target, host string) (*http.Respon
 	if err != nil {
 		return nil, err
 	}
-	return t.sendOver(newUpstreamConn(conn), out, target, host)
+	return t.sendOver(newUpstreamConn(conn), time.Now(), out, target, host)
 }
 
-// sendOver sends a request over c, which is closed if the request is cancelled.
-func (t *directTransport) sendOver(c *upstreamConn, out *outgoing, target, host string) (*http.Response, error) {
+// sendOver sends a request over c, which is closed if the request is cancelled; see begin.
+func (t *directTransport) sendOver(c *upstreamConn, now time.Time, out *outgoing, target, host string) (*http.Response, error) {
 	ctx := out.in.Context()
-	stopCancel := context.AfterFunc(ctx, func() { _ = c.Close() })
-	c.setTimeout(t.headTimeout)
+	c.begin(ctx, now, t.headTimeout)
 	res, err := c.roundTrip(out, target, host)
 	if err != nil {
-		stopCancel()
+		c.end()
 		_ = c.Close()
 		if c.sent {
 			out.x.maybeSent.Store(true)
@@ -112,7 +111,7 @@ func (t *directTransport) sendOver(c *upstreamConn, out *outgoing, target, host 
 		return nil, err
 	}
 	b := &out.directBody
-	b.conn, b.transport, b.stopCancel, b.ctx, b.closeAfter = c, t, stopCancel, ctx, res.Close
+	b.conn, b.transport, b.ctx, b.closeAfter = c, t, ctx, res.Close
 	if res.Body == http.NoBody {
 		b.end(io.EOF)
 		return res, nil
@@ -121,7 +120,7 @@ func (t *directTransport) sendOver(c *upstreamConn, out *outgoing, target, host 
 		b.body, res.Body = res.Body, b
 	}
 	if res.ContentLength < 0 || int64(c.in.Buffered()) < res.ContentLength {
-		c.clearTimeout() // the timeout is for the headers only
+		c.beginBody()
 	}
 	return res, nil
 }
@@ -158,8 +157,8 @@ func (t *directTransport) putIdle(c *upstreamConn) {
 
 // tooOld reports whether c was idle for too long by the wall clock, which goes on while a
 // machine is suspended; timers do not.
-func (t *directTransport) tooOld(c *upstreamConn) bool {
-	return t.idleTimeout > 0 && time.Since(c.idleSince.Round(0)) > t.idleTimeout
+func (t *directTransport) tooOld(c *upstreamConn, now time.Time) bool {
+	return t.idleTimeout > 0 && now.Sub(c.idleSince.Round(0)) > t.idleTimeout
 }
 
 func (t *directTransport) scheduleExpiry(d time.Duration) {

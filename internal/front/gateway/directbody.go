@@ -14,7 +14,6 @@ type directBody struct {
 	left       int64
 	conn       *upstreamConn // nil after the end
 	transport  *directTransport
-	stopCancel func() bool
 	ctx        context.Context
 	closeAfter bool  // the connection cannot be reused
 	err        error // of reads after the end
@@ -78,7 +77,7 @@ func (b *directBody) end(err error) {
 		return
 	}
 	b.conn, b.err = nil, err
-	if b.stopCancel() && err == io.EOF && !b.closeAfter {
+	if c.end() && err == io.EOF && !b.closeAfter {
 		b.transport.putIdle(c)
 	} else {
 		_ = c.Close()

@@ -2,10 +2,12 @@ package gateway
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 )
@@ -32,6 +34,10 @@ type upstreamConn struct {
 	headLeft  int64 // bytes that the headers may still have; negative in a body
 	sent      bool  // some bytes of the request
 	received  bool  // some bytes of the response
+
+	ctx       context.Context // of the request; nil between requests
+	latest    time.Time       // when the headers must have come; zero means any time
+	stopWatch func() bool     // stops closing the connection when ctx ends; nil before watch
 }
 
 func newUpstreamConn(conn net.Conn) *upstreamConn {
@@ -49,6 +55,10 @@ func (c *upstreamConn) Read(p []byte) (int, error) {
 		p = p[:c.headLeft]
 	}
 	n, err := c.Conn.Read(p)
+	if n == 0 && c.isSlow(err) {
+		c.watch()
+		n, err = c.Conn.Read(p)
+	}
 	if c.received = c.received || n > 0; c.headLeft > 0 {
 		c.headLeft -= int64(n)
 	}
@@ -58,6 +68,12 @@ func (c *upstreamConn) Read(p []byte) (int, error) {
 // Write implements io.Writer for out.
 func (c *upstreamConn) Write(p []byte) (int, error) {
 	n, err := c.Conn.Write(p)
+	if c.isSlow(err) {
+		c.watch()
+		var more int
+		more, err = c.Conn.Write(p[n:])
+		n += more
+	}
 	c.sent = c.sent || n > 0
 	return n, err
 }
@@ -65,28 +81,69 @@ func (c *upstreamConn) Write(p []byte) (int, error) {
 // stillIdle reports whether nothing has come since the last response, not even a close.
 func (c *upstreamConn) stillIdle() bool { return c.in.Buffered() == 0 && c.idleCheck.nothingCame() }
 
-// setTimeout sets a deadline for what comes next. Setting one is expensive, so a deadline that is
-// a little late stays.
-func (c *upstreamConn) setTimeout(wait time.Duration) {
-	switch now := time.Now(); {
-	case wait <= 0:
-		c.clearTimeout()
-	case c.deadline.Sub(now) < wait:
-		c.deadline = now.Add(wait + wait/8)
-		_ = c.SetDeadline(c.deadline) // a closed connection fails the next read
+// An upstream may take this long, at least and at most, before the client is watched.
+const (
+	leastUnwatched = 50 * time.Millisecond
+	mostUnwatched  = 250 * time.Millisecond
+)
+
+// begin is called before a request with that context, whose response headers must come within
+// headTimeout; 0 means any time.
+//
+// To watch the client costs more than to set a deadline, and most upstreams answer at once. So
+// the connection gets a short deadline, and the client is watched only after that. A deadline
+// that is a little late stays, so that it is not set for every request.
+func (c *upstreamConn) begin(ctx context.Context, now time.Time, headTimeout time.Duration) {
+	c.sent, c.received = false, false
+	c.ctx, c.latest = ctx, time.Time{}
+	if headTimeout > 0 {
+		c.latest = now.Add(headTimeout)
+		if headTimeout < mostUnwatched {
+			c.watch()
+			return
+		}
+	}
+	if left := c.deadline.Sub(now); left < leastUnwatched || left > mostUnwatched {
+		c.setDeadline(now.Add(mostUnwatched))
 	}
 }
 
-func (c *upstreamConn) clearTimeout() {
-	if !c.deadline.IsZero() {
-		c.deadline = time.Time{}
-		_ = c.SetDeadline(c.deadline)
+// isSlow reports whether err comes from the short deadline of begin.
+func (c *upstreamConn) isSlow(err error) bool {
+	return err != nil && c.ctx != nil && c.stopWatch == nil && errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// watch closes the connection if the request is cancelled, and gives the upstream the rest of
+// its time.
+func (c *upstreamConn) watch() {
+	c.stopWatch = context.AfterFunc(c.ctx, func() { _ = c.Close() })
+	c.setDeadline(c.latest)
+}
+
+// beginBody is called when the headers have come and the body has not: it may take any time.
+func (c *upstreamConn) beginBody() {
+	c.latest = time.Time{}
+	if c.stopWatch == nil {
+		c.watch()
+	} else {
+		c.setDeadline(c.latest)
 	}
+}
+
+// end is called after a request. It reports whether the connection was not closed meanwhile.
+func (c *upstreamConn) end() bool {
+	open := c.stopWatch == nil || c.stopWatch()
+	c.ctx, c.stopWatch = nil, nil
+	return open
+}
+
+func (c *upstreamConn) setDeadline(t time.Time) {
+	c.deadline = t
+	_ = c.SetDeadline(t) // a closed connection fails the next read
 }
 
 // roundTrip sends a request without a body, and reads the head of the response.
 func (c *upstreamConn) roundTrip(out *outgoing, target, host string) (*http.Response, error) {
-	c.sent, c.received = false, false
 	unsent := c.writeRequest(out.in.Method, target, host, &out.head)
 	// An upstream may answer a part of a request and close.
 	if unsent != nil && !(c.sent && wasReset(unsent)) {
