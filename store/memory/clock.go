@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"math/bits"
 	"sync/atomic"
 	"time"
 
@@ -40,7 +41,8 @@ func (c *clock) now() int64 {
 		return algo.Instant(c.custom())
 	}
 	ns := uint64(time.Since(c.start))
-	return c.base + int64(ns+ns*3/125) // 1024 ticks are 1000 ns
+	more, _ := bits.Mul64(ns, 3<<64/125+1) // ns*3/125: 1024 ticks are 1000 ns
+	return c.base + int64(ns+more)
 }
 
 // tryNow is now for a caller that owns a slot, which it must release even if a custom

@@ -10,6 +10,7 @@ import (
 // limitIndex finds compiled limits by the address of their limit. Readers take no lock: it is
 // changed under Store.mu, and replaced by another when more than half of it was ever used.
 type limitIndex struct {
+	newest  atomic.Pointer[compiledLimit] // the limit added last, or nil: many programs have only one
 	current atomic.Pointer[limitArray]
 	held    int // under Store.mu: limits
 	used    int // under Store.mu: limits and gaps
@@ -35,6 +36,13 @@ func newLimitArray(limits int) *limitArray {
 }
 
 func (x *limitIndex) find(l *tidegate.Limit) *compiledLimit {
+	if lim := x.newest.Load(); lim != nil && lim.limit == l {
+		return lim
+	}
+	return x.search(l)
+}
+
+func (x *limitIndex) search(l *tidegate.Limit) *compiledLimit {
 	a := x.current.Load()
 	last := uint64(len(a.entries) - 1)
 	for i := a.home(l); ; i++ {
@@ -56,6 +64,7 @@ func (x *limitIndex) add(lim *compiledLimit) {
 		a = x.renew(a)
 	}
 	a.put(lim)
+	x.newest.Store(lim)
 	x.held++
 	x.used++
 }
@@ -84,6 +93,9 @@ func (a *limitArray) put(lim *compiledLimit) {
 
 // remove forgets l.
 func (x *limitIndex) remove(l *tidegate.Limit) {
+	if lim := x.newest.Load(); lim != nil && lim.limit == l {
+		x.newest.Store(nil)
+	}
 	a := x.current.Load()
 	last := uint64(len(a.entries) - 1)
 	for i := a.home(l); ; i++ {

@@ -76,6 +76,22 @@ func TestUnusedLimitsAreDropped(t *testing.T) {
 	}
 }
 
+// The limit added last is forgotten with its table, and compiled again when it is used again.
+func TestNewestLimitIsForgotten(t *testing.T) {
+	s, clock := openAt(0)
+	l := tidegate.MustLimit(specOf("one", tidegate.TokenBucket, 5, time.Minute, tidegate.EvictLeast))
+	ask1(t, s, l, "a")
+	dropped := s.compiled.find(l).table
+	clock.pass(time.Hour)
+	s.shrink(dropped, 0, s.clock.now(), dropIdle)
+	if !s.dropIfEmpty(dropped) || s.compiled.find(l) != nil {
+		t.Error("the limit of a table that was dropped is still found")
+	}
+	if d := ask1(t, s, l, "a"); !d.OK || s.compiled.find(l).table == dropped {
+		t.Errorf("%+v", d)
+	}
+}
+
 // New limits of one identity, one per request, do not pile up.
 func TestLimitsOfOneIdentityDoNotPileUp(t *testing.T) {
 	s := New()

@@ -116,6 +116,38 @@ func (s *Store) spend(d *tidegate.Decision, lim *compiledLimit, k keyHash, cost 
 	if old.slow != uint64(lim.bucket.Em) || !inReach(origin, now) {
 		return false
 	}
+	return s.spendBucket(d, lim, sl, word, origin, now, cost)
+}
+
+// hotBucket reports whether spendHot can be asked about k.
+func (lim *compiledLimit) hotBucket(k keyHash) bool {
+	return lim.short == shortBucket && lim.hotTag.Load() == k.tag
+}
+
+// spendHot is spend for the hot key of a bucket, in a straight line. It reports false also where
+// spend may succeed.
+func (s *Store) spendHot(d *tidegate.Decision, lim *compiledLimit, k keyHash, cost int64) bool {
+	origin, sl, now := s.origin.Load(), lim.hot.Load(), s.clock.now()
+	word := sl.word.Load()
+	if word&busyBit != 0 || sl.tag.Load() != k.tag || sl.meta.Load() != k.extra|uint64(lim.bucket.Em) || !inReach(origin, now) {
+		return false
+	}
+	if level, admitted, _ := lim.bucket.Spend(origin+int64(word&fastMask), now, cost); admitted {
+		d.OK, d.Granted = true, 1
+		lim.report(d, level, now)
+		if sl.word.CompareAndSwap(word, word&genMask|uint64(now+level-origin)) {
+			return true
+		}
+		var ok bool
+		if word, ok = sl.reread(word); !ok {
+			return false
+		}
+	}
+	return s.spendBucket(d, lim, sl, word, origin, now, cost)
+}
+
+// spendBucket charges a bucket whose word was read at the instant now.
+func (s *Store) spendBucket(d *tidegate.Decision, lim *compiledLimit, sl *slot, word uint64, origin, now, cost int64) bool {
 	d.OK, d.Granted = true, 1
 	for range contended {
 		drained := origin + int64(word&fastMask)
@@ -130,6 +162,7 @@ func (s *Store) spend(d *tidegate.Decision, lim *compiledLimit, k keyHash, cost 
 		if sl.word.CompareAndSwap(word, word&genMask|uint64(now+level-origin)) {
 			return true
 		}
+		var ok bool
 		if word, ok = sl.reread(word); !ok {
 			return false
 		}

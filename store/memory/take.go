@@ -31,7 +31,12 @@ func (s *Store) Take(_ context.Context, checks []tidegate.Check, n int) (d tideg
 		}
 	}
 	k := s.hash.sum(c.Key, lim.salt)
-	if n != 1 || c.Cost <= 0 || c.MaxWait > 0 || !s.spend(&d, lim, k, c.Cost) {
+	short := n == 1 && c.Cost > 0 && c.MaxWait <= 0
+	if short && lim.hotBucket(k) && s.spendHot(&d, lim, k, c.Cost) {
+		runtime.KeepAlive(s)
+		return d, nil
+	}
+	if !short || !s.spend(&d, lim, k, c.Cost) {
 		err = s.takeSingle(&d, lim, k, c.Cost, c.MaxWait, n)
 	}
 	runtime.KeepAlive(s)
@@ -47,7 +52,12 @@ func (s *Store) TakeOne(_ context.Context, key string, l *tidegate.Limit, cost i
 		}
 	}
 	k := s.hash.sum(key, lim.salt)
-	if cost <= 0 || maxWait > 0 || !s.spend(&d, lim, k, cost) {
+	short := cost > 0 && maxWait <= 0
+	if short && lim.hotBucket(k) && s.spendHot(&d, lim, k, cost) {
+		runtime.KeepAlive(s)
+		return d, nil
+	}
+	if !short || !s.spend(&d, lim, k, cost) {
 		err = s.takeSingle(&d, lim, k, cost, maxWait, 1)
 	}
 	runtime.KeepAlive(s)
