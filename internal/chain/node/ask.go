@@ -181,7 +181,7 @@ func (n *Node) decideLeavingLocked(sh *shard, c *call, i int, checks []tidegate.
 	out := c.sent
 	n.leaveLocked(c, i)
 	if out {
-		c.late.undecided++
+		c.late.undecided += int64(copies)
 	}
 	sh.mu.Unlock()
 	d, admitted, err := n.decideLocally(checks, copies, n.late, n.now(), !out)
@@ -189,10 +189,18 @@ func (n *Node) decideLeavingLocked(sh *shard, c *call, i int, checks []tidegate.
 		return d, err
 	}
 	sh.mu.Lock()
-	uncharged := c.late.decidedLocked(admitted)
+	refused := int64(copies)
+	if d.OK {
+		refused -= d.Granted
+	}
+	uncharged, unused := c.late.decidedLocked(int64(copies), admitted, refused)
+	unneeded := c.late.grant
 	sh.mu.Unlock()
 	if uncharged > 0 {
 		n.owe(checks, uncharged)
+	}
+	if unused > 0 {
+		n.refund(unneeded, unused)
 	}
 	return d, err
 }

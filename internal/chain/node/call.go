@@ -61,11 +61,18 @@ type granted struct {
 // late is what is to be settled when a reply comes for those who have not waited for it:
 // they were decided locally.
 type late struct {
-	undecided int   // waiters that are just being decided
+	undecided int64 // copies that are just being decided
 	admitted  int64 // copies
+	refused   int64 // copies
 	replied   bool
-	covered   int64 // copies granted to those who were undecided when the reply came
-	unsure    bool  // nobody knows what became of the call: nothing goes to the backlog
+	covered   int64   // copies granted to those who were undecided when the reply came
+	grant     charged // of these
+	unsure    bool    // nobody knows what became of the call: nothing goes to the backlog
+}
+
+// again is what remains to be settled when the call is sent again.
+func (l *late) again() late {
+	return late{undecided: l.undecided, covered: l.covered, grant: l.grant}
 }
 
 // joinLocked adds a waiter and returns its index.
@@ -200,23 +207,29 @@ func (l *late) settleLocked(copies int64, err error) (rest, uncharged int64) {
 	}
 	own := min(copies, l.admitted)
 	uncharged, copies = l.admitted-own, copies-own
-	l.covered = min(copies, int64(l.undecided))
-	return copies - l.covered, uncharged
+	more := min(copies, l.undecided-l.covered)
+	l.covered += more
+	return copies - more, uncharged
 }
 
-// decidedLocked notes that one more was decided locally and admitted so many copies. It
-// returns how many of them go to the backlog at once: the reply may have come meanwhile.
-func (l *late) decidedLocked(copies int64) (uncharged int64) {
-	l.undecided--
+// decidedLocked notes that one more was decided locally. It asked for so many copies, of which the
+// local store admitted some, and some were refused. The reply may have come meanwhile: uncharged is
+// how many copies go to the backlog at once, unused how many were granted for nothing.
+func (l *late) decidedLocked(asked, admitted, refused int64) (uncharged, unused int64) {
+	l.undecided -= asked
+	own := min(asked-refused, l.covered)
+	unused = min(refused, l.covered-own)
+	l.covered -= own + unused
+	uncharged = max(0, admitted-own)
 	switch {
 	case !l.replied:
-		l.admitted += copies
-	case !l.unsure:
-		own := min(copies, l.covered)
-		l.covered -= own
-		return copies - own
+		l.admitted += uncharged
+		l.refused += refused - unused
+		return 0, unused
+	case l.unsure:
+		return 0, unused
 	}
-	return 0
+	return uncharged, unused
 }
 
 // reset makes a call ready to be used again.

@@ -51,6 +51,9 @@ func (n *Node) deliver(c *call, a *chain.Ask, err error) (rest *call, more, over
 	if uncharged > 0 {
 		n.owe(s.checks, uncharged)
 	}
+	if err == nil && c.late.covered > 0 {
+		c.late.grant = charged{a.Granted.Receipt, copied(s.checks)}
+	}
 	told, again := c.waiting(), false
 	if sole {
 		switch {
@@ -74,9 +77,14 @@ func (n *Node) deliver(c *call, a *chain.Ask, err error) (rest *call, more, over
 				spare = n.serveSentLocked(s, &grant, spare)
 			}
 			if s.next != nil && err == nil && (spare > 0 || known) {
-				told += n.serveNextLocked(s.next, &grant, spare, refusal, known)
+				var more int
+				more, spare = n.serveNextLocked(s.next, &grant, spare, refusal, known)
+				told += more
 			}
 		}
+	}
+	if unused := min(spare, c.late.refused); unused > 0 {
+		n.refund(charged{a.Granted.Receipt, s.checks}, unused)
 	}
 	if told > 1 {
 		n.count.shared.Add(uint64(told))
@@ -134,15 +142,15 @@ func (n *Node) serveSentLocked(s *stream, grant *tidegate.Decision, spare int64)
 
 // serveNextLocked gives those who wait for the next call the grants that are left over, and the
 // refusal to the rest of them if it is known, which is to say that they would find it remembered.
-// It returns how many have an answer.
-func (n *Node) serveNextLocked(next *call, grant *tidegate.Decision, spare int64, refusal *tidegate.Decision, known bool) int {
+// It returns how many have an answer, and how many grants are left over still.
+func (n *Node) serveNextLocked(next *call, grant *tidegate.Decision, spare int64, refusal *tidegate.Decision, known bool) (answered int, rest int64) {
 	s, before := next.stream, next.waiting()
-	next.serve(grant, spare)
+	rest = next.serve(grant, spare)
 	if !known && next.waiting() > 0 {
 		told := before - next.waiting()
 		s.coalescer.waiting -= told
 		next.wakeAll()
-		return told
+		return told, rest
 	}
 	next.conclude(refusal, nil, false) // a worker may be about to take it
 	next.wakeAll()
@@ -151,7 +159,7 @@ func (n *Node) serveNextLocked(next *call, grant *tidegate.Decision, spare int64
 	if s.next = nil; !queued {
 		n.endCallLocked(next)
 	}
-	return before
+	return before, rest
 }
 
 // copyOver writes into the caller's checks which of the advisory ones were over.

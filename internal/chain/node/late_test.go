@@ -111,6 +111,60 @@ func TestLateGrantGoesToTheNext(t *testing.T) {
 	})
 }
 
+// If nobody else wants it, it is given back. A request that was admitted without being counted keeps it.
+func TestLateGrantIsGivenBack(t *testing.T) {
+	f := func(mode tidegate.FailMode, copies int, want int64) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			inner := &scripted{Backend: chain.Adapt(memory.New()), after: 40 * time.Millisecond, granted: int64(copies)}
+			n := New(inner, Options{Failures: 1000})
+			c := one(limit("l", 10, mode))
+			c.Cost = 2
+			d, err := n.Take(t.Context(), []tidegate.Check{c}, copies)
+			if err != nil || d.OK != (mode != tidegate.FailClosed) {
+				t.Errorf("%+v, %v", d, err)
+			}
+			time.Sleep(5 * time.Second)
+			if got := inner.posts.Load(); got != want {
+				t.Errorf("mode %d, %d copies: %d charged afterwards, want %d", mode, copies, got, want)
+			}
+			_ = n.Close()
+		})
+	}
+	f(tidegate.FailClosed, 1, -2)
+	f(tidegate.FailClosed, 3, -6)
+	f(tidegate.FailLocal, 3, 0)
+	f(tidegate.FailLocal, 8, -6) // the local store has room for 5
+	f(tidegate.FailOpen, 3, 0)
+}
+
+// A reply may come while it is decided locally, and the call be sent again for others meanwhile.
+func TestReplyWhileDecided(t *testing.T) {
+	f := func(granted, admitted, uncharged, unused int64, again bool) {
+		t.Helper()
+		const asked = 5
+		l := late{undecided: asked}
+		rest, owed := l.settleLocked(granted, nil)
+		if again {
+			l = l.again()
+		}
+		if due, back := l.decidedLocked(asked, admitted, asked-admitted); due != uncharged || back != unused {
+			t.Errorf("%d granted, %d admitted: %d are owed and %d go back, want %d and %d", granted, admitted, due, back, uncharged, unused)
+		}
+		if rest != 0 || owed != 0 || l.undecided != 0 || l.covered != 0 || l.admitted != 0 && !again {
+			t.Errorf("%d granted, %d admitted: %d and %d at first, %+v in the end", granted, admitted, rest, owed, l)
+		}
+	}
+	for _, again := range []bool{false, true} {
+		f(5, 5, 0, 0, again)
+		f(5, 2, 0, 3, again)
+		f(5, 0, 0, 5, again)
+		f(2, 0, 0, 2, again)
+	}
+	f(2, 5, 3, 0, false)
+	f(0, 5, 5, 0, false)
+}
+
 // What was never sent is owed at once.
 func TestNeverSentIsOwed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -49,7 +49,7 @@ func (n *Node) send(c *call, stamp stamp, lag time.Duration) (copies int) {
 	for _, at := range n.serversOf(s) {
 		at.noteAsked(stamp.at)
 	}
-	c.sent, c.stamp, c.back, c.late = true, stamp, stamp.at+n.o.Deadline, late{}
+	c.sent, c.stamp, c.back, c.late = true, stamp, stamp.at+n.o.Deadline, c.late.again()
 	if s.traits&slotted != 0 {
 		c.name = tidegate.NewHandle()
 	}
