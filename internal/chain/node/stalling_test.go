@@ -74,7 +74,6 @@ func (s *stalling) unanswered(checks []tidegate.Check, copies int) {
 	}
 }
 
-// used is what the server says is used, and how far that may be wrong.
 func (s *stalling) used(c tidegate.Check) (used, doubt int64) {
 	d, _ := s.store.Take(context.Background(), []tidegate.Check{{Key: c.Key, Limit: c.Limit}}, 1)
 	s.mu.Lock()

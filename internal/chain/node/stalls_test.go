@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain"
 	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
@@ -22,9 +23,10 @@ func TestStallsChargeOnce(t *testing.T) {
 				t.Run(fmt.Sprint(nodes, callers, longest), func(t *testing.T) {
 					for seed := range uint64(testdep.Longer(25, 3000)) {
 						synctest.Test(t, func(t *testing.T) {
-							s := newStalled(t, seed, nodes)
+							s := newStalled(t, seed, nodes, newStalling())
 							s.run(callers, longest)
-							s.end()
+							time.Sleep(10 * time.Second)
+							s.compare()
 						})
 					}
 				})
@@ -33,11 +35,20 @@ func TestStallsChargeOnce(t *testing.T) {
 	}
 }
 
+// stallable is a server that can be made to stand still.
+type stallable interface {
+	chain.Backend
+	stop()
+	resume()
+	// used is what it says is used, and what calls without an answer were about.
+	used(c tidegate.Check) (used, doubt int64)
+}
+
 // stalled is nodes that are asked at random while their server stands still now and then.
 type stalled struct {
 	*testing.T
 	seed     uint64
-	server   *stalling
+	server   stallable
 	nodes    []*Node
 	counters []tidegate.Check
 
@@ -45,8 +56,8 @@ type stalled struct {
 	want map[string]int64 // what was admitted, by counter
 }
 
-func newStalled(t *testing.T, seed uint64, nodes int) *stalled {
-	s := &stalled{T: t, seed: seed, server: newStalling(), want: map[string]int64{}}
+func newStalled(t *testing.T, seed uint64, nodes int, server stallable) *stalled {
+	s := &stalled{T: t, seed: seed, server: server, want: map[string]int64{}}
 	for range nodes {
 		s.nodes = append(s.nodes, New(s.server, Options{Instances: func() int { return nodes }}))
 	}
@@ -116,10 +127,9 @@ func (s *stalled) ask(random *rand.Rand) {
 	}
 }
 
-// end waits until all is settled, and compares.
-func (s *stalled) end() {
+// compare compares, when all is settled.
+func (s *stalled) compare() {
 	s.Helper()
-	time.Sleep(10 * time.Second)
 	for _, g := range s.nodes {
 		if h := g.Health(); h.State != OK || h.Backlog != 0 || h.InFlight != 0 {
 			s.Errorf("seed %d: %+v", s.seed, h)
