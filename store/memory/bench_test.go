@@ -133,7 +133,10 @@ func BenchmarkDefault(b *testing.B) {
 			checks := []tidegate.Check{{Limit: l, Cost: 1}}
 			i := 0
 			for b.Loop() {
-				checks[0].Key = keys[i/events%len(keys)]
+				if i == len(keys)*events { // no key is left that has not used up its limit
+					s, i = Open(Config{MaxBytes: 8 << 30}), 0
+				}
+				checks[0].Key = keys[i/events]
 				i++
 				_, _ = s.Take(context.Background(), checks, 1)
 			}
