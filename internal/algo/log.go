@@ -168,8 +168,15 @@ func (l *LogLaw) Force(r Runs, now, n int64) bool {
 
 // Idle reports whether r says nothing more than an empty record does.
 func (l *LogLaw) Idle(r Runs, now int64) bool {
-	last, ok := logShape.last(r)
-	return !ok || r.total() == 0 || last <= now/Micro-l.Period
+	if r.len() == 0 || r.total() == 0 {
+		return true
+	}
+	gone := now/Micro - l.Period
+	if r.base() > gone { // no stamp is before the base; to look at the last would mostly miss the cache
+		return false
+	}
+	last, _ := logShape.last(r)
+	return last <= gone
 }
 
 // Squeeze makes room in a record that may not grow, by holding events for at most

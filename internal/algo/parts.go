@@ -181,8 +181,14 @@ func (l *PartsLaw) Force(r Runs, now, n int64) bool {
 
 // Idle reports whether r says nothing more than an empty record does.
 func (l *PartsLaw) Idle(r Runs, now int64) bool {
-	last, ok := partsShape.last(r)
-	return !ok || r.total() == 0 || l.expiry(last) <= now
+	if r.len() == 0 || r.total() == 0 {
+		return true
+	}
+	if l.expiry(r.base()) > now { // as in LogLaw.Idle
+		return false
+	}
+	last, _ := partsShape.last(r)
+	return l.expiry(last) <= now
 }
 
 // Squeeze makes room in a record that may not grow, by holding events for at most

@@ -109,15 +109,22 @@ func (s *Store) takeOut(lim *compiledLimit, g *segment, all []entry, now int64) 
 		word := sl.seize()
 		meta := sl.meta.Load()
 		e := entry{key: keyHash{tag, meta &^ slowMask}, cell: cell{meta & slowMask, word & fastMask}}
-		if s.idle(lim, e.cell, now) {
-			g.free(lim.table, e)
-		} else {
-			all = append(all, e)
+		if g.records != nil {
+			lim.budget.touch(e.cell.handle()) // all are fetched at once, not each when it is looked at
 		}
+		all = append(all, e)
 		sl.vacate()
 	}
 	g.used = 0
-	return all
+	live := all[:0]
+	for _, e := range all {
+		if s.idle(lim, e.cell, now) {
+			g.free(lim.table, e)
+		} else {
+			live = append(live, e)
+		}
+	}
+	return live
 }
 
 func (g *segment) putBack(e entry) {

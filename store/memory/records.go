@@ -56,14 +56,14 @@ func (b *budget) loadRecord(r *algo.Record, h handle) {
 		r.SetPages(p[1:1+p[0]&^busyBit], *b.all.Load())
 		return
 	}
-	n := classWords[h.class()]
-	r.SetWords(p[h.at() : h.at()+n : h.at()+n])
+	// To slice p would look at its first word, for nil, and miss the cache there as well.
+	r.SetWords(unsafe.Slice((*uint64)(unsafe.Add(unsafe.Pointer(p), h.at()*8)), classWords[h.class()]))
 }
 
 // touch starts fetching the record that h names.
 func (b *budget) touch(h handle) {
 	if h != 0 {
-		prefetch(unsafe.Pointer(&b.page(h.page())[h.at()]))
+		prefetch(unsafe.Add(unsafe.Pointer(b.page(h.page())), h.at()*8))
 	}
 }
 

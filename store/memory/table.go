@@ -59,7 +59,7 @@ type segment struct {
 
 const (
 	maxChunks    = 16
-	recordChunks = 4 // in a segment with records: they are moved when it is rebuilt
+	recordChunks = 8 // in a segment with records, which are moved when it is rebuilt
 	segmentBytes = maxChunks*12 + 80
 	tableBytes   = 512 // of a table and its compiled limit, roughly
 )
