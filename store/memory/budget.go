@@ -29,6 +29,7 @@ const (
 type budget struct {
 	max  int64
 	used atomic.Int64
+	kept atomic.Int64             // what nothing can be reclaimed from: bytes of tables that keep their exhausted keys, and of reservations
 	all  atomic.Pointer[[]*page]  // by number; numbers start at 1, unused ones are nil
 	cut  atomic.Pointer[[]*block] // blocks in the order of the numbers of their pages
 
@@ -52,22 +53,45 @@ func (b *budget) spend(t *table, bytes int64) bool {
 		b.used.Add(-bytes)
 		return false
 	}
-	t.bytes.Add(bytes)
+	b.note(t, bytes)
 	return true
 }
 
 func (b *budget) giveBack(t *table, bytes int64) {
 	b.used.Add(-bytes)
-	t.bytes.Add(-bytes)
+	b.note(t, -bytes)
+}
+
+// note adds to what t holds.
+func (b *budget) note(t *table, bytes int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t.bytes.Add(bytes)
+	if t.keepsExhausted.Load() {
+		b.kept.Add(bytes)
+	}
+}
+
+// keepExhausted notes whether t keeps its exhausted keys.
+func (b *budget) keepExhausted(t *table, keeps bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch was := t.keepsExhausted.Swap(keeps); {
+	case keeps && !was:
+		b.kept.Add(t.bytes.Load())
+	case was && !keeps:
+		b.kept.Add(-t.bytes.Load())
+	}
 }
 
 // freePages is how many pages there are left up to the bound.
 func (b *budget) freePages() int { return int((b.max - b.used.Load()) / pageBytes) }
 
 // A table that keeps its exhausted keys is rationed: it may hold at most so many times
-// what is left for all. Nothing can be reclaimed from it, so it may not take the last of
+// what such tables leave for all. Nothing can be reclaimed from it, so it may not take the last of
 // the memory: however many such tables there are, the last sixteenth is for tables that
-// hold little; in a small store a quarter of it, beside a table that holds most.
+// hold little; in a small store a quarter of it, beside a table that holds most. What other
+// tables hold counts as left, as they shed keys.
 const (
 	ration        = 15
 	smallShare    = 64                                                     // a table holds little up to this part of the memory, or
@@ -80,7 +104,7 @@ func (b *budget) rationed(t *table) bool {
 	if !t.keepsExhausted.Load() {
 		return false
 	}
-	held, left := t.bytes.Load()+pageBytes, b.max-b.used.Load()-pageBytes
+	held, left := t.bytes.Load()+pageBytes, b.max-b.kept.Load()-pageBytes
 	return held > ration*left ||
 		left < b.max/(ration+1) && held > max(b.max/smallShare, fewBytes) ||
 		left < min(reservedBytes, b.max/4) && held > b.max/2

@@ -44,7 +44,7 @@ func attachLimit(l *tidegate.Limit, t *table, budget *budget) *compiledLimit {
 	lim := newCompiledLimit(l, t, budget)
 	t.noteLimit(l.Capacity(), lim.bucket.Tau)
 	t.lastLimit.Store(lim)
-	t.keepsExhausted.Store(lim.keepsExhausted())
+	budget.keepExhausted(t, lim.keepsExhausted())
 	return lim
 }
 
@@ -98,7 +98,11 @@ func (s *Store) compileSlow(l *tidegate.Limit) (*compiledLimit, error) {
 	lim, added := s.compileLocked(l)
 	s.mu.Unlock()
 	if added { // at the memory bound, others must make room for its table
-		s.reclaim(lim.table, 1, s.clock.now(), false)
+		now := s.clock.now()
+		s.reclaim(lim.table, 1, now, false)
+		for i := 0; i < maxRebuilds && s.budget.used.Load() > s.budget.max; i++ {
+			s.sweeper.visit(s, lim.table, now) // tables of limits that were only looked at are empty
+		}
 	}
 	return lim, nil
 }
@@ -192,15 +196,19 @@ func (s *Store) noteLostLocked(t *table) {
 	if s.lost == nil {
 		s.lost = make(map[string]Stats)
 	}
-	if most := s.budget.max / lostShare / lostBytes; int64(len(s.lost)) >= most {
+	full := s.budget.used.Load()+lostBytes > s.budget.max
+	if most := s.budget.max / lostShare / lostBytes; full || int64(len(s.lost)) >= most {
 		for id := range s.lost { // any: all of them are still in droppedStats
 			delete(s.lost, id)
-			s.budget.giveBack(t, lostBytes)
+			s.budget.used.Add(-lostBytes)
+			full = false
 			break
 		}
 	}
-	s.lost[t.id] = st
-	s.budget.giveBack(t, -lostBytes)
+	if !full {
+		s.lost[t.id] = st
+		s.budget.used.Add(lostBytes)
+	}
 }
 
 // reviveLocked makes a table go on counting where the one before it ended.
@@ -210,7 +218,7 @@ func (s *Store) reviveLocked(t *table) {
 		return
 	}
 	delete(s.lost, t.id)
-	s.budget.giveBack(t, lostBytes)
+	s.budget.used.Add(-lostBytes)
 	s.droppedStats.Evicted -= st.Evicted
 	s.droppedStats.Forgotten -= st.Forgotten
 	s.droppedStats.RefusedFull -= st.RefusedFull

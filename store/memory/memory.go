@@ -86,6 +86,7 @@ func open(c Config, key hashKey) *Store {
 	s.compiled.current.Store(newLimitArray(0))
 	s.instance = tidegate.NewHandle()[0] | 1
 	s.budget.open(c.MaxBytes)
+	s.reservations.held.keepsExhausted.Store(true)
 	runtime.AddCleanup(s, (*blocks).free, s.budget.blocks)
 	s.origin.Store(s.clock.now() - originMargin)
 	return s

@@ -41,6 +41,9 @@ func (s *Store) reclaim(t *table, want int, now int64, own bool) bool {
 		if !rationed {
 			v = s.victim(now)
 		}
+		if v != nil && v.bytes.Load() < t.bytes.Load() {
+			v = t // nobody gives to who has more
+		}
 		if v == nil || v == t && !own || !s.shedFrom(v, t, now) && v == t {
 			return false
 		}
@@ -86,8 +89,10 @@ func (s *Store) victim(now int64) (largest *table) {
 	consider(s.largest)
 	n := len(s.tables)
 	for range min(n, 64) {
-		s.victimCursor++
-		consider(s.tables[s.victimCursor%n])
+		if s.victimCursor++; s.victimCursor >= n {
+			s.victimCursor = 0
+		}
+		consider(s.tables[s.victimCursor])
 	}
 	if s.largest = largest; largest != nil && largest.bytes.Load() < pageBytes {
 		return nil
@@ -111,6 +116,7 @@ func (s *Store) shed(lim *compiledLimit, g *segment, all []entry, target int, no
 	const shift = 14
 	var used [exhausted>>shift + 1]int // keys by use
 	for i := range all {
+		all[i].cell = s.settle(lim, all[i].cell, now)
 		all[i].use = s.use(lim, all[i].cell, now)
 		used[all[i].use>>shift]++
 	}
@@ -143,9 +149,12 @@ func (s *Store) shed(lim *compiledLimit, g *segment, all []entry, target int, no
 // shrink rebuilds a segment of t and reports whether that gave anything back.
 func (s *Store) shrink(t *table, nth uint64, now int64, m dropScope) bool {
 	lim := t.lastLimit.Load()
+	if lim == nil {
+		return false
+	}
 	d := t.dir.Load()
 	g := d.segs[nth%uint64(len(d.segs))].Load()
-	if lim == nil || !g.mu.TryLock() {
+	if !g.mu.TryLock() {
 		return false
 	}
 	defer g.mu.Unlock()
@@ -259,7 +268,12 @@ func (w *sweeper) visit(s *Store, user *table, now int64) bool {
 		s.mu.Unlock()
 		return false
 	}
-	t := s.tables[w.table.Load()%n]
+	nth := w.table.Load()
+	if nth >= n { // not modulo n, which may grow as fast
+		nth = 0
+		w.table.Store(0)
+	}
+	t := s.tables[nth]
 	s.mu.Unlock()
 	at := w.segment.Add(1) - 1
 	if at+1 >= uint64(len(t.dir.Load().segs)) {

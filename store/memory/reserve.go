@@ -14,6 +14,7 @@ import (
 
 // reservations are the estimates that wait to be settled.
 type reservations struct {
+	held  table // has no keys: what they hold, of which nothing can be reclaimed
 	mu    sync.Mutex
 	byID  map[tidegate.Handle]reservation
 	queue []tidegate.Handle // about in the order they expire; swept from the front
@@ -55,7 +56,7 @@ func (s *Store) Reserve(_ context.Context, checks []tidegate.Check, ttl time.Dur
 	d, err := s.decideAll(pending, checks, 1)
 	runtime.KeepAlive(s)
 	if err != nil || !d.OK {
-		s.budget.used.Add(-size)
+		s.budget.giveBack(&s.reservations.held, size)
 		return d, err
 	}
 	r := reservation{size: size, at: d.Receipt.At, expires: d.Receipt.At + min(algo.Ticks(ttl), maxTTL)}
@@ -81,13 +82,13 @@ func sizeOf(checks int) int64 { return int64(reservationBytes + chargedBytes*che
 // makeRoomFor takes size out of the budget after sweeping what has expired.
 func (s *Store) makeRoomFor(size int64) bool {
 	now := s.clock.now()
-	s.budget.used.Add(-s.reservations.sweep(now))
+	held := &s.reservations.held
+	s.budget.giveBack(held, s.reservations.sweep(now))
 	for range 2 {
-		if s.budget.used.Add(size) <= s.budget.max {
+		if !s.budget.rationed(held) && s.budget.spend(held, size) {
 			return true
 		}
-		s.budget.used.Add(-size)
-		if !s.reclaim(new(table), 1+int(size/pageBytes), now, false) {
+		if !s.reclaim(held, 1+int(size/pageBytes), now, false) {
 			return false
 		}
 	}
@@ -149,7 +150,7 @@ func (s *Store) Settle(_ context.Context, r tidegate.Receipt, actual int64) erro
 	if !ok {
 		return tidegate.ErrSettled
 	}
-	s.budget.used.Add(-one.size)
+	s.budget.giveBack(&s.reservations.held, one.size)
 	now := s.now()
 	if one.expires <= now {
 		return tidegate.ErrSettled

@@ -182,3 +182,29 @@ func (s *Store) use(lim *compiledLimit, c cell, now int64) int {
 	whole := lim.limit.Capacity()
 	return int((whole - v.Remaining) * (exhausted - 1) / whole)
 }
+
+// settle returns the state of a key as it is to be kept if the clock was set back since it was
+// written: otherwise it would not be idle before the old time returns. It is left at the pace of
+// the limit it was written under.
+func (s *Store) settle(lim *compiledLimit, c cell, now int64) cell {
+	peek := algo.Ask{Copies: 1}
+	switch lim.kind {
+	case buckets:
+		law, b := lim.law(), s.bucket(c)
+		law.Em = b.Em
+		b, _ = law.Take(b, now, peek)
+		return s.bucketCell(b)
+	case counters, slidings:
+		c, _ = s.take(lim, c, now, peek)
+		return c
+	}
+	var room entryRoom
+	switch r := lim.record(c, &room); {
+	case lim.kind == leases:
+		lim.lease.Fit(&r, now, peek) // in place
+	case lim.runs.Behind(&r, now):
+		lim.runs.Fit(&r, now, peek)
+		return lim.keep(c, &r)
+	}
+	return c
+}

@@ -159,4 +159,5 @@ func (s *Store) full(d *tidegate.Decision, lim *compiledLimit, now int64) {
 	if lim.limit.Algorithm == tidegate.Quota {
 		d.RetryAfter = fullRetry
 	}
+	s.dropIfEmpty(lim.table) // there is no room for tables, either
 }
