@@ -20,13 +20,15 @@ func (s *Store) takeAll(checks []tidegate.Check, n int) (tidegate.Decision, erro
 // decideAll reads all states and refuses without writing if one of them refuses;
 // otherwise it owns all slots, decides again if something has changed, and charges. The clock is
 // read before the states, but for records: that is read when they are owned, so that their
-// stamps are what the receipt says.
+// stamps are what the receipt says. Unknown keys get slots once it is known that there is room
+// for the others: at the memory bound, a refused request must not make a key be forgotten.
 func (s *Store) decideAll(pending []pendingCheck, checks []tidegate.Check, n int) (d tidegate.Decision, err error) {
 	v := vector{checks: checks, pending: pending, copies: int64(n)}
 	if err := v.prepare(s, n); err != nil {
 		return d, err
 	}
 	again, reclaims := false, 0
+	inserts := !v.records || v.countsRejected
 	for attempt := 0; ; attempt++ {
 		v.find(s)
 		v.now = s.now()
@@ -39,9 +41,11 @@ func (s *Store) decideAll(pending []pendingCheck, checks []tidegate.Check, n int
 			again = true
 			continue
 		}
-		if full := v.insertMissing(s); full != nil {
-			s.full(&d, full, v.now)
-			return d, nil
+		if inserts {
+			if full := v.insertMissing(s); full != nil {
+				s.full(&d, full, v.now)
+				return d, nil
+			}
 		}
 		if !v.lock(attempt > 0) {
 			spin(attempt)
@@ -53,6 +57,11 @@ func (s *Store) decideAll(pending []pendingCheck, checks []tidegate.Check, n int
 				v.unlock()
 				panic(failed)
 			}
+		}
+		if !inserts && v.writes && v.unknown() && v.fit(s) > 0 {
+			v.unlock()
+			inserts = true
+			continue
 		}
 		var short *pendingCheck
 		d, short = v.decide(s, reclaims > maxReclaims)

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"math"
+	"slices"
 	"unsafe"
 
 	"tidegate.dev/tidegate"
@@ -20,6 +21,8 @@ type vector struct {
 	writes  bool // some cost is not 0
 	changed bool // some state is not the one that was looked at
 	room    [8]int
+
+	countsRejected bool // some limit counts what is refused, and so needs a slot for it
 }
 
 // pendingCheck is a check while its vector is decided.
@@ -60,6 +63,7 @@ func (v *vector) prepare(s *Store, n int) error {
 		p.ask = ask(c.Cost, c.MaxWait, n)
 		v.records = v.records || lim.kind.inRecord()
 		v.leases = v.leases || lim.kind == leases
+		v.countsRejected = v.countsRejected || lim.kind == runs && lim.runs.CountsRejected()
 		v.writes = v.writes || c.Cost > 0
 		v.merge(i)
 	}
@@ -126,6 +130,11 @@ func (v *vector) find(s *Store) {
 			p.slot = p.lim.table.find(p.key)
 		}
 	}
+}
+
+// unknown reports whether a key has no slot.
+func (v *vector) unknown() bool {
+	return slices.ContainsFunc(v.pending, func(p pendingCheck) bool { return p.slot == nil && !p.skip })
 }
 
 // insertMissing gives every key that is to be charged a slot. It returns the

@@ -34,17 +34,7 @@ func (v *vector) inspect(s *Store) (ok bool) {
 // returns that check as short.
 func (v *vector) decide(s *Store, squeeze bool) (d tidegate.Decision, short *pendingCheck) {
 	if v.changed {
-		v.granted = v.copies
-		for i := range v.pending {
-			p := &v.pending[i]
-			if p.skip {
-				continue
-			}
-			if k := s.fit(p.lim, p.next, v.now, p.ask); !p.advisory {
-				v.granted = min(v.granted, k)
-			}
-		}
-		if v.granted == 0 {
+		if v.granted = v.fit(s); v.granted == 0 {
 			return v.refuse(s), nil
 		}
 	}
@@ -62,6 +52,21 @@ func (v *vector) decide(s *Store, squeeze bool) (d tidegate.Decision, short *pen
 		d.Receipt.Instance = s.instance
 	}
 	return d, nil
+}
+
+// fit is how many copies all enforcing checks have room for. All slots are owned.
+func (v *vector) fit(s *Store) int64 {
+	fits := v.copies
+	for i := range v.pending {
+		p := &v.pending[i]
+		if p.skip {
+			continue
+		}
+		if k := s.fit(p.lim, p.next, v.now, p.ask); !p.advisory {
+			fits = min(fits, k)
+		}
+	}
+	return fits
 }
 
 // charge takes what was granted, and reports the limit with the least left. Limits that
