@@ -88,6 +88,7 @@ func verifySnapshot(f *os.File) (size int64, older bool, err error) {
 type snapshotReader struct {
 	from  io.Reader
 	older bool
+	pause int   // keys until room is looked for again
 	skew  int64 // ticks by which the wall clock was ahead of the store's
 	err   error
 }
@@ -146,6 +147,7 @@ func (r *snapshotReader) table(s *Store, specBytes uint64, shift, now int64) err
 	widest := int64(r.word())
 	lim.table.noteLimit(widest, 0)
 	for r.word() == 1 {
+		r.makeRoom(s, lim.table, now)
 		tag, meta, fast := r.word(), r.word(), r.word()
 		k := keyHash{tag, meta &^ slowMask}
 		c := cell{meta & slowMask, fast & fastMask}
@@ -171,6 +173,27 @@ func (r *snapshotReader) table(s *Store, specBytes uint64, shift, now int64) err
 		}
 	}
 	return r.err
+}
+
+// restorePages is how many pages a key may take that splits its segment, restorePause after how many keys
+// room is looked for again where there was none.
+const (
+	restorePages = 8
+	restorePause = 256
+)
+
+// makeRoom lets all segments make room for the next key, as far as they have keys that hold nobody back. Keys come
+// in the order of their tags: the last segment would have to make room for all that are left.
+func (r *snapshotReader) makeRoom(s *Store, t *table, now int64) {
+	if r.pause--; r.pause > 0 || s.budget.freePages() >= restorePages || s.reclaim(t, restorePages, now, false) {
+		return
+	}
+	for range maxRebuilds {
+		if s.shrink(t, s.sweeper.next(), now, dropUnused) && s.budget.freePages() >= restorePages {
+			return
+		}
+	}
+	r.pause = restorePause
 }
 
 // skewIn is the skew in units of so many µs: stamps are the old store's time, and
