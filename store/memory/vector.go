@@ -63,7 +63,7 @@ func (v *vector) prepare(s *Store, n int) error {
 		p.ask = ask(c.Cost, c.MaxWait, n)
 		v.records = v.records || lim.kind.inRecord()
 		v.leases = v.leases || lim.kind == leases
-		v.countsRejected = v.countsRejected || lim.kind == runs && lim.runs.CountsRejected()
+		v.countsRejected = v.countsRejected || p.countsRejected()
 		v.writes = v.writes || c.Cost > 0
 		v.merge(i)
 	}
