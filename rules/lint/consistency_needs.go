@@ -134,12 +134,12 @@ func leaseHint(l *tidegate.Limit, instances int) string {
 		return fmt.Sprintf("raise the rate to %.0f a second or more, or ", rate)
 	}
 	// The life that gives each instance its events decides, if it is above the least.
-	burst := math.Ceil(2 * perSecond * max(rulefile.MinLease.Seconds(), need/perSecond))
+	burst := 2 * math.Ceil(perSecond*max(rulefile.MinLease.Seconds(), need/perSecond))
 	spec := l.Spec
 	spec.Burst = int64(burst)
 	if enough, err := tidegate.NewLimit(spec); err == nil {
 		if _, err := rulefile.LeaseOf(enough, instances); err != nil {
-			burst++ // lives are whole nanoseconds
+			burst += 2 // lives are whole nanoseconds
 		}
 	}
 	return fmt.Sprintf("%s of %.0f or more, or ", raise(l), burst)

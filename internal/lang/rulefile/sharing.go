@@ -56,8 +56,8 @@ func LeaseOf(l *tidegate.Limit, instances int) (Lease, error) {
 	perSecond := RateOf(l)
 	life := MaxLease
 	switch {
-	case l.Algorithm == tidegate.TokenBucket: // half of the burst is held back at most
-		life = min(life, seconds(float64(l.Capacity())/(2*perSecond)))
+	case l.Algorithm == tidegate.TokenBucket: // half of the burst is held back at most, in whole events
+		life = min(life, seconds(float64(l.Capacity()/2)/perSecond))
 	case l.Period > 0:
 		life = min(life, l.Period/2)
 	}
@@ -66,7 +66,7 @@ func LeaseOf(l *tidegate.Limit, instances int) (Lease, error) {
 	case l.Algorithm != tidegate.TokenBucket:
 		return Lease{}, fmt.Errorf("leases last at least %s, and half of its period at most, which is %s", MinLease, l.Period)
 	default:
-		need := math.Ceil(2 * perSecond * MinLease.Seconds())
+		need := 2 * math.Ceil(perSecond*MinLease.Seconds())
 		return Lease{}, fmt.Errorf("leases last at least %s, for which a burst of %.0f is needed, and it has %d", MinLease, need, l.Capacity())
 	}
 	events, need := perSecond*life.Seconds(), float64(LeaseEach*max(1, instances))

@@ -89,7 +89,7 @@ func TestLeaseOf(t *testing.T) {
 					for _, instances := range []int{0, 1, 2, 5, 100} {
 						perSecond := RateOf(l)
 						lease, err := LeaseOf(l, instances)
-						life := min(0.1, float64(l.Capacity())/(2*perSecond))
+						life := min(0.1, float64(l.Capacity()/2)/perSecond)
 						can := life >= 0.02-1e-9 && perSecond*life >= float64(2*max(1, instances))
 						if can != (err == nil) {
 							t.Fatalf("%s on %d: %+v, %v; want leases %v", l, instances, lease, err, can)
