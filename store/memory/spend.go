@@ -146,9 +146,10 @@ func (s *Store) spendHot(d *tidegate.Decision, lim *compiledLimit, k keyHash, co
 	return s.spendBucket(d, lim, sl, word, origin, now, cost)
 }
 
-// spendBucket charges a bucket whose word was read at the instant now.
+// spendBucket charges a bucket whose word was read at the instant now. spendHot may have written a
+// refusal into d before it saw that somebody made room.
 func (s *Store) spendBucket(d *tidegate.Decision, lim *compiledLimit, sl *slot, word uint64, origin, now, cost int64) bool {
-	d.OK, d.Granted = true, 1
+	d.OK, d.Granted, d.RetryAfter = true, 1, 0
 	for range contended {
 		drained := origin + int64(word&fastMask)
 		level, admitted, sure := lim.bucket.Spend(drained, now, cost)

@@ -1,0 +1,60 @@
+package memory
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"tidegate.dev/tidegate"
+)
+
+// Room that is made while a request is decided admits it without a trace of the refusal, whichever
+// reading of the clock it comes at.
+func TestRoomMadeMeanwhile(t *testing.T) {
+	for _, a := range []tidegate.Algorithm{tidegate.TokenBucket, tidegate.FixedWindow, tidegate.SlidingWindow, tidegate.SubWindows, tidegate.SlidingLog} {
+		admitted := 0
+		for nth := 1; nth <= 4; nth++ {
+			var meanwhile func()
+			reads := 0
+			now := time.Date(2026, 11, 18, 12, 0, 0, 0, time.UTC)
+			s := Open(Config{Now: func() time.Time {
+				if reads++; meanwhile != nil && reads == nth {
+					do := meanwhile
+					meanwhile = nil
+					do()
+				}
+				return now
+			}})
+			l := tidegate.MustLimit(tidegate.Spec{Algorithm: a, Events: 5, Period: 2 * time.Millisecond}) // short waits are looked at again
+			check := []tidegate.Check{{Key: "a", Limit: l, Cost: 1}}
+			take := func() tidegate.Decision {
+				t.Helper()
+				d, err := s.Take(context.Background(), check, 1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return d
+			}
+			last := take()
+			for last.Remaining > 0 {
+				last = take()
+			}
+			reads, meanwhile = 0, func() {
+				back := []tidegate.Check{{Key: "a", Limit: l, Cost: -1}}
+				if err := s.Adjust(context.Background(), last.Receipt, back); err != nil {
+					t.Error(err)
+				}
+			}
+			d := take()
+			if d.OK {
+				admitted++
+			}
+			if d.OK != (d.RetryAfter == 0) {
+				t.Errorf("%s, reading %d: %+v", a, nth, d)
+			}
+		}
+		if admitted == 0 {
+			t.Errorf("%s: no reading of the clock came before the decision", a)
+		}
+	}
+}
