@@ -51,6 +51,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err := r.Write(out, *markdown); err != nil {
 		return err
 	}
+	rig.TellAims(out, f.summary.aims()...)
 	return rig.Conclude(out, *check, f.summary, f.summary.missed())
 }
 

@@ -25,8 +25,7 @@ func (s summary) String() string {
 		s.take, s.allow, s.windows, s.slowest, s.uniform, s.batch8, s.deny2core, s.admit2core, s.limits10k, s.limits16, s.refused3, s.bytes, rig.Allocs(s.allocs), s.middleware)
 }
 
-// bars are the rows of the design's budget that this rig can see. slowest, admit2core and limits10k
-// are told without one: they are to become 1.8x, 0.8x and 2x, and are not there yet.
+// bars are the rows of the design's budget that this rig can see.
 func (s summary) bars() []rig.Bar {
 	return []rig.Bar{
 		{Name: "take", Got: s.take, Want: 2.0, Unit: "x"},
@@ -40,6 +39,15 @@ func (s summary) bars() []rig.Bar {
 		{Name: "bytes/key", Got: s.bytes, Want: 40, AtMost: true},
 		{Name: "allocs", Got: s.allocs, Want: rig.FewestAllocs, AtMost: true},
 		{Name: "middleware", Got: s.middleware, Want: 0.95, Unit: "x"},
+	}
+}
+
+// aims are what the budget is to become.
+func (s summary) aims() []rig.Bar {
+	return []rig.Bar{
+		{Name: "slowest", Got: s.slowest, Want: 1.8, Unit: "x"},
+		{Name: "admit2core", Got: s.admit2core, Want: 0.8, Unit: "x"},
+		{Name: "limits10k", Got: s.limits10k, Want: 2, AtMost: true, Unit: "x"},
 	}
 }
 

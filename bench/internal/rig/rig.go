@@ -66,15 +66,36 @@ type Bar struct {
 // Missed tells of the bars that do not hold.
 func Missed(bars ...Bar) (missed []string) {
 	for _, b := range bars {
-		holds, word := b.Got >= b.Want, "at least"
-		if b.AtMost {
-			holds, word = b.Got <= b.Want, "at most"
-		}
-		if !holds {
-			missed = append(missed, fmt.Sprintf("%s is %.3g%s, the bar is %s %.3g%s", b.Name, b.Got, b.Unit, word, b.Want, b.Unit))
+		if b.missed() {
+			missed = append(missed, b.tell("bar"))
 		}
 	}
 	return missed
+}
+
+// TellAims prints which aims are not reached yet. An aim is a bar to come: missing it fails nothing,
+// and is never silent.
+func TellAims(out io.Writer, aims ...Bar) {
+	for _, b := range aims {
+		if b.missed() {
+			fmt.Fprintln(out, "not yet:", b.tell("aim"))
+		}
+	}
+}
+
+func (b Bar) missed() bool {
+	if b.AtMost {
+		return !(b.Got <= b.Want) // NaN is missed as well
+	}
+	return !(b.Got >= b.Want)
+}
+
+func (b Bar) tell(kind string) string {
+	least := "at least"
+	if b.AtMost {
+		least = "at most"
+	}
+	return fmt.Sprintf("%s is %.3g%s, the %s is %s %.3g%s", b.Name, b.Got, b.Unit, kind, least, b.Want, b.Unit)
 }
 
 // FewestAllocs is below what the runtime itself allocates once in a while.

@@ -39,6 +39,15 @@ func TestMissedNamesTheBar(t *testing.T) {
 	f("take is NaNx, the bar is at least 2x", Bar{Name: "take", Got: math.NaN(), Want: 2, Unit: "x"})
 }
 
+// Aims that are not reached are told, and fail nothing.
+func TestTellAims(t *testing.T) {
+	var out strings.Builder
+	TellAims(&out, Bar{Name: "nginx", Got: 0.43, Want: 0.55, Unit: "x"}, Bar{Name: "log", Got: 1, Want: 0.95, Unit: "x"}, Bar{Name: "limits", Got: 2.5, Want: 2, AtMost: true})
+	if want := "not yet: nginx is 0.43x, the aim is at least 0.55x\nnot yet: limits is 2.5, the aim is at most 2\n"; out.String() != want {
+		t.Errorf("got %q, want %q", &out, want)
+	}
+}
+
 func TestAllocs(t *testing.T) {
 	for n, want := range map[float64]string{0: "0", 0.0049: "0", 0.005: "0.01", 1: "1.00"} {
 		if got := Allocs(n); got != want {
