@@ -149,7 +149,7 @@ func TestFloodThatIsSparedLeavesRoomForOthers(t *testing.T) {
 func TestSparedFloodOfASmallStore(t *testing.T) {
 	stores := 200
 	if raceEnabled {
-		stores = 4
+		stores = 1
 	}
 	for range stores {
 		floodThatIsSpared(t, tidegate.SlidingLog, tidegate.RefuseNew, 96<<10)

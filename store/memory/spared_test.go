@@ -12,11 +12,11 @@ import (
 // A flood of a rule whose keys may be dropped leaves room for rules that keep theirs, and for slots.
 func TestFloodLeavesRoomForSparedRules(t *testing.T) {
 	const maxBytes = 128 << 10
-	floods := []tidegate.Algorithm{tidegate.TokenBucket, tidegate.SlidingLog}
-	if raceEnabled {
-		floods = floods[:1] // one goroutine asks: the race detector only takes time
+	floods, spared := []tidegate.Algorithm{tidegate.TokenBucket, tidegate.SlidingLog}, append(stateful, tidegate.Concurrency)
+	if raceEnabled { // which only takes time where one goroutine asks
+		floods, spared = floods[:1], []tidegate.Algorithm{tidegate.SlidingLog}
 	}
-	for _, a := range append(stateful, tidegate.Concurrency) {
+	for _, a := range spared {
 		for _, flood := range floods {
 			for _, events := range []int64{1, 5} { // used up by one request, or not
 				p := newPair(t, maxBytes)
@@ -90,11 +90,15 @@ func TestFloodOfReservations(t *testing.T) {
 // at have empty tables until the next sweep.
 func TestManySparedLimitsStayWithinTheBound(t *testing.T) {
 	const maxBytes = 256 << 10
+	n := 3_000
+	if raceEnabled {
+		n = 1_500
+	}
 	for _, a := range []tidegate.Algorithm{tidegate.TokenBucket, tidegate.SlidingLog, tidegate.Concurrency} {
 		for cost, most := range []int64{maxBytes + maxBytes/32, maxBytes + tableBytes} {
 			s, clock := openAt(maxBytes)
 			var limits []*tidegate.Limit
-			for i := range 3_000 {
+			for i := range n {
 				limits = append(limits, tidegate.MustLimit(specOf(fmt.Sprint("limit", i), a, 1, time.Hour, tidegate.RefuseNew)))
 			}
 			for i, l := range limits {

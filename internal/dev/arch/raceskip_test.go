@@ -12,23 +12,24 @@ import (
 
 var (
 	testFunc  = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
-	raceSkip  = regexp.MustCompile(`if raceEnabled[^\n]*\{\n\s*t\.Skip`)
+	raceCut   = regexp.MustCompile(`if \(?!?raceEnabled[^\n]*\{\n\s*`)
 	allocLine = regexp.MustCompile(`test -run Alloc ([^|]*) \|\|`)
+	wholeLine = regexp.MustCompile(`test "\$\{args\[@\]\}" (\./[^|]*) \|\| failed="[^"]*cut under`)
 )
 
-// What is skipped under the race detector is run without it by make test: scripts/test.sh names the package, and
-// the name of the test says that it is about allocations.
-func TestSkippedUnderRaceIsRun(t *testing.T) {
+// What is skipped or cut under the race detector is run without it by make test: scripts/test.sh names the package, to
+// be run whole, or by the name of the test, which says then that it is about allocations.
+func TestCutUnderRaceIsRun(t *testing.T) {
 	const root = "../../.."
 	script, err := os.ReadFile(root + "/scripts/test.sh")
 	if err != nil {
 		t.Fatal(err)
 	}
-	line := allocLine.FindSubmatch(script)
-	if line == nil {
-		t.Fatal("scripts/test.sh has no line that tests allocations")
+	alloc, whole := allocLine.FindSubmatch(script), wholeLine.FindSubmatch(script)
+	if alloc == nil || whole == nil {
+		t.Fatal("scripts/test.sh has no lines for tests without the race detector")
 	}
-	packages, found := strings.Fields(string(line[1])), 0
+	ofAlloc, ofAll, found := strings.Fields(string(alloc[1])), strings.Fields(string(whole[1])), 0
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
 			return err
@@ -37,7 +38,7 @@ func TestSkippedUnderRaceIsRun(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		for _, at := range raceSkip.FindAllIndex(text, -1) {
+		for _, at := range raceCut.FindAllIndex(text, -1) {
 			found++
 			above := testFunc.FindAllSubmatch(text[:at[0]], -1)
 			in, err := filepath.Rel(root, filepath.Dir(path))
@@ -47,13 +48,14 @@ func TestSkippedUnderRaceIsRun(t *testing.T) {
 			if in != "." {
 				in = "./" + filepath.ToSlash(in)
 			}
-			if len(above) == 0 || !strings.Contains(string(above[len(above)-1][1]), "Alloc") || !slices.Contains(packages, in) {
-				t.Errorf("%s skips a test under the race detector that scripts/test.sh does not run without it", path)
+			named := len(above) > 0 && strings.Contains(string(above[len(above)-1][1]), "Alloc")
+			if !slices.Contains(ofAll, in) && !(named && slices.Contains(ofAlloc, in)) {
+				t.Errorf("%s does less under the race detector, and scripts/test.sh does not run it without", path)
 			}
 		}
 		return nil
 	})
-	if err != nil || found == 0 {
+	if err != nil || found < 10 {
 		t.Errorf("%d such tests, %v", found, err)
 	}
 }
