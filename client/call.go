@@ -19,8 +19,8 @@ type call struct {
 	try    int // how often it was sent
 }
 
-// verdict is what becomes of a call after a try.
-type verdict struct {
+// retryPlan says whether a call is sent again after a try, and after which wait.
+type retryPlan struct {
 	again bool
 	wait  time.Duration
 }
@@ -108,8 +108,8 @@ func (c *call) await(wait time.Duration) error {
 	return c.awaitTurn()
 }
 
-// classify decides what becomes of the call after a try, and learns from the answer.
-func (c *call) classify(res *http.Response, err error) verdict {
+// classify decides whether the call is sent again after a try, and learns from the answer.
+func (c *call) classify(res *http.Response, err error) retryPlan {
 	if err != nil {
 		return c.classifyError(err)
 	}
@@ -121,7 +121,7 @@ func (c *call) classify(res *http.Response, err error) verdict {
 	}
 	c.host.learn(accepted(res), all, now, c.t.paceBelow())
 	if !refused {
-		return verdict{}
+		return retryPlan{}
 	}
 	if res.StatusCode == http.StatusRequestTimeout && !idempotent(c.req) && !shouldRetry(res) { // it may have come in time
 		r.final = true
@@ -129,23 +129,23 @@ func (c *call) classify(res *http.Response, err error) verdict {
 	if r.named && !r.final && r.after <= c.t.maxWait() {
 		c.host.stop(now.Add(r.after))
 	}
-	v := c.plan(r, res.StatusCode == http.StatusTooManyRequests, now)
-	c.tellOf(v, res.StatusCode, nil)
-	return v
+	p := c.plan(r, res.StatusCode == http.StatusTooManyRequests, now)
+	c.tellOf(p, res.StatusCode, nil)
+	return p
 }
 
-func (c *call) classifyError(err error) verdict {
+func (c *call) classifyError(err error) retryPlan {
 	if refusedBelow(err) || errors.Is(c.req.Context().Err(), context.Canceled) {
-		return verdict{} // it was not sent, or the caller has left
+		return retryPlan{} // it was not sent, or the caller has left
 	}
 	now := time.Now()
 	c.host.unreachable(now)
-	var v verdict
+	var p retryPlan
 	if idempotent(c.req) && transient(c.req.Context(), err) {
-		v = c.plan(refusal{}, false, now)
+		p = c.plan(refusal{}, false, now)
 	}
-	c.tellOf(v, 0, err)
-	return v
+	c.tellOf(p, 0, err)
+	return p
 }
 
 // maxSpread is the longest wait whose spread still doubles; its doublings fit a Duration.
@@ -153,9 +153,9 @@ const maxSpread = 30 * 24 * time.Hour
 
 // plan returns whether a refused call is tried again, and when. A time that a 429 has named is
 // the server's own, and takes nothing from the budget.
-func (c *call) plan(r refusal, limited bool, now time.Time) verdict {
+func (c *call) plan(r refusal, limited bool, now time.Time) retryPlan {
 	if r.final || c.try >= c.t.maxTries() || !replayable(c.req) {
-		return verdict{}
+		return retryPlan{}
 	}
 	left := c.left(now)
 	spread := c.t.backoff(c.try)
@@ -163,18 +163,18 @@ func (c *call) plan(r refusal, limited bool, now time.Time) verdict {
 		spread = max(spread, min(r.after, left, maxSpread)/2<<min(c.try-1, 10))
 	}
 	if r.after >= left {
-		return verdict{}
+		return retryPlan{}
 	}
 	if !(limited && r.named) && (c.t.retryShare() < 0 || !c.host.retry()) {
-		return verdict{}
+		return retryPlan{}
 	}
-	return verdict{again: true, wait: r.after + upTo(min(spread, left-r.after))}
+	return retryPlan{again: true, wait: r.after + upTo(min(spread, left-r.after))}
 }
 
-func (c *call) tellOf(v verdict, status int, err error) {
+func (c *call) tellOf(p retryPlan, status int, err error) {
 	e := Event{Kind: Final, Key: c.host.key, Try: c.try, Status: status, Err: err}
-	if v.again {
-		e.Kind, e.Wait = Retried, v.wait
+	if p.again {
+		e.Kind, e.Wait = Retried, p.wait
 	}
 	c.t.tell(c.req, e)
 }

@@ -286,7 +286,7 @@ func TestRejectedTokens(t *testing.T) {
 			t.Errorf("%.60s: %s, want %s", token, text, want)
 		}
 	}
-	for range 2 { // also when the verdict is remembered
+	for range 2 { // also when it is remembered
 		f(token(secret, `{"iss":"https://id.example.com","sub":"42"}`), "")
 		f(token(secret, `{"iss":"https://id.example.com","sub":"42","exp":1700000000}`), "token expired 1")
 		f(token(secret, `{"iss":"https://id.example.com","sub":"42","nbf":99999999999}`), "token not_yet_valid 1")

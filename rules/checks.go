@@ -11,7 +11,7 @@ func (st *state) append(dst []tidegate.Check, h *hit) []tidegate.Check {
 	if st.measures != nil {
 		st.lookForBan(h)
 	}
-	switch h.verdict {
+	switch h.status {
 	case refuses:
 		return append(dst, tidegate.Check{Limit: r.refusal(h), Cost: 1, Advisory: h.try})
 	case applies:

@@ -44,15 +44,15 @@ func compile(f *rulefile.File, config Config) (*Set, diag.List) {
 	for i := range f.Classes {
 		w := &f.Classes[i]
 		s.classes = append(s.classes, w.Name.Text)
-		s.entries = append(s.entries, entry{guard: c.guard(w.When, w.Unless), patterns: texts(w.Match)})
+		s.entries = append(s.entries, entry{conds: c.whenUnless(w.When, w.Unless), patterns: texts(w.Match)})
 	}
 	for i := range f.Exempt {
 		w := &f.Exempt[i]
-		s.entries = append(s.entries, entry{guard: c.guard(w.When, w.Unless), patterns: texts(w.Match), exempt: w})
+		s.entries = append(s.entries, entry{conds: c.whenUnless(w.When, w.Unless), patterns: texts(w.Match), exempt: w})
 	}
 	for i, w := range f.Rules {
 		s.rules[i] = c.rule(w)
-		s.entries = append(s.entries, entry{guard: c.guard(w.When, w.Unless), patterns: texts(w.Match), rule: s.rules[i]})
+		s.entries = append(s.entries, entry{conds: c.whenUnless(w.When, w.Unless), patterns: texts(w.Match), rule: s.rules[i]})
 	}
 	s.shed = c.shedder(f.Shed, ShedRule, rulefile.Enforce)
 	c.warnUntrusted(s.keys)

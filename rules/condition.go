@@ -29,17 +29,17 @@ const fewLiterals = 8
 // conditions hold when all of them do; none always hold.
 type conditions []condition
 
-// guard is a when and an unless.
-type guard struct{ when, unless conditions }
+// whenUnless is the when and the unless of a rule, a branch, a class or an exemption.
+type whenUnless struct{ when, unless conditions }
 
-// noGuard is that of all that say neither. Nobody writes it.
-var noGuard = new(guard)
+// unconditional is that of all that have neither. It is shared, and never written.
+var unconditional = new(whenUnless)
 
-func (c *compiler) guard(when, unless []rulefile.Condition) *guard {
+func (c *compiler) whenUnless(when, unless []rulefile.Condition) *whenUnless {
 	if len(when) == 0 && len(unless) == 0 {
-		return noGuard
+		return unconditional
 	}
-	return &guard{c.conditions(when), c.conditions(unless)}
+	return &whenUnless{c.conditions(when), c.conditions(unless)}
 }
 
 func (c *compiler) conditions(written []rulefile.Condition) conditions {
@@ -142,7 +142,7 @@ func (c *condition) values() []string {
 	return slices.Sorted(maps.Keys(c.set))
 }
 
-func (g *guard) holds(st *state, h *hit) bool {
+func (g *whenUnless) holds(st *state, h *hit) bool {
 	return g.when.hold(st, h) && (len(g.unless) == 0 || !g.unless.hold(st, h))
 }
 

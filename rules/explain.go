@@ -167,7 +167,7 @@ func (st *state) explainReading(only string) (found []ExplainedRule, exempt stri
 	s := st.set
 	first := st.resolveAll()
 	for i := range first {
-		if h := &st.hits[i]; h.verdict == applies {
+		if h := &st.hits[i]; h.status == applies {
 			exempt = place(s.entries[h.entry].exempt.Pos)
 		}
 	}
@@ -239,16 +239,16 @@ func (st *state) foundIdentities() []FoundIdentity {
 func (st *state) explainHit(h *hit) ExplainedRule {
 	x := st.describe(h)
 	r := st.set.entries[h.entry].rule
-	x.Applies = h.verdict == applies || h.verdict == refuses
+	x.Applies = h.status == applies || h.status == refuses
 	x.Why = st.why(h)
 	if !x.Applies {
 		return x
 	}
 	x.Decides = !h.try
-	if h.verdict == applies {
+	if h.status == applies {
 		x.Key = strings.Clone(h.key)
 	}
-	if h.verdict == applies && !r.deny {
+	if h.status == applies && !r.deny {
 		x.Per, x.Scope = r.subject.text(), r.subject.scopes[h.scope]
 		x.Subject = r.subject.named(st, h)
 		p, o := st.plan(h, r)

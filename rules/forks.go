@@ -22,12 +22,12 @@ func newForks(branches []plan) forks {
 	}
 	common := make(literals)
 	for i := range branches {
-		common.add(branches[i].guard.when)
+		common.add(branches[i].conds.when)
 	}
 	var f forks
 	at := make(map[*identity]int)
 	for i := range branches {
-		c := common.best(branches[i].guard.when)
+		c := common.best(branches[i].conds.when)
 		if len(branches) <= fewForks || c == nil {
 			f.others = append(f.others, int32(i))
 			continue
@@ -70,7 +70,7 @@ func (r *rule) firstOf(branches []int32, before int32, st *state, h *hit) int32 
 			break
 		}
 		p := &r.plans[1+b]
-		if p.guard.holds(st, h) && !p.expired(st.set) {
+		if p.conds.holds(st, h) && !p.expired(st.set) {
 			return b
 		}
 	}

@@ -35,7 +35,7 @@ type ref struct{ entry, pattern int32 }
 // entry is a class, an exemption or a rule. All are numbered in this order, so that the number of a
 // class is that of its entry.
 type entry struct {
-	guard    *guard
+	conds    *whenUnless
 	patterns []string         // as written; empty means every request
 	rule     *rule            // nil means an exemption or a class
 	exempt   *rulefile.Exempt // nil means a rule or a class
@@ -83,13 +83,13 @@ func newIndex(entries []entry, patterns [][]rulefile.Pattern, ignoreCase bool) i
 func newShelf(entries []entry, refs []ref) shelf {
 	common := make(literals)
 	for _, r := range refs {
-		common.add(entries[r.entry].guard.when)
+		common.add(entries[r.entry].conds.when)
 	}
 	var s shelf
 	waiting := make(map[*identity][]ref)
 	var ids []*identity // in order, so that a file always gives the same index
 	for _, r := range refs {
-		c := common.best(entries[r.entry].guard.when)
+		c := common.best(entries[r.entry].conds.when)
 		if c == nil {
 			s.always = append(s.always, r)
 			continue
@@ -106,7 +106,7 @@ func newShelf(entries []entry, refs []ref) shelf {
 		}
 		x := valueIndex{id: id, refs: make(map[string][]ref)}
 		for _, r := range waiting[id] {
-			for _, v := range common.best(entries[r.entry].guard.when).values() {
+			for _, v := range common.best(entries[r.entry].conds.when).values() {
 				x.refs[v] = append(x.refs[v], r)
 			}
 		}

@@ -90,7 +90,7 @@ func (s *Set) ledger() ledger {
 }
 
 func (p *plan) counters() counters {
-	all := counters{Conditions: p.guard.text()}
+	all := counters{Conditions: p.conds.text()}
 	if b := p.branch; b != nil && b.Made && b.Within.Line == 0 {
 		if all.Tier, all.Row = b.Tier, b.Row; b.Tier != "" {
 			all.TierBy = b.When[0].Name.Text
@@ -119,8 +119,8 @@ func (p *plan) counters() counters {
 	return all
 }
 
-// text is the guard as it was written.
-func (g *guard) text() string {
+// text is the conditions as they were written.
+func (g *whenUnless) text() string {
 	var b strings.Builder
 	for _, all := range []conditions{g.when, g.unless} {
 		for i := range all {

@@ -11,11 +11,11 @@ import (
 // of it.
 type hit struct {
 	ref
-	route   int32 // in state.routes; -1 means it has no pattern
-	verdict verdict
-	try     bool // it applies and does not decide
-	scope   int32
-	key     string
+	route  int32 // in state.routes; -1 means it has no pattern
+	status hitStatus
+	try    bool // it applies and does not decide
+	scope  int32
+	key    string
 	// why: the condition that failed, the part that is missing, or the entry of
 	// the rule or exemption that stands above.
 	failed  *condition
@@ -23,19 +23,19 @@ type hit struct {
 	by      int32
 }
 
-// verdict is whether a rule applies, and if not, why.
-type verdict uint8
+// hitStatus is whether a rule applies, and if not, why.
+type hitStatus uint8
 
 const (
-	open     verdict = iota // not looked at yet
-	looking                 // being looked at: seen only in a ring of instead_of
-	applies                 // it holds the request to its limits
-	refuses                 // it applies, and refuses who does not say who they are
-	notWhen                 // a condition of when does not hold
-	unless                  // what unless says holds
-	exempted                // an exemption takes the request out
-	replaced                // another rule applies in its stead
-	skipped                 // the identity it counts by is missing
+	open     hitStatus = iota // not looked at yet
+	looking                   // being looked at: seen only in a ring of instead_of
+	applies                   // it holds the request to its limits
+	refuses                   // it applies, and refuses who does not say who they are
+	notWhen                   // a condition of when does not hold
+	unless                    // what unless says holds
+	exempted                  // an exemption takes the request out
+	replaced                  // another rule applies in its stead
+	skipped                   // the identity it counts by is missing
 )
 
 // Match appends what r is held to. It implements [tidegate.Matcher].
@@ -74,7 +74,7 @@ func (st *state) matchRules(dst []tidegate.Check) []tidegate.Check {
 	return dst
 }
 
-// resolveAll finds the class of the request and gives every other hit its verdict. It returns where
+// resolveAll finds the class of the request and gives every other hit its status. It returns where
 // the hits of rules begin.
 func (st *state) resolveAll() int {
 	first := 0
@@ -89,12 +89,12 @@ func (st *state) resolveAll() int {
 		// Only the first class that holds, and the first exemption, are of interest.
 		switch {
 		case e.exempt == nil:
-			if st.class < 0 && e.guard.holds(st, h) {
+			if st.class < 0 && e.conds.holds(st, h) {
 				st.class = h.entry
 			}
-		case exempt < 0 && e.guard.holds(st, h):
+		case exempt < 0 && e.conds.holds(st, h):
 			exempt = h.entry
-			h.verdict = applies
+			h.status = applies
 		}
 	}
 	st.exempt = exempt
@@ -107,20 +107,20 @@ func (st *state) resolveAll() int {
 // resolve finds whether a rule applies. A rule that another replaces asks about
 // that one first, so the order in the file does not matter.
 func (st *state) resolve(h *hit, exempt int32) {
-	if h.verdict != open {
+	if h.status != open {
 		return
 	}
-	h.verdict = looking
-	h.verdict = st.verdict(h, exempt)
+	h.status = looking
+	h.status = st.statusOf(h, exempt)
 }
 
-func (st *state) verdict(h *hit, exempt int32) verdict {
+func (st *state) statusOf(h *hit, exempt int32) hitStatus {
 	e := &st.set.entries[h.entry]
 	r := e.rule
-	if h.failed = e.guard.when.failing(st, h); h.failed != nil {
+	if h.failed = e.conds.when.failing(st, h); h.failed != nil {
 		return notWhen
 	}
-	if len(e.guard.unless) > 0 && e.guard.unless.hold(st, h) {
+	if len(e.conds.unless) > 0 && e.conds.unless.hold(st, h) {
 		return unless
 	}
 	if exempt >= 0 && !r.deny {
@@ -156,7 +156,7 @@ func (st *state) stands(entry, exempt int32) bool {
 	}
 	h := &st.hits[i]
 	st.resolve(h, exempt)
-	return (h.verdict == applies || h.verdict == refuses || h.verdict == replaced) && !h.try
+	return (h.status == applies || h.status == refuses || h.status == replaced) && !h.try
 }
 
 // ipKey returns the key of a caller who is known by address only.

@@ -106,7 +106,7 @@ func (o *order) check() tidegate.Check {
 // lookForBan looks whether a ban of the rule that was hit holds for the request. It does
 // where the rule is for it, also if it is exempt or does not say who it is from.
 func (st *state) lookForBan(h *hit) {
-	switch h.verdict {
+	switch h.status {
 	case applies, refuses, exempted, skipped:
 	default:
 		return

@@ -46,9 +46,9 @@ func (s *succession) overridden(old *variant, was *plan, v *variant, is *plan) {
 // rule's own if there is none.
 func (r *rule) planLike(p *plan) *plan {
 	if p.branch != nil {
-		text := p.guard.text()
+		text := p.conds.text()
 		for i := range r.plans[1:] {
-			if r.plans[1+i].guard.text() == text {
+			if r.plans[1+i].conds.text() == text {
 				return &r.plans[1+i]
 			}
 		}

@@ -77,7 +77,7 @@ func (s *Set) WithoutAPIKey() []string {
 		e := &s.entries[i]
 		switch {
 		case e.rule == nil:
-			if names := e.guard.keyNames(); len(names) > 0 {
+			if names := e.conds.keyNames(); len(names) > 0 {
 				what := "the exemption at "
 				if e.exempt != nil {
 					what += place(e.exempt.Pos)
@@ -87,7 +87,7 @@ func (s *Set) WithoutAPIKey() []string {
 				all = append(all, what+" takes them for requests without "+strings.Join(names, " and "))
 			}
 		case e.rule.mode != rulefile.Disabled:
-			if text := e.rule.withoutAPIKey(e.guard.keyNames()); text != "" {
+			if text := e.rule.withoutAPIKey(e.conds.keyNames()); text != "" {
 				all = append(all, "rule "+e.rule.name+" "+text)
 			}
 		}
@@ -121,7 +121,7 @@ func (r *rule) withoutAPIKey(conditions []string) string {
 		}
 	}
 	for i := range r.plans {
-		conditions = append(conditions, r.plans[i].guard.keyNames()...)
+		conditions = append(conditions, r.plans[i].conds.keyNames()...)
 	}
 	slices.Sort(conditions)
 	if names := slices.Compact(conditions); len(names) > 0 {
@@ -131,7 +131,7 @@ func (r *rule) withoutAPIKey(conditions []string) string {
 }
 
 // keyNames are the identities of conditions that are read from API keys.
-func (g *guard) keyNames() []string {
+func (g *whenUnless) keyNames() []string {
 	var names []string
 	for _, c := range slices.Concat(g.when, g.unless) {
 		if slices.ContainsFunc(c.id.sources, func(s source) bool { return s.kind == rulefile.SourceAPIKey }) {

@@ -9,7 +9,7 @@ import (
 // the request takes.
 type plan struct {
 	branch  *rulefile.Branch // nil means the rule itself
-	guard   *guard           // of the branch
+	conds   *whenUnless      // of the branch
 	cost    *cost
 	elastic *rulefile.Elastic
 	// unlimited: nothing decides, though a candidate may count.
@@ -41,14 +41,14 @@ func (p *planner) plans() []plan {
 	for i := range p.written.For {
 		b := &p.written.For[i]
 		made := p.plan(p.written.Under(b))
-		made.branch, made.guard = b, p.guard(b.When, b.Unless)
+		made.branch, made.conds = b, p.whenUnless(b.When, b.Unless)
 		all = append(all, made)
 	}
 	return all
 }
 
 func (p *planner) plan(t rulefile.Terms) plan {
-	made := plan{guard: noGuard, cost: p.cost(t.Cost)}
+	made := plan{conds: unconditional, cost: p.cost(t.Cost)}
 	made.unlimited = (t.Limits == nil || t.Limits.Unlimited) && t.Quota == nil && t.Concurrency == nil
 	made.unblocked = t.Limits != nil && t.Limits.Unlimited
 	var queue tidegate.Queue

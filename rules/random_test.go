@@ -40,12 +40,12 @@ func agreeOnBranches(t *testing.T, set *Set, r *tidegate.Request) {
 	for i := st.resolveAll(); i < len(st.hits); i++ {
 		h := &st.hits[i]
 		rule := set.entries[h.entry].rule
-		if h.verdict != applies || rule.deny {
+		if h.status != applies || rule.deny {
 			continue
 		}
 		want := &rule.plans[0]
 		for j := range rule.plans[1:] {
-			if p := &rule.plans[1+j]; p.guard.holds(st, h) {
+			if p := &rule.plans[1+j]; p.conds.holds(st, h) {
 				want = p
 				break
 			}

@@ -14,13 +14,13 @@ import (
 // why a rule that was hit does not apply; "" if it does and counts.
 func (st *state) why(h *hit) string {
 	e := &st.set.entries[h.entry]
-	switch h.verdict {
+	switch h.status {
 	case notWhen:
 		return "when " + st.whyNot(h.failed, h)
 	case unless:
 		var all []string
-		for i := range e.guard.unless {
-			all = append(all, st.whyHolds(&e.guard.unless[i], h))
+		for i := range e.conds.unless {
+			all = append(all, st.whyHolds(&e.conds.unless[i], h))
 		}
 		return "unless " + strings.Join(all, " and ")
 	case exempted:

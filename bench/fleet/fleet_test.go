@@ -34,7 +34,7 @@ func TestReplay(t *testing.T) {
 // The last line adds up what matters: rounds in which nothing keeps leases from being used.
 func TestSummary(t *testing.T) {
 	round := func(leased, kill bool, asked, calls, bad int64, use float64) result {
-		return result{round: round{leased: leased, kill: kill}, verdict: verdict{asked: asked, nonconforming: bad, use: use}, calls: calls}
+		return result{round: round{leased: leased, kill: kill}, replayed: replayed{asked: asked, nonconforming: bad, use: use}, calls: calls}
 	}
 	s := summarize([]result{
 		round(false, false, 1000, 500, 7, 1), round(true, false, 1000, 2, 0, 0.99),

@@ -7,8 +7,8 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// verdict is what the merged log of all instances says.
-type verdict struct {
+// replayed is what the merged log of all instances says.
+type replayed struct {
 	asked, admitted int64
 	nonconforming   int64 // admissions that an exact bucket would not have admitted
 	worst           int64 // by how many events it was over
@@ -27,7 +27,7 @@ func (s span) has(at int64) bool {
 // admission that does not conform is counted and takes nothing, so that one is not counted
 // for many. What was admitted in the outage, if there is one, is not judged, and the bucket
 // starts full after it.
-func replay(all []outcome, outage span) (v verdict) {
+func replay(all []outcome, outage span) (v replayed) {
 	slices.SortFunc(all, func(a, b outcome) int { return int(a.at - b.at) })
 	const emission, burst = int64(time.Second / events), int64(time.Second) // of events at that pace
 	var drained, first, last int64
@@ -56,4 +56,4 @@ func replay(all []outcome, outage span) (v verdict) {
 	return v
 }
 
-func (v *verdict) local() int64 { return v.byOrigin[tidegate.OriginLocal] }
+func (v *replayed) local() int64 { return v.byOrigin[tidegate.OriginLocal] }

@@ -28,7 +28,7 @@ const instances = 3
 // result of a round.
 type result struct {
 	round
-	verdict
+	replayed
 	calls int64
 	lasts time.Duration
 }
@@ -91,7 +91,7 @@ func (r round) play(ctx context.Context, lasts time.Duration) (res result, err e
 		}
 		all = append(all, log...)
 	}
-	return result{round: r, verdict: replay(all, outage), calls: after - before, lasts: lasts}, nil
+	return result{round: r, replayed: replay(all, outage), calls: after - before, lasts: lasts}, nil
 }
 
 // disturb does what is to happen during a round.

@@ -66,8 +66,8 @@ type asked struct {
 	Report  bool              `json:"report,omitempty"`
 }
 
-// verdict is its answer.
-type verdict struct {
+// checkReply is the answer of the check API.
+type checkReply struct {
 	Decision   string   `json:"decision"`
 	Rule       string   `json:"rule"`
 	Limit      *int64   `json:"limit"`
@@ -96,16 +96,16 @@ func (o *askOptions) run(ctx context.Context, env Env, args []string) int {
 		path = "/v1/peek"
 	}
 	var raw json.RawMessage
-	var v verdict
+	var r checkReply
 	err := o.remote.post(ctx, path, o.question(), &raw)
 	if err == nil {
-		err = json.Unmarshal(raw, &v)
+		err = json.Unmarshal(raw, &r)
 	}
 	if err != nil {
 		fmt.Fprintln(env.Stderr, "tidegate ask:", err)
 		return exitFound
 	}
-	for _, name := range v.Unknown {
+	for _, name := range r.Unknown {
 		fmt.Fprintf(env.Stderr, "tidegate ask: the rules have no identity %q, which changes nothing\n", name)
 	}
 	if o.json {
@@ -113,9 +113,9 @@ func (o *askOptions) run(ctx context.Context, env Env, args []string) int {
 			return code
 		}
 	} else {
-		v.print(&env)
+		r.print(&env)
 	}
-	if v.Decision != "allowed" {
+	if r.Decision != "allowed" {
 		return exitFound
 	}
 	return exitOK
@@ -134,34 +134,34 @@ func (o *askOptions) question() asked {
 	return asked{d.Method, host, path, d.IP, d.Header, d.Body, d.Cost, d.As, o.report}
 }
 
-func (v *verdict) print(env *Env) {
+func (r *checkReply) print(env *Env) {
 	color := red
-	if v.Decision == "allowed" {
+	if r.Decision == "allowed" {
 		color = green
 	}
-	text := env.paint(color, v.Decision)
-	if v.Rule != "" {
-		text += " by " + v.Rule
+	text := env.paint(color, r.Decision)
+	if r.Rule != "" {
+		text += " by " + r.Rule
 	}
-	if v.Limit != nil {
-		text += fmt.Sprintf(": %d of %d left", v.Remaining, *v.Limit)
+	if r.Limit != nil {
+		text += fmt.Sprintf(": %d of %d left", r.Remaining, *r.Limit)
 	}
 	switch {
-	case v.Never:
+	case r.Never:
 		text += ", and the cost can never fit"
-	case v.RetryAfter > 0:
-		text += ", try again in " + time.Duration(v.RetryAfter*float64(time.Second)).Round(time.Millisecond).String()
-	case v.Soft:
+	case r.RetryAfter > 0:
+		text += ", try again in " + time.Duration(r.RetryAfter*float64(time.Second)).Round(time.Millisecond).String()
+	case r.Soft:
 		text += ", above the limit"
 	}
 	fmt.Fprintln(env.Stdout, text)
-	if v.Fallback {
+	if r.Fallback {
 		fmt.Fprintln(env.Stdout, "the store did not answer: the rule's on_store_failure decided")
 	}
-	if v.Reason != "" {
-		fmt.Fprintln(env.Stdout, v.Reason)
+	if r.Reason != "" {
+		fmt.Fprintln(env.Stdout, r.Reason)
 	}
-	if v.Ticket != "" {
-		fmt.Fprintln(env.Stdout, "ticket", v.Ticket)
+	if r.Ticket != "" {
+		fmt.Fprintln(env.Stdout, "ticket", r.Ticket)
 	}
 }

@@ -55,21 +55,21 @@ func (l *loader) either(first, second string) string {
 	return second
 }
 
-// door is a listener: the path of its setting, and its address.
-type door struct {
+// listener is the path of a setting, and the address that it has.
+type listener struct {
 	path string
 	Address
 }
 
-func (l *loader) doors() []door {
+func (l *loader) listeners() []listener {
 	listen := l.config.Listen
-	return []door{{"listen.gateway", listen.Gateway}, {"listen.check", listen.Check}, {"listen.resp", listen.RESP}, {"listen.rls", listen.RLS}, {"listen.rls_http", listen.RLSHTTP}, {"listen.admin", listen.Admin}}
+	return []listener{{"listen.gateway", listen.Gateway}, {"listen.check", listen.Check}, {"listen.resp", listen.RESP}, {"listen.rls", listen.RLS}, {"listen.rls_http", listen.RLSHTTP}, {"listen.admin", listen.Admin}}
 }
 
 func (l *loader) checkListen() {
-	doors := l.doors()
-	for i, b := range doors {
-		for _, a := range doors[:i] {
+	all := l.listeners()
+	for i, b := range all {
+		for _, a := range all[:i] {
 			if l.sound(a.path, b.path) && a.meets(b.Address) {
 				l.clash(l.either(b.path, a.path), diag.Error,
 					quote(a.path)+" "+quote(a.String())+" and "+quote(b.path)+" "+quote(b.String())+" are the same place",
@@ -101,21 +101,21 @@ func (l *loader) checkUpstreams() {
 	}
 	for i, u := range l.config.Upstreams {
 		host, port := u.Hostname(), portOf(u)
-		for _, d := range l.doors() {
+		for _, d := range l.listeners() {
 			switch {
 			case !d.reachedAt(host, port):
 			case d.path == "listen.gateway":
 				l.clashItem("upstreams", i, diag.Error, "the upstream "+quote(u.String())+" is the gateway itself, which would ask itself for ever",
 					"name the server behind it, or move `listen.gateway`")
 			default:
-				l.clashItem("upstreams", i, diag.Error, "the upstream "+quote(u.String())+" is the "+doorNames[d.path]+", which is not for clients",
+				l.clashItem("upstreams", i, diag.Error, "the upstream "+quote(u.String())+" is the "+listenerNames[d.path]+", which is not for clients",
 					"name the server behind the gateway, or move "+quote(d.path))
 			}
 		}
 	}
 }
 
-var doorNames = map[string]string{"listen.check": "check API", "listen.resp": "RESP listener", "listen.rls": "rate limit service", "listen.rls_http": "HTTP side of the rate limit service", "listen.admin": "admin listener"}
+var listenerNames = map[string]string{"listen.check": "check API", "listen.resp": "RESP listener", "listen.rls": "rate limit service", "listen.rls_http": "HTTP side of the rate limit service", "listen.admin": "admin listener"}
 
 func (l *loader) checkTrust() {
 	trust := l.config.Trust

@@ -2,7 +2,7 @@
 // the gateway, the doors for callers and the admin listener as the configuration says,
 // handles signals, and hands over to a successor.
 //
-//	config → server.prepare: all that can be wrong → server.open: the counters → doors
+//	config → server.prepare: all that can be wrong → server.open: the counters → endpoints
 //
 // Start with [Run].
 package serve
@@ -106,11 +106,11 @@ func (o *Options) serve(ctx context.Context, upgrade, reload <-chan os.Signal) e
 	defer enough()
 	go s.reloadWhen(following, reload)
 	return handover.Serve(ctx, heir, handover.Options{
-		Doors:    s.doors(),
-		Snapshot: s.snapshot(),
-		File:     s.kept(),
-		Drain:    c.Drain,
-		Upgrade:  upgrade,
+		Endpoints: s.endpoints(),
+		Snapshot:  s.snapshot(),
+		File:      s.kept(),
+		Drain:     c.Drain,
+		Upgrade:   upgrade,
 		Stopping: func() {
 			s.stopping.Store(true)
 			if g := s.gateway.Load(); g != nil {

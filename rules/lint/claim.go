@@ -48,7 +48,7 @@ func (c claim) andSo() string {
 
 // claim finds how to make a when and an unless hold by what says reports to be the
 // caller's own word, and by leaving out what it need not show.
-func (p *pass) claim(g guard, says func(rulefile.Source) bool) claim {
+func (p *pass) claim(g whenUnless, says func(rulefile.Source) bool) claim {
 	made := claim{effort: atWill}
 	for i := range g.when {
 		c := &g.when[i]

@@ -112,12 +112,12 @@ func (p *pass) implies(given, conditions []rulefile.Condition) bool {
 	})
 }
 
-// guard is a when and an unless.
-type guard struct{ when, unless []rulefile.Condition }
+// whenUnless is the when and the unless of a rule, a branch, a class or an exemption.
+type whenUnless struct{ when, unless []rulefile.Condition }
 
-// never reports whether a and b cannot both hold; a guard with itself, whether it
+// never reports whether a and b cannot both hold; one with itself, whether it
 // can hold at all.
-func (p *pass) never(a, b guard) bool {
+func (p *pass) never(a, b whenUnless) bool {
 	if len(a.unless) > 0 && p.implies(b.when, a.unless) || len(b.unless) > 0 && p.implies(a.when, b.unless) {
 		return true
 	}

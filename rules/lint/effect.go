@@ -48,7 +48,7 @@ func (p *pass) limited(r *rulefile.Rule, a at, w scenario) bool {
 	ordinary.known = false
 	for i := range r.For {
 		b := &r.For[i]
-		if p.never(guard{b.When, b.Unless}, guard{r.When, r.Unless}) {
+		if p.never(whenUnless{b.When, b.Unless}, whenUnless{r.When, r.Unless}) {
 			continue
 		}
 		same := w.known && len(b.Unless) == 0 && p.implies(r.When, b.When)

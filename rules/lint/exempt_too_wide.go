@@ -15,7 +15,7 @@ func exemptTooWide(p *pass) {
 			p.fail(e.Pos, "this exempts every request, so no limit applies to anybody", "narrow its `match`, add a `when`, or remove it")
 			continue
 		}
-		c := p.claim(guard{e.When, e.Unless}, writes)
+		c := p.claim(whenUnless{e.When, e.Unless}, writes)
 		if c.effort == cannot {
 			continue
 		}

@@ -21,5 +21,5 @@ func insteadOfNothing(p *pass) {
 
 // apart reports whether no request is held to both.
 func (p *pass) apart(a, b *rulefile.Rule) bool {
-	return !p.anyOverlap(p.shapes[a], p.shapes[b]) || p.never(guard{a.When, a.Unless}, guard{b.When, b.Unless})
+	return !p.anyOverlap(p.shapes[a], p.shapes[b]) || p.never(whenUnless{a.When, a.Unless}, whenUnless{b.When, b.Unless})
 }

@@ -12,7 +12,7 @@ func neverApplies(p *pass) {
 		if r.Mode == rulefile.Disabled {
 			continue
 		}
-		own := guard{r.When, r.Unless}
+		own := whenUnless{r.When, r.Unless}
 		if p.never(own, own) {
 			p.warn(r.Name.Pos, "the conditions of "+diag.Quote(r.Name.Text)+" exclude each other, so it never applies", "remove one of them, or make two rules")
 			continue

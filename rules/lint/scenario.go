@@ -71,11 +71,11 @@ func namesOf(r *rulefile.Rule) []string {
 	for _, per := range r.Per {
 		names = append(names, per.Text)
 	}
-	guards := [][]rulefile.Condition{r.When, r.Unless}
+	all := [][]rulefile.Condition{r.When, r.Unless}
 	for _, b := range r.For {
-		guards = append(guards, b.When, b.Unless)
+		all = append(all, b.When, b.Unless)
 	}
-	for _, g := range guards {
+	for _, g := range all {
 		for _, c := range g {
 			names = append(names, c.Name.Text)
 		}

@@ -13,11 +13,11 @@ func shadowedBranch(p *pass) {
 		branches := slices.DeleteFunc(slices.Clone(r.For), func(b rulefile.Branch) bool { return b.Made })
 		for i := range branches {
 			b := &branches[i]
-			own := guard{b.When, b.Unless}
+			own := whenUnless{b.When, b.Unless}
 			switch {
 			case p.never(own, own):
 				p.warn(b.Pos, "the conditions of this branch exclude each other, so it is never reached", "remove one of them, or make two branches")
-			case p.never(own, guard{r.When, r.Unless}):
+			case p.never(own, whenUnless{r.When, r.Unless}):
 				p.warn(b.Pos, "this branch is never reached, because the conditions of "+diag.Quote(r.Name.Text)+" itself exclude it", "remove the branch, or widen the conditions of the rule")
 			default:
 				if by := p.shadow(branches[:i], b); by != nil {
@@ -35,7 +35,7 @@ func (p *pass) shadow(before []rulefile.Branch, b *rulefile.Branch) *rulefile.Br
 	var by *rulefile.Branch
 	for _, when := range combinations(b.When) {
 		i := slices.IndexFunc(before, func(o rulefile.Branch) bool {
-			return o.Until.IsZero() && p.within(guard{when, b.Unless}, guard{o.When, o.Unless})
+			return o.Until.IsZero() && p.within(whenUnless{when, b.Unless}, whenUnless{o.When, o.Unless})
 		})
 		if i < 0 {
 			return nil
@@ -48,11 +48,11 @@ func (p *pass) shadow(before []rulefile.Branch, b *rulefile.Branch) *rulefile.Br
 }
 
 // within reports whether b holds whenever a does.
-func (p *pass) within(a, b guard) bool {
+func (p *pass) within(a, b whenUnless) bool {
 	if !p.implies(a.when, b.when) {
 		return false
 	}
-	return len(b.unless) == 0 || p.never(guard{when: a.when}, guard{when: b.unless}) ||
+	return len(b.unless) == 0 || p.never(whenUnless{when: a.when}, whenUnless{when: b.unless}) ||
 		len(a.unless) > 0 && p.implies(b.unless, a.unless)
 }
 

@@ -28,14 +28,14 @@ func (p *pass) claimedClasses() {
 		if i == len(p.file.Classes)-1 {
 			break
 		}
-		if how := p.claim(guard{c.When, c.Unless}, asserts); how.effort != cannot {
+		if how := p.claim(whenUnless{c.When, c.Unless}, asserts); how.effort != cannot {
 			p.report(how.name.Pos, how.severity(), "a request is of the class "+diag.Quote(c.Name.Text)+" if its caller "+how.deed+how.andSo(), verifiedHint)
 		}
 	}
 }
 
 func (p *pass) claimedBranch(r *rulefile.Rule, b *rulefile.Branch) {
-	c := p.claim(guard{b.When, b.Unless}, asserts)
+	c := p.claim(whenUnless{b.When, b.Unless}, asserts)
 	if c.effort == cannot || !generous(r.Terms, b.Terms) && !(b.Whole && lifts(r.Terms, b.Terms)) {
 		return
 	}
@@ -54,7 +54,7 @@ func (p *pass) claimedBranch(r *rulefile.Rule, b *rulefile.Branch) {
 // does not apply to callers with any value at all leaves them to another rule;
 // escapable-route checks whether there is one.
 func (p *pass) claimedUnless(r *rulefile.Rule) {
-	if c := p.claim(guard{when: r.Unless}, asserts); c.effort == secret || c.effort == guess {
+	if c := p.claim(whenUnless{when: r.Unless}, asserts); c.effort == secret || c.effort == guess {
 		p.report(c.name.Pos, c.severity(), diag.Quote(r.Name.Text)+" does not apply to a caller that "+c.deed+c.andSo(), verifiedHint)
 	}
 }

@@ -25,20 +25,20 @@ func unusedIdentity(p *pass) {
 
 // eachCondition calls f with every condition of the file.
 func (p *pass) eachCondition(f func(rulefile.Condition)) {
-	var guards []guard
+	var all []whenUnless
 	for _, c := range p.whole.Classes {
-		guards = append(guards, guard{c.When, c.Unless})
+		all = append(all, whenUnless{c.When, c.Unless})
 	}
 	for _, e := range p.whole.Exempt {
-		guards = append(guards, guard{e.When, e.Unless})
+		all = append(all, whenUnless{e.When, e.Unless})
 	}
 	for _, r := range p.whole.Rules {
-		guards = append(guards, guard{r.When, r.Unless})
+		all = append(all, whenUnless{r.When, r.Unless})
 		for _, b := range r.For {
-			guards = append(guards, guard{b.When, b.Unless})
+			all = append(all, whenUnless{b.When, b.Unless})
 		}
 	}
-	for _, g := range guards {
+	for _, g := range all {
 		for _, c := range g.when {
 			f(c)
 		}

@@ -63,7 +63,7 @@ func (r *running) answer(s *step, d *tidegate.Decision) int64 {
 		r.front.Answer(w, request, d)
 	}
 	r.answers = append(r.answers, Answer{
-		Case: r.name, Request: s.Method + " " + s.Host + s.Target, Rule: decider(d), Outcome: string(outcome(d)),
+		Case: r.name, Request: s.Method + " " + s.Host + s.Target, Rule: decider(d), Outcome: string(outcomeOf(d)),
 		Status: w.Code, Header: w.Header(), Body: w.Body.String(),
 	})
 	return int64(w.Code)

@@ -62,18 +62,18 @@ type step struct {
 
 // wanted is what is to come of a request.
 type wanted struct {
-	Outcome verdict
+	Outcome outcome
 	Pos     rules.Pos
 }
 
-// verdict is what came of a request.
-type verdict string
+// outcome is what came of a request.
+type outcome string
 
 const (
-	admitted verdict = "ok"
-	soft     verdict = "soft"    // admitted above the limit, and marked
-	refused  verdict = "refused" // by a limit
-	denied   verdict = "denied"  // by an access rule
+	admitted outcome = "ok"
+	soft     outcome = "soft"    // admitted above the limit, and marked
+	refused  outcome = "refused" // by a limit
+	denied   outcome = "denied"  // by an access rule
 )
 
 // expectation is what else is to hold for the last request of a step; nil expects

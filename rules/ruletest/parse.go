@@ -260,7 +260,7 @@ func (r *reader) want(n *yamltree.Node, times int) []wanted {
 			r.unknown(w, "outcome", "want", outcomes)
 			return nil
 		}
-		all = append(all, wanted{verdict(w.Value), w.Pos})
+		all = append(all, wanted{outcome(w.Value), w.Pos})
 	}
 	for len(all) < times {
 		all = append(all, all[0])

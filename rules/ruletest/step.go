@@ -22,7 +22,7 @@ func (r *running) step(ctx context.Context, s *step) {
 		if d.OK {
 			r.admit(v, s, d.Wait)
 		}
-		if got := outcome(&d); got != want.Outcome {
+		if got := outcomeOf(&d); got != want.Outcome {
 			r.fail(want.Pos, s, i, "wanted "+string(want.Outcome)+", got "+string(got), &d)
 			return
 		}
@@ -79,7 +79,8 @@ func (r *running) knows(s *step) bool {
 	return known
 }
 
-func outcome(d *tidegate.Decision) verdict {
+// outcomeOf names what d says, in the words of a test file.
+func outcomeOf(d *tidegate.Decision) outcome {
 	switch {
 	case d.OK && d.Soft:
 		return soft

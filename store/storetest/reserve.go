@@ -23,7 +23,7 @@ func estimate(c tidegate.Check) tidegate.Check {
 // when it was handed on as text.
 func (s *subject) reserve(ttl time.Duration, checks ...tidegate.Check) tidegate.Receipt {
 	s.Helper()
-	if g, ok := s.store.(*guard); ok {
+	if g, ok := s.store.(*partialStore); ok {
 		g.need(partsOf(checks, 1)...)
 	}
 	d, err := s.reserver().Reserve(context.Background(), checks, ttl)

@@ -19,7 +19,7 @@ func Run(t *testing.T, open func(t *testing.T, now func() time.Time) tidegate.St
 	run := func(name string, f func(*subject)) {
 		t.Run(name, func(t *testing.T) {
 			c := newClock()
-			f(&subject{T: t, store: guarded(t, open(t, c.now), a, c), clock: c, asked: a, brief: brief})
+			f(&subject{T: t, store: limitTo(t, open(t, c.now), a, c), clock: c, asked: a, brief: brief})
 		})
 	}
 	for _, b := range behaviours {
@@ -47,7 +47,7 @@ func RunReal(t *testing.T, open func(t *testing.T) tidegate.Store, only ...Selec
 	a, brief := selected(t, only, open(t)), isBrief(only)
 	for _, b := range behaviours {
 		t.Run(b.name, func(t *testing.T) {
-			b.run(&subject{T: t, store: guarded(t, open(t), a, nil), asked: a, brief: brief})
+			b.run(&subject{T: t, store: limitTo(t, open(t), a, nil), asked: a, brief: brief})
 		})
 	}
 	runConcurrent(t, a, brief, open)

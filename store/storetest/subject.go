@@ -21,7 +21,7 @@ type subject struct {
 func (s *subject) each(f func(s *subject, k kind)) {
 	for _, k := range s.asked.kinds() {
 		s.Run(k.name, func(t *testing.T) {
-			f(&subject{T: t, store: guardedIn(t, s.store), clock: s.clock, asked: s.asked, brief: s.brief}, k)
+			f(&subject{T: t, store: inSubtest(t, s.store), clock: s.clock, asked: s.asked, brief: s.brief}, k)
 		})
 	}
 }

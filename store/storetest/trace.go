@@ -68,7 +68,7 @@ func runTraces(t *testing.T, a scope, open func(t *testing.T, now func() time.Ti
 				t.Fatal(err)
 			}
 			c := newClock()
-			p := player{store: guarded(t, open(t, c.now), a, c), clock: c, receipts: map[string]tidegate.Receipt{}}
+			p := player{store: limitTo(t, open(t, c.now), a, c), clock: c, receipts: map[string]tidegate.Receipt{}}
 			for _, s := range steps {
 				if !p.able(s.command) {
 					t.Logf("%s:%d: the store has no %s; the rest of the script is not asked of it", s.file, s.line, s.command)

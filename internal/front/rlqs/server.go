@@ -125,7 +125,7 @@ func (s *Server) subscribe(st *stream, name string, id *pb.BucketId, is subject)
 	defer sub.mu.Unlock()
 	s.mu.Lock()
 	full := st.closed || len(st.subs) >= MaxBuckets || s.subs >= MaxSubscriptions
-	if full || is.verdict == limited && !s.accountLocked(&is) {
+	if full || is.assigned == limited && !s.accountLocked(&is) {
 		s.mu.Unlock()
 		return nil
 	}
@@ -165,11 +165,11 @@ func (s *Server) hold(sub *subscription, is subject) {
 	now := s.now()
 	s.mu.Lock()
 	was := sub.account
-	if is.verdict == limited && !s.accountLocked(&is) {
-		is.verdict = denied
+	if is.assigned == limited && !s.accountLocked(&is) {
+		is.assigned = denied
 	}
 	sub.subject, sub.found, sub.account = is, now, nil
-	if is.verdict == limited {
+	if is.assigned == limited {
 		a := s.accounts[nameOf(&is)]
 		if a == nil {
 			a = s.newAccount(&is, now)
@@ -191,7 +191,7 @@ func (s *Server) hold(sub *subscription, is subject) {
 		a.join(sub, &is, now)
 		s.settle(a)
 	}
-	if is.verdict == unfit {
+	if is.assigned == unfit {
 		s.logUnfit(&is)
 	}
 }
@@ -211,7 +211,7 @@ func (s *Server) leave(a *account, sub *subscription) {
 // sendBlanketLocked sends the assignment of a bucket that has no part of a limit.
 func (s *Server) sendBlanketLocked(sub *subscription, now time.Duration) {
 	u := update{action: assign(sub.id, denyAll, s.o.Times.TTL), at: now}
-	if sub.subject.verdict == allowed {
+	if sub.subject.assigned == allowed {
 		u.action, u.kind = assign(sub.id, allowAll, s.o.Times.TTL), soon
 	}
 	sub.next = now + s.o.Times.Renewal()

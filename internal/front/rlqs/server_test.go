@@ -69,7 +69,7 @@ func TestBurstForAFleet(t *testing.T) {
 		t.Errorf("told %q", got)
 	}
 	is := s.find(t.Context(), "shop", []envoy.Entry{{Key: "bucket", Value: "x"}})
-	if is.verdict != unfit || !strings.Contains(is.why.Error(), "its burst is 1000 and must be at least 5004") {
+	if is.assigned != unfit || !strings.Contains(is.why.Error(), "its burst is 1000 and must be at least 5004") {
 		t.Errorf("%+v", is)
 	}
 }

@@ -13,23 +13,23 @@ import (
 
 // subject is what a bucket is held to.
 type subject struct {
-	verdict verdict
-	limit   *tidegate.Limit // nil if there is none
-	key     string
-	ahead   *ledger.Ahead // nil means that this process divides the limit
-	native  bool          // found by native rules, which are asked again
-	rules   *envoy.Set    // in force at the lookup
-	why     error         // of unfit
+	assigned assignment
+	limit    *tidegate.Limit // nil if there is none
+	key      string
+	ahead    *ledger.Ahead // nil means that this process divides the limit
+	native   bool          // found by native rules, which are asked again
+	rules    *envoy.Set    // in force at the lookup
+	why      error         // of unfit
 }
 
-// verdict is the kind of assignment that a bucket gets.
-type verdict uint8
+// assignment is what kind of assignment a bucket gets.
+type assignment uint8
 
 const (
-	limited verdict = iota // a part of the limit
-	allowed                // no rule limits it, or only in shadow mode
-	denied                 // a rule denies everything
-	unfit                  // denied, because the rule cannot be divided
+	limited assignment = iota // a part of the limit
+	allowed                   // no rule limits it, or only in shadow mode
+	denied                    // a rule denies everything
+	unfit                     // denied, because the rule cannot be divided
 )
 
 // Reasons why a rule is unfit.
@@ -49,10 +49,10 @@ func (s *Server) find(ctx context.Context, domain string, entries []envoy.Entry)
 		sub = s.findNative(ctx, domain, entries)
 		sub.native = true
 	} else {
-		sub.verdict = allowed
+		sub.assigned = allowed
 	}
 	if s.o.Shadow {
-		sub.verdict = allowed
+		sub.assigned = allowed
 	}
 	sub.rules = rules
 	return sub
@@ -61,10 +61,10 @@ func (s *Server) find(ctx context.Context, domain string, entries []envoy.Entry)
 func (s *Server) findInFile(d *envoy.Domain, entries []envoy.Entry) subject {
 	rule := d.FindAny(entries)
 	if rule == nil || rule.Unlimited || len(rule.Limits) == 0 {
-		return subject{verdict: allowed}
+		return subject{assigned: allowed}
 	}
 	if rule.Shadow {
-		return subject{verdict: allowed, limit: rule.Limits[0]}
+		return subject{assigned: allowed, limit: rule.Limits[0]}
 	}
 	checks := make([]tidegate.Check, len(rule.Limits))
 	key := rule.Key(entries)
@@ -97,11 +97,11 @@ func (s *Server) findNative(ctx context.Context, domain string, entries []envoy.
 	}
 	r, problem, err := q.Request(s.o.Paths)
 	if problem != nil || err != nil { // the rules cannot match such a request
-		return subject{verdict: denied}
+		return subject{assigned: denied}
 	}
 	checks, refused := s.o.Desk.Held(ctx, r)
 	if refused {
-		return subject{verdict: denied}
+		return subject{assigned: denied}
 	}
 	return s.held(checks)
 }
@@ -110,26 +110,26 @@ func (s *Server) findNative(ctx context.Context, domain string, entries []envoy.
 func (s *Server) held(checks []tidegate.Check) subject {
 	switch len(checks) {
 	case 0:
-		return subject{verdict: allowed}
+		return subject{assigned: allowed}
 	case 1:
 	default:
-		return subject{verdict: unfit, limit: checks[0].Limit, why: errSeveral}
+		return subject{assigned: unfit, limit: checks[0].Limit, why: errSeveral}
 	}
 	l := checks[0].Limit
 	sub := subject{limit: l, key: checks[0].Key}
 	switch {
 	case l.Algorithm == tidegate.Deny:
-		sub.verdict = denied
+		sub.assigned = denied
 	case l.Algorithm != tidegate.TokenBucket:
-		sub.verdict, sub.why = unfit, fmt.Errorf("its algorithm is %s: the quota service divides a token_bucket", l.Algorithm)
+		sub.assigned, sub.why = unfit, fmt.Errorf("its algorithm is %s: the quota service divides a token_bucket", l.Algorithm)
 	case l.Terms != nil && l.Terms.Handling.Consistency == tidegate.Split:
-		sub.verdict, sub.why = unfit, errSplit
+		sub.assigned, sub.why = unfit, errSplit
 	case checks[0].Floor > 0:
-		sub.verdict, sub.why = unfit, errSetAside
+		sub.assigned, sub.why = unfit, errSetAside
 	case s.o.Store != nil:
 		ahead, err := ledger.NewAhead(numbers(l), s.o.Times)
 		if err != nil {
-			sub.verdict, sub.why = unfit, fmt.Errorf("%w: raise it, or shorten rls.quota.ttl", err)
+			sub.assigned, sub.why = unfit, fmt.Errorf("%w: raise it, or shorten rls.quota.ttl", err)
 		}
 		sub.ahead = &ahead
 	}
@@ -138,7 +138,7 @@ func (s *Server) held(checks []tidegate.Check) subject {
 
 // equal reports whether two lookups found the same.
 func (is *subject) equal(other *subject) bool {
-	return is.verdict == other.verdict && is.limit == other.limit && is.key == other.key
+	return is.assigned == other.assigned && is.limit == other.limit && is.key == other.key
 }
 
 // numbers are those of a token bucket.

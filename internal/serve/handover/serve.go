@@ -12,8 +12,8 @@ import (
 
 // Options of [Serve].
 type Options struct {
-	// Doors to serve on.
-	Doors []Door
+	// Endpoints to serve on.
+	Endpoints []Endpoint
 	// Snapshot writes the counters to a file; nil has none to keep.
 	Snapshot func(file string) error
 	// File is where the counters are kept over a restart; "" forgets them, unless
@@ -47,12 +47,12 @@ func Serve(ctx context.Context, h *Heir, o Options) error {
 
 func serve(ctx context.Context, h *Heir, o Options, stepTimeout time.Duration) error {
 	p := &process{Options: o, held: h.held, stepTimeout: stepTimeout, failed: make(chan error, 1)}
-	for _, d := range o.Doors {
-		door, err := d.build()
+	for _, d := range o.Endpoints {
+		endpoint, err := d.build()
 		if err != nil {
 			return err
 		}
-		p.doors = append(p.doors, door)
+		p.endpoints = append(p.endpoints, endpoint)
 	}
 	h.claimSockets()
 	p.serve()
@@ -79,13 +79,13 @@ type process struct {
 	Options
 	held        map[string]bool // names of sockets that systemd holds
 	stepTimeout time.Duration
-	doors       []*opened
-	old         sync.WaitGroup // doors of upgrades that failed, which may have requests
+	endpoints   []*opened
+	old         sync.WaitGroup // endpoints of upgrades that failed, which may have requests
 	failed      chan error
 }
 
 func (p *process) serve() {
-	for _, d := range p.doors {
+	for _, d := range p.endpoints {
 		d.serve(p.failed)
 	}
 }
@@ -105,7 +105,7 @@ func (p *process) stop() error {
 	}
 	p.Log.Info("stopping: no further connections are accepted", "drain", p.Drain)
 	var first, last []*opened
-	for _, d := range p.doors {
+	for _, d := range p.endpoints {
 		if d.Last {
 			last = append(last, d)
 		} else {
@@ -121,12 +121,12 @@ func (p *process) stop() error {
 	return err
 }
 
-// leave closes doors in the background. The channel is closed when the requests in
+// leave closes endpoints in the background. The channel is closed when the requests in
 // hand are done.
-func (p *process) leave(doors []*opened) <-chan struct{} {
+func (p *process) leave(endpoints []*opened) <-chan struct{} {
 	ctx, cancel := context.WithTimeout(context.Background(), p.Drain)
 	var all sync.WaitGroup
-	for _, d := range doors {
+	for _, d := range endpoints {
 		d.closing.Store(true)
 		all.Go(func() { d.leave(ctx, p.Log) })
 	}

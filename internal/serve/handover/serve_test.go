@@ -59,9 +59,9 @@ func (f *fake) Close() error {
 	return nil
 }
 
-func (d *diary) door(name string, f *fake) Door {
+func (d *diary) endpoint(name string, f *fake) Endpoint {
 	f.diary, f.name, f.over = d, name, make(chan struct{})
-	return Door{Name: name, Open: func() (Server, error) { return f, nil }}
+	return Endpoint{Name: name, Open: func() (Server, error) { return f, nil }}
 }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
@@ -70,14 +70,14 @@ func TestStopsInOrder(t *testing.T) {
 	f := func(clients *fake, snapshot error, want ...string) {
 		t.Helper()
 		var d diary
-		last := d.door("admin", &fake{})
+		last := d.endpoint("admin", &fake{})
 		last.Last = true
 		ctx, stop := context.WithCancel(t.Context())
 		stop()
 		err := Serve(ctx, &Heir{}, Options{
-			Doors:    []Door{last, d.door("gateway", clients)},
-			Snapshot: func(file string) error { d.note("%s is written", file); return snapshot },
-			File:     "counters", Drain: 50 * time.Millisecond, Log: quiet(),
+			Endpoints: []Endpoint{last, d.endpoint("gateway", clients)},
+			Snapshot:  func(file string) error { d.note("%s is written", file); return snapshot },
+			File:      "counters", Drain: 50 * time.Millisecond, Log: quiet(),
 			Stopping: func() { d.note("stopping") },
 		})
 		if !errors.Is(err, snapshot) {
@@ -97,8 +97,8 @@ func TestFailedServerEndsTheProcess(t *testing.T) {
 	var d diary
 	broken := errors.New("too many open files")
 	err := Serve(t.Context(), &Heir{}, Options{
-		Doors: []Door{d.door("admin", &fake{}), d.door("gateway", &fake{fails: broken})},
-		Drain: time.Second, Log: quiet(),
+		Endpoints: []Endpoint{d.endpoint("admin", &fake{}), d.endpoint("gateway", &fake{fails: broken})},
+		Drain:     time.Second, Log: quiet(),
 	})
 	if !errors.Is(err, broken) {
 		t.Errorf("ends with %v", err)
@@ -107,7 +107,7 @@ func TestFailedServerEndsTheProcess(t *testing.T) {
 
 func TestDoorThatCannotOpen(t *testing.T) {
 	broken := errors.New("no upstream")
-	err := Serve(t.Context(), &Heir{}, Options{Doors: []Door{{Open: func() (Server, error) { return nil, broken }}}, Log: quiet()})
+	err := Serve(t.Context(), &Heir{}, Options{Endpoints: []Endpoint{{Open: func() (Server, error) { return nil, broken }}}, Log: quiet()})
 	if !errors.Is(err, broken) {
 		t.Errorf("ends with %v", err)
 	}

@@ -22,9 +22,9 @@ type successor struct {
 	state   error
 }
 
-// start runs this program again, with the sockets of doors, of which systemd holds some, by their names;
+// start runs this program again, with the sockets of endpoints, of which systemd holds some, by their names;
 // left is the folder with what this process leaves it.
-func start(doors []*opened, held map[string]bool, left string) (*successor, error) {
+func start(endpoints []*opened, held map[string]bool, left string) (*successor, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
@@ -38,7 +38,7 @@ func start(doors []*opened, held map[string]bool, left string) (*successor, erro
 			f.Close()
 		}
 	}()
-	for _, d := range doors {
+	for _, d := range endpoints {
 		f, err := share(d.Listener)
 		if err != nil {
 			return nil, fmt.Errorf("pass on the socket %s: %w", d.Listener.Addr(), err)
@@ -53,7 +53,7 @@ func start(doors []*opened, held map[string]bool, left string) (*successor, erro
 	if err := s.connect(); err != nil {
 		return nil, err
 	}
-	cmd.Env = append(os.Environ(), envFDs+"="+strconv.Itoa(len(doors)), envNames+"="+strings.Join(names, ":"), envHeir+"="+heirYes, envHeld+"="+strings.Join(heldNames, ":"))
+	cmd.Env = append(os.Environ(), envFDs+"="+strconv.Itoa(len(endpoints)), envNames+"="+strings.Join(names, ":"), envHeir+"="+heirYes, envHeld+"="+strings.Join(heldNames, ":"))
 	if left != "" {
 		cmd.Env = append(cmd.Env, envLeft+"="+left)
 	}

@@ -38,7 +38,7 @@ func (p *process) upgrade(ctx context.Context) (done bool, err error) {
 func (p *process) replace(ctx context.Context) (*successor, <-chan struct{}, error) {
 	left, drop := p.leaveFiles()
 	defer drop()
-	s, err := start(p.doors, p.held, left)
+	s, err := start(p.endpoints, p.held, left)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -51,10 +51,10 @@ func (p *process) replace(ctx context.Context) (*successor, <-chan struct{}, err
 		s.kill()
 		return nil, nil, err
 	}
-	for _, d := range p.doors {
+	for _, d := range p.endpoints {
 		d.own(false) // a successor goes on using it
 	}
-	gone := p.leave(p.doors)
+	gone := p.leave(p.endpoints)
 	select {
 	case <-gone:
 	case <-time.After(parting):
@@ -65,8 +65,8 @@ func (p *process) replace(ctx context.Context) (*successor, <-chan struct{}, err
 			p.Resumed()
 		}
 		p.old.Go(func() { <-gone })
-		p.doors = again
-		for _, d := range p.doors {
+		p.endpoints = again
+		for _, d := range p.endpoints {
 			d.own(!p.held[d.Name])
 		}
 		p.serve()
@@ -130,27 +130,27 @@ func (p *process) write() (file string, drop func(), err error) {
 	return file, drop, nil
 }
 
-// spare are the doors once more, not yet served, on the same sockets.
-func (p *process) spare() (doors []*opened, err error) {
-	for _, d := range p.doors {
-		again := d.Door
+// spare are the endpoints once more, not yet served, on the same sockets.
+func (p *process) spare() (endpoints []*opened, err error) {
+	for _, d := range p.endpoints {
+		again := d.Endpoint
 		if again.Listener, err = twin(d.Listener); err != nil {
-			closeAll(doors)
+			closeAll(endpoints)
 			return nil, fmt.Errorf("keep the socket %s: %w", d.Listener.Addr(), err)
 		}
-		door, err := again.build()
+		endpoint, err := again.build()
 		if err != nil {
 			again.Listener.Close()
-			closeAll(doors)
+			closeAll(endpoints)
 			return nil, err
 		}
-		doors = append(doors, door)
+		endpoints = append(endpoints, endpoint)
 	}
-	return doors, nil
+	return endpoints, nil
 }
 
-func closeAll(doors []*opened) {
-	for _, d := range doors {
+func closeAll(endpoints []*opened) {
+	for _, d := range endpoints {
 		d.end()
 		d.Listener.Close()
 	}

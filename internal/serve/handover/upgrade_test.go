@@ -67,13 +67,13 @@ func succeed(role string) error {
 	}
 	ctx, stop := context.WithTimeout(ctx, time.Minute) // the test ends it before
 	defer stop()
-	return Serve(ctx, h, Options{Doors: []Door{speaker(l, "successor with "+string(counters), stop)}, Log: quiet()})
+	return Serve(ctx, h, Options{Endpoints: []Endpoint{speaker(l, "successor with "+string(counters), stop)}, Log: quiet()})
 }
 
-// speaker is a door where one hears the same to every question; hold, if there is
+// speaker is an endpoint where one hears the same to every question; hold, if there is
 // one, before the answer to /slow.
-func speaker(l net.Listener, words string, hold func()) Door {
-	return Door{Name: "gateway", Listener: l, Open: func() (Server, error) {
+func speaker(l net.Listener, words string, hold func()) Endpoint {
+	return Endpoint{Name: "gateway", Listener: l, Open: func() (Server, error) {
 		return &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/slow" && hold != nil {
 				hold()
@@ -145,7 +145,7 @@ func playOn(t *testing.T, l net.Listener, role string, stepTimeout time.Duration
 	hold := func() { s.started <- true; <-s.release }
 	go func() {
 		s.ended <- serve(ctx, &Heir{}, Options{
-			Doors: []Door{speaker(l, "predecessor", hold)}, Snapshot: snapshot, Drain: 5 * time.Second,
+			Endpoints: []Endpoint{speaker(l, "predecessor", hold)}, Snapshot: snapshot, Drain: 5 * time.Second,
 			Upgrade: s.upgrade, Log: slog.New(slog.NewTextHandler(&s.log, nil)),
 		}, stepTimeout)
 	}()
@@ -339,7 +339,7 @@ func TestPassedSocketKeepsItsFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &opened{Door: Door{Listener: l}}
+	o := &opened{Endpoint: Endpoint{Listener: l}}
 	o.own(false)
 	l.Close()
 	if _, err := os.Lstat(path); err != nil {

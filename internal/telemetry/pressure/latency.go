@@ -96,7 +96,7 @@ func (w *window) percentile(p, slots int64, now time.Duration) (value time.Durat
 }
 
 // Buckets are a sixteenth of a power of two wide, so that a percentile is wrong by
-// less than the band of a verdict; the first is what takes no time.
+// less than the band of a comparator; the first is what takes no time.
 const (
 	firstBit = 10 // 1.024 µs
 	lastBit  = 40 // 18 minutes

@@ -1,8 +1,7 @@
 // Package pressure measures the signals of elastic limits, and those that requests
-// are shed by. A limit is elastic in
-// two steps, nothing between: while the signal has room the ceiling decides,
-// otherwise the nominal limit. This package also prevents flapping: values are
-// averages over seconds, and a verdict stays while the value is near the bound and
+// are shed by. An elastic limit has two steps and nothing between: while the signal is
+// below its bound the ceiling decides, otherwise the nominal limit. This package also prevents flapping: values are
+// averages over seconds, and what was decided stays while the value is near the bound, and
 // for at least a second.
 //
 // It has no goroutine. The calls that ask for a value measure it, each value at
@@ -34,16 +33,16 @@ var Names = []string{UpstreamP99, UpstreamInflight, Inflight, CPU, Memory, Load}
 
 // Signals implements rules.Signals, rules.Steady and rules.Recent. Use [New].
 type Signals struct {
-	start      time.Time // all times count from here, by the monotonic clock
-	latency    latency
-	recent     measured // the same over a shorter time
-	inflight   inflight // at the upstream
-	unanswered unanswered
-	serving    serving
-	cpu        cpu
-	memory     memoryUse
-	load       atomic.Pointer[pushed]
-	verdicts   verdicts
+	start       time.Time // all times count from here, by the monotonic clock
+	latency     latency
+	recent      measured // the same over a shorter time
+	inflight    inflight // at the upstream
+	unanswered  unanswered
+	serving     serving
+	cpu         cpu
+	memory      memoryUse
+	load        atomic.Pointer[pushed]
+	comparators comparators
 }
 
 // New returns Signals of an idle upstream on this machine.
@@ -118,5 +117,5 @@ func (s *Signals) Recent(name string) (value float64, ok bool) {
 func (s *Signals) Below(name string, threshold float64) bool {
 	now := s.now()
 	value, ok := s.signal(name, now)
-	return s.verdicts.step(name, threshold, value, ok, now)
+	return s.comparators.step(name, threshold, value, ok, now)
 }

@@ -8,9 +8,9 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// guard is a store of which only some parts are asked: a test that uses another one is
-// skipped at that call.
-type guard struct {
+// partialStore is a store that is asked for some parts of the suite only: a test that uses
+// another one is skipped at that call.
+type partialStore struct {
 	tidegate.Store
 	t     *testing.T
 	asked scope
@@ -24,17 +24,17 @@ type history struct {
 	limits map[string]*tidegate.Limit // by identity
 }
 
-// guarded returns store, guarded unless everything is asked of it.
-func guarded(t *testing.T, store tidegate.Store, a scope, c *clock) tidegate.Store {
+// limitTo returns store as a partialStore, or as it is if everything is asked of it.
+func limitTo(t *testing.T, store tidegate.Store, a scope, c *clock) tidegate.Store {
 	if a == nil {
 		return store
 	}
-	return &guard{store, t, a, c, &history{limits: map[string]*tidegate.Limit{}}}
+	return &partialStore{store, t, a, c, &history{limits: map[string]*tidegate.Limit{}}}
 }
 
-// guardedIn returns the same store for a subtest, which it skips instead.
-func guardedIn(t *testing.T, store tidegate.Store) tidegate.Store {
-	g, ok := store.(*guard)
+// inSubtest returns the same store for a subtest, which it skips instead.
+func inSubtest(t *testing.T, store tidegate.Store) tidegate.Store {
+	g, ok := store.(*partialStore)
 	if !ok {
 		return store
 	}
@@ -43,20 +43,20 @@ func guardedIn(t *testing.T, store tidegate.Store) tidegate.Store {
 	return &same
 }
 
-func (g *guard) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
+func (g *partialStore) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
 	g.need(partsOf(checks, n)...)
 	g.watch(checks)
 	return g.Store.Take(ctx, checks, n)
 }
 
-func (g *guard) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
+func (g *partialStore) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
 	g.need("returns")
 	g.watch(checks)
 	return g.Store.Adjust(ctx, r, checks)
 }
 
 // need skips the test if one of the parts is not asked.
-func (g *guard) need(parts ...string) {
+func (g *partialStore) need(parts ...string) {
 	g.t.Helper()
 	for _, part := range parts {
 		if !g.asked.has(part) {
@@ -66,7 +66,7 @@ func (g *guard) need(parts ...string) {
 }
 
 // watch notices a clock that was set back, and limits that differ from before.
-func (g *guard) watch(checks []tidegate.Check) {
+func (g *partialStore) watch(checks []tidegate.Check) {
 	g.t.Helper()
 	if g.clock != nil {
 		now := g.clock.now()
@@ -87,7 +87,7 @@ func (g *guard) watch(checks []tidegate.Check) {
 // whole returns the store with all its abilities, for a test that uses these parts.
 func (s *subject) whole(parts ...string) tidegate.Store {
 	s.Helper()
-	g, ok := s.store.(*guard)
+	g, ok := s.store.(*partialStore)
 	if !ok {
 		return s.store
 	}
@@ -97,7 +97,7 @@ func (s *subject) whole(parts ...string) tidegate.Store {
 
 // ability returns store as an A, if it can be one and that part is asked.
 func ability[A any](store tidegate.Store, part string) (able A, ok bool) {
-	if g, isGuard := store.(*guard); isGuard {
+	if g, partial := store.(*partialStore); partial {
 		if !g.asked.has(part) {
 			return able, false
 		}

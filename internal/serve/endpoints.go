@@ -12,9 +12,9 @@ import (
 	"tidegate.dev/tidegate/internal/serve/handover"
 )
 
-// doors are what the process listens on.
-func (s *server) doors() (doors []handover.Door) {
-	for _, d := range []handover.Door{
+// endpoints are what the process listens on.
+func (s *server) endpoints() (all []handover.Endpoint) {
+	for _, d := range []handover.Endpoint{
 		{Name: "gateway", Listener: s.clients, Open: s.openGateway},
 		{Name: "check", Listener: s.checkDoor.listener, Open: s.openCheck},
 		{Name: "resp", Listener: s.respDoor.listener, Open: s.openRESP},
@@ -23,10 +23,10 @@ func (s *server) doors() (doors []handover.Door) {
 		{Name: "admin", Listener: s.admin, Last: true, Open: s.openAdmin},
 	} {
 		if d.Listener != nil {
-			doors = append(doors, d)
+			all = append(all, d)
 		}
 	}
-	return doors
+	return all
 }
 
 func (s *server) openGateway() (handover.Server, error) {

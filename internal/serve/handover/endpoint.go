@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 )
 
-// Door is a listening socket and the server that answers on it.
-type Door struct {
+// Endpoint is a listening socket and the server that answers on it.
+type Endpoint struct {
 	// Name is the name of the socket, by which a successor inherits it.
 	Name string
 	// Listener is the one that [Heir.Listen] returned.
@@ -17,12 +17,12 @@ type Door struct {
 	// Open returns a new server. A server that was shut down cannot serve again, so it
 	// is called before each handover too, for the case that the successor fails.
 	Open func() (Server, error)
-	// Last keeps the door open until the others are closed, so that operators can
+	// Last keeps the endpoint open until the others are closed, so that operators can
 	// watch the shutdown: set it for the admin listener.
 	Last bool
 }
 
-// Server is the part of http.Server that a Door needs.
+// Server is the part of http.Server that an Endpoint needs.
 type Server interface {
 	// Serve serves until Shutdown or Close is called.
 	Serve(net.Listener) error
@@ -33,20 +33,20 @@ type Server interface {
 	Close() error
 }
 
-// opened is a Door that is being served.
+// opened is an Endpoint that is being served.
 type opened struct {
-	Door
+	Endpoint
 	server  Server
 	closing atomic.Bool // set before the server is told to end, so that its error is expected
 }
 
-// build opens a server for the door. It does not serve yet.
-func (d Door) build() (*opened, error) {
+// build opens a server for the endpoint. It does not serve yet.
+func (d Endpoint) build() (*opened, error) {
 	server, err := d.Open()
 	if err != nil {
 		return nil, err
 	}
-	return &opened{Door: d, server: server}, nil
+	return &opened{Endpoint: d, server: server}, nil
 }
 
 // serve starts the server in the background. If it ends without being told to, its error

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// tell plays a script: an instant, the value then, and the verdict. A value of "?"
+// tell plays a script: an instant, the value then, and whether it is below. A value of "?"
 // is not known.
 func tell(t *testing.T, threshold float64, script string) {
 	t.Helper()
-	var v verdict
+	var v comparator
 	for line := range strings.Lines(strings.TrimSpace(script)) {
 		line, _, _ = strings.Cut(line, "#")
 		var at, value, want string
@@ -41,7 +41,7 @@ func tell(t *testing.T, threshold float64, script string) {
 	}
 }
 
-func TestVerdict(t *testing.T) {
+func TestComparator(t *testing.T) {
 	tell(t, 100, `
 		5s    99   room  # the first value counts as it is
 		7s    104  room  # near the bound it stays
@@ -69,10 +69,10 @@ func TestVerdict(t *testing.T) {
 }
 
 // Trembling inside of the band never switches, beyond it at most once a second.
-func TestVerdictDoesNotFlap(t *testing.T) {
+func TestComparatorDoesNotFlap(t *testing.T) {
 	f := func(share float64, most int) {
 		t.Helper()
-		var v verdict
+		var v comparator
 		switches := -1 // the first is none
 		random := rand.New(rand.NewPCG(1, 2))
 		for i := range 20_000 { // of a millisecond
@@ -93,25 +93,25 @@ func TestVerdictDoesNotFlap(t *testing.T) {
 	f(0.5, 20)
 }
 
-func TestVerdictsAreApartAndBounded(t *testing.T) {
-	var v verdicts
+func TestComparatorsAreApartAndBounded(t *testing.T) {
+	var v comparators
 	if !v.step(CPU, 0.8, 0.5, true, 0) || v.step(CPU, 0.4, 0.5, true, 0) || v.step(Load, 0.8, 0.9, true, 0) {
-		t.Error("verdicts of different bounds and signals are not apart")
+		t.Error("comparators of different bounds and signals are not apart")
 	}
 	if !v.step(CPU, 0.8, 0.9, true, 500*time.Millisecond) {
-		t.Error("the verdict was not kept")
+		t.Error("it did not stay")
 	}
 	for i := range 5000 {
 		v.step(Load, float64(i+1), 0, true, 0)
 	}
 	if n := len(*v.made.Load()); n > maxComparisons {
-		t.Errorf("%d verdicts are kept", n)
+		t.Errorf("%d comparators are kept", n)
 	}
 }
 
-// All who ask at once get the same answer, and there is one verdict.
-func TestVerdictsAtOnce(t *testing.T) {
-	var v verdicts
+// All who ask at once get the same answer, and there is one comparator.
+func TestComparatorsAtOnce(t *testing.T) {
+	var v comparators
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
@@ -125,6 +125,6 @@ func TestVerdictsAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	if len(*v.made.Load()) != 1 {
-		t.Errorf("%d verdicts", len(*v.made.Load()))
+		t.Errorf("%d comparators", len(*v.made.Load()))
 	}
 }
