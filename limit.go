@@ -152,8 +152,8 @@ func Slots(n int64, lease time.Duration) *Limit {
 // limit, or a change of tier, keeps what was used.
 func (l *Limit) Identity() string { return l.identity }
 
-// CounterSpec is a Spec by which a store can write down which counters it has: a limit made of
-// it has the same Identity, and of the Terms only what that depends on.
+// CounterSpec returns a Spec by which a store can write down which counters it has. A limit made
+// from it has the same Identity; of the Terms it has only what the Identity depends on.
 func (l *Limit) CounterSpec() Spec {
 	spec := l.Spec
 	spec.Terms = nil
@@ -168,13 +168,13 @@ func (l *Limit) CounterSpec() Spec {
 // Sheds reports whether the limit is an access rule that refuses for want of capacity.
 func (l *Limit) Sheds() bool { return l.Terms != nil && l.Terms.Role == Sheds }
 
-// Settled is a limit of the same numbers that has a counter of its own for events
-// whose outcome is known, nil unless the Terms have a Block. A Gate charges it
-// at the end of requests that hold a place while they are in flight; only when it
-// would refuse as well, a refusal starts the Block.
+// Settled returns a limit of the same numbers with a counter of its own, for events whose
+// outcome is known; nil unless the Terms have a Block. A Gate charges it at the end of
+// requests that hold a place while they are in flight. A refusal starts the Block only if
+// Settled would refuse as well.
 func (l *Limit) Settled() *Limit { return l.settled }
 
-// Beside are limits with counters that a Gate keeps beside that of l, under the same keys:
+// Beside returns limits whose counters a Gate keeps beside that of l, under the same keys:
 // whoever resets a key resets them, too.
 func (l *Limit) Beside() []*Limit {
 	var all []*Limit
@@ -187,9 +187,9 @@ func (l *Limit) Beside() []*Limit {
 	return all
 }
 
-// Turn is how long after the first event of a charge the one that n others are
-// before has its turn in a LeakyBucket, in ticks of 1/1024 µs; 0 for the other
-// algorithms. Whoever returns all but the first n of them adds it to the receipt.
+// Turn returns how long after the first event of a charge the event behind n others has
+// its turn in a LeakyBucket, in ticks of 1/1024 µs; 0 for the other algorithms. To return
+// all but the first n events of a charge, add it to Receipt.At.
 func (l *Limit) Turn(n int64) int64 {
 	if l.Algorithm != LeakyBucket {
 		return 0
@@ -202,10 +202,10 @@ func (l *Limit) Turn(n int64) int64 {
 	return min(n, MaxCount) * em
 }
 
-// Location is the zone of a Quota, UTC otherwise.
+// Location returns the zone of a Quota; UTC for other algorithms.
 func (l *Limit) Location() *time.Location { return l.location }
 
-// String reads like the limit would be said: "100/1m0s token_bucket burst 20".
+// String describes the limit for logs and messages: "100/1m0s token_bucket burst 20".
 func (l *Limit) String() string {
 	b := make([]byte, 0, 64) // without fmt: every refusal has it in its slip
 	if l.Name != "" {
@@ -229,7 +229,7 @@ func (l *Limit) String() string {
 	return string(b)
 }
 
-// Capacity is the most that can pass at one instant: what Remaining starts from.
+// Capacity returns the most that can pass at one instant, which is what Remaining starts from.
 func (l *Limit) Capacity() int64 {
 	switch l.Algorithm {
 	case TokenBucket:

@@ -49,9 +49,9 @@ func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 // bookAhead is how far ahead a token bucket is booked at most.
 const bookAhead = time.Hour
 
-// turn is how long after the refusal d the turn of n would come. RetryAfter is when asking
-// again helps: for a token bucket, when it can be booked, maxWait before the turn; for a
-// leaky bucket, as soon as there is a place in the queue.
+// turn returns how long after the refusal d the turn of n would come. That is later than
+// RetryAfter, which is when asking again helps: a token bucket can be booked maxWait before the
+// turn, a leaky bucket as soon as there is a place in the queue.
 func turn(d *Decision, n int64, maxWait time.Duration) time.Duration {
 	l := d.Limit
 	switch {
@@ -85,11 +85,11 @@ func (l *Limiter) giveBack(ctx context.Context, key string, n int64, d Decision)
 	return newTaken(&d, checks).adjust(ctx, l.store, checks)
 }
 
-// taken is the receipt of a vector, and when the turn of its buckets comes.
+// taken is what was charged together: the receipt, and when the turn in its buckets comes.
 type taken struct {
 	receipt   Receipt
 	wait      time.Duration
-	oneBucket bool // one bucket at most is waited for: the wait is its own
+	oneBucket bool // at most one of the limits is a bucket, so that the wait is its own
 }
 
 // newTaken returns the receipt of d, which granted checks.
@@ -107,10 +107,10 @@ func (c *Check) isBucket() bool {
 	return c.Limit.Algorithm == TokenBucket || c.Limit.Algorithm == LeakyBucket
 }
 
-// instantOf returns the instant to give back what c was charged at. A turn in a bucket counts
-// from when it comes, not from when it was booked: a long wait would otherwise outlast it.
-// If several buckets were waited for, nobody knows the turn in a leaky one: an earlier
-// instant leaves it unused.
+// instantOf returns the instant at which c was charged, which is needed to give it back. A turn in
+// a bucket counts from when it comes, not from when it was booked: a long wait would otherwise
+// outlast it. If several buckets were waited for, the turn in a leaky one is not known; with the
+// earlier instant that turn stays unused.
 func (t *taken) instantOf(c *Check) int64 {
 	if !c.isBucket() || c.Limit.Algorithm == LeakyBucket && (c.Advisory || !t.oneBucket) {
 		return t.receipt.At
@@ -119,9 +119,9 @@ func (t *taken) instantOf(c *Check) int64 {
 }
 
 // receiptAt returns the receipt with another instant.
-func (t *taken) receiptAt(receiptAt int64) Receipt {
+func (t *taken) receiptAt(at int64) Receipt {
 	r := t.receipt
-	r.At = receiptAt
+	r.At = at
 	return r
 }
 

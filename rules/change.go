@@ -7,7 +7,7 @@ import (
 )
 
 // Change is what becomes of the counters of a limit when one Set takes the place of
-// another, where they do not just go on.
+// another, where they do not simply continue.
 type Change struct {
 	Rule  string `json:"rule"`
 	Part  string `json:"part,omitempty"` // block, nominal or candidate; "" for the limit itself
@@ -54,7 +54,7 @@ func (c Change) MarshalJSON() ([]byte, error) {
 	}{plain(c), c.For.Seconds()})
 }
 
-// Compare tells which counters do not just go on when set takes the place of old. A limit
+// Compare tells which counters do not simply continue when set takes the place of old. A limit
 // of the same rule, `per`, algorithm and period goes on, whatever its numbers; sliding_log
 // and sub_windows are one algorithm here.
 func Compare(old, set *Set) []Change {

@@ -58,7 +58,7 @@ func (l *Live) Remember() ([]byte, error) {
 
 // Recall takes the rules that another process had in force, as its [Live.Remember] has them,
 // for those in whose place the present ones are, as Swap does with the ones before. It
-// returns which counters do not just go on.
+// returns which counters do not simply continue.
 func (l *Live) Recall(data []byte) ([]Change, error) {
 	var m memoir
 	if len(data) > maxMemoir {

@@ -29,7 +29,7 @@ func (s *Server) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerIn
 		defer counted.hold(nil)
 		err = handler(srv, counted)
 		if refused := counted.refused.Load(); refused != nil {
-			err = refused.err // whatever the handler makes of it: its client has lost a message
+			err = refused.err // even if the handler returned nil: a message of the client was dropped
 		}
 	} else {
 		err = handler(srv, stream)
@@ -41,8 +41,8 @@ func (s *Server) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerIn
 	return err
 }
 
-// serverStream tells the client where it stands with the first thing that the handler sends.
-// A stream that ends without anything sent gets no headers: see Unary.
+// serverStream adds the rate limit headers to the first thing that the handler sends.
+// A stream that ends before anything is sent has them in its trailer: see Unary.
 type serverStream struct {
 	grpc.ServerStream
 	call      *call
@@ -64,16 +64,17 @@ func (s *serverStream) SendMsg(m any) error {
 	return s.ServerStream.SendMsg(m)
 }
 
+// describe sets the rate limit headers, once.
 func (s *serverStream) describe() {
 	if s.described.Load() || s.described.Swap(true) {
 		return
 	}
-	if s.ServerStream.SetHeader(s.call.told) != nil { // the handler has sent headers by its context
+	if s.ServerStream.SetHeader(s.call.told) != nil { // the handler has already sent headers with grpc.SendHeader
 		s.ServerStream.SetTrailer(s.call.told)
 	}
 }
 
-// countedStream decides about the messages that the client sends.
+// countedStream is a serverStream that also charges each message that the client sends.
 type countedStream struct {
 	*serverStream
 	server  *Server
@@ -84,8 +85,8 @@ type countedStream struct {
 	visit visit // of the message that the handler has; nil if there is nothing to do at its end
 }
 
-// RecvMsg implements [grpc.ServerStream]. The message before is over when the handler asks for
-// the next one.
+// RecvMsg implements [grpc.ServerStream]. When the handler asks for the next message, it is done
+// with the previous one.
 func (s *countedStream) RecvMsg(m any) error {
 	s.hold(nil)
 	if refused := s.refused.Load(); refused != nil {
@@ -104,7 +105,7 @@ func (s *countedStream) RecvMsg(m any) error {
 	return nil
 }
 
-// hold ends the visit of the message before, and keeps that of the next one.
+// hold ends the visit of the previous message, and keeps that of the next one.
 func (s *countedStream) hold(next visit) {
 	s.mu.Lock()
 	before := s.visit

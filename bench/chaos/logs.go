@@ -11,13 +11,13 @@ import (
 	"sync/atomic"
 )
 
-// logsKey is under what a context has the folder that logs are kept in.
+// logsKey is the context key of the folder that -logs names.
 type logsKey struct{}
 
-// stages numbers the stages of a run.
+// stages counts the stages of a run, to number their logs.
 var stages atomic.Int64
 
-// keepLogs copies what the nodes of a stage said to the folder that -logs names.
+// keepLogs copies the logs of the nodes of a stage to the folder that -logs names.
 func keepLogs(ctx context.Context, stage string) error {
 	to, _ := ctx.Value(logsKey{}).(string)
 	if to == "" {
@@ -44,6 +44,7 @@ func keepLogs(ctx context.Context, stage string) error {
 // changes is how often a node wrote each line about its store, or about one server of it.
 type changes map[string]int
 
+// lines returns how many lines there are in all.
 func (c changes) lines() (n int) {
 	for _, times := range c {
 		n += times
@@ -51,7 +52,7 @@ func (c changes) lines() (n int) {
 	return n
 }
 
-// logChanges is what a node wrote about its store since it had written so many bytes.
+// logChanges counts what a node wrote about its store after the first since bytes of its log.
 func (n *node) logChanges(since int64) changes {
 	b, _ := os.ReadFile(n.log)
 	all := changes{}
@@ -64,7 +65,7 @@ func (n *node) logChanges(since int64) changes {
 	return all
 }
 
-// wrote is how many bytes a node has written to its log.
+// wrote returns how many bytes a node has written to its log.
 func (n *node) wrote() int64 {
 	info, err := os.Stat(n.log)
 	if err != nil {

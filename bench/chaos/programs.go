@@ -11,13 +11,14 @@ import (
 )
 
 const (
-	programEach  = 100.0 // requests a second to each copy
-	programStops = 10 * time.Second
-	programAfter = 4 * time.Second
+	programEach  = 100.0            // requests a second to each copy
+	programStops = 10 * time.Second // how long Redis stands still
+	programAfter = 4 * time.Second  // how long requests go on after it is back
 )
 
 var programHead = []string{"copies", "requests", "admitted before", "by each while Redis stands still", "at most", "after", "in all, of 1000", "slowest answer, ms", "bar, ms", "well again after"}
 
+// programTrials are about Go programs with fleet.Open, in place of gateways.
 func programTrials() (all []trial) {
 	for _, copies := range []int{1, 2, 3} {
 		all = append(all, trial{
@@ -28,6 +29,8 @@ func programTrials() (all []trial) {
 	return all
 }
 
+// playProgram uses half of the limit, stops Redis, and compares what the copies admit meanwhile
+// and afterwards with what was left.
 func playProgram(ctx context.Context, copies int) (*finding, error) {
 	f := new(finding)
 	err := onStage(ctx, cast{}, func(s *stage) {
@@ -86,7 +89,7 @@ func (f *finding) checkPrograms(paths []string, recovery time.Duration, before, 
 	for _, path := range paths {
 		used += before.passed(path)
 	}
-	// The last requests before were seen by one copy each.
+	// Each copy has seen only its own of the last requests before the outage: round up.
 	most := (programEvents - used + int64(len(paths)) - 1) / int64(len(paths))
 	for _, path := range paths {
 		n := during.passed(path)

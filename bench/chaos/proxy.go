@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// mood is what a proxy does.
+// mood is what a proxy does to the traffic between a gateway and Redis.
 type mood uint8
 
 const (
@@ -16,19 +16,19 @@ const (
 	delayed // answers come late
 
 	// One piece in garbleEvery of what Redis answers is changed.
-	surplus   // there is an answer too many
-	flipped   // a bit is another one
+	surplus   // an extra answer is added
+	flipped   // one bit is flipped
 	truncated // the end is missing
-	doubled   // it comes twice
+	doubled   // it is sent twice
 )
 
-// lag is how late answers come that are delayed, unless a proxy says otherwise.
+// lag is by how much answers are delayed, unless proxy.late says otherwise.
 const lag = 200 * time.Millisecond
 
 // proxy stands between a gateway and Redis.
 type proxy struct {
 	address, target string
-	late            time.Duration // how late answers come that are delayed
+	late            time.Duration // by how much answers are delayed
 
 	mu     sync.Mutex
 	mood   mood
@@ -90,7 +90,8 @@ func (p *proxy) now() (mood, <-chan struct{}) {
 	return p.mood, p.change
 }
 
-// track has c closed when connections are cut. It reports false while they are refused.
+// track adds c to the connections that are closed when the mood turns to refusing. It reports
+// false if it is refusing already.
 func (p *proxy) track(c net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -128,8 +129,8 @@ func (p *proxy) serve(c net.Conn) {
 	p.relay(c, up, true)
 }
 
-// relay copies what comes from one side to the other, as the mood says. While it is silent,
-// what came is held back; answers that are delayed arrive late, each by as much.
+// relay copies from one side to the other, as the mood says. While it is silent, data is held
+// back. Delayed answers arrive late, each by the same time. answers means that from is Redis.
 func (p *proxy) relay(to, from net.Conn, answers bool) {
 	type piece struct {
 		data []byte

@@ -31,7 +31,7 @@ type cast struct {
 // upstream. It is also the test that internal/dev/testdep starts servers for: what fails
 // ends the row, and what was started ends with it.
 type stage struct {
-	testing.TB // none; what is not written here is not called
+	testing.TB // nil; testdep calls only the methods that are written here
 
 	ctx      context.Context
 	dir      string
@@ -40,7 +40,7 @@ type stage struct {
 	proxies  []*proxy               // one per node, if any
 	fleet    []*node
 	upstream *upstream
-	own      *probe // of this process, which has the load and the proxies in it
+	own      *probe // of this process, which runs the load and the proxies
 }
 
 // failure is what Fatal panics with.
@@ -67,7 +67,7 @@ func (s *stage) close() {
 	}
 }
 
-// onStage builds the stage, and plays.
+// onStage builds the stage, plays, and takes it down.
 func onStage(ctx context.Context, c cast, play func(*stage)) (err error) {
 	s := &stage{ctx: ctx}
 	defer func() {
@@ -111,7 +111,7 @@ func (s *stage) start(c cast) {
 	}
 }
 
-// startProbe notes how long this process stands still, too.
+// startProbe measures how long this process is stopped by the machine, too.
 func (s *stage) startProbe() {
 	s.own = new(probe)
 	ctx, stop := context.WithCancel(s.ctx)
@@ -119,7 +119,7 @@ func (s *stage) startProbe() {
 	go s.own.watch(ctx)
 }
 
-// pause waits, unless everything is to end.
+// pause waits for d, or ends the row if the run is canceled.
 func (s *stage) pause(d time.Duration) {
 	select {
 	case <-s.ctx.Done():

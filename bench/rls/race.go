@@ -13,7 +13,7 @@ import (
 // entrant is a server that is asked in one way, with what it did in each round.
 type entrant struct {
 	name        string
-	race        string
+	race        string // entrants of one race are compared
 	address     string
 	pid         int
 	descriptors int
@@ -38,14 +38,14 @@ func race(ctx context.Context, es entrants, rounds int, d time.Duration) error {
 	}, es.keep)
 }
 
-// keep forgets all but the first rounds.
+// keep drops the results of all but the first rounds.
 func (es entrants) keep(rounds int) {
 	for _, e := range es {
 		e.rates, e.micros, e.p50, e.p99 = e.rates[:rounds], e.micros[:rounds], e.p50[:rounds], e.p99[:rounds]
 	}
 }
 
-// run is one heat.
+// run loads the server for d and records what it did; round 0 is for warming up.
 func (e *entrant) run(ctx context.Context, round, rounds int, d time.Duration) error {
 	t, err := load(ctx, e.address, e.pid, e.descriptors, d)
 	if err != nil {
@@ -62,10 +62,10 @@ func (e *entrant) run(ctx context.Context, round, rounds int, d time.Duration) e
 	return nil
 }
 
-// against is the rate of one by that of its rival, of the median round.
+// against returns the rate divided by that of the rival, in the median round.
 func (e *entrant) against() float64 { return report.MedianRatio(e.rates, e.rival.rates) }
 
-// cost is the CPU time of a call by that of its rival's, of the median round.
+// cost returns the CPU time per call divided by that of the rival, in the median round.
 func (e *entrant) cost() float64 { return report.MedianRatio(e.micros, e.rival.micros) }
 
 func (es entrants) wrong() (n int64) {

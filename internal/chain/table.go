@@ -37,7 +37,7 @@ type Table interface {
 
 // Bounds of a Table.
 const (
-	MaxRows       = 20_000     // those of which only a mark is left included
+	MaxRows       = 20_000     // deleted ones included, as long as a mark of them is kept
 	MaxRowID      = 32         // bytes
 	MaxRowText    = 6<<10 + 64 // bytes
 	MaxChanged    = 500
@@ -46,7 +46,7 @@ const (
 	MaxQuestions  = 64       // that are open
 	MaxAnswer     = 65 << 10 // bytes
 	MaxAnswers    = 1024
-	MaxLine       = 8 << 10 // bytes of the journal
+	MaxLine       = 8 << 10 // bytes of a line of the journal
 	MaxJournal    = 10_000  // lines
 	// MaxLinesAtOnce is how many one call appends.
 	MaxLinesAtOnce = 100
@@ -57,26 +57,26 @@ type Row struct {
 	ID   string
 	Rev  int64     // µs: about when it was written; the newest counts
 	By   uint32    // who wrote it; decides between rows of one Rev
-	Keep time.Time // until when the table has to keep it
+	Keep time.Time // the table may forget it after this
 	Text string
-	// Version of the table at which it was written; of rows that Post returned alone.
+	// Version of the table at which it was written; set only in rows that Post returns.
 	Version int64
 }
 
-// Newer reports whether r counts, and not other.
+// Newer reports whether r replaces other.
 func (r *Row) Newer(other *Row) bool {
 	return r.Rev > other.Rev || r.Rev == other.Rev && r.By > other.By
 }
 
 // TableNews is the answer to a look.
 type TableNews struct {
-	// Epoch is another one whenever the table was lost; "" while it is empty.
+	// Epoch changes whenever the table was lost; "" while it is empty.
 	Epoch string
 	// Version grows with every change.
 	Version int64
 	Now     time.Time // by the table's clock
 	Changed []RowVersion
-	// Open are the questions.
+	// Open are the questions that can be answered, by ID.
 	Open []string
 }
 

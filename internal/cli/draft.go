@@ -18,18 +18,17 @@ import (
 // JSON.
 type draft struct {
 	describe.Request
-	curl, file string           // the line, and the file with JSON, if it is described so
-	fields     []describe.Field // of a form, by --form
-	parts      []describe.Field // of one that is sent in parts, by a curl line
+	curl, file string           // of --curl and --request
+	fields     []describe.Field // of a form, from --form
+	parts      []describe.Field // of a multipart form, from --curl
 }
 
-// newDraft returns the request that nobody has described yet, which comes from ip.
+// newDraft returns an empty request that comes from ip.
 func newDraft(ip string) draft {
 	return draft{Request: describe.Request{Header: make(http.Header), IP: ip, As: make(map[string]string)}}
 }
 
-// flags adds the flags that describe a request, with what a command says about --as and
-// --cost.
+// flags adds the flags that describe a request. as and cost are the help of --as and --cost.
 func (d *draft) flags(flags *flag.FlagSet, as, cost string) {
 	flags.Func("as", as, d.addIdentity)
 	flags.Func("H", "`HEADER: VALUE` of the request; may be repeated", d.addHeader)
@@ -72,7 +71,7 @@ func (d *draft) describe(env Env, args []string) error {
 	return d.setBody()
 }
 
-// plain is a draft as JSON.
+// plain is a draft as the JSON of --request.
 type plain struct {
 	Method  string            `json:"method"`
 	URL     string            `json:"url"`
@@ -133,7 +132,7 @@ func (d *draft) addField(text string) error {
 	return nil
 }
 
-// setBody says what the body is that was given by flags.
+// setBody sets the body, and its content type, from --body or --form.
 func (d *draft) setBody() error {
 	switch {
 	case d.fields != nil && d.Body != "":
@@ -168,7 +167,7 @@ func (d *draft) addIdentity(text string) error {
 	return nil
 }
 
-// known holds what was given to the identities that the rules have.
+// known returns an error if --as names an identity that the rules do not have.
 func (d *draft) known(names []string) (err error) {
 	d.Unknown(names, func(name, near string) {
 		switch {

@@ -54,11 +54,11 @@ type explainOptions struct {
 	rules     layerNames
 	was       string
 	all, json bool
-	quota     bool // of the quota service
+	quota     bool // also say what the quota service assigns
 	draft     draft
 }
 
-// explained is what is printed.
+// explained is what the command prints.
 type explained struct {
 	rules.Explanation
 	Answer answer `json:"answer"`
@@ -128,7 +128,7 @@ func (o *explainOptions) run(_ context.Context, env Env, args []string) int {
 	return exitOK
 }
 
-// answer puts the request through the middleware, before counters of its own.
+// answer puts the request through the middleware, with empty counters of its own.
 func (o *explainOptions) answer(set *rules.Set) (a answer, err error) {
 	request, err := o.draft.HTTP()
 	if err != nil {
@@ -146,7 +146,7 @@ func (o *explainOptions) answer(set *rules.Set) (a answer, err error) {
 	return a, nil
 }
 
-// compare tells which tier or row the request had before.
+// compare notes in each rule which tier or row the request had under the old rules.
 func (e *explained) compare(was rules.Explanation) {
 	for i := range e.Rules {
 		now := &e.Rules[i]

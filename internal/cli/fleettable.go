@@ -25,7 +25,7 @@ func printFleet(env *Env, is *admin.Fleet) {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", names[i], orDash(one.Version), orDash(one.Rules),
 			upText(one), offsetText(one.Clock), circuitText(one.Circuit), one.Backlog, leasesText(one), lagText(one), shareText(one.Counts))
 	}
-	_ = w.Flush() // what does not reach standard output is not ours to mend
+	_ = w.Flush() // there is nowhere to report that standard output fails
 	printServers(env, is.Servers)
 	printRegions(env, is.Regions)
 	for _, warning := range is.Warnings {
@@ -33,7 +33,7 @@ func printFleet(env *Env, is *admin.Fleet) {
 	}
 }
 
-// printServers prints how the instance that was asked finds the servers of the store.
+// printServers prints the state of each server of the store, as seen by the instance that was asked.
 func printServers(env *Env, servers []admin.StoreServer) {
 	if len(servers) == 0 {
 		return
@@ -46,7 +46,7 @@ func printServers(env *Env, servers []admin.StoreServer) {
 	_ = w.Flush()
 }
 
-// printRegions prints how far what is known of other regions is behind.
+// printRegions prints how old the counts of each other region are.
 func printRegions(env *Env, regions []admin.Region) {
 	if len(regions) == 0 {
 		return
@@ -74,8 +74,8 @@ func graphic(r rune) rune {
 	return r
 }
 
-// instanceNames are what instances are called, with a part of their IDs where several are
-// called the same.
+// instanceNames returns the names of instances, with a part of their IDs where several have the
+// same name.
 func instanceNames(all []admin.Instance) []string {
 	count := make(map[string]int)
 	for i := range all {
@@ -105,7 +105,7 @@ func orDash(text string) string {
 	return valueText(text)
 }
 
-// upText is for how long an instance was running when it was last heard, in two units at most.
+// upText is how long an instance had been running when it was last heard of, in at most two units.
 func upText(one *admin.Instance) string {
 	up := max(one.Seen.Sub(one.Started), 0)
 	const day = 24 * time.Hour
@@ -120,7 +120,7 @@ func upText(one *admin.Instance) string {
 	return up.Truncate(time.Second).String()
 }
 
-// offsetText is +1.5s, or +0.2ms ±0.5ms where the one may be the other.
+// offsetText is +1.5s, or +0.2ms ±0.5ms where the uncertainty matters.
 func offsetText(c *admin.Clock) string {
 	if c == nil {
 		return "?"
@@ -137,7 +137,7 @@ func offsetText(c *admin.Clock) string {
 	return text
 }
 
-// secondsText has as many digits as somebody might read.
+// secondsText is a number of seconds with the digits that matter.
 func secondsText(s float64) string {
 	switch d := time.Duration(s * float64(time.Second)); {
 	case d >= time.Minute:
@@ -169,7 +169,7 @@ func leasesText(one *admin.Instance) string {
 	return fmt.Sprintf("%d (%s)", one.Leases, plural(int(one.LeasedEvents), "event"))
 }
 
-// lagText is how old what others know of its eventual limits is.
+// lagText is how old the counts are that others have of its eventual limits.
 func lagText(one *admin.Instance) string {
 	if one.Lag == 0 {
 		return "-"

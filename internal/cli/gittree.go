@@ -15,7 +15,7 @@ import (
 	"tidegate.dev/tidegate/rules"
 )
 
-// gitTree reads files of a revision. Names are those of files in the checkout.
+// gitTree is a treeReader of a git revision. Names are those of files in the checkout.
 type gitTree struct {
 	ctx    context.Context
 	commit string
@@ -69,7 +69,7 @@ func (g *gitTree) git(args ...string) ([]byte, error) {
 	return out, err
 }
 
-// object is how git calls a file of the revision.
+// path returns the name of a file within the checkout, as git writes it.
 func (g *gitTree) path(name string) (string, error) {
 	rel, err := filepath.Rel(g.top, name)
 	if err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
@@ -78,9 +78,9 @@ func (g *gitTree) path(name string) (string, error) {
 	return filepath.ToSlash(rel), nil
 }
 
-// entries lists what is in a folder, by whole names, or what a file is; nothing if there is
-// neither.
-func (g *gitTree) entries(name string) (files []string, isFolder bool, err error) {
+// list returns the entries of a folder, by whole names; nothing for a file. The error is
+// errNoBase if the revision has neither.
+func (g *gitTree) list(name string) (files []string, isFolder bool, err error) {
 	at, err := g.path(name)
 	if err != nil {
 		return nil, false, err
@@ -106,8 +106,6 @@ func (g *gitTree) entries(name string) (files []string, isFolder bool, err error
 	return files, true, nil
 }
 
-func (g *gitTree) list(name string) ([]string, bool, error) { return g.entries(name) }
-
 func (g *gitTree) readFile(name string) ([]byte, error) {
 	at, err := g.path(name)
 	if err != nil {
@@ -121,7 +119,7 @@ func (g *gitTree) readFile(name string) ([]byte, error) {
 }
 
 func (g *gitTree) glob(pattern string) (found []string, err error) {
-	files, _, err := g.entries(filepath.Dir(pattern))
+	files, _, err := g.list(filepath.Dir(pattern))
 	if err != nil {
 		return nil, nil // there is no such folder
 	}
@@ -137,8 +135,8 @@ func (g *gitTree) glob(pattern string) (found []string, err error) {
 	return found, nil
 }
 
-// compare compares the rules of the revision with others. Without any there, all are new. The
-// plan is nil if the rules of the revision cannot be read.
+// compare compares the rules of the revision with those of now. If the revision has none, all
+// are new. The plan is nil if its rules cannot be read.
 func (g *gitTree) compare(ref string, now *ruleTree) (*rulesPlan, error) {
 	old, err := readTree(g.name, g)
 	switch {

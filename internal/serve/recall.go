@@ -10,12 +10,12 @@ import (
 	"tidegate.dev/tidegate/rules"
 )
 
-// ofRules is added to the name of the file of counters for the file with the rules that made
-// them, so that a process with other rules refills nobody.
-const ofRules = ".rules"
+// rulesSuffix is added to the name of the file of counters. The file of that name says under
+// which limits they were counted, so that a process with other rules refills nobody.
+const rulesSuffix = ".rules"
 
-// remember writes where the rules in force count, beside the counters in file. Without it only
-// the counters of limits that have changed start empty.
+// remember writes which counters the rules in force use, beside the counters in file. Without
+// it, counters of limits that have changed start empty.
 func (s *server) remember(file string) error {
 	if s.rules == nil {
 		return nil
@@ -25,10 +25,10 @@ func (s *server) remember(file string) error {
 		return nil
 	}
 	if err == nil {
-		err = os.WriteFile(file+ofRules+newSnapshot, data, 0o600)
+		err = os.WriteFile(file+rulesSuffix+newSnapshot, data, 0o600)
 	}
 	if err == nil {
-		err = os.Rename(file+ofRules+newSnapshot, file+ofRules)
+		err = os.Rename(file+rulesSuffix+newSnapshot, file+rulesSuffix)
 	}
 	if err != nil {
 		return fmt.Errorf("write the rules beside the counters: %w", err)
@@ -36,12 +36,13 @@ func (s *server) remember(file string) error {
 	return nil
 }
 
-// recall reads what was written beside the counters in file; "" means there are none.
+// recall reads what remember wrote beside the counters in file, and logs which counters
+// do not simply continue. "" means that there is no file.
 func (s *server) recall(file string) {
 	if file == "" || s.rules == nil {
 		return
 	}
-	data, err := bounded.Files(maxRules)(file + ofRules)
+	data, err := bounded.Files(maxRules)(file + rulesSuffix)
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
@@ -50,13 +51,13 @@ func (s *server) recall(file string) {
 		changes, err = s.rules.live.Recall(data)
 	}
 	if err != nil {
-		s.log.Warn("the rules before are not known: counters of limits that have changed start empty", "err", err)
+		s.log.Warn("the previous rules are not known: counters of limits that have changed start empty", "err", err)
 		return
 	}
 	for _, c := range changes[:min(len(changes), 20)] {
-		s.log.Info("counters of a limit do not just go on", "change", c.String(), "limits", len(changes))
+		s.log.Info("counters of a limit do not simply continue", "change", c.String(), "limits", len(changes))
 	}
 }
 
-// maxRules is how long that file may be.
+// maxRules is how long the file of remember may be.
 const maxRules = 64 << 20

@@ -33,7 +33,7 @@ func testRestartWithOtherRules(t *testing.T, bin string) {
 	second := serve()
 	gateway, _ = second.ready()
 	w.exhausted(gateway, "acme")
-	line := second.await(1, "counters of a limit do not just go on")
+	line := second.await(1, "counters of a limit do not simply continue")
 	if got := line["change"]; got != "rule few: 3/1h0m0s sliding_log counts on from 3/1h0m0s token_bucket burst 3, which also holds for 1h0m0s" {
 		t.Errorf("it says %v", got)
 	}

@@ -144,7 +144,7 @@ func (s *server) restore(handed string) *memory.Store {
 // dropRemains removes what a process left behind that was killed while it wrote.
 func dropRemains(file string) {
 	remains, _ := filepath.Glob(globQuote(file+newSnapshot) + ".*") // the pattern is well-formed
-	for _, name := range append(remains, file+newSnapshot, file+ofRules+newSnapshot) {
+	for _, name := range append(remains, file+newSnapshot, file+rulesSuffix+newSnapshot) {
 		_ = os.Remove(name) // it does no harm
 	}
 }

@@ -183,10 +183,10 @@ const maxChanges = 20
 // logChanges logs what becomes of counters, the first of them each in a line.
 func logChanges(log *slog.Logger, changes []rules.Change) {
 	for _, c := range changes[:min(len(changes), maxChanges)] {
-		log.Info("counters of a limit do not just go on", "change", c.String())
+		log.Info("counters of a limit do not simply continue", "change", c.String())
 	}
 	if more := len(changes) - maxChanges; more > 0 {
-		log.Info("counters of more limits do not just go on", "limits", more)
+		log.Info("counters of more limits do not simply continue", "limits", more)
 	}
 }
 

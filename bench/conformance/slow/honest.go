@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	pause   = 50 * time.Millisecond // between two honest requests
-	patient = 2 * time.Second       // for an answer, and no longer
+	pause  = 50 * time.Millisecond // between two honest requests
+	enough = 2 * time.Second       // how long an honest client waits for an answer
 )
 
-// honest is a client that asks as anybody would, each time on a new connection.
+// honest is a well-behaved client beside the attackers; each request is on a new connection.
 type honest struct {
 	end    context.CancelFunc
 	ended  sync.WaitGroup
@@ -44,12 +44,12 @@ func startHonest(url string) *honest {
 }
 
 func newClient() *http.Client {
-	return &http.Client{Timeout: patient, Transport: &http.Transport{
+	return &http.Client{Timeout: enough, Transport: &http.Transport{
 		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 	}}
 }
 
-// ask fails unless the answer is 200, and whole.
+// ask returns an error unless the answer is 200, and complete.
 func ask(client *http.Client, url string) error {
 	res, err := client.Get(url)
 	if err != nil {

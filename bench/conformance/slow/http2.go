@@ -13,9 +13,9 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// streams opens a stream per attacker on one connection, with the given window for the
-// answers, and sends half of a body or none. It returns when every stream is over, by its end
-// or by a reset. The connection itself stays in use: it answers pings.
+// streams opens a stream per attacker on one connection, with the given flow control window for
+// the answers, and sends half of a body or none. It returns when every stream has ended or was
+// reset, and how long that took. The connection itself stays alive: it answers pings.
 func streams(window uint32, bodies bool) func(context.Context, string) (time.Duration, error) {
 	return func(ctx context.Context, url string) (time.Duration, error) {
 		conn, err := tls.Dial("tcp", strings.TrimPrefix(url, "https://"), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{http2.NextProtoTLS}})

@@ -11,19 +11,21 @@ import (
 	"tidegate.dev/tidegate/internal/chain"
 )
 
-// lent models what the script of a bucket keeps in its state while events are out on leases: as
-// many events as refill within hold are granted to nobody, until the bucket has been full for hold.
+// lent models the reserve that the script of a token bucket holds back while some of its events
+// are out on leases: as many events as refill within the longest lease. The reserve ends when the
+// bucket has been full for that long.
 type lent struct {
-	drained time.Time     // when it is full
+	fullAt  time.Time     // when the bucket will be full again
 	hold    time.Duration // the longest lease
-	kept    int64         // the most that refills within hold, of the versions of the limit
+	reserve int64         // the largest reserve that any version of the limit asked for
 }
 
-// reserved is how much of l has to stay while events are out.
+// reserved returns how many events of l are held back.
 func (b lent) reserved(l *tidegate.Limit) int64 {
-	return min(max(b.kept, refills(l, b.hold)), l.Capacity()/2)
+	return min(max(b.reserve, refills(l, b.hold)), l.Capacity()/2)
 }
 
+// refills returns how many events of l come back within a time.
 func refills(l *tidegate.Limit, in time.Duration) int64 {
 	return int64(math.Ceil(rate(l) * in.Seconds()))
 }
@@ -47,12 +49,12 @@ func (s *server) takeLocked(a *chain.Ask) {
 			continue
 		}
 		held := s.state.lent[counterName{c.Limit.Identity(), c.Key}]
-		if held.hold > 0 && !now.Before(held.drained.Add(held.hold)) {
+		if held.hold > 0 && !now.Before(held.fullAt.Add(held.hold)) {
 			held = lent{}
 		}
 		if held.hold = max(held.hold, a.Lease); held.hold > 0 {
 			back, all := held.reserved(c.Limit), c.Limit.Capacity()
-			c.Floor += back - (c.Floor*back+all-1)/all // a floor is a share of what is not held back
+			c.Floor += back - (c.Floor*back+all-1)/all // the floor is a share of what remains beside the reserve
 		}
 	}
 	take := func(n int) (tidegate.Decision, error) {
@@ -70,7 +72,7 @@ func (s *server) takeLocked(a *chain.Ask) {
 	}
 }
 
-// lendLocked notes what was granted, if events of its counters are out on leases.
+// lendLocked notes a grant to buckets with events on leases, and new leases.
 func (s *server) lendLocked(a *chain.Ask, now time.Time) {
 	for i := range a.Checks {
 		c := &a.Checks[i]
@@ -82,26 +84,26 @@ func (s *server) lendLocked(a *chain.Ask, now time.Time) {
 		if !known && a.Lease == 0 {
 			continue
 		}
-		if known && !now.Before(held.drained.Add(held.hold)) {
+		if known && !now.Before(held.fullAt.Add(held.hold)) {
 			held = lent{}
 		}
 		if held.hold = max(held.hold, a.Lease); held.hold == 0 {
 			delete(s.state.lent, name)
 			continue
 		}
-		held.kept = max(held.kept, refills(c.Limit, held.hold))
-		// What is granted of another limit of the ask may take longer: that holds back more.
-		held.drained = latest(held.drained, now.Add(a.Granted.ResetAfter))
-		name.key = strings.Clone(name.key) // the caller uses its memory again
+		held.reserve = max(held.reserve, refills(c.Limit, held.hold))
+		// ResetAfter is of all limits of the ask: another may take longer, and more is held back then.
+		held.fullAt = latest(held.fullAt, now.Add(a.Granted.ResetAfter))
+		name.key = strings.Clone(name.key) // the caller reuses its memory
 		s.state.lent[name] = held
 	}
 }
 
-// noteChargeLocked notes that a bucket was charged unasked: it is full later.
+// noteChargeLocked notes that a bucket was charged without being asked: it is full later.
 func (s *server) noteChargeLocked(c *tidegate.Check) {
 	name := counterName{c.Limit.Identity(), c.Key}
 	if held, known := s.state.lent[name]; known && c.Cost > 0 {
-		held.drained = latest(held.drained, s.now()).Add(time.Duration(float64(c.Cost) / rate(c.Limit) * float64(time.Second)))
+		held.fullAt = latest(held.fullAt, s.now()).Add(time.Duration(float64(c.Cost) / rate(c.Limit) * float64(time.Second)))
 		s.state.lent[name] = held
 	}
 }

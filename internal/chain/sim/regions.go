@@ -10,13 +10,14 @@ import (
 	"tidegate.dev/tidegate/internal/chain/region"
 )
 
-// Regions are where nodes are, in turn, each region with a Redis of its own. The zero value is one.
+// Regions describes the regions that nodes are dealt to in turn, each with a Redis of its own.
+// The zero value is a single region.
 type Regions struct {
 	Count   int
-	Latency time.Duration // of a round trip between two
+	Latency time.Duration // of a round trip between two regions
 	Cuts    []Cut
 	Wipes   []Wipe
-	// Crashes are when all who tell other regions end, and others start.
+	// Crashes are when the syncers of all regions are killed and new ones start.
 	Crashes []time.Duration
 }
 
@@ -32,18 +33,18 @@ func (g *Regions) describe() (text string) {
 		text += fmt.Sprintf(", Redis of region %d emptied at %s", w.Region, w.At)
 	}
 	for _, at := range g.Crashes {
-		text += fmt.Sprintf(", those who tell others replaced at %s", at)
+		text += fmt.Sprintf(", syncers restarted at %s", at)
 	}
 	return text
 }
 
-// Cut is when a region hears nothing of the others, nor they of it.
+// Cut is a time in which a region hears nothing of the others, nor they of it.
 type Cut struct {
 	Span
 	Region int
 }
 
-// Wipe is when the Redis of a region loses all that it has.
+// Wipe is a moment at which the Redis of a region loses everything.
 type Wipe struct {
 	At     time.Duration
 	Region int
@@ -53,15 +54,15 @@ type Wipe struct {
 type place struct {
 	name   string
 	server *server
-	region *eventual.Region // nil if there is one
+	region *eventual.Region // nil if there is a single region
 	watch  *region.Watch
 	syncer *region.Syncer
 }
 
-// place is where a node is.
+// place returns the region of a node.
 func (r *run) place(node int) *place { return r.places[node%len(r.places)] }
 
-// nodesOf is how many nodes there are in the region of one.
+// nodesOf returns how many nodes are in the region of node, itself included.
 func (r *run) nodesOf(node int) (n int) {
 	for i := range r.s.Nodes {
 		if r.place(i) == r.place(node) {
@@ -71,7 +72,7 @@ func (r *run) nodesOf(node int) (n int) {
 	return n
 }
 
-// openRegions starts the servers, and what they tell each other.
+// openRegions starts the servers, and the syncers between them.
 func (r *run) openRegions() {
 	count := max(r.s.Regions.Count, 1)
 	for i := range count {
@@ -97,7 +98,7 @@ func (r *run) otherNames(own int) (names []string) {
 	return names
 }
 
-// syncer tells the others what is counted in a region.
+// syncer starts what tells the other regions what is counted in one.
 func (r *run) syncer(own int) *region.Syncer {
 	o := region.Options{Name: r.places[own].name, Store: regionLink{r, own, own}}
 	for i, p := range r.places {
@@ -117,7 +118,7 @@ func (r *run) closeRegions() {
 	}
 }
 
-// sufferRegions does what is the matter with regions, beyond what links know.
+// sufferRegions plays the wipes and crashes, in order of time. Cuts are up to the links.
 func (r *run) sufferRegions() {
 	type event struct {
 		at time.Duration
@@ -159,7 +160,7 @@ func (r *run) cut(from, to int) bool {
 	return false
 }
 
-// regionLink is the way from a region to the store of another, or to its own.
+// regionLink is the network from a region to the store of another, or to its own.
 type regionLink struct {
 	r        *run
 	from, to int
@@ -167,7 +168,7 @@ type regionLink struct {
 
 var _ chain.Regions = regionLink{}
 
-// call does something at the other end. What is cut off is silent.
+// call runs do at the other end. While the regions are cut off, it hangs until ctx ends.
 func (l regionLink) call(ctx context.Context, do func(chain.Regions)) error {
 	trip := l.r.s.Network.Latency
 	if l.from != l.to {
@@ -180,7 +181,7 @@ func (l regionLink) call(ctx context.Context, do func(chain.Regions)) error {
 	time.Sleep(trip / 2)
 	do(l.r.places[l.to].server.tallies())
 	time.Sleep(trip / 2)
-	if l.r.cut(l.from, l.to) { // it was done, and the answer is lost
+	if l.r.cut(l.from, l.to) { // it was done, but the answer is lost
 		<-ctx.Done()
 	}
 	return ctx.Err()

@@ -7,8 +7,8 @@ const (
 	wrongRow    = 20.0
 	wrongHead   = 30.0
 	wrongGap    = 34.0 // between the bands
-	wrongBar    = 35.0 // pixels of the longest bar
-	wrongEnd    = 50.0 // percent at which bars end
+	wrongLength = 35.0 // pixels of the longest bar
+	wrongEnd    = 50.0 // percent that the longest bar stands for
 )
 
 // plotWrong draws bars to the left for wrong refusals and to the right for
@@ -51,12 +51,13 @@ func (s *svg) wrongPanel(left, top float64, r *result) {
 	}
 }
 
-// wrongBar draws one bar towards side (-1: left), the clearly wrong first.
+// wrongBar draws one bar to the right, or to the left if side is -1: all wrong decisions in the
+// light color, and over it, in the dark one, those far from the limit.
 func (s *svg) wrongBar(middle, y, side float64, of, wrong, far int64, light, dark string) {
 	if wrong == 0 {
 		return
 	}
-	length := func(n int64) float64 { return wrongBar * min(100*share(n, of)/wrongEnd, 1) }
+	length := func(n int64) float64 { return wrongLength * min(100*share(n, of)/wrongEnd, 1) }
 	bar := func(n int64, fill string) {
 		if l := length(n); l > 0 {
 			s.rect(middle+min(side*l, 0), y+4, l, wrongRow-8, fill)

@@ -37,7 +37,7 @@ type Plan struct {
 	Hash     string    `json:"hash,omitempty"`
 	Added    []string  `json:"added,omitempty"` // rules
 	Removed  []string  `json:"removed,omitempty"`
-	// Counters are those that do not just go on, in words.
+	// Counters are those that do not simply continue, in words.
 	Counters []string `json:"counters,omitempty"`
 	// Keys are what would become of live keys, by rule and limit; the most newly refused first.
 	Keys []KeysPlan `json:"keys,omitempty"`

@@ -20,7 +20,7 @@ import (
 	"tidegate.dev/tidegate/internal/front/strict"
 )
 
-// Options of [New]. Desk is needed, the rest is right for most.
+// Options of [New]. Desk is needed; the zero values of the rest suit most.
 type Options struct {
 	Desk *desk.Desk
 	// HTTP is how forward-auth finds the client and answers. Its ClientIP also says which
@@ -30,20 +30,22 @@ type Options struct {
 	// every reading of them. Otherwise they are denied, as are dot segments and empty ones:
 	// an answer cannot rewrite the path that a proxy passes on.
 	EncodedSlash bool
-	// Token that callers present; it is asked for every request, so that it may change.
-	// nil or "" means that there is none: then the API answers callers on this machine only.
+	// Token returns the token that callers present; it is called for every request, so that
+	// the token may change.
+	// nil or "" means that there is none: then the API answers only callers on this machine.
 	Token func() string
-	// Certificates: a client certificate that the listener has verified will do instead.
+	// Certificates accepts a client certificate that the listener has verified, in place of a token.
 	Certificates bool
-	// Unix: so will a connection by a Unix socket.
+	// Unix accepts connections by a Unix socket without a token.
 	Unix bool
 	// Known reports whether the rules have an identity of that name; nil means all.
 	Known func(identity string) bool
 	// Samples are requests that meet the rules, for callers that ask for their usage
 	// without saying of what; nil means GET / alone.
 	Samples func() []Sample
-	// Deadline is when a question has an answer, whatever the store does; 0 means 1s. Each of
-	// several has that long, up to the first that is too late. The store's own should be shorter.
+	// Deadline is the longest time until a check is answered, whatever the store does; 0 means 1s.
+	// Of several checks each has that long, and after one that is late the rest is not tried. The
+	// deadline of the store should be shorter.
 	Deadline time.Duration
 	// Checks that one question may have; 0 means 256.
 	Checks int
@@ -73,10 +75,10 @@ type Server struct {
 	Options
 	guard    guard
 	clientIP httplimit.ClientIP // of Options: which peers are proxies
-	front    *httplimit.Front   // believes the peer
+	front    *httplimit.Front   // for callers that passed the guard: trusts their headers
 	believed httplimit.ClientIP // of front
 	paths    strict.Paths
-	room     room
+	room     room // for long bodies of all requests at once
 
 	forgotAddress sync.Once
 }
@@ -94,7 +96,7 @@ func New(o Options) *Server {
 	s := &Server{Options: o, clientIP: o.HTTP.ClientIP, paths: strict.Paths{EncodedSlash: o.EncodedSlash}}
 	s.guard = guard{token: o.Token, certs: o.Certificates, unix: o.Unix}
 	believing := o.HTTP
-	believing.ClientIP.TrustPeer = func(*http.Request) bool { return true } // others were refused before
+	believing.ClientIP.TrustPeer = func(*http.Request) bool { return true } // the guard has refused all others
 	s.front, s.believed = believing.Front(), believing.ClientIP
 	return s
 }
@@ -103,7 +105,7 @@ const forwardAuth = "/v1/forward-auth"
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// As it was sent: what follows may be a path that nobody has cleaned yet.
+	// RequestURI, not URL.Path: what follows is the path of another request, and has to be seen as sent.
 	if rest, ok := strings.CutPrefix(r.RequestURI, forwardAuth); ok && (rest == "" || rest[0] == '?' || rest[0] == '/') {
 		s.forwardAuth(w, r, rest)
 		return
@@ -122,7 +124,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer is the way of all verbs that take JSON.
+// answer handles a POST with JSON, whatever the verb.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, name string, v verb) {
 	if p := s.guard.refuse(r); p != nil {
 		s.turnAway(w, r, name, p)
@@ -153,7 +155,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, name string, v v
 	}
 }
 
-// turnAway answers a caller who may not ask.
+// turnAway answers a caller that the guard refuses, and tells Options.Refused.
 func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, name string, p *problem) {
 	if s.Refused != nil {
 		s.Refused(strict.Refused{Client: s.clientIP.Addr(r), Method: r.Method, Host: r.Host, Path: r.URL.Path, Reason: p.Detail})

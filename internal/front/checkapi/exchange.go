@@ -83,7 +83,7 @@ func (x *exchange) done(room *room) {
 	exchanges.Put(x)
 }
 
-// room is what is left for long bodies.
+// room bounds the memory that long bodies take together: maxBodies.
 type room struct{ used atomic.Int64 }
 
 func (r *room) take(n int64) bool {
