@@ -42,7 +42,7 @@ func (c Change) String() string {
 	if c.Why != "" {
 		return fmt.Sprintf("rule %s: counters of %s start empty: %s", c.Rule, limit, c.Why)
 	}
-	return fmt.Sprintf("rule %s: %s counts on from %s, which also holds for %s", c.Rule, limit, c.Was, c.For)
+	return fmt.Sprintf("rule %s: %s continues from %s, which also applies for %s", c.Rule, limit, c.Was, c.For)
 }
 
 // MarshalJSON implements json.Marshaler; For is in seconds.

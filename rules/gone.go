@@ -70,7 +70,7 @@ func kept(was, now, before *counters) string {
 			continue
 		}
 		goesOn := has(was, c.limit.Identity())
-		if !has(before, c.limit.Identity()) { // it counts on from another
+		if !has(before, c.limit.Identity()) { // it continues from another
 			goesOn = goesOn || slices.ContainsFunc(before.at(0), func(b counter) bool {
 				return b.class() == c.class() && has(was, b.limit.Identity())
 			})

@@ -27,10 +27,10 @@ func TestCompare(t *testing.T) {
 	}
 	f("limits: 60/minute", "limits: 100/minute")
 	f("limits: { rate: 5/minute, algorithm: token_bucket }", "limits: 5/minute",
-		"rule api: 5/1m0s sliding_log counts on from 5/1m0s token_bucket burst 5, which also holds for 1m0s")
+		"rule api: 5/1m0s sliding_log continues from 5/1m0s token_bucket burst 5, which also applies for 1m0s")
 	f("limits: 5/15m, block: 15m", "limits: 5/hour, block: 1h",
-		"rule api: 5/1h0m0s sliding_log counts on from 5/15m0s sliding_log, which also holds for 30m0s",
-		"rule api: 1/1h0m0s sliding_log (block) counts on from 1/15m0s sliding_log, which also holds for 30m0s")
+		"rule api: 5/1h0m0s sliding_log continues from 5/15m0s sliding_log, which also applies for 30m0s",
+		"rule api: 1/1h0m0s sliding_log (block) continues from 1/15m0s sliding_log, which also applies for 30m0s")
 	f("limits: 5/minute", "limits: [5/minute, 50/hour]",
 		"rule api: counters of 50/1h0m0s sliding_log start empty: there was no such limit in its place")
 	f("limits: 5/minute }\n  - { name: other, per: ip, limits: 5/minute", "limits: 5/minute }\n  - { name: another, per: ip, limits: 5/minute",
@@ -38,12 +38,12 @@ func TestCompare(t *testing.T) {
 	f("limits: 5/minute }\n  - { name: other, per: ip, limits: 5/minute", "limits: 5/minute }\n  - { name: other, per: user, limits: 5/minute",
 		"rule other: counters of 5/1m0s sliding_log start empty: `per` has changed")
 	f("limits: 5/minute", "limits: 5/minute, consistency: leased",
-		"rule api: 5/1m0s token_bucket burst 5 counts on from 5/1m0s sliding_log, which also holds for 1m0s")
+		"rule api: 5/1m0s token_bucket burst 5 continues from 5/1m0s sliding_log, which also applies for 1m0s")
 	f("limits: { rate: 5/minute, algorithm: token_bucket }", "limits: 5/minute, consistency: leased")
 	f("limits: { rate: 5/minute, algorithm: token_bucket }", "limits: 5/minute, consistency: split",
-		"rule api: 5/1m0s token_bucket burst 5 split counts on from 5/1m0s token_bucket burst 5, which also holds for 1m0s")
+		"rule api: 5/1m0s token_bucket burst 5 split continues from 5/1m0s token_bucket burst 5, which also applies for 1m0s")
 	f("limits: 5/minute, consistency: split", "limits: 5/minute, consistency: leased",
-		"rule api: 5/1m0s token_bucket burst 5 counts on from 5/1m0s token_bucket burst 5 split, which also holds for 1m0s")
+		"rule api: 5/1m0s token_bucket burst 5 continues from 5/1m0s token_bucket burst 5 split, which also applies for 1m0s")
 	f("limits: 5/minute", "limits: 5/minute, queue: { places: 2, max_wait: 1s }, consistency: split")
 	f("quota: { amount: 10/month, anchor: header X-Since }", "quota: 20/month",
 		"rule api: counters of 20/month quota start empty: the quota before it started on a day of each caller")

@@ -251,7 +251,7 @@ func TestDeletedBranchIsTold(t *testing.T) {
 	f(file("10/minute", window), file("10/minute", window))
 	f(file("10/minute", "{ when: { role: x }, limits: unlimited }"), file("10/minute", "")) // nothing was used
 	f(file("10/minute", window), file("10/minute", other),                                  // which is in its place
-		`rule a: 20/1m0s sliding_log counts on from 20/1m0s fixed_window, which also holds for 1m0s`)
+		`rule a: 20/1m0s sliding_log continues from 20/1m0s fixed_window, which also applies for 1m0s`)
 }
 
 // A tier that is gone is told for every rule that had it, and across processes.

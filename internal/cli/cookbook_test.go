@@ -60,7 +60,7 @@ func TestCookbook(t *testing.T) {
 	for name, before := range reloaded {
 		t.Run(name, func(t *testing.T) {
 			told := f(t, "lint", "--strict", "--was", "docs/cookbook/"+before+".yaml", "docs/cookbook/"+name+".yaml")
-			if strings.Count(told, "counts on from") != 2 {
+			if strings.Count(told, "continues from") != 2 {
 				t.Errorf("not both rules count on:\n%s", told)
 			}
 		})

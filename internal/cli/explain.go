@@ -27,7 +27,7 @@ Usage: tidegate explain [FLAGS] [METHOD] URL
 Prints the identities of the request, each rule and why it applies or not, the keys
 and limits it uses, and the answer to a caller that has used nothing yet. Nothing is
 charged anywhere. With --was it shows which limits apply just after a reload: which
-counters go on from those of the old rules.
+counters continue from those of the old rules.
 
 Examples:
   tidegate explain --as user=42 --as role=premium POST /posts

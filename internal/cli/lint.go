@@ -249,7 +249,7 @@ func (o *lintOptions) print(env Env, found diag.List, changes []rules.Change, fi
 		fmt.Fprintln(env.Stdout, c)
 	}
 	if o.was != "" && len(changes) == 0 {
-		fmt.Fprintln(env.Stdout, "all counters go on")
+		fmt.Fprintln(env.Stdout, "all counters continue")
 	}
 	return exitOK
 }

@@ -33,7 +33,7 @@ func (p *rulesPlan) print(env *Env) {
 			out("%s", c)
 		}
 		if len(p.Counters) == 0 {
-			out("all counters go on")
+			out("all counters continue")
 		}
 	}
 	if p.Live == nil {

@@ -135,7 +135,7 @@ func (d *bundleDiff) print(env Env, names []string) {
 		}
 		fmt.Fprintln(env.Stdout, line)
 	}
-	fmt.Fprintf(env.Stdout, "\n%d changed, %d added, %d removed of %s\n", len(d.Changed), len(d.Added), len(d.Removed), "files")
+	fmt.Fprintf(env.Stdout, "\nfiles: %d changed, %d added, %d removed\n", len(d.Changed), len(d.Added), len(d.Removed))
 	if d.Main != nil {
 		fmt.Fprintf(env.Stdout, "the rules begin with %s instead of %s\n", mainText(d.Main[1]), mainText(d.Main[0]))
 	}
@@ -143,7 +143,7 @@ func (d *bundleDiff) print(env Env, names []string) {
 	case d.Unread != "":
 		fmt.Fprintf(env.Stdout, "counters cannot be compared: %s\n", strings.Map(graphicLine, d.Unread))
 	case len(d.Counters) == 0:
-		fmt.Fprintln(env.Stdout, "all counters go on")
+		fmt.Fprintln(env.Stdout, "all counters continue")
 	}
 	for _, c := range d.Counters {
 		fmt.Fprintln(env.Stdout, strings.Map(graphic, c.String()))

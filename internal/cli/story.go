@@ -124,7 +124,7 @@ func printApplied(env *Env, r *rules.ExplainedRule) {
 			text += " (" + c.Role + ")"
 		}
 		if c.Until != nil {
-			text += ", as the rules before counted, until " + c.Until.UTC().Format(time.RFC3339)
+			text += ", of the previous rules, until " + c.Until.UTC().Format(time.RFC3339)
 		}
 		line("limit", text)
 		if c.Shared != "" {

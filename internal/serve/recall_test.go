@@ -34,7 +34,7 @@ func testRestartWithOtherRules(t *testing.T, bin string) {
 	gateway, _ = second.ready()
 	w.exhausted(gateway, "acme")
 	line := second.await(1, "counters of a limit do not simply continue")
-	if got := line["change"]; got != "rule few: 3/1h0m0s sliding_log counts on from 3/1h0m0s token_bucket burst 3, which also holds for 1h0m0s" {
+	if got := line["change"]; got != "rule few: 3/1h0m0s sliding_log continues from 3/1h0m0s token_bucket burst 3, which also applies for 1h0m0s" {
 		t.Errorf("it says %v", got)
 	}
 	// Once more, to an algorithm that neither of them has, by a successor.

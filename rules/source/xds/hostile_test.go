@@ -103,7 +103,7 @@ func deep(n int) *ratelimit.RateLimitConfig {
 	return c
 }
 
-// Whatever a server sends, it is told why it is refused, and the rules before stay in force.
+// Whatever a server sends, it is told why it is refused, and the previous rules stay in force.
 func TestHostileResources(t *testing.T) {
 	s, at := newScript(t)
 	w := follow(t, at, func(o *Options) { o.MaxMessage = 16 << 20 })

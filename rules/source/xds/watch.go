@@ -14,7 +14,7 @@
 // A response is put into force whole, and acknowledged, or refused whole. The server is told
 // why, in the messages of a rule file: each resource is written as one, so that they have a
 // line and a caret. Whatever is refused, whenever the server is gone, and if one that has just
-// been started has nothing to say, the rules before stay in force.
+// been started has nothing to say, the previous rules stay in force.
 //
 // The package is not for programs that limit by themselves: it brings gRPC.
 package xds

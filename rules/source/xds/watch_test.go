@@ -109,7 +109,7 @@ func TestRulesAreRefused(t *testing.T) {
 			}
 		}
 		if got.GetVersionInfo() != good || limited(w.Set(), "a", "k") != limits || limited(w.Set(), "a", "other") != "" {
-			t.Errorf("%s: the rules before are not in force", what)
+			t.Errorf("%s: the previous rules are not in force", what)
 		}
 		if st := w.Status(); st.Error == "" || len(st.Problems) == 0 || st.Version != good {
 			t.Errorf("%s: status %+v", what, st)
