@@ -23,7 +23,7 @@ type exchange struct {
 	http1      bool
 	trusted    bool // the peer is a trusted proxy
 	client     listen.Client
-	leave      context.CancelFunc // ends the context; nil if net/http does that when the client leaves
+	watch      atomic.Pointer[listen.Watch] // nil before somebody waits for the context to end
 	writer     writer
 	body       body
 	headers    struct{ id, slip [1]string } // of the response, where they need no memory of their own
@@ -48,18 +48,38 @@ func (x *exchange) Value(key any) any {
 		return x
 	case queue.Waited:
 		return &x.record.Wait
-	case queue.Watch:
-		if x.leave != nil && x.body.pending() {
-			return x.watch
-		}
-		return nil
 	}
-	return x.Context.Value(key)
+	return x.current().Value(key)
 }
 
-// watch ends the request if its client leaves before stop is called. net/http does so over HTTP/1 only
-// when the body has been read, and nobody reads it while the request waits in a queue.
-func (x *exchange) watch() (stop func()) { return x.client.WhenGone(x.leave) }
+// Done implements context.Context. From the first call on, the client is watched.
+func (x *exchange) Done() <-chan struct{} {
+	if x.watch.Load() == nil {
+		if w := x.client.Watch(x.Context); w != nil && !x.watch.CompareAndSwap(nil, w) {
+			w.Stop()
+		}
+	}
+	return x.current().Done()
+}
+
+// Err implements context.Context.
+func (x *exchange) Err() error { return x.current().Err() }
+
+// current returns the context that ends when the client leaves, if somebody waits for that.
+func (x *exchange) current() context.Context {
+	if w := x.watch.Load(); w != nil {
+		return w
+	}
+	return x.Context
+}
+
+// hasLeft reports whether the client left while the request was queued.
+func (x *exchange) hasLeft() bool {
+	if w := x.watch.Load(); w != nil && x.record.Wait > 0 {
+		w.Look()
+	}
+	return x.Err() != nil
+}
 
 // exchangeOf returns the exchange of a request; nil if it did not come through a Gateway.
 func exchangeOf(ctx context.Context) *exchange {
@@ -87,9 +107,6 @@ func (g *Gateway) begin(w http.ResponseWriter, r *http.Request) (*exchange, *htt
 	r = r.WithContext(x)
 	if r.Body != nil && r.Body != http.NoBody {
 		x.body.open(r, x)
-		if x.http1 && g.o.Gate != nil {
-			x.Context, x.leave = context.WithCancel(x.Context)
-		}
 		if r.Trailer != nil {
 			x.body.trailers = g.filterTrailers(r)
 		}
@@ -110,8 +127,8 @@ func (x *exchange) end() {
 	if x.gateway.records {
 		x.report()
 	}
-	if x.leave != nil {
-		x.leave()
+	if w := x.watch.Load(); w != nil {
+		w.Stop()
 	}
 }
 

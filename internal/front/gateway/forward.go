@@ -15,7 +15,7 @@ import (
 // forward passes an admitted request on, and the answer back.
 func (g *Gateway) forward(w http.ResponseWriter, r *http.Request) {
 	x := exchangeOf(r.Context())
-	if x.Err() != nil { // the client left while the request was queued
+	if x.hasLeft() {
 		abort()
 	}
 	x.costFinder = usage.NewFinder(httplimit.VisitOf(r.Context()))

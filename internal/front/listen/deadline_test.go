@@ -88,7 +88,7 @@ func TestReadOutlivesOldDeadlines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
 		defer theirs.Close()
-		c := newHTTP1Conn(ours, &HTTPLimits{})
+		c := newHTTP1Conn(ours, &HTTPLimits{}, nil)
 		defer c.Close()
 		start := time.Now()
 		f := func(want time.Duration) {

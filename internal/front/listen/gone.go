@@ -1,35 +1,110 @@
 package listen
 
 import (
+	"context"
 	"sync"
 	"time"
 )
 
-// goneEvery is how often WhenGone looks.
-const goneEvery = 100 * time.Millisecond
+// How often a watched client is looked at: at first, and at most as rarely once it has been
+// watched for long.
+const (
+	goneEvery   = 20 * time.Millisecond
+	goneSlowest = time.Second
+)
 
-// WhenGone calls f if the client closes a connection of HTTP/1 before stop is called. net/http
-// notices that only by reading, so not before it has read the body of the request to its end.
-func (c *Client) WhenGone(f func()) (stop func()) {
-	if c.conn == nil || c.conn.http1 == nil || c.conn.http1.counted == nil {
-		return func() {}
+// Watch is a context that also ends when the client of a request over HTTP/1 leaves.
+//
+// net/http starts a goroutine for every request that reads one byte, which fails when the client
+// leaves, and stops it before it answers. That costs more than deciding about the request, and
+// most are answered before anybody could want to know. So these reads return nothing at once,
+// see http1Conn.Read, and clients are looked at from time to time, from the moment that somebody
+// waits for the end of their context. Over TLS, net/http watches them as well.
+type Watch struct {
+	context.Context
+	cancel context.CancelFunc
+	conn   *http1Conn
+	by     *watcher
+	since  time.Time
+	next   time.Time // under by.mu: when to look
+}
+
+// Watch returns ctx, of which the client is watched until Stop is called or ctx ends; nil means
+// that only net/http does that, and ends ctx.
+func (c *Client) Watch(ctx context.Context) *Watch {
+	if c.conn == nil || c.conn.http1 == nil || c.conn.http1.watcher == nil {
+		return nil
 	}
-	conn := c.conn.http1.counted.Conn
-	stopped := make(chan struct{})
-	go func() {
-		look := time.NewTicker(goneEvery)
-		defer look.Stop()
-		for {
-			select {
-			case <-stopped:
-				return
-			case <-look.C:
-			}
-			if hasGone(conn) {
-				f()
-				return
-			}
+	w := &Watch{conn: c.conn.http1, by: c.conn.http1.watcher, since: time.Now()}
+	w.next = w.since.Add(goneEvery)
+	w.Context, w.cancel = context.WithCancel(ctx)
+	w.by.add(w)
+	return w
+}
+
+// Look ends the context if the client has left.
+func (w *Watch) Look() {
+	if !w.conn.tunnel.Load() && hasGone(w.conn.counted.Conn) { // the sides of a tunnel may end one by one
+		w.cancel()
+	}
+}
+
+// Stop ends the watch and the context.
+func (w *Watch) Stop() {
+	w.by.remove(w)
+	w.cancel()
+}
+
+// watcher looks at watched clients, on one goroutine while there are any.
+type watcher struct {
+	mu      sync.Mutex
+	watches map[*Watch]struct{} // under mu
+	running bool                // under mu
+}
+
+func (g *watcher) add(w *Watch) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.watches[w] = struct{}{}
+	if !g.running {
+		g.running = true
+		go g.run()
+	}
+}
+
+func (g *watcher) remove(w *Watch) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.watches, w)
+}
+
+func (g *watcher) run() {
+	tick := time.NewTicker(goneEvery)
+	defer tick.Stop()
+	for {
+		due, running := g.due(<-tick.C)
+		if !running {
+			return
 		}
-	}()
-	return sync.OnceFunc(func() { close(stopped) })
+		for _, w := range due {
+			w.Look()
+		}
+	}
+}
+
+// due returns the watches to look at. running is false if there are no watches.
+func (g *watcher) due(now time.Time) (due []*Watch, running bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for w := range g.watches {
+		switch {
+		case w.Err() != nil: // nobody stops a watch that began after the end of its request
+			delete(g.watches, w)
+		case !now.Before(w.next):
+			w.next = now.Add(min(max(goneEvery, now.Sub(w.since)/4), goneSlowest))
+			due = append(due, w)
+		}
+	}
+	g.running = len(g.watches) > 0
+	return due, g.running
 }

@@ -7,6 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// canSeeGone says that hasGone knows.
+const canSeeGone = true
+
 // hasGone reports whether the other side has closed the connection, or its own half of it, whatever
 // it has sent before that nobody has read yet.
 func hasGone(c net.Conn) bool {

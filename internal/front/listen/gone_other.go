@@ -4,5 +4,7 @@ package listen
 
 import "net"
 
-// hasGone does not know: a client that leaves is noticed when its body is read.
+// canSeeGone says that hasGone does not know, and that net/http watches clients.
+const canSeeGone = false
+
 func hasGone(net.Conn) bool { return false }

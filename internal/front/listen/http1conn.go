@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -20,7 +21,9 @@ type http1Conn struct {
 	framing framing
 	limits  *HTTPLimits
 	in      deadline
-	counted *Conn // nil in tests
+	counted *Conn    // nil in tests
+	watcher *watcher // nil if net/http alone watches the client
+	skips   bool     // net/http does not watch the client
 
 	tunnel atomic.Bool // hijacked: no HTTP any more
 	duplex atomic.Bool // the request is answered while its body is sent
@@ -29,14 +32,20 @@ type http1Conn struct {
 	bodyDeadline time.Time // under mu: of a body that is no longer wanted; zero means none
 }
 
-func newHTTP1Conn(inner net.Conn, l *HTTPLimits) *http1Conn {
+func newHTTP1Conn(inner net.Conn, l *HTTPLimits, by *watcher) *http1Conn {
 	c := new(http1Conn)
-	c.init(inner, l)
+	c.init(inner, l, by)
+	c.skips = c.watcher != nil
 	return c
 }
 
-func (c *http1Conn) init(inner net.Conn, l *HTTPLimits) {
+func (c *http1Conn) init(inner net.Conn, l *HTTPLimits, by *watcher) {
 	c.Conn, c.limits, c.counted = inner, l, ConnOf(inner)
+	if c.counted != nil && canSeeGone {
+		if _, ok := c.counted.Conn.(syscall.Conn); ok {
+			c.watcher = by
+		}
+	}
 	c.in.set = inner.SetReadDeadline
 }
 
@@ -52,6 +61,9 @@ func (c *http1Conn) SetDeadline(t time.Time) error {
 func (c *http1Conn) CloseWrite() error { return CloseWrite(c.Conn) }
 
 func (c *http1Conn) Read(p []byte) (int, error) {
+	if len(p) == 1 && c.isWatch() {
+		return 0, nil // which ends it without an error
+	}
 	start := time.Now()
 	for now := start; c.in.begin(now, c.readDeadline(start, now)); now = time.Now() {
 		n, err := c.Conn.Read(p)
@@ -62,6 +74,13 @@ func (c *http1Conn) Read(p []byte) (int, error) {
 		}
 	}
 	return 0, os.ErrDeadlineExceeded
+}
+
+// isWatch reports whether a read of one byte is by net/http, to see whether the client leaves: it
+// is while a request is served of which there is nothing left to read. See Watch. Over TLS it goes
+// on: a client may say in there that it leaves, and not close the connection.
+func (c *http1Conn) isWatch() bool {
+	return c.skips && c.counted.active.Load() && !c.framing.inBody()
 }
 
 // readDeadline returns when a read that began at start has to return something; zero if the
@@ -129,9 +148,9 @@ type http1TLSConn struct {
 	state tls.ConnectionState
 }
 
-func newHTTP1TLSConn(inner *tls.Conn, state tls.ConnectionState, l *HTTPLimits) *http1TLSConn {
+func newHTTP1TLSConn(inner *tls.Conn, state tls.ConnectionState, l *HTTPLimits, by *watcher) *http1TLSConn {
 	c := &http1TLSConn{state: state}
-	c.init(inner, l)
+	c.init(inner, l, by)
 	return c
 }
 

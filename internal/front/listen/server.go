@@ -41,7 +41,8 @@ type ServerOptions struct {
 	// the limit. Others are answered 400 or 503.
 	Handler http.Handler
 	// OwnClients says that Handler opens a Client for each request and uses it for
-	// everything: refusals, bodies, writes and the end.
+	// everything: refusals, bodies, writes, the end, and to notice that the client leaves: net/http
+	// may not end the context of a request over HTTP/1 when that happens, see [Client.Watch].
 	OwnClients bool
 	// Limits bound connections and requests.
 	Limits HTTPLimits
@@ -62,6 +63,7 @@ type Server struct {
 	group    *Group
 	http     *http.Server
 	requests atomic.Int64 // in flight, hijacked ones included
+	watcher  *watcher     // nil unless clients are watched by Handler
 	draining atomic.Bool
 	noGrace  atomic.Bool
 
@@ -84,7 +86,9 @@ func NewServer(o ServerOptions) *Server {
 	s.o.Limits.Limits = s.group.o.Limits // with defaults
 	s.life, s.stop = context.WithCancel(context.Background())
 	handler := o.Handler
-	if !o.OwnClients {
+	if o.OwnClients {
+		s.watcher = &watcher{watches: make(map[*Watch]struct{})}
+	} else {
 		handler = s.guard(handler)
 	}
 	l := &s.o.Limits
@@ -131,7 +135,7 @@ func (s *Server) Connections() int64 { return s.group.Open() }
 // Serve answers on l until Shutdown or Close, and then returns nil. With a config it speaks
 // TLS, and HTTP/2 to clients that can. It may be called for several listeners, and closes l.
 func (s *Server) Serve(l net.Listener, config *tls.Config) error {
-	bounded := httpListener{s.group.Listen(s.life, l, offerHTTP(config)), &s.o.Limits}
+	bounded := httpListener{s.group.Listen(s.life, l, offerHTTP(config)), &s.o.Limits, s.watcher}
 	s.mu.Lock()
 	if s.draining.Load() {
 		s.mu.Unlock()
@@ -172,7 +176,8 @@ var methodPrefixes = []string{"GET", "HEA", "POS", "PUT", "PAT", "DEL", "OPT"}
 // httpListener follows the requests on the connections that speak HTTP/1.
 type httpListener struct {
 	net.Listener
-	limits *HTTPLimits
+	limits  *HTTPLimits
+	watcher *watcher
 }
 
 func (l httpListener) Accept() (net.Conn, error) {
@@ -182,10 +187,10 @@ func (l httpListener) Accept() (net.Conn, error) {
 	}
 	secure, ok := c.(*tls.Conn)
 	if !ok {
-		return newHTTP1Conn(c, l.limits), nil
+		return newHTTP1Conn(c, l.limits, l.watcher), nil
 	}
 	if state := secure.ConnectionState(); state.NegotiatedProtocol != "h2" {
-		return newHTTP1TLSConn(secure, state, l.limits), nil
+		return newHTTP1TLSConn(secure, state, l.limits, l.watcher), nil
 	}
 	return c, nil
 }

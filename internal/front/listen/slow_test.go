@@ -271,7 +271,7 @@ func TestStalledClientGetsNoMoreTime(t *testing.T) {
 			inner, peer := net.Pipe()
 			defer peer.Close()
 			defer inner.Close()
-			conn := newHTTP1Conn(inner, new(HTTPLimits))
+			conn := newHTTP1Conn(inner, new(HTTPLimits), nil)
 			c := Client{conn: &connInfo{http1: conn}, http1: true}
 			if late {
 				_, _ = c.ReadBody(failing{os.ErrDeadlineExceeded}, nil)
