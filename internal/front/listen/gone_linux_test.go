@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"testing"
+	"testing/iotest"
 	"time"
 )
 
@@ -119,7 +120,7 @@ func TestWatchedTunnel(t *testing.T) {
 			return
 		}
 		defer conn.Close()
-		_, _ = io.Copy(io.Discard, conn)
+		_, _ = io.Copy(io.Discard, iotest.OneByteReader(conn)) // which is no watch by net/http
 		watched.(*Watch).Look()
 		fmt.Fprint(conn, watched.Err())
 	})}, nil)
