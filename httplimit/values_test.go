@@ -1,17 +1,14 @@
 package httplimit
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"testing"
-	"time"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 func TestValues(t *testing.T) {
@@ -75,23 +72,21 @@ func TestValues(t *testing.T) {
 
 // A certificate that the server only asked for could be anybody's.
 func TestClientCertificatesCountOnceVerified(t *testing.T) {
-	authority, authorityKey := certificate(t, "authority", nil, nil)
-	known, knownKey := certificate(t, "device-7", authority, authorityKey)
-	forged, forgedKey := certificate(t, "device-7", nil, nil)
-	authorities := x509.NewCertPool()
-	authorities.AddCert(authority)
+	authority := testdep.NewCertificate(t, "authority", nil)
+	known, forged := testdep.NewCertificate(t, "device-7", authority), testdep.NewCertificate(t, "device-7", nil)
 
-	f := func(auth tls.ClientAuthType, cert *x509.Certificate, key *ecdsa.PrivateKey, want string) {
+	f := func(auth tls.ClientAuthType, cert *testdep.Certificate, want string) {
 		t.Helper()
 		srv := httptest.NewUnstartedServer(asks(hello, "tls.client_cn"))
-		srv.TLS = &tls.Config{ClientAuth: auth, ClientCAs: authorities}
+		srv.TLS = &tls.Config{ClientAuth: auth, ClientCAs: authority.Pool()}
 		srv.StartTLS()
 		defer srv.Close()
 		transport := srv.Client().Transport.(*http.Transport)
 		if cert != nil {
 			// Not Certificates: of those, none is sent that the server will not like.
 			transport.TLSClientConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-				return &tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}, nil
+				own := cert.TLS()
+				return &own, nil
 			}
 		}
 		transport.TLSClientConfig.ClientSessionCache = tls.NewLRUClientSessionCache(1)
@@ -107,36 +102,9 @@ func TestClientCertificatesCountOnceVerified(t *testing.T) {
 			transport.CloseIdleConnections()
 		}
 	}
-	f(tls.VerifyClientCertIfGiven, known, knownKey, "device-7")
-	f(tls.RequireAndVerifyClientCert, known, knownKey, "device-7")
-	f(tls.VerifyClientCertIfGiven, nil, nil, "")
-	f(tls.RequestClientCert, known, knownKey, "")
-	f(tls.RequireAnyClientCert, forged, forgedKey, "")
-}
-
-// certificate is signed by parent, or by itself.
-func certificate(t *testing.T, name string, parent *x509.Certificate, parentKey *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}
-	if parent == nil {
-		template.IsCA, template.BasicConstraintsValid = true, true
-		parent, parentKey = template, key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, parentKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cert, key
+	f(tls.VerifyClientCertIfGiven, known, "device-7")
+	f(tls.RequireAndVerifyClientCert, known, "device-7")
+	f(tls.VerifyClientCertIfGiven, nil, "")
+	f(tls.RequestClientCert, known, "")
+	f(tls.RequireAnyClientCert, forged, "")
 }

@@ -2,17 +2,11 @@ package cli
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"log/slog"
-	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -22,6 +16,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate/internal/chain/board"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/internal/front/admin"
 	"tidegate.dev/tidegate/internal/telemetry/auditlog"
 	"tidegate.dev/tidegate/internal/telemetry/offenders"
@@ -240,43 +235,22 @@ func TestOperateWithStrangers(t *testing.T) {
 
 // An operator is known by a certificate.
 func TestOperateByCertificate(t *testing.T) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "alice"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})) {
-		t.Fatal("no certificate")
-	}
+	own := testdep.NewCertificate(t, "alice", nil)
 	server := httptest.NewUnstartedServer(admin.New(operated(t, func(o *admin.Options) { o.Certificates = map[string]admin.Role{"alice": admin.Operate} })))
-	server.TLS = &tls.Config{ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: pool}
+	server.TLS = &tls.Config{ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: own.Pool()}
 	server.StartTLS()
 	defer server.Close()
 	dir := t.TempDir()
-	file := func(name, kind string, bytes []byte) string {
-		name = filepath.Join(dir, name)
-		if err := os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: bytes}), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return name
+	ca := filepath.Join(dir, "ca.pem")
+	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	who := []string{"--ca-file", file("ca.pem", "CERTIFICATE", server.Certificate().Raw)}
+	who := []string{"--ca-file", ca}
 	if code, _, problems := operate(t, server.URL, append([]string{"ban", "user=42", "--reason", "x"}, who...)...); code != exitFound || !strings.Contains(problems, "client certificate") {
 		t.Errorf("without a certificate: %d %s", code, problems)
 	}
-	who = append(who, "--cert-file", file("cert.pem", "CERTIFICATE", der), "--key-file", file("key.pem", "PRIVATE KEY", secret))
+	cert, key := own.Files(t, dir)
+	who = append(who, "--cert-file", cert, "--key-file", key)
 	if code, out, problems := operate(t, server.URL, append([]string{"ban", "user=42", "--reason", "x"}, who...)...); code != exitOK || !strings.Contains(out, "by alice") {
 		t.Errorf("with it: %d %s%s", code, out, problems)
 	}

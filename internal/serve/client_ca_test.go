@@ -3,66 +3,15 @@
 package serve
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
-
-// authority signs the certificates of clients.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-}
-
-func newAuthority(t *testing.T, name string) authority {
-	t.Helper()
-	made := sign(t, name, nil)
-	cert, err := x509.ParseCertificate(made.Certificate[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return authority{cert, made.PrivateKey.(*ecdsa.PrivateKey)}
-}
-
-func (a authority) pem() string {
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw}))
-}
-
-// sign makes a certificate of a client, or without an authority that of one.
-func sign(t *testing.T, name string, by *authority) tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}
-	parent, signer := template, key
-	if by == nil {
-		template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
-	} else {
-		parent, signer = by.cert, by.key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
-}
 
 // device is a client with a certificate, or without.
 func device(cert *tls.Certificate, http2 bool) *http.Client {
@@ -88,13 +37,13 @@ rules:
 // than the file names that authority.
 func testClientCertificates(t *testing.T, bin string) {
 	gatewayCert, gatewayKey := newCertificate(t, "gateway")
-	ours, theirs := newAuthority(t, "ours"), newAuthority(t, "theirs")
+	ours, theirs := testdep.NewCertificate(t, "ours", nil), testdep.NewCertificate(t, "theirs", nil)
 	args := []string{
 		"--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0", "--rules=rules.yaml",
 		"--tls.cert=cert.pem", "--tls.key=key.pem",
 	}
 	begin := func(t *testing.T, more ...string) (*sandbox, *serving, string) {
-		w := newSandbox(t, bin, "cert.pem", gatewayCert, "key.pem", gatewayKey, "ca.pem", ours.pem(), "rules.yaml", deviceRules)
+		w := newSandbox(t, bin, "cert.pem", gatewayCert, "key.pem", gatewayKey, "ca.pem", ours.PEM(), "rules.yaml", deviceRules)
 		s := w.serve("", nil, append(args, more...)...)
 		gateway, _ := s.ready()
 		return w, s, gateway
@@ -117,7 +66,7 @@ func testClientCertificates(t *testing.T, bin string) {
 	t.Run("request", func(t *testing.T) {
 		each(t, func(t *testing.T, http2 bool, proto string) {
 			_, _, gateway := begin(t, "--tls.client_ca=ca.pem")
-			one, two := sign(t, "one", &ours), sign(t, "two", &ours)
+			one, two := testdep.NewCertificate(t, "one", ours).TLS(), testdep.NewCertificate(t, "two", ours).TLS()
 			c := device(&one, http2) // resumes its sessions
 			for i, want := range []string{" 200", " 200", " 200", " 429"} {
 				if got := ask(c, gateway); got != proto+want {
@@ -130,7 +79,7 @@ func testClientCertificates(t *testing.T, bin string) {
 			if got := ask(device(nil, http2), gateway); got != proto+" 403" {
 				t.Errorf("without a certificate: %s", got)
 			}
-			forged := sign(t, "two", &theirs)
+			forged := testdep.NewCertificate(t, "two", theirs).TLS()
 			if got := ask(device(&forged, http2), gateway); got != "no connection" {
 				t.Errorf("with one of another authority: %s", got)
 			}
@@ -139,7 +88,7 @@ func testClientCertificates(t *testing.T, bin string) {
 	t.Run("require", func(t *testing.T) {
 		each(t, func(t *testing.T, http2 bool, proto string) {
 			_, _, gateway := begin(t, "--tls.client_ca=ca.pem", "--tls.client_auth=require")
-			one := sign(t, "one", &ours)
+			one := testdep.NewCertificate(t, "one", ours).TLS()
 			if got := ask(device(&one, http2), gateway); got != proto+" 200" {
 				t.Errorf("with a certificate: %s", got)
 			}
@@ -150,7 +99,7 @@ func testClientCertificates(t *testing.T, bin string) {
 	})
 	t.Run("reload", func(t *testing.T) {
 		w, s, gateway := begin(t, "--tls.client_ca=ca.pem")
-		one, other := sign(t, "one", &ours), sign(t, "other", &theirs)
+		one, other := testdep.NewCertificate(t, "one", ours).TLS(), testdep.NewCertificate(t, "other", theirs).TLS()
 		resuming := device(&one, true)
 		if got := ask(resuming, gateway); got != "HTTP/2.0 200" {
 			t.Fatalf("before: %s", got)
@@ -163,7 +112,7 @@ func testClientCertificates(t *testing.T, bin string) {
 		if got := ask(resuming, gateway); got != "HTTP/2.0 200" {
 			t.Errorf("with a bad file: %s", got)
 		}
-		w.write("ca.pem", theirs.pem())
+		w.write("ca.pem", theirs.PEM())
 		w.until("the other authority holds", func() bool { return ask(device(&other, true), gateway) == "HTTP/2.0 200" })
 		if got := ask(resuming, gateway); got != "no connection" {
 			t.Errorf("a session of the authority before is resumed: %s", got)
@@ -172,7 +121,7 @@ func testClientCertificates(t *testing.T, bin string) {
 	t.Run("not asked for", func(t *testing.T) {
 		_, s, gateway := begin(t)
 		s.await(1, "`device` is read from client certificates, and none is asked for: it counts as missing")
-		one := sign(t, "one", &ours)
+		one := testdep.NewCertificate(t, "one", ours).TLS()
 		if got := ask(device(&one, true), gateway); got != "HTTP/2.0 403" {
 			t.Errorf("answered %s", got)
 		}

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"testing"
 
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/internal/telemetry/auditlog"
 )
 
@@ -58,8 +59,8 @@ func (o operator) status(t *testing.T, method, path, body string) int {
 func testOperators(t *testing.T, bin string) {
 	const alice, bob = "alice-0123456789abcdef", "bob-0123456789abcdef"
 	cert, key := newCertificate(t, "admin")
-	ours, theirs := newAuthority(t, "ours"), newAuthority(t, "theirs")
-	w := newSandbox(t, bin, "cert.pem", cert, "key.pem", key, "ca.pem", ours.pem(),
+	ours, theirs := testdep.NewCertificate(t, "ours", nil), testdep.NewCertificate(t, "theirs", nil)
+	w := newSandbox(t, bin, "cert.pem", cert, "key.pem", key, "ca.pem", ours.PEM(),
 		"operators", rosterLine("alice", "view", alice), "rules.yaml", "version: 1\nrules: [{ name: api, per: ip, limits: 5/minute }]\n",
 		"tidegate.yaml", `
 listen: { gateway: "127.0.0.1:0", admin: "127.0.0.1:0" }
@@ -86,7 +87,7 @@ admin:
 	f(bearer(alice), "POST", "/keys/reset", reset, 403)
 	f(bearer(bob), "GET", "/rules", "", 401)
 	for _, http2 := range []bool{false, true} {
-		carol, mallory, forged := sign(t, "carol", &ours), sign(t, "mallory", &ours), sign(t, "carol", &theirs)
+		carol, mallory, forged := testdep.NewCertificate(t, "carol", ours).TLS(), testdep.NewCertificate(t, "mallory", ours).TLS(), testdep.NewCertificate(t, "carol", theirs).TLS()
 		f(operator{device(&carol, http2), at, nil}, "POST", "/keys/reset", reset, 200)
 		f(operator{device(&carol, http2), at, nil}, "POST", "/rules/reload", "{}", 403)
 		f(operator{device(&mallory, http2), at, nil}, "GET", "/rules", "", 403)

@@ -165,16 +165,16 @@ func TestRLS(t *testing.T) {
 // what is in the files counts from then on.
 func TestRLSWithCertificates(t *testing.T) {
 	cert, key := newCertificate(t, "rls")
-	first, second := newAuthority(t, "first"), newAuthority(t, "second")
-	w := newSandbox(t, testdep.Command(t), "rules.yaml", rlsRules, "cert.pem", cert, "key.pem", key, "callers.pem", first.pem())
+	first, second := testdep.NewCertificate(t, "first", nil), testdep.NewCertificate(t, "second", nil)
+	w := newSandbox(t, testdep.Command(t), "rules.yaml", rlsRules, "cert.pem", cert, "key.pem", key, "callers.pem", first.PEM())
 	s := w.serve("", nil, "--listen.gateway=off", "--listen.admin=127.0.0.1:0", "--listen.rls=127.0.0.1:0", "--rules=rules.yaml",
 		"--rls.tls.cert=cert.pem", "--rls.tls.key=key.pem", "--rls.tls.client_ca=callers.pem")
 	addr := strings.TrimPrefix(s.await(1, "serving")["rls"].(string), "grpcs://")
-	served := func(by *authority) bool {
+	served := func(by *testdep.Certificate) bool {
 		t.Helper()
 		config := &tls.Config{InsecureSkipVerify: true}
 		if by != nil { // whatever the server asks for
-			own := sign(t, "envoy", by)
+			own := testdep.NewCertificate(t, "envoy", by).TLS()
 			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &own, nil }
 		}
 		conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(credentials.NewTLS(config)))
@@ -190,12 +190,12 @@ func TestRLSWithCertificates(t *testing.T) {
 		}
 		return err == nil
 	}
-	if served(nil) || served(&second) || !served(&first) {
+	if served(nil) || served(second) || !served(first) {
 		t.Error("not exactly those with a certificate of the authority are served")
 	}
-	w.write("callers.pem", second.pem())
-	w.until("the next authority is the one", func() bool { return served(&second) })
-	if served(&first) {
+	w.write("callers.pem", second.PEM())
+	w.until("the next authority is the one", func() bool { return served(second) })
+	if served(first) {
 		t.Error("the authority before is still one")
 	}
 	if plain, _ := envoyClient(t, addr); plain != nil {

@@ -1,15 +1,7 @@
 package etcd
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -84,11 +76,11 @@ func TestUsers(t *testing.T) {
 
 // TLS with a certificate of the own authority, and one of the client.
 func TestTLS(t *testing.T) {
-	dir := t.TempDir()
-	pair, pool := certificate(t, dir)
-	e := testdep.Etcd(t, "--cert-file", filepath.Join(dir, "cert.pem"), "--key-file", filepath.Join(dir, "key.pem"),
-		"--client-cert-auth", "--trusted-ca-file", filepath.Join(dir, "cert.pem"))
-	a := open(t, Config{URL: "etcds://" + e.Addr + "/r", TLS: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}}})
+	pair := testdep.NewCertificate(t, "test", nil)
+	pool := pair.Pool()
+	cert, key := pair.Files(t, t.TempDir())
+	e := testdep.Etcd(t, "--cert-file", cert, "--key-file", key, "--client-cert-auth", "--trusted-ca-file", cert)
+	a := open(t, Config{URL: "etcds://" + e.Addr + "/r", TLS: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair.TLS()}}})
 	revision, err := a.Publish(t.Context(), &source.Bundle{Files: map[string][]byte{"rules.yaml": nil}}, "")
 	if err != nil {
 		t.Fatal(err)
@@ -101,29 +93,4 @@ func TestTLS(t *testing.T) {
 			t.Errorf("with %s: %+v", what, b)
 		}
 	}
-}
-
-// certificate makes one for 127.0.0.1, signed by itself.
-func certificate(t *testing.T, dir string) (tls.Certificate, *x509.CertPool) {
-	t.Helper()
-	key := must[*ecdsa.PrivateKey](t)(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	der := must[[]byte](t)(x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key))
-	private := must[[]byte](t)(x509.MarshalECPrivateKey(key))
-	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	secret := pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private})
-	for name, text := range map[string][]byte{"cert.pem": cert, "key.pem": secret} {
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(cert)
-	return must[tls.Certificate](t)(tls.X509KeyPair(cert, secret)), pool
 }

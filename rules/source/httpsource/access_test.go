@@ -1,15 +1,7 @@
 package httpsource
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -17,7 +9,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 func write(t *testing.T, name string, text []byte) {
@@ -99,56 +92,14 @@ func TestRedirects(t *testing.T) {
 	fails(t, s, "", "password")
 }
 
-// pair makes a certificate and its key; by is who signs, nil for itself.
-type pair struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	pem  []byte
-}
-
-func newPair(t *testing.T, name string, by *pair) *pair {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour),
-		IsCA: by == nil, BasicConstraintsValid: true, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	p := &pair{key: key}
-	if by == nil {
-		by = &pair{cert: template, key: key}
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, by.cert, &key.PublicKey, by.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p.cert, err = x509.ParseCertificate(der); err != nil {
-		t.Fatal(err)
-	}
-	p.pem = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	return p
-}
-
-func (p *pair) keyPEM(t *testing.T) []byte {
-	der, err := x509.MarshalPKCS8PrivateKey(p.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
-}
-
 // secure is a site that speaks TLS, and asks for certificates of authority if that is given.
-func secure(t *testing.T, s *site, server, authority *pair) *httptest.Server {
+func secure(t *testing.T, s *site, server, authority *testdep.Certificate) *httptest.Server {
 	t.Helper()
 	is := httptest.NewUnstartedServer(s)
-	is.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{server.cert.Raw}, PrivateKey: server.key}}}
+	is.TLS = &tls.Config{Certificates: []tls.Certificate{server.TLS()}}
 	is.EnableHTTP2 = true
 	if authority != nil {
-		is.TLS.ClientCAs, is.TLS.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
-		is.TLS.ClientCAs.AddCert(authority.cert)
+		is.TLS.ClientCAs, is.TLS.ClientAuth = authority.Pool(), tls.RequireAndVerifyClientCert
 	}
 	is.StartTLS()
 	t.Cleanup(is.Close)
@@ -160,13 +111,13 @@ func secure(t *testing.T, s *site, server, authority *pair) *httptest.Server {
 func TestTLS(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
-	ca, foreign := newPair(t, "ca", nil), newPair(t, "foreign", nil)
-	client := newPair(t, "gateway-1", ca)
+	ca, foreign := testdep.NewCertificate(t, "ca", nil), testdep.NewCertificate(t, "foreign", nil)
+	client := testdep.NewCertificate(t, "gateway-1", ca)
 	site := newSite(t, map[string]string{"/rules.yaml": rule("1/second")})
-	server := secure(t, site, newPair(t, "server", ca), ca)
-	write(t, in("ca.pem"), ca.pem)
-	write(t, in("cert.pem"), client.pem)
-	write(t, in("key.pem"), client.keyPEM(t))
+	server := secure(t, site, testdep.NewCertificate(t, "server", ca), ca)
+	write(t, in("ca.pem"), []byte(ca.PEM()))
+	write(t, in("cert.pem"), []byte(client.PEM()))
+	write(t, in("key.pem"), []byte(client.KeyPEM(t)))
 	all := func(o *Options) { o.CA, o.Cert, o.Key = in("ca.pem"), in("cert.pem"), in("key.pem") }
 	url := server.URL + "/rules.yaml"
 
@@ -180,14 +131,14 @@ func TestTLS(t *testing.T) {
 	if r.ProtoMajor != 2 || r.TLS.PeerCertificates[0].Subject.CommonName != "gateway-1" {
 		t.Errorf("HTTP/%d, certificate of %s", r.ProtoMajor, r.TLS.PeerCertificates[0].Subject)
 	}
-	write(t, in("ca.pem"), foreign.pem)
+	write(t, in("ca.pem"), []byte(foreign.PEM()))
 	fails(t, s, b.Revision, "certificate")
 	write(t, in("ca.pem"), []byte("nothing"))
 	fails(t, s, b.Revision, "no certificate in PEM", "ca.pem")
-	write(t, in("ca.pem"), ca.pem)
-	write(t, in("key.pem"), foreign.keyPEM(t))
+	write(t, in("ca.pem"), []byte(ca.PEM()))
+	write(t, in("key.pem"), []byte(foreign.KeyPEM(t)))
 	fails(t, s, b.Revision, "certificate to show")
-	write(t, in("key.pem"), client.keyPEM(t))
+	write(t, in("key.pem"), []byte(client.KeyPEM(t)))
 	site.set("/rules.yaml", rule("2/second"))
 	next(t, s, b.Revision)
 	for _, o := range []Options{{CA: in("none")}, {Cert: in("none"), Key: in("key.pem")}, {Cert: in("cert.pem"), Key: in("ca.pem")}} {
@@ -200,16 +151,16 @@ func TestTLS(t *testing.T) {
 
 // Whoever can be asked by https is not left for http.
 func TestRedirectToPlainHTTP(t *testing.T) {
-	ca := newPair(t, "ca", nil)
+	ca := testdep.NewCertificate(t, "ca", nil)
 	file := filepath.Join(t.TempDir(), "ca.pem")
-	write(t, file, ca.pem)
+	write(t, file, []byte(ca.PEM()))
 	plain := newSite(t, map[string]string{"/rules.yaml": rule("1/second")})
 	site := newSite(t, nil)
 	site.setHook(func(w http.ResponseWriter, r *http.Request) bool {
 		http.Redirect(w, r, plain.URL+"/rules.yaml", http.StatusFound)
 		return true
 	})
-	server := secure(t, site, newPair(t, "server", ca), nil)
+	server := secure(t, site, testdep.NewCertificate(t, "server", ca), nil)
 	fails(t, open(t, server.URL+"/rules.yaml", func(o *Options) { o.CA = file }), "", "not https")
 	if n := len(plain.paths()); n != 0 {
 		t.Errorf("the other was asked %d times", n)
