@@ -63,19 +63,7 @@ func (d *Document) holds(schema map[string]any, v any, where string) string {
 		}
 	}
 	if options, ok := schema["oneOf"].([]any); ok {
-		var fits []int
-		var whys []string
-		for i, o := range options {
-			if why := d.holds(d.at(o), v, where); why == "" {
-				fits = append(fits, i)
-			} else {
-				whys = append(whys, why)
-			}
-		}
-		if len(fits) != 1 {
-			return fmt.Sprintf("%s fits %v of oneOf: %q", where, fits, whys)
-		}
-		return ""
+		return d.holdsOne(options, v, where)
 	}
 	if want, ok := schema["type"]; ok && !slices.ContainsFunc(list(want), func(name string) bool { return isA(name, v) }) {
 		return fmt.Sprintf("%s is %v (%T), not %v", where, v, v, want)
@@ -86,36 +74,64 @@ func (d *Document) holds(schema map[string]any, v any, where string) string {
 	if want, ok := schema["enum"]; ok && !slices.Contains(list(want), fmt.Sprint(v)) {
 		return fmt.Sprintf("%s is %v, not one of %v", where, v, want)
 	}
-	if n, ok := v.(json.Number); ok {
-		is, _ := n.Float64()
-		if low, ok := number(schema, "minimum"); ok && is < low {
-			return fmt.Sprintf("%s is %v, below %v", where, v, low)
-		}
-		if high, ok := number(schema, "maximum"); ok && is > high {
-			return fmt.Sprintf("%s is %v, above %v", where, v, high)
-		}
-	}
-	if s, ok := v.(string); ok {
-		if n, ok := number(schema, "minLength"); ok && float64(len(s)) < n {
+	switch v := v.(type) {
+	case json.Number:
+		return holdsNumber(schema, v, where)
+	case string:
+		if n, ok := number(schema, "minLength"); ok && float64(len(v)) < n {
 			return where + " is too short"
 		}
+	case []any:
+		return d.holdsItems(schema, v, where)
+	case map[string]any:
+		return d.holdsObject(schema, v, where)
 	}
-	if l, ok := v.([]any); ok {
-		low, hasLow := number(schema, "minItems")
-		high, hasHigh := number(schema, "maxItems")
-		if hasLow && float64(len(l)) < low || hasHigh && float64(len(l)) > high {
-			return fmt.Sprintf("%s has %d items", where, len(l))
+	return ""
+}
+
+// holdsOne says why a value does not fit exactly one of the options.
+func (d *Document) holdsOne(options []any, v any, where string) string {
+	var fits []int
+	var whys []string
+	for i, o := range options {
+		if why := d.holds(d.at(o), v, where); why == "" {
+			fits = append(fits, i)
+		} else {
+			whys = append(whys, why)
 		}
-		for i := range l {
-			if why := d.holds(d.at(schema["items"]), l[i], fmt.Sprintf("%s[%d]", where, i)); why != "" {
-				return why
-			}
+	}
+	if len(fits) != 1 {
+		return fmt.Sprintf("%s fits %v of oneOf: %q", where, fits, whys)
+	}
+	return ""
+}
+
+func holdsNumber(schema map[string]any, n json.Number, where string) string {
+	is, _ := n.Float64()
+	if low, ok := number(schema, "minimum"); ok && is < low {
+		return fmt.Sprintf("%s is %v, below %v", where, n, low)
+	}
+	if high, ok := number(schema, "maximum"); ok && is > high {
+		return fmt.Sprintf("%s is %v, above %v", where, n, high)
+	}
+	return ""
+}
+
+func (d *Document) holdsItems(schema map[string]any, l []any, where string) string {
+	low, hasLow := number(schema, "minItems")
+	high, hasHigh := number(schema, "maxItems")
+	if hasLow && float64(len(l)) < low || hasHigh && float64(len(l)) > high {
+		return fmt.Sprintf("%s has %d items", where, len(l))
+	}
+	for i := range l {
+		if why := d.holds(d.at(schema["items"]), l[i], fmt.Sprintf("%s[%d]", where, i)); why != "" {
+			return why
 		}
 	}
-	m, ok := v.(map[string]any)
-	if !ok {
-		return ""
-	}
+	return ""
+}
+
+func (d *Document) holdsObject(schema, m map[string]any, where string) string {
 	for _, name := range list(schema["required"]) {
 		if _, ok := m[name]; !ok {
 			return where + " has no " + name
