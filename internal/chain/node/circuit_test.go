@@ -76,6 +76,8 @@ func readEvent(t *testing.T, words []string) (e event, times int) {
 			e.good, err = strconv.ParseUint(value, 10, 64)
 		case "began":
 			e.began = duration(value)
+		case "trip":
+			e.trip = duration(value)
 		case "chance":
 			e.chance, err = strconv.ParseFloat(value, 64)
 		default:

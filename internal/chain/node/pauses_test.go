@@ -1,0 +1,204 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain"
+	"tidegate.dev/tidegate/store/memory"
+)
+
+// paused is a server that answers late, as through a proxy that delays its answers. Both stand
+// still together.
+type paused struct {
+	*memory.Store
+	trip time.Duration
+
+	mu     sync.Mutex
+	until  time.Time        // under mu: it stands still until then
+	posted map[uint64]int64 // under mu: the last number of each node
+}
+
+func (p *paused) pause(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.until = time.Now().Add(d)
+}
+
+// pass waits until the server goes on.
+func (p *paused) pass() {
+	p.mu.Lock()
+	wait := time.Until(p.until)
+	p.mu.Unlock()
+	time.Sleep(wait)
+}
+
+// call has do done, whether somebody waits for the answer or not.
+func (p *paused) call(ctx context.Context, do func()) error {
+	answer := make(chan struct{})
+	go func() {
+		p.pass()
+		do()
+		time.Sleep(p.trip)
+		p.pass()
+		close(answer)
+	}()
+	select {
+	case <-answer:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (p *paused) MaxBatch() int { return 32 }
+
+func (p *paused) TakeBatch(ctx context.Context, asks []chain.Ask) error {
+	own := make([]chain.Ask, len(asks))
+	for i := range asks {
+		own[i] = chain.Ask{Checks: copied(asks[i].Checks), Copies: asks[i].Copies}
+	}
+	err := p.call(ctx, func() {
+		for i := range own {
+			a := &own[i]
+			a.Granted, a.Err = p.Store.Take(context.Background(), a.Checks, a.Copies)
+			if a.Err == nil && a.Granted.OK && a.Granted.Granted < int64(a.Copies) {
+				a.Rest, a.Err = p.Store.Take(context.Background(), a.Checks, 1)
+			}
+		}
+	})
+	if err == nil {
+		for i := range own {
+			asks[i].Granted, asks[i].Rest, asks[i].Err = own[i].Granted, own[i].Rest, own[i].Err
+		}
+	}
+	return err
+}
+
+func (p *paused) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
+	asks := []chain.Ask{{Checks: checks, Copies: n}}
+	if err := p.TakeBatch(ctx, asks); err != nil {
+		return tidegate.Decision{}, err
+	}
+	return asks[0].Granted, asks[0].Err
+}
+
+func (p *paused) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
+	checks = copied(checks)
+	return p.call(ctx, func() { _ = p.Store.Adjust(context.Background(), r, checks) })
+}
+
+func (p *paused) Post(ctx context.Context, one chain.Post) error {
+	checks := copied([]tidegate.Check{one.Check})
+	return p.call(ctx, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.posted[one.Boot[0]] < int64(one.Number) {
+			p.posted[one.Boot[0]] = int64(one.Number)
+			_ = p.Store.Adjust(context.Background(), tidegate.Receipt{}, checks)
+		}
+	})
+}
+
+// pauses is three nodes on a server that stands still now and then, for up to longest.
+type pauses struct {
+	limit   *tidegate.Limit
+	trip    time.Duration
+	longest time.Duration
+	every   time.Duration // between pauses, and up to twice that
+	even    bool          // all nodes are asked; otherwise the first
+}
+
+// run returns what was admitted, and how often a circuit opened.
+func (p pauses) run(t *testing.T, d time.Duration) (admitted, opened int) {
+	const offered = 360 // a second
+	random := rand.New(rand.NewPCG(uint64(p.trip), uint64(p.longest)))
+	server := &paused{Store: memory.New(), trip: p.trip, posted: map[uint64]int64{}}
+	var mu sync.Mutex
+	var nodes []*Node
+	for range 3 {
+		nodes = append(nodes, New(chain.Adapt(server), Options{Instances: func() int { return 3 }, OnState: func(h Health) {
+			mu.Lock()
+			defer mu.Unlock()
+			if h.State == Degraded {
+				opened++
+			}
+		}}))
+	}
+	var asking sync.WaitGroup
+	next := 2 * time.Second // by then the distance is known
+	for start, asked := time.Now(), 0; time.Since(start) < d; asked++ {
+		if now := time.Since(start); now >= next {
+			server.pause(p.longest/2 + time.Duration(random.Int64N(int64(p.longest/2))))
+			next = now + p.every + time.Duration(random.Int64N(int64(p.every)))
+		}
+		n := nodes[0]
+		if p.even {
+			n = nodes[asked%3]
+		}
+		asking.Go(func() {
+			d, err := n.Take(context.Background(), []tidegate.Check{{Key: "k", Limit: p.limit, Cost: 1}}, 1)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				t.Error(err)
+			}
+			if d.OK {
+				admitted++
+			}
+		})
+		time.Sleep(time.Second / offered)
+	}
+	asking.Wait()
+	for _, n := range nodes {
+		_ = n.Close()
+	}
+	time.Sleep(2 * time.Second)
+	return admitted, opened
+}
+
+// A server that pauses now and then for no longer than the deadline opens no circuit, however far away it is.
+func TestPausesOpenNoCircuit(t *testing.T) {
+	l := tidegate.MustLimit(tidegate.Spec{Name: "bucket", Events: 100, Period: time.Second, Algorithm: tidegate.TokenBucket})
+	for _, even := range []bool{true, false} {
+		for ms := 0; ms < 25; ms += bandStep {
+			t.Run(fmt.Sprintf("even=%t/%dms", even, ms), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					p := pauses{limit: l, trip: time.Duration(ms) * time.Millisecond, longest: DefaultDeadline, every: 2 * window, even: even}
+					if _, opened := p.run(t, 20*time.Second); opened > 0 {
+						t.Errorf("opened %d times", opened)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Longer pauses do, and whoever decides meanwhile, what is admitted stays within the limit.
+func TestPausesAdmitNoMore(t *testing.T) {
+	const lasts = 30 * time.Second
+	for _, a := range []tidegate.Algorithm{tidegate.TokenBucket, tidegate.FixedWindow, tidegate.SlidingWindow, tidegate.SubWindows, tidegate.SlidingLog} {
+		l := tidegate.MustLimit(tidegate.Spec{Name: "l", Events: 100, Period: time.Second, Algorithm: a})
+		for _, even := range []bool{true, false} {
+			for _, ms := range []int{1, 20} {
+				t.Run(fmt.Sprintf("%s/even=%t/%dms", a, even, ms), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						p := pauses{limit: l, trip: time.Duration(ms) * time.Millisecond, longest: 80 * time.Millisecond, every: window / 2, even: even}
+						admitted, opened := p.run(t, lasts)
+						due := l.Capacity() + 100*int64(lasts/time.Second)
+						t.Logf("%d admitted, %d are due, opened %d times", admitted, due, opened)
+						if int64(admitted) > due+due/100 {
+							t.Errorf("%d admitted, want at most %d + 1 %%", admitted, due)
+						}
+					})
+				})
+			}
+		}
+	}
+}
