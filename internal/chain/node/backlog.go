@@ -123,6 +123,7 @@ func (b *backlog) markUrgent(id counterID, d *backlogEntry) {
 		}
 	}
 	d.urgent = true
+	id.key = strings.Clone(id.key) // it may lie in memory of the request
 	b.urgent = append(b.urgent, id)
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"tidegate.dev/tidegate"
 )
@@ -103,4 +104,19 @@ func TestResetForgets(t *testing.T) {
 		}
 		_ = g.Close()
 	})
+}
+
+// Keys lie in memory that is used again for another request.
+func TestBacklogKeepsItsKeys(t *testing.T) {
+	l := tidegate.MustLimit(tidegate.Spec{Name: "l", Events: 10, Period: time.Hour, Algorithm: tidegate.TokenBucket})
+	var b backlog
+	memory := []byte("alice")
+	c := tidegate.Check{Key: unsafe.String(&memory[0], len(memory)), Limit: l, Cost: 1}
+	b.owe(&c, 1, 1, 1, 1, 0)
+	b.owe(&c, 9, 9, 10, 1, 0) // it is used up, so that this is posted before others
+	posts := b.take(10, 0, 0)
+	copy(memory, "mallo")
+	if len(posts) != 1 || posts[0].id.key != "alice" || posts[0].amount != 10 {
+		t.Errorf("%+v", posts)
+	}
 }
