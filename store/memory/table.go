@@ -46,8 +46,8 @@ type directory struct {
 // the lock, and finds it.
 type segment struct {
 	slots   atomic.Uint32 // in use, a multiple of chunkSlots
+	records *records      // nil means states are in the slots; near slots, as touch reads both
 	chunks  [maxChunks]atomic.Pointer[chunk]
-	records *records // nil means states are in the slots
 
 	mu          sync.Mutex
 	pages       [maxChunks]uint32 // under mu: the numbers of the chunks
@@ -131,6 +131,9 @@ func (t *table) touch(k keyHash) {
 	i := home(k.tag, uint64(g.slots.Load()))
 	if c := g.chunks[i/chunkSlots%maxChunks].Load(); c != nil {
 		prefetch(unsafe.Pointer(&c[i%chunkSlots]))
+	}
+	if g.records != nil { // a key with few events mostly needs a larger record
+		prefetch(unsafe.Pointer(g.records))
 	}
 }
 
