@@ -42,14 +42,14 @@ browser=$!
 (cd bench && "$GO" vet ./... && "$GO" test "${args[@]}" ./...) || failed="the bench module"
 (cd adapters && "$GO" vet ./... && "$GO" test "${args[@]}" ./...) || failed="${failed:+$failed and }the adapters module"
 (cd adapters/grpclimit && "$GO" vet ./... && "$GO" test ${race[@]+"${race[@]}"} "${args[@]}" ./...) || failed="${failed:+$failed and }the grpclimit module"
-wait "$browser" || failed="${failed:+$failed and }the browser module"
-cat "$scratch/browser"
 # The race detector allocates, so what must not allocate is tested without it. And it makes loops of one goroutine a
 # hundred times slower, so that ranges are cut under it: packages that have such are tested without it as well, whole.
 if [ ${#race[@]} -gt 0 ]; then
 	"$GO" test -run Alloc ./internal/algo ./internal/front/checkapi ./httplimit ./rules ./internal/lang/route || failed="${failed:+$failed and }allocations"
 	"$GO" test "${args[@]}" ./internal/chain/node ./store/memory ./internal/chain/sim . || failed="${failed:+$failed and }what is cut under the race detector"
 fi
+wait "$browser" || failed="${failed:+$failed and }the browser module"
+cat "$scratch/browser"
 # The longest packages begin first, so that none of them is left to run alone in the end.
 "$GO" test ${race[@]+"${race[@]}"} "${args[@]}" ./store/redis ./internal/chain/node ./fleet ./internal/serve ./internal/cli ./store/memory ./internal/chain/eventual ./internal/front/gateway ./... || failed="${failed:+$failed and }the main module"
 
