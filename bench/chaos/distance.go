@@ -40,19 +40,16 @@ func playDistance(ctx context.Context, d time.Duration) (*finding, error) {
 		l := newLoad(s)
 		w, trips := watchHealth(s), pingThrough(s)
 		var slowest time.Duration
-		var before []*phase
 		for _, of := range [][]demand{
 			{{hotPath: distanceAsked / nodes}},
 			{{hotPath: distanceAsked}, {}},
 		} {
-			warm := l.begin(of...)
+			l.begin(of...)
 			s.pause(distanceWarmUp)
 			p := l.next(of...)
 			s.pause(distanceLasts)
 			l.settle(p)
-			before = append(before, warm)
-			f.steady(p, hotPath, steadiness{hotRate, distanceSlack, credit(before, p), withheld(of)})
-			before = append(before, p)
+			f.steady(p, hotPath, hotRate, distanceSlack)
 			slowest = max(slowest, p.inside.Slowest)
 			if p.inside.awake > deadline+grace {
 				f.miss("the slowest answer took %s and the oversleep of its process, want at most %s + %s", ms(p.inside.awake), ms(deadline), ms(grace))
@@ -67,54 +64,18 @@ func playDistance(ctx context.Context, d time.Duration) (*finding, error) {
 	return f, err
 }
 
-// credit is what the bucket had left when a phase began, after all that passed in those before
-// it. If Redis has decided everything, that is nothing, because more is asked for than the rate. A
-// node that decides locally admits its share; what it leaves stays in the bucket, up to
-// a burst, and passes later.
-func credit(before []*phase, p *phase) float64 {
-	local, _ := p.inside.decided(hotPath)
-	var passes []span
-	for _, b := range before {
-		n, _ := b.inside.decided(hotPath)
-		local += n
-		passes = append(passes, b.paths[hotPath].passes...)
-	}
-	if local == 0 {
-		return 0
-	}
-	return allowance{hotRate, hotRate}.left(passes, p.began)
-}
-
-// withheld is which part of the limit nobody admits while those who are asked decide locally: the
-// shares of the others.
-func withheld(of []demand) float64 {
-	if len(of) == 1 { // which holds for all nodes
-		return 0
-	}
-	return 1 - 1.0/nodes
-}
-
-// steadiness is what a phase has to admit: a rate, by so much more or less.
-type steadiness struct {
-	rate, slack float64
-	credit      float64 // that it may admit beside
-	withheld    float64 // which part of the rate is not admitted by those who decide locally
-}
-
 // steady holds what a phase admitted to a rate, and tells it beside what is due and the
 // share that was decided locally.
-func (f *finding) steady(p *phase, path string, want steadiness) {
+func (f *finding) steady(p *phase, path string, rate, slack float64) {
 	f.still = max(f.still, p.inside.still)
-	due := want.rate * p.lasted().Seconds()
+	due := rate * p.lasted().Seconds()
 	n := p.passed(path)
 	f.cell("%d", n)
 	f.cell("%.0f", due)
 	local, all := p.inside.decided(path)
-	share := float64(local) / float64(max(all, 1))
-	f.cell("%.1f %%", 100*share)
-	least, most := due*(1-want.slack-want.withheld*share), due*(1+want.slack)+want.credit
-	if float64(n) < least || float64(n) > most {
-		f.miss("%d admitted, want %.0f, and %.0f to %.0f where %.0f %% are decided locally and %.0f were left before", n, due, least, most, 100*share, want.credit)
+	f.cell("%.1f %%", 100*float64(local)/float64(max(all, 1)))
+	if off := float64(n) - due; off > slack*due || off < -slack*due {
+		f.miss("%d admitted, want %.0f, give or take %.0f %%", n, due, 100*slack)
 	}
 	if failed := p.failures() + int64(p.inside.Errors); failed > 0 {
 		f.miss("%d requests failed", failed)

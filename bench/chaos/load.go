@@ -142,11 +142,7 @@ func (l *load) next(of ...demand) *phase {
 			p.paths[path] = new(tally)
 		}
 	}
-	last := new(figures) // what was between phases is forgotten
-	if was := l.phase.Load(); was != nil && was.ended.IsZero() {
-		last = &was.inside
-	}
-	l.worst(last)
+	l.worst(new(figures)) // forget what was before
 	p.began = time.Now()
 	if was := l.phase.Swap(p); was != nil && was.ended.IsZero() {
 		was.ended = p.began

@@ -13,24 +13,6 @@ type allowance struct{ burst, rate float64 }
 
 func (a allowance) in(w time.Duration) float64 { return a.burst + a.rate*w.Seconds() }
 
-// left is what a bucket of this size, full at first, has left at an instant after passes; 0 if it
-// is in debt.
-func (a allowance) left(passes []span, at time.Time) float64 {
-	byEnd := slices.Clone(passes)
-	slices.SortFunc(byEnd, func(a, b span) int { return a.answered.Compare(b.answered) })
-	left, last := a.burst, time.Time{}
-	for _, p := range byEnd {
-		if !last.IsZero() {
-			left += a.rate * p.answered.Sub(last).Seconds()
-		}
-		left, last = min(left, a.burst)-1, p.answered
-	}
-	if !last.IsZero() {
-		left += a.rate * at.Sub(last).Seconds()
-	}
-	return max(0, min(left, a.burst))
-}
-
 // excess is by how much more than allowed passed in the worst stretch of time, 0 if
 // never. Only those count in a stretch that were both sent and answered in it.
 func excess(passes []span, most allowance) (worst float64) {
