@@ -76,7 +76,7 @@ type event struct {
 	began  time.Duration // failed: when the call began
 	times  int           // failed: how many requests the call was for; 0 means one
 	good   uint64        // failed: all successes so far
-	trip   time.Duration // failed: how long every call takes, for a while; 0 if that is not known
+	trip   time.Duration // failed: how long before a pause a call may have been sent that it makes late
 	chance float64       // a random number in [0, 1), for jitter
 }
 

@@ -97,7 +97,9 @@ func (s *server) stepCircuitLocked(e event, err error) action {
 	}
 	before := s.circuit.state
 	e.chance = rand.Float64()
-	e.trip = min(s.roundTrip.distance(e.now), s.node.o.Deadline)
+	if s.roundTrip.known || unsure(err) || isBusy(err) { // otherwise it has never answered, and does not pause
+		e.trip = s.roundTrip.pausing(s.node.o.Deadline)
+	}
 	var todo action
 	s.circuit, todo = s.circuit.step(e)
 	state := s.circuit.state

@@ -111,9 +111,15 @@ type pauses struct {
 	limit   *tidegate.Limit
 	trip    time.Duration
 	longest time.Duration
+	first   time.Duration // when the first begins
 	every   time.Duration // between pauses, and up to twice that
 	even    bool          // all nodes are asked; otherwise the first
+	// asleep is for how long nobody asks after a second of requests; 0 means never.
+	asleep time.Duration
 }
+
+// known is when the distance is known.
+const known = 2 * time.Second
 
 // run returns what was admitted, and how often a circuit opened.
 func (p pauses) run(t *testing.T, d time.Duration) (admitted, opened int) {
@@ -132,8 +138,13 @@ func (p pauses) run(t *testing.T, d time.Duration) (admitted, opened int) {
 		}}))
 	}
 	var asking sync.WaitGroup
-	next := 2 * time.Second // by then the distance is known
+	next, sleep := p.first, time.Second
 	for start, asked := time.Now(), 0; time.Since(start) < d; asked++ {
+		if now := time.Since(start); now >= sleep && p.asleep > 0 {
+			time.Sleep(p.asleep)
+			sleep = time.Since(start) + time.Second
+			next = max(next, sleep-time.Duration(random.Int64N(int64(time.Second))))
+		}
 		if now := time.Since(start); now >= next {
 			server.pause(p.longest/2 + time.Duration(random.Int64N(int64(p.longest/2))))
 			next = now + p.every + time.Duration(random.Int64N(int64(p.every)))
@@ -170,7 +181,7 @@ func TestPausesOpenNoCircuit(t *testing.T) {
 		for ms := 0; ms < 25; ms += bandStep {
 			t.Run(fmt.Sprintf("even=%t/%dms", even, ms), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					p := pauses{limit: l, trip: time.Duration(ms) * time.Millisecond, longest: DefaultDeadline, every: 2 * window, even: even}
+					p := pauses{limit: l, trip: time.Duration(ms) * time.Millisecond, longest: DefaultDeadline, first: known, every: 2 * window, even: even}
 					if _, opened := p.run(t, 20*time.Second); opened > 0 {
 						t.Errorf("opened %d times", opened)
 					}
@@ -178,6 +189,55 @@ func TestPausesOpenNoCircuit(t *testing.T) {
 			})
 		}
 	}
+}
+
+// So it is before anybody knows how far away it is: at the start, and after hours without a request.
+func TestPausesAtTheStartOpenNoCircuit(t *testing.T) {
+	l := tidegate.MustLimit(tidegate.Spec{Name: "bucket", Events: 100, Period: time.Second, Algorithm: tidegate.TokenBucket})
+	for _, even := range []bool{true, false} {
+		for ms := 0; ms < 25; ms += bandStep {
+			t.Run(fmt.Sprintf("even=%t/%dms", even, ms), func(t *testing.T) {
+				for _, first := range []time.Duration{0, 7 * time.Millisecond, 120 * time.Millisecond, 459 * time.Millisecond, 950 * time.Millisecond} {
+					synctest.Test(t, func(t *testing.T) {
+						p := pauses{limit: l, trip: time.Duration(ms) * time.Millisecond, longest: DefaultDeadline, first: first, every: time.Hour, even: even}
+						if _, opened := p.run(t, first+150*time.Millisecond); opened > 0 {
+							t.Errorf("a pause after %s opened %d circuits", first, opened)
+						}
+					})
+				}
+				synctest.Test(t, func(t *testing.T) {
+					p := pauses{limit: l, trip: time.Duration(ms) * time.Millisecond, longest: DefaultDeadline, first: 0, every: window, even: even, asleep: time.Hour}
+					if _, opened := p.run(t, 4*time.Hour); opened > 0 {
+						t.Errorf("pauses after an hour without requests opened %d circuits", opened)
+					}
+				})
+			})
+		}
+	}
+}
+
+// One that is dead from the start is noticed as well: within three deadlines if it does not answer, at once if it
+// refuses connections.
+func TestDeadAtTheStart(t *testing.T) {
+	l := tidegate.MustLimit(tidegate.Spec{Name: "bucket", Events: 100, Period: time.Second, Algorithm: tidegate.TokenBucket})
+	f := func(is fault, within time.Duration) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			n := newNode(&faulty{fault: is}, Options{})
+			began := time.Now()
+			for n.Health().State == OK && time.Since(began) < time.Second {
+				go func() { _, _ = n.Take(context.Background(), []tidegate.Check{{Key: "k", Limit: l, Cost: 1}}, 1) }()
+				time.Sleep(time.Millisecond)
+			}
+			if took := time.Since(began); took > within {
+				t.Errorf("noticed after %s, want %s", took, within)
+			}
+			_ = n.Close()
+			time.Sleep(2 * time.Second)
+		})
+	}
+	f(frozen, 3*DefaultDeadline+time.Millisecond)
+	f(broken, DefaultFailures*time.Millisecond)
 }
 
 // Longer pauses do, and whoever decides meanwhile, what is admitted stays within the limit.
@@ -189,7 +249,7 @@ func TestPausesAdmitNoMore(t *testing.T) {
 			for _, ms := range []int{1, 20} {
 				t.Run(fmt.Sprintf("%s/even=%t/%dms", a, even, ms), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
-						p := pauses{limit: l, trip: time.Duration(ms) * time.Millisecond, longest: 80 * time.Millisecond, every: window / 2, even: even}
+						p := pauses{limit: l, trip: time.Duration(ms) * time.Millisecond, longest: 80 * time.Millisecond, first: known, every: window / 2, even: even}
 						admitted, opened := p.run(t, lasts)
 						due := l.Capacity() + 100*int64(lasts/time.Second)
 						t.Logf("%d admitted, %d are due, opened %d times", admitted, due, opened)

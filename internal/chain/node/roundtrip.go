@@ -55,6 +55,19 @@ func (r roundTrip) distance(now time.Duration) time.Duration {
 	return min(r.least, r.before)
 }
 
+// pausing is the most that a round trip takes without a pause, as far as is known. The deadline is the most that
+// it can be, and what took two of them was no pause of up to one.
+func (r roundTrip) pausing(deadline time.Duration) time.Duration {
+	least := min(r.least, r.before)
+	switch {
+	case !r.known:
+		return deadline
+	case least >= 2*deadline:
+		return 0
+	}
+	return min(least, deadline)
+}
+
 // reserve is how long before a deadline a call has to leave to be back by then: a tenth
 // more than calls take, and a millisecond for this machine.
 func (r roundTrip) reserve() time.Duration {
