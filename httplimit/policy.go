@@ -25,7 +25,8 @@ type policy struct {
 	capacity string
 	slots    bool
 	salt     uint64 // spreads the cached values of several limits
-	terms           // what a rule says about it
+	usual    usualProblem
+	terms    // what a rule says about it
 }
 
 // newPolicy returns the policy of l. It describes the limit that clients are told.
@@ -52,6 +53,7 @@ func newPolicy(l *tidegate.Limit, name string) *policy {
 		p.draft11 += fmt.Sprintf(";w=%d", w)
 		p.draft6 = fmt.Sprintf("%d;w=%d", quota(l), w)
 	}
+	p.usual = p.usualProblem()
 	return p
 }
 

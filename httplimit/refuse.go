@@ -43,6 +43,13 @@ const (
 	reducedCapacity = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
 )
 
+const (
+	quotaTitle = "Request cannot be satisfied as assigned quota has been exceeded"
+	// Around the seconds until a client may come again.
+	tryAgain = "; try again in "
+	againEnd = " s."
+)
+
 // SlipHeader has the slip of a refusal: a text that the client can quote to whoever runs the
 // service, who can find out from it why the client was refused. The middleware makes none. If
 // the header of a response has one when the middleware refuses, the problem+json body has it too,
@@ -98,10 +105,12 @@ func (o *Options) refuseWith(w http.ResponseWriter, r *http.Request, d *tidegate
 		var text string
 		text, kind = p.body(d, retry)
 		*body = append((*body)[:0], text...)
+	} else if slip, text := h.Get(SlipHeader), prefersText(r.Header["Accept"]); !text && p.isUsual(d, status) {
+		*body, kind = p.usual.appendJSON((*body)[:0], retry, slip), problemJSON
 	} else {
 		why := explain(d, p, retry, status)
-		why.Slip = h.Get(SlipHeader)
-		*body, kind = why.render((*body)[:0], prefersText(r.Header["Accept"]))
+		why.Slip = slip
+		*body, kind = why.render((*body)[:0], text)
 	}
 	values := []string{kind, "nosniff"}
 	h["Content-Type"], h["X-Content-Type-Options"] = values[:1:1], values[1:]
@@ -119,8 +128,10 @@ func (why *problem) render(b []byte, text bool) (body []byte, kind string) {
 	if text {
 		return append(append(b, why.Detail...), '\n'), "text/plain; charset=utf-8"
 	}
-	return why.appendJSON(b), "application/problem+json"
+	return why.appendJSON(b), problemJSON
 }
+
+const problemJSON = "application/problem+json"
 
 // appendJSON appends what json.Marshal returns. Refusals are many when it matters, and its
 // reflection takes longer than to decide.
@@ -140,8 +151,13 @@ func (why *problem) appendJSON(b []byte) []byte {
 	if len(why.Violated) > 0 {
 		b = append(b, ']')
 	}
-	if why.Slip != "" {
-		b = appendString(append(b, `,"slip":`...), why.Slip)
+	return endJSON(b, why.Slip)
+}
+
+// endJSON appends the slip, if there is one, and the end of the body.
+func endJSON(b []byte, slip string) []byte {
+	if slip != "" {
+		b = appendString(append(b, `,"slip":`...), slip)
 	}
 	return append(b, '}')
 }
@@ -170,7 +186,7 @@ var unescaped = func() (is [256]bool) {
 // explain says no more of the limit than its name: with [NoHeaders] the numbers
 // are nobody's business.
 func explain(d *tidegate.Decision, p *policy, retry int64, status int) problem {
-	again := "; try again in " + strconv.FormatInt(retry, 10) + " s."
+	again := tryAgain + strconv.FormatInt(retry, 10) + againEnd
 	why := problem{Type: "about:blank", Title: http.StatusText(Status(*d)), Status: status}
 	switch {
 	case errors.Is(d.Err, ErrMissing):
@@ -195,17 +211,23 @@ func explain(d *tidegate.Decision, p *policy, retry int64, status int) problem {
 		return why
 	}
 	why.Type = quotaExceeded
-	why.Title = "Request cannot be satisfied as assigned quota has been exceeded"
+	why.Title = quotaTitle
 	why.Violated = []string{p.name}
 	switch {
 	case p.answer.Message != "":
 		why.Detail = p.answer.Message
 	case d.Never:
 		why.Detail = "The request costs more than the policy " + p.name + " can ever admit."
-	case p.slots:
-		why.Detail = "All slots of the policy " + p.name + " are taken" + again
 	default:
-		why.Detail = "The quota of the policy " + p.name + " is used up" + again
+		why.Detail = p.usedUp() + again
 	}
 	return why
+}
+
+// usedUp says that nothing is left of p.
+func (p *policy) usedUp() string {
+	if p.slots {
+		return "All slots of the policy " + p.name + " are taken"
+	}
+	return "The quota of the policy " + p.name + " is used up"
 }
