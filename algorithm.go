@@ -16,7 +16,7 @@ const (
 	// one period right after idling it lets burst + events through.
 	TokenBucket
 	// LeakyBucket lets events leave one by one at a constant rate, first in
-	// first out; Burst is how many may wait in line.
+	// first out; Burst is how many may wait in the queue.
 	LeakyBucket
 	// FixedWindow counts per aligned window of the wall clock (UTC; weeks
 	// start on Monday). Around a boundary, twice the limit can pass.

@@ -13,7 +13,7 @@ type Decision struct {
 	Never bool
 	// Soft: it is OK, and above a limit that has room to give; see [Marks].
 	Soft bool
-	// Queued: it stood in line before it was decided.
+	// Queued: it waited in a queue before it was decided.
 	Queued bool
 	// Limit is the one that decided; nil when nothing limits the request.
 	Limit *Limit

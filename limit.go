@@ -24,7 +24,7 @@ type Spec struct {
 	// Algorithm; the zero value is Auto.
 	Algorithm Algorithm
 	// Burst, for TokenBucket: how many may pass at once; 0 means Events.
-	// For LeakyBucket: the places in line behind the one being served.
+	// For LeakyBucket: the places in the queue behind the one being served.
 	Burst int64
 	// RawTime, for TokenBucket: all that is kept of a key is the instant at which it will
 	// have refilled, whatever limit it was charged under. A change of limit then converts

@@ -50,7 +50,7 @@ func TestOriginOfDecisions(t *testing.T) {
 	}
 }
 
-// The refusal of a request that leaves the line names the limit that has the line, else the
+// The refusal of a request that leaves the queue names the limit that has the queue, else the
 // first that is enforced, and never an advisory one.
 func TestWhoLeavesTheLineIsTheLines(t *testing.T) {
 	hour, line := tidegate.PerHour(1), tidegate.MustLimit(tidegate.Spec{Name: "line", Algorithm: tidegate.LeakyBucket, Events: 1, Period: time.Hour})

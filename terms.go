@@ -58,9 +58,9 @@ type Handling struct {
 	// Defer, when not nil: a refused request may be kept and sent later, if the front end can
 	// do that.
 	Defer *Defer
-	// InLineOf is another limit of the request. A request that this limit refuses waits
+	// InQueueOf is another limit of the request. A request that this limit refuses waits
 	// in the queue of that one. It is set on the limit from before a change of the rules.
-	InLineOf *Limit
+	InQueueOf *Limit
 	// Final: what is taken is never given back, as from the limit of a block. So a
 	// refusal stands until its RetryAfter, also for a check with a cost of 0.
 	Final bool

@@ -92,7 +92,7 @@ func TestWaitOnAFullLine(t *testing.T) {
 	for _, timeout := range []time.Duration{5900 * time.Millisecond, 6100 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
 			lim := tidegate.New(memory.New(), l)
-			lim.AllowN(t.Context(), "alice", 6) // one is served, five are in line
+			lim.AllowN(t.Context(), "alice", 6) // one is served, five are in the queue
 			ctx, cancel := context.WithTimeout(t.Context(), timeout)
 			defer cancel()
 			start := time.Now()

@@ -62,8 +62,8 @@ func standIn(old, successor *tidegate.Limit) *tidegate.Limit {
 	if terms.Answer.Nominal == nil {
 		terms.Answer.Nominal = successor
 	}
-	if terms.Handling.Queue = nil; terms.Role != tidegate.Blocks { // the line is its successor's
-		terms.Handling.InLineOf = successor
+	if terms.Handling.Queue = nil; terms.Role != tidegate.Blocks { // the queue is its successor's
+		terms.Handling.InQueueOf = successor
 	}
 	terms.Handling.Consistency = sharedAs(old) // its counters are where they were
 	terms.MaxOver = 0                          // nobody passes above what was used before

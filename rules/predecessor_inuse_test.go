@@ -8,7 +8,7 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// What stands in the line of a leaky bucket leaves first: nobody overtakes it by a reload.
+// What waits in the queue of a leaky bucket leaves first: nobody overtakes it by a reload.
 func TestPredecessorOfALine(t *testing.T) {
 	d := newDesk(t, rulesOf("limits: { rate: 10/minute, algorithm: leaky_bucket }, queue: { places: 9, max_wait: 2m }"))
 	var last tidegate.Decision
@@ -16,15 +16,15 @@ func TestPredecessorOfALine(t *testing.T) {
 		last = d.ask(as("GET /", "user", "ann"))
 	}
 	if !last.OK || last.Wait != 54*time.Second {
-		t.Fatalf("the tenth in line: %+v", last)
+		t.Fatalf("the tenth in the queue: %+v", last)
 	}
 	d.reload(rulesOf(limitVariants["bucket"]))
 	if now := d.ask(as("GET /", "user", "ann")); now.OK || now.RetryAfter != time.Minute {
-		t.Errorf("ten in line, and %+v", now)
+		t.Errorf("ten in the queue, and %+v", now)
 	}
 	d.wait(time.Minute)
 	if now := d.ask(as("GET /", "user", "ann")); !now.OK {
-		t.Errorf("the line has left, and %+v", now)
+		t.Errorf("the queue is empty, and %+v", now)
 	}
 	// The other way round it waits behind what was used.
 	d = newDesk(t, rulesOf(limitVariants["bucket"]))

@@ -42,7 +42,7 @@ func testTurnsOnce(s *subject) {
 	reused := 0
 	for _, key := range []string{"ann", "bob", "cid", "dan"} {
 		var held []departure
-		var free time.Time // where the line has ended at its longest
+		var free time.Time // where the queue has ended at its longest
 		for range 500 {
 			switch r.IntN(4) {
 			case 0, 1:

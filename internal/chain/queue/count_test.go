@@ -17,7 +17,7 @@ func (e everyone) Match(_ *tidegate.Request, dst []tidegate.Check) []tidegate.Ch
 	return append(dst, e.check)
 }
 
-// Requests leave a line whose limit counts by status, and some give their turn back
+// Requests leave a queue whose limit counts by status, and some give their turn back
 // after it began: nobody leaves less than a turn after another that stays charged.
 func TestTurnGivenBackByStatusIsUsedOnce(t *testing.T) {
 	for _, takes := range []time.Duration{0, 50 * ms, 100 * ms, 150 * ms, 250 * ms, 450 * ms} {
@@ -67,7 +67,7 @@ func TestTurnGivenBackByStatusIsUsedOnce(t *testing.T) {
 	}
 }
 
-// A request that waits in line longer than a bucket takes to refill, and then does not count,
+// A request that waits in the queue longer than a bucket takes to refill, and then does not count,
 // gives its place back like any other.
 func TestTurnThatDoesNotCountIsGivenBack(t *testing.T) {
 	f := func(algorithm tidegate.Algorithm, burst int64) {
@@ -84,7 +84,7 @@ func TestTurnThatDoesNotCountIsGivenBack(t *testing.T) {
 				all.Go(func() {
 					_, visit := gate.Enter(t.Context(), &tidegate.Request{})
 					status := 401
-					if i == 9 { // the last in line
+					if i == 9 { // the last in the queue
 						status = 200
 					}
 					_ = visit.End(tidegate.Outcome{Status: status})

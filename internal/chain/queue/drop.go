@@ -13,7 +13,7 @@ import (
 // [tidegate.Queue].DropOldest.
 var errDropped = errors.New("queue: a later request has the place")
 
-// drops returns the check whose booked line was full, if its rule has the oldest make room.
+// drops returns the check whose booked queue was full, if its rule has the oldest make room.
 func drops(checks []tidegate.Check, d *tidegate.Decision) *tidegate.Check {
 	c := booked(checks)
 	if c == nil || c.Unattended || c.Cost <= 0 || c.Limit.Terms == nil || d.Never || d.Err != nil || d.Limit == nil {
@@ -25,7 +25,7 @@ func drops(checks []tidegate.Check, d *tidegate.Decision) *tidegate.Check {
 	return c
 }
 
-// takeOver gives the request a turn of those that wait here, at the end of the line: the first
+// takeOver gives the request a turn of those that wait here, at the end of the queue: the first
 // of them is dropped, and the others move up. The store was asked and has refused; it is asked
 // again about the other limits of the request alone. Where nobody waits here that costs
 // as much, the refusal stands.
@@ -38,21 +38,21 @@ func (s *Store) takeOver(ctx context.Context, checks []tidegate.Check, c *tidega
 			return d, err
 		}
 	}
-	defer stand(ctx, time.Now())()
+	defer recordWait(ctx, time.Now())()
 	s.turns.waiting.Add(1)
 	defer s.turns.waiting.Add(-1)
-	id := lineOf(c)
-	l := s.turns.enter(id, s.Backend, c)
-	defer s.turns.leave(id, l)
-	w := l.replaceFirst(c.Cost, len(others) > 0, &d.Receipt)
+	id := queueOf(c)
+	q := s.turns.enter(id, s.Backend, c)
+	defer s.turns.leave(id, q)
+	w := q.replaceFirst(c.Cost, len(others) > 0, &d.Receipt)
 	if w == nil {
 		s.giveBack(ctx, d.Receipt, others)
 		return refused, nil
 	}
 	defer s.renewSlots(ctx, d.Receipt, others)()
-	waited, err := l.await(ctx, w, &d)
+	waited, err := q.await(ctx, w, &d)
 	if errors.Is(err, errDropped) {
-		return s.dropped(ctx, l, others, c, &d), nil
+		return s.dropped(ctx, q, others, c, &d), nil
 	}
 	if err != nil {
 		s.freeSlots(context.WithoutCancel(ctx), d.Receipt, others)
@@ -75,9 +75,9 @@ func without(checks []tidegate.Check, c *tidegate.Check) []tidegate.Check {
 
 // dropped is the answer to who has lost its turn. Its other charges, of others, go back: a
 // refusal charges nothing.
-func (s *Store) dropped(ctx context.Context, l *turnLine, others []tidegate.Check, c *tidegate.Check, d *tidegate.Decision) tidegate.Decision {
+func (s *Store) dropped(ctx context.Context, q *turnQueue, others []tidegate.Check, c *tidegate.Check, d *tidegate.Decision) tidegate.Decision {
 	s.giveBack(ctx, d.Receipt, others)
-	return tidegate.Decision{Limit: c.Limit, RetryAfter: l.nextIn(), Receipt: d.Receipt, Queued: true}
+	return tidegate.Decision{Limit: c.Limit, RetryAfter: q.nextIn(), Receipt: d.Receipt, Queued: true}
 }
 
 // giveBack returns what a Take has charged; if the store fails, it stays charged.
@@ -97,33 +97,33 @@ func (s *Store) giveBack(ctx context.Context, taken tidegate.Receipt, charged []
 // replaceFirst drops who waits longest and returns a waiter with the turn that is free then; nil if
 // the first is of another cost. taken is when the newcomer was charged elsewhere; if it was not,
 // it is written, as if the turn had been booked now.
-func (l *turnLine) replaceFirst(cost int64, charged bool, taken *tidegate.Receipt) *waiter {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.waiters) == 0 {
+func (q *turnQueue) replaceFirst(cost int64, charged bool, taken *tidegate.Receipt) *waiter {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiters) == 0 {
 		return nil
 	}
-	first := l.waiters[0]
+	first := q.waiters[0]
 	if first.turn.cost != cost || charged && !first.turn.like(turn{taken: *taken, cost: cost}) {
 		return nil
 	}
-	w := newWaiter(l.freeLocked(0))
+	w := newWaiter(q.freeLocked(0))
 	close(first.dropped)
 	if !charged {
 		*taken = w.turn.taken
-		taken.At -= algo.Ticks(max(0, w.turn.due.Sub(l.clock.Now())))
+		taken.At -= algo.Ticks(max(0, w.turn.due.Sub(q.clock.Now())))
 	}
-	l.joinLocked(w)
-	l.callLocked()
+	q.joinLocked(w)
+	q.callLocked()
 	return w
 }
 
-// nextIn is when the next leaves the line, and makes room.
-func (l *turnLine) nextIn() time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.waiters) == 0 {
+// nextIn is when the next leaves the queue, and makes room.
+func (q *turnQueue) nextIn() time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiters) == 0 {
 		return time.Millisecond
 	}
-	return max(l.waiters[0].turn.due.Sub(l.clock.Now()), time.Millisecond)
+	return max(q.waiters[0].turn.due.Sub(q.clock.Now()), time.Millisecond)
 }

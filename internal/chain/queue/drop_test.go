@@ -12,7 +12,7 @@ import (
 	"tidegate.dev/tidegate/store/memory"
 )
 
-// dropping is a limit with a line of places in which the oldest makes room.
+// dropping is a limit with a queue of places in which the oldest makes room.
 func dropping(a tidegate.Algorithm, events, places int64, maxWait time.Duration) *tidegate.Limit {
 	spec := tidegate.Spec{Name: "dropping", Events: events, Period: time.Second, Algorithm: a, Terms: &tidegate.Terms{
 		Handling: tidegate.Handling{Queue: &tidegate.Queue{Places: places, MaxWait: maxWait, DropOldest: true}},
@@ -39,7 +39,7 @@ func checkOf(l *tidegate.Limit) tidegate.Check {
 	return c
 }
 
-// The oldest of a full line is refused at once, those behind it move up, and the last to come
+// The oldest of a full queue is refused at once, those behind it move up, and the last to come
 // has the last place.
 func TestOldestIsDropped(t *testing.T) {
 	for _, a := range []tidegate.Algorithm{tidegate.LeakyBucket, tidegate.TokenBucket} {
@@ -53,7 +53,7 @@ func TestOldestIsDropped(t *testing.T) {
 			c.Wait()
 			c.want(t, departure{who: 0}, departure{who: 1, refused: true}, departure{who: 2, refused: true}, departure{who: 3, after: 100 * ms}, departure{who: 4, after: 200 * ms})
 			if s.Waiting() != 0 || len(s.turns.byID) != 0 {
-				t.Errorf("%s: %d wait in %d lines at the end", a, s.Waiting(), len(s.turns.byID))
+				t.Errorf("%s: %d wait in %d queues at the end", a, s.Waiting(), len(s.turns.byID))
 			}
 		})
 	}
@@ -75,8 +75,8 @@ func TestOldestIsDroppedFromALineThatIsNotBooked(t *testing.T) {
 					t.Errorf("%s: %+v; want 1 and 2 to be refused at once, and no others", a, d)
 				}
 			}
-			if len(c.left) != 5 || s.Waiting() != 0 || len(s.lines.byID) != 0 {
-				t.Errorf("%s: %d left, %d wait in %d lines at the end", a, len(c.left), s.Waiting(), len(s.lines.byID))
+			if len(c.left) != 5 || s.Waiting() != 0 || len(s.retries.byID) != 0 {
+				t.Errorf("%s: %d left, %d wait in %d queues at the end", a, len(c.left), s.Waiting(), len(s.retries.byID))
 			}
 		})
 	}
@@ -149,7 +149,7 @@ func TestDroppedIsNotCharged(t *testing.T) {
 	})
 }
 
-// Whoever leaves the line frees its slots, also one that has the place of another.
+// Whoever leaves the queue frees its slots, also one that has the place of another.
 func TestWhoLeavesAPlaceThatWasTakenFreesSlots(t *testing.T) {
 	for _, a := range []tidegate.Algorithm{tidegate.LeakyBucket, tidegate.TokenBucket} {
 		synctest.Test(t, func(t *testing.T) {
@@ -208,7 +208,7 @@ func TestDroppingKeepsThePace(t *testing.T) {
 				last = d.after
 			}
 			if len(c.left) != all || s.Waiting() != 0 || len(s.turns.byID) != 0 {
-				t.Errorf("seed %d: %d answers, %d wait in %d lines", seed, len(c.left), s.Waiting(), len(s.turns.byID))
+				t.Errorf("seed %d: %d answers, %d wait in %d queues", seed, len(c.left), s.Waiting(), len(s.turns.byID))
 			}
 		})
 	}

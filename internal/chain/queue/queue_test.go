@@ -77,8 +77,8 @@ func TestBucketLeavesOneByOne(t *testing.T) {
 	})
 }
 
-// A waiter that leaves the line frees a turn: those behind move up, the outflow stays
-// constant, and the end of the line is given back.
+// A waiter that leaves the queue frees a turn: those behind move up, the outflow stays
+// constant, and the end of the queue is given back.
 func TestWhoLeavesLetsOthersMoveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := crowd{store: New(chain.Adapt(memory.New())), start: time.Now()}
@@ -99,7 +99,7 @@ func TestWhoLeavesLetsOthersMoveUp(t *testing.T) {
 }
 
 // A turn for three is not given to one for one: it could not be told apart from
-// jumping the line.
+// jumping the queue.
 func TestTurnsOfOtherCostsStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := crowd{store: New(chain.Adapt(memory.New())), start: time.Now()}
@@ -131,7 +131,7 @@ func TestOtherLimitsAreAskedAgain(t *testing.T) {
 			c.send(t.Context(), i, check)
 		}
 		time.Sleep(500 * ms)
-		c.send(t.Context(), 5, check) // comes late, and does not jump the line
+		c.send(t.Context(), 5, check) // comes late, and does not jump the queue
 		c.Wait()
 		c.want(t, departure{who: 0}, departure{who: 1},
 			departure{who: 2, after: time.Second}, departure{who: 3, after: time.Second},
@@ -167,8 +167,8 @@ func TestLineIsBounded(t *testing.T) {
 		if refused != 1 {
 			t.Errorf("%d refused, want 1: ten leave within six seconds", refused)
 		}
-		if s.Waiting() != 0 || len(s.lines.byID) != 0 {
-			t.Errorf("%d wait in %d lines at the end", s.Waiting(), len(s.lines.byID))
+		if s.Waiting() != 0 || len(s.retries.byID) != 0 {
+			t.Errorf("%d wait in %d queues at the end", s.Waiting(), len(s.retries.byID))
 		}
 	})
 }
@@ -272,18 +272,18 @@ func TestThousandsOfWaiters(t *testing.T) {
 			}
 		}
 		if s.Waiting() != 0 || len(s.turns.byID) != 0 {
-			t.Errorf("%d wait in %d lines at the end", s.Waiting(), len(s.turns.byID))
+			t.Errorf("%d wait in %d queues at the end", s.Waiting(), len(s.turns.byID))
 		}
 	})
 }
 
-// Whoever is refused where the limit of the line counted before a change of the rules waits
-// in line all the same.
+// Whoever is refused where the limit of the queue counted before a change of the rules waits
+// in the queue all the same.
 func TestLineOfALimitThatCountedElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := tidegate.MustLimit(tidegate.Spec{
 			Name: "log", Events: 2, Period: time.Second, Algorithm: tidegate.FixedWindow,
-			Terms: &tidegate.Terms{Handling: tidegate.Handling{InLineOf: logged}},
+			Terms: &tidegate.Terms{Handling: tidegate.Handling{InQueueOf: logged}},
 		})
 		blocks := tidegate.MustLimit(tidegate.Spec{
 			Name: "log", Scope: "#block", Events: 1, Period: time.Second,
@@ -312,7 +312,7 @@ func TestLineOfALimitThatCountedElsewhere(t *testing.T) {
 	})
 }
 
-// Who may take more does not wait in line behind who has to leave some.
+// Who may take more does not wait in the queue behind who has to leave some.
 func TestLinesOfFloors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limit := tidegate.MustLimit(tidegate.Spec{
@@ -331,7 +331,7 @@ func TestLinesOfFloors(t *testing.T) {
 	})
 }
 
-// A limit that was raised, for a tier or by an override, does not wait in line behind requests
+// A limit that was raised, for a tier or by an override, does not wait in the queue behind requests
 // that came under the lower one.
 func TestLinesOfLimits(t *testing.T) {
 	for _, a := range []tidegate.Algorithm{tidegate.FixedWindow, tidegate.SlidingLog, tidegate.SlidingWindow, tidegate.SubWindows, tidegate.Concurrency} {
@@ -360,7 +360,7 @@ func TestLinesOfLimits(t *testing.T) {
 	}
 }
 
-// A request that leaves the line of a bucket frees the slots that it was given with its turn.
+// A request that leaves the queue of a bucket frees the slots that it was given with its turn.
 func TestWhoLeavesFreesSlots(t *testing.T) {
 	for _, a := range []tidegate.Algorithm{tidegate.TokenBucket, tidegate.LeakyBucket} {
 		for _, buckets := range []int{1, 2} {

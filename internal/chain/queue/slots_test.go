@@ -108,8 +108,8 @@ func TestSlotsAmongQueues(t *testing.T) {
 			all := &several{random: rand.New(rand.NewPCG(seed, 8)), checks: []tidegate.Check{{Key: "k", Limit: slots, Cost: 1}}}
 			if random.IntN(2) == 0 {
 				a := []tidegate.Algorithm{tidegate.SlidingLog, tidegate.FixedWindow, tidegate.SlidingWindow}[random.IntN(3)]
-				line := tidegate.MustLimit(tidegate.Spec{Name: "line", Events: 5, Period: time.Second, Algorithm: a, Terms: queue()})
-				all.checks = append(all.checks, tidegate.Check{Key: "k", Limit: line, Cost: 1})
+				queued := tidegate.MustLimit(tidegate.Spec{Name: "queued", Events: 5, Period: time.Second, Algorithm: a, Terms: queue()})
+				all.checks = append(all.checks, tidegate.Check{Key: "k", Limit: queued, Cost: 1})
 			}
 			if random.IntN(3) > 0 {
 				a := []tidegate.Algorithm{tidegate.LeakyBucket, tidegate.TokenBucket}[random.IntN(2)]

@@ -27,10 +27,10 @@ import (
 // Reservations do not wait.
 type Store struct {
 	chain.Backend
-	turns turns
-	lines lines
-	next  *atomic.Bool // see Time; nil if nothing is timed
-	took  func(time.Duration)
+	turns   turns
+	retries retryQueues
+	next    *atomic.Bool // see Time; nil if nothing is timed
+	took    func(time.Duration)
 }
 
 // New returns a Store that waits on behalf of inner.
@@ -45,7 +45,7 @@ func NewBy(inner chain.Backend, c Clock) *Store {
 // to its other limits; one that waits for room has not. An ended ctx ends the wait.
 func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
 	if c := queued(checks); c != nil && n == 1 {
-		d, err := s.lines.take(ctx, timed{s}, checks, c)
+		d, err := s.retries.take(ctx, timed{s}, checks, c)
 		return s.awaitTurn(ctx, checks, d, err)
 	}
 	var start time.Time
@@ -73,12 +73,12 @@ func (s *Store) awaitTurn(ctx context.Context, checks []tidegate.Check, d tidega
 	if err != nil || !d.OK || d.Wait == 0 {
 		return d, err
 	}
-	defer stand(ctx, time.Now())()
+	defer recordWait(ctx, time.Now())()
 	defer s.renewSlots(ctx, d.Receipt, checks)()
 	c := booked(checks)
-	waited, l, err := s.turns.wait(ctx, s.Backend, c, &d)
+	waited, q, err := s.turns.wait(ctx, s.Backend, c, &d)
 	if errors.Is(err, errDropped) {
-		return s.dropped(ctx, l, without(checks, c), c, &d), nil
+		return s.dropped(ctx, q, without(checks, c), c, &d), nil
 	}
 	if err != nil {
 		s.freeSlots(context.WithoutCancel(ctx), d.Receipt, checks)
@@ -101,7 +101,7 @@ func (s *Store) TakeBatch(ctx context.Context, asks []chain.Ask) error {
 	return nil
 }
 
-// queued is the check whose line the request would join.
+// queued returns the check whose queue the request would join, or nil.
 func queued(checks []tidegate.Check) *tidegate.Check {
 	for i := range checks {
 		c := &checks[i]
@@ -132,17 +132,17 @@ func isBucket(l *tidegate.Limit) bool {
 	return l.Algorithm == tidegate.TokenBucket || l.Algorithm == tidegate.LeakyBucket
 }
 
-// Waiting is how many requests stand in line.
-func (s *Store) Waiting() int64 { return s.turns.waiting.Load() + s.lines.waiting.Load() }
+// Waiting returns how many requests wait.
+func (s *Store) Waiting() int64 { return s.turns.waiting.Load() + s.retries.waiting.Load() }
 
-// lineID names the line of a check: that of its counter, and of those who have to leave as
-// much. Who may take more does not wait behind who may not.
-type lineID struct {
+// queueID names the queue of a check: one per counter and floor. A request that may take more
+// does not wait behind one that has to leave some.
+type queueID struct {
 	identity, key string
 	floor         int64
 	capacity      int64 // of the limit, where turns are not booked; else 0
 }
 
-func lineOf(c *tidegate.Check) lineID {
-	return lineID{identity: c.Limit.Identity(), key: c.Key, floor: c.Floor}
+func queueOf(c *tidegate.Check) queueID {
+	return queueID{identity: c.Limit.Identity(), key: c.Key, floor: c.Floor}
 }

@@ -18,7 +18,7 @@ func (s *Store) Time(next *atomic.Bool, took func(time.Duration)) *Store {
 // due reports whether this decision is timed.
 func (s *Store) due() bool { return s.next != nil && s.next.Load() && s.next.Swap(false) }
 
-// timed is the store below, for requests that may wait in line. Others do without it: each layer
+// timed is the store below, for requests that may wait in a queue. Others do without it: each layer
 // copies every decision.
 type timed struct{ *Store }
 

@@ -25,10 +25,10 @@ func (s slow) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegat
 	return s.Backend.Take(ctx, checks, n)
 }
 
-// What is asked for is timed, once; the time in line does not count, whichever line it is.
+// What is asked for is timed, once; the time in a queue does not count, whichever queue it is.
 func TestTime(t *testing.T) {
 	const takes = 3 * time.Millisecond
-	line := &tidegate.Terms{Handling: tidegate.Handling{Queue: &tidegate.Queue{Places: 5, MaxWait: time.Minute}}}
+	queued := &tidegate.Terms{Handling: tidegate.Handling{Queue: &tidegate.Queue{Places: 5, MaxWait: time.Minute}}}
 	for _, algorithm := range []tidegate.Algorithm{tidegate.TokenBucket, tidegate.LeakyBucket, tidegate.FixedWindow, tidegate.SlidingLog, tidegate.SubWindows} {
 		t.Run(algorithm.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -41,7 +41,7 @@ func TestTime(t *testing.T) {
 				case tidegate.TokenBucket, tidegate.LeakyBucket:
 					spec.Burst, c.MaxWait = 1, time.Minute
 				default:
-					spec.Terms = line
+					spec.Terms = queued
 				}
 				c.Limit = tidegate.MustLimit(spec)
 				waited := 0

@@ -64,7 +64,7 @@ var edges = []edge{
 	{"internal/front/gateway", "root httplimit", "the gateway renders decisions as the middleware does"},
 	{"internal/front/gateway", "internal/front/listen", "connections are held to limits in one place"},
 	{"internal/front/gateway", "internal/front/strict", "it passes on no request that a rule and a server may understand differently"},
-	{"internal/front/gateway", "internal/chain/queue", "it can hold a request while that waits in line"},
+	{"internal/front/gateway", "internal/chain/queue", "it can hold a request while that waits in a queue"},
 	{"internal/front/gateway", "internal/lang/usage internal/telemetry/accesslog", "true costs in responses; a line for each request"},
 	{"internal/front/question", "root httplimit internal/front/strict", "a described request, inspected as at the gateway, with values found as the middleware finds them"},
 	{"internal/front/checkapi", "internal/front/desk internal/front/question internal/front/strict internal/front/listen", "questions in HTTP, put to the desk; problems as every front end writes them"},

@@ -19,7 +19,7 @@ type Options struct {
 	// Desk answers the TG commands; nil means that there are none.
 	Desk *desk.Desk
 	// Store keeps the counters of CL.THROTTLE; nil means that there is no such command. It
-	// is asked about one check at a time and nobody waits in line, so that a store without
+	// is asked about one check at a time and nobody waits in a queue, so that a store without
 	// layers that are for other things is faster.
 	Store tidegate.Store
 	// Known reports whether the rules have an identity of that name; nil means all.
