@@ -59,7 +59,8 @@ func (v *values) find(name string) string {
 	return ""
 }
 
-// basicUser is the name in the one Authorization header there is.
+// basicUser returns the user name of basic authentication; "" without an Authorization header, or
+// with several.
 func basicUser(r *http.Request) string {
 	if header(r, "Authorization") == "" {
 		return ""
@@ -68,8 +69,8 @@ func basicUser(r *http.Request) string {
 	return user
 }
 
-// clientName is the common name of a client certificate that the server has
-// verified; one that it only asked for could be anybody's.
+// clientName returns the common name of the client certificate, if there is exactly one and the
+// server has verified the certificate; one that it only asked for could be anybody's.
 func clientName(state *tls.ConnectionState) string {
 	if state == nil || len(state.VerifiedChains) == 0 || len(state.VerifiedChains[0]) == 0 {
 		return ""
@@ -84,10 +85,11 @@ func clientName(state *tls.ConnectionState) string {
 	return s.text()
 }
 
-// commonName is the attribute of that name in X.520.
+// commonName identifies the attribute of that name in X.520.
 var commonName = asn1.ObjectIdentifier{2, 5, 4, 3}
 
-// ip takes prefix lengths as in "/24 /48"; without them, those of ClientIP.
+// ip returns the key of the client's network. bits has the prefix lengths of IPv4 and IPv6, as in
+// "/24 /48"; if it is empty, those of ClientIP are used.
 func (v *values) ip(bits string) string {
 	if bits == "" {
 		return v.client.key(v.request)
@@ -101,7 +103,8 @@ func (v *values) ip(bits string) string {
 	return v.client.find(v.request).key(bits4, bits6)
 }
 
-// addr is empty for a request over a Unix socket that no proxy forwarded.
+// addr returns the client's whole address; "" for a request over a Unix socket that no proxy
+// forwarded.
 func (v *values) addr() string {
 	h := v.client.find(v.request)
 	if h.text != "" || !h.addr.IsValid() {

@@ -9,30 +9,30 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// condition is what a when or unless says of one identity.
+// condition is what a when or unless requires of one identity: any of its tests.
 type condition struct {
 	id              *identity
-	absent, present bool
+	absent, present bool                // having no value, or any, is enough
 	literals        []string            // up to fewLiterals
-	set             map[string]struct{} // instead of literals beyond
+	set             map[string]struct{} // in place of literals if there are more
 	globs           []string
 	networks        networks
 	lists           []*list
 	byAddress       bool   // networks or lists may hold the address
 	fold            bool   // the value is compared without its case
-	text            string // what it lets through, as it was written
+	text            string // the tests, as they were written
 }
 
 // fewLiterals are compared one by one faster than hashed.
 const fewLiterals = 8
 
-// conditions hold when all of them do; none always hold.
+// conditions hold when all of them do; an empty list always holds.
 type conditions []condition
 
 // whenUnless is the when and the unless of a rule, a branch, a class or an exemption.
 type whenUnless struct{ when, unless conditions }
 
-// unconditional is that of all that have neither. It is shared, and never written.
+// unconditional is what all that have neither share. It is never written.
 var unconditional = new(whenUnless)
 
 func (c *compiler) whenUnless(when, unless []rulefile.Condition) *whenUnless {
@@ -96,8 +96,8 @@ func (c *compiler) condition(w *rulefile.Condition) condition {
 	return made
 }
 
-// spellings are what is done to values of the identity, by the source that they are found
-// in; nil means nothing by any. What they are compared with is spelled in the same ways.
+// spellings returns how each source of the identity normalizes its values (case, for example); nil if
+// none does. What values are compared with is normalized in the same ways.
 func (c *condition) spellings() []func(string) string {
 	var all []func(string) string
 	for i := range c.id.sources {
@@ -118,20 +118,20 @@ func (c *condition) spellings() []func(string) string {
 	return all
 }
 
-// spelled returns text in each of the ways, or as it is if there are none.
-func spelled(text string, ways []func(string) string) []string {
-	if len(ways) == 0 {
+// spelled returns text in each of the spellings, or as it is if there are none.
+func spelled(text string, spellings []func(string) string) []string {
+	if len(spellings) == 0 {
 		return []string{text}
 	}
-	all := make([]string, len(ways))
-	for i, spell := range ways {
+	all := make([]string, len(spellings))
+	for i, spell := range spellings {
 		all[i] = spell(text)
 	}
 	return all
 }
 
-// values returns the literals that the condition waits for, where it waits for
-// nothing else: rules and branches are found by these without being asked.
+// values returns the literals of a condition that has no other tests, else nil. Rules and branches are
+// indexed by them, so that those with other values are not even looked at.
 func (c *condition) values() []string {
 	if c.id.local || c.fold || c.absent || c.present || len(c.globs) > 0 || c.byAddress || len(c.lists) > 0 {
 		return nil

@@ -32,16 +32,16 @@ func newList(l *rulefile.List) *list {
 	return made
 }
 
-// respelled returns the list for values that are spelled in some ways.
-func (l *list) respelled(ways []func(string) string) *list {
+// respelled returns the list for values in these spellings.
+func (l *list) respelled(spellings []func(string) string) *list {
 	made := &list{literals: make(map[string]struct{}, len(l.literals)), networks: l.networks}
 	for text := range l.literals {
-		for _, one := range spelled(text, ways) {
+		for _, one := range spelled(text, spellings) {
 			made.literals[one] = struct{}{}
 		}
 	}
 	for _, glob := range l.globs {
-		made.globs = append(made.globs, spelled(glob, ways)...)
+		made.globs = append(made.globs, spelled(glob, spellings)...)
 	}
 	return made
 }

@@ -9,19 +9,20 @@ import (
 // maxAhead bounds how far ahead of its burst a bucket can be booked by waiters.
 const maxAhead = int64(time.Hour/time.Microsecond) * Micro
 
-// maxRefill is the longest that a bucket takes.
+// maxRefill is the longest that a bucket may take to refill.
 const maxRefill = int64(tidegate.MaxRefill/time.Microsecond) * Micro
 
 // BucketLaw is token_bucket (GCRA) and leaky_bucket (departure times). Both
-// keep one instant, the time at which all that was charged has drained.
+// keep one instant, the time at which all that was charged has drained. The level is what is
+// charged and has not drained, in ticks: 0 when nothing is used, Tau when all of it is.
 //
 // An event takes Em = ⌈period/events⌉ ticks and n events take n·Em, so that a
 // burst can be spent one by one or at once, to the same effect, and never more.
 type BucketLaw struct {
 	Em int64 // ticks an event takes
 
-	// Brim and Fits are Tau and Cap less the floor: how far the bucket may be filled.
-	// The level is still read and stored by Tau and Cap.
+	// Brim and Fits are Tau and Cap less the floor: the highest level, and the most events, that
+	// this law admits. The level is still read and stored by Tau and Cap.
 	Brim, Fits int64
 
 	Tau   int64 // ticks that capacity events take
@@ -34,15 +35,15 @@ type BucketLaw struct {
 	// least Cap. A higher level can only come from a clock that was set back.
 	// It is right only where one process knows all of these laws.
 	Widest int64
-	// Longest is the longest time in which a full bucket of any of these laws drains; 0
+	// Longest is the longest time in which a used-up bucket of any of these laws drains; 0
 	// means that it is not known.
 	Longest int64
 }
 
-// Bucket is the state of a key. The zero value is a full bucket.
+// Bucket is the state of a key. The zero value is a bucket of which nothing is used.
 type Bucket struct {
 	Drained int64 // GCRA's TAT: the instant at which the level is back at 0
-	Em      int64 // the law it was written under
+	Em      int64 // of the law it was written under
 	Ahead   bool  // the level was above any capacity: booked by waiters, or in debt
 	Written int64 // when it was written, which shows that a clock was set back; 0 means the store does not keep it
 }
@@ -108,7 +109,7 @@ func (l *BucketLaw) maxLevel(s Bucket) int64 {
 	return highest
 }
 
-// fullLevel returns the highest level at a pace that is neither booked ahead nor a debt.
+// fullLevel returns the level of a used-up bucket at a pace: what is above it is booked ahead or a debt.
 func (l *BucketLaw) fullLevel(em int64) int64 {
 	highest := l.widestLevel(em)
 	if l.Longest > 0 {
@@ -117,7 +118,7 @@ func (l *BucketLaw) fullLevel(em int64) int64 {
 	return highest
 }
 
-// widestLevel is the level of the widest law when it is used up, at a pace. Which law a raw
+// widestLevel returns the level of a used-up bucket of the widest law, at a pace. Which law a raw
 // state was written under is not known.
 func (l *BucketLaw) widestLevel(em int64) int64 {
 	if l.Raw {
@@ -126,7 +127,7 @@ func (l *BucketLaw) widestLevel(em int64) int64 {
 	return mul(l.Widest, em) // another law's pace: none of them may have both
 }
 
-// wait is how far ahead a may be charged. A leaky bucket needs no other bound than its
+// wait returns how far ahead a may be charged. A leaky bucket needs no other bound than its
 // capacity.
 func (l *BucketLaw) wait(a Ask) int64 {
 	if l.Leaky {
@@ -137,12 +138,12 @@ func (l *BucketLaw) wait(a Ask) int64 {
 
 func (l *BucketLaw) state(now, level int64) Bucket {
 	if level == 0 {
-		return Bucket{Em: l.Em} // full, also at an instant before now
+		return Bucket{Em: l.Em} // nothing is used, also at an instant before now
 	}
 	return Bucket{Drained: add(now, level), Em: l.Em, Ahead: level > l.fullLevel(l.Em), Written: now}
 }
 
-// room is how many events would be admitted at that level.
+// room returns how many events would be admitted at that level.
 func (l *BucketLaw) room(level, maxWait int64) int64 {
 	if !l.Leaky {
 		return max(0, (l.Brim-level+maxWait)/l.Em)
@@ -166,7 +167,7 @@ func (l *BucketLaw) fit(level int64, a Ask) int64 {
 	return k
 }
 
-// Fit is how many copies Take would grant.
+// Fit returns how many copies Take would grant.
 func (l *BucketLaw) Fit(s Bucket, now int64, a Ask) int64 {
 	_, _, level := l.advance(s, now)
 	return l.fit(level, a)
@@ -231,7 +232,8 @@ func (l *BucketLaw) refuse(s Bucket, now, level int64, a Ask) Verdict {
 // Return gives back n events charged at the instant at, or, for a turn that was
 // booked ahead, due at it; in a leaky bucket every event has a turn of its own.
 // They still count for as long as the bucket takes to refill; after that there is
-// nothing to return. Before 0, at means those charged last, which are not known of turns.
+// nothing to return. An at below 0 means the events charged last; of a leaky bucket these are
+// not known, and nothing is returned.
 func (l *BucketLaw) Return(s Bucket, now, at, n int64) Bucket {
 	if at < 0 {
 		if l.Leaky {

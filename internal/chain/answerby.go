@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// AnswerBy is the context of a caller that needs an answer by some time, whatever it is. A
-// layer that has a fallback answers by that then, even if its own deadline is later: the caller
-// has not left. The timer is started by whoever waits first, so that a store that answers at
-// once needs none. End it with Stop.
+// AnswerBy is the context of a caller that needs an answer by some time, and takes that of a
+// fallback then. A layer with a fallback uses it at that time, even if its own deadline is later;
+// the caller is still there. The first that waits starts the timer, so that a store that answers
+// at once needs none. End it with Stop.
 type AnswerBy struct {
 	context.Context
 	at     time.Time
@@ -23,15 +23,15 @@ type AnswerBy struct {
 	cancel  context.CancelFunc
 }
 
-// NewAnswerBy returns a context that ends with ctx, or at the given time. Alarms, which may be
-// nil, spare those a timer who wait by Waits.
+// NewAnswerBy returns a context that ends with ctx, or at the given time. With alarms, which may
+// be nil, callers of Waits need no timer of their own.
 func NewAnswerBy(ctx context.Context, at time.Time, alarms *Alarms) *AnswerBy {
 	return &AnswerBy{Context: ctx, at: at, alarms: alarms}
 }
 
-// Waits returns what those look at who wait for an answer: left is closed when the caller leaves,
-// or when ctx ends in another way; early, if it is not nil, when the caller needs the answer of a
-// fallback. It takes the place of Done.
+// Waits returns what to select on instead of ctx.Done while waiting for an answer. left is closed when
+// the caller leaves, or ctx ends in another way; early, if it is not nil, when the caller needs the
+// answer of a fallback.
 func Waits(ctx context.Context) (left, early <-chan struct{}) {
 	a, ok := ctx.(*AnswerBy)
 	if !ok || a.alarms == nil {
@@ -45,11 +45,11 @@ func Waits(ctx context.Context) (left, early <-chan struct{}) {
 	return a.Context.Done(), a.early
 }
 
-// answerBy is the key by which layers below others find that a context is one.
+// answerBy is the key of the context value by which a layer finds the AnswerBy it runs under.
 type answerBy struct{}
 
-// FallsBack reports whether ctx has ended and its caller is still there, and wants the answer
-// of a fallback.
+// FallsBack reports whether ctx has ended because its caller needs the answer of a fallback now. The
+// caller is still there.
 func FallsBack(ctx context.Context) bool {
 	return errors.Is(ctx.Err(), context.DeadlineExceeded) && ctx.Value(answerBy{}) != nil
 }

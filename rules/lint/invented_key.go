@@ -8,6 +8,8 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
+// inventedKey warns of rules that count a value which callers can make up, where the only other rules
+// are for all callers together.
 func inventedKey(p *pass) {
 	for _, r := range p.file.Rules {
 		if !enforced(r) || r.Deny || p.alwaysExempt(r) {
@@ -20,8 +22,8 @@ func inventedKey(p *pass) {
 	}
 }
 
-// invented finds a route on which r counts a value that the caller made up and
-// nothing else counts the caller.
+// invented finds a route on which r counts a value that the caller made up, a rule for all
+// callers applies, and none counts this caller. nil means there is none.
 func (p *pass) invented(r *rulefile.Rule) *escape {
 	if !slices.ContainsFunc(r.Per, func(per rulefile.Word) bool { return p.canInvent(per.Text) }) {
 		return nil
@@ -41,8 +43,8 @@ func (p *pass) invented(r *rulefile.Rule) *escape {
 // canInvent reports whether a caller may make up a value of name.
 func (p *pass) canInvent(name string) bool {
 	return slices.ContainsFunc(p.sources(name), func(s rulefile.Source) bool {
-		g := controlOf(s, &route{})
-		return g == claimed || g == chosen
+		c := controlOf(s, &route{})
+		return c == claimed || c == chosen
 	})
 }
 
@@ -51,13 +53,13 @@ func (e *escape) involves(r *rulefile.Rule) bool {
 	return slices.ContainsFunc(e.meetings, func(m meeting) bool { return m.rule == r })
 }
 
-// how is what the caller does about r.
+// how says what the caller does to escape r.
 func (e *escape) how(r *rulefile.Rule) string {
 	i := slices.IndexFunc(e.meetings, func(m meeting) bool { return m.rule == r })
 	return e.meetings[i].why
 }
 
-// backstop names the rules that hold for all callers together.
+// backstop names the rules on the route that count all callers together.
 func (e *escape) backstop() string {
 	var names []string
 	for _, m := range e.meetings {

@@ -169,7 +169,7 @@ func (r *fleetRegions) Merge(ctx context.Context, g chain.Greeting, counters []c
 	calls := make([]tallyCall, 0, len(counters))
 	for i := range counters {
 		if !soundReplica(&counters[i]) {
-			return w, fmt.Errorf("redis: %s (%s): %w", what, counters[i].Name, errTally)
+			return w, fmt.Errorf("redis: %s (%s): %w", what, counters[i].Name, errTallyRange)
 		}
 		calls = append(calls, r.call(g.To, &counters[i]))
 	}

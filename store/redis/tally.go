@@ -15,7 +15,7 @@ import (
 	"tidegate.dev/tidegate/internal/chain"
 )
 
-// What instances have counted by themselves is under keys of its own, beside the counters of the
+// Tallies, which instances count by themselves, have keys of their own, beside the counters of the
 // same subject: tg:RULE:{SCOPE=VALUE}:tally:HASH, with the hash of the limit's identity.
 
 // fleetTallies is the chain.Tallies of a Store.
@@ -32,14 +32,14 @@ var (
 )
 
 var (
-	errTally  = errors.New("numbers out of range")
-	errSilent = errors.New("the server does not answer")
+	errTallyRange = errors.New("numbers out of range")
+	errSilent     = errors.New("the server does not answer")
 )
 
-// Exchange implements chain.Tallies: one round trip, in a cluster or on shards one to each server.
-// Each tally is a script of its own, so that keys need not be in one slot. A key that has moved is
-// told to its former owner as well, which answers: it knows what instances with the old list count. A
-// shard that is silent is left out but for one call a second: the keys of others wait for it.
+// Exchange implements chain.Tallies in one round trip to each server. Each tally is a script call of
+// its own, so that keys need not be in one slot. The tally of a key that has moved is also sent to its
+// former shard, whose answer is preferred: it knows what instances with the old list count. A silent
+// shard is asked once a second only, because the keys of other shards wait for it.
 func (t fleetTallies) Exchange(ctx context.Context, tallies []chain.Tally) error {
 	if len(tallies) == 0 {
 		return nil
@@ -53,7 +53,7 @@ func (t fleetTallies) Exchange(ctx context.Context, tallies []chain.Tally) error
 	mute := make(map[*endpoint]bool)
 	for i := range tallies {
 		one := &tallies[i]
-		if one.Err = t.valid(one); one.Err != nil {
+		if one.Err = t.check(one); one.Err != nil {
 			continue
 		}
 		c := t.call(one)
@@ -89,19 +89,20 @@ func (t fleetTallies) Exchange(ctx context.Context, tallies []chain.Tally) error
 			answered = true
 		}
 	}
-	if answered || t.othersAnswer() {
+	if answered || t.anyShardUp() {
 		return nil
 	}
 	return err
 }
 
-// othersAnswer reports whether there are shards that are not gone: those that were asked say nothing of them.
-func (t fleetTallies) othersAnswer() bool {
+// anyShardUp reports whether a shard is up. If those that were asked did not answer, others may: that is
+// no failure of the whole store.
+func (t fleetTallies) anyShardUp() bool {
 	return slices.ContainsFunc(t.s.endpoints[:t.s.shards], func(e *endpoint) bool { return !e.gone() })
 }
 
-// valid reports what is wrong with a tally.
-func (t fleetTallies) valid(one *chain.Tally) error {
+// check returns what is wrong with a tally, or nil.
+func (t fleetTallies) check(one *chain.Tally) error {
 	if _, err := t.s.compile(one.Limit); err != nil {
 		return err
 	}
@@ -114,19 +115,19 @@ func (t fleetTallies) valid(one *chain.Tally) error {
 		sound = sound && p.Start >= 0 && p.Start < most && p.End >= 0 && p.End < most && p.Count >= 0 && p.Count < most
 	}
 	if !sound {
-		return fmt.Errorf("redis: exchange tallies (%s): %w", one.Limit, errTally)
+		return fmt.Errorf("redis: exchange tallies (%s): %w", one.Limit, errTallyRange)
 	}
 	return nil
 }
 
-// tallyCall is a tally as it is sent.
+// tallyCall is a call of the script tally, and its reply.
 type tallyCall struct {
-	tally *chain.Tally // nil if it is a counter of another region
+	tally *chain.Tally // nil if it tells of a counter of another region
 	at    *endpoint
 	keys  []string
 	args  []string
-	tag   tag
-	text  string
+	tag   tag    // of the reply
+	text  string // the reply
 	err   error
 }
 
@@ -158,7 +159,7 @@ func (t fleetTallies) call(one *chain.Tally) tallyCall {
 	return c
 }
 
-// key is where the tallies of a counter are.
+// key returns the key in Redis of the tallies of a counter.
 func (t fleetTallies) key(one *chain.Tally) string {
 	name := append(make([]byte, 0, 160), t.s.prefix...)
 	name = append(name, ':')
@@ -170,7 +171,7 @@ func (t fleetTallies) key(one *chain.Tally) string {
 	return string(base64.RawURLEncoding.AppendEncode(name, sum[:12]))
 }
 
-// runAll sends calls to their endpoints, at the same time, but for those that have failed already.
+// runAll sends calls to their endpoints, all at the same time. Those that have failed already are left out.
 func (t fleetTallies) runAll(ctx context.Context, calls []tallyCall) {
 	byEndpoint := make(map[*endpoint][]*tallyCall)
 	for i := range calls {
@@ -185,8 +186,8 @@ func (t fleetTallies) runAll(ctx context.Context, calls []tallyCall) {
 	all.Wait()
 }
 
-// runTallies sends calls to one endpoint. A shard holds up those of others no longer than it takes to
-// find out whether it is gone.
+// runTallies sends calls to one endpoint. It waits for a shard no longer than it takes to find out
+// whether that is gone, because the calls to others wait as well.
 func (e *endpoint) runTallies(ctx context.Context, calls []*tallyCall) {
 	if e.name != "" {
 		var end context.CancelFunc
@@ -233,7 +234,7 @@ func runTallies(ctx context.Context, client rueidis.Client, calls []*tallyCall) 
 	}
 }
 
-// answer reads the reply.
+// answer parses the reply.
 func (c *tallyCall) answer() (a chain.TallyAnswer, err error) {
 	got, err := parseReply(c.text, c.tag)
 	if err != nil {
@@ -254,9 +255,9 @@ func (c *tallyCall) answer() (a chain.TallyAnswer, err error) {
 	return a, nil
 }
 
-// Time implements chain.Tallies. In a cluster it is the clock of the master that has the set of
-// nodes, and on shards that of the first by name that answers, whatever is counted where; while they
-// are changed, of those that were, which all instances know.
+// Time implements chain.Tallies. In a cluster it reads the clock of the master that has the set of
+// nodes, and on shards that of the first by name that answers, wherever keys are counted. While the
+// list of shards changes, it asks those of the former list first, which all instances know.
 func (t fleetTallies) Time(ctx context.Context) (time.Time, error) {
 	ctx, end := t.s.withDeadline(ctx)
 	defer end()
@@ -273,8 +274,8 @@ func (t fleetTallies) Time(ctx context.Context) (time.Time, error) {
 	return time.UnixMicro(us), nil
 }
 
-// clocks are the endpoints whose clock may be asked, the first that answers. Those that are gone are
-// asked last.
+// clocks returns the endpoints whose clock counts, in the order in which to try them. Those that are
+// gone come last.
 func (t fleetTallies) clocks() (all []*endpoint) {
 	var gone []*endpoint
 	for _, e := range append(byName(t.s.was), byName(t.s.endpoints[:max(t.s.shards, 1)])...) {
@@ -289,7 +290,7 @@ func (t fleetTallies) clocks() (all []*endpoint) {
 	return append(all, gone...)
 }
 
-// timeAt is the clock of an endpoint, in µs.
+// timeAt reads the clock of an endpoint, in µs.
 func (t fleetTallies) timeAt(ctx context.Context, at *endpoint) (int64, error) {
 	if at.name != "" {
 		var end context.CancelFunc

@@ -58,9 +58,9 @@ func testChangeRaised(s *subject) {
 	})
 }
 
-// testChangeResolution: a log and parts of any number are one counter, so that no
-// change from one to the other refills anybody, and none is held longer than one
-// part of what it was counted in.
+// testChangeResolution: a log and sub-windows of any number are one counter. No change
+// from one to another refills anybody, or makes anybody wait longer than a period and one
+// part of each.
 func testChangeResolution(s *subject) {
 	limit := func(name string, events int64, parts int, ceiling bool) *tidegate.Limit {
 		spec := tidegate.Spec{Name: name, Events: events, Period: minute, Algorithm: tidegate.SlidingLog}

@@ -13,22 +13,22 @@ import (
 	"tidegate.dev/tidegate/internal/lang/durable"
 )
 
-// file is where records are kept on this machine, under the lock of the board.
+// file is where records are kept on this machine. Its fields are under the lock of the board.
 type file struct {
-	name   string // "" means nowhere
-	synced time.Time
-	failed bool
-	pruned time.Time
+	name   string    // "" means nowhere
+	synced time.Time // what the file says of when the table was last looked at, or would say if it could be written
+	failed bool      // the last write failed
+	pruned time.Time // when ended records were last removed
 }
 
-// state is a board as a file has it.
+// state is the content of a file.
 type state struct {
 	Format int `json:"tidegate_state"`
 	// Epoch of the table, and when it was last looked at.
 	Epoch   string        `json:"epoch,omitempty"`
 	Synced  time.Time     `json:"synced,omitzero"`
 	Records []storedState `json:"records"`
-	// Journal has lines that the table has not got yet; of a handover alone.
+	// Journal has lines that are not in the table yet. Only a handover has them.
 	Journal []string `json:"journal,omitempty"`
 }
 
@@ -87,7 +87,7 @@ func (s *storedState) record() (*Record, error) {
 	return r, r.check()
 }
 
-// adopt merges what a file has.
+// adopt merges the content of a file, and reports whether that changed a record.
 func (b *Board) adopt(s state) (changed bool) {
 	for i := range s.Records {
 		if r, err := s.Records[i].record(); err == nil && b.mergeLocked(r) {
@@ -100,7 +100,7 @@ func (b *Board) adopt(s state) (changed bool) {
 	return changed
 }
 
-// stateLocked is the board as a file has it.
+// stateLocked returns the content of a file with all records.
 func (b *Board) stateLocked() state {
 	s := state{Format: stateFormat, Epoch: b.is.epoch, Synced: b.is.synced, Records: make([]storedState, 0, len(b.records))}
 	for _, r := range b.records {
@@ -112,7 +112,7 @@ func (b *Board) stateLocked() state {
 	return s
 }
 
-// saveLocked writes the file, if there is one and no successor has it.
+// saveLocked writes the file, unless there is none or a successor writes it now.
 func (b *Board) saveLocked() error {
 	if b.file.name == "" || b.handed {
 		return nil
@@ -132,12 +132,12 @@ func (b *Board) saveLocked() error {
 	return err
 }
 
-// commitInBackgroundLocked is commitLocked where nobody waits for the file: the log says if it
-// cannot be written.
+// commitInBackgroundLocked is commitLocked for changes that no operator waits for. If the file
+// cannot be written, the log says so.
 func (b *Board) commitInBackgroundLocked() { _ = b.commitLocked() }
 
-// saveSyncedLocked writes the file from time to time, so that it says when the table was last
-// looked at; and again if it could not be written.
+// saveSyncedLocked writes the file once an hour, so that it says when the table was last looked at,
+// and every few seconds while it could not be written.
 func (b *Board) saveSyncedLocked() {
 	if every := time.Hour; b.is.synced.Sub(b.file.synced) >= every && !b.file.failed || b.file.failed && b.is.synced.Sub(b.file.synced) >= retrySave {
 		_ = b.saveLocked()
@@ -148,7 +148,7 @@ func (b *Board) saveSyncedLocked() {
 // retrySave is how long after a failure the file is written again.
 const retrySave = 5 * time.Second
 
-// writeState writes a file: it is there as a whole or not at all, even if the machine stops.
+// writeState writes a file. It is written whole or not at all, even if the machine stops.
 func writeState(name string, s state) error {
 	text, err := json.Marshal(s)
 	if err == nil {

@@ -10,8 +10,8 @@ import (
 	"tidegate.dev/tidegate/httplimit"
 )
 
-// addHeaders tells clients about the descriptor that is closest to its limit, or of those that
-// refuse the last.
+// addHeaders adds the headers that tell the client about one descriptor: the last in the list that
+// refuses, quota_mode aside, or else the one with the least left.
 func (s *Server) addHeaders(a *answer, c *call, now time.Time) {
 	closest := -1
 	for i := range c.descriptors {
@@ -39,7 +39,7 @@ func (s *Server) addHeaders(a *answer, c *call, now time.Time) {
 	add(2, h.Reset, uint64(st.DurationUntilReset.GetSeconds()))
 }
 
-// addSlip gives the client of a call that is refused the slip of that.
+// addSlip adds the slip of the refusal; nothing if the call is not refused, or has none.
 func (s *Server) addSlip(a *answer, c *call) {
 	text := s.slipOf(c.refusedBy())
 	if text == "" {
@@ -50,8 +50,8 @@ func (s *Server) addSlip(a *answer, c *call) {
 	a.response.ResponseHeadersToAdd = append(a.response.ResponseHeadersToAdd, (*core.HeaderValue)(h))
 }
 
-// refusedBy returns the descriptor that refuses a call; of several, the one that the client has to
-// wait for longest. nil if there is none.
+// refusedBy returns the descriptor that refuses a call, or nil. Of several, it is the one that the
+// client has to wait for longest; those of quota_mode only if there are no others.
 func (c *call) refusedBy() (by *descriptor) {
 	for i := range c.descriptors {
 		d := &c.descriptors[i]

@@ -13,9 +13,9 @@ import (
 //	    ^^^^^
 //	  did you mean `limits`?
 //
-// The source line is shown without its indentation, and where it is long only
-// around the caret. A waived problem is shown without it, with why it is waived. Color
-// is for terminals.
+// The source line is shown without its indentation; of a long one, only the part
+// around the caret. A waived problem has the reason for the waiver in place of source line
+// and hint. Color is for terminals.
 func (l List) Write(w io.Writer, color bool) error {
 	_, err := w.Write(l.render(color))
 	return err
@@ -45,8 +45,8 @@ func (p Problem) render(text []byte, in pen) []byte {
 	return text
 }
 
-// place is what editors and terminals make a link of; a problem may be about a
-// whole file, or about none.
+// place returns "file:line:col: ", which editors and terminals turn into a link. A problem about
+// a whole file has no line, and one about no file has no place.
 func (p Problem) place() string {
 	var b strings.Builder
 	for _, part := range []string{printable(p.File), number(p.Line), number(p.Col)} {
@@ -61,6 +61,7 @@ func (p Problem) place() string {
 	return b.String()
 }
 
+// number returns n in decimal; "" for 0, which stands for none.
 func number(n int) string {
 	if n == 0 {
 		return ""

@@ -4,14 +4,14 @@ import "strings"
 
 // Hit is a pattern that a request matches.
 type Hit struct {
-	ID      int // as it was added
+	ID      int // that the pattern was added with
 	pattern *entry
 	reading Reading
 }
 
 // Match appends to hits the patterns that a request matches in one of the readings of
-// its path, in no particular order; "*" matches only what holds for every path. Case,
-// port and trailing dot of the host do not matter.
+// its path, in no particular order. The path "*" of OPTIONS matches only patterns for all
+// paths. Case, port and trailing dot of the host do not matter.
 //
 // The time it takes depends on the path and on the patterns that begin like it, not on
 // the others. It does not allocate.
@@ -34,15 +34,15 @@ func (t *Tree) Match(method, host string, path Reading, hits []Hit) []Hit {
 	return w.hits
 }
 
-// walk is one Match on its way through the tree.
+// walk is the state of one Match.
 type walk struct {
 	method string
 	hits   []Hit
 	Reading
 }
 
-// from takes what matches the path from the slash at i on. It recurses only
-// where patterns have both a literal and a wildcard, so not deeper than they are.
+// from takes the patterns below n that match the rest of the path, which begins with the slash at
+// i. It recurses only where patterns have both a literal and a wildcard, so not deeper than they are.
 func (w *walk) from(n *node, i int) {
 	for n != nil {
 		w.take(n.below)

@@ -11,13 +11,14 @@ import (
 
 const (
 	listsHint = "write `lists: { partners: [203.0.113.0/24], banned: file banned.txt }`"
-	// MaxBytes is how long a list may be. Rule files are shorter.
+	// MaxBytes bounds every file that is read, rule files and lists.
 	MaxBytes = 16 << 20
-	// maxListTold is how many problems of one list are told: a file that is no
-	// list at all has one per line.
-	maxListTold = 10
+	// maxListProblems is how many problems of one list file are reported: a file that is not
+	// a list at all has one per line.
+	maxListProblems = 10
 )
 
+// lists reads the field `lists`.
 func (d *decoder) lists(root object) {
 	n := root.get("lists")
 	if n == nil {
@@ -58,7 +59,7 @@ func (d *decoder) lists(root object) {
 	}
 }
 
-// list finds a list by its name.
+// list returns the list with a name, or nil.
 func (d *decoder) list(name string) *List {
 	if i, ok := d.listAt[name]; ok {
 		return &d.file.Lists[i]
@@ -66,6 +67,7 @@ func (d *decoder) list(name string) *List {
 	return nil
 }
 
+// fillList reads the short form of a list: its values, or `file NAME`.
 func (d *decoder) fillList(l *List, n *yamltree.Node) {
 	switch n.Kind {
 	case yamltree.List:
@@ -90,8 +92,8 @@ func (d *decoder) fillValues(l *List, n *yamltree.Node) {
 	}
 }
 
-// readList reads a value per line. A list file is not a rule file: it is not
-// joined, and two lists may read the same one.
+// readList reads the file of a list, one value per line. Unlike a rule file, it may be read
+// twice: two lists may name the same file.
 func (d *decoder) readList(l *List, from diag.Pos, name string) {
 	file, ok := d.inLayer(from.File, name, from)
 	if !ok {
@@ -122,7 +124,7 @@ func (d *decoder) readList(l *List, from diag.Pos, name string) {
 		}
 		col := utf8.RuneCountInString(line[:strings.Index(line, text)]) // has the space too much that counting from 0 has too little
 		if !d.addValue(l, Word{text, diag.Pos{File: l.File, Line: i + 1, Col: col, Len: utf8.RuneCountInString(text)}}) {
-			if bad++; bad == maxListTold {
+			if bad++; bad == maxListProblems {
 				d.fail(from, diag.Quote(l.File)+" has more lines like these", "the file has a value per line: an address, a network such as `203.0.113.0/24`, or a name")
 				return
 			}
@@ -130,6 +132,7 @@ func (d *decoder) readList(l *List, from diag.Pos, name string) {
 	}
 }
 
+// appendNew appends s, unless all has it.
 func appendNew(all []string, s string) []string {
 	for _, a := range all {
 		if a == s {
@@ -139,6 +142,7 @@ func appendNew(all []string, s string) []string {
 	return append(all, s)
 }
 
+// addValue adds a value to the list, or reports what is wrong with it and returns false.
 func (d *decoder) addValue(l *List, w Word) bool {
 	t, wrong := parseValue(w)
 	if wrong != (mistake{}) {

@@ -169,7 +169,7 @@ func (d *decoder) in(w Word, id Identity) (Test, bool) {
 		}
 		d.fail(v.Pos, fmt.Sprintf("%s is not a valid address or network, and %s tests `%s` against list `%s`", diag.Quote(v.Text), where(w.Pos), id.Name.Text, l.Name.Text),
 			"write an address such as `203.0.113.7` or a network such as `203.0.113.0/24`")
-		if bad++; bad == maxListTold {
+		if bad++; bad == maxListProblems {
 			break
 		}
 	}

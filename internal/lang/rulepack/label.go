@@ -11,14 +11,14 @@ import (
 
 // Label is what an archive keeps about a revision beside its files.
 type Label struct {
-	Digest string    `json:"digest"` // of the files: see [Digest]
-	Hash   string    `json:"hash,omitempty"`
-	Main   string    `json:"main,omitempty"`
-	Over   []string  `json:"over,omitempty"` // what further layers begin with
+	Digest string    `json:"digest"`         // of the files: see [Digest]
+	Hash   string    `json:"hash,omitempty"` // of the files, as instances show it for the rules in force
+	Main   string    `json:"main,omitempty"` // file or folder/ that the first layer begins with; "" is the folder at the top
+	Over   []string  `json:"over,omitempty"` // the same of further layers
 	Author string    `json:"author,omitempty"`
 	Reason string    `json:"reason,omitempty"`
-	At     time.Time `json:"at,omitzero"` // where the archive has no clock
-	// Revision is what the revision is called if its number does not tell.
+	At     time.Time `json:"at,omitzero"` // when it was published, if the archive has no clock
+	// Revision is its name, where that cannot be made of its number and Digest.
 	Revision string `json:"revision,omitempty"`
 }
 
@@ -44,7 +44,8 @@ func (l *Label) String() (string, error) {
 	return string(text), err
 }
 
-// ParseLabel reads a label, and does not trust it.
+// ParseLabel reads a label as it is kept. It returns an error if the text is not one, or names files
+// outside of the archive.
 func ParseLabel(text string) (l Label, err error) {
 	if len(text) > maxText || json.Unmarshal([]byte(text), &l) != nil || len(l.Digest) != 64 || strings.Trim(l.Digest, "0123456789abcdef") != "" {
 		return Label{}, errors.New("it was not written by this version of Tidegate")
@@ -60,18 +61,17 @@ func ParseLabel(text string) (l Label, err error) {
 	return l, nil
 }
 
-// Mains returns what each layer begins with.
+// Mains returns the file or folder that each layer begins with.
 func (l *Label) Mains() []string { return append([]string{l.Main}, l.Over...) }
 
-// Revision returns what a revision of that number is called. The digest is part of it: an
+// Revision returns the name of a revision, such as 8-3f2a9c01. The digest is part of it: an
 // archive that has lost everything counts from 1 again, and other files under an old number
 // must not pass for those that a node has.
 func Revision(number int64, digest string) string {
 	return strconv.FormatInt(number, 10) + "-" + digest[:8]
 }
 
-// Means reports whether an operator who writes text means a revision: its whole name, or its
-// number alone.
+// Means reports whether text names the revision: by its whole name, or by its number alone.
 func Means(text, revision string) bool {
 	number, _, _ := strings.Cut(revision, "-")
 	return text == revision || text == number

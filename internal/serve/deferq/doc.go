@@ -1,7 +1,7 @@
-// Package deferq keeps requests that a rule has refused, and sends them later: what `defer` of a
-// rule means. A [Queue] takes requests, tells their callers how they are, and sends them as
+// Package deferq keeps requests that a rule has refused, and sends them later: it is `defer` of
+// rules. A [Queue] accepts requests, tells their callers what became of them, and sends them when
 // the rule's limit has room; a [Store] keeps them. A request that was accepted is sent at least
-// once, or is a dead letter with a reason.
+// once, or becomes a dead letter with a reason.
 //
 // Requests of one key are a [Line]: they are sent in the order in which they were accepted, one at a
 // time, and the first holds the others until it is done or dead. Lines take turns.
@@ -23,7 +23,7 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// Line is whose requests are sent one after the other: those of one key of one rule.
+// Line names the requests that are sent one after the other: those of one key of one rule.
 type Line struct{ Rule, Scope, Key string }
 
 // LineOf returns the line of a check.
@@ -40,7 +40,7 @@ const (
 	Trying  State = "trying"  // it is being sent
 	Done    State = "done"    // the upstream has answered
 	Dead    State = "dead"    // it will not be sent any more; see Entry.Reason
-	Queued  State = "queued"  // it is in a stream of the user
+	Queued  State = "queued"  // it was appended to the stream of the rule, for workers of the user's own
 )
 
 // Version of the record of an entry, in the file and in Redis.
@@ -53,11 +53,12 @@ type Entry struct {
 	Line     Line      `json:"line"`
 	Accepted time.Time `json:"accepted"`
 	Expires  time.Time `json:"expires"`
-	// Keep is for how long it was accepted.
+	// Keep is how long it may wait: `keep` of its rule. Expires is Accepted and this, and an
+	// operator who revives it gives it as long again.
 	Keep time.Duration `json:"keep"`
-	// Owner has the identities of who sent it, by name, hashed with the ID.
+	// Owner has the identities of its sender, by name, hashed with the ID.
 	Owner map[string]string `json:"owner"`
-	// Checks are those of the rule that has refused it.
+	// Checks are the checks of the rule that refused it.
 	Checks  []Check `json:"checks"`
 	Request Request `json:"request"`
 
@@ -79,8 +80,8 @@ type Request struct {
 	Body   []byte      `json:"-"` // kept beside the record
 }
 
-// Check is a check of the deferring rule: what is charged if the rules in force do not find it
-// any more, since a token has expired or the rule is gone.
+// Check is a check of the deferring rule. It is charged if the rules in force no longer find it,
+// because a token has expired or the rule is gone.
 type Check struct {
 	Key  string        `json:"key"`
 	Spec tidegate.Spec `json:"spec"`
@@ -95,11 +96,11 @@ type Result struct {
 	Truncated bool        `json:"truncated,omitempty"` // the body was longer
 }
 
-// Bounds are what a rule, and the process, let a store keep.
+// Bounds are how much a store may keep.
 type Bounds struct {
-	Places   int64 // of the rule
-	PerKey   int64 // of the line
-	KeyBytes int64 // of the line
+	Places   int64 // requests of the rule
+	PerKey   int64 // requests of a line
+	KeyBytes int64 // bytes of a line
 }
 
 // Errors of stores.
@@ -111,29 +112,31 @@ var (
 	ErrClosed = errors.New("requests are not kept any more")
 )
 
-// NewID returns a name that nobody can guess.
+// NewID returns an ID that nobody can guess.
 func NewID() string {
 	var b [20]byte
 	_, _ = rand.Read(b[:]) // it never fails
 	return strings.ToLower(base32.HexEncoding.EncodeToString(b[:]))
 }
 
-// idempotencyKey is the same for all attempts, and does not tell the ID.
+// idempotencyKey returns a key that is the same for all attempts, and does not reveal the ID.
 func idempotencyKey(id string) string {
 	sum := sha256.Sum256([]byte("idempotency " + id))
 	return "tidegate-" + hex.EncodeToString(sum[:16])
 }
 
-// overhead is what a store has around an entry, about.
+// overhead is about how many bytes a store adds to an entry.
 const overhead = 512
 
-// size is what the entry takes in a store: as it is written, where some characters take six times as much as in a request.
+// size returns how many bytes the entry takes in a store: as it is written, where some characters
+// take six times as much as in a request.
 func (e *Entry) size() int64 {
-	text, _ := encode(e) // one that cannot be written is not kept
+	text, _ := encode(e) // an entry that cannot be written is not kept
 	return int64(overhead + len(text) + len(e.Request.Body))
 }
 
-// ended is what is kept of an entry that has ended.
+// ended returns what is kept of an entry that has ended: of one that is done, not its headers and
+// body; a dead one is kept whole, since it may be sent again.
 func (e *Entry) ended() Entry {
 	record := *e
 	if e.State == Done { // its credentials are not needed any more
@@ -143,6 +146,7 @@ func (e *Entry) ended() Entry {
 	return record
 }
 
+// headerSize returns about how many bytes a header takes.
 func headerSize(h http.Header) (n int64) {
 	for name, values := range h {
 		for _, v := range values {
