@@ -71,17 +71,28 @@ func (o *auditOptions) run(ctx context.Context, env Env, args []string) int {
 	if o.json {
 		return printJSON(env, page)
 	}
-	w := tabwriter.NewWriter(env.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "WHEN\tWHO\tACTION\tRESULT\tWHAT\tWHY\tWHERE")
-	for i := range page.Entries {
-		e := &page.Entries[i]
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", e.At.UTC().Format(time.RFC3339), orDash(e.Who), orDash(e.Action), resultText(&env, e), whatText(e), orDash(e.Reason), orDash(e.Node))
+	o.print(&env, &page)
+	return exitOK
+}
+
+func (o *auditOptions) print(env *Env, page *admin.AuditPage) {
+	switch {
+	case len(page.Entries) > 0:
+		w := tabwriter.NewWriter(env.Stdout, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "WHEN\tWHO\tACTION\tRESULT\tWHAT\tWHY\tWHERE")
+		for i := range page.Entries {
+			e := &page.Entries[i]
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", e.At.UTC().Format(time.RFC3339), orDash(e.Who), orDash(e.Action), resultText(env, e), whatText(e), orDash(e.Reason), orDash(e.Node))
+		}
+		_ = w.Flush() // what does not reach standard output is not ours to mend
+	case o.who+o.action+o.result != "":
+		fmt.Fprintln(env.Stdout, "no such entry is in the audit log")
+	default:
+		fmt.Fprintln(env.Stdout, "the audit log is empty")
 	}
-	_ = w.Flush() // what does not reach standard output is not ours to mend
 	if page.Incomplete != "" {
 		fmt.Fprintln(env.Stderr, "tidegate audit:", strings.Map(graphic, page.Incomplete))
 	}
-	return exitOK
 }
 
 func resultText(env *Env, e *auditlog.Entry) string {
@@ -114,13 +125,5 @@ func whatText(e *auditlog.Entry) string {
 	if e.Error != "" {
 		parts = append(parts, strings.Map(graphic, e.Error))
 	}
-	return orDashPlain(strings.Join(parts, " "))
-}
-
-// orDashPlain is orDash for text that is already safe to print.
-func orDashPlain(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
+	return unquoted(strings.Join(parts, " "))
 }

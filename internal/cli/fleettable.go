@@ -105,6 +105,15 @@ func orDash(text string) string {
 	return valueText(text)
 }
 
+// unquoted is orDash for text that a server composes, such as that of a limit: a comma in it is no
+// reason for quotes.
+func unquoted(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return strings.Map(graphic, text)
+}
+
 // upText is how long an instance had been running when it was last heard of, in at most two units.
 func upText(one *admin.Instance) string {
 	up := max(one.Seen.Sub(one.Started), 0)

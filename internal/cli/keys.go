@@ -207,7 +207,7 @@ func printCounters(env *Env, counters []admin.Counter) {
 			left, now, unknown = "?", "unknown", c.Unknown
 		}
 		local = local || c.Local
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", orDash(c.Rule), subjectText(c.Subject), orDash(limitText(c)), left, now)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", orDash(c.Rule), subjectText(c.Subject), unquoted(limitText(c)), left, now)
 	}
 	_ = w.Flush() // what does not reach standard output is not ours to mend
 	if local {

@@ -65,7 +65,7 @@ func printOffenders(env *Env, r *offenders.Report) {
 		l := &r.Lists[i]
 		for j := range l.Entries {
 			e := &l.Entries[j]
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", orDash(l.Rule), offenderText(e), orDash(string(l.By)), oftenText(l, e), orDash(e.Limit))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", orDash(l.Rule), offenderText(e), orDash(string(l.By)), oftenText(l, e), unquoted(e.Limit))
 			rows++
 		}
 	}
