@@ -26,7 +26,7 @@ var slipsTable = []*setting{
 	{
 		path: "slips.key_file", example: "slips.key", file: aFile,
 		slot: one(func(c *Config) *string { return &c.Slips.KeyFile }, path),
-		help: "`FILE` with the key that seals the slips of refusals, the same for the whole fleet: a line of 16 bytes or more, and further lines with keys before it, which still open; read again when it changes. Without it, each process has a key of its own, and opens no other slips",
+		help: "`FILE` with the key that seals the slips of refusals, the same for the whole fleet: a line of 16 bytes or more, and further lines with earlier keys, which still open their slips; read again when it changes. Without it, each process has a key of its own, and opens no other slips",
 	},
 }
 

@@ -35,7 +35,7 @@ var deferTable = []*setting{
 	{
 		path: "defer.dead", example: "168h", fallback: "168h",
 		slot: one(func(c *Config) *time.Duration { return &c.Defer.Dead }, lasting(time.Second, 365*day)),
-		help: "`TIME` for which deferred requests are kept that could not be sent, for tidegate deferred retry",
+		help: "`TIME` for which deferred requests that could not be sent are kept, for tidegate deferred retry",
 	},
 	{
 		path: "defer.timeout", example: "30s", fallback: "30s",
@@ -50,7 +50,7 @@ var deferTable = []*setting{
 	{
 		path: "defer.path", example: "/.well-known/deferred", fallback: "/.well-known/deferred",
 		slot: one(func(c *Config) *string { return &c.Defer.Path }, ownPath),
-		help: "`PATH` of the gateway below which callers see how their deferred requests are",
+		help: "`PATH` of the gateway below which callers see what became of their deferred requests",
 	},
 	{
 		path: "defer.strip", example: "Cookie",

@@ -24,7 +24,7 @@ var rlsTable = []*setting{
 	{
 		path: "rls.shadow", example: "true", fallback: "false",
 		slot: yesNo(func(c *Config) *bool { return &c.RLS.Shadow }),
-		help: "the rate limit service counts and refuses no call, whatever the rules say",
+		help: "the rate limit service only counts: it refuses no call, whatever the rules say",
 	},
 	{
 		path: "rls.headers.limit", example: "RateLimit-Limit",
@@ -54,12 +54,12 @@ var rlsTable = []*setting{
 	{
 		path: "rls.compare", example: "ratelimit.example.com:8081",
 		slot: one(func(c *Config) *string { return &c.RLS.Compare }, hostPort),
-		help: "`ADDRESS` of a rate limit service that is asked the same, off the way of calls; what it answers otherwise is counted and sampled into the log",
+		help: "`ADDRESS` of another rate limit service, which gets every call after the client has its answer; different answers are counted and sampled into the log",
 	},
 	{
 		path: "rls.quota.ttl", example: "2s", fallback: "2s",
 		slot: one(func(c *Config) *time.Duration { return &c.RLS.Quota.TTL }, lasting(time.Second, time.Hour)),
-		help: "`TIME` for which a proxy has what the quota service assigns to it, in whole seconds, as Envoy reads no more; what a proxy had that is gone is with the others after that and rls.quota.delivery",
+		help: "`TIME` for which an assignment of the quota service is valid, in whole seconds, since Envoy reads no fractions; the part of a proxy that is gone is available to the others after this and rls.quota.delivery",
 	},
 	{
 		path: "rls.quota.delivery", example: "500ms", fallback: "500ms",

@@ -42,7 +42,7 @@ var storeTable = []*setting{
 	{
 		path: "store.was", of: InRedis, example: "a", entry: []string{"name", "url"},
 		slot:  list(func(c *Config) *[]Shard { return &c.Store.Redis.Was }, formerShard),
-		help:  "`NAMES` of the shards before their list was changed, those that are gone with their URLs: keys that moved are decided there as well; take it out when all instances have had the new list for a period of the longest limit",
+		help:  "`NAMES` of the shards before their list was changed, with URLs for those that were removed: keys that moved are decided there as well; remove this when all instances have had the new list for a period of the longest limit",
 		shape: "write the former shards: `was: [ { name: a }, { name: b, url: redis://10.0.0.2:6379 } ]`",
 	},
 	{

@@ -34,7 +34,7 @@ var telemetryTable = []*setting{
 		path: "telemetry.refusals", example: "5", fallback: "0",
 		slot:    one(func(c *Config) *int { return &c.Telemetry.Refusals }, count(span[int]{least: 1, most: maxRefusals, orZero: true})),
 		derived: "1 if log.access is off, else 0",
-		help:    "`NUMBER` of refused requests per rule and second that the process log tells of; 0 for none",
+		help:    "`NUMBER` of refused requests per rule and second that get a line in the process log; 0 for none",
 	},
 	{
 		path: "telemetry.otlp.endpoint", example: "http://127.0.0.1:4318",
