@@ -24,7 +24,7 @@ func (s *server) adminHandler() http.Handler {
 		OpenSlip: func(text string) (slip.Slip, error) { return s.slips.sealer().Open(text) },
 		Log:      s.log,
 	}
-	s.operators.options(s.config.Admin, &o)
+	s.admin.options(s.config.Admin, &o)
 	if s.rules != nil {
 		o.Rules, o.Compile, o.InForce = s.rules, s.compile, s.inForce
 		o.CompileFiles, o.KeysOf, o.SubjectOf = s.compileFiles, s.offenders.Keys, s.subjectOf
@@ -48,19 +48,15 @@ func (s *server) adminHandler() http.Handler {
 	o.Warnings = func() []string {
 		return slices.Concat(s.planeWarnings(), s.formerShards.warnings(len(s.config.Store.Redis.Was)), s.deferred.warnings())
 	}
-	if s.shares != nil {
-		o.Store = s.shares // what is used of a limit that is split is of its share
-	}
-	if s.memory != nil {
-		o.Survey = s.memory
-	}
 	switch {
 	case s.shared != nil:
 		o.Survey = s.shared.Store
 		o.Health = s.shared.health
 		o.Fleet = func(ctx context.Context) (admin.Fleet, error) { return ListFleet(ctx, s.shared.Store) }
-	case s.shortage != nil:
-		o.Health = s.shortage.health
+	case s.local != nil:
+		o.Store = s.local.shares // what is used of a limit that is split is of its share
+		o.Survey = s.local.memory
+		o.Health = s.local.shortage.health
 	}
 	return s.openPage(o)
 }

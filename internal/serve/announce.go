@@ -20,12 +20,12 @@ func (s *server) announce() {
 		s.log.Warn("an inherited socket is not used: its name should be gateway, check, resp, rls, rls_http or admin", "socket", unused)
 	}
 	var upstreams []string
-	for _, u := range s.upstreams {
+	for _, u := range s.gateway.upstreams {
 		upstreams = append(upstreams, u.String())
 	}
 	var where []any
-	if s.clients != nil {
-		where = append(where, "gateway", s.address(s.clients, s.certificate != nil))
+	if s.gateway.listener != nil {
+		where = append(where, "gateway", s.address(s.gateway.listener, s.gateway.tls.certificate != nil))
 	}
 	if l := s.checkDoor.listener; l != nil {
 		where = append(where, "check", s.address(l, s.checkDoor.tls.certificate != nil))
@@ -39,13 +39,13 @@ func (s *server) announce() {
 	if l := s.rlsDoor.http; l != nil {
 		where = append(where, "rls_http", s.address(l, false))
 	}
-	where = append(where, "admin", s.address(s.admin, s.operators.certificate != nil))
+	where = append(where, "admin", s.address(s.admin.listener, s.admin.tls.certificate != nil))
 	s.log.Info("serving", append(where,
 		"upstreams", strings.Join(upstreams, ","), "rules", s.rules.count(), "store", s.config.Store.Kind, "configuration", s.config.File)...)
-	if s.sample == nil {
+	if s.example.upstream == nil {
 		return
 	}
-	if !s.demo {
+	if !s.example.asked {
 		s.log.Warn("there are no upstreams: requests go to a small API to try; name your own with --upstreams")
 		return
 	}
@@ -61,7 +61,7 @@ func (s *server) makeTraffic() {
 		return
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	s.endTraffic = stop
+	s.example.endTraffic = stop
 	go demo.Traffic(ctx, func(method, path, ip string) {
 		s.gate.Decide(ctx, &tidegate.Request{Method: method, Host: "demo", Path: path, Values: address(ip), Unattended: true})
 	})
@@ -78,7 +78,7 @@ func (a address) Value(name string) (string, bool) {
 // invite prints where the dashboard is, and what to try if the rules are those that it is written for, and makes
 // traffic.
 func (s *server) invite() {
-	at := s.address(s.admin, s.operators.certificate != nil)
+	at := s.address(s.admin.listener, s.admin.tls.certificate != nil)
 	demo.Greet(s.out(), at)
 	file := strings.Join(s.config.Rules, ",")
 	if file != "" {
@@ -86,7 +86,7 @@ func (s *server) invite() {
 			return
 		}
 	}
-	demo.Invite(s.out(), demo.Place{Gateway: s.address(s.clients, s.certificate != nil), Admin: at, Program: program(), Rules: file})
+	demo.Invite(s.out(), demo.Place{Gateway: s.address(s.gateway.listener, s.gateway.tls.certificate != nil), Admin: at, Program: program(), Rules: file})
 	s.makeTraffic()
 }
 

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"crypto/tls"
 	"log/slog"
 	"net"
 	"net/http"
@@ -17,7 +18,7 @@ import (
 // checkDoor is the listener of the check API.
 type checkDoor struct {
 	listener net.Listener // nil means it is not open
-	tls      doorTLS
+	tls      listenerTLS
 	token    *followedFile[string] // nil means none is asked for
 	callers  *callers
 }
@@ -27,7 +28,7 @@ func (d *checkDoor) prepare(c *config.Config, log *slog.Logger) (err error) {
 		return nil
 	}
 	const whose = "the check API"
-	if d.tls, err = loadDoorTLS(whose, c.Check.TLS, log); err != nil {
+	if d.tls, err = loadListenerTLS(whose, c.Check.TLS, tls.RequireAndVerifyClientCert, log); err != nil {
 		return err
 	}
 	if c.Check.TokenFile != "" {

@@ -11,7 +11,7 @@ const cutOff = time.Second
 // awaitCut returns when no request is in flight, or soon.
 func (s *server) awaitCut() {
 	end := time.Now().Add(cutOff)
-	for _, g := range s.gateways {
+	for _, g := range s.gateway.opened {
 		for g.InFlight() > 0 && time.Now().Before(end) {
 			time.Sleep(time.Millisecond)
 		}
@@ -19,8 +19,8 @@ func (s *server) awaitCut() {
 }
 
 func (s *server) close() {
-	if s.endTraffic != nil {
-		s.endTraffic()
+	if s.example.endTraffic != nil {
+		s.example.endTraffic()
 	}
 	s.awaitCut()
 	if err := s.deferred.close(); err != nil {
@@ -28,14 +28,12 @@ func (s *server) close() {
 	}
 	s.closeTraces()
 	s.rlsDoor.close()
-	if s.shortage != nil {
-		s.shortage.close()
+	if s.local != nil {
+		s.local.shortage.close()
+		s.local.snapshotter.close()
 	}
-	if s.snapshotter != nil {
-		s.snapshotter.close()
-	}
-	if s.page != nil {
-		s.page.Close()
+	if s.admin.page != nil {
+		s.admin.page.Close()
 	}
 	s.lately.close()
 	if s.board != nil {
@@ -54,10 +52,10 @@ func (s *server) close() {
 	if s.shared != nil {
 		_ = s.shared.Close()
 	}
-	if s.sample != nil {
-		s.sample.Close()
+	if s.example.upstream != nil {
+		s.example.upstream.Close()
 	}
-	for _, l := range []net.Listener{s.clients, s.checkDoor.listener, s.respDoor.listener, s.rlsDoor.listener, s.rlsDoor.http, s.admin} {
+	for _, l := range []net.Listener{s.gateway.listener, s.checkDoor.listener, s.respDoor.listener, s.rlsDoor.listener, s.rlsDoor.http, s.admin.listener} {
 		if l != nil {
 			l.Close()
 		}

@@ -9,7 +9,16 @@ import (
 	"tidegate.dev/tidegate/internal/chain/split"
 	"tidegate.dev/tidegate/internal/telemetry"
 	"tidegate.dev/tidegate/internal/telemetry/pressure"
+	"tidegate.dev/tidegate/store/memory"
 )
+
+// localCounters are the counters of this process alone.
+type localCounters struct {
+	memory      *memory.Store
+	shares      *split.Store // decides by memory; limits that are split are counted by their share
+	snapshotter *snapshotter
+	shortage    *shortage
+}
 
 // open opens the counters, those of a fleet, of a predecessor, of a snapshot, or empty ones, and
 // what needs them: the board, the gate, deferred requests.
@@ -25,15 +34,18 @@ func (s *server) open(handed string) {
 		s.metrics.WatchShared(s.shared.stats)
 		s.metrics.WatchQueue(s.shared.Waiting)
 	} else {
-		s.memory = s.restore(handed)
-		s.counters = s.memory
-		s.shares = split.New(chain.Adapt(s.memory), split.Options{Members: s.members, Local: s.memory, Whole: true})
-		s.snapshotter = newSnapshotter(s.memory, s.config.Store.Memory, s.remember, s.log)
-		s.shortage = watchShortage(s.memory.Stats, s.config.Store.Memory.Max, s.log)
+		in := s.restore(handed)
+		s.local = &localCounters{
+			memory:      in,
+			shares:      split.New(chain.Adapt(in), split.Options{Members: s.members, Local: in, Whole: true}),
+			snapshotter: newSnapshotter(in, s.config.Store.Memory, s.remember, s.log),
+			shortage:    watchShortage(in.Stats, s.config.Store.Memory.Max, s.log),
+		}
+		s.counters = in
 		s.metrics.WatchStore(
-			func() telemetry.StoreStats { return telemetry.StoreStats(s.memory.Stats()) },
-			func(l *tidegate.Limit) telemetry.StoreStats { return telemetry.StoreStats(s.memory.LimitStats(l)) })
-		queued := queue.New(s.shares).Time(s.metrics.Takes())
+			func() telemetry.StoreStats { return telemetry.StoreStats(in.Stats()) },
+			func(l *tidegate.Limit) telemetry.StoreStats { return telemetry.StoreStats(in.LimitStats(l)) })
+		queued := queue.New(s.local.shares).Time(s.metrics.Takes())
 		s.limited = queued
 		s.metrics.WatchQueue(queued.Waiting)
 	}
@@ -75,9 +87,9 @@ func (s *server) snapshot() func(file string) error {
 	}
 	return func(file string) error {
 		if file == s.kept() { // the end: admin.state keeps what operators have ordered
-			return s.snapshotter.handOver(file)
+			return s.local.snapshotter.handOver(file)
 		}
-		return errors.Join(s.deferred.close(), s.snapshotter.handOver(file), s.board.HandOver(file+ofBoard), s.past.handOver(file))
+		return errors.Join(s.deferred.close(), s.local.snapshotter.handOver(file), s.board.HandOver(file+ofBoard), s.past.handOver(file))
 	}
 }
 
@@ -94,8 +106,8 @@ func (s *server) resumed() {
 	if s.past.History != nil {
 		s.past.Resume()
 	}
-	if s.snapshotter != nil {
-		s.snapshotter.resume()
+	if s.local != nil {
+		s.local.snapshotter.resume()
 		s.board.Resume()
 	}
 	if s.shared != nil {

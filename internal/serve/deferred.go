@@ -101,7 +101,7 @@ var errNoGateway = errors.New("the gateway is not open yet")
 
 // replay sends a request that was kept. It reports false if nothing of it can have been sent.
 func (s *server) replay(r *http.Request) (*http.Response, bool, error) {
-	g := s.gateway.Load()
+	g := s.gateway.current.Load()
 	if g == nil {
 		return nil, false, errNoGateway
 	}

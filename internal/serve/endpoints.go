@@ -15,12 +15,12 @@ import (
 // endpoints are what the process listens on.
 func (s *server) endpoints() (all []handover.Endpoint) {
 	for _, d := range []handover.Endpoint{
-		{Name: "gateway", Listener: s.clients, Open: s.openGateway},
+		{Name: "gateway", Listener: s.gateway.listener, Open: s.openGateway},
 		{Name: "check", Listener: s.checkDoor.listener, Open: s.openCheck},
 		{Name: "resp", Listener: s.respDoor.listener, Open: s.openRESP},
 		{Name: "rls", Listener: s.rlsDoor.listener, Open: s.openRLS},
 		{Name: "rls_http", Listener: s.rlsDoor.http, Open: s.openRLSHTTP},
-		{Name: "admin", Listener: s.admin, Last: true, Open: s.openAdmin},
+		{Name: "admin", Listener: s.admin.listener, Last: true, Open: s.openAdmin},
 	} {
 		if d.Listener != nil {
 			all = append(all, d)
@@ -34,23 +34,14 @@ func (s *server) openGateway() (handover.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.gateways = append(s.gateways, g)
-	s.gateway.Store(g)
-	return tlsServer{g, s.tlsConfig()}, nil
+	s.gateway.opened = append(s.gateway.opened, g)
+	s.gateway.current.Store(g)
+	return tlsServer{g, s.gateway.tls.config()}, nil
 }
 
 func (s *server) openAdmin() (handover.Server, error) {
 	server := s.adminServer()
-	return feeding{tlsServer{server, s.operators.tls()}, &s.following, s.page}, nil
-}
-
-// tlsConfig is that of the gateway; nil speaks plain HTTP.
-func (s *server) tlsConfig() *tls.Config {
-	c := s.certificate.config()
-	if s.authorities != nil {
-		c.GetConfigForClient = s.authorities.forClient
-	}
-	return c
+	return feeding{tlsServer{server, s.admin.tls.config()}, &s.following, s.admin.page}, nil
 }
 
 // maxOperators is how many connections the admin listener has at once, besides those of

@@ -2,7 +2,12 @@ package serve
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"log/slog"
+	"net"
+	"net/url"
+	"sync/atomic"
 	"time"
 
 	"tidegate.dev/tidegate/httplimit"
@@ -16,6 +21,25 @@ import (
 // graceOfHeld is how long idle connections are kept at the end where systemd
 // holds the socket: others wait there for the next process to begin.
 const graceOfHeld = 200 * time.Millisecond
+
+// gatewayFront is the reverse proxy: where clients come in, and where their requests go.
+type gatewayFront struct {
+	listener  net.Listener // nil means it is not open
+	tls       listenerTLS
+	upstreams []*url.URL
+	current   atomic.Pointer[gateway.Gateway]
+	opened    []*gateway.Gateway // current and those before it: if an upgrade fails, a new one goes on
+}
+
+// loadTLS reads the gateway's certificate, and the authorities that sign those of clients.
+func (f *gatewayFront) loadTLS(c config.TLS, log *slog.Logger) (err error) {
+	auth := tls.VerifyClientCertIfGiven
+	if c.ClientAuth == config.Require {
+		auth = tls.RequireAndVerifyClientCert
+	}
+	f.tls, err = loadListenerTLS("the gateway", config.DoorTLS{KeyPair: config.KeyPair{Cert: c.Cert, Key: c.Key}, ClientCA: c.ClientCA}, auth, log)
+	return err
+}
 
 // gatewayOptions are the settings in the words of the gateway.
 func (s *server) gatewayOptions() gateway.Options {
@@ -33,7 +57,7 @@ func (s *server) gatewayOptions() gateway.Options {
 		DeferPath:   c.Defer.Path + "/",
 		ReadsHeader: reads,
 		HTTP:        httplimit.Options{ClientIP: httplimit.ClientIP{Trusted: c.Trust.Proxies, TrustUnix: c.Trust.Unix}},
-		Upstreams:   s.upstreams,
+		Upstreams:   s.gateway.upstreams,
 		Limits: gateway.Limits{
 			HeaderBytes: int(c.Limits.Header),
 			HeaderLines: c.Limits.HeaderLines,

@@ -91,9 +91,9 @@ func TestCutRequestsAreAwaited(t *testing.T) {
 						t.Fatal(err)
 					}
 					defer g.Close()
-					s.gateways = append(s.gateways, g)
+					s.gateway.opened = append(s.gateway.opened, g)
 				}
-				go s.gateways[which].ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/own", nil))
+				go s.gateway.opened[which].ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/own", nil))
 				synctest.Wait()
 				start := time.Now()
 				s.awaitCut()

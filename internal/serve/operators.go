@@ -3,18 +3,22 @@ package serve
 import (
 	"crypto/tls"
 	"fmt"
+	"log/slog"
+	"net"
 
 	"tidegate.dev/tidegate/internal/config"
 	"tidegate.dev/tidegate/internal/front/admin"
+	"tidegate.dev/tidegate/internal/front/dashboard"
 	"tidegate.dev/tidegate/internal/lang/bounded"
 )
 
-// operators are the ways in which the admin listener tells who is asking.
-type operators struct {
-	token       *followedFile[string]       // may do everything; nil if there is none
-	roster      *followedFile[admin.Roster] // nil if nobody has a token of their own
-	certificate *certificate                // of the listener; nil for plain HTTP
-	authorities *authorities                // of operators' certificates; nil if they do not count
+// adminFront is the admin listener, and how it tells which operator is asking.
+type adminFront struct {
+	listener net.Listener
+	tls      listenerTLS                 // its authorities are those of operators' certificates
+	token    *followedFile[string]       // may do everything; nil if there is none
+	roster   *followedFile[admin.Roster] // nil if nobody has a token of their own
+	page     *dashboard.Dashboard        // nil before the listener is open
 }
 
 // maxRoster is how long the file of operators may be.
@@ -28,56 +32,41 @@ func readRoster(file string) (admin.Roster, error) {
 	return admin.ParseRoster(file, text)
 }
 
-func (s *server) loadOperators() (err error) {
-	c, o := s.config.Admin, &s.operators
-	if o.certificate, err = loadCertificate("the admin listener", c.TLS.KeyPair, s.log); err != nil {
+// prepare reads the certificates, tokens and operators.
+func (f *adminFront) prepare(c config.Admin, log *slog.Logger) (err error) {
+	const whose = "the admin listener"
+	// Nobody has to have a certificate: health is for everybody, and a token does as well.
+	if f.tls, err = loadListenerTLS(whose, config.DoorTLS{KeyPair: c.TLS.KeyPair, ClientCA: c.TLS.ClientCA}, tls.VerifyClientCertIfGiven, log); err != nil {
 		return err
 	}
-	if c.TLS.ClientCA != "" {
-		// Nobody has to have one: health is for everybody, and a token does as well.
-		if o.authorities, err = loadAuthorities(c.TLS.ClientCA, tls.VerifyClientCertIfGiven, o.certificate.get, s.log); err != nil {
-			return err
-		}
-	}
 	if c.TokenFile != "" {
-		const whose = "the admin listener"
 		read := func(file string) (string, error) { return readToken(file, whose) }
-		if o.token, err = followFile("the token of "+whose, c.TokenFile, read, s.log); err != nil {
+		if f.token, err = followFile("the token of "+whose, c.TokenFile, read, log); err != nil {
 			return err
 		}
 	}
 	if c.Tokens != "" {
-		o.roster, err = followFile("the file of operators", c.Tokens, readRoster, s.log)
+		f.roster, err = followFile("the file of operators", c.Tokens, readRoster, log)
 	}
 	return err
 }
 
 // again reads all files now.
-func (o *operators) again() {
-	o.certificate.again()
-	o.authorities.again()
-	o.token.again()
-	o.roster.again()
-}
-
-// tls is what the admin listener speaks; nil means plain HTTP.
-func (o *operators) tls() *tls.Config {
-	c := o.certificate.config()
-	if o.authorities != nil {
-		c.GetConfigForClient = o.authorities.forClient
-	}
-	return c
+func (f *adminFront) again() {
+	f.tls.again()
+	f.token.again()
+	f.roster.again()
 }
 
 // options fills in who may do what.
-func (o *operators) options(c config.Admin, to *admin.Options) {
-	if o.token != nil {
-		to.Token = o.token.get
+func (f *adminFront) options(c config.Admin, to *admin.Options) {
+	if f.token != nil {
+		to.Token = f.token.get
 	}
-	if o.roster != nil {
-		to.Operators = o.roster.get
+	if f.roster != nil {
+		to.Operators = f.roster.get
 	}
-	if o.authorities != nil {
+	if f.tls.authorities != nil {
 		to.Certificates = rolesOf(c.TLS.Roles)
 	}
 	if c.SSO.Header != "" {

@@ -13,7 +13,7 @@ import (
 // openPage gives the admin API its page, and returns it.
 func (s *server) openPage(o admin.Options) *admin.API {
 	var api *admin.API
-	s.page = dashboard.New(dashboard.Options{Pages: s.config.Admin.Pages, Look: func(ctx context.Context) func(string) []byte {
+	s.admin.page = dashboard.New(dashboard.Options{Pages: s.config.Admin.Pages, Look: func(ctx context.Context) func(string) []byte {
 		found := api.Moment(ctx)
 		return func(rule string) []byte {
 			if rule == "" {
@@ -22,9 +22,9 @@ func (s *server) openPage(o admin.Options) *admin.API {
 			return asJSON(found.Rule(rule))
 		}
 	}})
-	o.Page, o.Live, o.Version = s.page, s.page, s.version
-	if s.clients != nil {
-		o.Gateway = s.address(s.clients, s.certificate != nil)
+	o.Page, o.Live, o.Version = s.admin.page, s.admin.page, s.version
+	if s.gateway.listener != nil {
+		o.Gateway = s.address(s.gateway.listener, s.gateway.tls.certificate != nil)
 	}
 	o.Fit = func(rule string) fit.Report { return s.fit.Report(rule, time.Now()) }
 	api = admin.New(o)

@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"net"
 	"net/url"
@@ -57,10 +56,10 @@ func (s *server) prepare(ctx context.Context, doubts diag.List) (err error) {
 	if s.rules, err = s.loadRules(ctx); err != nil {
 		return err
 	}
-	if err = s.loadCertificates(); err != nil {
+	if err = s.gateway.loadTLS(c.TLS, s.log); err != nil {
 		return err
 	}
-	if err = s.loadOperators(); err != nil {
+	if err = s.admin.prepare(c.Admin, s.log); err != nil {
 		return err
 	}
 	if err = s.prepareDeferred(); err != nil {
@@ -78,11 +77,11 @@ func (s *server) prepare(ctx context.Context, doubts diag.List) (err error) {
 	if err = s.rlsDoor.prepare(c, s.log); err != nil {
 		return err
 	}
-	if s.upstreams = c.Upstreams; s.demo || len(s.upstreams) == 0 && c.Listen.Gateway.Open() {
-		if s.sample, err = demo.Start(); err != nil {
+	if s.gateway.upstreams = c.Upstreams; s.example.asked || len(s.gateway.upstreams) == 0 && c.Listen.Gateway.Open() {
+		if s.example.upstream, err = demo.Start(); err != nil {
 			return err
 		}
-		s.upstreams = []*url.URL{s.sample.URL}
+		s.gateway.upstreams = []*url.URL{s.example.upstream.URL}
 	}
 	if err = s.listen(); err != nil {
 		return err
@@ -90,20 +89,6 @@ func (s *server) prepare(ctx context.Context, doubts diag.List) (err error) {
 	s.warn(doubts)
 	s.warn(s.doubts())
 	return nil
-}
-
-// loadCertificates reads the gateway's certificate, and the authorities that sign those of clients.
-func (s *server) loadCertificates() (err error) {
-	c := s.config.TLS
-	if s.certificate, err = loadCertificate("the gateway", config.KeyPair{Cert: c.Cert, Key: c.Key}, s.log); err != nil || c.ClientCA == "" {
-		return err
-	}
-	auth := tls.VerifyClientCertIfGiven
-	if c.ClientAuth == config.Require {
-		auth = tls.RequireAndVerifyClientCert
-	}
-	s.authorities, err = loadAuthorities(c.ClientCA, auth, s.certificate.get, s.log)
-	return err
 }
 
 // listen opens the listeners, or takes them from a predecessor or from systemd.
@@ -114,12 +99,12 @@ func (s *server) listen() (err error) {
 		at   config.Address
 		to   *net.Listener
 	}{
-		{"gateway", c.Gateway, &s.clients},
+		{"gateway", c.Gateway, &s.gateway.listener},
 		{"check", c.Check, &s.checkDoor.listener},
 		{"resp", c.RESP, &s.respDoor.listener},
 		{"rls", c.RLS, &s.rlsDoor.listener},
 		{"rls_http", c.RLSHTTP, &s.rlsDoor.http},
-		{"admin", c.Admin, &s.admin},
+		{"admin", c.Admin, &s.admin.listener},
 	} {
 		if !l.at.Open() {
 			continue

@@ -13,9 +13,8 @@ func (s *server) reload() {
 	if s.rules != nil && s.rules.Watcher != nil {
 		s.rules.Reload()
 	}
-	s.certificate.again()
-	s.authorities.again()
-	s.operators.again()
+	s.gateway.tls.again()
+	s.admin.again()
 	s.slips.keyed.again()
 	s.checkDoor.again()
 	s.respDoor.again()

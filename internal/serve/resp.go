@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"crypto/tls"
 	"log/slog"
 	"net"
 	"time"
@@ -16,7 +17,7 @@ import (
 // respDoor is the listener for Redis clients.
 type respDoor struct {
 	listener net.Listener // nil means it is not open
-	tls      doorTLS
+	tls      listenerTLS
 	users    *followedFile[[]resp.User] // nil means anybody may ask
 	callers  *callers
 }
@@ -25,7 +26,7 @@ func (d *respDoor) prepare(c *config.Config, log *slog.Logger) (err error) {
 	if !c.Listen.RESP.Open() {
 		return nil
 	}
-	if d.tls, err = loadDoorTLS("the RESP listener", c.RESP.TLS, log); err != nil {
+	if d.tls, err = loadListenerTLS("the RESP listener", c.RESP.TLS, tls.RequireAndVerifyClientCert, log); err != nil {
 		return err
 	}
 	if c.RESP.UsersFile != "" {

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"crypto/tls"
 	"log/slog"
 	"net"
 	"sync/atomic"
@@ -22,7 +23,7 @@ import (
 type rlsDoor struct {
 	listener net.Listener // of gRPC; nil means it is not open
 	http     net.Listener // nil means the same
-	tls      doorTLS
+	tls      listenerTLS
 	callers  *callers
 	stats    *telemetry.EnvoyProxy // nil means by our own names alone
 	compare  *rls.Compare          // nil means there is no other service
@@ -38,7 +39,7 @@ func (d *rlsDoor) prepare(c *config.Config, log *slog.Logger) (err error) {
 	if !c.Listen.RLS.Open() {
 		return nil
 	}
-	if d.tls, err = loadDoorTLS("the rate limit service", c.RLS.TLS, log); err != nil || c.RLS.Compare == "" {
+	if d.tls, err = loadListenerTLS("the rate limit service", c.RLS.TLS, tls.RequireAndVerifyClientCert, log); err != nil || c.RLS.Compare == "" {
 		return err
 	}
 	d.compare, err = rls.NewCompare(rls.CompareOptions{Address: c.RLS.Compare, Log: log, Told: func(domain, rule string, agree bool) {
@@ -96,7 +97,7 @@ func (s *server) newRLS(q *rlqs.Server) *rls.Server {
 	if s.shared != nil {
 		o.Far = true
 	} else {
-		o.Near = s.memory
+		o.Near = s.local.memory
 	}
 	if s.rlsDoor.stats != nil {
 		o.Stats = rlsStats{s.rlsDoor.stats}

@@ -83,7 +83,7 @@ func (s *server) loadRules(ctx context.Context) (*ruleSource, error) {
 		s.following.watcher.Store(w)
 		s.audit.follow(w.Status)
 		s.past.follow(w)
-	case s.demo:
+	case s.example.asked:
 		example, err := rules.Parse(exampleName, demo.Rules, c)
 		if err != nil {
 			return nil, mistakes(err)

@@ -88,7 +88,7 @@ func (o *Options) serve(ctx context.Context, upgrade, reload <-chan os.Signal) e
 	if c == nil {
 		return problems
 	}
-	s := &server{config: c, stdout: o.Stdout, stderr: o.Stderr, heir: heir, demo: o.Demo, version: o.Version}
+	s := &server{config: c, stdout: o.Stdout, stderr: o.Stderr, heir: heir, example: example{asked: o.Demo}, version: o.Version}
 	defer s.close()
 	if err := s.prepare(ctx, problems); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (o *Options) serve(ctx context.Context, upgrade, reload <-chan os.Signal) e
 		Upgrade:   upgrade,
 		Stopping: func() {
 			s.stopping.Store(true)
-			if g := s.gateway.Load(); g != nil {
+			if g := s.gateway.current.Load(); g != nil {
 				g.SkipIdleGrace()
 			}
 		},

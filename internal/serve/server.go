@@ -3,8 +3,6 @@ package serve
 import (
 	"errors"
 	"io"
-	"net"
-	"net/url"
 	"sync"
 	"sync/atomic"
 
@@ -12,11 +10,8 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/chain/board"
-	"tidegate.dev/tidegate/internal/chain/split"
 	"tidegate.dev/tidegate/internal/config"
 	"tidegate.dev/tidegate/internal/dev/demo"
-	"tidegate.dev/tidegate/internal/front/dashboard"
-	"tidegate.dev/tidegate/internal/front/gateway"
 	"tidegate.dev/tidegate/internal/serve/handover"
 	"tidegate.dev/tidegate/internal/telemetry"
 	"tidegate.dev/tidegate/internal/telemetry/fit"
@@ -24,65 +19,69 @@ import (
 	"tidegate.dev/tidegate/internal/telemetry/pressure"
 	"tidegate.dev/tidegate/internal/telemetry/traces"
 	"tidegate.dev/tidegate/rules"
-	"tidegate.dev/tidegate/store/memory"
 )
 
-// server is everything that tidegate serve runs.
+// server is everything that tidegate serve runs. prepare makes all that can go wrong, open what
+// needs the counters.
 type server struct {
 	config         *config.Config
 	stdout, stderr io.Writer
 	heir           *handover.Heir
-	demo           bool // it was asked for
 	version        string
-	doorWarnings   rules.DoorWarnings
+	example        example
+	stopping       atomic.Bool
 
-	// Prepared: all that can be wrong.
 	logs
-	trust          rules.Trust // whose word rules take
-	rules          *ruleSource // nil if nothing is limited
-	signals        *pressure.Signals
-	registry       *prometheus.Registry
-	metrics        *telemetry.Metrics
-	traces         *traces.Tracer // nil if nobody gets any
-	refusals       *refusals      // nil if none are logged
-	offenders      *offenders.Offenders
-	certificate    *certificate // nil for plain HTTP
-	authorities    *authorities // of clients; nil if their certificates are not asked for
-	operators      operators
-	slips          slips
-	fit            *fit.Fit
-	page           *dashboard.Dashboard // nil before the admin listener is open
-	audit          audit
-	board          *board.Board   // what operators order
-	past           past           // rules that were in force
-	lately         recorder       // of what was decided
-	sample         *demo.Upstream // nil if there are others
-	endTraffic     func()         // of the demo; nil if there is none
-	upstreams      []*url.URL
-	clients, admin net.Listener // clients is nil without a gateway
-	checkDoor      checkDoor
-	respDoor       respDoor
-	rlsDoor        rlsDoor
-	plane          plane // sends rules
-	deferred       deferred
-	following      following
-	showing        sync.Mutex // held while metrics are told of new rules
+	observed
 
-	// shared has the counters of a fleet; nil if they are of this process.
-	shared       *shared
+	// The rules, and where they come from.
+	trust        rules.Trust // whose word rules take
+	rules        *ruleSource // nil if nothing is limited
+	doorWarnings rules.DoorWarnings
+	plane        plane // the control plane that sends rules
+	following    following
+	past         past       // rules that were in force
+	showing      sync.Mutex // held while metrics are told of new rules
+
+	// The counters: those of shared or of local, and the other is nil. local is made by open.
+	shared       *shared // the counters of a fleet
 	formerShards formerShards
+	local        *localCounters // of this process
+	counters     tidegate.Store // either
+	limited      tidegate.Store // the same, with queues to wait in
+	gate         *tidegate.Gate // nil without rules
+	deferred     deferred
 
-	// Open, when the counters are ours.
-	memory      *memory.Store  // nil means they are shared
-	snapshotter *snapshotter   // of them; nil means the same
-	shortage    *shortage      // of their memory; nil means the same
-	shares      *split.Store   // counts in memory; nil means the same
-	counters    tidegate.Store // either
-	limited     tidegate.Store // the same, with a line to wait in
-	gate        *tidegate.Gate // nil without rules
-	gateway     atomic.Pointer[gateway.Gateway]
-	gateways    []*gateway.Gateway // all that were opened: an upgrade opens one to go on with if it fails
-	stopping    atomic.Bool
+	// The listeners.
+	gateway   gatewayFront
+	checkDoor checkDoor
+	respDoor  respDoor
+	rlsDoor   rlsDoor
+	admin     adminFront
+
+	// What operators do and ask.
+	audit audit
+	board *board.Board // what they order
+	slips slips
+}
+
+// observed is what can be seen of decisions, beside the logs.
+type observed struct {
+	registry  *prometheus.Registry
+	metrics   *telemetry.Metrics
+	signals   *pressure.Signals // of elastic limits
+	traces    *traces.Tracer    // nil if nobody gets any
+	refusals  *refusals         // nil if none are logged
+	offenders *offenders.Offenders
+	fit       *fit.Fit
+	lately    recorder
+}
+
+// example is the small API to try, in place of upstreams.
+type example struct {
+	asked      bool           // by --demo
+	upstream   *demo.Upstream // nil if there are others
+	endTraffic func()         // nil if nobody asks by itself
 }
 
 // instances returns how many instances share the limits, as the rules in force say; 0 if they
@@ -110,7 +109,7 @@ func (s *server) ready() error {
 	if s.stopping.Load() {
 		return errors.New("this process is about to end")
 	}
-	g := s.gateway.Load()
+	g := s.gateway.current.Load()
 	if g == nil {
 		return nil
 	}

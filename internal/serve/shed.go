@@ -11,7 +11,7 @@ import (
 
 // busyWith is how many requests the gateway has at hand.
 func (s *server) busyWith() int64 {
-	if g := s.gateway.Load(); g != nil {
+	if g := s.gateway.current.Load(); g != nil {
 		return g.InFlight()
 	}
 	return 0
