@@ -111,9 +111,11 @@ func (s *Server) pay(ctx context.Context, a *account, tokens, spare int64) (left
 	d, err := s.o.Store.Take(ctx, checks[:], 1)
 	switch {
 	case err != nil:
-		return -1, false
-	case d.Err != nil || d.Receipt.Origin == tidegate.OriginRemembered, !d.OK && d.Remaining == 0 && spare > 0:
-		return -1, d.OK // a refusal hides what is left below the floor
+		return ledger.Away, false
+	case d.Err != nil || d.Receipt.Origin == tidegate.OriginLocal:
+		return ledger.Away, d.OK
+	case d.Receipt.Origin == tidegate.OriginRemembered, !d.OK && d.Remaining == 0 && spare > 0:
+		return ledger.Unknown, d.OK // a refusal hides what is left below the floor
 	}
 	return d.Remaining + spare, d.OK
 }

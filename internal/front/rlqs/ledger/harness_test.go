@@ -28,6 +28,8 @@ type world struct {
 	asked    int
 	changes  int
 	loses    int // one word in so many is not sent; 0 means none
+
+	shares map[*ledger.Ledger]*shared // nil means the shared bucket answers; otherwise what each ledger has meanwhile
 }
 
 // shared is the bucket of a fleet.
@@ -49,6 +51,35 @@ func (s *shared) pay(now time.Duration, tokens, spare int64) (left int64, enough
 		enough = true
 	}
 	return int64(s.level - s.floor), enough
+}
+
+// cutOff has every ledger decide by its share of the bucket: its own copy, in which everything costs as many times
+// as there are ledgers.
+func (w *world) cutOff() {
+	w.shares = make(map[*ledger.Ledger]*shared)
+	for _, l := range w.ledgers {
+		own := *w.shared
+		w.shares[l] = &own
+	}
+}
+
+// rejoin charges what was taken meanwhile to the shared bucket, which answers again.
+func (w *world) rejoin() {
+	level := 0.0
+	for _, own := range w.shares {
+		own.pay(w.now, 0, 0)
+		level += own.level / float64(len(w.shares))
+	}
+	w.shared.level, w.shared.at, w.shares = level, w.now, nil
+}
+
+// pay takes from the shared bucket, or from the share of a ledger.
+func (w *world) pay(l *ledger.Ledger, tokens, spare int64) (left int64, enough bool) {
+	if own := w.shares[l]; own != nil {
+		_, enough = own.pay(w.now, tokens*int64(len(w.ledgers)), spare)
+		return ledger.Away, enough
+	}
+	return w.shared.pay(w.now, tokens, spare)
 }
 
 // filter is an Envoy with one bucket.
@@ -163,7 +194,7 @@ func (w *world) filter(f *filter) {
 
 // tick has a ledger tell its nodes.
 func (w *world) tick(l *ledger.Ledger) {
-	for _, a := range l.Tick(w.now, func(tokens, spare int64) (int64, bool) { return w.shared.pay(w.now, tokens, spare) }) {
+	for _, a := range l.Tick(w.now, func(tokens, spare int64) (int64, bool) { return w.pay(l, tokens, spare) }) {
 		if a.New && !a.Denies() {
 			w.changes++
 		}

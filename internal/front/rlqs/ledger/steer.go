@@ -16,6 +16,7 @@ type fleetScale struct {
 	at      time.Duration // of the last tick
 	stepped time.Duration // when part was last looked at
 	short   bool          // an extension could not be paid since then
+	before  float64       // the part from before the shared bucket was away; 0 means it answers
 }
 
 // Levels at which the scale is lowered and raised; above the middle one, it is raised if the level rises
@@ -30,11 +31,20 @@ const (
 // more than the rate.
 const maxPart = 1.1
 
-// take pays and notes how full the bucket is.
+// take pays and notes how full the bucket is. While it is away, what cannot be paid from the share of this
+// instance lowers the scale, which says nothing about the time after that.
 func (l *Ledger) take(pay Pay, tokens, spare int64) bool {
 	left, enough := pay(tokens, spare)
-	if left >= 0 {
-		l.scale.seen = min(float64(left)/float64(l.ahead.span), 1)
+	s := &l.scale
+	switch {
+	case left == Away && s.before == 0:
+		s.before = s.part
+	case left >= 0:
+		s.seen = min(float64(left)/float64(l.ahead.span), 1)
+		if s.before > 0 {
+			s.part, s.before = max(s.part, s.before), 0
+			s.level, s.was = s.seen, s.seen
+		}
 	}
 	return enough
 }

@@ -7,8 +7,14 @@ import (
 )
 
 // Pay takes tokens from the shared bucket, if as many as spare remain above the floor afterwards. It
-// returns how many remain above the floor, -1 if that is not known, and whether there were enough.
+// returns how many remain above the floor, and whether there were enough.
 type Pay func(tokens, spare int64) (left int64, enough bool)
+
+// What a Pay returns instead of how many remain.
+const (
+	Unknown = -1 // the shared bucket has not said that
+	Away    = -2 // the shared bucket does not answer, and a share of it was asked instead
+)
 
 // Tick returns the assignments that are due. Call it several times per Renewal, and when there is a
 // new node. pay is only called for limits that are paid ahead.
