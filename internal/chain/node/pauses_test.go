@@ -243,10 +243,13 @@ func TestDeadAtTheStart(t *testing.T) {
 // Longer pauses do, and whoever decides meanwhile, what is admitted stays within the limit.
 func TestPausesAdmitNoMore(t *testing.T) {
 	const lasts = 30 * time.Second
-	for _, a := range []tidegate.Algorithm{tidegate.TokenBucket, tidegate.FixedWindow, tidegate.SlidingWindow, tidegate.SubWindows, tidegate.SlidingLog} {
+	for i, a := range []tidegate.Algorithm{tidegate.TokenBucket, tidegate.FixedWindow, tidegate.SlidingWindow, tidegate.SubWindows, tidegate.SlidingLog} {
 		l := tidegate.MustLimit(tidegate.Spec{Name: "l", Events: 100, Period: time.Second, Algorithm: a})
 		for _, even := range []bool{true, false} {
-			for _, ms := range []int{1, 20} {
+			for j, ms := range []int{1, 20} {
+				if raceEnabled && even == ((i+j)%2 == 0) {
+					continue // it takes its time, and shows no more
+				}
 				t.Run(fmt.Sprintf("%s/even=%t/%dms", a, even, ms), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						p := pauses{limit: l, trip: time.Duration(ms) * time.Millisecond, longest: 80 * time.Millisecond, first: known, every: window / 2, even: even}

@@ -17,11 +17,15 @@ import (
 // Whenever the server stands still and goes on, and whoever decides meanwhile: in the end it has counted
 // what was admitted, neither more nor less. It cannot be known of calls that had no answer at all.
 func TestStallsChargeOnce(t *testing.T) {
+	seeds := testdep.Longer(25, 3000)
+	if raceEnabled && !testdep.Long() { // it takes its time
+		seeds = 6
+	}
 	for _, nodes := range []int{1, 3} {
 		for _, callers := range []int{1, 12} {
 			for _, longest := range []time.Duration{100 * time.Millisecond, 500 * time.Millisecond, 8 * time.Second} {
 				t.Run(fmt.Sprint(nodes, callers, longest), func(t *testing.T) {
-					for seed := range uint64(testdep.Longer(25, 3000)) {
+					for seed := range uint64(seeds) {
 						synctest.Test(t, func(t *testing.T) {
 							s := newStalled(t, seed, nodes, newStalling())
 							s.run(callers, longest)

@@ -1,0 +1,5 @@
+//go:build !race
+
+package eventual
+
+const raceEnabled = false
