@@ -100,7 +100,7 @@ func (s *Store) askWindow(q *question, unit, room int64, m members, now moment) 
 		first = m
 		left = float64(span.End-joined) / float64(span.End-span.Start)
 	}
-	w := shareOf(unit, room, l.Capacity(), first.n, left)
+	w := shareOf(unit, room, first.n, left)
 	mine := w.of(first, number(l, span))
 	brim := mine * m.n
 	if first != m {

@@ -7,22 +7,17 @@ import (
 	"tidegate.dev/tidegate/internal/algo"
 )
 
-// windowShare is how a window is divided among instances: into turns of unit events each. There are
-// all turns in the window, of which requests that have to leave something for others may use turns.
-type windowShare struct{ unit, turns, all int64 }
+// windowShare is how a window is divided among instances: into turns of unit events each.
+type windowShare struct{ unit, turns int64 }
 
 // of is how many events an instance has in the window with a number. The sum over all ranks
-// is what there is, in every window, and every rank has the same over n windows. The share of an
-// instance in fewer turns is part of its share in more, so that classes together never have more than all.
+// is what there is, in every window, and every rank has the same over n windows. What cannot be divided
+// is with the first places, so that the share of an instance in fewer turns is never more than its share in more:
+// classes together never have more than all, nor do versions of a limit than the largest.
 func (w windowShare) of(m members, number int64) int64 {
-	j := place(m, number)
-	each, more := w.turns/m.n, w.turns%m.n
-	most, extra := w.all/m.n, w.all%m.n
-	switch {
-	case each < most && j < more:
+	each := w.turns / m.n
+	if place(m, number) < w.turns%m.n {
 		each++
-	case each == most && (j+1)*extra/m.n > j*extra/m.n && j*extra/m.n < more:
-		each++ // of the places that have one more of all, the first ones
 	}
 	return w.unit * each
 }
@@ -71,20 +66,15 @@ const maxWindowsAhead = 1000
 // shareOf is how a window of so many events is divided among n, for requests of a cost that have room
 // for some of them, when a part of its time is left. A cost that is more than a share is divided by
 // turns of that cost.
-func shareOf(unit, room, events, n int64, part float64) windowShare {
-	of := func(events int64) int64 {
-		if part < 1 {
-			events = int64(float64(events) * part)
-		}
-		return events
+func shareOf(unit, room, n int64, part float64) windowShare {
+	w := windowShare{unit: 1, turns: room}
+	if part < 1 {
+		w.turns = int64(float64(room) * part)
 	}
-	switch {
-	case unit > events/n:
-		return windowShare{unit: unit, turns: of(room) / unit, all: of(events) / unit}
-	case unit > room/n: // each share of all fits one request, that of the room does not: the first places have one
-		return windowShare{unit: unit, turns: of(room) / unit, all: n}
+	if unit > room/n {
+		w = windowShare{unit: unit, turns: w.turns / unit}
 	}
-	return windowShare{unit: 1, turns: of(room), all: of(events)}
+	return w
 }
 
 // untilNextTurn is how many ticks it is until a window after span in which an instance has
@@ -92,7 +82,7 @@ func shareOf(unit, room, events, n int64, part float64) windowShare {
 func untilNextTurn(l *tidegate.Limit, unit, room int64, m members, span algo.Span, wall int64) int64 {
 	ahead := int64(1)
 	if unit > room/m.n {
-		ahead = shareOf(unit, room, l.Capacity(), m.n, 1).windowsUntilTurn(m, number(l, span))
+		ahead = shareOf(unit, room, m.n, 1).windowsUntilTurn(m, number(l, span))
 	}
 	if l.Algorithm != tidegate.Quota {
 		return (span.End+(ahead-1)*(span.End-span.Start))*algo.Micro - wall
