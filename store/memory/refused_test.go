@@ -12,7 +12,10 @@ import (
 // Whoever is refused by one limit makes no key of another limit be forgotten, whatever keys it invents.
 func TestRefusedVectorsForgetNobody(t *testing.T) {
 	const maxBytes = 256 << 10
-	for _, a := range stateful {
+	for i, a := range stateful {
+		if raceEnabled && i%3 != 0 {
+			continue // which only takes time where one goroutine asks
+		}
 		s, _ := openAt(maxBytes)
 		address := tidegate.MustLimit(specOf("address", tidegate.SlidingLog, 5, time.Hour, tidegate.EvictLeast))
 		user := tidegate.MustLimit(specOf("user", a, 5, 24*time.Hour, tidegate.EvictLeast))
