@@ -10,19 +10,25 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
-	"tidegate.dev/tidegate/internal/chain"
-	"tidegate.dev/tidegate/store/memory"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // paused is a server that answers late, as through a proxy that delays its answers. Both stand
 // still together.
 type paused struct {
-	*memory.Store
-	trip time.Duration
+	*remote
 
-	mu     sync.Mutex
-	until  time.Time        // under mu: it stands still until then
-	posted map[uint64]int64 // under mu: the last number of each node
+	mu    sync.Mutex
+	until time.Time // under mu: it stands still until then
+}
+
+func newPaused(trip time.Duration) *paused {
+	p := new(paused)
+	p.remote = newRemote(32, p.pass, func() {
+		time.Sleep(trip)
+		p.pass()
+	})
+	return p
 }
 
 func (p *paused) pause(d time.Duration) {
@@ -37,73 +43,6 @@ func (p *paused) pass() {
 	wait := time.Until(p.until)
 	p.mu.Unlock()
 	time.Sleep(wait)
-}
-
-// call has do done, whether somebody waits for the answer or not.
-func (p *paused) call(ctx context.Context, do func()) error {
-	answer := make(chan struct{})
-	go func() {
-		p.pass()
-		do()
-		time.Sleep(p.trip)
-		p.pass()
-		close(answer)
-	}()
-	select {
-	case <-answer:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (p *paused) MaxBatch() int { return 32 }
-
-func (p *paused) TakeBatch(ctx context.Context, asks []chain.Ask) error {
-	own := make([]chain.Ask, len(asks))
-	for i := range asks {
-		own[i] = chain.Ask{Checks: copied(asks[i].Checks), Copies: asks[i].Copies}
-	}
-	err := p.call(ctx, func() {
-		for i := range own {
-			a := &own[i]
-			a.Granted, a.Err = p.Store.Take(context.Background(), a.Checks, a.Copies)
-			if a.Err == nil && a.Granted.OK && a.Granted.Granted < int64(a.Copies) {
-				a.Rest, a.Err = p.Store.Take(context.Background(), a.Checks, 1)
-			}
-		}
-	})
-	if err == nil {
-		for i := range own {
-			asks[i].Granted, asks[i].Rest, asks[i].Err = own[i].Granted, own[i].Rest, own[i].Err
-		}
-	}
-	return err
-}
-
-func (p *paused) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
-	asks := []chain.Ask{{Checks: checks, Copies: n}}
-	if err := p.TakeBatch(ctx, asks); err != nil {
-		return tidegate.Decision{}, err
-	}
-	return asks[0].Granted, asks[0].Err
-}
-
-func (p *paused) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
-	checks = copied(checks)
-	return p.call(ctx, func() { _ = p.Store.Adjust(context.Background(), r, checks) })
-}
-
-func (p *paused) Post(ctx context.Context, one chain.Post) error {
-	checks := copied([]tidegate.Check{one.Check})
-	return p.call(ctx, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.posted[one.Boot[0]] < int64(one.Number) {
-			p.posted[one.Boot[0]] = int64(one.Number)
-			_ = p.Store.Adjust(context.Background(), tidegate.Receipt{}, checks)
-		}
-	})
 }
 
 // pauses is three nodes on a server that stands still now and then, for up to longest.
@@ -125,11 +64,11 @@ const known = 2 * time.Second
 func (p pauses) run(t *testing.T, d time.Duration) (admitted, opened int) {
 	const offered = 360 // a second
 	random := rand.New(rand.NewPCG(uint64(p.trip), uint64(p.longest)))
-	server := &paused{Store: memory.New(), trip: p.trip, posted: map[uint64]int64{}}
+	server := newPaused(p.trip)
 	var mu sync.Mutex
 	var nodes []*Node
 	for range 3 {
-		nodes = append(nodes, New(chain.Adapt(server), Options{Instances: func() int { return 3 }, OnState: func(h Health) {
+		nodes = append(nodes, New(server, Options{Instances: func() int { return 3 }, OnState: func(h Health) {
 			mu.Lock()
 			defer mu.Unlock()
 			if h.State == Degraded {
@@ -174,12 +113,21 @@ func (p pauses) run(t *testing.T, d time.Duration) (admitted, opened int) {
 	return admitted, opened
 }
 
-// A server that pauses now and then for no longer than the deadline opens no circuit, however far away it is.
+// ofPauses are limits of 100 a second, by every algorithm that nodes can decide by themselves.
+func ofPauses() (all []*tidegate.Limit) {
+	for _, a := range []tidegate.Algorithm{tidegate.TokenBucket, tidegate.FixedWindow, tidegate.SlidingWindow, tidegate.SubWindows, tidegate.SlidingLog} {
+		all = append(all, tidegate.MustLimit(tidegate.Spec{Name: "l", Events: 100, Period: time.Second, Algorithm: a}))
+	}
+	return all
+}
+
+// A server that pauses now and then for no longer than the deadline opens no circuit, however far away it is, and
+// whatever counts.
 func TestPausesOpenNoCircuit(t *testing.T) {
-	l := tidegate.MustLimit(tidegate.Spec{Name: "bucket", Events: 100, Period: time.Second, Algorithm: tidegate.TokenBucket})
-	for _, even := range []bool{true, false} {
-		for ms := 0; ms < 25; ms += bandStep {
-			t.Run(fmt.Sprintf("even=%t/%dms", even, ms), func(t *testing.T) {
+	for i, l := range ofPauses() {
+		for ms := i % 2; ms < 25; ms += bandStep {
+			even := (ms+i/2)%2 == 0
+			t.Run(fmt.Sprintf("%s/even=%t/%dms", l.Algorithm, even, ms), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					p := pauses{limit: l, trip: time.Duration(ms) * time.Millisecond, longest: DefaultDeadline, first: known, every: 2 * window, even: even}
 					if _, opened := p.run(t, 20*time.Second); opened > 0 {
@@ -243,25 +191,24 @@ func TestDeadAtTheStart(t *testing.T) {
 // Longer pauses do, and whoever decides meanwhile, what is admitted stays within the limit.
 func TestPausesAdmitNoMore(t *testing.T) {
 	const lasts = 30 * time.Second
-	for i, a := range []tidegate.Algorithm{tidegate.TokenBucket, tidegate.FixedWindow, tidegate.SlidingWindow, tidegate.SubWindows, tidegate.SlidingLog} {
-		l := tidegate.MustLimit(tidegate.Spec{Name: "l", Events: 100, Period: time.Second, Algorithm: a})
-		for _, even := range []bool{true, false} {
-			for j, ms := range []int{1, 20} {
-				if raceEnabled && even == ((i+j)%2 == 0) {
-					continue // it takes its time, and shows no more
-				}
-				t.Run(fmt.Sprintf("%s/even=%t/%dms", a, even, ms), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						p := pauses{limit: l, trip: time.Duration(ms) * time.Millisecond, longest: 80 * time.Millisecond, first: known, every: window / 2, even: even}
-						admitted, opened := p.run(t, lasts)
-						due := l.Capacity() + 100*int64(lasts/time.Second)
-						t.Logf("%d admitted, %d are due, opened %d times", admitted, due, opened)
-						if int64(admitted) > due+due/100 {
-							t.Errorf("%d admitted, want at most %d + 1 %%", admitted, due)
-						}
-					})
+	trips := []int{0, 1, 5, 10, 15, 20, 24}
+	if raceEnabled && !testdep.Long() {
+		trips = []int{1, 20} // as bandStep
+	}
+	for i, l := range ofPauses() {
+		for j, ms := range trips {
+			even := (i+j)%2 == 0
+			t.Run(fmt.Sprintf("%s/even=%t/%dms", l.Algorithm, even, ms), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					p := pauses{limit: l, trip: time.Duration(ms) * time.Millisecond, longest: 80 * time.Millisecond, first: known, every: window / 2, even: even}
+					admitted, opened := p.run(t, lasts)
+					due := l.Capacity() + 100*int64(lasts/time.Second)
+					t.Logf("%d admitted, %d are due, opened %d times", admitted, due, opened)
+					if int64(admitted) > due+due/100 {
+						t.Errorf("%d admitted, want at most %d + 1 %%", admitted, due)
+					}
 				})
-			}
+			})
 		}
 	}
 }

@@ -93,39 +93,28 @@ func (w *slotBackend) set(trip time.Duration, loss float64) {
 	w.trip, w.loss = trip, loss
 }
 
-// message is how long one takes; false means that it does not arrive.
-func (w *slotBackend) message() (time.Duration, bool) {
+// wait takes the time of a message, and reports whether it arrives.
+func (f fate) wait() bool {
+	time.Sleep(f.takes)
+	return !f.lost
+}
+
+// next is what becomes of the next message.
+func (w *slotBackend) next() fate {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.fates) > 0 {
 		next := w.fates[0]
 		w.fates = w.fates[1:]
-		return next.takes, !next.lost
+		return next
 	}
-	return time.Duration(float64(w.trip/2) * (0.5 + w.rand.Float64())), w.rand.Float64() >= w.loss
+	return fate{time.Duration(float64(w.trip/2) * (0.5 + w.rand.Float64())), w.rand.Float64() < w.loss}
 }
 
 // send has do done at the server, and waits for its answer.
 func (w *slotBackend) send(ctx context.Context, do func()) error {
-	there, arrives := w.message()
-	back, returns := w.message()
-	answered := make(chan struct{})
-	if arrives {
-		go func() {
-			time.Sleep(there)
-			do()
-			if returns {
-				time.Sleep(back)
-				close(answered)
-			}
-		}()
-	}
-	select {
-	case <-answered:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	there, back := w.next(), w.next()
+	return send(ctx, there.wait, back.wait, do)
 }
 
 func (w *slotBackend) MaxBatch() int { return 1 }
