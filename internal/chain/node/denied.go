@@ -71,7 +71,13 @@ func (n *Node) stillRefused(c *tidegate.Check, now time.Duration) (d tidegate.De
 	if !found {
 		r, found = n.stillInherited(c, now)
 	}
-	if !found || r.retry <= now {
+	if !found {
+		return d, false
+	}
+	if r.retry <= now {
+		if final(c.Limit) { // the block is over, and what was seen of it while it lasted says nothing more
+			n.forgetSeenBefore(c, r.retry)
+		}
 		return d, false
 	}
 	return tidegate.Decision{

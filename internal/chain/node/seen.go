@@ -168,7 +168,13 @@ func (s *seen) put(name uint64, used int64) {
 // receipt was made of an earlier one, and says nothing new.
 func (n *Node) see(checks []tidegate.Check, d *tidegate.Decision, now time.Duration) {
 	l := d.Limit
-	if l == nil || d.Receipt.At == 0 || d.Err != nil || l.Algorithm == tidegate.Concurrency {
+	if l == nil || d.Receipt.At == 0 || d.Err != nil {
+		return
+	}
+	if d.OK {
+		n.seeUnblocked(checks, now)
+	}
+	if l.Algorithm == tidegate.Concurrency {
 		return
 	}
 	capacity := l.Capacity()
@@ -188,6 +194,23 @@ func (n *Node) see(checks []tidegate.Check, d *tidegate.Decision, now time.Durat
 			n.seen.note(n.seen.name(l, c.Key), used, capacity, now)
 			return
 		}
+	}
+}
+
+// seeUnblocked notes that the blocks which checks ask for were not in force when the backend was asked.
+func (n *Node) seeUnblocked(checks []tidegate.Check, asked time.Duration) {
+	for i := range checks {
+		if c := &checks[i]; final(c.Limit) && c.Cost == 0 && !c.Advisory {
+			n.forgetSeenBefore(c, asked)
+		}
+	}
+}
+
+// forgetSeenBefore drops what was seen of the counter of c before some time.
+func (n *Node) forgetSeenBefore(c *tidegate.Check, before time.Duration) {
+	name := n.seen.name(c.Limit, c.Key)
+	if _, when, word := n.seen.look(name); word != 0 && when < before {
+		n.seen.forget(name, word)
 	}
 }
 
