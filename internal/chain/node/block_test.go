@@ -53,6 +53,12 @@ func TestRememberedRefusalTellsTheLongest(t *testing.T) {
 // A block that is over does not come back when the backend goes away: whoever was admitted since, or has not asked
 // since, is admitted. One that is not over lasts as long as was told.
 func TestBlockIsOverInAnOutage(t *testing.T) {
+	for _, a := range []tidegate.Algorithm{tidegate.SlidingLog, tidegate.SubWindows, tidegate.TokenBucket, tidegate.FixedWindow, tidegate.SlidingWindow} {
+		t.Run(a.String(), func(t *testing.T) { testBlockIsOverInAnOutage(t, a) })
+	}
+}
+
+func testBlockIsOverInAnOutage(t *testing.T, a tidegate.Algorithm) {
 	const lasts = time.Minute
 	for _, deny := range []int{0, -1} { // remembered refusals, or none
 		for _, asks := range []bool{true, false} { // between the block and the outage
@@ -66,7 +72,7 @@ func TestBlockIsOverInAnOutage(t *testing.T) {
 						Terms: &tidegate.Terms{Role: tidegate.Blocks, Handling: tidegate.Handling{Final: true, OnStoreFailure: tidegate.FailLocal}},
 					})
 					five := tidegate.MustLimit(tidegate.Spec{
-						Name: "login", Events: 5, Period: 10 * time.Second, Algorithm: tidegate.SlidingLog,
+						Name: "login", Events: 5, Period: 10 * time.Second, Algorithm: a,
 						Terms: &tidegate.Terms{AtEnd: tidegate.AtEnd{Block: block}, Handling: tidegate.Handling{OnStoreFailure: tidegate.FailLocal}},
 					})
 					inner := &faulty{}
