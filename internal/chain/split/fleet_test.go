@@ -114,8 +114,11 @@ func limitOf(spec tidegate.Spec) *tidegate.Limit {
 // sweep calls f with numbers of instances, limits and costs over their whole ranges, around
 // the share above all. They are the same ones every time.
 func sweep(f func(n int, events, cost int64, random *rand.Rand)) {
-	random := rand.New(rand.NewPCG(7, 7))
-	for n := 1; n <= 20; n += min(thin, 5) {
+	random, most := rand.New(rand.NewPCG(7, 7)), 20
+	if thin > 1 {
+		most = 11
+	}
+	for n := 1; n <= most; n += min(thin, 5) {
 		for _, events := range []int64{1, 1 + random.Int64N(2*int64(n)), int64(n), 1 + random.Int64N(100), 1 + random.Int64N(1000)} {
 			f(n, events, 1, random)
 			f(n, events, min(events, events/int64(n)+random.Int64N(2)+1), random)

@@ -12,7 +12,7 @@ import (
 
 var (
 	testFunc  = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
-	raceCut   = regexp.MustCompile(`if \(?!?raceEnabled[^\n]*\{\n\s*`)
+	raceCut   = regexp.MustCompile(`if \(?!?raceEnabled[^\n]*\{\n\s*|const thin = ([2-9]|\d\d)`)
 	allocLine = regexp.MustCompile(`test -run Alloc ([^|]*) \|\|`)
 	wholeLine = regexp.MustCompile(`test "\$\{args\[@\]\}" (\./[^|]*) \|\| failed="[^"]*cut under`)
 )
