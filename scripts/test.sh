@@ -46,7 +46,7 @@ browser=$!
 # hundred times slower, so that ranges are cut under it: packages that have such are tested without it as well, whole.
 if [ ${#race[@]} -gt 0 ]; then
 	"$GO" test -run Alloc ./internal/front/checkapi ./httplimit ./rules ./internal/lang/route || failed="${failed:+$failed and }allocations"
-	"$GO" test "${args[@]}" ./internal/chain/node ./store/memory ./internal/chain/eventual ./internal/chain/split ./internal/chain/sim ./internal/algo . || failed="${failed:+$failed and }what is cut under the race detector"
+	"$GO" test "${args[@]}" ./internal/chain/node ./store/memory ./internal/chain/eventual ./internal/chain/split ./internal/chain/sim ./internal/algo ./internal/front/rlqs/ledger . || failed="${failed:+$failed and }what is cut under the race detector"
 fi
 wait "$browser" || failed="${failed:+$failed and }the browser module"
 cat "$scratch/browser"

@@ -26,7 +26,7 @@ func both(t *testing.T, f func(t *testing.T, ahead bool)) {
 func TestFiveEnvoys(t *testing.T) {
 	for _, ledgers := range []int{0, 1, 2, 3, 5} {
 		t.Run(instances(ledgers), func(t *testing.T) {
-			for seed := range uint64(10) {
+			for seed := range uint64(10 / thin) {
 				fiveEnvoys(t, newWorld(seed, thousand, short, max(ledgers, 1), ledgers > 0), time.Minute, 0.9)
 			}
 		})
@@ -39,7 +39,7 @@ func TestFiveEnvoysByDefault(t *testing.T) {
 	times := ledger.Times{TTL: 2 * time.Second, Delivery: 500 * time.Millisecond}
 	for _, ledgers := range []int{0, 1, 2, 3, 5} {
 		t.Run(instances(ledgers), func(t *testing.T) {
-			for seed := range uint64(3) {
+			for seed := range uint64(max(1, 3/thin)) {
 				w := newWorld(seed, limit, times, max(ledgers, 1), ledgers > 0)
 				w.every = 5 * time.Second
 				fiveEnvoys(t, w, 5*time.Minute, 0.88)
@@ -146,7 +146,7 @@ func TestKilled(t *testing.T) {
 // On several instances, those on others notice it by what the shared bucket has left.
 func TestKilledOnSeveralInstances(t *testing.T) {
 	for _, ledgers := range []int{2, 3} {
-		for seed := range uint64(20) {
+		for seed := range uint64(20 / thin) {
 			w := newWorld(seed, thousand, short, ledgers, true)
 			for range 5 {
 				w.add(constant(600))
@@ -191,7 +191,7 @@ func TestNothingAbove(t *testing.T) {
 		seeds = 40
 	}
 	both(t, func(t *testing.T, ahead bool) {
-		for seed := range seeds {
+		for seed := range seeds / thin {
 			if !random(t, seed, ahead) {
 				return
 			}
