@@ -248,6 +248,7 @@ func TestEscapableRouteAgreesWithAttacker(t *testing.T) {
 	if testing.Short() {
 		files = 100
 	}
+	files /= lint.Thin
 	found := 0
 	for seed := range files {
 		src := randomRules(rand.New(rand.NewPCG(uint64(seed), 1)))

@@ -22,6 +22,9 @@ func TestKeepsFrom(t *testing.T) {
 			continue
 		}
 		kept[b.Algorithm]++
+		if seed%thin != 0 {
+			continue
+		}
 		synctest.Test(t, func(t *testing.T) {
 			both := tidegate.New(memory.New(), tidegate.MustLimit(a), tidegate.MustLimit(b))
 			alone := tidegate.New(memory.New(), tidegate.MustLimit(a))

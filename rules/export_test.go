@@ -1,0 +1,4 @@
+package rules
+
+// RaceEnabled is raceEnabled.
+const RaceEnabled = raceEnabled
