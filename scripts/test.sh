@@ -40,8 +40,14 @@ failed=
 (cd browser && "$GO" vet ./... && "$GO" test -count=1 "${args[@]}" ./...) >"$scratch/browser" 2>&1 &
 browser=$!
 (cd bench && "$GO" vet ./... && "$GO" test "${args[@]}" ./...) || failed="the bench module"
-(cd adapters && "$GO" vet ./... && "$GO" test "${args[@]}" ./...) || failed="${failed:+$failed and }the adapters module"
-(cd adapters/grpclimit && "$GO" vet ./... && "$GO" test ${race[@]+"${race[@]}"} "${args[@]}" ./...) || failed="${failed:+$failed and }the grpclimit module"
+# Tests of bench measure, so that only the browser's run beside them. Those of the adapters wait now and then.
+{
+	status=0
+	(cd adapters && "$GO" vet ./... && "$GO" test "${args[@]}" ./...) || status=1
+	(cd adapters/grpclimit && "$GO" vet ./... && "$GO" test ${race[@]+"${race[@]}"} "${args[@]}" ./...) || status=1
+	exit $status
+} >"$scratch/adapters" 2>&1 &
+adapters=$!
 # The race detector allocates, so what must not allocate is tested without it. And it makes loops of one goroutine a
 # hundred times slower, so that ranges are cut under it: packages that have such are tested without it as well, whole.
 if [ ${#race[@]} -gt 0 ]; then
@@ -49,9 +55,10 @@ if [ ${#race[@]} -gt 0 ]; then
 	"$GO" test "${args[@]}" ./internal/chain/node ./store/memory ./internal/chain/eventual ./internal/chain/split ./internal/chain/sim ./internal/algo ./internal/front/rlqs/ledger ./rules ./rules/lint . || failed="${failed:+$failed and }what is cut under the race detector"
 fi
 wait "$browser" || failed="${failed:+$failed and }the browser module"
-cat "$scratch/browser"
+wait "$adapters" || failed="${failed:+$failed and }an adapters module"
+cat "$scratch/browser" "$scratch/adapters"
 # The longest packages begin first, so that none of them is left to run alone in the end.
-"$GO" test ${race[@]+"${race[@]}"} "${args[@]}" ./store/redis ./internal/chain/node ./fleet ./internal/serve ./internal/cli ./store/memory ./internal/chain/eventual ./internal/front/gateway ./... || failed="${failed:+$failed and }the main module"
+"$GO" test ${race[@]+"${race[@]}"} "${args[@]}" ./store/redis ./fleet ./internal/chain/node ./store/memory ./internal/serve ./internal/front/gateway ./internal/chain/eventual ./internal/cli ./client ./internal/serve/deferq ./... || failed="${failed:+$failed and }the main module"
 
 sort -u "$TIDEGATE_SKIPPED"
 if [ -n "$failed" ]; then
