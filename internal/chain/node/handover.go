@@ -157,11 +157,11 @@ func (n *Node) TakeOver(file string) (instances int, err error) {
 	for _, s := range h.Seen {
 		n.seen.put(s.Name, s.Used)
 	}
+	for i := range h.Posts { // before the rest, which is posted from the first entry on: each counter has one post at a time
+		n.takeOverPost(&h.Posts[i])
+	}
 	for i := range h.Backlog {
 		n.takeOverEntry(&h.Backlog[i])
-	}
-	for i := range h.Posts {
-		n.takeOverPost(&h.Posts[i])
 	}
 	for i := range h.Releases {
 		n.takeOverRelease(&h.Releases[i])
