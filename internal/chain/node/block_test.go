@@ -113,3 +113,78 @@ func testBlockIsOverInAnOutage(t *testing.T, a tidegate.Algorithm) {
 		}
 	}
 }
+
+// blocking returns what asks a Node for one of five in ten seconds, with a block.
+func blocking(t *testing.T, a tidegate.Algorithm, lasts time.Duration) (ask func(n *Node) tidegate.Decision) {
+	handling := tidegate.Handling{OnStoreFailure: tidegate.FailLocal}
+	five := tidegate.Spec{Name: "login", Events: 5, Period: 10 * time.Second, Algorithm: a, Terms: &tidegate.Terms{Handling: handling}}
+	handling.Final = true
+	block := tidegate.MustLimit(tidegate.Spec{
+		Name: "login", Scope: "block", Events: 1, Period: lasts, Algorithm: tidegate.SlidingLog, Terms: &tidegate.Terms{Role: tidegate.Blocks, Handling: handling},
+	})
+	five.Terms.AtEnd.Block = block
+	checks := matched{{Key: "ann", Limit: tidegate.MustLimit(five), Cost: 1}, {Key: "ann", Limit: block}}
+	return func(n *Node) tidegate.Decision {
+		return tidegate.NewGate(checks, n).Decide(t.Context(), &tidegate.Request{})
+	}
+}
+
+// A block that is over does not come back either in a process that has taken over since.
+func TestBlockIsOverAfterHandOvers(t *testing.T) {
+	for _, a := range []tidegate.Algorithm{tidegate.SlidingLog, tidegate.TokenBucket, tidegate.FixedWindow} {
+		for _, after := range []time.Duration{-20 * time.Second, time.Second, time.Hour} {
+			for passes := 1; passes < 3; passes++ {
+				synctest.Test(t, func(t *testing.T) {
+					way := &faulty{}
+					open := func() *Node { return newNode(way, Options{}) }
+					n, ask := open(), blocking(t, a, time.Minute)
+					for range 6 {
+						ask(n)
+					}
+					end := time.Now().Add(time.Minute)
+					time.Sleep(50 * time.Second)
+					if d := ask(n); d.OK {
+						t.Fatal("admitted while it lasts")
+					}
+					time.Sleep(time.Until(end.Add(after)) - 10*time.Second)
+					for range passes {
+						n = pass(t, n, open)
+					}
+					time.Sleep(time.Until(end.Add(after)))
+					way.set(broken)
+					if d := ask(n); d.OK != (after > 0) {
+						t.Errorf("%s, %s after the end of the block and after %d hand-overs: %+v", a, after, passes, d)
+					}
+					_ = n.Close()
+				})
+			}
+		}
+	}
+}
+
+// In an outage one block follows the other on each of several instances, and each lasts as long as it is told.
+func TestBlocksInAnOutage(t *testing.T) {
+	for _, a := range []tidegate.Algorithm{tidegate.SlidingLog, tidegate.SubWindows, tidegate.TokenBucket, tidegate.FixedWindow, tidegate.SlidingWindow} {
+		for _, nodes := range []int{1, 2, 8} {
+			synctest.Test(t, func(t *testing.T) {
+				const lasts = time.Minute
+				n, ask := newNode(&faulty{fault: broken}, Options{Instances: func() int { return nodes }}), blocking(t, a, lasts)
+				for round := range 3 {
+					d := tidegate.Decision{OK: true}
+					for range 6 {
+						d = ask(n)
+					}
+					if d.OK || d.RetryAfter != lasts {
+						t.Errorf("%s, %d instances, block %d is told to last for %s", a, nodes, round, d.RetryAfter)
+					}
+					time.Sleep(lasts - time.Second)
+					if ask(n).OK {
+						t.Errorf("%s, %d instances: admitted during block %d", a, nodes, round)
+					}
+					time.Sleep(20 * time.Second)
+				}
+				_ = n.Close()
+			})
+		}
+	}
+}

@@ -28,11 +28,12 @@ type handed struct {
 
 const handedVersion = 1
 
-// handedSeen is what was seen of a counter. When that was is not handed over: it counts
-// as if it were just now, which is against the caller.
+// handedSeen is what was seen of a counter. Earlier versions do not say when that was: it counts as
+// if it were just now, which is against the caller.
 type handedSeen struct {
 	Name uint64
 	Used int64
+	When int64 `json:",omitempty"` // in milliseconds since the Unix epoch
 }
 
 // handedEntry is an entry of the backlog.
@@ -91,7 +92,7 @@ func (n *Node) HandOver(file string) error {
 		h.Releases = append(h.Releases, s.handReleasesLocked()...)
 	}
 	n.mu.Unlock()
-	h.Seen = n.seen.all()
+	h.Seen = n.handSeen()
 	h.Epoch, h.Denials = n.deny.epoch.Load(), n.handDenials()
 	err := n.local.Snapshot(file)
 	if err == nil {
@@ -154,9 +155,7 @@ func (n *Node) TakeOver(file string) (instances int, err error) {
 	}
 	n.local = local
 	n.seen.key = h.Key
-	for _, s := range h.Seen {
-		n.seen.put(s.Name, s.Used)
-	}
+	n.takeOverSeen(h.Seen)
 	for i := range h.Posts { // before the rest, which is posted from the first entry on: each counter has one post at a time
 		n.takeOverPost(&h.Posts[i])
 	}

@@ -111,6 +111,40 @@ func TestRefusalsOutliveHandOversInAnOutage(t *testing.T) {
 	}
 }
 
+// What a key had used long ago does not count again because a process has taken over since.
+func TestHandOverOfWhatHasFaded(t *testing.T) {
+	for _, a := range []tidegate.Algorithm{
+		tidegate.Quota, tidegate.TokenBucket, tidegate.FixedWindow, tidegate.SlidingLog, tidegate.SlidingWindow, tidegate.SubWindows,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			spec := tidegate.Spec{Name: "hour", Events: 10, Period: time.Hour, Algorithm: a, Terms: &tidegate.Terms{Handling: tidegate.Handling{OnStoreFailure: tidegate.FailLocal}}}
+			if a == tidegate.Quota {
+				spec.Period, spec.Calendar = 0, tidegate.Day
+			}
+			l := tidegate.MustLimit(spec)
+			way := &faulty{}
+			open := func() *Node { return newNode(way, Options{}) }
+			n := open()
+			time.Sleep(time.Hour)
+			spend(t, n, l, "long ago", 12)
+			for range 3 {
+				time.Sleep(10 * time.Hour)
+				n = pass(t, n, open)
+			}
+			spend(t, n, l, "now", 12)
+			n = pass(t, n, open)
+			way.set(broken)
+			if got := spend(t, n, l, "long ago", 12); got != 10 {
+				t.Errorf("%s: %d of 10 admitted of what was used up 30 hours ago", a, got)
+			}
+			if got := spend(t, n, l, "now", 12); got != 0 {
+				t.Errorf("%s: %d more of what is used up", a, got)
+			}
+			_ = n.Close()
+		})
+	}
+}
+
 // Keys are any bytes, also in what is handed over: what is owed, posts of which nobody knows whether they arrived, and
 // slots that are to be given back.
 func TestHandOverOfAnyKey(t *testing.T) {

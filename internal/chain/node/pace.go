@@ -10,7 +10,7 @@ import (
 // be above the limit for as long as Redis is away. It is a bucket with the rate of the limit,
 // in which a request takes nodes times its cost, as in that of scaled.
 func (n *Node) pace(c tidegate.Check, nodes int64) (tidegate.Check, bool) {
-	if nodes == 1 || c.Advisory || !isWindow(c.Limit) {
+	if nodes == 1 || c.Advisory || !isWindow(c.Limit) || final(c.Limit) { // a block is of this node, whoever else has one
 		return c, false
 	}
 	room := c.Limit.Capacity() - c.Floor

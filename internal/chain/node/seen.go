@@ -23,18 +23,20 @@ type seen struct {
 
 type seenEntry struct{ mixed, word atomic.Uint64 }
 
-// A word is used<<seenBits | when. That is milliseconds for the first half year, and then
-// 64ths of that, with a bit set that says so: enough for 34 years, and for what comes then
-// no bit spills into the count.
+// A word is used<<seenBits | when. That is milliseconds since seenBefore the Node began, for the
+// first half year, and then 64ths of that, with a bit set that says so: enough for 34 years, and
+// for what comes then no bit spills into the count. What was seen by a predecessor, or begun on
+// another node, is from before the Node began.
 const (
 	seenBits   = 35
 	seenMost   = 1<<(64-seenBits) - 1
 	seenCoarse = 1 << (seenBits - 1)
 	seenShift  = 6
+	seenBefore = 30 * 24 * time.Hour
 )
 
 func seenTime(when time.Duration) uint64 {
-	ms := uint64(when / time.Millisecond)
+	ms := uint64(max(when+seenBefore, 0) / time.Millisecond)
 	if ms < seenCoarse {
 		return ms
 	}
@@ -109,7 +111,7 @@ func split(word uint64) (used int64, when time.Duration) {
 	if word&seenCoarse != 0 {
 		ms <<= seenShift
 	}
-	return int64(word >> seenBits), time.Duration(ms) * time.Millisecond
+	return int64(word >> seenBits), time.Duration(ms)*time.Millisecond - seenBefore
 }
 
 // look finds what was seen of a counter; word is to be given to forget.
@@ -135,28 +137,40 @@ func (s *seen) forget(name, word uint64) {
 	}
 }
 
-// all is everything, to be handed over.
-func (s *seen) all() (all []handedSeen) {
-	for i := range s.sets {
-		for j := range s.sets[i] {
-			e := &s.sets[i][j]
+// handSeen is everything that was seen, to be handed over.
+func (n *Node) handSeen() (all []handedSeen) {
+	for i := range n.seen.sets {
+		for j := range n.seen.sets[i] {
+			e := &n.seen.sets[i][j]
 			if word := e.word.Load(); word != 0 {
-				used, _ := split(word)
-				all = append(all, handedSeen{e.mixed.Load() ^ word, used})
+				used, when := split(word)
+				all = append(all, handedSeen{e.mixed.Load() ^ word, used, n.wall(when).UnixMilli()})
 			}
 		}
 	}
 	return all
 }
 
-// put takes up what was handed over, as if it had been seen just now.
-func (s *seen) put(name uint64, used int64) {
+// takeOverSeen takes up what a predecessor saw.
+func (n *Node) takeOverSeen(all []handedSeen) {
+	now := n.now()
+	for _, h := range all {
+		when := now
+		if h.When != 0 {
+			when = min(time.UnixMilli(h.When).Sub(n.wall(0)), now)
+		}
+		n.seen.put(h.Name, h.Used, when)
+	}
+}
+
+// put takes up what was handed over.
+func (s *seen) put(name uint64, used int64, when time.Duration) {
 	set, writing := s.set(name)
 	writing.Lock()
 	defer writing.Unlock()
 	for i := range set {
 		if e := &set[i]; e.word.Load() == 0 {
-			word := uint64(min(used, seenMost))<<seenBits | 1
+			word := uint64(min(used, seenMost))<<seenBits | seenTime(when)
 			e.mixed.Store(word ^ name)
 			e.word.Store(word)
 			return
@@ -190,6 +204,9 @@ func (n *Node) see(checks []tidegate.Check, d *tidegate.Decision, now time.Durat
 			}
 			if used*seenLeast < capacity {
 				return
+			}
+			if final(l) && !isBucket(l) { // a block: it fades from when it began
+				now -= l.Period - min(d.ResetAfter, l.Period)
 			}
 			n.seen.note(n.seen.name(l, c.Key), used, capacity, now)
 			return
