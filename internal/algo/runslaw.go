@@ -28,6 +28,14 @@ func NewRunsLaw(l *tidegate.Limit) RunsLaw {
 	return RunsLaw{log: LogLaw{Events: l.Events, Brim: l.Events, Period: int64(l.Period / time.Microsecond)}, parts: NewPartsLaw(l)}
 }
 
+// WithEvents returns the law of the same windows that admits n events, for counts of others who may
+// have a higher limit.
+func (l *RunsLaw) WithEvents(n int64) RunsLaw {
+	other := *l
+	other.log.Events, other.parts.Events = n, n
+	return other
+}
+
 // exact reports whether it is a sliding log.
 func (l *RunsLaw) exact() bool { return l.parts.Parts == 0 }
 

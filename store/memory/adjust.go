@@ -104,10 +104,15 @@ func (s *Store) force(lim *compiledLimit, g *segment, c cell, now, n int64, sque
 	case leases:
 		return c, true // a slot cannot be taken unasked
 	}
+	return lim.forceRecord(&lim.runs, g, c, now, n, squeeze)
+}
+
+// forceRecord charges n events unasked to a record, by law.
+func (lim *compiledLimit) forceRecord(law *algo.RunsLaw, g *segment, c cell, now, n int64, squeeze bool) (cell, bool) {
 	for {
 		var room entryRoom
 		r := lim.record(c, &room)
-		if lim.runs.Force(&r, now, n) {
+		if law.Force(&r, now, n) {
 			return lim.keep(c, &r), true
 		}
 		var ok bool

@@ -15,8 +15,8 @@ type Count struct {
 	Events int64
 }
 
-// Recount replaces what a key has used of a limit by counts, the oldest first, of which at most one
-// capacity more than the limit counts. It is for programs that merge what others have
+// Recount replaces what a key has used of a limit by counts, the oldest first. They may be more than
+// the limit, as others count under a higher one. It is for programs that merge what others have
 // counted; the limit is one that counts in windows: FixedWindow, Quota, SlidingWindow or SubWindows.
 func (s *Store) Recount(key string, l *tidegate.Limit, counts []Count) error {
 	lim, err := s.compile(l)
@@ -40,12 +40,18 @@ func (s *Store) Recount(key string, l *tidegate.Limit, counts []Count) error {
 		case lim.kind == slidings:
 			return slidingCell(recounted(&lim.sliding, counts)), true
 		}
+		inWindow, runs := lim.counter, lim.runs.WithEvents(tidegate.MaxCount)
+		inWindow.Events = tidegate.MaxCount
 		c, ok := cell{}, true
 		for _, one := range counts {
 			if one.Events == 0 {
 				continue
 			}
-			if c, ok = s.force(lim, g, c, algo.Instant(one.At), one.Events, last); !ok {
+			at, n := algo.Instant(one.At), min(one.Events, 2*tidegate.MaxCount)
+			if lim.kind == counters {
+				wall := s.clock.wall(at)
+				c = counterCell(inWindow.Force(counter(c), lim.span(wall), wall, n))
+			} else if c, ok = lim.forceRecord(&runs, g, c, at, n, last); !ok {
 				break
 			}
 		}
@@ -55,8 +61,7 @@ func (s *Store) Recount(key string, l *tidegate.Limit, counts []Count) error {
 	return nil
 }
 
-// recounted is the state of a sliding window with counts. Each of its two windows is bounded by
-// itself: what both have at the end of the second is up to twice what the limit admits.
+// recounted is the state of a sliding window with counts.
 func recounted(law *algo.SlidingLaw, counts []Count) (s algo.Sliding) {
 	for _, one := range counts {
 		window := algo.Instant(one.At) / algo.Micro / law.Period
@@ -67,7 +72,7 @@ func recounted(law *algo.SlidingLaw, counts []Count) (s algo.Sliding) {
 			s.Prev, s.Cur = 0, 0
 		}
 		s.Window = window
-		s.Cur = min(s.Cur+min(one.Events, 2*law.Events), 2*law.Events)
+		s.Cur = min(s.Cur+min(one.Events, 2*tidegate.MaxCount), 2*tidegate.MaxCount)
 	}
 	return s
 }

@@ -60,6 +60,39 @@ func TestRecount(t *testing.T) {
 	}
 }
 
+// Counts of others who have a far higher limit are those that they would be if they had been charged under it.
+func TestRecountAboveTheLimit(t *testing.T) {
+	start := time.Date(2026, 11, 16, 12, 0, 0, 0, time.UTC)
+	for _, a := range windows {
+		now := start
+		clock := func() time.Time { return now }
+		s, twin := memory.Open(memory.Config{Now: clock}), memory.Open(memory.Config{Now: clock})
+		low, high := windowLimit(a, 10), windowLimit(a, 1000)
+		var counts []memory.Count
+		for i := range int64(4) {
+			now = start.Add(time.Duration(i) * 7 * time.Second)
+			if d, err := twin.Take(context.Background(), []tidegate.Check{{Key: "ann", Limit: high, Cost: 250}}, 1); err != nil || !d.OK {
+				t.Fatal(d, err)
+			}
+			counts = append(counts, memory.Count{At: now, Events: 250})
+		}
+		if err := s.Recount("ann", low, counts); err != nil {
+			t.Fatal(err)
+		}
+		for range 50 {
+			for _, l := range []*tidegate.Limit{low, high} {
+				one := []tidegate.Check{{Key: "ann", Limit: l}}
+				got, err1 := s.Take(context.Background(), one, 1)
+				want, err2 := twin.Take(context.Background(), one, 1)
+				if err1 != nil || err2 != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+					t.Fatalf("%s, at %s:\n%v\nwant\n%v", l, now.Sub(start), got, want)
+				}
+			}
+			now = now.Add(3 * time.Second)
+		}
+	}
+}
+
 // Without counts a key begins afresh, and takes no memory.
 func TestRecountToNothing(t *testing.T) {
 	for _, a := range windows {

@@ -3,6 +3,7 @@ package eventual
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -146,6 +147,44 @@ func TestDemandMoves(t *testing.T) {
 					}
 					if worst, most := over(l, f.admitted), 2*bound(n, 3000, time.Millisecond); worst > most {
 						t.Errorf("over by %.0f, want at most %.0f", worst, most)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Versions of a limit on different instances share their counts: the larger one is exceeded by no more than
+// the bound, and whoever has the smaller one admits nothing once it has heard that it is used up.
+func TestTwoVersions(t *testing.T) {
+	for i, a := range algorithms {
+		for j, events := range [][2]int64{{2000, 20}, {500, 2000}} {
+			if raceEnabled && i%2 != j {
+				continue // it takes its time
+			}
+			t.Run(fmt.Sprint(a, events), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					const n = 4
+					f := newFleet(t, n, time.Millisecond, nil)
+					defer f.close()
+					versions := []*tidegate.Limit{limitOf(a, events[0], 2*time.Second), limitOf(a, events[1], 2*time.Second)}
+					var by []int // which has admitted
+					paced(2000, 3*time.Second, rand.New(rand.NewPCG(1, 2)), func(i int) {
+						version := i % n % 2
+						if f.decide(i%n, "one", versions[version], 0) {
+							f.mu.Lock()
+							defer f.mu.Unlock()
+							f.admitted, by = append(f.admitted, time.Now()), append(by, version)
+						}
+					})
+					for version, l := range versions {
+						most := 2 * bound(n, 2000, time.Millisecond) // others do not share what is left of the smaller one
+						if l.Events == max(events[0], events[1]) {
+							most /= 2
+						}
+						if worst := overWhere(l, f.admitted, func(i int) bool { return by[i] == version }); worst > most {
+							t.Errorf("over %d by %.0f, want at most %.0f", l.Events, worst, most)
+						}
 					}
 				})
 			})

@@ -186,9 +186,14 @@ func paced(perSecond float64, lasts time.Duration, random *rand.Rand, send func(
 // over is by how much the admissions were above the limit at worst, by a law that is written anew
 // here: in the simplest way, and without the code that it judges.
 func over(l *tidegate.Limit, admitted []time.Time) float64 {
+	return overWhere(l, admitted, func(int) bool { return true })
+}
+
+// overWhere is over at those of the admissions that matter.
+func overWhere(l *tidegate.Limit, admitted []time.Time, matters func(i int) bool) float64 {
 	counts := map[int64]float64{}
 	worst := 0.0
-	for _, t := range admitted {
+	for i, t := range admitted {
 		us := t.UnixMicro()
 		used := 0.0
 		period := l.Period.Microseconds()
@@ -213,7 +218,9 @@ func over(l *tidegate.Limit, admitted []time.Time) float64 {
 			}
 			used += math.Floor(counts[now-parts] * (1 - float64(us%part)/float64(part)))
 		}
-		worst = max(worst, used-float64(l.Events))
+		if matters(i) {
+			worst = max(worst, used-float64(l.Events))
+		}
 	}
 	return worst
 }
