@@ -58,6 +58,7 @@ type counter struct {
 	most    *tidegate.Limit // the largest, where its number comes from who is asking; nil elsewhere
 	maxWait time.Duration   // how far it is booked ahead
 	tries   bool            // it never decides
+	strict  bool            // it marks, and decides at times; the ceiling is the next counter
 }
 
 func (s *Set) ledger() ledger {
@@ -106,7 +107,7 @@ func (p *plan) counters() counters {
 			it := &items[i]
 			h, anchored := it.some(), it.vary != nil && !it.vary.clamp
 			if h.nominal != nil {
-				made = append(made, counter{limit: h.nominal, anchored: anchored, tries: true})
+				made = append(made, counter{limit: h.nominal, anchored: anchored, tries: true, strict: h.strict != nil})
 			}
 			c := counter{limit: h.limit, anchored: anchored, maxWait: h.maxWait, tries: h.tries || p.decides == nil}
 			if it.vary != nil && it.vary.clamp {

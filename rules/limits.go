@@ -198,9 +198,12 @@ func bookAhead(l *tidegate.Limit, q tidegate.Queue) time.Duration {
 	return 0
 }
 
+// nominalScope is what the scope of a nominal limit below a ceiling ends in.
+const nominalScope = "#nominal"
+
 // under makes the nominal limit below a ceiling.
 func (l *limiter) under(h *held, spec tidegate.Spec, scope string, as role, over *rulefile.Over) (err error) {
-	scope += "#nominal"
+	scope += nominalScope
 	// A limit that never decides does not give way either.
 	h.timed = over.MaxTime > 0 && as.is == tidegate.Decides
 	if over.Elastic != nil || h.timed {

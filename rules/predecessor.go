@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"math/bits"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -232,22 +233,26 @@ func (st *state) appendPredecessors(dst []tidegate.Check, first int) []tidegate.
 			stand := dst[i]
 			stand.Limit = p.standIn(stand.Limit)
 			stand.Floor = min(stand.Floor, stand.Limit.Capacity()-1) // of whatever numbers it has
-			if !counts(dst[first:], &stand) {
+			switch is := sameCounter(dst[first:], &stand); {
+			case is == nil:
 				dst = append(dst, stand)
+			case stand.Advisory:
+			case is.Advisory, strings.HasSuffix(dst[i].Limit.Scope, nominalScope) && stand.Limit.Capacity() < is.Limit.Capacity():
+				*is = stand // its ceiling counts what was used of it when it was hard
 			}
 		}
 	}
 	return dst
 }
 
-// counts reports whether one of checks is about the counter of c.
-func counts(checks []tidegate.Check, c *tidegate.Check) bool {
+// sameCounter returns the one of checks that is about the counter of c; nil if there is none.
+func sameCounter(checks []tidegate.Check, c *tidegate.Check) *tidegate.Check {
 	for i := range checks {
 		if checks[i].Key == c.Key && checks[i].Limit.Identity() == c.Limit.Identity() {
-			return true
+			return &checks[i]
 		}
 	}
-	return false
+	return nil
 }
 
 // predecessorOf returns the one that l stands in for, nil if l is of the rules in force.

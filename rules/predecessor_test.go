@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/store/memory"
 )
 
 // limitVariants to count ten a minute.
@@ -66,6 +67,64 @@ func TestNoChangeRefills(t *testing.T) {
 					t.Errorf("%s: told %s, came back then, and was refused for %s by %s", name, told.RetryAfter, again.RetryAfter, again.Limit)
 				}
 			}
+		}
+	}
+}
+
+// A limit that becomes elastic, or soft for a while, continues from the hard one, by whatever algorithm: while it is
+// hard, who has used that up is refused until told to come back, and who has not has the rest.
+func TestHardLimitThatGivesWay(t *testing.T) {
+	for from, old := range limitVariants {
+		if strings.Contains(old, "consistency") || from == "longer" || from == "shorter" || from == "quota" {
+			continue
+		}
+		for to, new := range map[string]string{
+			"log":     "limits: { rate: 10/minute, algorithm: sliding_log }, over: { elastic: { while: cpu < 80%, up_to: 2x } }",
+			"window":  "limits: { rate: 10/minute, algorithm: fixed_window }, over: { elastic: { while: cpu < 80%, up_to: 2x } }",
+			"bucket":  "limits: { rate: 10/minute, algorithm: token_bucket }, over: { elastic: { while: cpu < 80%, up_to: 2x } }",
+			"max_log": "limits: { rate: 10/minute, algorithm: sliding_log }, over: { soft: 50%, max_time: 30s }",
+		} {
+			d := newDesk(t, rulesOf(old))
+			d.wait(7 * time.Second)
+			d.passes(10, as("GET /", "user", "ann"))
+			told := d.ask(as("GET /", "user", "ann"))
+			for range 4 {
+				d.ask(as("GET /", "user", "bob"))
+			}
+			d.reload(rulesOf(new))
+			if now := d.ask(as("GET /", "user", "ann")); now.OK {
+				t.Errorf("%s to %s: refilled, %d more", from, to, now.Remaining)
+			}
+			d.passes(6, as("GET /", "user", "bob"))
+			d.wait(told.RetryAfter)
+			if again := d.ask(as("GET /", "user", "ann")); !again.OK {
+				t.Errorf("%s to %s: told %s, came back then, and was refused for %s by %s", from, to, told.RetryAfter, again.RetryAfter, again.Limit)
+			}
+			d.wait(3 * time.Minute)
+			if n := len(d.live.Match(as("GET /", "user", "ann"), nil)); n != 2 {
+				t.Errorf("%s to %s: held to %d limits when nothing is left of the one before", from, to, n)
+			}
+		}
+	}
+}
+
+// While its signal has room, an elastic limit is the ceiling at once, also for who has used up the hard one before.
+func TestHardLimitThatHasRoom(t *testing.T) {
+	for _, algorithm := range []string{"sliding_log", "token_bucket"} {
+		now := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
+		c := Config{Now: func() time.Time { return now }, Signals: steadySignal(0.5)}
+		live := NewLive(parse(t, rulesOf("limits: { rate: 10/minute, algorithm: sliding_log }"), c))
+		gate := tidegate.NewGate(live, memory.Open(memory.Config{Now: c.Now}))
+		ask := func() (n int) {
+			for gate.Decide(t.Context(), as("GET /", "user", "ann")).OK {
+				n++
+			}
+			return n
+		}
+		ask()
+		live.Swap(parse(t, rulesOf("limits: { rate: 10/minute, algorithm: "+algorithm+" }, over: { elastic: { while: cpu < 80%, up_to: 2x } }"), c))
+		if got := ask(); got != 10 {
+			t.Errorf("%s: %d more, want 10 up to the ceiling", algorithm, got)
 		}
 	}
 }

@@ -77,6 +77,7 @@ func (s *succession) pair(r *account, old, all []counter, ends lives) {
 	for i := range all {
 		open[i] = &all[i]
 	}
+	took := make(map[*counter]*counter, len(all)) // the one in whose place each is
 	var left []*counter
 	for i := range old {
 		left = append(left, &old[i])
@@ -97,22 +98,33 @@ func (s *succession) pair(r *account, old, all []counter, ends lives) {
 				return false
 			}
 			queues[alike(c)] = queue[1:]
-			taken[queue[0]] = true
+			taken[queue[0]], took[c] = true, queue[0]
 			s.follow(r, queue[0], c, ends)
 			return true
 		})
 		left = slices.DeleteFunc(left, func(o *counter) bool { return taken[o] })
 	}
-	for _, c := range open {
-		s.tell(r, c, "", "there was no such limit in its place", 0)
+	for i := range all {
+		switch c := &all[i]; {
+		case !slices.Contains(open, c):
+		case c.strict && took[&all[i+1]] != nil: // the limit was hard before
+			s.attach(r, took[&all[i+1]], c, ends)
+		default:
+			s.tell(r, c, "", "there was no such limit in its place", 0)
+		}
 	}
 }
 
-// follow attaches o to c.
+// follow puts c in the place of o.
 func (s *succession) follow(r *account, o, c *counter, ends lives) {
 	if s.paired != nil {
 		s.paired(r.Rule, o, c)
 	}
+	s.attach(r, o, c, ends)
+}
+
+// attach makes o a predecessor of c.
+func (s *succession) attach(r *account, o, c *counter, ends lives) {
 	if o.anchored && !c.anchored {
 		s.tell(r, c, o.text(), "the quota before it started on a day of each caller", 0)
 		return
