@@ -105,7 +105,7 @@ func (g *Gate) graceOf(ctx context.Context, c *Check) (state graceState, left ti
 	look := []Check{{Key: c.Key, Limit: of.open}, {Key: c.Key, Limit: of.hold, Advisory: true}}
 	d, err := g.store.Take(ctx, look, 1)
 	switch {
-	case err != nil || d.Err != nil:
+	case err != nil || d.Err != nil || d.Receipt.Origin == OriginLocal: // what an instance counts by itself does not tell
 		return graceOver, 0
 	case !d.OK:
 		return graceOpen, d.RetryAfter
