@@ -1,39 +1,25 @@
 package algo
 
-import (
-	"math"
-	"math/bits"
-)
-
 // The functions here are Take for nearly everything that a law is asked: one copy, now,
 // by a state that was written under this law and is neither ahead of it nor behind. They
 // compute what Take does without building an Ask and a Verdict, and without dividing.
 
-// Spend is Take of a token bucket. It returns the level and the events left afterwards, which a
-// refusal does not change. sure is false when only Take can tell. It is just small enough to be inlined.
-func (l *BucketLaw) Spend(drained, now, cost int64) (level, left int64, ok, sure bool) {
-	if level = max(0, drained-now); level > l.Brim {
-		return
+// Spend is Take of a token bucket. It returns the level afterwards, which a refusal does
+// not change. sure is false when only Take can tell.
+func (l *BucketLaw) Spend(drained, now, cost int64) (level int64, ok, sure bool) {
+	level = max(0, drained-now)
+	if level > l.Brim || cost > l.Fits {
+		return level, false, false
 	}
-	if left = l.left(level); cost > left {
-		sure = cost <= l.Fits
-		return
+	charged := level + cost*l.Em
+	if charged > l.Brim {
+		return level, false, true
 	}
-	return level + cost*l.Em, left - cost, true, true
+	return charged, true, true
 }
 
-// left is how many events would still pass at that level, (Brim-level)/Em. Multiplying by the inverse
-// takes less than half as long as dividing, and comes to at most one event less.
-func (l *BucketLaw) left(level int64) int64 {
-	ticks, em := uint64(l.Brim-level), uint64(l.Em)
-	events, _ := bits.Mul64(ticks, l.inverse)
-	if ticks-events*em >= em {
-		events++
-	}
-	return int64(events)
-}
-
-func inverse(em int64) uint64 { return math.MaxUint64 / uint64(em) }
+// Left is how many events would still pass at that level.
+func (l *BucketLaw) Left(level int64) int64 { return int64(uint64(l.Brim-level) / uint64(l.Em)) }
 
 // Spend is Take by a count of the period that now lies in. It returns how many events
 // are left afterwards, or ok = false when only Take can tell.

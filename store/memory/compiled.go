@@ -36,7 +36,7 @@ type compiledLimit struct {
 	floor  int64                            // events that have to remain
 	floors atomic.Pointer[[]*compiledLimit] // the same limit with floors; see withFloor
 
-	_ [48]byte // Go's heap aligns 384 bytes to cache lines, and 336 not
+	_ [56]byte // Go's heap aligns 384 bytes to cache lines, and 328 not
 }
 
 // attachLimit compiles l and makes it the limit that sweeps of t go by.
