@@ -4,7 +4,6 @@ package serve
 
 import (
 	"net/http"
-	"os"
 	"syscall"
 	"testing"
 
@@ -53,19 +52,13 @@ func TestUpgradesInAnOutageRefillNobody(t *testing.T) {
 		return w.health(admin).Status == "degraded"
 	})
 	fresh := passed("/healthz", "fresh")
+	pid := s.cmd.Process.Pid
 	for upgrade := range 3 {
-		process := s.cmd.Process
-		if upgrade > 0 {
-			line := s.await(upgrade, upgradedLine)
-			var err error
-			if process, err = os.FindProcess(int(line["successor"].(float64))); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := process.Signal(syscall.SIGUSR2); err != nil {
+		if err := syscall.Kill(pid, syscall.SIGUSR2); err != nil {
 			t.Fatal(err)
 		}
 		s.await(upgrade+2, "serving")
+		pid = int(s.await(upgrade+1, upgradedLine)["successor"].(float64)) // also for who ends it with the test
 		for customer, path := range map[string]string{"acme": "/healthz", "bob": "/api/things"} {
 			if got := passed(path, customer); got != 0 {
 				t.Errorf("%d more for %s after upgrade %d", got, customer, upgrade+1)
