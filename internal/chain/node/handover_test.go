@@ -39,7 +39,6 @@ func TestHandOversInAnOutageRefillNobody(t *testing.T) {
 					t.Errorf("%s: %d more of a limit that is used up, before hand-over %d", a, got, step)
 				}
 				file := filepath.Join(t.TempDir(), fmt.Sprint(step))
-				synctest.Wait() // a store that knows no posts may have charged one that is out: it is not handed over
 				if err := n.HandOver(file); err != nil {
 					t.Fatal(err)
 				}

@@ -14,45 +14,27 @@ import (
 
 // How the backlog is posted: all that there is, many calls at a time, so that it is done
 // well before keys that were counted locally go back to the backend; see heldFor. Each
-// call is for one counter. While the circuit is closed, what is owed for single calls that
-// failed is posted at once: until it arrives, the backend decides about the key without it.
+// call is for one counter.
 const (
-	postEvery    = 10 * time.Millisecond  // half to one and a half of it; at once while the circuit is closed
+	postEvery    = 10 * time.Millisecond  // half to one and a half of it
 	maxPosts     = 1 << 13                // before looking at the circuit again
 	postWithin   = 10                     // deadlines
 	posters      = 512                    // calls at a time
 	maxTries     = 600                    // a minute
 	enoughFailed = 8                      // posts of a round, if no more were charged, for the rest not to be begun
-	postPause    = 100 * time.Millisecond // after one that failed, if others before it did too
+	postPause    = 100 * time.Millisecond // after one that failed
 )
-
-// postTimes is when the backlog is posted.
-type postTimes struct {
-	next  time.Duration // when it is posted again
-	pause time.Duration // after a post that fails: from postEvery on, doubled up to postPause
-}
-
-// posted returns the times after a round of posts, of which some failed or none.
-func (p postTimes) posted(failed bool, state State, now time.Duration) postTimes {
-	switch {
-	case failed:
-		return postTimes{now + jitter(p.pause), min(2*p.pause, postPause)}
-	case state == OK:
-		return postTimes{now, postEvery}
-	}
-	return postTimes{now + jitter(postEvery), postEvery}
-}
 
 // post posts the backlog, if the server answers and it is time. What could not be posted
 // is tried again until it has faded or was tried too often.
-func (s *server) post(times *postTimes) {
+func (s *server) post(when *time.Duration) {
 	n := s.node
 	n.mu.Lock()
 	now := n.now()
 	if n.handedOver { // it is posted by a successor
-		times.next = now + postPause
+		*when = now + postPause
 	}
-	if !s.circuit.answers() || now < times.next {
+	if !s.circuit.answers() || now < *when {
 		n.mu.Unlock()
 		return
 	}
@@ -60,8 +42,11 @@ func (s *server) post(times *postTimes) {
 	s.backlog.sending = posts
 	n.mu.Unlock()
 	again := s.postAll(posts)
+	*when = n.now() + jitter(postEvery)
+	if len(again) > 0 {
+		*when = n.now() + jitter(postPause)
+	}
 	n.mu.Lock()
-	*times = times.posted(len(again) > 0, s.circuit.state, n.now())
 	s.backlog.sending = nil
 	s.backlog.putBack(again, n.now())
 	n.mu.Unlock()

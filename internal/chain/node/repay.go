@@ -61,23 +61,20 @@ func (s *server) repayLocked() {
 // goroutine for a server beside calls, and ends when there is nothing left to do.
 func (s *server) repay() {
 	n := s.node
-	posting := postTimes{pause: postEvery}
-	if s.state() != OK {
-		posting.next = n.now() + jitter(postEvery)
-	}
+	next := n.now() + jitter(postEvery)
 	told := OK
 	for {
 		s.moved()
 		if s.tick() == probe {
 			s.probe()
 		}
-		s.post(&posting)
+		s.post(&next)
 		s.freeKept()
 		if state := s.state(); state != told {
 			told = state
 			n.tell()
 		}
-		wait, done := s.idle(told, posting.next)
+		wait, done := s.idle(told, next)
 		if done {
 			return
 		}
