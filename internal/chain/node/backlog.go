@@ -17,6 +17,7 @@ type backlog struct {
 	urgent   []counterID        // those of used up keys come first; some may be posted
 	doubtful map[counterID]post // sent, and nobody knows whether they arrived
 	sending  []post             // that are out just now; others write only doubt and tries
+	reset    map[counterID]bool // counters of sending that were reset meanwhile
 	boot     [2]uint64          // of posts
 	number   uint64             // of the last post
 	swept    time.Duration      // when what has faded was last dropped
@@ -158,11 +159,18 @@ func (b *backlog) sweep(now time.Duration) bool {
 	return len(b.entries) < maxEntries
 }
 
-// forget drops the entries of counters.
+// forget drops the entries of counters. Their posts that are out may arrive, and are not sent again.
 func (b *backlog) forget(checks []tidegate.Check) {
 	for i := range checks {
-		delete(b.entries, counterOf(&checks[i]))
-		delete(b.doubtful, counterOf(&checks[i]))
+		id := counterOf(&checks[i])
+		delete(b.entries, id)
+		delete(b.doubtful, id)
+		if len(b.sending) > 0 {
+			if b.reset == nil {
+				b.reset = make(map[counterID]bool)
+			}
+			b.reset[id] = true
+		}
 	}
 }
 

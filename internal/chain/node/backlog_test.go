@@ -109,6 +109,30 @@ func TestResetForgets(t *testing.T) {
 	})
 }
 
+// A post that is out when its counter is reset, and fails, is not sent again.
+func TestResetForgetsPostsThatAreOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		way := &faulty{fault: broken}
+		g := newNode(way, Options{})
+		l := limit("l", 10, tidegate.FailLocal)
+		spend(t, g, l, "k", 3)
+		spend(t, g, l, "other", 1)
+		way.setAdjust(deaf)
+		way.set(none)
+		time.Sleep(50 * time.Millisecond) // the posts are sent again, and hang
+		if err := g.Reset(t.Context(), []tidegate.Check{one(l)}); err != nil {
+			t.Error(err)
+		}
+		way.setAdjust(none)
+		way.set(none) // they fail
+		time.Sleep(5 * time.Second)
+		if k, other := way.posted(l, "k"), way.posted(l, "other"); k != 0 || other != 1 {
+			t.Errorf("%d charged after a reset, want 0; %d to another key, want 1", k, other)
+		}
+		_ = g.Close()
+	})
+}
+
 // Keys lie in memory that is used again for another request.
 func TestBacklogKeepsItsKeys(t *testing.T) {
 	l := tidegate.MustLimit(tidegate.Spec{Name: "l", Events: 10, Period: time.Hour, Algorithm: tidegate.TokenBucket})

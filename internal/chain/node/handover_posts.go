@@ -29,7 +29,9 @@ func (s *server) handPostsLocked() (all []handedPost) {
 	}
 	if n.chargesOnce.Load() {
 		for i := range s.backlog.sending {
-			add(&s.backlog.sending[i])
+			if p := &s.backlog.sending[i]; !s.backlog.reset[p.id] {
+				add(p)
+			}
 		}
 	}
 	return all

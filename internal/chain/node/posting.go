@@ -47,8 +47,7 @@ func (s *server) post(when *time.Duration) {
 		*when = n.now() + jitter(postPause)
 	}
 	n.mu.Lock()
-	s.backlog.sending = nil
-	s.backlog.putBack(again, n.now())
+	s.backlog.sent(again, n.now())
 	n.mu.Unlock()
 }
 

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"slices"
 	"time"
 
 	"tidegate.dev/tidegate"
@@ -84,6 +85,13 @@ func (b *backlog) takeDoubtful(posts []post, most int, now, reachable time.Durat
 		}
 	}
 	return posts
+}
+
+// sent notes that what was sending has its answers, and takes back what could not be charged.
+func (b *backlog) sent(again []post, now time.Duration) {
+	again = slices.DeleteFunc(again, func(p post) bool { return b.reset[p.id] })
+	b.sending, b.reset = nil, nil
+	b.putBack(again, now)
 }
 
 // putBack takes posts that could not be charged back in, except those that were tried
