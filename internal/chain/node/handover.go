@@ -114,7 +114,7 @@ func (n *Node) HandOver(file string) error {
 
 func (n *Node) handEntry(id counterID, d *backlogEntry) handedEntry {
 	return handedEntry{
-		Limit: handLimit(d.limit), HandedKey: chain.HandKey(id.key), Nodes: d.nodes, Admitted: d.admitted, Used: d.used, Last: n.wall(d.last), Known: d.known, When: n.wall(d.when),
+		Limit: handLimit(d.limit), HandedKey: chain.HandKey(id.key), Nodes: d.nodes, Admitted: d.admitted, Used: d.used, Last: n.toHandOver(d.last), Known: d.known, When: n.toHandOver(d.when),
 	}
 }
 

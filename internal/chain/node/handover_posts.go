@@ -22,7 +22,7 @@ type handedPost struct {
 func (s *server) handPostsLocked() (all []handedPost) {
 	n := s.node
 	add := func(p *post) {
-		all = append(all, handedPost{n.handEntry(p.id, p.entry), p.amount, p.boot, p.number, n.wall(p.sent)})
+		all = append(all, handedPost{n.handEntry(p.id, p.entry), p.amount, p.boot, p.number, n.toHandOver(p.sent)})
 	}
 	for _, p := range s.backlog.doubtful {
 		add(&p)

@@ -93,7 +93,7 @@ func (n *Node) handDenials() (all []handedDenial) {
 	now := n.now()
 	add := func(name uint64, d inheritedDenial) {
 		if d.retry > now {
-			all = append(all, handedDenial{name, d.under, d.cost, d.left, n.wall(d.until), n.wall(d.retry), n.wall(d.reset)})
+			all = append(all, handedDenial{name, d.under, d.cost, d.left, n.toHandOver(d.until), n.toHandOver(d.retry), n.toHandOver(d.reset)})
 		}
 	}
 	for i := range n.deny.sets {

@@ -144,6 +144,12 @@ func (n *Node) now() time.Duration { return time.Since(n.start) }
 
 func (n *Node) wall(now time.Duration) time.Time { return n.start.Add(now + n.o.Skew) }
 
+// toHandOver is when by the wall clock as it is now, which may have been set since the Node was made: a
+// successor knows no other.
+func (n *Node) toHandOver(when time.Duration) time.Time {
+	return time.Now().Round(0).Add(when - n.now())
+}
+
 // Take implements tidegate.Store. The error is nil unless the caller has left or asked
 // for what no store would answer. A caller that leaves does not take its question back:
 // it may be charged.

@@ -144,7 +144,7 @@ func (n *Node) handSeen() (all []handedSeen) {
 			e := &n.seen.sets[i][j]
 			if word := e.word.Load(); word != 0 {
 				used, when := split(word)
-				all = append(all, handedSeen{e.mixed.Load() ^ word, used, n.wall(when).UnixMilli()})
+				all = append(all, handedSeen{e.mixed.Load() ^ word, used, n.toHandOver(when).UnixMilli()})
 			}
 		}
 	}
@@ -157,7 +157,7 @@ func (n *Node) takeOverSeen(all []handedSeen) {
 	for _, h := range all {
 		when := now
 		if h.When != 0 {
-			when = min(time.UnixMilli(h.When).Sub(n.wall(0)), now)
+			when = min(time.UnixMilli(h.When).Sub(n.start), now)
 		}
 		n.seen.put(h.Name, h.Used, when)
 	}
