@@ -131,7 +131,7 @@ func blocking(t *testing.T, a tidegate.Algorithm, lasts time.Duration) (ask func
 
 // A block that is over does not come back either in a process that has taken over since.
 func TestBlockIsOverAfterHandOvers(t *testing.T) {
-	for _, a := range []tidegate.Algorithm{tidegate.SlidingLog, tidegate.TokenBucket, tidegate.FixedWindow} {
+	for _, a := range []tidegate.Algorithm{tidegate.SlidingLog, tidegate.SubWindows, tidegate.TokenBucket, tidegate.FixedWindow, tidegate.SlidingWindow} {
 		for _, after := range []time.Duration{-20 * time.Second, time.Second, time.Hour} {
 			for passes := 1; passes < 3; passes++ {
 				synctest.Test(t, func(t *testing.T) {

@@ -211,27 +211,34 @@ func (v matched) Match(_ *tidegate.Request, dst []tidegate.Check) []tidegate.Che
 // A limit that gives way for a while is hard in an outage, also where instances go on by themselves: none knows who was
 // above it, and for how long.
 func TestNothingGivesWayInAnOutage(t *testing.T) {
-	for _, instances := range []int{1, 3} {
-		handling := tidegate.Handling{OnStoreFailure: tidegate.FailLocal}
-		six := tidegate.MustLimit(tidegate.Spec{Name: "a", Events: 6, Period: time.Minute, Terms: &tidegate.Terms{MaxOver: 30 * time.Second, Handling: handling}})
-		twelve := tidegate.MustLimit(tidegate.Spec{Name: "a", Scope: "ceiling", Events: 12, Period: time.Minute, Terms: &tidegate.Terms{Handling: handling}})
-		n := newNode(&faulty{fault: broken}, Options{Deadline: patient, Instances: func() int { return instances }})
-		gate := tidegate.NewGate(matched{{Key: "k", Limit: six, Cost: 1}, {Key: "k", Limit: twelve, Cost: 1}}, n)
-		admitted := 0
-		for range 20 {
-			d := gate.Decide(t.Context(), &tidegate.Request{})
-			if d.OK {
-				admitted++
-			}
-			if d.Soft || d.Err != nil {
-				t.Errorf("%d instances: %+v", instances, d)
-			}
+	for _, a := range []tidegate.Algorithm{tidegate.SlidingLog, tidegate.SubWindows, tidegate.TokenBucket, tidegate.FixedWindow, tidegate.SlidingWindow} {
+		for _, instances := range []int{1, 3} {
+			testNothingGivesWay(t, a, instances)
 		}
-		if admitted != 6/instances {
-			t.Errorf("%d instances: %d admitted of 6 a minute", instances, admitted)
-		}
-		_ = n.Close()
 	}
+}
+
+func testNothingGivesWay(t *testing.T, a tidegate.Algorithm, instances int) {
+	t.Helper()
+	handling := tidegate.Handling{OnStoreFailure: tidegate.FailLocal}
+	six := tidegate.MustLimit(tidegate.Spec{Name: "a", Events: 6, Period: time.Minute, Algorithm: a, Terms: &tidegate.Terms{MaxOver: 30 * time.Second, Handling: handling}})
+	twelve := tidegate.MustLimit(tidegate.Spec{Name: "a", Scope: "ceiling", Events: 12, Period: time.Minute, Algorithm: a, Terms: &tidegate.Terms{Handling: handling}})
+	n := newNode(&faulty{fault: broken}, Options{Deadline: patient, Instances: func() int { return instances }})
+	gate := tidegate.NewGate(matched{{Key: "k", Limit: six, Cost: 1}, {Key: "k", Limit: twelve, Cost: 1}}, n)
+	admitted := 0
+	for range 20 {
+		d := gate.Decide(t.Context(), &tidegate.Request{})
+		if d.OK {
+			admitted++
+		}
+		if d.Soft || d.Err != nil {
+			t.Errorf("%s, %d instances: %+v", a, instances, d)
+		}
+	}
+	if admitted != 6/instances {
+		t.Errorf("%s, %d instances: %d admitted of 6 a minute", a, instances, admitted)
+	}
+	_ = n.Close()
 }
 
 // What was admitted without being counted leaves nothing to give back.
