@@ -2,6 +2,7 @@ package rules
 
 import (
 	"math"
+	"strings"
 	"time"
 
 	"tidegate.dev/tidegate"
@@ -200,6 +201,9 @@ func bookAhead(l *tidegate.Limit, q tidegate.Queue) time.Duration {
 
 // nominalScope is what the scope of a nominal limit below a ceiling ends in.
 const nominalScope = "#nominal"
+
+// isNominal reports whether l is such a limit, be it one that marks or one that decides for a while.
+func isNominal(l *tidegate.Limit) bool { return strings.HasSuffix(l.Scope, nominalScope) }
 
 // under makes the nominal limit below a ceiling.
 func (l *limiter) under(h *held, spec tidegate.Spec, scope string, as role, over *rulefile.Over) (err error) {

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"math"
 	"math/bits"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -237,7 +236,7 @@ func (st *state) appendPredecessors(dst []tidegate.Check, first int) []tidegate.
 			case is == nil:
 				dst = append(dst, stand)
 			case stand.Advisory:
-			case is.Advisory, strings.HasSuffix(dst[i].Limit.Scope, nominalScope) && stand.Limit.Capacity() < is.Limit.Capacity():
+			case is.Advisory, isNominal(dst[i].Limit) && stand.Limit.Capacity() < is.Limit.Capacity():
 				*is = stand // its ceiling counts what was used of it when it was hard
 			}
 		}

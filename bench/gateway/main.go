@@ -68,6 +68,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	again, err := measureLimit(ctx) // ten minutes later: a neighbour may have been at the caches before
+	if err != nil {
+		return err
+	}
+	cost.add(again)
 	s := summarize(es, cost)
 	r := report.New(start)
 	r.Notes, r.LastLine = append(site.versions, neighbours), s.String()
