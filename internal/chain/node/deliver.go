@@ -5,87 +5,32 @@ import (
 	"tidegate.dev/tidegate/internal/chain"
 )
 
+// reply is what came back for a call.
+type reply struct {
+	whole   *tidegate.Decision // about all copies that were asked for
+	grant   tidegate.Decision  // for each of those that are admitted
+	refusal *tidegate.Decision // for the rest of them; nil if nothing is said about those
+	known   bool               // the refusal is remembered
+	err     error
+}
+
 // deliver gives those who wait for a call their answers. If the reply has none for some of
 // them, it returns the call as rest, to be sent again for those. more means that the stream's
 // queue needs a worker; overdue, that the call has left the window of its queue already.
 func (n *Node) deliver(c *call, a *chain.Ask, err error) (rest *call, more, overdue bool) {
-	if err == nil {
-		err = a.Err
-	}
-	if err != nil {
-		a.Granted, a.Rest = tidegate.Decision{}, tidegate.Decision{}
-	}
 	s := c.stream
 	for _, at := range n.serversOf(s) {
 		at.noteEnded()
 	}
-	sole := s.traits&coalescible == 0
-	grant, refusal := a.Granted, &a.Rest
-	switch {
-	case sole || a.Granted.Granted <= 0:
-		refusal = &a.Granted
-	default:
-		if grant.Granted = 1; a.Rest.Limit == nil {
-			refusal = nil
-		}
-	}
-	known := false
-	if err == nil {
-		for _, part := range s.where {
-			part.replied.Store(int64(n.now()))
-		}
-		n.see(s.checks, &a.Granted, c.stamp.at)
-		if n.unaskable.some.Load() {
-			n.unaskable.answered(s.checks)
-		}
-		n.rememberBlock(c, &a.Granted)
-		if refusal != nil && !refusal.OK {
-			known = n.remember(c, refusal)
-		}
+	r := replyTo(s, a, err)
+	if r.err == nil {
+		n.learn(c, &r)
 	}
 	n.deny.pass(c.stamp.at)
 
 	sh := s.shard
 	sh.mu.Lock()
-	spare, uncharged := c.late.settleLocked(a.Granted.Granted, err)
-	if uncharged > 0 {
-		n.owe(s.checks, uncharged)
-	}
-	if err == nil && c.late.covered > 0 {
-		c.late.grant = charged{a.Granted.Receipt, copied(s.checks)}
-	}
-	told, again := c.waiting(), false
-	if sole {
-		switch {
-		case err != nil && mayHaveArrived(err):
-			n.giveUpLocked(c)
-		case err == nil:
-			c.copyOver(s.checks)
-			if told == 0 && a.Granted.OK && a.Granted.Receipt.Handle != c.name { // the backend has named the slots itself
-				n.giveBack(a.Granted.Receipt, s.checks, a.Granted.Granted)
-			}
-		}
-		c.conclude(refusal, err, true)
-	} else {
-		spare = c.serve(&grant, spare)
-		again = err == nil && refusal == nil && c.waiting() > 0
-		if again {
-			told -= c.waiting()
-		} else {
-			c.conclude(refusal, err, true)
-			if spare > 0 {
-				spare = n.serveSentLocked(s, &grant, spare)
-			}
-			if s.next != nil && err == nil && (spare > 0 || known) {
-				var more int
-				more, spare = n.serveNextLocked(s.next, &grant, spare, refusal, known)
-				told += more
-			}
-		}
-	}
-	if unused := min(spare, c.late.refused); unused > 0 {
-		n.refund(charged{a.Granted.Receipt, s.checks}, unused)
-	}
+	told, again := n.answerLocked(c, &r)
 	if told > 1 {
 		n.count.shared.Add(uint64(told))
 	}
@@ -93,7 +38,7 @@ func (n *Node) deliver(c *call, a *chain.Ask, err error) (rest *call, more, over
 		told = 1
 	}
 	if told > 0 { // else it was counted when it was late
-		n.record(s, err, c.stamp.at, told)
+		n.record(s, r.err, c.stamp.at, told)
 	}
 	overdue = c.overdue && c.windowed
 	if again {
@@ -107,6 +52,101 @@ func (n *Node) deliver(c *call, a *chain.Ask, err error) (rest *call, more, over
 	c.wakeAll() // without the lock: they want it for their next requests
 	n.release(c)
 	return nil, more, overdue
+}
+
+// replyTo reads a as the reply to a call of s. An error leaves nothing of it.
+func replyTo(s *stream, a *chain.Ask, err error) reply {
+	if err == nil {
+		err = a.Err
+	}
+	if err != nil {
+		a.Granted, a.Rest = tidegate.Decision{}, tidegate.Decision{}
+	}
+	r := reply{whole: &a.Granted, grant: a.Granted, refusal: &a.Rest, err: err}
+	switch {
+	case s.sole() || a.Granted.Granted <= 0:
+		r.refusal = &a.Granted
+	default:
+		if r.grant.Granted = 1; a.Rest.Limit == nil {
+			r.refusal = nil
+		}
+	}
+	return r
+}
+
+// learn remembers what the reply says about the counters of a call.
+func (n *Node) learn(c *call, r *reply) {
+	s := c.stream
+	for _, part := range s.where {
+		part.replied.Store(int64(n.now()))
+	}
+	n.see(s.checks, r.whole, c.stamp.at)
+	if n.unaskable.some.Load() {
+		n.unaskable.answered(s.checks)
+	}
+	n.rememberBlock(c, r.whole)
+	if r.refusal != nil && !r.refusal.OK {
+		r.known = n.remember(c, r.refusal)
+	}
+}
+
+// answerLocked settles what was decided locally while the reply was late, and answers those who
+// wait. It returns how many it has told, and whether the call is to be sent again for the others.
+func (n *Node) answerLocked(c *call, r *reply) (told int, again bool) {
+	s := c.stream
+	spare, uncharged := c.late.settleLocked(r.whole.Granted, r.err)
+	if uncharged > 0 {
+		n.owe(s.checks, uncharged)
+	}
+	if r.err == nil && c.late.covered > 0 {
+		c.late.grant = charged{r.whole.Receipt, copied(s.checks)}
+	}
+	if s.sole() {
+		told = n.answerSoleLocked(c, r)
+	} else {
+		told, spare, again = n.answerAllLocked(c, r, spare)
+	}
+	if unused := min(spare, c.late.refused); unused > 0 {
+		n.refund(charged{r.whole.Receipt, s.checks}, unused)
+	}
+	return told, again
+}
+
+// answerSoleLocked gives the reply to the one caller that a call is for.
+func (n *Node) answerSoleLocked(c *call, r *reply) (told int) {
+	told = c.waiting()
+	switch s := c.stream; {
+	case r.err != nil && mayHaveArrived(r.err):
+		n.giveUpLocked(c)
+	case r.err == nil:
+		c.copyOver(s.checks)
+		if told == 0 && r.whole.OK && r.whole.Receipt.Handle != c.name { // the backend has named the slots itself
+			n.giveBack(r.whole.Receipt, s.checks, r.whole.Granted)
+		}
+	}
+	c.conclude(r.refusal, r.err, true)
+	return told
+}
+
+// answerAllLocked shares the reply among those who wait for a call. Grants that are spare go to
+// those who wait for other calls of the stream, and so does a refusal that is known.
+func (n *Node) answerAllLocked(c *call, r *reply, spare int64) (told int, rest int64, again bool) {
+	s := c.stream
+	told = c.waiting()
+	rest = c.serve(&r.grant, spare)
+	if r.err == nil && r.refusal == nil && c.waiting() > 0 {
+		return told - c.waiting(), rest, true
+	}
+	c.conclude(r.refusal, r.err, true)
+	if rest > 0 {
+		rest = n.serveSentLocked(s, &r.grant, rest)
+	}
+	if s.next != nil && r.err == nil && (rest > 0 || r.known) {
+		var more int
+		more, rest = n.serveNextLocked(s.next, &r.grant, rest, r.refusal, r.known)
+		told += more
+	}
+	return told, rest, false
 }
 
 // nextLocked tells the stream of a call that it has its reply. If that makes the next call

@@ -43,7 +43,7 @@ func (q *sendQueue) init(s *server, most, least int) {
 
 // queueOf is the queue that the calls of a stream are sent from.
 func (n *Node) queueOf(s *stream) *sendQueue {
-	if n.most > 1 && s.traits&coalescible != 0 && len(s.checks) == 1 {
+	if n.most > 1 && !s.sole() && len(s.checks) == 1 {
 		return &s.server.batches
 	}
 	return &s.server.alone

@@ -26,6 +26,9 @@ type stream struct {
 	joined    int       // under shard.mu: how many waiters the last call had that was sent
 }
 
+// sole reports whether each call of the stream is for one request alone.
+func (s *stream) sole() bool { return s.traits&coalescible == 0 }
+
 // serversOf are the servers that the calls of a stream are for.
 func (n *Node) serversOf(s *stream) []*server {
 	if s.server == n.multi {

@@ -11,8 +11,6 @@ import (
 
 const (
 	listsHint = "write `lists: { partners: [203.0.113.0/24], banned: file banned.txt }`"
-	// MaxBytes bounds every file that is read, rule files and lists.
-	MaxBytes = 16 << 20
 	// maxListProblems is how many problems of one list file are reported: a file that is not
 	// a list at all has one per line.
 	maxListProblems = 10

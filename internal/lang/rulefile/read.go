@@ -9,6 +9,9 @@ import (
 	"tidegate.dev/tidegate/internal/lang/diag"
 )
 
+// MaxBytes bounds every file that is read, rule files and lists.
+const MaxBytes = 16 << 20
+
 // Options are for tests and for whoever keeps files elsewhere; the zero value
 // reads from disk.
 type Options struct {
