@@ -55,7 +55,7 @@ func (b band) run(t *testing.T, d time.Duration) (admitted int, local float64) {
 	shared := memory.New()
 	var nodes []*Node
 	for range 3 {
-		nodes = append(nodes, newNode(&distant{shared, b.trip, b.most}, Options{Instances: func() int { return 3 }}))
+		nodes = append(nodes, newNode(&distant{shared, b.trip, b.most}, forFew(Options{Instances: func() int { return 3 }})))
 	}
 	answers := make(chan bool, 1<<16)
 	var alarms chain.Alarms

@@ -76,7 +76,7 @@ func testBlockIsOverInAnOutage(t *testing.T, a tidegate.Algorithm) {
 						Terms: &tidegate.Terms{AtEnd: tidegate.AtEnd{Block: block}, Handling: tidegate.Handling{OnStoreFailure: tidegate.FailLocal}},
 					})
 					inner := &faulty{}
-					n := newNode(inner, Options{DenyEntries: deny})
+					n := newNode(inner, forFew(Options{DenyEntries: deny}))
 					defer n.Close()
 					gate := tidegate.NewGate(matched{{Key: "ann", Limit: five, Cost: 1}, {Key: "ann", Limit: block}}, n)
 					ask := func() tidegate.Decision { return gate.Decide(t.Context(), &tidegate.Request{}) }
@@ -136,7 +136,7 @@ func TestBlockIsOverAfterHandOvers(t *testing.T) {
 			for passes := 1; passes < 3; passes++ {
 				synctest.Test(t, func(t *testing.T) {
 					way := &faulty{}
-					open := func() *Node { return newNode(way, Options{}) }
+					open := func() *Node { return newNode(way, forFew(Options{})) }
 					n, ask := open(), blocking(t, a, time.Minute)
 					for range 6 {
 						ask(n)
@@ -168,7 +168,7 @@ func TestBlocksInAnOutage(t *testing.T) {
 		for _, nodes := range []int{1, 2, 8} {
 			synctest.Test(t, func(t *testing.T) {
 				const lasts = time.Minute
-				n, ask := newNode(&faulty{fault: broken}, Options{Instances: func() int { return nodes }}), blocking(t, a, lasts)
+				n, ask := newNode(&faulty{fault: broken}, forFew(Options{Instances: func() int { return nodes }})), blocking(t, a, lasts)
 				for round := range 3 {
 					d := tidegate.Decision{OK: true}
 					for range 6 {

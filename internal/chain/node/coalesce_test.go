@@ -18,7 +18,7 @@ func with(t *testing.T, wrap func(*slow) tidegate.Store, o Options, f func(t *te
 	synctest.Test(t, func(t *testing.T) {
 		inner := newSlow()
 		o.Default = new(tidegate.FailOpen)
-		s := newNode(wrap(inner), o)
+		s := newNode(wrap(inner), forFew(o))
 		defer s.Close()
 		c := &crowd{store: s}
 		f(t, c, inner)

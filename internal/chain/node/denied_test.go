@@ -20,7 +20,7 @@ func deny(t *testing.T, f func(s *denying)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		inner := newSlow()
-		s := newNode(inner, Options{})
+		s := newNode(inner, forFew(Options{}))
 		defer s.Close()
 		f(&denying{t, s, inner})
 	})

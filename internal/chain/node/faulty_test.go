@@ -14,6 +14,15 @@ import (
 // newNode is New around any store.
 func newNode(inner tidegate.Store, o Options) *Node { return New(chain.Adapt(inner), o) }
 
+// forFew returns o with tables for few keys, for tests that open hundreds of nodes: tables of the usual size are 7 MB,
+// and the race detector needs several times that beside them.
+func forFew(o Options) Options {
+	if o.Remember = 1 << 12; o.DenyEntries == 0 {
+		o.DenyEntries = 1 << 12
+	}
+	return o
+}
+
 // fault is what is the matter with a store.
 type fault uint8
 

@@ -36,7 +36,7 @@ func newFleet(t *testing.T, nodes int, l *tidegate.Limit) *fleet {
 	for range nodes {
 		backend := &faulty{server: &f.server}
 		f.backends = append(f.backends, backend)
-		f.nodes = append(f.nodes, newNode(backend, Options{Instances: func() int { return nodes }, DenyEntries: -1}))
+		f.nodes = append(f.nodes, newNode(backend, forFew(Options{Instances: func() int { return nodes }, DenyEntries: -1})))
 	}
 	return f
 }
@@ -47,7 +47,7 @@ func newWiredFleet(t *testing.T, nodes int, l *tidegate.Limit) *fleet {
 	f := newFleet(t, nodes, l)
 	for i, backend := range f.backends {
 		_ = f.nodes[i].Close()
-		f.nodes[i] = newNode(backend, Options{Instances: func() int { return nodes }})
+		f.nodes[i] = newNode(backend, forFew(Options{Instances: func() int { return nodes }}))
 	}
 	return f
 }

@@ -43,7 +43,7 @@ func TestHandOversChargeOnce(t *testing.T) {
 					Handling: tidegate.Handling{OnStoreFailure: tidegate.FailLocal},
 				}})
 				backend := &lossy{Store: memory.New(), rand: rand.New(rand.NewPCG(seed, 7)), loses: 0.2, marks: map[string]uint64{}}
-				open := func() *Node { return newNode(backend, Options{}) }
+				open := func() *Node { return newNode(backend, forFew(Options{})) }
 				n, admitted := open(), map[string]int{}
 				for range 4 {
 					backend.set(true)

@@ -26,7 +26,7 @@ func TestHandOversInAnOutageRefillNobody(t *testing.T) {
 			l := tidegate.MustLimit(spec)
 			way := &faulty{}
 			instances := 2
-			open := func() *Node { return newNode(way, Options{Instances: func() int { return instances }}) }
+			open := func() *Node { return newNode(way, forFew(Options{Instances: func() int { return instances }})) }
 			n := open()
 			spend(t, n, l, "used up", 12)   // and asked for in the outage
 			spend(t, n, l, "not asked", 12) // but before the outage
@@ -81,7 +81,7 @@ func TestRefusalsOutliveHandOversInAnOutage(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := tidegate.MustLimit(tidegate.Spec{Name: "minute", Events: 60, Period: time.Minute, Algorithm: a})
 				way := &faulty{}
-				open := func() *Node { return newNode(way, Options{}) }
+				open := func() *Node { return newNode(way, forFew(Options{})) }
 				n := open()
 				if got := spend(t, n, l, "used up", 61); got != 60 {
 					t.Fatalf("%s: %d admitted", a, got)
@@ -122,7 +122,7 @@ func TestHandOverOfWhatHasFaded(t *testing.T) {
 			}
 			l := tidegate.MustLimit(spec)
 			way := &faulty{}
-			open := func() *Node { return newNode(way, Options{}) }
+			open := func() *Node { return newNode(way, forFew(Options{})) }
 			n := open()
 			time.Sleep(time.Hour)
 			spend(t, n, l, "long ago", 12)
@@ -152,10 +152,10 @@ func TestHandOverAfterTheClockWasSet(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					l := tidegate.MustLimit(tidegate.Spec{Name: "hour", Events: 10, Period: time.Hour, Algorithm: a, Terms: &tidegate.Terms{Handling: tidegate.Handling{OnStoreFailure: tidegate.FailLocal}}})
 					way := &faulty{}
-					n := newNode(way, Options{Skew: wasAhead, DenyEntries: denials})
+					n := newNode(way, forFew(Options{Skew: wasAhead, DenyEntries: denials}))
 					spend(t, n, l, "k", 12)
 					told := tidegate.New(n, l).Allow(t.Context(), "k").RetryAfter
-					n = pass(t, n, func() *Node { return newNode(way, Options{DenyEntries: denials}) })
+					n = pass(t, n, func() *Node { return newNode(way, forFew(Options{DenyEntries: denials})) })
 					way.set(broken)
 					if d := tidegate.New(n, l).Allow(t.Context(), "k"); d.OK || d.RetryAfter > told {
 						t.Errorf("%s, a clock that was %s ahead: admitted %t, told to wait for %s and then for %s", a, wasAhead, d.OK, told, d.RetryAfter)
@@ -175,7 +175,7 @@ func TestHandOverOfAnyKey(t *testing.T) {
 		l := limit("day", 10, tidegate.FailLocal)
 		slots := tidegate.MustLimit(tidegate.Spec{Name: "slots", Events: 2, Period: time.Hour, Algorithm: tidegate.Concurrency})
 		way := &faulty{}
-		open := func() *Node { return newNode(way, Options{}) }
+		open := func() *Node { return newNode(way, forFew(Options{})) }
 		n := open()
 		var held []tidegate.Receipt
 		for _, key := range keys {

@@ -68,13 +68,13 @@ func (p pauses) run(t *testing.T, d time.Duration) (admitted, opened int) {
 	var mu sync.Mutex
 	var nodes []*Node
 	for range 3 {
-		nodes = append(nodes, New(server, Options{Instances: func() int { return 3 }, OnState: func(h Health) {
+		nodes = append(nodes, New(server, forFew(Options{Instances: func() int { return 3 }, OnState: func(h Health) {
 			mu.Lock()
 			defer mu.Unlock()
 			if h.State == Degraded {
 				opened++
 			}
-		}}))
+		}})))
 	}
 	var asking sync.WaitGroup
 	next, sleep := p.first, time.Second

@@ -54,6 +54,11 @@ func TestTrap4ShareIsNeverNothing(t *testing.T) {
 
 // A node more or less refills nothing.
 func TestChangeOfNodesRefillsNothing(t *testing.T) {
+	// In a bubble no hour ends meanwhile, and no budget begins.
+	synctest.Test(t, testChangeOfNodesRefillsNothing)
+}
+
+func testChangeOfNodesRefillsNothing(t *testing.T) {
 	nodes := 2
 	g := newNode(&faulty{fault: broken}, Options{Deadline: patient, Instances: func() int { return nodes }})
 	defer g.Close()

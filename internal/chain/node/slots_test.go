@@ -158,7 +158,7 @@ func newSlotTable(mode tidegate.FailMode, seed uint64) *slotTable {
 	for i := range 3 {
 		backend := &slotBackend{Backend: chain.Adapt(&faulty{}), server: s.server, rand: rand.New(rand.NewPCG(seed, uint64(i))), trip: time.Millisecond}
 		s.backends = append(s.backends, backend)
-		s.nodes = append(s.nodes, New(backend, Options{Instances: func() int { return 3 }}))
+		s.nodes = append(s.nodes, New(backend, forFew(Options{Instances: func() int { return 3 }})))
 	}
 	return s
 }

@@ -63,7 +63,7 @@ type stalled struct {
 func newStalled(t *testing.T, seed uint64, nodes int, server stallable) *stalled {
 	s := &stalled{T: t, seed: seed, server: server, want: map[string]int64{}}
 	for range nodes {
-		s.nodes = append(s.nodes, New(s.server, Options{Instances: func() int { return nodes }}))
+		s.nodes = append(s.nodes, New(s.server, forFew(Options{Instances: func() int { return nodes }})))
 	}
 	for _, a := range []tidegate.Algorithm{tidegate.TokenBucket, tidegate.FixedWindow, tidegate.SlidingWindow, tidegate.SubWindows, tidegate.SlidingLog} {
 		for _, events := range []int64{10, 40} {
