@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
@@ -32,7 +33,10 @@ func newGitTree(ctx context.Context, ref, name string) (*gitTree, error) {
 	if name, err = filepath.EvalSymlinks(name); err != nil {
 		return nil, fmt.Errorf("cannot read the rules: %w", err)
 	}
-	g := &gitTree{ctx: ctx, name: name, top: filepath.Dir(name)}
+	g := &gitTree{ctx: ctx, name: name, top: name}
+	if info, err := os.Stat(name); err == nil && !info.IsDir() {
+		g.top = filepath.Dir(name)
+	}
 	top, err := g.git("rev-parse", "--show-toplevel")
 	if err != nil {
 		return nil, fmt.Errorf("%s is not in a git checkout: %w", name, err)
