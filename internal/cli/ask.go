@@ -35,7 +35,7 @@ Examples:
   tidegate ask --as user=42 POST /posts
   tidegate ask --peek --ip 203.0.113.9 GET /api/things
   tidegate ask --as user=42 --cost 500 --json POST https://api.example.com/v1/chat`,
-	takes: takes{words: []string{"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"}},
+	takes: takes{words: methods},
 	setup: func(flags *flag.FlagSet) func(context.Context, Env, []string) int {
 		o := askOptions{draft: newDraft(""), remote: remote{listener: checkListener}}
 		o.remote.flags(flags)

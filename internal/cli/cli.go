@@ -12,9 +12,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"tidegate.dev/tidegate/internal/lang/diag"
 )
@@ -149,7 +151,7 @@ func parse(flags *flag.FlagSet, args []string) (rest []string, err error) {
 func flagMistake(flags *flag.FlagSet, err error) string {
 	name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
 	if !unknown {
-		return err.Error()
+		return valueMistake(flags, err.Error())
 	}
 	var names []string
 	flags.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })
@@ -167,6 +169,32 @@ func flagMistake(flags *flag.FlagSet, err error) string {
 		text += "; there are --" + strings.Join(names, ", --")
 	}
 	return text
+}
+
+var badValue = regexp.MustCompile(`(?s)^invalid (?:boolean )?value (".*") for (?:flag )?-([^ :]+): (.*)$`)
+
+// valueMistake says what is wrong with the value of a flag, and what to write instead.
+func valueMistake(flags *flag.FlagSet, text string) string {
+	if name, ok := strings.CutPrefix(text, "flag needs an argument: -"); ok {
+		return fmt.Sprintf("--%s needs a value", name)
+	}
+	m := badValue.FindStringSubmatch(text)
+	if m == nil {
+		return text
+	}
+	value, name, why := m[1], m[2], m[3]
+	if f := flags.Lookup(name); f != nil && why == "parse error" {
+		why = "it has to be a number"
+		if get, ok := f.Value.(flag.Getter); ok {
+			switch get.Get().(type) {
+			case bool:
+				why = "it is true or false"
+			case time.Duration:
+				why = "write a duration, as in 30s, 15m or 2h"
+			}
+		}
+	}
+	return fmt.Sprintf("--%s cannot be %s: %s", name, value, why)
 }
 
 func commandNames() []string {

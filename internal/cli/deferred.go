@@ -231,7 +231,7 @@ func (o *deferredOptions) drain(ctx context.Context, env Env) error {
 			return err
 		}
 		if list.Waiting == 0 {
-			fmt.Fprintf(env.Stdout, "none waits; %d dead letters\n", list.Dead)
+			fmt.Fprintf(env.Stdout, "none waits; %s\n", plural(int(list.Dead), "dead letter"))
 			return nil
 		}
 		select {

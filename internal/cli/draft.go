@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"tidegate.dev/tidegate/internal/lang/bounded"
@@ -40,6 +41,9 @@ func (d *draft) flags(flags *flag.FlagSet, as, cost string) {
 	flags.StringVar(&d.file, "request", "", "the request as JSON in `FILE`; - is standard input")
 }
 
+// methods are offered by completion, and are not taken for hosts.
+var methods = []string{"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"}
+
 var errCost = errors.New("the cost is a number above 0")
 
 // describe fills the draft from whichever way the request was given.
@@ -65,6 +69,8 @@ func (d *draft) describe(env Env, args []string) error {
 		return fmt.Errorf("the request is METHOD and URL, but there is also %q", args[2])
 	case len(args) == 2:
 		d.Method, d.URL = args[0], args[1]
+	case slices.Contains(methods, args[0]):
+		return fmt.Errorf("%s is a method without a URL: write, for example, %[1]s /posts", args[0])
 	default:
 		d.URL = args[0]
 	}

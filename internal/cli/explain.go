@@ -35,7 +35,7 @@ Examples:
   tidegate explain --curl "curl -XPOST https://example.com/login -d user=x"
   echo '{"method":"POST","url":"/v1/chat","body":{"max_tokens":5}}' | tidegate explain --request -`,
 	takes: takes{
-		words:  []string{"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"},
+		words:  methods,
 		values: map[string][]string{"door": {quotaDoor}},
 	},
 	setup: func(flags *flag.FlagSet) func(context.Context, Env, []string) int {

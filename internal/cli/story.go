@@ -136,10 +136,15 @@ func printApplied(env *Env, r *rules.ExplainedRule) {
 func (a *answer) print(env *Env) {
 	fmt.Fprintf(env.Stdout, "\nThe first such request is answered")
 	if a.Status == 200 {
-		fmt.Fprintf(env.Stdout, " by the server, with\n")
+		fmt.Fprintf(env.Stdout, " by the server")
 	} else {
-		fmt.Fprintf(env.Stdout, " %d by %s, with\n", a.Status, a.Rule)
+		fmt.Fprintf(env.Stdout, " %d by %s", a.Status, a.Rule)
 	}
+	if len(a.Headers) == 0 && a.Body == "" {
+		fmt.Fprintln(env.Stdout, "; no limit applies, so no headers are added")
+		return
+	}
+	fmt.Fprintln(env.Stdout, ", with")
 	names := make([]string, 0, len(a.Headers))
 	for name := range a.Headers {
 		names = append(names, name)

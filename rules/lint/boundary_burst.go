@@ -11,7 +11,7 @@ func boundaryBurst(p *pass) {
 	p.eachLimit(func(_ *rulefile.Rule, l rulefile.Limit) {
 		if l.Spec.Algorithm == tidegate.FixedWindow {
 			p.warn(l.Pos, fmt.Sprintf("a fixed window admits %d within a moment, half of them before the boundary and half after it", 2*l.Spec.Events),
-				"remove `algorithm: fixed_window`: the default has no boundaries")
+				"remove `algorithm: fixed_window`, or `refill: at_once`: the default has no boundaries")
 		}
 	})
 }

@@ -56,6 +56,10 @@ func parse(name string, src []byte) (*File, rules.Problems) {
 }
 
 func (r *reader) file(f *File, n *yamltree.Node) {
+	if n.Kind == yamltree.Map && len(n.Fields) > 0 && n.Fields[0].Key.Value == "version" {
+		r.bad(n.Pos, "this is a rule file, not a test of one", "name its test, such as `rules_test.yaml`; `tidegate lint` checks a rule file")
+		return
+	}
 	r.fields(n, "a test file",
 		field{"rules", someTexts, func(n *yamltree.Node) {
 			layers := []*yamltree.Node{n}

@@ -81,7 +81,7 @@ func items(n *yamltree.Node) []*yamltree.Node {
 
 func (r *reader) text(n *yamltree.Node, hint string) string {
 	if n.Kind != yamltree.Scalar {
-		r.bad(n.Pos, "this is one word or sentence", hint)
+		r.bad(n.Pos, "this has to be a word or a sentence, not a list or a map", hint)
 		return ""
 	}
 	return n.Value

@@ -110,7 +110,7 @@ func TestReloadMistakes(t *testing.T) {
 	f("{ reload: new.yaml, want: ok }", "a step that reloads the rules has no `want`")
 	f("{ reload: new.yaml, times: 2 }", "a step that reloads the rules has no `times`")
 	f(`{ reload: "" }`, "the reload names no rules")
-	f("{ reload: [a.yaml, b.yaml] }", "this is one word or sentence")
+	f("{ reload: [a.yaml, b.yaml] }", "this has to be a word or a sentence")
 	f("{ at: 1m }", "the step has no request")
 
 	for text, want := range map[string]string{"": "version", "version: 1\nrules: [{ name: api }]\n": "per"} {

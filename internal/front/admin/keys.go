@@ -10,7 +10,6 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/lang/describe"
-	"tidegate.dev/tidegate/internal/lang/diag"
 	"tidegate.dev/tidegate/rules"
 )
 
@@ -226,11 +225,7 @@ func (s *server) find(q Question) (*finder, error) {
 	live := s.Rules.Live()
 	set := live.Set()
 	if q.Rule != "" && !slices.Contains(set.Rules(), q.Rule) {
-		hint := ""
-		if near := diag.Nearest(q.Rule, set.Rules()); near != "" {
-			hint = "; did you mean " + near + "?"
-		}
-		return nil, problemf(http.StatusNotFound, "There is no rule %s%s", q.Rule, hint)
+		return nil, noRule(set, q.Rule)
 	}
 	f := &finder{question: q, live: live, found: []Counter{}}
 	return f, f.run()

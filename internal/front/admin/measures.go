@@ -269,7 +269,7 @@ func (s *server) findMeasure(q *MeasureQuestion) (*rules.Measure, error) {
 	}
 	switch len(found) {
 	case 0:
-		return nil, problemf(http.StatusNotFound, "There is no such measure in force; GET /measures lists those there are.")
+		return nil, problemf(http.StatusNotFound, "There is no such ban or override in force; tidegate measures, or GET /measures, lists those there are.")
 	case 1:
 		return &found[0], nil
 	}

@@ -271,4 +271,12 @@ func TestOffendersOfAFleet(t *testing.T) {
 		problem(t, d.ask("GET", "/offenders"+query, ""), 400, "")
 	}
 	problem(t, newDesk(t, few, nil).ask("GET", "/offenders", ""), 404, "no lists")
+
+	d = newDesk(t, few, func(o *Options) {
+		o.Offenders = func(offenders.Query) offenders.Report { return offenders.Report{} }
+	})
+	problem(t, d.ask("GET", "/offenders?rule=apo", ""), 404, "There is no rule apo; did you mean api?")
+	if w := d.ask("GET", "/offenders?rule=api", ""); w.Code != 200 {
+		t.Errorf("a rule that nobody is listed under: %d %s", w.Code, w.Body)
+	}
 }

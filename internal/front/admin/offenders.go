@@ -7,7 +7,9 @@ import (
 	"strconv"
 
 	"tidegate.dev/tidegate/internal/chain/board"
+	"tidegate.dev/tidegate/internal/lang/diag"
 	"tidegate.dev/tidegate/internal/telemetry/offenders"
+	"tidegate.dev/tidegate/rules"
 )
 
 // OffendersTopic is the question about offenders that instances put to each other.
@@ -27,7 +29,7 @@ func (s *server) offenders(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if s.Board == nil {
-		return offenders.Merge(q, s.Offenders(q)), nil
+		return s.listed(q, offenders.Merge(q, s.Offenders(q)))
 	}
 	answers, missing, _ := s.Board.Ask(r.Context(), OffendersTopic, question) // who is missing says it as well
 	var reports []offenders.Report
@@ -42,7 +44,28 @@ func (s *server) offenders(r *http.Request) (any, error) {
 	slices.SortFunc(reports, func(a, b offenders.Report) int { return slices.Compare(a.Nodes, b.Nodes) })
 	merged := offenders.Merge(q, reports...)
 	merged.Missing = append(merged.Missing, absentTexts(missing)...)
-	return merged, nil
+	return s.listed(q, merged)
+}
+
+// listed returns the report, or an error if it is empty because there is no such rule.
+func (s *server) listed(q offenders.Query, r offenders.Report) (any, error) {
+	if q.Rule == "" || len(r.Lists) > 0 || s.Rules == nil {
+		return r, nil
+	}
+	set := s.Rules.Live().Set()
+	if slices.Contains(set.Rules(), q.Rule) || s.oneDomainRule(set, q.Rule) != nil {
+		return r, nil
+	}
+	return nil, noRule(set, q.Rule)
+}
+
+// noRule is the error about a rule that does not exist.
+func noRule(set *rules.Set, name string) error {
+	hint := ""
+	if near := diag.Nearest(name, set.Rules()); near != "" {
+		hint = "; did you mean " + near + "?"
+	}
+	return problemf(http.StatusNotFound, "There is no rule %s%s", name, hint)
 }
 
 func offendersQuery(r *http.Request) (q offenders.Query, err error) {

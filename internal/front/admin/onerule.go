@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"slices"
 
-	"tidegate.dev/tidegate/internal/lang/diag"
 	"tidegate.dev/tidegate/internal/telemetry/fit"
 	"tidegate.dev/tidegate/rules"
 	"tidegate.dev/tidegate/rules/source"
@@ -44,11 +43,7 @@ func (s *server) oneRule(r *http.Request) (any, error) {
 		if is := s.oneDomainRule(set, name); is != nil {
 			return is, nil
 		}
-		hint := ""
-		if near := diag.Nearest(name, set.Rules()); near != "" {
-			hint = "; did you mean " + near + "?"
-		}
-		return nil, problemf(http.StatusNotFound, "There is no rule %q%s", name, hint)
+		return nil, noRule(set, name)
 	}
 	is := OneRule{Name: name, Patterns: set.Patterns(name), Limits: []RuleLimit{}}
 	for _, request := range samples(set, name, nil) {
