@@ -80,7 +80,7 @@ func ask1(t *testing.T, s *Store, l *tidegate.Limit, key string) tidegate.Decisi
 func TestBytesPerKey(t *testing.T) {
 	most := 20_000
 	if raceEnabled && !testdep.Long() {
-		most = 8_000 // in ten segments and more
+		most = 3_000 // in several segments
 	}
 	for _, l := range everyAlgorithm() {
 		each := int64(40)
