@@ -117,6 +117,7 @@ type desk struct {
 	t     *testing.T
 	live  *Live
 	gate  *tidegate.Gate
+	store tidegate.Store
 	clock time.Time
 }
 
@@ -125,7 +126,8 @@ func newDesk(t *testing.T, src string) *desk {
 	t.Helper()
 	d := &desk{t: t, clock: time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)}
 	d.live = NewLive(parse(t, src, d.config()))
-	d.gate = tidegate.NewGate(d.live, memory.Open(memory.Config{Now: d.now}))
+	d.store = memory.Open(memory.Config{Now: d.now})
+	d.gate = tidegate.NewGate(d.live, d.store)
 	return d
 }
 

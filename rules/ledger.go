@@ -53,12 +53,12 @@ func (c *counters) at(scope int) []counter {
 type counter struct {
 	limit    *tidegate.Limit
 	anchored bool // a quota that starts on a day of who is asking; limit is that of who has none
+	strict   bool // it marks, and decides at times; the ceiling is the next counter
 
 	// These are not saved.
 	most    *tidegate.Limit // the largest, where its number comes from who is asking; nil elsewhere
 	maxWait time.Duration   // how far it is booked ahead
 	tries   bool            // it never decides
-	strict  bool            // it marks, and decides at times; the ceiling is the next counter
 }
 
 func (s *Set) ledger() ledger {
@@ -215,6 +215,7 @@ type saved struct {
 	Zone          string            `json:"zone,omitempty"`
 	Anchor        int               `json:"anchor,omitempty"`
 	Anchored      bool              `json:"anchored,omitempty"`
+	Strict        bool              `json:"strict,omitempty"`
 	Consistency   string            `json:"consistency,omitempty"`
 }
 
@@ -223,7 +224,7 @@ func (c counter) MarshalJSON() ([]byte, error) {
 	l := c.limit
 	s := saved{
 		Name: l.Name, Scope: l.Scope, Events: l.Events, Period: l.Period, Algorithm: l.Algorithm.String(), Burst: l.Burst, Parts: l.Parts,
-		Ceiling: l.Ceiling, CountRejected: l.CountRejected, Calendar: l.Calendar, Zone: l.Zone, Anchor: l.Anchor, Anchored: c.anchored,
+		Ceiling: l.Ceiling, CountRejected: l.CountRejected, Calendar: l.Calendar, Zone: l.Zone, Anchor: l.Anchor, Anchored: c.anchored, Strict: c.strict,
 	}
 	if shared := sharedAs(l); shared != tidegate.Strict {
 		s.Consistency = shared.String()
@@ -264,6 +265,6 @@ func (c *counter) UnmarshalJSON(data []byte) error {
 		return fmt.Errorf("%s per %s does not start on a day of each caller", s.Algorithm, spec.Calendar)
 	}
 	l, err := tidegate.NewLimit(spec)
-	c.limit, c.anchored = l, s.Anchored
+	c.limit, c.anchored, c.strict = l, s.Anchored, s.Strict
 	return err
 }

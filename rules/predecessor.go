@@ -99,6 +99,9 @@ func renumber(spec *tidegate.Spec, old, successor *tidegate.Limit) {
 	}
 	events := min(scaled(successor.Events, period(spec), period(&successor.Spec)), tidegate.MaxCount)
 	most := max(successor.Capacity(), min(old.Capacity(), events))
+	if spec.Algorithm == successor.Algorithm && spec.Period == successor.Period { // of whatever tier old was
+		most = successor.Capacity()
+	}
 	switch spec.Algorithm {
 	case tidegate.TokenBucket:
 		spec.Events, spec.Burst = max(spec.Events, events), most
@@ -235,7 +238,7 @@ func (st *state) appendPredecessors(dst []tidegate.Check, first int) []tidegate.
 			switch is := sameCounter(dst[first:], &stand); {
 			case is == nil:
 				dst = append(dst, stand)
-			case stand.Advisory:
+			case stand.Advisory, is.Advisory && isNominal(is.Limit): // it marks below its ceiling again
 			case is.Advisory, isNominal(dst[i].Limit) && stand.Limit.Capacity() < is.Limit.Capacity():
 				*is = stand // its ceiling counts what was used of it when it was hard
 			}

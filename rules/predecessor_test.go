@@ -108,6 +108,78 @@ func TestHardLimitThatGivesWay(t *testing.T) {
 	}
 }
 
+// A limit that was elastic, or soft for a while, and becomes hard continues from what was used while it was hard.
+func TestLimitThatGivesWayNoMore(t *testing.T) {
+	for from, over := range map[string]string{
+		"elastic":  "elastic: { while: cpu < 80%, up_to: 2x }",
+		"max_time": "soft: 100%, max_time: 30s",
+	} {
+		for to, new := range limitVariants {
+			if strings.Contains(new, "consistency") || to == "longer" || to == "shorter" || to == "quota" {
+				continue
+			}
+			for _, recalled := range []bool{false, true} {
+				d := newDesk(t, rulesOf("limits: { rate: 10/minute, algorithm: token_bucket }, over: { "+over+" }"))
+				told := tidegate.Decision{}
+				for range 300 { // what drains at the pace of the ceiling is empty by then
+					d.wait(time.Second)
+					for told = d.ask(as("GET /", "user", "ann")); told.OK; told = d.ask(as("GET /", "user", "ann")) {
+					}
+				}
+				if recalled {
+					memory, err := d.live.Remember()
+					if err != nil {
+						t.Fatal(err)
+					}
+					d.live = NewLive(parse(t, rulesOf(new), d.config()))
+					if _, err := d.live.Recall(memory); err != nil {
+						t.Fatal(err)
+					}
+					d.gate = tidegate.NewGate(d.live, d.store)
+				} else {
+					d.reload(rulesOf(new))
+				}
+				if now := d.ask(as("GET /", "user", "ann")); now.OK {
+					t.Errorf("%s to %s, recalled %v: refilled, %d more", from, to, recalled, now.Remaining)
+				}
+				d.wait(told.RetryAfter)
+				if again := d.ask(as("GET /", "user", "ann")); !again.OK {
+					t.Errorf("%s to %s, recalled %v: told %s, came back then, and was refused for %s by %s", from, to, recalled, told.RetryAfter, again.RetryAfter, again.Limit)
+				}
+			}
+		}
+	}
+}
+
+// In an outage an instance may have counted one of both, the limit or its ceiling: whoever has used up either is refused.
+func TestLimitThatGivesWayNoMoreIsHeldToBoth(t *testing.T) {
+	for _, algorithm := range []string{"token_bucket", "sliding_log", "fixed_window", "sliding_window", "sub_windows"} {
+		limits := "limits: { rate: 10/minute, algorithm: " + algorithm + " }"
+		d := newDesk(t, rulesOf(limits+", over: { elastic: { while: cpu < 80%, up_to: 2x } }"))
+		nominal := d.live.Match(as("GET /", "user", "ann"), nil)[0]
+		nominal.Cost = 10
+		if got, err := d.store.Take(t.Context(), []tidegate.Check{nominal}, 1); err != nil || !got.OK {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		d.reload(rulesOf(limits))
+		d.refuses(as("GET /", "user", "ann"))
+	}
+}
+
+// Back again at once, it marks and gives way as before.
+func TestLimitThatWasHardForAMoment(t *testing.T) {
+	now := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
+	c := Config{Now: func() time.Time { return now }, Signals: steadySignal(0.5)}
+	const hard, elastic = "limits: { rate: 10/minute, algorithm: token_bucket }", "limits: { rate: 10/minute, algorithm: token_bucket }, over: { elastic: { while: cpu < 80%, up_to: 2x } }"
+	live := NewLive(parse(t, rulesOf(elastic), c))
+	before := show(live.Match(as("GET /", "user", "ann"), nil))
+	live.Swap(parse(t, rulesOf(hard), c))
+	live.Swap(parse(t, rulesOf(elastic), c))
+	if after := show(live.Match(as("GET /", "user", "ann"), nil)); after != before {
+		t.Errorf("held to\n%swant\n%s", after, before)
+	}
+}
+
 // While its signal has room, an elastic limit is the ceiling at once, also for who has used up the hard one before.
 func TestHardLimitThatHasRoom(t *testing.T) {
 	for _, algorithm := range []string{"sliding_log", "token_bucket"} {
@@ -205,6 +277,10 @@ func TestPredecessorHasTheNewNumbers(t *testing.T) {
 	f("limits: { rate: 30/second, algorithm: leaky_bucket }, queue: { places: 10, max_wait: 1s }", "limits: 10/second", 0, "30/1s leaky_bucket burst 9")
 	f("concurrency: { slots: 5, lease: 30s }", "concurrency: { slots: 7, lease: 1m }", 5, "7 slots, lease 30s")
 	f("limits: { rate: 3/720h, algorithm: token_bucket }", "quota: 1/year", 0, "3/720h0m0s token_bucket burst 1")
+	// Where the numbers mean the same, those of another tier before it are nothing to it.
+	f("limits: { rate: 30/minute, algorithm: token_bucket }, for: [{ when: { user: ann }, limits: { rate: 30/minute, burst: 4, algorithm: token_bucket } }]",
+		"limits: { rate: 30/minute, algorithm: token_bucket }, consistency: split, for: [{ when: { user: ann }, limits: { rate: 30/minute, burst: 4, algorithm: token_bucket } }]",
+		4, "30/1m0s token_bucket burst 4")
 }
 
 // Counters of all identities, branches and roles find their predecessors, and none is

@@ -113,6 +113,21 @@ func (s *succession) pair(r *account, old, all []counter, ends lives) {
 			s.tell(r, c, "", "there was no such limit in its place", 0)
 		}
 	}
+	for i := range old {
+		if o := &old[i]; o.strict && i+1 < len(old) && slices.Contains(left, o) {
+			s.harden(r, o, &old[i+1], all, took, ends)
+		}
+	}
+}
+
+// harden attaches the nominal limit o to the hard limit that is in the place of its ceiling. That of a bucket has
+// less of what was used, as it drains faster, and in an outage an instance may know of o alone.
+func (s *succession) harden(r *account, o, ceiling *counter, all []counter, took map[*counter]*counter, ends lives) {
+	for i := range all {
+		if took[&all[i]] == ceiling {
+			s.attach(r, o, &all[i], ends)
+		}
+	}
 }
 
 // follow puts c in the place of o.
