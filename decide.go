@@ -62,6 +62,7 @@ func refusalBy(denied *Limit) Decision {
 
 func (g *Gate) take(ctx context.Context, checks []Check, how how) Decision {
 	d, err := g.ask(ctx, checks, how)
+	strict := d.RetryAfter // where no limit gives way
 	if err == nil && concernsGrace(checks, &d) {
 		d, err = g.giveWay(ctx, checks, d, how)
 	}
@@ -73,7 +74,7 @@ func (g *Gate) take(ctx context.Context, checks []Check, how how) Decision {
 	case d.OK:
 		d.Soft = soft(checks)
 	case d.Limit != nil && d.Limit.Terms != nil && d.Limit.Terms.AtEnd.Block != nil:
-		g.block(ctx, checks, &d)
+		g.block(ctx, checks, &d, strict)
 	}
 	return d
 }
@@ -159,8 +160,9 @@ const inFlightRetry = time.Second
 // block starts the block of the limit that refused, unless it has started: further
 // refusals do not prolong it. A caller that was refused because memory was full, or
 // because its cost can never fit, has not used up the limit and is not blocked; neither is
-// one that only found places held by requests in flight.
-func (g *Gate) block(ctx context.Context, checks []Check, d *Decision) {
+// one that only found places held by requests in flight. strict is the wait of a limit that does not give
+// way: it may do so no more when the block ends.
+func (g *Gate) block(ctx context.Context, checks []Check, d *Decision, strict time.Duration) {
 	if d.Never || d.Err != nil || d.Limit.Algorithm == Concurrency {
 		return
 	}
@@ -178,17 +180,21 @@ func (g *Gate) block(ctx context.Context, checks []Check, d *Decision) {
 		}
 		start := Check{Key: c.Key, Limit: b, Cost: 1}
 		if !usedUp {
-			d.RetryAfter = min(d.RetryAfter, inFlightRetry)
+			d.RetryAfter, strict = min(d.RetryAfter, inFlightRetry), 0
 			start.Cost = 0 // look only
 		}
 		started, err := g.store.Take(ctx, []Check{start}, 1)
+		blocked := time.Duration(0)
 		switch {
 		case err != nil || started.Err != nil:
 			return
 		case !started.OK: // it has begun before, or another refusal was faster
-			d.RetryAfter = max(d.RetryAfter, started.RetryAfter)
+			blocked = started.RetryAfter
 		case usedUp:
-			d.RetryAfter = max(d.RetryAfter, b.Period)
+			blocked = b.Period
+		}
+		if blocked > d.RetryAfter {
+			d.RetryAfter = max(blocked, strict)
 		}
 		d.ResetAfter = max(d.ResetAfter, d.RetryAfter)
 		return

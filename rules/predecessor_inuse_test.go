@@ -56,6 +56,23 @@ func TestBlockOutlastsAChange(t *testing.T) {
 	}
 }
 
+// Somebody who is blocked while the limit gives way is told when it has room: it may not give way for that long.
+func TestBlockOutlastsAGrace(t *testing.T) {
+	d := newDesk(t, "identify: { user: client header X-User, plan: client header X-Plan }\nrules:\n"+
+		"  - { name: api, per: user, limits: 2/minute, over: { soft: 100%, max_time: 20s }, block: 30s, for: [{ when: { plan: pro }, limits: 9/minute, over: hard }] }\n")
+	if first := d.ask(as("GET /", "user", "ann", "plan", "pro")); !first.OK { // counts towards the ceiling alone
+		t.Fatalf("%+v", first)
+	}
+	d.wait(45 * time.Second)
+	ann := as("GET /", "user", "ann", "plan", "")
+	d.admits(3, ann) // the last above the limit; the ceiling has room again in 15 s, and the grace lasts for 20
+	told := d.refuses(ann)
+	d.wait(told.RetryAfter)
+	if again := d.ask(ann); !again.OK {
+		t.Errorf("told %s, came back then, and was refused for %s", told.RetryAfter, again.RetryAfter)
+	}
+}
+
 // Slots in use are found where they were taken, under another lease too.
 func TestSlotsInUseOutlastAChange(t *testing.T) {
 	d := newDesk(t, rulesOf("concurrency: { slots: 2, lease: 1h }"))
