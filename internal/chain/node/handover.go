@@ -2,6 +2,7 @@ package node
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -24,6 +25,7 @@ type handed struct {
 	Epoch     uint64 // of Denials
 	Denials   []handedDenial
 	Instances int
+	Away      bool `json:",omitempty"` // the backend is a single server, and its circuit is open
 }
 
 const handedVersion = 1
@@ -84,6 +86,7 @@ func (n *Node) HandOver(file string) error {
 	h := handed{Version: handedVersion, Key: n.seen.key, Instances: int(n.nodes())}
 	n.mu.Lock()
 	n.handedOver = true
+	h.Away = len(n.all()) == 1 && n.all()[0].circuit.state == Degraded
 	for _, s := range n.all() {
 		for id, d := range s.backlog.entries {
 			h.Backlog = append(h.Backlog, n.handEntry(id, d))
@@ -166,8 +169,13 @@ func (n *Node) TakeOver(file string) (instances int, err error) {
 		n.takeOverRelease(&h.Releases[i])
 	}
 	n.takeOverDenials(h.Denials, h.Epoch)
+	if h.Away { // requests that are sent to find that out are not charged when it is back
+		n.server(0).fail(errAwayBefore, n.now(), n.o.Failures)
+	}
 	return h.Instances, nil
 }
+
+var errAwayBefore = errors.New("it did not answer the process before this one")
 
 // takeOverEntry enters what a predecessor still had to charge.
 func (n *Node) takeOverEntry(d *handedEntry) {

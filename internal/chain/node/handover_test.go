@@ -73,6 +73,38 @@ func TestHandOversInAnOutageRefillNobody(t *testing.T) {
 	}
 }
 
+// A store that stands still takes no call of a successor either: what that admits is counted from the first request on, and
+// charged when the store is back.
+func TestHandOverWhileTheStoreStandsStill(t *testing.T) {
+	for _, a := range []tidegate.Algorithm{tidegate.TokenBucket, tidegate.FixedWindow, tidegate.SlidingLog, tidegate.SlidingWindow, tidegate.SubWindows} {
+		synctest.Test(t, func(t *testing.T) {
+			l := tidegate.MustLimit(tidegate.Spec{Name: "day", Events: 6, Period: 24 * time.Hour, Algorithm: a})
+			way := &faulty{}
+			open := func() *Node { return newNode(way, Options{}) }
+			n := open()
+			admitted := spend(t, n, l, "k", 1)
+			way.set(frozen)
+			for range 10 { // until it is known
+				spend(t, n, perSecond, "other", 1)
+			}
+			for range 2 {
+				n = pass(t, n, open)
+				asked := time.Now()
+				admitted += spend(t, n, l, "k", 2)
+				if took := time.Since(asked); took > 0 {
+					t.Errorf("%s: two requests wait for %s for a store that is known to be away", a, took)
+				}
+			}
+			way.set(none)
+			time.Sleep(5 * time.Second)
+			if admitted += spend(t, n, l, "k", 6); admitted != 6 || n.Health().State != OK {
+				t.Errorf("%s: %d admitted of 6, %+v", a, admitted, n.Health())
+			}
+			_ = n.Close()
+		})
+	}
+}
+
 // A refusal of the store holds until the time that it told, in the process that heard it and in
 // its successors: when the events of a window came is not known otherwise.
 func TestRefusalsOutliveHandOversInAnOutage(t *testing.T) {
