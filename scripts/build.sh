@@ -7,4 +7,4 @@ cd "$(dirname "$0")/.."
 
 vcs=false # without a repository, as in an image, there is no revision to stamp
 ! git rev-parse --verify -q HEAD >/dev/null 2>&1 || vcs=auto
-CGO_ENABLED=0 GOFLAGS='' "$GO" build -trimpath -buildvcs="$vcs" -ldflags='-s -w -buildid=' -o "$1" ./cmd/tidegate
+CGO_ENABLED=0 GOFLAGS='' "$GO" build -trimpath -buildvcs="$vcs" -ldflags='-s -w -buildid=' -o "${1:?name the file to write}" ./cmd/tidegate

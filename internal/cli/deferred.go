@@ -16,7 +16,7 @@ import (
 
 var deferredCommand = command{
 	name:    "deferred",
-	summary: "Look after requests that rules keep for later.",
+	summary: "List, retry, drop or drain requests that rules keep for later.",
 	help: `
 Usage: tidegate deferred [list] [--rule RULE] [--state STATE] [FLAGS]
        tidegate deferred show ID [FLAGS]
@@ -99,8 +99,10 @@ func (o *deferredOptions) complete(word string, args []string) error {
 		o.change.ID = args[0]
 	}
 	switch {
-	case takesID && o.change.ID == "" && (word == "show" || o.change.Rule == ""):
+	case word == "show" && o.change.ID == "":
 		return errors.New("say which: the ID, as tidegate deferred lists it")
+	case takesID && o.change.ID == "" && o.change.Rule == "":
+		return errors.New("say which: the ID, as tidegate deferred lists it, or all of a rule, with --rule")
 	case word == "drop" && o.change.Reason == "":
 		return errors.New("say why, with --reason")
 	case o.change.Off && word != "drain":

@@ -18,7 +18,7 @@ const exitChanged = 3
 
 var planCommand = command{
 	name:    "plan",
-	summary: "Tell what changes when other rules take the place of those in force.",
+	summary: "Show what a change of rules would do, and who would be refused.",
 	help: `
 Usage: tidegate plan [FLAGS] OLD NEW
        tidegate plan [FLAGS] --server URL [OLD] NEW

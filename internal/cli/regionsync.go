@@ -12,7 +12,7 @@ import (
 
 var regionSyncCommand = command{
 	name:    "region-sync",
-	summary: "Tell the Redis of other regions what is counted in this one, without serving anything.",
+	summary: "Send what is counted in this region to the Redis of the others, without serving anything.",
 	help: `
 Usage: tidegate region-sync [-c tidegate.yaml] [FLAGS]
 

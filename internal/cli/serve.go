@@ -12,7 +12,7 @@ import (
 
 var serveCommand = command{
 	name:    "serve",
-	summary: "Run the gateway, a reverse proxy that enforces the rules, and the doors for callers that ask.",
+	summary: "Run the gateway, a reverse proxy that enforces the rules, and the services that proxies and programs ask.",
 	help: `
 Usage: tidegate serve [-c tidegate.yaml] [FLAGS]
 

@@ -108,7 +108,7 @@ var (
 	ErrFull   = errors.New("there is no place left for the request")
 	ErrNone   = errors.New("there is no such request")
 	ErrBusy   = errors.New("the request is being sent right now")
-	ErrEnded  = errors.New("the request is done")
+	ErrEnded  = errors.New("the request is done, or was dropped")
 	ErrClosed = errors.New("requests are not kept any more")
 )
 
