@@ -58,8 +58,10 @@ fi
 wait "$browser" || failed="${failed:+$failed and }the browser module"
 wait "$adapters" || failed="${failed:+$failed and }an adapters module"
 cat "$scratch/browser" "$scratch/adapters"
-# The longest packages begin first, so that none of them is left to run alone in the end.
-"$GO" test ${race[@]+"${race[@]}"} "${args[@]}" ./store/redis ./fleet ./internal/chain/node ./store/memory ./internal/serve ./internal/front/gateway ./internal/chain/eventual ./internal/cli ./client ./internal/serve/deferq ./... || failed="${failed:+$failed and }the main module"
+# The longest packages begin first, so that none of them is left to run alone in the end. Some wait for servers more than
+# they compute, so one package more is tested at a time than there are cores.
+beside=-p=$(($(getconf _NPROCESSORS_ONLN) + 1))
+"$GO" test "$beside" ${race[@]+"${race[@]}"} "${args[@]}" ./store/redis ./fleet ./internal/chain/node ./store/memory ./internal/serve ./internal/front/gateway ./internal/chain/eventual ./internal/cli ./client ./internal/serve/deferq ./... || failed="${failed:+$failed and }the main module"
 
 sort -u "$TIDEGATE_SKIPPED"
 if [ -n "$failed" ]; then
