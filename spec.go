@@ -184,7 +184,7 @@ func (s Spec) settled() *Limit {
 	s.Scope += "#settled"
 	s.CountRejected = false
 	s.Terms = &Terms{Rule: s.Terms.Rule, Role: Blocks, Handling: s.Terms.Handling}
-	s.Terms.Handling.Queue, s.Terms.Handling.InQueueOf = nil, nil
+	s.Terms.Handling.Queue, s.Terms.Handling.Successor = nil, nil
 	return MustLimit(s)
 }
 

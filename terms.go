@@ -58,9 +58,11 @@ type Handling struct {
 	// Defer, when not nil: a refused request may be kept and sent later, if the front end can
 	// do that.
 	Defer *Defer
-	// InQueueOf is another limit of the request. A request that this limit refuses waits
-	// in the queue of that one. It is set on the limit from before a change of the rules.
-	InQueueOf *Limit
+	// Successor is set on a limit from before a change of the rules: another limit of the
+	// request, which has taken its place. A request that this limit refuses waits in the queue
+	// of that one. If both are token buckets, or both leaky ones, an admission leaves as many
+	// events used there as here, or all.
+	Successor *Limit
 	// Final: what is taken is never given back, as from the limit of a block. So a
 	// refusal stands until its RetryAfter, also for a check with a cost of 0.
 	Final bool

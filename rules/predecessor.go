@@ -63,7 +63,7 @@ func standIn(old, successor *tidegate.Limit) *tidegate.Limit {
 		terms.Answer.Nominal = successor
 	}
 	if terms.Handling.Queue = nil; terms.Role != tidegate.Blocks { // the queue is its successor's
-		terms.Handling.InQueueOf = successor
+		terms.Handling.Successor = successor
 	}
 	terms.Handling.Consistency = sharedAs(old) // its counters are where they were
 	terms.MaxOver = 0                          // nobody passes above what was used before

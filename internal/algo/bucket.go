@@ -292,5 +292,29 @@ func (l *BucketLaw) Force(s Bucket, now, n int64) Bucket {
 	return l.state(now, max(level, min(add(level, mul(n, l.Em)), 2*l.Tau)))
 }
 
+// Successor returns the limit that follows the bucket of l, see [tidegate.Handling]; nil if none does.
+func Successor(l *tidegate.Limit) *tidegate.Limit {
+	if l.Terms == nil || l.Terms.Handling.Successor == nil || l.Algorithm != tidegate.TokenBucket && l.Algorithm != tidegate.LeakyBucket {
+		return nil
+	}
+	next := l.Terms.Handling.Successor
+	if next.Algorithm != l.Algorithm || l.RawTime || next.RawTime {
+		return nil
+	}
+	return next
+}
+
+// Follow returns s, of l, with at least as many events used as other, a bucket of the law before
+// l, has used; at most all of them.
+func (l *BucketLaw) Follow(s Bucket, now int64, before *BucketLaw, other Bucket) Bucket {
+	_, _, used := before.advance(other, now)
+	least := min(mulDivCeil(used, l.Em, before.Em), l.Tau)
+	s, at, level := l.advance(s, now)
+	if level >= least {
+		return s
+	}
+	return l.state(at, least)
+}
+
 // Idle reports whether s says nothing more than the zero value does.
 func (s Bucket) Idle(now int64) bool { return s.Drained <= now }

@@ -36,7 +36,9 @@ type compiledLimit struct {
 	floor  int64                            // events that have to remain
 	floors atomic.Pointer[[]*compiledLimit] // the same limit with floors; see withFloor
 
-	_ [56]byte // Go's heap aligns 384 bytes to cache lines, and 328 not
+	successor *tidegate.Limit // that follows this bucket; see follow
+
+	_ [48]byte // Go's heap aligns 384 bytes to cache lines, and 336 not
 }
 
 // attachLimit compiles l and makes it the limit that sweeps of t go by.
@@ -53,6 +55,9 @@ func newCompiledLimit(l *tidegate.Limit, t *table, budget *budget) *compiledLimi
 	switch t.kind {
 	case buckets:
 		lim.bucket = algo.NewBucketLaw(l)
+		if lim.successor = algo.Successor(l); lim.successor != nil {
+			lim.short = longWay
+		}
 	case counters:
 		lim.counter = algo.NewCounterLaw(l)
 	case slidings:

@@ -62,8 +62,8 @@ func (s *Store) Reserve(_ context.Context, checks []tidegate.Check, ttl time.Dur
 	r := reservation{size: size, at: d.Receipt.At, expires: d.Receipt.At + min(algo.Ticks(ttl), maxTTL)}
 	for i := range checks {
 		// An advisory check may have been left out, a merged one is charged.
-		if c, p := &checks[i], &pending[i]; c.Estimate && (p.charged || !c.Advisory) {
-			r.charged = append(r.charged, charged{limit: c.Limit, key: p.key, cost: c.Cost, wait: p.wait})
+		if c, p := &checks[i], &pending[i]; c.Estimate && (p.verdict.Granted > 0 || !c.Advisory) {
+			r.charged = append(r.charged, charged{limit: c.Limit, key: p.key, cost: c.Cost, wait: p.verdict.Wait()})
 		}
 	}
 	d.Receipt.Handle, d.Receipt.Instance = s.reservations.add(r), s.instance

@@ -20,6 +20,7 @@ type vector struct {
 	leases  bool
 	writes  bool // some cost is not 0
 	changed bool // some state is not the one that was looked at
+	follows bool // some bucket has a successor
 	room    [8]int
 
 	countsRejected bool // some limit counts what is refused, and so needs a slot for it
@@ -33,8 +34,7 @@ type pendingCheck struct {
 	advisory bool
 	skip     bool // merged into another check of the same counter
 	seen     bool // old and word are as looked at
-	charged  bool
-	wait     int64 // until the turn of what was charged comes
+	verdict  algo.Verdict
 
 	slot      *slot // nil if the key is not known yet
 	word      uint64
@@ -65,6 +65,7 @@ func (v *vector) prepare(s *Store, n int) error {
 		v.leases = v.leases || lim.kind == leases
 		v.countsRejected = v.countsRejected || p.countsRejected()
 		v.writes = v.writes || c.Cost > 0
+		v.follows = v.follows || lim.successor != nil
 		v.merge(i)
 	}
 	return nil

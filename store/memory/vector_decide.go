@@ -69,38 +69,71 @@ func (v *vector) fit(s *Store) int64 {
 	return fits
 }
 
-// charge takes what was granted, and reports the limit with the least left. Limits that
-// count rejected requests count the copies that were not granted as well. An
-// advisory check without room for all of it is over; one without memory was left out
-// before, and is not.
-func (v *vector) charge(s *Store) (d tidegate.Decision) {
-	var least *tidegate.Limit
-	var left, whole, reset, wait int64
+// charge takes what was granted. Limits that count rejected requests count the copies that were
+// not granted as well. An advisory check without room for all of it is over; one without memory was
+// left out before, and is not.
+func (v *vector) charge(s *Store) tidegate.Decision {
 	for i := range v.pending {
 		p := &v.pending[i]
 		if p.skip {
 			continue
 		}
 		p.ask.Copies = v.granted
-		verdict := v.take(s, p)
-		p.charged, p.wait = verdict.Granted > 0, verdict.Wait()
+		p.verdict = v.take(s, p)
 		if p.advisory {
-			v.checks[i].Over = verdict.Granted < v.granted
+			v.checks[i].Over = p.verdict.Granted < v.granted
 			continue
 		}
 		if rest := v.copies - v.granted; rest > 0 && p.countsRejected() {
 			p.ask.Copies = rest
 			p.reject(v.now)
-			verdict.Remaining = s.fit(p.lim, p.next, v.now, algo.Ask{Cost: 1, Copies: tidegate.MaxCount})
-		}
-		wait = max(wait, verdict.Wait())
-		if c := p.lim.limit.Capacity(); least == nil || verdict.Remaining*whole < left*c {
-			least, left, whole, reset = p.lim.limit, verdict.Remaining, c, verdict.Reset
+			p.verdict.Remaining = s.fit(p.lim, p.next, v.now, algo.Ask{Cost: 1, Copies: tidegate.MaxCount})
 		}
 	}
-	verdict := algo.Verdict{Granted: v.granted, Remaining: left, Reset: reset, Delay: wait}
-	answer(&d, least, verdict, v.at)
+	if v.follows {
+		v.follow(s)
+	}
+	return v.reportLeast()
+}
+
+// reportLeast reports the limit with the least left.
+func (v *vector) reportLeast() (d tidegate.Decision) {
+	var least *tidegate.Limit
+	var whole int64
+	total := algo.Verdict{Granted: v.granted}
+	for i := range v.pending {
+		p := &v.pending[i]
+		if p.skip || p.advisory {
+			continue
+		}
+		total.Delay = max(total.Delay, p.verdict.Wait())
+		if c := p.lim.limit.Capacity(); least == nil || p.verdict.Remaining*whole < total.Remaining*c {
+			least, whole = p.lim.limit, c
+			total.Remaining, total.Reset = p.verdict.Remaining, p.verdict.Reset
+		}
+	}
+	answer(&d, least, total, v.at)
 	return d
+}
+
+// follow leaves at least as many events of a successor used as of the bucket before it.
+func (v *vector) follow(s *Store) {
+	for i := range v.pending {
+		before := &v.pending[i]
+		if before.skip || before.verdict.Granted == 0 || before.lim.successor == nil {
+			continue
+		}
+		for j := range v.pending {
+			p := &v.pending[j]
+			if p.skip || p.verdict.Granted == 0 || p.lim.limit != before.lim.successor || v.checks[j].Key != v.checks[i].Key {
+				continue
+			}
+			law, old := p.lim.law(), before.lim.law()
+			p.next = s.bucketCell(law.Follow(s.bucket(p.next), v.now, &old, s.bucket(before.next)))
+			_, now := s.take(p.lim, p.next, v.now, algo.Ask{Copies: 1, MaxWait: p.ask.MaxWait})
+			p.verdict.Remaining, p.verdict.Reset = now.Remaining, now.Reset
+		}
+	}
 }
 
 func (v *vector) take(s *Store, p *pendingCheck) (verdict algo.Verdict) {

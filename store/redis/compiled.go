@@ -61,6 +61,7 @@ type compiledLimit struct {
 	start     string // of its keys, up to the brace
 	end       string // of its keys, from the brace on
 	dates     atomic.Pointer[dates]
+	successor *tidegate.Limit // that follows this bucket; nil if none does
 
 	// See runs.go. parts is how many parts it counts in. asParts is set for a log whose
 	// counters were last found in parts: the limit that reads them. Its log is this limit.
@@ -107,7 +108,7 @@ func newCompiledLimit(prefix string, l *tidegate.Limit) *compiledLimit {
 	var p packer
 	switch lim.kind {
 	case buckets:
-		lim.bucket = algo.NewBucketLaw(l)
+		lim.bucket, lim.successor = algo.NewBucketLaw(l), algo.Successor(l)
 		lim.longest = algo.Ticks(maxAhead)
 		if lim.bucket.Leaky { // nobody has to wait for longer than the whole queue takes
 			lim.longest, lim.variant = lim.bucket.Tau, 1

@@ -17,6 +17,7 @@ type pendingCheck struct {
 	floor    int64  // events that have to remain
 	wait     int64  // ticks
 	lease    int64  // µs for which what is taken may be used; 0 means it is used at once
+	before   int    // the number, from 1, of the check of the bucket that this one follows; 0 means none
 	advisory bool
 	answer   answer
 	at       int64           // the receipt of its subject, in ticks
@@ -113,6 +114,21 @@ func merge(q, p *pendingCheck, index []int, j int) {
 	q.wait = min(q.wait, p.wait)
 }
 
+// findBefore notes in checks which of the others they follow, and reports whether any does.
+func findBefore(pending []*pendingCheck) (some bool) {
+	for i, before := range pending {
+		if before.lim.successor == nil {
+			continue
+		}
+		for _, p := range pending {
+			if p.lim.limit == before.lim.successor && p.check.Key == before.check.Key {
+				p.before, some = i+1, true
+			}
+		}
+	}
+	return some
+}
+
 // name returns the key in Redis that value is counted under.
 func (lim *compiledLimit) name(value string) string {
 	var room [160]byte
@@ -167,22 +183,28 @@ func (r *request) ask(p *pendingCheck, c *clock) {
 func (p *pendingCheck) pack(a *packer, key, altKey uint16, c *clock) {
 	a.byte(byte(p.lim.kind))
 	flags := flag(p.advisory)
-	floored, leased := p.floor > 0, p.lease > 0 && p.lim.kind == buckets
-	if floored || leased {
+	// What a flag is about is preceded by what those below it are about.
+	leased := p.lease > 0 && p.lim.kind == buckets
+	switch {
+	case p.before > 0:
+		flags |= 2 | 4 | 8
+	case leased:
+		flags |= 2 | 4
+	case p.floor > 0:
 		flags |= 2
-	}
-	if leased {
-		flags |= 4
 	}
 	a.byte(flags)
 	a.uint16(key)
 	a.text(p.lim.id)
 	a.int(min(p.cost, p.lim.capacity+1))
-	if floored || leased {
+	if flags&2 != 0 {
 		a.int(p.floor)
 	}
-	if leased {
+	if flags&4 != 0 {
 		a.int(p.lease)
+	}
+	if flags&8 != 0 {
+		a.int(int64(p.before))
 	}
 	p.lim.law(a, p.wait, p.lim.datesAround(c), altKey)
 }
@@ -196,7 +218,7 @@ func (s *Store) request(pending []*pendingCheck, o takeParams) (request, error) 
 			r.template = peekOne
 		}
 	}
-	if o.rec == nil && !o.refused && !s.onlyMulti {
+	if follows := findBefore(pending); o.rec == nil && !o.refused && !s.onlyMulti && !follows {
 		r.shape, _ = shapeOf(pending)
 	}
 	var room [256]byte

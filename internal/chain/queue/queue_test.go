@@ -283,7 +283,7 @@ func TestLineOfALimitThatCountedElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := tidegate.MustLimit(tidegate.Spec{
 			Name: "log", Events: 2, Period: time.Second, Algorithm: tidegate.FixedWindow,
-			Terms: &tidegate.Terms{Handling: tidegate.Handling{InQueueOf: logged}},
+			Terms: &tidegate.Terms{Handling: tidegate.Handling{Successor: logged}},
 		})
 		blocks := tidegate.MustLimit(tidegate.Spec{
 			Name: "log", Scope: "#block", Events: 1, Period: time.Second,

@@ -69,12 +69,12 @@ func mayWait(ctx context.Context, d *tidegate.Decision, c *tidegate.Check, most 
 }
 
 // waitsInQueueOf reports whether requests that l refuses wait in the queue of owner: l is that
-// limit, or names it as InQueueOf.
+// limit, or the one from before in whose place that has come.
 func waitsInQueueOf(l, owner *tidegate.Limit) bool {
 	if l.Identity() == owner.Identity() {
 		return true
 	}
-	return l.Terms != nil && l.Terms.Handling.InQueueOf != nil && l.Terms.Handling.InQueueOf.Identity() == owner.Identity()
+	return l.Terms != nil && l.Terms.Handling.Successor != nil && l.Terms.Handling.Successor.Identity() == owner.Identity()
 }
 
 // slotEvery is how often the first in a queue asks for a slot: whoever has one may
