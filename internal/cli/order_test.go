@@ -129,7 +129,7 @@ func TestOperate(t *testing.T) {
 	f(exitFound, "ban usr=42 --reason x", "user")
 	f(exitFound, "ban user=42 --reason x --for 2w", "7d")
 	f(exitFound, "override user=42 --rule apo --limits 5/hour --reason x", "api")
-	f(exitFound, "unban user=42", "no such measure")
+	f(exitFound, "unban user=42", "no such ban or override")
 	f(exitFound, "keys top --by size", "refused")
 	f(exitFound, "keys refund --as user=42 --events 5", "nothing was given back")
 	// What it does.

@@ -152,7 +152,7 @@ func (s *server) canOrder(m *rules.Measure) error {
 func orderProblem(err error) error {
 	switch {
 	case errors.Is(err, board.ErrUnknown):
-		return problemf(http.StatusNotFound, "There is no such measure: %v.", err)
+		return problemf(http.StatusNotFound, "There is no such ban or override: %v.", err)
 	case errors.Is(err, board.ErrFull):
 		return problemf(http.StatusConflict, "No more can be ordered: %v.", err)
 	case errors.Is(err, board.ErrClosed):

@@ -113,7 +113,7 @@ func TestBan(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	problem(t, d.ask("POST", "/measures/end", `{"as":{"ip":"203.0.113.9"}}`), 409, "Several measures")
-	problem(t, d.ask("POST", "/measures/end", `{"as":{"ip":"203.0.113.7"}}`), 404, "no such measure")
+	problem(t, d.ask("POST", "/measures/end", `{"as":{"ip":"203.0.113.7"}}`), 404, "no such ban or override")
 	problem(t, d.ask("POST", "/measures/end", `{"kind":"ban"}`), 400, "does not say which")
 	if e := d.tell(t, "/measures/end", `{"kind":"ban","as":{"ip":"203.0.113.9"},"preview":true}`); passes("203.0.113.9") || e.Measure.Reason != "scraper" {
 		t.Errorf("a preview ended %+v", e)
@@ -148,7 +148,7 @@ func TestEndInAnotherSpelling(t *testing.T) {
 		id := d.tell(t, "/measures", `{"kind":"ban","as":{`+ordered+`},"reason":"x"}`).Measure.ID
 		body := `{"kind":"ban","as":{` + ended + `}}`
 		if !found {
-			problem(t, d.ask("POST", "/measures/end", body), 404, "no such measure")
+			problem(t, d.ask("POST", "/measures/end", body), 404, "no such ban or override")
 			d.tell(t, "/measures/end", `{"id":"`+id+`"}`)
 			return
 		}
