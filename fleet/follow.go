@@ -80,7 +80,7 @@ func init() {
 // openBoard opens what operators' orders travel by.
 func (s *Store) openBoard() (err error) {
 	s.board, err = board.Open(board.Options{
-		Table: s.shared.Table(), Self: board.Node{ID: s.registry.ID(), Name: s.name}, Members: s.followers, File: s.o.StateFile, Log: s.o.Log,
+		Table: s.shared.Table(), Self: board.Node{ID: s.registry.ID(), Name: s.name}, Members: s.followers, OnStart: s.registry.Beat, File: s.o.StateFile, Log: s.o.Log,
 	})
 	return err
 }

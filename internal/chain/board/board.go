@@ -49,6 +49,9 @@ type Options struct {
 	File string
 	// OnChange is [Board.Watch] from the start on; nil means that nobody does.
 	OnChange func([]Record)
+	// OnStart is called by Start, when the others may hear that this instance follows the
+	// board; nil means that nothing is.
+	OnStart func()
 	// Every is how often the table is looked at; 0 means DefaultEvery.
 	Every time.Duration
 	// Timeout of a call of the table; 0 means DefaultTimeout.
@@ -139,6 +142,9 @@ func (b *Board) Start() {
 		b.stop = stop
 		b.is.started.Store(true)
 		b.done.Go(func() { b.run(ctx) })
+		if b.o.OnStart != nil {
+			b.o.OnStart()
+		}
 	})
 }
 

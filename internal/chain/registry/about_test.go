@@ -56,3 +56,21 @@ func TestBeatsTell(t *testing.T) {
 		}
 	})
 }
+
+// Who has something new to tell does so at once, and not more often than it says so.
+func TestBeatAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, news := &gossip{}, "old"
+		f := Join(g, Options{About: func() string { return news }})
+		synctest.Wait()
+		before := len(g.told)
+		news = "new"
+		f.Beat()
+		f.Beat()
+		synctest.Wait()
+		if got := g.told[before:]; !slices.Equal(got, []string{"new"}) && !slices.Equal(got, []string{"new", "new"}) {
+			t.Errorf("told %q at once", got)
+		}
+		f.Close()
+	})
+}

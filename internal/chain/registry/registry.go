@@ -62,6 +62,7 @@ type Registry struct {
 	id     string
 	is     atomic.Pointer[membership]
 	busy   chan struct{}      // full while a call of the roll is under way
+	soon   chan struct{}      // full when a beat is due at once
 	stop   context.CancelFunc // nil until it joins
 	done   sync.WaitGroup
 	joined sync.Once
@@ -83,7 +84,7 @@ func New(roll Roll, o Options) *Registry {
 	if o.TTL <= 0 {
 		o.TTL = DefaultTTL
 	}
-	f := &Registry{roll: roll, o: o, id: rand.Text(), busy: make(chan struct{}, 1)}
+	f := &Registry{roll: roll, o: o, id: rand.Text(), busy: make(chan struct{}, 1), soon: make(chan struct{}, 1)}
 	f.Assume(1)
 	return f
 }
@@ -95,6 +96,14 @@ func (f *Registry) Join() {
 		f.stop = stop
 		f.done.Go(func() { f.beat(ctx) })
 	})
+}
+
+// Beat has the next beat sent at once: what this instance tells about itself has changed.
+func (f *Registry) Beat() {
+	select {
+	case f.soon <- struct{}{}:
+	default: // it is due already
+	}
 }
 
 // ID is the name of this instance in the roll, another one in every process.
@@ -167,12 +176,14 @@ func (f *Registry) beat(ctx context.Context) {
 		}
 		if first && roster.Live > 0 && f.o.About != nil {
 			first = false
-			continue // what the answer has shown is to be told, too
+			f.Beat() // what the answer has shown is to be told, too
 		}
 		// Between half of it and it, so that instances do not beat together.
 		timer := time.NewTimer(f.o.Every/2 + mathrand.N(f.o.Every/2+1))
 		select {
 		case <-timer.C:
+		case <-f.soon:
+			timer.Stop()
 		case <-ctx.Done():
 			timer.Stop()
 			return
