@@ -59,6 +59,15 @@ type Origin interface {
 	Close() error
 }
 
+// Answering is an Origin that asks its place several times before Next returns, as one that cannot
+// wait for a change.
+type Answering interface {
+	Origin
+	// Answered returns when the place last answered that there is nothing new; zero means not
+	// yet. It may be called while Next runs.
+	Answered() time.Time
+}
+
 // Archive is an Origin that rules can be published in, and that keeps the revisions before.
 type Archive interface {
 	Origin

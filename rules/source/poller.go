@@ -250,6 +250,11 @@ func (p *poller) show(s *LayerStatus) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.Origin, s.Reached, s.ErrorSince = true, p.reached, p.since
+	if o, ok := p.origin.(Answering); ok {
+		if at := o.Answered(); at.After(s.Reached) {
+			s.Reached = at
+		}
+	}
 	if p.err != nil {
 		s.Error = p.err.Error()
 	}

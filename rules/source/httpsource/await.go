@@ -91,6 +91,9 @@ func (s *Source) look(ctx context.Context, was *snapshot, name string, wait time
 		return 0, false
 	}
 	was.again(is, before)
+	s.mu.Lock()
+	s.answered = time.Now()
+	s.mu.Unlock()
 	return pause, true
 }
 

@@ -84,11 +84,12 @@ type Source struct {
 	last   time.Time // a bundle was returned
 	rest   web.Rest
 
-	mu   sync.Mutex
-	said feed.Report // under mu; what the server was told last
+	mu       sync.Mutex
+	said     feed.Report // under mu; what the server was told last
+	answered time.Time   // under mu; the server last said that a file is the same
 }
 
-var _ source.Origin = (*Source)(nil)
+var _ source.Answering = (*Source)(nil)
 
 // New returns a source. The error is about the options; nothing was asked yet.
 func New(o Options) (*Source, error) {
@@ -128,6 +129,13 @@ func nameOf(u *url.URL) string {
 
 // Name implements [source.Origin].
 func (s *Source) Name() string { return s.name }
+
+// Answered implements [source.Answering].
+func (s *Source) Answered() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.answered
+}
 
 // Close implements [source.Origin].
 func (s *Source) Close() error {
