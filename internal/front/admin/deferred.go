@@ -102,7 +102,26 @@ func (s *server) deferred(r *http.Request) (any, error) {
 	if err == nil && q.ID != "" && len(list.Requests) == 0 {
 		return nil, problemf(http.StatusNotFound, "There is no deferred request %s.", strings.ToValidUTF8(q.ID, "?"))
 	}
+	if err == nil && len(list.Requests) == 0 {
+		err = s.deferredRule(r.Context(), q.Rule)
+	}
 	return list, err
+}
+
+// deferredRule returns an error if there is no such rule, and nothing is kept of one that there was.
+func (s *server) deferredRule(ctx context.Context, name string) error {
+	if name == "" {
+		return nil
+	}
+	unknown := s.ruleExists(name)
+	if unknown == nil {
+		return nil
+	}
+	kept, err := s.Deferred.List(ctx, DeferredQuestion{Rule: name}, 1)
+	if err != nil || len(kept.Requests) > 0 {
+		return err
+	}
+	return unknown
 }
 
 func (s *server) canDefer() error {
@@ -138,6 +157,9 @@ func (s *server) changeDeferred(r *http.Request, action string, do func(*Deferre
 		return nil, d, err
 	}
 	n, err := do(&q)
+	if err == nil && n == 0 {
+		err = s.deferredRule(r.Context(), q.Rule)
+	}
 	d.what = append(d.what, "changed", n)
 	return DeferredChanged{n}, d, err
 }

@@ -25,12 +25,20 @@ func (s *shelf) List(_ context.Context, q DeferredQuestion, n int) (DeferredList
 	return list, nil
 }
 
-func (s *shelf) Retry(_ context.Context, q DeferredQuestion) (int, error) {
+func (s *shelf) Retry(ctx context.Context, q DeferredQuestion) (int, error) {
+	list, err := s.List(ctx, q, 1)
+	if len(list.Requests) == 0 {
+		return 0, err
+	}
 	s.did = append(s.did, fmt.Sprint("retry ", q))
 	return 1, nil
 }
 
-func (s *shelf) Drop(_ context.Context, q DeferredQuestion, reason string) (int, error) {
+func (s *shelf) Drop(ctx context.Context, q DeferredQuestion, reason string) (int, error) {
+	list, err := s.List(ctx, q, 1)
+	if len(list.Requests) == 0 {
+		return 0, err
+	}
 	s.did = append(s.did, fmt.Sprint("drop ", q, " ", reason))
 	return 2, nil
 }
@@ -63,6 +71,16 @@ func TestDeferred(t *testing.T) {
 	f("POST", "/deferred/drop", `{"id":"b"}`, 400, "no reason")
 	f("POST", "/deferred/drop", `{"reason":"x"}`, 400, "name an id or a rule")
 	f("POST", "/deferred/drop", `{"rule":"orders","state":"dead","reason":"x"}`, 200, `"changed": 2`)
+
+	// A rule that is not in force is told, unless requests of it are kept still.
+	f("GET", "/deferred?rule=apo", "", 404, "There is no rule apo; did you mean api?")
+	f("GET", "/deferred?rule=orders&state=done", "", 200, `"requests": []`)
+	f("GET", "/deferred?rule=api", "", 200, `"requests": []`)
+	f("POST", "/deferred/retry", `{"rule":"apo"}`, 404, "There is no rule apo; did you mean api?")
+	f("POST", "/deferred/drop", `{"rule":"apo","reason":"x"}`, 404, "There is no rule apo; did you mean api?")
+	f("POST", "/deferred/retry", `{"rule":"orders","state":"done"}`, 200, `"changed": 0`)
+	f("POST", "/deferred/retry", `{"rule":"api"}`, 200, `"changed": 0`)
+
 	f("POST", "/deferred/drain", `{"rule":"orders"}`, 400, "all requests")
 	f("POST", "/deferred/drain", `{"off":true,"state":"dead"}`, 400, "all requests")
 	f("GET", "/deferred", "", 200, `"draining": false`)

@@ -49,14 +49,24 @@ func (s *server) offenders(r *http.Request) (any, error) {
 
 // listed returns the report, or an error if it is empty because there is no such rule.
 func (s *server) listed(q offenders.Query, r offenders.Report) (any, error) {
-	if q.Rule == "" || len(r.Lists) > 0 || s.Rules == nil {
-		return r, nil
+	if q.Rule != "" && len(r.Lists) == 0 {
+		if err := s.ruleExists(q.Rule); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// ruleExists returns an error if no rule in force has that name.
+func (s *server) ruleExists(name string) error {
+	if s.Rules == nil {
+		return nil
 	}
 	set := s.Rules.Live().Set()
-	if slices.Contains(set.Rules(), q.Rule) || s.oneDomainRule(set, q.Rule) != nil {
-		return r, nil
+	if slices.Contains(set.Rules(), name) || s.oneDomainRule(set, name) != nil {
+		return nil
 	}
-	return nil, noRule(set, q.Rule)
+	return noRule(set, name)
 }
 
 // noRule is the error about a rule that does not exist.
