@@ -30,7 +30,7 @@ Examples:
   tidegate audit
   tidegate audit --who alice --n 20
   tidegate audit --action ban --json`,
-	takes: takes{values: map[string][]string{"result": {admin.Done, admin.Failed, admin.Refused}}},
+	takes: takes{values: map[string][]string{"result": admin.Results}},
 	setup: func(flags *flag.FlagSet) func(context.Context, Env, []string) int {
 		o := auditOptions{n: 30}
 		o.remote.flags(flags)
@@ -53,6 +53,9 @@ type auditOptions struct {
 func (o *auditOptions) run(ctx context.Context, env Env, args []string) int {
 	if len(args) > 0 {
 		return misused(env, "audit", "it takes no arguments, but got %q", args[0])
+	}
+	if o.result != "" && !slices.Contains(admin.Results, o.result) {
+		return misused(env, "audit", "--result cannot be %q: it is done, failed or refused", o.result)
 	}
 	if err := o.remote.find(env); err != nil {
 		return misused(env, "audit", "%v", err)

@@ -33,6 +33,9 @@ func (s *server) showAudit(r *http.Request) (any, error) {
 			return nil, problemf(http.StatusBadRequest, "n has to be a number from 1 to %d, and is %q.", mostEntries, text)
 		}
 	}
+	if q.Has("result") && !slices.Contains(Results, q.Get("result")) {
+		return nil, problemf(http.StatusBadRequest, "result has to be done, failed or refused, and is %q.", q.Get("result"))
+	}
 	if s.Audit == nil {
 		return nil, problemf(http.StatusNotFound, "There is no audit log; name a file in admin.audit.")
 	}

@@ -106,6 +106,7 @@ func TestEntryOfAReset(t *testing.T) {
 	if got := d.entries(t, "?who=nobody"); len(got) != 0 {
 		t.Errorf("%+v", got)
 	}
+	problem(t, d.ask("GET", "/audit?result=nope", "", credentials["token"](View)), 400, `result has to be done, failed or refused, and is "nope".`)
 	for _, query := range []string{"?n=0", "?n=1001", "?n=x", "?m=1"} {
 		problem(t, d.ask("GET", "/audit"+query, "", credentials["token"](View)), 400, "")
 	}

@@ -23,6 +23,9 @@ const (
 	Refused = "refused"
 )
 
+// Results are all of them.
+var Results = []string{Done, Failed, Refused}
+
 // deed is what a write did, or tried.
 type deed struct {
 	action  string
