@@ -87,6 +87,9 @@ func (o *rulesOptions) run(ctx context.Context, env Env, args []string) int {
 		return misused(env, "rules", "say what to do: tidegate rules %s", strings.Join(rulesVerbs, ", "))
 	}
 	verb, rest := args[0], args[1:]
+	if name, of := o.misplaced(verb); name != "" {
+		return misused(env, "rules", "--%s is for %s, not for %s", name, of, verb)
+	}
 	atSource := map[string]func(context.Context, Env, []string) error{
 		"history": o.sourceHistory, "pull": o.sourcePull, "push": o.push, "rollback": o.rollback, "diff": o.diff, "publish": o.publish,
 	}
@@ -99,4 +102,25 @@ func (o *rulesOptions) run(ctx context.Context, env Env, args []string) int {
 		return o.runPull(ctx, env, rest)
 	}
 	return o.answer(env, atSource[verb](ctx, env, rest))
+}
+
+// misplaced returns a flag that means nothing to a verb, and the verb that it is for.
+func (o *rulesOptions) misplaced(verb string) (name, of string) {
+	a := &o.archived
+	for _, f := range []struct {
+		name, of string
+		set      bool
+	}{
+		{"check", "status", o.check},
+		{"watch", "status", o.watch},
+		{"revision", "pull", o.revision != ""},
+		{"expect", "push", a.expect != ""},
+		{"to-revision", "rollback", a.toRevision != ""},
+		{"follow", "publish", a.follow},
+	} {
+		if f.set && f.of != verb {
+			return f.name, f.of
+		}
+	}
+	return "", ""
 }

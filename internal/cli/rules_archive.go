@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"os/user"
 	"strings"
@@ -149,9 +150,24 @@ func (o *rulesOptions) note(env Env, action string, b *source.Bundle, from, to, 
 	return errors.Join(log.Append(e), log.Close())
 }
 
+// hinted adds what to do to the error of a source that cannot be reached.
+func hinted(o source.Origin, err error) error {
+	_, unresolved := errors.AsType[*net.DNSError](err)
+	if op, ok := errors.AsType[*net.OpError](err); unresolved || ok && op.Op == "dial" {
+		return fmt.Errorf("%w; is the server of %s running, and is this its address?", err, o.Name())
+	}
+	return err
+}
+
+// history returns the revisions of a source, the newest first.
+func history(ctx context.Context, a source.Archive) ([]source.Edition, error) {
+	all, err := a.History(ctx)
+	return all, hinted(a, err)
+}
+
 // newest returns the newest revision; the zero value means that there is none.
 func newest(ctx context.Context, a source.Archive) (source.Edition, error) {
-	all, err := a.History(ctx)
+	all, err := history(ctx, a)
 	if err != nil || len(all) == 0 {
 		return source.Edition{}, err
 	}
@@ -160,7 +176,7 @@ func newest(ctx context.Context, a source.Archive) (source.Edition, error) {
 
 // revisionOf returns the revision that an operator means.
 func revisionOf(ctx context.Context, a source.Archive, text string) (source.Edition, error) {
-	all, err := a.History(ctx)
+	all, err := history(ctx, a)
 	if err != nil {
 		return source.Edition{}, err
 	}
@@ -182,7 +198,7 @@ func (o *rulesOptions) sourceHistory(ctx context.Context, env Env, args []string
 		return err
 	}
 	defer a.Close()
-	all, err := a.History(ctx)
+	all, err := history(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -257,7 +273,7 @@ func (o *rulesOptions) fetch(ctx context.Context, env Env, revision string) (*so
 		if b == nil && err == nil {
 			err = fmt.Errorf("%s does not answer", origin.Name())
 		}
-		return b, err
+		return b, hinted(origin, err)
 	}
 	if !ok {
 		return nil, fmt.Errorf("%s keeps no revisions: leave out --revision for the newest", origin.Name())

@@ -143,7 +143,7 @@ func (e *outageError) Unwrap() error { return e.err }
 // looks whether the source has lost something.
 func (w *worker) once(ctx context.Context, fresh bool) error {
 	for {
-		all, err := w.archive.History(ctx)
+		all, err := history(ctx, w.archive)
 		if err != nil {
 			return &outageError{err}
 		}
