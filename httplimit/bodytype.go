@@ -34,12 +34,12 @@ func bodyTypeOf(r *http.Request) bodyType {
 			return bodyType{}
 		}
 	}
-	said := header(r, "Content-Type")
-	if said == "application/json" { // nearly always
+	contentType := header(r, "Content-Type")
+	if contentType == "application/json" { // nearly always
 		return bodyType{kind: bodyJSON}
 	}
-	kind, params, err := mime.ParseMediaType(said)
-	if err != nil || strings.IndexByte(said, '*') >= 0 { // RFC 2231, which few know
+	kind, params, err := mime.ParseMediaType(contentType)
+	if err != nil || strings.IndexByte(contentType, '*') >= 0 { // RFC 2231, which few know
 		return bodyType{}
 	}
 	if charset, ok := params["charset"]; ok && !formvalue.IsUTF8(charset) {

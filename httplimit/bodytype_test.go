@@ -65,39 +65,39 @@ func TestContradictingTypes(t *testing.T) {
 			t.Errorf("%q with %v: %q", body, r.Header, got)
 		}
 	}
-	said := func(lines ...string) func(http.Header) {
+	contentType := func(lines ...string) func(http.Header) {
 		return func(h http.Header) { h["Content-Type"] = lines }
 	}
-	f(js, said("application/x-www-form-urlencoded"))
-	f(js, said("multipart/form-data; boundary=xyz"))
-	f(form, said("application/json"))
-	f(form, said("multipart/form-data; boundary=xyz"))
-	f(parts, said("application/json"))
-	f(parts, said("application/x-www-form-urlencoded"))
+	f(js, contentType("application/x-www-form-urlencoded"))
+	f(js, contentType("multipart/form-data; boundary=xyz"))
+	f(form, contentType("application/json"))
+	f(form, contentType("multipart/form-data; boundary=xyz"))
+	f(parts, contentType("application/json"))
+	f(parts, contentType("application/x-www-form-urlencoded"))
 	for _, body := range []string{js, form, parts} {
-		f(body, said())
-		f(body, said("text/plain"))
-		f(body, said("application/octet-stream"))
-		f(body, said("multipart/mixed; boundary=xyz"))
-		f(body, said("application/json", "application/x-www-form-urlencoded"))
-		f(body, said("application/x-www-form-urlencoded", "multipart/form-data; boundary=xyz"))
-		f(body, said("application/json, application/x-www-form-urlencoded"))
-		f(body, said("application/json; charset=utf-16"))
-		f(body, said("application/x-www-form-urlencoded; charset=ibm037"))
-		f(body, said("multipart/form-data; boundary=xyz; charset=utf-7"))
-		f(body, said("application/json; charset=utf-8; charset=utf-7"))
+		f(body, contentType())
+		f(body, contentType("text/plain"))
+		f(body, contentType("application/octet-stream"))
+		f(body, contentType("multipart/mixed; boundary=xyz"))
+		f(body, contentType("application/json", "application/x-www-form-urlencoded"))
+		f(body, contentType("application/x-www-form-urlencoded", "multipart/form-data; boundary=xyz"))
+		f(body, contentType("application/json, application/x-www-form-urlencoded"))
+		f(body, contentType("application/json; charset=utf-16"))
+		f(body, contentType("application/x-www-form-urlencoded; charset=ibm037"))
+		f(body, contentType("multipart/form-data; boundary=xyz; charset=utf-7"))
+		f(body, contentType("application/json; charset=utf-8; charset=utf-7"))
 		f(body, func(h http.Header) {
 			h.Set("Content-Type", "application/json")
 			h["Content_type"] = []string{"application/x-www-form-urlencoded"} // one header to CGI
 		})
 	}
-	f(parts, said("multipart/form-data; boundary=abc"))
-	f(parts, said("multipart/form-data"))
-	f(parts, said("multipart/form-data; boundary=xyz; boundary=abc"))
-	f(parts, said("multipart/form-data; boundary*=xyz"))
+	f(parts, contentType("multipart/form-data; boundary=abc"))
+	f(parts, contentType("multipart/form-data"))
+	f(parts, contentType("multipart/form-data; boundary=xyz; boundary=abc"))
+	f(parts, contentType("multipart/form-data; boundary*=xyz"))
 	for kind, body := range all {
 		f(body, func(h http.Header) { h.Set("Content-Type", kind); h.Set("Content-Encoding", "gzip") })
 		f(body, func(h http.Header) { h.Set("Content-Type", kind); h["Content-Encoding"] = []string{"identity", "br"} })
-		f(body+strings.Repeat(" ", maxBody), said(kind))
+		f(body+strings.Repeat(" ", maxBody), contentType(kind))
 	}
 }

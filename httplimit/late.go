@@ -21,9 +21,9 @@ import (
 func statusBelow(w http.ResponseWriter) int {
 	for {
 		if known, ok := w.(interface{ Status() int }); ok {
-			said, tells := w.(interface{ Written() bool })
+			writer, tells := w.(interface{ Written() bool })
 			status := known.Status()
-			if status >= 200 && (status != http.StatusOK || tells && said.Written()) {
+			if status >= 200 && (status != http.StatusOK || tells && writer.Written()) {
 				return status
 			}
 		}

@@ -12,8 +12,8 @@ type Options struct {
 	// Headers is the dialect in which clients are told where they stand, or several,
 	// as in Draft11 | X; the zero value is Draft11.
 	Headers Dialect
-	// Reset is how the X and Draft6 dialects say when a limit is as good as
-	// new: in so many seconds (the zero value) or as Unix time.
+	// Reset is how the X and Draft6 dialects say when nothing of a limit is
+	// used any more: as seconds from now (the zero value) or as Unix time.
 	Reset Reset
 	// RetryJitter spreads the clients that a FixedWindow or a Quota refuses over this
 	// share of the window after its end, so that they do not all come back in the same
@@ -36,7 +36,7 @@ type Options struct {
 	Render func(w http.ResponseWriter, r *http.Request, d tidegate.Decision)
 	// OnRefusal may answer a request that a Gate refuses in a way of its own, for example by
 	// keeping it for later; it then returns true. Otherwise the refusal is answered as
-	// usual. nil means that all are.
+	// usual. nil means that all refusals are.
 	OnRefusal func(w http.ResponseWriter, r *http.Request, d tidegate.Decision) (answered bool)
 	// OnDecision is told every decision before it is acted on, including those
 	// that the fail mode made (d.Err says why) and requests refused for want of
@@ -46,7 +46,7 @@ type Options struct {
 	// Fate says, after the handler of a Gate has returned, what became of the
 	// request. It is for handlers that pass requests on, as a proxy does; nil
 	// means that all were served. It is called with the request that the
-	// middleware was.
+	// middleware was called with.
 	Fate func(r *http.Request) Fate
 }
 
@@ -54,18 +54,18 @@ type Options struct {
 type Fate uint8
 
 const (
-	// Served: the handler answered, and what counts by status goes by its status.
+	// Served: the handler answered. Limits that count by status look at its status.
 	Served Fate = iota
 	// Lost: the request may have reached the server it was for, and the answer is
-	// not that server's. It stays charged, also where the status counts.
+	// not that server's. It stays charged, whatever the status is.
 	Lost
 	// Unsent: nothing of the request reached anybody. What it was charged is given
 	// back.
 	Unsent
 )
 
-// Missing is what happens to a request whose KeyFunc finds no key. None of them
-// is an accident: a client must not escape a limit by leaving a header out.
+// Missing is what happens to a request whose KeyFunc finds no key. There is
+// no default by accident: a client must not escape a limit by leaving a header out.
 type Missing uint8
 
 const (

@@ -52,9 +52,9 @@ func (c *compiler) policies(w *rulefile.Rule) *policies {
 
 // subjectKey is all that a subject depends on, where there are no tables and tiers.
 type subjectKey struct {
-	per     string
-	missing rulefile.Missing
-	said    bool
+	per        string
+	missing    rulefile.Missing
+	missingSet bool
 }
 
 // subjectOf returns who w counts; false means that this can be found in too many ways.

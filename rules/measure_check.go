@@ -22,7 +22,7 @@ const (
 // [MeasureProblems]. It changes nothing.
 func (s *Set) CheckMeasure(m *Measure) error {
 	c := newMeasureCompiler(s, nil)
-	c.form(m)
+	c.checkFields(m)
 	c.order(m)
 	if len(c.problems) == 0 {
 		return nil
@@ -30,8 +30,8 @@ func (s *Set) CheckMeasure(m *Measure) error {
 	return MeasureProblems(c.problems)
 }
 
-// form checks what does not depend on the rules.
-func (c *measureCompiler) form(m *Measure) {
+// checkFields checks what does not depend on the rules.
+func (c *measureCompiler) checkFields(m *Measure) {
 	c.id = m.ID
 	if m.ID == "" || len(m.ID) > maxMeasureID || strings.Trim(m.ID, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
 		c.fail("id", diag.Quote(m.ID)+" cannot be the id of a measure", fmt.Sprintf("use up to %d letters a to z, digits and dashes", maxMeasureID))

@@ -2,15 +2,15 @@ package grpclimit
 
 import "sync"
 
-// budget bounds how many calls are repeated: a share of all calls, and some at any time.
+// budget bounds how many calls are repeated. It is a token bucket that calls refill, not time.
 type budget struct {
-	share float64 // that a call adds
+	share float64 // what a call adds
 
 	mu   sync.Mutex
 	left float64
 }
 
-// maxBudget is how many calls may be repeated at any time.
+// maxBudget is how much a budget holds, and what it starts with.
 const maxBudget = 10
 
 // earn adds the share of a call.
@@ -20,7 +20,7 @@ func (b *budget) earn() {
 	b.left = min(b.left+b.share, maxBudget)
 }
 
-// spend reports whether one more call may be repeated.
+// spend takes 1 for a repeat, and reports whether there was as much.
 func (b *budget) spend() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

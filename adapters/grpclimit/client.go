@@ -21,11 +21,12 @@ type ClientOptions struct {
 	MaxWait time.Duration
 	// MaxAttempts of a call, the first included; 0 means 5.
 	MaxAttempts int
-	// Jitter is by which share of the wait the client comes later, at random, so that
-	// clients that were refused together do not come back together; 0 means 0.2.
+	// Jitter is the share of the wait that is added to it at most, at random, so that clients
+	// that were refused together do not come back together; 0 means 0.2.
 	Jitter float64
-	// Budget is how many calls are repeated in proportion to all calls, beyond 10 that
-	// may be at any time; 0 means 0.2. Calls beyond it get their refusal at once.
+	// Budget is the share of calls that may be repeated: each call adds it to a budget, which
+	// starts with 10 and holds 10 at most, and each repeat takes 1; 0 means 0.2. Calls that
+	// find less than 1 get their refusal at once.
 	Budget float64
 	// OnWait is told before a call waits to be repeated. It is called by many goroutines at
 	// once, and the call waits for it.
@@ -64,7 +65,7 @@ type Client struct {
 	budget budget
 }
 
-// NewClient returns a Client. Connections to one service share one, and with it a budget. It
+// NewClient returns a Client. Use one for all connections to a service, so that they share a budget. It
 // panics if an option is negative.
 func NewClient(o ClientOptions) *Client {
 	o.complete()

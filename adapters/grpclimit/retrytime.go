@@ -15,9 +15,10 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 )
 
-// retryTime returns when the server wants a refused call to be repeated, and false if it does
-// not. The later of what the trailer and the details say counts. UNAVAILABLE is repeated by the
-// pushback alone: only that says that no handler has seen the call.
+// retryTime returns for how long the server wants a client to wait before it repeats a refused
+// call, the longest that trailer and details say, and false if the call is not to be repeated. A
+// pushback that is negative or malformed forbids it. UNAVAILABLE is repeated only if there is a
+// pushback: nothing else says that no handler has seen the call.
 func retryTime(refused error, trailer metadata.MD) (time.Duration, bool) {
 	st := status.Convert(refused)
 	if st.Code() != codes.ResourceExhausted && st.Code() != codes.Unavailable {
@@ -43,7 +44,7 @@ func retryTime(refused error, trailer metadata.MD) (time.Duration, bool) {
 	return max(wait, after), len(told) == 1 || after > 0
 }
 
-// retryAfter returns the seconds that a proxy or middleware of HTTP tells; 0 if there are none.
+// retryAfter returns the seconds that retry-after of the trailer says, as HTTP proxies and middleware write it; 0 if none.
 func retryAfter(trailer metadata.MD) time.Duration {
 	told := trailer["retry-after"]
 	if len(told) != 1 {
@@ -56,7 +57,7 @@ func retryAfter(trailer metadata.MD) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// retryDelay returns what the details of a status say; 0 if they say nothing.
+// retryDelay returns the delay of RetryInfo in the details of a status; 0 if there is none.
 func retryDelay(st *status.Status) time.Duration {
 	for _, detail := range st.Details() {
 		if info, ok := detail.(*errdetails.RetryInfo); ok {

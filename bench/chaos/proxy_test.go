@@ -96,15 +96,15 @@ func TestProxyMoods(t *testing.T) {
 
 // Every way to garble changes one piece in so many, and the others not.
 func TestGarble(t *testing.T) {
-	const said = "$5\r\nhello\r\n"
+	const sent = "$5\r\nhello\r\n"
 	f := func(is mood, want func(got string) bool) {
 		t.Helper()
 		changed := 0
 		for range 100 * garbleEvery {
-			if got := string(garble(is, []byte(said))); got != said {
+			if got := string(garble(is, []byte(sent))); got != sent {
 				changed++
 				if !want(got) {
-					t.Errorf("mood %d makes %q of %q", is, got, said)
+					t.Errorf("mood %d makes %q of %q", is, got, sent)
 				}
 			}
 		}
@@ -114,8 +114,8 @@ func TestGarble(t *testing.T) {
 	}
 	f(passing, nil)
 	f(delayed, nil)
-	f(surplus, func(got string) bool { return got == said+"+OK\r\n" })
-	f(flipped, func(got string) bool { return len(got) == len(said) })
-	f(truncated, func(got string) bool { return len(got) < len(said) && strings.HasPrefix(said, got) })
-	f(doubled, func(got string) bool { return got == said+said })
+	f(surplus, func(got string) bool { return got == sent+"+OK\r\n" })
+	f(flipped, func(got string) bool { return len(got) == len(sent) })
+	f(truncated, func(got string) bool { return len(got) < len(sent) && strings.HasPrefix(sent, got) })
+	f(doubled, func(got string) bool { return got == sent+sent })
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// awaitQuiet waits for the machine to have time for us, for so long at most: where
-// others take the cores for longer than the deadline, figures tell of them.
+// awaitQuiet waits until the machine is quiet, at most for most: where other programs hold the
+// cores for longer than the deadline of a decision, figures would measure those.
 func awaitQuiet(ctx context.Context, most time.Duration) {
 	const (
 		quiet = 10 * time.Millisecond
@@ -19,8 +19,8 @@ func awaitQuiet(ctx context.Context, most time.Duration) {
 	}
 }
 
-// oversleep is the most by which a sleep of a millisecond, one at least, is too long
-// meanwhile.
+// oversleep sleeps for a millisecond again and again for as long as look says, at least once, and
+// returns by how much the longest sleep was too long.
 func oversleep(look time.Duration) (worst time.Duration) {
 	const nap = time.Millisecond
 	for start := time.Now(); ; {

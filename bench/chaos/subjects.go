@@ -10,8 +10,8 @@ import (
 
 // A request is held to three limits, of everyone, its tenant and its user, which are on
 // three masters. Everyone's is used up all the time, so that what the others charge is
-// given back; those are never used up, so that what they have charged can be compared with
-// what passed. Nothing is decided but by Redis.
+// given back. The limits of tenant and user are never used up, so that what they have charged
+// can be compared with what passed. When Redis cannot be asked, requests are denied.
 const subjectRules = `version: 1
 identify: { tenant: "path {tenant}", user: "path {user}" }
 rules:
@@ -22,24 +22,25 @@ rules:
 
 const (
 	subjectRate   = 60.0
-	subjectEach   = 40.0 // a second on each node
-	subjectAhead  = 2 * time.Second
-	subjectBehind = 5 * time.Second
+	subjectEach   = 40.0            // a second on each node
+	subjectAhead  = 2 * time.Second // of load before the fault
+	subjectBehind = 5 * time.Second // and after it
 )
 
 var subjectHead = []string{"fault", "asked", "admitted", "at most", "too many in any stretch of time", "503, as the rule says", "replies lost", "tenant: charged", "user: charged", "leaked", "charges lost"}
 
-// subjected is what is done to the masters of a request over three subjects.
+// subjected is a fault of the masters while requests are held to three limits.
 type subjected struct {
 	name, what string
 	args       []string
-	steady     bool // a master may be silent for a while
+	steady     bool // no replica takes over soon from a master that is silent
 	fault      func(*stage, *trio)
-	// lossy: charges that a replica had not got yet may be lost, a few at most.
+	// lossy is how many charges may be lost because a replica had not got them yet.
 	lossy int64
 }
 
-// trio is where the three subjects are: their masters and keys.
+// trio is a tenant and a user, and where the counters of the three limits are: everyone's, the
+// tenant's and the user's, in this order.
 type trio struct {
 	path, tenant, user string
 	at                 [3]*testdep.RedisServer
@@ -151,7 +152,7 @@ func (c subjected) play(ctx context.Context) (*finding, error) {
 	return f, err
 }
 
-// trio finds a tenant and a user whose counters are on other masters than everyone's.
+// trio finds a tenant and a user such that the three counters are on three masters.
 func (s *stage) trio(l *load) *trio {
 	t := new(trio)
 	for i := 0; ; i++ {
@@ -167,8 +168,8 @@ func (s *stage) trio(l *load) *trio {
 	}
 }
 
-// checkSubjects: nothing passes beyond the limit, and what is charged and did not pass
-// is at most what Redis may have answered without being heard.
+// checkSubjects: nothing passes beyond the limit, and no more is charged
+// without having passed than replies of Redis were lost.
 func (f *finding) checkSubjects(c subjected, p *phase, path string, tenant, user, lost int64) {
 	f.still = p.inside.still
 	t, most := p.paths[path], allowance{subjectRate, subjectRate}

@@ -101,7 +101,7 @@ func takeInTurn(store tidegate.Store, limits []*tidegate.Limit) Run {
 
 // Several is Store.Take with a check of each of n token buckets for every key. If refused is
 // set, the last of them is used up after one request.
-func Several(n int, refused bool) Contestant {
+func Multi(n int, refused bool) Contestant {
 	name := fmt.Sprintf("Tidegate Store.Take, %d limits at once", n)
 	if refused {
 		name += ", refused"

@@ -50,15 +50,15 @@ func (c respCommand) batches(depth int) [][]byte {
 	return all
 }
 
-// whole reports whether said has the replies to depth commands.
-func (c respCommand) whole(said []byte, depth int) bool {
-	return bytes.Count(said, newline) >= depth*c.lines
+// whole reports whether replies are the whole replies to depth commands.
+func (c respCommand) whole(replies []byte, depth int) bool {
+	return bytes.Count(replies, newline) >= depth*c.lines
 }
 
 // wrong is how many of the replies to depth commands are not what they should be.
-func (c respCommand) wrong(said []byte, depth int) int {
-	n := bytes.Count(said, newline)
-	return max(n-depth*c.lines, depth*c.lines-n, depth-bytes.Count(said, c.reply))
+func (c respCommand) wrong(replies []byte, depth int) int {
+	n := bytes.Count(replies, newline)
+	return max(n-depth*c.lines, depth*c.lines-n, depth-bytes.Count(replies, c.reply))
 }
 
 var newline = []byte("\n")

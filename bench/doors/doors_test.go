@@ -55,13 +55,13 @@ func TestCommandsAsClientsSendThem(t *testing.T) {
 }
 
 func TestRepliesAreLookedAt(t *testing.T) {
-	f := func(c respCommand, said string, depth int, whole bool, wrong int) {
+	f := func(c respCommand, replies string, depth int, whole bool, wrong int) {
 		t.Helper()
-		if got := c.whole([]byte(said), depth); got != whole {
-			t.Errorf("%q: whole is %t", said, got)
+		if got := c.whole([]byte(replies), depth); got != whole {
+			t.Errorf("%q: whole is %t", replies, got)
 		}
-		if got := c.wrong([]byte(said), depth); whole && got != wrong {
-			t.Errorf("%q: %d wrong, want %d", said, got, wrong)
+		if got := c.wrong([]byte(replies), depth); whole && got != wrong {
+			t.Errorf("%q: %d wrong, want %d", replies, got, wrong)
 		}
 	}
 	const yes, no = "*5\r\n:0\r\n:100000\r\n:5\r\n:-1\r\n:1\r\n", "*5\r\n:1\r\n:100000\r\n:0\r\n:1\r\n:1\r\n"

@@ -36,10 +36,10 @@ type pipeline struct {
 
 // conn is one connection with one batch under way.
 type conn struct {
-	fd    int
-	next  int // batch
-	said  []byte
-	begun time.Time // zero when the time is not taken
+	fd      int
+	next    int // batch
+	replies []byte
+	begun   time.Time // zero when the time is not taken
 }
 
 // respTally is what the load generator counted in one heat.
@@ -158,10 +158,10 @@ func (p *pipeline) send(c *conn) error {
 
 // receive reads what there is, and reports whether the batch is answered.
 func (p *pipeline) receive(c *conn) (whole bool, err error) {
-	if c.said == nil {
-		c.said = make([]byte, 0, 16<<10)
+	if c.replies == nil {
+		c.replies = make([]byte, 0, 16<<10)
 	}
-	n, err := syscall.Read(c.fd, c.said[len(c.said):cap(c.said)])
+	n, err := syscall.Read(c.fd, c.replies[len(c.replies):cap(c.replies)])
 	switch {
 	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.EINTR):
 		return false, nil
@@ -170,16 +170,16 @@ func (p *pipeline) receive(c *conn) (whole bool, err error) {
 	case n == 0:
 		return false, fmt.Errorf("the connection was closed: %w", net.ErrClosed)
 	}
-	c.said = c.said[:len(c.said)+n]
-	if !p.command.whole(c.said, p.depth) {
-		if len(c.said) == cap(c.said) {
-			return false, fmt.Errorf("%d bytes of replies to %d commands", len(c.said), p.depth)
+	c.replies = c.replies[:len(c.replies)+n]
+	if !p.command.whole(c.replies, p.depth) {
+		if len(c.replies) == cap(c.replies) {
+			return false, fmt.Errorf("%d bytes of replies to %d commands", len(c.replies), p.depth)
 		}
 		return false, nil
 	}
 	p.tally.replies += int64(p.depth)
-	p.tally.wrong += int64(p.command.wrong(c.said, p.depth))
-	c.said = c.said[:0]
+	p.tally.wrong += int64(p.command.wrong(c.replies, p.depth))
+	c.replies = c.replies[:0]
 	if !c.begun.IsZero() {
 		p.times = append(p.times, time.Since(c.begun))
 	}

@@ -71,12 +71,12 @@ func askOnce(address string, command []byte, fine ...string) error {
 	for {
 		n, err := c.Read(buf[have:])
 		have += n
-		said := string(buf[:have])
-		if slices.Contains(fine, said) {
+		reply := string(buf[:have])
+		if slices.Contains(fine, reply) {
 			return nil
 		}
-		if err != nil || strings.Count(said, "\n") >= strings.Count(fine[0], "\n") || strings.HasPrefix(said, "-") {
-			return fmt.Errorf("the reply to %q is %q (%v), want one of %q", command, said, err, fine)
+		if err != nil || strings.Count(reply, "\n") >= strings.Count(fine[0], "\n") || strings.HasPrefix(reply, "-") {
+			return fmt.Errorf("the reply to %q is %q (%v), want one of %q", command, reply, err, fine)
 		}
 	}
 }
@@ -101,9 +101,9 @@ func askHTTP(ctx context.Context, method, url, body string, headers map[string]s
 		return err
 	}
 	defer res.Body.Close()
-	said, err := io.ReadAll(io.LimitReader(res.Body, 64<<10))
-	if err != nil || res.StatusCode != status || !bytes.Contains(said, []byte(says)) {
-		return fmt.Errorf("%s %s %s: %d %q (%v), want %d and %q", method, url, body, res.StatusCode, said, err, status, says)
+	reply, err := io.ReadAll(io.LimitReader(res.Body, 64<<10))
+	if err != nil || res.StatusCode != status || !bytes.Contains(reply, []byte(says)) {
+		return fmt.Errorf("%s %s %s: %d %q (%v), want %d and %q", method, url, body, res.StatusCode, reply, err, status, says)
 	}
 	return nil
 }

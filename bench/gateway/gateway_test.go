@@ -211,12 +211,12 @@ func TestAddedIsThatOfQuietRounds(t *testing.T) {
 }
 
 func TestReadH2load(t *testing.T) {
-	const said = `finished in 5.00s, 2000.00 req/s, 1.2MB/s
+	const output = `finished in 5.00s, 2000.00 req/s, 1.2MB/s
 requests: 10064 total, 10064 started, 10000 done, 9990 succeeded, 10 failed, 3 errored, 1 timeout
 status codes: 9990 2xx, 0 3xx, 6 4xx, 4 5xx
 traffic: 1B (0) total
 `
-	got, err := readH2load([]byte(said))
+	got, err := readH2load([]byte(output))
 	if want := (wrk.Tally{Requests: 10_000, Micros: 5_000_000, Status: 10, Socket: 4}); err != nil || got != want {
 		t.Errorf("%+v, %v, want %+v", got, err, want)
 	}

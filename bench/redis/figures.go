@@ -15,7 +15,7 @@ type figures struct {
 	attack  entrants
 	truth   []truthful
 	scripts []*scriptCost
-	several entrants
+	multi   entrants
 	cluster entrants
 }
 
@@ -24,7 +24,7 @@ const (
 	byKeysTidegate, byKeysRate, byKeysThrottled = 0, 1, 2
 	hotTidegate, hotPlain                       = 0, 1
 	attackWith, attackWithout                   = 0, 1
-	severalOne, severalTwo, severalThree        = 0, 1, 2
+	multiOne, multiTwo, multiThree              = 0, 1, 2
 	clusterThree, clusterOne                    = 0, 1
 )
 
@@ -51,7 +51,7 @@ func (b *bench) all(ctx context.Context, only string) (f figures, err error) {
 	races := []struct {
 		name string
 		run  func(context.Context, *figures) error
-	}{{"keys", b.byKeys}, {"hot", b.oneHotKey}, {"attack", b.underAttack}, {"truth", b.truth}, {"scripts", b.scripts}, {"several", b.severalLimits}, {"cluster", b.ofMasters}}
+	}{{"keys", b.byKeys}, {"hot", b.oneHotKey}, {"attack", b.underAttack}, {"truth", b.truth}, {"scripts", b.scripts}, {"several", b.multiLimits}, {"cluster", b.ofMasters}}
 	ran := false
 	for _, r := range races {
 		if only != "" && only != r.name {

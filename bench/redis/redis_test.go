@@ -65,7 +65,7 @@ func TestSummary(t *testing.T) {
 		},
 		hot:     entrants{heats(400, 400, 400), heats(20, 20, 20)},
 		attack:  entrants{heats(70, 70, 70), heats(10, 10, 10)},
-		several: entrants{heats(40, 40, 40), heats(20, 20, 20), heats(10, 10, 20)},
+		multi:   entrants{heats(40, 40, 40), heats(20, 20, 20), heats(10, 10, 20)},
 		cluster: entrants{heats(10, 10, 10), heats(20, 20, 20)},
 	}
 	if got, want := f.summary(), (summary{redisRate: 3, throttled: 6, hot: 20, hotCPU: 20, attack: 7, twoLimits: 2, threeSubjects: 4, cluster: 2}); got != want {

@@ -46,12 +46,12 @@ func (b *bench) scripts(ctx context.Context, f *figures) error {
 
 func (b *bench) script(ctx context.Context, spec tidegate.Spec) (*scriptCost, error) {
 	name := spec.Algorithm.String()
-	lim, err := several(name, spec).open(b.server.Address, quota{})
+	lim, err := multi(name, spec).open(b.server.Address, quota{})
 	if err != nil {
 		return nil, err
 	}
 	defer lim.close()
-	l := &load{callers: severalCallers, drawn: uniform(makeKeys("user-", users))}
+	l := &load{callers: multiCallers, drawn: uniform(makeKeys("user-", users))}
 	if _, err := heatOf(ctx, b.server, lim, l, b.heat/4); err != nil { // the keys are there, the script is known
 		return nil, err
 	}
@@ -77,7 +77,7 @@ const scriptHeats = 5
 func (f *figures) scriptTable() report.Table {
 	t := report.Table{
 		Title: "A call of store/redis",
-		Note:  fmt.Sprintf("One call per decision, %s keys, %d callers; of %d heats the one with the least CPU time. The CPU time is that of the whole Redis, with the protocol and the network.", report.Thousands(users), severalCallers, scriptHeats),
+		Note:  fmt.Sprintf("One call per decision, %s keys, %d callers; of %d heats the one with the least CPU time. The CPU time is that of the whole Redis, with the protocol and the network.", report.Thousands(users), multiCallers, scriptHeats),
 		Head:  []string{"", "µs in the script", "Redis CPU µs/call", "calls/s"},
 	}
 	for _, c := range f.scripts {

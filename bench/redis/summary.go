@@ -31,10 +31,10 @@ func (f *figures) summary() summary {
 	if len(f.attack) > 0 {
 		s.attack = f.attack[attackWith].against(f.attack[attackWithout], (*tally).rate)
 	}
-	if len(f.several) > 0 {
-		one := f.several[severalOne]
-		s.twoLimits = f.several[severalTwo].against(one, (*tally).micros)
-		s.threeSubjects = f.several[severalThree].against(one, (*tally).micros)
+	if len(f.multi) > 0 {
+		one := f.multi[multiOne]
+		s.twoLimits = f.multi[multiTwo].against(one, (*tally).micros)
+		s.threeSubjects = f.multi[multiThree].against(one, (*tally).micros)
 	}
 	if len(f.cluster) > 0 {
 		s.cluster = f.cluster[clusterThree].against(f.cluster[clusterOne], (*tally).micros)

@@ -25,8 +25,8 @@ func (f *figures) tables(heat time.Duration) []report.Table {
 	if len(f.scripts) > 0 {
 		all = append(all, f.scriptTable())
 	}
-	if len(f.several) > 0 {
-		all = append(all, f.severalTable())
+	if len(f.multi) > 0 {
+		all = append(all, f.multiTable())
 	}
 	if len(f.cluster) > 0 {
 		all = append(all, f.clusterTable())

@@ -69,7 +69,7 @@ func (f *figures) wrong() error {
 	if len(f.hot) > 0 {
 		within = append(within, f.hot[hotTidegate])
 	}
-	within = append(within, f.several...)
+	within = append(within, f.multi...)
 	if len(f.cluster) > 0 {
 		within = append(within, f.cluster[clusterThree], f.cluster[clusterOne])
 	}

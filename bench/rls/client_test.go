@@ -136,8 +136,8 @@ func askByClient(ctx context.Context, t *testing.T, client string, args []string
 	}
 	for line := range strings.Lines(string(out)) {
 		for _, prefix := range []string{"response: ", "request error: "} {
-			if said, ok := strings.CutPrefix(strings.TrimSpace(line), prefix); ok {
-				return strings.ReplaceAll(space.ReplaceAllString(said, " "), " }", "}")
+			if text, ok := strings.CutPrefix(strings.TrimSpace(line), prefix); ok {
+				return strings.ReplaceAll(space.ReplaceAllString(text, " "), " }", "}")
 			}
 		}
 	}

@@ -47,7 +47,7 @@ type clientConn struct {
 // flight is a call that has no whole answer yet.
 type flight struct {
 	begun  time.Time // zero means it is not timed
-	said   []byte    // the answer: a prefix and the message
+	reply  []byte    // the answer: a prefix and the message
 	status string    // grpc-status
 }
 
@@ -146,7 +146,7 @@ func (cc *clientConn) ask() error {
 	c := cc.idle[len(cc.idle)-1]
 	cc.idle = cc.idle[:len(cc.idle)-1]
 	question := cc.questions[cc.next%len(cc.questions)]
-	*c = flight{said: c.said[:0]}
+	*c = flight{reply: c.reply[:0]}
 	if cc.next%sampled == 0 {
 		c.begun = time.Now()
 	}
@@ -179,7 +179,7 @@ func (cc *clientConn) hear() error {
 		if c == nil {
 			return fmt.Errorf("an answer to nobody: %v", f)
 		}
-		c.said = append(c.said, f.Data()...)
+		c.reply = append(c.reply, f.Data()...)
 		if f.StreamEnded() {
 			return errors.New("an answer without trailers")
 		}
@@ -234,11 +234,11 @@ func (cc *clientConn) check(c *flight) error {
 	if c.status != "0" {
 		return fmt.Errorf("%s is %q", statusHeader, c.status)
 	}
-	if len(c.said) < prefixBytes || c.said[0] != 0 || int(binary.BigEndian.Uint32(c.said[1:])) != len(c.said)-prefixBytes {
-		return fmt.Errorf("an answer of %d bytes that is not a message", len(c.said))
+	if len(c.reply) < prefixBytes || c.reply[0] != 0 || int(binary.BigEndian.Uint32(c.reply[1:])) != len(c.reply)-prefixBytes {
+		return fmt.Errorf("an answer of %d bytes that is not a message", len(c.reply))
 	}
 	var a answer
-	if err := a.read(c.said[prefixBytes:]); err != nil {
+	if err := a.read(c.reply[prefixBytes:]); err != nil {
 		return err
 	}
 	if !a.ok || a.statuses != cc.statuses {

@@ -68,25 +68,25 @@ const (
 )
 
 // read takes a response apart, one level deep.
-func (a *answer) read(said []byte) error {
+func (a *answer) read(message []byte) error {
 	a.ok, a.statuses = false, 0
-	for len(said) > 0 {
-		number, kind, n := protowire.ConsumeTag(said)
+	for len(message) > 0 {
+		number, kind, n := protowire.ConsumeTag(message)
 		if n < 0 {
 			return protowire.ParseError(n)
 		}
-		said = said[n:]
+		message = message[n:]
 		if number == fieldOverall && kind == protowire.VarintType {
-			code, _ := protowire.ConsumeVarint(said)
+			code, _ := protowire.ConsumeVarint(message)
 			a.ok = code == uint64(pb.RateLimitResponse_OK)
 		}
 		if number == fieldStatuses {
 			a.statuses++
 		}
-		if n = protowire.ConsumeFieldValue(number, kind, said); n < 0 {
+		if n = protowire.ConsumeFieldValue(number, kind, message); n < 0 {
 			return protowire.ParseError(n)
 		}
-		said = said[n:]
+		message = message[n:]
 	}
 	return nil
 }

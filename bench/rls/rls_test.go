@@ -82,15 +82,15 @@ func TestQuestions(t *testing.T) {
 func TestAnswersAreLookedAt(t *testing.T) {
 	f := func(res *pb.RateLimitResponse, ok bool, statuses int) {
 		t.Helper()
-		said, err := proto.Marshal(res)
+		message, err := proto.Marshal(res)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var a answer
-		if err := a.read(said); err != nil || a.ok != ok || a.statuses != statuses {
+		if err := a.read(message); err != nil || a.ok != ok || a.statuses != statuses {
 			t.Errorf("%v: ok is %t, %d statuses, %v", res, a.ok, a.statuses, err)
 		}
-		if len(said) > 2 && a.read(said[:len(said)-1]) == nil {
+		if len(message) > 2 && a.read(message[:len(message)-1]) == nil {
 			t.Errorf("%v: half of it is taken for whole", res)
 		}
 	}

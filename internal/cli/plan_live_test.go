@@ -141,7 +141,7 @@ func testLiveKeys(t *testing.T, program string, flags []string) {
 			Live admin.Plan `json:"live"`
 		} `json:"plan"`
 	}
-	if err := json.Unmarshal([]byte(said(t, "ci", "--base", "HEAD~1", "--server", at, "--json", proposed)), &report); err != nil {
+	if err := json.Unmarshal([]byte(printed(t, "ci", "--base", "HEAD~1", "--server", at, "--json", proposed)), &report); err != nil {
 		t.Fatal(err)
 	}
 	live := report.Plan.Live
@@ -160,11 +160,11 @@ func testLiveKeys(t *testing.T, program string, flags []string) {
 		want[k.Rule], newly[k.Rule] = k.Refused+k.AtMost, k.AtMost
 		total += k.AtMost
 	}
-	comment := said(t, "ci", "--base", "HEAD~1", "--server", at, proposed)
+	comment := printed(t, "ci", "--base", "HEAD~1", "--server", at, proposed)
 	if line := fmt.Sprintf("**%d live keys that are admitted now would be refused.**", total); !strings.Contains(comment, line) {
 		t.Errorf("the comment does not say %q:\n%s", line, comment)
 	}
-	plan := said(t, "plan", "--server", at, proposed)
+	plan := printed(t, "plan", "--server", at, proposed)
 	for _, rule := range counting {
 		if line := fmt.Sprintf(": %d of %d live keys would newly be refused", newly[rule], users); !strings.Contains(plan, "rule "+rule+",") || !strings.Contains(plan, line) {
 			t.Errorf("the plan does not say %q of %s:\n%s", line, rule, plan)
@@ -176,7 +176,7 @@ func testLiveKeys(t *testing.T, program string, flags []string) {
 	write(inForce, now)
 	until(t, "the rules are in force", func() bool {
 		var status admin.RulesStatus
-		return json.Unmarshal([]byte(said(t, "rules", "status", "--json", "--server", at)), &status) == nil && status.Instances[0].Hash != hash
+		return json.Unmarshal([]byte(printed(t, "rules", "status", "--json", "--server", at)), &status) == nil && status.Instances[0].Hash != hash
 	})
 	for _, rule := range counting {
 		if n := c.asks(rule, func(int) int { return 1 }); n != want[rule] {
@@ -185,8 +185,8 @@ func testLiveKeys(t *testing.T, program string, flags []string) {
 	}
 }
 
-// said returns what a command prints.
-func said(t *testing.T, args ...string) string {
+// printed returns what a command prints.
+func printed(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, problems bytes.Buffer
 	if code := run(t.Context(), Env{Stdout: &out, Stderr: &problems, Getenv: func(string) string { return "" }}, args); code != exitOK {

@@ -30,7 +30,7 @@ func TestPublishAsksServer(t *testing.T) {
 	companyHas("bots")
 	until(t, "the server has the rules of the company", func() bool {
 		var is admin.RulesStatus
-		return json.Unmarshal([]byte(said(t, "rules", "status", "--json", "--server", at)), &is) == nil && strings.HasPrefix(is.Instances[0].Layers[0].Revision, "2-")
+		return json.Unmarshal([]byte(printed(t, "rules", "status", "--json", "--server", at)), &is) == nil && strings.HasPrefix(is.Instances[0].Layers[0].Revision, "2-")
 	})
 
 	p.writeFile(p.folder, "rules.yaml", "version: 1\nrules: [{ name: bots, per: ip, limits: 5/minute }]\n")

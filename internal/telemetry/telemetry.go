@@ -56,7 +56,7 @@ func New(reg prometheus.Registerer, store string) *Metrics {
 	m.doors = []*Door{&m.gateway}
 	decision := histogram("tidegate_decision_seconds",
 		"Time to find what a request is held to (match) and to decide it (take), of one decision in 256; with Redis take of one in 64.", 1e-7, 1e-1, "step")
-	waited := histogram("tidegate_queue_wait_seconds", "Time that requests waited in line, those included that gave up.", 1e-3, 100)
+	waited := histogram("tidegate_queue_wait_seconds", "Time that requests waited in a queue, those included that gave up.", 1e-3, 100)
 	upstream := histogram("tidegate_upstream_seconds",
 		"Time to the header of the upstream's answer, by the class of its status; error: there was none; canceled: the client left first.", 1e-3, 100, "upstream", "status")
 	m.match, m.take = decision.WithLabelValues("match"), decision.WithLabelValues("take")

@@ -63,7 +63,7 @@ func (m *Metrics) Ejected(upstream string, on bool) {
 	}
 }
 
-// Waited tells how long a request stood in line.
+// Waited tells how long a request waited in a queue.
 func (m *Metrics) Waited(took time.Duration) { m.waited.Observe(took.Seconds()) }
 
 var (

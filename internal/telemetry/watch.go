@@ -47,7 +47,7 @@ func (m *Metrics) WatchStore(total func() StoreStats, of func(*tidegate.Limit) S
 	m.watched.store.Store(&storeFuncs{total, of})
 }
 
-// WatchQueue shows how many requests stand in line.
+// WatchQueue shows how many requests wait in queues.
 func (m *Metrics) WatchQueue(waiting func() int64) { m.watched.waiting.Store(&waiting) }
 
 // RulesStatus is how the rules in force came to be.
@@ -91,7 +91,7 @@ var (
 	evictedDesc    = describe("tidegate_rule_store_evicted_total", "Keys forgotten that held nobody back.", "rule")
 	forgottenDesc  = describe("tidegate_rule_store_forgotten_total", "Keys dropped at the memory bound that still had used events.", "rule")
 	fullDesc       = describe("tidegate_rule_store_refused_total", "Requests refused because their key found no room.", "rule")
-	waitingDesc    = describe("tidegate_queue_waiting", "Requests that stand in line now.")
+	waitingDesc    = describe("tidegate_queue_waiting", "Requests that wait in a queue now.")
 	reloadsDesc    = describe("tidegate_rules_reloads_total", "Reloads of the rules after the first load, by outcome.", "outcome")
 	loadedDesc     = describe("tidegate_rules_loaded_timestamp_seconds", "When the rules in force were loaded.")
 	currentDesc    = describe("tidegate_rules_current", "Whether the rules in force are those in the files; 0: the last reload failed.")

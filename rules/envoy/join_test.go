@@ -7,6 +7,7 @@ import (
 	"tidegate.dev/tidegate/rules/envoy"
 )
 
+// Join has the domains of both sets; one that both have is the receiver's. It changes neither.
 func TestJoin(t *testing.T) {
 	load := func(domains ...string) *envoy.Set {
 		var files []envoy.File
@@ -36,7 +37,7 @@ func TestJoin(t *testing.T) {
 				from = other.Domain(name)
 			}
 			if joined.Domain(name) != from {
-				t.Errorf("%s is of the other set", name)
+				t.Errorf("%s is taken from the wrong set", name)
 			}
 		}
 	}

@@ -39,16 +39,16 @@ func oneRule(name, limit string) string {
 // A reload in a test is one of production: from every way to count to every other, whoever has
 // used everything up stays refused, and a rule of another name starts anew.
 func TestReloadKeepsWhatWasUsed(t *testing.T) {
-	ways := []string{"quota: 4/day"}
+	limits := []string{"quota: 4/day"}
 	for _, algorithm := range []string{"token_bucket", "leaky_bucket", "fixed_window", "sliding_log", "sliding_window", "sub_windows"} {
 		way := "limits: { rate: 4/hour, algorithm: " + algorithm + " }"
 		if algorithm == "leaky_bucket" {
 			way += ", queue: { places: 1, max_wait: 1s }"
 		}
-		ways = append(ways, way)
+		limits = append(limits, way)
 	}
-	for _, before := range ways {
-		for _, after := range ways {
+	for _, before := range limits {
+		for _, after := range limits {
 			f := func(renamed, want string) {
 				t.Helper()
 				use := 4

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// mark is what a file looks like from outside. While it stays the same, so does
-// the content, unless it is young.
+// mark is what the file system says about a file: identity, time, size and mode. While it stays
+// the same, so does the content, unless the mark is young.
 type mark struct {
 	info fs.FileInfo // nil when the file cannot be opened
 	// young: it was changed so recently that a further change could carry the
@@ -16,7 +16,7 @@ type mark struct {
 	young bool
 }
 
-// ageOfTrust is above the coarsest times of files that are about (2 s on FAT).
+// ageOfTrust is longer than the coarsest resolution of file times (2 s on FAT).
 const ageOfTrust = 2500 * time.Millisecond
 
 // markOf opens the file: on a network mount a bare stat may be answered from a

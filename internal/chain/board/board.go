@@ -316,7 +316,7 @@ func (b *Board) order(ctx context.Context, id string, change func(old *Record) (
 	reach := b.hereOnly(fileErr)
 	if b.table != nil {
 		postErr := b.postOrder(ctx, &r)
-		b.reach(ctx, &reach, r, postErr)
+		b.confirm(ctx, &reach, r, postErr)
 	}
 	b.mu.Lock()
 	if b.ordering[id]--; b.ordering[id] == 0 {

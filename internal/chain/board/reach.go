@@ -87,8 +87,8 @@ func (b *Board) hereOnly(fileErr error) Reach {
 // topicHas is the question who has a record.
 const topicHas = "board"
 
-// reach finds out which instances have a record that was posted, or could not be.
-func (b *Board) reach(ctx context.Context, reach *Reach, r Record, postErr error) {
+// confirm finds out which instances have a record that was posted, or could not be.
+func (b *Board) confirm(ctx context.Context, reach *Reach, r Record, postErr error) {
 	if postErr != nil {
 		reach.Why = strings.TrimPrefix(reach.Why+"; ", "; ") + "it is passed on when the store answers: " + postErr.Error()
 		for _, m := range b.knownMembers() {
@@ -122,7 +122,7 @@ func (b *Board) reach(ctx context.Context, reach *Reach, r Record, postErr error
 	slices.SortFunc(reach.Lacks, func(a, b Absent) int { return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID)) })
 }
 
-// has answers the question of reach.
+// has answers the question that confirm asks.
 func (b *Board) has(question []byte) []byte {
 	fields := strings.Fields(string(question))
 	if len(fields) != 3 {

@@ -16,7 +16,7 @@ func copied(checks []tidegate.Check) []tidegate.Check {
 }
 
 // Adjust implements tidegate.Store. What was taken from the local store is given back
-// there, and no longer owed to the backend if it still is.
+// there, and taken out of the backlog if it is still there.
 func (n *Node) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
 	if n.foreign(r) {
 		return tidegate.ErrElsewhere
@@ -66,11 +66,11 @@ func (n *Node) adjustLocal(ctx context.Context, r tidegate.Receipt, checks []tid
 }
 
 // adjustPart adjusts what was taken from the local store, which was asked about p for
-// checks, and what is owed with it.
+// checks, and their backlog with it.
 func (n *Node) adjustPart(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check, p *part, nodes int64) error {
 	now := n.now()
 	err := n.local.Adjust(ctx, r, p.checks)
-	n.owePart(checks, p, 1, nodes, now)
+	n.addPartToBacklog(checks, p, 1, nodes, now)
 	n.returned(checks)
 	return err
 }

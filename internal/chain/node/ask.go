@@ -197,7 +197,7 @@ func (n *Node) decideLeavingLocked(sh *shard, c *call, i int, checks []tidegate.
 	unneeded := c.late.grant
 	sh.mu.Unlock()
 	if uncharged > 0 {
-		n.owe(checks, uncharged)
+		n.addToBacklog(checks, uncharged)
 	}
 	if unused > 0 {
 		n.refund(unneeded, unused)

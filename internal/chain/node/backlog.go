@@ -73,9 +73,9 @@ func (d *backlogEntry) reckoned(now, reachable time.Duration) time.Duration {
 	return max(d.last, min(now, reachable))
 }
 
-// owe adds what was admitted for c, of which charged was charged to the local store. Both
+// add notes what was admitted for c, of which charged was charged to the local store. Both
 // are negative when it was returned. used is what the local store says is used, with it.
-func (b *backlog) owe(c *tidegate.Check, admitted, charged, used, nodes int64, now time.Duration) {
+func (b *backlog) add(c *tidegate.Check, admitted, charged, used, nodes int64, now time.Duration) {
 	id := counterOf(c)
 	d := b.entries[id]
 	if d == nil {
@@ -110,7 +110,7 @@ func (b *backlog) enter(id counterID, d *backlogEntry, now time.Duration) bool {
 	return true
 }
 
-// markUrgent has what is owed to a key that is used up posted before the rest.
+// markUrgent has the backlog of a key that is used up posted before the rest.
 func (b *backlog) markUrgent(id counterID, d *backlogEntry) {
 	if d.urgent || d.used+float64(d.nodes) <= float64(d.limit.Capacity()) {
 		return
@@ -128,7 +128,7 @@ func (b *backlog) markUrgent(id counterID, d *backlogEntry) {
 	b.urgent = append(b.urgent, id)
 }
 
-// maxUrgent bounds how many counters stand in line to be posted first, those included that
+// maxUrgent bounds how many counters wait to be posted first, those included that
 // have faded since: during an outage nobody takes them out.
 const maxUrgent = 2 * maxEntries
 

@@ -38,7 +38,7 @@ func TestBacklogOfUsedUpKeysComesFirst(t *testing.T) {
 	})
 }
 
-// What is owed is bounded, and what goes beyond is counted.
+// The backlog is bounded, and what goes beyond is counted.
 func TestBacklogIsBounded(t *testing.T) {
 	g := newNode(&faulty{fault: broken}, Options{Deadline: patient})
 	defer g.Close()
@@ -51,7 +51,7 @@ func TestBacklogIsBounded(t *testing.T) {
 	}
 }
 
-// In a long outage new keys are used up all the time, and old ones fade: what stands in line to be
+// In a long outage new keys are used up all the time, and old ones fade: what waits to be
 // posted first is bounded as well, and nothing in it is lost.
 func TestUrgentBacklogIsBounded(t *testing.T) {
 	l := limit("l", 2, tidegate.FailLocal)
@@ -63,7 +63,7 @@ func TestUrgentBacklogIsBounded(t *testing.T) {
 	for round := range rounds {
 		now += 2 * l.Period
 		for i := range maxEntries {
-			b.owe(&tidegate.Check{Key: fmt.Sprint(round, " ", i), Limit: l, Cost: 1}, 1, 2, 2, 2, now)
+			b.add(&tidegate.Check{Key: fmt.Sprint(round, " ", i), Limit: l, Cost: 1}, 1, 2, 2, 2, now)
 		}
 		if len(b.entries) != maxEntries || len(b.urgent) > maxUrgent {
 			t.Fatalf("round %d: %d entries, %d of them urgent", round, len(b.entries), len(b.urgent))
@@ -139,8 +139,8 @@ func TestBacklogKeepsItsKeys(t *testing.T) {
 	var b backlog
 	memory := []byte("alice")
 	c := tidegate.Check{Key: unsafe.String(&memory[0], len(memory)), Limit: l, Cost: 1}
-	b.owe(&c, 1, 1, 1, 1, 0)
-	b.owe(&c, 9, 9, 10, 1, 0) // it is used up, so that this is posted before others
+	b.add(&c, 1, 1, 1, 1, 0)
+	b.add(&c, 9, 9, 10, 1, 0) // it is used up, so that this is posted before others
 	posts := b.take(10, 0, 0)
 	copy(memory, "mallo")
 	if len(posts) != 1 || posts[0].id.key != "alice" || posts[0].amount != 10 {

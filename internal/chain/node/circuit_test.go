@@ -27,7 +27,7 @@ func TestCircuitScript(t *testing.T) {
 	b := circuit{failures: DefaultFailures}
 	for lines := bufio.NewScanner(bytes.NewReader(script)); lines.Scan(); {
 		line := lines.Text()
-		said, _, _ := strings.Cut(line, " => ")
+		text, _, _ := strings.Cut(line, " => ")
 		switch {
 		case line == "new":
 			b = circuit{failures: DefaultFailures}
@@ -36,13 +36,13 @@ func TestCircuitScript(t *testing.T) {
 			fmt.Fprintln(&out, line)
 			continue
 		}
-		words := strings.Fields(said)
+		words := strings.Fields(text)
 		e, times := readEvent(t, words)
 		var todo action
 		for range times {
 			b, todo = b.step(e)
 		}
-		fmt.Fprintf(&out, "%s => %s\n", said, tell(b, todo, e.now))
+		fmt.Fprintf(&out, "%s => %s\n", text, tell(b, todo, e.now))
 	}
 	if *update {
 		if err := os.WriteFile(file, out.Bytes(), 0o666); err != nil {
@@ -91,16 +91,16 @@ func readEvent(t *testing.T, words []string) (e event, times int) {
 }
 
 func tell(b circuit, todo action, now time.Duration) string {
-	said := b.state.String()
+	text := b.state.String()
 	switch {
 	case todo == probe:
-		said += ", probe"
+		text += ", probe"
 	case b.state == Degraded:
-		said += ", next probe at " + b.next.String()
+		text += ", next probe at " + b.next.String()
 	case b.state == Recovering:
-		said += fmt.Sprintf(", %d/%d of the keys, look again in %s", b.share(now), whole, b.wake(now))
+		text += fmt.Sprintf(", %d/%d of the keys, look again in %s", b.share(now), whole, b.wake(now))
 	}
-	return said
+	return text
 }
 
 // Whatever happens, in whatever order, it knows when to look again, is never shut for

@@ -96,7 +96,7 @@ func (n *Node) answerLocked(c *call, r *reply) (told int, again bool) {
 	s := c.stream
 	spare, uncharged := c.late.settleLocked(r.whole.Granted, r.err)
 	if uncharged > 0 {
-		n.owe(s.checks, uncharged)
+		n.addToBacklog(s.checks, uncharged)
 	}
 	if r.err == nil && c.late.covered > 0 {
 		c.late.grant = charged{r.whole.Receipt, copied(s.checks)}

@@ -144,13 +144,13 @@ func (n *Node) takeLocal(checks []tidegate.Check, p *part, copies int, nodes int
 	}
 	d.Receipt.Origin, d.Receipt.Instance = tidegate.OriginLocal, n.instance
 	if d.OK && repaid {
-		n.owePart(checks, p, d.Granted, nodes, now)
+		n.addPartToBacklog(checks, p, d.Granted, nodes, now)
 	}
 	return d, nil
 }
 
 // seedLocal brings the local counter of c up to what was last seen of it in the backend,
-// less what has drained since, and what is still owed there.
+// less what has drained since, plus the backlog that was not posted there yet.
 func (n *Node) seedLocal(c *tidegate.Check, nodes int64, now time.Duration) {
 	name := n.seen.name(c.Limit, c.Key)
 	if _, _, word := n.seen.look(name); word == 0 {

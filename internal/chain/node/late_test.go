@@ -48,7 +48,7 @@ func (s *scripted) Adjust(_ context.Context, _ tidegate.Receipt, checks []tidega
 }
 
 // A request that was decided locally because its call was late is settled when the reply
-// comes: what was granted is its own, what was refused is owed, and a connection that
+// comes: what was granted is its own, what was refused goes to the backlog, and a connection that
 // was lost says nothing.
 func TestLateRepliesSettle(t *testing.T) {
 	lost := &timeout{errors.New("i/o timeout")}
@@ -144,15 +144,15 @@ func TestReplyWhileDecided(t *testing.T) {
 		t.Helper()
 		const asked = 5
 		l := late{undecided: asked}
-		rest, owed := l.settleLocked(granted, nil)
+		rest, toBacklog := l.settleLocked(granted, nil)
 		if again {
 			l = l.again()
 		}
 		if due, back := l.decidedLocked(asked, admitted, asked-admitted); due != uncharged || back != unused {
-			t.Errorf("%d granted, %d admitted: %d are owed and %d go back, want %d and %d", granted, admitted, due, back, uncharged, unused)
+			t.Errorf("%d granted, %d admitted: %d go to the backlog and %d go back, want %d and %d", granted, admitted, due, back, uncharged, unused)
 		}
-		if rest != 0 || owed != 0 || l.undecided != 0 || l.covered != 0 || l.admitted != 0 && !again {
-			t.Errorf("%d granted, %d admitted: %d and %d at first, %+v in the end", granted, admitted, rest, owed, l)
+		if rest != 0 || toBacklog != 0 || l.undecided != 0 || l.covered != 0 || l.admitted != 0 && !again {
+			t.Errorf("%d granted, %d admitted: %d and %d at first, %+v in the end", granted, admitted, rest, toBacklog, l)
 		}
 	}
 	for _, again := range []bool{false, true} {
@@ -165,8 +165,8 @@ func TestReplyWhileDecided(t *testing.T) {
 	f(0, 5, 5, 0, false)
 }
 
-// What was never sent is owed at once.
-func TestNeverSentIsOwed(t *testing.T) {
+// What was never sent goes to the backlog at once.
+func TestNeverSentGoesToTheBacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &scripted{Backend: chain.Adapt(memory.New()), after: 40 * time.Millisecond}
 		n := New(inner, Options{Failures: 1000, InFlight: 1})

@@ -33,7 +33,7 @@ func (n *Node) takeMixed(ctx context.Context, checks []tidegate.Check, here, the
 		n.putBack(here.checks, local.Receipt, kept, admitted)
 	}
 	if admitted > 0 && kept > 0 {
-		n.owe(here.checks, min(admitted, kept))
+		n.addToBacklog(here.checks, min(admitted, kept))
 	}
 	if err != nil || !d.OK {
 		return d, err

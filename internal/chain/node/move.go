@@ -6,8 +6,8 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// moved looks whether counters live elsewhere than they did, and has what is owed to them,
-// and slots that are to be given back, follow. A server that is gone is forgotten.
+// moved looks whether counters live elsewhere than they did, and moves their backlog, and
+// slots that are to be given back, after them. A server that is gone is forgotten.
 func (s *server) moved() {
 	n := s.node
 	names := n.inner.Servers()

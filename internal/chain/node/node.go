@@ -119,8 +119,8 @@ func New(inner chain.Backend, o Options) *Node {
 	return n
 }
 
-// Close ends probing and repaying, and waits for that; what is still owed to the backend
-// is forgotten. It does not close the backend. Calls are answered afterwards as before,
+// Close ends probing and posting, and waits for that; the rest of the backlog is
+// forgotten. It does not close the backend. Calls are answered afterwards as before,
 // by fallbacks for good if the circuit is open.
 func (n *Node) Close() error {
 	n.mu.Lock()

@@ -51,7 +51,7 @@ func (s *server) post(when *time.Duration) {
 	n.mu.Unlock()
 }
 
-// postAll sends posts and returns those that are still owed. One that cannot be posted is
+// postAll sends posts and returns those that go back to the backlog. One that cannot be posted is
 // not in the way of others; when most fail for reasons that are not their own, those that
 // were not begun are not.
 func (s *server) postAll(posts []post) (again []post) {

@@ -33,9 +33,9 @@ func (s *serial) Take(ctx context.Context, checks []tidegate.Check, n int) (tide
 	return d, err
 }
 
-// A burst stands in line, and that is no fault of the server: all are decided by it,
+// A burst waits in a queue, and that is no fault of the server: all are decided by it,
 // whatever is known of them here, and the circuit stays closed.
-func TestBurstStandsInLine(t *testing.T) {
+func TestBurstWaitsInAQueue(t *testing.T) {
 	for _, decides := range []time.Duration{50 * time.Microsecond, 200 * time.Microsecond, time.Millisecond} {
 		for _, burst := range []int{50, 200, 400} {
 			t.Run(fmt.Sprint(decides, " ", burst), func(t *testing.T) {

@@ -8,25 +8,25 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// owe adds copies of checks that were admitted locally to the backlog.
-func (n *Node) owe(checks []tidegate.Check, copies int64) {
+// addToBacklog adds copies of checks that were admitted locally to the backlog.
+func (n *Node) addToBacklog(checks []tidegate.Check, copies int64) {
 	nodes := n.nodes()
-	n.owePart(checks, n.localPart(checks, nodes), copies, nodes, n.now())
+	n.addPartToBacklog(checks, n.localPart(checks, nodes), copies, nodes, n.now())
 }
 
-// owePart adds what the checks of p were charged locally to the backlog.
-func (n *Node) owePart(checks []tidegate.Check, p *part, copies, nodes int64, now time.Duration) {
+// addPartToBacklog adds what the checks of p were charged locally to the backlog.
+func (n *Node) addPartToBacklog(checks []tidegate.Check, p *part, copies, nodes int64, now time.Duration) {
 	for i, at := range p.from[:p.own] {
 		c := &checks[at]
 		if c.Cost == 0 || c.Advisory && p.checks[i].Over || c.Limit.Algorithm == tidegate.Concurrency {
 			continue
 		}
-		n.serverOf(c).owe(c, c.Cost*copies, p.checks[i].Cost*copies, nodes, now)
+		n.serverOf(c).addToBacklog(c, c.Cost*copies, p.checks[i].Cost*copies, nodes, now)
 	}
 }
 
-// owe adds what was admitted for c, of which charged was charged locally, to the backlog.
-func (s *server) owe(c *tidegate.Check, admitted, charged, nodes int64, now time.Duration) {
+// addToBacklog adds what was admitted for c, of which charged was charged locally, to the backlog.
+func (s *server) addToBacklog(c *tidegate.Check, admitted, charged, nodes int64, now time.Duration) {
 	n := s.node
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -34,7 +34,7 @@ func (s *server) owe(c *tidegate.Check, admitted, charged, nodes int64, now time
 	if s.backlog.entries[counterOf(c)] == nil {
 		used, _ = n.localUse(c.Limit, c.Key)
 	}
-	s.backlog.owe(c, admitted, charged, used, nodes, now)
+	s.backlog.add(c, admitted, charged, used, nodes, now)
 	if len(s.backlog.entries) > 0 {
 		s.repayLocked()
 	}
@@ -57,7 +57,7 @@ func (s *server) repayLocked() {
 	s.node.stopped.Go(s.repay)
 }
 
-// repay probes the server until it is well, and posts what it is owed. It is the one
+// repay probes the server until it is well, and posts the backlog. It is the one
 // goroutine for a server beside calls, and ends when there is nothing left to do.
 func (s *server) repay() {
 	n := s.node

@@ -93,8 +93,8 @@ func (n *Node) unreserve(r tidegate.Receipt) {
 // lateReply is how long giving back a late reservation may take.
 const lateReply = time.Second
 
-// reserveLocally is Reserve by the fallbacks, because of err. All that is admitted is
-// owed: a reservation that the backend may have granted nevertheless is given back.
+// reserveLocally is Reserve by the fallbacks, because of err. All that is admitted goes
+// to the backlog: a reservation that the backend may have granted nevertheless is given back.
 func (n *Node) reserveLocally(checks []tidegate.Check, ttl time.Duration, err error, now time.Duration) (tidegate.Decision, error) {
 	if !n.estimates.Room(now) {
 		return tidegate.Decision{Err: tidegate.ErrFull, Limit: first(checks), RetryAfter: denyRetry}, nil
@@ -155,8 +155,8 @@ func (n *Node) foreign(r tidegate.Receipt) bool {
 	return r.Origin == tidegate.OriginLocal && r.Instance != n.instance
 }
 
-// settleLocally makes the estimates of a local reservation the actual cost, and what is
-// owed to the backend with them.
+// settleLocally makes the estimates of a local reservation the actual cost, also in
+// the backlog.
 func (n *Node) settleLocally(ctx context.Context, h tidegate.Handle, actual int64) error {
 	one, ok := n.estimates.Take(h, n.now())
 	if !ok {

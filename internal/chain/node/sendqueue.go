@@ -8,32 +8,32 @@ import (
 	"tidegate.dev/tidegate/internal/chain"
 )
 
-// sendQueue is the calls for a server that are ready to be sent, and when they leave. A
-// server has two: one of calls that share round trips, one of calls that go alone.
+// sendQueue holds the calls that are ready to be sent to a server; its batcher decides when they
+// leave. A server has two: one of calls that share round trips, one of calls that go alone.
 type sendQueue struct {
 	server *server
-	most   int    // calls in a batch
+	most   int    // calls in a batch, at most
 	run    func() // work, made once
 
 	mu     sync.Mutex
 	state  batcher       // under mu
 	ready  []ready       // under mu
-	called time.Duration // under mu: when a worker was last asked for
+	called time.Duration // under mu: when stepLocked last asked for a worker
 	alarm  *time.Timer   // under mu: nil until it is first needed
-	at     time.Duration // under mu: when it rings; 0 means that it does not
+	at     time.Duration // under mu: when alarm goes off; 0 means that it is not set
 }
 
 // ready is a call that waits to be sent.
 type ready struct {
 	call        *call
-	leave, last time.Duration
+	leave, last time.Duration // as in batcher: when it is sent, and when even beyond the window
 }
 
 // batch is calls that share a round trip.
 type batch struct {
 	calls []*call
 	asks  []chain.Ask
-	lag   time.Duration // how much later than it was called for its worker has begun
+	lag   time.Duration // how much later its worker took it than it was asked for
 }
 
 func (q *sendQueue) init(s *server, most, least int) {
@@ -41,7 +41,7 @@ func (q *sendQueue) init(s *server, most, least int) {
 	q.state = batcher{most: most, least: least, window: least}
 }
 
-// queueOf is the queue that the calls of a stream are sent from.
+// queueOf returns the queue that the calls of a stream are sent from.
 func (n *Node) queueOf(s *stream) *sendQueue {
 	if n.most > 1 && !s.sole() && len(s.checks) == 1 {
 		return &s.server.batches
@@ -49,14 +49,16 @@ func (n *Node) queueOf(s *stream) *sendQueue {
 	return &s.server.alone
 }
 
-// launchLocked has a call sent that is ready.
+// launchLocked queues a call that is ready, and starts a worker if one is needed. The lock is that
+// of the call's shard.
 func (n *Node) launchLocked(c *call, now time.Duration) {
 	if q := n.queueOf(c.stream); q.putLocked(c, now) {
 		go q.run()
 	}
 }
 
-// putLocked adds a call that is ready, and reports whether a worker is needed.
+// putLocked adds a call that is ready, and reports whether a worker is needed. The caller holds
+// the lock of the call's shard; putLocked itself takes mu.
 func (q *sendQueue) putLocked(c *call, now time.Duration) bool {
 	last := c.stream.coalescer.leave
 	leave := min(last, now+q.server.node.o.Deadline/8)
@@ -67,7 +69,8 @@ func (q *sendQueue) putLocked(c *call, now time.Duration) bool {
 	return q.stepLocked(batchEvent{kind: batchReady, now: now, leave: leave, last: last})
 }
 
-// stepLocked lets the batcher take a step, and reports whether a worker is needed.
+// stepLocked lets the batcher take a step, and reports whether a worker is needed. If not, it
+// sets the alarm for calls that wait.
 func (q *sendQueue) stepLocked(e batchEvent) (send bool) {
 	q.state, send = q.state.step(e)
 	if send {
@@ -90,14 +93,14 @@ func (q *sendQueue) stepLocked(e batchEvent) (send bool) {
 	return false
 }
 
-// step is stepLocked for those that do not hold the lock.
+// step is stepLocked for callers that do not hold mu.
 func (q *sendQueue) step(e batchEvent) (send bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.stepLocked(e)
 }
 
-// due is called when calls that are ready may have waited long enough.
+// due is called when the alarm goes off: calls that are ready may have waited long enough.
 func (q *sendQueue) due() {
 	q.mu.Lock()
 	q.at = 0
@@ -108,7 +111,8 @@ func (q *sendQueue) due() {
 	}
 }
 
-// take moves a batch of ready calls to b.
+// take moves ready calls, at most a batch, to the batch of a worker. It reports whether those
+// that are left need another worker.
 func (q *sendQueue) take(to *batch) (more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -150,8 +154,8 @@ func (q *sendQueue) work() {
 	n.batches.Put(b)
 }
 
-// send asks the server for a batch and delivers the replies. It reports whether there is
-// another to be sent that no other worker takes.
+// send asks the server for a batch and delivers the replies. It reports whether this
+// worker has to send another batch.
 func (q *sendQueue) send(b *batch) (again bool) {
 	s, n := q.server, q.server.node
 	calls := b.calls[:0]

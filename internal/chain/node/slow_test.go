@@ -12,14 +12,14 @@ import (
 	"tidegate.dev/tidegate/store/memory"
 )
 
-// trip is how long it takes to a slow store and back, in virtual time.
+// trip is the round trip to a slow store, in virtual time.
 const trip = 2 * time.Millisecond
 
 // slow is a memory store that is far away: it decides half a trip after it was asked.
 type slow struct {
 	*memory.Store
-	deaf  chan struct{} // until it is closed, no call returns, whatever its context says
-	wrong any           // what a call panics with
+	deaf  chan struct{} // until it is closed, no call of Take returns, whatever its context says
+	wrong any           // what a call of Take panics with
 	lost  error         // what a call of Take ends with, after it has charged
 
 	mu    sync.Mutex
@@ -28,6 +28,7 @@ type slow struct {
 
 func newSlow() *slow { return &slow{Store: memory.New()} }
 
+// suffer is the way of a call of Take to the store: it is recorded, and may get stuck or panic.
 func (s *slow) suffer(n int) {
 	s.mu.Lock()
 	s.calls = append(s.calls, n)
@@ -63,7 +64,7 @@ func (s *slow) Reset(ctx context.Context, checks []tidegate.Check) error {
 	return s.Store.Reset(ctx, checks)
 }
 
-// slowShort also tells the rest why there is nothing for them.
+// slowShort also tells copies that are not granted why, as chain.Ask.Rest.
 type slowShort struct{ *slow }
 
 func (s slowShort) MaxBatch() int { return 1 }
@@ -81,7 +82,7 @@ func (s slowShort) TakeBatch(ctx context.Context, asks []chain.Ask) error {
 	return nil
 }
 
-// wantCalls wants so many calls of Take since the last time, each for so many copies.
+// wantCalls checks the calls of Take since it was last called: how many copies each asked for.
 func (s *slow) wantCalls(t *testing.T, want ...int) {
 	t.Helper()
 	s.mu.Lock()
@@ -96,7 +97,7 @@ func (s *slow) wantCalls(t *testing.T, want ...int) {
 	s.calls = nil
 }
 
-// left is what there is left of c in the inner store.
+// left returns what is left of c in the inner store.
 func (s *slow) left(t *testing.T, c tidegate.Check) int64 {
 	t.Helper()
 	d, err := s.Store.Take(context.Background(), []tidegate.Check{{Key: c.Key, Limit: c.Limit}}, 1)
@@ -106,7 +107,7 @@ func (s *slow) left(t *testing.T, c tidegate.Check) int64 {
 	return d.Remaining
 }
 
-// crowd is callers of a store, and what they were told, in the order they came.
+// crowd is callers of a store, and the answers they got, in the order they came.
 type crowd struct {
 	store tidegate.Store
 	sync.WaitGroup
@@ -120,13 +121,13 @@ type told struct {
 	leave context.CancelFunc
 }
 
-// come has one ask. When it returns, who came waits, or has an answer.
+// come adds a caller that asks for n copies. When come returns, the caller waits or has its answer.
 func (c *crowd) come(n int, checks ...tidegate.Check) *told {
 	ctx, cancel := context.WithCancel(context.Background())
 	return c.comeWith(ctx, cancel, n, checks)
 }
 
-// comeFor is come for one copy, of one whose context has a deadline.
+// comeFor is come for one copy, with a deadline d from now.
 func (c *crowd) comeFor(d time.Duration, checks ...tidegate.Check) *told {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	return c.comeWith(ctx, cancel, 1, checks)
@@ -147,7 +148,7 @@ func (c *crowd) comeWith(ctx context.Context, cancel context.CancelFunc, n int, 
 	return who
 }
 
-// granted is how many of the crowd were.
+// granted returns how many copies the crowd was granted.
 func (c *crowd) granted() (sum int64) {
 	for _, who := range c.told {
 		sum += who.d.Granted

@@ -111,10 +111,10 @@ func TestUnpayableAmountIsSetAside(t *testing.T) {
 		l := limit("l", 100, tidegate.FailLocal)
 		g.mu.Lock()
 		for i := range 20 {
-			g.server(0).backlog.owe(&tidegate.Check{Key: fmt.Sprint(i), Limit: l}, 1, 1, 1, 1, g.now())
+			g.server(0).backlog.add(&tidegate.Check{Key: fmt.Sprint(i), Limit: l}, 1, 1, 1, 1, g.now())
 		}
 		for range 3 {
-			g.server(0).backlog.owe(&tidegate.Check{Key: "bad", Limit: l}, 1, 1, 1, 1, g.now())
+			g.server(0).backlog.add(&tidegate.Check{Key: "bad", Limit: l}, 1, 1, 1, 1, g.now())
 		}
 		g.server(0).repayLocked()
 		g.mu.Unlock()

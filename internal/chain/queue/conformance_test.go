@@ -13,7 +13,8 @@ import (
 	"tidegate.dev/tidegate/store/storetest"
 )
 
-// But for the waiting, a Store answers what the inner store does, to the letter, timed or not.
+// But for the waiting, a Store answers exactly what the inner store does, also when decisions are
+// timed, as all are here.
 func TestConformance(t *testing.T) {
 	storetest.Run(t, func(_ *testing.T, now func() time.Time) tidegate.Store {
 		inner := chain.Adapt(memory.Open(memory.Config{Now: now}))

@@ -77,14 +77,14 @@ func TestSlotsOfWhoWaits(t *testing.T) {
 	}
 }
 
-// several is a matcher whose limits are asked together, in any order.
-type several struct {
+// shuffled is a matcher whose limits are asked together, in any order.
+type shuffled struct {
 	mu     sync.Mutex
 	random *rand.Rand
 	checks []tidegate.Check
 }
 
-func (s *several) Match(_ *tidegate.Request, dst []tidegate.Check) []tidegate.Check {
+func (s *shuffled) Match(_ *tidegate.Request, dst []tidegate.Check) []tidegate.Check {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.random.Shuffle(len(s.checks), func(i, j int) { s.checks[i], s.checks[j] = s.checks[j], s.checks[i] })
@@ -105,7 +105,7 @@ func TestSlotsAmongQueues(t *testing.T) {
 				spec.Terms = queue()
 			}
 			slots := tidegate.MustLimit(spec)
-			all := &several{random: rand.New(rand.NewPCG(seed, 8)), checks: []tidegate.Check{{Key: "k", Limit: slots, Cost: 1}}}
+			all := &shuffled{random: rand.New(rand.NewPCG(seed, 8)), checks: []tidegate.Check{{Key: "k", Limit: slots, Cost: 1}}}
 			if random.IntN(2) == 0 {
 				a := []tidegate.Algorithm{tidegate.SlidingLog, tidegate.FixedWindow, tidegate.SlidingWindow}[random.IntN(3)]
 				queued := tidegate.MustLimit(tidegate.Spec{Name: "queued", Events: 5, Period: time.Second, Algorithm: a, Terms: queue()})

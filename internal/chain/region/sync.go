@@ -74,7 +74,7 @@ type teller struct {
 // run tells the region until ctx ends.
 func (t *teller) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		pause, err := t.round(ctx)
+		pause, err := t.tellChanges(ctx)
 		if ctx.Err() != nil {
 			return
 		}
@@ -106,9 +106,9 @@ func jitter(d time.Duration) time.Duration { return d*3/4 + rand.N(d/2) }
 // nothing is a change after which there are none.
 const nothing = 1 << 52
 
-// round tells what has changed, as much as one call has room for. It returns after which pause the next
+// tellChanges tells what has changed, as much as one call has room for. It returns after which pause the next
 // one is due.
-func (t *teller) round(ctx context.Context) (pause time.Duration, err error) {
+func (t *teller) tellChanges(ctx context.Context) (pause time.Duration, err error) {
 	began := time.Now()
 	feed, err := t.feed(ctx)
 	switch {

@@ -113,15 +113,15 @@ func (s *store) total(key string) (sum int64) {
 	return sum
 }
 
-// world is regions that tell each other.
-type world struct {
+// syncedRegions is regions that tell each other.
+type syncedRegions struct {
 	names   []string
 	stores  []*store
 	syncers []*Syncer
 }
 
-func newWorld(names ...string) *world {
-	w := &world{names: names}
+func newSyncedRegions(names ...string) *syncedRegions {
+	w := &syncedRegions{names: names}
 	for range names {
 		w.stores = append(w.stores, newStore())
 	}
@@ -131,7 +131,7 @@ func newWorld(names ...string) *world {
 	return w
 }
 
-func (w *world) sync(i int) *Syncer {
+func (w *syncedRegions) sync(i int) *Syncer {
 	o := Options{Name: w.names[i], Store: w.stores[i]}
 	for j, name := range w.names {
 		if j != i {
@@ -141,14 +141,14 @@ func (w *world) sync(i int) *Syncer {
 	return Sync(o)
 }
 
-func (w *world) close() {
+func (w *syncedRegions) close() {
 	for _, s := range w.syncers {
 		s.Close()
 	}
 }
 
 // converges waits until all regions have a total of a key, and returns how long that took.
-func (w *world) converges(t *testing.T, key string, want int64) time.Duration {
+func (w *syncedRegions) converges(t *testing.T, key string, want int64) time.Duration {
 	t.Helper()
 	began := time.Now()
 	for {
@@ -172,7 +172,7 @@ func (w *world) converges(t *testing.T, key string, want int64) time.Duration {
 // does not answer.
 func TestSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld("eu", "us", "ap")
+		w := newSyncedRegions("eu", "us", "ap")
 		defer w.close()
 		for i := range w.stores {
 			w.stores[i].count(w.names[i], "a", uint64(i), 1, 100<<i)
@@ -199,7 +199,7 @@ func TestSync(t *testing.T) {
 // Counters that are too large for others to be told of are reported, once a minute.
 func TestTooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{names: []string{"eu", "us"}, stores: []*store{newStore(), newStore()}}
+		w := &syncedRegions{names: []string{"eu", "us"}, stores: []*store{newStore(), newStore()}}
 		w.stores[0].left = 3
 		var told atomic.Int64
 		syncer := Sync(Options{
@@ -225,7 +225,7 @@ func TestTooLarge(t *testing.T) {
 // region, and nothing counts twice.
 func TestLostStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld("eu", "us", "ap")
+		w := newSyncedRegions("eu", "us", "ap")
 		defer w.close()
 		const keys = 700 // more than one call has
 		for k := range keys {
@@ -257,7 +257,7 @@ func TestSyncerCrashesAnywhere(t *testing.T) {
 		for _, late := range []bool{false, true} {
 			for call := 1; call <= 25; call++ {
 				synctest.Test(t, func(t *testing.T) {
-					w := newWorld("eu", "us")
+					w := newSyncedRegions("eu", "us")
 					defer w.close()
 					hit := w.stores[0]
 					if at == "target" {
@@ -297,7 +297,7 @@ func TestSyncerCrashesAnywhere(t *testing.T) {
 // Several that tell the same region do no harm, and one at a time does.
 func TestSeveralSyncers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld("eu", "us")
+		w := newSyncedRegions("eu", "us")
 		defer w.close()
 		for range 4 {
 			w.syncers = append(w.syncers, w.sync(0))
@@ -323,7 +323,7 @@ func TestSeveralSyncers(t *testing.T) {
 // A Watch knows how far behind a region is, and when it is cut off.
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld("eu", "us")
+		w := newSyncedRegions("eu", "us")
 		defer w.close()
 		watch := NewWatch(w.stores[0], []string{"us"})
 		defer watch.Close()
@@ -357,7 +357,7 @@ func TestWatch(t *testing.T) {
 // one has been heard of again, and one that the store knows nothing of has time to be.
 func TestWatchBeginsInAPartition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld("eu", "us")
+		w := newSyncedRegions("eu", "us")
 		defer w.close()
 		time.Sleep(2 * time.Second)
 		w.syncers[1].Close() // nobody tells eu any more

@@ -91,7 +91,7 @@ func (r *run) play() {
 	_ = os.RemoveAll(r.dir)
 }
 
-// sumBacklogs is how many counters something is still owed to, by nodes that live.
+// sumBacklogs is how many counters live nodes still have a backlog for.
 func (r *run) sumBacklogs() (sum int64) {
 	for i := range r.fleet {
 		sum += r.fleet[i].Load().node.Health().Backlog

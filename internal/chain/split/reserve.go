@@ -11,17 +11,17 @@ import (
 	"tidegate.dev/tidegate/internal/algo"
 )
 
-// estimate is what was charged to shares and is to be replaced by the true cost.
+// estimate is a reservation: what was charged to shares, until Settle replaces it by the true cost.
 type estimate struct {
 	taken   tidegate.Receipt
 	charged []charged
-	below   bool // the store below keeps the other part
+	below   bool // Backend holds a reservation for the other checks, by the same handle
 }
 
 type charged struct {
-	check tidegate.Check // as the own store was asked about it
-	cost  int64          // of the request
-	n     int64          // by which that was multiplied
+	check tidegate.Check // as s.local was asked about it, at the cost in shares
+	cost  int64          // that the caller estimated
+	n     int64          // by which cost was multiplied to charge a share
 	wait  int64          // ticks until the turn that was booked
 }
 
@@ -61,7 +61,8 @@ func (s *Store) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.D
 	return d, nil
 }
 
-// elapsed is the time since the Store was made.
+// elapsed is the time by which reservations expire: since the Store was made or, by Options.Now,
+// since 1970.
 func (s *Store) elapsed() time.Duration {
 	if s.o.Now != nil {
 		return s.o.Now().Sub(time.Unix(0, 0))
@@ -69,7 +70,7 @@ func (s *Store) elapsed() time.Duration {
 	return time.Since(s.start)
 }
 
-// chargedOf is what was charged for the estimates of p.
+// chargedOf returns what was charged to shares for the checks of p that are estimates.
 func (s *Store) chargedOf(p *part, d *tidegate.Decision) (all []charged) {
 	buckets := 0
 	for i := range p.asked {
@@ -84,7 +85,7 @@ func (s *Store) chargedOf(p *part, d *tidegate.Decision) (all []charged) {
 		}
 		one := charged{check: p.asked[i], cost: c.Cost, n: p.questions[at].n}
 		one.check.Key = strings.Clone(one.check.Key)
-		if buckets == 1 && isBucket(c.Limit) { // of several, nobody knows whose turn it is
+		if buckets == 1 && isBucket(c.Limit) { // of several buckets, it is not known for whose turn the request waits
 			one.wait = algo.Ticks(d.Wait)
 		}
 		all = append(all, one)

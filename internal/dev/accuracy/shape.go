@@ -8,12 +8,12 @@ import (
 // shape is a kind of traffic.
 type shape struct {
 	name    string
-	about   string // for the reader of the tables
-	clients int    // at scale 1
-	make    func(t *traffic)
+	about   string           // for the reader of the tables
+	clients int              // at scale 1
+	make    func(t *traffic) // adds the requests of one client
 }
 
-// shapes lasts the part length, up to 1, of what is said about each.
+// shapes returns all shapes. Each lasts for length, a fraction up to 1, of the time in its about.
 func shapes(length float64) []shape {
 	long := length * 10 * hour
 	var all []shape
@@ -69,7 +69,7 @@ func onOff(long, on, off, x float64) shape {
 	}
 }
 
-// boundary attacks what counts by the minute.
+// boundary attacks algorithms that count by the minute.
 func boundary(t *traffic, long float64) {
 	for turn := 60.0; turn < long; turn += 180 {
 		boundaryAt(t, turn)
@@ -81,9 +81,9 @@ func boundaryAt(t *traffic, turn float64) {
 	t.evenly(events, turn, turn+1)
 }
 
-// hammer attacks what weighs a count as if it were spread evenly: all of it
-// lies at the end of its window, and of its part, and leaves the true window
-// only when the estimate has long let it go.
+// hammer attacks algorithms that weigh the count of a window, or of a part of one, as if its
+// requests were spread evenly: all are at its end, so that the estimate has let them go long
+// before they leave the true window.
 func hammer(t *traffic, long float64) {
 	for turn := 60.0; turn < long; turn += 240 {
 		hammerAt(t, turn)
@@ -95,7 +95,7 @@ func hammerAt(t *traffic, turn float64) {
 	t.evenly(62*200, turn, turn+62)
 }
 
-// quiet is what a healthy service sees: nearly everybody is far below.
+// quiet is what a healthy service sees: nearly everybody is far below the limit.
 func quiet(t *traffic, long float64) {
 	rate := min(0.5, 0.2*math.Sqrt(10/float64(t.client+1)))
 	t.poisson(0, long, fair*rate)

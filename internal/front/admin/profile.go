@@ -36,13 +36,13 @@ func (p *profiles) bounded(f http.HandlerFunc, timed bool) http.Handler {
 			notAllowed(w, r, "GET, HEAD")
 			return
 		}
-		said := r.FormValue("seconds")
-		if seconds, err := strconv.ParseFloat(said, 64); said != "" && (err != nil || !(seconds >= 0 && seconds <= maxProfile.Seconds())) {
-			problemf(http.StatusBadRequest, "seconds has to be a number from 0 to %.0f, and is %q.", maxProfile.Seconds(), said).answer(w)
+		given := r.FormValue("seconds")
+		if seconds, err := strconv.ParseFloat(given, 64); given != "" && (err != nil || !(seconds >= 0 && seconds <= maxProfile.Seconds())) {
+			problemf(http.StatusBadRequest, "seconds has to be a number from 0 to %.0f, and is %q.", maxProfile.Seconds(), given).answer(w)
 			return
 		}
 		places := p.instant
-		if timed || said != "" {
+		if timed || given != "" {
 			places = p.timed
 		}
 		select {

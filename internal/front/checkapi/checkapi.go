@@ -146,8 +146,8 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, name string, v v
 	}
 	h := w.Header()
 	h["Content-Type"] = jsonType
-	if x.word != undecided {
-		h[decisionHeader] = words[x.word]
+	if x.verdict != undecided {
+		h[decisionHeader] = verdictHeaders[x.verdict]
 	}
 	_, _ = w.Write(x.out) // the client may be gone
 	if s.Answered != nil {

@@ -35,7 +35,7 @@ type exchange struct {
 	many      bool
 	ready     []ready // as the gate is asked
 	decision  tidegate.Decision
-	word      word // what became of it, or of the worst of several
+	verdict   verdict // what became of it, or of the worst of several
 }
 
 // ready is a question that can be put to the gate, or why that is not done.
@@ -46,7 +46,7 @@ type ready struct {
 
 // last is the decision that was made last; nil if there was none.
 func (x *exchange) last() *tidegate.Decision {
-	if x.word == undecided {
+	if x.verdict == undecided {
 		return nil
 	}
 	return &x.decision

@@ -48,7 +48,7 @@ func (s *Server) forwardAuth(w http.ResponseWriter, r *http.Request, rest string
 		p = o.read(r, rest, s.paths)
 	}
 	if p != nil {
-		w.Header()[decisionHeader] = words[denied]
+		w.Header()[decisionHeader] = verdictHeaders[denied]
 		if deny != 0 {
 			p.Status = deny
 		}
@@ -103,7 +103,7 @@ func leaveBody(w http.ResponseWriter, r *http.Request, latest time.Time) {
 
 func (s *Server) tellProxy(w http.ResponseWriter, r *http.Request, d *tidegate.Decision, deny int) {
 	h := w.Header()
-	h[decisionHeader] = words[wordOf(d)]
+	h[decisionHeader] = verdictHeaders[verdictOf(d)]
 	h["Cache-Control"] = noStore
 	status := http.StatusNoContent
 	if d.OK {

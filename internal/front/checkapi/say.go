@@ -14,35 +14,35 @@ import (
 const decisionHeader = "X-Tidegate-Decision"
 
 // word is what became of a request, the worst last.
-type word uint8
+type verdict uint8
 
 const (
-	undecided word = iota
+	undecided verdict = iota
 	allowed
 	limited
 	denied
 )
 
 // words are the values of the header.
-var words = [...][]string{allowed: {"allowed"}, limited: {"limited"}, denied: {"denied"}}
+var verdictHeaders = [...][]string{allowed: {"allowed"}, limited: {"limited"}, denied: {"denied"}}
 
 // wordOf is what became of a request. One that was refused without a limit never came to
 // the rules.
-func wordOf(d *tidegate.Decision) word {
+func verdictOf(d *tidegate.Decision) verdict {
 	switch {
 	case d.OK:
 		return allowed
-	case d.Limit == nil && d.Err == nil, desk.Word(d) == words[denied][0]:
+	case d.Limit == nil && d.Err == nil, desk.Word(d) == verdictHeaders[denied][0]:
 		return denied
 	}
 	return limited
 }
 
 // appendAnswer appends an object without its closing brace.
-func appendAnswer(b []byte, a *desk.Answer, result word, reason string) []byte {
+func appendAnswer(b []byte, a *desk.Answer, result verdict, reason string) []byte {
 	d := &a.Decision
 	b = append(b, `{"decision":"`...)
-	b = append(b, words[result][0]...)
+	b = append(b, verdictHeaders[result][0]...)
 	b = append(b, '"')
 	rule, limit, remaining, ok := desk.Told(d)
 	if rule != "" {

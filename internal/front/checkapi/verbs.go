@@ -116,9 +116,9 @@ var errReport = errors.New("the field \"report\" is for check and acquire")
 
 // write appends the answer to the question q.
 func (x *exchange) write(a *desk.Answer, reason string, q *question.Question, known func(string) bool) {
-	result := wordOf(&a.Decision)
+	result := verdictOf(&a.Decision)
 	x.decision = a.Decision
-	x.word = max(x.word, result)
+	x.verdict = max(x.verdict, result)
 	x.out = appendAnswer(x.out, a, result, reason)
 	first := true
 	for i := range q.As {

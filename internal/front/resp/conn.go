@@ -26,15 +26,15 @@ type conn struct {
 	stranger time.Time // since when it has to authenticate, if it does
 	name     string
 	lib      [2]string // name and version
-	accounts *accounts // by which account was found
+	accounts *accounts // among which account was found
 	account  *account  // nil means nobody
-	wrong    int       // passwords
+	wrong    int       // how many passwords were wrong
 
-	last   *command // the command before, and how it was written
-	named  [maxName]byte
-	length int
-	key    []byte // the key that is asked about
-	rate   *rate  // that was asked about last
+	last   *command      // the command before: the next is mostly the same, and not looked up
+	named  [maxName]byte // how its name was written
+	length int           // of named
+	key    []byte        // the key that is asked about
+	rate   *rate         // that was asked about last
 	checks [1]tidegate.Check
 	access Access
 	asked  asked // the request of a TG command
@@ -47,10 +47,10 @@ type conn struct {
 	awaits   awaited     // what the deadline for reading is for
 	filled   bool        // the last read filled the buffer
 	calm     int         // reads in a row that needed only a small buffer
-	large    int64
-	replied  time.Time // when replies were last sent
-	readBy   time.Time // the deadline for reading, if there is one
-	writeBy  time.Time // the deadline for writing
+	large    int64       // bytes of the server's LargeBytes that the buffer takes
+	replied  time.Time   // when replies were last sent
+	readBy   time.Time   // the deadline for reading, if there is one
+	writeBy  time.Time   // the deadline for writing
 }
 
 func newConn(s *Server, raw net.Conn) *conn {
@@ -135,7 +135,7 @@ func (c *conn) forget() {
 	c.pending = nil
 }
 
-// count tells the server how many commands there were, and whoever counts how they ended.
+// count adds the commands of a batch to those of the server, and has their decisions counted.
 func (c *conn) count() {
 	c.tellRun()
 	c.srv.commands.Add(c.commands)
@@ -145,7 +145,7 @@ func (c *conn) count() {
 	c.commands = 0
 }
 
-// enter looks whether the users have changed.
+// enter takes over the accounts of the server if they have changed.
 func (c *conn) enter() {
 	if now := c.srv.accounts.Load(); now != c.accounts {
 		was := c.anonymous()
@@ -173,7 +173,7 @@ func (c *conn) bounds() *bounds {
 	return &known
 }
 
-// refuse answers what cannot be understood.
+// refuse answers what cannot be parsed, and has the connection closed.
 func (c *conn) refuse(err error) {
 	c.closing = true
 	if errors.Is(err, net.ErrClosed) {
@@ -292,7 +292,8 @@ func (c *conn) room() bool {
 	return true
 }
 
-// grow reports false when all connections together have too much.
+// grow makes the buffer larger. If the large buffers of all connections exceed LargeBytes, it
+// answers with an error, has the connection closed and reports false.
 func (c *conn) grow(size int) bool {
 	if size > pipeBuffer {
 		more := int64(size-pipeBuffer) - c.large
@@ -311,6 +312,8 @@ func (c *conn) grow(size int) bool {
 	return true
 }
 
+// shrink returns what a large buffer takes of LargeBytes; size 0 means that the buffer is not
+// needed any more.
 func (c *conn) shrink(size int) {
 	c.srv.large.Add(-c.large)
 	c.large = 0

@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// MaxTold is how many problems are told: whoever has mended as many looks again.
+// MaxTold is how many problems are listed: the rest shows when these are mended.
 const MaxTold = 100
 
 // Tally collects problems up to MaxTold of each severity, and of those that are waived,
 // and counts the rest. The zero value is empty.
 type Tally struct {
 	list List
-	told [3]int // by class
-	more [3]int
+	told [3]int // in list, by class
+	more [3]int // only counted, by class
 }
 
-// class is the severity of a problem, or waived.
+// class returns the severity of a problem, or waived, whatever severity it then has.
 func (p *Problem) class() int {
 	if p.Waived != "" {
 		return waived
@@ -26,11 +26,11 @@ func (p *Problem) class() int {
 
 const waived = 2
 
-// Full reports whether a problem of that severity would only be counted: what it
-// takes long to say of it need not be found out.
+// Full reports whether a further problem of that severity would only be counted. Its message is
+// then not shown, and need not be worked out.
 func (t *Tally) Full(s Severity) bool { return t.told[s] >= MaxTold }
 
-// Add takes problems.
+// Add adds problems. One that stands for several, at the end of a List, adds their number.
 func (t *Tally) Add(all ...Problem) {
 	for _, p := range all {
 		switch c := p.class(); {
@@ -45,8 +45,9 @@ func (t *Tally) Add(all ...Problem) {
 	}
 }
 
-// List returns at most MaxTold problems by their places, errors before warnings if
-// there is no room for all, as many that are waived, and at the end how many more there are.
+// List returns problems in the order of their places: at most MaxTold errors and warnings,
+// warnings left out first, and at most MaxTold that are waived. Where
+// some are left out, another problem says how many more there are.
 func (t *Tally) List() List {
 	l := slices.Clone(t.list)
 	l.Sort()

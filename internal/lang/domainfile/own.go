@@ -77,8 +77,8 @@ func (r *reader) own(f yamltree.Field, l *RateLimit) {
 		own.Consistency = map[string]tidegate.Consistency{"strict": tidegate.Strict, "leased": tidegate.Leased, "eventual": tidegate.Eventual, "split": tidegate.Split}[word]
 	}
 	if o.has("count_rejected") {
-		said := r.yes(o, "count_rejected")
-		own.CountRejected = &said
+		counts := r.yes(o, "count_rejected")
+		own.CountRejected = &counts
 	}
 	own.Settle = r.yes(o, "settle")
 	if f, has := o.field("burst"); has {

@@ -96,9 +96,9 @@ func (o object) field(word string) (yamltree.Field, bool) {
 
 // has reports whether the field is there, even if it says nothing or is misspelt.
 func (o object) has(word string) bool {
-	_, said := o.fields[word]
+	_, written := o.fields[word]
 	_, empty := o.empty[word]
-	return said || empty || o.misspelt[word]
+	return written || empty || o.misspelt[word]
 }
 
 // key returns where the name of a field is, or the map if the field is missing.

@@ -64,8 +64,8 @@ func readPart(head, value string) (field, bool) {
 			}
 		case "content-type":
 			_, params, err := mime.ParseMediaType(text)
-			charset, said := params["charset"]
-			one.unclear = one.unclear || err != nil || said && !IsUTF8(charset)
+			charset, given := params["charset"]
+			one.unclear = one.unclear || err != nil || given && !IsUTF8(charset)
 		case "content-transfer-encoding":
 			switch strings.ToLower(text) {
 			case "7bit", "8bit", "binary":

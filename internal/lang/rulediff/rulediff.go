@@ -165,10 +165,10 @@ func compareFields(old, now part) (all []Field) {
 		was[f.name] = f
 	}
 	for _, f := range now.fields {
-		before, said := was[f.name]
+		before, found := was[f.name]
 		delete(was, f.name)
 		switch {
-		case !said:
+		case !found:
 			all = append(all, Field{Name: f.name, Now: f.text, Effect: effects(old.replacing(f, now), []field{f})})
 		case before.differs(f):
 			all = append(all, fieldChange(before, f))

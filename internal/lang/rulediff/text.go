@@ -96,13 +96,13 @@ func structText(v reflect.Value) string {
 		if !f.IsExported() || f.Type == posType {
 			continue
 		}
-		said := valueText(v.Field(i))
+		text := valueText(v.Field(i))
 		switch {
-		case said == "":
+		case text == "":
 		case f.Name == "Spec", f.Name == "All":
-			all = append(all, said)
+			all = append(all, text)
 		default:
-			all = append(all, snake(f.Name)+" "+said)
+			all = append(all, snake(f.Name)+" "+text)
 		}
 	}
 	return strings.Join(all, ", ")
@@ -149,11 +149,11 @@ func limitTexts(l *rulefile.Limits) (all []string) {
 }
 
 func limitText(l *rulefile.Limit) string {
-	said := specText(l.Spec)
+	text := specText(l.Spec)
 	if f := l.From; f != nil {
-		return fmt.Sprintf("from %s per %s, at most %d, else %s", f.Source.Text, f.Period, f.Max, said)
+		return fmt.Sprintf("from %s per %s, at most %d, else %s", f.Source.Text, f.Period, f.Max, text)
 	}
-	return said
+	return text
 }
 
 // specText is a limit with everything that is not as it would be without a word.
@@ -164,35 +164,35 @@ func specText(s tidegate.Spec) string {
 	}
 	switch l.Algorithm {
 	case tidegate.Quota:
-		said := fmt.Sprintf("%d/%s", l.Events, l.Calendar)
+		text := fmt.Sprintf("%d/%s", l.Events, l.Calendar)
 		if l.Zone != "" {
-			said += " in " + l.Zone
+			text += " in " + l.Zone
 		}
 		if l.Anchor > 1 {
-			said += fmt.Sprintf(" from day %d", l.Anchor)
+			text += fmt.Sprintf(" from day %d", l.Anchor)
 		}
-		return said
+		return text
 	case tidegate.Concurrency:
 		return fmt.Sprintf("%d slots, lease %s", l.Events, l.Period)
 	}
-	said := fmt.Sprintf("%d/%s", l.Events, periodText(l.Period))
+	text := fmt.Sprintf("%d/%s", l.Events, periodText(l.Period))
 	// By default a small limit is a log and a large one sub-windows: nobody chose.
 	if auto := tidegate.Per(l.Events, l.Period); auto.Algorithm != l.Algorithm {
-		said += " " + l.Algorithm.String()
+		text += " " + l.Algorithm.String()
 	}
 	if l.Algorithm == tidegate.TokenBucket && l.Burst != l.Events || l.Algorithm == tidegate.LeakyBucket && l.Burst > 0 {
-		said += fmt.Sprintf(" burst %d", l.Burst)
+		text += fmt.Sprintf(" burst %d", l.Burst)
 	}
 	if l.Algorithm == tidegate.SubWindows && l.Parts != tidegate.DefaultParts {
-		said += fmt.Sprintf(" in %d parts", l.Parts)
+		text += fmt.Sprintf(" in %d parts", l.Parts)
 	}
 	if l.Ceiling {
-		said += " with ceiling"
+		text += " with ceiling"
 	}
 	if l.CountRejected {
-		said += " counting rejected"
+		text += " counting rejected"
 	}
-	return said
+	return text
 }
 
 // periodText is minute, 5m, 1h30m.
@@ -209,12 +209,12 @@ func periodText(d time.Duration) string {
 	case 7 * 24 * time.Hour:
 		return "week"
 	}
-	said := strings.TrimSuffix(d.String(), "0s")
-	if said == "" || strings.HasSuffix(d.String(), "0s") && !strings.HasSuffix(said, "m") {
+	text := strings.TrimSuffix(d.String(), "0s")
+	if text == "" || strings.HasSuffix(d.String(), "0s") && !strings.HasSuffix(text, "m") {
 		return d.String() // 10s
 	}
-	if short := strings.TrimSuffix(said, "0m"); strings.HasSuffix(short, "h") {
+	if short := strings.TrimSuffix(text, "0m"); strings.HasSuffix(short, "h") {
 		return short
 	}
-	return said
+	return text
 }

@@ -262,7 +262,7 @@ type Cost struct {
 	ReservePos diag.Pos
 }
 
-// Queue lets requests wait in line.
+// Queue lets requests wait instead of refusing them.
 type Queue struct {
 	Pos     diag.Pos
 	Places  int64

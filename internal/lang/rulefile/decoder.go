@@ -20,13 +20,13 @@ type decoder struct {
 	trees     []tree
 	problems  diag.Tally
 	reported  map[reportKey]bool
-	broken    map[diag.Pos]bool // lines with an error of YAML, about which nothing else is reported
-	partial   bool              // not all files could be read
-	once      map[string]said   // where what all files may have only once was found: settings, names of rules
-	ruleAt    map[string]int    // where in file.Rules a rule is, by name
-	listAt    map[string]int    // where in file.Lists a list is, by name
-	tierAt    map[string]int    // where in file.Tiers a tier is, by name
-	tiersUsed bool              // by a rule
+	broken    map[diag.Pos]bool     // lines with an error of YAML, about which nothing else is reported
+	partial   bool                  // not all files could be read
+	once      map[string]occurrence // where what all files may have only once was found: settings, names of rules
+	ruleAt    map[string]int        // where in file.Rules a rule is, by name
+	listAt    map[string]int        // where in file.Lists a list is, by name
+	tierAt    map[string]int        // where in file.Tiers a tier is, by name
+	tiersUsed bool                  // by a rule
 	// classesUsed: a rule looks at the class of requests. classUnsure: one has a mistake, so nothing
 	// is said about those that are missing.
 	classesUsed, classUnsure bool

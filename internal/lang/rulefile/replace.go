@@ -8,8 +8,8 @@ import (
 	"tidegate.dev/tidegate/internal/lang/yamltree"
 )
 
-// said is where a name or a setting was found, and in which layer.
-type said struct {
+// occurrence is where a name or a setting was found, and in which layer.
+type occurrence struct {
 	pos   diag.Pos
 	layer int
 }
@@ -63,7 +63,7 @@ func (d *decoder) define(what string, pos diag.Pos, replace bool, hint string) (
 		d.fail(pos, taken(what)+where(before.pos)+", in an earlier layer", replaceHint(what))
 		return false
 	}
-	d.once[what] = said{pos, d.at}
+	d.once[what] = occurrence{pos, d.at}
 	return true
 }
 

@@ -147,7 +147,7 @@ func (d *decoder) limitRule(o object, r *Rule, sc scope) {
 	}
 	if o.has("tier") {
 		for _, t := range d.file.Tiers {
-			branches = append(branches, t.said)
+			branches = append(branches, t.object)
 		}
 	}
 	d.companions(o, append(branches, o))

@@ -9,9 +9,9 @@ import (
 
 // Tier is terms that any rule can use, by a name.
 type Tier struct {
-	Name  Word
-	Terms Terms
-	said  object
+	Name   Word
+	Terms  Terms
+	object object
 }
 
 // TierUse is how a rule chooses a tier.
@@ -48,7 +48,7 @@ func (d *decoder) tiers(root object) {
 		if f.Value.Kind == yamltree.Null {
 			d.fail(f.Key.Pos, "nothing is written after "+diag.Quote(name+":"), tiersHint)
 		} else if in, ok := d.open(f.Value, &tierPlace); ok {
-			t.said = in
+			t.object = in
 			replace = d.replaces(in)
 			t.Terms = d.terms(in, scope{unsure: true})
 			if !in.saysAny(termWords) {

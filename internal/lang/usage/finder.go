@@ -123,8 +123,8 @@ func (s *Finder) inspect(text []byte) {
 		return
 	}
 	for _, src := range s.sources {
-		if said, ok := v.Find(src.path).Text(); ok {
-			if cost, ok := parseCost(said); ok {
+		if text, ok := v.Find(src.path).Text(); ok {
+			if cost, ok := parseCost(text); ok {
 				s.visit.Found(src.name, cost)
 			}
 		}

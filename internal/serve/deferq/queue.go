@@ -332,7 +332,7 @@ func (q *Queue) checksOf(e *Entry) (checks []tidegate.Check) {
 	return checks
 }
 
-// alone is c without memory of the request, for somebody who does not wait in line.
+// alone is c without memory of the request, for a caller that does not wait for its turn.
 func alone(c tidegate.Check) tidegate.Check {
 	c.Key = strings.Clone(c.Key)
 	c.MaxWait, c.Unattended = 0, true

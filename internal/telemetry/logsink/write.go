@@ -21,7 +21,7 @@ func (s *Sink) run() {
 	}
 }
 
-// gather lets others join who waits to be written.
+// gather waits for more lines, so that they are written together.
 func (s *Sink) gather() {
 	if s.o.Delay <= 0 {
 		return
@@ -35,7 +35,8 @@ func (s *Sink) gather() {
 	}
 }
 
-// flush writes what is pending. It reports false when that was the last.
+// flush writes what is pending, and tries again after an error. It reports false when the Sink is
+// closed and nothing more is written.
 func (s *Sink) flush() bool {
 	for {
 		lines, last := s.take()
@@ -44,12 +45,12 @@ func (s *Sink) flush() bool {
 		if err == nil {
 			s.recovered(last)
 			if !last || len(lines) == 0 {
-				return !last // what came meanwhile waits for others
+				return !last // lines that came meanwhile wait for more
 			}
 			continue
 		}
 		s.failed(err)
-		if last { // it was one more try, for what it is worth
+		if last { // after Close there is one try
 			return false
 		}
 		select {
@@ -59,13 +60,14 @@ func (s *Sink) flush() bool {
 	}
 }
 
-// take returns what is to be written now, and whether the Sink is closed.
+// take returns what is to be written now, and whether the Sink is closed. If Reopen has opened
+// another file, it is used from here on.
 func (s *Sink) take() (lines []byte, closed bool) {
 	s.mu.Lock()
 	var before io.Writer
 	if s.next != nil {
 		before, s.to, s.next = s.to, s.next, nil
-		if s.torn { // its beginning is in the file before
+		if s.torn { // the beginning of the line is in the file before
 			s.torn = false
 			_, s.pending, _ = bytes.Cut(s.pending, []byte{'\n'})
 			s.dropped.Add(1)
@@ -80,7 +82,7 @@ func (s *Sink) take() (lines []byte, closed bool) {
 	return lines, closed
 }
 
-// put writes lines in parts, so that progress shows, and returns what could not be.
+// put writes lines in parts, so that s.written shows progress, and returns what could not be written.
 func (s *Sink) put(lines []byte) (rest []byte, err error) {
 	for len(lines) > 0 {
 		part := lines
@@ -100,7 +102,8 @@ func (s *Sink) put(lines []byte) (rest []byte, err error) {
 	return nil, nil
 }
 
-// putBack puts rest, the end of lines, before what came meanwhile: there is room for it.
+// putBack puts rest, the end of lines that could not be written, in front of what came meanwhile.
+// There is room for it, as it was still counted. It then keeps the memory of lines as spare.
 func (s *Sink) putBack(lines, rest []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,6 +121,7 @@ func (s *Sink) putBack(lines, rest []byte) {
 	s.spare = lines[:0]
 }
 
+// failed counts a write that failed, and tells OnTrouble if that is the beginning of trouble.
 func (s *Sink) failed(err error) {
 	s.errors.Add(1)
 	s.mu.Lock()
@@ -128,7 +132,8 @@ func (s *Sink) failed(err error) {
 	}
 }
 
-// recovered tells that trouble is over, if it is; at the end there is no waiting for that.
+// recovered is called after a write that succeeded. It tells OnRecovery that trouble is over once
+// nothing went wrong for as long as calm says; the last write does not wait for that.
 func (s *Sink) recovered(last bool) {
 	s.mu.Lock()
 	since, before, quiet := s.trouble, s.before, time.Since(s.latest)
@@ -147,6 +152,7 @@ func (s *Sink) recovered(last bool) {
 	}
 }
 
+// lookAgain wakes run, so that recovered is called again.
 func (s *Sink) lookAgain() {
 	s.mu.Lock()
 	s.looking = false

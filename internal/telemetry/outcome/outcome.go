@@ -19,7 +19,7 @@ const (
 	// OK: there was room, and the request was admitted. Where a rule in shadow mode
 	// alone could not be asked, it is this as well.
 	OK Outcome = iota
-	// Waited: the same, after it stood in line.
+	// Waited: the same, after it waited in a queue.
 	Waited
 	// Soft: admitted, above the nominal limit.
 	Soft
@@ -30,7 +30,7 @@ const (
 	// Failed: an enforced rule has no answer of any counter. Whether the request was
 	// admitted is for the rule's on_store_failure.
 	Failed
-	// Canceled: the client left before there was an answer, as in line.
+	// Canceled: the client left before there was an answer, for example while it waited in a queue.
 	Canceled
 
 	// Whole is how many outcomes a request can have. The rest is said of rules alone.

@@ -159,12 +159,12 @@ func (s *Source) do(ctx context.Context, what string, q web.Request) (*web.Answe
 	case a.Status >= 200 && a.Status < 300, a.Status == http.StatusNotModified && q.Header.Get("If-None-Match") != "":
 		return a, nil
 	}
-	var said struct{ Exception, Message string }
-	_ = json.Unmarshal(a.Body, &said) // it may say nothing
-	e := &apiError{status: a.Status, exception: said.Exception[strings.LastIndexByte(said.Exception, '.')+1:]}
+	var reply struct{ Exception, Message string }
+	_ = json.Unmarshal(a.Body, &reply) // it may say nothing
+	e := &apiError{status: a.Status, exception: reply.Exception[strings.LastIndexByte(reply.Exception, '.')+1:]}
 	err = web.Refused(a)
-	if said.Message = oneLine(said.Message); said.Message != "" {
-		err = fmt.Errorf("%w: %s", err, said.Message)
+	if reply.Message = oneLine(reply.Message); reply.Message != "" {
+		err = fmt.Errorf("%w: %s", err, reply.Message)
 	}
 	e.error = fmt.Errorf("get %s of %s: %w", what, s.name, err)
 	return nil, e

@@ -10,8 +10,8 @@ import (
 
 const step = time.Millisecond
 
-// world is ledgers, filters that each has a stream to one of them, and time.
-type world struct {
+// simulation is ledgers, filters that each has a stream to one of them, and time.
+type simulation struct {
 	*rand.Rand
 	now   time.Duration
 	limit ledger.Limit
@@ -55,7 +55,7 @@ func (s *shared) pay(now time.Duration, tokens, spare int64) (left int64, enough
 
 // cutOff has every ledger decide by its share of the bucket: its own copy, in which everything costs as many times
 // as there are ledgers.
-func (w *world) cutOff() {
+func (w *simulation) cutOff() {
 	w.shares = make(map[*ledger.Ledger]*shared)
 	for _, l := range w.ledgers {
 		own := *w.shared
@@ -64,7 +64,7 @@ func (w *world) cutOff() {
 }
 
 // rejoin charges what was taken meanwhile to the shared bucket, which answers again.
-func (w *world) rejoin() {
+func (w *simulation) rejoin() {
 	level := 0.0
 	for _, own := range w.shares {
 		own.pay(w.now, 0, 0)
@@ -74,7 +74,7 @@ func (w *world) rejoin() {
 }
 
 // pay takes from the shared bucket, or from the share of a ledger.
-func (w *world) pay(l *ledger.Ledger, tokens, spare int64) (left int64, enough bool) {
+func (w *simulation) pay(l *ledger.Ledger, tokens, spare int64) (left int64, enough bool) {
 	if own := w.shares[l]; own != nil {
 		_, enough = own.pay(w.now, tokens*int64(len(w.ledgers)), spare)
 		return ledger.Away, enough
@@ -104,8 +104,8 @@ type word struct {
 
 type strategy = ledger.Strategy
 
-func newWorld(seed uint64, l ledger.Limit, t ledger.Times, ledgers int, ahead bool) *world {
-	w := &world{Rand: rand.New(rand.NewPCG(seed, 1)), limit: l, times: t, every: 100 * time.Millisecond, sent: make(map[ledger.Node][]sending)}
+func newSimulation(seed uint64, l ledger.Limit, t ledger.Times, ledgers int, ahead bool) *simulation {
+	w := &simulation{Rand: rand.New(rand.NewPCG(seed, 1)), limit: l, times: t, every: 100 * time.Millisecond, sent: make(map[ledger.Node][]sending)}
 	var how *ledger.Ahead
 	if ahead {
 		a, err := ledger.NewAhead(l, t)
@@ -127,7 +127,7 @@ func constant(perSecond float64) func(time.Duration) float64 {
 }
 
 // add adds an Envoy that has a stream.
-func (w *world) add(demand func(time.Duration) float64) *filter {
+func (w *simulation) add(demand func(time.Duration) float64) *filter {
 	f := &filter{demand: demand, alive: true}
 	w.filters = append(w.filters, f)
 	w.connect(f)
@@ -135,14 +135,14 @@ func (w *world) add(demand func(time.Duration) float64) *filter {
 }
 
 // connect opens a stream to one of the ledgers. The first report comes with it.
-func (w *world) connect(f *filter) {
+func (w *simulation) connect(f *filter) {
 	w.disconnect(f)
 	w.streams++
 	f.node, f.ledger, f.report = ledger.Node(w.streams), w.ledgers[w.IntN(len(w.ledgers))], w.now
 }
 
 // disconnect ends the stream. What is under way may be lost.
-func (w *world) disconnect(f *filter) {
+func (w *simulation) disconnect(f *filter) {
 	if f.ledger == nil {
 		return
 	}
@@ -152,7 +152,7 @@ func (w *world) disconnect(f *filter) {
 }
 
 // run lets time pass.
-func (w *world) run(until time.Duration, each func()) {
+func (w *simulation) run(until time.Duration, each func()) {
 	for ; w.now < until; w.now += step {
 		if each != nil {
 			each()
@@ -169,7 +169,7 @@ func (w *world) run(until time.Duration, each func()) {
 }
 
 // filter is what an Envoy does in a step.
-func (w *world) filter(f *filter) {
+func (w *simulation) filter(f *filter) {
 	for len(f.words) > 0 && f.words[0].arrives <= w.now {
 		s := f.words[0].strategy
 		f.Assign(w.now, quotafilter.TokenBucket{MaxTokens: uint32(s.Max), TokensPerFill: uint32(s.Fill), FillInterval: s.Interval}, w.times.TTL)
@@ -193,7 +193,7 @@ func (w *world) filter(f *filter) {
 }
 
 // tick has a ledger tell its nodes.
-func (w *world) tick(l *ledger.Ledger) {
+func (w *simulation) tick(l *ledger.Ledger) {
 	for _, a := range l.Tick(w.now, func(tokens, spare int64) (int64, bool) { return w.pay(l, tokens, spare) }) {
 		if a.New && !a.Denies() {
 			w.changes++
@@ -211,7 +211,7 @@ func (w *world) tick(l *ledger.Ledger) {
 }
 
 // send has a word arrive later, by less than Delivery, and after those before it.
-func (w *world) send(f *filter, s ledger.Strategy) {
+func (w *simulation) send(f *filter, s ledger.Strategy) {
 	w.sent[f.node] = append(w.sent[f.node], sending{w.now, s})
 	at := w.now + time.Duration(w.Int64N(int64(w.times.Delivery/step)))*step
 	if n := len(f.words); n > 0 {
@@ -221,7 +221,7 @@ func (w *world) send(f *filter, s ledger.Strategy) {
 }
 
 // above asks the oracle about what was admitted, and about what could have been.
-func (w *world) above() (int, float64) {
+func (w *simulation) above() (int, float64) {
 	if most := worst(w.sent, w.limit, w.times); most > 1e-6*float64(w.limit.Burst) {
 		return 1, most
 	}

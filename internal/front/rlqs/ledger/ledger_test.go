@@ -27,7 +27,7 @@ func TestFiveEnvoys(t *testing.T) {
 	for _, ledgers := range []int{0, 1, 2, 3, 5} {
 		t.Run(instances(ledgers), func(t *testing.T) {
 			for seed := range uint64(10 / thin) {
-				fiveEnvoys(t, newWorld(seed, thousand, short, max(ledgers, 1), ledgers > 0), time.Minute, 0.9)
+				fiveEnvoys(t, newSimulation(seed, thousand, short, max(ledgers, 1), ledgers > 0), time.Minute, 0.9)
 			}
 		})
 	}
@@ -40,7 +40,7 @@ func TestFiveEnvoysByDefault(t *testing.T) {
 	for _, ledgers := range []int{0, 1, 2, 3, 5} {
 		t.Run(instances(ledgers), func(t *testing.T) {
 			for seed := range uint64(max(1, 3/thin)) {
-				w := newWorld(seed, limit, times, max(ledgers, 1), ledgers > 0)
+				w := newSimulation(seed, limit, times, max(ledgers, 1), ledgers > 0)
 				w.every = 5 * time.Second
 				fiveEnvoys(t, w, 5*time.Minute, 0.88)
 			}
@@ -56,7 +56,7 @@ func instances(ledgers int) string {
 	return fmt.Sprint("instances=", ledgers)
 }
 
-func fiveEnvoys(t *testing.T, w *world, lasts time.Duration, least float64) {
+func fiveEnvoys(t *testing.T, w *simulation, lasts time.Duration, least float64) {
 	t.Helper()
 	for i, perSecond := range []float64{40, 120, 300, 600, 1200} {
 		w.add(func(now time.Duration) float64 {
@@ -73,7 +73,7 @@ func fiveEnvoys(t *testing.T, w *world, lasts time.Duration, least float64) {
 }
 
 // usedAtLeast wants nothing above the bucket, and so much of the rate used.
-func (w *world) usedAtLeast(t *testing.T, least float64) {
+func (w *simulation) usedAtLeast(t *testing.T, least float64) {
 	t.Helper()
 	if n, most := w.above(); n > 0 {
 		t.Errorf("%d of %d are above the bucket, by up to %.1f", n, len(w.admitted), most)
@@ -94,7 +94,7 @@ func (w *world) usedAtLeast(t *testing.T, least float64) {
 func TestManyEnvoys(t *testing.T) {
 	for _, ledgers := range []int{1, 2, 4, 8} {
 		t.Run(instances(ledgers), func(t *testing.T) {
-			w := newWorld(uint64(ledgers), thousand, short, ledgers, true)
+			w := newSimulation(uint64(ledgers), thousand, short, ledgers, true)
 			for i := range 50 {
 				w.add(constant(float64(4 + i*i%97)))
 			}
@@ -106,7 +106,7 @@ func TestManyEnvoys(t *testing.T) {
 
 // What twenty Envoys have is extended with one call for all.
 func TestExtensionsArePaidTogether(t *testing.T) {
-	w := newWorld(1, thousand, short, 1, true)
+	w := newSimulation(1, thousand, short, 1, true)
 	for range 20 {
 		w.add(constant(40))
 	}
@@ -122,7 +122,7 @@ func TestExtensionsArePaidTogether(t *testing.T) {
 // What a killed Envoy had is with the others as soon as it cannot be used any more.
 func TestKilled(t *testing.T) {
 	both(t, func(t *testing.T, ahead bool) {
-		w := newWorld(2, thousand, short, 1, ahead)
+		w := newSimulation(2, thousand, short, 1, ahead)
 		for range 4 {
 			w.add(constant(1000))
 		}
@@ -147,7 +147,7 @@ func TestKilled(t *testing.T) {
 func TestKilledOnSeveralInstances(t *testing.T) {
 	for _, ledgers := range []int{2, 3} {
 		for seed := range uint64(20 / thin) {
-			w := newWorld(seed, thousand, short, ledgers, true)
+			w := newSimulation(seed, thousand, short, ledgers, true)
 			for range 5 {
 				w.add(constant(600))
 			}
@@ -171,7 +171,7 @@ func TestKilledOnSeveralInstances(t *testing.T) {
 // Nothing of a killed Envoy is outstanding after TTL and Delivery.
 func TestOutstanding(t *testing.T) {
 	both(t, func(t *testing.T, ahead bool) {
-		w := newWorld(3, thousand, short, 1, ahead)
+		w := newSimulation(3, thousand, short, 1, ahead)
 		w.add(constant(2000))
 		w.run(5*time.Second, nil)
 		w.disconnect(w.filters[0])
@@ -202,7 +202,7 @@ func TestNothingAbove(t *testing.T) {
 // random runs a random world, and reports whether nothing was above the bucket.
 func random(t *testing.T, seed uint64, ahead bool) bool {
 	t.Helper()
-	w := newWorld(seed, thousand, short, 1, false)
+	w := newSimulation(seed, thousand, short, 1, false)
 	delivery := time.Duration(1+w.IntN(200)) * time.Millisecond
 	times := ledger.Times{TTL: delivery*2 + time.Duration(w.IntN(500))*time.Millisecond, Delivery: delivery}
 	limit := ledger.Limit{Events: 1 + w.Int64N(3000), Period: []time.Duration{time.Second, time.Second, 10 * time.Second, time.Minute}[w.IntN(4)]}
@@ -213,7 +213,7 @@ func random(t *testing.T, seed uint64, ahead bool) bool {
 		limit.Burst += int64(math.Ceil(2*perSecond*times.Out().Seconds())) + 4
 		ledgers = 1 + w.IntN(3)
 	}
-	w = newWorld(seed, limit, times, ledgers, ahead)
+	w = newSimulation(seed, limit, times, ledgers, ahead)
 	w.every = time.Duration(20+w.IntN(2000)) * time.Millisecond
 	w.loses = w.IntN(3) * 4
 	for range 1 + w.IntN(6) {
@@ -241,7 +241,7 @@ func random(t *testing.T, seed uint64, ahead bool) bool {
 }
 
 // moods is a demand that changes all the time: nothing, some, or all at once.
-func (w *world) moods(perSecond float64) func(time.Duration) float64 {
+func (w *simulation) moods(perSecond float64) func(time.Duration) float64 {
 	until, is := time.Duration(0), 0.0
 	return func(now time.Duration) float64 {
 		if now >= until {

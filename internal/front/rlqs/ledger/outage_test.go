@@ -24,7 +24,7 @@ func TestOutage(t *testing.T) {
 				}{{thousand, short}, {long, slow}} {
 					before, after := 0.0, 0.0
 					for seed := range uint64(10) {
-						b, a := outage(t, newWorld(seed, with.Limit, with.Times, ledgers, true), lasts)
+						b, a := outage(t, newSimulation(seed, with.Limit, with.Times, ledgers, true), lasts)
 						before, after = before+b/10, after+a/10
 					}
 					t.Logf("%v: %.0f per second before, %.0f after", with.Times, before, after)
@@ -38,7 +38,7 @@ func TestOutage(t *testing.T) {
 }
 
 // outage returns what is admitted per second before an outage and right after it.
-func outage(t *testing.T, w *world, lasts time.Duration) (before, after float64) {
+func outage(t *testing.T, w *simulation, lasts time.Duration) (before, after float64) {
 	t.Helper()
 	for _, perSecond := range []float64{40, 120, 300, 600, 1200} {
 		w.add(constant(perSecond))

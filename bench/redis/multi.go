@@ -10,25 +10,25 @@ import (
 	"tidegate.dev/tidegate/store/redis"
 )
 
-// severalCallers make calls that are pipelined, and no more than Redis is busy with.
-const severalCallers = 64
+// multiCallers make calls that are pipelined, and no more than Redis is busy with.
+const multiCallers = 64
 
-// severalLimits lets calls with one limit and with several take turns: a call decides about
+// multiLimits lets calls with one limit and with several take turns: a call decides about
 // all of them.
-func (b *bench) severalLimits(ctx context.Context, f *figures) (err error) {
+func (b *bench) multiLimits(ctx context.Context, f *figures) (err error) {
 	bucket := func(scope string, events int64, period time.Duration) tidegate.Spec {
 		return tidegate.Spec{Algorithm: tidegate.TokenBucket, Scope: scope, Events: events, Period: period}
 	}
 	user := bucket("user", 1000, time.Minute)
-	f.several, err = b.race(ctx, "several limits", &load{callers: severalCallers, drawn: uniform(makeKeys("user-", users))}, quota{},
-		several("one limit", user),
-		several("two limits of one user", user, bucket("user", 10_000, time.Hour)),
-		several("user, address and everyone", user, bucket("ip", 1000, time.Minute), bucket("everyone", 10_000_000, time.Minute)))
+	f.multi, err = b.race(ctx, "several limits", &load{callers: multiCallers, drawn: uniform(makeKeys("user-", users))}, quota{},
+		multi("one limit", user),
+		multi("two limits of one user", user, bucket("user", 10_000, time.Hour)),
+		multi("user, address and everyone", user, bucket("ip", 1000, time.Minute), bucket("everyone", 10_000_000, time.Minute)))
 	return err
 }
 
-// several is the store alone, which holds each key to limits that nobody reaches.
-func several(name string, specs ...tidegate.Spec) contestant {
+// multi is the store alone, which holds each key to limits that nobody reaches.
+func multi(name string, specs ...tidegate.Spec) contestant {
 	return contestant{name: name, open: func(address string, _ quota) (limiter, error) {
 		limits, err := limitsOf(name, specs)
 		if err != nil {
@@ -73,14 +73,14 @@ func manyChecks(store tidegate.Store, limits []*tidegate.Limit) decide {
 	}
 }
 
-func (f *figures) severalTable() report.Table {
+func (f *figures) multiTable() report.Table {
 	t := report.Table{
 		Title: "token_bucket, several limits in a call",
-		Note:  fmt.Sprintf("One call of store/redis per decision, %s keys, %d callers. The ratio is that of Redis' CPU time by that of one limit.", report.Thousands(users), severalCallers),
+		Note:  fmt.Sprintf("One call of store/redis per decision, %s keys, %d callers. The ratio is that of Redis' CPU time by that of one limit.", report.Thousands(users), multiCallers),
 		Head:  []string{"", "decisions/s", "Redis CPU µs/decision", "by one limit's", "own CPU µs", "p50 ms", "p99 ms", "failed"},
 	}
-	for _, e := range f.several {
-		t.Add(e.name, e.rateText(), e.microsText(), ratio(e.against(f.several[severalOne], (*tally).micros)), e.ownText(), e.p50Text(), e.p99Text(), report.Thousands(e.total.failed))
+	for _, e := range f.multi {
+		t.Add(e.name, e.rateText(), e.microsText(), ratio(e.against(f.multi[multiOne], (*tally).micros)), e.ownText(), e.p50Text(), e.p99Text(), report.Thousands(e.total.failed))
 	}
 	return t
 }

@@ -26,7 +26,7 @@ func measureLimits(ctx context.Context, p plan, f *findings) error {
 	f.summary.limits10k = 1 / turns[2].faster(turns[0])
 	f.addRace("Many limits in turn, admitted", "ns of CPU time per decision; every limit has one key.", turns)
 
-	admitted := enter([]contestant.Contestant{contestant.Several(1, false), contestant.Several(limitsRefused, false), contestant.Several(8, false), contestant.Several(9, false), contestant.Several(limitsAtOnce, false)}, quota)
+	admitted := enter([]contestant.Contestant{contestant.Multi(1, false), contestant.Multi(limitsRefused, false), contestant.Multi(8, false), contestant.Multi(9, false), contestant.Multi(limitsAtOnce, false)}, quota)
 	if err := race(ctx, "limits at once", admitted, p.of(15, 3), hotWork); err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func measureLimits(ctx context.Context, p plan, f *findings) error {
 
 // measureRefused compares a request that one of its limits refuses with one that passes all.
 func measureRefused(ctx context.Context, p plan, f *findings, admitted *entrant) error {
-	refused := &entrant{Contestant: contestant.Several(limitsRefused, true), quota: admitted.quota}
+	refused := &entrant{Contestant: contestant.Multi(limitsRefused, true), quota: admitted.quota}
 	refused.run = refused.Make(refused.quota)()
 	refused.mayRefuse = true
 	es := []*entrant{admitted, refused}
