@@ -174,6 +174,7 @@ var (
 func Open(url string, o Options) (*Store, error) {
 	inner, err := redis.Open(redis.Config{
 		URL: url, Shards: o.Shards, Was: o.Was, Username: o.Username, Password: o.Password, PasswordFile: o.PasswordFile,
+		GoneAfter: max(redis.DefaultGoneAfter, o.Deadline), // a shard may be as far away as the deadline allows
 	})
 	if err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ func openTest(t testing.TB, c Config) *Store {
 	if c.Deadline == 0 {
 		c.Deadline = patient
 	}
-	c.goneAfter = patient
+	c.GoneAfter = patient
 	s, err := Open(c)
 	if err != nil {
 		t.Fatal(err)

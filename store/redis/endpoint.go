@@ -1,7 +1,6 @@
 package redis
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"sync/atomic"
@@ -20,7 +19,7 @@ type endpoint struct {
 
 func newEndpoint(name string, c *Config) *endpoint {
 	d := &dialer{name: name, timeout: c.DialTimeout}
-	return &endpoint{name: name, client: lazyClient{option: clientOption(c, d)}, dialer: d, silent: cmp.Or(c.goneAfter, goneAfter)}
+	return &endpoint{name: name, client: lazyClient{option: clientOption(c, d)}, dialer: d, silent: c.GoneAfter}
 }
 
 // home returns the endpoint that has a key.
@@ -45,9 +44,6 @@ func (e *endpoint) trouble() error {
 	}
 	return nil
 }
-
-// goneAfter is how long an endpoint may owe an answer before it is taken to be gone.
-const goneAfter = 100 * time.Millisecond
 
 // gone reports whether the endpoint cannot be connected to, or is mute.
 func (e *endpoint) gone() bool { return e.trouble() != nil || e.mute() }

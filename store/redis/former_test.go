@@ -60,7 +60,7 @@ func TestReshardRefillsNobody(t *testing.T) {
 		"from one": {shards[:1], shards[:3]},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := openReshard(t, lists[0], lists[1], Config{goneAfter: patient})
+			s := openReshard(t, lists[0], lists[1], Config{GoneAfter: patient})
 			const users = 60
 			for _, a := range movable {
 				l := limitOf(a)
@@ -106,7 +106,7 @@ func TestReshardRollout(t *testing.T) {
 	const period, limit = 100 * time.Second, 20
 	for _, a := range []tidegate.Algorithm{tidegate.SlidingLog, tidegate.FixedWindow} {
 		t.Run(a.String(), func(t *testing.T) {
-			s := openReshard(t, shards[:3], shards, Config{goneAfter: patient, pretend: func() time.Time { return now }})
+			s := openReshard(t, shards[:3], shards, Config{GoneAfter: patient, pretend: func() time.Time { return now }})
 			l := tidegate.MustLimit(tidegate.Spec{Name: "roll", Scope: "user", Events: limit, Period: period, Algorithm: a})
 			r := rand.New(rand.NewPCG(1, uint64(a)))
 			const users = 12
@@ -156,7 +156,7 @@ func TestReshardRollout(t *testing.T) {
 func TestReshardSlotsAndEstimates(t *testing.T) {
 	t.Parallel()
 	_, shards := someShards(t, "a", "b", "c", "d")
-	s := openReshard(t, shards[:3], shards, Config{goneAfter: patient})
+	s := openReshard(t, shards[:3], shards, Config{GoneAfter: patient})
 	ctx := t.Context()
 	slots, estimate := limitOf(tidegate.Concurrency), limitOf(tidegate.SlidingWindow)
 	for i := range 60 {
@@ -251,7 +251,7 @@ func TestReshardTallies(t *testing.T) {
 		"from one": {shards[:1], shards[:3]},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := openReshard(t, lists[0], lists[1], Config{goneAfter: patient})
+			s := openReshard(t, lists[0], lists[1], Config{GoneAfter: patient})
 			l := eventualLimit("each", time.Hour)
 			now := time.Now().UnixMicro()
 			old, fresh := tidegate.NewHandle(), tidegate.NewHandle()

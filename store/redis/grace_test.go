@@ -19,7 +19,7 @@ func TestGraceOnNodesThatRestart(t *testing.T) {
 	gracetest.Run(t, func(t *testing.T, r *rand.Rand, now func() time.Time) func() tidegate.Store {
 		config := Config{
 			Addrs: []string{server.Socket}, Prefix: fmt.Sprint("grace", opened.Add(1)),
-			Deadline: patient, goneAfter: patient, pretend: now,
+			Deadline: patient, GoneAfter: patient, pretend: now,
 		}
 		var nodes [2]*Store
 		t.Cleanup(func() {

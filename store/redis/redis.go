@@ -36,6 +36,7 @@ const (
 	DefaultPrefix      = "tg"
 	DefaultDialTimeout = time.Second
 	DefaultDeadline    = time.Second
+	DefaultGoneAfter   = 100 * time.Millisecond
 )
 
 // Config of a Store. URL, Addrs or Shards say where Redis is; everything else has a default.
@@ -87,12 +88,14 @@ type Config struct {
 	// Deadline bounds every call whose context has no deadline of its own; 0 means
 	// DefaultDeadline, less than that none.
 	Deadline time.Duration
+	// GoneAfter is how long a shard of Was may owe an answer before requests are decided
+	// without it; 0 means DefaultGoneAfter. It has to be longer than a round trip, or those
+	// shards are never asked.
+	GoneAfter time.Duration
 
 	// pretend replaces Redis' clock, and node this process' own, in tests. Scripts
 	// are told the pretended time with each call, and go by Redis' if there is none.
 	pretend, node func() time.Time
-	// goneAfter replaces goneAfter in tests.
-	goneAfter time.Duration
 }
 
 // Store is a tidegate.Store in Redis, also a Renewer, Reserver and Resetter. Its
@@ -205,6 +208,9 @@ func (c *Config) complete() error {
 	}
 	if c.Deadline == 0 {
 		c.Deadline = DefaultDeadline
+	}
+	if c.GoneAfter <= 0 {
+		c.GoneAfter = DefaultGoneAfter
 	}
 	if c.Password != "" {
 		c.PasswordFile = ""

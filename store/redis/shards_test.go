@@ -336,7 +336,7 @@ func TestShardsTalliesWhileOneIsSilent(t *testing.T) {
 	t.Parallel()
 	servers, shards := someShards(t, "a", "b", "c")
 	s := openTest(t, Config{Shards: shards})
-	s.endpoints[0].silent = goneAfter // the others may be slow
+	s.endpoints[0].silent = DefaultGoneAfter // the others may be slow
 	tallies := in(s).Tallies()
 	l := eventualLimit("each", time.Hour)
 	var all, its []chain.Tally
