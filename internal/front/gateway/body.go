@@ -34,7 +34,12 @@ func (b *body) open(r *http.Request, x *exchange) {
 	}
 }
 
+// Read implements io.Reader. After the end it asks nobody: http.Transport looks for more than the
+// Content-Length, and net/http may have closed the body by then, since the answer has begun.
 func (b *body) Read(p []byte) (int, error) {
+	if b.complete.Load() {
+		return 0, io.EOF
+	}
 	n, err := b.client.ReadBody(b.inner, p)
 	read := b.read.Add(int64(n))
 	switch {
