@@ -22,7 +22,7 @@ func TestURL(t *testing.T) {
 		if want.Prefix == "" {
 			want.Prefix = DefaultPrefix
 		}
-		want.URL, want.DialTimeout, want.Deadline, got.TLS = url, DefaultDialTimeout, DefaultDeadline, nil
+		want.URL, want.DialTimeout, want.Deadline, want.GoneAfter, got.TLS = url, DefaultDialTimeout, DefaultDeadline, DefaultGoneAfter, nil
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s:\n\tgot  %+v\n\twant %+v", url, got, want)
 		}
