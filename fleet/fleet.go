@@ -121,7 +121,7 @@ type Options struct {
 	OnClock func(Clock)
 	// OnCall is told how long each call of Redis for decisions took.
 	OnCall func(took time.Duration)
-	// OnTake is told how long one in 64 decisions took, without the time in line.
+	// OnTake is told how long one in 64 decisions took, without the time in a queue.
 	OnTake func(took time.Duration)
 
 	skew time.Duration // how far the wall clock of this process is ahead, in tests
@@ -250,8 +250,8 @@ func (s *Store) membership() (instances, rank int) {
 	return instances, rank
 }
 
-// Close leaves the fleet and ends the connections. What is still owed to Redis is
-// forgotten. What was counted of [tidegate.Eventual] limits is sent first, if Redis answers within
+// Close leaves the fleet and ends the connections. What was admitted without Redis and is not posted to it
+// yet is forgotten. What was counted of [tidegate.Eventual] limits is sent first, if Redis answers within
 // a second.
 func (s *Store) Close() error {
 	s.joined.Store(false)
@@ -267,7 +267,7 @@ func (s *Store) Close() error {
 }
 
 // HandOver writes to a file what a successor of this process has to know while Redis is
-// away, what is counted locally, and what is owed; and what is counted of [tidegate.Split]
+// away, what is counted locally, and what is to be posted to Redis; and what is counted of [tidegate.Split]
 // and [tidegate.Eventual] limits and what operators have ordered, in other files beside it. From then on it is the
 // successor's.
 func (s *Store) HandOver(file string) error {
@@ -314,7 +314,7 @@ func (s *Store) LocalFallback() {}
 // Forget forgets the refusals that are remembered here. Call it when limits were changed.
 func (s *Store) Forget() { s.node.Forget() }
 
-// Waiting is how many requests stand in line for their turn.
+// Waiting is how many requests wait in queues.
 func (s *Store) Waiting() int64 { return s.queue.Waiting() }
 
 // Take implements [tidegate.Store]. A check with a MaxWait, or with a queue in its terms,

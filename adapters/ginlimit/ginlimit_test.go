@@ -100,7 +100,7 @@ func TestHijackedConnectionHoldsItsSlot(t *testing.T) {
 
 // What handlers write arrives whole, whichever way, through two limiters.
 func TestWritesPassThroughTwoLimiters(t *testing.T) {
-	ways := map[string]func(w gin.ResponseWriter){
+	writers := map[string]func(w gin.ResponseWriter){
 		"Write":       func(w gin.ResponseWriter) { _, _ = w.Write([]byte("hello")) },
 		"WriteString": func(w gin.ResponseWriter) { _, _ = w.WriteString("hello") },
 		"ReadFrom":    func(w gin.ResponseWriter) { _, _ = io.Copy(w, strings.NewReader("hello")) },
@@ -112,7 +112,7 @@ func TestWritesPassThroughTwoLimiters(t *testing.T) {
 			_, _ = w.WriteString("lo")
 		},
 	}
-	for name, write := range ways {
+	for name, write := range writers {
 		t.Run(name, func(t *testing.T) {
 			outer, inner := gate(t, one), gate(t, one)
 			srv := serve(t, ginlimit.Middleware(httplimit.Gate(outer)), ginlimit.Middleware(httplimit.Gate(inner)), func(c *gin.Context) {

@@ -107,7 +107,7 @@ func (c rulesCase) player(s size) *rulesPlayer {
 func (p *rulesPlayer) take(l *tidegate.Limit, kind string, i int, cost int64) (tidegate.Decision, error) {
 	p.check[0] = tidegate.Check{Limit: l, Key: p.keys.Key(kind, i), Cost: cost}
 	if l.Algorithm == tidegate.LeakyBucket {
-		p.check[0].MaxWait = 366 * 24 * time.Hour // it stands in line
+		p.check[0].MaxWait = 366 * 24 * time.Hour // it waits for its turn
 	}
 	return p.store.Take(context.Background(), p.check[:], 1)
 }

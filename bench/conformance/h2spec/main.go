@@ -85,7 +85,7 @@ func run(ctx context.Context, _ []string, out io.Writer) error {
 	return nil
 }
 
-// servePlain serves as the gateway does, without the gateway.
+// servePlain serves h over TLS by plain net/http.
 func servePlain(cert, key string, h http.Handler) (net.Listener, error) {
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {
@@ -140,7 +140,7 @@ func runSuite(ctx context.Context, program, dir, address string) (result, error)
 		return result{}, err
 	}
 	file := filepath.Join(dir, "report.xml")
-	// It ends with 1 when a case fails, which the report tells better.
+	// Its exit status is 1 when a case fails; the report says which.
 	output, _ := exec.CommandContext(ctx, program, "--tls", "--insecure", "--strict", "--timeout=5",
 		"--host="+host, "--port="+port, "--junit-report="+file).CombinedOutput()
 	raw, err := os.ReadFile(file)

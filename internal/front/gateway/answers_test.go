@@ -112,10 +112,10 @@ func TestAnswersEitherWay(t *testing.T) {
 	for _, a := range answers {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
-			ways := eitherWay(t, newParrot(t, a.answer), "version: 1\nrules:\n  - { name: limited, match: /, per: everyone, limits: 1000/hour }\n")
+			gateways := eitherWay(t, newParrot(t, a.answer), "version: 1\nrules:\n  - { name: limited, match: /, per: everyone, limits: 1000/hour }\n")
 			for _, method := range []string{"GET", "HEAD", "OPTIONS"} {
 				request := method + " / HTTP/1.1\r\nHost: example.com\r\n\r\n"
-				direct, transport := heard(t, ways["direct"], request), heard(t, ways["transport"], request)
+				direct, transport := heard(t, gateways["direct"], request), heard(t, gateways["transport"], request)
 				if broken := a.hears == brokenOff && strings.Contains(direct, brokenOff) && strings.Contains(transport, brokenOff); direct != transport && !broken {
 					t.Errorf("%s: heard directly\n%s\nthrough http.Transport\n%s", method, direct, transport)
 				}

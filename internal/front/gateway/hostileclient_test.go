@@ -226,7 +226,7 @@ func FuzzRequestsEitherWay(f *testing.F) {
 		}
 	}
 	up := newParrot(f, okLine+"Content-Length: 0\r\n\r\n")
-	ways := eitherWay(f, up, "")
+	gateways := eitherWay(f, up, "")
 	f.Fuzz(func(t *testing.T, header string) {
 		request := "GET / HTTP/1.1\r\n" + header + "\r\n\r\n"
 		in := bufio.NewReader(strings.NewReader(request))
@@ -234,10 +234,10 @@ func FuzzRequestsEitherWay(f *testing.F) {
 			return
 		}
 		got := map[string]string{}
-		for way, g := range ways {
+		for way, g := range gateways {
 			up.forget()
-			said := heard(t, g, request)
-			got[way] = said[:min(4, len(said))] + up.lastHead()
+			reply := heard(t, g, request)
+			got[way] = reply[:min(4, len(reply))] + up.lastHead()
 		}
 		if got["direct"] != got["transport"] {
 			t.Errorf("%q: sent directly\n%s\nthrough http.Transport\n%s", header, got["direct"], got["transport"])

@@ -277,13 +277,13 @@ func TestNoContentHasNoLength(t *testing.T) {
 // that is not idle.
 func TestAnswersLeaveNothingBehind(t *testing.T) {
 	p := newParrot(t, five)
-	ways := eitherWay(t, p, "")
-	for _, g := range ways {
+	gateways := eitherWay(t, p, "")
+	for _, g := range gateways {
 		heard(t, g, "GET / HTTP/1.1\r\nHost: example.com\r\n\r\n")
 	}
 	goroutines := func() int {
 		soon(t, "nothing is in flight", func() bool {
-			for _, g := range ways {
+			for _, g := range gateways {
 				g.reclaim()
 				if g.InFlight() != 0 || g.Connections() != 0 || g.Upstreams()[0].InFlight != 0 {
 					return false
@@ -296,7 +296,7 @@ func TestAnswersLeaveNothingBehind(t *testing.T) {
 	before := goroutines()
 	for _, a := range answers {
 		p.say(a.answer, 0)
-		for _, g := range ways {
+		for _, g := range gateways {
 			for _, method := range []string{"GET", "HEAD", "POST"} {
 				heard(t, g, method+" / HTTP/1.1\r\nHost: example.com\r\n\r\n")
 			}
@@ -314,7 +314,7 @@ func FuzzAnswersEitherWay(f *testing.F) {
 		}
 	}
 	p := newParrot(f, five)
-	ways := eitherWay(f, p, "")
+	gateways := eitherWay(f, p, "")
 	methods := []string{"GET", "HEAD", "OPTIONS"}
 	f.Fuzz(func(t *testing.T, answer []byte, piece, method byte) {
 		if piece > 0 && len(answer)/int(piece) > 200 {
@@ -322,7 +322,7 @@ func FuzzAnswersEitherWay(f *testing.F) {
 		}
 		p.say(string(answer), int(piece))
 		request := methods[int(method)%len(methods)] + " / HTTP/1.1\r\nHost: example.com\r\n\r\n"
-		direct, transport := heard(t, ways["direct"], request), heard(t, ways["transport"], request)
+		direct, transport := heard(t, gateways["direct"], request), heard(t, gateways["transport"], request)
 		if broken := strings.Contains(direct, brokenOff) && strings.Contains(transport, brokenOff); direct != transport && !broken {
 			t.Errorf("%q: heard directly\n%s\nthrough http.Transport\n%s", answer, direct, transport)
 		}

@@ -69,15 +69,15 @@ func TestRequestsEitherWay(t *testing.T) {
 			t.Parallel()
 			up := newParrot(t, okLine+"Content-Length: 0\r\n\r\n")
 			got := map[string]string{}
-			ways := eitherWay(t, up, "")
-			ways["traced"] = start(t, Options{Upstreams: []*url.URL{parseURL(t, "http://"+up.Addr().String())}, Tracer: tracing{}}, nil)
-			for way, g := range ways {
+			gateways := eitherWay(t, up, "")
+			gateways["traced"] = start(t, Options{Upstreams: []*url.URL{parseURL(t, "http://"+up.Addr().String())}, Tracer: tracing{}}, nil)
+			for way, g := range gateways {
 				request := q.request
 				if !strings.Contains(request, "\r\n\r\n") {
 					request += "\r\n\r\n"
 				}
-				if said := heard(t, g, request); !strings.HasPrefix(said, "200 ") {
-					t.Errorf("%s: %s", way, said)
+				if reply := heard(t, g, request); !strings.HasPrefix(reply, "200 ") {
+					t.Errorf("%s: %s", way, reply)
 				}
 				got[way] = up.lastHead()
 			}
