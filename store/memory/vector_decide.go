@@ -116,7 +116,8 @@ func (v *vector) reportLeast() (d tidegate.Decision) {
 	return d
 }
 
-// follow leaves at least as many events of a successor used as of the bucket before it.
+// follow leaves at least as many events of a successor used as of the buckets before it. A request that costs
+// nothing changes nothing.
 func (v *vector) follow(s *Store) {
 	for i := range v.pending {
 		before := &v.pending[i]
@@ -125,7 +126,7 @@ func (v *vector) follow(s *Store) {
 		}
 		for j := range v.pending {
 			p := &v.pending[j]
-			if p.skip || p.verdict.Granted == 0 || p.lim.limit != before.lim.successor || v.checks[j].Key != v.checks[i].Key {
+			if p.skip || p.verdict.Granted == 0 || p.ask.Cost == 0 || p.lim.limit != before.lim.successor || v.checks[j].Key != v.checks[i].Key {
 				continue
 			}
 			law, old := p.lim.law(), before.lim.law()

@@ -17,7 +17,7 @@ type pendingCheck struct {
 	floor    int64  // events that have to remain
 	wait     int64  // ticks
 	lease    int64  // µs for which what is taken may be used; 0 means it is used at once
-	before   int    // the number, from 1, of the check of the bucket that this one follows; 0 means none
+	befores  []int  // the numbers, from 1, of the checks of the buckets that this one follows
 	advisory bool
 	answer   answer
 	at       int64           // the receipt of its subject, in ticks
@@ -116,13 +116,16 @@ func merge(q, p *pendingCheck, index []int, j int) {
 
 // findBefore notes in checks which of the others they follow, and reports whether any does.
 func findBefore(pending []*pendingCheck) (some bool) {
+	for _, p := range pending {
+		p.befores = nil // those of another request, which may have had other checks
+	}
 	for i, before := range pending {
 		if before.lim.successor == nil {
 			continue
 		}
 		for _, p := range pending {
 			if p.lim.limit == before.lim.successor && p.check.Key == before.check.Key {
-				p.before, some = i+1, true
+				p.befores, some = append(p.befores, i+1), true
 			}
 		}
 	}
@@ -186,7 +189,7 @@ func (p *pendingCheck) pack(a *packer, key, altKey uint16, c *clock) {
 	// What a flag is about is preceded by what those below it are about.
 	leased := p.lease > 0 && p.lim.kind == buckets
 	switch {
-	case p.before > 0:
+	case len(p.befores) > 0:
 		flags |= 2 | 4 | 8
 	case leased:
 		flags |= 2 | 4
@@ -204,7 +207,10 @@ func (p *pendingCheck) pack(a *packer, key, altKey uint16, c *clock) {
 		a.int(p.lease)
 	}
 	if flags&8 != 0 {
-		a.int(int64(p.before))
+		a.int(int64(len(p.befores)))
+		for _, before := range p.befores {
+			a.int(int64(before))
+		}
 	}
 	p.lim.law(a, p.wait, p.lim.datesAround(c), altKey)
 }

@@ -12,8 +12,9 @@ import (
 	"tidegate.dev/tidegate/store/memory"
 )
 
-// A bucket that has taken the place of another follows that one in Redis as it does in memory, to the
-// tick: of all sizes, in vectors of any order, with limits beside them, and by itself in between.
+// A bucket that has taken the place of others, after several changes, follows those in Redis as it does
+// in memory, to the tick: of all sizes, in vectors of any order, with limits beside them, and by itself
+// in between. Requests that cost nothing change nothing.
 func TestSuccessorsAsInMemory(t *testing.T) {
 	t.Parallel()
 	server := testdep.Redis(t)
@@ -53,7 +54,7 @@ func TestSuccessorsAsInMemory(t *testing.T) {
 	}
 }
 
-// randomSuccessors are a bucket, the one that it has taken the place of, and a log.
+// randomSuccessors are a bucket, two that it has taken the place of, and a log.
 func randomSuccessors(r *rand.Rand, a tidegate.Algorithm, name string) []*tidegate.Limit {
 	bucket := func(terms *tidegate.Terms) *tidegate.Limit {
 		for {
@@ -69,23 +70,29 @@ func randomSuccessors(r *rand.Rand, a tidegate.Algorithm, name string) []*tidega
 		}
 	}
 	successor := bucket(nil)
-	before := bucket(&tidegate.Terms{Handling: tidegate.Handling{Successor: successor}})
-	return []*tidegate.Limit{successor, before, tidegate.MustLimit(tidegate.Spec{Name: name, Algorithm: tidegate.SlidingLog, Events: 1009, Period: time.Minute})} // of equal shares, stores name either
+	followed := &tidegate.Terms{Handling: tidegate.Handling{Successor: successor}}
+	before, older := bucket(followed), bucket(followed)
+	return []*tidegate.Limit{successor, before, older, tidegate.MustLimit(tidegate.Spec{Name: name, Algorithm: tidegate.SlidingLog, Events: 1009, Period: time.Minute})} // of equal shares, stores name either
 }
 
 // randomVector is about some of the limits, mostly about the buckets.
 func randomVector(r *rand.Rand, limits []*tidegate.Limit) (checks []tidegate.Check) {
 	use := limits[:2]
-	switch r.IntN(5) {
+	switch r.IntN(6) {
 	case 0:
-		use = limits[r.IntN(3):][:1]
+		use = limits[r.IntN(4):][:1]
 	case 1:
 		use = limits
+	case 2, 3:
+		use = limits[:3]
 	}
-	cost := pick[int64](r, 1, 1, 1, 2, 7)
+	if len(use) > 2 && (use[0].Period == use[1].Period || use[1].Period == use[2].Period || use[2].Period == use[0].Period) {
+		use = limits[:2] // of three of which two are merged, and one only marks, stores may name either
+	}
+	cost := pick[int64](r, 1, 1, 1, 2, 7, 0)
 	for _, i := range r.Perm(len(use)) {
 		c := tidegate.Check{Key: "k", Limit: use[i], Cost: cost}
-		if c.Limit != limits[2] {
+		if c.Limit != limits[3] {
 			c.MaxWait = pick(r, 0, time.Second, time.Hour)
 		}
 		c.Advisory, c.Floor = r.IntN(8) == 0, pick[int64](r, 0, 0, 0, 1)

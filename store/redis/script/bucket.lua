@@ -240,41 +240,46 @@ end
 if left < 0 then left = 0 end
 
 --:follow
--- The bucket of the check before is one of the same kind whose place this one has taken. At least
--- as many events are used here as there once both are charged, or all.
-if k > 0 and checks[before][7] > 0 then
+-- The buckets of the checks before are of the same kind, and this one has taken their place. At least
+-- as many events are used here as in each of them once all are charged, or all.
+if k > 0 then
   if not takes then
     --<bucket make>
   end
   --<bucket convert>
-  local n, theirs = checks[before][7], checks[before][10]
-  if n > granted then n = granted end
-  local old, more, moret, most = theirs[1], theirs[8], theirs[9], theirs[17]
-  if most then
-    more = floor(most / 1024)
-    moret = most - more * 1024
-  end
-  local taken, takent = takes(n * checks[before][5], old)
-  more, moret = more + taken, moret + takent
-  if moret >= 1024 then more, moret = more + 1, moret - 1024 end
-  local cut
-  more, moret, cut = convert(more, moret, old, em)
-  if cut then
-    moret = moret + 1
-    if moret == 1024 then more, moret = more + 1, 0 end
-  end
-  tau, taut = takes(cap, em)
-  if after(more, moret, tau, taut) then more, moret = tau, taut end
-  lag = lag or 0
-  if after(more, moret, reset - lag, resett) then
-    state, till = pour(more, moret, em, now + lag, hold, kept)
-    reset, resett = more + lag, moret
-    left = count(tau - more, taut - moret, em) - reserved
-    if leaky == 1 then
-      turns = count(wait - more, waitt - moret, em)
-      if turns < 0 then left = 0 elseif turns + 1 < left then left = turns + 1 end
+  for j = 1, #befores do
+    local before = checks[befores[j]]
+    local n, theirs = before[7], before[10]
+    if n > 0 then
+      if n > granted then n = granted end
+      local old, more, moret, most = theirs[1], theirs[8], theirs[9], theirs[17]
+      if most then
+        more = floor(most / 1024)
+        moret = most - more * 1024
+      end
+      local taken, takent = takes(n * before[5], old)
+      more, moret = more + taken, moret + takent
+      if moret >= 1024 then more, moret = more + 1, moret - 1024 end
+      local cut
+      more, moret, cut = convert(more, moret, old, em)
+      if cut then
+        moret = moret + 1
+        if moret == 1024 then more, moret = more + 1, 0 end
+      end
+      tau, taut = takes(cap, em)
+      if after(more, moret, tau, taut) then more, moret = tau, taut end
+      lag = lag or 0
+      if after(more, moret, reset - lag, resett) then
+        state, till = pour(more, moret, em, now + lag, hold, kept)
+        reset, resett = more + lag, moret
+        left = count(tau - more, taut - moret, em) - reserved
+        if leaky == 1 then
+          turns = count(wait - more, waitt - moret, em)
+          if turns < 0 then left = 0 elseif turns + 1 < left then left = turns + 1 end
+        end
+        if left < 0 then left = 0 end
+      end
     end
-    if left < 0 then left = 0 end
   end
 end
 

@@ -12,17 +12,22 @@ for i = 2, ttl > 0 and #ARGV - 1 or #ARGV do
   local arg = ARGV[i]
   local kind, flags, key, id, cost, from = unpack('<BBI2c9d', arg)
   local unit, k, advisory, reserved, saved = cost > 0 and cost or 1, 0, flags % 2, 0
-  local lease, before = 0, 0
+  local lease, befores = 0, false
   if flags > 1 then reserved, from = unpack('<d', arg, from) end -- so many are to remain
   if flags > 3 then lease, from = unpack('<d', arg, from) end -- for so long what is taken may be used
-  if flags > 7 then before, from = unpack('<d', arg, from) end -- the check of the bucket that it follows
+  if flags > 7 then -- the checks of the buckets that it follows
+    local n
+    n, from = unpack('<d', arg, from)
+    befores = {}
+    for j = 1, n do befores[j], from = unpack('<d', arg, from) end
+  end
   local box = kind < 5 and (boxes[key] or call('GET', KEYS[key])) or ''
   boxes[key] = box
   --<box find>
   --<fit>
   if moved then return pack('<ddddd', tag, -2, i - 1, moved, tag - 2 + (i - 1) + moved) end
   if k < granted and advisory == 0 then granted = k end
-  checks[i - 1] = {kind, advisory, key, id, cost, unit, k, reserved, before, saved}
+  checks[i - 1] = {kind, advisory, key, id, cost, unit, k, reserved, befores, saved}
 end
 if missed then return pack('<ddddd', tag, -1, now, missed, tag - 1 + now + missed) end
 
@@ -30,13 +35,13 @@ local some = granted > 0 and granted < copies
 local reply, sum = pack('<ddd', tag, granted, now), tag + granted + now
 local charged, wait, waitt = '', nil, 0
 for i = 1, #checks do
-  local kind, advisory, key, id, cost, unit, fit, reserved, before, saved = spread(checks[i])
+  local kind, advisory, key, id, cost, unit, fit, reserved, befores, saved = spread(checks[i])
   local k, asked = fit < granted and fit or granted, advisory == 1 and granted or copies
   local left, reset, resett, delay, delayt, later, latert, state, till = 0, 0, 0, 0, 0, 0, 0
   local short = some and fit == granted and advisory == 0
   if granted > 0 or fit == 0 and advisory == 0 then
     --<take>
-    if before > 0 and state then
+    if befores and cost > 0 then
       --<follow>
     end
     if state then
