@@ -35,9 +35,10 @@ func (b *body) open(r *http.Request, x *exchange) {
 }
 
 // Read implements io.Reader. After the end it asks nobody: http.Transport looks for more than the
-// Content-Length, and net/http may have closed the body by then, since the answer has begun.
+// Content-Length, and net/http may have closed the body by then, since the answer has begun. But in HTTP/2
+// trailers may come after that, and are there when the body says that it ends.
 func (b *body) Read(p []byte) (int, error) {
-	if b.complete.Load() {
+	if b.complete.Load() && len(b.trailers) == 0 {
 		return 0, io.EOF
 	}
 	n, err := b.client.ReadBody(b.inner, p)

@@ -102,3 +102,25 @@ func TestTrailersSayNothingOfTheClient(t *testing.T) {
 	f("HTTP/2 to HTTP/1.1", plain, config, send2)
 	f("HTTP/2 to HTTP/2", secure, config, send2)
 }
+
+// In HTTP/2 a body whose length was said may have trailers as well: it ends with them, not with its last byte.
+func TestTrailersAfterALength(t *testing.T) {
+	config, pool := certificate(t)
+	came := make(chan string, 1)
+	upstream := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		came <- fmt.Sprintf("%q, %v, %v", body, err, r.Trailer)
+	}))
+	upstream.EnableHTTP2 = true
+	upstream.StartTLS()
+	t.Cleanup(upstream.Close)
+	g := start(t, Options{Upstreams: []*url.URL{parseURL(t, upstream.URL)}, Transport: Transport{TLS: &tls.Config{RootCAs: pool}}}, config)
+	c := dialH2Wire(t, g.addr)
+	c.send("POST", "/", []string{"content-length", "4", "trailer", "x-sum"}, "body", "x-sum", "5")
+	if _, ok := c.answered(); !ok {
+		t.Fatal("not answered")
+	}
+	if got, want := <-came, `"body", <nil>, map[X-Sum:[5]]`; got != want {
+		t.Errorf("the upstream got %s, want %s", got, want)
+	}
+}
