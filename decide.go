@@ -62,9 +62,9 @@ func refusalBy(denied *Limit) Decision {
 
 func (g *Gate) take(ctx context.Context, checks []Check, how how) Decision {
 	d, err := g.ask(ctx, checks, how)
-	strict := d.RetryAfter // where no limit gives way
+	var until *graceEnd
 	if err == nil && concernsGrace(checks, &d) {
-		d, err = g.giveWay(ctx, checks, d, how)
+		d, until, err = g.giveWay(ctx, checks, d, how)
 	}
 	switch {
 	case err != nil && ctx.Err() != nil: // the caller has left
@@ -74,7 +74,7 @@ func (g *Gate) take(ctx context.Context, checks []Check, how how) Decision {
 	case d.OK:
 		d.Soft = soft(checks)
 	case d.Limit != nil && d.Limit.Terms != nil && d.Limit.Terms.AtEnd.Block != nil:
-		g.block(ctx, checks, &d, strict)
+		g.block(ctx, checks, &d, until)
 	}
 	return d
 }
@@ -160,9 +160,9 @@ const inFlightRetry = time.Second
 // block starts the block of the limit that refused, unless it has started: further
 // refusals do not prolong it. A caller that was refused because memory was full, or
 // because its cost can never fit, has not used up the limit and is not blocked; neither is
-// one that only found places held by requests in flight. strict is the wait of a limit that does not give
-// way: it may do so no more when the block ends.
-func (g *Gate) block(ctx context.Context, checks []Check, d *Decision, strict time.Duration) {
+// one that only found places held by requests in flight. If limits give way no more when the block ends,
+// the wait is the one that they have then.
+func (g *Gate) block(ctx context.Context, checks []Check, d *Decision, until *graceEnd) {
 	if d.Never || d.Err != nil || d.Limit.Algorithm == Concurrency {
 		return
 	}
@@ -180,7 +180,7 @@ func (g *Gate) block(ctx context.Context, checks []Check, d *Decision, strict ti
 		}
 		start := Check{Key: c.Key, Limit: b, Cost: 1}
 		if !usedUp {
-			d.RetryAfter, strict = min(d.RetryAfter, inFlightRetry), 0
+			d.RetryAfter, until = min(d.RetryAfter, inFlightRetry), nil
 			start.Cost = 0 // look only
 		}
 		started, err := g.store.Take(ctx, []Check{start}, 1)
@@ -194,7 +194,10 @@ func (g *Gate) block(ctx context.Context, checks []Check, d *Decision, strict ti
 			blocked = b.Period
 		}
 		if blocked > d.RetryAfter {
-			d.RetryAfter = max(blocked, strict)
+			d.RetryAfter = blocked
+			if until != nil && blocked >= until.left {
+				d.RetryAfter = max(blocked, until.after(ctx, g))
+			}
 		}
 		d.ResetAfter = max(d.ResetAfter, d.RetryAfter)
 		return

@@ -22,25 +22,38 @@ func concernsGrace(checks []Check, d *Decision) bool {
 }
 
 // giveWay goes on from d, the answer to checks, if that is a refusal by a limit that gives way for
-// a while, and sees to it that the grace ends. Then checks are as they were asked last.
-func (g *Gate) giveWay(ctx context.Context, checks []Check, d Decision, how how) (Decision, error) {
+// a while, and sees to it that the grace ends. Then checks are as they were asked last. until is set
+// if the answer holds for as long as a grace lasts.
+func (g *Gate) giveWay(ctx context.Context, checks []Check, d Decision, how how) (_ Decision, until *graceEnd, err error) {
 	if !d.OK {
-		var err error
-		d, err = g.askAbove(ctx, checks, d, true, func(all []Check) (Decision, error) { return g.ask(ctx, all, how) })
+		d, until, err = g.askAbove(ctx, checks, d, true, func(all []Check) (Decision, error) { return g.ask(ctx, all, how) })
 		if err != nil {
-			return d, err
+			return d, nil, err
 		}
 	}
 	if d.OK && d.Err == nil {
 		g.prolongHolds(context.WithoutCancel(ctx), checks, &d)
 	}
-	return d, nil
+	return d, until, nil
+}
+
+// graceEnd is when limits do not give way any more, and what is refused then.
+type graceEnd struct {
+	left    time.Duration
+	checks  []Check // as they are asked then
+	above   *Limit
+	refused Decision
+}
+
+// after is the wait of a request that comes back when the grace is over.
+func (e *graceEnd) after(ctx context.Context, g *Gate) time.Duration {
+	return g.untilNextGrace(ctx, e.checks, e.above, e.refused).RetryAfter
 }
 
 // askAbove asks again while the limit that refuses may give way: with that limit only marking. A
 // grace begins, if begin is set, with the request that is admitted. A refusal is told as what passes
-// earlier: the request within its limits, or above them.
-func (g *Gate) askAbove(ctx context.Context, checks []Check, refused Decision, begin bool, ask func([]Check) (Decision, error)) (Decision, error) {
+// earlier: the request within its limits, or above them; until is set for the latter.
+func (g *Gate) askAbove(ctx context.Context, checks []Check, refused Decision, begin bool, ask func([]Check) (Decision, error)) (_ Decision, until *graceEnd, _ error) {
 	strict := slices.Clone(checks)
 	var begins []Check
 	var above *Limit // the last that gave way
@@ -54,7 +67,7 @@ func (g *Gate) askAbove(ctx context.Context, checks []Check, refused Decision, b
 		above = c.Limit
 		if state == graceOver {
 			copy(checks, strict)
-			return g.untilNextGrace(ctx, strict, above, refused), nil
+			return g.untilNextGrace(ctx, strict, above, refused), nil, nil
 		}
 		left = min(left, ends)
 		if begin && state == graceReady {
@@ -66,15 +79,18 @@ func (g *Gate) askAbove(ctx context.Context, checks []Check, refused Decision, b
 		d, err = ask(all)
 		copy(checks, all) // Over is written there
 		if err != nil {
-			return d, err
+			return d, nil, err
 		}
 	}
 	sooner := d.RetryAfter < left && (refused.Never || d.RetryAfter < refused.RetryAfter)
-	if d.OK || d.Err != nil || d.Never || above == nil || sooner {
-		return d, nil
+	switch {
+	case d.OK || d.Err != nil || d.Never || above == nil:
+		return d, nil, nil
+	case sooner:
+		return d, &graceEnd{left, strict, above, refused}, nil
 	}
 	copy(checks, strict)
-	return g.untilNextGrace(ctx, strict, above, refused), nil
+	return g.untilNextGrace(ctx, strict, above, refused), nil, nil
 }
 
 // givesWay returns the enforced check of l, if that is a limit that gives way for a while. A store

@@ -27,7 +27,7 @@ func (g *Gate) Peek(ctx context.Context, r *Request) Decision {
 	ask := func(all []Check) (Decision, error) { return g.store.Take(ctx, all, 1) }
 	d, err := ask(counted)
 	if err == nil && !d.OK && concernsGrace(counted, &d) {
-		d, err = g.askAbove(ctx, counted, d, false, ask)
+		d, _, err = g.askAbove(ctx, counted, d, false, ask)
 	}
 	if err != nil {
 		return g.failed(counted, err)

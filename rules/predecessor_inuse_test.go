@@ -73,6 +73,30 @@ func TestBlockOutlastsAGrace(t *testing.T) {
 	}
 }
 
+// Somebody who is blocked for less than the limit gives way is told the end of the block: then it has room above the
+// limit, and neither earlier nor only when the limit has room.
+func TestGraceOutlastsABlock(t *testing.T) {
+	d := newDesk(t, "identify: { user: client header X-User, plan: client header X-Plan }\nrules:\n"+
+		"  - { name: api, per: user, limits: 2/minute, over: { soft: 100%, max_time: 50s }, block: 30s, for: [{ when: { plan: pro }, limits: 9/minute, over: hard }] }\n")
+	if first := d.ask(as("GET /", "user", "ann", "plan", "pro")); !first.OK { // counts towards the ceiling alone
+		t.Fatalf("%+v", first)
+	}
+	d.wait(45 * time.Second)
+	ann := as("GET /", "user", "ann", "plan", "")
+	d.admits(3, ann) // the last above the limit; the ceiling has room again in 15 s, the limit in 60, and the grace lasts for 50
+	if told := d.refuses(ann).RetryAfter; told != 30*time.Second {
+		t.Errorf("told %s, want 30s", told)
+	}
+	d.wait(10 * time.Second)
+	if told := d.refuses(ann).RetryAfter; told != 20*time.Second {
+		t.Errorf("told %s after 10 s, want 20s", told)
+	}
+	d.wait(20 * time.Second)
+	if again := d.ask(ann); !again.OK {
+		t.Errorf("came back after the block, and was refused for %s", again.RetryAfter)
+	}
+}
+
 // Slots in use are found where they were taken, under another lease too.
 func TestSlotsInUseOutlastAChange(t *testing.T) {
 	d := newDesk(t, rulesOf("concurrency: { slots: 2, lease: 1h }"))
