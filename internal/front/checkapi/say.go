@@ -13,7 +13,7 @@ import (
 // some statuses.
 const decisionHeader = "X-Tidegate-Decision"
 
-// word is what became of a request, the worst last.
+// verdict is what became of a request, the worst last.
 type verdict uint8
 
 const (
@@ -23,10 +23,10 @@ const (
 	denied
 )
 
-// words are the values of the header.
+// verdictHeaders are the values of the header.
 var verdictHeaders = [...][]string{allowed: {"allowed"}, limited: {"limited"}, denied: {"denied"}}
 
-// wordOf is what became of a request. One that was refused without a limit never came to
+// verdictOf is what became of a request. One that was refused without a limit never came to
 // the rules.
 func verdictOf(d *tidegate.Decision) verdict {
 	switch {
