@@ -74,7 +74,7 @@ func (c *carrier) add(rule string, o, n *counter) {
 func (c *carrier) version(rule string, o, n *counter, was, now *tidegate.Limit) {
 	v := Version{Was: tidegate.Check{Limit: was, MaxWait: o.maxWait}, Now: tidegate.Check{Limit: now, MaxWait: n.maxWait}}
 	if was.Identity() != now.Identity() {
-		v.Now.Limit = standIn(was, now)
+		v.Now.Limit = standIn(was, now, nil)
 	}
 	all := []Version{v}
 	if c.oldShares[rule] { // nobody knows for which keys it decided

@@ -183,7 +183,7 @@ func (c *combination) check(t *testing.T, live, plain *Live) {
 	if is.Algorithm == tidegate.TokenBucket && is.Burst != is.Events {
 		fail("a burst of %d", is.Burst)
 	}
-	if sameCounter(before, &decides[0]) == nil {
+	if sameCounter(before, decides[0].Key, decides[0].Limit.Identity()) == nil {
 		fail("another counter than\n%s", show(before))
 	}
 	for _, was := range before { // what the override does not name is as it was

@@ -30,8 +30,8 @@ const maxStandIns = 1024
 
 // standIn is the limit that counts where p did with the numbers of successor: what is
 // preserved are used events. Everything else is as its successor has it, and clients are
-// told of that one.
-func (p *predecessor) standIn(successor *tidegate.Limit) *tidegate.Limit {
+// told of that one. ceiling is the limit in force that counts there as well, nil if there is none.
+func (p *predecessor) standIn(successor, ceiling *tidegate.Limit) *tidegate.Limit {
 	if made := p.made(successor); made != nil {
 		return made
 	}
@@ -44,7 +44,7 @@ func (p *predecessor) standIn(successor *tidegate.Limit) *tidegate.Limit {
 	if before := p.stands.Load(); before != nil && len(*before) < maxStandIns {
 		maps.Copy(after, *before)
 	}
-	made := standIn(p.limit, successor)
+	made := standIn(p.limit, successor, ceiling)
 	after[successor] = made
 	p.stands.Store(&after)
 	return made
@@ -57,7 +57,7 @@ func (p *predecessor) made(successor *tidegate.Limit) *tidegate.Limit {
 	return nil
 }
 
-func standIn(old, successor *tidegate.Limit) *tidegate.Limit {
+func standIn(old, successor, ceiling *tidegate.Limit) *tidegate.Limit {
 	terms := *successor.Terms
 	if terms.Answer.Nominal == nil {
 		terms.Answer.Nominal = successor
@@ -73,6 +73,9 @@ func standIn(old, successor *tidegate.Limit) *tidegate.Limit {
 	spec := was
 	if terms.Role != tidegate.Blocks { // a block is no number: somebody blocked stays so
 		renumber(&spec, old, successor)
+		if ceiling != nil && (spec.Algorithm == tidegate.TokenBucket || spec.Algorithm == tidegate.LeakyBucket) {
+			spec.Events = min(spec.Events, ceiling.Events) // or what passes now would drain at the pace of before
+		}
 	}
 	if made, err := tidegate.NewLimit(spec); err == nil && made.Identity() == old.Identity() {
 		return made
@@ -233,9 +236,14 @@ func (st *state) appendPredecessors(dst []tidegate.Check, first int) []tidegate.
 				continue
 			}
 			stand := dst[i]
-			stand.Limit = p.standIn(stand.Limit)
+			is := sameCounter(dst[first:], stand.Key, p.limit.Identity())
+			var ceiling *tidegate.Limit
+			if is != nil {
+				ceiling = is.Limit
+			}
+			stand.Limit = p.standIn(stand.Limit, ceiling)
 			stand.Floor = min(stand.Floor, stand.Limit.Capacity()-1) // of whatever numbers it has
-			switch is := sameCounter(dst[first:], &stand); {
+			switch {
 			case is == nil:
 				dst = append(dst, stand)
 			case stand.Advisory, is.Advisory && isNominal(is.Limit): // it marks below its ceiling again
@@ -247,10 +255,10 @@ func (st *state) appendPredecessors(dst []tidegate.Check, first int) []tidegate.
 	return dst
 }
 
-// sameCounter returns the one of checks that is about the counter of c; nil if there is none.
-func sameCounter(checks []tidegate.Check, c *tidegate.Check) *tidegate.Check {
+// sameCounter returns the one of checks that is about a counter; nil if there is none.
+func sameCounter(checks []tidegate.Check, key, identity string) *tidegate.Check {
 	for i := range checks {
-		if checks[i].Key == c.Key && checks[i].Limit.Identity() == c.Limit.Identity() {
+		if checks[i].Key == key && checks[i].Limit.Identity() == identity {
 			return &checks[i]
 		}
 	}
@@ -264,7 +272,7 @@ func (st *state) predecessorOf(checks []tidegate.Check, l *tidegate.Limit) *pred
 	}
 	for i := range checks {
 		for _, p := range st.before.of[checks[i].Limit.Identity()] {
-			if p.standIn(checks[i].Limit) == l {
+			if p.made(checks[i].Limit) == l {
 				return p
 			}
 		}

@@ -209,12 +209,12 @@ func TestStandInIsHard(t *testing.T) {
 	}
 	for name, terms := range limitVariants {
 		old := parse(t, rulesOf(terms), Config{}).Match(request("GET /", "client header X-User", "u"), nil)[0].Limit
-		if stand := standIn(old, successor); stand.Identity() != old.Identity() || stand.Terms.MaxOver != 0 {
+		if stand := standIn(old, successor, nil); stand.Identity() != old.Identity() || stand.Terms.MaxOver != 0 {
 			t.Errorf("%s: %s stands in for %s, and gives way for %s", name, stand, old, stand.Terms.MaxOver)
 		}
 	}
 	month := parse(t, rulesOf("quota: 10/month"), Config{}).Match(request("GET /", "client header X-User", "u"), nil)[0].Limit
-	if stand := standIn(month, successor); stand.Identity() != month.Identity() {
+	if stand := standIn(month, successor, nil); stand.Identity() != month.Identity() {
 		t.Errorf("%s stands in for %s", stand, month)
 	}
 }

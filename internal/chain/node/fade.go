@@ -18,6 +18,10 @@ func fade(l *tidegate.Limit, used float64, from, now time.Time) float64 {
 		}
 		return used
 	}
-	drained := float64(max(now.Sub(from), 0)) / float64(l.Period) * float64(l.Events)
+	events := float64(l.Events)
+	if !isBucket(l) { // what another version of the limit holds leaves the window as well
+		events = max(events, used)
+	}
+	drained := float64(max(now.Sub(from), 0)) / float64(l.Period) * events
 	return max(0, used-drained)
 }

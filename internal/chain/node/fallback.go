@@ -167,12 +167,25 @@ func (n *Node) seedLocal(c *tidegate.Check, nodes int64, now time.Duration) {
 	n.mu.Lock()
 	target := int64(math.Ceil(s.backlog.reconcile(counterOf(c), known, nodes, now, s.reckonedLocked(now))))
 	n.mu.Unlock()
-	if here, err := n.localUse(c.Limit, c.Key); err == nil && here < target {
+	// The local store charges no more unasked. What is beyond counts if a wider version of the limit is asked about.
+	beyond := target > 2*c.Limit.Capacity()
+	if here, err := n.localUse(c.Limit, c.Key); err == nil && here < target && !(beyond && n.seeded[name] == word) {
 		more := []tidegate.Check{{Key: c.Key, Limit: c.Limit, Cost: target - here}}
 		_ = n.local.Adjust(context.Background(), tidegate.Receipt{}, more) // it has just answered
 	}
-	n.seen.forget(name, word)
+	if !beyond {
+		delete(n.seeded, name)
+		n.seen.forget(name, word)
+		return
+	}
+	if len(n.seeded) >= maxSeeded {
+		clear(n.seeded)
+	}
+	n.seeded[name] = word
 }
+
+// maxSeeded bounds what is known of keys that have used far more than the limit at hand. More are seeded again.
+const maxSeeded = 1 << 12
 
 // localUse is how much of l the local store says is used.
 func (n *Node) localUse(l *tidegate.Limit, key string) (int64, error) {

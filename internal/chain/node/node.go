@@ -71,7 +71,8 @@ type Node struct {
 	stop        chan struct{}
 	stopped     sync.WaitGroup
 
-	seeding sync.Mutex // serializes seedLocal; taken before mu
+	seeding sync.Mutex        // serializes seedLocal; taken before mu
+	seeded  map[uint64]uint64 // under seeding: what was seen of counters that the local store could not be brought up to
 
 	telling sync.Mutex // serializes OnState
 
@@ -86,15 +87,16 @@ var _ chain.Backend = (*Node)(nil)
 func New(inner chain.Backend, o Options) *Node {
 	o.complete()
 	n := &Node{
-		inner: inner,
-		o:     o,
-		start: time.Now(),
-		seed:  maphash.MakeSeed(),
-		most:  inner.MaxBatch(),
-		late:  fmt.Errorf("%w (%s)", ErrTimeout, o.Deadline),
-		local: memory.Open(memory.Config{MaxBytes: o.LocalBytes, Now: o.clock()}),
-		seen:  newSeen(o.Remember),
-		stop:  make(chan struct{}),
+		inner:  inner,
+		o:      o,
+		start:  time.Now(),
+		seed:   maphash.MakeSeed(),
+		most:   inner.MaxBatch(),
+		late:   fmt.Errorf("%w (%s)", ErrTimeout, o.Deadline),
+		local:  memory.Open(memory.Config{MaxBytes: o.LocalBytes, Now: o.clock()}),
+		seen:   newSeen(o.Remember),
+		seeded: make(map[uint64]uint64),
+		stop:   make(chan struct{}),
 
 		instance: tidegate.NewHandle()[0] | 1,
 	}

@@ -205,10 +205,16 @@ func (n *Node) see(checks []tidegate.Check, d *tidegate.Decision, now time.Durat
 			if used*seenLeast < capacity {
 				return
 			}
+			name := n.seen.name(l, c.Key)
+			if d.Remaining == 0 { // a wider version of the limit may have used more
+				if was, when, word := n.seen.look(name); word != 0 && was > capacity {
+					used = max(used, int64(math.Ceil(fade(l, float64(was), n.wall(when), n.wall(now)))))
+				}
+			}
 			if final(l) && !isBucket(l) { // a block: it fades from when it began
 				now -= l.Period - min(d.ResetAfter, l.Period)
 			}
-			n.seen.note(n.seen.name(l, c.Key), used, capacity, now)
+			n.seen.note(name, used, capacity, now)
 			return
 		}
 	}

@@ -318,6 +318,7 @@ more, moret = own + more, ownt + moret
 if moret >= 1024 then more, moret = more + 1, moret - 1024 end
 local limit, limitt = takes(2 * cap, pace)
 if pace ~= em and limit >= 63244800000000 then limit, limitt = 63244800000000, 0 end -- no law holds longer
+if settles == 4 then limit, limitt = 126489600000000, 0 end -- see most
 if after(more, moret, limit, limitt) then more, moret = limit, limitt end
 if after(more, moret, own, ownt) then own, ownt = more, moret end
 state, till = pour(own, ownt, pace, now + lag, hold, kept)

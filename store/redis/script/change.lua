@@ -18,6 +18,12 @@ if settles > 0 then
     return pack('<ddddd', tag, 0, now, 0, tag + now)
   end
 end
+-- most is how many events may be used after a charge unasked: a debt is at most one capacity.
+-- What a node has admitted by itself, and leaves a mark of, is charged in any case: versions of
+-- the limit with a larger capacity may have used more than that. highest is all that any has.
+local function most(capacity, highest)
+  return settles == 4 and 2 * highest or 2 * capacity
+end
 --<moves>
 for i = 2, #ARGV do
   local arg, reserved, lease, state, till = ARGV[i], 0, 0

@@ -62,6 +62,7 @@ end
 
 --:force
 n = total + n
-if n > 2 * events then n = 2 * events end
+local brim = most(events, 268435455)
+if n > brim then n = brim end
 if n > total then total = n end
 state, till = pack('<dI4', start, total), finish

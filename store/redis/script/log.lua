@@ -120,7 +120,8 @@ state, till, box, at = '', 0, (without(box, id)), nil
 
 --:force
 local over = 0
-if n > 2 * events - total then n = 2 * events - total end
+local room = most(events, 10000) - total
+if n > room then n = room end
 if n > 0 then
   --<log stamp>
 end

@@ -166,7 +166,8 @@ if changed then
 end
 
 --:force
-if n > 2 * events - used then n = 2 * events - used end
+local room = most(events, 268435455) - used
+if n > room then n = room end
 if n > 0 then
   base, counts = push(base, counts, part, n)
   total, changed = total + n, true

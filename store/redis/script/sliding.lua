@@ -69,7 +69,7 @@ elseif paid == number - 1 then
 end
 
 --:force
-local room = 2 * events - cur - weigh(prev, off, window)
+local room = most(events, 268435455) - cur - weigh(prev, off, window)
 if n > room then n = room end
 if n > 0 then cur = cur + n end
 state, till = slid(number, prev, cur, period)
