@@ -7,12 +7,12 @@ import (
 	"tidegate.dev/tidegate/internal/algo"
 )
 
-// shortWay is how the most common checks of a limit are decided: one request about a key
-// that is known, by a state that was written under this limit and has room.
+// shortWay is the fast path of a limit, for the most common requests: the key is known, and
+// its state was written under this limit and has room.
 type shortWay uint8
 
 const (
-	longWay shortWay = iota // there is no short one
+	longWay shortWay = iota // there is no fast path
 	shortBucket
 	shortCounter
 	shortSliding
@@ -36,10 +36,10 @@ const hotEvery = 16
 // contended is how often the short way tries to write a slot that others write, too.
 const contended = 8
 
-// look reads the clock and then the state of k; the slot is nil if that cannot be read now. Others
-// may have charged k at a later time than now, so a refusal by it is only sure if the wait is longer
-// than a clock can be late. The slot is not touched before the clock was read: on a key that others
-// charge, too, each touch waits for its cache line.
+// look reads the clock and then the state of k; the slot is nil if the state cannot be read now.
+// Others may have charged k at a later time than now, so a refusal is only certain if its wait is
+// longer than a clock can be late. It does not touch the slot before it has read the clock: on a
+// contended key, each touch waits for the cache line.
 func (s *Store) look(lim *compiledLimit, k keyHash) (sl *slot, old cell, word uint64, now int64) {
 	if lim.hotTag.Load() != k.tag {
 		return s.search(lim, k)
@@ -75,15 +75,15 @@ func (lim *compiledLimit) warm(sl *slot, k keyHash) {
 	lim.hotTag.Store(k.tag)
 }
 
-// reread is the word of a slot that others write, if it still holds the same key, window and limit.
+// reread returns the present word of a slot, if it still holds the same key, window and limit as was.
 func (s *slot) reread(was uint64) (word uint64, ok bool) {
 	word = s.word.Load()
 	return word, (word^was)&(busyBit|genMask) == 0
 }
 
-// spend decides into d by the short way, or reports false: then d is to be written anew. It is
-// written before the slot is, as that waits for every write before it, and a caller's
-// copy of d then has nothing to wait for.
+// spend decides into d by the fast path, or reports false: what it has written to d is then void. It
+// writes d before the slot, because the write to the slot waits for all earlier ones, and the
+// caller can then copy d without waiting.
 func (s *Store) spend(d *tidegate.Decision, lim *compiledLimit, k keyHash, cost int64) bool {
 	if lim.short == longWay {
 		return false
@@ -240,25 +240,30 @@ func (s *Store) spendSliding(d *tidegate.Decision, lim *compiledLimit, sl *slot,
 	return false
 }
 
-// refuse decides what has no room at the instant now, which was read before the state. It
-// reports false if it may have room after all.
+// refuse decides what has no room at the instant now, which was read before the state. If that is not
+// sure, it reads the clock again. It reports false if it may have room after all.
 func (s *Store) refuse(d *tidegate.Decision, lim *compiledLimit, sl *slot, old cell, word uint64, now, cost int64) bool {
 	next, v := s.take(lim, old, now, ask(cost, 0, 1))
-	if next != old || !surelyRefused(v) {
+	if next == old && !surelyRefused(v) {
+		now = s.clock.now()
+		next, v = s.take(lim, old, now, ask(cost, 0, 1))
+	}
+	if next != old || v.Granted > 0 || v.Never() {
 		return false
 	}
 	answer(d, lim.limit, v, now)
 	return sl.word.Load() == word
 }
 
-// staleAt is the retry-after below which a refusal may only be due to a clock that was
-// read a moment before somebody else's charge: then the clock is read again, once.
+// staleAt is the RetryAfter below which a refusal may be wrong because the clock was read before
+// another goroutine's charge: the clock is then read again. A goroutine can lose its processor
+// between the clock and the state, for milliseconds on a busy machine.
 const (
-	staleAt    = time.Millisecond
-	staleTicks = 1000 * algo.Micro
+	staleAt    = time.Second
+	staleTicks = 1_000_000 * algo.Micro
 )
 
-// surelyRefused reports whether v refuses for longer than a clock can be late.
+// surelyRefused reports whether v refuses, and for longer than a clock can be late.
 func surelyRefused(v algo.Verdict) bool {
 	return v.Granted == 0 && !v.Never() && algo.Duration(v.Retry()) >= staleAt
 }
@@ -340,7 +345,15 @@ func (s *Store) takeOwned(d *tidegate.Decision, lim *compiledLimit, k keyHash, o
 	if lim.table.dropped.Load() || lim.runs.Behind(r, now) {
 		return old, false
 	}
-	next, v, ok := s.takeRecord(lim, lim.table.segment(k), old, now, now, ask(cost, 0, 1), false)
+	g := lim.table.segment(k)
+	next, v, ok := s.takeRecord(lim, g, old, now, now, ask(cost, 0, 1), false)
+	if ok && v.Granted == 0 && !surelyRefused(v) {
+		var failed any
+		if now, failed = s.clock.tryNow(); failed != nil {
+			return next, false // the long way reads it once more
+		}
+		next, v, ok = s.takeRecord(lim, g, next, now, now, ask(cost, 0, 1), false)
+	}
 	answer(d, lim.limit, v, now)
-	return next, ok && (v.Granted > 0 || surelyRefused(v))
+	return next, ok && !v.Never()
 }

@@ -5,24 +5,24 @@ import (
 	"tidegate.dev/tidegate/internal/algo"
 )
 
-// charge is one charge of a vector that is decided by the short way.
+// charge is one charge of a vector that is decided by the fast path.
 type charge struct {
 	lim     *compiledLimit
 	slot    *slot
 	key     keyHash
 	slow    uint64 // of the slot, as word
-	word    uint64 // as looked at
-	left    int64  // once charged, but for buckets, which take a division to tell
-	reset   int64  // once charged, in ticks: the level of a bucket
+	word    uint64 // of the slot, as it was read
+	left    int64  // events left after the charge; not set for buckets, which need a division
+	reset   int64  // ticks until reset after the charge; for a bucket its level
 	owned   bool   // the slot is busy until word is stored
 	refused bool
 }
 
 func (p *charge) old() cell { return cell{p.slow, p.word & fastMask} }
 
-// spendAll decides into d a vector of checks by the short way, or changes nothing and reports
-// false, as for a counter that comes twice: its second charge finds the slot busy. To clear
-// room for many takes as long as to decide about one, so there is room of three sizes.
+// spendAll decides a vector of checks into d by the fast path, or changes nothing and reports
+// false, for example if a counter comes twice: its second charge finds the slot busy. Clearing an
+// array for many charges takes as long as a decision, so there are arrays of three sizes.
 func (s *Store) spendAll(d *tidegate.Decision, checks []tidegate.Check) bool {
 	var few [4]charge
 	switch n := len(checks); {
@@ -85,7 +85,7 @@ func (s *Store) spendInto(d *tidegate.Decision, all []charge, checks []tidegate.
 	return refused
 }
 
-// priceAll computes what all are once charged, and reports whether they have room.
+// priceAll computes all states after the charge, and reports whether they have room.
 func (s *Store) priceAll(all []charge, checks []tidegate.Check, origin, now int64) (ok, sure bool) {
 	ok = true
 	for i := range all {
@@ -105,7 +105,7 @@ func (s *Store) priceAll(all []charge, checks []tidegate.Check, origin, now int6
 	return ok, true
 }
 
-// ownAll owns those that price has not.
+// ownAll takes ownership of the slots that price does not own already.
 func ownAll(all []charge) bool {
 	for i := range all {
 		p := &all[i]
@@ -139,7 +139,7 @@ func chargeAll(all []charge, checks []tidegate.Check, origin, now int64) {
 	}
 }
 
-// price computes what p is once cost was charged. sure is false when only the long way can tell.
+// price computes the state of p after cost is charged. sure is false if the fast path cannot decide.
 func (p *charge) price(s *Store, origin, now, cost int64) (ok, sure bool) {
 	lim := p.lim
 	switch lim.short {
@@ -183,8 +183,8 @@ func (p *charge) priceRuns(now, cost int64) (ok, sure bool) {
 	return false, !p.lim.runs.Behind(&r, now)
 }
 
-// refuseAll reports the refusing check with the longest wait, if that is long enough to be sure,
-// since the clock was read before the states.
+// refuseAll reports the refusing check with the longest wait. Where that is not sure, since the clock was
+// read before the states, it reads the clock again. It reports false if there may be room after all.
 func (s *Store) refuseAll(d *tidegate.Decision, all []charge, checks []tidegate.Check, now int64) bool {
 	first := true
 	for i := range all {
@@ -198,7 +198,14 @@ func (s *Store) refuseAll(d *tidegate.Decision, all []charge, checks []tidegate.
 			continue
 		}
 		v, ok := p.refusal(s, now, ask(checks[i].Cost, 0, 1))
-		if !ok || !surelyRefused(v) {
+		if ok && !surelyRefused(v) {
+			var failed any
+			if now, failed = s.clock.tryNow(); failed != nil {
+				return false // the long way reads it once more
+			}
+			v, ok = p.refusal(s, now, ask(checks[i].Cost, 0, 1))
+		}
+		if !ok || v.Granted > 0 || v.Never() {
 			return false
 		}
 		var other tidegate.Decision

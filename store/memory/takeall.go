@@ -19,27 +19,30 @@ func (s *Store) takeAll(checks []tidegate.Check, n int) (tidegate.Decision, erro
 
 // decideAll reads all states and refuses without writing if one of them refuses;
 // otherwise it owns all slots, decides again if something has changed, and charges. The clock is
-// read before the states, but for records: that is read when they are owned, so that their
-// stamps are what the receipt says. Unknown keys get slots once it is known that there is room
-// for the others: at the memory bound, a refused request must not make a key be forgotten.
+// read after the states, so that nobody is refused for a charge from the future, and again once the
+// slots are owned if a state has changed: until then others may have charged at a later time. Unknown
+// keys get slots once it is known that there is room for the others: at the memory bound, a refused
+// request must not make a key be forgotten.
 func (s *Store) decideAll(pending []pendingCheck, checks []tidegate.Check, n int) (d tidegate.Decision, err error) {
 	v := vector{checks: checks, pending: pending, copies: int64(n)}
 	if err := v.prepare(s, n); err != nil {
 		return d, err
 	}
-	again, reclaims := false, 0
+	reclaims := 0
 	inserts := !v.records || v.countsRejected
 	for attempt := 0; ; attempt++ {
 		v.find(s)
-		v.now = s.now()
-		if !v.records && !v.inspect(s) {
+		origin := s.origin.Load()
+		if !v.records {
+			v.look()
+		}
+		if v.now = s.now(); s.origin.Load() != origin { // what was looked at counts from another
+			continue
+		}
+		if !v.records && !v.hasRoom(s) {
 			d = v.refuse(s)
 			v.writeRefused()
-			if again || d.RetryAfter >= staleAt {
-				return d, nil
-			}
-			again = true
-			continue
+			return d, nil
 		}
 		if inserts {
 			if full := v.insertMissing(s); full != nil {
@@ -51,11 +54,15 @@ func (s *Store) decideAll(pending []pendingCheck, checks []tidegate.Check, n int
 			spin(attempt)
 			continue
 		}
-		if v.records {
+		if v.changed {
 			var failed any
 			if v.now, failed = s.clock.tryNow(); failed != nil {
 				v.unlock()
 				panic(failed)
+			}
+			if !inReach(origin, v.now) {
+				v.unlock()
+				continue
 			}
 		}
 		if !inserts && v.writes && v.unknown() && v.fit(s) > 0 {
@@ -67,10 +74,8 @@ func (s *Store) decideAll(pending []pendingCheck, checks []tidegate.Check, n int
 		d, short = v.decide(s, reclaims > maxReclaims)
 		v.unlock()
 		switch {
-		case short == nil && (d.OK || again || d.RetryAfter >= staleAt || v.records):
-			return d, nil
 		case short == nil:
-			again = true
+			return d, nil
 		case reclaims > maxReclaims:
 			s.full(&d, short.lim, v.now)
 			return d, nil

@@ -5,27 +5,24 @@ import (
 	"tidegate.dev/tidegate/internal/algo"
 )
 
-// inspect reads the states without owning them, and reports whether they have room. One
-// that is just being written is read once it is owned. It is not for vectors with
-// records, which can only be read by the owner of their slot.
-func (v *vector) inspect(s *Store) (ok bool) {
-	v.granted = v.copies
+// look reads the states without owning them. One that is just being written is read once it is
+// owned. It is not for vectors with records, which can only be read by the owner of their slot.
+func (v *vector) look() {
 	for i := range v.pending {
 		p := &v.pending[i]
 		p.next, p.seen = cell{}, false
-		if p.skip {
+		if p.skip || p.slot == nil {
 			continue
 		}
-		if p.slot != nil {
-			if p.old, p.word, p.seen = p.slot.read(p.key); !p.seen {
-				continue
-			}
+		if p.old, p.word, p.seen = p.slot.read(p.key); p.seen {
 			p.next = p.old
 		}
-		if k := s.fit(p.lim, p.next, v.now, p.ask); !p.advisory {
-			v.granted = min(v.granted, k)
-		}
 	}
+}
+
+// hasRoom reports whether there is room for a copy by the states that were looked at.
+func (v *vector) hasRoom(s *Store) bool {
+	v.granted = v.fit(s)
 	return v.granted > 0
 }
 
@@ -54,7 +51,7 @@ func (v *vector) decide(s *Store, squeeze bool) (d tidegate.Decision, short *pen
 	return d, nil
 }
 
-// fit is how many copies all enforcing checks have room for. All slots are owned.
+// fit returns how many copies all enforcing checks have room for.
 func (v *vector) fit(s *Store) int64 {
 	fits := v.copies
 	for i := range v.pending {
