@@ -167,10 +167,11 @@ func TestBurst(t *testing.T) {
 		}
 		took := time.Since(began)
 		w.wants(101)
+		eventually(t, "a reload that is counted", func() bool { return w.Status().Reloads > 0 }) // after its rules are in force
 		// One after the burst, and on a machine that stands still now and then one for each
 		// time that it was quiet.
-		if got, most := w.Status().Reloads, 1+int(took/p.quiet); got < 1 || got > most {
-			t.Errorf("%d reloads for 100 writes in %s, want 1 to %d", got, took, most)
+		if got, most := w.Status().Reloads, 1+int(took/p.quiet); got > most {
+			t.Errorf("%d reloads for 100 writes in %s, want at most %d", got, took, most)
 		}
 		if w.Status().Failed != 0 {
 			t.Errorf("%+v", w.Status())
